@@ -1,0 +1,18 @@
+/*
+ * The only file that reads clocks.
+ */
+#ifndef REDLOCKD_CLOCK_H
+#define REDLOCKD_CLOCK_H
+
+#include <stdint.h>
+
+/*
+ * CLOCK_BOOTTIME in µs, read now. It runs on through a suspend, as the TTLs on
+ * the nodes do, and no wall clock step moves it.
+ */
+int64_t clock_now_us(void);
+
+/* Wall clock in µs since 1970: for log lines only, never for a decision. */
+int64_t clock_wall_us(void);
+
+#endif

@@ -1,0 +1,55 @@
+/*
+ * Log lines in logfmt on stderr: ts=… level=… event=… key=value …
+ *
+ * No token, key value or password ever comes here.
+ */
+#ifndef REDLOCKD_LOG_H
+#define REDLOCKD_LOG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR, LOG_OFF };
+
+/* Lines below level are dropped; LOG_OFF silences all. Default: LOG_INFO. */
+void log_set_level(enum log_level level);
+bool log_is_enabled(enum log_level level);
+
+/* One key and its value; made by the macros below. text is borrowed. */
+struct log_field {
+    const char *key;
+    const char *text; /* NULL: the number counts */
+    int64_t number;
+};
+
+#define LOG_S(key, text) ((struct log_field){(key), (text), 0})
+#define LOG_N(key, number) ((struct log_field){(key), 0, (number)})
+#define LOG_END ((struct log_field){0, 0, 0})
+
+/*
+ * Writes one line. fields ends with LOG_END; NULL: none. Values that need it
+ * are quoted and escaped. A line that stderr does not take is lost.
+ */
+void log_write(enum log_level level, const char *event,
+               const struct log_field *fields);
+
+/*
+ * Limits a kind of line: at most burst at once and one more every_us. Only
+ * these two are set by the owner, the others start as zero.
+ */
+struct log_limit {
+    int64_t every_us;
+    int burst;
+    int left;
+    int64_t refilled_us; /* 0: never */
+    int64_t dropped;     /* lines refused since the last one that was taken */
+    bool is_told;        /* dropped belongs to a line that was taken */
+};
+
+/*
+ * True if the line may be written now; then dropped holds how many were not
+ * before it, until the next call. now_us from clock_now_us().
+ */
+bool log_limit_take(struct log_limit *limit, int64_t now_us);
+
+#endif

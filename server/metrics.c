@@ -1,0 +1,213 @@
+#include "metrics.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+const char *const metrics_call_names[METRICS_CALLS] = {
+    [METRICS_ACQUIRE] = "acquire", [METRICS_EXTEND] = "extend",
+    [METRICS_RELEASE] = "release", [METRICS_INSPECT] = "inspect",
+    [METRICS_OTHER] = "other",
+};
+
+/* Upper bounds of the buckets, µs, and as Prometheus wants them: seconds. */
+static const struct bound {
+    int64_t us;
+    const char *seconds;
+} bounds[METRICS_BUCKETS] = {
+    {100, "0.0001"},   {250, "0.00025"},  {500, "0.0005"},   {1000, "0.001"},
+    {2500, "0.0025"},  {5000, "0.005"},   {10000, "0.01"},   {25000, "0.025"},
+    {50000, "0.05"},   {100000, "0.1"},   {250000, "0.25"},  {500000, "0.5"},
+    {1000000, "1"},    {2500000, "2.5"},
+};
+
+void metrics_observe(struct metrics_histogram *histogram, int64_t duration_us)
+{
+    int bucket = 0;
+    while (bucket < METRICS_BUCKETS && duration_us > bounds[bucket].us)
+        bucket++;
+    histogram->buckets[bucket]++;
+    histogram->count++;
+    if (duration_us > 0)
+        histogram->sum_us += (uint64_t)duration_us;
+}
+
+/* ---- text --------------------------------------------------------------- */
+
+static void head(FILE *out, const char *name, const char *type,
+                 const char *help)
+{
+    fprintf(out, "# HELP redlockd_%s %s\n# TYPE redlockd_%s %s\n", name, help,
+            name, type);
+}
+
+static void print_histogram(FILE *out, const char *name, const char *label,
+                            const char *value,
+                            const struct metrics_histogram *histogram)
+{
+    uint64_t below = 0;
+    for (int i = 0; i < METRICS_BUCKETS; i++) {
+        below += histogram->buckets[i];
+        fprintf(out,
+                "redlockd_%s_bucket{%s=\"%s\",le=\"%s\"} %" PRIu64 "\n", name,
+                label, value, bounds[i].seconds, below);
+    }
+    fprintf(out, "redlockd_%s_bucket{%s=\"%s\",le=\"+Inf\"} %" PRIu64 "\n",
+            name, label, value, histogram->count);
+    fprintf(out, "redlockd_%s_sum{%s=\"%s\"} %.6f\n", name, label, value,
+            (double)histogram->sum_us / 1e6);
+    fprintf(out, "redlockd_%s_count{%s=\"%s\"} %" PRIu64 "\n", name, label,
+            value, histogram->count);
+}
+
+/* The metrics without labels. */
+static const struct plain {
+    const char *name;
+    const char *type;
+    const char *help;
+    size_t offset; /* of a uint64_t in struct metrics */
+} plains[] = {
+#define PLAIN(member, name, type, help)                                        \
+    {name, type, help, offsetof(struct metrics, member)}
+    PLAIN(requests_accepted, "http_requests_accepted_total", "counter",
+          "Requests whose head was read."),
+    PLAIN(requests_answered, "http_requests_answered_total", "counter",
+          "Requests that were answered."),
+    PLAIN(requests_abandoned, "http_requests_abandoned_total", "counter",
+          "Requests whose client left before the answer."),
+    PLAIN(connections, "connections", "gauge", "Open client connections."),
+    PLAIN(connections_cut, "connections_cut_total", "counter",
+          "Client connections that were cut by a deadline."),
+    PLAIN(undelivered_grants, "undelivered_grants_total", "counter",
+          "Grants that were released because the client had left."),
+    PLAIN(releases_pending, "releases_pending", "gauge",
+          "Releases that some node still owes."),
+    PLAIN(releases_dropped, "releases_dropped_total", "counter",
+          "Releases that were not repeated because too many were pending."),
+#undef PLAIN
+};
+
+static void print_plains(const struct metrics *metrics, FILE *out)
+{
+    for (size_t i = 0; i < sizeof plains / sizeof *plains; i++) {
+        uint64_t value;
+        memcpy(&value, (const char *)metrics + plains[i].offset, sizeof value);
+        head(out, plains[i].name, plains[i].type, plains[i].help);
+        fprintf(out, "redlockd_%s %" PRIu64 "\n", plains[i].name, value);
+    }
+}
+
+static void print_requests(const struct metrics *metrics, FILE *out)
+{
+    head(out, "http_requests_total", "counter",
+         "Answered requests by call and status.");
+    for (int call = 0; call < METRICS_CALLS; call++)
+        for (int status = 0; status < METRICS_STATUSES; status++)
+            if (metrics->responses[call][status] > 0)
+                fprintf(out,
+                        "redlockd_http_requests_total{call=\"%s\","
+                        "status=\"%d\"} %" PRIu64 "\n",
+                        metrics_call_names[call], status,
+                        metrics->responses[call][status]);
+    head(out, "http_request_duration_seconds", "histogram",
+         "From the head of a request to its answer.");
+    for (int call = 0; call < METRICS_CALLS; call++)
+        print_histogram(out, "http_request_duration_seconds", "call",
+                        metrics_call_names[call],
+                        &metrics->request_duration[call]);
+}
+
+static void print_operations(const struct metrics *metrics,
+                             const char *(*outcome_name)(int outcome),
+                             FILE *out)
+{
+    head(out, "operations_total", "counter",
+         "Finished operations by their outcome.");
+    for (int call = 0; call < METRICS_OTHER; call++)
+        for (int i = 0; i < METRICS_OUTCOMES && outcome_name(i); i++)
+            if (metrics->outcomes[call][i] > 0)
+                fprintf(out,
+                        "redlockd_operations_total{operation=\"%s\","
+                        "outcome=\"%s\"} %" PRIu64 "\n",
+                        metrics_call_names[call], outcome_name(i),
+                        metrics->outcomes[call][i]);
+    head(out, "round_duration_seconds", "histogram",
+         "From the sending of a round to its verdict.");
+    for (int call = 0; call < METRICS_OTHER; call++)
+        print_histogram(out, "round_duration_seconds", "operation",
+                        metrics_call_names[call],
+                        &metrics->round_duration[call]);
+}
+
+static void print_votes(const struct metrics *metrics, int node, FILE *out)
+{
+    for (int vote = 0; vote < VOTE_KINDS; vote++)
+        if (metrics->votes[node][vote] > 0)
+            fprintf(out,
+                    "redlockd_votes_total{node=\"%s\",vote=\"%s\"} %" PRIu64
+                    "\n",
+                    metrics->node_names[node], vote_name((enum vote)vote),
+                    metrics->votes[node][vote]);
+}
+
+static void print_nodes(const struct metrics *metrics, FILE *out)
+{
+    int voting = 0;
+    head(out, "node_voting", "gauge", "1 if the node may vote now.");
+    for (int i = 0; i < metrics->nodes; i++) {
+        voting += metrics->node_is_voting[i];
+        fprintf(out, "redlockd_node_voting{node=\"%s\"} %d\n",
+                metrics->node_names[i], metrics->node_is_voting[i]);
+    }
+    head(out, "quorum_margin", "gauge",
+         "Voting nodes above the quorum; below 0 nothing is granted.");
+    fprintf(out, "redlockd_quorum_margin %d\n", voting - metrics->quorum);
+    head(out, "votes_total", "counter", "Replies by node and vote.");
+    for (int i = 0; i < metrics->nodes; i++)
+        print_votes(metrics, i, out);
+    head(out, "node_reconnects_total", "counter",
+         "Connections that broke, and attempts that failed.");
+    for (int i = 0; i < metrics->nodes; i++)
+        fprintf(out, "redlockd_node_reconnects_total{node=\"%s\"} %" PRIu64
+                     "\n",
+                metrics->node_names[i], metrics->reconnects[i]);
+    head(out, "node_round_trip_seconds", "histogram",
+         "From the queueing of a command to its reply.");
+    for (int i = 0; i < metrics->nodes; i++)
+        print_histogram(out, "node_round_trip_seconds", "node",
+                        metrics->node_names[i], &metrics->node_rtt[i]);
+}
+
+/* Resident pages of this process; 0 if the kernel does not tell. */
+static uint64_t resident_pages(void)
+{
+    uint64_t pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    if (file == NULL)
+        return 0;
+    if (fscanf(file, "%*u %" SCNu64, &pages) != 1)
+        pages = 0;
+    (void)fclose(file); /* only read */
+    return pages;
+}
+
+static void print_process(FILE *out)
+{
+    head(out, "build_info", "gauge", "The version that runs.");
+    fprintf(out, "redlockd_build_info{version=\"%s\"} 1\n", REDLOCKD_VERSION);
+    fprintf(out,
+            "# HELP process_resident_memory_bytes Resident memory size.\n"
+            "# TYPE process_resident_memory_bytes gauge\n"
+            "process_resident_memory_bytes %" PRIu64 "\n",
+            resident_pages() * (uint64_t)sysconf(_SC_PAGESIZE));
+}
+
+void metrics_print(const struct metrics *metrics,
+                   const char *(*outcome_name)(int outcome), FILE *out)
+{
+    print_plains(metrics, out);
+    print_requests(metrics, out);
+    print_operations(metrics, outcome_name, out);
+    print_nodes(metrics, out);
+    print_process(out);
+}

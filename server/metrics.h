@@ -1,0 +1,71 @@
+/*
+ * Counters and histograms, and their text form (Prometheus exposition format
+ * 0.0.4). No resource, token or owner is ever a label.
+ */
+#ifndef REDLOCKD_METRICS_H
+#define REDLOCKD_METRICS_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "types.h"
+#include "vote.h"
+
+/* The operations that clients ask for. */
+enum metrics_call {
+    METRICS_ACQUIRE,
+    METRICS_EXTEND,
+    METRICS_RELEASE,
+    METRICS_INSPECT,
+    METRICS_OTHER, /* every other path */
+    METRICS_CALLS
+};
+
+enum { METRICS_BUCKETS = 14, METRICS_OUTCOMES = 16, METRICS_STATUSES = 600 };
+
+/* Durations in µs; bucket i counts those up to metrics_bounds[i]. */
+struct metrics_histogram {
+    uint64_t buckets[METRICS_BUCKETS + 1]; /* the last: above all bounds */
+    uint64_t sum_us;
+    uint64_t count;
+};
+
+struct metrics {
+    /* HTTP: every accepted request is answered or abandoned once */
+    uint64_t requests_accepted;
+    uint64_t requests_answered;
+    uint64_t requests_abandoned; /* the client left before its answer */
+    uint64_t responses[METRICS_CALLS][METRICS_STATUSES]; /* by status */
+    struct metrics_histogram request_duration[METRICS_CALLS];
+    uint64_t connections; /* open now */
+    uint64_t connections_cut; /* by a deadline of ours */
+
+    /* operations and rounds */
+    uint64_t outcomes[METRICS_CALLS][METRICS_OUTCOMES]; /* by enum outcome */
+    struct metrics_histogram round_duration[METRICS_CALLS];
+    uint64_t undelivered_grants; /* released because nobody read them */
+    uint64_t releases_pending;   /* now: still owed by some node */
+    uint64_t releases_dropped;   /* given up: too many were pending */
+
+    /* nodes */
+    int nodes;
+    int quorum;
+    const char *node_names[NODES_MAX]; /* borrowed */
+    int node_is_voting[NODES_MAX];     /* now */
+    uint64_t votes[NODES_MAX][VOTE_KINDS];
+    struct metrics_histogram node_rtt[NODES_MAX];
+    uint64_t reconnects[NODES_MAX];
+};
+
+extern const char *const metrics_call_names[METRICS_CALLS];
+
+void metrics_observe(struct metrics_histogram *histogram, int64_t duration_us);
+
+/*
+ * Writes all of it. outcome_name: of an enum outcome, NULL past the last; it
+ * is passed in so that this file knows nothing of the engine.
+ */
+void metrics_print(const struct metrics *metrics,
+                   const char *(*outcome_name)(int outcome), FILE *out);
+
+#endif

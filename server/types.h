@@ -1,0 +1,43 @@
+/*
+ * The plain types and limits that every module shares.
+ */
+#ifndef REDLOCKD_TYPES_H
+#define REDLOCKD_TYPES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+enum {
+    NODES_MAX = 9,         /* masters a service may have */
+    RESOURCE_CHARS = 255,  /* characters of a resource, each up to 4 bytes */
+    RESOURCE_MAX = 1020,   /* bytes of a resource */
+    TOKEN_MAX = 255,       /* bytes of a token that a client may present */
+    OWNER_MAX = 64,        /* bytes of an owner's name */
+    VALUE_MAX = 256,       /* bytes of a lock's value that a node tells */
+    FENCE_SLOTS = 16384,   /* fields for fencing numbers on a node */
+    TTL_MIN_MS = 100,      /* the shortest TTL that is accepted */
+};
+
+/* Bytes that belong to somebody else; not terminated by NUL. */
+struct span {
+    const char *ptr;
+    size_t len;
+};
+
+/* The bytes of a NUL-terminated text. */
+static inline struct span span_of(const char *text)
+{
+    return (struct span){text, strlen(text)};
+}
+
+/* Copies the bytes to to, which has room for them; returns how many. */
+static inline size_t span_copy(char *to, struct span from)
+{
+    if (from.len > 0)
+        memcpy(to, from.ptr, from.len);
+    return from.len;
+}
+
+#endif
