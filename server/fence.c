@@ -1,0 +1,28 @@
+#include "fence.h"
+
+int fence_slot(struct span resource)
+{
+    unsigned crc = 0;
+    for (size_t i = 0; i < resource.len; i++) {
+        crc ^= (unsigned)(unsigned char)resource.ptr[i] << 8;
+        for (int bit = 0; bit < 8; bit++)
+            crc = (crc << 1) ^ (crc & 0x8000 ? 0x1021 : 0);
+    }
+    return (int)(crc % FENCE_SLOTS);
+}
+
+int64_t fence_next(int64_t median_us, int64_t last, int64_t seen)
+{
+    int64_t number = median_us;
+    if (number <= last)
+        number = last + 1;
+    if (number <= seen)
+        number = seen + 1;
+    return number;
+}
+
+int64_t fence_window_us(int64_t max_ttl_ms)
+{
+    int64_t window_us = max_ttl_ms * 1000 / 4;
+    return window_us < 1000000 ? 1000000 : window_us;
+}

@@ -1,0 +1,27 @@
+/*
+ * Fencing numbers: every grant of a resource carries a higher number than
+ * every earlier grant.
+ *
+ * A number is microseconds of the median of the nodes' clocks, raised above
+ * the last one issued here. A node accepts only rising numbers in a slot, and
+ * two majorities share a node: so numbers rise whoever issues them.
+ */
+#ifndef REDLOCKD_FENCE_H
+#define REDLOCKD_FENCE_H
+
+#include "types.h"
+
+/* Slot of a resource: CRC-16/XMODEM mod 16384, as in Redis Cluster. */
+int fence_slot(struct span resource);
+
+/*
+ * The number of the next round, µs. median_us: median of the nodes' clocks;
+ * last: highest number issued by this process; seen: highest number that a
+ * node was found to have accepted, 0 if none.
+ */
+int64_t fence_next(int64_t median_us, int64_t last, int64_t seen);
+
+/* W: how far a number may be from a node's clock, µs. */
+int64_t fence_window_us(int64_t max_ttl_ms);
+
+#endif

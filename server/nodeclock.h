@@ -1,0 +1,43 @@
+/*
+ * What the replies of a node tell of its clock.
+ *
+ * A reply with the node's time, sent and received at known moments, bounds the
+ * node's offset to [time - received, time - sent]. Intervals, not points: a
+ * node or a server that was stopped for a while gives wide intervals, which
+ * must not look like a clock that stepped. Moments are CLOCK_BOOTTIME in µs,
+ * a node's time is µs since 1970.
+ */
+#ifndef REDLOCKD_NODECLOCK_H
+#define REDLOCKD_NODECLOCK_H
+
+#include "types.h"
+
+struct nodeclock {
+    bool is_known;
+    int64_t low_us;  /* offset: node's time minus ours, at least … */
+    int64_t high_us; /* … and at most */
+    int64_t at_us;   /* the moment for which the bounds hold */
+};
+
+/*
+ * Narrows the bounds by one reply. What was known before is first widened by
+ * 0.5% of the time since, for drift. Returns 0, or by how many µs the node's
+ * clock stepped beyond those bounds; then the reply alone is believed.
+ */
+int64_t nodeclock_observe(struct nodeclock *clock, int64_t node_us,
+                          int64_t sent_us, int64_t received_us);
+
+/* The node's time at our moment: the middle of the bounds. */
+int64_t nodeclock_at(const struct nodeclock *clock, int64_t moment_us);
+
+/* The latest time that the node may show at our moment. */
+int64_t nodeclock_latest_at(const struct nodeclock *clock, int64_t moment_us);
+
+/*
+ * Median of the known clocks' times at our moment, of two middle ones the
+ * lower; 0 if no clock is known. count at most NODES_MAX.
+ */
+int64_t nodeclock_median_at(const struct nodeclock *const clocks[], int count,
+                            int64_t moment_us);
+
+#endif

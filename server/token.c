@@ -1,0 +1,100 @@
+#include "token.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    NUMBER_DIGITS = 16,
+    RANDOM_HEX = 2 * TOKEN_RANDOM_BYTES,
+    KEY_CHARS = 22,
+    FIXED_LEN = NUMBER_DIGITS + 1 + RANDOM_HEX,
+};
+
+size_t token_make(char token[TOKEN_MAX], int64_t number,
+                  const unsigned char random[TOKEN_RANDOM_BYTES],
+                  struct span owner)
+{
+    static const char hex[] = "0123456789abcdef";
+    assert(number > 0 && number < (int64_t)1 << 53);
+    assert(owner.len <= OWNER_MAX);
+
+    for (int i = NUMBER_DIGITS - 1; i >= 0; i--, number /= 10)
+        token[i] = (char)('0' + number % 10);
+    char *at = token + NUMBER_DIGITS;
+    *at++ = '.';
+    for (int i = 0; i < TOKEN_RANDOM_BYTES; i++) {
+        *at++ = hex[random[i] >> 4];
+        *at++ = hex[random[i] & 15];
+    }
+    if (owner.len > 0) {
+        *at++ = '.';
+        memcpy(at, owner.ptr, owner.len);
+        at += owner.len;
+    }
+    return (size_t)(at - token);
+}
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static bool is_hex(char c)
+{
+    return is_digit(c) || (c >= 'a' && c <= 'f');
+}
+
+static bool is_base64url(char c)
+{
+    return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+           c == '-' || c == '_';
+}
+
+static bool all_of(const char *text, size_t len, bool (*is_class)(char))
+{
+    for (size_t i = 0; i < len; i++)
+        if (!is_class(text[i]))
+            return false;
+    return true;
+}
+
+bool token_parse(struct span text, struct token_parts *parts)
+{
+    const char *at = text.ptr;
+    if (text.len < FIXED_LEN || !all_of(at, NUMBER_DIGITS, is_digit) ||
+        at[NUMBER_DIGITS] != '.' ||
+        !all_of(at + NUMBER_DIGITS + 1, RANDOM_HEX, is_hex))
+        return false;
+
+    parts->number = 0;
+    for (int i = 0; i < NUMBER_DIGITS; i++)
+        parts->number = parts->number * 10 + (at[i] - '0');
+
+    at += FIXED_LEN;
+    size_t left = text.len - FIXED_LEN;
+    if (left > KEY_CHARS && *at == '+') {
+        if (!all_of(at + 1, KEY_CHARS, is_base64url))
+            return false;
+        at += 1 + KEY_CHARS;
+        left -= 1 + KEY_CHARS;
+    }
+    parts->owner = (struct span){at, 0};
+    if (left == 0)
+        return true;
+    if (*at != '.' || left == 1 || left - 1 > OWNER_MAX)
+        return false;
+    parts->owner = (struct span){at + 1, left - 1};
+    return true;
+}
+
+static bool is_visible(char c)
+{
+    return c > 0x20 && c < 0x7f;
+}
+
+bool token_is_valid(struct span text)
+{
+    return text.len >= 1 && text.len <= TOKEN_MAX &&
+           all_of(text.ptr, text.len, is_visible);
+}

@@ -1,0 +1,36 @@
+/*
+ * The token of a holder, the value of its lock on the nodes:
+ *
+ *   <fencing number, 16 digits>.<40 hex digits>[+<22 base64url>][.<owner>]
+ *
+ * The part behind '+' is reserved for idempotency keys. Clients treat tokens
+ * as opaque; extend and release compare them as bytes. Only after a token
+ * matched on the nodes, or was read there, may its parts be believed.
+ */
+#ifndef REDLOCKD_TOKEN_H
+#define REDLOCKD_TOKEN_H
+
+#include "types.h"
+
+enum { TOKEN_RANDOM_BYTES = 20 };
+
+/*
+ * Writes the token without a NUL and returns its length. number below 2^53
+ * with at most 16 digits; owner at most OWNER_MAX bytes, may be empty.
+ */
+size_t token_make(char token[TOKEN_MAX], int64_t number,
+                  const unsigned char random[TOKEN_RANDOM_BYTES],
+                  struct span owner);
+
+struct token_parts {
+    int64_t number;
+    struct span owner; /* within the parsed text; empty: none */
+};
+
+/* False if the text is no token of ours: then it is somebody else's value. */
+bool token_parse(struct span text, struct token_parts *parts);
+
+/* 1 to TOKEN_MAX visible ASCII characters: may be compared with a value. */
+bool token_is_valid(struct span text);
+
+#endif
