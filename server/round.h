@@ -1,0 +1,101 @@
+/*
+ * One round: the votes of all nodes on one call, and their verdict. Pure.
+ *
+ * The Redlock text (redis.io, "Distributed locks with Redis"): the client
+ * asks all instances for the lock; if and only if a majority of them granted
+ * it, and the time elapsed is less than the lock's validity, it is acquired;
+ * if not, all instances are unlocked.
+ *
+ * A verdict is given as soon as no outstanding reply could change it, and at
+ * the round's deadline at the latest: nobody waits for a slow minority.
+ */
+#ifndef REDLOCKD_ROUND_H
+#define REDLOCKD_ROUND_H
+
+#include "script.h"
+#include "types.h"
+#include "vote.h"
+
+enum round_kind { ROUND_ACQUIRE, ROUND_EXTEND, ROUND_RELEASE, ROUND_INSPECT };
+
+enum verdict {
+    VERDICT_OPEN,      /* an outstanding reply may decide */
+    VERDICT_WON,       /* acquire, extend, release: as asked */
+    VERDICT_HELD,      /* acquire: one value holds a majority */
+    VERDICT_STALE,     /* acquire: a higher number was accepted */
+    VERDICT_SPLIT,     /* acquire: the votes are split */
+    VERDICT_FOUND,     /* inspect: one value on a majority */
+    VERDICT_BUSY,      /* inspect: keys in the way, no common value */
+    VERDICT_NOT_OWNER, /* extend, release: another value */
+    VERDICT_NOT_FOUND, /* extend, release, inspect: no such lock */
+    VERDICT_NO_QUORUM, /* too few nodes vote */
+};
+
+/* What one node said. */
+struct round_vote {
+    enum vote vote;
+    bool is_sent;     /* the call was handed to the connection … */
+    bool is_broken;   /* … which then broke */
+    int64_t pttl_ms;  /* held: -1 no TTL */
+    size_t value_len; /* held; 0: a foreign type */
+    char value[VALUE_MAX];
+};
+
+struct round {
+    enum round_kind kind;
+    int total;  /* configured nodes */
+    int quorum; /* majority of them */
+    int pending;
+    int64_t start_us;
+    int64_t deadline_us;
+    int64_t highest; /* greatest number told by a STALE vote */
+    struct round_vote votes[NODES_MAX];
+};
+
+/* Majority of the configured nodes, reachable or not. */
+int round_quorum(int total);
+
+/* Starts with all votes pending. Times are CLOCK_BOOTTIME in µs. */
+void round_init(struct round *round, enum round_kind kind, int total,
+                int64_t start_us, int64_t deadline_us);
+
+/* The call went out to this node, or could not, for this reason. */
+void round_note_sent(struct round *round, int node);
+void round_note_unsent(struct round *round, int node, enum vote reason);
+
+/*
+ * A reply of this node, read at received_us. One that came past the deadline
+ * is no vote, a second one is ignored.
+ */
+void round_note_reply(struct round *round, int node,
+                      const struct script_reply *reply, int64_t received_us);
+
+/* The deadline passed: who has not answered is silent. */
+void round_note_deadline(struct round *round);
+
+enum verdict round_verdict(const struct round *round);
+
+/* How many nodes voted so. */
+int round_count(const struct round *round, enum vote vote);
+
+/*
+ * The lock's value on most nodes: index of a node that has it, and on how many
+ * in *count; -1 if no node told any.
+ */
+int round_common_value(const struct round *round, int *count);
+
+/*
+ * Time to live of the common value on a majority, ms: the quorum-th largest.
+ * -1: it has no end, or there is no majority.
+ */
+int64_t round_remaining_ms(const struct round *round);
+
+/*
+ * Redlock: validity = TTL - elapsed - clock drift, rounded down to ms; drift =
+ * ttl_ms * drift_factor + 2 ms, and 5 ms more for clock steps that are too
+ * small to be seen. -1: nothing is left.
+ */
+int64_t round_validity_ms(int64_t ttl_ms, int64_t elapsed_us,
+                          double drift_factor);
+
+#endif

@@ -1,0 +1,352 @@
+/*
+ * The verdict tables, row by row, and what must hold for every sequence of
+ * votes.
+ *
+ * A round is written as a text, one letter a node:
+ *   g granted  e extended  d deleted  f free  s stale
+ *   A B held by value A or B   X a foreign type
+ *   u unreachable  q quarantined  t silent  . pending
+ */
+#include <check.h>
+#include <string.h>
+
+#include "../../server/round.h"
+
+static struct round round_of;
+
+static struct script_reply reply_of(char letter)
+{
+    static const char *const values[] = {"value A", "value B"};
+    struct script_reply reply = {.pttl_ms = 1000};
+    switch (letter) {
+    case 'g': reply.vote = VOTE_GRANTED; break;
+    case 'e': reply.vote = VOTE_EXTENDED; break;
+    case 'd': reply.vote = VOTE_DELETED; break;
+    case 'f': reply.vote = VOTE_FREE; break;
+    case 's': reply.vote = VOTE_STALE; reply.highest = 77; break;
+    case 'u': reply.vote = VOTE_UNREACHABLE; break;
+    case 'q': reply.vote = VOTE_QUARANTINED; break;
+    case 't': reply.vote = VOTE_SILENT; break;
+    case 'X': reply.vote = VOTE_HELD; break;
+    case 'A':
+    case 'B':
+        reply.vote = VOTE_HELD;
+        reply.value = span_of(values[letter - 'A']);
+        break;
+    default: ck_abort_msg("letter %c", letter);
+    }
+    return reply;
+}
+
+static void begin(enum round_kind kind, int total)
+{
+    round_init(&round_of, kind, total, 1000, 51000);
+}
+
+static void vote(int node, char letter)
+{
+    struct script_reply reply = reply_of(letter);
+    round_note_reply(&round_of, node, &reply, 2000);
+}
+
+static enum verdict verdict_of(enum round_kind kind, const char *votes)
+{
+    begin(kind, (int)strlen(votes));
+    for (int i = 0; votes[i] != '\0'; i++)
+        if (votes[i] != '.')
+            vote(i, votes[i]);
+    return round_verdict(&round_of);
+}
+
+struct row {
+    enum round_kind kind;
+    const char *votes;
+    enum verdict verdict;
+};
+
+static const struct row rows[] = {
+    /* won as soon as a majority of the configured nodes granted */
+    {ROUND_ACQUIRE, "ggg..", VERDICT_WON},
+    {ROUND_ACQUIRE, "gg...", VERDICT_OPEN},
+    {ROUND_ACQUIRE, "gguuu", VERDICT_NO_QUORUM},
+    {ROUND_ACQUIRE, "gguug", VERDICT_WON},
+    {ROUND_ACQUIRE, "g", VERDICT_WON},
+    {ROUND_ACQUIRE, "gg.", VERDICT_WON},
+    {ROUND_ACQUIRE, "ug.", VERDICT_OPEN},
+    {ROUND_ACQUIRE, "ggg.", VERDICT_WON},
+    {ROUND_ACQUIRE, "gg..", VERDICT_OPEN},
+    /* more than N - q without a vote */
+    {ROUND_ACQUIRE, "uqt..", VERDICT_NO_QUORUM},
+    {ROUND_ACQUIRE, "uqtAA", VERDICT_NO_QUORUM},
+    {ROUND_ACQUIRE, "uuA..", VERDICT_OPEN},
+    {ROUND_ACQUIRE, "uu.", VERDICT_NO_QUORUM},
+    {ROUND_ACQUIRE, "u", VERDICT_NO_QUORUM},
+    /* one value on a majority */
+    {ROUND_ACQUIRE, "AAA..", VERDICT_HELD},
+    {ROUND_ACQUIRE, "AAAgg", VERDICT_HELD},
+    {ROUND_ACQUIRE, "XXX..", VERDICT_HELD},
+    {ROUND_ACQUIRE, "uuAAA", VERDICT_HELD},
+    {ROUND_ACQUIRE, "AAAss", VERDICT_HELD},
+    {ROUND_ACQUIRE, "A", VERDICT_HELD},
+    {ROUND_ACQUIRE, "AA.", VERDICT_HELD},
+    /* a number was too low */
+    {ROUND_ACQUIRE, "AAsgg", VERDICT_STALE},
+    {ROUND_ACQUIRE, "sssgg", VERDICT_STALE},
+    {ROUND_ACQUIRE, "s", VERDICT_STALE},
+    {ROUND_ACQUIRE, "sss..", VERDICT_STALE},
+    {ROUND_ACQUIRE, "sAA..", VERDICT_OPEN},
+    /* split */
+    {ROUND_ACQUIRE, "AABBg", VERDICT_SPLIT},
+    {ROUND_ACQUIRE, "AAggX", VERDICT_SPLIT},
+    {ROUND_ACQUIRE, "AAggu", VERDICT_SPLIT},
+    {ROUND_ACQUIRE, "ABg", VERDICT_SPLIT},
+    {ROUND_ACQUIRE, "AAgg.", VERDICT_OPEN},
+
+    {ROUND_EXTEND, "eee..", VERDICT_WON},
+    {ROUND_EXTEND, "eeeAA", VERDICT_WON},
+    {ROUND_EXTEND, "ee...", VERDICT_OPEN},
+    {ROUND_EXTEND, "e", VERDICT_WON},
+    /* fewer than q answers, or q still possible with the silent ones */
+    {ROUND_EXTEND, "eeuuu", VERDICT_NO_QUORUM},
+    {ROUND_EXTEND, "uuu..", VERDICT_NO_QUORUM},
+    {ROUND_EXTEND, "eefft", VERDICT_NO_QUORUM},
+    {ROUND_EXTEND, "eeAAq", VERDICT_NO_QUORUM},
+    {ROUND_EXTEND, "effuu", VERDICT_NO_QUORUM},
+    {ROUND_EXTEND, "t", VERDICT_NO_QUORUM},
+    /* another value anywhere */
+    {ROUND_EXTEND, "effAu", VERDICT_NOT_OWNER},
+    {ROUND_EXTEND, "AAA..", VERDICT_NOT_OWNER},
+    {ROUND_EXTEND, "fffA.", VERDICT_NOT_OWNER},
+    {ROUND_EXTEND, "A", VERDICT_NOT_OWNER},
+    /* gone */
+    {ROUND_EXTEND, "fffff", VERDICT_NOT_FOUND},
+    {ROUND_EXTEND, "eefff", VERDICT_NOT_FOUND},
+    {ROUND_EXTEND, "fffuu", VERDICT_NOT_FOUND},
+    {ROUND_EXTEND, "fff..", VERDICT_OPEN},
+    {ROUND_EXTEND, "f", VERDICT_NOT_FOUND},
+
+    /* fewer than q answers, deleted or not */
+    {ROUND_RELEASE, "dduuu", VERDICT_NO_QUORUM},
+    {ROUND_RELEASE, "uuu..", VERDICT_NO_QUORUM},
+    {ROUND_RELEASE, "u", VERDICT_NO_QUORUM},
+    {ROUND_RELEASE, "uud..", VERDICT_OPEN},
+    /* another value on a majority */
+    {ROUND_RELEASE, "AAA..", VERDICT_NOT_OWNER},
+    {ROUND_RELEASE, "AAAdd", VERDICT_NOT_OWNER},
+    {ROUND_RELEASE, "A", VERDICT_NOT_OWNER},
+    /* deleted anywhere */
+    {ROUND_RELEASE, "ddd..", VERDICT_WON},
+    {ROUND_RELEASE, "dff..", VERDICT_WON},
+    {ROUND_RELEASE, "dAAuu", VERDICT_WON},
+    {ROUND_RELEASE, "dAA..", VERDICT_OPEN},
+    {ROUND_RELEASE, "d", VERDICT_WON},
+    /* another value on fewer */
+    {ROUND_RELEASE, "Affff", VERDICT_NOT_OWNER},
+    {ROUND_RELEASE, "ABffu", VERDICT_NOT_OWNER},
+    /* nothing there */
+    {ROUND_RELEASE, "fffff", VERDICT_NOT_FOUND},
+    {ROUND_RELEASE, "fffuu", VERDICT_NOT_FOUND},
+    {ROUND_RELEASE, "fff..", VERDICT_OPEN},
+
+    /* one value on a majority */
+    {ROUND_INSPECT, "AAA..", VERDICT_FOUND},
+    {ROUND_INSPECT, "AAAff", VERDICT_FOUND},
+    {ROUND_INSPECT, "XXX..", VERDICT_FOUND},
+    {ROUND_INSPECT, "A", VERDICT_FOUND},
+    /* fewer than q answers */
+    {ROUND_INSPECT, "uuu..", VERDICT_NO_QUORUM},
+    {ROUND_INSPECT, "AAuuu", VERDICT_NO_QUORUM},
+    {ROUND_INSPECT, "u", VERDICT_NO_QUORUM},
+    /* nobody could acquire it */
+    {ROUND_INSPECT, "AABff", VERDICT_BUSY},
+    {ROUND_INSPECT, "ABXf.", VERDICT_BUSY},
+    {ROUND_INSPECT, "ABX..", VERDICT_OPEN},
+    {ROUND_INSPECT, "ABu", VERDICT_BUSY},
+    /* free */
+    {ROUND_INSPECT, "AAfff", VERDICT_NOT_FOUND},
+    {ROUND_INSPECT, "fffuu", VERDICT_NOT_FOUND},
+    {ROUND_INSPECT, "fff..", VERDICT_NOT_FOUND},
+    {ROUND_INSPECT, "f", VERDICT_NOT_FOUND},
+};
+
+START_TEST(verdict_tables)
+{
+    const struct row *row = &rows[_i];
+    ck_assert_msg(verdict_of(row->kind, row->votes) == row->verdict,
+                  "kind %d, votes %s: verdict %d", row->kind, row->votes,
+                  round_verdict(&round_of));
+}
+END_TEST
+
+/* The letters that a reply in a round of each kind can be. */
+static const char *const alphabet[] = {
+    [ROUND_ACQUIRE] = "gsABXu",
+    [ROUND_EXTEND] = "efABu",
+    [ROUND_RELEASE] = "dfABu",
+    [ROUND_INSPECT] = "fABXu",
+};
+
+static void next_text(char *text, const char *letters)
+{
+    for (; *text != '\0'; text++) {
+        const char *at = strchr(letters, *text);
+        if (at[1] != '\0') {
+            *text = at[1];
+            return;
+        }
+        *text = letters[0];
+    }
+}
+
+static int power(int base, int exponent)
+{
+    return exponent == 0 ? 1 : base * power(base, exponent - 1);
+}
+
+/* A verdict that was given early is that of the complete votes. */
+static void check_every_prefix(enum round_kind kind, int total)
+{
+    char text[NODES_MAX + 1] = {0};
+    const char *letters = alphabet[kind];
+    memset(text, letters[0], (size_t)total);
+    for (int n = power((int)strlen(letters), total); n > 0; n--) {
+        enum verdict final = verdict_of(kind, text);
+        ck_assert_msg(final != VERDICT_OPEN, "%d %s stays open", kind, text);
+        begin(kind, total);
+        for (int i = 0; i < total; i++) {
+            vote(i, text[i]);
+            enum verdict early = round_verdict(&round_of);
+            ck_assert_msg(early == VERDICT_OPEN || early == final,
+                          "kind %d, votes %s: %d after %d, %d in the end", kind,
+                          text, early, i + 1, final);
+        }
+        next_text(text, letters);
+    }
+}
+
+START_TEST(no_later_reply_changes_a_verdict)
+{
+    for (int total = 1; total <= 5; total++)
+        check_every_prefix((enum round_kind)_i, total);
+}
+END_TEST
+
+START_TEST(quorum_is_the_majority_of_the_configured)
+{
+    static const int quorums[] = {0, 1, 2, 2, 3, 3, 4, 4, 5, 5};
+    for (int n = 1; n <= NODES_MAX; n++)
+        ck_assert_int_eq(round_quorum(n), quorums[n]);
+}
+END_TEST
+
+START_TEST(a_late_reply_is_no_vote)
+{
+    begin(ROUND_ACQUIRE, 1);
+    struct script_reply granted = reply_of('g');
+    round_note_reply(&round_of, 0, &granted, 51001);
+    ck_assert_int_eq(round_of.votes[0].vote, VOTE_SILENT);
+    ck_assert_int_eq(round_verdict(&round_of), VERDICT_NO_QUORUM);
+
+    begin(ROUND_ACQUIRE, 1);
+    round_note_reply(&round_of, 0, &granted, 51000);
+    ck_assert_int_eq(round_verdict(&round_of), VERDICT_WON);
+}
+END_TEST
+
+START_TEST(a_second_reply_is_ignored)
+{
+    begin(ROUND_ACQUIRE, 3);
+    vote(0, 'A');
+    vote(0, 'g');
+    ck_assert_int_eq(round_count(&round_of, VOTE_GRANTED), 0);
+    ck_assert_int_eq(round_of.pending, 2);
+}
+END_TEST
+
+START_TEST(the_deadline_silences_who_has_not_answered)
+{
+    begin(ROUND_ACQUIRE, 5);
+    vote(0, 'g');
+    vote(1, 'g');
+    round_note_deadline(&round_of);
+    ck_assert_int_eq(round_count(&round_of, VOTE_SILENT), 3);
+    ck_assert_int_eq(round_verdict(&round_of), VERDICT_NO_QUORUM);
+}
+END_TEST
+
+START_TEST(a_broken_connection_is_remembered_after_the_vote)
+{
+    begin(ROUND_ACQUIRE, 3);
+    round_note_deadline(&round_of);
+    vote(1, 'u');
+    ck_assert(round_of.votes[1].is_broken);
+    ck_assert_int_eq(round_of.votes[1].vote, VOTE_SILENT);
+}
+END_TEST
+
+START_TEST(the_highest_number_is_kept)
+{
+    begin(ROUND_ACQUIRE, 3);
+    vote(0, 's');
+    struct script_reply lower = {.vote = VOTE_STALE, .highest = 5};
+    round_note_reply(&round_of, 1, &lower, 2000);
+    ck_assert_int_eq(round_of.highest, 77);
+}
+END_TEST
+
+static int64_t remaining_of(const int64_t pttl_ms[], int count)
+{
+    begin(ROUND_INSPECT, count);
+    for (int i = 0; i < count; i++) {
+        struct script_reply reply = reply_of(pttl_ms[i] == 0 ? 'f' : 'A');
+        reply.pttl_ms = pttl_ms[i];
+        round_note_reply(&round_of, i, &reply, 2000);
+    }
+    return round_remaining_ms(&round_of);
+}
+
+START_TEST(remaining_is_the_quorum_th_largest)
+{
+    ck_assert_int_eq(remaining_of((int64_t[]){10, 50, 30, 20, 40}, 5), 30);
+    ck_assert_int_eq(remaining_of((int64_t[]){10, 0, 30, 20, 0}, 5), 10);
+    ck_assert_int_eq(remaining_of((int64_t[]){-1, -1, 30, -1, 9}, 5), -1);
+    ck_assert_int_eq(remaining_of((int64_t[]){-1, -1, 30, 20, 9}, 5), 30);
+    ck_assert_int_eq(remaining_of((int64_t[]){10, 0, 0, 20, 0}, 5), -1);
+    ck_assert_int_eq(remaining_of((int64_t[]){15}, 1), 15);
+}
+END_TEST
+
+START_TEST(validity_is_ttl_minus_elapsed_minus_drift)
+{
+    ck_assert_int_eq(round_validity_ms(30000, 0, 0.01), 29693);
+    ck_assert_int_eq(round_validity_ms(30000, 1, 0.01), 29692);
+    ck_assert_int_eq(round_validity_ms(30000, 800, 0.01), 29692);
+    ck_assert_int_eq(round_validity_ms(100, 0, 0.01), 92);
+    ck_assert_int_eq(round_validity_ms(100, 92000, 0.01), 0);
+    ck_assert_int_eq(round_validity_ms(100, 92001, 0.01), -1);
+    ck_assert_int_eq(round_validity_ms(100, 900000, 0.0), -1);
+}
+END_TEST
+
+Suite *check_round(void);
+
+Suite *check_round(void)
+{
+    Suite *suite = suite_create("round");
+    TCase *tc = tcase_create("round");
+    tcase_set_timeout(tc, 60);
+    tcase_add_loop_test(tc, verdict_tables, 0,
+                        (int)(sizeof rows / sizeof *rows));
+    tcase_add_loop_test(tc, no_later_reply_changes_a_verdict, ROUND_ACQUIRE,
+                        ROUND_INSPECT + 1);
+    tcase_add_test(tc, quorum_is_the_majority_of_the_configured);
+    tcase_add_test(tc, a_late_reply_is_no_vote);
+    tcase_add_test(tc, a_second_reply_is_ignored);
+    tcase_add_test(tc, the_deadline_silences_who_has_not_answered);
+    tcase_add_test(tc, a_broken_connection_is_remembered_after_the_vote);
+    tcase_add_test(tc, the_highest_number_is_kept);
+    tcase_add_test(tc, remaining_is_the_quorum_th_largest);
+    tcase_add_test(tc, validity_is_ttl_minus_elapsed_minus_drift);
+    suite_add_tcase(suite, tc);
+    return suite;
+}
