@@ -1,0 +1,217 @@
+#include "engine.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "nodes.h"
+#include "operation.h"
+#include "releases.h"
+#include "tag.h"
+
+enum {
+    TICK_SLOT = 0, /* the engine's own timer */
+    TICK_US = 200000,
+};
+
+struct engine {
+    struct nodes nodes;
+    struct releases releases;
+    struct operations operations;
+};
+
+static bool set_tick(struct engine *engine)
+{
+    struct engine_port *port = &engine->nodes.port;
+    return port->timer(port->ctx, TICK_SLOT,
+                       nodes_now(&engine->nodes) + TICK_US);
+}
+
+struct engine *engine_new(const struct engine_settings *settings,
+                          const struct engine_port *port,
+                          struct metrics *metrics)
+{
+    struct engine *engine = malloc(sizeof *engine);
+    if (engine == NULL)
+        return NULL;
+    nodes_init(&engine->nodes, settings, port, metrics);
+    releases_init(&engine->releases, &engine->nodes);
+    operations_init(&engine->operations, &engine->nodes, &engine->releases);
+    if (!set_tick(engine)) {
+        free(engine);
+        return NULL;
+    }
+    return engine;
+}
+
+void engine_free(struct engine *engine)
+{
+    if (engine == NULL)
+        return;
+    operations_fini(&engine->operations);
+    releases_fini(&engine->releases);
+    free(engine);
+}
+
+/* ---- what clients ask --------------------------------------------------- */
+
+engine_op engine_acquire(struct engine *engine, struct span resource,
+                         struct span owner, int64_t ttl_ms, void *client)
+{
+    return operation_start(&engine->operations,
+                           &(struct operation_order){
+                               .kind = ROUND_ACQUIRE,
+                               .resource = resource,
+                               .owner = owner,
+                               .ttl_ms = ttl_ms,
+                               .client = client,
+                           });
+}
+
+engine_op engine_extend(struct engine *engine, struct span resource,
+                        struct span token, int64_t ttl_ms, void *client)
+{
+    return operation_start(&engine->operations,
+                           &(struct operation_order){
+                               .kind = ROUND_EXTEND,
+                               .resource = resource,
+                               .token = token,
+                               .ttl_ms = ttl_ms,
+                               .client = client,
+                           });
+}
+
+engine_op engine_release(struct engine *engine, struct span resource,
+                         struct span token, void *client)
+{
+    return operation_start(&engine->operations,
+                           &(struct operation_order){
+                               .kind = ROUND_RELEASE,
+                               .resource = resource,
+                               .token = token,
+                               .client = client,
+                           });
+}
+
+engine_op engine_inspect(struct engine *engine, struct span resource,
+                         void *client)
+{
+    return operation_start(&engine->operations,
+                           &(struct operation_order){
+                               .kind = ROUND_INSPECT,
+                               .resource = resource,
+                               .client = client,
+                           });
+}
+
+static struct operation *must_find(const struct engine *engine, engine_op op)
+{
+    struct operation *it = operation_find(&engine->operations, op);
+    assert(it != NULL);
+    return it;
+}
+
+const struct engine_result *engine_result(const struct engine *engine,
+                                          engine_op op)
+{
+    return &must_find(engine, op)->result;
+}
+
+int64_t engine_validity_ms(struct engine *engine, engine_op op, int64_t now_us)
+{
+    return operation_validity_ms(&engine->operations, must_find(engine, op),
+                                 now_us);
+}
+
+void engine_close(struct engine *engine, engine_op op)
+{
+    operation_close(&engine->operations, must_find(engine, op));
+}
+
+void engine_abandon(struct engine *engine, engine_op op)
+{
+    operation_abandon(&engine->operations, must_find(engine, op));
+}
+
+/* ---- what the nodes and the loop tell ----------------------------------- */
+
+void engine_on_node_up(struct engine *engine, int node,
+                       const struct engine_node_facts *facts)
+{
+    nodes_on_up(&engine->nodes, node, facts->run_id, facts->node_now_us,
+                facts->sent_us, facts->received_us);
+}
+
+void engine_on_node_down(struct engine *engine, int node, enum vote reason,
+                         const char *detail)
+{
+    nodes_on_down(&engine->nodes, node, reason, detail);
+}
+
+void engine_on_reply(struct engine *engine, int node, uint64_t tag,
+                     const struct script_reply *reply, int64_t sent_us,
+                     int64_t received_us)
+{
+    nodes_on_reply(&engine->nodes, node, tag, reply, sent_us, received_us);
+    switch (tag_kind_of(tag)) {
+    case TAG_OPERATION:
+        operation_on_reply(&engine->operations, node, tag, reply, received_us);
+        break;
+    case TAG_RELEASE: {
+        uint64_t waiting =
+            releases_on_reply(&engine->releases, node, tag, reply);
+        if (waiting != 0)
+            operation_on_release(&engine->operations, node, waiting, reply,
+                                 received_us);
+        break;
+    }
+    case TAG_ADMIT:
+        break;
+    }
+}
+
+void engine_on_timer(struct engine *engine, uint32_t slot)
+{
+    if (slot != TICK_SLOT) {
+        operation_on_timer(&engine->operations, slot);
+        return;
+    }
+    int64_t now_us = nodes_now(&engine->nodes);
+    nodes_tick(&engine->nodes, now_us);
+    releases_tick(&engine->releases, now_us);
+    (void)set_tick(engine); /* cannot fail: the timer is there */
+}
+
+/* ---- what operators see ------------------------------------------------- */
+
+void engine_view_node(const struct engine *engine, int node,
+                      struct engine_node_view *view)
+{
+    const struct node *it = &engine->nodes.node[node];
+    int64_t now_us = nodes_now(&engine->nodes);
+    int64_t median_us = nodes_median_us(&engine->nodes, now_us);
+    *view = (struct engine_node_view){
+        .state = guard_state(&it->guard),
+        .detail = it->guard.detail,
+        .is_voting = guard_is_voting(&it->guard),
+        .since_us = it->since_us,
+        .has_clock = it->is_up && it->clock.is_known,
+        .rtt_us = it->rtt_us,
+    };
+    if (view->has_clock)
+        view->clock_lead_us = nodeclock_at(&it->clock, now_us) - median_us;
+}
+
+int engine_voting(const struct engine *engine)
+{
+    return engine->nodes.voting;
+}
+
+int engine_quorum(const struct engine *engine)
+{
+    return round_quorum(engine->nodes.settings.nodes);
+}
+
+int engine_in_flight(const struct engine *engine)
+{
+    return engine->operations.in_flight;
+}

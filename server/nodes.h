@@ -1,0 +1,63 @@
+/*
+ * The masters as the engine sees them: who is there and may vote, what their
+ * clocks show, and the calls to them.
+ */
+#ifndef REDLOCKD_NODES_H
+#define REDLOCKD_NODES_H
+
+#include "guard.h"
+#include "metrics.h"
+#include "nodeclock.h"
+#include "port.h"
+
+struct node {
+    struct guard guard;
+    struct nodeclock clock;
+    bool is_up;             /* a connection is there */
+    bool is_admit_pending;  /* an admission is on its way */
+    int64_t next_admit_us;  /* heartbeat */
+    int64_t since_us;       /* in its state since */
+    int64_t rtt_us;         /* last round trip; 0 unknown */
+};
+
+struct nodes {
+    struct engine_settings settings;
+    struct engine_port port;
+    struct metrics *metrics;
+    int voting;
+    int64_t last_number; /* highest fencing number issued here */
+    struct node node[NODES_MAX];
+};
+
+void nodes_init(struct nodes *nodes, const struct engine_settings *settings,
+                const struct engine_port *port, struct metrics *metrics);
+
+int64_t nodes_now(const struct nodes *nodes);
+
+/* The number for the next round, above seen; 0: no node's clock is known. */
+int64_t nodes_next_number(struct nodes *nodes, int64_t now_us, int64_t seen);
+
+/* Median of the nodes' clocks at now_us; 0: none is known. */
+int64_t nodes_median_us(const struct nodes *nodes, int64_t now_us);
+
+/*
+ * Sends call to a node, with the admission and the deadline in the node's
+ * clock filled in. An acquire or extend goes only to a node that may vote;
+ * contract as port.send.
+ */
+enum vote nodes_send(struct nodes *nodes, int node, struct script_call *call,
+                     int64_t deadline_us, uint64_t tag);
+
+/* Renews the admissions that are due. */
+void nodes_tick(struct nodes *nodes, int64_t now_us);
+
+/* The events of engine.h; on_reply is to be called with every reply. */
+void nodes_on_up(struct nodes *nodes, int node, const char *run_id,
+                 int64_t node_now_us, int64_t sent_us, int64_t received_us);
+void nodes_on_down(struct nodes *nodes, int node, enum vote reason,
+                   const char *detail);
+void nodes_on_reply(struct nodes *nodes, int node, uint64_t tag,
+                    const struct script_reply *reply, int64_t sent_us,
+                    int64_t received_us);
+
+#endif

@@ -1,0 +1,58 @@
+/*
+ * What comes of an operation.
+ */
+#ifndef REDLOCKD_RESULT_H
+#define REDLOCKD_RESULT_H
+
+#include "round.h"
+#include "types.h"
+#include "vote.h"
+
+enum outcome {
+    OUTCOME_PENDING,
+    OUTCOME_GRANTED,            /* acquire */
+    OUTCOME_HELD,               /* acquire */
+    OUTCOME_VALIDITY_EXHAUSTED, /* acquire, extend: no time is left */
+    OUTCOME_EXTENDED,           /* extend */
+    OUTCOME_MAX_HOLD,           /* extend: held for as long as is allowed */
+    OUTCOME_RELEASED,           /* release */
+    OUTCOME_FOUND,              /* inspect */
+    OUTCOME_NOT_OWNER,          /* extend, release: another value */
+    OUTCOME_NOT_FOUND,          /* extend, release, inspect: no lock */
+    OUTCOME_NO_QUORUM,          /* any: not enough nodes answered */
+    OUTCOME_KINDS
+};
+
+const char *outcome_name(enum outcome outcome);
+
+/* What came of an operation. The spans live until engine_close. */
+struct engine_result {
+    enum outcome outcome;
+    struct span resource;
+    struct span token;      /* granted, extended; else empty */
+    int64_t number;         /* fencing number; 0 unknown */
+    struct span owner;      /* empty: unknown */
+    bool has_holder;        /* held: number, owner, remaining are theirs */
+    int64_t remaining_ms;   /* found, held: -1 unknown */
+    int64_t ttl_ms;         /* granted, extended */
+    int64_t round_start_us; /* of the deciding round */
+    int votes_for;          /* granted, extended, released, held: by kind */
+    int quorum;
+    int total;
+    enum vote votes[NODES_MAX]; /* of the deciding round, by node */
+};
+
+/* What the deciding round tells: its start, and the votes. */
+void result_tell_votes(struct engine_result *result, const struct round *round);
+
+/* Number and owner of a token, if it is one of ours; borrows its owner. */
+void result_tell_token(struct engine_result *result, struct span token);
+
+/*
+ * Number, owner and remaining time of the value that a majority has. The owner
+ * is borrowed from the round.
+ */
+void result_tell_holder(struct engine_result *result,
+                        const struct round *round);
+
+#endif

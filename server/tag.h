@@ -1,0 +1,36 @@
+/*
+ * What a call is for, in the user's bits of the handle that travels with it
+ * as its tag.
+ */
+#ifndef REDLOCKD_TAG_H
+#define REDLOCKD_TAG_H
+
+#include "slots.h"
+
+enum tag_kind { TAG_OPERATION, TAG_RELEASE, TAG_ADMIT };
+
+enum { TAG_ROUND_BITS = 8 }; /* an operation's round, modulo 256 */
+
+static inline unsigned tag_bits(enum tag_kind kind, unsigned round)
+{
+    return (unsigned)kind << TAG_ROUND_BITS |
+           (round & ((1u << TAG_ROUND_BITS) - 1));
+}
+
+static inline enum tag_kind tag_kind_of(uint64_t tag)
+{
+    return (enum tag_kind)(slots_user_bits(tag) >> TAG_ROUND_BITS);
+}
+
+static inline unsigned tag_round_of(uint64_t tag)
+{
+    return slots_user_bits(tag) & ((1u << TAG_ROUND_BITS) - 1);
+}
+
+/* Of the calls that belong to no operation and no release. */
+static inline uint64_t tag_admit(void)
+{
+    return (uint64_t)tag_bits(TAG_ADMIT, 0) << SLOTS_INDEX_BITS;
+}
+
+#endif
