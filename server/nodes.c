@@ -82,7 +82,10 @@ static void note_change(struct nodes *nodes, int node)
     struct node *it = &nodes->node[node];
     bool is_voting = guard_is_voting(&it->guard);
     it->since_us = nodes_now(nodes);
-    log_write(it->guard.refusal == VOTE_DONE ? LOG_INFO : LOG_WARN, "node",
+    enum log_level level = LOG_WARN;
+    if (it->guard.refusal == VOTE_DONE)
+        level = is_voting ? LOG_INFO : LOG_DEBUG;
+    log_write(level, "node",
               (struct log_field[]){
                   LOG_S("node", nodes->settings.node_names[node]),
                   LOG_S("state", guard_state(&it->guard)),
@@ -92,10 +95,11 @@ static void note_change(struct nodes *nodes, int node)
     int voting = 0;
     for (int i = 0; i < nodes->settings.nodes; i++)
         voting += guard_is_voting(&nodes->node[i].guard);
-    if (voting != nodes->voting) {
-        nodes->voting = voting;
+    int quorum = round_quorum(nodes->settings.nodes);
+    bool is_crossing = (voting >= quorum) != (nodes->voting >= quorum);
+    nodes->voting = voting;
+    if (is_crossing)
         log_quorum(nodes);
-    }
 }
 
 static void send_admit(struct nodes *nodes, int node, int64_t now_us)

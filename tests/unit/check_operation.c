@@ -1,0 +1,295 @@
+#include <check.h>
+#include <string.h>
+
+#include "../../server/token.h"
+#include "play.h"
+
+/* ---- acquire ------------------------------------------------------------ */
+
+START_TEST(granted_by_a_majority_at_once)
+{
+    engine_op op = play_acquire();
+    ck_assert_int_eq(play_count(SCRIPT_ACQUIRE), 5);
+    play_answer(SCRIPT_ACQUIRE, 0, VOTE_GRANTED);
+    play_answer(SCRIPT_ACQUIRE, 4, VOTE_GRANTED);
+    ck_assert_int_eq(play.answers, 0);
+    play_answer(SCRIPT_ACQUIRE, 2, VOTE_GRANTED);
+    ck_assert_int_eq(play.answers, 1);
+
+    const struct engine_result *result = engine_result(play.engine, op);
+    ck_assert_int_eq(result->outcome, OUTCOME_GRANTED);
+    ck_assert_int_eq(result->number, PLAY_EPOCH_US + 1000000);
+    ck_assert_uint_eq(result->owner.len, 5);
+    ck_assert_int_eq(result->votes_for, 3);
+    ck_assert_int_eq(engine_validity_ms(play.engine, op, play.now_us), 29693);
+    engine_close(play.engine, op);
+    ck_assert_int_eq(play_count(SCRIPT_RELEASE), 0);
+    ck_assert_int_eq(engine_in_flight(play.engine), 0);
+}
+END_TEST
+
+START_TEST(stragglers_of_a_won_round_count_nowhere)
+{
+    engine_op op = play_acquire();
+    for (int i = 0; i < 3; i++)
+        play_answer(SCRIPT_ACQUIRE, i, VOTE_GRANTED);
+    engine_close(play.engine, op);
+    engine_op next = play_acquire();
+    play_answer(SCRIPT_ACQUIRE, 3, VOTE_GRANTED); /* of the first round */
+    play_answer(SCRIPT_ACQUIRE, 4, VOTE_GRANTED);
+    ck_assert_int_eq(play_outcome(next), OUTCOME_PENDING);
+    play_answer(SCRIPT_ACQUIRE, 0, VOTE_GRANTED);
+    play_answer(SCRIPT_ACQUIRE, 1, VOTE_GRANTED);
+    ck_assert_int_eq(play_outcome(next), OUTCOME_PENDING);
+}
+END_TEST
+
+START_TEST(each_call_carries_admission_deadline_window_and_slot)
+{
+    (void)play_acquire();
+    const struct script_call *call = &play.sent[0].call;
+    ck_assert(strncmp(call->admit.ptr, "1:0011223344556677:" PLAY_RUN_ID,
+                      call->admit.len) == 0);
+    ck_assert_int_eq(call->node_deadline_us, PLAY_EPOCH_US + 1050000 + 250);
+    ck_assert_int_eq(call->window_us, 15000000);
+    ck_assert_int_ge(call->slot, 0);
+    ck_assert_int_eq(call->ttl_ms, 30000);
+}
+END_TEST
+
+START_TEST(fault_01_every_round_has_a_token_of_its_own)
+{
+    engine_op op = play_acquire();
+    char first[TOKEN_MAX + 1];
+    strcpy(first, play_find(SCRIPT_ACQUIRE, 0)->token);
+    play_answer(SCRIPT_ACQUIRE, 0, VOTE_GRANTED);
+    play_answer(SCRIPT_ACQUIRE, 1, VOTE_GRANTED);
+    play_answer_held(SCRIPT_ACQUIRE, 2, "x");
+    play_answer_held(SCRIPT_ACQUIRE, 3, "y");
+    play_answer_held(SCRIPT_ACQUIRE, 4, "z");
+    ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
+    ck_assert_str_eq(play_find(SCRIPT_RELEASE, 0)->token, first);
+    play_await_round(10);
+    struct play_call *again = play_find(SCRIPT_ACQUIRE, 0);
+    ck_assert(again != NULL);
+    ck_assert_str_ne(again->token, first);
+}
+END_TEST
+
+START_TEST(fault_15_a_lost_round_is_released_where_it_may_have_granted)
+{
+    (void)play_acquire();
+    play_answer(SCRIPT_ACQUIRE, 0, VOTE_GRANTED);
+    play_answer_held(SCRIPT_ACQUIRE, 1, "x");
+    play_answer_held(SCRIPT_ACQUIRE, 2, "x");
+    play_answer(SCRIPT_ACQUIRE, 3, VOTE_FAILED);
+    ck_assert_int_eq(play_count(SCRIPT_RELEASE), 0);
+    play_advance(50000);
+    ck_assert_int_eq(play_count(SCRIPT_RELEASE), 3);
+    ck_assert(play_find(SCRIPT_RELEASE, 0) != NULL);
+    ck_assert(play_find(SCRIPT_RELEASE, 3) != NULL);
+    ck_assert(play_find(SCRIPT_RELEASE, 4) != NULL); /* silent */
+}
+END_TEST
+
+START_TEST(held_by_one_value_tells_the_holder)
+{
+    static const char value[] =
+        "1795221641865000.00112233445566778899aabbccddeeff01234567.web-9";
+    engine_op op = play_acquire();
+    for (int i = 0; i < 3; i++)
+        play_answer_held(SCRIPT_ACQUIRE, i, value);
+    const struct engine_result *result = engine_result(play.engine, op);
+    ck_assert_int_eq(result->outcome, OUTCOME_HELD);
+    ck_assert(result->has_holder);
+    ck_assert_int_eq(result->number, 1795221641865000);
+    ck_assert_int_eq(result->remaining_ms, 5000);
+    ck_assert(strncmp(result->owner.ptr, "web-9", result->owner.len) == 0);
+    ck_assert_uint_eq(result->token.len, 0);
+}
+END_TEST
+
+START_TEST(stale_is_tried_again_at_once_with_a_higher_number)
+{
+    engine_op op = play_acquire();
+    int64_t highest = PLAY_EPOCH_US + 9000000;
+    for (int i = 0; i < 3; i++)
+        play_reply(
+            play_find(SCRIPT_ACQUIRE, i),
+            (struct script_reply){.vote = VOTE_STALE, .highest = highest + i});
+    ck_assert_int_eq(play_count(SCRIPT_ACQUIRE), 10);
+    ck_assert_int_eq(play_find(SCRIPT_ACQUIRE, 0)->call.number, highest + 3);
+    for (int i = 0; i < 3; i++)
+        play_answer(SCRIPT_ACQUIRE, i, VOTE_GRANTED);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
+    ck_assert_int_eq(engine_result(play.engine, op)->number, highest + 3);
+}
+END_TEST
+
+START_TEST(split_votes_use_up_the_rounds_and_end_as_held)
+{
+    engine_op op = play_acquire();
+    for (int round = 1; round <= 4; round++) {
+        play_await_round(5 * round);
+        ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
+        play_split_votes();
+    }
+    ck_assert_int_eq(play_outcome(op), OUTCOME_HELD);
+    ck_assert(!engine_result(play.engine, op)->has_holder);
+    ck_assert_int_eq(play.answers, 1);
+}
+END_TEST
+
+START_TEST(stale_rounds_used_up_end_without_quorum)
+{
+    engine_op op = play_acquire();
+    for (int round = 0; round < 4; round++)
+        for (int i = 0; i < 5; i++)
+            play_answer(SCRIPT_ACQUIRE, i, VOTE_STALE);
+    ck_assert_int_eq(play_count(SCRIPT_ACQUIRE), 20);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
+}
+END_TEST
+
+START_TEST(no_quorum_is_told_without_a_retry)
+{
+    engine_op op = play_acquire();
+    for (int i = 0; i < 3; i++)
+        play_answer(SCRIPT_ACQUIRE, i, VOTE_LOADING);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
+    ck_assert_int_eq(play_count(SCRIPT_ACQUIRE), 5);
+    ck_assert_int_eq(play_count(SCRIPT_RELEASE), 2); /* who did not answer */
+}
+END_TEST
+
+START_TEST(unsendable_nodes_are_known_before_the_call_returns)
+{
+    for (int i = 0; i < 3; i++)
+        play.is_refusing[i] = true;
+    engine_op op = play_acquire();
+    ck_assert_int_eq(play.answers, 1);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
+    ck_assert_int_eq(engine_result(play.engine, op)->votes[0], VOTE_STALLED);
+}
+END_TEST
+
+START_TEST(votes_that_come_past_the_validity_win_nothing)
+{
+    engine_op op =
+        engine_acquire(play.engine, PLAY_RESOURCE, (struct span){0}, 100, NULL);
+    play.now_us += 49000; /* within the deadline, but … */
+    for (int i = 0; i < 3; i++)
+        play_answer(SCRIPT_ACQUIRE, i, VOTE_GRANTED);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
+    ck_assert_int_eq(engine_validity_ms(play.engine, op, 1093000), 0);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_VALIDITY_EXHAUSTED);
+    ck_assert_int_eq(play_count(SCRIPT_RELEASE), 5);
+    ck_assert_uint_eq(engine_result(play.engine, op)->token.len, 0);
+}
+END_TEST
+
+/* ---- extend ------------------------------------------------------------- */
+
+static engine_op extend(int64_t number)
+{
+    char token[TOKEN_MAX];
+    unsigned char random[TOKEN_RANDOM_BYTES] = {0};
+    size_t len = token_make(token, number, random, span_of("me"));
+    return engine_extend(play.engine, PLAY_RESOURCE, (struct span){token, len},
+                         30000, NULL);
+}
+
+START_TEST(extended_by_a_majority_that_had_the_token)
+{
+    engine_op op = extend(PLAY_EPOCH_US);
+    for (int i = 0; i < 3; i++)
+        play_answer(SCRIPT_EXTEND, i, VOTE_EXTENDED);
+    const struct engine_result *result = engine_result(play.engine, op);
+    ck_assert_int_eq(result->outcome, OUTCOME_EXTENDED);
+    ck_assert_int_eq(result->number, PLAY_EPOCH_US);
+    ck_assert_int_eq(result->ttl_ms, 30000);
+    ck_assert_uint_gt(result->token.len, 0);
+}
+END_TEST
+
+START_TEST(fault_16_a_failed_extend_changes_nothing)
+{
+    engine_op op = extend(PLAY_EPOCH_US);
+    play_answer(SCRIPT_EXTEND, 0, VOTE_EXTENDED);
+    play_answer(SCRIPT_EXTEND, 1, VOTE_EXTENDED);
+    play_advance(50000);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
+    engine_abandon(play.engine, op);
+    ck_assert_int_eq(play_count(SCRIPT_RELEASE), 0);
+}
+END_TEST
+
+START_TEST(held_too_long_is_refused_without_lengthening)
+{
+    engine_op op = extend(PLAY_EPOCH_US + play.now_us - 71000000);
+    for (int i = 0; i < 5; i++)
+        ck_assert_int_eq(play_find(SCRIPT_EXTEND, i)->call.ttl_ms, 0);
+    for (int i = 0; i < 3; i++)
+        play_answer(SCRIPT_EXTEND, i, VOTE_EXTENDED);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_MAX_HOLD);
+
+    op = extend(PLAY_EPOCH_US + play.now_us - 69000000);
+    ck_assert_int_eq(play_find(SCRIPT_EXTEND, 0)->call.ttl_ms, 30000);
+}
+END_TEST
+
+START_TEST(held_too_long_is_told_to_the_holder_only)
+{
+    engine_op op = extend(PLAY_EPOCH_US + play.now_us - 71000000);
+    for (int i = 0; i < 5; i++)
+        play_answer(SCRIPT_EXTEND, i, VOTE_FREE);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_NOT_FOUND);
+}
+END_TEST
+
+/* ---- inspect ------------------------------------------------------------ */
+
+START_TEST(inspect_tells_number_owner_and_remaining_but_no_token)
+{
+    engine_op op = engine_inspect(play.engine, PLAY_RESOURCE, NULL);
+    for (int i = 0; i < 3; i++)
+        play_answer_held(
+            SCRIPT_INSPECT, i,
+            "0000000000000009.00112233445566778899aabbccddeeff01234567"
+            ".bob");
+    const struct engine_result *result = engine_result(play.engine, op);
+    ck_assert_int_eq(result->outcome, OUTCOME_FOUND);
+    ck_assert_int_eq(result->number, 9);
+    ck_assert_int_eq(result->remaining_ms, 5000);
+    ck_assert_uint_eq(result->token.len, 0);
+}
+END_TEST
+
+Suite *check_operation(void);
+
+Suite *check_operation(void)
+{
+    Suite *suite = suite_create("operation");
+    TCase *tc = tcase_create("operation");
+    tcase_add_checked_fixture(tc, play_begin, play_end);
+    tcase_add_test(tc, granted_by_a_majority_at_once);
+    tcase_add_test(tc, stragglers_of_a_won_round_count_nowhere);
+    tcase_add_test(tc, each_call_carries_admission_deadline_window_and_slot);
+    tcase_add_test(tc, fault_01_every_round_has_a_token_of_its_own);
+    tcase_add_test(tc,
+                   fault_15_a_lost_round_is_released_where_it_may_have_granted);
+    tcase_add_test(tc, held_by_one_value_tells_the_holder);
+    tcase_add_test(tc, stale_is_tried_again_at_once_with_a_higher_number);
+    tcase_add_test(tc, split_votes_use_up_the_rounds_and_end_as_held);
+    tcase_add_test(tc, stale_rounds_used_up_end_without_quorum);
+    tcase_add_test(tc, no_quorum_is_told_without_a_retry);
+    tcase_add_test(tc, unsendable_nodes_are_known_before_the_call_returns);
+    tcase_add_test(tc, votes_that_come_past_the_validity_win_nothing);
+    tcase_add_test(tc, extended_by_a_majority_that_had_the_token);
+    tcase_add_test(tc, fault_16_a_failed_extend_changes_nothing);
+    tcase_add_test(tc, held_too_long_is_refused_without_lengthening);
+    tcase_add_test(tc, held_too_long_is_told_to_the_holder_only);
+    tcase_add_test(tc, inspect_tells_number_owner_and_remaining_but_no_token);
+    suite_add_tcase(suite, tc);
+    return suite;
+}

@@ -1,0 +1,196 @@
+#include "play.h"
+
+#include <check.h>
+
+#include "../../server/log.h"
+
+struct play play;
+
+/* ---- the port ----------------------------------------------------------- */
+
+static enum vote port_send(void *ctx, int node, const struct script_call *call,
+                           uint64_t tag)
+{
+    (void)ctx;
+    if (play.is_refusing[node])
+        return VOTE_STALLED;
+    ck_assert_int_lt(play.sent_count, PLAY_CALLS_MAX);
+    struct play_call *sent = &play.sent[play.sent_count++];
+    *sent = (struct play_call){.node = node, .tag = tag, .call = *call};
+    (void)span_copy(sent->token, call->token);
+    return VOTE_PENDING;
+}
+
+static int64_t port_now(void *ctx)
+{
+    (void)ctx;
+    return play.now_us;
+}
+
+static void port_random(void *ctx, void *buf, size_t len)
+{
+    (void)ctx;
+    memset(buf, play.random_byte++, len);
+}
+
+static bool port_timer(void *ctx, uint32_t slot, int64_t at_us)
+{
+    (void)ctx;
+    ck_assert_uint_lt(slot, PLAY_TIMERS);
+    play.timer_us[slot] = at_us;
+    return true;
+}
+
+static void port_answer(void *ctx, void *client)
+{
+    (void)ctx;
+    (void)client;
+    play.answers++;
+}
+
+/* ---- the play ----------------------------------------------------------- */
+
+void play_advance(int64_t us)
+{
+    int64_t until_us = play.now_us + us;
+    for (;;) {
+        int next = -1;
+        for (int i = 0; i < PLAY_TIMERS; i++)
+            if (play.timer_us[i] != 0 && play.timer_us[i] <= until_us &&
+                (next < 0 || play.timer_us[i] < play.timer_us[next]))
+                next = i;
+        if (next < 0)
+            break;
+        if (play.timer_us[next] > play.now_us)
+            play.now_us = play.timer_us[next];
+        play.timer_us[next] = 0;
+        engine_on_timer(play.engine, (uint32_t)next);
+    }
+    play.now_us = until_us;
+}
+
+void play_reply(struct play_call *sent, struct script_reply reply)
+{
+    ck_assert(!sent->is_answered);
+    sent->is_answered = true;
+    if (reply.vote != VOTE_UNREACHABLE)
+        reply.node_now_us = PLAY_EPOCH_US + play.now_us;
+    engine_on_reply(play.engine, sent->node, sent->tag, &reply, play.now_us,
+                    play.now_us);
+}
+
+struct play_call *play_find(enum script_kind kind, int node)
+{
+    for (int i = 0; i < play.sent_count; i++) {
+        struct play_call *sent = &play.sent[i];
+        if (sent->call.kind == kind && sent->node == node && !sent->is_answered)
+            return sent;
+    }
+    return NULL;
+}
+
+void play_answer(enum script_kind kind, int node, enum vote vote)
+{
+    struct play_call *sent = play_find(kind, node);
+    ck_assert_msg(sent != NULL, "no %d for node %d", kind, node);
+    play_reply(sent, (struct script_reply){.vote = vote});
+}
+
+void play_answer_held(enum script_kind kind, int node, const char *value)
+{
+    struct play_call *sent = play_find(kind, node);
+    ck_assert(sent != NULL);
+    play_reply(sent, (struct script_reply){.vote = VOTE_HELD,
+                                           .pttl_ms = 5000,
+                                           .value = span_of(value)});
+}
+
+int play_count(enum script_kind kind)
+{
+    int count = 0;
+    for (int i = 0; i < play.sent_count; i++)
+        count += play.sent[i].call.kind == kind;
+    return count;
+}
+
+void play_await_round(int calls)
+{
+    for (int ms = 0; ms <= 200 && play_count(SCRIPT_ACQUIRE) < calls; ms++)
+        play_advance(1000);
+    ck_assert_int_eq(play_count(SCRIPT_ACQUIRE), calls);
+}
+
+void play_node_up(int node)
+{
+    engine_on_node_up(play.engine, node,
+                      &(struct engine_node_facts){
+                          .run_id = PLAY_RUN_ID,
+                          .node_now_us = PLAY_EPOCH_US + play.now_us,
+                          .sent_us = play.now_us,
+                          .received_us = play.now_us,
+                      });
+    play_answer(SCRIPT_ADMIT, node, VOTE_DONE);
+}
+
+void play_node_down(int node)
+{
+    for (int i = 0; i < play.sent_count; i++)
+        if (play.sent[i].node == node && !play.sent[i].is_answered)
+            play_reply(&play.sent[i],
+                       (struct script_reply){.vote = VOTE_UNREACHABLE});
+    engine_on_node_down(play.engine, node, VOTE_UNREACHABLE, "reset");
+}
+
+void play_begin(void)
+{
+    memset(&play, 0, sizeof play);
+    play.now_us = 1000000;
+    log_set_level(LOG_OFF);
+    struct engine_settings settings = {
+        .nodes = PLAY_NODES,
+        .node_names = {"a", "b", "c", "d", "e"},
+        .node_timeout_us = 50000,
+        .max_ttl_ms = 60000,
+        .max_hold_ms = 100000,
+        .retry_delay_us = 200000,
+        .retry_count = 3,
+        .drift_factor = 0.01,
+        .fingerprint = "0011223344556677",
+    };
+    struct engine_port port = {
+        .send = port_send,
+        .now = port_now,
+        .random = port_random,
+        .timer = port_timer,
+        .answer = port_answer,
+    };
+    play.engine = engine_new(&settings, &port, &play.metrics);
+    for (int i = 0; i < PLAY_NODES; i++)
+        play_node_up(i);
+    play.sent_count = 0;
+}
+
+void play_end(void)
+{
+    engine_free(play.engine);
+}
+
+engine_op play_acquire(void)
+{
+    return engine_acquire(play.engine, PLAY_RESOURCE, span_of("web-3"), 30000,
+                          NULL);
+}
+
+enum outcome play_outcome(engine_op op)
+{
+    return engine_result(play.engine, op)->outcome;
+}
+
+void play_split_votes(void)
+{
+    for (int i = 0; i < 2; i++)
+        play_answer(SCRIPT_ACQUIRE, i, VOTE_GRANTED);
+    play_answer_held(SCRIPT_ACQUIRE, 2, "x");
+    play_answer_held(SCRIPT_ACQUIRE, 3, "x");
+    play_answer_held(SCRIPT_ACQUIRE, 4, "y");
+}

@@ -1,0 +1,69 @@
+/*
+ * The engine behind a port whose nodes are played by the test: each call is
+ * recorded, each reply is given by hand.
+ */
+#ifndef PLAY_H
+#define PLAY_H
+
+#include "../../server/engine.h"
+
+enum { PLAY_CALLS_MAX = 256, PLAY_NODES = 5, PLAY_TIMERS = 64 };
+
+#define PLAY_RUN_ID "0123456789012345678901234567890123456789"
+#define PLAY_RESOURCE span_of("order:42")
+
+/* The nodes' clocks minus ours. */
+#define PLAY_EPOCH_US INT64_C(1795221641000000)
+
+struct play_call {
+    int node;
+    uint64_t tag;
+    struct script_call call;
+    char token[TOKEN_MAX + 1];
+    bool is_answered;
+};
+
+extern struct play {
+    struct engine *engine;
+    struct metrics metrics;
+    struct play_call sent[PLAY_CALLS_MAX];
+    int sent_count;
+    int64_t now_us;
+    int64_t timer_us[PLAY_TIMERS];
+    bool is_refusing[PLAY_NODES]; /* send answers VOTE_STALLED */
+    unsigned char random_byte;
+    int answers;
+} play;
+
+/* Five nodes that vote, nothing sent yet. */
+void play_begin(void);
+void play_end(void);
+
+/* Lets time pass, and the timers that are due in it. */
+void play_advance(int64_t us);
+
+/* Lets the random delay pass until so many acquires were sent in all. */
+void play_await_round(int calls);
+
+/* The oldest call of this kind to this node that has no reply yet, or NULL. */
+struct play_call *play_find(enum script_kind kind, int node);
+
+/* How many calls of this kind were sent. */
+int play_count(enum script_kind kind);
+
+/* Replies to that call, or to this one. */
+void play_answer(enum script_kind kind, int node, enum vote vote);
+void play_answer_held(enum script_kind kind, int node, const char *value);
+void play_reply(struct play_call *sent, struct script_reply reply);
+
+/* Two nodes grant, two are held by one value and one by another. */
+void play_split_votes(void);
+
+void play_node_up(int node);
+void play_node_down(int node);
+
+/* An acquire of PLAY_RESOURCE for 30 s, and what came of an operation. */
+engine_op play_acquire(void);
+enum outcome play_outcome(engine_op op);
+
+#endif
