@@ -1,0 +1,269 @@
+/*
+ * Addresses: host:port, redis:// and unix:// URLs (RFC 3986 userinfo).
+ *
+ * Reasons are static texts: an address may hold a password, so nothing of it
+ * is ever repeated.
+ */
+#include "address.h"
+
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/un.h>
+
+enum { REDIS_PORT = 6379, DB_MAX = 65535, TEXT_MAX = 2048 };
+
+static const char port_reason[] = "the port must be 1 to 65535";
+
+/* A plain decimal number up to max; -1 if it is none. */
+static int parse_number(const char *text, int max)
+{
+    int value = 0;
+
+    if (!*text || strlen(text) > 5)
+        return -1;
+    for (; *text; text++) {
+        if (!isdigit((unsigned char)*text))
+            return -1;
+        value = value * 10 + (*text - '0');
+    }
+    return value <= max ? value : -1;
+}
+
+static const char *parse_port(const char *text, int *port)
+{
+    int value = parse_number(text, 65535);
+
+    if (value < 1)
+        return port_reason;
+    *port = value;
+    return NULL;
+}
+
+static bool is_host_name(const char *text)
+{
+    for (; *text; text++)
+        if (!isalnum((unsigned char)*text) && !strchr("._-", *text))
+            return false;
+    return true;
+}
+
+/* An IPv6 address, perhaps with a zone: fe80::1%eth0. */
+static bool is_ipv6(const char *text)
+{
+    char bare[INET6_ADDRSTRLEN];
+    struct in6_addr ignored;
+    size_t len = strcspn(text, "%");
+
+    if (len >= sizeof bare)
+        return false;
+    memcpy(bare, text, len);
+    bare[len] = '\0';
+    return inet_pton(AF_INET6, bare, &ignored) == 1;
+}
+
+/* Copies the host of text, of which len bytes are its. */
+static const char *take_host(const char *text, size_t len, char *host)
+{
+    if (len == 0)
+        return "the host is missing";
+    if (len > CONFIG_HOST_MAX)
+        return "the host is longer than 255 characters";
+    memcpy(host, text, len);
+    host[len] = '\0';
+    return NULL;
+}
+
+static const char *parse_bracketed(const char *text, char *host, int *port)
+{
+    const char *end = strchr(text, ']');
+
+    if (!end)
+        return "the closing ] is missing";
+    const char *reason = take_host(text + 1, (size_t)(end - text) - 1, host);
+    if (reason)
+        return reason;
+    if (!is_ipv6(host))
+        return "what stands in [ ] must be an IPv6 address";
+    if (end[1] == '\0')
+        return NULL;
+    return end[1] == ':' ? parse_port(end + 2, port) : port_reason;
+}
+
+const char *address_parse(const char *text, char host[CONFIG_HOST_MAX + 1],
+                          int *port)
+{
+    if (*text == '[')
+        return parse_bracketed(text, host, port);
+
+    const char *colon = strchr(text, ':');
+    if (colon && strchr(colon + 1, ':'))
+        return "an IPv6 address needs brackets, as in [::1]:6379";
+    size_t len = colon ? (size_t)(colon - text) : strlen(text);
+    const char *reason = take_host(text, len, host);
+    if (reason)
+        return reason;
+    if (!is_host_name(host))
+        return "a host has only letters, digits and . _ -";
+    return colon ? parse_port(colon + 1, port) : NULL;
+}
+
+static int hex_value(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c = (char)tolower((unsigned char)c);
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Percent-decodes text into out. False: bad escape, %00, or too long. */
+static bool decode(const char *text, char *out, size_t size)
+{
+    size_t len = 0;
+
+    for (; *text; text++) {
+        int c = (unsigned char)*text;
+
+        if (c == '%') {
+            int high = hex_value(text[1]);
+            int low = high < 0 ? -1 : hex_value(text[2]);
+            if (low < 0 || high + low == 0)
+                return false;
+            c = high * 16 + low;
+            text += 2;
+        }
+        if (len + 1 >= size)
+            return false;
+        out[len++] = (char)c;
+    }
+    out[len] = '\0';
+    return true;
+}
+
+/* user:password or :password; info is cut at the colon. */
+static const char *parse_userinfo(char *info, struct config_node *node)
+{
+    char *colon = strchr(info, ':');
+
+    if (!colon || colon[1] == '\0')
+        return "before the @ must stand user:password or :password";
+    *colon = '\0';
+    if (!decode(info, node->user, sizeof node->user) ||
+        !decode(colon + 1, node->password, sizeof node->password))
+        return "user and password must be percent-encoded, and at most 255 "
+               "and 511 bytes long";
+    return NULL;
+}
+
+/* Takes the userinfo off rest; the authority ends at the first slash. */
+static const char *split_userinfo(char **rest, struct config_node *node)
+{
+    char *at = strrchr(*rest, '@');
+
+    if (!at)
+        return NULL;
+    *at = '\0';
+    char *info = *rest;
+    *rest = at + 1;
+    if (strchr(info, '/'))
+        return "a / in the password must be written %2F";
+    return parse_userinfo(info, node);
+}
+
+static const char *parse_db(const char *text, struct config_node *node)
+{
+    node->db = parse_number(text, DB_MAX);
+    return node->db < 0 ? "the database must be 0 to 65535" : NULL;
+}
+
+static const char *parse_redis(char *rest, struct config_node *node)
+{
+    const char *reason = split_userinfo(&rest, node);
+
+    if (reason)
+        return reason;
+    char *slash = strchr(rest, '/');
+    if (slash)
+        *slash = '\0';
+    reason = address_parse(rest, node->host, &node->port);
+    if (reason || !slash || slash[1] == '\0')
+        return reason;
+    return parse_db(slash + 1, node);
+}
+
+static const char *parse_unix(char *rest, struct config_node *node)
+{
+    const char *reason = split_userinfo(&rest, node);
+
+    if (reason)
+        return reason;
+    char *query = strchr(rest, '?');
+    if (query)
+        *query++ = '\0';
+    if (*rest != '/')
+        return "a socket needs an absolute path, as in unix:///run/redis.sock";
+    if (!decode(rest, node->host, sizeof node->host) ||
+        strlen(node->host) >= sizeof((struct sockaddr_un *)0)->sun_path)
+        return "the socket's path must be percent-encoded, and at most 107 "
+               "bytes long";
+    node->is_unix = true;
+    node->port = 0;
+    if (!query)
+        return NULL;
+    if (strncmp(query, "db=", 3) != 0)
+        return "after the ? may only stand db=n";
+    return parse_db(query + 3, node);
+}
+
+void address_format(char *out, size_t size, const char *host, int port)
+{
+    bool is_six = strchr(host, ':') != NULL;
+
+    /* the callers' buffers hold the longest host and port */
+    (void)snprintf(out, size, "%s%s%s:%d", is_six ? "[" : "", host,
+                   is_six ? "]" : "", port);
+}
+
+static const char *parse_forms(char *text, struct config_node *node)
+{
+    if (strncmp(text, "redis://", 8) == 0)
+        return parse_redis(text + 8, node);
+    if (strncmp(text, "unix://", 7) == 0)
+        return parse_unix(text + 7, node);
+    if (strncmp(text, "rediss://", 9) == 0)
+        return "TLS (rediss://) is not supported";
+    if (strstr(text, "://"))
+        return "only redis:// and unix:// are known";
+    if (strchr(text, '@'))
+        return "with a password it must begin with redis://";
+    return address_parse(text, node->host, &node->port);
+}
+
+const char *address_parse_node(const char *text, struct config_node *node)
+{
+    char copy[TEXT_MAX];
+    size_t len = strlen(text);
+
+    if (len >= sizeof copy)
+        return "the address is too long";
+    memcpy(copy, text, len + 1);
+    memset(node, 0, sizeof *node);
+    node->port = REDIS_PORT;
+    const char *reason = parse_forms(copy, node);
+    if (reason)
+        return reason;
+    if (node->is_unix)
+        (void)snprintf(node->name, sizeof node->name, "unix://%s", node->host);
+    else
+        address_format(node->name, sizeof node->name, node->host, node->port);
+    return NULL;
+}
+
+bool address_is_same(const struct config_node *a, const struct config_node *b)
+{
+    if (a->is_unix != b->is_unix || a->port != b->port)
+        return false;
+    return (a->is_unix ? strcmp : strcasecmp)(a->host, b->host) == 0;
+}

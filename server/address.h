@@ -1,0 +1,30 @@
+/*
+ * Reads the addresses of the configuration. Pure: nothing is resolved.
+ */
+#ifndef REDLOCKD_ADDRESS_H
+#define REDLOCKD_ADDRESS_H
+
+#include "config.h"
+
+/* What an address may look like, for error lines. */
+#define ADDRESS_NODE_FORMS                                                     \
+    "host:port, redis://user:password@host:port/db or unix:///path?db=n"
+
+/*
+ * Splits "host:port" or "[::1]:port" into host, without brackets, and port.
+ * port keeps its value if the text has none. NULL: done; else why not (static,
+ * contains nothing of text).
+ */
+const char *address_parse(const char *text, char host[CONFIG_HOST_MAX + 1],
+                          int *port);
+
+/* Reads one of ADDRESS_NODE_FORMS. NULL: done; else why not, as above. */
+const char *address_parse_node(const char *text, struct config_node *node);
+
+/* Writes host:port, the host in brackets if it is an IPv6 address. */
+void address_format(char *out, size_t size, const char *host, int port);
+
+/* True if both can only be one server; databases do not tell them apart. */
+bool address_is_same(const struct config_node *a, const struct config_node *b);
+
+#endif

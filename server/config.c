@@ -1,0 +1,377 @@
+/*
+ * Loads the configuration from three places, each beating the one before: the
+ * option table's defaults, the environment, argv.
+ */
+#include "config.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "option.h"
+
+static const char env_prefix[] = "REDLOCKD_";
+static const char file_suffix[] = "_FILE";
+
+/* ---- what was meant ------------------------------------------------------ */
+
+static bool is_separator(char c)
+{
+    return c == '-' || c == '_';
+}
+
+/* How far name begins as flag does; case, - and _ do not count. */
+static int likeness(const char *name, size_t len, const char *flag)
+{
+    const char *end = name + len;
+    int alike = 0;
+
+    while (name < end && *flag) {
+        if (is_separator(*name)) {
+            name++;
+        } else if (is_separator(*flag)) {
+            flag++;
+        } else if (tolower((unsigned char)*name) == *flag) {
+            name++;
+            flag++;
+            alike++;
+        } else {
+            break;
+        }
+    }
+    return alike;
+}
+
+/* The flag that a mistyped name may have meant. */
+static const char *closest_flag(const char *name, size_t len)
+{
+    const char *closest = "help";
+    int best = 2; /* two letters in common are chance */
+
+    for (int i = 0; i < OPTIONS; i++) {
+        int alike = likeness(name, len, option_table[i].flag);
+        if (alike > best) {
+            best = alike;
+            closest = option_table[i].flag;
+        }
+    }
+    return closest;
+}
+
+/* ---- the environment ---------------------------------------------------- */
+
+/* REDLOCKD_MAX_TTL_MS of max-ttl-ms. */
+static void env_name(const struct option *option, char out[OPTION_NAME_SIZE])
+{
+    (void)snprintf(out, OPTION_NAME_SIZE, "%s%s", env_prefix, option->flag);
+    for (char *c = out; *c; c++)
+        *c = *c == '-' ? '_' : (char)toupper((unsigned char)*c);
+}
+
+/* The value of name in envp; NULL if unset or empty. */
+static const char *env_get(char **envp, const char *name)
+{
+    size_t len = strlen(name);
+
+    for (; *envp; envp++)
+        if (strncmp(*envp, name, len) == 0 && (*envp)[len] == '=')
+            return (*envp)[len + 1] ? *envp + len + 1 : NULL;
+    return NULL;
+}
+
+/* The variable's name for a secret that lies in a file. */
+static void env_file_name(const struct option *option,
+                          char out[OPTION_NAME_SIZE])
+{
+    env_name(option, out);
+    size_t len = strlen(out);
+    (void)snprintf(out + len, OPTION_NAME_SIZE - len, "%s", file_suffix);
+}
+
+static bool is_name(const char *name, const char *text, size_t len)
+{
+    return strlen(name) == len && memcmp(name, text, len) == 0;
+}
+
+static bool env_is_known(const char *text, size_t len)
+{
+    char name[OPTION_NAME_SIZE];
+
+    for (int i = 0; i < OPTIONS; i++) {
+        const struct option *option = &option_table[i];
+        if (option->kind == OPTION_IS_ACTION)
+            continue;
+        env_name(option, name);
+        if (is_name(name, text, len))
+            return true;
+        env_file_name(option, name);
+        if (option->kind == OPTION_IS_NODES && is_name(name, text, len))
+            return true;
+    }
+    return false;
+}
+
+/*
+ * Kubernetes gives each pod variables of every service beside it: of one
+ * called redlockd REDLOCKD_SERVICE_HOST, REDLOCKD_PORT_8080_TCP and more.
+ */
+static bool env_is_foreign(const char *name)
+{
+    name += sizeof env_prefix - 1;
+    return strncmp(name, "SERVICE_", 8) == 0 ||
+           strncmp(name, "PORT=", 5) == 0 || strncmp(name, "PORT_", 5) == 0;
+}
+
+/* Catches typing errors: every REDLOCKD_ variable must be an option. */
+static bool check_env(struct option_reader *reader, char **envp)
+{
+    *reader->origin = '\0';
+    for (; *envp; envp++) {
+        size_t len = strcspn(*envp, "=");
+        if (strncmp(*envp, env_prefix, sizeof env_prefix - 1) != 0 ||
+            env_is_known(*envp, len) || env_is_foreign(*envp))
+            continue;
+        const char *name = *envp + sizeof env_prefix - 1;
+        return option_fail(
+            reader, "%.*s: no such variable; each mirrors an option; see --%s",
+            (int)(len < 80 ? len : 80), *envp,
+            closest_flag(name, strcspn(name, "=")));
+    }
+    return true;
+}
+
+/* Reads the value of a secret from the file called path. */
+static bool load_file(struct option_reader *reader, const struct option *option,
+                      const char *path)
+{
+    char text[8192];
+    FILE *file = fopen(path, "r");
+
+    if (!file)
+        return option_fail(reader, "%.200s: %s", path, strerror(errno));
+    size_t len = fread(text, 1, sizeof text - 1, file);
+    bool is_whole = !ferror(file) && feof(file) && !memchr(text, '\0', len);
+    (void)fclose(file); /* only read: nothing can be lost */
+    if (!is_whole)
+        return option_fail(reader, "%.200s must be a text file below 8 KiB",
+                           path);
+    text[len] = '\0';
+    return option_set(reader, option, text);
+}
+
+/* A secret comes from its variable or from the file that another names. */
+static bool load_env_secret(struct option_reader *reader, int i, char **envp)
+{
+    const struct option *option = &option_table[i];
+    char file_name[OPTION_NAME_SIZE];
+
+    env_name(option, reader->origin);
+    env_file_name(option, file_name);
+    const char *value = env_get(envp, reader->origin);
+    const char *path = env_get(envp, file_name);
+    if (value && path)
+        return option_fail(reader, "%s is set too; give one of both",
+                           file_name);
+    reader->is_given[i] = value || path;
+    if (!path)
+        return !value || option_set(reader, option, value);
+    memcpy(reader->origin, file_name, sizeof file_name);
+    return load_file(reader, option, path);
+}
+
+static bool load_env_option(struct option_reader *reader, int i, char **envp)
+{
+    const struct option *option = &option_table[i];
+
+    if (option->kind == OPTION_IS_ACTION)
+        return true;
+    if (option->kind == OPTION_IS_NODES)
+        return load_env_secret(reader, i, envp);
+    env_name(option, reader->origin);
+    const char *value = env_get(envp, reader->origin);
+    reader->is_given[i] = value != NULL;
+    return !value || option_set(reader, option, value);
+}
+
+static bool load_env(struct option_reader *reader, char **envp)
+{
+    bool is_done = check_env(reader, envp);
+
+    for (int i = 0; is_done && i < OPTIONS; i++)
+        is_done = load_env_option(reader, i, envp);
+    return is_done;
+}
+
+/* ---- the command line --------------------------------------------------- */
+
+/* The option called by arg, "--flag" or "--flag=value"; -1: none. */
+static int find_flag(const char *arg)
+{
+    size_t len = strcspn(arg, "=");
+
+    for (int i = 0; i < OPTIONS && len > 2; i++)
+        if (strlen(option_table[i].flag) == len - 2 &&
+            memcmp(arg + 2, option_table[i].flag, len - 2) == 0)
+            return i;
+    return -1;
+}
+
+/* Reads the flag at argv[*at], and the value behind it if it needs one. */
+static bool load_flag(struct option_reader *reader, char **argv, int *at)
+{
+    const char *arg = argv[*at];
+    const char *equals = strchr(arg, '=');
+    int name_len = (int)strcspn(arg, "=");
+    int i = find_flag(arg);
+
+    *reader->origin = '\0';
+    if (i < 0)
+        return option_fail(reader, "%.*s: no such option; see --%s",
+                           name_len < 80 ? name_len : 80, arg,
+                           closest_flag(arg + 2, (size_t)name_len - 2));
+    (void)snprintf(reader->origin, OPTION_NAME_SIZE, "--%s",
+                   option_table[i].flag);
+    reader->is_given[i] = true;
+    if (equals && option_table[i].kind == OPTION_IS_ACTION)
+        return option_fail(reader, "takes no value");
+    if (equals)
+        return option_set(reader, &option_table[i], equals + 1);
+    if (option_table[i].kind == OPTION_IS_ACTION ||
+        option_table[i].kind == OPTION_IS_SWITCH)
+        return option_set(reader, &option_table[i], "on");
+    if (!argv[*at + 1] || strncmp(argv[*at + 1], "--", 2) == 0)
+        return option_fail(reader, "needs a value: %s", option_table[i].form);
+    return option_set(reader, &option_table[i], argv[++*at]);
+}
+
+static bool load_argv(struct option_reader *reader, int argc, char **argv)
+{
+    for (int at = 1; at < argc; at++) {
+        if (argv[at][0] == '-' && argv[at][1] == '-') {
+            if (!load_flag(reader, argv, &at))
+                return false;
+            continue;
+        }
+        *reader->origin = '\0';
+        return option_fail(
+            reader, "argument %d (%.80s): options begin with --; see --help",
+            at, option_show(argv[at]));
+    }
+    return true;
+}
+
+/* ---- the whole ---------------------------------------------------------- */
+
+/* A default that a limit excludes follows the limit; a given value may not. */
+static bool check_limits(struct option_reader *reader)
+{
+    struct config *config = reader->config;
+
+    *reader->origin = '\0';
+    if (config->default_ttl_ms > config->max_ttl_ms) {
+        if (reader->is_given[OPTION_DEFAULT_TTL_MS])
+            return option_fail(reader,
+                               "--default-ttl-ms: %" PRId64
+                               " is above --max-ttl-ms (%" PRId64 ")",
+                               config->default_ttl_ms, config->max_ttl_ms);
+        config->default_ttl_ms = config->max_ttl_ms;
+    }
+    if (config->max_hold_ms < config->max_ttl_ms) {
+        if (reader->is_given[OPTION_MAX_HOLD_MS])
+            return option_fail(reader,
+                               "--max-hold-ms: %" PRId64
+                               " is below --max-ttl-ms (%" PRId64 ")",
+                               config->max_hold_ms, config->max_ttl_ms);
+        config->max_hold_ms = config->max_ttl_ms;
+    }
+    return true;
+}
+
+static bool check_nodes(struct option_reader *reader)
+{
+    enum config_action action = reader->config->action;
+
+    if (reader->config->nodes_count > 0 ||
+        (action != CONFIG_SERVE && action != CONFIG_CHECK))
+        return true;
+    *reader->origin = '\0';
+    return option_fail(reader,
+                       "--nodes: which Redis masters? for example --nodes "
+                       "10.0.0.1:6379,10.0.0.2:6379,10.0.0.3:6379");
+}
+
+/* Help and version are answered however wrong the rest may be. */
+static bool find_help(struct config *config, int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+            config->action = CONFIG_HELP;
+        else if (strcmp(argv[i], "--version") == 0)
+            config->action = CONFIG_VERSION;
+    }
+    return config->action != CONFIG_SERVE;
+}
+
+static bool load_defaults(struct option_reader *reader)
+{
+    for (int i = 0; i < OPTIONS; i++)
+        if (option_table[i].standard &&
+            !option_set(reader, &option_table[i], option_table[i].standard))
+            return false;
+    return true;
+}
+
+bool config_load(struct config *config, int argc, char **argv, char **envp,
+                 char error[CONFIG_ERROR_MAX])
+{
+    struct option_reader reader = {.config = config, .error = error};
+
+    memset(config, 0, sizeof *config);
+    *error = '\0';
+    if (find_help(config, argc, argv))
+        return true;
+    return load_defaults(&reader) && load_env(&reader, envp) &&
+           load_argv(&reader, argc, argv) && check_limits(&reader) &&
+           check_nodes(&reader);
+}
+
+int config_quorum(const struct config *config)
+{
+    return config->nodes_count / 2 + 1;
+}
+
+void config_print(const struct config *config, FILE *out)
+{
+    for (int i = 0; i < OPTIONS; i++) {
+        if (option_table[i].kind == OPTION_IS_ACTION)
+            continue;
+        (void)fprintf(out, "--%s=", option_table[i].flag);
+        option_print(&option_table[i], config, out);
+        (void)fputc('\n', out);
+    }
+}
+
+void config_print_help(FILE *out)
+{
+    (void)fputs("redlockd: distributed locks over HTTP, held on several Redis "
+                "masters\n\nUsage: redlockd --nodes NODE,NODE,... [OPTION]...\n"
+                "\nA NODE is host:port, redis://user:password@host:port/db or "
+                "unix:///path?db=n.\n\nOptions:\n",
+                out);
+    for (int i = 0; i < OPTIONS; i++) {
+        const struct option *option = &option_table[i];
+        int width = fprintf(out, "  --%s %s", option->flag,
+                            option->form ? option->form : "");
+        (void)fprintf(out, "%*s%s", width < 28 ? 28 - width : 1, "",
+                      option->help);
+        if (option->standard)
+            (void)fprintf(out, " [%s]", option->standard);
+        (void)fputc('\n', out);
+    }
+    (void)fputs("\nEach may also be an environment variable: --max-ttl-ms is "
+                "REDLOCKD_MAX_TTL_MS.\nREDLOCKD_NODES_FILE names a file with "
+                "the nodes, to keep passwords out of the\nprocess list. A flag "
+                "beats a variable; an empty variable counts as unset.\n",
+                out);
+}

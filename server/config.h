@@ -1,0 +1,74 @@
+/*
+ * The configuration: one table feeds parsing, --help and --print-config.
+ */
+#ifndef REDLOCKD_CONFIG_H
+#define REDLOCKD_CONFIG_H
+
+#include <stdio.h>
+
+#include "log.h"
+#include "types.h"
+
+enum {
+    CONFIG_HOST_MAX = 255,
+    CONFIG_SECRET_MAX = 511,
+    CONFIG_PREFIX_MAX = 64,
+    CONFIG_ERROR_MAX = 512,
+};
+
+/* One master, as --nodes names it. */
+struct config_node {
+    char host[CONFIG_HOST_MAX + 1]; /* name or address; a path if is_unix */
+    char user[CONFIG_HOST_MAX + 1]; /* "": none */
+    char password[CONFIG_SECRET_MAX + 1];
+    char name[CONFIG_HOST_MAX + 16]; /* host:port for people, no secret */
+    int port;
+    int db;
+    bool is_unix;
+};
+
+/* What the process is asked to do. */
+enum config_action {
+    CONFIG_SERVE,
+    CONFIG_CHECK,
+    CONFIG_PRINT,
+    CONFIG_HELP,
+    CONFIG_VERSION,
+    CONFIG_HEALTHCHECK,
+};
+
+struct config {
+    enum config_action action;
+    char listen_host[CONFIG_HOST_MAX + 1];
+    int listen_port;
+    bool reuse_port;
+    struct config_node nodes[NODES_MAX];
+    int nodes_count;
+    int64_t node_timeout_ms;
+    int64_t default_ttl_ms;
+    int64_t max_ttl_ms;
+    int64_t max_hold_ms;
+    double drift_factor;
+    int64_t retry_count;
+    int64_t retry_delay_ms;
+    char key_prefix[CONFIG_PREFIX_MAX + 1];
+    enum log_level log_level;
+};
+
+/*
+ * Fills config from defaults, then the environment (REDLOCKD_…), then argv.
+ * False: error holds one line that names the option, the value and the fix.
+ * No secret comes into error. --help and --version are found before anything
+ * else is looked at; nodes are required only to serve and to check.
+ */
+bool config_load(struct config *config, int argc, char **argv, char **envp,
+                 char error[CONFIG_ERROR_MAX]);
+
+/* The help text, and every value as --flag=value without secrets. */
+void config_print_help(FILE *out);
+void config_print(const struct config *config, FILE *out);
+
+/* Majority of the configured nodes: floor(N / 2) + 1. */
+int config_quorum(const struct config *config);
+
+#endif

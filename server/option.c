@@ -1,0 +1,326 @@
+/*
+ * The option table, and how one value is read and printed.
+ */
+#include "option.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "address.h"
+
+enum { DAY_MS = 24 * 60 * 60 * 1000 };
+
+#define AT(member) .offset = offsetof(struct config, member)
+
+const struct option option_table[OPTIONS] = {
+    [OPTION_LISTEN] = {"listen", OPTION_IS_LISTEN, "127.0.0.1:8080",
+                       .form = "HOST:PORT", .help = "where to serve HTTP"},
+    [OPTION_REUSE_PORT] = {"reuse-port", OPTION_IS_SWITCH, "off",
+                           AT(reuse_port), .form = "on|off",
+                           .help = "let several processes share the port"},
+    [OPTION_NODES] = {"nodes", OPTION_IS_NODES, .form = "NODE,NODE,...",
+                      .help = "the independent Redis masters: 1 to 9, best 5"},
+    [OPTION_NODE_TIMEOUT_MS] = {"node-timeout-ms", OPTION_IS_INTEGER, "50", 1,
+                                10000, AT(node_timeout_ms), .form = "MS",
+                                .help = "how long a round waits for nodes"},
+    [OPTION_DEFAULT_TTL_MS] = {"default-ttl-ms", OPTION_IS_INTEGER, "30000",
+                               TTL_MIN_MS, DAY_MS, AT(default_ttl_ms),
+                               .form = "MS",
+                               .help = "the TTL if the client names none"},
+    [OPTION_MAX_TTL_MS] = {"max-ttl-ms", OPTION_IS_INTEGER, "60000", TTL_MIN_MS,
+                           DAY_MS, AT(max_ttl_ms), .form = "MS",
+                           .help = "the longest TTL a client may ask for"},
+    [OPTION_MAX_HOLD_MS] = {"max-hold-ms", OPTION_IS_INTEGER, "3600000",
+                            TTL_MIN_MS, 30LL * DAY_MS, AT(max_hold_ms),
+                            .form = "MS",
+                            .help = "how long extending may keep a lock"},
+    [OPTION_DRIFT_FACTOR] = {"drift-factor", OPTION_IS_RATIO, "0.01", 0, 50,
+                             AT(drift_factor), .form = "0...0.5",
+                             .help = "clock drift, as a part of the TTL"},
+    [OPTION_RETRY_COUNT] = {"retry-count", OPTION_IS_INTEGER, "3", 0, 100,
+                            AT(retry_count), .form = "N",
+                            .help = "further rounds after a lost one"},
+    [OPTION_RETRY_DELAY_MS] = {"retry-delay-ms", OPTION_IS_INTEGER, "200", 0,
+                               10000, AT(retry_delay_ms), .form = "MS",
+                               .help = "longest random delay before them"},
+    [OPTION_KEY_PREFIX] = {"key-prefix", OPTION_IS_PREFIX, "", 0,
+                           CONFIG_PREFIX_MAX, AT(key_prefix), .form = "TEXT",
+                           .help = "in front of every key on the nodes"},
+    [OPTION_LOG_LEVEL] = {"log-level", OPTION_IS_LEVEL, "info", .form = "LEVEL",
+                          .help = "debug, info, warn, error or off"},
+    [OPTION_CHECK_CONFIG] = {"check-config", OPTION_IS_ACTION,
+                             .action = CONFIG_CHECK,
+                             .help = "check the configuration and exit"},
+    [OPTION_PRINT_CONFIG] = {"print-config", OPTION_IS_ACTION,
+                             .action = CONFIG_PRINT,
+                             .help = "print all values, no secrets, and exit"},
+    [OPTION_HEALTHCHECK] = {"healthcheck", OPTION_IS_ACTION,
+                            .action = CONFIG_HEALTHCHECK,
+                            .help = "exit 0 if the server on --listen is "
+                                    "ready, else 1"},
+    [OPTION_VERSION] = {"version", OPTION_IS_ACTION, .action = CONFIG_VERSION,
+                        .help = "print the version and exit"},
+    [OPTION_HELP] = {"help", OPTION_IS_ACTION, .action = CONFIG_HELP,
+                     .help = "print this text and exit (also -h)"},
+};
+
+static const char *const level_names[] = {"debug", "info", "warn", "error",
+                                          "off"};
+
+bool option_fail(struct option_reader *reader, const char *format, ...)
+{
+    char text[CONFIG_ERROR_MAX - OPTION_NAME_SIZE - 8];
+    va_list args;
+
+    va_start(args, format);
+    (void)vsnprintf(text, sizeof text, format, args); /* cut if too long */
+    va_end(args);
+    for (char *c = text; *c; c++)
+        if (iscntrl((unsigned char)*c))
+            *c = '?';
+    (void)snprintf(reader->error, CONFIG_ERROR_MAX, "%s%s%s", reader->origin,
+                   *reader->origin ? ": " : "", text);
+    return false;
+}
+
+const char *option_show(const char *value)
+{
+    return strchr(value, '@') || strstr(value, "://") ? "(not shown)" : value;
+}
+
+static bool fail_value(struct option_reader *reader, const char *value,
+                       const char *want)
+{
+    return option_fail(reader, "\"%.80s\" is not valid; it must be %s",
+                       option_show(value), want);
+}
+
+static void *member(struct config *config, const struct option *option)
+{
+    return (char *)config + option->offset;
+}
+
+static bool set_listen(struct option_reader *reader, const char *value)
+{
+    struct config *config = reader->config;
+
+    config->listen_port = 0;
+    const char *reason =
+        address_parse(value, config->listen_host, &config->listen_port);
+    if (!reason && config->listen_port == 0)
+        reason = "the port is missing";
+    if (reason)
+        return option_fail(reader,
+                           "\"%.80s\" is not valid: %s; it must be host:port, "
+                           "as in 127.0.0.1:8080",
+                           option_show(value), reason);
+    return true;
+}
+
+static bool set_switch(struct option_reader *reader, bool *out,
+                       const char *value)
+{
+    static const char *const on[] = {"on", "yes", "true", "1"};
+    static const char *const off[] = {"off", "no", "false", "0"};
+
+    for (size_t i = 0; i < sizeof on / sizeof *on; i++) {
+        *out = strcmp(value, on[i]) == 0;
+        if (*out || strcmp(value, off[i]) == 0)
+            return true;
+    }
+    return fail_value(reader, value, "on or off");
+}
+
+static bool set_integer(struct option_reader *reader,
+                        const struct option *option, const char *value)
+{
+    int64_t number = 0;
+    const char *c = value;
+
+    for (; isdigit((unsigned char)*c) && number <= option->max; c++)
+        number = number * 10 + (*c - '0');
+    if (c == value || *c || number < option->min || number > option->max)
+        return option_fail(
+            reader,
+            "\"%.80s\" is not valid; it must be a whole number from "
+            "%" PRId64 " to %" PRId64,
+            option_show(value), option->min, option->max);
+    *(int64_t *)member(reader->config, option) = number;
+    return true;
+}
+
+/* A plain decimal like 0.01: strtod alone would also take nan and 0x1p-4. */
+static bool set_ratio(struct option_reader *reader, const struct option *option,
+                      const char *value)
+{
+    bool is_plain =
+        isdigit((unsigned char)*value) && !value[strspn(value, "0123456789.")];
+    char *end = NULL;
+    double ratio = is_plain ? strtod(value, &end) : 0;
+
+    if (!is_plain || *end || ratio * 100 > (double)option->max)
+        return fail_value(reader, value, "a number from 0 to 0.5");
+    *(double *)member(reader->config, option) = ratio;
+    return true;
+}
+
+static bool set_prefix(struct option_reader *reader,
+                       const struct option *option, const char *value)
+{
+    size_t len = strlen(value);
+
+    for (const char *c = value; *c; c++)
+        if (!isgraph((unsigned char)*c))
+            return fail_value(reader, value, "visible ASCII characters only");
+    if (len > (size_t)option->max)
+        return fail_value(reader, value, "at most 64 bytes long");
+    memcpy(member(reader->config, option), value, len + 1);
+    return true;
+}
+
+static bool set_level(struct option_reader *reader, const char *value)
+{
+    for (int i = LOG_DEBUG; i <= LOG_OFF; i++) {
+        if (strcmp(value, level_names[i]) == 0) {
+            reader->config->log_level = (enum log_level)i;
+            return true;
+        }
+    }
+    return fail_value(reader, value, "debug, info, warn, error or off");
+}
+
+static bool add_node(struct option_reader *reader, const char *text,
+                     bool may_show)
+{
+    struct config *config = reader->config;
+    int count = config->nodes_count;
+
+    if (count == NODES_MAX)
+        return option_fail(reader, "more than %d nodes; give 1 to %d",
+                           NODES_MAX, NODES_MAX);
+    struct config_node *node = &config->nodes[count];
+    const char *reason = address_parse_node(text, node);
+    if (reason)
+        return option_fail(reader,
+                           "node %d (%.80s): %s; want " ADDRESS_NODE_FORMS,
+                           count + 1, may_show ? text : "not shown", reason);
+    for (int i = 0; i < count; i++)
+        if (address_is_same(node, &config->nodes[i]))
+            return option_fail(
+                reader,
+                "node %d is the same server as node %d (%.80s); each "
+                "must be a master of its own",
+                count + 1, i + 1, node->name);
+    config->nodes_count++;
+    return true;
+}
+
+static bool set_nodes(struct option_reader *reader, const char *value)
+{
+    static const char separators[] = ", \t\r\n";
+    /* one raw comma in a password cuts a URL in two: then nothing is shown */
+    bool may_show = strcmp(option_show(value), value) == 0;
+    char *copy = strdup(value);
+    char *rest = NULL;
+    bool is_done = true;
+
+    if (!copy)
+        return option_fail(reader, "out of memory");
+    reader->config->nodes_count = 0;
+    for (char *text = strtok_r(copy, separators, &rest); text && is_done;
+         text = strtok_r(NULL, separators, &rest))
+        is_done = add_node(reader, text, may_show);
+    free(copy);
+    if (is_done && reader->config->nodes_count == 0)
+        return option_fail(reader,
+                           "no node is named; want " ADDRESS_NODE_FORMS);
+    return is_done;
+}
+
+bool option_set(struct option_reader *reader, const struct option *option,
+                const char *value)
+{
+    switch (option->kind) {
+    case OPTION_IS_LISTEN:
+        return set_listen(reader, value);
+    case OPTION_IS_NODES:
+        return set_nodes(reader, value);
+    case OPTION_IS_SWITCH:
+        return set_switch(reader, member(reader->config, option), value);
+    case OPTION_IS_INTEGER:
+        return set_integer(reader, option, value);
+    case OPTION_IS_RATIO:
+        return set_ratio(reader, option, value);
+    case OPTION_IS_PREFIX:
+        return set_prefix(reader, option, value);
+    case OPTION_IS_LEVEL:
+        return set_level(reader, value);
+    case OPTION_IS_ACTION:
+        reader->config->action = option->action;
+        return true;
+    }
+    return false;
+}
+
+static void print_nodes(const struct config *config, FILE *out)
+{
+    for (int i = 0; i < config->nodes_count; i++) {
+        const struct config_node *node = &config->nodes[i];
+        const char *name = node->name;
+
+        (void)fputs(i > 0 ? "," : "", out);
+        if (node->is_unix)
+            (void)fputs("unix://", out);
+        else if (*node->password || node->db)
+            (void)fputs("redis://", out);
+        if (*node->password)
+            (void)fprintf(out, "%s:***@", node->user);
+        (void)fputs(node->is_unix ? node->host : name, out);
+        if (node->db)
+            (void)fprintf(out, node->is_unix ? "?db=%d" : "/%d", node->db);
+    }
+}
+
+static void print_integer(FILE *out, int64_t number)
+{
+    (void)fprintf(out, "%" PRId64, number);
+}
+
+/* Errors of out are the caller's: it looks at ferror once, at the end. */
+void option_print(const struct option *option, const struct config *config,
+                  FILE *out)
+{
+    const void *value = (const char *)config + option->offset;
+    char address[CONFIG_HOST_MAX + 16];
+
+    switch (option->kind) {
+    case OPTION_IS_LISTEN:
+        address_format(address, sizeof address, config->listen_host,
+                       config->listen_port);
+        (void)fputs(address, out);
+        break;
+    case OPTION_IS_NODES:
+        print_nodes(config, out);
+        break;
+    case OPTION_IS_SWITCH:
+        (void)fputs(*(const bool *)value ? "on" : "off", out);
+        break;
+    case OPTION_IS_INTEGER:
+        print_integer(out, *(const int64_t *)value);
+        break;
+    case OPTION_IS_RATIO:
+        (void)fprintf(out, "%g", *(const double *)value);
+        break;
+    case OPTION_IS_PREFIX:
+        (void)fputs(value, out);
+        break;
+    case OPTION_IS_LEVEL:
+        (void)fputs(level_names[config->log_level], out);
+        break;
+    case OPTION_IS_ACTION:
+        break;
+    }
+}

@@ -1,0 +1,79 @@
+/*
+ * The options: one table of what there is, and how one value is read.
+ */
+#ifndef REDLOCKD_OPTION_H
+#define REDLOCKD_OPTION_H
+
+#include "config.h"
+
+enum option_id {
+    OPTION_LISTEN,
+    OPTION_REUSE_PORT,
+    OPTION_NODES,
+    OPTION_NODE_TIMEOUT_MS,
+    OPTION_DEFAULT_TTL_MS,
+    OPTION_MAX_TTL_MS,
+    OPTION_MAX_HOLD_MS,
+    OPTION_DRIFT_FACTOR,
+    OPTION_RETRY_COUNT,
+    OPTION_RETRY_DELAY_MS,
+    OPTION_KEY_PREFIX,
+    OPTION_LOG_LEVEL,
+    OPTION_CHECK_CONFIG,
+    OPTION_PRINT_CONFIG,
+    OPTION_HEALTHCHECK,
+    OPTION_VERSION,
+    OPTION_HELP,
+    OPTIONS
+};
+
+enum option_kind {
+    OPTION_IS_LISTEN,
+    OPTION_IS_NODES, /* secret: also from a file, never shown whole */
+    OPTION_IS_SWITCH,
+    OPTION_IS_INTEGER,
+    OPTION_IS_RATIO,
+    OPTION_IS_PREFIX,
+    OPTION_IS_LEVEL,
+    OPTION_IS_ACTION, /* a flag only: no value, no variable */
+};
+
+struct option {
+    const char *flag; /* without the dashes */
+    enum option_kind kind;
+    const char *standard; /* the default, as text; NULL: none */
+    int64_t min, max;     /* integer; prefix: bytes; ratio: in percent */
+    size_t offset;        /* of the member in struct config */
+    enum config_action action;
+    const char *form; /* of the value, for people */
+    const char *help;
+};
+
+extern const struct option option_table[OPTIONS];
+
+enum { OPTION_NAME_SIZE = 64 };
+
+/* Where values go, and what is read just now. */
+struct option_reader {
+    struct config *config;
+    char *error;                   /* CONFIG_ERROR_MAX bytes */
+    char origin[OPTION_NAME_SIZE]; /* flag or variable; "": neither */
+    bool is_given[OPTIONS];        /* by the environment or argv */
+};
+
+/* Writes the one line "origin: …" to error. Returns false, to be passed on. */
+bool option_fail(struct option_reader *reader, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* The value as an error line may show it: what may hold a password is not. */
+const char *option_show(const char *value);
+
+/* Reads value into the config. False: error says why. */
+bool option_set(struct option_reader *reader, const struct option *option,
+                const char *value);
+
+/* Writes the option's value as option_set would read it, secrets replaced. */
+void option_print(const struct option *option, const struct config *config,
+                  FILE *out);
+
+#endif
