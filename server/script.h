@@ -59,11 +59,11 @@ struct script_field {
 };
 
 enum {
-    SCRIPT_ARGS_MAX = 16,      /* arguments of an EVALSHA, itself included */
+    SCRIPT_ARGS_MAX = 12,   /* arguments of an EVALSHA, itself included … */
+    SCRIPT_NUMBERS_MAX = 5, /* … of them numbers */
     SCRIPT_SHA_LEN = 40,
-    SCRIPT_KEY_MAX = 64 + 17 + RESOURCE_MAX, /* prefix, infix, resource */
-    SCRIPT_NUMBERS_MAX = 5,    /* of them numbers */
-    PREFIX_MAX = 64,           /* bytes of the key prefix */
+    SCRIPT_PREFIX_MAX = 64, /* bytes of the key prefix */
+    SCRIPT_INFIX_MAX = 20,  /* "redlockd:released:" */
 };
 
 /* An encoded call: argc arguments for the Redis client, and their storage. */
@@ -71,9 +71,9 @@ struct script_args {
     int argc;
     const char *argv[SCRIPT_ARGS_MAX];
     size_t len[SCRIPT_ARGS_MAX];
-    char state_key[PREFIX_MAX + 32];
-    char lock_key[SCRIPT_KEY_MAX];
-    char channel[SCRIPT_KEY_MAX + 16];
+    char state_key[SCRIPT_PREFIX_MAX + SCRIPT_INFIX_MAX];
+    char lock_key[SCRIPT_PREFIX_MAX + RESOURCE_MAX];
+    char channel[SCRIPT_PREFIX_MAX + SCRIPT_INFIX_MAX + RESOURCE_MAX];
     int digits_used;
     char digits[SCRIPT_NUMBERS_MAX][24];
 };

@@ -1,0 +1,44 @@
+-- Lengthens the TTL of a lock that still has the token.
+--
+-- KEYS  state lock
+-- ARGV  token ttl_ms admit deadline_us
+-- EXTENDED now | HELD now pttl value | FREE now
+-- QUARANTINED now | LATE now
+--
+-- It never creates the key: a lock that expired may have had another holder
+-- since, with a higher fencing number.
+
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
+
+if redis.call('HGET', KEYS[1], 'admit') ~= ARGV[3] then
+    return {'QUARANTINED', now}
+end
+if now > tonumber(ARGV[4]) then
+    return {'LATE', now}
+end
+
+-- A token has at most 255 bytes: 256 bytes tell whether the whole value is
+-- equal, and bound the reply.
+local value = redis.pcall('GETRANGE', KEYS[2], 0, 255)
+local pttl = redis.call('PTTL', KEYS[2])
+if pttl == -2 then
+    return {'FREE', now}
+end
+
+if value == ARGV[1] then
+    -- Only ever longer: a late, shorter extension must not take back what a
+    -- later one promised. -1, no end, is longer than any.
+    if pttl >= 0 and pttl < tonumber(ARGV[2]) then
+        redis.call('PEXPIRE', KEYS[2], ARGV[2])
+    end
+    return {'EXTENDED', now}
+end
+
+if type(value) == 'table' then -- an error: not a string, or no permission
+    if not string.find(value.err, '^WRONGTYPE') then
+        return value
+    end
+    value = ''
+end
+return {'HELD', now, pttl, value}

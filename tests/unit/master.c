@@ -1,0 +1,109 @@
+#include "master.h"
+
+#include <check.h>
+#include <fcntl.h>
+#include <hiredis/hiredis.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { TRIES = 1000, TRY_US = 10000 };
+
+static void run_server(const struct master *master)
+{
+    char out[64];
+    snprintf(out, sizeof out, "%s/log", master->dir);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    int fd = open(out, O_WRONLY | O_CREAT, 0600);
+    dup2(fd, STDOUT_FILENO);
+    dup2(fd, STDERR_FILENO);
+    execlp("redis-server", "redis-server", "--port", "0", "--unixsocket",
+           master->path, "--dir", master->dir, "--save", "", "--appendonly",
+           "no", (char *)NULL);
+    _exit(127);
+}
+
+static bool is_answering(struct master *master)
+{
+    master->redis = redisConnectUnix(master->path);
+    redisReply *reply = NULL;
+    if (master->redis != NULL && master->redis->err == 0)
+        reply = redisCommand(master->redis, "PING");
+    bool is_pong = reply != NULL && reply->type == REDIS_REPLY_STATUS;
+    if (reply != NULL)
+        freeReplyObject(reply);
+    if (!is_pong && master->redis != NULL)
+        redisFree(master->redis);
+    return is_pong;
+}
+
+void master_start(struct master *master)
+{
+    snprintf(master->dir, sizeof master->dir, "/tmp/redlockd-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(master->dir));
+    snprintf(master->path, sizeof master->path, "%s/s", master->dir);
+    master->pid = fork();
+    ck_assert_int_ge(master->pid, 0);
+    if (master->pid == 0)
+        run_server(master);
+    for (int i = 0; i < TRIES; i++) {
+        if (is_answering(master))
+            return;
+        ck_assert_msg(waitpid(master->pid, NULL, WNOHANG) == 0,
+                      "redis-server does not start");
+        usleep(TRY_US);
+    }
+    ck_abort_msg("redis-server does not answer");
+}
+
+void master_stop(struct master *master)
+{
+    static const char *const files[] = {"s", "log"};
+    char path[64];
+    redisFree(master->redis);
+    kill(master->pid, SIGKILL);
+    waitpid(master->pid, NULL, 0);
+    for (int i = 0; i < 2; i++) {
+        snprintf(path, sizeof path, "%s/%s", master->dir, files[i]);
+        unlink(path);
+    }
+    ck_assert_int_eq(rmdir(master->dir), 0);
+}
+
+static redisReply *ask(struct master *master, const char *format, va_list args)
+{
+    redisReply *reply = redisvCommand(master->redis, format, args);
+    ck_assert_msg(reply != NULL, "%s: %s", format, master->redis->errstr);
+    return reply;
+}
+
+const char *master_text(struct master *master, const char *format, ...)
+{
+    static char text[4096];
+    va_list args;
+    va_start(args, format);
+    redisReply *reply = ask(master, format, args);
+    va_end(args);
+    snprintf(text, sizeof text, "%s", reply->str != NULL ? reply->str : "");
+    freeReplyObject(reply);
+    return text;
+}
+
+long long master_integer(struct master *master, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    redisReply *reply = ask(master, format, args);
+    va_end(args);
+    ck_assert_msg(reply->type == REDIS_REPLY_INTEGER, "%s: %s", format,
+                  reply->str != NULL ? reply->str : "no integer");
+    long long integer = reply->integer;
+    freeReplyObject(reply);
+    return integer;
+}
