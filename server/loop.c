@@ -1,0 +1,328 @@
+#include "loop.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <uv.h>
+
+#include "clock.h"
+
+/*
+ * Each object lives in one allocation of its own that begins with or holds its
+ * uv handle; data of the handle points to what its close callback frees. libuv
+ * forbids to free it earlier.
+ */
+struct stage {
+    loop_stage_fn *fn;
+    void *arg;
+};
+
+struct loop {
+    uv_loop_t uv;
+    uv_prepare_t prepare;
+    struct stage stages[LOOP_STAGES];
+    bool is_in_timer; /* a timer's callback is running */
+};
+
+struct loop_watch {
+    uv_poll_t poll;
+    loop_watch_fn *fn;
+    void *arg;
+    int events; /* those waited for now */
+};
+
+struct loop_timer {
+    uv_timer_t timer;
+    struct loop *loop;
+    loop_timer_fn *fn;
+    void *arg;
+};
+
+struct loop_signal {
+    uv_signal_t signal;
+    loop_timer_fn *fn;
+    void *arg;
+};
+
+/* One of two ways: a timer that hands over what is known, or libuv's threads */
+struct loop_lookup {
+    loop_lookup_fn *fn; /* NULL: given up */
+    void *arg;
+    struct loop_timer *timer; /* NULL: libuv's threads look it up */
+    struct addrinfo *known;
+    uv_getaddrinfo_t request;
+};
+
+/* ---- the loop ----------------------------------------------------------- */
+
+static void on_closed(uv_handle_t *handle)
+{
+    free(handle->data);
+}
+
+static void run_stages(uv_prepare_t *prepare)
+{
+    struct loop *loop = (struct loop *)prepare->loop->data;
+    for (int i = 0; i < LOOP_STAGES; i++)
+        if (loop->stages[i].fn != NULL)
+            loop->stages[i].fn(loop->stages[i].arg);
+}
+
+struct loop *loop_new(void)
+{
+    struct loop *loop = calloc(1, sizeof *loop);
+    if (loop == NULL || uv_loop_init(&loop->uv) != 0) {
+        free(loop);
+        return NULL;
+    }
+    loop->uv.data = loop;
+    /* Neither can fail. The handle also keeps a loop without watches alive. */
+    (void)uv_prepare_init(&loop->uv, &loop->prepare);
+    (void)uv_prepare_start(&loop->prepare, run_stages);
+    return loop;
+}
+
+static void close_handle(uv_handle_t *handle, void *arg)
+{
+    (void)arg;
+    if (!uv_is_closing(handle))
+        uv_close(handle, on_closed);
+}
+
+void loop_free(struct loop *loop)
+{
+    if (loop == NULL)
+        return;
+    uv_walk(&loop->uv, close_handle, NULL);
+    /* Runs the close callbacks, and waits for lookups on libuv's threads. */
+    (void)uv_run(&loop->uv, UV_RUN_DEFAULT);
+    int rc = uv_loop_close(&loop->uv);
+    assert(rc == 0);
+    free(loop);
+}
+
+void loop_run(struct loop *loop)
+{
+    /* Its result tells whether handles are left, which there always are. */
+    (void)uv_run(&loop->uv, UV_RUN_DEFAULT);
+}
+
+void loop_stop(struct loop *loop)
+{
+    uv_stop(&loop->uv);
+}
+
+void loop_set_stage(struct loop *loop, enum loop_stage stage, loop_stage_fn *fn,
+                    void *arg)
+{
+    assert(stage < LOOP_STAGES);
+    loop->stages[stage] = (struct stage){fn, arg};
+}
+
+/* ---- watches ------------------------------------------------------------ */
+
+static_assert((int)LOOP_READABLE == (int)UV_READABLE &&
+                  (int)LOOP_WRITABLE == (int)UV_WRITABLE &&
+                  (int)LOOP_DISCONNECT == (int)UV_DISCONNECT,
+              "the events are handed through");
+
+static void on_poll(uv_poll_t *poll, int status, int events)
+{
+    struct loop_watch *watch = poll->data;
+    if (status != 0) {
+        /* libuv has stopped the handle, and tells no more than UV_EBADF. */
+        watch->events = 0;
+        events = LOOP_ERROR;
+    }
+    watch->fn(watch->arg, events);
+}
+
+struct loop_watch *loop_watch_new(struct loop *loop, int fd, loop_watch_fn *fn,
+                                  void *arg)
+{
+    struct loop_watch *watch = calloc(1, sizeof *watch);
+    if (watch == NULL || uv_poll_init(&loop->uv, &watch->poll, fd) != 0) {
+        free(watch);
+        return NULL;
+    }
+    watch->poll.data = watch;
+    watch->fn = fn;
+    watch->arg = arg;
+    return watch;
+}
+
+bool loop_watch_set(struct loop_watch *watch, int events)
+{
+    assert((events & LOOP_ERROR) == 0);
+    if (events == watch->events)
+        return true; /* libuv would leave epoll and enter it again */
+    if (uv_poll_start(&watch->poll, events, on_poll) != 0)
+        return false;
+    watch->events = events;
+    return true;
+}
+
+void loop_watch_free(struct loop_watch *watch)
+{
+    if (watch != NULL)
+        uv_close((uv_handle_t *)&watch->poll, on_closed);
+}
+
+/* ---- timers ------------------------------------------------------------- */
+
+static void on_timer(uv_timer_t *uv)
+{
+    struct loop_timer *timer = uv->data;
+    struct loop *loop = timer->loop;
+    loop->is_in_timer = true;
+    timer->fn(timer->arg); /* may free the timer */
+    loop->is_in_timer = false;
+}
+
+struct loop_timer *loop_timer_new(struct loop *loop, loop_timer_fn *fn,
+                                  void *arg)
+{
+    struct loop_timer *timer = calloc(1, sizeof *timer);
+    if (timer == NULL)
+        return NULL;
+    (void)uv_timer_init(&loop->uv, &timer->timer); /* cannot fail */
+    timer->timer.data = timer;
+    timer->loop = loop;
+    timer->fn = fn;
+    timer->arg = arg;
+    return timer;
+}
+
+/*
+ * libuv counts from the time it read at the begin of the turn, in whole ms of
+ * its own clock: from now on would be early by the turn's age. So the moment
+ * itself is translated to that clock, and rounded up.
+ */
+void loop_timer_set(struct loop_timer *timer, int64_t at_us)
+{
+    int64_t uv_at_us =
+        (int64_t)(uv_hrtime() / 1000) + (at_us - clock_now_us());
+    int64_t uv_now_ms = (int64_t)uv_now(&timer->loop->uv);
+    int64_t delay_ms = (uv_at_us + 999) / 1000 - uv_now_ms;
+    /* Without this one that always sets itself to the past starves the rest. */
+    int64_t least_ms = timer->loop->is_in_timer ? 1 : 0;
+    if (delay_ms < least_ms)
+        delay_ms = least_ms;
+    /* Fails only on a handle that is closing, or without a callback. */
+    int rc = uv_timer_start(&timer->timer, on_timer, (uint64_t)delay_ms, 0);
+    assert(rc == 0);
+}
+
+void loop_timer_stop(struct loop_timer *timer)
+{
+    (void)uv_timer_stop(&timer->timer); /* always 0 */
+}
+
+void loop_timer_free(struct loop_timer *timer)
+{
+    if (timer != NULL)
+        uv_close((uv_handle_t *)&timer->timer, on_closed);
+}
+
+/* ---- signals ------------------------------------------------------------ */
+
+static void on_signal(uv_signal_t *uv, int signum)
+{
+    struct loop_signal *signal = uv->data;
+    (void)signum;
+    signal->fn(signal->arg);
+}
+
+bool loop_on_signal(struct loop *loop, int signum, loop_timer_fn *fn, void *arg)
+{
+    struct loop_signal *signal = calloc(1, sizeof *signal);
+    if (signal == NULL || uv_signal_init(&loop->uv, &signal->signal) != 0) {
+        free(signal);
+        return false;
+    }
+    signal->signal.data = signal;
+    signal->fn = fn;
+    signal->arg = arg;
+    /* If it is refused, the handle stays until loop_free closes it. */
+    return uv_signal_start(&signal->signal, on_signal, signum) == 0;
+}
+
+/* ---- lookups ------------------------------------------------------------ */
+
+static void free_lookup(struct loop_lookup *lookup)
+{
+    loop_timer_free(lookup->timer);
+    if (lookup->known != NULL)
+        freeaddrinfo(lookup->known);
+    free(lookup);
+}
+
+static void answer_known(void *arg)
+{
+    struct loop_lookup *lookup = arg;
+    lookup->fn(lookup->arg, lookup->known, NULL);
+    free_lookup(lookup);
+}
+
+static void on_resolved(uv_getaddrinfo_t *request, int status,
+                        struct addrinfo *found)
+{
+    struct loop_lookup *lookup = request->data;
+    if (lookup->fn != NULL)
+        lookup->fn(lookup->arg, status == 0 ? found : NULL,
+                   status == 0 ? NULL : uv_strerror(status));
+    uv_freeaddrinfo(found);
+    free_lookup(lookup);
+}
+
+static bool start_lookup(struct loop_lookup *lookup, struct loop *loop,
+                         const char *host, int port)
+{
+    struct addrinfo hints = {
+        .ai_family = AF_UNSPEC,
+        .ai_socktype = SOCK_STREAM,
+        .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV,
+    };
+    char service[16];
+    snprintf(service, sizeof service, "%d", port);
+    /* An address needs no thread, and no file of the system is read for it. */
+    if (getaddrinfo(host, service, &hints, &lookup->known) == 0) {
+        lookup->timer = loop_timer_new(loop, answer_known, lookup);
+        if (lookup->timer != NULL)
+            loop_timer_set(lookup->timer, clock_now_us());
+        return lookup->timer != NULL;
+    }
+    lookup->known = NULL;
+    lookup->request.data = lookup;
+    hints.ai_flags = AI_NUMERICSERV;
+    return uv_getaddrinfo(&loop->uv, &lookup->request, on_resolved, host,
+                          service, &hints) == 0;
+}
+
+struct loop_lookup *loop_lookup_new(struct loop *loop, const char *host,
+                                    int port, loop_lookup_fn *fn, void *arg)
+{
+    struct loop_lookup *lookup = calloc(1, sizeof *lookup);
+    if (lookup == NULL)
+        return NULL;
+    lookup->fn = fn;
+    lookup->arg = arg;
+    if (!start_lookup(lookup, loop, host, port)) {
+        free_lookup(lookup);
+        return NULL;
+    }
+    return lookup;
+}
+
+void loop_lookup_cancel(struct loop_lookup *lookup)
+{
+    if (lookup == NULL)
+        return;
+    if (lookup->timer != NULL) {
+        free_lookup(lookup);
+        return;
+    }
+    lookup->fn = NULL;
+    /* One that a thread already works on ends by itself, to no effect. */
+    (void)uv_cancel((uv_req_t *)&lookup->request);
+}

@@ -1,0 +1,57 @@
+#include "turns.h"
+
+#include <check.h>
+
+#include "../../server/clock.h"
+
+enum { TURNS_DEADLINE_US = 10000000, TURNS_LOOK_US = 1000 };
+
+struct turns {
+    struct loop *loop;
+    struct loop_timer *timer;
+    turns_fn *is_so;
+    void *arg;
+    int64_t until_us;
+};
+
+static void look(void *arg)
+{
+    struct turns *turns = arg;
+    int64_t now_us = clock_now_us();
+    if (turns->is_so(turns->arg)) {
+        loop_stop(turns->loop);
+        return;
+    }
+    ck_assert_msg(now_us < turns->until_us, "waited for it in vain");
+    loop_timer_set(turns->timer, now_us + TURNS_LOOK_US);
+}
+
+void turns_until(struct loop *loop, turns_fn *is_so, void *arg)
+{
+    struct turns turns = {.loop = loop,
+                          .is_so = is_so,
+                          .arg = arg,
+                          .until_us = clock_now_us() + TURNS_DEADLINE_US};
+    turns.timer = loop_timer_new(loop, look, &turns);
+    ck_assert_ptr_nonnull(turns.timer);
+    loop_timer_set(turns.timer, 0);
+    loop_run(loop);
+    loop_timer_free(turns.timer);
+}
+
+struct counter {
+    const int *counter;
+    int value;
+};
+
+static bool has_counted(void *arg)
+{
+    const struct counter *counter = arg;
+    return *counter->counter >= counter->value;
+}
+
+void turns_until_count(struct loop *loop, const int *counter, int value)
+{
+    struct counter wanted = {counter, value};
+    turns_until(loop, has_counted, &wanted);
+}

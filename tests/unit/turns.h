@@ -1,0 +1,18 @@
+/*
+ * Runs a loop until something is so, with a deadline: the tests wait for
+ * states, never for a time.
+ */
+#ifndef REDLOCKD_TEST_TURNS_H
+#define REDLOCKD_TEST_TURNS_H
+
+#include "../../server/loop.h"
+
+typedef bool turns_fn(void *arg);
+
+/* Runs turns until is_so(arg); fails the test after 10 s. */
+void turns_until(struct loop *loop, turns_fn *is_so, void *arg);
+
+/* Runs turns until *counter is at least value. */
+void turns_until_count(struct loop *loop, const int *counter, int value);
+
+#endif
