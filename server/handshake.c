@@ -1,0 +1,234 @@
+#include "handshake.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { VERSION_LEAST = 7 };
+
+/* ---- commands ----------------------------------------------------------- */
+
+static void add(struct handshake_command *command, const char *word)
+{
+    assert(command->argc < HANDSHAKE_ARGS_MAX);
+    command->argv[command->argc] = word;
+    command->len[command->argc++] = strlen(word);
+}
+
+static void add_words(struct handshake_command *command, const char *first,
+                      const char *second)
+{
+    add(command, first);
+    add(command, second);
+}
+
+static void add_auth(struct handshake_command *command,
+                     const struct config_node *node)
+{
+    if (node->password[0] == '\0')
+        return;
+    add(command, "AUTH");
+    if (node->user[0] != '\0')
+        add(command, node->user);
+    add(command, node->password);
+}
+
+static void add_select(struct handshake_command *command,
+                       const struct config_node *node)
+{
+    if (node->db == 0)
+        return;
+    snprintf(command->digits, sizeof command->digits, "%d", node->db);
+    add_words(command, "SELECT", command->digits);
+}
+
+void handshake_command(struct handshake_command *command,
+                       enum handshake_step step, const struct config_node *node)
+{
+    command->argc = 0;
+    switch (step) {
+    case HANDSHAKE_AUTH:
+        add_auth(command, node);
+        return;
+    case HANDSHAKE_SELECT:
+        add_select(command, node);
+        return;
+    case HANDSHAKE_SERVER:
+        add_words(command, "INFO", "server");
+        return;
+    case HANDSHAKE_REPLICATION:
+        add_words(command, "INFO", "replication");
+        return;
+    case HANDSHAKE_NAME:
+        add_words(command, "CLIENT", "SETNAME");
+        add(command, "redlockd");
+        return;
+    case HANDSHAKE_TIME:
+        add(command, "TIME");
+        return;
+    default:
+        assert(step < HANDSHAKE_STEPS);
+        add_words(command, "SCRIPT", "LOAD");
+        /* a static text, with a NUL behind it */
+        add(command, script_text((enum script_kind)(step - HANDSHAKE_LOAD)).ptr);
+    }
+}
+
+/* ---- replies ------------------------------------------------------------ */
+
+static enum vote refuse(struct handshake *handshake, enum vote vote,
+                        const char *why)
+{
+    snprintf(handshake->detail, sizeof handshake->detail, "%s", why);
+    return vote;
+}
+
+static enum vote refuse_garbage(struct handshake *handshake)
+{
+    return refuse(handshake, VOTE_GARBAGE,
+                  "the answers to the handshake are not those of Redis");
+}
+
+/* Copies what fits as a text for people, whatever the node put into it. */
+static void copy_printable(char *to, size_t size, struct span from)
+{
+    size_t len = from.len < size - 1 ? from.len : size - 1;
+    for (size_t i = 0; i < len; i++)
+        to[i] = from.ptr[i] >= ' ' && from.ptr[i] <= '~' ? from.ptr[i] : '?';
+    to[len] = '\0';
+}
+
+/*
+ * The node's own words tell most. But an old or foreign server that does not
+ * know AUTH repeats its arguments.
+ */
+static enum vote refuse_error(struct handshake *handshake,
+                              enum handshake_step step, struct span words)
+{
+    enum vote vote = script_decode_error(words);
+    if (step == HANDSHAKE_AUTH)
+        return refuse(handshake, vote,
+                      vote == VOTE_FAILED ? "the node does not accept AUTH"
+                                          : vote_detail(vote));
+    copy_printable(handshake->detail, sizeof handshake->detail, words);
+    return vote;
+}
+
+/* The value of the line "name:value" of INFO; empty: there is none. */
+static struct span find_info(struct span info, const char *name)
+{
+    size_t name_len = strlen(name);
+    const char *end = info.ptr + info.len;
+    const char *next;
+    for (const char *at = info.ptr; at < end; at = next) {
+        const char *eol = memchr(at, '\n', (size_t)(end - at));
+        next = eol != NULL ? eol + 1 : end;
+        if (eol == NULL)
+            eol = end;
+        if (eol > at && eol[-1] == '\r')
+            eol--;
+        size_t len = (size_t)(eol - at);
+        if (len > name_len && at[name_len] == ':' &&
+            memcmp(at, name, name_len) == 0)
+            return (struct span){at + name_len + 1, len - name_len - 1};
+    }
+    return (struct span){"", 0};
+}
+
+static enum vote take_server(struct handshake *handshake, struct span info)
+{
+    struct span run_id = find_info(info, "run_id");
+    struct span version = find_info(info, "valkey_version");
+    if (version.len == 0)
+        version = find_info(info, "redis_version");
+    if (run_id.len != RUN_ID_LEN || version.len == 0)
+        return refuse_garbage(handshake);
+    copy_printable(handshake->run_id, sizeof handshake->run_id, run_id);
+    copy_printable(handshake->version, sizeof handshake->version, version);
+    if (atoi(handshake->version) >= VERSION_LEAST)
+        return VOTE_DONE;
+    snprintf(handshake->detail, sizeof handshake->detail,
+             "version %s is too old: Redis 7 or Valkey 7.2 is needed",
+             handshake->version);
+    return VOTE_FAILED;
+}
+
+static enum vote take_replication(struct handshake *handshake, struct span info)
+{
+    char host[64], port[8];
+    copy_printable(handshake->role, sizeof handshake->role,
+                   find_info(info, "role"));
+    if (strcmp(handshake->role, "master") == 0)
+        return VOTE_DONE;
+    if (handshake->role[0] == '\0')
+        return refuse_garbage(handshake);
+    copy_printable(host, sizeof host, find_info(info, "master_host"));
+    copy_printable(port, sizeof port, find_info(info, "master_port"));
+    snprintf(handshake->detail, sizeof handshake->detail,
+             "is a replica of %s:%s", host, port);
+    return VOTE_READ_ONLY;
+}
+
+/* -1: it is not a decimal number of at most 10 digits. */
+static int64_t read_number(const struct script_field *field)
+{
+    struct span text = field->string;
+    int64_t number = 0;
+    if (field->type != SCRIPT_FIELD_STRING || text.len < 1 || text.len > 10)
+        return -1;
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.ptr[i] < '0' || text.ptr[i] > '9')
+            return -1;
+        number = number * 10 + (text.ptr[i] - '0');
+    }
+    return number;
+}
+
+static enum vote take_time(struct handshake *handshake,
+                           const struct script_field *fields, int count)
+{
+    if (count != 2)
+        return refuse_garbage(handshake);
+    int64_t seconds = read_number(&fields[0]);
+    int64_t micros = read_number(&fields[1]);
+    handshake->node_now_us = seconds * 1000000 + micros;
+    /* as in script_decode: 2^53 is where numbers stop being exact in Lua */
+    if (seconds <= 0 || micros < 0 || micros > 999999 ||
+        handshake->node_now_us >= INT64_C(1) << 53)
+        return refuse_garbage(handshake);
+    return VOTE_DONE;
+}
+
+static enum vote take_load(struct handshake *handshake, int kind,
+                           struct span sha)
+{
+    if (sha.len != SCRIPT_SHA_LEN)
+        return refuse_garbage(handshake);
+    handshake->sha[kind][span_copy(handshake->sha[kind], sha)] = '\0';
+    return VOTE_DONE;
+}
+
+enum vote handshake_take(struct handshake *handshake, enum handshake_step step,
+                         const struct script_field *fields, int count)
+{
+    if (step == HANDSHAKE_NAME)
+        return VOTE_DONE; /* it helps only those who list a node's clients */
+    if (count == 1 && fields[0].type == SCRIPT_FIELD_ERROR)
+        return refuse_error(handshake, step, fields[0].string);
+    if (step == HANDSHAKE_TIME)
+        return take_time(handshake, fields, count);
+    if (count != 1 || fields[0].type != SCRIPT_FIELD_STRING)
+        return refuse_garbage(handshake);
+    switch (step) {
+    case HANDSHAKE_AUTH:
+    case HANDSHAKE_SELECT:
+        return VOTE_DONE;
+    case HANDSHAKE_SERVER:
+        return take_server(handshake, fields[0].string);
+    case HANDSHAKE_REPLICATION:
+        return take_replication(handshake, fields[0].string);
+    default:
+        return take_load(handshake, (int)(step - HANDSHAKE_LOAD),
+                         fields[0].string);
+    }
+}

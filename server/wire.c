@@ -1,0 +1,236 @@
+#include "wire.h"
+
+#include <errno.h>
+#include <hiredis/hiredis.h>
+#include <hiredis/sds.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+enum { READ_MAX = 16 * 1024 };
+
+struct wire {
+    redisContext *context;
+    const char *error;
+    struct wire_reply reply;
+    size_t text_len;
+    char text[WIRE_TEXT_MAX];
+};
+
+/* ---- the parser's callbacks --------------------------------------------- */
+
+/*
+ * NULL stops the parser with an error; what else is returned stands for the
+ * object, and is only ever compared with NULL.
+ */
+
+static struct script_field *add_field(const redisReadTask *task,
+                                      enum script_field_type type)
+{
+    struct wire *wire = task->privdata;
+    if (task->parent == NULL)
+        wire->reply.count = 0;
+    if (wire->reply.count == WIRE_FIELDS_MAX)
+        return NULL;
+    struct script_field *field = &wire->reply.fields[wire->reply.count++];
+    *field = (struct script_field){.type = type};
+    return field;
+}
+
+static void *on_string(const redisReadTask *task, char *bytes, size_t len)
+{
+    struct wire *wire = task->privdata;
+    if (task->parent == NULL)
+        wire->text_len = 0;
+    struct script_field *field =
+        add_field(task, task->type == REDIS_REPLY_ERROR ? SCRIPT_FIELD_ERROR
+                                                        : SCRIPT_FIELD_STRING);
+    if (field == NULL || len > sizeof wire->text - wire->text_len)
+        return NULL;
+    /* Copied: the parser moves its buffer before the reply is used. */
+    char *copy = wire->text + wire->text_len;
+    wire->text_len += span_copy(copy, (struct span){bytes, len});
+    field->string = (struct span){copy, len};
+    return wire;
+}
+
+#if HIREDIS_MAJOR >= 1
+static void *on_array(const redisReadTask *task, size_t elements)
+#else
+static void *on_array(const redisReadTask *task, int elements)
+#endif
+{
+    struct wire *wire = task->privdata;
+    if (task->parent != NULL || task->type != REDIS_REPLY_ARRAY ||
+        elements > WIRE_FIELDS_MAX)
+        return NULL;
+    wire->reply.count = 0;
+    wire->text_len = 0;
+    return wire;
+}
+
+static void *on_integer(const redisReadTask *task, long long value)
+{
+    struct script_field *field = add_field(task, SCRIPT_FIELD_INTEGER);
+    if (field != NULL)
+        field->integer = value;
+    return field;
+}
+
+static void *on_nil(const redisReadTask *task)
+{
+    return add_field(task, SCRIPT_FIELD_NIL);
+}
+
+#if HIREDIS_MAJOR >= 1
+/* Types of RESP3, which is never asked for. */
+static void *on_double(const redisReadTask *task, double value, char *text,
+                       size_t len)
+{
+    (void)task, (void)value, (void)text, (void)len;
+    return NULL;
+}
+
+static void *on_bool(const redisReadTask *task, int value)
+{
+    (void)task, (void)value;
+    return NULL;
+}
+#endif
+
+static redisReplyObjectFunctions parser_functions = {
+    .createString = on_string,
+    .createArray = on_array,
+    .createInteger = on_integer,
+    .createNil = on_nil,
+#if HIREDIS_MAJOR >= 1
+    .createDouble = on_double,
+    .createBool = on_bool,
+#endif
+    .freeObject = NULL, /* there is nothing to free */
+};
+
+/* ---- begin and end ------------------------------------------------------ */
+
+static bool fail(struct wire *wire, const char *error)
+{
+    wire->error = error;
+    return false;
+}
+
+static bool check(struct wire *wire)
+{
+    return wire->context->err == 0 || fail(wire, wire->context->errstr);
+}
+
+struct wire *wire_new(const char *host, int port, bool is_unix)
+{
+    struct wire *wire = malloc(sizeof *wire);
+    if (wire == NULL)
+        return NULL;
+    wire->context = is_unix ? redisConnectUnixNonBlock(host)
+                            : redisConnectNonBlock(host, port);
+    if (wire->context == NULL) {
+        free(wire);
+        return NULL;
+    }
+    wire->error = NULL;
+    wire->reply.count = 0;
+    wire->text_len = 0;
+    wire->context->reader->fn = &parser_functions;
+    wire->context->reader->privdata = wire;
+    (void)check(wire); /* the caller asks for wire_error */
+    return wire;
+}
+
+void wire_free(struct wire *wire)
+{
+    if (wire == NULL)
+        return;
+    redisFree(wire->context);
+    free(wire);
+}
+
+const char *wire_error(const struct wire *wire)
+{
+    return wire->error;
+}
+
+int wire_fd(const struct wire *wire)
+{
+    return wire->context->fd;
+}
+
+/*
+ * hiredis sets REDIS_CONNECTED while it still connects: the socket knows. Its
+ * commands are small and each is waited for, so Nagle's delay would only cost;
+ * keepalive finds a node that vanished while nothing is asked of it.
+ */
+bool wire_finish_connect(struct wire *wire)
+{
+    int fd = wire->context->fd;
+    int error = 0;
+    socklen_t len = sizeof error;
+    if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) != 0)
+        error = errno;
+    if (error != 0)
+        return fail(wire, strerror(error));
+    int on = 1;
+    if (wire->context->connection_type == REDIS_CONN_TCP &&
+        (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0 ||
+         redisEnableKeepAlive(wire->context) != REDIS_OK))
+        return fail(wire, strerror(errno));
+    return true;
+}
+
+/* ---- bytes -------------------------------------------------------------- */
+
+bool wire_append(struct wire *wire, int argc, const char **argv,
+                 const size_t *len)
+{
+    return redisAppendCommandArgv(wire->context, argc, argv, len) == REDIS_OK;
+}
+
+size_t wire_unsent(const struct wire *wire)
+{
+    return sdslen(wire->context->obuf);
+}
+
+bool wire_write(struct wire *wire)
+{
+    int is_done; /* wire_unsent tells */
+    /* An error stays in the context. */
+    (void)redisBufferWrite(wire->context, &is_done);
+    return check(wire);
+}
+
+/* By hand: hiredis would not read any more once a write has failed. */
+bool wire_read(struct wire *wire, bool *has_read)
+{
+    char bytes[READ_MAX];
+    ssize_t got = recv(wire->context->fd, bytes, sizeof bytes, 0);
+    *has_read = got > 0;
+    if (got > 0)
+        return redisReaderFeed(wire->context->reader, bytes, (size_t)got) ==
+                   REDIS_OK ||
+               fail(wire, "no memory to read");
+    if (got == 0)
+        return fail(wire, "the node closed the connection");
+    return errno == EAGAIN || errno == EINTR || fail(wire, strerror(errno));
+}
+
+enum wire_next wire_next(struct wire *wire, const struct wire_reply **reply)
+{
+    redisReader *reader = wire->context->reader;
+    void *object = NULL;
+    if (redisReaderGetReply(reader, &object) != REDIS_OK)
+        return WIRE_GARBAGE;
+    if (object != NULL) {
+        *reply = &wire->reply;
+        return WIRE_REPLY;
+    }
+    /* A server that announces a long string must not make us keep it. */
+    return reader->len - reader->pos > WIRE_UNREAD_MAX ? WIRE_GARBAGE
+                                                       : WIRE_NONE;
+}

@@ -1,0 +1,74 @@
+/*
+ * One connection to a Redis server: bytes out, replies in. <hiredis/…> is
+ * included by wire.c alone.
+ *
+ * hiredis formats commands and parses replies. Its own reply objects are heap
+ * trees of whatever size the server chooses; ours are flat and of fixed size,
+ * and a reply that does not fit is an error of the server.
+ *
+ * Nothing here calls back or waits.
+ */
+#ifndef REDLOCKD_WIRE_H
+#define REDLOCKD_WIRE_H
+
+#include "script.h"
+
+enum {
+    WIRE_FIELDS_MAX = 8,        /* of an array */
+    WIRE_TEXT_MAX = 16 * 1024,  /* of all strings in a reply */
+    WIRE_UNREAD_MAX = 64 * 1024 /* bytes of a reply that is not complete */
+};
+
+struct wire;
+
+/*
+ * Starts to connect: host is a numeric address, or a path if is_unix. It is
+ * connected when the descriptor is writable and wire_finish_connect says so.
+ * NULL: no memory; else look at wire_error.
+ */
+struct wire *wire_new(const char *host, int port, bool is_unix);
+void wire_free(struct wire *wire);
+
+/*
+ * Why the connection is dead; NULL: it is not. To be copied. After an error
+ * nothing can be written, but what came before it may still be read.
+ */
+const char *wire_error(const struct wire *wire);
+
+int wire_fd(const struct wire *wire);
+
+/* To be called once it is writable. False: it could not connect. */
+bool wire_finish_connect(struct wire *wire);
+
+/* Adds a command to what waits to be written. False: no memory. */
+bool wire_append(struct wire *wire, int argc, const char **argv,
+                 const size_t *len);
+
+/* Bytes that wait to be written. */
+size_t wire_unsent(const struct wire *wire);
+
+/* Writes as much of it as the socket takes now. False: an error. */
+bool wire_write(struct wire *wire);
+
+/*
+ * Reads what is there, up to 16 KiB. False: an error, or the end. has_read
+ * tells whether anything came.
+ */
+bool wire_read(struct wire *wire, bool *has_read);
+
+/* A reply: one field, or those of an array. Valid until the next call. */
+struct wire_reply {
+    int count;
+    struct script_field fields[WIRE_FIELDS_MAX];
+};
+
+enum wire_next {
+    WIRE_REPLY,   /* here it is */
+    WIRE_NONE,    /* no complete reply is left */
+    WIRE_GARBAGE, /* no protocol, nested, too many fields, too long */
+};
+
+/* Takes the next reply out of what was read. */
+enum wire_next wire_next(struct wire *wire, const struct wire_reply **reply);
+
+#endif

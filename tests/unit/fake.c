@@ -1,0 +1,209 @@
+#include "fake.h"
+
+#include <arpa/inet.h>
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "../../server/clock.h"
+
+#define BULK(len, text) "$" #len "\r\n" text "\r\n"
+
+/* Behind the rules of the test. */
+static const struct fake_rule defaults[] = {
+    {"INFO server",
+     BULK(69, "redis_version:7.0.15\r\nrun_id:" FAKE_RUN_ID)},
+    {"INFO replication", BULK(11, "role:master")},
+    {"TIME", "*2\r\n" BULK(10, "1700000000") BULK(6, "123456")},
+    {"SCRIPT LOAD", BULK(40, FAKE_SHA)},
+    {"EVALSHA", "*2\r\n" BULK(4, "FREE") ":1700000000123456\r\n"},
+    {"", "+OK\r\n"},
+};
+
+void fake_close(struct fake *fake)
+{
+    loop_watch_free(fake->watch);
+    fake->watch = NULL;
+    if (fake->fd >= 0)
+        close(fake->fd);
+    fake->fd = -1;
+    fake->in_len = 0;
+    fake->out_len = 0;
+}
+
+static void drain(void *arg)
+{
+    struct fake *fake = arg;
+    size_t len = fake->is_sliced && fake->out_len > 0 ? 1 : fake->out_len;
+    if (fake->fd < 0 || len == 0)
+        return;
+    ssize_t sent = send(fake->fd, fake->out, len, MSG_NOSIGNAL);
+    ck_assert_msg(sent == (ssize_t)len || !fake->is_sliced, "send");
+    if (sent <= 0)
+        return;
+    fake->out_len -= (size_t)sent;
+    memmove(fake->out, fake->out + sent, fake->out_len);
+    if (fake->out_len > 0)
+        loop_timer_set(fake->timer, clock_now_us());
+}
+
+void fake_send(struct fake *fake, const char *text)
+{
+    size_t len = strlen(text);
+    ck_assert_uint_le(fake->out_len + len, sizeof fake->out);
+    memcpy(fake->out + fake->out_len, text, len);
+    fake->out_len += len;
+    drain(fake);
+}
+
+static const char *find_reply(const struct fake_rule *rules, size_t count,
+                              const char *command)
+{
+    for (size_t i = count; i > 0; i--) {
+        const struct fake_rule *rule = &rules[i - 1];
+        if (rule->begin != NULL &&
+            strncmp(command, rule->begin, strlen(rule->begin)) == 0)
+            return rule->reply;
+    }
+    return NULL;
+}
+
+static const char *default_reply(const char *command)
+{
+    for (const struct fake_rule *rule = defaults;; rule++)
+        if (strncmp(command, rule->begin, strlen(rule->begin)) == 0)
+            return rule->reply;
+}
+
+static void on_command(struct fake *fake, const char *command)
+{
+    fake->commands++;
+    fake->calls += strncmp(command, "EVALSHA", 7) == 0;
+    fake->loads += strncmp(command, "SCRIPT LOAD", 11) == 0;
+    const char *reply = find_reply(fake->rules, FAKE_RULES_MAX, command);
+    fake_send(fake, reply != NULL ? reply : default_reply(command));
+    if (strncmp(command, "EVALSHA", 7) == 0)
+        usleep(fake->stops_process_us);
+}
+
+/* Copies the words of a complete command; returns its length, 0: incomplete. */
+static size_t read_command(const char *in, const char *end, char *words)
+{
+    char *at = NULL;
+    const char *begin = in;
+    in = memchr(begin, '\n', (size_t)(end - begin));
+    if (in++ == NULL)
+        return 0;
+    long count = strtol(begin + 1, NULL, 10);
+    while (count-- > 0) {
+        const char *eol = memchr(in, '\n', (size_t)(end - in));
+        if (eol == NULL)
+            return 0;
+        size_t len = strtoul(in + 1, &at, 10);
+        if ((size_t)(end - eol) < len + 3)
+            return 0;
+        memcpy(words, eol + 1, len);
+        words += len;
+        *words++ = count > 0 ? ' ' : '\0';
+        in = eol + 1 + len + 2;
+    }
+    return (size_t)(in - begin);
+}
+
+static void take_commands(struct fake *fake)
+{
+    static char words[FAKE_BUFFER];
+    const char *end = fake->in + fake->in_len;
+    const char *at = fake->in;
+    size_t len;
+    while (at < end && (len = read_command(at, end, words)) > 0) {
+        on_command(fake, words);
+        at += len;
+    }
+    fake->in_len = (size_t)(end - at);
+    memmove(fake->in, at, fake->in_len);
+}
+
+static void on_readable(void *arg, int events)
+{
+    struct fake *fake = arg;
+    ck_assert_uint_lt(fake->in_len, sizeof fake->in);
+    ssize_t got = recv(fake->fd, fake->in + fake->in_len,
+                       sizeof fake->in - fake->in_len, 0);
+    (void)events;
+    if (got <= 0) {
+        fake_close(fake);
+        return;
+    }
+    fake->in_len += (size_t)got;
+    take_commands(fake);
+}
+
+static void on_accept(void *arg, int events)
+{
+    struct fake *fake = arg;
+    (void)events;
+    fake_close(fake);
+    fake->fd = accept(fake->listener, NULL, NULL);
+    ck_assert_int_ge(fake->fd, 0);
+    fake->accepted++;
+    if (fake->greeting != NULL) {
+        fake_send(fake, fake->greeting);
+        fake_close(fake);
+        return;
+    }
+    fake->watch = loop_watch_new(fake->loop, fake->fd, on_readable, fake);
+    ck_assert_ptr_nonnull(fake->watch);
+    fake_set_deaf(fake, fake->is_deaf);
+}
+
+void fake_set_deaf(struct fake *fake, bool is_deaf)
+{
+    fake->is_deaf = is_deaf;
+    if (fake->watch != NULL)
+        ck_assert(loop_watch_set(fake->watch, is_deaf ? 0 : LOOP_READABLE));
+}
+
+void fake_say(struct fake *fake, const char *begin, const char *reply)
+{
+    for (int i = 0; i < FAKE_RULES_MAX; i++) {
+        struct fake_rule *rule = &fake->rules[i];
+        if (rule->begin == NULL || strcmp(rule->begin, begin) == 0) {
+            *rule = (struct fake_rule){begin, reply};
+            return;
+        }
+    }
+    ck_abort_msg("too many rules");
+}
+
+void fake_start(struct fake *fake, struct loop *loop)
+{
+    struct sockaddr_in addr = {.sin_family = AF_INET,
+                               .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof addr;
+    memset(fake, 0, sizeof *fake);
+    fake->loop = loop;
+    fake->fd = -1;
+    fake->listener = socket(AF_INET, SOCK_STREAM, 0);
+    ck_assert_int_ge(fake->listener, 0);
+    ck_assert_int_eq(bind(fake->listener, (struct sockaddr *)&addr, len), 0);
+    ck_assert_int_eq(listen(fake->listener, 8), 0);
+    ck_assert_int_eq(
+        getsockname(fake->listener, (struct sockaddr *)&addr, &len), 0);
+    fake->port = ntohs(addr.sin_port);
+    fake->timer = loop_timer_new(loop, drain, fake);
+    fake->listener_watch =
+        loop_watch_new(loop, fake->listener, on_accept, fake);
+    ck_assert(loop_watch_set(fake->listener_watch, LOOP_READABLE));
+}
+
+void fake_stop(struct fake *fake)
+{
+    fake_close(fake);
+    loop_watch_free(fake->listener_watch);
+    loop_timer_free(fake->timer);
+    close(fake->listener);
+}
