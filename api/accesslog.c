@@ -1,0 +1,47 @@
+#include "accesslog.h"
+
+#include <assert.h>
+
+enum { SLOW_US = 1000000, LIMIT_BURST = 10, LIMIT_EVERY_US = 1000000 };
+
+void accesslog_init(struct accesslog *accesslog, struct metrics *metrics)
+{
+    *accesslog = (struct accesslog){
+        .metrics = metrics,
+        .limit = {.every_us = LIMIT_EVERY_US, .burst = LIMIT_BURST},
+    };
+}
+
+static void write_line(enum log_level level,
+                       const struct http_request *request,
+                       const struct http_response *response, int64_t took_us,
+                       int64_t dropped)
+{
+    const struct log_field fields[] = {
+        LOG_S("request_id", request->id),
+        LOG_S("call", metrics_call_names[request->call]),
+        LOG_N("status", response->status),
+        LOG_S("code", response->code != NULL ? response->code : "-"),
+        LOG_N("took_us", took_us),
+        LOG_N("dropped", dropped), /* lines like this before it */
+        LOG_END,
+    };
+    log_write(level, "request", fields);
+}
+
+void accesslog_note(struct accesslog *accesslog,
+                    const struct http_request *request,
+                    const struct http_response *response, int64_t now_us)
+{
+    struct metrics *metrics = accesslog->metrics;
+    int64_t took_us = now_us - request->head_read_us;
+    assert(response->status > 0 && response->status < METRICS_STATUSES);
+    metrics->responses[request->call][response->status]++;
+    metrics_observe(&metrics->request_duration[request->call], took_us);
+    if (log_is_enabled(LOG_DEBUG))
+        write_line(LOG_DEBUG, request, response, took_us, 0);
+    else if ((response->status >= 500 || took_us > SLOW_US) &&
+             log_limit_take(&accesslog->limit, now_us))
+        write_line(LOG_INFO, request, response, took_us,
+                   accesslog->limit.dropped);
+}

@@ -1,0 +1,122 @@
+/*
+ * One client connection: where its request stands, until when it may take its
+ * time, and whether the client is still there. No HTTP library here.
+ *
+ *        head        whole, and the nodes are asked          outcome
+ *   IDLE ────→ READING ────────────────────→ WAITING ────────────→ SETTLED
+ *    ↑            │                             │ client left         │
+ *    │            │ answered at once            ▼                     │
+ *    │            └────────→ ANSWERED      GONE: closed               │
+ *    └──── answer is out ───── │ ↑                                    │
+ *                                └────────────────────────────────────┘
+ *
+ * The HTTP library does not notice that a client left while its connection
+ * waits, and it counts a grant that was written to a dead socket as delivered.
+ * So the socket is watched here too, for its whole life:
+ *
+ *   the client closes while its acquire waits   the acquire is abandoned
+ *   it resets within 100 ms behind a grant      the grant was not read: it is
+ *                                               released
+ *   it closes, or sends another request         the grant was read
+ *
+ * Extends, releases and inspections go on without their client: they leave
+ * nothing behind that nobody owns.
+ */
+#ifndef REDLOCKD_CONNECTION_H
+#define REDLOCKD_CONNECTION_H
+
+#include "../server/loop.h"
+#include "http.h"
+
+enum connection_state {
+    CONNECTION_IDLE,
+    CONNECTION_READING,
+    CONNECTION_WAITING,
+    CONNECTION_SETTLED,
+    CONNECTION_ANSWERED,
+    CONNECTION_GONE,
+};
+
+struct connection;
+
+/* All connections of a listener. */
+struct connections {
+    struct loop *loop;
+    struct engine *engine;
+    struct metrics *metrics;
+    struct connection *first;
+    struct connection *oldest_grant; /* unread grants, by age */
+    struct connection *newest_grant;
+    struct loop_timer *sweep_timer;
+    struct loop_timer *grant_timer;
+    bool is_sweeping; /* sweep_timer is set */
+    int in_flight;    /* requests between begin and end */
+    void (*wake)(void *ctx, struct connection *connection);
+    void *ctx;
+};
+
+struct connection {
+    struct connections *all;
+    struct connection *next;
+    struct connection *previous;
+    struct connection *next_grant;
+    struct connection *previous_grant;
+    struct loop_watch *watch;
+    void *http; /* the library's connection */
+    int fd;
+    enum connection_state state;
+    bool has_left;       /* the client has closed its side, or reset */
+    bool has_served;     /* a whole request came already */
+    int64_t deadline_us; /* cut then; 0: never */
+    engine_op grant;     /* answered, perhaps not read yet; 0 none */
+    int64_t grant_us;    /* answered then */
+    struct http_request request;
+    char *body;
+    size_t body_size; /* of its allocation */
+    size_t body_seen; /* bytes that came, kept or not */
+};
+
+/*
+ * wake is called for a connection that waits no longer: its state is SETTLED
+ * or GONE. False: no memory.
+ */
+bool connections_init(struct connections *all, struct loop *loop,
+                      struct engine *engine, struct metrics *metrics);
+
+/* When the last connection was freed. */
+void connections_fini(struct connections *all);
+
+/* A connection that was just accepted; NULL: no memory. fd is borrowed. */
+struct connection *connection_new(struct connections *all, int fd, void *http);
+
+/* Before its descriptor is closed. */
+void connection_free(struct connection *connection);
+
+/* A head was read: a request begins. Clears request. */
+void connection_begin(struct connection *connection, int64_t now_us);
+
+/*
+ * Takes a piece of the body. Too much is left out, and remembered in the
+ * request. False: no memory, or far too much; close the connection.
+ */
+bool connection_add_body(struct connection *connection, struct span piece);
+
+/* The request is whole: its time no longer runs. */
+void connection_hold(struct connection *connection);
+
+/* Its operation runs: from now on wake follows. */
+void connection_wait(struct connection *connection);
+
+/* Its operation has its outcome. */
+void connection_settle(struct connection *connection);
+
+/* True if nobody would read the answer; asks the kernel. */
+bool connection_peer_left(struct connection *connection);
+
+/* The answer is on its way. A grant in request.op is kept until it is read. */
+void connection_answer(struct connection *connection, int64_t now_us);
+
+/* The request is over; what it left open is abandoned. */
+void connection_end(struct connection *connection, bool is_sent);
+
+#endif

@@ -1,0 +1,133 @@
+#include "handler.h"
+
+#include <stdio.h>
+
+#include "locks.h"
+#include "ops.h"
+#include "problem.h"
+
+static enum metrics_call call_of(enum route route)
+{
+    switch (route) {
+    case ROUTE_ACQUIRE:
+        return METRICS_ACQUIRE;
+    case ROUTE_EXTEND:
+        return METRICS_EXTEND;
+    case ROUTE_RELEASE:
+        return METRICS_RELEASE;
+    case ROUTE_INSPECT:
+        return METRICS_INSPECT;
+    default:
+        return METRICS_OTHER;
+    }
+}
+
+static void refuse(enum problem_code code, const char *detail,
+                   const struct http_request *request,
+                   struct http_response *response)
+{
+    problem_respond_plain(code, detail, request->id, response);
+}
+
+static void refuse_method(const struct http_request *request,
+                          const struct route_match *match,
+                          struct http_response *response)
+{
+    char detail[96];
+    (void)snprintf(detail, sizeof detail, "this path takes %s only",
+                   match->allow);
+    response->allow = match->allow;
+    refuse(PROBLEM_METHOD_NOT_ALLOWED, detail, request, response);
+}
+
+/* Everything that is answered without the nodes. */
+static void answer_other(const struct service *service,
+                         const struct http_request *request,
+                         const struct route_match *match,
+                         struct http_response *response)
+{
+    switch (match->route) {
+    case ROUTE_NODES:
+        ops_nodes(service, request, response);
+        break;
+    case ROUTE_LIVEZ:
+        ops_livez(service, request, response);
+        break;
+    case ROUTE_READYZ:
+        ops_readyz(service, request, response);
+        break;
+    case ROUTE_METRICS:
+        ops_metrics(service, request, response);
+        break;
+    case ROUTE_OPTIONS:
+        response->status = 204;
+        response->allow = match->allow;
+        break;
+    case ROUTE_NOT_ALLOWED:
+        refuse_method(request, match, response);
+        break;
+    case ROUTE_BAD_ID:
+        refuse(PROBLEM_INVALID_REQUEST,
+               "the id in the path is not the canonical id of a resource; "
+               "take it from the Location or the member id of an answer",
+               request, response);
+        break;
+    default:
+        refuse(PROBLEM_NOT_FOUND,
+               "there is no such path; the paths are /locks, /locks/<id>, "
+               "/locks/<id>/extend, /nodes, /livez, /readyz and /metrics",
+               request, response);
+    }
+}
+
+bool handler_begin(const struct service *service, struct http_request *request,
+                   void *client, struct http_response *response)
+{
+    struct route_match match;
+    route_find(&match, request->method, request->target);
+    request->call = call_of(match.route);
+    if (request->body_is_too_large) {
+        handler_refuse_body(request, response);
+        return true;
+    }
+    if (request->call != METRICS_OTHER)
+        return locks_begin(service, request, &match, client, response);
+    answer_other(service, request, &match, response);
+    return true;
+}
+
+void handler_answer(const struct service *service,
+                    struct http_request *request, int64_t now_us,
+                    struct http_response *response)
+{
+    locks_answer(service, request, now_us, response);
+}
+
+void handler_give_up(const struct service *service,
+                     struct http_request *request,
+                     struct http_response *response)
+{
+    engine_abandon(service->engine, request->op);
+    request->op = 0;
+    handler_refuse(request, response);
+}
+
+void handler_refuse(const struct http_request *request,
+                    struct http_response *response)
+{
+    response->close = true;
+    refuse(PROBLEM_SHUTTING_DOWN,
+           "this server has stopped; ask another one, the outcome of this "
+           "request is unknown",
+           request, response);
+}
+
+void handler_refuse_body(const struct http_request *request,
+                         struct http_response *response)
+{
+    char detail[80];
+    (void)snprintf(detail, sizeof detail,
+                   "the body is too large; %d bytes are the limit",
+                   HTTP_BODY_MAX);
+    refuse(PROBLEM_BODY_TOO_LARGE, detail, request, response);
+}

@@ -1,0 +1,38 @@
+/*
+ * From a whole request to its answer, or to the operation it waits for.
+ */
+#ifndef REDLOCKD_HANDLER_H
+#define REDLOCKD_HANDLER_H
+
+#include "http.h"
+#include "service.h"
+
+/*
+ * True: response is the answer. False: the request waits; see locks_begin.
+ * Sets request->call.
+ */
+bool handler_begin(const struct service *service, struct http_request *request,
+                   void *client, struct http_response *response);
+
+/* The answer of a request that waited: see locks_answer. */
+void handler_answer(const struct service *service,
+                    struct http_request *request, int64_t now_us,
+                    struct http_response *response);
+
+/*
+ * The answer of a request that waits no longer because the process ends. Its
+ * operation is abandoned.
+ */
+void handler_give_up(const struct service *service,
+                     struct http_request *request,
+                     struct http_response *response);
+
+/* The answer to requests that come while the process ends. */
+void handler_refuse(const struct http_request *request,
+                    struct http_response *response);
+
+/* The answer to bodies above HTTP_BODY_MAX. */
+void handler_refuse_body(const struct http_request *request,
+                         struct http_response *response);
+
+#endif

@@ -1,0 +1,54 @@
+/*
+ * One HTTP request and its response, in plain data: what the front hands to
+ * the handlers and gets back. No HTTP library here.
+ */
+#ifndef REDLOCKD_HTTP_H
+#define REDLOCKD_HTTP_H
+
+#include "../server/engine.h"
+#include "../server/metrics.h"
+#include "../server/types.h"
+#include "requestid.h"
+#include "route.h"
+
+enum {
+    HTTP_BODY_MAX = 16 * 1024,
+    HTTP_LOCATION_MAX = 7 + ID_MAX, /* "/locks/" and the id */
+};
+
+/* The request as the front read it. All of it lives until the answer. */
+struct http_request {
+    const char *method;
+    const char *target;          /* as sent, undecoded, without the query */
+    const char *content_type;    /* or NULL */
+    const char *lock_token;      /* X-Lock-Token, or NULL */
+    const char *idempotency_key; /* or NULL */
+    bool wants_verbose;          /* ?verbose */
+    bool body_is_too_large;
+    struct span body;
+    char id[REQUESTID_MAX + 1]; /* X-Request-Id of the answer */
+    int64_t head_read_us;             /* when its head was read */
+    enum metrics_call call;           /* which counters it belongs to */
+    engine_op op;                     /* the operation it waits for; 0 none */
+};
+
+/* The answer. */
+struct http_response {
+    int status;
+    const char *content_type; /* static; NULL: there is no body */
+    char *body;               /* malloc'ed, the front's to free; or NULL */
+    size_t body_len;
+    const char *code;         /* static: of a problem; NULL: none */
+    const char *allow;        /* static; NULL: none */
+    int64_t retry_after_ms;   /* 0: none */
+    bool close;               /* end the connection behind it */
+    char location[HTTP_LOCATION_MAX + 1]; /* "": none */
+};
+
+/* Spares the clearing of location for every answer. */
+static inline void http_response_init(struct http_response *response)
+{
+    memset(response, 0, offsetof(struct http_response, location) + 1);
+}
+
+#endif

@@ -1,0 +1,411 @@
+#include "locks.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <strings.h>
+
+#include "json.h"
+#include "problem.h"
+#include "render.h"
+
+enum {
+    RETRY_MAX_MS = 1000,  /* nobody is told to wait longer */
+    RETRY_SPLIT_MS = 200, /* held, but by nobody known: others retry too */
+    DETAIL_MAX = 240,
+};
+
+/* ---- checks ------------------------------------------------------------- */
+
+/* An input that is refused: 400 with what is wrong. */
+static void refuse(const struct http_request *request,
+                   const struct problem_errors *errors,
+                   struct http_response *response)
+{
+    char many[64];
+    (void)snprintf(many, sizeof many, "%d members are wrong, see errors",
+                   errors->count);
+    struct problem problem = {
+        .code = PROBLEM_INVALID_REQUEST,
+        .detail = errors->count == 1 ? errors->list[0].detail : many,
+        .errors = errors,
+    };
+    problem_respond(&problem, request->id, response);
+}
+
+static bool is_json(const char *content_type)
+{
+    static const char json[] = "application/json";
+    size_t len = sizeof json - 1;
+    if (content_type == NULL || strncasecmp(content_type, json, len) != 0)
+        return false;
+    char next = content_type[len];
+    return next == '\0' || next == ';' || next == ' ' || next == '\t';
+}
+
+/* A token is opaque here: 1 to 255 visible ASCII characters. */
+static bool is_token(struct span text)
+{
+    for (size_t i = 0; i < text.len; i++)
+        if (text.ptr[i] <= 0x20 || text.ptr[i] >= 0x7f)
+            return false;
+    return text.len > 0 && text.len <= TOKEN_MAX;
+}
+
+/* NULL: token is the one in the header or the body; else why there is none. */
+static const char *find_token(const struct http_request *request,
+                              const struct json_input *input,
+                              struct span *token)
+{
+    struct span in_header = {0};
+    if (request->lock_token != NULL) {
+        in_header = span_of(request->lock_token);
+        if (!is_token(in_header))
+            return "X-Lock-Token must be 1 to 255 visible ASCII characters";
+    }
+    if (input->has_token && !is_token(input->token))
+        return "token must be 1 to 255 visible ASCII characters";
+    if (input->has_token && request->lock_token != NULL &&
+        (in_header.len != input->token.len ||
+         memcmp(in_header.ptr, input->token.ptr, in_header.len) != 0))
+        return "X-Lock-Token and the member token differ; send one of them";
+    if (!input->has_token && request->lock_token == NULL)
+        return "the token is missing; send what the acquire answered, in the "
+               "header X-Lock-Token or in the member token";
+    *token = input->has_token ? input->token : in_header;
+    return NULL;
+}
+
+/* Reads the body; false: response tells why it is refused. */
+static bool read_body(const struct service *service,
+                      const struct http_request *request, enum route route,
+                      struct json_input *input, struct http_response *response)
+{
+    struct problem_errors errors;
+    if (!is_json(request->content_type)) {
+        problem_respond_plain(
+            PROBLEM_UNSUPPORTED_MEDIA_TYPE,
+            "the body must have Content-Type: application/json; with curl, "
+            "use --json instead of -d",
+            request->id, response);
+        return false;
+    }
+    if (json_parse(input, request->body, route, service->config->max_ttl_ms,
+                   &errors))
+        return true;
+    refuse(request, &errors, response);
+    return false;
+}
+
+/* ---- begin -------------------------------------------------------------- */
+
+/* True if the operation runs, else the answer is 503. */
+static bool is_started(struct http_request *request, engine_op op,
+                       struct http_response *response)
+{
+    request->op = op;
+    if (op != 0)
+        return true;
+    struct problem problem = {
+        .code = PROBLEM_OVERLOADED,
+        .detail = "there is no memory for another operation; nothing was done",
+        .retry_after_ms = RETRY_MAX_MS,
+    };
+    problem_respond(&problem, request->id, response);
+    return false;
+}
+
+static bool may_acquire(const struct service *service,
+                        const struct http_request *request,
+                        struct http_response *response)
+{
+    if (service->is_draining) {
+        struct problem problem = {
+            .code = PROBLEM_SHUTTING_DOWN,
+            .detail = "this server is about to stop and grants no new locks; "
+                      "ask another one",
+            .retry_after_ms = RETRY_MAX_MS,
+        };
+        problem_respond(&problem, request->id, response);
+        return false;
+    }
+    if (request->idempotency_key != NULL) {
+        problem_respond_plain(PROBLEM_INVALID_REQUEST,
+                              "the header Idempotency-Key is not supported by "
+                              "this version; leave it out",
+                              request->id, response);
+        return false;
+    }
+    return true;
+}
+
+static int64_t ttl_of(const struct service *service,
+                      const struct json_input *input)
+{
+    return input->has_ttl ? input->ttl_ms : service->config->default_ttl_ms;
+}
+
+static bool begin_acquire(const struct service *service,
+                          struct http_request *request, void *client,
+                          struct http_response *response)
+{
+    struct json_input input = {0};
+    bool is_pending = false;
+    if (!may_acquire(service, request, response))
+        return true;
+    if (read_body(service, request, ROUTE_ACQUIRE, &input, response)) {
+        engine_op op =
+            engine_acquire(service->engine, input.resource, input.owner,
+                           ttl_of(service, &input), client);
+        is_pending = is_started(request, op, response);
+    }
+    json_input_fini(&input);
+    return !is_pending;
+}
+
+/* Extend and release: both need the token, in the header or in a body. */
+static bool begin_with_token(const struct service *service,
+                             struct http_request *request,
+                             const struct route_match *match, void *client,
+                             struct http_response *response)
+{
+    struct span resource = {match->resource, match->resource_len};
+    struct json_input input = {0};
+    struct span token;
+    bool is_pending = false;
+    if (request->body.len > 0 &&
+        !read_body(service, request, match->route, &input, response))
+        goto done;
+    const char *reason = find_token(request, &input, &token);
+    if (reason != NULL) {
+        problem_respond_plain(PROBLEM_INVALID_REQUEST, reason, request->id,
+                              response);
+        goto done;
+    }
+    engine_op op =
+        match->route == ROUTE_EXTEND
+            ? engine_extend(service->engine, resource, token,
+                            ttl_of(service, &input), client)
+            : engine_release(service->engine, resource, token, client);
+    is_pending = is_started(request, op, response);
+done:
+    json_input_fini(&input);
+    return !is_pending;
+}
+
+bool locks_begin(const struct service *service, struct http_request *request,
+                 const struct route_match *match, void *client,
+                 struct http_response *response)
+{
+    if (match->route == ROUTE_ACQUIRE)
+        return begin_acquire(service, request, client, response);
+    if (match->route == ROUTE_EXTEND || match->route == ROUTE_RELEASE)
+        return begin_with_token(service, request, match, client, response);
+    assert(match->route == ROUTE_INSPECT);
+    struct span resource = {match->resource, match->resource_len};
+    engine_op op = engine_inspect(service->engine, resource, client);
+    return !is_started(request, op, response);
+}
+
+/* ---- answer: what went well --------------------------------------------- */
+
+static void respond_json(int status, struct http_response *response)
+{
+    response->status = status;
+    response->content_type = "application/json";
+}
+
+/*
+ * A third of the TTL leaves two more attempts before the lock ends; of a grant
+ * that was long under way, half of what is left.
+ */
+static int64_t renew_after_ms(int64_t ttl_ms, int64_t validity_ms)
+{
+    return ttl_ms / 3 < validity_ms / 2 ? ttl_ms / 3 : validity_ms / 2;
+}
+
+static void set_location(const struct engine_result *result,
+                         struct http_response *response)
+{
+    static const char path[] = "/locks/";
+    memcpy(response->location, path, sizeof path - 1);
+    char *id = response->location + sizeof path - 1;
+    id[id_encode(id, result->resource)] = '\0';
+}
+
+/* False: no memory; the client must not be left with a lock unknown to it. */
+static bool answer_grant(const struct http_request *request,
+                         const struct engine_result *result,
+                         int64_t validity_ms, int64_t now_us,
+                         struct http_response *response)
+{
+    const struct render_times times = {
+        .validity_ms = validity_ms,
+        .elapsed_ms = (now_us - request->head_read_us) / 1000,
+        .renew_after_ms = renew_after_ms(result->ttl_ms, validity_ms),
+    };
+    response->body = render_grant(result, &times, &response->body_len);
+    if (response->body == NULL)
+        return false;
+    bool is_new = result->outcome == OUTCOME_GRANTED;
+    respond_json(is_new ? 201 : 200, response);
+    if (is_new)
+        set_location(result, response);
+    return true;
+}
+
+/* ---- answer: what did not ----------------------------------------------- */
+
+static void respond(enum problem_code code, const char *detail,
+                    int64_t retry_after_ms, const struct http_request *request,
+                    struct http_response *response)
+{
+    struct problem problem = {
+        .code = code, .detail = detail, .retry_after_ms = retry_after_ms};
+    problem_respond(&problem, request->id, response);
+}
+
+static void answer_held(const struct http_request *request,
+                        const struct engine_result *result,
+                        struct http_response *response)
+{
+    struct problem problem = {
+        .code = PROBLEM_LOCK_HELD,
+        .detail = "others hold this lock or are trying to take it",
+        .retry_after_ms = RETRY_SPLIT_MS,
+    };
+    if (result->has_holder) {
+        int64_t left_ms = result->remaining_ms;
+        bool is_near = left_ms >= 0 && left_ms < RETRY_MAX_MS;
+        problem.held_by = result;
+        problem.detail = left_ms < 0 ? "somebody holds this lock without end"
+                                     : "somebody else holds this lock";
+        problem.retry_after_ms = !is_near ? RETRY_MAX_MS
+                                 : left_ms > 0 ? left_ms : 1;
+    }
+    problem_respond(&problem, request->id, response);
+}
+
+static void answer_no_quorum(const struct service *service,
+                             const struct http_request *request,
+                             const struct engine_result *result,
+                             struct http_response *response)
+{
+    char detail[DETAIL_MAX];
+    const char *meaning = "";
+    int answers = 0;
+    for (int i = 0; i < result->total; i++)
+        answers += vote_is_answer(result->votes[i]);
+    if (request->call == METRICS_ACQUIRE)
+        meaning = "nothing was granted; ";
+    else if (request->call != METRICS_INSPECT)
+        meaning = "the outcome is unknown, and the validity that was answered "
+                  "before still stands; ";
+    (void)snprintf(detail, sizeof detail,
+                   "%s%d of %d nodes voted in time, %d had to", meaning,
+                   answers, result->total, result->quorum);
+    struct problem problem = {
+        .code = PROBLEM_NO_QUORUM,
+        .detail = detail,
+        .retry_after_ms = RETRY_MAX_MS,
+        .votes = result,
+        .node_names = service->node_names,
+    };
+    problem_respond(&problem, request->id, response);
+}
+
+static void answer_exhausted(const struct http_request *request,
+                             struct http_response *response)
+{
+    const char *detail =
+        request->call == METRICS_ACQUIRE
+            ? "the nodes granted the lock so late that nothing is left of its "
+              "TTL; it is released again; ask for a longer ttl_ms"
+            : "the nodes extended the lock so late that nothing is left of "
+              "the new TTL; the validity that was answered before still stands";
+    respond(PROBLEM_VALIDITY_EXHAUSTED, detail, RETRY_MAX_MS, request,
+            response);
+}
+
+static void answer_problem(const struct service *service,
+                           const struct http_request *request,
+                           const struct engine_result *result,
+                           struct http_response *response)
+{
+    switch (result->outcome) {
+    case OUTCOME_HELD:
+        answer_held(request, result, response);
+        break;
+    case OUTCOME_VALIDITY_EXHAUSTED:
+        answer_exhausted(request, response);
+        break;
+    case OUTCOME_MAX_HOLD:
+        respond(PROBLEM_MAX_HOLD_REACHED,
+                "this extension would pass the longest time that a lock may "
+                "be held (max_hold_ms); release it, or let it end",
+                0, request, response);
+        break;
+    case OUTCOME_NOT_OWNER:
+        respond(PROBLEM_NOT_OWNER,
+                "the lock is held with another token: this one's lock has "
+                "ended",
+                0, request, response);
+        break;
+    case OUTCOME_NOT_FOUND:
+        respond(PROBLEM_LOCK_NOT_FOUND,
+                "there is no such lock: it expired, was released or was never "
+                "held",
+                0, request, response);
+        break;
+    default:
+        assert(result->outcome == OUTCOME_NO_QUORUM);
+        answer_no_quorum(service, request, result, response);
+    }
+}
+
+/* ---- answer ------------------------------------------------------------- */
+
+static bool answer_success(const struct http_request *request,
+                           const struct engine_result *result,
+                           int64_t validity_ms, int64_t now_us,
+                           struct http_response *response)
+{
+    if (result->outcome == OUTCOME_GRANTED ||
+        result->outcome == OUTCOME_EXTENDED)
+        return answer_grant(request, result, validity_ms, now_us, response);
+    bool is_release = result->outcome == OUTCOME_RELEASED;
+    response->body = is_release
+                         ? render_release(result, &response->body_len)
+                         : json_render_inspect(result, &response->body_len);
+    respond_json(200, response);
+    return response->body != NULL;
+}
+
+static bool is_success(enum outcome outcome)
+{
+    return outcome == OUTCOME_GRANTED || outcome == OUTCOME_EXTENDED ||
+           outcome == OUTCOME_RELEASED || outcome == OUTCOME_FOUND;
+}
+
+void locks_answer(const struct service *service, struct http_request *request,
+                  int64_t now_us, struct http_response *response)
+{
+    struct engine *engine = service->engine;
+    /* first: it may turn a grant into VALIDITY_EXHAUSTED */
+    int64_t validity_ms = engine_validity_ms(engine, request->op, now_us);
+    const struct engine_result *result = engine_result(engine, request->op);
+    assert(result->outcome != OUTCOME_PENDING);
+    if (!is_success(result->outcome)) {
+        answer_problem(service, request, result, response);
+    } else if (!answer_success(request, result, validity_ms, now_us,
+                               response)) {
+        respond(PROBLEM_OVERLOADED, "there is no memory for the answer",
+                RETRY_MAX_MS, request, response);
+        engine_abandon(engine, request->op);
+        request->op = 0;
+        return;
+    } else if (result->outcome == OUTCOME_GRANTED) {
+        return;
+    }
+    engine_close(engine, request->op);
+    request->op = 0;
+}

@@ -1,0 +1,30 @@
+/*
+ * The four calls on locks: from a request to the engine, and from its result
+ * to an answer.
+ */
+#ifndef REDLOCKD_LOCKS_H
+#define REDLOCKD_LOCKS_H
+
+#include "http.h"
+#include "service.h"
+
+/*
+ * Starts what the request asks (acquire, extend, release, inspect). True:
+ * response is the answer. False: the answer follows from locks_answer as soon
+ * as the engine has called port.answer for client, which may be before this
+ * returns; request->op is the operation.
+ */
+bool locks_begin(const struct service *service, struct http_request *request,
+                 const struct route_match *match, void *client,
+                 struct http_response *response);
+
+/*
+ * Fills response from the result, with the validity that is left at now_us,
+ * the moment of answering. The operation is closed, and request->op 0, except
+ * behind a grant (201): then the caller closes it once the answer was read,
+ * or abandons it.
+ */
+void locks_answer(const struct service *service, struct http_request *request,
+                  int64_t now_us, struct http_response *response);
+
+#endif

@@ -1,0 +1,136 @@
+#include "ops.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../server/clock.h"
+#include "json.h"
+#include "problem.h"
+
+enum { RETRY_MS = 1000 };
+
+static void respond_memory(const struct http_request *request,
+                           struct http_response *response)
+{
+    problem_respond_plain(PROBLEM_OVERLOADED,
+                          "there is no memory for the answer", request->id,
+                          response);
+}
+
+static void respond_json(const struct http_request *request,
+                         struct http_response *response)
+{
+    if (response->body == NULL) {
+        respond_memory(request, response);
+        return;
+    }
+    response->status = 200;
+    response->content_type = "application/json";
+}
+
+static void count_nodes(const struct service *service,
+                        struct json_nodes *nodes)
+{
+    *nodes = (struct json_nodes){
+        .quorum = engine_quorum(service->engine),
+        .voting = engine_voting(service->engine),
+        .total = service->config->nodes_count,
+    };
+}
+
+static void list_nodes(const struct service *service, struct json_nodes *nodes)
+{
+    nodes->has_list = true;
+    nodes->now_us = clock_now_us();
+    for (int i = 0; i < nodes->total; i++) {
+        nodes->list[i].name = service->node_names[i];
+        engine_view_node(service->engine, i, &nodes->list[i].view);
+    }
+}
+
+void ops_nodes(const struct service *service,
+               const struct http_request *request,
+               struct http_response *response)
+{
+    struct json_nodes nodes;
+    count_nodes(service, &nodes);
+    list_nodes(service, &nodes);
+    response->body = json_render_nodes(&nodes, &response->body_len);
+    respond_json(request, response);
+}
+
+void ops_livez(const struct service *service,
+               const struct http_request *request,
+               struct http_response *response)
+{
+    static const char body[] = "{\"status\":\"alive\"}\n";
+    (void)service;
+    response->body = strdup(body);
+    response->body_len = sizeof body - 1;
+    respond_json(request, response);
+}
+
+static void respond_unready(const struct service *service,
+                            const struct http_request *request,
+                            const struct json_nodes *nodes,
+                            struct http_response *response)
+{
+    char detail[160];
+    struct problem problem = {
+        .code = PROBLEM_NO_QUORUM,
+        .detail = detail,
+        .retry_after_ms = RETRY_MS,
+        .states = nodes->has_list ? nodes : NULL,
+    };
+    if (service->is_draining) {
+        problem.code = PROBLEM_SHUTTING_DOWN;
+        problem.detail = "this server is about to stop";
+    }
+    (void)snprintf(detail, sizeof detail,
+                   "%d of %d nodes may vote, %d have to; GET /nodes tells why",
+                   nodes->voting, nodes->total, nodes->quorum);
+    problem_respond(&problem, request->id, response);
+}
+
+void ops_readyz(const struct service *service,
+                const struct http_request *request,
+                struct http_response *response)
+{
+    struct json_nodes nodes;
+    count_nodes(service, &nodes);
+    if (request->wants_verbose)
+        list_nodes(service, &nodes);
+    if (service->is_draining || nodes.voting < nodes.quorum) {
+        respond_unready(service, request, &nodes, response);
+        return;
+    }
+    nodes.status = "ready";
+    response->body = json_render_nodes(&nodes, &response->body_len);
+    respond_json(request, response);
+}
+
+static const char *name_of_outcome(int outcome)
+{
+    return outcome < OUTCOME_KINDS ? outcome_name((enum outcome)outcome) : NULL;
+}
+
+void ops_metrics(const struct service *service,
+                 const struct http_request *request,
+                 struct http_response *response)
+{
+    FILE *out = open_memstream(&response->body, &response->body_len);
+    if (out == NULL) {
+        response->body = NULL;
+        respond_memory(request, response);
+        return;
+    }
+    metrics_print(service->metrics, name_of_outcome, out);
+    bool is_whole = ferror(out) == 0;
+    if (fclose(out) != 0 || !is_whole) {
+        free(response->body);
+        respond_memory(request, response);
+        return;
+    }
+    response->status = 200;
+    response->content_type = "text/plain; version=0.0.4; charset=utf-8";
+}

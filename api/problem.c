@@ -1,0 +1,163 @@
+#include "problem.h"
+
+#include <assert.h>
+#include <jansson.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "json.h"
+
+static const struct kind {
+    int status;
+    const char *code;
+    const char *title;
+} kinds[PROBLEM_CODES] = {
+    [PROBLEM_INVALID_REQUEST] = {400, "invalid_request", "Invalid request"},
+    [PROBLEM_BAD_REQUEST] = {400, "bad_request", "Malformed HTTP"},
+    [PROBLEM_NOT_FOUND] = {404, "not_found", "No such path"},
+    [PROBLEM_LOCK_NOT_FOUND] = {404, "lock_not_found", "No such lock"},
+    [PROBLEM_METHOD_NOT_ALLOWED] = {405, "method_not_allowed",
+                                    "Method not allowed"},
+    [PROBLEM_BODY_TOO_LARGE] = {413, "body_too_large", "Body too large"},
+    [PROBLEM_UNSUPPORTED_MEDIA_TYPE] = {415, "unsupported_media_type",
+                                        "Unsupported media type"},
+    [PROBLEM_LOCK_HELD] = {409, "lock_held", "Lock is held"},
+    [PROBLEM_NOT_OWNER] = {409, "not_owner", "Not the holder of the lock"},
+    [PROBLEM_MAX_HOLD_REACHED] = {409, "max_hold_reached",
+                                  "Longest hold time reached"},
+    [PROBLEM_NO_QUORUM] = {503, "no_quorum", "Not enough nodes"},
+    [PROBLEM_VALIDITY_EXHAUSTED] = {503, "validity_exhausted",
+                                    "Answered too late"},
+    [PROBLEM_OVERLOADED] = {503, "overloaded", "Overloaded"},
+    [PROBLEM_SHUTTING_DOWN] = {503, "shutting_down", "Shutting down"},
+};
+
+int problem_status(enum problem_code code)
+{
+    assert(code < PROBLEM_CODES);
+    return kinds[code].status;
+}
+
+const char *problem_name(enum problem_code code)
+{
+    assert(code < PROBLEM_CODES);
+    return kinds[code].code;
+}
+
+/* A text that was cut must not end within a character. */
+static void trim_utf8(char *text)
+{
+    size_t len = strlen(text);
+    size_t tail = 0;
+    while (tail < len && tail < 3 && ((unsigned char)text[len - 1 - tail] &
+                                      0xc0) == 0x80)
+        tail++;
+    if (tail == len)
+        return;
+    unsigned char first = (unsigned char)text[len - 1 - tail];
+    size_t wanted = first >= 0xf0   ? 3
+                    : first >= 0xe0 ? 2
+                    : first >= 0xc0 ? 1
+                                    : 0;
+    if (tail < wanted)
+        text[len - 1 - tail] = '\0';
+}
+
+void problem_add_error(struct problem_errors *errors, const char *pointer,
+                       const char *format, ...)
+{
+    if (errors->count == PROBLEM_ERRORS_MAX)
+        return;
+    struct problem_error *error = &errors->list[errors->count++];
+    va_list args;
+    /* both may be cut: they are for people */
+    (void)snprintf(error->pointer, sizeof error->pointer, "%s", pointer);
+    va_start(args, format);
+    (void)vsnprintf(error->detail, sizeof error->detail, format, args);
+    va_end(args);
+    trim_utf8(error->pointer);
+    trim_utf8(error->detail);
+}
+
+/* ---- members ------------------------------------------------------------ */
+
+/*
+ * Results of json_object_set_new are not looked at here: without memory a
+ * member is missing, and the problem is still one.
+ */
+static json_t *errors_of(const struct problem_errors *errors)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < errors->count; i++)
+        (void)json_array_append_new(
+            list, json_pack("{ss,ss}", "pointer", errors->list[i].pointer,
+                            "detail", errors->list[i].detail));
+    return list;
+}
+
+static json_t *nodes_of(const struct engine_result *result,
+                        const char *const *names)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < result->total; i++) {
+        enum vote vote = result->votes[i];
+        (void)json_array_append_new(
+            list, json_pack("{ss,ss,ss}", "node", names[i], "vote",
+                            vote_name(vote), "detail", vote_detail(vote)));
+    }
+    return list;
+}
+
+static json_t *holder_of(const struct engine_result *result)
+{
+    json_t *holder = json_object();
+    json_set_holder(holder, result);
+    return holder;
+}
+
+static json_t *make(const struct problem *problem, const char *request_id)
+{
+    const struct kind *kind = &kinds[problem->code];
+    char type[64];
+    (void)snprintf(type, sizeof type, "urn:redlockd:problem:%s", kind->code);
+    json_t *root = json_pack("{ss,ss,si,ss,ss,ss}", "type", type, "title",
+                             kind->title, "status", kind->status, "code",
+                             kind->code, "detail", problem->detail,
+                             "request_id", request_id);
+    if (problem->retry_after_ms > 0)
+        (void)json_object_set_new(root, "retry_after_ms",
+                                  json_integer(problem->retry_after_ms));
+    if (problem->errors != NULL)
+        (void)json_object_set_new(root, "errors", errors_of(problem->errors));
+    if (problem->held_by != NULL)
+        (void)json_object_set_new(root, "held_by",
+                                  holder_of(problem->held_by));
+    if (problem->votes != NULL)
+        (void)json_object_set_new(
+            root, "nodes", nodes_of(problem->votes, problem->node_names));
+    if (problem->states != NULL)
+        (void)json_object_set_new(root, "nodes",
+                                  json_node_list(problem->states));
+    return root;
+}
+
+void problem_respond(const struct problem *problem, const char *request_id,
+                     struct http_response *response)
+{
+    const struct kind *kind = &kinds[problem->code];
+    response->status = kind->status;
+    response->code = kind->code;
+    response->retry_after_ms = problem->retry_after_ms;
+    json_t *root = make(problem, request_id);
+    response->body = json_render(root, &response->body_len);
+    if (response->body != NULL)
+        response->content_type = "application/problem+json";
+}
+
+void problem_respond_plain(enum problem_code code, const char *detail,
+                           const char *request_id,
+                           struct http_response *response)
+{
+    struct problem problem = {.code = code, .detail = detail};
+    problem_respond(&problem, request_id, response);
+}

@@ -1,0 +1,76 @@
+/*
+ * Errors as application/problem+json (RFC 9457).
+ */
+#ifndef REDLOCKD_PROBLEM_H
+#define REDLOCKD_PROBLEM_H
+
+#include "http.h"
+
+enum problem_code {
+    PROBLEM_INVALID_REQUEST,
+    PROBLEM_BAD_REQUEST,
+    PROBLEM_NOT_FOUND,
+    PROBLEM_LOCK_NOT_FOUND,
+    PROBLEM_METHOD_NOT_ALLOWED,
+    PROBLEM_BODY_TOO_LARGE,
+    PROBLEM_UNSUPPORTED_MEDIA_TYPE,
+    PROBLEM_LOCK_HELD,
+    PROBLEM_NOT_OWNER,
+    PROBLEM_MAX_HOLD_REACHED,
+    PROBLEM_NO_QUORUM,
+    PROBLEM_VALIDITY_EXHAUSTED,
+    PROBLEM_OVERLOADED,
+    PROBLEM_SHUTTING_DOWN,
+    PROBLEM_CODES
+};
+
+enum {
+    PROBLEM_ERRORS_MAX = 8,
+    PROBLEM_POINTER_MAX = 80,
+    PROBLEM_DETAIL_MAX = 240,
+};
+
+/* What is wrong with one member of a body; pointer as in RFC 6901. */
+struct problem_error {
+    char pointer[PROBLEM_POINTER_MAX + 1];
+    char detail[PROBLEM_DETAIL_MAX + 1];
+};
+
+struct problem_errors {
+    int count;
+    struct problem_error list[PROBLEM_ERRORS_MAX];
+};
+
+/* Adds one, formatted; those beyond the limit are left out. */
+__attribute__((format(printf, 3, 4))) void
+problem_add_error(struct problem_errors *errors, const char *pointer,
+                  const char *format, ...);
+
+struct json_nodes;
+
+/* All borrowed; members that do not apply are 0. */
+struct problem {
+    enum problem_code code;
+    const char *detail;
+    int64_t retry_after_ms;
+    const struct problem_errors *errors;
+    const struct engine_result *held_by; /* whose holder is told */
+    const struct engine_result *votes;   /* whose votes are told, by node … */
+    const char *const *node_names;       /* … with these names */
+    const struct json_nodes *states;     /* nodes and their states */
+};
+
+/* The status and the stable name of a code. */
+int problem_status(enum problem_code code);
+const char *problem_name(enum problem_code code);
+
+/* Fills status, code, body and retry_after_ms. */
+void problem_respond(const struct problem *problem, const char *request_id,
+                     struct http_response *response);
+
+/* The same with only a code and a detail. */
+void problem_respond_plain(enum problem_code code, const char *detail,
+                           const char *request_id,
+                           struct http_response *response);
+
+#endif

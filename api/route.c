@@ -1,0 +1,150 @@
+#include "route.h"
+
+#include <strings.h>
+
+struct method {
+    const char *name;
+    enum route route;
+};
+
+enum { METHODS_MAX = 4 };
+
+/* A path: its segments, "*" stands for an id. */
+struct path {
+    const char *first;
+    bool has_id;
+    const char *last;  /* behind the id, or NULL */
+    const char *allow;
+    struct method methods[METHODS_MAX];
+};
+
+static const struct path paths[] = {
+    {"locks", false, NULL, "POST, OPTIONS", {{"POST", ROUTE_ACQUIRE}}},
+    {"locks", true, NULL, "GET, HEAD, DELETE, OPTIONS",
+     {{"GET", ROUTE_INSPECT}, {"HEAD", ROUTE_INSPECT},
+      {"DELETE", ROUTE_RELEASE}}},
+    {"locks", true, "extend", "PUT, OPTIONS", {{"PUT", ROUTE_EXTEND}}},
+    {"nodes", false, NULL, "GET, HEAD, OPTIONS",
+     {{"GET", ROUTE_NODES}, {"HEAD", ROUTE_NODES}}},
+    {"livez", false, NULL, "GET, HEAD, OPTIONS",
+     {{"GET", ROUTE_LIVEZ}, {"HEAD", ROUTE_LIVEZ}}},
+    {"readyz", false, NULL, "GET, HEAD, OPTIONS",
+     {{"GET", ROUTE_READYZ}, {"HEAD", ROUTE_READYZ}}},
+    {"metrics", false, NULL, "GET, HEAD, OPTIONS",
+     {{"GET", ROUTE_METRICS}, {"HEAD", ROUTE_METRICS}}},
+};
+
+enum { SEGMENTS_MAX = 3 };
+
+/* The path of a target: what follows the authority of an absolute form. */
+static const char *path_of(const char *target)
+{
+    if (strncasecmp(target, "http://", 7) != 0)
+        return target;
+    const char *path = strchr(target + 7, '/');
+    return path != NULL ? path : "/";
+}
+
+/* Splits "/a/b/c"; returns the number of segments, -1: too many, or none. */
+static int split(const char *path, struct span segments[SEGMENTS_MAX])
+{
+    int count = 0;
+    while (*path == '/') {
+        if (count == SEGMENTS_MAX)
+            return -1;
+        size_t len = strcspn(path + 1, "/");
+        segments[count++] = (struct span){path + 1, len};
+        path += 1 + len;
+    }
+    return *path == '\0' && count > 0 ? count : -1;
+}
+
+static bool is_text(struct span segment, const char *text)
+{
+    return segment.len == strlen(text) &&
+           memcmp(segment.ptr, text, segment.len) == 0;
+}
+
+static bool fits(const struct path *path, const struct span segments[],
+                 int count)
+{
+    int wanted = 1 + path->has_id + (path->last != NULL);
+    if (count != wanted || !is_text(segments[0], path->first))
+        return false;
+    if (path->has_id && segments[1].len == 0)
+        return false;
+    return path->last == NULL || is_text(segments[2], path->last);
+}
+
+static int hex_value(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c = (char)(c | 0x20);
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Percent-decodes; false: not a code, or longer than any id. */
+static bool decode(struct span segment, char out[ID_MAX], size_t *len)
+{
+    *len = 0;
+    for (size_t i = 0; i < segment.len; i++) {
+        char c = segment.ptr[i];
+        if (c == '%') {
+            if (segment.len - i < 3)
+                return false;
+            int high = hex_value(segment.ptr[i + 1]);
+            int low = hex_value(segment.ptr[i + 2]);
+            if (high < 0 || low < 0)
+                return false;
+            c = (char)(high << 4 | low);
+            i += 2;
+        }
+        if (*len == ID_MAX)
+            return false;
+        out[(*len)++] = c;
+    }
+    return true;
+}
+
+static enum route route_of(const struct path *path, const char *method)
+{
+    for (int i = 0; i < METHODS_MAX && path->methods[i].name != NULL; i++)
+        if (strcmp(path->methods[i].name, method) == 0)
+            return path->methods[i].route;
+    return strcmp(method, "OPTIONS") == 0 ? ROUTE_OPTIONS : ROUTE_NOT_ALLOWED;
+}
+
+static bool take_id(struct route_match *match, struct span segment)
+{
+    char id[ID_MAX];
+    size_t len;
+    return decode(segment, id, &len) &&
+           id_decode((struct span){id, len}, match->resource,
+                     &match->resource_len);
+}
+
+void route_find(struct route_match *match, const char *method,
+                const char *target)
+{
+    struct span segments[SEGMENTS_MAX];
+    match->route = ROUTE_NOT_FOUND;
+    match->allow = "GET, HEAD, POST, PUT, DELETE, OPTIONS";
+    match->resource_len = 0;
+    if (strcmp(target, "*") == 0 && strcmp(method, "OPTIONS") == 0) {
+        match->route = ROUTE_OPTIONS;
+        return;
+    }
+    int count = split(path_of(target), segments);
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        const struct path *path = &paths[i];
+        if (!fits(path, segments, count))
+            continue;
+        match->allow = path->allow;
+        match->route = route_of(path, method);
+        bool wants_id = path->has_id && match->route < ROUTE_OPTIONS;
+        if (wants_id && !take_id(match, segments[1]))
+            match->route = ROUTE_BAD_ID;
+        return;
+    }
+}

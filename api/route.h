@@ -1,0 +1,39 @@
+/*
+ * From method and target to what is asked. Pure.
+ */
+#ifndef REDLOCKD_ROUTE_H
+#define REDLOCKD_ROUTE_H
+
+#include "../server/types.h"
+#include "id.h"
+
+enum route {
+    ROUTE_ACQUIRE,
+    ROUTE_EXTEND,
+    ROUTE_RELEASE,
+    ROUTE_INSPECT,
+    ROUTE_NODES,
+    ROUTE_LIVEZ,
+    ROUTE_READYZ,
+    ROUTE_METRICS,
+    ROUTE_OPTIONS,     /* any known path, or "*": allow tells */
+    ROUTE_NOT_FOUND,   /* no such path */
+    ROUTE_NOT_ALLOWED, /* no such method here: allow tells */
+    ROUTE_BAD_ID,      /* the path's id cannot be one */
+};
+
+struct route_match {
+    enum route route;
+    const char *allow; /* methods of the path; static */
+    size_t resource_len;
+    char resource[RESOURCE_MAX]; /* of the id in the path */
+};
+
+/*
+ * target: as sent, without the query; an absolute form counts by its path
+ * (RFC 9112 §3.2.2). It is split at '/' first and percent-decoded then, once.
+ */
+void route_find(struct route_match *match, const char *method,
+                const char *target);
+
+#endif
