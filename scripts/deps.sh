@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# Installs the Debian packages that are missing, for each group named:
+#   deps.sh build | run | test | lint | bench …
+# Elsewhere it says what is missing and stops.
+set -euo pipefail
+
+missing=()
+
+need_command() { # command package
+    command -v "$1" >/dev/null || missing+=("$2")
+}
+
+need_library() { # pkg-config-name package
+    pkg-config --exists "$1" 2>/dev/null || missing+=("$2")
+}
+
+need_group() {
+    case $1 in
+    build)
+        need_command cc gcc
+        need_command make make
+        need_command pkg-config pkg-config
+        need_library libmicrohttpd libmicrohttpd-dev
+        need_library hiredis libhiredis-dev
+        need_library jansson libjansson-dev
+        need_library libuv libuv1-dev
+        ;;
+    run)
+        need_command redis-server redis-server
+        need_command curl curl
+        ;;
+    test)
+        need_command redis-server redis-server
+        need_library check check
+        need_library libcurl libcurl4-openssl-dev
+        ;;
+    lint)
+        need_command python3 python3
+        need_command shellcheck shellcheck
+        ;;
+    bench)
+        need_command redis-server redis-server
+        need_command curl curl
+        need_command wrk wrk
+        ;;
+    *)
+        echo "deps: no such group: $1" >&2
+        exit 2
+        ;;
+    esac
+}
+
+for group in "$@"; do
+    need_group "$group"
+done
+[ ${#missing[@]} -gt 0 ] || exit 0
+mapfile -t missing < <(printf '%s\n' "${missing[@]}" | sort -u)
+
+if ! command -v apt-get >/dev/null; then
+    echo "Missing here; these are the names of the Debian packages:" >&2
+    printf '  %s\n' "${missing[@]}" >&2
+    exit 1
+fi
+
+root=()
+if [ "$(id -u)" -ne 0 ]; then
+    if ! command -v sudo >/dev/null; then
+        echo "As root: apt-get install ${missing[*]}" >&2
+        exit 1
+    fi
+    root=(sudo)
+fi
+echo "Installing Debian packages: ${missing[*]}"
+install=("${root[@]}" env DEBIAN_FRONTEND=noninteractive
+    apt-get install -y -qq --no-install-recommends "${missing[@]}")
+"${install[@]}" 2>/dev/null || {
+    "${root[@]}" apt-get update -qq
+    "${install[@]}"
+}

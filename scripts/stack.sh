@@ -1,0 +1,78 @@
+# shellcheck shell=bash
+# To be sourced: starts Redis masters and redlockd on loopback, and ends them.
+#
+# Each child has a session of its own, so that Ctrl-C reaches the script alone
+# and redlockd can drain before its nodes go; and each dies with the script,
+# even if that is killed hard.
+
+stack_nodes=()  # host:port of each node
+stack_pids=()   # of the nodes
+stack_server='' # pid of redlockd
+stack_dir=''
+
+stack_is_taken() { # port
+    (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null
+}
+
+stack_spawn() { # command…
+    setsid setpriv --pdeathsig KILL -- "$@" &
+}
+
+stack_begin() {
+    stack_dir=$(mktemp -d "${TMPDIR:-/tmp}/redlockd.XXXXXX")
+    trap stack_end EXIT
+    trap 'exit 0' INT # asked for, no failure
+    trap 'exit 143' TERM HUP
+}
+
+stack_end() {
+    trap '' INT TERM HUP
+    if [ -n "$stack_server" ]; then
+        kill "$stack_server" 2>/dev/null || true
+        wait "$stack_server" 2>/dev/null || true
+    fi
+    for pid in "${stack_pids[@]}"; do
+        kill -KILL "$pid" 2>/dev/null || true
+        wait "$pid" 2>/dev/null || true
+    done
+    rm -rf "$stack_dir"
+}
+
+# count first-port redis-option…; ports that are taken are passed over.
+stack_start_nodes() {
+    local count=$1 port=$2
+    shift 2
+    while [ ${#stack_pids[@]} -lt "$count" ]; do
+        if ! stack_is_taken "$port"; then
+            mkdir "$stack_dir/$port"
+            stack_spawn redis-server --bind 127.0.0.1 --port "$port" \
+                --dir "$stack_dir/$port" --save '' "$@" \
+                >"$stack_dir/$port/log" 2>&1
+            stack_pids+=("$!")
+            stack_nodes+=("127.0.0.1:$port")
+        fi
+        port=$((port + 1))
+    done
+}
+
+# binary host:port option…; returns when it is ready.
+stack_start_server() {
+    local binary=$1 listen=$2 tries=0
+    shift 2
+    local IFS=,
+    stack_spawn "$binary" --listen "$listen" --nodes "${stack_nodes[*]}" "$@"
+    stack_server=$!
+    until curl -fs -o /dev/null "http://$listen/readyz"; do
+        if ! kill -0 "$stack_server" 2>/dev/null; then
+            wait "$stack_server" || true
+            echo "redlockd did not start" >&2
+            return 1
+        fi
+        tries=$((tries + 1))
+        if [ "$tries" -gt 200 ]; then
+            echo "redlockd is not ready after 20 s" >&2
+            return 1
+        fi
+        sleep 0.1
+    done
+}

@@ -1,0 +1,373 @@
+/*
+ * The composition root: the only file that sees both the engine's side and the
+ * HTTP side. It makes loop, links, engine and front, wires them to each other,
+ * and takes them down again.
+ *
+ *   client ─HTTP─→ front ─→ engine ─port─→ link ─RESP─→ node     (five of them)
+ *                    ↑         │  ↑          │
+ *                    └─answer──┘  └──reply───┘
+ */
+#include <assert.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+
+#include "../api/front.h"
+#include "clock.h"
+#include "config.h"
+#include "engine.h"
+#include "guard.h"
+#include "healthcheck.h"
+#include "link.h"
+#include "loop.h"
+#include "random.h"
+
+enum {
+    DRAIN_LEAST_US = 1000000, /* so that balancers see the 503 of /readyz */
+    DRAIN_MOST_US = 8000000,
+    DRAIN_LOOK_US = 50000,
+    SILENCE_US = 1000000,     /* a node that owes a reply for so long … */
+    DESCRIPTOR_RESERVE = 64,  /* for nodes, log, listener, loop */
+};
+
+struct server;
+
+/* One of the engine's timers. */
+struct timer {
+    struct server *server;
+    uint32_t slot;
+    struct loop_timer *timer;
+};
+
+struct server {
+    struct config config;
+    struct metrics metrics;
+    struct loop *loop;
+    struct engine *engine;
+    struct front *front;
+    struct link *links[NODES_MAX];
+    struct timer **timers; /* by slot */
+    uint32_t timers_count;
+    struct loop_timer *drain_timer;
+    int64_t drain_since_us; /* 0: not draining */
+};
+
+/* ---- the engine's port -------------------------------------------------- */
+
+static enum vote port_send(void *ctx, int node, const struct script_call *call,
+                           uint64_t tag)
+{
+    struct server *server = ctx;
+    return link_send(server->links[node], call, tag);
+}
+
+static int64_t port_now(void *ctx)
+{
+    (void)ctx;
+    return clock_now_us();
+}
+
+static void port_random(void *ctx, void *buf, size_t len)
+{
+    (void)ctx;
+    random_fill(buf, len);
+}
+
+static void on_timer(void *arg)
+{
+    struct timer *timer = arg;
+    engine_on_timer(timer->server->engine, timer->slot);
+}
+
+static bool add_timer(struct server *server)
+{
+    uint32_t count = server->timers_count;
+    if (count % 64 == 0) {
+        struct timer **timers =
+            realloc(server->timers, (count + 64) * sizeof *timers);
+        if (timers == NULL)
+            return false;
+        server->timers = timers;
+    }
+    struct timer *timer = malloc(sizeof *timer);
+    if (timer == NULL)
+        return false;
+    timer->server = server;
+    timer->slot = count;
+    timer->timer = loop_timer_new(server->loop, on_timer, timer);
+    if (timer->timer == NULL) {
+        free(timer);
+        return false;
+    }
+    server->timers[server->timers_count++] = timer;
+    return true;
+}
+
+static bool port_timer(void *ctx, uint32_t slot, int64_t at_us)
+{
+    struct server *server = ctx;
+    while (server->timers_count <= slot)
+        if (!add_timer(server))
+            return false;
+    if (at_us == 0)
+        loop_timer_stop(server->timers[slot]->timer);
+    else
+        loop_timer_set(server->timers[slot]->timer, at_us);
+    return true;
+}
+
+static void port_answer(void *ctx, void *client)
+{
+    (void)ctx;
+    front_on_answer(client);
+}
+
+/* ---- the links' events -------------------------------------------------- */
+
+static void on_up(void *ctx, int node, const struct link_facts *facts)
+{
+    struct server *server = ctx;
+    engine_on_node_up(server->engine, node,
+                      &(struct engine_node_facts){
+                          .run_id = facts->run_id,
+                          .node_now_us = facts->node_now_us,
+                          .sent_us = facts->sent_us,
+                          .received_us = facts->received_us,
+                      });
+}
+
+static void on_down(void *ctx, int node, enum vote reason, const char *detail)
+{
+    struct server *server = ctx;
+    engine_on_node_down(server->engine, node, reason, detail);
+}
+
+static void on_reply(void *ctx, int node, uint64_t tag,
+                     const struct script_reply *reply, int64_t sent_us,
+                     int64_t received_us)
+{
+    struct server *server = ctx;
+    engine_on_reply(server->engine, node, tag, reply, sent_us, received_us);
+}
+
+/* ---- the stages of a turn ----------------------------------------------- */
+
+static void serve(void *arg)
+{
+    struct server *server = arg;
+    front_serve(server->front);
+}
+
+static void flush(void *arg)
+{
+    struct server *server = arg;
+    for (int i = 0; i < server->config.nodes_count; i++)
+        link_flush(server->links[i]);
+}
+
+/* ---- the end ------------------------------------------------------------ */
+
+/* Ends as soon as nothing is in flight, not before balancers could notice. */
+static void look_whether_drained(void *arg)
+{
+    struct server *server = arg;
+    int64_t now_us = clock_now_us();
+    int64_t draining_us = now_us - server->drain_since_us;
+    bool is_idle = front_in_flight(server->front) == 0;
+    if (draining_us >= DRAIN_MOST_US ||
+        (draining_us >= DRAIN_LEAST_US && is_idle))
+        loop_stop(server->loop);
+    else
+        loop_timer_set(server->drain_timer, now_us + DRAIN_LOOK_US);
+}
+
+static void on_stop_signal(void *arg)
+{
+    struct server *server = arg;
+    if (server->drain_since_us != 0) {
+        loop_stop(server->loop); /* the second signal: at once */
+        return;
+    }
+    log_write(LOG_INFO, "draining", NULL);
+    server->drain_since_us = clock_now_us();
+    front_begin_drain(server->front);
+    look_whether_drained(server);
+}
+
+/* ---- the beginning ------------------------------------------------------ */
+
+static int64_t raise_descriptor_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return 1024;
+    rlim_t soft = limit.rlim_cur;
+    limit.rlim_cur = limit.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
+        limit.rlim_cur = soft;
+    return limit.rlim_cur > INT32_MAX ? INT32_MAX : (int64_t)limit.rlim_cur;
+}
+
+static bool start_engine(struct server *server)
+{
+    const struct config *config = &server->config;
+    struct engine_settings settings = {
+        .nodes = config->nodes_count,
+        .node_timeout_us = config->node_timeout_ms * 1000,
+        .max_ttl_ms = config->max_ttl_ms,
+        .max_hold_ms = config->max_hold_ms,
+        .retry_delay_us = config->retry_delay_ms * 1000,
+        .retry_count = (int)config->retry_count,
+        .drift_factor = config->drift_factor,
+    };
+    static_assert(sizeof settings.fingerprint > GUARD_FINGERPRINT_LEN, "");
+    for (int i = 0; i < config->nodes_count; i++) {
+        settings.node_names[i] = config->nodes[i].name;
+        server->metrics.node_names[i] = config->nodes[i].name;
+    }
+    server->metrics.nodes = config->nodes_count;
+    server->metrics.quorum = config_quorum(config);
+    guard_fingerprint(settings.fingerprint, settings.node_names,
+                      config->nodes_count, config_quorum(config),
+                      config->max_ttl_ms);
+    struct engine_port port = {server,      port_send,  port_now,
+                               port_random, port_timer, port_answer};
+    server->engine = engine_new(&settings, &port, &server->metrics);
+    return server->engine != NULL;
+}
+
+static bool start_links(struct server *server)
+{
+    const struct config *config = &server->config;
+    struct link_events events = {on_up, on_down, on_reply, server};
+    int64_t silence_us = config->node_timeout_ms * 2000;
+    if (silence_us < SILENCE_US)
+        silence_us = SILENCE_US;
+    for (int i = 0; i < config->nodes_count; i++) {
+        server->links[i] =
+            link_new(server->loop, i, &config->nodes[i], config->key_prefix,
+                     silence_us, &events);
+        if (server->links[i] == NULL)
+            return false;
+    }
+    return true;
+}
+
+static bool start_loop(struct server *server)
+{
+    server->loop = loop_new();
+    if (server->loop == NULL)
+        return false;
+    loop_set_stage(server->loop, LOOP_SERVE, serve, server);
+    loop_set_stage(server->loop, LOOP_FLUSH, flush, server);
+    server->drain_timer =
+        loop_timer_new(server->loop, look_whether_drained, server);
+    return server->drain_timer != NULL &&
+           loop_on_signal(server->loop, SIGTERM, on_stop_signal, server) &&
+           loop_on_signal(server->loop, SIGINT, on_stop_signal, server);
+}
+
+static bool start_front(struct server *server, char error[FRONT_ERROR_MAX])
+{
+    const struct front_setup setup = {
+        .loop = server->loop,
+        .engine = server->engine,
+        .config = &server->config,
+        .metrics = &server->metrics,
+        .descriptors = raise_descriptor_limit() - DESCRIPTOR_RESERVE,
+    };
+    server->front = front_new(&setup, error);
+    return server->front != NULL;
+}
+
+static bool start(struct server *server, char error[FRONT_ERROR_MAX])
+{
+    snprintf(error, FRONT_ERROR_MAX, "no memory or no descriptors");
+    /* the listener last: whoever connects finds everything behind it */
+    return start_loop(server) && start_engine(server) && start_links(server) &&
+           start_front(server, error);
+}
+
+static void stop(struct server *server)
+{
+    front_free(server->front);
+    /* what the front has just abandoned is released by this last write */
+    for (int i = 0; i < server->config.nodes_count; i++) {
+        if (server->links[i] != NULL)
+            link_flush(server->links[i]);
+        link_free(server->links[i]);
+    }
+    engine_free(server->engine);
+    loop_free(server->loop);
+    for (uint32_t i = 0; i < server->timers_count; i++)
+        free(server->timers[i]);
+    free(server->timers);
+}
+
+static void warn_of_config(const struct config *config)
+{
+    if (config->nodes_count % 2 == 0)
+        log_write(LOG_WARN, "even_number_of_nodes",
+                  (struct log_field[]){
+                      LOG_N("nodes", config->nodes_count),
+                      LOG_S("detail", "one node fewer survives as many "
+                                      "failures"),
+                      LOG_END});
+}
+
+static int run(struct server *server)
+{
+    char error[FRONT_ERROR_MAX];
+    log_set_level(server->config.log_level);
+    /* a node or client that is gone is told by the write's result */
+    if (signal(SIGPIPE, SIG_IGN) == SIG_ERR)
+        perror("redlockd: SIGPIPE");
+    if (!start(server, error)) {
+        fprintf(stderr, "redlockd: %s\n", error);
+        stop(server);
+        return EXIT_FAILURE;
+    }
+    log_write(LOG_INFO, "start",
+              (struct log_field[]){
+                  LOG_S("version", REDLOCKD_VERSION),
+                  LOG_S("host", server->config.listen_host),
+                  LOG_N("port", server->config.listen_port),
+                  LOG_N("nodes", server->config.nodes_count),
+                  LOG_N("quorum", config_quorum(&server->config)), LOG_END});
+    warn_of_config(&server->config);
+    loop_run(server->loop);
+    stop(server);
+    log_write(LOG_INFO, "stop", NULL);
+    return EXIT_SUCCESS;
+}
+
+int main(int argc, char **argv, char **envp)
+{
+    static struct server server;
+    char error[CONFIG_ERROR_MAX];
+    if (!config_load(&server.config, argc, argv, envp, error)) {
+        fprintf(stderr, "redlockd: %s\n", error);
+        return EXIT_FAILURE;
+    }
+    switch (server.config.action) {
+    case CONFIG_SERVE:
+        return run(&server);
+    case CONFIG_CHECK:
+        puts("configuration ok");
+        return EXIT_SUCCESS;
+    case CONFIG_PRINT:
+        config_print(&server.config, stdout);
+        return EXIT_SUCCESS;
+    case CONFIG_HELP:
+        config_print_help(stdout);
+        return EXIT_SUCCESS;
+    case CONFIG_VERSION:
+        puts("redlockd " REDLOCKD_VERSION);
+        return EXIT_SUCCESS;
+    case CONFIG_HEALTHCHECK:
+        return healthcheck_run(server.config.listen_host,
+                               server.config.listen_port);
+    }
+    return EXIT_FAILURE;
+}

@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# A million acquire/release cycles (CYCLES) after a tenth of it as warm-up:
+# the server's memory and descriptors must not grow.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+# shellcheck source=scripts/stack.sh
+source scripts/stack.sh
+
+listen=127.0.0.1:8181
+cycles=${CYCLES:-1000000}
+limit_kib=1024
+
+rss_kib() {
+    awk '/^VmRSS/ {print $2}' "/proc/$stack_server/status"
+}
+
+descriptors() {
+    find "/proc/$stack_server/fd" -mindepth 1 | wc -l
+}
+
+answered() {
+    curl -s "http://$listen/metrics" |
+        awk '/^redlockd_http_requests_answered_total / {printf "%d", $2}'
+}
+
+# until $1 cycles more are done; clients come and go with each round
+load() {
+    local from
+    from=$(answered)
+    while [ $(($(answered) - from)) -lt $(($1 * 2)) ]; do
+        wrk -t 1 -c 64 -d 5 -s tests/bench/lock.lua "http://$listen" \
+            >"$stack_dir/wrk"
+        if grep -E 'Non-2xx|Socket errors' "$stack_dir/wrk"; then
+            exit 1
+        fi
+    done
+}
+
+# what the last clients left behind is closed within a moment
+settle() {
+    local tries=0
+    until [ "$(curl -s "http://$listen/metrics" |
+        awk '/^redlockd_connections / {printf "%d", $2}')" = 1 ]; do
+        tries=$((tries + 1))
+        [ "$tries" -lt 100 ] || break
+        sleep 0.1
+    done
+}
+
+if stack_is_taken "${listen##*:}"; then
+    echo "Port ${listen##*:} is taken." >&2
+    exit 1
+fi
+stack_begin
+stack_start_nodes 5 7301 --appendonly no
+stack_start_server "${REDLOCKD:-build/redlockd}" "$listen" --log-level warn
+
+load $((cycles / 10))
+settle
+rss=$(rss_kib)
+fds=$(descriptors)
+echo "after the warm-up: RSS $rss KiB, $fds descriptors"
+load "$cycles"
+settle
+echo "at the end:        RSS $(rss_kib) KiB, $(descriptors) descriptors"
+[ $(($(rss_kib) - rss)) -lt $limit_kib ]
+[ "$(descriptors)" -eq "$fds" ]

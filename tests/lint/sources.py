@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+"""Sizes, include directions and clocks of the C sources."""
+import pathlib
+import re
+import sys
+
+FUNCTION_MAX, FILE_MAX, LINE_MAX = 80, 500, 100
+# who may include a library; every other file is below or beside it
+LIBRARIES = {
+    "uv.h": {"server/loop.c"},
+    "hiredis/": {"server/link.c", "server/wire.c"},
+    "microhttpd.h": {"api/front.c"},
+    "jansson.h": {"api/json.c", "api/problem.c"},
+}
+# what api/ may know of server/
+API_MAY = {"engine", "loop", "config", "clock", "log", "metrics", "types",
+           "result", "vote", "random"}
+CLOCKS = re.compile(r"\b(clock_gettime|gettimeofday|time|times|clock)\s*\(")
+
+root = pathlib.Path(__file__).resolve().parents[2]
+problems = []
+
+
+def complain(path, line, text):
+    problems.append(f"{path}:{line}: {text}")
+
+
+def check_function_sizes(name, lines):
+    start = None
+    for number, line in enumerate(lines, 1):
+        if line == "{":
+            start = number
+        elif line == "}" and start:
+            if number - start + 1 > FUNCTION_MAX:
+                complain(name, start, f"function of {number - start + 1} lines")
+            start = None
+
+
+def check_sizes(name, lines):
+    if len(lines) > FILE_MAX:
+        complain(name, 1, f"{len(lines)} lines")
+    for number, line in enumerate(lines, 1):
+        if len(line) > LINE_MAX:
+            complain(name, number, f"{len(line)} columns")
+        if line != line.rstrip():
+            complain(name, number, "blanks at the end")
+        if name.endswith((".c", ".h")) and "\t" in line:
+            complain(name, number, "a tab")
+
+
+def check_include(name, number, target):
+    for library, users in LIBRARIES.items():
+        if target.startswith(library) and name not in users:
+            complain(name, number, f"<{target}> belongs to {sorted(users)}")
+    if name.startswith("server/") and "api/" in target and name != "server/main.c":
+        complain(name, number, "server/ knows nothing of api/")
+    of_server = re.match(r"\.\./server/(\w+)\.h$", target)
+    if name.startswith("api/") and of_server and of_server[1] not in API_MAY:
+        complain(name, number, f"api/ must not know server/{of_server[1]}")
+
+
+def check_source(path):
+    name = str(path.relative_to(root))
+    lines = path.read_text().splitlines()
+    check_sizes(name, lines)
+    check_function_sizes(name, lines)
+    if not name.startswith(("server/", "api/")):
+        return
+    for number, line in enumerate(lines, 1):
+        include = re.match(r'#include [<"](.*)[>"]', line)
+        if include:
+            check_include(name, number, include[1])
+        if CLOCKS.search(line) and name != "server/clock.c":
+            complain(name, number, "only clock.c reads clocks")
+
+
+def check_header(path):
+    """One header per .c, and a guard named after the path."""
+    name = str(path.relative_to(root))
+    if not re.search(r"#ifndef (\w+_H)\n#define \1\n", path.read_text()):
+        complain(name, 1, "no include guard")
+
+
+for folder in ("server", "api", "tests"):
+    for path in sorted((root / folder).rglob("*")):
+        if path.suffix in (".c", ".h", ".lua", ".sh", ".py"):
+            check_source(path)
+        if path.suffix == ".h":
+            check_header(path)
+for problem in problems:
+    print(problem)
+sys.exit(1 if problems else 0)
