@@ -1,0 +1,377 @@
+/*
+ * Every call of the API: statuses, header fields, members, problem codes.
+ */
+#include <regex.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "http.h"
+#include "node.h"
+
+Suite *check_api(void);
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+enum { N = 3 };
+
+static struct world world;
+static const struct server *const server = &world.servers[0];
+
+static void set_up(void)
+{
+    world_start(&world, N, "");
+}
+
+static void tear_down(void)
+{
+    world_finish(&world);
+}
+
+static void expect_match(const char *text, const char *pattern)
+{
+    regex_t regex;
+
+    ck_assert_int_eq(regcomp(&regex, pattern, REG_EXTENDED | REG_NOSUB), 0);
+    ck_assert_msg(regexec(&regex, text, 0, NULL, 0) == 0, "%s is not %s", text,
+                  pattern);
+    regfree(&regex);
+}
+
+/* ---- the life of a lock ------------------------------------------------- */
+
+START_TEST(acquire_answers_as_documented)
+{
+    const struct answer *a = HTTP(
+        server, .method = "POST", .path = "/locks",
+        .json =
+            "{\"resource\":\"api:1\",\"ttl_ms\":20000,\"owner\":\"web-3\"}");
+
+    answer_expect(a, 201, NULL);
+    ck_assert_str_eq(answer_header(a, "Location"), "/locks/api:1");
+    ck_assert_str_eq(answer_header(a, "Content-Type"), "application/json");
+    ck_assert_str_eq(answer_text(a, "id"), "api:1");
+    ck_assert_str_eq(answer_text(a, "resource"), "api:1");
+    ck_assert_str_eq(answer_text(a, "owner"), "web-3");
+    expect_match(answer_text(a, "token"), "^[0-9]{16}\\.[0-9a-f]{40}\\.web-3$");
+    char number[32];
+    snprintf(number, sizeof number, "%016lld",
+             (long long)answer_int(a, "fencing_token"));
+    ck_assert_int_eq(strncmp(answer_text(a, "token"), number, 16), 0);
+    ck_assert_int_eq(answer_int(a, "ttl_ms"), 20000);
+    /* 20000 - 200 (drift) - 7, and what has passed */
+    json_int_t elapsed_ms = answer_int(a, "elapsed_ms");
+    ck_assert_int_ge(elapsed_ms, 0);
+    ck_assert_int_le(answer_int(a, "validity_ms"), 19793);
+    ck_assert_int_ge(answer_int(a, "validity_ms"), 19792 - elapsed_ms);
+    ck_assert_int_gt(answer_int(a, "renew_after_ms"), 0);
+    ck_assert_int_lt(answer_int(a, "renew_after_ms"),
+                     answer_int(a, "validity_ms"));
+    ck_assert_int_ge(answer_int(a, "nodes.granted"), 2);
+    ck_assert_int_eq(answer_int(a, "nodes.quorum"), 2);
+    ck_assert_int_eq(answer_int(a, "nodes.total"), N);
+}
+END_TEST
+
+START_TEST(key_on_the_nodes_is_resource_and_token)
+{
+    struct lock lock;
+
+    answer_expect(lock_acquire(server, "api:key", 20000, &lock), 201, NULL);
+    WAIT_UNTIL(5000, world_count_keys(&world, "api:key") == N);
+    for (int i = 0; i < N; i++) {
+        ck_assert_str_eq(node_text(&world.nodes[i], "GET api:key"), lock.token);
+        long long pttl = node_integer(&world.nodes[i], "PTTL api:key");
+        ck_assert_int_gt(pttl, 0);
+        ck_assert_int_le(pttl, 20000);
+    }
+}
+END_TEST
+
+START_TEST(life_of_a_lock)
+{
+    struct lock lock;
+
+    answer_expect(lock_acquire(server, "api:life", 20000, &lock), 201, NULL);
+    const struct answer *a = lock_inspect(server, "api:life");
+    answer_expect(a, 200, NULL);
+    ck_assert_ptr_null(strstr(a->body, lock.token));
+    ck_assert_str_eq(answer_text(a, "id"), "api:life");
+    ck_assert_str_eq(answer_text(a, "resource"), "api:life");
+    ck_assert_int_eq(answer_int(a, "fencing_token"), lock.number);
+    ck_assert_int_gt(answer_int(a, "remaining_ms"), 0);
+    ck_assert_int_le(answer_int(a, "remaining_ms"), 20000);
+    ck_assert(!answer_has(a, "owner"));
+
+    a = lock_extend(server, &lock, 30000);
+    answer_expect(a, 200, NULL);
+    ck_assert_str_eq(answer_text(a, "token"), lock.token);
+    ck_assert_int_eq(answer_int(a, "fencing_token"), lock.number);
+    ck_assert_int_eq(answer_int(a, "ttl_ms"), 30000);
+    ck_assert_int_gt(answer_int(a, "validity_ms"), 20000);
+    ck_assert_int_gt(node_integer(&world.nodes[0], "PTTL api:life"), 20000);
+
+    a = lock_release(server, &lock);
+    answer_expect(a, 200, NULL);
+    ck_assert(answer_has(a, "released"));
+    ck_assert_str_eq(answer_text(a, "id"), "api:life");
+    ck_assert_str_eq(answer_text(a, "resource"), "api:life");
+    ck_assert_int_eq(answer_int(a, "nodes.total"), N);
+
+    answer_expect(lock_inspect(server, "api:life"), 404, "lock_not_found");
+    answer_expect(lock_release(server, &lock), 404, "lock_not_found");
+    answer_expect(lock_extend(server, &lock, 1000), 404, "lock_not_found");
+    WAIT_UNTIL(5000, world_count_keys(&world, "api:life") == 0);
+}
+END_TEST
+
+START_TEST(held_lock_is_refused_with_its_holder)
+{
+    struct lock other;
+    const struct answer *a = HTTP(
+        server, .method = "POST", .path = "/locks",
+        .json =
+            "{\"resource\":\"api:held\",\"ttl_ms\":20000,\"owner\":\"me\"}");
+
+    answer_expect(a, 201, NULL);
+    json_int_t number = answer_int(a, "fencing_token");
+    a = lock_acquire(server, "api:held", 1000, &other);
+    answer_expect(a, 409, "lock_held");
+    ck_assert_int_eq(answer_int(a, "held_by.fencing_token"), number);
+    ck_assert_str_eq(answer_text(a, "held_by.owner"), "me");
+    ck_assert_int_gt(answer_int(a, "held_by.remaining_ms"), 0);
+    ck_assert_int_le(answer_int(a, "held_by.remaining_ms"), 20000);
+    ck_assert(answer_has(a, "retry_after_ms"));
+    a = lock_inspect(server, "api:held");
+    answer_expect(a, 200, NULL);
+    ck_assert_str_eq(answer_text(a, "owner"), "me");
+}
+END_TEST
+
+START_TEST(each_grant_has_a_new_token_and_a_higher_number)
+{
+    struct lock before, lock;
+
+    answer_expect(lock_acquire(server, "api:again", 5000, &before), 201, NULL);
+    for (int i = 0; i < 20; i++) {
+        answer_expect(lock_release(server, &before), 200, NULL);
+        answer_expect(lock_acquire(server, "api:again", 5000, &lock), 201,
+                      NULL);
+        ck_assert_int_gt(lock.number, before.number);
+        ck_assert_str_ne(lock.token, before.token);
+        before = lock;
+    }
+}
+END_TEST
+
+START_TEST(omitted_ttl_is_the_default)
+{
+    const struct answer *a = HTTP(server, .method = "POST", .path = "/locks",
+                                  .json = "{\"resource\":\"api:default\"}");
+
+    answer_expect(a, 201, NULL);
+    ck_assert_int_eq(answer_int(a, "ttl_ms"), 30000);
+    ck_assert(!answer_has(a, "owner"));
+}
+END_TEST
+
+START_TEST(shortest_and_longest_ttl_are_accepted)
+{
+    struct lock lock;
+
+    answer_expect(lock_acquire(server, "api:long", 60000, &lock), 201, NULL);
+    answer_expect(lock_release(server, &lock), 200, NULL);
+    answer_expect(lock_acquire(server, "api:short", 100, &lock), 201, NULL);
+    WAIT_UNTIL(5000, lock_inspect(server, "api:short")->status == 404);
+    ck_assert_int_eq(world_count_keys(&world, "api:short"), 0);
+}
+END_TEST
+
+/* ---- extend and release: where the token may stand ---------------------- */
+
+START_TEST(extend_takes_the_token_from_header_or_body)
+{
+    struct lock lock;
+    char body[400];
+
+    answer_expect(lock_acquire(server, "api:ext", 9000, &lock), 201, NULL);
+    const char *path = "/locks/api:ext/extend";
+    const struct answer *a =
+        HTTP(server, .method = "PUT", .path = path, .token = lock.token);
+    answer_expect(a, 200, NULL);
+    ck_assert_int_eq(answer_int(a, "ttl_ms"), 30000);
+    snprintf(body, sizeof body, "{\"token\":\"%s\",\"ttl_ms\":40000}",
+             lock.token);
+    a = HTTP(server, .method = "PUT", .path = path, .json = body);
+    answer_expect(a, 200, NULL);
+    ck_assert_int_eq(answer_int(a, "ttl_ms"), 40000);
+    a = HTTP(server, .method = "PUT", .path = path, .json = body,
+             .token = lock.token);
+    answer_expect(a, 200, NULL);
+    a = HTTP(server, .method = "PUT", .path = path, .json = body,
+             .token = "other");
+    answer_expect(a, 400, "invalid_request");
+    a = HTTP(server, .method = "PUT", .path = path, .json = "{}");
+    answer_expect(a, 400, "invalid_request");
+    a = HTTP(server, .method = "PUT", .path = path, .json = "{}",
+             .token = "other");
+    answer_expect(a, 409, "not_owner");
+}
+END_TEST
+
+START_TEST(shorter_extend_shortens_the_answer_not_the_key)
+{
+    struct lock lock;
+
+    answer_expect(lock_acquire(server, "api:shrink", 30000, &lock), 201, NULL);
+    const struct answer *a = lock_extend(server, &lock, 1000);
+    answer_expect(a, 200, NULL);
+    ck_assert_int_eq(answer_int(a, "ttl_ms"), 1000);
+    ck_assert_int_lt(answer_int(a, "validity_ms"), 1000);
+    for (int i = 0; i < N; i++)
+        ck_assert_int_gt(node_integer(&world.nodes[i], "PTTL api:shrink"),
+                         10000);
+}
+END_TEST
+
+START_TEST(release_takes_the_token_from_header_or_body)
+{
+    struct lock lock;
+    char body[400];
+
+    answer_expect(lock_acquire(server, "api:rel", 9000, &lock), 201, NULL);
+    const char *path = "/locks/api:rel";
+    const struct answer *a = HTTP(server, .method = "DELETE", .path = path);
+    answer_expect(a, 400, "invalid_request");
+    a = HTTP(server, .method = "DELETE", .path = path, .token = "other");
+    answer_expect(a, 409, "not_owner");
+    answer_expect(lock_inspect(server, "api:rel"), 200, NULL);
+    snprintf(body, sizeof body, "{\"token\":\"%s\"}", lock.token);
+    a = HTTP(server, .method = "DELETE", .path = path, .json = body);
+    answer_expect(a, 200, NULL);
+}
+END_TEST
+
+/* ---- ids ---------------------------------------------------------------- */
+
+static const struct {
+    const char *resource, *path;
+} ids[] = {
+    {"a", "/locks/a"},
+    {"A.z_0-9:x", "/locks/A.z_0-9:x"},
+    {"...", "/locks/..."},
+    {".", "/locks/~Lg"},
+    {"..", "/locks/~Li4"},
+    {"a/b", "/locks/~YS9i"},
+    {"a b", "/locks/~YSBi"},
+    {"~a", "/locks/~fmE"},
+    {"caf\xc3\xa9", "/locks/~Y2Fmw6k"},
+    {"a%2Fb", "/locks/~YSUyRmI"},
+    {"\xf0\x9f\x94\x92", "/locks/~8J-Ukg"},
+    {"extend", "/locks/extend"},
+};
+
+START_TEST(id_is_canonical_and_works_in_every_call)
+{
+    struct lock lock;
+
+    answer_expect(lock_acquire(server, ids[_i].resource, 9000, &lock), 201,
+                  NULL);
+    ck_assert_str_eq(lock.path, ids[_i].path);
+    const struct answer *a =
+        HTTP(server, .method = "GET", .path = ids[_i].path);
+    answer_expect(a, 200, NULL);
+    ck_assert_str_eq(answer_text(a, "resource"), ids[_i].resource);
+    ck_assert_str_eq(answer_text(a, "id"), ids[_i].path + 7);
+    answer_expect(lock_extend(server, &lock, 9000), 200, NULL);
+    answer_expect(lock_release(server, &lock), 200, NULL);
+}
+END_TEST
+
+/* 255 characters of four bytes: the longest resource there can be. */
+START_TEST(longest_resource_works)
+{
+    struct lock lock;
+    char resource[1024] = "";
+
+    for (int i = 0; i < 255; i++)
+        memcpy(resource + 4 * i, "\xf0\x9f\x94\x92", 5);
+    answer_expect(lock_acquire(server, resource, 9000, &lock), 201, NULL);
+    answer_expect(HTTP(server, .method = "GET", .path = lock.path), 200, NULL);
+    answer_expect(lock_extend(server, &lock, 9000), 200, NULL);
+    answer_expect(lock_release(server, &lock), 200, NULL);
+}
+END_TEST
+
+START_TEST(percent_encoded_id_is_decoded_once)
+{
+    struct lock lock;
+
+    answer_expect(lock_acquire(server, "pct", 9000, &lock), 201, NULL);
+    const struct answer *a =
+        HTTP(server, .method = "GET", .path = "/locks/%70ct");
+    answer_expect(a, 200, NULL);
+    ck_assert_str_eq(answer_text(a, "id"), "pct");
+    a = HTTP(server, .method = "GET", .path = "/locks/%7EYS9i");
+    answer_expect(a, 404, "lock_not_found");
+}
+END_TEST
+
+/* A hold of one TTL at most: the first extend would pass it. */
+START_TEST(extend_beyond_max_hold_is_refused)
+{
+    struct world own;
+    struct lock lock;
+
+    world_start(&own, 1, "--max-ttl-ms 20000 --max-hold-ms 20000");
+    answer_expect(lock_acquire(&own.servers[0], "m", 20000, &lock), 201, NULL);
+    harness_pause_ms(2); /* into the next millisecond */
+    answer_expect(lock_extend(&own.servers[0], &lock, 20000), 409,
+                  "max_hold_reached");
+    answer_expect(lock_extend(&own.servers[0], &lock, 5000), 200, NULL);
+    answer_expect(lock_release(&own.servers[0], &lock), 200, NULL);
+    world_stop(&own);
+}
+END_TEST
+
+START_TEST(key_prefix_is_put_in_front)
+{
+    struct world own;
+    struct lock lock;
+
+    world_start(&own, 1, "--key-prefix redlock:");
+    answer_expect(lock_acquire(&own.servers[0], "p", 20000, &lock), 201, NULL);
+    ck_assert_int_eq(node_integer(&own.nodes[0], "EXISTS redlock:p"), 1);
+    ck_assert_int_eq(node_integer(&own.nodes[0], "EXISTS p"), 0);
+    ck_assert_int_eq(node_integer(&own.nodes[0], "DBSIZE"), 2);
+    ck_assert_int_eq(
+        node_integer(&own.nodes[0], "EXISTS redlock:redlockd:state"), 1);
+    world_stop(&own);
+}
+END_TEST
+
+Suite *check_api(void)
+{
+    Suite *suite = suite_create("api");
+    TCase *tcase = tcase_create("api");
+
+    tcase_set_timeout(tcase, 60);
+    tcase_add_unchecked_fixture(tcase, set_up, tear_down);
+    tcase_add_test(tcase, acquire_answers_as_documented);
+    tcase_add_test(tcase, key_on_the_nodes_is_resource_and_token);
+    tcase_add_test(tcase, life_of_a_lock);
+    tcase_add_test(tcase, held_lock_is_refused_with_its_holder);
+    tcase_add_test(tcase, each_grant_has_a_new_token_and_a_higher_number);
+    tcase_add_test(tcase, omitted_ttl_is_the_default);
+    tcase_add_test(tcase, shortest_and_longest_ttl_are_accepted);
+    tcase_add_test(tcase, extend_takes_the_token_from_header_or_body);
+    tcase_add_test(tcase, shorter_extend_shortens_the_answer_not_the_key);
+    tcase_add_test(tcase, release_takes_the_token_from_header_or_body);
+    tcase_add_loop_test(tcase, id_is_canonical_and_works_in_every_call, 0,
+                        COUNT(ids));
+    tcase_add_test(tcase, longest_resource_works);
+    tcase_add_test(tcase, percent_encoded_id_is_decoded_once);
+    tcase_add_test(tcase, extend_beyond_max_hold_is_refused);
+    tcase_add_test(tcase, key_prefix_is_put_in_front);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

@@ -1,0 +1,286 @@
+/*
+ * Clients that misbehave: they leave, they drip, they idle. None of them may
+ * leave a lock behind that nobody owns, or keep others from working.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "http.h"
+#include "node.h"
+
+Suite *check_clients(void);
+
+enum { N = 3, IDLE = 5000, DRIP_MS = 250, TEXT_SIZE = 1024 };
+
+static struct world world;
+static const struct server *const server = &world.servers[0];
+
+/* POST /locks for resource, as bytes. */
+static const char *post(const char *resource)
+{
+    static char text[TEXT_SIZE];
+    char body[256];
+
+    snprintf(body, sizeof body, "{\"resource\":\"%s\",\"ttl_ms\":60000}",
+             resource);
+    snprintf(text, sizeof text,
+             "POST /locks HTTP/1.1\r\nHost: x\r\n"
+             "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s",
+             strlen(body), body);
+    return text;
+}
+
+static int send_post(const char *resource)
+{
+    const char *text = post(resource);
+    int fd = raw_connect(server);
+
+    raw_send(fd, text, strlen(text));
+    return fd;
+}
+
+/* Long before its TTL of a minute the lock must be free on every node. */
+static void expect_freed(const char *resource)
+{
+    WAIT_UNTIL(15000, world_count_keys(&world, resource) == 0);
+    answer_expect(lock_inspect(server, resource), 404, "lock_not_found");
+}
+
+/* Requests that the server has taken and not yet ended. */
+static double open_requests(void)
+{
+    return http_metric(server, "redlockd_http_requests_accepted_total") -
+           http_metric(server, "redlockd_http_requests_answered_total") -
+           http_metric(server, "redlockd_http_requests_abandoned_total");
+}
+
+/* ---- clients that leave -------------------------------------------------- */
+
+START_TEST(reset_behind_the_request_leaves_no_lock)
+{
+    world_start(&world, N, "");
+    for (int i = 0; i < 50; i++)
+        raw_reset(send_post("reset"));
+    expect_freed("reset");
+    world_stop(&world);
+}
+END_TEST
+
+/* The nodes that would decide are paused, so the operation is under way. */
+static void leave_while_running(void (*leave)(int fd), const char *resource)
+{
+    world_start(&world, N, "--node-timeout-ms 5000 --retry-count 0");
+    node_pause(&world.nodes[1]);
+    node_pause(&world.nodes[2]);
+    int fd = send_post(resource);
+    WAIT_UNTIL(5000, node_integer(&world.nodes[0], "EXISTS %s", resource) == 1);
+    leave(fd);
+    /* seen at once, not when the round ends */
+    WAIT_UNTIL(4000, node_integer(&world.nodes[0], "EXISTS %s", resource) == 0);
+    node_resume(&world.nodes[1]);
+    node_resume(&world.nodes[2]);
+    world_wait_ready(&world, 0);
+    expect_freed(resource);
+    world_stop(&world);
+}
+
+static void leave_politely(int fd)
+{
+    close(fd);
+}
+
+START_TEST(reset_while_the_operation_runs_leaves_no_lock)
+{
+    leave_while_running(raw_reset, "running-reset");
+}
+END_TEST
+
+START_TEST(close_while_the_operation_runs_leaves_no_lock)
+{
+    leave_while_running(leave_politely, "running-close");
+}
+END_TEST
+
+START_TEST(reset_before_reading_the_grant_releases_it)
+{
+    world_start(&world, N, "");
+    for (int i = 0; i < 10; i++) {
+        int fd = send_post("unread");
+        struct pollfd wait = {.fd = fd, .events = POLLIN};
+        ck_assert_int_eq(poll(&wait, 1, 20000), 1);
+        raw_reset(fd);
+        expect_freed("unread");
+    }
+    ck_assert_double_ge(
+        http_metric(server, "redlockd_undelivered_grants_total"), 10);
+    world_stop(&world);
+}
+END_TEST
+
+/* A grant that was read stays, however the connection ends. */
+START_TEST(close_after_reading_the_grant_keeps_it)
+{
+    char out[4096];
+
+    world_start(&world, N, "");
+    int fd = send_post("read");
+    raw_read(fd, out, sizeof out, "}\n", 20000);
+    ck_assert_ptr_nonnull(strstr(out, " 201 "));
+    close(fd);
+    WAIT_UNTIL(5000, open_requests() <= 1);
+    int64_t later_ms = harness_now_ms() + 500;
+    WAIT_UNTIL(5000, harness_now_ms() > later_ms);
+    answer_expect(lock_inspect(server, "read"), 200, NULL);
+    world_stop(&world);
+}
+END_TEST
+
+/*
+ * A half-closed connection may count as left, or be answered; but a lock
+ * without an answer must not stay.
+ */
+START_TEST(half_close_leaves_no_lock_without_an_answer)
+{
+    char out[4096];
+
+    world_start(&world, N, "");
+    for (int i = 0; i < 20; i++) {
+        int fd = send_post("half");
+        shutdown(fd, SHUT_WR);
+        raw_read(fd, out, sizeof out, NULL, 20000);
+        close(fd);
+        const char *at = strstr(out, "\"token\":\"");
+        struct lock lock = {.path = "/locks/half"};
+        if (at && sscanf(at + 9, "%255[^\"]", lock.token) == 1)
+            answer_expect(lock_release(server, &lock), 200, NULL);
+        expect_freed("half");
+    }
+    world_stop(&world);
+}
+END_TEST
+
+/* ---- clients that drip --------------------------------------------------- */
+
+/* True once the peer has closed; what it sends before is thrown away. */
+static bool is_closed(int fd)
+{
+    char out[4096];
+    ssize_t got = recv(fd, out, sizeof out, MSG_DONTWAIT);
+
+    while (got > 0)
+        got = recv(fd, out, sizeof out, MSG_DONTWAIT);
+    return got == 0 || (errno != EAGAIN && errno != EINTR);
+}
+
+/* One more byte of text now and then, and never the whole. */
+START_TEST(slow_drip_in_head_and_body_is_cut)
+{
+    static const char head[] = "GET /livez HTTP/1.1\r\nHost: x\r\nX-Long: ";
+    static const char body[] = "POST /locks HTTP/1.1\r\nHost: x\r\n"
+                               "Content-Type: application/json\r\n"
+                               "Content-Length: 5000\r\n\r\n";
+    bool is_cut[3] = {false};
+    int fds[3];
+
+    world_start(&world, 1, "");
+    for (int i = 0; i < 3; i++)
+        fds[i] = raw_connect(server); /* the last one says nothing at all */
+    raw_send(fds[0], head, strlen(head));
+    raw_send(fds[1], body, strlen(body));
+    int64_t deadline_ms = harness_now_ms() + 40000;
+    while (!is_cut[0] || !is_cut[1] || !is_cut[2]) {
+        ck_assert_int_lt(harness_now_ms(), deadline_ms);
+        for (int i = 0; i < 3; i++) {
+            is_cut[i] = is_cut[i] || is_closed(fds[i]);
+            if (!is_cut[i] && i < 2)
+                raw_send(fds[i], " ", 1);
+        }
+        harness_pause_ms(DRIP_MS);
+    }
+    ck_assert_double_ge(http_metric(server, "redlockd_connections_cut_total"),
+                        3);
+    world_stop(&world);
+}
+END_TEST
+
+/* A slow request that is done within the deadline is served. */
+START_TEST(request_in_small_pieces_is_served)
+{
+    char out[4096];
+
+    world_start(&world, 1, "");
+    const char *text = post("pieces");
+    int fd = raw_connect(server);
+    for (; *text; text++) {
+        raw_send(fd, text, 1);
+        harness_pause_ms(1);
+    }
+    raw_read(fd, out, sizeof out, "}\n", 20000);
+    ck_assert_ptr_nonnull(strstr(out, " 201 "));
+    close(fd);
+    world_stop(&world);
+}
+END_TEST
+
+/* ---- many clients -------------------------------------------------------- */
+
+static void raise_descriptors(void)
+{
+    struct rlimit limit;
+
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    limit.rlim_cur = limit.rlim_max;
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    ck_assert_uint_gt(limit.rlim_cur, IDLE + 100);
+}
+
+START_TEST(five_thousand_idle_connections_hinder_nobody)
+{
+    static int fds[IDLE];
+    struct lock lock;
+    char out[4096];
+
+    raise_descriptors();
+    world_start(&world, N, "");
+    for (int i = 0; i < IDLE; i++)
+        fds[i] = raw_connect(server);
+    for (int i = 0; i < 200; i++) {
+        answer_expect(lock_acquire(server, "busy", 9000, &lock), 201, NULL);
+        answer_expect(lock_release(server, &lock), 200, NULL);
+    }
+    /* an idle one works too */
+    const char *text = post("idle");
+    raw_send(fds[IDLE - 1], text, strlen(text));
+    raw_read(fds[IDLE - 1], out, sizeof out, "}\n", 20000);
+    ck_assert_ptr_nonnull(strstr(out, " 201 "));
+    for (int i = 0; i < IDLE; i++)
+        close(fds[i]);
+    WAIT_UNTIL(20000, http_metric(server, "redlockd_connections") < 10);
+    world_stop(&world);
+}
+END_TEST
+
+Suite *check_clients(void)
+{
+    Suite *suite = suite_create("clients");
+    TCase *tcase = tcase_create("clients");
+
+    tcase_set_timeout(tcase, 120);
+    tcase_add_test(tcase, reset_behind_the_request_leaves_no_lock);
+    tcase_add_test(tcase, reset_while_the_operation_runs_leaves_no_lock);
+    tcase_add_test(tcase, close_while_the_operation_runs_leaves_no_lock);
+    tcase_add_test(tcase, reset_before_reading_the_grant_releases_it);
+    tcase_add_test(tcase, close_after_reading_the_grant_keeps_it);
+    tcase_add_test(tcase, half_close_leaves_no_lock_without_an_answer);
+    tcase_add_test(tcase, slow_drip_in_head_and_body_is_cut);
+    tcase_add_test(tcase, request_in_small_pieces_is_served);
+    tcase_add_test(tcase, five_thousand_idle_connections_hinder_nobody);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

@@ -1,0 +1,359 @@
+/*
+ * How locks broke elsewhere: each test is named after its story in FAULTS.
+ */
+#include <hiredis/hiredis.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fake.h"
+#include "http.h"
+#include "node.h"
+
+Suite *check_faults(void);
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+static struct world world;
+static const struct server *const server = &world.servers[0];
+
+/* One acquire and release; both must succeed. Returns elapsed_ms. */
+static json_int_t cycle(const char *resource)
+{
+    struct lock lock;
+    const struct answer *a = lock_acquire(server, resource, 9000, &lock);
+
+    answer_expect(a, 201, NULL);
+    json_int_t elapsed_ms = answer_int(a, "elapsed_ms");
+    answer_expect(lock_release(server, &lock), 200, NULL);
+    return elapsed_ms;
+}
+
+/* Calls of EVALSHA that the node has run. */
+static int scripts_run(struct node *node)
+{
+    redisReply *reply = node_try(node, "INFO commandstats");
+    static const char name[] = "cmdstat_evalsha:calls=";
+
+    ck_assert_ptr_nonnull(reply);
+    const char *at = strstr(reply->str, name);
+    int calls = at ? atoi(at + sizeof name - 1) : 0;
+    freeReplyObject(reply);
+    return calls;
+}
+
+/*
+ * The acquire lies in the socket of a paused node while everything that could
+ * take it back dies. It runs after the resume, and must then do nothing.
+ */
+START_TEST(fault_02_paused_node_leaves_no_orphan)
+{
+    struct node *paused = &world.nodes[0];
+    struct lock lock;
+
+    world_start(&world, 3, "--node-timeout-ms 300");
+    int before = scripts_run(paused);
+    node_disconnect(paused);
+    node_pause(paused);
+    answer_expect(lock_acquire(server, "orphan", 30000, &lock), 201, NULL);
+    world_kill_server(&world, 0);
+    /* the deadline is the node's clock's business: it must have passed */
+    int64_t late_ms = harness_now_ms() + 600;
+    WAIT_UNTIL(5000, harness_now_ms() > late_ms);
+    node_resume(paused);
+    WAIT_UNTIL(5000, scripts_run(paused) > before);
+    ck_assert_int_eq(node_integer(paused, "EXISTS orphan"), 0);
+    ck_assert_int_eq(world_count_keys(&world, "orphan"), 2);
+    world_stop(&world);
+}
+END_TEST
+
+START_TEST(fault_13_one_node_with_an_error_fails_no_round)
+{
+    world_start(&world, 3, "");
+    node_do(&world.nodes[0], "CONFIG SET maxmemory 1");
+    for (int i = 0; i < 20; i++)
+        cycle("error");
+    node_do(&world.nodes[0], "CONFIG SET maxmemory 0");
+    node_do(&world.nodes[1], "ACL SETUSER default -evalsha");
+    for (int i = 0; i < 20; i++)
+        cycle("error");
+    world_stop(&world);
+}
+END_TEST
+
+/* A majority of the configured nodes, no more and no less. */
+START_TEST(fault_14_quorum_is_an_integer_majority_of_the_configured)
+{
+    int n = _i, q = n / 2 + 1;
+
+    world_start(&world, n, "");
+    for (int i = 0; i < n - q; i++) {
+        node_kill(&world.nodes[i]);
+        cycle("quorum");
+    }
+    node_kill(&world.nodes[n - q]);
+    answer_expect(lock_acquire(server, "quorum", 9000, NULL), 503, "no_quorum");
+    node_start(&world.nodes[n - q]);
+    WAIT_UNTIL(10000, http_probe(server, "/readyz") == 200);
+    cycle("quorum");
+    world_stop(&world);
+}
+END_TEST
+
+/* Without releases behind lost rounds, the partial keys would block both. */
+START_TEST(fault_15_partial_locks_are_released_between_attempts)
+{
+    struct lock lock;
+
+    world_start(&world, 5, "--retry-delay-ms 20 --retry-count 1");
+    for (int i = 0; i < 10; i++) {
+        world_set(&world, 0, 2, "partial", "a", 0);
+        world_set(&world, 2, 1, "partial", "b", 0);
+        answer_expect(lock_acquire(server, "partial", 30000, NULL), 409,
+                      "lock_held");
+        world_del(&world, 0, 3, "partial");
+        answer_expect(lock_acquire(server, "partial", 30000, &lock), 201, NULL);
+        answer_expect(lock_release(server, &lock), 200, NULL);
+        WAIT_UNTIL(5000, world_count_keys(&world, "partial") == 0);
+    }
+    world_stop(&world);
+}
+END_TEST
+
+START_TEST(fault_17_release_of_an_expired_lock_is_one_clear_answer)
+{
+    struct lock lock;
+
+    world_start(&world, 3, "--retry-delay-ms 5000");
+    answer_expect(lock_acquire(server, "expired", 100, &lock), 201, NULL);
+    WAIT_UNTIL(5000, lock_inspect(server, "expired")->status == 404);
+    int64_t start_ms = harness_now_ms();
+    answer_expect(lock_release(server, &lock), 404, "lock_not_found");
+    ck_assert_int_lt(harness_now_ms() - start_ms, 1000);
+    world_stop(&world);
+}
+END_TEST
+
+static const struct {
+    const char *banner, *reply;
+} garbage[] = {
+    {"+OK\r\n+OK\r\n+OK\r\n", "+OK\r\n"}, /* replies that nobody asked for */
+    {NULL, "+OK\r\n+OK\r\n"},             /* two for each command */
+    {NULL, "HTTP/1.1 400 Bad Request\r\n\r\n"},
+    {NULL, "$999999999\r\n"},
+    {NULL, "$-5\r\n"},
+    {NULL, "*1000000\r\n"},
+    {NULL, "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n"},
+    {NULL, ":99999999999999999999\r\n"},
+    {NULL, "*-1\r\n"},
+    {NULL, "%1\r\n+a\r\n+b\r\n>1\r\n+message\r\n"},
+    {"\r\n\r\n", "\r\n"},
+    {NULL, "+"},
+};
+
+START_TEST(fault_20_garbage_from_a_node_does_not_end_the_server)
+{
+    world_start_nodes(&world, 2);
+    fake_start(&world, garbage[_i].banner, garbage[_i].reply);
+    world_start_server(&world, 0, "");
+    WAIT_UNTIL(20000, http_probe(server, "/readyz") == 200);
+    for (int i = 0; i < 20; i++)
+        cycle("garbage");
+    const struct answer *a = HTTP(server, .method = "GET", .path = "/nodes");
+    ck_assert_int_eq(answer_int(a, "voting"), 2);
+    world_stop(&world);
+}
+END_TEST
+
+/* Nobody waits for a paused minority, and it is not torn from the rest. */
+START_TEST(fault_21_paused_minority_stops_no_acquire)
+{
+    world_start(&world, 5, "--node-timeout-ms 3000");
+    node_pause(&world.nodes[0]);
+    for (int i = 0; i < 50; i++)
+        ck_assert_int_lt(cycle("paused"), 2000);
+    node_pause(&world.nodes[3]);
+    for (int i = 0; i < 50; i++)
+        ck_assert_int_lt(cycle("paused"), 2000);
+    node_resume(&world.nodes[0]);
+    node_resume(&world.nodes[3]);
+    world_wait_ready(&world, 0);
+    WAIT_UNTIL(5000, world_count_keys(&world, "paused") == 0);
+    world_stop(&world);
+}
+END_TEST
+
+START_TEST(fault_21_paused_majority_is_no_quorum_and_heals)
+{
+    world_start(&world, 5, "--node-timeout-ms 300");
+    for (int i = 0; i < 3; i++)
+        node_pause(&world.nodes[i]);
+    for (int i = 0; i < 5; i++)
+        answer_expect(lock_acquire(server, "heal", 60000, NULL), 503,
+                      "no_quorum");
+    for (int i = 0; i < 3; i++)
+        node_resume(&world.nodes[i]);
+    world_wait_ready(&world, 0);
+    WAIT_UNTIL(20000, world_count_keys(&world, "heal") == 0);
+    cycle("heal");
+    world_stop(&world);
+}
+END_TEST
+
+START_TEST(fault_22_resource_cannot_overwrite_the_bookkeeping)
+{
+    struct lock lock;
+
+    world_start(&world, 1, "");
+    cycle("a");
+    long long fields = node_integer(&world.nodes[0], "HLEN redlockd:state");
+    answer_expect(lock_acquire(server, "redlockd:state", 9000, NULL), 400,
+                  "invalid_request");
+    answer_expect(lock_acquire(server, "a:fence", 9000, &lock), 201, NULL);
+    answer_expect(lock_release(server, &lock), 200, NULL);
+    ck_assert_int_ge(node_integer(&world.nodes[0], "HLEN redlockd:state"),
+                     fields);
+    world_stop(&world);
+}
+END_TEST
+
+/* ---- fault 24: errors of real nodes -------------------------------------- */
+
+/* break and mend are commands for the only node. */
+static const struct {
+    const char *damage, *mend, *vote;
+} errors[] = {
+    {"CONFIG SET maxmemory 1", "CONFIG SET maxmemory 0", "out_of_memory"},
+    {"ACL SETUSER default -evalsha", "ACL SETUSER default +evalsha",
+     "no_permission"},
+    {"CONFIG SET min-replicas-to-write 1", "CONFIG SET min-replicas-to-write 0",
+     "failed"},
+    {"REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE", "read_only"},
+};
+
+START_TEST(fault_24_error_of_a_node_is_named_and_never_held)
+{
+    world_start(&world, 1, "");
+    cycle("named");
+    node_do(&world.nodes[0], errors[_i].damage);
+    const struct answer *a = lock_acquire(server, "named", 9000, NULL);
+    answer_expect(a, 503, "no_quorum");
+    ck_assert_str_eq(answer_text(a, "nodes.0.vote"), errors[_i].vote);
+    node_do(&world.nodes[0], errors[_i].mend);
+    struct lock lock;
+    WAIT_UNTIL(10000,
+               lock_acquire(server, "named", 9000, &lock)->status == 201);
+    answer_expect(lock_release(server, &lock), 200, NULL);
+    world_stop(&world);
+}
+END_TEST
+
+START_TEST(fault_24_flushed_scripts_are_loaded_again)
+{
+    struct lock lock;
+
+    world_start(&world, 1, "--retry-count 0");
+    cycle("noscript");
+    node_do(&world.nodes[0], "SCRIPT FLUSH");
+    const struct answer *a = lock_acquire(server, "noscript", 9000, &lock);
+    answer_expect(a, 503, "no_quorum");
+    ck_assert_str_eq(answer_text(a, "nodes.0.vote"), "no_script");
+    WAIT_UNTIL(10000,
+               lock_acquire(server, "noscript", 9000, &lock)->status == 201);
+    world_stop(&world);
+}
+END_TEST
+
+/* A script without end: the node says BUSY to everything but SCRIPT KILL. */
+START_TEST(fault_24_busy_node_is_named)
+{
+    struct lock lock;
+
+    world_start(&world, 1, "");
+    node_do(&world.nodes[0], "CONFIG SET busy-reply-threshold 1");
+    redisContext *other = redisConnect("127.0.0.1", world.nodes[0].port);
+    ck_assert(other && !other->err);
+    redisAppendCommand(other, "EVAL %s 0", "while true do end");
+    int is_written = 0;
+    while (!is_written)
+        ck_assert_int_eq(redisBufferWrite(other, &is_written), REDIS_OK);
+    redisReply *reply = NULL;
+    WAIT_UNTIL(10000, (reply = node_try(&world.nodes[0], "GET x")) &&
+                          reply->type == REDIS_REPLY_ERROR);
+    const struct answer *a = lock_acquire(server, "busy", 9000, NULL);
+    answer_expect(a, 503, "no_quorum");
+    ck_assert_str_eq(answer_text(a, "nodes.0.vote"), "busy");
+    node_do(&world.nodes[0], "SCRIPT KILL");
+    WAIT_UNTIL(10000, lock_acquire(server, "busy", 9000, &lock)->status == 201);
+    redisFree(other);
+    world_stop(&world);
+}
+END_TEST
+
+/* ---- fault 24: errors that only a handshake meets ------------------------ */
+
+static const struct {
+    const char *reply, *state;
+} handshakes[] = {
+    {"-LOADING Redis is loading the dataset in memory\r\n", "loading"},
+    {"-NOAUTH Authentication required.\r\n", "no_permission"},
+    {"-NOPERM this user has no permissions\r\n", "no_permission"},
+    {"-ERR max number of clients reached\r\n", "too_many_clients"},
+    {"-MISCONF Errors writing to the AOF file\r\n", "misconfigured"},
+    {"-OOM command not allowed\r\n", "out_of_memory"},
+    {"-BUSY Redis is busy running a script\r\n", "busy"},
+    {"-READONLY You can't write against a read only replica.\r\n", "read_only"},
+    {"-WHATEVER else\r\n", "failed"},
+};
+
+static bool has_state(int node, const char *state)
+{
+    char path[32];
+    const struct answer *a = HTTP(server, .method = "GET", .path = "/nodes");
+
+    snprintf(path, sizeof path, "nodes.%d.state", node);
+    return strcmp(answer_text(a, path), state) == 0;
+}
+
+START_TEST(fault_24_error_in_the_handshake_is_named)
+{
+    world_start_nodes(&world, 2);
+    fake_start(&world, NULL, handshakes[_i].reply);
+    world_start_server(&world, 0, "");
+    WAIT_UNTIL(20000, http_probe(server, "/readyz") == 200);
+    WAIT_UNTIL(10000, has_state(2, handshakes[_i].state));
+    for (int i = 0; i < 10; i++)
+        cycle("handshake");
+    world_stop(&world);
+}
+END_TEST
+
+Suite *check_faults(void)
+{
+    Suite *suite = suite_create("faults");
+    TCase *tcase = tcase_create("faults");
+
+    tcase_set_timeout(tcase, 90);
+    tcase_add_test(tcase, fault_02_paused_node_leaves_no_orphan);
+    tcase_add_test(tcase, fault_13_one_node_with_an_error_fails_no_round);
+    tcase_add_loop_test(
+        tcase, fault_14_quorum_is_an_integer_majority_of_the_configured, 3, 6);
+    tcase_add_test(tcase, fault_15_partial_locks_are_released_between_attempts);
+    tcase_add_test(tcase,
+                   fault_17_release_of_an_expired_lock_is_one_clear_answer);
+    tcase_add_loop_test(tcase,
+                        fault_20_garbage_from_a_node_does_not_end_the_server, 0,
+                        COUNT(garbage));
+    tcase_add_test(tcase, fault_21_paused_minority_stops_no_acquire);
+    tcase_add_test(tcase, fault_21_paused_majority_is_no_quorum_and_heals);
+    tcase_add_test(tcase, fault_22_resource_cannot_overwrite_the_bookkeeping);
+    tcase_add_loop_test(tcase, fault_24_error_of_a_node_is_named_and_never_held,
+                        0, COUNT(errors));
+    tcase_add_test(tcase, fault_24_flushed_scripts_are_loaded_again);
+    tcase_add_test(tcase, fault_24_busy_node_is_named);
+    tcase_add_loop_test(tcase, fault_24_error_in_the_handshake_is_named, 0,
+                        COUNT(handshakes));
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

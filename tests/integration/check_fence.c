@@ -1,0 +1,194 @@
+/*
+ * Fencing numbers and exclusion, as a resource behind the lock sees them:
+ * several clients, two servers, nodes that restart one at a time.
+ */
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "http.h"
+#include "node.h"
+
+Suite *check_fence(void);
+
+enum { N = 5, WORKERS = 4, RESOURCES = 16, GRANTS = 3000 };
+
+/*
+ * What the workers share: the store that the locks protect. It is no mutex,
+ * on purpose: only the lock keeps two workers from being inside at once.
+ */
+struct store {
+    atomic_llong last[RESOURCES]; /* highest fencing number seen */
+    atomic_int inside[RESOURCES]; /* holders now: never more than one */
+    atomic_int grants;
+    atomic_int refused; /* 409 */
+    atomic_int failed;  /* anything else */
+    char failure[256];
+};
+
+static struct world world;
+
+static struct store *store_new(void)
+{
+    struct store *store = mmap(NULL, sizeof *store, PROT_READ | PROT_WRITE,
+                               MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    ck_assert_ptr_ne(store, MAP_FAILED);
+    return store;
+}
+
+static void note(struct store *store, const char *what, int resource,
+                 long long value)
+{
+    if (atomic_fetch_add(&store->failed, 1) == 0)
+        snprintf(store->failure, sizeof store->failure, "%s: r%d, %lld", what,
+                 resource, value);
+}
+
+/* The work under the lock: nobody else inside, and the number has risen. */
+static void work_inside(struct store *store, int r, const struct lock *lock)
+{
+    if (atomic_fetch_add(&store->inside[r], 1) != 0)
+        note(store, "two holders", r, lock->number);
+    long long last = atomic_exchange(&store->last[r], lock->number);
+    if (last >= lock->number)
+        note(store, "number did not rise", r, last - lock->number);
+    atomic_fetch_add(&store->grants, 1);
+    atomic_fetch_sub(&store->inside[r], 1);
+}
+
+static void work_once(struct store *store, const struct server *server, int r)
+{
+    struct lock lock;
+    char resource[16];
+
+    snprintf(resource, sizeof resource, "r%d", r);
+    int status = lock_acquire(server, resource, 30000, &lock)->status;
+    if (status == 409) {
+        atomic_fetch_add(&store->refused, 1);
+        return;
+    }
+    if (status != 201) {
+        note(store, "acquire failed", r, status);
+        return;
+    }
+    work_inside(store, r, &lock);
+    status = lock_release(server, &lock)->status;
+    if (status != 200)
+        note(store, "release failed", r, status);
+}
+
+static int grants_wanted(void)
+{
+    const char *text = getenv("FENCE_GRANTS");
+
+    return text ? atoi(text) : GRANTS;
+}
+
+/* A process of its own; a check that fails in it ends it with a failure. */
+static pid_t start_worker(struct store *store, int i)
+{
+    pid_t parent = getpid();
+    pid_t pid = fork();
+
+    ck_assert_int_ge(pid, 0);
+    if (pid > 0)
+        return pid;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(1);
+    unsigned seed = (unsigned)i + 1;
+    while (atomic_load(&store->grants) < grants_wanted() &&
+           atomic_load(&store->failed) == 0)
+        work_once(store, &world.servers[i % 2], rand_r(&seed) % RESOURCES);
+    _exit(0);
+}
+
+/* Waits until the grants go on, so that each node is hurt at work. */
+static void wait_for_grants(struct store *store, int more)
+{
+    int from = atomic_load(&store->grants);
+
+    WAIT_UNTIL(60000, atomic_load(&store->failed) > 0 ||
+                          atomic_load(&store->grants) >= from + more ||
+                          atomic_load(&store->grants) >= grants_wanted());
+}
+
+static bool is_voting_everywhere(int i)
+{
+    const struct answer *a =
+        HTTP(&world.servers[i], .method = "GET", .path = "/nodes");
+
+    return answer_int(a, "voting") == N;
+}
+
+static void restart_each_node(struct store *store)
+{
+    for (int i = 0; i < N; i++) {
+        wait_for_grants(store, grants_wanted() / (4 * N));
+        node_kill(&world.nodes[i]);
+        wait_for_grants(store, grants_wanted() / (8 * N));
+        node_start(&world.nodes[i]);
+        WAIT_UNTIL(20000, is_voting_everywhere(0) && is_voting_everywhere(1));
+    }
+}
+
+START_TEST(numbers_rise_over_servers_and_restarted_nodes)
+{
+    struct store *store = store_new();
+    pid_t workers[WORKERS];
+
+    world_start(&world, N, "");
+    world_start_server(&world, 1, "");
+    world_wait_ready(&world, 1);
+    for (int i = 0; i < WORKERS; i++)
+        workers[i] = start_worker(store, i);
+    restart_each_node(store);
+    for (int i = 0; i < WORKERS; i++)
+        ck_assert_int_eq(harness_reap(workers[i], 600000), 0);
+    ck_assert_msg(atomic_load(&store->failed) == 0, "%d failures; first: %s",
+                  atomic_load(&store->failed), store->failure);
+    ck_assert_int_ge(atomic_load(&store->grants), grants_wanted());
+    world_stop(&world);
+}
+END_TEST
+
+/* What the second server grants is above what the first one granted. */
+START_TEST(numbers_rise_from_server_to_server)
+{
+    struct lock lock, before = {.number = 0};
+
+    world_start(&world, 3, "");
+    world_start_server(&world, 1, "");
+    world_wait_ready(&world, 1);
+    for (int i = 0; i < 50; i++) {
+        const struct server *server = &world.servers[i % 2];
+        answer_expect(lock_acquire(server, "turns", 9000, &lock), 201, NULL);
+        ck_assert_int_gt(lock.number, before.number);
+        /* any replica may extend and release what another one granted */
+        const struct server *other = &world.servers[(i + 1) % 2];
+        answer_expect(lock_extend(other, &lock, 9000), 200, NULL);
+        answer_expect(lock_release(other, &lock), 200, NULL);
+        before = lock;
+    }
+    world_stop(&world);
+}
+END_TEST
+
+Suite *check_fence(void)
+{
+    Suite *suite = suite_create("fence");
+    TCase *tcase = tcase_create("fence");
+
+    tcase_set_timeout(tcase, 900);
+    tcase_add_test(tcase, numbers_rise_over_servers_and_restarted_nodes);
+    tcase_add_test(tcase, numbers_rise_from_server_to_server);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

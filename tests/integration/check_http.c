@@ -1,0 +1,238 @@
+/*
+ * The paths around the locks, and what HTTP itself asks for.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "http.h"
+
+Suite *check_http(void);
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+enum { N = 3 };
+
+static struct world world;
+static const struct server *const server = &world.servers[0];
+
+static void set_up(void)
+{
+    world_start(&world, N, "");
+}
+
+static void tear_down(void)
+{
+    world_finish(&world);
+}
+
+START_TEST(nodes_are_listed)
+{
+    const struct answer *a = HTTP(server, .method = "GET", .path = "/nodes");
+    char name[64];
+
+    answer_expect(a, 200, NULL);
+    ck_assert_int_eq(answer_int(a, "total"), N);
+    ck_assert_int_eq(answer_int(a, "quorum"), 2);
+    ck_assert_int_eq(answer_int(a, "voting"), N);
+    for (int i = 0; i < N; i++) {
+        char path[32];
+        snprintf(path, sizeof path, "nodes.%d.node", i);
+        snprintf(name, sizeof name, "127.0.0.1:%d", world.nodes[i].port);
+        ck_assert_str_eq(answer_text(a, path), name);
+        snprintf(path, sizeof path, "nodes.%d.state", i);
+        ck_assert_uint_gt(strlen(answer_text(a, path)), 0);
+    }
+}
+END_TEST
+
+START_TEST(probes_answer)
+{
+    answer_expect(HTTP(server, .method = "GET", .path = "/livez"), 200, NULL);
+    answer_expect(HTTP(server, .method = "GET", .path = "/readyz"), 200, NULL);
+    const struct answer *a =
+        HTTP(server, .method = "GET", .path = "/readyz?verbose");
+    char name[64];
+
+    answer_expect(a, 200, NULL);
+    snprintf(name, sizeof name, "127.0.0.1:%d", world.nodes[N - 1].port);
+    ck_assert_ptr_nonnull(strstr(a->body, name));
+}
+END_TEST
+
+static const char *const get_paths[] = {"/livez", "/readyz", "/nodes",
+                                        "/metrics", "/locks/api:head"};
+
+START_TEST(head_is_get_without_a_body)
+{
+    struct lock lock;
+
+    answer_expect(lock_acquire(server, "api:head", 9000, &lock), 201, NULL);
+    const struct answer *a =
+        HTTP(server, .method = "HEAD", .path = get_paths[_i]);
+    answer_expect(a, 200, NULL);
+    ck_assert_ptr_nonnull(answer_header(a, "Content-Length"));
+    answer_expect(lock_release(server, &lock), 200, NULL);
+}
+END_TEST
+
+static const struct {
+    const char *path, *allow[5];
+} paths[] = {
+    {"/locks", {"POST", "OPTIONS"}},
+    {"/locks/x", {"GET", "HEAD", "DELETE", "OPTIONS"}},
+    {"/locks/x/extend", {"PUT", "OPTIONS"}},
+    {"/nodes", {"GET", "HEAD", "OPTIONS"}},
+    {"/livez", {"GET", "HEAD", "OPTIONS"}},
+    {"/readyz", {"GET", "HEAD", "OPTIONS"}},
+    {"/metrics", {"GET", "HEAD", "OPTIONS"}},
+};
+
+/* True if method is one of the comma-separated names in allow. */
+static bool is_listed(const char *allow, const char *method)
+{
+    size_t len = strlen(method);
+
+    while (allow) {
+        allow += strspn(allow, ", ");
+        if (strcspn(allow, ", ") == len && strncmp(allow, method, len) == 0)
+            return true;
+        allow = strchr(allow, ',');
+    }
+    return false;
+}
+
+START_TEST(other_methods_get_405_with_allow)
+{
+    static const char *const methods[] = {"GET",   "POST",  "PUT", "DELETE",
+                                          "PATCH", "TRACE", "FROB"};
+    const char *path = paths[_i].path;
+
+    const struct answer *a = HTTP(server, .method = "OPTIONS", .path = path);
+    answer_expect(a, 204, NULL);
+    for (int i = 0; paths[_i].allow[i]; i++)
+        ck_assert_msg(is_listed(answer_header(a, "Allow"), paths[_i].allow[i]),
+                      "%s not allowed for %s", paths[_i].allow[i], path);
+    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
+        char allow[128];
+        snprintf(allow, sizeof allow, "%s", answer_header(a, "Allow"));
+        if (is_listed(allow, methods[i]))
+            continue;
+        a = HTTP(server, .method = methods[i], .path = path);
+        answer_expect(a, 405, "method_not_allowed");
+        ck_assert_str_eq(answer_header(a, "Allow"), allow);
+    }
+}
+END_TEST
+
+static const char *const unknown[] = {
+    "/",        "/lock",      "/locks/",          "//locks",
+    "/locks//", "/locks/a/b", "/locks/a/extend/", "/locks/a/",
+    "/Locks",   "/nodes/",    "/livez/x",         "/locks/a/extend/b",
+};
+
+START_TEST(unknown_path_is_404)
+{
+    answer_expect(HTTP(server, .method = "GET", .path = unknown[_i]), 404,
+                  "not_found");
+    answer_expect(HTTP(server, .method = "POST", .path = unknown[_i],
+                       .json = "{\"resource\":\"x\"}"),
+                  404, "not_found");
+}
+END_TEST
+
+START_TEST(request_id_is_echoed_if_it_is_harmless)
+{
+    const struct answer *a = HTTP(server, .method = "GET", .path = "/livez",
+                                  .headers = {"X-Request-Id: Ab-1._z"});
+
+    ck_assert_str_eq(answer_header(a, "X-Request-Id"), "Ab-1._z");
+    a = HTTP(server, .method = "GET", .path = "/nope",
+             .headers = {"X-Request-Id: Ab-1._z"});
+    ck_assert_str_eq(answer_text(a, "request_id"), "Ab-1._z");
+    a = HTTP(server, .method = "GET", .path = "/livez",
+             .headers = {"X-Request-Id: a\tb\"c"});
+    ck_assert_ptr_null(strchr(answer_header(a, "X-Request-Id"), '"'));
+    char long_id[100] = "X-Request-Id: ";
+    memset(long_id + 14, 'x', 65);
+    a = HTTP(server, .method = "GET", .path = "/livez", .headers = {long_id});
+    ck_assert_uint_le(strlen(answer_header(a, "X-Request-Id")), 64);
+}
+END_TEST
+
+START_TEST(ids_of_requests_differ)
+{
+    char first[128];
+    const struct answer *a = HTTP(server, .method = "GET", .path = "/livez");
+
+    snprintf(first, sizeof first, "%s", answer_header(a, "X-Request-Id"));
+    a = HTTP(server, .method = "GET", .path = "/livez");
+    ck_assert_str_ne(first, answer_header(a, "X-Request-Id"));
+}
+END_TEST
+
+START_TEST(content_type_may_have_parameters)
+{
+    const char *body = "{\"resource\":\"api:type\"}";
+    const struct answer *a =
+        HTTP(server, .method = "POST", .path = "/locks", .json = body,
+             .headers = {"Content-Type: Application/JSON; charset=utf-8"});
+
+    answer_expect(a, 201, NULL);
+}
+END_TEST
+
+/* Two requests in one packet: two answers, in order. */
+START_TEST(pipelined_requests_are_answered_in_order)
+{
+    static const char both[] =
+        "POST /locks HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        "Content-Length: 24\r\n\r\n{\"resource\":\"api:pipe1\"}"
+        "GET /locks/api:pipe1 HTTP/1.1\r\nHost: x\r\n"
+        "Connection: close\r\n\r\n";
+    char out[8192];
+    int fd = raw_connect(server);
+
+    raw_send(fd, both, strlen(both));
+    raw_read(fd, out, sizeof out, NULL, 20000);
+    char *first = strstr(out, "HTTP/1.1 201");
+    char *second = strstr(out, "HTTP/1.1 200");
+    ck_assert_msg(first && second && first < second, "%s", out);
+}
+END_TEST
+
+START_TEST(absolute_target_is_routed_by_its_path)
+{
+    static const char text[] =
+        "GET http://any.example:1/livez HTTP/1.1\r\nHost: x\r\n\r\n";
+    char out[4096];
+
+    ck_assert_int_eq(raw_status(server, text, strlen(text), out, sizeof out),
+                     200);
+    static const char stars[] = "OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n";
+    ck_assert_int_eq(raw_status(server, stars, strlen(stars), out, sizeof out),
+                     204);
+}
+END_TEST
+
+Suite *check_http(void)
+{
+    Suite *suite = suite_create("http");
+    TCase *tcase = tcase_create("http");
+
+    tcase_set_timeout(tcase, 60);
+    tcase_add_unchecked_fixture(tcase, set_up, tear_down);
+    tcase_add_test(tcase, nodes_are_listed);
+    tcase_add_test(tcase, probes_answer);
+    tcase_add_loop_test(tcase, head_is_get_without_a_body, 0, COUNT(get_paths));
+    tcase_add_loop_test(tcase, other_methods_get_405_with_allow, 0,
+                        COUNT(paths));
+    tcase_add_loop_test(tcase, unknown_path_is_404, 0, COUNT(unknown));
+    tcase_add_test(tcase, request_id_is_echoed_if_it_is_harmless);
+    tcase_add_test(tcase, ids_of_requests_differ);
+    tcase_add_test(tcase, content_type_may_have_parameters);
+    tcase_add_test(tcase, pipelined_requests_are_answered_in_order);
+    tcase_add_test(tcase, absolute_target_is_routed_by_its_path);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

@@ -1,0 +1,375 @@
+/*
+ * Bad input: each row gets its status and code, and the server goes on.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "http.h"
+#include "node.h"
+
+Suite *check_input(void);
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+static struct world world;
+static const struct server *const server = &world.servers[0];
+
+static void set_up(void)
+{
+    world_start(&world, 1, "");
+}
+
+static void tear_down(void)
+{
+    world_finish(&world);
+}
+
+/* Every bad request is followed by a good one, on the same connection too. */
+static void next_request_works(void)
+{
+    struct lock lock;
+
+    answer_expect(lock_acquire(server, "input:next", 9000, &lock), 201, NULL);
+    answer_expect(lock_release(server, &lock), 200, NULL);
+}
+
+/* ---- bodies ------------------------------------------------------------- */
+
+static const struct {
+    const char *body;
+    const char *pointer; /* of the member at fault; NULL: the whole body */
+} bodies[] = {
+    {"{", NULL},
+    {"{\"resource\":\"x\"} x", NULL},
+    {"{\"resource\":\"x\"}{}", NULL},
+    {"[]", NULL},
+    {"[{\"resource\":\"x\"}]", NULL},
+    {"\"x\"", NULL},
+    {"null", NULL},
+    {"{\"resource\":\"x\",\"resource\":\"y\"}", NULL},
+    {"{\"resource\":\"x\",}", NULL},
+    {"{'resource':'x'}", NULL},
+    {"{\"resource\":\"\xff\xfe\"}", NULL},
+    {"{\"resource\":\"\xc0\xaf\"}", NULL},
+    {"{\"resource\":\"\\ud800\"}", NULL},
+    {"{\"resource\":\"\\udc00x\"}", NULL},
+    {"{\"resource\":\"x\",\"ttl_ms\":9223372036854775808}", NULL},
+    {"{\"resource\":\"x\",\"ttl_ms\":1e400}", NULL},
+    {"{}", "/resource"},
+    {"{\"ttl_ms\":1000}", "/resource"},
+    {"{\"resource\":\"x\",\"unknown\":1}", "/unknown"},
+    {"{\"resource\":\"x\",\"TTL_MS\":1000}", "/TTL_MS"},
+    {"{\"resource\":\"\"}", "/resource"},
+    {"{\"resource\":1}", "/resource"},
+    {"{\"resource\":null}", "/resource"},
+    {"{\"resource\":[\"x\"]}", "/resource"},
+    {"{\"resource\":\"a\\u0000b\"}", NULL},
+    {"{\"resource\":\"a\\u001fb\"}", "/resource"},
+    {"{\"resource\":\"a\\nb\"}", "/resource"},
+    {"{\"resource\":\"a\\u007fb\"}", "/resource"},
+    {"{\"resource\":\"redlockd:x\"}", "/resource"},
+    {"{\"resource\":\"redlockd:\"}", "/resource"},
+    {"{\"resource\":\"x\",\"ttl_ms\":0}", "/ttl_ms"},
+    {"{\"resource\":\"x\",\"ttl_ms\":-1}", "/ttl_ms"},
+    {"{\"resource\":\"x\",\"ttl_ms\":99}", "/ttl_ms"},
+    {"{\"resource\":\"x\",\"ttl_ms\":60001}", "/ttl_ms"},
+    {"{\"resource\":\"x\",\"ttl_ms\":9223372036854775807}", "/ttl_ms"},
+    {"{\"resource\":\"x\",\"ttl_ms\":1.5}", "/ttl_ms"},
+    {"{\"resource\":\"x\",\"ttl_ms\":1000.0}", "/ttl_ms"},
+    {"{\"resource\":\"x\",\"ttl_ms\":\"1000\"}", "/ttl_ms"},
+    {"{\"resource\":\"x\",\"ttl_ms\":true}", "/ttl_ms"},
+    {"{\"resource\":\"x\",\"ttl_ms\":null}", "/ttl_ms"},
+    {"{\"resource\":\"x\",\"owner\":\"a b\"}", "/owner"},
+    {"{\"resource\":\"x\",\"owner\":\"\"}", "/owner"},
+    {"{\"resource\":\"x\",\"owner\":7}", "/owner"},
+    {"{\"resource\":\"x\",\"owner\":\"caf\xc3\xa9\"}", "/owner"},
+    {"{\"resource\":\"x\",\"owner\":\"a+b\"}", "/owner"},
+    {"{\"resource\":\"x\",\"token\":\"y\"}", "/token"},
+    {"{\"resource\":\"x\",\"wait_ms\":100}", "/wait_ms"},
+    {"{\"resources\":[\"x\"]}", "/resources"},
+};
+
+/* True if one of the problem's errors has this pointer. */
+static bool has_pointer(const struct answer *answer, const char *pointer)
+{
+    json_t *errors = json_object_get(answer->json, "errors");
+    json_t *error;
+    size_t i;
+
+    json_array_foreach(errors, i, error)
+    {
+        const char *text = json_string_value(json_object_get(error, "pointer"));
+        if (text && strcmp(text, pointer) == 0)
+            return json_is_string(json_object_get(error, "detail"));
+    }
+    return false;
+}
+
+START_TEST(bad_body_is_400_and_names_the_member)
+{
+    const struct answer *a = HTTP(server, .method = "POST", .path = "/locks",
+                                  .json = bodies[_i].body);
+
+    answer_expect(a, 400, "invalid_request");
+    if (bodies[_i].pointer)
+        ck_assert_msg(has_pointer(a, bodies[_i].pointer), "no %s in %s",
+                      bodies[_i].pointer, a->body);
+    next_request_works();
+}
+END_TEST
+
+static const struct {
+    const char *form;
+    const char *unit;
+    int count;
+    const char *code;
+} long_bodies[] = {
+    {"{\"resource\":\"#\"}", "x", 256, "invalid_request"},
+    {"{\"resource\":\"#\"}", "\xc3\xa9", 256, "invalid_request"},
+    {"{\"resource\":\"x\",\"owner\":\"#\"}", "x", 65, "invalid_request"},
+    {"{\"resource\":\"x\",\"ttl_ms\":#}", "9", 400, "invalid_request"},
+    {"#", "[", 2000, "invalid_request"},
+    {"{\"resource\":#}", "[", 2000, "invalid_request"},
+    {"#", "{\"a\":", 2000, "invalid_request"},
+    {"{#\"resource\":\"x\"}", " ", 16300, NULL},
+};
+
+START_TEST(long_body_is_checked)
+{
+    char *body = harness_repeat(long_bodies[_i].form, long_bodies[_i].unit,
+                                long_bodies[_i].count);
+    const struct answer *a =
+        HTTP(server, .method = "POST", .path = "/locks", .json = body);
+
+    if (long_bodies[_i].code)
+        answer_expect(a, 400, long_bodies[_i].code);
+    else
+        ck_assert_int_eq(a->status, 201);
+    if (a->status == 201) {
+        struct lock lock = {.path = "/locks/x"};
+        snprintf(lock.token, sizeof lock.token, "%s", answer_text(a, "token"));
+        answer_expect(lock_release(server, &lock), 200, NULL);
+    }
+    free(body);
+    next_request_works();
+}
+END_TEST
+
+START_TEST(longest_resource_and_owner_are_accepted)
+{
+    char *body = harness_repeat(
+        "{\"resource\":\"#\",\"owner\":\"az.AZ:09@/-_\"}", "x", 255);
+    const struct answer *a =
+        HTTP(server, .method = "POST", .path = "/locks", .json = body);
+
+    answer_expect(a, 201, NULL);
+    free(body);
+    body =
+        harness_repeat("{\"resource\":\"owner64\",\"owner\":\"#\"}", "o", 64);
+    a = HTTP(server, .method = "POST", .path = "/locks", .json = body);
+    answer_expect(a, 201, NULL);
+    free(body);
+}
+END_TEST
+
+START_TEST(empty_body_is_400)
+{
+    const struct answer *a =
+        HTTP(server, .method = "POST", .path = "/locks",
+             .headers = {"Content-Type: application/json"});
+
+    answer_expect(a, 400, "invalid_request");
+    a = HTTP(server, .method = "POST", .path = "/locks", .json = "");
+    answer_expect(a, 400, "invalid_request");
+    next_request_works();
+}
+END_TEST
+
+static const char *const types[] = {
+    "Content-Type: application/x-www-form-urlencoded",
+    "Content-Type: text/plain",
+    "Content-Type: application/jsonx",
+    "Content-Type: application/json+x",
+    "Content-Type;", /* curl: sent, but empty */
+    "Content-Type:", /* curl: not sent */
+};
+
+START_TEST(other_content_type_is_415_and_names_json)
+{
+    const struct answer *a =
+        HTTP(server, .method = "POST", .path = "/locks",
+             .json = "{\"resource\":\"x\"}", .headers = {types[_i]});
+
+    answer_expect(a, 415, "unsupported_media_type");
+    ck_assert_ptr_nonnull(strstr(answer_text(a, "detail"), "--json"));
+    next_request_works();
+}
+END_TEST
+
+START_TEST(idempotency_key_is_refused_until_it_works)
+{
+    const struct answer *a =
+        HTTP(server, .method = "POST", .path = "/locks",
+             .json = "{\"resource\":\"x\"}", .headers = {"Idempotency-Key: 1"});
+
+    answer_expect(a, 400, "invalid_request");
+    next_request_works();
+}
+END_TEST
+
+START_TEST(body_above_16_kib_is_413)
+{
+    char *body = harness_repeat("{#\"resource\":\"x\"}", " ", 16384 + 1 - 16);
+
+    ck_assert_uint_eq(strlen(body), 16385);
+    const struct answer *a =
+        HTTP(server, .method = "POST", .path = "/locks", .json = body);
+    answer_expect(a, 413, "body_too_large");
+    next_request_works();
+    a = HTTP(server, .method = "POST", .path = "/locks", .json = body,
+             .headers = {"Transfer-Encoding: chunked"});
+    answer_expect(a, 413, "body_too_large");
+    next_request_works();
+    free(body);
+    body = harness_repeat("#", " ", 200000);
+    a = HTTP(server, .method = "POST", .path = "/locks", .json = body);
+    answer_expect(a, 413, "body_too_large");
+    free(body);
+    next_request_works();
+}
+END_TEST
+
+START_TEST(chunked_body_works)
+{
+    const struct answer *a = HTTP(server, .method = "POST", .path = "/locks",
+                                  .json = "{\"resource\":\"input:chunked\"}",
+                                  .headers = {"Transfer-Encoding: chunked"});
+
+    answer_expect(a, 201, NULL);
+}
+END_TEST
+
+/* ---- ids ---------------------------------------------------------------- */
+
+static const char *const bad_ids[] = {
+    "a%00b",     "a%2Fb",
+    "%zz",       "a%",
+    "a%4",       "~",
+    "~YQ",       "~YS9",
+    "~YS9j!",    "~YSB",
+    "~YS9i=",    "~YS9iAA",
+    "~~YS9i",    "~cmVkbG9ja2Q6eA",
+    "a+b",       "a%20b",
+    "a~b",       "..",
+    ".",         "%2e%2e",
+    "caf%C3%A9", "~AA",
+    "~_w",       "a!",
+    "a,b",       "a(b)",
+    "a@b",       "redlockd:x",
+    "~Lh",       "~YSBi%0A",
+};
+
+START_TEST(bad_or_non_canonical_id_is_400)
+{
+    char path[128];
+
+    snprintf(path, sizeof path, "/locks/%s", bad_ids[_i]);
+    const struct answer *a = HTTP(server, .method = "GET", .path = path);
+    answer_expect(a, 400, "invalid_request");
+    a = HTTP(server, .method = "DELETE", .path = path, .token = "t");
+    answer_expect(a, 400, "invalid_request");
+    snprintf(path, sizeof path, "/locks/%s/extend", bad_ids[_i]);
+    a = HTTP(server, .method = "PUT", .path = path, .token = "t");
+    answer_expect(a, 400, "invalid_request");
+    next_request_works();
+}
+END_TEST
+
+START_TEST(id_of_256_characters_is_400)
+{
+    char *path = harness_repeat("/locks/#", "x", 256);
+
+    answer_expect(HTTP(server, .method = "GET", .path = path), 400,
+                  "invalid_request");
+    free(path);
+    path = harness_repeat("/locks/#", "x", 7000);
+    answer_expect(HTTP(server, .method = "GET", .path = path), 400,
+                  "invalid_request");
+    free(path);
+    next_request_works();
+}
+END_TEST
+
+/* ---- tokens ------------------------------------------------------------- */
+
+static const char *const bad_tokens[] = {
+    "{\"token\":\"\"}",
+    "{\"token\":\"a b\"}",
+    "{\"token\":\"a\\u0001\"}",
+    "{\"token\":\"\xc3\xa9\"}",
+    "{\"token\":5}",
+    "{\"token\":\"t\",\"resource\":\"x\"}",
+    "{\"token\":\"t\",",
+    "[]",
+};
+
+START_TEST(bad_token_is_400)
+{
+    const char *body = bad_tokens[_i];
+
+    answer_expect(
+        HTTP(server, .method = "PUT", .path = "/locks/x/extend", .json = body),
+        400, "invalid_request");
+    answer_expect(
+        HTTP(server, .method = "DELETE", .path = "/locks/x", .json = body), 400,
+        "invalid_request");
+    next_request_works();
+}
+END_TEST
+
+START_TEST(long_token_is_400)
+{
+    char *token = harness_repeat("#", "t", 256);
+
+    answer_expect(HTTP(server, .method = "PUT", .path = "/locks/x/extend",
+                       .token = token),
+                  400, "invalid_request");
+    token[255] = '\0';
+    answer_expect(HTTP(server, .method = "PUT", .path = "/locks/x/extend",
+                       .token = token),
+                  404, "lock_not_found");
+    answer_expect(
+        HTTP(server, .method = "DELETE", .path = "/locks/x", .token = "a b"),
+        400, "invalid_request");
+    free(token);
+    next_request_works();
+}
+END_TEST
+
+Suite *check_input(void)
+{
+    Suite *suite = suite_create("input");
+    TCase *tcase = tcase_create("input");
+
+    tcase_set_timeout(tcase, 60);
+    tcase_add_unchecked_fixture(tcase, set_up, tear_down);
+    tcase_add_loop_test(tcase, bad_body_is_400_and_names_the_member, 0,
+                        COUNT(bodies));
+    tcase_add_loop_test(tcase, long_body_is_checked, 0, COUNT(long_bodies));
+    tcase_add_test(tcase, longest_resource_and_owner_are_accepted);
+    tcase_add_test(tcase, empty_body_is_400);
+    tcase_add_loop_test(tcase, other_content_type_is_415_and_names_json, 0,
+                        COUNT(types));
+    tcase_add_test(tcase, idempotency_key_is_refused_until_it_works);
+    tcase_add_test(tcase, body_above_16_kib_is_413);
+    tcase_add_test(tcase, chunked_body_works);
+    tcase_add_loop_test(tcase, bad_or_non_canonical_id_is_400, 0,
+                        COUNT(bad_ids));
+    tcase_add_test(tcase, id_of_256_characters_is_400);
+    tcase_add_loop_test(tcase, bad_token_is_400, 0, COUNT(bad_tokens));
+    tcase_add_test(tcase, long_token_is_400);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

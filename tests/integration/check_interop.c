@@ -1,0 +1,172 @@
+/*
+ * Other clients' locks on the same masters exclude ours, and ours theirs.
+ */
+#include <hiredis/hiredis.h>
+#include <string.h>
+
+#include "http.h"
+#include "node.h"
+
+Suite *check_interop(void);
+
+enum { N = 5, Q = 3 };
+
+static struct world world;
+static const struct server *const server = &world.servers[0];
+
+static void set_up(void)
+{
+    world_start(&world, N, "--retry-count 1 --retry-delay-ms 20");
+}
+
+static void tear_down(void)
+{
+    world_finish(&world);
+}
+
+/* Refused as held, and nothing of ours stays beside the foreign keys. */
+static void expect_excluded(const char *resource, int foreign)
+{
+    answer_expect(lock_acquire(server, resource, 9000, NULL), 409, "lock_held");
+    WAIT_UNTIL(5000, world_count_keys(&world, resource) == foreign);
+}
+
+START_TEST(plain_redlock_excludes_ours)
+{
+    struct lock lock;
+
+    world_set(&world, 1, Q, "plain", "4a6f2c", 30000);
+    expect_excluded("plain", Q);
+    const struct answer *a = lock_inspect(server, "plain");
+    answer_expect(a, 200, NULL);
+    ck_assert_int_le(answer_int(a, "remaining_ms"), 30000);
+    /* released by its own client: ours may have it */
+    world_del(&world, 1, Q, "plain");
+    answer_expect(lock_acquire(server, "plain", 9000, &lock), 201, NULL);
+    answer_expect(lock_release(server, &lock), 200, NULL);
+}
+END_TEST
+
+START_TEST(setnx_without_ttl_excludes_ours)
+{
+    for (int i = 0; i < Q; i++)
+        ck_assert_int_eq(node_integer(&world.nodes[i], "SETNX old 1"), 1);
+    const struct answer *a = lock_acquire(server, "old", 9000, NULL);
+    answer_expect(a, 409, "lock_held");
+    /* held, for a time that nobody knows */
+    ck_assert(!answer_has(a, "held_by.remaining_ms"));
+    expect_excluded("old", Q);
+    answer_expect(lock_inspect(server, "old"), 200, NULL);
+}
+END_TEST
+
+START_TEST(hash_as_of_redisson_excludes_ours)
+{
+    for (int i = 0; i < Q; i++)
+        node_do(&world.nodes[i], "HSET redisson id:1 1");
+    expect_excluded("redisson", Q);
+    for (int i = 0; i < Q; i++)
+        ck_assert_str_eq(node_text(&world.nodes[i], "TYPE redisson"), "hash");
+    answer_expect(lock_inspect(server, "redisson"), 200, NULL);
+}
+END_TEST
+
+static const char *const types[] = {"LPUSH list x", "SADD set x",
+                                    "ZADD zset 1 x", "XADD stream * a b",
+                                    "SETBIT bits 7 1"};
+static const char *const type_keys[] = {"list", "set", "zset", "stream",
+                                        "bits"};
+
+START_TEST(key_of_any_type_excludes_ours)
+{
+    for (int i = 0; i < N; i++)
+        node_do(&world.nodes[i], types[_i]);
+    expect_excluded(type_keys[_i], N);
+    struct lock lock = {.token = "some-token"};
+    strcpy(lock.path, "/locks/");
+    strcat(lock.path, type_keys[_i]);
+    answer_expect(lock_extend(server, &lock, 9000), 409, "not_owner");
+    answer_expect(lock_release(server, &lock), 409, "not_owner");
+    ck_assert_int_eq(world_count_keys(&world, type_keys[_i]), N);
+}
+END_TEST
+
+/* The value of a foreign lock is no secret of ours, but it is its token. */
+START_TEST(foreign_value_is_never_shown)
+{
+    world_set(&world, 0, N, "secret", "c0ffee00c0ffee", 30000);
+    const struct answer *a = lock_acquire(server, "secret", 9000, NULL);
+    answer_expect(a, 409, "lock_held");
+    ck_assert_ptr_null(strstr(a->body, "c0ffee"));
+    a = lock_inspect(server, "secret");
+    answer_expect(a, 200, NULL);
+    ck_assert_ptr_null(strstr(a->body, "c0ffee"));
+}
+END_TEST
+
+/* Whoever took it may extend and release it through the service. */
+START_TEST(foreign_lock_can_be_released_with_its_value)
+{
+    struct lock lock = {.path = "/locks/theirs", .token = "their-value"};
+
+    world_set(&world, 0, Q, "theirs", "their-value", 30000);
+    answer_expect(lock_release(server, &lock), 200, NULL);
+    WAIT_UNTIL(5000, world_count_keys(&world, "theirs") == 0);
+}
+END_TEST
+
+START_TEST(ours_excludes_plain_redlock)
+{
+    struct lock lock;
+    int granted = 0;
+
+    answer_expect(lock_acquire(server, "ours", 30000, &lock), 201, NULL);
+    WAIT_UNTIL(5000, world_count_keys(&world, "ours") == N);
+    for (int i = 0; i < N; i++)
+        granted += node_text(&world.nodes[i], "SET ours v NX PX 1000") != NULL;
+    ck_assert_int_eq(granted, 0);
+    answer_expect(lock_release(server, &lock), 200, NULL);
+    WAIT_UNTIL(5000, world_count_keys(&world, "ours") == 0);
+    for (int i = 0; i < N; i++)
+        granted += node_text(&world.nodes[i], "SET ours v NX PX 1000") != NULL;
+    ck_assert_int_eq(granted, N);
+}
+END_TEST
+
+/* The usual release script of other clients works on our key. */
+START_TEST(ours_is_released_by_the_usual_script)
+{
+    static const char script[] =
+        "if redis.call('GET',KEYS[1])==ARGV[1] then "
+        "return redis.call('DEL',KEYS[1]) else return 0 end";
+    struct lock lock;
+
+    answer_expect(lock_acquire(server, "usual", 30000, &lock), 201, NULL);
+    WAIT_UNTIL(5000, world_count_keys(&world, "usual") == N);
+    for (int i = 0; i < N; i++)
+        ck_assert_int_eq(node_integer(&world.nodes[i], "EVAL %s 1 usual %s",
+                                      script, lock.token),
+                         1);
+    answer_expect(lock_inspect(server, "usual"), 404, "lock_not_found");
+}
+END_TEST
+
+Suite *check_interop(void)
+{
+    Suite *suite = suite_create("interop");
+    TCase *tcase = tcase_create("interop");
+
+    tcase_set_timeout(tcase, 60);
+    tcase_add_unchecked_fixture(tcase, set_up, tear_down);
+    tcase_add_test(tcase, plain_redlock_excludes_ours);
+    tcase_add_test(tcase, setnx_without_ttl_excludes_ours);
+    tcase_add_test(tcase, hash_as_of_redisson_excludes_ours);
+    tcase_add_loop_test(tcase, key_of_any_type_excludes_ours, 0,
+                        sizeof types / sizeof *types);
+    tcase_add_test(tcase, foreign_value_is_never_shown);
+    tcase_add_test(tcase, foreign_lock_can_be_released_with_its_value);
+    tcase_add_test(tcase, ours_excludes_plain_redlock);
+    tcase_add_test(tcase, ours_is_released_by_the_usual_script);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

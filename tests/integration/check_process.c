@@ -1,0 +1,322 @@
+/*
+ * The process: how it starts, what it says, how it ends.
+ */
+#include <ctype.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "http.h"
+#include "node.h"
+
+Suite *check_process(void);
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+enum { WORDS_MAX = 16 };
+
+static struct world world;
+static const struct server *const server = &world.servers[0];
+
+/*
+ * Runs the binary with options until it ends by itself. Returns its exit
+ * status; output, which the caller frees, is all it wrote.
+ */
+static int run(const char *options, char **output)
+{
+    char dir[PATH_SIZE], log[PATH_SIZE + 8], copy[512], *rest = NULL;
+    char *argv[WORDS_MAX] = {(char *)harness_binary()};
+    int argc = 1;
+
+    harness_make_dir(dir);
+    snprintf(log, sizeof log, "%s/output", dir);
+    snprintf(copy, sizeof copy, "%s", options);
+    for (char *word = strtok_r(copy, " ", &rest); word;
+         word = strtok_r(NULL, " ", &rest))
+        argv[argc++] = word;
+    int status = harness_reap(harness_spawn(argv, NULL, log), 20000);
+    *output = harness_read_file(log);
+    ck_assert_msg(status >= 0 && WIFEXITED(status), "%s: status %d\n%s",
+                  options, status, *output);
+    return WEXITSTATUS(status);
+}
+
+/* ---- the start ----------------------------------------------------------- */
+
+static const struct {
+    const char *options, *says;
+} bad_starts[] = {
+    {"", "--nodes"},
+    {"--nodes 127.0.0.1:1 --max-ttl-ms 5", "--max-ttl-ms"},
+    {"--nodes 127.0.0.1:1 --nope", "--nope"},
+    {"--nodes 127.0.0.1:1 stray", "stray"},
+    {"--nodes x:y", "--nodes"},
+    {"--nodes 127.0.0.1:1 --listen 203.0.113.1:80", "203.0.113.1:80"},
+    {"--nodes 127.0.0.1:1 --listen no-such-host.invalid:80",
+     "no-such-host.invalid"},
+    {"--check-config --nodes 127.0.0.1:1 --retry-count x", "--retry-count"},
+};
+
+START_TEST(bad_configuration_is_one_line_and_no_start)
+{
+    char *output;
+
+    ck_assert_int_ne(run(bad_starts[_i].options, &output), 0);
+    ck_assert_msg(strstr(output, bad_starts[_i].says), "%s", output);
+    ck_assert_msg(strchr(output, '\n') == output + strlen(output) - 1,
+                  "not one line: %s", output);
+    free(output);
+}
+END_TEST
+
+static const struct {
+    const char *options, *says;
+} actions[] = {
+    {"--version", "redlockd "},
+    {"--help", "--max-ttl-ms"},
+    {"-h", "--nodes"},
+    {"--check-config --nodes 127.0.0.1:1", ""},
+    {"--print-config --nodes 127.0.0.1:1", "--nodes=127.0.0.1:1\n"},
+    {"--print-config --nodes redis://u:SECRET@h:1", "u:***@h:1"},
+};
+
+START_TEST(action_exits_with_0)
+{
+    char *output;
+
+    ck_assert_int_eq(run(actions[_i].options, &output), 0);
+    ck_assert_msg(strstr(output, actions[_i].says), "%s", output);
+    ck_assert_ptr_null(strstr(output, "SECRET"));
+    free(output);
+}
+END_TEST
+
+START_TEST(second_server_on_the_port_is_refused)
+{
+    char options[128], *output;
+
+    world_start(&world, 1, "");
+    snprintf(options, sizeof options,
+             "--nodes 127.0.0.1:1 --listen 127.0.0.1:%d", server->port);
+    ck_assert_int_ne(run(options, &output), 0);
+    ck_assert_msg(strstr(output, "in use"), "%s", output);
+    strcat(options, " --reuse-port");
+    free(output);
+    ck_assert_int_ne(run(options, &output), 0); /* both must say so */
+    free(output);
+    world_stop(&world);
+}
+END_TEST
+
+START_TEST(two_servers_share_a_port_if_both_say_so)
+{
+    world_start(&world, 1, "--reuse-port");
+    world.servers[1].port = server->port;
+    world_start_server(&world, 1, "--reuse-port");
+    WAIT_UNTIL(10000, http_probe(server, "/readyz") == 200);
+    world_stop(&world);
+}
+END_TEST
+
+START_TEST(starts_with_no_node_and_turns_ready)
+{
+    struct lock lock;
+
+    world_start_nodes(&world, 3);
+    for (int i = 0; i < 3; i++)
+        node_kill(&world.nodes[i]);
+    world_start_server(&world, 0, "");
+    WAIT_UNTIL(10000, http_probe(server, "/livez") == 200);
+    answer_expect(HTTP(server, .method = "GET", .path = "/readyz"), 503,
+                  "no_quorum");
+    answer_expect(lock_acquire(server, "none", 9000, NULL), 503, "no_quorum");
+    for (int i = 0; i < 3; i++)
+        node_start(&world.nodes[i]);
+    world_wait_ready(&world, 0);
+    answer_expect(lock_acquire(server, "none", 9000, &lock), 201, NULL);
+    answer_expect(lock_release(server, &lock), 200, NULL);
+    world_stop(&world);
+}
+END_TEST
+
+START_TEST(healthcheck_tells_readiness)
+{
+    char options[128], *output;
+
+    world_start(&world, 1, "");
+    snprintf(options, sizeof options, "--healthcheck --listen 127.0.0.1:%d",
+             server->port);
+    ck_assert_int_eq(run(options, &output), 0);
+    free(output);
+    snprintf(options, sizeof options, "--healthcheck --listen 0.0.0.0:%d",
+             server->port);
+    ck_assert_int_eq(run(options, &output), 0);
+    free(output);
+    node_kill(&world.nodes[0]);
+    WAIT_UNTIL(10000, http_probe(server, "/readyz") == 503);
+    ck_assert_int_eq(run(options, &output), 1);
+    free(output);
+    world_stop(&world);
+    ck_assert_int_eq(run(options, &output), 1);
+    free(output);
+}
+END_TEST
+
+/* ---- what it says -------------------------------------------------------- */
+
+/* world_stop looks for tokens; here at debug level, with errors on the way. */
+START_TEST(no_token_comes_into_the_log)
+{
+    struct lock lock;
+
+    world_start(&world, 3, "--log-level debug");
+    for (int i = 0; i < 3; i++) {
+        answer_expect(lock_acquire(server, "log", 9000, &lock), 201, NULL);
+        lock_acquire(server, "log", 9000, NULL);
+        lock_extend(server, &lock, 9000);
+        lock_inspect(server, "log");
+        lock_release(server, &lock);
+        lock_release(server, &lock);
+        lock_extend(server, &lock, 1);
+    }
+    answer_expect(lock_acquire(server, "log", 9000, &lock), 201, NULL);
+    node_kill(&world.nodes[0]);
+    node_kill(&world.nodes[1]);
+    answer_expect(lock_extend(server, &lock, 9000), 503, "no_quorum");
+    answer_expect(lock_release(server, &lock), 503, "no_quorum");
+    char *log = harness_read_file(server->log);
+    ck_assert_ptr_null(strstr(log, lock.token));
+    ck_assert_ptr_null(strstr(log, lock.token + 17));
+    free(log);
+    world_stop(&world);
+}
+END_TEST
+
+/* One line of the exposition format: a comment, or name{labels} number. */
+static bool is_sample(const char *line, size_t len)
+{
+    char copy[512], *end = NULL;
+
+    if (len == 0 || len >= sizeof copy)
+        return false;
+    snprintf(copy, sizeof copy, "%.*s", (int)len, line);
+    if (strncmp(copy, "# HELP redlockd_", 16) == 0 ||
+        strncmp(copy, "# TYPE redlockd_", 16) == 0 ||
+        strncmp(copy, "# HELP process_", 15) == 0 ||
+        strncmp(copy, "# TYPE process_", 15) == 0)
+        return true;
+    char *space = strrchr(copy, ' ');
+    if (!space || (!islower((unsigned char)*copy)))
+        return false;
+    strtod(space + 1, &end);
+    return *end == '\0' &&
+           (space[-1] == '}' || isalpha((unsigned char)space[-1]));
+}
+
+START_TEST(metrics_are_valid_and_count)
+{
+    struct lock lock;
+
+    world_start(&world, 3, "");
+    answer_expect(lock_acquire(server, "m", 9000, &lock), 201, NULL);
+    answer_expect(lock_acquire(server, "m", 9000, NULL), 409, "lock_held");
+    answer_expect(lock_release(server, &lock), 200, NULL);
+    const struct answer *a = HTTP(server, .method = "GET", .path = "/metrics");
+    ck_assert_ptr_nonnull(strstr(answer_header(a, "Content-Type"), "0.0.4"));
+    ck_assert_ptr_null(strstr(a->body, lock.token));
+    for (const char *line = a->body; *line; line += strcspn(line, "\n") + 1)
+        ck_assert_msg(is_sample(line, strcspn(line, "\n")), "%.200s", line);
+    /* the request that asks is the only one that is open */
+    double open = http_metric(server, "redlockd_http_requests_accepted_total") -
+                  http_metric(server, "redlockd_http_requests_answered_total") -
+                  http_metric(server, "redlockd_http_requests_abandoned_total");
+    ck_assert_double_le(open, 1);
+    ck_assert_double_eq(http_metric(server, "redlockd_quorum_margin"), 1);
+    world_stop(&world);
+}
+END_TEST
+
+/* ---- the end ------------------------------------------------------------- */
+
+START_TEST(drain_refuses_new_locks_and_ends_old_ones)
+{
+    struct lock lock;
+
+    world_start(&world, 3, "");
+    answer_expect(lock_acquire(server, "drain", 9000, &lock), 201, NULL);
+    int64_t start_ms = harness_now_ms();
+    kill(server->pid, SIGTERM);
+    WAIT_UNTIL(900, http_probe(server, "/readyz") == 503);
+    answer_expect(HTTP(server, .method = "GET", .path = "/readyz"), 503,
+                  "shutting_down");
+    answer_expect(lock_acquire(server, "more", 9000, NULL), 503,
+                  "shutting_down");
+    answer_expect(lock_extend(server, &lock, 9000), 200, NULL);
+    answer_expect(lock_release(server, &lock), 200, NULL);
+    http_disconnect();
+    int status = harness_reap(server->pid, 9000);
+    ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%d", status);
+    ck_assert_int_ge(harness_now_ms() - start_ms, 900);
+    world.servers[0].pid = 0;
+    world_stop(&world);
+}
+END_TEST
+
+/* Requests that wait for silent nodes are answered before the end. */
+START_TEST(drain_answers_what_is_in_flight)
+{
+    char out[4096];
+    static const char text[] =
+        "POST /locks HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        "Content-Length: 16\r\n\r\n{\"resource\":\"x\"}";
+
+    world_start(&world, 1, "--node-timeout-ms 2000 --retry-count 0");
+    node_pause(&world.nodes[0]);
+    int fd = raw_connect(server);
+    raw_send(fd, text, strlen(text));
+    struct pollfd wait = {.fd = fd, .events = POLLIN};
+    ck_assert_int_eq(poll(&wait, 1, 200), 0);
+    kill(server->pid, SIGTERM);
+    raw_read(fd, out, sizeof out, "}\n", 9000);
+    ck_assert_ptr_nonnull(strstr(out, " 503 "));
+    close(fd);
+    world_stop(&world);
+}
+END_TEST
+
+START_TEST(interrupt_ends_as_terminate_does)
+{
+    world_start(&world, 1, "");
+    kill(server->pid, SIGINT);
+    int status = harness_reap(server->pid, 9000);
+    ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%d", status);
+    world.servers[0].pid = 0;
+    world_stop(&world);
+}
+END_TEST
+
+Suite *check_process(void)
+{
+    Suite *suite = suite_create("process");
+    TCase *tcase = tcase_create("process");
+
+    tcase_set_timeout(tcase, 60);
+    tcase_add_loop_test(tcase, bad_configuration_is_one_line_and_no_start, 0,
+                        COUNT(bad_starts));
+    tcase_add_loop_test(tcase, action_exits_with_0, 0, COUNT(actions));
+    tcase_add_test(tcase, second_server_on_the_port_is_refused);
+    tcase_add_test(tcase, two_servers_share_a_port_if_both_say_so);
+    tcase_add_test(tcase, starts_with_no_node_and_turns_ready);
+    tcase_add_test(tcase, healthcheck_tells_readiness);
+    tcase_add_test(tcase, no_token_comes_into_the_log);
+    tcase_add_test(tcase, metrics_are_valid_and_count);
+    tcase_add_test(tcase, drain_refuses_new_locks_and_ends_old_ones);
+    tcase_add_test(tcase, drain_answers_what_is_in_flight);
+    tcase_add_test(tcase, interrupt_ends_as_terminate_does);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

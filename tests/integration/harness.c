@@ -1,0 +1,205 @@
+/*
+ * Processes, ports, directories, time.
+ */
+#include "harness.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Below the range from which the kernel picks ports of outgoing connections. */
+enum { PORT_FIRST = 10000, PORT_LAST = 32000 };
+
+static char run_dir[PATH_SIZE];
+static int failures;
+
+/* ---- the run ------------------------------------------------------------ */
+
+static int remove_entry(const char *path, const struct stat *info, int kind,
+                        struct FTW *ftw)
+{
+    (void)info;
+    (void)kind;
+    (void)ftw;
+    return remove(path);
+}
+
+void harness_begin(void)
+{
+    (void)snprintf(run_dir, sizeof run_dir, "/tmp/redlockd-test.XXXXXX");
+    if (!mkdtemp(run_dir)) {
+        perror(run_dir);
+        exit(EXIT_FAILURE);
+    }
+    signal(SIGPIPE, SIG_IGN);
+    srandom((unsigned)getpid());
+}
+
+void harness_fail(const char *text)
+{
+    fprintf(stderr, "FAILED outside of a test: %s\n", text);
+    failures++;
+}
+
+int harness_end(void)
+{
+    if (nftw(run_dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS) != 0)
+        harness_fail(run_dir);
+    return failures;
+}
+
+/* ---- time --------------------------------------------------------------- */
+
+int64_t harness_now_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
+}
+
+void harness_pause_ms(int ms)
+{
+    struct timespec left = {ms / 1000, ms % 1000 * 1000000L};
+
+    while (nanosleep(&left, &left) < 0 && errno == EINTR)
+        ;
+}
+
+/* ---- processes ---------------------------------------------------------- */
+
+static bool is_free(int port)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET,
+                             .sin_port = htons((uint16_t)port)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int one = 1;
+
+    ck_assert_int_ge(fd, 0);
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    bool is_bound = bind(fd, (struct sockaddr *)&at, sizeof at) == 0;
+    close(fd);
+    return is_bound;
+}
+
+int harness_free_port(void)
+{
+    static unsigned seed;
+
+    if (seed == 0)
+        seed = (unsigned)harness_now_ms() ^ ((unsigned)getpid() << 16);
+    for (int tries = 0; tries < 1000; tries++) {
+        int port = PORT_FIRST + rand_r(&seed) % (PORT_LAST - PORT_FIRST);
+        if (is_free(port))
+            return port;
+    }
+    ck_abort_msg("no free port");
+    return 0;
+}
+
+void harness_make_dir(char path[PATH_SIZE])
+{
+    (void)snprintf(path, PATH_SIZE, "%.200s/XXXXXX", run_dir);
+    ck_assert_msg(mkdtemp(path), "%s: %s", path, strerror(errno));
+}
+
+/* In the child: never returns. */
+static void become(char *const argv[], char *const env[], const char *log,
+                   pid_t parent)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(126);
+    if (log) {
+        int fd = open(log, O_WRONLY | O_CREAT | O_APPEND, 0600);
+        if (fd < 0 || dup2(fd, STDOUT_FILENO) < 0 ||
+            dup2(fd, STDERR_FILENO) < 0)
+            _exit(126);
+    }
+    for (; env && *env; env++)
+        putenv(*env);
+    /* Check and the tests ignore or handle these; a service starts clean */
+    signal(SIGPIPE, SIG_DFL);
+    signal(SIGINT, SIG_DFL);
+    signal(SIGTERM, SIG_DFL);
+    execvp(argv[0], argv);
+    _exit(127);
+}
+
+pid_t harness_spawn(char *const argv[], char *const env[], const char *log)
+{
+    pid_t parent = getpid();
+    pid_t pid = fork();
+
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0)
+        become(argv, env, log, parent);
+    return pid;
+}
+
+int harness_reap(pid_t pid, int ms)
+{
+    int64_t deadline_ms = harness_now_ms() + ms;
+    int status = 0;
+
+    while (waitpid(pid, &status, WNOHANG) == 0) {
+        if (harness_now_ms() > deadline_ms)
+            return -1;
+        harness_pause_ms(5);
+    }
+    return status;
+}
+
+char *harness_read_file(const char *path)
+{
+    FILE *file = fopen(path, "r");
+
+    ck_assert_msg(file, "%s: %s", path, strerror(errno));
+    ck_assert_int_eq(fseek(file, 0, SEEK_END), 0);
+    long size = ftell(file);
+    ck_assert_int_ge(size, 0);
+    rewind(file);
+    char *text = malloc((size_t)size + 1);
+    ck_assert_ptr_nonnull(text);
+    size_t len = fread(text, 1, (size_t)size, file);
+    text[len] = '\0';
+    fclose(file);
+    return text;
+}
+
+char *harness_repeat(const char *form, const char *unit, int count)
+{
+    size_t len = strlen(unit);
+    char *text = malloc(strlen(form) + len * (size_t)count + 1);
+    char *out = text;
+
+    ck_assert_ptr_nonnull(text);
+    for (; *form; form++) {
+        if (*form != '#') {
+            *out++ = *form;
+            continue;
+        }
+        for (int i = 0; i < count; i++, out += len)
+            memcpy(out, unit, len);
+    }
+    *out = '\0';
+    return text;
+}
+
+const char *harness_binary(void)
+{
+    const char *path = getenv("REDLOCKD");
+
+    return path ? path : "build/redlockd";
+}

@@ -1,0 +1,127 @@
+/*
+ * Real processes for the tests: redis-server nodes, redlockd servers, and the
+ * wait for what they should do. Whatever goes wrong fails the running test.
+ *
+ * Every child dies with the process that started it, so a failed test leaves
+ * nothing behind; main removes the directory of the whole run.
+ */
+#ifndef REDLOCKD_TEST_HARNESS_H
+#define REDLOCKD_TEST_HARNESS_H
+
+#include <check.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum { WORLD_NODES = 9, WORLD_SERVERS = 2, PATH_SIZE = 256 };
+
+struct redisContext;
+
+struct node {
+    pid_t pid; /* 0: not running */
+    int port;
+    bool is_durable; /* AOF, fsync always */
+    char dir[PATH_SIZE];
+    struct redisContext *redis; /* connected when first used */
+};
+
+struct server {
+    pid_t pid; /* 0: not running */
+    int port;
+    char log[PATH_SIZE]; /* what it wrote to stderr */
+};
+
+/* N nodes and the servers over them. */
+struct world {
+    int nodes_count;
+    struct node nodes[WORLD_NODES];
+    struct server servers[WORLD_SERVERS];
+};
+
+/* ---- the run: called by main ------------------------------------------- */
+
+void harness_begin(void);
+
+/* Removes what is left. The number of failures told to harness_fail. */
+int harness_end(void);
+
+/* For what fails outside of a test, where Check cannot report it. */
+void harness_fail(const char *text);
+
+/* ---- time --------------------------------------------------------------- */
+
+int64_t harness_now_ms(void);
+void harness_pause_ms(int ms);
+
+/* Looks every few milliseconds until condition holds; fails after ms. */
+#define WAIT_UNTIL(ms, condition)                                              \
+    do {                                                                       \
+        int64_t wait_deadline_ms = harness_now_ms() + (ms);                    \
+        while (!(condition)) {                                                 \
+            ck_assert_msg(harness_now_ms() < wait_deadline_ms,                 \
+                          "not within %d ms: %s", (int)(ms), #condition);      \
+            harness_pause_ms(5);                                               \
+        }                                                                      \
+    } while (0)
+
+/* ---- processes ---------------------------------------------------------- */
+
+/* A port of loopback that nobody listens on. */
+int harness_free_port(void);
+
+/* A new directory of this run. */
+void harness_make_dir(char path[PATH_SIZE]);
+
+/*
+ * Starts argv with stdout and stderr in the file log (NULL: inherited), and
+ * with env, a NULL-terminated list of NAME=value, on top of the environment.
+ */
+pid_t harness_spawn(char *const argv[], char *const env[], const char *log);
+
+/* Waits for the end of pid; its wait status, -1 if it lives on after ms. */
+int harness_reap(pid_t pid, int ms);
+
+/* The whole file, terminated; the caller frees it. */
+char *harness_read_file(const char *path);
+
+/* form with each '#' replaced by count units; the caller frees it. */
+char *harness_repeat(const char *form, const char *unit, int count);
+
+/* The binary under test. */
+const char *harness_binary(void);
+
+/* ---- worlds ------------------------------------------------------------- */
+
+/*
+ * Starts count durable nodes and one server over them, and waits until it is
+ * ready. options: further flags, separated by spaces; later ones win.
+ */
+void world_start(struct world *world, int count, const char *options);
+
+/* Starts only the nodes. */
+void world_start_nodes(struct world *world, int count);
+
+/* Starts server i over all nodes; does not wait until it is ready. */
+void world_start_server(struct world *world, int i, const char *options);
+void world_wait_ready(const struct world *world, int i);
+
+/*
+ * Ends all. Each server must have lived, leave with 0 on SIGTERM, and have
+ * written no token and no sanitizer report.
+ */
+void world_stop(struct world *world);
+
+/* The same for an unchecked fixture: failures go to harness_fail. */
+void world_finish(struct world *world);
+
+/* world_stop for one server; and its end by SIGKILL. */
+void world_stop_server(struct world *world, int i);
+void world_kill_server(struct world *world, int i);
+
+/* The node's part of world, and its ends. */
+void node_start(struct node *node);
+void node_kill(struct node *node);   /* SIGKILL */
+void node_pause(struct node *node);  /* SIGSTOP, and waits until it stands */
+void node_resume(struct node *node); /* SIGCONT */
+
+#endif

@@ -1,0 +1,100 @@
+/*
+ * HTTP calls, answers and what every answer must look like; and raw sockets
+ * for what no HTTP library would send.
+ */
+#ifndef REDLOCKD_TEST_HTTP_H
+#define REDLOCKD_TEST_HTTP_H
+
+#include <jansson.h>
+
+#include "harness.h"
+
+enum { HTTP_HEADERS = 4, ANSWER_BODY = 64 * 1024, ANSWER_HEAD = 8 * 1024 };
+
+struct request {
+    const char *method;
+    const char *path;
+    const char *json;  /* body with Content-Type application/json, or NULL */
+    const char *token; /* X-Lock-Token, or NULL */
+    const char *headers[HTTP_HEADERS]; /* "Name: value", more of them */
+    size_t body_len;                   /* 0: strlen(json) */
+    bool is_fresh;                     /* on a connection of its own */
+};
+
+struct answer {
+    int status;
+    char head[ANSWER_HEAD]; /* status line and header fields */
+    char body[ANSWER_BODY];
+    size_t body_len;
+    json_t *json; /* NULL: no JSON object */
+};
+
+/*
+ * One call; connections are kept alive between calls. The answer stays until
+ * the next one. No answer, or one that breaks what DESIGN.md says of all
+ * answers (request id, no-store, newline, problem+json), fails the test.
+ */
+const struct answer *http_call(const struct server *server,
+                               const struct request *request);
+#define HTTP(server, ...) http_call(server, &(struct request){__VA_ARGS__})
+
+/* GET on a new connection: the status, 0 if there is no answer. */
+int http_probe(const struct server *server, const char *path);
+
+/* Closes the kept connections. */
+void http_disconnect(void);
+
+/* A header field's value, good for three more calls; NULL: not there. */
+const char *answer_header(const struct answer *answer, const char *name);
+
+/* Members of the JSON body, nested ones as "nodes.granted"; must exist. */
+json_int_t answer_int(const struct answer *answer, const char *path);
+const char *answer_text(const struct answer *answer, const char *path);
+bool answer_has(const struct answer *answer, const char *path);
+
+/* The answer is this problem. NULL code: a success of this status. */
+void answer_expect(const struct answer *answer, int status, const char *code);
+
+/* Samples of GET /metrics: the value behind name{labels}; -1: none. */
+double http_metric(const struct server *server, const char *sample);
+
+/* ---- locks -------------------------------------------------------------- */
+
+struct lock {
+    char resource[1024];
+    char path[1500]; /* /locks/<id> */
+    char token[256];
+    json_int_t number;
+    json_int_t validity_ms;
+};
+
+/* POST /locks {"resource", "ttl_ms"}: the answer; lock is filled on 201. */
+const struct answer *lock_acquire(const struct server *server,
+                                  const char *resource, int ttl_ms,
+                                  struct lock *lock);
+const struct answer *lock_extend(const struct server *server,
+                                 const struct lock *lock, int ttl_ms);
+const struct answer *lock_release(const struct server *server,
+                                  const struct lock *lock);
+const struct answer *lock_inspect(const struct server *server,
+                                  const char *resource);
+
+/* ---- raw sockets -------------------------------------------------------- */
+
+int raw_connect(const struct server *server);
+void raw_send(int fd, const char *text, size_t len);
+
+/*
+ * Reads until the peer closes or, if until is not NULL, the text has it.
+ * Returns the bytes read; the test fails after ms.
+ */
+size_t raw_read(int fd, char *out, size_t size, const char *until, int ms);
+
+/* Closes with a reset instead of a FIN. */
+void raw_reset(int fd);
+
+/* Sends text on a new connection; the status of the answer, 0: closed. */
+int raw_status(const struct server *server, const char *text, size_t len,
+               char *out, size_t size);
+
+#endif

@@ -1,0 +1,31 @@
+/*
+ * A blocking look at one node, past the service.
+ */
+#ifndef REDLOCKD_TEST_NODE_H
+#define REDLOCKD_TEST_NODE_H
+
+#include "harness.h"
+
+struct redisReply;
+
+/* printf-like as redisCommand. NULL: no connection. The caller frees it. */
+struct redisReply *node_try(struct node *node, const char *format, ...);
+
+/* The same, which must succeed: neither silence nor an error reply. */
+void node_do(struct node *node, const char *format, ...);
+long long node_integer(struct node *node, const char *format, ...);
+
+/* A copy of a string reply in a static buffer; NULL: nil. */
+const char *node_text(struct node *node, const char *format, ...);
+
+void node_disconnect(struct node *node);
+
+/* How many nodes have this key. */
+int world_count_keys(struct world *world, const char *key);
+
+/* SET key value PX ttl_ms on nodes first … first + count - 1; 0: no TTL. */
+void world_set(struct world *world, int first, int count, const char *key,
+               const char *value, int ttl_ms);
+void world_del(struct world *world, int first, int count, const char *key);
+
+#endif

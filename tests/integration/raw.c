@@ -1,0 +1,84 @@
+/*
+ * Plain sockets: requests cut, dripped, doubled and reset.
+ */
+#include "http.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { READ_MS = 30000 };
+
+int raw_connect(const struct server *server)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET,
+                             .sin_port = htons((uint16_t)server->port),
+                             .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    ck_assert_int_ge(fd, 0);
+    ck_assert_msg(connect(fd, (struct sockaddr *)&at, sizeof at) == 0,
+                  "connect: %s", strerror(errno));
+    return fd;
+}
+
+/* A server may close before it has read all: that is an answer too. */
+void raw_send(int fd, const char *text, size_t len)
+{
+    while (len > 0) {
+        ssize_t sent = send(fd, text, len, MSG_NOSIGNAL);
+        if (sent < 0 && errno == EINTR)
+            continue;
+        if (sent < 0)
+            return;
+        text += sent;
+        len -= (size_t)sent;
+    }
+}
+
+size_t raw_read(int fd, char *out, size_t size, const char *until, int ms)
+{
+    int64_t deadline_ms = harness_now_ms() + ms;
+    size_t len = 0;
+
+    out[0] = '\0';
+    while (len < size - 1 && !(until && strstr(out, until))) {
+        struct pollfd wait = {.fd = fd, .events = POLLIN};
+        int64_t left_ms = deadline_ms - harness_now_ms();
+
+        ck_assert_msg(left_ms > 0, "nothing more after %d ms: %s", ms, out);
+        if (poll(&wait, 1, (int)left_ms) <= 0)
+            continue;
+        ssize_t got = recv(fd, out + len, size - 1 - len, 0);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            break;
+        len += (size_t)got;
+        out[len] = '\0';
+    }
+    return len;
+}
+
+void raw_reset(int fd)
+{
+    struct linger hard = {.l_onoff = 1, .l_linger = 0};
+
+    setsockopt(fd, SOL_SOCKET, SO_LINGER, &hard, sizeof hard);
+    close(fd);
+}
+
+int raw_status(const struct server *server, const char *text, size_t len,
+               char *out, size_t size)
+{
+    int fd = raw_connect(server);
+
+    raw_send(fd, text, len);
+    raw_read(fd, out, size, "\r\n\r\n", READ_MS);
+    close(fd);
+    return strncmp(out, "HTTP/1.1 ", 9) == 0 ? atoi(out + 9) : 0;
+}

@@ -1,0 +1,275 @@
+/*
+ * Nodes and servers: how they are started, hurt and ended.
+ */
+#include "harness.h"
+
+#include <ctype.h>
+#include <hiredis/hiredis.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "http.h"
+#include "node.h"
+
+enum { START_MS = 20000, STOP_MS = 20000, WORDS_MAX = 32 };
+
+/* ---- nodes -------------------------------------------------------------- */
+
+static bool is_answering(struct node *node)
+{
+    redisReply *reply = node_try(node, "PING");
+    bool is_up = reply && reply->type == REDIS_REPLY_STATUS;
+
+    if (reply)
+        freeReplyObject(reply);
+    return is_up;
+}
+
+void node_start(struct node *node)
+{
+    char port[16], log[PATH_SIZE + 8];
+    char *argv[] = {"redis-server",
+                    "--port",
+                    port,
+                    "--bind",
+                    "127.0.0.1",
+                    "--dir",
+                    node->dir,
+                    "--save",
+                    "",
+                    "--appendonly",
+                    node->is_durable ? "yes" : "no",
+                    "--appendfsync",
+                    "always",
+                    "--enable-debug-command",
+                    "local",
+                    NULL};
+
+    ck_assert_int_eq(node->pid, 0);
+    snprintf(port, sizeof port, "%d", node->port);
+    snprintf(log, sizeof log, "%s/log", node->dir);
+    node->pid = harness_spawn(argv, NULL, log);
+    WAIT_UNTIL(START_MS, is_answering(node));
+    /* tests are forked behind fixtures and must not share a connection */
+    node_disconnect(node);
+}
+
+void node_kill(struct node *node)
+{
+    node_disconnect(node);
+    if (node->pid == 0)
+        return;
+    kill(node->pid, SIGKILL);
+    ck_assert_int_ge(harness_reap(node->pid, STOP_MS), 0);
+    node->pid = 0;
+}
+
+/* The state letter of /proc/PID/stat: T is stopped. */
+static char process_state(pid_t pid)
+{
+    char path[64], state = '?';
+
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    FILE *file = fopen(path, "r");
+    if (!file)
+        return state;
+    if (fscanf(file, "%*d %*s %c", &state) != 1)
+        state = '?';
+    fclose(file);
+    return state;
+}
+
+void node_pause(struct node *node)
+{
+    kill(node->pid, SIGSTOP);
+    WAIT_UNTIL(START_MS, process_state(node->pid) == 'T');
+}
+
+void node_resume(struct node *node)
+{
+    kill(node->pid, SIGCONT);
+    WAIT_UNTIL(START_MS, process_state(node->pid) != 'T');
+}
+
+void world_start_nodes(struct world *world, int count)
+{
+    memset(world, 0, sizeof *world);
+    world->nodes_count = count;
+    for (int i = 0; i < count; i++) {
+        struct node *node = &world->nodes[i];
+        node->port = harness_free_port();
+        node->is_durable = true;
+        harness_make_dir(node->dir);
+        node_start(node);
+    }
+}
+
+/* ---- servers ------------------------------------------------------------ */
+
+static void list_nodes(const struct world *world, char *out, size_t size)
+{
+    size_t len = 0;
+
+    for (int i = 0; i < world->nodes_count; i++)
+        len += (size_t)snprintf(out + len, size - len, "%s127.0.0.1:%d",
+                                i > 0 ? "," : "", world->nodes[i].port);
+}
+
+void world_start_server(struct world *world, int i, const char *options)
+{
+    struct server *server = &world->servers[i];
+    char listen[32], nodes[512], copy[1024], *rest = NULL;
+    /* long node timeouts: a busy machine must not look like a silent node */
+    char *argv[WORDS_MAX] = {
+        (char *)harness_binary(), "--listen", listen,        "--nodes", nodes,
+        "--node-timeout-ms",      "1000",     "--log-level", "debug"};
+    char *env[] = {"ASAN_OPTIONS=detect_leaks=1", NULL};
+    int argc = 9;
+
+    ck_assert_int_eq(server->pid, 0);
+    if (server->port == 0)
+        server->port = harness_free_port();
+    if (!*server->log) {
+        char dir[PATH_SIZE];
+        harness_make_dir(dir);
+        snprintf(server->log, sizeof server->log, "%.200s/server.log", dir);
+    }
+    snprintf(listen, sizeof listen, "127.0.0.1:%d", server->port);
+    list_nodes(world, nodes, sizeof nodes);
+    snprintf(copy, sizeof copy, "%s", options);
+    for (char *word = strtok_r(copy, " ", &rest); word && argc < WORDS_MAX - 1;
+         word = strtok_r(NULL, " ", &rest))
+        argv[argc++] = word;
+    server->pid = harness_spawn(argv, env, server->log);
+}
+
+/* A server that ended need not be waited for. */
+static void check_alive(const struct server *server)
+{
+    siginfo_t info = {.si_pid = 0};
+
+    if (waitid(P_PID, (id_t)server->pid, &info, WEXITED | WNOHANG | WNOWAIT) <
+            0 ||
+        info.si_pid == 0)
+        return;
+    ck_abort_msg("redlockd ended:\n%s", harness_read_file(server->log));
+}
+
+static bool is_ready(const struct server *server)
+{
+    check_alive(server);
+    return http_probe(server, "/readyz") == 200;
+}
+
+/* Ready is a quorum; the tests begin when every node votes. */
+static bool is_complete(const struct world *world, int i)
+{
+    const struct answer *answer =
+        HTTP(&world->servers[i], .method = "GET", .path = "/nodes");
+
+    return answer_int(answer, "voting") == world->nodes_count;
+}
+
+void world_wait_ready(const struct world *world, int i)
+{
+    WAIT_UNTIL(START_MS, is_ready(&world->servers[i]));
+    WAIT_UNTIL(START_MS, is_complete(world, i));
+    http_disconnect(); /* not to be shared either */
+}
+
+void world_start(struct world *world, int count, const char *options)
+{
+    world_start_nodes(world, count);
+    world_start_server(world, 0, options);
+    world_wait_ready(world, 0);
+}
+
+/* ---- the end ------------------------------------------------------------ */
+
+/* True if text has 16 digits, a dot and 40 hex digits: a token. */
+static bool has_token(const char *text)
+{
+    int digits = 0;
+
+    for (; *text; text++) {
+        if (*text == '.' && digits >= 16 &&
+            strspn(text + 1, "0123456789abcdef") >= 40)
+            return true;
+        digits = isdigit((unsigned char)*text) ? digits + 1 : 0;
+    }
+    return false;
+}
+
+/* NULL, or why a server's end is not a good one; the caller frees it. */
+static char *judge_end(const struct server *server, int status)
+{
+    char *log = harness_read_file(server->log);
+    char *verdict = NULL;
+    const char *what = NULL;
+
+    if (status < 0)
+        what = "did not end after SIGTERM";
+    else if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+        what = "crashed or did not exit with 0";
+    else if (strstr(log, "Sanitizer") || strstr(log, "runtime error"))
+        what = "has a sanitizer report";
+    else if (has_token(log))
+        what = "wrote a token into its log";
+    if (what && asprintf(&verdict, "redlockd %s (wait status %d); its log:\n%s",
+                         what, status, log) < 0)
+        abort();
+    free(log);
+    return verdict;
+}
+
+static char *stop_server(struct server *server)
+{
+    if (server->pid == 0)
+        return NULL;
+    kill(server->pid, SIGTERM);
+    int status = harness_reap(server->pid, STOP_MS);
+    if (status < 0)
+        kill(server->pid, SIGKILL);
+    server->pid = 0;
+    return judge_end(server, status);
+}
+
+void world_stop_server(struct world *world, int i)
+{
+    char *verdict = stop_server(&world->servers[i]);
+
+    ck_assert_msg(!verdict, "%s", verdict);
+}
+
+void world_kill_server(struct world *world, int i)
+{
+    http_disconnect();
+    kill(world->servers[i].pid, SIGKILL);
+    ck_assert_int_ge(harness_reap(world->servers[i].pid, STOP_MS), 0);
+    world->servers[i].pid = 0;
+}
+
+void world_stop(struct world *world)
+{
+    http_disconnect();
+    for (int i = 0; i < WORLD_SERVERS; i++)
+        world_stop_server(world, i);
+    for (int i = 0; i < world->nodes_count; i++)
+        node_kill(&world->nodes[i]);
+}
+
+void world_finish(struct world *world)
+{
+    http_disconnect();
+    for (int i = 0; i < WORLD_SERVERS; i++) {
+        char *verdict = stop_server(&world->servers[i]);
+        if (verdict)
+            harness_fail(verdict);
+        free(verdict);
+    }
+    for (int i = 0; i < world->nodes_count; i++)
+        node_kill(&world->nodes[i]);
+}
