@@ -12,8 +12,7 @@ void accesslog_init(struct accesslog *accesslog, struct metrics *metrics)
     };
 }
 
-static void write_line(enum log_level level,
-                       const struct http_request *request,
+static void write_line(enum log_level level, const struct http_request *request,
                        const struct http_response *response, int64_t took_us,
                        int64_t dropped)
 {

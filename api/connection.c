@@ -13,9 +13,9 @@ enum {
     REQUEST_US = 10 * 1000000, /* for the first request, and for each body */
     IDLE_US = 75 * 1000000,
     SWEEP_US = 500000,
-    GRANT_US = 100000,         /* a grant that was not reset by then was read */
+    GRANT_US = 100000, /* a grant that was not reset by then was read */
     GRANT_SWEEP_US = 50000,
-    DISCARD_MAX = 256 * 1024,  /* of a body that is too large */
+    DISCARD_MAX = 256 * 1024, /* of a body that is too large */
 };
 
 /* ---- grants that may not have been read --------------------------------- */
@@ -23,12 +23,12 @@ enum {
 static void forget_grant(struct connection *it)
 {
     struct connections *all = it->all;
-    struct connection **from_newer =
-        it->next_grant != NULL ? &it->next_grant->previous_grant
-                               : &all->newest_grant;
-    struct connection **from_older =
-        it->previous_grant != NULL ? &it->previous_grant->next_grant
-                                   : &all->oldest_grant;
+    struct connection **from_newer = it->next_grant != NULL
+                                         ? &it->next_grant->previous_grant
+                                         : &all->newest_grant;
+    struct connection **from_older = it->previous_grant != NULL
+                                         ? &it->previous_grant->next_grant
+                                         : &all->oldest_grant;
     *from_newer = it->previous_grant;
     *from_older = it->next_grant;
     it->grant = 0;
@@ -231,8 +231,8 @@ void connection_begin(struct connection *it, int64_t now_us)
     assert(it->state == CONNECTION_IDLE);
     close_grant(it); /* who goes on has read its answer */
     it->state = CONNECTION_READING;
-    it->request = (struct http_request){.head_read_us = now_us,
-                                        .call = METRICS_OTHER};
+    it->request =
+        (struct http_request){.head_read_us = now_us, .call = METRICS_OTHER};
     it->body_seen = 0;
     if (it->has_served)
         it->deadline_us = now_us + REQUEST_US;

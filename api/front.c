@@ -19,9 +19,9 @@
 
 enum {
     CONNECTIONS_MAX = 10000,
-    POOL_SIZE = 8 * 1024,  /* a connection's memory: head, and answer's head */
-    RUNS_MAX = 16,         /* of the library a turn, so that nodes are heard */
-    STOP_RUNS_MAX = 1000,  /* to get the last answers out */
+    POOL_SIZE = 8 * 1024, /* a connection's memory: head, and answer's head */
+    RUNS_MAX = 16,        /* of the library a turn, so that nodes are heard */
+    STOP_RUNS_MAX = 1000, /* to get the last answers out */
     REFUSE_BODY_ABOVE = 256 * 1024,
 };
 
@@ -318,8 +318,7 @@ void front_serve(struct front *front)
     front->is_due = false;
     /* Left-over work waits for one look at the nodes, not for an event. */
     if (run_library(front, RUNS_MAX, &wait_ms))
-        loop_timer_set(front->timer,
-                       clock_now_us() + (int64_t)wait_ms * 1000);
+        loop_timer_set(front->timer, clock_now_us() + (int64_t)wait_ms * 1000);
 }
 
 /* ---- start and stop ----------------------------------------------------- */
@@ -349,8 +348,8 @@ static void on_library_panic(void *cls, const char *file, unsigned line,
 {
     (void)cls;
     (void)file;
-    const struct log_field fields[] = {
-        LOG_S("reason", reason), LOG_N("line", line), LOG_END};
+    const struct log_field fields[] = {LOG_S("reason", reason),
+                                       LOG_N("line", line), LOG_END};
     log_write(LOG_ERROR, "http_library_panic", fields);
     abort();
 }
@@ -369,14 +368,12 @@ static struct MHD_Daemon *start_library(struct front *front, int fd,
             MHD_USE_ERROR_LOG,
         0, NULL, NULL, on_request, front, /* the rest: options */
         MHD_OPTION_EXTERNAL_LOGGER, on_library_log, NULL,
-        MHD_OPTION_LISTEN_SOCKET, fd,
-        MHD_OPTION_CONNECTION_LIMIT, connections_max,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)POOL_SIZE,
+        MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
+        connections_max, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)POOL_SIZE,
         MHD_OPTION_CONNECTION_TIMEOUT, 0u, /* connection.c has its own */
         MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, NULL,
         MHD_OPTION_NOTIFY_COMPLETED, on_completed, front,
-        MHD_OPTION_NOTIFY_CONNECTION, on_connection, front,
-        MHD_OPTION_END);
+        MHD_OPTION_NOTIFY_CONNECTION, on_connection, front, MHD_OPTION_END);
 }
 
 static bool watch_library(struct front *front)

@@ -96,9 +96,8 @@ bool handler_begin(const struct service *service, struct http_request *request,
     return true;
 }
 
-void handler_answer(const struct service *service,
-                    struct http_request *request, int64_t now_us,
-                    struct http_response *response)
+void handler_answer(const struct service *service, struct http_request *request,
+                    int64_t now_us, struct http_response *response)
 {
     locks_answer(service, request, now_us, response);
 }

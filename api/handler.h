@@ -15,9 +15,8 @@ bool handler_begin(const struct service *service, struct http_request *request,
                    void *client, struct http_response *response);
 
 /* The answer of a request that waited: see locks_answer. */
-void handler_answer(const struct service *service,
-                    struct http_request *request, int64_t now_us,
-                    struct http_response *response);
+void handler_answer(const struct service *service, struct http_request *request,
+                    int64_t now_us, struct http_response *response);
 
 /*
  * The answer of a request that waits no longer because the process ends. Its

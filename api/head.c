@@ -11,7 +11,8 @@ static const struct field {
     [HEAD_CONTENT_LENGTH] = {"Content-Length",
                              "the header field Content-Length occurs twice"},
     [HEAD_TRANSFER_ENCODING] =
-        {"Transfer-Encoding", "the header field Transfer-Encoding occurs twice"},
+        {"Transfer-Encoding",
+         "the header field Transfer-Encoding occurs twice"},
     [HEAD_CONTENT_TYPE] = {"Content-Type",
                            "the header field Content-Type occurs twice"},
     [HEAD_LOCK_TOKEN] = {"X-Lock-Token",

@@ -27,9 +27,9 @@ struct http_request {
     bool body_is_too_large;
     struct span body;
     char id[REQUESTID_MAX + 1]; /* X-Request-Id of the answer */
-    int64_t head_read_us;             /* when its head was read */
-    enum metrics_call call;           /* which counters it belongs to */
-    engine_op op;                     /* the operation it waits for; 0 none */
+    int64_t head_read_us;       /* when its head was read */
+    enum metrics_call call;     /* which counters it belongs to */
+    engine_op op;               /* the operation it waits for; 0 none */
 };
 
 /* The answer. */
@@ -38,10 +38,10 @@ struct http_response {
     const char *content_type; /* static; NULL: there is no body */
     char *body;               /* malloc'ed, the front's to free; or NULL */
     size_t body_len;
-    const char *code;         /* static: of a problem; NULL: none */
-    const char *allow;        /* static; NULL: none */
-    int64_t retry_after_ms;   /* 0: none */
-    bool close;               /* end the connection behind it */
+    const char *code;                     /* static: of a problem; NULL: none */
+    const char *allow;                    /* static; NULL: none */
+    int64_t retry_after_ms;               /* 0: none */
+    bool close;                           /* end the connection behind it */
     char location[HTTP_LOCATION_MAX + 1]; /* "": none */
 };
 

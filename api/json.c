@@ -214,8 +214,7 @@ static json_t *load(struct span body, struct problem_errors *errors)
 {
     json_error_t error;
     if (body.len == 0) {
-        problem_add_error(errors, "",
-                          "the body is empty; send a JSON object");
+        problem_add_error(errors, "", "the body is empty; send a JSON object");
         return NULL;
     }
     json_t *root = json_loadb(body.ptr, body.len,
@@ -237,9 +236,8 @@ static json_t *load(struct span body, struct problem_errors *errors)
     return root;
 }
 
-bool json_parse(struct json_input *input, struct span body,
-                enum route route, int64_t max_ttl_ms,
-                struct problem_errors *errors)
+bool json_parse(struct json_input *input, struct span body, enum route route,
+                int64_t max_ttl_ms, struct problem_errors *errors)
 {
     struct reader reader = {input, max_ttl_ms, errors};
     *input = (struct json_input){0};
@@ -324,9 +322,8 @@ char *json_render_inspect(const struct engine_result *result, size_t *len)
                               json_stringn(resource.ptr, resource.len));
     json_set_holder(root, result);
     (void)json_object_set_new(root, "nodes",
-                              json_pack("{si,si,si}", "held",
-                                        result->votes_for, "quorum",
-                                        result->quorum, "total",
+                              json_pack("{si,si,si}", "held", result->votes_for,
+                                        "quorum", result->quorum, "total",
                                         result->total));
     return json_render(root, len);
 }
@@ -336,9 +333,9 @@ char *json_render_inspect(const struct engine_result *result, size_t *len)
 static json_t *node_of(const struct json_node *node, int64_t now_us)
 {
     const struct engine_node_view *view = &node->view;
-    json_t *object = json_pack("{ss,ss,ss,sb}", "node", node->name, "state",
-                               view->state, "detail", view->detail, "voting",
-                               (int)view->is_voting);
+    json_t *object =
+        json_pack("{ss,ss,ss,sb}", "node", node->name, "state", view->state,
+                  "detail", view->detail, "voting", (int)view->is_voting);
     set_integer(object, "since_ms", (now_us - view->since_us) / 1000, true);
     set_integer(object, "clock_lead_ms", view->clock_lead_us / 1000,
                 view->has_clock);

@@ -29,9 +29,8 @@ struct json_input {
  * the pointer "" for the body as a whole; nothing of a token is repeated
  * there. Either way json_input_fini must follow.
  */
-bool json_parse(struct json_input *input, struct span body,
-                enum route route, int64_t max_ttl_ms,
-                struct problem_errors *errors);
+bool json_parse(struct json_input *input, struct span body, enum route route,
+                int64_t max_ttl_ms, struct problem_errors *errors);
 void json_input_fini(struct json_input *input);
 
 /*

@@ -21,9 +21,9 @@ static bool set_options(int fd, bool reuse_port)
 /* -1: errno tells why. */
 static int open_at(const struct addrinfo *at, bool reuse_port)
 {
-    int fd = socket(at->ai_family,
-                    at->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC,
-                    at->ai_protocol);
+    int fd =
+        socket(at->ai_family, at->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC,
+               at->ai_protocol);
     if (fd < 0)
         return -1;
     if (set_options(fd, reuse_port) &&
@@ -37,8 +37,8 @@ static int open_at(const struct addrinfo *at, bool reuse_port)
 }
 
 /* "listen host:port: reason", the reason in lower case. */
-static void explain(const char *host, int port, const char *reason,
-                    char *error, size_t error_size)
+static void explain(const char *host, int port, const char *reason, char *error,
+                    size_t error_size)
 {
     bool is_v6 = strchr(host, ':') != NULL;
     /* may be cut: it is for people */

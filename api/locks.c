@@ -279,8 +279,9 @@ static void answer_held(const struct http_request *request,
         problem.held_by = result;
         problem.detail = left_ms < 0 ? "somebody holds this lock without end"
                                      : "somebody else holds this lock";
-        problem.retry_after_ms = !is_near ? RETRY_MAX_MS
-                                 : left_ms > 0 ? left_ms : 1;
+        problem.retry_after_ms = !is_near      ? RETRY_MAX_MS
+                                 : left_ms > 0 ? left_ms
+                                               : 1;
     }
     problem_respond(&problem, request->id, response);
 }

@@ -28,8 +28,7 @@ static void respond_json(const struct http_request *request,
     response->content_type = "application/json";
 }
 
-static void count_nodes(const struct service *service,
-                        struct json_nodes *nodes)
+static void count_nodes(const struct service *service, struct json_nodes *nodes)
 {
     *nodes = (struct json_nodes){
         .quorum = engine_quorum(service->engine),

@@ -49,8 +49,8 @@ static void trim_utf8(char *text)
 {
     size_t len = strlen(text);
     size_t tail = 0;
-    while (tail < len && tail < 3 && ((unsigned char)text[len - 1 - tail] &
-                                      0xc0) == 0x80)
+    while (tail < len && tail < 3 &&
+           ((unsigned char)text[len - 1 - tail] & 0xc0) == 0x80)
         tail++;
     if (tail == len)
         return;
@@ -120,18 +120,17 @@ static json_t *make(const struct problem *problem, const char *request_id)
     const struct kind *kind = &kinds[problem->code];
     char type[64];
     (void)snprintf(type, sizeof type, "urn:redlockd:problem:%s", kind->code);
-    json_t *root = json_pack("{ss,ss,si,ss,ss,ss}", "type", type, "title",
-                             kind->title, "status", kind->status, "code",
-                             kind->code, "detail", problem->detail,
-                             "request_id", request_id);
+    json_t *root =
+        json_pack("{ss,ss,si,ss,ss,ss}", "type", type, "title", kind->title,
+                  "status", kind->status, "code", kind->code, "detail",
+                  problem->detail, "request_id", request_id);
     if (problem->retry_after_ms > 0)
         (void)json_object_set_new(root, "retry_after_ms",
                                   json_integer(problem->retry_after_ms));
     if (problem->errors != NULL)
         (void)json_object_set_new(root, "errors", errors_of(problem->errors));
     if (problem->held_by != NULL)
-        (void)json_object_set_new(root, "held_by",
-                                  holder_of(problem->held_by));
+        (void)json_object_set_new(root, "held_by", holder_of(problem->held_by));
     if (problem->votes != NULL)
         (void)json_object_set_new(
             root, "nodes", nodes_of(problem->votes, problem->node_names));

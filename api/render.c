@@ -6,8 +6,8 @@
 #include "id.h"
 
 enum {
-    ESCAPED = 6,       /* bytes that one may become: \u001f */
-    FIXED_MAX = 512,   /* names, numbers and braces of the longest answer */
+    ESCAPED = 6,     /* bytes that one may become: \u001f */
+    FIXED_MAX = 512, /* names, numbers and braces of the longest answer */
     DIGITS_MAX = 20,
 };
 
@@ -82,8 +82,8 @@ static char *put_nodes(char *at, const char *before,
 static size_t room_for(const struct engine_result *result)
 {
     return FIXED_MAX + ID_MAX +
-           ESCAPED * (result->resource.len + result->token.len +
-                      result->owner.len);
+           ESCAPED *
+               (result->resource.len + result->token.len + result->owner.len);
 }
 
 char *render_grant(const struct engine_result *result,

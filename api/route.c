@@ -13,24 +13,40 @@ enum { METHODS_MAX = 4 };
 struct path {
     const char *first;
     bool has_id;
-    const char *last;  /* behind the id, or NULL */
+    const char *last; /* behind the id, or NULL */
     const char *allow;
     struct method methods[METHODS_MAX];
 };
 
 static const struct path paths[] = {
     {"locks", false, NULL, "POST, OPTIONS", {{"POST", ROUTE_ACQUIRE}}},
-    {"locks", true, NULL, "GET, HEAD, DELETE, OPTIONS",
-     {{"GET", ROUTE_INSPECT}, {"HEAD", ROUTE_INSPECT},
+    {"locks",
+     true,
+     NULL,
+     "GET, HEAD, DELETE, OPTIONS",
+     {{"GET", ROUTE_INSPECT},
+      {"HEAD", ROUTE_INSPECT},
       {"DELETE", ROUTE_RELEASE}}},
     {"locks", true, "extend", "PUT, OPTIONS", {{"PUT", ROUTE_EXTEND}}},
-    {"nodes", false, NULL, "GET, HEAD, OPTIONS",
+    {"nodes",
+     false,
+     NULL,
+     "GET, HEAD, OPTIONS",
      {{"GET", ROUTE_NODES}, {"HEAD", ROUTE_NODES}}},
-    {"livez", false, NULL, "GET, HEAD, OPTIONS",
+    {"livez",
+     false,
+     NULL,
+     "GET, HEAD, OPTIONS",
      {{"GET", ROUTE_LIVEZ}, {"HEAD", ROUTE_LIVEZ}}},
-    {"readyz", false, NULL, "GET, HEAD, OPTIONS",
+    {"readyz",
+     false,
+     NULL,
+     "GET, HEAD, OPTIONS",
      {{"GET", ROUTE_READYZ}, {"HEAD", ROUTE_READYZ}}},
-    {"metrics", false, NULL, "GET, HEAD, OPTIONS",
+    {"metrics",
+     false,
+     NULL,
+     "GET, HEAD, OPTIONS",
      {{"GET", ROUTE_METRICS}, {"HEAD", ROUTE_METRICS}}},
 };
 
@@ -39,9 +55,14 @@ enum { SEGMENTS_MAX = 3 };
 /* The path of a target: what follows the authority of an absolute form. */
 static const char *path_of(const char *target)
 {
-    if (strncasecmp(target, "http://", 7) != 0)
+    size_t scheme_len;
+    if (strncasecmp(target, "http://", 7) == 0)
+        scheme_len = 7;
+    else if (strncasecmp(target, "https://", 8) == 0)
+        scheme_len = 8;
+    else
         return target;
-    const char *path = strchr(target + 7, '/');
+    const char *path = strchr(target + scheme_len, '/');
     return path != NULL ? path : "/";
 }
 

@@ -70,7 +70,8 @@ void handshake_command(struct handshake_command *command,
         assert(step < HANDSHAKE_STEPS);
         add_words(command, "SCRIPT", "LOAD");
         /* a static text, with a NUL behind it */
-        add(command, script_text((enum script_kind)(step - HANDSHAKE_LOAD)).ptr);
+        add(command,
+            script_text((enum script_kind)(step - HANDSHAKE_LOAD)).ptr);
     }
 }
 

@@ -1,10 +1,10 @@
 #include "link.h"
 
-#include <assert.h>
 #include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "backoff.h"
 #include "clock.h"
 #include "fifo.h"
 #include "handshake.h"
@@ -12,8 +12,6 @@
 #include "wire.h"
 
 enum {
-    BACKOFF_FIRST_US = 20000,
-    BACKOFF_LAST_US = 500000,
     STABLE_US = 1000000, /* up for so long: backoff starts anew */
     UNSENT_MAX = 8 * 1024 * 1024,
     ADDRESS_MAX = 64, /* a numeric address, with an interface's name */
@@ -48,7 +46,7 @@ struct link {
     bool is_reloading; /* the scripts are on their way again */
     int64_t heard_us;  /* when something was read, or the state began */
     int64_t up_us;     /* up since */
-    int64_t backoff_us;
+    struct backoff backoff;
     struct loop_lookup *lookup;
     struct loop_watch *watch;
     struct wire *wire;
@@ -86,16 +84,12 @@ static void drop_pending(struct link *link, int64_t now_us)
                                entry.sent_us, now_us);
 }
 
-/* Between half of the backoff and all of it, so that links spread out. */
 static void schedule_retry(struct link *link, int64_t now_us)
 {
     uint32_t random;
     random_fill(&random, sizeof random);
-    int64_t half_us = link->backoff_us / 2;
-    loop_timer_set(link->timer, now_us + half_us + random % (half_us + 1));
-    link->backoff_us *= 2;
-    if (link->backoff_us > BACKOFF_LAST_US)
-        link->backoff_us = BACKOFF_LAST_US;
+    loop_timer_set(link->timer,
+                   now_us + backoff_next_us(&link->backoff, random));
 }
 
 /*
@@ -108,7 +102,7 @@ static void fail(struct link *link, enum vote reason, const char *detail)
     snprintf(text, sizeof text, "%s", detail);
     int64_t now_us = clock_now_us();
     if (link->state == LINK_UP && now_us - link->up_us >= STABLE_US)
-        link->backoff_us = BACKOFF_FIRST_US;
+        backoff_reset(&link->backoff);
     if (link->state == LINK_CONNECTING)
         link->attempt++;
     link->state = LINK_IDLE;
@@ -135,8 +129,7 @@ enum vote link_send(struct link *link, const struct script_call *call,
     if (link->state != LINK_UP || link->is_failing)
         return VOTE_UNREACHABLE;
     struct fifo_entry entry = {tag, clock_now_us(), (int)call->kind};
-    if (wire_unsent(link->wire) > UNSENT_MAX ||
-        !fifo_push(&link->fifo, entry))
+    if (wire_unsent(link->wire) > UNSENT_MAX || !fifo_push(&link->fifo, entry))
         return VOTE_STALLED;
     struct script_args args;
     script_encode(&args, call, link->prefix, link->handshake.sha[call->kind]);
@@ -203,8 +196,8 @@ static bool take_step(struct link *link, const struct fifo_entry *entry,
 {
     enum handshake_step step =
         (enum handshake_step)(entry->command - COMMAND_STEP);
-    enum vote vote = handshake_take(&link->handshake, step, reply->fields,
-                                    reply->count);
+    enum vote vote =
+        handshake_take(&link->handshake, step, reply->fields, reply->count);
     if (vote != VOTE_DONE) {
         fail(link, vote, link->handshake.detail);
         return false;
@@ -312,11 +305,7 @@ static void on_watch(void *arg, int events)
         return;
     if (link->state == LINK_CONNECTING && !begin_handshake(link))
         return;
-    /*
-     * An error is told by reading, behind the replies that came before it. And
-     * reading comes before writing: a server that takes no more clients says so
-     * unasked and is gone, so that the write fails.
-     */
+    /* An error is told by reading, behind the replies that came before it. */
     if (events & (LOOP_READABLE | LOOP_ERROR))
         read_replies(link);
     if (events & LOOP_WRITABLE)
@@ -483,7 +472,6 @@ struct link *link_new(struct loop *loop, int node,
     link->prefix = span_of(prefix);
     link->silence_us = silence_us;
     link->events = *events;
-    link->backoff_us = BACKOFF_FIRST_US;
     link->timer = loop_timer_new(loop, on_timer, link);
     if (link->timer == NULL) {
         free(link);

@@ -115,8 +115,7 @@ static void add_head(struct line *line, enum log_level level, const char *event)
     char ts[40];
     gmtime_r(&seconds, &utc);
     size_t len = strftime(ts, sizeof ts, "ts=%Y-%m-%dT%H:%M:%S", &utc);
-    snprintf(ts + len, sizeof ts - len, ".%03dZ",
-             (int)(wall_us / 1000 % 1000));
+    snprintf(ts + len, sizeof ts - len, ".%03dZ", (int)(wall_us / 1000 % 1000));
     add_text(line, ts);
     add_field(line, &LOG_S("level", names[level]));
     add_field(line, &LOG_S("event", event));

@@ -200,8 +200,7 @@ struct loop_timer *loop_timer_new(struct loop *loop, loop_timer_fn *fn,
  */
 void loop_timer_set(struct loop_timer *timer, int64_t at_us)
 {
-    int64_t uv_at_us =
-        (int64_t)(uv_hrtime() / 1000) + (at_us - clock_now_us());
+    int64_t uv_at_us = (int64_t)(uv_hrtime() / 1000) + (at_us - clock_now_us());
     int64_t uv_now_ms = (int64_t)uv_now(&timer->loop->uv);
     int64_t delay_ms = (uv_at_us + 999) / 1000 - uv_now_ms;
     /* Without this one that always sets itself to the past starves the rest. */

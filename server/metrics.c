@@ -15,10 +15,10 @@ static const struct bound {
     int64_t us;
     const char *seconds;
 } bounds[METRICS_BUCKETS] = {
-    {100, "0.0001"},   {250, "0.00025"},  {500, "0.0005"},   {1000, "0.001"},
-    {2500, "0.0025"},  {5000, "0.005"},   {10000, "0.01"},   {25000, "0.025"},
-    {50000, "0.05"},   {100000, "0.1"},   {250000, "0.25"},  {500000, "0.5"},
-    {1000000, "1"},    {2500000, "2.5"},
+    {100, "0.0001"},  {250, "0.00025"}, {500, "0.0005"},  {1000, "0.001"},
+    {2500, "0.0025"}, {5000, "0.005"},  {10000, "0.01"},  {25000, "0.025"},
+    {50000, "0.05"},  {100000, "0.1"},  {250000, "0.25"}, {500000, "0.5"},
+    {1000000, "1"},   {2500000, "2.5"},
 };
 
 void metrics_observe(struct metrics_histogram *histogram, int64_t duration_us)
@@ -48,9 +48,8 @@ static void print_histogram(FILE *out, const char *name, const char *label,
     uint64_t below = 0;
     for (int i = 0; i < METRICS_BUCKETS; i++) {
         below += histogram->buckets[i];
-        fprintf(out,
-                "redlockd_%s_bucket{%s=\"%s\",le=\"%s\"} %" PRIu64 "\n", name,
-                label, value, bounds[i].seconds, below);
+        fprintf(out, "redlockd_%s_bucket{%s=\"%s\",le=\"%s\"} %" PRIu64 "\n",
+                name, label, value, bounds[i].seconds, below);
     }
     fprintf(out, "redlockd_%s_bucket{%s=\"%s\",le=\"+Inf\"} %" PRIu64 "\n",
             name, label, value, histogram->count);
@@ -68,7 +67,9 @@ static const struct plain {
     size_t offset; /* of a uint64_t in struct metrics */
 } plains[] = {
 #define PLAIN(member, name, type, help)                                        \
-    {name, type, help, offsetof(struct metrics, member)}
+    {                                                                          \
+        name, type, help, offsetof(struct metrics, member)                     \
+    }
     PLAIN(requests_accepted, "http_requests_accepted_total", "counter",
           "Requests whose head was read."),
     PLAIN(requests_answered, "http_requests_answered_total", "counter",
@@ -139,43 +140,62 @@ static void print_operations(const struct metrics *metrics,
                         &metrics->round_duration[call]);
 }
 
-static void print_votes(const struct metrics *metrics, int node, FILE *out)
+enum { LABEL_MAX = 2 * 512 };
+
+/* A label's value: '\\', '"' and line feed are escaped. */
+static void escape(const char *text, char out[LABEL_MAX + 1])
+{
+    size_t len = 0;
+    for (; *text != '\0' && len + 2 <= LABEL_MAX; text++) {
+        if (*text == '\\' || *text == '"' || *text == '\n')
+            out[len++] = '\\';
+        out[len++] = *text;
+        if (*text == '\n')
+            out[len - 1] = 'n';
+    }
+    out[len] = '\0';
+}
+
+static void print_votes(const struct metrics *metrics, int node,
+                        const char *name, FILE *out)
 {
     for (int vote = 0; vote < VOTE_KINDS; vote++)
         if (metrics->votes[node][vote] > 0)
-            fprintf(out,
-                    "redlockd_votes_total{node=\"%s\",vote=\"%s\"} %" PRIu64
-                    "\n",
-                    metrics->node_names[node], vote_name((enum vote)vote),
-                    metrics->votes[node][vote]);
+            fprintf(
+                out,
+                "redlockd_votes_total{node=\"%s\",vote=\"%s\"} %" PRIu64 "\n",
+                name, vote_name((enum vote)vote), metrics->votes[node][vote]);
 }
 
 static void print_nodes(const struct metrics *metrics, FILE *out)
 {
+    char names[NODES_MAX][LABEL_MAX + 1];
     int voting = 0;
+    for (int i = 0; i < metrics->nodes; i++)
+        escape(metrics->node_names[i], names[i]);
     head(out, "node_voting", "gauge", "1 if the node may vote now.");
     for (int i = 0; i < metrics->nodes; i++) {
         voting += metrics->node_is_voting[i];
-        fprintf(out, "redlockd_node_voting{node=\"%s\"} %d\n",
-                metrics->node_names[i], metrics->node_is_voting[i]);
+        fprintf(out, "redlockd_node_voting{node=\"%s\"} %d\n", names[i],
+                metrics->node_is_voting[i]);
     }
     head(out, "quorum_margin", "gauge",
          "Voting nodes above the quorum; below 0 nothing is granted.");
     fprintf(out, "redlockd_quorum_margin %d\n", voting - metrics->quorum);
     head(out, "votes_total", "counter", "Replies by node and vote.");
     for (int i = 0; i < metrics->nodes; i++)
-        print_votes(metrics, i, out);
+        print_votes(metrics, i, names[i], out);
     head(out, "node_reconnects_total", "counter",
          "Connections that broke, and attempts that failed.");
     for (int i = 0; i < metrics->nodes; i++)
-        fprintf(out, "redlockd_node_reconnects_total{node=\"%s\"} %" PRIu64
-                     "\n",
-                metrics->node_names[i], metrics->reconnects[i]);
+        fprintf(out,
+                "redlockd_node_reconnects_total{node=\"%s\"} %" PRIu64 "\n",
+                names[i], metrics->reconnects[i]);
     head(out, "node_round_trip_seconds", "histogram",
          "From the queueing of a command to its reply.");
     for (int i = 0; i < metrics->nodes; i++)
-        print_histogram(out, "node_round_trip_seconds", "node",
-                        metrics->node_names[i], &metrics->node_rtt[i]);
+        print_histogram(out, "node_round_trip_seconds", "node", names[i],
+                        &metrics->node_rtt[i]);
 }
 
 /* Resident pages of this process; 0 if the kernel does not tell. */

@@ -25,7 +25,7 @@ struct nodes {
     struct engine_port port;
     struct metrics *metrics;
     int voting;
-    int64_t last_number; /* highest fencing number issued here */
+    int64_t last_number; /* last fencing number made from the clocks */
     struct node node[NODES_MAX];
 };
 

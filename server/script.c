@@ -16,7 +16,13 @@ struct script {
     struct span text;
 };
 
-#define SCRIPT(name) {#name, {script_text_##name, sizeof script_text_##name - 1}}
+#define SCRIPT(name)                                                           \
+    {                                                                          \
+#name,                                                                 \
+        {                                                                      \
+            script_text_##name, sizeof script_text_##name - 1                  \
+        }                                                                      \
+    }
 
 static const struct script scripts[SCRIPT_KINDS] = {
     [SCRIPT_ADMIT] = SCRIPT(admit),     [SCRIPT_ACQUIRE] = SCRIPT(acquire),

@@ -44,10 +44,34 @@ START_TEST(resource_and_id_name_each_other)
 END_TEST
 
 static const char *const bad_ids[] = {
-    "",     "~",    "~~",     "~~YS9i", ".",     "..",    "a/b",   "a b",
-    "a+b",  "a~b",  "a%20b",  "a\x01",  "~YQ",   "~YS9",  "~YS9i=", "~YS9j!",
-    "~Lh",  "~AA",  "~_w",    "~YS9iAA", "~Y",   "~YS9iY", "~wK8",
-    "redlockd:x",   "~cmVkbG9ja2Q6IA",  "caf\xc3\xa9", "~7aCA", "~YS9i\n",
+    "",
+    "~",
+    "~~",
+    "~~YS9i",
+    ".",
+    "..",
+    "a/b",
+    "a b",
+    "a+b",
+    "a~b",
+    "a%20b",
+    "a\x01",
+    "~YQ",
+    "~YS9",
+    "~YS9i=",
+    "~YS9j!",
+    "~Lh",
+    "~AA",
+    "~_w",
+    "~YS9iAA",
+    "~Y",
+    "~YS9iY",
+    "~wK8",
+    "redlockd:x",
+    "~cmVkbG9ja2Q6IA",
+    "caf\xc3\xa9",
+    "~7aCA",
+    "~YS9i\n",
 };
 
 START_TEST(other_spellings_are_refused)
@@ -74,20 +98,20 @@ static const struct {
     {"redlockd:", false},
     {"redlockd", true},
     {"\x80", false},
-    {"\xc0\xaf", false},         /* overlong */
+    {"\xc0\xaf", false}, /* overlong */
     {"\xc1\xbf", false},
     {"\xe0\x9f\xbf", false},
     {"\xe0\xa0\x80", true},
     {"\xf0\x8f\xbf\xbf", false},
     {"\xf0\x90\x80\x80", true},
     {"\xed\x9f\xbf", true},
-    {"\xed\xa0\x80", false},     /* a surrogate */
+    {"\xed\xa0\x80", false}, /* a surrogate */
     {"\xee\x80\x80", true},
-    {"\xf4\x8f\xbf\xbf", true},  /* U+10FFFF */
+    {"\xf4\x8f\xbf\xbf", true}, /* U+10FFFF */
     {"\xf4\x90\x80\x80", false},
     {"\xf5\x80\x80\x80", false},
     {"\xff", false},
-    {"a\xc3", false},            /* cut */
+    {"a\xc3", false}, /* cut */
     {"\xe2\x82", false},
     {"\xf0\x9f\x94", false},
     {"\xe2\x28\xa1", false},

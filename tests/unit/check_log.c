@@ -82,9 +82,9 @@ START_TEST(a_long_line_is_cut_and_still_whole)
 {
     static char text[5000];
     memset(text, _i == 0 ? '"' : 'x', sizeof text - 1);
-    log_write(LOG_INFO, "e",
-              (struct log_field[]){LOG_S("v", text), LOG_N("after", 1),
-                                   LOG_END});
+    log_write(
+        LOG_INFO, "e",
+        (struct log_field[]){LOG_S("v", text), LOG_N("after", 1), LOG_END});
     const char *line = read_log();
     size_t len = strlen(line);
     ck_assert_uint_le(len, 2048);
@@ -121,8 +121,8 @@ START_TEST(a_reader_that_stalls_costs_lines_and_no_time)
         continue;
     log_write(LOG_INFO, "after", NULL);
     const char *line = read_line();
-    ck_assert_int_eq(
-        strncmp(line, "level=info event=after lines_lost=1", 34), 0);
+    ck_assert_int_eq(strncmp(line, "level=info event=after lines_lost=1", 34),
+                     0);
     log_write(LOG_INFO, "after", NULL);
     ck_assert_str_eq(read_line(), "level=info event=after\n");
 }

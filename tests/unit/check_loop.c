@@ -255,6 +255,9 @@ START_TEST(a_reset_is_an_error_and_the_descriptor_may_be_closed)
     turns_until_count(loop, &calls, 1);
     ck_assert_int_eq(seen_events, LOOP_ERROR);
     ck_assert_int_eq(calls, 1);
+    /* it is stopped, and starts again when it is told to */
+    ck_assert(loop_watch_set(watch, LOOP_DISCONNECT));
+    turns_until_count(loop, &calls, 2);
     loop_watch_free(watch);
     close(fd);
     /* the same number again, in the same turn */
@@ -262,7 +265,7 @@ START_TEST(a_reset_is_an_error_and_the_descriptor_may_be_closed)
     watch = loop_watch_new(loop, again, note_events, NULL);
     ck_assert_ptr_nonnull(watch);
     ck_assert(loop_watch_set(watch, LOOP_WRITABLE));
-    turns_until_count(loop, &calls, 2);
+    turns_until_count(loop, &calls, 3);
     loop_watch_free(watch);
     close(again);
 }
@@ -437,7 +440,8 @@ Suite *check_loop(void)
     tcase_add_test(tcase, a_turn_reads_runs_timers_serves_and_flushes);
     tcase_add_test(tcase, a_loop_with_nothing_to_do_runs_until_it_is_stopped);
     tcase_add_test(tcase, objects_may_be_freed_in_their_callbacks);
-    tcase_add_test(tcase, a_watch_that_was_freed_is_not_called_in_the_same_turn);
+    tcase_add_test(tcase,
+                   a_watch_that_was_freed_is_not_called_in_the_same_turn);
     tcase_add_test(tcase, the_loop_frees_what_is_left);
     tcase_add_test(tcase, a_watch_tells_what_it_was_asked_for);
     tcase_add_test(tcase, a_regular_file_cannot_be_watched);

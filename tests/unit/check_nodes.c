@@ -60,6 +60,20 @@ START_TEST(numbers_follow_the_median_of_the_nodes_clocks)
 }
 END_TEST
 
+START_TEST(a_slot_far_ahead_takes_no_other_along)
+{
+    (void)play_acquire();
+    for (int i = 0; i < PLAY_NODES; i++)
+        play_reply(play_find(SCRIPT_ACQUIRE, i),
+                   (struct script_reply){.vote = VOTE_STALE,
+                                         .highest = PLAY_EPOCH_US +
+                                                    INT64_C(3600000000)});
+    (void)play_acquire();
+    ck_assert_int_eq(play.sent[play.sent_count - 1].call.number,
+                     PLAY_EPOCH_US + play.now_us + 2);
+}
+END_TEST
+
 Suite *check_nodes(void);
 
 Suite *check_nodes(void)
@@ -71,6 +85,7 @@ Suite *check_nodes(void)
     tcase_add_test(tc, a_lost_admission_is_renewed_at_once);
     tcase_add_test(tc, heartbeats_keep_the_admissions);
     tcase_add_test(tc, numbers_follow_the_median_of_the_nodes_clocks);
+    tcase_add_test(tc, a_slot_far_ahead_takes_no_other_along);
     suite_add_tcase(suite, tc);
     return suite;
 }

@@ -71,9 +71,8 @@ END_TEST
 
 START_TEST(holder_is_told_as_far_as_known)
 {
-    struct engine_result held = {.remaining_ms = 5,
-                                 .number = 7,
-                                 .owner = {"me", 2}};
+    struct engine_result held = {
+        .remaining_ms = 5, .number = 7, .owner = {"me", 2}};
     struct engine_result foreign = {.remaining_ms = -1};
     struct problem problem = {.code = PROBLEM_LOCK_HELD,
                               .detail = "d",
@@ -117,16 +116,15 @@ END_TEST
 START_TEST(errors_are_listed_up_to_a_limit)
 {
     struct problem_errors errors = {.count = 0};
-    struct problem problem = {.code = PROBLEM_INVALID_REQUEST,
-                              .detail = "d",
-                              .errors = &errors};
+    struct problem problem = {
+        .code = PROBLEM_INVALID_REQUEST, .detail = "d", .errors = &errors};
     for (int i = 0; i < PROBLEM_ERRORS_MAX + 3; i++)
         problem_add_error(&errors, "/a", "number %d", i);
     ck_assert_int_eq(errors.count, PROBLEM_ERRORS_MAX);
     problem_respond(&problem, "r", &response);
-    ck_assert_ptr_nonnull(strstr(
-        response.body,
-        "\"errors\":[{\"pointer\":\"/a\",\"detail\":\"number 0\"},"));
+    ck_assert_ptr_nonnull(
+        strstr(response.body,
+               "\"errors\":[{\"pointer\":\"/a\",\"detail\":\"number 0\"},"));
 }
 END_TEST
 
@@ -148,7 +146,8 @@ START_TEST(long_texts_are_cut_between_characters)
                                   .errors = &errors};
         problem_respond(&problem, "r", &response);
         ck_assert_ptr_nonnull(response.body);
-        ck_assert_ptr_nonnull(strstr(response.body, "\"errors\":[{\"pointer\""));
+        ck_assert_ptr_nonnull(
+            strstr(response.body, "\"errors\":[{\"pointer\""));
         free(response.body);
         response.body = NULL;
     }

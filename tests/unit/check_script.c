@@ -50,8 +50,8 @@ START_TEST(calls_are_encoded)
                      "EVALSHA " SHA " 2 p:redlockd:state p:r T 30000 1:f:run "
                      "1700000000123456");
     call.kind = SCRIPT_RELEASE;
-    ck_assert_str_eq(encode(&call), "EVALSHA " SHA
-                                    " 1 p:r T p:redlockd:released:r");
+    ck_assert_str_eq(encode(&call),
+                     "EVALSHA " SHA " 1 p:r T p:redlockd:released:r");
     call.kind = SCRIPT_INSPECT;
     ck_assert_str_eq(encode(&call), "EVALSHA " SHA " 1 p:r");
 }

@@ -14,8 +14,7 @@
 
 /* Behind the rules of the test. */
 static const struct fake_rule defaults[] = {
-    {"INFO server",
-     BULK(69, "redis_version:7.0.15\r\nrun_id:" FAKE_RUN_ID)},
+    {"INFO server", BULK(69, "redis_version:7.0.15\r\nrun_id:" FAKE_RUN_ID)},
     {"INFO replication", BULK(11, "role:master")},
     {"TIME", "*2\r\n" BULK(10, "1700000000") BULK(6, "123456")},
     {"SCRIPT LOAD", BULK(40, FAKE_SHA)},

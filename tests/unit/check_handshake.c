@@ -1,0 +1,184 @@
+#include <check.h>
+#include <stdio.h>
+
+#include "../../server/handshake.h"
+
+#define RUN_ID "0123456789abcdef0123456789abcdef01234567"
+#define SHA "89abcdef0123456789abcdef0123456789abcdef"
+
+static struct config_node node;
+static struct handshake handshake;
+
+static void setup(void)
+{
+    memset(&node, 0, sizeof node);
+    memset(&handshake, 0, sizeof handshake);
+}
+
+static const char *words(enum handshake_step step)
+{
+    static char text[16384];
+    struct handshake_command command;
+    size_t len = 0;
+    handshake_command(&command, step, &node);
+    for (int i = 0; i < command.argc; i++) {
+        memcpy(text + len, command.argv[i], command.len[i]);
+        len += command.len[i];
+        text[len++] = ' ';
+    }
+    text[len > 0 ? len - 1 : 0] = '\0';
+    return text;
+}
+
+static struct script_field string(const char *text)
+{
+    return (struct script_field){SCRIPT_FIELD_STRING, 0, span_of(text)};
+}
+
+/* Takes one field as the reply. */
+static enum vote take(enum handshake_step step, const char *text)
+{
+    struct script_field field = string(text);
+    if (text[0] == '-') {
+        field.type = SCRIPT_FIELD_ERROR;
+        field.string = span_of(text + 1);
+    }
+    return handshake_take(&handshake, step, &field, 1);
+}
+
+START_TEST(commands_depend_on_the_node)
+{
+    ck_assert_str_eq(words(HANDSHAKE_AUTH), "");
+    ck_assert_str_eq(words(HANDSHAKE_SELECT), "");
+    snprintf(node.password, sizeof node.password, "pass word");
+    ck_assert_str_eq(words(HANDSHAKE_AUTH), "AUTH pass word");
+    snprintf(node.user, sizeof node.user, "alice");
+    ck_assert_str_eq(words(HANDSHAKE_AUTH), "AUTH alice pass word");
+    node.db = 15;
+    ck_assert_str_eq(words(HANDSHAKE_SELECT), "SELECT 15");
+    ck_assert_str_eq(words(HANDSHAKE_TIME), "TIME");
+    ck_assert_ptr_eq(strstr(words(HANDSHAKE_LOAD), "SCRIPT LOAD --"),
+                     words(HANDSHAKE_LOAD));
+    ck_assert_ptr_nonnull(
+        strstr(words((enum handshake_step)(HANDSHAKE_LOAD + SCRIPT_ACQUIRE)),
+               "GRANTED"));
+}
+END_TEST
+
+START_TEST(facts_are_learned)
+{
+    struct script_field time[] = {string("1700000000"), string("000042")};
+    ck_assert_int_eq(take(HANDSHAKE_SERVER,
+                          "# Server\r\nredis_version:7.2.4\r\n"
+                          "valkey_version:8.0.1\r\nrun_id:" RUN_ID "\r\n"),
+                     VOTE_DONE);
+    ck_assert_str_eq(handshake.run_id, RUN_ID);
+    ck_assert_str_eq(handshake.version, "8.0.1");
+    ck_assert_int_eq(take(HANDSHAKE_REPLICATION, "role:master\r\nx:1\r\n"),
+                     VOTE_DONE);
+    ck_assert_str_eq(handshake.role, "master");
+    ck_assert_int_eq(handshake_take(&handshake, HANDSHAKE_TIME, time, 2),
+                     VOTE_DONE);
+    ck_assert_int_eq(handshake.node_now_us, 1700000000000042);
+    ck_assert_int_eq(take((enum handshake_step)(HANDSHAKE_LOAD + 1), SHA),
+                     VOTE_DONE);
+    ck_assert_str_eq(handshake.sha[1], SHA);
+    ck_assert_int_eq(take(HANDSHAKE_NAME, "-NOPERM no"), VOTE_DONE);
+    ck_assert_int_eq(take(HANDSHAKE_AUTH, "OK"), VOTE_DONE);
+}
+END_TEST
+
+struct refusal {
+    enum handshake_step step;
+    const char *reply;
+    enum vote vote;
+    const char *detail;
+};
+
+static const struct refusal refusals[] = {
+    {HANDSHAKE_AUTH, "-WRONGPASS invalid username-password pair",
+     VOTE_NO_PERMISSION,
+     "the node refuses the user, its password or a command"},
+    {HANDSHAKE_AUTH, "-ERR unknown command 'AUTH', with args: 's3cret'",
+     VOTE_FAILED, "the node does not accept AUTH"},
+    {HANDSHAKE_AUTH, "-ERR max number of clients reached", VOTE_TOO_MANY,
+     "the node is at its maxclients"},
+    {HANDSHAKE_SELECT, "-ERR DB index is out of range", VOTE_FAILED,
+     "ERR DB index is out of range"},
+    {HANDSHAKE_SERVER, "-NOAUTH Authentication required.", VOTE_NO_PERMISSION,
+     "NOAUTH Authentication required."},
+    {HANDSHAKE_SERVER, "redis_version:7.0.0\r\n", VOTE_GARBAGE, NULL},
+    {HANDSHAKE_SERVER, "run_id:" RUN_ID, VOTE_GARBAGE, NULL},
+    {HANDSHAKE_SERVER, "redis_version:7\nrun_id:" RUN_ID "0", VOTE_GARBAGE,
+     NULL},
+    {HANDSHAKE_SERVER, "xrun_id:" RUN_ID "\nredis_version:7", VOTE_GARBAGE,
+     NULL},
+    {HANDSHAKE_SERVER, "", VOTE_GARBAGE, NULL},
+    {HANDSHAKE_SERVER, "redis_version:6.2.6\r\nrun_id:" RUN_ID "\r\n",
+     VOTE_FAILED, "version 6.2.6 is too old: Redis 7 or Valkey 7.2 is needed"},
+    {HANDSHAKE_REPLICATION,
+     "role:slave\r\nmaster_host:10.1.2.3\r\nmaster_port:6379\r\n",
+     VOTE_READ_ONLY, "is a replica of 10.1.2.3:6379"},
+    {HANDSHAKE_REPLICATION, "rolf:master", VOTE_GARBAGE, NULL},
+    {HANDSHAKE_TIME, "1700000000", VOTE_GARBAGE, NULL},
+    {HANDSHAKE_LOAD, "abc", VOTE_GARBAGE, NULL},
+    {HANDSHAKE_LOAD, "-BUSY Redis is busy", VOTE_BUSY, "BUSY Redis is busy"},
+    {HANDSHAKE_LOAD, "-LOADING \x01\x1b[31m", VOTE_LOADING, "LOADING ??[31m"},
+};
+
+START_TEST(refusals_are_named)
+{
+    const struct refusal *refusal = &refusals[_i];
+    ck_assert_int_eq(take(refusal->step, refusal->reply), refusal->vote);
+    if (refusal->detail != NULL)
+        ck_assert_str_eq(handshake.detail, refusal->detail);
+    ck_assert_str_ne(handshake.detail, "");
+    ck_assert_ptr_null(strstr(handshake.detail, "s3cret"));
+}
+END_TEST
+
+static const char *const times[][2] = {
+    {"-5", "0"},          {"0", "0"},         {"1700000000", "1000000"},
+    {"9999999999", "0"},  {"", ""},           {"1700000000", "x"},
+    {"17000000000", "0"}, {"1700000000", ""}, {"+1700000000", "1"},
+};
+
+START_TEST(times_that_are_none_are_garbage)
+{
+    struct script_field fields[] = {string(times[_i][0]), string(times[_i][1])};
+    ck_assert_int_eq(handshake_take(&handshake, HANDSHAKE_TIME, fields, 2),
+                     VOTE_GARBAGE);
+}
+END_TEST
+
+START_TEST(replies_of_another_shape_are_garbage)
+{
+    struct script_field fields[] = {{.type = SCRIPT_FIELD_INTEGER},
+                                    {.type = SCRIPT_FIELD_NIL}};
+    for (int step = 0; step < HANDSHAKE_STEPS; step++)
+        for (int count = 0; step != HANDSHAKE_NAME && count <= 2; count++)
+            ck_assert_int_eq(handshake_take(&handshake,
+                                            (enum handshake_step)step, fields,
+                                            count),
+                             VOTE_GARBAGE);
+}
+END_TEST
+
+#define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
+
+Suite *check_handshake(void);
+
+Suite *check_handshake(void)
+{
+    Suite *suite = suite_create("handshake");
+    TCase *tcase = tcase_create("handshake");
+    tcase_add_checked_fixture(tcase, setup, NULL);
+    tcase_add_test(tcase, commands_depend_on_the_node);
+    tcase_add_test(tcase, facts_are_learned);
+    tcase_add_loop_test(tcase, refusals_are_named, 0, COUNT(refusals));
+    tcase_add_loop_test(tcase, times_that_are_none_are_garbage, 0,
+                        COUNT(times));
+    tcase_add_test(tcase, replies_of_another_shape_are_garbage);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

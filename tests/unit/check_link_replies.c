@@ -1,0 +1,206 @@
+/*
+ * Replies that come wrong, late, in pieces or not at all: each call gets one.
+ */
+#include <check.h>
+#include <stdio.h>
+#include <sys/socket.h>
+
+#include "faked.h"
+
+static const char *const garbage[] = {
+    "HTTP/1.1 400 Bad Request\r\n\r\n",
+    "*9\r\n",
+    "*2147483647\r\n",
+    "*1\r\n*1\r\n:1\r\n",
+    "*3\r\n:1\r\n:1\r\n*2\r\n$4\r\nFREE\r\n:1700000000123456\r\n",
+    "*2\r\n$4\r\nFREE\r\n:0\r\n",
+    "*2\r\n$7\r\nGRANTED\r\n:1700000000123456\r\n",
+    "*0\r\n",
+    "$-1\r\n",
+    "+OK\r\n",
+    ":abc\r\n",
+    "*4\r\n$4\r\nHELD\r\n:1700000000123456\r\n:-7\r\n$1\r\nx\r\n",
+};
+
+START_TEST(garbage_ends_the_link)
+{
+    fake_say(&faked.node, "EVALSHA", garbage[_i]);
+    faked_start_link();
+    faked_until_up(1);
+    ck_assert_int_eq(faked_inspect(1), VOTE_PENDING);
+    faked_expect_down(VOTE_GARBAGE, "sent ");
+    ck_assert_int_eq(faked.replies_at_down, 1);
+    ck_assert_uint_eq(faked.tags[0], 1);
+    fake_say(&faked.node, "EVALSHA",
+             "*2\r\n$4\r\nFREE\r\n:1700000000123456\r\n");
+    faked_until_up(2);
+    ck_assert_int_eq(faked_inspect(2), VOTE_PENDING);
+    turns_until_count(faked.loop, &faked.replies, 2);
+    ck_assert_int_eq(faked.votes[1], VOTE_FREE);
+}
+END_TEST
+
+START_TEST(too_long_a_reply_ends_the_link)
+{
+    static char flood[200000];
+    int begin = snprintf(flood, sizeof flood, "$%s\r\n",
+                         _i == 0 ? "900000000" : "17000");
+    memset(flood + begin, 'x', sizeof flood - 1 - (size_t)begin);
+    if (_i == 1)
+        memcpy(flood + begin + 17000, "\r\n", 3);
+    fake_say(&faked.node, "EVALSHA", flood);
+    faked_start_link();
+    faked_until_up(1);
+    ck_assert_int_eq(faked_inspect(1), VOTE_PENDING);
+    faked_expect_down(VOTE_GARBAGE, "too long");
+}
+END_TEST
+
+START_TEST(an_unsolicited_reply_ends_the_link)
+{
+    faked_start_link();
+    faked_until_up(1);
+    fake_send(&faked.node, "+hello\r\n");
+    faked_expect_down(VOTE_GARBAGE, "nobody asked for");
+    faked_until_up(2);
+}
+END_TEST
+
+START_TEST(replies_in_single_bytes_are_put_together)
+{
+    faked.node.is_sliced = true;
+    faked_start_link();
+    faked_until_up(1);
+    for (uint64_t tag = 0; tag < 5; tag++)
+        ck_assert_int_eq(faked_inspect(tag), VOTE_PENDING);
+    turns_until_count(faked.loop, &faked.replies, 5);
+    for (int i = 0; i < 5; i++)
+        ck_assert_int_eq(faked.votes[i], VOTE_FREE);
+    ck_assert_int_eq(faked.downs, 0);
+}
+END_TEST
+
+START_TEST(a_lost_connection_answers_each_call_once)
+{
+    fake_say(&faked.node, "EVALSHA", "");
+    faked_start_link();
+    faked_until_up(1);
+    for (uint64_t tag = 0; tag < 100; tag++)
+        ck_assert_int_eq(faked_inspect(tag), VOTE_PENDING);
+    turns_until_count(faked.loop, &faked.node.calls, 100);
+    fake_close(&faked.node);
+    faked_expect_down(VOTE_UNREACHABLE, "the node closed the connection");
+    ck_assert_int_eq(faked.replies_at_down, 100);
+    for (int i = 0; i < 100; i++) {
+        ck_assert_uint_eq(faked.tags[i], (uint64_t)i);
+        ck_assert_int_eq(faked.votes[i], VOTE_UNREACHABLE);
+    }
+    faked_until_up(2);
+    ck_assert_int_eq(faked.replies, 100);
+}
+END_TEST
+
+START_TEST(a_write_to_a_closed_connection_calls_nobody_back)
+{
+    faked_start_link();
+    faked_until_up(1);
+    struct linger reset = {1, 0};
+    setsockopt(faked.node.fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+    fake_close(&faked.node);
+    ck_assert_int_eq(faked_inspect(1), VOTE_PENDING);
+    link_flush(faked.link);
+    ck_assert_int_eq(faked.replies, 0);
+    ck_assert_int_eq(faked.downs, 0);
+    ck_assert_int_eq(faked_inspect(2), VOTE_UNREACHABLE);
+    faked_expect_down(VOTE_UNREACHABLE, "");
+    ck_assert_int_eq(faked.replies, 1);
+}
+END_TEST
+
+/* The reply was on its way before the connection broke: it is a vote. */
+START_TEST(replies_that_came_before_a_failed_write_count)
+{
+    faked_start_link();
+    faked_until_up(1);
+    ck_assert_int_eq(faked_inspect(1), VOTE_PENDING);
+    link_flush(faked.link);
+    fake_send(&faked.node, "*2\r\n$4\r\nFREE\r\n:1700000000123456\r\n");
+    fake_close(&faked.node); /* a reset, as it has not read the call */
+    ck_assert_int_eq(faked_inspect(2), VOTE_PENDING);
+    link_flush(faked.link);
+    faked_expect_down(VOTE_UNREACHABLE, "");
+    ck_assert_int_eq(faked.replies_at_down, 2);
+    ck_assert_int_eq(faked.votes[0], VOTE_FREE);
+    ck_assert_int_eq(faked.votes[1], VOTE_UNREACHABLE);
+}
+END_TEST
+
+/* A paused node: bounded memory, then everything is answered. */
+START_TEST(too_many_pending_calls_are_stalled)
+{
+    int sent = 0;
+    faked.silence_us = 10000000; /* for slow machines */
+    faked_start_link();
+    faked_until_up(1);
+    fake_set_deaf(&faked.node, true);
+    while (faked_inspect((uint64_t)sent) == VOTE_PENDING) {
+        ck_assert_int_le(++sent, 16384);
+        if (sent % 100 == 0)
+            link_flush(faked.link);
+    }
+    ck_assert_int_eq(sent, 16384);
+    ck_assert_int_eq(faked_inspect(0), VOTE_STALLED);
+    fake_set_deaf(&faked.node, false);
+    turns_until_count(faked.loop, &faked.replies, sent);
+    ck_assert_int_eq(faked.downs, 0);
+    for (int i = 0; i < sent; i++) {
+        ck_assert_uint_eq(faked.tags[i], (uint64_t)i);
+        ck_assert_int_eq(faked.votes[i], VOTE_FREE);
+    }
+}
+END_TEST
+
+START_TEST(flushed_scripts_are_loaded_again_once)
+{
+    faked_start_link();
+    faked_until_up(1);
+    fake_say(&faked.node, "EVALSHA", "-NOSCRIPT No matching script.\r\n");
+    for (uint64_t tag = 0; tag < 10; tag++)
+        ck_assert_int_eq(faked_inspect(tag), VOTE_PENDING);
+    turns_until_count(faked.loop, &faked.node.loads, 2 * SCRIPT_KINDS);
+    fake_say(&faked.node, "EVALSHA",
+             "*2\r\n$4\r\nFREE\r\n:1700000000123456\r\n");
+    turns_until_count(faked.loop, &faked.replies, 10);
+    for (int i = 0; i < 10; i++)
+        ck_assert_int_eq(faked.votes[i], VOTE_NO_SCRIPT);
+    ck_assert_int_eq(faked.node.calls, 10);
+    ck_assert_int_eq(faked_inspect(11), VOTE_PENDING);
+    turns_until_count(faked.loop, &faked.replies, 11);
+    ck_assert_int_eq(faked.votes[10], VOTE_FREE);
+    ck_assert_int_eq(faked.node.loads, 2 * SCRIPT_KINDS);
+    ck_assert_int_eq(faked.downs, 0);
+    ck_assert_int_eq(faked.ups, 1);
+}
+END_TEST
+
+Suite *check_link_replies(void);
+
+Suite *check_link_replies(void)
+{
+    Suite *suite = suite_create("link_replies");
+    TCase *tcase = tcase_create("link_replies");
+    tcase_set_timeout(tcase, 30);
+    tcase_add_checked_fixture(tcase, faked_setup, faked_teardown);
+    tcase_add_loop_test(tcase, garbage_ends_the_link, 0,
+                        (int)(sizeof garbage / sizeof *garbage));
+    tcase_add_loop_test(tcase, too_long_a_reply_ends_the_link, 0, 2);
+    tcase_add_test(tcase, an_unsolicited_reply_ends_the_link);
+    tcase_add_test(tcase, replies_in_single_bytes_are_put_together);
+    tcase_add_test(tcase, a_lost_connection_answers_each_call_once);
+    tcase_add_test(tcase, a_write_to_a_closed_connection_calls_nobody_back);
+    tcase_add_test(tcase, replies_that_came_before_a_failed_write_count);
+    tcase_add_test(tcase, too_many_pending_calls_are_stalled);
+    tcase_add_test(tcase, flushed_scripts_are_loaded_again_once);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

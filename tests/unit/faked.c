@@ -1,0 +1,103 @@
+#include "faked.h"
+
+#include <check.h>
+#include <signal.h>
+#include <stdio.h>
+
+enum { NODE = 3 };
+
+struct faked faked;
+
+enum vote faked_inspect(uint64_t tag)
+{
+    struct script_call call = {.kind = SCRIPT_INSPECT,
+                               .resource = span_of("r")};
+    return link_send(faked.link, &call, tag);
+}
+
+static void on_up(void *ctx, int node, const struct link_facts *facts)
+{
+    ck_assert_ptr_eq(ctx, &faked);
+    ck_assert_int_eq(node, NODE);
+    faked.facts = *facts;
+    snprintf(faked.run_id, sizeof faked.run_id, "%s", facts->run_id);
+    ck_assert_str_eq(facts->version, "7.0.15");
+    ck_assert_str_eq(facts->role, "master");
+    faked.ups++;
+}
+
+static void on_down(void *ctx, int node, enum vote reason, const char *detail)
+{
+    ck_assert_ptr_eq(ctx, &faked);
+    ck_assert_int_eq(node, NODE);
+    faked.reason = reason;
+    snprintf(faked.detail, sizeof faked.detail, "%s", detail);
+    faked.replies_at_down = faked.replies;
+    faked.downs++;
+}
+
+static void on_reply(void *ctx, int node, uint64_t tag,
+                     const struct script_reply *reply, int64_t sent_us,
+                     int64_t received_us)
+{
+    ck_assert_ptr_eq(ctx, &faked);
+    ck_assert_int_eq(node, NODE);
+    ck_assert_int_lt(faked.replies, FAKED_REPLIES_MAX);
+    faked.tags[faked.replies] = tag;
+    faked.votes[faked.replies++] = reply->vote;
+    faked.sent_us = sent_us;
+    faked.received_us = received_us;
+    if (faked.sends_in_reply)
+        faked.sent_in_reply = faked_inspect(tag + 1);
+}
+
+static void flush(void *arg)
+{
+    (void)arg;
+    link_flush(faked.link);
+}
+
+void faked_start_link(void)
+{
+    static const struct link_events events = {on_up, on_down, on_reply, &faked};
+    faked.link = link_new(faked.loop, NODE, &faked.config,
+                          "p:", faked.silence_us, &events);
+    ck_assert_ptr_nonnull(faked.link);
+    loop_set_stage(faked.loop, LOOP_FLUSH, flush, NULL);
+}
+
+void faked_setup(void)
+{
+    signal(SIGPIPE, SIG_IGN);
+    memset(&faked, 0, sizeof faked);
+    faked.silence_us = FAKED_SILENCE_US;
+    faked.loop = loop_new();
+    ck_assert_ptr_nonnull(faked.loop);
+    fake_start(&faked.node, faked.loop);
+    snprintf(faked.config.host, sizeof faked.config.host, "127.0.0.1");
+    faked.config.port = faked.node.port;
+}
+
+void faked_teardown(void)
+{
+    link_free(faked.link);
+    fake_stop(&faked.node);
+    loop_free(faked.loop);
+}
+
+void faked_until_up(int ups)
+{
+    turns_until_count(faked.loop, &faked.ups, ups);
+}
+
+void faked_until_down(int downs)
+{
+    turns_until_count(faked.loop, &faked.downs, downs);
+}
+
+void faked_expect_down(enum vote reason, const char *detail)
+{
+    faked_until_down(faked.downs + 1);
+    ck_assert_str_eq(vote_name(faked.reason), vote_name(reason));
+    ck_assert_msg(strstr(faked.detail, detail) != NULL, "%s", faked.detail);
+}

@@ -1,0 +1,119 @@
+#include "live.h"
+
+#include <check.h>
+#include <signal.h>
+#include <stdio.h>
+
+#include "../../server/clock.h"
+#include "turns.h"
+
+enum { SILENCE_US = 2000000, DEADLINE_US = 5000000, RUN_ID_DIGITS = 40 };
+
+struct live live;
+
+static void on_up(void *ctx, int node, const struct link_facts *facts)
+{
+    (void)ctx, (void)node;
+    ck_assert_uint_eq(strlen(facts->run_id), RUN_ID_DIGITS);
+    ck_assert_int_le(facts->sent_us, facts->received_us);
+    live.clock_lead_us = facts->node_now_us - facts->received_us;
+    live.ups++;
+}
+
+static void on_down(void *ctx, int node, enum vote reason, const char *detail)
+{
+    (void)ctx, (void)node;
+    live.reason = reason;
+    snprintf(live.detail, sizeof live.detail, "%s", detail);
+    live.downs++;
+}
+
+static void on_reply(void *ctx, int node, uint64_t tag,
+                     const struct script_reply *reply, int64_t sent_us,
+                     int64_t received_us)
+{
+    (void)ctx, (void)node, (void)tag;
+    ck_assert_int_le(sent_us, received_us);
+    live.reply = *reply;
+    live.value[span_copy(live.value, reply->value)] = '\0';
+    live.replies++;
+}
+
+static void flush(void *arg)
+{
+    (void)arg;
+    link_flush(live.link);
+}
+
+void live_reconnect(void)
+{
+    static const struct link_events events = {on_up, on_down, on_reply, NULL};
+    link_free(live.link);
+    live.link = link_new(live.loop, 0, &live.config, "p:", SILENCE_US, &events);
+    ck_assert_ptr_nonnull(live.link);
+}
+
+void live_setup(void)
+{
+    signal(SIGPIPE, SIG_IGN);
+    memset(&live, 0, sizeof live);
+    master_start(&live.master);
+    snprintf(live.config.host, sizeof live.config.host, "%s", live.master.path);
+    live.config.is_unix = true;
+    live.loop = loop_new();
+    ck_assert_ptr_nonnull(live.loop);
+    live_reconnect();
+    loop_set_stage(live.loop, LOOP_FLUSH, flush, NULL);
+    turns_until_count(live.loop, &live.ups, 1);
+}
+
+void live_teardown(void)
+{
+    link_free(live.link);
+    loop_free(live.loop);
+    master_stop(&live.master);
+}
+
+int64_t live_node_now_us(void)
+{
+    return clock_now_us() + live.clock_lead_us;
+}
+
+struct script_call live_call(enum script_kind kind, const char *resource,
+                             const char *token)
+{
+    return (struct script_call){
+        .kind = kind,
+        .resource = span_of(resource),
+        .token = span_of(token),
+        .admit = span_of(LIVE_ADMIT),
+        .ttl_ms = LIVE_TTL_MS,
+        .number = live_node_now_us(),
+        .node_deadline_us = live_node_now_us() + DEADLINE_US,
+        .window_us = LIVE_WINDOW_US,
+        .slot = 7,
+    };
+}
+
+enum vote live_ask(const struct script_call *call)
+{
+    int before = live.replies;
+    ck_assert_int_eq(link_send(live.link, call, 1), VOTE_PENDING);
+    turns_until_count(live.loop, &live.replies, before + 1);
+    if (live.reply.node_now_us != 0)
+        ck_assert_int_gt(live.reply.node_now_us,
+                         live_node_now_us() - LIVE_WINDOW_US);
+    return live.reply.vote;
+}
+
+enum vote live_run(enum script_kind kind, const char *resource,
+                   const char *token)
+{
+    struct script_call call = live_call(kind, resource, token);
+    return live_ask(&call);
+}
+
+void live_admit(void)
+{
+    ck_assert_int_eq(live_run(SCRIPT_ADMIT, "", ""), VOTE_DONE);
+}

@@ -1,0 +1,54 @@
+/*
+ * A link to a real redis-server, and calls over it.
+ */
+#ifndef REDLOCKD_TEST_LIVE_H
+#define REDLOCKD_TEST_LIVE_H
+
+#include "../../server/link.h"
+#include "master.h"
+
+#define LIVE_ADMIT "1:fingerprint:run"
+
+enum { LIVE_TTL_MS = 60000, LIVE_WINDOW_US = 15000000 };
+
+struct live {
+    struct master master;
+    struct config_node config;
+    struct loop *loop;
+    struct link *link;
+
+    /* what the link told */
+    int ups, downs, replies;
+    int64_t clock_lead_us; /* node's clock minus ours */
+    enum vote reason;      /* of the last down */
+    char detail[200];
+    struct script_reply reply; /* the last */
+    char value[VALUE_MAX + 1];
+};
+
+extern struct live live;
+
+/* As a fixture: server, loop and link are up in between. Prefix: "p:". */
+void live_setup(void);
+void live_teardown(void);
+
+/* Drops the link and begins anew, by the present config. */
+void live_reconnect(void);
+
+int64_t live_node_now_us(void);
+
+/* A call of this kind that is granted on a free lock. */
+struct script_call live_call(enum script_kind kind, const char *resource,
+                             const char *token);
+
+/* Sends the call and returns the vote; the reply is in live. */
+enum vote live_ask(const struct script_call *call);
+
+/* Both. */
+enum vote live_run(enum script_kind kind, const char *resource,
+                   const char *token);
+
+/* Admits the node by LIVE_ADMIT. */
+void live_admit(void);
+
+#endif
