@@ -139,6 +139,7 @@ void engine_on_node_up(struct engine *engine, int node,
 {
     nodes_on_up(&engine->nodes, node, facts->run_id, facts->node_now_us,
                 facts->sent_us, facts->received_us);
+    releases_on_up(&engine->releases, node, nodes_now(&engine->nodes));
 }
 
 void engine_on_node_down(struct engine *engine, int node, enum vote reason,

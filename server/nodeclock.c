@@ -50,6 +50,13 @@ int64_t nodeclock_latest_at(const struct nodeclock *clock, int64_t moment_us)
     return moment_us + clock->high_us + widening_us(clock, moment_us);
 }
 
+int64_t nodeclock_doubt_us(const struct nodeclock *clock, int64_t moment_us)
+{
+    if (!clock->is_known)
+        return 0;
+    return clock->high_us - clock->low_us + 2 * widening_us(clock, moment_us);
+}
+
 int64_t nodeclock_median_at(const struct nodeclock *const clocks[], int count,
                             int64_t moment_us)
 {

@@ -33,6 +33,9 @@ int64_t nodeclock_at(const struct nodeclock *clock, int64_t moment_us);
 /* The latest time that the node may show at our moment. */
 int64_t nodeclock_latest_at(const struct nodeclock *clock, int64_t moment_us);
 
+/* How far apart the bounds are at our moment; 0 if nothing is known. */
+int64_t nodeclock_doubt_us(const struct nodeclock *clock, int64_t moment_us);
+
 /*
  * Median of the known clocks' times at our moment, of two middle ones the
  * lower; 0 if no clock is known. count at most NODES_MAX.

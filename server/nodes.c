@@ -40,6 +40,18 @@ int64_t nodes_median_us(const struct nodes *nodes, int64_t now_us)
     return nodeclock_median_at(clocks, count, now_us);
 }
 
+int64_t nodes_doubt_us(const struct nodes *nodes)
+{
+    int64_t now_us = nodes_now(nodes);
+    int64_t widest_us = 0;
+    for (int i = 0; i < nodes->settings.nodes; i++) {
+        int64_t doubt_us = nodeclock_doubt_us(&nodes->node[i].clock, now_us);
+        if (doubt_us > widest_us)
+            widest_us = doubt_us;
+    }
+    return widest_us;
+}
+
 int64_t nodes_next_number(struct nodes *nodes, int64_t now_us, int64_t seen)
 {
     int64_t median_us = nodes_median_us(nodes, now_us);

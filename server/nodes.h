@@ -40,6 +40,9 @@ int64_t nodes_next_number(struct nodes *nodes, int64_t now_us, int64_t seen);
 /* Median of the nodes' clocks at now_us; 0: none is known. */
 int64_t nodes_median_us(const struct nodes *nodes, int64_t now_us);
 
+/* How far off our idea of a node's clock may be: the widest of the bounds. */
+int64_t nodes_doubt_us(const struct nodes *nodes);
+
 /*
  * Sends call to a node, with the admission and the deadline in the node's
  * clock filled in. An acquire or extend goes only to a node that may vote;

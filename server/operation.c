@@ -99,6 +99,8 @@ static void undo(struct operations *operations, struct operation *it)
     struct release_order order = {
         .resource = resource_of(it),
         .token = token_of(it),
+        .acquire_ends_us =
+            it->round.deadline_us + nodes_doubt_us(operations->nodes),
         .until_us = nodes_now(operations->nodes) + it->ttl_ms * 1000,
     };
     for (int i = 0; i < it->round.total; i++) {
@@ -150,6 +152,8 @@ static void send_release(struct operations *operations, struct operation *it)
         .resource = resource_of(it),
         .token = token_of(it),
         .nodes = (uint16_t)((1u << it->round.total) - 1),
+        .acquire_ends_us =
+            it->round.deadline_us + nodes_doubt_us(operations->nodes),
         .until_us = it->round.start_us + settings->max_ttl_ms * 1000,
         .operation = slots_handle(it, 0),
     };

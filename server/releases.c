@@ -1,13 +1,14 @@
 #include "releases.h"
 
 #include <assert.h>
+#include <stdlib.h>
 
 #include "tag.h"
 #include "token.h"
 
 enum {
     RELEASES_MAX = 60000, /* at once, with those in flight */
-    LASTING_MAX = 10000,  /* that are repeated: 14 MB */
+    LASTING_MAX = 10000,  /* that are repeated */
     REPEAT_US = 500000,
 };
 
@@ -18,11 +19,6 @@ void releases_init(struct releases *releases, struct nodes *nodes)
     TAILQ_INIT(&releases->list);
 }
 
-void releases_fini(struct releases *releases)
-{
-    slots_fini(&releases->slots);
-}
-
 static uint16_t bit(int node)
 {
     return (uint16_t)(1u << node);
@@ -31,8 +27,28 @@ static uint16_t bit(int node)
 static void forget(struct releases *releases, struct release *it)
 {
     TAILQ_REMOVE(&releases->list, it, link);
+    if (it->text != it->small)
+        free(it->text);
     slots_give(&releases->slots, it);
     releases->nodes->metrics->releases_pending = releases->slots.used;
+}
+
+void releases_fini(struct releases *releases)
+{
+    while (!TAILQ_EMPTY(&releases->list))
+        forget(releases, TAILQ_FIRST(&releases->list));
+    slots_fini(&releases->slots);
+}
+
+static bool copy_text(struct release *it, const struct release_order *order)
+{
+    size_t len = order->resource.len + order->token.len;
+    it->text = len <= sizeof it->small ? it->small : malloc(len);
+    if (it->text == NULL)
+        return false;
+    it->resource_len = span_copy(it->text, order->resource);
+    it->token_len = span_copy(it->text + it->resource_len, order->token);
+    return true;
 }
 
 static struct release *remember(struct releases *releases,
@@ -41,6 +57,10 @@ static struct release *remember(struct releases *releases,
     struct release *it = slots_take(&releases->slots);
     if (it == NULL)
         return NULL;
+    if (!copy_text(it, order)) {
+        slots_give(&releases->slots, it);
+        return NULL;
+    }
     /*
      * When memory is short the oldest stay: they were granted before the node
      * went away, so the node has them; later ones it never granted.
@@ -50,13 +70,16 @@ static struct release *remember(struct releases *releases,
     it->owed = order->nodes;
     it->in_flight = 0;
     it->until_us = order->until_us;
-    it->repeat_at_us = nodes_now(releases->nodes) +
-                       2 * releases->nodes->settings.node_timeout_us;
-    it->resource_len = span_copy(it->resource, order->resource);
-    it->token_len = span_copy(it->token, order->token);
+    it->not_before_us = order->acquire_ends_us;
+    it->repeat_at_us = order->acquire_ends_us;
     TAILQ_INSERT_TAIL(&releases->list, it, link);
     releases->nodes->metrics->releases_pending = releases->slots.used;
     return it;
+}
+
+static struct span token_of(const struct release *it)
+{
+    return (struct span){it->text + it->resource_len, it->token_len};
 }
 
 static enum vote send_to(struct releases *releases, struct release *it,
@@ -64,8 +87,8 @@ static enum vote send_to(struct releases *releases, struct release *it,
 {
     struct script_call call = {
         .kind = SCRIPT_RELEASE,
-        .resource = {it->resource, it->resource_len},
-        .token = {it->token, it->token_len},
+        .resource = {it->text, it->resource_len},
+        .token = token_of(it),
     };
     uint64_t tag = slots_handle(it, tag_bits(TAG_RELEASE, 0));
     enum vote vote = nodes_send(releases->nodes, node, &call, 0, tag);
@@ -114,10 +137,12 @@ static bool may_be_overtaken(const struct releases *releases,
 {
     struct token_parts parts;
     if (it->operation == 0 || reply->vote == VOTE_DELETED ||
-        !token_parse((struct span){it->token, it->token_len}, &parts))
+        !token_parse(token_of(it), &parts))
         return false;
-    int64_t age_us = reply->node_now_us - parts.number;
-    return age_us < 2 * releases->nodes->settings.node_timeout_us;
+    const struct nodes *nodes = releases->nodes;
+    int64_t ends_us = parts.number + nodes->settings.node_timeout_us +
+                      nodes_doubt_us(nodes);
+    return nodes_median_us(nodes, nodes_now(nodes)) <= ends_us;
 }
 
 uint64_t releases_on_reply(struct releases *releases, int node, uint64_t tag,
@@ -135,15 +160,20 @@ uint64_t releases_on_reply(struct releases *releases, int node, uint64_t tag,
 }
 
 static void repeat(struct releases *releases, struct release *it,
-                   int64_t now_us)
+                   uint16_t to_nodes)
 {
-    uint16_t due = it->owed & (uint16_t)~it->in_flight;
-    if (due == 0 || now_us < it->repeat_at_us)
-        return;
-    it->repeat_at_us = now_us + REPEAT_US;
+    uint16_t due = it->owed & (uint16_t)~it->in_flight & to_nodes;
     for (int i = 0; i < releases->nodes->settings.nodes; i++)
         if ((due & bit(i)) && releases->nodes->node[i].is_up)
             (void)send_to(releases, it, i); /* else at the next repetition */
+}
+
+void releases_on_up(struct releases *releases, int node, int64_t now_us)
+{
+    struct release *it;
+    TAILQ_FOREACH(it, &releases->list, link)
+        if (now_us >= it->not_before_us)
+            repeat(releases, it, bit(node));
 }
 
 void releases_tick(struct releases *releases, int64_t now_us)
@@ -151,9 +181,11 @@ void releases_tick(struct releases *releases, int64_t now_us)
     struct release *next;
     for (struct release *it = TAILQ_FIRST(&releases->list); it; it = next) {
         next = TAILQ_NEXT(it, link);
-        if (now_us >= it->until_us)
+        if (now_us >= it->until_us) {
             forget(releases, it);
-        else
-            repeat(releases, it, now_us);
+        } else if (now_us >= it->repeat_at_us) {
+            it->repeat_at_us = now_us + REPEAT_US;
+            repeat(releases, it, UINT16_MAX);
+        }
     }
 }

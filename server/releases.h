@@ -16,6 +16,9 @@
 #include "nodes.h"
 #include "slots.h"
 
+/* Thousands may be pending at once while a node lags behind: kept compact. */
+enum { RELEASE_SMALL = 160 };
+
 struct release {
     struct slots_head head;
     TAILQ_ENTRY(release) link;
@@ -23,12 +26,13 @@ struct release {
     uint16_t owed;         /* bit per node: has not answered yet */
     uint16_t in_flight;    /* bit per node: sent, reply outstanding */
     bool is_lasting;       /* false: too many already, one attempt only */
-    int64_t repeat_at_us;  /* not again before */
+    int64_t not_before_us; /* no repetition before: the acquire may still run */
+    int64_t repeat_at_us;  /* next repetition */
     int64_t until_us;      /* the TTL has passed: no longer needed */
     size_t resource_len;
     size_t token_len;
-    char resource[RESOURCE_MAX];
-    char token[TOKEN_MAX];
+    char *text; /* resource and token: small, or malloc'ed for long ones */
+    char small[RELEASE_SMALL];
 };
 
 struct releases {
@@ -46,6 +50,7 @@ struct release_order {
     struct span token;
     uint16_t nodes;      /* bit per node: is to be asked */
     uint16_t not_at_once; /* of them: their connection broke, repeat later */
+    int64_t acquire_ends_us; /* then the acquire can run nowhere any more */
     int64_t until_us;    /* until then owed to nodes out of reach */
     uint64_t operation;  /* handle that the votes are passed to; or 0 */
 };
@@ -67,5 +72,8 @@ uint64_t releases_on_reply(struct releases *releases, int node, uint64_t tag,
 
 /* Repeats what is owed to nodes that are there, forgets what is over. */
 void releases_tick(struct releases *releases, int64_t now_us);
+
+/* A node is back: it gets what it owes. */
+void releases_on_up(struct releases *releases, int node, int64_t now_us);
 
 #endif

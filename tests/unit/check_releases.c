@@ -143,6 +143,22 @@ START_TEST(a_release_of_an_older_lock_is_not_repeated)
 }
 END_TEST
 
+START_TEST(a_long_name_is_released_as_well)
+{
+    char name[RESOURCE_MAX];
+    memset(name, 'n', sizeof name);
+    engine_op op = engine_release(
+        play.engine, (struct span){name, sizeof name}, span_of("token"), NULL);
+    struct span sent = play_find(SCRIPT_RELEASE, 2)->call.resource;
+    ck_assert_uint_eq(sent.len, sizeof name);
+    ck_assert(memcmp(sent.ptr, name, sent.len) == 0);
+    ck_assert_str_eq(play_find(SCRIPT_RELEASE, 2)->token, "token");
+    for (int i = 0; i < PLAY_NODES; i++)
+        play_answer(SCRIPT_RELEASE, i, VOTE_DELETED);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_RELEASED);
+}
+END_TEST
+
 Suite *check_releases(void);
 
 Suite *check_releases(void)
@@ -160,6 +176,7 @@ Suite *check_releases(void)
     tcase_add_test(tc,
                    a_release_that_may_have_overtaken_its_acquire_is_repeated);
     tcase_add_test(tc, a_release_of_an_older_lock_is_not_repeated);
+    tcase_add_test(tc, a_long_name_is_released_as_well);
     suite_add_tcase(suite, tc);
     return suite;
 }

@@ -1,0 +1,262 @@
+/*
+ * Steady load while nodes die, stand still and come back: with two of five
+ * hurt not one request fails; with three nothing is granted; afterwards all is
+ * as before, and no key is left.
+ */
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "http.h"
+#include "node.h"
+
+Suite *check_load(void);
+
+enum { N = 5, WORKERS = 4, SOME_CYCLES = 300, TTL_MS = 5000 };
+
+/* What the workers share with the test. */
+struct load {
+    atomic_int cycles;
+    atomic_int failed;
+    atomic_bool is_over;
+    char failure[512]; /* the first one */
+};
+
+static struct world world;
+static struct load *load;
+static pid_t workers[WORKERS];
+
+static void note_failure(const char *call, const struct answer *answer)
+{
+    if (atomic_fetch_add(&load->failed, 1) == 0)
+        snprintf(load->failure, sizeof load->failure, "%s: %d %.400s", call,
+                 answer->status, answer->body);
+}
+
+/* Acquires, extends and releases a lock that nobody else wants. */
+static void work_once(int worker, int turn)
+{
+    struct lock lock;
+    char resource[32];
+    const struct answer *answer;
+
+    snprintf(resource, sizeof resource, "load:%d:%d", worker, turn);
+    answer = lock_acquire(&world.servers[0], resource, TTL_MS, &lock);
+    if (answer->status != 201) {
+        note_failure("acquire", answer);
+        return;
+    }
+    answer = lock_extend(&world.servers[0], &lock, TTL_MS);
+    if (answer->status != 200)
+        note_failure("extend", answer);
+    answer = lock_release(&world.servers[0], &lock);
+    if (answer->status != 200)
+        note_failure("release", answer);
+    atomic_fetch_add(&load->cycles, 1);
+}
+
+/* Transport errors fail a check in the worker, which then ends with 1. */
+static pid_t start_worker(int worker)
+{
+    pid_t parent = getpid();
+    pid_t pid = fork();
+
+    ck_assert_int_ge(pid, 0);
+    if (pid > 0)
+        return pid;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(1);
+    for (int turn = 0; !atomic_load(&load->is_over); turn++)
+        work_once(worker, turn);
+    _exit(0);
+}
+
+static void start_load(void)
+{
+    /* a slow machine must not look like a silent node */
+    world_start(&world, N, "--node-timeout-ms 400");
+    load = mmap(NULL, sizeof *load, PROT_READ | PROT_WRITE,
+                MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    ck_assert_ptr_ne(load, MAP_FAILED);
+    for (int i = 0; i < WORKERS; i++)
+        workers[i] = start_worker(i);
+}
+
+static void let_work(int cycles)
+{
+    int from = atomic_load(&load->cycles);
+
+    WAIT_UNTIL(60000, atomic_load(&load->cycles) >= from + cycles ||
+                          atomic_load(&load->failed) > 0);
+}
+
+static void end_load(void)
+{
+    atomic_store(&load->is_over, true);
+    for (int i = 0; i < WORKERS; i++)
+        ck_assert_int_eq(harness_reap(workers[i], 30000), 0);
+    ck_assert_msg(atomic_load(&load->failed) == 0, "%d failed; first: %s",
+                  atomic_load(&load->failed), load->failure);
+}
+
+static bool are_voting(int count)
+{
+    const struct answer *answer =
+        HTTP(&world.servers[0], .method = "GET", .path = "/nodes");
+
+    return answer_int(answer, "voting") == count;
+}
+
+/* Besides the state hash. */
+static long long keys_left(void)
+{
+    long long keys = 0;
+
+    for (int i = 0; i < N; i++)
+        keys += node_integer(&world.nodes[i], "DBSIZE") -
+                node_integer(&world.nodes[i], "EXISTS redlockd:state");
+    return keys;
+}
+
+/* Every client has released: nothing may be left, long before the TTL. */
+static void expect_no_keys(void)
+{
+    WAIT_UNTIL(TTL_MS / 2, keys_left() == 0);
+}
+
+static void kill_and_restart(int first, int count)
+{
+    for (int i = first; i < first + count; i++)
+        node_kill(&world.nodes[i]);
+    let_work(SOME_CYCLES);
+    WAIT_UNTIL(20000, are_voting(N - count));
+    let_work(SOME_CYCLES);
+    for (int i = first; i < first + count; i++)
+        node_start(&world.nodes[i]);
+    WAIT_UNTIL(20000, are_voting(N));
+    let_work(SOME_CYCLES);
+}
+
+/* Until the server has given the connections up, and back. */
+static void pause_and_resume(int first, int count)
+{
+    for (int i = first; i < first + count; i++)
+        node_pause(&world.nodes[i]);
+    let_work(SOME_CYCLES);
+    WAIT_UNTIL(20000, are_voting(N - count));
+    let_work(SOME_CYCLES);
+    for (int i = first; i < first + count; i++)
+        node_resume(&world.nodes[i]);
+    WAIT_UNTIL(20000, are_voting(N));
+    let_work(SOME_CYCLES);
+}
+
+START_TEST(one_and_two_dead_nodes_fail_no_request)
+{
+    start_load();
+    let_work(SOME_CYCLES);
+    kill_and_restart(0, 1);
+    kill_and_restart(3, 2);
+    end_load();
+    WAIT_UNTIL(2 * TTL_MS, keys_left() == 0);
+    world_stop(&world);
+}
+END_TEST
+
+START_TEST(one_and_two_paused_nodes_fail_no_request)
+{
+    start_load();
+    let_work(SOME_CYCLES);
+    pause_and_resume(4, 1);
+    pause_and_resume(1, 2);
+    end_load();
+    expect_no_keys();
+    world_stop(&world);
+}
+END_TEST
+
+START_TEST(one_dead_and_one_paused_node_fail_no_request)
+{
+    start_load();
+    node_kill(&world.nodes[2]);
+    node_pause(&world.nodes[0]);
+    let_work(2 * SOME_CYCLES);
+    node_resume(&world.nodes[0]);
+    node_start(&world.nodes[2]);
+    WAIT_UNTIL(20000, are_voting(N));
+    end_load();
+    WAIT_UNTIL(2 * TTL_MS, keys_left() == 0);
+    world_stop(&world);
+}
+END_TEST
+
+static void expect_no_quorum(void)
+{
+    struct lock lock;
+
+    answer_expect(lock_acquire(&world.servers[0], "order:42", TTL_MS, &lock),
+                  503, "no_quorum");
+}
+
+static void expect_recovery(void)
+{
+    struct lock lock;
+
+    WAIT_UNTIL(20000, are_voting(N));
+    expect_no_keys(); /* of the acquires that were lost meanwhile */
+    answer_expect(lock_acquire(&world.servers[0], "order:42", TTL_MS, &lock),
+                  201, NULL);
+    answer_expect(lock_release(&world.servers[0], &lock), 200, NULL);
+    expect_no_keys();
+}
+
+START_TEST(three_dead_nodes_are_no_quorum_until_one_is_back)
+{
+    world_start(&world, N, "");
+    for (int i = 0; i < 3; i++)
+        node_kill(&world.nodes[i]);
+    WAIT_UNTIL(20000, are_voting(2));
+    expect_no_quorum();
+    for (int i = 0; i < 3; i++)
+        node_start(&world.nodes[i]);
+    expect_recovery();
+    world_stop(&world);
+}
+END_TEST
+
+/* The acquires lie in the paused nodes' sockets, and must not come to life. */
+START_TEST(three_paused_nodes_are_no_quorum_until_one_is_back)
+{
+    world_start(&world, N, "");
+    for (int i = 0; i < 3; i++)
+        node_pause(&world.nodes[i]);
+    for (int i = 0; i < 5; i++)
+        expect_no_quorum();
+    WAIT_UNTIL(20000, are_voting(2));
+    expect_no_quorum();
+    for (int i = 0; i < 3; i++)
+        node_resume(&world.nodes[i]);
+    expect_recovery();
+    world_stop(&world);
+}
+END_TEST
+
+Suite *check_load(void)
+{
+    Suite *suite = suite_create("load");
+    TCase *tcase = tcase_create("load");
+
+    tcase_set_timeout(tcase, 300);
+    tcase_add_test(tcase, one_and_two_dead_nodes_fail_no_request);
+    tcase_add_test(tcase, one_and_two_paused_nodes_fail_no_request);
+    tcase_add_test(tcase, one_dead_and_one_paused_node_fail_no_request);
+    tcase_add_test(tcase, three_dead_nodes_are_no_quorum_until_one_is_back);
+    tcase_add_test(tcase, three_paused_nodes_are_no_quorum_until_one_is_back);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
