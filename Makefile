@@ -8,6 +8,8 @@ GEN := build/gen
 PREFIX ?= /usr/local
 CLANG_FORMAT ?= clang-format
 VERSION := $(shell cat VERSION)
+# make V=1 shows the commands
+Q := $(if $(V),,@)
 PKGS := libmicrohttpd hiredis jansson libuv
 TEST_PKGS := $(PKGS) check libcurl
 
@@ -35,7 +37,7 @@ integration_obj := $(patsubst %.c,$(OUT)/%.o,\
 sim_obj := $(patsubst %.c,$(OUT)/%.o,$(sort $(wildcard tests/sim/*.c)))
 lua := $(sort $(wildcard server/scripts/*.lua))
 
-.PHONY: help build deps run test unit integration sim long bench soak asan \
+.PHONY: help build deps run test tests unit integration sim long bench soak asan \
         lint fmt clean install
 .DELETE_ON_ERROR:
 
@@ -45,7 +47,8 @@ help: ## Show this list
 build: $(OUT)/redlockd ## Build build/redlockd
 
 $(OUT)/redlockd: $(OUT)/server/main.o $(OBJ)
-	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(lib_libs)
+	@echo "LINK $@"
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(lib_libs)
 	@[ $(FLAVOUR) != release ] || ln -sf release/redlockd build/redlockd
 
 # Each script as a C string: server/scripts/NAME.lua -> script_text_NAME
@@ -64,30 +67,37 @@ $(GEN)/%_suites.h: $(wildcard tests/unit/check_*.c tests/integration/check_*.c)
 
 $(OUT)/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(lib_cflags) -c -o $@ $<
+	@echo "CC   $<"
+	$(Q)$(CC) $(ALL_CFLAGS) $(lib_cflags) -c -o $@ $<
 
 $(OUT)/server/script.o: $(GEN)/scripts.h
 $(OUT)/tests/unit/main.o: $(GEN)/unit_suites.h
 $(OUT)/tests/integration/main.o: $(GEN)/integration_suites.h
 
 $(OUT)/unit: $(unit_obj) $(OBJ)
-	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(test_libs)
+	@echo "LINK $@"
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(test_libs)
 $(OUT)/integration: $(integration_obj)
-	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(test_libs)
+	@echo "LINK $@"
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(test_libs)
 $(OUT)/sim: $(sim_obj) $(OBJ)
-	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(lib_libs)
+	@echo "LINK $@"
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(lib_libs)
 
 deps: ## Install missing Debian packages
 	@scripts/deps.sh build run test lint bench
 
 run: ## Start five Redis masters and redlockd on :8080
 	@scripts/deps.sh build run
-	@$(MAKE) --no-print-directory build
+	@$(MAKE) --no-print-directory -j$$(nproc) build
 	@scripts/run.sh
 
 test: ## Run all tests, the simulation short
 	@scripts/deps.sh build test
-	@$(MAKE) --no-print-directory unit integration sim
+	@$(MAKE) --no-print-directory -j$$(nproc) tests
+	@$(MAKE) --no-print-directory unit sim integration
+
+tests: $(OUT)/unit $(OUT)/sim $(OUT)/integration $(OUT)/redlockd
 
 unit: $(OUT)/unit ## Run the unit tests
 	$(OUT)/unit
@@ -104,16 +114,18 @@ long: ## 100,000 grants over restarting nodes
 	  CK_RUN_SUITE=fence
 
 asan: ## Run all tests under ASan and UBSan
-	@$(MAKE) --no-print-directory FLAVOUR=asan unit integration sim
+	@scripts/deps.sh build test
+	@$(MAKE) --no-print-directory -j$$(nproc) FLAVOUR=asan tests
+	@$(MAKE) --no-print-directory FLAVOUR=asan unit sim integration
 
 bench: ## Measure 64 clients on five local nodes
 	@scripts/deps.sh build bench
-	@$(MAKE) --no-print-directory build
+	@$(MAKE) --no-print-directory -j$$(nproc) build
 	@tests/bench/bench.sh
 
 soak: ## A million cycles: memory and descriptors must not grow
 	@scripts/deps.sh build bench
-	@$(MAKE) --no-print-directory build
+	@$(MAKE) --no-print-directory -j$$(nproc) build
 	@tests/bench/soak.sh
 
 lint: $(OUT)/redlockd ## Check sizes, includes, scripts, README

@@ -22,6 +22,7 @@ struct loop {
     uv_prepare_t prepare;
     struct stage stages[LOOP_STAGES];
     bool is_in_timer; /* a timer's callback is running */
+    int resolving;    /* lookups on libuv's threads */
 };
 
 struct loop_watch {
@@ -267,6 +268,7 @@ static void on_resolved(uv_getaddrinfo_t *request, int status,
                         struct addrinfo *found)
 {
     struct loop_lookup *lookup = request->data;
+    ((struct loop *)request->loop->data)->resolving--;
     if (lookup->fn != NULL)
         lookup->fn(lookup->arg, status == 0 ? found : NULL,
                    status == 0 ? NULL : uv_strerror(status));
@@ -294,8 +296,11 @@ static bool start_lookup(struct loop_lookup *lookup, struct loop *loop,
     lookup->known = NULL;
     lookup->request.data = lookup;
     hints.ai_flags = AI_NUMERICSERV;
-    return uv_getaddrinfo(&loop->uv, &lookup->request, on_resolved, host,
-                          service, &hints) == 0;
+    if (uv_getaddrinfo(&loop->uv, &lookup->request, on_resolved, host, service,
+                       &hints) != 0)
+        return false;
+    loop->resolving++;
+    return true;
 }
 
 struct loop_lookup *loop_lookup_new(struct loop *loop, const char *host,
@@ -324,4 +329,9 @@ void loop_lookup_cancel(struct loop_lookup *lookup)
     lookup->fn = NULL;
     /* One that a thread already works on ends by itself, to no effect. */
     (void)uv_cancel((uv_req_t *)&lookup->request);
+}
+
+bool loop_is_resolving(const struct loop *loop)
+{
+    return loop->resolving > 0;
 }

@@ -109,4 +109,10 @@ struct loop_lookup *loop_lookup_new(struct loop *loop, const char *host,
  */
 void loop_lookup_cancel(struct loop_lookup *lookup);
 
+/*
+ * True while a thread works on a lookup, given up or not: loop_free, and the
+ * process's exit, would wait for it, as long as the name servers take.
+ */
+bool loop_is_resolving(const struct loop *loop);
+
 #endif

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "../api/front.h"
 #include "clock.h"
@@ -289,15 +290,21 @@ static bool start(struct server *server, char error[FRONT_ERROR_MAX])
            start_front(server, error);
 }
 
-static void stop(struct server *server)
+/* Answers every client, and releases what was abandoned by it. */
+static void stop_serving(struct server *server)
 {
     front_free(server->front);
-    /* what the front has just abandoned is released by this last write */
-    for (int i = 0; i < server->config.nodes_count; i++) {
+    server->front = NULL;
+    for (int i = 0; i < server->config.nodes_count; i++)
         if (server->links[i] != NULL)
             link_flush(server->links[i]);
+}
+
+static void stop(struct server *server)
+{
+    stop_serving(server);
+    for (int i = 0; i < server->config.nodes_count; i++)
         link_free(server->links[i]);
-    }
     engine_free(server->engine);
     loop_free(server->loop);
     for (uint32_t i = 0; i < server->timers_count; i++)
@@ -337,8 +344,12 @@ static int run(struct server *server)
                   LOG_N("quorum", config_quorum(&server->config)), LOG_END});
     warn_of_config(&server->config);
     loop_run(server->loop);
-    stop(server);
+    bool is_resolving = loop_is_resolving(server->loop);
+    stop_serving(server);
     log_write(LOG_INFO, "stop", NULL);
+    if (is_resolving)
+        _exit(EXIT_SUCCESS); /* not held up by a name server that hangs */
+    stop(server);
     return EXIT_SUCCESS;
 }
 
