@@ -177,8 +177,9 @@ static bool begin_with_token(const struct service *service,
         goto done;
     const char *reason = find_token(request, &input, &token);
     if (reason != NULL) {
-        problem_respond_plain(PROBLEM_INVALID_REQUEST, reason, request->id,
-                              response);
+        struct problem_errors errors = {.count = 0};
+        problem_add_error(&errors, "/token", "%s", reason);
+        refuse(request, &errors, response);
         goto done;
     }
     engine_op op =

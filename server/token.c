@@ -87,14 +87,3 @@ bool token_parse(struct span text, struct token_parts *parts)
     parts->owner = (struct span){at + 1, left - 1};
     return true;
 }
-
-static bool is_visible(char c)
-{
-    return c > 0x20 && c < 0x7f;
-}
-
-bool token_is_valid(struct span text)
-{
-    return text.len >= 1 && text.len <= TOKEN_MAX &&
-           all_of(text.ptr, text.len, is_visible);
-}

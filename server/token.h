@@ -30,7 +30,4 @@ struct token_parts {
 /* False if the text is no token of ours: then it is somebody else's value. */
 bool token_parse(struct span text, struct token_parts *parts);
 
-/* 1 to TOKEN_MAX visible ASCII characters: may be compared with a value. */
-bool token_is_valid(struct span text);
-
 #endif
