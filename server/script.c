@@ -268,8 +268,9 @@ enum vote script_decode_error(struct span text)
         {"OOM ", VOTE_OUT_OF_MEMORY},
         {"BUSY ", VOTE_BUSY},
         {"NOPERM ", VOTE_NO_PERMISSION},
-        /* what Redis 7.0 says instead within a script */
+        /* what Redis 7.0 says instead within a script, and what 7.2 does */
         {"ERR The user executing the script ", VOTE_NO_PERMISSION},
+        {"ERR ACL failure in script", VOTE_NO_PERMISSION},
         {"NOAUTH ", VOTE_NO_PERMISSION},
         {"WRONGPASS ", VOTE_NO_PERMISSION},
         {"DENIED ", VOTE_NO_PERMISSION}, /* protected mode */

@@ -203,6 +203,7 @@ static const struct {
     {"BUSY Redis is busy running a script.", VOTE_BUSY},
     {"NOPERM User x has no permissions", VOTE_NO_PERMISSION},
     {"ERR The user executing the script can't run this", VOTE_NO_PERMISSION},
+    {"ERR ACL failure in script: User x has no permissions", VOTE_NO_PERMISSION},
     {"NOAUTH Authentication required.", VOTE_NO_PERMISSION},
     {"WRONGPASS invalid username-password pair", VOTE_NO_PERMISSION},
     {"DENIED Redis is running in protected mode", VOTE_NO_PERMISSION},
