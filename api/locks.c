@@ -294,17 +294,18 @@ static void answer_no_quorum(const struct service *service,
 {
     char detail[DETAIL_MAX];
     const char *meaning = "";
-    int answers = 0;
+    int missing = 0;
     for (int i = 0; i < result->total; i++)
-        answers += vote_is_answer(result->votes[i]);
+        missing += result->votes[i] != VOTE_PENDING &&
+                   !vote_is_answer(result->votes[i]);
     if (request->call == METRICS_ACQUIRE)
         meaning = "nothing was granted; ";
     else if (request->call != METRICS_INSPECT)
         meaning = "the outcome is unknown, and the validity that was answered "
                   "before still stands; ";
     (void)snprintf(detail, sizeof detail,
-                   "%s%d of %d nodes voted in time, %d had to", meaning,
-                   answers, result->total, result->quorum);
+                   "%s%d of %d nodes gave no vote, %d votes are needed",
+                   meaning, missing, result->total, result->quorum);
     struct problem problem = {
         .code = PROBLEM_NO_QUORUM,
         .detail = detail,

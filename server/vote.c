@@ -8,7 +8,8 @@ struct vote_kind {
 };
 
 static const struct vote_kind kinds[VOTE_KINDS] = {
-    [VOTE_PENDING] = {"pending", "the reply is still awaited"},
+    [VOTE_PENDING] = {"pending",
+                      "not waited for: the outcome was certain without it"},
     [VOTE_GRANTED] = {"granted", "the lock was set on this node"},
     [VOTE_EXTENDED] = {"extended", "the node had the token"},
     [VOTE_DELETED] = {"deleted", "the lock was deleted on this node"},
