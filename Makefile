@@ -35,7 +35,8 @@ unit_obj := $(patsubst %.c,$(OUT)/%.o,$(sort $(wildcard tests/unit/*.c)))
 integration_obj := $(patsubst %.c,$(OUT)/%.o,\
                      $(sort $(wildcard tests/integration/*.c)))
 sim_obj := $(patsubst %.c,$(OUT)/%.o,$(sort $(wildcard tests/sim/*.c)))
-lua := $(sort $(wildcard server/scripts/*.lua))
+prelude := server/scripts/prelude.lua
+lua := $(filter-out $(prelude),$(sort $(wildcard server/scripts/*.lua)))
 
 .PHONY: help build deps run test tests unit integration sim long bench soak asan \
         lint fmt clean install
@@ -51,12 +52,12 @@ $(OUT)/redlockd: $(OUT)/server/main.o $(OBJ)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(lib_libs)
 	@[ $(FLAVOUR) != release ] || ln -sf release/redlockd build/redlockd
 
-# Each script as a C string: server/scripts/NAME.lua -> script_text_NAME
-$(GEN)/scripts.h: $(lua)
+# Each script as a C string, script_text_NAME: the prelude and NAME.lua
+$(GEN)/scripts.h: $(lua) $(prelude)
 	@mkdir -p $(@D)
-	@for f in $^; do \
+	@for f in $(lua); do \
 	  printf 'static const char script_text_%s[] =\n' "$$(basename $$f .lua)"; \
-	  sed 's/\\/\\\\/g; s/"/\\"/g; s/.*/    "&\\n"/' $$f; echo '    ;'; \
+	  sed 's/\\/\\\\/g; s/"/\\"/g; s/.*/    "&\\n"/' $(prelude) $$f; echo '    ;'; \
 	done >$@
 
 # The suites of a folder: check_NAME.c defines Suite *check_NAME(void)

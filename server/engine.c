@@ -57,50 +57,46 @@ void engine_free(struct engine *engine)
 engine_op engine_acquire(struct engine *engine, struct span resource,
                          struct span owner, int64_t ttl_ms, void *client)
 {
-    return operation_start(&engine->operations,
-                           &(struct operation_order){
-                               .kind = ROUND_ACQUIRE,
-                               .resource = resource,
-                               .owner = owner,
-                               .ttl_ms = ttl_ms,
-                               .client = client,
-                           });
+    return operation_start(&engine->operations, &(struct operation_order){
+                                                    .kind = ROUND_ACQUIRE,
+                                                    .resource = resource,
+                                                    .owner = owner,
+                                                    .ttl_ms = ttl_ms,
+                                                    .client = client,
+                                                });
 }
 
 engine_op engine_extend(struct engine *engine, struct span resource,
                         struct span token, int64_t ttl_ms, void *client)
 {
-    return operation_start(&engine->operations,
-                           &(struct operation_order){
-                               .kind = ROUND_EXTEND,
-                               .resource = resource,
-                               .token = token,
-                               .ttl_ms = ttl_ms,
-                               .client = client,
-                           });
+    return operation_start(&engine->operations, &(struct operation_order){
+                                                    .kind = ROUND_EXTEND,
+                                                    .resource = resource,
+                                                    .token = token,
+                                                    .ttl_ms = ttl_ms,
+                                                    .client = client,
+                                                });
 }
 
 engine_op engine_release(struct engine *engine, struct span resource,
                          struct span token, void *client)
 {
-    return operation_start(&engine->operations,
-                           &(struct operation_order){
-                               .kind = ROUND_RELEASE,
-                               .resource = resource,
-                               .token = token,
-                               .client = client,
-                           });
+    return operation_start(&engine->operations, &(struct operation_order){
+                                                    .kind = ROUND_RELEASE,
+                                                    .resource = resource,
+                                                    .token = token,
+                                                    .client = client,
+                                                });
 }
 
 engine_op engine_inspect(struct engine *engine, struct span resource,
                          void *client)
 {
-    return operation_start(&engine->operations,
-                           &(struct operation_order){
-                               .kind = ROUND_INSPECT,
-                               .resource = resource,
-                               .client = client,
-                           });
+    return operation_start(&engine->operations, &(struct operation_order){
+                                                    .kind = ROUND_INSPECT,
+                                                    .resource = resource,
+                                                    .client = client,
+                                                });
 }
 
 static struct operation *must_find(const struct engine *engine, engine_op op)

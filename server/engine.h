@@ -98,13 +98,13 @@ void engine_on_timer(struct engine *engine, uint32_t slot);
 /* ---- what operators see ------------------------------------------------ */
 
 struct engine_node_view {
-    const char *state;    /* "voting", "unreachable", "loading", … */
-    const char *detail;   /* one sentence; lives until the next change */
+    const char *state;  /* "voting", "unreachable", "loading", … */
+    const char *detail; /* one sentence; lives until the next change */
     bool is_voting;
-    int64_t since_us;     /* in this state since, clock_now_us() */
+    int64_t since_us; /* in this state since, clock_now_us() */
     bool has_clock;
     int64_t clock_lead_us; /* node's clock minus the median of all */
-    int64_t rtt_us;       /* last round trip; 0 unknown */
+    int64_t rtt_us;        /* last round trip; 0 unknown */
 };
 
 void engine_view_node(const struct engine *engine, int node,

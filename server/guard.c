@@ -2,12 +2,13 @@
 
 #include <assert.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { DATA_VERSION = 1 }; /* of keys and scripts on the nodes */
 
-static bool move(struct guard *guard, enum guard_phase phase,
-                 enum vote refusal, const char *detail)
+static bool move(struct guard *guard, enum guard_phase phase, enum vote refusal,
+                 const char *detail)
 {
     bool is_change = guard->phase != phase || guard->refusal != refusal;
     guard->phase = phase;
@@ -103,8 +104,7 @@ const char *guard_state(const struct guard *guard)
     case GUARD_VOTING:
         return "voting";
     }
-    assert(!"a phase");
-    return "";
+    abort();
 }
 
 /* FNV-1a, 64 bits: an equality check between friends, not a defence. */

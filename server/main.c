@@ -28,8 +28,8 @@ enum {
     DRAIN_LEAST_US = 1000000, /* so that balancers see the 503 of /readyz */
     DRAIN_MOST_US = 8000000,
     DRAIN_LOOK_US = 50000,
-    SILENCE_US = 1000000,     /* a node that owes a reply for so long … */
-    DESCRIPTOR_RESERVE = 64,  /* for nodes, log, listener, loop */
+    SILENCE_US = 1000000,    /* a node that owes a reply for so long … */
+    DESCRIPTOR_RESERVE = 64, /* for nodes, log, listener, loop */
 };
 
 struct server;
@@ -246,9 +246,8 @@ static bool start_links(struct server *server)
     if (silence_us < SILENCE_US)
         silence_us = SILENCE_US;
     for (int i = 0; i < config->nodes_count; i++) {
-        server->links[i] =
-            link_new(server->loop, i, &config->nodes[i], config->key_prefix,
-                     silence_us, &events);
+        server->links[i] = link_new(server->loop, i, &config->nodes[i],
+                                    config->key_prefix, silence_us, &events);
         if (server->links[i] == NULL)
             return false;
     }
@@ -316,11 +315,11 @@ static void warn_of_config(const struct config *config)
 {
     if (config->nodes_count % 2 == 0)
         log_write(LOG_WARN, "even_number_of_nodes",
-                  (struct log_field[]){
-                      LOG_N("nodes", config->nodes_count),
-                      LOG_S("detail", "one node fewer survives as many "
-                                      "failures"),
-                      LOG_END});
+                  (struct log_field[]){LOG_N("nodes", config->nodes_count),
+                                       LOG_S("detail",
+                                             "one node fewer survives as many "
+                                             "failures"),
+                                       LOG_END});
 }
 
 static int run(struct server *server)

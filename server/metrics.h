@@ -37,7 +37,7 @@ struct metrics {
     uint64_t requests_abandoned; /* the client left before its answer */
     uint64_t responses[METRICS_CALLS][METRICS_STATUSES]; /* by status */
     struct metrics_histogram request_duration[METRICS_CALLS];
-    uint64_t connections; /* open now */
+    uint64_t connections;     /* open now */
     uint64_t connections_cut; /* by a deadline of ours */
 
     /* operations and rounds */

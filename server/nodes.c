@@ -83,10 +83,9 @@ static void log_quorum(const struct nodes *nodes)
     int quorum = round_quorum(nodes->settings.nodes);
     enum log_level level = nodes->voting >= quorum ? LOG_INFO : LOG_ERROR;
     log_write(level, nodes->voting >= quorum ? "quorum" : "no_quorum",
-              (struct log_field[]){LOG_N("voting", nodes->voting),
-                                   LOG_N("quorum", quorum),
-                                   LOG_N("total", nodes->settings.nodes),
-                                   LOG_END});
+              (struct log_field[]){
+                  LOG_N("voting", nodes->voting), LOG_N("quorum", quorum),
+                  LOG_N("total", nodes->settings.nodes), LOG_END});
 }
 
 /* Once per change: the log line, the count of voters, the gauge. */
@@ -98,11 +97,11 @@ static void note_change(struct nodes *nodes, int node)
     enum log_level level = LOG_WARN;
     if (it->guard.refusal == VOTE_DONE)
         level = is_voting ? LOG_INFO : LOG_DEBUG;
-    log_write(level, "node",
-              (struct log_field[]){
-                  LOG_S("node", nodes->settings.node_names[node]),
-                  LOG_S("state", guard_state(&it->guard)),
-                  LOG_S("detail", it->guard.detail), LOG_END});
+    log_write(
+        level, "node",
+        (struct log_field[]){LOG_S("node", nodes->settings.node_names[node]),
+                             LOG_S("state", guard_state(&it->guard)),
+                             LOG_S("detail", it->guard.detail), LOG_END});
     nodes->metrics->node_is_voting[node] = is_voting;
 
     int voting = 0;
@@ -125,8 +124,8 @@ static void send_admit(struct nodes *nodes, int node, int64_t now_us)
         .admit = span_of(to->guard.admit),
     };
     to->next_admit_us = now_us + HEARTBEAT_US;
-    to->is_admit_pending = nodes_send(nodes, node, &call, 0, tag_admit()) ==
-                           VOTE_PENDING;
+    to->is_admit_pending =
+        nodes_send(nodes, node, &call, 0, tag_admit()) == VOTE_PENDING;
 }
 
 void nodes_tick(struct nodes *nodes, int64_t now_us)

@@ -13,11 +13,11 @@
 struct node {
     struct guard guard;
     struct nodeclock clock;
-    bool is_up;             /* a connection is there */
-    bool is_admit_pending;  /* an admission is on its way */
-    int64_t next_admit_us;  /* heartbeat */
-    int64_t since_us;       /* in its state since */
-    int64_t rtt_us;         /* last round trip; 0 unknown */
+    bool is_up;            /* a connection is there */
+    bool is_admit_pending; /* an admission is on its way */
+    int64_t next_admit_us; /* heartbeat */
+    int64_t since_us;      /* in its state since */
+    int64_t rtt_us;        /* last round trip; 0 unknown */
 };
 
 struct nodes {

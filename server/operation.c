@@ -135,8 +135,8 @@ static void send_to_all(struct operations *operations, struct operation *it,
     uint64_t tag =
         slots_handle(it, tag_bits(TAG_OPERATION, (unsigned)it->rounds));
     for (int i = 0; i < it->round.total; i++) {
-        enum vote vote = nodes_send(operations->nodes, i, &call,
-                                    it->round.deadline_us, tag);
+        enum vote vote =
+            nodes_send(operations->nodes, i, &call, it->round.deadline_us, tag);
         if (vote == VOTE_PENDING)
             round_note_sent(&it->round, i);
         else
@@ -198,8 +198,7 @@ static void retry(struct operations *operations, struct operation *it,
 {
     struct nodes *nodes = operations->nodes;
     if (it->rounds > nodes->settings.retry_count) {
-        settle(operations, it,
-               it->was_held ? OUTCOME_HELD : OUTCOME_NO_QUORUM);
+        settle(operations, it, it->was_held ? OUTCOME_HELD : OUTCOME_NO_QUORUM);
         return;
     }
     if (at_once) {
@@ -319,8 +318,8 @@ void operation_on_reply(struct operations *operations, int node, uint64_t tag,
                         const struct script_reply *reply, int64_t received_us)
 {
     struct operation *it = operation_find(operations, tag);
-    if (it == NULL || tag_bits(TAG_OPERATION, (unsigned)it->rounds) !=
-                          slots_user_bits(tag))
+    if (it == NULL ||
+        tag_bits(TAG_OPERATION, (unsigned)it->rounds) != slots_user_bits(tag))
         return; /* of a round that is over */
     take_reply(operations, it, node, reply, received_us);
 }
@@ -378,16 +377,15 @@ static struct operation *operation_new(struct operations *operations,
     struct operation *it = slots_take(&operations->slots);
     if (it == NULL)
         return NULL;
-    if (!port->timer(port->ctx, it->head.index + FIRST_TIMER_SLOT,
-                     TIMER_OFF)) {
+    if (!port->timer(port->ctx, it->head.index + FIRST_TIMER_SLOT, TIMER_OFF)) {
         slots_give(&operations->slots, it);
         return NULL;
     }
     assert(order->resource.len <= RESOURCE_MAX);
     assert(order->token.len <= TOKEN_MAX && order->owner.len <= OWNER_MAX);
     it->kind = order->kind;
-    it->is_probe = order->kind == ROUND_EXTEND &&
-                   is_held_too_long(operations, order);
+    it->is_probe =
+        order->kind == ROUND_EXTEND && is_held_too_long(operations, order);
     it->was_held = false;
     it->rounds = 0;
     it->ttl_ms = order->ttl_ms;

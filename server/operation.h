@@ -30,11 +30,11 @@ struct operation {
     struct slots_head head;
     enum operation_state state;
     enum round_kind kind;
-    bool is_probe;        /* extend: held too long, only asks whether it was */
-    bool was_held;        /* acquire: some node had another value */
-    int rounds;           /* begun so far */
+    bool is_probe; /* extend: held too long, only asks whether it was */
+    bool was_held; /* acquire: some node had another value */
+    int rounds;    /* begun so far */
     int64_t ttl_ms;
-    int64_t seen_number;  /* acquire: a node accepted this number */
+    int64_t seen_number; /* acquire: a node accepted this number */
     void *client;
     size_t resource_len;
     size_t owner_len;

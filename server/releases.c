@@ -140,8 +140,8 @@ static bool may_be_overtaken(const struct releases *releases,
         !token_parse(token_of(it), &parts))
         return false;
     const struct nodes *nodes = releases->nodes;
-    int64_t ends_us = parts.number + nodes->settings.node_timeout_us +
-                      nodes_doubt_us(nodes);
+    int64_t ends_us =
+        parts.number + nodes->settings.node_timeout_us + nodes_doubt_us(nodes);
     return nodes_median_us(nodes, nodes_now(nodes)) <= ends_us;
 }
 
@@ -172,8 +172,8 @@ void releases_on_up(struct releases *releases, int node, int64_t now_us)
 {
     struct release *it;
     TAILQ_FOREACH(it, &releases->list, link)
-        if (now_us >= it->not_before_us)
-            repeat(releases, it, bit(node));
+    if (now_us >= it->not_before_us)
+        repeat(releases, it, bit(node));
 }
 
 void releases_tick(struct releases *releases, int64_t now_us)

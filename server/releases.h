@@ -48,11 +48,11 @@ void releases_fini(struct releases *releases);
 struct release_order {
     struct span resource;
     struct span token;
-    uint16_t nodes;      /* bit per node: is to be asked */
-    uint16_t not_at_once; /* of them: their connection broke, repeat later */
+    uint16_t nodes;          /* bit per node: is to be asked */
+    uint16_t not_at_once;    /* of them: their connection broke, repeat later */
     int64_t acquire_ends_us; /* then the acquire can run nowhere any more */
-    int64_t until_us;    /* until then owed to nodes out of reach */
-    uint64_t operation;  /* handle that the votes are passed to; or 0 */
+    int64_t until_us;        /* until then owed to nodes out of reach */
+    uint64_t operation;      /* handle that the votes are passed to; or 0 */
 };
 
 /*
@@ -60,7 +60,8 @@ struct release_order {
  * goes to unsent[node]: VOTE_PENDING if its vote will come through
  * releases_on_reply, else why not. False: no memory, nothing was sent.
  */
-bool releases_start(struct releases *releases, const struct release_order *order,
+bool releases_start(struct releases *releases,
+                    const struct release_order *order,
                     enum vote unsent[NODES_MAX]);
 
 /*

@@ -55,8 +55,7 @@ void result_tell_token(struct engine_result *result, struct span token)
     result->owner = parts.owner;
 }
 
-void result_tell_holder(struct engine_result *result,
-                        const struct round *round)
+void result_tell_holder(struct engine_result *result, const struct round *round)
 {
     int count;
     int node = round_common_value(round, &count);

@@ -1,6 +1,7 @@
 #include "round.h"
 
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { DRIFT_FIXED_US = 7000 }; /* 2 ms of the text + 5 ms of small steps */
@@ -235,8 +236,7 @@ static enum verdict judge_inspect(const struct round *round)
     const struct row rows[] = {
         {VERDICT_FOUND, common, round->quorum},
         {VERDICT_NO_QUORUM, count_not_voting(round), too_many_missing(round)},
-        {VERDICT_BUSY, round_count(round, VOTE_HELD),
-         too_many_missing(round)},
+        {VERDICT_BUSY, round_count(round, VOTE_HELD), too_many_missing(round)},
         {VERDICT_NOT_FOUND, 0, ALWAYS},
     };
     return decide(rows, round->pending);
@@ -254,8 +254,7 @@ enum verdict round_verdict(const struct round *round)
     case ROUND_INSPECT:
         return judge_inspect(round);
     }
-    assert(!"a kind of round");
-    return VERDICT_OPEN;
+    abort();
 }
 
 int64_t round_validity_ms(int64_t ttl_ms, int64_t elapsed_us,

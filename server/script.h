@@ -25,14 +25,14 @@ enum script_kind {
  */
 struct script_call {
     enum script_kind kind;
-    struct span resource;      /* acquire, extend, release, inspect */
-    struct span token;         /* acquire, extend, release */
-    struct span admit;         /* admit, acquire, extend */
-    int64_t ttl_ms;            /* acquire, extend (0: only look) */
-    int64_t number;            /* acquire: the fencing number, µs */
-    int64_t node_deadline_us;  /* acquire, extend: later than that is LATE */
-    int64_t window_us;         /* acquire: how far number and clock may be */
-    int slot;                  /* acquire: 0 … FENCE_SLOTS - 1 */
+    struct span resource;     /* acquire, extend, release, inspect */
+    struct span token;        /* acquire, extend, release */
+    struct span admit;        /* admit, acquire, extend */
+    int64_t ttl_ms;           /* acquire, extend (0: only look) */
+    int64_t number;           /* acquire: the fencing number, µs */
+    int64_t node_deadline_us; /* acquire, extend: later than that is LATE */
+    int64_t window_us;        /* acquire: how far number and clock may be */
+    int slot;                 /* acquire: 0 … FENCE_SLOTS - 1 */
 };
 
 /* What came back, in our words. value is borrowed during the callback. */
@@ -94,8 +94,7 @@ void script_encode(struct script_args *args, const struct script_call *call,
  * answers is VOTE_GARBAGE; an error reply gets its named vote.
  */
 struct script_reply script_decode(enum script_kind kind,
-                                  const struct script_field *fields,
-                                  int count);
+                                  const struct script_field *fields, int count);
 
 /* The named vote of an error reply's text ("LOADING Redis is…"). */
 enum vote script_decode_error(struct span text);

@@ -4,12 +4,7 @@
 -- ARGV  token ttl_ms number admit deadline_us window_us slot...
 -- GRANTED now | HELD now pttl value | STALE now highest
 -- QUARANTINED now | LATE now | SKEWED now
---
--- now is the node's clock in microseconds. Like the numbers it stays below
--- 2^53, where Lua's doubles and the conversion to a reply are exact.
 
-local time = redis.call('TIME')
-local now = time[1] * 1000000 + time[2]
 local number = tonumber(ARGV[3])
 
 -- One read for the admission and the slots of all locks.
@@ -39,14 +34,7 @@ local function refuse(i)
     if pttl == -2 then
         return {'STALE', now, tonumber(state[i])}
     end
-    local value = redis.pcall('GETRANGE', KEYS[i], 0, 255)
-    if type(value) == 'table' then -- an error: not a string, or no permission
-        if not string.find(value.err, '^WRONGTYPE') then
-            return value
-        end
-        value = ''
-    end
-    return {'HELD', now, pttl, value}
+    return held(pttl, read(KEYS[i]))
 end
 
 -- state[i] is the slot of KEYS[i], as admit stands where the state key does.

@@ -7,9 +7,7 @@
 -- Only if it is not there: this comes every second, and a write would cost a
 -- sync of the append-only file each time.
 
-local time = redis.call('TIME')
-
 if redis.call('HGET', KEYS[1], 'admit') ~= ARGV[1] then
     redis.call('HSET', KEYS[1], 'admit', ARGV[1])
 end
-return {'DONE', time[1] * 1000000 + time[2]}
+return {'DONE', now}

@@ -8,9 +8,6 @@
 -- It never creates the key: a lock that expired may have had another holder
 -- since, with a higher fencing number.
 
-local time = redis.call('TIME')
-local now = time[1] * 1000000 + time[2]
-
 if redis.call('HGET', KEYS[1], 'admit') ~= ARGV[3] then
     return {'QUARANTINED', now}
 end
@@ -18,9 +15,7 @@ if now > tonumber(ARGV[4]) then
     return {'LATE', now}
 end
 
--- A token has at most 255 bytes: 256 bytes tell whether the whole value is
--- equal, and bound the reply.
-local value = redis.pcall('GETRANGE', KEYS[2], 0, 255)
+local value = read(KEYS[2])
 local pttl = redis.call('PTTL', KEYS[2])
 if pttl == -2 then
     return {'FREE', now}
@@ -35,10 +30,4 @@ if value == ARGV[1] then
     return {'EXTENDED', now}
 end
 
-if type(value) == 'table' then -- an error: not a string, or no permission
-    if not string.find(value.err, '^WRONGTYPE') then
-        return value
-    end
-    value = ''
-end
-return {'HELD', now, pttl, value}
+return held(pttl, value)

@@ -7,12 +7,7 @@
 -- No admission and no deadline: deleting what carries a token that is used
 -- once is right at any time.
 
-local time = redis.call('TIME')
-local now = time[1] * 1000000 + time[2]
-
--- A token has at most 255 bytes: 256 bytes tell whether the whole value is
--- equal, and bound the reply.
-local value = redis.pcall('GETRANGE', KEYS[1], 0, 255)
+local value = read(KEYS[1])
 if value == ARGV[1] then
     redis.call('DEL', KEYS[1])
     -- A user without channel rights has released all the same. The channel
@@ -25,10 +20,4 @@ local pttl = redis.call('PTTL', KEYS[1])
 if pttl == -2 then
     return {'FREE', now}
 end
-if type(value) == 'table' then -- an error: not a string, or no permission
-    if not string.find(value.err, '^WRONGTYPE') then
-        return value
-    end
-    value = ''
-end
-return {'HELD', now, pttl, value}
+return held(pttl, value)

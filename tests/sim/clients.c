@@ -26,7 +26,7 @@ static void tell(struct world *world, struct client *client, int64_t delay_us,
     world_at(world, delay_us,
              (struct event){.kind = EVENT_CLIENT,
                             .a = number_of(world, client),
-                            .b = what,
+                            .b = (int)what,
                             .tag = client->serial});
 }
 
@@ -59,8 +59,7 @@ static void ask(struct world *world, struct client *client,
         client->op = engine_extend(engine, resource, token_of(client),
                                    client->ttl_ms, client);
     else
-        client->op =
-            engine_release(engine, resource, token_of(client), client);
+        client->op = engine_release(engine, resource, token_of(client), client);
     assert(client->op != 0);
     if (what == ASK_ACQUIRE && world_chance(world, 5))
         tell(world, client, world_random(world, 60000), CLIENT_LEAVE);
@@ -113,8 +112,8 @@ void clients_on_answer(struct world *world, struct client *client)
         violated(world, "answered", client);
     client->is_answered = true;
     /* the server is now and then busy with others before it writes */
-    int64_t delay_us = world_random(world, world_chance(world, 2) ? 500000
-                                                                  : 300);
+    int64_t delay_us =
+        world_random(world, world_chance(world, 2) ? 500000 : 300);
     tell(world, client, delay_us, CLIENT_READ_ANSWER);
 }
 
@@ -159,8 +158,7 @@ static void read_answer(struct world *world, struct client *client)
 {
     struct engine *engine = client->server->engine;
     /* first the validity: it may turn the outcome */
-    int64_t validity_ms =
-        engine_validity_ms(engine, client->op, world->now_us);
+    int64_t validity_ms = engine_validity_ms(engine, client->op, world->now_us);
     const struct engine_result *result = engine_result(engine, client->op);
     bool holds = client->ask == ASK_EXTEND;
     world->clients->outcomes[result->outcome]++;
@@ -220,8 +218,8 @@ bool clients_are_idle(const struct clients *clients)
 static bool has_key(const struct world *world, int node,
                     const struct client *client)
 {
-    const struct simkey *key = simnode_key(&world->nodes[node],
-                                           client->resource, world->now_us);
+    const struct simkey *key =
+        simnode_key(&world->nodes[node], client->resource, world->now_us);
     return key != NULL && key->token_len == client->token_len &&
            memcmp(key->token, client->token, key->token_len) == 0;
 }

@@ -97,8 +97,7 @@ static struct script_reply release(struct simnode *node,
     if (!is_own(held, call))
         return look(held, clock_us);
     node->keys[call->resource].is_set = false;
-    return (struct script_reply){.vote = VOTE_DELETED,
-                                 .node_now_us = clock_us};
+    return (struct script_reply){.vote = VOTE_DELETED, .node_now_us = clock_us};
 }
 
 static struct script_reply admit(struct simnode *node,
@@ -110,8 +109,8 @@ static struct script_reply admit(struct simnode *node,
 }
 
 /* The checks that acquire and extend have in common. */
-static enum vote refusal(const struct simnode *node,
-                         const struct simcall *call, int64_t now_us)
+static enum vote refusal(const struct simnode *node, const struct simcall *call,
+                         int64_t now_us)
 {
     if (strcmp(node->admit, call->admit) != 0)
         return VOTE_QUARANTINED;

@@ -24,8 +24,8 @@ struct simkey {
 };
 
 struct simnode {
-    int64_t lead_us;    /* node's clock minus the simulation's */
-    double rate;        /* 1.0 plus its drift */
+    int64_t lead_us; /* node's clock minus the simulation's */
+    double rate;     /* 1.0 plus its drift */
     bool is_paused;
     char admit[128];
     struct simkey keys[SIM_RESOURCES];
@@ -47,7 +47,6 @@ const struct simkey *simnode_key(const struct simnode *node, int resource,
  * from the node.
  */
 struct script_reply simnode_execute(struct simnode *node,
-                                    const struct simcall *call,
-                                    int64_t now_us);
+                                    const struct simcall *call, int64_t now_us);
 
 #endif

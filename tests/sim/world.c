@@ -76,15 +76,14 @@ static void raise_link(struct world *world, int server, int node)
     const struct simnode *peer = &world->nodes[node];
     if (peer->is_paused) {
         world_at(world, 100000,
-                 (struct event){
-                     .kind = EVENT_LINK_UP, .a = server, .b = node});
+                 (struct event){.kind = EVENT_LINK_UP, .a = server, .b = node});
         return;
     }
     link->is_up = true;
     link->connection++;
     link->arrives_us = link->replies_us = 0;
-    link->delay_us = 100 + world_random(world, world_chance(world, 10) ? 20000
-                                                                       : 500);
+    link->delay_us =
+        100 + world_random(world, world_chance(world, 10) ? 20000 : 500);
     engine_on_node_up(world->servers[server].engine, node,
                       &(struct engine_node_facts){
                           .run_id = "sim",
@@ -103,8 +102,7 @@ static void execute(struct world *world, struct message *message)
         world->now_us - message->sent_us >
             SIM_NODE_TIMEOUT_US + EXECUTION_SLACK_US)
         world->late_executions++;
-    message->reply.value.len =
-        span_copy(message->value, message->reply.value);
+    message->reply.value.len = span_copy(message->value, message->reply.value);
     message->reply.value.ptr = message->value;
     int64_t at_us = next_arrival(world, link, link->replies_us);
     link->replies_us = at_us;
@@ -176,8 +174,8 @@ static void port_random(void *ctx, void *buf, size_t len)
 {
     unsigned char *bytes = buf;
     for (size_t i = 0; i < len; i++)
-        bytes[i] = (unsigned char)world_random(
-            ((struct simserver *)ctx)->world, 256);
+        bytes[i] =
+            (unsigned char)world_random(((struct simserver *)ctx)->world, 256);
 }
 
 static bool port_timer(void *ctx, uint32_t slot, int64_t at_us)
@@ -337,15 +335,14 @@ static void start_server(struct world *world, int number)
     };
     struct simserver *server = &world->servers[number];
     server->world = world;
-    struct engine_port port = {server,     port_send,   port_now,
+    struct engine_port port = {server,      port_send,  port_now,
                                port_random, port_timer, port_answer};
     server->engine = engine_new(&settings, &port, &server->metrics);
     assert(server->engine != NULL);
     for (int i = 0; i < SIM_NODES; i++) {
         TAILQ_INIT(&server->links[i].pending);
         world_at(world, world_random(world, 20000),
-                 (struct event){
-                     .kind = EVENT_LINK_UP, .a = number, .b = i});
+                 (struct event){.kind = EVENT_LINK_UP, .a = number, .b = i});
     }
 }
 

@@ -78,9 +78,9 @@ END_TEST
 
 START_TEST(votes_about_one_lock_change_nothing)
 {
-    static const enum vote votes[] = {VOTE_GRANTED, VOTE_HELD, VOTE_STALE,
-                                      VOTE_LATE, VOTE_SKEWED,
-                                      VOTE_UNREACHABLE};
+    static const enum vote votes[] = {VOTE_GRANTED, VOTE_HELD,
+                                      VOTE_STALE,   VOTE_LATE,
+                                      VOTE_SKEWED,  VOTE_UNREACHABLE};
     up();
     (void)guard_on_admit(&guard, VOTE_DONE);
     for (size_t i = 0; i < sizeof votes / sizeof *votes; i++)

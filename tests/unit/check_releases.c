@@ -147,8 +147,8 @@ START_TEST(a_long_name_is_released_as_well)
 {
     char name[RESOURCE_MAX];
     memset(name, 'n', sizeof name);
-    engine_op op = engine_release(
-        play.engine, (struct span){name, sizeof name}, span_of("token"), NULL);
+    engine_op op = engine_release(play.engine, (struct span){name, sizeof name},
+                                  span_of("token"), NULL);
     struct span sent = play_find(SCRIPT_RELEASE, 2)->call.resource;
     ck_assert_uint_eq(sent.len, sizeof name);
     ck_assert(memcmp(sent.ptr, name, sent.len) == 0);

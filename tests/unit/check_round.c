@@ -19,21 +19,41 @@ static struct script_reply reply_of(char letter)
     static const char *const values[] = {"value A", "value B"};
     struct script_reply reply = {.pttl_ms = 1000};
     switch (letter) {
-    case 'g': reply.vote = VOTE_GRANTED; break;
-    case 'e': reply.vote = VOTE_EXTENDED; break;
-    case 'd': reply.vote = VOTE_DELETED; break;
-    case 'f': reply.vote = VOTE_FREE; break;
-    case 's': reply.vote = VOTE_STALE; reply.highest = 77; break;
-    case 'u': reply.vote = VOTE_UNREACHABLE; break;
-    case 'q': reply.vote = VOTE_QUARANTINED; break;
-    case 't': reply.vote = VOTE_SILENT; break;
-    case 'X': reply.vote = VOTE_HELD; break;
+    case 'g':
+        reply.vote = VOTE_GRANTED;
+        break;
+    case 'e':
+        reply.vote = VOTE_EXTENDED;
+        break;
+    case 'd':
+        reply.vote = VOTE_DELETED;
+        break;
+    case 'f':
+        reply.vote = VOTE_FREE;
+        break;
+    case 's':
+        reply.vote = VOTE_STALE;
+        reply.highest = 77;
+        break;
+    case 'u':
+        reply.vote = VOTE_UNREACHABLE;
+        break;
+    case 'q':
+        reply.vote = VOTE_QUARANTINED;
+        break;
+    case 't':
+        reply.vote = VOTE_SILENT;
+        break;
+    case 'X':
+        reply.vote = VOTE_HELD;
+        break;
     case 'A':
     case 'B':
         reply.vote = VOTE_HELD;
         reply.value = span_of(values[letter - 'A']);
         break;
-    default: ck_abort_msg("letter %c", letter);
+    default:
+        ck_abort_msg("letter %c", letter);
     }
     return reply;
 }

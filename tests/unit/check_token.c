@@ -12,8 +12,8 @@ static const unsigned char random_bytes[TOKEN_RANDOM_BYTES] = {
 START_TEST(made_with_sixteen_digits_random_and_owner)
 {
     char token[TOKEN_MAX + 1] = {0};
-    size_t len = token_make(token, 1795221641865000, random_bytes,
-                            span_of("web-3"));
+    size_t len =
+        token_make(token, 1795221641865000, random_bytes, span_of("web-3"));
     ck_assert_uint_eq(len, strlen(token));
     ck_assert_str_eq(token, "1795221641865000." HEX40 ".web-3");
 
