@@ -184,18 +184,15 @@ void engine_view_node(const struct engine *engine, int node,
                       struct engine_node_view *view)
 {
     const struct node *it = &engine->nodes.node[node];
-    int64_t now_us = nodes_now(&engine->nodes);
-    int64_t median_us = nodes_median_us(&engine->nodes, now_us);
     *view = (struct engine_node_view){
         .state = guard_state(&it->guard),
         .detail = it->guard.detail,
         .is_voting = guard_is_voting(&it->guard),
         .since_us = it->since_us,
         .has_clock = it->is_up && it->clock.is_known,
+        .clock_lead_us = nodes_lead_us(&engine->nodes, node),
         .rtt_us = it->rtt_us,
     };
-    if (view->has_clock)
-        view->clock_lead_us = nodeclock_at(&it->clock, now_us) - median_us;
 }
 
 int engine_voting(const struct engine *engine)

@@ -40,6 +40,16 @@ int64_t nodes_median_us(const struct nodes *nodes, int64_t now_us)
     return nodeclock_median_at(clocks, count, now_us);
 }
 
+int64_t nodes_lead_us(const struct nodes *nodes, int node)
+{
+    int64_t now_us = nodes_now(nodes);
+    int64_t median_us = nodes_median_us(nodes, now_us);
+    const struct nodeclock *clock = &nodes->node[node].clock;
+    if (median_us == 0 || !clock->is_known)
+        return 0;
+    return nodeclock_at(clock, now_us) - median_us;
+}
+
 int64_t nodes_doubt_us(const struct nodes *nodes)
 {
     int64_t now_us = nodes_now(nodes);

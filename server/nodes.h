@@ -40,6 +40,11 @@ int64_t nodes_next_number(struct nodes *nodes, int64_t now_us, int64_t seen);
 /* Median of the nodes' clocks at now_us; 0: none is known. */
 int64_t nodes_median_us(const struct nodes *nodes, int64_t now_us);
 
+/*
+ * How far the node's clock is ahead of the median, µs; 0 if nothing is known.
+ */
+int64_t nodes_lead_us(const struct nodes *nodes, int node);
+
 /* How far off our idea of a node's clock may be: the widest of the bounds. */
 int64_t nodes_doubt_us(const struct nodes *nodes);
 

@@ -128,21 +128,22 @@ bool releases_start(struct releases *releases,
 /*
  * A client may release through another server than it acquired through. The
  * acquire may then still be on its way to a slow node, and set the key behind
- * the release. It cannot once its deadline has passed on the node; until then
- * a node without the key is asked again.
+ * the release. It cannot once its deadline has passed on the node: a node that
+ * did not have the key, and looked before that, is asked again.
  */
 static bool may_be_overtaken(const struct releases *releases,
-                             const struct release *it,
+                             const struct release *it, int node,
                              const struct script_reply *reply)
 {
+    const struct nodes *nodes = releases->nodes;
     struct token_parts parts;
     if (it->operation == 0 || reply->vote == VOTE_DELETED ||
         !token_parse(token_of(it), &parts))
         return false;
-    const struct nodes *nodes = releases->nodes;
-    int64_t ends_us =
-        parts.number + nodes->settings.node_timeout_us + nodes_doubt_us(nodes);
-    return nodes_median_us(nodes, nodes_now(nodes)) <= ends_us;
+    /* the number is the median of the clocks when the acquire was sent */
+    int64_t looked_us = reply->node_now_us - nodes_lead_us(nodes, node);
+    return looked_us <= parts.number + nodes->settings.node_timeout_us +
+                            nodes_doubt_us(nodes);
 }
 
 uint64_t releases_on_reply(struct releases *releases, int node, uint64_t tag,
@@ -153,7 +154,8 @@ uint64_t releases_on_reply(struct releases *releases, int node, uint64_t tag,
         return 0;
     uint64_t operation = it->operation;
     it->in_flight &= (uint16_t)~bit(node);
-    if (vote_is_answer(reply->vote) && !may_be_overtaken(releases, it, reply))
+    if (vote_is_answer(reply->vote) &&
+        !may_be_overtaken(releases, it, node, reply))
         it->owed &= (uint16_t)~bit(node);
     forget_if_over(releases, it);
     return operation;

@@ -66,7 +66,8 @@ static void break_link(struct world *world, int server, int node)
     }
     engine_on_node_down(world->servers[server].engine, node, VOTE_UNREACHABLE,
                         "broken");
-    world_at(world, 20000 + world_random(world, 500000),
+    int64_t away_us = world_chance(world, 50) ? 20000 : 500000;
+    world_at(world, 5000 + world_random(world, away_us),
              (struct event){.kind = EVENT_LINK_UP, .a = server, .b = node});
 }
 
@@ -235,11 +236,12 @@ static void make_fault(struct world *world)
     if (!world->has_faults)
         return;
     world->faults++;
-    switch (world_random(world, 3)) {
+    switch (world_random(world, 5)) {
     case 0:
         pause_node(world, node);
         break;
     case 1:
+    case 2:
         break_link(world, server, node);
         break;
     default: /* slow for a while, until it breaks or is drawn again */

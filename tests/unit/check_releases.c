@@ -134,6 +134,25 @@ START_TEST(a_release_that_may_have_overtaken_its_acquire_is_repeated)
 }
 END_TEST
 
+/* What counts is when the node looked, not when its reply came. */
+START_TEST(a_look_before_the_acquires_deadline_is_repeated_however_late_it_came)
+{
+    int64_t sent_us = play.now_us;
+    (void)release_of(PLAY_EPOCH_US + sent_us - 20000);
+    for (int i = 0; i < 4; i++)
+        play_answer(SCRIPT_RELEASE, i, VOTE_DELETED);
+    struct play_call *late = play_find(SCRIPT_RELEASE, 4);
+    late->is_answered = true;
+    play_advance(100000);
+    const struct script_reply reply = {
+        .vote = VOTE_FREE, .node_now_us = PLAY_EPOCH_US + sent_us + 1000};
+    engine_on_reply(play.engine, 4, late->tag, &reply, sent_us, play.now_us);
+    play_advance(700000);
+    play_answer(SCRIPT_RELEASE, 4, VOTE_DELETED);
+    ck_assert_uint_eq(play.metrics.releases_pending, 0);
+}
+END_TEST
+
 START_TEST(a_release_of_an_older_lock_is_not_repeated)
 {
     (void)release_of(PLAY_EPOCH_US + play.now_us - 200000);
@@ -175,6 +194,9 @@ Suite *check_releases(void)
     tcase_add_test(tc, release_without_quorum_is_repeated_behind_the_503);
     tcase_add_test(tc,
                    a_release_that_may_have_overtaken_its_acquire_is_repeated);
+    tcase_add_test(
+        tc,
+        a_look_before_the_acquires_deadline_is_repeated_however_late_it_came);
     tcase_add_test(tc, a_release_of_an_older_lock_is_not_repeated);
     tcase_add_test(tc, a_long_name_is_released_as_well);
     suite_add_tcase(suite, tc);
