@@ -38,7 +38,7 @@ sim_obj := $(patsubst %.c,$(OUT)/%.o,$(sort $(wildcard tests/sim/*.c)))
 prelude := server/scripts/prelude.lua
 lua := $(filter-out $(prelude),$(sort $(wildcard server/scripts/*.lua)))
 
-.PHONY: help build deps run test tests unit integration sim long bench soak asan \
+.PHONY: help build deps run test tests readme unit integration sim long bench soak asan \
         lint fmt clean install
 .DELETE_ON_ERROR:
 
@@ -96,7 +96,7 @@ run: ## Start five Redis masters and redlockd on :8080
 test: ## Run all tests, the simulation short
 	@scripts/deps.sh build test
 	@$(MAKE) --no-print-directory -j$$(nproc) tests
-	@$(MAKE) --no-print-directory unit sim integration
+	@$(MAKE) --no-print-directory unit sim integration readme
 
 tests: $(OUT)/unit $(OUT)/sim $(OUT)/integration $(OUT)/redlockd
 
@@ -106,6 +106,9 @@ unit: $(OUT)/unit ## Run the unit tests
 # the servers look for leaks, the test program need not
 integration: $(OUT)/integration $(OUT)/redlockd ## Test with real Redis servers
 	ASAN_OPTIONS=detect_leaks=0 REDLOCKD=$(OUT)/redlockd $(OUT)/integration
+
+readme: $(OUT)/redlockd ## Paste README's commands, compare what they print
+	REDLOCKD=$(OUT)/redlockd tests/readme/run.sh
 
 sim: $(OUT)/sim ## Run the simulation, a few seeds
 	$(OUT)/sim $(SIM_ARGS)
@@ -132,7 +135,7 @@ soak: ## A million cycles: memory and descriptors must not grow
 lint: $(OUT)/redlockd ## Check sizes, includes, scripts, README
 	python3 tests/lint/sources.py
 	python3 tests/lint/docs.py $(OUT)/redlockd
-	shellcheck -x scripts/*.sh tests/bench/*.sh .ci/run
+	shellcheck -x scripts/*.sh tests/*/*.sh .ci/run
 
 fmt: ## Lay out the C files
 	$(CLANG_FORMAT) -i $(wildcard server/*.[ch] api/*.[ch] tests/*/*.[ch])

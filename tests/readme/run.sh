@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# Pastes what README.md shows after "$ " into a shell, over a stack of its own,
+# and compares what comes out. Numbers, tokens and times may differ.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+# shellcheck source=scripts/stack.sh
+source scripts/stack.sh
+
+listen=127.0.0.1:8280
+if stack_is_taken "${listen##*:}"; then
+    echo "Port ${listen##*:} is taken." >&2
+    exit 1
+fi
+stack_begin
+stack_start_nodes 5 7301 --appendonly yes --appendfsync always
+stack_start_server "${REDLOCKD:-build/redlockd}" "$listen" --log-level warn
+
+# each console block of README.md on a line: commands, tab, expected output
+blocks() {
+    awk -v OFS='\t' '
+        /^```console$/ {inside = 1; commands = output = ""; next}
+        /^```/ && inside {print commands, output; inside = 0; next}
+        inside && /^\$ / {commands = commands substr($0, 3) "; "; next}
+        inside {output = output $0}' README.md
+}
+
+mask() { # what differs from run to run
+    sed -E 's/[0-9]{16}\.[0-9a-f]{40}/TOKEN/g; s/[0-9]{16}/NUMBER/g
+            s/"(validity|elapsed|remaining)_ms":[0-9]+/"\1_ms":MS/g
+            s/"(granted|held|released)":[3-5]/"\1":MOST/g
+            s/"request_id":"[0-9a-f]{16}"/"request_id":"ID"/g'
+}
+
+passed=0
+failed=0
+while IFS=$'\t' read -r commands expected; do
+    actual=$(cd "$stack_dir" && bash -c "${commands//127.0.0.1:8080/$listen}")
+    if [ "$(mask <<<"$actual")" = "$(mask <<<"$expected")" ]; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        printf '$ %s\n  README.md shows: %s\n  it prints:       %s\n' \
+            "$commands" "$expected" "$actual"
+    fi
+done < <(blocks)
+[ $((passed + failed)) -gt 0 ] || failed=1
+echo "readme: $passed passed, $failed failed"
+[ "$failed" -eq 0 ]
