@@ -101,7 +101,7 @@ static int64_t holding_us(struct world *world, const struct client *client)
 {
     int64_t left_us = client->believes_until_us - world->now_us;
     int64_t us = world_random(world, 300000);
-    return world_chance(world, 10) ? left_us + us : us;
+    return left_us > 0 && world_chance(world, 10) ? left_us + us : us;
 }
 
 /* ---- answers ------------------------------------------------------------ */

@@ -30,6 +30,7 @@ bool world_chance(struct world *world, int percent)
 
 void world_at(struct world *world, int64_t delay_us, struct event event)
 {
+    assert(delay_us >= 0); /* time must not run backwards */
     event.at_us = world->now_us + delay_us;
     heap_push(&world->heap, event);
 }
