@@ -18,7 +18,7 @@ int64_t fence_next(int64_t median_us, int64_t last, int64_t seen)
         number = last + 1;
     if (number <= seen)
         number = seen + 1;
-    return number;
+    return number < FENCE_MAX ? number : FENCE_MAX;
 }
 
 int64_t fence_window_us(int64_t max_ttl_ms)

@@ -11,13 +11,17 @@
 
 #include "types.h"
 
+/* The highest number: exact in Lua and in JSON, 16 digits. */
+#define FENCE_MAX ((INT64_C(1) << 53) - 1)
+
 /* Slot of a resource: CRC-16/XMODEM mod 16384, as in Redis Cluster. */
 int fence_slot(struct span resource);
 
 /*
  * The number of the next round, µs. median_us: median of the nodes' clocks;
  * last: highest number issued by this process; seen: highest number that a
- * node was found to have accepted, 0 if none.
+ * node was found to have accepted, 0 if none. Never above FENCE_MAX: what some
+ * hand wrote into a slot must not stop the server; no node grants there.
  */
 int64_t fence_next(int64_t median_us, int64_t last, int64_t seen);
 

@@ -229,11 +229,19 @@ static bool decode_held(struct script_reply *reply,
     return true;
 }
 
+/*
+ * A number that is none of ours was written into the slot by some other hand:
+ * an error of this slot, and no reason to give up the connection.
+ */
 static bool decode_stale(struct script_reply *reply,
                          const struct script_field *fields)
 {
+    if (fields[2].type != SCRIPT_FIELD_INTEGER)
+        return false;
     reply->highest = fields[2].integer;
-    return is_time(&fields[2]);
+    if (!is_time(&fields[2]))
+        *reply = no_answer(VOTE_FAILED);
+    return true;
 }
 
 struct script_reply script_decode(enum script_kind kind,

@@ -16,7 +16,7 @@ size_t token_make(char token[TOKEN_MAX], int64_t number,
                   struct span owner)
 {
     static const char hex[] = "0123456789abcdef";
-    assert(number > 0 && number < (int64_t)1 << 53);
+    assert(number > 0 && number < INT64_C(10000000000000000));
     assert(owner.len <= OWNER_MAX);
 
     for (int i = NUMBER_DIGITS - 1; i >= 0; i--, number /= 10)

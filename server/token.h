@@ -15,8 +15,8 @@
 enum { TOKEN_RANDOM_BYTES = 20 };
 
 /*
- * Writes the token without a NUL and returns its length. number below 2^53
- * with at most 16 digits; owner at most OWNER_MAX bytes, may be empty.
+ * Writes the token without a NUL and returns its length. number above 0,
+ * at most 16 digits; owner at most OWNER_MAX bytes, may be empty.
  */
 size_t token_make(char token[TOKEN_MAX], int64_t number,
                   const unsigned char random[TOKEN_RANDOM_BYTES],

@@ -218,6 +218,28 @@ START_TEST(fault_22_resource_cannot_overwrite_the_bookkeeping)
 }
 END_TEST
 
+/* Whatever some hand writes into a slot: that slot fails, nothing else does. */
+static const char *const poisons[] = {"9007199254740991", "9007199254740992",
+                                      "99999999999999999999", "x"};
+
+START_TEST(fault_22_poisoned_slot_stops_nothing_else)
+{
+    world_start(&world, 3, "");
+    for (size_t i = 0; i < COUNT(poisons); i++) {
+        for (int node = 0; node < 3; node++) /* CRC-16 of "poison" */
+            node_do(&world.nodes[node], "HSET redlockd:state 1080 %s",
+                    poisons[i]);
+        answer_expect(lock_acquire(server, "poison", 9000, NULL), 503,
+                      "no_quorum");
+        cycle("healthy");
+    }
+    for (int node = 0; node < 3; node++)
+        node_do(&world.nodes[node], "HDEL redlockd:state 1080");
+    cycle("poison");
+    world_stop(&world);
+}
+END_TEST
+
 /* ---- fault 24: errors of real nodes -------------------------------------- */
 
 /* break and mend are commands for the only node. */
@@ -348,6 +370,7 @@ Suite *check_faults(void)
     tcase_add_test(tcase, fault_21_paused_minority_stops_no_acquire);
     tcase_add_test(tcase, fault_21_paused_majority_is_no_quorum_and_heals);
     tcase_add_test(tcase, fault_22_resource_cannot_overwrite_the_bookkeeping);
+    tcase_add_test(tcase, fault_22_poisoned_slot_stops_nothing_else);
     tcase_add_loop_test(tcase, fault_24_error_of_a_node_is_named_and_never_held,
                         0, COUNT(errors));
     tcase_add_test(tcase, fault_24_flushed_scripts_are_loaded_again);
