@@ -245,14 +245,19 @@ static bool take_call(struct link *link, const struct fifo_entry *entry,
     return false;
 }
 
-/* Votes are matched in order. False: the link went down. */
+/*
+ * Votes are matched in order. A reply that was read before the oldest call was
+ * sent is none to it, but to nothing. False: the link went down.
+ */
 static bool take_reply(struct link *link, const struct wire_reply *reply)
 {
     struct fifo_entry entry;
-    if (!fifo_pop(&link->fifo, &entry)) {
+    const struct fifo_entry *oldest = fifo_first(&link->fifo);
+    if (oldest == NULL || oldest->sent_us >= link->heard_us) {
         fail(link, VOTE_GARBAGE, "sent a reply that nobody asked for");
         return false;
     }
+    (void)fifo_pop(&link->fifo, &entry); /* there is one */
     return entry.command < COMMAND_STEP ? take_call(link, &entry, reply)
                                         : take_step(link, &entry, reply);
 }

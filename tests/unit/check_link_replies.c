@@ -66,6 +66,22 @@ START_TEST(an_unsolicited_reply_ends_the_link)
 }
 END_TEST
 
+/* Or it would be taken for the reply to what the first one made us send. */
+START_TEST(a_reply_that_came_before_its_call_was_sent_ends_the_link)
+{
+#define FREE_REPLY "*2\r\n$4\r\nFREE\r\n:1700000000000001\r\n"
+    fake_say(&faked.node, "EVALSHA", FREE_REPLY FREE_REPLY);
+    faked.sends_in_reply = true;
+    faked_start_link();
+    faked_until_up(1);
+    ck_assert_int_eq(faked_inspect(1), VOTE_PENDING);
+    faked_expect_down(VOTE_GARBAGE, "nobody asked for");
+    ck_assert_int_eq(faked.replies_at_down, 2);
+    ck_assert_int_eq(faked.votes[0], VOTE_FREE);
+    ck_assert_int_eq(faked.votes[1], VOTE_UNREACHABLE);
+}
+END_TEST
+
 START_TEST(replies_in_single_bytes_are_put_together)
 {
     faked.node.is_sliced = true;
@@ -195,6 +211,8 @@ Suite *check_link_replies(void)
                         (int)(sizeof garbage / sizeof *garbage));
     tcase_add_loop_test(tcase, too_long_a_reply_ends_the_link, 0, 2);
     tcase_add_test(tcase, an_unsolicited_reply_ends_the_link);
+    tcase_add_test(tcase,
+                   a_reply_that_came_before_its_call_was_sent_ends_the_link);
     tcase_add_test(tcase, replies_in_single_bytes_are_put_together);
     tcase_add_test(tcase, a_lost_connection_answers_each_call_once);
     tcase_add_test(tcase, a_write_to_a_closed_connection_calls_nobody_back);
