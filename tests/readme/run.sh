@@ -15,7 +15,8 @@ stack_begin
 stack_start_nodes 5 7301 --appendonly yes --appendfsync always
 stack_start_server "${REDLOCKD:-build/redlockd}" "$listen" --log-level warn
 # a node that comes late has no lock to release, and changes the counts
-until curl -s "http://$listen/nodes" | grep -q '"voting":5,'; do
+for _ in {1..200}; do
+    curl -s "http://$listen/nodes" | grep -q '"voting":5,' && break
     sleep 0.05
 done
 
