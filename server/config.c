@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "option.h"
+#include "round.h"
 
 static const char env_prefix[] = "REDLOCKD_";
 static const char file_suffix[] = "_FILE";
@@ -338,7 +339,7 @@ bool config_load(struct config *config, int argc, char **argv, char **envp,
 
 int config_quorum(const struct config *config)
 {
-    return config->nodes_count / 2 + 1;
+    return round_quorum(config->nodes_count);
 }
 
 void config_print(const struct config *config, FILE *out)

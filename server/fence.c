@@ -11,13 +11,9 @@ int fence_slot(struct span resource)
     return (int)(crc % FENCE_SLOTS);
 }
 
-int64_t fence_next(int64_t median_us, int64_t last, int64_t seen)
+int64_t fence_next(int64_t time_us, int64_t above)
 {
-    int64_t number = median_us;
-    if (number <= last)
-        number = last + 1;
-    if (number <= seen)
-        number = seen + 1;
+    int64_t number = time_us > above ? time_us : above + 1;
     return number < FENCE_MAX ? number : FENCE_MAX;
 }
 

@@ -18,12 +18,11 @@
 int fence_slot(struct span resource);
 
 /*
- * The number of the next round, µs. median_us: median of the nodes' clocks;
- * last: highest number issued by this process; seen: highest number that a
- * node was found to have accepted, 0 if none. Never above FENCE_MAX: what some
- * hand wrote into a slot must not stop the server; no node grants there.
+ * A number, µs: time_us, raised above the number above; 0: above none. Never
+ * higher than FENCE_MAX: what some hand wrote into a slot must not stop the
+ * server; no node grants there.
  */
-int64_t fence_next(int64_t median_us, int64_t last, int64_t seen);
+int64_t fence_next(int64_t time_us, int64_t above);
 
 /* W: how far a number may be from a node's clock, µs. */
 int64_t fence_window_us(int64_t max_ttl_ms);

@@ -15,13 +15,13 @@ END_TEST
 
 START_TEST(numbers_rise_above_all_that_is_known)
 {
-    ck_assert_int_eq(fence_next(1000, 0, 0), 1000);
-    ck_assert_int_eq(fence_next(1000, 1000, 0), 1001);
-    ck_assert_int_eq(fence_next(1000, 5000, 0), 5001);
-    ck_assert_int_eq(fence_next(1000, 0, 1000), 1001);
-    ck_assert_int_eq(fence_next(1000, 2000, 7000), 7001);
-    ck_assert_int_eq(fence_next(1000, 2000, FENCE_MAX), FENCE_MAX);
-    ck_assert_int_eq(fence_next(FENCE_MAX, FENCE_MAX, 0), FENCE_MAX);
+    ck_assert_int_eq(fence_next(1000, 0), 1000);
+    ck_assert_int_eq(fence_next(1000, 1000), 1001);
+    ck_assert_int_eq(fence_next(1000, 5000), 5001);
+    ck_assert_int_eq(fence_next(fence_next(1000, 0), 1000), 1001);
+    ck_assert_int_eq(fence_next(fence_next(1000, 2000), 7000), 7001);
+    ck_assert_int_eq(fence_next(fence_next(1000, 2000), FENCE_MAX), FENCE_MAX);
+    ck_assert_int_eq(fence_next(FENCE_MAX, FENCE_MAX), FENCE_MAX);
 }
 END_TEST
 
