@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -94,15 +93,10 @@ static int grants_wanted(void)
 /* A process of its own; a check that fails in it ends it with a failure. */
 static pid_t start_worker(struct store *store, int i)
 {
-    pid_t parent = getpid();
-    pid_t pid = fork();
+    pid_t pid = harness_fork();
 
-    ck_assert_int_ge(pid, 0);
     if (pid > 0)
         return pid;
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent)
-        _exit(1);
     unsigned seed = (unsigned)i + 1;
     while (atomic_load(&store->grants) < grants_wanted() &&
            atomic_load(&store->failed) == 0)

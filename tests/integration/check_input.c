@@ -29,10 +29,7 @@ static void tear_down(void)
 /* Every bad request is followed by a good one, on the same connection too. */
 static void next_request_works(void)
 {
-    struct lock lock;
-
-    answer_expect(lock_acquire(server, "input:next", 9000, &lock), 201, NULL);
-    answer_expect(lock_release(server, &lock), 200, NULL);
+    lock_expect_cycle(server, "input:next");
 }
 
 /* ---- bodies ------------------------------------------------------------- */

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "http.h"
@@ -62,15 +61,10 @@ static void work_once(int worker, int turn)
 /* Transport errors fail a check in the worker, which then ends with 1. */
 static pid_t start_worker(int worker)
 {
-    pid_t parent = getpid();
-    pid_t pid = fork();
+    pid_t pid = harness_fork();
 
-    ck_assert_int_ge(pid, 0);
     if (pid > 0)
         return pid;
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent)
-        _exit(1);
     for (int turn = 0; !atomic_load(&load->is_over); turn++)
         work_once(worker, turn);
     _exit(0);

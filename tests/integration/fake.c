@@ -8,7 +8,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -93,13 +92,9 @@ void fake_start(struct world *world, const char *banner, const char *reply)
     ck_assert_int_lt(world->nodes_count, WORLD_NODES);
     node->port = harness_free_port();
     int listener = listen_on(node->port);
-    pid_t parent = getpid();
-    node->pid = fork();
-    ck_assert_int_ge(node->pid, 0);
+    node->pid = harness_fork();
     if (node->pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (getppid() == parent)
-            serve(listener, banner, reply);
+        serve(listener, banner, reply);
         _exit(0);
     }
     close(listener);

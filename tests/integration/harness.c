@@ -114,13 +114,23 @@ void harness_make_dir(char path[PATH_SIZE])
     ck_assert_msg(mkdtemp(path), "%s: %s", path, strerror(errno));
 }
 
-/* In the child: never returns. */
-static void become(char *const argv[], char *const env[], const char *log,
-                   pid_t parent)
+pid_t harness_fork(void)
 {
+    pid_t parent = getpid();
+    pid_t pid = fork();
+
+    ck_assert_int_ge(pid, 0);
+    if (pid > 0)
+        return pid;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         _exit(126);
+    return 0;
+}
+
+/* In the child: never returns. */
+static void become(char *const argv[], char *const env[], const char *log)
+{
     if (log) {
         int fd = open(log, O_WRONLY | O_CREAT | O_APPEND, 0600);
         if (fd < 0 || dup2(fd, STDOUT_FILENO) < 0 ||
@@ -139,12 +149,10 @@ static void become(char *const argv[], char *const env[], const char *log,
 
 pid_t harness_spawn(char *const argv[], char *const env[], const char *log)
 {
-    pid_t parent = getpid();
-    pid_t pid = fork();
+    pid_t pid = harness_fork();
 
-    ck_assert_int_ge(pid, 0);
     if (pid == 0)
-        become(argv, env, log, parent);
+        become(argv, env, log);
     return pid;
 }
 

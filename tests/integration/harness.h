@@ -72,6 +72,9 @@ int harness_free_port(void);
 /* A new directory of this run. */
 void harness_make_dir(char path[PATH_SIZE]);
 
+/* fork(2) whose child dies with this process; 0 in the child. */
+pid_t harness_fork(void);
+
 /*
  * Starts argv with stdout and stderr in the file log (NULL: inherited), and
  * with env, a NULL-terminated list of NAME=value, on top of the environment.

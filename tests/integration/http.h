@@ -79,6 +79,9 @@ const struct answer *lock_release(const struct server *server,
 const struct answer *lock_inspect(const struct server *server,
                                   const char *resource);
 
+/* Acquires and releases: the server works. */
+void lock_expect_cycle(const struct server *server, const char *resource);
+
 /* ---- raw sockets -------------------------------------------------------- */
 
 int raw_connect(const struct server *server);

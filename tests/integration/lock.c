@@ -71,3 +71,11 @@ const struct answer *lock_inspect(const struct server *server,
     snprintf(path, sizeof path, "/locks/%s", resource);
     return HTTP(server, .method = "GET", .path = path);
 }
+
+void lock_expect_cycle(const struct server *server, const char *resource)
+{
+    struct lock lock;
+
+    answer_expect(lock_acquire(server, resource, 9000, &lock), 201, NULL);
+    answer_expect(lock_release(server, &lock), 200, NULL);
+}
