@@ -1,0 +1,73 @@
+# Everything that tests, measures or checks redlockd; included by ../Makefile
+
+.PHONY: test tests readme unit integration sim long bench soak asan lint
+
+TEST_PKGS := $(PKGS) check libcurl
+test_libs = $(shell pkg-config --libs $(TEST_PKGS))
+unit_obj := $(patsubst %.c,$(OUT)/%.o,$(sort $(wildcard tests/unit/*.c)))
+integration_obj := $(patsubst %.c,$(OUT)/%.o,\
+                     $(sort $(wildcard tests/integration/*.c)))
+sim_obj := $(patsubst %.c,$(OUT)/%.o,$(sort $(wildcard tests/sim/*.c)))
+
+# The suites of a folder: check_NAME.c defines Suite *check_NAME(void)
+$(GEN)/%_suites.h: $(wildcard tests/unit/check_*.c tests/integration/check_*.c)
+	@mkdir -p $(@D)
+	@for f in $(wildcard tests/$*/check_*.c); do \
+	  echo "SUITE($$(basename $$f .c))"; done >$@
+
+$(OUT)/tests/unit/main.o: $(GEN)/unit_suites.h
+$(OUT)/tests/integration/main.o: $(GEN)/integration_suites.h
+
+$(OUT)/unit: $(unit_obj) $(OBJ)
+	@echo "LINK $@"
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(test_libs)
+$(OUT)/integration: $(integration_obj)
+	@echo "LINK $@"
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(test_libs)
+$(OUT)/sim: $(sim_obj) $(OBJ)
+	@echo "LINK $@"
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(lib_libs)
+
+test: ## Run all tests, the simulation short
+	@scripts/deps.sh build test
+	@$(MAKE) --no-print-directory -j$$(nproc) tests
+	@$(MAKE) --no-print-directory unit sim integration readme
+
+tests: $(OUT)/unit $(OUT)/sim $(OUT)/integration $(OUT)/redlockd
+
+unit: $(OUT)/unit ## Run the unit tests
+	$(OUT)/unit
+
+# the servers look for leaks, the test program need not
+integration: $(OUT)/integration $(OUT)/redlockd ## Test with real Redis servers
+	ASAN_OPTIONS=detect_leaks=0 REDLOCKD=$(OUT)/redlockd $(OUT)/integration
+
+readme: $(OUT)/redlockd ## Paste README's commands, compare what they print
+	REDLOCKD=$(OUT)/redlockd tests/readme/run.sh
+
+sim: $(OUT)/sim ## Run the simulation, a few seeds
+	$(OUT)/sim $(SIM_ARGS)
+
+long: ## 100,000 grants over restarting nodes
+	@$(MAKE) --no-print-directory integration FENCE_GRANTS=100000 \
+	  CK_RUN_SUITE=fence
+
+asan: ## Run all tests under ASan and UBSan
+	@scripts/deps.sh build test
+	@$(MAKE) --no-print-directory -j$$(nproc) FLAVOUR=asan tests
+	@$(MAKE) --no-print-directory FLAVOUR=asan unit sim integration
+
+bench: ## Measure 64 clients on five local nodes
+	@scripts/deps.sh build bench
+	@$(MAKE) --no-print-directory -j$$(nproc) build
+	@tests/bench/bench.sh
+
+soak: ## A million cycles: memory and descriptors must not grow
+	@scripts/deps.sh build bench
+	@$(MAKE) --no-print-directory -j$$(nproc) build
+	@tests/bench/soak.sh
+
+lint: $(OUT)/redlockd ## Check sizes, includes, scripts, README
+	python3 tests/lint/sources.py
+	python3 tests/lint/docs.py $(OUT)/redlockd
+	shellcheck -x scripts/*.sh tests/*/*.sh .ci/run
