@@ -14,6 +14,10 @@ need_library() { # pkg-config-name package
     pkg-config --exists "$1" 2>/dev/null || missing+=("$2")
 }
 
+need_debian_python() { # module package
+    /usr/bin/python3 -c "import $1" 2>/dev/null || missing+=("$2")
+}
+
 need_group() {
     case $1 in
     build)
@@ -41,7 +45,7 @@ need_group() {
     bench)
         need_command redis-server redis-server
         need_command curl curl
-        need_command wrk wrk
+        need_debian_python matplotlib python3-matplotlib
         ;;
     *)
         echo "deps: no such group: $1" >&2

@@ -9,6 +9,7 @@ source scripts/stack.sh
 listen=127.0.0.1:8181
 cycles=${CYCLES:-1000000}
 limit_kib=1024
+tools=${TOOLS:-build/release}
 
 rss_kib() {
     awk '/^VmRSS/ {print $2}' "/proc/$stack_server/status"
@@ -28,11 +29,8 @@ load() {
     local from
     from=$(answered)
     while [ $(($(answered) - from)) -lt $(($1 * 2)) ]; do
-        wrk -t 1 -c 64 -d 5 -s tests/bench/lock.lua "http://$listen" \
-            >"$stack_dir/wrk"
-        if grep -E 'Non-2xx|Socket errors' "$stack_dir/wrk"; then
-            exit 1
-        fi
+        "$tools/load" "$listen" 64 5 | tee "$stack_dir/load"
+        grep -q ' failures 0 ' "$stack_dir/load"
     done
 }
 
@@ -53,7 +51,7 @@ if stack_is_taken "${listen##*:}"; then
 fi
 stack_begin
 stack_start_nodes 5 7301 --appendonly no
-stack_start_server "${REDLOCKD:-build/redlockd}" "$listen" --log-level warn
+stack_start_server "${REDLOCKD:-$tools/redlockd}" "$listen" --log-level warn
 
 load $((cycles / 10))
 settle

@@ -1,0 +1,41 @@
+#ifndef TESTS_BENCH_CLIENT_H
+#define TESTS_BENCH_CLIENT_H
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* One HTTP client on a keep-alive connection: POST /locks for a resource that
+ * nobody used before, then DELETE with the token that it got, and so on.
+ * Written by hand because a load generator on the same two cores takes from
+ * the server what it burns itself: libcurl needs more CPU time for a request
+ * than redlockd. */
+struct client {
+    int fd;
+    int number;
+    uint64_t round;
+    bool busy, holds;
+    int64_t start_us; /* of the cycle; when it was due, if it was late */
+    char token[256];
+    char request[1024], response[4096];
+    size_t received;
+};
+
+enum client_event {
+    CLIENT_WAITS, /* for the rest of a response */
+    CLIENT_DONE,  /* with a cycle, and idle */
+    CLIENT_FAILED /* told on stderr; the client is connected anew and idle */
+};
+
+/* Connects; ends the process if that fails. */
+void client_open(struct client *client, int number,
+                 const struct sockaddr_in *server);
+
+/* Begins a cycle that was due at `start_us`; the client must be idle. */
+enum client_event client_begin(struct client *client, int64_t start_us);
+
+/* To be called when the connection is readable. */
+enum client_event client_read(struct client *client);
+
+#endif
