@@ -29,8 +29,8 @@ lib_libs = $(shell pkg-config --libs $(PKGS))
 
 OBJ := $(patsubst %.c,$(OUT)/%.o,$(filter-out server/main.c,\
          $(sort $(wildcard server/*.c api/*.c))))
-prelude := server/scripts/prelude.lua
-lua := $(filter-out $(prelude),$(sort $(wildcard server/scripts/*.lua)))
+lua := $(patsubst %,server/scripts/%.lua,\
+         prelude admit acquire extend release inspect batch)
 
 .PHONY: help build deps run fmt clean install
 .DELETE_ON_ERROR:
@@ -46,20 +46,17 @@ $(OUT)/redlockd: $(OUT)/server/main.o $(OBJ)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(lib_libs)
 	@[ $(FLAVOUR) != release ] || ln -sf release/redlockd build/redlockd
 
-# Each script as a C string, script_text_NAME: the prelude and NAME.lua
-$(GEN)/scripts.h: $(lua) $(prelude)
+# The files of the script as one C string, in the order that prelude.lua tells
+$(GEN)/script.lua.h: $(lua)
 	@mkdir -p $(@D)
-	@for f in $(lua); do \
-	  printf 'static const char script_text_%s[] =\n' "$$(basename $$f .lua)"; \
-	  sed 's/\\/\\\\/g; s/"/\\"/g; s/.*/    "&\\n"/' $(prelude) $$f; echo '    ;'; \
-	done >$@
+	@sed 's/\\/\\\\/g; s/"/\\"/g; s/.*/    "&\\n"/' $(lua) >$@
 
 $(OUT)/%.o: %.c
 	@mkdir -p $(@D)
 	@echo "CC   $<"
 	$(Q)$(CC) $(ALL_CFLAGS) $(lib_cflags) -c -o $@ $<
 
-$(OUT)/server/script.o: $(GEN)/scripts.h
+$(OUT)/server/script.o: $(GEN)/script.lua.h
 
 deps: ## Install missing Debian packages
 	@scripts/deps.sh build run test lint bench

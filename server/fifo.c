@@ -29,10 +29,13 @@ bool fifo_push(struct fifo *fifo, struct fifo_entry entry)
     return true;
 }
 
-void fifo_unpush(struct fifo *fifo)
+int fifo_answered(const struct fifo *fifo)
 {
-    assert(fifo->count > 0);
-    fifo->count--;
+    uint32_t count = fifo->count > 0;
+    while (count < fifo->count &&
+           !fifo->ring[(fifo->first + count) & (fifo->room - 1)].is_first)
+        count++;
+    return (int)count;
 }
 
 const struct fifo_entry *fifo_first(const struct fifo *fifo)

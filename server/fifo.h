@@ -12,7 +12,8 @@ enum { FIFO_MAX = 16384 };
 struct fifo_entry {
     uint64_t tag;
     int64_t sent_us;
-    int command; /* what was sent; the link's own numbering */
+    int command;   /* what was sent; the link's own numbering */
+    bool is_first; /* of those that one reply answers */
 };
 
 struct fifo {
@@ -25,8 +26,8 @@ struct fifo {
 /* False: FIFO_MAX replies are owed already, or no memory. */
 bool fifo_push(struct fifo *fifo, struct fifo_entry entry);
 
-/* Takes the newest out again. */
-void fifo_unpush(struct fifo *fifo);
+/* How many the next reply answers: the oldest, and what is not first behind. */
+int fifo_answered(const struct fifo *fifo);
 
 /* The oldest; NULL: nothing is owed. Valid until the next push. */
 const struct fifo_entry *fifo_first(const struct fifo *fifo);

@@ -66,12 +66,12 @@ void handshake_command(struct handshake_command *command,
     case HANDSHAKE_TIME:
         add(command, "TIME");
         return;
-    default:
-        assert(step < HANDSHAKE_STEPS);
+    case HANDSHAKE_LOAD:
         add_words(command, "SCRIPT", "LOAD");
-        /* a static text, with a NUL behind it */
-        add(command,
-            script_text((enum script_kind)(step - HANDSHAKE_LOAD)).ptr);
+        add(command, script_text().ptr);
+        return;
+    case HANDSHAKE_STEPS:
+        return;
     }
 }
 
@@ -200,12 +200,11 @@ static enum vote take_time(struct handshake *handshake,
     return VOTE_DONE;
 }
 
-static enum vote take_load(struct handshake *handshake, int kind,
-                           struct span sha)
+static enum vote take_load(struct handshake *handshake, struct span sha)
 {
     if (sha.len != SCRIPT_SHA_LEN)
         return refuse_garbage(handshake);
-    handshake->sha[kind][span_copy(handshake->sha[kind], sha)] = '\0';
+    handshake->sha[span_copy(handshake->sha, sha)] = '\0';
     return VOTE_DONE;
 }
 
@@ -229,7 +228,6 @@ enum vote handshake_take(struct handshake *handshake, enum handshake_step step,
     case HANDSHAKE_REPLICATION:
         return take_replication(handshake, fields[0].string);
     default:
-        return take_load(handshake, (int)(step - HANDSHAKE_LOAD),
-                         fields[0].string);
+        return take_load(handshake, fields[0].string);
     }
 }

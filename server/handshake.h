@@ -1,6 +1,6 @@
 /*
  * What is asked of a node on each new connection before any call: who it is,
- * what its clock shows, and that it has our scripts. Pure.
+ * what its clock shows, and that it has our script. Pure.
  */
 #ifndef REDLOCKD_HANDSHAKE_H
 #define REDLOCKD_HANDSHAKE_H
@@ -20,8 +20,8 @@ enum handshake_step {
     HANDSHAKE_REPLICATION,
     HANDSHAKE_NAME,
     HANDSHAKE_TIME,
-    HANDSHAKE_LOAD, /* of the first script; the others follow */
-    HANDSHAKE_STEPS = HANDSHAKE_LOAD + SCRIPT_KINDS
+    HANDSHAKE_LOAD,
+    HANDSHAKE_STEPS
 };
 
 enum {
@@ -44,7 +44,7 @@ struct handshake {
     char version[32];
     char role[16];
     int64_t node_now_us;
-    char sha[SCRIPT_KINDS][SCRIPT_SHA_LEN + 1];
+    char sha[SCRIPT_SHA_LEN + 1];      /* of our script */
     char detail[HANDSHAKE_DETAIL_MAX]; /* why the node is refused */
 };
 

@@ -6,15 +6,13 @@
 
 #include "backoff.h"
 #include "clock.h"
-#include "fifo.h"
 #include "handshake.h"
+#include "pipeline.h"
 #include "random.h"
-#include "wire.h"
 
 enum {
     STABLE_US = 1000000, /* up for so long: backoff starts anew */
-    UNSENT_MAX = 8 * 1024 * 1024,
-    ADDRESS_MAX = 64, /* a numeric address, with an interface's name */
+    ADDRESS_MAX = 64,    /* a numeric address, with an interface's name */
 };
 
 enum link_state {
@@ -25,9 +23,6 @@ enum link_state {
     LINK_UP,
 };
 
-/* Commands in the FIFO: scripts by their kind, handshake steps behind them. */
-enum { COMMAND_STEP = SCRIPT_KINDS };
-
 /*
  * The timer means: try again (idle), take the failure of a write (is_failing),
  * else look whether the node is silent.
@@ -36,21 +31,20 @@ struct link {
     struct loop *loop;
     struct loop_timer *timer;
     const struct config_node *config;
-    struct span prefix;
     struct link_events events;
     int node;
     int64_t silence_us;
 
     enum link_state state;
     bool is_failing;   /* a write failed; the link goes down in the next turn */
-    bool is_reloading; /* the scripts are on their way again */
+    bool is_reloading; /* the script is on its way again */
     int64_t heard_us;  /* when something was read, or the state began */
     int64_t up_us;     /* up since */
     struct backoff backoff;
     struct loop_lookup *lookup;
     struct loop_watch *watch;
     struct wire *wire;
-    struct fifo fifo;
+    struct pipeline pipeline;
     struct handshake handshake;
     int64_t time_sent_us; /* of the handshake's TIME */
     int64_t time_received_us;
@@ -76,12 +70,10 @@ static void disconnect(struct link *link)
 /* Every pending call gets its one reply. */
 static void drop_pending(struct link *link, int64_t now_us)
 {
-    static const struct script_reply gone = {.vote = VOTE_UNREACHABLE};
-    struct fifo_entry entry;
-    while (fifo_pop(&link->fifo, &entry))
-        if (entry.command < COMMAND_STEP)
-            link->events.reply(link->events.ctx, link->node, entry.tag, &gone,
-                               entry.sent_us, now_us);
+    struct pipeline_reply reply;
+    while (pipeline_drop(&link->pipeline, &reply))
+        link->events.reply(link->events.ctx, link->node, reply.tag,
+                           &reply.script, reply.sent_us, now_us);
 }
 
 static void schedule_retry(struct link *link, int64_t now_us)
@@ -128,15 +120,8 @@ enum vote link_send(struct link *link, const struct script_call *call,
 {
     if (link->state != LINK_UP || link->is_failing)
         return VOTE_UNREACHABLE;
-    struct fifo_entry entry = {tag, clock_now_us(), (int)call->kind};
-    if (wire_unsent(link->wire) > UNSENT_MAX || !fifo_push(&link->fifo, entry))
-        return VOTE_STALLED;
-    struct script_args args;
-    script_encode(&args, call, link->prefix, link->handshake.sha[call->kind]);
-    if (wire_append(link->wire, args.argc, args.argv, args.len))
-        return VOTE_PENDING;
-    fifo_unpush(&link->fifo);
-    return VOTE_STALLED; /* no memory */
+    return pipeline_call(&link->pipeline, link->wire, call, link->handshake.sha,
+                         tag);
 }
 
 static bool send_step(struct link *link, enum handshake_step step)
@@ -145,9 +130,8 @@ static bool send_step(struct link *link, enum handshake_step step)
     handshake_command(&command, step, link->config);
     if (command.argc == 0)
         return true;
-    struct fifo_entry entry = {0, clock_now_us(), COMMAND_STEP + (int)step};
-    return fifo_push(&link->fifo, entry) &&
-           wire_append(link->wire, command.argc, command.argv, command.len);
+    return pipeline_step(&link->pipeline, link->wire, link->handshake.sha,
+                         (int)step, command.argc, command.argv, command.len);
 }
 
 /* Sends this step and all behind it. False: no memory. */
@@ -163,7 +147,8 @@ void link_flush(struct link *link)
 {
     if (link->state < LINK_HANDSHAKE || link->is_failing)
         return;
-    if (wire_unsent(link->wire) > 0 && !wire_write(link->wire)) {
+    if (!pipeline_append(&link->pipeline, link->wire, link->handshake.sha) ||
+        (wire_unsent(link->wire) > 0 && !wire_write(link->wire))) {
         fail_next_turn(link);
         return;
     }
@@ -191,11 +176,9 @@ static void go_up(struct link *link)
 }
 
 /* False: the link went down. */
-static bool take_step(struct link *link, const struct fifo_entry *entry,
-                      const struct wire_reply *reply)
+static bool take_step(struct link *link, const struct pipeline_reply *reply)
 {
-    enum handshake_step step =
-        (enum handshake_step)(entry->command - COMMAND_STEP);
+    enum handshake_step step = (enum handshake_step)reply->step;
     enum vote vote =
         handshake_take(&link->handshake, step, reply->fields, reply->count);
     if (vote != VOTE_DONE) {
@@ -203,7 +186,7 @@ static bool take_step(struct link *link, const struct fifo_entry *entry,
         return false;
     }
     if (step == HANDSHAKE_TIME) {
-        link->time_sent_us = entry->sent_us;
+        link->time_sent_us = reply->sent_us;
         link->time_received_us = link->heard_us;
     }
     if (step == HANDSHAKE_STEPS - 1) {
@@ -215,11 +198,11 @@ static bool take_step(struct link *link, const struct fifo_entry *entry,
 }
 
 /*
- * Somebody flushed the node's scripts: they are loaded again, once, however
- * many calls find them gone. None of these is sent again: its round may be
- * lost by now, and its vote tells what happened.
+ * Somebody flushed the node's scripts: ours is loaded again, once, however many
+ * calls find it gone. None of these is sent again: its round may be lost by
+ * now, and its vote tells what happened.
  */
-static void reload_scripts(struct link *link)
+static void reload_script(struct link *link)
 {
     if (link->is_reloading)
         return;
@@ -229,37 +212,39 @@ static void reload_scripts(struct link *link)
 }
 
 /* False: the link went down. */
-static bool take_call(struct link *link, const struct fifo_entry *entry,
-                      const struct wire_reply *from)
+static bool take_call(struct link *link, const struct pipeline_reply *reply)
 {
-    struct script_reply reply = script_decode((enum script_kind)entry->command,
-                                              from->fields, from->count);
-    /* First, so that what the event sends finds the scripts again. */
-    if (reply.vote == VOTE_NO_SCRIPT)
-        reload_scripts(link);
-    link->events.reply(link->events.ctx, link->node, entry->tag, &reply,
-                       entry->sent_us, link->heard_us);
-    if (reply.vote != VOTE_GARBAGE)
+    /* First, so that what the event sends finds the script again. */
+    if (reply->script.vote == VOTE_NO_SCRIPT)
+        reload_script(link);
+    link->events.reply(link->events.ctx, link->node, reply->tag, &reply->script,
+                       reply->sent_us, link->heard_us);
+    if (reply->script.vote != VOTE_GARBAGE)
         return true;
-    fail(link, VOTE_GARBAGE, "sent a reply that no script of ours gives");
+    fail(link, VOTE_GARBAGE, "sent a reply that our script never gives");
     return false;
 }
 
-/*
- * Votes are matched in order. A reply that was read before the oldest call was
- * sent is none to it, but to nothing. False: the link went down.
- */
-static bool take_reply(struct link *link, const struct wire_reply *reply)
+/* False: no more replies, or the link went down. */
+static bool take_reply(struct link *link)
 {
-    struct fifo_entry entry;
-    const struct fifo_entry *oldest = fifo_first(&link->fifo);
-    if (oldest == NULL || oldest->sent_us >= link->heard_us) {
+    struct pipeline_reply reply;
+    switch (
+        pipeline_next(&link->pipeline, link->wire, link->heard_us, &reply)) {
+    case PIPELINE_CALL:
+        return take_call(link, &reply);
+    case PIPELINE_STEP:
+        return take_step(link, &reply);
+    case PIPELINE_NONE:
+        return false;
+    case PIPELINE_UNASKED:
         fail(link, VOTE_GARBAGE, "sent a reply that nobody asked for");
         return false;
+    case PIPELINE_GARBAGE:
+        break;
     }
-    (void)fifo_pop(&link->fifo, &entry); /* there is one */
-    return entry.command < COMMAND_STEP ? take_call(link, &entry, reply)
-                                        : take_step(link, &entry, reply);
+    fail(link, VOTE_GARBAGE, "sent what is no reply, or too long a one");
+    return false;
 }
 
 /*
@@ -268,8 +253,6 @@ static bool take_reply(struct link *link, const struct wire_reply *reply)
  */
 static void read_replies(struct link *link)
 {
-    const struct wire_reply *reply;
-    enum wire_next next;
     bool has_read;
     if (!wire_read(link->wire, &has_read)) {
         fail(link, VOTE_UNREACHABLE, wire_error(link->wire));
@@ -277,11 +260,8 @@ static void read_replies(struct link *link)
     }
     if (has_read)
         link->heard_us = clock_now_us();
-    while ((next = wire_next(link->wire, &reply)) == WIRE_REPLY)
-        if (!take_reply(link, reply))
-            return;
-    if (next == WIRE_GARBAGE)
-        fail(link, VOTE_GARBAGE, "sent what is no reply, or too long a one");
+    while (take_reply(link))
+        continue;
 }
 
 /* ---- coming up ---------------------------------------------------------- */
@@ -395,11 +375,11 @@ static int64_t silent_from(const struct link *link)
 {
     int64_t since_us = link->heard_us;
     if (link->state >= LINK_HANDSHAKE) {
-        const struct fifo_entry *oldest = fifo_first(&link->fifo);
-        if (oldest == NULL)
+        int64_t oldest_us = pipeline_oldest_us(&link->pipeline);
+        if (oldest_us == 0)
             since_us = clock_now_us(); /* it owes nothing */
-        else if (oldest->sent_us > since_us)
-            since_us = oldest->sent_us;
+        else if (oldest_us > since_us)
+            since_us = oldest_us;
     }
     return since_us + link->silence_us;
 }
@@ -474,7 +454,7 @@ struct link *link_new(struct loop *loop, int node,
     link->loop = loop;
     link->node = node;
     link->config = config;
-    link->prefix = span_of(prefix);
+    pipeline_init(&link->pipeline, span_of(prefix));
     link->silence_us = silence_us;
     link->events = *events;
     link->timer = loop_timer_new(loop, on_timer, link);
@@ -492,6 +472,6 @@ void link_free(struct link *link)
         return;
     disconnect(link);
     loop_timer_free(link->timer);
-    fifo_fini(&link->fifo);
+    pipeline_fini(&link->pipeline);
     free(link);
 }

@@ -2,7 +2,7 @@
  * One connection to one node under a watch of the loop: a FIFO of pending
  * replies, handshake, and reconnecting with jittered backoff.
  *
- *              lookup            connected           scripts loaded
+ *              lookup            connected            script loaded
  *   ┌─→ idle ─────────→ connecting ────────→ handshake ────────→ up
  *   │     ↑ backoff          │                  │                 │
  *   └─────┴──────────────────┴──── down ←───────┴─────────────────┘

@@ -1,8 +1,9 @@
 /*
- * The scripts that run on the nodes: encodes calls, decodes replies.
+ * The script that runs on the nodes: what it is called with, and what its
+ * replies mean. batch.h puts calls together.
  *
- * Pure: no socket, no Redis library. server/scripts/NAME.lua is the text of
- * each; it is embedded at build time.
+ * Pure: no socket, no Redis library. server/scripts/ holds the text, a file a
+ * kind; it is embedded at build time.
  */
 #ifndef REDLOCKD_SCRIPT_H
 #define REDLOCKD_SCRIPT_H
@@ -20,7 +21,7 @@ enum script_kind {
 };
 
 /*
- * One call. The spans are borrowed until the call is encoded. Which members
+ * One call. The spans are borrowed until it was added to a batch. Which members
  * a kind uses stands behind each; times named node are in the node's clock.
  */
 struct script_call {
@@ -44,56 +45,47 @@ struct script_reply {
     struct span value;   /* held: the first VALUE_MAX bytes; empty: foreign */
 };
 
-/* One field of a RESP reply, as flat as the scripts answer. */
+/* One field of a RESP reply; an array stands in front of its elements. */
 enum script_field_type {
     SCRIPT_FIELD_STRING,
     SCRIPT_FIELD_INTEGER,
     SCRIPT_FIELD_NIL,
     SCRIPT_FIELD_ERROR,
+    SCRIPT_FIELD_ARRAY,
 };
 
 struct script_field {
     enum script_field_type type;
-    int64_t integer;
+    int64_t integer; /* array: how many elements */
     struct span string;
 };
 
 enum {
-    SCRIPT_ARGS_MAX = 12,   /* arguments of an EVALSHA, itself included … */
-    SCRIPT_NUMBERS_MAX = 5, /* … of them numbers */
+    SCRIPT_ARGS_MAX = 7,    /* of a call, its kind included … */
+    SCRIPT_NUMBERS_MAX = 4, /* … of them numbers … */
+    SCRIPT_DIGITS_MAX = 20, /* … of so many digits */
+    SCRIPT_FIELDS_MAX = 4,  /* of a call's reply, the array included */
+    SCRIPT_WORD_MAX = 16,   /* "QUARANTINED" */
     SCRIPT_SHA_LEN = 40,
     SCRIPT_PREFIX_MAX = 64, /* bytes of the key prefix */
     SCRIPT_INFIX_MAX = 20,  /* "redlockd:released:" */
 };
 
-/* An encoded call: argc arguments for the Redis client, and their storage. */
-struct script_args {
-    int argc;
-    const char *argv[SCRIPT_ARGS_MAX];
-    size_t len[SCRIPT_ARGS_MAX];
-    char state_key[SCRIPT_PREFIX_MAX + SCRIPT_INFIX_MAX];
-    char lock_key[SCRIPT_PREFIX_MAX + RESOURCE_MAX];
-    char channel[SCRIPT_PREFIX_MAX + SCRIPT_INFIX_MAX + RESOURCE_MAX];
-    int digits_used;
-    char digits[SCRIPT_NUMBERS_MAX][24];
-};
+/* The Lua text, with a NUL behind it. */
+struct span script_text(void);
 
-/* The script's name ("acquire") and its Lua text. Static. */
+/* The kind's name ("acquire"), as the text knows it. Static. */
 const char *script_name(enum script_kind kind);
-struct span script_text(enum script_kind kind);
+
+/* Whether it is microseconds as a node tells them, and far from overflow. */
+bool script_is_time(const struct script_field *field);
 
 /*
- * Fills args with the EVALSHA of call. prefix: the key prefix; sha: the 40 hex
- * digits that the node gave for this kind. args borrows from call and sha.
+ * Decodes the count fields of the reply to one call of this kind, which the
+ * node ran when its clock showed node_now_us. What the script never answers is
+ * VOTE_GARBAGE; an error gets its named vote.
  */
-void script_encode(struct script_args *args, const struct script_call *call,
-                   struct span prefix, const char *sha);
-
-/*
- * Decodes the count fields of one reply of this kind. What no script of ours
- * answers is VOTE_GARBAGE; an error reply gets its named vote.
- */
-struct script_reply script_decode(enum script_kind kind,
+struct script_reply script_decode(enum script_kind kind, int64_t node_now_us,
                                   const struct script_field *fields, int count);
 
 /* The named vote of an error reply's text ("LOADING Redis is…"). */

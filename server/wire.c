@@ -29,8 +29,10 @@ static struct script_field *add_field(const redisReadTask *task,
                                       enum script_field_type type)
 {
     struct wire *wire = task->privdata;
-    if (task->parent == NULL)
+    if (task->parent == NULL) {
         wire->reply.count = 0;
+        wire->text_len = 0;
+    }
     if (wire->reply.count == WIRE_FIELDS_MAX)
         return NULL;
     struct script_field *field = &wire->reply.fields[wire->reply.count++];
@@ -41,8 +43,6 @@ static struct script_field *add_field(const redisReadTask *task,
 static void *on_string(const redisReadTask *task, char *bytes, size_t len)
 {
     struct wire *wire = task->privdata;
-    if (task->parent == NULL)
-        wire->text_len = 0;
     struct script_field *field =
         add_field(task, task->type == REDIS_REPLY_ERROR ? SCRIPT_FIELD_ERROR
                                                         : SCRIPT_FIELD_STRING);
@@ -61,13 +61,14 @@ static void *on_array(const redisReadTask *task, size_t elements)
 static void *on_array(const redisReadTask *task, int elements)
 #endif
 {
-    struct wire *wire = task->privdata;
-    if (task->parent != NULL || task->type != REDIS_REPLY_ARRAY ||
-        elements > WIRE_FIELDS_MAX)
+    bool is_too_deep = task->parent != NULL && task->parent->parent != NULL;
+    if (is_too_deep || task->type != REDIS_REPLY_ARRAY ||
+        elements >= WIRE_FIELDS_MAX)
         return NULL;
-    wire->reply.count = 0;
-    wire->text_len = 0;
-    return wire;
+    struct script_field *field = add_field(task, SCRIPT_FIELD_ARRAY);
+    if (field != NULL)
+        field->integer = (int64_t)elements;
+    return field;
 }
 
 static void *on_integer(const redisReadTask *task, long long value)

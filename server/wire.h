@@ -11,11 +11,11 @@
 #ifndef REDLOCKD_WIRE_H
 #define REDLOCKD_WIRE_H
 
-#include "script.h"
+#include "batch.h"
 
 enum {
-    WIRE_FIELDS_MAX = 8,        /* of an array */
-    WIRE_TEXT_MAX = 16 * 1024,  /* of all strings in a reply */
+    WIRE_FIELDS_MAX = BATCH_FIELDS_MAX, /* of a reply */
+    WIRE_TEXT_MAX = BATCH_TEXT_MAX,     /* of all strings in a reply */
     WIRE_UNREAD_MAX = 64 * 1024 /* bytes of a reply that is not complete */
 };
 
@@ -56,7 +56,10 @@ bool wire_write(struct wire *wire);
  */
 bool wire_read(struct wire *wire, bool *has_read);
 
-/* A reply: one field, or those of an array. Valid until the next call. */
+/*
+ * A reply: one field, or an array with its elements behind it, of which some
+ * may be arrays of plain fields again. Valid until the next call.
+ */
 struct wire_reply {
     int count;
     struct script_field fields[WIRE_FIELDS_MAX];
@@ -65,7 +68,7 @@ struct wire_reply {
 enum wire_next {
     WIRE_REPLY,   /* here it is */
     WIRE_NONE,    /* no complete reply is left */
-    WIRE_GARBAGE, /* no protocol, nested, too many fields, too long */
+    WIRE_GARBAGE, /* no protocol, nested deeper, too many fields, too long */
 };
 
 /* Takes the next reply out of what was read. */

@@ -1,60 +1,40 @@
--- Sets one lock, or several: all or none.
+-- Sets a lock.
 --
--- KEYS  state lock...
--- ARGV  token ttl_ms number admit deadline_us window_us slot...
--- GRANTED now | HELD now pttl value | STALE now highest
--- QUARANTINED now | LATE now | SKEWED now
+-- ARGV  lock token ttl_ms number deadline_us slot
+-- GRANTED | HELD pttl value | STALE highest | QUARANTINED | LATE | SKEWED
+local function acquire(a)
+    -- A node that lost its memory has lost the admission with it: first of all.
+    if not is_admitted() then
+        return 'QUARANTINED'
+    end
 
-local number = tonumber(ARGV[3])
+    -- The command may have lain in a paused node's socket buffer for minutes,
+    -- while its sender gave up and can release nothing any more.
+    if now > tonumber(ARGV[a + 4]) then
+        return 'LATE'
+    end
 
--- One read for the admission and the slots of all locks.
-local state = redis.call('HMGET', KEYS[1], 'admit', unpack(ARGV, 7))
+    -- A number far ahead of this clock would block the slot for honest numbers;
+    -- one far behind it may be lower than one that this node has forgotten.
+    local number = tonumber(ARGV[a + 3])
+    if math.abs(number - now) > tonumber(ARGV[2]) then
+        return 'SKEWED'
+    end
 
--- A node that lost its memory has lost the admission with it: first of all.
-if state[1] ~= ARGV[4] then
-    return {'QUARANTINED', now}
-end
+    local highest = tonumber(redis.call('HGET', KEYS[1], ARGV[a + 5]) or 0)
+    if highest < number and
+        redis.call('SET', ARGV[a], ARGV[a + 1], 'NX', 'PX', ARGV[a + 2]) then
+        -- Only now: a number that granted nothing must not make others stale.
+        redis.call('HSET', KEYS[1], ARGV[a + 5], ARGV[a + 3])
+        return 'GRANTED'
+    end
 
--- The command may have lain in a paused node's socket buffer for minutes,
--- while its sender gave up and can release nothing any more.
-if now > tonumber(ARGV[5]) then
-    return {'LATE', now}
-end
-
--- A number far ahead of this clock would block the slot for honest numbers; a
--- number far behind it may be lower than one that this node has forgotten.
-if math.abs(number - now) > tonumber(ARGV[6]) then
-    return {'SKEWED', now}
-end
-
--- The lock that stands in the way: held by any type of key, with or without
--- TTL, or else free but with a higher number accepted in its slot.
-local function refuse(i)
-    local pttl = redis.call('PTTL', KEYS[i])
+    -- Held by a key of any type, with or without TTL; or else free, but with a
+    -- higher number accepted in its slot.
+    local pttl = redis.call('PTTL', ARGV[a])
     if pttl == -2 then
-        return {'STALE', now, tonumber(state[i])}
+        return {'STALE', highest}
     end
-    return held(pttl, read(KEYS[i]))
+    return held(pttl, read(ARGV[a]))
 end
 
--- state[i] is the slot of KEYS[i], as admit stands where the state key does.
-for i = 2, #KEYS do
-    if state[i] and tonumber(state[i]) >= number then
-        return refuse(i)
-    end
-end
-
-for i = 2, #KEYS do
-    if not redis.call('SET', KEYS[i], ARGV[1], 'NX', 'PX', ARGV[2]) then
-        for j = 2, i - 1 do
-            redis.call('DEL', KEYS[j])
-        end
-        return refuse(i)
-    end
-end
-
--- Only now: a number that granted nothing must not make others stale.
-for i = 2, #KEYS do
-    redis.call('HSET', KEYS[1], ARGV[i + 5], ARGV[3])
-end
-return {'GRANTED', now}

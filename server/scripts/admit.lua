@@ -1,13 +1,14 @@
 -- Writes the permission to vote.
 --
--- KEYS  state
--- ARGV  admit
--- DONE now
+-- DONE
 --
 -- Only if it is not there: this comes every second, and a write would cost a
 -- sync of the append-only file each time.
-
-if redis.call('HGET', KEYS[1], 'admit') ~= ARGV[1] then
-    redis.call('HSET', KEYS[1], 'admit', ARGV[1])
+local function admit()
+    if not is_admitted() then
+        redis.call('HSET', KEYS[1], 'admit', ARGV[1])
+        admitted = true
+    end
+    return 'DONE'
 end
-return {'DONE', now}
+

@@ -1,33 +1,33 @@
 -- Lengthens the TTL of a lock that still has the token.
 --
--- KEYS  state lock
--- ARGV  token ttl_ms admit deadline_us
--- EXTENDED now | HELD now pttl value | FREE now
--- QUARANTINED now | LATE now
+-- ARGV  lock token ttl_ms deadline_us
+-- EXTENDED | HELD pttl value | FREE | QUARANTINED | LATE
 --
 -- It never creates the key: a lock that expired may have had another holder
 -- since, with a higher fencing number.
-
-if redis.call('HGET', KEYS[1], 'admit') ~= ARGV[3] then
-    return {'QUARANTINED', now}
-end
-if now > tonumber(ARGV[4]) then
-    return {'LATE', now}
-end
-
-local value = read(KEYS[2])
-local pttl = redis.call('PTTL', KEYS[2])
-if pttl == -2 then
-    return {'FREE', now}
-end
-
-if value == ARGV[1] then
-    -- Only ever longer: a late, shorter extension must not take back what a
-    -- later one promised. -1, no end, is longer than any.
-    if pttl >= 0 and pttl < tonumber(ARGV[2]) then
-        redis.call('PEXPIRE', KEYS[2], ARGV[2])
+local function extend(a)
+    if not is_admitted() then
+        return 'QUARANTINED'
     end
-    return {'EXTENDED', now}
+    if now > tonumber(ARGV[a + 3]) then
+        return 'LATE'
+    end
+
+    local value = read(ARGV[a])
+    local pttl = redis.call('PTTL', ARGV[a])
+    if pttl == -2 then
+        return 'FREE'
+    end
+
+    if value == ARGV[a + 1] then
+        -- Only ever longer: a late, shorter extension must not take back what
+        -- a later one promised. -1, no end, is longer than any.
+        if pttl >= 0 and pttl < tonumber(ARGV[a + 2]) then
+            redis.call('PEXPIRE', ARGV[a], ARGV[a + 2])
+        end
+        return 'EXTENDED'
+    end
+
+    return held(pttl, value)
 end
 
-return held(pttl, value)

@@ -1,10 +1,12 @@
 -- Reads value and TTL of a lock.
 --
--- KEYS  lock
--- HELD now pttl value | FREE now
-
-local pttl = redis.call('PTTL', KEYS[1])
-if pttl == -2 then
-    return {'FREE', now}
+-- ARGV  lock
+-- HELD pttl value | FREE
+local function inspect(a)
+    local pttl = redis.call('PTTL', ARGV[a])
+    if pttl == -2 then
+        return 'FREE'
+    end
+    return held(pttl, read(ARGV[a]))
 end
-return held(pttl, read(KEYS[1]))
+

@@ -1,23 +1,24 @@
 -- Deletes a lock that still has the token, and announces it.
 --
--- KEYS  lock
--- ARGV  token channel
--- DELETED now | HELD now pttl value | FREE now
+-- ARGV  lock token channel
+-- DELETED | HELD pttl value | FREE
 --
 -- No admission and no deadline: deleting what carries a token that is used
 -- once is right at any time.
+local function release(a)
+    local value = read(ARGV[a])
+    if value == ARGV[a + 1] then
+        redis.call('DEL', ARGV[a])
+        -- A user without channel rights has released all the same. The channel
+        -- names the resource; the token is for nobody else.
+        redis.pcall('PUBLISH', ARGV[a + 2], '1')
+        return 'DELETED'
+    end
 
-local value = read(KEYS[1])
-if value == ARGV[1] then
-    redis.call('DEL', KEYS[1])
-    -- A user without channel rights has released all the same. The channel
-    -- names the resource; the token is for nobody else.
-    redis.pcall('PUBLISH', ARGV[2], '1')
-    return {'DELETED', now}
+    local pttl = redis.call('PTTL', ARGV[a])
+    if pttl == -2 then
+        return 'FREE'
+    end
+    return held(pttl, value)
 end
 
-local pttl = redis.call('PTTL', KEYS[1])
-if pttl == -2 then
-    return {'FREE', now}
-end
-return held(pttl, value)

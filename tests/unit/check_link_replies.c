@@ -5,21 +5,29 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
+#include "../../server/batch.h"
 #include "faked.h"
+
+#define NOW ":1700000000123456\r\n"
+#define FREE_REPLY "*2\r\n" NOW "$4\r\nFREE\r\n"
 
 static const char *const garbage[] = {
     "HTTP/1.1 400 Bad Request\r\n\r\n",
-    "*9\r\n",
+    "*1000\r\n",
     "*2147483647\r\n",
-    "*1\r\n*1\r\n:1\r\n",
-    "*3\r\n:1\r\n:1\r\n*2\r\n$4\r\nFREE\r\n:1700000000123456\r\n",
-    "*2\r\n$4\r\nFREE\r\n:0\r\n",
-    "*2\r\n$7\r\nGRANTED\r\n:1700000000123456\r\n",
+    "*2\r\n" NOW "*1\r\n*1\r\n:1\r\n",
+    "*2\r\n*2\r\n$4\r\nFREE\r\n:1\r\n" NOW,
+    "*2\r\n:0\r\n$4\r\nFREE\r\n",
+    "*2\r\n" NOW "$7\r\nGRANTED\r\n",
+    "*2\r\n" NOW "*0\r\n",
+    "*2\r\n" NOW "$-1\r\n",
+    "*1\r\n" NOW,
+    "*3\r\n" NOW "$4\r\nFREE\r\n$4\r\nFREE\r\n",
     "*0\r\n",
     "$-1\r\n",
     "+OK\r\n",
     ":abc\r\n",
-    "*4\r\n$4\r\nHELD\r\n:1700000000123456\r\n:-7\r\n$1\r\nx\r\n",
+    "*2\r\n" NOW "*3\r\n$4\r\nHELD\r\n:-7\r\n$1\r\nx\r\n",
 };
 
 START_TEST(garbage_ends_the_link)
@@ -31,8 +39,7 @@ START_TEST(garbage_ends_the_link)
     faked_expect_down(VOTE_GARBAGE, "sent ");
     ck_assert_int_eq(faked.replies_at_down, 1);
     ck_assert_uint_eq(faked.tags[0], 1);
-    fake_say(&faked.node, "EVALSHA",
-             "*2\r\n$4\r\nFREE\r\n:1700000000123456\r\n");
+    fake_say(&faked.node, "EVALSHA", FREE_REPLY);
     faked_until_up(2);
     ck_assert_int_eq(faked_inspect(2), VOTE_PENDING);
     turns_until_count(faked.loop, &faked.replies, 2);
@@ -44,10 +51,10 @@ START_TEST(too_long_a_reply_ends_the_link)
 {
     static char flood[200000];
     int begin = snprintf(flood, sizeof flood, "$%s\r\n",
-                         _i == 0 ? "900000000" : "17000");
+                         _i == 0 ? "900000000" : "18000");
     memset(flood + begin, 'x', sizeof flood - 1 - (size_t)begin);
     if (_i == 1)
-        memcpy(flood + begin + 17000, "\r\n", 3);
+        memcpy(flood + begin + 18000, "\r\n", 3);
     fake_say(&faked.node, "EVALSHA", flood);
     faked_start_link();
     faked_until_up(1);
@@ -69,7 +76,6 @@ END_TEST
 /* Or it would be taken for the reply to what the first one made us send. */
 START_TEST(a_reply_that_came_before_its_call_was_sent_ends_the_link)
 {
-#define FREE_REPLY "*2\r\n$4\r\nFREE\r\n:1700000000000001\r\n"
     fake_say(&faked.node, "EVALSHA", FREE_REPLY FREE_REPLY);
     faked.sends_in_reply = true;
     faked_start_link();
@@ -140,7 +146,7 @@ START_TEST(replies_that_came_before_a_failed_write_count)
     faked_until_up(1);
     ck_assert_int_eq(faked_inspect(1), VOTE_PENDING);
     link_flush(faked.link);
-    fake_send(&faked.node, "*2\r\n$4\r\nFREE\r\n:1700000000123456\r\n");
+    fake_send(&faked.node, FREE_REPLY);
     fake_close(&faked.node); /* a reset, as it has not read the call */
     ck_assert_int_eq(faked_inspect(2), VOTE_PENDING);
     link_flush(faked.link);
@@ -176,6 +182,59 @@ START_TEST(too_many_pending_calls_are_stalled)
 }
 END_TEST
 
+START_TEST(calls_of_a_turn_leave_as_one_command)
+{
+    faked_start_link();
+    faked_until_up(1);
+    for (uint64_t tag = 0; tag < BATCH_CALLS_MAX + 2; tag++)
+        ck_assert_int_eq(faked_inspect(tag), VOTE_PENDING);
+    turns_until_count(faked.loop, &faked.replies, BATCH_CALLS_MAX + 2);
+    ck_assert_int_eq(faked.node.batches, 2);
+    for (int i = 0; i < BATCH_CALLS_MAX + 2; i++) {
+        ck_assert_uint_eq(faked.tags[i], (uint64_t)i);
+        ck_assert_int_eq(faked.votes[i], VOTE_FREE);
+    }
+}
+END_TEST
+
+START_TEST(each_call_of_a_batch_gets_its_reply)
+{
+    static const enum vote votes[] = {VOTE_FREE, VOTE_OUT_OF_MEMORY, VOTE_HELD,
+                                      VOTE_FREE};
+    fake_say(&faked.node, "EVALSHA",
+             "*5\r\n" NOW "$4\r\nFREE\r\n-OOM no memory\r\n"
+             "*3\r\n$4\r\nHELD\r\n:5\r\n$1\r\nx\r\n$4\r\nFREE\r\n");
+    faked_start_link();
+    faked_until_up(1);
+    for (uint64_t tag = 0; tag < 4; tag++)
+        ck_assert_int_eq(faked_inspect(tag), VOTE_PENDING);
+    turns_until_count(faked.loop, &faked.replies, 4);
+    for (int i = 0; i < 4; i++) {
+        ck_assert_uint_eq(faked.tags[i], (uint64_t)i);
+        ck_assert_int_eq(faked.votes[i], votes[i]);
+    }
+    ck_assert_int_eq(faked.downs, 0);
+}
+END_TEST
+
+/* What stands behind it in the batch is not believed either. */
+START_TEST(garbage_within_a_batch_ends_the_link)
+{
+    fake_say(&faked.node, "EVALSHA",
+             "*4\r\n" NOW "$4\r\nFREE\r\n$7\r\nGRANTED\r\n"
+             "$4\r\nFREE\r\n");
+    faked_start_link();
+    faked_until_up(1);
+    for (uint64_t tag = 0; tag < 3; tag++)
+        ck_assert_int_eq(faked_inspect(tag), VOTE_PENDING);
+    faked_expect_down(VOTE_GARBAGE, "never gives");
+    ck_assert_int_eq(faked.replies_at_down, 3);
+    ck_assert_int_eq(faked.votes[0], VOTE_FREE);
+    ck_assert_int_eq(faked.votes[1], VOTE_GARBAGE);
+    ck_assert_int_eq(faked.votes[2], VOTE_UNREACHABLE);
+}
+END_TEST
+
 START_TEST(flushed_scripts_are_loaded_again_once)
 {
     faked_start_link();
@@ -183,9 +242,8 @@ START_TEST(flushed_scripts_are_loaded_again_once)
     fake_say(&faked.node, "EVALSHA", "-NOSCRIPT No matching script.\r\n");
     for (uint64_t tag = 0; tag < 10; tag++)
         ck_assert_int_eq(faked_inspect(tag), VOTE_PENDING);
-    turns_until_count(faked.loop, &faked.node.loads, 2 * SCRIPT_KINDS);
-    fake_say(&faked.node, "EVALSHA",
-             "*2\r\n$4\r\nFREE\r\n:1700000000123456\r\n");
+    turns_until_count(faked.loop, &faked.node.loads, 2);
+    fake_say(&faked.node, "EVALSHA", FREE_REPLY);
     turns_until_count(faked.loop, &faked.replies, 10);
     for (int i = 0; i < 10; i++)
         ck_assert_int_eq(faked.votes[i], VOTE_NO_SCRIPT);
@@ -193,7 +251,7 @@ START_TEST(flushed_scripts_are_loaded_again_once)
     ck_assert_int_eq(faked_inspect(11), VOTE_PENDING);
     turns_until_count(faked.loop, &faked.replies, 11);
     ck_assert_int_eq(faked.votes[10], VOTE_FREE);
-    ck_assert_int_eq(faked.node.loads, 2 * SCRIPT_KINDS);
+    ck_assert_int_eq(faked.node.loads, 2);
     ck_assert_int_eq(faked.downs, 0);
     ck_assert_int_eq(faked.ups, 1);
 }
@@ -218,6 +276,9 @@ Suite *check_link_replies(void)
     tcase_add_test(tcase, a_write_to_a_closed_connection_calls_nobody_back);
     tcase_add_test(tcase, replies_that_came_before_a_failed_write_count);
     tcase_add_test(tcase, too_many_pending_calls_are_stalled);
+    tcase_add_test(tcase, calls_of_a_turn_leave_as_one_command);
+    tcase_add_test(tcase, each_call_of_a_batch_gets_its_reply);
+    tcase_add_test(tcase, garbage_within_a_batch_ends_the_link);
     tcase_add_test(tcase, flushed_scripts_are_loaded_again_once);
     suite_add_tcase(suite, tcase);
     return suite;

@@ -1,5 +1,5 @@
 /*
- * The scripts on a real redis-server, through a real link.
+ * The script on a real redis-server, through a real link.
  */
 #include <check.h>
 #include <hiredis/hiredis.h>
@@ -261,39 +261,54 @@ START_TEST(a_user_without_a_command_gets_no_vote_not_held)
 }
 END_TEST
 
-/* Several locks, as one call of several resources will send them. */
-START_TEST(several_locks_are_all_or_none)
+/* One batch: what the first calls do, the next ones see. */
+START_TEST(calls_of_a_batch_run_in_their_order)
 {
-    static const char *const words[] = {"GRANTED", "HELD", "STALE", "GRANTED"};
-    char text[64], now[32];
+    static const enum vote votes[] = {VOTE_DONE,    VOTE_GRANTED, VOTE_HELD,
+                                      VOTE_DELETED, VOTE_GRANTED, VOTE_HELD};
+    struct script_call calls[] = {
+        live_call(SCRIPT_ADMIT, "", ""),
+        live_call(SCRIPT_ACQUIRE, "r", "A"),
+        live_call(SCRIPT_ACQUIRE, "r", "B"),
+        live_call(SCRIPT_RELEASE, "r", "A"),
+        live_call(SCRIPT_ACQUIRE, "r", "B"),
+        live_call(SCRIPT_INSPECT, "r", ""),
+    };
+    enum { CALLS = sizeof calls / sizeof *calls };
+    for (int i = 1; i < CALLS; i++)
+        calls[i].number += i;
+    live_ask_all(calls, CALLS);
+    for (int i = 0; i < CALLS; i++)
+        ck_assert_int_eq(live.votes[i], votes[i]);
+    ck_assert_str_eq(live.value, "B");
+    ck_assert_int_eq(master_integer(&live.master, "PTTL p:r") > 0, 1);
+}
+END_TEST
+
+/* A slot that some other hand has spoilt, and a key that is not ours to touch.
+ */
+START_TEST(an_error_of_one_call_is_not_that_of_its_neighbours)
+{
     live_admit();
-    snprintf(text, sizeof text, "%s",
-             master_text(&live.master, "SCRIPT LOAD %s",
-                         script_text(SCRIPT_ACQUIRE).ptr));
-    for (int i = 0; i < 4; i++) {
-        snprintf(now, sizeof now, "%lld", (long long)live_node_now_us());
-        if (i == 1) {
-            master_text(&live.master, "DEL p:a p:b p:c");
-            master_text(&live.master, "SET p:c other");
-        } else if (i == 2) {
-            master_text(&live.master, "DEL p:c");
-            master_text(&live.master, "HSET p:redlockd:state 3 %lld",
-                        (long long)live_node_now_us() + 1000000);
-        } else if (i == 3) {
-            master_text(&live.master, "HDEL p:redlockd:state 3");
-        }
-        redisReply *reply =
-            redisCommand(live.master.redis,
-                         "EVALSHA %s 4 p:redlockd:state p:a p:b p:c T %d %s %s "
-                         "9000000000000000 %d 1 2 3",
-                         text, LIVE_TTL_MS, now, LIVE_ADMIT, LIVE_WINDOW_US);
-        ck_assert_int_eq(reply->type, REDIS_REPLY_ARRAY);
-        ck_assert_str_eq(reply->element[0]->str, words[i]);
-        freeReplyObject(reply);
-        ck_assert_int_eq(master_integer(&live.master, "EXISTS p:a p:b"),
-                         i % 3 == 0 ? 2 : 0);
-    }
-    ck_assert_str_eq(master_text(&live.master, "HGET p:redlockd:state 3"), now);
+    master_integer(&live.master, "HSET p:redlockd:state 9 spoilt");
+    master_text(&live.master,
+                "ACL SETUSER default resetkeys ~p:redlockd:state ~p:[acd]");
+    struct script_call calls[] = {
+        live_call(SCRIPT_ACQUIRE, "a", "A"),
+        live_call(SCRIPT_ACQUIRE, "b", "A"),
+        live_call(SCRIPT_ACQUIRE, "c", "A"),
+        live_call(SCRIPT_ACQUIRE, "d", "A"),
+    };
+    for (int i = 0; i < 4; i++)
+        calls[i].slot = 7 + i;
+    live_ask_all(calls, 4);
+    ck_assert_int_eq(live.votes[0], VOTE_GRANTED);
+    ck_assert_int_eq(live.votes[1], VOTE_NO_PERMISSION);
+    ck_assert_int_eq(live.votes[2], VOTE_FAILED);
+    ck_assert_int_eq(live.votes[3], VOTE_GRANTED);
+    master_text(&live.master, "ACL SETUSER default allkeys");
+    ck_assert_int_eq(master_integer(&live.master, "EXISTS p:a p:b p:c p:d"), 2);
+    ck_assert_int_eq(live.downs, 0);
 }
 END_TEST
 
@@ -320,7 +335,8 @@ Suite *check_lua(void)
     tcase_add_test(tcase, a_release_is_announced_without_the_token);
     tcase_add_test(tcase, a_user_without_channels_releases_all_the_same);
     tcase_add_test(tcase, a_user_without_a_command_gets_no_vote_not_held);
-    tcase_add_test(tcase, several_locks_are_all_or_none);
+    tcase_add_test(tcase, calls_of_a_batch_run_in_their_order);
+    tcase_add_test(tcase, an_error_of_one_call_is_not_that_of_its_neighbours);
     suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -18,7 +18,7 @@ static const struct fake_rule defaults[] = {
     {"INFO replication", BULK(11, "role:master")},
     {"TIME", "*2\r\n" BULK(10, "1700000000") BULK(6, "123456")},
     {"SCRIPT LOAD", BULK(40, FAKE_SHA)},
-    {"EVALSHA", "*2\r\n" BULK(4, "FREE") ":1700000000123456\r\n"},
+    {"EVALSHA", EACH BULK(4, "FREE")},
     {"", "+OK\r\n"},
 };
 
@@ -77,14 +77,39 @@ static const char *default_reply(const char *command)
             return rule->reply;
 }
 
+static void send_each(struct fake *fake, const char *reply, int calls)
+{
+    char begin[64];
+    snprintf(begin, sizeof begin, "*%d\r\n:1700000000123456\r\n", calls + 1);
+    fake_send(fake, begin);
+    while (calls-- > 0)
+        fake_send(fake, reply);
+}
+
+static int count_calls(const char *command)
+{
+    int calls = 0;
+    if (strncmp(command, "EVALSHA", 7) == 0)
+        while ((command = strstr(command + 1, " inspect ")) != NULL)
+            calls++;
+    return calls;
+}
+
 static void on_command(struct fake *fake, const char *command)
 {
     fake->commands++;
-    fake->calls += strncmp(command, "EVALSHA", 7) == 0;
+    int calls = count_calls(command);
+    fake->batches += calls > 0;
+    fake->calls += calls;
     fake->loads += strncmp(command, "SCRIPT LOAD", 11) == 0;
     const char *reply = find_reply(fake->rules, FAKE_RULES_MAX, command);
-    fake_send(fake, reply != NULL ? reply : default_reply(command));
-    if (strncmp(command, "EVALSHA", 7) == 0)
+    if (reply == NULL)
+        reply = default_reply(command);
+    if (reply[0] == EACH[0])
+        send_each(fake, reply + 1, calls);
+    else
+        fake_send(fake, reply);
+    if (calls > 0)
         usleep(fake->stops_process_us);
 }
 

@@ -11,7 +11,13 @@ enum { FAKE_RULES_MAX = 8, FAKE_BUFFER = 256 * 1024 };
 #define FAKE_RUN_ID "0123456789abcdef0123456789abcdef01234567"
 #define FAKE_SHA "89abcdef0123456789abcdef0123456789abcdef"
 
-/* The reply to commands that begin so; "": none. */
+/*
+ * The reply to commands that begin so; "": none. One that begins with EACH is
+ * repeated for each call (to inspect) of a batch, and becomes its part of the
+ * whole.
+ */
+#define EACH "&"
+
 struct fake_rule {
     const char *begin;
     const char *reply;
@@ -40,7 +46,8 @@ struct fake {
     /* what it saw */
     int accepted;
     int commands;
-    int calls;
+    int batches;
+    int calls; /* in the batches; only inspect is known */
     int loads;
 };
 

@@ -32,8 +32,10 @@ static void on_reply(void *ctx, int node, uint64_t tag,
                      const struct script_reply *reply, int64_t sent_us,
                      int64_t received_us)
 {
-    (void)ctx, (void)node, (void)tag;
+    (void)ctx, (void)node;
     ck_assert_int_le(sent_us, received_us);
+    ck_assert_uint_lt(tag, LIVE_VOTES_MAX);
+    live.votes[tag] = reply->vote;
     live.reply = *reply;
     live.value[span_copy(live.value, reply->value)] = '\0';
     live.replies++;
@@ -104,6 +106,16 @@ enum vote live_ask(const struct script_call *call)
         ck_assert_int_gt(live.reply.node_now_us,
                          live_node_now_us() - LIVE_WINDOW_US);
     return live.reply.vote;
+}
+
+void live_ask_all(const struct script_call *calls, int count)
+{
+    int before = live.replies;
+    ck_assert_int_le(count, LIVE_VOTES_MAX);
+    for (int i = 0; i < count; i++)
+        ck_assert_int_eq(link_send(live.link, &calls[i], (uint64_t)i),
+                         VOTE_PENDING);
+    turns_until_count(live.loop, &live.replies, before + count);
 }
 
 enum vote live_run(enum script_kind kind, const char *resource,

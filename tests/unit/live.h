@@ -9,7 +9,7 @@
 
 #define LIVE_ADMIT "1:fingerprint:run"
 
-enum { LIVE_TTL_MS = 60000, LIVE_WINDOW_US = 15000000 };
+enum { LIVE_TTL_MS = 60000, LIVE_WINDOW_US = 15000000, LIVE_VOTES_MAX = 16 };
 
 struct live {
     struct master master;
@@ -24,6 +24,7 @@ struct live {
     char detail[200];
     struct script_reply reply; /* the last */
     char value[VALUE_MAX + 1];
+    enum vote votes[LIVE_VOTES_MAX]; /* by tag, which live_ask_all counts */
 };
 
 extern struct live live;
@@ -44,7 +45,10 @@ struct script_call live_call(enum script_kind kind, const char *resource,
 /* Sends the call and returns the vote; the reply is in live. */
 enum vote live_ask(const struct script_call *call);
 
-/* Both. */
+/* Sends the calls in one batch; the votes are in live. */
+void live_ask_all(const struct script_call *calls, int count);
+
+/* Makes a call and sends it. */
 enum vote live_run(enum script_kind kind, const char *resource,
                    const char *token);
 

@@ -1,0 +1,193 @@
+#include "batch.h"
+
+#include <assert.h>
+
+#define STATE_INFIX "redlockd:state"
+#define CHANNEL_INFIX "redlockd:released:"
+
+static_assert(sizeof CHANNEL_INFIX <= SCRIPT_INFIX_MAX &&
+                  sizeof STATE_INFIX <= SCRIPT_INFIX_MAX,
+              "");
+
+/* ---- calls -------------------------------------------------------------- */
+
+/* Bytes that a call takes at most, whatever its kind. */
+static size_t room_for(const struct batch *batch,
+                       const struct script_call *call)
+{
+    return 2 * (batch->prefix.len + call->resource.len) + SCRIPT_INFIX_MAX +
+           call->token.len + call->admit.len +
+           (size_t)SCRIPT_NUMBERS_MAX * SCRIPT_DIGITS_MAX;
+}
+
+static bool has_room(const struct batch *batch, const struct script_call *call)
+{
+    assert(batch->prefix.len <= SCRIPT_PREFIX_MAX &&
+           call->resource.len <= RESOURCE_MAX && call->token.len <= TOKEN_MAX);
+    return batch->calls < BATCH_CALLS_MAX &&
+           room_for(batch, call) <= sizeof batch->bytes - batch->used;
+}
+
+/* Whether the call can share what stands once in front of a batch. */
+static bool fits(const struct batch *batch, const struct script_call *call)
+{
+    bool is_admit_same =
+        batch->admit.len == 0 || call->admit.len == 0 ||
+        (batch->admit.len == call->admit.len &&
+         memcmp(batch->admit.ptr, call->admit.ptr, call->admit.len) == 0);
+    bool is_window_same = batch->window_us == 0 || call->window_us == 0 ||
+                          batch->window_us == call->window_us;
+    return is_admit_same && is_window_same;
+}
+
+static struct span copy(struct batch *batch, struct span span)
+{
+    char *to = batch->bytes + batch->used;
+    batch->used += span_copy(to, span);
+    return (struct span){to, span.len};
+}
+
+/* prefix + infix + resource */
+static struct span copy_key(struct batch *batch, const char *infix,
+                            struct span resource)
+{
+    struct span key = copy(batch, batch->prefix);
+    key.len += copy(batch, span_of(infix)).len;
+    key.len += copy(batch, resource).len;
+    return key;
+}
+
+/* By hand: printf would be a tenth of what a request costs. */
+static struct span print_number(char digits[SCRIPT_DIGITS_MAX], int64_t number)
+{
+    assert(number >= 0);
+    size_t at = SCRIPT_DIGITS_MAX;
+    do {
+        digits[--at] = (char)('0' + number % 10);
+        number /= 10;
+    } while (number > 0);
+    return (struct span){digits + at, SCRIPT_DIGITS_MAX - at};
+}
+
+static void add(struct batch *batch, struct span arg)
+{
+    assert(batch->args_count < BATCH_ARGS_MAX);
+    batch->args[batch->args_count++] = arg;
+}
+
+static void add_number(struct batch *batch, int64_t number)
+{
+    char digits[SCRIPT_DIGITS_MAX];
+    add(batch, copy(batch, print_number(digits, number)));
+}
+
+/* The arguments that batch.lua counts for each kind. */
+static void add_args(struct batch *batch, const struct script_call *call)
+{
+    add(batch, span_of(script_name(call->kind)));
+    if (call->kind != SCRIPT_ADMIT)
+        add(batch, copy_key(batch, "", call->resource));
+    switch (call->kind) {
+    case SCRIPT_ACQUIRE:
+        add(batch, copy(batch, call->token));
+        add_number(batch, call->ttl_ms);
+        add_number(batch, call->number);
+        add_number(batch, call->node_deadline_us);
+        add_number(batch, call->slot);
+        return;
+    case SCRIPT_EXTEND:
+        add(batch, copy(batch, call->token));
+        add_number(batch, call->ttl_ms);
+        add_number(batch, call->node_deadline_us);
+        return;
+    case SCRIPT_RELEASE:
+        add(batch, copy(batch, call->token));
+        add(batch, copy_key(batch, CHANNEL_INFIX, call->resource));
+        return;
+    case SCRIPT_ADMIT:
+    case SCRIPT_INSPECT:
+    case SCRIPT_KINDS:
+        return;
+    }
+}
+
+bool batch_add(struct batch *batch, const struct script_call *call)
+{
+    assert(call->kind < SCRIPT_KINDS);
+    if (!has_room(batch, call) || !fits(batch, call))
+        return false;
+    if (batch->admit.len == 0)
+        batch->admit = copy(batch, call->admit);
+    if (batch->window_us == 0)
+        batch->window_us = call->window_us;
+    batch->calls++;
+    add_args(batch, call);
+    return true;
+}
+
+/* ---- the command -------------------------------------------------------- */
+
+static void append(struct batch_command *command, struct span arg)
+{
+    /* Clients of the node take a NULL for a missing argument. */
+    command->argv[command->argc] = arg.len > 0 ? arg.ptr : "";
+    command->len[command->argc++] = arg.len;
+}
+
+void batch_command(const struct batch *batch, const char *sha,
+                   struct batch_command *command)
+{
+    assert(batch->calls > 0);
+    command->argc = 0;
+    append(command, span_of("EVALSHA"));
+    append(command, (struct span){sha, SCRIPT_SHA_LEN});
+    append(command, span_of("1"));
+    size_t len = span_copy(command->state_key, batch->prefix);
+    len += span_copy(command->state_key + len, span_of(STATE_INFIX));
+    append(command, (struct span){command->state_key, len});
+    append(command, batch->admit);
+    append(command, print_number(command->window, batch->window_us));
+    for (int i = 0; i < batch->args_count; i++)
+        append(command, batch->args[i]);
+}
+
+void batch_reset(struct batch *batch)
+{
+    batch->calls = 0;
+    batch->args_count = 0;
+    batch->used = 0;
+    batch->admit = (struct span){NULL, 0};
+    batch->window_us = 0;
+}
+
+/* ---- the reply ---------------------------------------------------------- */
+
+void batch_read(struct batch_reader *reader, const struct script_field *fields,
+                int count, int calls)
+{
+    *reader = (struct batch_reader){
+        .fields = fields, .count = count, .at = 2, .vote = VOTE_GARBAGE};
+    if (count == 1 && fields[0].type == SCRIPT_FIELD_ERROR) {
+        reader->vote = script_decode_error(fields[0].string);
+    } else if (count >= 2 && fields[0].type == SCRIPT_FIELD_ARRAY &&
+               fields[0].integer == calls + 1 && script_is_time(&fields[1])) {
+        reader->vote = VOTE_PENDING;
+        reader->node_now_us = fields[1].integer;
+    }
+}
+
+struct script_reply batch_next(struct batch_reader *reader,
+                               enum script_kind kind)
+{
+    if (reader->vote != VOTE_PENDING)
+        return (struct script_reply){.vote = reader->vote};
+    assert(reader->at < reader->count);
+    const struct script_field *fields = &reader->fields[reader->at++];
+    int count = 1;
+    if (fields->type == SCRIPT_FIELD_ARRAY) {
+        count = (int)fields->integer;
+        reader->at += count;
+        fields++;
+    }
+    return script_decode(kind, reader->node_now_us, fields, count);
+}

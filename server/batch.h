@@ -1,0 +1,70 @@
+/*
+ * The calls of one turn to one node, as one command: a script that runs them
+ * in their order, and one reply to all. A call of its own costs a node twice
+ * as much, most of it before its script begins. Pure.
+ */
+#ifndef REDLOCKD_BATCH_H
+#define REDLOCKD_BATCH_H
+
+#include "script.h"
+
+enum {
+    BATCH_CALLS_MAX = 64, /* bounds how long a node does nothing else */
+    BATCH_ARGS_MAX = 2 + BATCH_CALLS_MAX * SCRIPT_ARGS_MAX,
+    BATCH_COMMAND_MAX = 4 + BATCH_ARGS_MAX,
+    BATCH_BYTES_MAX = 32 * 1024,
+    BATCH_FIELDS_MAX = 2 + BATCH_CALLS_MAX * SCRIPT_FIELDS_MAX,
+    BATCH_TEXT_MAX = BATCH_CALLS_MAX * (VALUE_MAX + SCRIPT_WORD_MAX),
+};
+
+/* To be zeroed, but for the prefix of all keys, which is borrowed. */
+struct batch {
+    struct span prefix;
+    int calls;
+    int args_count;
+    struct span args[BATCH_ARGS_MAX];
+    struct span admit; /* of all calls; empty: none has asked for it yet */
+    int64_t window_us; /* of all calls; 0: likewise */
+    size_t used;
+    char bytes[BATCH_BYTES_MAX];
+};
+
+/*
+ * Adds a call; copies what it borrows. False: it has no room left, or calls of
+ * another admission. Send it, reset it, and add the call again.
+ */
+bool batch_add(struct batch *batch, const struct script_call *call);
+
+/* The arguments for the Redis client; borrows from batch and sha. */
+struct batch_command {
+    int argc;
+    const char *argv[BATCH_COMMAND_MAX];
+    size_t len[BATCH_COMMAND_MAX];
+    char state_key[SCRIPT_PREFIX_MAX + SCRIPT_INFIX_MAX];
+    char window[SCRIPT_DIGITS_MAX];
+};
+
+/* The EVALSHA of a batch with at least one call. sha: 40 hex digits. */
+void batch_command(const struct batch *batch, const char *sha,
+                   struct batch_command *command);
+
+void batch_reset(struct batch *batch);
+
+/* Takes the reply to a batch apart; borrows the fields. */
+struct batch_reader {
+    const struct script_field *fields;
+    int count;
+    int at;
+    int64_t node_now_us;
+    enum vote vote; /* for all calls; VOTE_PENDING: each has its reply */
+};
+
+/* fields: the whole reply, count of them; calls: how many were in the batch. */
+void batch_read(struct batch_reader *reader, const struct script_field *fields,
+                int count, int calls);
+
+/* The reply to the next call, which is of this kind. */
+struct script_reply batch_next(struct batch_reader *reader,
+                               enum script_kind kind);
+
+#endif

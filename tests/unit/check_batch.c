@@ -1,0 +1,265 @@
+/*
+ * Batches as commands, and their replies; what they do on a node is
+ * check_lua.c.
+ */
+#include <check.h>
+#include <stdio.h>
+
+#include "../../server/batch.h"
+
+#define SHA "0123456789abcdef0123456789abcdef01234567"
+
+static struct batch batch;
+
+static void setup(void)
+{
+    memset(&batch, 0, sizeof batch);
+    batch.prefix = span_of("p:");
+}
+
+static const struct script_call any = {
+    .resource = {"r", 1},
+    .token = {"T", 1},
+    .admit = {"1:f:run", 7},
+    .ttl_ms = 30000,
+    .number = 9007199254740991,
+    .node_deadline_us = 1700000000123456,
+    .window_us = 15000000,
+    .slot = 0,
+};
+
+static struct script_call call_of(enum script_kind kind)
+{
+    struct script_call call = any;
+    call.kind = kind;
+    if (kind == SCRIPT_RELEASE || kind == SCRIPT_INSPECT) {
+        call.admit = span_of("");
+        call.window_us = 0;
+    }
+    return call;
+}
+
+/* The words of the command, joined by spaces. */
+static const char *command_words(void)
+{
+    static char words[65536];
+    static struct batch_command command;
+    size_t len = 0;
+    batch_command(&batch, SHA, &command);
+    ck_assert_int_le(command.argc, BATCH_COMMAND_MAX);
+    for (int i = 0; i < command.argc; i++) {
+        memcpy(words + len, command.argv[i], command.len[i]);
+        len += command.len[i];
+        words[len++] = ' ';
+    }
+    words[len - 1] = '\0';
+    return words;
+}
+
+static const char *const kinds[SCRIPT_KINDS] = {
+    "1:f:run 15000000 admit",
+    "1:f:run 15000000 acquire p:r T 30000 9007199254740991 1700000000123456 0",
+    "1:f:run 15000000 extend p:r T 30000 1700000000123456",
+    " 0 release p:r T p:redlockd:released:r",
+    " 0 inspect p:r",
+};
+
+START_TEST(a_call_is_encoded)
+{
+    char expected[256];
+    struct script_call call = call_of((enum script_kind)_i);
+    snprintf(expected, sizeof expected, "EVALSHA " SHA " 1 p:redlockd:state %s",
+             kinds[_i]);
+    ck_assert(batch_add(&batch, &call));
+    ck_assert_str_eq(command_words(), expected);
+    batch_reset(&batch);
+    ck_assert(batch_add(&batch, &call));
+    ck_assert_str_eq(command_words(), expected);
+}
+END_TEST
+
+START_TEST(several_calls_are_one_command)
+{
+    struct script_call release = call_of(SCRIPT_RELEASE);
+    struct script_call acquire = call_of(SCRIPT_ACQUIRE);
+    release.resource = span_of("q");
+    ck_assert(batch_add(&batch, &release));
+    ck_assert(batch_add(&batch, &acquire));
+    acquire.resource = span_of("s");
+    acquire.number = 0;
+    ck_assert(batch_add(&batch, &acquire));
+    ck_assert_str_eq(command_words(),
+                     "EVALSHA " SHA " 1 p:redlockd:state 1:f:run 15000000 "
+                     "release p:q T p:redlockd:released:q "
+                     "acquire p:r T 30000 9007199254740991 1700000000123456 0 "
+                     "acquire p:s T 30000 0 1700000000123456 0");
+}
+END_TEST
+
+/* The spans of a call may be gone when the batch is sent. */
+START_TEST(what_a_call_borrows_is_copied)
+{
+    char resource[] = "r", token[] = "T", admit[] = "1:f:run";
+    struct script_call call = call_of(SCRIPT_ACQUIRE);
+    call.resource.ptr = resource;
+    call.token.ptr = token;
+    call.admit.ptr = admit;
+    ck_assert(batch_add(&batch, &call));
+    resource[0] = token[0] = admit[0] = 'X';
+    ck_assert_ptr_null(strchr(command_words(), 'X'));
+}
+END_TEST
+
+START_TEST(calls_of_another_admission_wait_for_the_next_batch)
+{
+    struct script_call call = call_of(SCRIPT_ACQUIRE);
+    struct script_call inspect = call_of(SCRIPT_INSPECT);
+    ck_assert(batch_add(&batch, &inspect));
+    ck_assert(batch_add(&batch, &call));
+    call.admit = span_of("2:f:run");
+    ck_assert(!batch_add(&batch, &call));
+    call.admit = any.admit;
+    call.window_us++;
+    ck_assert(!batch_add(&batch, &call));
+    ck_assert(batch_add(&batch, &inspect));
+    ck_assert_int_eq(batch.calls, 3);
+    batch_reset(&batch);
+    ck_assert(batch_add(&batch, &call));
+}
+END_TEST
+
+START_TEST(it_has_a_limit)
+{
+    struct script_call call = call_of(SCRIPT_ACQUIRE);
+    for (int i = 0; i < BATCH_CALLS_MAX; i++)
+        ck_assert(batch_add(&batch, &call));
+    ck_assert(!batch_add(&batch, &call));
+    (void)command_words();
+}
+END_TEST
+
+START_TEST(the_longest_calls_fit)
+{
+    static char prefix[SCRIPT_PREFIX_MAX], resource[RESOURCE_MAX];
+    static char token[TOKEN_MAX];
+    memset(prefix, 'p', sizeof prefix);
+    memset(resource, 'r', sizeof resource);
+    memset(token, 't', sizeof token);
+    batch.prefix = (struct span){prefix, sizeof prefix};
+    struct script_call call = call_of((enum script_kind)_i);
+    call.resource = (struct span){resource, sizeof resource};
+    call.token = (struct span){token, sizeof token};
+    int calls = 0;
+    while (batch_add(&batch, &call))
+        calls++;
+    ck_assert_int_ge(calls, 10);
+    ck_assert_uint_le(batch.used, sizeof batch.bytes);
+    ck_assert_uint_gt(strlen(command_words()), (size_t)calls * RESOURCE_MAX);
+}
+END_TEST
+
+static struct script_field field(enum script_field_type type, int64_t integer,
+                                 const char *text)
+{
+    return (struct script_field){type, integer, span_of(text)};
+}
+
+static struct script_field array(int64_t elements)
+{
+    return field(SCRIPT_FIELD_ARRAY, elements, "");
+}
+
+static struct script_field string(const char *text)
+{
+    return field(SCRIPT_FIELD_STRING, 0, text);
+}
+
+static struct script_field integer(int64_t number)
+{
+    return field(SCRIPT_FIELD_INTEGER, number, "");
+}
+
+START_TEST(each_call_has_its_part_of_the_reply)
+{
+    const struct script_field fields[] = {
+        array(5),
+        integer(1700000000123456),
+        string("GRANTED"),
+        array(3),
+        string("HELD"),
+        integer(7),
+        string("x"),
+        field(SCRIPT_FIELD_ERROR, 0, "OOM no memory"),
+        array(2),
+        string("STALE"),
+        integer(1700000000000009),
+    };
+    struct batch_reader reader;
+    batch_read(&reader, fields, (int)(sizeof fields / sizeof *fields), 4);
+    struct script_reply reply = batch_next(&reader, SCRIPT_ACQUIRE);
+    ck_assert_int_eq(reply.vote, VOTE_GRANTED);
+    ck_assert_int_eq(reply.node_now_us, 1700000000123456);
+    reply = batch_next(&reader, SCRIPT_RELEASE);
+    ck_assert_int_eq(reply.vote, VOTE_HELD);
+    ck_assert_int_eq(reply.pttl_ms, 7);
+    ck_assert_uint_eq(reply.value.len, 1);
+    ck_assert_int_eq(batch_next(&reader, SCRIPT_EXTEND).vote,
+                     VOTE_OUT_OF_MEMORY);
+    reply = batch_next(&reader, SCRIPT_ACQUIRE);
+    ck_assert_int_eq(reply.vote, VOTE_STALE);
+    ck_assert_int_eq(reply.highest, 1700000000000009);
+}
+END_TEST
+
+START_TEST(an_error_of_the_batch_is_that_of_each_call)
+{
+    const struct script_field error =
+        field(SCRIPT_FIELD_ERROR, 0, "NOSCRIPT No matching script.");
+    struct batch_reader reader;
+    batch_read(&reader, &error, 1, 3);
+    for (int i = 0; i < 3; i++)
+        ck_assert_int_eq(batch_next(&reader, SCRIPT_ACQUIRE).vote,
+                         VOTE_NO_SCRIPT);
+}
+END_TEST
+
+START_TEST(a_reply_of_another_shape_is_garbage_for_each_call)
+{
+    const struct script_field replies[][4] = {
+        {array(3), integer(1700000000123456), string("FREE"), string("FREE")},
+        {array(1), integer(1700000000123456)},
+        {array(2), integer(0), string("FREE")},
+        {array(2), integer(INT64_C(1) << 53), string("FREE")},
+        {array(2), string("1700000000123456"), string("FREE")},
+        {array(0)},
+        {string("FREE")},
+        {field(SCRIPT_FIELD_NIL, 0, "")},
+    };
+    static const int counts[] = {4, 2, 3, 3, 3, 1, 1, 1};
+    struct batch_reader reader;
+    batch_read(&reader, replies[_i], counts[_i], 1);
+    ck_assert_int_eq(batch_next(&reader, SCRIPT_INSPECT).vote, VOTE_GARBAGE);
+}
+END_TEST
+
+Suite *check_batch(void);
+
+Suite *check_batch(void)
+{
+    Suite *suite = suite_create("batch");
+    TCase *tcase = tcase_create("batch");
+    tcase_add_checked_fixture(tcase, setup, NULL);
+    tcase_add_loop_test(tcase, a_call_is_encoded, 0, SCRIPT_KINDS);
+    tcase_add_test(tcase, several_calls_are_one_command);
+    tcase_add_test(tcase, what_a_call_borrows_is_copied);
+    tcase_add_test(tcase, calls_of_another_admission_wait_for_the_next_batch);
+    tcase_add_test(tcase, it_has_a_limit);
+    tcase_add_loop_test(tcase, the_longest_calls_fit, SCRIPT_ACQUIRE,
+                        SCRIPT_KINDS);
+    tcase_add_test(tcase, each_call_has_its_part_of_the_reply);
+    tcase_add_test(tcase, an_error_of_the_batch_is_that_of_each_call);
+    tcase_add_loop_test(
+        tcase, a_reply_of_another_shape_is_garbage_for_each_call, 0, 8);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
