@@ -46,10 +46,12 @@ $(OUT)/redlockd: $(OUT)/server/main.o $(OBJ)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(lib_libs)
 	@[ $(FLAVOUR) != release ] || ln -sf release/redlockd build/redlockd
 
-# The files of the script as one C string, in the order that prelude.lua tells
+# Texts as C strings; the script's files in the order that prelude.lua tells
 $(GEN)/script.lua.h: $(lua)
+$(GEN)/openapi.yaml.h: openapi.yaml
+$(GEN)/script.lua.h $(GEN)/openapi.yaml.h:
 	@mkdir -p $(@D)
-	@sed 's/\\/\\\\/g; s/"/\\"/g; s/.*/    "&\\n"/' $(lua) >$@
+	@sed 's/\\/\\\\/g; s/"/\\"/g; s/.*/    "&\\n"/' $^ >$@
 
 $(OUT)/%.o: %.c
 	@mkdir -p $(@D)
@@ -57,6 +59,7 @@ $(OUT)/%.o: %.c
 	$(Q)$(CC) $(ALL_CFLAGS) $(lib_cflags) -c -o $@ $<
 
 $(OUT)/server/script.o: $(GEN)/script.lua.h
+$(OUT)/api/ops.o: $(GEN)/openapi.yaml.h
 
 deps: ## Install missing Debian packages
 	@scripts/deps.sh build run test lint bench

@@ -59,6 +59,9 @@ static void answer_other(const struct service *service,
     case ROUTE_METRICS:
         ops_metrics(service, request, response);
         break;
+    case ROUTE_OPENAPI:
+        ops_openapi(service, request, response);
+        break;
     case ROUTE_OPTIONS:
         response->status = 204;
         response->allow = match->allow;
@@ -75,7 +78,8 @@ static void answer_other(const struct service *service,
     default:
         refuse(PROBLEM_NOT_FOUND,
                "there is no such path; the paths are /locks, /locks/<id>, "
-               "/locks/<id>/extend, /nodes, /livez, /readyz and /metrics",
+               "/locks/<id>/extend, /nodes, /livez, /readyz, /metrics and "
+               "/openapi.yaml",
                request, response);
     }
 }

@@ -9,6 +9,11 @@
 
 enum { RETRY_MS = 1000 };
 
+/* The file of this name, made a string by the Makefile. */
+static const char openapi[] =
+#include "openapi.yaml.h"
+    ;
+
 static void respond_memory(const struct http_request *request,
                            struct http_response *response)
 {
@@ -17,7 +22,9 @@ static void respond_memory(const struct http_request *request,
                           response);
 }
 
-static void respond_json(const struct http_request *request,
+/* Answers 200 with the body, which is of this type; without one, 503. */
+static void respond_with(const char *content_type,
+                         const struct http_request *request,
                          struct http_response *response)
 {
     if (response->body == NULL) {
@@ -25,7 +32,7 @@ static void respond_json(const struct http_request *request,
         return;
     }
     response->status = 200;
-    response->content_type = "application/json";
+    response->content_type = content_type;
 }
 
 static void count_nodes(const struct service *service, struct json_nodes *nodes)
@@ -55,7 +62,7 @@ void ops_nodes(const struct service *service,
     count_nodes(service, &nodes);
     list_nodes(service, &nodes);
     response->body = json_render_nodes(&nodes, &response->body_len);
-    respond_json(request, response);
+    respond_with("application/json", request, response);
 }
 
 void ops_livez(const struct service *service,
@@ -66,7 +73,7 @@ void ops_livez(const struct service *service,
     (void)service;
     response->body = strdup(body);
     response->body_len = sizeof body - 1;
-    respond_json(request, response);
+    respond_with("application/json", request, response);
 }
 
 static void respond_unready(const struct service *service,
@@ -105,7 +112,7 @@ void ops_readyz(const struct service *service,
     }
     nodes.status = "ready";
     response->body = json_render_nodes(&nodes, &response->body_len);
-    respond_json(request, response);
+    respond_with("application/json", request, response);
 }
 
 static const char *name_of_outcome(int outcome)
@@ -132,4 +139,14 @@ void ops_metrics(const struct service *service,
     }
     response->status = 200;
     response->content_type = "text/plain; version=0.0.4; charset=utf-8";
+}
+
+void ops_openapi(const struct service *service,
+                 const struct http_request *request,
+                 struct http_response *response)
+{
+    (void)service;
+    response->body = strdup(openapi);
+    response->body_len = sizeof openapi - 1;
+    respond_with("application/yaml", request, response);
 }

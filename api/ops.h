@@ -30,4 +30,9 @@ void ops_metrics(const struct service *service,
                  const struct http_request *request,
                  struct http_response *response);
 
+/* GET /openapi.yaml: the API's description, as it was when this was built. */
+void ops_openapi(const struct service *service,
+                 const struct http_request *request,
+                 struct http_response *response);
+
 #endif

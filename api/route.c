@@ -48,6 +48,11 @@ static const struct path paths[] = {
      NULL,
      "GET, HEAD, OPTIONS",
      {{"GET", ROUTE_METRICS}, {"HEAD", ROUTE_METRICS}}},
+    {"openapi.yaml",
+     false,
+     NULL,
+     "GET, HEAD, OPTIONS",
+     {{"GET", ROUTE_OPENAPI}, {"HEAD", ROUTE_OPENAPI}}},
 };
 
 enum { SEGMENTS_MAX = 3 };

@@ -16,6 +16,7 @@ enum route {
     ROUTE_LIVEZ,
     ROUTE_READYZ,
     ROUTE_METRICS,
+    ROUTE_OPENAPI,
     ROUTE_OPTIONS,     /* any known path, or "*": allow tells */
     ROUTE_NOT_FOUND,   /* no such path */
     ROUTE_NOT_ALLOWED, /* no such method here: allow tells */

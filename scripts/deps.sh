@@ -41,6 +41,8 @@ need_group() {
     lint)
         need_command python3 python3
         need_command shellcheck shellcheck
+        need_debian_python yaml python3-yaml
+        need_debian_python jsonschema python3-jsonschema
         ;;
     bench)
         need_command redis-server redis-server

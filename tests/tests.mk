@@ -75,7 +75,8 @@ soak: ## A million cycles: memory and descriptors must not grow
 	@$(MAKE) --no-print-directory -j$$(nproc) bench-tools
 	@tests/bench/soak.sh
 
-lint: $(OUT)/redlockd ## Check sizes, includes, scripts, README
+lint: $(OUT)/redlockd ## Check sizes, includes, scripts, README, openapi.yaml
 	python3 tests/lint/sources.py
 	python3 tests/lint/docs.py $(OUT)/redlockd
+	tests/lint/spec.py $(OUT)/redlockd
 	shellcheck -x scripts/*.sh tests/*/*.sh .ci/run

@@ -23,6 +23,9 @@ static const struct {
     {"GET", "/livez", ROUTE_LIVEZ, ""},
     {"GET", "/readyz", ROUTE_READYZ, ""},
     {"GET", "/metrics", ROUTE_METRICS, ""},
+    {"GET", "/openapi.yaml", ROUTE_OPENAPI, ""},
+    {"HEAD", "/openapi.yaml", ROUTE_OPENAPI, ""},
+    {"GET", "/openapi.yml", ROUTE_NOT_FOUND, ""},
     /* decoded once, behind the split */
     {"GET", "/locks/%61%3Ab", ROUTE_INSPECT, "a:b"},
     {"GET", "/locks/%7eYS9i", ROUTE_INSPECT, "a/b"},

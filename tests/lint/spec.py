@@ -1,0 +1,307 @@
+#!/usr/bin/python3
+"""openapi.yaml against the code, both ways, and by the rules of good specs.
+
+spec.py REDLOCKD. Paths and methods against the table in api/route.c; statuses,
+codes and titles against that in api/problem.c; members against what api/ reads
+and writes; limits against the constants, --help and VERSION. The rules are the
+essentials of what Spectral's and Redocly's recommended sets check.
+"""
+import pathlib
+import re
+import subprocess
+import sys
+
+import jsonschema
+import yaml
+
+root = pathlib.Path(__file__).resolve().parents[2]
+spec = yaml.safe_load((root / "openapi.yaml").read_text())
+problems = []
+
+
+def complain(text):
+    problems.append(f"openapi.yaml: {text}")
+
+
+def same(what, in_spec, in_code):
+    """Both are sets."""
+    for one in sorted(in_spec - in_code, key=str):
+        complain(f"{what}: the code has no {one}")
+    for one in sorted(in_code - in_spec, key=str):
+        complain(f"{what}: {one} is missing")
+
+
+def source(name):
+    return (root / name).read_text()
+
+
+def resolve(node):
+    """With all references replaced by what they stand for."""
+    if isinstance(node, list):
+        return [resolve(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    if "$ref" in node:
+        target = spec
+        for step in node["$ref"].removeprefix("#/").split("/"):
+            target = target[step]
+        return resolve(target)
+    return {key: resolve(value) for key, value in node.items()}
+
+
+METHODS = ("get", "put", "post", "delete", "patch", "options", "head", "trace")
+whole = resolve(spec)
+schemas = whole["components"]["schemas"]
+operations = {(path, method): {**operation, "parameters":
+              item.get("parameters", []) + operation.get("parameters", [])}
+              for path, item in whole["paths"].items()
+              for method, operation in item.items() if method in METHODS}
+
+
+# ---- the code ---------------------------------------------------------------
+
+def check_routes():
+    """HEAD follows from GET (RFC 9110 §9.3.2), OPTIONS is on every path."""
+    table = source("api/route.c").split("paths[] = {")[1].split("\n};")[0]
+    routes = set()
+    row = re.compile(r'\{"([^"]+)",\s*(true|false),\s*(?:"(\w+)"|NULL),\s*'
+                     r'"([^"]+)",\s*\{(.*?)\}\}', re.S)
+    for first, has_id, last, allow, methods in row.findall(table):
+        path = f"/{first}" + ("/{id}" if has_id == "true" else "")
+        path += f"/{last}" if last else ""
+        names = set(re.findall(r'"([A-Z]+)"', methods))
+        routes |= {(path, name.lower()) for name in names - {"HEAD"}}
+        if set(allow.split(", ")) != names | {"OPTIONS"}:
+            complain(f"{path}: Allow and methods differ in api/route.c")
+        if ("HEAD" in names) != ("GET" in names):
+            complain(f"{path}: HEAD and GET do not go together in api/route.c")
+    same("paths", set(operations), routes)
+
+
+def check_codes():
+    kinds = {code: (int(status), title) for status, code, title in
+             re.findall(r'\{(\d{3}), "(\w+)",\s*"([^"]+)"\}',
+                        source("api/problem.c"))}
+    same("codes", set(schemas["Problem"]["properties"]["code"]["enum"]),
+         set(kinds))
+    shown = set()
+    for where, status, value in examples():
+        if "code" not in value:
+            continue
+        shown.add(value["code"])
+        want = kinds.get(value["code"])
+        if (value["status"], value["title"]) != want or \
+                int(status) != value["status"]:
+            complain(f"{where}: status or title is not that of "
+                     f"{value['code']} there")
+    # what other methods get is told in the description
+    same("examples", shown, set(kinds) - {"method_not_allowed"})
+
+
+def members_read():
+    table = source("api/json.c").split("members[] = {")[1].split("};")[0]
+    for route, name, reader in re.findall(r'\{ROUTE_(\w+), "(\w+)", (\w+)\}',
+                                          table):
+        if not reader.startswith("refuse_"):
+            yield route, name
+
+
+def names_of(schema):
+    for name, member in schema.get("properties", {}).items():
+        yield name
+        yield from names_of(member)
+        yield from names_of(member.get("items", {}))
+
+
+def check_members():
+    read = list(members_read())
+    for route, name in (("ACQUIRE", "AcquireRequest"),
+                        ("EXTEND", "ExtendRequest")):
+        same(name, set(schemas[name]["properties"]),
+             {member for at, member in read if at == route})
+    written = set(re.findall(r'\\"(\w+)\\":', source("api/render.c")))
+    same("Grant and Release",
+         set(names_of(schemas["Grant"])) | set(names_of(schemas["Release"])),
+         written)
+    code = source("api/json.c") + source("api/problem.c") + source("api/ops.c")
+    written = set(re.findall(r'(?:set_new|set_integer)\(\s*\w+, "(\w+)"', code))
+    for packed in re.findall(r'json_pack\(\s*"[^"]*",(.*?)\)', code, re.S):
+        written |= set(re.findall(r'"(\w+)"', packed))
+    written |= set(re.findall(r'\{\\"(\w+)\\":', code))
+    answers = ("Lock", "Nodes", "Readiness", "Liveness", "Problem")
+    same("the other answers",
+         {name for answer in answers for name in names_of(schemas[answer])},
+         written)
+
+
+def constant(name, path):
+    match = re.search(rf"\b{name} = ([^,/]+),", source(path))
+    return eval(match[1], {}, {})  # numbers of our own headers
+
+
+def check_limits():
+    types = "server/types.h"
+    flags = dict(re.findall(
+        r"^  --([a-z-]+).*\[(\d+)\]$",
+        subprocess.run([sys.argv[1], "--help"], check=True, text=True,
+                       capture_output=True).stdout, re.M))
+    ttl, total = schemas["Ttl"], schemas["Total"]
+    bytes_max = constant("RESOURCE_MAX", types)
+    wanted = {
+        "the least ttl_ms": (ttl["minimum"], constant("TTL_MIN_MS", types)),
+        "the greatest ttl_ms": (ttl["maximum"], int(flags["max-ttl-ms"])),
+        "the default ttl_ms": (ttl["default"], int(flags["default-ttl-ms"])),
+        "resource": (schemas["Resource"]["maxLength"],
+                     constant("RESOURCE_CHARS", types)),
+        "token": (schemas["Token"]["maxLength"], constant("TOKEN_MAX", types)),
+        "owner": (schemas["Owner"]["maxLength"], constant("OWNER_MAX", types)),
+        "id": (schemas["Id"]["maxLength"], 1 + (bytes_max * 4 + 2) // 3),
+        "nodes": (total["maximum"], constant("NODES_MAX", types)),
+        "a quorum": (schemas["Quorum"]["maximum"],
+                     constant("NODES_MAX", types) // 2 + 1),
+        "X-Request-Id": (
+            whole["components"]["headers"]["X-Request-Id"]["schema"]["maxLength"],
+            constant("REQUESTID_MAX", "api/requestid.h")),
+        "the version": (spec["info"]["version"],
+                        source("VERSION").strip()),
+    }
+    for what, (in_spec, in_code) in wanted.items():
+        if in_spec != in_code:
+            complain(f"{what} is {in_code} in the code, not {in_spec}")
+    body_max = constant("HTTP_BODY_MAX", "api/http.h")
+    if f"{body_max} bytes" not in str(spec["components"]["responses"]):
+        complain(f"BodyTooLarge does not tell {body_max} bytes")
+
+
+def check_alphabets():
+    """What a character class of the spec lets through, code by code."""
+    owner = source("api/json.c").split("allowed[] =")[1].split(";")[0]
+    owner = "".join(re.findall(r'"([^"]*)"', owner))
+    low, high = re.search(r"text.ptr\[i\] <= (\w+) \|\| text.ptr\[i\] >= (\w+)",
+                          source("api/locks.c")).groups()
+    allowed = {
+        "Owner": set(owner),
+        "Token": {chr(c) for c in range(int(low, 16) + 1, int(high, 16))},
+    }
+    for name, wanted in allowed.items():
+        pattern = re.compile(schemas[name]["pattern"])
+        same(f"characters of {name}",
+             {chr(c) for c in range(1, 128) if pattern.fullmatch(chr(c))},
+             wanted)
+
+
+# ---- the rules --------------------------------------------------------------
+
+def examples():
+    """(where, status, value) of each example of each response."""
+    for (path, method), operation in operations.items():
+        for status, response in operation["responses"].items():
+            for content in response["content"].values():
+                for name, example in content["examples"].items():
+                    if isinstance(example["value"], dict):
+                        yield (f"{method} {path} {status} {name}", status,
+                               example["value"])
+
+
+def contents():
+    for (path, method), operation in operations.items():
+        body = operation.get("requestBody", {})
+        for where, holder in [("request", body),
+                              *operation["responses"].items()]:
+            for content in holder.get("content", {}).values():
+                yield f"{method} {path} {where}", content
+
+
+def check_examples():
+    for where, content in contents():
+        validator = jsonschema.Draft202012Validator(content["schema"])
+        if not content.get("examples"):
+            complain(f"{where}: no example")
+        for name, example in content.get("examples", {}).items():
+            if not example.get("summary"):
+                complain(f"{where}: {name} has no summary")
+            for error in validator.iter_errors(example["value"]):
+                complain(f"{where}: {name}: {error.message}")
+    for name, schema in schemas.items():
+        for error in jsonschema.Draft202012Validator(schema).iter_errors(
+                schema["example"]) if "example" in schema else ():
+            complain(f"{name}: {error.message}")
+
+
+def check_operation(where, path, operation):
+    for member in ("operationId", "summary", "description", "tags"):
+        if not operation.get(member):
+            complain(f"{where}: no {member}")
+    for tag in set(operation["tags"]) - {tag["name"] for tag in spec["tags"]}:
+        complain(f"{where}: the tag {tag} is not defined")
+    for parameter in operation["parameters"]:
+        if not parameter.get("description") or not parameter.get("schema"):
+            complain(f"{where}: {parameter['name']} needs description and schema")
+    same(f"{where}: parameters of the path",
+         {p["name"] for p in operation["parameters"] if p["in"] == "path"},
+         set(re.findall(r"\{(\w+)\}", path)))
+    statuses = operation["responses"]
+    for kind in "24":
+        if not any(status[0] == kind for status in statuses):
+            complain(f"{where}: no {kind}xx")
+    for status, response in statuses.items():
+        missing = {"X-Request-Id", "Cache-Control"} - set(response["headers"])
+        if missing or not response["description"]:
+            complain(f"{where} {status}: no description, or no {missing}")
+
+
+def check_operations():
+    ids = [operation.get("operationId") for operation in operations.values()]
+    for one in set(ids):
+        if ids.count(one) > 1 or not re.fullmatch(r"[a-z][A-Za-z]+", str(one)):
+            complain(f"operationId {one} is no unique name")
+    for (path, method), operation in operations.items():
+        check_operation(f"{method} {path}", path, operation)
+        for response in operation["responses"].values():
+            for link in response.get("links", {}).values():
+                if link["operationId"] not in ids or not link["description"]:
+                    complain(f"{method} {path}: a link to nowhere")
+
+
+def check_document():
+    info = spec["info"]
+    for member in ("title", "version", "description", "contact", "license"):
+        if not info.get(member):
+            complain(f"info has no {member}")
+    if not info["license"].get("url") or "security" not in spec:
+        complain("the license has no url, or security is not told")
+    for tag in spec["tags"]:
+        if not tag.get("description"):
+            complain(f"tag {tag['name']} has no description")
+    for url in [server["url"] for server in spec["servers"]] + list(spec["paths"]):
+        if url.endswith("/") or "?" in url or "example.com" in url:
+            complain(f"{url} is no good URL")
+    text = source("openapi.yaml")
+    for kind, components in spec["components"].items():
+        for name in components:
+            if f'"#/components/{kind}/{name}"' not in text:
+                complain(f"components/{kind}/{name} is not used")
+
+
+def check_schema(where, schema):
+    if "type" not in schema or not (schema.get("description") or "/" in where):
+        complain(f"{where}: no type or no description")
+    for name in schema.get("required", []):
+        if name not in schema.get("properties", {}):
+            complain(f"{where}: {name} is required, but no property")
+    for name, member in schema.get("properties", {}).items():
+        check_schema(f"{where}.{name}", member)
+    if schema.get("type") == "array":
+        check_schema(f"{where}[]", schema["items"])
+
+
+for check in (check_routes, check_codes, check_members, check_limits,
+              check_alphabets, check_examples, check_operations,
+              check_document):
+    check()
+for schema_name, its_schema in schemas.items():
+    check_schema(schema_name, its_schema)
+for problem in problems:
+    print(problem)
+print(f"spec: {len(operations)} operations, {len(problems)} problems")
+sys.exit(1 if problems else 0)
