@@ -18,6 +18,10 @@ need_debian_python() { # module package
     /usr/bin/python3 -c "import $1" 2>/dev/null || missing+=("$2")
 }
 
+need_file() { # path package
+    [ -e "$1" ] || missing+=("$2")
+}
+
 need_group() {
     case $1 in
     build)
@@ -48,6 +52,11 @@ need_group() {
         need_command redis-server redis-server
         need_command curl curl
         need_debian_python matplotlib python3-matplotlib
+        ;;
+    debootstrap)
+        need_command debootstrap debootstrap
+        need_file /usr/share/keyrings/debian-archive-keyring.gpg \
+            debian-archive-keyring
         ;;
     *)
         echo "deps: no such group: $1" >&2

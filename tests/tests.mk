@@ -79,4 +79,4 @@ lint: $(OUT)/redlockd ## Check sizes, includes, scripts, README, openapi.yaml
 	python3 tests/lint/sources.py
 	python3 tests/lint/docs.py $(OUT)/redlockd
 	tests/lint/spec.py $(OUT)/redlockd
-	shellcheck -x scripts/*.sh tests/*/*.sh .ci/run
+	shellcheck -x scripts/*.sh docker/*.sh tests/*/*.sh .ci/run

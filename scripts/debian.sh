@@ -1,0 +1,75 @@
+# shellcheck shell=bash
+# To be sourced: bare trees of Debian releases, made by debootstrap.
+#
+# Mirror and proxy are those that the host's apt uses, if the host is a Debian.
+
+# The archives of the host's apt, as lines "kind URI"; kind: main or security.
+debian_archives() {
+    # shellcheck disable=SC2016 # apt fills them in
+    { apt-get indextargets --format '$(REPO_URI) $(ORIGIN) $(RELEASE)' \
+        2>/dev/null || true; } | awk '$2 == "Debian" {
+            kind = $3 ~ /-security$/ ? "security" : "main"
+            if (!seen[kind]++) print kind, $1
+        }'
+}
+
+debian_archive() { # kind
+    debian_archives | sed -n "s/^$1 //p"
+}
+
+# What apt in a tree needs to come by packages as the host does.
+debian_use_archives() { # release tree
+    local release=$1 tree=$2 main security
+    main=$(debian_archive main)
+    security=$(debian_archive security)
+    if [ -n "$main" ]; then
+        echo "deb $main $release main"
+        echo "deb $main $release-updates main"
+        [ -z "$security" ] || echo "deb $security $release-security main"
+    else
+        cat "$tree/etc/apt/sources.list"
+    fi >"$tree/etc/apt/sources.list.new"
+    mv "$tree/etc/apt/sources.list.new" "$tree/etc/apt/sources.list"
+    apt-config dump 2>/dev/null | grep -iE '^Acquire::https?::Proxy ' \
+        >"$tree/etc/apt/apt.conf.d/01proxy" ||
+        rm "$tree/etc/apt/apt.conf.d/01proxy"
+    cp /etc/resolv.conf "$tree/etc/resolv.conf"
+}
+
+# A minimal release in an empty folder. The first is kept in build/debian.
+debian_unpack() { # release tree
+    local release=$1 tree=$2 kept=build/debian/$1.tar
+    mkdir -p "$tree" "${kept%/*}"
+    if [ -f "$kept" ]; then
+        tar -C "$tree" -xf "$kept"
+    else
+        debian_bootstrap "$release" "$tree" >"$kept.log" 2>&1 || {
+            tail -n 20 "$kept.log" >&2
+            echo "debootstrap $release failed" >&2
+            return 1
+        }
+        tar -C "$tree" -cf "$kept.new" --one-file-system \
+            --exclude='./var/cache/apt/*' --exclude='./var/lib/apt/lists/*' .
+        mv "$kept.new" "$kept"
+    fi
+    debian_use_archives "$release" "$tree"
+}
+
+debian_bootstrap() { # release tree
+    local main proxy=''
+    main=$(debian_archive main)
+    eval "$(apt-config shell proxy Acquire::http::Proxy 2>/dev/null || true)"
+    env ${proxy:+http_proxy="$proxy"} \
+        debootstrap --variant=minbase "$1" "$2" ${main:+"$main"}
+}
+
+# Unmounts what is mounted below a tree, then deletes it.
+debian_remove() { # tree
+    local tree mount
+    tree=$(realpath "$1")
+    while read -r mount; do
+        umount "$mount" || umount --lazy "$mount"
+    done < <(awk -v tree="$tree/" 'index($2, tree) == 1 {print $2}' \
+        /proc/mounts | sort -r)
+    rm -rf --one-file-system "$tree"
+}
