@@ -1,0 +1,46 @@
+# redlockd on the libraries of Debian 13; builds with BuildKit and without.
+ARG BASE=debian:trixie-slim
+ARG VERSION=0.1.0
+
+FROM ${BASE} AS build
+WORKDIR /src
+COPY scripts/deps.sh scripts/
+RUN scripts/deps.sh build
+COPY . .
+ARG VERSION
+RUN [ "$(cat VERSION)" = "$VERSION" ] || { \
+      echo "ARG VERSION is $VERSION, the file VERSION $(cat VERSION)" >&2; \
+      exit 1; \
+    } \
+ && make -j"$(nproc)" install DESTDIR=/out PREFIX=/usr \
+      CFLAGS="-fstack-protector-strong -D_FORTIFY_SOURCE=3" \
+      LDFLAGS="-s -Wl,--as-needed,-z,relro,-z,now"
+
+FROM ${BASE}
+RUN apt-get update -qq \
+ && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
+      --no-install-recommends \
+      libhiredis1.1.0 libjansson4 libmicrohttpd12t64 libuv1t64 \
+ && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/cache/debconf/*-old \
+      /var/log/apt /var/log/dpkg.log
+COPY --from=build /out/usr/bin/redlockd /usr/bin/redlockd
+
+ARG VERSION
+LABEL org.opencontainers.image.title="redlockd" \
+      org.opencontainers.image.description="Distributed locks over HTTP, on Redis masters" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.licenses="MIT" \
+      org.opencontainers.image.authors="the redlockd authors"
+
+# Everything is configured by REDLOCKD_… variables, so that the probe below
+# sees what the server sees. There is no authentication: publish the port
+# on loopback or a private network only.
+ENV REDLOCKD_LISTEN=0.0.0.0:8080
+EXPOSE 8080
+# a number, so that an orchestrator can check that it is not root
+USER 65532:65532
+# asks /readyz: without a quorum of nodes the container is unhealthy
+HEALTHCHECK --interval=5s --timeout=6s --start-period=10s --retries=2 \
+    CMD ["/usr/bin/redlockd", "--healthcheck"]
+# no shell between: SIGTERM reaches redlockd, which drains for up to 8 s
+ENTRYPOINT ["/usr/bin/redlockd"]
