@@ -56,11 +56,17 @@ debian_unpack() { # release tree
 }
 
 debian_bootstrap() { # release tree
-    local main proxy=''
+    local main proxy
     main=$(debian_archive main)
-    eval "$(apt-config shell proxy Acquire::http::Proxy 2>/dev/null || true)"
+    proxy=$(debian_proxy)
     env ${proxy:+http_proxy="$proxy"} \
         debootstrap --variant=minbase "$1" "$2" ${main:+"$main"}
+}
+
+debian_proxy() { # that the host's apt uses, if any
+    local proxy=''
+    eval "$(apt-config shell proxy Acquire::http::Proxy 2>/dev/null || true)"
+    echo "$proxy"
 }
 
 # Unmounts what is mounted below a tree, then deletes it.

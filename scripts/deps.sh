@@ -58,6 +58,10 @@ need_group() {
         need_file /usr/share/keyrings/debian-archive-keyring.gpg \
             debian-archive-keyring
         ;;
+    fresh)
+        need_command git git
+        need_command curl curl
+        ;;
     *)
         echo "deps: no such group: $1" >&2
         exit 2

@@ -75,6 +75,10 @@ soak: ## A million cycles: memory and descriptors must not grow
 	@$(MAKE) --no-print-directory -j$$(nproc) bench-tools
 	@tests/bench/soak.sh
 
+.PHONY: compose-test
+compose-test: ## Stop, pause, replace what docker-compose starts
+	@tests/compose/run.sh
+
 lint: $(OUT)/redlockd ## Check sizes, includes, scripts, README, openapi.yaml
 	python3 tests/lint/sources.py
 	python3 tests/lint/docs.py $(OUT)/redlockd

@@ -1,19 +1,22 @@
 #!/usr/bin/env bash
-# Pastes what README.md shows after "$ " into a shell, over a stack of its own,
-# and compares what comes out. Numbers, tokens and times may differ.
+# Pastes what README.md shows after "$ " into a shell, over a stack of its own
+# or the one that serves at $1 (host:port), and compares what comes out.
+# Numbers, tokens and times may differ.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 # shellcheck source=scripts/stack.sh
 source scripts/stack.sh
 
-listen=127.0.0.1:8280
-if stack_is_taken "${listen##*:}"; then
-    echo "Port ${listen##*:} is taken." >&2
-    exit 1
-fi
+listen=${1:-127.0.0.1:8280}
 stack_begin
-stack_start_nodes 5 7301 --appendonly yes --appendfsync always
-stack_start_server "${REDLOCKD:-build/redlockd}" "$listen" --log-level warn
+if [ $# -eq 0 ]; then
+    if stack_is_taken "${listen##*:}"; then
+        echo "Port ${listen##*:} is taken." >&2
+        exit 1
+    fi
+    stack_start_nodes 5 7301 --appendonly yes --appendfsync always
+    stack_start_server "${REDLOCKD:-build/redlockd}" "$listen" --log-level warn
+fi
 # a node that comes late has no lock to release, and changes the counts
 for _ in {1..200}; do
     curl -s "http://$listen/nodes" | grep -q '"voting":5,' && break

@@ -1,0 +1,274 @@
+#!/usr/bin/env bash
+# docker-compose.yml for real, in a project of its own: five Redis and two
+# redlockd, stopped, paused, replaced and started again.
+# COMPOSE="docker compose" says which of two installed versions to take.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+# shellcheck source=scripts/debian.sh
+source scripts/debian.sh
+# shellcheck source=scripts/stack.sh
+source scripts/stack.sh
+# shellcheck source=tests/lib/checks.sh
+source tests/lib/checks.sh
+# shellcheck source=tests/compose/stack.sh
+source tests/compose/stack.sh
+
+check_image() {
+    check "the compose file draws no warning" config_is_silent
+    check_or_end "the image builds" build
+    check "our own layers are smaller than 2 MB" layers_are_small
+    check "its user is a number, and not root" \
+        image_says '{{.Config.User}}' 65532:65532
+    check "its label has the version" image_says \
+        '{{index .Config.Labels "org.opencontainers.image.version"}}' \
+        "$(cat VERSION)"
+    check "so has the binary" binary_has_version
+}
+
+config_is_silent() {
+    local said
+    said=$(compose config 2>&1 >/dev/null)
+    echo "$said"
+    [ -z "$said" ]
+}
+
+build() {
+    local proxy
+    proxy=$(debian_proxy)
+    compose build ${proxy:+--build-arg "http_proxy=$proxy"}
+}
+
+layers_are_small() { # those that came after the packages
+    docker history --human=false --format '{{.Size}} {{.CreatedBy}}' \
+        "$REDLOCKD_IMAGE" | tee /dev/stderr | awk '
+        /apt-get/ {is_below = 1}
+        !is_below {sum += $1}
+        END {exit !(is_below && sum > 10000 && sum < 2000000)}'
+}
+
+image_says() { # format value
+    [ "$(docker image inspect -f "$1" "$REDLOCKD_IMAGE" | tee /dev/stderr)" = "$2" ]
+}
+
+binary_has_version() {
+    docker run --rm --read-only --cap-drop ALL --network none \
+        "$REDLOCKD_IMAGE" --version | tee /dev/stderr | grep -qF "$(cat VERSION)"
+}
+
+check_start() {
+    check_or_end "up starts it" compose up -d
+    check_or_end "it turns healthy" eventually 30 has_health healthy
+    check "its nodes were healthy before it started" saw_no_node_down
+    check "only redlockd publishes a port, on loopback" publishes_one_port
+    check "nothing of it is root or can become it, or writes its root" \
+        each_container is_hardened
+    check "the nodes are durable and evict nothing" each_node is_durable
+    check "README's commands print what it shows" \
+        tests/readme/run.sh "$(address 1)"
+}
+
+saw_no_node_down() {
+    local said
+    said=$(docker logs "$(container redlockd)" 2>&1)
+    echo "$said"
+    [[ $said == *event=quorum* ]] && [[ $said != *state=unreachable* ]]
+}
+
+publishes_one_port() {
+    local ports
+    ports=$(each_container docker port)
+    echo "$ports"
+    [ "$(wc -l <<<"$ports")" -eq 1 ] &&
+        [[ $ports == "8080/tcp -> 127.0.0.1:"* ]]
+}
+
+is_hardened() { # container
+    local state
+    state=$(docker exec "$1" grep -E '^(Uid|Cap...|NoNewPrivs):' \
+        /proc/1/status) || return
+    echo "$state"
+    grep -qE '^Uid:(\s+[1-9][0-9]*){4}$' <<<"$state" &&
+        grep -qE '^CapEff:\s+0+$' <<<"$state" &&
+        grep -qE '^CapBnd:\s+0+$' <<<"$state" &&
+        grep -qE '^NoNewPrivs:\s+1$' <<<"$state" &&
+        ! docker exec --user 0 "$1" touch /written
+}
+
+is_durable() { # container
+    local is
+    is=$(docker exec "$1" sh -c 'for name in appendonly appendfsync \
+        no-appendfsync-on-rewrite save maxmemory-policy; do
+        redis-cli config get $name | tr "\n" " "; done')
+    echo "$is"
+    [ "${is% }" = "appendonly yes appendfsync always\
+ no-appendfsync-on-rewrite no save  maxmemory-policy noeviction" ]
+}
+
+check_losses() {
+    local at
+    at=$(address 1)
+    check "two nodes stop" compose stop redis1 redis2
+    check "locks go on without two" locks_go_on "$at"
+    check "meanwhile a new container takes over" replaces_redlockd
+    at=$(address 1)
+    check "locks go on in the new container" locks_go_on "$at"
+    check "a third node stops" compose stop redis3
+    check "now it says no_quorum" says_no_quorum "$at"
+    check "it is not ready" request 503 "$at/readyz"
+    check "its container turns unhealthy" \
+        eventually 30 has_health unhealthy redlockd
+    check "the three nodes start" compose start redis1 redis2 redis3
+    check "it is ready again" eventually 20 request 200 "$at/readyz"
+    check "locks go on again" locks_go_on "$at"
+    check "all containers turn healthy" eventually 20 has_health healthy
+    check "all five nodes vote again" eventually 20 has_votes "$at" 5
+    check "two nodes pause" compose pause redis4 redis5
+    check "locks go on meanwhile" locks_go_on "$at"
+    check "the two nodes go on" compose unpause redis4 redis5
+    check "all five nodes vote again" eventually 20 has_votes "$at" 5
+    check "all containers turn healthy" eventually 20 has_health healthy
+}
+
+# --no-deps: `up` would wait for two nodes that do not come. The old container
+# has granted a lock, the new one releases it.
+replaces_redlockd() {
+    local old
+    old=$(container redlockd)
+    take "$(address 1)" handed &&
+        compose up -d --no-deps --force-recreate redlockd &&
+        [ "$(container redlockd)" != "$old" ] &&
+        eventually 20 has_health healthy redlockd &&
+        give "$(address 1)" handed
+}
+
+says_no_quorum() { # address
+    request 503 "$1/locks" --json '{"resource":"lost"}' &&
+        [[ $body == *'"code":"no_quorum"'* ]]
+}
+
+has_votes() { # address number
+    request 200 "$1/nodes" && [ "$(member voting)" = "$2" ]
+}
+
+check_replicas() {
+    local one two
+    check "a second redlockd starts" compose up -d --scale redlockd=2
+    check "it turns healthy" eventually 30 has_health healthy
+    one=$(address 1)
+    two=$(address 2)
+    check "it has a port of its own" test -n "$two" -a "$one" != "$two"
+    check "one grants" take "$one" shared
+    check "the other finds it held" \
+        request 409 "$two/locks" --json '{"resource":"shared"}'
+    check "the other extends" extend "$two" shared
+    check "the other releases" give "$two" shared
+    check "the number rises from one to the other" numbers_rise "$two" "$one"
+    check "told to stop, it drains within 8 s and exits with 0" stops_in_time
+}
+
+extend() { # address resource
+    request 200 "$1/locks/$2/extend" -X PUT --json '{"ttl_ms":40000}' \
+        -H "X-Lock-Token: $token"
+}
+
+numbers_rise() { # address…
+    local at last=$number
+    for at in "$@"; do
+        take "$at" shared && give "$at" shared || return
+        echo "$last, then $number"
+        [ "$number" -gt "$last" ] || return
+        last=$number
+    done
+}
+
+stops_in_time() { # the second replica
+    local id begun_ms
+    id=$(container redlockd 2)
+    begun_ms=$(date +%s%3N)
+    docker stop -t 20 "$id" || return
+    local took_ms=$(($(date +%s%3N) - begun_ms))
+    echo "took $took_ms ms"
+    docker logs --tail 3 "$id" 2>&1
+    [ "$took_ms" -le 8500 ] &&
+        [ "$(docker inspect -f '{{.State.ExitCode}}' "$id")" = 0 ] &&
+        docker logs --tail 1 "$id" 2>&1 | grep -q event=stop
+}
+
+# The lock is taken for long enough to be held when the stack is up again.
+check_restart() {
+    local at last kept_token
+    at=$(address 1)
+    check "a lock is taken" take "$at" kept 60000
+    kept_token=$token
+    last=$number
+    each_node fences >"$dir/fences"
+    check "the stack goes down" compose down
+    check "nothing of it runs" test -z "$(container redlockd)"
+    check_or_end "it comes up again" compose up -d
+    check_or_end "it turns healthy" eventually 30 has_health healthy
+    at=$(address 1)
+    check "the nodes remember each number" remember "$dir/fences"
+    check "the lock is still held" \
+        request 409 "$at/locks" --json '{"resource":"kept"}'
+    token=$kept_token
+    check "its holder can extend it" extend "$at" kept
+    check "its holder can release it" give "$at" kept
+    number=$last
+    check "the next number is higher" numbers_rise "$at" "$at"
+    check "no key is left behind" eventually 5 each_node has_no_lock
+}
+
+fences() { # container; a line a slot
+    docker exec "$1" redis-cli hgetall redlockd:state | paste - - |
+        { grep -E '^[0-9]+\s[0-9]{16}$' || true; } | sort
+}
+
+remember() { # file with the fences of all nodes
+    [ -s "$1" ] && each_node fences | diff "$1" -
+}
+
+has_no_lock() { # container
+    local keys
+    keys=$(docker exec "$1" redis-cli --scan)
+    echo "$keys"
+    [ "$keys" = redlockd:state ]
+}
+
+check_end() {
+    check "down -v ends it" compose down -v
+    check "and leaves nothing" is_gone
+}
+
+is_gone() {
+    local left
+    left=$(docker ps -aq --filter "$ours" && docker volume ls -q --filter "$ours" &&
+        docker network ls -q --filter "$ours")
+    echo "$left"
+    [ -z "$left" ]
+}
+
+clean_up() {
+    if [ "$checks_failed" -gt 0 ]; then
+        [ -z "$(container redlockd)" ] || compose logs --tail 20 redlockd
+    fi
+    stack_remove
+    rm -rf "$dir"
+}
+
+if ! docker version >/dev/null 2>&1; then
+    echo "Skipped: no Docker engine answers here."
+    echo "0 passed, 0 failed, 1 skipped"
+    exit 0
+fi
+scripts/deps.sh run
+stack_choose
+docker/make-images.sh
+dir=$(mktemp -d)
+checks_begin clean_up
+stack_remove
+check_image
+check_start
+check_losses
+check_replicas
+check_restart
+check_end
