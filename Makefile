@@ -80,4 +80,4 @@ install: $(OUT)/redlockd ## Copy to $(DESTDIR)$(PREFIX)/bin
 clean: ## Remove what was built
 	rm -rf build
 
--include $(shell find build -name '*.d' 2>/dev/null)
+-include $(shell find $(OUT) -name '*.d' 2>/dev/null)
