@@ -1,6 +1,6 @@
 # Everything that tests, measures or checks redlockd; included by ../Makefile
 
-.PHONY: test tests bench-tools readme unit integration sim long bench soak asan lint
+.PHONY: compose-test fresh test tests bench-tools readme unit integration sim long bench soak asan lint
 
 TEST_PKGS := $(PKGS) check libcurl
 test_libs = $(shell pkg-config --libs $(TEST_PKGS))
@@ -75,9 +75,11 @@ soak: ## A million cycles: memory and descriptors must not grow
 	@$(MAKE) --no-print-directory -j$$(nproc) bench-tools
 	@tests/bench/soak.sh
 
-.PHONY: compose-test
 compose-test: ## Stop, pause, replace what docker-compose starts
 	@tests/compose/run.sh
+
+fresh: ## Follow README on bare trees of Debian 12 and 13
+	@tests/fresh/run.sh
 
 lint: $(OUT)/redlockd ## Check sizes, includes, scripts, README, openapi.yaml
 	python3 tests/lint/sources.py
