@@ -48,6 +48,11 @@ need_group() {
         need_debian_python yaml python3-yaml
         need_debian_python jsonschema python3-jsonschema
         ;;
+    openapi)
+        need_command python3 python3
+        need_command pip3 python3-pip
+        need_debian_python ensurepip python3-venv
+        ;;
     bench)
         need_command redis-server redis-server
         need_command curl curl

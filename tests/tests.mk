@@ -1,6 +1,6 @@
 # Everything that tests, measures or checks redlockd; included by ../Makefile
 
-.PHONY: compose-test fresh test tests bench-tools readme unit integration sim long bench soak asan lint
+.PHONY: openapi-test compose-test fresh test tests bench-tools readme unit integration sim long bench soak asan lint
 
 TEST_PKGS := $(PKGS) check libcurl
 test_libs = $(shell pkg-config --libs $(TEST_PKGS))
@@ -74,6 +74,9 @@ soak: ## A million cycles: memory and descriptors must not grow
 	@scripts/deps.sh build bench
 	@$(MAKE) --no-print-directory -j$$(nproc) bench-tools
 	@tests/bench/soak.sh
+
+openapi-test: $(OUT)/redlockd ## Attack the API by its description
+	@REDLOCKD=$(OUT)/redlockd tests/openapi/run.sh
 
 compose-test: ## Stop, pause, replace what docker-compose starts
 	@tests/compose/run.sh

@@ -49,6 +49,7 @@ def resolve(node):
     return {key: resolve(value) for key, value in node.items()}
 
 
+OF_THE_LIBRARY = ("414", "431")  # answered by libmicrohttpd alone
 METHODS = ("get", "put", "post", "delete", "patch", "options", "head", "trace")
 whole = resolve(spec)
 schemas = whole["components"]["schemas"]
@@ -196,7 +197,7 @@ def examples():
     """(where, status, value) of each example of each response."""
     for (path, method), operation in operations.items():
         for status, response in operation["responses"].items():
-            for content in response["content"].values():
+            for content in response.get("content", {}).values():
                 for name, example in content["examples"].items():
                     if isinstance(example["value"], dict):
                         yield (f"{method} {path} {status} {name}", status,
@@ -245,7 +246,10 @@ def check_operation(where, path, operation):
         if not any(status[0] == kind for status in statuses):
             complain(f"{where}: no {kind}xx")
     for status, response in statuses.items():
-        missing = {"X-Request-Id", "Cache-Control"} - set(response["headers"])
+        missing = {"X-Request-Id", "Cache-Control"} - \
+            set(response.get("headers", {}))
+        if status in OF_THE_LIBRARY:
+            missing = set()
         if missing or not response["description"]:
             complain(f"{where} {status}: no description, or no {missing}")
 

@@ -18,10 +18,13 @@ if [ $# -eq 0 ]; then
     stack_start_server "${REDLOCKD:-build/redlockd}" "$listen" --log-level warn
 fi
 # a node that comes late has no lock to release, and changes the counts
-for _ in {1..200}; do
-    curl -s "http://$listen/nodes" | grep -q '"voting":5,' && break
-    sleep 0.05
-done
+wait_for_all() {
+    for _ in {1..200}; do
+        curl -s "http://$listen/nodes" | grep -q '"voting":5,' && break
+        sleep 0.05
+    done
+}
+wait_for_all
 
 # each console block of README.md on a line: commands, tab, expected output
 blocks() {
@@ -41,16 +44,43 @@ mask() { # what differs from run to run
 
 passed=0
 failed=0
-while IFS=$'\t' read -r commands expected; do
-    actual=$(cd "$stack_dir" && bash -c "${commands//127.0.0.1:8080/$listen}")
-    if [ "$(mask <<<"$actual")" = "$(mask <<<"$expected")" ]; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        printf '$ %s\n  README.md shows: %s\n  it prints:       %s\n' \
-            "$commands" "$expected" "$actual"
-    fi
-done < <(blocks)
+
+# All blocks, with the ports of this stack; those that speak to a node, by its
+# port, only where the nodes are ours.
+paste() {
+    local commands expected actual
+    while IFS=$'\t' read -r commands expected; do
+        if [[ $commands == *7101* ]]; then
+            [ ${#stack_nodes[@]} -gt 0 ] || continue
+            commands=${commands//7101/${stack_nodes[0]##*:}}
+        fi
+        actual=$(cd "$stack_dir" && bash -c "${commands//127.0.0.1:8080/$listen}")
+        if [ "$(mask <<<"$actual")" = "$(mask <<<"$expected")" ]; then
+            passed=$((passed + 1))
+        else
+            failed=$((failed + 1))
+            printf '$ %s\n  README.md shows: %s\n  it prints:       %s\n' \
+                "$commands" "$expected" "$actual"
+        fi
+    done < <(blocks)
+}
+
+paste
+if [ $# -eq 0 ]; then
+    # once more, as the user that README tells to make, on all nodes
+    acl=$(blocks | sed -n "s/^\(redis-cli .*ACL SETUSER.*\);.*/\1/p")
+    for node in "${stack_nodes[@]}"; do
+        bash -c "${acl//7101/${node##*:}}" >"$stack_dir/acl"
+    done
+    kill "$stack_server"
+    wait "$stack_server" || true
+    plain=("${stack_nodes[@]}")
+    stack_nodes=("${plain[@]/#/redis://redlockd:change-me@}")
+    stack_start_server "${REDLOCKD:-build/redlockd}" "$listen" --log-level warn
+    stack_nodes=("${plain[@]}")
+    wait_for_all
+    paste
+fi
 [ $((passed + failed)) -gt 0 ] || failed=1
 echo "readme: $passed passed, $failed failed"
 [ "$failed" -eq 0 ]

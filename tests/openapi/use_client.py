@@ -1,0 +1,67 @@
+"""A client that openapi-python-client made acquires, extends, inspects and
+releases on the server at argv[1], and understands what is refused."""
+import sys
+
+from client import Client
+from client.api.locks import (acquire_lock, extend_lock, get_lock,
+                              release_lock)
+from client.api.operation import get_readiness, list_nodes
+from client.models import (AcquireRequest, ExtendRequest, Grant, Lock, Nodes,
+                           Problem, ProblemCode, Readiness, Release)
+
+RESOURCE = "generated client/ü"
+
+
+def expect(answer, status, kind):
+    assert answer.status_code == status, answer
+    assert isinstance(answer.parsed, kind), answer
+    return answer.parsed
+
+
+with Client(base_url=sys.argv[1]) as client:
+    ready = expect(get_readiness.sync_detailed(client=client), 200, Readiness)
+    assert ready.voting >= ready.quorum
+    nodes = expect(list_nodes.sync_detailed(client=client), 200, Nodes)
+    assert len(nodes.nodes) == nodes.total
+
+    wish = AcquireRequest(resource=RESOURCE, ttl_ms=20000, owner="generated")
+    answer = acquire_lock.sync_detailed(client=client, body=wish)
+    grant = expect(answer, 201, Grant)
+    assert answer.headers["Location"] == f"/locks/{grant.id}"
+    assert grant.resource == RESOURCE and 0 < grant.validity_ms < 20000
+
+    held = expect(acquire_lock.sync_detailed(client=client, body=wish), 409,
+                  Problem)
+    assert held.code == ProblemCode.LOCK_HELD and held.retry_after_ms > 0
+    assert held.held_by.fencing_token == grant.fencing_token
+
+    # the token in the header, without a body; then in the body
+    for how in ({"x_lock_token": grant.token},
+                {"body": ExtendRequest(token=grant.token, ttl_ms=30000)}):
+        longer = expect(extend_lock.sync_detailed(grant.id, client=client,
+                                                  **how), 200, Grant)
+        assert longer.token == grant.token and longer.ttl_ms == 30000
+
+    lock = expect(get_lock.sync_detailed(grant.id, client=client), 200, Lock)
+    assert lock.owner == "generated" and lock.remaining_ms > 20000
+
+    other = expect(release_lock.sync_detailed(grant.id, client=client,
+                                              x_lock_token="x"), 409, Problem)
+    assert other.code == ProblemCode.NOT_OWNER
+    expect(release_lock.sync_detailed(grant.id, client=client,
+                                      x_lock_token=grant.token), 200, Release)
+    gone = expect(extend_lock.sync_detailed(grant.id, client=client,
+                                            x_lock_token=grant.token), 404,
+                  Problem)
+    assert gone.code == ProblemCode.LOCK_NOT_FOUND
+
+    again = expect(acquire_lock.sync_detailed(client=client, body=wish), 201,
+                   Grant)
+    assert again.fencing_token > grant.fencing_token
+    expect(release_lock.sync_detailed(again.id, client=client,
+                                      x_lock_token=again.token), 200, Release)
+
+    short = expect(acquire_lock.sync_detailed(
+        client=client, body=AcquireRequest(resource=RESOURCE, ttl_ms=1)), 400,
+        Problem)
+    assert short.errors[0].pointer == "/ttl_ms"
