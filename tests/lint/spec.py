@@ -2,10 +2,12 @@
 """openapi.yaml against the code, both ways, and by the rules of good specs.
 
 spec.py REDLOCKD. Paths and methods against the table in api/route.c; statuses,
-codes and titles against that in api/problem.c; members against what api/ reads
-and writes; limits against the constants, --help and VERSION. The rules are the
-essentials of what Spectral's and Redocly's recommended sets check.
+codes and titles against that in api/problem.c; the examples' details against
+the texts in the code; members against what api/ reads and writes; limits and
+alphabets against the constants, --help and VERSION; the names of votes. The
+rules are the essentials of what Spectral's and Redocly's recommended sets check.
 """
+import base64
 import pathlib
 import re
 import subprocess
@@ -15,12 +17,21 @@ import jsonschema
 import yaml
 
 root = pathlib.Path(__file__).resolve().parents[2]
-spec = yaml.safe_load((root / "openapi.yaml").read_text())
 problems = []
 
 
 def complain(text):
     problems.append(f"openapi.yaml: {text}")
+
+
+class Loader(yaml.SafeLoader):
+    """Complains of a key that occurs twice: PyYAML takes the last of them."""
+
+    def construct_mapping(self, node, deep=False):
+        keys = [self.construct_object(key, deep) for key, _ in node.value]
+        for key in {key for key in keys if keys.count(key) > 1}:
+            complain(f"line {node.start_mark.line + 1}: {key} occurs twice")
+        return super().construct_mapping(node, deep)
 
 
 def same(what, in_spec, in_code):
@@ -49,6 +60,7 @@ def resolve(node):
     return {key: resolve(value) for key, value in node.items()}
 
 
+spec = yaml.load(source("openapi.yaml"), Loader)
 OF_THE_LIBRARY = ("414", "431")  # answered by libmicrohttpd alone
 METHODS = ("get", "put", "post", "delete", "patch", "options", "head", "trace")
 whole = resolve(spec)
@@ -174,21 +186,100 @@ def check_limits():
         complain(f"BodyTooLarge does not tell {body_max} bytes")
 
 
+def letters(text):
+    """The strings of a C initialiser, put together."""
+    return set("".join(re.findall(r'"([^"]*)"', text)))
+
+
+def passes(schema, texts):
+    pattern = re.compile(schema["pattern"])
+    return {text for text in texts if pattern.search(text)}
+
+
 def check_alphabets():
-    """What a character class of the spec lets through, code by code."""
-    owner = source("api/json.c").split("allowed[] =")[1].split(";")[0]
-    owner = "".join(re.findall(r'"([^"]*)"', owner))
+    """What a pattern lets through, character by character."""
+    ids = source("api/id.c")
+    allowed = r"allowed\[\] =(.*?);"
     low, high = re.search(r"text.ptr\[i\] <= (\w+) \|\| text.ptr\[i\] >= (\w+)",
                           source("api/locks.c")).groups()
-    allowed = {
-        "Owner": set(owner),
-        "Token": {chr(c) for c in range(int(low, 16) + 1, int(high, 16))},
-    }
-    for name, wanted in allowed.items():
-        pattern = re.compile(schemas[name]["pattern"])
-        same(f"characters of {name}",
-             {chr(c) for c in range(1, 128) if pattern.fullmatch(chr(c))},
-             wanted)
+    below, but = re.search(r"\*at < (\w+) \|\| \*at == (\w+)", ids).groups()
+    plain = ids.split("is_plain_char")[1].split("}")[0]
+    of_id = set(re.findall(r"c == '(.)'", plain))
+    for first, last in re.findall(r"c >= '(.)' && c <= '(.)'", plain):
+        of_id |= {chr(c) for c in range(ord(first), ord(last) + 1)}
+    headers = whole["components"]["headers"]
+    characters = {chr(c) for c in range(0x180)}
+    for name, schema, wanted in (
+            ("Owner", schemas["Owner"],
+             letters(re.search(allowed, source("api/json.c"), re.S)[1])),
+            ("X-Request-Id", headers["X-Request-Id"]["schema"],
+             letters(re.search(allowed, source("api/requestid.c"), re.S)[1])),
+            ("Token", schemas["Token"],
+             {chr(c) for c in range(int(low, 16) + 1, int(high, 16))}),
+            ("Resource", schemas["Resource"],
+             {c for c in characters if ord(c) >= int(below, 16)} -
+             {chr(int(but, 16))}),
+            ("Id", schemas["Id"], of_id - {"."})):
+        same(f"characters of {name}", passes(schema, characters), wanted)
+        if schema["minLength"] != 1 or "" in passes(schema, {""}):
+            complain(f"{name} may be empty")
+
+
+def check_ids():
+    """Ids are made of resources here as api/id.c makes them."""
+    reserved = re.search(r'reserved\[\] = "(.*?)"', source("api/id.c"))[1]
+
+    def encoded(text):
+        code = base64.urlsafe_b64encode(text.encode())
+        return "~" + code.decode().rstrip("=")
+    good = {"...", "a..", "order:42", "redlockd"}
+    good |= {encoded("/" * n) for n in range(1, 9)} | {encoded("redlockd;/")}
+    bad = {".", "..", "a/b", "~", "~A", "~AB", "~AAB", "~AAAAA", reserved,
+           reserved + "a", encoded(reserved + "/")}
+    same("ids", passes(schemas["Id"], good | bad), good)
+    bad = {reserved, reserved + "/"}
+    same("resources", passes(schemas["Resource"], bad | {"a" + reserved}),
+         {"a" + reserved})
+
+
+def check_words():
+    """The names of votes, which the description of vote lists."""
+    table = source("server/vote.c").split("kinds[VOTE_KINDS] = {")[1]
+    names = set(re.findall(r'\[VOTE_\w+\] = \{"(\w+)"', table))
+    same("votes", set(re.findall(
+        r"`(\w+)`", schemas["ProblemNode"]["properties"]["vote"]["description"])),
+        names)
+    states = source("server/guard.c").split("*guard_state(")[1].split("abort")[0]
+    text = schemas["NodeState"]["properties"]["state"]["description"]
+    same("states", set(re.findall(r"`(\w+)`", text)) - {"vote"},
+         set(re.findall(r'return "(\w+)"', states)))
+
+
+def texts():
+    """The texts in the code, as patterns: a conversion is any text."""
+    for name in ("api/head.c", "api/handler.c", "api/json.c", "api/locks.c",
+                 "api/ops.c", "server/vote.c"):
+        code = re.sub(r'" PRId64\b(\s*")?', "d", source(name))
+        for run in re.findall(r'"(?:[^"\\]|\\.)*"(?:\s+"(?:[^"\\]|\\.)*")*',
+                              code):
+            text = "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', run))
+            yield re.sub(r"%(?:zu|d|s)", ".*", re.escape(text.replace('\\"', '"')))
+
+
+def details(value):
+    yield value["detail"]
+    for node in value.get("errors", []) + value.get("nodes", []):
+        if "state" not in node:
+            yield node["detail"]
+
+
+def check_details():
+    known = re.compile("|".join(f"(?:{text})" for text in texts()
+                                if len(text) > 12))
+    for where, _, value in examples():
+        for detail in details(value) if "code" in value else ():
+            if not known.fullmatch(detail):
+                complain(f"{where}: the code does not say: {detail}")
 
 
 # ---- the rules --------------------------------------------------------------
@@ -223,10 +314,37 @@ def check_examples():
                 complain(f"{where}: {name} has no summary")
             for error in validator.iter_errors(example["value"]):
                 complain(f"{where}: {name}: {error.message}")
-    for name, schema in schemas.items():
-        for error in jsonschema.Draft202012Validator(schema).iter_errors(
-                schema["example"]) if "example" in schema else ():
-            complain(f"{name}: {error.message}")
+
+
+def check_values(where, node):
+    """Every example, default and enum, of the type that stands beside it."""
+    if isinstance(node, list):
+        for item in node:
+            check_values(where, item)
+    if not isinstance(node, dict):
+        return
+    if isinstance(node.get("type"), str):
+        validator = jsonschema.Draft202012Validator(node)
+        values = [node[key] for key in ("example", "default") if key in node]
+        for value in values + node.get("enum", []):
+            for error in validator.iter_errors(value):
+                complain(f"{where}: {error.message}")
+        if len(set(node.get("enum", []))) != len(node.get("enum", [])):
+            complain(f"{where}: a value occurs twice")
+    for key, value in node.items():
+        if key not in ("examples", "value"):
+            check_values(f"{where}/{key}", value)
+
+
+def check_references(where, node):
+    """References have nothing beside them: 3.0 ignores it, 3.1 does not."""
+    if isinstance(node, dict):
+        if "$ref" in node and len(node) > 1:
+            complain(f"{where}: something stands beside $ref")
+        for key, value in node.items():
+            check_references(f"{where}/{key}", value)
+    for item in node if isinstance(node, list) else ():
+        check_references(where, item)
 
 
 def check_operation(where, path, operation):
@@ -300,9 +418,11 @@ def check_schema(where, schema):
 
 
 for check in (check_routes, check_codes, check_members, check_limits,
-              check_alphabets, check_examples, check_operations,
-              check_document):
+              check_alphabets, check_ids, check_words, check_details,
+              check_examples, check_operations, check_document):
     check()
+check_references("#", spec)
+check_values("#", whole)
 for schema_name, its_schema in schemas.items():
     check_schema(schema_name, its_schema)
 for problem in problems:

@@ -6,8 +6,9 @@ from client import Client
 from client.api.locks import (acquire_lock, extend_lock, get_lock,
                               release_lock)
 from client.api.operation import get_readiness, list_nodes
-from client.models import (AcquireRequest, ExtendRequest, Grant, Lock, Nodes,
-                           Problem, ProblemCode, Readiness, Release)
+from client.models import (AcquireRequest, ExtendRequest, Extension, Grant,
+                           Lock, Nodes, Problem, ProblemCode, Readiness,
+                           Release)
 
 RESOURCE = "generated client/ü"
 
@@ -39,7 +40,8 @@ with Client(base_url=sys.argv[1]) as client:
     for how in ({"x_lock_token": grant.token},
                 {"body": ExtendRequest(token=grant.token, ttl_ms=30000)}):
         longer = expect(extend_lock.sync_detailed(grant.id, client=client,
-                                                  **how), 200, Grant)
+                                                  **how), 200,
+                        Extension)
         assert longer.token == grant.token and longer.ttl_ms == 30000
 
     lock = expect(get_lock.sync_detailed(grant.id, client=client), 200, Lock)
