@@ -2,6 +2,7 @@
  * The paths around the locks, and what HTTP itself asks for.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -60,8 +61,23 @@ START_TEST(probes_answer)
 }
 END_TEST
 
-static const char *const get_paths[] = {"/livez", "/readyz", "/nodes",
-                                        "/metrics", "/locks/api:head"};
+/* make runs this where the file lies. */
+START_TEST(openapi_is_served_byte_by_byte)
+{
+    char *text = harness_read_file("openapi.yaml");
+
+    const struct answer *a =
+        HTTP(server, .method = "GET", .path = "/openapi.yaml");
+    answer_expect(a, 200, NULL);
+    ck_assert_str_eq(answer_header(a, "Content-Type"), "application/yaml");
+    ck_assert(strcmp(a->body, text) == 0); /* too long to be printed */
+    free(text);
+}
+END_TEST
+
+static const char *const get_paths[] = {"/livez",        "/readyz",
+                                        "/nodes",        "/metrics",
+                                        "/openapi.yaml", "/locks/api:head"};
 
 START_TEST(head_is_get_without_a_body)
 {
@@ -86,6 +102,7 @@ static const struct {
     {"/livez", {"GET", "HEAD", "OPTIONS"}},
     {"/readyz", {"GET", "HEAD", "OPTIONS"}},
     {"/metrics", {"GET", "HEAD", "OPTIONS"}},
+    {"/openapi.yaml", {"GET", "HEAD", "OPTIONS"}},
 };
 
 /* True if method is one of the comma-separated names in allow. */
@@ -224,6 +241,7 @@ Suite *check_http(void)
     tcase_add_unchecked_fixture(tcase, set_up, tear_down);
     tcase_add_test(tcase, nodes_are_listed);
     tcase_add_test(tcase, probes_answer);
+    tcase_add_test(tcase, openapi_is_served_byte_by_byte);
     tcase_add_loop_test(tcase, head_is_get_without_a_body, 0, COUNT(get_paths));
     tcase_add_loop_test(tcase, other_methods_get_405_with_allow, 0,
                         COUNT(paths));
