@@ -300,9 +300,12 @@ static void answer_no_quorum(const struct service *service,
                    !vote_is_answer(result->votes[i]);
     if (request->call == METRICS_ACQUIRE)
         meaning = "nothing was granted; ";
-    else if (request->call != METRICS_INSPECT)
+    else if (request->call == METRICS_EXTEND)
         meaning = "the outcome is unknown, and the validity that was answered "
                   "before still stands; ";
+    else if (request->call == METRICS_RELEASE)
+        meaning = "the outcome is unknown, and the lock may be relied upon no "
+                  "longer; ";
     (void)snprintf(detail, sizeof detail,
                    "%s%d of %d nodes gave no vote, %d votes are needed",
                    meaning, missing, result->total, result->quorum);

@@ -201,6 +201,29 @@ START_TEST(fault_21_paused_majority_is_no_quorum_and_heals)
 }
 END_TEST
 
+/* It is carried out when the nodes are back: the old validity is worth nothing,
+   and the answer must not say that it stands. */
+START_TEST(fault_21_release_without_quorum_ends_the_validity)
+{
+    struct lock lock, next;
+
+    world_start(&world, 3, "--node-timeout-ms 300");
+    answer_expect(lock_acquire(server, "ends", 60000, &lock), 201, NULL);
+    for (int i = 0; i < 2; i++)
+        node_pause(&world.nodes[i]);
+    const struct answer *a = lock_release(server, &lock);
+    answer_expect(a, 503, "no_quorum");
+    ck_assert_ptr_null(strstr(answer_text(a, "detail"), "stands"));
+    ck_assert_ptr_nonnull(strstr(answer_text(a, "detail"), "no longer"));
+    for (int i = 0; i < 2; i++)
+        node_resume(&world.nodes[i]);
+    WAIT_UNTIL(10000,
+               lock_acquire(server, "ends", 60000, &next)->status == 201);
+    answer_expect(lock_release(server, &next), 200, NULL);
+    world_stop(&world);
+}
+END_TEST
+
 START_TEST(fault_22_resource_cannot_overwrite_the_bookkeeping)
 {
     struct lock lock;
@@ -369,6 +392,7 @@ Suite *check_faults(void)
                         COUNT(garbage));
     tcase_add_test(tcase, fault_21_paused_minority_stops_no_acquire);
     tcase_add_test(tcase, fault_21_paused_majority_is_no_quorum_and_heals);
+    tcase_add_test(tcase, fault_21_release_without_quorum_ends_the_validity);
     tcase_add_test(tcase, fault_22_resource_cannot_overwrite_the_bookkeeping);
     tcase_add_test(tcase, fault_22_poisoned_slot_stops_nothing_else);
     tcase_add_loop_test(tcase, fault_24_error_of_a_node_is_named_and_never_held,
