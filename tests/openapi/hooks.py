@@ -8,6 +8,7 @@ import re
 
 import schemathesis
 from schemathesis import GenerationMode
+from schemathesis.generation.meta import TestPhase
 
 LONG_TTL_MS = 20000
 
@@ -63,5 +64,6 @@ def before_call(context, case, kwargs):
     if name == "extendLock":
         one_token(case)
     # so that the lock is still there when a link is followed
-    if name == "acquireLock" and isinstance(case.body, dict):
+    if name == "acquireLock" and isinstance(case.body, dict) and \
+            case.meta.phase.name == TestPhase.STATEFUL:
         case.body["ttl_ms"] = LONG_TTL_MS
