@@ -67,7 +67,7 @@ static int connect_any(const char *host, int port, int64_t deadline_us)
         errno = EADDRNOTAVAIL;
         return -1;
     }
-    for (struct addrinfo *at = found; at && fd < 0; at = at->ai_next)
+    for (const struct addrinfo *at = found; at && fd < 0; at = at->ai_next)
         fd = connect_one(at, deadline_us);
     freeaddrinfo(found);
     return fd;
@@ -84,13 +84,18 @@ static bool send_request(int fd, const char *host, int port)
                        "Connection: close\r\n\r\n",
                        address);
     /* it fits the empty buffer of a new socket whole */
-    return send(fd, request, (size_t)len, MSG_NOSIGNAL) == len;
+    ssize_t sent = send(fd, request, (size_t)len, MSG_NOSIGNAL);
+    if (sent == len)
+        return true;
+    if (sent >= 0)
+        errno = ENOBUFS;
+    return false;
 }
 
 /* The status code of the answer; -1: errno says why there is none. */
 static int read_status(int fd, int64_t deadline_us)
 {
-    char answer[ANSWER_SIZE];
+    char answer[ANSWER_SIZE] = "";
     size_t len = 0;
     int status = 0;
 
@@ -105,9 +110,11 @@ static int read_status(int fd, int64_t deadline_us)
         len += got > 0 ? (size_t)got : 0;
     }
     answer[len] = '\0';
-    if (sscanf(answer, "HTTP/1.%*1d %3d", &status) != 1)
-        errno = EPROTO;
-    return status ? status : -1;
+    /* NOLINTNEXTLINE(cert-err34-c): three digits fit */
+    if (sscanf(answer, "HTTP/1.%*1d %3d", &status) == 1 && status > 0)
+        return status;
+    errno = EPROTO;
+    return -1;
 }
 
 int healthcheck_run(const char *host, int port)
@@ -119,8 +126,9 @@ int healthcheck_run(const char *host, int port)
 
     if (fd >= 0 && send_request(fd, target, port))
         status = read_status(fd, deadline_us);
-    if (errno == EAGAIN || errno == EINPROGRESS)
-        errno = ETIMEDOUT; /* how the kernel tells that a limit_time ran out */
+    /* how the kernel tells that a limit_time ran out */
+    if (status < 0 && (errno == EAGAIN || errno == EINPROGRESS))
+        errno = ETIMEDOUT;
     if (status < 0)
         (void)fprintf(stderr, "redlockd: no answer on port %d: %s\n", port,
                       strerror(errno));

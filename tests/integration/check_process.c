@@ -2,6 +2,7 @@
  * The process: how it starts, what it says, how it ends.
  */
 #include <ctype.h>
+#include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -10,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "fake.h"
 #include "http.h"
 #include "node.h"
 
@@ -166,6 +168,21 @@ START_TEST(healthcheck_tells_readiness)
 }
 END_TEST
 
+START_TEST(healthcheck_names_a_status_that_is_none)
+{
+    char options[128], *output;
+
+    world_start_nodes(&world, 0);
+    fake_start(&world, "HTTP/1.1 000 what\r\n", "");
+    snprintf(options, sizeof options, "--healthcheck --listen 127.0.0.1:%d",
+             world.nodes[0].port);
+    ck_assert_int_eq(run(options, &output), 1);
+    ck_assert_msg(strstr(output, strerror(EPROTO)), "%s", output);
+    free(output);
+    node_kill(&world.nodes[0]);
+}
+END_TEST
+
 /* ---- what it says -------------------------------------------------------- */
 
 /* world_stop looks for tokens; here at debug level, with errors on the way. */
@@ -209,10 +226,10 @@ static bool is_sample(const char *line, size_t len)
         strncmp(copy, "# HELP process_", 15) == 0 ||
         strncmp(copy, "# TYPE process_", 15) == 0)
         return true;
-    char *space = strrchr(copy, ' ');
+    const char *space = strrchr(copy, ' ');
     if (!space || (!islower((unsigned char)*copy)))
         return false;
-    strtod(space + 1, &end);
+    (void)strtod(space + 1, &end); /* only where it ends */
     return *end == '\0' &&
            (space[-1] == '}' || isalpha((unsigned char)space[-1]));
 }
@@ -312,6 +329,7 @@ Suite *check_process(void)
     tcase_add_test(tcase, two_servers_share_a_port_if_both_say_so);
     tcase_add_test(tcase, starts_with_no_node_and_turns_ready);
     tcase_add_test(tcase, healthcheck_tells_readiness);
+    tcase_add_test(tcase, healthcheck_names_a_status_that_is_none);
     tcase_add_test(tcase, no_token_comes_into_the_log);
     tcase_add_test(tcase, metrics_are_valid_and_count);
     tcase_add_test(tcase, drain_refuses_new_locks_and_ends_old_ones);
