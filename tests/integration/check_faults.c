@@ -323,7 +323,7 @@ START_TEST(fault_24_busy_node_is_named)
     int is_written = 0;
     while (!is_written)
         ck_assert_int_eq(redisBufferWrite(other, &is_written), REDIS_OK);
-    redisReply *reply = NULL;
+    const redisReply *reply = NULL;
     WAIT_UNTIL(10000, (reply = node_try(&world.nodes[0], "GET x")) &&
                           reply->type == REDIS_REPLY_ERROR);
     const struct answer *a = lock_acquire(server, "busy", 9000, NULL);

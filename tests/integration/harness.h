@@ -123,8 +123,9 @@ void world_kill_server(struct world *world, int i);
 
 /* The node's part of world, and its ends. */
 void node_start(struct node *node);
-void node_kill(struct node *node);   /* SIGKILL */
-void node_pause(struct node *node);  /* SIGSTOP, and waits until it stands */
-void node_resume(struct node *node); /* SIGCONT */
+void node_kill(struct node *node); /* SIGKILL */
+void node_pause(
+    const struct node *node); /* SIGSTOP, and waits until it stands */
+void node_resume(const struct node *node); /* SIGCONT */
 
 #endif

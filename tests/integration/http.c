@@ -15,7 +15,8 @@ enum { CALL_TIMEOUT_MS = 30000 };
 static CURL *kept;
 static struct answer last;
 
-static size_t take(char *data, size_t len, char *out, size_t *at, size_t size)
+static size_t take(const char *data, size_t len, char *out, size_t *at,
+                   size_t size)
 {
     if (*at + len >= size)
         return 0;
@@ -106,7 +107,6 @@ static bool has_content_type(const struct request *request)
 static struct curl_slist *make_headers(const struct request *request)
 {
     struct curl_slist *list = NULL;
-    char text[1200];
 
     /* no "Expect: 100-continue", no content type of curl's choice */
     list = curl_slist_append(list, "Expect:");
@@ -115,6 +115,7 @@ static struct curl_slist *make_headers(const struct request *request)
                                            ? "Content-Type: application/json"
                                            : "Content-Type:");
     if (request->token) {
+        char text[1200];
         snprintf(text, sizeof text, "X-Lock-Token: %s", request->token);
         list = curl_slist_append(list, text);
     }

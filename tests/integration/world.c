@@ -78,17 +78,17 @@ static char process_state(pid_t pid)
         return state;
     if (fscanf(file, "%*d %*s %c", &state) != 1)
         state = '?';
-    fclose(file);
+    (void)fclose(file); /* only read */
     return state;
 }
 
-void node_pause(struct node *node)
+void node_pause(const struct node *node)
 {
     kill(node->pid, SIGSTOP);
     WAIT_UNTIL(START_MS, process_state(node->pid) == 'T');
 }
 
-void node_resume(struct node *node)
+void node_resume(const struct node *node)
 {
     kill(node->pid, SIGCONT);
     WAIT_UNTIL(START_MS, process_state(node->pid) != 'T');

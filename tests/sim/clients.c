@@ -20,8 +20,8 @@ static void violated(struct world *world, const char *name,
                  (long long)world->now_us);
 }
 
-static void tell(struct world *world, struct client *client, int64_t delay_us,
-                 enum client_event what)
+static void tell(struct world *world, const struct client *client,
+                 int64_t delay_us, enum client_event what)
 {
     world_at(world, delay_us,
              (struct event){.kind = EVENT_CLIENT,

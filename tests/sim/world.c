@@ -152,6 +152,7 @@ static enum vote port_send(void *ctx, int node, const struct script_call *call,
         .connection = link->connection,
         .tag = tag,
         .sent_us = world->now_us,
+        /* cppcheck-suppress unknownEvaluationOrder; two members of one name */
         .call = {.call = *call},
     };
     struct simcall *copy = &message->call;
@@ -371,18 +372,19 @@ void world_init(struct world *world, uint64_t seed, struct clients *clients)
 
 void world_fini(struct world *world)
 {
-    struct message *message;
     while (world->heap.count > 0) {
         struct event event = heap_pop(&world->heap);
         if (event.kind == EVENT_DELIVER || event.kind == EVENT_REPLY)
             free(event.object);
     }
     free(world->heap.events);
-    for (int i = 0; i < SIM_NODES; i++)
+    for (int i = 0; i < SIM_NODES; i++) {
+        struct message *message;
         while ((message = TAILQ_FIRST(&world->backlog[i])) != NULL) {
             TAILQ_REMOVE(&world->backlog[i], message, waiting);
             free(message);
         }
+    }
     for (int i = 0; i < SIM_SERVERS; i++)
         engine_free(world->servers[i].engine);
 }

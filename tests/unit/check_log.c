@@ -114,7 +114,7 @@ START_TEST(a_reader_that_stalls_costs_lines_and_no_time)
 {
     static char text[1000];
     memset(text, 'x', sizeof text - 1);
-    struct log_field fields[] = {LOG_S("v", text), LOG_END};
+    const struct log_field fields[] = {LOG_S("v", text), LOG_END};
     for (int i = 0; i < 200; i++) /* more than a pipe of 64 KiB holds */
         log_write(LOG_INFO, "e", fields);
     while (*read_log() != '\0')

@@ -37,8 +37,10 @@ static void print(void)
 {
     free(text);
     FILE *out = open_memstream(&text, &text_len);
+    ck_assert_ptr_nonnull(out);
     metrics_print(&metrics, outcome_of, out);
-    ck_assert_int_eq(fclose(out), 0);
+    int rc = fclose(out);
+    ck_assert_int_eq(rc, 0);
 }
 
 static bool has_line(const char *line)
@@ -115,7 +117,7 @@ START_TEST(every_line_keeps_the_format)
     metrics_observe(&metrics.round_duration[METRICS_ACQUIRE], 1234567);
     print();
     ck_assert_int_eq(text[text_len - 1], '\n');
-    for (char *line = strtok_r(text, "\n", &rest); line != NULL;
+    for (const char *line = strtok_r(text, "\n", &rest); line != NULL;
          line = strtok_r(NULL, "\n", &rest))
         if (*line == '#')
             read_comment(&reader, line);

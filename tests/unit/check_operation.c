@@ -233,7 +233,7 @@ START_TEST(held_too_long_is_refused_without_lengthening)
         play_answer(SCRIPT_EXTEND, i, VOTE_EXTENDED);
     ck_assert_int_eq(play_outcome(op), OUTCOME_MAX_HOLD);
 
-    op = extend(PLAY_EPOCH_US + play.now_us - 69000000);
+    (void)extend(PLAY_EPOCH_US + play.now_us - 69000000);
     ck_assert_int_eq(play_find(SCRIPT_EXTEND, 0)->call.ttl_ms, 30000);
 }
 END_TEST

@@ -220,7 +220,10 @@ static void next_text(char *text, const char *letters)
 
 static int power(int base, int exponent)
 {
-    return exponent == 0 ? 1 : base * power(base, exponent - 1);
+    int product = 1;
+    while (exponent-- > 0)
+        product *= base;
+    return product;
 }
 
 /* A verdict that was given early is that of the complete votes. */

@@ -13,7 +13,8 @@ struct live live;
 
 static void on_up(void *ctx, int node, const struct link_facts *facts)
 {
-    (void)ctx, (void)node;
+    (void)ctx;
+    (void)node;
     ck_assert_uint_eq(strlen(facts->run_id), RUN_ID_DIGITS);
     ck_assert_int_le(facts->sent_us, facts->received_us);
     live.clock_lead_us = facts->node_now_us - facts->received_us;
@@ -22,7 +23,8 @@ static void on_up(void *ctx, int node, const struct link_facts *facts)
 
 static void on_down(void *ctx, int node, enum vote reason, const char *detail)
 {
-    (void)ctx, (void)node;
+    (void)ctx;
+    (void)node;
     live.reason = reason;
     snprintf(live.detail, sizeof live.detail, "%s", detail);
     live.downs++;
@@ -32,7 +34,8 @@ static void on_reply(void *ctx, int node, uint64_t tag,
                      const struct script_reply *reply, int64_t sent_us,
                      int64_t received_us)
 {
-    (void)ctx, (void)node;
+    (void)ctx;
+    (void)node;
     ck_assert_int_le(sent_us, received_us);
     ck_assert_uint_lt(tag, LIVE_VOTES_MAX);
     live.votes[tag] = reply->vote;

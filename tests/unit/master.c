@@ -21,8 +21,8 @@ static void run_server(const struct master *master)
     snprintf(out, sizeof out, "%s/log", master->dir);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     int fd = open(out, O_WRONLY | O_CREAT, 0600);
-    dup2(fd, STDOUT_FILENO);
-    dup2(fd, STDERR_FILENO);
+    if (fd < 0 || dup2(fd, STDOUT_FILENO) < 0 || dup2(fd, STDERR_FILENO) < 0)
+        _exit(126);
     execlp("redis-server", "redis-server", "--port", "0", "--unixsocket",
            master->path, "--dir", master->dir, "--save", "", "--appendonly",
            "no", (char *)NULL);
