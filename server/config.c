@@ -67,7 +67,7 @@ static void env_name(const struct option *option, char out[OPTION_NAME_SIZE])
 {
     (void)snprintf(out, OPTION_NAME_SIZE, "%s%s", env_prefix, option->flag);
     for (char *c = out; *c; c++)
-        *c = *c == '-' ? '_' : (char)toupper((unsigned char)*c);
+        *c = (char)(*c == '-' ? '_' : toupper((unsigned char)*c));
 }
 
 /* The value of name in envp; NULL if unset or empty. */

@@ -123,6 +123,7 @@ void guard_fingerprint(char hex[GUARD_FINGERPRINT_LEN + 1],
     assert(count <= NODES_MAX);
     for (int i = 0; i < count; i++) {
         int at = i;
+        /* cppcheck-suppress uninitvar; those below i are filled */
         for (; at > 0 && strcmp(sorted[at - 1], names[i]) > 0; at--)
             sorted[at] = sorted[at - 1];
         sorted[at] = names[i];

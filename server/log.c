@@ -89,11 +89,11 @@ static void add_quoted(struct line *line, const char *text)
 
 static void add_field(struct line *line, const struct log_field *field)
 {
-    char digits[24];
     size_t before = line->len;
     bool fits = add_text(line, " ") && add_text(line, field->key) &&
                 add_text(line, "=");
     if (fits && field->text == NULL) {
+        char digits[24];
         snprintf(digits, sizeof digits, "%" PRId64, field->number);
         fits = add_text(line, digits);
     } else if (fits && needs_quotes(field->text)) {

@@ -86,7 +86,7 @@ static bool add_timer(struct server *server)
     uint32_t count = server->timers_count;
     if (count % 64 == 0) {
         struct timer **timers =
-            realloc(server->timers, (count + 64) * sizeof *timers);
+            realloc(server->timers, (count + 64) * sizeof(struct timer *));
         if (timers == NULL)
             return false;
         server->timers = timers;

@@ -68,6 +68,7 @@ int64_t nodeclock_median_at(const struct nodeclock *const clocks[], int count,
             continue;
         int64_t time_us = nodeclock_at(clocks[i], moment_us);
         int at = known++;
+        /* cppcheck-suppress uninitvar; those below known are filled */
         for (; at > 0 && sorted[at - 1] > time_us; at--)
             sorted[at] = sorted[at - 1];
         sorted[at] = time_us;

@@ -169,6 +169,9 @@ static void send_release(struct operations *operations, struct operation *it)
     }
 }
 
+/* A round that is decided as it starts may start the next: retry_count deep. */
+/* NOLINTBEGIN(misc-no-recursion) */
+
 static void start_round(struct operations *operations, struct operation *it)
 {
     struct nodes *nodes = operations->nodes;
@@ -302,6 +305,8 @@ static void decide(struct operations *operations, struct operation *it)
     else
         on_verdict(operations, it, verdict);
 }
+
+/* NOLINTEND(misc-no-recursion) */
 
 /* ---- what comes in ------------------------------------------------------ */
 

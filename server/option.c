@@ -230,7 +230,7 @@ static bool set_nodes(struct option_reader *reader, const char *value)
     if (!copy)
         return option_fail(reader, "out of memory");
     reader->config->nodes_count = 0;
-    for (char *text = strtok_r(copy, separators, &rest); text && is_done;
+    for (const char *text = strtok_r(copy, separators, &rest); text && is_done;
          text = strtok_r(NULL, separators, &rest))
         is_done = add_node(reader, text, may_show);
     free(copy);

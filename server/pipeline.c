@@ -57,6 +57,7 @@ enum vote pipeline_call(struct pipeline *pipeline, struct wire *wire,
     return VOTE_STALLED;
 }
 
+/* NOLINTNEXTLINE(readability-function-size): three of them are one command */
 bool pipeline_step(struct pipeline *pipeline, struct wire *wire,
                    const char *sha, int step, int argc, const char **argv,
                    const size_t *len)

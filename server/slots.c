@@ -41,7 +41,7 @@ static bool add_chunk(struct slots *slots)
 {
     uint32_t chunk = chunks_of(slots->count);
     struct slots_head **chunks =
-        realloc(slots->chunks, (chunk + 1) * sizeof *chunks);
+        realloc(slots->chunks, (chunk + 1) * sizeof(struct slots_head *));
     if (chunks == NULL)
         return false;
     slots->chunks = chunks;
