@@ -140,7 +140,7 @@ static bool was_reset(int fd)
            info.tcpi_state == TCP_CLOSE;
 }
 
-bool connection_peer_left(struct connection *it)
+bool connection_peer_left(const struct connection *it)
 {
     char byte;
     if (it->has_left)

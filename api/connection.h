@@ -90,33 +90,33 @@ void connections_fini(struct connections *all);
 struct connection *connection_new(struct connections *all, int fd, void *http);
 
 /* Before its descriptor is closed. */
-void connection_free(struct connection *connection);
+void connection_free(struct connection *it);
 
 /* A head was read: a request begins. Clears request. */
-void connection_begin(struct connection *connection, int64_t now_us);
+void connection_begin(struct connection *it, int64_t now_us);
 
 /*
  * Takes a piece of the body. Too much is left out, and remembered in the
  * request. False: no memory, or far too much; close the connection.
  */
-bool connection_add_body(struct connection *connection, struct span piece);
+bool connection_add_body(struct connection *it, struct span piece);
 
 /* The request is whole: its time no longer runs. */
-void connection_hold(struct connection *connection);
+void connection_hold(struct connection *it);
 
 /* Its operation runs: from now on wake follows. */
-void connection_wait(struct connection *connection);
+void connection_wait(struct connection *it);
 
 /* Its operation has its outcome. */
-void connection_settle(struct connection *connection);
+void connection_settle(struct connection *it);
 
 /* True if nobody would read the answer; asks the kernel. */
-bool connection_peer_left(struct connection *connection);
+bool connection_peer_left(const struct connection *it);
 
 /* The answer is on its way. A grant in request.op is kept until it is read. */
-void connection_answer(struct connection *connection, int64_t now_us);
+void connection_answer(struct connection *it, int64_t now_us);
 
 /* The request is over; what it left open is abandoned. */
-void connection_end(struct connection *connection, bool is_sent);
+void connection_end(struct connection *it, bool is_sent);
 
 #endif

@@ -92,7 +92,7 @@ static enum MHD_Result send_answer(struct front *front, struct connection *it,
 }
 
 /* Nobody reads the answer: what was granted is released. */
-static enum MHD_Result abandon(struct front *front, struct connection *it)
+static enum MHD_Result abandon(struct front *front, const struct connection *it)
 {
     const struct engine_result *result =
         engine_result(front->service.engine, it->request.op);
@@ -187,7 +187,9 @@ static enum MHD_Result begin(struct front *front, struct connection *it,
     request->target = target;
     head_init(&head);
     (void)MHD_get_connection_values_n(
-        it->http, MHD_HEADER_KIND | MHD_GET_ARGUMENT_KIND, note_value, &head);
+        it->http,
+        /* NOLINTNEXTLINE(clang-analyzer-optin.core.*): the kinds are flags */
+        MHD_HEADER_KIND | MHD_GET_ARGUMENT_KIND, note_value, &head);
     fill_request(front, request, &head);
     const char *reason = head_check(&head, strcmp(version, "HTTP/1.0") == 0);
     if (reason == NULL && head_content_length(&head) <= REFUSE_BODY_ABOVE)
@@ -210,6 +212,7 @@ static struct connection *connection_of(struct MHD_Connection *http)
 }
 
 /* Called at the head, for each piece of the body, at the end, when resumed. */
+/* NOLINTNEXTLINE(readability-function-size): the library's parameters */
 static enum MHD_Result on_request(void *cls, struct MHD_Connection *http,
                                   const char *target, const char *method,
                                   const char *version, const char *piece,

@@ -99,7 +99,7 @@ static bool fits(const struct path *path, const struct span segments[],
         return false;
     if (path->has_id && segments[1].len == 0)
         return false;
-    return path->last == NULL || is_text(segments[2], path->last);
+    return path->last == NULL || is_text(segments[count - 1], path->last);
 }
 
 static int hex_value(char c)
@@ -153,7 +153,7 @@ static bool take_id(struct route_match *match, struct span segment)
 void route_find(struct route_match *match, const char *method,
                 const char *target)
 {
-    struct span segments[SEGMENTS_MAX];
+    struct span segments[SEGMENTS_MAX] = {{NULL, 0}};
     match->route = ROUTE_NOT_FOUND;
     match->allow = "GET, HEAD, POST, PUT, DELETE, OPTIONS";
     match->resource_len = 0;
