@@ -21,8 +21,9 @@ FLAGS_release := -O2 -g
 FLAGS_asan := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined \
               -fno-sanitize-recover=all
 CFLAGS ?=
-ALL_CFLAGS = -std=c11 -D_GNU_SOURCE -DREDLOCKD_VERSION='"$(VERSION)"' -I$(GEN) \
-             $(WARN) $(FLAGS_$(FLAVOUR)) -MMD -MP $(CFLAGS)
+C_FLAGS = -std=c11 -D_GNU_SOURCE -DREDLOCKD_VERSION='"$(VERSION)"' -I$(GEN) \
+          $(WARN)
+ALL_CFLAGS = $(C_FLAGS) $(FLAGS_$(FLAVOUR)) -MMD -MP $(CFLAGS)
 ALL_LDFLAGS = $(FLAGS_$(FLAVOUR)) $(LDFLAGS)
 lib_cflags = $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
 lib_libs = $(shell pkg-config --libs $(PKGS))

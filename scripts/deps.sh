@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that are missing, for each group named:
-#   deps.sh build | run | test | lint | bench …
+#   deps.sh build | run | test | lint | analyse | bench …
 # Elsewhere it says what is missing and stops.
 set -euo pipefail
 
@@ -52,6 +52,10 @@ need_group() {
         need_command python3 python3
         need_command pip3 python3-pip
         need_debian_python ensurepip python3-venv
+        ;;
+    analyse)
+        need_command clang-tidy clang-tidy
+        need_command cppcheck cppcheck
         ;;
     bench)
         need_command redis-server redis-server

@@ -1,6 +1,7 @@
 # Everything that tests, measures or checks redlockd; included by ../Makefile
 
-.PHONY: openapi-test compose-test fresh test tests bench-tools readme unit integration sim long bench soak asan lint
+.PHONY: test tests unit integration sim long readme asan lint analyse bench-tools \
+        bench soak compose-test fresh openapi-test
 
 TEST_PKGS := $(PKGS) check libcurl
 test_libs = $(shell pkg-config --libs $(TEST_PKGS))
@@ -89,3 +90,10 @@ lint: $(OUT)/redlockd ## Check sizes, includes, scripts, README, openapi.yaml
 	python3 tests/lint/docs.py $(OUT)/redlockd
 	tests/lint/spec.py $(OUT)/redlockd
 	shellcheck -x scripts/*.sh docker/*.sh tests/*/*.sh .ci/run
+
+# FLAVOUR is of no matter: nothing is compiled
+analyse: $(addprefix $(GEN)/,script.lua.h openapi.yaml.h unit_suites.h \
+           integration_suites.h)
+analyse: ## Run clang-tidy and cppcheck over all C files
+	@scripts/deps.sh build test analyse
+	@tests/lint/analyse.sh $(C_FLAGS) $(lib_cflags)
