@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../server/token.h"
 #include "id.h"
 
 /* ---- reading ------------------------------------------------------------ */
@@ -66,22 +67,13 @@ static void read_resource(struct reader *reader, const json_t *value)
         problem_add_error(reader->errors, "/resource", "resource %s", reason);
 }
 
-static bool is_owner(struct span text)
-{
-    static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                  "abcdefghijklmnopqrstuvwxyz"
-                                  "0123456789._:@/-";
-    return text.len > 0 && text.len <= OWNER_MAX &&
-           strspn(text.ptr, allowed) == text.len;
-}
-
 static void read_owner(struct reader *reader, const json_t *value)
 {
     struct json_input *input = reader->input;
     input->has_owner = true;
     if (!read_text(reader, value, "owner", &input->owner))
         return;
-    if (!is_owner(input->owner))
+    if (!token_is_owner(input->owner))
         problem_add_error(reader->errors, "/owner",
                           "owner has %zu bytes or a character that is not "
                           "allowed; give it 1 to %d of A-Z a-z 0-9 . _ : @ / "

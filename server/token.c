@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "fence.h"
+
 enum {
     NUMBER_DIGITS = 16,
     RANDOM_HEX = 2 * TOKEN_RANDOM_BYTES,
@@ -59,6 +61,17 @@ static bool all_of(const char *text, size_t len, bool (*is_class)(char))
     return true;
 }
 
+bool token_is_owner(struct span text)
+{
+    static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                  "abcdefghijklmnopqrstuvwxyz"
+                                  "0123456789._:@/-";
+    for (size_t i = 0; i < text.len; i++)
+        if (memchr(allowed, text.ptr[i], sizeof allowed - 1) == NULL)
+            return false;
+    return text.len > 0 && text.len <= OWNER_MAX;
+}
+
 bool token_parse(struct span text, struct token_parts *parts)
 {
     const char *at = text.ptr;
@@ -70,6 +83,8 @@ bool token_parse(struct span text, struct token_parts *parts)
     parts->number = 0;
     for (int i = 0; i < NUMBER_DIGITS; i++)
         parts->number = parts->number * 10 + (at[i] - '0');
+    if (parts->number == 0 || parts->number > FENCE_MAX)
+        return false;
 
     at += FIXED_LEN;
     size_t left = text.len - FIXED_LEN;
@@ -82,8 +97,6 @@ bool token_parse(struct span text, struct token_parts *parts)
     parts->owner = (struct span){at, 0};
     if (left == 0)
         return true;
-    if (*at != '.' || left == 1 || left - 1 > OWNER_MAX)
-        return false;
     parts->owner = (struct span){at + 1, left - 1};
-    return true;
+    return *at == '.' && token_is_owner(parts->owner);
 }

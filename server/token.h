@@ -27,6 +27,9 @@ struct token_parts {
     struct span owner; /* within the parsed text; empty: none */
 };
 
+/* Whether it may be an owner: 1 to OWNER_MAX of A–Z a–z 0–9 . _ : @ / - */
+bool token_is_owner(struct span text);
+
 /* False if the text is no token of ours: then it is somebody else's value. */
 bool token_parse(struct span text, struct token_parts *parts);
 

@@ -14,7 +14,7 @@ LIBRARIES = {
 }
 # what api/ may know of server/
 API_MAY = {"engine", "loop", "config", "clock", "log", "metrics", "types",
-           "result", "vote", "random"}
+           "result", "vote", "random", "token"}
 CLOCKS = re.compile(r"\b(clock_gettime|gettimeofday|time|times|clock)\s*\(")
 
 root = pathlib.Path(__file__).resolve().parents[2]

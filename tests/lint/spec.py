@@ -211,7 +211,7 @@ def check_alphabets():
     characters = {chr(c) for c in range(0x180)}
     for name, schema, wanted in (
             ("Owner", schemas["Owner"],
-             letters(re.search(allowed, source("api/json.c"), re.S)[1])),
+             letters(re.search(allowed, source("server/token.c"), re.S)[1])),
             ("X-Request-Id", headers["X-Request-Id"]["schema"],
              letters(re.search(allowed, source("api/requestid.c"), re.S)[1])),
             ("Token", schemas["Token"],
