@@ -95,7 +95,8 @@ static void copy_printable(char *to, size_t size, struct span from)
 {
     size_t len = from.len < size - 1 ? from.len : size - 1;
     for (size_t i = 0; i < len; i++)
-        to[i] = from.ptr[i] >= ' ' && from.ptr[i] <= '~' ? from.ptr[i] : '?';
+        to[i] = (char)(from.ptr[i] >= ' ' && from.ptr[i] <= '~' ? from.ptr[i]
+                                                                : '?');
     to[len] = '\0';
 }
 
@@ -146,7 +147,7 @@ static enum vote take_server(struct handshake *handshake, struct span info)
         return refuse_garbage(handshake);
     copy_printable(handshake->run_id, sizeof handshake->run_id, run_id);
     copy_printable(handshake->version, sizeof handshake->version, version);
-    if (atoi(handshake->version) >= VERSION_LEAST)
+    if (strtol(handshake->version, NULL, 10) >= VERSION_LEAST)
         return VOTE_DONE;
     snprintf(handshake->detail, sizeof handshake->detail,
              "version %s is too old: Redis 7 or Valkey 7.2 is needed",

@@ -68,7 +68,7 @@ asan: ## Run all tests under ASan and UBSan
 
 bench: ## Measure against the literal Redlock page; draw a plot
 	@scripts/deps.sh build bench
-	@$(MAKE) --no-print-directory -j$$(nproc) bench-tools
+	@$(MAKE) -s --no-print-directory -j$$(nproc) bench-tools
 	@tests/bench/bench.sh
 
 soak: ## A million cycles: memory and descriptors must not grow

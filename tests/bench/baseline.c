@@ -44,7 +44,7 @@ struct client {
     uint64_t cycles, failures;
 };
 
-static redisReply *must(redisContext *node, redisReply *reply)
+static redisReply *must(const redisContext *node, redisReply *reply)
 {
     if (!reply || reply->type == REDIS_REPLY_ERROR)
         errx(1, "baseline: %s", reply ? reply->str : node->errstr);
@@ -109,8 +109,9 @@ static bool cycle(struct client *client, uint64_t round)
         granted += reply->type == REDIS_REPLY_STATUS;
         freeReplyObject(reply);
     }
-    double validity_ms = TTL_MS - (double)(sample_now_us() - start_us) / 1000 -
-                         (TTL_MS * 0.01 + 2);
+    double validity_ms = (double)TTL_MS -
+                         (double)(sample_now_us() - start_us) / 1000 -
+                         ((double)TTL_MS * 0.01 + 2);
     release(client, key, value);
     return granted >= bench.count / 2 + 1 && validity_ms > 0;
 }

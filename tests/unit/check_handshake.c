@@ -65,7 +65,7 @@ END_TEST
 
 START_TEST(facts_are_learned)
 {
-    struct script_field time[] = {string("1700000000"), string("000042")};
+    const struct script_field time[] = {string("1700000000"), string("000042")};
     ck_assert_int_eq(take(HANDSHAKE_SERVER,
                           "# Server\r\nredis_version:7.2.4\r\n"
                           "valkey_version:8.0.1\r\nrun_id:" RUN_ID "\r\n"),
@@ -142,7 +142,8 @@ static const char *const times[][2] = {
 
 START_TEST(times_that_are_none_are_garbage)
 {
-    struct script_field fields[] = {string(times[_i][0]), string(times[_i][1])};
+    const struct script_field fields[] = {string(times[_i][0]),
+                                          string(times[_i][1])};
     ck_assert_int_eq(handshake_take(&handshake, HANDSHAKE_TIME, fields, 2),
                      VOTE_GARBAGE);
 }
@@ -150,8 +151,8 @@ END_TEST
 
 START_TEST(replies_of_another_shape_are_garbage)
 {
-    struct script_field fields[] = {{.type = SCRIPT_FIELD_INTEGER},
-                                    {.type = SCRIPT_FIELD_NIL}};
+    const struct script_field fields[] = {{.type = SCRIPT_FIELD_INTEGER},
+                                          {.type = SCRIPT_FIELD_NIL}};
     for (int step = 0; step < HANDSHAKE_STEPS; step++)
         for (int count = 0; step != HANDSHAKE_NAME && count <= 2; count++)
             ck_assert_int_eq(handshake_take(&handshake,

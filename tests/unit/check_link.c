@@ -77,6 +77,7 @@ START_TEST(a_connection_that_is_not_made_is_silent)
     ck_assert(loop_watch_set(faked.node.listener_watch, 0));
     for (int i = 0; i < 16; i++) {
         fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+        ck_assert_int_ge(fds[i], 0);
         /* EINPROGRESS, or it fits into the backlog */
         (void)connect(fds[i], (struct sockaddr *)&addr, sizeof addr);
     }

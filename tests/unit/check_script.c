@@ -35,8 +35,8 @@ static struct script_field integer(int64_t number)
 
 static enum vote decode(enum script_kind kind, const char *word, int count)
 {
-    struct script_field fields[] = {string(word), integer(5), string("value"),
-                                    integer(0)};
+    const struct script_field fields[] = {string(word), integer(5),
+                                          string("value"), integer(0)};
     return script_decode(kind, NOW, fields, count).vote;
 }
 
@@ -97,7 +97,7 @@ END_TEST
 static void expect_garbage(struct script_field a, struct script_field b,
                            struct script_field c)
 {
-    struct script_field fields[] = {a, b, c};
+    const struct script_field fields[] = {a, b, c};
     for (int count = 1; count <= 3; count++)
         ck_assert_int_eq(script_decode(SCRIPT_ACQUIRE, NOW, fields, count).vote,
                          VOTE_GARBAGE);
