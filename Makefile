@@ -63,7 +63,7 @@ $(OUT)/server/script.o: $(GEN)/script.lua.h
 $(OUT)/api/ops.o: $(GEN)/openapi.yaml.h
 
 deps: ## Install missing Debian packages
-	@scripts/deps.sh build run test lint bench
+	@scripts/deps.sh build run test readme lint analyse bench openapi
 
 run: ## Start five Redis masters and redlockd on :8080
 	@scripts/deps.sh build run

@@ -38,7 +38,7 @@ $(OUT)/baseline: $(patsubst %,$(OUT)/tests/bench/%.o,baseline sample)
 bench-tools: $(OUT)/redlockd $(OUT)/load $(OUT)/baseline
 
 test: ## Run all tests, the simulation short
-	@scripts/deps.sh build test
+	@scripts/deps.sh build test readme
 	@$(MAKE) --no-print-directory -j$$(nproc) tests
 	@$(MAKE) --no-print-directory unit sim integration readme
 

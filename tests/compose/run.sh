@@ -194,6 +194,44 @@ stops_in_time() { # the second replica
         docker logs --tail 1 "$id" 2>&1 | grep -q event=stop
 }
 
+# What README tells operators to type.
+check_operating() {
+    local at
+    at=$(address 1)
+    check "a node takes another image" upgrades_redis "$at"
+    check "a node that lost its volume comes back" replaces_volume "$at"
+    check "locks go on" locks_go_on "$at"
+    check "the image takes its nodes from a file" serves_nodes_of_a_file
+}
+
+upgrades_redis() { # address
+    docker tag "${REDIS_IMAGE:-redis:8-alpine}" "$other_redis" &&
+        REDIS_IMAGE=$other_redis compose up -d --no-deps redis1 &&
+        [ "$(docker inspect -f '{{.Config.Image}}' "$(container redis1)")" = \
+            "$other_redis" ] &&
+        eventually 20 has_votes "$1" 5
+}
+
+# Without the wait for the greatest TTL: nobody holds a lock here.
+replaces_volume() { # address
+    compose stop redis3 && compose rm -f redis3 &&
+        docker volume rm "${project}_redis3" &&
+        compose up -d --no-deps redis3 &&
+        eventually 20 has_votes "$1" 5
+}
+
+serves_nodes_of_a_file() {
+    local id
+    echo redis1:6379,redis2:6379,redis3:6379 >"$dir/nodes"
+    chmod 644 "$dir/nodes"
+    id=$(docker run -d --label "${ours#label=}" --read-only --cap-drop ALL \
+        --security-opt no-new-privileges --network "${project}_nodes" \
+        -v "$dir/nodes:/nodes:ro" -e REDLOCKD_NODES_FILE=/nodes \
+        "$REDLOCKD_IMAGE") || return
+    eventually 20 docker exec "$id" redlockd --healthcheck &&
+        docker rm -f "$id"
+}
+
 # The lock is taken for long enough to be held when the stack is up again.
 check_restart() {
     local at last kept_token
@@ -252,6 +290,7 @@ clean_up() {
         [ -z "$(container redlockd)" ] || compose logs --tail 20 redlockd
     fi
     stack_remove
+    docker rmi "$other_redis" >/dev/null 2>&1 || true
     rm -rf "$dir"
 }
 
@@ -260,15 +299,17 @@ if ! docker version >/dev/null 2>&1; then
     echo "0 passed, 0 failed, 1 skipped"
     exit 0
 fi
-scripts/deps.sh run
+scripts/deps.sh run readme
 stack_choose
 docker/make-images.sh
 dir=$(mktemp -d)
+other_redis=$project:redis
 checks_begin clean_up
 stack_remove
 check_image
 check_start
 check_losses
 check_replicas
+check_operating
 check_restart
 check_end

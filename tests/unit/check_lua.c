@@ -5,6 +5,7 @@
 #include <hiredis/hiredis.h>
 #include <stdio.h>
 
+#include "../../server/batch.h"
 #include "live.h"
 #include "turns.h"
 
@@ -285,6 +286,24 @@ START_TEST(calls_of_a_batch_run_in_their_order)
 }
 END_TEST
 
+/* As long a reply as any; more than one read of the link. */
+START_TEST(a_full_batch_of_long_values_is_read)
+{
+    struct script_call calls[BATCH_CALLS_MAX];
+    char value[VALUE_MAX + 1];
+    memset(value, 'v', VALUE_MAX);
+    value[VALUE_MAX] = '\0';
+    master_text(&live.master, "SET p:r %s", value);
+    for (int i = 0; i < BATCH_CALLS_MAX; i++)
+        calls[i] = live_call(SCRIPT_INSPECT, "r", "");
+    live_ask_all(calls, BATCH_CALLS_MAX);
+    for (int i = 0; i < BATCH_CALLS_MAX; i++)
+        ck_assert_int_eq(live.votes[i], VOTE_HELD);
+    ck_assert_str_eq(live.value, value);
+    ck_assert_int_eq(live.downs, 0);
+}
+END_TEST
+
 /* A slot that some other hand has spoilt, and a key that is not ours to touch.
  */
 START_TEST(an_error_of_one_call_is_not_that_of_its_neighbours)
@@ -336,6 +355,7 @@ Suite *check_lua(void)
     tcase_add_test(tcase, a_user_without_channels_releases_all_the_same);
     tcase_add_test(tcase, a_user_without_a_command_gets_no_vote_not_held);
     tcase_add_test(tcase, calls_of_a_batch_run_in_their_order);
+    tcase_add_test(tcase, a_full_batch_of_long_values_is_read);
     tcase_add_test(tcase, an_error_of_one_call_is_not_that_of_its_neighbours);
     suite_add_tcase(suite, tcase);
     return suite;

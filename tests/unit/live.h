@@ -9,7 +9,7 @@
 
 #define LIVE_ADMIT "1:fingerprint:run"
 
-enum { LIVE_TTL_MS = 60000, LIVE_WINDOW_US = 15000000, LIVE_VOTES_MAX = 16 };
+enum { LIVE_TTL_MS = 60000, LIVE_WINDOW_US = 15000000, LIVE_VOTES_MAX = 64 };
 
 struct live {
     struct master master;
