@@ -120,8 +120,7 @@ enum vote link_send(struct link *link, const struct script_call *call,
 {
     if (link->state != LINK_UP || link->is_failing)
         return VOTE_UNREACHABLE;
-    return pipeline_call(&link->pipeline, link->wire, call, link->handshake.sha,
-                         tag);
+    return pipeline_call(&link->pipeline, call, tag);
 }
 
 static bool send_step(struct link *link, enum handshake_step step)
@@ -130,8 +129,8 @@ static bool send_step(struct link *link, enum handshake_step step)
     handshake_command(&command, step, link->config);
     if (command.argc == 0)
         return true;
-    return pipeline_step(&link->pipeline, link->wire, link->handshake.sha,
-                         (int)step, command.argc, command.argv, command.len);
+    return pipeline_step(&link->pipeline, (int)step, command.argc, command.argv,
+                         command.len);
 }
 
 /* Sends this step and all behind it. False: no memory. */
@@ -147,7 +146,7 @@ void link_flush(struct link *link)
 {
     if (link->state < LINK_HANDSHAKE || link->is_failing)
         return;
-    if (!pipeline_append(&link->pipeline, link->wire, link->handshake.sha) ||
+    if (!pipeline_append(&link->pipeline) ||
         (wire_unsent(link->wire) > 0 && !wire_write(link->wire))) {
         fail_next_turn(link);
         return;
@@ -229,8 +228,7 @@ static bool take_call(struct link *link, const struct pipeline_reply *reply)
 static bool take_reply(struct link *link)
 {
     struct pipeline_reply reply;
-    switch (
-        pipeline_next(&link->pipeline, link->wire, link->heard_us, &reply)) {
+    switch (pipeline_next(&link->pipeline, link->heard_us, &reply)) {
     case PIPELINE_CALL:
         return take_call(link, &reply);
     case PIPELINE_STEP:
@@ -277,6 +275,7 @@ static bool begin_handshake(struct link *link)
     link->state = LINK_HANDSHAKE;
     link->heard_us = clock_now_us();
     link->handshake = (struct handshake){0};
+    pipeline_begin(&link->pipeline, link->wire, link->handshake.sha);
     if (send_steps(link, (enum handshake_step)0))
         return true;
     fail(link, VOTE_UNREACHABLE, "no memory for the handshake");

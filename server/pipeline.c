@@ -14,6 +14,14 @@ void pipeline_init(struct pipeline *pipeline, struct span prefix)
     *pipeline = (struct pipeline){.batch.prefix = prefix};
 }
 
+void pipeline_begin(struct pipeline *pipeline, struct wire *wire,
+                    const char *sha)
+{
+    assert(pipeline->fifo.count == 0);
+    pipeline->wire = wire;
+    pipeline->sha = sha;
+}
+
 void pipeline_fini(struct pipeline *pipeline)
 {
     fifo_fini(&pipeline->fifo);
@@ -21,28 +29,27 @@ void pipeline_fini(struct pipeline *pipeline)
 
 /* ---- sending ------------------------------------------------------------ */
 
-bool pipeline_append(struct pipeline *pipeline, struct wire *wire,
-                     const char *sha)
+bool pipeline_append(struct pipeline *pipeline)
 {
     struct batch_command command;
     if (pipeline->batch.calls > 0) {
-        batch_command(&pipeline->batch, sha, &command);
+        batch_command(&pipeline->batch, pipeline->sha, &command);
         batch_reset(&pipeline->batch);
-        if (!wire_append(wire, command.argc, command.argv, command.len))
+        if (!wire_append(pipeline->wire, command.argc, command.argv,
+                         command.len))
             pipeline->is_broken = true;
     }
     return !pipeline->is_broken;
 }
 
-enum vote pipeline_call(struct pipeline *pipeline, struct wire *wire,
-                        const struct script_call *call, const char *sha,
-                        uint64_t tag)
+enum vote pipeline_call(struct pipeline *pipeline,
+                        const struct script_call *call, uint64_t tag)
 {
     if (pipeline->is_broken || pipeline->fifo.count == FIFO_MAX ||
-        wire_unsent(wire) > UNSENT_MAX)
+        wire_unsent(pipeline->wire) > UNSENT_MAX)
         return VOTE_STALLED;
     if (!batch_add(&pipeline->batch, call)) {
-        if (!pipeline_append(pipeline, wire, sha))
+        if (!pipeline_append(pipeline))
             return VOTE_STALLED;
         bool is_added = batch_add(&pipeline->batch, call);
         assert(is_added); /* an empty batch takes any call */
@@ -57,17 +64,14 @@ enum vote pipeline_call(struct pipeline *pipeline, struct wire *wire,
     return VOTE_STALLED;
 }
 
-/* NOLINTNEXTLINE(readability-function-size): three of them are one command */
-bool pipeline_step(struct pipeline *pipeline, struct wire *wire,
-                   const char *sha, int step, int argc, const char **argv,
-                   const size_t *len)
+bool pipeline_step(struct pipeline *pipeline, int step, int argc,
+                   const char **argv, const size_t *len)
 {
     struct fifo_entry entry = {.sent_us = clock_now_us(),
                                .command = COMMAND_STEP + step,
                                .is_first = true};
-    return pipeline_append(pipeline, wire, sha) &&
-           fifo_push(&pipeline->fifo, entry) &&
-           wire_append(wire, argc, argv, len);
+    return pipeline_append(pipeline) && fifo_push(&pipeline->fifo, entry) &&
+           wire_append(pipeline->wire, argc, argv, len);
 }
 
 /* ---- receiving ---------------------------------------------------------- */
@@ -114,13 +118,13 @@ static bool is_owed(const struct pipeline *pipeline, int64_t heard_us)
            fifo_first(&pipeline->fifo)->sent_us < heard_us;
 }
 
-enum pipeline_next pipeline_next(struct pipeline *pipeline, struct wire *wire,
-                                 int64_t heard_us, struct pipeline_reply *reply)
+enum pipeline_next pipeline_next(struct pipeline *pipeline, int64_t heard_us,
+                                 struct pipeline_reply *reply)
 {
     const struct wire_reply *from;
     if (pipeline->unread > 0)
         return take_call(pipeline, reply);
-    enum wire_next next = wire_next(wire, &from);
+    enum wire_next next = wire_next(pipeline->wire, &from);
     if (next != WIRE_REPLY)
         return next == WIRE_NONE ? PIPELINE_NONE : PIPELINE_GARBAGE;
     if (!is_owed(pipeline, heard_us))

@@ -6,8 +6,7 @@
  *   pipeline_call ──→ batch ──→ wire ──→ node ──→ wire ──→ pipeline_next
  *         └───────────────── fifo of what is owed ──────────────↑
  *
- * Calls nobody back. The wire is the caller's, and may change when nothing is
- * owed any more.
+ * Calls nobody back.
  */
 #ifndef REDLOCKD_PIPELINE_H
 #define REDLOCKD_PIPELINE_H
@@ -17,6 +16,8 @@
 #include "wire.h"
 
 struct pipeline {
+    struct wire *wire; /* the caller's */
+    const char *sha;   /* of the script there; the caller's, too */
     struct fifo fifo;
     struct batch batch; /* the newest of the FIFO, not in the wire yet */
     struct batch_reader reader;
@@ -29,24 +30,28 @@ void pipeline_init(struct pipeline *pipeline, struct span prefix);
 void pipeline_fini(struct pipeline *pipeline);
 
 /*
- * Queues a call to the script with this sha. VOTE_PENDING, or VOTE_STALLED: too
- * much is owed or unsent already, or no memory.
+ * Begins with a new connection, when nothing is owed any more. Both are
+ * borrowed; sha is read when calls are sent: it may come with the handshake.
  */
-enum vote pipeline_call(struct pipeline *pipeline, struct wire *wire,
-                        const struct script_call *call, const char *sha,
-                        uint64_t tag);
+void pipeline_begin(struct pipeline *pipeline, struct wire *wire,
+                    const char *sha);
+
+/*
+ * Queues a call. VOTE_PENDING, or VOTE_STALLED: too much is owed or unsent
+ * already, or no memory.
+ */
+enum vote pipeline_call(struct pipeline *pipeline,
+                        const struct script_call *call, uint64_t tag);
 
 /*
  * Appends another command behind the calls so far. step is told with the reply:
  * 0 and above. False: no memory.
  */
-bool pipeline_step(struct pipeline *pipeline, struct wire *wire,
-                   const char *sha, int step, int argc, const char **argv,
-                   const size_t *len);
+bool pipeline_step(struct pipeline *pipeline, int step, int argc,
+                   const char **argv, const size_t *len);
 
 /* Hands the calls so far to the wire. False: no memory. */
-bool pipeline_append(struct pipeline *pipeline, struct wire *wire,
-                     const char *sha);
+bool pipeline_append(struct pipeline *pipeline);
 
 /* When the oldest command that is owed a reply was sent; 0: none is owed. */
 int64_t pipeline_oldest_us(const struct pipeline *pipeline);
@@ -70,8 +75,7 @@ struct pipeline_reply {
 };
 
 /* The next reply of what the wire has read; heard_us: when it was read. */
-enum pipeline_next pipeline_next(struct pipeline *pipeline, struct wire *wire,
-                                 int64_t heard_us,
+enum pipeline_next pipeline_next(struct pipeline *pipeline, int64_t heard_us,
                                  struct pipeline_reply *reply);
 
 /*
