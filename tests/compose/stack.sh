@@ -96,9 +96,13 @@ member() { # name; of the last answer
 
 # shellcheck disable=SC2034 # run.sh reads the number
 take() { # address resource [ttl]
-    request 201 "$1/locks" \
-        --json "{\"resource\":\"$2\",\"ttl_ms\":${3:-30000}}" &&
-        token=$(member token) && number=$(member fencing_token)
+    local wish="{\"resource\":\"$2\",\"ttl_ms\":${3:-30000}}" tries=3
+    # a busy disk may hold up three fsyncs for 200 ms: 503 means try again
+    until request 201 "$1/locks" --json "$wish"; do
+        tries=$((tries - 1))
+        [[ $tries -gt 0 && $body == *'"status":503'* ]] || return
+    done
+    token=$(member token) && number=$(member fencing_token)
 }
 
 give() { # address resource
