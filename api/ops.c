@@ -35,6 +35,16 @@ static void respond_with(const char *content_type,
     response->content_type = content_type;
 }
 
+/* Answers 200 with a copy of a static text, which ends with a NUL. */
+static void respond_text(const char *content_type, struct span text,
+                         const struct http_request *request,
+                         struct http_response *response)
+{
+    response->body = strdup(text.ptr);
+    response->body_len = text.len;
+    respond_with(content_type, request, response);
+}
+
 static void count_nodes(const struct service *service, struct json_nodes *nodes)
 {
     *nodes = (struct json_nodes){
@@ -69,11 +79,9 @@ void ops_livez(const struct service *service,
                const struct http_request *request,
                struct http_response *response)
 {
-    static const char body[] = "{\"status\":\"alive\"}\n";
     (void)service;
-    response->body = strdup(body);
-    response->body_len = sizeof body - 1;
-    respond_with("application/json", request, response);
+    respond_text("application/json", span_of("{\"status\":\"alive\"}\n"),
+                 request, response);
 }
 
 static void respond_unready(const struct service *service,
@@ -146,7 +154,6 @@ void ops_openapi(const struct service *service,
                  struct http_response *response)
 {
     (void)service;
-    response->body = strdup(openapi);
-    response->body_len = sizeof openapi - 1;
-    respond_with("application/yaml", request, response);
+    respond_text("application/yaml", (struct span){openapi, sizeof openapi - 1},
+                 request, response);
 }
