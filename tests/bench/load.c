@@ -22,6 +22,7 @@ static struct load {
     struct client *clients;
     struct client **idle; /* a stack of those that wait for a cycle */
     int count, idle_count;
+    double seconds;
     double rate; /* cycles/s; 0: as fast as they can */
     uint64_t begun, done, failures;
     int64_t start_us, begin_us, end_us; /* cycles from begin to end count */
@@ -103,8 +104,9 @@ static void parse(int argc, char **argv, struct sockaddr_in *server)
     server->sin_family = AF_INET;
     server->sin_port = htons(port);
     load.count = atoi(argv[2]);
+    load.seconds = atof(argv[3]);
     load.rate = argc > 4 ? atof(argv[4]) : 0;
-    if (load.count < 1 || atof(argv[3]) <= 0)
+    if (load.count < 1 || load.seconds <= 0)
         errx(2, "load: CLIENTS and SECONDS must be above 0");
 }
 
@@ -124,10 +126,9 @@ int main(int argc, char **argv)
         watch(load.clients[i].fd, &load.clients[i]);
         load.idle[load.idle_count++] = &load.clients[i];
     }
-    double seconds = atof(argv[3]);
     load.start_us = sample_now_us();
     load.begin_us = load.start_us + WARM_UP_US;
-    load.end_us = load.begin_us + (int64_t)(seconds * 1e6);
+    load.end_us = load.begin_us + (int64_t)(load.seconds * 1e6);
     while (sample_now_us() < load.end_us) {
         begin_due();
         turn();
@@ -137,6 +138,6 @@ int main(int argc, char **argv)
         turn();
     for (int i = load.idle_count; i < load.count; i++)
         load.failures++; /* never answered */
-    sample_report(&load.sample, seconds, load.done, load.failures);
+    sample_report(&load.sample, load.seconds, load.done, load.failures);
     return 0;
 }
