@@ -2,8 +2,8 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <linux/tcp.h> /* more of tcp_info than <netinet/tcp.h> has */
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 
@@ -15,6 +15,7 @@ enum {
     SWEEP_US = 500000,
     GRANT_US = 100000, /* a grant that was not reset by then was read */
     GRANT_SWEEP_US = 50000,
+    STATE_CLOSE = 7,          /* TCP_CLOSE, which <linux/tcp.h> has not */
     DISCARD_MAX = 256 * 1024, /* of a body that is too large */
 };
 
@@ -34,6 +35,16 @@ static void forget_grant(struct connection *it)
     it->grant = 0;
 }
 
+/* Bytes that came from the client, read by us or not; also after a reset. */
+static uint64_t received(int fd)
+{
+    struct tcp_info info = {0};
+    socklen_t len = sizeof info;
+    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) != 0)
+        return 0;
+    return info.tcpi_bytes_received;
+}
+
 /* The grant was read, or must be taken for it. */
 static void close_grant(struct connection *it)
 {
@@ -50,6 +61,16 @@ static void release_grant(struct connection *it)
     it->all->metrics->undelivered_grants++;
     engine_abandon(it->all->engine, it->grant);
     forget_grant(it);
+}
+
+/* The connection was reset. A client that began another request has read the
+ * grant, even if the request never came to be. */
+static void reset_grant(struct connection *it)
+{
+    if (it->grant != 0 && received(it->fd) > it->grant_bytes)
+        close_grant(it);
+    else
+        release_grant(it);
 }
 
 static void on_grant_timer(void *arg)
@@ -75,6 +96,7 @@ static void keep_grant(struct connection *it, engine_op op, int64_t now_us)
     }
     it->grant = op;
     it->grant_us = now_us;
+    it->grant_bytes = received(it->fd);
     it->previous_grant = all->newest_grant;
     it->next_grant = NULL;
     all->newest_grant = it;
@@ -121,7 +143,7 @@ static void on_watch(void *arg, int events)
 {
     struct connection *it = arg;
     if (events & LOOP_ERROR)
-        release_grant(it);
+        reset_grant(it);
     else
         /* Level-triggered: it would come again and again. */
         (void)loop_watch_set(it->watch, 0);
@@ -137,7 +159,7 @@ static bool was_reset(int fd)
     struct tcp_info info;
     socklen_t len = sizeof info;
     return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0 &&
-           info.tcpi_state == TCP_CLOSE;
+           info.tcpi_state == STATE_CLOSE;
 }
 
 bool connection_peer_left(const struct connection *it)
@@ -210,7 +232,7 @@ void connection_free(struct connection *it)
     connection_end(it, false);
     loop_watch_free(it->watch);
     if (it->grant != 0 && was_reset(it->fd))
-        release_grant(it);
+        reset_grant(it);
     else
         close_grant(it);
     if (it->next != NULL)

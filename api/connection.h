@@ -17,7 +17,7 @@
  *   the client closes while its acquire waits   the acquire is abandoned
  *   it resets within 100 ms behind a grant      the grant was not read: it is
  *                                               released
- *   it closes, or sends another request         the grant was read
+ *   it closes, or began another request         the grant was read
  *
  * Extends, releases and inspections go on without their client: they leave
  * nothing behind that nobody owns.
@@ -65,11 +65,12 @@ struct connection {
     void *http; /* the library's connection */
     int fd;
     enum connection_state state;
-    bool has_left;       /* the client has closed its side, or reset */
-    bool has_served;     /* a whole request came already */
-    int64_t deadline_us; /* cut then; 0: never */
-    engine_op grant;     /* answered, perhaps not read yet; 0 none */
-    int64_t grant_us;    /* answered then */
+    bool has_left;        /* the client has closed its side, or reset */
+    bool has_served;      /* a whole request came already */
+    int64_t deadline_us;  /* cut then; 0: never */
+    engine_op grant;      /* answered, perhaps not read yet; 0 none */
+    int64_t grant_us;     /* answered then */
+    uint64_t grant_bytes; /* that the client had sent by then */
     struct http_request request;
     char *body;
     size_t body_size; /* of its allocation */

@@ -306,15 +306,21 @@ static void answer_no_quorum(const struct service *service,
     else if (request->call == METRICS_RELEASE)
         meaning = "the outcome is unknown, and the lock may be relied upon no "
                   "longer; ";
-    (void)snprintf(detail, sizeof detail,
-                   "%s%d of %d nodes gave no vote, %d votes are needed",
-                   meaning, missing, result->total, result->quorum);
+    int64_t wait_us = engine_quorum_in_us(service->engine);
+    int len = snprintf(detail, sizeof detail,
+                       "%s%d of %d nodes gave no vote, %d votes are needed",
+                       meaning, missing, result->total, result->quorum);
+    if (wait_us > 0 && request->call != METRICS_RELEASE)
+        (void)snprintf(detail + len, sizeof detail - (size_t)len,
+                       "; a quorum is expected in %d s",
+                       (int)((wait_us + 999999) / 1000000));
     struct problem problem = {
         .code = PROBLEM_NO_QUORUM,
         .detail = detail,
         .retry_after_ms = RETRY_MAX_MS,
         .votes = result,
         .node_names = service->node_names,
+        .engine = service->engine,
     };
     problem_respond(&problem, request->id, response);
 }

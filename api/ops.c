@@ -89,7 +89,8 @@ static void respond_unready(const struct service *service,
                             const struct json_nodes *nodes,
                             struct http_response *response)
 {
-    char detail[160];
+    char detail[200];
+    int64_t wait_us = engine_quorum_in_us(service->engine);
     struct problem problem = {
         .code = PROBLEM_NO_QUORUM,
         .detail = detail,
@@ -100,9 +101,14 @@ static void respond_unready(const struct service *service,
         problem.code = PROBLEM_SHUTTING_DOWN;
         problem.detail = "this server is about to stop";
     }
-    (void)snprintf(detail, sizeof detail,
-                   "%d of %d nodes may vote, %d have to; GET /nodes tells why",
-                   nodes->voting, nodes->total, nodes->quorum);
+    int len = snprintf(detail, sizeof detail,
+                       "%d of %d nodes may vote, %d have to; GET /nodes tells "
+                       "why",
+                       nodes->voting, nodes->total, nodes->quorum);
+    if (wait_us > 0)
+        (void)snprintf(detail + len, sizeof detail - (size_t)len,
+                       "; a quorum is expected in %d s",
+                       (int)((wait_us + 999999) / 1000000));
     problem_respond(&problem, request->id, response);
 }
 

@@ -95,15 +95,21 @@ static json_t *errors_of(const struct problem_errors *errors)
     return list;
 }
 
-static json_t *nodes_of(const struct engine_result *result,
-                        const char *const *names)
+/* A vote that speaks of the node's state has that state's reason. */
+static json_t *nodes_of(const struct problem *problem)
 {
+    const struct engine_result *result = problem->votes;
     json_t *list = json_array();
     for (int i = 0; i < result->total; i++) {
+        struct engine_node_view view;
         enum vote vote = result->votes[i];
+        engine_view_node(problem->engine, i, &view);
+        const char *detail = strcmp(view.state, vote_name(vote)) == 0
+                                 ? view.detail
+                                 : vote_detail(vote);
         (void)json_array_append_new(
-            list, json_pack("{ss,ss,ss}", "node", names[i], "vote",
-                            vote_name(vote), "detail", vote_detail(vote)));
+            list, json_pack("{ss,ss,ss}", "node", problem->node_names[i],
+                            "vote", vote_name(vote), "detail", detail));
     }
     return list;
 }
@@ -132,8 +138,7 @@ static json_t *make(const struct problem *problem, const char *request_id)
     if (problem->held_by != NULL)
         (void)json_object_set_new(root, "held_by", holder_of(problem->held_by));
     if (problem->votes != NULL)
-        (void)json_object_set_new(
-            root, "nodes", nodes_of(problem->votes, problem->node_names));
+        (void)json_object_set_new(root, "nodes", nodes_of(problem));
     if (problem->states != NULL)
         (void)json_object_set_new(root, "nodes",
                                   json_node_list(problem->states));

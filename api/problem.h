@@ -56,7 +56,8 @@ struct problem {
     const struct problem_errors *errors;
     const struct engine_result *held_by; /* whose holder is told */
     const struct engine_result *votes;   /* whose votes are told, by node … */
-    const char *const *node_names;       /* … with these names */
+    const char *const *node_names;       /* … with these names, … */
+    const struct engine *engine;         /* … and what it says of them */
     const struct json_nodes *states;     /* nodes and their states */
 };
 

@@ -16,8 +16,8 @@ static size_t room_for(const struct batch *batch,
                        const struct script_call *call)
 {
     return 2 * (batch->prefix.len + call->resource.len) + SCRIPT_INFIX_MAX +
-           call->token.len + call->admit.len +
-           (size_t)SCRIPT_NUMBERS_MAX * SCRIPT_DIGITS_MAX;
+           call->token.len + call->admit.len + call->nonce.len +
+           call->found.len + (size_t)SCRIPT_NUMBERS_MAX * SCRIPT_DIGITS_MAX;
 }
 
 static bool has_room(const struct batch *batch, const struct script_call *call)
@@ -85,10 +85,27 @@ static void add_number(struct batch *batch, int64_t number)
 static void add_args(struct batch *batch, const struct script_call *call)
 {
     add(batch, span_of(script_name(call->kind)));
-    if (call->kind != SCRIPT_ADMIT)
-        add(batch, copy_key(batch, "", call->resource));
     switch (call->kind) {
+    case SCRIPT_LOOK:
+        add(batch, copy(batch, call->nonce));
+        add_number(batch, call->is_durable);
+        return;
+    case SCRIPT_ADMIT:
+        add(batch, copy(batch, call->found));
+        add_number(batch, call->max_ttl_ms);
+        add_number(batch, call->is_durable);
+        return;
+    case SCRIPT_READMIT:
+        add(batch, copy(batch, call->found));
+        add_number(batch, call->beat_us);
+        add_number(batch, call->max_ttl_ms);
+        return;
+    case SCRIPT_REVOKE:
+        add(batch, copy(batch, call->nonce));
+        add(batch, copy(batch, call->found));
+        return;
     case SCRIPT_ACQUIRE:
+        add(batch, copy_key(batch, "", call->resource));
         add(batch, copy(batch, call->token));
         add_number(batch, call->ttl_ms);
         add_number(batch, call->number);
@@ -96,16 +113,19 @@ static void add_args(struct batch *batch, const struct script_call *call)
         add_number(batch, call->slot);
         return;
     case SCRIPT_EXTEND:
+        add(batch, copy_key(batch, "", call->resource));
         add(batch, copy(batch, call->token));
         add_number(batch, call->ttl_ms);
         add_number(batch, call->node_deadline_us);
         return;
     case SCRIPT_RELEASE:
+        add(batch, copy_key(batch, "", call->resource));
         add(batch, copy(batch, call->token));
         add(batch, copy_key(batch, CHANNEL_INFIX, call->resource));
         return;
-    case SCRIPT_ADMIT:
     case SCRIPT_INSPECT:
+        add(batch, copy_key(batch, "", call->resource));
+        return;
     case SCRIPT_KINDS:
         return;
     }

@@ -238,10 +238,11 @@ static bool load_flag(struct option_reader *reader, char **argv, int *at)
         return option_fail(reader, "takes no value");
     if (equals)
         return option_set(reader, &option_table[i], equals + 1);
+    bool is_alone = !argv[*at + 1] || strncmp(argv[*at + 1], "--", 2) == 0;
     if (option_table[i].kind == OPTION_IS_ACTION ||
-        option_table[i].kind == OPTION_IS_SWITCH)
+        (option_table[i].kind == OPTION_IS_SWITCH && is_alone))
         return option_set(reader, &option_table[i], "on");
-    if (!argv[*at + 1] || strncmp(argv[*at + 1], "--", 2) == 0)
+    if (is_alone)
         return option_fail(reader, "needs a value: %s", option_table[i].form);
     return option_set(reader, &option_table[i], argv[++*at]);
 }

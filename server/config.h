@@ -52,7 +52,11 @@ struct config {
     int64_t retry_count;
     int64_t retry_delay_ms;
     char key_prefix[CONFIG_PREFIX_MAX + 1];
-    enum log_level log_level;
+    int first_start; /* enum first_start */
+    int64_t config_epoch;
+    bool take_over;
+    bool restart_guard;
+    int log_level; /* enum log_level */
 };
 
 /*

@@ -6,6 +6,7 @@
 #include "nodes.h"
 #include "operation.h"
 #include "releases.h"
+#include "standing.h"
 #include "tag.h"
 
 enum {
@@ -133,8 +134,7 @@ void engine_abandon(struct engine *engine, engine_op op)
 void engine_on_node_up(struct engine *engine, int node,
                        const struct engine_node_facts *facts)
 {
-    nodes_on_up(&engine->nodes, node, facts->run_id, facts->node_now_us,
-                facts->sent_us, facts->received_us);
+    nodes_on_up(&engine->nodes, node, facts);
     releases_on_up(&engine->releases, node, nodes_now(&engine->nodes));
 }
 
@@ -144,24 +144,33 @@ void engine_on_node_down(struct engine *engine, int node, enum vote reason,
     nodes_on_down(&engine->nodes, node, reason, detail);
 }
 
+void engine_on_node_confirmed(struct engine *engine, int node,
+                              const struct engine_node_facts *facts)
+{
+    nodes_on_confirmed(&engine->nodes, node, facts);
+}
+
 void engine_on_reply(struct engine *engine, int node, uint64_t tag,
                      const struct script_reply *reply, int64_t sent_us,
                      int64_t received_us)
 {
-    nodes_on_reply(&engine->nodes, node, tag, reply, sent_us, received_us);
+    struct script_reply counted = *reply;
+    counted.vote =
+        nodes_on_reply(&engine->nodes, node, tag, reply, sent_us, received_us);
     switch (tag_kind_of(tag)) {
     case TAG_OPERATION:
-        operation_on_reply(&engine->operations, node, tag, reply, received_us);
+        operation_on_reply(&engine->operations, node, tag, &counted,
+                           received_us);
         break;
     case TAG_RELEASE: {
         uint64_t waiting =
             releases_on_reply(&engine->releases, node, tag, reply);
         if (waiting != 0)
-            operation_on_release(&engine->operations, node, waiting, reply,
+            operation_on_release(&engine->operations, node, waiting, &counted,
                                  received_us);
         break;
     }
-    case TAG_ADMIT:
+    case TAG_GUARD:
         break;
     }
 }
@@ -183,16 +192,20 @@ void engine_on_timer(struct engine *engine, uint32_t slot)
 void engine_view_node(const struct engine *engine, int node,
                       struct engine_node_view *view)
 {
-    const struct node *it = &engine->nodes.node[node];
+    const struct nodes *nodes = &engine->nodes;
+    const struct node *it = &nodes->node[node];
+    int64_t now_us = nodes_now(nodes);
     *view = (struct engine_node_view){
-        .state = guard_state(&it->guard),
-        .detail = it->guard.detail,
-        .is_voting = guard_is_voting(&it->guard),
+        .state = standing_name(nodes, node),
+        .is_voting = standing_is_voting(nodes, node),
         .since_us = it->since_us,
-        .has_clock = it->is_up && it->clock.is_known,
-        .clock_lead_us = nodes_lead_us(&engine->nodes, node),
+        .has_clock = it->is_up && nodes->clocks.node[node].base.is_known,
+        .clock_lead_us = clocks_lead_us(&nodes->clocks, node, now_us),
+        .clock_steps = nodes->metrics->clock_steps[node],
+        .quarantine_us = guard_remaining_us(&nodes->guard, node, now_us),
         .rtt_us = it->rtt_us,
     };
+    standing_describe(nodes, node, now_us, view->detail);
 }
 
 int engine_voting(const struct engine *engine)
@@ -203,6 +216,11 @@ int engine_voting(const struct engine *engine)
 int engine_quorum(const struct engine *engine)
 {
     return round_quorum(engine->nodes.settings.nodes);
+}
+
+int64_t engine_quorum_in_us(const struct engine *engine)
+{
+    return standing_quorum_in_us(&engine->nodes, nodes_now(&engine->nodes));
 }
 
 int engine_in_flight(const struct engine *engine)

@@ -79,17 +79,13 @@ void engine_abandon(struct engine *engine, engine_op op);
 
 /* ---- what the nodes and the loop tell ----------------------------------- */
 
-struct engine_node_facts {
-    const char *run_id;
-    int64_t node_now_us; /* as in struct link_facts */
-    int64_t sent_us;
-    int64_t received_us;
-};
-
 void engine_on_node_up(struct engine *engine, int node,
                        const struct engine_node_facts *facts);
 void engine_on_node_down(struct engine *engine, int node, enum vote reason,
                          const char *detail);
+/* A fresh connection has met the same server at the node's name. */
+void engine_on_node_confirmed(struct engine *engine, int node,
+                              const struct engine_node_facts *facts);
 void engine_on_reply(struct engine *engine, int node, uint64_t tag,
                      const struct script_reply *reply, int64_t sent_us,
                      int64_t received_us);
@@ -98,12 +94,14 @@ void engine_on_timer(struct engine *engine, uint32_t slot);
 /* ---- what operators see ------------------------------------------------ */
 
 struct engine_node_view {
-    const char *state;  /* "voting", "unreachable", "loading", … */
-    const char *detail; /* one sentence; lives until the next change */
+    const char *state;             /* "voting", "unreachable", "loading", … */
+    char detail[GUARD_DETAIL_MAX]; /* one sentence */
+    int64_t quarantine_us;         /* it will not vote for so long; 0: none */
     bool is_voting;
     int64_t since_us; /* in this state since, clock_now_us() */
     bool has_clock;
     int64_t clock_lead_us; /* node's clock minus the median of all */
+    uint64_t clock_steps;  /* seen so far */
     int64_t rtt_us;        /* last round trip; 0 unknown */
 };
 
@@ -113,6 +111,12 @@ void engine_view_node(const struct engine *engine, int node,
 /* Nodes that may vote now, and the majority that is needed. */
 int engine_voting(const struct engine *engine);
 int engine_quorum(const struct engine *engine);
+
+/*
+ * When a quorum may vote, as quarantines end, µs; 0: it does, or that is not
+ * known.
+ */
+int64_t engine_quorum_in_us(const struct engine *engine);
 
 /* Operations that have no outcome yet. */
 int engine_in_flight(const struct engine *engine);

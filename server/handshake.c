@@ -4,7 +4,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { VERSION_LEAST = 7 };
+/* What makes a node durable, as CONFIG GET tells it. */
+static const char *const persistence[][2] = {
+    {"appendonly", "yes"},
+    {"appendfsync", "always"},
+    {"no-appendfsync-on-rewrite", "no"},
+};
+
+enum { PERSISTENCE_COUNT = sizeof persistence / sizeof *persistence };
 
 /* ---- commands ----------------------------------------------------------- */
 
@@ -58,6 +65,14 @@ void handshake_command(struct handshake_command *command,
         return;
     case HANDSHAKE_REPLICATION:
         add_words(command, "INFO", "replication");
+        return;
+    case HANDSHAKE_MEMORY:
+        add_words(command, "INFO", "memory");
+        return;
+    case HANDSHAKE_PERSISTENCE:
+        add_words(command, "CONFIG", "GET");
+        for (int i = 0; i < PERSISTENCE_COUNT; i++)
+            add(command, persistence[i][0]);
         return;
     case HANDSHAKE_NAME:
         add_words(command, "CLIENT", "SETNAME");
@@ -137,22 +152,44 @@ static struct span find_info(struct span info, const char *name)
     return (struct span){"", 0};
 }
 
+static bool is_text(struct span span, const char *text)
+{
+    return span.len == strlen(text) && memcmp(span.ptr, text, span.len) == 0;
+}
+
+/* Valkey's numbers begin where it left Redis. */
+static bool is_new_enough(const char *version, bool is_valkey)
+{
+    char *end;
+    long major = strtol(version, &end, 10);
+    long minor = *end == '.' ? strtol(end + 1, NULL, 10) : 0;
+    return major > 7 || (major == 7 && (!is_valkey || minor >= 2));
+}
+
 static enum vote take_server(struct handshake *handshake, struct span info)
 {
     struct span run_id = find_info(info, "run_id");
     struct span version = find_info(info, "valkey_version");
-    if (version.len == 0)
+    bool is_valkey = version.len > 0;
+    if (!is_valkey)
         version = find_info(info, "redis_version");
     if (run_id.len != RUN_ID_LEN || version.len == 0)
         return refuse_garbage(handshake);
     copy_printable(handshake->run_id, sizeof handshake->run_id, run_id);
     copy_printable(handshake->version, sizeof handshake->version, version);
-    if (strtol(handshake->version, NULL, 10) >= VERSION_LEAST)
-        return VOTE_DONE;
-    snprintf(handshake->detail, sizeof handshake->detail,
-             "version %s is too old: Redis 7 or Valkey 7.2 is needed",
-             handshake->version);
-    return VOTE_FAILED;
+    if (!is_new_enough(handshake->version, is_valkey)) {
+        snprintf(handshake->detail, sizeof handshake->detail,
+                 "version %s is too old: Redis 7 or Valkey 7.2 is needed",
+                 handshake->version);
+        return VOTE_TOO_OLD;
+    }
+    if (is_text(find_info(info, "redis_mode"), "cluster"))
+        return refuse(handshake, VOTE_CLUSTER,
+                      "is a node of a Redis Cluster: independent masters are "
+                      "needed (cluster-enabled no)");
+    if (is_text(find_info(info, "redis_mode"), "sentinel"))
+        return refuse(handshake, VOTE_FAILED, "is a Sentinel, not a master");
+    return VOTE_DONE;
 }
 
 static enum vote take_replication(struct handshake *handshake, struct span info)
@@ -169,6 +206,39 @@ static enum vote take_replication(struct handshake *handshake, struct span info)
     snprintf(handshake->detail, sizeof handshake->detail,
              "is a replica of %s:%s", host, port);
     return VOTE_READ_ONLY;
+}
+
+/* A lock that is evicted is granted to the next who asks. */
+static enum vote take_memory(struct handshake *handshake, struct span info)
+{
+    char policy[32];
+    struct span limit = find_info(info, "maxmemory");
+    copy_printable(policy, sizeof policy, find_info(info, "maxmemory_policy"));
+    if (limit.len == 0 || policy[0] == '\0')
+        return refuse_garbage(handshake);
+    if (is_text(limit, "0") || strcmp(policy, "noeviction") == 0)
+        return VOTE_DONE;
+    snprintf(handshake->detail, sizeof handshake->detail,
+             "would evict locks when memory is short (maxmemory-policy %s): "
+             "CONFIG SET maxmemory-policy noeviction",
+             policy);
+    return VOTE_EVICTS;
+}
+
+/* Names and values in turns, in whatever order. */
+static enum vote take_persistence(struct handshake *handshake,
+                                  const struct script_field *fields, int count)
+{
+    int as_needed = 0;
+    for (int i = 0; i < count; i++)
+        if (count % 2 != 0 || fields[i].type != SCRIPT_FIELD_STRING)
+            return refuse_garbage(handshake);
+    for (int i = 0; i < count; i += 2)
+        for (int k = 0; k < PERSISTENCE_COUNT; k++)
+            as_needed += is_text(fields[i].string, persistence[k][0]) &&
+                         is_text(fields[i + 1].string, persistence[k][1]);
+    handshake->is_durable = as_needed == PERSISTENCE_COUNT;
+    return VOTE_DONE;
 }
 
 /* -1: it is not a decimal number of at most 10 digits. */
@@ -214,10 +284,15 @@ enum vote handshake_take(struct handshake *handshake, enum handshake_step step,
 {
     if (step == HANDSHAKE_NAME)
         return VOTE_DONE; /* it helps only those who list a node's clients */
-    if (count == 1 && fields[0].type == SCRIPT_FIELD_ERROR)
+    bool is_error = count == 1 && fields[0].type == SCRIPT_FIELD_ERROR;
+    if (step == HANDSHAKE_PERSISTENCE && is_error)
+        return VOTE_DONE; /* who may not know takes it for not durable */
+    if (is_error)
         return refuse_error(handshake, step, fields[0].string);
     if (step == HANDSHAKE_TIME)
         return take_time(handshake, fields, count);
+    if (step == HANDSHAKE_PERSISTENCE)
+        return take_persistence(handshake, fields, count);
     if (count != 1 || fields[0].type != SCRIPT_FIELD_STRING)
         return refuse_garbage(handshake);
     switch (step) {
@@ -228,6 +303,8 @@ enum vote handshake_take(struct handshake *handshake, enum handshake_step step,
         return take_server(handshake, fields[0].string);
     case HANDSHAKE_REPLICATION:
         return take_replication(handshake, fields[0].string);
+    case HANDSHAKE_MEMORY:
+        return take_memory(handshake, fields[0].string);
     default:
         return take_load(handshake, fields[0].string);
     }

@@ -1,6 +1,7 @@
 /*
  * What is asked of a node on each new connection before any call: who it is,
- * what its clock shows, and that it has our script. Pure.
+ * whether it is fit for locks, what its clock shows, and that it has our
+ * script. Pure.
  */
 #ifndef REDLOCKD_HANDSHAKE_H
 #define REDLOCKD_HANDSHAKE_H
@@ -10,14 +11,16 @@
 
 /*
  * The commands in their order; they leave in one write. The first reply is
- * not to HANDSHAKE_NAME, whose errors are ignored: a server that takes no
- * more clients answers its first command only.
+ * not to HANDSHAKE_PERSISTENCE or HANDSHAKE_NAME, whose errors are ignored: a
+ * server that takes no more clients answers its first command only.
  */
 enum handshake_step {
     HANDSHAKE_AUTH,   /* left out without a password */
     HANDSHAKE_SELECT, /* left out for database 0 */
     HANDSHAKE_SERVER,
     HANDSHAKE_REPLICATION,
+    HANDSHAKE_MEMORY,
+    HANDSHAKE_PERSISTENCE,
     HANDSHAKE_NAME,
     HANDSHAKE_TIME,
     HANDSHAKE_LOAD,
@@ -25,7 +28,7 @@ enum handshake_step {
 };
 
 enum {
-    HANDSHAKE_ARGS_MAX = 3,
+    HANDSHAKE_ARGS_MAX = 5,
     HANDSHAKE_DETAIL_MAX = 160,
     RUN_ID_LEN = 40,
 };
@@ -43,6 +46,7 @@ struct handshake {
     char run_id[RUN_ID_LEN + 1];
     char version[32];
     char role[16];
+    bool is_durable; /* forgets nothing when it restarts */
     int64_t node_now_us;
     char sha[SCRIPT_SHA_LEN + 1];      /* of our script */
     char detail[HANDSHAKE_DETAIL_MAX]; /* why the node is refused */

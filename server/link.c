@@ -1,31 +1,25 @@
 #include "link.h"
 
-#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "backoff.h"
 #include "clock.h"
-#include "handshake.h"
+#include "confirm.h"
 #include "pipeline.h"
 #include "random.h"
 
-enum {
-    STABLE_US = 1000000, /* up for so long: backoff starts anew */
-    ADDRESS_MAX = 64,    /* a numeric address, with an interface's name */
-};
+enum { STABLE_US = 1000000 }; /* up for so long: backoff starts anew */
 
 enum link_state {
     LINK_IDLE, /* until the backoff is over */
-    LINK_LOOKUP,
-    LINK_CONNECTING,
-    LINK_HANDSHAKE,
+    LINK_DIALING,
     LINK_UP,
 };
 
 /*
  * The timer means: try again (idle), take the failure of a write (is_failing),
- * else look whether the node is silent.
+ * else look whether the node is silent. It rests while the dial is at work.
  */
 struct link {
     struct loop *loop;
@@ -38,28 +32,22 @@ struct link {
     enum link_state state;
     bool is_failing;   /* a write failed; the link goes down in the next turn */
     bool is_reloading; /* the script is on its way again */
-    int64_t heard_us;  /* when something was read, or the state began */
+    int64_t heard_us;  /* when something was read */
     int64_t up_us;     /* up since */
     struct backoff backoff;
-    struct loop_lookup *lookup;
+    struct place *place;
+    struct dial *dial;
+    struct confirm *confirm; /* at work while the link is up */
     struct loop_watch *watch;
     struct wire *wire;
     struct pipeline pipeline;
     struct handshake handshake;
-    int64_t time_sent_us; /* of the handshake's TIME */
-    int64_t time_received_us;
-
-    unsigned attempt;          /* which of a name's addresses is tried */
-    char address[ADDRESS_MAX]; /* in use */
-    char good[ADDRESS_MAX];    /* connected last; "": none */
 };
 
 /* ---- going down --------------------------------------------------------- */
 
 static void disconnect(struct link *link)
 {
-    loop_lookup_cancel(link->lookup);
-    link->lookup = NULL;
     /* The watch first: the loop must not hold a descriptor that is closed. */
     loop_watch_free(link->watch);
     link->watch = NULL;
@@ -95,11 +83,10 @@ static void fail(struct link *link, enum vote reason, const char *detail)
     int64_t now_us = clock_now_us();
     if (link->state == LINK_UP && now_us - link->up_us >= STABLE_US)
         backoff_reset(&link->backoff);
-    if (link->state == LINK_CONNECTING)
-        link->attempt++;
     link->state = LINK_IDLE;
     link->is_failing = false;
     link->is_reloading = false;
+    confirm_end(link->confirm);
     disconnect(link);
     schedule_retry(link, now_us);
     drop_pending(link, now_us);
@@ -123,28 +110,9 @@ enum vote link_send(struct link *link, const struct script_call *call,
     return pipeline_call(&link->pipeline, call, tag);
 }
 
-static bool send_step(struct link *link, enum handshake_step step)
-{
-    struct handshake_command command;
-    handshake_command(&command, step, link->config);
-    if (command.argc == 0)
-        return true;
-    return pipeline_step(&link->pipeline, (int)step, command.argc, command.argv,
-                         command.len);
-}
-
-/* Sends this step and all behind it. False: no memory. */
-static bool send_steps(struct link *link, enum handshake_step first)
-{
-    for (int step = (int)first; step < HANDSHAKE_STEPS; step++)
-        if (!send_step(link, (enum handshake_step)step))
-            return false;
-    return true;
-}
-
 void link_flush(struct link *link)
 {
-    if (link->state < LINK_HANDSHAKE || link->is_failing)
+    if (link->state != LINK_UP || link->is_failing)
         return;
     if (!pipeline_append(&link->pipeline) ||
         (wire_unsent(link->wire) > 0 && !wire_write(link->wire))) {
@@ -159,41 +127,16 @@ void link_flush(struct link *link)
 
 /* ---- receiving ---------------------------------------------------------- */
 
-static void go_up(struct link *link)
-{
-    const struct link_facts facts = {
-        .run_id = link->handshake.run_id,
-        .version = link->handshake.version,
-        .role = link->handshake.role,
-        .node_now_us = link->handshake.node_now_us,
-        .sent_us = link->time_sent_us,
-        .received_us = link->time_received_us,
-    };
-    link->state = LINK_UP;
-    link->up_us = link->heard_us;
-    link->events.up(link->events.ctx, link->node, &facts);
-}
-
 /* False: the link went down. */
-static bool take_step(struct link *link, const struct pipeline_reply *reply)
+static bool take_load(struct link *link, const struct pipeline_reply *reply)
 {
-    enum handshake_step step = (enum handshake_step)reply->step;
-    enum vote vote =
-        handshake_take(&link->handshake, step, reply->fields, reply->count);
-    if (vote != VOTE_DONE) {
-        fail(link, vote, link->handshake.detail);
-        return false;
-    }
-    if (step == HANDSHAKE_TIME) {
-        link->time_sent_us = reply->sent_us;
-        link->time_received_us = link->heard_us;
-    }
-    if (step == HANDSHAKE_STEPS - 1) {
-        link->is_reloading = false;
-        if (link->state == LINK_HANDSHAKE)
-            go_up(link);
-    }
-    return true;
+    enum vote vote = handshake_take(&link->handshake, HANDSHAKE_LOAD,
+                                    reply->fields, reply->count);
+    link->is_reloading = false;
+    if (vote == VOTE_DONE)
+        return true;
+    fail(link, vote, link->handshake.detail);
+    return false;
 }
 
 /*
@@ -203,10 +146,13 @@ static bool take_step(struct link *link, const struct pipeline_reply *reply)
  */
 static void reload_script(struct link *link)
 {
+    struct handshake_command load;
     if (link->is_reloading)
         return;
     link->is_reloading = true;
-    if (!send_steps(link, HANDSHAKE_LOAD))
+    handshake_command(&load, HANDSHAKE_LOAD, link->config);
+    if (!pipeline_step(&link->pipeline, HANDSHAKE_LOAD, load.argc, load.argv,
+                       load.len))
         fail_next_turn(link); /* behind the reply that is being taken */
 }
 
@@ -232,7 +178,7 @@ static bool take_reply(struct link *link)
     case PIPELINE_CALL:
         return take_call(link, &reply);
     case PIPELINE_STEP:
-        return take_step(link, &reply);
+        return take_load(link, &reply);
     case PIPELINE_NONE:
         return false;
     case PIPELINE_UNASKED:
@@ -243,6 +189,12 @@ static bool take_reply(struct link *link)
     }
     fail(link, VOTE_GARBAGE, "sent what is no reply, or too long a one");
     return false;
+}
+
+static void take_replies(struct link *link)
+{
+    while (take_reply(link))
+        continue;
 }
 
 /*
@@ -258,36 +210,13 @@ static void read_replies(struct link *link)
     }
     if (has_read)
         link->heard_us = clock_now_us();
-    while (take_reply(link))
-        continue;
-}
-
-/* ---- coming up ---------------------------------------------------------- */
-
-/* False: the link went down. */
-static bool begin_handshake(struct link *link)
-{
-    if (!wire_finish_connect(link->wire)) {
-        fail(link, VOTE_UNREACHABLE, wire_error(link->wire));
-        return false;
-    }
-    memcpy(link->good, link->address, sizeof link->good);
-    link->state = LINK_HANDSHAKE;
-    link->heard_us = clock_now_us();
-    link->handshake = (struct handshake){0};
-    pipeline_begin(&link->pipeline, link->wire, link->handshake.sha);
-    if (send_steps(link, (enum handshake_step)0))
-        return true;
-    fail(link, VOTE_UNREACHABLE, "no memory for the handshake");
-    return false;
+    take_replies(link);
 }
 
 static void on_watch(void *arg, int events)
 {
     struct link *link = arg;
     if (link->is_failing)
-        return;
-    if (link->state == LINK_CONNECTING && !begin_handshake(link))
         return;
     /* An error is told by reading, behind the replies that came before it. */
     if (events & (LOOP_READABLE | LOOP_ERROR))
@@ -296,116 +225,102 @@ static void on_watch(void *arg, int events)
         link_flush(link);
 }
 
-static void start_connecting(struct link *link)
+/* ---- coming up ---------------------------------------------------------- */
+
+/* For the texts, the handshake must live as long as the facts. */
+static struct link_facts facts_of(const struct dial_result *result)
 {
-    const struct config_node *config = link->config;
-    link->state = LINK_CONNECTING;
-    link->heard_us = clock_now_us();
-    link->wire = wire_new(config->is_unix ? config->host : link->address,
-                          config->port, config->is_unix);
-    if (link->wire == NULL || wire_error(link->wire) != NULL) {
-        fail(link, VOTE_UNREACHABLE,
-             link->wire ? wire_error(link->wire) : "no memory to connect");
-        return;
-    }
+    return (struct link_facts){
+        .run_id = result->handshake->run_id,
+        .version = result->handshake->version,
+        .role = result->handshake->role,
+        .is_durable = result->handshake->is_durable,
+        .confirmed_us = result->began_us,
+        .node_now_us = result->handshake->node_now_us,
+        .sent_us = result->time_sent_us,
+        .received_us = result->time_received_us,
+    };
+}
+
+static void go_up(struct link *link, const struct dial_result *result)
+{
+    const struct link_facts facts = facts_of(result);
+    link->state = LINK_UP;
+    link->up_us = link->heard_us;
+    loop_timer_set(link->timer, link->heard_us + link->silence_us);
+    confirm_begin(link->confirm, facts.run_id, facts.confirmed_us);
+    link->events.up(link->events.ctx, link->node, &facts);
+}
+
+static void on_dial_done(void *ctx, const struct dial_result *result)
+{
+    struct link *link = ctx;
+    link->wire = result->wire;
+    link->handshake = *result->handshake;
+    link->heard_us = result->heard_us;
+    pipeline_begin(&link->pipeline, link->wire, link->handshake.sha);
     link->watch =
         loop_watch_new(link->loop, wire_fd(link->wire), on_watch, link);
-    if (link->watch == NULL ||
-        !loop_watch_set(link->watch, LOOP_READABLE | LOOP_WRITABLE)) {
+    if (link->watch == NULL || !loop_watch_set(link->watch, LOOP_READABLE)) {
         fail(link, VOTE_UNREACHABLE, "the socket cannot be watched");
         return;
     }
-    loop_timer_set(link->timer, link->heard_us + link->silence_us);
+    go_up(link, result);
+    take_replies(link); /* there must be none: nothing was asked yet */
 }
 
-/* A name server that is away does not take the node away. */
-static void connect_to_last(struct link *link, const char *error)
+static void on_dial_failed(void *ctx, enum vote reason, const char *detail)
 {
-    memcpy(link->address, link->good, sizeof link->address);
-    if (link->address[0] != '\0')
-        start_connecting(link);
-    else
-        fail(link, VOTE_UNREACHABLE, error);
+    fail(ctx, reason, detail);
 }
 
-/*
- * A name may have several addresses, and the first may be one where nobody
- * listens (localhost: ::1 before 127.0.0.1): each failure moves on to another.
- */
-static void on_lookup(void *arg, const struct addrinfo *found,
-                      const char *error)
+static void on_confirmed(void *ctx, const struct dial_result *result)
 {
-    struct link *link = arg;
-    const struct addrinfo *chosen = found;
-    unsigned count = 0;
-    link->lookup = NULL;
-    for (const struct addrinfo *it = found; it != NULL; it = it->ai_next)
-        count++;
-    for (unsigned i = count > 0 ? link->attempt % count : 0; i > 0; i--)
-        chosen = chosen->ai_next;
-    if (chosen != NULL &&
-        getnameinfo(chosen->ai_addr, chosen->ai_addrlen, link->address,
-                    sizeof link->address, NULL, 0, NI_NUMERICHOST) == 0)
-        start_connecting(link);
-    else
-        connect_to_last(link, error ? error : "the name has no usable address");
+    struct link *link = ctx;
+    const struct link_facts facts = facts_of(result);
+    link->events.confirmed(link->events.ctx, link->node, &facts);
 }
 
-static void start_lookup(struct link *link)
+/* What the node still owes would be no vote: it is not waited for. */
+static void on_refuted(void *ctx, enum vote reason, const char *detail)
 {
-    if (link->config->is_unix) {
-        start_connecting(link);
-        return;
-    }
-    link->state = LINK_LOOKUP;
-    link->heard_us = clock_now_us();
-    link->lookup = loop_lookup_new(link->loop, link->config->host,
-                                   link->config->port, on_lookup, link);
-    if (link->lookup == NULL)
-        fail(link, VOTE_UNREACHABLE, "the name cannot be looked up");
-    else
-        loop_timer_set(link->timer, link->heard_us + link->silence_us);
+    fail(ctx, reason, detail);
+}
+
+static void start_dialing(struct link *link)
+{
+    link->state = LINK_DIALING;
+    dial_start(link->dial);
 }
 
 /* ---- the timer ---------------------------------------------------------- */
 
-/* From when on the node, or the name server, is silent. */
+/* From when on the node is silent. */
 static int64_t silent_from(const struct link *link)
 {
+    int64_t oldest_us = pipeline_oldest_us(&link->pipeline);
     int64_t since_us = link->heard_us;
-    if (link->state >= LINK_HANDSHAKE) {
-        int64_t oldest_us = pipeline_oldest_us(&link->pipeline);
-        if (oldest_us == 0)
-            since_us = clock_now_us(); /* it owes nothing */
-        else if (oldest_us > since_us)
-            since_us = oldest_us;
-    }
+    if (oldest_us == 0)
+        since_us = clock_now_us(); /* it owes nothing */
+    else if (oldest_us > since_us)
+        since_us = oldest_us;
     return since_us + link->silence_us;
-}
-
-static void fail_silent(struct link *link)
-{
-    char text[64];
-    if (link->state == LINK_LOOKUP) {
-        loop_lookup_cancel(link->lookup);
-        link->lookup = NULL;
-        connect_to_last(link, "the name was not resolved in time");
-        return;
-    }
-    snprintf(text, sizeof text, "no %s for %d ms",
-             link->state == LINK_CONNECTING ? "connection" : "reply",
-             (int)(link->silence_us / 1000));
-    fail(link, VOTE_SILENT, text);
 }
 
 /* True: the node said something, or the link went down saying it. */
 static bool has_spoken(struct link *link)
 {
     int64_t before_us = link->heard_us;
-    if (link->state < LINK_HANDSHAKE)
-        return false;
     read_replies(link);
-    return link->state < LINK_HANDSHAKE || link->heard_us != before_us;
+    return link->state != LINK_UP || link->heard_us != before_us;
+}
+
+static void fail_silent(struct link *link)
+{
+    char text[64];
+    snprintf(text, sizeof text, "no reply for %d ms",
+             (int)(link->silence_us / 1000));
+    fail(link, VOTE_SILENT, text);
 }
 
 static void look_for_silence(struct link *link)
@@ -416,7 +331,7 @@ static void look_for_silence(struct link *link)
      */
     if (clock_now_us() >= silent_from(link) && !has_spoken(link))
         fail_silent(link);
-    else if (link->state >= LINK_HANDSHAKE)
+    else if (link->state == LINK_UP)
         loop_timer_set(link->timer, silent_from(link));
 }
 
@@ -436,7 +351,7 @@ static void on_timer(void *arg)
     if (link->is_failing)
         take_failure(link);
     else if (link->state == LINK_IDLE)
-        start_lookup(link);
+        start_dialing(link);
     else
         look_for_silence(link);
 }
@@ -456,9 +371,21 @@ struct link *link_new(struct loop *loop, int node,
     pipeline_init(&link->pipeline, span_of(prefix));
     link->silence_us = silence_us;
     link->events = *events;
+    link->place = place_new(loop, config);
+    const struct dial_setup dialing = {
+        .loop = loop,
+        .config = config,
+        .place = link->place,
+        .silence_us = silence_us,
+        .events = {on_dial_done, on_dial_failed, link},
+    };
+    const struct confirm_events confirming = {on_confirmed, on_refuted, link};
+    link->dial = dial_new(&dialing);
+    link->confirm = confirm_new(&dialing, CONFIRMED_US / 2, &confirming);
     link->timer = loop_timer_new(loop, on_timer, link);
-    if (link->timer == NULL) {
-        free(link);
+    if (link->place == NULL || link->dial == NULL || link->confirm == NULL ||
+        link->timer == NULL) {
+        link_free(link);
         return NULL;
     }
     loop_timer_set(link->timer, clock_now_us());
@@ -470,6 +397,9 @@ void link_free(struct link *link)
     if (link == NULL)
         return;
     disconnect(link);
+    confirm_free(link->confirm);
+    dial_free(link->dial);
+    place_free(link->place);
     loop_timer_free(link->timer);
     pipeline_fini(&link->pipeline);
     free(link);

@@ -1,12 +1,12 @@
 /*
- * One connection to one node under a watch of the loop: a FIFO of pending
- * replies, handshake, and reconnecting with jittered backoff.
+ * One connection to one node under a watch of the loop: what is sent and owed
+ * on it, and dialing again with jittered backoff.
  *
- *              lookup            connected            script loaded
- *   ┌─→ idle ─────────→ connecting ────────→ handshake ────────→ up
- *   │     ↑ backoff          │                  │                 │
- *   └─────┴──────────────────┴──── down ←───────┴─────────────────┘
- *               refused, reset, silent for a second, garbage, too much
+ *              backoff is over            done
+ *   ┌─→ idle ───────────────────→ dialing ─────→ up
+ *   │                                │            │
+ *   └────────────── down ←───────────┴────────────┘
+ *        failed, reset, silent for a second, garbage, too much
  */
 #ifndef REDLOCKD_LINK_H
 #define REDLOCKD_LINK_H
@@ -22,6 +22,10 @@ struct link_facts {
     const char *run_id;  /* 40 hex digits */
     const char *version; /* "7.0.15" */
     const char *role;    /* "master" */
+    bool is_durable;     /* each write is on its disk before the reply */
+    /* When the lookup of the name that led here began; 0: the name could not
+       be resolved, and this is the last good address. */
+    int64_t confirmed_us;
     int64_t node_now_us; /* TIME … */
     int64_t sent_us;     /* … asked then, */
     int64_t received_us; /* … and read then, both clock_now_us() */
@@ -31,14 +35,18 @@ struct link_facts {
  * Called in the loop, but never from within link_send or link_flush. They may
  * send on any link, and must free none.
  *
- * up     calls may be sent from now on
- * down   the link is gone; before it each pending call got its reply with
- *        VOTE_UNREACHABLE. reason and detail, a sentence without secrets, say
- *        why; once per attempt that failed
- * reply  to the call sent with tag; sent_us and received_us bound its flight
+ * up         calls may be sent from now on
+ * confirmed  a fresh connection, closed since, found the same node, and fit.
+ *            The link that finds another one, or an unfit one, goes down
+ * down       the link is gone; before it each pending call got its reply with
+ *            VOTE_UNREACHABLE. reason and detail, a sentence without secrets,
+ *            say why; once per attempt that failed
+ * reply      to the call sent with tag; sent_us and received_us bound its
+ *            flight
  */
 struct link_events {
     void (*up)(void *ctx, int node, const struct link_facts *facts);
+    void (*confirmed)(void *ctx, int node, const struct link_facts *facts);
     void (*down)(void *ctx, int node, enum vote reason, const char *detail);
     void (*reply)(void *ctx, int node, uint64_t tag,
                   const struct script_reply *reply, int64_t sent_us,

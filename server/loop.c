@@ -6,6 +6,7 @@
 #include <uv.h>
 
 #include "clock.h"
+#include "types.h"
 
 /*
  * Each object lives in one allocation of its own that begins with or holds its
@@ -69,8 +70,22 @@ static void run_stages(uv_prepare_t *prepare)
             loop->stages[i].fn(loop->stages[i].arg);
 }
 
+/*
+ * Names are resolved on libuv's threads, of which there are four: one that
+ * hangs keeps its thread, and must not keep the other nodes' names from being
+ * confirmed.
+ */
+static void allow_lookups(void)
+{
+    char threads[12];
+    (void)snprintf(threads, sizeof threads, "%d", 2 * NODES_MAX);
+    /* without memory there are four */
+    (void)setenv("UV_THREADPOOL_SIZE", threads, 0);
+}
+
 struct loop *loop_new(void)
 {
+    allow_lookups();
     struct loop *loop = calloc(1, sizeof *loop);
     if (loop == NULL || uv_loop_init(&loop->uv) != 0) {
         free(loop);

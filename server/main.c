@@ -18,7 +18,6 @@
 #include "clock.h"
 #include "config.h"
 #include "engine.h"
-#include "guard.h"
 #include "healthcheck.h"
 #include "link.h"
 #include "loop.h"
@@ -126,16 +125,30 @@ static void port_answer(void *ctx, void *client)
 
 /* ---- the links' events -------------------------------------------------- */
 
+static struct engine_node_facts translate(const struct link_facts *facts)
+{
+    return (struct engine_node_facts){
+        .run_id = facts->run_id,
+        .is_durable = facts->is_durable,
+        .confirmed_us = facts->confirmed_us,
+        .node_now_us = facts->node_now_us,
+        .sent_us = facts->sent_us,
+        .received_us = facts->received_us,
+    };
+}
+
 static void on_up(void *ctx, int node, const struct link_facts *facts)
 {
     struct server *server = ctx;
-    engine_on_node_up(server->engine, node,
-                      &(struct engine_node_facts){
-                          .run_id = facts->run_id,
-                          .node_now_us = facts->node_now_us,
-                          .sent_us = facts->sent_us,
-                          .received_us = facts->received_us,
-                      });
+    struct engine_node_facts known = translate(facts);
+    engine_on_node_up(server->engine, node, &known);
+}
+
+static void on_confirmed(void *ctx, int node, const struct link_facts *facts)
+{
+    struct server *server = ctx;
+    struct engine_node_facts known = translate(facts);
+    engine_on_node_confirmed(server->engine, node, &known);
 }
 
 static void on_down(void *ctx, int node, enum vote reason, const char *detail)
@@ -221,17 +234,20 @@ static bool start_engine(struct server *server)
         .retry_delay_us = config->retry_delay_ms * 1000,
         .retry_count = (int)config->retry_count,
         .drift_factor = config->drift_factor,
+        .config_epoch = (int)config->config_epoch,
+        .first_start = (enum first_start)config->first_start,
+        .has_take_over = config->take_over,
+        .is_guard_off = !config->restart_guard,
     };
-    static_assert(sizeof settings.fingerprint > GUARD_FINGERPRINT_LEN, "");
     for (int i = 0; i < config->nodes_count; i++) {
         settings.node_names[i] = config->nodes[i].name;
         server->metrics.node_names[i] = config->nodes[i].name;
     }
     server->metrics.nodes = config->nodes_count;
     server->metrics.quorum = config_quorum(config);
-    guard_fingerprint(settings.fingerprint, settings.node_names,
-                      config->nodes_count, config_quorum(config),
-                      config->max_ttl_ms);
+    fingerprint_make(settings.fingerprint, settings.node_names,
+                     config->nodes_count, config_quorum(config),
+                     config->max_ttl_ms);
     struct engine_port port = {server,      port_send,  port_now,
                                port_random, port_timer, port_answer};
     server->engine = engine_new(&settings, &port, &server->metrics);
@@ -241,7 +257,8 @@ static bool start_engine(struct server *server)
 static bool start_links(struct server *server)
 {
     const struct config *config = &server->config;
-    struct link_events events = {on_up, on_down, on_reply, server};
+    struct link_events events = {on_up, on_confirmed, on_down, on_reply,
+                                 server};
     int64_t silence_us = config->node_timeout_ms * 2000;
     if (silence_us < SILENCE_US)
         silence_us = SILENCE_US;
@@ -320,12 +337,19 @@ static void warn_of_config(const struct config *config)
                                              "one node fewer survives as many "
                                              "failures"),
                                        LOG_END});
+    if (!config->restart_guard)
+        log_write(LOG_WARN, "restart_guard_off",
+                  (struct log_field[]){
+                      LOG_S("detail",
+                            "nodes that lost their memory vote at once: a lock "
+                            "may be held twice"),
+                      LOG_END});
 }
 
 static int run(struct server *server)
 {
     char error[FRONT_ERROR_MAX];
-    log_set_level(server->config.log_level);
+    log_set_level((enum log_level)server->config.log_level);
     /* a node or client that is gone is told by the write's result */
     if (signal(SIGPIPE, SIG_IGN) == SIG_ERR)
         perror("redlockd: SIGPIPE");

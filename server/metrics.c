@@ -167,6 +167,22 @@ static void print_votes(const struct metrics *metrics, int node,
                 name, vote_name((enum vote)vote), metrics->votes[node][vote]);
 }
 
+static void print_clocks(const struct metrics *metrics,
+                         char names[][LABEL_MAX + 1], FILE *out)
+{
+    head(out, "node_clock_lead_seconds", "gauge",
+         "How far a node's clock is ahead of the median of all.");
+    for (int i = 0; i < metrics->nodes; i++)
+        fprintf(out, "redlockd_node_clock_lead_seconds{node=\"%s\"} %.6f\n",
+                names[i], (double)metrics->clock_lead_us[i] / 1e6);
+    head(out, "node_clock_steps_total", "counter",
+         "Steps of a node's clock; each costs it its vote for a while.");
+    for (int i = 0; i < metrics->nodes; i++)
+        fprintf(out,
+                "redlockd_node_clock_steps_total{node=\"%s\"} %" PRIu64 "\n",
+                names[i], metrics->clock_steps[i]);
+}
+
 static void print_nodes(const struct metrics *metrics, FILE *out)
 {
     char names[NODES_MAX][LABEL_MAX + 1];
@@ -191,6 +207,12 @@ static void print_nodes(const struct metrics *metrics, FILE *out)
         fprintf(out,
                 "redlockd_node_reconnects_total{node=\"%s\"} %" PRIu64 "\n",
                 names[i], metrics->reconnects[i]);
+    head(out, "node_quarantine_seconds", "gauge",
+         "Until a node that may have forgotten locks votes; 0: it is in none.");
+    for (int i = 0; i < metrics->nodes; i++)
+        fprintf(out, "redlockd_node_quarantine_seconds{node=\"%s\"} %.3f\n",
+                names[i], (double)metrics->quarantine_us[i] / 1e6);
+    print_clocks(metrics, names, out);
     head(out, "node_round_trip_seconds", "histogram",
          "From the queueing of a command to its reply.");
     for (int i = 0; i < metrics->nodes; i++)

@@ -1,6 +1,7 @@
 #include "nodeclock.h"
 
 #include <assert.h>
+#include <stdlib.h>
 
 enum { DRIFT_DIVISOR = 200 }; /* 0.5% */
 
@@ -10,32 +11,47 @@ static int64_t widening_us(const struct nodeclock *clock, int64_t moment_us)
     return age_us > 0 ? age_us / DRIFT_DIVISOR : 0;
 }
 
-int64_t nodeclock_observe(struct nodeclock *clock, int64_t node_us,
-                          int64_t sent_us, int64_t received_us)
+void nodeclock_read(struct nodeclock *clock, int64_t node_us, int64_t sent_us,
+                    int64_t received_us)
 {
     assert(sent_us <= received_us);
-    struct nodeclock seen = {
+    *clock = (struct nodeclock){
         .is_known = true,
         .low_us = node_us - received_us,
         .high_us = node_us - sent_us,
         .at_us = received_us,
     };
-    if (!clock->is_known) {
-        *clock = seen;
-        return 0;
-    }
-    int64_t wider_us = widening_us(clock, received_us);
-    int64_t low_us = clock->low_us - wider_us;
-    int64_t high_us = clock->high_us + wider_us;
-    if (seen.low_us > high_us || seen.high_us < low_us) {
-        *clock = seen;
-        return seen.low_us > high_us ? seen.low_us - high_us
-                                     : seen.high_us - low_us;
-    }
-    clock->low_us = seen.low_us > low_us ? seen.low_us : low_us;
-    clock->high_us = seen.high_us < high_us ? seen.high_us : high_us;
-    clock->at_us = received_us;
-    return 0;
+}
+
+void nodeclock_bounds_at(const struct nodeclock *clock, int64_t moment_us,
+                         struct nodeclock_bounds *bounds)
+{
+    int64_t wider_us = widening_us(clock, moment_us);
+    bounds->low_us = clock->low_us - wider_us;
+    bounds->high_us = clock->high_us + wider_us;
+}
+
+int64_t nodeclock_step_us(const struct nodeclock *clock,
+                          const struct nodeclock *seen)
+{
+    struct nodeclock_bounds known;
+    nodeclock_bounds_at(clock, seen->at_us, &known);
+    if (seen->low_us > known.high_us)
+        return seen->low_us - known.high_us;
+    return seen->high_us < known.low_us ? seen->high_us - known.low_us : 0;
+}
+
+void nodeclock_narrow(struct nodeclock *clock, const struct nodeclock *seen)
+{
+    struct nodeclock_bounds known;
+    if (nodeclock_step_us(clock, seen) != 0)
+        return;
+    nodeclock_bounds_at(clock, seen->at_us, &known);
+    *clock = *seen;
+    if (known.low_us > clock->low_us)
+        clock->low_us = known.low_us;
+    if (known.high_us < clock->high_us)
+        clock->high_us = known.high_us;
 }
 
 int64_t nodeclock_at(const struct nodeclock *clock, int64_t moment_us)
@@ -57,21 +73,45 @@ int64_t nodeclock_doubt_us(const struct nodeclock *clock, int64_t moment_us)
     return clock->high_us - clock->low_us + 2 * widening_us(clock, moment_us);
 }
 
+static int compare(const void *a, const void *b)
+{
+    const int64_t *left = a;
+    const int64_t *right = b;
+    return *left < *right ? -1 : *left > *right;
+}
+
+/* Of two middle ones the lower. */
+static int64_t median(int64_t *numbers, int count)
+{
+    qsort(numbers, (size_t)count, sizeof *numbers, compare);
+    return numbers[(count - 1) / 2];
+}
+
+void nodeclock_median_bounds_at(const struct nodeclock *const clocks[],
+                                int count, int64_t moment_us,
+                                struct nodeclock_bounds *middle)
+{
+    int64_t low_us[NODES_MAX];
+    int64_t high_us[NODES_MAX];
+    assert(count >= 1 && count <= NODES_MAX);
+    for (int i = 0; i < count; i++) {
+        struct nodeclock_bounds bounds;
+        nodeclock_bounds_at(clocks[i], moment_us, &bounds);
+        low_us[i] = bounds.low_us;
+        high_us[i] = bounds.high_us;
+    }
+    middle->low_us = median(low_us, count);
+    middle->high_us = median(high_us, count);
+}
+
 int64_t nodeclock_median_at(const struct nodeclock *const clocks[], int count,
                             int64_t moment_us)
 {
-    int64_t sorted[NODES_MAX];
+    int64_t times_us[NODES_MAX];
     int known = 0;
     assert(count <= NODES_MAX);
-    for (int i = 0; i < count; i++) {
-        if (!clocks[i]->is_known)
-            continue;
-        int64_t time_us = nodeclock_at(clocks[i], moment_us);
-        int at = known++;
-        /* cppcheck-suppress uninitvar; those below known are filled */
-        for (; at > 0 && sorted[at - 1] > time_us; at--)
-            sorted[at] = sorted[at - 1];
-        sorted[at] = time_us;
-    }
-    return known == 0 ? 0 : sorted[(known - 1) / 2];
+    for (int i = 0; i < count; i++)
+        if (clocks[i]->is_known)
+            times_us[known++] = nodeclock_at(clocks[i], moment_us);
+    return known == 0 ? 0 : median(times_us, known);
 }

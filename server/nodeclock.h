@@ -19,13 +19,36 @@ struct nodeclock {
     int64_t at_us;   /* the moment for which the bounds hold */
 };
 
+/* What one reply tells. */
+void nodeclock_read(struct nodeclock *clock, int64_t node_us, int64_t sent_us,
+                    int64_t received_us);
+
 /*
- * Narrows the bounds by one reply. What was known before is first widened by
- * 0.5% of the time since, for drift. Returns 0, or by how many µs the node's
- * clock stepped beyond those bounds; then the reply alone is believed.
+ * By how many µs what was seen lies beyond what was known, which is first
+ * widened by 0.5% of the time between, for drift; 0: they agree.
  */
-int64_t nodeclock_observe(struct nodeclock *clock, int64_t node_us,
-                          int64_t sent_us, int64_t received_us);
+int64_t nodeclock_step_us(const struct nodeclock *clock,
+                          const struct nodeclock *seen);
+
+/*
+ * Narrows what was known, widened likewise. If they disagree it stays as it
+ * is: many small steps in a row would else be believed one by one.
+ */
+void nodeclock_narrow(struct nodeclock *clock, const struct nodeclock *seen);
+
+/* What the offset is at our moment, at least and at most. */
+struct nodeclock_bounds {
+    int64_t low_us;
+    int64_t high_us;
+};
+
+void nodeclock_bounds_at(const struct nodeclock *clock, int64_t moment_us,
+                         struct nodeclock_bounds *bounds);
+
+/* Medians of the known clocks' lower and upper bounds; at least one is. */
+void nodeclock_median_bounds_at(const struct nodeclock *const clocks[],
+                                int count, int64_t moment_us,
+                                struct nodeclock_bounds *middle);
 
 /* The node's time at our moment: the middle of the bounds. */
 int64_t nodeclock_at(const struct nodeclock *clock, int64_t moment_us);

@@ -1,16 +1,22 @@
 #include "nodes.h"
 
 #include <assert.h>
+#include <stdio.h>
 
 #include "fence.h"
 #include "log.h"
 #include "round.h"
+#include "standing.h"
 #include "tag.h"
 
-enum {
-    CONFIG_EPOCH = 1,
-    HEARTBEAT_US = 1000000,
-};
+static int lead_of(const struct engine_settings *settings)
+{
+    int lead = 0;
+    for (int i = 1; i < settings->nodes; i++)
+        if (strcmp(settings->node_names[i], settings->node_names[lead]) < 0)
+            lead = i;
+    return lead;
+}
 
 void nodes_init(struct nodes *nodes, const struct engine_settings *settings,
                 const struct engine_port *port, struct metrics *metrics)
@@ -21,8 +27,27 @@ void nodes_init(struct nodes *nodes, const struct engine_settings *settings,
         .port = *port,
         .metrics = metrics,
     };
-    for (int i = 0; i < settings->nodes; i++)
-        guard_init(&nodes->node[i].guard);
+    struct guard_settings guard = {
+        .nodes = settings->nodes,
+        .lead = lead_of(settings),
+        .epoch = settings->config_epoch,
+        .max_ttl_ms = settings->max_ttl_ms,
+        .node_timeout_us = settings->node_timeout_us,
+        .first_start = settings->first_start,
+        .has_take_over = settings->has_take_over,
+        .is_off = settings->is_guard_off,
+    };
+    memcpy(guard.fingerprint, settings->fingerprint, sizeof guard.fingerprint);
+    guard_init(&nodes->guard, &guard);
+    clocks_init(&nodes->clocks, settings->nodes, round_quorum(settings->nodes),
+                settings->max_ttl_ms, fence_window_us(settings->max_ttl_ms),
+                2 * settings->node_timeout_us);
+    for (int i = 0; i < settings->nodes; i++) {
+        struct node *it = &nodes->node[i];
+        it->down_reason = it->condition = VOTE_DONE;
+        it->refusal = it->shown = VOTE_UNREACHABLE;
+        snprintf(it->down_detail, sizeof it->down_detail, "not connected yet");
+    }
 }
 
 int64_t nodes_now(const struct nodes *nodes)
@@ -32,34 +57,12 @@ int64_t nodes_now(const struct nodes *nodes)
 
 int64_t nodes_median_us(const struct nodes *nodes, int64_t now_us)
 {
-    const struct nodeclock *clocks[NODES_MAX];
-    int count = 0;
-    for (int i = 0; i < nodes->settings.nodes; i++)
-        if (nodes->node[i].is_up)
-            clocks[count++] = &nodes->node[i].clock;
-    return nodeclock_median_at(clocks, count, now_us);
-}
-
-int64_t nodes_lead_us(const struct nodes *nodes, int node)
-{
-    int64_t now_us = nodes_now(nodes);
-    int64_t median_us = nodes_median_us(nodes, now_us);
-    const struct nodeclock *clock = &nodes->node[node].clock;
-    if (median_us == 0 || !clock->is_known)
-        return 0;
-    return nodeclock_at(clock, now_us) - median_us;
+    return clocks_median_at(&nodes->clocks, now_us);
 }
 
 int64_t nodes_doubt_us(const struct nodes *nodes)
 {
-    int64_t now_us = nodes_now(nodes);
-    int64_t widest_us = 0;
-    for (int i = 0; i < nodes->settings.nodes; i++) {
-        int64_t doubt_us = nodeclock_doubt_us(&nodes->node[i].clock, now_us);
-        if (doubt_us > widest_us)
-            widest_us = doubt_us;
-    }
-    return widest_us;
+    return clocks_doubt_us(&nodes->clocks, nodes_now(nodes));
 }
 
 int64_t nodes_next_number(struct nodes *nodes, int64_t now_us, int64_t seen)
@@ -72,21 +75,7 @@ int64_t nodes_next_number(struct nodes *nodes, int64_t now_us, int64_t seen)
     return fence_next(nodes->last_number, seen);
 }
 
-enum vote nodes_send(struct nodes *nodes, int node, struct script_call *call,
-                     int64_t deadline_us, uint64_t tag)
-{
-    struct node *to = &nodes->node[node];
-    bool needs_vote =
-        call->kind == SCRIPT_ACQUIRE || call->kind == SCRIPT_EXTEND;
-    if (!to->is_up || (needs_vote && !guard_may_vote(&to->guard)))
-        return guard_refusal(&to->guard);
-    if (needs_vote) {
-        call->admit = span_of(to->guard.admit);
-        call->node_deadline_us = nodeclock_latest_at(&to->clock, deadline_us);
-        call->window_us = fence_window_us(nodes->settings.max_ttl_ms);
-    }
-    return nodes->port.send(nodes->port.ctx, node, call, tag);
-}
+/* ---- who votes ----------------------------------------------------------- */
 
 static void log_quorum(const struct nodes *nodes)
 {
@@ -99,24 +88,26 @@ static void log_quorum(const struct nodes *nodes)
 }
 
 /* Once per change: the log line, the count of voters, the gauge. */
-static void note_change(struct nodes *nodes, int node)
+static void note_change(struct nodes *nodes, int node, int64_t now_us)
 {
     struct node *it = &nodes->node[node];
-    bool is_voting = guard_is_voting(&it->guard);
-    it->since_us = nodes_now(nodes);
-    enum log_level level = LOG_WARN;
-    if (it->guard.refusal == VOTE_DONE)
-        level = is_voting ? LOG_INFO : LOG_DEBUG;
+    char detail[GUARD_DETAIL_MAX];
+    bool is_voting = standing_is_voting(nodes, node);
+    it->since_us = now_us;
+    if (is_voting)
+        it->lost_by_us = 0;
+    standing_describe(nodes, node, now_us, detail);
+    enum log_level level = is_voting ? LOG_INFO : LOG_WARN;
     log_write(
-        level, "node",
+        standing_is_looking(nodes, node) ? LOG_DEBUG : level, "node",
         (struct log_field[]){LOG_S("node", nodes->settings.node_names[node]),
-                             LOG_S("state", guard_state(&it->guard)),
-                             LOG_S("detail", it->guard.detail), LOG_END});
+                             LOG_S("state", standing_name(nodes, node)),
+                             LOG_S("detail", detail), LOG_END});
     nodes->metrics->node_is_voting[node] = is_voting;
 
     int voting = 0;
     for (int i = 0; i < nodes->settings.nodes; i++)
-        voting += guard_is_voting(&nodes->node[i].guard);
+        voting += standing_is_voting(nodes, i);
     int quorum = round_quorum(nodes->settings.nodes);
     bool is_crossing = (voting >= quorum) != (nodes->voting >= quorum);
     nodes->voting = voting;
@@ -124,50 +115,153 @@ static void note_change(struct nodes *nodes, int node)
         log_quorum(nodes);
 }
 
-static void send_admit(struct nodes *nodes, int node, int64_t now_us)
+static void update(struct nodes *nodes, int64_t now_us)
 {
-    struct node *to = &nodes->node[node];
-    if (!to->is_up || to->is_admit_pending)
-        return;
+    for (int i = 0; i < nodes->settings.nodes; i++) {
+        struct node *it = &nodes->node[i];
+        it->refusal = standing_refusal(nodes, i, now_us);
+        enum vote shown = standing_shown(nodes, i);
+        bool is_now_looking = standing_is_looking(nodes, i);
+        if (shown == it->shown && is_now_looking == it->is_shown_looking)
+            continue;
+        it->shown = shown;
+        it->is_shown_looking = is_now_looking;
+        note_change(nodes, i, now_us);
+    }
+}
+
+/* ---- what the guard and the clocks ask for ------------------------------ */
+
+static struct span make_nonce(const struct nodes *nodes,
+                              char hex[SCRIPT_NONCE_LEN + 1])
+{
+    uint64_t random;
+    nodes->port.random(nodes->port.ctx, &random, sizeof random);
+    snprintf(hex, SCRIPT_NONCE_LEN + 1, "%016llx", (unsigned long long)random);
+    return (struct span){hex, SCRIPT_NONCE_LEN};
+}
+
+static const enum script_kind script_of[] = {
+    [GUARD_PEEK] = SCRIPT_LOOK,     [GUARD_LOOK] = SCRIPT_LOOK,
+    [GUARD_ADMIT] = SCRIPT_ADMIT,   [GUARD_READMIT] = SCRIPT_READMIT,
+    [GUARD_REVOKE] = SCRIPT_REVOKE,
+};
+
+/* False: it was not sent. */
+static bool send_action(struct nodes *nodes, const struct guard_action *action)
+{
+    const struct guard_node *it = &nodes->guard.node[action->node];
+    /* cppcheck-suppress variableScope; the call points to it */
+    char hex[SCRIPT_NONCE_LEN + 1];
     struct script_call call = {
-        .kind = SCRIPT_ADMIT,
-        .admit = span_of(to->guard.admit),
+        .kind = script_of[action->kind],
+        .admit = span_of(it->admit),
+        .max_ttl_ms = nodes->settings.max_ttl_ms,
+        .is_durable = it->is_durable,
+        .beat_us = it->beat_us,
     };
-    to->next_admit_us = now_us + HEARTBEAT_US;
-    to->is_admit_pending =
-        nodes_send(nodes, node, &call, 0, tag_admit()) == VOTE_PENDING;
+    if (action->kind == GUARD_LOOK || action->kind == GUARD_REVOKE)
+        call.nonce = make_nonce(nodes, hex);
+    if (action->kind == GUARD_ADMIT)
+        call.found = span_of(it->mark);
+    if (action->kind == GUARD_READMIT)
+        call.found = span_of(it->found);
+    if (action->kind == GUARD_REVOKE)
+        call.found = span_of(it->spent);
+    nodes->node[action->node].action = *action;
+    return nodes->node[action->node].is_up &&
+           nodes->port.send(nodes->port.ctx, action->node, &call,
+                            tag_guard()) == VOTE_PENDING;
+}
+
+static void judge_clocks(struct nodes *nodes, int64_t now_us)
+{
+    struct clocks_judgement judgement;
+    for (int i = 0; i < nodes->settings.nodes; i++)
+        if (clocks_wants_reply(&nodes->clocks, i))
+            guard_want_look(&nodes->guard, i, now_us);
+    if (!clocks_judge(&nodes->clocks, now_us, &judgement))
+        return;
+    if (judgement.is_own)
+        log_write(LOG_WARN, "own_clock_suspect",
+                  (struct log_field[]){
+                      LOG_S("detail", "a majority of the nodes' clocks stepped "
+                                      "at once: all are learned anew"),
+                      LOG_END});
+    for (int i = 0; i < nodes->settings.nodes; i++) {
+        if (!(judgement.stepped & 1u << i))
+            continue;
+        log_write(LOG_WARN, "clock_step",
+                  (struct log_field[]){
+                      LOG_S("node", nodes->settings.node_names[i]),
+                      LOG_N("step_us", judgement.step_us[i]), LOG_END});
+        nodes->metrics->clock_steps[i]++;
+        nodes->node[i].lost_by_us = judgement.step_us[i];
+        guard_on_step(&nodes->guard, i);
+    }
+}
+
+/* To be called behind everything that may change who votes. */
+static void settle(struct nodes *nodes, int64_t now_us)
+{
+    struct guard_action action;
+    judge_clocks(nodes, now_us);
+    for (int i = 0; i < nodes->settings.nodes; i++)
+        guard_on_clock(&nodes->guard, i,
+                       clocks_state(&nodes->clocks, i) == CLOCK_GOOD);
+    while (guard_next(&nodes->guard, now_us, &action))
+        if (!send_action(nodes, &action))
+            guard_on_failure(&nodes->guard, &action, now_us);
+    update(nodes, now_us);
 }
 
 void nodes_tick(struct nodes *nodes, int64_t now_us)
 {
-    for (int i = 0; i < nodes->settings.nodes; i++)
-        if (nodes->node[i].next_admit_us <= now_us)
-            send_admit(nodes, i, now_us);
+    clocks_tick(&nodes->clocks, now_us);
+    for (int i = 0; i < nodes->settings.nodes; i++) {
+        nodes->metrics->clock_lead_us[i] =
+            clocks_lead_us(&nodes->clocks, i, now_us);
+        nodes->metrics->quarantine_us[i] =
+            guard_remaining_us(&nodes->guard, i, now_us);
+    }
+    settle(nodes, now_us);
 }
 
-static void observe_clock(struct nodes *nodes, int node, int64_t node_now_us,
-                          int64_t sent_us, int64_t received_us)
+/* ---- calls -------------------------------------------------------------- */
+
+enum vote nodes_send(struct nodes *nodes, int node, struct script_call *call,
+                     int64_t deadline_us, uint64_t tag)
 {
-    int64_t step_us = nodeclock_observe(&nodes->node[node].clock, node_now_us,
-                                        sent_us, received_us);
-    if (step_us != 0)
-        log_write(LOG_WARN, "clock_step",
-                  (struct log_field[]){
-                      LOG_S("node", nodes->settings.node_names[node]),
-                      LOG_N("step_us", step_us), LOG_END});
+    const struct node *to = &nodes->node[node];
+    bool needs_vote =
+        call->kind == SCRIPT_ACQUIRE || call->kind == SCRIPT_EXTEND;
+    if (!to->is_up || (needs_vote && to->refusal != VOTE_DONE))
+        return to->refusal;
+    if (needs_vote) {
+        call->admit = span_of(nodes->guard.node[node].admit);
+        call->node_deadline_us =
+            nodeclock_latest_at(&nodes->clocks.node[node].base, deadline_us);
+        call->window_us = fence_window_us(nodes->settings.max_ttl_ms);
+    }
+    return nodes->port.send(nodes->port.ctx, node, call, tag);
 }
 
-void nodes_on_up(struct nodes *nodes, int node, const char *run_id,
-                 int64_t node_now_us, int64_t sent_us, int64_t received_us)
+/* ---- events ------------------------------------------------------------- */
+
+void nodes_on_up(struct nodes *nodes, int node,
+                 const struct engine_node_facts *facts)
 {
     struct node *it = &nodes->node[node];
+    int64_t now_us = nodes_now(nodes);
     it->is_up = true;
-    it->is_admit_pending = false;
-    observe_clock(nodes, node, node_now_us, sent_us, received_us);
-    if (guard_on_up(&it->guard, CONFIG_EPOCH, nodes->settings.fingerprint,
-                    run_id))
-        note_change(nodes, node);
-    send_admit(nodes, node, nodes_now(nodes));
+    it->condition = VOTE_DONE;
+    it->confirmed_us = facts->confirmed_us;
+    snprintf(it->run_id, sizeof it->run_id, "%s", facts->run_id);
+    clocks_on_up(&nodes->clocks, node);
+    (void)clocks_observe(&nodes->clocks, node, facts->node_now_us,
+                         facts->sent_us, facts->received_us);
+    guard_on_up(&nodes->guard, node, facts->run_id, facts->is_durable, now_us);
+    settle(nodes, now_us);
 }
 
 void nodes_on_down(struct nodes *nodes, int node, enum vote reason,
@@ -175,35 +269,111 @@ void nodes_on_down(struct nodes *nodes, int node, enum vote reason,
 {
     struct node *it = &nodes->node[node];
     it->is_up = false;
-    it->is_admit_pending = false;
+    it->down_reason = reason;
+    snprintf(it->down_detail, sizeof it->down_detail, "%s", detail);
     nodes->metrics->reconnects[node]++;
-    if (guard_on_down(&it->guard, reason, detail))
-        note_change(nodes, node);
+    clocks_on_down(&nodes->clocks, node);
+    guard_on_down(&nodes->guard, node);
+    settle(nodes, nodes_now(nodes));
 }
 
-void nodes_on_reply(struct nodes *nodes, int node, uint64_t tag,
-                    const struct script_reply *reply, int64_t sent_us,
-                    int64_t received_us)
+void nodes_on_confirmed(struct nodes *nodes, int node,
+                        const struct engine_node_facts *facts)
 {
     struct node *it = &nodes->node[node];
-    nodes->metrics->votes[node][reply->vote]++;
+    int64_t now_us = nodes_now(nodes);
+    if (!it->is_up || strcmp(it->run_id, facts->run_id) != 0)
+        return;
+    if (facts->confirmed_us > it->confirmed_us)
+        it->confirmed_us = facts->confirmed_us;
+    (void)clocks_observe(&nodes->clocks, node, facts->node_now_us,
+                         facts->sent_us, facts->received_us);
+    guard_on_durable(&nodes->guard, node, facts->is_durable, now_us);
+    settle(nodes, now_us);
+}
+
+static void on_guard_reply(struct nodes *nodes, int node,
+                           const struct script_reply *reply, int64_t sent_us,
+                           int64_t received_us)
+{
+    struct guard_action action = nodes->node[node].action;
+    bool is_look = action.kind == GUARD_PEEK || action.kind == GUARD_LOOK;
+    if (reply->vote != VOTE_DONE && reply->vote != VOTE_CHANGED) {
+        guard_on_failure(&nodes->guard, &action, received_us);
+        return;
+    }
+    nodes->node[node].condition = VOTE_DONE;
+    if (is_look)
+        guard_on_look(&nodes->guard, node, &reply->look, reply->node_now_us,
+                      sent_us, received_us);
+    else
+        guard_on_done(&nodes->guard, &action, reply->vote == VOTE_DONE,
+                      reply->node_now_us, received_us);
+}
+
+/* Refusals that speak of the node's condition, not of one command. */
+static bool is_condition(enum vote vote)
+{
+    switch (vote) {
+    case VOTE_LOADING:
+    case VOTE_READ_ONLY:
+    case VOTE_MISCONFIGURED:
+    case VOTE_OUT_OF_MEMORY:
+    case VOTE_BUSY:
+    case VOTE_NO_PERMISSION:
+    case VOTE_FAILED:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/*
+ * A grant counts if the node could still be counted when it came in; that it
+ * knows no lock, if it does not know less than it has promised.
+ */
+static enum vote judge_vote(const struct nodes *nodes, int node, enum vote vote,
+                            bool is_clock_same, int64_t received_us)
+{
+    const struct node *it = &nodes->node[node];
+    if (vote == VOTE_DELETED)
+        return vote;
+    if (!is_clock_same)
+        return VOTE_STEPPED;
+    if (vote == VOTE_FREE && it->refusal != VOTE_DONE)
+        return it->refusal;
+    if ((vote == VOTE_GRANTED || vote == VOTE_EXTENDED) &&
+        (it->refusal != VOTE_DONE || !standing_is_confirmed(it, received_us)))
+        return VOTE_DISTRUSTED;
+    return vote;
+}
+
+enum vote nodes_on_reply(struct nodes *nodes, int node, uint64_t tag,
+                         const struct script_reply *reply, int64_t sent_us,
+                         int64_t received_us)
+{
+    struct node *it = &nodes->node[node];
+    bool is_guard = tag_kind_of(tag) == TAG_GUARD;
+    bool is_clock_same = true;
     if (reply->vote != VOTE_UNREACHABLE) {
         it->rtt_us = received_us - sent_us;
         metrics_observe(&nodes->metrics->node_rtt[node], it->rtt_us);
     }
     if (reply->node_now_us > 0)
-        observe_clock(nodes, node, reply->node_now_us, sent_us, received_us);
-
-    bool is_change;
-    if (tag_kind_of(tag) == TAG_ADMIT) {
-        it->is_admit_pending = false;
-        is_change = guard_on_admit(&it->guard, reply->vote);
-    } else {
-        is_change = guard_on_vote(&it->guard, reply->vote);
-    }
-    if (is_change) {
-        note_change(nodes, node);
-        if (reply->vote == VOTE_QUARANTINED)
-            send_admit(nodes, node, received_us);
-    }
+        is_clock_same = clocks_observe(&nodes->clocks, node, reply->node_now_us,
+                                       sent_us, received_us);
+    if (is_guard)
+        on_guard_reply(nodes, node, reply, sent_us, received_us);
+    if (reply->vote == VOTE_QUARANTINED)
+        guard_on_quarantined(&nodes->guard, node, received_us);
+    if (is_condition(reply->vote))
+        it->condition = reply->vote;
+    enum vote vote = reply->vote;
+    if (!is_guard)
+        vote = judge_vote(nodes, node, vote, is_clock_same, received_us);
+    nodes->metrics->votes[node][vote]++;
+    if (is_guard || !is_clock_same || vote == VOTE_QUARANTINED ||
+        vote == VOTE_DISTRUSTED || is_condition(vote))
+        settle(nodes, received_us);
+    return vote;
 }

@@ -5,25 +5,33 @@
 #ifndef REDLOCKD_NODES_H
 #define REDLOCKD_NODES_H
 
+#include "clocks.h"
 #include "guard.h"
 #include "metrics.h"
-#include "nodeclock.h"
 #include "port.h"
 
 struct node {
-    struct guard guard;
-    struct nodeclock clock;
     bool is_up;            /* a connection is there */
-    bool is_admit_pending; /* an admission is on its way */
-    int64_t next_admit_us; /* heartbeat */
-    int64_t since_us;      /* in its state since */
-    int64_t rtt_us;        /* last round trip; 0 unknown */
+    enum vote down_reason; /* why not; VOTE_DONE: none was tried yet */
+    enum vote condition;   /* an error that the node answers; VOTE_DONE: none */
+    enum vote refusal;     /* why it is not asked for votes; VOTE_DONE: it is */
+    enum vote shown;       /* what people were told last */
+    bool is_shown_looking;
+    int64_t confirmed_us; /* it was the server that its name leads to */
+    int64_t lost_by_us;   /* the step of its clock that cost its vote; 0 */
+    struct guard_action action; /* on its way */
+    int64_t since_us;           /* in its state since */
+    int64_t rtt_us;             /* last round trip; 0 unknown */
+    char run_id[GUARD_STATE_MAX];
+    char down_detail[GUARD_DETAIL_MAX];
 };
 
 struct nodes {
     struct engine_settings settings;
     struct engine_port port;
     struct metrics *metrics;
+    struct guard guard;
+    struct clocks clocks;
     int voting;
     int64_t last_number; /* last fencing number made from the clocks */
     struct node node[NODES_MAX];
@@ -40,11 +48,6 @@ int64_t nodes_next_number(struct nodes *nodes, int64_t now_us, int64_t seen);
 /* Median of the nodes' clocks at now_us; 0: none is known. */
 int64_t nodes_median_us(const struct nodes *nodes, int64_t now_us);
 
-/*
- * How far the node's clock is ahead of the median, µs; 0 if nothing is known.
- */
-int64_t nodes_lead_us(const struct nodes *nodes, int node);
-
 /* How far off our idea of a node's clock may be: the widest of the bounds. */
 int64_t nodes_doubt_us(const struct nodes *nodes);
 
@@ -56,16 +59,23 @@ int64_t nodes_doubt_us(const struct nodes *nodes);
 enum vote nodes_send(struct nodes *nodes, int node, struct script_call *call,
                      int64_t deadline_us, uint64_t tag);
 
-/* Renews the admissions that are due. */
+/* What time alone changes: quarantines that end, looks that are due. */
 void nodes_tick(struct nodes *nodes, int64_t now_us);
 
-/* The events of engine.h; on_reply is to be called with every reply. */
-void nodes_on_up(struct nodes *nodes, int node, const char *run_id,
-                 int64_t node_now_us, int64_t sent_us, int64_t received_us);
+/* The events of engine.h. */
+void nodes_on_up(struct nodes *nodes, int node,
+                 const struct engine_node_facts *facts);
 void nodes_on_down(struct nodes *nodes, int node, enum vote reason,
                    const char *detail);
-void nodes_on_reply(struct nodes *nodes, int node, uint64_t tag,
-                    const struct script_reply *reply, int64_t sent_us,
-                    int64_t received_us);
+void nodes_on_confirmed(struct nodes *nodes, int node,
+                        const struct engine_node_facts *facts);
+
+/*
+ * To be called with every reply; returns its vote, or why it is not to be
+ * counted.
+ */
+enum vote nodes_on_reply(struct nodes *nodes, int node, uint64_t tag,
+                         const struct script_reply *reply, int64_t sent_us,
+                         int64_t received_us);
 
 #endif

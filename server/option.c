@@ -15,6 +15,10 @@ enum { DAY_MS = 24 * 60 * 60 * 1000 };
 
 #define AT(member) .offset = offsetof(struct config, member)
 
+static const char *const first_starts[] = {"auto", "yes", "no", NULL};
+static const char *const levels[] = {"debug", "info", "warn",
+                                     "error", "off",  NULL};
+
 const struct option option_table[OPTIONS] = {
     [OPTION_LISTEN] = {"listen", OPTION_IS_LISTEN, "127.0.0.1:8080",
                        .form = "HOST:PORT", .help = "where to serve HTTP"},
@@ -49,7 +53,25 @@ const struct option option_table[OPTIONS] = {
     [OPTION_KEY_PREFIX] = {"key-prefix", OPTION_IS_PREFIX, "", 0,
                            CONFIG_PREFIX_MAX, AT(key_prefix), .form = "TEXT",
                            .help = "in front of every key on the nodes"},
-    [OPTION_LOG_LEVEL] = {"log-level", OPTION_IS_LEVEL, "info", .form = "LEVEL",
+    [OPTION_FIRST_START] = {"first-start", OPTION_IS_CHOICE, "auto",
+                            AT(first_start), .words = first_starts,
+                            .form = "auto|yes|no",
+                            .help = "admit empty nodes at once: durable ones "
+                                    "only, all, none"},
+    [OPTION_CONFIG_EPOCH] = {"config-epoch", OPTION_IS_INTEGER, "1", 1, 1000000,
+                             AT(config_epoch), .form = "N",
+                             .help = "raise it to change --nodes or "
+                                     "--max-ttl-ms"},
+    [OPTION_TAKE_OVER] = {"take-over", OPTION_IS_SWITCH, "off", AT(take_over),
+                          .form = "on|off",
+                          .help = "raise the epoch though a node is dead for "
+                                  "good"},
+    [OPTION_RESTART_GUARD] = {"restart-guard", OPTION_IS_SWITCH, "on",
+                              AT(restart_guard), .form = "on|off",
+                              .help = "off: nodes that forgot vote at once; "
+                                      "unsafe"},
+    [OPTION_LOG_LEVEL] = {"log-level", OPTION_IS_CHOICE, "info", AT(log_level),
+                          .words = levels, .form = "LEVEL",
                           .help = "debug, info, warn, error or off"},
     [OPTION_CHECK_CONFIG] = {"check-config", OPTION_IS_ACTION,
                              .action = CONFIG_CHECK,
@@ -66,9 +88,6 @@ const struct option option_table[OPTIONS] = {
     [OPTION_HELP] = {"help", OPTION_IS_ACTION, .action = CONFIG_HELP,
                      .help = "print this text and exit (also -h)"},
 };
-
-static const char *const level_names[] = {"debug", "info", "warn", "error",
-                                          "off"};
 
 bool option_fail(struct option_reader *reader, const char *format, ...)
 {
@@ -181,15 +200,22 @@ static bool set_prefix(struct option_reader *reader,
     return true;
 }
 
-static bool set_level(struct option_reader *reader, const char *value)
+static bool set_choice(struct option_reader *reader,
+                       const struct option *option, const char *value)
 {
-    for (int i = LOG_DEBUG; i <= LOG_OFF; i++) {
-        if (strcmp(value, level_names[i]) == 0) {
-            reader->config->log_level = (enum log_level)i;
+    char want[64] = "";
+    size_t len = 0;
+
+    for (int i = 0; option->words[i]; i++) {
+        if (strcmp(value, option->words[i]) == 0) {
+            *(int *)member(reader->config, option) = i;
             return true;
         }
+        const char *before = option->words[i + 1] ? ", " : " or ";
+        len += (size_t)snprintf(want + len, sizeof want - len, "%s%s",
+                                i > 0 ? before : "", option->words[i]);
     }
-    return fail_value(reader, value, "debug, info, warn, error or off");
+    return fail_value(reader, value, want);
 }
 
 static bool add_node(struct option_reader *reader, const char *text,
@@ -256,8 +282,8 @@ bool option_set(struct option_reader *reader, const struct option *option,
         return set_ratio(reader, option, value);
     case OPTION_IS_PREFIX:
         return set_prefix(reader, option, value);
-    case OPTION_IS_LEVEL:
-        return set_level(reader, value);
+    case OPTION_IS_CHOICE:
+        return set_choice(reader, option, value);
     case OPTION_IS_ACTION:
         reader->config->action = option->action;
         return true;
@@ -317,8 +343,8 @@ void option_print(const struct option *option, const struct config *config,
     case OPTION_IS_PREFIX:
         (void)fputs(value, out);
         break;
-    case OPTION_IS_LEVEL:
-        (void)fputs(level_names[config->log_level], out);
+    case OPTION_IS_CHOICE:
+        (void)fputs(option->words[*(const int *)value], out);
         break;
     case OPTION_IS_ACTION:
         break;

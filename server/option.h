@@ -18,6 +18,10 @@ enum option_id {
     OPTION_RETRY_COUNT,
     OPTION_RETRY_DELAY_MS,
     OPTION_KEY_PREFIX,
+    OPTION_FIRST_START,
+    OPTION_CONFIG_EPOCH,
+    OPTION_TAKE_OVER,
+    OPTION_RESTART_GUARD,
     OPTION_LOG_LEVEL,
     OPTION_CHECK_CONFIG,
     OPTION_PRINT_CONFIG,
@@ -34,7 +38,7 @@ enum option_kind {
     OPTION_IS_INTEGER,
     OPTION_IS_RATIO,
     OPTION_IS_PREFIX,
-    OPTION_IS_LEVEL,
+    OPTION_IS_CHOICE, /* one of some words; the member is an enum */
     OPTION_IS_ACTION, /* a flag only: no value, no variable */
 };
 
@@ -45,7 +49,8 @@ struct option {
     int64_t min, max;     /* integer; prefix: bytes; ratio: in percent */
     size_t offset;        /* of the member in struct config */
     enum config_action action;
-    const char *form; /* of the value, for people */
+    const char *const *words; /* of a choice, by number; NULL behind the last */
+    const char *form;         /* of the value, for people */
     const char *help;
 };
 

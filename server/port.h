@@ -6,6 +6,7 @@
 #ifndef REDLOCKD_PORT_H
 #define REDLOCKD_PORT_H
 
+#include "guard.h"
 #include "script.h"
 #include "types.h"
 #include "vote.h"
@@ -32,6 +33,16 @@ struct engine_port {
     void (*answer)(void *ctx, void *client);
 };
 
+/* What a handshake learned of a node; the text is borrowed. */
+struct engine_node_facts {
+    const char *run_id;
+    bool is_durable;      /* it forgets nothing that it has answered */
+    int64_t confirmed_us; /* its name was seen to lead to it; 0: not */
+    int64_t node_now_us;  /* its clock, asked at sent_us, … */
+    int64_t sent_us;
+    int64_t received_us; /* … told at received_us */
+};
+
 struct engine_settings {
     int nodes;
     const char *node_names[NODES_MAX]; /* for log lines; borrowed */
@@ -41,7 +52,11 @@ struct engine_settings {
     int64_t retry_delay_us;
     int retry_count; /* rounds after the first */
     double drift_factor;
-    char fingerprint[24]; /* of the configuration, in each admission */
+    char fingerprint[FINGERPRINT_LEN + 1]; /* of the configuration */
+    int config_epoch;                      /* at least 1 */
+    enum first_start first_start;
+    bool has_take_over;
+    bool is_guard_off;
 };
 
 #endif

@@ -141,7 +141,8 @@ static bool may_be_overtaken(const struct releases *releases,
         !token_parse(token_of(it), &parts))
         return false;
     /* the number is the median of the clocks when the acquire was sent */
-    int64_t looked_us = reply->node_now_us - nodes_lead_us(nodes, node);
+    int64_t looked_us = reply->node_now_us -
+                        clocks_lead_us(&nodes->clocks, node, nodes_now(nodes));
     return looked_us <= parts.number + nodes->settings.node_timeout_us +
                             nodes_doubt_us(nodes);
 }

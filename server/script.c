@@ -15,9 +15,10 @@ struct span script_text(void)
 const char *script_name(enum script_kind kind)
 {
     static const char *const names[SCRIPT_KINDS] = {
-        [SCRIPT_ADMIT] = "admit",     [SCRIPT_ACQUIRE] = "acquire",
-        [SCRIPT_EXTEND] = "extend",   [SCRIPT_RELEASE] = "release",
-        [SCRIPT_INSPECT] = "inspect",
+        [SCRIPT_LOOK] = "look",       [SCRIPT_ADMIT] = "admit",
+        [SCRIPT_READMIT] = "readmit", [SCRIPT_REVOKE] = "revoke",
+        [SCRIPT_ACQUIRE] = "acquire", [SCRIPT_EXTEND] = "extend",
+        [SCRIPT_RELEASE] = "release", [SCRIPT_INSPECT] = "inspect",
     };
     assert(kind < SCRIPT_KINDS);
     return names[kind];
@@ -35,7 +36,7 @@ struct answer {
     int fields; /* the word included */
 };
 
-enum { HELD_FIELDS = 3, STALE_FIELDS = 2, OTHER_FIELDS = 1 };
+enum { LOOK_FIELDS = 6, HELD_FIELDS = 3, STALE_FIELDS = 2, OTHER_FIELDS = 1 };
 
 static const struct answer answers[] = {
     {"GRANTED", VOTE_GRANTED, BY(ACQUIRE), OTHER_FIELDS},
@@ -48,7 +49,16 @@ static const struct answer answers[] = {
     {"QUARANTINED", VOTE_QUARANTINED, BY(ACQUIRE) | BY(EXTEND), OTHER_FIELDS},
     {"LATE", VOTE_LATE, BY(ACQUIRE) | BY(EXTEND), OTHER_FIELDS},
     {"SKEWED", VOTE_SKEWED, BY(ACQUIRE), OTHER_FIELDS},
-    {"DONE", VOTE_DONE, BY(ADMIT), OTHER_FIELDS},
+    {"DONE", VOTE_DONE, BY(ADMIT) | BY(READMIT) | BY(REVOKE), OTHER_FIELDS},
+    {"CHANGED", VOTE_CHANGED, BY(ADMIT) | BY(READMIT) | BY(REVOKE),
+     OTHER_FIELDS},
+};
+
+static const char *const look_words[LOOK_WORDS] = {
+    [LOOK_ADMITTED] = "ADMITTED", [LOOK_SUPERSEDED] = "SUPERSEDED",
+    [LOOK_FOREIGN] = "FOREIGN",   [LOOK_EMPTY] = "EMPTY",
+    [LOOK_BARE] = "BARE",         [LOOK_FRESH] = "FRESH",
+    [LOOK_CREATED] = "CREATED",   [LOOK_MARKED] = "MARKED",
 };
 
 static bool is_word(struct span span, const char *word)
@@ -104,6 +114,36 @@ static bool decode_stale(struct script_reply *reply,
     return true;
 }
 
+static bool is_state_text(const struct script_field *field)
+{
+    return field->type == SCRIPT_FIELD_STRING &&
+           field->string.len <= SCRIPT_STATE_MAX;
+}
+
+static struct script_reply
+decode_look(int64_t node_now_us, const struct script_field *fields, int count)
+{
+    int word = 0;
+    while (word < LOOK_WORDS && !is_word(fields[0].string, look_words[word]))
+        word++;
+    if (word == LOOK_WORDS || count != LOOK_FIELDS ||
+        !is_state_text(&fields[1]) || !is_state_text(&fields[2]))
+        return no_answer(VOTE_GARBAGE);
+    for (int i = 3; i < LOOK_FIELDS; i++)
+        if (fields[i].type != SCRIPT_FIELD_INTEGER)
+            return no_answer(VOTE_GARBAGE);
+    return (struct script_reply){
+        .vote = VOTE_DONE,
+        .node_now_us = node_now_us,
+        .look = {.word = (enum script_look_word)word,
+                 .admit = fields[1].string,
+                 .mark = fields[2].string,
+                 .max_ttl_ms = fields[3].integer,
+                 .is_durable = fields[4].integer == 1,
+                 .beat_us = fields[5].integer},
+    };
+}
+
 struct script_reply script_decode(enum script_kind kind, int64_t node_now_us,
                                   const struct script_field *fields, int count)
 {
@@ -112,6 +152,8 @@ struct script_reply script_decode(enum script_kind kind, int64_t node_now_us,
         return no_answer(script_decode_error(fields[0].string));
     if (count < 1 || fields[0].type != SCRIPT_FIELD_STRING)
         return no_answer(VOTE_GARBAGE);
+    if (kind == SCRIPT_LOOK)
+        return decode_look(node_now_us, fields, count);
     const struct answer *answer = find_answer(kind, fields[0].string);
     if (answer == NULL || answer->fields != count)
         return no_answer(VOTE_GARBAGE);

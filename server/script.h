@@ -12,7 +12,10 @@
 #include "vote.h"
 
 enum script_kind {
-    SCRIPT_ADMIT,   /* writes the permission to vote */
+    SCRIPT_LOOK,    /* reads the permission to vote; marks a node without */
+    SCRIPT_ADMIT,   /* gives it after a quarantine */
+    SCRIPT_READMIT, /* gives it back to a durable node */
+    SCRIPT_REVOKE,  /* takes it */
     SCRIPT_ACQUIRE, /* sets the lock */
     SCRIPT_EXTEND,  /* lengthens its TTL */
     SCRIPT_RELEASE, /* deletes it and announces that */
@@ -26,14 +29,41 @@ enum script_kind {
  */
 struct script_call {
     enum script_kind kind;
-    struct span resource;     /* acquire, extend, release, inspect */
-    struct span token;        /* acquire, extend, release */
-    struct span admit;        /* admit, acquire, extend */
-    int64_t ttl_ms;           /* acquire, extend (0: only look) */
-    int64_t number;           /* acquire: the fencing number, µs */
+    struct span resource; /* acquire, extend, release, inspect */
+    struct span token;    /* acquire, extend, release */
+    struct span admit;    /* as this server writes it; all but the rest */
+    struct span nonce;    /* look (empty: mark nothing), revoke */
+    struct span found;    /* mark (admit, revoke) or admit (readmit) there */
+    int64_t max_ttl_ms;   /* admit, readmit */
+    int64_t beat_us;      /* readmit: the beat there must not be below */
+    bool is_durable;      /* look, admit */
+    int64_t ttl_ms;       /* acquire, extend (0: only look) */
+    int64_t number;       /* acquire: the fencing number, µs */
     int64_t node_deadline_us; /* acquire, extend: later than that is LATE */
     int64_t window_us;        /* acquire: how far number and clock may be */
     int slot;                 /* acquire: 0 … FENCE_SLOTS - 1 */
+};
+
+/* What a look found; server/scripts/look.lua tells what the words mean. */
+enum script_look_word {
+    LOOK_ADMITTED,
+    LOOK_SUPERSEDED,
+    LOOK_FOREIGN,
+    LOOK_EMPTY,
+    LOOK_BARE,
+    LOOK_FRESH,
+    LOOK_CREATED,
+    LOOK_MARKED,
+    LOOK_WORDS
+};
+
+struct script_look {
+    enum script_look_word word;
+    struct span admit; /* the node's; empty: none */
+    struct span mark;
+    int64_t max_ttl_ms; /* the greatest that was ever allowed there */
+    bool is_durable;    /* its memory was, all the time since its admission */
+    int64_t beat_us;    /* when it was last seen admitted, in its clock */
 };
 
 /* What came back, in our words. value is borrowed during the callback. */
@@ -43,6 +73,7 @@ struct script_reply {
     int64_t pttl_ms;     /* held: time to live, -1 none; else 0 */
     int64_t highest;     /* stale: highest number accepted in the slot */
     struct span value;   /* held: the first VALUE_MAX bytes; empty: foreign */
+    struct script_look look; /* look */
 };
 
 /* One field of a RESP reply; an array stands in front of its elements. */
@@ -64,8 +95,10 @@ enum {
     SCRIPT_ARGS_MAX = 7,    /* of a call, its kind included … */
     SCRIPT_NUMBERS_MAX = 4, /* … of them numbers … */
     SCRIPT_DIGITS_MAX = 20, /* … of so many digits */
-    SCRIPT_FIELDS_MAX = 4,  /* of a call's reply, the array included */
+    SCRIPT_FIELDS_MAX = 7,  /* of a call's reply, the array included */
     SCRIPT_WORD_MAX = 16,   /* "QUARANTINED" */
+    SCRIPT_STATE_MAX = 128, /* of an admission or a mark, as a look tells it */
+    SCRIPT_NONCE_LEN = 16,  /* hex digits */
     SCRIPT_SHA_LEN = 40,
     SCRIPT_PREFIX_MAX = 64, /* bytes of the key prefix */
     SCRIPT_INFIX_MAX = 20,  /* "redlockd:released:" */

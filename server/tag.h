@@ -7,7 +7,7 @@
 
 #include "slots.h"
 
-enum tag_kind { TAG_OPERATION, TAG_RELEASE, TAG_ADMIT };
+enum tag_kind { TAG_OPERATION, TAG_RELEASE, TAG_GUARD };
 
 enum { TAG_ROUND_BITS = 8 }; /* an operation's round, modulo 256 */
 
@@ -28,9 +28,9 @@ static inline unsigned tag_round_of(uint64_t tag)
 }
 
 /* Of the calls that belong to no operation and no release. */
-static inline uint64_t tag_admit(void)
+static inline uint64_t tag_guard(void)
 {
-    return (uint64_t)tag_bits(TAG_ADMIT, 0) << SLOTS_INDEX_BITS;
+    return (uint64_t)tag_bits(TAG_GUARD, 0) << SLOTS_INDEX_BITS;
 }
 
 #endif

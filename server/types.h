@@ -20,6 +20,12 @@ enum {
     TTL_MIN_MS = 100,     /* the shortest TTL that is accepted */
 };
 
+/* R: for so long a node counts as the server that its name leads to, µs. */
+enum { CONFIRMED_US = 5000000 };
+
+/* Whether N nodes that were never used are admitted at once. */
+enum first_start { FIRST_START_AUTO, FIRST_START_YES, FIRST_START_NO };
+
 /* Bytes that belong to somebody else; not terminated by NUL. */
 struct span {
     const char *ptr;

@@ -17,6 +17,7 @@ static const struct vote_kind kinds[VOTE_KINDS] = {
     [VOTE_FREE] = {"free", "the node has no lock for this resource"},
     [VOTE_STALE] = {"stale", "the node accepted a higher fencing number"},
     [VOTE_DONE] = {"done", "the node carried the command out"},
+    [VOTE_CHANGED] = {"changed", "the node's state was another by then"},
     [VOTE_QUARANTINED] = {"quarantined",
                           "the node does not carry this server's admission"},
     [VOTE_LATE] = {"late", "the command reached the node past its deadline"},
@@ -34,7 +35,30 @@ static const struct vote_kind kinds[VOTE_KINDS] = {
                         "the node's script cache was flushed; it is being "
                         "reloaded"},
     [VOTE_TOO_MANY] = {"too_many_clients", "the node is at its maxclients"},
+    [VOTE_CLUSTER] = {"cluster", "the node belongs to a Redis Cluster"},
+    [VOTE_EVICTS] = {"evicts", "the node would evict keys to free memory"},
+    [VOTE_TOO_OLD] = {"too_old", "the node runs too old a version"},
+    [VOTE_MOVED] = {"moved", "the node's name or address leads to another "
+                             "server now"},
     [VOTE_FAILED] = {"failed", "the node answered with an error"},
+    [VOTE_SUPERSEDED] = {"superseded",
+                         "the nodes carry a newer configuration; this server "
+                         "has stood down"},
+    [VOTE_FOREIGN] = {"other_configuration",
+                      "the node serves another configuration of this epoch"},
+    [VOTE_WAITING] = {"first_start", "the nodes are about to be admitted for "
+                                     "the first time"},
+    [VOTE_DUPLICATE] = {"duplicate",
+                        "the same server stands behind two of the names"},
+    [VOTE_UNCONFIRMED] = {"unconfirmed",
+                          "no new connection has confirmed the node lately"},
+    [VOTE_STEPPED] = {"clock_stepped", "the node's clock stepped"},
+    [VOTE_UNPROVEN] = {"clock_unproven",
+                       "the node's clock differs from the others, and is "
+                       "being watched"},
+    [VOTE_DISTRUSTED] = {"distrusted",
+                         "the node granted when it could no longer be "
+                         "counted"},
     [VOTE_SILENT] = {"silent", "no reply within the node timeout"},
     [VOTE_UNREACHABLE] = {"unreachable", "there is no connection to the node"},
     [VOTE_STALLED] = {"stalled",
@@ -44,7 +68,7 @@ static const struct vote_kind kinds[VOTE_KINDS] = {
 
 bool vote_is_answer(enum vote vote)
 {
-    return vote >= VOTE_GRANTED && vote <= VOTE_DONE;
+    return vote >= VOTE_GRANTED && vote <= VOTE_CHANGED;
 }
 
 /*

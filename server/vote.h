@@ -21,7 +21,8 @@ enum vote {
     VOTE_HELD,     /* the key has another value (inspect: a value) */
     VOTE_FREE,     /* no key: extend, release, inspect found none */
     VOTE_STALE,    /* acquire: a higher fencing number was accepted before */
-    VOTE_DONE,     /* admit: the node's permission to vote was written */
+    VOTE_DONE,     /* look, admit, readmit, revoke: it was carried out */
+    VOTE_CHANGED,  /* admit, readmit, revoke: the node's state was another */
 
     /* no votes: the node is there, but does not vote */
     VOTE_QUARANTINED,   /* the node does not carry our admission */
@@ -35,7 +36,21 @@ enum vote {
     VOTE_NO_PERMISSION, /* NOPERM, NOAUTH, WRONGPASS */
     VOTE_NO_SCRIPT,     /* NOSCRIPT: its script cache was flushed */
     VOTE_TOO_MANY,      /* max number of clients reached */
+    VOTE_CLUSTER,       /* a node of a Redis Cluster */
+    VOTE_EVICTS,        /* it may throw keys away when memory is short */
+    VOTE_TOO_OLD,       /* its version lacks what the script needs */
+    VOTE_MOVED,         /* the address leads to another server now */
     VOTE_FAILED,        /* any other error reply */
+
+    /* no votes: the node may be there, but is not counted */
+    VOTE_SUPERSEDED,  /* it carries a newer configuration than ours */
+    VOTE_FOREIGN,     /* it carries another configuration of our epoch */
+    VOTE_WAITING,     /* it is empty, and a first start may be possible */
+    VOTE_DUPLICATE,   /* the same server stands behind two names */
+    VOTE_UNCONFIRMED, /* not known to be the server that its name leads to */
+    VOTE_STEPPED,     /* its clock stepped */
+    VOTE_UNPROVEN,    /* its clock is not known for long enough */
+    VOTE_DISTRUSTED,  /* granted, when the node could not be counted any more */
 
     /* no votes: nothing usable came */
     VOTE_SILENT,      /* no reply before the round's deadline */

@@ -1,6 +1,6 @@
 # Everything that tests, measures or checks redlockd; included by ../Makefile
 
-.PHONY: test tests unit integration sim long readme asan lint analyse bench-tools \
+.PHONY: test tests unit integration sim sim-long long readme asan lint analyse bench-tools \
         bench soak compose-test fresh openapi-test
 
 TEST_PKGS := $(PKGS) check libcurl
@@ -8,7 +8,9 @@ test_libs = $(shell pkg-config --libs $(TEST_PKGS))
 unit_obj := $(patsubst %.c,$(OUT)/%.o,$(sort $(wildcard tests/unit/*.c)))
 integration_obj := $(patsubst %.c,$(OUT)/%.o,\
                      $(sort $(wildcard tests/integration/*.c)))
-sim_obj := $(patsubst %.c,$(OUT)/%.o,$(sort $(wildcard tests/sim/*.c)))
+differ_obj := $(patsubst %,$(OUT)/tests/sim/%.o,differ real simnode)
+sim_obj := $(filter-out $(OUT)/tests/sim/differ.o $(OUT)/tests/sim/real.o,\
+             $(patsubst %.c,$(OUT)/%.o,$(sort $(wildcard tests/sim/*.c))))
 
 # The suites of a folder: check_NAME.c defines Suite *check_NAME(void)
 $(GEN)/%_suites.h: $(wildcard tests/unit/check_*.c tests/integration/check_*.c)
@@ -28,6 +30,9 @@ $(OUT)/integration: $(integration_obj)
 $(OUT)/sim: $(sim_obj) $(OBJ)
 	@echo "LINK $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(lib_libs)
+$(OUT)/differ: $(differ_obj) $(OBJ)
+	@echo "LINK $@"
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(lib_libs)
 
 $(OUT)/load: $(patsubst %,$(OUT)/tests/bench/%.o,load client sample)
 	@echo "LINK $@"
@@ -42,7 +47,7 @@ test: ## Run all tests, the simulation short
 	@$(MAKE) --no-print-directory -j$$(nproc) tests
 	@$(MAKE) --no-print-directory unit sim integration readme
 
-tests: $(OUT)/unit $(OUT)/sim $(OUT)/integration $(OUT)/redlockd
+tests: $(OUT)/unit $(OUT)/sim $(OUT)/differ $(OUT)/integration $(OUT)/redlockd
 
 unit: $(OUT)/unit ## Run the unit tests
 	$(OUT)/unit
@@ -54,8 +59,14 @@ integration: $(OUT)/integration $(OUT)/redlockd ## Test with real Redis servers
 readme: $(OUT)/redlockd ## Paste README's commands, compare what they print
 	REDLOCKD=$(OUT)/redlockd tests/readme/run.sh
 
-sim: $(OUT)/sim ## Run the simulation, a few seeds
+SIM_ARGS ?= $(if $(filter asan,$(FLAVOUR)),--seeds 150)
+sim: $(OUT)/sim $(OUT)/differ ## Run the simulation, 1,700 seeds
+	$(OUT)/differ
 	$(OUT)/sim $(SIM_ARGS)
+
+sim-long: $(OUT)/sim $(OUT)/differ ## The same with 100 million rounds
+	$(OUT)/differ --seeds 500
+	$(OUT)/sim --seeds 15000
 
 long: ## 100,000 grants over restarting nodes
 	@$(MAKE) --no-print-directory integration FENCE_GRANTS=100000 \

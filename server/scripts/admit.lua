@@ -1,14 +1,16 @@
--- Writes the permission to vote.
+-- Gives the node the permission to vote, at the end of its quarantine.
 --
--- DONE
+-- ARGV  mark max_ttl_ms durable
+-- DONE | CHANGED
 --
--- Only if it is not there: this comes every second, and a write would cost a
--- sync of the append-only file each time.
-local function admit()
-    if not is_admitted() then
-        redis.call('HSET', KEYS[1], 'admit', ARGV[1])
-        admitted = true
+-- Only if the node was lost no other time since: each loss makes another mark.
+-- So a command that lay in a paused node's socket does nothing.
+local function admit(a)
+    if redis.call('HGET', KEYS[1], 'mark') ~= ARGV[a] then
+        return 'CHANGED'
     end
+    redis.call('HSET', KEYS[1], 'durable', ARGV[a + 2])
+    write_admission(ARGV[a + 1])
     return 'DONE'
 end
 

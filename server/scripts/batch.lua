@@ -5,10 +5,13 @@
 -- An error of one call is its reply: the others neither see it nor repeat it.
 
 local run = {
-    admit = admit, acquire = acquire, extend = extend, release = release,
-    inspect = inspect
+    look = look, admit = admit, readmit = readmit, revoke = revoke,
+    acquire = acquire, extend = extend, release = release, inspect = inspect
 }
-local arguments = {admit = 0, acquire = 6, extend = 4, release = 3, inspect = 1}
+local arguments = {
+    look = 2, admit = 3, readmit = 3, revoke = 2,
+    acquire = 6, extend = 4, release = 3, inspect = 1
+}
 
 local replies = {now}
 local a = 3

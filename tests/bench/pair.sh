@@ -53,7 +53,7 @@ if [ "$persistence" != none ]; then
     timeout_ms=200 # as in docker-compose.yml: each vote waits for the disk
 fi
 stack_start_server "${REDLOCKD:-$tools/redlockd}" "$listen" --log-level warn \
-    --node-timeout-ms "$timeout_ms"
+    --node-timeout-ms "$timeout_ms" --first-start yes
 for pair in $(seq "${PAIRS:-5}"); do
     # now the one, now the other first: what grows hits both
     if [ $((pair % 2)) = 1 ]; then

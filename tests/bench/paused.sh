@@ -29,7 +29,8 @@ resume() {
 
 stack_begin
 stack_start_nodes 5 7201 --appendonly no
-stack_start_server "${REDLOCKD:-$tools/redlockd}" "$listen" --log-level error
+stack_start_server "${REDLOCKD:-$tools/redlockd}" "$listen" --log-level error \
+    --first-start yes
 read -r -a peak <<<"$("$tools/load" "$listen" 64 "$seconds")"
 rate=$((peak[1] / 2))
 for pair in $(seq "${PAIRS:-5}"); do

@@ -51,7 +51,8 @@ if stack_is_taken "${listen##*:}"; then
 fi
 stack_begin
 stack_start_nodes 5 7301 --appendonly no
-stack_start_server "${REDLOCKD:-$tools/redlockd}" "$listen" --log-level warn
+stack_start_server "${REDLOCKD:-$tools/redlockd}" "$listen" --log-level warn \
+    --first-start yes
 
 load $((cycles / 10))
 settle

@@ -81,7 +81,7 @@ END_TEST
 /* The nodes that would decide are paused, so the operation is under way. */
 static void leave_while_running(void (*leave)(int fd), const char *resource)
 {
-    world_start(&world, N, "--node-timeout-ms 5000 --retry-count 0");
+    world_start(&world, N, "--node-timeout-ms 5000 --retry-count 0 " AT_SIGHT);
     node_pause(&world.nodes[1]);
     node_pause(&world.nodes[2]);
     int fd = send_post(resource);
@@ -113,7 +113,7 @@ START_TEST(close_while_the_operation_runs_leaves_no_lock)
 }
 END_TEST
 
-START_TEST(reset_before_reading_the_grant_releases_it)
+START_TEST(story_18_a_grant_that_was_not_read_is_released)
 {
     world_start(&world, N, "");
     for (int i = 0; i < 10; i++) {
@@ -143,6 +143,33 @@ START_TEST(close_after_reading_the_grant_keeps_it)
     int64_t later_ms = harness_now_ms() + 500;
     WAIT_UNTIL(5000, harness_now_ms() > later_ms);
     answer_expect(lock_inspect(server, "read"), 200, NULL);
+    world_stop(&world);
+}
+END_TEST
+
+/* Whoever began another request has read the grant, even if he resets then. */
+START_TEST(reset_behind_the_next_request_keeps_the_lock)
+{
+    static const char *const next[] = {
+        "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n",
+        "PUT /locks/next/ext", /* the head is not even whole */
+    };
+    char out[4096];
+
+    world_start(&world, N, "");
+    for (int i = 0; i < 20; i++) {
+        struct lock lock = {.path = "/locks/next"};
+        int fd = send_post("next");
+        raw_read(fd, out, sizeof out, "}\n", 20000);
+        const char *at = strstr(out, "\"token\":\"");
+        ck_assert(at && sscanf(at + 9, "%255[^\"]", lock.token) == 1);
+        raw_send(fd, next[i % 2], strlen(next[i % 2]));
+        raw_reset(fd);
+        harness_pause_ms(150); /* grants are watched for 100 ms */
+        answer_expect(lock_release(server, &lock), 200, NULL);
+    }
+    ck_assert_double_eq(
+        http_metric(server, "redlockd_undelivered_grants_total"), 0);
     world_stop(&world);
 }
 END_TEST
@@ -281,8 +308,9 @@ Suite *check_clients(void)
     tcase_add_test(tcase, reset_behind_the_request_leaves_no_lock);
     tcase_add_test(tcase, reset_while_the_operation_runs_leaves_no_lock);
     tcase_add_test(tcase, close_while_the_operation_runs_leaves_no_lock);
-    tcase_add_test(tcase, reset_before_reading_the_grant_releases_it);
+    tcase_add_test(tcase, story_18_a_grant_that_was_not_read_is_released);
     tcase_add_test(tcase, close_after_reading_the_grant_keeps_it);
+    tcase_add_test(tcase, reset_behind_the_next_request_keeps_the_lock);
     tcase_add_test(tcase, half_close_leaves_no_lock_without_an_answer);
     tcase_add_test(tcase, slow_drip_in_head_and_body_is_cut);
     tcase_add_test(tcase, request_in_small_pieces_is_served);

@@ -46,7 +46,7 @@ static int scripts_run(struct node *node)
  * The acquire lies in the socket of a paused node while everything that could
  * take it back dies. It runs after the resume, and must then do nothing.
  */
-START_TEST(fault_02_paused_node_leaves_no_orphan)
+START_TEST(story_02_paused_node_leaves_no_orphan)
 {
     struct node *paused = &world.nodes[0];
     struct lock lock;
@@ -68,7 +68,7 @@ START_TEST(fault_02_paused_node_leaves_no_orphan)
 }
 END_TEST
 
-START_TEST(fault_13_one_node_with_an_error_fails_no_round)
+START_TEST(story_13_one_node_with_an_error_fails_no_round)
 {
     world_start(&world, 3, "");
     node_do(&world.nodes[0], "CONFIG SET maxmemory 1");
@@ -83,7 +83,7 @@ START_TEST(fault_13_one_node_with_an_error_fails_no_round)
 END_TEST
 
 /* A majority of the configured nodes, no more and no less. */
-START_TEST(fault_14_quorum_is_an_integer_majority_of_the_configured)
+START_TEST(story_14_quorum_is_an_integer_majority_of_the_configured)
 {
     int n = _i, q = n / 2 + 1;
 
@@ -102,7 +102,7 @@ START_TEST(fault_14_quorum_is_an_integer_majority_of_the_configured)
 END_TEST
 
 /* Without releases behind lost rounds, the partial keys would block both. */
-START_TEST(fault_15_partial_locks_are_released_between_attempts)
+START_TEST(story_15_partial_locks_are_released_between_attempts)
 {
     struct lock lock;
 
@@ -121,7 +121,7 @@ START_TEST(fault_15_partial_locks_are_released_between_attempts)
 }
 END_TEST
 
-START_TEST(fault_17_release_of_an_expired_lock_is_one_clear_answer)
+START_TEST(story_17_release_of_an_expired_lock_is_one_clear_answer)
 {
     struct lock lock;
 
@@ -152,11 +152,11 @@ static const struct {
     {NULL, "+"},
 };
 
-START_TEST(fault_20_garbage_from_a_node_does_not_end_the_server)
+START_TEST(story_20_garbage_from_a_node_does_not_end_the_server)
 {
     world_start_nodes(&world, 2);
     fake_start(&world, garbage[_i].banner, garbage[_i].reply);
-    world_start_server(&world, 0, "");
+    world_start_server(&world, 0, AT_SIGHT);
     WAIT_UNTIL(20000, http_probe(server, "/readyz") == 200);
     for (int i = 0; i < 20; i++)
         cycle("garbage");
@@ -167,9 +167,9 @@ START_TEST(fault_20_garbage_from_a_node_does_not_end_the_server)
 END_TEST
 
 /* Nobody waits for a paused minority, and it is not torn from the rest. */
-START_TEST(fault_21_paused_minority_stops_no_acquire)
+START_TEST(story_21_paused_minority_stops_no_acquire)
 {
-    world_start(&world, 5, "--node-timeout-ms 3000");
+    world_start(&world, 5, "--node-timeout-ms 3000 " AT_SIGHT);
     node_pause(&world.nodes[0]);
     for (int i = 0; i < 50; i++)
         ck_assert_int_lt(cycle("paused"), 2000);
@@ -184,7 +184,7 @@ START_TEST(fault_21_paused_minority_stops_no_acquire)
 }
 END_TEST
 
-START_TEST(fault_21_paused_majority_is_no_quorum_and_heals)
+START_TEST(story_21_paused_majority_is_no_quorum_and_heals)
 {
     world_start(&world, 5, "--node-timeout-ms 300");
     for (int i = 0; i < 3; i++)
@@ -203,7 +203,7 @@ END_TEST
 
 /* It is carried out when the nodes are back: the old validity is worth nothing,
    and the answer must not say that it stands. */
-START_TEST(fault_21_release_without_quorum_ends_the_validity)
+START_TEST(story_21_release_without_quorum_ends_the_validity)
 {
     struct lock lock, next;
 
@@ -224,7 +224,7 @@ START_TEST(fault_21_release_without_quorum_ends_the_validity)
 }
 END_TEST
 
-START_TEST(fault_22_resource_cannot_overwrite_the_bookkeeping)
+START_TEST(story_22_resource_cannot_overwrite_the_bookkeeping)
 {
     struct lock lock;
 
@@ -245,7 +245,7 @@ END_TEST
 static const char *const poisons[] = {"9007199254740991", "9007199254740992",
                                       "99999999999999999999", "x"};
 
-START_TEST(fault_22_poisoned_slot_stops_nothing_else)
+START_TEST(story_22_poisoned_slot_stops_nothing_else)
 {
     world_start(&world, 3, "");
     for (size_t i = 0; i < COUNT(poisons); i++) {
@@ -277,7 +277,7 @@ static const struct {
     {"REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE", "read_only"},
 };
 
-START_TEST(fault_24_error_of_a_node_is_named_and_never_held)
+START_TEST(story_24_error_of_a_node_is_named_and_never_held)
 {
     world_start(&world, 1, "");
     cycle("named");
@@ -294,7 +294,7 @@ START_TEST(fault_24_error_of_a_node_is_named_and_never_held)
 }
 END_TEST
 
-START_TEST(fault_24_flushed_scripts_are_loaded_again)
+START_TEST(story_24_flushed_scripts_are_loaded_again)
 {
     struct lock lock;
 
@@ -311,7 +311,7 @@ START_TEST(fault_24_flushed_scripts_are_loaded_again)
 END_TEST
 
 /* A script without end: the node says BUSY to everything but SCRIPT KILL. */
-START_TEST(fault_24_busy_node_is_named)
+START_TEST(story_24_busy_node_is_named)
 {
     struct lock lock;
 
@@ -361,11 +361,11 @@ static bool has_state(int node, const char *state)
     return strcmp(answer_text(a, path), state) == 0;
 }
 
-START_TEST(fault_24_error_in_the_handshake_is_named)
+START_TEST(story_24_error_in_the_handshake_is_named)
 {
     world_start_nodes(&world, 2);
     fake_start(&world, NULL, handshakes[_i].reply);
-    world_start_server(&world, 0, "");
+    world_start_server(&world, 0, AT_SIGHT);
     WAIT_UNTIL(20000, http_probe(server, "/readyz") == 200);
     WAIT_UNTIL(10000, has_state(2, handshakes[_i].state));
     for (int i = 0; i < 10; i++)
@@ -380,26 +380,26 @@ Suite *check_faults(void)
     TCase *tcase = tcase_create("faults");
 
     tcase_set_timeout(tcase, 90);
-    tcase_add_test(tcase, fault_02_paused_node_leaves_no_orphan);
-    tcase_add_test(tcase, fault_13_one_node_with_an_error_fails_no_round);
+    tcase_add_test(tcase, story_02_paused_node_leaves_no_orphan);
+    tcase_add_test(tcase, story_13_one_node_with_an_error_fails_no_round);
     tcase_add_loop_test(
-        tcase, fault_14_quorum_is_an_integer_majority_of_the_configured, 3, 6);
-    tcase_add_test(tcase, fault_15_partial_locks_are_released_between_attempts);
+        tcase, story_14_quorum_is_an_integer_majority_of_the_configured, 3, 6);
+    tcase_add_test(tcase, story_15_partial_locks_are_released_between_attempts);
     tcase_add_test(tcase,
-                   fault_17_release_of_an_expired_lock_is_one_clear_answer);
+                   story_17_release_of_an_expired_lock_is_one_clear_answer);
     tcase_add_loop_test(tcase,
-                        fault_20_garbage_from_a_node_does_not_end_the_server, 0,
+                        story_20_garbage_from_a_node_does_not_end_the_server, 0,
                         COUNT(garbage));
-    tcase_add_test(tcase, fault_21_paused_minority_stops_no_acquire);
-    tcase_add_test(tcase, fault_21_paused_majority_is_no_quorum_and_heals);
-    tcase_add_test(tcase, fault_21_release_without_quorum_ends_the_validity);
-    tcase_add_test(tcase, fault_22_resource_cannot_overwrite_the_bookkeeping);
-    tcase_add_test(tcase, fault_22_poisoned_slot_stops_nothing_else);
-    tcase_add_loop_test(tcase, fault_24_error_of_a_node_is_named_and_never_held,
+    tcase_add_test(tcase, story_21_paused_minority_stops_no_acquire);
+    tcase_add_test(tcase, story_21_paused_majority_is_no_quorum_and_heals);
+    tcase_add_test(tcase, story_21_release_without_quorum_ends_the_validity);
+    tcase_add_test(tcase, story_22_resource_cannot_overwrite_the_bookkeeping);
+    tcase_add_test(tcase, story_22_poisoned_slot_stops_nothing_else);
+    tcase_add_loop_test(tcase, story_24_error_of_a_node_is_named_and_never_held,
                         0, COUNT(errors));
-    tcase_add_test(tcase, fault_24_flushed_scripts_are_loaded_again);
-    tcase_add_test(tcase, fault_24_busy_node_is_named);
-    tcase_add_loop_test(tcase, fault_24_error_in_the_handshake_is_named, 0,
+    tcase_add_test(tcase, story_24_flushed_scripts_are_loaded_again);
+    tcase_add_test(tcase, story_24_busy_node_is_named);
+    tcase_add_loop_test(tcase, story_24_error_in_the_handshake_is_named, 0,
                         COUNT(handshakes));
     suite_add_tcase(suite, tcase);
     return suite;

@@ -133,7 +133,7 @@ static void restart_each_node(struct store *store)
     }
 }
 
-START_TEST(numbers_rise_over_servers_and_restarted_nodes)
+START_TEST(story_08_numbers_rise_over_servers_and_restarted_nodes)
 {
     struct store *store = store_new();
     pid_t workers[WORKERS];
@@ -181,7 +181,8 @@ Suite *check_fence(void)
     TCase *tcase = tcase_create("fence");
 
     tcase_set_timeout(tcase, 900);
-    tcase_add_test(tcase, numbers_rise_over_servers_and_restarted_nodes);
+    tcase_add_test(tcase,
+                   story_08_numbers_rise_over_servers_and_restarted_nodes);
     tcase_add_test(tcase, numbers_rise_from_server_to_server);
     suite_add_tcase(suite, tcase);
     return suite;

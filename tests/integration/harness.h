@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { WORLD_NODES = 9, WORLD_SERVERS = 2, PATH_SIZE = 256 };
+enum { WORLD_NODES = 9, WORLD_SERVERS = 4, PATH_SIZE = 256 };
 
 struct redisContext;
 
@@ -21,6 +21,7 @@ struct node {
     pid_t pid; /* 0: not running */
     int port;
     bool is_durable; /* AOF, fsync always */
+    bool is_cluster; /* of Redis Cluster; a restart makes it one */
     char dir[PATH_SIZE];
     struct redisContext *redis; /* connected when first used */
 };
@@ -101,8 +102,15 @@ const char *harness_binary(void);
  */
 void world_start(struct world *world, int count, const char *options);
 
-/* Starts only the nodes. */
+/*
+ * For nodes that are not all there, or take their time: with the guard they
+ * would wait in quarantine.
+ */
+#define AT_SIGHT "--restart-guard off"
+
+/* Starts only the nodes; those that forget have no append-only file. */
 void world_start_nodes(struct world *world, int count);
+void world_start_forgetful_nodes(struct world *world, int count);
 
 /* Starts server i over all nodes; does not wait until it is ready. */
 void world_start_server(struct world *world, int i, const char *options);

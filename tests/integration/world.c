@@ -30,7 +30,7 @@ static bool is_answering(struct node *node)
 
 void node_start(struct node *node)
 {
-    char port[16], log[PATH_SIZE + 8];
+    char port[16], bus[16], log[PATH_SIZE + 8];
     char *argv[] = {"redis-server",
                     "--port",
                     port,
@@ -46,10 +46,15 @@ void node_start(struct node *node)
                     "always",
                     "--enable-debug-command",
                     "local",
+                    "--cluster-enabled",
+                    node->is_cluster ? "yes" : "no",
+                    "--cluster-port",
+                    bus,
                     NULL};
 
     ck_assert_int_eq(node->pid, 0);
     snprintf(port, sizeof port, "%d", node->port);
+    snprintf(bus, sizeof bus, "%d", node->is_cluster ? harness_free_port() : 0);
     snprintf(log, sizeof log, "%s/log", node->dir);
     node->pid = harness_spawn(argv, NULL, log);
     WAIT_UNTIL(START_MS, is_answering(node));
@@ -94,17 +99,27 @@ void node_resume(const struct node *node)
     WAIT_UNTIL(START_MS, process_state(node->pid) != 'T');
 }
 
-void world_start_nodes(struct world *world, int count)
+static void start_nodes(struct world *world, int count, bool is_durable)
 {
     memset(world, 0, sizeof *world);
     world->nodes_count = count;
     for (int i = 0; i < count; i++) {
         struct node *node = &world->nodes[i];
         node->port = harness_free_port();
-        node->is_durable = true;
+        node->is_durable = is_durable;
         harness_make_dir(node->dir);
         node_start(node);
     }
+}
+
+void world_start_nodes(struct world *world, int count)
+{
+    start_nodes(world, count, true);
+}
+
+void world_start_forgetful_nodes(struct world *world, int count)
+{
+    start_nodes(world, count, false);
 }
 
 /* ---- servers ------------------------------------------------------------ */
@@ -125,7 +140,7 @@ void world_start_server(struct world *world, int i, const char *options)
     /* long node timeouts: a busy machine must not look like a silent node */
     char *argv[WORDS_MAX] = {
         (char *)harness_binary(), "--listen", listen,        "--nodes", nodes,
-        "--node-timeout-ms",      "1000",     "--log-level", "debug"};
+        "--node-timeout-ms",      "400",      "--log-level", "debug"};
     char *env[] = {"ASAN_OPTIONS=detect_leaks=1", NULL};
     int argc = 9;
 

@@ -249,10 +249,10 @@ def check_words():
     same("votes", set(re.findall(
         r"`(\w+)`", schemas["ProblemNode"]["properties"]["vote"]["description"])),
         names)
-    states = source("server/guard.c").split("*guard_state(")[1].split("abort")[0]
+    states = source("server/standing.c").split("*standing_name(")[1].split("\n}\n")[0]
     text = schemas["NodeState"]["properties"]["state"]["description"]
     same("states", set(re.findall(r"`(\w+)`", text)) - {"vote"},
-         set(re.findall(r'return "(\w+)"', states)))
+         set(re.findall(r'"(\w+)"', states)))
 
 
 def texts():

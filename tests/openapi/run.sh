@@ -67,7 +67,8 @@ fi
 stack_begin
 checks_begin stack_end
 stack_start_nodes 5 7601 --appendonly no
-stack_start_server "${REDLOCKD:-build/redlockd}" "$listen" --log-level error
+stack_start_server "${REDLOCKD:-build/redlockd}" "$listen" --log-level error \
+    --first-start yes
 check "openapi.yaml is valid as 3.0.3" is_valid_as 3.0.3
 check "openapi.yaml is valid as 3.1.0" is_valid_as 3.1.0
 check "the server serves it as it is" is_served

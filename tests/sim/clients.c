@@ -3,21 +3,19 @@
 #include <assert.h>
 #include <stdio.h>
 
-static int number_of(const struct world *world, const struct client *client)
+int client_number(const struct world *world, const struct client *client)
 {
     return (int)(client - world->clients->client);
 }
 
-/* The first violation counts; what follows from it does not. */
-static void violated(struct world *world, const char *name,
-                     const struct client *client)
+bool client_believes(const struct world *world, const struct client *client)
 {
-    char *text = world->clients->violation;
-    if (text[0] == '\0')
-        snprintf(text, sizeof world->clients->violation,
-                 "%s: client %d, resource %d, at %lld us", name,
-                 number_of(world, client), client->resource,
-                 (long long)world->now_us);
+    return client->believes_until_us > world->now_us;
+}
+
+static bool is_ghost(const struct world *world, const struct client *client)
+{
+    return client_number(world, client) >= SIM_CLIENTS;
 }
 
 static void tell(struct world *world, const struct client *client,
@@ -25,14 +23,16 @@ static void tell(struct world *world, const struct client *client,
 {
     world_at(world, delay_us,
              (struct event){.kind = EVENT_CLIENT,
-                            .a = number_of(world, client),
+                            .a = client_number(world, client),
                             .b = (int)what,
                             .tag = client->serial});
 }
 
-static bool believes(const struct world *world, const struct client *client)
+int clients_server_of(const struct world *world, const struct event *event)
 {
-    return client->believes_until_us > world->now_us;
+    const struct client *client = &world->clients->client[event->a];
+    bool is_of_server = event->b >= CLIENT_ASK && client->serial == event->tag;
+    return is_of_server ? client->server : -1;
 }
 
 /* ---- asking ------------------------------------------------------------- */
@@ -42,38 +42,108 @@ static struct span token_of(const struct client *client)
     return (struct span){client->token, client->token_len};
 }
 
+/* What a request takes to its server. */
+static int64_t travel_us(struct world *world)
+{
+    return 50 + world_random(world, world_chance(world, 2) ? 200000 : 500);
+}
+
+static int any_server(struct world *world)
+{
+    bool has_foreign = world->servers[SIM_FOREIGN].engine != NULL;
+    return has_foreign && world_chance(world, 5)
+               ? SIM_FOREIGN
+               : (int)world_random(world, SIM_FOREIGN);
+}
+
+/* The same request once more, and nobody waits for the answer. */
+static void ask_twice(struct world *world, const struct client *client)
+{
+    struct client *ghost = NULL;
+    for (int i = SIM_CLIENTS; i < SIM_ALL_CLIENTS; i++)
+        if (world->clients->client[i].state == CLIENT_IDLE)
+            ghost = &world->clients->client[i];
+    if (ghost == NULL)
+        return;
+    uint64_t serial = ghost->serial + 1;
+    *ghost = *client;
+    ghost->serial = serial;
+    ghost->believes_until_us = 0;
+    ghost->server = any_server(world);
+    world->clients->doubled++;
+    tell(world, ghost, world_random(world, 1500000), CLIENT_ASK);
+}
+
 static void ask(struct world *world, struct client *client,
                 enum client_ask what)
 {
-    struct span resource = span_of(simnode_resource(client->resource));
-    client->server = &world->servers[world_random(world, SIM_SERVERS)];
-    struct engine *engine = client->server->engine;
+    client->server = any_server(world);
     client->state = CLIENT_ASKING;
     client->ask = what;
-    client->is_answered = false;
+    client->is_asked = client->is_answered = false;
     client->serial++;
-    if (what == ASK_ACQUIRE)
-        client->op = engine_acquire(engine, resource, span_of("me"),
-                                    client->ttl_ms, client);
-    else if (what == ASK_EXTEND)
-        client->op = engine_extend(engine, resource, token_of(client),
-                                   client->ttl_ms, client);
-    else
+    tell(world, client, travel_us(world), CLIENT_ASK);
+    if (world->clients->has_ghosts && !world->clients->is_resting &&
+        world_chance(world, 3))
+        ask_twice(world, client);
+}
+
+static void go_on(struct world *world, struct client *client, bool holds)
+{
+    client->serial++;
+    client->state =
+        holds && !is_ghost(world, client) ? CLIENT_HOLDING : CLIENT_IDLE;
+    if (!is_ghost(world, client))
+        tell(world, client, world_random(world, 150000), CLIENT_STEP);
+}
+
+/* The server was not there, or died. */
+static void lose_request(struct world *world, struct client *client)
+{
+    world->clients->lost++;
+    go_on(world, client, client->ask == ASK_EXTEND);
+}
+
+/* The server takes the request. */
+static void begin(struct world *world, struct client *client)
+{
+    struct simserver *server = &world->servers[client->server];
+    struct engine *engine = server->engine;
+    struct span resource = span_of(simnode_resource(client->resource));
+    if (engine == NULL) {
+        lose_request(world, client);
+        return;
+    }
+    int64_t most_ms = servers_config(world, server->configuration)->max_ttl_ms;
+    int64_t ttl_ms = client->ttl_ms < most_ms ? client->ttl_ms : most_ms;
+    client->is_asked = true;
+    client->op = 0;
+    if (client->ask == ASK_ACQUIRE)
+        client->op =
+            engine_acquire(engine, resource, span_of("me"), ttl_ms, client);
+    else if (client->ask == ASK_EXTEND)
+        client->op =
+            engine_extend(engine, resource, token_of(client), ttl_ms, client);
+    else if (client->ask == ASK_RELEASE)
         client->op = engine_release(engine, resource, token_of(client), client);
+    else
+        client->op = engine_inspect(engine, resource, client);
     assert(client->op != 0);
-    if (what == ASK_ACQUIRE && world_chance(world, 5))
+    if (client->ask == ASK_ACQUIRE && !world->clients->is_resting &&
+        world_chance(world, 4))
         tell(world, client, world_random(world, 60000), CLIENT_LEAVE);
 }
 
 static int64_t random_ttl_ms(struct world *world)
 {
-    int64_t most_ms = world_chance(world, 50) ? 1000 : SIM_MAX_TTL_MS;
+    int64_t most_ms = world_chance(world, 50) ? 700 : 3000;
     return TTL_MIN_MS + world_random(world, most_ms - TTL_MIN_MS);
 }
 
 static void step_holding(struct world *world, struct client *client)
 {
-    if (believes(world, client) && world_chance(world, 30) &&
+    bool believes = client_believes(world, client);
+    if (world_chance(world, believes ? 50 : 15) &&
         !world->clients->is_resting) {
         client->ttl_ms = random_ttl_ms(world);
         ask(world, client, ASK_EXTEND);
@@ -93,14 +163,14 @@ static void step(struct world *world, struct client *client)
         return;
     client->resource = (int)world_random(world, SIM_RESOURCES);
     client->ttl_ms = random_ttl_ms(world);
-    ask(world, client, ASK_ACQUIRE);
+    ask(world, client, world_chance(world, 5) ? ASK_INSPECT : ASK_ACQUIRE);
 }
 
-/* Until it releases, or releases too late. */
+/* Until it releases or extends, perhaps too late. */
 static int64_t holding_us(struct world *world, const struct client *client)
 {
     int64_t left_us = client->believes_until_us - world->now_us;
-    int64_t us = world_random(world, 300000);
+    int64_t us = world_random(world, 200000);
     return left_us > 0 && world_chance(world, 10) ? left_us + us : us;
 }
 
@@ -108,157 +178,191 @@ static int64_t holding_us(struct world *world, const struct client *client)
 
 void clients_on_answer(struct world *world, struct client *client)
 {
-    if (client->is_answered || client->state != CLIENT_ASKING)
-        violated(world, "answered", client);
+    if (client->is_answered || !client->is_asked ||
+        client->state != CLIENT_ASKING)
+        ledger_violated(world, "answered", client_number(world, client),
+                        client->resource);
     client->is_answered = true;
+    if (client->op != 0) { /* else it was refused before it had a handle */
+        const struct engine_result *result =
+            engine_result(world->servers[client->server].engine, client->op);
+        if (result->outcome == OUTCOME_GRANTED)
+            ledger_on_grant(world, client, result->number);
+        if (result->outcome == OUTCOME_EXTENDED && !is_ghost(world, client))
+            ledger_on_extension(world, client, result->number);
+    }
     /* the server is now and then busy with others before it writes */
     int64_t delay_us =
         world_random(world, world_chance(world, 2) ? 500000 : 300);
     tell(world, client, delay_us, CLIENT_READ_ANSWER);
 }
 
-static void begin_to_believe(struct world *world, struct client *client,
-                             int64_t validity_ms)
+static void believe(struct world *world, struct client *client,
+                    int64_t validity_ms)
 {
-    struct clients *clients = world->clients;
-    for (int i = 0; i < SIM_CLIENTS; i++) {
-        const struct client *other = &clients->client[i];
-        if (other != client && other->resource == client->resource &&
-            believes(world, other))
-            violated(world, "exclusion", client);
-    }
-    client->believes_until_us = world->now_us + validity_ms * 1000;
+    int64_t us = validity_ms * 1000 - validity_ms * client->ppm / 1000;
+    int64_t until_us = world->now_us + us;
+    client->believes_in = world->servers[client->server].configuration;
+    if (until_us > client->believes_until_us)
+        client->believes_until_us = until_us; /* else the old one stands */
+    world_trace(world, "client %d holds resource %d by server %d for %lld ms",
+                client_number(world, client), client->resource, client->server,
+                (long long)us / 1000);
+    ledger_on_belief(world, client);
+    tell(world, client, client->believes_until_us - world->now_us - 1,
+         CLIENT_BELIEF_ENDS);
 }
 
-static void on_granted(struct world *world, struct client *client,
+static void take_grant(struct world *world, struct client *client,
                        const struct engine_result *result, int64_t validity_ms)
 {
-    int64_t *last = &world->clients->last_number[client->resource];
-    if (result->number <= *last)
-        violated(world, "rising", client);
-    *last = result->number;
+    if (is_ghost(world, client))
+        return;
     client->token_len = span_copy(client->token, result->token);
-    begin_to_believe(world, client, validity_ms);
+    client->believes_until_us = 0;
+    client->granted_us =
+        world->now_us - (server_clock(&world->servers[client->server]) -
+                         result->round_start_us);
+    believe(world, client, validity_ms);
 }
 
-static void on_extend_answer(struct world *world, struct client *client,
-                             enum outcome outcome, int64_t validity_ms)
+static void take_extend_answer(struct world *world, struct client *client,
+                               enum outcome outcome, int64_t validity_ms)
 {
-    int64_t until_us = client->believes_until_us;
+    if (is_ghost(world, client))
+        return;
     if (outcome == OUTCOME_EXTENDED)
-        begin_to_believe(world, client, validity_ms);
+        believe(world, client, validity_ms);
     else if ((outcome == OUTCOME_NOT_OWNER || outcome == OUTCOME_NOT_FOUND) &&
-             believes(world, client))
-        violated(world, "kept", client);
-    if (client->believes_until_us < until_us)
-        client->believes_until_us = until_us; /* the old validity stands */
+             client_believes(world, client))
+        ledger_on_denial(world, client);
 }
 
 static void read_answer(struct world *world, struct client *client)
 {
-    struct engine *engine = client->server->engine;
+    struct simserver *server = &world->servers[client->server];
+    struct engine *engine = server->engine;
     /* first the validity: it may turn the outcome */
-    int64_t validity_ms = engine_validity_ms(engine, client->op, world->now_us);
+    int64_t validity_ms =
+        engine_validity_ms(engine, client->op, server_clock(server));
     const struct engine_result *result = engine_result(engine, client->op);
     bool holds = client->ask == ASK_EXTEND;
     world->clients->outcomes[result->outcome]++;
+    for (int i = 0; i < result->total; i++)
+        world->clients->votes[result->votes[i]]++;
+    int64_t rest_us = world_random(
+        world, result->outcome == OUTCOME_NO_QUORUM ? 1000000 : 150000);
+    client->serial++;
     if (result->outcome == OUTCOME_GRANTED) {
-        on_granted(world, client, result, validity_ms);
+        take_grant(world, client, result, validity_ms);
         holds = true;
     } else if (client->ask == ASK_EXTEND) {
-        on_extend_answer(world, client, result->outcome, validity_ms);
+        take_extend_answer(world, client, result->outcome, validity_ms);
     }
-    engine_close(engine, client->op);
-    client->serial++;
+    if (is_ghost(world, client) && world_chance(world, 50))
+        engine_abandon(engine, client->op);
+    else
+        engine_close(engine, client->op);
     client->state = holds ? CLIENT_HOLDING : CLIENT_IDLE;
-    tell(world, client,
-         holds ? holding_us(world, client) : world_random(world, 200000),
-         CLIENT_STEP);
+    if (is_ghost(world, client))
+        client->state = CLIENT_IDLE;
+    else
+        tell(world, client, holds ? holding_us(world, client) : rest_us,
+             CLIENT_STEP);
 }
 
 static void leave(struct world *world, struct client *client)
 {
-    engine_abandon(client->server->engine, client->op);
+    engine_abandon(world->servers[client->server].engine, client->op);
     world->clients->left++;
-    client->serial++;
-    client->state = CLIENT_IDLE;
-    tell(world, client, world_random(world, 200000), CLIENT_STEP);
+    go_on(world, client, false);
 }
+
+void clients_on_server_death(struct world *world, int server)
+{
+    for (int i = 0; i < SIM_ALL_CLIENTS; i++) {
+        struct client *client = &world->clients->client[i];
+        if (client->state == CLIENT_ASKING && client->server == server)
+            lose_request(world, client);
+    }
+}
+
+/* ---- events ------------------------------------------------------------- */
 
 void clients_on_event(struct world *world, const struct event *event)
 {
     struct client *client = &world->clients->client[event->a];
+    if (event->b == CLIENT_BELIEF_ENDS) {
+        if (client->believes_until_us == world->now_us + 1)
+            ledger_on_belief_end(world, client);
+        return;
+    }
     if (client->serial != event->tag)
         return;
-    if (event->b == CLIENT_STEP)
+    switch ((enum client_event)event->b) {
+    case CLIENT_STEP:
         step(world, client);
-    else if (event->b == CLIENT_READ_ANSWER)
+        break;
+    case CLIENT_ASK:
+        begin(world, client);
+        break;
+    case CLIENT_READ_ANSWER:
         read_answer(world, client);
-    else
+        break;
+    case CLIENT_LEAVE:
         leave(world, client);
+        break;
+    case CLIENT_BELIEF_ENDS:
+        break;
+    }
 }
 
 void clients_start(struct world *world)
 {
-    for (int i = 0; i < SIM_CLIENTS; i++)
-        tell(world, &world->clients->client[i],
-             100000 + world_random(world, 200000), CLIENT_STEP);
+    for (int i = 0; i < SIM_CLIENTS; i++) {
+        struct client *client = &world->clients->client[i];
+        client->ppm = world_random(world, 1001) - 500;
+        tell(world, client, 100000 + world_random(world, 200000), CLIENT_STEP);
+    }
 }
 
 bool clients_are_idle(const struct clients *clients)
 {
-    for (int i = 0; i < SIM_CLIENTS; i++)
+    for (int i = 0; i < SIM_ALL_CLIENTS; i++)
         if (clients->client[i].state != CLIENT_IDLE)
             return false;
     return true;
 }
 
-/* ---- what must hold ----------------------------------------------------- */
+/* ---- the end ------------------------------------------------------------ */
 
-static bool has_key(const struct world *world, int node,
-                    const struct client *client)
+void clients_check_tidy(struct world *world)
 {
-    const struct simkey *key =
-        simnode_key(&world->nodes[node], client->resource, world->now_us);
-    return key != NULL && key->token_len == client->token_len &&
-           memcmp(key->token, client->token, key->token_len) == 0;
-}
-
-void clients_check(struct world *world)
-{
-    for (int i = 0; i < SIM_CLIENTS; i++) {
-        const struct client *client = &world->clients->client[i];
-        if (!believes(world, client))
-            continue;
-        int nodes = 0;
-        for (int j = 0; j < SIM_NODES; j++)
-            nodes += has_key(world, j, client);
-        if (nodes <= SIM_NODES / 2)
-            violated(world, "kept", client);
+    if (!clients_are_idle(world->clients))
+        ledger_violated(world, "answered", -1, -1);
+    for (int i = 0; i < SIM_NAMES; i++) {
+        const struct machine *machine = &world->machines[world->home[i]];
+        int64_t clock_us = machine_clock(machine, world->now_us);
+        for (int j = 0; j < SIM_RESOURCES; j++)
+            if (simnode_key(&machine->memory, j, clock_us) != NULL)
+                ledger_violated(world, "tidy", -1, j);
     }
 }
 
-void clients_check_end(struct world *world)
+void clients_check_alive(struct world *world)
 {
-    struct client nobody = {0};
-    struct client *client = &world->clients->client[0];
-    if (!clients_are_idle(world->clients))
-        violated(world, "answered", client);
-    if (world->late_executions > 0)
-        violated(world, "mortal", client);
-    for (int i = 0; i < SIM_NODES; i++)
-        for (int j = 0; j < SIM_RESOURCES; j++)
-            if (simnode_key(&world->nodes[i], j, world->now_us) != NULL)
-                violated(world, "tidy", client);
     for (int i = 0; i < SIM_RESOURCES; i++) {
-        *client = nobody;
-        client->resource = i;
-        client->ttl_ms = 10000;
+        struct client *client = &world->clients->client[i];
         uint64_t granted = world->clients->outcomes[OUTCOME_GRANTED];
+        client->resource = i;
+        client->ttl_ms = 1000;
         ask(world, client, ASK_ACQUIRE);
-        client->serial += 1000000; /* so that it does not leave */
-        world_run(world, 2000000);
-        if (world->clients->outcomes[OUTCOME_GRANTED] == granted)
-            violated(world, "alive", client);
+        client->server = i % SIM_FOREIGN;
+        world_run(world, 1200000);
+        if (world->clients->outcomes[OUTCOME_GRANTED] != granted)
+            continue;
+        servers_trace(world);
+        ledger_violated(world, "alive", i, i);
+        return;
     }
 }

@@ -1,58 +1,98 @@
 /*
- * The clients of the simulation, and what must hold for them. After every
- * event:
+ * The clients of the simulation, and what must hold for them:
  *
- *   exclusion  no two clients believe in a lock on one resource
- *   rising     each grant's number is above that of the grant before
- *   kept       the lock a client believes in is on a majority of the nodes
- *   answered   every operation is answered exactly once
- *   mortal     no acquire sets a key long after it was sent
+ *   exclusion  no two clients believe in a lock on one resource. Not claimed
+ *              in worlds whose clocks do what no assumption allows
+ *   rising     each grant's number is above that of every grant before, and no
+ *              lock is extended behind a grant with a higher number; even in
+ *              those worlds, as long as no node forgets anything there
+ *   own        a key that a client believes in is deleted by no release but
+ *              the one that the client asks for
+ *   kept       the lock a client believes in is on a majority of the nodes,
+ *              those aside that lost memory or time since it was granted
+ *   answered   every request is answered exactly once
+ *   mortal     no acquire or extend that arrives long after it was sent sets a
+ *              key or lengthens its life
+ *   foreign    a server of the same epoch but of another configuration takes
+ *              no admission from a node, and grants nothing unless nodes of the
+ *              first configuration have forgotten it
  *   tidy       when all is calm and released, no key is left on any node
- *   alive      … and every resource can be acquired
+ *   alive      … and when a quarantine has passed since the last fault, every
+ *              server can acquire every resource
+ *
+ * Each is looked at whenever an event happens that could break it: ledger.c.
  */
 #ifndef SIM_CLIENTS_H
 #define SIM_CLIENTS_H
 
+#include "ledger.h"
 #include "world.h"
 
+enum {
+    SIM_CLIENTS = 24,
+    SIM_GHOSTS = 8, /* requests that come a second time */
+    SIM_ALL_CLIENTS = SIM_CLIENTS + SIM_GHOSTS,
+};
+
 enum client_state { CLIENT_IDLE, CLIENT_ASKING, CLIENT_HOLDING };
-enum client_ask { ASK_ACQUIRE, ASK_EXTEND, ASK_RELEASE };
-enum client_event { CLIENT_STEP, CLIENT_READ_ANSWER, CLIENT_LEAVE };
+enum client_ask { ASK_ACQUIRE, ASK_EXTEND, ASK_RELEASE, ASK_INSPECT };
+
+enum client_event {
+    CLIENT_STEP,
+    CLIENT_BELIEF_ENDS,
+    /* what its server does: */
+    CLIENT_ASK,
+    CLIENT_READ_ANSWER,
+    CLIENT_LEAVE
+};
 
 struct client {
-    struct simserver *server; /* any, for each operation */
+    int server; /* any, for each operation */
     enum client_state state;
     enum client_ask ask;
+    bool is_asked; /* the server has taken the request */
     bool is_answered;
     uint64_t serial; /* of its operation */
     engine_op op;
     int resource;
     int64_t ttl_ms;
+    int64_t granted_us;        /* the belief's first moment */
     int64_t believes_until_us; /* 0: in nothing */
+    enum configuration believes_in;
+    int64_t ppm; /* how fast its clock is */
     size_t token_len;
     char token[TOKEN_MAX];
 };
 
 struct clients {
-    struct client client[SIM_CLIENTS];
+    struct client client[SIM_ALL_CLIENTS];
+    struct ledger ledger;
     bool is_resting; /* no new acquires */
-    int64_t last_number[SIM_RESOURCES];
+    bool has_ghosts;
     uint64_t outcomes[OUTCOME_KINDS];
+    uint64_t votes[VOTE_KINDS]; /* of the deciding rounds */
     uint64_t left;
-    char violation[160]; /* "": none */
+    uint64_t lost; /* the server died before it answered */
+    uint64_t doubled;
 };
 
 void clients_start(struct world *world);
 void clients_on_answer(struct world *world, struct client *client);
 void clients_on_event(struct world *world, const struct event *event);
+void clients_on_server_death(struct world *world, int server);
 
-/* Looks whether everything holds that must hold at every moment. */
-void clients_check(struct world *world);
-
-/* To be called when all is calm and the clients rest. */
-void clients_check_end(struct world *world);
+/* The server that handles the event; -1: none does. */
+int clients_server_of(const struct world *world, const struct event *event);
 
 /* True if no client asks or holds. */
 bool clients_are_idle(const struct clients *clients);
+
+bool client_believes(const struct world *world, const struct client *client);
+int client_number(const struct world *world, const struct client *client);
+
+/* To be called when all is calm and the clients rest; before the clocks are
+ * set right, and a quarantine behind that. */
+void clients_check_tidy(struct world *world);
+void clients_check_alive(struct world *world);
 
 #endif

@@ -1,102 +1,202 @@
 /*
- * The simulator: sim [--seeds N] [--seed FIRST] [--seconds S]
+ * The simulator: sim [--seeds N] [--seed FIRST] [--seconds S] [--trace]
  *
  * Runs N seeds, S simulated seconds each. A violation prints its seed; the
- * same seed plays the same run again.
+ * same seed plays the same run again, and --trace tells what happened in it.
  */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "../../server/log.h"
 #include "clients.h"
+#include "faults.h"
+
+enum { ALIVE_US = 16000000, TIDY_US = 9000000 };
 
 struct totals {
     uint64_t rounds;
-    uint64_t faults;
-    uint64_t left;
+    uint64_t watched;  /* of them, those that are not releases; and of these */
+    uint64_t impaired; /* those that met a fault */
+    uint64_t left, lost, doubled;
     uint64_t outcomes[OUTCOME_KINDS];
+    uint64_t votes[VOTE_KINDS];   /* in the rounds that decided */
+    uint64_t replies[VOTE_KINDS]; /* all, late ones too */
+    uint64_t faults[FAULTS];
+};
+
+static const char *const fault_names[FAULTS] = {
+    "slow",    "break",     "block",   "double",       "pause",
+    "error",   "unconfirm", "restart", "flush",        "interlude",
+    "restore", "rollback",  "move",    "twin",         "lose_all",
+    "step",    "tiny_step", "drift",   "server_pause", "server_restart",
+    "target",  "next",      "foreign",
 };
 
 static void add_totals(struct totals *totals, const struct world *world)
 {
-    totals->faults += world->faults;
-    totals->left += world->clients->left;
+    const struct clients *clients = world->clients;
+    totals->left += clients->left;
+    totals->lost += clients->lost;
+    totals->doubled += clients->doubled;
     for (int i = 0; i < OUTCOME_KINDS; i++)
-        totals->outcomes[i] += world->clients->outcomes[i];
-    for (int i = 0; i < SIM_SERVERS; i++)
-        for (int j = 0; j < METRICS_CALLS; j++)
-            totals->rounds += world->servers[i].metrics.round_duration[j].count;
+        totals->outcomes[i] += clients->outcomes[i];
+    for (int i = 0; i < VOTE_KINDS; i++)
+        totals->votes[i] += clients->votes[i];
+    for (int i = 0; i < FAULTS; i++)
+        totals->faults[i] += world->faults->count[i];
+    for (int i = 0; i < SIM_SERVERS; i++) {
+        const struct simserver *server = &world->servers[i];
+        const struct metrics_histogram *rounds_of =
+            server->metrics.round_duration;
+        uint64_t rounds = rounds_of[METRICS_ACQUIRE].count +
+                          rounds_of[METRICS_EXTEND].count +
+                          rounds_of[METRICS_INSPECT].count;
+        totals->rounds += rounds + rounds_of[METRICS_RELEASE].count;
+        totals->watched += rounds;
+        for (int j = 0; j < SIM_NODES; j++)
+            for (int k = 0; k < VOTE_KINDS; k++)
+                totals->replies[k] += server->metrics.votes[j][k];
+        totals->impaired += server->rounds_impaired;
+        if (rounds > server->rounds_sent) /* nobody could be asked */
+            totals->impaired += rounds - server->rounds_sent;
+    }
 }
 
-static bool run_seed(uint64_t seed, int64_t seconds, struct totals *totals)
+struct arguments {
+    uint64_t first;
+    uint64_t count;
+    int64_t seconds;
+    bool is_tracing;
+    uint32_t only; /* bit per fault; 0: each seed chooses */
+};
+
+static bool run_seed(uint64_t seed, const struct arguments *arguments,
+                     struct totals *totals)
 {
     static struct world world;
     static struct clients clients;
+    static struct faults faults;
     clients = (struct clients){0};
-    world_init(&world, seed, &clients);
+    world.is_tracing = arguments->is_tracing;
+    world.only = arguments->only;
+    world_init(&world, seed, &clients, &faults);
     clients_start(&world);
-    world_run(&world, seconds * 1000000);
-    world_calm(&world);
-    world_run(&world, 4000000);
+    world_run(&world, arguments->seconds * 1000000);
+    faults_calm(&world);
     clients.is_resting = true;
-    for (int i = 0; i < 100 && !clients_are_idle(&clients); i++)
+    for (int i = 0; i < 20 && !clients_are_idle(&clients); i++)
         world_run(&world, 1000000);
-    world_run(&world, 3000000);
-    clients_check_end(&world);
+    world_run(&world, TIDY_US);
+    clients_check_tidy(&world);
+    faults_set_clocks(&world);
+    world_run(&world, ALIVE_US);
+    clients_check_alive(&world);
     add_totals(totals, &world);
     world_fini(&world);
-    if (clients.violation[0] != '\0')
-        printf("seed %llu: %s\n", (unsigned long long)seed, clients.violation);
-    return clients.violation[0] == '\0';
+    if (clients.ledger.violation[0] != '\0')
+        printf("seed %llu: %s\n", (unsigned long long)seed,
+               clients.ledger.violation);
+    return clients.ledger.violation[0] == '\0';
+}
+
+static void print_count(const char *name, uint64_t count)
+{
+    printf("  %-20s %llu\n", name, (unsigned long long)count);
 }
 
 static void print_totals(const struct totals *totals)
 {
-    printf("rounds %llu, faults %llu, clients that left %llu\n",
+    printf("rounds %llu, %.1f%% of them with a fault\n",
            (unsigned long long)totals->rounds,
-           (unsigned long long)totals->faults,
-           (unsigned long long)totals->left);
+           100.0 * (double)totals->impaired / (double)totals->watched);
+    printf("outcomes\n");
     for (int i = OUTCOME_PENDING + 1; i < OUTCOME_KINDS; i++)
-        printf("  %-20s %llu\n", outcome_name((enum outcome)i),
-               (unsigned long long)totals->outcomes[i]);
+        print_count(outcome_name((enum outcome)i), totals->outcomes[i]);
+    print_count("client left", totals->left);
+    print_count("server lost", totals->lost);
+    print_count("asked twice", totals->doubled);
+    printf("votes, and replies of all kinds\n");
+    for (int i = 0; i < VOTE_KINDS; i++)
+        printf("  %-20s %-12llu %llu\n", vote_name((enum vote)i),
+               (unsigned long long)totals->votes[i],
+               (unsigned long long)totals->replies[i]);
+    printf("faults\n");
+    for (int i = 0; i < FAULTS; i++)
+        print_count(fault_names[i], totals->faults[i]);
 }
 
-int main(int argc, char **argv)
+/* The bits of the faults in text, "step,restart"; an unknown name ends it. */
+static uint32_t parse_faults(char *text)
+{
+    uint32_t bits = 0;
+    char *rest = NULL;
+    for (const char *name = strtok_r(text, ",", &rest); name != NULL;
+         name = strtok_r(NULL, ",", &rest)) {
+        int i = 0;
+        while (i < FAULTS && strcmp(name, fault_names[i]) != 0)
+            i++;
+        if (i == FAULTS) {
+            fprintf(stderr, "sim: no such fault: %s\n", name);
+            exit(EXIT_FAILURE);
+        }
+        bits |= 1u << i;
+    }
+    return bits;
+}
+
+static void parse(int argc, char **argv, struct arguments *arguments)
 {
     static const struct option options[] = {
         {"seeds", required_argument, NULL, 'n'},
         {"seed", required_argument, NULL, 's'},
         {"seconds", required_argument, NULL, 't'},
+        {"faults", required_argument, NULL, 'f'},
+        {"trace", no_argument, NULL, 'v'},
         {0},
     };
-    uint64_t first = 1;
-    uint64_t count = 100;
-    int64_t seconds = 20;
     for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
         switch (c) {
         case 'n':
-            count = strtoull(optarg, NULL, 10);
+            arguments->count = strtoull(optarg, NULL, 10);
             break;
         case 's':
-            first = strtoull(optarg, NULL, 10);
+            arguments->first = strtoull(optarg, NULL, 10);
             break;
         case 't':
-            seconds = strtoll(optarg, NULL, 10);
+            arguments->seconds = strtoll(optarg, NULL, 10);
+            break;
+        case 'f':
+            arguments->only = parse_faults(optarg);
+            break;
+        case 'v':
+            arguments->is_tracing = true;
             break;
         default:
             fprintf(stderr, "usage: sim [--seeds N] [--seed FIRST] "
-                            "[--seconds S]\n");
-            return EXIT_FAILURE;
+                            "[--seconds S] [--faults NAME,...] [--trace]\n");
+            exit(EXIT_FAILURE);
         }
     }
-    log_set_level(LOG_OFF);
+}
+
+int main(int argc, char **argv)
+{
+    struct arguments arguments = {.first = 1, .count = 1700, .seconds = 60};
     static struct totals totals;
     uint64_t failed = 0;
-    for (uint64_t i = 0; i < count; i++)
-        failed += !run_seed(first + i, seconds, &totals);
+    parse(argc, argv, &arguments);
+    (void)setvbuf(stdout, NULL, _IOLBF, 0); /* traces and logs in order */
+    log_set_level(arguments.is_tracing ? LOG_DEBUG : LOG_OFF);
+    printf("seeds from %llu on, %llu of them, %lld seconds each\n",
+           (unsigned long long)arguments.first,
+           (unsigned long long)arguments.count, (long long)arguments.seconds);
+    for (uint64_t i = 0; i < arguments.count; i++)
+        failed += !run_seed(arguments.first + i, &arguments, &totals);
     print_totals(&totals);
     printf("sim: %llu passed, %llu failed\n",
-           (unsigned long long)(count - failed), (unsigned long long)failed);
+           (unsigned long long)(arguments.count - failed),
+           (unsigned long long)failed);
     return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -1,88 +1,65 @@
 /*
- * The simulated world: time, nodes, servers that run the real engine, and the
- * connections between them. One seed decides everything that happens.
+ * The simulated world: time, machines with Redis on them, names that lead to
+ * them, servers that run the real engine, the connections between, and what
+ * goes wrong. One seed decides everything that happens.
  *
- * Connections keep their order, delay what they carry and break; commands of a
- * broken one may still reach the node later. A paused node executes nothing
- * until it goes on, then everything that lies in its sockets.
+ *   main ─→ clients ─→ servers ─→ links ─→ machine ─→ simnode
+ *             │           ↑         ↑          ↑
+ *             └→ ledger   └─── faults ─────────┘        world: time, chance
  */
 #ifndef SIM_WORLD_H
 #define SIM_WORLD_H
 
-#include <sys/queue.h>
-
-#include "../../server/engine.h"
 #include "heap.h"
-#include "simnode.h"
+#include "machine.h"
+#include "servers.h"
 
 enum {
-    SIM_NODES = 5,
-    SIM_SERVERS = 2,
-    SIM_CLIENTS = 12,
-    SIM_TIMERS = 256,
-    SIM_NODE_TIMEOUT_US = 50000,
-    SIM_MAX_TTL_MS = 20000,
+    SIM_NAMES = 7,               /* hosts; a configuration has five of them */
+    SIM_MACHINES = 2 * SIM_NAMES /* a name may move to another one */
 };
 
 enum event_kind {
-    EVENT_DELIVER, /* object: a message reaches its node */
-    EVENT_REPLY,   /* object: its reply reaches the server */
-    EVENT_LINK_UP, /* a: server, b: node */
-    EVENT_SILENCE, /* a: server, b: node, tag: connection */
-    EVENT_RESUME,  /* b: node */
-    EVENT_FAULT,
-    EVENT_TIMER,  /* a: server, b: slot, tag: time it was set to */
-    EVENT_CLIENT, /* a: client, b: what, tag: its operation's serial */
-};
-
-struct message {
-    TAILQ_ENTRY(message) link;    /* among those that await a reply */
-    TAILQ_ENTRY(message) waiting; /* in the sockets of a paused node */
-    int server, node;
-    uint64_t connection; /* of the link when it was sent */
-    bool is_lost;        /* will not be executed */
-    uint64_t tag;
-    int64_t sent_us;
-    struct simcall call;
-    struct script_reply reply;
-    char value[TOKEN_MAX];
-};
-TAILQ_HEAD(messages, message);
-
-struct simlink {
-    bool is_up;
-    uint64_t connection;
-    int64_t arrives_us; /* the last command; order is kept */
-    int64_t replies_us; /* the last reply */
-    int64_t delay_us;   /* each way, at most */
-    struct messages pending;
-};
-
-struct simserver {
-    struct world *world;
-    struct engine *engine;
-    struct metrics metrics;
-    int64_t timers[SIM_TIMERS];
-    struct simlink links[SIM_NODES];
+    EVENT_DELIVER,        /* object: a message reaches its machine */
+    EVENT_REPLY,          /* object: its reply reaches the server */
+    EVENT_CONNECT,        /* a: server, b: node */
+    EVENT_CONNECTED,      /* a: server, b: node, tag: connection */
+    EVENT_CONFIRM,        /* a: server, b: node, tag: connection */
+    EVENT_CONFIRMED,      /* a: server, b: node, tag: connection */
+    EVENT_SILENCE,        /* a: server, b: node, tag: connection */
+    EVENT_BROKEN,         /* a: server, b: node, tag: connection */
+    EVENT_TIMER,          /* a: server, b: slot, tag: time it was set to */
+    EVENT_CLIENT,         /* a: client, b: what, tag: its operation's serial */
+    EVENT_RESUME_MACHINE, /* a: machine */
+    EVENT_START_MACHINE,  /* a: machine, b: persistence */
+    EVENT_HEAL_MACHINE,   /* a: machine */
+    EVENT_RESUME_SERVER,  /* a: server */
+    EVENT_START_SERVER,   /* a: server, b: configuration */
+    EVENT_FAULT,          /* a: which */
+    EVENT_FAULT_ENDS,     /* a: which, b: of what */
 };
 
 struct clients;
+struct faults;
 
 struct world {
     uint64_t random;
     int64_t now_us;
-    bool has_faults;
+    bool is_tracing; /* to be set before world_init, as the next one */
+    uint32_t only;   /* bit per fault that may come; 0: the seed chooses */
     struct heap heap;
-    struct simnode nodes[SIM_NODES];
-    struct messages backlog[SIM_NODES]; /* of paused nodes */
+    struct machine machines[SIM_MACHINES];
+    struct messages backlog[SIM_MACHINES]; /* in the sockets of paused ones */
+    int home[SIM_NAMES];                   /* the machine of a name … */
+    int leads[SIM_NAMES];       /* … and where it leads at the moment */
+    int64_t lost_us[SIM_NAMES]; /* locks there may have ended too early */
+    int64_t stepped_us[SIM_MACHINES];
+    uint64_t lives;
     struct simserver servers[SIM_SERVERS];
+    struct message *spare; /* messages to be used again */
     struct clients *clients;
-    uint64_t faults;
-    uint64_t late_executions; /* acquires set long after they were sent */
+    struct faults *faults;
 };
-
-void world_init(struct world *world, uint64_t seed, struct clients *clients);
-void world_fini(struct world *world);
 
 /* From 0 to below, and true in percent of the cases. */
 int64_t world_random(struct world *world, int64_t below);
@@ -90,10 +67,18 @@ bool world_chance(struct world *world, int percent);
 
 void world_at(struct world *world, int64_t delay_us, struct event event);
 
+/* One line for people who look for the cause of a violation. */
+void world_trace(const struct world *world, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+void world_init(struct world *world, uint64_t seed, struct clients *clients,
+                struct faults *faults);
+void world_fini(struct world *world);
+
+/* What the event does, its server being awake. */
+void world_handle(struct world *world, const struct event *event);
+
 /* Lets everything happen that happens within the next us. */
 void world_run(struct world *world, int64_t us);
-
-/* No faults from now on; what is broken heals by itself. */
-void world_calm(struct world *world);
 
 #endif

@@ -21,6 +21,11 @@ static const struct script_call any = {
     .resource = {"r", 1},
     .token = {"T", 1},
     .admit = {"1:f:run", 7},
+    .nonce = {"00ff", 4},
+    .found = {"1:run:n", 7},
+    .max_ttl_ms = 60000,
+    .beat_us = 1700000000000000,
+    .is_durable = true,
     .ttl_ms = 30000,
     .number = 9007199254740991,
     .node_deadline_us = 1700000000123456,
@@ -32,10 +37,10 @@ static struct script_call call_of(enum script_kind kind)
 {
     struct script_call call = any;
     call.kind = kind;
-    if (kind == SCRIPT_RELEASE || kind == SCRIPT_INSPECT) {
+    if (kind == SCRIPT_RELEASE || kind == SCRIPT_INSPECT)
         call.admit = span_of("");
+    if (kind != SCRIPT_ACQUIRE && kind != SCRIPT_EXTEND)
         call.window_us = 0;
-    }
     return call;
 }
 
@@ -57,7 +62,10 @@ static const char *command_words(void)
 }
 
 static const char *const kinds[SCRIPT_KINDS] = {
-    "1:f:run 15000000 admit",
+    "1:f:run 0 look 00ff 1",
+    "1:f:run 0 admit 1:run:n 60000 1",
+    "1:f:run 0 readmit 1:run:n 1700000000000000 60000",
+    "1:f:run 0 revoke 00ff 1:run:n",
     "1:f:run 15000000 acquire p:r T 30000 9007199254740991 1700000000123456 0",
     "1:f:run 15000000 extend p:r T 30000 1700000000123456",
     " 0 release p:r T p:redlockd:released:r",
@@ -100,13 +108,18 @@ END_TEST
 START_TEST(what_a_call_borrows_is_copied)
 {
     char resource[] = "r", token[] = "T", admit[] = "1:f:run";
+    char nonce[] = "00ff", found[] = "1:run:n";
     struct script_call call = call_of(SCRIPT_ACQUIRE);
     call.resource.ptr = resource;
     call.token.ptr = token;
     call.admit.ptr = admit;
     ck_assert(batch_add(&batch, &call));
+    call.nonce.ptr = nonce;
+    call.found.ptr = found;
+    call.kind = SCRIPT_REVOKE;
+    ck_assert(batch_add(&batch, &call));
     /* cppcheck-suppress unreadVariable; nobody may read them: the test */
-    resource[0] = token[0] = admit[0] = 'X';
+    resource[0] = token[0] = admit[0] = nonce[0] = found[0] = 'X';
     ck_assert_ptr_null(strchr(command_words(), 'X'));
 }
 END_TEST
@@ -126,6 +139,22 @@ START_TEST(calls_of_another_admission_wait_for_the_next_batch)
     ck_assert_int_eq(batch.calls, 3);
     batch_reset(&batch);
     ck_assert(batch_add(&batch, &call));
+}
+END_TEST
+
+/* A peek marks nothing, a revocation need know no mark. */
+START_TEST(what_is_left_out_is_an_empty_argument)
+{
+    struct script_call call = call_of(SCRIPT_LOOK);
+    call.nonce = span_of("");
+    call.is_durable = false;
+    ck_assert(batch_add(&batch, &call));
+    call = call_of(SCRIPT_REVOKE);
+    call.found = span_of("");
+    ck_assert(batch_add(&batch, &call));
+    ck_assert_str_eq(command_words(),
+                     "EVALSHA " SHA " 1 p:redlockd:state 1:f:run 0 "
+                     "look  0 revoke 00ff ");
 }
 END_TEST
 
@@ -254,6 +283,7 @@ Suite *check_batch(void)
     tcase_add_test(tcase, several_calls_are_one_command);
     tcase_add_test(tcase, what_a_call_borrows_is_copied);
     tcase_add_test(tcase, calls_of_another_admission_wait_for_the_next_batch);
+    tcase_add_test(tcase, what_is_left_out_is_an_empty_argument);
     tcase_add_test(tcase, it_has_a_limit);
     tcase_add_loop_test(tcase, the_longest_calls_fit, SCRIPT_ACQUIRE,
                         SCRIPT_KINDS);

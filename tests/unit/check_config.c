@@ -12,7 +12,7 @@
 
 Suite *check_config(void);
 
-enum { WORDS_MAX = 16 };
+enum { WORDS_MAX = 32 };
 
 static struct config config;
 static char error[CONFIG_ERROR_MAX];
@@ -26,8 +26,10 @@ static int split(const char *words, char *copy, size_t size, char **out)
     ck_assert_uint_lt(strlen(words), size);
     strcpy(copy, words);
     for (char *word = strtok_r(copy, " ", &rest); word;
-         word = strtok_r(NULL, " ", &rest))
+         word = strtok_r(NULL, " ", &rest)) {
+        ck_assert_int_lt(count, WORDS_MAX - 1);
         out[count++] = word;
+    }
     out[count] = NULL;
     return count;
 }
@@ -74,7 +76,24 @@ START_TEST(defaults_are_those_of_the_manual)
     ck_assert_int_eq(config.retry_count, 3);
     ck_assert_int_eq(config.retry_delay_ms, 200);
     ck_assert_str_eq(config.key_prefix, "");
+    ck_assert_int_eq(config.first_start, FIRST_START_AUTO);
+    ck_assert_int_eq(config.config_epoch, 1);
+    ck_assert(!config.take_over);
+    ck_assert(config.restart_guard);
     ck_assert_int_eq(config.log_level, LOG_INFO);
+}
+END_TEST
+
+START_TEST(who_may_vote_is_configured)
+{
+    accept("REDLOCKD_FIRST_START=yes",
+           "--nodes a --config-epoch 7 --take-over --restart-guard=off");
+    ck_assert_int_eq(config.first_start, FIRST_START_YES);
+    ck_assert_int_eq(config.config_epoch, 7);
+    ck_assert(config.take_over);
+    ck_assert(!config.restart_guard);
+    accept("REDLOCKD_FIRST_START=yes", "--nodes a --first-start no");
+    ck_assert_int_eq(config.first_start, FIRST_START_NO);
 }
 END_TEST
 
@@ -146,7 +165,11 @@ static const struct {
     {"--nodes a --nope 3", "--nope", "no such option"},
     {"--nodes a --node-timeout 3", "--node-timeout:", "see --node-timeout-ms"},
     {"--nodes a --maxttl=3", "--maxttl:", "see --max-ttl-ms"},
-    {"--nodes a --first-start yes", "--first-start", "no such option"},
+    {"--nodes a --first-start maybe", "maybe", "auto"},
+    {"--nodes a --config-epoch 0", "\"0\"", "1 to 1000000"},
+    {"--nodes a --config-epoch 1000001", "1000001", "1 to 1000000"},
+    {"--nodes a --restart-guard=maybe", "--restart-guard", "on or off"},
+    {"--nodes a --take-over 2", "--take-over", "on or off"},
     {"--nodes a --", "--:", "no such option"},
     {"--nodes a -x", "-x", "options begin with --"},
     {"--nodes a stray", "argument 3 (stray)", "--help"},
@@ -397,6 +420,7 @@ Suite *check_config(void)
     TCase *tcase = tcase_create("config");
 
     tcase_add_test(tcase, defaults_are_those_of_the_manual);
+    tcase_add_test(tcase, who_may_vote_is_configured);
     tcase_add_test(tcase, flag_beats_environment_beats_default);
     tcase_add_test(tcase, switches_and_empty_variables);
     tcase_add_test(tcase, service_variables_of_kubernetes_are_not_ours);

@@ -1,127 +1,146 @@
+/*
+ * Who may vote: states, refusals, what people are told. Quarantines are in
+ * check_quarantine.c, configurations in check_epochs.c.
+ */
 #include <check.h>
 #include <string.h>
 
-#include "../../server/guard.h"
-
-#define RUN_ID "0123456789012345678901234567890123456789"
-#define FINGERPRINT "00112233445566ff"
-
-static struct guard guard;
-
-static void setup(void)
-{
-    guard_init(&guard);
-}
-
-static void up(void)
-{
-    ck_assert(guard_on_up(&guard, 1, FINGERPRINT, RUN_ID));
-}
+#include "guarded.h"
 
 START_TEST(starts_without_a_vote)
 {
-    ck_assert(!guard_may_vote(&guard));
-    ck_assert_str_eq(guard_state(&guard), "connecting");
-    ck_assert_int_eq(guard_refusal(&guard), VOTE_UNREACHABLE);
+    GUARDED_ASSERT_PHASE(0, GUARD_DOWN);
+    GUARDED_ASSERT_REFUSAL(0, VOTE_UNREACHABLE);
+    guarded_expect_nothing();
+}
+END_TEST
+
+START_TEST(a_node_that_came_up_is_looked_at)
+{
+    guarded_up(1);
+    ck_assert_str_eq(guarded.guard.node[1].admit, GUARDED_ADMIT);
+    GUARDED_ASSERT_PHASE(1, GUARD_UNSEEN);
+    GUARDED_ASSERT_REFUSAL(1, VOTE_QUARANTINED);
+    guarded_expect(GUARD_LOOK, 1);
+    guarded_expect_nothing();
 }
 END_TEST
 
 START_TEST(votes_once_it_carries_the_admission)
 {
-    up();
-    ck_assert_str_eq(guard.admit, "1:" FINGERPRINT ":" RUN_ID);
-    ck_assert_str_eq(guard_state(&guard), "admitting");
-    ck_assert(!guard_may_vote(&guard));
-    ck_assert_int_eq(guard_refusal(&guard), VOTE_QUARANTINED);
-    ck_assert(guard_on_admit(&guard, VOTE_DONE));
-    ck_assert(guard_is_voting(&guard));
-    ck_assert_str_eq(guard_state(&guard), "voting");
-    ck_assert(!guard_on_admit(&guard, VOTE_DONE));
+    guarded_up(0);
+    guarded_expect(GUARD_LOOK, 0);
+    guarded_found(0, LOOK_ADMITTED, GUARDED_ADMIT, "");
+    GUARDED_ASSERT_PHASE(0, GUARD_ADMITTED);
+    GUARDED_ASSERT_REFUSAL(0, VOTE_DONE);
+    guarded_expect_nothing();
 }
 END_TEST
 
-START_TEST(a_refused_admission_has_a_name)
+START_TEST(heartbeats_come_every_second)
 {
-    up();
-    ck_assert(guard_on_admit(&guard, VOTE_OUT_OF_MEMORY));
-    ck_assert(!guard_may_vote(&guard));
-    ck_assert_str_eq(guard_state(&guard), "out_of_memory");
-    ck_assert_int_eq(guard_refusal(&guard), VOTE_OUT_OF_MEMORY);
-    ck_assert(!guard_on_admit(&guard, VOTE_OUT_OF_MEMORY));
-    ck_assert(guard_on_admit(&guard, VOTE_DONE));
-    ck_assert(guard_is_voting(&guard));
+    guarded_all(LOOK_ADMITTED, GUARDED_ADMIT, "");
+    for (int second = 0; second < 3; second++) {
+        guarded_pass(GUARDED_SECOND - 1);
+        guarded_expect_nothing();
+        guarded_pass(1);
+        ck_assert_int_eq(guarded_look_around(), GUARDED_NODES);
+    }
 }
 END_TEST
 
-START_TEST(a_lost_admission_ends_the_right_to_vote)
+START_TEST(a_vote_that_finds_no_admission_has_it_looked_at_at_once)
 {
-    up();
-    (void)guard_on_admit(&guard, VOTE_DONE);
-    ck_assert(guard_on_vote(&guard, VOTE_QUARANTINED));
-    ck_assert(!guard_may_vote(&guard));
-    ck_assert(!guard_on_vote(&guard, VOTE_QUARANTINED));
+    guarded_all(LOOK_ADMITTED, GUARDED_ADMIT, "");
+    guard_on_quarantined(&guarded.guard, 2, guarded.now_us);
+    GUARDED_ASSERT_REFUSAL(2, VOTE_QUARANTINED);
+    guarded_expect(GUARD_LOOK, 2);
+    guard_on_quarantined(&guarded.guard, 2, guarded.now_us);
+    guarded_expect_nothing();
+    guarded_found(2, LOOK_FRESH, "", GUARDED_MARK);
+    GUARDED_ASSERT_PHASE(2, GUARD_MARKED);
+    GUARDED_ASSERT_REFUSAL(2, VOTE_QUARANTINED);
+    guard_on_quarantined(&guarded.guard, 2, guarded.now_us); /* is known */
+    guarded_expect_nothing();
 }
 END_TEST
 
-START_TEST(a_nodes_condition_is_shown_until_the_next_admission)
+START_TEST(a_node_that_went_down_has_no_vote_and_nothing_to_do)
 {
-    up();
-    (void)guard_on_admit(&guard, VOTE_DONE);
-    ck_assert(guard_on_vote(&guard, VOTE_MISCONFIGURED));
-    ck_assert_str_eq(guard_state(&guard), "misconfigured");
-    ck_assert(guard_may_vote(&guard));
-    ck_assert(!guard_is_voting(&guard));
-    ck_assert(guard_on_admit(&guard, VOTE_DONE));
-    ck_assert(guard_is_voting(&guard));
+    guarded_all(LOOK_ADMITTED, GUARDED_ADMIT, "");
+    guarded_pass(GUARDED_SECOND);
+    guarded_expect(GUARD_LOOK, 0);
+    guard_on_down(&guarded.guard, 0);
+    GUARDED_ASSERT_REFUSAL(0, VOTE_UNREACHABLE);
+    guarded_found(0, LOOK_ADMITTED, GUARDED_ADMIT, ""); /* of that connection */
+    GUARDED_ASSERT_PHASE(0, GUARD_DOWN);
+    guard_on_done(&guarded.guard, &(struct guard_action){GUARD_ADMIT, 0}, true,
+                  0, guarded.now_us);
+    guard_on_failure(&guarded.guard, &(struct guard_action){GUARD_LOOK, 0},
+                     guarded.now_us);
+    GUARDED_ASSERT_PHASE(0, GUARD_DOWN);
+    guarded_up(0);
+    guarded_expect(GUARD_LOOK, 0);
 }
 END_TEST
 
-START_TEST(votes_about_one_lock_change_nothing)
+START_TEST(a_look_that_failed_waits_a_second)
 {
-    static const enum vote votes[] = {VOTE_GRANTED, VOTE_HELD,
-                                      VOTE_STALE,   VOTE_LATE,
-                                      VOTE_SKEWED,  VOTE_UNREACHABLE};
-    up();
-    (void)guard_on_admit(&guard, VOTE_DONE);
-    for (size_t i = 0; i < sizeof votes / sizeof *votes; i++)
-        ck_assert(!guard_on_vote(&guard, votes[i]));
-    ck_assert(guard_is_voting(&guard));
+    guarded_up(0);
+    guarded_expect(GUARD_LOOK, 0);
+    guard_on_failure(&guarded.guard, &(struct guard_action){GUARD_LOOK, 0},
+                     guarded.now_us);
+    GUARDED_ASSERT_PHASE(0, GUARD_UNSEEN);
+    guarded_pass(GUARDED_SECOND - 1);
+    guard_want_look(&guarded.guard, 0, guarded.now_us);
+    guarded_expect_nothing();
+    guarded_pass(1);
+    guarded_expect(GUARD_LOOK, 0);
 }
 END_TEST
 
-START_TEST(down_says_why)
+START_TEST(a_failed_heartbeat_takes_no_vote)
 {
-    up();
-    (void)guard_on_admit(&guard, VOTE_DONE);
-    ck_assert(guard_on_down(&guard, VOTE_SILENT, "no reply for 1000 ms"));
-    ck_assert_str_eq(guard_state(&guard), "silent");
-    ck_assert_str_eq(guard.detail, "no reply for 1000 ms");
-    ck_assert(!guard_on_down(&guard, VOTE_SILENT, "no reply for 1000 ms"));
-    ck_assert(!guard_on_admit(&guard, VOTE_DONE));
-    ck_assert(!guard_on_vote(&guard, VOTE_BUSY));
-    ck_assert_int_eq(guard_refusal(&guard), VOTE_SILENT);
+    guarded_all(LOOK_ADMITTED, GUARDED_ADMIT, "");
+    guarded_pass(GUARDED_SECOND);
+    guarded_expect(GUARD_LOOK, 0);
+    guard_on_failure(&guarded.guard, &(struct guard_action){GUARD_LOOK, 0},
+                     guarded.now_us);
+    GUARDED_ASSERT_REFUSAL(0, VOTE_DONE);
 }
 END_TEST
 
-START_TEST(fingerprint_depends_on_the_set_not_on_its_order)
+/* Whether an ADMIT, READMIT or REVOKE that got no answer was done is open. */
+START_TEST(an_action_that_failed_is_looked_at_a_second_later)
 {
-    static const char *const names[] = {"a:1/0", "b:1/0", "c:1/0"};
-    static const char *const turned[] = {"c:1/0", "a:1/0", "b:1/0"};
-    static const char *const other[] = {"a:1/0", "b:1/0", "c:2/0"};
-    char first[GUARD_FINGERPRINT_LEN + 1];
-    char second[GUARD_FINGERPRINT_LEN + 1];
-    guard_fingerprint(first, names, 3, 2, 60000);
-    guard_fingerprint(second, turned, 3, 2, 60000);
-    ck_assert_uint_eq(strlen(first), GUARD_FINGERPRINT_LEN);
-    ck_assert_str_eq(first, second);
-    guard_fingerprint(second, other, 3, 2, 60000);
-    ck_assert_str_ne(first, second);
-    guard_fingerprint(second, names, 3, 2, 60001);
-    ck_assert_str_ne(first, second);
-    guard_fingerprint(second, names, 3, 3, 60000);
-    ck_assert_str_ne(first, second);
-    guard_fingerprint(second, names, 2, 2, 60000);
-    ck_assert_str_ne(first, second);
+    guarded_all(LOOK_ADMITTED, GUARDED_ADMIT, "");
+    guard_on_step(&guarded.guard, 3);
+    guarded_expect(GUARD_REVOKE, 3);
+    guard_on_failure(&guarded.guard, &(struct guard_action){GUARD_REVOKE, 3},
+                     guarded.now_us);
+    GUARDED_ASSERT_PHASE(3, GUARD_UNSEEN);
+    guarded_pass(GUARDED_SECOND - 1);
+    guarded_expect_nothing();
+    guarded_pass(1);
+    for (int i = 0; i < 3; i++)
+        guarded_expect(GUARD_LOOK, i); /* the heartbeats */
+    guarded_expect(GUARD_LOOK, 3);
+    guarded_found(3, LOOK_ADMITTED, GUARDED_ADMIT, ""); /* it was not done */
+    guarded_expect(GUARD_REVOKE, 3);
+}
+END_TEST
+
+START_TEST(with_the_guard_off_nodes_are_admitted_at_sight)
+{
+    guarded.settings.is_off = true;
+    guarded_begin_again();
+    ck_assert_int_eq(guard_quarantine_us(&guarded.guard), 0);
+    guarded_up(4);
+    guarded_expect(GUARD_LOOK, 4);
+    guarded_found(4, LOOK_FRESH, "", GUARDED_MARK);
+    guarded_pass(1);
+    guarded_do(GUARD_ADMIT, 4, true);
+    GUARDED_ASSERT_REFUSAL(4, VOTE_DONE);
 }
 END_TEST
 
@@ -131,15 +150,17 @@ Suite *check_guard(void)
 {
     Suite *suite = suite_create("guard");
     TCase *tc = tcase_create("guard");
-    tcase_add_checked_fixture(tc, setup, NULL);
+    tcase_add_checked_fixture(tc, guarded_begin, NULL);
     tcase_add_test(tc, starts_without_a_vote);
+    tcase_add_test(tc, a_node_that_came_up_is_looked_at);
     tcase_add_test(tc, votes_once_it_carries_the_admission);
-    tcase_add_test(tc, a_refused_admission_has_a_name);
-    tcase_add_test(tc, a_lost_admission_ends_the_right_to_vote);
-    tcase_add_test(tc, a_nodes_condition_is_shown_until_the_next_admission);
-    tcase_add_test(tc, votes_about_one_lock_change_nothing);
-    tcase_add_test(tc, down_says_why);
-    tcase_add_test(tc, fingerprint_depends_on_the_set_not_on_its_order);
+    tcase_add_test(tc, heartbeats_come_every_second);
+    tcase_add_test(tc, a_vote_that_finds_no_admission_has_it_looked_at_at_once);
+    tcase_add_test(tc, a_node_that_went_down_has_no_vote_and_nothing_to_do);
+    tcase_add_test(tc, a_look_that_failed_waits_a_second);
+    tcase_add_test(tc, a_failed_heartbeat_takes_no_vote);
+    tcase_add_test(tc, an_action_that_failed_is_looked_at_a_second_later);
+    tcase_add_test(tc, with_the_guard_off_nodes_are_admitted_at_sight);
     suite_add_tcase(suite, tc);
     return suite;
 }

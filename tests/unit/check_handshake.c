@@ -56,6 +56,10 @@ START_TEST(commands_depend_on_the_node)
     ck_assert_str_eq(words(HANDSHAKE_AUTH), "AUTH alice pass word");
     node.db = 15;
     ck_assert_str_eq(words(HANDSHAKE_SELECT), "SELECT 15");
+    ck_assert_str_eq(words(HANDSHAKE_MEMORY), "INFO memory");
+    ck_assert_str_eq(words(HANDSHAKE_PERSISTENCE),
+                     "CONFIG GET appendonly appendfsync "
+                     "no-appendfsync-on-rewrite");
     ck_assert_str_eq(words(HANDSHAKE_TIME), "TIME");
     ck_assert_ptr_eq(strstr(words(HANDSHAKE_LOAD), "SCRIPT LOAD --"),
                      words(HANDSHAKE_LOAD));
@@ -75,6 +79,12 @@ START_TEST(facts_are_learned)
     ck_assert_int_eq(take(HANDSHAKE_REPLICATION, "role:master\r\nx:1\r\n"),
                      VOTE_DONE);
     ck_assert_str_eq(handshake.role, "master");
+    ck_assert_int_eq(take(HANDSHAKE_MEMORY,
+                          "maxmemory:1\r\nmaxmemory_policy:noeviction\r\n"),
+                     VOTE_DONE);
+    ck_assert_int_eq(take(HANDSHAKE_MEMORY,
+                          "maxmemory:0\r\nmaxmemory_policy:allkeys-lru\r\n"),
+                     VOTE_DONE);
     ck_assert_int_eq(handshake_take(&handshake, HANDSHAKE_TIME, time, 2),
                      VOTE_DONE);
     ck_assert_int_eq(handshake.node_now_us, 1700000000000042);
@@ -112,7 +122,29 @@ static const struct refusal refusals[] = {
      NULL},
     {HANDSHAKE_SERVER, "", VOTE_GARBAGE, NULL},
     {HANDSHAKE_SERVER, "redis_version:6.2.6\r\nrun_id:" RUN_ID "\r\n",
-     VOTE_FAILED, "version 6.2.6 is too old: Redis 7 or Valkey 7.2 is needed"},
+     VOTE_TOO_OLD, "version 6.2.6 is too old: Redis 7 or Valkey 7.2 is needed"},
+    {HANDSHAKE_SERVER,
+     "redis_version:7.2.4\nvalkey_version:7.1.9\nrun_id:" RUN_ID "\n",
+     VOTE_TOO_OLD, "version 7.1.9 is too old: Redis 7 or Valkey 7.2 is needed"},
+    {HANDSHAKE_SERVER, "redis_version:x\r\nrun_id:" RUN_ID "\r\n", VOTE_TOO_OLD,
+     NULL},
+    {HANDSHAKE_SERVER,
+     "redis_version:7.0.0\r\nredis_mode:cluster\r\nrun_id:" RUN_ID "\r\n",
+     VOTE_CLUSTER,
+     "is a node of a Redis Cluster: independent masters are needed "
+     "(cluster-enabled no)"},
+    {HANDSHAKE_SERVER,
+     "redis_version:7.0.0\r\nredis_mode:sentinel\r\nrun_id:" RUN_ID "\r\n",
+     VOTE_FAILED, "is a Sentinel, not a master"},
+    {HANDSHAKE_MEMORY,
+     "used_memory:1\r\nmaxmemory:1000\r\nmaxmemory_policy:volatile-ttl\r\n",
+     VOTE_EVICTS,
+     "would evict locks when memory is short (maxmemory-policy volatile-ttl): "
+     "CONFIG SET maxmemory-policy noeviction"},
+    {HANDSHAKE_MEMORY, "maxmemory:0\r\n", VOTE_GARBAGE, NULL},
+    {HANDSHAKE_MEMORY, "maxmemory_policy:noeviction\r\n", VOTE_GARBAGE, NULL},
+    {HANDSHAKE_MEMORY, "-NOPERM no info", VOTE_NO_PERMISSION, "NOPERM no info"},
+    {HANDSHAKE_PERSISTENCE, "OK", VOTE_GARBAGE, NULL},
     {HANDSHAKE_REPLICATION,
      "role:slave\r\nmaster_host:10.1.2.3\r\nmaster_port:6379\r\n",
      VOTE_READ_ONLY, "is a replica of 10.1.2.3:6379"},
@@ -131,6 +163,50 @@ START_TEST(refusals_are_named)
         ck_assert_str_eq(handshake.detail, refusal->detail);
     ck_assert_str_ne(handshake.detail, "");
     ck_assert_ptr_null(strstr(handshake.detail, "s3cret"));
+}
+END_TEST
+
+static const struct {
+    const char *fields[8];
+    bool is_durable;
+} persistences[] = {
+    {{"appendonly", "yes", "appendfsync", "always", "no-appendfsync-on-rewrite",
+      "no"},
+     true},
+    {{"no-appendfsync-on-rewrite", "no", "appendfsync", "always", "appendonly",
+      "yes"},
+     true},
+    {{"appendonly", "no", "appendfsync", "always", "no-appendfsync-on-rewrite",
+      "no"},
+     false},
+    {{"appendonly", "yes", "appendfsync", "everysec",
+      "no-appendfsync-on-rewrite", "no"},
+     false},
+    {{"appendonly", "yes", "appendfsync", "always", "no-appendfsync-on-rewrite",
+      "yes"},
+     false},
+    {{"appendonly", "yes", "appendfsync", "always"}, false},
+    {{NULL}, false},
+};
+
+START_TEST(durable_is_what_forgets_nothing)
+{
+    struct script_field fields[8];
+    int count = 0;
+    for (; persistences[_i].fields[count] != NULL; count++)
+        fields[count] = string(persistences[_i].fields[count]);
+    ck_assert_int_eq(
+        handshake_take(&handshake, HANDSHAKE_PERSISTENCE, fields, count),
+        VOTE_DONE);
+    ck_assert_int_eq(handshake.is_durable, persistences[_i].is_durable);
+}
+END_TEST
+
+START_TEST(who_may_not_ask_takes_it_for_not_durable)
+{
+    ck_assert_int_eq(take(HANDSHAKE_PERSISTENCE, "-NOPERM no 'config|get'"),
+                     VOTE_DONE);
+    ck_assert(!handshake.is_durable);
 }
 END_TEST
 
@@ -154,7 +230,8 @@ START_TEST(replies_of_another_shape_are_garbage)
     const struct script_field fields[] = {{.type = SCRIPT_FIELD_INTEGER},
                                           {.type = SCRIPT_FIELD_NIL}};
     for (int step = 0; step < HANDSHAKE_STEPS; step++)
-        for (int count = 0; step != HANDSHAKE_NAME && count <= 2; count++)
+        for (int count = step == HANDSHAKE_PERSISTENCE;
+             step != HANDSHAKE_NAME && count <= 2; count++)
             ck_assert_int_eq(handshake_take(&handshake,
                                             (enum handshake_step)step, fields,
                                             count),
@@ -174,6 +251,9 @@ Suite *check_handshake(void)
     tcase_add_test(tcase, commands_depend_on_the_node);
     tcase_add_test(tcase, facts_are_learned);
     tcase_add_loop_test(tcase, refusals_are_named, 0, COUNT(refusals));
+    tcase_add_loop_test(tcase, durable_is_what_forgets_nothing, 0,
+                        COUNT(persistences));
+    tcase_add_test(tcase, who_may_not_ask_takes_it_for_not_durable);
     tcase_add_loop_test(tcase, times_that_are_none_are_garbage, 0,
                         COUNT(times));
     tcase_add_test(tcase, replies_of_another_shape_are_garbage);

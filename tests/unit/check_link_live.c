@@ -4,6 +4,7 @@
 #include <check.h>
 #include <stdio.h>
 
+#include "../../server/clock.h"
 #include "live.h"
 #include "turns.h"
 
@@ -49,6 +50,84 @@ START_TEST(a_node_at_its_maxclients_is_named)
 }
 END_TEST
 
+START_TEST(a_node_that_may_evict_is_refused)
+{
+    master_text(&live.master, "CONFIG SET maxmemory 100mb maxmemory-policy "
+                              "allkeys-lru");
+    live_reconnect();
+    turns_until_count(live.loop, &live.downs, 1);
+    ck_assert_int_eq(live.reason, VOTE_EVICTS);
+    ck_assert_ptr_nonnull(strstr(live.detail, "allkeys-lru"));
+    master_text(&live.master, "CONFIG SET maxmemory-policy noeviction");
+    turns_until_count(live.loop, &live.ups, 2);
+}
+END_TEST
+
+static const struct {
+    const char *damage, *mend;
+    enum vote reason;
+    const char *detail;
+} unfit[] = {
+    {"CONFIG SET maxmemory 100mb maxmemory-policy volatile-ttl",
+     "CONFIG SET maxmemory-policy noeviction", VOTE_EVICTS, "volatile-ttl"},
+    {"REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE", VOTE_READ_ONLY,
+     "is a replica of 127.0.0.1:1"},
+    {"ACL SETUSER default -info", "ACL SETUSER default +info",
+     VOTE_NO_PERMISSION, "info"},
+};
+
+/* Nothing is asked over the connection itself that would tell. */
+START_TEST(a_node_that_becomes_unfit_is_left)
+{
+    int64_t begin_us = clock_now_us();
+    ck_assert_str_eq(master_text(&live.master, unfit[_i].damage), "OK");
+    turns_until_count(live.loop, &live.downs, 1);
+    ck_assert_int_lt(clock_now_us() - begin_us, CONFIRMED_US);
+    ck_assert_str_eq(vote_name(live.reason), vote_name(unfit[_i].reason));
+    ck_assert_msg(strstr(live.detail, unfit[_i].detail), "%s", live.detail);
+    ck_assert_str_eq(master_text(&live.master, unfit[_i].mend), "OK");
+    turns_until_count(live.loop, &live.ups, 2);
+}
+END_TEST
+
+/* This test's and the link's. */
+static bool has_two_clients(void *arg)
+{
+    (void)arg;
+    return strstr(master_text(&live.master, "INFO clients"),
+                  "connected_clients:2\r\n") != NULL;
+}
+
+START_TEST(a_change_of_persistence_is_told_by_a_confirmation)
+{
+    ck_assert(!live.is_durable);
+    master_text(&live.master, "CONFIG SET appendonly yes appendfsync always");
+    turns_until_count(live.loop, &live.confirmed, 1);
+    ck_assert(live.is_durable);
+    ck_assert_int_eq(live.downs, 0);
+    turns_until(live.loop, has_two_clients, NULL);
+}
+END_TEST
+
+START_TEST(persistence_is_told)
+{
+    ck_assert(!live.is_durable);
+    ck_assert_str_eq(master_text(&live.master,
+                                 "CONFIG SET appendonly yes appendfsync "
+                                 "always no-appendfsync-on-rewrite no"),
+                     "OK");
+    live_reconnect();
+    turns_until_count(live.loop, &live.ups, 2);
+    ck_assert(live.is_durable);
+    ck_assert_str_eq(
+        master_text(&live.master, "ACL SETUSER default -config|get"), "OK");
+    live_reconnect();
+    turns_until_count(live.loop, &live.ups, 3);
+    ck_assert(!live.is_durable);
+    ck_assert_int_eq(live.downs, 0);
+}
+END_TEST
+
 START_TEST(passwords_and_databases_work)
 {
     master_text(&live.master, "CONFIG SET requirepass s3cret");
@@ -80,6 +159,11 @@ Suite *check_link_live(void)
     tcase_add_test(tcase, errors_of_a_node_have_their_names);
     tcase_add_test(tcase, flushed_scripts_come_back);
     tcase_add_test(tcase, a_node_at_its_maxclients_is_named);
+    tcase_add_test(tcase, a_node_that_may_evict_is_refused);
+    tcase_add_loop_test(tcase, a_node_that_becomes_unfit_is_left, 0,
+                        (int)(sizeof unfit / sizeof *unfit));
+    tcase_add_test(tcase, a_change_of_persistence_is_told_by_a_confirmation);
+    tcase_add_test(tcase, persistence_is_told);
     tcase_add_test(tcase, passwords_and_databases_work);
     suite_add_tcase(suite, tcase);
     return suite;

@@ -127,7 +127,8 @@ START_TEST(a_write_to_a_closed_connection_calls_nobody_back)
     faked_start_link();
     faked_until_up(1);
     struct linger reset = {1, 0};
-    setsockopt(faked.node.fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+    setsockopt(faked.node.peers[0].fd, SOL_SOCKET, SO_LINGER, &reset,
+               sizeof reset);
     fake_close(&faked.node);
     ck_assert_int_eq(faked_inspect(1), VOTE_PENDING);
     link_flush(faked.link);

@@ -107,8 +107,8 @@ START_TEST(a_number_far_from_the_clock_is_skewed)
         call.number += sign * (LIVE_WINDOW_US + 1000000);
         ck_assert_int_eq(live_ask(&call), VOTE_SKEWED);
         ck_assert_int_eq(master_integer(&live.master, "EXISTS p:r"), 0);
-        ck_assert_int_eq(master_integer(&live.master, "HLEN p:redlockd:state"),
-                         1);
+        ck_assert_int_eq(
+            master_integer(&live.master, "HEXISTS p:redlockd:state 7"), 0);
     }
 }
 END_TEST
@@ -150,7 +150,7 @@ START_TEST(a_refused_number_is_not_remembered)
 }
 END_TEST
 
-START_TEST(a_shorter_extension_shortens_nothing)
+START_TEST(story_03_a_shorter_extension_shortens_nothing)
 {
     live_admit();
     ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "r", "A"), VOTE_GRANTED);
@@ -159,6 +159,17 @@ START_TEST(a_shorter_extension_shortens_nothing)
         ck_assert_int_eq(live_ask(&call), VOTE_EXTENDED);
         ck_assert_int_gt(pttl("r"), LIVE_TTL_MS - 10000);
     }
+}
+END_TEST
+
+/* It would be a later holder's resource, with a lower number. */
+START_TEST(story_04_an_extension_creates_no_key)
+{
+    live_admit();
+    ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "r", "A"), VOTE_GRANTED);
+    master_text(&live.master, "DEL p:r");
+    ck_assert_int_eq(live_run(SCRIPT_EXTEND, "r", "A"), VOTE_FREE);
+    ck_assert_int_eq(pttl("r"), -2);
 }
 END_TEST
 
@@ -265,9 +276,12 @@ END_TEST
 /* One batch: what the first calls do, the next ones see. */
 START_TEST(calls_of_a_batch_run_in_their_order)
 {
-    static const enum vote votes[] = {VOTE_DONE,    VOTE_GRANTED, VOTE_HELD,
-                                      VOTE_DELETED, VOTE_GRANTED, VOTE_HELD};
+    static const enum vote votes[] = {VOTE_QUARANTINED, VOTE_DONE, VOTE_DONE,
+                                      VOTE_GRANTED,     VOTE_HELD, VOTE_DELETED,
+                                      VOTE_GRANTED,     VOTE_HELD};
     struct script_call calls[] = {
+        live_call(SCRIPT_ACQUIRE, "r", "A"),
+        live_call(SCRIPT_LOOK, "", ""),
         live_call(SCRIPT_ADMIT, "", ""),
         live_call(SCRIPT_ACQUIRE, "r", "A"),
         live_call(SCRIPT_ACQUIRE, "r", "B"),
@@ -346,7 +360,8 @@ Suite *check_lua(void)
     tcase_add_test(tcase, a_number_far_from_the_clock_is_skewed);
     tcase_add_test(tcase, numbers_in_a_slot_only_rise);
     tcase_add_test(tcase, a_refused_number_is_not_remembered);
-    tcase_add_test(tcase, a_shorter_extension_shortens_nothing);
+    tcase_add_test(tcase, story_03_a_shorter_extension_shortens_nothing);
+    tcase_add_test(tcase, story_04_an_extension_creates_no_key);
     tcase_add_loop_test(tcase, a_key_of_another_type_is_held, 0,
                         (int)(sizeof foreign / sizeof *foreign));
     tcase_add_test(tcase, a_key_without_ttl_is_held);

@@ -138,6 +138,9 @@ START_TEST(counters_are_told)
     metrics.outcomes[METRICS_ACQUIRE][2] = 4;
     metrics.votes[1][VOTE_SILENT] = 3;
     metrics.node_is_voting[1] = 1;
+    metrics.clock_lead_us[0] = -1500000;
+    metrics.clock_steps[1] = 6;
+    metrics.quarantine_us[1] = 66650000;
     print();
     ck_assert(has_line("redlockd_http_requests_accepted_total 7"));
     ck_assert(has_line("redlockd_undelivered_grants_total 2"));
@@ -149,6 +152,12 @@ START_TEST(counters_are_told)
     ck_assert(has_line("redlockd_node_voting{node=\"h:1\"} 0"));
     ck_assert(has_line("redlockd_node_voting{node=\"h:2\"} 1"));
     ck_assert(has_line("redlockd_quorum_margin -1"));
+    ck_assert(
+        has_line("redlockd_node_clock_lead_seconds{node=\"h:1\"} -1.500000"));
+    ck_assert(has_line("redlockd_node_clock_steps_total{node=\"h:2\"} 6"));
+    ck_assert(has_line("redlockd_node_quarantine_seconds{node=\"h:1\"} 0.000"));
+    ck_assert(
+        has_line("redlockd_node_quarantine_seconds{node=\"h:2\"} 66.650"));
 }
 END_TEST
 

@@ -6,11 +6,7 @@
 START_TEST(nothing_is_asked_of_nodes_without_admission)
 {
     play_node_down(0);
-    engine_on_node_up(play.engine, 0,
-                      &(struct engine_node_facts){.run_id = PLAY_RUN_ID,
-                                                  .node_now_us = PLAY_EPOCH_US,
-                                                  .sent_us = play.now_us,
-                                                  .received_us = play.now_us});
+    play_node_connect(0);
     engine_op op = play_acquire();
     ck_assert_int_eq(play_count(SCRIPT_ACQUIRE), 4);
     for (int i = 1; i < 4; i++)
@@ -20,37 +16,32 @@ START_TEST(nothing_is_asked_of_nodes_without_admission)
 }
 END_TEST
 
-START_TEST(a_lost_admission_is_renewed_at_once)
+START_TEST(a_lost_admission_is_looked_at_at_once)
 {
     (void)play_acquire();
     play_answer(SCRIPT_ACQUIRE, 0, VOTE_QUARANTINED);
-    ck_assert(play_find(SCRIPT_ADMIT, 0) != NULL);
     ck_assert_int_eq(engine_voting(play.engine), 4);
-    play_answer(SCRIPT_ADMIT, 0, VOTE_DONE);
+    play_answer_look(0, LOOK_ADMITTED, "", "");
     ck_assert_int_eq(engine_voting(play.engine), 5);
 }
 END_TEST
 
-START_TEST(heartbeats_keep_the_admissions)
+START_TEST(heartbeats_look_at_the_admissions)
 {
-    play_advance(3000000);
+    play_advance(1500000);
     for (int i = 0; i < PLAY_NODES; i++)
-        play_answer(SCRIPT_ADMIT, i, VOTE_DONE);
-    ck_assert_int_eq(play_count(SCRIPT_ADMIT), PLAY_NODES);
+        play_answer_look(i, LOOK_ADMITTED, "", "");
+    ck_assert_int_eq(play_count(SCRIPT_LOOK), PLAY_NODES);
     play_advance(1200000);
-    ck_assert_int_eq(play_count(SCRIPT_ADMIT), 2 * PLAY_NODES);
+    ck_assert_int_eq(play_count(SCRIPT_LOOK), 2 * PLAY_NODES);
 }
 END_TEST
 
-START_TEST(numbers_follow_the_median_of_the_nodes_clocks)
+START_TEST(story_09_numbers_follow_the_median_of_the_nodes_clocks)
 {
     play_node_down(4);
-    engine_on_node_up(
-        play.engine, 4,
-        &(struct engine_node_facts){.run_id = PLAY_RUN_ID,
-                                    .node_now_us = PLAY_EPOCH_US + 3600000000,
-                                    .sent_us = play.now_us,
-                                    .received_us = play.now_us});
+    play.lead_us[4] = 3600000000;
+    play_node_connect(4);
     (void)play_acquire();
     ck_assert_int_eq(play_find(SCRIPT_ACQUIRE, 0)->call.number,
                      PLAY_EPOCH_US + play.now_us);
@@ -74,6 +65,129 @@ START_TEST(a_slot_far_ahead_takes_no_other_along)
 }
 END_TEST
 
+/* ---- what is sent ----------------------------------------------------------
+ */
+
+static void answer_looks(void)
+{
+    for (int i = 0; i < PLAY_NODES; i++)
+        while (play_find(SCRIPT_LOOK, i) != NULL)
+            play_answer_look(i, i == 0 ? LOOK_MARKED : LOOK_ADMITTED, "",
+                             i == 0 ? "1:run:aaaa" : "");
+}
+
+START_TEST(a_lost_permission_is_marked_waited_for_and_given_back)
+{
+    play_advance(2200000); /* before, a first start may be under way */
+    play_node_down(0);
+    play_node_connect(0);
+    struct play_call *look = play_find(SCRIPT_LOOK, 0);
+    ck_assert_uint_eq(strlen(look->nonce), SCRIPT_NONCE_LEN);
+    ck_assert(look->call.is_durable);
+    ck_assert_uint_eq(look->call.admit.len, 1 + 1 + FINGERPRINT_LEN + 1 + 40);
+    play_answer_look(0, LOOK_FRESH, "", "1:run:aaaa");
+    for (int i = 0; i < 67; i++) {
+        answer_looks();
+        ck_assert(play_find(SCRIPT_ADMIT, 0) == NULL);
+        play.sent_count = 0;
+        play_advance(1000000);
+    }
+    answer_looks();
+    struct play_call *admit = play_find(SCRIPT_ADMIT, 0);
+    ck_assert_ptr_nonnull(admit);
+    ck_assert_str_eq(admit->found, "1:run:aaaa");
+    ck_assert_int_eq(admit->call.max_ttl_ms, 60000);
+    ck_assert(admit->call.is_durable);
+    play_answer(SCRIPT_ADMIT, 0, VOTE_DONE);
+    ck_assert_int_eq(engine_voting(play.engine), PLAY_NODES);
+}
+END_TEST
+
+START_TEST(a_durable_node_is_readmitted_by_what_it_carries)
+{
+    static const char old[] =
+        "1:" PLAY_FINGERPRINT ":ffffffffffffffffffffffffffffffffffffffff";
+    int64_t beat_us = play_facts(0).node_now_us;
+    play_advance(1000);
+    play_node_down(0);
+    play_node_connect(0);
+    play_answer_look(0, LOOK_CREATED, old, "1:run:aaaa");
+    struct play_call *readmit = play_find(SCRIPT_READMIT, 0);
+    ck_assert_ptr_nonnull(readmit);
+    ck_assert_str_eq(readmit->found, old);
+    ck_assert_int_eq(readmit->call.beat_us, beat_us); /* when last seen */
+    play_answer(SCRIPT_READMIT, 0, VOTE_DONE);
+    ck_assert_int_eq(engine_voting(play.engine), PLAY_NODES);
+}
+END_TEST
+
+START_TEST(every_mark_has_a_nonce_of_its_own)
+{
+    char first[SCRIPT_NONCE_LEN + 1];
+    play_advance(2200000);
+    play_node_down(0);
+    play_node_connect(0);
+    strcpy(first, play_find(SCRIPT_LOOK, 0)->nonce);
+    play_answer_look(0, LOOK_ADMITTED, "", "");
+    play_advance(1200000);
+    ck_assert_str_ne(play_find(SCRIPT_LOOK, 0)->nonce, first);
+}
+END_TEST
+
+START_TEST(durability_that_ended_is_told_to_the_node)
+{
+    struct engine_node_facts facts = play_facts(2);
+    facts.is_durable = false;
+    engine_on_node_confirmed(play.engine, 2, &facts);
+    struct play_call *look = play_find(SCRIPT_LOOK, 2);
+    ck_assert_ptr_nonnull(look);
+    ck_assert(!look->call.is_durable);
+}
+END_TEST
+
+START_TEST(a_call_that_cannot_be_sent_is_tried_again_a_second_later)
+{
+    play.is_refusing[1] = true;
+    play_advance(1200000);
+    ck_assert(play_find(SCRIPT_LOOK, 1) == NULL);
+    ck_assert(play_find(SCRIPT_LOOK, 0) != NULL);
+    play.is_refusing[1] = false;
+    play_advance(1200000);
+    ck_assert(play_find(SCRIPT_LOOK, 1) != NULL);
+}
+END_TEST
+
+/* Before that its nodes are only peeked at, which marks nothing. */
+START_TEST(a_first_start_admits_all_nodes_by_the_first_of_their_names)
+{
+    struct engine_settings settings = play_settings;
+    play_end();
+    settings.node_names[0] = "z";
+    play_begin_with(&settings);
+    for (int i = 0; i < PLAY_NODES; i++) {
+        play_node_connect(i);
+        ck_assert_str_eq(play_find(SCRIPT_LOOK, i)->nonce, "");
+        play_answer_look(i, LOOK_EMPTY, "", "");
+    }
+    ck_assert(play_find(SCRIPT_LOOK, 0) == NULL);
+    ck_assert_uint_eq(strlen(play_find(SCRIPT_LOOK, 1)->nonce),
+                      SCRIPT_NONCE_LEN);
+    play_answer_look(1, LOOK_FRESH, "", "1:run:1");
+    static const char *const marks[] = {"1:run:0", "1:run:1", "1:run:2",
+                                        "1:run:3", "1:run:4"};
+    for (int i = 0; i < PLAY_NODES; i++)
+        play_answer_look(i, i == 1 ? LOOK_MARKED : LOOK_FRESH, "", marks[i]);
+    play_advance(400000);
+    for (int i = 0; i < PLAY_NODES; i++)
+        play_answer_look(i, LOOK_MARKED, "", marks[i]);
+    for (int i = 0; i < PLAY_NODES; i++) {
+        ck_assert_str_eq(play_find(SCRIPT_ADMIT, i)->found, marks[i]);
+        play_answer(SCRIPT_ADMIT, i, VOTE_DONE);
+    }
+    ck_assert_int_eq(engine_voting(play.engine), PLAY_NODES);
+}
+END_TEST
+
 Suite *check_nodes(void);
 
 Suite *check_nodes(void)
@@ -82,10 +196,18 @@ Suite *check_nodes(void)
     TCase *tc = tcase_create("nodes");
     tcase_add_checked_fixture(tc, play_begin, play_end);
     tcase_add_test(tc, nothing_is_asked_of_nodes_without_admission);
-    tcase_add_test(tc, a_lost_admission_is_renewed_at_once);
-    tcase_add_test(tc, heartbeats_keep_the_admissions);
-    tcase_add_test(tc, numbers_follow_the_median_of_the_nodes_clocks);
+    tcase_add_test(tc, a_lost_admission_is_looked_at_at_once);
+    tcase_add_test(tc, heartbeats_look_at_the_admissions);
+    tcase_add_test(tc, story_09_numbers_follow_the_median_of_the_nodes_clocks);
     tcase_add_test(tc, a_slot_far_ahead_takes_no_other_along);
+    tcase_add_test(tc, a_lost_permission_is_marked_waited_for_and_given_back);
+    tcase_add_test(tc, a_durable_node_is_readmitted_by_what_it_carries);
+    tcase_add_test(tc, every_mark_has_a_nonce_of_its_own);
+    tcase_add_test(tc, durability_that_ended_is_told_to_the_node);
+    tcase_add_test(tc,
+                   a_call_that_cannot_be_sent_is_tried_again_a_second_later);
+    tcase_add_test(tc,
+                   a_first_start_admits_all_nodes_by_the_first_of_their_names);
     suite_add_tcase(suite, tc);
     return suite;
 }

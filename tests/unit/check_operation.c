@@ -28,7 +28,7 @@ START_TEST(granted_by_a_majority_at_once)
 }
 END_TEST
 
-START_TEST(stragglers_of_a_won_round_count_nowhere)
+START_TEST(story_12_stragglers_of_a_won_round_count_nowhere)
 {
     engine_op op = play_acquire();
     for (int i = 0; i < 3; i++)
@@ -48,7 +48,8 @@ START_TEST(each_call_carries_admission_deadline_window_and_slot)
 {
     (void)play_acquire();
     const struct script_call *call = &play.sent[0].call;
-    ck_assert(strncmp(call->admit.ptr, "1:0011223344556677:" PLAY_RUN_ID,
+    ck_assert(strncmp(call->admit.ptr,
+                      "1:" PLAY_FINGERPRINT ":" PLAY_RUN_ID "0",
                       call->admit.len) == 0);
     ck_assert_int_eq(call->node_deadline_us, PLAY_EPOCH_US + 1050000 + 250);
     ck_assert_int_eq(call->window_us, 15000000);
@@ -57,7 +58,7 @@ START_TEST(each_call_carries_admission_deadline_window_and_slot)
 }
 END_TEST
 
-START_TEST(fault_01_every_round_has_a_token_of_its_own)
+START_TEST(story_01_every_round_has_a_token_of_its_own)
 {
     engine_op op = play_acquire();
     char first[TOKEN_MAX + 1];
@@ -76,7 +77,7 @@ START_TEST(fault_01_every_round_has_a_token_of_its_own)
 }
 END_TEST
 
-START_TEST(fault_15_a_lost_round_is_released_where_it_may_have_granted)
+START_TEST(story_15_a_lost_round_is_released_where_it_may_have_granted)
 {
     (void)play_acquire();
     play_answer(SCRIPT_ACQUIRE, 0, VOTE_GRANTED);
@@ -212,7 +213,7 @@ START_TEST(extended_by_a_majority_that_had_the_token)
 }
 END_TEST
 
-START_TEST(fault_16_a_failed_extend_changes_nothing)
+START_TEST(story_16_a_failed_extend_changes_nothing)
 {
     engine_op op = extend(PLAY_EPOCH_US);
     play_answer(SCRIPT_EXTEND, 0, VOTE_EXTENDED);
@@ -273,11 +274,11 @@ Suite *check_operation(void)
     TCase *tc = tcase_create("operation");
     tcase_add_checked_fixture(tc, play_begin, play_end);
     tcase_add_test(tc, granted_by_a_majority_at_once);
-    tcase_add_test(tc, stragglers_of_a_won_round_count_nowhere);
+    tcase_add_test(tc, story_12_stragglers_of_a_won_round_count_nowhere);
     tcase_add_test(tc, each_call_carries_admission_deadline_window_and_slot);
-    tcase_add_test(tc, fault_01_every_round_has_a_token_of_its_own);
+    tcase_add_test(tc, story_01_every_round_has_a_token_of_its_own);
     tcase_add_test(tc,
-                   fault_15_a_lost_round_is_released_where_it_may_have_granted);
+                   story_15_a_lost_round_is_released_where_it_may_have_granted);
     tcase_add_test(tc, held_by_one_value_tells_the_holder);
     tcase_add_test(tc, stale_is_tried_again_at_once_with_a_higher_number);
     tcase_add_test(tc, split_votes_use_up_the_rounds_and_end_as_held);
@@ -286,7 +287,7 @@ Suite *check_operation(void)
     tcase_add_test(tc, unsendable_nodes_are_known_before_the_call_returns);
     tcase_add_test(tc, votes_that_come_past_the_validity_win_nothing);
     tcase_add_test(tc, extended_by_a_majority_that_had_the_token);
-    tcase_add_test(tc, fault_16_a_failed_extend_changes_nothing);
+    tcase_add_test(tc, story_16_a_failed_extend_changes_nothing);
     tcase_add_test(tc, held_too_long_is_refused_without_lengthening);
     tcase_add_test(tc, held_too_long_is_told_to_the_holder_only);
     tcase_add_test(tc, inspect_tells_number_owner_and_remaining_but_no_token);

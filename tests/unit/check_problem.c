@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../../api/problem.h"
+#include "play.h"
 
 Suite *check_problem(void);
 
@@ -91,25 +92,39 @@ START_TEST(holder_is_told_as_far_as_known)
 }
 END_TEST
 
+static const char *text_of(json_t *nodes, size_t node, const char *member)
+{
+    return json_string_value(
+        json_object_get(json_array_get(nodes, node), member));
+}
+
+/* A vote that speaks of the node's state has the state's own reason. */
 START_TEST(votes_are_told_by_node)
 {
-    static const char *const names[] = {"n1", "n2"};
-    struct engine_result result = {.total = 2,
-                                   .votes = {VOTE_SILENT, VOTE_GRANTED}};
+    static const char *const names[] = {"n1", "n2", "n3"};
+    struct engine_result result = {
+        .total = 3, .votes = {VOTE_SILENT, VOTE_GRANTED, VOTE_QUARANTINED}};
+    play_begin();
+    play_node_down(2);
+    play_node_connect(2);
+    play_answer_look(2, LOOK_MARKED, "", "1:run:nonce");
     struct problem problem = {.code = PROBLEM_NO_QUORUM,
                               .detail = "d",
                               .votes = &result,
-                              .node_names = names};
+                              .node_names = names,
+                              .engine = play.engine};
     problem_respond(&problem, "r", &response);
     json_t *root = json_loads(response.body, 0, NULL);
     json_t *nodes = json_object_get(root, "nodes");
-    ck_assert_uint_eq(json_array_size(nodes), 2);
-    json_t *first = json_array_get(nodes, 0);
-    ck_assert_str_eq(json_string_value(json_object_get(first, "node")), "n1");
-    ck_assert_str_eq(json_string_value(json_object_get(first, "vote")),
-                     "silent");
-    ck_assert(json_is_string(json_object_get(first, "detail")));
+    ck_assert_uint_eq(json_array_size(nodes), 3);
+    ck_assert_str_eq(text_of(nodes, 0, "node"), "n1");
+    ck_assert_str_eq(text_of(nodes, 0, "vote"), "silent");
+    ck_assert_str_eq(text_of(nodes, 0, "detail"), vote_detail(VOTE_SILENT));
+    ck_assert_str_eq(text_of(nodes, 2, "vote"), "quarantined");
+    ck_assert_str_eq(text_of(nodes, 2, "detail"),
+                     "may have forgotten locks; votes again in 67 s");
     json_decref(root);
+    play_end();
 }
 END_TEST
 

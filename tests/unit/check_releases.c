@@ -4,7 +4,7 @@
 #include "../../server/token.h"
 #include "play.h"
 
-START_TEST(fault_19_an_abandoned_grant_is_released)
+START_TEST(story_19_an_abandoned_grant_is_released)
 {
     engine_op op = play_acquire();
     for (int i = 0; i < 3; i++)
@@ -185,7 +185,7 @@ Suite *check_releases(void)
     Suite *suite = suite_create("releases");
     TCase *tc = tcase_create("releases");
     tcase_add_checked_fixture(tc, play_begin, play_end);
-    tcase_add_test(tc, fault_19_an_abandoned_grant_is_released);
+    tcase_add_test(tc, story_19_an_abandoned_grant_is_released);
     tcase_add_test(tc, abandoned_in_the_middle_of_a_round);
     tcase_add_test(tc, abandoned_between_rounds_needs_no_release);
     tcase_add_test(tc, a_node_out_of_reach_gets_the_release_when_it_is_back);

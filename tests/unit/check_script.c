@@ -40,37 +40,42 @@ static enum vote decode(enum script_kind kind, const char *word, int count)
     return script_decode(kind, NOW, fields, count).vote;
 }
 
-struct answer {
+#define OF(kind) (1u << SCRIPT_##kind)
+#define OF_LOCKS (OF(ACQUIRE) | OF(EXTEND) | OF(RELEASE) | OF(INSPECT))
+#define OF_GUARD (OF(ADMIT) | OF(READMIT) | OF(REVOKE))
+
+static const struct {
     const char *word;
     int count;
-    enum vote votes[SCRIPT_KINDS]; /* admit acquire extend release inspect */
-};
-
-#define NO VOTE_GARBAGE
-
-static const struct answer answers[] = {
-    {"DONE", 1, {VOTE_DONE, NO, NO, NO, NO}},
-    {"GRANTED", 1, {NO, VOTE_GRANTED, NO, NO, NO}},
-    {"EXTENDED", 1, {NO, NO, VOTE_EXTENDED, NO, NO}},
-    {"DELETED", 1, {NO, NO, NO, VOTE_DELETED, NO}},
-    {"FREE", 1, {NO, NO, VOTE_FREE, VOTE_FREE, VOTE_FREE}},
-    {"HELD", 3, {NO, VOTE_HELD, VOTE_HELD, VOTE_HELD, VOTE_HELD}},
-    {"STALE", 2, {NO, VOTE_STALE, NO, NO, NO}},
-    {"QUARANTINED", 1, {NO, VOTE_QUARANTINED, VOTE_QUARANTINED, NO, NO}},
-    {"LATE", 1, {NO, VOTE_LATE, VOTE_LATE, NO, NO}},
-    {"SKEWED", 1, {NO, VOTE_SKEWED, NO, NO, NO}},
-    {"granted", 1, {NO, NO, NO, NO, NO}},
-    {"", 1, {NO, NO, NO, NO, NO}},
+    enum vote vote;
+    unsigned kinds; /* that answer it */
+} answers[] = {
+    {"DONE", 1, VOTE_DONE, OF_GUARD},
+    {"CHANGED", 1, VOTE_CHANGED, OF_GUARD},
+    {"GRANTED", 1, VOTE_GRANTED, OF(ACQUIRE)},
+    {"EXTENDED", 1, VOTE_EXTENDED, OF(EXTEND)},
+    {"DELETED", 1, VOTE_DELETED, OF(RELEASE)},
+    {"FREE", 1, VOTE_FREE, OF_LOCKS & ~OF(ACQUIRE)},
+    {"HELD", 3, VOTE_HELD, OF_LOCKS},
+    {"STALE", 2, VOTE_STALE, OF(ACQUIRE)},
+    {"QUARANTINED", 1, VOTE_QUARANTINED, OF(ACQUIRE) | OF(EXTEND)},
+    {"LATE", 1, VOTE_LATE, OF(ACQUIRE) | OF(EXTEND)},
+    {"SKEWED", 1, VOTE_SKEWED, OF(ACQUIRE)},
+    {"ADMITTED", 1, VOTE_DONE, 0},
+    {"granted", 1, VOTE_GRANTED, 0},
+    {"", 1, VOTE_GRANTED, 0},
 };
 
 START_TEST(each_kind_has_its_answers)
 {
-    const struct answer *answer = &answers[_i];
     for (int kind = 0; kind < SCRIPT_KINDS; kind++)
-        for (int count = 0; count <= 4; count++)
+        for (int count = 0; count <= 4; count++) {
+            bool is_answer =
+                count == answers[_i].count && answers[_i].kinds & 1u << kind;
             ck_assert_int_eq(
-                decode((enum script_kind)kind, answer->word, count),
-                count == answer->count ? answer->votes[kind] : NO);
+                decode((enum script_kind)kind, answers[_i].word, count),
+                is_answer ? answers[_i].vote : VOTE_GARBAGE);
+        }
 }
 END_TEST
 
@@ -91,6 +96,68 @@ START_TEST(what_comes_with_an_answer_is_told)
     reply = script_decode(SCRIPT_ACQUIRE, NOW, fields, 2);
     ck_assert_int_eq(reply.vote, VOTE_STALE);
     ck_assert_int_eq(reply.highest, 9007199254740991);
+}
+END_TEST
+
+static const char *const look_words[LOOK_WORDS] = {
+    [LOOK_ADMITTED] = "ADMITTED", [LOOK_SUPERSEDED] = "SUPERSEDED",
+    [LOOK_FOREIGN] = "FOREIGN",   [LOOK_EMPTY] = "EMPTY",
+    [LOOK_BARE] = "BARE",         [LOOK_FRESH] = "FRESH",
+    [LOOK_CREATED] = "CREATED",   [LOOK_MARKED] = "MARKED",
+};
+
+enum { LOOK_COUNT = 6 };
+
+START_TEST(what_a_look_found_is_told)
+{
+    const struct script_field fields[LOOK_COUNT] = {
+        string(look_words[_i]), string("1:f:run"), string("1:run:n"),
+        integer(60000),         integer(_i % 3),   integer(NOW - 5)};
+    struct script_reply reply =
+        script_decode(SCRIPT_LOOK, NOW, fields, LOOK_COUNT);
+    ck_assert_int_eq(reply.vote, VOTE_DONE);
+    ck_assert_int_eq(reply.node_now_us, NOW);
+    ck_assert_int_eq((int)reply.look.word, _i);
+    ck_assert_uint_eq(reply.look.admit.len, 7);
+    ck_assert_mem_eq(reply.look.mark.ptr, "1:run:n", 7);
+    ck_assert_int_eq(reply.look.max_ttl_ms, 60000);
+    ck_assert_int_eq(reply.look.is_durable, _i % 3 == 1);
+    ck_assert_int_eq(reply.look.beat_us, NOW - 5);
+    for (int kind = SCRIPT_ADMIT; kind < SCRIPT_KINDS; kind++)
+        ck_assert_int_eq(
+            script_decode((enum script_kind)kind, NOW, fields, LOOK_COUNT).vote,
+            VOTE_GARBAGE);
+}
+END_TEST
+
+START_TEST(a_look_of_another_shape_is_garbage)
+{
+    static char text[SCRIPT_STATE_MAX + 2];
+    memset(text, 'x', sizeof text - 1);
+    const struct script_field good[LOOK_COUNT] = {
+        string("MARKED"), string(text + 1), string(text + 1),
+        integer(1),       integer(1),       integer(1)};
+    struct script_field fields[LOOK_COUNT];
+    memcpy(fields, good, sizeof good);
+    ck_assert_int_eq(script_decode(SCRIPT_LOOK, NOW, fields, LOOK_COUNT).vote,
+                     VOTE_DONE);
+    for (int count = 0; count < LOOK_COUNT; count++)
+        ck_assert_int_eq(script_decode(SCRIPT_LOOK, NOW, fields, count).vote,
+                         VOTE_GARBAGE);
+    for (int i = 0; i < LOOK_COUNT; i++) {
+        fields[i] = i < 3 ? integer(1) : string("1");
+        ck_assert_int_eq(
+            script_decode(SCRIPT_LOOK, NOW, fields, LOOK_COUNT).vote,
+            VOTE_GARBAGE);
+        fields[i] = i < 3 ? string(text) : (struct script_field){0};
+        ck_assert_int_eq(
+            script_decode(SCRIPT_LOOK, NOW, fields, LOOK_COUNT).vote,
+            VOTE_GARBAGE);
+        fields[i] = good[i];
+    }
+    fields[0] = string("LOOKED");
+    ck_assert_int_eq(script_decode(SCRIPT_LOOK, NOW, fields, LOOK_COUNT).vote,
+                     VOTE_GARBAGE);
 }
 END_TEST
 
@@ -184,6 +251,8 @@ Suite *check_script(void)
     tcase_add_loop_test(tcase, each_kind_has_its_answers, 0,
                         (int)(sizeof answers / sizeof *answers));
     tcase_add_test(tcase, what_comes_with_an_answer_is_told);
+    tcase_add_loop_test(tcase, what_a_look_found_is_told, 0, LOOK_WORDS);
+    tcase_add_test(tcase, a_look_of_another_shape_is_garbage);
     tcase_add_test(tcase,
                    a_slot_with_a_number_that_is_none_of_ours_is_an_error);
     tcase_add_test(tcase, what_no_script_answers_is_garbage);

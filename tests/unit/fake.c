@@ -16,46 +16,62 @@
 static const struct fake_rule defaults[] = {
     {"INFO server", BULK(69, "redis_version:7.0.15\r\nrun_id:" FAKE_RUN_ID)},
     {"INFO replication", BULK(11, "role:master")},
+    {"INFO memory", BULK(40, "maxmemory:0\r\nmaxmemory_policy:noeviction")},
+    {"CONFIG GET",
+     "*6\r\n" BULK(10, "appendonly") BULK(3, "yes") BULK(11, "appendfsync")
+         BULK(6, "always") BULK(25, "no-appendfsync-on-rewrite") BULK(2, "no")},
     {"TIME", "*2\r\n" BULK(10, "1700000000") BULK(6, "123456")},
     {"SCRIPT LOAD", BULK(40, FAKE_SHA)},
     {"EVALSHA", EACH BULK(4, "FREE")},
     {"", "+OK\r\n"},
 };
 
+static void close_peer(struct fake_peer *peer)
+{
+    loop_watch_free(peer->watch);
+    peer->watch = NULL;
+    if (peer->fd >= 0)
+        close(peer->fd);
+    peer->fd = -1;
+    peer->in_len = 0;
+    peer->out_len = 0;
+}
+
 void fake_close(struct fake *fake)
 {
-    loop_watch_free(fake->watch);
-    fake->watch = NULL;
-    if (fake->fd >= 0)
-        close(fake->fd);
-    fake->fd = -1;
-    fake->in_len = 0;
-    fake->out_len = 0;
+    for (int i = 0; i < FAKE_PEERS_MAX; i++)
+        close_peer(&fake->peers[i]);
 }
 
 static void drain(void *arg)
 {
-    struct fake *fake = arg;
-    size_t len = fake->is_sliced && fake->out_len > 0 ? 1 : fake->out_len;
-    if (fake->fd < 0 || len == 0)
+    struct fake_peer *peer = arg;
+    bool is_sliced = peer->fake->is_sliced;
+    size_t len = is_sliced && peer->out_len > 0 ? 1 : peer->out_len;
+    if (peer->fd < 0 || len == 0)
         return;
-    ssize_t sent = send(fake->fd, fake->out, len, MSG_NOSIGNAL);
-    ck_assert_msg(sent == (ssize_t)len || !fake->is_sliced, "send");
+    ssize_t sent = send(peer->fd, peer->out, len, MSG_NOSIGNAL);
+    ck_assert_msg(sent == (ssize_t)len || !is_sliced, "send");
     if (sent <= 0)
         return;
-    fake->out_len -= (size_t)sent;
-    memmove(fake->out, fake->out + sent, fake->out_len);
-    if (fake->out_len > 0)
-        loop_timer_set(fake->timer, clock_now_us());
+    peer->out_len -= (size_t)sent;
+    memmove(peer->out, peer->out + sent, peer->out_len);
+    if (peer->out_len > 0)
+        loop_timer_set(peer->timer, clock_now_us());
+}
+
+static void send_to(struct fake_peer *peer, const char *text)
+{
+    size_t len = strlen(text);
+    ck_assert_uint_le(peer->out_len + len, sizeof peer->out);
+    memcpy(peer->out + peer->out_len, text, len);
+    peer->out_len += len;
+    drain(peer);
 }
 
 void fake_send(struct fake *fake, const char *text)
 {
-    size_t len = strlen(text);
-    ck_assert_uint_le(fake->out_len + len, sizeof fake->out);
-    memcpy(fake->out + fake->out_len, text, len);
-    fake->out_len += len;
-    drain(fake);
+    send_to(&fake->peers[0], text);
 }
 
 static const char *find_reply(const struct fake_rule *rules, size_t count,
@@ -77,13 +93,13 @@ static const char *default_reply(const char *command)
             return rule->reply;
 }
 
-static void send_each(struct fake *fake, const char *reply, int calls)
+static void send_each(struct fake_peer *peer, const char *reply, int calls)
 {
     char begin[64];
     snprintf(begin, sizeof begin, "*%d\r\n:1700000000123456\r\n", calls + 1);
-    fake_send(fake, begin);
+    send_to(peer, begin);
     while (calls-- > 0)
-        fake_send(fake, reply);
+        send_to(peer, reply);
 }
 
 static int count_calls(const char *command)
@@ -95,8 +111,9 @@ static int count_calls(const char *command)
     return calls;
 }
 
-static void on_command(struct fake *fake, const char *command)
+static void on_command(struct fake_peer *peer, const char *command)
 {
+    struct fake *fake = peer->fake;
     fake->commands++;
     int calls = count_calls(command);
     fake->batches += calls > 0;
@@ -106,9 +123,9 @@ static void on_command(struct fake *fake, const char *command)
     if (reply == NULL)
         reply = default_reply(command);
     if (reply[0] == EACH[0])
-        send_each(fake, reply + 1, calls);
+        send_each(peer, reply + 1, calls);
     else
-        fake_send(fake, reply);
+        send_to(peer, reply);
     if (calls > 0)
         usleep(fake->stops_process_us);
 }
@@ -137,58 +154,68 @@ static size_t read_command(const char *in, const char *end, char *words)
     return (size_t)(in - begin);
 }
 
-static void take_commands(struct fake *fake)
+static void take_commands(struct fake_peer *peer)
 {
     static char words[FAKE_BUFFER];
-    const char *end = fake->in + fake->in_len;
-    const char *at = fake->in;
+    const char *end = peer->in + peer->in_len;
+    const char *at = peer->in;
     size_t len;
     while (at < end && (len = read_command(at, end, words)) > 0) {
-        on_command(fake, words);
+        on_command(peer, words);
         at += len;
     }
-    fake->in_len = (size_t)(end - at);
-    memmove(fake->in, at, fake->in_len);
+    peer->in_len = (size_t)(end - at);
+    memmove(peer->in, at, peer->in_len);
 }
 
 static void on_readable(void *arg, int events)
 {
-    struct fake *fake = arg;
-    ck_assert_uint_lt(fake->in_len, sizeof fake->in);
-    ssize_t got = recv(fake->fd, fake->in + fake->in_len,
-                       sizeof fake->in - fake->in_len, 0);
+    struct fake_peer *peer = arg;
+    ck_assert_uint_lt(peer->in_len, sizeof peer->in);
+    ssize_t got = recv(peer->fd, peer->in + peer->in_len,
+                       sizeof peer->in - peer->in_len, 0);
     (void)events;
     if (got <= 0) {
-        fake_close(fake);
+        close_peer(peer);
         return;
     }
-    fake->in_len += (size_t)got;
-    take_commands(fake);
+    peer->in_len += (size_t)got;
+    take_commands(peer);
+}
+
+static struct fake_peer *find_free(struct fake *fake)
+{
+    for (int i = 0; i < FAKE_PEERS_MAX; i++)
+        if (fake->peers[i].fd < 0)
+            return &fake->peers[i];
+    ck_abort_msg("too many connections");
 }
 
 static void on_accept(void *arg, int events)
 {
     struct fake *fake = arg;
+    struct fake_peer *peer = find_free(fake);
     (void)events;
-    fake_close(fake);
-    fake->fd = accept(fake->listener, NULL, NULL);
-    ck_assert_int_ge(fake->fd, 0);
+    peer->fd = accept(fake->listener, NULL, NULL);
+    ck_assert_int_ge(peer->fd, 0);
     fake->accepted++;
     if (fake->greeting != NULL) {
-        fake_send(fake, fake->greeting);
-        fake_close(fake);
+        send_to(peer, fake->greeting);
+        close_peer(peer);
         return;
     }
-    fake->watch = loop_watch_new(fake->loop, fake->fd, on_readable, fake);
-    ck_assert_ptr_nonnull(fake->watch);
+    peer->watch = loop_watch_new(fake->loop, peer->fd, on_readable, peer);
+    ck_assert_ptr_nonnull(peer->watch);
     fake_set_deaf(fake, fake->is_deaf);
 }
 
 void fake_set_deaf(struct fake *fake, bool is_deaf)
 {
     fake->is_deaf = is_deaf;
-    if (fake->watch != NULL)
-        ck_assert(loop_watch_set(fake->watch, is_deaf ? 0 : LOOP_READABLE));
+    for (int i = 0; i < FAKE_PEERS_MAX; i++)
+        if (fake->peers[i].watch != NULL)
+            ck_assert(loop_watch_set(fake->peers[i].watch,
+                                     is_deaf ? 0 : LOOP_READABLE));
 }
 
 void fake_say(struct fake *fake, const char *begin, const char *reply)
@@ -210,7 +237,11 @@ void fake_start(struct fake *fake, struct loop *loop)
     socklen_t len = sizeof addr;
     memset(fake, 0, sizeof *fake);
     fake->loop = loop;
-    fake->fd = -1;
+    for (int i = 0; i < FAKE_PEERS_MAX; i++) {
+        fake->peers[i].fake = fake;
+        fake->peers[i].fd = -1;
+        fake->peers[i].timer = loop_timer_new(loop, drain, &fake->peers[i]);
+    }
     fake->listener = socket(AF_INET, SOCK_STREAM, 0);
     ck_assert_int_ge(fake->listener, 0);
     ck_assert_int_eq(bind(fake->listener, (struct sockaddr *)&addr, len), 0);
@@ -218,7 +249,6 @@ void fake_start(struct fake *fake, struct loop *loop)
     ck_assert_int_eq(
         getsockname(fake->listener, (struct sockaddr *)&addr, &len), 0);
     fake->port = ntohs(addr.sin_port);
-    fake->timer = loop_timer_new(loop, drain, fake);
     fake->listener_watch =
         loop_watch_new(loop, fake->listener, on_accept, fake);
     ck_assert(loop_watch_set(fake->listener_watch, LOOP_READABLE));
@@ -228,6 +258,7 @@ void fake_stop(struct fake *fake)
 {
     fake_close(fake);
     loop_watch_free(fake->listener_watch);
-    loop_timer_free(fake->timer);
+    for (int i = 0; i < FAKE_PEERS_MAX; i++)
+        loop_timer_free(fake->peers[i].timer);
     close(fake->listener);
 }

@@ -6,7 +6,7 @@
 
 #include "../../server/loop.h"
 
-enum { FAKE_RULES_MAX = 8, FAKE_BUFFER = 256 * 1024 };
+enum { FAKE_RULES_MAX = 8, FAKE_BUFFER = 256 * 1024, FAKE_PEERS_MAX = 4 };
 
 #define FAKE_RUN_ID "0123456789abcdef0123456789abcdef01234567"
 #define FAKE_SHA "89abcdef0123456789abcdef0123456789abcdef"
@@ -23,18 +23,24 @@ struct fake_rule {
     const char *reply;
 };
 
-struct fake {
-    struct loop *loop;
-    int port;
-    int listener;
-    struct loop_watch *listener_watch;
-    int fd; /* the connection; -1: none */
+/* A connection. */
+struct fake_peer {
+    struct fake *fake;
+    int fd; /* -1: none */
     struct loop_watch *watch;
     struct loop_timer *timer;
     char in[FAKE_BUFFER];
     size_t in_len;
     char out[FAKE_BUFFER];
     size_t out_len;
+};
+
+struct fake {
+    struct loop *loop;
+    int port;
+    int listener;
+    struct loop_watch *listener_watch;
+    struct fake_peer peers[FAKE_PEERS_MAX]; /* the link's is the first */
 
     /* what it does */
     const char *greeting;      /* sent at once, then it closes */
@@ -58,7 +64,7 @@ void fake_stop(struct fake *fake);
 /* Sets the reply to commands that begin so; the latest rule counts. */
 void fake_say(struct fake *fake, const char *begin, const char *reply);
 
-/* Sends text unasked; closes the connection. */
+/* Sends text unasked over the first connection; closes all of them. */
 void fake_send(struct fake *fake, const char *text);
 void fake_close(struct fake *fake);
 

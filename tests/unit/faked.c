@@ -26,6 +26,15 @@ static void on_up(void *ctx, int node, const struct link_facts *facts)
     faked.ups++;
 }
 
+static void on_confirmed(void *ctx, int node, const struct link_facts *facts)
+{
+    ck_assert_ptr_eq(ctx, &faked);
+    ck_assert_int_eq(node, NODE);
+    ck_assert_str_eq(facts->run_id, faked.run_id);
+    faked.facts = *facts;
+    faked.confirmed++;
+}
+
 static void on_down(void *ctx, int node, enum vote reason, const char *detail)
 {
     ck_assert_ptr_eq(ctx, &faked);
@@ -59,7 +68,8 @@ static void flush(void *arg)
 
 void faked_start_link(void)
 {
-    static const struct link_events events = {on_up, on_down, on_reply, &faked};
+    static const struct link_events events = {on_up, on_confirmed, on_down,
+                                              on_reply, &faked};
     faked.link = link_new(faked.loop, NODE, &faked.config,
                           "p:", faked.silence_us, &events);
     ck_assert_ptr_nonnull(faked.link);

@@ -17,8 +17,9 @@ struct faked {
     int64_t silence_us; /* FAKED_SILENCE_US, unless a test sets more */
     struct link *link;
 
-    int ups, downs, replies;
-    struct link_facts facts; /* of the last up; its texts are gone */
+    int ups, confirmed, downs, replies;
+    /* of the last up or confirmed; its texts are gone */
+    struct link_facts facts;
     char run_id[64];
     enum vote reason; /* of the last down */
     char detail[200];

@@ -18,7 +18,16 @@ static void on_up(void *ctx, int node, const struct link_facts *facts)
     ck_assert_uint_eq(strlen(facts->run_id), RUN_ID_DIGITS);
     ck_assert_int_le(facts->sent_us, facts->received_us);
     live.clock_lead_us = facts->node_now_us - facts->received_us;
+    live.is_durable = facts->is_durable;
     live.ups++;
+}
+
+static void on_confirmed(void *ctx, int node, const struct link_facts *facts)
+{
+    (void)ctx;
+    (void)node;
+    live.is_durable = facts->is_durable;
+    live.confirmed++;
 }
 
 static void on_down(void *ctx, int node, enum vote reason, const char *detail)
@@ -41,6 +50,8 @@ static void on_reply(void *ctx, int node, uint64_t tag,
     live.votes[tag] = reply->vote;
     live.reply = *reply;
     live.value[span_copy(live.value, reply->value)] = '\0';
+    live.admit[span_copy(live.admit, reply->look.admit)] = '\0';
+    live.mark[span_copy(live.mark, reply->look.mark)] = '\0';
     live.replies++;
 }
 
@@ -52,7 +63,8 @@ static void flush(void *arg)
 
 void live_reconnect(void)
 {
-    static const struct link_events events = {on_up, on_down, on_reply, NULL};
+    static const struct link_events events = {on_up, on_confirmed, on_down,
+                                              on_reply, NULL};
     link_free(live.link);
     live.link = link_new(live.loop, 0, &live.config, "p:", SILENCE_US, &events);
     ck_assert_ptr_nonnull(live.link);
@@ -92,6 +104,10 @@ struct script_call live_call(enum script_kind kind, const char *resource,
         .resource = span_of(resource),
         .token = span_of(token),
         .admit = span_of(LIVE_ADMIT),
+        .nonce = span_of(LIVE_NONCE),
+        .found = span_of(LIVE_MARK),
+        .max_ttl_ms = LIVE_TTL_MS,
+        .is_durable = true,
         .ttl_ms = LIVE_TTL_MS,
         .number = live_node_now_us(),
         .node_deadline_us = live_node_now_us() + DEADLINE_US,
@@ -130,5 +146,6 @@ enum vote live_run(enum script_kind kind, const char *resource,
 
 void live_admit(void)
 {
+    ck_assert_int_eq(live_run(SCRIPT_LOOK, "", ""), VOTE_DONE);
     ck_assert_int_eq(live_run(SCRIPT_ADMIT, "", ""), VOTE_DONE);
 }

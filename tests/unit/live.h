@@ -8,6 +8,8 @@
 #include "master.h"
 
 #define LIVE_ADMIT "1:fingerprint:run"
+#define LIVE_NONCE "00112233445566ff"
+#define LIVE_MARK "1:run:" LIVE_NONCE
 
 enum { LIVE_TTL_MS = 60000, LIVE_WINDOW_US = 15000000, LIVE_VOTES_MAX = 64 };
 
@@ -18,12 +20,15 @@ struct live {
     struct link *link;
 
     /* what the link told */
-    int ups, downs, replies;
+    int ups, confirmed, downs, replies;
+    bool is_durable;       /* of the last up or confirmed */
     int64_t clock_lead_us; /* node's clock minus ours */
     enum vote reason;      /* of the last down */
     char detail[200];
     struct script_reply reply; /* the last */
     char value[VALUE_MAX + 1];
+    char admit[SCRIPT_STATE_MAX + 1]; /* what the last look told */
+    char mark[SCRIPT_STATE_MAX + 1];
     enum vote votes[LIVE_VOTES_MAX]; /* by tag, which live_ask_all counts */
 };
 
@@ -38,7 +43,10 @@ void live_reconnect(void);
 
 int64_t live_node_now_us(void);
 
-/* A call of this kind that is granted on a free lock. */
+/*
+ * A call of this kind that is granted on a free lock; that looks, marks and is
+ * durable; that admits what LIVE_MARK marks.
+ */
 struct script_call live_call(enum script_kind kind, const char *resource,
                              const char *token);
 

@@ -2,6 +2,7 @@
 
 #include <check.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <hiredis/hiredis.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -62,18 +63,20 @@ void master_start(struct master *master)
     ck_abort_msg("redis-server does not answer");
 }
 
+static int remove_entry(const char *path, const struct stat *stat, int type,
+                        struct FTW *at)
+{
+    (void)stat, (void)type, (void)at;
+    return remove(path);
+}
+
 void master_stop(struct master *master)
 {
-    static const char *const files[] = {"s", "log"};
-    char path[64];
     redisFree(master->redis);
     kill(master->pid, SIGKILL);
     waitpid(master->pid, NULL, 0);
-    for (int i = 0; i < 2; i++) {
-        snprintf(path, sizeof path, "%s/%s", master->dir, files[i]);
-        unlink(path);
-    }
-    ck_assert_int_eq(rmdir(master->dir), 0);
+    ck_assert_int_eq(nftw(master->dir, remove_entry, 4, FTW_DEPTH | FTW_PHYS),
+                     0);
 }
 
 static redisReply *ask(struct master *master, const char *format, va_list args)

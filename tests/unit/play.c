@@ -4,6 +4,8 @@
 
 #include "../../server/log.h"
 
+enum { CONFIRM_US = 1000000 };
+
 struct play play;
 
 /* ---- the port ----------------------------------------------------------- */
@@ -18,6 +20,8 @@ static enum vote port_send(void *ctx, int node, const struct script_call *call,
     struct play_call *sent = &play.sent[play.sent_count++];
     *sent = (struct play_call){.node = node, .tag = tag, .call = *call};
     (void)span_copy(sent->token, call->token);
+    (void)span_copy(sent->nonce, call->nonce);
+    (void)span_copy(sent->found, call->found);
     return VOTE_PENDING;
 }
 
@@ -50,6 +54,34 @@ static void port_answer(void *ctx, void *client)
 
 /* ---- the play ----------------------------------------------------------- */
 
+struct engine_node_facts play_facts(int node)
+{
+    static const char run_ids[PLAY_NODES][41] = {
+        PLAY_RUN_ID "0", PLAY_RUN_ID "1", PLAY_RUN_ID "2",
+        PLAY_RUN_ID "3", PLAY_RUN_ID "4",
+    };
+    return (struct engine_node_facts){
+        .run_id = run_ids[node],
+        .is_durable = true,
+        .confirmed_us = play.now_us,
+        .node_now_us = PLAY_EPOCH_US + play.now_us + play.lead_us[node],
+        .sent_us = play.now_us,
+        .received_us = play.now_us,
+    };
+}
+
+static void confirm(void)
+{
+    if (play.now_us < play.confirmed_us + CONFIRM_US)
+        return;
+    play.confirmed_us = play.now_us;
+    for (int i = 0; i < PLAY_NODES; i++) {
+        struct engine_node_facts facts = play_facts(i);
+        if (play.is_up[i] && !play.is_unconfirmed[i])
+            engine_on_node_confirmed(play.engine, i, &facts);
+    }
+}
+
 void play_advance(int64_t us)
 {
     int64_t until_us = play.now_us + us;
@@ -64,6 +96,7 @@ void play_advance(int64_t us)
         if (play.timer_us[next] > play.now_us)
             play.now_us = play.timer_us[next];
         play.timer_us[next] = 0;
+        confirm();
         engine_on_timer(play.engine, (uint32_t)next);
     }
     play.now_us = until_us;
@@ -74,7 +107,8 @@ void play_reply(struct play_call *sent, struct script_reply reply)
     ck_assert(!sent->is_answered);
     sent->is_answered = true;
     if (reply.vote != VOTE_UNREACHABLE)
-        reply.node_now_us = PLAY_EPOCH_US + play.now_us;
+        reply.node_now_us =
+            PLAY_EPOCH_US + play.now_us + play.lead_us[sent->node];
     engine_on_reply(play.engine, sent->node, sent->tag, &reply, play.now_us,
                     play.now_us);
 }
@@ -120,16 +154,32 @@ void play_await_round(int calls)
     ck_assert_int_eq(play_count(SCRIPT_ACQUIRE), calls);
 }
 
+void play_answer_look(int node, enum script_look_word word, const char *admit,
+                      const char *mark)
+{
+    struct play_call *sent = play_find(SCRIPT_LOOK, node);
+    ck_assert_msg(sent != NULL, "no look at node %d", node);
+    play_reply(sent, (struct script_reply){
+                         .vote = VOTE_DONE,
+                         .look = {.word = word,
+                                  .admit = span_of(admit),
+                                  .mark = span_of(mark),
+                                  .is_durable = true,
+                                  .beat_us = play_facts(node).node_now_us},
+                     });
+}
+
+void play_node_connect(int node)
+{
+    struct engine_node_facts facts = play_facts(node);
+    play.is_up[node] = true;
+    engine_on_node_up(play.engine, node, &facts);
+}
+
 void play_node_up(int node)
 {
-    engine_on_node_up(play.engine, node,
-                      &(struct engine_node_facts){
-                          .run_id = PLAY_RUN_ID,
-                          .node_now_us = PLAY_EPOCH_US + play.now_us,
-                          .sent_us = play.now_us,
-                          .received_us = play.now_us,
-                      });
-    play_answer(SCRIPT_ADMIT, node, VOTE_DONE);
+    play_node_connect(node);
+    play_answer_look(node, LOOK_ADMITTED, play_facts(node).run_id, "");
 }
 
 void play_node_down(int node)
@@ -138,25 +188,28 @@ void play_node_down(int node)
         if (play.sent[i].node == node && !play.sent[i].is_answered)
             play_reply(&play.sent[i],
                        (struct script_reply){.vote = VOTE_UNREACHABLE});
+    play.is_up[node] = false;
     engine_on_node_down(play.engine, node, VOTE_UNREACHABLE, "reset");
 }
 
-void play_begin(void)
+const struct engine_settings play_settings = {
+    .nodes = PLAY_NODES,
+    .node_names = {"a", "b", "c", "d", "e"},
+    .node_timeout_us = 50000,
+    .max_ttl_ms = 60000,
+    .max_hold_ms = 100000,
+    .retry_delay_us = 200000,
+    .retry_count = 3,
+    .drift_factor = 0.01,
+    .fingerprint = PLAY_FINGERPRINT,
+    .config_epoch = 1,
+};
+
+void play_begin_with(const struct engine_settings *settings)
 {
     memset(&play, 0, sizeof play);
-    play.now_us = 1000000;
+    play.now_us = play.confirmed_us = 1000000;
     log_set_level(LOG_OFF);
-    struct engine_settings settings = {
-        .nodes = PLAY_NODES,
-        .node_names = {"a", "b", "c", "d", "e"},
-        .node_timeout_us = 50000,
-        .max_ttl_ms = 60000,
-        .max_hold_ms = 100000,
-        .retry_delay_us = 200000,
-        .retry_count = 3,
-        .drift_factor = 0.01,
-        .fingerprint = "0011223344556677",
-    };
     struct engine_port port = {
         .send = port_send,
         .now = port_now,
@@ -164,7 +217,13 @@ void play_begin(void)
         .timer = port_timer,
         .answer = port_answer,
     };
-    play.engine = engine_new(&settings, &port, &play.metrics);
+    play.engine = engine_new(settings, &port, &play.metrics);
+    ck_assert_ptr_nonnull(play.engine);
+}
+
+void play_begin(void)
+{
+    play_begin_with(&play_settings);
     for (int i = 0; i < PLAY_NODES; i++)
         play_node_up(i);
     play.sent_count = 0;

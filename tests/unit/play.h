@@ -9,7 +9,10 @@
 
 enum { PLAY_CALLS_MAX = 256, PLAY_NODES = 5, PLAY_TIMERS = 64 };
 
-#define PLAY_RUN_ID "0123456789012345678901234567890123456789"
+#define PLAY_RUN_ID                                                            \
+    "012345678901234567890123456789012345678" /* and a digit                   \
+                                               */
+#define PLAY_FINGERPRINT "0011223344556677"
 #define PLAY_RESOURCE span_of("order:42")
 
 /* The nodes' clocks minus ours. */
@@ -20,6 +23,8 @@ struct play_call {
     uint64_t tag;
     struct script_call call;
     char token[TOKEN_MAX + 1];
+    char nonce[SCRIPT_NONCE_LEN + 1];
+    char found[SCRIPT_STATE_MAX + 1];
     bool is_answered;
 };
 
@@ -31,6 +36,10 @@ extern struct play {
     int64_t now_us;
     int64_t timer_us[PLAY_TIMERS];
     bool is_refusing[PLAY_NODES]; /* send answers VOTE_STALLED */
+    bool is_up[PLAY_NODES];
+    bool is_unconfirmed[PLAY_NODES]; /* no fresh connection comes there */
+    int64_t lead_us[PLAY_NODES];     /* what its clock is ahead */
+    int64_t confirmed_us;
     unsigned char random_byte;
     int answers;
 } play;
@@ -39,7 +48,11 @@ extern struct play {
 void play_begin(void);
 void play_end(void);
 
-/* Lets time pass, and the timers that are due in it. */
+/* The same as configured, with no node connected; to be changed before. */
+extern const struct engine_settings play_settings;
+void play_begin_with(const struct engine_settings *settings);
+
+/* Lets time pass, with the timers and confirmations that are due in it. */
 void play_advance(int64_t us);
 
 /* Lets the random delay pass until so many acquires were sent in all. */
@@ -59,8 +72,17 @@ void play_reply(struct play_call *sent, struct script_reply reply);
 /* Two nodes grant, two are held by one value and one by another. */
 void play_split_votes(void);
 
+/* Comes up, and is found admitted · comes up only · goes down. */
 void play_node_up(int node);
+void play_node_connect(int node);
 void play_node_down(int node);
+
+/* Answers the oldest look at the node. */
+void play_answer_look(int node, enum script_look_word word, const char *admit,
+                      const char *mark);
+
+/* The facts that a connection to the node tells now. */
+struct engine_node_facts play_facts(int node);
 
 /* An acquire of PLAY_RESOURCE for 30 s, and what came of an operation. */
 engine_op play_acquire(void);

@@ -1,0 +1,216 @@
+#include "clocks.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+/* Smaller steps are paid for in the validity. */
+enum { STEP_LEAST_US = 5000 };
+
+void clocks_init(struct clocks *clocks, int count, int quorum,
+                 int64_t max_ttl_ms, int64_t window_us, int64_t patience_us)
+{
+    assert(count >= 1 && count <= NODES_MAX);
+    *clocks = (struct clocks){
+        .count = count,
+        .quorum = quorum,
+        .steady_us = max_ttl_ms * 1000,
+        .far_us = window_us / 2,
+        .patience_us = patience_us,
+    };
+}
+
+void clocks_on_up(struct clocks *clocks, int node)
+{
+    clocks->node[node].is_up = true;
+}
+
+void clocks_on_down(struct clocks *clocks, int node)
+{
+    clocks->node[node].is_up = false;
+}
+
+/* ---- the median --------------------------------------------------------- */
+
+/* The connected nodes whose clocks are known; returns how many. */
+static int list_known(const struct clocks *clocks,
+                      const struct nodeclock *known[NODES_MAX])
+{
+    int count = 0;
+    for (int i = 0; i < clocks->count; i++)
+        if (clocks->node[i].is_up && clocks->node[i].base.is_known)
+            known[count++] = &clocks->node[i].base;
+    return count;
+}
+
+int64_t clocks_median_at(const struct clocks *clocks, int64_t moment_us)
+{
+    const struct nodeclock *known[NODES_MAX];
+    int count = list_known(clocks, known);
+    return nodeclock_median_at(known, count, moment_us);
+}
+
+int64_t clocks_lead_us(const struct clocks *clocks, int node, int64_t moment_us)
+{
+    const struct nodeclock *clock = &clocks->node[node].base;
+    int64_t median_us = clocks_median_at(clocks, moment_us);
+    if (median_us == 0 || !clock->is_known)
+        return 0;
+    return nodeclock_at(clock, moment_us) - median_us;
+}
+
+int64_t clocks_doubt_us(const struct clocks *clocks, int64_t moment_us)
+{
+    int64_t widest_us = 0;
+    for (int i = 0; i < clocks->count; i++) {
+        int64_t doubt_us = nodeclock_doubt_us(&clocks->node[i].base, moment_us);
+        if (doubt_us > widest_us)
+            widest_us = doubt_us;
+    }
+    return widest_us;
+}
+
+/* ---- proof -------------------------------------------------------------- */
+
+/*
+ * Without a history a step cannot be seen, but for a clock that is where a
+ * majority's are. All that the node's clock may show must be there: a slow
+ * reply tells too little.
+ */
+static bool agrees(const struct clocks *clocks, const struct nodeclock *clock,
+                   int64_t moment_us)
+{
+    const struct nodeclock *known[NODES_MAX];
+    struct nodeclock_bounds bounds, median;
+    int count = list_known(clocks, known);
+    if (count < clocks->quorum)
+        return false;
+    nodeclock_bounds_at(clock, moment_us, &bounds);
+    nodeclock_median_bounds_at(known, count, moment_us, &median);
+    return bounds.low_us >= median.low_us - STEP_LEAST_US &&
+           bounds.high_us <= median.high_us + STEP_LEAST_US;
+}
+
+static void prove(struct clocks *clocks, int64_t now_us)
+{
+    for (int i = 0; i < clocks->count; i++) {
+        struct clock_node *it = &clocks->node[i];
+        if (it->is_proven || !it->is_up || !it->base.is_known)
+            continue;
+        it->is_proven =
+            it->base.at_us - it->steady_since_us >= clocks->steady_us ||
+            agrees(clocks, &it->base, now_us);
+    }
+}
+
+void clocks_tick(struct clocks *clocks, int64_t now_us)
+{
+    prove(clocks, now_us);
+    for (int i = 0; i < clocks->count; i++)
+        clocks->node[i].is_far =
+            llabs(clocks_lead_us(clocks, i, now_us)) > clocks->far_us;
+}
+
+/* ---- replies ------------------------------------------------------------ */
+
+static void learn(struct clock_node *node, const struct nodeclock *clock)
+{
+    node->base = *clock;
+    node->is_proven = false;
+    node->steady_since_us = clock->at_us;
+    node->step_us = 0;
+}
+
+bool clocks_observe(struct clocks *clocks, int node, int64_t node_us,
+                    int64_t sent_us, int64_t received_us)
+{
+    struct clock_node *it = &clocks->node[node];
+    struct nodeclock seen;
+    nodeclock_read(&seen, node_us, sent_us, received_us);
+    if (sent_us > it->read_us)
+        it->read_us = sent_us;
+    if (!it->base.is_known) {
+        learn(it, &seen);
+        return true;
+    }
+    int64_t step_us = nodeclock_step_us(&it->base, &seen);
+    if (llabs(step_us) > STEP_LEAST_US) {
+        it->step_us = step_us;
+        it->last = seen;
+        if (clocks->suspected_us == 0)
+            clocks->suspected_us = received_us;
+        return false;
+    }
+    nodeclock_narrow(&it->base, &seen);
+    if (it->step_us != 0)
+        it->last = seen;
+    if (!it->is_proven)
+        prove(clocks, received_us);
+    return it->step_us == 0; /* one that stepped back has stepped twice */
+}
+
+/* ---- judgement ---------------------------------------------------------- */
+
+bool clocks_wants_reply(const struct clocks *clocks, int node)
+{
+    const struct clock_node *it = &clocks->node[node];
+    return clocks->suspected_us != 0 && it->is_up && it->step_us == 0 &&
+           it->read_us < clocks->suspected_us;
+}
+
+static bool is_waiting(const struct clocks *clocks, int64_t now_us)
+{
+    if (now_us >= clocks->suspected_us + clocks->patience_us)
+        return false;
+    for (int i = 0; i < clocks->count; i++)
+        if (clocks_wants_reply(clocks, i))
+            return true;
+    return false;
+}
+
+bool clocks_judge(struct clocks *clocks, int64_t now_us,
+                  struct clocks_judgement *judgement)
+{
+    if (clocks->suspected_us == 0 || is_waiting(clocks, now_us))
+        return false;
+    int stepped = 0;
+    for (int i = 0; i < clocks->count; i++)
+        stepped += clocks->node[i].step_us != 0;
+    *judgement = (struct clocks_judgement){
+        .is_own = stepped >= clocks->quorum,
+    };
+    for (int i = 0; i < clocks->count; i++) {
+        struct clock_node *it = &clocks->node[i];
+        judgement->step_us[i] = it->step_us;
+        if (it->step_us != 0 && !judgement->is_own)
+            judgement->stepped |= (uint16_t)(1u << i);
+        if (it->step_us != 0)
+            learn(it, &it->last);
+        else if (judgement->is_own)
+            it->base.is_known = it->is_proven = false;
+    }
+    clocks->suspected_us = 0;
+    prove(clocks, now_us);
+    return true;
+}
+
+/* ---- what is known ------------------------------------------------------ */
+
+enum clock_state clocks_state(const struct clocks *clocks, int node)
+{
+    const struct clock_node *it = &clocks->node[node];
+    if (!it->base.is_known)
+        return CLOCK_UNKNOWN;
+    if (it->step_us != 0)
+        return CLOCK_STEPPED;
+    if (!it->is_proven)
+        return CLOCK_UNPROVEN;
+    return it->is_far ? CLOCK_FAR : CLOCK_GOOD;
+}
+
+int64_t clocks_remaining_us(const struct clocks *clocks, int node,
+                            int64_t now_us)
+{
+    int64_t left_us =
+        clocks->node[node].steady_since_us + clocks->steady_us - now_us;
+    return left_us > 0 ? left_us : 0;
+}

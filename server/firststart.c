@@ -1,0 +1,170 @@
+#include "firststart.h"
+
+enum {
+    PATIENCE_US = 30000000, /* for the last node to come */
+    YIELD_US = 2000000,     /* to the server that leads a first start */
+};
+
+void firststart_init(struct firststart *start, int nodes, int lead,
+                     int64_t hold_us, bool is_allowed)
+{
+    *start = (struct firststart){
+        .step = is_allowed ? FIRSTSTART_WAITING : FIRSTSTART_OVER,
+        .nodes = nodes,
+        .lead = lead,
+        .hold_us = hold_us,
+    };
+}
+
+static void end(struct firststart *start)
+{
+    start->step = FIRSTSTART_OVER;
+    memset(start->is_marked, 0, sizeof start->is_marked);
+}
+
+/* Somebody else marks the nodes: perhaps for a first start of its own. */
+static void yield(struct firststart *start, int64_t now_us)
+{
+    start->yield_until_us = now_us + YIELD_US;
+    end(start);
+}
+
+static int count_marked(const struct firststart *start)
+{
+    int marked = 0;
+    for (int i = 0; i < start->nodes; i++)
+        marked += start->is_marked[i];
+    return marked;
+}
+
+int64_t firststart_patience_us(const struct firststart *start, int64_t now_us)
+{
+    if (start->step != FIRSTSTART_WAITING || start->since_us == 0)
+        return 0;
+    int64_t left_us = start->since_us + PATIENCE_US - now_us;
+    return left_us > 0 ? left_us : 0;
+}
+
+static uint16_t wait_for_all(struct firststart *start,
+                             const struct firststart_view *view)
+{
+    bool is_over = start->since_us != 0 &&
+                   firststart_patience_us(start, view->now_us) == 0;
+    if (!view->is_possible || is_over) {
+        end(start);
+        return 0;
+    }
+    if (!view->are_all_empty)
+        return 0;
+    start->step = FIRSTSTART_LEAD;
+    return (uint16_t)(1u << start->lead);
+}
+
+uint16_t firststart_advance(struct firststart *start,
+                            const struct firststart_view *view)
+{
+    const uint16_t all = (uint16_t)((1u << start->nodes) - 1);
+    switch (start->step) {
+    case FIRSTSTART_WAITING:
+        return wait_for_all(start, view);
+    case FIRSTSTART_LEAD:
+        if (!start->is_marked[start->lead])
+            return 0;
+        start->step = FIRSTSTART_REST;
+        return all;
+    case FIRSTSTART_REST:
+        if (count_marked(start) < start->nodes)
+            return 0;
+        start->step = FIRSTSTART_HOLD;
+        start->hold_until_us = view->now_us + start->hold_us;
+        return 0;
+    case FIRSTSTART_HOLD:
+        if (view->now_us < start->hold_until_us)
+            return 0;
+        start->step = FIRSTSTART_CHECK;
+        start->since_us = view->now_us;
+        return all;
+    case FIRSTSTART_CHECK:
+        if (view->looked_us >= start->since_us)
+            start->step = FIRSTSTART_ADMIT;
+        return 0;
+    case FIRSTSTART_ADMIT:
+        if (count_marked(start) == 0)
+            end(start);
+        return 0;
+    case FIRSTSTART_OVER:
+        return 0;
+    }
+    return 0;
+}
+
+void firststart_on_up(struct firststart *start, int64_t now_us)
+{
+    if (start->step == FIRSTSTART_WAITING && start->since_us == 0)
+        start->since_us = now_us;
+}
+
+void firststart_on_look(struct firststart *start, int node,
+                        enum script_look_word word, bool is_same_mark,
+                        int64_t now_us)
+{
+    bool is_own = start->is_marked[node] && word == LOOK_MARKED && is_same_mark;
+    switch (start->step) {
+    case FIRSTSTART_WAITING:
+        if (word != LOOK_EMPTY)
+            yield(start, now_us);
+        return;
+    case FIRSTSTART_LEAD:
+    case FIRSTSTART_REST:
+        if (word == LOOK_FRESH)
+            start->is_marked[node] = true;
+        else if (word != LOOK_EMPTY && !is_own)
+            yield(start, now_us);
+        return;
+    case FIRSTSTART_HOLD:
+    case FIRSTSTART_CHECK:
+        if (!is_own)
+            end(start);
+        return;
+    case FIRSTSTART_ADMIT:
+        start->is_marked[node] = is_own;
+        return;
+    case FIRSTSTART_OVER:
+        return;
+    }
+}
+
+void firststart_on_trouble(struct firststart *start, int node)
+{
+    if (start->step == FIRSTSTART_LEAD)
+        start->step = FIRSTSTART_WAITING; /* nothing is known to be marked */
+    else if (start->step == FIRSTSTART_ADMIT)
+        start->is_marked[node] = false;
+    else if (start->step != FIRSTSTART_WAITING)
+        end(start);
+}
+
+void firststart_forget(struct firststart *start, int node)
+{
+    start->is_marked[node] = false;
+}
+
+bool firststart_may_mark(const struct firststart *start, int node,
+                         int64_t now_us)
+{
+    switch (start->step) {
+    case FIRSTSTART_LEAD:
+        return node == start->lead;
+    case FIRSTSTART_REST:
+        return true;
+    case FIRSTSTART_OVER:
+        return now_us >= start->yield_until_us;
+    default:
+        return false;
+    }
+}
+
+bool firststart_may_admit(const struct firststart *start, int node)
+{
+    return start->step == FIRSTSTART_ADMIT && start->is_marked[node];
+}

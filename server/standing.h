@@ -1,0 +1,36 @@
+/*
+ * Whether a node may vote, and if not, why: one reason, with a name and a
+ * sentence. What nodes.h, guard.h and clocks.h know is put together here.
+ */
+#ifndef REDLOCKD_STANDING_H
+#define REDLOCKD_STANDING_H
+
+#include "nodes.h"
+
+/* Why the node is not to be asked for votes now; VOTE_DONE: it is. */
+enum vote standing_refusal(const struct nodes *nodes, int node, int64_t now_us);
+
+/* Whether it was lately seen to be the server that its name leads to. */
+bool standing_is_confirmed(const struct node *node, int64_t now_us);
+
+/* What people are shown: the refusal, or an error that the node answers. */
+enum vote standing_shown(const struct nodes *nodes, int node);
+
+/* True if it may vote, and answers no error. */
+bool standing_is_voting(const struct nodes *nodes, int node);
+
+/* True between a new connection and the answer to its first look. */
+bool standing_is_looking(const struct nodes *nodes, int node);
+
+/*
+ * For people: the state's name ("voting", "quarantined", …; static), and one
+ * sentence.
+ */
+const char *standing_name(const struct nodes *nodes, int node);
+void standing_describe(const struct nodes *nodes, int node, int64_t now_us,
+                       char detail[GUARD_DETAIL_MAX]);
+
+/* When a quorum may vote, as quarantines end; 0: it does, or not known. */
+int64_t standing_quorum_in_us(const struct nodes *nodes, int64_t now_us);
+
+#endif

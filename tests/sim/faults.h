@@ -1,0 +1,78 @@
+/*
+ * What goes wrong. Each seed switches a random subset of the kinds on, so that
+ * runs differ in kind and not only in their dice.
+ *
+ * What is assumed, and so never done unless a world is wild:
+ *
+ *   - no two nodes' clocks step within a few seconds but for a minority, and
+ *     each stays for a while where it stepped to
+ *   - a clock that is set right, or a memory that is put back under the same
+ *     run_id, is noticed first by a server that knew how it was: who sees the
+ *     node for the first time, or was not there when it was admitted, cannot
+ *   - a backup that is put back is older than any lock may be
+ *   - not all nodes are empty and durable at once: that is a first start
+ *   - clocks drift apart by at most 0.4%
+ */
+#ifndef SIM_FAULTS_H
+#define SIM_FAULTS_H
+
+#include "world.h"
+
+enum fault {
+    FAULT_SLOW,      /* a connection is slow */
+    FAULT_BREAK,     /* a connection breaks */
+    FAULT_BLOCK,     /* nothing gets through between some and some */
+    FAULT_DOUBLE,    /* requests and commands come twice */
+    FAULT_PAUSE,     /* a machine is paused */
+    FAULT_ERROR,     /* a machine answers errors */
+    FAULT_UNCONFIRM, /* nobody gets fresh connections */
+    FAULT_RESTART,   /* a machine dies and starts again */
+    FAULT_FLUSH,     /* FLUSHALL */
+    FAULT_INTERLUDE, /* a life without persistence, then the old disk */
+    FAULT_RESTORE,   /* a life with an old backup */
+    FAULT_ROLLBACK,  /* an older memory under the same run_id */
+    FAULT_MOVE,      /* a name moves to an empty machine */
+    FAULT_TWIN,      /* a name leads to another one's machine */
+    FAULT_LOSE_ALL,  /* all machines lose everything at once */
+    FAULT_STEP,      /* a clock steps */
+    FAULT_TINY_STEP, /* … so little that nobody sees it */
+    FAULT_DRIFT,     /* clocks run fast and slow */
+    FAULT_SERVER_PAUSE,
+    FAULT_SERVER_RESTART,
+    FAULT_TARGET,  /* what the guard sends is lost, late, overtaken */
+    FAULT_NEXT,    /* a new configuration takes over */
+    FAULT_FOREIGN, /* another configuration of the same epoch */
+    FAULTS
+};
+
+struct faults {
+    struct simconfig configs[CONFIGURATIONS];
+    enum configuration configuration; /* of servers that start now */
+    uint32_t enabled;                 /* bit per kind */
+    bool is_calm;
+    bool is_wild;      /* clocks step as they like, but nothing is forgotten */
+    int64_t honest_us; /* how far clocks are off that nobody complains of */
+    int rate;          /* percent of the usual intervals */
+    int64_t tiny_us;   /* all clocks stepped a little */
+    int64_t held_us;   /* no new fault until then */
+    int64_t moment_us; /* when a new configuration comes */
+    uint64_t count[FAULTS];
+};
+
+struct message;
+
+/* The machines, the servers and the faults of this world. */
+void faults_init(struct world *world);
+
+void faults_on_event(struct world *world, const struct event *event);
+
+/* A server sends this; what happens to it may be special. */
+void faults_on_send(struct world *world, struct message *message);
+
+/* No faults from now on, and what is broken heals. */
+void faults_calm(struct world *world);
+
+/* All clocks are set right. */
+void faults_set_clocks(struct world *world);
+
+#endif

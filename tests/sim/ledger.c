@@ -1,0 +1,188 @@
+#include "ledger.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "clients.h"
+#include "messages.h"
+#include "world.h"
+
+enum {
+    LATE_US = 300000,      /* doubt about a node's clock: a slow round trip */
+    STEPPED_US = 20000000, /* … and how long a step may be unknown */
+};
+
+void ledger_violated(struct world *world, const char *name, int client,
+                     int resource)
+{
+    char *text = world->clients->ledger.violation;
+    if (text[0] != '\0')
+        return; /* what follows from the first one does not count */
+    snprintf(text, sizeof world->clients->ledger.violation,
+             "%s: client %d, resource %d, at %lld us", name, client, resource,
+             (long long)world->now_us);
+    world_trace(world, "%s", text);
+}
+
+static void violated(struct world *world, const char *name,
+                     const struct client *client)
+{
+    ledger_violated(world, name, client_number(world, client),
+                    client->resource);
+}
+
+/* ---- the numbers -------------------------------------------------------- */
+
+static bool has_forgotten(const struct world *world)
+{
+    for (int i = 0; i < SIM_NAMES; i++)
+        if (world->lost_us[i] != 0)
+            return true;
+    return false;
+}
+
+void ledger_on_grant(struct world *world, const struct client *client,
+                     int64_t number)
+{
+    struct ledger *ledger = &world->clients->ledger;
+    int64_t *last = &ledger->last_number[client->resource];
+    bool is_foreign =
+        world->servers[client->server].configuration == CONFIGURATION_FOREIGN;
+    if (is_foreign && !has_forgotten(world))
+        violated(world, "foreign", client);
+    if (number <= *last)
+        violated(world, "rising", client);
+    *last = number;
+}
+
+void ledger_on_extension(struct world *world, const struct client *client,
+                         int64_t number)
+{
+    if (number < world->clients->ledger.last_number[client->resource])
+        violated(world, "rising", client);
+}
+
+/* ---- the keys ----------------------------------------------------------- */
+
+static bool has_key(const struct world *world, const struct machine *machine,
+                    const struct client *client)
+{
+    const struct simkey *key =
+        simnode_key(&machine->memory, client->resource,
+                    machine_clock(machine, world->now_us));
+    return key != NULL && key->token_len == client->token_len &&
+           memcmp(key->token, client->token, key->token_len) == 0;
+}
+
+static void trace_key(const struct world *world, int number,
+                      const struct client *client)
+{
+    const struct machine *machine = &world->machines[number];
+    const struct simkey *key = &machine->memory.keys[client->resource];
+    int64_t clock_ms = machine_clock(machine, world->now_us) / 1000;
+    if (key->is_set)
+        world_trace(world, "machine %d has %s key, ends in %lld ms", number,
+                    memcmp(key->token, client->token, key->token_len) == 0
+                        ? "its"
+                        : "another",
+                    (long long)(key->expires_ms - clock_ms));
+}
+
+/* On which machines it is, and which names have lost what they had. */
+static void check_kept(struct world *world, const struct client *client)
+{
+    const struct simconfig *config = servers_config(world, client->believes_in);
+    bool is_on_name[SIM_NAMES] = {false};
+    int kept = 0;
+    for (int i = 0; i < SIM_MACHINES; i++)
+        if (has_key(world, &world->machines[i], client)) {
+            is_on_name[i % SIM_NAMES] = true;
+            kept++;
+        }
+    for (int i = 0; i < SIM_NODES; i++) {
+        int name = config->name[i];
+        kept += !is_on_name[name] && world->lost_us[name] >= client->granted_us;
+    }
+    if (kept > SIM_NODES / 2 || !world->clients->ledger.claims_clocks)
+        return;
+    world_trace(world, "client %d believes since %lld ms until in %lld ms",
+                client_number(world, client),
+                (long long)(world->now_us - client->granted_us) / 1000,
+                (long long)(client->believes_until_us - world->now_us) / 1000);
+    for (int i = 0; i < SIM_MACHINES; i++)
+        trace_key(world, i, client);
+    violated(world, "kept", client);
+}
+
+/* ---- beliefs ------------------------------------------------------------ */
+
+void ledger_on_belief(struct world *world, const struct client *client)
+{
+    const struct clients *clients = world->clients;
+    for (int i = 0; i < SIM_CLIENTS; i++) {
+        const struct client *other = &clients->client[i];
+        if (other == client || other->resource != client->resource ||
+            !client_believes(world, other) || !clients->ledger.claims_clocks)
+            continue;
+        world_trace(world, "clients %d and %d hold resource %d",
+                    client_number(world, client), i, client->resource);
+        violated(world, "exclusion", client);
+    }
+    check_kept(world, client);
+}
+
+void ledger_on_belief_end(struct world *world, const struct client *client)
+{
+    check_kept(world, client);
+}
+
+void ledger_on_denial(struct world *world, const struct client *client)
+{
+    check_kept(world, client);
+}
+
+/* ---- what the nodes do -------------------------------------------------- */
+
+static void check_deleted(struct world *world, const struct message *message)
+{
+    const struct simcall *call = &message->call;
+    for (int i = 0; i < SIM_CLIENTS; i++) {
+        const struct client *client = &world->clients->client[i];
+        if (client->resource == call->resource &&
+            client_believes(world, client) &&
+            client->token_len == call->call.token.len &&
+            memcmp(client->token, call->token, client->token_len) == 0)
+            violated(world, "own", client);
+    }
+}
+
+static bool is_of_first(const char *admit)
+{
+    return strncmp(admit, "1:first:", strlen("1:first:")) == 0;
+}
+
+void ledger_before_execution(struct world *world, const struct message *message)
+{
+    const struct machine *machine = &world->machines[message->machine];
+    world->clients->ledger.is_touching_first =
+        message->server == SIM_FOREIGN && is_of_first(machine->memory.admit);
+}
+
+void ledger_on_execution(struct world *world, const struct message *message)
+{
+    if (world->clients->ledger.is_touching_first &&
+        !is_of_first(world->machines[message->machine].memory.admit))
+        ledger_violated(world, "foreign", -1, -1);
+    enum vote vote = message->answer.reply.vote;
+    if (vote == VOTE_DELETED)
+        check_deleted(world, message);
+    if (vote != VOTE_GRANTED && vote != VOTE_EXTENDED)
+        return;
+    bool is_late =
+        world->now_us - message->left_us > SIM_NODE_TIMEOUT_US + LATE_US;
+    int64_t stepped_us = world->stepped_us[message->machine];
+    bool has_stepped =
+        stepped_us != 0 && world->now_us - stepped_us < STEPPED_US;
+    if (is_late && !has_stepped && world->clients->ledger.claims_clocks)
+        ledger_violated(world, "mortal", -1, message->call.resource);
+}

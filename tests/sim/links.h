@@ -1,0 +1,77 @@
+/*
+ * The connections between servers and nodes.
+ *
+ * They keep their order, delay what they carry, and break. Commands of one that
+ * was given up may reach the node later all the same. A paused node executes
+ * nothing until it goes on, then everything that lies in its sockets.
+ */
+#ifndef SIM_LINKS_H
+#define SIM_LINKS_H
+
+#include <sys/queue.h>
+
+#include "../../server/port.h"
+#include "machine.h"
+
+enum { SIM_NODES = 5 };
+
+struct message;
+TAILQ_HEAD(messages, message);
+
+enum link_state { LINK_IDLE, LINK_CONNECTING, LINK_UP };
+
+/* What a fresh connection learns. */
+struct meeting {
+    int machine;
+    uint64_t life;
+    char run_id[SIM_RUN_ID_LEN];
+    bool is_durable;
+    int64_t began_us; /* in the server's clock */
+    int64_t clock_us; /* the node's */
+};
+
+struct simlink {
+    enum link_state state;
+    bool is_cut;         /* it has ended, and the server does not know yet */
+    bool is_watched;     /* an EVENT_SILENCE is on its way */
+    uint64_t connection; /* counts the attempts */
+    struct meeting met;
+    struct meeting confirming;
+    int pending_count;
+    int64_t up_us;          /* since then */
+    int64_t heard_us;       /* the last reply */
+    int64_t arrives_us;     /* the last command; order is kept */
+    int64_t replies_us;     /* the last reply */
+    int64_t delay_us;       /* each way, at most */
+    int64_t blocked_us;     /* nothing gets through until then */
+    int64_t unconfirmed_us; /* no confirmation gets through until then */
+    struct messages pending;
+};
+
+struct world;
+struct event;
+
+struct simlink *simlink_of(struct world *world, int server, int node);
+
+/* The server's node for this name; -1: it has none. */
+int simlink_node_of(struct world *world, int server, int name);
+
+/* Starts to connect, again and again. */
+void simlinks_start(struct world *world, int server);
+
+/* The server has died: its connections end without a word to it. */
+void simlinks_abandon(struct world *world, int server);
+
+/* It breaks: for both sides at once, unless the server is paused. */
+void simlink_break(struct world *world, int server, int node);
+
+/* All connections to the machine end; is_told: the servers learn it at once. */
+void simlinks_cut(struct world *world, int machine, bool is_told);
+
+/* It owes a reply: a node that sends nothing for a second is given up. */
+void simlink_watch(struct world *world, int server, int node);
+
+/* The events of world.h that have to do with connections. */
+void simlink_on_event(struct world *world, const struct event *event);
+
+#endif

@@ -1,0 +1,197 @@
+#include "messages.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "faults.h"
+#include "ledger.h"
+#include "world.h"
+
+enum { PENDING_MAX = 48, LATE_MOST_US = 6000000 };
+
+static struct message *take_message(struct world *world)
+{
+    struct message *message = world->spare;
+    if (message == NULL)
+        message = malloc(sizeof *message);
+    else
+        world->spare = message->next;
+    assert(message != NULL);
+    return message;
+}
+
+static void give_back(struct world *world, struct message *message)
+{
+    if (message->is_pending || message->is_travelling)
+        return;
+    message->next = world->spare;
+    world->spare = message;
+}
+
+void message_forget(struct world *world, struct message *message)
+{
+    message->is_travelling = false;
+    give_back(world, message);
+}
+
+/* The server awaits it no longer. */
+void message_give_up(struct world *world, struct simlink *link,
+                     struct message *message)
+{
+    TAILQ_REMOVE(&link->pending, message, link);
+    link->pending_count--;
+    message->is_pending = false;
+    give_back(world, message);
+}
+
+/* ---- commands and replies ----------------------------------------------- */
+
+/* One direction of a connection: random delay, order kept. */
+static int64_t next_arrival(struct world *world, const struct simlink *link,
+                            int64_t last_us)
+{
+    int64_t at_us = world->now_us + 50 + world_random(world, link->delay_us);
+    if (at_us < link->blocked_us)
+        at_us = link->blocked_us;
+    return at_us > last_us ? at_us : last_us;
+}
+
+enum vote message_send(struct world *world, int server, int node,
+                       const struct script_call *call, uint64_t tag)
+{
+    struct simlink *link = simlink_of(world, server, node);
+    if (link->state != LINK_UP || link->is_cut)
+        return VOTE_UNREACHABLE; /* it is just breaking */
+    if (link->pending_count >= PENDING_MAX)
+        return VOTE_STALLED;
+    struct message *message = take_message(world);
+    message->server = server;
+    message->node = node;
+    message->machine = link->met.machine;
+    message->connection = link->connection;
+    message->life = link->met.life;
+    message->is_pending = message->is_travelling = true;
+    message->is_lost = message->is_doubled = false;
+    message->late_us = 0;
+    message->tag = tag;
+    message->sent_us = server_clock(&world->servers[server]);
+    message->left_us = world->now_us;
+    simcall_copy(&message->call, call);
+    TAILQ_INSERT_TAIL(&link->pending, message, link);
+    link->pending_count++;
+    simlink_watch(world, server, node);
+    link->arrives_us = next_arrival(world, link, link->arrives_us);
+    world_at(world, link->arrives_us - world->now_us,
+             (struct event){.kind = EVENT_DELIVER, .object = message});
+    faults_on_send(world, message);
+    return VOTE_PENDING;
+}
+
+static void send_reply(struct world *world, struct message *message)
+{
+    struct simlink *link = simlink_of(world, message->server, message->node);
+    if (link->connection != message->connection || link->is_cut) {
+        message_forget(world, message);
+        return;
+    }
+    link->replies_us = next_arrival(world, link, link->replies_us);
+    world_at(world, link->replies_us - world->now_us,
+             (struct event){
+                 .kind = EVENT_REPLY, .a = message->server, .object = message});
+}
+
+/* It comes once more, and nobody awaits a reply. */
+static void double_message(struct world *world, const struct message *message)
+{
+    struct message *copy = take_message(world);
+    *copy = *message;
+    simcall_repeat(&copy->call, &message->call);
+    copy->is_pending = copy->is_doubled = false;
+    copy->is_travelling = true;
+    copy->connection = 0;
+    world_at(world, 50 + world_random(world, LATE_MOST_US),
+             (struct event){.kind = EVENT_DELIVER, .object = copy});
+}
+
+static void execute(struct world *world, struct message *message)
+{
+    struct machine *machine = &world->machines[message->machine];
+    int64_t lag_us = machine->persistence == PERSISTS_EVERY_SECOND
+                         ? world_random(world, 1000000)
+                         : 0;
+    ledger_before_execution(world, message);
+    machine_execute(machine, &message->call, world->now_us, lag_us,
+                    &message->answer);
+    ledger_on_execution(world, message);
+    if (message->is_doubled)
+        double_message(world, message);
+    send_reply(world, message);
+}
+
+void message_deliver(struct world *world, struct message *message)
+{
+    struct machine *machine = &world->machines[message->machine];
+    if (message->late_us > 0) {
+        int64_t late_us = message->late_us;
+        message->late_us = 0;
+        world_at(world, late_us,
+                 (struct event){.kind = EVENT_DELIVER, .object = message});
+    } else if (message->is_lost || machine->life != message->life ||
+               machine->state == MACHINE_DOWN) {
+        message_forget(world, message);
+    } else if (machine->state == MACHINE_PAUSED) {
+        TAILQ_INSERT_TAIL(&world->backlog[message->machine], message, waiting);
+    } else {
+        execute(world, message);
+    }
+}
+
+void messages_resume(struct world *world, int machine)
+{
+    struct message *message;
+    while ((message = TAILQ_FIRST(&world->backlog[machine])) != NULL) {
+        TAILQ_REMOVE(&world->backlog[machine], message, waiting);
+        message_deliver(world, message);
+    }
+}
+
+void messages_clear_backlog(struct world *world, int machine)
+{
+    struct message *message;
+    while ((message = TAILQ_FIRST(&world->backlog[machine])) != NULL) {
+        TAILQ_REMOVE(&world->backlog[machine], message, waiting);
+        message_forget(world, message);
+    }
+}
+
+void message_reply(struct world *world, struct message *message)
+{
+    struct simlink *link = simlink_of(world, message->server, message->node);
+    if (link->state != LINK_UP || link->connection != message->connection) {
+        message_forget(world, message);
+        return;
+    }
+    TAILQ_REMOVE(&link->pending, message, link);
+    link->pending_count--;
+    message->is_pending = false;
+    link->heard_us = world->now_us;
+    engine_on_reply(world->servers[message->server].engine, message->node,
+                    message->tag, &message->answer.reply, message->sent_us,
+                    server_clock(&world->servers[message->server]));
+    if (message->answer.reply.vote == VOTE_GARBAGE)
+        simlink_break(world, message->server, message->node);
+    message_forget(world, message);
+}
+
+bool message_drops(struct world *world, const struct event *event)
+{
+    if (event->kind != EVENT_REPLY)
+        return false;
+    struct message *message = event->object;
+    const struct simlink *link =
+        simlink_of(world, message->server, message->node);
+    if (link->connection == message->connection && !link->is_cut)
+        return false;
+    message_forget(world, message);
+    return true;
+}

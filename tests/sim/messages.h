@@ -1,0 +1,50 @@
+/*
+ * Calls on their way to a node, and their replies. They may be lost, come late,
+ * or twice, behind the end of the connection that they were sent on.
+ */
+#ifndef SIM_MESSAGES_H
+#define SIM_MESSAGES_H
+
+#include "links.h"
+
+struct message {
+    TAILQ_ENTRY(message) link;    /* among those that await a reply */
+    TAILQ_ENTRY(message) waiting; /* in the sockets of a paused machine */
+    struct message *next;         /* among the spare ones */
+    int server, node, machine;
+    uint64_t connection;
+    uint64_t life;      /* of the machine, which the socket ends with */
+    bool is_pending;    /* the server awaits its reply */
+    bool is_travelling; /* an event or a backlog has it */
+    bool is_lost;       /* will not be executed */
+    bool is_doubled;    /* will be executed once more */
+    int64_t late_us;    /* comes so much later */
+    uint64_t tag;
+    int64_t sent_us; /* in the server's clock … */
+    int64_t left_us; /* … and in that of the world */
+    struct simcall call;
+    struct simreply answer;
+};
+/* The port's send. */
+enum vote message_send(struct world *world, int server, int node,
+                       const struct script_call *call, uint64_t tag);
+
+/* It reaches its machine; its reply reaches the server. */
+void message_deliver(struct world *world, struct message *message);
+void message_reply(struct world *world, struct message *message);
+
+/* The server awaits its reply no longer. */
+void message_give_up(struct world *world, struct simlink *link,
+                     struct message *message);
+
+/* The event that had it is over. */
+void message_forget(struct world *world, struct message *message);
+
+/* Whether the event was a reply on a connection that has ended. */
+bool message_drops(struct world *world, const struct event *event);
+
+/* The machine executes what lies in its sockets; or it is lost with them. */
+void messages_resume(struct world *world, int machine);
+void messages_clear_backlog(struct world *world, int machine);
+
+#endif

@@ -1,0 +1,167 @@
+#include "real.h"
+
+#include <fcntl.h>
+#include <hiredis/hiredis.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { TRIES = 1000, TRY_US = 10000 };
+
+static void fail(const char *what, const char *why)
+{
+    fprintf(stderr, "differ: %s: %s\n", what, why);
+    exit(EXIT_FAILURE);
+}
+
+/* ---- begin and end ------------------------------------------------------ */
+
+static void run_server(const struct real *real)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    int fd = open("/dev/null", O_WRONLY);
+    if (fd < 0 || dup2(fd, STDOUT_FILENO) < 0)
+        _exit(126);
+    execlp("redis-server", "redis-server", "--port", "0", "--unixsocket",
+           real->path, "--dir", real->dir, "--save", "", "--appendonly", "no",
+           (char *)NULL);
+    _exit(127);
+}
+
+static bool is_answering(struct real *real)
+{
+    real->redis = redisConnectUnix(real->path);
+    if (real->redis != NULL && real->redis->err == 0)
+        return true;
+    if (real->redis != NULL)
+        redisFree(real->redis);
+    return false;
+}
+
+static void load_script(struct real *real)
+{
+    struct span text = script_text();
+    redisReply *reply =
+        redisCommand(real->redis, "SCRIPT LOAD %b", text.ptr, text.len);
+    if (reply == NULL || reply->type != REDIS_REPLY_STRING)
+        fail("the script", reply != NULL ? reply->str : real->redis->errstr);
+    snprintf(real->sha, sizeof real->sha, "%s", reply->str);
+    freeReplyObject(reply);
+}
+
+void real_start(struct real *real)
+{
+    snprintf(real->dir, sizeof real->dir, "/tmp/redlockd-XXXXXX");
+    if (mkdtemp(real->dir) == NULL)
+        fail("a directory", "cannot be made");
+    snprintf(real->path, sizeof real->path, "%s/s", real->dir);
+    real->pid = fork();
+    if (real->pid < 0)
+        fail("redis-server", "cannot be forked");
+    if (real->pid == 0)
+        run_server(real);
+    int tries = 0;
+    while (!is_answering(real)) {
+        if (++tries == TRIES || waitpid(real->pid, NULL, WNOHANG) != 0)
+            fail("redis-server", "does not start");
+        usleep(TRY_US);
+    }
+    load_script(real);
+}
+
+void real_stop(struct real *real)
+{
+    redisFree(real->redis);
+    kill(real->pid, SIGKILL);
+    waitpid(real->pid, NULL, 0);
+    unlink(real->path);
+    if (rmdir(real->dir) != 0)
+        fail(real->dir, "cannot be removed");
+}
+
+void real_command(struct real *real, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    redisReply *reply = redisvCommand(real->redis, format, args);
+    va_end(args);
+    if (reply == NULL || reply->type == REDIS_REPLY_ERROR)
+        fail(format, reply != NULL ? reply->str : real->redis->errstr);
+    freeReplyObject(reply);
+}
+
+/* ---- calls -------------------------------------------------------------- */
+
+struct fields {
+    int count;
+    struct script_field field[BATCH_FIELDS_MAX];
+};
+
+/* An array stands in front of its elements, as the decoder wants it. */
+/* NOLINTNEXTLINE(misc-no-recursion): two levels deep */
+static void flatten(struct fields *fields, const redisReply *reply)
+{
+    if (fields->count == BATCH_FIELDS_MAX)
+        fail("a reply", "is too long");
+    struct script_field *field = &fields->field[fields->count++];
+    *field = (struct script_field){.type = SCRIPT_FIELD_NIL};
+    switch (reply->type) {
+    case REDIS_REPLY_INTEGER:
+        field->type = SCRIPT_FIELD_INTEGER;
+        field->integer = reply->integer;
+        break;
+    case REDIS_REPLY_STRING:
+    case REDIS_REPLY_STATUS:
+    case REDIS_REPLY_ERROR:
+        field->type = reply->type == REDIS_REPLY_ERROR ? SCRIPT_FIELD_ERROR
+                                                       : SCRIPT_FIELD_STRING;
+        field->string = (struct span){reply->str, reply->len};
+        break;
+    case REDIS_REPLY_ARRAY:
+        field->type = SCRIPT_FIELD_ARRAY;
+        field->integer = (int64_t)reply->elements;
+        for (size_t i = 0; i < reply->elements; i++)
+            flatten(fields, reply->element[i]);
+        break;
+    default:
+        break;
+    }
+}
+
+static redisReply *ask(struct real *real, const struct script_call *calls,
+                       int count)
+{
+    static struct batch batch;
+    struct batch_command command;
+    batch_reset(&batch);
+    batch.prefix = span_of(REAL_PREFIX);
+    for (int i = 0; i < count; i++)
+        if (!batch_add(&batch, &calls[i]))
+            fail("a batch", "has no room");
+    batch_command(&batch, real->sha, &command);
+    redisReply *reply =
+        redisCommandArgv(real->redis, command.argc, command.argv, command.len);
+    if (reply == NULL)
+        fail("a call", real->redis->errstr);
+    return reply;
+}
+
+void real_run(struct real *real, const struct script_call *calls, int count,
+              struct simreply *replies)
+{
+    static struct fields fields;
+    struct batch_reader reader;
+    redisReply *reply = ask(real, calls, count);
+    fields.count = 0;
+    flatten(&fields, reply);
+    batch_read(&reader, fields.field, fields.count, count);
+    for (int i = 0; i < count; i++) {
+        replies[i].reply = batch_next(&reader, calls[i].kind);
+        simreply_keep(&replies[i]);
+    }
+    freeReplyObject(reply);
+}

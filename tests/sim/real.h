@@ -1,0 +1,35 @@
+/*
+ * A real redis-server that runs the real script.
+ */
+#ifndef SIM_REAL_H
+#define SIM_REAL_H
+
+#include <sys/types.h>
+
+#include "../../server/batch.h"
+#include "simnode.h"
+
+struct redisContext;
+
+struct real {
+    pid_t pid;
+    char dir[32];
+    char path[64]; /* its unix socket */
+    struct redisContext *redis;
+    char sha[SCRIPT_SHA_LEN + 1];
+};
+
+/* Starts it and loads the script. Prints why and exits if it cannot. */
+void real_start(struct real *real);
+void real_stop(struct real *real);
+
+/* A plain command, whose reply is not looked at but for an error. */
+void real_command(struct real *real, const char *format, ...);
+
+/* Runs count calls as one batch; prefix of all keys: REAL_PREFIX. */
+void real_run(struct real *real, const struct script_call *calls, int count,
+              struct simreply *replies);
+
+#define REAL_PREFIX "p:"
+
+#endif

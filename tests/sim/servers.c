@@ -1,0 +1,267 @@
+#include "servers.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../../server/tag.h"
+#include "clients.h"
+#include "faults.h"
+#include "messages.h"
+#include "world.h"
+
+static const char *const names[SIM_NAMES] = {"n1", "n2", "n3", "n4",
+                                             "n5", "n6", "n7"};
+
+int64_t server_clock(const struct simserver *server)
+{
+    int64_t now_us = server->world->now_us;
+    return server->offset_us + now_us + now_us * server->ppm / 1000000;
+}
+
+const struct simconfig *servers_config(const struct world *world,
+                                       enum configuration configuration)
+{
+    return &world->faults->configs[configuration];
+}
+
+/* ---- the port ----------------------------------------------------------- */
+
+/* Something is wrong for the round that begins. */
+static bool is_impaired(struct world *world, const struct simserver *server)
+{
+    for (int i = 0; i < SIM_NODES; i++) {
+        const struct simlink *link = &server->links[i];
+        const struct machine *machine = &world->machines[link->met.machine];
+        if (link->state != LINK_UP || link->is_cut ||
+            machine->state != MACHINE_UP || machine->condition != VOTE_DONE ||
+            link->delay_us > SIM_NODE_TIMEOUT_US / 4 ||
+            link->blocked_us > world->now_us)
+            return true;
+    }
+    return engine_voting(server->engine) < SIM_NODES;
+}
+
+static void count_round(struct simserver *server, uint64_t tag)
+{
+    if (tag == server->round_tag)
+        return;
+    server->round_tag = tag;
+    server->rounds_sent++;
+    server->rounds_impaired += is_impaired(server->world, server);
+}
+
+static enum vote port_send(void *ctx, int node, const struct script_call *call,
+                           uint64_t tag)
+{
+    struct simserver *server = ctx;
+    if (tag_kind_of(tag) == TAG_OPERATION)
+        count_round(server, tag);
+    return message_send(server->world, server->number, node, call, tag);
+}
+
+static int64_t port_now(void *ctx)
+{
+    return server_clock(ctx);
+}
+
+static void port_random(void *ctx, void *buf, size_t len)
+{
+    struct simserver *server = ctx;
+    unsigned char *bytes = buf;
+    uint64_t bits = 0;
+    for (size_t i = 0; i < len; i++, bits >>= 8) {
+        if (i % 7 == 0)
+            bits = (uint64_t)world_random(server->world, INT64_C(1) << 56);
+        bytes[i] = (unsigned char)bits;
+    }
+}
+
+/* What shows at_us on its clock, it shows so much later, at the earliest. */
+static int64_t delay_until(const struct simserver *server, int64_t at_us)
+{
+    int64_t left_us = at_us - server_clock(server);
+    if (left_us <= 0)
+        return 0;
+    return left_us - left_us * server->ppm / (1000000 + server->ppm) + 1;
+}
+
+static bool port_timer(void *ctx, uint32_t slot, int64_t at_us)
+{
+    struct simserver *server = ctx;
+    assert(slot < SIM_TIMERS);
+    server->timers[slot] = at_us;
+    if (at_us == 0)
+        return true;
+    world_at(server->world, delay_until(server, at_us),
+             (struct event){.kind = EVENT_TIMER,
+                            .a = server->number,
+                            .b = (int)slot,
+                            .tag = (uint64_t)at_us});
+    return true;
+}
+
+static void port_answer(void *ctx, void *client)
+{
+    clients_on_answer(((struct simserver *)ctx)->world, client);
+}
+
+void server_on_timer(struct world *world, const struct event *event)
+{
+    struct simserver *server = &world->servers[event->a];
+    if (server->timers[event->b] != (int64_t)event->tag)
+        return; /* set anew since, or of an earlier life */
+    server->timers[event->b] = 0;
+    engine_on_timer(server->engine, (uint32_t)event->b);
+    server->has_voted |= engine_voting(server->engine) > 0;
+}
+
+/* ---- begin and end ------------------------------------------------------ */
+
+void server_start(struct world *world, int number,
+                  enum configuration configuration, bool is_trusting)
+{
+    struct simserver *server = &world->servers[number];
+    const struct simconfig *config = servers_config(world, configuration);
+    struct engine_settings settings = {
+        .nodes = SIM_NODES,
+        .node_timeout_us = SIM_NODE_TIMEOUT_US,
+        .max_ttl_ms = config->max_ttl_ms,
+        .max_hold_ms = SIM_MAX_HOLD_MS,
+        .retry_delay_us = 200000,
+        .retry_count = 3,
+        .drift_factor = 0.01,
+        .config_epoch = config->epoch,
+        .first_start = is_trusting ? FIRST_START_YES : FIRST_START_AUTO,
+    };
+    assert(server->engine == NULL);
+    for (int i = 0; i < SIM_NODES; i++)
+        settings.node_names[i] = names[config->name[i]];
+    snprintf(settings.fingerprint, sizeof settings.fingerprint, "%s",
+             config->fingerprint);
+    world_trace(world, "server %d starts, epoch %d", number, config->epoch);
+    server->configuration = configuration;
+    server->is_trusting = is_trusting;
+    server->has_voted = server->is_paused = false;
+    struct engine_port port = {server,      port_send,  port_now,
+                               port_random, port_timer, port_answer};
+    server->engine = engine_new(&settings, &port, &server->metrics);
+    assert(server->engine != NULL);
+    simlinks_start(world, number);
+}
+
+/* The events that a paused server would have handled end with it. */
+static void drop_deferred(struct world *world, struct simserver *server)
+{
+    for (size_t i = 0; i < server->deferred_count; i++)
+        if (server->deferred[i].kind == EVENT_REPLY)
+            message_forget(world, server->deferred[i].object);
+    server->deferred_count = 0;
+}
+
+void server_kill(struct world *world, int number)
+{
+    struct simserver *server = &world->servers[number];
+    if (server->engine == NULL)
+        return;
+    world_trace(world, "server %d dies", number);
+    simlinks_abandon(world, number);
+    drop_deferred(world, server);
+    clients_on_server_death(world, number);
+    engine_free(server->engine);
+    server->engine = NULL;
+    server->is_paused = false;
+    memset(server->timers, 0, sizeof server->timers);
+}
+
+void servers_init(struct world *world)
+{
+    for (int i = 0; i < SIM_SERVERS; i++) {
+        struct simserver *server = &world->servers[i];
+        server->world = world;
+        server->number = i;
+        server->offset_us = world_random(world, 1000000000) + 1000000;
+        for (int j = 0; j < SIM_NODES; j++)
+            TAILQ_INIT(&server->links[j].pending);
+    }
+}
+
+void servers_fini(struct world *world)
+{
+    for (int i = 0; i < SIM_SERVERS; i++) {
+        server_kill(world, i);
+        free(world->servers[i].deferred);
+    }
+}
+
+void servers_trace(const struct world *world)
+{
+    for (int i = 0; i < SIM_SERVERS; i++)
+        for (int j = 0; j < SIM_NODES; j++) {
+            const struct simserver *server = &world->servers[i];
+            struct engine_node_view view;
+            if (server->engine == NULL || !world->is_tracing)
+                continue;
+            engine_view_node(server->engine, j, &view);
+            world_trace(world, "server %d node %d %s: %s", i, j, view.state,
+                        view.detail);
+        }
+    for (int i = 0; i < SIM_NAMES; i++)
+        world_trace(world, "name %d: admit %s mark %s", i,
+                    world->machines[world->home[i]].memory.admit,
+                    world->machines[world->home[i]].memory.mark);
+}
+
+/* ---- pauses ------------------------------------------------------------- */
+
+void server_pause(struct world *world, int number, int64_t us)
+{
+    struct simserver *server = &world->servers[number];
+    if (server->engine == NULL || server->is_paused)
+        return;
+    world_trace(world, "server %d pauses", number);
+    server->is_paused = true;
+    world_at(world, us,
+             (struct event){.kind = EVENT_RESUME_SERVER, .a = number});
+}
+
+static void defer(struct simserver *server, const struct event *event)
+{
+    if (server->deferred_count == server->deferred_room) {
+        server->deferred_room = 2 * server->deferred_room + 64;
+        server->deferred = realloc(
+            server->deferred, server->deferred_room * sizeof *server->deferred);
+        if (server->deferred == NULL)
+            abort();
+    }
+    server->deferred[server->deferred_count++] = *event;
+}
+
+bool server_defer(struct world *world, int number, const struct event *event)
+{
+    struct simserver *server = &world->servers[number];
+    if (!server->is_paused)
+        return false;
+    if (!message_drops(world, event))
+        defer(server, event);
+    return true;
+}
+
+/* It handles what has come, now and then its timers first. */
+void server_resume(struct world *world, int number)
+{
+    struct simserver *server = &world->servers[number];
+    if (!server->is_paused)
+        return;
+    world_trace(world, "server %d goes on", number);
+    server->is_paused = false;
+    bool timers_first = world_chance(world, 50);
+    for (int pass = 0; pass < 2; pass++)
+        for (size_t i = 0; i < server->deferred_count; i++) {
+            bool is_first =
+                server->deferred[i].kind == EVENT_TIMER || !timers_first;
+            if (is_first == (pass == 0))
+                world_handle(world, &server->deferred[i]);
+        }
+    server->deferred_count = 0;
+}
