@@ -42,6 +42,10 @@ need_group() {
         need_library check check
         need_library libcurl libcurl4-openssl-dev
         ;;
+    nemesis)
+        need_command redis-server redis-server
+        need_command python3 python3
+        ;;
     readme)
         need_command curl curl
         need_command jq jq

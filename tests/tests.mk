@@ -1,7 +1,8 @@
 # Everything that tests, measures or checks redlockd; included by ../Makefile
 
 .PHONY: test tests unit integration sim sim-long long readme asan lint analyse bench-tools \
-        bench soak compose-test fresh openapi-test
+        bench soak compose-test fresh openapi-test \
+        nemesis nemesis-tools
 
 TEST_PKGS := $(PKGS) check libcurl
 test_libs = $(shell pkg-config --libs $(TEST_PKGS))
@@ -41,6 +42,16 @@ $(OUT)/baseline: $(patsubst %,$(OUT)/tests/bench/%.o,baseline sample)
 	@echo "LINK $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(lib_libs)
 bench-tools: $(OUT)/redlockd $(OUT)/load $(OUT)/baseline
+
+$(OUT)/nemesis-proxy: $(OUT)/tests/nemesis/proxy.o
+	@echo "LINK $@"
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^
+# for processes that know nothing of sanitizers
+$(OUT)/nemesis-shim.so: tests/nemesis/shim.c
+	@mkdir -p $(@D)
+	@echo "LINK $@"
+	$(Q)$(CC) $(C_FLAGS) -O2 -g $(CFLAGS) -fPIC -shared -o $@ $< -ldl
+nemesis-tools: $(OUT)/redlockd $(OUT)/nemesis-proxy $(OUT)/nemesis-shim.so
 
 test: ## Run all tests, the simulation short
 	@scripts/deps.sh build test readme
@@ -86,6 +97,14 @@ soak: ## A million cycles: memory and descriptors must not grow
 	@scripts/deps.sh build bench
 	@$(MAKE) --no-print-directory -j$$(nproc) bench-tools
 	@tests/bench/soak.sh
+
+nemesis: ## Faults at random, and a proof; SECONDS=60 SEED=1 FAULTS=all
+	@scripts/deps.sh build nemesis
+	@$(MAKE) -s --no-print-directory -j$$(nproc) nemesis-tools
+	@REDLOCKD=$${REDLOCKD:-$(OUT)/redlockd} tests/nemesis/nemesis.py \
+	  --tools $(OUT) $(if $(SECONDS),--seconds $(SECONDS)) \
+	  $(if $(SEED),--seed $(SEED)) $(if $(FAULTS),--faults $(FAULTS)) \
+	  $(NEMESIS_ARGS)
 
 openapi-test: $(OUT)/redlockd ## Attack the API by its description
 	@REDLOCKD=$(OUT)/redlockd tests/openapi/run.sh

@@ -1,0 +1,327 @@
+"""The processes: Redis nodes, redlockd servers, the proxy between them."""
+from __future__ import annotations
+
+import contextlib
+import mmap
+import os
+import random
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from plan import NODES, SERVERS
+
+Address = tuple[str, int]
+SETTING = struct.Struct("=qqq")  # struct setting of shim.c
+AOF = "appendonlydir/appendonly.aof.1.incr.aof"
+
+
+@dataclass(frozen=True)
+class Config:
+    redlockd: Path
+    proxy: Path
+    shim: Path
+    directory: Path
+    modes: tuple[str, ...]  # persistence of each node
+    max_ttl_ms: int
+
+
+def free_ports(count: int) -> list[int]:
+    """Below the range from which the kernel takes those of connections: so
+    that a port is still free when its process is started again."""
+    ports: list[int] = []
+    port = random.randrange(15000, 30000)
+    while len(ports) < count:
+        port = port + 1 if port < 32000 else 15000
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+                ports.append(port)
+            except OSError:
+                pass
+    return ports
+
+
+def spawn(*command: str, **options) -> subprocess.Popen:
+    """A child that dies with us, and that Ctrl-C does not reach. To be called
+    by the main thread only: it is the death of the thread that counts."""
+    return subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "--", *command],
+                            start_new_session=True, **options)
+
+
+class Clock:
+    """What a process takes for the wall clock."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.write_bytes(bytes(8 + 2 * SETTING.size))
+        with path.open("r+b") as file:
+            self.page = mmap.mmap(file.fileno(), 0)
+        self.base_ns, self.offset_ns, self.rate_ppb = 0, 0, 0
+
+    def offset_s(self) -> float:
+        since = time.time_ns() - self.base_ns
+        return (self.offset_ns + since * self.rate_ppb / 1e9) / 1e9
+
+    def set(self, offset_s: float, rate: float = 0) -> None:
+        self.base_ns = time.time_ns()
+        self.offset_ns, self.rate_ppb = int(offset_s * 1e9), int(rate * 1e9)
+        index = 1 - self.page[0]
+        SETTING.pack_into(self.page, 8 + index * SETTING.size, self.base_ns,
+                          self.offset_ns, self.rate_ppb)
+        self.page[0] = index  # one byte: seen as a whole
+
+
+class Process:
+    """Something that may be killed, stopped and started again."""
+
+    def __init__(self, config: Config, name: str) -> None:
+        self.config, self.name = config, name
+        self.directory = config.directory / name
+        self.directory.mkdir()
+        self.log = self.directory / "log"
+        self.clock = Clock(config.directory / f"{name}.clock")
+        self.child: subprocess.Popen | None = None
+
+    def launch(self, *command: str, **environment: str) -> None:
+        environment = {**os.environ, "LD_PRELOAD": str(self.config.shim),
+                       "NEMESIS_CLOCK": str(self.clock.path), **environment}
+        with self.log.open("ab") as log:
+            self.child = spawn(*command, stdin=subprocess.DEVNULL, stdout=log,
+                               stderr=log, env=environment)
+
+    def signal(self, number: int) -> None:
+        if self.child:
+            self.child.send_signal(number)
+
+    def kill(self) -> None:
+        if self.child:
+            self.child.kill()
+            self.child.wait()
+            self.child = None
+
+    def died(self) -> int | None:
+        """The exit status, if it ended without being told to."""
+        return self.child.poll() if self.child else None
+
+
+class Node(Process):
+    """A Redis master."""
+
+    def __init__(self, config: Config, index: int, port: int) -> None:
+        super().__init__(config, f"node{index}")
+        self.index, self.address = index, ("127.0.0.1", port)
+        self.mode = config.modes[index]
+        self.data = self.directory / "data"
+        self.sizes: list[tuple[float, int]] = []  # of the log, lately
+
+    def start(self, mode: str = "") -> None:
+        mode = mode or self.mode
+        self.data.mkdir(exist_ok=True)
+        self.launch(
+            "redis-server", "--bind", "127.0.0.1", "--port",
+            str(self.address[1]), "--dir", str(self.data), "--save", "",
+            "--appendonly", "no" if mode == "none" else "yes",
+            "--appendfsync", "no" if mode == "none" else mode,
+            "--auto-aof-rewrite-percentage", "0",
+            "--busy-reply-threshold", "50")
+
+    def wipe(self) -> None:
+        shutil.rmtree(self.data, ignore_errors=True)
+
+    def note_size(self) -> None:
+        """How long the append-only file was, for lose_a_second."""
+        file = self.data / AOF
+        if self.mode == "everysec" and file.exists():
+            self.sizes = [*self.sizes[-5:],
+                          (time.monotonic(), file.stat().st_size)]
+
+    def lose_a_second(self) -> None:
+        """What a power cut does to a file that is synced once a second."""
+        file = self.data / AOF
+        lately = [size for at, size in self.sizes if at > time.monotonic() - 1]
+        if file.exists() and lately:
+            os.truncate(file, min(*lately, file.stat().st_size))
+        self.sizes.clear()
+
+
+class Redis:
+    """A connection to a node of our own, past the proxy."""
+
+    def __init__(self, node: Node, timeout_s: float = 5) -> None:
+        self.socket = socket.create_connection(node.address, timeout_s)
+
+    def send(self, *words: str) -> None:
+        text = f"*{len(words)}\r\n" + "".join(
+            f"${len(word.encode())}\r\n{word}\r\n" for word in words)
+        self.socket.sendall(text.encode())
+
+    def ask(self, *words: str) -> bytes:
+        """The first piece of the reply."""
+        self.send(*words)
+        reply = self.socket.recv(1 << 20)
+        if not reply or reply.startswith(b"-"):
+            raise OSError(f"{words[0]}: {reply!r}")
+        return reply
+
+    def keys(self) -> dict[str, int]:
+        """Names and remaining ms of all keys but redlockd's own."""
+        script = ("local out = {} for _, key in ipairs(redis.call('KEYS', '*'))"
+                  " do if not string.find(key, '^redlockd:') then out[#out + 1]"
+                  " = key .. ' ' .. redis.call('PTTL', key) end end "
+                  "return table.concat(out, ',')")
+        text = self.ask("EVAL", script, "0").split(b"\r\n")[1].decode()
+        pairs = (part.rsplit(" ", 1) for part in text.split(",") if part)
+        return {key: int(left) for key, left in pairs}
+
+    def close(self) -> None:
+        self.socket.close()
+
+
+class Server(Process):
+    """A redlockd."""
+
+    def __init__(self, config: Config, index: int, port: int, nodes: list[int],
+                 own: list[int], extra: list[str]) -> None:
+        """nodes: the ports by which all servers know the nodes; own: those to
+        which this one connects instead."""
+        super().__init__(config, f"server{index}")
+        self.index, self.address = index, ("127.0.0.1", port)
+        self.nodes, self.own, self.extra = nodes, own, extra
+
+    def start(self) -> None:
+        sanitizer = ":".join(filter(None, (os.environ.get("ASAN_OPTIONS"),
+                                           "verify_asan_link_order=0")))
+        self.launch(
+            str(self.config.redlockd),
+            "--listen", f"127.0.0.1:{self.address[1]}",
+            "--nodes", ",".join(f"127.0.0.1:{port}" for port in self.nodes),
+            "--max-ttl-ms", str(self.config.max_ttl_ms),
+            "--default-ttl-ms", "1000", "--retry-delay-ms", "50", *self.extra,
+            ASAN_OPTIONS=sanitizer, NEMESIS_PORTS=",".join(
+                f"{a}={b}" for a, b in zip(self.nodes, self.own) if a != b))
+
+    def is_ready(self) -> bool:
+        try:
+            with socket.create_connection(self.address, 1) as connection:
+                connection.sendall(b"GET /readyz HTTP/1.1\r\nHost: nemesis\r\n"
+                                   b"Connection: close\r\n\r\n")
+                return connection.recv(4096).startswith(b"HTTP/1.1 200")
+        except OSError:
+            return False
+
+    def listens(self) -> bool:
+        try:
+            socket.create_connection(self.address, 0.2).close()
+            return True
+        except OSError:
+            return False
+
+    def descriptors(self) -> int:
+        assert self.child
+        return len(os.listdir(f"/proc/{self.child.pid}/fd"))
+
+    def sockets(self) -> list[str]:
+        """What the descriptors are: targets, with ports and state of TCP."""
+        assert self.child
+        known = {}
+        for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+            words = line.split()
+            ports = [int(word.split(":")[1], 16) for word in words[1:3]]
+            known[f"socket:[{words[9]}]"] = (
+                f"tcp {ports[0]}-{ports[1]} state {int(words[3], 16)} queues "
+                f"{words[4]}")
+        found = []
+        for name in os.listdir(f"/proc/{self.child.pid}/fd"):
+            with contextlib.suppress(OSError):  # it was closed meanwhile
+                target = os.readlink(f"/proc/{self.child.pid}/fd/{name}")
+                found.append(f"{name} {known.get(target, target)}")
+        return sorted(found, key=lambda text: int(text.split()[0]))
+
+    def stop(self) -> int:
+        """Asks it to end; its exit status, -9 if it would not."""
+        assert self.child
+        self.child.send_signal(signal.SIGTERM)
+        try:
+            return self.child.wait(20)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            return -9
+
+
+class Proxy:
+    def __init__(self, config: Config, ports: list[int]) -> None:
+        self.child = spawn(str(config.proxy), str(SERVERS), *map(str, ports),
+                           stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                           text=True)
+        lines = self.child.stdout
+        assert lines
+        self.ports = [[int(port) for port in lines.readline().split()]
+                      for _ in range(SERVERS)]
+
+    def tell(self, *words: object) -> None:
+        assert self.child.stdin
+        self.child.stdin.write(" ".join(map(str, words)) + "\n")
+        self.child.stdin.flush()
+
+
+class Cluster:
+    """Nodes and proxy, which are up, and servers, which have to be started."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        ports = free_ports(NODES + SERVERS)
+        self.nodes = [Node(config, i, port)
+                      for i, port in enumerate(ports[:NODES])]
+        for node in self.nodes:
+            node.start()
+        self.proxy = Proxy(config, ports[:NODES])
+        text = subprocess.run([config.redlockd, "--help"], check=True,
+                              capture_output=True, text=True).stdout
+        extra = ["--first-start", "yes"] if "--first-start" in text else []
+        self.servers = [Server(config, i, port, self.proxy.ports[0],
+                               self.proxy.ports[i], extra)
+                        for i, port in enumerate(ports[NODES:])]
+
+    def wait_for_nodes(self, timeout_s: float = 30) -> None:
+        """Until each takes commands; raises if one does not."""
+        deadline = time.monotonic() + timeout_s
+        for node in self.nodes:
+            while True:
+                try:
+                    redis = Redis(node)
+                    redis.ask("PING")
+                    redis.close()
+                    break
+                except OSError:
+                    if time.monotonic() > deadline:
+                        raise
+                    time.sleep(0.05)
+
+    def start_servers(self, timeout_s: float) -> bool:
+        """Waits until each says that a quorum votes."""
+        for server in self.servers:
+            server.start()
+        deadline = time.monotonic() + timeout_s
+        while not all(server.is_ready() for server in self.servers):
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.1)
+        return True
+
+    def died(self) -> list[str]:
+        processes: list[Process] = [*self.nodes, *self.servers]
+        return [f"{one.name} ended with {one.died()}, see {one.log}"
+                for one in processes if one.died() is not None]
+
+    def close(self) -> None:
+        for one in [*self.servers, *self.nodes]:
+            one.kill()
+        self.proxy.child.kill()
+        self.proxy.child.wait()

@@ -1,0 +1,133 @@
+"""What happened: calls of clients, faults, and the violations found in them.
+
+All moments are time.monotonic_ns() of the one process that runs all clients.
+"""
+from __future__ import annotations
+
+import itertools
+import time
+from dataclasses import dataclass, field, replace
+
+MS = 1_000_000
+SECOND = 1_000_000_000
+ACQUIRE, EXTEND, RELEASE, INSPECT = "acquire", "extend", "release", "inspect"
+
+now = time.monotonic_ns
+_ids = itertools.count(1)
+
+
+@dataclass(slots=True)
+class Call:
+    """A request, noted before it is sent; the answer is filled in later."""
+    op: str
+    client: int
+    server: int
+    resource: str
+    ttl_ms: int = 0
+    sent: int = field(default_factory=now)
+    id: int = field(default_factory=lambda: next(_ids))
+    of: int = 0          # id of the acquire that granted the lock
+    number: int = 0      # its fencing number
+    opened: int = 0      # when the connection was opened
+    status: int = 0      # 0: no answer
+    code: str = ""       # of a problem; without answer: why there is none
+    elapsed_ms: int = 0
+    validity_ms: int = 0
+    done: int = 0        # when the answer was read, or nobody waits any more
+
+    @property
+    def is_won(self) -> bool:
+        return self.status in (200, 201) and self.done > 0
+
+    @property
+    def end(self) -> int:
+        """Until when the client may rely on the lock, by this answer."""
+        return self.sent + (self.elapsed_ms + self.validity_ms) * MS
+
+    def __str__(self) -> str:
+        answer = f"{self.status} {self.code}" if self.done else "pending"
+        took = (self.done - self.sent) / MS if self.done else 0
+        text = (f"client {self.client} {self.op} {self.resource} at server "
+                f"{self.server}: {answer} after {took:.1f} ms")
+        if self.number:
+            text += f", number {self.number}"
+        if self.op in (ACQUIRE, EXTEND) and self.is_won:
+            text += (f", ttl {self.ttl_ms}, elapsed {self.elapsed_ms}, "
+                     f"validity {self.validity_ms}")
+        return text
+
+
+@dataclass(slots=True)
+class Span:
+    """A fault, while it is active."""
+    kind: str
+    text: str
+    begin: int = field(default_factory=now)
+    end: int = 0  # 0: still active
+    server: int = -1  # the one that was killed
+
+    def overlaps(self, begin: int, end: int) -> bool:
+        return self.begin <= end and (self.end == 0 or self.end >= begin)
+
+
+@dataclass(frozen=True)
+class Violation:
+    invariant: str
+    text: str
+    at: int = field(compare=False)
+    resource: str = ""
+
+
+class History:
+    """Calls of the last while, and all faults."""
+
+    def __init__(self) -> None:
+        self.begin = now()
+        self.calls: list[Call] = []
+        self.spans: list[Span] = []
+        self.forgotten = 0                # calls before this were forgotten
+        self.highest: dict[str, int] = {}  # their greatest numbers
+
+    def add(self, call: Call) -> Call:
+        self.calls.append(call)  # one step: clients are threads
+        return call
+
+    def snapshot(self) -> list[Call]:
+        """All that was known at one moment. What is answered while somebody
+        looks at it would else stand there without what came just before it,
+        say the release that made a later grant right."""
+        at = now()
+        return [call if 0 < call.done <= at else
+                replace(call, status=0, code="", done=0)
+                for call in self.calls[:]]
+
+    def forget(self, before: int) -> None:
+        """Drops the calls that were answered before that moment."""
+        count = len(self.calls)
+        old = self.calls[:count]
+        for call in old:
+            if call.op == ACQUIRE and call.is_won and call.done < before:
+                self.highest[call.resource] = max(
+                    call.number, self.highest.get(call.resource, 0))
+        self.calls[:count] = [call for call in old
+                              if not call.done or call.done >= before]
+        self.forgotten = before
+
+    def around(self, violation: Violation, before_s: float = 3,
+               after_s: float = 0.5, most: int = 80) -> list[str]:
+        """Lines that tell what happened around a violation."""
+        first = violation.at - int(before_s * SECOND)
+        last = violation.at + int(after_s * SECOND)
+        lines = [(span.begin, f"fault {span.kind}: {span.text}" +
+                  (f", until {self._at(span.end)}" if span.end else ""))
+                 for span in self.spans if span.overlaps(first, last)]
+        calls = [call for call in self.snapshot()
+                 if call.resource == violation.resource
+                 and call.sent <= last and (call.done or last) >= first
+                 and (call.number or call.status != 409)]
+        calls.sort(key=lambda call: abs(call.sent - violation.at))
+        lines += [(call.sent, str(call)) for call in calls[:most]]
+        return [f"{self._at(at)} {text}" for at, text in sorted(lines)]
+
+    def _at(self, moment: int) -> str:
+        return f"{(moment - self.begin) / SECOND:9.4f}"

@@ -1,0 +1,323 @@
+#!/usr/bin/env python3
+"""Real servers, real nodes, faults at random, and a proof of what it did.
+
+  nemesis.py [--seconds 60] [--seed N] [--faults KIND,… | harmless | all]
+             [--clients 12] [--resources 12] [--keep]
+
+Three redlockd over five Redis masters behind a proxy. Which faults come when,
+and what clients do, comes from the seed; timing does not. plan.py tells which
+faults there are; checker.py, register.py and finish() below what must hold.
+--faults all,-step,-race leaves two out. REDLOCKD names the binary.
+
+  alive        made whole again, each server grants within a quarantine
+  mortal       no lock outlives its TTL
+  descriptors  idle, the servers have as many as in the beginning
+  crash        no server ended unasked, and no sanitizer reported anything
+"""
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import re
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import selftest
+import tooltest
+from checker import INVARIANTS, check, late_releases
+from clients import BUCKET, Client, World
+from cluster import Cluster, Config, Node, Redis
+from connection import Connection
+from faults import Injector
+from history import ACQUIRE, SECOND, Call, History, Violation, now
+from plan import ALL, HARMLESS, KINDS, SERVERS, Fault, modes, plan, quarantine_s
+
+BINARY = "build/release/redlockd"
+MAX_TTL_MS = 2000
+CHECK_S = 10        # between two looks at what happened
+MEMORY_S = 60       # how long calls are remembered for that
+IDLE_S = 75         # after which redlockd closes a connection
+SLACK_S = 10        # of a noisy machine
+CRASH = re.compile(r"Sanitizer|runtime error:|Assertion|assert|panic", re.I)
+AT_END = ("register", "alive", "mortal", "descriptors", "crash")
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="faults at random")
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--seed", type=int,
+                        default=random.SystemRandom().randrange(1_000_000))
+    parser.add_argument("--faults", default="all")
+    parser.add_argument("--clients", type=int, default=12)
+    parser.add_argument("--resources", type=int, default=12)
+    parser.add_argument("--tools", type=Path, default=Path("build/release"))
+    parser.add_argument("--keep", action="store_true",
+                        help="keep the directory with logs and data")
+    return parser.parse_args()
+
+
+def kinds_of(text: str) -> set[str]:
+    """all, harmless, or names; a name with a minus in front is left out."""
+    kinds: set[str] = set()
+    for word in text.split(","):
+        if word.startswith("-"):
+            kinds.discard(word[1:])
+        elif word != "none":
+            kinds |= {"all": ALL, "harmless": HARMLESS}.get(word, {word})
+    unknown = kinds - set(KINDS)
+    if unknown:
+        sys.exit(f"nemesis: no such fault: {', '.join(sorted(unknown))}; there "
+                 f"are {', '.join(KINDS)}, all, harmless and none")
+    return kinds
+
+
+class Run:
+    def __init__(self, options: argparse.Namespace, kinds: set[str],
+                 directory: Path) -> None:
+        self.options = options
+        self.quarantine_s = quarantine_s(MAX_TTL_MS)
+        self.history = History()
+        self.cluster = Cluster(Config(
+            Path(os.environ.get("REDLOCKD", BINARY)).resolve(),
+            (options.tools / "nemesis-proxy").resolve(),
+            (options.tools / "nemesis-shim.so").resolve(),
+            directory, modes(options.seed), MAX_TTL_MS))
+        self.injector = Injector(self.cluster, self.history, self.quarantine_s)
+        self.world = World([server.address for server in self.cluster.servers],
+                           options.resources, MAX_TTL_MS, self.history, kinds)
+        self.clients = [Client(i, options.seed, self.world)
+                        for i in range(options.clients)]
+        self.found: dict[Violation, None] = {}  # in order
+        self.late: set[int] = set()  # calls, see checker.late_releases
+        self.damaged: set[str] = set()  # registers that lost an update
+        self.loaded_s = 0.0
+
+    # ---- phases -------------------------------------------------------------
+
+    def begin(self) -> None:
+        tooltest.run(self.cluster)
+        if not self.cluster.start_servers(self.quarantine_s + SLACK_S):
+            sys.exit("nemesis: the servers are not ready")
+        self.descriptors = self._fewest_descriptors(2)
+        self.history.begin = now()
+        for client in self.clients:
+            client.start()
+
+    def inject(self, faults: list[Fault]) -> None:
+        """Until all faults are over. Clients go on."""
+        events = sorted([(fault.begin, 1, i, fault)
+                         for i, fault in enumerate(faults)] +
+                        [(fault.end, 2, i, fault)
+                         for i, fault in enumerate(faults)])
+        next_check = CHECK_S
+        while (at := self._seconds()) < self.options.seconds or events:
+            while events and events[0][0] <= at:
+                _, what, _, fault = events.pop(0)
+                (self.injector.begin if what == 1 else self.injector.end)(fault)
+            self.injector.look()
+            self._watch()
+            if at >= next_check:
+                self.check()
+                self.history.forget(now() - MEMORY_S * SECOND)
+                next_check = self._seconds() + CHECK_S
+            due = events[0][0] if events else self.options.seconds
+            time.sleep(max(0.001, min(0.1, due - self._seconds())))
+
+    def finish(self) -> None:
+        """Everything is whole again: what must be true then?"""
+        self.injector.heal()
+        self._check_alive()
+        self.loaded_s = self._seconds()
+        self.world.stop.set()
+        for client in self.clients:
+            client.join(60)
+        while self.injector.restarting:
+            self.injector.look()
+        self.check()
+        self._check_mortal()
+        self._check_descriptors()
+        self._watch()
+        for server in self.cluster.servers:
+            status = server.stop()
+            if status != 0:
+                self.report(Violation("crash", f"{server.name} ended with "
+                                      f"{status} when asked to", now()))
+        self._check_logs()
+
+    # ---- looking ------------------------------------------------------------
+
+    def check(self) -> None:
+        calls = self.history.snapshot()
+        self.late |= late_releases(calls)
+        for violation in check(calls, self.injector.kills(),
+                               self.history.highest, self.history.forgotten):
+            self.report(violation)
+        for register in self.world.registers.values():
+            with register.lock:
+                violations = register.check(now())
+            if violations and register.name not in self.damaged:
+                self.damaged.add(register.name)
+                self.report(violations[0])
+        while self.world.violations:
+            self.report(self.world.violations.pop(0))
+
+    def report(self, violation: Violation) -> None:
+        if violation in self.found:
+            return
+        self.found[violation] = None
+        same = sum(one.invariant == violation.invariant for one in self.found)
+        if same > 3:
+            return  # three stories of each are enough to read
+        print(f"\nVIOLATION of {violation.invariant}: {violation.text}")
+        for line in self.history.around(violation):
+            print("  " + line)
+        sys.stdout.flush()
+
+    def _watch(self) -> None:
+        """Ends the run if something died that should not have."""
+        broken = [client.error for client in self.clients if client.error]
+        broken += [text for text in self.cluster.died() if "node" in text]
+        if self.cluster.proxy.child.poll() is not None:
+            broken.append("the proxy died")
+        if broken:
+            sys.exit("nemesis: " + "; ".join(broken))
+        for server in self.cluster.servers:
+            status = server.died()
+            if status is not None:
+                self.report(Violation("crash", f"{server.name} ended with "
+                                      f"{status}", now()))
+                server.child = None
+                server.start()
+
+    def _check_alive(self) -> None:
+        begin, limit_s = now(), self.quarantine_s + SLACK_S
+        for server in self.cluster.servers:
+            connection, status = Connection(server.address), 0
+            while status != 201 and now() < begin + limit_s * SECOND:
+                call = Call(ACQUIRE, -1, server.index, f"alive{server.index}")
+                body = f'{{"resource":"{call.resource}","ttl_ms":200}}'
+                connection.request(call, "POST /locks HTTP/1.1\r\n",
+                                   body.encode())
+                status = call.status
+                self.injector.look()
+                time.sleep(0.05)
+            connection.close()
+            if status != 201:
+                self.report(Violation("alive", f"{server.name} granted nothing "
+                                      f"for {limit_s:.0f} s", now()))
+        self.alive_s = (now() - begin) / SECOND
+
+    def _check_mortal(self) -> None:
+        """A clock that was set back makes its keys live longer by that."""
+        deadline = time.monotonic() + MAX_TTL_MS / 1000 + 25
+        time.sleep(MAX_TTL_MS / 1000 + 0.5)
+        for node in self.cluster.nodes:
+            while (keys := self._keys(node)) and time.monotonic() < deadline:
+                time.sleep(0.2)
+            if keys:
+                self.report(Violation("mortal", f"{node.name} still has {keys}",
+                                      now()))
+
+    @staticmethod
+    def _keys(node: Node) -> dict[str, int]:
+        redis = Redis(node, 10)
+        try:
+            return redis.keys()
+        finally:
+            redis.close()
+
+    def _fewest_descriptors(self, seconds: float) -> list[int]:
+        """Of each server: some come and go, those that leak stay."""
+        fewest = [1 << 30] * SERVERS
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            fewest = [min(a, server.descriptors()) for a, server in
+                      zip(fewest, self.cluster.servers)]
+            time.sleep(0.05)
+        return fewest
+
+    def _check_descriptors(self) -> None:
+        """At the latest when the server's idle deadline has passed."""
+        most, begin = max(self.descriptors), now()
+        while max(after := self._fewest_descriptors(2)) > most:
+            if now() - begin > (IDLE_S + SLACK_S) * SECOND:
+                break
+        self.closed_s = (now() - begin) / SECOND
+        text = f"{most} before, then {after}"
+        for server, count in zip(self.cluster.servers, after):
+            if count > most:
+                text += f"; {server.name} at {server.address[1]}: "
+                text += ", ".join(server.sockets())
+        if max(after) > most:
+            self.report(Violation("descriptors", text, now()))
+
+    def _check_logs(self) -> None:
+        for server in self.cluster.servers:
+            for line in server.log.read_text(errors="replace").splitlines():
+                if CRASH.search(line):
+                    self.report(Violation("crash", f"{server.name}: {line}",
+                                          now()))
+
+    def _seconds(self) -> float:
+        return (now() - self.history.begin) / SECOND
+
+    # ---- the end ------------------------------------------------------------
+
+    def summary(self) -> int:
+        world, registers = self.world, self.world.registers.values()
+        cycles = world.outcomes["acquire 201"]
+        print(f"\n{cycles} cycles, {cycles / self.loaded_s:.0f}/s; "
+              f"{sum(world.outcomes.values())} calls; "
+              f"{sum(one.updates for one in registers)} updates, "
+              f"{sum(one.refusals for one in registers)} refused")
+        for title, counts in (("outcomes", world.outcomes),
+                              ("faults", self.injector.done)):
+            print(f"{title}: " + ", ".join(
+                f"{name} {count}" for name, count in sorted(counts.items())))
+        print(f"releases of locks that had ended, answered 200: "
+              f"{len(self.late)}")
+        without = len(world.without - world.granting)
+        share = without * BUCKET / SECOND / self.loaded_s
+        print(f"without quorum: {share:.0%} of the time; whole again after "
+              f"{self.alive_s:.1f} s; all connections of clients closed after "
+              f"{self.closed_s:.0f} s")
+        failed = 0
+        for name in INVARIANTS + AT_END:
+            count = sum(one.invariant == name for one in self.found)
+            failed += count > 0
+            print(f"  {'FAIL' if count else 'ok  '} {name}" +
+                  (f": {count} times" if count else ""))
+        print(f"seed {self.options.seed}")
+        print(f"{len(INVARIANTS + AT_END) - failed} passed, {failed} failed")
+        return 1 if failed else 0
+
+
+def main() -> int:
+    options = parse_arguments()
+    kinds = kinds_of(options.faults)
+    print(f"selftest: {selftest.run()} passed")
+    print(f"seed {options.seed}, {options.seconds:g} s of faults: "
+          f"{', '.join(sorted(kinds))}", flush=True)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # tidy up
+    directory = Path(tempfile.mkdtemp(prefix="redlockd-nemesis."))
+    run = Run(options, kinds, directory)
+    try:
+        run.begin()
+        run.inject(plan(options.seed, options.seconds, kinds, run.quarantine_s))
+        run.finish()
+        return run.summary()
+    finally:
+        run.cluster.close()
+        if options.keep:
+            print(f"logs and data are in {directory}", file=sys.stderr)
+        else:
+            shutil.rmtree(directory, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,231 @@
+"""Feeds the checker with histories made by hand: each violation must be found,
+and nothing in what is allowed. Runs at the start of every run, and alone.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from checker import check, late_releases
+from history import (ACQUIRE, EXTEND, MS, RELEASE, Call, History, Span,
+                     Violation)
+from plan import KINDS, lossy_nodes, plan, quarantine_s
+from register import Register, refused
+
+BASE = 1_000_000 * MS
+
+
+class Script:
+    """Writes calls, with moments in ms."""
+
+    def __init__(self) -> None:
+        self.calls: list[Call] = []
+        self.spans: list[Span] = []
+
+    def call(self, op: str, sent: float, done: float, status: int = 200,
+             code: str = "", validity: int = 0, lock: Call | None = None,
+             number: int = 0, server: int = 0) -> Call:
+        call = Call(op, len(self.calls), server, "r", 1000,
+                    BASE + int(sent * MS))
+        call.opened, call.done = call.sent, BASE + int(done * MS)
+        call.status, call.code, call.validity_ms = status, code, validity
+        call.number = lock.number if lock else number
+        call.of = lock.id if lock else (call.id if status == 201 else 0)
+        self.calls.append(call)
+        return call
+
+    def grant(self, sent: float, done: float, number: int,
+              validity: int = 100) -> Call:
+        return self.call(ACQUIRE, sent, done, 201, "", validity, None, number)
+
+
+def fine(s: Script) -> None:
+    one = s.grant(0, 2, 1)
+    s.call(EXTEND, 50, 51, validity=100, lock=one)
+    s.call(RELEASE, 140, 145, lock=one)
+    two = s.grant(140, 141, 2)
+    s.call(EXTEND, 150, 151, 503, "no_quorum", lock=two)
+    s.call(EXTEND, 245, 246, 404, "lock_not_found", lock=two)
+    s.call(ACQUIRE, 240, 250, 409, "lock_held")
+    three = s.grant(252, 253, 4)
+    s.grant(251, 400, 3, 160)  # asked before three was answered
+    s.call(RELEASE, 300, 301, 0, "vanished", lock=three)
+    s.call(RELEASE, 302, 303, 404, "lock_not_found", lock=three)
+
+
+def late_belief(s: Script) -> None:
+    s.grant(0, 101, 1)  # read when nothing was left
+    s.grant(50, 51, 2)
+
+
+def two_holders(s: Script) -> None:
+    s.grant(0, 1, 1)
+    s.grant(90, 99, 2)
+
+
+def two_by_extend(s: Script) -> None:
+    one = s.grant(0, 1, 1)
+    s.call(EXTEND, 90, 91, validity=100, lock=one)
+    s.grant(150, 151, 2)
+
+
+def two_by_old_validity(s: Script) -> None:
+    one = s.grant(0, 1, 1)
+    s.call(EXTEND, 2, 3, validity=10, lock=one)  # shortens the answer only
+    s.grant(50, 51, 2)
+
+
+def two_while_releasing_fails(s: Script) -> None:
+    one = s.grant(0, 1, 1)
+    s.call(EXTEND, 2, 3, 503, "no_quorum", lock=one)
+    s.grant(50, 51, 2)
+    s.call(RELEASE, 60, 70, 503, "no_quorum", lock=one)
+
+
+def equal_numbers(s: Script) -> None:
+    s.grant(0, 1, 7, 10)
+    s.grant(0, 20, 7, 30)
+
+
+def falling_numbers(s: Script) -> None:
+    s.grant(0, 1, 7, 10)
+    s.grant(30, 31, 9, 10)
+    s.grant(60, 61, 8, 10)
+
+
+def extended_after_another(s: Script) -> None:
+    one = s.grant(0, 1, 1)
+    two = s.grant(200, 201, 2)
+    s.call(RELEASE, 210, 211, lock=two)
+    s.call(EXTEND, 220, 221, validity=100, lock=one)
+
+
+def released_after_another(s: Script) -> None:
+    one = s.grant(0, 1, 1)
+    s.grant(200, 201, 2)
+    s.call(RELEASE, 400, 401, lock=one)
+
+
+def extend_not_found(s: Script) -> None:
+    one = s.grant(0, 1, 1)
+    s.call(EXTEND, 50, 51, 404, "lock_not_found", lock=one)
+
+
+def release_not_owner(s: Script) -> None:
+    one = s.grant(0, 1, 1)
+    s.call(EXTEND, 90, 91, validity=100, lock=one)
+    s.call(RELEASE, 150, 151, 409, "not_owner", lock=one)
+
+
+def silent(s: Script) -> None:
+    s.call(ACQUIRE, 0, 30000, 0, "timeout")
+
+
+def closed(s: Script) -> None:
+    s.call(ACQUIRE, 0, 10, 0, "closed", server=1)
+    s.spans.append(Span("server-kill", "", BASE, BASE + MS, server=2))
+
+
+def closed_by_kill(s: Script) -> None:
+    s.call(ACQUIRE, 0, 10, 0, "closed", server=1)
+    s.spans.append(Span("server-kill", "", BASE + 5 * MS, server=1))
+
+
+def wrong_answer(s: Script) -> None:
+    s.call(ACQUIRE, 0, 1, 404, "lock_not_found")
+
+
+def second_answer(s: Script) -> None:
+    s.call(ACQUIRE, 0, 10, 0, "stray")
+
+
+HISTORIES: list[tuple[Callable[[Script], None], set[str]]] = [
+    (fine, set()), (late_belief, set()),
+    (two_holders, {"exclusion"}), (two_by_extend, {"exclusion"}),
+    (two_by_old_validity, {"exclusion"}),
+    (two_while_releasing_fails, {"exclusion"}),
+    (equal_numbers, {"rising"}), (falling_numbers, {"rising"}),
+    (extended_after_another, {"own"}), (released_after_another, set()),
+    (extend_not_found, {"kept"}), (release_not_owner, {"kept"}),
+    (silent, {"answered"}), (closed, {"answered"}), (closed_by_kill, set()),
+    (second_answer, {"answered"}), (wrong_answer, {"answered"}),
+]
+
+
+def names(found: list[Violation]) -> set[str]:
+    return {violation.invariant for violation in found}
+
+
+def test_histories() -> None:
+    for write, expected in HISTORIES:
+        script = Script()
+        write(script)
+        found = names(check(script.calls, script.spans))
+        assert found == expected, f"{write.__name__}: {found}"
+
+
+def test_late_releases() -> None:
+    script = Script()
+    released_after_another(script)
+    assert late_releases(script.calls) == {script.calls[2].id}
+
+
+def test_forgotten() -> None:
+    """A number that falls below one which was forgotten."""
+    script, history = Script(), History()
+    script.grant(0, 1, 7, 10)
+    script.grant(100, 101, 6, 10)
+    history.calls = script.calls
+    history.forget(BASE + 50 * MS)
+    assert len(history.calls) == 1
+    found = names(check(history.snapshot(), (), history.highest,
+                        history.forgotten))
+    assert found == {"rising"}, found
+
+
+def test_snapshot() -> None:
+    """Clients go on while the checker looks."""
+    script, history = Script(), History()
+    one = script.grant(0, 1, 1)
+    two = script.grant(20, 0, 2)
+    two.done = 0
+    history.calls = script.calls
+    seen = history.snapshot()
+    script.call(RELEASE, 10, 11, lock=one)
+    two.done = BASE + 21 * MS
+    assert not check(seen) and not check(history.snapshot())
+
+
+def test_register() -> None:
+    register = Register("r")
+    assert register.read(5) == 0 and register.read(6) == 0
+    assert register.write(6, 1) and not register.write(5, 1)
+    assert register.read(5) is None and not register.check(0)
+    register.write(6, 1)
+    assert names(register.check(0)) == {"register"}
+    assert names(refused("r", 5, 1 << 62)) == {"register"}
+    assert not refused("r", 5, 0)
+
+
+def test_plan() -> None:
+    """Not more than two nodes forget or step within a quarantine."""
+    quarantine = quarantine_s(2000)
+    for seed in range(20):
+        faults = plan(seed, 300, set(KINDS), quarantine)
+        assert faults == plan(seed, 300, set(KINDS), quarantine)
+        for fault in faults:
+            assert 0 <= fault.begin <= fault.end <= 300, fault
+            assert len(lossy_nodes(faults, fault.begin - quarantine,
+                                   fault.begin)) <= 2, (seed, fault)
+
+
+def run() -> int:
+    """The number of tests; raises if one fails."""
+    tests = (test_histories, test_late_releases, test_snapshot, test_forgotten,
+             test_register, test_plan)
+    for test in tests:
+        test()
+    return len(HISTORIES) + len(tests) - 1
+
+
+if __name__ == "__main__":
+    print(f"selftest: {run()} passed")

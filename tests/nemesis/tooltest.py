@@ -1,0 +1,134 @@
+"""Proves at the start of each run that proxy and clocks do what they are told:
+a fault that does nothing would make every test pass. No server runs yet.
+"""
+from __future__ import annotations
+
+import socket
+import time
+from contextlib import contextmanager
+from collections.abc import Iterator
+
+from cluster import Cluster, Node, Redis
+
+S, N = 2, 4  # the pair that is tried
+
+
+class Link:
+    """A connection through the proxy, which counts with INCR."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        port = cluster.proxy.ports[S][N]
+        self.socket = socket.create_connection(("127.0.0.1", port), 10)
+
+    def count(self, key: str = "k") -> None:
+        self.socket.sendall(f"INCR {key}\r\n".encode())
+
+    def reply(self, timeout_s: float = 10) -> bytes:
+        """Empty: the end. Raises TimeoutError if nothing comes."""
+        self.socket.settimeout(timeout_s)
+        return self.socket.recv(64)
+
+    def is_silent(self) -> bool:
+        try:
+            self.reply(0.1)
+            return False
+        except TimeoutError:
+            return True
+
+
+@contextmanager
+def direct(node: Node) -> Iterator[Redis]:
+    redis = Redis(node, 10)
+    yield redis
+    redis.close()
+
+
+def test_clock(node: Node) -> None:
+    def ahead_s() -> float:
+        with direct(node) as redis:
+            words = redis.ask("TIME").split(b"\r\n")
+        return int(words[2]) + int(words[4]) / 1e6 - time.time()
+    assert abs(ahead_s()) < 5, "a clock that nobody touched"
+    node.clock.set(3600)
+    assert abs(ahead_s() - 3600) < 5, "a step"
+    with direct(node) as redis:
+        redis.ask("SET", "k", "1", "PX", "60000")
+        node.clock.set(3700)
+        assert b"$-1" in redis.ask("GET", "k"), "keys end by that clock"
+    node.clock.set(0, 1000)
+    time.sleep(0.05)
+    assert ahead_s() > 20, "a clock that runs 1001 times as fast"
+    node.clock.set(0)
+
+
+def test_delay(cluster: Cluster) -> None:
+    link = Link(cluster)
+    cluster.proxy.tell("delay", S, N, 0, 60, 0)
+    cluster.proxy.tell("delay", S, N, 1, 60, 1)
+    time.sleep(0.05)
+    begin = time.monotonic()
+    link.count()
+    assert link.reply() == b":1\r\n" and time.monotonic() - begin >= 0.12
+    for way in (0, 1):
+        cluster.proxy.tell("delay", S, N, way, 0, 0)
+    cluster.proxy.tell("slice", S, N, 1)
+    link.count()
+    assert link.reply()[:1] == b":"
+    cluster.proxy.tell("slice", S, N, 0)
+
+
+def test_stall(cluster: Cluster) -> None:
+    """What is stalled arrives later, also when its sender has closed."""
+    for way in (0, 1):
+        cluster.proxy.tell("stall", S, N, way, 1)
+        link = Link(cluster)
+        link.count(f"stall{way}")
+        assert link.is_silent(), f"stalled way {way}"
+        with direct(cluster.nodes[N]) as redis:
+            reached = b"$1" in redis.ask("GET", f"stall{way}")
+        assert reached == (way == 1), "the other way is open"
+        if way == 0:
+            link.socket.close()
+        cluster.proxy.tell("stall", S, N, way, 0)
+        if way == 1:
+            assert link.reply() == b":1\r\n"
+    with direct(cluster.nodes[N]) as redis:
+        deadline = time.monotonic() + 10
+        while b"$1" not in redis.ask("GET", "stall0"):
+            assert time.monotonic() < deadline, "it never arrived"
+
+
+def test_connections(cluster: Cluster) -> None:
+    link = Link(cluster)
+    link.count("held")
+    link.reply()
+    cluster.proxy.tell("hold", S, N, 0, 300)
+    time.sleep(0.05)
+    link.count("held")
+    assert link.is_silent(), "held"
+    other = Link(cluster)
+    other.count("held")
+    assert other.reply() == b":2\r\n", "a new connection is not held"
+    assert link.reply() == b":3\r\n", "until it is let go"
+    cluster.proxy.tell("finish", S, N, 1)
+    assert link.reply() == b"" and other.reply() == b"", "half-closed"
+    link = Link(cluster)
+    link.count("held")
+    link.reply()
+    cluster.proxy.tell("reset", S, N)
+    try:
+        assert link.reply() is None, "not reset"
+    except ConnectionResetError:
+        pass
+
+
+def run(cluster: Cluster) -> None:
+    cluster.wait_for_nodes()
+    for node in cluster.nodes:
+        test_clock(node)
+    test_delay(cluster)
+    test_stall(cluster)
+    test_connections(cluster)
+    for node in cluster.nodes:
+        with direct(node) as redis:
+            redis.ask("FLUSHALL")
