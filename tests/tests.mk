@@ -2,7 +2,7 @@
 
 .PHONY: test tests unit integration sim sim-long long readme asan lint analyse bench-tools \
         bench soak compose-test fresh openapi-test \
-        nemesis nemesis-tools
+        nemesis nemesis-tools mutants
 
 TEST_PKGS := $(PKGS) check libcurl
 test_libs = $(shell pkg-config --libs $(TEST_PKGS))
@@ -105,6 +105,11 @@ nemesis: ## Faults at random, and a proof; SECONDS=60 SEED=1 FAULTS=all
 	  --tools $(OUT) $(if $(SECONDS),--seconds $(SECONDS)) \
 	  $(if $(SEED),--seed $(SEED)) $(if $(FAULTS),--faults $(FAULTS)) \
 	  $(NEMESIS_ARGS)
+
+mutants: $(OUT)/redlockd $(OUT)/sim ## Take one cure away at a time: who notices?
+	@scripts/deps.sh build nemesis
+	@$(MAKE) -s --no-print-directory -j$$(nproc) nemesis-tools
+	@tests/mutants/run.py $(MUTANTS_ARGS)
 
 openapi-test: $(OUT)/redlockd ## Attack the API by its description
 	@REDLOCKD=$(OUT)/redlockd tests/openapi/run.sh
