@@ -70,6 +70,10 @@ need_group() {
         need_command curl curl
         need_debian_python matplotlib python3-matplotlib
         ;;
+    model)
+        need_command gcc gcc
+        need_command spin spin
+        ;;
     debootstrap)
         need_command debootstrap debootstrap
         need_file /usr/share/keyrings/debian-archive-keyring.gpg \

@@ -2,7 +2,7 @@
 
 .PHONY: test tests unit integration sim sim-long long readme asan lint analyse bench-tools \
         bench soak compose-test fresh openapi-test \
-        nemesis nemesis-tools mutants
+        nemesis nemesis-tools mutants model
 
 TEST_PKGS := $(PKGS) check libcurl
 test_libs = $(shell pkg-config --libs $(TEST_PKGS))
@@ -110,6 +110,9 @@ mutants: $(OUT)/redlockd $(OUT)/sim ## Take one cure away at a time: who notices
 	@scripts/deps.sh build nemesis
 	@$(MAKE) -s --no-print-directory -j$$(nproc) nemesis-tools
 	@tests/mutants/run.py $(MUTANTS_ARGS)
+
+model: ## Check the voting rules exhaustively with Spin
+	@tests/model/run.sh
 
 openapi-test: $(OUT)/redlockd ## Attack the API by its description
 	@REDLOCKD=$(OUT)/redlockd tests/openapi/run.sh

@@ -1,0 +1,281 @@
+/* Admission: rules 1 to 5 of DESIGN.md §7, and REVOKE of rules 8 and 10.
+ *
+ * Three nodes lose their memory as often as they like: restarted empty, with
+ * an old dump, flushed (the run_id stays), revoked. Two servers look at
+ * them, at any time or never (that is what a lost connection does), and each
+ * keeps its timer of one mark. One ADMIT at a time may lie in a node's
+ * socket and run later. Two clients take the lock, through any server: what
+ * decides is in the script on the node.
+ *
+ * Rules that can be switched off:
+ *   NO_ADMIT_CHECK    rule 2: a server asks at the heartbeat, not the script
+ *   ADMIT_BY_RUN_ID   rule 2: the same run_id is taken for the same memory
+ *   NO_ADMIT_RUN_ID   rule 2: `admit` does not name the run_id
+ *   NO_MARK_RUN_ID    rule 3: `mark` does not name the run_id
+ *   NO_MARK_NONCE     rule 3: `mark` has no nonce
+ *   TIMER_BY_RUN_ID   rule 4: the timer belongs to a run_id, not to a mark
+ *   UPTIME_TIMER      rule 4: the node's uptime is believed
+ *   SHORT_TIMER       rule 4: Q is less than the greatest max_ttl
+ *   BLIND_ADMIT       rule 5: ADMIT compares nothing
+ *   OLD_MARK_REVOKE   rule 8: REVOKE brings the mark of before, no new nonce
+ */
+#include "common.pml"
+
+#define T 2            /* max_ttl, in ticks */
+#ifdef SHORT_TIMER
+#define Q (T - 1)
+#else
+#define Q T            /* more is safe if this is */
+#endif
+#define LATE 1         /* the node in whose socket an ADMIT may lie */
+
+/* What lies on the nodes. */
+mtype = {NONE, CURRENT, OLDER}; /* the run_id that `admit` names */
+mtype admit[NODES] = CURRENT;
+byte mark[NODES];                   /* its nonce; 0: no mark */
+bit mark_is_old[NODES];             /* it names an older run_id */
+/* Node 0 saves dumps; the others restart empty. */
+bit dump_admit;
+byte dump_mark;
+
+/* What the servers know. */
+byte watch[SERVERS * NODES];        /* the mark whose timer runs */
+byte timer[SERVERS * NODES];
+byte late_mark;                 /* an ADMIT in a socket; 0: none */
+#ifdef OLD_MARK_REVOKE
+byte last_mark[NODES];
+#endif
+
+/* Nonces are random: a mark that is neither on the node nor in its dump will
+ * never be seen again. Forgetting who watched it keeps the model finite. */
+inline forget(n, nonce)
+{
+#if !defined(NO_MARK_NONCE) && !defined(TIMER_BY_RUN_ID) && \
+    !defined(OLD_MARK_REVOKE)
+    if
+    :: watch[AT(0, n)] == nonce -> watch[AT(0, n)] = 0; timer[AT(0, n)] = 0
+    :: else
+    fi;
+    if
+    :: watch[AT(1, n)] == nonce -> watch[AT(1, n)] = 0; timer[AT(1, n)] = 0
+    :: else
+    fi
+#else
+    skip
+#endif
+}
+
+inline lose_mark(n)
+{
+#ifndef BLIND_ADMIT
+    /* the compare-and-set would do nothing */
+    if
+    :: n == LATE && late_mark == mark[n] ->
+#if !defined(NO_MARK_NONCE) && !defined(OLD_MARK_REVOKE)
+        late_mark = 0
+#else
+        skip
+#endif
+    :: else
+    fi;
+#endif
+    if
+    :: mark[n] != 0 && !(n == 0 && mark[n] == dump_mark) ->
+        forget(n, mark[n])
+    :: else
+    fi;
+    mark[n] = 0;
+    mark_is_old[n] = 0
+}
+
+inline write_mark(n)
+{
+#ifdef NO_MARK_NONCE
+    mark[n] = 1;
+#else
+    mark[n] = (n == 0 && dump_mark == 1 -> 2 : 1);
+#endif
+    mark_is_old[n] = 0
+}
+
+#ifdef NO_MARK_RUN_ID
+#define IS_OLD_MARK(n) false
+#else
+#define IS_OLD_MARK(n) mark_is_old[n]
+#endif
+
+/* Rule 3, after which rule 4 starts a timer. Stands for the handshake, the
+ * heartbeat, and the look after each QUARANTINED. */
+inline look(s, n)
+{
+    if
+    :: admit[n] == CURRENT ->
+#ifndef TIMER_BY_RUN_ID
+        watch[AT(s, n)] = 0;
+        timer[AT(s, n)] = 0
+#else
+        skip
+#endif
+    :: else ->
+        if
+        :: mark[n] == 0 || IS_OLD_MARK(n) ->
+            lose_mark(n);
+            write_mark(n)
+        :: else
+        fi;
+        if
+        :: watch[AT(s, n)] != mark[n] ->
+#ifdef TIMER_BY_RUN_ID
+            timer[AT(s, n)] = (watch[AT(s, n)] == 0 -> 0 : timer[AT(s, n)]);
+#else
+            timer[AT(s, n)] = 0;
+#endif
+            watch[AT(s, n)] = mark[n]
+        :: else
+        fi
+    fi
+}
+
+/* Rule 5; the mark goes with it. */
+inline run_admit(n, nonce)
+{
+    if
+#ifdef BLIND_ADMIT
+    :: true ->
+#else
+    :: mark[n] == nonce && !IS_OLD_MARK(n) ->
+#endif
+#ifdef OLD_MARK_REVOKE
+        last_mark[n] = mark[n];
+#endif
+        lose_mark(n);
+        admit[n] = CURRENT;
+#ifdef REACH_READMIT
+        is_reached = true;
+        assert(!is_reached);
+#endif
+    :: else
+    fi
+}
+
+#ifdef NO_ADMIT_CHECK
+#define MAY_VOTE(n) true
+#elif defined(NO_ADMIT_RUN_ID)
+#define MAY_VOTE(n) (admit[n] != NONE)
+#else
+#define MAY_VOTE(n) (admit[n] == CURRENT)
+#endif
+
+inline tick_timer(i)
+{
+    timer[i] = (watch[i] != 0 && timer[i] < Q -> timer[i] + 1 : timer[i])
+}
+
+inline tick()
+{
+    tick_timer(0); tick_timer(1); tick_timer(2);
+    tick_timer(3); tick_timer(4); tick_timer(5);
+    tick_clients()
+}
+
+inline send_admit_late(n)
+{
+    late_mark = mark[n]
+}
+
+inline run_late_admit(n)
+{
+    late = late_mark;
+    late_mark = 0;
+    run_admit(n, late);
+    late = 0
+}
+
+/* Its clock stepped and keys vanished: `admit` deleted, a new mark. */
+inline revoke(n)
+{
+    admit[n] = NONE;
+    lock[n] = 0;
+    lose_mark(n);
+#ifdef OLD_MARK_REVOKE
+    mark[n] = (last_mark[n] != 0 -> last_mark[n] : 1)
+#else
+    write_mark(n)
+#endif
+}
+
+inline flush(n) /* FLUSHALL, or REPLICAOF and back */
+{
+    lock[n] = 0;
+    lose_mark(n);
+#ifndef ADMIT_BY_RUN_ID
+    admit[n] = NONE
+#endif
+}
+
+inline restart(n) /* empty, or with what the dump has */
+{
+    lock[n] = 0;
+    lose_mark(n);
+    if
+    :: n == LATE -> late_mark = 0
+    :: else
+    fi;
+    admit[n] = (n == 0 && dump_admit -> OLDER : NONE);
+    mark[n] = (n == 0 -> dump_mark : 0);
+    mark_is_old[n] = (mark[n] != 0)
+}
+
+inline save_dump()
+{
+    if
+    :: dump_mark != 0 && dump_mark != mark[0] -> forget(0, dump_mark)
+    :: else
+    fi;
+    dump_admit = (admit[0] != NONE);
+    dump_mark = mark[0]
+}
+
+#define TIMER_IS_DONE(s, n) \
+    (watch[AT(s, n)] != 0 && timer[AT(s, n)] == Q && \
+     watch[AT(s, n)] == mark[n] && admit[n] != CURRENT)
+
+#define SERVER(s, n) \
+    :: d_step { admit[n] != CURRENT || watch[AT(s, n)] -> look(s, n) } \
+    :: d_step { TIMER_IS_DONE(s, n) -> run_admit(n, mark[n]) } \
+    :: d_step { n == LATE && TIMER_IS_DONE(s, n) && late_mark == 0 -> \
+                send_admit_late(n) }
+
+#define NODE(n) \
+    :: d_step { VOTES(0, n, MAY_VOTE(n)) -> grant(0, n) } \
+    :: d_step { VOTES(1, n, MAY_VOTE(n)) -> grant(1, n) } \
+    :: d_step { n == LATE && late_mark != 0 -> run_late_admit(n) } \
+    :: d_step { admit[n] == CURRENT -> revoke(n) } \
+    :: d_step { restart(n) } \
+    FLUSH(n) STEP_CLOCK(n)
+
+#ifdef ONLY_RESTARTS
+#define FLUSH(n)
+#else
+#define FLUSH(n) :: d_step { flush(n) }
+#endif
+
+#ifdef UPTIME_TIMER
+#define STEP_CLOCK(n) \
+    :: d_step { watch[AT(0, n)] != 0 -> timer[AT(0, n)] = Q }
+#else
+#define STEP_CLOCK(n)
+#endif
+
+active proctype world()
+{
+    byte n, late;
+    do
+    SERVER(0, 0) SERVER(0, 1) SERVER(0, 2)
+    SERVER(1, 0) SERVER(1, 1) SERVER(1, 2)
+    NODE(0) NODE(1) NODE(2)
+    :: d_step { save_dump() }
+    :: d_step { left == 0 -> left = T }
+    :: d_step { tick() }
+    od
+}

@@ -1,0 +1,113 @@
+#!/usr/bin/env bash
+# Searches the models of this folder exhaustively with Spin. With all rules on
+# nothing may go wrong; with a rule switched off, what its story tells must;
+# and the goals must be within reach, or the models would prove nothing.
+#   run.sh [model…]
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+# shellcheck source=tests/lib/checks.sh
+. tests/lib/checks.sh
+
+wanted=("$@")
+build=$PWD/build/model
+mkdir -p "$build"
+work=$(mktemp -d "$build/XXXXXX")
+
+clean_up() {
+    rm -rf "$work"
+}
+checks_begin clean_up
+check_or_end "Spin is installed" scripts/deps.sh model
+renice -n 10 $$ >/dev/null
+
+# The name of the assertion that fell, or "nothing", or what hindered Spin.
+search() { # model macro…
+    local model=$1 macros=() macro level=-O0
+    shift
+    for macro in "$@"; do
+        macros+=("-D$macro")
+    done
+    [ $# -gt 0 ] || level=-O2
+    (
+        cd "$work"
+        spin -a "${macros[@]}" "../../../tests/model/$model.pml" || exit
+        # warns of what it generated itself
+        gcc "$level" -w -DBFS -DNOREDUCE -DSAFETY -DNOCLAIM -DMEMLIM=2000 \
+            -o pan pan.c || exit
+        ./pan || exit
+    ) >"$work/output" 2>&1 || {
+        echo failed
+        return
+    }
+    if grep -q 'assertion violated' "$work/output"; then
+        sed -n 's/.*assertion violated *!(\([a-z_]*\).*/\1/p' "$work/output"
+    elif grep -q 'errors: 0' "$work/output" &&
+        ! grep -qE 'not completed|too small|memory limit' "$work/output"; then
+        echo nothing
+    else
+        echo "no end"
+    fi
+}
+
+compare() { # expected found
+    [ "$1" = "$2" ] || {
+        cat "$work/output"
+        return 1
+    }
+}
+
+row() { # model "macro…" story expected
+    local model=$1 story=$3 expected=$4 macros found states start
+    if [ ${#wanted[@]} -gt 0 ] && [[ " ${wanted[*]} " != *" $model "* ]]; then
+        return
+    fi
+    read -ra macros <<<"$2"
+    start=$(date +%s%N)
+    found=$(search "$model" "${macros[@]}")
+    states=$(sed -n 's/^ *\([0-9.e+]*\) states, stored.*/\1/p' "$work/output")
+    check "$(printf '%-11s · %-26s · %-44s · %-14s · %-14s · %7.0f · %4.1f' \
+        "$model" "${2:--}" "$story" "$expected" "$found" "${states:-0}" \
+        "$((($(date +%s%N) - start) / 100000000))e-1")" \
+        compare "$expected" "$found"
+}
+
+printf '      %-11s · %-26s · %-44s · %-14s · %-14s · %7s · %4s\n' \
+    model "rule switched off" story expected found states s
+
+rows() {
+    local line field
+    while IFS= read -r line; do
+        [ -n "$line" ] || continue
+        IFS='|' read -ra field <<<"$line"
+        for i in "${!field[@]}"; do
+            read -r "field[$i]" <<<"${field[$i]}"
+        done
+        row "${field[@]}"
+    done
+}
+
+rows <<'END'
+admission   |                 | all rules on                          | nothing
+admission   | REACH_GRANT     | goal: a lock is granted               | is_reached
+admission   | REACH_READMIT   | goal: admitted again after a loss     | is_reached
+admission   | NO_ADMIT_CHECK ONLY_RESTARTS | 5 restarted, votes before the heartbeat | two_holders
+admission   | ADMIT_BY_RUN_ID | 6 FLUSHALL keeps the run_id           | two_holders
+admission   | NO_ADMIT_RUN_ID | 5 restarted with an old dump          | two_holders
+admission   | UPTIME_TIMER    | 7 uptime lies after a clock step      | two_holders
+admission   | SHORT_TIMER     | 5 kept away for less than max TTL     | two_holders
+admission   | TIMER_BY_RUN_ID | 25 this run_id was watched long ago   | two_holders
+admission   | NO_MARK_NONCE   | 26 lost twice, one loss unseen        | two_holders
+admission   | BLIND_ADMIT     | 26 an ADMIT still lies in a socket    | two_holders
+admission   | OLD_MARK_REVOKE | 26 revoked, but the same mark         | two_holders
+admission   | NO_MARK_RUN_ID  | 26 an old dump brings its mark back   | two_holders
+first_start |                 | all rules on                          | nothing
+first_start | REACH_START     | goal: first start                     | is_reached
+first_start | SHARED_MARKS SET_IF_ABSENT LOSSES=0 | 27 an old view of empty nodes | two_holders
+first_start | SET_IF_ABSENT   | 27 set-if-absent does not help        | two_holders
+first_start | NO_SECOND_LOOK  | 27 no second look                     | two_holders
+first_start | NO_HOLD         | 27 no hold: a vote of before counts   | two_holders
+first_start | ALL_LOST        | all rules on, all nodes lost          | nothing
+first_start | ALL_LOST ANY_NODES | 28 looks like a first start        | two_holders
+first_start | ALL_LOST SAID_YES | all rules on, the operator's word   | nothing
+first_start | ALL_LOST SAID_YES NO_MEMORY | 28 by who saw an admission | two_holders
+END
