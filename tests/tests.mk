@@ -1,7 +1,7 @@
 # Everything that tests, measures or checks redlockd; included by ../Makefile
 
 .PHONY: test tests unit integration sim sim-long long readme asan lint analyse bench-tools \
-        bench soak compose-test fresh openapi-test \
+        bench soak compose-test fresh openapi-test interop \
         nemesis nemesis-tools mutants model
 
 TEST_PKGS := $(PKGS) check libcurl
@@ -116,6 +116,9 @@ model: ## Check the voting rules exhaustively with Spin
 
 openapi-test: $(OUT)/redlockd ## Attack the API by its description
 	@REDLOCKD=$(OUT)/redlockd tests/openapi/run.sh
+
+interop: $(OUT)/redlockd ## Break other Redlock libraries with the same faults
+	@REDLOCKD=$(OUT)/redlockd tests/interop/run.sh
 
 compose-test: ## Stop, pause, replace what docker-compose starts
 	@tests/compose/run.sh
