@@ -5,7 +5,8 @@
 -- An error of one call is its reply: the others neither see it nor repeat it.
 
 local run = {
-    look = look, admit = admit, readmit = readmit, revoke = revoke,
+    look = permission, admit = permission, readmit = permission,
+    revoke = permission,
     acquire = acquire, extend = extend, release = release, inspect = inspect
 }
 local arguments = {

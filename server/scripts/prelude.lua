@@ -1,6 +1,6 @@
 -- The script that runs on the nodes is made of the files of this folder, one
--- behind the other: this one first, then a file for each kind of call, then
--- batch.lua, which runs the calls of a batch.
+-- behind the other: this one first, then the kinds of call, then batch.lua,
+-- which runs the calls of a batch.
 --
 -- KEYS  state
 -- ARGV  admit window_us (kind argument...)...
@@ -26,34 +26,6 @@ local function is_admitted()
         admitted = redis.call('HGET', KEYS[1], 'admit') == ARGV[1]
     end
     return admitted
-end
-
--- Where a number becomes a text, Lua would round it.
-local function time_text()
-    return string.format('%.0f', now)
-end
-
--- What a field says as a number; 0: it is none. To Lua "nan" is one, which no
--- comparison would refuse.
-local function number_of(text)
-    local number = tonumber(text) or 0
-    return number == number and number or 0
-end
-
--- Writes the permission; the quarantine that led to it is over.
-local function write_admission(max_ttl_ms)
-    local greatest = number_of(redis.call('HGET', KEYS[1], 'max_ttl'))
-    if tonumber(max_ttl_ms) > greatest then
-        redis.call('HSET', KEYS[1], 'max_ttl', max_ttl_ms)
-    end
-    redis.call('HSET', KEYS[1], 'admit', ARGV[1], 'beat', time_text())
-    redis.call('HDEL', KEYS[1], 'mark')
-    admitted = true
-end
-
--- The epoch in front of an admission or a mark; 0: there is none.
-local function epoch_of(text)
-    return tonumber(string.match(text, '^(%d+):')) or 0
 end
 
 -- The first 256 bytes of a lock's value, or an error as a table. A token has
