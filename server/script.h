@@ -44,7 +44,8 @@ struct script_call {
     int slot;                 /* acquire: 0 … FENCE_SLOTS - 1 */
 };
 
-/* What a look found; server/scripts/permission.lua tells what the words mean. */
+/* What a look found; server/scripts/permission.lua tells what the words mean.
+ */
 enum script_look_word {
     LOOK_ADMITTED,
     LOOK_SUPERSEDED,

@@ -159,18 +159,24 @@ static void resume_machine(struct world *world, int machine)
     messages_resume(world, machine);
 }
 
+/* What each call is answered, for a while. */
+static const enum vote errors[] = {
+    VOTE_LOADING, VOTE_READ_ONLY,     VOTE_MISCONFIGURED, VOTE_OUT_OF_MEMORY,
+    VOTE_BUSY,    VOTE_NO_PERMISSION, VOTE_NO_SCRIPT,     VOTE_TOO_MANY,
+    VOTE_FAILED,  VOTE_GARBAGE,
+};
+/* What fresh connections find. */
+static const enum vote unfit[] = {VOTE_CLUSTER, VOTE_EVICTS, VOTE_TOO_OLD};
+
 static void err(struct world *world)
 {
-    static const enum vote conditions[] = {
-        VOTE_LOADING,       VOTE_READ_ONLY, VOTE_MISCONFIGURED,
-        VOTE_OUT_OF_MEMORY, VOTE_BUSY,      VOTE_NO_PERMISSION,
-        VOTE_NO_SCRIPT,     VOTE_TOO_MANY,  VOTE_FAILED,
-        VOTE_GARBAGE,
-    };
-    int count = sizeof conditions / sizeof *conditions;
     int machine = losses_any_machine(world);
-    world->machines[machine].condition = conditions[world_random(world, count)];
-    world_at(world, duration_us(world, 1000000),
+    bool is_unfit = world_chance(world, 25);
+    int count = is_unfit ? sizeof unfit / sizeof *unfit
+                         : sizeof errors / sizeof *errors;
+    world->machines[machine].condition =
+        (is_unfit ? unfit : errors)[world_random(world, count)];
+    world_at(world, duration_us(world, is_unfit ? 10000000 : 1000000),
              (struct event){.kind = EVENT_HEAL_MACHINE, .a = machine});
 }
 

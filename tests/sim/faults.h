@@ -24,7 +24,7 @@ enum fault {
     FAULT_BLOCK,     /* nothing gets through between some and some */
     FAULT_DOUBLE,    /* requests and commands come twice */
     FAULT_PAUSE,     /* a machine is paused */
-    FAULT_ERROR,     /* a machine answers errors */
+    FAULT_ERROR,     /* a machine answers errors, or is not fit */
     FAULT_UNCONFIRM, /* nobody gets fresh connections */
     FAULT_RESTART,   /* a machine dies and starts again */
     FAULT_FLUSH,     /* FLUSHALL */

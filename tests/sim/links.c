@@ -58,6 +58,7 @@ static bool meet(struct world *world, int server, int node,
         .machine = machine,
         .life = it->life,
         .is_durable = it->persistence == PERSISTS_ALWAYS,
+        .unfitness = machine_unfitness(it),
         .began_us = server_clock(&world->servers[server]),
         .clock_us = machine_clock(it, world->now_us),
     };
@@ -84,6 +85,7 @@ static void connect(struct world *world, int server, int node)
     link->state = LINK_CONNECTING;
     link->connection++;
     link->is_cut = link->is_watched = false;
+    link->reason = VOTE_UNREACHABLE;
     link->arrives_us = link->replies_us = 0;
     link->delay_us =
         100 + world_random(world, world_chance(world, 5) ? 20000 : 500);
@@ -122,6 +124,13 @@ static void on_connected(struct world *world, int server, int node)
         return;
     if (!is_alive(world, &link->met) || link->is_cut) {
         link->state = LINK_IDLE;
+        connect_later(world, server, node, 20000 + world_random(world, 300000));
+        return;
+    }
+    if (link->met.unfitness != VOTE_DONE) {
+        link->state = LINK_IDLE;
+        engine_on_node_down(engine_of(world, server), node, link->met.unfitness,
+                            "not fit");
         connect_later(world, server, node, 20000 + world_random(world, 300000));
         return;
     }
@@ -172,7 +181,7 @@ static void on_broken(struct world *world, int server, int node)
     struct message *message;
     link->state = LINK_IDLE;
     while ((message = TAILQ_FIRST(&link->pending)) != NULL) {
-        struct script_reply gone = {.vote = VOTE_UNREACHABLE};
+        struct script_reply gone = {.vote = link->reason};
         uint64_t tag = message->tag;
         int64_t sent_us = message->sent_us;
         message_give_up(world, link, message);
@@ -180,7 +189,7 @@ static void on_broken(struct world *world, int server, int node)
                         server_clock(&world->servers[server]));
     }
     if (was_up)
-        engine_on_node_down(engine, node, VOTE_UNREACHABLE, "broken");
+        engine_on_node_down(engine, node, link->reason, "broken");
     connect_later(
         world, server, node,
         2000 + world_random(world, world_chance(world, 70) ? 20000 : 500000));
@@ -277,9 +286,13 @@ static void on_confirmed(struct world *world, int server, int node)
 {
     struct simlink *link = simlink_of(world, server, node);
     struct engine_node_facts facts = facts_of(world, server, &link->confirming);
-    if (link->confirming.life != link->met.life) {
-        world_trace(world, "server %d node %d is another machine by now",
-                    server, node);
+    enum vote refusal = link->confirming.unfitness;
+    if (link->confirming.life != link->met.life)
+        refusal = VOTE_MOVED;
+    if (refusal != VOTE_DONE) {
+        world_trace(world, "server %d node %d is refused: %s", server, node,
+                    vote_name(refusal));
+        link->reason = refusal;
         simlink_break(world, server, node);
         return;
     }

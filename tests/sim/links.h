@@ -26,8 +26,9 @@ struct meeting {
     uint64_t life;
     char run_id[SIM_RUN_ID_LEN];
     bool is_durable;
-    int64_t began_us; /* in the server's clock */
-    int64_t clock_us; /* the node's */
+    enum vote unfitness; /* VOTE_DONE: none */
+    int64_t began_us;    /* in the server's clock */
+    int64_t clock_us;    /* the node's */
 };
 
 struct simlink {
@@ -37,6 +38,7 @@ struct simlink {
     uint64_t connection; /* counts the attempts */
     struct meeting met;
     struct meeting confirming;
+    enum vote reason; /* why it breaks */
     int pending_count;
     int64_t up_us;          /* since then */
     int64_t heard_us;       /* the last reply */

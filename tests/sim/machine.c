@@ -59,10 +59,23 @@ static bool has_changed_state(enum script_kind kind,
     return kind <= SCRIPT_REVOKE && reply->vote == VOTE_DONE;
 }
 
+enum vote machine_unfitness(const struct machine *machine)
+{
+    switch (machine->condition) {
+    case VOTE_CLUSTER:
+    case VOTE_EVICTS:
+    case VOTE_TOO_OLD:
+        return machine->condition;
+    default:
+        return VOTE_DONE;
+    }
+}
+
 void machine_execute(struct machine *machine, const struct simcall *call,
                      int64_t now_us, int64_t lag_us, struct simreply *answer)
 {
-    if (machine->condition != VOTE_DONE) {
+    if (machine->condition != VOTE_DONE &&
+        machine_unfitness(machine) == VOTE_DONE) {
         answer->reply = (struct script_reply){.vote = machine->condition};
         return;
     }

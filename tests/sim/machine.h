@@ -24,7 +24,7 @@ struct machine {
     enum persistence persistence; /* in this life */
     char run_id[SIM_RUN_ID_LEN];
     uint64_t life;
-    enum vote condition; /* an error instead of all replies; VOTE_DONE: none */
+    enum vote condition; /* what is wrong with it; VOTE_DONE: nothing */
     /* the clock showed clock_us when it was set_us; parts per million fast */
     int64_t set_us;
     int64_t clock_us;
@@ -47,6 +47,12 @@ int64_t machine_clock(const struct machine *machine, int64_t now_us);
 /* Its clock runs at another speed from now on, or shows another time. */
 void machine_drift(struct machine *machine, int64_t now_us, int64_t ppm);
 void machine_step(struct machine *machine, int64_t now_us, int64_t step_us);
+
+/*
+ * Why a handshake refuses it though it executes calls; VOTE_DONE: it does not.
+ * All other conditions are errors instead of all replies.
+ */
+enum vote machine_unfitness(const struct machine *machine);
 
 /* Executes the call; lag_us: how old the disk becomes from now on, if it does.
  */
