@@ -143,7 +143,7 @@ static int64_t random_ttl_ms(struct world *world)
 static void step_holding(struct world *world, struct client *client)
 {
     bool believes = client_believes(world, client);
-    if (world_chance(world, believes ? 50 : 15) &&
+    if (world_chance(world, believes ? 60 : 15) &&
         !world->clients->is_resting) {
         client->ttl_ms = random_ttl_ms(world);
         ask(world, client, ASK_EXTEND);
