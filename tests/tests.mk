@@ -65,7 +65,8 @@ unit: $(OUT)/unit ## Run the unit tests
 
 # the servers look for leaks, the test program need not
 integration: $(OUT)/integration $(OUT)/redlockd ## Test with real Redis servers
-	ASAN_OPTIONS=detect_leaks=0 REDLOCKD=$(OUT)/redlockd $(OUT)/integration
+	ASAN_OPTIONS=detect_leaks=0 REDLOCKD=$(OUT)/redlockd \
+	  tests/integration/run.sh $(OUT)/integration
 
 readme: $(OUT)/redlockd ## Paste README's commands, compare what they print
 	REDLOCKD=$(OUT)/redlockd tests/readme/run.sh

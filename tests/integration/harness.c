@@ -18,8 +18,12 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Below the range from which the kernel picks ports of outgoing connections. */
-enum { PORT_FIRST = 10000, PORT_LAST = 32000 };
+/*
+ * Below the range from which the kernel picks ports of outgoing connections.
+ * Runs at the same time have a slice each: no port is taken from a process that
+ * is about to start again on it.
+ */
+enum { PORT_FIRST = 10000, PORT_LAST = 32000, SLICE = 2000 };
 
 static char run_dir[PATH_SIZE];
 static int failures;
@@ -93,6 +97,13 @@ static bool is_free(int port)
     return is_bound;
 }
 
+static int first_port(void)
+{
+    const char *slice = getenv("PORT_SLICE");
+    int number = slice ? atoi(slice) % ((PORT_LAST - PORT_FIRST) / SLICE) : 0;
+    return PORT_FIRST + number * SLICE;
+}
+
 int harness_free_port(void)
 {
     static unsigned seed;
@@ -100,7 +111,7 @@ int harness_free_port(void)
     if (seed == 0)
         seed = (unsigned)harness_now_ms() ^ ((unsigned)getpid() << 16);
     for (int tries = 0; tries < 1000; tries++) {
-        int port = PORT_FIRST + rand_r(&seed) % (PORT_LAST - PORT_FIRST);
+        int port = first_port() + rand_r(&seed) % SLICE;
         if (is_free(port))
             return port;
     }

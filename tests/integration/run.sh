@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# Runs the suites of this folder, JOBS at a time (3): they mostly wait. Each has
+# ports of its own. Ends with the sum of their last lines, as Check writes them.
+# CK_RUN_SUITE runs only one, CK_EXCLUDE_TAGS leaves some out, as Check does.
+#   run.sh RUNNER
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+runner=$1
+[ -z "${CK_RUN_SUITE:-}" ] || exec "$runner"
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export runner work
+
+# The largest first: they take the longest.
+# shellcheck disable=SC2012,SC2016
+ls -S "$here"/check_*.c | sed 's/.*check_\(.*\)\.c/\1/' |
+    xargs -P "${JOBS:-3}" -n 1 --process-slot-var=PORT_SLICE bash -c '
+        CK_RUN_SUITE=$1 "$runner" >"$work/$1" 2>&1
+        status=$?
+        cat "$work/$1"
+        exit $((status != 0))' suite && status=0 || status=1
+
+awk -v status="$status" '
+    /^[0-9]+%: Checks: / {
+        gsub(",", "")
+        checks += $3; failures += $5; errors += $7
+    }
+    END {
+        if (status != 0 && failures + errors == 0)
+            errors = 1 # one ended without its last line
+        good = checks > 0 ? int((checks - failures - errors) * 100 / checks) : 0
+        printf "%d%%: Checks: %d, Failures: %d, Errors: %d\n",
+            good, checks, failures, errors
+    }' "$work"/*
+exit "$status"
