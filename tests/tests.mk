@@ -61,12 +61,12 @@ test: ## Run all tests, the simulation short
 tests: $(OUT)/unit $(OUT)/sim $(OUT)/differ $(OUT)/integration $(OUT)/redlockd
 
 unit: $(OUT)/unit ## Run the unit tests
-	$(OUT)/unit
+	tests/lib/suites.sh $(OUT)/unit tests/unit
 
 # the servers look for leaks, the test program need not
 integration: $(OUT)/integration $(OUT)/redlockd ## Test with real Redis servers
 	ASAN_OPTIONS=detect_leaks=0 REDLOCKD=$(OUT)/redlockd \
-	  tests/integration/run.sh $(OUT)/integration
+	  tests/lib/suites.sh $(OUT)/integration tests/integration
 
 readme: $(OUT)/redlockd ## Paste README's commands, compare what they print
 	REDLOCKD=$(OUT)/redlockd tests/readme/run.sh

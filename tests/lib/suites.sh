@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Runs the suites of this folder, JOBS at a time (3): they mostly wait. Each has
+# Runs the suites of a folder, JOBS at a time (3): they mostly wait. Each has
 # ports of its own. Ends with the sum of their last lines, as Check writes them.
 # CK_RUN_SUITE runs only one, CK_EXCLUDE_TAGS leaves some out, as Check does.
-#   run.sh RUNNER
+#   suites.sh RUNNER FOLDER
 set -euo pipefail
-here=$(cd "$(dirname "$0")" && pwd)
 runner=$1
+folder=$2
 [ -z "${CK_RUN_SUITE:-}" ] || exec "$runner"
 
 work=$(mktemp -d)
@@ -14,7 +14,7 @@ export runner work
 
 # The largest first: they take the longest.
 # shellcheck disable=SC2012,SC2016
-ls -S "$here"/check_*.c | sed 's/.*check_\(.*\)\.c/\1/' |
+ls -S "$folder"/check_*.c | sed 's/.*check_\(.*\)\.c/\1/' |
     xargs -P "${JOBS:-3}" -n 1 --process-slot-var=PORT_SLICE bash -c '
         CK_RUN_SUITE=$1 "$runner" >"$work/$1" 2>&1
         status=$?
