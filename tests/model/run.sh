@@ -110,4 +110,14 @@ first_start | ALL_LOST        | all rules on, all nodes lost          | nothing
 first_start | ALL_LOST ANY_NODES | 28 looks like a first start        | two_holders
 first_start | ALL_LOST SAID_YES | all rules on, the operator's word   | nothing
 first_start | ALL_LOST SAID_YES NO_MEMORY | 28 by who saw an admission | two_holders
+durable     |                 | all rules on                          | nothing
+durable     | REACH_READMIT   | goal: admitted at once, with its lock | is_reached
+durable     | NO_BEAT         | 29 an old file, or a backup           | two_holders
+durable     | NO_BEAT_SEEN    | 29 a backup of a moment ago           | two_holders
+durable     | NO_DURABLE      | 5 a file that lost its tail           | two_holders
+durable     | NO_DURABLE_FIELD | 5 it is durable now, but was not     | two_holders
+durable     | NO_DURABLE_ZERO | 5 it was durable until CONFIG SET     | two_holders
+durable     | NO_CLOCK        | 11 restarted, and its clock stepped   | two_holders
+durable     | BLIND_READMIT   | 26 a READMIT still lies in a socket   | two_holders
+durable     | YOUNG_COPY      | what remains: no server saw it age    | two_holders
 END
