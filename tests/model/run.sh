@@ -120,4 +120,14 @@ durable     | NO_DURABLE_ZERO | 5 it was durable until CONFIG SET     | two_hold
 durable     | NO_CLOCK        | 11 restarted, and its clock stepped   | two_holders
 durable     | BLIND_READMIT   | 26 a READMIT still lies in a socket   | two_holders
 durable     | YOUNG_COPY      | what remains: no server saw it age    | two_holders
+clocks      |                 | all rules on                          | nothing
+clocks      | REACH_READMIT   | goal: revoked, and admitted again     | is_reached
+clocks      | NO_STEP_TEST    | 11 steps are not looked for           | two_holders
+clocks      | TRUST_AT_SIGHT  | 11 stepped before the server began    | two_holders
+clocks      | SHORT_WATCH     | 11 watched for less than max TTL      | two_holders
+clocks      | POINTS          | 35 a reply that lay there             | revokes_honest
+clocks      | SUSPECT_NOBODY  | rule 8: the server's own clock stepped | revokes_honest
+clocks      | SPREAD          | all rules on, clocks apart            | nothing
+clocks      | SPREAD BASELINE_PER_CONNECTION | 30 learned anew        | two_holders
+clocks      | SPREAD NO_HISTORY | what remains: steps to the median   | two_holders
 END
