@@ -29,6 +29,7 @@
 
 bool two_holders, falls_back, livelock, revokes_honest, is_reached;
 
+#ifndef NO_LOCKS
 /* Locks: on each node the number of the client + 1; 0: free. */
 byte lock[NODES], votes[CLIENTS], left;
 
@@ -62,3 +63,4 @@ inline tick_clients()
 /* A client asks a node, any server asks for it; may_vote is the script. */
 #define VOTES(c, n, may_vote) \
     (left > 0 && lock[n] == 0 && !(votes[c] & BIT(n)) && (may_vote))
+#endif

@@ -130,4 +130,13 @@ clocks      | SUSPECT_NOBODY  | rule 8: the server's own clock stepped | revokes
 clocks      | SPREAD          | all rules on, clocks apart            | nothing
 clocks      | SPREAD BASELINE_PER_CONNECTION | 30 learned anew        | two_holders
 clocks      | SPREAD NO_HISTORY | what remains: steps to the median   | two_holders
+fence       |                 | all rules on                          | nothing
+fence       | REACH_RETURN    | goal: votes again, having forgotten   | is_reached
+fence       | NO_COMPARE      | 8 a number in the server's memory     | falls_back
+fence       | NODE_COUNTER    | 8 a counter on each node              | falls_back
+fence       | NO_WINDOW       | 9 the server's clock was ahead once   | falls_back
+fence       | NO_SPREAD       | 34 clocks far apart, and one steps    | falls_back
+fence       | SHORT_Q         | 34 away for 3 W                       | falls_back
+fence       | LEAST_Q         | all rules on, Q is 3 W and a tick     | nothing
+fence       | FAR_NODE        | what remains: steps to a wrong clock  | falls_back
 END
