@@ -139,4 +139,15 @@ fence       | NO_SPREAD       | 34 clocks far apart, and one steps    | falls_ba
 fence       | SHORT_Q         | 34 away for 3 W                       | falls_back
 fence       | LEAST_Q         | all rules on, Q is 3 W and a tick     | nothing
 fence       | FAR_NODE        | what remains: steps to a wrong clock  | falls_back
+epochs      |                 | all rules on                          | nothing
+epochs      | REACH_CHANGE    | goal: all nodes have changed          | is_reached
+epochs      | SOME_MARKS      | 32 admitted before all were marked    | two_holders
+epochs      | OWN_MARK        | 32 the last mark is not waited for    | two_holders
+epochs      | OWN_TTL         | 33 max TTL was lowered                | two_holders
+epochs      | NO_EPOCHS       | 32 two revoke each other              | livelock
+epochs      | SAME_EPOCH      | all rules on, without a higher epoch  | nothing
+epochs      | NO_FINGERPRINT  | 10 two configurations, one permission | two_holders
+epochs      | SAME_EPOCH FOREIGN_ELSEWHERE | 10 admits beside a foreign one | two_holders
+epochs      | CUT_OFF         | what remains: an old server, cut off  | two_holders
+epochs      | SAME_EPOCH ALL_EMPTY | what remains: two race on empty nodes | two_holders
 END
