@@ -198,7 +198,9 @@ active proctype world()
     d_step {
         max_ttl[0] = OLD_T;
         max_ttl[1] = NEW_T;
-#ifndef ALL_EMPTY
+#ifdef ALL_EMPTY
+        has_forgotten = 1; /* as all have */
+#else
         admit[0] = 1; admit[1] = 1; admit[2] = 1;
         greatest[0] = OLD_T; greatest[1] = OLD_T; greatest[2] = OLD_T;
 #endif
