@@ -4,8 +4,12 @@
   run.py [--seconds 60] [--only TEXT]
 
 Each defect of defects.py is built in a copy of its own; the copy's simulator
-runs seed after seed, or the nemesis runs against its server, until a named
-invariant falls. The same seed must then hold without the defect.
+runs seed after seed, or the nemesis runs against its server, until the
+invariant falls that the defect is known to break. The same seed must then
+hold without the defect. Of a rule that the code has twice over, the model is
+searched instead, with the rule and without it.
+
+TEXT is a part of a defect's name, or the name of a suite.
 """
 from __future__ import annotations
 
@@ -26,7 +30,10 @@ COPIED = ("Makefile", "VERSION", "openapi.yaml", "server", "api", "tests")
 BATCH = 4  # seeds that one run of the simulator plays
 FALLEN = re.compile(r"^seed (\d+): (\w+)", re.M)
 NEMESIS_FALLEN = re.compile(r"^VIOLATION of (\w+)", re.M)
-FIRST_SEED = 1
+MODEL_FALLEN = re.compile(r"assertion violated *!\((\w+)")
+# as in tests/model/run.sh
+MODEL_CC = ["gcc", "-O2", "-w", "-DBFS", "-DNOREDUCE", "-DSAFETY", "-DNOCLAIM",
+            "-DMEMLIM=2000", "-o", "pan", "pan.c"]
 
 
 class Mutant:
@@ -45,18 +52,10 @@ class Mutant:
         for part in ("gen", "release"):
             run(["cp", "-a", str(ROOT / "build" / part),
                  str(self.root / "build")])
-        for edit in defect.edits if defect else []:
-            path = self.root / edit.path
-            text = path.read_text()
-            if text.count(edit.old) != 1:
-                sys.exit(f"mutants: {defect.name}: {edit.path} has not exactly "
-                         f"once:\n{edit.old}")
-            path.write_text(text.replace(edit.old, edit.new))
+        for path, text in edited(defect).items() if defect else ():
+            (self.root / path).write_text(text)
         run(["make", "-s", "-C", str(self.root), "build",
              "build/release/sim"])
-
-    def faults(self) -> str:
-        return self.defect.faults if self.defect else "all"
 
     def simulate(self, first: int, count: int, faults: str,
                  timeout_s: float) -> str:
@@ -67,7 +66,7 @@ class Mutant:
         return output(command, timeout_s)
 
     def torment(self, seed: int, seconds: float, faults: str) -> str:
-        """Until the first violation, or for so long."""
+        """Until anything falls, or for so long."""
         env = os.environ | {"REDLOCKD": str(self.root / "build/release/redlockd")}
         child = subprocess.Popen(
             [str(ROOT / "tests/nemesis/nemesis.py"), "--seed", str(seed),
@@ -86,54 +85,103 @@ class Mutant:
         return "".join(lines)
 
 
-def run(command: list[str]) -> None:
-    done = subprocess.run(command, text=True, capture_output=True, check=False)
+def edited(defect: Defect) -> dict[str, str]:
+    """The files with the defect. It must fit: exactly once, and change it."""
+    files: dict[str, str] = {}
+    for edit in defect.edits:
+        text = files.get(edit.path) or (ROOT / edit.path).read_text()
+        if text.count(edit.old) != 1 or edit.old == edit.new:
+            sys.exit(f"mutants: {defect.name}: {edit.path} has not exactly "
+                     f"once:\n{edit.old}")
+        files[edit.path] = text.replace(edit.old, edit.new)
+    return files
+
+
+def run(command: list[str], cwd: Path | None = None) -> None:
+    done = subprocess.run(command, text=True, capture_output=True, cwd=cwd,
+                          check=False)
     if done.returncode != 0:
         sys.exit(f"mutants: {' '.join(command)}:\n{done.stdout}{done.stderr}")
 
 
 def output(command: list[str], timeout_s: float,
-           env: dict[str, str] | None = None) -> str:
+           cwd: Path | None = None) -> str:
     """What it prints on stdout; if it takes too long, what it did so far."""
     try:
-        return subprocess.run(command, text=True, capture_output=True,
-                              check=False, env=env, timeout=timeout_s).stdout
+        return subprocess.run(command, text=True, capture_output=True, cwd=cwd,
+                              check=False, timeout=timeout_s).stdout
     except subprocess.TimeoutExpired as late:
         text = late.stdout or b""
         return text if isinstance(text, str) else text.decode()
 
 
-def find_in_simulator(mutant: Mutant, seconds: float) -> tuple[str, int]:
-    """The invariant that fell, and the seed; "": none."""
-    begin, seed = time.monotonic(), FIRST_SEED
-    while (left := begin + seconds - time.monotonic()) > 0:
-        text = mutant.simulate(seed, BATCH, mutant.faults(), left)
-        if fallen := FALLEN.search(text):
-            return fallen[2], int(fallen[1])
-        if not re.search(r"\d+ passed, 0 failed", text) and left > 5:
-            return crashed(text), seed
-        seed += BATCH
-    return "", 0
+class Simulator:
+    """One seed after the other."""
+
+    def __init__(self, sound: Mutant) -> None:
+        self.sound = sound
+
+    def find(self, defect: Defect, seconds: float) -> tuple[str, int]:
+        """What fell, and the seed; "": nothing did."""
+        mutant = Mutant(defect)
+        end, seed = time.monotonic() + seconds, defect.seed
+        while (left := end - time.monotonic()) > 0:
+            text = mutant.simulate(seed, BATCH, defect.faults, left)
+            for number, invariant in FALLEN.findall(text):
+                if invariant == defect.falls:
+                    return invariant, int(number)
+            seed += BATCH
+        return "", 0
+
+    def holds(self, defect: Defect, seed: int) -> bool:
+        text = self.sound.simulate(seed, 1, defect.faults, 120)
+        return "sim: 1 passed, 0 failed" in text
 
 
-def crashed(text: str) -> str:
-    """An assertion of the code itself is a name, too."""
-    return "" if "passed" in text else "assertion"
+class Nemesis:
+    """One seed, since a run takes long."""
+
+    def __init__(self, sound: Mutant) -> None:
+        self.sound = sound
+        self.took_s = 0.0
+
+    def find(self, defect: Defect, seconds: float) -> tuple[str, int]:
+        mutant = Mutant(defect)
+        begin = time.monotonic()
+        text = mutant.torment(defect.seed, seconds, defect.faults)
+        self.took_s = time.monotonic() - begin
+        for invariant in NEMESIS_FALLEN.findall(text):
+            if invariant == defect.falls:
+                return invariant, defect.seed
+        return "", 0
+
+    def holds(self, defect: Defect, seed: int) -> bool:
+        text = self.sound.torment(seed, self.took_s + 5, defect.faults)
+        return ", 0 failed" in text and not NEMESIS_FALLEN.search(text)
 
 
-def find_by_nemesis(mutant: Mutant, seconds: float) -> tuple[str, int]:
-    assert mutant.defect
-    text = mutant.torment(FIRST_SEED, seconds, mutant.defect.faults)
-    fallen = NEMESIS_FALLEN.search(text)
-    return (fallen[1], FIRST_SEED) if fallen else ("", 0)
+class Model:
+    """All states; nothing is left to chance."""
 
+    def find(self, defect: Defect, seconds: float) -> tuple[str, int]:
+        fallen = MODEL_FALLEN.search(self._search(defect, [f"-D{defect.rule}"],
+                                                  seconds))
+        return (fallen[1], 0) if fallen and fallen[1] == defect.falls \
+            else ("", 0)
 
-def holds_without(sound: Mutant, defect: Defect, seed: int,
-                  seconds: float) -> bool:
-    if defect.suite == "sim":
-        return not FALLEN.search(sound.simulate(seed, 1, defect.faults, 120))
-    return not NEMESIS_FALLEN.search(sound.torment(seed, seconds,
-                                                   defect.faults))
+    def holds(self, defect: Defect, _seed: int) -> bool:
+        text = self._search(defect, [], 600)
+        return "errors: 0" in text and "not completed" not in text
+
+    @staticmethod
+    def _search(defect: Defect, macros: list[str], seconds: float) -> str:
+        work = OUT / "model"
+        shutil.rmtree(work, ignore_errors=True)
+        work.mkdir(parents=True)
+        source = ROOT / "tests/model" / f"{defect.model}.pml"
+        run(["spin", "-a", *macros, str(source)], work)
+        run(MODEL_CC, work)
+        return output(["./pan"], seconds, work)
 
 
 def main() -> None:
@@ -141,27 +189,25 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--only", default="")
     options = parser.parse_args()
+    for defect in DEFECTS:
+        edited(defect)
     chosen = [one for one in DEFECTS
               if options.only in one.name or options.only == one.suite]
     sound = Mutant(None)
-    failed, held = 0, {}
-    print(f"{'defect':52}{'suite':9}{'invariant':12}{'seed':>6}{'s':>6}")
+    suites = {"sim": Simulator(sound), "nemesis": Nemesis(sound),
+              "model": Model()}
+    failed = 0
+    print(f"{'defect':52}{'suite':9}{'invariant':13}{'seed':>5}{'s':>6}")
     for defect in chosen:
-        mutant = Mutant(defect)
+        suite = suites[defect.suite]
         begin = time.monotonic()
-        find = find_in_simulator if defect.suite == "sim" else find_by_nemesis
-        invariant, seed = find(mutant, options.seconds)
+        invariant, seed = suite.find(defect, options.seconds)
         took = time.monotonic() - begin
-        remark = ""
-        if invariant:
-            key = (defect.suite, seed, defect.faults)
-            if key not in held:
-                held[key] = holds_without(sound, defect, seed, took + 5)
-            remark = "" if held[key] else "  but without the defect, too"
-        failed += not invariant or bool(remark)
-        print(f"{defect.name:52}{defect.suite:9}{invariant or 'NONE':12}"
-              f"{seed or '':>6}{took:6.1f}{remark}", flush=True)
-        shutil.rmtree(mutant.root, ignore_errors=True)
+        is_good = bool(invariant) and suite.holds(defect, seed)
+        failed += not is_good
+        remark = "" if is_good or not invariant else "  and without it, too"
+        print(f"{defect.name:52}{defect.suite:9}{invariant or 'NONE':13}"
+              f"{seed or '':>5}{took:6.1f}{remark}", flush=True)
     shutil.rmtree(OUT, ignore_errors=True)
     print(f"mutants: {len(chosen) - failed} passed, {failed} failed")
     sys.exit(failed > 0)
