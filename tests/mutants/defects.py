@@ -62,7 +62,8 @@ DEFECTS = [
         "server/operation.c", "    round_note_deadline(&it->round);\n",
         "    set_timer(operations, it, it->round.deadline_us + 200000);\n"
         "    if (nodes_now(operations->nodes) < it->round.deadline_us + 200000)"
-        "\n        return;\n    round_note_deadline(&it->round);\n")]),
+        "\n        return;\n    round_note_deadline(&it->round);\n")],
+        faults="slow,server_pause,double"),
     Defect("no deadline", "sim", "mortal", [Edit(
         "server/nodes.c",
         "nodeclock_latest_at(&nodes->clocks.node[node].base, deadline_us);",
@@ -137,7 +138,8 @@ DEFECTS = [
         "server/guard.c", "node->may_readmit = node->is_durable && "
         "look->is_durable;", "node->may_readmit = true;"), Edit(
         "server/nodes.c", "        .is_durable = it->is_durable,\n",
-        "        .is_durable = true,\n")]),
+        "        .is_durable = true,\n")],
+        faults="restart,restore,block,slow"),
     Defect("admission although not all nodes were marked", "sim", "exclusion", [Edit(
         "server/guard.c",
         "        if (!guard->node[i].is_of_epoch)\n            return false;\n",
@@ -150,7 +152,8 @@ DEFECTS = [
         "server/clocks.c", "    clocks->node[node].is_up = true;\n",
         "    clocks->node[node] = (struct clock_node){.is_up = true,\n"
         "                                             .is_proven = true};\n"), Edit(
-        "server/clocks.c", "    node->is_proven = false;\n", "")]),
+        "server/clocks.c", "    node->is_proven = false;\n", "")],
+        faults="step,break,block,slow"),
     Defect("steps not looked for", "sim", "exclusion", STEPS_BELIEVED,
         faults="step,block,slow,pause"),
     Defect("step test on points", "sim", "alive", [Edit(
@@ -164,9 +167,12 @@ DEFECTS = [
         "           now_us != 0;")],
         faults="move,unconfirm"),
     # ---- on the nodes -------------------------------------------------------
-    Defect("no admission check", "nemesis", "exclusion", [Edit(
-        "server/scripts/acquire.lua", "    if not is_admitted() then",
-        "    if false then")], faults="kill-empty,flush,ring,cut"),
+    Defect("no admission check", "sim", "exclusion", [Edit(
+        "tests/sim/simnode.c",
+        "    if (memory->admit[0] == '\\0' || !is_text(call->call.admit, "
+        "memory->admit))\n        return VOTE_QUARANTINED;\n",
+        "    if (memory == NULL)\n        return VOTE_QUARANTINED;\n")],
+        faults="flush,block,slow"),
     Defect("release without compare", "nemesis", "exclusion", [Edit(
         "server/scripts/release.lua", "    if value == ARGV[a + 1] then",
         "    if value then")]),
@@ -174,9 +180,8 @@ DEFECTS = [
         "server/scripts/extend.lua", "        return 'FREE'\n",
         "        redis.call('SET', ARGV[a], ARGV[a + 1], 'PX', ARGV[a + 2])\n"
         "        return 'EXTENDED'\n")]),
-    Defect("extend that shortens", "nemesis", "exclusion", [Edit(
-        "server/scripts/extend.lua",
-        "pttl >= 0 and pttl < tonumber(ARGV[a + 2])", "pttl >= 0")]),
+    Defect("extend that shortens", "sim", "exclusion", [Edit(
+        "tests/sim/simnode.c", "    if (expires_ms > key->expires_ms)\n", "")]),
     Defect("wall clock instead of boot time", "nemesis", "exclusion", [Edit(
         "server/clock.c", "CLOCK_BOOTTIME", "CLOCK_REALTIME")],
         faults="server-clock"),

@@ -29,6 +29,7 @@ OUT = ROOT / "build" / "mutants"
 COPIED = ("Makefile", "VERSION", "openapi.yaml", "server", "api", "tests")
 BATCH = 4  # seeds that one run of the simulator plays
 FALLEN = re.compile(r"^seed (\d+): (\w+)", re.M)
+NEMESIS_BEGUN = re.compile(r"^seed \d+, \d+ s of faults", re.M)
 NEMESIS_FALLEN = re.compile(r"^VIOLATION of (\w+)", re.M)
 MODEL_FALLEN = re.compile(r"assertion violated *!\((\w+)")
 # as in tests/model/run.sh
@@ -82,7 +83,10 @@ class Mutant:
                 break
         child.stdout.close()
         child.wait()
-        return "".join(lines)
+        text = "".join(lines)
+        if not NEMESIS_BEGUN.search(text):
+            sys.exit(f"mutants: the nemesis did not begin:\n{text}")
+        return text
 
 
 def edited(defect: Defect) -> dict[str, str]:
@@ -162,6 +166,9 @@ class Nemesis:
 
 class Model:
     """All states; nothing is left to chance."""
+
+    def __init__(self) -> None:
+        run([str(ROOT / "scripts/deps.sh"), "model"])
 
     def find(self, defect: Defect, seconds: float) -> tuple[str, int]:
         fallen = MODEL_FALLEN.search(self._search(defect, [f"-D{defect.rule}"],
