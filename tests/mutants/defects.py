@@ -21,6 +21,7 @@ class Defect:
     suite: str  # sim: the simulator finds it; nemesis: real processes do
     falls: str  # the invariant that it breaks
     edits: list[Edit] = field(default_factory=list)
+    world: list[Edit] = field(default_factory=list)  # with it and without it
     faults: str = "all"  # the kinds that bring it to light
     seed: int = 1        # the first, or the only one
     model: str = ""      # model: this one finds it, with this rule off
@@ -32,6 +33,13 @@ WINDOW_OFF = Edit(
     "server/nodes.c",
     "call->window_us = fence_window_us(nodes->settings.max_ttl_ms);",
     "call->window_us = (int64_t)1 << 52;")
+# Clocks that go further ahead than a quarantine lasts, as they seldom do.
+FAR_STEPS = Edit(
+    "tests/sim/losses.c",
+    "    int64_t to_us = world_random(world, 2 * most_us) - most_us;\n",
+    "    int64_t to_us = world_random(world, 2 * most_us) - most_us;\n"
+    "    if (world_chance(world, 20))\n"
+    "        to_us = world_random(world, 60000000);\n")
 # The last reply is always right.
 STEPS_BELIEVED = [
     Edit("server/clocks.c", "if (llabs(step_us) > STEP_LEAST_US) {",
@@ -93,6 +101,10 @@ DEFECTS = [
         "server/nodes.c",
         "    nodes->last_number = fence_next(median_us, nodes->last_number);\n",
         "    nodes->last_number++;\n"), WINDOW_OFF]),
+    Defect("window off, and spread", "sim", "rising", [WINDOW_OFF, Edit(
+        "server/clocks.c", ".far_us = window_us / 2,",
+        ".far_us = (int64_t)1 << 52,")], [FAR_STEPS],
+        faults="step,flush,restart,block,server_restart"),
     # ---- who may vote -------------------------------------------------------
     Defect("admission without run_id", "sim", "exclusion", [Edit(
         "server/guard.c", "guard->settings.fingerprint, run_id);",
@@ -182,13 +194,19 @@ DEFECTS = [
         "        return 'EXTENDED'\n")]),
     Defect("extend that shortens", "sim", "exclusion", [Edit(
         "tests/sim/simnode.c", "    if (expires_ms > key->expires_ms)\n", "")]),
-    Defect("wall clock instead of boot time", "nemesis", "exclusion", [Edit(
-        "server/clock.c", "CLOCK_BOOTTIME", "CLOCK_REALTIME")],
-        faults="server-clock"),
+    # here the clock that the port gives: it is set forward now and then
+    Defect("wall clock instead of boot time", "sim", "exclusion", [Edit(
+        "tests/sim/servers.c",
+        "    return server->offset_us + now_us + now_us * server->ppm / 1000000;",
+        "    int64_t times = (now_us + server->number * 2000000) / 6000000;\n"
+        "    int64_t set_us = times * 60000000;\n"
+        "    return server->offset_us + set_us + now_us +\n"
+        "           now_us * server->ppm / 1000000;")],
+        faults="flush,block,slow"),
     Defect("small steps believed one by one", "nemesis", "exclusion", [Edit(
         "server/nodeclock.c",
         "    if (nodeclock_step_us(clock, seen) != 0)\n        return;\n",
         "    if (nodeclock_step_us(clock, seen) != 0) {\n"
         "        *clock = *seen;\n        return;\n    }\n")],
-        faults="race,ring,cut"),
+        faults="race,ring", seed=4),
 ]

@@ -20,9 +20,10 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
-from defects import DEFECTS, Defect
+from defects import DEFECTS, Defect, Edit
 
 ROOT = Path(__file__).resolve().parents[2]
 OUT = ROOT / "build" / "mutants"
@@ -38,12 +39,10 @@ MODEL_CC = ["gcc", "-O2", "-w", "-DBFS", "-DNOREDUCE", "-DSAFETY", "-DNOCLAIM",
 
 
 class Mutant:
-    """A copy of the project with one defect, built."""
+    """A copy of the project with one defect or none, built."""
 
-    def __init__(self, defect: Defect | None) -> None:
-        self.defect = defect
-        name = re.sub(r"\W+", "-", defect.name) if defect else "none"
-        self.root = OUT / name
+    def __init__(self, name: str, edits: Iterable[Edit] = ()) -> None:
+        self.root = OUT / re.sub(r"\W+", "-", name)
         shutil.rmtree(self.root, ignore_errors=True)
         self.root.mkdir(parents=True)
         for part in COPIED:
@@ -53,7 +52,7 @@ class Mutant:
         for part in ("gen", "release"):
             run(["cp", "-a", str(ROOT / "build" / part),
                  str(self.root / "build")])
-        for path, text in edited(defect).items() if defect else ():
+        for path, text in edited(name, edits).items():
             (self.root / path).write_text(text)
         run(["make", "-s", "-C", str(self.root), "build",
              "build/release/sim"])
@@ -89,13 +88,13 @@ class Mutant:
         return text
 
 
-def edited(defect: Defect) -> dict[str, str]:
-    """The files with the defect. It must fit: exactly once, and change it."""
+def edited(name: str, edits: Iterable[Edit]) -> dict[str, str]:
+    """The files with the edits. Each must fit exactly once, and change it."""
     files: dict[str, str] = {}
-    for edit in defect.edits:
+    for edit in edits:
         text = files.get(edit.path) or (ROOT / edit.path).read_text()
         if text.count(edit.old) != 1 or edit.old == edit.new:
-            sys.exit(f"mutants: {defect.name}: {edit.path} has not exactly "
+            sys.exit(f"mutants: {name}: {edit.path} has not exactly "
                      f"once:\n{edit.old}")
         files[edit.path] = text.replace(edit.old, edit.new)
     return files
@@ -127,7 +126,7 @@ class Simulator:
 
     def find(self, defect: Defect, seconds: float) -> tuple[str, int]:
         """What fell, and the seed; "": nothing did."""
-        mutant = Mutant(defect)
+        mutant = Mutant(defect.name, defect.world + defect.edits)
         end, seed = time.monotonic() + seconds, defect.seed
         while (left := end - time.monotonic()) > 0:
             text = mutant.simulate(seed, BATCH, defect.faults, left)
@@ -138,7 +137,10 @@ class Simulator:
         return "", 0
 
     def holds(self, defect: Defect, seed: int) -> bool:
-        text = self.sound.simulate(seed, 1, defect.faults, 120)
+        sound = self.sound
+        if defect.world:
+            sound = Mutant("world", defect.world)
+        text = sound.simulate(seed, 1, defect.faults, 120)
         return "sim: 1 passed, 0 failed" in text
 
 
@@ -150,7 +152,7 @@ class Nemesis:
         self.took_s = 0.0
 
     def find(self, defect: Defect, seconds: float) -> tuple[str, int]:
-        mutant = Mutant(defect)
+        mutant = Mutant(defect.name, defect.world + defect.edits)
         begin = time.monotonic()
         text = mutant.torment(defect.seed, seconds, defect.faults)
         self.took_s = time.monotonic() - begin
@@ -197,10 +199,10 @@ def main() -> None:
     parser.add_argument("--only", default="")
     options = parser.parse_args()
     for defect in DEFECTS:
-        edited(defect)
+        edited(defect.name, defect.world + defect.edits)
     chosen = [one for one in DEFECTS
               if options.only in one.name or options.only == one.suite]
-    sound = Mutant(None)
+    sound = Mutant("none")
     suites = {"sim": Simulator(sound), "nemesis": Nemesis(sound),
               "model": Model()}
     failed = 0
