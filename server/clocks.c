@@ -71,34 +71,77 @@ int64_t clocks_doubt_us(const struct clocks *clocks, int64_t moment_us)
 
 /* ---- proof -------------------------------------------------------------- */
 
+/* How well a majority of the clocks is known: so long as their replies take. */
+static int64_t usual_doubt_us(const struct nodeclock *const known[], int count,
+                              int quorum, int64_t moment_us)
+{
+    int64_t doubts_us[NODES_MAX] = {0}; /* the least first */
+    assert(count >= quorum);
+    for (int i = 0; i < count; i++) {
+        int64_t doubt_us = nodeclock_doubt_us(known[i], moment_us);
+        int at = i;
+        for (; at > 0 && doubts_us[at - 1] > doubt_us; at--)
+            doubts_us[at] = doubts_us[at - 1];
+        doubts_us[at] = doubt_us;
+    }
+    return doubts_us[quorum - 1];
+}
+
+/* Where a majority's clocks are, and how far from there one still agrees. */
+struct majority {
+    int64_t median_us;
+    int64_t far_us;
+    int64_t doubt_us; /* who is known worse is no part of it */
+};
+
+static bool agrees(const struct majority *majority,
+                   const struct nodeclock *clock, int64_t moment_us)
+{
+    int64_t lead_us = nodeclock_at(clock, moment_us) - majority->median_us;
+    return nodeclock_doubt_us(clock, moment_us) <= majority->doubt_us &&
+           llabs(lead_us) <= majority->far_us;
+}
+
 /*
  * Without a history a step cannot be seen, but for a clock that is where a
- * majority's are. All that the node's clock may show must be there: a slow
- * reply tells too little.
+ * majority's are. The median alone is no majority: of three clocks that differ
+ * one is the median. Nor is a clock a part of it that may show anything, for
+ * lack of a reply as quick as the others'.
  */
-static bool agrees(const struct clocks *clocks, const struct nodeclock *clock,
-                   int64_t moment_us)
+static bool find_majority(const struct clocks *clocks, int64_t now_us,
+                          struct majority *majority)
 {
-    const struct nodeclock *known[NODES_MAX];
-    struct nodeclock_bounds bounds, median;
+    const struct nodeclock *known[NODES_MAX], *sharp[NODES_MAX];
     int count = list_known(clocks, known);
     if (count < clocks->quorum)
         return false;
-    nodeclock_bounds_at(clock, moment_us, &bounds);
-    nodeclock_median_bounds_at(known, count, moment_us, &median);
-    return bounds.low_us >= median.low_us - STEP_LEAST_US &&
-           bounds.high_us <= median.high_us + STEP_LEAST_US;
+    int64_t usual_us = usual_doubt_us(known, count, clocks->quorum, now_us);
+    if (usual_us > clocks->patience_us)
+        return false;
+    majority->far_us = STEP_LEAST_US + usual_us / 2;
+    majority->doubt_us = 2 * STEP_LEAST_US + usual_us;
+    int sharp_count = 0;
+    for (int i = 0; i < count; i++)
+        if (nodeclock_doubt_us(known[i], now_us) <= majority->doubt_us)
+            sharp[sharp_count++] = known[i];
+    majority->median_us = nodeclock_median_at(sharp, sharp_count, now_us);
+    int near = 0;
+    for (int i = 0; i < sharp_count; i++)
+        near += agrees(majority, sharp[i], now_us);
+    return near >= clocks->quorum;
 }
 
 static void prove(struct clocks *clocks, int64_t now_us)
 {
+    struct majority majority;
+    bool has_majority = find_majority(clocks, now_us, &majority);
     for (int i = 0; i < clocks->count; i++) {
         struct clock_node *it = &clocks->node[i];
         if (it->is_proven || !it->is_up || !it->base.is_known)
             continue;
         it->is_proven =
             it->base.at_us - it->steady_since_us >= clocks->steady_us ||
-            agrees(clocks, &it->base, now_us);
+            (has_majority && agrees(&majority, &it->base, now_us));
     }
 }
 

@@ -6,9 +6,9 @@
  * disagrees with it is no vote. Replies give intervals (nodeclock.h): a paused
  * node or a paused redlockd does not look like a step.
  *
- *             first reply           agrees with the median of a
+ *             first reply           agrees with a majority, or
  *   UNKNOWN ──────────────→ UNPROVEN ───────────────────────→ GOOD
- *                            ↑    majority, or was steady for a max TTL
+ *                            ↑      was steady for a max TTL   │
  *            judged: revoked │                                 │
  *                            └──────────── STEPPED ←───────────┘
  *                                  a reply beyond the baseline
@@ -47,7 +47,7 @@ struct clocks {
     int quorum;
     int64_t steady_us;    /* watched for so long, a clock is good */
     int64_t far_us;       /* from the median, at most */
-    int64_t patience_us;  /* for the replies that a judgement waits for */
+    int64_t patience_us;  /* for replies; slower ones prove nothing */
     int64_t suspected_us; /* since when a judgement is due; 0: none is */
     struct clock_node node[NODES_MAX];
 };

@@ -87,23 +87,6 @@ static int64_t median(int64_t *numbers, int count)
     return numbers[(count - 1) / 2];
 }
 
-void nodeclock_median_bounds_at(const struct nodeclock *const clocks[],
-                                int count, int64_t moment_us,
-                                struct nodeclock_bounds *middle)
-{
-    int64_t low_us[NODES_MAX];
-    int64_t high_us[NODES_MAX];
-    assert(count >= 1 && count <= NODES_MAX);
-    for (int i = 0; i < count; i++) {
-        struct nodeclock_bounds bounds;
-        nodeclock_bounds_at(clocks[i], moment_us, &bounds);
-        low_us[i] = bounds.low_us;
-        high_us[i] = bounds.high_us;
-    }
-    middle->low_us = median(low_us, count);
-    middle->high_us = median(high_us, count);
-}
-
 int64_t nodeclock_median_at(const struct nodeclock *const clocks[], int count,
                             int64_t moment_us)
 {

@@ -45,11 +45,6 @@ struct nodeclock_bounds {
 void nodeclock_bounds_at(const struct nodeclock *clock, int64_t moment_us,
                          struct nodeclock_bounds *bounds);
 
-/* Medians of the known clocks' lower and upper bounds; at least one is. */
-void nodeclock_median_bounds_at(const struct nodeclock *const clocks[],
-                                int count, int64_t moment_us,
-                                struct nodeclock_bounds *middle);
-
 /* The node's time at our moment: the middle of the bounds. */
 int64_t nodeclock_at(const struct nodeclock *clock, int64_t moment_us);
 

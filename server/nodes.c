@@ -70,6 +70,10 @@ int64_t nodes_next_number(struct nodes *nodes, int64_t now_us, int64_t seen)
     int64_t median_us = nodes_median_us(nodes, now_us);
     if (median_us == 0)
         return 0;
+    /* issued while the clocks were far ahead: no node would take a higher one
+     */
+    if (nodes->last_number > median_us + nodes->clocks.far_us)
+        nodes->last_number = 0;
     nodes->last_number = fence_next(median_us, nodes->last_number);
     /* a slot that is far ahead must not take all others along with it */
     return fence_next(nodes->last_number, seen);

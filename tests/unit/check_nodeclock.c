@@ -126,21 +126,6 @@ START_TEST(bounds_widen_by_half_a_percent_to_each_side)
 }
 END_TEST
 
-START_TEST(the_median_of_bounds_is_that_of_each_side)
-{
-    struct nodeclock wide = {true, -9000, 9000, 0};
-    struct nodeclock far = {true, 5000, 5100, 0};
-    const struct nodeclock *clocks[] = {&wide, &known, &far};
-    struct nodeclock_bounds middle;
-    nodeclock_median_bounds_at(clocks, 3, 0, &middle);
-    ck_assert_int_eq(middle.low_us, 1000);
-    ck_assert_int_eq(middle.high_us, 5100);
-    nodeclock_median_bounds_at(clocks, 2, 0, &middle);
-    ck_assert_int_eq(middle.low_us, -9000);
-    ck_assert_int_eq(middle.high_us, 1200);
-}
-END_TEST
-
 Suite *check_nodeclock(void);
 
 Suite *check_nodeclock(void)
@@ -156,7 +141,6 @@ Suite *check_nodeclock(void)
                         (int)(sizeof seen / sizeof *seen));
     tcase_add_test(tc, a_reply_that_disagrees_changes_nothing);
     tcase_add_test(tc, bounds_widen_by_half_a_percent_to_each_side);
-    tcase_add_test(tc, the_median_of_bounds_is_that_of_each_side);
     suite_add_tcase(suite, tc);
     return suite;
 }

@@ -51,6 +51,25 @@ START_TEST(story_09_numbers_follow_the_median_of_the_nodes_clocks)
 }
 END_TEST
 
+/* Two of five clocks are far ahead, and for a while no others are there. */
+START_TEST(story_09_a_median_that_was_far_ahead_raises_no_number_behind_it)
+{
+    for (int i = 0; i < PLAY_NODES; i++)
+        play_node_down(i);
+    play.lead_us[3] = play.lead_us[4] = 3600000000;
+    play_node_connect(3);
+    play_node_connect(4);
+    (void)play_acquire();
+    for (int i = 0; i < 3; i++) {
+        play_node_connect(i);
+        play_answer_look(i, LOOK_ADMITTED, "", "");
+    }
+    (void)play_acquire();
+    ck_assert_int_eq(play_find(SCRIPT_ACQUIRE, 0)->call.number,
+                     PLAY_EPOCH_US + play.now_us);
+}
+END_TEST
+
 START_TEST(a_slot_far_ahead_takes_no_other_along)
 {
     (void)play_acquire();
@@ -199,6 +218,8 @@ Suite *check_nodes(void)
     tcase_add_test(tc, a_lost_admission_is_looked_at_at_once);
     tcase_add_test(tc, heartbeats_look_at_the_admissions);
     tcase_add_test(tc, story_09_numbers_follow_the_median_of_the_nodes_clocks);
+    tcase_add_test(
+        tc, story_09_a_median_that_was_far_ahead_raises_no_number_behind_it);
     tcase_add_test(tc, a_slot_far_ahead_takes_no_other_along);
     tcase_add_test(tc, a_lost_permission_is_marked_waited_for_and_given_back);
     tcase_add_test(tc, a_durable_node_is_readmitted_by_what_it_carries);

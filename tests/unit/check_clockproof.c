@@ -1,0 +1,201 @@
+/* The nodes' clocks: which are believed by a server without a history. */
+#include <check.h>
+#include <stdlib.h>
+
+#include "five.h"
+
+START_TEST(nothing_is_known_of_a_clock_without_a_reply)
+{
+    clocks_on_up(&five.clocks, 0);
+    clocks_tick(&five.clocks, five.now_us);
+    FIVE_ASSERT_STATE(0, CLOCK_UNKNOWN);
+    ck_assert_int_eq(clocks_median_at(&five.clocks, five.now_us), 0);
+    ck_assert_int_eq(clocks_lead_us(&five.clocks, 0, five.now_us), 0);
+    ck_assert_int_eq(clocks_doubt_us(&five.clocks, five.now_us), 0);
+    ck_assert(!clocks_judge(&five.clocks, five.now_us, &five.judgement));
+}
+END_TEST
+
+START_TEST(a_majority_that_agrees_is_good_at_once)
+{
+    five_up(0);
+    five_up(1);
+    FIVE_ASSERT_STATE(0, CLOCK_UNPROVEN);
+    FIVE_ASSERT_STATE(1, CLOCK_UNPROVEN);
+    five_up(2);
+    clocks_tick(&five.clocks, five.now_us);
+    for (int i = 0; i < 3; i++)
+        FIVE_ASSERT_STATE(i, CLOCK_GOOD);
+    FIVE_ASSERT_STATE(3, CLOCK_UNKNOWN);
+    ck_assert_int_eq(clocks_median_at(&five.clocks, five.now_us) / FIVE_MS,
+                     (FIVE_EPOCH_US + five.now_us) / FIVE_MS);
+}
+END_TEST
+
+START_TEST(story_30_a_clock_that_differs_is_watched_for_the_greatest_ttl)
+{
+    five.lead_us[4] = FIVE_SECOND;
+    five_all_up();
+    FIVE_ASSERT_STATE(3, CLOCK_GOOD);
+    FIVE_ASSERT_STATE(4, CLOCK_UNPROVEN);
+    ck_assert_int_le(clocks_remaining_us(&five.clocks, 4, five.now_us),
+                     60 * FIVE_SECOND);
+    five_watch(58 * FIVE_SECOND);
+    FIVE_ASSERT_STATE(4, CLOCK_UNPROVEN);
+    ck_assert_int_le(clocks_remaining_us(&five.clocks, 4, five.now_us),
+                     2 * FIVE_SECOND);
+    five_watch(3 * FIVE_SECOND);
+    FIVE_ASSERT_STATE(4, CLOCK_GOOD);
+    ck_assert_int_eq(clocks_remaining_us(&five.clocks, 4, five.now_us), 0);
+}
+END_TEST
+
+START_TEST(a_clock_that_comes_to_agree_is_good)
+{
+    five.lead_us[4] = 40 * FIVE_MS;
+    five_all_up();
+    FIVE_ASSERT_STATE(4, CLOCK_UNPROVEN);
+    for (int i = 0; i < 9; i++) { /* slewed, each time too little to see */
+        five.lead_us[4] -= 4 * FIVE_MS;
+        five_watch(FIVE_SECOND);
+    }
+    FIVE_ASSERT_STATE(4, CLOCK_GOOD);
+}
+END_TEST
+
+/* Time alone proves nothing: replies do. */
+START_TEST(a_clock_that_was_not_watched_is_not_steady)
+{
+    five.lead_us[4] = FIVE_SECOND;
+    five_all_up();
+    five.now_us += 90 * FIVE_SECOND;
+    for (int i = 0; i < 4; i++)
+        (void)five_reply(i);
+    clocks_tick(&five.clocks, five.now_us);
+    FIVE_ASSERT_STATE(4, CLOCK_UNPROVEN);
+}
+END_TEST
+
+START_TEST(five_milliseconds_from_the_median_still_agree)
+{
+    static const struct {
+        int64_t lead_us;
+        enum clock_state state;
+    } leads[] = {
+        {4500, CLOCK_GOOD},
+        {-4500, CLOCK_GOOD},
+        {5500, CLOCK_UNPROVEN},
+        {-5500, CLOCK_UNPROVEN},
+    };
+    five.lead_us[4] = leads[_i].lead_us;
+    five_all_up();
+    FIVE_ASSERT_STATE(4, leads[_i].state);
+}
+END_TEST
+
+/* It may have stepped by as much as it took. */
+START_TEST(a_slow_reply_proves_nothing)
+{
+    for (int i = 0; i < 4; i++)
+        five_up(i);
+    clocks_on_up(&five.clocks, 4);
+    ck_assert(five_reply_after(4, 50 * FIVE_MS));
+    clocks_tick(&five.clocks, five.now_us);
+    FIVE_ASSERT_STATE(4, CLOCK_UNPROVEN);
+    ck_assert_int_ge(clocks_doubt_us(&five.clocks, five.now_us), 50 * FIVE_MS);
+    ck_assert(five_reply(4));
+    FIVE_ASSERT_STATE(4, CLOCK_GOOD);
+}
+END_TEST
+
+/* A long way is no slow reply; but one of more than two timeouts tells nothing.
+ */
+START_TEST(replies_that_are_all_slow_prove_something_within_limits)
+{
+    static const struct {
+        int64_t trip_us;
+        enum clock_state state;
+    } trips[] = {
+        {80 * FIVE_MS, CLOCK_GOOD},
+        {101 * FIVE_MS, CLOCK_UNPROVEN},
+    };
+    for (int i = 0; i < FIVE_NODES; i++) {
+        clocks_on_up(&five.clocks, i);
+        ck_assert(five_reply_after(i, trips[_i].trip_us));
+    }
+    clocks_tick(&five.clocks, five.now_us);
+    FIVE_ASSERT_STATE(4, trips[_i].state);
+}
+END_TEST
+
+/* The median of three that differ is one of them: it agrees with itself. */
+START_TEST(story_11_a_median_that_nobody_shares_proves_nothing)
+{
+    five.lead_us[0] = 1965 * FIVE_MS;
+    five.lead_us[2] = 470 * FIVE_MS;
+    for (int i = 0; i < 3; i++)
+        five_up(i);
+    clocks_tick(&five.clocks, five.now_us);
+    for (int i = 0; i < 3; i++)
+        FIVE_ASSERT_STATE(i, CLOCK_UNPROVEN);
+}
+END_TEST
+
+/* Two stepped, two did not, and the fifth may show what both pairs do. */
+START_TEST(story_11_a_slow_reply_in_the_middle_joins_nobody)
+{
+    five.lead_us[2] = five.lead_us[3] = 470 * FIVE_MS;
+    for (int i = 0; i < 4; i++)
+        five_up(i);
+    clocks_on_up(&five.clocks, 4);
+    (void)five_reply_after(4, 2 * FIVE_SECOND);
+    for (int i = 0; i < 4; i++)
+        (void)five_reply(i);
+    clocks_tick(&five.clocks, five.now_us);
+    for (int i = 0; i < FIVE_NODES; i++)
+        FIVE_ASSERT_STATE(i, CLOCK_UNPROVEN);
+    (void)five_reply(4);
+    FIVE_ASSERT_STATE(0, CLOCK_GOOD);
+    FIVE_ASSERT_STATE(4, CLOCK_GOOD);
+    FIVE_ASSERT_STATE(2, CLOCK_UNPROVEN);
+}
+END_TEST
+
+START_TEST(a_node_that_is_down_is_no_part_of_the_majority)
+{
+    five_up(0);
+    five_up(1);
+    clocks_on_down(&five.clocks, 1);
+    five_up(2);
+    clocks_tick(&five.clocks, five.now_us);
+    FIVE_ASSERT_STATE(0, CLOCK_UNPROVEN);
+    clocks_on_up(&five.clocks, 1);
+    clocks_tick(&five.clocks, five.now_us);
+    FIVE_ASSERT_STATE(0, CLOCK_GOOD);
+}
+END_TEST
+
+Suite *check_clockproof(void);
+
+Suite *check_clockproof(void)
+{
+    Suite *suite = suite_create("clockproof");
+    TCase *tc = tcase_create("clockproof");
+    tcase_add_checked_fixture(tc, five_begin, NULL);
+    tcase_add_test(tc, nothing_is_known_of_a_clock_without_a_reply);
+    tcase_add_test(tc, a_majority_that_agrees_is_good_at_once);
+    tcase_add_test(
+        tc, story_30_a_clock_that_differs_is_watched_for_the_greatest_ttl);
+    tcase_add_test(tc, a_clock_that_comes_to_agree_is_good);
+    tcase_add_test(tc, a_clock_that_was_not_watched_is_not_steady);
+    tcase_add_loop_test(tc, five_milliseconds_from_the_median_still_agree, 0,
+                        4);
+    tcase_add_test(tc, a_slow_reply_proves_nothing);
+    tcase_add_loop_test(
+        tc, replies_that_are_all_slow_prove_something_within_limits, 0, 2);
+    tcase_add_test(tc, story_11_a_median_that_nobody_shares_proves_nothing);
+    tcase_add_test(tc, story_11_a_slow_reply_in_the_middle_joins_nobody);
+    tcase_add_test(tc, a_node_that_is_down_is_no_part_of_the_majority);
+    suite_add_tcase(suite, tc);
+    return suite;
+}
