@@ -63,18 +63,14 @@ bit unseen[SERVERS]; /* node 0 stepped since its baseline was learned */
                              SEEN_HIGH(s, n, late) < LOW(AT(s, n))))
 #endif
 
-/* Agrees with the median of the known clocks, of two the lower: there are no
- * more below it than below the median, nor more above. */
-#define IS_LOWER(i, j) (high[j] != 0 && high[j] < high[i])
-#define IS_LOW_TO(i, j) (high[j] != 0 && LOW(j) <= LOW(i))
+/* Agrees with a majority, itself one of them, whose replies were all prompt. */
+#define IS_SAME(i, j) \
+    (high[i] != 0 && high[j] == high[i] && !wide[i] && !wide[j])
+#define AGREES(s, n) \
+    (IS_SAME(AT(s, n), AT(s, 0)) + IS_SAME(AT(s, n), AT(s, 1)) + \
+     IS_SAME(AT(s, n), AT(s, 2)) >= QUORUM)
 #define KNOWN(s) \
     ((high[AT(s, 0)] != 0) + (high[AT(s, 1)] != 0) + (high[AT(s, 2)] != 0))
-#define MIDDLE(s) ((KNOWN(s) - 1) / 2)
-#define AGREES(s, n) (KNOWN(s) >= QUORUM && \
-    IS_LOWER(AT(s, n), AT(s, 0)) + IS_LOWER(AT(s, n), AT(s, 1)) + \
-    IS_LOWER(AT(s, n), AT(s, 2)) <= MIDDLE(s) && \
-    IS_LOW_TO(AT(s, n), AT(s, 0)) + IS_LOW_TO(AT(s, n), AT(s, 1)) + \
-    IS_LOW_TO(AT(s, n), AT(s, 2)) > MIDDLE(s))
 
 inline forget(s, n)
 {

@@ -20,72 +20,96 @@ checks_begin clean_up
 check_or_end "Spin is installed" scripts/deps.sh model
 renice -n 10 $$ >/dev/null
 
-# The name of the assertion that fell, or "nothing", or what hindered Spin.
-search() { # model macro…
-    local model=$1 macros=() macro level=-O0
-    shift
+# Leaves in the row's folder what Spin printed, how long it took, and last the
+# name of the assertion that fell, or "nothing", or what hindered Spin.
+search() { # folder model macro…
+    local folder=$1 model=$2 macros=() macro level=-O0 start found
+    shift 2
     for macro in "$@"; do
         macros+=("-D$macro")
     done
     [ $# -gt 0 ] || level=-O2
-    (
-        cd "$work"
-        spin -a "${macros[@]}" "../../../tests/model/$model.pml" || exit
+    start=$(date +%s%N)
+    mkdir "$folder"
+    if ! (
+        cd "$folder"
+        spin -a "${macros[@]}" "../../../../tests/model/$model.pml" || exit
         # warns of what it generated itself
         gcc "$level" -w -DBFS -DNOREDUCE -DSAFETY -DNOCLAIM -DMEMLIM=2000 \
             -o pan pan.c || exit
         ./pan || exit
-    ) >"$work/output" 2>&1 || {
-        echo failed
-        return
-    }
-    if grep -q 'assertion violated' "$work/output"; then
-        sed -n 's/.*assertion violated *!(\([a-z_]*\).*/\1/p' "$work/output"
-    elif grep -q 'errors: 0' "$work/output" &&
-        ! grep -qE 'not completed|too small|memory limit' "$work/output"; then
-        echo nothing
+        rm pan*
+    ) >"$folder/output" 2>&1; then
+        found=failed
+    elif grep -q 'assertion violated' "$folder/output"; then
+        found=$(sed -n 's/.*assertion violated *!(\([a-z_]*\).*/\1/p' \
+            "$folder/output")
+    elif grep -q 'errors: 0' "$folder/output" &&
+        ! grep -qE 'not completed|too small|memory limit' "$folder/output"; then
+        found=nothing
     else
-        echo "no end"
+        found="no end"
     fi
+    echo "$((($(date +%s%N) - start) / 100000000))" >"$folder/tenths"
+    echo "$found" >"$folder/new"
+    mv "$folder/new" "$folder/found"
 }
 
-compare() { # expected found
-    [ "$1" = "$2" ] || {
-        cat "$work/output"
+compare() { # folder expected found
+    [ "$2" = "$3" ] || {
+        cat "$1/output"
         return 1
     }
 }
 
-row() { # model "macro…" story expected
-    local model=$1 story=$3 expected=$4 macros found states start
-    if [ ${#wanted[@]} -gt 0 ] && [[ " ${wanted[*]} " != *" $model "* ]]; then
-        return
-    fi
-    read -ra macros <<<"$2"
-    start=$(date +%s%N)
-    found=$(search "$model" "${macros[@]}")
-    states=$(sed -n 's/^ *\([0-9.e+]*\) states, stored.*/\1/p' "$work/output")
-    check "$(printf '%-11s · %-26s · %-44s · %-14s · %-14s · %7.0f · %4.1f' \
-        "$model" "${2:--}" "$story" "$expected" "$found" "${states:-0}" \
-        "$((($(date +%s%N) - start) / 100000000))e-1")" \
-        compare "$expected" "$found"
+print() { # model "macro…" story expected found states seconds
+    printf '%-11s · %-35s · %-44s · %-14s · %-14s · %7s · %4s' "$@"
 }
 
-printf '      %-11s · %-26s · %-44s · %-14s · %-14s · %7s · %4s\n' \
-    model "rule switched off" story expected found states s
-
-rows() {
-    local line field
-    while IFS= read -r line; do
-        [ -n "$line" ] || continue
-        IFS='|' read -ra field <<<"$line"
-        for i in "${!field[@]}"; do
-            read -r "field[$i]" <<<"${field[$i]}"
-        done
-        row "${field[@]}"
+# The rows whose turn it is, as far as they are done.
+show() {
+    local folder found states seconds
+    while [ -e "$work/$shown/found" ]; do
+        folder=$work/$shown
+        found=$(<"$folder/found")
+        states=$(sed -n 's/^ *\([0-9.e+]*\) states, stored.*/\1/p' \
+            "$folder/output")
+        states=$(printf %.0f "${states:-0}")
+        seconds=$(printf %.1f "$(<"$folder/tenths")e-1")
+        check "$(print "${models[$shown]}" "${macros[$shown]:--}" \
+            "${stories[$shown]}" "${expected[$shown]}" "$found" "$states" \
+            "$seconds")" compare "$folder" "${expected[$shown]}" "$found"
+        shown=$((shown + 1))
     done
 }
 
+# As many at a time as there are processors.
+rows() {
+    local model macro story result names=()
+    while IFS='|' read -r model macro story result; do
+        read -r model <<<"$model"
+        if [ ${#wanted[@]} -gt 0 ] &&
+            [[ " ${wanted[*]} " != *" $model "* ]]; then
+            continue
+        fi
+        while [ "$(jobs -rp | wc -l)" -ge "$(nproc)" ]; do
+            wait -n || true
+            show
+        done
+        read -ra names <<<"$macro"
+        search "$work/${#models[@]}" "$model" "${names[@]}" &
+        models+=("$model")
+        macros+=("${names[*]}")
+        read -r "stories[${#stories[@]}]" <<<"$story"
+        read -r "expected[${#expected[@]}]" <<<"$result"
+    done
+    wait
+    show
+    check_or_end "all were searched" [ "$shown" -eq "${#models[@]}" ]
+}
+
+models=() macros=() stories=() expected=() shown=0
+echo "      $(print model "rule switched off" story expected found states s)"
 rows <<'END'
 admission   |                 | all rules on                          | nothing
 admission   | REACH_GRANT     | goal: a lock is granted               | is_reached
@@ -129,7 +153,7 @@ clocks      | POINTS          | 35 a reply that lay there             | revokes_
 clocks      | SUSPECT_NOBODY  | rule 8: the server's own clock stepped | revokes_honest
 clocks      | SPREAD          | all rules on, clocks apart            | nothing
 clocks      | SPREAD BASELINE_PER_CONNECTION | 30 learned anew        | two_holders
-clocks      | SPREAD NO_HISTORY | what remains: steps to the median   | two_holders
+clocks      | SPREAD NO_HISTORY | what remains: steps to the others   | two_holders
 fence       |                 | all rules on                          | nothing
 fence       | REACH_RETURN    | goal: votes again, having forgotten   | is_reached
 fence       | NO_COMPARE      | 8 a number in the server's memory     | falls_back
