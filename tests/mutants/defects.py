@@ -21,7 +21,6 @@ class Defect:
     suite: str  # sim: the simulator finds it; nemesis: real processes do
     falls: str  # the invariant that it breaks
     edits: list[Edit] = field(default_factory=list)
-    world: list[Edit] = field(default_factory=list)  # with it and without it
     faults: str = "all"  # the kinds that bring it to light
     seed: int = 1        # the first, or the only one
     model: str = ""      # model: this one finds it, with this rule off
@@ -33,13 +32,6 @@ WINDOW_OFF = Edit(
     "server/nodes.c",
     "call->window_us = fence_window_us(nodes->settings.max_ttl_ms);",
     "call->window_us = (int64_t)1 << 52;")
-# Clocks that go further ahead than a quarantine lasts, as they seldom do.
-FAR_STEPS = Edit(
-    "tests/sim/losses.c",
-    "    int64_t to_us = world_random(world, 2 * most_us) - most_us;\n",
-    "    int64_t to_us = world_random(world, 2 * most_us) - most_us;\n"
-    "    if (world_chance(world, 20))\n"
-    "        to_us = world_random(world, 60000000);\n")
 # The last reply is always right.
 STEPS_BELIEVED = [
     Edit("server/clocks.c", "if (llabs(step_us) > STEP_LEAST_US) {",
@@ -101,9 +93,14 @@ DEFECTS = [
         "server/nodes.c",
         "    nodes->last_number = fence_next(median_us, nodes->last_number);\n",
         "    nodes->last_number++;\n"), WINDOW_OFF]),
+    Defect("numbers that stay far ahead", "sim", "alive", [Edit(
+        "server/nodes.c",
+        "    if (nodes->last_number > median_us + nodes->clocks.far_us)\n",
+        "    if (nodes->last_number == FENCE_MAX)\n")],
+        faults="step,flush,restart,block,server_restart,slow"),
     Defect("window off, and spread", "sim", "rising", [WINDOW_OFF, Edit(
         "server/clocks.c", ".far_us = window_us / 2,",
-        ".far_us = (int64_t)1 << 52,")], [FAR_STEPS],
+        ".far_us = (int64_t)1 << 52,")],
         faults="step,flush,restart,block,server_restart"),
     # ---- who may vote -------------------------------------------------------
     Defect("admission without run_id", "sim", "exclusion", [Edit(
@@ -203,10 +200,4 @@ DEFECTS = [
         "    return server->offset_us + set_us + now_us +\n"
         "           now_us * server->ppm / 1000000;")],
         faults="flush,block,slow"),
-    Defect("small steps believed one by one", "nemesis", "exclusion", [Edit(
-        "server/nodeclock.c",
-        "    if (nodeclock_step_us(clock, seen) != 0)\n        return;\n",
-        "    if (nodeclock_step_us(clock, seen) != 0) {\n"
-        "        *clock = *seen;\n        return;\n    }\n")],
-        faults="race,ring", seed=4),
 ]

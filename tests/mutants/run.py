@@ -126,7 +126,7 @@ class Simulator:
 
     def find(self, defect: Defect, seconds: float) -> tuple[str, int]:
         """What fell, and the seed; "": nothing did."""
-        mutant = Mutant(defect.name, defect.world + defect.edits)
+        mutant = Mutant(defect.name, defect.edits)
         end, seed = time.monotonic() + seconds, defect.seed
         while (left := end - time.monotonic()) > 0:
             text = mutant.simulate(seed, BATCH, defect.faults, left)
@@ -137,10 +137,7 @@ class Simulator:
         return "", 0
 
     def holds(self, defect: Defect, seed: int) -> bool:
-        sound = self.sound
-        if defect.world:
-            sound = Mutant("world", defect.world)
-        text = sound.simulate(seed, 1, defect.faults, 120)
+        text = self.sound.simulate(seed, 1, defect.faults, 120)
         return "sim: 1 passed, 0 failed" in text
 
 
@@ -152,7 +149,7 @@ class Nemesis:
         self.took_s = 0.0
 
     def find(self, defect: Defect, seconds: float) -> tuple[str, int]:
-        mutant = Mutant(defect.name, defect.world + defect.edits)
+        mutant = Mutant(defect.name, defect.edits)
         begin = time.monotonic()
         text = mutant.torment(defect.seed, seconds, defect.faults)
         self.took_s = time.monotonic() - begin
@@ -199,7 +196,7 @@ def main() -> None:
     parser.add_argument("--only", default="")
     options = parser.parse_args()
     for defect in DEFECTS:
-        edited(defect.name, defect.world + defect.edits)
+        edited(defect.name, defect.edits)
     chosen = [one for one in DEFECTS
               if options.only in one.name or options.only == one.suite]
     sound = Mutant("none")
