@@ -119,7 +119,7 @@ static bool find_majority(const struct clocks *clocks, int64_t now_us,
     if (usual_us > clocks->patience_us)
         return false;
     majority->far_us = STEP_LEAST_US + usual_us / 2;
-    majority->doubt_us = 2 * STEP_LEAST_US + usual_us;
+    majority->doubt_us = usual_us + 2 * (int64_t)STEP_LEAST_US;
     int sharp_count = 0;
     for (int i = 0; i < count; i++)
         if (nodeclock_doubt_us(known[i], now_us) <= majority->doubt_us)

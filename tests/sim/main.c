@@ -78,7 +78,7 @@ struct arguments {
 };
 
 /* Until no client asks or holds, at most so many times step_us. */
-static void rest(struct world *world, int times, int64_t step_us)
+static void let_rest(struct world *world, int times, int64_t step_us)
 {
     world->clients->is_resting = true;
     for (int i = 0; i < times && !clients_are_idle(world->clients); i++)
@@ -94,7 +94,7 @@ static void check_stragglers(struct world *world)
     world->clients->is_resting = world->clients->has_ghosts = false;
     clients_start(world);
     world_run(world, CONTEST_US);
-    rest(world, 1000, STRAGGLERS_US);
+    let_rest(world, 1000, STRAGGLERS_US);
     world_run(world, STRAGGLERS_US);
     clients_check_tidy(world);
 }
@@ -112,7 +112,7 @@ static bool run_seed(uint64_t seed, const struct arguments *arguments,
     clients_start(&world);
     world_run(&world, arguments->seconds * 1000000);
     faults_calm(&world);
-    rest(&world, 20, 1000000);
+    let_rest(&world, 20, 1000000);
     world_run(&world, TIDY_US);
     clients_check_tidy(&world);
     check_stragglers(&world);
