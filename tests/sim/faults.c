@@ -199,7 +199,8 @@ static void restart_server(struct world *world, int server)
 
 static void start_server(struct world *world, const struct event *event)
 {
-    if (world->servers[event->a].engine != NULL)
+    if (world->servers[event->a].engine != NULL ||
+        (world->faults->is_calm && event->a == SIM_FOREIGN))
         return;
     if (world->now_us < world->faults->held_us) {
         world_at(world, HOLD_US, *event);

@@ -6,6 +6,8 @@
  *
  *   - no two nodes' clocks step within a few seconds but for a minority, and
  *     each stays for a while where it stepped to
+ *   - only a minority's clocks are ever ahead by more than a quarantine: what
+ *     they took meanwhile bars a slot until that time has come
  *   - a clock that is set right, or a memory that is put back under the same
  *     run_id, is noticed first by a server that knew how it was: who sees the
  *     node for the first time, or was not there when it was admitted, cannot

@@ -14,6 +14,7 @@ enum {
     STEP_REST_US = 16000000,
     LEAST_STEP_US = 300000,
     FAR_LEAD_US = 60000000, /* more than a quarantine */
+    FAR_NAMES = 2,
 };
 
 static const int64_t epoch_us = (1000000000LL + EPOCH_US_LOW) * 1000000;
@@ -358,7 +359,7 @@ static void step(struct world *world, int machine)
         return;
     int64_t most_us = world_chance(world, 50) ? 480000 : 3000000;
     int64_t to_us = world_random(world, 2 * most_us) - most_us;
-    if (world_chance(world, 20))
+    if (name_of(machine) < FAR_NAMES && world_chance(world, 40))
         to_us = world_random(world, FAR_LEAD_US);
     if (llabs(lead_us) >= LEAST_STEP_US && is_watched(world, machine)) {
         to_us = honest_lead_us(world); /* it is set right */
