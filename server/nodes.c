@@ -68,10 +68,8 @@ int64_t nodes_doubt_us(const struct nodes *nodes)
 int64_t nodes_next_number(struct nodes *nodes, int64_t now_us, int64_t seen)
 {
     int64_t median_us = nodes_median_us(nodes, now_us);
-    if (median_us == 0)
-        return 0;
-    /* issued while the clocks were far ahead: no node would take a higher one
-     */
+    assert(median_us != 0);
+    /* all clocks were far ahead, and were set right: none would take more */
     if (nodes->last_number > median_us + nodes->clocks.far_us)
         nodes->last_number = 0;
     nodes->last_number = fence_next(median_us, nodes->last_number);
@@ -210,6 +208,7 @@ static void settle(struct nodes *nodes, int64_t now_us)
 {
     struct guard_action action;
     judge_clocks(nodes, now_us);
+    clocks_tick(&nodes->clocks, now_us);
     for (int i = 0; i < nodes->settings.nodes; i++)
         guard_on_clock(&nodes->guard, i,
                        clocks_state(&nodes->clocks, i) == CLOCK_GOOD);
@@ -221,7 +220,6 @@ static void settle(struct nodes *nodes, int64_t now_us)
 
 void nodes_tick(struct nodes *nodes, int64_t now_us)
 {
-    clocks_tick(&nodes->clocks, now_us);
     for (int i = 0; i < nodes->settings.nodes; i++) {
         nodes->metrics->clock_lead_us[i] =
             clocks_lead_us(&nodes->clocks, i, now_us);
@@ -233,15 +231,25 @@ void nodes_tick(struct nodes *nodes, int64_t now_us)
 
 /* ---- calls -------------------------------------------------------------- */
 
+static bool asks_for_vote(enum script_kind kind)
+{
+    return kind == SCRIPT_ACQUIRE || kind == SCRIPT_EXTEND;
+}
+
+enum vote nodes_refusal(const struct nodes *nodes, int node,
+                        enum script_kind kind)
+{
+    const struct node *it = &nodes->node[node];
+    return it->is_up && !asks_for_vote(kind) ? VOTE_DONE : it->refusal;
+}
+
 enum vote nodes_send(struct nodes *nodes, int node, struct script_call *call,
                      int64_t deadline_us, uint64_t tag)
 {
-    const struct node *to = &nodes->node[node];
-    bool needs_vote =
-        call->kind == SCRIPT_ACQUIRE || call->kind == SCRIPT_EXTEND;
-    if (!to->is_up || (needs_vote && to->refusal != VOTE_DONE))
-        return to->refusal;
-    if (needs_vote) {
+    enum vote refusal = nodes_refusal(nodes, node, call->kind);
+    if (refusal != VOTE_DONE)
+        return refusal;
+    if (asks_for_vote(call->kind)) {
         call->admit = span_of(nodes->guard.node[node].admit);
         call->node_deadline_us =
             nodeclock_latest_at(&nodes->clocks.node[node].base, deadline_us);

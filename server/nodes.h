@@ -42,7 +42,7 @@ void nodes_init(struct nodes *nodes, const struct engine_settings *settings,
 
 int64_t nodes_now(const struct nodes *nodes);
 
-/* The number for the next round, above seen; 0: no node's clock is known. */
+/* The number for the next round, above seen. A quorum may vote. */
 int64_t nodes_next_number(struct nodes *nodes, int64_t now_us, int64_t seen);
 
 /* Median of the nodes' clocks at now_us; 0: none is known. */
@@ -52,9 +52,15 @@ int64_t nodes_median_us(const struct nodes *nodes, int64_t now_us);
 int64_t nodes_doubt_us(const struct nodes *nodes);
 
 /*
- * Sends call to a node, with the admission and the deadline in the node's
- * clock filled in. An acquire or extend goes only to a node that may vote;
- * contract as port.send.
+ * Why the node is not asked by such a call; VOTE_DONE: it is. An acquire or
+ * extend goes only to a node that may vote.
+ */
+enum vote nodes_refusal(const struct nodes *nodes, int node,
+                        enum script_kind kind);
+
+/*
+ * Sends call to a node that is to be asked, with the admission and the deadline
+ * in the node's clock filled in; contract as port.send.
  */
 enum vote nodes_send(struct nodes *nodes, int node, struct script_call *call,
                      int64_t deadline_us, uint64_t tag);

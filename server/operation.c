@@ -120,21 +120,39 @@ static void undo(struct operations *operations, struct operation *it)
 
 static void decide(struct operations *operations, struct operation *it);
 
-/* Sends the round's call to all nodes. */
-static void send_to_all(struct operations *operations, struct operation *it,
-                        int64_t number)
+/* False: so many nodes may not be asked that the others cannot decide. */
+static bool can_be_decided(const struct operations *operations,
+                           struct operation *it)
+{
+    for (int i = 0; i < it->round.total; i++) {
+        enum vote refusal =
+            nodes_refusal(operations->nodes, i, script_of[it->kind]);
+        if (refusal != VOTE_DONE)
+            round_note_unsent(&it->round, i, refusal);
+    }
+    return round_verdict(&it->round) == VERDICT_OPEN;
+}
+
+/* Sends the round's call to all nodes that are to be asked. */
+static void send_to_all(struct operations *operations, struct operation *it)
 {
     struct script_call call = {
         .kind = script_of[it->kind],
         .resource = resource_of(it),
-        .token = token_of(it),
         .ttl_ms = it->is_probe ? 0 : it->ttl_ms,
-        .number = number,
-        .slot = it->kind == ROUND_ACQUIRE ? fence_slot(resource_of(it)) : 0,
     };
+    if (it->kind == ROUND_ACQUIRE) {
+        call.number = nodes_next_number(operations->nodes, it->round.start_us,
+                                        it->seen_number);
+        call.slot = fence_slot(resource_of(it));
+        make_token(operations, it, call.number);
+    }
+    call.token = token_of(it);
     uint64_t tag =
         slots_handle(it, tag_bits(TAG_OPERATION, (unsigned)it->rounds));
     for (int i = 0; i < it->round.total; i++) {
+        if (it->round.votes[i].vote != VOTE_PENDING)
+            continue;
         enum vote vote =
             nodes_send(operations->nodes, i, &call, it->round.deadline_us, tag);
         if (vote == VOTE_PENDING)
@@ -176,22 +194,15 @@ static void start_round(struct operations *operations, struct operation *it)
 {
     struct nodes *nodes = operations->nodes;
     int64_t start_us = nodes_now(nodes);
-    int64_t number = 0;
     it->state = OPERATION_ROUND;
     it->rounds++;
     round_init(&it->round, it->kind, nodes->settings.nodes, start_us,
                start_us + nodes->settings.node_timeout_us);
-    if (it->kind == ROUND_ACQUIRE) {
-        number = nodes_next_number(nodes, start_us, it->seen_number);
-        if (number > 0)
-            make_token(operations, it, number);
-        /* else no node is up, and nothing will be sent */
-    }
     set_timer(operations, it, it->round.deadline_us);
     if (it->kind == ROUND_RELEASE)
         send_release(operations, it);
-    else
-        send_to_all(operations, it, number);
+    else if (can_be_decided(operations, it))
+        send_to_all(operations, it);
     decide(operations, it);
 }
 

@@ -9,7 +9,7 @@ struct vote_kind {
 
 static const struct vote_kind kinds[VOTE_KINDS] = {
     [VOTE_PENDING] = {"pending",
-                      "not waited for: the outcome was certain without it"},
+                      "not needed: the outcome was certain without it"},
     [VOTE_GRANTED] = {"granted", "the lock was set on this node"},
     [VOTE_EXTENDED] = {"extended", "the node had the token"},
     [VOTE_DELETED] = {"deleted", "the lock was deleted on this node"},

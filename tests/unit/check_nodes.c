@@ -51,22 +51,79 @@ START_TEST(story_09_numbers_follow_the_median_of_the_nodes_clocks)
 }
 END_TEST
 
-/* Two of five clocks are far ahead, and for a while no others are there. */
-START_TEST(story_09_a_median_that_was_far_ahead_raises_no_number_behind_it)
+/* Nodes from this one on have been there, with such clocks, for a max TTL. */
+static void begin_with_clocks(int first, int64_t lead_us)
 {
-    for (int i = 0; i < PLAY_NODES; i++)
-        play_node_down(i);
-    play.lead_us[3] = play.lead_us[4] = 3600000000;
-    play_node_connect(3);
-    play_node_connect(4);
-    (void)play_acquire();
-    for (int i = 0; i < 3; i++) {
-        play_node_connect(i);
-        play_answer_look(i, LOOK_ADMITTED, "", "");
+    play_end();
+    play_begin_with(&play_settings);
+    for (int i = first; i < PLAY_NODES; i++) {
+        play.lead_us[i] = lead_us;
+        play_node_up(i);
     }
+    for (int s = 0; s < 61; s++) {
+        play.sent_count = 0;
+        play_advance(1000000);
+        for (int i = first; i < PLAY_NODES; i++)
+            while (play_find(SCRIPT_LOOK, i) != NULL)
+                play_answer_look(i, LOOK_ADMITTED, "", "");
+    }
+    ck_assert_int_eq(engine_voting(play.engine), PLAY_NODES - first);
+    play.sent_count = 0;
+}
+
+/* Two of five clocks are far ahead, and for a while no others are there. */
+START_TEST(story_09_two_clocks_far_ahead_leave_no_number_anywhere)
+{
+    begin_with_clocks(3, 3600000000);
+    ck_assert_int_eq(play_outcome(play_acquire()), OUTCOME_NO_QUORUM);
+    ck_assert_int_eq(play_count(SCRIPT_ACQUIRE), 0);
+    for (int i = 0; i < 3; i++)
+        play_node_up(i);
+    (void)play_acquire();
+    ck_assert_int_eq(play_count(SCRIPT_ACQUIRE), 3);
+    ck_assert_int_eq(play_find(SCRIPT_ACQUIRE, 0)->call.number,
+                     PLAY_EPOCH_US + play.now_us);
+}
+END_TEST
+
+START_TEST(all_clocks_that_are_set_back_take_the_numbers_along)
+{
+    begin_with_clocks(0, 3600000000);
+    (void)play_acquire();
+    ck_assert_int_gt(play_find(SCRIPT_ACQUIRE, 0)->call.number,
+                     PLAY_EPOCH_US + INT64_C(3600000000));
+    play_advance(1000);
+    for (int i = 0; i < PLAY_NODES; i++) {
+        play.lead_us[i] = 0;
+        struct engine_node_facts facts = play_facts(i);
+        engine_on_node_confirmed(play.engine, i, &facts);
+    }
+    play.sent_count = 0;
     (void)play_acquire();
     ck_assert_int_eq(play_find(SCRIPT_ACQUIRE, 0)->call.number,
                      PLAY_EPOCH_US + play.now_us);
+}
+END_TEST
+
+/* It would only leave keys and numbers, and releases, on those that vote. */
+START_TEST(what_cannot_be_won_is_not_sent)
+{
+    struct span token = span_of("0000000000000001.ours");
+    for (int i = 0; i < 3; i++)
+        play_node_down(i);
+    engine_op op = play_acquire();
+    ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
+    ck_assert_int_eq(engine_result(play.engine, op)->votes[2],
+                     VOTE_UNREACHABLE);
+    ck_assert_int_eq(engine_result(play.engine, op)->votes[3], VOTE_PENDING);
+    op = engine_extend(play.engine, PLAY_RESOURCE, token, 1000, &play);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
+    op = engine_inspect(play.engine, PLAY_RESOURCE, &play);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
+    for (int i = 0; i < play.sent_count; i++)
+        ck_assert_int_eq(play.sent[i].call.kind, SCRIPT_LOOK);
+    (void)engine_release(play.engine, PLAY_RESOURCE, token, &play);
+    ck_assert_int_eq(play_count(SCRIPT_RELEASE), 2);
 }
 END_TEST
 
@@ -218,8 +275,9 @@ Suite *check_nodes(void)
     tcase_add_test(tc, a_lost_admission_is_looked_at_at_once);
     tcase_add_test(tc, heartbeats_look_at_the_admissions);
     tcase_add_test(tc, story_09_numbers_follow_the_median_of_the_nodes_clocks);
-    tcase_add_test(
-        tc, story_09_a_median_that_was_far_ahead_raises_no_number_behind_it);
+    tcase_add_test(tc, story_09_two_clocks_far_ahead_leave_no_number_anywhere);
+    tcase_add_test(tc, all_clocks_that_are_set_back_take_the_numbers_along);
+    tcase_add_test(tc, what_cannot_be_won_is_not_sent);
     tcase_add_test(tc, a_slot_far_ahead_takes_no_other_along);
     tcase_add_test(tc, a_lost_permission_is_marked_waited_for_and_given_back);
     tcase_add_test(tc, a_durable_node_is_readmitted_by_what_it_carries);
