@@ -45,8 +45,9 @@ DEFECTS = [
     # ---- rounds -------------------------------------------------------------
     Defect("token reused over retries", "sim", "rising", [Edit(
         "server/operation.c",
-        "        if (number > 0)\n            make_token(",
-        "        if (number > 0 && it->rounds == 1)\n            make_token(")]),
+        "        make_token(operations, it, call.number);",
+        "        if (it->rounds == 1)\n"
+        "            make_token(operations, it, call.number);")]),
     Defect("quorum of 2 of 5", "sim", "exclusion", [Edit(
         "server/round.c", "return total / 2 + 1;", "return total / 2;")]),
     Defect("no drift", "sim", "kept", [Edit(
@@ -93,7 +94,10 @@ DEFECTS = [
         "server/nodes.c",
         "    nodes->last_number = fence_next(median_us, nodes->last_number);\n",
         "    nodes->last_number++;\n"), WINDOW_OFF]),
-    Defect("numbers that stay far ahead", "sim", "alive", [Edit(
+    Defect("numbers of a minority's clocks", "sim", "alive", [Edit(
+        "server/operation.c",
+        "    return round_verdict(&it->round) == VERDICT_OPEN;\n",
+        "    return it->round.pending > 0;\n"), Edit(
         "server/nodes.c",
         "    if (nodes->last_number > median_us + nodes->clocks.far_us)\n",
         "    if (nodes->last_number == FENCE_MAX)\n")],
@@ -101,7 +105,7 @@ DEFECTS = [
     Defect("window off, and spread", "sim", "rising", [WINDOW_OFF, Edit(
         "server/clocks.c", ".far_us = window_us / 2,",
         ".far_us = (int64_t)1 << 52,")],
-        faults="step,flush,restart,block,server_restart"),
+        faults="step,flush,pause"),
     # ---- who may vote -------------------------------------------------------
     Defect("admission without run_id", "sim", "exclusion", [Edit(
         "server/guard.c", "guard->settings.fingerprint, run_id);",

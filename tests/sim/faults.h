@@ -6,8 +6,7 @@
  *
  *   - no two nodes' clocks step within a few seconds but for a minority, and
  *     each stays for a while where it stepped to
- *   - only a minority's clocks are ever ahead by more than a quarantine: what
- *     they took meanwhile bars a slot until that time has come
+ *   - only a minority's clocks are far from right at any time
  *   - a clock that is set right, or a memory that is put back under the same
  *     run_id, is noticed first by a server that knew how it was: who sees the
  *     node for the first time, or was not there when it was admitted, cannot
@@ -53,6 +52,7 @@ struct faults {
     uint32_t enabled;                 /* bit per kind */
     bool is_calm;
     bool is_wild;      /* clocks step as they like, but nothing is forgotten */
+    bool goes_far;     /* clocks step by up to a minute */
     int64_t honest_us; /* how far clocks are off that nobody complains of */
     int rate;          /* percent of the usual intervals */
     int64_t tiny_us;   /* all clocks stepped a little */

@@ -13,8 +13,8 @@ enum {
     BACKUP_AGE_US = 4500000, /* no lock lives so long */
     STEP_REST_US = 16000000,
     LEAST_STEP_US = 300000,
+    USUAL_LEAD_US = 3000000,
     FAR_LEAD_US = 60000000, /* more than a quarantine */
-    FAR_NAMES = 2,
 };
 
 static const int64_t epoch_us = (1000000000LL + EPOCH_US_LOW) * 1000000;
@@ -72,6 +72,7 @@ void losses_init(struct world *world)
     bool all_durable = world_chance(world, 40);
     bool far_clocks = world_chance(world, 40);
     world->faults->honest_us = world_chance(world, 50) ? 1500 : 20000;
+    world->faults->goes_far = world_chance(world, 30);
     for (int i = 0; i < SIM_NAMES; i++) {
         enum persistence usual = all_durable
                                      ? PERSISTS_ALWAYS
@@ -348,6 +349,17 @@ static bool is_lonely(const struct world *world, int machine, int64_t lead_us)
     return true;
 }
 
+/* Only a minority's clocks are far from right at any time. */
+static bool may_go_far(const struct world *world, int machine)
+{
+    int far = 0;
+    for (int i = 0; i < SIM_NAMES; i++)
+        if (world->home[i] != machine &&
+            llabs(losses_lead_us(world, world->home[i])) > USUAL_LEAD_US)
+            far++;
+    return far < SIM_NODES / 2;
+}
+
 static void step(struct world *world, int machine)
 {
     int64_t lead_us = losses_lead_us(world, machine);
@@ -357,9 +369,9 @@ static void step(struct world *world, int machine)
     }
     if (!may_step(world, machine))
         return;
-    int64_t most_us = world_chance(world, 50) ? 480000 : 3000000;
+    int64_t most_us = world_chance(world, 50) ? 480000 : USUAL_LEAD_US;
     int64_t to_us = world_random(world, 2 * most_us) - most_us;
-    if (name_of(machine) < FAR_NAMES && world_chance(world, 40))
+    if (world->faults->goes_far && may_go_far(world, machine))
         to_us = world_random(world, FAR_LEAD_US);
     if (llabs(lead_us) >= LEAST_STEP_US && is_watched(world, machine)) {
         to_us = honest_lead_us(world); /* it is set right */
