@@ -3,6 +3,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "order.h"
+
 /* Smaller steps are paid for in the validity. */
 enum { STEP_LEAST_US = 5000 };
 
@@ -75,16 +77,10 @@ int64_t clocks_doubt_us(const struct clocks *clocks, int64_t moment_us)
 static int64_t usual_doubt_us(const struct nodeclock *const known[], int count,
                               int quorum, int64_t moment_us)
 {
-    int64_t doubts_us[NODES_MAX] = {0}; /* the least first */
-    assert(count >= quorum);
-    for (int i = 0; i < count; i++) {
-        int64_t doubt_us = nodeclock_doubt_us(known[i], moment_us);
-        int at = i;
-        for (; at > 0 && doubts_us[at - 1] > doubt_us; at--)
-            doubts_us[at] = doubts_us[at - 1];
-        doubts_us[at] = doubt_us;
-    }
-    return doubts_us[quorum - 1];
+    int64_t doubts_us[NODES_MAX];
+    for (int i = 0; i < count; i++)
+        doubts_us[i] = nodeclock_doubt_us(known[i], moment_us);
+    return order_statistic(doubts_us, count, quorum - 1);
 }
 
 /* Where a majority's clocks are, and how far from there one still agrees. */

@@ -1,7 +1,8 @@
 #include "nodeclock.h"
 
 #include <assert.h>
-#include <stdlib.h>
+
+#include "order.h"
 
 enum { DRIFT_DIVISOR = 200 }; /* 0.5% */
 
@@ -73,20 +74,6 @@ int64_t nodeclock_doubt_us(const struct nodeclock *clock, int64_t moment_us)
     return clock->high_us - clock->low_us + 2 * widening_us(clock, moment_us);
 }
 
-static int compare(const void *a, const void *b)
-{
-    const int64_t *left = a;
-    const int64_t *right = b;
-    return *left < *right ? -1 : *left > *right;
-}
-
-/* Of two middle ones the lower. */
-static int64_t median(int64_t *numbers, int count)
-{
-    qsort(numbers, (size_t)count, sizeof *numbers, compare);
-    return numbers[(count - 1) / 2];
-}
-
 int64_t nodeclock_median_at(const struct nodeclock *const clocks[], int count,
                             int64_t moment_us)
 {
@@ -96,5 +83,5 @@ int64_t nodeclock_median_at(const struct nodeclock *const clocks[], int count,
     for (int i = 0; i < count; i++)
         if (clocks[i]->is_known)
             times_us[known++] = nodeclock_at(clocks[i], moment_us);
-    return known == 0 ? 0 : median(times_us, known);
+    return known == 0 ? 0 : order_statistic(times_us, known, (known - 1) / 2);
 }

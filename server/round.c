@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "order.h"
+
 enum { DRIFT_FIXED_US = 7000 }; /* 2 ms of the text + 5 ms of small steps */
 
 int round_quorum(int total)
@@ -119,7 +121,7 @@ int round_common_value(const struct round *round, int *count)
 
 int64_t round_remaining_ms(const struct round *round)
 {
-    int64_t largest_first[NODES_MAX];
+    int64_t ends_ms[NODES_MAX];
     int count = 0;
     int same;
     int common = round_common_value(round, &same);
@@ -129,14 +131,10 @@ int64_t round_remaining_ms(const struct round *round)
         if (!is_same_value(&round->votes[common], &round->votes[i]))
             continue;
         int64_t pttl_ms = round->votes[i].pttl_ms;
-        if (pttl_ms < 0)
-            pttl_ms = INT64_MAX;
-        int at = count++;
-        for (; at > 0 && largest_first[at - 1] < pttl_ms; at--)
-            largest_first[at] = largest_first[at - 1];
-        largest_first[at] = pttl_ms;
+        ends_ms[count++] = pttl_ms >= 0 ? pttl_ms : INT64_MAX;
     }
-    int64_t remaining_ms = largest_first[round->quorum - 1];
+    int64_t remaining_ms =
+        order_statistic(ends_ms, count, count - round->quorum);
     return remaining_ms == INT64_MAX ? -1 : remaining_ms;
 }
 

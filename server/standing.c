@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "order.h"
 #include "round.h"
 
 bool standing_is_confirmed(const struct node *node, int64_t now_us)
@@ -180,17 +181,15 @@ void standing_describe(const struct nodes *nodes, int node, int64_t now_us,
 
 int64_t standing_quorum_in_us(const struct nodes *nodes, int64_t now_us)
 {
-    int64_t waits_us[NODES_MAX]; /* shortest first */
+    int64_t waits_us[NODES_MAX];
     int count = 0;
     int missing = round_quorum(nodes->settings.nodes) - nodes->voting;
     for (int i = 0; i < nodes->settings.nodes; i++) {
         int64_t wait_us = guard_remaining_us(&nodes->guard, i, now_us);
-        if (wait_us == 0 || !nodes->node[i].is_up)
-            continue;
-        int at = count++;
-        for (; at > 0 && waits_us[at - 1] > wait_us; at--)
-            waits_us[at] = waits_us[at - 1];
-        waits_us[at] = wait_us;
+        if (wait_us != 0 && nodes->node[i].is_up)
+            waits_us[count++] = wait_us;
     }
-    return missing > 0 && missing <= count ? waits_us[missing - 1] : 0;
+    return missing > 0 && missing <= count
+               ? order_statistic(waits_us, count, missing - 1)
+               : 0;
 }
