@@ -51,13 +51,19 @@ int64_t clocks_median_at(const struct clocks *clocks, int64_t moment_us)
     return nodeclock_median_at(known, count, moment_us);
 }
 
-int64_t clocks_lead_us(const struct clocks *clocks, int node, int64_t moment_us)
+/* How far it is ahead of the median; 0: one of the two is not known. */
+static int64_t lead_over(const struct nodeclock *clock, int64_t median_us,
+                         int64_t moment_us)
 {
-    const struct nodeclock *clock = &clocks->node[node].base;
-    int64_t median_us = clocks_median_at(clocks, moment_us);
     if (median_us == 0 || !clock->is_known)
         return 0;
     return nodeclock_at(clock, moment_us) - median_us;
+}
+
+int64_t clocks_lead_us(const struct clocks *clocks, int node, int64_t moment_us)
+{
+    return lead_over(&clocks->node[node].base,
+                     clocks_median_at(clocks, moment_us), moment_us);
 }
 
 int64_t clocks_doubt_us(const struct clocks *clocks, int64_t moment_us)
@@ -144,9 +150,12 @@ static void prove(struct clocks *clocks, int64_t now_us)
 void clocks_tick(struct clocks *clocks, int64_t now_us)
 {
     prove(clocks, now_us);
-    for (int i = 0; i < clocks->count; i++)
-        clocks->node[i].is_far =
-            llabs(clocks_lead_us(clocks, i, now_us)) > clocks->far_us;
+    int64_t median_us = clocks_median_at(clocks, now_us);
+    for (int i = 0; i < clocks->count; i++) {
+        struct clock_node *it = &clocks->node[i];
+        it->is_far =
+            llabs(lead_over(&it->base, median_us, now_us)) > clocks->far_us;
+    }
 }
 
 /* ---- replies ------------------------------------------------------------ */

@@ -120,7 +120,7 @@ static void undo(struct operations *operations, struct operation *it)
 
 static void decide(struct operations *operations, struct operation *it);
 
-/* False: so many nodes may not be asked that the others cannot decide. */
+/* False: fewer than a majority may be asked, and cannot decide. */
 static bool can_be_decided(const struct operations *operations,
                            struct operation *it)
 {
@@ -130,7 +130,7 @@ static bool can_be_decided(const struct operations *operations,
         if (refusal != VOTE_DONE)
             round_note_unsent(&it->round, i, refusal);
     }
-    return round_verdict(&it->round) == VERDICT_OPEN;
+    return it->round.pending >= it->round.quorum;
 }
 
 /* Sends the round's call to all nodes that are to be asked. */

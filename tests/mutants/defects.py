@@ -96,7 +96,7 @@ DEFECTS = [
         "    nodes->last_number++;\n"), WINDOW_OFF]),
     Defect("numbers of a minority's clocks", "sim", "alive", [Edit(
         "server/operation.c",
-        "    return round_verdict(&it->round) == VERDICT_OPEN;\n",
+        "    return it->round.pending >= it->round.quorum;\n",
         "    return it->round.pending > 0;\n"), Edit(
         "server/nodes.c",
         "    if (nodes->last_number > median_us + nodes->clocks.far_us)\n",
