@@ -20,38 +20,16 @@ checks_begin clean_up
 check_or_end "Spin is installed" scripts/deps.sh model
 renice -n 10 $$ >/dev/null
 
-# Leaves in the row's folder what Spin printed, how long it took, and last the
-# name of the assertion that fell, or "nothing", or what hindered Spin.
+# Leaves in the row's folder what search.sh printed, how long it took, and last
+# the line that tells what it found.
 search() { # folder model macro…
-    local folder=$1 model=$2 macros=() macro level=-O0 start found
-    shift 2
-    for macro in "$@"; do
-        macros+=("-D$macro")
-    done
-    [ $# -gt 0 ] || level=-O2
+    local folder=$1 start
+    shift
     start=$(date +%s%N)
     mkdir "$folder"
-    if ! (
-        cd "$folder"
-        spin -a "${macros[@]}" "../../../../tests/model/$model.pml" || exit
-        # warns of what it generated itself
-        gcc "$level" -w -DBFS -DNOREDUCE -DSAFETY -DNOCLAIM -DMEMLIM=2000 \
-            -o pan pan.c || exit
-        ./pan || exit
-        rm pan*
-    ) >"$folder/output" 2>&1; then
-        found=failed
-    elif grep -q 'assertion violated' "$folder/output"; then
-        found=$(sed -n 's/.*assertion violated *!(\([a-z_]*\).*/\1/p' \
-            "$folder/output")
-    elif grep -q 'errors: 0' "$folder/output" &&
-        ! grep -qE 'not completed|too small|memory limit' "$folder/output"; then
-        found=nothing
-    else
-        found="no end"
-    fi
+    tests/model/search.sh "$@" >"$folder/output" 2>&1 || true
     echo "$((($(date +%s%N) - start) / 100000000))" >"$folder/tenths"
-    echo "$found" >"$folder/new"
+    tail -n 1 "$folder/output" >"$folder/new"
     mv "$folder/new" "$folder/found"
 }
 

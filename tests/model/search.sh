@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# Searches one model of this folder exhaustively with Spin. Prints what Spin
+# prints, and in the last line the name of the assertion that fell, or
+# "nothing", or what hindered the search.
+#   search.sh MODEL [MACRO…]
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+source=$PWD/tests/model/$1.pml
+shift
+level=-O2 # a search with a rule off ends soon
+[ $# = 0 ] || level=-O0
+mkdir -p build/model
+work=$(mktemp -d build/model/XXXXXX)
+trap 'rm -rf "$work"' EXIT
+
+# gcc would warn of what Spin generated
+if ! (cd "$work" && spin -a "${@/#/-D}" "$source" &&
+    gcc "$level" -w -DBFS -DNOREDUCE -DSAFETY -DNOCLAIM -DMEMLIM=2000 \
+        -o pan pan.c &&
+    ./pan) >"$work/output" 2>&1; then
+    found=failed
+elif grep -q 'assertion violated' "$work/output"; then
+    found=$(sed -n 's/.*assertion violated *!(\([a-z_]*\).*/\1/p' \
+        "$work/output")
+elif grep -q 'errors: 0' "$work/output" &&
+    ! grep -qE 'not completed|too small|memory limit' "$work/output"; then
+    found=nothing
+else
+    found="no end"
+fi
+cat "$work/output"
+echo "$found"
