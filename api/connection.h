@@ -11,13 +11,18 @@
  *                                └────────────────────────────────────┘
  *
  * The HTTP library does not notice that a client left while its connection
- * waits, and it counts a grant that was written to a dead socket as delivered.
- * So the socket is watched here too, for its whole life:
+ * waits. So the socket is watched here too, for its whole life. A grant is
+ * released only if its client certainly has no answer:
  *
- *   the client closes while its acquire waits   the acquire is abandoned
- *   it resets within 100 ms behind a grant      the grant was not read: it is
- *                                               released
- *   it closes, or began another request         the grant was read
+ *   it left before the answer was written, or    the acquire is abandoned
+ *   the answer could not be written whole
+ *   the answer was written whole                 the grant stands, however the
+ *                                                connection ends: if nobody
+ *                                                read it, its TTL ends it
+ *
+ * A reset behind the answer tells nothing: proxies end connections so, though
+ * they have passed the answer on. Nor do bytes that the other kernel has not
+ * acknowledged: it may be late with that, while its process has read them.
  *
  * Extends, releases and inspections go on without their client: they leave
  * nothing behind that nobody owns.
@@ -45,10 +50,7 @@ struct connections {
     struct engine *engine;
     struct metrics *metrics;
     struct connection *first;
-    struct connection *oldest_grant; /* unread grants, by age */
-    struct connection *newest_grant;
     struct loop_timer *sweep_timer;
-    struct loop_timer *grant_timer;
     bool is_sweeping; /* sweep_timer is set */
     int in_flight;    /* requests between begin and end */
     void (*wake)(void *ctx, struct connection *connection);
@@ -59,18 +61,13 @@ struct connection {
     struct connections *all;
     struct connection *next;
     struct connection *previous;
-    struct connection *next_grant;
-    struct connection *previous_grant;
     struct loop_watch *watch;
     void *http; /* the library's connection */
     int fd;
     enum connection_state state;
-    bool has_left;        /* the client has closed its side, or reset */
-    bool has_served;      /* a whole request came already */
-    int64_t deadline_us;  /* cut then; 0: never */
-    engine_op grant;      /* answered, perhaps not read yet; 0 none */
-    int64_t grant_us;     /* answered then */
-    uint64_t grant_bytes; /* that the client had sent by then */
+    bool has_left;       /* the client has closed its side, or reset */
+    bool has_served;     /* a whole request came already */
+    int64_t deadline_us; /* cut then; 0: never */
     struct http_request request;
     char *body;
     size_t body_size; /* of its allocation */
@@ -111,13 +108,13 @@ void connection_wait(struct connection *it);
 /* Its operation has its outcome. */
 void connection_settle(struct connection *it);
 
-/* True if nobody would read the answer; asks the kernel. */
-bool connection_peer_left(const struct connection *it);
-
-/* The answer is on its way. A grant in request.op is kept until it is read. */
+/* The answer is on its way. A grant stays in request.op until it is written. */
 void connection_answer(struct connection *it, int64_t now_us);
 
-/* The request is over; what it left open is abandoned. */
-void connection_end(struct connection *it, bool is_sent);
+/*
+ * The request is over; is_written: the kernel took the whole answer. If not,
+ * what was granted is released.
+ */
+void connection_end(struct connection *it, bool is_written);
 
 #endif

@@ -91,22 +91,12 @@ static enum MHD_Result send_answer(struct front *front, struct connection *it,
     return rc;
 }
 
-/* Nobody reads the answer: what was granted is released. */
-static enum MHD_Result abandon(struct front *front, const struct connection *it)
-{
-    const struct engine_result *result =
-        engine_result(front->service.engine, it->request.op);
-    if (result->outcome == OUTCOME_GRANTED)
-        front->service.metrics->undelivered_grants++;
-    return MHD_NO; /* connection_end does the rest */
-}
-
 static enum MHD_Result answer_settled(struct front *front,
                                       struct connection *it)
 {
     struct http_response response;
-    if (it->request.call == METRICS_ACQUIRE && connection_peer_left(it))
-        return abandon(front, it);
+    if (it->request.call == METRICS_ACQUIRE && it->has_left)
+        return MHD_NO; /* connection_end releases what was granted */
     http_response_init(&response);
     handler_answer(&front->service, &it->request, clock_now_us(), &response);
     return send_answer(front, it, &response);
@@ -359,8 +349,7 @@ static void on_library_panic(void *cls, const char *file, unsigned line,
 
 /*
  * MHD_ALLOW_SUSPEND_RESUME brings the library's wake-up descriptor along.
- * MHD_USE_TURBO keeps it from shutting a socket down before it tells us of its
- * end, so that TCP_INFO still knows a reset from a close.
+ * MHD_USE_TURBO reads and writes at once, without asking epoll before.
  */
 static struct MHD_Daemon *start_library(struct front *front, int fd,
                                         unsigned connections_max)

@@ -29,7 +29,7 @@ struct http_request {
     char id[REQUESTID_MAX + 1]; /* X-Request-Id of the answer */
     int64_t head_read_us;       /* when its head was read */
     enum metrics_call call;     /* which counters it belongs to */
-    engine_op op;               /* the operation it waits for; 0 none */
+    engine_op op;               /* waited for, or being answered; 0 none */
 };
 
 /* The answer. */

@@ -113,7 +113,7 @@ static size_t utf8_len(const unsigned char *text, size_t left)
 
 const char *id_check_resource(struct span resource)
 {
-    static const char reserved[] = "redlockd:";
+    static const char reserved[] = RESERVED_NAME;
     size_t chars = 0;
     if (resource.len == 0)
         return "must not be empty";
@@ -128,8 +128,9 @@ const char *id_check_resource(struct span resource)
     }
     if (chars > RESOURCE_CHARS)
         return "must have at most 255 characters";
-    if (resource.len >= sizeof reserved - 1 &&
-        memcmp(resource.ptr, reserved, sizeof reserved - 1) == 0)
-        return "must not begin with \"redlockd:\", which is reserved";
+    /* not only in front: another installation's keys have its prefix */
+    if (memmem(resource.ptr, resource.len, reserved, sizeof reserved - 1) !=
+        NULL)
+        return "must not contain \"redlockd:\", which is reserved";
     return NULL;
 }

@@ -21,7 +21,7 @@ bool id_decode(struct span id, char resource[RESOURCE_MAX], size_t *len);
 
 /*
  * NULL if a lock may have this resource, else why not: 1 to RESOURCE_CHARS
- * characters of UTF-8, no control characters, not of our own keys.
+ * characters of UTF-8, no control characters, no RESERVED_NAME.
  */
 const char *id_check_resource(struct span resource);
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <strings.h>
 
+#include "../server/token.h"
 #include "json.h"
 #include "problem.h"
 #include "render.h"
@@ -42,15 +43,6 @@ static bool is_json(const char *content_type)
     return next == '\0' || next == ';' || next == ' ' || next == '\t';
 }
 
-/* A token is opaque here: 1 to 255 visible ASCII characters. */
-static bool is_token(struct span text)
-{
-    for (size_t i = 0; i < text.len; i++)
-        if (text.ptr[i] <= 0x20 || text.ptr[i] >= 0x7f)
-            return false;
-    return text.len > 0 && text.len <= TOKEN_MAX;
-}
-
 /* NULL: token is the one in the header or the body; else why there is none. */
 static const char *find_token(const struct http_request *request,
                               const struct json_input *input,
@@ -59,11 +51,13 @@ static const char *find_token(const struct http_request *request,
     struct span in_header = {0};
     if (request->lock_token != NULL) {
         in_header = span_of(request->lock_token);
-        if (!is_token(in_header))
-            return "X-Lock-Token must be 1 to 255 visible ASCII characters";
+        if (!token_is_ours(in_header))
+            return "X-Lock-Token is no token; send the member token of the "
+                   "answer to POST /locks, whole and unchanged";
     }
-    if (input->has_token && !is_token(input->token))
-        return "token must be 1 to 255 visible ASCII characters";
+    if (input->has_token && !token_is_ours(input->token))
+        return "token is no token; send the member token of the answer to "
+               "POST /locks, whole and unchanged";
     if (input->has_token && request->lock_token != NULL &&
         (in_header.len != input->token.len ||
          memcmp(in_header.ptr, input->token.ptr, in_header.len) != 0))
@@ -310,7 +304,13 @@ static void answer_no_quorum(const struct service *service,
     int len = snprintf(detail, sizeof detail,
                        "%s%d of %d nodes gave no vote, %d votes are needed",
                        meaning, missing, result->total, result->quorum);
-    if (wait_us > 0 && request->call != METRICS_RELEASE)
+    if (result->barred_us > 0)
+        (void)snprintf(detail, sizeof detail,
+                       "nothing was granted: the nodes' clocks were ahead "
+                       "once, and gave out fencing numbers of %lld s from now; "
+                       "until then this resource cannot have a higher one",
+                       (long long)(result->barred_us / 1000000) + 1);
+    else if (wait_us > 0 && request->call != METRICS_RELEASE)
         (void)snprintf(detail + len, sizeof detail - (size_t)len,
                        "; a quorum is expected in %d s",
                        (int)((wait_us + 999999) / 1000000));
@@ -318,6 +318,24 @@ static void answer_no_quorum(const struct service *service,
         .code = PROBLEM_NO_QUORUM,
         .detail = detail,
         .retry_after_ms = RETRY_MAX_MS,
+        .votes = result,
+        .node_names = service->node_names,
+        .engine = service->engine,
+    };
+    problem_respond(&problem, request->id, response);
+}
+
+/* Trying again does not help: somebody has to change the ACL. */
+static void answer_refused(const struct service *service,
+                           const struct http_request *request,
+                           const struct engine_result *result,
+                           struct http_response *response)
+{
+    struct problem problem = {
+        .code = PROBLEM_KEY_REFUSED,
+        .detail = "the nodes' user may not access this resource's key; let a "
+                  "key pattern of its ACL (ACL SETUSER … ~…) cover "
+                  "--key-prefix and the resource, or choose another resource",
         .votes = result,
         .node_names = service->node_names,
         .engine = service->engine,
@@ -367,6 +385,9 @@ static void answer_problem(const struct service *service,
                 "there is no such lock: it expired, was released or was never "
                 "held",
                 0, request, response);
+        break;
+    case OUTCOME_KEY_REFUSED:
+        answer_refused(service, request, result, response);
         break;
     default:
         assert(result->outcome == OUTCOME_NO_QUORUM);

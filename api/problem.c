@@ -14,6 +14,7 @@ static const struct kind {
 } kinds[PROBLEM_CODES] = {
     [PROBLEM_INVALID_REQUEST] = {400, "invalid_request", "Invalid request"},
     [PROBLEM_BAD_REQUEST] = {400, "bad_request", "Malformed HTTP"},
+    [PROBLEM_KEY_REFUSED] = {403, "key_refused", "Nodes refuse the key"},
     [PROBLEM_NOT_FOUND] = {404, "not_found", "No such path"},
     [PROBLEM_LOCK_NOT_FOUND] = {404, "lock_not_found", "No such lock"},
     [PROBLEM_METHOD_NOT_ALLOWED] = {405, "method_not_allowed",

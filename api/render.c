@@ -95,8 +95,7 @@ char *render_grant(const struct engine_result *result,
         return NULL;
     char *at = put_lock(body, result->resource);
     at = put_text(at, ",\"token\":", result->token);
-    if (result->number > 0)
-        at = put_number(at, ",\"fencing_token\":", result->number);
+    at = put_number(at, ",\"fencing_token\":", result->number);
     at = put_number(at, ",\"ttl_ms\":", result->ttl_ms);
     at = put_number(at, ",\"validity_ms\":", times->validity_ms);
     at = put_number(at, ",\"elapsed_ms\":", times->elapsed_ms);

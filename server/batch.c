@@ -17,7 +17,8 @@ static size_t room_for(const struct batch *batch,
 {
     return 2 * (batch->prefix.len + call->resource.len) + SCRIPT_INFIX_MAX +
            call->token.len + call->admit.len + call->nonce.len +
-           call->found.len + (size_t)SCRIPT_NUMBERS_MAX * SCRIPT_DIGITS_MAX;
+           call->found.len + call->mark.len + call->witnesses.len +
+           (size_t)SCRIPT_NUMBERS_MAX * SCRIPT_DIGITS_MAX;
 }
 
 static bool has_room(const struct batch *batch, const struct script_call *call)
@@ -88,20 +89,27 @@ static void add_args(struct batch *batch, const struct script_call *call)
     switch (call->kind) {
     case SCRIPT_LOOK:
         add(batch, copy(batch, call->nonce));
+        add_number(batch, call->node_deadline_us);
         add_number(batch, call->is_durable);
+        add_number(batch, call->floor);
+        add_number(batch, call->is_objecting);
+        add(batch, copy(batch, call->witnesses));
         return;
     case SCRIPT_ADMIT:
-        add(batch, copy(batch, call->found));
+        add(batch, copy(batch, call->mark));
         add_number(batch, call->max_ttl_ms);
         add_number(batch, call->is_durable);
+        add_number(batch, call->floor);
         return;
     case SCRIPT_READMIT:
+        add(batch, copy(batch, call->mark));
         add(batch, copy(batch, call->found));
-        add_number(batch, call->beat_us);
-        add_number(batch, call->max_ttl_ms);
+        add_number(batch, call->is_durable);
+        add_number(batch, call->floor);
         return;
     case SCRIPT_REVOKE:
         add(batch, copy(batch, call->nonce));
+        add_number(batch, call->node_deadline_us);
         add(batch, copy(batch, call->found));
         return;
     case SCRIPT_ACQUIRE:
@@ -117,6 +125,16 @@ static void add_args(struct batch *batch, const struct script_call *call)
         add(batch, copy(batch, call->token));
         add_number(batch, call->ttl_ms);
         add_number(batch, call->node_deadline_us);
+        add_number(batch, call->slot);
+        return;
+    case SCRIPT_REPAIR:
+        add(batch, copy_key(batch, "", call->resource));
+        add(batch, copy(batch, call->token));
+        add_number(batch, call->ttl_ms);
+        add_number(batch, call->number);
+        add_number(batch, call->node_deadline_us);
+        add_number(batch, call->slot);
+        add_number(batch, call->seen);
         return;
     case SCRIPT_RELEASE:
         add(batch, copy_key(batch, "", call->resource));
@@ -140,6 +158,8 @@ bool batch_add(struct batch *batch, const struct script_call *call)
         batch->admit = copy(batch, call->admit);
     if (batch->window_us == 0)
         batch->window_us = call->window_us;
+    if (batch->median_us == 0)
+        batch->median_us = call->median_us;
     batch->calls++;
     add_args(batch, call);
     return true;
@@ -166,6 +186,7 @@ void batch_command(const struct batch *batch, const char *sha,
     len += span_copy(command->state_key + len, span_of(STATE_INFIX));
     append(command, (struct span){command->state_key, len});
     append(command, batch->admit);
+    append(command, print_number(command->median, batch->median_us));
     append(command, print_number(command->window, batch->window_us));
     for (int i = 0; i < batch->args_count; i++)
         append(command, batch->args[i]);
@@ -178,6 +199,7 @@ void batch_reset(struct batch *batch)
     batch->used = 0;
     batch->admit = (struct span){NULL, 0};
     batch->window_us = 0;
+    batch->median_us = 0;
 }
 
 /* ---- the reply ---------------------------------------------------------- */
@@ -186,13 +208,15 @@ void batch_read(struct batch_reader *reader, const struct script_field *fields,
                 int count, int calls)
 {
     *reader = (struct batch_reader){
-        .fields = fields, .count = count, .at = 2, .vote = VOTE_GARBAGE};
+        .fields = fields, .count = count, .at = 3, .vote = VOTE_GARBAGE};
     if (count == 1 && fields[0].type == SCRIPT_FIELD_ERROR) {
         reader->vote = script_decode_error(fields[0].string);
-    } else if (count >= 2 && fields[0].type == SCRIPT_FIELD_ARRAY &&
-               fields[0].integer == calls + 1 && script_is_time(&fields[1])) {
+    } else if (count >= 3 && fields[0].type == SCRIPT_FIELD_ARRAY &&
+               fields[0].integer == calls + 2 && script_is_time(&fields[1]) &&
+               fields[2].type == SCRIPT_FIELD_INTEGER) {
         reader->vote = VOTE_PENDING;
         reader->node_now_us = fields[1].integer;
+        reader->beat = fields[2].integer;
     }
 }
 
@@ -209,5 +233,8 @@ struct script_reply batch_next(struct batch_reader *reader,
         reader->at += count;
         fields++;
     }
-    return script_decode(kind, reader->node_now_us, fields, count);
+    struct script_reply reply =
+        script_decode(kind, reader->node_now_us, fields, count);
+    reply.beat = reader->beat;
+    return reply;
 }

@@ -11,10 +11,12 @@
 enum {
     BATCH_CALLS_MAX = 64, /* bounds how long a node does nothing else */
     BATCH_ARGS_MAX = 2 + BATCH_CALLS_MAX * SCRIPT_ARGS_MAX,
-    BATCH_COMMAND_MAX = 4 + BATCH_ARGS_MAX,
+    BATCH_COMMAND_MAX = 5 + BATCH_ARGS_MAX,
     BATCH_BYTES_MAX = 32 * 1024,
-    BATCH_FIELDS_MAX = 2 + BATCH_CALLS_MAX * SCRIPT_FIELDS_MAX,
-    BATCH_TEXT_MAX = BATCH_CALLS_MAX * (VALUE_MAX + SCRIPT_WORD_MAX),
+    BATCH_FIELDS_MAX = 3 + BATCH_CALLS_MAX * SCRIPT_FIELDS_MAX,
+    BATCH_CALL_TEXT_MAX = VALUE_MAX + SCRIPT_WORD_MAX, /* in a call's reply */
+    BATCH_TEXT_MAX = BATCH_CALLS_MAX * BATCH_CALL_TEXT_MAX + /* and a look's */
+                     2 * SCRIPT_STATE_MAX + SCRIPT_WITNESSES_MAX,
 };
 
 /* To be zeroed, but for the prefix of all keys, which is borrowed. */
@@ -25,6 +27,7 @@ struct batch {
     struct span args[BATCH_ARGS_MAX];
     struct span admit; /* of all calls; empty: none has asked for it yet */
     int64_t window_us; /* of all calls; 0: likewise */
+    int64_t median_us; /* of the first call that tells; 0: likewise */
     size_t used;
     char bytes[BATCH_BYTES_MAX];
 };
@@ -42,6 +45,7 @@ struct batch_command {
     size_t len[BATCH_COMMAND_MAX];
     char state_key[SCRIPT_PREFIX_MAX + SCRIPT_INFIX_MAX];
     char window[SCRIPT_DIGITS_MAX];
+    char median[SCRIPT_DIGITS_MAX];
 };
 
 /* The EVALSHA of a batch with at least one call. sha: 40 hex digits. */
@@ -56,6 +60,7 @@ struct batch_reader {
     int count;
     int at;
     int64_t node_now_us;
+    int64_t beat;   /* as in script_reply */
     enum vote vote; /* for all calls; VOTE_PENDING: each has its reply */
 };
 

@@ -66,15 +66,39 @@ int64_t clocks_lead_us(const struct clocks *clocks, int node, int64_t moment_us)
                      clocks_median_at(clocks, moment_us), moment_us);
 }
 
-int64_t clocks_doubt_us(const struct clocks *clocks, int64_t moment_us)
+int64_t clocks_doubt_us(const struct clocks *clocks, int node,
+                        int64_t moment_us)
 {
-    int64_t widest_us = 0;
+    return nodeclock_doubt_us(&clocks->node[node].base, moment_us);
+}
+
+static bool is_trusted(const struct clock_node *node)
+{
+    return node->is_up && node->is_proven && node->step_us == 0;
+}
+
+bool clocks_are_known(const struct clocks *clocks)
+{
+    int known = 0;
+    for (int i = 0; i < clocks->count; i++)
+        known += is_trusted(&clocks->node[i]);
+    return known >= clocks->quorum;
+}
+
+int64_t clocks_spread_us(const struct clocks *clocks, int64_t moment_us)
+{
+    int64_t least_us = INT64_MAX, most_us = INT64_MIN;
     for (int i = 0; i < clocks->count; i++) {
-        int64_t doubt_us = nodeclock_doubt_us(&clocks->node[i].base, moment_us);
-        if (doubt_us > widest_us)
-            widest_us = doubt_us;
+        struct nodeclock_bounds bounds;
+        if (!is_trusted(&clocks->node[i]))
+            continue;
+        nodeclock_bounds_at(&clocks->node[i].base, moment_us, &bounds);
+        if (bounds.low_us < least_us)
+            least_us = bounds.low_us;
+        if (bounds.high_us > most_us)
+            most_us = bounds.high_us;
     }
-    return widest_us;
+    return most_us > least_us ? most_us - least_us : 0;
 }
 
 /* ---- proof -------------------------------------------------------------- */

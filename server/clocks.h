@@ -96,7 +96,17 @@ int64_t clocks_median_at(const struct clocks *clocks, int64_t moment_us);
 int64_t clocks_lead_us(const struct clocks *clocks, int node,
                        int64_t moment_us);
 
-/* How far off our idea of a node's clock may be: the widest of the bounds. */
-int64_t clocks_doubt_us(const struct clocks *clocks, int64_t moment_us);
+/* Whether a majority of the clocks is proven: then the median is right. */
+bool clocks_are_known(const struct clocks *clocks);
+
+/*
+ * How far apart the proven clocks may be, µs; 0: there is none. Servers that
+ * see others of them agree on the median as well as that.
+ */
+int64_t clocks_spread_us(const struct clocks *clocks, int64_t moment_us);
+
+/* How far off our idea of the node's clock may be; 0 if it is not known. */
+int64_t clocks_doubt_us(const struct clocks *clocks, int node,
+                        int64_t moment_us);
 
 #endif

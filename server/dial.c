@@ -275,27 +275,12 @@ static void fail_silent(struct dial *dial)
     fail(dial, VOTE_SILENT, text);
 }
 
-/* True: the node said something, or the attempt ended over it. */
-static bool has_spoken(struct dial *dial)
-{
-    int64_t before_us = dial->heard_us;
-    if (dial->state != DIAL_HANDSHAKE)
-        return false;
-    read_replies(dial);
-    return dial->state != DIAL_HANDSHAKE || dial->heard_us != before_us;
-}
-
-/*
- * If this process was stopped, the replies lie in the socket: that is no
- * silence of the node.
- */
 static void on_timer(void *arg)
 {
     struct dial *dial = arg;
-    if (clock_now_us() >= dial->heard_us + dial->setup.silence_us &&
-        !has_spoken(dial))
+    if (clock_now_us() >= dial->heard_us + dial->setup.silence_us)
         fail_silent(dial);
-    else if (dial->state != DIAL_REST)
+    else
         loop_timer_set(dial->timer, dial->heard_us + dial->setup.silence_us);
 }
 

@@ -3,11 +3,14 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "admission.h"
 #include "nodes.h"
 #include "operation.h"
 #include "releases.h"
+#include "repairs.h"
 #include "standing.h"
 #include "tag.h"
+#include "token.h"
 
 enum {
     TICK_SLOT = 0, /* the engine's own timer */
@@ -17,6 +20,7 @@ enum {
 struct engine {
     struct nodes nodes;
     struct releases releases;
+    struct repairs repairs;
     struct operations operations;
 };
 
@@ -36,7 +40,9 @@ struct engine *engine_new(const struct engine_settings *settings,
         return NULL;
     nodes_init(&engine->nodes, settings, port, metrics);
     releases_init(&engine->releases, &engine->nodes);
-    operations_init(&engine->operations, &engine->nodes, &engine->releases);
+    repairs_init(&engine->repairs, &engine->nodes);
+    operations_init(&engine->operations, &engine->nodes, &engine->releases,
+                    &engine->repairs);
     if (!set_tick(engine)) {
         free(engine);
         return NULL;
@@ -49,6 +55,7 @@ void engine_free(struct engine *engine)
     if (engine == NULL)
         return;
     operations_fini(&engine->operations);
+    repairs_fini(&engine->repairs);
     releases_fini(&engine->releases);
     free(engine);
 }
@@ -70,6 +77,7 @@ engine_op engine_acquire(struct engine *engine, struct span resource,
 engine_op engine_extend(struct engine *engine, struct span resource,
                         struct span token, int64_t ttl_ms, void *client)
 {
+    assert(token_is_ours(token));
     return operation_start(&engine->operations, &(struct operation_order){
                                                     .kind = ROUND_EXTEND,
                                                     .resource = resource,
@@ -82,6 +90,7 @@ engine_op engine_extend(struct engine *engine, struct span resource,
 engine_op engine_release(struct engine *engine, struct span resource,
                          struct span token, void *client)
 {
+    assert(token_is_ours(token));
     return operation_start(&engine->operations, &(struct operation_order){
                                                     .kind = ROUND_RELEASE,
                                                     .resource = resource,
@@ -159,17 +168,18 @@ void engine_on_reply(struct engine *engine, int node, uint64_t tag,
         nodes_on_reply(&engine->nodes, node, tag, reply, sent_us, received_us);
     switch (tag_kind_of(tag)) {
     case TAG_OPERATION:
-        operation_on_reply(&engine->operations, node, tag, &counted,
-                           received_us);
+        operation_on_reply(&engine->operations, node, tag, &counted);
         break;
     case TAG_RELEASE: {
         uint64_t waiting =
             releases_on_reply(&engine->releases, node, tag, reply);
         if (waiting != 0)
-            operation_on_release(&engine->operations, node, waiting, &counted,
-                                 received_us);
+            operation_on_release(&engine->operations, node, waiting, &counted);
         break;
     }
+    case TAG_REPAIR:
+        repairs_on_reply(&engine->repairs, tag, &counted);
+        break;
     case TAG_GUARD:
         break;
     }
@@ -184,6 +194,7 @@ void engine_on_timer(struct engine *engine, uint32_t slot)
     int64_t now_us = nodes_now(&engine->nodes);
     nodes_tick(&engine->nodes, now_us);
     releases_tick(&engine->releases, now_us);
+    repairs_tick(&engine->repairs, now_us);
     (void)set_tick(engine); /* cannot fail: the timer is there */
 }
 
@@ -202,7 +213,7 @@ void engine_view_node(const struct engine *engine, int node,
         .has_clock = it->is_up && nodes->clocks.node[node].base.is_known,
         .clock_lead_us = clocks_lead_us(&nodes->clocks, node, now_us),
         .clock_steps = nodes->metrics->clock_steps[node],
-        .quarantine_us = guard_remaining_us(&nodes->guard, node, now_us),
+        .quarantine_us = admission_remaining_us(&nodes->guard, node, now_us),
         .rtt_us = it->rtt_us,
     };
     standing_describe(nodes, node, now_us, view->detail);

@@ -12,6 +12,9 @@
  *     │             recognised by the tag and counted nowhere)
  *     └─────── vote one reply that a node owes; lives in the link's FIFO
  *
+ *   repair     what must be set behind an extension that some nodes had no key
+ *              for: lives for two node timeouts, longer than the operation
+ *
  *   release    what must be deleted behind a lost or abandoned grant, or for a
  *              client: lives until every node answered or the TTL has passed,
  *              longer than the operation that caused it
@@ -45,7 +48,9 @@ void engine_free(struct engine *engine);
  * answer is not called.
  *
  * acquire  ttl_ms within the limits; owner may be empty
- * extend   the token is compared as bytes; ttl_ms as for acquire
+ * extend   the token must be of our form (token_is_ours), and is compared as
+ *          bytes; ttl_ms as for acquire
+ * release  the token as for extend
  */
 engine_op engine_acquire(struct engine *engine, struct span resource,
                          struct span owner, int64_t ttl_ms, void *client);

@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { DATA_VERSION = 2 }; /* of keys and scripts on the nodes */
+enum { DATA_VERSION = 3 }; /* of keys and scripts on the nodes */
+
+#define FNV_BASIS UINT64_C(0xcbf29ce484222325)
 
 /* FNV-1a, 64 bits: an equality check between friends, not a defence. */
 static uint64_t hash_text(uint64_t hash, const char *text)
@@ -12,6 +14,16 @@ static uint64_t hash_text(uint64_t hash, const char *text)
     for (; *text != '\0'; text++)
         hash = (hash ^ (unsigned char)*text) * 0x100000001b3;
     return (hash ^ '\n') * 0x100000001b3;
+}
+
+static void print_hash(char hex[FINGERPRINT_LEN + 1], uint64_t hash)
+{
+    snprintf(hex, FINGERPRINT_LEN + 1, "%016llx", (unsigned long long)hash);
+}
+
+void fingerprint_of_name(char hex[FINGERPRINT_LEN + 1], const char *name)
+{
+    print_hash(hex, hash_text(FNV_BASIS, name));
 }
 
 void fingerprint_make(char hex[FINGERPRINT_LEN + 1], const char *const names[],
@@ -29,8 +41,8 @@ void fingerprint_make(char hex[FINGERPRINT_LEN + 1], const char *const names[],
     char numbers[96];
     snprintf(numbers, sizeof numbers, "%d %d %d %lld", DATA_VERSION, count,
              quorum, (long long)max_ttl_ms);
-    uint64_t hash = hash_text(0xcbf29ce484222325, numbers);
+    uint64_t hash = hash_text(FNV_BASIS, numbers);
     for (int i = 0; i < count; i++)
         hash = hash_text(hash, sorted[i]);
-    snprintf(hex, FINGERPRINT_LEN + 1, "%016llx", (unsigned long long)hash);
+    print_hash(hex, hash);
 }

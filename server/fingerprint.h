@@ -1,6 +1,6 @@
 /*
  * The fingerprint of a configuration: what all servers on the same nodes must
- * agree on.
+ * agree on; and that of a node's name.
  */
 #ifndef REDLOCKD_FINGERPRINT_H
 #define REDLOCKD_FINGERPRINT_H
@@ -15,5 +15,8 @@ enum { FINGERPRINT_LEN = 16 };
  */
 void fingerprint_make(char hex[FINGERPRINT_LEN + 1], const char *const names[],
                       int count, int quorum, int64_t max_ttl_ms);
+
+/* The hash of one node's name, in hex digits. */
+void fingerprint_of_name(char hex[FINGERPRINT_LEN + 1], const char *name);
 
 #endif

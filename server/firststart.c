@@ -111,8 +111,10 @@ void firststart_on_look(struct firststart *start, int node,
     bool is_own = start->is_marked[node] && word == LOOK_MARKED && is_same_mark;
     switch (start->step) {
     case FIRSTSTART_WAITING:
-        if (word != LOOK_EMPTY)
+        if (word == LOOK_MARKED)
             yield(start, now_us);
+        else if (word != LOOK_EMPTY)
+            end(start); /* it was used before: nobody has a first start */
         return;
     case FIRSTSTART_LEAD:
     case FIRSTSTART_REST:
@@ -162,6 +164,11 @@ bool firststart_may_mark(const struct firststart *start, int node,
     default:
         return false;
     }
+}
+
+bool firststart_is_marking(const struct firststart *start)
+{
+    return start->step == FIRSTSTART_LEAD || start->step == FIRSTSTART_REST;
 }
 
 bool firststart_may_admit(const struct firststart *start, int node)

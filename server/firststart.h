@@ -77,6 +77,9 @@ int64_t firststart_patience_us(const struct firststart *start, int64_t now_us);
 bool firststart_may_mark(const struct firststart *start, int node,
                          int64_t now_us);
 
+/* Whether what is marked now is marked by this first start. */
+bool firststart_is_marking(const struct firststart *start);
+
 /* Whether the node is to be admitted without quarantine. */
 bool firststart_may_admit(const struct firststart *start, int node);
 

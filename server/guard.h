@@ -12,11 +12,11 @@
  *   DOWN ────────→ UNSEEN ─────────┬→ EMPTY ──┐ all nodes are: first start
  *    ↑ down          ↑             │          ↓
  *    └── from any    │ a vote says ├→ MARKED ───→ admit, readmit ──┐
- *                    │ quarantined │   a timer for each mark       │
- *                    │             ├→ FOREIGN                      │
+ *                    │ quarantined │   admission.h says when       │
+ *                    │             ├→ FOREIGN, SUPERSEDED          │
  *                    │             ↓                               │
  *                    └────────── ADMITTED ←────────────────────────┘
- *                    └─ revoke ←───┘  its clock stepped, its beat fell back
+ *                    └─ revoke ←───┘  its clock stepped
  */
 #ifndef REDLOCKD_GUARD_H
 #define REDLOCKD_GUARD_H
@@ -26,14 +26,18 @@
 #include "script.h"
 #include "types.h"
 #include "vote.h"
+#include "witness.h"
 
 enum {
     GUARD_STATE_MAX = SCRIPT_STATE_MAX, /* of an admission or a mark */
     GUARD_DETAIL_MAX = 200,
+    HEARTBEAT_US = 1000000, /* between two looks at a node */
 };
 
 struct guard_settings {
     int nodes;
+    int quorum;
+    const char *names[NODES_MAX]; /* of the nodes; read by guard_init only */
     int lead;  /* the node that is marked first: of the least name */
     int epoch; /* at least 1 */
     char fingerprint[FINGERPRINT_LEN + 1];
@@ -51,38 +55,45 @@ enum guard_phase {
     GUARD_MARKED,
     GUARD_ADMITTED,
     GUARD_FOREIGN,
+    GUARD_SUPERSEDED,
 };
 
 struct guard_node {
     enum guard_phase phase;
-    bool is_durable;      /* now, as the handshake has seen it */
-    bool is_clock_good;   /* for a readmission */
-    bool is_busy;         /* a call of the guard is on its way */
-    bool is_mute;         /* the last look at it failed */
-    bool must_revoke;     /* lost locks before their time */
-    bool is_foreign;      /* when it was last looked at */
-    bool is_of_epoch;     /* was seen with our epoch */
-    bool may_readmit;     /* what was found tells so; not tried yet */
-    bool is_beat_of_life; /* the beat was seen under this run_id */
-    char admit[GUARD_STATE_MAX + 1]; /* what it must carry */
-    char found[GUARD_STATE_MAX + 1]; /* another admission that it has */
+    bool is_durable;    /* now, as the handshake has seen it */
+    bool was_durable;   /* all the time, as its memory says */
+    bool is_clock_good; /* for a readmission */
+    bool is_busy;       /* a call of the guard is on its way */
+    bool is_mute;       /* the last look at it failed */
+    bool must_revoke;   /* lost locks before their time */
+    bool is_of_epoch;   /* was seen with our epoch */
+    bool is_restarted;  /* found is its own admission, of an older life */
+    char admit[GUARD_STATE_MAX + 1]; /* what it must carry, but for the end */
+    char found[GUARD_STATE_MAX + 1]; /* the admission that it has */
     char mark[GUARD_STATE_MAX + 1];  /* in quarantine under it; "": none */
-    char spent[GUARD_STATE_MAX + 1]; /* a mark that led to an admission */
-    int64_t marked_us;               /* first sight of the mark */
+    int renewals;                    /* it replaced so many others */
+    int64_t sighted_us;              /* first sight of the mark */
+    int64_t born_us; /* the mark was made, by the clocks' median; 0: unknown */
     int64_t look_due_us;
     int64_t not_before_us; /* the last action failed */
-    int64_t looked_us; /* when the last answered look had left; 0: none did */
-    int64_t beat_us;   /* highest seen; node's clock */
+    int64_t looked_us;     /* when the last answered look had left; 0: none */
+    int64_t foreign_us;    /* last seen with another configuration; 0: not */
+    int epoch_above;       /* … of this higher epoch; 0: of ours */
+    int64_t max_ttl_ms;    /* that its memory names; 0: none */
+    int64_t beat;          /* of its memory, when last looked at … */
+    int64_t seen_us;       /* … and the moment it is of, by the median */
 };
 
 struct guard {
     struct guard_settings settings;
     struct guard_node node[NODES_MAX];
     struct firststart start;
-    int64_t max_ttl_ms;  /* greatest seen on any node */
-    int64_t entered_us;  /* when the last node was first seen in our epoch */
-    int superseded_by;   /* a higher epoch was seen; 0: none */
-    bool is_established; /* somebody admitted in our epoch */
+    struct witness witness;
+    int64_t entered_us;     /* when the last node was first seen in our epoch */
+    int64_t established_us; /* saw an admission of our epoch; 0: never */
+    bool has_median;        /* a majority of the clocks is known: … */
+    int64_t median_ahead_us; /* … their median minus our clock, … */
+    int64_t spread_us;       /* … and how far apart they may be */
 };
 
 /* What is to be done on a node. */
@@ -116,46 +127,42 @@ bool guard_next(struct guard *guard, int64_t now_us,
  * up           a handshake succeeded with the server of this run_id
  * down         its connection is gone
  * look         the answer to a peek or look that had left at sent_us
- * done         that to another action: true done, false the state was another
+ * done         that to another action, whether done or the state was another
  * failure      no answer to an action, or an error
  * quarantined  a vote found the admission gone
  * step         its clock stepped: what it holds may have ended too early
- * durable      whether it is, seen again; clock: whether it is known well
+ * durable      whether it is, seen again
+ * beat         a reply told its beat
+ * clock        whether the node's is known well
+ * median       of the clocks minus ours, and how far apart they may be; told
+ *              again and again while a majority is known
  */
 void guard_on_up(struct guard *guard, int node, const char *run_id,
                  bool is_durable, int64_t now_us);
 void guard_on_down(struct guard *guard, int node);
 void guard_on_look(struct guard *guard, int node,
-                   const struct script_look *look, int64_t node_now_us,
-                   int64_t sent_us, int64_t now_us);
+                   const struct script_look *look, int64_t sent_us,
+                   int64_t now_us);
 void guard_on_done(struct guard *guard, const struct guard_action *action,
-                   bool is_done, int64_t node_now_us, int64_t now_us);
+                   int64_t now_us);
 void guard_on_failure(struct guard *guard, const struct guard_action *action,
                       int64_t now_us);
 void guard_on_quarantined(struct guard *guard, int node, int64_t now_us);
 void guard_on_step(struct guard *guard, int node);
 void guard_on_durable(struct guard *guard, int node, bool is_durable,
                       int64_t now_us);
+void guard_on_beat(struct guard *guard, int node, int64_t beat);
 void guard_on_clock(struct guard *guard, int node, bool is_good);
+void guard_on_median(struct guard *guard, bool is_known, int64_t ahead_us,
+                     int64_t spread_us);
+
+/* Whether no node may have a first start any more. */
+bool guard_is_objecting(const struct guard *guard, int64_t now_us);
 
 /* Looks at a node as soon as nothing else is on its way there. */
 void guard_want_look(struct guard *guard, int node, int64_t now_us);
 
 /* Why the node may not be asked for votes; VOTE_DONE: it may. */
 enum vote guard_refusal(const struct guard *guard, int node);
-
-/* Q: how long a node that lost its memory does not vote, µs. */
-int64_t guard_quarantine_us(const struct guard *guard);
-
-/*
- * How long the node's quarantine lasts on, at most, with the wait for a first
- * start before it; 0: it is in none, or it is over.
- */
-int64_t guard_remaining_us(const struct guard *guard, int node, int64_t now_us);
-
-/* Why no node is admitted: another configuration was seen on some node · not
- * all nodes carry our epoch yet, and that is how a new one begins. */
-bool guard_has_foreign(const struct guard *guard);
-bool guard_has_taken_over(const struct guard *guard);
 
 #endif

@@ -307,14 +307,6 @@ static int64_t silent_from(const struct link *link)
     return since_us + link->silence_us;
 }
 
-/* True: the node said something, or the link went down saying it. */
-static bool has_spoken(struct link *link)
-{
-    int64_t before_us = link->heard_us;
-    read_replies(link);
-    return link->state != LINK_UP || link->heard_us != before_us;
-}
-
 static void fail_silent(struct link *link)
 {
     char text[64];
@@ -325,13 +317,9 @@ static void fail_silent(struct link *link)
 
 static void look_for_silence(struct link *link)
 {
-    /*
-     * If this process was stopped, the replies lie in the socket: that is no
-     * silence of the node.
-     */
-    if (clock_now_us() >= silent_from(link) && !has_spoken(link))
+    if (clock_now_us() >= silent_from(link))
         fail_silent(link);
-    else if (link->state == LINK_UP)
+    else
         loop_timer_set(link->timer, silent_from(link));
 }
 

@@ -6,7 +6,7 @@
  *   ┌─→ idle ───────────────────→ dialing ─────→ up
  *   │                                │            │
  *   └────────────── down ←───────────┴────────────┘
- *        failed, reset, silent for a second, garbage, too much
+ *        failed, reset, silent for too long, garbage, too much
  */
 #ifndef REDLOCKD_LINK_H
 #define REDLOCKD_LINK_H

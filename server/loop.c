@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/queue.h>
 #include <uv.h>
 
 #include "clock.h"
@@ -18,12 +19,17 @@ struct stage {
     void *arg;
 };
 
+/* cppcheck-suppress unusedStructMember; it does not know the macros' members */
+TAILQ_HEAD(timers, loop_timer);
+
 struct loop {
     uv_loop_t uv;
     uv_prepare_t prepare;
     struct stage stages[LOOP_STAGES];
-    bool is_in_timer; /* a timer's callback is running */
-    int resolving;    /* lookups on libuv's threads */
+    struct timers due; /* they wait for the next reading … */
+    uv_idle_t hurry;   /* … which must not wait for anything */
+    uv_check_t behind_reading;
+    int resolving; /* lookups on libuv's threads */
 };
 
 struct loop_watch {
@@ -36,6 +42,8 @@ struct loop_watch {
 struct loop_timer {
     uv_timer_t timer;
     struct loop *loop;
+    bool is_due;
+    TAILQ_ENTRY(loop_timer) link; /* while it is due */
     loop_timer_fn *fn;
     void *arg;
 };
@@ -83,6 +91,8 @@ static void allow_lookups(void)
     (void)setenv("UV_THREADPOOL_SIZE", threads, 0);
 }
 
+static void run_due(uv_check_t *check);
+
 struct loop *loop_new(void)
 {
     allow_lookups();
@@ -92,9 +102,13 @@ struct loop *loop_new(void)
         return NULL;
     }
     loop->uv.data = loop;
-    /* Neither can fail. The handle also keeps a loop without watches alive. */
+    TAILQ_INIT(&loop->due);
+    /* None can fail. They also keep a loop without watches alive. */
     (void)uv_prepare_init(&loop->uv, &loop->prepare);
     (void)uv_prepare_start(&loop->prepare, run_stages);
+    (void)uv_idle_init(&loop->uv, &loop->hurry);
+    (void)uv_check_init(&loop->uv, &loop->behind_reading);
+    (void)uv_check_start(&loop->behind_reading, run_due);
     return loop;
 }
 
@@ -186,13 +200,43 @@ void loop_watch_free(struct loop_watch *watch)
 
 /* ---- timers ------------------------------------------------------------- */
 
-static void on_timer(uv_timer_t *uv)
+/*
+ * A process that was held up finds its timers due, and in its sockets what they
+ * would miss. libuv may run them without having looked there (when a signal
+ * ends its sleep, or the reading took long). So a timer that is due waits until
+ * the sockets were read once more, which is at once.
+ */
+static void do_nothing(uv_idle_t *hurry)
+{
+    (void)hurry;
+}
+
+static void on_due(uv_timer_t *uv)
 {
     struct loop_timer *timer = uv->data;
-    struct loop *loop = timer->loop;
-    loop->is_in_timer = true;
-    timer->fn(timer->arg); /* may free the timer */
-    loop->is_in_timer = false;
+    timer->is_due = true;
+    TAILQ_INSERT_TAIL(&timer->loop->due, timer, link);
+    /* Cannot fail. libuv does not sleep while there is one. */
+    (void)uv_idle_start(&timer->loop->hurry, do_nothing);
+}
+
+/* It is to run at another moment, or not at all. */
+static void take_from_due(struct loop_timer *timer)
+{
+    if (timer->is_due)
+        TAILQ_REMOVE(&timer->loop->due, timer, link);
+    timer->is_due = false;
+}
+
+static void run_due(uv_check_t *check)
+{
+    struct loop *loop = check->loop->data;
+    struct loop_timer *timer;
+    (void)uv_idle_stop(&loop->hurry); /* always 0 */
+    while ((timer = TAILQ_FIRST(&loop->due)) != NULL) {
+        take_from_due(timer);
+        timer->fn(timer->arg); /* may free it, and others */
+    }
 }
 
 struct loop_timer *loop_timer_new(struct loop *loop, loop_timer_fn *fn,
@@ -219,24 +263,26 @@ void loop_timer_set(struct loop_timer *timer, int64_t at_us)
     int64_t uv_at_us = (int64_t)(uv_hrtime() / 1000) + (at_us - clock_now_us());
     int64_t uv_now_ms = (int64_t)uv_now(&timer->loop->uv);
     int64_t delay_ms = (uv_at_us + 999) / 1000 - uv_now_ms;
-    /* Without this one that always sets itself to the past starves the rest. */
-    int64_t least_ms = timer->loop->is_in_timer ? 1 : 0;
-    if (delay_ms < least_ms)
-        delay_ms = least_ms;
+    if (delay_ms < 0)
+        delay_ms = 0;
+    take_from_due(timer);
     /* Fails only on a handle that is closing, or without a callback. */
-    int rc = uv_timer_start(&timer->timer, on_timer, (uint64_t)delay_ms, 0);
+    int rc = uv_timer_start(&timer->timer, on_due, (uint64_t)delay_ms, 0);
     assert(rc == 0);
 }
 
 void loop_timer_stop(struct loop_timer *timer)
 {
+    take_from_due(timer);
     (void)uv_timer_stop(&timer->timer); /* always 0 */
 }
 
 void loop_timer_free(struct loop_timer *timer)
 {
-    if (timer != NULL)
-        uv_close((uv_handle_t *)&timer->timer, on_closed);
+    if (timer == NULL)
+        return;
+    take_from_due(timer);
+    uv_close((uv_handle_t *)&timer->timer, on_closed);
 }
 
 /* ---- signals ------------------------------------------------------------ */

@@ -11,6 +11,10 @@
  * Serve and flush are stages: they run once a turn, just before the loop may
  * block, so the commands of all requests handled in a turn leave in one write
  * per node.
+ *
+ * A timer runs behind a reading that began when it was due: whoever asks it
+ * what is missing has seen all that had come by then, however long the process
+ * was held up.
  */
 #ifndef REDLOCKD_LOOP_H
 #define REDLOCKD_LOOP_H
@@ -74,8 +78,9 @@ struct loop_timer *loop_timer_new(struct loop *loop, loop_timer_fn *fn,
 
 /*
  * fn(arg) once, replaces what was set. Never before at_us of clock_now_us();
- * later by up to 2 ms, by the turn that is running, and by the time the
- * machine was suspended since. A moment in the past means the next turn.
+ * later by up to 2 ms, by the turn that is running and the next reading, and
+ * by the time the machine was suspended since. A moment in the past means the
+ * next turn.
  */
 void loop_timer_set(struct loop_timer *timer, int64_t at_us);
 void loop_timer_stop(struct loop_timer *timer);

@@ -82,9 +82,15 @@ static const struct plain {
     PLAIN(undelivered_grants, "undelivered_grants_total", "counter",
           "Grants that were released because the client had left."),
     PLAIN(releases_pending, "releases_pending", "gauge",
-          "Releases that some node still owes."),
-    PLAIN(releases_dropped, "releases_dropped_total", "counter",
-          "Releases that were not repeated because too many were pending."),
+          "Releases on their way, and those that a node still owes."),
+    PLAIN(
+        releases_dropped, "releases_dropped_total", "counter",
+        "Releases that a node will not get, for lack of memory: its key stays "
+        "until the TTL ends."),
+    PLAIN(releases_forgone, "releases_forgone_total", "counter",
+          "Releases that a node will not get, likewise: it was away when the "
+          "lock was acquired, and has the key only if another server reached "
+          "it."),
 #undef PLAIN
 };
 

@@ -43,9 +43,10 @@ struct metrics {
     /* operations and rounds */
     uint64_t outcomes[METRICS_CALLS][METRICS_OUTCOMES]; /* by enum outcome */
     struct metrics_histogram round_duration[METRICS_CALLS];
-    uint64_t undelivered_grants; /* released because nobody read them */
-    uint64_t releases_pending;   /* now: still owed by some node */
-    uint64_t releases_dropped;   /* given up: too many were pending */
+    uint64_t undelivered_grants; /* released: the client had left */
+    uint64_t releases_pending;   /* now: on their way, and owed by nodes */
+    uint64_t releases_dropped;   /* given up for one node, or for all */
+    uint64_t releases_forgone;   /* … which hardly has the key */
 
     /* nodes */
     int nodes;

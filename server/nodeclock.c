@@ -61,6 +61,12 @@ int64_t nodeclock_at(const struct nodeclock *clock, int64_t moment_us)
     return moment_us + clock->low_us + (clock->high_us - clock->low_us) / 2;
 }
 
+int64_t nodeclock_earliest_at(const struct nodeclock *clock, int64_t moment_us)
+{
+    assert(clock->is_known);
+    return moment_us + clock->low_us - widening_us(clock, moment_us);
+}
+
 int64_t nodeclock_latest_at(const struct nodeclock *clock, int64_t moment_us)
 {
     assert(clock->is_known);

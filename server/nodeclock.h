@@ -48,7 +48,8 @@ void nodeclock_bounds_at(const struct nodeclock *clock, int64_t moment_us,
 /* The node's time at our moment: the middle of the bounds. */
 int64_t nodeclock_at(const struct nodeclock *clock, int64_t moment_us);
 
-/* The latest time that the node may show at our moment. */
+/* The earliest and the latest time that the node may show at our moment. */
+int64_t nodeclock_earliest_at(const struct nodeclock *clock, int64_t moment_us);
 int64_t nodeclock_latest_at(const struct nodeclock *clock, int64_t moment_us);
 
 /* How far apart the bounds are at our moment; 0 if nothing is known. */

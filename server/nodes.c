@@ -3,11 +3,15 @@
 #include <assert.h>
 #include <stdio.h>
 
+#include "admission.h"
 #include "fence.h"
 #include "log.h"
 #include "round.h"
 #include "standing.h"
 #include "tag.h"
+
+/* Replies that took longer prove no clock, however long rounds may wait. */
+enum { CLOCK_REPLY_US = 100000 };
 
 static int lead_of(const struct engine_settings *settings)
 {
@@ -29,6 +33,7 @@ void nodes_init(struct nodes *nodes, const struct engine_settings *settings,
     };
     struct guard_settings guard = {
         .nodes = settings->nodes,
+        .quorum = round_quorum(settings->nodes),
         .lead = lead_of(settings),
         .epoch = settings->config_epoch,
         .max_ttl_ms = settings->max_ttl_ms,
@@ -38,10 +43,11 @@ void nodes_init(struct nodes *nodes, const struct engine_settings *settings,
         .is_off = settings->is_guard_off,
     };
     memcpy(guard.fingerprint, settings->fingerprint, sizeof guard.fingerprint);
+    memcpy(guard.names, settings->node_names, sizeof guard.names);
     guard_init(&nodes->guard, &guard);
     clocks_init(&nodes->clocks, settings->nodes, round_quorum(settings->nodes),
                 settings->max_ttl_ms, fence_window_us(settings->max_ttl_ms),
-                2 * settings->node_timeout_us);
+                CLOCK_REPLY_US);
     for (int i = 0; i < settings->nodes; i++) {
         struct node *it = &nodes->node[i];
         it->down_reason = it->condition = VOTE_DONE;
@@ -60,14 +66,27 @@ int64_t nodes_median_us(const struct nodes *nodes, int64_t now_us)
     return clocks_median_at(&nodes->clocks, now_us);
 }
 
-int64_t nodes_doubt_us(const struct nodes *nodes)
+int64_t nodes_doubt_us(const struct nodes *nodes, int node)
 {
-    return clocks_doubt_us(&nodes->clocks, nodes_now(nodes));
+    return clocks_doubt_us(&nodes->clocks, node, nodes_now(nodes));
 }
 
-int64_t nodes_next_number(struct nodes *nodes, int64_t now_us, int64_t seen)
+bool nodes_is_before(const struct nodes *nodes, int node, int64_t node_us,
+                     int64_t moment_us)
 {
-    int64_t median_us = nodes_median_us(nodes, now_us);
+    const struct nodeclock *clock = &nodes->clocks.node[node].base;
+    return clock->is_known && node_us < nodeclock_earliest_at(clock, moment_us);
+}
+
+bool nodes_is_past(const struct nodes *nodes, int node, int64_t node_us,
+                   int64_t moment_us)
+{
+    const struct nodeclock *clock = &nodes->clocks.node[node].base;
+    return clock->is_known && node_us > nodeclock_latest_at(clock, moment_us);
+}
+
+int64_t nodes_next_number(struct nodes *nodes, int64_t median_us, int64_t seen)
+{
     assert(median_us != 0);
     /* all clocks were far ahead, and were set right: none would take more */
     if (nodes->last_number > median_us + nodes->clocks.far_us)
@@ -75,6 +94,13 @@ int64_t nodes_next_number(struct nodes *nodes, int64_t now_us, int64_t seen)
     nodes->last_number = fence_next(median_us, nodes->last_number);
     /* a slot that is far ahead must not take all others along with it */
     return fence_next(nodes->last_number, seen);
+}
+
+int64_t nodes_barred_us(const struct nodes *nodes, int64_t number)
+{
+    int64_t most = nodes_median_us(nodes, nodes_now(nodes)) +
+                   fence_window_us(nodes->settings.max_ttl_ms);
+    return number > most ? number - most : 0;
 }
 
 /* ---- who votes ----------------------------------------------------------- */
@@ -134,13 +160,16 @@ static void update(struct nodes *nodes, int64_t now_us)
 
 /* ---- what the guard and the clocks ask for ------------------------------ */
 
+/* That of a first start says so: who saw an admission objects to it. */
 static struct span make_nonce(const struct nodes *nodes,
-                              char hex[SCRIPT_NONCE_LEN + 1])
+                              char nonce[SCRIPT_NONCE_MAX + 1])
 {
     uint64_t random;
+    bool is_first = firststart_is_marking(&nodes->guard.start);
     nodes->port.random(nodes->port.ctx, &random, sizeof random);
-    snprintf(hex, SCRIPT_NONCE_LEN + 1, "%016llx", (unsigned long long)random);
-    return (struct span){hex, SCRIPT_NONCE_LEN};
+    snprintf(nonce, SCRIPT_NONCE_MAX + 1, "%s%016llx", is_first ? "first-" : "",
+             (unsigned long long)random);
+    return span_of(nonce);
 }
 
 static const enum script_kind script_of[] = {
@@ -149,27 +178,46 @@ static const enum script_kind script_of[] = {
     [GUARD_REVOKE] = SCRIPT_REVOKE,
 };
 
+/* A deadline of ours in the node's clock; long ago if that is not known. */
+static int64_t node_deadline_us(const struct nodes *nodes, int node,
+                                int64_t deadline_us)
+{
+    const struct nodeclock *clock = &nodes->clocks.node[node].base;
+    return clock->is_known ? nodeclock_latest_at(clock, deadline_us) : 0;
+}
+
 /* False: it was not sent. */
 static bool send_action(struct nodes *nodes, const struct guard_action *action)
 {
-    const struct guard_node *it = &nodes->guard.node[action->node];
+    const struct guard *guard = &nodes->guard;
+    const struct guard_node *it = &guard->node[action->node];
+    bool is_look = action->kind == GUARD_PEEK || action->kind == GUARD_LOOK;
     /* cppcheck-suppress variableScope; the call points to it */
-    char hex[SCRIPT_NONCE_LEN + 1];
+    char nonce[SCRIPT_NONCE_MAX + 1];
+    /* cppcheck-suppress variableScope; likewise */
+    char witnesses[SCRIPT_WITNESSES_MAX + 1];
     struct script_call call = {
         .kind = script_of[action->kind],
         .admit = span_of(it->admit),
         .max_ttl_ms = nodes->settings.max_ttl_ms,
+        .floor = guard->witness.node[action->node].floor,
+        .median_us =
+            guard->has_median ? nodes_now(nodes) + guard->median_ahead_us : 0,
+        .node_deadline_us = node_deadline_us(
+            nodes, action->node,
+            nodes_now(nodes) + nodes->settings.node_timeout_us),
         .is_durable = it->is_durable,
-        .beat_us = it->beat_us,
+        .is_objecting = guard_is_objecting(guard, nodes_now(nodes)),
     };
     if (action->kind == GUARD_LOOK || action->kind == GUARD_REVOKE)
-        call.nonce = make_nonce(nodes, hex);
-    if (action->kind == GUARD_ADMIT)
-        call.found = span_of(it->mark);
-    if (action->kind == GUARD_READMIT)
+        call.nonce = make_nonce(nodes, nonce);
+    if (is_look)
+        call.witnesses = witness_text(&guard->witness, action->node, witnesses,
+                                      sizeof witnesses);
+    if (action->kind == GUARD_ADMIT || action->kind == GUARD_READMIT)
+        call.mark = span_of(it->mark);
+    if (action->kind == GUARD_READMIT || action->kind == GUARD_REVOKE)
         call.found = span_of(it->found);
-    if (action->kind == GUARD_REVOKE)
-        call.found = span_of(it->spent);
     nodes->node[action->node].action = *action;
     return nodes->node[action->node].is_up &&
            nodes->port.send(nodes->port.ctx, action->node, &call,
@@ -212,6 +260,9 @@ static void settle(struct nodes *nodes, int64_t now_us)
     for (int i = 0; i < nodes->settings.nodes; i++)
         guard_on_clock(&nodes->guard, i,
                        clocks_state(&nodes->clocks, i) == CLOCK_GOOD);
+    guard_on_median(&nodes->guard, clocks_are_known(&nodes->clocks),
+                    clocks_median_at(&nodes->clocks, now_us) - now_us,
+                    clocks_spread_us(&nodes->clocks, now_us));
     while (guard_next(&nodes->guard, now_us, &action))
         if (!send_action(nodes, &action))
             guard_on_failure(&nodes->guard, &action, now_us);
@@ -224,7 +275,7 @@ void nodes_tick(struct nodes *nodes, int64_t now_us)
         nodes->metrics->clock_lead_us[i] =
             clocks_lead_us(&nodes->clocks, i, now_us);
         nodes->metrics->quarantine_us[i] =
-            guard_remaining_us(&nodes->guard, i, now_us);
+            admission_remaining_us(&nodes->guard, i, now_us);
     }
     settle(nodes, now_us);
 }
@@ -233,7 +284,20 @@ void nodes_tick(struct nodes *nodes, int64_t now_us)
 
 static bool asks_for_vote(enum script_kind kind)
 {
-    return kind == SCRIPT_ACQUIRE || kind == SCRIPT_EXTEND;
+    return kind == SCRIPT_ACQUIRE || kind == SCRIPT_EXTEND ||
+           kind == SCRIPT_REPAIR;
+}
+
+/*
+ * What the node's clock shows at the deadline: an acquire or extend must not
+ * fail for our doubt about that clock, a repair must not come late for it.
+ */
+static int64_t deadline_of(const struct nodes *nodes, int node,
+                           enum script_kind kind, int64_t deadline_us)
+{
+    const struct nodeclock *clock = &nodes->clocks.node[node].base;
+    return kind == SCRIPT_REPAIR ? nodeclock_earliest_at(clock, deadline_us)
+                                 : nodeclock_latest_at(clock, deadline_us);
 }
 
 enum vote nodes_refusal(const struct nodes *nodes, int node,
@@ -250,9 +314,9 @@ enum vote nodes_send(struct nodes *nodes, int node, struct script_call *call,
     if (refusal != VOTE_DONE)
         return refusal;
     if (asks_for_vote(call->kind)) {
-        call->admit = span_of(nodes->guard.node[node].admit);
+        call->admit = span_of(nodes->guard.node[node].found);
         call->node_deadline_us =
-            nodeclock_latest_at(&nodes->clocks.node[node].base, deadline_us);
+            deadline_of(nodes, node, call->kind, deadline_us);
         call->window_us = fence_window_us(nodes->settings.max_ttl_ms);
     }
     return nodes->port.send(nodes->port.ctx, node, call, tag);
@@ -316,11 +380,9 @@ static void on_guard_reply(struct nodes *nodes, int node,
     }
     nodes->node[node].condition = VOTE_DONE;
     if (is_look)
-        guard_on_look(&nodes->guard, node, &reply->look, reply->node_now_us,
-                      sent_us, received_us);
+        guard_on_look(&nodes->guard, node, &reply->look, sent_us, received_us);
     else
-        guard_on_done(&nodes->guard, &action, reply->vote == VOTE_DONE,
-                      reply->node_now_us, received_us);
+        guard_on_done(&nodes->guard, &action, received_us);
 }
 
 /* Refusals that speak of the node's condition, not of one command. */
@@ -374,6 +436,8 @@ enum vote nodes_on_reply(struct nodes *nodes, int node, uint64_t tag,
     if (reply->node_now_us > 0)
         is_clock_same = clocks_observe(&nodes->clocks, node, reply->node_now_us,
                                        sent_us, received_us);
+    if (vote_is_answer(reply->vote))
+        guard_on_beat(&nodes->guard, node, reply->beat);
     if (is_guard)
         on_guard_reply(nodes, node, reply, sent_us, received_us);
     if (reply->vote == VOTE_QUARANTINED)

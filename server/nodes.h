@@ -42,18 +42,34 @@ void nodes_init(struct nodes *nodes, const struct engine_settings *settings,
 
 int64_t nodes_now(const struct nodes *nodes);
 
-/* The number for the next round, above seen. A quorum may vote. */
-int64_t nodes_next_number(struct nodes *nodes, int64_t now_us, int64_t seen);
+/*
+ * The number for the next round, above seen; median_us: of the clocks. A
+ * quorum may vote.
+ */
+int64_t nodes_next_number(struct nodes *nodes, int64_t median_us, int64_t seen);
+
+/*
+ * For how long no node takes a number above this one, µs; 0: they do. It is so
+ * far ahead of the clocks only if these were ahead once, and were set right.
+ */
+int64_t nodes_barred_us(const struct nodes *nodes, int64_t number);
 
 /* Median of the nodes' clocks at now_us; 0: none is known. */
 int64_t nodes_median_us(const struct nodes *nodes, int64_t now_us);
 
-/* How far off our idea of a node's clock may be: the widest of the bounds. */
-int64_t nodes_doubt_us(const struct nodes *nodes);
+/* Whether a node that told node_us did so before, or past, our moment for
+ * certain. */
+bool nodes_is_before(const struct nodes *nodes, int node, int64_t node_us,
+                     int64_t moment_us);
+bool nodes_is_past(const struct nodes *nodes, int node, int64_t node_us,
+                   int64_t moment_us);
+
+/* By how much a call may come too late for our idea of the node's clock. */
+int64_t nodes_doubt_us(const struct nodes *nodes, int node);
 
 /*
- * Why the node is not asked by such a call; VOTE_DONE: it is. An acquire or
- * extend goes only to a node that may vote.
+ * Why the node is not asked by such a call; VOTE_DONE: it is. An acquire,
+ * extend or repair goes only to a node that may vote.
  */
 enum vote nodes_refusal(const struct nodes *nodes, int node,
                         enum script_kind kind);

@@ -23,9 +23,10 @@ static const enum metrics_call metrics_of[] = {
 };
 
 void operations_init(struct operations *operations, struct nodes *nodes,
-                     struct releases *releases)
+                     struct releases *releases, struct repairs *repairs)
 {
-    *operations = (struct operations){.nodes = nodes, .releases = releases};
+    *operations = (struct operations){
+        .nodes = nodes, .releases = releases, .repairs = repairs};
     slots_init(&operations->slots, sizeof(struct operation), OPERATIONS_MAX);
 }
 
@@ -64,8 +65,9 @@ static void settle(struct operations *operations, struct operation *it,
                    enum outcome outcome)
 {
     struct nodes *nodes = operations->nodes;
-    assert(it->state != OPERATION_SETTLED);
-    set_timer(operations, it, TIMER_OFF);
+    assert(it->state == OPERATION_ROUND);
+    if (outcome != OUTCOME_EXTENDED) /* its other votes are of use */
+        set_timer(operations, it, TIMER_OFF);
     it->state = OPERATION_SETTLED;
     operations->in_flight--;
     it->result.outcome = outcome;
@@ -90,32 +92,10 @@ static void make_token(struct operations *operations, struct operation *it,
                                (struct span){it->owner, it->owner_len});
 }
 
-/*
- * Releases behind a lost round: on each node that was asked and may have set
- * the key. Without memory the keys go with their TTL.
- */
-static void undo(struct operations *operations, struct operation *it)
+static void undo(struct operations *operations, const struct operation *it)
 {
-    struct release_order order = {
-        .resource = resource_of(it),
-        .token = token_of(it),
-        .acquire_ends_us =
-            it->round.deadline_us + nodes_doubt_us(operations->nodes),
-        .until_us = nodes_now(operations->nodes) + it->ttl_ms * 1000,
-    };
-    for (int i = 0; i < it->round.total; i++) {
-        const struct round_vote *vote = &it->round.votes[i];
-        uint16_t bit = (uint16_t)(1u << i);
-        if (!vote->is_sent || vote_is_harmless(vote->vote))
-            continue;
-        order.nodes |= bit;
-        if (vote->is_broken)
-            order.not_at_once |= bit;
-    }
-    enum vote unsent[NODES_MAX];
-    if (order.nodes != 0 &&
-        !releases_start(operations->releases, &order, unsent))
-        operations->nodes->metrics->releases_dropped++;
+    releases_undo(operations->releases, &it->round, resource_of(it),
+                  token_of(it), it->ttl_ms, it->doubt_us);
 }
 
 static void decide(struct operations *operations, struct operation *it);
@@ -133,6 +113,15 @@ static bool can_be_decided(const struct operations *operations,
     return it->round.pending >= it->round.quorum;
 }
 
+/* Kept from the moment of sending: it grows while a node is away. */
+static void note_doubt(const struct operations *operations,
+                       struct operation *it, int node)
+{
+    int64_t doubt_us = nodes_doubt_us(operations->nodes, node);
+    if (doubt_us > it->doubt_us)
+        it->doubt_us = doubt_us;
+}
+
 /* Sends the round's call to all nodes that are to be asked. */
 static void send_to_all(struct operations *operations, struct operation *it)
 {
@@ -140,11 +129,12 @@ static void send_to_all(struct operations *operations, struct operation *it)
         .kind = script_of[it->kind],
         .resource = resource_of(it),
         .ttl_ms = it->is_probe ? 0 : it->ttl_ms,
+        .median_us = nodes_median_us(operations->nodes, it->round.start_us),
+        .slot = fence_slot(resource_of(it)),
     };
     if (it->kind == ROUND_ACQUIRE) {
-        call.number = nodes_next_number(operations->nodes, it->round.start_us,
+        call.number = nodes_next_number(operations->nodes, call.median_us,
                                         it->seen_number);
-        call.slot = fence_slot(resource_of(it));
         make_token(operations, it, call.number);
     }
     call.token = token_of(it);
@@ -153,6 +143,7 @@ static void send_to_all(struct operations *operations, struct operation *it)
     for (int i = 0; i < it->round.total; i++) {
         if (it->round.votes[i].vote != VOTE_PENDING)
             continue;
+        note_doubt(operations, it, i);
         enum vote vote =
             nodes_send(operations->nodes, i, &call, it->round.deadline_us, tag);
         if (vote == VOTE_PENDING)
@@ -162,29 +153,13 @@ static void send_to_all(struct operations *operations, struct operation *it)
     }
 }
 
-/* A client's release: sent as a release, so that it lasts beyond the round. */
-static void send_release(struct operations *operations, struct operation *it)
+/* Of a grant that is older than its TTL (0: has none) nothing would be left. */
+static int64_t patience_us(const struct operations *operations,
+                           const struct operation *it)
 {
-    const struct engine_settings *settings = &operations->nodes->settings;
-    struct release_order order = {
-        .resource = resource_of(it),
-        .token = token_of(it),
-        .nodes = (uint16_t)((1u << it->round.total) - 1),
-        .acquire_ends_us =
-            it->round.deadline_us + nodes_doubt_us(operations->nodes),
-        .until_us = it->round.start_us + settings->max_ttl_ms * 1000,
-        .operation = slots_handle(it, 0),
-    };
-    enum vote unsent[NODES_MAX];
-    bool is_started = releases_start(operations->releases, &order, unsent);
-    for (int i = 0; i < it->round.total; i++) {
-        if (!is_started)
-            round_note_unsent(&it->round, i, VOTE_STALLED);
-        else if (unsent[i] == VOTE_PENDING)
-            round_note_sent(&it->round, i);
-        else
-            round_note_unsent(&it->round, i, unsent[i]);
-    }
+    int64_t timeout_us = operations->nodes->settings.node_timeout_us;
+    int64_t ttl_us = it->ttl_ms * 1000;
+    return ttl_us > 0 && ttl_us < timeout_us ? ttl_us : timeout_us;
 }
 
 /* A round that is decided as it starts may start the next: retry_count deep. */
@@ -196,29 +171,28 @@ static void start_round(struct operations *operations, struct operation *it)
     int64_t start_us = nodes_now(nodes);
     it->state = OPERATION_ROUND;
     it->rounds++;
+    it->doubt_us = 0;
     round_init(&it->round, it->kind, nodes->settings.nodes, start_us,
-               start_us + nodes->settings.node_timeout_us);
+               start_us + patience_us(operations, it));
     set_timer(operations, it, it->round.deadline_us);
-    if (it->kind == ROUND_RELEASE)
-        send_release(operations, it);
+    if (it->kind == ROUND_RELEASE) /* it lasts beyond the round */
+        releases_ask(operations->releases, &it->round, resource_of(it),
+                     token_of(it), slots_handle(it, 0));
     else if (can_be_decided(operations, it))
         send_to_all(operations, it);
     decide(operations, it);
 }
 
-/* Another round, at once or after a random delay; none left: the outcome. */
-static void retry(struct operations *operations, struct operation *it,
-                  bool at_once)
+static bool has_rounds_left(const struct operations *operations,
+                            const struct operation *it)
+{
+    return it->rounds <= operations->nodes->settings.retry_count;
+}
+
+/* Another round after a random delay. */
+static void pause(struct operations *operations, struct operation *it)
 {
     struct nodes *nodes = operations->nodes;
-    if (it->rounds > nodes->settings.retry_count) {
-        settle(operations, it, it->was_held ? OUTCOME_HELD : OUTCOME_NO_QUORUM);
-        return;
-    }
-    if (at_once) {
-        start_round(operations, it);
-        return;
-    }
     uint64_t random;
     nodes->port.random(nodes->port.ctx, &random, sizeof random);
     int64_t delay_us =
@@ -232,75 +206,96 @@ static void retry(struct operations *operations, struct operation *it,
 static int64_t validity_ms(const struct operations *operations,
                            const struct operation *it, int64_t now_us)
 {
-    return round_validity_ms(it->ttl_ms, now_us - it->round.start_us,
+    return round_validity_ms(&it->round, it->ttl_ms, now_us,
                              operations->nodes->settings.drift_factor);
+}
+
+/* Nothing is sent anew: a release is right however late it runs. */
+static void wait_on(struct operations *operations, struct operation *it)
+{
+    it->rounds++;
+    round_wait_on(&it->round,
+                  nodes_now(operations->nodes) + patience_us(operations, it));
+    set_timer(operations, it, it->round.deadline_us);
+}
+
+/*
+ * What was too slow may be in time at once: this server was held up, or a disk
+ * was. Nodes that refuse would do so again.
+ */
+static void on_no_quorum(struct operations *operations, struct operation *it)
+{
+    if (!has_rounds_left(operations, it) || !round_is_lost_to_time(&it->round))
+        settle(operations, it, OUTCOME_NO_QUORUM);
+    else if (it->kind == ROUND_RELEASE)
+        wait_on(operations, it);
+    else
+        start_round(operations, it);
+}
+
+/* Whether anything is left of what a won round gives. */
+static bool is_valid(const struct operations *operations,
+                     const struct operation *it)
+{
+    return validity_ms(operations, it, nodes_now(operations->nodes)) > 0;
+}
+
+static enum outcome outcome_of_won(const struct operations *operations,
+                                   const struct operation *it)
+{
+    if (it->kind == ROUND_RELEASE)
+        return OUTCOME_RELEASED;
+    if (it->is_probe)
+        return OUTCOME_MAX_HOLD;
+    return is_valid(operations, it) ? OUTCOME_EXTENDED
+                                    : OUTCOME_VALIDITY_EXHAUSTED;
+}
+
+static void on_verdict(struct operations *operations, struct operation *it,
+                       enum verdict verdict)
+{
+    static const enum outcome outcomes[] = {
+        [VERDICT_HELD] = OUTCOME_HELD,
+        [VERDICT_FOUND] = OUTCOME_FOUND,
+        [VERDICT_BUSY] = OUTCOME_FOUND,
+        [VERDICT_NOT_OWNER] = OUTCOME_NOT_OWNER,
+        [VERDICT_NOT_FOUND] = OUTCOME_NOT_FOUND,
+        [VERDICT_REFUSED] = OUTCOME_KEY_REFUSED,
+    };
+    if (verdict == VERDICT_NO_QUORUM) {
+        on_no_quorum(operations, it);
+        return;
+    }
+    if (verdict == VERDICT_HELD || verdict == VERDICT_FOUND)
+        result_tell_holder(&it->result, &it->round);
+    settle(operations, it,
+           verdict == VERDICT_WON ? outcome_of_won(operations, it)
+                                  : outcomes[verdict]);
 }
 
 static void on_acquire_verdict(struct operations *operations,
                                struct operation *it, enum verdict verdict)
 {
-    bool is_valid =
-        validity_ms(operations, it, nodes_now(operations->nodes)) > 0;
-    if (verdict == VERDICT_WON && is_valid) {
+    if (verdict == VERDICT_WON && is_valid(operations, it)) {
         settle(operations, it, OUTCOME_GRANTED);
         return;
     }
     undo(operations, it);
     it->was_held |= round_count(&it->round, VOTE_HELD) > 0;
-    if (it->round.highest > it->seen_number)
+    it->result.barred_us =
+        nodes_barred_us(operations->nodes, it->round.highest);
+    if (it->result.barred_us == 0 && it->round.highest > it->seen_number)
         it->seen_number = it->round.highest;
-    switch (verdict) {
-    case VERDICT_WON:
+    if (verdict == VERDICT_WON)
         settle(operations, it, OUTCOME_VALIDITY_EXHAUSTED);
-        break;
-    case VERDICT_HELD:
-        result_tell_holder(&it->result, &it->round);
-        settle(operations, it, OUTCOME_HELD);
-        break;
-    case VERDICT_STALE:
-        retry(operations, it, true);
-        break;
-    case VERDICT_SPLIT:
-        retry(operations, it, false);
-        break;
-    default:
-        assert(verdict == VERDICT_NO_QUORUM);
-        settle(operations, it, OUTCOME_NO_QUORUM);
-    }
-}
-
-static enum outcome outcome_of_won(const struct operation *it)
-{
-    if (it->kind == ROUND_RELEASE)
-        return OUTCOME_RELEASED;
-    return it->is_probe ? OUTCOME_MAX_HOLD : OUTCOME_EXTENDED;
-}
-
-/* Extend, release and inspect have one round: the verdict is the outcome. */
-static void on_verdict(struct operations *operations, struct operation *it,
-                       enum verdict verdict)
-{
-    switch (verdict) {
-    case VERDICT_WON:
-        settle(operations, it, outcome_of_won(it));
-        break;
-    case VERDICT_FOUND:
-        result_tell_holder(&it->result, &it->round);
-        settle(operations, it, OUTCOME_FOUND);
-        break;
-    case VERDICT_BUSY:
-        settle(operations, it, OUTCOME_FOUND);
-        break;
-    case VERDICT_NOT_OWNER:
-        settle(operations, it, OUTCOME_NOT_OWNER);
-        break;
-    case VERDICT_NOT_FOUND:
-        settle(operations, it, OUTCOME_NOT_FOUND);
-        break;
-    default:
-        assert(verdict == VERDICT_NO_QUORUM);
-        settle(operations, it, OUTCOME_NO_QUORUM);
-    }
+    else if (verdict != VERDICT_STALE && verdict != VERDICT_SPLIT)
+        on_verdict(operations, it, verdict);
+    else if (!has_rounds_left(operations, it))
+        settle(operations, it, it->was_held ? OUTCOME_HELD : OUTCOME_NO_QUORUM);
+    else if (verdict == VERDICT_STALE)
+        start_round(operations, it);
+    else
+        pause(operations, it);
 }
 
 static void decide(struct operations *operations, struct operation *it)
@@ -309,8 +304,11 @@ static void decide(struct operations *operations, struct operation *it)
     if (verdict == VERDICT_OPEN)
         return;
     struct nodes *nodes = operations->nodes;
+    int64_t now_us = nodes_now(nodes);
     metrics_observe(&nodes->metrics->round_duration[metrics_of[it->kind]],
-                    nodes_now(nodes) - it->round.start_us);
+                    now_us - it->round.start_us);
+    if (verdict == VERDICT_WON)
+        it->round.won_us = now_us;
     if (it->kind == ROUND_ACQUIRE)
         on_acquire_verdict(operations, it, verdict);
     else
@@ -319,41 +317,86 @@ static void decide(struct operations *operations, struct operation *it)
 
 /* NOLINTEND(misc-no-recursion) */
 
+/* ---- the end ------------------------------------------------------------ */
+
+static void end(struct operations *operations, struct operation *it)
+{
+    operations->in_flight -=
+        it->state == OPERATION_ROUND || it->state == OPERATION_PAUSE;
+    set_timer(operations, it, TIMER_OFF);
+    slots_give(&operations->slots, it);
+}
+
+static void end_if_complete(struct operations *operations, struct operation *it)
+{
+    if (it->round.pending > 0)
+        return;
+    repairs_start(operations->repairs, resource_of(it), token_of(it),
+                  it->ttl_ms, &it->round);
+    end(operations, it);
+}
+
+void operation_close(struct operations *operations, struct operation *it)
+{
+    if (it->result.outcome != OUTCOME_EXTENDED) {
+        end(operations, it);
+        return;
+    }
+    it->state = OPERATION_CLOSED;
+    end_if_complete(operations, it);
+}
+
+void operation_abandon(struct operations *operations, struct operation *it)
+{
+    bool may_hold = it->state == OPERATION_SETTLED
+                        ? it->result.outcome == OUTCOME_GRANTED
+                        : it->state == OPERATION_ROUND;
+    if (it->kind == ROUND_ACQUIRE && may_hold)
+        undo(operations, it);
+    end(operations, it);
+}
+
 /* ---- what comes in ------------------------------------------------------ */
 
-static void take_reply(struct operations *operations, struct operation *it,
-                       int node, const struct script_reply *reply,
-                       int64_t received_us)
+/* A vote was noted. */
+static void go_on(struct operations *operations, struct operation *it)
 {
-    round_note_reply(&it->round, node, reply, received_us);
     if (it->state == OPERATION_ROUND)
         decide(operations, it);
+    else if (it->state == OPERATION_CLOSED)
+        end_if_complete(operations, it);
+}
+
+static void take_reply(struct operations *operations, struct operation *it,
+                       int node, const struct script_reply *reply)
+{
+    round_note_reply(&it->round, node, reply);
+    go_on(operations, it);
 }
 
 void operation_on_reply(struct operations *operations, int node, uint64_t tag,
-                        const struct script_reply *reply, int64_t received_us)
+                        const struct script_reply *reply)
 {
     struct operation *it = operation_find(operations, tag);
     if (it == NULL ||
         tag_bits(TAG_OPERATION, (unsigned)it->rounds) != slots_user_bits(tag))
         return; /* of a round that is over */
-    take_reply(operations, it, node, reply, received_us);
+    take_reply(operations, it, node, reply);
 }
 
 void operation_on_release(struct operations *operations, int node,
-                          uint64_t handle, const struct script_reply *reply,
-                          int64_t received_us)
+                          uint64_t handle, const struct script_reply *reply)
 {
     struct operation *it = operation_find(operations, handle);
     if (it != NULL)
-        take_reply(operations, it, node, reply, received_us);
+        take_reply(operations, it, node, reply);
 }
 
 void operation_on_timer(struct operations *operations, uint32_t slot)
 {
     struct operation *it =
         slots_at(&operations->slots, slot - FIRST_TIMER_SLOT);
-    if (it == NULL || it->state == OPERATION_SETTLED)
+    if (it == NULL)
         return;
     if (it->state == OPERATION_PAUSE) {
         start_round(operations, it);
@@ -364,10 +407,10 @@ void operation_on_timer(struct operations *operations, uint32_t slot)
         return;
     }
     round_note_deadline(&it->round);
-    decide(operations, it);
+    go_on(operations, it);
 }
 
-/* ---- begin and end ------------------------------------------------------ */
+/* ---- begin -------------------------------------------------------------- */
 
 /*
  * Extending past max_hold_ms is refused; but only who presents the token that
@@ -444,23 +487,4 @@ int64_t operation_validity_ms(struct operations *operations,
     it->result.outcome = OUTCOME_VALIDITY_EXHAUSTED;
     it->result.token = (struct span){0};
     return 0;
-}
-
-void operation_close(struct operations *operations, struct operation *it)
-{
-    if (it->state != OPERATION_SETTLED) {
-        set_timer(operations, it, TIMER_OFF);
-        operations->in_flight--;
-    }
-    slots_give(&operations->slots, it);
-}
-
-void operation_abandon(struct operations *operations, struct operation *it)
-{
-    bool may_hold = it->state == OPERATION_SETTLED
-                        ? it->result.outcome == OUTCOME_GRANTED
-                        : it->state == OPERATION_ROUND;
-    if (it->kind == ROUND_ACQUIRE && may_hold)
-        undo(operations, it);
-    operation_close(operations, it);
 }

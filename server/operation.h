@@ -4,12 +4,15 @@
  *                    start
  *                      │
  *                      ▼   split votes           ┌─────────┐
- *        stale: ┌─── ROUND ───────────────────→  │  PAUSE  │
- *        again  └──→ │ ↑                         └────┬────┘
- *        at once     │ └──── random delay ────────────┘
+ *   stale, late ┌─── ROUND ───────────────────→  │  PAUSE  │
+ *   or silent:  └──→ │ ↑                         └────┬────┘
+ *   again at once    │ └──── random delay ────────────┘
  *                    │ verdict, or no rounds left
  *                    ▼
  *                 SETTLED ──→ close | abandon
+ *                    │ close of an extension
+ *                    ▼
+ *                  CLOSED ──→ the last votes are in: repairs.h
  *
  * Each lost acquire round is released on all nodes that may have set the key;
  * each round has a token of its own, so that such a release, however late,
@@ -20,11 +23,17 @@
 
 #include "nodes.h"
 #include "releases.h"
+#include "repairs.h"
 #include "result.h"
 #include "round.h"
 #include "slots.h"
 
-enum operation_state { OPERATION_ROUND, OPERATION_PAUSE, OPERATION_SETTLED };
+enum operation_state {
+    OPERATION_ROUND,
+    OPERATION_PAUSE,
+    OPERATION_SETTLED,
+    OPERATION_CLOSED,
+};
 
 struct operation {
     struct slots_head head;
@@ -35,6 +44,7 @@ struct operation {
     int rounds;    /* begun so far */
     int64_t ttl_ms;
     int64_t seen_number; /* acquire: a node accepted this number */
+    int64_t doubt_us;    /* the round's calls may run later by that */
     void *client;
     size_t resource_len;
     size_t owner_len;
@@ -49,6 +59,7 @@ struct operation {
 struct operations {
     struct nodes *nodes;
     struct releases *releases;
+    struct repairs *repairs;
     struct slots slots;
     int in_flight; /* without an outcome */
 };
@@ -64,7 +75,7 @@ struct operation_order {
 };
 
 void operations_init(struct operations *operations, struct nodes *nodes,
-                     struct releases *releases);
+                     struct releases *releases, struct repairs *repairs);
 void operations_fini(struct operations *operations);
 
 /*
@@ -79,12 +90,11 @@ struct operation *operation_find(const struct operations *operations,
 
 /* A node's reply to the call of the round that tag names. */
 void operation_on_reply(struct operations *operations, int node, uint64_t tag,
-                        const struct script_reply *reply, int64_t received_us);
+                        const struct script_reply *reply);
 
 /* A node's reply to the release of a client's. */
 void operation_on_release(struct operations *operations, int node,
-                          uint64_t handle, const struct script_reply *reply,
-                          int64_t received_us);
+                          uint64_t handle, const struct script_reply *reply);
 
 /* The port's timer with this slot; slot 0 is not for operations. */
 void operation_on_timer(struct operations *operations, uint32_t slot);

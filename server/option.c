@@ -27,7 +27,7 @@ const struct option option_table[OPTIONS] = {
                            .help = "let several processes share the port"},
     [OPTION_NODES] = {"nodes", OPTION_IS_NODES, .form = "NODE,NODE,...",
                       .help = "the independent Redis masters: 1 to 9, best 5"},
-    [OPTION_NODE_TIMEOUT_MS] = {"node-timeout-ms", OPTION_IS_INTEGER, "50", 1,
+    [OPTION_NODE_TIMEOUT_MS] = {"node-timeout-ms", OPTION_IS_INTEGER, "250", 1,
                                 10000, AT(node_timeout_ms), .form = "MS",
                                 .help = "how long a round waits for nodes"},
     [OPTION_DEFAULT_TTL_MS] = {"default-ttl-ms", OPTION_IS_INTEGER, "30000",
@@ -186,6 +186,18 @@ static bool set_ratio(struct option_reader *reader, const struct option *option,
     return true;
 }
 
+/* True if a key with this prefix may contain the reserved name. */
+static bool may_be_reserved(const char *prefix, size_t len)
+{
+    static const char name[] = RESERVED_NAME;
+    if (strstr(prefix, name) != NULL)
+        return true;
+    for (size_t part = 1; part < sizeof name - 1 && part <= len; part++)
+        if (memcmp(prefix + len - part, name, part) == 0)
+            return true; /* a resource may go on with the rest */
+    return false;
+}
+
 static bool set_prefix(struct option_reader *reader,
                        const struct option *option, const char *value)
 {
@@ -196,6 +208,12 @@ static bool set_prefix(struct option_reader *reader,
             return fail_value(reader, value, "visible ASCII characters only");
     if (len > (size_t)option->max)
         return fail_value(reader, value, "at most 64 bytes long");
+    if (may_be_reserved(value, len))
+        return option_fail(
+            reader,
+            "\"%.80s\" is not valid; it may neither contain \"" RESERVED_NAME
+            "\" nor end with its beginning: that names redlockd's own keys",
+            option_show(value));
     memcpy(member(reader->config, option), value, len + 1);
     return true;
 }

@@ -4,24 +4,27 @@
 #include <stdlib.h>
 
 #include "tag.h"
-#include "token.h"
 
-enum {
-    RELEASES_MAX = 60000, /* at once, with those in flight */
-    LASTING_MAX = 10000,  /* that are repeated */
-    REPEAT_US = 500000,
-};
+enum { RELEASES_MAX = 60000 }; /* at once, without what nodes owe for long */
 
 void releases_init(struct releases *releases, struct nodes *nodes)
 {
     releases->nodes = nodes;
     slots_init(&releases->slots, sizeof(struct release), RELEASES_MAX);
     TAILQ_INIT(&releases->list);
+    debts_init(&releases->debts, nodes);
 }
 
 static uint16_t bit(int node)
 {
     return (uint16_t)(1u << node);
+}
+
+/* To be called behind everything that may change it. */
+static void show_pending(const struct releases *releases)
+{
+    releases->nodes->metrics->releases_pending =
+        releases->slots.used + releases->debts.store.items;
 }
 
 static void forget(struct releases *releases, struct release *it)
@@ -30,7 +33,6 @@ static void forget(struct releases *releases, struct release *it)
     if (it->text != it->small)
         free(it->text);
     slots_give(&releases->slots, it);
-    releases->nodes->metrics->releases_pending = releases->slots.used;
 }
 
 void releases_fini(struct releases *releases)
@@ -38,43 +40,38 @@ void releases_fini(struct releases *releases)
     while (!TAILQ_EMPTY(&releases->list))
         forget(releases, TAILQ_FIRST(&releases->list));
     slots_fini(&releases->slots);
+    debts_fini(&releases->debts);
 }
 
-static bool copy_text(struct release *it, const struct release_order *order)
-{
-    size_t len = order->resource.len + order->token.len;
-    it->text = len <= sizeof it->small ? it->small : malloc(len);
-    if (it->text == NULL)
-        return false;
-    it->resource_len = span_copy(it->text, order->resource);
-    it->token_len = span_copy(it->text + it->resource_len, order->token);
-    return true;
-}
+/* ---- begin -------------------------------------------------------------- */
 
-static struct release *remember(struct releases *releases,
-                                const struct release_order *order)
+/* With the texts; NULL: no memory, or too many. */
+static struct release *remember(struct releases *releases, struct span resource,
+                                struct span token)
 {
+    size_t len = resource.len + token.len;
+    assert(resource.len <= RESOURCE_MAX && token.len <= TOKEN_MAX);
     struct release *it = slots_take(&releases->slots);
     if (it == NULL)
         return NULL;
-    if (!copy_text(it, order)) {
+    it->text = len <= sizeof it->small ? it->small : malloc(len);
+    if (it->text == NULL) {
         slots_give(&releases->slots, it);
         return NULL;
     }
-    /*
-     * When memory is short the oldest stay: they were granted before the node
-     * went away, so the node has them; later ones it never granted.
-     */
-    it->is_lasting = releases->slots.used <= LASTING_MAX;
-    it->operation = order->operation;
-    it->owed = order->nodes;
-    it->in_flight = 0;
-    it->until_us = order->until_us;
-    it->not_before_us = order->acquire_ends_us;
-    it->repeat_at_us = order->acquire_ends_us;
+    it->resource_len = span_copy(it->text, resource);
+    it->token_len = span_copy(it->text + it->resource_len, token);
+    it->operation = 0;
+    it->owed = it->in_flight = it->in_time = 0;
+    it->is_doubtful = false;
+    it->in_time_us = 0;
     TAILQ_INSERT_TAIL(&releases->list, it, link);
-    releases->nodes->metrics->releases_pending = releases->slots.used;
     return it;
+}
+
+static struct span resource_of(const struct release *it)
+{
+    return (struct span){it->text, it->resource_len};
 }
 
 static struct span token_of(const struct release *it)
@@ -87,7 +84,7 @@ static enum vote send_to(struct releases *releases, struct release *it,
 {
     struct script_call call = {
         .kind = SCRIPT_RELEASE,
-        .resource = {it->text, it->resource_len},
+        .resource = resource_of(it),
         .token = token_of(it),
     };
     uint64_t tag = slots_handle(it, tag_bits(TAG_RELEASE, 0));
@@ -97,86 +94,153 @@ static enum vote send_to(struct releases *releases, struct release *it,
     return vote;
 }
 
-/* Forgets a release that nothing can come of any more. */
-static void forget_if_over(struct releases *releases, struct release *it)
+void releases_undo(struct releases *releases, const struct round *round,
+                   struct span resource, struct span token, int64_t ttl_ms,
+                   int64_t doubt_us)
 {
-    if (it->in_flight != 0 || (it->owed != 0 && it->is_lasting))
-        return;
-    if (it->owed != 0)
-        releases->nodes->metrics->releases_dropped++;
-    forget(releases, it);
-}
-
-bool releases_start(struct releases *releases,
-                    const struct release_order *order,
-                    enum vote unsent[NODES_MAX])
-{
-    assert(order->resource.len <= RESOURCE_MAX);
-    assert(order->token.len <= TOKEN_MAX);
-    struct release *it = remember(releases, order);
-    if (it == NULL)
-        return false;
-    for (int i = 0; i < releases->nodes->settings.nodes; i++) {
-        unsent[i] = VOTE_UNREACHABLE;
-        if ((order->nodes & ~order->not_at_once) & bit(i))
-            unsent[i] = send_to(releases, it, i);
+    struct release *it = NULL;
+    for (int i = 0; i < round->total; i++) {
+        const struct round_vote *vote = &round->votes[i];
+        if (!vote->is_sent || vote_is_harmless(vote->vote))
+            continue;
+        if (it == NULL)
+            it = remember(releases, resource, token);
+        if (it == NULL) {
+            releases->nodes->metrics->releases_dropped++;
+            return;
+        }
+        it->owed |= bit(i);
+        if (!vote->is_broken)
+            (void)send_to(releases, it, i);
     }
-    forget_if_over(releases, it);
-    return true;
+    if (it == NULL)
+        return;
+    it->set_ends_us = round->deadline_us + doubt_us;
+    it->until_us = nodes_now(releases->nodes) + ttl_ms * 1000;
+    show_pending(releases);
 }
 
 /*
- * A client may release through another server than it acquired through. The
- * acquire may then still be on its way to a slow node, and set the key behind
- * the release. It cannot once its deadline has passed on the node: a node that
- * did not have the key, and looked before that, is asked again.
+ * Another server may have sent the acquire just now; that looks and repairs
+ * take a node timeout each is in GUARANTEES.md.
  */
-static bool may_be_overtaken(const struct releases *releases,
-                             const struct release *it, int node,
-                             const struct script_reply *reply)
+void releases_ask(struct releases *releases, struct round *round,
+                  struct span resource, struct span token, uint64_t operation)
 {
     const struct nodes *nodes = releases->nodes;
-    struct token_parts parts;
-    if (it->operation == 0 || reply->vote == VOTE_DELETED ||
-        !token_parse(token_of(it), &parts))
-        return false;
-    /* the number is the median of the clocks when the acquire was sent */
-    int64_t looked_us = reply->node_now_us -
-                        clocks_lead_us(&nodes->clocks, node, nodes_now(nodes));
-    return looked_us <= parts.number + nodes->settings.node_timeout_us +
-                            nodes_doubt_us(nodes);
+    const struct engine_settings *settings = &nodes->settings;
+    struct release *it = remember(releases, resource, token);
+    int64_t widest_us = 0;
+    for (int i = 0; i < round->total; i++) {
+        enum vote vote = it != NULL ? send_to(releases, it, i) : VOTE_STALLED;
+        int64_t doubt_us = nodes_doubt_us(nodes, i);
+        if (vote == VOTE_PENDING && doubt_us > widest_us)
+            widest_us = doubt_us;
+        if (vote == VOTE_PENDING)
+            round_note_sent(round, i);
+        else
+            round_note_unsent(round, i, vote);
+    }
+    if (it == NULL)
+        return;
+    it->operation = operation;
+    it->owed = (uint16_t)(bit(round->total) - 1);
+    it->in_time_us = round->deadline_us;
+    it->set_ends_us =
+        round->deadline_us + settings->node_timeout_us + widest_us;
+    it->until_us = round->start_us + settings->max_ttl_ms * 1000;
+    show_pending(releases);
+}
+
+/* ---- answers ------------------------------------------------------------ */
+
+/* All nodes are asked once more. */
+static void doubt(const struct releases *releases, struct release *it)
+{
+    it->is_doubtful = true;
+    it->owed = (uint16_t)(bit(releases->nodes->settings.nodes) - 1);
+}
+
+static bool is_majority_in_time(const struct releases *releases,
+                                const struct release *it)
+{
+    int count = 0;
+    for (int i = 0; i < releases->nodes->settings.nodes; i++)
+        count += (it->in_time & bit(i)) != 0;
+    return count >= round_quorum(releases->nodes->settings.nodes);
+}
+
+/*
+ * A node that lacks the key may get it from the acquire, which another server
+ * has sent, or from a repair; then others may get it from an extend that has
+ * found it there. But a release that is no client's takes back what nobody
+ * got, and nobody extends.
+ */
+static void take_answer(struct releases *releases, struct release *it, int node,
+                        const struct script_reply *reply)
+{
+    const struct nodes *nodes = releases->nodes;
+    bool is_for_good =
+        it->operation == 0 ||
+        nodes_is_past(nodes, node, reply->node_now_us, it->set_ends_us);
+    if (nodes_now(nodes) <= it->in_time_us ||
+        nodes_is_before(nodes, node, reply->node_now_us, it->in_time_us))
+        it->in_time |= bit(node);
+    if (!is_for_good && reply->vote != VOTE_DELETED)
+        doubt(releases, it);
+    if (is_for_good || !it->is_doubtful)
+        it->owed &= (uint16_t)~bit(node);
+}
+
+/* What has not been answered by now is owed for long. */
+static void hand_over(struct releases *releases, struct release *it)
+{
+    const struct owed_item item = {resource_of(it), token_of(it), it->until_us};
+    uint16_t due = it->owed & (uint16_t)~it->in_flight;
+    for (int i = 0; i < releases->nodes->settings.nodes; i++)
+        if (due & bit(i))
+            debts_add(&releases->debts, i, &item);
+    it->owed &= (uint16_t)~due;
+}
+
+/* Forgets it when nothing can come of it any more. */
+static void go_on(struct releases *releases, struct release *it)
+{
+    bool is_time = nodes_now(releases->nodes) >= it->set_ends_us;
+    bool is_first_over = it->in_flight == 0 && (it->owed == 0 || is_time);
+    if (is_first_over && it->operation != 0 && !it->is_doubtful &&
+        !is_majority_in_time(releases, it))
+        doubt(releases, it);
+    if (is_time)
+        hand_over(releases, it);
+    if (it->owed == 0 && it->in_flight == 0)
+        forget(releases, it);
 }
 
 uint64_t releases_on_reply(struct releases *releases, int node, uint64_t tag,
                            const struct script_reply *reply)
 {
+    if (tag_is_debt(tag)) {
+        debts_on_reply(&releases->debts, node, tag, reply->vote,
+                       nodes_now(releases->nodes));
+        show_pending(releases);
+        return 0;
+    }
     struct release *it = slots_find(&releases->slots, tag);
     if (it == NULL)
         return 0;
     uint64_t operation = it->operation;
     it->in_flight &= (uint16_t)~bit(node);
-    if (vote_is_answer(reply->vote) &&
-        !may_be_overtaken(releases, it, node, reply))
-        it->owed &= (uint16_t)~bit(node);
-    forget_if_over(releases, it);
+    if (vote_is_answer(reply->vote))
+        take_answer(releases, it, node, reply);
+    go_on(releases, it);
+    show_pending(releases);
     return operation;
-}
-
-static void repeat(struct releases *releases, struct release *it,
-                   uint16_t to_nodes)
-{
-    uint16_t due = it->owed & (uint16_t)~it->in_flight & to_nodes;
-    for (int i = 0; i < releases->nodes->settings.nodes; i++)
-        if ((due & bit(i)) && releases->nodes->node[i].is_up)
-            (void)send_to(releases, it, i); /* else at the next repetition */
 }
 
 void releases_on_up(struct releases *releases, int node, int64_t now_us)
 {
-    struct release *it;
-    TAILQ_FOREACH(it, &releases->list, link)
-    if (now_us >= it->not_before_us)
-        repeat(releases, it, bit(node));
+    debts_on_up(&releases->debts, node, now_us);
 }
 
 void releases_tick(struct releases *releases, int64_t now_us)
@@ -184,11 +248,9 @@ void releases_tick(struct releases *releases, int64_t now_us)
     struct release *next;
     for (struct release *it = TAILQ_FIRST(&releases->list); it; it = next) {
         next = TAILQ_NEXT(it, link);
-        if (now_us >= it->until_us) {
-            forget(releases, it);
-        } else if (now_us >= it->repeat_at_us) {
-            it->repeat_at_us = now_us + REPEAT_US;
-            repeat(releases, it, UINT16_MAX);
-        }
+        if (now_us >= it->set_ends_us)
+            go_on(releases, it);
     }
+    debts_tick(&releases->debts, now_us);
+    show_pending(releases);
 }

@@ -4,31 +4,37 @@
  *
  * A release goes to the nodes at once, behind the acquire on the same
  * connections. A node that was out of reach, or answered with an error, still
- * owes it and gets it again, until it answers or the TTL would have passed.
- * A repetition waits until no command of the acquire can run any more: the old
- * connection's socket may still hold one, and its deadline must pass first.
+ * owes it and gets it again, until it answers or the TTL would have passed:
+ * debts.h. That waits until no command of the acquire can run any more: the
+ * old connection's socket may still hold one, and its deadline must pass
+ * first.
+ *
+ * Behind a client's release the key may also be set by a repair, of an extend
+ * that is still on its way. If all nodes had it, and a majority said so in
+ * time, no repair is; else all are asked once more when none can be any longer.
  */
 #ifndef REDLOCKD_RELEASES_H
 #define REDLOCKD_RELEASES_H
 
 #include <sys/queue.h>
 
-#include "nodes.h"
+#include "debts.h"
+#include "round.h"
 #include "slots.h"
 
-/* Thousands may be pending at once while a node lags behind: kept compact. */
 enum { RELEASE_SMALL = 160 };
 
 struct release {
     struct slots_head head;
     TAILQ_ENTRY(release) link;
-    uint64_t operation;    /* handle of who wants the votes; 0: nobody */
-    uint16_t owed;         /* bit per node: has not answered yet */
-    uint16_t in_flight;    /* bit per node: sent, reply outstanding */
-    bool is_lasting;       /* false: too many already, one attempt only */
-    int64_t not_before_us; /* no repetition before: the acquire may still run */
-    int64_t repeat_at_us;  /* next repetition */
-    int64_t until_us;      /* the TTL has passed: no longer needed */
+    uint64_t operation;  /* handle of who wants the votes; 0: nobody */
+    uint16_t owed;       /* bit per node: has not answered for good */
+    uint16_t in_flight;  /* bit per node: sent, reply outstanding */
+    uint16_t in_time;    /* bit per node: answered by in_time_us */
+    bool is_doubtful;    /* a client's: the first answers settle nothing */
+    int64_t in_time_us;  /* a client's: then a majority is to have answered */
+    int64_t set_ends_us; /* then nothing can set the key any more */
+    int64_t until_us;    /* the TTL has passed: no longer needed */
     size_t resource_len;
     size_t token_len;
     char *text; /* resource and token: small, or malloc'ed for long ones */
@@ -39,30 +45,27 @@ struct releases {
     struct nodes *nodes;
     struct slots slots;
     TAILQ_HEAD(, release) list;
+    struct debts debts;
 };
 
 void releases_init(struct releases *releases, struct nodes *nodes);
 void releases_fini(struct releases *releases);
 
-/* What to release: borrowed, copied by releases_start. */
-struct release_order {
-    struct span resource;
-    struct span token;
-    uint16_t nodes;          /* bit per node: is to be asked */
-    uint16_t not_at_once;    /* of them: their connection broke, repeat later */
-    int64_t acquire_ends_us; /* then the acquire can run nowhere any more */
-    int64_t until_us;        /* until then owed to nodes out of reach */
-    uint64_t operation;      /* handle that the votes are passed to; or 0 */
-};
+/*
+ * Behind a lost acquire round: on each node that was asked and may have set
+ * the key, for ttl_ms at most. doubt_us: how much later than its deadline the
+ * acquire may have run. Without memory the keys go with their TTL.
+ */
+void releases_undo(struct releases *releases, const struct round *round,
+                   struct span resource, struct span token, int64_t ttl_ms,
+                   int64_t doubt_us);
 
 /*
- * Sends it. Each node's answer to this first attempt that can be told at once
- * goes to unsent[node]: VOTE_PENDING if its vote will come through
- * releases_on_reply, else why not. False: no memory, nothing was sent.
+ * A client's: on all nodes. The round learns which of them were asked, and
+ * operation, through releases_on_reply, what these answer.
  */
-bool releases_start(struct releases *releases,
-                    const struct release_order *order,
-                    enum vote unsent[NODES_MAX]);
+void releases_ask(struct releases *releases, struct round *round,
+                  struct span resource, struct span token, uint64_t operation);
 
 /*
  * A reply to a call with a tag of kind TAG_RELEASE. Returns the operation that

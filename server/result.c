@@ -15,6 +15,7 @@ static const char *const names[OUTCOME_KINDS] = {
     [OUTCOME_FOUND] = "found",
     [OUTCOME_NOT_OWNER] = "not_owner",
     [OUTCOME_NOT_FOUND] = "not_found",
+    [OUTCOME_KEY_REFUSED] = "key_refused",
     [OUTCOME_NO_QUORUM] = "no_quorum",
 };
 
@@ -59,9 +60,10 @@ void result_tell_holder(struct engine_result *result, const struct round *round)
 {
     int count;
     int node = round_common_value(round, &count);
-    assert(node >= 0 && count >= round->quorum);
-    const struct round_vote *vote = &round->votes[node];
-    result_tell_token(result, (struct span){vote->value, vote->value_len});
+    if (count >= round->quorum) {
+        const struct round_vote *vote = &round->votes[node];
+        result_tell_token(result, (struct span){vote->value, vote->value_len});
+    }
     result->has_holder = true;
     result->remaining_ms = round_remaining_ms(round);
 }

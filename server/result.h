@@ -19,6 +19,7 @@ enum outcome {
     OUTCOME_FOUND,              /* inspect */
     OUTCOME_NOT_OWNER,          /* extend, release: another value */
     OUTCOME_NOT_FOUND,          /* extend, release, inspect: no lock */
+    OUTCOME_KEY_REFUSED,        /* any: the nodes' ACLs deny the key */
     OUTCOME_NO_QUORUM,          /* any: not enough nodes answered */
     OUTCOME_KINDS
 };
@@ -36,6 +37,8 @@ struct engine_result {
     int64_t remaining_ms;   /* found, held: -1 unknown */
     int64_t ttl_ms;         /* granted, extended */
     int64_t round_start_us; /* of the deciding round */
+    int64_t barred_us;      /* no quorum: numbers of before are ahead of the
+                               clocks for so long; 0: they are not */
     int votes_for;          /* granted, extended, released, held: by kind */
     int quorum;
     int total;
@@ -49,8 +52,8 @@ void result_tell_votes(struct engine_result *result, const struct round *round);
 void result_tell_token(struct engine_result *result, struct span token);
 
 /*
- * Number, owner and remaining time of the value that a majority has. The owner
- * is borrowed from the round.
+ * Remaining time of what a majority has; number and owner if it is one value.
+ * The owner is borrowed from the round.
  */
 void result_tell_holder(struct engine_result *result,
                         const struct round *round);

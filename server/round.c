@@ -5,8 +5,12 @@
 #include <string.h>
 
 #include "order.h"
+#include "token.h"
 
-enum { DRIFT_FIXED_US = 7000 }; /* 2 ms of the text + 5 ms of small steps */
+enum {
+    DRIFT_FIXED_US = 2000, /* of the text */
+    STEP_LEAST_US = 5000,  /* smaller steps of a clock are not looked for */
+};
 
 int round_quorum(int total)
 {
@@ -24,10 +28,12 @@ void round_init(struct round *round, enum round_kind kind, int total,
     round->start_us = start_us;
     round->deadline_us = deadline_us;
     round->highest = 0;
+    round->won_us = 0;
     for (int i = 0; i < total; i++) {
         round->votes[i].vote = VOTE_PENDING;
         round->votes[i].is_sent = false;
         round->votes[i].is_broken = false;
+        round->votes[i].highest = 0;
     }
 }
 
@@ -49,20 +55,17 @@ void round_note_unsent(struct round *round, int node, enum vote reason)
 }
 
 void round_note_reply(struct round *round, int node,
-                      const struct script_reply *reply, int64_t received_us)
+                      const struct script_reply *reply)
 {
     struct round_vote *vote = &round->votes[node];
     if (reply->vote == VOTE_UNREACHABLE)
         vote->is_broken = true;
     if (vote->vote != VOTE_PENDING)
         return;
-    if (received_us > round->deadline_us) {
-        settle(round, node, VOTE_SILENT);
-        return;
-    }
     settle(round, node, reply->vote);
     if (reply->vote == VOTE_STALE && reply->highest > round->highest)
         round->highest = reply->highest;
+    vote->highest = reply->highest;
     if (reply->vote == VOTE_HELD) {
         assert(reply->value.len <= VALUE_MAX);
         vote->pttl_ms = reply->pttl_ms;
@@ -75,6 +78,18 @@ void round_note_deadline(struct round *round)
     for (int i = 0; i < round->total; i++)
         if (round->votes[i].vote == VOTE_PENDING)
             settle(round, i, VOTE_SILENT);
+}
+
+void round_wait_on(struct round *round, int64_t deadline_us)
+{
+    round->deadline_us = deadline_us;
+    for (int i = 0; i < round->total; i++) {
+        struct round_vote *it = &round->votes[i];
+        if (!it->is_sent || it->vote != VOTE_SILENT)
+            continue;
+        it->vote = VOTE_PENDING;
+        round->pending++;
+    }
 }
 
 int round_count(const struct round *round, enum vote vote)
@@ -119,20 +134,38 @@ int round_common_value(const struct round *round, int *count)
     return best;
 }
 
+/* Held by somebody who does not take locks as we do. */
+static bool is_foreign(const struct round_vote *vote)
+{
+    struct token_parts parts;
+    return vote->vote == VOTE_HELD &&
+           !token_parse((struct span){vote->value, vote->value_len}, &parts);
+}
+
+static int count_foreign(const struct round *round)
+{
+    int count = 0;
+    for (int i = 0; i < round->total; i++)
+        count += is_foreign(&round->votes[i]);
+    return count;
+}
+
 int64_t round_remaining_ms(const struct round *round)
 {
     int64_t ends_ms[NODES_MAX];
     int count = 0;
     int same;
     int common = round_common_value(round, &same);
-    if (same < round->quorum)
-        return -1;
     for (int i = 0; i < round->total; i++) {
-        if (!is_same_value(&round->votes[common], &round->votes[i]))
-            continue;
-        int64_t pttl_ms = round->votes[i].pttl_ms;
-        ends_ms[count++] = pttl_ms >= 0 ? pttl_ms : INT64_MAX;
+        const struct round_vote *vote = &round->votes[i];
+        bool is_the_holders = same >= round->quorum
+                                  ? is_same_value(&round->votes[common], vote)
+                                  : is_foreign(vote);
+        if (is_the_holders)
+            ends_ms[count++] = vote->pttl_ms >= 0 ? vote->pttl_ms : INT64_MAX;
     }
+    if (count < round->quorum)
+        return -1;
     int64_t remaining_ms =
         order_statistic(ends_ms, count, count - round->quorum);
     return remaining_ms == INT64_MAX ? -1 : remaining_ms;
@@ -169,17 +202,21 @@ static int too_many_missing(const struct round *round)
 }
 
 /*
- * Won: a majority of the configured nodes granted. Else: too few vote; held by
- * one value on a majority; a number was too low; or the votes are split.
+ * Won: a majority of the configured nodes granted. Else: too few vote, for one
+ * reason that will last, or any; held by one value on a majority, or by values
+ * that none of us gave (some libraries use another on each node): nobody races
+ * us; a number was too low; or the votes are split.
  */
 static enum verdict judge_acquire(const struct round *round)
 {
     int common;
     (void)round_common_value(round, &common); /* only its count matters */
+    int foreign = count_foreign(round);
     const struct row rows[] = {
         {VERDICT_WON, round_count(round, VOTE_GRANTED), round->quorum},
+        {VERDICT_REFUSED, round_count(round, VOTE_KEY_REFUSED), round->quorum},
         {VERDICT_NO_QUORUM, count_not_voting(round), too_many_missing(round)},
-        {VERDICT_HELD, common, round->quorum},
+        {VERDICT_HELD, common > foreign ? common : foreign, round->quorum},
         {VERDICT_STALE, round_count(round, VOTE_STALE), 1},
         {VERDICT_SPLIT, 0, ALWAYS},
     };
@@ -197,6 +234,7 @@ static enum verdict judge_extend(const struct round *round)
     int missing = count_not_voting(round);
     const struct row rows[] = {
         {VERDICT_WON, own, round->quorum},
+        {VERDICT_REFUSED, round_count(round, VOTE_KEY_REFUSED), round->quorum},
         {VERDICT_NO_QUORUM, missing, too_many_missing(round)},
         {VERDICT_NO_QUORUM, own + missing, round->quorum},
         {VERDICT_NOT_OWNER, round_count(round, VOTE_HELD), 1},
@@ -214,6 +252,7 @@ static enum verdict judge_release(const struct round *round)
     int common;
     (void)round_common_value(round, &common); /* only its count matters */
     const struct row rows[] = {
+        {VERDICT_REFUSED, round_count(round, VOTE_KEY_REFUSED), round->quorum},
         {VERDICT_NO_QUORUM, count_not_voting(round), too_many_missing(round)},
         {VERDICT_NOT_OWNER, common, round->quorum},
         {VERDICT_WON, round_count(round, VOTE_DELETED), 1},
@@ -225,16 +264,20 @@ static enum verdict judge_release(const struct round *round)
 
 /*
  * Found: one value on a majority. Unknown: too few answered. Busy: so many
- * nodes have some value that nobody could acquire the lock. Else it is free.
+ * nodes have some value that nobody could acquire the lock. Unknown, too: with
+ * those that did not answer one value may be on a majority. Else it is free.
  */
 static enum verdict judge_inspect(const struct round *round)
 {
     int common;
     (void)round_common_value(round, &common); /* only its count matters */
+    int missing = count_not_voting(round);
     const struct row rows[] = {
         {VERDICT_FOUND, common, round->quorum},
-        {VERDICT_NO_QUORUM, count_not_voting(round), too_many_missing(round)},
+        {VERDICT_REFUSED, round_count(round, VOTE_KEY_REFUSED), round->quorum},
+        {VERDICT_NO_QUORUM, missing, too_many_missing(round)},
         {VERDICT_BUSY, round_count(round, VOTE_HELD), too_many_missing(round)},
+        {VERDICT_NO_QUORUM, common + missing, round->quorum},
         {VERDICT_NOT_FOUND, 0, ALWAYS},
     };
     return decide(rows, round->pending);
@@ -255,14 +298,30 @@ enum verdict round_verdict(const struct round *round)
     abort();
 }
 
-int64_t round_validity_ms(int64_t ttl_ms, int64_t elapsed_us,
-                          double drift_factor)
+bool round_is_lost_to_time(const struct round *round)
 {
+    int slow = 0;
+    for (int i = 0; i < round->total; i++) {
+        const struct round_vote *it = &round->votes[i];
+        slow +=
+            it->is_sent && (it->vote == VOTE_SILENT || it->vote == VOTE_LATE);
+    }
+    return slow > 0 && count_not_voting(round) - slow < too_many_missing(round);
+}
+
+int64_t round_validity_ms(const struct round *round, int64_t ttl_ms,
+                          int64_t now_us, double drift_factor)
+{
+    if (round->won_us == 0)
+        return -1;
     int64_t ttl_us = ttl_ms * 1000;
     double drift = (double)ttl_us * drift_factor;
     int64_t drift_us = (int64_t)drift;
     if ((double)drift_us < drift)
         drift_us++;
-    int64_t validity_us = ttl_us - elapsed_us - drift_us - DRIFT_FIXED_US;
+    int64_t flight_us = round->won_us - round->start_us;
+    int64_t hidden_us = flight_us > STEP_LEAST_US ? flight_us : STEP_LEAST_US;
+    int64_t validity_us = ttl_us - (now_us - round->start_us) - drift_us -
+                          DRIFT_FIXED_US - hidden_us;
     return validity_us >= 0 ? validity_us / 1000 : -1;
 }

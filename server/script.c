@@ -18,7 +18,8 @@ const char *script_name(enum script_kind kind)
         [SCRIPT_LOOK] = "look",       [SCRIPT_ADMIT] = "admit",
         [SCRIPT_READMIT] = "readmit", [SCRIPT_REVOKE] = "revoke",
         [SCRIPT_ACQUIRE] = "acquire", [SCRIPT_EXTEND] = "extend",
-        [SCRIPT_RELEASE] = "release", [SCRIPT_INSPECT] = "inspect",
+        [SCRIPT_REPAIR] = "repair",   [SCRIPT_RELEASE] = "release",
+        [SCRIPT_INSPECT] = "inspect",
     };
     assert(kind < SCRIPT_KINDS);
     return names[kind];
@@ -36,21 +37,24 @@ struct answer {
     int fields; /* the word included */
 };
 
-enum { LOOK_FIELDS = 6, HELD_FIELDS = 3, STALE_FIELDS = 2, OTHER_FIELDS = 1 };
+enum { LOOK_FIELDS = 9, HELD_FIELDS = 3, NUMBER_FIELDS = 2, OTHER_FIELDS = 1 };
+
+/* Who may be refused, since they ask for a vote. */
+#define BY_VOTERS (BY(ACQUIRE) | BY(EXTEND) | BY(REPAIR))
 
 static const struct answer answers[] = {
-    {"GRANTED", VOTE_GRANTED, BY(ACQUIRE), OTHER_FIELDS},
-    {"HELD", VOTE_HELD, BY(ACQUIRE) | BY(EXTEND) | BY(RELEASE) | BY(INSPECT),
-     HELD_FIELDS},
+    {"GRANTED", VOTE_GRANTED, BY(ACQUIRE) | BY(REPAIR), OTHER_FIELDS},
+    {"HELD", VOTE_HELD, BY_VOTERS | BY(RELEASE) | BY(INSPECT), HELD_FIELDS},
     {"DELETED", VOTE_DELETED, BY(RELEASE), OTHER_FIELDS},
     {"EXTENDED", VOTE_EXTENDED, BY(EXTEND), OTHER_FIELDS},
-    {"FREE", VOTE_FREE, BY(EXTEND) | BY(RELEASE) | BY(INSPECT), OTHER_FIELDS},
-    {"STALE", VOTE_STALE, BY(ACQUIRE), STALE_FIELDS},
-    {"QUARANTINED", VOTE_QUARANTINED, BY(ACQUIRE) | BY(EXTEND), OTHER_FIELDS},
-    {"LATE", VOTE_LATE, BY(ACQUIRE) | BY(EXTEND), OTHER_FIELDS},
-    {"SKEWED", VOTE_SKEWED, BY(ACQUIRE), OTHER_FIELDS},
+    {"FREE", VOTE_FREE, BY(EXTEND), NUMBER_FIELDS},
+    {"FREE", VOTE_FREE, BY(RELEASE) | BY(INSPECT), OTHER_FIELDS},
+    {"STALE", VOTE_STALE, BY(ACQUIRE), NUMBER_FIELDS},
+    {"QUARANTINED", VOTE_QUARANTINED, BY_VOTERS, OTHER_FIELDS},
+    {"LATE", VOTE_LATE, BY_VOTERS, OTHER_FIELDS},
+    {"SKEWED", VOTE_SKEWED, BY(ACQUIRE) | BY(REPAIR), OTHER_FIELDS},
     {"DONE", VOTE_DONE, BY(ADMIT) | BY(READMIT) | BY(REVOKE), OTHER_FIELDS},
-    {"CHANGED", VOTE_CHANGED, BY(ADMIT) | BY(READMIT) | BY(REVOKE),
+    {"CHANGED", VOTE_CHANGED, BY(ADMIT) | BY(READMIT) | BY(REVOKE) | BY(REPAIR),
      OTHER_FIELDS},
 };
 
@@ -114,6 +118,17 @@ static bool decode_stale(struct script_reply *reply,
     return true;
 }
 
+/* A slot without a number is told as 0. */
+static bool decode_missing(struct script_reply *reply,
+                           const struct script_field *fields)
+{
+    if (fields[1].type != SCRIPT_FIELD_INTEGER)
+        return false;
+    bool is_number = fields[1].integer == 0 || script_is_time(&fields[1]);
+    reply->highest = is_number ? fields[1].integer : -1;
+    return true;
+}
+
 static bool is_state_text(const struct script_field *field)
 {
     return field->type == SCRIPT_FIELD_STRING &&
@@ -127,9 +142,11 @@ decode_look(int64_t node_now_us, const struct script_field *fields, int count)
     while (word < LOOK_WORDS && !is_word(fields[0].string, look_words[word]))
         word++;
     if (word == LOOK_WORDS || count != LOOK_FIELDS ||
-        !is_state_text(&fields[1]) || !is_state_text(&fields[2]))
+        !is_state_text(&fields[1]) || !is_state_text(&fields[2]) ||
+        fields[LOOK_FIELDS - 1].type != SCRIPT_FIELD_STRING ||
+        fields[LOOK_FIELDS - 1].string.len > SCRIPT_WITNESSES_MAX)
         return no_answer(VOTE_GARBAGE);
-    for (int i = 3; i < LOOK_FIELDS; i++)
+    for (int i = 3; i < LOOK_FIELDS - 1; i++)
         if (fields[i].type != SCRIPT_FIELD_INTEGER)
             return no_answer(VOTE_GARBAGE);
     return (struct script_reply){
@@ -140,7 +157,10 @@ decode_look(int64_t node_now_us, const struct script_field *fields, int count)
                  .mark = fields[2].string,
                  .max_ttl_ms = fields[3].integer,
                  .is_durable = fields[4].integer == 1,
-                 .beat_us = fields[5].integer},
+                 .beat = fields[5].integer,
+                 .seen_us = fields[6].integer,
+                 .voted_us = fields[7].integer,
+                 .witnesses = fields[8].string},
     };
 }
 
@@ -160,7 +180,9 @@ struct script_reply script_decode(enum script_kind kind, int64_t node_now_us,
     struct script_reply reply = {.vote = answer->vote,
                                  .node_now_us = node_now_us};
     if ((answer->vote == VOTE_HELD && !decode_held(&reply, fields)) ||
-        (answer->vote == VOTE_STALE && !decode_stale(&reply, fields)))
+        (answer->vote == VOTE_STALE && !decode_stale(&reply, fields)) ||
+        (answer->vote == VOTE_FREE && count == NUMBER_FIELDS &&
+         !decode_missing(&reply, fields)))
         return no_answer(VOTE_GARBAGE);
     return reply;
 }
@@ -178,6 +200,11 @@ enum vote script_decode_error(struct span text)
         {"BUSY ", VOTE_BUSY},
         {"NOPERM ", VOTE_NO_PERMISSION},
         /* what Redis 7.0 says instead within a script, and what 7.2 does */
+        {"ERR The user executing the script can't access at least one of the "
+         "keys ",
+         VOTE_KEY_REFUSED},
+        {"ERR ACL failure in script: No permissions to access a key",
+         VOTE_KEY_REFUSED},
         {"ERR The user executing the script ", VOTE_NO_PERMISSION},
         {"ERR ACL failure in script", VOTE_NO_PERMISSION},
         {"NOAUTH ", VOTE_NO_PERMISSION},

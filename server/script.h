@@ -18,6 +18,7 @@ enum script_kind {
     SCRIPT_REVOKE,  /* takes it */
     SCRIPT_ACQUIRE, /* sets the lock */
     SCRIPT_EXTEND,  /* lengthens its TTL */
+    SCRIPT_REPAIR,  /* sets it where it is missing */
     SCRIPT_RELEASE, /* deletes it and announces that */
     SCRIPT_INSPECT, /* reads value and TTL */
     SCRIPT_KINDS
@@ -29,19 +30,25 @@ enum script_kind {
  */
 struct script_call {
     enum script_kind kind;
-    struct span resource; /* acquire, extend, release, inspect */
-    struct span token;    /* acquire, extend, release */
-    struct span admit;    /* as this server writes it; all but the rest */
-    struct span nonce;    /* look (empty: mark nothing), revoke */
-    struct span found;    /* mark (admit, revoke) or admit (readmit) there */
-    int64_t max_ttl_ms;   /* admit, readmit */
-    int64_t beat_us;      /* readmit: the beat there must not be below */
-    bool is_durable;      /* look, admit */
-    int64_t ttl_ms;       /* acquire, extend (0: only look) */
-    int64_t number;       /* acquire: the fencing number, µs */
-    int64_t node_deadline_us; /* acquire, extend: later than that is LATE */
-    int64_t window_us;        /* acquire: how far number and clock may be */
-    int slot;                 /* acquire: 0 … FENCE_SLOTS - 1 */
+    struct span resource;  /* acquire, extend, repair, release, inspect */
+    struct span token;     /* acquire, extend, repair, release */
+    struct span admit;     /* all but release, inspect: what must lie there */
+    struct span nonce;     /* look (empty: mark nothing), revoke */
+    struct span found;     /* readmit, revoke: the older admit there */
+    struct span mark;      /* admit, readmit: the mark there */
+    struct span witnesses; /* look: of the other nodes, name=beat… */
+    int64_t max_ttl_ms;    /* admit */
+    int64_t floor;         /* look, admit, readmit: the greatest beat seen */
+    int64_t median_us;     /* the nodes' clocks, all with admit; 0: not known */
+    bool is_durable;       /* look, admit, readmit */
+    bool is_objecting;     /* look: to a first start */
+    int64_t ttl_ms;        /* acquire, extend (0: only look), repair */
+    int64_t number;        /* acquire, repair: the fencing number, µs */
+    int64_t node_deadline_us; /* acquire, extend, repair: later is LATE;
+                                 look, revoke: a mark has no moment then */
+    int64_t window_us;        /* acquire, repair: of number and clock */
+    int slot;     /* acquire, extend, repair: 0 … FENCE_SLOTS - 1 */
+    int64_t seen; /* repair: the slot's number when the lock was missed */
 };
 
 /* What a look found; server/scripts/permission.lua tells what the words mean.
@@ -64,15 +71,20 @@ struct script_look {
     struct span mark;
     int64_t max_ttl_ms; /* the greatest that was ever allowed there */
     bool is_durable;    /* its memory was, all the time since its admission */
-    int64_t beat_us;    /* when it was last seen admitted, in its clock */
+    int64_t beat;       /* counts what it promised, and who saw it admitted */
+    int64_t seen_us; /* the last of these, and the last promise alone, by … */
+    int64_t voted_us;      /* … the median of the nodes' clocks; 0: none */
+    struct span witnesses; /* what it knows of others, name=beat… */
 };
 
 /* What came back, in our words. value is borrowed during the callback. */
 struct script_reply {
     enum vote vote;
     int64_t node_now_us; /* the node's clock; 0: the reply did not tell */
+    int64_t beat;        /* after the batch; 0: it promised nothing */
     int64_t pttl_ms;     /* held: time to live, -1 none; else 0 */
-    int64_t highest;     /* stale: highest number accepted in the slot */
+    int64_t highest;     /* stale, free of an extend: highest number accepted in
+                            the slot; of a free one -1: it is none of ours */
     struct span value;   /* held: the first VALUE_MAX bytes; empty: foreign */
     struct script_look look; /* look */
 };
@@ -93,13 +105,16 @@ struct script_field {
 };
 
 enum {
-    SCRIPT_ARGS_MAX = 7,    /* of a call, its kind included … */
-    SCRIPT_NUMBERS_MAX = 4, /* … of them numbers … */
+    SCRIPT_ARGS_MAX = 8,    /* of a call, its kind included … */
+    SCRIPT_NUMBERS_MAX = 5, /* … of them numbers … */
     SCRIPT_DIGITS_MAX = 20, /* … of so many digits */
-    SCRIPT_FIELDS_MAX = 7,  /* of a call's reply, the array included */
+    SCRIPT_FIELDS_MAX = 10, /* of a call's reply, the array included */
     SCRIPT_WORD_MAX = 16,   /* "QUARANTINED" */
-    SCRIPT_STATE_MAX = 128, /* of an admission or a mark, as a look tells it */
-    SCRIPT_NONCE_LEN = 16,  /* hex digits */
+    SCRIPT_STATE_MAX = 160, /* of an admission or a mark, as a look tells it */
+    SCRIPT_NONCE_MAX = 22,  /* "first-" and 16 hex digits */
+    SCRIPT_NAME_LEN = 16,   /* hex digits of a node's name */
+    SCRIPT_WITNESSES_MAX =
+        (NODES_MAX - 1) * (SCRIPT_NAME_LEN + SCRIPT_DIGITS_MAX + 2),
     SCRIPT_SHA_LEN = 40,
     SCRIPT_PREFIX_MAX = 64, /* bytes of the key prefix */
     SCRIPT_INFIX_MAX = 20,  /* "redlockd:released:" */

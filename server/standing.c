@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "admission.h"
 #include "order.h"
 #include "round.h"
 
@@ -46,11 +47,11 @@ enum vote standing_refusal(const struct nodes *nodes, int node, int64_t now_us)
     if (!it->is_up)
         return it->down_reason != VOTE_DONE ? it->down_reason
                                             : VOTE_UNREACHABLE;
+    if (is_duplicate(nodes, node))
+        return VOTE_DUPLICATE;
     enum vote refusal = guard_refusal(&nodes->guard, node);
     if (refusal != VOTE_DONE)
         return refusal;
-    if (is_duplicate(nodes, node))
-        return VOTE_DUPLICATE;
     if (!standing_is_confirmed(it, now_us))
         return VOTE_UNCONFIRMED;
     return refusal_of_clock(clocks_state(&nodes->clocks, node));
@@ -93,12 +94,12 @@ static void describe_guard(const struct guard *guard, int node, int64_t now_us,
 {
     const struct guard_node *it = &guard->node[node];
     enum vote refusal = guard_refusal(guard, node);
-    int64_t left_us = guard_remaining_us(guard, node, now_us);
+    int64_t left_us = admission_remaining_us(guard, node, now_us);
     if (refusal == VOTE_SUPERSEDED)
         snprintf(detail, GUARD_DETAIL_MAX,
-                 "the nodes carry configuration epoch %d, this server has %d "
-                 "and has stood down; restart it with the new configuration",
-                 guard->superseded_by, guard->settings.epoch);
+                 "carries configuration epoch %d, this server has %d; restart "
+                 "it with the new configuration",
+                 it->epoch_above, guard->settings.epoch);
     else if (refusal == VOTE_FOREIGN)
         snprintf(detail, GUARD_DETAIL_MAX,
                  "serves another configuration (hosts, quorum or limits) of "
@@ -114,14 +115,23 @@ static void describe_guard(const struct guard *guard, int node, int64_t now_us,
                  (int)((left_us + 999999) / 1000000));
     else if (refusal != VOTE_QUARANTINED)
         snprintf(detail, GUARD_DETAIL_MAX, "%s", vote_detail(refusal));
+    else if (admission_is_contested(guard, node))
+        snprintf(detail, GUARD_DETAIL_MAX,
+                 "waits: another server sees another node under this name");
+    else if (left_us > 0 && it->is_restarted)
+        snprintf(detail, GUARD_DETAIL_MAX,
+                 "was restarted; votes again in %d s, or as soon as the other "
+                 "nodes confirm its memory",
+                 (int)((left_us + 999999) / 1000000));
     else if (left_us > 0)
         snprintf(detail, GUARD_DETAIL_MAX,
                  "may have forgotten locks; votes again in %d s",
                  (int)((left_us + 999999) / 1000000));
-    else if (guard_has_foreign(guard))
+    else if (admission_has_foreign(guard, now_us))
         snprintf(detail, GUARD_DETAIL_MAX,
-                 "waits: another node serves another configuration");
-    else if (!guard_has_taken_over(guard))
+                 "waits: another node serves, or served until lately, another "
+                 "configuration");
+    else if (!admission_has_taken_over(guard))
         snprintf(detail, GUARD_DETAIL_MAX,
                  "waits until all nodes carry epoch %d; is one dead for good, "
                  "stop the old servers and give --take-over",
@@ -185,7 +195,7 @@ int64_t standing_quorum_in_us(const struct nodes *nodes, int64_t now_us)
     int count = 0;
     int missing = round_quorum(nodes->settings.nodes) - nodes->voting;
     for (int i = 0; i < nodes->settings.nodes; i++) {
-        int64_t wait_us = guard_remaining_us(&nodes->guard, i, now_us);
+        int64_t wait_us = admission_remaining_us(&nodes->guard, i, now_us);
         if (wait_us != 0 && nodes->node[i].is_up)
             waits_us[count++] = wait_us;
     }

@@ -7,7 +7,7 @@
 
 #include "slots.h"
 
-enum tag_kind { TAG_OPERATION, TAG_RELEASE, TAG_GUARD };
+enum tag_kind { TAG_OPERATION, TAG_RELEASE, TAG_GUARD, TAG_REPAIR };
 
 enum { TAG_ROUND_BITS = 8 }; /* an operation's round, modulo 256 */
 
@@ -25,6 +25,31 @@ static inline enum tag_kind tag_kind_of(uint64_t tag)
 static inline unsigned tag_round_of(uint64_t tag)
 {
     return slots_user_bits(tag) & ((1u << TAG_ROUND_BITS) - 1);
+}
+
+/*
+ * Of a release that is repeated, out of a queue of this kind; others have the
+ * round 0.
+ */
+static inline uint64_t tag_debt(unsigned kind, uint32_t number)
+{
+    return (uint64_t)number << 32 | (uint64_t)tag_bits(TAG_RELEASE, 1 + kind)
+                                        << SLOTS_INDEX_BITS;
+}
+
+static inline bool tag_is_debt(uint64_t tag)
+{
+    return tag_kind_of(tag) == TAG_RELEASE && tag_round_of(tag) != 0;
+}
+
+static inline unsigned tag_debt_kind_of(uint64_t tag)
+{
+    return tag_round_of(tag) - 1;
+}
+
+static inline uint32_t tag_debt_number_of(uint64_t tag)
+{
+    return (uint32_t)(tag >> 32);
 }
 
 /* Of the calls that belong to no operation and no release. */

@@ -13,6 +13,9 @@ enum {
     FIXED_LEN = NUMBER_DIGITS + 1 + RANDOM_HEX,
 };
 
+static_assert(FIXED_LEN + 1 + KEY_CHARS + 1 + OWNER_MAX == (int)TOKEN_MAX,
+              "room for each part");
+
 size_t token_make(char token[TOKEN_MAX], int64_t number,
                   const unsigned char random[TOKEN_RANDOM_BYTES],
                   struct span owner)
@@ -99,4 +102,10 @@ bool token_parse(struct span text, struct token_parts *parts)
         return true;
     parts->owner = (struct span){at + 1, left - 1};
     return *at == '.' && token_is_owner(parts->owner);
+}
+
+bool token_is_ours(struct span text)
+{
+    struct token_parts parts;
+    return token_parse(text, &parts);
 }

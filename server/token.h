@@ -6,6 +6,9 @@
  * The part behind '+' is reserved for idempotency keys. Clients treat tokens
  * as opaque; extend and release compare them as bytes. Only after a token
  * matched on the nodes, or was read there, may its parts be believed.
+ *
+ * Nothing else is ever compared with a value on the nodes: who could send "1"
+ * could delete a foreign key that has this value.
  */
 #ifndef REDLOCKD_TOKEN_H
 #define REDLOCKD_TOKEN_H
@@ -32,5 +35,8 @@ bool token_is_owner(struct span text);
 
 /* False if the text is no token of ours: then it is somebody else's value. */
 bool token_parse(struct span text, struct token_parts *parts);
+
+/* The same, without the parts. */
+bool token_is_ours(struct span text);
 
 #endif

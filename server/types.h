@@ -13,12 +13,15 @@ enum {
     NODES_MAX = 9,        /* masters a service may have */
     RESOURCE_CHARS = 255, /* characters of a resource, each up to 4 bytes */
     RESOURCE_MAX = 1020,  /* bytes of a resource */
-    TOKEN_MAX = 255,      /* bytes of a token that a client may present */
+    TOKEN_MAX = 145,      /* bytes of a token, with the longest owner */
     OWNER_MAX = 64,       /* bytes of an owner's name */
     VALUE_MAX = 256,      /* bytes of a lock's value that a node tells */
     FENCE_SLOTS = 16384,  /* fields for fencing numbers on a node */
     TTL_MIN_MS = 100,     /* the shortest TTL that is accepted */
 };
+
+/* Names our own keys, behind whatever prefix: no lock's key may contain it. */
+#define RESERVED_NAME "redlockd:"
 
 /* R: for so long a node counts as the server that its name leads to, µs. */
 enum { CONFIRMED_US = 5000000 };

@@ -31,6 +31,9 @@ static const struct vote_kind kinds[VOTE_KINDS] = {
     [VOTE_NO_PERMISSION] = {"no_permission",
                             "the node refuses the user, its password or a "
                             "command"},
+    [VOTE_KEY_REFUSED] = {"key_refused",
+                          "the node's user may not access this resource's "
+                          "key: no key pattern of its ACL covers it"},
     [VOTE_NO_SCRIPT] = {"no_script",
                         "the node's script cache was flushed; it is being "
                         "reloaded"},
@@ -42,8 +45,8 @@ static const struct vote_kind kinds[VOTE_KINDS] = {
                              "server now"},
     [VOTE_FAILED] = {"failed", "the node answered with an error"},
     [VOTE_SUPERSEDED] = {"superseded",
-                         "the nodes carry a newer configuration; this server "
-                         "has stood down"},
+                         "the node carries a newer configuration than this "
+                         "server"},
     [VOTE_FOREIGN] = {"other_configuration",
                       "the node serves another configuration of this epoch"},
     [VOTE_WAITING] = {"first_start", "the nodes are about to be admitted for "
@@ -74,7 +77,7 @@ bool vote_is_answer(enum vote vote)
 /*
  * An error that a script met half-way (NOPERM, MISCONF, …) may have left the
  * key behind, so of the errors only those count as harmless that come before
- * any script starts.
+ * any script starts; and who may not set the key has not.
  */
 bool vote_is_harmless(enum vote vote)
 {
@@ -87,6 +90,7 @@ bool vote_is_harmless(enum vote vote)
     case VOTE_SKEWED:
     case VOTE_LOADING:
     case VOTE_BUSY:
+    case VOTE_KEY_REFUSED:
     case VOTE_NO_SCRIPT:
     case VOTE_TOO_MANY:
     case VOTE_STALLED:

@@ -15,14 +15,15 @@ enum vote {
     VOTE_PENDING, /* sent, nothing came back so far */
 
     /* answers */
-    VOTE_GRANTED,  /* acquire: the key was set */
+    VOTE_GRANTED,  /* acquire, repair: the key was set */
     VOTE_EXTENDED, /* extend: the key had our token, its TTL covers the ttl */
     VOTE_DELETED,  /* release: the key had our token and is gone */
     VOTE_HELD,     /* the key has another value (inspect: a value) */
     VOTE_FREE,     /* no key: extend, release, inspect found none */
     VOTE_STALE,    /* acquire: a higher fencing number was accepted before */
     VOTE_DONE,     /* look, admit, readmit, revoke: it was carried out */
-    VOTE_CHANGED,  /* admit, readmit, revoke: the node's state was another */
+    VOTE_CHANGED,  /* admit, readmit, revoke, repair: the node's state was
+                      another */
 
     /* no votes: the node is there, but does not vote */
     VOTE_QUARANTINED,   /* the node does not carry our admission */
@@ -34,6 +35,7 @@ enum vote {
     VOTE_OUT_OF_MEMORY, /* OOM: above maxmemory */
     VOTE_BUSY,          /* BUSY: a script blocks it */
     VOTE_NO_PERMISSION, /* NOPERM, NOAUTH, WRONGPASS */
+    VOTE_KEY_REFUSED,   /* an ACL denies this resource's key, and no more */
     VOTE_NO_SCRIPT,     /* NOSCRIPT: its script cache was flushed */
     VOTE_TOO_MANY,      /* max number of clients reached */
     VOTE_CLUSTER,       /* a node of a Redis Cluster */

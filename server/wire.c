@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-enum { READ_MAX = 16 * 1024 };
+enum { READ_BYTES = 16 * 1024, READS_MAX = 16 };
 
 struct wire {
     redisContext *context;
@@ -43,9 +43,11 @@ static struct script_field *add_field(const redisReadTask *task,
 static void *on_string(const redisReadTask *task, char *bytes, size_t len)
 {
     struct wire *wire = task->privdata;
+    bool is_error = task->type == REDIS_REPLY_ERROR;
     struct script_field *field =
-        add_field(task, task->type == REDIS_REPLY_ERROR ? SCRIPT_FIELD_ERROR
-                                                        : SCRIPT_FIELD_STRING);
+        add_field(task, is_error ? SCRIPT_FIELD_ERROR : SCRIPT_FIELD_STRING);
+    if (is_error && len > WIRE_ERROR_MAX)
+        len = WIRE_ERROR_MAX;
     if (field == NULL || len > sizeof wire->text - wire->text_len)
         return NULL;
     /* Copied: the parser moves its buffer before the reply is used. */
@@ -206,16 +208,26 @@ bool wire_write(struct wire *wire)
     return check(wire);
 }
 
-/* By hand: hiredis would not read any more once a write has failed. */
+/*
+ * By hand: hiredis would not read any more once a write has failed. An error
+ * behind what has come is told by the next call.
+ */
 bool wire_read(struct wire *wire, bool *has_read)
 {
-    char bytes[READ_MAX];
-    ssize_t got = recv(wire->context->fd, bytes, sizeof bytes, 0);
-    *has_read = got > 0;
-    if (got > 0)
-        return redisReaderFeed(wire->context->reader, bytes, (size_t)got) ==
-                   REDIS_OK ||
-               fail(wire, "no memory to read");
+    char bytes[READ_BYTES];
+    ssize_t got = sizeof bytes;
+    *has_read = false;
+    for (int i = 0; i < READS_MAX && got == (ssize_t)sizeof bytes; i++) {
+        got = recv(wire->context->fd, bytes, sizeof bytes, 0);
+        if (got <= 0)
+            break;
+        *has_read = true;
+        if (redisReaderFeed(wire->context->reader, bytes, (size_t)got) !=
+            REDIS_OK)
+            return fail(wire, "no memory to read");
+    }
+    if (got > 0 || *has_read)
+        return true;
     if (got == 0)
         return fail(wire, "the node closed the connection");
     return errno == EAGAIN || errno == EINTR || fail(wire, strerror(errno));

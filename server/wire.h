@@ -14,8 +14,9 @@
 #include "batch.h"
 
 enum {
-    WIRE_FIELDS_MAX = BATCH_FIELDS_MAX, /* of a reply */
-    WIRE_TEXT_MAX = BATCH_TEXT_MAX,     /* of all strings in a reply */
+    WIRE_FIELDS_MAX = BATCH_FIELDS_MAX,   /* of a reply */
+    WIRE_TEXT_MAX = BATCH_TEXT_MAX,       /* of all strings in a reply */
+    WIRE_ERROR_MAX = BATCH_CALL_TEXT_MAX, /* what is kept of an error */
     WIRE_UNREAD_MAX = 64 * 1024 /* bytes of a reply that is not complete */
 };
 
@@ -51,14 +52,15 @@ size_t wire_unsent(const struct wire *wire);
 bool wire_write(struct wire *wire);
 
 /*
- * Reads what is there, up to 16 KiB. False: an error, or the end. has_read
+ * Reads what is there, up to 256 KiB. False: an error, or the end. has_read
  * tells whether anything came.
  */
 bool wire_read(struct wire *wire, bool *has_read);
 
 /*
  * A reply: one field, or an array with its elements behind it, of which some
- * may be arrays of plain fields again. Valid until the next call.
+ * may be arrays of plain fields again. Errors are cut: what they are stands in
+ * front, and a batch may have one for each call. Valid until the next call.
  */
 struct wire_reply {
     int count;

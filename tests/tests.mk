@@ -9,8 +9,8 @@ test_libs = $(shell pkg-config --libs $(TEST_PKGS))
 unit_obj := $(patsubst %.c,$(OUT)/%.o,$(sort $(wildcard tests/unit/*.c)))
 integration_obj := $(patsubst %.c,$(OUT)/%.o,\
                      $(sort $(wildcard tests/integration/*.c)))
-differ_obj := $(patsubst %,$(OUT)/tests/sim/%.o,differ real simnode)
-sim_obj := $(filter-out $(OUT)/tests/sim/differ.o $(OUT)/tests/sim/real.o,\
+differ_obj := $(patsubst %,$(OUT)/tests/sim/%.o,differ hands real simnode simstate)
+sim_obj := $(filter-out $(patsubst %,$(OUT)/tests/sim/%.o,differ hands real),\
              $(patsubst %.c,$(OUT)/%.o,$(sort $(wildcard tests/sim/*.c))))
 
 # The suites of a folder: check_NAME.c defines Suite *check_NAME(void)
@@ -58,14 +58,14 @@ test: ## Run all tests, the simulation short
 	@$(MAKE) --no-print-directory -j$$(nproc) tests
 	@$(MAKE) --no-print-directory unit sim integration readme
 
-tests: $(OUT)/unit $(OUT)/sim $(OUT)/differ $(OUT)/integration $(OUT)/redlockd
+tests: $(OUT)/unit $(OUT)/sim $(OUT)/differ $(OUT)/integration nemesis-tools
 
 unit: $(OUT)/unit ## Run the unit tests
 	tests/lib/suites.sh $(OUT)/unit tests/unit
 
 # the servers look for leaks, the test program need not
-integration: $(OUT)/integration $(OUT)/redlockd ## Test with real Redis servers
-	ASAN_OPTIONS=detect_leaks=0 REDLOCKD=$(OUT)/redlockd \
+integration: $(OUT)/integration nemesis-tools ## Test with real Redis servers
+	ASAN_OPTIONS=detect_leaks=0 REDLOCKD=$(OUT)/redlockd TOOLS=$(OUT) \
 	  tests/lib/suites.sh $(OUT)/integration tests/integration
 
 readme: $(OUT)/redlockd ## Paste README's commands, compare what they print

@@ -17,7 +17,7 @@ local function acquire(a)
     -- A number far ahead of this clock would block the slot for honest numbers;
     -- one far behind it may be lower than one that this node has forgotten.
     local number = tonumber(ARGV[a + 3])
-    if math.abs(number - now) > tonumber(ARGV[2]) then
+    if math.abs(number - now) > tonumber(ARGV[3]) then
         return 'SKEWED'
     end
 
@@ -25,7 +25,7 @@ local function acquire(a)
     if highest < number and
         redis.call('SET', ARGV[a], ARGV[a + 1], 'NX', 'PX', ARGV[a + 2]) then
         -- Only now: a number that granted nothing must not make others stale.
-        redis.call('HSET', KEYS[1], ARGV[a + 5], ARGV[a + 3])
+        promise(ARGV[a + 5], ARGV[a + 3])
         return 'GRANTED'
     end
 

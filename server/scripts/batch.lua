@@ -1,21 +1,23 @@
 -- Runs the calls of a batch, in their order; what is answered is
 --
---   now reply...
+--   now beat reply...
 --
+-- beat: of the node, if a call promised something or found it admitted; else 0.
 -- An error of one call is its reply: the others neither see it nor repeat it.
 
 local run = {
     look = permission, admit = permission, readmit = permission,
     revoke = permission,
-    acquire = acquire, extend = extend, release = release, inspect = inspect
+    acquire = acquire, extend = extend, repair = repair,
+    release = release, inspect = inspect
 }
 local arguments = {
-    look = 2, admit = 3, readmit = 3, revoke = 2,
-    acquire = 6, extend = 4, release = 3, inspect = 1
+    look = 6, admit = 4, readmit = 4, revoke = 3,
+    acquire = 6, extend = 5, repair = 7, release = 3, inspect = 1
 }
 
-local replies = {now}
-local a = 3
+local replies = {now, 0}
+local a = 4
 while a <= #ARGV do
     local kind = ARGV[a]
     local ok, reply = pcall(run[kind], a + 1)
@@ -25,4 +27,5 @@ while a <= #ARGV do
     replies[#replies + 1] = reply
     a = a + 1 + arguments[kind]
 end
+replies[2] = beat
 return replies

@@ -1,10 +1,11 @@
 -- Lengthens the TTL of a lock that still has the token.
 --
--- ARGV  lock token ttl_ms deadline_us
--- EXTENDED | HELD pttl value | FREE | QUARANTINED | LATE
+-- ARGV  lock token ttl_ms deadline_us slot
+-- EXTENDED | HELD pttl value | FREE highest | QUARANTINED | LATE
 --
 -- It never creates the key: a lock that expired may have had another holder
--- since, with a higher fencing number.
+-- since, with a higher fencing number. Where it is missing, the slot's highest
+-- number is told, for a repair.
 local function extend(a)
     if not is_admitted() then
         return 'QUARANTINED'
@@ -16,10 +17,12 @@ local function extend(a)
     local value = read(ARGV[a])
     local pttl = redis.call('PTTL', ARGV[a])
     if pttl == -2 then
-        return 'FREE'
+        local highest = redis.call('HGET', KEYS[1], ARGV[a + 4]) or 0
+        return {'FREE', tonumber(highest) or 0}
     end
 
     if value == ARGV[a + 1] then
+        promise()
         -- Only ever longer: a late, shorter extension must not take back what
         -- a later one promised. -1, no end, is longer than any.
         if pttl >= 0 and pttl < tonumber(ARGV[a + 2]) then

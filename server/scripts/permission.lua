@@ -1,160 +1,225 @@
 -- The calls that give and take the node's permission to vote. They are rare:
 -- one function holds them all, so that a batch of votes need not build them.
 local function permission(a)
-    -- Where a number becomes a text, Lua would round it.
-    local function time_text()
-        return string.format('%.0f', now)
-    end
+    local of_this_node, epoch, fingerprint, run_id =
+        string.match(ARGV[1], '^((%d+):([^:]*):[^:]*:)([^:]*)$')
+    epoch = tonumber(epoch)
 
-    -- What a field says as a number; 0: it is none. To Lua "nan" is one, which
-    -- no comparison would refuse.
-    local function number_of(text)
-        local number = tonumber(text) or 0
-        return number == number and number or 0
-    end
-
-    -- Writes the permission; the quarantine that led to it is over.
-    local function write_admission(max_ttl_ms)
-        local greatest = number_of(redis.call('HGET', KEYS[1], 'max_ttl'))
-        if tonumber(max_ttl_ms) > greatest then
-            redis.call('HSET', KEYS[1], 'max_ttl', max_ttl_ms)
-        end
-        redis.call('HSET', KEYS[1], 'admit', ARGV[1], 'beat', time_text())
-        redis.call('HDEL', KEYS[1], 'mark')
-        admitted = true
-    end
+    local memory = string.match(redis.call('INFO', 'replication'),
+        'master_replid:(%x+)')
+    local current = ARGV[1] .. ':' .. memory
+    local of_this_memory = epoch .. ':' .. run_id .. ':' .. memory .. ':'
 
     -- The epoch in front of an admission or a mark; 0: there is none.
     local function epoch_of(text)
         return tonumber(string.match(text, '^(%d+):')) or 0
     end
 
+    local function begins(text, with)
+        return string.sub(text, 1, #with) == with
+    end
+
+    -- How many keys it has thrown away in this life to free memory.
+    local function evicted_keys()
+        local info = redis.call('INFO', 'stats')
+        return string.match(info, 'evicted_keys:(%d+)') or '0'
+    end
+
+    -- With the moment from which on its quarantine counts; 0: unknown, as the
+    -- command lay somewhere, while the node may have gone on promising.
+    local function write_mark(nonce, deadline_us)
+        local born = now <= tonumber(deadline_us) and ARGV[2] or '0'
+        local mark = of_this_memory .. born .. ':' .. nonce
+        redis.call('HSET', KEYS[1], 'mark', mark)
+        return mark
+    end
+
+    -- Writes the permission; the quarantine that led to it is over. The beat goes
+    -- on above the time: it counts slower, so that no older memory, put back
+    -- later, has one as high, though nobody may know of it any more.
+    local function write_admission(durable, kept, floor)
+        beat = math.max(kept, tonumber(floor), tonumber(ARGV[2])) + 1
+        redis.call('HSET', KEYS[1], 'admit', current, 'durable', durable,
+            'beat', text_of(beat), 'seen', ARGV[2], 'evicted', evicted_keys())
+        redis.call('HDEL', KEYS[1], 'mark')
+        admitted = nil
+    end
+
+    -- What the node has heard of others: of each the greatest beat that any
+    -- server saw, and that server's floor is never above it.
+    --
+    -- told      name=beat… of the caller; its names are answered
+    -- is_raised whether what the caller knows is kept
+    local function hear(told, is_raised)
+        local heard = {}
+        for name, known in string.gmatch(told, '(%x+)=(%d+)') do
+            local field = 'w:' .. name
+            local kept = number_of(redis.call('HGET', KEYS[1], field))
+            if is_raised and tonumber(known) > kept then
+                kept = tonumber(known)
+                redis.call('HSET', KEYS[1], field, known)
+            end
+            heard[#heard + 1] = name .. '=' .. text_of(kept)
+        end
+        return table.concat(heard, ' ')
+    end
+
     -- Looks at the node's permission, and marks the node if it has none.
     --
-    -- ARGV  nonce durable                 nonce "": mark nothing
+    -- ARGV  nonce deadline_us durable floor objects witnesses
+    --       nonce "": mark nothing
     --
-    -- word admit mark max_ttl durable beat
+    -- word admit mark max_ttl durable beat seen voted witnesses
     --
-    --   ADMITTED    admit is the caller's; beat was renewed
+    --   ADMITTED    admit is the caller's; its beat was raised
     --   SUPERSEDED  admit or mark is of a higher epoch
     --   FOREIGN     admit is of this epoch, but of another configuration
     --   EMPTY       there is no state at all; still is none
-    --   BARE        there is a state without a mark of this life; still is none
+    --   BARE        there is a state without a mark of this memory; still none
     --   FRESH       there was no state at all; marked now
     --   CREATED     marked now
     --   MARKED      had been marked before
     --
-    -- What is behind the word is as it was before, but for a mark made now.
+    -- floor      the greatest beat that the caller knows of the node
+    -- objects    1: the caller saw an admission; nobody is to have a first start
+    -- witnesses  of the other nodes: name=beat…
+    --
+    -- What is behind the word is as it is now.
     local function look()
-        local state = redis.call('HMGET', KEYS[1],
-            'admit', 'mark', 'max_ttl', 'durable', 'beat')
-        local admit, mark, durable = state[1] or '', state[2] or '', state[4]
-        local beat = number_of(state[5])
+        local fields = redis.call('HMGET', KEYS[1], 'admit', 'mark', 'max_ttl',
+            'durable', 'beat', 'seen', 'voted', 'evicted')
+        local admit, mark, durable =
+            fields[1] or '', fields[2] or '', fields[4]
+        local nonce, floor = ARGV[a], tonumber(ARGV[a + 3])
+        local kept = number_of(fields[5])
 
+        local function forget()
+            redis.call('HDEL', KEYS[1], 'admit')
+            admit = ''
+            admitted = nil
+        end
+
+        -- What the caller knows of others is kept where the memory counts.
         local function answer(word)
+            local counts = word == 'ADMITTED' or
+                (begins(admit, of_this_node) and durable == '1')
             return {
-                word, string.sub(admit, 1, 128), string.sub(mark, 1, 128),
-                number_of(state[3]), number_of(durable), beat
+                word, string.sub(admit, 1, 160), string.sub(mark, 1, 160),
+                number_of(fields[3]), number_of(durable), kept,
+                number_of(fields[6]), number_of(fields[7]),
+                hear(ARGV[a + 5], counts)
             }
         end
 
-        local epoch, fingerprint, run_id =
-            string.match(ARGV[1], '^(%d+):([^:]*):([^:]*)$')
-        epoch = tonumber(epoch)
         local admit_epoch = epoch_of(admit)
         if admit_epoch > epoch or epoch_of(mark) > epoch then
             return answer('SUPERSEDED')
         end
+        if admit_epoch == epoch and
+            not begins(admit, epoch .. ':' .. fingerprint .. ':') then
+            return answer('FOREIGN')
+        end
 
         -- From now on its memory may be older than what it has promised.
-        if durable == '1' and ARGV[a + 1] == '0' then
+        if durable == '1' and ARGV[a + 2] == '0' then
             redis.call('HSET', KEYS[1], 'durable', '0')
             durable = '0'
         end
 
-        if admit == ARGV[1] then
-            -- Never backwards: that would look like an older snapshot.
-            if now > beat then
-                redis.call('HSET', KEYS[1], 'beat', time_text())
+        -- It has lost keys in this life.
+        local evicted = admit == current and fields[8] or '0'
+        if admit ~= '' and evicted ~= evicted_keys() then
+            forget()
+        end
+
+        -- An older memory was put back, or another machine answers to the name
+        -- and goes on promising: the quarantine begins now, and again whenever
+        -- more is heard of that one.
+        if kept < floor and nonce ~= '' then
+            forget()
+            kept = floor
+            redis.call('HSET', KEYS[1], 'beat', text_of(kept))
+            mark = write_mark(nonce, ARGV[a + 1])
+            return answer('CREATED')
+        end
+
+        if admit == current then
+            kept = kept + 1
+            beat = kept
+            redis.call('HSET', KEYS[1], 'beat', text_of(kept))
+            if ARGV[2] ~= '0' then
+                redis.call('HSET', KEYS[1], 'seen', ARGV[2])
+                fields[6] = ARGV[2]
             end
             return answer('ADMITTED')
         end
-        local of_this_epoch = epoch .. ':' .. fingerprint .. ':'
-        if admit_epoch == epoch and
-            string.sub(admit, 1, #of_this_epoch) ~= of_this_epoch then
-            return answer('FOREIGN')
-        end
 
-        local of_this_life = epoch .. ':' .. run_id .. ':'
-        if string.sub(mark, 1, #of_this_life) == of_this_life then
+        local is_first = string.find(mark, ':first-', 1, true)
+        if begins(mark, of_this_memory) and
+            not (is_first and ARGV[a + 4] == '1' and nonce ~= '') then
             return answer('MARKED')
         end
         local is_fresh = redis.call('EXISTS', KEYS[1]) == 0
-        if ARGV[a] == '' then
+        if nonce == '' then
             return answer(is_fresh and 'EMPTY' or 'BARE')
         end
-        mark = of_this_life .. ARGV[a]
-        redis.call('HSET', KEYS[1], 'mark', mark)
-        -- That of an older life stays, as evidence for a durable restart.
+        mark = write_mark(nonce, ARGV[a + 1])
+        -- That of an older life stays, as evidence for a restart.
         if admit_epoch < epoch then
-            redis.call('HDEL', KEYS[1], 'admit')
+            forget()
         end
         return answer(is_fresh and 'FRESH' or 'CREATED')
     end
 
+    -- Whether the mark is still the one that the caller has seen: each loss
+    -- makes another. So a command that lay in a paused node's socket does
+    -- nothing.
+    local function is_marked(mark)
+        return mark == ARGV[a] and begins(mark, of_this_memory)
+    end
+
     -- Gives the node the permission to vote, at the end of its quarantine.
     --
-    -- ARGV  mark max_ttl_ms durable
+    -- ARGV  mark max_ttl_ms durable floor
     -- DONE | CHANGED
-    --
-    -- Only if the node was lost no other time since: each loss makes another
-    -- mark. So a command that lay in a paused node's socket does nothing.
     local function admit()
-        if redis.call('HGET', KEYS[1], 'mark') ~= ARGV[a] then
+        local fields = redis.call('HMGET', KEYS[1], 'mark', 'beat')
+        if not is_marked(fields[1]) then
             return 'CHANGED'
         end
-        redis.call('HSET', KEYS[1], 'durable', ARGV[a + 2])
-        write_admission(ARGV[a + 1])
+        redis.call('HSET', KEYS[1], 'max_ttl', ARGV[a + 1])
+        write_admission(ARGV[a + 2], number_of(fields[2]), ARGV[a + 3])
         return 'DONE'
     end
 
-    -- Gives the permission to vote back to a durable node that was restarted.
+    -- Gives the permission to vote back to a node that was restarted, and whose
+    -- memory is whole, as the caller has found.
     --
-    -- ARGV  admit beat max_ttl_ms       admit: as it was read, of its older life
+    -- ARGV  mark admit durable floor   admit: as it was read, of its older life
     -- DONE | CHANGED
-    --
-    -- Its memory is whole only if it was durable all the time, which the beat
-    -- tells: a life in between without the append-only file, a backup put back,
-    -- a sleep, and the beat is older than any lock may be.
     local function readmit()
-        local state = redis.call('HMGET', KEYS[1], 'admit', 'durable', 'beat')
-        local beat = number_of(state[3])
-        if state[1] ~= ARGV[a] or state[2] ~= '1' or
-            beat < tonumber(ARGV[a + 1]) or beat > now or
-            now - beat >= ARGV[a + 2] * 1000 then
+        local fields = redis.call('HMGET', KEYS[1], 'mark', 'admit', 'beat')
+        if not is_marked(fields[1]) or fields[2] ~= ARGV[a + 1] or
+            evicted_keys() ~= '0' then
             return 'CHANGED'
         end
-        write_admission(ARGV[a + 2])
+        write_admission(ARGV[a + 2], number_of(fields[3]), ARGV[a + 3])
         return 'DONE'
     end
 
-    -- Takes the permission from a node that lost a lock before its time.
+    -- Takes the permission from a node that lost a lock before its time; or
+    -- that of an older life, which is then no evidence any more.
     --
-    -- ARGV  nonce spent
+    -- ARGV  nonce deadline_us admit      admit: of the older life; "": none
     -- DONE | CHANGED
-    --
-    -- spent: a mark that had led to an admission. If it is back, an older
-    -- memory was put back under the same life. "": none.
     local function revoke()
-        if not is_admitted() and
-            redis.call('HGET', KEYS[1], 'mark') ~= ARGV[a + 1] then
+        local found = redis.call('HGET', KEYS[1], 'admit')
+        if found ~= current and found ~= ARGV[a + 2] then
             return 'CHANGED'
         end
-        local epoch, run_id = string.match(ARGV[1], '^(%d+):[^:]*:([^:]*)$')
         redis.call('HDEL', KEYS[1], 'admit')
-        redis.call('HSET', KEYS[1],
-            'mark', epoch .. ':' .. run_id .. ':' .. ARGV[a])
-        admitted = false
+        write_mark(ARGV[a], ARGV[a + 1])
+        admitted = nil
         return 'DONE'
     end
 
@@ -163,4 +228,3 @@ local function permission(a)
     }
     return run[ARGV[a - 1]]()
 end
-

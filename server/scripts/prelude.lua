@@ -3,7 +3,11 @@
 -- which runs the calls of a batch.
 --
 -- KEYS  state
--- ARGV  admit window_us (kind argument...)...
+-- ARGV  admit median_us window_us (kind argument...)...
+--
+-- admit      of calls that need a vote: as it was last seen on the node; of
+--            those that look at it and change it: without the replication ID
+-- median_us  what the nodes' clocks showed when the batch left; 0: not known
 --
 -- A file's function runs one call, with the arguments from ARGV[a] on. It
 -- returns the reply, a word alone or with what belongs to it, or raises the
@@ -17,15 +21,52 @@
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 
--- May the caller count votes of this node? Read when the first call of the
--- batch asks; nothing else runs meanwhile, and those that write it tell.
-local admitted
+-- Where a number becomes a text, Lua would round it.
+local function text_of(number)
+    return string.format('%.0f', number)
+end
+
+-- What a field says as a number; 0: it is none, or none that we have written. To
+-- Lua "nan" and "1e300" are some.
+local function number_of(text)
+    local number = tonumber(text) or 0
+    return number >= 0 and number < 2^53 and number or 0
+end
+
+-- May the caller count votes of this node? The replication ID behind the
+-- admission belongs to the memory: it changes when the node becomes a replica, if
+-- only for a moment. Read when the first call of the batch asks; nothing else
+-- runs meanwhile, and those that write it tell.
+local admitted, state
 
 local function is_admitted()
     if admitted == nil then
-        admitted = redis.call('HGET', KEYS[1], 'admit') == ARGV[1]
+        state = redis.call('HMGET', KEYS[1], 'admit', 'beat', 'voted')
+        admitted = state[1] == ARGV[1] and
+            string.find(redis.call('INFO', 'replication'),
+                'master_replid:' .. string.sub(ARGV[1], -40), 1, true)
     end
     return admitted
+end
+
+-- The node's beat, which counts the looks that found it admitted and the
+-- batches that promised something; 0: this is none of them.
+local beat = 0
+local has_promised = false
+
+-- Writes down that the node promises something: once a batch, so that whoever
+-- puts an older memory back then has one with a lower beat.
+--
+-- slot, number  of a new lock; nil: there is none
+local function promise(slot, number)
+    if has_promised then
+        return slot and redis.call('HSET', KEYS[1], slot, number)
+    end
+    has_promised = true
+    beat = number_of(state[2]) + 1
+    local voted = math.max(number_of(state[3]), tonumber(ARGV[2]))
+    redis.call('HSET', KEYS[1], slot or 'beat', number or text_of(beat),
+        'beat', text_of(beat), 'voted', text_of(voted))
 end
 
 -- The first 256 bytes of a lock's value, or an error as a table. A token has
@@ -45,4 +86,3 @@ local function held(pttl, value)
     end
     return {'HELD', pttl, value}
 end
-

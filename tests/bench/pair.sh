@@ -45,15 +45,13 @@ stack_start_nodes 5 7201 --appendonly no
 memory=("${stack_nodes[@]}")
 memory_pids=${stack_pids[*]}
 server_pids=$memory_pids
-timeout_ms=50
 if [ "$persistence" != none ]; then
     stack_nodes=()
     stack_start_nodes 10 7211 --appendonly yes --appendfsync "$persistence"
     server_pids=${stack_pids[*]:5}
-    timeout_ms=200 # as in docker-compose.yml: each vote waits for the disk
 fi
 stack_start_server "${REDLOCKD:-$tools/redlockd}" "$listen" --log-level warn \
-    --node-timeout-ms "$timeout_ms" --first-start yes
+    --first-start yes
 for pair in $(seq "${PAIRS:-5}"); do
     # now the one, now the other first: what grows hits both
     if [ $((pair % 2)) = 1 ]; then

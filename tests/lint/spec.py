@@ -148,7 +148,7 @@ def check_members():
 
 
 def constant(name, path):
-    match = re.search(rf"\b{name} = ([^,/]+),", source(path))
+    match = re.search(rf"\b{name} = ([^,/}}]+)[,}}]", source(path))
     return eval(match[1], {}, {})  # numbers of our own headers
 
 
@@ -200,8 +200,6 @@ def check_alphabets():
     """What a pattern lets through, character by character."""
     ids = source("api/id.c")
     allowed = r"allowed\[\] =(.*?);"
-    low, high = re.search(r"text.ptr\[i\] <= (\w+) \|\| text.ptr\[i\] >= (\w+)",
-                          source("api/locks.c")).groups()
     below, but = re.search(r"\*at < (\w+) \|\| \*at == (\w+)", ids).groups()
     plain = ids.split("is_plain_char")[1].split("}")[0]
     of_id = set(re.findall(r"c == '(.)'", plain))
@@ -214,8 +212,6 @@ def check_alphabets():
              letters(re.search(allowed, source("server/token.c"), re.S)[1])),
             ("X-Request-Id", headers["X-Request-Id"]["schema"],
              letters(re.search(allowed, source("api/requestid.c"), re.S)[1])),
-            ("Token", schemas["Token"],
-             {chr(c) for c in range(int(low, 16) + 1, int(high, 16))}),
             ("Resource", schemas["Resource"],
              {c for c in characters if ord(c) >= int(below, 16)} -
              {chr(int(but, 16))}),
@@ -227,7 +223,7 @@ def check_alphabets():
 
 def check_ids():
     """Ids are made of resources here as api/id.c makes them."""
-    reserved = re.search(r'reserved\[\] = "(.*?)"', source("api/id.c"))[1]
+    reserved = re.search(r'RESERVED_NAME "(.*?)"', source("server/types.h"))[1]
 
     def encoded(text):
         code = base64.urlsafe_b64encode(text.encode())
@@ -235,11 +231,28 @@ def check_ids():
     good = {"...", "a..", "order:42", "redlockd"}
     good |= {encoded("/" * n) for n in range(1, 9)} | {encoded("redlockd;/")}
     bad = {".", "..", "a/b", "~", "~A", "~AB", "~AAB", "~AAAAA", reserved,
-           reserved + "a", encoded(reserved + "/")}
+           reserved + "a", "a" + reserved, "a:" + reserved + "b"}
     same("ids", passes(schemas["Id"], good | bad), good)
-    bad = {reserved, reserved + "/"}
-    same("resources", passes(schemas["Resource"], bad | {"a" + reserved}),
-         {"a" + reserved})
+    good = {"a" + reserved[:-1], reserved[1:], "\u2028"}
+    bad = {reserved, reserved + "/", "a" + reserved, "\u2028" + reserved}
+    same("resources", passes(schemas["Resource"], good | bad), good)
+
+
+def check_tokens():
+    """Tokens are made here as server/token.c makes them."""
+    path = "server/token.c"
+    number = "1" * constant("NUMBER_DIGITS", path)
+    code = "a" * (2 * constant("TOKEN_RANDOM_BYTES", "server/token.h"))
+    key = "+" + "_" * constant("KEY_CHARS", path)
+    owner = "." + "/" * constant("OWNER_MAX", "server/types.h")
+    shortest, longest = f"{number}.{code}", f"{number}.{code}{key}{owner}"
+    good = {shortest, longest, shortest + key, shortest + owner}
+    bad = {"1", number, code, "1" + shortest, shortest + ".", shortest + "a",
+           shortest + "+a", longest + "a", shortest + key[:-1],
+           shortest + owner + "/", shortest + ".!", shortest.upper()}
+    same("tokens", passes(schemas["Token"], good | bad), good)
+    same("lengths of a token", {len(shortest), len(longest)},
+         {schemas["Token"]["minLength"], schemas["Token"]["maxLength"]})
 
 
 def check_words():
@@ -418,7 +431,7 @@ def check_schema(where, schema):
 
 
 for check in (check_routes, check_codes, check_members, check_limits,
-              check_alphabets, check_ids, check_words, check_details,
+              check_alphabets, check_ids, check_tokens, check_words, check_details,
               check_examples, check_operations, check_document):
     check()
 check_references("#", spec)

@@ -51,44 +51,66 @@ DEFECTS = [
     Defect("quorum of 2 of 5", "sim", "exclusion", [Edit(
         "server/round.c", "return total / 2 + 1;", "return total / 2;")]),
     Defect("no drift", "sim", "kept", [Edit(
-        "server/round.c",
-        "int64_t validity_us = ttl_us - elapsed_us - drift_us - DRIFT_FIXED_US;",
-        "int64_t validity_us = ttl_us - elapsed_us + 0 * drift_us;")]),
+        "server/round.c", "(now_us - round->start_us) - drift_us -",
+        "(now_us - round->start_us) + 0 * drift_us -")]),
     Defect("validity without elapsed", "sim", "kept", [Edit(
-        "server/round.c", "ttl_us - elapsed_us - drift_us",
-        "ttl_us - 0 * elapsed_us - drift_us")]),
-    Defect("late replies counted", "sim", "rising", [Edit(
-        "server/round.c", "if (received_us > round->deadline_us) {",
-        "if (received_us > round->deadline_us + 3600000000) {"), Edit(
-        "server/operation.c", "    round_note_deadline(&it->round);\n",
-        "    set_timer(operations, it, it->round.deadline_us + 200000);\n"
-        "    if (nodes_now(operations->nodes) < it->round.deadline_us + 200000)"
-        "\n        return;\n    round_note_deadline(&it->round);\n")],
-        faults="slow,server_pause,double"),
+        "server/round.c", "ttl_us - (now_us - round->start_us) - drift_us",
+        "ttl_us - 0 * (now_us - round->start_us) - drift_us")]),
+    Defect("replies of earlier rounds counted", "sim", "kept", [Edit(
+        "server/operation.c",
+        "    if (it == NULL ||\n"
+        "        tag_bits(TAG_OPERATION, (unsigned)it->rounds) != "
+        "slots_user_bits(tag))\n",
+        "    if (it == NULL)\n")]),
+    Defect("extension that is over counted", "sim", "rising", [Edit(
+        "server/operation.c", "    return is_valid(operations, it) ? OUTCOME_EXTENDED\n"
+        "                                    : OUTCOME_VALIDITY_EXHAUSTED;\n",
+        "    return OUTCOME_EXTENDED;\n")],
+        faults="slow,server_pause,double", seed=240),
     Defect("no deadline", "sim", "mortal", [Edit(
         "server/nodes.c",
-        "nodeclock_latest_at(&nodes->clocks.node[node].base, deadline_us);",
-        "deadline_us + ((int64_t)1 << 52);")]),
+        "                                 : nodeclock_latest_at(clock, "
+        "deadline_us);",
+        "                                 : deadline_us + ((int64_t)1 << 52);")]),
     Defect("lost straggler release", "sim", "tidy", [Edit(
-        "server/operation.c",
+        "server/releases.c",
         "if (!vote->is_sent || vote_is_harmless(vote->vote))",
         "if (!vote->is_sent || vote->vote != VOTE_GRANTED)")]),
     Defect("failed extend that releases", "sim", "own", [Edit(
         "server/operation.c",
-        "        settle(operations, it, OUTCOME_NOT_FOUND);\n",
-        "        if (it->kind == ROUND_EXTEND)\n"
+        "        settle(operations, it, OUTCOME_NO_QUORUM);\n"
+        "    else if (it->kind == ROUND_RELEASE)\n",
+        "    {\n        if (it->kind == ROUND_EXTEND)\n"
         "            undo(operations, it);\n"
-        "        settle(operations, it, OUTCOME_NOT_FOUND);\n"), Edit(
-        "server/operation.c",
-        "        assert(verdict == VERDICT_NO_QUORUM);\n"
-        "        settle(operations, it, OUTCOME_NO_QUORUM);\n    }\n}\n\n"
-        "static void decide(struct operations *operations, struct operation "
-        "*it)\n{",
-        "        if (it->kind == ROUND_EXTEND)\n"
-        "            undo(operations, it);\n"
-        "        settle(operations, it, OUTCOME_NO_QUORUM);\n    }\n}\n\n"
-        "static void decide(struct operations *operations, struct operation "
-        "*it)\n{")]),
+        "        settle(operations, it, OUTCOME_NO_QUORUM);\n    }\n"
+        "    else if (it->kind == ROUND_RELEASE)\n")]),
+    # ---- repairs ------------------------------------------------------------
+    Defect("no repair", "sim", "repaired", [Edit(
+        "server/repairs.c", "    if (missing == 0 || ",
+        "    if (missing != 0 || ")]),
+    Defect("repair counted at once", "sim", "kept", [Edit(
+        "server/round.c", "    int own = round_count(round, VOTE_EXTENDED);\n",
+        "    int own = round_count(round, VOTE_EXTENDED);\n"
+        "    own += own > 0 ? round_count(round, VOTE_FREE) : 0;\n")]),
+    Defect("repair without deadline", "sim", "mortal", [Edit(
+        "server/nodes.c", "nodeclock_earliest_at(clock, deadline_us)",
+        "deadline_us + ((int64_t)1 << 52)")]),
+    Defect("repair without a second look", "sim", "tidy", [Edit(
+        "server/repairs.c",
+        "    TAILQ_INSERT_TAIL(&repairs->list, it, link);\n}\n",
+        "    TAILQ_INSERT_TAIL(&repairs->list, it, link);\n"
+        "    set(repairs, it, nodes_now(nodes));\n"
+        "    end(repairs, it);\n}\n"), Edit(
+        "server/repairs.c", "/* ---- begin ---",
+        "static void set(struct repairs *repairs, const struct repair *it,\n"
+        "                int64_t now_us);\n\n/* ---- begin ---")]),
+    Defect("repair without compare", "sim", "tidy", [Edit(
+        "tests/sim/simnode.c", "    if (*highest != ask->seen)\n",
+        "    if (*highest < 0)\n")]),
+    Defect("release that asks once", "sim", "tidy", [Edit(
+        "server/releases.c",
+        "    if (!is_for_good && reply->vote != VOTE_DELETED)\n",
+        "    if (!is_for_good && reply->vote == VOTE_PENDING)\n")]),
     # ---- numbers ------------------------------------------------------------
     Defect("number only in the server's memory", "sim", "rising", [Edit(
         "server/nodes.c",
@@ -104,57 +126,61 @@ DEFECTS = [
         faults="step,flush,restart,block,server_restart,slow"),
     Defect("window off, and spread", "sim", "rising", [WINDOW_OFF, Edit(
         "server/clocks.c", ".far_us = window_us / 2,",
-        ".far_us = (int64_t)1 << 52,")],
-        faults="step,flush,pause"),
+        ".far_us = (int64_t)1 << 52,")], seed=600),
     # ---- who may vote -------------------------------------------------------
-    Defect("admission without run_id", "sim", "exclusion", [Edit(
-        "server/guard.c", "guard->settings.fingerprint, run_id);",
-        "guard->settings.fingerprint, run_id + strlen(run_id));")],
-        faults="restart,slow,block"),
-    Defect("mark without nonce", "sim", "exclusion", [Edit(
-        "server/nodes.c",
-        "nodes->port.random(nodes->port.ctx, &random, sizeof random);",
-        "random = 0;"), Edit(
-        "server/guard.c", "    node->must_revoke = is_text(node->spent, look->mark);\n",
-        "    node->must_revoke = false;\n")],
-        faults="target,flush,break,block,error,server_pause"),
     Defect("quarantine by run_id", "sim", "exclusion", [Edit(
         "server/guard.c", "    if (!is_text(node->mark, look->mark)) {\n"
         "        copy_state(node->mark, look->mark);\n",
-        "    size_t life = look->mark.len - SCRIPT_NONCE_LEN;\n"
+        "    size_t life = 0;\n"
+        "    for (int colons = 0; life < look->mark.len; life++)\n"
+        "        if (look->mark.ptr[life] == ':' && ++colons == 3)\n"
+        "            break;\n"
         "    bool is_known = strncmp(node->mark, look->mark.ptr, life) == 0;\n"
         "    copy_state(node->mark, look->mark);\n"
         "    if (!is_known) {\n"), Edit(
-        "server/guard.c", "    node->mark[0] = '\\0';\n", "")]),
+        "server/guard.c", "    node->mark[0] = '\\0';\n", "")],
+        faults="flush,break,block,slow"),
     Defect("no quarantine", "sim", "exclusion", [Edit(
-        "server/guard.c", "    if (guard->settings.is_off)\n        return 0;\n",
+        "server/admission.c",
+        "    if (guard->settings.is_off)\n        return 0;\n",
         "    if (guard)\n        return 0;\n")]),
     # The code has this rule twice: a server asks only nodes that it has seen
     # admitted, and a majority of them does not forget. The model has it once.
     Defect("first start without hold", "model", "two_holders",
            model="first_start", rule="NO_HOLD"),
     Defect("first start of nodes that are not all empty", "sim", "exclusion", [Edit(
-        "server/firststart.c", "        if (word != LOOK_EMPTY)\n",
-        "        if (word != LOOK_EMPTY && word != LOOK_BARE)\n"), Edit(
+        "server/firststart.c", "        else if (word != LOOK_EMPTY)\n",
+        "        else if (word != LOOK_EMPTY && word != LOOK_BARE)\n"), Edit(
         "server/firststart.c", "        if (word == LOOK_FRESH)\n",
         "        if (word == LOOK_FRESH || word == LOOK_CREATED)\n"), Edit(
         "server/firststart.c", "else if (word != LOOK_EMPTY && !is_own)",
         "else if (word != LOOK_EMPTY && word != LOOK_BARE && !is_own)")],
         faults="next,block,slow,pause"),
     Defect("readmission without beat", "sim", "exclusion", [Edit(
+        "server/nodes.c", ".floor = guard->witness.node[action->node].floor",
+        ".floor = 0"), Edit(
+        "server/admission.c",
+        "it->beat >= guard->witness.node[node].floor", "it->beat >= 0")],
+        faults="restore,promote,break,block,slow"),
+    Defect("evictions not looked for", "sim", "exclusion", [Edit(
+        "tests/sim/simstate.c",
+        "return batch->process->evicted != known;", "return known < 0;")],
+        faults="evict,break"),
+    Defect("memory that was put back votes", "sim", "exclusion", [Edit(
         "tests/sim/simnode.c",
-        "        memory->durable != '1' || beat_us < call->call.beat_us ||\n"
-        "        beat_us > clock_us ||\n"
-        "        clock_us - beat_us >= call->call.max_ttl_ms * 1000)\n",
-        "        memory->durable != '1' || beat_us < 0)\n")]),
+        "strcmp(replid + 1, batch->process->replid) == 0",
+        "replid[1] != '\\0'")],
+        faults="rollback,break"),
     Defect("readmission of nodes that are not durable", "sim", "exclusion", [Edit(
-        "server/guard.c", "node->may_readmit = node->is_durable && "
-        "look->is_durable;", "node->may_readmit = true;"), Edit(
-        "server/nodes.c", "        .is_durable = it->is_durable,\n",
-        "        .is_durable = true,\n")],
+        "server/admission.c",
+        "it->is_restarted && it->is_durable && it->was_durable &&",
+        "it->is_restarted &&"), Edit(
+        "server/guard.c",
+        "node->is_restarted && node->was_durable && node->is_durable)",
+        "node->is_restarted)")],
         faults="restart,restore,block,slow"),
     Defect("admission although not all nodes were marked", "sim", "exclusion", [Edit(
-        "server/guard.c",
+        "server/admission.c",
         "        if (!guard->node[i].is_of_epoch)\n            return false;\n",
         "")]),
     Defect("quarantined votes counted", "sim", "kept", [Edit(
@@ -182,15 +208,15 @@ DEFECTS = [
     # ---- on the nodes -------------------------------------------------------
     Defect("no admission check", "sim", "exclusion", [Edit(
         "tests/sim/simnode.c",
-        "    if (memory->admit[0] == '\\0' || !is_text(call->call.admit, "
-        "memory->admit))\n        return VOTE_QUARANTINED;\n",
-        "    if (memory == NULL)\n        return VOTE_QUARANTINED;\n")],
+        "    if (!is_admitted(batch, call))\n        return VOTE_QUARANTINED;\n",
+        "    (void)is_admitted(batch, call);\n")],
         faults="flush,block,slow"),
     Defect("release without compare", "nemesis", "exclusion", [Edit(
         "server/scripts/release.lua", "    if value == ARGV[a + 1] then",
         "    if value then")]),
     Defect("extend that creates", "nemesis", "own", [Edit(
-        "server/scripts/extend.lua", "        return 'FREE'\n",
+        "server/scripts/extend.lua",
+        "        return {'FREE', tonumber(highest) or 0}\n",
         "        redis.call('SET', ARGV[a], ARGV[a + 1], 'PX', ARGV[a + 2])\n"
         "        return 'EXTENDED'\n")]),
     Defect("extend that shortens", "sim", "exclusion", [Edit(
@@ -204,4 +230,17 @@ DEFECTS = [
         "    return server->offset_us + set_us + now_us +\n"
         "           now_us * server->ppm / 1000000;")],
         faults="flush,block,slow"),
+    # ---- what nodes say of each other ---------------------------------------
+    Defect("floor not compared by a look", "sim", "exclusion", [Edit(
+        "tests/sim/simstate.c",
+        "memory->beat.it < call->call.floor && call->call.nonce.len > 0",
+        "memory->beat.it < 0 && call->call.nonce.len > 0"), Edit(
+        "server/admission.c",
+        "           it->beat >= guard->witness.node[node].floor;",
+        "           it->beat >= 0;")],
+        faults="restore,promote,rollback,break,block,slow"),
+    Defect("what was promised last is not looked at", "sim", "exclusion", [Edit(
+        "server/witness.c", "    it->voted_us = words->voted_us;\n",
+        "    it->voted_us = 0 * words->voted_us;\n")],
+        faults="restore,flush,restart,block,slow"),
 ]

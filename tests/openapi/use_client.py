@@ -6,11 +6,11 @@ from client import Client
 from client.api.locks import (acquire_lock, extend_lock, get_lock,
                               release_lock)
 from client.api.operation import get_readiness, list_nodes
-from client.models import (AcquireRequest, ExtendRequest, Extension, Grant,
-                           Lock, Nodes, Problem, ProblemCode, Readiness,
-                           Release)
+from client.models import (AcquireRequest, ExtendRequest, Grant, Lock, Nodes,
+                           Problem, ProblemCode, Readiness, Release)
 
 RESOURCE = "generated client/ü"
+MADE_UP = "1795221641865000.8f1c27a5b9d04e6e8f1c27a5b9d04e6e8f1c27a5"
 
 
 def expect(answer, status, kind):
@@ -40,16 +40,19 @@ with Client(base_url=sys.argv[1]) as client:
     for how in ({"x_lock_token": grant.token},
                 {"body": ExtendRequest(token=grant.token, ttl_ms=30000)}):
         longer = expect(extend_lock.sync_detailed(grant.id, client=client,
-                                                  **how), 200,
-                        Extension)
+                                                  **how), 200, Grant)
         assert longer.token == grant.token and longer.ttl_ms == 30000
 
     lock = expect(get_lock.sync_detailed(grant.id, client=client), 200, Lock)
     assert lock.owner == "generated" and lock.remaining_ms > 20000
 
     other = expect(release_lock.sync_detailed(grant.id, client=client,
-                                              x_lock_token="x"), 409, Problem)
+                                              x_lock_token=MADE_UP), 409,
+                   Problem)
     assert other.code == ProblemCode.NOT_OWNER
+    wrong = expect(release_lock.sync_detailed(grant.id, client=client,
+                                              x_lock_token="1"), 400, Problem)
+    assert wrong.errors[0].pointer == "/token"
     expect(release_lock.sync_detailed(grant.id, client=client,
                                       x_lock_token=grant.token), 200, Release)
     gone = expect(extend_lock.sync_detailed(grant.id, client=client,

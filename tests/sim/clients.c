@@ -3,6 +3,14 @@
 #include <assert.h>
 #include <stdio.h>
 
+#include "faults.h"
+
+enum {
+    HASTE_US = 3000,  /* between an extend and the release that overtakes it */
+    REST_US = 300000, /* … or its repair */
+    TTL_MOST_MS = 3000, /* mostly */
+};
+
 int client_number(const struct world *world, const struct client *client)
 {
     return (int)(client - world->clients->client);
@@ -56,8 +64,9 @@ static int any_server(struct world *world)
                : (int)world_random(world, SIM_FOREIGN);
 }
 
-/* The same request once more, and nobody waits for the answer. */
-static void ask_twice(struct world *world, const struct client *client)
+/* A request of this client that nobody awaits the answer of. */
+static void ask_unheard(struct world *world, const struct client *client,
+                        enum client_ask what, int64_t delay_us)
 {
     struct client *ghost = NULL;
     for (int i = SIM_CLIENTS; i < SIM_ALL_CLIENTS; i++)
@@ -70,22 +79,31 @@ static void ask_twice(struct world *world, const struct client *client)
     ghost->serial = serial;
     ghost->believes_until_us = 0;
     ghost->server = any_server(world);
+    ghost->state = CLIENT_ASKING;
+    ghost->ask = what;
+    ghost->is_asked = ghost->is_answered = false;
     world->clients->doubled++;
-    tell(world, ghost, world_random(world, 1500000), CLIENT_ASK);
+    tell(world, ghost, delay_us, CLIENT_ASK);
 }
 
-static void ask(struct world *world, struct client *client,
-                enum client_ask what)
+void client_ask(struct world *world, struct client *client,
+                enum client_ask what, int server)
 {
-    client->server = any_server(world);
+    client->server = server;
     client->state = CLIENT_ASKING;
     client->ask = what;
     client->is_asked = client->is_answered = false;
     client->serial++;
     tell(world, client, travel_us(world), CLIENT_ASK);
+}
+
+static void ask(struct world *world, struct client *client,
+                enum client_ask what)
+{
+    client_ask(world, client, what, any_server(world));
     if (world->clients->has_ghosts && !world->clients->is_resting &&
         world_chance(world, 3))
-        ask_twice(world, client);
+        ask_unheard(world, client, what, world_random(world, 1500000));
 }
 
 static void go_on(struct world *world, struct client *client, bool holds)
@@ -136,13 +154,21 @@ static void begin(struct world *world, struct client *client)
 
 static int64_t random_ttl_ms(struct world *world)
 {
-    int64_t most_ms = world_chance(world, 50) ? 700 : 3000;
+    int64_t most_ms = world_chance(world, 50) ? 700 : TTL_MOST_MS;
+    if (world->clients->is_hasty)
+        return TTL_MOST_MS; /* what is left behind is seen for long */
+    if (world_chance(world, 20))
+        most_ms = world->faults->longest_ms;
     return TTL_MIN_MS + world_random(world, most_ms - TTL_MIN_MS);
 }
 
 static void step_holding(struct world *world, struct client *client)
 {
     bool believes = client_believes(world, client);
+    for (int i = 0; world->clients->is_hasty && i < 3; i++)
+        ask_unheard(
+            world, client, ASK_EXTEND,
+            world_random(world, world_chance(world, 50) ? HASTE_US : REST_US));
     if (world_chance(world, believes ? 60 : 15) &&
         !world->clients->is_resting) {
         client->ttl_ms = random_ttl_ms(world);
@@ -186,6 +212,9 @@ void clients_on_answer(struct world *world, struct client *client)
     if (client->op != 0) { /* else it was refused before it had a handle */
         const struct engine_result *result =
             engine_result(world->servers[client->server].engine, client->op);
+        world_trace(world, "client %d resource %d is answered %s, number %lld",
+                    client_number(world, client), client->resource,
+                    outcome_name(result->outcome), (long long)result->number);
         if (result->outcome == OUTCOME_GRANTED)
             ledger_on_grant(world, client, result->number);
         if (result->outcome == OUTCOME_EXTENDED && !is_ghost(world, client))
@@ -301,7 +330,8 @@ void clients_on_event(struct world *world, const struct event *event)
         return;
     switch ((enum client_event)event->b) {
     case CLIENT_STEP:
-        step(world, client);
+        if (!world->clients->is_led)
+            step(world, client);
         break;
     case CLIENT_ASK:
         begin(world, client);
@@ -332,37 +362,4 @@ bool clients_are_idle(const struct clients *clients)
         if (clients->client[i].state != CLIENT_IDLE)
             return false;
     return true;
-}
-
-/* ---- the end ------------------------------------------------------------ */
-
-void clients_check_tidy(struct world *world)
-{
-    if (!clients_are_idle(world->clients))
-        ledger_violated(world, "answered", -1, -1);
-    for (int i = 0; i < SIM_NAMES; i++) {
-        const struct machine *machine = &world->machines[world->home[i]];
-        int64_t clock_us = machine_clock(machine, world->now_us);
-        for (int j = 0; j < SIM_RESOURCES; j++)
-            if (simnode_key(&machine->memory, j, clock_us) != NULL)
-                ledger_violated(world, "tidy", -1, j);
-    }
-}
-
-void clients_check_alive(struct world *world)
-{
-    for (int i = 0; i < SIM_RESOURCES; i++) {
-        struct client *client = &world->clients->client[i];
-        uint64_t granted = world->clients->outcomes[OUTCOME_GRANTED];
-        client->resource = i;
-        client->ttl_ms = 1000;
-        ask(world, client, ASK_ACQUIRE);
-        client->server = i % SIM_FOREIGN;
-        world_run(world, 1200000);
-        if (world->clients->outcomes[OUTCOME_GRANTED] != granted)
-            continue;
-        servers_trace(world);
-        ledger_violated(world, "alive", i, i);
-        return;
-    }
 }

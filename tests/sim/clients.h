@@ -2,7 +2,8 @@
  * The clients of the simulation, and what must hold for them:
  *
  *   exclusion  no two clients believe in a lock on one resource. Not claimed
- *              in worlds whose clocks do what no assumption allows
+ *              in worlds whose clocks do what no assumption allows, nor of a
+ *              lock that a node evicted, until a look finds that
  *   rising     each grant's number is above that of every grant before, and no
  *              lock is extended behind a grant with a higher number; even in
  *              those worlds, as long as no node forgets anything there
@@ -16,11 +17,15 @@
  *   foreign    a server of the same epoch but of another configuration takes
  *              no admission from a node, and grants nothing unless nodes of the
  *              first configuration have forgotten it
- *   tidy       when all is calm and released, no key is left on any node
+ *   repaired   a lock that was extended when all was well is on all nodes
+ *              soon after
+ *   tidy       when all is calm and released, no key is left on any node; not
+ *              even by an extend that the client did not wait for
  *   alive      … and when a quarantine has passed since the last fault, every
  *              server can acquire every resource
  *
- * Each is looked at whenever an event happens that could break it: ledger.c.
+ * Each is looked at whenever an event happens that could break it: ledger.c;
+ * the last three at the end: endings.c.
  */
 #ifndef SIM_CLIENTS_H
 #define SIM_CLIENTS_H
@@ -30,7 +35,7 @@
 
 enum {
     SIM_CLIENTS = 24,
-    SIM_GHOSTS = 8, /* requests that come a second time */
+    SIM_GHOSTS = 48, /* requests that come a second time */
     SIM_ALL_CLIENTS = SIM_CLIENTS + SIM_GHOSTS,
 };
 
@@ -68,7 +73,9 @@ struct clients {
     struct client client[SIM_ALL_CLIENTS];
     struct ledger ledger;
     bool is_resting; /* no new acquires */
+    bool is_led;     /* ask only what client_ask tells them */
     bool has_ghosts;
+    bool is_hasty; /* go on while an extend is on its way */
     uint64_t outcomes[OUTCOME_KINDS];
     uint64_t votes[VOTE_KINDS]; /* of the deciding rounds */
     uint64_t left;
@@ -90,9 +97,8 @@ bool clients_are_idle(const struct clients *clients);
 bool client_believes(const struct world *world, const struct client *client);
 int client_number(const struct world *world, const struct client *client);
 
-/* To be called when all is calm and the clients rest; before the clocks are
- * set right, and a quarantine behind that. */
-void clients_check_tidy(struct world *world);
-void clients_check_alive(struct world *world);
+/* The client asks this of that server, once, and reads the answer. */
+void client_ask(struct world *world, struct client *client,
+                enum client_ask what, int server);
 
 #endif

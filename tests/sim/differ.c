@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "../../server/fence.h"
-#include "real.h"
+#include "hands.h"
 
 enum {
     CALLS_MAX = 5,
@@ -24,174 +24,120 @@ enum {
     DOUBT_MS = 2,  /* the real node reads its clock twice */
 };
 
-struct run {
-    uint64_t random;
-    struct real *real;
-    struct simmemory memory;
-    int64_t clock_us; /* the node's, when it last told */
-    uint64_t calls[SCRIPT_KINDS];
-    uint64_t votes[VOTE_KINDS];
-    uint64_t words[LOOK_WORDS];
-    uint64_t undecided;
-};
-
-static int64_t pick(struct run *run, int64_t below)
-{
-    uint64_t z = (run->random += 0x9e3779b97f4a7c15);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    return (int64_t)((z ^ (z >> 31)) % (uint64_t)below);
-}
-
 static struct span any_text(struct run *run, const char *const *texts,
                             int count)
 {
-    return span_of(texts[pick(run, count)]);
+    return span_of(texts[hands_pick(run, count)]);
 }
 
 /* ---- random calls ------------------------------------------------------- */
 
-static const char *const admits[] = {"1:one:r1", "1:one:r2", "1:two:r1",
-                                     "2:one:r1", "2:two:r2", "3:two:r2"};
-static const char *const tokens[] = {"1700000000000000.a", "b", "cc.dd.me"};
 static const char *const nonces[] = {"0000000000000001", "0000000000000002",
-                                     "00000000000000ff"};
+                                     "00000000000000ff",
+                                     "first-0000000000000003"};
+static const char *const others[] = {"00000000000000a1", "00000000000000b2",
+                                     "00000000000000c3"};
 
-enum { ADMITS = 6, TOKENS = 3, NONCES = 3 };
+enum { NONCES = 4, OTHERS = 3 };
 
 static int64_t any_number(struct run *run, int resource)
 {
     static const int64_t offsets_us[] = {0,      -500000, 500000,
                                          900000, 1100000, -1200000};
     int64_t highest = run->memory.highest[resource];
-    if (highest != 0 && pick(run, 3) == 0)
-        return highest + pick(run, 3) - 1;
-    return run->clock_us + offsets_us[pick(run, 6)];
+    if (highest != 0 && hands_pick(run, 3) == 0)
+        return highest + hands_pick(run, 3) - 1;
+    return run->clock_us + offsets_us[hands_pick(run, 6)];
+}
+
+/* The admission that is there, whole or without the end, or another. */
+static struct span any_admit(struct run *run, bool is_whole)
+{
+    const char *replid = strrchr(run->memory.admit, ':');
+    if (replid == NULL || hands_pick(run, 6) == 0)
+        return span_of(hands_admit(run));
+    return (struct span){run->memory.admit,
+                         is_whole ? strlen(run->memory.admit)
+                                  : (size_t)(replid - run->memory.admit)};
 }
 
 /* The mark or the admission that is there, or another. */
-static struct span any_found(struct run *run, enum script_kind kind)
+static struct span any_found(struct run *run, const char *there)
 {
-    const char *there =
-        kind == SCRIPT_READMIT ? run->memory.admit : run->memory.mark;
-    if (pick(run, 4) != 0)
+    if (hands_pick(run, 4) != 0)
         return span_of(there);
-    return pick(run, 2) == 0 ? (struct span){"", 0}
-                             : any_text(run, admits, ADMITS);
+    return span_of(hands_pick(run, 2) == 0 ? "" : hands_admit(run));
 }
 
-static void make_call(struct run *run, struct span admit,
-                      struct script_call *call)
+/* "name=beat name=beat…", of some. */
+static struct span any_witnesses(struct run *run,
+                                 char text[SCRIPT_WITNESSES_MAX + 1])
 {
-    enum script_kind kind = (enum script_kind)pick(run, SCRIPT_KINDS);
-    int resource = (int)pick(run, SIM_RESOURCES);
+    size_t len = 0;
+    text[0] = '\0';
+    for (int i = 0; i < OTHERS; i++)
+        if (hands_pick(run, 3) != 0)
+            len += (size_t)snprintf(text + len, SCRIPT_WITNESSES_MAX + 1 - len,
+                                    "%s%s=%d", len > 0 ? " " : "", others[i],
+                                    (int)hands_pick(run, 9));
+    return (struct span){text, len};
+}
+
+/* That of the lock that is there, or another. */
+static struct span any_token(struct run *run, int resource)
+{
+    const struct simkey *key = &run->memory.keys[resource];
+    if (key->is_set && hands_pick(run, 2) == 0)
+        return (struct span){key->token, key->token_len};
+    return span_of(hands_token(run));
+}
+
+/* What all calls of a batch have in common. */
+struct shared {
+    bool is_of_locks; /* none looks at the permission or changes it */
+    struct span admit;
+    int64_t median_us;
+};
+
+static void make_call(struct run *run, const struct shared *shared,
+                      struct script_call *call,
+                      char witnesses[SCRIPT_WITNESSES_MAX + 1])
+{
+    bool has_lock = shared->is_of_locks || hands_pick(run, 9) == 0;
+    enum script_kind kind =
+        has_lock ? (enum script_kind)(SCRIPT_ACQUIRE + hands_pick(run, 5))
+                 : (enum script_kind)hands_pick(run, SCRIPT_ACQUIRE);
+    int resource = (int)hands_pick(run, SIM_RESOURCES);
     struct span name = span_of(simnode_resource(resource));
     static const int64_t ttls_ms[] = {1, 10, 30, 500, 60000, 90000};
-    bool has_lock = kind >= SCRIPT_ACQUIRE;
     *call = (struct script_call){
         .kind = kind,
         .resource = has_lock ? name : (struct span){0},
-        .token = has_lock ? any_text(run, tokens, TOKENS) : (struct span){0},
-        .admit = admit,
+        .token = has_lock ? any_token(run, resource) : (struct span){0},
+        .admit = shared->admit,
         .nonce = any_text(run, nonces, NONCES),
-        .found = any_found(run, kind),
-        .max_ttl_ms = 1000 + 1000 * pick(run, 3),
-        .beat_us = run->memory.beat_us + pick(run, 3) - 1,
-        .is_durable = pick(run, 3) != 0,
-        .ttl_ms = ttls_ms[pick(run, 6)],
+        .found = any_found(run, run->memory.admit),
+        .mark = any_found(run, run->memory.mark),
+        .witnesses = any_witnesses(run, witnesses),
+        .max_ttl_ms = 1000 + 1000 * hands_pick(run, 3),
+        .floor = run->memory.beat.it + (hands_pick(run, 4) == 0) -
+                 hands_pick(run, 3),
+        .median_us = shared->median_us,
+        .is_durable = hands_pick(run, 3) != 0,
+        .is_objecting = hands_pick(run, 2) != 0,
+        .ttl_ms = ttls_ms[hands_pick(run, 6)],
         .number = any_number(run, resource),
-        .node_deadline_us = run->clock_us + (pick(run, 12) - 1) * 1000000,
+        .node_deadline_us = run->clock_us + (hands_pick(run, 12) - 1) * 1000000,
         .window_us = WINDOW_US,
         .slot = fence_slot(name),
+        .seen = run->memory.highest[resource] - (hands_pick(run, 4) == 0),
     };
-    if (call->beat_us < 0)
-        call->beat_us = 0;
-    if (kind == SCRIPT_LOOK && pick(run, 3) == 0)
+    if (call->seen < 0)
+        call->seen = 0;
+    if (call->floor < 0)
+        call->floor = 0;
+    if (kind == SCRIPT_LOOK && hands_pick(run, 3) == 0)
         call->nonce = (struct span){0};
-}
-
-/* ---- what other hands do ------------------------------------------------ */
-
-static void delete_field(struct run *run, const char *name, void *field,
-                         size_t size)
-{
-    real_command(run->real, "HDEL %s %s", REAL_PREFIX "redlockd:state", name);
-    memset(field, 0, size);
-}
-
-static void write_state(struct run *run)
-{
-    static const char *const state = REAL_PREFIX "redlockd:state";
-    struct simmemory *memory = &run->memory;
-    struct span admit = any_text(run, admits, ADMITS);
-    switch (pick(run, 3)) {
-    case 0:
-        memory->admit[span_copy(memory->admit, admit)] = '\0';
-        real_command(run->real, "HSET %s admit %s", state, memory->admit);
-        break;
-    case 1:
-        memory->durable = pick(run, 2) != 0 ? '1' : '0';
-        real_command(run->real, "HSET %s durable %s", state,
-                     memory->durable == '1' ? "1" : "0");
-        break;
-    default: /* long ago, just now, or to come */
-        memory->beat_us = run->clock_us + (pick(run, 5) - 3) * 1000000;
-        real_command(run->real, "HSET %s beat %lld", state,
-                     (long long)memory->beat_us);
-    }
-}
-
-static void set_key(struct run *run, int resource)
-{
-    struct simkey *key = &run->memory.keys[resource];
-    struct span token = any_text(run, tokens, TOKENS);
-    int64_t expires_ms = run->clock_us / 1000 + 5000 + pick(run, 60000);
-    key->is_set = true;
-    key->token_len = span_copy(key->token, token);
-    key->expires_ms = expires_ms;
-    real_command(run->real, "SET %s%s %b PXAT %lld", REAL_PREFIX,
-                 simnode_resource(resource), token.ptr, token.len,
-                 (long long)expires_ms);
-}
-
-static void forget_all(struct run *run)
-{
-    real_command(run->real, "FLUSHALL");
-    run->memory = (struct simmemory){0};
-}
-
-static void interfere(struct run *run)
-{
-    struct simmemory *memory = &run->memory;
-    int resource = (int)pick(run, SIM_RESOURCES);
-    switch (pick(run, 14)) {
-    case 0:
-        forget_all(run);
-        break;
-    case 1:
-        delete_field(run, "admit", memory->admit, sizeof memory->admit);
-        break;
-    case 2:
-        delete_field(run, "mark", memory->mark, sizeof memory->mark);
-        break;
-    case 3:
-        delete_field(run, "durable", &memory->durable, sizeof memory->durable);
-        break;
-    case 4:
-        delete_field(run, "beat", &memory->beat_us, sizeof memory->beat_us);
-        break;
-    case 5:
-        real_command(run->real, "DEL %s%s", REAL_PREFIX,
-                     simnode_resource(resource));
-        memory->keys[resource].is_set = false;
-        break;
-    case 6:
-    case 7:
-        set_key(run, resource);
-        break;
-    default:
-        write_state(run);
-    }
 }
 
 /* ---- comparing ---------------------------------------------------------- */
@@ -206,7 +152,9 @@ static bool is_same_look(const struct script_look *a,
 {
     return a->word == b->word && is_same_text(a->admit, b->admit) &&
            is_same_text(a->mark, b->mark) && a->max_ttl_ms == b->max_ttl_ms &&
-           a->is_durable == b->is_durable && a->beat_us == b->beat_us;
+           a->is_durable == b->is_durable && a->beat == b->beat &&
+           a->seen_us == b->seen_us && a->voted_us == b->voted_us &&
+           is_same_text(a->witnesses, b->witnesses);
 }
 
 static bool is_same(const struct script_reply *real,
@@ -214,22 +162,25 @@ static bool is_same(const struct script_reply *real,
 {
     return real->vote == sim->vote && real->node_now_us == sim->node_now_us &&
            llabs(real->pttl_ms - sim->pttl_ms) <= DOUBT_MS &&
-           real->highest == sim->highest &&
+           real->highest == sim->highest && real->beat == sim->beat &&
            is_same_text(real->value, sim->value) &&
            is_same_look(&real->look, &sim->look);
 }
 
 static void print_reply(const char *whose, const struct script_reply *reply)
 {
-    printf("  %s: %s now %lld pttl %lld highest %lld value %.*s look %d "
-           "admit %.*s mark %.*s max_ttl %lld durable %d beat %lld\n",
+    const struct script_look *look = &reply->look;
+    printf("  %s: %s now %lld beat %lld pttl %lld highest %lld value %.*s "
+           "look %d admit %.*s mark %.*s max_ttl %lld durable %d beat %lld "
+           "seen %lld voted %lld witnesses %.*s\n",
            whose, vote_name(reply->vote), (long long)reply->node_now_us,
-           (long long)reply->pttl_ms, (long long)reply->highest,
-           (int)reply->value.len, reply->value.ptr, (int)reply->look.word,
-           (int)reply->look.admit.len, reply->look.admit.ptr,
-           (int)reply->look.mark.len, reply->look.mark.ptr,
-           (long long)reply->look.max_ttl_ms, reply->look.is_durable,
-           (long long)reply->look.beat_us);
+           (long long)reply->beat, (long long)reply->pttl_ms,
+           (long long)reply->highest, (int)reply->value.len, reply->value.ptr,
+           (int)look->word, (int)look->admit.len, look->admit.ptr,
+           (int)look->mark.len, look->mark.ptr, (long long)look->max_ttl_ms,
+           look->is_durable, (long long)look->beat, (long long)look->seen_us,
+           (long long)look->voted_us, (int)look->witnesses.len,
+           look->witnesses.ptr);
 }
 
 static int64_t real_now_ms(void)
@@ -253,41 +204,69 @@ static void wait_for_ends(struct run *run)
     }
 }
 
+/* Random calls, and copies of them: they borrow from the memory. */
+static void make_batch(struct run *run, int count,
+                       struct script_call calls[CALLS_MAX],
+                       struct simcall copies[CALLS_MAX])
+{
+    bool is_of_locks = hands_pick(run, 4) != 0;
+    struct shared shared = {
+        .is_of_locks = is_of_locks,
+        .admit = any_admit(run, is_of_locks),
+        .median_us = hands_pick(run, 4) == 0
+                         ? 0
+                         : run->clock_us + hands_pick(run, 3) * 1000000,
+    };
+    for (int i = 0; i < count; i++) {
+        char witnesses[SCRIPT_WITNESSES_MAX + 1];
+        make_call(run, &shared, &calls[i], witnesses);
+        simcall_copy(&copies[i], &calls[i]);
+        calls[i] = copies[i].call;
+        if (calls[i].kind >= SCRIPT_ACQUIRE)
+            calls[i].resource = span_of(simnode_resource(copies[i].resource));
+    }
+}
+
+/* The same in the simulated node, when the clock showed clock_us. */
+static void simulate(struct run *run, int count,
+                     const struct simcall copies[CALLS_MAX], int64_t clock_us,
+                     struct simreply replies[CALLS_MAX])
+{
+    struct simbatch batch = {
+        .memory = &run->memory, .process = &run->process, .clock_us = clock_us};
+    for (int i = 0; i < count; i++)
+        simnode_execute(&batch, &copies[i], &replies[i]);
+    for (int i = 0; i < count; i++)
+        replies[i].reply.beat = batch.beat;
+}
+
 static bool run_batch(struct run *run)
 {
     struct script_call calls[CALLS_MAX];
     struct simcall copies[CALLS_MAX];
-    struct simreply real[CALLS_MAX];
-    int count = 1 + (int)pick(run, CALLS_MAX);
-    struct span admit = span_of(run->memory.admit);
-    if (admit.len == 0 || pick(run, 3) == 0)
-        admit = any_text(run, admits, ADMITS);
+    struct simreply real[CALLS_MAX], sim[CALLS_MAX];
+    int count = 1 + (int)hands_pick(run, CALLS_MAX);
     wait_for_ends(run);
-    for (int i = 0; i < count; i++) {
-        make_call(run, admit, &calls[i]);
-        simcall_copy(&copies[i], &calls[i]); /* it borrows from the memory */
-    }
+    make_batch(run, count, calls, copies);
     int64_t began_ms = real_now_ms();
     real_run(run->real, calls, count, real);
     if (real_now_ms() - began_ms > DOUBT_MS) {
         run->undecided++; /* it was stopped in between, who knows where */
-        forget_all(run);
+        hands_forget(run);
         return true;
     }
+    simulate(run, count, copies, real[0].reply.node_now_us, sim);
     for (int i = 0; i < count; i++) {
-        struct simreply sim;
-        simnode_execute(&run->memory, &copies[i], real[i].reply.node_now_us,
-                        &sim);
         run->calls[calls[i].kind]++;
-        run->votes[sim.reply.vote]++;
+        run->votes[sim[i].reply.vote]++;
         if (calls[i].kind == SCRIPT_LOOK)
-            run->words[sim.reply.look.word]++;
-        if (is_same(&real[i].reply, &sim.reply))
+            run->words[sim[i].reply.look.word]++;
+        if (is_same(&real[i].reply, &sim[i].reply))
             continue;
         printf("  call %d of %d: %s\n", i + 1, count,
                script_name(calls[i].kind));
         print_reply("real", &real[i].reply);
-        print_reply("sim ", &sim.reply);
+        print_reply("sim ", &sim[i].reply);
         return false;
     }
     return true;
@@ -296,15 +275,16 @@ static bool run_batch(struct run *run)
 static bool run_seed(struct run *run, uint64_t seed, int batches)
 {
     run->random = seed;
-    forget_all(run);
+    hands_forget(run);
     for (int i = 0; i < batches; i++) {
         if (!run_batch(run)) {
             printf("seed %llu: batch %d differs\n", (unsigned long long)seed,
                    i + 1);
             return false;
         }
-        if (pick(run, 8) == 0)
-            interfere(run);
+        bool is_bare = run->memory.admit[0] == '\0';
+        if (is_bare || hands_pick(run, 3) == 0)
+            hands_interfere(run);
     }
     return true;
 }

@@ -3,54 +3,17 @@
 #include <stdlib.h>
 
 #include "clients.h"
+#include "copies.h"
 #include "losses.h"
 #include "messages.h"
+#include "names.h"
+#include "plan.h"
+#include "steps.h"
 
 enum {
-    TRUSTING_PERCENT = 30,
-    WILD_PERCENT = 10,
-    RATE_LEAST = 25,
-    RATE_MOST = 130,
     HOLD_US = 4000000,
+    QUARANTINE_MORE_US = 7000000,
 };
-
-/* µs between two of them, on average. */
-static const int64_t intervals_us[FAULTS] = {
-    [FAULT_SLOW] = 400000,
-    [FAULT_BREAK] = 500000,
-    [FAULT_BLOCK] = 2500000,
-    [FAULT_PAUSE] = 1500000,
-    [FAULT_ERROR] = 2000000,
-    [FAULT_UNCONFIRM] = 8000000,
-    [FAULT_RESTART] = 6000000,
-    [FAULT_FLUSH] = 8000000,
-    [FAULT_INTERLUDE] = 15000000,
-    [FAULT_RESTORE] = 8000000,
-    [FAULT_ROLLBACK] = 6000000,
-    [FAULT_MOVE] = 12000000,
-    [FAULT_TWIN] = 15000000,
-    [FAULT_LOSE_ALL] = 30000000,
-    [FAULT_STEP] = 5000000,
-    [FAULT_TINY_STEP] = 2000000,
-    [FAULT_DRIFT] = 2000000,
-    [FAULT_SERVER_PAUSE] = 2500000,
-    [FAULT_SERVER_RESTART] = 6000000,
-    [FAULT_NEXT] = 0,
-    [FAULT_FOREIGN] = 0,
-};
-
-static bool is_on(const struct world *world, enum fault fault)
-{
-    return (world->faults->enabled & 1u << fault) != 0;
-}
-
-static void again(struct world *world, enum fault fault)
-{
-    int64_t mean_us = intervals_us[fault] * 100 / world->faults->rate;
-    if (mean_us > 0)
-        world_at(world, 1000 + world_random(world, 2 * mean_us),
-                 (struct event){.kind = EVENT_FAULT, .a = (int)fault});
-}
 
 /* Mostly short, now and then long. */
 static int64_t duration_us(struct world *world, int64_t most_us)
@@ -108,18 +71,18 @@ void faults_on_send(struct world *world, struct message *message)
 {
     enum script_kind kind = message->call.call.kind;
     bool is_data = kind == SCRIPT_ACQUIRE || kind == SCRIPT_EXTEND ||
-                   kind == SCRIPT_RELEASE;
+                   kind == SCRIPT_REPAIR || kind == SCRIPT_RELEASE;
     struct simlink *link = simlink_of(world, message->server, message->node);
     if (world->faults->is_calm)
         return;
     if (is_data) {
         message->is_doubled =
-            is_on(world, FAULT_DOUBLE) && world_chance(world, 1);
+            plan_is_on(world, FAULT_DOUBLE) && world_chance(world, 1);
         world->faults->count[FAULT_DOUBLE] += message->is_doubled;
         return;
     }
     bool is_write = kind != SCRIPT_LOOK || message->call.call.nonce.len > 0;
-    if (!is_on(world, FAULT_TARGET) || !is_write ||
+    if (!plan_is_on(world, FAULT_TARGET) || !is_write ||
         world->now_us < world->faults->held_us)
         return;
     if (world_chance(world, 10)) { /* given up, and comes late */
@@ -139,14 +102,13 @@ void faults_on_send(struct world *world, struct message *message)
 
 /* ---- machines and servers ----------------------------------------------- */
 
-static void pause_machine(struct world *world)
+void faults_pause(struct world *world, int machine, int64_t us)
 {
-    int machine = losses_any_machine(world);
     if (world->machines[machine].state != MACHINE_UP)
         return;
     world_trace(world, "machine %d pauses", machine);
     world->machines[machine].state = MACHINE_PAUSED;
-    world_at(world, duration_us(world, 4000000),
+    world_at(world, us,
              (struct event){.kind = EVENT_RESUME_MACHINE, .a = machine});
 }
 
@@ -178,6 +140,19 @@ static void err(struct world *world)
         (is_unfit ? unfit : errors)[world_random(world, count)];
     world_at(world, duration_us(world, is_unfit ? 10000000 : 1000000),
              (struct event){.kind = EVENT_HEAL_MACHINE, .a = machine});
+}
+
+void faults_restart_servers(struct world *world, int but, int64_t most_us)
+{
+    for (int i = 0; i < SIM_FOREIGN; i++) {
+        if (i == but)
+            continue;
+        server_kill(world, i);
+        world_at(world, world_random(world, most_us),
+                 (struct event){.kind = EVENT_START_SERVER,
+                                .a = i,
+                                .b = (int)world->faults->configuration});
+    }
 }
 
 static void restart_server(struct world *world, int server)
@@ -234,6 +209,7 @@ static void take_over(struct world *world)
     bool is_split = world_chance(world, 50);
     int64_t apart_us = is_split ? 25000000 : 0;
     world->faults->configuration = CONFIGURATION_NEXT;
+    names_heal(world);
     if (is_split)
         split(world, apart_us);
     for (int i = 0; i < SIM_FOREIGN; i++) {
@@ -246,21 +222,19 @@ static void take_over(struct world *world)
     }
 }
 
-/* ---- clocks ------------------------------------------------------------- */
+/* ---- the schedule ------------------------------------------------------- */
 
-static void drift(struct world *world)
+int64_t faults_quarantine_us(const struct world *world)
 {
-    int machine = losses_any_machine(world);
-    int64_t lead_us = losses_lead_us(world, machine);
-    int64_t ppm = world_random(world, 3001);
-    bool is_slow = lead_us > 150000 || world_chance(world, 50);
-    if (lead_us < -150000)
-        is_slow = false;
-    machine_drift(&world->machines[machine], world->now_us,
-                  is_slow ? -ppm : ppm);
+    int64_t longest_ms = world->faults->longest_ms;
+    return (longest_ms < 4000 ? 4000 : longest_ms) * 1000 + QUARANTINE_MORE_US;
 }
 
-/* ---- the schedule ------------------------------------------------------- */
+void faults_hold(struct world *world, int64_t us)
+{
+    if (world->now_us + us > world->faults->held_us)
+        world->faults->held_us = world->now_us + us;
+}
 
 static void make(struct world *world, enum fault fault)
 {
@@ -276,7 +250,8 @@ static void make(struct world *world, enum fault fault)
         block(world);
         break;
     case FAULT_PAUSE:
-        pause_machine(world);
+        faults_pause(world, losses_any_machine(world),
+                     duration_us(world, 4000000));
         break;
     case FAULT_ERROR:
         err(world);
@@ -284,8 +259,22 @@ static void make(struct world *world, enum fault fault)
     case FAULT_UNCONFIRM:
         unconfirm(world);
         break;
+    case FAULT_STEP:
+    case FAULT_TINY_STEP:
     case FAULT_DRIFT:
-        drift(world);
+        steps_make(world, fault, losses_any_machine(world));
+        break;
+    case FAULT_MOVE:
+    case FAULT_TWIN:
+    case FAULT_SPLIT:
+        names_make(world, fault, losses_any_name(world));
+        break;
+    case FAULT_UNDURABLE:
+    case FAULT_RESTORE:
+    case FAULT_ROLLBACK:
+    case FAULT_REPLACE:
+    case FAULT_PROMOTE:
+        copies_make(world, fault, losses_any_machine(world));
         break;
     case FAULT_SERVER_PAUSE:
         server_pause(world, any_server(world), duration_us(world, 6000000));
@@ -300,7 +289,38 @@ static void make(struct world *world, enum fault fault)
         server_start(world, SIM_FOREIGN, CONFIGURATION_FOREIGN, false);
         break;
     default:
-        losses_make(world, fault);
+        losses_make(world, fault, losses_any_machine(world));
+        break;
+    }
+}
+
+static void end(struct world *world, const struct event *event)
+{
+    enum fault fault = (enum fault)event->a;
+    if (fault == FAULT_MOVE || fault == FAULT_TWIN || fault == FAULT_SPLIT) {
+        names_end(world, fault, event->b);
+        return;
+    }
+    if (world->faults->is_calm)
+        return;
+    if (world->now_us < world->faults->held_us) { /* the end hurts, too */
+        world_at(world,
+                 world->faults->held_us - world->now_us +
+                     world_random(world, 1000000),
+                 *event);
+        return;
+    }
+    switch (fault) {
+    case FAULT_SERVER_RESTART:
+        restart_server(world, event->b);
+        break;
+    case FAULT_RESTORE:
+    case FAULT_ROLLBACK:
+    case FAULT_PROMOTE:
+        copies_end(world, fault, event->b);
+        break;
+    default:
+        losses_end(world, fault, event->b);
         break;
     }
 }
@@ -317,13 +337,10 @@ void faults_on_event(struct world *world, const struct event *event)
             faults->count[event->a]++;
             make(world, (enum fault)event->a);
         }
-        again(world, (enum fault)event->a);
+        plan_again(world, (enum fault)event->a);
         break;
     case EVENT_FAULT_ENDS:
-        if (event->a == FAULT_SERVER_RESTART && !faults->is_calm)
-            restart_server(world, event->b);
-        else if (event->a != FAULT_SERVER_RESTART)
-            losses_end(world, (enum fault)event->a, event->b);
+        end(world, event);
         break;
     case EVENT_RESUME_MACHINE:
         resume_machine(world, event->a);
@@ -364,6 +381,7 @@ void faults_calm(struct world *world)
         resume_machine(world, i);
         losses_heal(world, i);
     }
+    names_heal(world);
     server_kill(world, SIM_FOREIGN);
     if (has_foreign_admission(world))
         faults->configuration = CONFIGURATION_NEXT;
@@ -388,73 +406,6 @@ void faults_set_clocks(struct world *world)
     for (int i = 0; i < SIM_MACHINES; i++) {
         struct machine *machine = &world->machines[i];
         machine_drift(machine, world->now_us, 0);
-        machine_step(machine, world->now_us, -losses_lead_us(world, i));
-    }
-}
-
-/* ---- the beginning ------------------------------------------------------ */
-
-static void choose_configs(struct world *world)
-{
-    struct faults *faults = world->faults;
-    int first = (int)world_random(world, SIM_NAMES - SIM_NODES + 1);
-    for (int i = 0; i < SIM_NODES; i++) {
-        faults->configs[CONFIGURATION_FIRST].name[i] = i;
-        faults->configs[CONFIGURATION_FOREIGN].name[i] = i;
-        faults->configs[CONFIGURATION_NEXT].name[i] = first + i;
-    }
-    struct simconfig *next = &faults->configs[CONFIGURATION_NEXT];
-    static const int64_t limits_ms[] = {1000, 2000, 3000};
-    next->epoch = 2;
-    next->max_ttl_ms = limits_ms[world_random(world, 3)];
-    next->fingerprint = "next";
-    faults->configs[CONFIGURATION_FIRST].epoch = 1;
-    faults->configs[CONFIGURATION_FIRST].max_ttl_ms = 2000;
-    faults->configs[CONFIGURATION_FIRST].fingerprint = "first";
-    faults->configs[CONFIGURATION_FOREIGN].epoch = 1;
-    faults->configs[CONFIGURATION_FOREIGN].max_ttl_ms = 2000;
-    faults->configs[CONFIGURATION_FOREIGN].fingerprint = "foreign";
-}
-
-static void choose_faults(struct world *world)
-{
-    struct faults *faults = world->faults;
-    const uint32_t late = 1u << FAULT_NEXT | 1u << FAULT_FOREIGN;
-    faults->rate =
-        RATE_LEAST + (int)world_random(world, RATE_MOST - RATE_LEAST);
-    faults->enabled = (uint32_t)world_random(world, 1 << FAULTS);
-    if (world_chance(world, 60)) /* fewer kinds go deeper */
-        faults->enabled &= (uint32_t)world_random(world, 1 << FAULTS) | late;
-    if (world->only != 0)
-        faults->enabled = world->only;
-    faults->is_wild = world_chance(world, WILD_PERCENT);
-    if (faults->is_wild)
-        losses_make_wild(faults);
-    for (int i = 0; i < FAULTS; i++)
-        if (is_on(world, (enum fault)i) && intervals_us[i] > 0)
-            again(world, (enum fault)i);
-    for (int i = FAULT_NEXT; i <= FAULT_FOREIGN; i++)
-        if (is_on(world, (enum fault)i))
-            world_at(world, 15000000 + world_random(world, 30000000),
-                     (struct event){.kind = EVENT_FAULT, .a = i});
-    world->clients->has_ghosts = is_on(world, FAULT_DOUBLE);
-    world->clients->ledger.claims_clocks = !faults->is_wild;
-}
-
-void faults_init(struct world *world)
-{
-    *world->faults = (struct faults){.rate = 100};
-    choose_configs(world);
-    losses_init(world);
-    choose_faults(world);
-    bool is_trusting = world_chance(world, TRUSTING_PERCENT);
-    for (int i = 0; i < SIM_FOREIGN; i++) {
-        if (is_on(world, FAULT_DRIFT))
-            world->servers[i].ppm = world_random(world, 2001) - 1000;
-        if (i == 0 || world_chance(world, 70))
-            server_start(world, i, CONFIGURATION_FIRST, is_trusting);
-        else
-            world_at(world, world_random(world, 5000000),
-                     (struct event){.kind = EVENT_START_SERVER, .a = i});
+        machine_step(machine, world->now_us, -steps_lead_us(world, i));
     }
 }

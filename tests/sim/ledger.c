@@ -4,12 +4,14 @@
 #include <string.h>
 
 #include "clients.h"
+#include "faults.h"
 #include "messages.h"
 #include "world.h"
 
 enum {
     LATE_US = 300000,      /* doubt about a node's clock: a slow round trip */
     STEPPED_US = 20000000, /* … and how long a step may be unknown */
+    LATER_US = 200000,     /* an evicted lock would be over */
 };
 
 void ledger_violated(struct world *world, const char *name, int client,
@@ -64,7 +66,7 @@ void ledger_on_extension(struct world *world, const struct client *client,
 
 /* ---- the keys ----------------------------------------------------------- */
 
-static bool has_key(const struct world *world, const struct machine *machine,
+bool ledger_has_key(const struct world *world, const struct machine *machine,
                     const struct client *client)
 {
     const struct simkey *key =
@@ -95,7 +97,7 @@ static void check_kept(struct world *world, const struct client *client)
     bool is_on_name[SIM_NAMES] = {false};
     int kept = 0;
     for (int i = 0; i < SIM_MACHINES; i++)
-        if (has_key(world, &world->machines[i], client)) {
+        if (ledger_has_key(world, &world->machines[i], client)) {
             is_on_name[i % SIM_NAMES] = true;
             kept++;
         }
@@ -114,6 +116,55 @@ static void check_kept(struct world *world, const struct client *client)
     violated(world, "kept", client);
 }
 
+/* ---- evictions ---------------------------------------------------------- */
+
+/* Its node would not have granted it but for the eviction of the other one. */
+static bool is_windfall(const struct ledger *ledger, const struct client *later,
+                        const struct client *earlier)
+{
+    for (int i = 0; i < WINDFALLS; i++) {
+        const struct windfall *it = &ledger->windfalls[i];
+        if (it->resource == later->resource &&
+            it->token_len == later->token_len &&
+            memcmp(it->token, later->token, it->token_len) == 0 &&
+            earlier->granted_us < it->evicted_us)
+            return true;
+    }
+    return false;
+}
+
+static void note_windfall(struct ledger *ledger, const struct simcall *call,
+                          int64_t evicted_us)
+{
+    struct windfall *it =
+        &ledger->windfalls[ledger->windfall_count++ % WINDFALLS];
+    it->resource = call->resource;
+    it->evicted_us = evicted_us;
+    it->token_len = span_copy(it->token, call->call.token);
+}
+
+/* A look finds what was evicted, unless the node has begun another life. */
+static void look_for_evictions(struct world *world,
+                               const struct message *message)
+{
+    struct machine *machine = &world->machines[message->machine];
+    const struct script_reply *reply = &message->answer.reply;
+    const struct simcall *call = &message->call;
+    bool is_look = call->call.kind == SCRIPT_LOOK && reply->vote == VOTE_DONE &&
+                   reply->look.word != LOOK_SUPERSEDED &&
+                   reply->look.word != LOOK_FOREIGN;
+    for (int i = 0; i < SIM_RESOURCES; i++) {
+        int64_t *evicted_us = &machine->evicted_us[i];
+        bool is_over = world->now_us - *evicted_us >
+                       world->faults->longest_ms * 1000 + LATER_US;
+        if (*evicted_us != 0 && !is_over && reply->vote == VOTE_GRANTED &&
+            call->call.kind == SCRIPT_ACQUIRE && call->resource == i)
+            note_windfall(&world->clients->ledger, call, *evicted_us);
+        if (machine->is_unseen ? is_over : is_look)
+            *evicted_us = 0;
+    }
+}
+
 /* ---- beliefs ------------------------------------------------------------ */
 
 void ledger_on_belief(struct world *world, const struct client *client)
@@ -124,6 +175,11 @@ void ledger_on_belief(struct world *world, const struct client *client)
         if (other == client || other->resource != client->resource ||
             !client_believes(world, other) || !clients->ledger.claims_clocks)
             continue;
+        if (is_windfall(&clients->ledger, client, other) ||
+            is_windfall(&clients->ledger, other, client)) {
+            world->clients->ledger.excused++;
+            continue;
+        }
         world_trace(world, "clients %d and %d hold resource %d",
                     client_number(world, client), i, client->resource);
         violated(world, "exclusion", client);
@@ -173,13 +229,14 @@ void ledger_on_execution(struct world *world, const struct message *message)
     if (world->clients->ledger.is_touching_first &&
         !is_of_first(world->machines[message->machine].memory.admit))
         ledger_violated(world, "foreign", -1, -1);
+    look_for_evictions(world, message);
     enum vote vote = message->answer.reply.vote;
     if (vote == VOTE_DELETED)
         check_deleted(world, message);
     if (vote != VOTE_GRANTED && vote != VOTE_EXTENDED)
         return;
     bool is_late =
-        world->now_us - message->left_us > SIM_NODE_TIMEOUT_US + LATE_US;
+        world->now_us - message->left_us > world->node_timeout_us + LATE_US;
     int64_t stepped_us = world->stepped_us[message->machine];
     bool has_stepped =
         stepped_us != 0 && world->now_us - stepped_us < STEPPED_US;

@@ -7,19 +7,40 @@
 #include "../../server/engine.h"
 #include "simnode.h"
 
+/*
+ * A lock that a node granted though it had evicted another one, and no look
+ * had found that yet.
+ */
+struct windfall {
+    int resource;
+    int64_t evicted_us;
+    size_t token_len;
+    char token[SIM_TOKEN_MAX];
+};
+
+enum { WINDFALLS = 32 };
+
 struct ledger {
     bool claims_clocks;     /* the clocks do what the design allows them */
     bool is_touching_first; /* a foreign server, the first one's admission */
     int64_t last_number[SIM_RESOURCES];
+    struct windfall windfalls[WINDFALLS]; /* the last ones */
+    uint64_t windfall_count;
+    uint64_t excused;    /* two held a lock for that */
     char violation[200]; /* "": none; the first one */
 };
 
 struct world;
 struct client;
+struct machine;
 struct message;
 
 void ledger_violated(struct world *world, const char *name, int client,
                      int resource);
+
+/* Whether the machine has the client's lock. */
+bool ledger_has_key(const struct world *world, const struct machine *machine,
+                    const struct client *client);
 
 /* Something was granted, though perhaps not yet told to the client. */
 void ledger_on_grant(struct world *world, const struct client *client,

@@ -3,13 +3,17 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "faults.h"
 #include "messages.h"
 #include "world.h"
 
 enum {
     SILENCE_US = 1000000,
     CONFIRM_US = 2500000,
+    CONFIRM_AGAIN_US = 500000, /* nobody answered */
     LATE_MOST_US = 6000000,
+    HEARD_US = 1500000,
+    NEAR_US = 10000,
 };
 
 static struct engine *engine_of(struct world *world, int server)
@@ -36,6 +40,21 @@ int simlink_node_of(struct world *world, int server, int name)
     return -1;
 }
 
+bool simlink_is_good(struct world *world, int server, int node,
+                     int64_t since_us)
+{
+    const struct simserver *it = &world->servers[server];
+    const struct simlink *link = &it->links[node];
+    const struct machine *machine = &world->machines[link->met.machine];
+    return it->engine != NULL && !it->is_paused && link->state == LINK_UP &&
+           !link->is_cut && link->blocked_us <= world->now_us &&
+           link->delay_us <= NEAR_US &&
+           world->now_us - link->up_us >= since_us &&
+           world->now_us - link->heard_us <= HEARD_US &&
+           machine->state == MACHINE_UP && machine->condition == VOTE_DONE &&
+           machine->life == link->met.life;
+}
+
 /* ---- begin -------------------------------------------------------------- */
 
 static void connect_later(struct world *world, int server, int node,
@@ -50,7 +69,7 @@ static bool meet(struct world *world, int server, int node,
                  struct meeting *meeting)
 {
     const struct simlink *link = simlink_of(world, server, node);
-    int machine = world->leads[name_of(world, server, node)];
+    int machine = world->leads[server][name_of(world, server, node)];
     const struct machine *it = &world->machines[machine];
     if (it->state != MACHINE_UP || world->now_us < link->blocked_us)
         return false;
@@ -273,12 +292,15 @@ static void confirm(struct world *world, int server, int node)
     struct simlink *link = simlink_of(world, server, node);
     struct event event = {.a = server, .b = node, .tag = link->connection};
     event.kind = EVENT_CONFIRM;
-    world_at(world, CONFIRM_US, event);
     if (world->now_us < link->unconfirmed_us ||
-        !meet(world, server, node, &link->confirming))
+        !meet(world, server, node, &link->confirming)) {
+        world_at(world, CONFIRM_AGAIN_US, event);
         return;
+    }
+    world_at(world, CONFIRM_US, event);
     event.kind = EVENT_CONFIRMED;
-    int64_t delay_us = world_chance(world, 5) ? 3000000 : link->delay_us;
+    bool is_slow = world_chance(world, 5) && !world->faults->is_calm;
+    int64_t delay_us = is_slow ? 3000000 : link->delay_us;
     world_at(world, 100 + world_random(world, delay_us), event);
 }
 

@@ -40,6 +40,7 @@ struct simlink {
     struct meeting confirming;
     enum vote reason; /* why it breaks */
     int pending_count;
+    int64_t beat;           /* the greatest that the server has seen */
     int64_t up_us;          /* since then */
     int64_t heard_us;       /* the last reply */
     int64_t arrives_us;     /* the last command; order is kept */
@@ -57,6 +58,13 @@ struct simlink *simlink_of(struct world *world, int server, int node);
 
 /* The server's node for this name; -1: it has none. */
 int simlink_node_of(struct world *world, int server, int name);
+
+/*
+ * Whether the server hears of the node as soon as anything happens there, and
+ * has done so for so long.
+ */
+bool simlink_is_good(struct world *world, int server, int node,
+                     int64_t since_us);
 
 /* Starts to connect, again and again. */
 void simlinks_start(struct world *world, int server);

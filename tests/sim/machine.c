@@ -40,13 +40,21 @@ void machine_step(struct machine *machine, int64_t now_us, int64_t step_us)
 
 /* ---- the memory --------------------------------------------------------- */
 
+struct simcopy machine_copy(const struct machine *machine, int64_t now_us)
+{
+    return (struct simcopy){
+        .at_us = machine->complete_us != 0 ? machine->complete_us : now_us,
+        .memory = machine->memory,
+    };
+}
+
 /* The disk lags behind the memory: it gets what was there before a write. */
 static void sync_disk(struct machine *machine, int64_t now_us, int64_t lag_us)
 {
     if (machine->persistence != PERSISTS_EVERY_SECOND ||
         now_us < machine->disk_due_us)
         return;
-    machine->disk = machine->memory;
+    machine->disk = machine_copy(machine, now_us);
     machine->disk_due_us = now_us + lag_us;
 }
 
@@ -80,11 +88,24 @@ void machine_execute(struct machine *machine, const struct simcall *call,
         return;
     }
     sync_disk(machine, now_us, lag_us);
-    simnode_execute(&machine->memory, call, machine_clock(machine, now_us),
-                    answer);
+    struct simbatch batch = {
+        .memory = &machine->memory,
+        .process = &machine->process,
+        .clock_us = machine_clock(machine, now_us),
+    };
+    simnode_execute(&batch, call, answer);
     machine->written_us = now_us;
     if (has_changed_state(call->call.kind, &answer->reply))
         machine->state_us = now_us;
+    enum script_kind kind = call->call.kind;
+    enum vote vote = answer->reply.vote;
+    if ((kind == SCRIPT_ACQUIRE && vote == VOTE_GRANTED) ||
+        vote == VOTE_EXTENDED)
+        machine->promised_us = now_us; /* a repair counts nowhere as yet */
+    bool is_admitted =
+        vote == VOTE_DONE && (kind == SCRIPT_ADMIT || kind == SCRIPT_READMIT);
+    if (is_admitted || machine->memory.admit[0] == '\0')
+        machine->complete_us = 0; /* now it is decided what it may lack */
 }
 
 void machine_kill(struct machine *machine, int64_t now_us)
@@ -94,45 +115,66 @@ void machine_kill(struct machine *machine, int64_t now_us)
     if (machine->persistence == PERSISTS_ALWAYS ||
         (machine->persistence == PERSISTS_EVERY_SECOND &&
          now_us - machine->written_us > FLUSHED_EVERY_US))
-        machine->disk = machine->memory;
+        machine->disk = machine_copy(machine, now_us);
+    machine->is_unseen = true;
+}
+
+static void take_memory(struct machine *machine, const struct simcopy *copy)
+{
+    machine->memory = copy->memory;
+    machine->complete_us = machine->promised_us > copy->at_us ? copy->at_us : 0;
+}
+
+/* Another memory has another replication ID. */
+static void write_replid(struct machine *machine, uint64_t number)
+{
+    snprintf(machine->process.replid, sizeof machine->process.replid, "%llx",
+             (unsigned long long)number);
 }
 
 void machine_start(struct machine *machine, enum persistence persistence,
                    uint64_t life)
 {
+    const struct simcopy none = {0};
     machine->state = MACHINE_UP;
     machine->persistence = persistence;
     machine->life = life;
     snprintf(machine->run_id, sizeof machine->run_id, "%llu",
              (unsigned long long)life);
-    if (persistence == PERSISTS_NOTHING)
-        machine->memory = (struct simmemory){0};
-    else
-        machine->memory = machine->disk;
+    machine->process = (struct simprocess){0};
+    write_replid(machine, life);
+    take_memory(machine,
+                persistence == PERSISTS_NOTHING ? &none : &machine->disk);
 }
 
 void machine_flush(struct machine *machine, int64_t now_us)
 {
     machine->memory = (struct simmemory){0};
+    machine->complete_us = 0;
     if (machine->persistence != PERSISTS_NOTHING)
-        machine->disk = machine->memory;
+        machine->disk = machine_copy(machine, now_us);
     machine->written_us = now_us;
 }
 
-void machine_back_up(struct machine *machine, int64_t now_us)
+void machine_evict(struct machine *machine, unsigned resources, int64_t now_us)
 {
-    machine->backup = machine->memory;
-    machine->backup_us = now_us;
+    for (int i = 0; i < SIM_RESOURCES; i++) {
+        struct simkey *key = &machine->memory.keys[i];
+        if (!(resources & 1u << i) || !key->is_set)
+            continue;
+        key->is_set = false;
+        machine->process.evicted++;
+        machine->evicted_us[i] = now_us;
+    }
+    machine->is_unseen = false;
+    machine->written_us = now_us;
 }
 
-void machine_restore(struct machine *machine)
+void machine_replace(struct machine *machine, const struct simcopy *copy,
+                     uint64_t replid, int64_t now_us)
 {
-    machine->disk = machine->backup;
-}
-
-void machine_roll_back(struct machine *machine, int64_t now_us)
-{
-    machine->memory = machine->backup;
+    write_replid(machine, replid);
+    take_memory(machine, copy);
     machine->written_us = now_us;
     simnode_expire(&machine->memory, machine_clock(machine, now_us));
 }

@@ -16,6 +16,12 @@ enum persistence {
     PERSISTS_ALWAYS,       /* all; such a node is durable */
 };
 
+/* A memory that is kept somewhere. */
+struct simcopy {
+    int64_t at_us; /* has all that was promised until then; 0: is none */
+    struct simmemory memory;
+};
+
 enum machine_state { MACHINE_UP, MACHINE_PAUSED, MACHINE_DOWN };
 
 struct machine {
@@ -24,18 +30,22 @@ struct machine {
     enum persistence persistence; /* in this life */
     char run_id[SIM_RUN_ID_LEN];
     uint64_t life;
+    struct simprocess process;
     enum vote condition; /* what is wrong with it; VOTE_DONE: nothing */
     /* the clock showed clock_us when it was set_us; parts per million fast */
     int64_t set_us;
     int64_t clock_us;
     int64_t ppm;
     struct simmemory memory;
-    struct simmemory disk;   /* what the next life begins with */
-    struct simmemory backup; /* older, of this or an earlier life */
-    int64_t disk_due_us;     /* the disk stays as it is until then */
-    int64_t written_us;      /* the memory was changed */
-    int64_t backup_us;       /* 0: there is none */
-    int64_t state_us;        /* its permission or its mark was changed */
+    struct simcopy disk;   /* what the next life begins with */
+    struct simcopy backup; /* of this or an earlier life */
+    int64_t disk_due_us;   /* the disk stays as it is until then */
+    int64_t written_us;    /* the memory was changed */
+    int64_t state_us;      /* its permission or its mark was changed */
+    int64_t promised_us;   /* its last promise */
+    int64_t complete_us;   /* may lack what was promised since; 0: lacks none */
+    int64_t evicted_us[SIM_RESOURCES]; /* and no look has seen it; 0: not */
+    bool is_unseen; /* nor will: another life has begun since */
 };
 
 /* An empty one, not yet started. */
@@ -59,16 +69,27 @@ enum vote machine_unfitness(const struct machine *machine);
 void machine_execute(struct machine *machine, const struct simcall *call,
                      int64_t now_us, int64_t lag_us, struct simreply *answer);
 
-/* Ends its life, and begins another one with what is on the disk. */
+/*
+ * Ends its life, and begins another one with what is on the disk; life: as no
+ * other has it.
+ */
 void machine_kill(struct machine *machine, int64_t now_us);
 void machine_start(struct machine *machine, enum persistence persistence,
                    uint64_t life);
 
 void machine_flush(struct machine *machine, int64_t now_us);
 
-/* Keeps a copy; puts it in the place of the disk, or of the memory. */
-void machine_back_up(struct machine *machine, int64_t now_us);
-void machine_restore(struct machine *machine);
-void machine_roll_back(struct machine *machine, int64_t now_us);
+/* Some locks, a bit each, go for lack of memory. */
+void machine_evict(struct machine *machine, unsigned resources, int64_t now_us);
+
+/* A copy of its memory. */
+struct simcopy machine_copy(const struct machine *machine, int64_t now_us);
+
+/*
+ * It becomes a replica for a moment, and so gets another memory; replid: as no
+ * other has it.
+ */
+void machine_replace(struct machine *machine, const struct simcopy *copy,
+                     uint64_t replid, int64_t now_us);
 
 #endif

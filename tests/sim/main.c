@@ -11,20 +11,14 @@
 
 #include "../../server/log.h"
 #include "clients.h"
+#include "endings.h"
 #include "faults.h"
-
-enum {
-    ALIVE_US = 16000000,
-    TIDY_US = 9000000,
-    CONTEST_US = 1000000,
-    STRAGGLERS_US = 20000, /* much less than a TTL */
-};
 
 struct totals {
     uint64_t rounds;
     uint64_t watched;  /* of them, those that are not releases; and of these */
     uint64_t impaired; /* those that met a fault */
-    uint64_t left, lost, doubled;
+    uint64_t left, lost, doubled, windfalls, excused;
     uint64_t outcomes[OUTCOME_KINDS];
     uint64_t votes[VOTE_KINDS];   /* in the rounds that decided */
     uint64_t replies[VOTE_KINDS]; /* all, late ones too */
@@ -32,11 +26,12 @@ struct totals {
 };
 
 static const char *const fault_names[FAULTS] = {
-    "slow",    "break",     "block",   "double",       "pause",
-    "error",   "unconfirm", "restart", "flush",        "interlude",
-    "restore", "rollback",  "move",    "twin",         "lose_all",
-    "step",    "tiny_step", "drift",   "server_pause", "server_restart",
-    "target",  "next",      "foreign",
+    "slow",           "break",     "block",     "double",  "pause",
+    "error",          "unconfirm", "restart",   "flush",   "interlude",
+    "undurable",      "restore",   "rollback",  "replace", "promote",
+    "evict",          "move",      "twin",      "split",   "lose_all",
+    "sleep",          "step",      "tiny_step", "drift",   "server_pause",
+    "server_restart", "target",    "next",      "foreign",
 };
 
 static void add_totals(struct totals *totals, const struct world *world)
@@ -45,6 +40,8 @@ static void add_totals(struct totals *totals, const struct world *world)
     totals->left += clients->left;
     totals->lost += clients->lost;
     totals->doubled += clients->doubled;
+    totals->windfalls += clients->ledger.windfall_count;
+    totals->excused += clients->ledger.excused;
     for (int i = 0; i < OUTCOME_KINDS; i++)
         totals->outcomes[i] += clients->outcomes[i];
     for (int i = 0; i < VOTE_KINDS; i++)
@@ -77,28 +74,6 @@ struct arguments {
     uint32_t only; /* bit per fault; 0: each seed chooses */
 };
 
-/* Until no client asks or holds, at most so many times step_us. */
-static void let_rest(struct world *world, int times, int64_t step_us)
-{
-    world->clients->is_resting = true;
-    for (int i = 0; i < times && !clients_are_idle(world->clients); i++)
-        world_run(world, step_us);
-}
-
-/*
- * In calm weather nothing is left behind, and no TTL has to end for that; but
- * for who asks twice, and reads one of the answers.
- */
-static void check_stragglers(struct world *world)
-{
-    world->clients->is_resting = world->clients->has_ghosts = false;
-    clients_start(world);
-    world_run(world, CONTEST_US);
-    let_rest(world, 1000, STRAGGLERS_US);
-    world_run(world, STRAGGLERS_US);
-    clients_check_tidy(world);
-}
-
 static bool run_seed(uint64_t seed, const struct arguments *arguments,
                      struct totals *totals)
 {
@@ -112,13 +87,7 @@ static bool run_seed(uint64_t seed, const struct arguments *arguments,
     clients_start(&world);
     world_run(&world, arguments->seconds * 1000000);
     faults_calm(&world);
-    let_rest(&world, 20, 1000000);
-    world_run(&world, TIDY_US);
-    clients_check_tidy(&world);
-    check_stragglers(&world);
-    faults_set_clocks(&world);
-    world_run(&world, ALIVE_US);
-    clients_check_alive(&world);
+    endings_check(&world);
     add_totals(totals, &world);
     world_fini(&world);
     if (clients.ledger.violation[0] != '\0')
@@ -143,6 +112,8 @@ static void print_totals(const struct totals *totals)
     print_count("client left", totals->left);
     print_count("server lost", totals->lost);
     print_count("asked twice", totals->doubled);
+    print_count("votes of evictors", totals->windfalls);
+    print_count("excused by that", totals->excused);
     printf("votes, and replies of all kinds\n");
     for (int i = 0; i < VOTE_KINDS; i++)
         printf("  %-20s %-12llu %llu\n", vote_name((enum vote)i),

@@ -113,6 +113,26 @@ static void double_message(struct world *world, const struct message *message)
              (struct event){.kind = EVENT_DELIVER, .object = copy});
 }
 
+static void trace(const struct world *world, const struct message *message)
+{
+    const struct simcall *call = &message->call;
+    const struct script_reply *reply = &message->answer.reply;
+    bool is_of_lock = call->call.kind >= SCRIPT_ACQUIRE;
+    if (is_of_lock)
+        world_trace(world, "server %d machine %d %s %d %.*s number %lld: %s",
+                    message->server, message->machine,
+                    script_name(call->call.kind), call->resource,
+                    (int)call->call.token.len, call->token,
+                    (long long)call->call.number, vote_name(reply->vote));
+    else
+        world_trace(world, "server %d machine %d %s: %s %d beat %lld admit %s",
+                    message->server, message->machine,
+                    script_name(call->call.kind), vote_name(reply->vote),
+                    (int)reply->look.word,
+                    (long long)world->machines[message->machine].memory.beat.it,
+                    world->machines[message->machine].memory.admit);
+}
+
 static void execute(struct world *world, struct message *message)
 {
     struct machine *machine = &world->machines[message->machine];
@@ -123,6 +143,8 @@ static void execute(struct world *world, struct message *message)
     machine_execute(machine, &message->call, world->now_us, lag_us,
                     &message->answer);
     ledger_on_execution(world, message);
+    if (world->is_tracing)
+        trace(world, message);
     if (message->is_doubled)
         double_message(world, message);
     send_reply(world, message);
@@ -175,6 +197,8 @@ void message_reply(struct world *world, struct message *message)
     link->pending_count--;
     message->is_pending = false;
     link->heard_us = world->now_us;
+    if (message->answer.reply.beat > link->beat)
+        link->beat = message->answer.reply.beat;
     engine_on_reply(world->servers[message->server].engine, message->node,
                     message->tag, &message->answer.reply, message->sent_us,
                     server_clock(&world->servers[message->server]));

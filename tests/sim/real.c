@@ -94,6 +94,24 @@ void real_command(struct real *real, const char *format, ...)
     freeReplyObject(reply);
 }
 
+void real_info(struct real *real, const char *section, const char *name,
+               char value[SIM_REPLID_LEN + 1])
+{
+    redisReply *reply = redisCommand(real->redis, "INFO %s", section);
+    if (reply == NULL || reply->type != REDIS_REPLY_STRING)
+        fail("INFO", real->redis->errstr);
+    const char *found = strstr(reply->str, name);
+    if (found == NULL)
+        fail(name, "is not there");
+    found += strlen(name);
+    size_t len = strcspn(found, "\r");
+    if (len > SIM_REPLID_LEN)
+        fail(name, "is too long");
+    memcpy(value, found, len);
+    value[len] = '\0';
+    freeReplyObject(reply);
+}
+
 /* ---- calls -------------------------------------------------------------- */
 
 struct fields {

@@ -26,6 +26,13 @@ void real_stop(struct real *real);
 /* A plain command, whose reply is not looked at but for an error. */
 void real_command(struct real *real, const char *format, ...);
 
+/*
+ * What stands behind the name ("evicted_keys:") in a section of INFO, of at
+ * most SIM_REPLID_LEN bytes.
+ */
+void real_info(struct real *real, const char *section, const char *name,
+               char value[SIM_REPLID_LEN + 1]);
+
 /* Runs count calls as one batch; prefix of all keys: REAL_PREFIX. */
 void real_run(struct real *real, const struct script_call *calls, int count,
               struct simreply *replies);

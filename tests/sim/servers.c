@@ -25,6 +25,24 @@ const struct simconfig *servers_config(const struct world *world,
     return &world->faults->configs[configuration];
 }
 
+bool servers_has_name(const struct world *world,
+                      enum configuration configuration, int name)
+{
+    const struct simconfig *config = servers_config(world, configuration);
+    for (int i = 0; i < SIM_NODES; i++)
+        if (config->name[i] == name)
+            return true;
+    return false;
+}
+
+const char *servers_name_hash(int name)
+{
+    static char hashes[SIM_NAMES][FINGERPRINT_LEN + 1];
+    if (hashes[name][0] == '\0')
+        fingerprint_of_name(hashes[name], names[name]);
+    return hashes[name];
+}
+
 /* ---- the port ----------------------------------------------------------- */
 
 /* Something is wrong for the round that begins. */
@@ -35,7 +53,7 @@ static bool is_impaired(struct world *world, const struct simserver *server)
         const struct machine *machine = &world->machines[link->met.machine];
         if (link->state != LINK_UP || link->is_cut ||
             machine->state != MACHINE_UP || machine->condition != VOTE_DONE ||
-            link->delay_us > SIM_NODE_TIMEOUT_US / 4 ||
+            link->delay_us > world->node_timeout_us / 4 ||
             link->blocked_us > world->now_us)
             return true;
     }
@@ -113,7 +131,8 @@ void server_on_timer(struct world *world, const struct event *event)
         return; /* set anew since, or of an earlier life */
     server->timers[event->b] = 0;
     engine_on_timer(server->engine, (uint32_t)event->b);
-    server->has_voted |= engine_voting(server->engine) > 0;
+    if (server->voted_us == 0 && engine_voting(server->engine) > 0)
+        server->voted_us = world->now_us;
 }
 
 /* ---- begin and end ------------------------------------------------------ */
@@ -125,9 +144,9 @@ void server_start(struct world *world, int number,
     const struct simconfig *config = servers_config(world, configuration);
     struct engine_settings settings = {
         .nodes = SIM_NODES,
-        .node_timeout_us = SIM_NODE_TIMEOUT_US,
+        .node_timeout_us = world->node_timeout_us,
         .max_ttl_ms = config->max_ttl_ms,
-        .max_hold_ms = SIM_MAX_HOLD_MS,
+        .max_hold_ms = world->faults->longest_ms,
         .retry_delay_us = 200000,
         .retry_count = 3,
         .drift_factor = 0.01,
@@ -142,7 +161,8 @@ void server_start(struct world *world, int number,
     world_trace(world, "server %d starts, epoch %d", number, config->epoch);
     server->configuration = configuration;
     server->is_trusting = is_trusting;
-    server->has_voted = server->is_paused = false;
+    server->voted_us = 0;
+    server->is_paused = false;
     struct engine_port port = {server,      port_send,  port_now,
                                port_random, port_timer, port_answer};
     server->engine = engine_new(&settings, &port, &server->metrics);

@@ -14,7 +14,6 @@ enum {
     SIM_SERVERS = 4, /* the last is there only for a foreign configuration */
     SIM_FOREIGN = SIM_SERVERS - 1,
     SIM_TIMERS = 512,
-    SIM_NODE_TIMEOUT_US = 50000,
     SIM_MAX_HOLD_MS = 3000,
 };
 
@@ -39,7 +38,7 @@ struct simserver {
     struct engine *engine; /* NULL: it does not run */
     enum configuration configuration;
     bool is_trusting; /* runs with --first-start yes */
-    bool has_voted;   /* has seen a node that may vote, in this life */
+    int64_t voted_us; /* first saw a node that may vote, in this life */
     bool is_paused;
     struct event *deferred; /* to be handled when it goes on */
     size_t deferred_count;
@@ -61,6 +60,11 @@ int64_t server_clock(const struct simserver *server);
 
 const struct simconfig *servers_config(const struct world *world,
                                        enum configuration configuration);
+
+/* Whether it has this name; and the hash that stands in admissions. */
+bool servers_has_name(const struct world *world,
+                      enum configuration configuration, int name);
+const char *servers_name_hash(int name);
 
 /* Decides what the configurations of this world are. */
 void servers_init(struct world *world);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "../../server/fence.h"
+#include "simstate.h"
 
 static const char *const names[SIM_RESOURCES] = {
     "order:1", "order:2", "order:3", "order:4", "stock:84", "mail:220"};
@@ -39,7 +40,8 @@ static int slot_number(int slot)
 static void keep(struct span *span, char *storage, size_t room)
 {
     assert(span->len <= room);
-    span->len = span_copy(storage, *span);
+    if (span->ptr != storage)
+        (void)span_copy(storage, *span);
     span->ptr = storage;
 }
 
@@ -53,6 +55,8 @@ void simcall_copy(struct simcall *copy, const struct script_call *call)
     keep(&copy->call.admit, copy->admit, sizeof copy->admit);
     keep(&copy->call.nonce, copy->nonce, sizeof copy->nonce);
     keep(&copy->call.found, copy->found, sizeof copy->found);
+    keep(&copy->call.mark, copy->mark, sizeof copy->mark);
+    keep(&copy->call.witnesses, copy->witnesses, sizeof copy->witnesses);
 }
 
 void simcall_repeat(struct simcall *copy, const struct simcall *from)
@@ -62,6 +66,8 @@ void simcall_repeat(struct simcall *copy, const struct simcall *from)
     copy->call.admit.ptr = copy->admit;
     copy->call.nonce.ptr = copy->nonce;
     copy->call.found.ptr = copy->found;
+    copy->call.mark.ptr = copy->mark;
+    copy->call.witnesses.ptr = copy->witnesses;
 }
 
 void simreply_keep(struct simreply *answer)
@@ -70,6 +76,7 @@ void simreply_keep(struct simreply *answer)
     keep(&reply->value, answer->value, sizeof answer->value);
     keep(&reply->look.admit, answer->admit, sizeof answer->admit);
     keep(&reply->look.mark, answer->mark, sizeof answer->mark);
+    keep(&reply->look.witnesses, answer->witnesses, sizeof answer->witnesses);
 }
 
 /* ---- keys --------------------------------------------------------------- */
@@ -101,250 +108,172 @@ static enum vote look_at_key(const struct simkey *key, int64_t clock_us,
         return VOTE_FREE;
     answer->reply.pttl_ms = key->expires_ms - clock_us / 1000;
     answer->reply.value = (struct span){key->token, key->token_len};
-    keep(&answer->reply.value, answer->value, sizeof answer->value);
     return VOTE_HELD;
 }
 
-/* ---- the state hash ----------------------------------------------------- */
+/* ---- votes -------------------------------------------------------------- */
 
-static bool is_text(struct span span, const char *text)
+/* The node has the admission that the caller has seen, and of this memory. */
+static bool has_admission(const struct simbatch *batch,
+                          const struct simcall *call)
 {
-    return span.len == strlen(text) && memcmp(span.ptr, text, span.len) == 0;
+    const char *admit = batch->memory->admit;
+    const char *replid = strrchr(admit, ':');
+    return replid != NULL && strlen(admit) == call->call.admit.len &&
+           memcmp(admit, call->admit, call->call.admit.len) == 0 &&
+           strcmp(replid + 1, batch->process->replid) == 0;
 }
 
-bool simnode_has_state(const struct simmemory *memory)
+static bool is_admitted(struct simbatch *batch, const struct simcall *call)
 {
-    for (int i = 0; i < SIM_RESOURCES; i++)
-        if (memory->highest[i] != 0)
-            return true;
-    return memory->admit[0] != '\0' || memory->mark[0] != '\0' ||
-           memory->durable != 0 || memory->max_ttl_ms != 0 ||
-           memory->beat_us != 0;
-}
-
-static int epoch_of(const char *text)
-{
-    return atoi(text);
-}
-
-/* "<epoch>:<run_id>:" of the admission that the caller expects. */
-static size_t life_of(const struct simcall *call,
-                      char life[SCRIPT_STATE_MAX + 1])
-{
-    struct span admit = call->call.admit;
-    const char *first = memchr(admit.ptr, ':', admit.len);
-    assert(first != NULL);
-    size_t head = (size_t)(first - admit.ptr) + 1;
-    const char *second = memchr(first + 1, ':', admit.len - head);
-    assert(second != NULL);
-    size_t skipped = (size_t)(second - admit.ptr) + 1;
-    int len = snprintf(life, SCRIPT_STATE_MAX + 1, "%.*s%.*s:", (int)head,
-                       admit.ptr, (int)(admit.len - skipped), second + 1);
-    return (size_t)len;
-}
-
-static void write_mark(struct simmemory *memory, const struct simcall *call)
-{
-    size_t len = life_of(call, memory->mark);
-    assert(len + call->call.nonce.len <= SCRIPT_STATE_MAX);
-    len += span_copy(memory->mark + len, call->call.nonce);
-    memory->mark[len] = '\0';
-}
-
-static void write_admission(struct simmemory *memory,
-                            const struct simcall *call, int64_t clock_us)
-{
-    if (call->call.max_ttl_ms > memory->max_ttl_ms)
-        memory->max_ttl_ms = call->call.max_ttl_ms;
-    memory->admit[span_copy(memory->admit, call->call.admit)] = '\0';
-    memory->beat_us = clock_us;
-    memory->mark[0] = '\0';
-}
-
-static bool is_foreign(const struct simmemory *memory,
-                       const struct simcall *call)
-{
-    const char *first = strchr(call->admit, ':');
-    const char *second = memchr(first + 1, ':', SCRIPT_STATE_MAX);
-    size_t len = (size_t)(second - call->admit) + 1;
-    return epoch_of(memory->admit) == epoch_of(call->admit) &&
-           strncmp(memory->admit, call->admit, len) != 0;
-}
-
-/* The word of a look, and what it writes. */
-static enum script_look_word look_at_state(struct simmemory *memory,
-                                           const struct simcall *call,
-                                           int64_t clock_us,
-                                           struct script_look *seen)
-{
-    char life[SCRIPT_STATE_MAX + 1];
-    int epoch = epoch_of(call->admit);
-    if (epoch_of(memory->admit) > epoch || epoch_of(memory->mark) > epoch)
-        return LOOK_SUPERSEDED;
-    if (memory->durable == '1' && !call->call.is_durable) {
-        memory->durable = '0';
-        seen->is_durable = false;
+    if (!batch->is_known) {
+        batch->is_known = true;
+        batch->is_admitted = has_admission(batch, call);
+        batch->beat_read = batch->memory->beat.it;
+        batch->voted_read = batch->memory->voted_us.it;
     }
-    if (is_text(call->call.admit, memory->admit)) {
-        if (clock_us > memory->beat_us)
-            memory->beat_us = clock_us;
-        return LOOK_ADMITTED;
-    }
-    if (is_foreign(memory, call))
-        return LOOK_FOREIGN;
-    size_t len = life_of(call, life);
-    if (strncmp(memory->mark, life, len) == 0)
-        return LOOK_MARKED;
-    bool is_fresh = !simnode_has_state(memory);
-    if (call->call.nonce.len == 0)
-        return is_fresh ? LOOK_EMPTY : LOOK_BARE;
-    write_mark(memory, call);
-    if (epoch_of(memory->admit) < epoch)
-        memory->admit[0] = '\0';
-    return is_fresh ? LOOK_FRESH : LOOK_CREATED;
+    return batch->is_admitted;
 }
 
-static enum vote look(struct simmemory *memory, const struct simcall *call,
-                      int64_t clock_us, struct simreply *answer)
+static void promise(struct simbatch *batch, const struct simcall *call)
 {
-    struct script_look *seen = &answer->reply.look;
-    seen->max_ttl_ms = memory->max_ttl_ms;
-    seen->is_durable = memory->durable == '1';
-    seen->beat_us = memory->beat_us;
-    seen->admit = span_of(memory->admit);
-    keep(&seen->admit, answer->admit, sizeof answer->admit);
-    seen->mark = span_of(memory->mark);
-    seen->word = look_at_state(memory, call, clock_us, seen);
-    if (seen->word == LOOK_FRESH || seen->word == LOOK_CREATED)
-        seen->mark = span_of(memory->mark);
-    keep(&seen->mark, answer->mark, sizeof answer->mark);
-    return VOTE_DONE;
+    struct simmemory *memory = batch->memory;
+    int64_t median_us = call->call.median_us;
+    batch->beat = batch->beat_read + 1;
+    memory->beat = simnumber(batch->beat);
+    memory->voted_us = simnumber(
+        median_us > batch->voted_read ? median_us : batch->voted_read);
 }
 
-static enum vote give_admission(struct simmemory *memory,
-                                const struct simcall *call, int64_t clock_us)
+/* What acquire, extend and repair answer before they look at the lock. */
+static enum vote refusal(struct simbatch *batch, const struct simcall *call)
 {
-    if (memory->mark[0] == '\0' || !is_text(call->call.found, memory->mark))
-        return VOTE_CHANGED;
-    memory->durable = call->call.is_durable ? '1' : '0';
-    write_admission(memory, call, clock_us);
-    return VOTE_DONE;
+    if (!is_admitted(batch, call))
+        return VOTE_QUARANTINED;
+    return batch->clock_us > call->call.node_deadline_us ? VOTE_LATE
+                                                         : VOTE_PENDING;
 }
 
-static enum vote readmit(struct simmemory *memory, const struct simcall *call,
-                         int64_t clock_us)
+static void set_key(const struct simbatch *batch, const struct simcall *call)
 {
-    int64_t beat_us = memory->beat_us;
-    if (memory->admit[0] == '\0' || !is_text(call->call.found, memory->admit) ||
-        memory->durable != '1' || beat_us < call->call.beat_us ||
-        beat_us > clock_us ||
-        clock_us - beat_us >= call->call.max_ttl_ms * 1000)
-        return VOTE_CHANGED;
-    write_admission(memory, call, clock_us);
-    return VOTE_DONE;
+    struct simkey *key = &batch->memory->keys[call->resource];
+    key->is_set = true;
+    key->expires_ms = batch->clock_us / 1000 + call->call.ttl_ms;
+    key->token_len = span_copy(key->token, call->call.token);
 }
 
-static enum vote revoke(struct simmemory *memory, const struct simcall *call)
+static enum vote acquire(struct simbatch *batch, const struct simcall *call,
+                         struct simreply *answer)
 {
-    bool is_marked =
-        memory->mark[0] != '\0' && is_text(call->call.found, memory->mark);
-    if (!is_text(call->call.admit, memory->admit) && !is_marked)
-        return VOTE_CHANGED;
-    memory->admit[0] = '\0';
-    write_mark(memory, call);
-    return VOTE_DONE;
-}
-
-/* ---- locks -------------------------------------------------------------- */
-
-static enum vote acquire(struct simmemory *memory, const struct simcall *call,
-                         int64_t clock_us, struct simreply *answer)
-{
+    struct simmemory *memory = batch->memory;
     const struct script_call *ask = &call->call;
     int64_t *highest = &memory->highest[slot_number(ask->slot)];
-    struct simkey *key = &memory->keys[call->resource];
-    if (llabs(ask->number - clock_us) > ask->window_us)
+    enum vote refused = refusal(batch, call);
+    if (refused != VOTE_PENDING)
+        return refused;
+    if (llabs(ask->number - batch->clock_us) > ask->window_us)
         return VOTE_SKEWED;
-    const struct simkey *held = simnode_key(memory, call->resource, clock_us);
+    const struct simkey *held =
+        simnode_key(memory, call->resource, batch->clock_us);
     if (held != NULL)
-        return look_at_key(held, clock_us, answer);
+        return look_at_key(held, batch->clock_us, answer);
     if (*highest >= ask->number) {
         answer->reply.highest = *highest;
         return VOTE_STALE;
     }
+    promise(batch, call);
     *highest = ask->number;
-    key->is_set = true;
-    key->expires_ms = clock_us / 1000 + ask->ttl_ms;
-    key->token_len = span_copy(key->token, ask->token);
+    set_key(batch, call);
     return VOTE_GRANTED;
 }
 
-static enum vote extend(struct simmemory *memory, const struct simcall *call,
-                        int64_t clock_us, struct simreply *answer)
+static enum vote extend(struct simbatch *batch, const struct simcall *call,
+                        struct simreply *answer)
 {
-    const struct simkey *held = simnode_key(memory, call->resource, clock_us);
+    struct simkey *key = &batch->memory->keys[call->resource];
+    enum vote refused = refusal(batch, call);
+    if (refused != VOTE_PENDING)
+        return refused;
+    const struct simkey *held =
+        simnode_key(batch->memory, call->resource, batch->clock_us);
+    if (held == NULL)
+        answer->reply.highest =
+            batch->memory->highest[slot_number(call->call.slot)];
     if (!is_own(held, call))
-        return look_at_key(held, clock_us, answer);
-    struct simkey *key = &memory->keys[call->resource];
-    int64_t expires_ms = clock_us / 1000 + call->call.ttl_ms;
+        return look_at_key(held, batch->clock_us, answer);
+    promise(batch, call);
+    int64_t expires_ms = batch->clock_us / 1000 + call->call.ttl_ms;
     if (expires_ms > key->expires_ms)
         key->expires_ms = expires_ms;
     return VOTE_EXTENDED;
 }
 
-static enum vote release(struct simmemory *memory, const struct simcall *call,
-                         int64_t clock_us, struct simreply *answer)
+static enum vote repair(struct simbatch *batch, const struct simcall *call,
+                        struct simreply *answer)
 {
-    const struct simkey *held = simnode_key(memory, call->resource, clock_us);
+    const struct script_call *ask = &call->call;
+    int64_t *highest = &batch->memory->highest[slot_number(ask->slot)];
+    enum vote refused = refusal(batch, call);
+    if (refused != VOTE_PENDING)
+        return refused;
+    if (ask->number - batch->clock_us > ask->window_us)
+        return VOTE_SKEWED;
+    if (*highest != ask->seen)
+        return VOTE_CHANGED;
+    const struct simkey *held =
+        simnode_key(batch->memory, call->resource, batch->clock_us);
+    if (held != NULL)
+        return look_at_key(held, batch->clock_us, answer);
+    *highest = ask->number > ask->seen ? ask->number : ask->seen + 1;
+    set_key(batch, call);
+    return VOTE_GRANTED;
+}
+
+static enum vote release(const struct simbatch *batch,
+                         const struct simcall *call, struct simreply *answer)
+{
+    const struct simkey *held =
+        simnode_key(batch->memory, call->resource, batch->clock_us);
     if (!is_own(held, call))
-        return look_at_key(held, clock_us, answer);
-    memory->keys[call->resource].is_set = false;
+        return look_at_key(held, batch->clock_us, answer);
+    batch->memory->keys[call->resource].is_set = false;
     return VOTE_DELETED;
 }
 
-/* The checks that acquire and extend have in common. */
-static enum vote refusal(const struct simmemory *memory,
-                         const struct simcall *call, int64_t clock_us)
-{
-    if (memory->admit[0] == '\0' || !is_text(call->call.admit, memory->admit))
-        return VOTE_QUARANTINED;
-    return clock_us > call->call.node_deadline_us ? VOTE_LATE : VOTE_PENDING;
-}
+/* ---- batches ------------------------------------------------------------ */
 
-static enum vote execute(struct simmemory *memory, const struct simcall *call,
-                         int64_t clock_us, struct simreply *answer)
+static enum vote execute(struct simbatch *batch, const struct simcall *call,
+                         struct simreply *answer)
 {
-    enum vote refused = refusal(memory, call, clock_us);
     switch (call->call.kind) {
     case SCRIPT_LOOK:
-        return look(memory, call, clock_us, answer);
     case SCRIPT_ADMIT:
-        return give_admission(memory, call, clock_us);
     case SCRIPT_READMIT:
-        return readmit(memory, call, clock_us);
     case SCRIPT_REVOKE:
-        return revoke(memory, call);
+        return simstate_execute(batch, call, answer);
     case SCRIPT_ACQUIRE:
-        return refused != VOTE_PENDING
-                   ? refused
-                   : acquire(memory, call, clock_us, answer);
+        return acquire(batch, call, answer);
     case SCRIPT_EXTEND:
-        return refused != VOTE_PENDING ? refused
-                                       : extend(memory, call, clock_us, answer);
+        return extend(batch, call, answer);
+    case SCRIPT_REPAIR:
+        return repair(batch, call, answer);
     case SCRIPT_RELEASE:
-        return release(memory, call, clock_us, answer);
+        return release(batch, call, answer);
     case SCRIPT_INSPECT:
-        return look_at_key(simnode_key(memory, call->resource, clock_us),
-                           clock_us, answer);
+        return look_at_key(
+            simnode_key(batch->memory, call->resource, batch->clock_us),
+            batch->clock_us, answer);
     case SCRIPT_KINDS:
         break;
     }
     abort();
 }
 
-void simnode_execute(struct simmemory *memory, const struct simcall *call,
-                     int64_t clock_us, struct simreply *answer)
+void simnode_execute(struct simbatch *batch, const struct simcall *call,
+                     struct simreply *answer)
 {
-    answer->reply = (struct script_reply){.node_now_us = clock_us};
-    answer->reply.vote = execute(memory, call, clock_us, answer);
+    answer->reply = (struct script_reply){.node_now_us = batch->clock_us};
+    answer->reply.vote = execute(batch, call, answer);
+    answer->reply.beat = batch->beat;
+    simreply_keep(answer);
 }

@@ -7,7 +7,12 @@
 
 #include "../../server/script.h"
 
-enum { SIM_RESOURCES = 6, SIM_TOKEN_MAX = 96 };
+enum {
+    SIM_RESOURCES = 6,
+    SIM_TOKEN_MAX = 96,
+    SIM_REPLID_LEN = 40,
+    SIM_WITNESSES = 8, /* of other nodes, on one */
+};
 
 /* A call with storage of its own; resources are numbered. */
 struct simcall {
@@ -15,8 +20,10 @@ struct simcall {
     int resource;
     char token[SIM_TOKEN_MAX];
     char admit[SCRIPT_STATE_MAX];
-    char nonce[SCRIPT_NONCE_LEN];
+    char nonce[SCRIPT_NONCE_MAX];
     char found[SCRIPT_STATE_MAX];
+    char mark[SCRIPT_STATE_MAX];
+    char witnesses[SCRIPT_WITNESSES_MAX];
 };
 
 /* A reply likewise. */
@@ -25,6 +32,7 @@ struct simreply {
     char value[SIM_TOKEN_MAX];
     char admit[SCRIPT_STATE_MAX];
     char mark[SCRIPT_STATE_MAX];
+    char witnesses[SCRIPT_WITNESSES_MAX];
 };
 
 struct simkey {
@@ -34,15 +42,51 @@ struct simkey {
     char token[SIM_TOKEN_MAX];
 };
 
-/* The locks, and the state hash; a field that is empty or 0 is not there. */
+/* The greatest beat of another node that was told. */
+struct simwitness {
+    char name[SCRIPT_NAME_LEN + 1]; /* "": none */
+    int64_t beat;
+};
+
+/* A field of the state hash that may be 0. */
+struct simnumber {
+    bool is_there;
+    int64_t it;
+};
+
+/* The locks, and the state hash; a text that is empty is not there. */
 struct simmemory {
     struct simkey keys[SIM_RESOURCES];
-    int64_t highest[SIM_RESOURCES]; /* slots, each by its first resource */
-    int64_t max_ttl_ms;
-    int64_t beat_us;
-    char durable; /* '0', '1' */
+    int64_t highest[SIM_RESOURCES]; /* slots, each by its first resource;
+                                       0: not there */
+    struct simnumber max_ttl_ms, beat, seen_us, voted_us, evicted;
+    char durable; /* '0', '1'; 0: not there */
     char admit[SCRIPT_STATE_MAX + 1];
     char mark[SCRIPT_STATE_MAX + 1];
+    struct simwitness witnesses[SIM_WITNESSES];
+};
+
+/* What the script asks the server for: no part of its memory. */
+struct simprocess {
+    char replid[SIM_REPLID_LEN + 1];
+    int64_t evicted; /* keys that it has thrown away */
+};
+
+static inline struct simnumber simnumber(int64_t number)
+{
+    return (struct simnumber){.is_there = true, .it = number};
+}
+
+/* A batch of calls on its way through a node. */
+struct simbatch {
+    struct simmemory *memory;
+    const struct simprocess *process;
+    int64_t clock_us; /* the node's */
+    int64_t beat;     /* that is answered */
+    bool is_known;    /* whether it is admitted; and then: */
+    bool is_admitted;
+    int64_t beat_read;
+    int64_t voted_read;
 };
 
 /* The name of a numbered resource, and back. Two of them share a slot. */
@@ -65,11 +109,12 @@ const struct simkey *simnode_key(const struct simmemory *memory, int resource,
 /* Deletes what is over, as a node does by and by. */
 void simnode_expire(struct simmemory *memory, int64_t clock_us);
 
-/* True if there is a state hash. */
-bool simnode_has_state(const struct simmemory *memory);
-
-/* Executes the call when the node's clock shows clock_us. */
-void simnode_execute(struct simmemory *memory, const struct simcall *call,
-                     int64_t clock_us, struct simreply *answer);
+/*
+ * Executes the next call of a batch, of which memory, process and clock_us are
+ * set and all else was 0 before the first one. What it answers as its beat is
+ * known when the last one was executed.
+ */
+void simnode_execute(struct simbatch *batch, const struct simcall *call,
+                     struct simreply *answer);
 
 #endif

@@ -8,6 +8,7 @@
 #include "clients.h"
 #include "faults.h"
 #include "messages.h"
+#include "plan.h"
 
 int64_t world_random(struct world *world, int64_t below)
 {
@@ -126,6 +127,7 @@ void world_init(struct world *world, uint64_t seed, struct clients *clients,
     *world = (struct world){
         .random = seed,
         .now_us = 1000000,
+        .node_timeout_us = seed % 4 == 0 ? 1000000 : 50000,
         .is_tracing = is_tracing,
         .only = only,
         .clients = clients,
@@ -134,7 +136,7 @@ void world_init(struct world *world, uint64_t seed, struct clients *clients,
     for (int i = 0; i < SIM_MACHINES; i++)
         TAILQ_INIT(&world->backlog[i]);
     servers_init(world);
-    faults_init(world);
+    plan_init(world);
 }
 
 void world_fini(struct world *world)

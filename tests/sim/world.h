@@ -47,11 +47,12 @@ struct world {
     int64_t now_us;
     bool is_tracing; /* to be set before world_init, as the next one */
     uint32_t only;   /* bit per fault that may come; 0: the seed chooses */
+    int64_t node_timeout_us; /* of all servers: short, or the default */
     struct heap heap;
     struct machine machines[SIM_MACHINES];
     struct messages backlog[SIM_MACHINES]; /* in the sockets of paused ones */
     int home[SIM_NAMES];                   /* the machine of a name … */
-    int leads[SIM_NAMES];       /* … and where it leads at the moment */
+    int leads[SIM_SERVERS][SIM_NAMES];     /* … and where it leads for each */
     int64_t lost_us[SIM_NAMES]; /* locks there may have ended too early */
     int64_t stepped_us[SIM_MACHINES];
     uint64_t lives;

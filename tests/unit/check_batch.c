@@ -20,26 +20,32 @@ static void setup(void)
 static const struct script_call any = {
     .resource = {"r", 1},
     .token = {"T", 1},
-    .admit = {"1:f:run", 7},
+    .admit = {"1:f:n:run", 9},
     .nonce = {"00ff", 4},
-    .found = {"1:run:n", 7},
+    .found = {"1:f:n:old", 9},
+    .mark = {"1:run:m:0:n", 11},
+    .witnesses = {"ab=1 cd=2", 9},
     .max_ttl_ms = 60000,
-    .beat_us = 1700000000000000,
+    .floor = 77,
+    .median_us = 1700000000000000,
     .is_durable = true,
     .ttl_ms = 30000,
     .number = 9007199254740991,
     .node_deadline_us = 1700000000123456,
     .window_us = 15000000,
     .slot = 0,
+    .seen = 1700000000000005,
 };
 
 static struct script_call call_of(enum script_kind kind)
 {
     struct script_call call = any;
     call.kind = kind;
-    if (kind == SCRIPT_RELEASE || kind == SCRIPT_INSPECT)
+    if (kind == SCRIPT_RELEASE || kind == SCRIPT_INSPECT) {
         call.admit = span_of("");
-    if (kind != SCRIPT_ACQUIRE && kind != SCRIPT_EXTEND)
+        call.floor = call.median_us = 0;
+    }
+    if (kind < SCRIPT_ACQUIRE || kind > SCRIPT_REPAIR)
         call.window_us = 0;
     return call;
 }
@@ -61,15 +67,20 @@ static const char *command_words(void)
     return words;
 }
 
+/* What stands in front of a call that has an admission. */
+#define SEEN "1:f:n:run 1700000000000000 "
+
 static const char *const kinds[SCRIPT_KINDS] = {
-    "1:f:run 0 look 00ff 1",
-    "1:f:run 0 admit 1:run:n 60000 1",
-    "1:f:run 0 readmit 1:run:n 1700000000000000 60000",
-    "1:f:run 0 revoke 00ff 1:run:n",
-    "1:f:run 15000000 acquire p:r T 30000 9007199254740991 1700000000123456 0",
-    "1:f:run 15000000 extend p:r T 30000 1700000000123456",
-    " 0 release p:r T p:redlockd:released:r",
-    " 0 inspect p:r",
+    SEEN "0 look 00ff 1700000000123456 1 77 0 ab=1 cd=2",
+    SEEN "0 admit 1:run:m:0:n 60000 1 77",
+    SEEN "0 readmit 1:run:m:0:n 1:f:n:old 1 77",
+    SEEN "0 revoke 00ff 1700000000123456 1:f:n:old",
+    SEEN "15000000 acquire p:r T 30000 9007199254740991 1700000000123456 0",
+    SEEN "15000000 extend p:r T 30000 1700000000123456 0",
+    SEEN "15000000 repair p:r T 30000 9007199254740991 1700000000123456 0 "
+         "1700000000000005",
+    " 0 0 release p:r T p:redlockd:released:r",
+    " 0 0 inspect p:r",
 };
 
 START_TEST(a_call_is_encoded)
@@ -97,18 +108,37 @@ START_TEST(several_calls_are_one_command)
     acquire.number = 0;
     ck_assert(batch_add(&batch, &acquire));
     ck_assert_str_eq(command_words(),
-                     "EVALSHA " SHA " 1 p:redlockd:state 1:f:run 15000000 "
+                     "EVALSHA " SHA " 1 p:redlockd:state " SEEN "15000000 "
                      "release p:q T p:redlockd:released:q "
                      "acquire p:r T 30000 9007199254740991 1700000000123456 0 "
                      "acquire p:s T 30000 0 1700000000123456 0");
 }
 END_TEST
 
+/* Whose median it is matters to none. */
+START_TEST(a_batch_has_the_first_median_that_is_known)
+{
+    struct script_call call = call_of(SCRIPT_EXTEND);
+    for (call.median_us = 0; call.median_us < 3000; call.median_us += 1000)
+        ck_assert(batch_add(&batch, &call));
+    static const char begin[] =
+        "EVALSHA " SHA " 1 p:redlockd:state 1:f:n:run 1000 15000000 extend ";
+    ck_assert_mem_eq(command_words(), begin, sizeof begin - 1);
+    batch_reset(&batch);
+    call.median_us = 0;
+    ck_assert(batch_add(&batch, &call));
+    static const char anew[] =
+        "EVALSHA " SHA " 1 p:redlockd:state 1:f:n:run 0 15000000 extend ";
+    ck_assert_mem_eq(command_words(), anew, sizeof anew - 1);
+}
+END_TEST
+
 /* The spans of a call may be gone when the batch is sent. */
 START_TEST(what_a_call_borrows_is_copied)
 {
-    char resource[] = "r", token[] = "T", admit[] = "1:f:run";
-    char nonce[] = "00ff", found[] = "1:run:n";
+    char resource[] = "r", token[] = "T", admit[] = "1:f:n:run";
+    char nonce[] = "00ff", found[] = "1:f:n:old", witnesses[] = "ab=1";
+    char mark[] = "1:run:m:0:n";
     struct script_call call = call_of(SCRIPT_ACQUIRE);
     call.resource.ptr = resource;
     call.token.ptr = token;
@@ -116,10 +146,17 @@ START_TEST(what_a_call_borrows_is_copied)
     ck_assert(batch_add(&batch, &call));
     call.nonce.ptr = nonce;
     call.found.ptr = found;
-    call.kind = SCRIPT_REVOKE;
+    call.witnesses.ptr = witnesses;
+    call.witnesses.len = 4;
+    call.mark.ptr = mark;
+    call.kind = SCRIPT_READMIT;
+    ck_assert(batch_add(&batch, &call));
+    call.kind = SCRIPT_LOOK;
     ck_assert(batch_add(&batch, &call));
     /* cppcheck-suppress unreadVariable; nobody may read them: the test */
     resource[0] = token[0] = admit[0] = nonce[0] = found[0] = 'X';
+    /* cppcheck-suppress unreadVariable; likewise */
+    witnesses[0] = mark[0] = 'X';
     ck_assert_ptr_null(strchr(command_words(), 'X'));
 }
 END_TEST
@@ -130,7 +167,7 @@ START_TEST(calls_of_another_admission_wait_for_the_next_batch)
     struct script_call inspect = call_of(SCRIPT_INSPECT);
     ck_assert(batch_add(&batch, &inspect));
     ck_assert(batch_add(&batch, &call));
-    call.admit = span_of("2:f:run");
+    call.admit = span_of("2:f:n:run");
     ck_assert(!batch_add(&batch, &call));
     call.admit = any.admit;
     call.window_us++;
@@ -146,15 +183,18 @@ END_TEST
 START_TEST(what_is_left_out_is_an_empty_argument)
 {
     struct script_call call = call_of(SCRIPT_LOOK);
-    call.nonce = span_of("");
+    call.nonce = call.witnesses = span_of("");
     call.is_durable = false;
+    call.is_objecting = true;
+    call.node_deadline_us = call.floor = call.median_us = 0;
     ck_assert(batch_add(&batch, &call));
     call = call_of(SCRIPT_REVOKE);
     call.found = span_of("");
+    call.floor = call.median_us = 0;
     ck_assert(batch_add(&batch, &call));
     ck_assert_str_eq(command_words(),
-                     "EVALSHA " SHA " 1 p:redlockd:state 1:f:run 0 "
-                     "look  0 revoke 00ff ");
+                     "EVALSHA " SHA " 1 p:redlockd:state 1:f:n:run 0 0 "
+                     "look  0 0 0 1  revoke 00ff 1700000000123456 ");
 }
 END_TEST
 
@@ -188,6 +228,29 @@ START_TEST(the_longest_calls_fit)
 }
 END_TEST
 
+/* A node has one look at a time, behind whatever else the batch has. */
+START_TEST(the_longest_look_fits)
+{
+    static char text[SCRIPT_WITNESSES_MAX];
+    static char prefix[SCRIPT_PREFIX_MAX];
+    memset(text, 't', sizeof text);
+    memset(prefix, 'p', sizeof prefix);
+    batch.prefix = (struct span){prefix, sizeof prefix};
+    struct script_call call = call_of((enum script_kind)_i);
+    call.admit = call.found = call.mark = (struct span){text, SCRIPT_STATE_MAX};
+    call.nonce = (struct span){text, SCRIPT_NONCE_MAX};
+    call.witnesses = (struct span){text, SCRIPT_WITNESSES_MAX};
+    call.floor = call.median_us = call.node_deadline_us = INT64_MAX;
+    call.max_ttl_ms = INT64_MAX;
+    int calls = 0;
+    while (batch_add(&batch, &call))
+        calls++;
+    ck_assert_int_ge(calls, 10);
+    ck_assert_uint_le(batch.used, sizeof batch.bytes);
+    ck_assert_uint_gt(strlen(command_words()), (size_t)calls);
+}
+END_TEST
+
 static struct script_field field(enum script_field_type type, int64_t integer,
                                  const char *text)
 {
@@ -212,8 +275,9 @@ static struct script_field integer(int64_t number)
 START_TEST(each_call_has_its_part_of_the_reply)
 {
     const struct script_field fields[] = {
-        array(5),
+        array(6),
         integer(1700000000123456),
+        integer(41),
         string("GRANTED"),
         array(3),
         string("HELD"),
@@ -229,8 +293,10 @@ START_TEST(each_call_has_its_part_of_the_reply)
     struct script_reply reply = batch_next(&reader, SCRIPT_ACQUIRE);
     ck_assert_int_eq(reply.vote, VOTE_GRANTED);
     ck_assert_int_eq(reply.node_now_us, 1700000000123456);
+    ck_assert_int_eq(reply.beat, 41);
     reply = batch_next(&reader, SCRIPT_RELEASE);
     ck_assert_int_eq(reply.vote, VOTE_HELD);
+    ck_assert_int_eq(reply.beat, 41);
     ck_assert_int_eq(reply.pttl_ms, 7);
     ck_assert_uint_eq(reply.value.len, 1);
     ck_assert_int_eq(batch_next(&reader, SCRIPT_EXTEND).vote,
@@ -255,17 +321,22 @@ END_TEST
 
 START_TEST(a_reply_of_another_shape_is_garbage_for_each_call)
 {
-    const struct script_field replies[][4] = {
-        {array(3), integer(1700000000123456), string("FREE"), string("FREE")},
-        {array(1), integer(1700000000123456)},
-        {array(2), integer(0), string("FREE")},
-        {array(2), integer(INT64_C(1) << 53), string("FREE")},
-        {array(2), string("1700000000123456"), string("FREE")},
+    const struct script_field time = integer(1700000000123456);
+    const struct script_field beat = integer(0);
+    const struct script_field replies[][5] = {
+        {array(4), time, beat, string("FREE"), string("FREE")},
+        {array(2), time, beat},
+        {array(3), integer(0), beat, string("FREE")},
+        {array(3), integer(INT64_C(1) << 53), beat, string("FREE")},
+        {array(3), string("1700000000123456"), beat, string("FREE")},
+        {array(3), time, string("0"), string("FREE")},
+        {array(2), time, string("FREE")}, /* of an older script */
+        {array(1), time},
         {array(0)},
         {string("FREE")},
         {field(SCRIPT_FIELD_NIL, 0, "")},
     };
-    static const int counts[] = {4, 2, 3, 3, 3, 1, 1, 1};
+    static const int counts[] = {5, 3, 4, 4, 4, 4, 3, 2, 1, 1, 1};
     struct batch_reader reader;
     batch_read(&reader, replies[_i], counts[_i], 1);
     ck_assert_int_eq(batch_next(&reader, SCRIPT_INSPECT).vote, VOTE_GARBAGE);
@@ -281,16 +352,19 @@ Suite *check_batch(void)
     tcase_add_checked_fixture(tcase, setup, NULL);
     tcase_add_loop_test(tcase, a_call_is_encoded, 0, SCRIPT_KINDS);
     tcase_add_test(tcase, several_calls_are_one_command);
+    tcase_add_test(tcase, a_batch_has_the_first_median_that_is_known);
     tcase_add_test(tcase, what_a_call_borrows_is_copied);
     tcase_add_test(tcase, calls_of_another_admission_wait_for_the_next_batch);
     tcase_add_test(tcase, what_is_left_out_is_an_empty_argument);
     tcase_add_test(tcase, it_has_a_limit);
     tcase_add_loop_test(tcase, the_longest_calls_fit, SCRIPT_ACQUIRE,
                         SCRIPT_KINDS);
+    tcase_add_loop_test(tcase, the_longest_look_fits, SCRIPT_LOOK,
+                        SCRIPT_REVOKE + 1);
     tcase_add_test(tcase, each_call_has_its_part_of_the_reply);
     tcase_add_test(tcase, an_error_of_the_batch_is_that_of_each_call);
     tcase_add_loop_test(
-        tcase, a_reply_of_another_shape_is_garbage_for_each_call, 0, 8);
+        tcase, a_reply_of_another_shape_is_garbage_for_each_call, 0, 11);
     suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -11,7 +11,7 @@ START_TEST(nothing_is_known_of_a_clock_without_a_reply)
     FIVE_ASSERT_STATE(0, CLOCK_UNKNOWN);
     ck_assert_int_eq(clocks_median_at(&five.clocks, five.now_us), 0);
     ck_assert_int_eq(clocks_lead_us(&five.clocks, 0, five.now_us), 0);
-    ck_assert_int_eq(clocks_doubt_us(&five.clocks, five.now_us), 0);
+    ck_assert_int_eq(clocks_doubt_us(&five.clocks, 0, five.now_us), 0);
     ck_assert(!clocks_judge(&five.clocks, five.now_us, &five.judgement));
 }
 END_TEST
@@ -102,7 +102,8 @@ START_TEST(a_slow_reply_proves_nothing)
     ck_assert(five_reply_after(4, 50 * FIVE_MS));
     clocks_tick(&five.clocks, five.now_us);
     FIVE_ASSERT_STATE(4, CLOCK_UNPROVEN);
-    ck_assert_int_ge(clocks_doubt_us(&five.clocks, five.now_us), 50 * FIVE_MS);
+    ck_assert_int_ge(clocks_doubt_us(&five.clocks, 4, five.now_us),
+                     50 * FIVE_MS);
     ck_assert(five_reply(4));
     FIVE_ASSERT_STATE(4, CLOCK_GOOD);
 }

@@ -267,6 +267,68 @@ START_TEST(a_clock_far_from_the_median_is_known_but_far)
 }
 END_TEST
 
+/* ---- what is known together ---------------------------------------------- */
+
+START_TEST(the_median_is_known_once_a_majority_is_proven)
+{
+    ck_assert(!clocks_are_known(&five.clocks));
+    for (int i = 0; i < FIVE_NODES; i++) {
+        five_up(i);
+        clocks_tick(&five.clocks, five.now_us);
+        ck_assert(clocks_are_known(&five.clocks) == (i + 1 >= FIVE_QUORUM));
+    }
+    clocks_on_down(&five.clocks, 0);
+    clocks_on_down(&five.clocks, 1);
+    ck_assert(clocks_are_known(&five.clocks));
+    clocks_on_down(&five.clocks, 2);
+    ck_assert(!clocks_are_known(&five.clocks));
+    clocks_on_up(&five.clocks, 2);
+    ck_assert(clocks_are_known(&five.clocks));
+    five.lead_us[3] += FIVE_SECOND; /* which of them has stepped? */
+    ck_assert(!five_reply(3));
+    ck_assert(!clocks_are_known(&five.clocks));
+}
+END_TEST
+
+START_TEST(of_clocks_that_agree_with_nobody_none_is_known)
+{
+    for (int i = 0; i < FIVE_NODES; i++)
+        five.lead_us[i] = i * FIVE_SECOND;
+    five_all_up();
+    ck_assert(!clocks_are_known(&five.clocks));
+    ck_assert_int_eq(clocks_spread_us(&five.clocks, five.now_us), 0);
+    five_watch(62 * FIVE_SECOND);
+    ck_assert(clocks_are_known(&five.clocks));
+    int64_t spread_us = clocks_spread_us(&five.clocks, five.now_us);
+    ck_assert_int_ge(spread_us, 4 * FIVE_SECOND);
+    ck_assert_int_le(spread_us, 4 * FIVE_SECOND + 20 * FIVE_MS);
+}
+END_TEST
+
+/* From where the first may be at least to where the last may be at most. */
+START_TEST(clocks_are_as_far_apart_as_they_may_be)
+{
+    ck_assert_int_eq(clocks_spread_us(&five.clocks, five.now_us), 0);
+    five.lead_us[1] = 2 * FIVE_MS;
+    five.lead_us[4] = -1 * FIVE_MS;
+    five_all_up();
+    int64_t spread_us = clocks_spread_us(&five.clocks, five.now_us);
+    ck_assert_int_ge(spread_us, 3 * FIVE_MS);
+    ck_assert_int_le(spread_us, 3 * FIVE_MS + 2 * FIVE_TRIP_US);
+    /* unheard of for ten seconds, each of the two may have drifted */
+    int64_t later_us =
+        clocks_spread_us(&five.clocks, five.now_us + 10 * FIVE_SECOND);
+    ck_assert_int_ge(later_us, spread_us + 90 * FIVE_MS);
+    ck_assert_int_le(later_us, spread_us + 110 * FIVE_MS);
+    clocks_on_down(&five.clocks, 1);
+    spread_us = clocks_spread_us(&five.clocks, five.now_us);
+    ck_assert_int_lt(spread_us, 2 * FIVE_MS);
+    five.lead_us[2] = FIVE_SECOND; /* as long as it is not judged it is none */
+    ck_assert(!five_reply(2));
+    ck_assert_int_le(clocks_spread_us(&five.clocks, five.now_us), 2 * FIVE_MS);
+}
+END_TEST
+
 static void add_steps(TCase *tc)
 {
     tcase_add_loop_test(tc, story_11_a_step_is_told_and_its_reply_is_no_vote, 0,
@@ -302,6 +364,9 @@ Suite *check_clocks(void)
         tc, a_clock_that_drifts_by_a_two_hundred_and_fiftieth_has_not_stepped,
         0, 2);
     tcase_add_test(tc, a_clock_far_from_the_median_is_known_but_far);
+    tcase_add_test(tc, the_median_is_known_once_a_majority_is_proven);
+    tcase_add_test(tc, of_clocks_that_agree_with_nobody_none_is_known);
+    tcase_add_test(tc, clocks_are_as_far_apart_as_they_may_be);
     suite_add_tcase(suite, tc);
     return suite;
 }

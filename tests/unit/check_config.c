@@ -68,7 +68,7 @@ START_TEST(defaults_are_those_of_the_manual)
     ck_assert_int_eq(config.listen_port, 8080);
     ck_assert(!config.reuse_port);
     ck_assert_int_eq(config.nodes_count, 3);
-    ck_assert_int_eq(config.node_timeout_ms, 50);
+    ck_assert_int_eq(config.node_timeout_ms, 250);
     ck_assert_int_eq(config.default_ttl_ms, 30000);
     ck_assert_int_eq(config.max_ttl_ms, 60000);
     ck_assert_int_eq(config.max_hold_ms, 3600000);
@@ -156,6 +156,11 @@ static const struct {
     {"--nodes a --log-level loud", "loud", "warn"},
     {"--nodes a --reuse-port=2", "--reuse-port", "on or off"},
     {"--nodes a --key-prefix \t", "--key-prefix", "visible"},
+    {"--nodes a --key-prefix redlockd:", "--key-prefix", "own keys"},
+    {"--nodes a --key-prefix a:redlockd:b:", "a:redlockd:b:", "own keys"},
+    {"--nodes a --key-prefix my-redlockd", "--key-prefix", "own keys"},
+    {"--nodes a --key-prefix red", "--key-prefix", "own keys"},
+    {"--nodes a --key-prefix a:r", "--key-prefix", "own keys"},
     {"--nodes a --listen 8080", "--listen", "port is missing"},
     {"--nodes a --listen :8080", "--listen", "host is missing"},
     {"--nodes a --listen h:0", "--listen", "1 to 65535"},
@@ -201,6 +206,19 @@ static const struct {
 START_TEST(bad_flag_is_refused_with_option_value_and_limit)
 {
     refuse("", bad[_i].args, bad[_i].text, bad[_i].other);
+}
+END_TEST
+
+START_TEST(prefix_like_the_reserved_one_is_accepted)
+{
+    static const char *const prefixes[] = {"redlock:", "redlockd;", "redlockd-",
+                                           "r:", "Redlockd:"};
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
+        char args[80];
+        snprintf(args, sizeof args, "--nodes a --key-prefix %s", prefixes[i]);
+        accept("", args);
+        ck_assert_str_eq(config.key_prefix, prefixes[i]);
+    }
 }
 END_TEST
 
@@ -426,6 +444,7 @@ Suite *check_config(void)
     tcase_add_test(tcase, service_variables_of_kubernetes_are_not_ours);
     tcase_add_loop_test(tcase, bad_flag_is_refused_with_option_value_and_limit,
                         0, sizeof bad / sizeof *bad);
+    tcase_add_test(tcase, prefix_like_the_reserved_one_is_accepted);
     tcase_add_test(tcase, bad_environment_is_refused_by_its_name);
     tcase_add_loop_test(tcase, node_address_is_read, 0,
                         sizeof nodes / sizeof *nodes);

@@ -38,6 +38,24 @@ START_TEST(story_10_depends_on_nodes_quorum_and_greatest_ttl)
 }
 END_TEST
 
+START_TEST(stories_37_and_38_each_node_has_a_name_of_its_own)
+{
+    static const char *const all[] = {"a:1/0", "b:1/0", "a:1/1", "a:1", ""};
+    char hashes[5][FINGERPRINT_LEN + 1];
+    for (int i = 0; i < 5; i++) {
+        fingerprint_of_name(hashes[i], all[i]);
+        ck_assert_uint_eq(strlen(hashes[i]), FINGERPRINT_LEN);
+        ck_assert_uint_eq(strspn(hashes[i], "0123456789abcdef"),
+                          FINGERPRINT_LEN); /* as the script reads it */
+        for (int j = 0; j < i; j++)
+            ck_assert_str_ne(hashes[i], hashes[j]);
+    }
+    char again[FINGERPRINT_LEN + 1];
+    fingerprint_of_name(again, "a:1/0");
+    ck_assert_str_eq(again, hashes[0]);
+}
+END_TEST
+
 Suite *check_fingerprint(void);
 
 Suite *check_fingerprint(void)
@@ -47,6 +65,7 @@ Suite *check_fingerprint(void)
     tcase_add_test(tc, depends_on_the_set_of_nodes_not_on_its_order);
     tcase_add_loop_test(tc, story_10_depends_on_nodes_quorum_and_greatest_ttl,
                         0, (int)(sizeof others / sizeof *others));
+    tcase_add_test(tc, stories_37_and_38_each_node_has_a_name_of_its_own);
     suite_add_tcase(suite, tc);
     return suite;
 }

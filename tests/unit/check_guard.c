@@ -3,8 +3,10 @@
  * check_quarantine.c, configurations in check_epochs.c.
  */
 #include <check.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "../../server/admission.h"
 #include "guarded.h"
 
 START_TEST(starts_without_a_vote)
@@ -18,7 +20,10 @@ END_TEST
 START_TEST(a_node_that_came_up_is_looked_at)
 {
     guarded_up(1);
-    ck_assert_str_eq(guarded.guard.node[1].admit, GUARDED_ADMIT);
+    char admit[SCRIPT_STATE_MAX + 1];
+    snprintf(admit, sizeof admit, "1:%s:%s:1%s", GUARDED_FINGERPRINT,
+             guarded.guard.witness.node[1].name, &GUARDED_RUN[1]);
+    ck_assert_str_eq(guarded.guard.node[1].admit, admit);
     GUARDED_ASSERT_PHASE(1, GUARD_UNSEEN);
     GUARDED_ASSERT_REFUSAL(1, VOTE_QUARANTINED);
     guarded_expect(GUARD_LOOK, 1);
@@ -28,9 +33,7 @@ END_TEST
 
 START_TEST(votes_once_it_carries_the_admission)
 {
-    guarded_up(0);
-    guarded_expect(GUARD_LOOK, 0);
-    guarded_found(0, LOOK_ADMITTED, GUARDED_ADMIT, "");
+    guarded_come(0, LOOK_ADMITTED, GUARDED_ADMIT, "");
     GUARDED_ASSERT_PHASE(0, GUARD_ADMITTED);
     GUARDED_ASSERT_REFUSAL(0, VOTE_DONE);
     guarded_expect_nothing();
@@ -70,12 +73,12 @@ START_TEST(a_node_that_went_down_has_no_vote_and_nothing_to_do)
     guarded_all(LOOK_ADMITTED, GUARDED_ADMIT, "");
     guarded_pass(GUARDED_SECOND);
     guarded_expect(GUARD_LOOK, 0);
-    guard_on_down(&guarded.guard, 0);
+    guarded_down(0);
     GUARDED_ASSERT_REFUSAL(0, VOTE_UNREACHABLE);
     guarded_found(0, LOOK_ADMITTED, GUARDED_ADMIT, ""); /* of that connection */
     GUARDED_ASSERT_PHASE(0, GUARD_DOWN);
-    guard_on_done(&guarded.guard, &(struct guard_action){GUARD_ADMIT, 0}, true,
-                  0, guarded.now_us);
+    guard_on_done(&guarded.guard, &(struct guard_action){GUARD_ADMIT, 0},
+                  guarded.now_us);
     guard_on_failure(&guarded.guard, &(struct guard_action){GUARD_LOOK, 0},
                      guarded.now_us);
     GUARDED_ASSERT_PHASE(0, GUARD_DOWN);
@@ -130,17 +133,46 @@ START_TEST(an_action_that_failed_is_looked_at_a_second_later)
 }
 END_TEST
 
+static const struct {
+    enum script_look_word word;
+    const char *admit, *mark;
+    bool is_seen;
+} sights[] = {
+    {LOOK_ADMITTED, GUARDED_ADMIT, "", true},
+    {LOOK_CREATED, GUARDED_OLD_ADMIT, GUARDED_MARK, true},
+    {LOOK_CREATED, "1:" GUARDED_FINGERPRINT ":0123456789abcdef:r:m",
+     GUARDED_MARK, false},
+    {LOOK_CREATED, "", GUARDED_MARK, false},
+    {LOOK_FOREIGN, "1:ffffffffffffffff:@:r:m", "", false},
+    {LOOK_SUPERSEDED, "2:" GUARDED_FINGERPRINT ":@:r:m", "", false},
+};
+
+/* Of the node's own, now or in an older life: an admission tells that a first
+ * start is none. The first of one that is under way tells nothing yet. */
+START_TEST(story_46_who_saw_an_admission_objects_to_a_first_start)
+{
+    guarded_come(3, sights[_i].word, sights[_i].admit, sights[_i].mark);
+    ck_assert(!guard_is_objecting(&guarded.guard, guarded.now_us));
+    guarded_pass(HEARTBEAT_US - 1);
+    ck_assert(!guard_is_objecting(&guarded.guard, guarded.now_us));
+    guarded_pass(1);
+    ck_assert(guard_is_objecting(&guarded.guard, guarded.now_us) ==
+              sights[_i].is_seen);
+    guarded_down(3); /* it stays so */
+    guarded_come(3, LOOK_CREATED, "", GUARDED_MARK);
+    ck_assert(guard_is_objecting(&guarded.guard, guarded.now_us) ==
+              sights[_i].is_seen);
+}
+END_TEST
+
 START_TEST(with_the_guard_off_nodes_are_admitted_at_sight)
 {
     guarded.settings.is_off = true;
     guarded_begin_again();
-    ck_assert_int_eq(guard_quarantine_us(&guarded.guard), 0);
-    guarded_up(4);
-    guarded_expect(GUARD_LOOK, 4);
-    guarded_found(4, LOOK_FRESH, "", GUARDED_MARK);
+    ck_assert_int_eq(admission_quarantine_us(&guarded.guard), 0);
+    guarded_come(4, LOOK_FRESH, "", GUARDED_MARK);
     guarded_pass(1);
-    guarded_do(GUARD_ADMIT, 4, true);
-    GUARDED_ASSERT_REFUSAL(4, VOTE_DONE);
+    guarded_give(GUARD_ADMIT, 4);
 }
 END_TEST
 
@@ -160,6 +192,9 @@ Suite *check_guard(void)
     tcase_add_test(tc, a_look_that_failed_waits_a_second);
     tcase_add_test(tc, a_failed_heartbeat_takes_no_vote);
     tcase_add_test(tc, an_action_that_failed_is_looked_at_a_second_later);
+    tcase_add_loop_test(tc,
+                        story_46_who_saw_an_admission_objects_to_a_first_start,
+                        0, (int)(sizeof sights / sizeof *sights));
     tcase_add_test(tc, with_the_guard_off_nodes_are_admitted_at_sight);
     suite_add_tcase(suite, tc);
     return suite;

@@ -68,7 +68,10 @@ static const char *const bad_ids[] = {
     "~YS9iY",
     "~wK8",
     "redlockd:x",
+    "a:redlockd:x",
     "~cmVkbG9ja2Q6IA",
+    "~YS9yZWRsb2NrZDo",    /* a/redlockd: */
+    "~YWIvcmVkbG9ja2Q6eA", /* ab/redlockd:x */
     "caf\xc3\xa9",
     "~7aCA",
     "~YS9i\n",
@@ -96,7 +99,14 @@ static const struct {
     {" ", true},
     {"\xc2\x80", true}, /* C1 controls are characters */
     {"redlockd:", false},
+    {"redlockd:x", false},
+    {"a:redlockd:", false},
+    {"redlockredlockd:x", false},
+    {"\xc3\xa9redlockd:state", false},
     {"redlockd", true},
+    {"redlockd;:", true},
+    {"a:redlockd", true},
+    {"Redlockd:", true},
     {"\x80", false},
     {"\xc0\xaf", false}, /* overlong */
     {"\xc1\xbf", false},

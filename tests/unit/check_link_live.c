@@ -3,7 +3,9 @@
  */
 #include <check.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
+#include "../../server/batch.h"
 #include "../../server/clock.h"
 #include "live.h"
 #include "turns.h"
@@ -26,6 +28,62 @@ START_TEST(errors_of_a_node_have_their_names)
     ck_assert_str_eq(live.detail, "is a replica of 127.0.0.1:1");
     master_text(&live.master, "REPLICAOF NO ONE");
     turns_until_count(live.loop, &live.ups, 2);
+}
+END_TEST
+
+static bool has_failed_to_save(void *arg)
+{
+    (void)arg;
+    return strstr(master_text(&live.master, "INFO persistence"),
+                  "rdb_last_bgsave_status:err") != NULL;
+}
+
+/* Redis says so in 330 bytes, to each call of a batch. */
+START_TEST(a_node_that_cannot_save_is_named_by_a_whole_batch)
+{
+    static char tokens[BATCH_CALLS_MAX][12];
+    struct script_call calls[BATCH_CALLS_MAX];
+    char in_the_way[80];
+    live_admit();
+    snprintf(in_the_way, sizeof in_the_way, "%s/dump.rdb", live.master.dir);
+    ck_assert_int_eq(mkdir(in_the_way, 0700), 0);
+    master_text(&live.master, "CONFIG SET save %s", "3600 1");
+    master_text(&live.master, "BGSAVE");
+    turns_until(live.loop, has_failed_to_save, NULL);
+    for (int i = 0; i < BATCH_CALLS_MAX; i++) {
+        snprintf(tokens[i], sizeof tokens[i], "%d", i);
+        calls[i] = live_call(SCRIPT_ACQUIRE, tokens[i], tokens[i]);
+    }
+    live_ask_all(calls, BATCH_CALLS_MAX);
+    for (int i = 0; i < BATCH_CALLS_MAX; i++)
+        ck_assert_str_eq(vote_name(live.votes[i]),
+                         vote_name(VOTE_MISCONFIGURED));
+    ck_assert_int_eq(live.downs, 0);
+}
+END_TEST
+
+START_TEST(a_key_that_an_acl_refuses_is_told_from_a_command)
+{
+    enum script_kind kinds[] = {SCRIPT_ACQUIRE, SCRIPT_EXTEND, SCRIPT_RELEASE,
+                                SCRIPT_INSPECT};
+    live_admit();
+    master_text(&live.master,
+                "ACL SETUSER default resetkeys ~p:redlockd:state ~p:app:*");
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        ck_assert_str_eq(vote_name(live_run(kinds[i], "other", "A")),
+                         "key_refused");
+    ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "app:1", "A"), VOTE_GRANTED);
+    /* announcing is not needed */
+    master_text(&live.master, "ACL SETUSER default resetchannels");
+    ck_assert_int_eq(live_run(SCRIPT_RELEASE, "app:1", "A"), VOTE_DELETED);
+    master_text(&live.master, "ACL SETUSER default -set");
+    ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "app:1", "B"),
+                     VOTE_NO_PERMISSION);
+    master_text(&live.master, "ACL SETUSER default +set -pttl");
+    ck_assert_int_eq(live_run(SCRIPT_INSPECT, "app:1", ""), VOTE_NO_PERMISSION);
+    master_text(&live.master, "ACL SETUSER default +pttl resetkeys ~p:app:*");
+    ck_assert_int_eq(live_run(SCRIPT_INSPECT, "app:1", ""), VOTE_NO_PERMISSION);
+    ck_assert_int_eq(live.downs, 0);
 }
 END_TEST
 
@@ -157,6 +215,8 @@ Suite *check_link_live(void)
     tcase_set_timeout(tcase, 60);
     tcase_add_checked_fixture(tcase, live_setup, live_teardown);
     tcase_add_test(tcase, errors_of_a_node_have_their_names);
+    tcase_add_test(tcase, a_node_that_cannot_save_is_named_by_a_whole_batch);
+    tcase_add_test(tcase, a_key_that_an_acl_refuses_is_told_from_a_command);
     tcase_add_test(tcase, flushed_scripts_come_back);
     tcase_add_test(tcase, a_node_at_its_maxclients_is_named);
     tcase_add_test(tcase, a_node_that_may_evict_is_refused);

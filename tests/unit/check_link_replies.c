@@ -8,26 +8,29 @@
 #include "../../server/batch.h"
 #include "faked.h"
 
-#define NOW ":1700000000123456\r\n"
-#define FREE_REPLY "*2\r\n" NOW "$4\r\nFREE\r\n"
+#define TIME ":1700000000123456\r\n"
+#define NOW TIME ":0\r\n" /* and the beat */
+#define FREE_REPLY "*3\r\n" NOW "$4\r\nFREE\r\n"
 
 static const char *const garbage[] = {
     "HTTP/1.1 400 Bad Request\r\n\r\n",
     "*1000\r\n",
     "*2147483647\r\n",
-    "*2\r\n" NOW "*1\r\n*1\r\n:1\r\n",
-    "*2\r\n*2\r\n$4\r\nFREE\r\n:1\r\n" NOW,
-    "*2\r\n:0\r\n$4\r\nFREE\r\n",
-    "*2\r\n" NOW "$7\r\nGRANTED\r\n",
-    "*2\r\n" NOW "*0\r\n",
-    "*2\r\n" NOW "$-1\r\n",
-    "*1\r\n" NOW,
-    "*3\r\n" NOW "$4\r\nFREE\r\n$4\r\nFREE\r\n",
+    "*3\r\n" NOW "*1\r\n*1\r\n:1\r\n",
+    "*3\r\n*2\r\n$4\r\nFREE\r\n:1\r\n" NOW,
+    "*3\r\n:0\r\n:0\r\n$4\r\nFREE\r\n",
+    "*3\r\n" TIME "$1\r\n0\r\n$4\r\nFREE\r\n",
+    "*2\r\n" TIME "$4\r\nFREE\r\n", /* of an older script */
+    "*3\r\n" NOW "$7\r\nGRANTED\r\n",
+    "*3\r\n" NOW "*0\r\n",
+    "*3\r\n" NOW "$-1\r\n",
+    "*2\r\n" NOW,
+    "*4\r\n" NOW "$4\r\nFREE\r\n$4\r\nFREE\r\n",
     "*0\r\n",
     "$-1\r\n",
     "+OK\r\n",
     ":abc\r\n",
-    "*2\r\n" NOW "*3\r\n$4\r\nHELD\r\n:-7\r\n$1\r\nx\r\n",
+    "*3\r\n" NOW "*3\r\n$4\r\nHELD\r\n:-7\r\n$1\r\nx\r\n",
 };
 
 START_TEST(garbage_ends_the_link)
@@ -50,11 +53,12 @@ END_TEST
 START_TEST(too_long_a_reply_ends_the_link)
 {
     static char flood[200000];
-    int begin = snprintf(flood, sizeof flood, "$%s\r\n",
-                         _i == 0 ? "900000000" : "18000");
+    enum { LONG = BATCH_TEXT_MAX + 1 };
+    int begin =
+        snprintf(flood, sizeof flood, "$%d\r\n", _i == 0 ? 900000000 : LONG);
     memset(flood + begin, 'x', sizeof flood - 1 - (size_t)begin);
     if (_i == 1)
-        memcpy(flood + begin + 18000, "\r\n", 3);
+        memcpy(flood + begin + LONG, "\r\n", 3);
     fake_say(&faked.node, "EVALSHA", flood);
     faked_start_link();
     faked_until_up(1);
@@ -198,12 +202,56 @@ START_TEST(calls_of_a_turn_leave_as_one_command)
 }
 END_TEST
 
+static int replies_when_due;
+
+static void note_replies(void *arg)
+{
+    (void)arg;
+    replies_when_due = faked.replies;
+}
+
+/* Sends a batch's replies, 17 KiB of them. */
+static void send_long_replies(void)
+{
+    static char text[BATCH_TEXT_MAX + 4096];
+    char value[VALUE_MAX + 1];
+    memset(value, 'x', VALUE_MAX);
+    value[VALUE_MAX] = '\0';
+    size_t len =
+        (size_t)snprintf(text, sizeof text, "*%d\r\n" NOW, BATCH_CALLS_MAX + 2);
+    for (int i = 0; i < BATCH_CALLS_MAX; i++)
+        len += (size_t)snprintf(text + len, sizeof text - len,
+                                "*3\r\n$4\r\nHELD\r\n:5\r\n$%d\r\n%s\r\n",
+                                VALUE_MAX, value);
+    fake_send(&faked.node, text);
+}
+
+/* A timer that is due finds all of it read. */
+START_TEST(what_lies_in_the_socket_is_read_at_once)
+{
+    int calls = 3 * BATCH_CALLS_MAX;
+    fake_say(&faked.node, "EVALSHA", "");
+    faked_start_link();
+    faked_until_up(1);
+    for (int tag = 0; tag < calls; tag++)
+        ck_assert_int_eq(faked_inspect((uint64_t)tag), VOTE_PENDING);
+    turns_until_count(faked.loop, &faked.node.calls, calls);
+    for (int batch = 0; batch < 3; batch++)
+        send_long_replies();
+    struct loop_timer *timer = loop_timer_new(faked.loop, note_replies, NULL);
+    loop_timer_set(timer, 0);
+    turns_until_count(faked.loop, &replies_when_due, 1);
+    ck_assert_int_eq(replies_when_due, calls);
+    loop_timer_free(timer);
+}
+END_TEST
+
 START_TEST(each_call_of_a_batch_gets_its_reply)
 {
     static const enum vote votes[] = {VOTE_FREE, VOTE_OUT_OF_MEMORY, VOTE_HELD,
                                       VOTE_FREE};
     fake_say(&faked.node, "EVALSHA",
-             "*5\r\n" NOW "$4\r\nFREE\r\n-OOM no memory\r\n"
+             "*6\r\n" NOW "$4\r\nFREE\r\n-OOM no memory\r\n"
              "*3\r\n$4\r\nHELD\r\n:5\r\n$1\r\nx\r\n$4\r\nFREE\r\n");
     faked_start_link();
     faked_until_up(1);
@@ -222,7 +270,7 @@ END_TEST
 START_TEST(garbage_within_a_batch_ends_the_link)
 {
     fake_say(&faked.node, "EVALSHA",
-             "*4\r\n" NOW "$4\r\nFREE\r\n$7\r\nGRANTED\r\n"
+             "*5\r\n" NOW "$4\r\nFREE\r\n$7\r\nGRANTED\r\n"
              "$4\r\nFREE\r\n");
     faked_start_link();
     faked_until_up(1);
@@ -278,6 +326,7 @@ Suite *check_link_replies(void)
     tcase_add_test(tcase, replies_that_came_before_a_failed_write_count);
     tcase_add_test(tcase, too_many_pending_calls_are_stalled);
     tcase_add_test(tcase, calls_of_a_turn_leave_as_one_command);
+    tcase_add_test(tcase, what_lies_in_the_socket_is_read_at_once);
     tcase_add_test(tcase, each_call_of_a_batch_gets_its_reply);
     tcase_add_test(tcase, garbage_within_a_batch_ends_the_link);
     tcase_add_test(tcase, flushed_scripts_are_loaded_again_once);

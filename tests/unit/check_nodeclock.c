@@ -26,6 +26,7 @@ START_TEST(first_reply_bounds_the_offset)
     ck_assert_int_eq(clock.high_us, 10400);
     ck_assert_int_eq(nodeclock_at(&clock, 1000), 11300);
     ck_assert_int_eq(nodeclock_latest_at(&clock, 1000), 11403);
+    ck_assert_int_eq(nodeclock_earliest_at(&clock, 1000), 11197);
 }
 END_TEST
 

@@ -1,14 +1,14 @@
 /*
  * The permission on the node: what look, admit, readmit and revoke do to a
- * real Redis server's state. Garbage in it is in check_permission_garbage.c.
+ * real Redis server's state. What becomes of memory that was replaced or rolled
+ * back is in check_memory.c, garbage in it in check_permission_garbage.c.
  */
 #include <check.h>
 #include <stdio.h>
 
 #include "permit.h"
 
-/* ---- look ------------------------------------------------------------------
- */
+/* ---- look ---------------------------------------------------------------- */
 
 START_TEST(a_node_without_state_is_empty_and_stays_so_at_a_peek)
 {
@@ -18,17 +18,20 @@ START_TEST(a_node_without_state_is_empty_and_stays_so_at_a_peek)
     ck_assert_str_eq(live.mark, "");
     ck_assert_int_eq(live.reply.look.max_ttl_ms, 0);
     ck_assert(!live.reply.look.is_durable);
-    ck_assert_int_eq(live.reply.look.beat_us, 0);
+    ck_assert_int_eq(live.reply.look.beat, 0);
+    ck_assert_int_eq(live.reply.look.seen_us, 0);
+    ck_assert_int_eq(live.reply.look.voted_us, 0);
+    ck_assert_int_eq(live.reply.beat, 0);
 }
 END_TEST
 
 START_TEST(a_node_without_state_is_marked_once)
 {
     PERMIT_ASSERT_WORD(permit_look(), LOOK_FRESH);
-    ck_assert_str_eq(live.mark, LIVE_MARK);
-    ck_assert_str_eq(permit_field("mark"), LIVE_MARK);
-    PERMIT_ASSERT_WORD(permit_look_with("ffffffffffffffff"), LOOK_MARKED);
-    ck_assert_str_eq(live.mark, LIVE_MARK);
+    ck_assert_str_eq(live.mark, live.first_mark);
+    ck_assert_str_eq(permit_field("mark"), live.first_mark);
+    PERMIT_ASSERT_WORD(permit_look_with(PERMIT_OTHER_NONCE), LOOK_MARKED);
+    ck_assert_str_eq(live.mark, live.first_mark);
     PERMIT_ASSERT_WORD(permit_peek(), LOOK_MARKED);
     ck_assert_int_eq(master_integer(&live.master, "HLEN " PERMIT_STATE), 1);
     ck_assert_int_eq(master_integer(&live.master, "PTTL " PERMIT_STATE), -1);
@@ -40,10 +43,10 @@ START_TEST(a_state_without_a_mark_of_this_life_is_bare)
     permit_set("7", "5");
     PERMIT_ASSERT_WORD(permit_peek(), LOOK_BARE);
     ck_assert_int_eq(master_integer(&live.master, "HLEN " PERMIT_STATE), 1);
-    permit_set("mark", "1:older:ffffffffffffffff");
+    permit_set("mark", "1:run:older:0:ffffffffffffffff");
     PERMIT_ASSERT_WORD(permit_peek(), LOOK_BARE);
     PERMIT_ASSERT_WORD(permit_look(), LOOK_CREATED);
-    ck_assert_str_eq(permit_field("mark"), LIVE_MARK);
+    ck_assert_str_eq(permit_field("mark"), live.first_mark);
     ck_assert_str_eq(permit_field("7"), "5");
 }
 END_TEST
@@ -56,7 +59,8 @@ START_TEST(the_admission_of_an_older_life_stays_as_evidence)
     PERMIT_ASSERT_WORD(permit_look(), LOOK_CREATED);
     ck_assert_str_eq(live.admit, PERMIT_OLD);
     ck_assert_str_eq(permit_field("admit"), PERMIT_OLD);
-    ck_assert_int_eq(live.reply.look.beat_us, 5);
+    ck_assert_int_eq(live.reply.look.beat, 5);
+    ck_assert_int_eq(live.reply.beat, 0);
     ck_assert(live.reply.look.is_durable);
     PERMIT_ASSERT_WORD(permit_look(), LOOK_MARKED);
     ck_assert_str_eq(live.admit, PERMIT_OLD);
@@ -64,33 +68,50 @@ START_TEST(the_admission_of_an_older_life_stays_as_evidence)
 }
 END_TEST
 
-START_TEST(a_look_at_an_admitted_node_renews_its_beat)
+START_TEST(a_look_at_an_admitted_node_is_counted)
 {
     live_admit();
     permit_set("beat", "5");
     permit_set_number("max_ttl", 90000);
+    permit_set_number("voted", 77);
     PERMIT_ASSERT_WORD(permit_look(), LOOK_ADMITTED);
-    ck_assert_int_eq(live.reply.look.beat_us, 5);
+    ck_assert_int_eq(live.reply.look.beat, 6);
+    ck_assert_int_eq(live.reply.beat, 6);
+    ck_assert_int_eq(permit_number("beat"), 6);
     ck_assert_int_eq(live.reply.look.max_ttl_ms, 90000);
-    ck_assert_str_eq(live.admit, LIVE_ADMIT);
-    ck_assert_int_eq(permit_number("beat"), live.reply.node_now_us);
+    ck_assert_int_eq(live.reply.look.voted_us, 77);
+    ck_assert_int_eq(permit_number("voted"), 77);
+    ck_assert_str_eq(live.admit, live.admission);
+    ck_assert_str_eq(live.mark, "");
     PERMIT_ASSERT_WORD(permit_peek(), LOOK_ADMITTED);
-    ck_assert_int_eq(permit_number("beat"), live.reply.node_now_us);
+    ck_assert_int_eq(permit_number("beat"), 7);
 }
 END_TEST
 
-START_TEST(a_beat_never_runs_backwards_by_a_look)
+/* By the median of the nodes' clocks; who does not know that says nothing. */
+START_TEST(a_look_says_when_the_node_was_seen)
 {
+    struct script_call call = live_call(SCRIPT_LOOK, "", "");
     live_admit();
-    int64_t ahead_us = live_node_now_us() + 3600000000;
-    permit_set_number("beat", ahead_us);
-    PERMIT_ASSERT_WORD(permit_look(), LOOK_ADMITTED);
-    ck_assert_int_eq(live.reply.look.beat_us, ahead_us);
-    ck_assert_int_eq(permit_number("beat"), ahead_us);
+    call.median_us = LIVE_MEDIAN_US + 5;
+    ck_assert_int_eq(live_ask(&call), VOTE_DONE);
+    ck_assert_int_eq(permit_number("seen"), LIVE_MEDIAN_US + 5);
+    ck_assert_int_eq(live.reply.look.seen_us, LIVE_MEDIAN_US + 5);
+    call.median_us = 0;
+    ck_assert_int_eq(live_ask(&call), VOTE_DONE);
+    ck_assert_int_eq(permit_number("seen"), LIVE_MEDIAN_US + 5);
+    call.median_us = LIVE_MEDIAN_US + 3; /* another one's median: as it is */
+    ck_assert_int_eq(live_ask(&call), VOTE_DONE);
+    ck_assert_int_eq(permit_number("seen"), LIVE_MEDIAN_US + 3);
+    ck_assert_int_eq(permit_revoke(""), VOTE_DONE);
+    call.median_us = LIVE_MEDIAN_US + 9;
+    ck_assert_int_eq(live_ask(&call), VOTE_DONE);
+    PERMIT_ASSERT_WORD(live.reply.look.word, LOOK_MARKED);
+    ck_assert_int_eq(permit_number("seen"), LIVE_MEDIAN_US + 3);
 }
 END_TEST
 
-START_TEST(story_29_durability_that_ended_is_written_down)
+START_TEST(stories_29_and_44_durability_that_ended_is_written_down)
 {
     live_admit();
     ck_assert_str_eq(permit_field("durable"), "1");
@@ -117,11 +138,65 @@ START_TEST(story_06_a_flush_takes_permission_and_mark)
 }
 END_TEST
 
-/* ---- configurations
- * ------------------------------------------------------------ */
+/* ---- marks --------------------------------------------------------------- */
+
+/* Of a node that may have gone on promising while the command lay somewhere,
+ * nobody knows since when it does not. */
+START_TEST(a_mark_tells_when_it_was_made_if_that_is_known)
+{
+    struct script_call call =
+        live_call(_i % 2 == 0 ? SCRIPT_LOOK : SCRIPT_REVOKE, "", "");
+    char expected[SCRIPT_STATE_MAX + 1];
+    live_make_mark(expected, _i < 2 ? LIVE_MEDIAN_US : 0, LIVE_NONCE);
+    if (_i / 2 == 1)
+        call.node_deadline_us = live_node_now_us() - 1000000;
+    else if (_i / 2 == 2)
+        call.node_deadline_us = 0; /* nor do we know the node's clock */
+    else if (_i / 2 == 3)
+        call.median_us = 0;
+    call.found = span_of("");
+    if (call.kind == SCRIPT_REVOKE)
+        live_admit();
+    ck_assert_int_eq(live_ask(&call), VOTE_DONE);
+    ck_assert_str_eq(permit_field("mark"), expected);
+}
+END_TEST
+
+static enum script_look_word object(const char *nonce)
+{
+    struct script_call call = live_call(SCRIPT_LOOK, "", "");
+    call.nonce = span_of(nonce);
+    call.is_objecting = true;
+    ck_assert_int_eq(live_ask(&call), VOTE_DONE);
+    return live.reply.look.word;
+}
+
+/* As often as somebody else tries. */
+START_TEST(story_46_who_saw_an_admission_replaces_the_mark_of_a_first_start)
+{
+    static const char first[] = "first-00112233445566ff";
+    char mark[SCRIPT_STATE_MAX + 1];
+    live_make_mark(mark, LIVE_MEDIAN_US, first);
+    for (int i = 0; i < 2; i++) {
+        master_text(&live.master, "FLUSHALL");
+        PERMIT_ASSERT_WORD(permit_look_with(first), LOOK_FRESH);
+        ck_assert_str_eq(live.mark, mark);
+        PERMIT_ASSERT_WORD(permit_look(), LOOK_MARKED); /* who saw none */
+        PERMIT_ASSERT_WORD(object(""), LOOK_MARKED);    /* a peek */
+        ck_assert_str_eq(permit_field("mark"), mark);
+        PERMIT_ASSERT_WORD(object(LIVE_NONCE), LOOK_CREATED);
+        ck_assert_str_eq(live.mark, live.first_mark);
+        ck_assert_int_eq(permit_admit(mark), VOTE_CHANGED);
+        PERMIT_ASSERT_WORD(object(PERMIT_OTHER_NONCE), LOOK_MARKED);
+        ck_assert_str_eq(permit_field("mark"), live.first_mark);
+    }
+}
+END_TEST
+
+/* ---- configurations ------------------------------------------------------ */
 
 static const struct {
-    const char *admit, *mark;
+    const char *admit, *mark; /* NULL: live.first_mark */
     enum script_look_word word;
 } others[] = {
     {"2:fingerprint:run", "", LOOK_SUPERSEDED},
@@ -131,7 +206,7 @@ static const struct {
     {"99999999999999999999:f:run", "", LOOK_SUPERSEDED},
     {"1:another:run", "", LOOK_FOREIGN},
     {"1:fingerprintx:run", "", LOOK_FOREIGN},
-    {"1:another:run", LIVE_MARK, LOOK_FOREIGN},
+    {"1:another:run", NULL, LOOK_FOREIGN},
     {"01:fingerprint:run", "", LOOK_FOREIGN},
 };
 
@@ -142,53 +217,60 @@ START_TEST(story_10_another_configuration_is_never_touched)
         char before[256];
         if (others[i].admit[0] != '\0')
             permit_set("admit", others[i].admit);
-        if (others[i].mark[0] != '\0')
-            permit_set("mark", others[i].mark);
+        if (others[i].mark == NULL || others[i].mark[0] != '\0')
+            permit_set("mark", others[i].mark != NULL ? others[i].mark
+                                                      : live.first_mark);
         permit_set("beat", "5");
+        permit_set("durable", "1");
         snprintf(before, sizeof before, "%s", permit_field("mark"));
-        PERMIT_ASSERT_WORD(permit_look(), others[i].word);
+        struct script_call call = live_call(SCRIPT_LOOK, "", "");
+        call.floor = 6;
+        call.is_durable = false;
+        ck_assert_int_eq(live_ask(&call), VOTE_DONE);
+        PERMIT_ASSERT_WORD(live.reply.look.word, others[i].word);
         ck_assert_str_eq(live.admit, others[i].admit);
-        ck_assert_str_eq(live.mark, others[i].mark);
+        ck_assert_str_eq(live.mark, before);
         ck_assert_str_eq(permit_field("admit"), others[i].admit);
         ck_assert_str_eq(permit_field("mark"), before);
         ck_assert_str_eq(permit_field("beat"), "5");
-        ck_assert_int_eq(permit_admit(LIVE_MARK), strcmp(before, LIVE_MARK) == 0
-                                                      ? VOTE_DONE
-                                                      : VOTE_CHANGED);
+        ck_assert_str_eq(permit_field("durable"), "1");
+        ck_assert_int_eq(permit_admit(live.first_mark),
+                         others[i].mark == NULL ? VOTE_DONE : VOTE_CHANGED);
     }
 }
 END_TEST
 
 START_TEST(story_32_a_lower_epoch_is_marked_and_has_no_vote_from_then_on)
 {
-    permit_set("admit", "1:fingerprint:run");
-    permit_set("mark", "1:run:n");
-    permit_set("durable", "1");
+    live_admit();
+    permit_set("mark", "1:run:older:0:n");
     struct script_call call = live_call(SCRIPT_LOOK, "", "");
-    call.admit = span_of("2:fingerprint:run");
+    call.admit = span_of("2:fingerprint:0123456789abcdef:run");
     ck_assert_int_eq(live_ask(&call), VOTE_DONE);
     PERMIT_ASSERT_WORD(live.reply.look.word, LOOK_CREATED);
-    ck_assert_str_eq(live.admit, "1:fingerprint:run"); /* as it was */
+    ck_assert_str_eq(live.admit, "");
     ck_assert_str_eq(permit_field("admit"), "");
-    ck_assert_str_eq(permit_field("mark"), "2:run:" LIVE_NONCE);
+    ck_assert_int_eq(permit_field("mark")[0], '2');
+    ck_assert_str_eq(permit_field("mark") + 1, live.first_mark + 1);
     ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "r", "A"), VOTE_QUARANTINED);
-    ck_assert_int_eq(live_run(SCRIPT_LOOK, "", ""), VOTE_DONE);
-    PERMIT_ASSERT_WORD(live.reply.look.word, LOOK_SUPERSEDED);
+    PERMIT_ASSERT_WORD(permit_look(), LOOK_SUPERSEDED);
 }
 END_TEST
 
-/* ---- admit
- * ------------------------------------------------------------------------ */
+/* ---- admit --------------------------------------------------------------- */
 
 START_TEST(an_admission_ends_the_quarantine)
 {
     PERMIT_ASSERT_WORD(permit_look(), LOOK_FRESH);
-    ck_assert_int_eq(permit_admit(LIVE_MARK), VOTE_DONE);
-    ck_assert_str_eq(permit_field("admit"), LIVE_ADMIT);
+    ck_assert_int_eq(permit_admit(live.first_mark), VOTE_DONE);
+    ck_assert_str_eq(permit_field("admit"), live.admission);
     ck_assert_str_eq(permit_field("mark"), "");
     ck_assert_str_eq(permit_field("durable"), "1");
+    ck_assert_str_eq(permit_field("evicted"), "0");
     ck_assert_int_eq(permit_number("max_ttl"), LIVE_TTL_MS);
-    ck_assert_int_eq(permit_number("beat"), live.reply.node_now_us);
+    ck_assert_int_eq(permit_number("beat"), LIVE_MEDIAN_US + 1);
+    ck_assert_int_eq(live.reply.beat, LIVE_MEDIAN_US + 1);
+    ck_assert_int_eq(permit_number("seen"), LIVE_MEDIAN_US);
     ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "r", "A"), VOTE_GRANTED);
 }
 END_TEST
@@ -197,17 +279,17 @@ START_TEST(story_26_an_admission_that_comes_late_does_nothing)
 {
     PERMIT_ASSERT_WORD(permit_look(), LOOK_FRESH);
     if (_i == 0) {
-        ck_assert_int_eq(permit_admit(LIVE_MARK), VOTE_DONE);
+        ck_assert_int_eq(permit_admit(live.first_mark), VOTE_DONE);
         ck_assert_int_eq(permit_revoke(""), VOTE_DONE);
     } else {
         master_text(&live.master, "FLUSHALL");
         if (_i == 2)
-            PERMIT_ASSERT_WORD(permit_look_with("ffffffffffffffff"),
+            PERMIT_ASSERT_WORD(permit_look_with(PERMIT_OTHER_NONCE),
                                LOOK_FRESH);
     }
-    ck_assert_int_eq(permit_admit(LIVE_MARK), VOTE_CHANGED);
+    ck_assert_int_eq(permit_admit(live.first_mark), VOTE_CHANGED);
     ck_assert_str_eq(permit_field("admit"), "");
-    ck_assert_str_eq(permit_field("mark"), _i == 1 ? "" : PERMIT_OTHER_MARK);
+    ck_assert_str_eq(permit_field("mark"), _i == 1 ? "" : permit_other_mark());
     ck_assert(permit_has_state() == (_i != 1));
 }
 END_TEST
@@ -215,112 +297,144 @@ END_TEST
 START_TEST(the_second_of_two_admissions_does_nothing)
 {
     PERMIT_ASSERT_WORD(permit_look(), LOOK_FRESH);
-    ck_assert_int_eq(permit_admit(LIVE_MARK), VOTE_DONE);
-    ck_assert_int_eq(permit_admit(LIVE_MARK), VOTE_CHANGED);
+    ck_assert_int_eq(permit_admit(live.first_mark), VOTE_DONE);
+    ck_assert_int_eq(permit_admit(live.first_mark), VOTE_CHANGED);
     ck_assert_int_eq(permit_admit(""), VOTE_CHANGED);
+    ck_assert_int_eq(permit_number("beat"), LIVE_MEDIAN_US + 1);
     PERMIT_ASSERT_WORD(permit_look(), LOOK_ADMITTED);
 }
 END_TEST
 
-START_TEST(story_33_the_greatest_ttl_only_rises)
+/* The mark that was looked at, and that of no other life or memory. */
+START_TEST(a_mark_of_another_life_admits_nobody)
+{
+    static const char *const marks[] = {"1:old:m:0:n", "1:run:m:0:n",
+                                        "2:run:m:0:n", "", "x"};
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
+        permit_set("mark", marks[i]);
+        ck_assert_int_eq(permit_admit(marks[i]), VOTE_CHANGED);
+        ck_assert_str_eq(permit_field("admit"), "");
+    }
+}
+END_TEST
+
+/* Above all that anybody has seen, and the time: no memory that is put back
+ * later has a beat as high. */
+START_TEST(an_admission_begins_above_all_beats_before)
+{
+    static const struct {
+        int64_t kept, floor, above;
+    } rows[] = {
+        {0, 0, LIVE_MEDIAN_US},
+        {7, 9, LIVE_MEDIAN_US},
+        {LIVE_MEDIAN_US + 5, 9, LIVE_MEDIAN_US + 5},
+        {LIVE_MEDIAN_US + 5, LIVE_MEDIAN_US + 7, LIVE_MEDIAN_US + 7},
+        {0, LIVE_MEDIAN_US + 7, LIVE_MEDIAN_US + 7},
+    };
+    struct script_call call =
+        live_call(_i < 5 ? SCRIPT_ADMIT : SCRIPT_READMIT, "", "");
+    if (call.kind == SCRIPT_ADMIT)
+        PERMIT_ASSERT_WORD(permit_look(), LOOK_FRESH);
+    else
+        permit_restart(1);
+    permit_set_number("beat", rows[_i % 5].kept);
+    call.found = span_of(PERMIT_OLD);
+    call.floor = rows[_i % 5].floor;
+    ck_assert_int_eq(live_ask(&call), VOTE_DONE);
+    ck_assert_int_eq(permit_number("beat"), rows[_i % 5].above + 1);
+    ck_assert_int_eq(live.reply.beat, rows[_i % 5].above + 1);
+    PERMIT_ASSERT_WORD(permit_look_above(call.floor, LIVE_NONCE),
+                       LOOK_ADMITTED);
+}
+END_TEST
+
+/* Its quarantine went by the greatest: now the present one is enough. */
+START_TEST(story_33_an_admission_names_the_ttl_of_the_configuration)
 {
     static const int ttls[] = {5000, 90000, 60000};
-    static const int greatest[] = {5000, 90000, 90000};
     for (int i = 0; i < 3; i++) {
         struct script_call call = live_call(SCRIPT_ADMIT, "", "");
         PERMIT_ASSERT_WORD(permit_look(), i == 0 ? LOOK_FRESH : LOOK_MARKED);
-        call.found = span_of(i == 0 ? LIVE_MARK : PERMIT_OTHER_MARK);
+        call.mark = span_of(i == 0 ? live.first_mark : permit_other_mark());
         call.max_ttl_ms = ttls[i];
         ck_assert_int_eq(live_ask(&call), VOTE_DONE);
-        ck_assert_int_eq(permit_number("max_ttl"), greatest[i]);
+        ck_assert_int_eq(permit_number("max_ttl"), ttls[i]);
         ck_assert_int_eq(permit_revoke(""), VOTE_DONE);
+        ck_assert_int_eq(permit_number("max_ttl"), ttls[i]);
     }
 }
 END_TEST
 
-/* ---- readmit
- * ------------------------------------------------------------------------ */
+/* ---- readmit ------------------------------------------------------------- */
 
-START_TEST(a_durable_node_gets_its_permission_back)
+START_TEST(a_restarted_node_gets_its_permission_back)
 {
-    int64_t beat_us = permit_restarted(_i == 0 ? 1000000 : 59000000);
-    ck_assert_int_eq(permit_readmit(PERMIT_OLD, beat_us), VOTE_DONE);
-    ck_assert_str_eq(permit_field("admit"), LIVE_ADMIT);
+    struct script_call call = live_call(SCRIPT_READMIT, "", "");
+    permit_restart(7);
+    call.found = span_of(PERMIT_OLD);
+    call.is_durable = _i == 0;
+    ck_assert_int_eq(live_ask(&call), VOTE_DONE);
+    ck_assert_str_eq(permit_field("admit"), live.admission);
     ck_assert_str_eq(permit_field("mark"), "");
-    ck_assert_str_eq(permit_field("durable"), "1");
-    ck_assert_int_eq(permit_number("beat"), live.reply.node_now_us);
-    ck_assert_int_eq(permit_readmit(PERMIT_OLD, beat_us), VOTE_CHANGED);
+    ck_assert_str_eq(permit_field("durable"), _i == 0 ? "1" : "0");
+    ck_assert_str_eq(permit_field("evicted"), "0");
+    ck_assert_int_eq(live.reply.beat, LIVE_MEDIAN_US + 1);
+    ck_assert_int_eq(permit_number("seen"), LIVE_MEDIAN_US);
+    ck_assert_int_eq(permit_number("max_ttl"), LIVE_TTL_MS);
+    ck_assert_int_eq(permit_readmit(PERMIT_OLD), VOTE_CHANGED);
+    ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "r", "A"), VOTE_GRANTED);
 }
 END_TEST
 
-static void readmit_after(int change)
+/* Whoever found that it is old has taken away what this one compares with; and
+ * each loss makes another mark. */
+START_TEST(story_43_a_readmission_that_comes_late_does_nothing)
 {
-    master_text(&live.master, "FLUSHALL");
-    int64_t beat_us = permit_restarted(1000000);
-    switch (change) {
-    case 0: /* a life without durability was seen */
-        permit_set("durable", "0");
-        break;
-    case 1: /* a backup, or a long sleep */
-        permit_set_number("beat", live_node_now_us() - 60100000);
-        break;
-    case 2: /* older than what was seen before */
-        beat_us++;
-        break;
-    case 3: /* its clock ran backwards */
-        permit_set_number("beat", live_node_now_us() + 60000000);
-        break;
-    case 4:
-        permit_set("admit", "1:fingerprint:older");
-        break;
-    case 5:
-        master_integer(&live.master, "HDEL " PERMIT_STATE " admit");
-        break;
-    case 6:
-        master_integer(&live.master, "HDEL " PERMIT_STATE " beat");
-        break;
-    case 7:
-        master_integer(&live.master, "HDEL " PERMIT_STATE " durable");
-        break;
-    case 8:
+    permit_restart(7);
+    if (_i == 0)
+        PERMIT_ASSERT_WORD(permit_look_above(8, PERMIT_OTHER_NONCE),
+                           LOOK_CREATED);
+    else if (_i == 1)
+        ck_assert_int_eq(permit_revoke(PERMIT_OLD), VOTE_DONE);
+    else if (_i == 2)
+        permit_set("admit", "1:fingerprint:0123456789abcdef:older:m");
+    else if (_i == 3)
+        permit_set("mark", permit_other_mark());
+    else
         master_text(&live.master, "FLUSHALL");
-        break;
-    default:
-        break;
-    }
-    ck_assert_int_eq(permit_readmit(PERMIT_OLD, beat_us), VOTE_CHANGED);
-    ck_assert_str_ne(permit_field("admit"), LIVE_ADMIT);
-}
-
-START_TEST(story_29_old_memory_gives_nothing_back)
-{
-    for (int change = 0; change < 9; change++)
-        readmit_after(change);
+    ck_assert_int_eq(permit_readmit(PERMIT_OLD), VOTE_CHANGED);
+    ck_assert_str_ne(permit_field("admit"), live.admission);
+    ck_assert_int_eq(permit_readmit(""), VOTE_CHANGED);
 }
 END_TEST
 
-/* ---- revoke
- * ------------------------------------------------------------------------- */
+/* ---- revoke -------------------------------------------------------------- */
 
 START_TEST(a_revocation_takes_the_permission_and_leaves_a_new_mark)
 {
     live_admit();
     ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "r", "A"), VOTE_GRANTED);
+    long long beat = permit_number("beat");
     ck_assert_int_eq(permit_revoke(""), VOTE_DONE);
     ck_assert_str_eq(permit_field("admit"), "");
-    ck_assert_str_eq(permit_field("mark"), PERMIT_OTHER_MARK);
+    ck_assert_str_eq(permit_field("mark"), permit_other_mark());
+    ck_assert_int_eq(permit_number("beat"), beat); /* it counts on from there */
     ck_assert_int_eq(live_run(SCRIPT_EXTEND, "r", "A"), VOTE_QUARANTINED);
     ck_assert_int_eq(master_integer(&live.master, "EXISTS p:r"), 1);
     ck_assert_int_eq(permit_revoke(""), VOTE_CHANGED);
 }
 END_TEST
 
-START_TEST(a_spent_mark_that_is_back_is_replaced)
+START_TEST(a_revocation_takes_the_evidence_of_an_older_life)
 {
-    PERMIT_ASSERT_WORD(permit_look(), LOOK_FRESH);
-    ck_assert_int_eq(permit_revoke(PERMIT_OTHER_MARK), VOTE_CHANGED);
-    ck_assert_int_eq(permit_revoke(LIVE_MARK), VOTE_DONE);
-    ck_assert_str_eq(permit_field("mark"), PERMIT_OTHER_MARK);
+    permit_restart(7);
+    ck_assert_int_eq(permit_revoke(""), VOTE_CHANGED);
+    ck_assert_int_eq(permit_revoke(live.admission), VOTE_CHANGED);
+    ck_assert_str_eq(permit_field("admit"), PERMIT_OLD);
+    ck_assert_str_eq(permit_field("mark"), live.first_mark);
+    ck_assert_int_eq(permit_revoke(PERMIT_OLD), VOTE_DONE);
+    ck_assert_str_eq(permit_field("admit"), "");
+    ck_assert_str_eq(permit_field("mark"), permit_other_mark());
 }
 END_TEST
 
@@ -328,29 +442,9 @@ START_TEST(a_revocation_touches_no_other_state)
 {
     ck_assert_int_eq(permit_revoke(""), VOTE_CHANGED);
     ck_assert(!permit_has_state());
-    permit_set("admit", PERMIT_OLD);
+    PERMIT_ASSERT_WORD(permit_look(), LOOK_FRESH);
     ck_assert_int_eq(permit_revoke(""), VOTE_CHANGED);
-    ck_assert_int_eq(permit_revoke(LIVE_MARK), VOTE_CHANGED);
-    ck_assert_str_eq(permit_field("admit"), PERMIT_OLD);
-    ck_assert_str_eq(permit_field("mark"), "");
-}
-END_TEST
-
-/* In one batch the calls behind it know of it. */
-START_TEST(what_changes_the_permission_is_known_to_the_calls_behind_it)
-{
-    static const enum vote votes[] = {VOTE_GRANTED, VOTE_DONE, VOTE_QUARANTINED,
-                                      VOTE_CHANGED, VOTE_QUARANTINED};
-    live_admit();
-    struct script_call calls[] = {
-        live_call(SCRIPT_ACQUIRE, "r", "A"), live_call(SCRIPT_REVOKE, "", ""),
-        live_call(SCRIPT_ACQUIRE, "s", "A"), live_call(SCRIPT_ADMIT, "", ""),
-        live_call(SCRIPT_ACQUIRE, "s", "A"),
-    };
-    calls[1].nonce = span_of("ffffffffffffffff");
-    live_ask_all(calls, 5);
-    for (int i = 0; i < 5; i++)
-        ck_assert_int_eq(live.votes[i], votes[i]);
+    ck_assert_str_eq(permit_field("mark"), live.first_mark);
 }
 END_TEST
 
@@ -360,14 +454,16 @@ static void add_admissions(TCase *tc)
     tcase_add_loop_test(tc, story_26_an_admission_that_comes_late_does_nothing,
                         0, 3);
     tcase_add_test(tc, the_second_of_two_admissions_does_nothing);
-    tcase_add_test(tc, story_33_the_greatest_ttl_only_rises);
-    tcase_add_loop_test(tc, a_durable_node_gets_its_permission_back, 0, 2);
-    tcase_add_test(tc, story_29_old_memory_gives_nothing_back);
-    tcase_add_test(tc, a_revocation_takes_the_permission_and_leaves_a_new_mark);
-    tcase_add_test(tc, a_spent_mark_that_is_back_is_replaced);
-    tcase_add_test(tc, a_revocation_touches_no_other_state);
+    tcase_add_test(tc, a_mark_of_another_life_admits_nobody);
+    tcase_add_loop_test(tc, an_admission_begins_above_all_beats_before, 0, 10);
     tcase_add_test(tc,
-                   what_changes_the_permission_is_known_to_the_calls_behind_it);
+                   story_33_an_admission_names_the_ttl_of_the_configuration);
+    tcase_add_loop_test(tc, a_restarted_node_gets_its_permission_back, 0, 2);
+    tcase_add_loop_test(tc, story_43_a_readmission_that_comes_late_does_nothing,
+                        0, 5);
+    tcase_add_test(tc, a_revocation_takes_the_permission_and_leaves_a_new_mark);
+    tcase_add_test(tc, a_revocation_takes_the_evidence_of_an_older_life);
+    tcase_add_test(tc, a_revocation_touches_no_other_state);
 }
 
 Suite *check_permission(void);
@@ -382,10 +478,14 @@ Suite *check_permission(void)
     tcase_add_test(tc, a_node_without_state_is_marked_once);
     tcase_add_test(tc, a_state_without_a_mark_of_this_life_is_bare);
     tcase_add_test(tc, the_admission_of_an_older_life_stays_as_evidence);
-    tcase_add_test(tc, a_look_at_an_admitted_node_renews_its_beat);
-    tcase_add_test(tc, a_beat_never_runs_backwards_by_a_look);
-    tcase_add_test(tc, story_29_durability_that_ended_is_written_down);
+    tcase_add_test(tc, a_look_at_an_admitted_node_is_counted);
+    tcase_add_test(tc, a_look_says_when_the_node_was_seen);
+    tcase_add_test(tc, stories_29_and_44_durability_that_ended_is_written_down);
     tcase_add_test(tc, story_06_a_flush_takes_permission_and_mark);
+    tcase_add_loop_test(tc, a_mark_tells_when_it_was_made_if_that_is_known, 0,
+                        8);
+    tcase_add_test(
+        tc, story_46_who_saw_an_admission_replaces_the_mark_of_a_first_start);
     tcase_add_test(tc, story_10_another_configuration_is_never_touched);
     tcase_add_test(
         tc, story_32_a_lower_epoch_is_marked_and_has_no_vote_from_then_on);

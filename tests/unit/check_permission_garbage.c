@@ -6,6 +6,9 @@
 
 #include "permit.h"
 
+#define WITNESS "0123456789abcdef"
+#define WITNESS_FIELD "w:0123456789abcdef" /* its field */
+
 static const char *const garbage[] = {
     "",      "x",
     "nan",   "-nan",
@@ -15,6 +18,7 @@ static const char *const garbage[] = {
     "::",    "1",
     "1:",    "1:fingerprint",
     "0x7f",  "9223372036854775808",
+    "1e300", "9007199254740992",
 };
 
 /* A new node each time, as far as its state is concerned. */
@@ -28,19 +32,21 @@ static void with_each(void (*check)(const char *text))
 
 static void write_everywhere(const char *text)
 {
-    static const char *const numbers[] = {"max_ttl", "durable", "beat"};
+    static const char *const numbers[] = {"max_ttl",    "durable", "beat",
+                                          "seen",       "voted",   "evicted",
+                                          WITNESS_FIELD};
     static const char *const texts[] = {"admit", "mark"};
-    for (int i = 0; i < 3; i++)
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         permit_set(numbers[i], text);
     for (int i = 0; i < 2; i++)
         permit_set(texts[i], text);
-    struct script_call call = live_call(SCRIPT_LOOK, "", "");
-    ck_assert_int_eq(live_ask(&call), VOTE_DONE);
+    PERMIT_ASSERT_WORD(permit_peek(),
+                       strncmp(text, "1:", 2) == 0 ? LOOK_FOREIGN : LOOK_BARE);
     if (live.reply.look.word == LOOK_FOREIGN)
         return; /* what begins like an admission of this epoch */
-    PERMIT_ASSERT_WORD(live.reply.look.word, LOOK_CREATED);
-    ck_assert_int_eq(permit_readmit(text, 0), VOTE_CHANGED);
-    ck_assert_int_eq(permit_admit(LIVE_MARK), VOTE_DONE);
+    PERMIT_ASSERT_WORD(permit_tell(WITNESS "=5"), LOOK_CREATED);
+    ck_assert_int_eq(permit_readmit(text), VOTE_CHANGED);
+    ck_assert_int_eq(permit_admit(live.first_mark), VOTE_DONE);
     PERMIT_ASSERT_WORD(permit_look(), LOOK_ADMITTED);
     ck_assert_int_eq(live.downs, 0);
 }
@@ -51,32 +57,62 @@ START_TEST(garbage_in_the_fields_is_nothing)
 }
 END_TEST
 
-static void readmit_with_beat(const char *text)
-{
-    (void)permit_restarted(1000000);
-    permit_set("beat", text);
-    ck_assert_int_eq(permit_readmit(PERMIT_OLD, 0), VOTE_CHANGED);
-}
-
-START_TEST(a_beat_that_is_no_number_gives_nothing_back)
-{
-    with_each(readmit_with_beat);
-}
-END_TEST
-
+/* What is no count is none: any floor is above it. */
 static void look_at_beat(const char *text)
 {
     live_admit();
     permit_set("beat", text);
-    PERMIT_ASSERT_WORD(permit_look(), LOOK_ADMITTED);
-    char *end;
-    double beat = strtod(permit_field("beat"), &end);
-    ck_assert(beat > 1e15);
+    PERMIT_ASSERT_WORD(permit_peek(), LOOK_ADMITTED);
+    ck_assert_int_ge(live.reply.look.beat, 1);
+    ck_assert_int_le(live.reply.look.beat, INT64_C(1) << 53);
+    ck_assert_int_eq(live.reply.look.beat, permit_number("beat"));
+    ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "r", "A"), VOTE_GRANTED);
+    ck_assert_int_gt(live.reply.beat, 0);
+    permit_set("beat", text);
+    PERMIT_ASSERT_WORD(permit_look_above(INT64_C(1) << 53, LIVE_NONCE),
+                       LOOK_CREATED);
+    ck_assert_int_eq(live.downs, 0);
 }
 
 START_TEST(a_beat_that_is_no_number_is_written_over)
 {
     with_each(look_at_beat);
+}
+END_TEST
+
+static void promise_after(const char *text)
+{
+    live_admit();
+    permit_set("voted", text);
+    permit_set("seen", text);
+    ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "r", "A"), VOTE_GRANTED);
+    PERMIT_ASSERT_WORD(permit_peek(), LOOK_ADMITTED);
+    ck_assert_int_ge(live.reply.look.voted_us, LIVE_MEDIAN_US);
+    ck_assert_int_le(live.reply.look.voted_us, INT64_C(1) << 53);
+    ck_assert_int_eq(live.downs, 0);
+}
+
+START_TEST(a_moment_that_is_no_number_is_none)
+{
+    with_each(promise_after);
+}
+END_TEST
+
+static void hear_of_witness(const char *text)
+{
+    live_admit();
+    permit_set(WITNESS_FIELD, text);
+    PERMIT_ASSERT_WORD(permit_tell(WITNESS "=5"), LOOK_ADMITTED);
+    ck_assert_mem_eq(live.witnesses, WITNESS "=", sizeof WITNESS);
+    int64_t beat = atoll(live.witnesses + sizeof WITNESS);
+    ck_assert_int_ge(beat, 5);
+    ck_assert_int_le(beat, INT64_C(1) << 53);
+    ck_assert_int_eq(live.downs, 0);
+}
+
+START_TEST(a_witness_that_is_no_number_is_none)
+{
+    with_each(hear_of_witness);
 }
 END_TEST
 
@@ -115,8 +151,9 @@ Suite *check_permission_garbage(void)
     tcase_set_timeout(tc, 60);
     tcase_add_checked_fixture(tc, live_setup, live_teardown);
     tcase_add_test(tc, garbage_in_the_fields_is_nothing);
-    tcase_add_test(tc, a_beat_that_is_no_number_gives_nothing_back);
     tcase_add_test(tc, a_beat_that_is_no_number_is_written_over);
+    tcase_add_test(tc, a_moment_that_is_no_number_is_none);
+    tcase_add_test(tc, a_witness_that_is_no_number_is_none);
     tcase_add_test(tc, a_long_admission_or_mark_is_told_as_far_as_it_fits);
     tcase_add_loop_test(tc, a_state_of_another_type_is_an_error_and_no_more, 0,
                         2);

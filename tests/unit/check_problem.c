@@ -48,6 +48,7 @@ START_TEST(each_code_has_its_status_and_a_name_of_its_own)
     static const int statuses[PROBLEM_CODES] = {
         [PROBLEM_INVALID_REQUEST] = 400,
         [PROBLEM_BAD_REQUEST] = 400,
+        [PROBLEM_KEY_REFUSED] = 403,
         [PROBLEM_NOT_FOUND] = 404,
         [PROBLEM_LOCK_NOT_FOUND] = 404,
         [PROBLEM_METHOD_NOT_ALLOWED] = 405,

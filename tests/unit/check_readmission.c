@@ -1,93 +1,342 @@
 /*
- * How durable nodes get their vote back at once, and how one is revoked.
+ * How nodes that were restarted with their memory get their vote back, and how
+ * one is revoked.
  */
 #include <check.h>
 
+#include "../../server/admission.h"
 #include "guarded.h"
 
-enum { QUARANTINE_US = 60600000 + 5000000 + 50000 + 1000000 };
-
-static void mark(int node)
-{
-    guarded_up(node);
-    guarded_expect(GUARD_LOOK, node);
-    guarded_found(node, LOOK_FRESH, "", GUARDED_MARK);
-}
-
-/* ---- durable nodes ------------------------------------------------------- */
+enum { SAID_US = 2 * HEARTBEAT_US };
 
 /* Restarted with its memory: what it carries is of its older life. */
 static void restart(int node)
 {
-    guarded_up(node);
-    guarded_expect(GUARD_LOOK, node);
-    guarded_found(node, LOOK_CREATED, GUARDED_OLD_ADMIT, GUARDED_MARK);
+    guarded_come(node, LOOK_CREATED, GUARDED_OLD_ADMIT, GUARDED_MARK);
 }
 
-START_TEST(a_durable_node_votes_again_as_soon_as_its_clock_is_known)
+/* Nodes from this one on are admitted; they promised last at this moment. */
+static void admit_from(int first, int64_t voted_us)
 {
-    restart(2);
-    guarded_expect_nothing();
-    guard_on_clock(&guarded.guard, 2, true);
-    guarded_do(GUARD_READMIT, 2, true);
-    ck_assert_str_eq(guarded.guard.node[2].found, GUARDED_OLD_ADMIT);
-    GUARDED_ASSERT_REFUSAL(2, VOTE_DONE);
+    for (int i = first; i < GUARDED_NODES; i++) {
+        guarded.memory[i].voted_us = voted_us;
+        guarded_come(i, LOOK_ADMITTED, GUARDED_ADMIT, "");
+    }
+}
+
+/* It is not readmitted before so long, and then at once. */
+static void expect_readmission_in(int64_t us)
+{
+    guarded_pass_without(GUARD_READMIT, us - 1);
+    guarded_pass(1);
+    (void)guarded_look_around();
+    guarded_give(GUARD_READMIT, 0);
+}
+
+/* It has to wait until whatever it forgot is over. */
+static void expect_quarantine(void)
+{
+    for (int i = 1; i < GUARDED_NODES; i++)
+        guarded.memory[i].voted_us = 0;
+    guarded_pass_without(GUARD_READMIT, 60 * GUARDED_SECOND);
+    GUARDED_ASSERT_REFUSAL(0, VOTE_QUARANTINED);
+    guarded_pass(GUARDED_QUARANTINE_US);
+    (void)guarded_look_around();
+    guarded_expect(GUARD_ADMIT, 0);
+}
+
+/* ---- nothing was promised since ------------------------------------------ */
+
+/* Its memory need not last for that. */
+START_TEST(a_memory_younger_than_every_promise_is_whole)
+{
+    guarded.is_durable = _i == 0;
+    int64_t voted_us = guarded.now_us - GUARDED_SECOND;
+    guarded.memory[0].seen_us = voted_us + GUARDED_TIMEOUT_US + 1;
+    admit_from(1, voted_us);
+    restart(0);
+    expect_readmission_in(GUARDED_TIMEOUT_US);
+    ck_assert_str_eq(guarded.guard.node[0].mark, "");
 }
 END_TEST
 
-START_TEST(a_durable_node_may_try_once)
+START_TEST(a_memory_as_old_as_a_promise_is_not_whole)
 {
-    guard_on_clock(&guarded.guard, 2, true);
+    guarded_spread_clocks(_i);
+    guarded.is_durable = false;
+    guarded.memory[0].seen_us = guarded.now_us;
+    admit_from(1, guarded.now_us - GUARDED_TIMEOUT_US - _i);
+    restart(0);
+    guarded_pass_without(GUARD_READMIT, 10 * GUARDED_SECOND);
+    expect_quarantine();
+}
+END_TEST
+
+/* Beats that it lost with the last second of its file counted looks only. */
+START_TEST(a_memory_younger_than_every_promise_may_have_lost_beats)
+{
+    guarded.memory[0].beat = 7;
+    guarded.memory[0].seen_us = guarded.now_us;
+    guarded.memory[2].floor[0] = 9;
+    admit_from(1, GUARDED_NEVER);
+    restart(0);
+    expect_readmission_in(GUARDED_TIMEOUT_US);
+}
+END_TEST
+
+/* What it last heard itself is no answer: the others had a part in it. */
+START_TEST(a_promise_that_is_in_its_own_memory_is_no_objection)
+{
+    guarded.memory[0].seen_us = guarded.memory[0].voted_us = guarded.now_us;
+    admit_from(1, GUARDED_NEVER);
+    restart(0);
+    expect_readmission_in(GUARDED_TIMEOUT_US);
+}
+END_TEST
+
+/* After a night all nodes come back together; each one is a witness of four. */
+START_TEST(a_stack_that_slept_votes_again_without_a_quarantine)
+{
+    for (int i = 0; i < GUARDED_NODES; i++) {
+        guarded.memory[i].seen_us = 90 * GUARDED_SECOND;
+        guarded.memory[i].voted_us = 80 * GUARDED_SECOND;
+        restart(i);
+    }
+    guarded_wait();
+    guarded_pass(GUARDED_TIMEOUT_US);
+    for (int i = 0; i < GUARDED_NODES; i++) {
+        struct guard_action action;
+        (void)guarded_look_around();
+        ck_assert(guard_next(&guarded.guard, guarded.now_us, &action));
+        ck_assert_int_eq((int)action.kind, GUARD_READMIT);
+        guard_on_done(&guarded.guard, &action, guarded.now_us);
+        guarded_found(action.node, LOOK_ADMITTED, GUARDED_ADMIT, "");
+    }
+    for (int i = 0; i < GUARDED_NODES; i++)
+        GUARDED_ASSERT_REFUSAL(i, VOTE_DONE);
+}
+END_TEST
+
+/* Nobody is left who could tell what was promised behind their copies. */
+START_TEST(story_28_a_stack_that_does_not_last_waits)
+{
+    guarded.is_durable = false;
+    for (int i = 0; i < GUARDED_NODES; i++) {
+        guarded.memory[i].seen_us = 90 * GUARDED_SECOND;
+        restart(i);
+    }
+    guarded_pass_without(GUARD_READMIT, GUARDED_QUARANTINE_US - 1);
+}
+END_TEST
+
+/* ---- its memory lasts ---------------------------------------------------- */
+
+START_TEST(a_durable_node_votes_again_once_the_others_could_speak)
+{
+    guarded.memory[0].beat = 7;
+    guarded.memory[3].floor[0] = 7; /* what others have seen of it */
+    admit_from(1, guarded.now_us);
+    restart(0);
+    ck_assert_int_eq(admission_remaining_us(&guarded.guard, 0, guarded.now_us),
+                     SAID_US);
+    expect_readmission_in(SAID_US);
+}
+END_TEST
+
+START_TEST(a_single_durable_node_has_nobody_to_wait_for)
+{
+    guarded.settings.nodes = guarded.settings.quorum = 1;
+    guarded_begin_again();
+    restart(0);
+    expect_readmission_in(SAID_US);
+}
+END_TEST
+
+/* Before that the servers that it has told of a later one had no time. */
+START_TEST(others_that_have_just_come_up_count_two_heartbeats_later)
+{
+    admit_from(3, 0);
+    restart(0);
+    guarded_pass_without(GUARD_READMIT, 10 * GUARDED_SECOND);
+    guarded_come(1, LOOK_ADMITTED, GUARDED_ADMIT, "");
+    expect_readmission_in(SAID_US);
+}
+END_TEST
+
+START_TEST(too_few_others_tell_nothing)
+{
+    admit_from(3, GUARDED_NEVER); /* two */
+    guarded.memory[0].seen_us = guarded.now_us;
+    restart(0);
+    guarded_pass_without(GUARD_READMIT, GUARDED_QUARANTINE_US);
+    (void)guarded_look_around();
+    guarded_expect(GUARD_ADMIT, 0);
+}
+END_TEST
+
+/* Perhaps it has lost just what it would have to tell. */
+START_TEST(one_whose_memory_does_not_last_tells_nothing)
+{
+    admit_from(3, GUARDED_NEVER);
+    guarded.memory[2].voted_us = GUARDED_NEVER;
+    guard_on_clock(&guarded.guard, 2, false); /* it stays as it is */
+    guarded.is_durable = false;
     restart(2);
-    guarded_do(GUARD_READMIT, 2, false);
+    guarded.is_durable = true;
+    guarded.memory[0].seen_us = guarded.now_us;
+    restart(0);
+    for (int i = 0; i < 10; i++) {
+        guarded_pass(GUARDED_SECOND);
+        guarded.is_durable = false;
+        guarded_found(2, LOOK_MARKED, GUARDED_OLD_ADMIT, GUARDED_MARK);
+        guarded.is_durable = true;
+        for (int j = 3; j < GUARDED_NODES; j++)
+            guarded_found(j, LOOK_ADMITTED, GUARDED_ADMIT, "");
+        guarded_expect(GUARD_LOOK, 0);
+        guarded_found(0, LOOK_MARKED, GUARDED_OLD_ADMIT, GUARDED_MARK);
+    }
+    guarded_down(2);
+    restart(2); /* as if it had always lasted */
+    (void)guarded_look_around();
+    guarded_give(GUARD_READMIT, 0);
+}
+END_TEST
+
+/* Behind a new connection there may be another memory. */
+START_TEST(one_that_has_come_back_tells_nothing_before_a_look)
+{
+    guard_on_clock(&guarded.guard, 0, false);
+    admit_from(2, 0);
+    restart(0);
+    guarded_pass_without(GUARD_READMIT, 10 * GUARDED_SECOND);
+    guarded_down(2);
+    guarded_up(2);
+    guard_on_clock(&guarded.guard, 0, true);
     guarded_expect(GUARD_LOOK, 2);
-    guarded_found(2, LOOK_MARKED, GUARDED_OLD_ADMIT, GUARDED_MARK);
     guarded_expect_nothing();
-    GUARDED_ASSERT_REFUSAL(2, VOTE_QUARANTINED);
+    guarded_found(2, LOOK_ADMITTED, GUARDED_ADMIT, "");
+    expect_readmission_in(SAID_US);
+}
+END_TEST
+
+START_TEST(a_clock_that_is_not_known_well_hinders)
+{
+    guard_on_clock(&guarded.guard, 0, false);
+    admit_from(1, guarded.now_us);
+    restart(0);
+    guarded_pass_without(GUARD_READMIT, 10 * GUARDED_SECOND);
+    guard_on_clock(&guarded.guard, 0, true);
+    guarded_give(GUARD_READMIT, 0);
+}
+END_TEST
+
+START_TEST(a_readmission_that_changed_nothing_looks_again)
+{
+    admit_from(1, guarded.now_us);
+    restart(0);
+    guarded_pass_without(GUARD_READMIT, SAID_US - 1);
+    guarded_pass(1);
+    (void)guarded_look_around();
+    guarded_do(GUARD_READMIT, 0);
+    guarded_expect(GUARD_LOOK, 0);
+    guarded_found(0, LOOK_MARKED, "", GUARDED_MARK); /* somebody wiped it */
+    expect_quarantine();
 }
 END_TEST
 
 START_TEST(a_readmission_without_an_answer_is_tried_again)
 {
-    guard_on_clock(&guarded.guard, 2, true);
-    restart(2);
-    guarded_expect(GUARD_READMIT, 2);
-    guard_on_failure(&guarded.guard, &(struct guard_action){GUARD_READMIT, 2},
+    admit_from(1, guarded.now_us);
+    restart(0);
+    guarded_pass_without(GUARD_READMIT, SAID_US - 1);
+    guarded_pass(1);
+    (void)guarded_look_around();
+    guarded_expect(GUARD_READMIT, 0);
+    guard_on_failure(&guarded.guard, &(struct guard_action){GUARD_READMIT, 0},
                      guarded.now_us);
     guarded_pass(GUARDED_SECOND);
-    guarded_expect(GUARD_LOOK, 2);
-    guarded_found(2, LOOK_MARKED, GUARDED_OLD_ADMIT, GUARDED_MARK);
-    guarded_expect(GUARD_READMIT, 2);
+    (void)guarded_look_around();
+    guarded_expect(GUARD_READMIT, 0);
 }
 END_TEST
+
+/* ---- neither ------------------------------------------------------------- */
 
 START_TEST(story_29_a_life_without_durability_costs_a_quarantine)
 {
-    guard_on_clock(&guarded.guard, 0, true);
-    guard_on_clock(&guarded.guard, 1, true);
+    admit_from(1, guarded.now_us);
+    guarded.is_durable = _i != 0; /* says its configuration */
     guarded_up(0);
-    guarded.is_durable = false; /* says its state */
+    guarded.is_durable = _i == 0; /* says its memory */
     guarded_expect(GUARD_LOOK, 0);
     guarded_found(0, LOOK_CREATED, GUARDED_OLD_ADMIT, GUARDED_MARK);
-    guarded_expect_nothing();
-    guarded_up(1); /* says its configuration */
     guarded.is_durable = true;
-    guarded_expect(GUARD_LOOK, 1);
-    guarded_found(1, LOOK_CREATED, GUARDED_OLD_ADMIT, GUARDED_MARK);
-    guarded_expect_nothing();
-}
-END_TEST
-
-START_TEST(a_durable_node_without_an_admission_has_nothing_to_be_given_back)
-{
-    guard_on_clock(&guarded.guard, 0, true);
-    mark(0);
-    guarded_expect_nothing();
+    guarded_pass(1);
+    for (int s = 0; s < 60; s++) {
+        guarded_pass(GUARDED_SECOND);
+        guarded.is_durable = _i == 0;
+        guard_want_look(&guarded.guard, 0, guarded.now_us);
+        guarded_expect(GUARD_LOOK, 0);
+        guarded_found(0, LOOK_MARKED, GUARDED_OLD_ADMIT, GUARDED_MARK);
+        guarded.is_durable = true;
+        guarded_wait();
+    }
     GUARDED_ASSERT_REFUSAL(0, VOTE_QUARANTINED);
 }
 END_TEST
 
-START_TEST(durability_that_was_turned_off_is_written_down_at_once)
+/* Two servers know the node, the one that was told more has gone: a witness
+ * of either of three kinds keeps its word. */
+START_TEST(stories_41_to_43_a_memory_below_what_was_seen_is_not_given_back)
+{
+    guarded.memory[0].beat = 7;
+    if (_i != 2)
+        guarded.memory[1 + _i].floor[0] = 8;
+    admit_from(1, 0);
+    if (_i == 2)
+        guard_on_beat(&guarded.guard, 0, 8); /* our own */
+    restart(0);
+    guarded_pass_without(GUARD_READMIT, GUARDED_QUARANTINE_US - 1);
+}
+END_TEST
+
+/* Seen alive by somebody else while this server waits for it. */
+START_TEST(story_45_a_twin_that_goes_on_voting_leaves_the_copy_behind)
+{
+    guarded.memory[0].beat = 7;
+    guarded.memory[2].floor[0] = 7;
+    admit_from(1, guarded.now_us);
+    restart(0);
+    guarded_pass_without(GUARD_READMIT, SAID_US - 1);
+    guarded.memory[2].floor[0] = 8;
+    guarded_pass(1);
+    (void)guarded_look_around();
+    expect_quarantine();
+}
+END_TEST
+
+static const char *const not_own[] = {
+    "",
+    "1:" GUARDED_FINGERPRINT ":0123456789abcdef:" GUARDED_LIFE, /* a name */
+    "1:ffffffffffffffff:@:" GUARDED_LIFE,
+    "1:" GUARDED_FINGERPRINT ":@",
+    "1:" GUARDED_FINGERPRINT ":@:",
+};
+
+/* Rebuilt from another node's files, or made its replica for a moment. */
+START_TEST(stories_37_and_38_memory_of_another_node_is_none)
+{
+    guarded.memory[0].seen_us = guarded.now_us;
+    admit_from(1, guarded.now_us - GUARDED_SECOND);
+    guarded_come(0, LOOK_CREATED, not_own[_i], GUARDED_MARK);
+    expect_quarantine();
+}
+END_TEST
+
+/* ---- what takes the vote --------------------------------------------------
+ */
+
+START_TEST(story_44_durability_that_was_turned_off_is_written_down_at_once)
 {
     guarded_all(LOOK_ADMITTED, GUARDED_ADMIT, "");
     guard_on_durable(&guarded.guard, 3, true, guarded.now_us);
@@ -101,31 +350,28 @@ START_TEST(durability_that_was_turned_off_is_written_down_at_once)
 }
 END_TEST
 
-/* ---- what takes the vote --------------------------------------------------
- */
-
 START_TEST(story_11_a_node_whose_clock_stepped_loses_its_vote)
 {
     guarded_all(LOOK_ADMITTED, GUARDED_ADMIT, "");
     guard_on_step(&guarded.guard, 1);
     GUARDED_ASSERT_REFUSAL(1, VOTE_STEPPED);
-    guarded_do(GUARD_REVOKE, 1, true);
+    guarded_do(GUARD_REVOKE, 1);
     guarded_expect(GUARD_LOOK, 1);
     guarded_found(1, LOOK_MARKED, "", GUARDED_OTHER_MARK);
     GUARDED_ASSERT_REFUSAL(1, VOTE_QUARANTINED);
-    ck_assert_int_eq(guard_remaining_us(&guarded.guard, 1, guarded.now_us),
-                     QUARANTINE_US);
+    ck_assert_int_eq(admission_remaining_us(&guarded.guard, 1, guarded.now_us),
+                     GUARDED_QUARANTINE_US);
 }
 END_TEST
 
 START_TEST(a_step_seen_on_a_lost_connection_takes_the_vote_after_it)
 {
     guarded_all(LOOK_ADMITTED, GUARDED_ADMIT, "");
-    guard_on_down(&guarded.guard, 1);
+    guarded_down(1);
     guard_on_step(&guarded.guard, 1);
-    guarded_up(1);
-    guarded_expect(GUARD_LOOK, 1);
-    guarded_found(1, LOOK_ADMITTED, GUARDED_ADMIT, "");
+    guarded_pass(1);
+    (void)guarded_look_around();
+    guarded_come(1, LOOK_ADMITTED, GUARDED_ADMIT, "");
     guarded_expect(GUARD_REVOKE, 1);
 }
 END_TEST
@@ -133,32 +379,31 @@ END_TEST
 /* Its locks ended before their time, whatever the file has kept. */
 START_TEST(a_durable_node_whose_clock_stepped_is_not_readmitted)
 {
-    guard_on_clock(&guarded.guard, 0, true);
-    guard_on_clock(&guarded.guard, 1, true);
+    admit_from(1, guarded.now_us);
     guarded_up(0);
-    guard_on_step(&guarded.guard, 0); /* judged before the look came back */
+    if (_i == 0)
+        guard_on_step(&guarded.guard, 0); /* before the look comes back … */
     guarded_expect(GUARD_LOOK, 0);
     guarded_found(0, LOOK_CREATED, GUARDED_OLD_ADMIT, GUARDED_MARK);
-    guarded_expect_nothing();
-    restart(1);
-    guard_on_step(&guarded.guard, 1); /* and behind it */
-    guarded_do(GUARD_REVOKE, 1, false);
-    guarded_expect(GUARD_LOOK, 1);
-    guarded_found(1, LOOK_MARKED, GUARDED_OLD_ADMIT, GUARDED_MARK);
-    guarded_expect_nothing();
+    if (_i == 1)
+        guard_on_step(&guarded.guard, 0); /* … or behind it */
+    guarded_do(GUARD_REVOKE, 0);
+    guarded_expect(GUARD_LOOK, 0);
+    guarded_found(0, LOOK_MARKED, "", GUARDED_OTHER_MARK);
+    expect_quarantine();
 }
 END_TEST
 
 /* Somebody else admitted it meanwhile, so that our own attempt did nothing. */
 START_TEST(a_step_is_not_forgotten_over_an_admission_that_was_too_late)
 {
-    mark(0);
-    guarded_pass(QUARANTINE_US);
+    guarded_come(0, LOOK_FRESH, "", GUARDED_MARK);
+    guarded_pass(GUARDED_QUARANTINE_US);
     (void)guarded_look_around();
     guarded_expect(GUARD_ADMIT, 0);
     guard_on_step(&guarded.guard, 0);
-    guard_on_done(&guarded.guard, &(struct guard_action){GUARD_ADMIT, 0}, false,
-                  0, guarded.now_us);
+    guard_on_done(&guarded.guard, &(struct guard_action){GUARD_ADMIT, 0},
+                  guarded.now_us);
     guarded_expect(GUARD_LOOK, 0);
     guarded_found(0, LOOK_ADMITTED, GUARDED_ADMIT, "");
     GUARDED_ASSERT_REFUSAL(0, VOTE_STEPPED);
@@ -171,91 +416,49 @@ START_TEST(a_revocation_that_found_another_state_looks_again)
 {
     guarded_all(LOOK_ADMITTED, GUARDED_ADMIT, "");
     guard_on_step(&guarded.guard, 1);
-    guarded_do(GUARD_REVOKE, 1, false);
+    guarded_do(GUARD_REVOKE, 1);
     guarded_expect(GUARD_LOOK, 1);
     guarded_found(1, LOOK_MARKED, "", GUARDED_OTHER_MARK);
     guarded_expect_nothing();
 }
 END_TEST
 
-static void look_with_beat(int64_t beat_us)
+static TCase *whole_case(void)
 {
-    guarded_pass(GUARDED_SECOND);
-    guarded.beat_us = beat_us;
-    guarded_expect(GUARD_LOOK, 0);
-    guarded_found(0, LOOK_ADMITTED, GUARDED_ADMIT, "");
-}
-
-START_TEST(a_beat_that_runs_backwards_takes_the_vote)
-{
-    guarded_up(0);
-    look_with_beat(1); /* of somebody else, long ago */
-    int64_t written_us = GUARDED_EPOCH_US + guarded.now_us;
-    look_with_beat(written_us);
-    GUARDED_ASSERT_REFUSAL(0, VOTE_DONE);
-    written_us += GUARDED_SECOND;
-    look_with_beat(written_us - 1);
-    guarded_expect(GUARD_REVOKE, 0);
-}
-END_TEST
-
-START_TEST(a_beat_that_is_gone_takes_the_vote)
-{
-    guarded_up(0);
-    look_with_beat(0);
-    GUARDED_ASSERT_REFUSAL(0, VOTE_DONE);
-    guarded_pass(GUARDED_SECOND);
-    guarded_expect(GUARD_LOOK, 0);
-    const struct script_look look = {.word = LOOK_ADMITTED,
-                                     .admit = span_of(GUARDED_ADMIT)};
-    guard_on_look(&guarded.guard, 0, &look, GUARDED_EPOCH_US, guarded.now_us,
-                  guarded.now_us);
-    guarded_expect(GUARD_REVOKE, 0);
-}
-END_TEST
-
-START_TEST(a_beat_of_an_older_life_tells_nothing_of_this_one)
-{
-    guarded_up(0);
-    look_with_beat(0);
-    guard_on_up(&guarded.guard, 0, GUARDED_OTHER_RUN, true, guarded.now_us);
-    look_with_beat(1);
-    GUARDED_ASSERT_REFUSAL(0, VOTE_DONE);
-}
-END_TEST
-
-/* Put back under the same life: a timer that once ran out must not count. */
-START_TEST(a_mark_that_was_used_up_is_replaced)
-{
-    mark(0);
-    guarded_pass(QUARANTINE_US);
-    (void)guarded_look_around();
-    guarded_do(GUARD_ADMIT, 0, true);
-    guarded_pass(GUARDED_SECOND);
-    guarded_expect(GUARD_LOOK, 0);
-    guarded_found(0, LOOK_MARKED, "", GUARDED_MARK);
-    ck_assert_str_eq(guarded.guard.node[0].spent, GUARDED_MARK);
-    ck_assert_int_eq(guard_remaining_us(&guarded.guard, 0, guarded.now_us),
-                     QUARANTINE_US);
-    guarded_do(GUARD_REVOKE, 0, true);
-    guarded_expect(GUARD_LOOK, 0);
-    guarded_found(0, LOOK_MARKED, "", GUARDED_OTHER_MARK);
-    guarded_expect_nothing();
-}
-END_TEST
-
-static TCase *durable_case(void)
-{
-    TCase *tc = tcase_create("durable");
+    TCase *tc = tcase_create("whole");
     tcase_add_checked_fixture(tc, guarded_begin, NULL);
+    tcase_add_loop_test(tc, a_memory_younger_than_every_promise_is_whole, 0, 2);
+    tcase_add_loop_test(tc, a_memory_as_old_as_a_promise_is_not_whole, 0, 2);
+    tcase_add_test(tc, a_memory_younger_than_every_promise_may_have_lost_beats);
+    tcase_add_test(tc, a_promise_that_is_in_its_own_memory_is_no_objection);
+    tcase_add_test(tc, a_stack_that_slept_votes_again_without_a_quarantine);
+    tcase_add_test(tc, story_28_a_stack_that_does_not_last_waits);
+    tcase_add_test(tc, a_durable_node_votes_again_once_the_others_could_speak);
+    tcase_add_test(tc, a_single_durable_node_has_nobody_to_wait_for);
     tcase_add_test(tc,
-                   a_durable_node_votes_again_as_soon_as_its_clock_is_known);
-    tcase_add_test(tc, a_durable_node_may_try_once);
+                   others_that_have_just_come_up_count_two_heartbeats_later);
+    tcase_add_test(tc, too_few_others_tell_nothing);
+    tcase_add_test(tc, one_whose_memory_does_not_last_tells_nothing);
+    tcase_add_test(tc, one_that_has_come_back_tells_nothing_before_a_look);
+    tcase_add_test(tc, a_clock_that_is_not_known_well_hinders);
+    tcase_add_test(tc, a_readmission_that_changed_nothing_looks_again);
     tcase_add_test(tc, a_readmission_without_an_answer_is_tried_again);
-    tcase_add_test(tc, story_29_a_life_without_durability_costs_a_quarantine);
-    tcase_add_test(
-        tc, a_durable_node_without_an_admission_has_nothing_to_be_given_back);
-    tcase_add_test(tc, durability_that_was_turned_off_is_written_down_at_once);
+    return tc;
+}
+
+static TCase *neither_case(void)
+{
+    TCase *tc = tcase_create("neither");
+    tcase_add_checked_fixture(tc, guarded_begin, NULL);
+    tcase_add_loop_test(
+        tc, story_29_a_life_without_durability_costs_a_quarantine, 0, 2);
+    tcase_add_loop_test(
+        tc, stories_41_to_43_a_memory_below_what_was_seen_is_not_given_back, 0,
+        3);
+    tcase_add_test(tc,
+                   story_45_a_twin_that_goes_on_voting_leaves_the_copy_behind);
+    tcase_add_loop_test(tc, stories_37_and_38_memory_of_another_node_is_none, 0,
+                        (int)(sizeof not_own / sizeof *not_own));
     return tc;
 }
 
@@ -263,17 +466,16 @@ static TCase *revoke_case(void)
 {
     TCase *tc = tcase_create("revoke");
     tcase_add_checked_fixture(tc, guarded_begin, NULL);
+    tcase_add_test(
+        tc, story_44_durability_that_was_turned_off_is_written_down_at_once);
     tcase_add_test(tc, story_11_a_node_whose_clock_stepped_loses_its_vote);
     tcase_add_test(tc,
                    a_step_seen_on_a_lost_connection_takes_the_vote_after_it);
-    tcase_add_test(tc, a_durable_node_whose_clock_stepped_is_not_readmitted);
+    tcase_add_loop_test(
+        tc, a_durable_node_whose_clock_stepped_is_not_readmitted, 0, 2);
     tcase_add_test(tc,
                    a_step_is_not_forgotten_over_an_admission_that_was_too_late);
     tcase_add_test(tc, a_revocation_that_found_another_state_looks_again);
-    tcase_add_test(tc, a_beat_that_runs_backwards_takes_the_vote);
-    tcase_add_test(tc, a_beat_that_is_gone_takes_the_vote);
-    tcase_add_test(tc, a_beat_of_an_older_life_tells_nothing_of_this_one);
-    tcase_add_test(tc, a_mark_that_was_used_up_is_replaced);
     return tc;
 }
 
@@ -282,7 +484,8 @@ Suite *check_readmission(void);
 Suite *check_readmission(void)
 {
     Suite *suite = suite_create("readmission");
-    suite_add_tcase(suite, durable_case());
+    suite_add_tcase(suite, whole_case());
+    suite_add_tcase(suite, neither_case());
     suite_add_tcase(suite, revoke_case());
     return suite;
 }

@@ -4,8 +4,8 @@
  *
  * A round is written as a text, one letter a node:
  *   g granted  e extended  d deleted  f free  s stale
- *   A B held by value A or B   X a foreign type
- *   u unreachable  q quarantined  t silent  . pending
+ *   A B held by a token of ours, A or B   F G by others' values   X by a type
+ *   u unreachable  q quarantined  t silent  l late  k key refused  . pending
  */
 #include <check.h>
 #include <string.h>
@@ -16,7 +16,12 @@ static struct round round_of;
 
 static struct script_reply reply_of(char letter)
 {
-    static const char *const values[] = {"value A", "value B"};
+    static const char *const values[] = {
+        "0000000000000001.00112233445566778899aabbccddeeff01234567.me",
+        "0000000000000002.00112233445566778899aabbccddeeff01234567",
+        "value F",
+        "value G",
+    };
     struct script_reply reply = {.pttl_ms = 1000};
     switch (letter) {
     case 'g':
@@ -44,6 +49,12 @@ static struct script_reply reply_of(char letter)
     case 't':
         reply.vote = VOTE_SILENT;
         break;
+    case 'k':
+        reply.vote = VOTE_KEY_REFUSED;
+        break;
+    case 'l':
+        reply.vote = VOTE_LATE;
+        break;
     case 'X':
         reply.vote = VOTE_HELD;
         break;
@@ -51,6 +62,11 @@ static struct script_reply reply_of(char letter)
     case 'B':
         reply.vote = VOTE_HELD;
         reply.value = span_of(values[letter - 'A']);
+        break;
+    case 'F':
+    case 'G':
+        reply.vote = VOTE_HELD;
+        reply.value = span_of(values[2 + letter - 'F']);
         break;
     default:
         ck_abort_msg("letter %c", letter);
@@ -66,7 +82,7 @@ static void begin(enum round_kind kind, int total)
 static void vote(int node, char letter)
 {
     struct script_reply reply = reply_of(letter);
-    round_note_reply(&round_of, node, &reply, 2000);
+    round_note_reply(&round_of, node, &reply);
 }
 
 static enum verdict verdict_of(enum round_kind kind, const char *votes)
@@ -101,6 +117,22 @@ static const struct row rows[] = {
     {ROUND_ACQUIRE, "uuA..", VERDICT_OPEN},
     {ROUND_ACQUIRE, "uu.", VERDICT_NO_QUORUM},
     {ROUND_ACQUIRE, "u", VERDICT_NO_QUORUM},
+    /* a majority refuses the key */
+    {ROUND_ACQUIRE, "kkk..", VERDICT_REFUSED},
+    {ROUND_ACQUIRE, "kk...", VERDICT_OPEN},
+    {ROUND_ACQUIRE, "kku..", VERDICT_OPEN},
+    {ROUND_ACQUIRE, "kkuug", VERDICT_NO_QUORUM},
+    {ROUND_ACQUIRE, "kuu..", VERDICT_OPEN},
+    {ROUND_ACQUIRE, "uuu..", VERDICT_NO_QUORUM},
+    {ROUND_ACQUIRE, "uukkk", VERDICT_REFUSED},
+    {ROUND_ACQUIRE, "kkggg", VERDICT_WON},
+    {ROUND_ACQUIRE, "k", VERDICT_REFUSED},
+    {ROUND_EXTEND, "kkk..", VERDICT_REFUSED},
+    {ROUND_EXTEND, "kkeee", VERDICT_WON},
+    {ROUND_RELEASE, "kkk..", VERDICT_REFUSED},
+    {ROUND_RELEASE, "kkudd", VERDICT_NO_QUORUM},
+    {ROUND_INSPECT, "kkk..", VERDICT_REFUSED},
+    {ROUND_INSPECT, "kkAAA", VERDICT_FOUND},
     /* one value on a majority */
     {ROUND_ACQUIRE, "AAA..", VERDICT_HELD},
     {ROUND_ACQUIRE, "AAAgg", VERDICT_HELD},
@@ -109,6 +141,17 @@ static const struct row rows[] = {
     {ROUND_ACQUIRE, "AAAss", VERDICT_HELD},
     {ROUND_ACQUIRE, "A", VERDICT_HELD},
     {ROUND_ACQUIRE, "AA.", VERDICT_HELD},
+    /* others' values on a majority: none of ours is racing */
+    {ROUND_ACQUIRE, "FFF..", VERDICT_HELD},
+    {ROUND_ACQUIRE, "FGX..", VERDICT_HELD},
+    {ROUND_ACQUIRE, "FGXgg", VERDICT_HELD},
+    {ROUND_ACQUIRE, "FGFss", VERDICT_HELD},
+    {ROUND_ACQUIRE, "FGuuX", VERDICT_HELD},
+    {ROUND_ACQUIRE, "FGAgg", VERDICT_SPLIT},
+    {ROUND_ACQUIRE, "FGggu", VERDICT_SPLIT},
+    {ROUND_ACQUIRE, "FGs..", VERDICT_OPEN},
+    {ROUND_ACQUIRE, "FGggg", VERDICT_WON},
+    {ROUND_ACQUIRE, "FG.", VERDICT_HELD},
     /* a number was too low */
     {ROUND_ACQUIRE, "AAsgg", VERDICT_STALE},
     {ROUND_ACQUIRE, "sssgg", VERDICT_STALE},
@@ -118,6 +161,7 @@ static const struct row rows[] = {
     /* split */
     {ROUND_ACQUIRE, "AABBg", VERDICT_SPLIT},
     {ROUND_ACQUIRE, "AAggX", VERDICT_SPLIT},
+    {ROUND_ACQUIRE, "AFFgg", VERDICT_SPLIT},
     {ROUND_ACQUIRE, "AAggu", VERDICT_SPLIT},
     {ROUND_ACQUIRE, "ABg", VERDICT_SPLIT},
     {ROUND_ACQUIRE, "AAgg.", VERDICT_OPEN},
@@ -177,13 +221,22 @@ static const struct row rows[] = {
     {ROUND_INSPECT, "uuu..", VERDICT_NO_QUORUM},
     {ROUND_INSPECT, "AAuuu", VERDICT_NO_QUORUM},
     {ROUND_INSPECT, "u", VERDICT_NO_QUORUM},
+    /* the silent ones could make the majority */
+    {ROUND_INSPECT, "AAffu", VERDICT_NO_QUORUM},
+    {ROUND_INSPECT, "Affut", VERDICT_NO_QUORUM},
+    {ROUND_INSPECT, "XXffq", VERDICT_NO_QUORUM},
+    {ROUND_INSPECT, "Afu", VERDICT_NO_QUORUM},
+    {ROUND_INSPECT, "Auu..", VERDICT_OPEN},
     /* nobody could acquire it */
     {ROUND_INSPECT, "AABff", VERDICT_BUSY},
     {ROUND_INSPECT, "ABXf.", VERDICT_BUSY},
     {ROUND_INSPECT, "ABX..", VERDICT_OPEN},
     {ROUND_INSPECT, "ABu", VERDICT_BUSY},
+    {ROUND_INSPECT, "AABfu", VERDICT_BUSY},
     /* free */
     {ROUND_INSPECT, "AAfff", VERDICT_NOT_FOUND},
+    {ROUND_INSPECT, "Afffu", VERDICT_NOT_FOUND},
+    {ROUND_INSPECT, "ABffu", VERDICT_NOT_FOUND},
     {ROUND_INSPECT, "fffuu", VERDICT_NOT_FOUND},
     {ROUND_INSPECT, "fff..", VERDICT_NOT_FOUND},
     {ROUND_INSPECT, "f", VERDICT_NOT_FOUND},
@@ -200,10 +253,10 @@ END_TEST
 
 /* The letters that a reply in a round of each kind can be. */
 static const char *const alphabet[] = {
-    [ROUND_ACQUIRE] = "gsABXu",
-    [ROUND_EXTEND] = "efABu",
-    [ROUND_RELEASE] = "dfABu",
-    [ROUND_INSPECT] = "fABXu",
+    [ROUND_ACQUIRE] = "gsABFXuk",
+    [ROUND_EXTEND] = "efABuk",
+    [ROUND_RELEASE] = "dfABuk",
+    [ROUND_INSPECT] = "fABXuk",
 };
 
 static void next_text(char *text, const char *letters)
@@ -262,20 +315,6 @@ START_TEST(quorum_is_the_majority_of_the_configured)
 }
 END_TEST
 
-START_TEST(a_late_reply_is_no_vote)
-{
-    begin(ROUND_ACQUIRE, 1);
-    struct script_reply granted = reply_of('g');
-    round_note_reply(&round_of, 0, &granted, 51001);
-    ck_assert_int_eq(round_of.votes[0].vote, VOTE_SILENT);
-    ck_assert_int_eq(round_verdict(&round_of), VERDICT_NO_QUORUM);
-
-    begin(ROUND_ACQUIRE, 1);
-    round_note_reply(&round_of, 0, &granted, 51000);
-    ck_assert_int_eq(round_verdict(&round_of), VERDICT_WON);
-}
-END_TEST
-
 START_TEST(a_second_reply_is_ignored)
 {
     begin(ROUND_ACQUIRE, 3);
@@ -297,6 +336,36 @@ START_TEST(the_deadline_silences_who_has_not_answered)
 }
 END_TEST
 
+static const struct {
+    const char *votes;
+    bool is_so;
+} lost_to_time[] = {
+    {"ttttt", true},  {"gg.tl", true}, {"lll..", true},  {"uutgg", true},
+    {"qutAA", true},  {"uutll", true}, {"uuu..", false}, {"uuutt", false},
+    {"uuugg", false}, {"t", true},     {"u", false},     {"tuu", false},
+};
+
+START_TEST(a_round_is_lost_to_time_if_time_could_have_won_it)
+{
+    const char *votes = lost_to_time[_i].votes;
+    (void)verdict_of(ROUND_ACQUIRE, votes);
+    for (int i = 0; i < round_of.total; i++)
+        round_note_sent(&round_of, i);
+    ck_assert_msg(round_is_lost_to_time(&round_of) == lost_to_time[_i].is_so,
+                  "%s", votes);
+}
+END_TEST
+
+/* It was not asked, as it was known to be. */
+START_TEST(who_was_silent_before_is_not_too_slow)
+{
+    begin(ROUND_ACQUIRE, 3);
+    for (int i = 0; i < 3; i++)
+        round_note_unsent(&round_of, i, VOTE_SILENT);
+    ck_assert(!round_is_lost_to_time(&round_of));
+}
+END_TEST
+
 START_TEST(a_broken_connection_is_remembered_after_the_vote)
 {
     begin(ROUND_ACQUIRE, 3);
@@ -312,21 +381,43 @@ START_TEST(the_highest_number_is_kept)
     begin(ROUND_ACQUIRE, 3);
     vote(0, 's');
     struct script_reply lower = {.vote = VOTE_STALE, .highest = 5};
-    round_note_reply(&round_of, 1, &lower, 2000);
+    round_note_reply(&round_of, 1, &lower);
     ck_assert_int_eq(round_of.highest, 77);
 }
 END_TEST
 
-static int64_t remaining_of(const int64_t pttl_ms[], int count)
+/* letters: of the values; a TTL of 0: none is there */
+static int64_t remaining_with(const char *letters, const int64_t pttl_ms[],
+                              int count)
 {
     begin(ROUND_INSPECT, count);
     for (int i = 0; i < count; i++) {
-        struct script_reply reply = reply_of(pttl_ms[i] == 0 ? 'f' : 'A');
+        char letter = letters[i];
+        if (pttl_ms[i] == 0)
+            letter = 'f';
+        struct script_reply reply = reply_of(letter);
         reply.pttl_ms = pttl_ms[i];
-        round_note_reply(&round_of, i, &reply, 2000);
+        round_note_reply(&round_of, i, &reply);
     }
     return round_remaining_ms(&round_of);
 }
+
+static int64_t remaining_of(const int64_t pttl_ms[], int count)
+{
+    return remaining_with("AAAAA", pttl_ms, count);
+}
+
+/* Each node has a value of its own. */
+START_TEST(remaining_of_others_values_is_the_quorum_th_largest)
+{
+    int64_t pttl_ms[] = {10, 50, 30, 20, 40};
+    ck_assert_int_eq(remaining_with("FGXFG", pttl_ms, 5), 30);
+    ck_assert_int_eq(remaining_with("FGAFG", pttl_ms, 5), 20);
+    ck_assert_int_eq(remaining_with("FGABF", pttl_ms, 5), 10);
+    ck_assert_int_eq(remaining_with("FGABB", pttl_ms, 5), -1);
+    ck_assert_int_eq(remaining_with("AFAAG", pttl_ms, 5), 10);
+}
+END_TEST
 
 START_TEST(remaining_is_the_quorum_th_largest)
 {
@@ -339,15 +430,45 @@ START_TEST(remaining_is_the_quorum_th_largest)
 }
 END_TEST
 
+/* A round that began at 1000; its majority came in so long after that. */
+static void win(int64_t flight_us)
+{
+    begin(ROUND_ACQUIRE, 5);
+    ck_assert_int_eq(round_validity_ms(&round_of, 30000, 1000, 0.01), -1);
+    round_of.won_us = 1000 + flight_us;
+}
+
+static int64_t validity_ms(int64_t ttl_ms, int64_t elapsed_us, double drift)
+{
+    return round_validity_ms(&round_of, ttl_ms, 1000 + elapsed_us, drift);
+}
+
+/* 2 ms of the text, 5 ms of small steps. */
 START_TEST(validity_is_ttl_minus_elapsed_minus_drift)
 {
-    ck_assert_int_eq(round_validity_ms(30000, 0, 0.01), 29693);
-    ck_assert_int_eq(round_validity_ms(30000, 1, 0.01), 29692);
-    ck_assert_int_eq(round_validity_ms(30000, 800, 0.01), 29692);
-    ck_assert_int_eq(round_validity_ms(100, 0, 0.01), 92);
-    ck_assert_int_eq(round_validity_ms(100, 92000, 0.01), 0);
-    ck_assert_int_eq(round_validity_ms(100, 92001, 0.01), -1);
-    ck_assert_int_eq(round_validity_ms(100, 900000, 0.0), -1);
+    win(0);
+    ck_assert_int_eq(validity_ms(30000, 0, 0.01), 29693);
+    ck_assert_int_eq(validity_ms(30000, 1, 0.01), 29692);
+    ck_assert_int_eq(validity_ms(30000, 800, 0.01), 29692);
+    ck_assert_int_eq(validity_ms(100, 0, 0.01), 92);
+    ck_assert_int_eq(validity_ms(100, 92000, 0.01), 0);
+    ck_assert_int_eq(validity_ms(100, 92001, 0.01), -1);
+    ck_assert_int_eq(validity_ms(100, 900000, 0.0), -1);
+}
+END_TEST
+
+/* A clock may have stepped by so much between the vote and what is known. */
+START_TEST(story_49_the_flight_of_the_deciding_votes_is_paid_for)
+{
+    win(5000);
+    ck_assert_int_eq(validity_ms(1000, 5000, 0.0), 1000 - 5 - 2 - 5);
+    win(5001);
+    ck_assert_int_eq(validity_ms(1000, 5001, 0.0), 1000 - 6 - 2 - 5);
+    win(150000);
+    ck_assert_int_eq(validity_ms(1000, 150000, 0.0), 1000 - 150 - 2 - 150);
+    ck_assert_int_eq(validity_ms(1000, 200000, 0.01), 1000 - 200 - 12 - 150);
+    ck_assert_int_eq(validity_ms(302, 150000, 0.0), 0);
+    ck_assert_int_eq(validity_ms(301, 150000, 0.0), -1);
 }
 END_TEST
 
@@ -363,13 +484,17 @@ Suite *check_round(void)
     tcase_add_loop_test(tc, no_later_reply_changes_a_verdict, ROUND_ACQUIRE,
                         ROUND_INSPECT + 1);
     tcase_add_test(tc, quorum_is_the_majority_of_the_configured);
-    tcase_add_test(tc, a_late_reply_is_no_vote);
     tcase_add_test(tc, a_second_reply_is_ignored);
     tcase_add_test(tc, the_deadline_silences_who_has_not_answered);
+    tcase_add_loop_test(tc, a_round_is_lost_to_time_if_time_could_have_won_it,
+                        0, (int)(sizeof lost_to_time / sizeof *lost_to_time));
+    tcase_add_test(tc, who_was_silent_before_is_not_too_slow);
     tcase_add_test(tc, a_broken_connection_is_remembered_after_the_vote);
     tcase_add_test(tc, the_highest_number_is_kept);
     tcase_add_test(tc, remaining_is_the_quorum_th_largest);
+    tcase_add_test(tc, remaining_of_others_values_is_the_quorum_th_largest);
     tcase_add_test(tc, validity_is_ttl_minus_elapsed_minus_drift);
+    tcase_add_test(tc, story_49_the_flight_of_the_deciding_votes_is_paid_for);
     suite_add_tcase(suite, tc);
     return suite;
 }

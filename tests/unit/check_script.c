@@ -41,7 +41,7 @@ static enum vote decode(enum script_kind kind, const char *word, int count)
 }
 
 #define OF(kind) (1u << SCRIPT_##kind)
-#define OF_LOCKS (OF(ACQUIRE) | OF(EXTEND) | OF(RELEASE) | OF(INSPECT))
+#define OF_VOTERS (OF(ACQUIRE) | OF(EXTEND) | OF(REPAIR))
 #define OF_GUARD (OF(ADMIT) | OF(READMIT) | OF(REVOKE))
 
 static const struct {
@@ -51,31 +51,40 @@ static const struct {
     unsigned kinds; /* that answer it */
 } answers[] = {
     {"DONE", 1, VOTE_DONE, OF_GUARD},
-    {"CHANGED", 1, VOTE_CHANGED, OF_GUARD},
-    {"GRANTED", 1, VOTE_GRANTED, OF(ACQUIRE)},
+    {"CHANGED", 1, VOTE_CHANGED, OF_GUARD | OF(REPAIR)},
+    {"GRANTED", 1, VOTE_GRANTED, OF(ACQUIRE) | OF(REPAIR)},
     {"EXTENDED", 1, VOTE_EXTENDED, OF(EXTEND)},
     {"DELETED", 1, VOTE_DELETED, OF(RELEASE)},
-    {"FREE", 1, VOTE_FREE, OF_LOCKS & ~OF(ACQUIRE)},
-    {"HELD", 3, VOTE_HELD, OF_LOCKS},
+    {"FREE", 1, VOTE_FREE, OF(RELEASE) | OF(INSPECT)},
+    {"FREE", 2, VOTE_FREE, OF(EXTEND)},
+    {"HELD", 3, VOTE_HELD, OF_VOTERS | OF(RELEASE) | OF(INSPECT)},
     {"STALE", 2, VOTE_STALE, OF(ACQUIRE)},
-    {"QUARANTINED", 1, VOTE_QUARANTINED, OF(ACQUIRE) | OF(EXTEND)},
-    {"LATE", 1, VOTE_LATE, OF(ACQUIRE) | OF(EXTEND)},
-    {"SKEWED", 1, VOTE_SKEWED, OF(ACQUIRE)},
+    {"QUARANTINED", 1, VOTE_QUARANTINED, OF_VOTERS},
+    {"LATE", 1, VOTE_LATE, OF_VOTERS},
+    {"SKEWED", 1, VOTE_SKEWED, OF(ACQUIRE) | OF(REPAIR)},
     {"ADMITTED", 1, VOTE_DONE, 0},
     {"granted", 1, VOTE_GRANTED, 0},
     {"", 1, VOTE_GRANTED, 0},
 };
 
+enum { ANSWERS = sizeof answers / sizeof *answers };
+
+static enum vote expected(int kind, const char *word, int count)
+{
+    for (int i = 0; i < ANSWERS; i++)
+        if (strcmp(answers[i].word, word) == 0 && answers[i].count == count &&
+            (answers[i].kinds & 1u << kind) != 0)
+            return answers[i].vote;
+    return VOTE_GARBAGE;
+}
+
 START_TEST(each_kind_has_its_answers)
 {
+    const char *word = answers[_i].word;
     for (int kind = 0; kind < SCRIPT_KINDS; kind++)
-        for (int count = 0; count <= 4; count++) {
-            bool is_answer =
-                count == answers[_i].count && answers[_i].kinds & 1u << kind;
-            ck_assert_int_eq(
-                decode((enum script_kind)kind, answers[_i].word, count),
-                is_answer ? answers[_i].vote : VOTE_GARBAGE);
-        }
+        for (int count = 0; count <= 4; count++)
+            ck_assert_int_eq(decode((enum script_kind)kind, word, count),
+                             expected(kind, word, count));
 }
 END_TEST
 
@@ -106,23 +115,28 @@ static const char *const look_words[LOOK_WORDS] = {
     [LOOK_CREATED] = "CREATED",   [LOOK_MARKED] = "MARKED",
 };
 
-enum { LOOK_COUNT = 6 };
+enum { LOOK_COUNT = 9 };
 
 START_TEST(what_a_look_found_is_told)
 {
     const struct script_field fields[LOOK_COUNT] = {
-        string(look_words[_i]), string("1:f:run"), string("1:run:n"),
-        integer(60000),         integer(_i % 3),   integer(NOW - 5)};
+        string(look_words[_i]), string("1:f:n:run:m"), string("1:run:m:0:n"),
+        integer(60000),         integer(_i % 3),       integer(5),
+        integer(NOW - 6),       integer(NOW - 7),      string("ab=3 cd=4")};
     struct script_reply reply =
         script_decode(SCRIPT_LOOK, NOW, fields, LOOK_COUNT);
     ck_assert_int_eq(reply.vote, VOTE_DONE);
     ck_assert_int_eq(reply.node_now_us, NOW);
     ck_assert_int_eq((int)reply.look.word, _i);
-    ck_assert_uint_eq(reply.look.admit.len, 7);
-    ck_assert_mem_eq(reply.look.mark.ptr, "1:run:n", 7);
+    ck_assert_uint_eq(reply.look.admit.len, 11);
+    ck_assert_mem_eq(reply.look.mark.ptr, "1:run:m:0:n", 11);
     ck_assert_int_eq(reply.look.max_ttl_ms, 60000);
     ck_assert_int_eq(reply.look.is_durable, _i % 3 == 1);
-    ck_assert_int_eq(reply.look.beat_us, NOW - 5);
+    ck_assert_int_eq(reply.look.beat, 5);
+    ck_assert_int_eq(reply.look.seen_us, NOW - 6);
+    ck_assert_int_eq(reply.look.voted_us, NOW - 7);
+    ck_assert_uint_eq(reply.look.witnesses.len, 9);
+    ck_assert_mem_eq(reply.look.witnesses.ptr, "ab=3 cd=4", 9);
     for (int kind = SCRIPT_ADMIT; kind < SCRIPT_KINDS; kind++)
         ck_assert_int_eq(
             script_decode((enum script_kind)kind, NOW, fields, LOOK_COUNT).vote,
@@ -132,11 +146,13 @@ END_TEST
 
 START_TEST(a_look_of_another_shape_is_garbage)
 {
-    static char text[SCRIPT_STATE_MAX + 2];
+    static char text[SCRIPT_STATE_MAX + 2], witnesses[SCRIPT_WITNESSES_MAX + 2];
     memset(text, 'x', sizeof text - 1);
+    memset(witnesses, 'x', sizeof witnesses - 1);
     const struct script_field good[LOOK_COUNT] = {
         string("MARKED"), string(text + 1), string(text + 1),
-        integer(1),       integer(1),       integer(1)};
+        integer(1),       integer(1),       integer(1),
+        integer(1),       integer(1),       string(witnesses + 1)};
     struct script_field fields[LOOK_COUNT];
     memcpy(fields, good, sizeof good);
     ck_assert_int_eq(script_decode(SCRIPT_LOOK, NOW, fields, LOOK_COUNT).vote,
@@ -145,11 +161,13 @@ START_TEST(a_look_of_another_shape_is_garbage)
         ck_assert_int_eq(script_decode(SCRIPT_LOOK, NOW, fields, count).vote,
                          VOTE_GARBAGE);
     for (int i = 0; i < LOOK_COUNT; i++) {
-        fields[i] = i < 3 ? integer(1) : string("1");
+        bool is_text = i < 3 || i == LOOK_COUNT - 1;
+        fields[i] = is_text ? integer(1) : string("1");
         ck_assert_int_eq(
             script_decode(SCRIPT_LOOK, NOW, fields, LOOK_COUNT).vote,
             VOTE_GARBAGE);
-        fields[i] = i < 3 ? string(text) : (struct script_field){0};
+        fields[i] = is_text ? string(i < 3 ? text : witnesses)
+                            : (struct script_field){0};
         ck_assert_int_eq(
             script_decode(SCRIPT_LOOK, NOW, fields, LOOK_COUNT).vote,
             VOTE_GARBAGE);
@@ -187,6 +205,27 @@ START_TEST(a_slot_with_a_number_that_is_none_of_ours_is_an_error)
 }
 END_TEST
 
+/* For a repair, which is left undone where the slot has none of our numbers. */
+START_TEST(a_missing_lock_is_told_with_the_number_of_its_slot)
+{
+    static const int64_t numbers[] = {0, 1, NOW, -5, INT64_C(1) << 53};
+    static const int64_t highest[] = {0, 1, NOW, -1, -1};
+    struct script_field fields[2] = {string("FREE")};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        fields[1] = integer(numbers[i]);
+        struct script_reply reply =
+            script_decode(SCRIPT_EXTEND, NOW, fields, 2);
+        ck_assert_int_eq(reply.vote, VOTE_FREE);
+        ck_assert_int_eq(reply.highest, highest[i]);
+    }
+    fields[1] = string("5");
+    ck_assert_int_eq(script_decode(SCRIPT_EXTEND, NOW, fields, 2).vote,
+                     VOTE_GARBAGE);
+    ck_assert_int_eq(script_decode(SCRIPT_EXTEND, NOW, fields, 1).vote,
+                     VOTE_GARBAGE);
+}
+END_TEST
+
 START_TEST(what_no_script_answers_is_garbage)
 {
     static char text[VALUE_MAX + 2];
@@ -215,7 +254,19 @@ static const struct {
      VOTE_OUT_OF_MEMORY},
     {"BUSY Redis is busy running a script.", VOTE_BUSY},
     {"NOPERM User x has no permissions", VOTE_NO_PERMISSION},
-    {"ERR The user executing the script can't run this", VOTE_NO_PERMISSION},
+    {"ERR The user executing the script can't run this command or subcommand",
+     VOTE_NO_PERMISSION},
+    {"ERR The user executing the script can't publish to the channel",
+     VOTE_NO_PERMISSION},
+    {"ERR The user executing the script can't access at least one of the keys "
+     "mentioned in the command arguments",
+     VOTE_KEY_REFUSED},
+    {"ERR ACL failure in script: No permissions to access a key",
+     VOTE_KEY_REFUSED},
+    {"ERR ACL failure in script: No permissions to access a channel",
+     VOTE_NO_PERMISSION},
+    /* of the node's own state: nothing of the script ran */
+    {"NOPERM No permissions to access a key", VOTE_NO_PERMISSION},
     {"ERR ACL failure in script: User x has no permissions",
      VOTE_NO_PERMISSION},
     {"NOAUTH Authentication required.", VOTE_NO_PERMISSION},
@@ -248,13 +299,13 @@ Suite *check_script(void)
     Suite *suite = suite_create("script");
     TCase *tcase = tcase_create("script");
     tcase_add_test(tcase, the_text_knows_each_kind_by_its_name);
-    tcase_add_loop_test(tcase, each_kind_has_its_answers, 0,
-                        (int)(sizeof answers / sizeof *answers));
+    tcase_add_loop_test(tcase, each_kind_has_its_answers, 0, ANSWERS);
     tcase_add_test(tcase, what_comes_with_an_answer_is_told);
     tcase_add_loop_test(tcase, what_a_look_found_is_told, 0, LOOK_WORDS);
     tcase_add_test(tcase, a_look_of_another_shape_is_garbage);
     tcase_add_test(tcase,
                    a_slot_with_a_number_that_is_none_of_ours_is_an_error);
+    tcase_add_test(tcase, a_missing_lock_is_told_with_the_number_of_its_slot);
     tcase_add_test(tcase, what_no_script_answers_is_garbage);
     tcase_add_loop_test(tcase, errors_have_names, 0,
                         (int)(sizeof errors / sizeof *errors));

@@ -4,13 +4,14 @@
  */
 #include <check.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "../../server/log.h"
 #include "play.h"
 
-enum { SECOND = 1000000 };
+enum { SECOND = 1000000, NONCE_DIGITS = 16 };
 
 static struct engine_node_view view;
 
@@ -38,8 +39,7 @@ static void reconnect(int node)
     play_node_connect(node);
 }
 
-/* ---- what the node carries
- * --------------------------------------------------- */
+/* ---- what the node carries ----------------------------------------------- */
 
 static const struct {
     enum script_look_word word;
@@ -52,8 +52,9 @@ static const struct {
      "serves another configuration (hosts, quorum or limits) of epoch 1; to "
      "replace it, give --config-epoch 2"},
     {LOOK_SUPERSEDED, "7:f:run", "", "superseded",
-     "the nodes carry configuration epoch 7, this server has 1 and has stood "
-     "down; restart it with the new configuration"},
+     "carries configuration epoch 7, this server has 1; restart it with the "
+     "new "
+     "configuration"},
 };
 
 START_TEST(what_a_look_found_has_a_name_and_a_sentence)
@@ -64,8 +65,7 @@ START_TEST(what_a_look_found_has_a_name_and_a_sentence)
     play_answer_look(0, looks[_i].word, looks[_i].admit, looks[_i].mark);
     assert_state(0, looks[_i].state);
     ck_assert_str_eq(view.detail, looks[_i].detail);
-    ck_assert(strcmp(state_of(1), "superseded") == 0 ||
-              looks[_i].word != LOOK_SUPERSEDED);
+    assert_state(1, "voting");
 }
 END_TEST
 
@@ -92,9 +92,45 @@ START_TEST(a_node_whose_time_is_up_tells_what_it_still_waits_for)
     play_answer_look(0, LOOK_CREATED, "", "1:run:n");
     reconnect(1);
     play_answer_look(1, LOOK_FOREIGN, "1:ffffffffffffffff:run", "");
-    play_advance(67 * SECOND);
+    play_advance(30 * SECOND);
+    play_answer_look(1, LOOK_FOREIGN, "1:ffffffffffffffff:run", "");
+    play_advance(37 * SECOND);
     ck_assert_str_eq(detail_of(0),
-                     "waits: another node serves another configuration");
+                     "waits: another node serves, or served until lately, "
+                     "another configuration");
+    play_advance(30 * SECOND);
+    ck_assert_str_eq(detail_of(0), "about to be admitted");
+}
+END_TEST
+
+/* Each look at it makes another mark, as more is heard of the other one. */
+START_TEST(story_45_a_contested_node_tells_so)
+{
+    char mark[] = "1:run:a";
+    play_advance(2 * SECOND);
+    reconnect(0);
+    for (int i = 0; i < 5; i++) {
+        play_answer_look(0, LOOK_CREATED, "", mark);
+        ck_assert(strstr(detail_of(0), i < 4 ? "votes again in"
+                                             : "waits: "
+                                               "another server sees another "
+                                               "node under this name"));
+        assert_state(0, "quarantined");
+        mark[6]++;
+        play_advance(SECOND + SECOND / 5);
+    }
+}
+END_TEST
+
+START_TEST(a_restarted_node_tells_what_it_waits_for)
+{
+    reconnect(0);
+    play_answer_look(0, LOOK_CREATED, play_admission(0, true), "1:run:n");
+    ck_assert_str_eq(detail_of(0),
+                     "was restarted; votes again in 2 s, or as soon as the "
+                     "other nodes confirm its memory");
+    ck_assert_int_eq(view.quarantine_us, 2 * SECOND);
+    assert_state(0, "quarantined");
 }
 END_TEST
 
@@ -133,8 +169,7 @@ START_TEST(when_a_quorum_votes_again_is_told)
 }
 END_TEST
 
-/* ---- who it is
- * ---------------------------------------------------------------- */
+/* ---- who it is ----------------------------------------------------------- */
 
 static void connect_as(int node, const char *run_id)
 {
@@ -207,8 +242,7 @@ START_TEST(story_31_a_grant_of_an_unconfirmed_node_is_distrusted)
 }
 END_TEST
 
-/* ---- its clock
- * ------------------------------------------------------------------ */
+/* ---- its clock ----------------------------------------------------------- */
 
 START_TEST(story_11_a_vote_of_a_clock_that_stepped_is_no_vote)
 {
@@ -226,7 +260,7 @@ START_TEST(story_11_a_vote_of_a_clock_that_stepped_is_no_vote)
     play_answer_look(4, LOOK_ADMITTED, "", "");
     struct play_call *revoke = play_find(SCRIPT_REVOKE, 0);
     ck_assert_ptr_nonnull(revoke);
-    ck_assert_uint_eq(strlen(revoke->nonce), SCRIPT_NONCE_LEN);
+    ck_assert_uint_eq(strlen(revoke->nonce), NONCE_DIGITS);
     ck_assert_uint_eq(play.metrics.clock_steps[0], 1);
     play_answer(SCRIPT_REVOKE, 0, VOTE_DONE);
     play_answer_look(0, LOOK_MARKED, "", "1:run:n");
@@ -278,8 +312,7 @@ START_TEST(story_34_a_clock_far_from_the_others_has_no_vote)
 }
 END_TEST
 
-/* ---- what it answers
- * --------------------------------------------------------------- */
+/* ---- what it answers ----------------------------------------------------- */
 
 static const enum vote errors[] = {
     VOTE_LOADING, VOTE_READ_ONLY,     VOTE_MISCONFIGURED, VOTE_OUT_OF_MEMORY,
@@ -313,8 +346,7 @@ START_TEST(the_error_of_a_node_says_more_than_its_quarantine)
 }
 END_TEST
 
-/* ---- the order
- * ------------------------------------------------------------------------ */
+/* ---- the order ----------------------------------------------------------- */
 
 /* All that speaks against node 0, one reason after the other taken away. */
 START_TEST(the_first_reason_is_the_one_that_is_shown)
@@ -328,10 +360,10 @@ START_TEST(the_first_reason_is_the_one_that_is_shown)
     facts.node_now_us += 2 * SECOND;
     engine_on_node_up(play.engine, 0, &facts);
     play.lead_us[0] = 2 * SECOND;
-    assert_state(0, "admitting");
-    play_answer_look(0, LOOK_ADMITTED, "", "");
     assert_state(0, "duplicate");
     play_node_down(1);
+    assert_state(0, "admitting");
+    play_answer_look(0, LOOK_ADMITTED, "", "");
     assert_state(0, "unconfirmed");
     facts.confirmed_us = play.now_us;
     engine_on_node_confirmed(play.engine, 0, &facts);
@@ -345,9 +377,7 @@ START_TEST(the_first_reason_is_the_one_that_is_shown)
 }
 END_TEST
 
-/* ---- the log
- * -----------------------------------------------------------------------------
- */
+/* ---- the log ------------------------------------------------------------- */
 
 static int count_lines(int fd, const char *part)
 {
@@ -412,6 +442,8 @@ Suite *check_standing(void)
                         (int)(sizeof looks / sizeof *looks));
     tcase_add_test(tc, the_countdown_is_that_of_the_quarantine);
     tcase_add_test(tc, a_node_whose_time_is_up_tells_what_it_still_waits_for);
+    tcase_add_test(tc, story_45_a_contested_node_tells_so);
+    tcase_add_test(tc, a_restarted_node_tells_what_it_waits_for);
     tcase_add_test(tc, a_new_epoch_tells_what_it_waits_for);
     tcase_add_test(tc, when_a_quorum_votes_again_is_told);
     tcase_add_test(tc, story_23_behind_two_names_one_server_has_no_vote);

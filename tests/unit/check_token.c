@@ -1,4 +1,5 @@
 #include <check.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "../../server/token.h"
@@ -32,6 +33,7 @@ START_TEST(parsed_back)
     ck_assert(memcmp(parts.owner.ptr, "a.b", 3) == 0);
 
     ck_assert(token_parse(span_of("0000000000000007." HEX40), &parts));
+    ck_assert(token_is_ours(span_of("0000000000000007." HEX40)));
     ck_assert_int_eq(parts.number, 7);
     ck_assert_uint_eq(parts.owner.len, 0);
 
@@ -42,11 +44,25 @@ START_TEST(parsed_back)
 }
 END_TEST
 
+START_TEST(the_longest_token_is_as_long_as_it_may_be)
+{
+    char token[TOKEN_MAX + 1];
+    snprintf(token, sizeof token, "%s%s.%064d", "0000000000000007." HEX40,
+             "+abcdefghijklmnopqrst_-", 0);
+    ck_assert_uint_eq(strlen(token), TOKEN_MAX);
+    ck_assert(token_is_ours(span_of(token)));
+}
+END_TEST
+
 START_TEST(other_values_are_not_tokens)
 {
     static const char *const others[] = {
         "",
+        "1",
         "hello",
+        HEX40,
+        " 0000000000000007." HEX40,
+        "0000000000000007." HEX40 "\n",
         "000000000000007." HEX40,
         "00000000000000a7." HEX40,
         "0000000000000007-" HEX40,
@@ -64,9 +80,13 @@ START_TEST(other_values_are_not_tokens)
         ".12345678901234567890123456789012345678901234567890123456789012345",
     };
     struct token_parts parts;
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        ck_assert_msg(!token_parse(span_of(others[i]), &parts), "%s",
-                      others[i]);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        struct span other = span_of(others[i]);
+        ck_assert_msg(!token_parse(other, &parts), "%s", others[i]);
+        ck_assert_msg(!token_is_ours(other), "%s", others[i]);
+    }
+    /* a NUL within ends no token */
+    ck_assert(!token_is_ours((struct span){"0000000000000007." HEX40, 58}));
 }
 END_TEST
 
@@ -78,6 +98,7 @@ Suite *check_token(void)
     TCase *tc = tcase_create("token");
     tcase_add_test(tc, made_with_sixteen_digits_random_and_owner);
     tcase_add_test(tc, parsed_back);
+    tcase_add_test(tc, the_longest_token_is_as_long_as_it_may_be);
     tcase_add_test(tc, other_values_are_not_tokens);
     suite_add_tcase(suite, tc);
     return suite;

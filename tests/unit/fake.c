@@ -96,7 +96,8 @@ static const char *default_reply(const char *command)
 static void send_each(struct fake_peer *peer, const char *reply, int calls)
 {
     char begin[64];
-    snprintf(begin, sizeof begin, "*%d\r\n:1700000000123456\r\n", calls + 1);
+    snprintf(begin, sizeof begin, "*%d\r\n:1700000000123456\r\n:0\r\n",
+             calls + 2);
     send_to(peer, begin);
     while (calls-- > 0)
         send_to(peer, reply);

@@ -52,6 +52,7 @@ static void on_reply(void *ctx, int node, uint64_t tag,
     live.value[span_copy(live.value, reply->value)] = '\0';
     live.admit[span_copy(live.admit, reply->look.admit)] = '\0';
     live.mark[span_copy(live.mark, reply->look.mark)] = '\0';
+    live.witnesses[span_copy(live.witnesses, reply->look.witnesses)] = '\0';
     live.replies++;
 }
 
@@ -82,6 +83,7 @@ void live_setup(void)
     live_reconnect();
     loop_set_stage(live.loop, LOOP_FLUSH, flush, NULL);
     turns_until_count(live.loop, &live.ups, 1);
+    live_learn_memory();
 }
 
 void live_teardown(void)
@@ -96,6 +98,41 @@ int64_t live_node_now_us(void)
     return clock_now_us() + live.clock_lead_us;
 }
 
+static void read_memory(char id[RUN_ID_DIGITS + 1])
+{
+    const char *info = master_text(&live.master, "INFO replication");
+    const char *at = strstr(info, "master_replid:");
+    ck_assert_ptr_nonnull(at);
+    snprintf(id, RUN_ID_DIGITS + 1, "%s", at + strlen("master_replid:"));
+}
+
+void live_make_mark(char mark[SCRIPT_STATE_MAX + 1], int64_t born_us,
+                    const char *nonce)
+{
+    char id[RUN_ID_DIGITS + 1];
+    read_memory(id);
+    snprintf(mark, SCRIPT_STATE_MAX + 1, "1:run:%s:%lld:%s", id,
+             (long long)born_us, nonce);
+}
+
+void live_learn_memory(void)
+{
+    char id[RUN_ID_DIGITS + 1];
+    read_memory(id);
+    snprintf(live.admission, sizeof live.admission, LIVE_ADMIT ":%s", id);
+    live_make_mark(live.first_mark, LIVE_MEDIAN_US, LIVE_NONCE);
+}
+
+/* Who asks for a vote knows the whole admission, as a look has told it. */
+static struct span admission_for(enum script_kind kind)
+{
+    if (kind == SCRIPT_RELEASE || kind == SCRIPT_INSPECT)
+        return span_of("");
+    bool is_vote = kind == SCRIPT_ACQUIRE || kind == SCRIPT_EXTEND ||
+                   kind == SCRIPT_REPAIR;
+    return span_of(is_vote ? live.admission : LIVE_ADMIT);
+}
+
 struct script_call live_call(enum script_kind kind, const char *resource,
                              const char *token)
 {
@@ -103,9 +140,12 @@ struct script_call live_call(enum script_kind kind, const char *resource,
         .kind = kind,
         .resource = span_of(resource),
         .token = span_of(token),
-        .admit = span_of(LIVE_ADMIT),
+        .admit = admission_for(kind),
         .nonce = span_of(LIVE_NONCE),
-        .found = span_of(LIVE_MARK),
+        .found = span_of(""),
+        .mark = span_of(live.first_mark),
+        .witnesses = span_of(""),
+        .median_us = LIVE_MEDIAN_US,
         .max_ttl_ms = LIVE_TTL_MS,
         .is_durable = true,
         .ttl_ms = LIVE_TTL_MS,

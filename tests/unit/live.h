@@ -7,9 +7,9 @@
 #include "../../server/link.h"
 #include "master.h"
 
-#define LIVE_ADMIT "1:fingerprint:run"
+#define LIVE_ADMIT "1:fingerprint:0123456789abcdef:run"
 #define LIVE_NONCE "00112233445566ff"
-#define LIVE_MARK "1:run:" LIVE_NONCE
+#define LIVE_MEDIAN_US INT64_C(1700000000000001)
 
 enum { LIVE_TTL_MS = 60000, LIVE_WINDOW_US = 15000000, LIVE_VOTES_MAX = 64 };
 
@@ -29,6 +29,12 @@ struct live {
     char value[VALUE_MAX + 1];
     char admit[SCRIPT_STATE_MAX + 1]; /* what the last look told */
     char mark[SCRIPT_STATE_MAX + 1];
+    char witnesses[SCRIPT_WITNESSES_MAX + 1];
+
+    /* LIVE_ADMIT with the node's replication ID behind it, and the mark that a
+     * look with LIVE_NONCE makes */
+    char admission[SCRIPT_STATE_MAX + 1];
+    char first_mark[SCRIPT_STATE_MAX + 1];
     enum vote votes[LIVE_VOTES_MAX]; /* by tag, which live_ask_all counts */
 };
 
@@ -43,9 +49,16 @@ void live_reconnect(void);
 
 int64_t live_node_now_us(void);
 
+/* The mark of this nonce, by the node's replication ID; "": of none. */
+void live_make_mark(char mark[SCRIPT_STATE_MAX + 1], int64_t born_us,
+                    const char *nonce);
+
+/* Reads the node's replication ID anew: after it was a replica. */
+void live_learn_memory(void);
+
 /*
  * A call of this kind that is granted on a free lock; that looks, marks and is
- * durable; that admits what LIVE_MARK marks.
+ * durable; that admits what live.first_mark marks. No floor is known.
  */
 struct script_call live_call(enum script_kind kind, const char *resource,
                              const char *token);

@@ -6,7 +6,10 @@
 
 const char *permit_field(const char *name)
 {
-    return master_text(&live.master, "HGET " PERMIT_STATE " %s", name);
+    static char text[512];
+    snprintf(text, sizeof text, "%s",
+             master_text(&live.master, "HGET " PERMIT_STATE " %s", name));
+    return text;
 }
 
 long long permit_number(const char *name)
@@ -50,37 +53,58 @@ enum script_look_word permit_peek(void)
     return permit_look_with("");
 }
 
+enum script_look_word permit_look_above(int64_t floor, const char *nonce)
+{
+    struct script_call call = live_call(SCRIPT_LOOK, "", "");
+    call.nonce = span_of(nonce);
+    call.floor = floor;
+    ck_assert_int_eq(live_ask(&call), VOTE_DONE);
+    return live.reply.look.word;
+}
+
+enum script_look_word permit_tell(const char *witnesses)
+{
+    struct script_call call = live_call(SCRIPT_LOOK, "", "");
+    call.witnesses = span_of(witnesses);
+    ck_assert_int_eq(live_ask(&call), VOTE_DONE);
+    return live.reply.look.word;
+}
+
 enum vote permit_admit(const char *mark)
 {
     struct script_call call = live_call(SCRIPT_ADMIT, "", "");
-    call.found = span_of(mark);
+    call.mark = span_of(mark);
     return live_ask(&call);
 }
 
-enum vote permit_readmit(const char *found, int64_t beat_us)
+enum vote permit_readmit(const char *found)
 {
     struct script_call call = live_call(SCRIPT_READMIT, "", "");
     call.found = span_of(found);
-    call.beat_us = beat_us;
     return live_ask(&call);
 }
 
-enum vote permit_revoke(const char *spent)
+const char *permit_other_mark(void)
+{
+    static char mark[SCRIPT_STATE_MAX + 1];
+    live_make_mark(mark, LIVE_MEDIAN_US, PERMIT_OTHER_NONCE);
+    return mark;
+}
+
+enum vote permit_revoke(const char *found)
 {
     struct script_call call = live_call(SCRIPT_REVOKE, "", "");
-    call.nonce = span_of("ffffffffffffffff");
-    call.found = span_of(spent);
+    call.nonce = span_of(PERMIT_OTHER_NONCE);
+    call.found = span_of(found);
     return live_ask(&call);
 }
 
-/* As a durable node is found after a restart; its beat is so old. */
-int64_t permit_restarted(int64_t age_us)
+void permit_restart(int64_t beat)
 {
-    int64_t beat_us = live_node_now_us() - age_us;
+    master_integer(&live.master, "HDEL " PERMIT_STATE " mark");
     permit_set("admit", PERMIT_OLD);
     permit_set("durable", "1");
-    permit_set_number("beat", beat_us);
+    permit_set_number("beat", beat);
     permit_set_number("max_ttl", LIVE_TTL_MS);
     PERMIT_ASSERT_WORD(permit_look(), LOOK_CREATED);
-    return beat_us;
 }

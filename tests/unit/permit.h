@@ -8,8 +8,13 @@
 #include "live.h"
 
 #define PERMIT_STATE "p:redlockd:state"
-#define PERMIT_OLD "1:fingerprint:old" /* an admission of an older life */
-#define PERMIT_OTHER_MARK "1:run:ffffffffffffffff"
+#define PERMIT_OTHER_NONCE "ffffffffffffffff"
+
+/* An admission of an older life. */
+#define PERMIT_OLD                                                             \
+    "1:fingerprint:0123456789abcdef:old:"                                      \
+    "ffffffffffffffffffffffffffffffffffffff"                                   \
+    "ff"
 
 /* A field's text ("": none) or number, and how to write it. */
 const char *permit_field(const char *name);
@@ -24,15 +29,22 @@ enum script_look_word permit_look(void);
 enum script_look_word permit_look_with(const char *nonce);
 enum script_look_word permit_peek(void);
 
+/* A look by a server that knows this floor; nonce "": a peek. */
+enum script_look_word permit_look_above(int64_t floor, const char *nonce);
+
+/* A look that tells what is known of other nodes. */
+enum script_look_word permit_tell(const char *witnesses);
+
 #define PERMIT_ASSERT_WORD(is, word) ck_assert_int_eq((int)(is), (int)(word))
 
 enum vote permit_admit(const char *mark);
-enum vote permit_readmit(const char *found, int64_t beat_us);
+enum vote permit_readmit(const char *found); /* with the first mark */
 
-/* Leaves PERMIT_OTHER_MARK. */
-enum vote permit_revoke(const char *spent);
+/* Leaves permit_other_mark(). */
+enum vote permit_revoke(const char *found);
+const char *permit_other_mark(void);
 
-/* As a durable node is found after a restart; its beat is so old. */
-int64_t permit_restarted(int64_t age_us);
+/* As a durable node is found after a restart, with this beat. */
+void permit_restart(int64_t beat);
 
 #endif

@@ -1,6 +1,7 @@
 #include "play.h"
 
 #include <check.h>
+#include <stdio.h>
 
 #include "../../server/log.h"
 
@@ -20,7 +21,10 @@ static enum vote port_send(void *ctx, int node, const struct script_call *call,
     struct play_call *sent = &play.sent[play.sent_count++];
     *sent = (struct play_call){.node = node, .tag = tag, .call = *call};
     (void)span_copy(sent->token, call->token);
+    (void)span_copy(sent->admit, call->admit);
     (void)span_copy(sent->nonce, call->nonce);
+    (void)span_copy(sent->mark, call->mark);
+    (void)span_copy(sent->witnesses, call->witnesses);
     (void)span_copy(sent->found, call->found);
     return VOTE_PENDING;
 }
@@ -68,6 +72,22 @@ struct engine_node_facts play_facts(int node)
         .sent_us = play.now_us,
         .received_us = play.now_us,
     };
+}
+
+const char *play_name(int node)
+{
+    static char names[PLAY_NODES][FINGERPRINT_LEN + 1];
+    fingerprint_of_name(names[node], play_settings.node_names[node]);
+    return names[node];
+}
+
+const char *play_admission(int node, bool is_older)
+{
+    static char admissions[PLAY_NODES][SCRIPT_STATE_MAX + 1];
+    snprintf(admissions[node], sizeof admissions[node], "1:%s:%s:%s:%s",
+             PLAY_FINGERPRINT, play_name(node),
+             is_older ? "older" : play_facts(node).run_id, PLAY_MEMORY);
+    return admissions[node];
 }
 
 static void confirm(void)
@@ -159,13 +179,16 @@ void play_answer_look(int node, enum script_look_word word, const char *admit,
 {
     struct play_call *sent = play_find(SCRIPT_LOOK, node);
     ck_assert_msg(sent != NULL, "no look at node %d", node);
+    if (word == LOOK_ADMITTED && admit[0] == '\0')
+        admit = play_admission(node, false);
     play_reply(sent, (struct script_reply){
                          .vote = VOTE_DONE,
                          .look = {.word = word,
                                   .admit = span_of(admit),
                                   .mark = span_of(mark),
                                   .is_durable = true,
-                                  .beat_us = play_facts(node).node_now_us},
+                                  .beat = 1,
+                                  .voted_us = PLAY_EPOCH_US + play.now_us},
                      });
 }
 
@@ -179,7 +202,7 @@ void play_node_connect(int node)
 void play_node_up(int node)
 {
     play_node_connect(node);
-    play_answer_look(node, LOOK_ADMITTED, play_facts(node).run_id, "");
+    play_answer_look(node, LOOK_ADMITTED, "", "");
 }
 
 void play_node_down(int node)
@@ -249,7 +272,7 @@ void play_split_votes(void)
 {
     for (int i = 0; i < 2; i++)
         play_answer(SCRIPT_ACQUIRE, i, VOTE_GRANTED);
-    play_answer_held(SCRIPT_ACQUIRE, 2, "x");
-    play_answer_held(SCRIPT_ACQUIRE, 3, "x");
-    play_answer_held(SCRIPT_ACQUIRE, 4, "y");
+    play_answer_held(SCRIPT_ACQUIRE, 2, PLAY_TOKEN_OF(1));
+    play_answer_held(SCRIPT_ACQUIRE, 3, PLAY_TOKEN_OF(1));
+    play_answer_held(SCRIPT_ACQUIRE, 4, PLAY_TOKEN_OF(2));
 }

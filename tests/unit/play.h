@@ -12,8 +12,10 @@ enum { PLAY_CALLS_MAX = 256, PLAY_NODES = 5, PLAY_TIMERS = 64 };
 #define PLAY_RUN_ID                                                            \
     "012345678901234567890123456789012345678" /* and a digit                   \
                                                */
+#define PLAY_MEMORY "abcdabcdabcdabcdabcdabcdabcdabcdabcdabcd"
 #define PLAY_FINGERPRINT "0011223344556677"
 #define PLAY_RESOURCE span_of("order:42")
+#define PLAY_TOKEN "0000000000000001.8f1c27a5b9d04e6e8f1c27a5b9d04e6e8f1c27a5"
 
 /* The nodes' clocks minus ours. */
 #define PLAY_EPOCH_US INT64_C(1795221641000000)
@@ -23,7 +25,10 @@ struct play_call {
     uint64_t tag;
     struct script_call call;
     char token[TOKEN_MAX + 1];
-    char nonce[SCRIPT_NONCE_LEN + 1];
+    char admit[SCRIPT_STATE_MAX + 1];
+    char nonce[SCRIPT_NONCE_MAX + 1];
+    char mark[SCRIPT_STATE_MAX + 1];
+    char witnesses[SCRIPT_WITNESSES_MAX + 1];
     char found[SCRIPT_STATE_MAX + 1];
     bool is_answered;
 };
@@ -77,12 +82,24 @@ void play_node_up(int node);
 void play_node_connect(int node);
 void play_node_down(int node);
 
-/* Answers the oldest look at the node. */
+/*
+ * Answers the oldest look at the node, of a stack that promises all the time;
+ * of an admitted one admit "" is its admission.
+ */
 void play_answer_look(int node, enum script_look_word word, const char *admit,
                       const char *mark);
 
+/* The hash of the node's name · what it carries when it is admitted; "older":
+ * in a life before. Each in a buffer. */
+const char *play_name(int node);
+const char *play_admission(int node, bool is_older);
+
 /* The facts that a connection to the node tells now. */
 struct engine_node_facts play_facts(int node);
+
+/* Values that other servers of ours gave a lock. */
+#define PLAY_TOKEN_OF(digit)                                                   \
+    "000000000000000" #digit ".00112233445566778899aabbccddeeff01234567"
 
 /* An acquire of PLAY_RESOURCE for 30 s, and what came of an operation. */
 engine_op play_acquire(void);

@@ -2,7 +2,6 @@
 
 #include <check.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 enum {
     SERVERS = RIVALS,
@@ -13,6 +12,8 @@ enum {
     SECOND = 1000000,
     TTL_MS = 5000,
     SILENCE_US = 1000000,
+    TIMEOUT_US = 50 * MS,
+    ROUND_US = 300 * MS,
     FAULTS_END_US = RIVALS_FAULTS_END_US,
 };
 
@@ -21,10 +22,9 @@ enum {
 
 struct rivals rivals;
 
-/* ---- chance ---------------------------------------------------------------
- */
+/* ---- chance -------------------------------------------------------------- */
 
-static int64_t draw(int64_t below)
+int64_t rivals_draw(int64_t below)
 {
     rivals.random ^= rivals.random << 13;
     rivals.random ^= rivals.random >> 7;
@@ -32,9 +32,9 @@ static int64_t draw(int64_t below)
     return (int64_t)(rivals.random % (uint64_t)below);
 }
 
-static bool chance(int percent)
+bool rivals_chance(int percent)
 {
-    return draw(100) < percent;
+    return rivals_draw(100) < percent;
 }
 
 static bool is_calm(void)
@@ -44,41 +44,49 @@ static bool is_calm(void)
 
 static int64_t draw_delay_us(void)
 {
-    int64_t of_100 = is_calm() ? 0 : draw(100);
+    int64_t of_100 = is_calm() || rivals.is_calm ? 0 : rivals_draw(100);
     if (of_100 < 75)
-        return 100 + draw(MS);
+        return 100 + rivals_draw(MS);
     if (of_100 < 90)
-        return draw(300 * MS);
-    return of_100 < 97 ? draw(3 * SECOND) : draw(30 * SECOND);
+        return rivals_draw(300 * MS);
+    return of_100 < 97 ? rivals_draw(3 * SECOND) : rivals_draw(30 * SECOND);
 }
 
-/* ---- servers ---------------------------------------------------------------
- */
+/* ---- servers ------------------------------------------------------------- */
 
 static void begin_server(int server)
 {
     struct rival *it = &rivals.server[server];
     struct guard_settings settings = {
         .nodes = NODES,
+        .quorum = QUORUM,
+        .names = {"a", "b", "c", "d", "e"},
         .lead = 1,
         .epoch = rivals.epochs[server],
         .fingerprint = "00112233445566ff",
         .max_ttl_ms = TTL_MS,
-        .node_timeout_us = 50 * MS,
+        .node_timeout_us = TIMEOUT_US,
         .first_start = FIRST_START_AUTO,
     };
     guard_init(&it->guard, &settings);
+    guard_on_median(&it->guard, true, EPOCH_US, 0);
+    it->round_us = rivals.now_us;
     for (int i = 0; i < NODES; i++) {
-        if (rivals.node[i].has_stepped) /* one less who has seen it */
-            rivals.node[i].forgot_us = 0;
+        if (rivals.node[i].has_stepped)
+            promises_on_unseen_step(&rivals.promises, i);
         it->to[i].number++;
         it->to[i].is_up = false;
         it->to[i].waiting_us = 0;
-        it->to[i].up_us = rivals.now_us + draw(300 * MS);
+        it->to[i].up_us = rivals.now_us + rivals_draw(300 * MS);
     }
 }
 
-static void drop(int server, int node)
+void rivals_restart_server(int server)
+{
+    begin_server(server);
+}
+
+void rivals_drop(int server, int node)
 {
     struct rivals_connection *to = &rivals.server[server].to[node];
     if (!to->is_up)
@@ -86,7 +94,7 @@ static void drop(int server, int node)
     to->number++;
     to->is_up = false;
     to->waiting_us = 0;
-    to->up_us = rivals.now_us + 10 * MS + draw(500 * MS);
+    to->up_us = rivals.now_us + 10 * MS + rivals_draw(500 * MS);
     guard_on_down(&rivals.server[server].guard, node);
 }
 
@@ -95,7 +103,12 @@ static void name_life(int node, char run_id[41])
     snprintf(run_id, 41, "%020d%020d", node, rivals.node[node].life);
 }
 
-static bool is_admitted(int node)
+static void name_memory(int node, char memory[41])
+{
+    snprintf(memory, 41, "%020d%020d", node, rivals.node[node].memory);
+}
+
+bool rivals_is_admitted(int node)
 {
     char run_id[41];
     name_life(node, run_id);
@@ -108,9 +121,18 @@ static void connect_to(int server, int node)
     char run_id[41];
     name_life(node, run_id);
     to->is_up = true;
+    to->there_us = to->back_us = 0;
     guard_on_up(&rivals.server[server].guard, node, run_id, true,
                 rivals.now_us);
-    guard_on_clock(&rivals.server[server].guard, node, chance(90));
+    guard_on_clock(&rivals.server[server].guard, node, rivals_chance(90));
+}
+
+/* As a connection does. */
+static int64_t in_order(int64_t *last_us, int64_t at_us)
+{
+    if (*last_us < at_us)
+        *last_us = at_us;
+    return *last_us;
 }
 
 static struct rivals_call *new_call(void)
@@ -136,23 +158,54 @@ static void send_action(int server, const struct guard_action *action)
         .connection = to->number,
         .life = rivals.node[action->node].life,
         .sent_us = rivals.now_us,
-        .at_us = rivals.now_us + draw_delay_us(),
+        .at_us = in_order(&to->there_us, rivals.now_us + draw_delay_us()),
         .action = *action,
         .call = {.kind = action->kind,
                  .max_ttl_ms = TTL_MS,
-                 .beat_us = it->beat_us,
-                 .is_durable = it->is_durable},
+                 .floor = guard->witness.node[action->node].floor,
+                 .median_us = EPOCH_US + rivals.now_us,
+                 .deadline_us = EPOCH_US + rivals.now_us + TIMEOUT_US,
+                 .is_durable = it->is_durable,
+                 .is_objecting = guard_is_objecting(guard, rivals.now_us)},
     };
-    const char *found = action->kind == GUARD_ADMIT     ? it->mark
-                        : action->kind == GUARD_READMIT ? it->found
-                        : action->kind == GUARD_REVOKE  ? it->spent
-                                                        : "";
     strcpy(call->call.admit, it->admit);
-    strcpy(call->call.found, found);
+    strcpy(call->call.found, it->found);
+    strcpy(call->call.mark, it->mark);
     if (action->kind == GUARD_LOOK || action->kind == GUARD_REVOKE)
-        snprintf(call->call.nonce, sizeof call->call.nonce, "%016llx",
-                 (unsigned long long)draw(INT64_MAX));
+        snprintf(call->call.nonce, sizeof call->call.nonce, "%s%016llx",
+                 firststart_is_marking(&guard->start) ? "first-" : "",
+                 (unsigned long long)rivals_draw(INT64_MAX));
+    if (action->kind == GUARD_PEEK || action->kind == GUARD_LOOK)
+        (void)witness_text(&guard->witness, action->node, call->call.told,
+                           sizeof call->call.told);
     to->waiting_us = rivals.now_us;
+}
+
+/* Asks for a lock that nobody has; as operation.c and nodes.c do it. */
+static void ask_for_votes(int server)
+{
+    const struct guard *guard = &rivals.server[server].guard;
+    int number = promises_add(&rivals.promises, rivals.now_us + TTL_MS * MS);
+    for (int i = 0; i < NODES; i++) {
+        struct rivals_connection *to = &rivals.server[server].to[i];
+        if (!to->is_up || guard_refusal(guard, i) != VOTE_DONE)
+            continue;
+        struct rivals_call *call = new_call();
+        *call = (struct rivals_call){
+            .is_open = true,
+            .is_vote = true,
+            .server = server,
+            .node = i,
+            .connection = to->number,
+            .life = rivals.node[i].life,
+            .sent_us = rivals.now_us,
+            .at_us = in_order(&to->there_us,
+                              rivals.now_us + rivals_draw(2 * TIMEOUT_US)),
+            .promise = number,
+            .call = {.median_us = EPOCH_US + rivals.now_us},
+        };
+        strcpy(call->admission, guard->node[i].found);
+    }
 }
 
 static void act(int server)
@@ -165,21 +218,25 @@ static void act(int server)
 static void tick(int server)
 {
     struct rival *it = &rivals.server[server];
-    it->tick_us = rivals.now_us + 10 * MS + draw(40 * MS);
+    it->tick_us = rivals.now_us + 10 * MS + rivals_draw(40 * MS);
     for (int i = 0; i < NODES; i++) {
         struct rivals_connection *to = &it->to[i];
         if (to->waiting_us != 0 && rivals.now_us > to->waiting_us + SILENCE_US)
-            drop(server, i);
+            rivals_drop(server, i);
         if (!to->is_up && rivals.now_us >= to->up_us)
             connect_to(server, i);
         if (to->is_up && it->guard.node[i].phase != GUARD_DOWN)
             guard_on_clock(&it->guard, i, true);
     }
     act(server);
+    rivals_keep_copies();
+    if (rivals.now_us >= it->round_us && !is_calm()) {
+        it->round_us = rivals.now_us + rivals_draw(2 * ROUND_US);
+        ask_for_votes(server);
+    }
 }
 
-/* ---- nodes -----------------------------------------------------------------
- */
+/* ---- nodes --------------------------------------------------------------- */
 
 static void count_configurations(void)
 {
@@ -193,38 +250,68 @@ static void count_configurations(void)
                   rivals.seed);
 }
 
+static void check_promises(void)
+{
+    int broken = promises_find_broken(&rivals.promises);
+    ck_assert_msg(broken < 0,
+                  "seed %u: promise %d is not over at %lld, and nodes %x vote "
+                  "that have forgotten it",
+                  rivals.seed, broken, (long long)rivals.now_us,
+                  rivals.promises.promise[broken].back);
+}
+
 static void note_admission(const struct rivals_call *call)
 {
-    struct rivals_node *node = &rivals.node[call->node];
-    const struct guard *guard = &rivals.server[call->server].guard;
-    int64_t quarantine_us = guard_quarantine_us(guard);
     rivals.admissions++;
-    ck_assert_msg(node->forgot_us == 0 ||
-                      rivals.now_us >= node->forgot_us + quarantine_us,
-                  "seed %u: server %d admits node %d %lld us after its loss",
-                  rivals.seed, call->server, call->node,
-                  (long long)(rivals.now_us - node->forgot_us));
-    node->granted_us = rivals.now_us;
+    rivals.readmissions += call->action.kind == GUARD_READMIT;
+    promises_on_admission(&rivals.promises, call->node, rivals.now_us);
+    check_promises();
     count_configurations();
+}
+
+/* Behind its deadline it does nothing; of the reply nobody learns anything. */
+static void vote(struct rivals_call *call)
+{
+    struct rivals_node *node = &rivals.node[call->node];
+    if (rivals.now_us > call->sent_us + TIMEOUT_US) {
+        call->is_open = false;
+        return;
+    }
+    char memory[41];
+    name_memory(call->node, memory);
+    call->reply.beat = nodestate_promise(&node->state, memory, call->admission,
+                                         call->call.median_us);
+    if (call->reply.beat == 0)
+        return;
+    promises_on_vote(&rivals.promises, call->promise, call->node,
+                     rivals.now_us);
+    check_promises();
 }
 
 static void run_call(struct rivals_call *call)
 {
     struct rivals_node *node = &rivals.node[call->node];
+    struct rivals_connection *to = &rivals.server[call->server].to[call->node];
+    char memory[41];
     if (node->life != call->life) { /* the process that had it is gone */
         call->is_open = false;
         return;
     }
-    if (is_admitted(call->node))
-        node->granted_us = rivals.now_us;
-    nodestate_run(&node->state, &call->call, EPOCH_US + rivals.now_us,
+    call->is_reply = true;
+    call->at_us = rivals.now_us + draw_delay_us();
+    if (call->connection == to->number)
+        call->at_us = in_order(&to->back_us, call->at_us);
+    if (call->is_vote) {
+        vote(call);
+        return;
+    }
+    name_memory(call->node, memory);
+    nodestate_run(&node->state, memory, &call->call, EPOCH_US + rivals.now_us,
                   &call->reply);
     if (call->reply.is_done && call->action.kind == GUARD_REVOKE)
         node->has_stepped = false;
     else if (call->reply.is_done)
         note_admission(call);
-    call->is_reply = true;
-    call->at_us = rivals.now_us + draw_delay_us();
 }
 
 static void take_reply(struct rivals_call *call)
@@ -234,102 +321,29 @@ static void take_reply(struct rivals_call *call)
     call->is_open = false;
     if (call->connection != to->number)
         return;
+    guard_on_beat(&it->guard, call->node, call->reply.beat);
+    if (call->is_vote) {
+        if (call->reply.beat == 0)
+            guard_on_quarantined(&it->guard, call->node, rivals.now_us);
+        act(call->server);
+        return;
+    }
     to->waiting_us = 0;
     bool is_look =
         call->action.kind == GUARD_PEEK || call->action.kind == GUARD_LOOK;
-    int64_t node_now_us = call->reply.now_us;
     if (is_look) {
         call->reply.look.admit = span_of(call->reply.admit);
         call->reply.look.mark = span_of(call->reply.mark);
-        guard_on_look(&it->guard, call->node, &call->reply.look, node_now_us,
-                      call->sent_us, rivals.now_us);
+        call->reply.look.witnesses = span_of(call->reply.witnesses);
+        guard_on_look(&it->guard, call->node, &call->reply.look, call->sent_us,
+                      rivals.now_us);
     } else {
-        guard_on_done(&it->guard, &call->action, call->reply.is_done,
-                      node_now_us, rivals.now_us);
+        guard_on_done(&it->guard, &call->action, rivals.now_us);
     }
     act(call->server);
 }
 
-/* ---- faults ----------------------------------------------------------------
- */
-
-static void lose_memory(int node)
-{
-    struct rivals_node *it = &rivals.node[node];
-    bool had_granted = is_admitted(node) || it->granted_us != 0;
-    if (had_granted && node == rivals.witness)
-        return;
-    if (had_granted)
-        it->forgot_us = rivals.now_us;
-    it->has_stepped = false;
-    memset(&it->state, 0, sizeof it->state);
-}
-
-static void restart_node(int node)
-{
-    rivals.node[node].life++;
-    for (int i = 0; i < SERVERS; i++)
-        drop(i, node);
-}
-
-/* A server loses some of its connections, for a moment or for a while. */
-static void part(int server)
-{
-    int64_t most_us = chance(50) ? 20 * SECOND : SECOND;
-    for (int i = 0; i < NODES; i++)
-        if (chance(50)) {
-            drop(server, i);
-            rivals.server[server].to[i].up_us = rivals.now_us + draw(most_us);
-        }
-}
-
-/* Its locks end too early, which both servers notice, wherever they are. */
-static void step_clock(int node)
-{
-    struct rivals_node *it = &rivals.node[node];
-    if (!is_admitted(node))
-        return;
-    it->has_stepped = true;
-    it->forgot_us = rivals.now_us;
-    for (int i = 0; i < SERVERS; i++)
-        guard_on_step(&rivals.server[i].guard, node);
-}
-
-static void strike(void)
-{
-    int node = (int)draw(NODES);
-    int server = (int)draw(SERVERS);
-    switch (draw(8)) {
-    case 0:
-        lose_memory(node); /* FLUSHALL */
-        break;
-    case 1:
-    case 2:
-        lose_memory(node);
-        restart_node(node);
-        break;
-    case 3:
-        restart_node(node); /* durable */
-        break;
-    case 4:
-        part(server);
-        break;
-    case 5:
-        begin_server(server);
-        break;
-    case 6:
-        rivals.server[server].wakes_us = rivals.now_us + draw(20 * SECOND);
-        break;
-    case 7:
-        step_clock(node);
-        break;
-    default:
-        break;
-    }
-}
-
-/* ---- the play --------------------------------------------------------------
- */
+/* ---- the play ------------------------------------------------------------ */
 
 static int64_t due_us(const struct rivals_call *call)
 {
@@ -377,38 +391,19 @@ void rivals_run_until(int64_t until_us)
     rivals.now_us = until_us;
 }
 
-static int compare(const void *a, const void *b)
-{
-    const int64_t *left = a;
-    const int64_t *right = b;
-    return *left < *right ? -1 : *left > *right;
-}
-
-void rivals_play_faults(void)
-{
-    int64_t at_us[12] = {0};
-    int count = (int)draw(13);
-    for (int i = 0; i < count; i++)
-        at_us[i] = SECOND + draw(chance(60) ? 2 * SECOND : 38 * SECOND);
-    qsort(at_us, (size_t)count, sizeof *at_us, compare);
-    for (int i = 0; i < count; i++) {
-        rivals_run_until(at_us[i]);
-        strike();
-    }
-    rivals_run_until(FAULTS_END_US);
-}
-
 void rivals_begin(unsigned seed, int other_epoch)
 {
     memset(&rivals, 0, sizeof rivals);
     rivals.seed = seed;
     rivals.random = (seed + 1) * UINT64_C(0x9e3779b97f4a7c15);
     rivals.now_us = SECOND;
-    rivals.witness = (int)draw(NODES);
+    promises_init(&rivals.promises, QUORUM);
+    rivals.witness = (int)rivals_draw(NODES);
+    rivals.victim = (rivals.witness + 1 + (int)rivals_draw(NODES - 1)) % NODES;
     rivals.epochs[0] = 1;
     rivals.epochs[1] = other_epoch;
     for (int i = 0; i < SERVERS; i++)
         begin_server(i);
-    if (chance(50)) /* the second one comes when the first has begun */
-        rivals.server[1].wakes_us = SECOND + draw(3 * SECOND);
+    if (rivals_chance(50)) /* the second one comes when the first has begun */
+        rivals.server[1].wakes_us = SECOND + rivals_draw(3 * SECOND);
 }

@@ -1,0 +1,263 @@
+#include "admission.h"
+
+#include "fence.h"
+
+enum { SLACK_US = 1000000 };
+
+enum {
+    /* so long a server that is alive needs at most to say what it has seen */
+    SAID_US = 2 * HEARTBEAT_US,
+    /* so long a marked node is watched, in case that others tell of it */
+    WATCH_US = 3 * HEARTBEAT_US,
+};
+
+/* ---- quarantine --------------------------------------------------------- */
+
+/* The greatest that was allowed on any node, and may still be promised. */
+static int64_t greatest_ttl_ms(const struct guard *guard)
+{
+    int64_t greatest_ms = guard->settings.max_ttl_ms;
+    for (int i = 0; i < guard->settings.nodes; i++)
+        if (guard->node[i].max_ttl_ms > greatest_ms)
+            greatest_ms = guard->node[i].max_ttl_ms;
+    return greatest_ms;
+}
+
+/*
+ * What the node has forgotten must be over: its locks, with a clock that runs
+ * 1% fast, and the numbers within four windows; behind that the commands of a
+ * server that has not noticed yet.
+ */
+int64_t admission_quarantine_us(const struct guard *guard)
+{
+    if (guard->settings.is_off)
+        return 0;
+    int64_t ttl_ms = greatest_ttl_ms(guard);
+    int64_t locks_us = ttl_ms * 1010;
+    int64_t numbers_us = 4 * fence_window_us(ttl_ms);
+    return (locks_us > numbers_us ? locks_us : numbers_us) + CONFIRMED_US +
+           guard->settings.node_timeout_us + SLACK_US;
+}
+
+/* This server alone answers for the change to a new configuration. */
+static bool is_taking_over(const struct guard *guard)
+{
+    return guard->settings.epoch > 1 && guard->established_us == 0 &&
+           !guard->settings.has_take_over;
+}
+
+static int64_t later(int64_t a_us, int64_t b_us)
+{
+    return a_us > b_us ? a_us : b_us;
+}
+
+/*
+ * A moment of the median in our clock, at the latest: who told it may have seen
+ * others of the clocks.
+ */
+static int64_t ours(const struct guard *guard, int64_t median_us)
+{
+    return median_us - guard->median_ahead_us + guard->spread_us;
+}
+
+/* By the mark's birth the quarantine goes on when servers are restarted. */
+static int64_t marked_us(const struct guard *guard,
+                         const struct guard_node *node)
+{
+    if (!guard->has_median || node->born_us == 0)
+        return node->sighted_us;
+    int64_t born_us = ours(guard, node->born_us);
+    return born_us < node->sighted_us ? born_us : node->sighted_us;
+}
+
+/* From then on the looks show all rounds in which the node had a part. */
+static int64_t rounds_end_us(const struct guard *guard,
+                             const struct guard_node *node)
+{
+    return node->sighted_us + guard->settings.node_timeout_us +
+           guard->spread_us;
+}
+
+/* Whether the last promises of enough others are known. */
+static bool is_told(const struct guard *guard, int node, bool must_be_admitted)
+{
+    const struct witness_demand demand = {
+        .since_us = rounds_end_us(guard, &guard->node[node]),
+        .must_be_admitted = must_be_admitted,
+    };
+    return guard->has_median &&
+           witness_have_told(&guard->witness, node, &demand);
+}
+
+/* When the last promise of anybody is over; INT64_MAX: not known. */
+static int64_t idle_us(const struct guard *guard, int node)
+{
+    if (is_taking_over(guard) || !is_told(guard, node, true))
+        return INT64_MAX;
+    int64_t voted_us = witness_voted_us(&guard->witness, node);
+    int64_t over_us =
+        voted_us == 0 ? 0
+                      : ours(guard, voted_us) + admission_quarantine_us(guard);
+    return over_us;
+}
+
+/*
+ * Until the last node was marked, the old configuration may have had its
+ * majority, and granted: that must be over too.
+ */
+static int64_t due_us(const struct guard *guard, int node)
+{
+    const struct guard_node *it = &guard->node[node];
+    int64_t since_us = marked_us(guard, it);
+    if (is_taking_over(guard))
+        since_us = later(since_us, guard->entered_us);
+    int64_t due = since_us + admission_quarantine_us(guard);
+    int64_t idle = idle_us(guard, node);
+    if (guard->settings.is_off)
+        return due;
+    return later(idle < due ? idle : due, it->sighted_us + WATCH_US);
+}
+
+/* It came back with its own memory, which forgets nothing when it is restarted,
+ * and nobody knows of a later one. */
+static bool is_lasting(const struct guard *guard, int node)
+{
+    const struct guard_node *it = &guard->node[node];
+    return it->is_restarted && it->is_durable && it->was_durable &&
+           it->beat >= guard->witness.node[node].floor;
+}
+
+int64_t admission_remaining_us(const struct guard *guard, int node,
+                               int64_t now_us)
+{
+    const struct guard_node *it = &guard->node[node];
+    int64_t patience_us = firststart_patience_us(&guard->start, now_us);
+    if (it->phase == GUARD_EMPTY && patience_us > 0)
+        return patience_us + admission_quarantine_us(guard);
+    if (it->mark[0] == '\0' || guard->start.is_marked[node])
+        return 0;
+    if (is_lasting(guard, node) && now_us < it->sighted_us + SAID_US)
+        return it->sighted_us + SAID_US - now_us;
+    int64_t left_us = due_us(guard, node) - now_us;
+    return left_us > 0 ? left_us : 0;
+}
+
+/* ---- what hinders ------------------------------------------------------- */
+
+bool admission_has_foreign(const struct guard *guard, int64_t now_us)
+{
+    for (int i = 0; i < guard->settings.nodes; i++)
+        if (guard->node[i].foreign_us != 0 &&
+            now_us - guard->node[i].foreign_us < admission_quarantine_us(guard))
+            return true;
+    return false;
+}
+
+/*
+ * A new configuration begins with all nodes marked: a majority of the old one
+ * may lie in those that are not.
+ */
+bool admission_has_taken_over(const struct guard *guard)
+{
+    if (!is_taking_over(guard))
+        return true;
+    for (int i = 0; i < guard->settings.nodes; i++)
+        if (!guard->node[i].is_of_epoch)
+            return false;
+    return true;
+}
+
+/* A mark is renewed while others hear of a machine under this name that votes.
+ */
+bool admission_is_contested(const struct guard *guard, int node)
+{
+    enum { RENEWALS_LEAST = 4 }; /* fewer: servers knew different beats of it */
+    return guard->node[node].renewals >= RENEWALS_LEAST;
+}
+
+/* Behind two names stands one server: which of them it is, nobody knows. */
+static bool is_duplicate(const struct guard *guard, int node)
+{
+    const char *run_id = strrchr(guard->node[node].admit, ':');
+    for (int i = 0; i < guard->settings.nodes; i++)
+        if (i != node && guard->node[i].phase != GUARD_DOWN &&
+            strcmp(strrchr(guard->node[i].admit, ':'), run_id) == 0)
+            return true;
+    return false;
+}
+
+static bool may_admit(const struct guard *guard, int node, int64_t now_us)
+{
+    return guard->node[node].phase == GUARD_MARKED &&
+           (guard->has_median || guard->settings.is_off) &&
+           !admission_has_foreign(guard, now_us) &&
+           admission_has_taken_over(guard) && !is_duplicate(guard, node);
+}
+
+/* ---- whether ------------------------------------------------------------ */
+
+int64_t admission_looked_us(const struct guard *guard)
+{
+    int64_t least_us = INT64_MAX;
+    for (int i = 0; i < guard->settings.nodes; i++)
+        if (guard->node[i].phase != GUARD_DOWN && !guard->node[i].is_mute &&
+            guard->node[i].looked_us < least_us)
+            least_us = guard->node[i].looked_us;
+    return least_us;
+}
+
+int64_t admission_look_since_us(const struct guard *guard, int node,
+                                int64_t now_us)
+{
+    const struct guard_node *it = &guard->node[node];
+    if (it->phase != GUARD_MARKED)
+        return 0;
+    const int64_t moments_us[] = {rounds_end_us(guard, it),
+                                  it->sighted_us + SAID_US,
+                                  due_us(guard, node)};
+    int64_t since_us = 0;
+    for (size_t i = 0; i < sizeof moments_us / sizeof *moments_us; i++)
+        if (moments_us[i] <= now_us)
+            since_us = later(since_us, moments_us[i]);
+    return since_us;
+}
+
+bool admission_is_due(const struct guard *guard, int node, int64_t now_us)
+{
+    if (!may_admit(guard, node, now_us))
+        return false;
+    if (firststart_may_admit(&guard->start, node))
+        return true;
+    int64_t due = due_us(guard, node);
+    return now_us >= due && admission_looked_us(guard) >= due &&
+           !guard->node[node].is_mute;
+}
+
+/* Nothing was promised since the moment of which its memory is. */
+static bool is_unchanged(const struct guard *guard, int node)
+{
+    return is_told(guard, node, false) &&
+           guard->node[node].seen_us > witness_voted_us(&guard->witness, node) +
+                                           guard->settings.node_timeout_us +
+                                           guard->spread_us;
+}
+
+/* Who knows of a later memory had time to say so. One node alone has nobody. */
+static bool is_agreed(const struct guard *guard, int node, int64_t now_us)
+{
+    const struct witness_demand demand = {
+        .since_us = guard->node[node].sighted_us + SAID_US,
+        .long_us = SAID_US,
+    };
+    return now_us >= demand.since_us &&
+           (guard->settings.nodes == 1 ||
+            witness_have_told(&guard->witness, node, &demand));
+}
+
+bool admission_is_back(const struct guard *guard, int node, int64_t now_us)
+{
+    return guard->node[node].is_restarted && guard->node[node].is_clock_good &&
+           may_admit(guard, node, now_us) &&
+           (is_unchanged(guard, node) ||
+            (is_lasting(guard, node) && is_agreed(guard, node, now_us)));
+}

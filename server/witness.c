@@ -1,0 +1,120 @@
+#include "witness.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+void witness_init(struct witness *witness, const char *const names[], int count,
+                  int quorum)
+{
+    assert(count >= 1 && count <= NODES_MAX);
+    *witness = (struct witness){.count = count, .enough = count - quorum + 1};
+    for (int i = 0; i < count; i++)
+        fingerprint_of_name(witness->node[i].name, names[i]);
+}
+
+void witness_on_beat(struct witness *witness, int node, int64_t beat)
+{
+    struct witness_node *it = &witness->node[node];
+    if (beat > it->floor)
+        it->floor = beat;
+}
+
+/* ---- the text ----------------------------------------------------------- */
+
+struct span witness_text(const struct witness *witness, int node, char *text,
+                         size_t size)
+{
+    size_t len = 0;
+    text[0] = '\0';
+    for (int i = 0; i < witness->count; i++) {
+        if (i == node)
+            continue;
+        const struct witness_node *it = &witness->node[i];
+        len += (size_t)snprintf(text + len, size - len, "%s%s=%lld",
+                                len > 0 ? " " : "", it->name,
+                                (long long)it->floor);
+        assert(len < size);
+    }
+    return (struct span){text, len};
+}
+
+/* The number at the begin of text, and how far it goes. */
+static int64_t take_number(struct span *text)
+{
+    int64_t number = 0;
+    while (text->len > 0 && *text->ptr >= '0' && *text->ptr <= '9' &&
+           number < INT64_MAX / 10 - 1) {
+        number = number * 10 + (*text->ptr - '0');
+        text->ptr++;
+        text->len--;
+    }
+    return number;
+}
+
+static bool take(struct span *text, const char *word)
+{
+    size_t len = strlen(word);
+    if (text->len < len || memcmp(text->ptr, word, len) != 0)
+        return false;
+    text->ptr += len;
+    text->len -= len;
+    return true;
+}
+
+/* In the order in which witness_text has asked. */
+static void hear(struct witness *witness, int node, struct span text)
+{
+    for (int i = 0; i < witness->count; i++) {
+        const char *name = witness->node[i].name;
+        if (i == node || !take(&text, name) || !take(&text, "="))
+            continue;
+        witness_on_beat(witness, i, take_number(&text));
+        (void)take(&text, " ");
+    }
+}
+
+void witness_on_told(struct witness *witness, int node,
+                     const struct witness_words *words)
+{
+    struct witness_node *it = &witness->node[node];
+    if (it->told_us == 0)
+        it->counts_us = words->sent_us;
+    it->told_us = words->sent_us;
+    it->is_admitted = words->is_admitted;
+    it->voted_us = words->voted_us;
+    hear(witness, node, words->text);
+}
+
+void witness_on_lost(struct witness *witness, int node)
+{
+    witness->node[node].told_us = 0;
+}
+
+/* ---- what they tell ------------------------------------------------------ */
+
+static bool is_wanted(const struct witness_node *it,
+                      const struct witness_demand *demand)
+{
+    return it->told_us != 0 && it->told_us >= demand->since_us &&
+           it->told_us >= it->counts_us + demand->long_us &&
+           (it->is_admitted || !demand->must_be_admitted);
+}
+
+bool witness_have_told(const struct witness *witness, int node,
+                       const struct witness_demand *demand)
+{
+    int told = 0;
+    for (int i = 0; i < witness->count; i++)
+        told += i != node && is_wanted(&witness->node[i], demand);
+    return told >= witness->enough;
+}
+
+int64_t witness_voted_us(const struct witness *witness, int node)
+{
+    int64_t last_us = 0;
+    for (int i = 0; i < witness->count; i++)
+        if (i != node && witness->node[i].told_us != 0 &&
+            witness->node[i].voted_us > last_us)
+            last_us = witness->node[i].voted_us;
+    return last_us;
+}

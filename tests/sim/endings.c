@@ -1,0 +1,207 @@
+#include "endings.h"
+
+#include "clients.h"
+#include "faults.h"
+
+enum {
+    ALIVE_MORE_US = 5000000,
+    TIDY_MORE_US = 6000000,
+    CONTEST_US = 1000000,
+    STRAGGLERS_US = 20000, /* much less than a TTL */
+    UNHEARD_US = 500000,   /* what releases ask again; less than a TTL, too */
+    REPAIRED_US = 400000,
+    PAUSE_US = 150000, /* too long for a round */
+    STEP_US = 1000,
+    ANSWER_STEPS = 1500,
+    PROMPT_US = 3000, /* so quick are connections when all is well */
+    SLOW_US = 20000,
+};
+
+/* Until no client asks or holds, at most so many times step_us. */
+static void let_rest(struct world *world, int times, int64_t step_us)
+{
+    world->clients->is_resting = true;
+    for (int i = 0; i < times && !clients_are_idle(world->clients); i++)
+        world_run(world, step_us);
+}
+
+static void check_tidy(struct world *world)
+{
+    if (!clients_are_idle(world->clients))
+        ledger_violated(world, "answered", -1, -1);
+    for (int i = 0; i < SIM_NAMES; i++) {
+        const struct machine *machine = &world->machines[world->home[i]];
+        int64_t clock_us = machine_clock(machine, world->now_us);
+        for (int j = 0; j < SIM_RESOURCES; j++)
+            if (simnode_key(&machine->memory, j, clock_us) != NULL)
+                ledger_violated(world, "tidy", -1, j);
+    }
+}
+
+/* ---- nothing is left behind --------------------------------------------- */
+
+static void contest(struct world *world)
+{
+    world->clients->is_resting = false;
+    clients_start(world);
+    world_run(world, CONTEST_US);
+    let_rest(world, 1000, STRAGGLERS_US);
+}
+
+/*
+ * In calm weather nothing is left behind, and no TTL has to end for that; but
+ * for who asks twice, and reads one of the answers.
+ */
+static void check_stragglers(struct world *world)
+{
+    world->clients->has_ghosts = false;
+    contest(world);
+    world_run(world, STRAGGLERS_US);
+    check_tidy(world);
+}
+
+static int any_home(struct world *world)
+{
+    const struct simconfig *config =
+        servers_config(world, world->faults->configuration);
+    return world->home[config->name[world_random(world, SIM_NODES)]];
+}
+
+/* Two nodes lack the locks that are taken meanwhile; or one does. */
+static void pause_two(struct world *world)
+{
+    for (int i = 0; i < 2; i++)
+        faults_pause(world, any_home(world), PAUSE_US);
+}
+
+/* Some connections are so much slower that others' calls overtake theirs. */
+static void slow_down(struct world *world, int64_t slow_us)
+{
+    for (int i = 0; i < SIM_SERVERS; i++)
+        for (int j = 0; j < SIM_NODES; j++)
+            simlink_of(world, i, j)->delay_us =
+                world_chance(world, 30) ? slow_us : PROMPT_US / 6;
+}
+
+/* Extends that nobody waited for set nothing behind a release. */
+static void check_unheard(struct world *world)
+{
+    world->clients->is_hasty = true;
+    slow_down(world, SLOW_US);
+    for (int i = 0; i < 4; i++) {
+        pause_two(world);
+        contest(world);
+    }
+    world_run(world, UNHEARD_US);
+    check_tidy(world);
+    slow_down(world, PROMPT_US);
+    world->clients->is_hasty = false;
+}
+
+/* ---- every server can acquire every resource ---------------------------- */
+
+static void check_alive(struct world *world)
+{
+    for (int i = 0; i < SIM_RESOURCES; i++) {
+        struct client *client = &world->clients->client[i];
+        uint64_t granted = world->clients->outcomes[OUTCOME_GRANTED];
+        client->resource = i;
+        client->ttl_ms = 1000;
+        client_ask(world, client, ASK_ACQUIRE, i % SIM_FOREIGN);
+        world_run(world, 1200000);
+        if (world->clients->outcomes[OUTCOME_GRANTED] != granted)
+            continue;
+        servers_trace(world);
+        ledger_violated(world, "alive", i, i);
+        return;
+    }
+}
+
+/* ---- a lock that was extended is on all nodes --------------------------- */
+
+/* All nodes vote, and have done so since then, by the server's clock. */
+static bool is_all_well(struct world *world, int server, int64_t since_us)
+{
+    for (int i = 0; i < SIM_NODES; i++) {
+        const struct simlink *link = simlink_of(world, server, i);
+        struct engine_node_view view;
+        engine_view_node(world->servers[server].engine, i, &view);
+        if (!view.is_voting || view.since_us > since_us ||
+            link->delay_us > PROMPT_US || link->blocked_us > world->now_us)
+            return false;
+    }
+    return true;
+}
+
+/* True: with this outcome. */
+static bool ask(struct world *world, struct client *client,
+                enum client_ask what, int server, enum outcome wanted)
+{
+    uint64_t before = world->clients->outcomes[wanted];
+    client_ask(world, client, what, server);
+    for (int i = 0; i < ANSWER_STEPS && client->state == CLIENT_ASKING; i++)
+        world_run(world, STEP_US);
+    return world->clients->outcomes[wanted] > before;
+}
+
+static void check_everywhere(struct world *world, const struct client *client)
+{
+    const struct simconfig *config =
+        servers_config(world, world->faults->configuration);
+    for (int i = 0; i < SIM_NODES; i++) {
+        const struct machine *machine =
+            &world->machines[world->home[config->name[i]]];
+        if (!ledger_has_key(world, machine, client))
+            ledger_violated(world, "repaired", client_number(world, client),
+                            client->resource);
+    }
+}
+
+/* Taken while two nodes are not there; then extended, and released. */
+static void check_repaired(struct world *world, int resource)
+{
+    struct client *client = &world->clients->client[resource];
+    int server = (int)world_random(world, SIM_FOREIGN);
+    client->resource = resource;
+    client->ttl_ms = 3000;
+    pause_two(world);
+    bool is_held = ask(world, client, ASK_ACQUIRE, server, OUTCOME_GRANTED);
+    world_run(world, PAUSE_US);
+    server = (int)world_random(world, SIM_FOREIGN);
+    int64_t since_us = server_clock(&world->servers[server]);
+    bool is_extended =
+        is_held && ask(world, client, ASK_EXTEND, server, OUTCOME_EXTENDED);
+    bool is_hurried = world_chance(world, 50);
+    world_run(world,
+              is_hurried ? world_random(world, REPAIRED_US) : REPAIRED_US);
+    if (is_extended && !is_hurried && is_all_well(world, server, since_us))
+        check_everywhere(world, client);
+    client->believes_until_us = 0;
+    server = (int)world_random(world, SIM_FOREIGN);
+    (void)ask(world, client, ASK_RELEASE, server, OUTCOME_RELEASED);
+}
+
+static void check_all_repaired(struct world *world)
+{
+    let_rest(world, 20, 1000000);
+    world->clients->is_led = true;
+    for (int i = 0; i < SIM_RESOURCES; i++)
+        check_repaired(world, i);
+    world_run(world, UNHEARD_US);
+    check_tidy(world);
+}
+
+/* ---- all of it ---------------------------------------------------------- */
+
+void endings_check(struct world *world)
+{
+    let_rest(world, 20, 1000000);
+    world_run(world, world->faults->longest_ms * 1000 + TIDY_MORE_US);
+    check_tidy(world);
+    check_stragglers(world);
+    check_unheard(world);
+    faults_set_clocks(world);
+    world_run(world, faults_quarantine_us(world) + ALIVE_MORE_US);
+    check_alive(world);
+    check_all_repaired(world);
+}

@@ -1,0 +1,166 @@
+#include "hands.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static const char state_key[] = REAL_PREFIX "redlockd:state";
+
+int64_t hands_pick(struct run *run, int64_t below)
+{
+    uint64_t z = (run->random += 0x9e3779b97f4a7c15);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+    return (int64_t)((z ^ (z >> 31)) % (uint64_t)below);
+}
+
+/* Later ones are rare. */
+const char *hands_admit(struct run *run)
+{
+    static const char *const admits[] = {
+        "1:one:n1:r1", "1:one:n1:r2", "1:one:n2:r1", "1:two:n1:r1",
+        "2:one:n1:r1", "2:two:n2:r2", "3:two:n1:r2"};
+    int64_t count = sizeof admits / sizeof *admits;
+    return admits[hands_pick(run, 1 + hands_pick(run, count))];
+}
+
+const char *hands_token(struct run *run)
+{
+    static const char *const tokens[] = {"1700000000000000.a", "b", "cc.dd.me"};
+    return tokens[hands_pick(run, sizeof tokens / sizeof *tokens)];
+}
+
+static void read_process(struct run *run)
+{
+    char evicted[SIM_REPLID_LEN + 1];
+    real_info(run->real, "replication", "master_replid:", run->process.replid);
+    real_info(run->real, "stats", "evicted_keys:", evicted);
+    run->process.evicted = strtoll(evicted, NULL, 10);
+}
+
+static void delete_field(struct run *run, const char *name, void *field,
+                         size_t size)
+{
+    real_command(run->real, "HDEL %s %s", state_key, name);
+    memset(field, 0, size);
+}
+
+static void write_admit(struct run *run)
+{
+    struct simmemory *memory = &run->memory;
+    const char *replid =
+        hands_pick(run, 6) != 0 ? run->process.replid : "00ff00ff00ff00ff";
+    snprintf(memory->admit, sizeof memory->admit, "%s:%s", hands_admit(run),
+             replid);
+    real_command(run->real, "HSET %s admit %s", state_key, memory->admit);
+}
+
+static void write_state(struct run *run)
+{
+    struct simmemory *memory = &run->memory;
+    bool has_admit = memory->admit[0] != '\0';
+    if (!has_admit && hands_pick(run, 4) != 0) {
+        write_admit(run);
+        return;
+    }
+    switch (hands_pick(run, 4)) {
+    case 0:
+        write_admit(run);
+        break;
+    case 1:
+        memory->durable = hands_pick(run, 2) != 0 ? '1' : '0';
+        real_command(run->real, "HSET %s durable %s", state_key,
+                     memory->durable == '1' ? "1" : "0");
+        break;
+    case 2:
+        memory->voted_us =
+            simnumber(run->clock_us + (hands_pick(run, 5) - 3) * 1000000);
+        real_command(run->real, "HSET %s voted %lld", state_key,
+                     (long long)memory->voted_us.it);
+        break;
+    default:
+        memory->beat = simnumber(1 + hands_pick(run, 20));
+        real_command(run->real, "HSET %s beat %lld", state_key,
+                     (long long)memory->beat.it);
+    }
+}
+
+/* It is a replica for a moment. */
+static void change_replid(struct run *run)
+{
+    real_command(run->real, "REPLICAOF 127.0.0.1 1");
+    real_command(run->real, "REPLICAOF NO ONE");
+    read_process(run);
+}
+
+/* All locks are thrown away, and the state is not. */
+static void evict(struct run *run)
+{
+    real_command(run->real, "CONFIG SET maxmemory-policy volatile-ttl");
+    real_command(run->real, "CONFIG SET maxmemory 1");
+    real_command(run->real, "PING");
+    real_command(run->real, "CONFIG SET maxmemory 0");
+    real_command(run->real, "CONFIG SET maxmemory-policy noeviction");
+    for (int i = 0; i < SIM_RESOURCES; i++)
+        run->memory.keys[i].is_set = false;
+    read_process(run);
+}
+
+static void set_key(struct run *run, int resource)
+{
+    struct simkey *key = &run->memory.keys[resource];
+    struct span token = span_of(hands_token(run));
+    int64_t expires_ms = run->clock_us / 1000 + 5000 + hands_pick(run, 60000);
+    key->is_set = true;
+    key->token_len = span_copy(key->token, token);
+    key->expires_ms = expires_ms;
+    real_command(run->real, "SET %s%s %b PXAT %lld", REAL_PREFIX,
+                 simnode_resource(resource), token.ptr, token.len,
+                 (long long)expires_ms);
+}
+
+void hands_forget(struct run *run)
+{
+    real_command(run->real, "FLUSHALL");
+    run->memory = (struct simmemory){0};
+    read_process(run);
+}
+
+void hands_interfere(struct run *run)
+{
+    struct simmemory *memory = &run->memory;
+    int resource = (int)hands_pick(run, SIM_RESOURCES);
+    switch (hands_pick(run, 16)) {
+    case 0:
+        hands_forget(run);
+        break;
+    case 8:
+        change_replid(run);
+        break;
+    case 9:
+        evict(run);
+        break;
+    case 1:
+        delete_field(run, "admit", memory->admit, sizeof memory->admit);
+        break;
+    case 2:
+        delete_field(run, "mark", memory->mark, sizeof memory->mark);
+        break;
+    case 3:
+        delete_field(run, "durable", &memory->durable, sizeof memory->durable);
+        break;
+    case 4:
+        delete_field(run, "beat", &memory->beat, sizeof memory->beat);
+        break;
+    case 5:
+        real_command(run->real, "DEL %s%s", REAL_PREFIX,
+                     simnode_resource(resource));
+        memory->keys[resource].is_set = false;
+        break;
+    case 6:
+    case 7:
+        set_key(run, resource);
+        break;
+    default:
+        write_state(run);
+    }
+}

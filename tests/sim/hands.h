@@ -1,0 +1,33 @@
+/*
+ * A run of the differential test, and what other hands do to both nodes
+ * between its batches.
+ */
+#ifndef SIM_HANDS_H
+#define SIM_HANDS_H
+
+#include "real.h"
+
+struct run {
+    uint64_t random;
+    struct real *real;
+    struct simmemory memory;
+    struct simprocess process;
+    int64_t clock_us; /* the node's, when it last told */
+    uint64_t calls[SCRIPT_KINDS];
+    uint64_t votes[VOTE_KINDS];
+    uint64_t words[LOOK_WORDS];
+    uint64_t undecided;
+};
+
+/* From 0 to below. */
+int64_t hands_pick(struct run *run, int64_t below);
+
+/* What callers expect, but for the replication ID; what clients have. */
+const char *hands_admit(struct run *run);
+const char *hands_token(struct run *run);
+
+/* Both nodes are empty; something else happens to both. */
+void hands_forget(struct run *run);
+void hands_interfere(struct run *run);
+
+#endif

@@ -1,0 +1,139 @@
+#include "plan.h"
+
+#include "clients.h"
+#include "losses.h"
+
+enum {
+    TRUSTING_PERCENT = 30,
+    WILD_PERCENT = 10,
+    RATE_LEAST = 25,
+    RATE_MOST = 130,
+    LONG_PERCENT = 30,
+    LONG_TTL_MS = 8000, /* many heartbeats */
+};
+
+/* µs between two of them, on average. */
+static const int64_t intervals_us[FAULTS] = {
+    [FAULT_SLOW] = 400000,
+    [FAULT_BREAK] = 500000,
+    [FAULT_BLOCK] = 2500000,
+    [FAULT_PAUSE] = 1500000,
+    [FAULT_ERROR] = 2000000,
+    [FAULT_UNCONFIRM] = 8000000,
+    [FAULT_RESTART] = 6000000,
+    [FAULT_FLUSH] = 8000000,
+    [FAULT_INTERLUDE] = 15000000,
+    [FAULT_UNDURABLE] = 10000000,
+    [FAULT_RESTORE] = 6000000,
+    [FAULT_ROLLBACK] = 4000000,
+    [FAULT_REPLACE] = 12000000,
+    [FAULT_PROMOTE] = 6000000,
+    [FAULT_EVICT] = 8000000,
+    [FAULT_MOVE] = 12000000,
+    [FAULT_TWIN] = 15000000,
+    [FAULT_SPLIT] = 20000000,
+    [FAULT_LOSE_ALL] = 30000000,
+    [FAULT_SLEEP] = 40000000,
+    [FAULT_STEP] = 5000000,
+    [FAULT_TINY_STEP] = 2000000,
+    [FAULT_DRIFT] = 2000000,
+    [FAULT_SERVER_PAUSE] = 2500000,
+    [FAULT_SERVER_RESTART] = 6000000,
+    [FAULT_NEXT] = 0,
+    [FAULT_FOREIGN] = 0,
+};
+
+bool plan_is_on(const struct world *world, enum fault fault)
+{
+    return (world->faults->enabled & 1u << fault) != 0;
+}
+
+void plan_again(struct world *world, enum fault fault)
+{
+    int64_t mean_us = intervals_us[fault] * 100 / world->faults->rate;
+    if (mean_us > 0)
+        world_at(world, 1000 + world_random(world, 2 * mean_us),
+                 (struct event){.kind = EVENT_FAULT, .a = (int)fault});
+}
+
+static void choose_configs(struct world *world)
+{
+    struct faults *faults = world->faults;
+    int first = (int)world_random(world, SIM_NAMES - SIM_NODES + 1);
+    for (int i = 0; i < SIM_NODES; i++) {
+        faults->configs[CONFIGURATION_FIRST].name[i] = i;
+        faults->configs[CONFIGURATION_FOREIGN].name[i] = i;
+        faults->configs[CONFIGURATION_NEXT].name[i] = first + i;
+    }
+    struct simconfig *next = &faults->configs[CONFIGURATION_NEXT];
+    bool is_long = world_chance(world, LONG_PERCENT);
+    int64_t first_ms = is_long ? LONG_TTL_MS : 2000;
+    const int64_t limits_ms[] = {1000, 2000, is_long ? LONG_TTL_MS : 3000};
+    next->epoch = 2;
+    next->max_ttl_ms = limits_ms[world_random(world, 3)];
+    next->fingerprint = "next";
+    faults->configs[CONFIGURATION_FIRST].epoch = 1;
+    faults->configs[CONFIGURATION_FIRST].max_ttl_ms = first_ms;
+    faults->configs[CONFIGURATION_FIRST].fingerprint = "first";
+    faults->configs[CONFIGURATION_FOREIGN].epoch = 1;
+    faults->configs[CONFIGURATION_FOREIGN].max_ttl_ms = first_ms;
+    faults->configs[CONFIGURATION_FOREIGN].fingerprint = "foreign";
+    faults->longest_ms = is_long ? LONG_TTL_MS : 3000;
+}
+
+/* Leaves a wild world only faults after which everything is remembered. */
+static void make_wild(struct faults *faults)
+{
+    static const enum fault remembered[] = {
+        FAULT_SLOW,  FAULT_BREAK,     FAULT_BLOCK,        FAULT_DOUBLE,
+        FAULT_PAUSE, FAULT_ERROR,     FAULT_STEP,         FAULT_DRIFT,
+        FAULT_TWIN,  FAULT_UNCONFIRM, FAULT_SERVER_PAUSE, FAULT_SERVER_RESTART,
+    };
+    uint32_t all = 0;
+    for (size_t i = 0; i < sizeof remembered / sizeof *remembered; i++)
+        all |= 1u << remembered[i];
+    faults->enabled = (faults->enabled & all) | 1u << FAULT_STEP;
+}
+
+static void choose_faults(struct world *world)
+{
+    struct faults *faults = world->faults;
+    const uint32_t late = 1u << FAULT_NEXT | 1u << FAULT_FOREIGN;
+    faults->rate =
+        RATE_LEAST + (int)world_random(world, RATE_MOST - RATE_LEAST);
+    faults->enabled = (uint32_t)world_random(world, 1 << FAULTS);
+    if (world_chance(world, 60)) /* fewer kinds go deeper */
+        faults->enabled &= (uint32_t)world_random(world, 1 << FAULTS) | late;
+    if (world->only != 0)
+        faults->enabled = world->only;
+    faults->is_wild = world_chance(world, WILD_PERCENT);
+    if (faults->is_wild)
+        make_wild(faults);
+    for (int i = 0; i < FAULTS; i++)
+        if (plan_is_on(world, (enum fault)i) && intervals_us[i] > 0)
+            plan_again(world, (enum fault)i);
+    for (int i = FAULT_NEXT; i <= FAULT_FOREIGN; i++)
+        if (plan_is_on(world, (enum fault)i))
+            world_at(world, 15000000 + world_random(world, 30000000),
+                     (struct event){.kind = EVENT_FAULT, .a = i});
+    world->clients->has_ghosts = plan_is_on(world, FAULT_DOUBLE);
+    world->clients->ledger.claims_clocks = !faults->is_wild;
+}
+
+void plan_init(struct world *world)
+{
+    *world->faults = (struct faults){.rate = 100};
+    choose_configs(world);
+    losses_init(world);
+    choose_faults(world);
+    bool is_trusting = world_chance(world, TRUSTING_PERCENT);
+    for (int i = 0; i < SIM_FOREIGN; i++) {
+        if (plan_is_on(world, FAULT_DRIFT))
+            world->servers[i].ppm = world_random(world, 2001) - 1000;
+        if (i == 0 || world_chance(world, 70))
+            server_start(world, i, CONFIGURATION_FIRST, is_trusting);
+        else
+            world_at(world, world_random(world, 5000000),
+                     (struct event){.kind = EVENT_START_SERVER, .a = i});
+    }
+}

@@ -1,0 +1,19 @@
+/*
+ * The state hash of a simulated node: permission.lua in plain C.
+ */
+#ifndef SIM_STATE_H
+#define SIM_STATE_H
+
+#include "simnode.h"
+
+/* True if there is a state hash. */
+bool simstate_is_there(const struct simmemory *memory);
+
+/* The greatest beat of the node of this name that was told; 0: none. */
+int64_t simstate_witness(const struct simmemory *memory, const char *name);
+
+/* Look, admit, readmit, revoke. */
+enum vote simstate_execute(struct simbatch *batch, const struct simcall *call,
+                           struct simreply *answer);
+
+#endif

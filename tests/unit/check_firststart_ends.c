@@ -1,0 +1,199 @@
+/*
+ * The first start: each way out, at each step.
+ */
+#include <check.h>
+
+#include "started.h"
+
+START_TEST(the_first_node_was_marked_by_somebody_else)
+{
+    started_find_all_empty();
+    guarded_expect(GUARD_LOOK, STARTED_LEAD);
+    guarded_found(STARTED_LEAD, LOOK_MARKED, "", GUARDED_OTHER_MARK);
+    STARTED_ASSERT_STEP(FIRSTSTART_OVER);
+    guarded_expect_nothing();
+    guarded_pass(STARTED_YIELD_US);
+    guarded_expect(GUARD_LOOK, 0);
+}
+END_TEST
+
+START_TEST(another_node_was_marked_by_somebody_else)
+{
+    started_lead();
+    guarded_expect(GUARD_LOOK, 0);
+    guarded_found(0, started_signs[_i].word, started_signs[_i].admit,
+                  started_signs[_i].mark);
+    STARTED_ASSERT_STEP(FIRSTSTART_OVER);
+    GUARDED_ASSERT_REFUSAL(STARTED_LEAD, VOTE_QUARANTINED);
+    ck_assert(!guarded.guard.start.is_marked[STARTED_LEAD]);
+}
+END_TEST
+
+START_TEST(a_mark_that_was_replaced_before_the_hold_ends_it)
+{
+    started_lead();
+    guarded_expect(GUARD_LOOK, 0);
+    guarded_expect(GUARD_LOOK, 1);
+    guarded_expect(GUARD_LOOK, STARTED_LEAD);
+    guarded_found(STARTED_LEAD, LOOK_MARKED, "", GUARDED_OTHER_MARK);
+    STARTED_ASSERT_STEP(FIRSTSTART_OVER);
+}
+END_TEST
+
+/* Whether the node was marked is not known. */
+START_TEST(a_lead_without_an_answer_begins_anew)
+{
+    started_find_all_empty();
+    guarded_expect(GUARD_LOOK, STARTED_LEAD);
+    if (_i == 0)
+        started_give_no_answer(GUARD_LOOK, STARTED_LEAD);
+    else
+        guarded_down(STARTED_LEAD);
+    STARTED_ASSERT_STEP(FIRSTSTART_WAITING);
+    guarded_pass(GUARDED_SECOND);
+    if (_i == 1)
+        guarded_up(STARTED_LEAD);
+    struct guard_action action;
+    while (guard_next(&guarded.guard, guarded.now_us, &action)) {
+        if (action.kind == GUARD_LOOK)
+            break;
+        guarded_found(action.node, LOOK_EMPTY, "", "");
+    }
+    ck_assert_int_eq((int)action.kind, GUARD_LOOK);
+    ck_assert_int_eq(action.node, STARTED_LEAD);
+    guarded_found(STARTED_LEAD, LOOK_MARKED, "", GUARDED_OTHER_MARK);
+    STARTED_ASSERT_STEP(FIRSTSTART_OVER);
+}
+END_TEST
+
+START_TEST(trouble_at_any_node_later_ends_it)
+{
+    static void (*const reach[])(void) = {started_lead, started_mark_all,
+                                          started_check_most};
+    reach[_i / 2]();
+    if (_i / 2 == 0)
+        guarded_expect(GUARD_LOOK, 0); /* the others' turn */
+    if (_i % 2 == 0)
+        guarded_down(4);
+    else
+        started_give_no_answer(GUARD_PEEK, 4);
+    STARTED_ASSERT_STEP(FIRSTSTART_OVER);
+}
+END_TEST
+
+static const struct {
+    enum script_look_word word;
+    const char *mark;
+} changes[] = {
+    {LOOK_EMPTY, ""},
+    {LOOK_MARKED, GUARDED_OTHER_MARK},
+    {LOOK_ADMITTED, ""},
+    {LOOK_BARE, ""},
+};
+
+START_TEST(a_mark_that_changed_during_the_hold_ends_it)
+{
+    started_mark_all();
+    guarded_pass(HEARTBEAT_US / 2);
+    guarded_expect(GUARD_PEEK, 0); /* which marks nothing */
+    guarded_found(0, LOOK_MARKED, "", GUARDED_MARK);
+    guarded_expect(GUARD_PEEK, 1);
+    guarded_found(1, changes[_i].word, "", changes[_i].mark);
+    STARTED_ASSERT_STEP(FIRSTSTART_OVER);
+}
+END_TEST
+
+START_TEST(story_27_a_mark_that_changed_at_the_second_look_ends_it)
+{
+    started_check_most();
+    guarded_found(4, changes[_i].word, "", changes[_i].mark);
+    STARTED_ASSERT_STEP(FIRSTSTART_OVER);
+    struct guard_action action;
+    while (guard_next(&guarded.guard, guarded.now_us, &action))
+        ck_assert_int_eq((int)action.kind, GUARD_LOOK);
+}
+END_TEST
+
+/* One node less; the others were marked by us alone, and still are. */
+START_TEST(story_27_a_node_that_was_lost_while_others_are_admitted_waits)
+{
+    started_check_most();
+    guarded_found(4, LOOK_MARKED, "", GUARDED_MARK);
+    guarded_expect(GUARD_ADMIT, 0);
+    if (_i == 0) {
+        guarded_down(0);
+    } else if (_i == 1) {
+        started_give_no_answer(GUARD_ADMIT, 0);
+    } else {
+        guard_on_done(&guarded.guard, &(struct guard_action){GUARD_ADMIT, 0},
+                      guarded.now_us);
+        guarded_expect(GUARD_PEEK, 0);
+        guarded_found(0, LOOK_MARKED, "", GUARDED_OTHER_MARK);
+    }
+    for (int i = 1; i < GUARDED_NODES; i++)
+        guarded_give(GUARD_ADMIT, i);
+    guarded_expect_nothing();
+    STARTED_ASSERT_STEP(FIRSTSTART_OVER);
+    ck_assert_int_ne((int)guard_refusal(&guarded.guard, 0), VOTE_DONE);
+}
+END_TEST
+
+/* The answer to a look that was on its way when the last check came in. */
+START_TEST(story_27_a_mark_that_changed_at_the_last_moment_waits)
+{
+    started_check_most();
+    guard_want_look(&guarded.guard, 0, guarded.now_us);
+    guarded_expect(GUARD_PEEK, 0);
+    guarded_found(4, LOOK_MARKED, "", GUARDED_MARK);
+    guarded_give(GUARD_ADMIT, 1);
+    STARTED_ASSERT_STEP(FIRSTSTART_ADMIT);
+    guarded_found(0, LOOK_MARKED, "", GUARDED_OTHER_MARK);
+    for (int i = 2; i < GUARDED_NODES; i++)
+        guarded_give(GUARD_ADMIT, i);
+    guarded_expect_nothing();
+    GUARDED_ASSERT_REFUSAL(0, VOTE_QUARANTINED);
+}
+END_TEST
+
+START_TEST(story_28_a_process_that_saw_an_admission_never_begins_one)
+{
+    guarded_up(0);
+    guarded_expect(GUARD_PEEK, 0);
+    guarded_found(0, LOOK_ADMITTED, GUARDED_ADMIT, "");
+    guarded_pass(STARTED_YIELD_US);
+    for (int i = 0; i < GUARDED_NODES; i++) {
+        guarded_down(i);
+        guarded_up(i);
+        guarded_expect(GUARD_LOOK, i);
+        guarded_found(i, LOOK_FRESH, "", GUARDED_MARK);
+        GUARDED_ASSERT_REFUSAL(i, VOTE_QUARANTINED);
+    }
+    guarded_expect_nothing();
+}
+END_TEST
+
+Suite *check_firststart_ends(void);
+
+Suite *check_firststart_ends(void)
+{
+    Suite *suite = suite_create("firststart_ends");
+    TCase *tc = tcase_create("ends");
+    tcase_add_checked_fixture(tc, started_begin, NULL);
+    tcase_add_test(tc, the_first_node_was_marked_by_somebody_else);
+    tcase_add_loop_test(tc, another_node_was_marked_by_somebody_else, 0,
+                        STARTED_SIGNS);
+    tcase_add_test(tc, a_mark_that_was_replaced_before_the_hold_ends_it);
+    tcase_add_loop_test(tc, a_lead_without_an_answer_begins_anew, 0, 2);
+    tcase_add_loop_test(tc, trouble_at_any_node_later_ends_it, 0, 6);
+    tcase_add_loop_test(tc, a_mark_that_changed_during_the_hold_ends_it, 0, 4);
+    tcase_add_loop_test(
+        tc, story_27_a_mark_that_changed_at_the_second_look_ends_it, 0, 4);
+    tcase_add_loop_test(
+        tc, story_27_a_node_that_was_lost_while_others_are_admitted_waits, 0,
+        3);
+    tcase_add_test(tc, story_27_a_mark_that_changed_at_the_last_moment_waits);
+    tcase_add_test(tc,
+                   story_28_a_process_that_saw_an_admission_never_begins_one);
+    suite_add_tcase(suite, tc);
+    return suite;
+}

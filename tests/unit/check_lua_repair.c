@@ -1,0 +1,187 @@
+/*
+ * A repair on a real redis-server, through a real link.
+ */
+#include <check.h>
+#include <stdlib.h>
+
+#include "live.h"
+
+#define SLOT "p:redlockd:state 7"
+
+static struct script_call call;
+
+static void setup(void)
+{
+    live_setup();
+    live_admit();
+    call = live_call(SCRIPT_REPAIR, "r", "A");
+}
+
+static bool is_set(void)
+{
+    return master_integer(&live.master, "EXISTS p:r") == 1;
+}
+
+static long long slot_number(void)
+{
+    return atoll(master_text(&live.master, "HGET " SLOT));
+}
+
+START_TEST(a_missing_lock_is_set_and_its_number_taken_over)
+{
+    ck_assert_int_eq(live_run(SCRIPT_EXTEND, "r", "A"), VOTE_FREE);
+    ck_assert_int_eq(live.reply.highest, 0);
+    ck_assert_int_eq(live_ask(&call), VOTE_GRANTED);
+    ck_assert_str_eq(master_text(&live.master, "GET p:r"), "A");
+    long long pttl_ms = master_integer(&live.master, "PTTL p:r");
+    ck_assert_int_gt(pttl_ms, LIVE_TTL_MS - 10000);
+    ck_assert_int_le(pttl_ms, LIVE_TTL_MS);
+    ck_assert_int_eq(slot_number(), call.number);
+    ck_assert_int_eq(live_run(SCRIPT_EXTEND, "r", "A"), VOTE_EXTENDED);
+    ck_assert_int_eq(live_run(SCRIPT_RELEASE, "r", "A"), VOTE_DELETED);
+    ck_assert_int_eq(live.downs, 0);
+}
+END_TEST
+
+START_TEST(no_admission_no_repair)
+{
+    call.admit = span_of(LIVE_ADMIT "x");
+    ck_assert_int_eq(live_ask(&call), VOTE_QUARANTINED);
+    ck_assert(!is_set());
+}
+END_TEST
+
+START_TEST(a_late_repair_does_nothing)
+{
+    call.node_deadline_us = live_node_now_us() - 1000000;
+    ck_assert_int_eq(live_ask(&call), VOTE_LATE);
+    ck_assert(!is_set());
+}
+END_TEST
+
+/* A lock may have been held for long; but no number is taken over that bars
+ * the slot. */
+START_TEST(the_number_may_be_old_but_not_far_ahead)
+{
+    int64_t now_us = call.number;
+    call.number = now_us + LIVE_WINDOW_US + 1000000;
+    ck_assert_int_eq(live_ask(&call), VOTE_SKEWED);
+    ck_assert(!is_set());
+    call.number = now_us - 100 * (int64_t)LIVE_WINDOW_US;
+    ck_assert_int_eq(live_ask(&call), VOTE_GRANTED);
+    ck_assert_int_eq(slot_number(), call.number);
+}
+END_TEST
+
+static const char *const others[] = {"SET p:r B PX 60000", "SET p:r A PX 60000",
+                                     "SET p:r B", "HSET p:r field 1"};
+
+START_TEST(what_is_there_stays)
+{
+    static const char *const values[] = {"B", "A", "B", ""};
+    master_text(&live.master, others[_i]);
+    ck_assert_int_eq(live_ask(&call), VOTE_HELD);
+    ck_assert_str_eq(live.value, values[_i]);
+    ck_assert_int_eq(master_integer(&live.master, "HEXISTS " SLOT), 0);
+    ck_assert_int_eq(live.downs, 0);
+}
+END_TEST
+
+/* A release may have come in between: it must not be undone. */
+START_TEST(only_one_repair_of_those_that_found_no_key_is_done)
+{
+    ck_assert_int_eq(live_ask(&call), VOTE_GRANTED);
+    ck_assert_int_eq(live_run(SCRIPT_RELEASE, "r", "A"), VOTE_DELETED);
+    ck_assert_int_eq(live_ask(&call), VOTE_CHANGED);
+    ck_assert(!is_set());
+
+    ck_assert_int_eq(live_run(SCRIPT_EXTEND, "r", "A"), VOTE_FREE);
+    ck_assert_int_eq(live.reply.highest, call.number);
+    call.seen = live.reply.highest;
+    ck_assert_int_eq(live_ask(&call), VOTE_GRANTED);
+    ck_assert_int_eq(slot_number(), call.number + 1);
+    master_integer(&live.master, "DEL p:r");
+    ck_assert_int_eq(live_ask(&call), VOTE_CHANGED);
+    ck_assert(!is_set());
+}
+END_TEST
+
+START_TEST(nor_is_it_done_behind_the_acquire)
+{
+    struct script_call acquire = live_call(SCRIPT_ACQUIRE, "r", "A");
+    ck_assert_int_eq(live_ask(&acquire), VOTE_GRANTED);
+    ck_assert_int_eq(live_run(SCRIPT_RELEASE, "r", "A"), VOTE_DELETED);
+    call.number = acquire.number;
+    ck_assert_int_eq(live_ask(&call), VOTE_CHANGED);
+    ck_assert(!is_set());
+}
+END_TEST
+
+START_TEST(nor_the_acquire_behind_it)
+{
+    struct script_call acquire = live_call(SCRIPT_ACQUIRE, "r", "A");
+    acquire.number = call.number;
+    ck_assert_int_eq(live_ask(&call), VOTE_GRANTED);
+    ck_assert_int_eq(live_run(SCRIPT_RELEASE, "r", "A"), VOTE_DELETED);
+    ck_assert_int_eq(live_ask(&acquire), VOTE_STALE);
+    ck_assert(!is_set());
+}
+END_TEST
+
+START_TEST(a_higher_number_of_the_slot_stays_the_higher_one)
+{
+    long long higher = call.number + 500;
+    master_integer(&live.master, "HSET " SLOT " %lld", higher);
+    ck_assert_int_eq(live_run(SCRIPT_EXTEND, "r", "A"), VOTE_FREE);
+    ck_assert_int_eq(live.reply.highest, higher);
+    call.seen = higher;
+    ck_assert_int_eq(live_ask(&call), VOTE_GRANTED);
+    ck_assert_int_eq(slot_number(), higher + 1);
+}
+END_TEST
+
+START_TEST(a_spoilt_slot_is_left_alone)
+{
+    master_integer(&live.master, "HSET " SLOT " spoilt");
+    ck_assert_int_eq(live_run(SCRIPT_EXTEND, "r", "A"), VOTE_FREE);
+    ck_assert_int_eq(live.reply.highest, 0);
+    ck_assert_int_eq(live_ask(&call), VOTE_CHANGED);
+    master_integer(&live.master, "HSET " SLOT " 1e300");
+    ck_assert_int_eq(live_run(SCRIPT_EXTEND, "r", "A"), VOTE_FREE);
+    ck_assert_int_eq(live.reply.highest, -1);
+    ck_assert(!is_set());
+    ck_assert_int_eq(live.downs, 0);
+}
+END_TEST
+
+START_TEST(an_error_is_no_repair)
+{
+    master_text(&live.master, "ACL SETUSER default -set");
+    ck_assert_int_eq(live_ask(&call), VOTE_NO_PERMISSION);
+    ck_assert_int_eq(master_integer(&live.master, "HEXISTS " SLOT), 0);
+}
+END_TEST
+
+Suite *check_lua_repair(void);
+
+Suite *check_lua_repair(void)
+{
+    Suite *suite = suite_create("lua_repair");
+    TCase *tcase = tcase_create("lua_repair");
+    tcase_set_timeout(tcase, 60);
+    tcase_add_checked_fixture(tcase, setup, live_teardown);
+    tcase_add_test(tcase, a_missing_lock_is_set_and_its_number_taken_over);
+    tcase_add_test(tcase, no_admission_no_repair);
+    tcase_add_test(tcase, a_late_repair_does_nothing);
+    tcase_add_test(tcase, the_number_may_be_old_but_not_far_ahead);
+    tcase_add_loop_test(tcase, what_is_there_stays, 0,
+                        (int)(sizeof others / sizeof *others));
+    tcase_add_test(tcase, only_one_repair_of_those_that_found_no_key_is_done);
+    tcase_add_test(tcase, nor_is_it_done_behind_the_acquire);
+    tcase_add_test(tcase, nor_the_acquire_behind_it);
+    tcase_add_test(tcase, a_higher_number_of_the_slot_stays_the_higher_one);
+    tcase_add_test(tcase, a_spoilt_slot_is_left_alone);
+    tcase_add_test(tcase, an_error_is_no_repair);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

@@ -1,0 +1,497 @@
+/*
+ * Memory that was replaced, rolled back or lost in part, on a real Redis
+ * server: floors, beats, witnesses, and what REPLICAOF and eviction do.
+ */
+#include <arpa/inet.h>
+#include <check.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "permit.h"
+
+/* ---- the floor in a look ------------------------------------------------- */
+
+START_TEST(story_42_a_look_takes_the_admission_of_an_older_memory)
+{
+    live_admit();
+    permit_set("beat", "7");
+    PERMIT_ASSERT_WORD(permit_look_above(7, LIVE_NONCE), LOOK_ADMITTED);
+    PERMIT_ASSERT_WORD(permit_look_above(9, LIVE_NONCE), LOOK_CREATED);
+    ck_assert_str_eq(live.admit, "");
+    ck_assert_str_eq(live.mark, live.first_mark);
+    ck_assert_int_eq(live.reply.look.beat, 9);
+    ck_assert_int_eq(live.reply.beat, 0);
+    ck_assert_str_eq(permit_field("admit"), "");
+    ck_assert_int_eq(permit_number("beat"), 9);
+    ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "r", "A"), VOTE_QUARANTINED);
+}
+END_TEST
+
+/* Restarted from a backup: what it carries is no evidence for anybody. */
+START_TEST(story_43_a_refusal_takes_the_evidence_of_an_older_life)
+{
+    permit_restart(7);
+    PERMIT_ASSERT_WORD(permit_look_above(7, PERMIT_OTHER_NONCE), LOOK_MARKED);
+    ck_assert_str_eq(live.admit, PERMIT_OLD);
+    PERMIT_ASSERT_WORD(permit_look_above(8, ""), LOOK_MARKED); /* a peek */
+    ck_assert_str_eq(live.admit, PERMIT_OLD);
+    PERMIT_ASSERT_WORD(permit_look_above(8, PERMIT_OTHER_NONCE), LOOK_CREATED);
+    ck_assert_str_eq(live.admit, "");
+    ck_assert_str_eq(live.mark, permit_other_mark());
+    ck_assert_str_eq(permit_field("admit"), "");
+    ck_assert_int_eq(permit_number("beat"), 8);
+    ck_assert_int_eq(permit_readmit(PERMIT_OLD), VOTE_CHANGED);
+}
+END_TEST
+
+/* Each server that knows of more begins the quarantine anew: once, not in
+ * turns. The one that ends it does so above them all. */
+START_TEST(story_45_whatever_is_heard_of_another_machine_makes_a_new_mark)
+{
+    char mark[SCRIPT_STATE_MAX + 1];
+    PERMIT_ASSERT_WORD(permit_look(), LOOK_FRESH);
+    PERMIT_ASSERT_WORD(permit_look_above(20, PERMIT_OTHER_NONCE), LOOK_CREATED);
+    snprintf(mark, sizeof mark, "%s", live.mark);
+    ck_assert_str_eq(mark, permit_other_mark());
+    ck_assert_int_eq(permit_admit(live.first_mark), VOTE_CHANGED);
+    for (int floor = 12; floor <= 20; floor += 4) { /* who knows no more */
+        PERMIT_ASSERT_WORD(permit_look_above(floor, LIVE_NONCE), LOOK_MARKED);
+        ck_assert_str_eq(live.mark, mark);
+    }
+    PERMIT_ASSERT_WORD(permit_look_above(21, LIVE_NONCE), LOOK_CREATED);
+    ck_assert_int_eq(permit_admit(live.first_mark), VOTE_DONE);
+    PERMIT_ASSERT_WORD(permit_look_above(21, LIVE_NONCE), LOOK_ADMITTED);
+}
+END_TEST
+
+START_TEST(a_peek_knows_no_floor)
+{
+    PERMIT_ASSERT_WORD(permit_look_above(9, ""), LOOK_EMPTY);
+    ck_assert(!permit_has_state());
+    PERMIT_ASSERT_WORD(permit_look(), LOOK_FRESH);
+    PERMIT_ASSERT_WORD(permit_look_above(9, ""), LOOK_MARKED);
+    ck_assert_int_eq(master_integer(&live.master, "HLEN " PERMIT_STATE), 1);
+}
+END_TEST
+
+/* ---- votes --------------------------------------------------------------- */
+
+/* By its number alone a batch that promised is told from one before it. */
+START_TEST(a_batch_that_promises_counts_once)
+{
+    struct script_call calls[] = {
+        live_call(SCRIPT_ACQUIRE, "r", "A"),
+        live_call(SCRIPT_ACQUIRE, "s", "A"),
+        live_call(SCRIPT_EXTEND, "r", "A"),
+        live_call(SCRIPT_ACQUIRE, "t", "A"),
+        live_call(SCRIPT_INSPECT, "r", ""),
+    };
+    enum { CALLS = sizeof calls / sizeof *calls };
+    live_admit();
+    permit_set_number("seen", 5);
+    for (int i = 0; i < CALLS; i++)
+        calls[i].slot += i;
+    live_ask_all(calls, CALLS);
+    ck_assert_int_eq(live.reply.beat, LIVE_MEDIAN_US + 2);
+    ck_assert_int_eq(permit_number("beat"), LIVE_MEDIAN_US + 2);
+    ck_assert_int_eq(permit_number("voted"), LIVE_MEDIAN_US);
+    ck_assert_int_eq(permit_number("seen"), 5); /* looks say that */
+    ck_assert_int_eq(permit_number("7"), calls[0].number);
+    ck_assert_int_eq(permit_number("8"), calls[1].number);
+    ck_assert_int_eq(permit_number("10"), calls[3].number);
+    ck_assert_str_eq(permit_field("9"), "");
+}
+END_TEST
+
+START_TEST(what_promises_nothing_is_not_counted)
+{
+    static const struct {
+        enum script_kind kind;
+        const char *resource;
+        enum vote vote;
+    } rows[] = {
+        {SCRIPT_ACQUIRE, "r", VOTE_HELD},    {SCRIPT_ACQUIRE, "s", VOTE_STALE},
+        {SCRIPT_EXTEND, "r", VOTE_HELD},     {SCRIPT_EXTEND, "t", VOTE_FREE},
+        {SCRIPT_RELEASE, "t", VOTE_FREE},    {SCRIPT_INSPECT, "r", VOTE_HELD},
+        {SCRIPT_RELEASE, "r", VOTE_DELETED},
+    };
+    live_admit();
+    ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "r", "A"), VOTE_GRANTED);
+    permit_set_number("7", live_node_now_us() + LIVE_WINDOW_US);
+    permit_set_number("voted", 5);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const char *token = rows[i].vote == VOTE_DELETED ? "A" : "B";
+        ck_assert_int_eq(live_run(rows[i].kind, rows[i].resource, token),
+                         rows[i].vote);
+        ck_assert_int_eq(live.reply.beat, 0);
+    }
+    struct script_call late = live_call(SCRIPT_ACQUIRE, "t", "A");
+    late.node_deadline_us = 1;
+    ck_assert_int_eq(live_ask(&late), VOTE_LATE);
+    ck_assert_int_eq(permit_number("beat"), LIVE_MEDIAN_US + 2);
+    ck_assert_int_eq(permit_number("voted"), 5);
+}
+END_TEST
+
+START_TEST(the_last_promise_is_never_taken_back)
+{
+    struct script_call call = live_call(SCRIPT_ACQUIRE, "r", "A");
+    live_admit();
+    ck_assert_str_eq(permit_field("voted"), "");
+    ck_assert_int_eq(live_ask(&call), VOTE_GRANTED);
+    ck_assert_int_eq(permit_number("voted"), LIVE_MEDIAN_US);
+    call = live_call(SCRIPT_EXTEND, "r", "A");
+    call.median_us = LIVE_MEDIAN_US - 1;
+    ck_assert_int_eq(live_ask(&call), VOTE_EXTENDED);
+    ck_assert_int_eq(permit_number("voted"), LIVE_MEDIAN_US);
+    call.median_us = LIVE_MEDIAN_US + 1;
+    ck_assert_int_eq(live_ask(&call), VOTE_EXTENDED);
+    ck_assert_int_eq(permit_number("voted"), LIVE_MEDIAN_US + 1);
+    ck_assert_int_eq(permit_revoke(""), VOTE_DONE); /* nor by a quarantine */
+    ck_assert_int_eq(permit_admit(permit_other_mark()), VOTE_DONE);
+    ck_assert_int_eq(permit_number("voted"), LIVE_MEDIAN_US + 1);
+}
+END_TEST
+
+/* ---- witnesses ----------------------------------------------------------- */
+
+#define A "00000000000000aa"
+#define B "00000000000000bb"
+
+START_TEST(an_admitted_node_keeps_the_greatest_of_what_it_is_told)
+{
+    live_admit();
+    PERMIT_ASSERT_WORD(permit_tell(A "=5 " B "=0"), LOOK_ADMITTED);
+    ck_assert_str_eq(live.witnesses, A "=5 " B "=0");
+    ck_assert_int_eq(permit_number("w:" A), 5);
+    ck_assert_str_eq(permit_field("w:" B), "");
+    PERMIT_ASSERT_WORD(permit_tell(A "=4 " B "=9007199254740991"),
+                       LOOK_ADMITTED);
+    ck_assert_str_eq(live.witnesses, A "=5 " B "=9007199254740991");
+    PERMIT_ASSERT_WORD(permit_tell(B "=1"), LOOK_ADMITTED);
+    ck_assert_str_eq(live.witnesses, B "=9007199254740991");
+    ck_assert_int_eq(permit_number("w:" A), 5);
+    PERMIT_ASSERT_WORD(permit_tell(""), LOOK_ADMITTED);
+    ck_assert_str_eq(live.witnesses, "");
+}
+END_TEST
+
+/* Nobody reads there what it knows, as its memory may be any. */
+START_TEST(a_node_whose_memory_does_not_count_answers_and_keeps_nothing)
+{
+    PERMIT_ASSERT_WORD(permit_tell(A "=5 " B "=6"), LOOK_FRESH);
+    ck_assert_str_eq(live.witnesses, A "=0 " B "=0");
+    permit_set("w:" A, "3");
+    PERMIT_ASSERT_WORD(permit_tell(A "=5"), LOOK_MARKED);
+    permit_set("admit", PERMIT_OLD);
+    PERMIT_ASSERT_WORD(permit_tell(A "=5"), LOOK_MARKED);
+    permit_set("durable", "0");
+    PERMIT_ASSERT_WORD(permit_tell(A "=5"), LOOK_MARKED);
+    permit_set("durable", "1");
+    permit_set("admit", "1:fingerprint:fedcba9876543210:run:m");
+    PERMIT_ASSERT_WORD(permit_tell(A "=5"), LOOK_MARKED);
+    permit_set("admit", "2:f:n:run:m");
+    PERMIT_ASSERT_WORD(permit_tell(A "=5"), LOOK_SUPERSEDED);
+    ck_assert_str_eq(live.witnesses, A "=3");
+    ck_assert_int_eq(permit_number("w:" A), 3);
+}
+END_TEST
+
+/* When all are restarted at once, somebody who lives must be able to write. */
+START_TEST(a_node_that_was_restarted_whole_keeps_what_it_is_told)
+{
+    permit_restart(7);
+    PERMIT_ASSERT_WORD(permit_tell(A "=5"), LOOK_MARKED);
+    ck_assert_str_eq(live.witnesses, A "=5");
+    ck_assert_int_eq(permit_number("w:" A), 5);
+    struct script_call call = live_call(SCRIPT_LOOK, "", "");
+    call.witnesses = span_of(A "=6");
+    call.is_durable = false; /* from now on */
+    ck_assert_int_eq(live_ask(&call), VOTE_DONE);
+    ck_assert_int_eq(permit_number("w:" A), 5);
+}
+END_TEST
+
+START_TEST(witnesses_outlive_a_quarantine)
+{
+    live_admit();
+    PERMIT_ASSERT_WORD(permit_tell(A "=5"), LOOK_ADMITTED);
+    ck_assert_int_eq(permit_revoke(""), VOTE_DONE);
+    ck_assert_int_eq(permit_admit(permit_other_mark()), VOTE_DONE);
+    PERMIT_ASSERT_WORD(permit_tell(A "=1"), LOOK_ADMITTED);
+    ck_assert_str_eq(live.witnesses, A "=5");
+}
+END_TEST
+
+/* ---- another node's memory ----------------------------------------------- */
+
+START_TEST(story_38_files_of_another_node_are_no_admission)
+{
+    char other[SCRIPT_STATE_MAX + 1];
+    snprintf(other, sizeof other, "1:fingerprint:fedcba9876543210%s",
+             strrchr(LIVE_ADMIT, ':'));
+    strcat(other, strrchr(live.admission, ':'));
+    permit_set("admit", other);
+    permit_set("durable", "1");
+    permit_set("beat", "1000");
+    ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "r", "A"), VOTE_QUARANTINED);
+    PERMIT_ASSERT_WORD(permit_look(), LOOK_CREATED);
+    ck_assert_str_eq(live.admit, other); /* and guards see whose it is */
+    ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "r", "A"), VOTE_QUARANTINED);
+}
+END_TEST
+
+/* On a port of its own, as REPLICAOF knows no sockets. */
+static int listen_on_tcp(struct master *master)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof address;
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    ck_assert_int_eq(bind(fd, (struct sockaddr *)&address, len), 0);
+    ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&address, &len), 0);
+    close(fd);
+    int port = ntohs(address.sin_port);
+    ck_assert_str_eq(
+        master_text(master, "CONFIG SET port %d repl-diskless-sync-delay 0",
+                    port),
+        "OK");
+    return port;
+}
+
+/* Has the whole memory of that master, and gets what it writes. */
+static void follow(struct master *master, int port)
+{
+    master_text(master, "REPLICAOF 127.0.0.1 %d", port);
+    for (int i = 0; i < 1000; i++) {
+        const char *info = master_text(master, "INFO replication");
+        if (strstr(info, "master_link_status:up") != NULL)
+            return;
+        usleep(10000);
+    }
+    ck_abort_msg("it does not copy the other one");
+}
+
+static void detach(struct master *master)
+{
+    master_text(master, "REPLICAOF NO ONE");
+}
+
+static struct master other;
+
+static void setup_two(void)
+{
+    live_setup();
+    master_start(&other);
+}
+
+static void teardown_two(void)
+{
+    master_stop(&other);
+    live_teardown();
+}
+
+/* For 31 ms: its run_id is the same, and so is its memory. */
+START_TEST(a_node_that_was_a_replica_for_a_moment_has_no_vote)
+{
+    char before[SCRIPT_STATE_MAX + 1];
+    live_admit();
+    strcpy(before, live.admission);
+    master_text(&live.master, "REPLICAOF 127.0.0.1 1");
+    master_text(&live.master, "REPLICAOF NO ONE");
+    ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "r", "A"), VOTE_QUARANTINED);
+    live_learn_memory();
+    ck_assert_str_ne(live.admission, before);
+    PERMIT_ASSERT_WORD(permit_look(), LOOK_CREATED);
+    ck_assert_str_eq(live.admit, before); /* like that of an older life */
+    ck_assert_str_eq(live.mark, live.first_mark);
+    ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "r", "A"), VOTE_QUARANTINED);
+    ck_assert_int_eq(permit_readmit(before), VOTE_DONE);
+    ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "r", "A"), VOTE_GRANTED);
+}
+END_TEST
+
+/* The other one's state lies here now, with its admission, and its beat. */
+START_TEST(story_37_a_replica_of_another_lock_node_has_no_admission)
+{
+    static const char theirs[] = "1:fingerprint:fedcba9876543210:other:m";
+    live_admit();
+    master_integer(&other, "HSET " PERMIT_STATE " admit %s durable 1 beat 1000",
+                   theirs);
+    follow(&live.master, listen_on_tcp(&other));
+    detach(&live.master);
+    ck_assert_str_eq(permit_field("admit"), theirs);
+    ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "r", "A"), VOTE_QUARANTINED);
+    live_learn_memory();
+    PERMIT_ASSERT_WORD(permit_look(), LOOK_CREATED);
+    ck_assert_str_eq(live.admit, theirs);
+    ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "r", "A"), VOTE_QUARANTINED);
+}
+END_TEST
+
+/* Its replica is detached, and becomes its master for a moment: the run_id is
+ * the same, and the admission that of a moment ago. */
+START_TEST(story_41_an_old_copy_under_the_same_run_id_gives_no_vote)
+{
+    static const enum script_kind kinds[] = {SCRIPT_ACQUIRE, SCRIPT_EXTEND};
+    char before[SCRIPT_STATE_MAX + 1];
+    follow(&other, listen_on_tcp(&live.master));
+    live_learn_memory(); /* that it has a replica makes another ID, too */
+    live_admit();
+    master_text(&live.master, "SET written later"); /* by who waits for it */
+    ck_assert_int_eq(master_integer(&live.master, "WAIT 1 5000"), 1);
+    detach(&other);
+    strcpy(before, live.admission);
+    ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "r", "A"), VOTE_GRANTED);
+    follow(&live.master, listen_on_tcp(&other));
+    detach(&live.master);
+    ck_assert_int_eq(master_integer(&live.master, "EXISTS p:r"), 0);
+    ck_assert_str_eq(permit_field("admit"), before);
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(live_run(kinds[i], "r", "B"), VOTE_QUARANTINED);
+    ck_assert_int_eq(live_run(SCRIPT_RELEASE, "r", "B"), VOTE_FREE);
+    live_learn_memory();
+    PERMIT_ASSERT_WORD(permit_look(), LOOK_CREATED);
+    ck_assert_str_eq(live.admit, before); /* like that of an older life */
+    ck_assert_int_eq(permit_admit(live.first_mark), VOTE_DONE);
+    ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "r", "B"), VOTE_GRANTED);
+}
+END_TEST
+
+/* Which makes another replication ID: the admission is of a memory that nobody
+ * else had. */
+START_TEST(a_node_that_gets_its_first_replica_loses_its_admission)
+{
+    live_admit();
+    ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "r", "A"), VOTE_GRANTED);
+    follow(&other, listen_on_tcp(&live.master));
+    ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "s", "A"), VOTE_QUARANTINED);
+    PERMIT_ASSERT_WORD(permit_peek(), LOOK_BARE);
+}
+END_TEST
+
+/* ---- eviction ------------------------------------------------------------ */
+
+static void evict(void)
+{
+    char value[1001];
+    memset(value, 'v', sizeof value - 1);
+    value[sizeof value - 1] = '\0';
+    for (int i = 0; i < 10; i++)
+        master_text(&live.master, "SET filler:%d %s PX 60000", i, value);
+    master_text(&live.master,
+                "CONFIG SET maxmemory 1 maxmemory-policy volatile-ttl");
+    master_text(&live.master, "SET x y"); /* refused, when all is gone */
+    master_text(&live.master,
+                "CONFIG SET maxmemory 0 maxmemory-policy noeviction");
+    ck_assert_int_eq(master_integer(&live.master, "EXISTS filler:0 filler:9"),
+                     0);
+}
+
+START_TEST(story_40_a_node_that_threw_keys_away_loses_its_admission)
+{
+    live_admit();
+    ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "r", "A"), VOTE_GRANTED);
+    evict();
+    ck_assert_int_eq(master_integer(&live.master, "EXISTS p:r"), 0);
+    if (_i == 0)
+        PERMIT_ASSERT_WORD(permit_look(), LOOK_CREATED);
+    else
+        PERMIT_ASSERT_WORD(permit_peek(), LOOK_BARE);
+    ck_assert_str_eq(live.admit, "");
+    ck_assert_str_eq(permit_field("admit"), "");
+    ck_assert_int_eq(permit_number("beat"), LIVE_MEDIAN_US + 2);
+    ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "r", "B"), VOTE_QUARANTINED);
+}
+END_TEST
+
+/* What was thrown away before its quarantine is over by then. */
+START_TEST(what_was_thrown_away_before_an_admission_is_forgiven)
+{
+    evict();
+    live_admit();
+    ck_assert_int_gt(permit_number("evicted"), 0);
+    PERMIT_ASSERT_WORD(permit_look(), LOOK_ADMITTED);
+    evict();
+    PERMIT_ASSERT_WORD(permit_look(), LOOK_CREATED);
+}
+END_TEST
+
+/* In that life, and forgiven; in this one it threw nothing away. */
+START_TEST(what_an_older_life_threw_away_is_no_objection)
+{
+    permit_restart(7);
+    permit_set("evicted", "5");
+    PERMIT_ASSERT_WORD(permit_look(), LOOK_MARKED);
+    ck_assert_str_eq(live.admit, PERMIT_OLD);
+    ck_assert_int_eq(permit_readmit(PERMIT_OLD), VOTE_DONE);
+    PERMIT_ASSERT_WORD(permit_look(), LOOK_ADMITTED);
+}
+END_TEST
+
+/* Restarted whole, and before it votes again its locks go: its memory is not
+ * what it was, whoever comes first. */
+START_TEST(story_40_a_restarted_node_that_threw_keys_away_is_not_whole)
+{
+    permit_restart(7);
+    evict();
+    if (_i == 0) {
+        ck_assert_int_eq(permit_readmit(PERMIT_OLD), VOTE_CHANGED);
+        ck_assert_str_eq(permit_field("admit"), PERMIT_OLD);
+    } else {
+        PERMIT_ASSERT_WORD(_i == 1 ? permit_look() : permit_peek(),
+                           LOOK_MARKED);
+        ck_assert_str_eq(live.admit, "");
+        ck_assert_str_eq(permit_field("admit"), "");
+        ck_assert_int_eq(permit_admit(live.first_mark), VOTE_DONE);
+    }
+}
+END_TEST
+
+static TCase *copies_case(void)
+{
+    TCase *tc = tcase_create("copies");
+    tcase_set_timeout(tc, 60);
+    tcase_add_checked_fixture(tc, setup_two, teardown_two);
+    tcase_add_test(tc, a_node_that_was_a_replica_for_a_moment_has_no_vote);
+    tcase_add_test(tc,
+                   story_37_a_replica_of_another_lock_node_has_no_admission);
+    tcase_add_test(tc,
+                   story_41_an_old_copy_under_the_same_run_id_gives_no_vote);
+    tcase_add_test(tc, a_node_that_gets_its_first_replica_loses_its_admission);
+    return tc;
+}
+
+Suite *check_memory(void);
+
+Suite *check_memory(void)
+{
+    Suite *suite = suite_create("memory");
+    TCase *tc = tcase_create("memory");
+    tcase_set_timeout(tc, 60);
+    tcase_add_checked_fixture(tc, live_setup, live_teardown);
+    tcase_add_test(tc, story_42_a_look_takes_the_admission_of_an_older_memory);
+    tcase_add_test(tc, story_43_a_refusal_takes_the_evidence_of_an_older_life);
+    tcase_add_test(
+        tc, story_45_whatever_is_heard_of_another_machine_makes_a_new_mark);
+    tcase_add_test(tc, a_peek_knows_no_floor);
+    tcase_add_test(tc, a_batch_that_promises_counts_once);
+    tcase_add_test(tc, what_promises_nothing_is_not_counted);
+    tcase_add_test(tc, the_last_promise_is_never_taken_back);
+    tcase_add_test(tc, an_admitted_node_keeps_the_greatest_of_what_it_is_told);
+    tcase_add_test(
+        tc, a_node_whose_memory_does_not_count_answers_and_keeps_nothing);
+    tcase_add_test(tc, a_node_that_was_restarted_whole_keeps_what_it_is_told);
+    tcase_add_test(tc, witnesses_outlive_a_quarantine);
+    tcase_add_test(tc, story_38_files_of_another_node_are_no_admission);
+    tcase_add_loop_test(
+        tc, story_40_a_node_that_threw_keys_away_loses_its_admission, 0, 2);
+    tcase_add_test(tc, what_was_thrown_away_before_an_admission_is_forgiven);
+    tcase_add_test(tc, what_an_older_life_threw_away_is_no_objection);
+    tcase_add_loop_test(
+        tc, story_40_a_restarted_node_that_threw_keys_away_is_not_whole, 0, 3);
+    suite_add_tcase(suite, tc);
+    suite_add_tcase(suite, copies_case());
+    return suite;
+}
