@@ -22,13 +22,13 @@ static struct world world;
 static const struct server *const server = &world.servers[0];
 
 /* POST /locks for resource, as bytes. */
-static const char *post(const char *resource)
+static const char *post(const char *resource, int ttl_ms)
 {
     static char text[TEXT_SIZE];
     char body[256];
 
-    snprintf(body, sizeof body, "{\"resource\":\"%s\",\"ttl_ms\":60000}",
-             resource);
+    snprintf(body, sizeof body, "{\"resource\":\"%s\",\"ttl_ms\":%d}", resource,
+             ttl_ms);
     snprintf(text, sizeof text,
              "POST /locks HTTP/1.1\r\nHost: x\r\n"
              "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s",
@@ -38,7 +38,7 @@ static const char *post(const char *resource)
 
 static int send_post(const char *resource)
 {
-    const char *text = post(resource);
+    const char *text = post(resource, 60000);
     int fd = raw_connect(server);
 
     raw_send(fd, text, strlen(text));
@@ -113,63 +113,144 @@ START_TEST(close_while_the_operation_runs_leaves_no_lock)
 }
 END_TEST
 
-START_TEST(story_18_a_grant_that_was_not_read_is_released)
+/*
+ * The nodes have granted, and their replies lie in the server's sockets beside
+ * the news that the client left.
+ */
+static void leave_before_the_answer(void (*leave)(int fd), const char *resource)
 {
+    world_start(&world, N, "--node-timeout-ms 5000 --retry-count 0 " AT_SIGHT);
+    node_pause(&world.nodes[1]);
+    node_pause(&world.nodes[2]);
+    int fd = send_post(resource);
+    WAIT_UNTIL(5000, node_integer(&world.nodes[0], "EXISTS %s", resource) == 1);
+    server_pause(server);
+    node_resume(&world.nodes[1]);
+    node_resume(&world.nodes[2]);
+    WAIT_UNTIL(5000, world_count_keys(&world, resource) == N);
+    leave(fd);
+    server_resume(server);
+    expect_freed(resource);
+    world_stop(&world);
+}
+
+START_TEST(story_18_reset_before_the_answer_releases_the_grant)
+{
+    leave_before_the_answer(raw_reset, "granted-reset");
+}
+END_TEST
+
+START_TEST(story_18_close_before_the_answer_releases_the_grant)
+{
+    leave_before_the_answer(leave_politely, "granted-close");
+}
+END_TEST
+
+/* ---- clients that leave behind their answer ------------------------------ */
+
+/* How a connection may end behind a grant. */
+struct ending {
+    const char *name;
+    bool is_second;      /* not the connection's first answer */
+    bool is_unread;      /* the grant stays in the client's buffer */
+    const char *next;    /* is sent behind it, or NULL */
+    bool is_half_closed; /* before the end */
+    bool is_reset;       /* by SO_LINGER; not: closed */
+};
+
+static const struct ending endings[] = {
+    {.name = "read, closed"},
+    {.name = "read, reset", .is_reset = true},
+    {.name = "read, reset before its kernel acknowledged", /* it takes 40 ms */
+     .is_second = true,
+     .is_reset = true},
+    {.name = "read, half closed, reset",
+     .is_second = true,
+     .is_half_closed = true,
+     .is_reset = true},
+    {.name = "read, another request begun, reset",
+     .next = "PUT /locks/next/ext",
+     .is_reset = true},
+    {.name = "read, another request, reset",
+     .next = "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n",
+     .is_reset = true},
+    {.name = "in its buffer, closed", /* its kernel resets */
+     .is_unread = true},
+    {.name = "in its buffer, reset", .is_unread = true, .is_reset = true},
+    {.name = "in its buffer, half closed, reset",
+     .is_unread = true,
+     .is_half_closed = true,
+     .is_reset = true},
+};
+
+static void wait_readable(int fd)
+{
+    struct pollfd wait = {.fd = fd, .events = POLLIN};
+
+    ck_assert_int_eq(poll(&wait, 1, 20000), 1);
+}
+
+/* Acquires resource, and ends the connection so. */
+static void acquire_and_end(const struct ending *ending, const char *resource,
+                            int ttl_ms)
+{
+    static const char first[] = "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n";
+    char out[4096];
+    const char *text = post(resource, ttl_ms);
+    int fd = raw_connect(server);
+
+    if (ending->is_second) {
+        raw_send(fd, first, strlen(first));
+        raw_read(fd, out, sizeof out, "}\n", 20000);
+    }
+    raw_send(fd, text, strlen(text));
+    wait_readable(fd);
+    if (!ending->is_unread) {
+        raw_read(fd, out, sizeof out, "}\n", 20000);
+        ck_assert_ptr_nonnull(strstr(out, " 201 "));
+    }
+    if (ending->next)
+        raw_send(fd, ending->next, strlen(ending->next));
+    if (ending->is_half_closed)
+        shutdown(fd, SHUT_WR);
+    if (ending->is_reset)
+        raw_reset(fd);
+    else
+        close(fd);
+}
+
+START_TEST(story_36_what_was_answered_is_held_however_the_connection_ends)
+{
+    const struct ending *ending = &endings[_i];
+    char resource[32];
+
     world_start(&world, N, "");
     for (int i = 0; i < 10; i++) {
-        int fd = send_post("unread");
-        struct pollfd wait = {.fd = fd, .events = POLLIN};
-        ck_assert_int_eq(poll(&wait, 1, 20000), 1);
-        raw_reset(fd);
-        expect_freed("unread");
+        snprintf(resource, sizeof resource, "ended-%d", i);
+        acquire_and_end(ending, resource, 60000);
     }
-    ck_assert_double_ge(
-        http_metric(server, "redlockd_undelivered_grants_total"), 10);
-    world_stop(&world);
-}
-END_TEST
-
-/* A grant that was read stays, however the connection ends. */
-START_TEST(close_after_reading_the_grant_keeps_it)
-{
-    char out[4096];
-
-    world_start(&world, N, "");
-    int fd = send_post("read");
-    raw_read(fd, out, sizeof out, "}\n", 20000);
-    ck_assert_ptr_nonnull(strstr(out, " 201 "));
-    close(fd);
+    WAIT_UNTIL(5000, http_metric(server, "redlockd_connections") <= 1);
     WAIT_UNTIL(5000, open_requests() <= 1);
-    int64_t later_ms = harness_now_ms() + 500;
-    WAIT_UNTIL(5000, harness_now_ms() > later_ms);
-    answer_expect(lock_inspect(server, "read"), 200, NULL);
-    world_stop(&world);
-}
-END_TEST
-
-/* Whoever began another request has read the grant, even if he resets then. */
-START_TEST(reset_behind_the_next_request_keeps_the_lock)
-{
-    static const char *const next[] = {
-        "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n",
-        "PUT /locks/next/ext", /* the head is not even whole */
-    };
-    char out[4096];
-
-    world_start(&world, N, "");
-    for (int i = 0; i < 20; i++) {
-        struct lock lock = {.path = "/locks/next"};
-        int fd = send_post("next");
-        raw_read(fd, out, sizeof out, "}\n", 20000);
-        const char *at = strstr(out, "\"token\":\"");
-        ck_assert(at && sscanf(at + 9, "%255[^\"]", lock.token) == 1);
-        raw_send(fd, next[i % 2], strlen(next[i % 2]));
-        raw_reset(fd);
-        harness_pause_ms(150); /* grants are watched for 100 ms */
-        answer_expect(lock_release(server, &lock), 200, NULL);
+    harness_pause_ms(200);
+    for (int i = 0; i < 10; i++) {
+        snprintf(resource, sizeof resource, "ended-%d", i);
+        const struct answer *a = lock_acquire(server, resource, 60000, NULL);
+        ck_assert_msg(a->status == 409, "%s: %s", ending->name, a->body);
     }
     ck_assert_double_eq(
         http_metric(server, "redlockd_undelivered_grants_total"), 0);
+    world_stop(&world);
+}
+END_TEST
+
+START_TEST(what_nobody_read_ends_with_its_ttl)
+{
+    static const struct ending unread = {.is_unread = true, .is_reset = true};
+
+    world_start(&world, N, "");
+    acquire_and_end(&unread, "unread", 2000);
+    answer_expect(lock_acquire(server, "unread", 9000, NULL), 409, "lock_held");
+    expect_freed("unread");
     world_stop(&world);
 }
 END_TEST
@@ -248,7 +329,7 @@ START_TEST(request_in_small_pieces_is_served)
     char out[4096];
 
     world_start(&world, 1, "");
-    const char *text = post("pieces");
+    const char *text = post("pieces", 60000);
     int fd = raw_connect(server);
     for (; *text; text++) {
         raw_send(fd, text, 1);
@@ -288,7 +369,7 @@ START_TEST(five_thousand_idle_connections_hinder_nobody)
         answer_expect(lock_release(server, &lock), 200, NULL);
     }
     /* an idle one works too */
-    const char *text = post("idle");
+    const char *text = post("idle", 60000);
     raw_send(fds[IDLE - 1], text, strlen(text));
     raw_read(fds[IDLE - 1], out, sizeof out, "}\n", 20000);
     ck_assert_ptr_nonnull(strstr(out, " 201 "));
@@ -308,9 +389,12 @@ Suite *check_clients(void)
     tcase_add_test(tcase, reset_behind_the_request_leaves_no_lock);
     tcase_add_test(tcase, reset_while_the_operation_runs_leaves_no_lock);
     tcase_add_test(tcase, close_while_the_operation_runs_leaves_no_lock);
-    tcase_add_test(tcase, story_18_a_grant_that_was_not_read_is_released);
-    tcase_add_test(tcase, close_after_reading_the_grant_keeps_it);
-    tcase_add_test(tcase, reset_behind_the_next_request_keeps_the_lock);
+    tcase_add_test(tcase, story_18_reset_before_the_answer_releases_the_grant);
+    tcase_add_test(tcase, story_18_close_before_the_answer_releases_the_grant);
+    tcase_add_loop_test(
+        tcase, story_36_what_was_answered_is_held_however_the_connection_ends,
+        0, (int)(sizeof endings / sizeof *endings));
+    tcase_add_test(tcase, what_nobody_read_ends_with_its_ttl);
     tcase_add_test(tcase, half_close_leaves_no_lock_without_an_answer);
     tcase_add_test(tcase, slow_drip_in_head_and_body_is_cut);
     tcase_add_test(tcase, request_in_small_pieces_is_served);

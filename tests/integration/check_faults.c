@@ -29,19 +29,6 @@ static json_int_t cycle(const char *resource)
     return elapsed_ms;
 }
 
-/* Calls of EVALSHA that the node has run. */
-static int scripts_run(struct node *node)
-{
-    redisReply *reply = node_try(node, "INFO commandstats");
-    static const char name[] = "cmdstat_evalsha:calls=";
-
-    ck_assert_ptr_nonnull(reply);
-    const char *at = strstr(reply->str, name);
-    int calls = at ? atoi(at + sizeof name - 1) : 0;
-    freeReplyObject(reply);
-    return calls;
-}
-
 /*
  * The acquire lies in the socket of a paused node while everything that could
  * take it back dies. It runs after the resume, and must then do nothing.
@@ -52,7 +39,7 @@ START_TEST(story_02_paused_node_leaves_no_orphan)
     struct lock lock;
 
     world_start(&world, 3, "--node-timeout-ms 300");
-    int before = scripts_run(paused);
+    int before = node_count_scripts(paused);
     node_disconnect(paused);
     node_pause(paused);
     answer_expect(lock_acquire(server, "orphan", 30000, &lock), 201, NULL);
@@ -61,7 +48,7 @@ START_TEST(story_02_paused_node_leaves_no_orphan)
     int64_t late_ms = harness_now_ms() + 600;
     WAIT_UNTIL(5000, harness_now_ms() > late_ms);
     node_resume(paused);
-    WAIT_UNTIL(5000, scripts_run(paused) > before);
+    WAIT_UNTIL(5000, node_count_scripts(paused) > before);
     ck_assert_int_eq(node_integer(paused, "EXISTS orphan"), 0);
     ck_assert_int_eq(world_count_keys(&world, "orphan"), 2);
     world_stop(&world);
@@ -87,7 +74,8 @@ START_TEST(story_14_quorum_is_an_integer_majority_of_the_configured)
 {
     int n = _i, q = n / 2 + 1;
 
-    world_start(&world, n, "");
+    /* with few others to confirm its memory a node waits for 15 s */
+    world_start(&world, n, "--max-ttl-ms 9000 --default-ttl-ms 9000");
     for (int i = 0; i < n - q; i++) {
         node_kill(&world.nodes[i]);
         cycle("quorum");
@@ -95,11 +83,14 @@ START_TEST(story_14_quorum_is_an_integer_majority_of_the_configured)
     node_kill(&world.nodes[n - q]);
     answer_expect(lock_acquire(server, "quorum", 9000, NULL), 503, "no_quorum");
     node_start(&world.nodes[n - q]);
-    WAIT_UNTIL(10000, http_probe(server, "/readyz") == 200);
+    WAIT_UNTIL(30000, http_probe(server, "/readyz") == 200);
     cycle("quorum");
     world_stop(&world);
 }
 END_TEST
+
+#define OWN_TOKEN(digit)                                                       \
+    "000000000000000" digit ".00112233445566778899aabbccddeeff01234567"
 
 /* Without releases behind lost rounds, the partial keys would block both. */
 START_TEST(story_15_partial_locks_are_released_between_attempts)
@@ -108,8 +99,8 @@ START_TEST(story_15_partial_locks_are_released_between_attempts)
 
     world_start(&world, 5, "--retry-delay-ms 20 --retry-count 1");
     for (int i = 0; i < 10; i++) {
-        world_set(&world, 0, 2, "partial", "a", 0);
-        world_set(&world, 2, 1, "partial", "b", 0);
+        world_set(&world, 0, 2, "partial", OWN_TOKEN("1"), 0);
+        world_set(&world, 2, 1, "partial", OWN_TOKEN("2"), 0);
         answer_expect(lock_acquire(server, "partial", 30000, NULL), 409,
                       "lock_held");
         world_del(&world, 0, 3, "partial");
@@ -241,6 +232,22 @@ START_TEST(story_22_resource_cannot_overwrite_the_bookkeeping)
 }
 END_TEST
 
+/* A lock where another installation is about to keep its bookkeeping. */
+START_TEST(story_22_resource_cannot_take_the_place_of_anothers_bookkeeping)
+{
+    world_start(&world, 1, "");
+    answer_expect(lock_acquire(server, "other:redlockd:state", 60000, NULL),
+                  400, "invalid_request");
+    ck_assert_int_eq(world_count_keys(&world, "other:redlockd:state"), 0);
+    world_start_server(&world, 1, "--key-prefix other:");
+    world_wait_ready(&world, 1);
+    answer_expect(lock_inspect(server, "other:redlockd:state"), 400,
+                  "invalid_request");
+    lock_expect_cycle(&world.servers[1], "a");
+    world_stop(&world);
+}
+END_TEST
+
 /* Whatever some hand writes into a slot: that slot fails, nothing else does. */
 static const char *const poisons[] = {"9007199254740991", "9007199254740992",
                                       "99999999999999999999", "x"};
@@ -290,6 +297,39 @@ START_TEST(story_24_error_of_a_node_is_named_and_never_held)
     WAIT_UNTIL(10000,
                lock_acquire(server, "named", 9000, &lock)->status == 201);
     answer_expect(lock_release(server, &lock), 200, NULL);
+    world_stop(&world);
+}
+END_TEST
+
+/* Nobody may take it, but the nodes are as well as ever. */
+START_TEST(story_24_a_refused_key_is_told_and_stops_nothing_else)
+{
+    struct lock lock;
+
+    world_start(&world, 3, "");
+    for (int i = 0; i < 3; i++)
+        node_do(&world.nodes[i],
+                "ACL SETUSER default resetkeys ~redlockd:state ~app:*");
+    for (int i = 0; i < 5; i++) {
+        const struct answer *a = lock_acquire(server, "other", 9000, NULL);
+        answer_expect(a, 403, "key_refused");
+        ck_assert_ptr_nonnull(strstr(a->body, "\"vote\":\"key_refused\""));
+        ck_assert_ptr_nonnull(strstr(answer_text(a, "detail"), "ACL"));
+        ck_assert_int_eq(http_probe(server, "/readyz"), 200);
+        cycle("app:1");
+    }
+    answer_expect(lock_inspect(server, "other"), 403, "key_refused");
+    answer_expect(lock_acquire(server, "app:2", 9000, &lock), 201, NULL);
+    for (int i = 0; i < 3; i++)
+        node_do(&world.nodes[i],
+                "ACL SETUSER default resetkeys ~redlockd:state");
+    answer_expect(lock_extend(server, &lock, 9000), 403, "key_refused");
+    answer_expect(lock_release(server, &lock), 403, "key_refused");
+    /* the nodes still owe the release */
+    for (int i = 1; i < 3; i++)
+        node_do(&world.nodes[i], "ACL SETUSER default allkeys");
+    WAIT_UNTIL(5000, node_integer(&world.nodes[1], "EXISTS app:2") == 0);
+    cycle("other"); /* a minority that refuses stops nobody */
     world_stop(&world);
 }
 END_TEST
@@ -394,9 +434,13 @@ Suite *check_faults(void)
     tcase_add_test(tcase, story_21_paused_majority_is_no_quorum_and_heals);
     tcase_add_test(tcase, story_21_release_without_quorum_ends_the_validity);
     tcase_add_test(tcase, story_22_resource_cannot_overwrite_the_bookkeeping);
+    tcase_add_test(
+        tcase, story_22_resource_cannot_take_the_place_of_anothers_bookkeeping);
     tcase_add_test(tcase, story_22_poisoned_slot_stops_nothing_else);
     tcase_add_loop_test(tcase, story_24_error_of_a_node_is_named_and_never_held,
                         0, COUNT(errors));
+    tcase_add_test(tcase,
+                   story_24_a_refused_key_is_told_and_stops_nothing_else);
     tcase_add_test(tcase, story_24_flushed_scripts_are_loaded_again);
     tcase_add_test(tcase, story_24_busy_node_is_named);
     tcase_add_loop_test(tcase, story_24_error_in_the_handshake_is_named, 0,

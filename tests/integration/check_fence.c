@@ -18,6 +18,8 @@ Suite *check_fence(void);
 
 enum { N = 5, WORKERS = 4, RESOURCES = 16, GRANTS = 3000 };
 
+#define HOUR_US 3600000000LL
+
 /*
  * What the workers share: the store that the locks protect. It is no mutex,
  * on purpose: only the lock keeps two workers from being inside at once.
@@ -175,6 +177,31 @@ START_TEST(numbers_rise_from_server_to_server)
 }
 END_TEST
 
+/* All clocks were an hour ahead once, and gave out a number: for so long. */
+START_TEST(numbers_of_clocks_that_were_ahead_are_named)
+{
+    static const char raise[] =
+        "local s = redis.call('HGETALL', KEYS[1]) for i = 1, #s, 2 do "
+        "if tonumber(s[i]) and s[i + 1] == ARGV[1] then "
+        "redis.call('HSET', KEYS[1], s[i], ARGV[2]) end end";
+    const struct server *server = &world.servers[0];
+    const struct answer *answer;
+    struct lock lock;
+
+    world_start(&world, N, "");
+    answer_expect(lock_acquire(server, "early", 9000, &lock), 201, NULL);
+    answer_expect(lock_release(server, &lock), 200, NULL);
+    for (int i = 0; i < N; i++)
+        node_do(&world.nodes[i], "EVAL %s 1 redlockd:state %lld %lld", raise,
+                (long long)lock.number, (long long)lock.number + HOUR_US);
+    answer = lock_acquire(server, "early", 9000, &lock);
+    answer_expect(answer, 503, "no_quorum");
+    ck_assert_ptr_nonnull(strstr(answer_text(answer, "detail"), "were ahead"));
+    answer_expect(lock_acquire(server, "other", 9000, &lock), 201, NULL);
+    world_stop(&world);
+}
+END_TEST
+
 Suite *check_fence(void)
 {
     Suite *suite = suite_create("fence");
@@ -184,6 +211,7 @@ Suite *check_fence(void)
     tcase_add_test(tcase,
                    story_08_numbers_rise_over_servers_and_restarted_nodes);
     tcase_add_test(tcase, numbers_rise_from_server_to_server);
+    tcase_add_test(tcase, numbers_of_clocks_that_were_ahead_are_named);
     suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -61,7 +61,7 @@ START_TEST(node_that_becomes_unfit_is_named)
     world_start(&world, 3, "");
     node_do(&world.nodes[2], unfit[_i].damage);
     WAIT_UNTIL(10000, node_2_has("state", unfit[_i].state));
-    ck_assert(node_2_has("detail", unfit[_i].detail));
+    WAIT_UNTIL(10000, node_2_has("detail", unfit[_i].detail));
     cycle("unfit");
     node_do(&world.nodes[2], unfit[_i].mend);
     WAIT_UNTIL(10000, node_2_has("state", "voting"));

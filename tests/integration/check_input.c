@@ -68,6 +68,7 @@ static const struct {
     {"{\"resource\":\"a\\u007fb\"}", "/resource"},
     {"{\"resource\":\"redlockd:x\"}", "/resource"},
     {"{\"resource\":\"redlockd:\"}", "/resource"},
+    {"{\"resource\":\"other:redlockd:state\"}", "/resource"},
     {"{\"resource\":\"x\",\"ttl_ms\":0}", "/ttl_ms"},
     {"{\"resource\":\"x\",\"ttl_ms\":-1}", "/ttl_ms"},
     {"{\"resource\":\"x\",\"ttl_ms\":99}", "/ttl_ms"},
@@ -251,21 +252,38 @@ END_TEST
 /* ---- ids ---------------------------------------------------------------- */
 
 static const char *const bad_ids[] = {
-    "a%00b",     "a%2Fb",
-    "%zz",       "a%",
-    "a%4",       "~",
-    "~YQ",       "~YS9",
-    "~YS9j!",    "~YSB",
-    "~YS9i=",    "~YS9iAA",
-    "~~YS9i",    "~cmVkbG9ja2Q6eA",
-    "a+b",       "a%20b",
-    "a~b",       "..",
-    ".",         "%2e%2e",
-    "caf%C3%A9", "~AA",
-    "~_w",       "a!",
-    "a,b",       "a(b)",
-    "a@b",       "redlockd:x",
-    "~Lh",       "~YSBi%0A",
+    "a%00b",
+    "a%2Fb",
+    "%zz",
+    "a%",
+    "a%4",
+    "~",
+    "~YQ",
+    "~YS9",
+    "~YS9j!",
+    "~YSB",
+    "~YS9i=",
+    "~YS9iAA",
+    "~~YS9i",
+    "~cmVkbG9ja2Q6eA",
+    "a+b",
+    "a%20b",
+    "a~b",
+    "..",
+    ".",
+    "%2e%2e",
+    "caf%C3%A9",
+    "~AA",
+    "~_w",
+    "a!",
+    "a,b",
+    "a(b)",
+    "a@b",
+    "redlockd:x",
+    "other:redlockd:x",
+    "~YS9yZWRsb2NrZDpzdGF0ZQ",
+    "~Lh",
+    "~YSBi%0A",
 };
 
 START_TEST(bad_or_non_canonical_id_is_400)
@@ -275,10 +293,10 @@ START_TEST(bad_or_non_canonical_id_is_400)
     snprintf(path, sizeof path, "/locks/%s", bad_ids[_i]);
     const struct answer *a = HTTP(server, .method = "GET", .path = path);
     answer_expect(a, 400, "invalid_request");
-    a = HTTP(server, .method = "DELETE", .path = path, .token = "t");
+    a = HTTP(server, .method = "DELETE", .path = path, .token = MADE_UP_TOKEN);
     answer_expect(a, 400, "invalid_request");
     snprintf(path, sizeof path, "/locks/%s/extend", bad_ids[_i]);
-    a = HTTP(server, .method = "PUT", .path = path, .token = "t");
+    a = HTTP(server, .method = "PUT", .path = path, .token = MADE_UP_TOKEN);
     answer_expect(a, 400, "invalid_request");
     next_request_works();
 }
@@ -307,8 +325,11 @@ static const char *const bad_tokens[] = {
     "{\"token\":\"a\\u0001\"}",
     "{\"token\":\"\xc3\xa9\"}",
     "{\"token\":5}",
-    "{\"token\":\"t\",\"resource\":\"x\"}",
-    "{\"token\":\"t\",",
+    "{\"token\":\"t\"}",
+    "{\"token\":\"" MADE_UP_TOKEN " \"}",
+    "{\"token\":\"" MADE_UP_TOKEN "\\u0000\"}",
+    "{\"token\":\"" MADE_UP_TOKEN "\",\"resource\":\"x\"}",
+    "{\"token\":\"" MADE_UP_TOKEN "\",",
     "[]",
 };
 
@@ -328,12 +349,12 @@ END_TEST
 
 START_TEST(long_token_is_400)
 {
-    char *token = harness_repeat("#", "t", 256);
+    char *token = harness_repeat(MADE_UP_TOKEN ".#", "t", 65);
 
     answer_expect(HTTP(server, .method = "PUT", .path = "/locks/x/extend",
                        .token = token),
                   400, "invalid_request");
-    token[255] = '\0';
+    token[strlen(token) - 1] = '\0';
     answer_expect(HTTP(server, .method = "PUT", .path = "/locks/x/extend",
                        .token = token),
                   404, "lock_not_found");

@@ -15,6 +15,9 @@
 
 Suite *check_load(void);
 
+/* It must not look like a silent node. */
+#define SLOW_MACHINE "--node-timeout-ms 400"
+
 enum { N = 5, WORKERS = 4, SOME_CYCLES = 300, TTL_MS = 5000 };
 
 /* What the workers share with the test. */
@@ -70,10 +73,9 @@ static pid_t start_worker(int worker)
     _exit(0);
 }
 
-static void start_load(void)
+static void start_load(const char *options)
 {
-    /* a slow machine must not look like a silent node */
-    world_start(&world, N, "--node-timeout-ms 400");
+    world_start(&world, N, options);
     load = mmap(NULL, sizeof *load, PROT_READ | PROT_WRITE,
                 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     ck_assert_ptr_ne(load, MAP_FAILED);
@@ -97,6 +99,21 @@ static void end_load(void)
     ck_assert_msg(atomic_load(&load->failed) == 0, "%d failed; first: %s",
                   atomic_load(&load->failed), load->failure);
 }
+
+/* What the nodes said meanwhile lies in its sockets. */
+START_TEST(a_server_that_is_held_up_fails_no_request)
+{
+    start_load("--node-timeout-ms 200");
+    for (int i = 0; i < 10; i++) {
+        let_work(SOME_CYCLES / 10);
+        kill(world.servers[0].pid, SIGSTOP);
+        harness_pause_ms(300);
+        kill(world.servers[0].pid, SIGCONT);
+    }
+    end_load();
+    world_stop(&world);
+}
+END_TEST
 
 static bool are_voting(int count)
 {
@@ -152,7 +169,7 @@ static void pause_and_resume(int first, int count)
 
 START_TEST(one_and_two_dead_nodes_fail_no_request)
 {
-    start_load();
+    start_load(SLOW_MACHINE);
     let_work(SOME_CYCLES);
     kill_and_restart(0, 1);
     kill_and_restart(3, 2);
@@ -164,7 +181,7 @@ END_TEST
 
 START_TEST(one_and_two_paused_nodes_fail_no_request)
 {
-    start_load();
+    start_load(SLOW_MACHINE);
     let_work(SOME_CYCLES);
     pause_and_resume(4, 1);
     pause_and_resume(1, 2);
@@ -176,7 +193,7 @@ END_TEST
 
 START_TEST(one_dead_and_one_paused_node_fail_no_request)
 {
-    start_load();
+    start_load(SLOW_MACHINE);
     node_kill(&world.nodes[2]);
     node_pause(&world.nodes[0]);
     let_work(2 * SOME_CYCLES);
@@ -246,6 +263,7 @@ Suite *check_load(void)
     TCase *tcase = tcase_create("load");
 
     tcase_set_timeout(tcase, 300);
+    tcase_add_test(tcase, a_server_that_is_held_up_fails_no_request);
     tcase_add_test(tcase, one_and_two_dead_nodes_fail_no_request);
     tcase_add_test(tcase, one_and_two_paused_nodes_fail_no_request);
     tcase_add_test(tcase, one_dead_and_one_paused_node_fail_no_request);

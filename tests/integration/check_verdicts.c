@@ -142,7 +142,7 @@ START_TEST(acquire_number_far_from_the_clocks_is_no_quorum)
         raise_number(i, "skew", lock.number + 3600000000LL);
     const struct answer *a = lock_acquire(server, "skew", 9000, NULL);
     answer_expect(a, 503, "no_quorum");
-    ck_assert_int_gt(count_votes(a, "skewed"), n - q);
+    ck_assert_int_gt(count_votes(a, "stale"), n - q);
     ck_assert(answer_has(a, "retry_after_ms"));
     WAIT_UNTIL(5000, world_count_keys(&world, "skew") == 0);
     answer_expect(lock_acquire(server, "level", 9000, &lock), 201, NULL);
@@ -150,15 +150,40 @@ START_TEST(acquire_number_far_from_the_clocks_is_no_quorum)
 }
 END_TEST
 
-/* Each node has another value: no holder, but no way to a quorum either. */
-START_TEST(acquire_split_without_end_is_held_by_nobody_known)
+/* Each node has another value, as of a race between servers of ours. */
+static void split(const char *resource, int ttl_ms)
+{
+    char token[64];
+
+    for (int i = 0; i < n; i++) {
+        snprintf(token, sizeof token, "%016d.%040x", i + 1, (unsigned)i);
+        world_set(&world, i, 1, resource, token, ttl_ms);
+    }
+}
+
+/* Some libraries use a value of its own for each node: nobody is racing. */
+START_TEST(acquire_others_values_on_a_quorum_are_held)
 {
     char value[32];
 
-    for (int i = 0; i < n; i++) {
-        snprintf(value, sizeof value, "split%d", i);
-        world_set(&world, i, 1, "split", value, 0);
+    for (int i = 0; i < q; i++) {
+        snprintf(value, sizeof value, "theirs%d", i);
+        world_set(&world, i, 1, "theirs", value, 20000);
     }
+    const struct answer *a = lock_acquire(server, "theirs", 9000, NULL);
+    answer_expect(a, 409, "lock_held");
+    ck_assert_int_gt(answer_int(a, "held_by.remaining_ms"), 10000);
+    ck_assert_int_le(answer_int(a, "held_by.remaining_ms"), 20000);
+    ck_assert(!answer_has(a, "held_by.fencing_token"));
+    ck_assert_ptr_null(strstr(a->body, "theirs"));
+    WAIT_UNTIL(5000, world_count_keys(&world, "theirs") == q);
+}
+END_TEST
+
+/* No holder, but no way to a quorum either. */
+START_TEST(acquire_split_without_end_is_held_by_nobody_known)
+{
+    split("split", 0);
     const struct answer *a = lock_acquire(server, "split", 9000, NULL);
     answer_expect(a, 409, "lock_held");
     if (n > 1)
@@ -171,12 +196,8 @@ END_TEST
 START_TEST(acquire_split_votes_are_tried_again)
 {
     struct lock lock;
-    char value[32];
 
-    for (int i = 0; i < n; i++) {
-        snprintf(value, sizeof value, "split%d", i);
-        world_set(&world, i, 1, "resolves", value, 60);
-    }
+    split("resolves", 60);
     WAIT_UNTIL(5000,
                lock_acquire(server, "resolves", 9000, &lock)->status == 201);
     answer_expect(lock_release(server, &lock), 200, NULL);
@@ -380,6 +401,7 @@ static void add_shared(Suite *suite, const char *name, SFun start)
     tcase_add_test(tcase, acquire_one_value_on_a_quorum_is_held);
     tcase_add_test(tcase, acquire_one_value_on_less_than_a_quorum_is_granted);
     tcase_add_test(tcase, acquire_stale_number_is_raised_above_the_highest);
+    tcase_add_test(tcase, acquire_others_values_on_a_quorum_are_held);
     tcase_add_test(tcase, acquire_split_without_end_is_held_by_nobody_known);
     tcase_add_test(tcase, acquire_split_votes_are_tried_again);
     tcase_add_test(tcase, extend_own_value_on_a_quorum_is_extended);

@@ -222,3 +222,12 @@ const char *harness_binary(void)
 
     return path ? path : "build/redlockd";
 }
+
+void harness_tool(const char *name, char path[PATH_SIZE])
+{
+    const char *folder = getenv("TOOLS");
+
+    (void)snprintf(path, PATH_SIZE, "%.200s/%s",
+                   folder ? folder : "build/release", name);
+    ck_assert_msg(access(path, R_OK) == 0, "%s: %s", path, strerror(errno));
+}

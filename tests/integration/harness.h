@@ -22,6 +22,7 @@ struct node {
     int port;
     bool is_durable; /* AOF, fsync always */
     bool is_cluster; /* of Redis Cluster; a restart makes it one */
+    bool has_clock;  /* of its own, from the next start on: node_set_clock */
     char dir[PATH_SIZE];
     struct redisContext *redis; /* connected when first used */
 };
@@ -30,6 +31,7 @@ struct server {
     pid_t pid; /* 0: not running */
     int port;
     char log[PATH_SIZE]; /* what it wrote to stderr */
+    char ports[64];      /* "A=B": what it sends to port A goes to port B */
 };
 
 /* N nodes and the servers over them. */
@@ -94,6 +96,9 @@ char *harness_repeat(const char *form, const char *unit, int count);
 /* The binary under test. */
 const char *harness_binary(void);
 
+/* A tool of the nemesis: its shim, or its proxy. */
+void harness_tool(const char *name, char path[PATH_SIZE]);
+
 /* ---- worlds ------------------------------------------------------------- */
 
 /*
@@ -128,6 +133,12 @@ void world_finish(struct world *world);
 /* world_stop for one server; and its end by SIGKILL. */
 void world_stop_server(struct world *world, int i);
 void world_kill_server(struct world *world, int i);
+void server_pause(const struct server *server); /* as node_pause */
+void server_resume(const struct server *server);
+
+/* SIGSTOP, and SIGCONT: as node_pause and node_resume. */
+void world_pause_server(const struct world *world, int i);
+void world_resume_server(const struct world *world, int i);
 
 /* The node's part of world, and its ends. */
 void node_start(struct node *node);

@@ -60,6 +60,10 @@ double http_metric(const struct server *server, const char *sample);
 
 /* ---- locks -------------------------------------------------------------- */
 
+/* Well formed, and never granted. */
+#define MADE_UP_TOKEN                                                          \
+    "1795221641865000.8f1c27a5b9d04e6e8f1c27a5b9d04e6e8f1c27a5"
+
 struct lock {
     char resource[1024];
     char path[1500]; /* /locks/<id> */

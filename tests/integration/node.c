@@ -3,12 +3,15 @@
  */
 #include "node.h"
 
+#include <fcntl.h>
 #include <hiredis/hiredis.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-enum { TIMEOUT_S = 10, TEXT_SIZE = 4096 };
+enum { TIMEOUT_S = 10, TEXT_SIZE = 4096, SYNC_MS = 10000 };
 
 void node_disconnect(struct node *node)
 {
@@ -91,6 +94,86 @@ const char *node_text(struct node *node, const char *format, ...)
     freeReplyObject(reply);
     return is_nil ? NULL : text;
 }
+
+int node_count_scripts(struct node *node)
+{
+    static const char name[] = "cmdstat_evalsha:calls=";
+    redisReply *reply = node_try(node, "INFO commandstats");
+
+    ck_assert_ptr_nonnull(reply);
+    const char *at = strstr(reply->str, name);
+    int calls = at ? (int)strtol(at + sizeof name - 1, NULL, 10) : 0;
+    freeReplyObject(reply);
+    return calls;
+}
+
+/* ---- memory of another --------------------------------------------------- */
+
+static bool has_synced(struct node *node)
+{
+    const char *info = node_text(node, "INFO replication");
+
+    return strstr(info, "master_link_status:up") &&
+           strstr(info, "master_sync_in_progress:0");
+}
+
+void node_replicate(struct node *node, struct node *source)
+{
+    node_do(source, "CONFIG SET repl-diskless-sync-delay 0");
+    node_do(node, "REPLICAOF 127.0.0.1 %d", source->port);
+    WAIT_UNTIL(SYNC_MS, has_synced(node));
+}
+
+static void run(char *const argv[])
+{
+    ck_assert_int_eq(harness_reap(harness_spawn(argv, NULL, NULL), SYNC_MS), 0);
+}
+
+void node_copy_files(const struct node *node, const struct node *source)
+{
+    char from[PATH_SIZE + 16], to[PATH_SIZE + 16];
+
+    ck_assert_int_eq(node->pid, 0);
+    snprintf(from, sizeof from, "%s/appendonlydir", source->dir);
+    snprintf(to, sizeof to, "%s/appendonlydir", node->dir);
+    run((char *[]){"rm", "-rf", to, NULL});
+    run((char *[]){"cp", "-a", from, to, NULL});
+}
+
+/* ---- clocks -------------------------------------------------------------- */
+
+/* The page of tests/nemesis/shim.c, with one setting of two in use. */
+struct setting {
+    int64_t base_ns, offset_ns, rate_ppb;
+};
+
+static void write_page(int fd, const void *data, size_t size, size_t at)
+{
+    ck_assert_int_eq(pwrite(fd, data, size, (off_t)at), (ssize_t)size);
+}
+
+void node_set_clock(const struct node *node, int64_t ms)
+{
+    const struct setting setting = {.offset_ns = ms * 1000000};
+    const struct setting none[2] = {{0}};
+    const size_t settings = 8;
+    char path[PATH_SIZE + 8];
+    uint8_t index = 0;
+
+    snprintf(path, sizeof path, "%s/clock", node->dir);
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    ck_assert_int_ge(fd, 0);
+    if (pread(fd, &index, 1, 0) == 0) { /* a new one */
+        write_page(fd, none, sizeof none, settings);
+        write_page(fd, &(uint64_t){0}, settings, 0);
+    }
+    index = !index;
+    write_page(fd, &setting, sizeof setting, settings + index * sizeof setting);
+    write_page(fd, &index, 1, 0); /* one byte: seen as a whole */
+    close(fd);
+}
+
+/* ---- keys ---------------------------------------------------------------- */
 
 int world_count_keys(struct world *world, const char *key)
 {

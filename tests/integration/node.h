@@ -18,7 +18,22 @@ long long node_integer(struct node *node, const char *format, ...);
 /* A copy of a string reply in a static buffer; NULL: nil. */
 const char *node_text(struct node *node, const char *format, ...);
 
+/* Calls of EVALSHA that it has run. */
+int node_count_scripts(struct node *node);
+
 void node_disconnect(struct node *node);
+
+/*
+ * Makes node a replica of source, and waits until it has the memory. It stays
+ * a replica until REPLICAOF NO ONE.
+ */
+void node_replicate(struct node *node, struct node *source);
+
+/* For a node with a clock of its own: ms ahead of the true one. */
+void node_set_clock(const struct node *node, int64_t ms);
+
+/* Replaces the append-only files of node, which must be down. */
+void node_copy_files(const struct node *node, const struct node *source);
 
 /* How many nodes have this key. */
 int world_count_keys(struct world *world, const char *key);

@@ -14,7 +14,21 @@
 #include "http.h"
 #include "node.h"
 
-enum { START_MS = 20000, STOP_MS = 20000, WORDS_MAX = 32 };
+enum {
+    START_MS = 20000,
+    STOP_MS = 20000,
+    WORDS_MAX = 32,
+    PRELOAD_SIZE = PATH_SIZE + 16,
+};
+
+/* For a process whose clock or connections are not the true ones. */
+static void write_preload(char preload[PRELOAD_SIZE])
+{
+    char path[PATH_SIZE];
+
+    harness_tool("nemesis-shim.so", path);
+    snprintf(preload, PRELOAD_SIZE, "LD_PRELOAD=%s", path);
+}
 
 /* ---- nodes -------------------------------------------------------------- */
 
@@ -31,6 +45,8 @@ static bool is_answering(struct node *node)
 void node_start(struct node *node)
 {
     char port[16], bus[16], log[PATH_SIZE + 8];
+    char preload[PRELOAD_SIZE], clock[PATH_SIZE + 32];
+    char *env[] = {preload, clock, NULL};
     char *argv[] = {"redis-server",
                     "--port",
                     port,
@@ -56,7 +72,10 @@ void node_start(struct node *node)
     snprintf(port, sizeof port, "%d", node->port);
     snprintf(bus, sizeof bus, "%d", node->is_cluster ? harness_free_port() : 0);
     snprintf(log, sizeof log, "%s/log", node->dir);
-    node->pid = harness_spawn(argv, NULL, log);
+    if (node->has_clock)
+        write_preload(preload);
+    snprintf(clock, sizeof clock, "NEMESIS_CLOCK=%s/clock", node->dir);
+    node->pid = harness_spawn(argv, node->has_clock ? env : NULL, log);
     WAIT_UNTIL(START_MS, is_answering(node));
     /* tests are forked behind fixtures and must not share a connection */
     node_disconnect(node);
@@ -87,16 +106,36 @@ static char process_state(pid_t pid)
     return state;
 }
 
+static void pause_process(pid_t pid)
+{
+    kill(pid, SIGSTOP);
+    WAIT_UNTIL(START_MS, process_state(pid) == 'T');
+}
+
+static void resume_process(pid_t pid)
+{
+    kill(pid, SIGCONT);
+    WAIT_UNTIL(START_MS, process_state(pid) != 'T');
+}
+
 void node_pause(const struct node *node)
 {
-    kill(node->pid, SIGSTOP);
-    WAIT_UNTIL(START_MS, process_state(node->pid) == 'T');
+    pause_process(node->pid);
 }
 
 void node_resume(const struct node *node)
 {
-    kill(node->pid, SIGCONT);
-    WAIT_UNTIL(START_MS, process_state(node->pid) != 'T');
+    resume_process(node->pid);
+}
+
+void server_pause(const struct server *server)
+{
+    pause_process(server->pid);
+}
+
+void server_resume(const struct server *server)
+{
+    resume_process(server->pid);
 }
 
 static void start_nodes(struct world *world, int count, bool is_durable)
@@ -141,7 +180,9 @@ void world_start_server(struct world *world, int i, const char *options)
     char *argv[WORDS_MAX] = {
         (char *)harness_binary(), "--listen", listen,        "--nodes", nodes,
         "--node-timeout-ms",      "400",      "--log-level", "debug"};
-    char *env[] = {"ASAN_OPTIONS=detect_leaks=1", NULL};
+    char preload[PRELOAD_SIZE], ports[sizeof server->ports + 16];
+    char *env[] = {"ASAN_OPTIONS=detect_leaks=1:verify_asan_link_order=0",
+                   *server->ports ? preload : NULL, ports, NULL};
     int argc = 9;
 
     ck_assert_int_eq(server->pid, 0);
@@ -158,6 +199,9 @@ void world_start_server(struct world *world, int i, const char *options)
     for (char *word = strtok_r(copy, " ", &rest); word && argc < WORDS_MAX - 1;
          word = strtok_r(NULL, " ", &rest))
         argv[argc++] = word;
+    if (*server->ports)
+        write_preload(preload);
+    snprintf(ports, sizeof ports, "NEMESIS_PORTS=%s", server->ports);
     server->pid = harness_spawn(argv, env, server->log);
 }
 
@@ -265,6 +309,16 @@ void world_kill_server(struct world *world, int i)
     kill(world->servers[i].pid, SIGKILL);
     ck_assert_int_ge(harness_reap(world->servers[i].pid, STOP_MS), 0);
     world->servers[i].pid = 0;
+}
+
+void world_pause_server(const struct world *world, int i)
+{
+    pause_process(world->servers[i].pid);
+}
+
+void world_resume_server(const struct world *world, int i)
+{
+    resume_process(world->servers[i].pid);
 }
 
 void world_stop(struct world *world)

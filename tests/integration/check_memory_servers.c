@@ -1,0 +1,163 @@
+/*
+ * Servers that know different things of the same nodes: a fresh one beside one
+ * that has seen it all, one of another installation, one that a name leads
+ * elsewhere.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "http.h"
+#include "node.h"
+#include "rival.h"
+
+Suite *check_memory_servers(void);
+
+#define LIMIT "--max-ttl-ms 8000 "
+
+enum { N = 5, LIMIT_MS = 8000, SOON_MS = 10000, RETURN_MS = 40000 };
+
+static struct world world;
+static struct holder holder;
+
+static void start(int servers, const char *options)
+{
+    world_start_nodes(&world, N);
+    for (int i = 0; i < servers; i++)
+        world_start_server(&world, i, options);
+    for (int i = 0; i < servers; i++)
+        world_wait_ready(&world, i);
+}
+
+/* True if nothing more is to be waited for: the server counts both machines. */
+static bool counts_all_until(int server, int64_t until_ms)
+{
+    return rival_count_voting(&world, server) == N ||
+           harness_now_ms() > until_ms;
+}
+
+/*
+ * The first node's name leads the second server to another machine, for longer
+ * than a quarantine (10.4 s here). Both know the node by the same name, and
+ * neither must count it for a lock of the other.
+ */
+START_TEST(story_45_one_name_leads_two_servers_to_two_machines)
+{
+    static const char options[] = "--max-ttl-ms 4000";
+    struct node other = {.is_durable = true};
+    struct server *second = &world.servers[1];
+
+    start(1, options);
+    other.port = harness_free_port();
+    harness_make_dir(other.dir);
+    node_start(&other);
+    snprintf(second->ports, sizeof second->ports, "%d=%d", world.nodes[0].port,
+             other.port);
+    world_start_server(&world, 1, options);
+    WAIT_UNTIL(SOON_MS, http_probe(second, "/readyz") == 200);
+    int64_t until_ms = harness_now_ms() + 16000;
+    WAIT_UNTIL(RETURN_MS, counts_all_until(1, until_ms));
+    rival_hold(&world, 0, 4000, &holder);
+    rival_expect_refused(&world, &holder);
+
+    /* the name is mended */
+    world_stop_server(&world, 1);
+    second->ports[0] = '\0';
+    world_start_server(&world, 1, options);
+    WAIT_UNTIL(SOON_MS, http_probe(second, "/readyz") == 200);
+    WAIT_UNTIL(RETURN_MS, rival_all_vote_everywhere(&world));
+    node_kill(&other);
+    world_stop(&world);
+}
+END_TEST
+
+/* Returns when the server has just looked at all nodes. */
+static void wait_for_looks(void)
+{
+    int before[N];
+
+    for (int i = 0; i < N; i++)
+        before[i] = node_count_scripts(&world.nodes[i]);
+    for (int i = 0; i < N; i++)
+        WAIT_UNTIL(SOON_MS, node_count_scripts(&world.nodes[i]) > before[i]);
+}
+
+/*
+ * The first server is one that has watched the nodes, and sees it with its next
+ * heartbeat. The fresh one must not have called it a first start by then.
+ */
+START_TEST(story_46_all_nodes_are_flushed_beside_a_fresh_server)
+{
+    static const char options[] = LIMIT "--node-timeout-ms 50";
+
+    start(1, options);
+    rival_hold(&world, 0, LIMIT_MS, &holder);
+    wait_for_looks();
+    for (int i = 0; i < N; i++)
+        node_do(&world.nodes[i], "FLUSHALL");
+    world_start_server(&world, 1, options);
+    WAIT_UNTIL(SOON_MS, http_probe(&world.servers[1], "/livez") == 200);
+    /* nobody asks the first one, which would look: until its heartbeat */
+    harness_pause_ms(700);
+    rival_expect_refused(&world, &holder);
+    WAIT_UNTIL(RETURN_MS, rival_all_vote_everywhere(&world));
+    world_stop(&world);
+}
+END_TEST
+
+/* A server of a higher epoch over nodes of its own and one of ours. */
+static void start_staging(struct node own[2])
+{
+    char options[200];
+
+    for (int i = 0; i < 2; i++) {
+        own[i] = (struct node){.is_durable = true};
+        own[i].port = harness_free_port();
+        harness_make_dir(own[i].dir);
+        node_start(&own[i]);
+    }
+    snprintf(options, sizeof options,
+             "--nodes 127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d "
+             "--max-ttl-ms 1000 --config-epoch 2",
+             own[0].port, own[1].port, world.nodes[0].port);
+    world_start_server(&world, 3, options);
+    WAIT_UNTIL(SOON_MS, http_probe(&world.servers[3], "/livez") == 200);
+}
+
+/* Production goes on with its other four, on old servers and on new ones. */
+START_TEST(story_47_staging_server_has_one_node_of_production_in_its_list)
+{
+    /* a slow disk must not look like a production that stops */
+    static const char options[] = "--node-timeout-ms 1000";
+    struct node own[2];
+
+    start(2, options);
+    start_staging(own);
+    int64_t until_ms = harness_now_ms() + 6000;
+    while (harness_now_ms() < until_ms)
+        for (int i = 0; i < 2; i++)
+            lock_expect_cycle(&world.servers[i], "production");
+    world_stop_server(&world, 1);
+    world_start_server(&world, 1, options);
+    WAIT_UNTIL(SOON_MS, http_probe(&world.servers[1], "/readyz") == 200);
+    for (int i = 0; i < 2; i++)
+        lock_expect_cycle(&world.servers[i], "production");
+    for (int i = 0; i < 2; i++)
+        node_kill(&own[i]);
+    world_stop(&world);
+}
+END_TEST
+
+Suite *check_memory_servers(void)
+{
+    Suite *suite = suite_create("memory_servers");
+    TCase *tc = tcase_create("memory_servers");
+    tcase_set_timeout(tc, 120);
+    tcase_set_tags(tc, "slow"); /* quarantines last 14 s */
+    tcase_add_test(tc, story_45_one_name_leads_two_servers_to_two_machines);
+    tcase_add_test(tc, story_46_all_nodes_are_flushed_beside_a_fresh_server);
+    tcase_add_test(
+        tc, story_47_staging_server_has_one_node_of_production_in_its_list);
+    suite_add_tcase(suite, tc);
+    return suite;
+}

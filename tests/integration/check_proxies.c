@@ -1,0 +1,97 @@
+/*
+ * A proxy reads the whole answer and then ends its connection to us as it
+ * likes, often with a reset. What its client was told to hold must stay held.
+ */
+#include <stdio.h>
+
+#include "http.h"
+#include "proxy.h"
+
+Suite *check_proxies(void);
+
+enum { N = 3, LOCKS = 20, TTL_MS = 60000, RESETS_MS = 500 };
+
+static const struct proxy_mode modes[] = {
+    {"keep-alive", PROXY_HAPROXY, "mode http\n option http-keep-alive", NULL},
+    {"server-close", PROXY_HAPROXY, "mode http\n option http-server-close",
+     NULL},
+    {"close", PROXY_HAPROXY, "mode http\n option httpclose", NULL},
+    {"no reuse", PROXY_HAPROXY, "mode http\n http-reuse never", NULL},
+    {"any reuse", PROXY_HAPROXY, "mode http\n http-reuse always", NULL},
+    {"tcp", PROXY_HAPROXY, "mode tcp", NULL},
+    {"tcp, no linger", PROXY_HAPROXY, "mode tcp\n option nolinger", NULL},
+    {"nginx", PROXY_NGINX_HTTP, "", ""},
+    {"nginx, keepalive", PROXY_NGINX_HTTP, "keepalive 8;",
+     "proxy_http_version 1.1; proxy_set_header Connection \"\";"},
+    {"nginx, stream", PROXY_NGINX_STREAM, NULL, NULL},
+};
+
+static struct world world;
+static const struct server *const server = &world.servers[0];
+
+static void set_up(void)
+{
+    world_start(&world, N, "");
+}
+
+static void tear_down(void)
+{
+    world_finish(&world);
+}
+
+/*
+ * Half of the clients end behind their answer, as curl does on a command
+ * line; the others go on with the connection they have.
+ */
+static void acquire_all(const struct server *proxy, int mode,
+                        struct lock locks[LOCKS])
+{
+    char resource[32];
+
+    for (int i = 0; i < LOCKS; i++) {
+        snprintf(resource, sizeof resource, "proxied-%d-%d", mode, i);
+        answer_expect(lock_acquire(proxy, resource, TTL_MS, &locks[i]), 201,
+                      NULL);
+        if (i % 2 == 0)
+            http_disconnect();
+    }
+    http_disconnect();
+}
+
+START_TEST(story_36_a_proxy_that_resets_does_not_lose_the_lock)
+{
+    const struct proxy_mode *mode = &modes[_i];
+    struct lock locks[LOCKS];
+    struct server proxy;
+
+    double lost = http_metric(server, "redlockd_undelivered_grants_total");
+    pid_t pid = proxy_start(mode, server, &proxy);
+    acquire_all(&proxy, _i, locks);
+    harness_pause_ms(RESETS_MS); /* for whatever comes behind the answers */
+    for (int i = 0; i < LOCKS; i++) {
+        const struct answer *a =
+            lock_acquire(server, locks[i].resource, TTL_MS, NULL);
+        ck_assert_msg(a->status == 409, "%s: %d is not held: %s", mode->name, i,
+                      a->body);
+        answer_expect(lock_extend(&proxy, &locks[i], TTL_MS), 200, NULL);
+        answer_expect(lock_release(&proxy, &locks[i]), 200, NULL);
+    }
+    ck_assert_double_eq(
+        http_metric(server, "redlockd_undelivered_grants_total"), lost);
+    proxy_stop(pid);
+}
+END_TEST
+
+Suite *check_proxies(void)
+{
+    Suite *suite = suite_create("proxies");
+    TCase *tcase = tcase_create("proxies");
+
+    tcase_set_timeout(tcase, 120);
+    tcase_add_unchecked_fixture(tcase, set_up, tear_down);
+    tcase_add_loop_test(tcase,
+                        story_36_a_proxy_that_resets_does_not_lose_the_lock, 0,
+                        (int)(sizeof modes / sizeof *modes));
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

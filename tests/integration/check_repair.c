@@ -1,0 +1,127 @@
+/*
+ * Locks that were taken while nodes were away.
+ */
+#include <string.h>
+
+#include "http.h"
+#include "node.h"
+
+Suite *check_repair(void);
+
+enum { TTL_MS = 30000, DEADLINE_MS = 10000 };
+
+static struct world world;
+static const struct server *const server = &world.servers[0];
+
+static void take_away(int first, int count, bool is_dead)
+{
+    for (int i = first; i < first + count; i++) {
+        struct node *node = &world.nodes[i];
+        node_disconnect(node);
+        if (is_dead)
+            node_kill(node);
+        else
+            node_pause(node);
+    }
+}
+
+static void bring_back(int first, int count, bool is_dead)
+{
+    /* what lies in the sockets of paused nodes must be late there */
+    int64_t late_ms = harness_now_ms() + 600;
+    WAIT_UNTIL(DEADLINE_MS, harness_now_ms() > late_ms);
+    for (int i = first; i < first + count; i++) {
+        if (is_dead)
+            node_start(&world.nodes[i]);
+        else
+            node_resume(&world.nodes[i]);
+    }
+    world_wait_ready(&world, 0);
+}
+
+static void take_on_three_of_five(const char *resource, bool is_dead,
+                                  struct lock *lock)
+{
+    take_away(3, 2, is_dead);
+    answer_expect(lock_acquire(server, resource, TTL_MS, lock), 201, NULL);
+    bring_back(3, 2, is_dead);
+    ck_assert_int_eq(world_count_keys(&world, resource), 3);
+}
+
+START_TEST(story_50_an_extend_sets_the_lock_where_it_is_missing)
+{
+    bool is_dead = _i == 1;
+    struct lock lock;
+
+    world_start(&world, 5, "");
+    take_on_three_of_five("repair", is_dead, &lock);
+    answer_expect(lock_extend(server, &lock, TTL_MS), 200, NULL);
+    WAIT_UNTIL(DEADLINE_MS, world_count_keys(&world, "repair") == 5);
+    for (int i = 0; i < 5; i++) {
+        struct node *node = &world.nodes[i];
+        ck_assert_str_eq(node_text(node, "GET repair"), lock.token);
+        ck_assert_int_le(node_integer(node, "PTTL repair"), TTL_MS);
+        ck_assert_int_gt(node_integer(node, "PTTL repair"), TTL_MS / 2);
+    }
+
+    take_away(0, 2, true);
+    answer_expect(lock_extend(server, &lock, TTL_MS), 200, NULL);
+    answer_expect(lock_inspect(server, "repair"), 200, NULL);
+    answer_expect(lock_release(server, &lock), 200, NULL);
+    bring_back(0, 2, true);
+    WAIT_UNTIL(DEADLINE_MS, world_count_keys(&world, "repair") == 0);
+    world_stop(&world);
+}
+END_TEST
+
+/* Two nodes have it, two have not, and who knows of the fifth? */
+START_TEST(story_50_a_lock_that_the_silent_may_have_is_not_known_to_be_free)
+{
+    struct lock lock;
+
+    world_start(&world, 5, "");
+    take_on_three_of_five("unknown", false, &lock);
+    take_away(0, 1, _i == 1);
+    answer_expect(lock_inspect(server, "unknown"), 503, "no_quorum");
+    answer_expect(lock_extend(server, &lock, TTL_MS), 503, "no_quorum");
+    answer_expect(lock_inspect(server, "free"), 404, "lock_not_found");
+    bring_back(0, 1, _i == 1);
+    answer_expect(lock_inspect(server, "unknown"), 200, NULL);
+    answer_expect(lock_extend(server, &lock, TTL_MS), 200, NULL);
+    world_stop(&world);
+}
+END_TEST
+
+/* The repair of its last extend is due behind the release. */
+START_TEST(a_release_leaves_nothing_for_the_repair)
+{
+    struct lock lock;
+
+    world_start(&world, 5, "");
+    world_start_server(&world, 1, "");
+    world_wait_ready(&world, 1);
+    take_on_three_of_five("gone", false, &lock);
+    answer_expect(lock_extend(server, &lock, TTL_MS), 200, NULL);
+    answer_expect(lock_release(&world.servers[1], &lock), 200, NULL);
+    int64_t due_ms = harness_now_ms() + 2000; /* two node timeouts, and more */
+    while (harness_now_ms() < due_ms)
+        ck_assert_int_eq(world_count_keys(&world, "gone"), 0);
+    world_stop(&world);
+}
+END_TEST
+
+Suite *check_repair(void)
+{
+    Suite *suite = suite_create("repair");
+    TCase *tcase = tcase_create("repair");
+
+    tcase_set_timeout(tcase, 120);
+    tcase_add_loop_test(
+        tcase, story_50_an_extend_sets_the_lock_where_it_is_missing, 0, 2);
+    tcase_add_loop_test(
+        tcase, story_50_a_lock_that_the_silent_may_have_is_not_known_to_be_free,
+        0, 2);
+    tcase_add_test(tcase, a_release_leaves_nothing_for_the_repair);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

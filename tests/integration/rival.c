@@ -1,0 +1,184 @@
+/*
+ * A holder on a bare majority, and its rivals.
+ */
+#include "rival.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "node.h"
+
+#define RESOURCE "contended"
+
+enum {
+    HOLD_MS = 15000,  /* for the holder to get its majority */
+    LOOK_MS = 4000,   /* by then each server has looked and confirmed anew */
+    SPARE_MS = 1000,  /* that the attack must leave of the validity */
+    AFTER_MS = 30000, /* for the next holder, when the validity has ended */
+    NOBODY = -1,
+};
+
+/* ---- who votes ----------------------------------------------------------- */
+
+bool rival_is_voting(const struct world *world, int server, int node)
+{
+    char path[32];
+    const struct answer *answer =
+        HTTP(&world->servers[server], .method = "GET", .path = "/nodes");
+
+    snprintf(path, sizeof path, "nodes.%d.state", node);
+    return strcmp(answer_text(answer, path), "voting") == 0;
+}
+
+int rival_count_voting(const struct world *world, int server)
+{
+    return (int)answer_int(
+        HTTP(&world->servers[server], .method = "GET", .path = "/nodes"),
+        "voting");
+}
+
+bool rival_is_voting_anywhere(const struct world *world, int node)
+{
+    for (int i = 0; i < WORLD_SERVERS; i++)
+        if (world->servers[i].pid && rival_is_voting(world, i, node))
+            return true;
+    return false;
+}
+
+bool rival_all_vote_everywhere(const struct world *world)
+{
+    for (int i = 0; i < WORLD_SERVERS; i++)
+        if (world->servers[i].pid &&
+            rival_count_voting(world, i) < world->nodes_count)
+            return false;
+    return true;
+}
+
+/* ---- the holder ---------------------------------------------------------- */
+
+/* Those beyond the first majority that votes; true: there is one. */
+static bool choose_others(const struct world *world, int server,
+                          bool is_other[WORLD_NODES])
+{
+    int missing = world->nodes_count / 2 + 1;
+
+    for (int i = 0; i < world->nodes_count; i++) {
+        is_other[i] = missing == 0 || !rival_is_voting(world, server, i);
+        missing -= !is_other[i];
+    }
+    return missing == 0;
+}
+
+static bool try_to_hold(struct world *world, int server, int ttl_ms,
+                        struct holder *holder)
+{
+    bool is_other[WORLD_NODES] = {false};
+
+    if (!choose_others(world, server, is_other))
+        return false;
+    for (int i = 0; i < world->nodes_count; i++)
+        if (is_other[i] && world->nodes[i].pid)
+            world_set(world, i, 1, RESOURCE, "occupied", HOLD_MS);
+    int64_t sent_ms = harness_now_ms();
+    const struct answer *answer =
+        lock_acquire(&world->servers[server], RESOURCE, ttl_ms, &holder->lock);
+    bool is_held = answer->status == 201;
+    if (is_held)
+        holder->ends_ms = sent_ms + answer_int(answer, "elapsed_ms") +
+                          holder->lock.validity_ms;
+    for (int i = 0; i < world->nodes_count; i++)
+        if (is_other[i] && world->nodes[i].pid)
+            world_del(world, i, 1, RESOURCE);
+    return is_held;
+}
+
+void rival_hold(struct world *world, int server, int ttl_ms,
+                struct holder *holder)
+{
+    WAIT_UNTIL(HOLD_MS, try_to_hold(world, server, ttl_ms, holder));
+}
+
+/* ---- the rivals ---------------------------------------------------------- */
+
+/* A letter a node: H has the holder's key, R a rival's, - none. */
+static const char *draw_keys(struct world *world, const struct holder *holder)
+{
+    static char letters[WORLD_NODES + 1];
+
+    for (int i = 0; i < world->nodes_count; i++) {
+        const char *value = world->nodes[i].pid
+                                ? node_text(&world->nodes[i], "GET " RESOURCE)
+                                : NULL;
+        letters[i] = '-';
+        if (value)
+            letters[i] = strcmp(value, holder->lock.token) == 0 ? 'H' : 'R';
+    }
+    letters[world->nodes_count] = '\0';
+    return letters;
+}
+
+static void expect_no_grant(struct world *world, const struct holder *holder,
+                            int server)
+{
+    struct lock lock;
+    const struct answer *answer =
+        lock_acquire(&world->servers[server], RESOURCE, 2000, &lock);
+    int64_t left_ms = holder->ends_ms - harness_now_ms();
+
+    if (answer->status == 201 && left_ms > 0)
+        ck_abort_msg("two holders: server %d granted %lld while %lld was valid "
+                     "for another %lld ms; the nodes have %s",
+                     server, (long long)lock.number,
+                     (long long)holder->lock.number, (long long)left_ms,
+                     draw_keys(world, holder));
+    if (answer->status == 201) /* just behind the end; if it fails: the TTL */
+        (void)lock_release(&world->servers[server], &lock);
+}
+
+static bool is_granted_next(struct world *world, const struct holder *holder)
+{
+    struct lock lock;
+
+    for (int i = 0; i < WORLD_SERVERS; i++) {
+        if (world->servers[i].pid == 0 ||
+            lock_acquire(&world->servers[i], RESOURCE, 2000, &lock)->status !=
+                201)
+            continue;
+        ck_assert_int_gt(lock.number, holder->lock.number);
+        (void)lock_release(&world->servers[i], &lock); /* or its TTL ends it */
+        return true;
+    }
+    return false;
+}
+
+static void watch(struct world *world, const struct holder *holder, int node)
+{
+    int64_t began_ms = harness_now_ms();
+
+    ck_assert_msg(began_ms + SPARE_MS < holder->ends_ms,
+                  "too slow: the validity has ended before anybody asked");
+    while (harness_now_ms() < holder->ends_ms) {
+        for (int i = 0; i < WORLD_SERVERS; i++)
+            if (world->servers[i].pid)
+                expect_no_grant(world, holder, i);
+        bool must_be_away =
+            node != NOBODY && harness_now_ms() > began_ms + LOOK_MS;
+        bool is_voting = must_be_away && rival_is_voting_anywhere(world, node);
+        ck_assert_msg(!is_voting || harness_now_ms() > holder->ends_ms,
+                      "node %d has forgotten a lock, and votes", node);
+    }
+    WAIT_UNTIL(AFTER_MS, is_granted_next(world, holder));
+}
+
+void rival_expect_refused(struct world *world, const struct holder *holder)
+{
+    watch(world, holder, NOBODY);
+}
+
+void rival_expect_refused_without(struct world *world,
+                                  const struct holder *holder, int node,
+                                  int return_ms)
+{
+    watch(world, holder, node);
+    WAIT_UNTIL(return_ms, rival_all_vote_everywhere(world));
+}

@@ -1,0 +1,44 @@
+/*
+ * Two clients and one lock: the holder has it on a bare majority, so that one
+ * node which forgets gives it away; whoever else asks is a rival.
+ */
+#ifndef REDLOCKD_TEST_RIVAL_H
+#define REDLOCKD_TEST_RIVAL_H
+
+#include "http.h"
+
+struct holder {
+    struct lock lock;
+    int64_t ends_ms; /* its validity, by harness_now_ms */
+};
+
+/* GET /nodes: whether the node votes for the server; how many do. */
+bool rival_is_voting(const struct world *world, int server, int node);
+int rival_count_voting(const struct world *world, int server);
+
+/* On each server that runs. */
+bool rival_is_voting_anywhere(const struct world *world, int node);
+bool rival_all_vote_everywhere(const struct world *world);
+
+/*
+ * Acquires "contended" through the server, on the first nodes that vote and no
+ * more than a majority. The others are occupied for that moment.
+ */
+void rival_hold(struct world *world, int server, int ttl_ms,
+                struct holder *holder);
+
+/*
+ * Asks all servers that run for the holder's lock until its validity ends:
+ * none may grant it. Afterwards one does, with a higher number.
+ */
+void rival_expect_refused(struct world *world, const struct holder *holder);
+
+/*
+ * The same after node has lost its memory: it must have lost its vote as soon
+ * as the servers have had time to look, and have it again within return_ms.
+ */
+void rival_expect_refused_without(struct world *world,
+                                  const struct holder *holder, int node,
+                                  int return_ms);
+
+#endif
