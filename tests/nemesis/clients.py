@@ -9,14 +9,14 @@ import threading
 import time
 from collections import Counter
 
-from connection import Connection
+from connection import SILENT_S, Connection, Leave
 from history import (ACQUIRE, EXTEND, INSPECT, MS, RELEASE, Call, History,
                      Violation, now)
 from plan import log_uniform
 from register import Register, refused
 
 TTL_MIN_MS = 200
-FAULTY = 0.03      # share of calls that clients do not bring to an end
+FAULTY = 0.04      # share of calls whose clients leave
 BUCKET = 100 * MS  # in which time with and without quorum is counted
 
 
@@ -29,13 +29,15 @@ def is_slow(resource: str) -> bool:
 class World:
     """What all clients share."""
 
-    def __init__(self, addresses: list[tuple[str, int]], resources: int,
-                 max_ttl_ms: int, history: History, kinds: set[str]) -> None:
+    def __init__(self, resources: int, max_ttl_ms: int, history: History,
+                 kinds: set[str]) -> None:
         self.kinds = kinds  # of faults, those of clients among them
-        self.addresses, self.max_ttl_ms = addresses, max_ttl_ms
+        self.max_ttl_ms = max_ttl_ms
         self.history = history
         self.registers = {f"r{i}": Register(f"r{i}") for i in range(resources)}
         self.stop = threading.Event()
+        self.goes_on = threading.Event()  # not set: nobody asks for anything
+        self.goes_on.set()
         self.outcomes: Counter[str] = Counter()
         self.lock = threading.Lock()
         self.violations: list[Violation] = []
@@ -56,11 +58,13 @@ class World:
 
 
 class Client(threading.Thread):
-    def __init__(self, index: int, seed: int, world: World) -> None:
+    def __init__(self, index: int, seed: int, world: World,
+                 connections: list[Connection]) -> None:
+        """connections: one to each server."""
         super().__init__(name=f"client {index}", daemon=True)
         self.index, self.world = index, world
         self.rng = random.Random(f"{seed} client {index}")
-        self.connections = [Connection(one) for one in world.addresses]
+        self.connections = connections
         self.error = ""
 
     def run(self) -> None:
@@ -102,13 +106,16 @@ class Client(threading.Thread):
         members = self.send(call, "POST /locks HTTP/1.1\r\n", body)
         return call, members.get("token", "")
 
-    def _draw_fault(self) -> str:
-        """What this client does wrong with its call; mostly nothing."""
+    def _draw_leave(self, connection: Connection) -> Leave | None:
+        """How this client leaves its call; mostly not at all."""
         kinds = [kind for kind in ("vanish", "vanish-again", "rude")
                  if kind in self.world.kinds]
         if not kinds or self.rng.random() >= FAULTY:
-            return ""
-        return self.rng.choice(kinds)
+            return None
+        kind = self.rng.choice(kinds)
+        if kind == "vanish":
+            connection.close()
+        return Leave.draw(self.rng, kind == "rude")
 
     def _inspect(self, resource: str) -> None:
         self.send(self._note(INSPECT, resource),
@@ -136,24 +143,14 @@ class Client(threading.Thread):
     def send(self, call: Call, head: str, body: dict | None = None) -> dict:
         """Notes the call before it is sent: a release ends belief then."""
         text = json.dumps(body).encode() if body is not None else b""
+        self.world.goes_on.wait(SILENT_S)
         call.sent = now()
         if call.op == ACQUIRE:
             call.of = call.id  # no belief without an answer
         self.world.history.add(call)
         connection = self.connections[call.server]
-        members: dict = {}
-        fault = self._draw_fault()
-        if fault.startswith("vanish"):
-            if fault == "vanish":
-                connection.close()
-            part = 1 if self.rng.random() < 0.8 else self.rng.random()
-            connection.vanish(call, head, text,
-                              log_uniform(self.rng, 0.0001, 0.05), part,
-                              self.rng.random() < 0.5)
-        else:
-            members = connection.request(call, head, text)
-            if fault == "rude":
-                connection.close(is_reset=True)
+        members = connection.request(call, head, text,
+                                     self._draw_leave(connection))
         self.world.count(call)
         return members
 

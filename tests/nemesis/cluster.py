@@ -18,7 +18,7 @@ from plan import NODES, SERVERS
 
 Address = tuple[str, int]
 SETTING = struct.Struct("=qqq")  # struct setting of shim.c
-AOF = "appendonlydir/appendonly.aof.1.incr.aof"
+STATE = "redlockd:state"
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Process:
     def __init__(self, config: Config, name: str) -> None:
         self.config, self.name = config, name
         self.directory = config.directory / name
-        self.directory.mkdir()
+        self.directory.mkdir(exist_ok=True)
         self.log = self.directory / "log"
         self.clock = Clock(config.directory / f"{name}.clock")
         self.child: subprocess.Popen | None = None
@@ -106,6 +106,16 @@ class Process:
             self.child.wait()
             self.child = None
 
+    def finish(self, timeout_s: float) -> int:
+        """It was asked to end; its exit status, -9 if it would not."""
+        assert self.child
+        try:
+            return self.child.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            return -9
+        finally:
+            self.kill()
+
     def died(self) -> int | None:
         """The exit status, if it ended without being told to."""
         return self.child.poll() if self.child else None
@@ -114,12 +124,14 @@ class Process:
 class Node(Process):
     """A Redis master."""
 
-    def __init__(self, config: Config, index: int, port: int) -> None:
-        super().__init__(config, f"node{index}")
+    def __init__(self, config: Config, index: int, port: int,
+                 name: str = "node") -> None:
+        super().__init__(config, f"{name}{index}")
         self.index, self.address = index, ("127.0.0.1", port)
         self.mode = config.modes[index]
         self.data = self.directory / "data"
-        self.sizes: list[tuple[float, int]] = []  # of the log, lately
+        self.name_hash = ""  # what the other nodes know it by
+        self.sizes: list[tuple[float, Path, int]] = []  # of the log, lately
 
     def start(self, mode: str = "") -> None:
         mode = mode or self.mode
@@ -130,25 +142,75 @@ class Node(Process):
             "--appendonly", "no" if mode == "none" else "yes",
             "--appendfsync", "no" if mode == "none" else mode,
             "--auto-aof-rewrite-percentage", "0",
+            "--repl-diskless-sync-delay", "0", "--shutdown-timeout", "0",
             "--busy-reply-threshold", "50")
+
+    def is_ready(self) -> bool:
+        try:
+            redis = Redis(self, 1)
+        except OSError:
+            return False
+        try:
+            return redis.ask("PING") == b"+PONG\r\n"
+        except OSError:
+            return False
+        finally:
+            redis.close()
+
+    def witnesses(self) -> set[str]:
+        """The nodes of which it was told."""
+        redis = Redis(self)
+        try:
+            fields = redis.ask("HKEYS", STATE).decode().split("\r\n")
+        finally:
+            redis.close()
+        return {field[2:] for field in fields if field.startswith("w:")}
+
+    def host_and_port(self) -> tuple[str, str]:
+        return self.address[0], str(self.address[1])
 
     def wipe(self) -> None:
         shutil.rmtree(self.data, ignore_errors=True)
 
+    def _log_file(self) -> Path | None:
+        """The one that is written: that of the greatest number."""
+        files = self.data.glob("appendonlydir/*.incr.aof")
+        return max(files, key=lambda file: int(file.name.split(".")[-3]),
+                   default=None)
+
     def note_size(self) -> None:
         """How long the append-only file was, for lose_a_second."""
-        file = self.data / AOF
-        if self.mode == "everysec" and file.exists():
+        if self.mode != "everysec":
+            return
+        if file := self._log_file():
             self.sizes = [*self.sizes[-5:],
-                          (time.monotonic(), file.stat().st_size)]
+                          (time.monotonic(), file, file.stat().st_size)]
 
     def lose_a_second(self) -> None:
         """What a power cut does to a file that is synced once a second."""
-        file = self.data / AOF
-        lately = [size for at, size in self.sizes if at > time.monotonic() - 1]
-        if file.exists() and lately:
+        file = self._log_file()
+        lately = [size for at, of, size in self.sizes
+                  if of == file and at > time.monotonic() - 1]
+        if file and lately:
             os.truncate(file, min(*lately, file.stat().st_size))
         self.sizes.clear()
+
+
+class Spare(Node):
+    """A server of its own with another node's memory and clock, until it is
+    killed; up when this returns."""
+
+    def __init__(self, node: Node, files: Path) -> None:
+        super().__init__(node.config, node.index, free_ports(1)[0], "spare")
+        self.clock = node.clock
+        self.wipe()
+        shutil.copytree(files, self.data)
+        self.start()
+        deadline = time.monotonic() + 10
+        while not self.is_ready():
+            if time.monotonic() > deadline:
+                raise OSError(f"{self.name} does not start")
+            time.sleep(0.02)
 
 
 class Redis:
@@ -184,6 +246,17 @@ class Redis:
         self.socket.close()
 
 
+def is_ready(address: Address) -> bool:
+    """Whether a redlockd there says that a quorum votes."""
+    try:
+        with socket.create_connection(address, 1) as connection:
+            connection.sendall(b"GET /readyz HTTP/1.1\r\nHost: nemesis\r\n"
+                               b"Connection: close\r\n\r\n")
+            return connection.recv(4096).startswith(b"HTTP/1.1 200")
+    except OSError:
+        return False
+
+
 class Server(Process):
     """A redlockd."""
 
@@ -203,18 +276,13 @@ class Server(Process):
             "--listen", f"127.0.0.1:{self.address[1]}",
             "--nodes", ",".join(f"127.0.0.1:{port}" for port in self.nodes),
             "--max-ttl-ms", str(self.config.max_ttl_ms),
-            "--default-ttl-ms", "1000", "--retry-delay-ms", "50", *self.extra,
+            "--default-ttl-ms", "1000", "--node-timeout-ms", "50",
+            "--retry-delay-ms", "50", *self.extra,
             ASAN_OPTIONS=sanitizer, NEMESIS_PORTS=",".join(
                 f"{a}={b}" for a, b in zip(self.nodes, self.own) if a != b))
 
     def is_ready(self) -> bool:
-        try:
-            with socket.create_connection(self.address, 1) as connection:
-                connection.sendall(b"GET /readyz HTTP/1.1\r\nHost: nemesis\r\n"
-                                   b"Connection: close\r\n\r\n")
-                return connection.recv(4096).startswith(b"HTTP/1.1 200")
-        except OSError:
-            return False
+        return is_ready(self.address)
 
     def listens(self) -> bool:
         try:
@@ -246,13 +314,8 @@ class Server(Process):
 
     def stop(self) -> int:
         """Asks it to end; its exit status, -9 if it would not."""
-        assert self.child
-        self.child.send_signal(signal.SIGTERM)
-        try:
-            return self.child.wait(20)
-        except subprocess.TimeoutExpired:
-            self.kill()
-            return -9
+        self.signal(signal.SIGTERM)
+        return self.finish(20)
 
 
 class Proxy:
@@ -269,6 +332,13 @@ class Proxy:
         assert self.child.stdin
         self.child.stdin.write(" ".join(map(str, words)) + "\n")
         self.child.stdin.flush()
+
+    def sync(self) -> None:
+        """Returns when all was done that it was told."""
+        self.tell("sync")
+        assert self.child.stdout
+        if self.child.stdout.readline() != "done\n":
+            raise RuntimeError("the proxy died")
 
 
 class Cluster:
@@ -293,16 +363,10 @@ class Cluster:
         """Until each takes commands; raises if one does not."""
         deadline = time.monotonic() + timeout_s
         for node in self.nodes:
-            while True:
-                try:
-                    redis = Redis(node)
-                    redis.ask("PING")
-                    redis.close()
-                    break
-                except OSError:
-                    if time.monotonic() > deadline:
-                        raise
-                    time.sleep(0.05)
+            while not node.is_ready():
+                if time.monotonic() > deadline:
+                    raise OSError(f"{node.name} takes no commands")
+                time.sleep(0.05)
 
     def start_servers(self, timeout_s: float) -> bool:
         """Waits until each says that a quorum votes."""
@@ -314,6 +378,19 @@ class Cluster:
                 return False
             time.sleep(0.1)
         return True
+
+    def learn_names(self, timeout_s: float = 10) -> None:
+        """A node has witnesses of all others, and none of itself. If that does
+        not come about, none has a name."""
+        deadline = time.monotonic() + timeout_s
+        known: list[set[str]] = []
+        while not all(len(names) == NODES - 1 for names in known) or not known:
+            if time.monotonic() > deadline:
+                return
+            time.sleep(0.1)
+            known = [node.witnesses() for node in self.nodes]
+        for node, names in zip(self.nodes, known):
+            [node.name_hash] = set().union(*known) - names
 
     def died(self) -> list[str]:
         processes: list[Process] = [*self.nodes, *self.servers]

@@ -1,72 +1,140 @@
 """A keep-alive HTTP connection to one server, and what one call got from it."""
 from __future__ import annotations
 
+import contextlib
 import json
+import random
 import socket
 import struct
+from dataclasses import dataclass
 
 from history import EXTEND, Call, now
+from plan import log_uniform
 
+READ_MAX = 16384
 SILENT_S = 30  # longer than any pause of a server, and all rounds of a call
+BROKEN = (502, 503, 504)  # a balancer lost its server, or has none
+
+# when a client leaves, and how
+ASKING = "asking"    # a part of the request is sent
+WAITING = "waiting"  # all of it; perhaps the answer has come
+UNREAD = "unread"    # the answer has come
+READING = "reading"  # a part of it was read
+BEHIND = "behind"    # all of it was read
+RESET, CLOSE, HALF = "reset", "close", "half"
+
+
+@dataclass(frozen=True)
+class Leave:
+    """A client ends its connection without caring where its call is. Half: it
+    sends no more, but reads what there is."""
+    when: str
+    how: str
+    part: float    # of what is sent or read
+    stay_s: float  # before that
+
+    @staticmethod
+    def draw(rng: random.Random, is_behind: bool) -> Leave:
+        whens = (BEHIND,) if is_behind else (ASKING, WAITING, WAITING, UNREAD,
+                                             READING)
+        return Leave(rng.choice(whens), rng.choice((RESET, CLOSE, HALF)),
+                     rng.random(), log_uniform(rng, 0.0001, 0.05))
+
+
+class Left(Exception):
+    """The client has gone, and knows nothing of an answer."""
 
 
 class Connection:
-    def __init__(self, address: tuple[str, int]) -> None:
-        self.address = address
+    def __init__(self, address: tuple[str, int],
+                 is_balanced: bool = False) -> None:
+        self.address, self.is_balanced = address, is_balanced
         self.socket: socket.socket | None = None
         self.opened = 0
+        self.taken = b""  # of the answer that is awaited
 
-    def request(self, call: Call, head: str, body: bytes = b"") -> dict:
+    def request(self, call: Call, head: str, body: bytes = b"",
+                leave: Leave | None = None) -> dict:
         """Sends, waits, and notes the answer; its members, if there are any."""
+        members: dict = {}
+        is_kept = False
         try:
             if self.socket and not self._is_clean():
-                self.close()
                 call.code = "stray"  # bytes that nobody asked for
                 return {}
-            self._send(call, head, body)
+            self._send(call, head, body, leave)
+            if leave and leave.when != BEHIND:
+                self._leave(leave)
             members, is_last = self._read(call)
-            if is_last:
-                self.close()
-            return members
-        except ConnectionRefusedError:
-            call.code = "refused"
+            is_kept = not is_last and not leave
+            if leave and leave.when == BEHIND:
+                self._end(leave.how)
+                self._expect_end()
+        except Left:
+            call.code = "vanished"
         except TimeoutError:
             call.code = "timeout"
-        except OSError:
-            call.code = "closed"
+        except OSError as error:
+            call.code = ("vanished" if leave else "refused" if
+                         isinstance(error, ConnectionRefusedError) else "closed")
         except ValueError as error:
             call.code = f"garbled: {error}"
         finally:
-            call.done = now()  # last: the checker may look at any time
-        self.close()
-        return {}
-
-    def vanish(self, call: Call, head: str, body: bytes, stay_s: float,
-               part: float, is_reset: bool) -> None:
-        """Sends a part of a request, stays for a while and closes."""
-        try:
-            if self.socket and not self._is_clean():
+            if not is_kept:
                 self.close()
-            self._send(call, head, body, part)
-            assert self.socket
-            self.socket.settimeout(stay_s)
-            try:
-                # not read but looked at: what lies there is never taken
-                self.socket.recv(1, socket.MSG_PEEK)
-            except TimeoutError:
-                pass
-        except OSError:
-            pass  # its server was killed
-        call.code, call.done = "vanished", now()
-        self.close(is_reset)
+            call.done = now()  # last: the checker may look at any time
+        return members
 
-    def close(self, is_reset: bool = False) -> None:
+    def close(self) -> None:
         if self.socket:
-            if is_reset:
-                self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
-                                       struct.pack("ii", 1, 0))
             self.socket.close()
             self.socket = None
+
+    # ---- leaving ------------------------------------------------------------
+
+    def _leave(self, leave: Leave) -> None:
+        """Returns if the client reads on."""
+        assert self.socket
+        if leave.when == READING:
+            self._receive(1 + int(leave.part * 400))
+        elif leave.when == UNREAD:
+            self.socket.recv(1, socket.MSG_PEEK)
+        else:
+            self._stay(leave.stay_s)
+        self._end(leave.how)
+        if leave.how != HALF:
+            raise Left
+        if leave.when == ASKING:
+            self._stay(leave.stay_s)  # nothing need come before a deadline
+            raise Left
+
+    def _stay(self, stay_s: float) -> None:
+        """At most so long, and until something comes."""
+        assert self.socket
+        self.socket.settimeout(stay_s)
+        with contextlib.suppress(TimeoutError):
+            # not read but looked at: what lies there is never taken
+            self.socket.recv(1, socket.MSG_PEEK)
+        self.socket.settimeout(SILENT_S)
+
+    def _end(self, how: str) -> None:
+        """Ends what the client sends, or all."""
+        assert self.socket
+        if how == HALF:
+            self.socket.shutdown(socket.SHUT_WR)
+            return
+        if how == RESET:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
+                                   struct.pack("ii", 1, 0))
+        self.close()
+
+    def _expect_end(self) -> None:
+        """Of an answered client that sends no more, and is there."""
+        with contextlib.suppress(ConnectionResetError):
+            if self.socket and self.socket.recv(READ_MAX):
+                raise ValueError("something behind the answer")
+
+    # ---- one call -----------------------------------------------------------
 
     def _is_clean(self) -> bool:
         """No byte has come since the last answer. One that the server closed
@@ -84,34 +152,39 @@ class Connection:
         return True
 
     def _send(self, call: Call, head: str, body: bytes,
-              part: float = 1) -> None:
+              leave: Leave | None) -> None:
+        self.taken = b""
         if not self.socket:
             self.opened = now()
             self.socket = socket.create_connection(self.address, SILENT_S)
             self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.socket.settimeout(SILENT_S)
-        call.opened = self.opened
         text = (f"{head}Host: nemesis\r\nContent-Type: application/json\r\n"
                 f"Content-Length: {len(body)}\r\n\r\n").encode() + body
         call.sent = now()
-        self.socket.sendall(text[:max(1, int(len(text) * part))])
+        # a balancer opens a connection of its own
+        call.opened = call.sent if self.is_balanced else self.opened
+        if leave and leave.when == ASKING:
+            text = text[:max(1, int(len(text) * leave.part))]
+        self.socket.sendall(text)
 
     def _read(self, call: Call) -> tuple[dict, bool]:
         """The members of the answer, and whether it is the last one here."""
-        assert self.socket
-        text = b""
-        while (end := text.find(b"\r\n\r\n")) < 0:
-            text += self._receive()
-        head = text[:end].decode("latin-1").lower()
-        body = text[end + 4:]
+        while (end := self.taken.find(b"\r\n\r\n")) < 0:
+            self._receive()
+        head = self.taken[:end].decode("latin-1").lower()
         fields = dict(line.split(": ", 1) for line in head.split("\r\n")[1:])
-        size = int(fields["content-length"])
-        while len(body) < size:
-            body += self._receive()
-        if len(body) > size:
+        size = end + 4 + int(fields["content-length"])
+        while len(self.taken) < size:
+            self._receive()
+        if len(self.taken) > size:
             raise ValueError("more than the answer")
-        members = json.loads(body)
-        call.status = int(head.split(" ", 2)[1])
+        status = int(head.split(" ", 2)[1])
+        if self.is_balanced and status in BROKEN and \
+                "json" not in fields["content-type"]:
+            raise ConnectionResetError
+        members = json.loads(self.taken[end + 4:])
+        call.status = status
         call.code = members.get("code", "")
         call.elapsed_ms = members.get("elapsed_ms", 0)
         call.validity_ms = members.get("validity_ms", 0)
@@ -121,9 +194,9 @@ class Connection:
         call.number = call.number or number
         return members, fields.get("connection") == "close"
 
-    def _receive(self) -> bytes:
+    def _receive(self, size: int = READ_MAX) -> None:
         assert self.socket
-        piece = self.socket.recv(16384)
+        piece = self.socket.recv(size)
         if not piece:
             raise ConnectionResetError
-        return piece
+        self.taken += piece

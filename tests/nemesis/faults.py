@@ -1,68 +1,62 @@
 """Does the faults of a plan, undoes them, and notes when they were active.
 
-Each kind is a generator: what stands before the yield begins the fault, what
-stands behind it ends it.
+Each kind is a generator: what stands before its first yield begins the fault,
+what stands behind it ends it. There it may yield on, while it waits for
+something: it is asked again soon.
 """
 from __future__ import annotations
 
 import signal
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 
-from cluster import Cluster, Redis
+from cluster import Cluster, Node, Redis
 from history import SECOND, History, Span, now
-from plan import KINDS, LOSSY_NODES, Fault
+from memory import MemoryFaults
+from plan import KINDS, LOSSY_NODES, Fault, clash, takes_locks
 
 BURN = ("local begin = os.clock() while os.clock() - begin < tonumber(ARGV[1]) "
         "do end return 1")
 
 
-class Injector:
+class Injector(MemoryFaults):
     """To be used by the main thread only, as it starts processes."""
 
     def __init__(self, cluster: Cluster, history: History,
                  quarantine_s: float) -> None:
-        self.cluster, self.history = cluster, history
-        self.quarantine_s = quarantine_s
+        super().__init__(cluster)
+        self.history, self.quarantine_s = history, quarantine_s
         self.active: dict[Fault, tuple[Iterator[None], Span]] = {}
-        self.stalls: Counter[tuple[int, int, int]] = Counter()
+        self.ending: dict[Fault, tuple[Iterator[None], Span]] = {}
         self.losses: list[tuple[int, Span]] = []
+        self.killed: dict[int, Span] = {}  # servers that are down
         self.restarting: list[Span] = []
+        self.is_quiet = False  # clients ask for nothing
         self.done: Counter[str] = Counter()
 
     def begin(self, fault: Fault) -> None:
-        if KINDS[fault.kind].is_lossy and not self._may_lose(fault.target):
+        if not self._may_begin(fault):
             self.done["left out"] += 1
             return
         span = Span(fault.kind, self._describe(fault))
-        if fault.kind == "server-kill":
-            span.server = fault.target
         if KINDS[fault.kind].is_lossy:
             self.losses.append((fault.target, span))
         self.history.spans.append(span)
         steps = getattr(self, fault.kind.replace("-", "_"))(fault)
-        try:
-            next(steps)
-        except OSError as error:  # a node that answers no command of ours
-            span.text += f" ({error})"
+        self._go_on(steps, span)
         self.active[fault] = (steps, span)
         self.done[fault.kind] += 1
 
     def end(self, fault: Fault) -> None:
         if fault not in self.active:
             return
-        steps, span = self.active.pop(fault)
-        try:
-            next(steps, None)
-        except OSError as error:
-            span.text += f" ({error})"
-        if span.server >= 0:
-            self.restarting.append(span)
-        else:
-            span.end = now()
+        self.ending[fault] = self.active.pop(fault)
+        self._end_what_can_be()
 
     def look(self) -> None:
         """What has to be noticed between faults."""
+        self._end_what_can_be()
         for span in self.restarting[:]:
             if self.cluster.servers[span.server].listens():
                 span.end = now()
@@ -70,33 +64,67 @@ class Injector:
         for node in self.cluster.nodes:
             node.note_size()
 
+    def is_busy(self) -> bool:
+        return bool(self.ending or self.restarting)
+
     def heal(self) -> None:
         """Takes back what a node may not have heard, as it was too slow."""
         self.cluster.wait_for_nodes()
-        for node in range(len(self.cluster.nodes)):
+        for node in self.cluster.nodes:
             self._ask(node, "CONFIG", "SET", "maxmemory", "0", "maxclients",
-                      "10000")
+                      "10000", "maxmemory-policy", "noeviction")
+            self._ask(node, "REPLICAOF", "NO", "ONE")
 
     def kills(self) -> list[Span]:
         return [span for span in self.history.spans if span.server >= 0]
 
-    def _may_lose(self, node: int) -> bool:
+    def _end_what_can_be(self) -> None:
+        for fault, (steps, span) in list(self.ending.items()):
+            if not self._go_on(steps, span):
+                span.end = now()
+                del self.ending[fault]
+
+    @staticmethod
+    def _go_on(steps: Iterator[None], span: Span) -> bool:
+        """False: it has ended."""
+        try:
+            next(steps)
+            return True
+        except StopIteration:
+            return False
+        except OSError as error:  # a node that answers no command of ours
+            span.text += f" ({error})"
+            return False
+
+    def _may_begin(self, fault: Fault) -> bool:
         """The plan took care of it, but this machine may be slow."""
+        if any(clash(fault, replace(other, end=fault.begin))
+               for other in self.ending):
+            return False
+        if not KINDS[fault.kind].is_lossy or fault.target < 0:
+            return True
         since = now() - int(self.quarantine_s * SECOND)
-        nodes = {one for one, span in self.losses
-                 if span.end == 0 or span.end > since}
-        return len(nodes | {node}) <= LOSSY_NODES
+        nodes = {one for one, span in self.losses if one >= 0 and
+                 (span.end == 0 or span.end > since)}
+        return len(nodes | {fault.target}) <= LOSSY_NODES
 
     @staticmethod
     def _describe(fault: Fault) -> str:
+        target = KINDS[fault.kind].target
+        text = ""
+        if target in ("node", "clock"):
+            text = f"node {fault.target}"
+        elif "server" in target:
+            text = f"server {fault.target}"
         if fault.pairs:
-            text = " ".join(f"{s}-{n}" for s, n in fault.pairs)
-            if fault.kind in ("drop", "hold", "half-close"):
-                text += " to the server" if fault.way else " to the node"
-        else:
-            text = "server " if "server" in fault.kind else "node "
-            text += str(fault.target)
-        return text + (f" {fault.amount:+.4f}" if fault.amount else "")
+            text += " " + " ".join(f"{s}-{n}" for s, n in fault.pairs)
+        if fault.kind in ("drop", "hold", "half-close"):
+            text += " to the server" if fault.way else " to the node"
+        if fault.peer >= 0:
+            text += f" of node {fault.peer}"
+        if fault.amount:
+            text += f" {fault.amount:+.4f}"
+        return text.strip() + (" (2)" if fault.way and target == "node" else "")
 
     # ---- nodes --------------------------------------------------------------
 
@@ -106,43 +134,10 @@ class Injector:
         yield
         node.signal(signal.SIGCONT)
 
-    def kill_empty(self, fault: Fault) -> Iterator[None]:
-        node = self.cluster.nodes[fault.target]
-        node.kill()
-        node.wipe()
-        yield
-        node.start()
-
-    def kill_everysec(self, fault: Fault) -> Iterator[None]:
-        node = self.cluster.nodes[fault.target]
-        node.kill()
-        node.lose_a_second()
-        yield
-        node.start()
-
-    def kill_always(self, fault: Fault) -> Iterator[None]:
-        node = self.cluster.nodes[fault.target]
-        node.kill()
-        yield
-        node.start()
-
-    def kill_old(self, fault: Fault) -> Iterator[None]:
-        """A life without persistence, then the file of the life before it."""
-        node = self.cluster.nodes[fault.target]
-        node.kill()
-        node.start("none")
-        yield
-        node.kill()
-        node.start()
-
-    def flush(self, fault: Fault) -> Iterator[None]:
-        self._ask(fault.target, "FLUSHALL")
-        yield
-
     def client_pause(self, fault: Fault) -> Iterator[None]:
         length_ms = max(1, int((fault.end - fault.begin) * 1000))
-        self._ask(fault.target, "CLIENT", "PAUSE", str(length_ms),
-                  "WRITE" if fault.way else "ALL")
+        self._ask(self.cluster.nodes[fault.target], "CLIENT", "PAUSE",
+                  str(length_ms), "WRITE" if fault.way else "ALL")
         yield
 
     def script(self, fault: Fault) -> Iterator[None]:
@@ -152,9 +147,10 @@ class Injector:
         redis.close()
 
     def maxmemory(self, fault: Fault) -> Iterator[None]:
-        self._ask(fault.target, "CONFIG", "SET", "maxmemory", "1")
+        node = self.cluster.nodes[fault.target]
+        self._ask(node, "CONFIG", "SET", "maxmemory", "1")
         yield
-        self._ask(fault.target, "CONFIG", "SET", "maxmemory", "0")
+        self._ask(node, "CONFIG", "SET", "maxmemory", "0")
 
     def maxclients(self, fault: Fault) -> Iterator[None]:
         redis = Redis(self.cluster.nodes[fault.target])  # later none comes in
@@ -163,13 +159,6 @@ class Injector:
         yield
         redis.ask("CONFIG", "SET", "maxclients", "10000")
         redis.close()
-
-    def _ask(self, node: int, *words: str) -> None:
-        redis = Redis(self.cluster.nodes[node])
-        try:
-            redis.ask(*words)
-        finally:
-            redis.close()
 
     # ---- clocks -------------------------------------------------------------
 
@@ -197,6 +186,55 @@ class Injector:
         yield
         clock.set(clock.offset_s())
 
+    def glitch(self, fault: Fault) -> Iterator[None]:
+        clock = self.cluster.nodes[fault.target].clock
+        before = clock.offset_s()
+        if takes_locks(fault):
+            yield from self._witnessed_glitch(fault, before)
+            return
+        clock.set(before + fault.amount)
+        yield
+        clock.set(before)
+
+    def _witnessed_glitch(self, fault: Fault, before: float) -> Iterator[None]:
+        """All locks that end by the clock ahead are taken. One server sees
+        that clock; the others hear of the node again when that server has
+        revoked it, or when these locks would have ended anyway. Without such a
+        server it is a loss like any other."""
+        node = self.cluster.nodes[fault.target]
+        others = [(s, n) for s, n in self._pairs(node)
+                  if (s, n) not in fault.pairs]
+        self._stall(others)
+        try:
+            calls = self._take_locks(fault, node, before)
+            yield
+            deadline = now() + SECOND
+            while (is_unseen := self._count_batches(node) == calls):
+                if now() > deadline:
+                    break
+                yield
+            node.clock.set(before)
+            if is_unseen:
+                self._ask(node, "FLUSHALL")
+            over = now() + int(fault.amount * SECOND)
+            while now() < over and self._has_admission(node):
+                yield
+        finally:
+            node.clock.set(before)
+            self._unstall(others)
+
+    def _take_locks(self, fault: Fault, node: Node, before: float) -> int:
+        """How many batches had run before that."""
+        self._stall(fault.pairs)
+        self.cluster.proxy.sync()
+        try:
+            locks = self._keys(node)
+            node.clock.set(before + fault.amount)
+            self._ask(node, "EXISTS", *locks, "nothing")
+            return self._count_batches(node)
+        finally:
+            self._unstall(fault.pairs)
+
     def server_clock(self, fault: Fault) -> Iterator[None]:
         clock = self.cluster.servers[fault.target].clock
         clock.set(fault.amount)
@@ -212,33 +250,72 @@ class Injector:
         server.signal(signal.SIGCONT)
 
     def server_kill(self, fault: Fault) -> Iterator[None]:
-        server = self.cluster.servers[fault.target]
-        server.kill()
+        self._kill_server(fault.target)
         yield
-        server.start()
+        self._start_server(fault.target)
+
+    def _kill_server(self, server: int) -> None:
+        span = Span("killed", f"server {server}", server=server)
+        self.history.spans.append(span)
+        self.killed[server] = span
+        self.cluster.servers[server].kill()
+
+    def _start_server(self, server: int) -> None:
+        self.cluster.servers[server].start()
+        self.restarting.append(self.killed.pop(server))
+
+    # ---- everything at once -------------------------------------------------
+
+    def suspend_all(self, _: Fault) -> Iterator[None]:
+        processes = [*self.cluster.nodes, *self.cluster.servers]
+        for process in processes:
+            process.signal(signal.SIGSTOP)
+        yield
+        for process in processes:
+            process.signal(signal.SIGCONT)
+
+    def sleep_all(self, fault: Fault) -> Iterator[None]:
+        """In either order, and nodes in good order: one that keeps nothing
+        forgets, all others know what they knew."""
+        servers = range(len(self.cluster.servers))
+        if fault.way:
+            self._stop_nodes()
+        for server in servers:
+            self._kill_server(server)
+        if not fault.way:
+            self._stop_nodes()
+        yield
+        for node in self.cluster.nodes:
+            node.start()
+        for server in servers:
+            self._start_server(server)
+
+    def _stop_nodes(self) -> None:
+        for node in self.cluster.nodes:
+            node.signal(signal.SIGTERM)
+        for node in self.cluster.nodes:
+            node.finish(5)
+
+    def quiet(self, _: Fault) -> Iterator[None]:
+        """Nobody asks for anything: what nodes know grows no older."""
+        self.is_quiet = True
+        yield
+        self.is_quiet = False
 
     # ---- the network between them -------------------------------------------
 
-    def _stall(self, fault: Fault, ways: tuple[int, ...]) -> Iterator[None]:
-        """A pair may be stalled by several faults at once."""
-        stalls = [(s, n, way) for s, n in fault.pairs for way in ways]
-        for stall in stalls:
-            self.stalls[stall] += 1
-            self.cluster.proxy.tell("stall", *stall, 1)
-        yield
-        for stall in stalls:
-            self.stalls[stall] -= 1
-            if not self.stalls[stall]:
-                self.cluster.proxy.tell("stall", *stall, 0)
-
     def ring(self, fault: Fault) -> Iterator[None]:
-        return self._stall(fault, (0, 1))
+        return self.cut(fault)
 
     def cut(self, fault: Fault) -> Iterator[None]:
-        return self._stall(fault, (0, 1))
+        self._stall(fault.pairs)
+        yield
+        self._unstall(fault.pairs)
 
     def drop(self, fault: Fault) -> Iterator[None]:
-        return self._stall(fault, (fault.way,))
+        self._stall(fault.pairs, (fault.way,))
+        yield
+        self._unstall(fault.pairs, (fault.way,))
 
     def delay(self, fault: Fault) -> Iterator[None]:
         for ms in (int(fault.amount) // 2 + 1, 0):

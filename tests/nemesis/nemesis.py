@@ -29,16 +29,17 @@ from pathlib import Path
 
 import selftest
 import tooltest
+from balancer import MODES, Balancer
 from checker import INVARIANTS, check, late_releases
 from clients import BUCKET, Client, World
 from cluster import Cluster, Config, Node, Redis
 from connection import Connection
 from faults import Injector
 from history import ACQUIRE, SECOND, Call, History, Violation, now
-from plan import ALL, HARMLESS, KINDS, SERVERS, Fault, modes, plan, quarantine_s
+from plan import (ALL, HARMLESS, KINDS, SERVERS, Fault, max_ttl_ms, modes, plan,
+                  quarantine_s)
 
 BINARY = "build/release/redlockd"
-MAX_TTL_MS = 2000
 CHECK_S = 10        # between two looks at what happened
 MEMORY_S = 60       # how long calls are remembered for that
 IDLE_S = 75         # after which redlockd closes a connection
@@ -80,18 +81,19 @@ class Run:
     def __init__(self, options: argparse.Namespace, kinds: set[str],
                  directory: Path) -> None:
         self.options = options
-        self.quarantine_s = quarantine_s(MAX_TTL_MS)
+        self.max_ttl_ms = max_ttl_ms(options.seed)
+        self.quarantine_s = quarantine_s(self.max_ttl_ms)
         self.history = History()
         self.cluster = Cluster(Config(
             Path(os.environ.get("REDLOCKD", BINARY)).resolve(),
             (options.tools / "nemesis-proxy").resolve(),
             (options.tools / "nemesis-shim.so").resolve(),
-            directory, modes(options.seed), MAX_TTL_MS))
+            directory, modes(options.seed), self.max_ttl_ms))
         self.injector = Injector(self.cluster, self.history, self.quarantine_s)
-        self.world = World([server.address for server in self.cluster.servers],
-                           options.resources, MAX_TTL_MS, self.history, kinds)
-        self.clients = [Client(i, options.seed, self.world)
-                        for i in range(options.clients)]
+        self.world = World(options.resources, self.max_ttl_ms, self.history,
+                           kinds)
+        self.balancer: Balancer | None = None
+        self.clients: list[Client] = []
         self.found: dict[Violation, None] = {}  # in order
         self.late: set[int] = set()  # calls, see checker.late_releases
         self.damaged: set[str] = set()  # registers that lost an update
@@ -100,13 +102,29 @@ class Run:
     # ---- phases -------------------------------------------------------------
 
     def begin(self) -> None:
-        tooltest.run(self.cluster)
+        tooltest.run(self.cluster, self.quarantine_s)
         if not self.cluster.start_servers(self.quarantine_s + SLACK_S):
             sys.exit("nemesis: the servers are not ready")
         self.descriptors = self._fewest_descriptors(2)
+        self.cluster.learn_names()
+        addresses = [server.address for server in self.cluster.servers]
+        if "balancer" in self.world.kinds:
+            self.balancer = Balancer(self.cluster.config.directory, addresses)
+            tooltest.test_balancer(self.balancer)
+        self.clients = [
+            Client(i, self.options.seed, self.world, self._connections(i))
+            for i in range(self.options.clients)]
         self.history.begin = now()
         for client in self.clients:
             client.start()
+
+    def _connections(self, client: int) -> list[Connection]:
+        """A third of the clients does not reach the servers themselves."""
+        if self.balancer and client % 3 == 0:
+            mode = client // 3 % len(MODES)
+            return [Connection(one, is_balanced=True)
+                    for one in self.balancer.addresses[mode]]
+        return [Connection(one.address) for one in self.cluster.servers]
 
     def inject(self, faults: list[Fault]) -> None:
         """Until all faults are over. Clients go on."""
@@ -115,18 +133,27 @@ class Run:
                         [(fault.end, 2, i, fault)
                          for i, fault in enumerate(faults)])
         next_check = CHECK_S
-        while (at := self._seconds()) < self.options.seconds or events:
+        while ((at := self._seconds()) < self.options.seconds or events or
+               self.injector.is_busy()):
             while events and events[0][0] <= at:
                 _, what, _, fault = events.pop(0)
                 (self.injector.begin if what == 1 else self.injector.end)(fault)
             self.injector.look()
+            self._set_quiet(self.injector.is_quiet)
             self._watch()
             if at >= next_check:
                 self.check()
                 self.history.forget(now() - MEMORY_S * SECOND)
                 next_check = self._seconds() + CHECK_S
             due = events[0][0] if events else self.options.seconds
-            time.sleep(max(0.001, min(0.1, due - self._seconds())))
+            pause = 0.02 if self.injector.is_busy() else 0.1
+            time.sleep(max(0.001, min(pause, due - self._seconds())))
+
+    def _set_quiet(self, is_quiet: bool) -> None:
+        if is_quiet:
+            self.world.goes_on.clear()
+        else:
+            self.world.goes_on.set()
 
     def finish(self) -> None:
         """Everything is whole again: what must be true then?"""
@@ -136,8 +163,9 @@ class Run:
         self.world.stop.set()
         for client in self.clients:
             client.join(60)
-        while self.injector.restarting:
-            self.injector.look()
+        if self.balancer:
+            self.balancer.close()
+            self.balancer = None
         self.check()
         self._check_mortal()
         self._check_descriptors()
@@ -184,6 +212,8 @@ class Run:
         broken += [text for text in self.cluster.died() if "node" in text]
         if self.cluster.proxy.child.poll() is not None:
             broken.append("the proxy died")
+        if self.balancer and self.balancer.died() is not None:
+            broken.append("the balancer died")
         if broken:
             sys.exit("nemesis: " + "; ".join(broken))
         for server in self.cluster.servers:
@@ -214,8 +244,8 @@ class Run:
 
     def _check_mortal(self) -> None:
         """A clock that was set back makes its keys live longer by that."""
-        deadline = time.monotonic() + MAX_TTL_MS / 1000 + 25
-        time.sleep(MAX_TTL_MS / 1000 + 0.5)
+        deadline = time.monotonic() + self.max_ttl_ms / 1000 + 25
+        time.sleep(self.max_ttl_ms / 1000 + 0.5)
         for node in self.cluster.nodes:
             while (keys := self._keys(node)) and time.monotonic() < deadline:
                 time.sleep(0.2)
@@ -303,6 +333,8 @@ def main() -> int:
     print(f"selftest: {selftest.run()} passed")
     print(f"seed {options.seed}, {options.seconds:g} s of faults: "
           f"{', '.join(sorted(kinds))}", flush=True)
+    print(f"locks of at most {max_ttl_ms(options.seed)} ms; nodes keep their "
+          f"data: {', '.join(modes(options.seed))}", flush=True)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # tidy up
     directory = Path(tempfile.mkdtemp(prefix="redlockd-nemesis."))
     run = Run(options, kinds, directory)
@@ -312,6 +344,8 @@ def main() -> int:
         run.finish()
         return run.summary()
     finally:
+        if run.balancer:
+            run.balancer.close()
         run.cluster.close()
         if options.keep:
             print(f"logs and data are in {directory}", file=sys.stderr)

@@ -1,27 +1,29 @@
 """Which fault comes when: made from the seed alone, before anything runs.
 
-A node that forgets (kill-empty, kill-everysec, kill-old, flush) or whose clock
-misbehaves (step, race) has to be kept away by redlockd for a quarantine. So
-these come to at most two nodes within one; all others come freely.
+What makes a node forget, or its clock misbehave (is_lossy), has to be found by
+redlockd, which then keeps the node away for a quarantine. So these come to at
+most two nodes within one; all others come freely.
 """
 from __future__ import annotations
 
 import math
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 NODES, SERVERS = 5, 3
 LOSSY_NODES = 2
 MARGIN_S = 3.0  # a fault may come late, and be noticed late
+GAP_S = 0.5     # between two faults that would disturb each other
 
 
 @dataclass(frozen=True)
 class Kind:
     weight: float
-    target: str        # node, clock, server, server-clock, pairs, ring, client
-    shortest_s: float
+    target: str        # node, clock, server, server-clock, pairs, ring, all,
+    shortest_s: float  # client
     longest_s: float
     is_lossy: bool = False
+    is_late: bool = False  # nothing is lost before its end
 
 
 KINDS: dict[str, Kind] = {
@@ -31,17 +33,26 @@ KINDS: dict[str, Kind] = {
     "kill-old": Kind(1, "node", 0.5, 5, is_lossy=True),
     "kill-always": Kind(3, "node", 0.05, 5),
     "flush": Kind(2, "node", 0, 0, is_lossy=True),
+    "replica": Kind(2, "node", 0.002, 1, is_lossy=True),
+    "peer-copy": Kind(1.5, "node", 0.05, 5, is_lossy=True),
+    "old-copy": Kind(3, "node", 1, 8, is_lossy=True, is_late=True),
+    "evict": Kind(2, "node", 0.05, 1, is_lossy=True),
+    "aof-off": Kind(1.5, "node", 0.5, 6, is_lossy=True, is_late=True),
     "client-pause": Kind(1, "node", 0.05, 5),
     "script": Kind(1, "node", 0.1, 2),
     "maxmemory": Kind(1, "node", 0.5, 10),
     "maxclients": Kind(1, "node", 0.5, 10),
     "step": Kind(2, "clock", 0.5, 6, is_lossy=True),
     "race": Kind(1, "clock", 0.5, 6, is_lossy=True),
+    "glitch": Kind(2, "clock", 0.001, 0.05, is_lossy=True),
     "slew": Kind(1, "clock", 2, 20),
     "server-clock": Kind(1, "server-clock", 0.5, 20),
     "server-pause": Kind(2, "server", 0.05, 4),
     "server-kill": Kind(2, "server", 0.05, 3),
-    "ring": Kind(4, "ring", 0.5, 8),
+    "suspend-all": Kind(1, "all", 0.05, 4),
+    "sleep-all": Kind(2, "all", 0.05, 5, is_lossy=True),
+    "quiet": Kind(1, "clients", 1, 5),
+    "ring": Kind(4, "ring", 1, 10),
     "cut": Kind(3, "pairs", 0.05, 20),
     "drop": Kind(2, "pairs", 0.05, 20),
     "delay": Kind(2, "pairs", 0.5, 15),
@@ -49,18 +60,24 @@ KINDS: dict[str, Kind] = {
     "hold": Kind(2, "pairs", 0.05, 10),
     "reset": Kind(1, "pairs", 0, 0),
     "half-close": Kind(1, "pairs", 0, 0),
-    # done by clients all the time: a call that is not waited for, on a fresh
-    # connection, or on one that brought answers before; and a connection that
-    # is reset although its answer was read
+    # done by clients all the time: they leave before they have the answer, on
+    # a fresh connection or on one that brought answers before; or behind it,
+    # however impolitely; and a third of them sits behind HAProxy
     "vanish": Kind(0, "client", 0, 0),
     "vanish-again": Kind(0, "client", 0, 0),
     "rude": Kind(0, "client", 0, 0),
+    "balancer": Kind(0, "client", 0, 0),
 }
-ON_DEMAND = {"rude"}  # redlockd takes it for a grant that was not read
-MODES = ("always", "always", "always", "everysec", "none")
-NEEDS_MODE = {"kill-always": "always", "kill-old": "always",
-              "kill-everysec": "everysec"}
-ALL = set(KINDS) - ON_DEMAND
+MODES = (("always", "always", "always", "everysec", "none"),
+         ("always", "always", "always", "always", "everysec"))
+WITH_FILES = ("always", "everysec")
+NEEDS_MODE = {"kill-always": ("always",), "kill-old": ("always",),
+              "kill-everysec": ("everysec",), "peer-copy": WITH_FILES,
+              "old-copy": WITH_FILES, "aof-off": ("always",)}
+# a node's first replica costs it the vote: such a one soon has it again
+PEER_MODES = {"replica": ("always",), "peer-copy": WITH_FILES}
+MAX_TTLS_MS = (2000, 5000)
+ALL = set(KINDS)
 HARMLESS = {name for name in ALL if not KINDS[name].is_lossy}
 
 
@@ -71,26 +88,34 @@ class Fault:
     end: float
     target: int = -1            # node or server
     pairs: tuple[tuple[int, int], ...] = ()  # server, node
-    way: int = 0                # 0 to the node, 1 from the node
+    way: int = 0                # 0 to the node, 1 from the node; or how
     amount: float = 0           # of clocks: seconds or rate; of delays: ms
+    peer: int = -1              # another node
 
 
 def modes(seed: int) -> tuple[str, ...]:
     """How each node keeps its data."""
     rng = random.Random(f"{seed} modes")
-    return tuple(rng.sample(MODES, NODES))
+    return tuple(rng.sample(rng.choice(MODES), NODES))
 
 
-def quarantine_s(max_ttl_ms: int, node_timeout_ms: int = 50) -> float:
-    """How long redlockd keeps a node away that lost its memory (DESIGN, 7)."""
-    window = max(max_ttl_ms / 4000, 1.0)
-    return (max(max_ttl_ms * 1.01 / 1000, 4 * window) + 5 +
+def max_ttl_ms(seed: int) -> int:
+    """A node is back, or a lock has ended: which of them comes first."""
+    return random.Random(f"{seed} limit").choice(MAX_TTLS_MS)
+
+
+def quarantine_s(limit_ms: int, node_timeout_ms: int = 50) -> float:
+    """How long redlockd keeps a node away that lost its memory; the Q of
+    server/GUARANTEES.md."""
+    window = max(limit_ms / 4000, 1.0)
+    return (max(limit_ms * 1.01 / 1000, 4 * window) + 5 +
             node_timeout_ms / 1000 + 1)
 
 
 def lossy_nodes(faults: list[Fault], begin: float, end: float) -> set[int]:
     """Nodes that forget or step at any moment between."""
     return {fault.target for fault in faults if KINDS[fault.kind].is_lossy
+            and fault.target >= 0
             and fault.begin <= end and fault.end >= begin}
 
 
@@ -100,12 +125,23 @@ def log_uniform(rng: random.Random, low: float, high: float) -> float:
     return math.exp(rng.uniform(math.log(low), math.log(high)))
 
 
+def _glitch_s(rng: random.Random) -> float:
+    """Back, on by what each validity pays for, or on by more."""
+    act = rng.random()
+    if act < 0.4:
+        return -log_uniform(rng, 0.005, 20)
+    return log_uniform(rng, 0.0005, 0.004) if act < 0.6 else \
+        log_uniform(rng, 0.02, 1.5)
+
+
 def _amount(rng: random.Random, kind: str) -> float:
     sign = rng.choice((-1, 1))
     if kind == "step":
         return sign * log_uniform(rng, 0.02, 20)
     if kind == "race":
         return sign * log_uniform(rng, 0.01, 0.5)
+    if kind == "glitch":
+        return _glitch_s(rng)
     if kind == "slew":
         return sign * log_uniform(rng, 0.0002, 0.004)
     if kind == "server-clock":
@@ -116,11 +152,26 @@ def _amount(rng: random.Random, kind: str) -> float:
 
 
 def _target(rng: random.Random, name: str, of_nodes: tuple[str, ...]) -> int:
-    if "server" in KINDS[name].target:
+    """Who it hits; who forgets, if it hits all: one at most."""
+    kind = KINDS[name]
+    if kind.target == "all":
+        return of_nodes.index("none") if kind.is_lossy and "none" in of_nodes \
+            else -1
+    if kind.target == "clients":
+        return -1
+    if "server" in kind.target:
         return rng.randrange(SERVERS)
-    mode = NEEDS_MODE.get(name)
     return rng.choice([n for n in range(NODES)
-                       if mode in (None, of_nodes[n])])
+                       if of_nodes[n] in NEEDS_MODE.get(name, of_nodes)])
+
+
+def _peer(rng: random.Random, name: str, target: int,
+          of_nodes: tuple[str, ...]) -> int:
+    """The node whose memory it gets."""
+    if name not in PEER_MODES:
+        return -1
+    return rng.choice([n for n in range(NODES) if n != target
+                       and of_nodes[n] in PEER_MODES[name]])
 
 
 def _pairs(rng: random.Random, kind: str) -> list[tuple[int, int]]:
@@ -144,24 +195,58 @@ def _draw(rng: random.Random, kinds: list[str], at: float, last: float,
     target = _target(rng, name, of_nodes)
     pairs = _pairs(rng, name)
     way, amount = rng.randrange(2), _amount(rng, name)
+    peer = _peer(rng, name, target, of_nodes)
+    fault = Fault(name, at, min(at + length, last), target, (), way, amount,
+                  peer)
     if kind.target in ("ring", "pairs"):
-        return Fault(name, at, min(at + length, last), -1,
-                     tuple(sorted(pairs)), way, amount)
-    return Fault(name, at, min(at + length, last), target, (), way, amount)
+        return replace(fault, target=-1, pairs=tuple(sorted(pairs)))
+    if takes_locks(fault):
+        return replace(fault, pairs=((rng.randrange(SERVERS), target),))
+    return fault
 
 
-def _is_allowed(fault: Fault, faults: list[Fault], quarantine: float) -> bool:
+def takes_locks(fault: Fault) -> bool:
+    """A glitch that ends locks before their time, by more than is paid for.
+    One server is to see it: else nobody can know."""
+    return fault.kind == "glitch" and fault.amount > 0.005
+
+
+def _blinds(fault: Fault, glitch: Fault) -> bool:
+    """The server that is to see the glitch might not."""
+    if not takes_locks(glitch):
+        return False
+    server, node = glitch.pairs[0]
     kind = KINDS[fault.kind]
-    for other in faults:  # one of a sort at a time
-        if (KINDS[other.kind].target == kind.target and kind.target != "pairs"
-                and other.target == fault.target
-                and other.end + 0.5 > fault.begin
-                and fault.end + 0.5 > other.begin):
-            return False
-    if not kind.is_lossy:
+    return ((server, node) in fault.pairs or
+            (kind.target == "server" and fault.target == server) or
+            (kind.target == "node" and fault.target == node) or
+            kind.target == "all")
+
+
+def clash(a: Fault, b: Fault) -> bool:
+    """They must not be active at once."""
+    if a.end + GAP_S <= b.begin or b.end + GAP_S <= a.begin:
+        return False
+    targets = {KINDS[a.kind].target, KINDS[b.kind].target}
+    if "all" in targets and targets <= {"all", "node", "server"}:
+        return True
+    if len(targets) == 1 and targets != {"pairs"} and a.target == b.target:
+        return True
+    return _blinds(a, b) or _blinds(b, a)
+
+
+def _is_allowed(rng: random.Random, fault: Fault, faults: list[Fault],
+                quarantine: float) -> bool:
+    """Where it disturbs no other, seldom on a node that has no vote anyway, and
+    so that a majority keeps what it knows."""
+    if any(clash(fault, other) for other in faults):
+        return False
+    if not KINDS[fault.kind].is_lossy or fault.target < 0:
         return True
     apart = quarantine + MARGIN_S
     nodes = lossy_nodes(faults, fault.begin - apart, fault.end + apart)
+    if fault.target in nodes and rng.random() < 0.6:
+        return False
     return len(nodes | {fault.target}) <= LOSSY_NODES
 
 
@@ -176,11 +261,15 @@ def _strike(rng: random.Random, ring: Fault, kinds: list[str], last: float,
     lossy = [name for name in kinds if KINDS[name].is_lossy]
     if not lossy or rng.random() < 0.2:
         return None
-    at = ring.begin + rng.uniform(0.1, 0.7) * (ring.end - ring.begin)
+    at = ring.begin + rng.uniform(0.05, 0.5) * (ring.end - ring.begin)
     for _ in range(10):
         fault = _draw(rng, lossy, at, last, of_nodes)
-        if fault.target in pivots:
-            return fault
+        if fault.target not in pivots:
+            continue
+        if KINDS[fault.kind].is_late:
+            begin = at - (fault.end - fault.begin)
+            return replace(fault, begin=begin, end=at) if begin > 0 else None
+        return fault
     return None
 
 
@@ -195,12 +284,13 @@ def plan(seed: int, seconds: float, kinds: set[str],
         recent = [one for one in faults[-200:] if one.end > at - 60]
         for _ in range(10):
             fault = _draw(rng, names, at, seconds, modes(seed))
-            if _is_allowed(fault, recent, quarantine):
+            if _is_allowed(rng, fault, recent, quarantine):
                 faults.append(fault)
                 break
         if fault.kind == "ring" and fault is faults[-1]:
             strike = _strike(rng, fault, names, seconds, modes(seed))
-            if strike and _is_allowed(strike, recent, quarantine):
+            if strike and _is_allowed(rng, strike, [*recent, fault],
+                                      quarantine):
                 faults.append(strike)
         at += rng.uniform(1, 3)
     return sorted(faults, key=lambda fault: fault.begin)

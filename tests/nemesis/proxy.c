@@ -9,9 +9,10 @@
  *   stall  SERVER NODE WAY ON          nothing passes until it is switched off
  *   delay  SERVER NODE WAY MS JITTER   everything is late; 0 0: no longer
  *   slice  SERVER NODE ON              byte by byte
- *   hold   SERVER NODE WAY MS          connections of now stall, new ones do
- * not finish SERVER NODE WAY             connections of now end in that way
- * only reset  SERVER NODE                 connections of now are reset
+ *   hold   SERVER NODE WAY MS          what is connected stalls, new ones not
+ *   finish SERVER NODE WAY             what is connected ends in that way
+ *   reset  SERVER NODE                 what is connected is reset
+ *   sync                               says "done": all above is
  *
  * WAY is 0 from server to node, 1 from node to server. Like TCP it loses no
  * byte of a connection: what is stalled arrives later, also if the sender has
@@ -338,8 +339,13 @@ static void obey_line(char *line)
         if (word)
             numbers[i] = strtol(word, NULL, 10);
     }
-    if (verb)
+    if (verb && strcmp(verb, "sync") == 0) {
+        puts("done");
+        if (fflush(stdout))
+            err(1, "proxy");
+    } else if (verb) {
         obey(verb, numbers);
+    }
 }
 
 static void read_commands(void)

@@ -4,11 +4,13 @@ and nothing in what is allowed. Runs at the start of every run, and alone.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from checker import check, late_releases
 from history import (ACQUIRE, EXTEND, MS, RELEASE, Call, History, Span,
                      Violation)
-from plan import KINDS, lossy_nodes, plan, quarantine_s
+from plan import (KINDS, NEEDS_MODE, PEER_MODES, Fault, clash, lossy_nodes,
+                  modes, plan, quarantine_s, takes_locks)
 from register import Register, refused
 
 BASE = 1_000 * MS  # long past, however lately the machine was booted
@@ -207,21 +209,60 @@ def test_register() -> None:
 
 
 def test_plan() -> None:
-    """Not more than two nodes forget or step within a quarantine."""
-    quarantine = quarantine_s(2000)
+    """Not more than two nodes forget or step within a quarantine; nothing that
+    would disturb the other comes at once; and nothing is left out."""
+    drawn, quarantine = set(), quarantine_s(2000)
     for seed in range(20):
         faults = plan(seed, 300, set(KINDS), quarantine)
         assert faults == plan(seed, 300, set(KINDS), quarantine)
-        for fault in faults:
+        for i, fault in enumerate(faults):
+            drawn.add(fault.kind)
             assert 0 <= fault.begin <= fault.end <= 300, fault
             assert len(lossy_nodes(faults, fault.begin - quarantine,
                                    fault.begin)) <= 2, (seed, fault)
+            assert not any(clash(fault, other) for other in faults[:i])
+    assert drawn == {name for name in KINDS if KINDS[name].weight}
+
+
+def test_needs() -> None:
+    """A fault finds the files that it is about."""
+    for seed in range(20):
+        of_nodes = modes(seed)
+        for fault in plan(seed, 300, set(KINDS), quarantine_s(2000)):
+            needs = NEEDS_MODE.get(fault.kind, of_nodes)
+            if fault.target >= 0 and KINDS[fault.kind].target == "node":
+                assert of_nodes[fault.target] in needs, fault
+            if fault.peer >= 0:
+                assert of_nodes[fault.peer] in PEER_MODES[fault.kind], fault
+                assert fault.peer != fault.target, fault
+
+
+def test_clashes() -> None:
+    """All of them, and none else."""
+    glitch = Fault("glitch", 5, 6, 3, ((1, 3),), amount=0.1)
+    sleep = Fault("sleep-all", 5, 6, 4)
+    pause = Fault("pause", 6.2, 9, 3)
+    assert takes_locks(glitch) and clash(glitch, pause)
+    for other in (replace(pause, begin=6.6), replace(pause, target=2)):
+        assert not clash(glitch, other), other
+    for other in (Fault("cut", 5, 7, pairs=((1, 3),)), sleep,
+                  Fault("server-pause", 5, 7, 1), Fault("step", 5, 7, 3)):
+        assert clash(glitch, other) and clash(other, glitch), other
+    for other in (Fault("cut", 5, 7, pairs=((1, 2), (2, 3))), Fault(
+            "server-pause", 5, 7, 2), Fault("step", 5, 7, 2)):
+        assert not clash(glitch, other), other
+    for amount in (-1, 0.004):  # no lock ends too early by these
+        assert not clash(replace(glitch, amount=amount), pause)
+    for other in (pause, Fault("server-kill", 5, 7, 1),
+                  Fault("suspend-all", 5, 7)):
+        assert clash(sleep, other), other
+    assert not clash(sleep, Fault("ring", 5, 7, pairs=((1, 3),)))
 
 
 def run() -> int:
     """The number of tests; raises if one fails."""
     tests = (test_histories, test_late_releases, test_snapshot, test_forgotten,
-             test_register, test_plan)
+             test_register, test_plan, test_needs, test_clashes)
     for test in tests:
         test()
     return len(HISTORIES) + len(tests) - 1

@@ -1,14 +1,21 @@
-"""Proves at the start of each run that proxy and clocks do what they are told:
-a fault that does nothing would make every test pass. No server runs yet.
+"""Proves at the start of each run that proxy, clocks and clients do what they
+are told: a fault that does nothing would make every test pass. No server runs
+yet.
 """
 from __future__ import annotations
 
 import socket
+import threading
 import time
 from contextlib import contextmanager
 from collections.abc import Iterator
 
-from cluster import Cluster, Node, Redis
+import memorytest
+from balancer import Balancer
+from cluster import Cluster, Node, Redis, is_ready
+from connection import (ASKING, BEHIND, CLOSE, HALF, READING, RESET, UNREAD,
+                        WAITING, Connection, Leave)
+from history import ACQUIRE, Call
 
 S, N = 2, 4  # the pair that is tried
 
@@ -122,13 +129,68 @@ def test_connections(cluster: Cluster) -> None:
         pass
 
 
-def run(cluster: Cluster) -> None:
+# ---- clients -----------------------------------------------------------------
+
+ANSWER = (b"HTTP/1.1 201 Created\r\nContent-Type: application/json\r\n"
+          b"Content-Length: 12\r\n\r\n{\"token\": 1}")
+
+
+def serve_one(listener: socket.socket, seen: list[str]) -> None:
+    """Answers one request, however much of it comes, and notes the end."""
+    peer, _ = listener.accept()
+    peer.settimeout(10)
+    try:
+        text = peer.recv(65536)
+        if text.endswith(b"{}"):
+            peer.sendall(ANSWER)
+        seen.append("end" if peer.recv(1) == b"" else "more")
+        peer.sendall(b"")
+    except ConnectionResetError:
+        seen.append("reset")
+    finally:
+        peer.close()
+
+
+def test_leaves() -> None:
+    """Each way in which a client leaves, as its server sees it."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        for when in (ASKING, WAITING, UNREAD, READING, BEHIND):
+            for how in (RESET, CLOSE, HALF):
+                seen: list[str] = []
+                server = threading.Thread(target=serve_one,
+                                          args=(listener, seen))
+                server.start()
+                call = Call(ACQUIRE, 0, 0, "r")
+                connection = Connection(listener.getsockname())
+                connection.request(call, "POST /locks HTTP/1.1\r\n", b"{}",
+                                   Leave(when, how, 0.5, 0.05))
+                server.join(10)
+                is_read = when == BEHIND or (how == HALF and when != ASKING)
+                assert call.status == (201 if is_read else 0), (when, how)
+                assert is_read or call.code == "vanished", (when, how, call)
+                # what was not read makes a reset of any end
+                ends = {RESET: {"reset"}, HALF: {"end"}, CLOSE: {
+                    "end"} if is_read or when == ASKING else {"end", "reset"}}
+                assert set(seen) <= ends[how] and seen, (when, how, seen)
+                assert not connection.socket, "it does not go on"
+
+
+def test_balancer(balancer: Balancer) -> None:
+    """Servers run, and are ready."""
+    for addresses in balancer.addresses:
+        for address in addresses:
+            assert is_ready(address), f"nobody behind {address}"
+
+
+def run(cluster: Cluster, quarantine_s: float) -> None:
     cluster.wait_for_nodes()
     for node in cluster.nodes:
         test_clock(node)
     test_delay(cluster)
     test_stall(cluster)
     test_connections(cluster)
+    test_leaves()
+    memorytest.run(cluster, quarantine_s)
     for node in cluster.nodes:
         with direct(node) as redis:
             redis.ask("FLUSHALL")

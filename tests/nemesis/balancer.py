@@ -1,0 +1,78 @@
+"""HAProxy between clients and servers: of each server a port for each way in
+which HAProxy may use its connections to the server.
+"""
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+from cluster import Address, free_ports, spawn
+
+MODES = ("option http-keep-alive\n    http-reuse always",
+         "option http-server-close",
+         "option http-keep-alive\n    http-reuse never")
+HEAD = """\
+global
+    maxconn 1000
+defaults
+    mode http
+    retries 0
+    timeout connect 60s
+    timeout client 60s
+    timeout server 60s
+"""
+LISTEN = """\
+listen {port}
+    bind 127.0.0.1:{port}
+    {mode}
+    server redlockd {host}:{server}
+"""
+
+
+def program() -> str:
+    """Where Debian has it is seldom in the path."""
+    return shutil.which("haproxy", path=f"{os.environ['PATH']}:/usr/sbin") \
+        or "haproxy"
+
+
+class Balancer:
+    def __init__(self, directory: Path, servers: list[Address]) -> None:
+        """Listens when this returns."""
+        ports = iter(free_ports(len(MODES) * len(servers)))
+        # of each mode those to all servers
+        self.addresses: list[list[Address]] = [
+            [("127.0.0.1", next(ports)) for _ in servers] for _ in MODES]
+        text = HEAD
+        for mode, addresses in zip(MODES, self.addresses):
+            for (_, port), (host, server) in zip(addresses, servers):
+                text += LISTEN.format(port=port, mode=mode, host=host,
+                                      server=server)
+        file = directory / "haproxy.cfg"
+        file.write_text(text)
+        with (directory / "haproxy.log").open("ab") as log:
+            self.child = spawn(program(), "-db", "-f", str(file),
+                               stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        self._wait(30)
+
+    def _wait(self, timeout_s: float) -> None:
+        deadline = time.monotonic() + timeout_s
+        waiting = [one for addresses in self.addresses for one in addresses]
+        while waiting:
+            try:
+                socket.create_connection(waiting[-1], 1).close()
+                waiting.pop()
+            except OSError:
+                if time.monotonic() > deadline or self.died() is not None:
+                    raise
+                time.sleep(0.05)
+
+    def died(self) -> int | None:
+        return self.child.poll()
+
+    def close(self) -> None:
+        self.child.kill()
+        self.child.wait()
