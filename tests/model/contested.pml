@@ -1,0 +1,253 @@
+/* Contested: one name leads two servers to two machines.
+ *
+ * Server s reaches machine s under the name of node 0, and both reach the
+ * others, 1 and 2. Machine 0 votes; machine 1 is empty, or a copy.
+ */
+#define NO_LOCKS
+#include "common.pml"
+
+#define T 1
+#define LEASE 1 /* R: ticks begun since the last exchange */
+#define Q (T + LEASE + 1)
+#ifdef NO_WAIT
+#define WAIT 0
+#elif defined(TWO_HEARTBEATS)
+#define WAIT LEASE
+#else
+#define WAIT (LEASE + 1) /* ticks without a rise, before a READMIT */
+#endif
+
+mtype = {NONE, CURRENT, OLDER};
+mtype admit[2] = CURRENT;
+byte beat[2] = 9;
+byte left[2];      /* of what this machine promised */
+bit is_marked[2];
+byte away[2];      /* since the mark, or the last rise of its witness */
+
+byte known[SERVERS] = 9;
+byte age[SERVERS]; /* since an exchange with the others */
+byte quiet[SERVERS];
+bit has_passed[SERVERS], is_stopped[SERVERS];
+byte witness[NODES] = 9;
+
+/* A beat is a line and a count: an ADMIT or READMIT begins at the time, above
+ * whatever the counts of before may reach. Only their order is kept. */
+#define LINE 8
+#define MOST (7 * LINE)
+#define IS_BEAT(v) (beat[0] == v || beat[1] == v || known[0] == v || \
+    known[1] == v || witness[1] == v || witness[2] == v)
+#define IN_LINE(v) (v / LINE == n / LINE)
+#define IS_LINE (IN_LINE(beat[0]) || IN_LINE(beat[1]) || IN_LINE(known[0]) || \
+    IN_LINE(known[1]) || IN_LINE(witness[1]) || IN_LINE(witness[2]))
+
+inline drop_count(v)
+{
+    v = (v > n && IN_LINE(v) -> v - 1 : v)
+}
+
+inline drop_line(v)
+{
+    v = (v > n -> v - LINE : v)
+}
+
+inline compress()
+{
+    n = MOST + LINE;
+    do
+    :: n >= LINE ->
+        n = n - 1;
+        if
+        :: n % LINE == 0 && !IS_LINE ->
+            drop_line(beat[0]); drop_line(beat[1]);
+            drop_line(known[0]); drop_line(known[1]);
+            drop_line(witness[1]); drop_line(witness[2])
+        :: n % LINE != 0 && IS_LINE && !IS_BEAT(n) ->
+            drop_count(beat[0]); drop_count(beat[1]);
+            drop_count(known[0]); drop_count(known[1]);
+            drop_count(witness[1]); drop_count(witness[2])
+        :: else
+        fi
+    :: else -> break
+    od;
+    n = 0
+}
+
+#define MAX(a, b) (a > b -> a : b)
+
+inline begin_mark(s)
+{
+    is_marked[s] = 1;
+    away[s] = 0;
+    quiet[s] = 0
+}
+
+#ifdef NO_REVOKE
+#define IS_BELOW(s) false
+#else
+#define IS_BELOW(s) (beat[s] < known[s])
+#endif
+
+inline look(s)
+{
+    if
+    :: admit[s] == CURRENT && IS_BELOW(s) -> admit[s] = NONE; begin_mark(s)
+    :: admit[s] == CURRENT && !IS_BELOW(s) ->
+#ifndef NO_LOOK_BEAT
+        beat[s] = beat[s] + 1;
+#endif
+        known[s] = MAX(known[s], beat[s])
+    :: admit[s] != CURRENT && !is_marked[s] -> begin_mark(s)
+    :: else
+    fi
+}
+
+inline exchange(s, i)
+{
+    if
+    :: witness[i] > known[s] ->
+        known[s] = witness[i];
+        quiet[s] = 0;
+#ifndef OLD_BIRTH
+        away[s] = 0
+#endif
+    :: else
+    fi;
+    witness[i] = MAX(witness[i], known[s])
+}
+
+inline pass(s)
+{
+    has_passed[s] = 1;
+    look(s);
+    exchange(s, 1);
+    exchange(s, 2);
+    age[s] = 0;
+    compress()
+}
+
+inline come_back(s)
+{
+    admit[s] = CURRENT;
+    is_marked[s] = 0;
+    away[s] = 0;
+#ifdef RAISE_FLOOR
+    beat[s] = MAX(beat[s], known[s]) + 1;
+#else
+    beat[s] = MOST + 1;
+#endif
+    known[s] = beat[s];
+#ifdef REACH_ADMIT
+    is_reached = (s == 1);
+    assert(!is_reached);
+#endif
+#ifdef NO_TELL
+    skip
+#else
+    exchange(s, 1);
+    exchange(s, 2)
+#endif
+}
+
+#define MAY_ADMIT(s) (admit[s] != CURRENT && is_marked[s] && away[s] == Q)
+#define MAY_READMIT(s) (admit[s] == OLDER && is_marked[s] && \
+    quiet[s] >= WAIT && beat[s] >= known[s])
+
+inline try(s)
+{
+#ifndef RACE
+    exchange(s, 1);
+    exchange(s, 2);
+#endif
+    if
+    :: MAY_ADMIT(s) || MAY_READMIT(s) -> come_back(s)
+    :: else
+    fi;
+    compress()
+}
+
+#ifdef NO_LEASE
+#define HAS_LEASE(s) true
+#else
+#define HAS_LEASE(s) (age[s] <= LEASE)
+#endif
+#define COUNTS(s) (admit[s] == CURRENT && !IS_BELOW(s) && HAS_LEASE(s))
+
+inline vote(s)
+{
+    two_holders = (left[1 - s] > 0);
+    assert(!two_holders);
+    left[s] = T;
+    beat[s] = beat[s] + 1;
+    known[s] = beat[s];
+    compress()
+}
+
+inline copy()
+{
+    admit[1] = OLDER;
+    beat[1] = beat[0];
+    is_marked[1] = 0;
+    away[1] = 0;
+    quiet[1] = 0;
+    compress()
+}
+
+inline lose(s)
+{
+    admit[s] = NONE;
+    beat[s] = 0;
+    left[s] = 0; /* that is for admission.pml */
+    is_marked[s] = 0;
+    away[s] = 0;
+    quiet[s] = 0;
+    compress()
+}
+
+inline begin_server(s)
+{
+    known[s] = 0;
+    quiet[s] = 0;
+    age[s] = LEASE + 1;
+    compress()
+}
+
+inline tick_server(s)
+{
+    has_passed[s] = 0;
+    age[s] = (age[s] <= LEASE -> age[s] + 1 : age[s]);
+    quiet[s] = (is_marked[s] && quiet[s] < WAIT && !is_stopped[s] ->
+                quiet[s] + 1 : quiet[s]);
+    away[s] = (is_marked[s] && away[s] < Q -> away[s] + 1 : away[s]);
+    left[s] = (left[s] > 0 -> left[s] - 1 : 0)
+}
+
+#define SERVER(s) \
+    :: d_step { !is_stopped[s] -> look(s); compress() } \
+    :: d_step { !is_stopped[s] -> exchange(s, 1); compress() } \
+    :: d_step { !is_stopped[s] -> exchange(s, 2); compress() } \
+    :: d_step { !is_stopped[s] && !has_passed[s] -> pass(s) } \
+    :: d_step { !is_stopped[s] && (MAY_ADMIT(s) || MAY_READMIT(s)) -> \
+                try(s) } \
+    :: d_step { !is_stopped[s] && COUNTS(s) -> vote(s) } \
+    STOP(s) \
+    :: d_step { begin_server(s) }
+
+#ifdef NO_STOPS
+#define STOP(s)
+#else
+#define STOP(s) :: d_step { is_stopped[s] = !is_stopped[s] }
+#endif
+
+active proctype world()
+{
+    byte n;
+    d_step { admit[1] = NONE; beat[1] = 0; age[1] = LEASE + 1 }
+    do
+    SERVER(0) SERVER(1)
+    :: d_step { left[0] == 0 && admit[0] == CURRENT -> copy() }
+    :: d_step { lose(1) }
+    :: d_step { (has_passed[0] || is_stopped[0]) && \
+                (has_passed[1] || is_stopped[1]) -> \
+                tick_server(0); tick_server(1) }
+    od
+}

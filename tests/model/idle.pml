@@ -1,0 +1,204 @@
+/* Idle: a node may vote at once if nothing is promised that it may have
+ * forgotten.
+ *
+ * Node 0 comes back with a copy of any age, or empty; node 1 is emptied.
+ * Server 1's median of the clocks is ahead of server 0's by SPREAD. A
+ * tick is a node's time.
+ */
+#define NO_LOCKS
+#include "common.pml"
+
+#ifndef T
+#define T 4
+#endif
+#define LIFE 1 /* of a round, in ticks */
+#define SPREAD 1
+#ifdef SHORT_Q
+#define Q T
+#else
+#define Q (T + SPREAD)
+#endif
+#ifdef NO_MARGIN
+#define MARGIN 0
+#elif defined(NO_SPREAD)
+#define MARGIN LIFE
+#elif defined(NO_LIFE)
+#define MARGIN SPREAD
+#else
+#define MARGIN (LIFE + SPREAD)
+#endif
+#ifdef READ_EARLY
+#define WAIT LIFE
+#else
+#define WAIT (LIFE + 1)
+#endif
+
+/* Times are counted back from what the fast server's clock shows. */
+#define NOW(s) ((s) == 0 -> SPREAD : 0)
+#define LONG (Q + SPREAD) /* ago, or longer */
+#define LONG_SEEN (LONG - MARGIN)
+
+mtype = {NONE, CURRENT, OLDER};
+mtype admit[NODES] = CURRENT;
+bit lock[NODES];
+byte voted[NODES] = LONG;
+byte seen = LONG_SEEN;        /* node 0's */
+bit has_copy, copy_lock;
+byte copy_seen, copy_voted;
+
+bit is_sent[NODES]; /* READMIT or ADMIT, in the node's socket */
+byte wait[NODES]; /* since it was seen not to be admitted, + 1 */
+
+/* A round: 0 idle; from 1 its age + 1. */
+byte age, asked, left;
+byte votes;
+
+#define MAX(a, b) (a > b -> a : b)
+#define LATER(a, b) (a < b -> a : b)
+#define AGO(v, most) (v < most -> v + 1 : most)
+
+#define OTHER(n, i) ((n + i) % 3)
+#ifdef ONE_OTHER
+#define ARE(n, what) (what(OTHER(n, 1)) || what(OTHER(n, 2)))
+#else
+#define ARE(n, what) (what(OTHER(n, 1)) && what(OTHER(n, 2)))
+#endif
+
+#define COUNTS(n) (admit[n] != NONE)
+#ifdef ADMIT_BY_OLDER
+#define COUNTS_TO_ADMIT(n) COUNTS(n)
+#else
+#define COUNTS_TO_ADMIT(n) (admit[n] == CURRENT)
+#endif
+
+/* Nothing was promised since node 0's memory was written. */
+#define IS_BEFORE(n) \
+    (COUNTS(n) && (voted[n] == LONG || voted[n] > seen + MARGIN))
+/* Whatever was promised has ended, by the fast server's clock. */
+#define HAS_ENDED(n) (COUNTS_TO_ADMIT(n) && voted[n] >= Q)
+
+#define MAY_READMIT \
+    (admit[0] == OLDER && wait[0] > WAIT && ARE(0, IS_BEFORE))
+#define MAY_ADMIT(n) (admit[n] != CURRENT && wait[n] > WAIT && \
+    (ARE(n, HAS_ENDED) || wait[n] > Q))
+
+inline run_admit(n)
+{
+#ifdef REACH_ADMIT
+    is_reached = (n == 0 && wait[n] <= Q && left > 0);
+    assert(!is_reached);
+#endif
+    admit[n] = CURRENT;
+    wait[n] = 0;
+    is_sent[n] = 0
+}
+
+inline begin_round(s)
+{
+    age = 1;
+    asked = NOW(s);
+    left = T
+}
+
+#define VOTES(n) \
+    (age > 0 && !(votes & BIT(n)) && !lock[n] && admit[n] == CURRENT)
+
+inline vote(n)
+{
+    lock[n] = 1;
+    votes = votes | BIT(n);
+    voted[n] = LATER(voted[n], asked);
+    seen = (n == 0 -> LATER(asked, LONG_SEEN) : seen)
+}
+
+inline lose(n)
+{
+    admit[n] = NONE;
+    lock[n] = 0;
+    voted[n] = LONG;
+    wait[n] = 0;
+    is_sent[n] = 0;
+    seen = (n == 0 -> LONG_SEEN : seen)
+}
+
+inline save_copy()
+{
+    has_copy = 1;
+    copy_lock = lock[0];
+    copy_seen = seen;
+    copy_voted = voted[0]
+}
+
+inline put_back()
+{
+    admit[0] = OLDER;
+    lock[0] = copy_lock;
+    seen = copy_seen;
+    voted[0] = copy_voted;
+    wait[0] = 0;
+    is_sent[0] = 0
+}
+
+inline forget_all()
+{
+    left = 0;
+    age = 0;
+    asked = 0;
+    votes = 0;
+    lock[0] = 0; lock[1] = 0; lock[2] = 0;
+    copy_lock = 0
+}
+
+inline tick()
+{
+    seen = AGO(seen, LONG_SEEN);
+    voted[0] = AGO(voted[0], LONG);
+    voted[1] = AGO(voted[1], LONG);
+    voted[2] = AGO(voted[2], LONG);
+    copy_seen = (has_copy -> AGO(copy_seen, LONG_SEEN) : 0);
+    copy_voted = (has_copy -> AGO(copy_voted, LONG) : 0);
+    wait[0] = (wait[0] > 0 && wait[0] <= Q -> wait[0] + 1 : wait[0]);
+    wait[1] = (wait[1] > 0 && wait[1] <= Q -> wait[1] + 1 : wait[1]);
+    asked = (age > 0 -> asked + 1 : 0);
+    age = (age > 0 -> age + 1 : 0);
+    if
+    :: age > LIFE + 1 && COUNT(votes) < QUORUM -> forget_all()
+    :: age > LIFE + 1 && COUNT(votes) >= QUORUM -> age = 0; asked = 0
+    :: else
+    fi;
+    if
+    :: left > 1 -> left--
+    :: left == 1 -> forget_all()
+    :: else
+    fi
+}
+
+#define IS_FREE(n) (admit[n] == CURRENT && !lock[n])
+
+active proctype world()
+{
+    do
+    :: d_step { admit[0] == CURRENT -> seen = NOW(0) }
+    :: d_step { admit[0] == CURRENT -> seen = NOW(1) }
+    :: d_step { admit[0] != CURRENT && wait[0] == 0 -> wait[0] = 1 }
+    :: d_step { admit[1] != CURRENT && wait[1] == 0 -> wait[1] = 1 }
+    :: d_step { MAY_READMIT -> is_sent[0] = 1 }
+    :: d_step { MAY_ADMIT(0) -> is_sent[0] = 1 }
+    :: d_step { MAY_ADMIT(1) -> is_sent[1] = 1 }
+    :: d_step { left == 0 -> begin_round(0) }
+    :: d_step { left == 0 -> begin_round(1) }
+    :: d_step { VOTES(0) -> vote(0) }
+    :: d_step { VOTES(1) -> vote(1) }
+    :: d_step { VOTES(2) -> vote(2) }
+    :: d_step { COUNT(votes) >= QUORUM &&
+                IS_FREE(0) + IS_FREE(1) + IS_FREE(2) >= QUORUM ->
+                two_holders = 1; assert(!two_holders) }
+    :: d_step { lose(0) }
+    :: d_step { is_sent[0] -> run_admit(0) }
+    :: d_step { lose(1) }
+    :: d_step { is_sent[1] -> run_admit(1) }
+    :: d_step { admit[0] != NONE -> save_copy() }
+    :: d_step { has_copy -> put_back() }
+    :: d_step { tick() }
+    od
+}

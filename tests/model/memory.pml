@@ -1,0 +1,397 @@
+/* Memory that is older than what it promised: floors, witnesses, READMIT.
+ *
+ * Two holders need a node that they share and that forgot: node 0. So the
+ * others are only witnesses here, the lock is followed on node 0 alone, and
+ * the second holder is a vote of node 0 while an older promise lasts.
+ */
+#define NO_LOCKS
+#include "common.pml"
+
+#define T 3 /* max_ttl, in ticks; a tick is a heartbeat */
+#define Q T /* more is safe if this is */
+#ifdef ONE_HEARTBEAT
+#define WAIT 1
+#elif defined(NO_WAIT)
+#define WAIT 0
+#else
+#define WAIT 2
+#endif
+
+/* What lies on node 0, and in a copy of its memory. */
+mtype = {NONE, CURRENT, OLDER};
+mtype admit = CURRENT;
+bit durable = 1, is_marked;
+byte lock, beat = 1;
+bit has_copy, copy_durable;
+mtype copy_admit;
+byte copy_lock, copy_beat;
+
+bit is_told, is_copy_told;
+bit is_always = 1;  /* appendfsync always, for now */
+bit has_evicted;
+bit is_sent;        /* a READMIT lies in its socket */
+
+byte witness;       /* what the others were told of node 0's beat */
+
+/* The servers. */
+byte known[SERVERS];  /* the floor */
+byte wait[SERVERS];   /* since node 0's life was seen, + 1; 0: not seen */
+bit has_read[SERVERS];
+bit has_passed[SERVERS];
+
+/* What was promised. */
+byte left_;
+#define LEFT left_
+bit is_witnessed, knows[SERVERS]; /* who was told of the last promise */
+
+/* Beats are compared only, with node 0's and the copy's: 1 is the lower of the
+ * two, 3 the higher; 2 is between them, 0 below, 4 above. */
+#define LEVEL(v) \
+    (v < low -> 0 : (v == low -> 1 : (v < high -> 2 : (v == high -> 3 : 4))))
+
+inline compress()
+{
+    copy_beat = (has_copy -> copy_beat : beat);
+    low = (beat < copy_beat -> beat : copy_beat);
+    high = (beat > copy_beat -> beat : copy_beat);
+    known[0] = LEVEL(known[0]);
+    known[1] = LEVEL(known[1]);
+    witness = LEVEL(witness);
+    beat = LEVEL(beat);
+    copy_beat = LEVEL(copy_beat);
+    low = 0;
+    high = 0
+}
+
+#define MAX(a, b) (a > b -> a : b)
+
+inline lose_admission()
+{
+    admit = NONE;
+    is_marked = 1;
+    has_evicted = 0;
+    is_sent = 0
+}
+
+#ifdef NO_FLOOR
+#define IS_BELOW(s) false
+#else
+#define IS_BELOW(s) (beat < known[s])
+#endif
+
+#ifdef NO_EVICTED
+#define IS_EVICTED false
+#else
+#define IS_EVICTED has_evicted
+#endif
+
+inline learn(s)
+{
+    known[s] = MAX(known[s], beat)
+}
+
+#ifdef NO_REVOKE
+#define TAKES(s) false
+#elif defined(KEEP_EVIDENCE)
+#define TAKES(s) (admit == CURRENT && IS_BELOW(s))
+#else
+#define TAKES(s) (admit != NONE && IS_BELOW(s))
+#endif
+
+inline look(s)
+{
+    is_told = is_told || !is_always;
+#ifndef NO_DURABLE_ZERO
+    durable = durable && is_always;
+#endif
+    if
+#ifndef NO_REVOKE
+    :: TAKES(s) ->
+        beat = known[s];
+        lose_admission()
+#endif
+    :: admit == CURRENT && IS_EVICTED -> lose_admission()
+    :: admit == CURRENT && !IS_EVICTED && !TAKES(s) ->
+#ifndef NO_LOOK_BEAT
+        beat++;
+#endif
+        learn(s)
+    :: else ->
+        if
+        :: !is_marked -> is_marked = 1
+        :: else
+        fi;
+        wait[s] = (wait[s] == 0 -> 1 : wait[s])
+    fi;
+    compress()
+}
+
+/* A look at the others. */
+inline exchange(s)
+{
+#ifndef NO_WITNESS
+    known[s] = MAX(known[s], witness);
+#endif
+    witness = MAX(witness, known[s]);
+    is_witnessed = is_witnessed || knows[s];
+#ifndef NO_WITNESS
+    knows[s] = is_witnessed;
+#endif
+    has_read[s] = (wait[s] == WAIT + 1);
+    has_passed[s] = 1;
+    compress()
+}
+
+inline forget_life()
+{
+    wait[0] = 0; wait[1] = 0;
+    has_read[0] = 0; has_read[1] = 0
+}
+
+inline raise(s)
+{
+#if defined(NO_RAISE)
+    skip;
+#elif defined(RAISE_EQUAL)
+    beat = MAX(beat, known[s]);
+#elif defined(RAISE_FLOOR)
+    beat = MAX(beat, known[s]) + 1;
+#else
+    beat = 5; /* the time: above all of before */
+#endif
+    learn(s)
+}
+
+inline run_admit(s)
+{
+    admit = CURRENT;
+    is_marked = 0;
+    durable = is_always;
+    is_told = !is_always;
+    raise(s);
+    is_sent = 0;
+    forget_life();
+    compress()
+}
+
+/* Nothing was promised since: idle.pml has how a server knows. */
+inline readmit_idle(s)
+{
+    exchange(s);
+    admit = CURRENT;
+    is_marked = 0;
+#ifndef NO_RAISE_IDLE
+    raise(s);
+#endif
+    is_sent = 0;
+    forget_life();
+    compress()
+}
+
+#if defined(NO_DURABLE)
+#define WAS_DURABLE true
+#define IS_DURABLE true
+#elif defined(NO_DURABLE_FIELD)
+#define WAS_DURABLE true
+#define IS_DURABLE is_always
+#else
+#define WAS_DURABLE durable
+#define IS_DURABLE is_always
+#endif
+
+#define MAY_SEND(s) (!is_sent && admit == OLDER && wait[s] == WAIT + 1 && \
+    has_read[s] && WAS_DURABLE && IS_DURABLE && !IS_BELOW(s))
+
+inline run_readmit()
+{
+    is_sent = 0;
+    if
+    :: admit == OLDER && WAS_DURABLE ->
+        admit = CURRENT;
+        is_marked = 0;
+        forget_life();
+#ifdef REACH_READMIT
+        is_reached = (LEFT > 0 && lock > 0);
+        assert(!is_reached);
+#endif
+    :: else
+    fi
+}
+
+/* A client asks node 0 through this server; a lock that is held is lengthened
+ * by its holder. */
+#define MAY_VOTE (admit == CURRENT && !IS_EVICTED)
+
+inline vote(s)
+{
+    two_holders = (LEFT > 0 && lock == 0);
+    assert(!two_holders);
+    LEFT = T;
+    lock = T;
+    is_witnessed = 0;
+    knows[1 - s] = 0;
+    knows[s] = 1;
+    beat++;
+    learn(s);
+    compress()
+}
+
+/* Copies: a file that is not always written, a backup, a replica. */
+inline save_copy()
+{
+    has_copy = 1;
+    copy_admit = admit;
+    copy_lock = lock;
+    copy_durable = durable;
+    is_copy_told = is_told;
+    copy_beat = beat;
+    compress()
+}
+
+inline begin_life(mode)
+{
+    is_always = mode;
+    is_marked = 0;
+    has_evicted = 0;
+    is_sent = 0;
+    forget_life();
+    copy_admit = (copy_admit == CURRENT -> OLDER : copy_admit)
+}
+
+inline restart_whole(mode)
+{
+    admit = (admit == CURRENT -> OLDER : admit);
+    begin_life(mode);
+    compress()
+}
+
+inline put_back(mode)
+{
+    admit = (copy_admit == CURRENT -> OLDER : copy_admit);
+    lock = copy_lock;
+    durable = copy_durable;
+    is_told = is_copy_told;
+    beat = copy_beat;
+    begin_life(mode);
+    compress()
+}
+
+/* Under the same run_id: a replica of the copy for a moment. */
+inline roll_back()
+{
+    lock = copy_lock;
+    durable = copy_durable;
+    is_told = is_copy_told;
+    beat = copy_beat;
+    has_evicted = 0;
+#ifdef NO_REPLID
+    admit = copy_admit;
+#else
+    admit = (copy_admit == CURRENT -> OLDER : copy_admit);
+    copy_admit = admit;
+    is_marked = 0;
+    is_sent = 0;
+    forget_life();
+#endif
+    compress()
+}
+
+/* Another node's memory, by REPLICAOF or from its files. */
+inline take_over(mode)
+{
+    lock = 0;
+    durable = 1;
+#ifdef NO_NAME
+    admit = OLDER;
+    beat = 5;
+#else
+    admit = NONE;
+    beat = 0;
+#endif
+    begin_life(mode);
+    compress()
+}
+
+inline flush()
+{
+    lock = 0;
+    admit = NONE;
+    durable = 0;
+    beat = 0;
+    is_marked = 0;
+    has_evicted = 0;
+    is_sent = 0;
+    compress()
+}
+
+inline begin_server(s)
+{
+    known[s] = 0;
+    knows[s] = 0;
+    wait[s] = 0;
+    has_read[s] = 0;
+    compress()
+}
+
+/* What remains: votes that only servers know which died. */
+#define IS_LOST (LEFT > lock)
+#ifdef UNWITNESSED
+#define MAY_DIE(s) true
+#define MAY_PUT_BACK has_copy
+#else
+#define MAY_DIE(s) \
+    (!IS_LOST || is_told || is_witnessed || knows[1 - s])
+#define MAY_PUT_BACK \
+    (has_copy && (LEFT <= copy_lock || is_copy_told || is_witnessed || \
+                  knows[0] || knows[1]))
+#endif
+
+#define DOWN(v) (v > 0 -> v - 1 : 0)
+
+inline tick()
+{
+    has_passed[0] = 0;
+    has_passed[1] = 0;
+    wait[0] = (wait[0] > 0 && wait[0] <= WAIT -> wait[0] + 1 : wait[0]);
+    wait[1] = (wait[1] > 0 && wait[1] <= WAIT -> wait[1] + 1 : wait[1]);
+    LEFT = DOWN(LEFT);
+    is_witnessed = is_witnessed && LEFT > 0;
+    knows[0] = knows[0] && LEFT > 0;
+    knows[1] = knows[1] && LEFT > 0;
+    lock = DOWN(lock);
+    copy_lock = DOWN(copy_lock);
+    compress()
+}
+
+#define SERVER(s) \
+    :: d_step { look(s) } \
+    :: d_step { exchange(s) } \
+    :: d_step { admit != CURRENT && is_marked && LEFT == 0 -> run_admit(s) } \
+    :: d_step { MAY_SEND(s) -> is_sent = 1 } \
+    :: d_step { admit == OLDER && LEFT <= lock -> readmit_idle(s) } \
+    :: d_step { MAY_VOTE && LEFT < T -> vote(s) } \
+    :: d_step { MAY_DIE(s) -> begin_server(s) }
+
+#define RESTART(mode) \
+    :: d_step { is_always && !has_evicted -> restart_whole(mode) } \
+    :: d_step { MAY_PUT_BACK -> put_back(mode) } \
+    :: d_step { take_over(mode) }
+
+active proctype world()
+{
+    byte low, high;
+    d_step {
+        known[0] = 1; known[1] = 1; witness = 1
+    }
+    do
+    SERVER(0) SERVER(1)
+    RESTART(0) RESTART(1)
+    :: d_step { is_sent -> run_readmit() }
+    :: d_step { MAY_PUT_BACK -> roll_back() }
+    :: d_step { is_always -> is_always = 0 } /* CONFIG SET */
+    :: d_step { lock > 0 && admit == CURRENT -> lock = 0; has_evicted = 1 }
+    :: d_step { !has_evicted -> save_copy() }
+    :: d_step { flush() }
+    :: d_step { has_passed[0] && has_passed[1] -> tick() }
+    od
+}
