@@ -41,10 +41,15 @@ need_group() {
         need_command redis-server redis-server
         need_library check check
         need_library libcurl libcurl4-openssl-dev
+        need_file /usr/sbin/haproxy haproxy
+        need_file /usr/sbin/nginx nginx
+        need_file /usr/lib/nginx/modules/ngx_stream_module.so \
+            libnginx-mod-stream
         ;;
     nemesis)
         need_command redis-server redis-server
         need_command python3 python3
+        need_file /usr/sbin/haproxy haproxy
         ;;
     readme)
         need_command curl curl

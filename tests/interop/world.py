@@ -41,7 +41,7 @@ class Server:
         self.log = folder / f"redlockd{self.address}"
         command = [REDLOCKD, "--listen", self.address, "--nodes",
                    ",".join(addresses), "--max-ttl-ms", str(MAX_TTL_MS),
-                   *options]
+                   "--node-timeout-ms", "50", *options]
         if "--first-start" in redlockd_help():
             command += ["--first-start", first_start]
         with open(self.log, "ab") as log:
