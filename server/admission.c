@@ -78,6 +78,34 @@ static int64_t rounds_end_us(const struct guard *guard,
            guard->spread_us;
 }
 
+static bool are_all_others_there(const struct guard *guard, int node,
+                                 int64_t since_us)
+{
+    for (int i = 0; i < guard->settings.nodes; i++) {
+        const struct guard_node *it = &guard->node[i];
+        if (i != node && (it->phase == GUARD_DOWN || it->is_mute ||
+                          it->looked_us < since_us))
+            return false;
+    }
+    return true;
+}
+
+/*
+ * Whether enough others have told what they know. Among those that do not vote,
+ * some may be as old as this one: then nobody may be missing, or the only one
+ * that knows could be.
+ */
+static bool have_told(const struct guard *guard, int node,
+                      const struct witness_demand *demand)
+{
+    struct witness_demand voters = *demand;
+    voters.must_be_admitted = true;
+    if (witness_have_told(&guard->witness, node, &voters))
+        return true;
+    return are_all_others_there(guard, node, demand->since_us) &&
+           witness_have_told(&guard->witness, node, demand);
+}
+
 /* Whether the last promises of enough others are known. */
 static bool is_told(const struct guard *guard, int node, bool must_be_admitted)
 {
@@ -85,20 +113,18 @@ static bool is_told(const struct guard *guard, int node, bool must_be_admitted)
         .since_us = rounds_end_us(guard, &guard->node[node]),
         .must_be_admitted = must_be_admitted,
     };
-    return guard->has_median &&
-           witness_have_told(&guard->witness, node, &demand);
+    return guard->has_median && have_told(guard, node, &demand);
 }
 
 /* When the last promise of anybody is over; INT64_MAX: not known. */
 static int64_t idle_us(const struct guard *guard, int node)
 {
-    if (is_taking_over(guard) || !is_told(guard, node, true))
+    if (!is_told(guard, node, true))
         return INT64_MAX;
     int64_t voted_us = witness_voted_us(&guard->witness, node);
-    int64_t over_us =
-        voted_us == 0 ? 0
-                      : ours(guard, voted_us) + admission_quarantine_us(guard);
-    return over_us;
+    return voted_us == 0
+               ? 0
+               : ours(guard, voted_us) + admission_quarantine_us(guard);
 }
 
 /*
@@ -250,8 +276,7 @@ static bool is_agreed(const struct guard *guard, int node, int64_t now_us)
         .long_us = SAID_US,
     };
     return now_us >= demand.since_us &&
-           (guard->settings.nodes == 1 ||
-            witness_have_told(&guard->witness, node, &demand));
+           (guard->settings.nodes == 1 || have_told(guard, node, &demand));
 }
 
 bool admission_is_back(const struct guard *guard, int node, int64_t now_us)

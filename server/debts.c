@@ -108,7 +108,7 @@ void debts_on_reply(struct debts *debts, int node, uint64_t tag, enum vote vote,
     enum owed_answer answer = OWED_DONE;
     if (vote == VOTE_UNREACHABLE)
         answer = OWED_LOST;
-    else if (!vote_is_answer(vote))
+    else if (!vote_ends_release(vote))
         answer = OWED_REFUSED;
     if (answer == OWED_REFUSED)
         debts->paused_us[node] = now_us + PAUSE_US;

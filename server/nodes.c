@@ -313,8 +313,8 @@ enum vote nodes_send(struct nodes *nodes, int node, struct script_call *call,
     enum vote refusal = nodes_refusal(nodes, node, call->kind);
     if (refusal != VOTE_DONE)
         return refusal;
+    call->admit = span_of(nodes->guard.node[node].found);
     if (asks_for_vote(call->kind)) {
-        call->admit = span_of(nodes->guard.node[node].found);
         call->node_deadline_us =
             deadline_of(nodes, node, call->kind, deadline_us);
         call->window_us = fence_window_us(nodes->settings.max_ttl_ms);

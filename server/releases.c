@@ -231,7 +231,7 @@ uint64_t releases_on_reply(struct releases *releases, int node, uint64_t tag,
         return 0;
     uint64_t operation = it->operation;
     it->in_flight &= (uint16_t)~bit(node);
-    if (vote_is_answer(reply->vote))
+    if (vote_ends_release(reply->vote))
         take_answer(releases, it, node, reply);
     go_on(releases, it);
     show_pending(releases);

@@ -32,7 +32,7 @@ struct script_call {
     enum script_kind kind;
     struct span resource;  /* acquire, extend, repair, release, inspect */
     struct span token;     /* acquire, extend, repair, release */
-    struct span admit;     /* all but release, inspect: what must lie there */
+    struct span admit;     /* all: what must lie there */
     struct span nonce;     /* look (empty: mark nothing), revoke */
     struct span found;     /* readmit, revoke: the older admit there */
     struct span mark;      /* admit, readmit: the mark there */

@@ -74,6 +74,12 @@ bool vote_is_answer(enum vote vote)
     return vote >= VOTE_GRANTED && vote <= VOTE_CHANGED;
 }
 
+bool vote_ends_release(enum vote vote)
+{
+    return vote_is_answer(vote) || vote == VOTE_QUARANTINED ||
+           vote == VOTE_KEY_REFUSED;
+}
+
 /*
  * An error that a script met half-way (NOPERM, MISCONF, …) may have left the
  * key behind, so of the errors only those count as harmless that come before

@@ -72,6 +72,12 @@ bool vote_is_answer(enum vote vote);
  */
 bool vote_is_harmless(enum vote vote);
 
+/*
+ * True if a release with this vote need not be repeated: the node has no such
+ * key any more, or will not let us delete it.
+ */
+bool vote_ends_release(enum vote vote);
+
 /* The stable name: "granted", "quarantined", … Static. */
 const char *vote_name(enum vote vote);
 

@@ -1,11 +1,11 @@
 -- Reads value and TTL of a lock.
 --
 -- ARGV  lock
--- HELD pttl value | FREE
+-- HELD pttl value | FREE | QUARANTINED
 local function inspect(a)
     local pttl = redis.call('PTTL', ARGV[a])
     if pttl == -2 then
-        return 'FREE'
+        return free()
     end
     return held(pttl, read(ARGV[a]))
 end

@@ -42,7 +42,6 @@ local function permission(a)
         redis.call('HSET', KEYS[1], 'admit', current, 'durable', durable,
             'beat', text_of(beat), 'seen', ARGV[2], 'evicted', evicted_keys())
         redis.call('HDEL', KEYS[1], 'mark')
-        admitted = nil
     end
 
     -- What the node has heard of others: of each the greatest beat that any
@@ -96,7 +95,6 @@ local function permission(a)
         local function forget()
             redis.call('HDEL', KEYS[1], 'admit')
             admit = ''
-            admitted = nil
         end
 
         -- What the caller knows of others is kept where the memory counts.
@@ -219,7 +217,6 @@ local function permission(a)
         end
         redis.call('HDEL', KEYS[1], 'admit')
         write_mark(ARGV[a], ARGV[a + 1])
-        admitted = nil
         return 'DONE'
     end
 

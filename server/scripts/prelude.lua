@@ -36,7 +36,7 @@ end
 -- May the caller count votes of this node? The replication ID behind the
 -- admission belongs to the memory: it changes when the node becomes a replica, if
 -- only for a moment. Read when the first call of the batch asks; nothing else
--- runs meanwhile, and those that write it tell.
+-- runs meanwhile, and calls that write it are in batches of their own.
 local admitted, state
 
 local function is_admitted()
@@ -47,6 +47,11 @@ local function is_admitted()
                 'master_replid:' .. string.sub(ARGV[1], -40), 1, true)
     end
     return admitted
+end
+
+-- There is no such key. That says something only if the node has forgotten none.
+local function free()
+    return is_admitted() and 'FREE' or 'QUARANTINED'
 end
 
 -- The node's beat, which counts the looks that found it admitted and the

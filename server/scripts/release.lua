@@ -1,7 +1,7 @@
 -- Deletes a lock that still has the token, and announces it.
 --
 -- ARGV  lock token channel
--- DELETED | HELD pttl value | FREE
+-- DELETED | HELD pttl value | FREE | QUARANTINED
 --
 -- No admission and no deadline: deleting what carries a token that is used
 -- once is right at any time.
@@ -17,7 +17,7 @@ local function release(a)
 
     local pttl = redis.call('PTTL', ARGV[a])
     if pttl == -2 then
-        return 'FREE'
+        return free()
     end
     return held(pttl, value)
 end

@@ -229,13 +229,23 @@ static enum vote repair(struct simbatch *batch, const struct simcall *call,
     return VOTE_GRANTED;
 }
 
-static enum vote release(const struct simbatch *batch,
-                         const struct simcall *call, struct simreply *answer)
+static enum vote inspect(struct simbatch *batch, const struct simcall *call,
+                         struct simreply *answer)
+{
+    const struct simkey *held =
+        simnode_key(batch->memory, call->resource, batch->clock_us);
+    if (held == NULL && !is_admitted(batch, call))
+        return VOTE_QUARANTINED;
+    return look_at_key(held, batch->clock_us, answer);
+}
+
+static enum vote release(struct simbatch *batch, const struct simcall *call,
+                         struct simreply *answer)
 {
     const struct simkey *held =
         simnode_key(batch->memory, call->resource, batch->clock_us);
     if (!is_own(held, call))
-        return look_at_key(held, batch->clock_us, answer);
+        return inspect(batch, call, answer);
     batch->memory->keys[call->resource].is_set = false;
     return VOTE_DELETED;
 }
@@ -260,9 +270,7 @@ static enum vote execute(struct simbatch *batch, const struct simcall *call,
     case SCRIPT_RELEASE:
         return release(batch, call, answer);
     case SCRIPT_INSPECT:
-        return look_at_key(
-            simnode_key(batch->memory, call->resource, batch->clock_us),
-            batch->clock_us, answer);
+        return inspect(batch, call, answer);
     case SCRIPT_KINDS:
         break;
     }

@@ -232,6 +232,20 @@ START_TEST(what_a_node_refuses_is_not_asked_of_it_all_the_time)
 }
 END_TEST
 
+/* It has lost the key, or lets nobody set or delete it. */
+START_TEST(what_a_node_cannot_have_is_not_asked_of_it_again)
+{
+    owe(1, 1, 0);
+    owe(1, 2, 0);
+    pass(SECOND_US / 5);
+    answer_next(VOTE_QUARANTINED);
+    answer_next(VOTE_KEY_REFUSED);
+    ck_assert_uint_eq(debts.store.items, 0);
+    pass(SECOND_US);
+    ck_assert_int_eq(sent_count, 2);
+}
+END_TEST
+
 START_TEST(what_was_lost_with_the_connection_is_sent_again)
 {
     for (int i = 0; i < 3; i++)
@@ -327,6 +341,7 @@ Suite *check_debts(void)
     tcase_add_test(tc, a_node_that_was_never_seen_may_have_all_from_before);
     tcase_add_test(tc, they_are_sent_a_few_hundred_at_a_time);
     tcase_add_test(tc, what_a_node_refuses_is_not_asked_of_it_all_the_time);
+    tcase_add_test(tc, what_a_node_cannot_have_is_not_asked_of_it_again);
     tcase_add_test(tc, what_was_lost_with_the_connection_is_sent_again);
     tcase_add_test(tc, what_the_connection_does_not_take_waits);
     tcase_add_test(tc, the_unlikely_do_not_use_up_the_memory);

@@ -17,11 +17,12 @@ static void setup(void)
 
 static const char *words(enum handshake_step step)
 {
-    static char text[16384];
+    static char text[64 * 1024]; /* the script is long */
     struct handshake_command command;
     size_t len = 0;
     handshake_command(&command, step, &node);
     for (int i = 0; i < command.argc; i++) {
+        ck_assert_uint_lt(len + command.len[i], sizeof text);
         memcpy(text + len, command.argv[i], command.len[i]);
         len += command.len[i];
         text[len++] = ' ';

@@ -144,6 +144,8 @@ static void read_for_long(void *arg, int events)
     (void)events;
     read_byte();
     if (reads == 1) {
+        due_us = clock_now_us() + 3000;
+        loop_timer_set(timer, due_us);
         while (clock_now_us() <= due_us + LATE_US)
             continue;
         write_byte();
@@ -161,11 +163,9 @@ static void note_reads(void *arg)
 
 static void set_and_read(void)
 {
-    due_us = clock_now_us() + 3000;
     watch = loop_watch_new(loop, pair[0], read_for_long, NULL);
     ck_assert(loop_watch_set(watch, LOOP_READABLE));
     timer = loop_timer_new(loop, note_reads, NULL);
-    loop_timer_set(timer, due_us);
     write_byte();
 }
 

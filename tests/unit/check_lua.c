@@ -67,8 +67,8 @@ START_TEST(a_node_without_our_admission_is_quarantined)
 {
     ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "r", "A"), VOTE_QUARANTINED);
     ck_assert_int_eq(live_run(SCRIPT_EXTEND, "r", "A"), VOTE_QUARANTINED);
-    ck_assert_int_eq(live_run(SCRIPT_RELEASE, "r", "A"), VOTE_FREE);
-    ck_assert_int_eq(live_run(SCRIPT_INSPECT, "r", "A"), VOTE_FREE);
+    ck_assert_int_eq(live_run(SCRIPT_RELEASE, "r", "A"), VOTE_QUARANTINED);
+    ck_assert_int_eq(live_run(SCRIPT_INSPECT, "r", "A"), VOTE_QUARANTINED);
     live_admit();
     ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "r", "A"), VOTE_GRANTED);
     struct script_call call = live_call(SCRIPT_ACQUIRE, "s", "A");
@@ -80,6 +80,16 @@ START_TEST(a_node_without_our_admission_is_quarantined)
     master_text(&live.master, "FLUSHALL");
     ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "r", "A"), VOTE_QUARANTINED);
     ck_assert_int_eq(master_integer(&live.master, "DBSIZE"), 0);
+}
+END_TEST
+
+/* What it still has, it tells and deletes all the same. */
+START_TEST(a_node_without_our_admission_deletes_what_it_has)
+{
+    master_text(&live.master, "SET p:r A PX 10000");
+    ck_assert_int_eq(live_run(SCRIPT_INSPECT, "r", ""), VOTE_HELD);
+    ck_assert_int_eq(live_run(SCRIPT_RELEASE, "r", "B"), VOTE_HELD);
+    ck_assert_int_eq(live_run(SCRIPT_RELEASE, "r", "A"), VOTE_DELETED);
 }
 END_TEST
 
@@ -378,6 +388,7 @@ Suite *check_lua(void)
     tcase_add_test(tcase, a_lock_lives_from_acquire_to_release);
     tcase_add_test(tcase, a_held_lock_is_held_for_others);
     tcase_add_test(tcase, a_node_without_our_admission_is_quarantined);
+    tcase_add_test(tcase, a_node_without_our_admission_deletes_what_it_has);
     tcase_add_test(tcase, a_command_behind_its_deadline_changes_nothing);
     tcase_add_test(tcase, a_number_far_from_the_clock_is_skewed);
     tcase_add_test(tcase, numbers_in_a_slot_only_rise);

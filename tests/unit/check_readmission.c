@@ -178,25 +178,46 @@ END_TEST
 START_TEST(one_whose_memory_does_not_last_tells_nothing)
 {
     admit_from(3, GUARDED_NEVER);
-    guarded.memory[2].voted_us = GUARDED_NEVER;
-    guard_on_clock(&guarded.guard, 2, false); /* it stays as it is */
+    guarded_come(2, LOOK_CREATED, "", GUARDED_MARK);
+    guarded.memory[1].voted_us = GUARDED_NEVER;
+    guard_on_clock(&guarded.guard, 1, false); /* it stays as it is */
     guarded.is_durable = false;
-    restart(2);
+    restart(1);
     guarded.is_durable = true;
     guarded.memory[0].seen_us = guarded.now_us;
     restart(0);
     for (int i = 0; i < 10; i++) {
         guarded_pass(GUARDED_SECOND);
         guarded.is_durable = false;
-        guarded_found(2, LOOK_MARKED, GUARDED_OLD_ADMIT, GUARDED_MARK);
+        guarded_found(1, LOOK_MARKED, GUARDED_OLD_ADMIT, GUARDED_MARK);
         guarded.is_durable = true;
+        guarded_found(2, LOOK_MARKED, "", GUARDED_MARK);
         for (int j = 3; j < GUARDED_NODES; j++)
             guarded_found(j, LOOK_ADMITTED, GUARDED_ADMIT, "");
         guarded_expect(GUARD_LOOK, 0);
         guarded_found(0, LOOK_MARKED, GUARDED_OLD_ADMIT, GUARDED_MARK);
     }
-    guarded_down(2);
-    restart(2); /* as if it had always lasted */
+    guarded_down(1);
+    restart(1); /* as if it had always lasted */
+    (void)guarded_look_around();
+    guarded_give(GUARD_READMIT, 0);
+}
+END_TEST
+
+/*
+ * Node 2 may be as old as node 0, so that of those who had a part in some
+ * promise only the one that is away may know.
+ */
+START_TEST(while_one_is_away_only_those_who_vote_tell)
+{
+    admit_from(3, GUARDED_NEVER);
+    guarded.memory[0].seen_us = guarded.memory[2].seen_us = guarded.now_us;
+    guarded.memory[2].voted_us = GUARDED_NEVER;
+    restart(2);
+    restart(0);
+    guarded_pass_without(GUARD_READMIT, 10 * GUARDED_SECOND);
+    guarded.memory[1].voted_us = GUARDED_NEVER;
+    guarded_come(1, LOOK_CREATED, "", GUARDED_MARK);
     (void)guarded_look_around();
     guarded_give(GUARD_READMIT, 0);
 }
@@ -439,6 +460,7 @@ static TCase *whole_case(void)
                    others_that_have_just_come_up_count_two_heartbeats_later);
     tcase_add_test(tc, too_few_others_tell_nothing);
     tcase_add_test(tc, one_whose_memory_does_not_last_tells_nothing);
+    tcase_add_test(tc, while_one_is_away_only_those_who_vote_tell);
     tcase_add_test(tc, one_that_has_come_back_tells_nothing_before_a_look);
     tcase_add_test(tc, a_clock_that_is_not_known_well_hinders);
     tcase_add_test(tc, a_readmission_that_changed_nothing_looks_again);

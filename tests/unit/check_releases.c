@@ -211,6 +211,8 @@ START_TEST(a_release_that_missed_the_key_somewhere_asks_all_once_more)
         play_answer(SCRIPT_RELEASE, i, VOTE_DELETED);
     if (_i == 0)
         play_answer(SCRIPT_RELEASE, 4, VOTE_FREE);
+    else if (_i == 1)
+        play_answer(SCRIPT_RELEASE, 4, VOTE_QUARANTINED);
     else
         play_answer_held(SCRIPT_RELEASE, 4, "x");
     ck_assert_int_eq(play_outcome(op), OUTCOME_RELEASED);
@@ -344,7 +346,7 @@ Suite *check_releases(void)
     tcase_add_test(tc, release_without_quorum_is_repeated_behind_the_503);
     tcase_add_test(tc, a_release_that_deleted_the_key_everywhere_is_done);
     tcase_add_loop_test(
-        tc, a_release_that_missed_the_key_somewhere_asks_all_once_more, 0, 2);
+        tc, a_release_that_missed_the_key_somewhere_asks_all_once_more, 0, 3);
     tcase_add_test(tc, so_does_one_that_looked_in_time_however_late_it_is_told);
     tcase_add_test(tc, a_node_that_looked_when_all_was_over_is_not_asked_again);
     tcase_add_test(tc, so_does_one_whose_majority_came_late);

@@ -123,14 +123,12 @@ void live_learn_memory(void)
     live_make_mark(live.first_mark, LIVE_MEDIAN_US, LIVE_NONCE);
 }
 
-/* Who asks for a vote knows the whole admission, as a look has told it. */
+/* Who asks for a lock knows the whole admission, as a look has told it. */
 static struct span admission_for(enum script_kind kind)
 {
-    if (kind == SCRIPT_RELEASE || kind == SCRIPT_INSPECT)
-        return span_of("");
-    bool is_vote = kind == SCRIPT_ACQUIRE || kind == SCRIPT_EXTEND ||
-                   kind == SCRIPT_REPAIR;
-    return span_of(is_vote ? live.admission : LIVE_ADMIT);
+    bool is_guard = kind == SCRIPT_LOOK || kind == SCRIPT_ADMIT ||
+                    kind == SCRIPT_READMIT || kind == SCRIPT_REVOKE;
+    return span_of(is_guard ? LIVE_ADMIT : live.admission);
 }
 
 struct script_call live_call(enum script_kind kind, const char *resource,
