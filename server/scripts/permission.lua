@@ -196,12 +196,15 @@ local function permission(a)
     -- ARGV  mark admit durable floor   admit: as it was read, of its older life
     -- DONE | CHANGED
     local function readmit()
-        local fields = redis.call('HMGET', KEYS[1], 'mark', 'admit', 'beat')
+        local fields =
+            redis.call('HMGET', KEYS[1], 'mark', 'admit', 'beat', 'durable')
         if not is_marked(fields[1]) or fields[2] ~= ARGV[a + 1] or
             evicted_keys() ~= '0' then
             return 'CHANGED'
         end
-        write_admission(ARGV[a + 2], number_of(fields[3]), ARGV[a + 3])
+        -- Another server may have seen meanwhile that it is durable no longer.
+        local durable = fields[4] == '1' and ARGV[a + 2] or '0'
+        write_admission(durable, number_of(fields[3]), ARGV[a + 3])
         return 'DONE'
     end
 

@@ -65,12 +65,40 @@ inline compress()
 
 #define MAX(a, b) (a > b -> a : b)
 
+/* Its clock, which no memory has: a step ends all locks early. */
+mtype = {RIGHT, STEPPED, LEARNED};
+#ifdef NO_CLOCK
+#define STEPS
+#define IS_CLOCK_GOOD true
+#define relearn_clock() clock = (clock == STEPPED -> LEARNED : clock)
+#else
+#define IS_CLOCK_GOOD (clock == RIGHT)
+#define relearn_clock() skip
+#endif
+#ifdef STEPS
+mtype clock = RIGHT;
+#define STEP \
+    :: d_step { clock == RIGHT -> clock = STEPPED } \
+    :: d_step { clock == STEPPED && admit == CURRENT -> lose_admission() }
+#else
+#define clock RIGHT
+#define STEP
+#endif
+
+#ifdef BLIND_READMIT
+#define IS_UNCHANGED (admit != CURRENT)
+#define forget_sent() skip
+#else
+#define IS_UNCHANGED (admit == OLDER)
+#define forget_sent() is_sent = 0 /* it will do nothing */
+#endif
+
 inline lose_admission()
 {
     admit = NONE;
     is_marked = 1;
     has_evicted = 0;
-    is_sent = 0
+    forget_sent()
 }
 
 #ifdef NO_FLOOR
@@ -90,13 +118,7 @@ inline learn(s)
     known[s] = MAX(known[s], beat)
 }
 
-#ifdef NO_REVOKE
-#define TAKES(s) false
-#elif defined(KEEP_EVIDENCE)
-#define TAKES(s) (admit == CURRENT && IS_BELOW(s))
-#else
 #define TAKES(s) (admit != NONE && IS_BELOW(s))
-#endif
 
 inline look(s)
 {
@@ -105,16 +127,12 @@ inline look(s)
     durable = durable && is_always;
 #endif
     if
-#ifndef NO_REVOKE
     :: TAKES(s) ->
         beat = known[s];
         lose_admission()
-#endif
     :: admit == CURRENT && IS_EVICTED -> lose_admission()
     :: admit == CURRENT && !IS_EVICTED && !TAKES(s) ->
-#ifndef NO_LOOK_BEAT
         beat++;
-#endif
         learn(s)
     :: else ->
         if
@@ -152,8 +170,6 @@ inline raise(s)
 {
 #if defined(NO_RAISE)
     skip;
-#elif defined(RAISE_EQUAL)
-    beat = MAX(beat, known[s]);
 #elif defined(RAISE_FLOOR)
     beat = MAX(beat, known[s]) + 1;
 #else
@@ -168,6 +184,9 @@ inline run_admit(s)
     is_marked = 0;
     durable = is_always;
     is_told = !is_always;
+#ifdef STEPS
+    clock = RIGHT;
+#endif
     raise(s);
     is_sent = 0;
     forget_life();
@@ -180,9 +199,8 @@ inline readmit_idle(s)
     exchange(s);
     admit = CURRENT;
     is_marked = 0;
-#ifndef NO_RAISE_IDLE
+    relearn_clock();
     raise(s);
-#endif
     is_sent = 0;
     forget_life();
     compress()
@@ -200,16 +218,21 @@ inline readmit_idle(s)
 #endif
 
 #define MAY_SEND(s) (!is_sent && admit == OLDER && wait[s] == WAIT + 1 && \
-    has_read[s] && WAS_DURABLE && IS_DURABLE && !IS_BELOW(s))
+    has_read[s] && WAS_DURABLE && IS_DURABLE && !IS_BELOW(s) && \
+    IS_CLOCK_GOOD)
 
 inline run_readmit()
 {
     is_sent = 0;
     if
-    :: admit == OLDER && WAS_DURABLE ->
+    :: IS_UNCHANGED ->
         admit = CURRENT;
+#ifdef READMIT_RAISES
+        durable = 1;
+#endif
         is_marked = 0;
         forget_life();
+        relearn_clock();
 #ifdef REACH_READMIT
         is_reached = (LEFT > 0 && lock > 0);
         assert(!is_reached);
@@ -220,11 +243,11 @@ inline run_readmit()
 
 /* A client asks node 0 through this server; a lock that is held is lengthened
  * by its holder. */
-#define MAY_VOTE (admit == CURRENT && !IS_EVICTED)
+#define MAY_VOTE (admit == CURRENT && !IS_EVICTED && clock != STEPPED)
 
 inline vote(s)
 {
-    two_holders = (LEFT > 0 && lock == 0);
+    two_holders = (LEFT > 0 && (lock == 0 || clock != RIGHT));
     assert(!two_holders);
     LEFT = T;
     lock = T;
@@ -320,7 +343,7 @@ inline flush()
     beat = 0;
     is_marked = 0;
     has_evicted = 0;
-    is_sent = 0;
+    forget_sent();
     compress()
 }
 
@@ -368,7 +391,8 @@ inline tick()
     :: d_step { exchange(s) } \
     :: d_step { admit != CURRENT && is_marked && LEFT == 0 -> run_admit(s) } \
     :: d_step { MAY_SEND(s) -> is_sent = 1 } \
-    :: d_step { admit == OLDER && LEFT <= lock -> readmit_idle(s) } \
+    :: d_step { admit == OLDER && LEFT <= lock && IS_CLOCK_GOOD -> \
+                readmit_idle(s) } \
     :: d_step { MAY_VOTE && LEFT < T -> vote(s) } \
     :: d_step { MAY_DIE(s) -> begin_server(s) }
 
@@ -388,6 +412,7 @@ active proctype world()
     RESTART(0) RESTART(1)
     :: d_step { is_sent -> run_readmit() }
     :: d_step { MAY_PUT_BACK -> roll_back() }
+    STEP
     :: d_step { is_always -> is_always = 0 } /* CONFIG SET */
     :: d_step { lock > 0 && admit == CURRENT -> lock = 0; has_evicted = 1 }
     :: d_step { !has_evicted -> save_copy() }

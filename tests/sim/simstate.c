@@ -97,7 +97,8 @@ static int64_t greater(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-static void write_admission(struct simbatch *batch, const struct simcall *call)
+static void write_admission(struct simbatch *batch, const struct simcall *call,
+                            bool is_durable)
 {
     struct simmemory *memory = batch->memory;
     int64_t above = greater(memory->beat.it, call->call.floor);
@@ -106,7 +107,7 @@ static void write_admission(struct simbatch *batch, const struct simcall *call)
                        batch->process->replid);
     assert(len < (int)sizeof memory->admit);
     batch->beat = greater(above, call->call.median_us) + 1;
-    memory->durable = call->call.is_durable ? '1' : '0';
+    memory->durable = is_durable ? '1' : '0';
     memory->beat = simnumber(batch->beat);
     memory->seen_us = simnumber(call->call.median_us);
     memory->evicted = simnumber(batch->process->evicted);
@@ -274,7 +275,7 @@ static enum vote give(struct simbatch *batch, const struct simcall *call)
     if (!is_marked(batch, call))
         return VOTE_CHANGED;
     batch->memory->max_ttl_ms = simnumber(call->call.max_ttl_ms);
-    write_admission(batch, call);
+    write_admission(batch, call, call->call.is_durable);
     return VOTE_DONE;
 }
 
@@ -285,7 +286,8 @@ static enum vote readmit(struct simbatch *batch, const struct simcall *call)
         !is_text(call->call.found, memory->admit) ||
         batch->process->evicted != 0)
         return VOTE_CHANGED;
-    write_admission(batch, call);
+    write_admission(batch, call,
+                    call->call.is_durable && memory->durable == '1');
     return VOTE_DONE;
 }
 

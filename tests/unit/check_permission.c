@@ -386,6 +386,16 @@ START_TEST(a_restarted_node_gets_its_permission_back)
 }
 END_TEST
 
+/* Another server saw meanwhile that it is not durable any more. */
+START_TEST(story_44_a_readmission_that_comes_late_makes_nothing_durable)
+{
+    permit_restart(7);
+    permit_set("durable", "0");
+    ck_assert_int_eq(permit_readmit(PERMIT_OLD), VOTE_DONE);
+    ck_assert_str_eq(permit_field("durable"), "0");
+}
+END_TEST
+
 /* Whoever found that it is old has taken away what this one compares with; and
  * each loss makes another mark. */
 START_TEST(story_43_a_readmission_that_comes_late_does_nothing)
@@ -459,6 +469,8 @@ static void add_admissions(TCase *tc)
     tcase_add_test(tc,
                    story_33_an_admission_names_the_ttl_of_the_configuration);
     tcase_add_loop_test(tc, a_restarted_node_gets_its_permission_back, 0, 2);
+    tcase_add_test(
+        tc, story_44_a_readmission_that_comes_late_makes_nothing_durable);
     tcase_add_loop_test(tc, story_43_a_readmission_that_comes_late_does_nothing,
                         0, 5);
     tcase_add_test(tc, a_revocation_takes_the_permission_and_leaves_a_new_mark);
