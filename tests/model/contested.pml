@@ -1,20 +1,19 @@
 /* Contested: one name leads two servers to two machines.
  *
  * Server s reaches machine s under the name of node 0, and both reach the
- * others, 1 and 2. Machine 0 votes; machine 1 is empty, or a copy.
+ * others, 1 and 2. Machine 0 votes; machine 1 is empty, or a copy. A tick is
+ * a heartbeat: each server has looked at all of its nodes, or is gone for good
+ * (STOPS: it was held up).
  */
 #define NO_LOCKS
 #include "common.pml"
 
 #define T 1
-#define LEASE 1 /* R: ticks begun since the last exchange */
-#define Q (T + LEASE + 1)
-#ifdef NO_WAIT
-#define WAIT 0
-#elif defined(TWO_HEARTBEATS)
-#define WAIT LEASE
+#define Q (T + 2)
+#ifdef ONE_HEARTBEAT
+#define WAIT 1
 #else
-#define WAIT (LEASE + 1) /* ticks without a rise, before a READMIT */
+#define WAIT 2 /* ticks without a rise, before a READMIT */
 #endif
 
 mtype = {NONE, CURRENT, OLDER};
@@ -25,7 +24,6 @@ bit is_marked[2];
 byte away[2];      /* since the mark, or the last rise of its witness */
 
 byte known[SERVERS] = 9;
-byte age[SERVERS]; /* since an exchange with the others */
 byte quiet[SERVERS];
 bit has_passed[SERVERS], is_stopped[SERVERS];
 byte witness[NODES] = 9;
@@ -81,11 +79,7 @@ inline begin_mark(s)
     quiet[s] = 0
 }
 
-#ifdef NO_REVOKE
-#define IS_BELOW(s) false
-#else
 #define IS_BELOW(s) (beat[s] < known[s])
-#endif
 
 inline look(s)
 {
@@ -121,7 +115,6 @@ inline pass(s)
     look(s);
     exchange(s, 1);
     exchange(s, 2);
-    age[s] = 0;
     compress()
 }
 
@@ -130,27 +123,28 @@ inline come_back(s)
     admit[s] = CURRENT;
     is_marked[s] = 0;
     away[s] = 0;
-#ifdef RAISE_FLOOR
-    beat[s] = MAX(beat[s], known[s]) + 1;
-#else
     beat[s] = MOST + 1;
-#endif
     known[s] = beat[s];
 #ifdef REACH_ADMIT
     is_reached = (s == 1);
     assert(!is_reached);
 #endif
-#ifdef NO_TELL
-    skip
-#else
     exchange(s, 1);
     exchange(s, 2)
-#endif
 }
 
 #define MAY_ADMIT(s) (admit[s] != CURRENT && is_marked[s] && away[s] == Q)
+/* A copy behind which nothing was promised, as the others tell. */
+#ifdef IDLE
+bit is_unchanged;
+#define MAY_READMIT_IDLE(s) (s == 1 && is_unchanged)
+#else
+#define is_unchanged false
+#define MAY_READMIT_IDLE(s) false
+#endif
+
 #define MAY_READMIT(s) (admit[s] == OLDER && is_marked[s] && \
-    quiet[s] >= WAIT && beat[s] >= known[s])
+    (MAY_READMIT_IDLE(s) || quiet[s] >= WAIT && beat[s] >= known[s]))
 
 inline try(s)
 {
@@ -165,12 +159,7 @@ inline try(s)
     compress()
 }
 
-#ifdef NO_LEASE
-#define HAS_LEASE(s) true
-#else
-#define HAS_LEASE(s) (age[s] <= LEASE)
-#endif
-#define COUNTS(s) (admit[s] == CURRENT && !IS_BELOW(s) && HAS_LEASE(s))
+#define COUNTS(s) (admit[s] == CURRENT && !IS_BELOW(s))
 
 inline vote(s)
 {
@@ -179,12 +168,18 @@ inline vote(s)
     left[s] = T;
     beat[s] = beat[s] + 1;
     known[s] = beat[s];
+#ifdef IDLE
+    is_unchanged = 0;
+#endif
     compress()
 }
 
 inline copy()
 {
     admit[1] = OLDER;
+#ifdef IDLE
+    is_unchanged = 1;
+#endif
     beat[1] = beat[0];
     is_marked[1] = 0;
     away[1] = 0;
@@ -207,14 +202,12 @@ inline begin_server(s)
 {
     known[s] = 0;
     quiet[s] = 0;
-    age[s] = LEASE + 1;
     compress()
 }
 
 inline tick_server(s)
 {
     has_passed[s] = 0;
-    age[s] = (age[s] <= LEASE -> age[s] + 1 : age[s]);
     quiet[s] = (is_marked[s] && quiet[s] < WAIT && !is_stopped[s] ->
                 quiet[s] + 1 : quiet[s]);
     away[s] = (is_marked[s] && away[s] < Q -> away[s] + 1 : away[s]);
@@ -232,16 +225,16 @@ inline tick_server(s)
     STOP(s) \
     :: d_step { begin_server(s) }
 
-#ifdef NO_STOPS
-#define STOP(s)
-#else
+#ifdef STOPS
 #define STOP(s) :: d_step { is_stopped[s] = !is_stopped[s] }
+#else
+#define STOP(s) :: d_step { is_stopped[s] = 1 } /* for good */
 #endif
 
 active proctype world()
 {
     byte n;
-    d_step { admit[1] = NONE; beat[1] = 0; age[1] = LEASE + 1 }
+    d_step { admit[1] = NONE; beat[1] = 0 }
     do
     SERVER(0) SERVER(1)
     :: d_step { left[0] == 0 && admit[0] == CURRENT -> copy() }

@@ -1,4 +1,4 @@
-/* Configurations: rules 3 and 11 of DESIGN.md §7.
+/* Configurations: rules 3 and 11 of server/GUARANTEES.md.
  *
  * Server 0 has the old configuration, of nodes 0, 1, 2, which votes; server 1
  * the new one, of nodes 1, 2, 3 and with a lower max_ttl: their majorities
@@ -14,6 +14,8 @@
  *   SOME_MARKS         rule 11: nodes are admitted before all are marked
  *   OWN_MARK           rule 11: Q is counted from each node's own mark
  *   OWN_TTL            rule 11: Q by this server's max_ttl, not the greatest
+ *   ADMITS_ON          rule 3: admits although it saw a higher epoch
+ *   ONE_STOPS          rule 3: no vote at all once it saw a higher epoch
  * And what remains, not rules:
  *   CUT_OFF            a server does not reach all nodes before an ADMIT
  *   ALL_EMPTY          with SAME_EPOCH: no node was ever admitted, both race
@@ -37,7 +39,7 @@ byte timer[SERVERS * NODES];
 bit is_foreign[SERVERS * NODES];
 byte looked[SERVERS];            /* at which nodes, in this tick */
 byte max_ttl[SERVERS];           /* the greatest seen */
-bit is_down[SERVERS];            /* saw a higher epoch */
+bit is_above[SERVERS * NODES];   /* the node has a higher epoch */
 byte took[SERVERS];              /* admissions of the other */
 bit has_forgotten;               /* node 1, once */
 bit is_swapped;                  /* client 0 asks server 1 */
@@ -89,16 +91,21 @@ inline watch(s, n)
     is_watched[AT(s, n)] = 1
 }
 
+#define IS_ABOVE(s, n) (EPOCH_OF(admit[n]) > EPOCH(s) || mark[n] > EPOCH(s))
+
 /* Rule 3. */
 inline look(s, n)
 {
     looked[s] = looked[s] | BIT(n);
     is_foreign[AT(s, n)] = IS_FOREIGN(s, n);
+    is_above[AT(s, n)] = IS_ABOVE(s, n);
 #ifndef OWN_TTL
     max_ttl[s] = (greatest[n] > max_ttl[s] -> greatest[n] : max_ttl[s]);
 #endif
     if
-    :: EPOCH_OF(admit[n]) > EPOCH(s) || mark[n] > EPOCH(s) -> is_down[s] = 1
+    :: IS_ABOVE(s, n) ->
+        is_watched[AT(s, n)] = 0;
+        timer[AT(s, n)] = 0
     :: else ->
         if
         :: IS_OURS(s, n) || IS_FOREIGN(s, n) ->
@@ -130,6 +137,14 @@ inline look(s, n)
                          is_foreign[AT(s, 2)] || is_foreign[AT(s, 3)])
 #endif
 
+#define SEES_HIGHER(s) (is_above[AT(s, 0)] || is_above[AT(s, 1)] || \
+                        is_above[AT(s, 2)] || is_above[AT(s, 3)])
+#ifdef ADMITS_ON
+#define IS_BELOW(s) false
+#else
+#define IS_BELOW(s) SEES_HIGHER(s)
+#endif
+
 /* Rules 4 and 5: after a look at all. */
 #if defined(SOME_MARKS) || defined(CUT_OFF)
 #define HAS_LOOKED(s) true
@@ -137,7 +152,7 @@ inline look(s, n)
 #define HAS_LOOKED(s) (COUNT(looked[s]) == 3)
 #endif
 #define MAY_ADMIT(s, n) \
-    (!is_down[s] && HAS_LOOKED(s) && !SEES_FOREIGN(s) && \
+    (HAS_LOOKED(s) && !SEES_FOREIGN(s) && !IS_BELOW(s) && \
      is_watched[AT(s, n)] && IS_OVER(s, n) && HAS_TAKEN_OVER(s))
 
 inline send_admit(s, n)
@@ -158,7 +173,20 @@ inline send_admit(s, n)
 }
 
 /* Rule 2. */
-#define MAY_VOTE(s, n) (!is_down[s] && IS_OF(s, n) && IS_OURS(s, n))
+#ifdef ONE_STOPS
+#define MAY_VOTE(s, n) (!SEES_HIGHER(s) && IS_OF(s, n) && IS_OURS(s, n))
+#else
+#define MAY_VOTE(s, n) (IS_OF(s, n) && IS_OURS(s, n))
+#endif
+
+inline ask(c, n)
+{
+    grant(c, n);
+#ifdef REACH_GO_ON
+    is_reached = (IS_HOLDER(c) && SERVER_OF(c) == 0 && SEES_HIGHER(0));
+    assert(!is_reached);
+#endif
+}
 
 inline forget(n)
 {
@@ -185,11 +213,11 @@ inline tick()
 }
 
 #define SERVER(s, n) \
-    :: d_step { !is_down[s] -> look(s, n) } \
+    :: d_step { look(s, n) } \
     :: d_step { MAY_ADMIT(s, n) -> send_admit(s, n) }
 
 #define CLIENT(c, n) \
-    :: d_step { VOTES(c, n, MAY_VOTE(SERVER_OF(c), n)) -> grant(c, n) }
+    :: d_step { VOTES(c, n, MAY_VOTE(SERVER_OF(c), n)) -> ask(c, n) }
 
 active proctype world()
 {

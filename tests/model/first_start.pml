@@ -1,4 +1,4 @@
-/* First start: rule 6 of DESIGN.md §7, raced by two servers.
+/* First start: rule 6 of server/GUARANTEES.md, raced by two servers.
  *
  * Nodes forget everything while the servers go through their looks: before
  * the first ADMIT as many as LOSSES say, afterwards one, a minority. (If a
@@ -16,13 +16,22 @@
  *   ANY_NODES       nodes without persistence are first-started unasked
  *   SAID_YES        `--first-start yes`, not a rule; no server restarts then
  *   NO_MEMORY       also by a process that saw an admission
+ * And of story 46, with all nodes admitted, then flushed (FLUSHED), while
+ * server 1 watches; a tick is a heartbeat:
+ *   NO_OBJECTION    it leaves the marks of a first start as they are
+ *   SHORT_HOLD      a hold of one heartbeat
  */
 #define T 1
 #include "common.pml"
 
 #define LIFE 1
+#ifdef FLUSHED
+#define ALL_LOST
+#endif
 #ifdef NO_HOLD
 #define HOLD 0
+#elif defined(SHORT_HOLD)
+#define HOLD 1
 #else
 #define HOLD (LIFE + 1)
 #endif
@@ -49,7 +58,8 @@ bit was_admitted;
 byte losses;
 bit all_lost;
 
-#if defined(ALL_LOST) && !defined(ANY_NODES) && !defined(SAID_YES)
+#if defined(ALL_LOST) && !defined(ANY_NODES) && !defined(SAID_YES) && \
+    !defined(FLUSHED) /* that leaves durable nodes durable */
 #define MAY_START(s) false
 #elif defined(NO_MEMORY)
 #define MAY_START(s) true
@@ -194,7 +204,32 @@ inline tick()
     held[0] = (step[0] == HOLDING && held[0] < HOLD -> held[0] + 1 : held[0]);
     held[1] = (step[1] == HOLDING && held[1] < HOLD -> held[1] + 1 : held[1]);
     tick_round(0);
-    tick_round(1)
+    tick_round(1);
+#ifdef FLUSHED
+    looked = 0
+#endif
+}
+
+/* Server 1 saw an admission: no first start is one any more. */
+#ifdef FLUSHED
+#define PLAIN (SERVERS + 1)
+byte looked; /* at which nodes, in this tick */
+#define HAS_LOOKED (COUNT(looked) == NODES)
+#define OBJECT(n) :: d_step { object(n) }
+#else
+#define HAS_LOOKED true
+#define OBJECT(n)
+#endif
+
+inline object(n)
+{
+    looked = looked | BIT(n);
+#ifndef NO_OBJECTION
+    if
+    :: mark[n] == 1 -> lose_mark(n); mark[n] = PLAIN
+    :: else
+    fi
+#endif
 }
 
 #define SERVER(s) \
@@ -213,6 +248,9 @@ inline tick()
 
 #ifdef SAID_YES
 #define RESTART(s)
+#elif defined(FLUSHED)
+#define RESTART(s) \
+    :: d_step { s == 0 && saw_admission[s] -> saw_admission[s] = 0 }
 #else
 #define RESTART(s) :: d_step { saw_admission[s] -> saw_admission[s] = 0 }
 #endif
@@ -244,6 +282,7 @@ active proctype world()
     SERVER(0) SERVER(1)
     CLIENT(0) CLIENT(1)
     LOSS(0) LOSS(1) LOSS(2) LOSS_OF_ALL
-    :: d_step { tick() }
+    OBJECT(0) OBJECT(1) OBJECT(2)
+    :: d_step { HAS_LOOKED -> tick() }
     od
 }

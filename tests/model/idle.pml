@@ -82,6 +82,15 @@ byte votes;
 #define MAY_ADMIT(n) (admit[n] != CURRENT && wait[n] > WAIT && \
     (ARE(n, HAS_ENDED) || wait[n] > Q))
 
+inline send_readmit()
+{
+    is_sent[0] = 1;
+#ifdef REACH_READMIT
+    is_reached = (left > 0 && lock[0] && !MAY_ADMIT(0));
+    assert(!is_reached);
+#endif
+}
+
 inline run_admit(n)
 {
 #ifdef REACH_ADMIT
@@ -182,7 +191,7 @@ active proctype world()
     :: d_step { admit[0] == CURRENT -> seen = NOW(1) }
     :: d_step { admit[0] != CURRENT && wait[0] == 0 -> wait[0] = 1 }
     :: d_step { admit[1] != CURRENT && wait[1] == 0 -> wait[1] = 1 }
-    :: d_step { MAY_READMIT -> is_sent[0] = 1 }
+    :: d_step { MAY_READMIT -> send_readmit() }
     :: d_step { MAY_ADMIT(0) -> is_sent[0] = 1 }
     :: d_step { MAY_ADMIT(1) -> is_sent[1] = 1 }
     :: d_step { left == 0 -> begin_round(0) }

@@ -112,16 +112,61 @@ first_start | ALL_LOST        | all rules on, all nodes lost          | nothing
 first_start | ALL_LOST ANY_NODES | 28 looks like a first start        | two_holders
 first_start | ALL_LOST SAID_YES | all rules on, the operator's word   | nothing
 first_start | ALL_LOST SAID_YES NO_MEMORY | 28 by who saw an admission | two_holders
-durable     |                 | all rules on                          | nothing
-durable     | REACH_READMIT   | goal: admitted at once, with its lock | is_reached
-durable     | NO_BEAT         | 29 an old file, or a backup           | two_holders
-durable     | NO_BEAT_SEEN    | 29 a backup of a moment ago           | two_holders
-durable     | NO_DURABLE      | 5 a file that lost its tail           | two_holders
-durable     | NO_DURABLE_FIELD | 5 it is durable now, but was not     | two_holders
-durable     | NO_DURABLE_ZERO | 5 it was durable until CONFIG SET     | two_holders
-durable     | NO_CLOCK        | 11 restarted, and its clock stepped   | two_holders
-durable     | BLIND_READMIT   | 26 a READMIT still lies in a socket   | two_holders
-durable     | YOUNG_COPY      | what remains: no server saw it age    | two_holders
+first_start | FLUSHED         | all rules on, all nodes flushed       | nothing
+first_start | FLUSHED NO_OBJECTION | 46 a server watches, and is silent | two_holders
+first_start | FLUSHED SHORT_HOLD | 46 it has no time to object        | two_holders
+memory      |                 | all rules on                          | nothing
+memory      | STEPS           | all rules on, and clocks step         | nothing
+memory      | REACH_READMIT   | goal: back, durable, with its lock    | is_reached
+memory      | NO_FLOOR        | 29, 41 an old file, a backup, a copy  | two_holders
+memory      | NO_WITNESS      | 43 the server that knew is restarted  | two_holders
+memory      | ONE_HEARTBEAT   | 42 others had no time to tell         | two_holders
+memory      | NO_NAME         | 37, 38 memory of another node         | two_holders
+memory      | NO_REPLID       | 41 an old copy under the same run_id  | two_holders
+memory      | NO_EVICTED      | 40 locks are evicted, the state is not | two_holders
+memory      | NO_DURABLE      | 5, 39 a file that lost its tail       | two_holders
+memory      | NO_DURABLE_FIELD | 29 it is durable now, but was not    | two_holders
+memory      | NO_DURABLE_ZERO | 44 it was durable until CONFIG SET    | two_holders
+memory      | READMIT_RAISES  | 44 a late READMIT makes it durable    | two_holders
+memory      | BLIND_READMIT   | 26 a READMIT still lies in a socket   | two_holders
+memory      | RAISE_FLOOR     | 43 a beat from now is reached again   | two_holders
+memory      | NO_CLOCK        | 11 restarted, and its clock stepped   | two_holders
+memory      | UNWITNESSED     | what remains: only the dead knew      | two_holders
+witness     |                 | all rules on                          | nothing
+witness     | REACH_READMIT   | goal: back, durable, with its lock    | is_reached
+witness     | EMPTY_WITNESS   | 43 an emptied node as a witness       | two_holders
+witness     | WRITE_ADMITTED  | 43 one that waits is told nothing     | two_holders
+witness     | ONE_HEARTBEAT   | 42 others had no time to tell         | two_holders
+witness     | ONE_OTHER       | 43 the other one knows                | two_holders
+witness     | WAIT_OWN        | 43 a witness that has just come back  | two_holders
+witness     | UNWITNESSED     | what remains: only the dead knew      | two_holders
+idle        |                 | all rules on                          | nothing
+idle        | REACH_READMIT T=8 | goal: back at once, with its lock     | is_reached
+idle        | REACH_ADMIT     | goal: admitted before its time        | is_reached
+idle        | READ_EARLY      | a round is still under way            | two_holders
+idle        | NO_LIFE         | a round that began before counts less | two_holders
+idle        | NO_SPREAD       | the servers' medians are apart        | two_holders
+idle        | SHORT_Q         | the same, at the end of Q             | two_holders
+idle        | ONE_OTHER       | the other one has promised            | two_holders
+idle        | ADMIT_BY_OLDER  | those who wait, too, have forgotten   | two_holders
+birth       |                 | all rules on                          | nothing
+birth       | REACH_ADMIT     | goal: admitted                        | is_reached
+birth       | SHORT_Q         | 48 births are a bit old               | two_holders
+birth       | OLD_BIRTH       | 48 a look that lay in a socket        | two_holders
+birth       | NO_MARK_REPLID  | 48 a mark of before is put back       | two_holders
+contested   |                 | all rules on                          | nothing
+contested   | REACH_ADMIT     | goal: the new machine is admitted     | is_reached
+contested   | ONE_HEARTBEAT   | 45 the other one had no time to tell  | two_holders
+contested   | OLD_BIRTH       | 45 the mark is not renewed            | two_holders
+contested   | NO_LOOK_BEAT    | 45 only promises are told             | two_holders
+contested   | RACE            | 45 by what was told a heartbeat ago   | two_holders
+contested   | STOPS           | what remains: a server was held up    | two_holders
+contested   | IDLE            | what remains: a twin, at once         | two_holders
+five        |                 | all rules on                          | nothing
+five        | REACH_READMIT   | goal: all are back                    | is_reached
+five        | ONE_MAY_BE_AWAY | 41 the only one that knows is away    | two_holders
+five        | ANY_THERE       | 41 an emptied one is asked            | two_holders
+five        | MOST_ARE_BAD    | what remains: most have forgotten     | two_holders
 clocks      |                 | all rules on                          | nothing
 clocks      | REACH_READMIT   | goal: revoked, and admitted again     | is_reached
 clocks      | NO_STEP_TEST    | 11 steps are not looked for           | two_holders
@@ -147,6 +192,9 @@ epochs      | SOME_MARKS      | 32 admitted before all were marked    | two_hold
 epochs      | OWN_MARK        | 32 the last mark is not waited for    | two_holders
 epochs      | OWN_TTL         | 33 max TTL was lowered                | two_holders
 epochs      | NO_EPOCHS       | 32 two revoke each other              | livelock
+epochs      | REACH_GO_ON     | goal: one node changes, the rest go on | is_reached
+epochs      | REACH_GO_ON ONE_STOPS | 47 one node stops all           | nothing
+epochs      | ADMITS_ON       | 47 admits beside a higher epoch       | two_holders
 epochs      | SAME_EPOCH      | all rules on, without a higher epoch  | nothing
 epochs      | NO_FINGERPRINT  | 10 two configurations, one permission | two_holders
 epochs      | SAME_EPOCH FOREIGN_ELSEWHERE | 10 admits beside a foreign one | two_holders

@@ -8,7 +8,7 @@ cd "$(dirname "$0")/../.."
 source=$PWD/tests/model/$1.pml
 shift
 level=-O2 # a search with a rule off ends soon
-[ $# = 0 ] || level=-O0
+[ $# = 0 ] || level=-O1
 mkdir -p build/model
 work=$(mktemp -d build/model/XXXXXX)
 trap 'rm -rf "$work"' EXIT

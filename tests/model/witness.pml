@@ -56,8 +56,6 @@ inline compress()
 
 #ifdef EMPTY_WITNESS
 #define COUNTS(n) true
-#elif defined(ADMITTED_WITNESS)
-#define COUNTS(n) (admit[n] == CURRENT)
 #else
 #define COUNTS(n) (admit[n] != NONE)
 #endif
