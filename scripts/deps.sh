@@ -116,6 +116,13 @@ if [ "$(id -u)" -ne 0 ]; then
     root=(sudo)
 fi
 echo "Installing Debian packages: ${missing[*]}"
+# Debian starts the servers that it installs, unless this file forbids it.
+policy=/usr/sbin/policy-rc.d
+if [ ! -e $policy ]; then
+    trap '"${root[@]}" rm -f "$policy"' EXIT
+    printf '#!/bin/sh\nexit 101\n' | "${root[@]}" tee $policy >/dev/null
+    "${root[@]}" chmod 755 $policy
+fi
 install=("${root[@]}" env DEBIAN_FRONTEND=noninteractive
     apt-get install -y -qq --no-install-recommends "${missing[@]}")
 "${install[@]}" 2>/dev/null || {
