@@ -212,24 +212,27 @@ upgrades_redis() { # address
         eventually 20 has_votes "$1" 5
 }
 
-# Without the wait for the greatest TTL: nobody holds a lock here.
+# It waits until the locks of before have ended: the greatest TTL, and a bit.
 replaces_volume() { # address
     compose stop redis3 && compose rm -f redis3 &&
         docker volume rm "${project}_redis3" &&
         compose up -d --no-deps redis3 &&
-        eventually 20 has_votes "$1" 5
+        eventually 90 has_votes "$1" 5
 }
 
 serves_nodes_of_a_file() {
     local id
-    echo redis1:6379,redis2:6379,redis3:6379 >"$dir/nodes"
+    echo redis1:6379,redis2:6379,redis3:6379,redis4:6379,redis5:6379 \
+        >"$dir/nodes"
     chmod 644 "$dir/nodes"
     id=$(docker run -d --label "${ours#label=}" --read-only --cap-drop ALL \
         --security-opt no-new-privileges --network "${project}_nodes" \
         -v "$dir/nodes:/nodes:ro" -e REDLOCKD_NODES_FILE=/nodes \
         "$REDLOCKD_IMAGE") || return
-    eventually 20 docker exec "$id" redlockd --healthcheck &&
-        docker rm -f "$id"
+    eventually 20 docker exec "$id" redlockd --healthcheck
+    local is_served=$?
+    docker rm -f "$id"
+    return $is_served
 }
 
 # The lock is taken for long enough to be held when the stack is up again.
@@ -272,6 +275,68 @@ has_no_lock() { # container
     [ "$keys" = redlockd:state ]
 }
 
+# A night, in short: in CI a few seconds, else three minutes.
+check_sleep() {
+    local at
+    at=$(address 1)
+    check "an older copy of a volume is kept" keep_volume redis3
+    check "locks go on behind it" locks_go_on "$at"
+    check "the stack sleeps" sleeps
+    check "its first lock is there at once" grants_at_once
+    check "all five nodes vote" eventually 5 has_votes "$(address 1)" 5
+    check "the stack sleeps with the older copy" sleeps put_volume_back redis3
+    check "its first lock is there at once" grants_at_once
+    check "a second redlockd starts" compose up -d --no-deps \
+        --scale redlockd=2 redlockd
+    at=$(address 2)
+    check "it is ready" eventually 10 request 200 "$at/readyz"
+    check "the older copy waits, for one" waits_alone "$(address 1)" redis3
+    check "and for the other" waits_alone "$at" redis3
+    compose up -d --no-deps --scale redlockd=1 redlockd >/dev/null 2>&1
+    sed 's/^/the first lock /' "$dir/times"
+}
+
+volume() { # service
+    docker volume inspect -f '{{.Mountpoint}}' "${project}_$1"
+}
+
+keep_volume() { # service
+    cp -a "$(volume "$1")" "$dir/kept"
+}
+
+put_volume_back() { # service
+    local at
+    at=$(volume "$1") && rm -rf "${at:?}" && cp -a "$dir/kept" "$at"
+}
+
+sleeps() { # what to do meanwhile…
+    compose down && { [ $# = 0 ] || "$@"; } && sleep "$sleep_s"
+}
+
+# Counted from the start of redlockd, which waits for healthy nodes.
+grants_at_once() {
+    local at begun_ms
+    compose up -d || return
+    at=$(address 1)
+    begun_ms=$(date +%s%3N -d "$(docker inspect -f '{{.State.StartedAt}}' \
+        "$(container redlockd)")")
+    until take "$at" first >/dev/null 2>&1; do
+        [ $(($(date +%s%3N) - begun_ms)) -lt 20000 ] || return
+        sleep 0.1
+    done
+    echo "took $(($(date +%s%3N) - begun_ms)) ms" | tee -a "$dir/times"
+    give "$at" first
+}
+
+waits_alone() { # address service
+    local others
+    request 200 "$1/nodes" || return
+    others=$(jq '[.nodes[] | select(.state == "voting")] | length' <<<"$body")
+    jq -r '.nodes[] | "\(.node) \(.state)"' <<<"$body"
+    [ "$others" = 4 ] && jq -e --arg node "$2:6379" \
+        '.nodes[] | select(.node == $node) | .state == "quarantined"' <<<"$body"
+}
+
 check_end() {
     check "down -v ends it" compose down -v
     check "and leaves nothing" is_gone
@@ -303,6 +368,8 @@ scripts/deps.sh run readme
 stack_choose
 docker/make-images.sh
 dir=$(mktemp -d)
+sleep_s=${CI:+5}
+sleep_s=${sleep_s:-180}
 other_redis=$project:redis
 checks_begin clean_up
 stack_remove
@@ -312,4 +379,5 @@ check_losses
 check_replicas
 [ -n "${CI:-}" ] || check_operating # short in CI
 check_restart
+check_sleep
 check_end
