@@ -3,11 +3,8 @@
 #include <assert.h>
 
 #define STATE_INFIX "redlockd:state"
-#define CHANNEL_INFIX "redlockd:released:"
 
-static_assert(sizeof CHANNEL_INFIX <= SCRIPT_INFIX_MAX &&
-                  sizeof STATE_INFIX <= SCRIPT_INFIX_MAX,
-              "");
+static_assert(sizeof STATE_INFIX <= SCRIPT_INFIX_MAX, "");
 
 /* ---- calls -------------------------------------------------------------- */
 
@@ -15,9 +12,9 @@ static_assert(sizeof CHANNEL_INFIX <= SCRIPT_INFIX_MAX &&
 static size_t room_for(const struct batch *batch,
                        const struct script_call *call)
 {
-    return 2 * (batch->prefix.len + call->resource.len) + SCRIPT_INFIX_MAX +
-           call->token.len + call->admit.len + call->nonce.len +
-           call->found.len + call->mark.len + call->witnesses.len +
+    return batch->prefix.len + call->resource.len + call->token.len +
+           call->admit.len + call->nonce.len + call->found.len +
+           call->mark.len + call->witnesses.len +
            (size_t)SCRIPT_NUMBERS_MAX * SCRIPT_DIGITS_MAX;
 }
 
@@ -48,12 +45,10 @@ static struct span copy(struct batch *batch, struct span span)
     return (struct span){to, span.len};
 }
 
-/* prefix + infix + resource */
-static struct span copy_key(struct batch *batch, const char *infix,
-                            struct span resource)
+/* prefix + resource */
+static struct span copy_key(struct batch *batch, struct span resource)
 {
     struct span key = copy(batch, batch->prefix);
-    key.len += copy(batch, span_of(infix)).len;
     key.len += copy(batch, resource).len;
     return key;
 }
@@ -113,7 +108,7 @@ static void add_args(struct batch *batch, const struct script_call *call)
         add(batch, copy(batch, call->found));
         return;
     case SCRIPT_ACQUIRE:
-        add(batch, copy_key(batch, "", call->resource));
+        add(batch, copy_key(batch, call->resource));
         add(batch, copy(batch, call->token));
         add_number(batch, call->ttl_ms);
         add_number(batch, call->number);
@@ -121,14 +116,14 @@ static void add_args(struct batch *batch, const struct script_call *call)
         add_number(batch, call->slot);
         return;
     case SCRIPT_EXTEND:
-        add(batch, copy_key(batch, "", call->resource));
+        add(batch, copy_key(batch, call->resource));
         add(batch, copy(batch, call->token));
         add_number(batch, call->ttl_ms);
         add_number(batch, call->node_deadline_us);
         add_number(batch, call->slot);
         return;
     case SCRIPT_REPAIR:
-        add(batch, copy_key(batch, "", call->resource));
+        add(batch, copy_key(batch, call->resource));
         add(batch, copy(batch, call->token));
         add_number(batch, call->ttl_ms);
         add_number(batch, call->number);
@@ -137,12 +132,11 @@ static void add_args(struct batch *batch, const struct script_call *call)
         add_number(batch, call->seen);
         return;
     case SCRIPT_RELEASE:
-        add(batch, copy_key(batch, "", call->resource));
+        add(batch, copy_key(batch, call->resource));
         add(batch, copy(batch, call->token));
-        add(batch, copy_key(batch, CHANNEL_INFIX, call->resource));
         return;
     case SCRIPT_INSPECT:
-        add(batch, copy_key(batch, "", call->resource));
+        add(batch, copy_key(batch, call->resource));
         return;
     case SCRIPT_KINDS:
         return;

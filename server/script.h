@@ -19,7 +19,7 @@ enum script_kind {
     SCRIPT_ACQUIRE, /* sets the lock */
     SCRIPT_EXTEND,  /* lengthens its TTL */
     SCRIPT_REPAIR,  /* sets it where it is missing */
-    SCRIPT_RELEASE, /* deletes it and announces that */
+    SCRIPT_RELEASE, /* deletes it */
     SCRIPT_INSPECT, /* reads value and TTL */
     SCRIPT_KINDS
 };
@@ -117,7 +117,7 @@ enum {
         (NODES_MAX - 1) * (SCRIPT_NAME_LEN + SCRIPT_DIGITS_MAX + 2),
     SCRIPT_SHA_LEN = 40,
     SCRIPT_PREFIX_MAX = 64, /* bytes of the key prefix */
-    SCRIPT_INFIX_MAX = 20,  /* "redlockd:released:" */
+    SCRIPT_INFIX_MAX = 20,  /* "redlockd:state" */
 };
 
 /* The Lua text, with a NUL behind it. */

@@ -5,7 +5,8 @@
 local function inspect(a)
     local pttl = redis.call('PTTL', ARGV[a])
     if pttl == -2 then
-        return free()
+        -- That says something only if the node has forgotten nothing.
+        return is_admitted() and 'FREE' or 'QUARANTINED'
     end
     return held(pttl, read(ARGV[a]))
 end

@@ -49,11 +49,6 @@ local function is_admitted()
     return admitted
 end
 
--- There is no such key. That says something only if the node has forgotten none.
-local function free()
-    return is_admitted() and 'FREE' or 'QUARANTINED'
-end
-
 -- The node's beat, which counts the looks that found it admitted and the
 -- batches that promised something; 0: this is none of them.
 local beat = 0
@@ -69,9 +64,10 @@ local function promise(slot, number)
     end
     has_promised = true
     beat = number_of(state[2]) + 1
-    local voted = math.max(number_of(state[3]), tonumber(ARGV[2]))
-    redis.call('HSET', KEYS[1], slot or 'beat', number or text_of(beat),
-        'beat', text_of(beat), 'voted', text_of(voted))
+    local text = text_of(beat)
+    local is_later = tonumber(ARGV[2]) > number_of(state[3])
+    redis.call('HSET', KEYS[1], slot or 'beat', number or text, 'beat', text,
+        'voted', is_later and ARGV[2] or state[3] or '0')
 end
 
 -- The first 256 bytes of a lock's value, or an error as a table. A token has

@@ -1,6 +1,6 @@
--- Deletes a lock that still has the token, and announces it.
+-- Deletes a lock that still has the token.
 --
--- ARGV  lock token channel
+-- ARGV  lock token
 -- DELETED | HELD pttl value | FREE | QUARANTINED
 --
 -- No admission and no deadline: deleting what carries a token that is used
@@ -9,15 +9,13 @@ local function release(a)
     local value = read(ARGV[a])
     if value == ARGV[a + 1] then
         redis.call('DEL', ARGV[a])
-        -- A user without channel rights has released all the same. The channel
-        -- names the resource; the token is for nobody else.
-        redis.pcall('PUBLISH', ARGV[a + 2], '1')
         return 'DELETED'
     end
 
     local pttl = redis.call('PTTL', ARGV[a])
     if pttl == -2 then
-        return free()
+        -- That says something only if the node has forgotten nothing.
+        return is_admitted() and 'FREE' or 'QUARANTINED'
     end
     return held(pttl, value)
 end

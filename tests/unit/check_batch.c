@@ -79,7 +79,7 @@ static const char *const kinds[SCRIPT_KINDS] = {
     SEEN "15000000 extend p:r T 30000 1700000000123456 0",
     SEEN "15000000 repair p:r T 30000 9007199254740991 1700000000123456 0 "
          "1700000000000005",
-    " 0 0 release p:r T p:redlockd:released:r",
+    " 0 0 release p:r T",
     " 0 0 inspect p:r",
 };
 
@@ -109,7 +109,7 @@ START_TEST(several_calls_are_one_command)
     ck_assert(batch_add(&batch, &acquire));
     ck_assert_str_eq(command_words(),
                      "EVALSHA " SHA " 1 p:redlockd:state " SEEN "15000000 "
-                     "release p:q T p:redlockd:released:q "
+                     "release p:q T "
                      "acquire p:r T 30000 9007199254740991 1700000000123456 0 "
                      "acquire p:s T 30000 0 1700000000123456 0");
 }

@@ -73,8 +73,6 @@ START_TEST(a_key_that_an_acl_refuses_is_told_from_a_command)
         ck_assert_str_eq(vote_name(live_run(kinds[i], "other", "A")),
                          "key_refused");
     ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "app:1", "A"), VOTE_GRANTED);
-    /* announcing is not needed */
-    master_text(&live.master, "ACL SETUSER default resetchannels");
     ck_assert_int_eq(live_run(SCRIPT_RELEASE, "app:1", "A"), VOTE_DELETED);
     master_text(&live.master, "ACL SETUSER default -set");
     ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "app:1", "B"),

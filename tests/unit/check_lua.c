@@ -2,7 +2,6 @@
  * The script on a real redis-server, through a real link.
  */
 #include <check.h>
-#include <hiredis/hiredis.h>
 #include <stdio.h>
 
 #include "../../server/batch.h"
@@ -243,34 +242,6 @@ START_TEST(a_long_value_is_cut_and_equals_no_token)
 }
 END_TEST
 
-START_TEST(a_release_is_announced_without_the_token)
-{
-    redisContext *listener = redisConnectUnix(live.master.path);
-    redisReply *reply =
-        redisCommand(listener, "SUBSCRIBE p:redlockd:released:r");
-    freeReplyObject(reply);
-    live_admit();
-    ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "r", "A"), VOTE_GRANTED);
-    ck_assert_int_eq(live_run(SCRIPT_RELEASE, "r", "B"), VOTE_HELD);
-    ck_assert_int_eq(live_run(SCRIPT_RELEASE, "r", "A"), VOTE_DELETED);
-    ck_assert_int_eq(redisGetReply(listener, (void **)&reply), REDIS_OK);
-    ck_assert_str_eq(reply->element[1]->str, "p:redlockd:released:r");
-    ck_assert_str_eq(reply->element[2]->str, "1");
-    freeReplyObject(reply);
-    redisFree(listener);
-}
-END_TEST
-
-START_TEST(a_user_without_channels_releases_all_the_same)
-{
-    live_admit();
-    ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "r", "A"), VOTE_GRANTED);
-    ck_assert_str_eq(
-        master_text(&live.master, "ACL SETUSER default resetchannels"), "OK");
-    ck_assert_int_eq(live_run(SCRIPT_RELEASE, "r", "A"), VOTE_DELETED);
-}
-END_TEST
-
 START_TEST(a_user_without_a_command_gets_no_vote_not_held)
 {
     live_admit();
@@ -399,8 +370,6 @@ Suite *check_lua(void)
                         (int)(sizeof foreign / sizeof *foreign));
     tcase_add_test(tcase, a_key_without_ttl_is_held);
     tcase_add_test(tcase, a_long_value_is_cut_and_equals_no_token);
-    tcase_add_test(tcase, a_release_is_announced_without_the_token);
-    tcase_add_test(tcase, a_user_without_channels_releases_all_the_same);
     tcase_add_test(tcase, a_user_without_a_command_gets_no_vote_not_held);
     tcase_add_test(tcase, calls_of_a_batch_run_in_their_order);
     tcase_add_test(tcase, batches_run_in_their_order);

@@ -256,15 +256,11 @@ static const struct {
     {"NOPERM User x has no permissions", VOTE_NO_PERMISSION},
     {"ERR The user executing the script can't run this command or subcommand",
      VOTE_NO_PERMISSION},
-    {"ERR The user executing the script can't publish to the channel",
-     VOTE_NO_PERMISSION},
     {"ERR The user executing the script can't access at least one of the keys "
      "mentioned in the command arguments",
      VOTE_KEY_REFUSED},
     {"ERR ACL failure in script: No permissions to access a key",
      VOTE_KEY_REFUSED},
-    {"ERR ACL failure in script: No permissions to access a channel",
-     VOTE_NO_PERMISSION},
     /* of the node's own state: nothing of the script ran */
     {"NOPERM No permissions to access a key", VOTE_NO_PERMISSION},
     {"ERR ACL failure in script: User x has no permissions",
