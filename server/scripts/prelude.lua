@@ -37,12 +37,11 @@ end
 -- admission belongs to the memory: it changes when the node becomes a replica, if
 -- only for a moment. Read when the first call of the batch asks; nothing else
 -- runs meanwhile, and calls that write it are in batches of their own.
-local admitted, state
+local admitted
 
 local function is_admitted()
     if admitted == nil then
-        state = redis.call('HMGET', KEYS[1], 'admit', 'beat', 'voted')
-        admitted = state[1] == ARGV[1] and
+        admitted = redis.call('HGET', KEYS[1], 'admit') == ARGV[1] and
             string.find(redis.call('INFO', 'replication'),
                 'master_replid:' .. string.sub(ARGV[1], -40), 1, true)
     end
@@ -52,22 +51,21 @@ end
 -- The node's beat, which counts the looks that found it admitted and the
 -- batches that promised something; 0: this is none of them.
 local beat = 0
-local has_promised = false
 
 -- Writes down that the node promises something: once a batch, so that whoever
 -- puts an older memory back then has one with a lower beat.
 --
 -- slot, number  of a new lock; nil: there is none
 local function promise(slot, number)
-    if has_promised then
+    if beat > 0 then
         return slot and redis.call('HSET', KEYS[1], slot, number)
     end
-    has_promised = true
-    beat = number_of(state[2]) + 1
-    local text = text_of(beat)
-    local is_later = tonumber(ARGV[2]) > number_of(state[3])
-    redis.call('HSET', KEYS[1], slot or 'beat', number or text, 'beat', text,
-        'voted', is_later and ARGV[2] or state[3] or '0')
+    beat = redis.call('HINCRBY', KEYS[1], 'beat', 1)
+    local voted = ARGV[2]
+    if voted == '0' then
+        voted = redis.call('HGET', KEYS[1], 'voted') or '0'
+    end
+    redis.call('HSET', KEYS[1], slot or 'voted', number or voted, 'voted', voted)
 end
 
 -- The first 256 bytes of a lock's value, or an error as a table. A token has

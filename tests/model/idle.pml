@@ -116,7 +116,7 @@ inline vote(n)
 {
     lock[n] = 1;
     votes = votes | BIT(n);
-    voted[n] = LATER(voted[n], asked);
+    voted[n] = asked;
     seen = (n == 0 -> LATER(asked, LONG_SEEN) : seen)
 }
 

@@ -129,20 +129,20 @@ static bool is_admitted(struct simbatch *batch, const struct simcall *call)
     if (!batch->is_known) {
         batch->is_known = true;
         batch->is_admitted = has_admission(batch, call);
-        batch->beat_read = batch->memory->beat.it;
-        batch->voted_read = batch->memory->voted_us.it;
     }
     return batch->is_admitted;
 }
 
+/* Once a batch. */
 static void promise(struct simbatch *batch, const struct simcall *call)
 {
     struct simmemory *memory = batch->memory;
-    int64_t median_us = call->call.median_us;
-    batch->beat = batch->beat_read + 1;
+    if (batch->beat > 0)
+        return;
+    batch->beat = memory->beat.it + 1;
     memory->beat = simnumber(batch->beat);
-    memory->voted_us = simnumber(
-        median_us > batch->voted_read ? median_us : batch->voted_read);
+    if (call->call.median_us != 0 || !memory->voted_us.is_there)
+        memory->voted_us = simnumber(call->call.median_us);
 }
 
 /* What acquire, extend and repair answer before they look at the lock. */

@@ -83,10 +83,8 @@ struct simbatch {
     const struct simprocess *process;
     int64_t clock_us; /* the node's */
     int64_t beat;     /* that is answered */
-    bool is_known;    /* whether it is admitted; and then: */
+    bool is_known;    /* whether it is admitted */
     bool is_admitted;
-    int64_t beat_read;
-    int64_t voted_read;
 };
 
 /* The name of a numbered resource, and back. Two of them share a slot. */

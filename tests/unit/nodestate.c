@@ -215,7 +215,9 @@ static bool readmit(struct nodestate *state, const char *memory,
     expect_admission(call, memory, current);
     if (!is_marked(state, memory, call) || !has(state->admit, call->found))
         return false;
+    bool was_durable = state->is_durable;
     write_admission(state, current, call);
+    state->is_durable = was_durable && call->is_durable;
     return true;
 }
 
@@ -262,7 +264,7 @@ int64_t nodestate_promise(struct nodestate *state, const char *memory,
     if (!has(state->admit, admission) || end == NULL ||
         strcmp(end + 1, memory) != 0)
         return 0;
-    if (median_us > state->voted_us)
+    if (median_us != 0)
         state->voted_us = median_us;
     return ++state->beat;
 }
