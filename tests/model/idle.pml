@@ -120,6 +120,24 @@ inline vote(n)
     seen = (n == 0 -> LATER(asked, LONG_SEEN) : seen)
 }
 
+/* By either server, whose median may be behind that of the one that asked
+ * last. */
+#define HAS_LOCK(n) (admit[n] == CURRENT && lock[n] && (votes & BIT(n)))
+inline extend_on(n)
+{
+    voted[n] = (HAS_LOCK(n) -> NOW(s) : voted[n])
+}
+
+inline extend(server)
+{
+    s = server;
+    extend_on(0);
+    extend_on(1);
+    extend_on(2);
+    s = 0;
+    left = T
+}
+
 inline lose(n)
 {
     admit[n] = NONE;
@@ -183,9 +201,11 @@ inline tick()
 }
 
 #define IS_FREE(n) (admit[n] == CURRENT && !lock[n])
+#define IS_HELD (left > 0 && HAS_LOCK(0) + HAS_LOCK(1) + HAS_LOCK(2) >= QUORUM)
 
 active proctype world()
 {
+    byte s;
     do
     :: d_step { admit[0] == CURRENT -> seen = NOW(0) }
     :: d_step { admit[0] == CURRENT -> seen = NOW(1) }
@@ -196,6 +216,8 @@ active proctype world()
     :: d_step { MAY_ADMIT(1) -> is_sent[1] = 1 }
     :: d_step { left == 0 -> begin_round(0) }
     :: d_step { left == 0 -> begin_round(1) }
+    :: d_step { IS_HELD -> extend(0) }
+    :: d_step { IS_HELD -> extend(1) }
     :: d_step { VOTES(0) -> vote(0) }
     :: d_step { VOTES(1) -> vote(1) }
     :: d_step { VOTES(2) -> vote(2) }
