@@ -1,6 +1,6 @@
 /*
  * Memory that was replaced, rolled back or lost in part, on a real Redis
- * server: floors, beats, witnesses, and what REPLICAOF and eviction do.
+ * server: floors, beats, witnesses, and what REPLICAOF does.
  */
 #include <arpa/inet.h>
 #include <check.h>
@@ -375,84 +375,6 @@ START_TEST(a_node_that_gets_its_first_replica_loses_its_admission)
 }
 END_TEST
 
-/* ---- eviction ------------------------------------------------------------ */
-
-static void evict(void)
-{
-    char value[1001];
-    memset(value, 'v', sizeof value - 1);
-    value[sizeof value - 1] = '\0';
-    for (int i = 0; i < 10; i++)
-        master_text(&live.master, "SET filler:%d %s PX 60000", i, value);
-    master_text(&live.master,
-                "CONFIG SET maxmemory 1 maxmemory-policy volatile-ttl");
-    master_text(&live.master, "SET x y"); /* refused, when all is gone */
-    master_text(&live.master,
-                "CONFIG SET maxmemory 0 maxmemory-policy noeviction");
-    ck_assert_int_eq(master_integer(&live.master, "EXISTS filler:0 filler:9"),
-                     0);
-}
-
-START_TEST(story_40_a_node_that_threw_keys_away_loses_its_admission)
-{
-    live_admit();
-    ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "r", "A"), VOTE_GRANTED);
-    evict();
-    ck_assert_int_eq(master_integer(&live.master, "EXISTS p:r"), 0);
-    if (_i == 0)
-        PERMIT_ASSERT_WORD(permit_look(), LOOK_CREATED);
-    else
-        PERMIT_ASSERT_WORD(permit_peek(), LOOK_BARE);
-    ck_assert_str_eq(live.admit, "");
-    ck_assert_str_eq(permit_field("admit"), "");
-    ck_assert_int_eq(permit_number("beat"), LIVE_MEDIAN_US + 2);
-    ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "r", "B"), VOTE_QUARANTINED);
-}
-END_TEST
-
-/* What was thrown away before its quarantine is over by then. */
-START_TEST(what_was_thrown_away_before_an_admission_is_forgiven)
-{
-    evict();
-    live_admit();
-    ck_assert_int_gt(permit_number("evicted"), 0);
-    PERMIT_ASSERT_WORD(permit_look(), LOOK_ADMITTED);
-    evict();
-    PERMIT_ASSERT_WORD(permit_look(), LOOK_CREATED);
-}
-END_TEST
-
-/* In that life, and forgiven; in this one it threw nothing away. */
-START_TEST(what_an_older_life_threw_away_is_no_objection)
-{
-    permit_restart(7);
-    permit_set("evicted", "5");
-    PERMIT_ASSERT_WORD(permit_look(), LOOK_MARKED);
-    ck_assert_str_eq(live.admit, PERMIT_OLD);
-    ck_assert_int_eq(permit_readmit(PERMIT_OLD), VOTE_DONE);
-    PERMIT_ASSERT_WORD(permit_look(), LOOK_ADMITTED);
-}
-END_TEST
-
-/* Restarted whole, and before it votes again its locks go: its memory is not
- * what it was, whoever comes first. */
-START_TEST(story_40_a_restarted_node_that_threw_keys_away_is_not_whole)
-{
-    permit_restart(7);
-    evict();
-    if (_i == 0) {
-        ck_assert_int_eq(permit_readmit(PERMIT_OLD), VOTE_CHANGED);
-        ck_assert_str_eq(permit_field("admit"), PERMIT_OLD);
-    } else {
-        PERMIT_ASSERT_WORD(_i == 1 ? permit_look() : permit_peek(),
-                           LOOK_MARKED);
-        ck_assert_str_eq(live.admit, "");
-        ck_assert_str_eq(permit_field("admit"), "");
-        ck_assert_int_eq(permit_admit(live.first_mark), VOTE_DONE);
-    }
-}
-END_TEST
-
 static TCase *copies_case(void)
 {
     TCase *tc = tcase_create("copies");
@@ -489,12 +411,6 @@ Suite *check_memory(void)
     tcase_add_test(tc, a_node_that_was_restarted_whole_keeps_what_it_is_told);
     tcase_add_test(tc, witnesses_outlive_a_quarantine);
     tcase_add_test(tc, story_38_files_of_another_node_are_no_admission);
-    tcase_add_loop_test(
-        tc, story_40_a_node_that_threw_keys_away_loses_its_admission, 0, 2);
-    tcase_add_test(tc, what_was_thrown_away_before_an_admission_is_forgiven);
-    tcase_add_test(tc, what_an_older_life_threw_away_is_no_objection);
-    tcase_add_loop_test(
-        tc, story_40_a_restarted_node_that_threw_keys_away_is_not_whole, 0, 3);
     suite_add_tcase(suite, tc);
     suite_add_tcase(suite, copies_case());
     return suite;

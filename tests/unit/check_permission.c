@@ -1,7 +1,8 @@
 /*
- * The permission on the node: what look, admit, readmit and revoke do to a
- * real Redis server's state. What becomes of memory that was replaced or rolled
- * back is in check_memory.c, garbage in it in check_permission_garbage.c.
+ * The permission on the node: what look and admit do to a real Redis server's
+ * state. Readmit and revoke are in check_permission_back.c. What becomes of
+ * memory that was replaced or rolled back is in check_memory.c, garbage in it
+ * in check_permission_garbage.c.
  */
 #include <check.h>
 #include <stdio.h>
@@ -365,99 +366,6 @@ START_TEST(story_33_an_admission_names_the_ttl_of_the_configuration)
 }
 END_TEST
 
-/* ---- readmit ------------------------------------------------------------- */
-
-START_TEST(a_restarted_node_gets_its_permission_back)
-{
-    struct script_call call = live_call(SCRIPT_READMIT, "", "");
-    permit_restart(7);
-    call.found = span_of(PERMIT_OLD);
-    call.is_durable = _i == 0;
-    ck_assert_int_eq(live_ask(&call), VOTE_DONE);
-    ck_assert_str_eq(permit_field("admit"), live.admission);
-    ck_assert_str_eq(permit_field("mark"), "");
-    ck_assert_str_eq(permit_field("durable"), _i == 0 ? "1" : "0");
-    ck_assert_str_eq(permit_field("evicted"), "0");
-    ck_assert_int_eq(live.reply.beat, LIVE_MEDIAN_US + 1);
-    ck_assert_int_eq(permit_number("seen"), LIVE_MEDIAN_US);
-    ck_assert_int_eq(permit_number("max_ttl"), LIVE_TTL_MS);
-    ck_assert_int_eq(permit_readmit(PERMIT_OLD), VOTE_CHANGED);
-    ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "r", "A"), VOTE_GRANTED);
-}
-END_TEST
-
-/* Another server saw meanwhile that it is not durable any more. */
-START_TEST(story_44_a_readmission_that_comes_late_makes_nothing_durable)
-{
-    permit_restart(7);
-    permit_set("durable", "0");
-    ck_assert_int_eq(permit_readmit(PERMIT_OLD), VOTE_DONE);
-    ck_assert_str_eq(permit_field("durable"), "0");
-}
-END_TEST
-
-/* Whoever found that it is old has taken away what this one compares with; and
- * each loss makes another mark. */
-START_TEST(story_43_a_readmission_that_comes_late_does_nothing)
-{
-    permit_restart(7);
-    if (_i == 0)
-        PERMIT_ASSERT_WORD(permit_look_above(8, PERMIT_OTHER_NONCE),
-                           LOOK_CREATED);
-    else if (_i == 1)
-        ck_assert_int_eq(permit_revoke(PERMIT_OLD), VOTE_DONE);
-    else if (_i == 2)
-        permit_set("admit", "1:fingerprint:0123456789abcdef:older:m");
-    else if (_i == 3)
-        permit_set("mark", permit_other_mark());
-    else
-        master_text(&live.master, "FLUSHALL");
-    ck_assert_int_eq(permit_readmit(PERMIT_OLD), VOTE_CHANGED);
-    ck_assert_str_ne(permit_field("admit"), live.admission);
-    ck_assert_int_eq(permit_readmit(""), VOTE_CHANGED);
-}
-END_TEST
-
-/* ---- revoke -------------------------------------------------------------- */
-
-START_TEST(a_revocation_takes_the_permission_and_leaves_a_new_mark)
-{
-    live_admit();
-    ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "r", "A"), VOTE_GRANTED);
-    long long beat = permit_number("beat");
-    ck_assert_int_eq(permit_revoke(""), VOTE_DONE);
-    ck_assert_str_eq(permit_field("admit"), "");
-    ck_assert_str_eq(permit_field("mark"), permit_other_mark());
-    ck_assert_int_eq(permit_number("beat"), beat); /* it counts on from there */
-    ck_assert_int_eq(live_run(SCRIPT_EXTEND, "r", "A"), VOTE_QUARANTINED);
-    ck_assert_int_eq(master_integer(&live.master, "EXISTS p:r"), 1);
-    ck_assert_int_eq(permit_revoke(""), VOTE_CHANGED);
-}
-END_TEST
-
-START_TEST(a_revocation_takes_the_evidence_of_an_older_life)
-{
-    permit_restart(7);
-    ck_assert_int_eq(permit_revoke(""), VOTE_CHANGED);
-    ck_assert_int_eq(permit_revoke(live.admission), VOTE_CHANGED);
-    ck_assert_str_eq(permit_field("admit"), PERMIT_OLD);
-    ck_assert_str_eq(permit_field("mark"), live.first_mark);
-    ck_assert_int_eq(permit_revoke(PERMIT_OLD), VOTE_DONE);
-    ck_assert_str_eq(permit_field("admit"), "");
-    ck_assert_str_eq(permit_field("mark"), permit_other_mark());
-}
-END_TEST
-
-START_TEST(a_revocation_touches_no_other_state)
-{
-    ck_assert_int_eq(permit_revoke(""), VOTE_CHANGED);
-    ck_assert(!permit_has_state());
-    PERMIT_ASSERT_WORD(permit_look(), LOOK_FRESH);
-    ck_assert_int_eq(permit_revoke(""), VOTE_CHANGED);
-    ck_assert_str_eq(permit_field("mark"), live.first_mark);
-}
-END_TEST
-
 static void add_admissions(TCase *tc)
 {
     tcase_add_test(tc, an_admission_ends_the_quarantine);
@@ -468,14 +376,6 @@ static void add_admissions(TCase *tc)
     tcase_add_loop_test(tc, an_admission_begins_above_all_beats_before, 0, 10);
     tcase_add_test(tc,
                    story_33_an_admission_names_the_ttl_of_the_configuration);
-    tcase_add_loop_test(tc, a_restarted_node_gets_its_permission_back, 0, 2);
-    tcase_add_test(
-        tc, story_44_a_readmission_that_comes_late_makes_nothing_durable);
-    tcase_add_loop_test(tc, story_43_a_readmission_that_comes_late_does_nothing,
-                        0, 5);
-    tcase_add_test(tc, a_revocation_takes_the_permission_and_leaves_a_new_mark);
-    tcase_add_test(tc, a_revocation_takes_the_evidence_of_an_older_life);
-    tcase_add_test(tc, a_revocation_touches_no_other_state);
 }
 
 Suite *check_permission(void);
