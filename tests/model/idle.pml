@@ -18,9 +18,7 @@
 #else
 #define Q (T + SPREAD)
 #endif
-#ifdef NO_MARGIN
-#define MARGIN 0
-#elif defined(NO_SPREAD)
+#ifdef NO_SPREAD
 #define MARGIN LIFE
 #elif defined(NO_LIFE)
 #define MARGIN SPREAD

@@ -11,8 +11,6 @@
 #define Q T /* more is safe if this is */
 #ifdef ONE_HEARTBEAT
 #define WAIT 1
-#elif defined(NO_WAIT)
-#define WAIT 0
 #else
 #define WAIT 2
 #endif
@@ -168,9 +166,7 @@ inline forget_life()
 
 inline raise(s)
 {
-#if defined(NO_RAISE)
-    skip;
-#elif defined(RAISE_FLOOR)
+#ifdef RAISE_FLOOR
     beat = MAX(beat, known[s]) + 1;
 #else
     beat = 5; /* the time: above all of before */

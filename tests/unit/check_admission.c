@@ -14,15 +14,6 @@ static void mark(int node)
     guarded_come(node, LOOK_FRESH, "", GUARDED_MARK);
 }
 
-/* Nodes from this one on are admitted; they promised last at this moment. */
-static void admit_from(int first, int64_t voted_us)
-{
-    for (int i = first; i < GUARDED_NODES; i++) {
-        guarded.memory[i].voted_us = voted_us;
-        guarded_come(i, LOOK_ADMITTED, GUARDED_ADMIT, "");
-    }
-}
-
 /* Not before so long, and then at once. */
 static void expect_admission_in(int64_t us)
 {
@@ -38,8 +29,8 @@ enum { WATCH_US = 3 * HEARTBEAT_US };
 
 START_TEST(when_all_promises_are_over_a_new_node_is_admitted_at_once)
 {
-    admit_from(1, _i == 0 ? (int64_t)GUARDED_NEVER
-                          : guarded.now_us - GUARDED_QUARANTINE_US);
+    guarded_admit_from(1, _i == 0 ? (int64_t)GUARDED_NEVER
+                                  : guarded.now_us - GUARDED_QUARANTINE_US);
     mark(0);
     expect_admission_in(WATCH_US);
 }
@@ -47,7 +38,7 @@ END_TEST
 
 START_TEST(the_last_promise_of_anybody_is_waited_for)
 {
-    admit_from(1, 1);
+    guarded_admit_from(1, 1);
     guarded.memory[3].voted_us = guarded.now_us - 60 * GUARDED_SECOND;
     guarded.memory[0].voted_us = guarded.now_us; /* is not its own judge */
     guarded_down(3);
@@ -67,7 +58,7 @@ END_TEST
 /* Somebody goes on promising all the time. */
 START_TEST(on_a_busy_stack_it_waits_for_its_quarantine)
 {
-    admit_from(1, guarded.now_us);
+    guarded_admit_from(1, guarded.now_us);
     mark(0);
     for (int64_t us = 0; us < 60 * (int64_t)GUARDED_SECOND;
          us += GUARDED_SECOND) {
@@ -82,7 +73,7 @@ END_TEST
 START_TEST(looks_count_once_the_rounds_of_before_have_ended)
 {
     guarded_spread_clocks(10 * GUARDED_SECOND);
-    admit_from(1, GUARDED_NEVER);
+    guarded_admit_from(1, GUARDED_NEVER);
     mark(0);
     expect_admission_in(10 * GUARDED_SECOND + GUARDED_TIMEOUT_US);
 }
@@ -92,7 +83,7 @@ END_TEST
 START_TEST(a_promise_counts_as_late_as_it_may_have_been)
 {
     guarded_spread_clocks(7 * GUARDED_SECOND);
-    admit_from(1, guarded.now_us - 50 * GUARDED_SECOND);
+    guarded_admit_from(1, guarded.now_us - 50 * GUARDED_SECOND);
     mark(0);
     guarded_pass_without(GUARD_ADMIT, 7 * GUARDED_SECOND + GUARDED_TIMEOUT_US);
     ck_assert_int_eq(admission_remaining_us(&guarded.guard, 0, guarded.now_us),
@@ -105,7 +96,7 @@ END_TEST
 START_TEST(without_the_clocks_nobody_knows_when_it_was)
 {
     guard_on_median(&guarded.guard, false, GUARDED_EPOCH_US, 0);
-    admit_from(1, GUARDED_NEVER);
+    guarded_admit_from(1, GUARDED_NEVER);
     mark(0);
     guarded_pass_without(GUARD_ADMIT, 2 * (int64_t)GUARDED_QUARANTINE_US);
     guarded_spread_clocks(0);
@@ -116,7 +107,7 @@ END_TEST
 
 START_TEST(too_few_others_tell_nothing)
 {
-    admit_from(GUARDED_NODES - TOLD + 1, GUARDED_NEVER);
+    guarded_admit_from(GUARDED_NODES - TOLD + 1, GUARDED_NEVER);
     mark(0);
     guarded_pass_without(GUARD_ADMIT, 10 * GUARDED_SECOND);
     guarded.memory[1].voted_us = GUARDED_NEVER;
@@ -139,7 +130,7 @@ static const struct {
 /* One that forgot, too, or may have, cannot tell what it has promised. */
 START_TEST(only_those_who_vote_tell_what_was_promised)
 {
-    admit_from(GUARDED_NODES - TOLD, GUARDED_NEVER);
+    guarded_admit_from(GUARDED_NODES - TOLD, GUARDED_NEVER);
     guarded_down(2);
     guard_on_clock(&guarded.guard, 2, false); /* it stays as it is */
     guarded_come(2, others[_i].word, others[_i].admit, others[_i].mark);
@@ -154,7 +145,7 @@ END_TEST
 /* Each other time of a life is another memory. */
 START_TEST(who_has_forgotten_meanwhile_tells_nothing_any_more)
 {
-    admit_from(GUARDED_NODES - TOLD, GUARDED_NEVER);
+    guarded_admit_from(GUARDED_NODES - TOLD, GUARDED_NEVER);
     mark(0);
     guarded_pass_without(GUARD_ADMIT, WATCH_US - 1);
     guard_on_quarantined(&guarded.guard, 2, guarded.now_us);
@@ -188,7 +179,7 @@ static TCase *idle_case(void)
  * knows of that makes another mark. */
 START_TEST(story_45_while_others_see_the_name_vote_it_waits)
 {
-    admit_from(1, _i == 0 ? (int64_t)GUARDED_NEVER : 0);
+    guarded_admit_from(1, _i == 0 ? (int64_t)GUARDED_NEVER : 0);
     mark(0);
     for (int i = 0; i < 100; i++) {
         ck_assert(admission_is_contested(&guarded.guard, 0) == (i >= 4));
@@ -208,7 +199,7 @@ END_TEST
 /* Which of the names is its own, nobody knows. */
 START_TEST(story_23_one_server_behind_two_names_is_admitted_under_none)
 {
-    admit_from(2, GUARDED_NEVER);
+    guarded_admit_from(2, GUARDED_NEVER);
     mark(0);
     char run_id[] = GUARDED_RUN; /* that of node 0 */
     guard_on_up(&guarded.guard, 1, run_id, true, guarded.now_us);
@@ -227,7 +218,7 @@ END_TEST
 
 START_TEST(a_node_that_is_not_marked_has_nothing_to_wait_for)
 {
-    admit_from(0, 0);
+    guarded_admit_from(0, 0);
     ck_assert_int_eq(admission_look_since_us(&guarded.guard, 0, guarded.now_us),
                      0);
     ck_assert_int_eq(admission_remaining_us(&guarded.guard, 0, guarded.now_us),

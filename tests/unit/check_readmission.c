@@ -14,15 +14,6 @@ static void restart(int node)
     guarded_come(node, LOOK_CREATED, GUARDED_OLD_ADMIT, GUARDED_MARK);
 }
 
-/* Nodes from this one on are admitted; they promised last at this moment. */
-static void admit_from(int first, int64_t voted_us)
-{
-    for (int i = first; i < GUARDED_NODES; i++) {
-        guarded.memory[i].voted_us = voted_us;
-        guarded_come(i, LOOK_ADMITTED, GUARDED_ADMIT, "");
-    }
-}
-
 /* It is not readmitted before so long, and then at once. */
 static void expect_readmission_in(int64_t us)
 {
@@ -52,7 +43,7 @@ START_TEST(a_memory_younger_than_every_promise_is_whole)
     guarded.is_durable = _i == 0;
     int64_t voted_us = guarded.now_us - GUARDED_SECOND;
     guarded.memory[0].seen_us = voted_us + GUARDED_TIMEOUT_US + 1;
-    admit_from(1, voted_us);
+    guarded_admit_from(1, voted_us);
     restart(0);
     expect_readmission_in(GUARDED_TIMEOUT_US);
     ck_assert_str_eq(guarded.guard.node[0].mark, "");
@@ -64,7 +55,7 @@ START_TEST(a_memory_as_old_as_a_promise_is_not_whole)
     guarded_spread_clocks(_i);
     guarded.is_durable = false;
     guarded.memory[0].seen_us = guarded.now_us;
-    admit_from(1, guarded.now_us - GUARDED_TIMEOUT_US - _i);
+    guarded_admit_from(1, guarded.now_us - GUARDED_TIMEOUT_US - _i);
     restart(0);
     guarded_pass_without(GUARD_READMIT, 10 * GUARDED_SECOND);
     expect_quarantine();
@@ -77,7 +68,7 @@ START_TEST(a_memory_younger_than_every_promise_may_have_lost_beats)
     guarded.memory[0].beat = 7;
     guarded.memory[0].seen_us = guarded.now_us;
     guarded.memory[2].floor[0] = 9;
-    admit_from(1, GUARDED_NEVER);
+    guarded_admit_from(1, GUARDED_NEVER);
     restart(0);
     expect_readmission_in(GUARDED_TIMEOUT_US);
 }
@@ -87,7 +78,7 @@ END_TEST
 START_TEST(a_promise_that_is_in_its_own_memory_is_no_objection)
 {
     guarded.memory[0].seen_us = guarded.memory[0].voted_us = guarded.now_us;
-    admit_from(1, GUARDED_NEVER);
+    guarded_admit_from(1, GUARDED_NEVER);
     restart(0);
     expect_readmission_in(GUARDED_TIMEOUT_US);
 }
@@ -134,7 +125,7 @@ START_TEST(a_durable_node_votes_again_once_the_others_could_speak)
 {
     guarded.memory[0].beat = 7;
     guarded.memory[3].floor[0] = 7; /* what others have seen of it */
-    admit_from(1, guarded.now_us);
+    guarded_admit_from(1, guarded.now_us);
     restart(0);
     ck_assert_int_eq(admission_remaining_us(&guarded.guard, 0, guarded.now_us),
                      SAID_US);
@@ -154,7 +145,7 @@ END_TEST
 /* Before that the servers that it has told of a later one had no time. */
 START_TEST(others_that_have_just_come_up_count_two_heartbeats_later)
 {
-    admit_from(3, 0);
+    guarded_admit_from(3, 0);
     restart(0);
     guarded_pass_without(GUARD_READMIT, 10 * GUARDED_SECOND);
     guarded_come(1, LOOK_ADMITTED, GUARDED_ADMIT, "");
@@ -164,7 +155,7 @@ END_TEST
 
 START_TEST(too_few_others_tell_nothing)
 {
-    admit_from(3, GUARDED_NEVER); /* two */
+    guarded_admit_from(3, GUARDED_NEVER); /* two */
     guarded.memory[0].seen_us = guarded.now_us;
     restart(0);
     guarded_pass_without(GUARD_READMIT, GUARDED_QUARANTINE_US);
@@ -176,7 +167,7 @@ END_TEST
 /* Perhaps it has lost just what it would have to tell. */
 START_TEST(one_whose_memory_does_not_last_tells_nothing)
 {
-    admit_from(3, GUARDED_NEVER);
+    guarded_admit_from(3, GUARDED_NEVER);
     guarded_come(2, LOOK_CREATED, "", GUARDED_MARK);
     guarded.memory[1].voted_us = GUARDED_NEVER;
     guard_on_clock(&guarded.guard, 1, false); /* it stays as it is */
@@ -209,7 +200,7 @@ END_TEST
  */
 START_TEST(while_one_is_away_only_those_who_vote_tell)
 {
-    admit_from(3, GUARDED_NEVER);
+    guarded_admit_from(3, GUARDED_NEVER);
     guarded.memory[0].seen_us = guarded.memory[2].seen_us = guarded.now_us;
     guarded.memory[2].voted_us = GUARDED_NEVER;
     restart(2);
@@ -226,7 +217,7 @@ END_TEST
 START_TEST(one_that_has_come_back_tells_nothing_before_a_look)
 {
     guard_on_clock(&guarded.guard, 0, false);
-    admit_from(2, 0);
+    guarded_admit_from(2, 0);
     restart(0);
     guarded_pass_without(GUARD_READMIT, 10 * GUARDED_SECOND);
     guarded_down(2);
@@ -242,7 +233,7 @@ END_TEST
 START_TEST(a_clock_that_is_not_known_well_hinders)
 {
     guard_on_clock(&guarded.guard, 0, false);
-    admit_from(1, guarded.now_us);
+    guarded_admit_from(1, guarded.now_us);
     restart(0);
     guarded_pass_without(GUARD_READMIT, 10 * GUARDED_SECOND);
     guard_on_clock(&guarded.guard, 0, true);
@@ -252,7 +243,7 @@ END_TEST
 
 START_TEST(a_readmission_that_changed_nothing_looks_again)
 {
-    admit_from(1, guarded.now_us);
+    guarded_admit_from(1, guarded.now_us);
     restart(0);
     guarded_pass_without(GUARD_READMIT, SAID_US - 1);
     guarded_pass(1);
@@ -266,7 +257,7 @@ END_TEST
 
 START_TEST(a_readmission_without_an_answer_is_tried_again)
 {
-    admit_from(1, guarded.now_us);
+    guarded_admit_from(1, guarded.now_us);
     restart(0);
     guarded_pass_without(GUARD_READMIT, SAID_US - 1);
     guarded_pass(1);
@@ -284,7 +275,7 @@ END_TEST
 
 START_TEST(story_29_a_life_without_durability_costs_a_quarantine)
 {
-    admit_from(1, guarded.now_us);
+    guarded_admit_from(1, guarded.now_us);
     guarded.is_durable = _i != 0; /* says its configuration */
     guarded_up(0);
     guarded.is_durable = _i == 0; /* says its memory */
@@ -312,7 +303,7 @@ START_TEST(stories_41_to_43_a_memory_below_what_was_seen_is_not_given_back)
     guarded.memory[0].beat = 7;
     if (_i != 2)
         guarded.memory[1 + _i].floor[0] = 8;
-    admit_from(1, 0);
+    guarded_admit_from(1, 0);
     if (_i == 2)
         guard_on_beat(&guarded.guard, 0, 8); /* our own */
     restart(0);
@@ -325,7 +316,7 @@ START_TEST(story_45_a_twin_that_goes_on_voting_leaves_the_copy_behind)
 {
     guarded.memory[0].beat = 7;
     guarded.memory[2].floor[0] = 7;
-    admit_from(1, guarded.now_us);
+    guarded_admit_from(1, guarded.now_us);
     restart(0);
     guarded_pass_without(GUARD_READMIT, SAID_US - 1);
     guarded.memory[2].floor[0] = 8;
@@ -347,7 +338,7 @@ static const char *const not_own[] = {
 START_TEST(stories_37_and_38_memory_of_another_node_is_none)
 {
     guarded.memory[0].seen_us = guarded.now_us;
-    admit_from(1, guarded.now_us - GUARDED_SECOND);
+    guarded_admit_from(1, guarded.now_us - GUARDED_SECOND);
     guarded_come(0, LOOK_CREATED, not_own[_i], GUARDED_MARK);
     expect_quarantine();
 }
@@ -356,7 +347,7 @@ END_TEST
 /* Its locks ended before their time, whatever the file has kept. */
 START_TEST(a_durable_node_whose_clock_stepped_is_not_readmitted)
 {
-    admit_from(1, guarded.now_us);
+    guarded_admit_from(1, guarded.now_us);
     guarded_up(0);
     if (_i == 0)
         guard_on_step(&guarded.guard, 0); /* before the look comes back … */

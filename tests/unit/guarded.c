@@ -225,3 +225,11 @@ const char *guarded_mark_of(int64_t born_us)
              (long long)by_median(born_us));
     return mark;
 }
+
+void guarded_admit_from(int first, int64_t voted_us)
+{
+    for (int i = first; i < GUARDED_NODES; i++) {
+        guarded.memory[i].voted_us = voted_us;
+        guarded_come(i, LOOK_ADMITTED, GUARDED_ADMIT, "");
+    }
+}

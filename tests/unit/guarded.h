@@ -97,6 +97,9 @@ void guarded_pass_without(enum guard_action_kind kind, int64_t us);
 void guarded_all(enum script_look_word word, const char *admit,
                  const char *mark);
 
+/* Nodes from this one on come up admitted; they promised last at voted_us. */
+void guarded_admit_from(int first, int64_t voted_us);
+
 /* A mark that was made at this moment of ours; in one of five buffers. */
 const char *guarded_mark_of(int64_t born_us);
 
