@@ -31,7 +31,7 @@ lib_libs = $(shell pkg-config --libs $(PKGS))
 OBJ := $(patsubst %.c,$(OUT)/%.o,$(filter-out server/main.c,\
          $(sort $(wildcard server/*.c api/*.c))))
 lua := $(patsubst %,server/scripts/%.lua,\
-         prelude permission acquire extend repair release inspect \
+         prelude acquire release extend inspect repair permission \
          batch)
 
 .PHONY: help build deps run fmt clean install

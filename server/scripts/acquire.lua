@@ -2,7 +2,7 @@
 --
 -- ARGV  lock token ttl_ms number deadline_us slot
 -- GRANTED | HELD pttl value | STALE highest | QUARANTINED | LATE | SKEWED
-local function acquire(a)
+if kind == 'acquire' then
     -- A node that lost its memory has lost the admission with it: first of all.
     if not is_admitted() then
         return 'QUARANTINED'
@@ -31,10 +31,9 @@ local function acquire(a)
 
     -- Held by a key of any type, with or without TTL; or else free, but with a
     -- higher number accepted in its slot.
-    local pttl = redis.call('PTTL', ARGV[a])
+    pttl = redis.call('PTTL', ARGV[a])
     if pttl == -2 then
         return {'STALE', highest}
     end
-    return held(pttl, read(ARGV[a]))
 end
 

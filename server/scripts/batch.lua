@@ -1,32 +1,42 @@
--- Runs the calls of a batch, in their order; what is answered is
+-- Held, by a key of any type; a foreign type has an empty value.
+--
+-- Of the value, the first 256 bytes: a token has at most 255, so they tell
+-- whether the whole value is equal, and bound the reply.
+value = value or redis.pcall('GETRANGE', ARGV[a], '0', '255')
+if type(value) == 'table' then -- not a string, or no permission
+    if not string.find(value.err, '^WRONGTYPE') then
+        return value
+    end
+    value = ''
+end
+return {'HELD', pttl, value}
+end -- of run
+
+-- Runs the calls of the batch, in their order; what is answered is
 --
 --   now beat reply...
 --
 -- beat: of the node, if a call promised something or found it admitted; else 0.
 -- An error of one call is its reply: the others neither see it nor repeat it.
 
--- Tables and functions are made anew for each batch, and that takes as long as
--- some calls: hence no table of the kinds.
 local replies = {now, 0}
 local a = 4
 while a <= #ARGV do
-    local kind, run, arguments = ARGV[a], permission, 4 -- admit, readmit
-    if kind == 'acquire' then
-        run, arguments = acquire, 6
-    elseif kind == 'release' then
-        run, arguments = release, 2
+    local kind, arguments = ARGV[a], 6 -- acquire, look
+    if kind == 'release' then
+        arguments = 2
     elseif kind == 'extend' then
-        run, arguments = extend, 5
+        arguments = 5
     elseif kind == 'inspect' then
-        run, arguments = inspect, 1
+        arguments = 1
     elseif kind == 'repair' then
-        run, arguments = repair, 7
-    elseif kind == 'look' then
-        arguments = 6
+        arguments = 7
+    elseif kind == 'admit' or kind == 'readmit' then
+        arguments = 4
     elseif kind == 'revoke' then
         arguments = 3
     end
-    local ok, reply = pcall(run, a + 1)
+    local ok, reply = pcall(run, kind, a + 1)
     if not ok and type(reply) ~= 'table' then
         reply = {err = reply}
     end

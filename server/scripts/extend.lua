@@ -6,7 +6,7 @@
 -- It never creates the key: a lock that expired may have had another holder
 -- since, with a higher fencing number. Where it is missing, the slot's highest
 -- number is told, for a repair.
-local function extend(a)
+if kind == 'extend' then
     if not is_admitted() then
         return 'QUARANTINED'
     end
@@ -14,8 +14,8 @@ local function extend(a)
         return 'LATE'
     end
 
-    local value = read(ARGV[a])
-    local pttl = redis.call('PTTL', ARGV[a])
+    value = redis.pcall('GETRANGE', ARGV[a], '0', '255')
+    pttl = redis.call('PTTL', ARGV[a])
     if pttl == -2 then
         local highest = redis.call('HGET', KEYS[1], ARGV[a + 4]) or 0
         return {'FREE', tonumber(highest) or 0}
@@ -30,7 +30,5 @@ local function extend(a)
         end
         return 'EXTENDED'
     end
-
-    return held(pttl, value)
 end
 

@@ -2,12 +2,11 @@
 --
 -- ARGV  lock
 -- HELD pttl value | FREE | QUARANTINED
-local function inspect(a)
-    local pttl = redis.call('PTTL', ARGV[a])
+if kind == 'inspect' then
+    pttl = redis.call('PTTL', ARGV[a])
     if pttl == -2 then
         -- That says something only if the node has forgotten nothing.
         return is_admitted() and 'FREE' or 'QUARANTINED'
     end
-    return held(pttl, read(ARGV[a]))
 end
 

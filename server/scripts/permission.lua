@@ -1,6 +1,6 @@
--- The calls that give and take the node's permission to vote. They are rare:
--- one function holds them all, so that a batch of votes need not build them.
-local function permission(a)
+-- The calls that give and take the node's permission to vote.
+if kind == 'look' or kind == 'admit' or kind == 'readmit' or
+    kind == 'revoke' then
     local of_this_node, epoch, fingerprint, run_id =
         string.match(ARGV[1], '^((%d+):([^:]*):[^:]*:)([^:]*)$')
     epoch = tonumber(epoch)
@@ -9,6 +9,18 @@ local function permission(a)
         'master_replid:(%x+)')
     local current = ARGV[1] .. ':' .. memory
     local of_this_memory = epoch .. ':' .. run_id .. ':' .. memory .. ':'
+
+    -- Where a number becomes a text, Lua would round it.
+    local function text_of(number)
+        return string.format('%.0f', number)
+    end
+
+    -- What a field says as a number; 0: it is none, or none that we have
+    -- written. To Lua "nan" and "1e300" are some.
+    local function number_of(text)
+        local number = tonumber(text) or 0
+        return number >= 0 and number < 2^53 and number or 0
+    end
 
     -- The epoch in front of an admission or a mark; 0: there is none.
     local function epoch_of(text)
@@ -226,5 +238,5 @@ local function permission(a)
     local run = {
         look = look, admit = admit, readmit = readmit, revoke = revoke
     }
-    return run[ARGV[a - 1]]()
+    return run[kind]()
 end

@@ -9,10 +9,6 @@
 --            those that look at it and change it: without the replication ID
 -- median_us  what the nodes' clocks showed when the batch left; 0: not known
 --
--- A file's function runs one call, with the arguments from ARGV[a] on. It
--- returns the reply, a word alone or with what belongs to it, or raises the
--- error that becomes the reply.
---
 -- The locks are arguments and no KEYS: a node that denies its user one of the
 -- KEYS runs nothing of the script, so that one call could spoil its neighbours.
 
@@ -20,18 +16,6 @@
 -- 2^53, where Lua's doubles and the conversion to a reply are exact.
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
-
--- Where a number becomes a text, Lua would round it.
-local function text_of(number)
-    return string.format('%.0f', number)
-end
-
--- What a field says as a number; 0: it is none, or none that we have written. To
--- Lua "nan" and "1e300" are some.
-local function number_of(text)
-    local number = tonumber(text) or 0
-    return number >= 0 and number < 2^53 and number or 0
-end
 
 -- May the caller count votes of this node? The replication ID behind the
 -- admission belongs to the memory: it changes when the node becomes a replica, if
@@ -60,7 +44,7 @@ local function promise(slot, number)
     if beat > 0 then
         return slot and redis.call('HSET', KEYS[1], slot, number)
     end
-    beat = redis.call('HINCRBY', KEYS[1], 'beat', 1)
+    beat = redis.call('HINCRBY', KEYS[1], 'beat', '1')
     local voted = ARGV[2]
     if voted == '0' then
         voted = redis.call('HGET', KEYS[1], 'voted') or '0'
@@ -68,20 +52,12 @@ local function promise(slot, number)
     redis.call('HSET', KEYS[1], slot or 'voted', number or voted, 'voted', voted)
 end
 
--- The first 256 bytes of a lock's value, or an error as a table. A token has
--- at most 255 bytes: so they tell whether the whole value is equal, and bound
--- the reply.
-local function read(key)
-    return redis.pcall('GETRANGE', key, 0, 255)
-end
+-- Runs one call, with the arguments from ARGV[a] on. Returns the reply, a word
+-- alone or with what belongs to it, or raises the error that becomes the reply.
+--
+-- The files that follow are its body, each of them for one kind of call. What
+-- does not return there has found the lock held for pttl ms, and may have read
+-- its value. One function for all: they are made anew for each batch.
+local function run(kind, a)
+local pttl, value
 
--- Held, by a key of any type; a foreign type has an empty value.
-local function held(pttl, value)
-    if type(value) == 'table' then -- not a string, or no permission
-        if not string.find(value.err, '^WRONGTYPE') then
-            return value
-        end
-        value = ''
-    end
-    return {'HELD', pttl, value}
-end

@@ -5,18 +5,17 @@
 --
 -- No admission and no deadline: deleting what carries a token that is used
 -- once is right at any time.
-local function release(a)
-    local value = read(ARGV[a])
+if kind == 'release' then
+    value = redis.pcall('GETRANGE', ARGV[a], '0', '255')
     if value == ARGV[a + 1] then
         redis.call('DEL', ARGV[a])
         return 'DELETED'
     end
 
-    local pttl = redis.call('PTTL', ARGV[a])
+    pttl = redis.call('PTTL', ARGV[a])
     if pttl == -2 then
         -- That says something only if the node has forgotten nothing.
         return is_admitted() and 'FREE' or 'QUARANTINED'
     end
-    return held(pttl, value)
 end
 

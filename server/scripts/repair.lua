@@ -6,7 +6,7 @@
 -- seen: the slot's number when an extend found no key here. Whatever set the
 -- lock since then, the acquire that was still on its way or another repair, has
 -- raised it; and a release behind that may have deleted the lock again.
-local function repair(a)
+if kind == 'repair' then
     if not is_admitted() then
         return 'QUARANTINED'
     end
@@ -30,9 +30,9 @@ local function repair(a)
         -- In any case higher: the same repair, or another one that found no key
         -- here, does nothing any more; nor does the acquire.
         local higher = number > seen and number or seen + 1
-        redis.call('HSET', KEYS[1], ARGV[a + 5], text_of(higher))
+        redis.call('HSET', KEYS[1], ARGV[a + 5], string.format('%.0f', higher))
         return 'GRANTED'
     end
-    return held(redis.call('PTTL', ARGV[a]), read(ARGV[a]))
+    pttl = redis.call('PTTL', ARGV[a])
 end
 
