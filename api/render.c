@@ -8,7 +8,6 @@
 enum {
     ESCAPED = 6,     /* bytes that one may become: \u001f */
     FIXED_MAX = 512, /* names, numbers and braces of the longest answer */
-    DIGITS_MAX = 20,
 };
 
 static char *put(char *at, struct span text)
@@ -19,14 +18,10 @@ static char *put(char *at, struct span text)
 static char *put_integer(char *at, int64_t value)
 {
     char digits[DIGITS_MAX];
-    int first = DIGITS_MAX;
-    uint64_t left = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
-    do
-        digits[--first] = (char)('0' + left % 10);
-    while ((left /= 10) > 0);
+    uint64_t absolute = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
     if (value < 0)
         *at++ = '-';
-    return put(at, (struct span){digits + first, (size_t)(DIGITS_MAX - first)});
+    return put(at, span_of_number(digits, absolute));
 }
 
 /* A string, escaped as far as RFC 8259 §7 demands. */

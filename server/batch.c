@@ -15,7 +15,7 @@ static size_t room_for(const struct batch *batch,
     return batch->prefix.len + call->resource.len + call->token.len +
            call->admit.len + call->nonce.len + call->found.len +
            call->mark.len + call->witnesses.len +
-           (size_t)SCRIPT_NUMBERS_MAX * SCRIPT_DIGITS_MAX;
+           (size_t)SCRIPT_NUMBERS_MAX * DIGITS_MAX;
 }
 
 static bool has_room(const struct batch *batch, const struct script_call *call)
@@ -53,18 +53,6 @@ static struct span copy_key(struct batch *batch, struct span resource)
     return key;
 }
 
-/* By hand: printf would be a tenth of what a request costs. */
-static struct span print_number(char digits[SCRIPT_DIGITS_MAX], int64_t number)
-{
-    assert(number >= 0);
-    size_t at = SCRIPT_DIGITS_MAX;
-    do {
-        digits[--at] = (char)('0' + number % 10);
-        number /= 10;
-    } while (number > 0);
-    return (struct span){digits + at, SCRIPT_DIGITS_MAX - at};
-}
-
 static void add(struct batch *batch, struct span arg)
 {
     assert(batch->args_count < BATCH_ARGS_MAX);
@@ -73,8 +61,9 @@ static void add(struct batch *batch, struct span arg)
 
 static void add_number(struct batch *batch, int64_t number)
 {
-    char digits[SCRIPT_DIGITS_MAX];
-    add(batch, copy(batch, print_number(digits, number)));
+    char digits[DIGITS_MAX];
+    assert(number >= 0);
+    add(batch, copy(batch, span_of_number(digits, (uint64_t)number)));
 }
 
 /* The arguments that batch.lua counts for each kind. */
@@ -163,16 +152,14 @@ bool batch_add(struct batch *batch, const struct script_call *call)
 
 static void append(struct batch_command *command, struct span arg)
 {
-    /* Clients of the node take a NULL for a missing argument. */
-    command->argv[command->argc] = arg.len > 0 ? arg.ptr : "";
-    command->len[command->argc++] = arg.len;
+    command->args[command->count++] = arg;
 }
 
 void batch_command(const struct batch *batch, const char *sha,
                    struct batch_command *command)
 {
     assert(batch->calls > 0);
-    command->argc = 0;
+    command->count = 0;
     append(command, span_of("EVALSHA"));
     append(command, (struct span){sha, SCRIPT_SHA_LEN});
     append(command, span_of("1"));
@@ -180,8 +167,10 @@ void batch_command(const struct batch *batch, const char *sha,
     len += span_copy(command->state_key + len, span_of(STATE_INFIX));
     append(command, (struct span){command->state_key, len});
     append(command, batch->admit);
-    append(command, print_number(command->median, batch->median_us));
-    append(command, print_number(command->window, batch->window_us));
+    append(command,
+           span_of_number(command->median, (uint64_t)batch->median_us));
+    append(command,
+           span_of_number(command->window, (uint64_t)batch->window_us));
     for (int i = 0; i < batch->args_count; i++)
         append(command, batch->args[i]);
 }

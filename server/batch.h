@@ -40,12 +40,11 @@ bool batch_add(struct batch *batch, const struct script_call *call);
 
 /* The arguments for the Redis client; borrows from batch and sha. */
 struct batch_command {
-    int argc;
-    const char *argv[BATCH_COMMAND_MAX];
-    size_t len[BATCH_COMMAND_MAX];
+    int count;
+    struct span args[BATCH_COMMAND_MAX];
     char state_key[SCRIPT_PREFIX_MAX + SCRIPT_INFIX_MAX];
-    char window[SCRIPT_DIGITS_MAX];
-    char median[SCRIPT_DIGITS_MAX];
+    char window[DIGITS_MAX];
+    char median[DIGITS_MAX];
 };
 
 /* The EVALSHA of a batch with at least one call. sha: 40 hex digits. */

@@ -80,9 +80,9 @@ static bool send_step(struct dial *dial, int step)
 {
     struct handshake_command command;
     handshake_command(&command, (enum handshake_step)step, dial->setup.config);
-    dial->sent_us[step] = command.argc > 0 ? clock_now_us() : 0;
-    return command.argc == 0 ||
-           wire_append(dial->wire, command.argc, command.argv, command.len);
+    dial->sent_us[step] = command.count > 0 ? clock_now_us() : 0;
+    return command.count == 0 ||
+           wire_append(dial->wire, command.args, command.count);
 }
 
 /* All in one write: a round trip for all. False: the attempt failed. */

@@ -17,9 +17,8 @@ enum { PERSISTENCE_COUNT = sizeof persistence / sizeof *persistence };
 
 static void add(struct handshake_command *command, const char *word)
 {
-    assert(command->argc < HANDSHAKE_ARGS_MAX);
-    command->argv[command->argc] = word;
-    command->len[command->argc++] = strlen(word);
+    assert(command->count < HANDSHAKE_ARGS_MAX);
+    command->args[command->count++] = span_of(word);
 }
 
 static void add_words(struct handshake_command *command, const char *first,
@@ -52,7 +51,7 @@ static void add_select(struct handshake_command *command,
 void handshake_command(struct handshake_command *command,
                        enum handshake_step step, const struct config_node *node)
 {
-    command->argc = 0;
+    command->count = 0;
     switch (step) {
     case HANDSHAKE_AUTH:
         add_auth(command, node);

@@ -35,9 +35,8 @@ enum {
 
 /* A command; borrows from the node's configuration and from itself. */
 struct handshake_command {
-    int argc; /* 0: the step is left out */
-    const char *argv[HANDSHAKE_ARGS_MAX];
-    size_t len[HANDSHAKE_ARGS_MAX];
+    int count; /* of arguments; 0: the step is left out */
+    struct span args[HANDSHAKE_ARGS_MAX];
     char digits[16];
 };
 

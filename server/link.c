@@ -151,8 +151,7 @@ static void reload_script(struct link *link)
         return;
     link->is_reloading = true;
     handshake_command(&load, HANDSHAKE_LOAD, link->config);
-    if (!pipeline_step(&link->pipeline, HANDSHAKE_LOAD, load.argc, load.argv,
-                       load.len))
+    if (!pipeline_step(&link->pipeline, HANDSHAKE_LOAD, load.args, load.count))
         fail_next_turn(link); /* behind the reply that is being taken */
 }
 

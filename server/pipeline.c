@@ -35,8 +35,7 @@ bool pipeline_append(struct pipeline *pipeline)
     if (pipeline->batch.calls > 0) {
         batch_command(&pipeline->batch, pipeline->sha, &command);
         batch_reset(&pipeline->batch);
-        if (!wire_append(pipeline->wire, command.argc, command.argv,
-                         command.len))
+        if (!wire_append(pipeline->wire, command.args, command.count))
             pipeline->is_broken = true;
     }
     return !pipeline->is_broken;
@@ -64,14 +63,14 @@ enum vote pipeline_call(struct pipeline *pipeline,
     return VOTE_STALLED;
 }
 
-bool pipeline_step(struct pipeline *pipeline, int step, int argc,
-                   const char **argv, const size_t *len)
+bool pipeline_step(struct pipeline *pipeline, int step, const struct span *args,
+                   int count)
 {
     struct fifo_entry entry = {.sent_us = clock_now_us(),
                                .command = COMMAND_STEP + step,
                                .is_first = true};
     return pipeline_append(pipeline) && fifo_push(&pipeline->fifo, entry) &&
-           wire_append(pipeline->wire, argc, argv, len);
+           wire_append(pipeline->wire, args, count);
 }
 
 /* ---- receiving ---------------------------------------------------------- */

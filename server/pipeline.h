@@ -47,8 +47,8 @@ enum vote pipeline_call(struct pipeline *pipeline,
  * Appends another command behind the calls so far. step is told with the reply:
  * 0 and above. False: no memory.
  */
-bool pipeline_step(struct pipeline *pipeline, int step, int argc,
-                   const char **argv, const size_t *len);
+bool pipeline_step(struct pipeline *pipeline, int step, const struct span *args,
+                   int count);
 
 /* Hands the calls so far to the wire. False: no memory. */
 bool pipeline_append(struct pipeline *pipeline);

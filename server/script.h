@@ -106,15 +106,13 @@ struct script_field {
 
 enum {
     SCRIPT_ARGS_MAX = 8,    /* of a call, its kind included … */
-    SCRIPT_NUMBERS_MAX = 5, /* … of them numbers … */
-    SCRIPT_DIGITS_MAX = 20, /* … of so many digits */
+    SCRIPT_NUMBERS_MAX = 5, /* … of them numbers */
     SCRIPT_FIELDS_MAX = 10, /* of a call's reply, the array included */
     SCRIPT_WORD_MAX = 16,   /* "QUARANTINED" */
     SCRIPT_STATE_MAX = 160, /* of an admission or a mark, as a look tells it */
     SCRIPT_NONCE_MAX = 22,  /* "first-" and 16 hex digits */
     SCRIPT_NAME_LEN = 16,   /* hex digits of a node's name */
-    SCRIPT_WITNESSES_MAX =
-        (NODES_MAX - 1) * (SCRIPT_NAME_LEN + SCRIPT_DIGITS_MAX + 2),
+    SCRIPT_WITNESSES_MAX = (NODES_MAX - 1) * (SCRIPT_NAME_LEN + DIGITS_MAX + 2),
     SCRIPT_SHA_LEN = 40,
     SCRIPT_PREFIX_MAX = 64, /* bytes of the key prefix */
     SCRIPT_INFIX_MAX = 20,  /* "redlockd:state" */

@@ -41,6 +41,23 @@ static inline struct span span_of(const char *text)
     return (struct span){text, strlen(text)};
 }
 
+enum { DIGITS_MAX = 20 }; /* of a 64-bit number */
+
+/*
+ * The number in decimal, 0 or more, at the end of digits. By hand: printf would
+ * be a tenth of what a request costs.
+ */
+static inline struct span span_of_number(char digits[DIGITS_MAX],
+                                         uint64_t number)
+{
+    size_t at = DIGITS_MAX;
+    do {
+        digits[--at] = (char)('0' + number % 10);
+        number /= 10;
+    } while (number > 0);
+    return (struct span){digits + at, DIGITS_MAX - at};
+}
+
 /* Copies the bytes to to, which has room for them; returns how many. */
 static inline size_t span_copy(char *to, struct span from)
 {

@@ -2,9 +2,9 @@
  * One connection to a Redis server: bytes out, replies in. <hiredis/…> is
  * included by wire.c alone.
  *
- * hiredis formats commands and parses replies. Its own reply objects are heap
- * trees of whatever size the server chooses; ours are flat and of fixed size,
- * and a reply that does not fit is an error of the server.
+ * hiredis connects and parses replies. Its own reply objects are heap trees of
+ * whatever size the server chooses; ours are flat and of fixed size, and a
+ * reply that does not fit is an error of the server.
  *
  * Nothing here calls back or waits.
  */
@@ -41,9 +41,8 @@ int wire_fd(const struct wire *wire);
 /* To be called once it is writable. False: it could not connect. */
 bool wire_finish_connect(struct wire *wire);
 
-/* Adds a command to what waits to be written. False: no memory. */
-bool wire_append(struct wire *wire, int argc, const char **argv,
-                 const size_t *len);
+/* Adds a command to what waits to be written. False: no memory, no change. */
+bool wire_append(struct wire *wire, const struct span *args, int count);
 
 /* Bytes that wait to be written. */
 size_t wire_unsent(const struct wire *wire);

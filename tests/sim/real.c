@@ -154,6 +154,8 @@ static redisReply *ask(struct real *real, const struct script_call *calls,
                        int count)
 {
     static struct batch batch;
+    static const char *argv[BATCH_COMMAND_MAX];
+    static size_t len[BATCH_COMMAND_MAX];
     struct batch_command command;
     batch_reset(&batch);
     batch.prefix = span_of(REAL_PREFIX);
@@ -161,8 +163,11 @@ static redisReply *ask(struct real *real, const struct script_call *calls,
         if (!batch_add(&batch, &calls[i]))
             fail("a batch", "has no room");
     batch_command(&batch, real->sha, &command);
-    redisReply *reply =
-        redisCommandArgv(real->redis, command.argc, command.argv, command.len);
+    for (int i = 0; i < command.count; i++) {
+        len[i] = command.args[i].len;
+        argv[i] = len[i] > 0 ? command.args[i].ptr : "";
+    }
+    redisReply *reply = redisCommandArgv(real->redis, command.count, argv, len);
     if (reply == NULL)
         fail("a call", real->redis->errstr);
     return reply;

@@ -57,10 +57,9 @@ static const char *command_words(void)
     static struct batch_command command;
     size_t len = 0;
     batch_command(&batch, SHA, &command);
-    ck_assert_int_le(command.argc, BATCH_COMMAND_MAX);
-    for (int i = 0; i < command.argc; i++) {
-        memcpy(words + len, command.argv[i], command.len[i]);
-        len += command.len[i];
+    ck_assert_int_le(command.count, BATCH_COMMAND_MAX);
+    for (int i = 0; i < command.count; i++) {
+        len += span_copy(words + len, command.args[i]);
         words[len++] = ' ';
     }
     words[len - 1] = '\0';

@@ -21,10 +21,9 @@ static const char *words(enum handshake_step step)
     struct handshake_command command;
     size_t len = 0;
     handshake_command(&command, step, &node);
-    for (int i = 0; i < command.argc; i++) {
-        ck_assert_uint_lt(len + command.len[i], sizeof text);
-        memcpy(text + len, command.argv[i], command.len[i]);
-        len += command.len[i];
+    for (int i = 0; i < command.count; i++) {
+        ck_assert_uint_lt(len + command.args[i].len, sizeof text);
+        len += span_copy(text + len, command.args[i]);
         text[len++] = ' ';
     }
     text[len > 0 ? len - 1 : 0] = '\0';
