@@ -8,10 +8,9 @@
 #include "json.h"
 #include "problem.h"
 #include "render.h"
+#include "retry.h"
 
 enum {
-    RETRY_MAX_MS = 1000,  /* nobody is told to wait longer */
-    RETRY_SPLIT_MS = 200, /* held, but by nobody known: others retry too */
     DETAIL_MAX = 240,
 };
 
@@ -102,7 +101,7 @@ static bool is_started(struct http_request *request, engine_op op,
     struct problem problem = {
         .code = PROBLEM_OVERLOADED,
         .detail = "there is no memory for another operation; nothing was done",
-        .retry_after_ms = RETRY_MAX_MS,
+        .retry_after_ms = retry_within_ms(RETRY_MAX_MS),
     };
     problem_respond(&problem, request->id, response);
     return false;
@@ -117,7 +116,7 @@ static bool may_acquire(const struct service *service,
             .code = PROBLEM_SHUTTING_DOWN,
             .detail = "this server is about to stop and grants no new locks; "
                       "ask another one",
-            .retry_after_ms = RETRY_MAX_MS,
+            .retry_after_ms = retry_within_ms(RETRY_MAX_MS),
         };
         problem_respond(&problem, request->id, response);
         return false;
@@ -250,6 +249,14 @@ static bool answer_grant(const struct http_request *request,
 
 /* ---- answer: what did not ----------------------------------------------- */
 
+/* Nothing is known of when it would go well. */
+static int64_t retry_blindly_ms(const struct http_request *request,
+                                const struct engine_result *result)
+{
+    return request->call == METRICS_EXTEND ? retry_extend_ms(result->ttl_ms)
+                                           : retry_within_ms(RETRY_MAX_MS);
+}
+
 static void respond(enum problem_code code, const char *detail,
                     int64_t retry_after_ms, const struct http_request *request,
                     struct http_response *response)
@@ -266,17 +273,15 @@ static void answer_held(const struct http_request *request,
     struct problem problem = {
         .code = PROBLEM_LOCK_HELD,
         .detail = "others hold this lock or are trying to take it",
-        .retry_after_ms = RETRY_SPLIT_MS,
+        .retry_after_ms = retry_held_ms(0, result->remaining_ms),
     };
     if (result->has_holder) {
-        int64_t left_ms = result->remaining_ms;
-        bool is_near = left_ms >= 0 && left_ms < RETRY_MAX_MS;
         problem.held_by = result;
-        problem.detail = left_ms < 0 ? "somebody holds this lock without end"
-                                     : "somebody else holds this lock";
-        problem.retry_after_ms = !is_near      ? RETRY_MAX_MS
-                                 : left_ms > 0 ? left_ms
-                                               : 1;
+        problem.detail = result->remaining_ms < 0
+                             ? "somebody holds this lock without end"
+                             : "somebody else holds this lock";
+        problem.retry_after_ms =
+            retry_held_ms(result->held_ms, result->remaining_ms);
     }
     problem_respond(&problem, request->id, response);
 }
@@ -317,7 +322,7 @@ static void answer_no_quorum(const struct service *service,
     struct problem problem = {
         .code = PROBLEM_NO_QUORUM,
         .detail = detail,
-        .retry_after_ms = RETRY_MAX_MS,
+        .retry_after_ms = retry_blindly_ms(request, result),
         .votes = result,
         .node_names = service->node_names,
         .engine = service->engine,
@@ -344,6 +349,7 @@ static void answer_refused(const struct service *service,
 }
 
 static void answer_exhausted(const struct http_request *request,
+                             const struct engine_result *result,
                              struct http_response *response)
 {
     const char *detail =
@@ -352,8 +358,8 @@ static void answer_exhausted(const struct http_request *request,
               "TTL; it is released again; ask for a longer ttl_ms"
             : "the nodes extended the lock so late that nothing is left of "
               "the new TTL; the validity that was answered before still stands";
-    respond(PROBLEM_VALIDITY_EXHAUSTED, detail, RETRY_MAX_MS, request,
-            response);
+    respond(PROBLEM_VALIDITY_EXHAUSTED, detail,
+            retry_blindly_ms(request, result), request, response);
 }
 
 static void answer_problem(const struct service *service,
@@ -366,7 +372,7 @@ static void answer_problem(const struct service *service,
         answer_held(request, result, response);
         break;
     case OUTCOME_VALIDITY_EXHAUSTED:
-        answer_exhausted(request, response);
+        answer_exhausted(request, result, response);
         break;
     case OUTCOME_MAX_HOLD:
         respond(PROBLEM_MAX_HOLD_REACHED,
@@ -432,7 +438,7 @@ void locks_answer(const struct service *service, struct http_request *request,
     } else if (!answer_success(request, result, validity_ms, now_us,
                                response)) {
         respond(PROBLEM_OVERLOADED, "there is no memory for the answer",
-                RETRY_MAX_MS, request, response);
+                retry_within_ms(RETRY_MAX_MS), request, response);
         engine_abandon(engine, request->op);
         request->op = 0;
         return;

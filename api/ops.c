@@ -6,8 +6,7 @@
 #include "../server/clock.h"
 #include "json.h"
 #include "problem.h"
-
-enum { RETRY_MS = 1000 };
+#include "retry.h"
 
 /* The file of this name, made a string by the Makefile. */
 static const char openapi[] =
@@ -94,7 +93,7 @@ static void respond_unready(const struct service *service,
     struct problem problem = {
         .code = PROBLEM_NO_QUORUM,
         .detail = detail,
-        .retry_after_ms = RETRY_MS,
+        .retry_after_ms = retry_within_ms(RETRY_MAX_MS),
         .states = nodes->has_list ? nodes : NULL,
     };
     if (service->is_draining) {

@@ -267,7 +267,9 @@ static void on_verdict(struct operations *operations, struct operation *it,
         return;
     }
     if (verdict == VERDICT_HELD || verdict == VERDICT_FOUND)
-        result_tell_holder(&it->result, &it->round);
+        result_tell_holder(
+            &it->result, &it->round,
+            nodes_median_us(operations->nodes, nodes_now(operations->nodes)));
     settle(operations, it,
            verdict == VERDICT_WON ? outcome_of_won(operations, it)
                                   : outcomes[verdict]);
@@ -457,6 +459,7 @@ static struct operation *operation_new(struct operations *operations,
         .resource = resource_of(it),
         .ttl_ms = order->ttl_ms,
         .remaining_ms = -1,
+        .held_ms = -1,
     };
     return it;
 }

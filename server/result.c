@@ -56,13 +56,16 @@ void result_tell_token(struct engine_result *result, struct span token)
     result->owner = parts.owner;
 }
 
-void result_tell_holder(struct engine_result *result, const struct round *round)
+void result_tell_holder(struct engine_result *result, const struct round *round,
+                        int64_t median_us)
 {
     int count;
     int node = round_common_value(round, &count);
     if (count >= round->quorum) {
         const struct round_vote *vote = &round->votes[node];
         result_tell_token(result, (struct span){vote->value, vote->value_len});
+        if (result->number > 0 && median_us >= result->number)
+            result->held_ms = (median_us - result->number) / 1000;
     }
     result->has_holder = true;
     result->remaining_ms = round_remaining_ms(round);

@@ -35,6 +35,7 @@ struct engine_result {
     struct span owner;      /* empty: unknown */
     bool has_holder;        /* held: number, owner, remaining are theirs */
     int64_t remaining_ms;   /* found, held: -1 unknown */
+    int64_t held_ms;        /* held: since its grant; -1 unknown */
     int64_t ttl_ms;         /* granted, extended */
     int64_t round_start_us; /* of the deciding round */
     int64_t barred_us;      /* no quorum: numbers of before are ahead of the
@@ -52,10 +53,12 @@ void result_tell_votes(struct engine_result *result, const struct round *round);
 void result_tell_token(struct engine_result *result, struct span token);
 
 /*
- * Remaining time of what a majority has; number and owner if it is one value.
- * The owner is borrowed from the round.
+ * Remaining time of what a majority has; number and owner if it is one value,
+ * and for how long it is held. The owner is borrowed from the round.
+ *
+ * median_us  of the nodes' clocks, as in fencing numbers; 0: not known
  */
-void result_tell_holder(struct engine_result *result,
-                        const struct round *round);
+void result_tell_holder(struct engine_result *result, const struct round *round,
+                        int64_t median_us);
 
 #endif

@@ -1,0 +1,164 @@
+/*
+ * Many workers, one lock: those who wait as retry_after_ms tells get it as
+ * often as those who poll, and all of them get it.
+ */
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "http.h"
+#include "node.h"
+
+Suite *check_contention(void);
+
+enum { N = 5, WORKERS = 16, HOLD_MS = 5, POLL_MS = 50, RUN_MS = 5000 };
+
+/* What the workers share with the test. */
+struct contest {
+    atomic_int grants[WORKERS];
+    atomic_int hand_overs;
+    atomic_int last; /* who had the lock */
+    atomic_int ready, failed;
+    atomic_bool is_begun, is_over;
+};
+
+static struct world world;
+static struct contest *contest;
+static pid_t workers[WORKERS];
+
+static void setup(void)
+{
+    world_start(&world, N, "");
+    contest = mmap(NULL, sizeof *contest, PROT_READ | PROT_WRITE,
+                   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    ck_assert_ptr_ne(contest, MAP_FAILED);
+}
+
+static void teardown(void)
+{
+    world_stop(&world);
+}
+
+static void pause_ms(int64_t ms)
+{
+    usleep((useconds_t)ms * 1000);
+}
+
+/* False: the contest ended before the lock was granted. */
+static bool acquire(struct lock *lock, int poll_ms)
+{
+    while (!atomic_load(&contest->is_over)) {
+        const struct answer *answer =
+            lock_acquire(&world.servers[0], "contended", 10000, lock);
+        if (answer->status == 201)
+            return true;
+        answer_expect(answer, 409, "lock_held");
+        pause_ms(poll_ms > 0 ? poll_ms : answer_int(answer, "retry_after_ms"));
+    }
+    return false;
+}
+
+static void work(int worker, int poll_ms, int turns)
+{
+    struct lock lock;
+    lock_inspect(&world.servers[0], "contended"); /* connects */
+    atomic_fetch_add(&contest->ready, 1);
+    while (!atomic_load(&contest->is_begun))
+        pause_ms(1);
+    for (int i = 0; i < turns && acquire(&lock, poll_ms); i++) {
+        atomic_fetch_add(&contest->grants[worker], 1);
+        if (atomic_exchange(&contest->last, worker) != worker)
+            atomic_fetch_add(&contest->hand_overs, 1);
+        pause_ms(HOLD_MS);
+        if (lock_release(&world.servers[0], &lock)->status != 200)
+            atomic_fetch_add(&contest->failed, 1);
+    }
+}
+
+/* poll_ms: 0: they wait for as long as they are told. */
+static int64_t begin(int poll_ms, int turns)
+{
+    memset(contest, 0, sizeof *contest);
+    for (int i = 0; i < WORKERS; i++) {
+        workers[i] = harness_fork();
+        if (workers[i] == 0) {
+            work(i, poll_ms, turns);
+            _exit(0);
+        }
+    }
+    while (atomic_load(&contest->ready) < WORKERS)
+        pause_ms(1);
+    atomic_store(&contest->is_begun, true);
+    return harness_now_ms();
+}
+
+static void end(void)
+{
+    for (int i = 0; i < WORKERS; i++) {
+        int status;
+        ck_assert_int_eq(waitpid(workers[i], &status, 0), workers[i]);
+        ck_assert_int_eq(status, 0);
+    }
+    ck_assert_int_eq(atomic_load(&contest->failed), 0);
+}
+
+/* For some seconds: how often the lock went to another worker. */
+static int contend(int poll_ms)
+{
+    int least = INT32_MAX, most = 0;
+    begin(poll_ms, INT32_MAX);
+    pause_ms(RUN_MS);
+    atomic_store(&contest->is_over, true);
+    end();
+    for (int i = 0; i < WORKERS; i++) {
+        int grants = atomic_load(&contest->grants[i]);
+        least = grants < least ? grants : least;
+        most = grants > most ? grants : most;
+    }
+    printf("contention: %s: %d hand-overs in %d ms, fewest %d, most %d\n",
+           poll_ms > 0 ? "polling" : "as told",
+           atomic_load(&contest->hand_overs), RUN_MS, least, most);
+    return atomic_load(&contest->hand_overs);
+}
+
+START_TEST(who_waits_as_told_gets_it_as_often_as_who_polls)
+{
+    int polling = contend(POLL_MS);
+    int told = contend(0);
+    ck_assert_int_ge(told, polling * 7 / 10);
+    for (int i = 0; i < WORKERS; i++)
+        ck_assert_int_gt(atomic_load(&contest->grants[i]), 0);
+}
+END_TEST
+
+/* All come at once, each for one turn. */
+static int64_t burst(int poll_ms)
+{
+    int64_t began_ms = begin(poll_ms, 1);
+    end();
+    int64_t took_ms = harness_now_ms() - began_ms;
+    printf("burst: %s: %lld ms\n", poll_ms > 0 ? "polling" : "as told",
+           (long long)took_ms);
+    return took_ms;
+}
+
+START_TEST(a_burst_is_served_as_fast_as_by_polling)
+{
+    int64_t polling_ms = burst(POLL_MS);
+    ck_assert_int_le(burst(0), polling_ms * 3 + 500);
+}
+END_TEST
+
+Suite *check_contention(void)
+{
+    Suite *suite = suite_create("contention");
+    TCase *tcase = tcase_create("retry_after_ms");
+    tcase_set_timeout(tcase, 120);
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, who_waits_as_told_gets_it_as_often_as_who_polls);
+    tcase_add_test(tcase, a_burst_is_served_as_fast_as_by_polling);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
