@@ -1,35 +1,72 @@
 #include "connection.h"
 
 #include <assert.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 
 #include "../server/clock.h"
 
 enum {
-    REQUEST_US = 10 * 1000000, /* for the first request, and for each body */
+    REQUEST_US = 10 * 1000000, /* to send a head, a body; to take an answer */
     IDLE_US = 75 * 1000000,
     SWEEP_US = 500000,
+    KERNEL_TICKS_US = 20000,  /* how exactly it knows when data came */
     DISCARD_MAX = 256 * 1024, /* of a body that is too large */
 };
 
 /* ---- deadlines ---------------------------------------------------------- */
+
+/*
+ * Whether anything came since the last request was whole: the library tells of
+ * a head only when it is complete.
+ */
+static bool has_begun_head(const struct connection *it, int64_t now_us)
+{
+    struct tcp_info info;
+    socklen_t len = sizeof info;
+    if (getsockopt(it->fd, IPPROTO_TCP, TCP_INFO, &info, &len) != 0)
+        return false;
+    int64_t came_us = now_us - (int64_t)info.tcpi_last_data_recv * 1000;
+    return came_us > it->whole_us + KERNEL_TICKS_US;
+}
+
+static void cut(struct connection *it)
+{
+    it->deadline_us = 0;
+    it->all->metrics->connections_cut++;
+    /* The library finds it closed. That it was closed already is fine. */
+    (void)shutdown(it->fd, SHUT_RDWR);
+}
 
 static void on_sweep(void *arg)
 {
     struct connections *all = arg;
     int64_t now_us = clock_now_us();
     for (struct connection *it = all->first; it != NULL; it = it->next) {
-        if (it->deadline_us == 0 || now_us < it->deadline_us)
+        if (it->deadline_us == 0)
             continue;
-        it->deadline_us = 0;
-        all->metrics->connections_cut++;
-        /* The library finds it closed. That it was closed already is fine. */
-        (void)shutdown(it->fd, SHUT_RDWR);
+        if (now_us >= it->deadline_us)
+            cut(it);
+        else if (it->state == CONNECTION_IDLE &&
+                 it->deadline_us > now_us + REQUEST_US &&
+                 has_begun_head(it, now_us))
+            it->deadline_us = now_us + REQUEST_US;
     }
     all->is_sweeping = all->first != NULL;
     if (all->is_sweeping)
         loop_timer_set(all->sweep_timer, now_us + SWEEP_US);
+}
+
+bool connections_make_room(struct connections *all)
+{
+    struct connection *it = all->first;
+    while (it != NULL && (it->state != CONNECTION_IDLE || it->deadline_us == 0))
+        it = it->next;
+    if (it != NULL)
+        cut(it);
+    return it != NULL;
 }
 
 /* ---- clients that leave ------------------------------------------------- */
@@ -76,13 +113,36 @@ void connections_fini(struct connections *all)
     loop_timer_free(all->sweep_timer);
 }
 
+static void put_last(struct connection *it)
+{
+    struct connections *all = it->all;
+    it->next = NULL;
+    it->previous = all->last;
+    if (all->last != NULL)
+        all->last->next = it;
+    else
+        all->first = it;
+    all->last = it;
+}
+
+static void take_out(struct connection *it)
+{
+    struct connections *all = it->all;
+    if (it->next != NULL)
+        it->next->previous = it->previous;
+    else
+        all->last = it->previous;
+    if (it->previous != NULL)
+        it->previous->next = it->next;
+    else
+        all->first = it->next;
+}
+
 static void link_up(struct connection *it, int64_t now_us)
 {
     struct connections *all = it->all;
-    it->next = all->first;
-    if (all->first != NULL)
-        all->first->previous = it;
-    all->first = it;
+    put_last(it);
+    all->count++;
     all->metrics->connections++;
     if (!all->is_sweeping) {
         all->is_sweeping = true;
@@ -116,12 +176,8 @@ void connection_free(struct connection *it)
     /* the library may close without a word, e.g. when epoll fails */
     connection_end(it, false);
     loop_watch_free(it->watch);
-    if (it->next != NULL)
-        it->next->previous = it->previous;
-    if (it->previous != NULL)
-        it->previous->next = it->next;
-    else
-        all->first = it->next;
+    take_out(it);
+    all->count--;
     all->metrics->connections--;
     free(it->body);
     free(it);
@@ -171,11 +227,12 @@ bool connection_add_body(struct connection *it, struct span piece)
     return true;
 }
 
-void connection_hold(struct connection *it)
+void connection_hold(struct connection *it, int64_t now_us)
 {
     assert(it->state == CONNECTION_READING);
     it->has_served = true;
     it->deadline_us = 0;
+    it->whole_us = now_us;
 }
 
 void connection_wait(struct connection *it)
@@ -199,7 +256,7 @@ void connection_answer(struct connection *it, int64_t now_us)
 {
     it->state = CONNECTION_ANSWERED;
     it->has_served = true;
-    it->deadline_us = now_us + IDLE_US;
+    it->deadline_us = now_us + REQUEST_US;
 }
 
 /* Nobody will know of what this operation got: it is released. */
@@ -228,6 +285,10 @@ void connection_end(struct connection *it, bool is_written)
         abandon(it);
     it->request.op = 0;
     it->state = CONNECTION_IDLE;
+    if (is_answered)
+        it->deadline_us += IDLE_US - REQUEST_US;
+    take_out(it);
+    put_last(it);
     it->all->in_flight--;
     free(it->body);
     it->body = NULL;

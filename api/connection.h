@@ -49,7 +49,8 @@ struct connections {
     struct loop *loop;
     struct engine *engine;
     struct metrics *metrics;
-    struct connection *first;
+    struct connection *first, *last; /* who is idle: since when is the order */
+    int count;
     struct loop_timer *sweep_timer;
     bool is_sweeping; /* sweep_timer is set */
     int in_flight;    /* requests between begin and end */
@@ -68,6 +69,7 @@ struct connection {
     bool has_left;       /* the client has closed its side, or reset */
     bool has_served;     /* a whole request came already */
     int64_t deadline_us; /* cut then; 0: never */
+    int64_t whole_us;    /* the last request had come whole */
     struct http_request request;
     char *body;
     size_t body_size; /* of its allocation */
@@ -83,6 +85,12 @@ bool connections_init(struct connections *all, struct loop *loop,
 
 /* When the last connection was freed. */
 void connections_fini(struct connections *all);
+
+/*
+ * Closes the connection that has been idle for longest, so that another finds
+ * room. False: none is idle.
+ */
+bool connections_make_room(struct connections *all);
 
 /* A connection that was just accepted; NULL: no memory. fd is borrowed. */
 struct connection *connection_new(struct connections *all, int fd, void *http);
@@ -100,7 +108,7 @@ void connection_begin(struct connection *it, int64_t now_us);
 bool connection_add_body(struct connection *it, struct span piece);
 
 /* The request is whole: its time no longer runs. */
-void connection_hold(struct connection *it);
+void connection_hold(struct connection *it, int64_t now_us);
 
 /* Its operation runs: from now on wake follows. */
 void connection_wait(struct connection *it);

@@ -2,24 +2,22 @@
 
 #include <assert.h>
 #include <microhttpd.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "../server/clock.h"
-#include "../server/log.h"
 #include "accesslog.h"
 #include "connection.h"
 #include "handler.h"
 #include "head.h"
+#include "library.h"
 #include "listener.h"
 #include "problem.h"
 
 enum {
     CONNECTIONS_MAX = 10000,
-    POOL_SIZE = 8 * 1024, /* a connection's memory: head, and answer's head */
     RUNS_MAX = 16,        /* of the library a turn, so that nodes are heard */
     STOP_RUNS_MAX = 1000, /* to get the last answers out */
     REFUSE_BODY_ABOVE = 256 * 1024,
@@ -29,8 +27,11 @@ struct front {
     struct MHD_Daemon *daemon;
     struct loop *loop;
     struct loop_watch *watch; /* of the library's epoll descriptor */
+    struct loop_watch *door;  /* of the listener, while it is full */
+    int connections_max;
     struct loop_timer *timer; /* when the library wants to run again */
     bool is_due;              /* it has something to do */
+    bool has_closed;          /* in this run of it */
     bool is_stopping;
     struct service service;
     struct connections connections;
@@ -109,7 +110,7 @@ static enum MHD_Result handle(struct front *front, struct connection *it)
 {
     struct http_response response;
     http_response_init(&response);
-    connection_hold(it);
+    connection_hold(it, clock_now_us());
     if (front->is_stopping) {
         handler_refuse(&it->request, &response);
         return send_answer(front, it, &response);
@@ -253,6 +254,7 @@ static void on_connection(void *cls, struct MHD_Connection *http,
         if (*context != NULL)
             connection_free(*context);
         *context = NULL;
+        front->has_closed = true;
         return;
     }
     const union MHD_ConnectionInfo *info =
@@ -290,15 +292,37 @@ static void on_timer(void *arg)
     front->is_due = true;
 }
 
-/* Runs the library until it has nothing to do at once; ms: when again. */
+/*
+ * The library accepts nobody while it is full: somebody knocks. Where nobody is
+ * idle, the knocking is heard again after the next event.
+ */
+static void on_knock(void *arg, int events)
+{
+    struct front *front = arg;
+    (void)events;
+    (void)loop_watch_set(front->door, 0);
+    if (connections_make_room(&front->connections))
+        front->is_due = true;
+}
+
+/*
+ * Runs the library until it has nothing to do at once; ms: when again. Full, it
+ * takes its listener out of epoll, and puts it back at the beginning of a run:
+ * one that closed connections is followed by another.
+ */
 static bool run_library(struct front *front, int runs_max,
                         unsigned long long *wait_ms)
 {
     bool has_wait;
     do {
+        front->has_closed = false;
         MHD_run(front->daemon); /* fails only with a thread of its own */
         *wait_ms = 0;
         has_wait = MHD_get_timeout(front->daemon, wait_ms) == MHD_YES;
+        if (front->has_closed) {
+            *wait_ms = 0;
+            has_wait = true;
+        }
     } while (has_wait && *wait_ms == 0 && --runs_max > 0);
     return has_wait;
 }
@@ -312,63 +336,13 @@ void front_serve(struct front *front)
     /* Left-over work waits for one look at the nodes, not for an event. */
     if (run_library(front, RUNS_MAX, &wait_ms))
         loop_timer_set(front->timer, clock_now_us() + (int64_t)wait_ms * 1000);
+    if (front->connections.count >= front->connections_max)
+        (void)loop_watch_set(front->door, LOOP_READABLE);
 }
 
 /* ---- start and stop ----------------------------------------------------- */
 
-/* The default would decode the target, and cut it at %00. */
-static size_t keep_escapes(void *cls, struct MHD_Connection *http, char *text)
-{
-    (void)cls;
-    (void)http;
-    return strlen(text);
-}
-
-static void on_library_log(void *cls, const char *format, va_list args)
-{
-    char text[256];
-    (void)cls;
-    if (!log_is_enabled(LOG_DEBUG))
-        return;
-    (void)vsnprintf(text, sizeof text, format, args); /* may be cut */
-    text[strcspn(text, "\n")] = '\0';
-    const struct log_field fields[] = {LOG_S("text", text), LOG_END};
-    log_write(LOG_DEBUG, "http_library", fields);
-}
-
-static void on_library_panic(void *cls, const char *file, unsigned line,
-                             const char *reason)
-{
-    (void)cls;
-    (void)file;
-    const struct log_field fields[] = {LOG_S("reason", reason),
-                                       LOG_N("line", line), LOG_END};
-    log_write(LOG_ERROR, "http_library_panic", fields);
-    abort();
-}
-
-/*
- * MHD_ALLOW_SUSPEND_RESUME brings the library's wake-up descriptor along.
- * MHD_USE_TURBO reads and writes at once, without asking epoll before.
- */
-static struct MHD_Daemon *start_library(struct front *front, int fd,
-                                        unsigned connections_max)
-{
-    MHD_set_panic_func(on_library_panic, NULL);
-    return MHD_start_daemon(
-        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_TURBO |
-            MHD_USE_ERROR_LOG,
-        0, NULL, NULL, on_request, front, /* the rest: options */
-        MHD_OPTION_EXTERNAL_LOGGER, on_library_log, NULL,
-        MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
-        connections_max, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)POOL_SIZE,
-        MHD_OPTION_CONNECTION_TIMEOUT, 0u, /* connection.c has its own */
-        MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, NULL,
-        MHD_OPTION_NOTIFY_COMPLETED, on_completed, front,
-        MHD_OPTION_NOTIFY_CONNECTION, on_connection, front, MHD_OPTION_END);
-}
-
-static bool watch_library(struct front *front)
+static bool watch_library(struct front *front, int fd)
 {
     const union MHD_DaemonInfo *info =
         MHD_get_daemon_info(front->daemon, MHD_DAEMON_INFO_EPOLL_FD);
@@ -376,9 +350,10 @@ static bool watch_library(struct front *front)
         return false;
     front->watch =
         loop_watch_new(front->loop, info->epoll_fd, on_readable, front);
+    front->door = loop_watch_new(front->loop, fd, on_knock, front);
     front->timer = loop_timer_new(front->loop, on_timer, front);
-    return front->watch != NULL && front->timer != NULL &&
-           loop_watch_set(front->watch, LOOP_READABLE);
+    return front->watch != NULL && front->door != NULL &&
+           front->timer != NULL && loop_watch_set(front->watch, LOOP_READABLE);
 }
 
 static void init(struct front *front, const struct front_setup *setup)
@@ -402,6 +377,7 @@ static bool start(struct front *front, const struct front_setup *setup,
     const struct config *config = setup->config;
     int64_t limit = setup->descriptors < CONNECTIONS_MAX ? setup->descriptors
                                                          : CONNECTIONS_MAX;
+    front->connections_max = limit > 0 ? (int)limit : 1;
     (void)snprintf(error, FRONT_ERROR_MAX, "no memory for the HTTP server");
     if (!connections_init(&front->connections, setup->loop, setup->engine,
                           setup->metrics))
@@ -412,12 +388,15 @@ static bool start(struct front *front, const struct front_setup *setup,
                            config->reuse_port, error, FRONT_ERROR_MAX);
     if (fd < 0)
         return false;
-    front->daemon = start_library(front, fd, limit > 0 ? (unsigned)limit : 1);
+    const struct library_handlers handlers = {on_request, on_completed,
+                                              on_connection, front};
+    front->daemon =
+        library_start(&handlers, fd, (unsigned)front->connections_max);
     if (front->daemon == NULL) {
         (void)snprintf(error, FRONT_ERROR_MAX, "the HTTP server cannot start");
         return false; /* the process ends, and the socket with it */
     }
-    return watch_library(front);
+    return watch_library(front, fd);
 }
 
 struct front *front_new(const struct front_setup *setup,
@@ -466,6 +445,7 @@ void front_free(struct front *front)
     if (front == NULL)
         return;
     loop_watch_free(front->watch);
+    loop_watch_free(front->door);
     loop_timer_free(front->timer);
     if (front->daemon != NULL) {
         answer_all(front);

@@ -78,7 +78,7 @@ static void begin(enum metrics_call call, engine_op op)
 {
     ck_assert(op != 0);
     connection_begin(it, clock_now_us());
-    connection_hold(it);
+    connection_hold(it, clock_now_us());
     it->request.call = call;
     it->request.op = op;
     connection_wait(it);
@@ -149,7 +149,7 @@ END_TEST
 START_TEST(left_before_the_acquire_runs_is_released)
 {
     connection_begin(it, clock_now_us());
-    connection_hold(it);
+    connection_hold(it, clock_now_us());
     leave();
     it->request.call = METRICS_ACQUIRE;
     it->request.op = play_acquire();

@@ -1,0 +1,163 @@
+/*
+ * As many connections as the server may have: those that go make room, and
+ * those that do nothing give way.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "http.h"
+#include "node.h"
+
+Suite *check_flood(void);
+
+/* The server keeps 64 descriptors for itself. */
+enum { DESCRIPTORS = 264, LIMIT = 200 };
+
+/* Less than the 10 s in which a request has to come: none is cut for that. */
+enum { WAIT_MS = 8000 };
+
+static struct world world;
+static struct server *server = &world.servers[0];
+static int fds[LIMIT + 1];
+
+static void setup(void)
+{
+    const struct rlimit limit = {DESCRIPTORS, DESCRIPTORS};
+    world_start_nodes(&world, 1);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    world_start_server(&world, 0, "");
+    world_wait_ready(&world, 0);
+    http_disconnect();
+    WAIT_UNTIL(WAIT_MS, http_probe(server, "/livez") == 200);
+}
+
+static void teardown(void)
+{
+    world_stop(&world);
+}
+
+static void ask(int fd)
+{
+    static const char text[] = "GET /livez HTTP/1.1\r\nHost: a\r\n\r\n";
+    raw_send(fd, text, sizeof text - 1);
+}
+
+static void expect_answer(int fd)
+{
+    char out[1024];
+    raw_read(fd, out, sizeof out, "}\n", WAIT_MS);
+    ck_assert_msg(strstr(out, " 200 ") != NULL, "%s", out);
+}
+
+/* As many as the server has room for. */
+static void fill(void)
+{
+    for (int i = 0; i < LIMIT; i++)
+        fds[i] = raw_connect(server);
+}
+
+static void fill_with_idle(void)
+{
+    fill();
+    for (int i = 0; i < LIMIT; i++) {
+        ask(fds[i]);
+        expect_answer(fds[i]);
+    }
+}
+
+static void leave_all(void)
+{
+    for (int i = 0; i < LIMIT; i++)
+        close(fds[i]);
+}
+
+static void expect_open(void)
+{
+    int fd = raw_connect(server);
+    ask(fd);
+    expect_answer(fd);
+    close(fd);
+}
+
+START_TEST(silent_ones_that_leave_make_room)
+{
+    fill();
+    leave_all();
+    expect_open();
+    WAIT_UNTIL(WAIT_MS, http_metric(server, "redlockd_connections") < 10);
+}
+END_TEST
+
+START_TEST(idle_ones_that_leave_while_it_stands_still_make_room)
+{
+    fill_with_idle();
+    server_pause(server);
+    leave_all();
+    server_resume(server);
+    expect_open();
+    WAIT_UNTIL(WAIT_MS, http_metric(server, "redlockd_connections") < 10);
+}
+END_TEST
+
+/* In the midst of a request: nobody takes their place. */
+START_TEST(one_that_leaves_makes_room_for_one_that_waits)
+{
+    static const char half[] = "POST /locks HTTP/1.1\r\nHost: a\r\n"
+                               "Content-Length: 100\r\n\r\n{";
+    fill();
+    for (int i = 0; i < LIMIT; i++)
+        raw_send(fds[i], half, sizeof half - 1);
+    int fd = raw_connect(server);
+    ask(fd);
+    harness_pause_ms(50); /* it is heard, and nobody gives way */
+    close(fds[7]);
+    expect_answer(fd);
+    close(fd);
+    leave_all();
+}
+END_TEST
+
+START_TEST(the_one_that_was_idle_for_longest_gives_way)
+{
+    char out[16];
+    fill_with_idle();
+    ask(fds[0]); /* now it is the second */
+    expect_answer(fds[0]);
+    fds[LIMIT] = raw_connect(server);
+    ask(fds[LIMIT]);
+    expect_answer(fds[LIMIT]);
+    ck_assert_uint_eq(raw_read(fds[1], out, sizeof out, NULL, WAIT_MS), 0);
+    ask(fds[0]);
+    expect_answer(fds[0]);
+    ask(fds[2]);
+    expect_answer(fds[2]);
+    leave_all();
+    close(fds[LIMIT]);
+}
+END_TEST
+
+START_TEST(silent_ones_give_way)
+{
+    fill();
+    for (int i = 0; i < 20; i++)
+        expect_open();
+    leave_all();
+}
+END_TEST
+
+Suite *check_flood(void)
+{
+    Suite *suite = suite_create("flood");
+    TCase *tcase = tcase_create("flood");
+    tcase_set_timeout(tcase, 60);
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, silent_ones_that_leave_make_room);
+    tcase_add_test(tcase, idle_ones_that_leave_while_it_stands_still_make_room);
+    tcase_add_test(tcase, one_that_leaves_makes_room_for_one_that_waits);
+    tcase_add_test(tcase, the_one_that_was_idle_for_longest_gives_way);
+    tcase_add_test(tcase, silent_ones_give_way);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
