@@ -133,30 +133,44 @@ static enum MHD_Result give_up(struct front *front, struct connection *it)
     return send_answer(front, it, &response);
 }
 
+/*
+ * Of CR LF the library makes two NULs, or of the CR alone. A CR or LF alone
+ * ends a line to it, too: what is behind it would be a field to us, and a part
+ * of the value to a proxy that passed it on.
+ */
+static bool is_bare_end(const char *text, size_t len)
+{
+    return (unsigned char)text[len + 1] > ' ';
+}
+
 static enum MHD_Result note_value(void *cls, enum MHD_ValueKind kind,
                                   const char *name, size_t name_len,
                                   const char *value, size_t value_len)
 {
     struct head *head = cls;
-    (void)value_len;
-    if (kind == MHD_HEADER_KIND)
-        head_add(head, (struct span){name, name_len},
-                 value != NULL ? value : "");
-    else if (name_len == 7 && memcmp(name, "verbose", 7) == 0)
-        head->wants_verbose = true;
+    struct span name_span = {name, name_len};
+    if (kind != MHD_HEADER_KIND) {
+        head_add_argument(head, name_span);
+        return MHD_YES;
+    }
+    if (value == NULL)
+        value = "";
+    else
+        head->has_bare_cr |= is_bare_end(value, value_len);
+    head_add(head, name_span, (struct span){value, value_len});
     return MHD_YES;
 }
 
 static void fill_request(struct front *front, struct http_request *request,
                          const struct head *head)
 {
-    const char *id = head->values[HEAD_REQUEST_ID];
+    struct span id = head->values[HEAD_REQUEST_ID];
     request->content_type = head->values[HEAD_CONTENT_TYPE];
     request->lock_token = head->values[HEAD_LOCK_TOKEN];
     request->idempotency_key = head->values[HEAD_IDEMPOTENCY_KEY];
     request->wants_verbose = head->wants_verbose;
-    if (id != NULL && requestid_is_valid(id))
-        memcpy(request->id, id, strlen(id) + 1);
+    if (requestid_is_valid(id))
+        request->id[span_copy(request->id, id)] = '\0';
     else
         requestid_make(&front->ids, request->id);
 }
@@ -176,19 +190,24 @@ static enum MHD_Result begin(struct front *front, struct connection *it,
     connection_begin(it, clock_now_us());
     request->method = method;
     request->target = target;
-    head_init(&head);
+    const union MHD_ConnectionInfo *size = MHD_get_connection_info(
+        it->http, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+    head_init(&head, size != NULL ? size->header_size : 0);
+    head.has_bare_cr = is_bare_end(version, strlen(version));
     (void)MHD_get_connection_values_n(
         it->http,
         /* NOLINTNEXTLINE(clang-analyzer-optin.core.*): the kinds are flags */
         MHD_HEADER_KIND | MHD_GET_ARGUMENT_KIND, note_value, &head);
     fill_request(front, request, &head);
-    const char *reason = head_check(&head, strcmp(version, "HTTP/1.0") == 0);
-    if (reason == NULL && head_content_length(&head) <= REFUSE_BODY_ABOVE)
+    const struct head_refusal refusal =
+        head_check(&head, strcmp(version, "HTTP/1.0") == 0);
+    if (refusal.reason == NULL &&
+        head_content_length(&head) <= REFUSE_BODY_ABOVE)
         return MHD_YES;
     http_response_init(&response);
     response.close = true;
-    if (reason != NULL)
-        problem_respond_plain(PROBLEM_BAD_REQUEST, reason, request->id,
+    if (refusal.reason != NULL)
+        problem_respond_plain(refusal.code, refusal.reason, request->id,
                               &response);
     else
         handler_refuse_body(request, &response);

@@ -20,9 +20,9 @@ enum {
 struct http_request {
     const char *method;
     const char *target;          /* as sent, undecoded, without the query */
-    const char *content_type;    /* or NULL */
-    const char *lock_token;      /* X-Lock-Token, or NULL */
-    const char *idempotency_key; /* or NULL */
+    struct span content_type;    /* ptr NULL: not there; … */
+    struct span lock_token;      /* … X-Lock-Token; … */
+    struct span idempotency_key; /* … likewise */
     bool wants_verbose;          /* ?verbose */
     bool body_is_too_large;
     struct span body;

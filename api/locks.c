@@ -2,9 +2,9 @@
 
 #include <assert.h>
 #include <stdio.h>
-#include <strings.h>
 
 #include "../server/token.h"
+#include "head.h"
 #include "json.h"
 #include "problem.h"
 #include "render.h"
@@ -32,36 +32,23 @@ static void refuse(const struct http_request *request,
     problem_respond(&problem, request->id, response);
 }
 
-static bool is_json(const char *content_type)
-{
-    static const char json[] = "application/json";
-    size_t len = sizeof json - 1;
-    if (content_type == NULL || strncasecmp(content_type, json, len) != 0)
-        return false;
-    char next = content_type[len];
-    return next == '\0' || next == ';' || next == ' ' || next == '\t';
-}
-
 /* NULL: token is the one in the header or the body; else why there is none. */
 static const char *find_token(const struct http_request *request,
                               const struct json_input *input,
                               struct span *token)
 {
-    struct span in_header = {0};
-    if (request->lock_token != NULL) {
-        in_header = span_of(request->lock_token);
-        if (!token_is_ours(in_header))
-            return "X-Lock-Token is no token; send the member token of the "
-                   "answer to POST /locks, whole and unchanged";
-    }
+    struct span in_header = request->lock_token;
+    if (in_header.ptr != NULL && !token_is_ours(in_header))
+        return "X-Lock-Token is no token; send the member token of the "
+               "answer to POST /locks, whole and unchanged";
     if (input->has_token && !token_is_ours(input->token))
         return "token is no token; send the member token of the answer to "
                "POST /locks, whole and unchanged";
-    if (input->has_token && request->lock_token != NULL &&
+    if (input->has_token && in_header.ptr != NULL &&
         (in_header.len != input->token.len ||
          memcmp(in_header.ptr, input->token.ptr, in_header.len) != 0))
         return "X-Lock-Token and the member token differ; send one of them";
-    if (!input->has_token && request->lock_token == NULL)
+    if (!input->has_token && in_header.ptr == NULL)
         return "the token is missing; send what the acquire answered, in the "
                "header X-Lock-Token or in the member token";
     *token = input->has_token ? input->token : in_header;
@@ -74,7 +61,7 @@ static bool read_body(const struct service *service,
                       struct json_input *input, struct http_response *response)
 {
     struct problem_errors errors;
-    if (!is_json(request->content_type)) {
+    if (!head_is_json(request->content_type)) {
         problem_respond_plain(
             PROBLEM_UNSUPPORTED_MEDIA_TYPE,
             "the body must have Content-Type: application/json; with curl, "
@@ -121,7 +108,7 @@ static bool may_acquire(const struct service *service,
         problem_respond(&problem, request->id, response);
         return false;
     }
-    if (request->idempotency_key != NULL) {
+    if (request->idempotency_key.ptr != NULL) {
         problem_respond_plain(PROBLEM_INVALID_REQUEST,
                               "the header Idempotency-Key is not supported by "
                               "this version; leave it out",

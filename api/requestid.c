@@ -1,11 +1,13 @@
 #include "requestid.h"
 
-bool requestid_is_valid(const char *text)
+bool requestid_is_valid(struct span text)
 {
     static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
                                   "abcdefghijklmnopqrstuvwxyz0123456789._-";
-    size_t len = strspn(text, allowed);
-    return len > 0 && len <= REQUESTID_MAX && text[len] == '\0';
+    for (size_t i = 0; i < text.len; i++)
+        if (text.ptr[i] == '\0' || strchr(allowed, text.ptr[i]) == NULL)
+            return false;
+    return text.len > 0 && text.len <= REQUESTID_MAX;
 }
 
 void requestid_make(struct requestid_source *source, char id[REQUESTID_LEN + 1])

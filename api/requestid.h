@@ -15,7 +15,7 @@ struct requestid_source {
 };
 
 /* True for 1 to 64 of [A-Za-z0-9._-]: may be echoed and logged as it is. */
-bool requestid_is_valid(const char *text);
+bool requestid_is_valid(struct span text);
 
 /* An id of our own, 16 hex digits and a NUL. No source makes one twice. */
 void requestid_make(struct requestid_source *source,

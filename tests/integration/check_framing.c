@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "http.h"
+#include "node.h"
 
 Suite *check_framing(void);
 
@@ -32,6 +33,7 @@ static void next_request_works(void)
 }
 
 #define POST "POST /locks HTTP/1.1\r\nContent-Type: application/json\r\n"
+#define GET "GET /livez HTTP/1.1\r\n"
 #define HOST "Host: x\r\n"
 
 /* status 0: closed without an answer is as good as a 400 */
@@ -63,6 +65,20 @@ static const struct {
     {"GET\r\n\r\n", 400, 0},
     {"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", 400, 0},
     {"GET /livez HTTP/9.9\r\n" HOST "\r\n", 505, 400},
+    /* a CR alone is a part of the value to some, and ends it to others */
+    {GET HOST "X-A: a\rX-B: b\r\n\r\n", 400, 400},
+    {POST HOST "X-A: a\rContent-Length: 2\r\n\r\n{}", 400, 400},
+    {POST HOST "X-A: a\nContent-Length: 2\r\n\r\n{}", 400, 400},
+    {"GET /livez HTTP/1.1\r" HOST "\r\n", 400, 400},
+    {"GET /livez HTTP/1.1\n" HOST "\r\n", 400, 400},
+    {GET HOST "X-A: a\x01\r\n\r\n", 400, 400},
+    {GET HOST "X-A: a\x7f\r\n\r\n", 400, 400},
+    {GET HOST "X\x01: a\r\n\r\n", 400, 400},
+    {GET HOST "X\x7f: a\r\n\r\n", 400, 400},
+    {GET "Host: x y\r\n\r\n", 400, 400},
+    {GET HOST "Expect: a-cup-of-tea\r\n\r\n", 417, 417},
+    {POST HOST "Content-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}", 415,
+     415},
 };
 
 START_TEST(bad_framing_is_refused)
@@ -131,6 +147,54 @@ START_TEST(long_target_is_refused)
 }
 END_TEST
 
+/* What makes a head large, '#' being the pad; and how large it may get. */
+static const struct {
+    const char *line, *fields, *pad;
+    int most;
+} large[] = {
+    {"POST /locks?#", "", "a", 15000}, /* near 16,000 neither answers */
+    {"POST /locks?#", "", "a=b&", 900}, /* beyond, the library says nothing */
+    {"POST /locks", "X-Pad: #\r\n", "a", 15000},
+    {"POST /locks", "#", "A: b\r\n", 20000},
+    {"POST /locks", "Cookie: a=#\r\n", "b", 20000},
+    {"POST /locks", "Cookie: #\r\n", "a=b; ", 20000},
+};
+
+static char *large_request(int kind, int bytes, const char *resource)
+{
+    char form[512], body[128];
+    int len = snprintf(body, sizeof body, "{\"resource\":\"%s\"}", resource);
+    snprintf(form, sizeof form,
+             "%s HTTP/1.1\r\n%sHost: x\r\nContent-Type: application/json\r\n"
+             "Content-Length: %d\r\n\r\n%s",
+             large[kind].line, large[kind].fields, len, body);
+    return harness_repeat(form, large[kind].pad,
+                          bytes / (int)strlen(large[kind].pad));
+}
+
+/* Carried out and told, or neither. */
+START_TEST(a_head_of_any_size_is_told_what_became_of_it)
+{
+    int counts[2] = {0};
+    for (int bytes = 100; bytes <= large[_i].most; bytes += 150) {
+        char resource[64], out[8192];
+        snprintf(resource, sizeof resource, "large:%d:%d", _i, bytes);
+        char *text = large_request(_i, bytes, resource);
+        int status = raw_status(server, text, strlen(text), out, sizeof out);
+        ck_assert_msg(status == 201 || status == 431 || status == 414 ||
+                          status == 0,
+                      "%d bytes: %d", bytes, status);
+        ck_assert_msg((status == 201) == (world_count_keys(&world, resource)),
+                      "%d bytes: %d", bytes, status);
+        counts[status == 201]++;
+        free(text);
+    }
+    ck_assert_int_gt(counts[0], 0);
+    ck_assert_int_gt(counts[1], 0);
+    next_request_works();
+}
+END_TEST
+
 Suite *check_framing(void)
 {
     Suite *suite = suite_create("framing");
@@ -143,6 +207,8 @@ Suite *check_framing(void)
     tcase_add_test(tcase, http_1_0_needs_no_host);
     tcase_add_test(tcase, two_thousand_headers_are_refused);
     tcase_add_test(tcase, long_target_is_refused);
+    tcase_add_loop_test(tcase, a_head_of_any_size_is_told_what_became_of_it, 0,
+                        COUNT(large));
     suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -17,11 +17,11 @@ START_TEST(only_harmless_ids_are_echoed)
         "a=b",
         ("12345678901234567890123456789012345678901234567890123456789012"
          "345")};
-    ck_assert(requestid_is_valid("Ab-1._z"));
-    ck_assert(requestid_is_valid(
-        "1234567890123456789012345678901234567890123456789012345678901234"));
+    ck_assert(requestid_is_valid(span_of("Ab-1._z")));
+    ck_assert(requestid_is_valid(span_of(
+        "1234567890123456789012345678901234567890123456789012345678901234")));
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        ck_assert_msg(!requestid_is_valid(bad[i]), "%s", bad[i]);
+        ck_assert_msg(!requestid_is_valid(span_of(bad[i])), "%s", bad[i]);
 }
 END_TEST
 
@@ -34,7 +34,7 @@ START_TEST(made_ids_are_valid_and_differ)
     for (int i = 0; i < 1000; i++) {
         requestid_make(&one, id);
         requestid_make(&two, other);
-        ck_assert(requestid_is_valid(id));
+        ck_assert(requestid_is_valid(span_of(id)));
         ck_assert_uint_eq(strlen(id), REQUESTID_LEN);
         ck_assert_str_ne(id, before);
         ck_assert_str_ne(id, other);
