@@ -44,6 +44,22 @@ static int likeness(const char *name, size_t len, const char *flag)
     return alike;
 }
 
+/*
+ * A name that is none of ours, of len bytes, as an error line may show it: a
+ * URL that stands where a name should may hold a password.
+ */
+static const char *show_name(const char *name, size_t len,
+                             char out[OPTION_NAME_SIZE])
+{
+    for (size_t i = 0; i < len; i++)
+        if (!isalnum((unsigned char)name[i]) && !is_separator(name[i]))
+            return "(not shown)";
+    (void)snprintf(out, OPTION_NAME_SIZE, "%.*s", /* cut if too long */
+                   (int)(len < OPTION_NAME_SIZE ? len : OPTION_NAME_SIZE),
+                   name);
+    return out;
+}
+
 /* The flag that a mistyped name may have meant. */
 static const char *closest_flag(const char *name, size_t len)
 {
@@ -129,14 +145,15 @@ static bool check_env(struct option_reader *reader, char **envp)
 {
     *reader->origin = '\0';
     for (; *envp; envp++) {
+        char shown[OPTION_NAME_SIZE];
         size_t len = strcspn(*envp, "=");
         if (strncmp(*envp, env_prefix, sizeof env_prefix - 1) != 0 ||
             env_is_known(*envp, len) || env_is_foreign(*envp))
             continue;
         const char *name = *envp + sizeof env_prefix - 1;
         return option_fail(
-            reader, "%.*s: no such variable; each mirrors an option; see --%s",
-            (int)(len < 80 ? len : 80), *envp,
+            reader, "%s: no such variable; each mirrors an option; see --%s",
+            show_name(*envp, len, shown),
             closest_flag(name, strcspn(name, "=")));
     }
     return true;
@@ -150,13 +167,14 @@ static bool load_file(struct option_reader *reader, const struct option *option,
     FILE *file = fopen(path, "r");
 
     if (!file)
-        return option_fail(reader, "%.200s: %s", path, strerror(errno));
+        return option_fail(reader, "%.200s: %s", option_show(path),
+                           strerror(errno));
     size_t len = fread(text, 1, sizeof text - 1, file);
     bool is_whole = !ferror(file) && feof(file) && !memchr(text, '\0', len);
     (void)fclose(file); /* only read: nothing can be lost */
     if (!is_whole)
         return option_fail(reader, "%.200s must be a text file below 8 KiB",
-                           path);
+                           option_show(path));
     text[len] = '\0';
     return option_set(reader, option, text);
 }
@@ -223,14 +241,15 @@ static bool load_flag(struct option_reader *reader, char **argv, int *at)
 {
     const char *arg = argv[*at];
     const char *equals = strchr(arg, '=');
-    int name_len = (int)strcspn(arg, "=");
+    size_t name_len = strcspn(arg, "=");
+    char shown[OPTION_NAME_SIZE];
     int i = find_flag(arg);
 
     *reader->origin = '\0';
     if (i < 0)
-        return option_fail(reader, "%.*s: no such option; see --%s",
-                           name_len < 80 ? name_len : 80, arg,
-                           closest_flag(arg + 2, (size_t)name_len - 2));
+        return option_fail(reader, "%s: no such option; see --%s",
+                           show_name(arg, name_len, shown),
+                           closest_flag(arg + 2, name_len - 2));
     (void)snprintf(reader->origin, OPTION_NAME_SIZE, "--%s",
                    option_table[i].flag);
     reader->is_given[i] = true;
@@ -257,8 +276,7 @@ static bool load_argv(struct option_reader *reader, int argc, char **argv)
         }
         *reader->origin = '\0';
         return option_fail(
-            reader, "argument %d (%.80s): options begin with --; see --help",
-            at, option_show(argv[at]));
+            reader, "argument %d: options begin with --; see --help", at);
     }
     return true;
 }

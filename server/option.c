@@ -236,8 +236,8 @@ static bool set_choice(struct option_reader *reader,
     return fail_value(reader, value, want);
 }
 
-static bool add_node(struct option_reader *reader, const char *text,
-                     bool may_show)
+/* Says which node by its number: no text that may be a password's is safe. */
+static bool add_node(struct option_reader *reader, const char *text)
 {
     struct config *config = reader->config;
     int count = config->nodes_count;
@@ -248,16 +248,14 @@ static bool add_node(struct option_reader *reader, const char *text,
     struct config_node *node = &config->nodes[count];
     const char *reason = address_parse_node(text, node);
     if (reason)
-        return option_fail(reader,
-                           "node %d (%.80s): %s; want " ADDRESS_NODE_FORMS,
-                           count + 1, may_show ? text : "not shown", reason);
+        return option_fail(reader, "node %d: %s; want " ADDRESS_NODE_FORMS,
+                           count + 1, reason);
     for (int i = 0; i < count; i++)
         if (address_is_same(node, &config->nodes[i]))
-            return option_fail(
-                reader,
-                "node %d is the same server as node %d (%.80s); each "
-                "must be a master of its own",
-                count + 1, i + 1, node->name);
+            return option_fail(reader,
+                               "node %d is the same server as node %d; each "
+                               "must be a master of its own",
+                               count + 1, i + 1);
     config->nodes_count++;
     return true;
 }
@@ -265,8 +263,6 @@ static bool add_node(struct option_reader *reader, const char *text,
 static bool set_nodes(struct option_reader *reader, const char *value)
 {
     static const char separators[] = ", \t\r\n";
-    /* one raw comma in a password cuts a URL in two: then nothing is shown */
-    bool may_show = strcmp(option_show(value), value) == 0;
     char *copy = strdup(value);
     char *rest = NULL;
     bool is_done = true;
@@ -276,7 +272,7 @@ static bool set_nodes(struct option_reader *reader, const char *value)
     reader->config->nodes_count = 0;
     for (const char *text = strtok_r(copy, separators, &rest); text && is_done;
          text = strtok_r(NULL, separators, &rest))
-        is_done = add_node(reader, text, may_show);
+        is_done = add_node(reader, text);
     free(copy);
     if (is_done && reader->config->nodes_count == 0)
         return option_fail(reader,

@@ -55,7 +55,7 @@ static const struct {
     {"", "--nodes"},
     {"--nodes 127.0.0.1:1 --max-ttl-ms 5", "--max-ttl-ms"},
     {"--nodes 127.0.0.1:1 --nope", "--nope"},
-    {"--nodes 127.0.0.1:1 stray", "stray"},
+    {"--nodes 127.0.0.1:1 stray", "argument 3"},
     {"--nodes x:y", "--nodes"},
     {"--nodes 127.0.0.1:1 --listen 203.0.113.1:80", "203.0.113.1:80"},
     {"--nodes 127.0.0.1:1 --listen no-such-host.invalid:80",
