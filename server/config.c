@@ -7,6 +7,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <regex.h>
 #include <string.h>
 
 #include "option.h"
@@ -86,13 +87,33 @@ static void env_name(const struct option *option, char out[OPTION_NAME_SIZE])
         *c = (char)(*c == '-' ? '_' : toupper((unsigned char)*c));
 }
 
+/*
+ * Kubernetes gives each pod variables of every service beside it. Of one called
+ * redlockd-reuse even REDLOCKD_REUSE_PORT, so the value counts, too.
+ */
+static bool env_is_foreign(const char *entry)
+{
+    static const char form[] =
+        "^REDLOCKD(_[A-Z0-9_]+)?_"
+        "(SERVICE_HOST=|SERVICE_PORT(_[A-Z0-9_]+)?=|PORT=(tcp|udp|sctp)://|"
+        "PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?=)";
+    regex_t regex;
+
+    if (regcomp(&regex, form, REG_EXTENDED | REG_NOSUB) != 0)
+        return false; /* no memory: it is refused by name, or read */
+    bool is_foreign = regexec(&regex, entry, 0, NULL, 0) == 0;
+    regfree(&regex);
+    return is_foreign;
+}
+
 /* The value of name in envp; NULL if unset or empty. */
 static const char *env_get(char **envp, const char *name)
 {
     size_t len = strlen(name);
 
     for (; *envp; envp++)
-        if (strncmp(*envp, name, len) == 0 && (*envp)[len] == '=')
+        if (strncmp(*envp, name, len) == 0 && (*envp)[len] == '=' &&
+            !env_is_foreign(*envp))
             return (*envp)[len + 1] ? *envp + len + 1 : NULL;
     return NULL;
 }
@@ -127,17 +148,6 @@ static bool env_is_known(const char *text, size_t len)
             return true;
     }
     return false;
-}
-
-/*
- * Kubernetes gives each pod variables of every service beside it: of one
- * called redlockd REDLOCKD_SERVICE_HOST, REDLOCKD_PORT_8080_TCP and more.
- */
-static bool env_is_foreign(const char *name)
-{
-    name += sizeof env_prefix - 1;
-    return strncmp(name, "SERVICE_", 8) == 0 ||
-           strncmp(name, "PORT=", 5) == 0 || strncmp(name, "PORT_", 5) == 0;
 }
 
 /* Catches typing errors: every REDLOCKD_ variable must be an option. */
