@@ -21,6 +21,7 @@
 #include "healthcheck.h"
 #include "link.h"
 #include "loop.h"
+#include "process.h"
 #include "random.h"
 
 enum {
@@ -380,6 +381,10 @@ int main(int argc, char **argv, char **envp)
 {
     static struct server server;
     char error[CONFIG_ERROR_MAX];
+    if (!process_fill_descriptors()) {
+        perror("redlockd: /dev/null"); /* if stderr is not what is closed */
+        return EXIT_FAILURE;
+    }
     if (!config_load(&server.config, argc, argv, envp, error)) {
         fprintf(stderr, "redlockd: %s\n", error);
         return EXIT_FAILURE;

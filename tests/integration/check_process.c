@@ -24,27 +24,18 @@ enum { WORDS_MAX = 16 };
 static struct world world;
 static const struct server *const server = &world.servers[0];
 
-/*
- * Runs the binary with options until it ends by itself. Returns its exit
- * status; output, which the caller frees, is all it wrote.
- */
+/* harness_run of the binary with options that are separated by spaces. */
 static int run(const char *options, char **output)
 {
-    char dir[PATH_SIZE], log[PATH_SIZE + 8], copy[512], *rest = NULL;
+    char copy[512], *rest = NULL;
     char *argv[WORDS_MAX] = {(char *)harness_binary()};
     int argc = 1;
 
-    harness_make_dir(dir);
-    snprintf(log, sizeof log, "%s/output", dir);
     snprintf(copy, sizeof copy, "%s", options);
     for (char *word = strtok_r(copy, " ", &rest); word;
          word = strtok_r(NULL, " ", &rest))
         argv[argc++] = word;
-    int status = harness_reap(harness_spawn(argv, NULL, log), 20000);
-    *output = harness_read_file(log);
-    ck_assert_msg(status >= 0 && WIFEXITED(status), "%s: status %d\n%s",
-                  options, status, *output);
-    return WEXITSTATUS(status);
+    return harness_run(argv, NULL, output);
 }
 
 /* ---- the start ----------------------------------------------------------- */

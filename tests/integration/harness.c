@@ -154,6 +154,7 @@ static void become(char *const argv[], char *const env[], const char *log)
     signal(SIGPIPE, SIG_DFL);
     signal(SIGINT, SIG_DFL);
     signal(SIGTERM, SIG_DFL);
+    signal(SIGHUP, SIG_DFL);
     execvp(argv[0], argv);
     _exit(127);
 }
@@ -178,6 +179,19 @@ int harness_reap(pid_t pid, int ms)
         harness_pause_ms(5);
     }
     return status;
+}
+
+int harness_run(char *const argv[], char *const env[], char **output)
+{
+    char dir[PATH_SIZE], log[PATH_SIZE + 8];
+
+    harness_make_dir(dir);
+    snprintf(log, sizeof log, "%s/output", dir);
+    int status = harness_reap(harness_spawn(argv, env, log), 20000);
+    *output = harness_read_file(log);
+    ck_assert_msg(status >= 0 && WIFEXITED(status), "status %d\n%s", status,
+                  *output);
+    return WEXITSTATUS(status);
 }
 
 char *harness_read_file(const char *path)

@@ -87,6 +87,12 @@ pid_t harness_spawn(char *const argv[], char *const env[], const char *log);
 /* Waits for the end of pid; its wait status, -1 if it lives on after ms. */
 int harness_reap(pid_t pid, int ms);
 
+/*
+ * Runs argv until it ends by itself. Returns its exit status; output, which the
+ * caller frees, is all it wrote.
+ */
+int harness_run(char *const argv[], char *const env[], char **output);
+
 /* The whole file, terminated; the caller frees it. */
 char *harness_read_file(const char *path);
 

@@ -1,0 +1,86 @@
+/*
+ * The start as a shell, a service manager or an operator may give it: closed
+ * descriptors, few of them, an output that is full, a terminal that hangs up.
+ */
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "http.h"
+
+Suite *check_start(void);
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+static struct server server;
+
+/*
+ * Starts a server without nodes by command, which must end with exec "$@" and
+ * what the shell is to do with its descriptors. Returns when it serves.
+ */
+static void start(const char *command)
+{
+    char listen[32], dir[PATH_SIZE];
+    char *argv[] = {"sh",       "-c",   (char *)command, "sh",          NULL,
+                    "--listen", listen, "--nodes",       "127.0.0.1:1", NULL};
+
+    argv[4] = (char *)harness_binary();
+    server = (struct server){.port = harness_free_port()};
+    harness_make_dir(dir);
+    snprintf(server.log, sizeof server.log, "%.200s/server.log", dir);
+    snprintf(listen, sizeof listen, "127.0.0.1:%d", server.port);
+    server.pid = harness_spawn(argv, NULL, server.log);
+    WAIT_UNTIL(20000, http_probe(&server, "/livez") == 200);
+}
+
+/* Interrupts it; it must end with 0. */
+static void stop(void)
+{
+    kill(server.pid, SIGINT);
+    int status = harness_reap(server.pid, 20000);
+    ck_assert_msg(status >= 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0,
+                  "%d", status);
+}
+
+/* ---- descriptors --------------------------------------------------------- */
+
+static const struct {
+    const char *command;
+    int first, last;
+} closings[] = {
+    {"exec \"$@\" <&-", 0, 0},
+    {"exec \"$@\" >&-", 1, 1},
+    {"exec \"$@\" 2>&-", 2, 2},
+    {"exec \"$@\" <&- >&- 2>&-", 0, 2},
+};
+
+/* What is written to them must not reach a node, a client or the loop. */
+START_TEST(closed_standard_descriptor_is_taken_by_nothing_else)
+{
+    start(closings[_i].command);
+    for (int fd = closings[_i].first; fd <= closings[_i].last; fd++) {
+        char path[64], target[PATH_MAX] = "";
+        snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)server.pid, fd);
+        ck_assert_int_gt(readlink(path, target, sizeof target - 1), 0);
+        ck_assert_str_eq(target, "/dev/null");
+    }
+    stop();
+}
+END_TEST
+
+Suite *check_start(void)
+{
+    Suite *suite = suite_create("start");
+    TCase *tcase = tcase_create("start");
+
+    tcase_set_timeout(tcase, 60);
+    tcase_add_loop_test(tcase,
+                        closed_standard_descriptor_is_taken_by_nothing_else, 0,
+                        COUNT(closings));
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
