@@ -347,13 +347,22 @@ static void warn_of_config(const struct config *config)
                       LOG_END});
 }
 
+/*
+ * A node or client that is gone is told by the write's result. A terminal that
+ * hangs up, or an operator who expects a reload, does not mean the locks.
+ */
+static void ignore_signals(void)
+{
+    if (signal(SIGPIPE, SIG_IGN) == SIG_ERR ||
+        signal(SIGHUP, SIG_IGN) == SIG_ERR)
+        perror("redlockd: signals");
+}
+
 static int run(struct server *server)
 {
     char error[FRONT_ERROR_MAX];
     log_set_level((enum log_level)server->config.log_level);
-    /* a node or client that is gone is told by the write's result */
-    if (signal(SIGPIPE, SIG_IGN) == SIG_ERR)
-        perror("redlockd: SIGPIPE");
+    ignore_signals();
     if (!start(server, error)) {
         fprintf(stderr, "redlockd: %s\n", error);
         stop(server);

@@ -72,6 +72,17 @@ START_TEST(closed_standard_descriptor_is_taken_by_nothing_else)
 }
 END_TEST
 
+/* ---- signals ------------------------------------------------------------- */
+
+START_TEST(hangup_does_not_end_it)
+{
+    start("exec \"$@\"");
+    kill(server.pid, SIGHUP);
+    ck_assert_int_eq(http_probe(&server, "/livez"), 200);
+    stop();
+}
+END_TEST
+
 Suite *check_start(void)
 {
     Suite *suite = suite_create("start");
@@ -81,6 +92,7 @@ Suite *check_start(void)
     tcase_add_loop_test(tcase,
                         closed_standard_descriptor_is_taken_by_nothing_else, 0,
                         COUNT(closings));
+    tcase_add_test(tcase, hangup_does_not_end_it);
     suite_add_tcase(suite, tcase);
     return suite;
 }
