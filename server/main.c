@@ -401,21 +401,21 @@ int main(int argc, char **argv, char **envp)
     switch (server.config.action) {
     case CONFIG_SERVE:
         return run(&server);
-    case CONFIG_CHECK:
-        puts("configuration ok");
-        return EXIT_SUCCESS;
-    case CONFIG_PRINT:
-        config_print(&server.config, stdout);
-        return EXIT_SUCCESS;
-    case CONFIG_HELP:
-        config_print_help(stdout);
-        return EXIT_SUCCESS;
-    case CONFIG_VERSION:
-        puts("redlockd " REDLOCKD_VERSION);
-        return EXIT_SUCCESS;
     case CONFIG_HEALTHCHECK:
         return healthcheck_run(server.config.listen_host,
                                server.config.listen_port);
+    case CONFIG_CHECK:
+        puts("configuration ok");
+        break;
+    case CONFIG_PRINT:
+        config_print(&server.config, stdout);
+        break;
+    case CONFIG_HELP:
+        config_print_help(stdout);
+        break;
+    case CONFIG_VERSION:
+        puts("redlockd " REDLOCKD_VERSION);
+        break;
     }
-    return EXIT_FAILURE;
+    return process_end_output() ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <unistd.h>
 
 bool process_fill_descriptors(void)
@@ -14,4 +15,13 @@ bool process_fill_descriptors(void)
             return false;
     }
     return true;
+}
+
+bool process_end_output(void)
+{
+    /* errno is that of the last write that failed */
+    if (!ferror(stdout) && fflush(stdout) == 0)
+        return true;
+    perror("redlockd: standard output");
+    return false;
 }

@@ -13,4 +13,10 @@
  */
 bool process_fill_descriptors(void);
 
+/*
+ * Writes out what was printed on stdout. False: some of it could not be, and
+ * stderr says why.
+ */
+bool process_end_output(void);
+
 #endif

@@ -83,6 +83,28 @@ START_TEST(hangup_does_not_end_it)
 }
 END_TEST
 
+/* ---- output -------------------------------------------------------------- */
+
+static const char *const outputs[] = {
+    "exec \"$0\" --print-config >/dev/full",
+    "exec \"$0\" --help >/dev/full",
+    "exec \"$0\" --version >/dev/full",
+    "exec \"$0\" --check-config --nodes a >/dev/full",
+    "exec \"$0\" --version >&-",
+};
+
+START_TEST(output_that_cannot_be_written_is_a_failure)
+{
+    char *argv[] = {"sh", "-c", (char *)outputs[_i], (char *)harness_binary(),
+                    NULL};
+    char *output;
+
+    ck_assert_int_eq(harness_run(argv, NULL, &output), 1);
+    ck_assert_msg(strstr(output, "redlockd: standard output: "), "%s", output);
+    free(output);
+}
+END_TEST
+
 Suite *check_start(void)
 {
     Suite *suite = suite_create("start");
@@ -93,6 +115,8 @@ Suite *check_start(void)
                         closed_standard_descriptor_is_taken_by_nothing_else, 0,
                         COUNT(closings));
     tcase_add_test(tcase, hangup_does_not_end_it);
+    tcase_add_loop_test(tcase, output_that_cannot_be_written_is_a_failure, 0,
+                        COUNT(outputs));
     suite_add_tcase(suite, tcase);
     return suite;
 }
