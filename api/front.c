@@ -17,7 +17,6 @@
 #include "problem.h"
 
 enum {
-    CONNECTIONS_MAX = 10000,
     RUNS_MAX = 16,        /* of the library a turn, so that nodes are heard */
     STOP_RUNS_MAX = 1000, /* to get the last answers out */
     REFUSE_BODY_ABOVE = 256 * 1024,
@@ -394,9 +393,7 @@ static bool start(struct front *front, const struct front_setup *setup,
                   char error[FRONT_ERROR_MAX])
 {
     const struct config *config = setup->config;
-    int64_t limit = setup->descriptors < CONNECTIONS_MAX ? setup->descriptors
-                                                         : CONNECTIONS_MAX;
-    front->connections_max = limit > 0 ? (int)limit : 1;
+    front->connections_max = setup->connections_max;
     (void)snprintf(error, FRONT_ERROR_MAX, "no memory for the HTTP server");
     if (!connections_init(&front->connections, setup->loop, setup->engine,
                           setup->metrics))

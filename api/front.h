@@ -20,7 +20,7 @@ struct front_setup {
     struct engine *engine;
     const struct config *config;
     struct metrics *metrics;
-    int64_t descriptors; /* most that this process may have open */
+    int connections_max;
 };
 
 /*

@@ -8,10 +8,10 @@
  *                    └─answer──┘  └──reply───┘
  */
 #include <assert.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "../api/front.h"
@@ -30,6 +30,9 @@ enum {
     DRAIN_LOOK_US = 50000,
     SILENCE_US = 1000000,    /* a node that owes a reply for so long … */
     DESCRIPTOR_RESERVE = 64, /* for nodes, log, listener, loop */
+    CONNECTIONS_MIN = 16,    /* fewer are a mistake … */
+    CONNECTIONS_FEW = 1000,  /* … and so few may be one */
+    CONNECTIONS_MAX = 10000,
 };
 
 struct server;
@@ -48,6 +51,7 @@ struct server {
     struct engine *engine;
     struct front *front;
     struct link *links[NODES_MAX];
+    int64_t connections_max;
     struct timer **timers; /* by slot */
     uint32_t timers_count;
     struct loop_timer *drain_timer;
@@ -212,16 +216,21 @@ static void on_stop_signal(void *arg)
 
 /* ---- the beginning ------------------------------------------------------ */
 
-static int64_t raise_descriptor_limit(void)
+/* False: error says that there are too few descriptors to be of use. */
+static bool count_connections(struct server *server,
+                              char error[FRONT_ERROR_MAX])
 {
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
-        return 1024;
-    rlim_t soft = limit.rlim_cur;
-    limit.rlim_cur = limit.rlim_max;
-    if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
-        limit.rlim_cur = soft;
-    return limit.rlim_cur > INT32_MAX ? INT32_MAX : (int64_t)limit.rlim_cur;
+    int64_t descriptors = process_raise_descriptors();
+    server->connections_max = descriptors - DESCRIPTOR_RESERVE;
+    if (server->connections_max > CONNECTIONS_MAX)
+        server->connections_max = CONNECTIONS_MAX;
+    if (server->connections_max >= CONNECTIONS_MIN)
+        return true;
+    snprintf(error, FRONT_ERROR_MAX,
+             "the limit of open files (ulimit -n) is %" PRId64
+             "; at least %d are needed",
+             descriptors, DESCRIPTOR_RESERVE + CONNECTIONS_MIN);
+    return false;
 }
 
 static bool start_engine(struct server *server)
@@ -293,7 +302,7 @@ static bool start_front(struct server *server, char error[FRONT_ERROR_MAX])
         .engine = server->engine,
         .config = &server->config,
         .metrics = &server->metrics,
-        .descriptors = raise_descriptor_limit() - DESCRIPTOR_RESERVE,
+        .connections_max = (int)server->connections_max,
     };
     server->front = front_new(&setup, error);
     return server->front != NULL;
@@ -301,6 +310,8 @@ static bool start_front(struct server *server, char error[FRONT_ERROR_MAX])
 
 static bool start(struct server *server, char error[FRONT_ERROR_MAX])
 {
+    if (!count_connections(server, error))
+        return false;
     snprintf(error, FRONT_ERROR_MAX, "no memory or no descriptors");
     /* the listener last: whoever connects finds everything behind it */
     return start_loop(server) && start_engine(server) && start_links(server) &&
@@ -329,8 +340,17 @@ static void stop(struct server *server)
     free(server->timers);
 }
 
-static void warn_of_config(const struct config *config)
+static void warn(const struct server *server)
 {
+    const struct config *config = &server->config;
+    if (server->connections_max < CONNECTIONS_FEW)
+        log_write(LOG_WARN, "few_connections",
+                  (struct log_field[]){
+                      LOG_N("connections", server->connections_max),
+                      LOG_S("detail",
+                            "for more clients raise the limit of open files "
+                            "(ulimit -n)"),
+                      LOG_END});
     if (config->nodes_count % 2 == 0)
         log_write(LOG_WARN, "even_number_of_nodes",
                   (struct log_field[]){LOG_N("nodes", config->nodes_count),
@@ -374,8 +394,9 @@ static int run(struct server *server)
                   LOG_S("host", server->config.listen_host),
                   LOG_N("port", server->config.listen_port),
                   LOG_N("nodes", server->config.nodes_count),
-                  LOG_N("quorum", config_quorum(&server->config)), LOG_END});
-    warn_of_config(&server->config);
+                  LOG_N("quorum", config_quorum(&server->config)),
+                  LOG_N("connections", server->connections_max), LOG_END});
+    warn(server);
     loop_run(server->loop);
     bool is_resolving = loop_is_resolving(server->loop);
     stop_serving(server);

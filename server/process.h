@@ -5,6 +5,7 @@
 #define REDLOCKD_PROCESS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /*
  * Opens those of the descriptors 0, 1 and 2 that are closed, so that no socket
@@ -12,6 +13,9 @@
  * errno says why it cannot.
  */
 bool process_fill_descriptors(void);
+
+/* Raises the limit of open files as far as it may be; the limit. */
+int64_t process_raise_descriptors(void);
 
 /*
  * Writes out what was printed on stdout. False: some of it could not be, and

@@ -72,6 +72,41 @@ START_TEST(closed_standard_descriptor_is_taken_by_nothing_else)
 }
 END_TEST
 
+static const struct {
+    const char *command, *says, *says_not;
+} limits[] = {
+    {"ulimit -n 80; exec \"$@\"", " connections=16", "?"},
+    {"ulimit -n 80; exec \"$@\"", "event=few_connections", "?"},
+    {"ulimit -n 1063; exec \"$@\"", "event=few_connections", "?"},
+    {"ulimit -n 1064; exec \"$@\"", " connections=1000", "few_connections"},
+    {"ulimit -S -n 70; exec \"$@\"", " connections=", "connections=6"},
+};
+
+START_TEST(start_tells_for_how_many_connections)
+{
+    start(limits[_i].command);
+    stop();
+    char *log = harness_read_file(server.log);
+    ck_assert_msg(strstr(log, limits[_i].says), "%s", log);
+    ck_assert_msg(!strstr(log, limits[_i].says_not), "%s", log);
+    free(log);
+}
+END_TEST
+
+START_TEST(descriptors_for_hardly_any_connection_are_refused)
+{
+    char command[] = "ulimit -n 79; exec \"$0\" --nodes 127.0.0.1:1 "
+                     "--listen 203.0.113.1:80";
+    char *argv[] = {"sh", "-c", command, (char *)harness_binary(), NULL};
+    char *output;
+
+    ck_assert_int_eq(harness_run(argv, NULL, &output), 1);
+    ck_assert_str_eq(output, "redlockd: the limit of open files (ulimit -n) is "
+                             "79; at least 80 are needed\n");
+    free(output);
+}
+END_TEST
+
 /* ---- signals ------------------------------------------------------------- */
 
 START_TEST(hangup_does_not_end_it)
@@ -114,6 +149,9 @@ Suite *check_start(void)
     tcase_add_loop_test(tcase,
                         closed_standard_descriptor_is_taken_by_nothing_else, 0,
                         COUNT(closings));
+    tcase_add_loop_test(tcase, start_tells_for_how_many_connections, 0,
+                        COUNT(limits));
+    tcase_add_test(tcase, descriptors_for_hardly_any_connection_are_refused);
     tcase_add_test(tcase, hangup_does_not_end_it);
     tcase_add_loop_test(tcase, output_that_cannot_be_written_is_a_failure, 0,
                         COUNT(outputs));
