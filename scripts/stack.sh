@@ -28,7 +28,7 @@ stack_begin() {
 stack_end() {
     trap '' INT TERM HUP
     if [ -n "$stack_server" ]; then
-        kill "$stack_server" 2>/dev/null || true
+        kill -INT "$stack_server" 2>/dev/null || true # no balancer to wait for
         wait "$stack_server" 2>/dev/null || true
     fi
     for pid in "${stack_pids[@]}"; do

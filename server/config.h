@@ -56,6 +56,7 @@ struct config {
     int64_t config_epoch;
     bool take_over;
     bool restart_guard;
+    int64_t drain_ms;
     int log_level; /* enum log_level */
 };
 

@@ -25,8 +25,7 @@
 #include "random.h"
 
 enum {
-    DRAIN_LEAST_US = 1000000, /* so that balancers see the 503 of /readyz */
-    DRAIN_MOST_US = 8000000,
+    IN_FLIGHT_MOST_US = 8000000, /* what a request may take behind the drain */
     DRAIN_LOOK_US = 50000,
     SILENCE_US = 1000000,    /* a node that owes a reply for so long … */
     DESCRIPTOR_RESERVE = 64, /* for nodes, log, listener, loop */
@@ -55,7 +54,7 @@ struct server {
     struct timer **timers; /* by slot */
     uint32_t timers_count;
     struct loop_timer *drain_timer;
-    int64_t drain_since_us; /* 0: not draining */
+    int64_t drained_us; /* when it may end; 0: not draining */
 };
 
 /* ---- the engine's port -------------------------------------------------- */
@@ -187,31 +186,42 @@ static void flush(void *arg)
 
 /* ---- the end ------------------------------------------------------------ */
 
-/* Ends as soon as nothing is in flight, not before balancers could notice. */
 static void look_whether_drained(void *arg)
 {
     struct server *server = arg;
     int64_t now_us = clock_now_us();
-    int64_t draining_us = now_us - server->drain_since_us;
+    int64_t over_us = now_us - server->drained_us;
     bool is_idle = front_in_flight(server->front) == 0;
-    if (draining_us >= DRAIN_MOST_US ||
-        (draining_us >= DRAIN_LEAST_US && is_idle))
+    if (over_us >= IN_FLIGHT_MOST_US || (over_us >= 0 && is_idle))
         loop_stop(server->loop);
     else
         loop_timer_set(server->drain_timer, now_us + DRAIN_LOOK_US);
 }
 
-static void on_stop_signal(void *arg)
+/* Ends when nothing is in flight, drain_ms from now at the earliest. */
+static void drain(struct server *server, int64_t drain_ms)
 {
-    struct server *server = arg;
-    if (server->drain_since_us != 0) {
+    if (server->drained_us != 0) {
         loop_stop(server->loop); /* the second signal: at once */
         return;
     }
-    log_write(LOG_INFO, "draining", NULL);
-    server->drain_since_us = clock_now_us();
+    log_write(LOG_INFO, "draining",
+              (struct log_field[]){LOG_N("drain_ms", drain_ms), LOG_END});
+    server->drained_us = clock_now_us() + drain_ms * 1000;
     front_begin_drain(server->front);
     look_whether_drained(server);
+}
+
+static void on_terminate(void *arg)
+{
+    struct server *server = arg;
+    drain(server, server->config.drain_ms);
+}
+
+/* Somebody waits at a terminal, and no balancer has to notice. */
+static void on_interrupt(void *arg)
+{
+    drain(arg, 0);
 }
 
 /* ---- the beginning ------------------------------------------------------ */
@@ -291,8 +301,8 @@ static bool start_loop(struct server *server)
     server->drain_timer =
         loop_timer_new(server->loop, look_whether_drained, server);
     return server->drain_timer != NULL &&
-           loop_on_signal(server->loop, SIGTERM, on_stop_signal, server) &&
-           loop_on_signal(server->loop, SIGINT, on_stop_signal, server);
+           loop_on_signal(server->loop, SIGTERM, on_terminate, server) &&
+           loop_on_signal(server->loop, SIGINT, on_interrupt, server);
 }
 
 static bool start_front(struct server *server, char error[FRONT_ERROR_MAX])

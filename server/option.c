@@ -70,6 +70,12 @@ const struct option option_table[OPTIONS] = {
                               AT(restart_guard), .form = "on|off",
                               .help = "off: nodes that forgot vote at once; "
                                       "unsafe"},
+    /* longer than the 10 s between two probes of Kubernetes; and with what a
+     * request may take behind it still within the 30 s that it waits */
+    [OPTION_DRAIN_MS] = {"drain-ms", OPTION_IS_INTEGER, "12000", 0, 600000,
+                         AT(drain_ms), .form = "MS",
+                         .help = "after SIGTERM, how long it goes on so that "
+                                 "balancers notice"},
     [OPTION_LOG_LEVEL] = {"log-level", OPTION_IS_CHOICE, "info", AT(log_level),
                           .words = levels, .form = "LEVEL",
                           .help = "debug, info, warn, error or off"},

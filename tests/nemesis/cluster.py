@@ -277,7 +277,7 @@ class Server(Process):
             "--nodes", ",".join(f"127.0.0.1:{port}" for port in self.nodes),
             "--max-ttl-ms", str(self.config.max_ttl_ms),
             "--default-ttl-ms", "1000", "--node-timeout-ms", "50",
-            "--retry-delay-ms", "50", *self.extra,
+            "--retry-delay-ms", "50", "--drain-ms", "0", *self.extra,
             ASAN_OPTIONS=sanitizer, NEMESIS_PORTS=",".join(
                 f"{a}={b}" for a, b in zip(self.nodes, self.own) if a != b))
 

@@ -102,7 +102,7 @@ if [ $# -eq 0 ]; then
     for node in "${stack_nodes[@]}"; do
         bash -c "${acl//7101/${node##*:}}" >"$stack_dir/acl"
     done
-    kill "$stack_server"
+    kill -INT "$stack_server"
     wait "$stack_server" || true
     plain=("${stack_nodes[@]}")
     stack_nodes=("${plain[@]/#/redis://redlockd:change-me@}")

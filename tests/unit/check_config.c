@@ -55,6 +55,7 @@ START_TEST(defaults_are_those_of_the_manual)
     ck_assert_int_eq(config.config_epoch, 1);
     ck_assert(!config.take_over);
     ck_assert(config.restart_guard);
+    ck_assert_int_eq(config.drain_ms, 12000);
     ck_assert_int_eq(config.log_level, LOG_INFO);
 }
 END_TEST
@@ -139,6 +140,7 @@ static const struct {
     {"--nodes a --config-epoch 0", "\"0\"", "1 to 1000000"},
     {"--nodes a --config-epoch 1000001", "1000001", "1 to 1000000"},
     {"--nodes a --restart-guard=maybe", "--restart-guard", "on or off"},
+    {"--nodes a --drain-ms 600001", "--drain-ms", "0 to 600000"},
     {"--nodes a --take-over 2", "--take-over", "on or off"},
     {"--nodes a --", "--:", "no such option"},
     {"--nodes a -x", "argument 3:", "options begin with --"},

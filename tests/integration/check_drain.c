@@ -1,0 +1,102 @@
+/*
+ * The end: balancers are to notice it before clients do.
+ */
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "http.h"
+
+Suite *check_drain(void);
+
+static struct world world;
+static struct server *const server = &world.servers[0];
+
+/* It ends by itself, with 0. */
+static void expect_end(void)
+{
+    int status = harness_reap(server->pid, 20000);
+
+    ck_assert_msg(status >= 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0,
+                  "%d", status);
+    server->pid = 0;
+    world_stop(&world);
+}
+
+START_TEST(drain_is_told_to_balancers_and_ends_old_locks)
+{
+    struct lock lock;
+
+    world_start(&world, 3, "--drain-ms 60000");
+    answer_expect(lock_acquire(server, "drain", 9000, &lock), 201, NULL);
+    kill(server->pid, SIGTERM);
+    WAIT_UNTIL(9000, http_probe(server, "/readyz") == 503);
+    answer_expect(HTTP(server, .method = "GET", .path = "/readyz"), 503,
+                  "shutting_down");
+    answer_expect(lock_acquire(server, "more", 9000, NULL), 503,
+                  "shutting_down");
+    answer_expect(lock_extend(server, &lock, 9000), 200, NULL);
+    answer_expect(lock_release(server, &lock), 200, NULL);
+    http_disconnect();
+    kill(server->pid, SIGTERM); /* the second: at once */
+    expect_end();
+}
+END_TEST
+
+/* With nothing in flight, too. */
+START_TEST(drain_lasts_as_long_as_is_configured)
+{
+    world_start(&world, 1, "--drain-ms 2500");
+    int64_t start_ms = harness_now_ms();
+    kill(server->pid, SIGTERM);
+    expect_end();
+    ck_assert_int_ge(harness_now_ms() - start_ms, 2490);
+}
+END_TEST
+
+START_TEST(interrupt_waits_for_no_balancer)
+{
+    world_start(&world, 1, "--drain-ms 600000");
+    kill(server->pid, SIGINT);
+    expect_end();
+}
+END_TEST
+
+/* Requests that wait for silent nodes are answered before the end. */
+START_TEST(drain_answers_what_is_in_flight)
+{
+    static const int signals[] = {SIGTERM, SIGINT};
+    char out[4096];
+    static const char text[] =
+        "POST /locks HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        "Content-Length: 16\r\n\r\n{\"resource\":\"x\"}";
+
+    world_start(&world, 1, "--node-timeout-ms 2000 --retry-count 0");
+    node_pause(&world.nodes[0]);
+    int fd = raw_connect(server);
+    raw_send(fd, text, strlen(text));
+    struct pollfd wait = {.fd = fd, .events = POLLIN};
+    ck_assert_int_eq(poll(&wait, 1, 200), 0);
+    kill(server->pid, signals[_i]);
+    raw_read(fd, out, sizeof out, "}\n", 9000);
+    ck_assert_ptr_nonnull(strstr(out, " 503 "));
+    close(fd);
+    world_stop(&world);
+}
+END_TEST
+
+Suite *check_drain(void)
+{
+    Suite *suite = suite_create("drain");
+    TCase *tcase = tcase_create("drain");
+
+    tcase_set_timeout(tcase, 60);
+    tcase_add_test(tcase, drain_is_told_to_balancers_and_ends_old_locks);
+    tcase_add_test(tcase, drain_lasts_as_long_as_is_configured);
+    tcase_add_test(tcase, interrupt_waits_for_no_balancer);
+    tcase_add_loop_test(tcase, drain_answers_what_is_in_flight, 0, 2);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
