@@ -436,6 +436,11 @@ void front_begin_drain(struct front *front)
     front->service.is_draining = true;
 }
 
+void front_end_drain(struct front *front)
+{
+    front->service.is_drained = true;
+}
+
 int front_in_flight(const struct front *front)
 {
     return front->connections.in_flight;

@@ -41,10 +41,16 @@ void front_serve(struct front *front);
 void front_on_answer(void *client);
 
 /*
- * From now on not ready, and new locks are refused with 503 shutting_down;
- * extends, releases and inspections go on.
+ * From now on not ready, so that balancers notice; everything is served until
+ * they have: a lock that is granted now can be extended at another server.
  */
 void front_begin_drain(struct front *front);
+
+/*
+ * From now on new locks are refused with 503 shutting_down; extends, releases
+ * and inspections go on.
+ */
+void front_end_drain(struct front *front);
 
 /* Requests whose head was read and whose answer is not out yet. */
 int front_in_flight(const struct front *front);

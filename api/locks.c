@@ -98,7 +98,7 @@ static bool may_acquire(const struct service *service,
                         const struct http_request *request,
                         struct http_response *response)
 {
-    if (service->is_draining) {
+    if (service->is_drained) {
         struct problem problem = {
             .code = PROBLEM_SHUTTING_DOWN,
             .detail = "this server is about to stop and grants no new locks; "

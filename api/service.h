@@ -14,7 +14,8 @@ struct service {
     const struct config *config;
     struct metrics *metrics;
     const char *node_names[NODES_MAX];
-    bool is_draining; /* not ready, no new locks */
+    bool is_draining; /* not ready, but it serves */
+    bool is_drained;  /* no new locks, too */
 };
 
 #endif

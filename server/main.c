@@ -192,13 +192,15 @@ static void look_whether_drained(void *arg)
     int64_t now_us = clock_now_us();
     int64_t over_us = now_us - server->drained_us;
     bool is_idle = front_in_flight(server->front) == 0;
+    if (over_us >= 0)
+        front_end_drain(server->front);
     if (over_us >= IN_FLIGHT_MOST_US || (over_us >= 0 && is_idle))
         loop_stop(server->loop);
     else
         loop_timer_set(server->drain_timer, now_us + DRAIN_LOOK_US);
 }
 
-/* Ends when nothing is in flight, drain_ms from now at the earliest. */
+/* Serves for drain_ms, then ends when nothing is in flight. */
 static void drain(struct server *server, int64_t drain_ms)
 {
     if (server->drained_us != 0) {

@@ -74,7 +74,7 @@ const struct option option_table[OPTIONS] = {
      * request may take behind it still within the 30 s that it waits */
     [OPTION_DRAIN_MS] = {"drain-ms", OPTION_IS_INTEGER, "12000", 0, 600000,
                          AT(drain_ms), .form = "MS",
-                         .help = "after SIGTERM, how long it goes on so that "
+                         .help = "after SIGTERM, how long it serves on so that "
                                  "balancers notice"},
     [OPTION_LOG_LEVEL] = {"log-level", OPTION_IS_CHOICE, "info", AT(log_level),
                           .words = levels, .form = "LEVEL",

@@ -25,7 +25,7 @@ static void expect_end(void)
     world_stop(&world);
 }
 
-START_TEST(drain_is_told_to_balancers_and_ends_old_locks)
+START_TEST(drain_is_told_to_balancers_and_fails_nobody)
 {
     struct lock lock;
 
@@ -35,8 +35,7 @@ START_TEST(drain_is_told_to_balancers_and_ends_old_locks)
     WAIT_UNTIL(9000, http_probe(server, "/readyz") == 503);
     answer_expect(HTTP(server, .method = "GET", .path = "/readyz"), 503,
                   "shutting_down");
-    answer_expect(lock_acquire(server, "more", 9000, NULL), 503,
-                  "shutting_down");
+    lock_expect_cycle(server, "more"); /* until they have noticed */
     answer_expect(lock_extend(server, &lock, 9000), 200, NULL);
     answer_expect(lock_release(server, &lock), 200, NULL);
     http_disconnect();
@@ -64,19 +63,47 @@ START_TEST(interrupt_waits_for_no_balancer)
 }
 END_TEST
 
+static const char head[] =
+    "POST /locks HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    "Content-Length: 16\r\n\r\n";
+static const char body[] = "{\"resource\":\"x\"}";
+
+/* Those that ask for it have their answer when the next one asks. */
+static double in_flight(void)
+{
+    return http_metric(server, "redlockd_http_requests_accepted_total") -
+           http_metric(server, "redlockd_http_requests_answered_total") -
+           http_metric(server, "redlockd_http_requests_abandoned_total");
+}
+
+/* New locks would only put off the end. */
+START_TEST(drain_that_is_over_refuses_new_locks)
+{
+    world_start(&world, 1, "");
+    int fd = raw_connect(server);
+    raw_send(fd, head, strlen(head));
+    WAIT_UNTIL(9000, in_flight() == 1);
+    kill(server->pid, SIGTERM);
+    WAIT_UNTIL(7000, http_probe(server, "/readyz") == 503);
+    answer_expect(lock_acquire(server, "more", 9000, NULL), 503,
+                  "shutting_down");
+    close(fd);
+    http_disconnect();
+    expect_end();
+}
+END_TEST
+
 /* Requests that wait for silent nodes are answered before the end. */
 START_TEST(drain_answers_what_is_in_flight)
 {
     static const int signals[] = {SIGTERM, SIGINT};
     char out[4096];
-    static const char text[] =
-        "POST /locks HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
-        "Content-Length: 16\r\n\r\n{\"resource\":\"x\"}";
 
-    world_start(&world, 1, "--node-timeout-ms 2000 --retry-count 0");
+    world_start(&world, 1, AT_SIGHT " --node-timeout-ms 2000 --retry-count 0");
     node_pause(&world.nodes[0]);
     int fd = raw_connect(server);
-    raw_send(fd, text, strlen(text));
+    raw_send(fd, head, strlen(head));
+    raw_send(fd, body, strlen(body));
     struct pollfd wait = {.fd = fd, .events = POLLIN};
     ck_assert_int_eq(poll(&wait, 1, 200), 0);
     kill(server->pid, signals[_i]);
@@ -93,9 +120,10 @@ Suite *check_drain(void)
     TCase *tcase = tcase_create("drain");
 
     tcase_set_timeout(tcase, 60);
-    tcase_add_test(tcase, drain_is_told_to_balancers_and_ends_old_locks);
+    tcase_add_test(tcase, drain_is_told_to_balancers_and_fails_nobody);
     tcase_add_test(tcase, drain_lasts_as_long_as_is_configured);
     tcase_add_test(tcase, interrupt_waits_for_no_balancer);
+    tcase_add_test(tcase, drain_that_is_over_refuses_new_locks);
     tcase_add_loop_test(tcase, drain_answers_what_is_in_flight, 0, 2);
     suite_add_tcase(suite, tcase);
     return suite;
