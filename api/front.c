@@ -79,6 +79,8 @@ static enum MHD_Result send_answer(struct front *front, struct connection *it,
         free(response->body);
         return MHD_NO;
     }
+    /* who keeps a connection sends the next request to a server that stays */
+    response->close = response->close || front->service.is_draining;
     enum MHD_Result rc = MHD_NO;
     if (add_headers(answer, &it->request, response))
         rc = MHD_queue_response(it->http, (unsigned)response->status, answer);

@@ -36,6 +36,8 @@ START_TEST(drain_is_told_to_balancers_and_fails_nobody)
     answer_expect(HTTP(server, .method = "GET", .path = "/readyz"), 503,
                   "shutting_down");
     lock_expect_cycle(server, "more"); /* until they have noticed */
+    const struct answer *last = lock_inspect(server, "more");
+    ck_assert_ptr_nonnull(strstr(last->head, "\r\nConnection: close\r\n"));
     answer_expect(lock_extend(server, &lock, 9000), 200, NULL);
     answer_expect(lock_release(server, &lock), 200, NULL);
     http_disconnect();
