@@ -7,6 +7,7 @@
 #include <uv.h>
 
 #include "clock.h"
+#include "log.h"
 #include "types.h"
 
 /*
@@ -91,11 +92,23 @@ static void allow_lookups(void)
     (void)setenv("UV_THREADPOOL_SIZE", threads, 0);
 }
 
+/* libuv aborts when a table of it cannot grow; not without a word. */
+static void *grow(void *old, size_t size)
+{
+    void *grown = realloc(old, size);
+    if (grown == NULL)
+        log_write(LOG_ERROR, "no_memory",
+                  (struct log_field[]){
+                      LOG_S("detail", "the event loop cannot go on"), LOG_END});
+    return grown;
+}
+
 static void run_due(uv_check_t *check);
 
 struct loop *loop_new(void)
 {
     allow_lookups();
+    (void)uv_replace_allocator(malloc, grow, calloc, free); /* none is NULL */
     struct loop *loop = calloc(1, sizeof *loop);
     if (loop == NULL || uv_loop_init(&loop->uv) != 0) {
         free(loop);
