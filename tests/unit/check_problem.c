@@ -54,6 +54,8 @@ START_TEST(each_code_has_its_status_and_a_name_of_its_own)
         [PROBLEM_METHOD_NOT_ALLOWED] = 405,
         [PROBLEM_BODY_TOO_LARGE] = 413,
         [PROBLEM_UNSUPPORTED_MEDIA_TYPE] = 415,
+        [PROBLEM_EXPECTATION_FAILED] = 417,
+        [PROBLEM_HEAD_TOO_LARGE] = 431,
         [PROBLEM_LOCK_HELD] = 409,
         [PROBLEM_NOT_OWNER] = 409,
         [PROBLEM_MAX_HOLD_REACHED] = 409,
