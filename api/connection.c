@@ -1,6 +1,7 @@
 #include "connection.h"
 
 #include <assert.h>
+#include <malloc.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
@@ -12,9 +13,46 @@ enum {
     REQUEST_US = 10 * 1000000, /* to send a head, a body; to take an answer */
     IDLE_US = 75 * 1000000,
     SWEEP_US = 500000,
+    PATIENCE_US = 1000000,    /* at the limit, with a request or an answer */
     KERNEL_TICKS_US = 20000,  /* how exactly it knows when data came */
+    CROWD = 1000,             /* connections whose memory is worth the while */
     DISCARD_MAX = 256 * 1024, /* of a body that is too large */
 };
+
+/* ---- the list ----------------------------------------------------------- */
+
+static void put_last(struct connection *it)
+{
+    struct connections *all = it->all;
+    it->next = NULL;
+    it->previous = all->last;
+    if (all->last != NULL)
+        all->last->next = it;
+    else
+        all->first = it;
+    all->last = it;
+}
+
+static void take_out(struct connection *it)
+{
+    struct connections *all = it->all;
+    if (it->next != NULL)
+        it->next->previous = it->previous;
+    else
+        all->last = it->previous;
+    if (it->previous != NULL)
+        it->previous->next = it->next;
+    else
+        all->first = it->next;
+}
+
+/* It is the client's turn: it comes behind those that let us wait longer. */
+static void await_client(struct connection *it, int64_t deadline_us)
+{
+    it->deadline_us = deadline_us;
+    take_out(it);
+    put_last(it);
+}
 
 /* ---- deadlines ---------------------------------------------------------- */
 
@@ -40,6 +78,17 @@ static void cut(struct connection *it)
     (void)shutdown(it->fd, SHUT_RDWR);
 }
 
+/* What a crowd needed stays in pieces with the allocator, unless it is told. */
+static void give_back_memory(struct connections *all)
+{
+    if (all->count > all->crowd)
+        all->crowd = all->count;
+    if (all->crowd < CROWD || all->count > all->crowd / 2)
+        return;
+    all->crowd = all->count;
+    (void)malloc_trim(0);
+}
+
 static void on_sweep(void *arg)
 {
     struct connections *all = arg;
@@ -54,19 +103,30 @@ static void on_sweep(void *arg)
                  has_begun_head(it, now_us))
             it->deadline_us = now_us + REQUEST_US;
     }
+    give_back_memory(all);
     all->is_sweeping = all->first != NULL;
     if (all->is_sweeping)
         loop_timer_set(all->sweep_timer, now_us + SWEEP_US);
 }
 
+/* Whether others may have its place. */
+static bool may_be_cut(const struct connection *it, int64_t now_us)
+{
+    int64_t since_us = it->deadline_us - REQUEST_US;
+    if (it->deadline_us == 0)
+        return false; /* it waits for us */
+    return it->state == CONNECTION_IDLE || now_us - since_us >= PATIENCE_US;
+}
+
 bool connections_make_room(struct connections *all)
 {
-    struct connection *it = all->first;
-    while (it != NULL && (it->state != CONNECTION_IDLE || it->deadline_us == 0))
-        it = it->next;
-    if (it != NULL)
-        cut(it);
-    return it != NULL;
+    int64_t now_us = clock_now_us();
+    for (struct connection *it = all->first; it != NULL; it = it->next)
+        if (may_be_cut(it, now_us)) {
+            cut(it);
+            return true;
+        }
+    return false;
 }
 
 /* ---- clients that leave ------------------------------------------------- */
@@ -111,31 +171,6 @@ void connections_fini(struct connections *all)
 {
     assert(all->first == NULL);
     loop_timer_free(all->sweep_timer);
-}
-
-static void put_last(struct connection *it)
-{
-    struct connections *all = it->all;
-    it->next = NULL;
-    it->previous = all->last;
-    if (all->last != NULL)
-        all->last->next = it;
-    else
-        all->first = it;
-    all->last = it;
-}
-
-static void take_out(struct connection *it)
-{
-    struct connections *all = it->all;
-    if (it->next != NULL)
-        it->next->previous = it->previous;
-    else
-        all->last = it->previous;
-    if (it->previous != NULL)
-        it->previous->next = it->next;
-    else
-        all->first = it->next;
 }
 
 static void link_up(struct connection *it, int64_t now_us)
@@ -193,7 +228,7 @@ void connection_begin(struct connection *it, int64_t now_us)
         (struct http_request){.head_read_us = now_us, .call = METRICS_OTHER};
     it->body_seen = 0;
     if (it->has_served)
-        it->deadline_us = now_us + REQUEST_US;
+        await_client(it, now_us + REQUEST_US);
     it->all->in_flight++;
     it->all->metrics->requests_accepted++;
 }
@@ -256,7 +291,7 @@ void connection_answer(struct connection *it, int64_t now_us)
 {
     it->state = CONNECTION_ANSWERED;
     it->has_served = true;
-    it->deadline_us = now_us + REQUEST_US;
+    await_client(it, now_us + REQUEST_US);
 }
 
 /* Nobody will know of what this operation got: it is released. */
@@ -286,9 +321,7 @@ void connection_end(struct connection *it, bool is_written)
     it->request.op = 0;
     it->state = CONNECTION_IDLE;
     if (is_answered)
-        it->deadline_us += IDLE_US - REQUEST_US;
-    take_out(it);
-    put_last(it);
+        await_client(it, it->deadline_us + IDLE_US - REQUEST_US);
     it->all->in_flight--;
     free(it->body);
     it->body = NULL;

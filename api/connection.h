@@ -49,8 +49,9 @@ struct connections {
     struct loop *loop;
     struct engine *engine;
     struct metrics *metrics;
-    struct connection *first, *last; /* who is idle: since when is the order */
+    struct connection *first, *last; /* by when their clients' turn began */
     int count;
+    int crowd; /* the most of late */
     struct loop_timer *sweep_timer;
     bool is_sweeping; /* sweep_timer is set */
     int in_flight;    /* requests between begin and end */
@@ -87,8 +88,9 @@ bool connections_init(struct connections *all, struct loop *loop,
 void connections_fini(struct connections *all);
 
 /*
- * Closes the connection that has been idle for longest, so that another finds
- * room. False: none is idle.
+ * Closes the connection that has let us wait for longest, so that another finds
+ * room: an idle one, or one that has not sent its request or taken its answer
+ * for a second. False: there is none.
  */
 bool connections_make_room(struct connections *all);
 

@@ -17,6 +17,7 @@
 #include "problem.h"
 
 enum {
+    KNOCK_US = 100000,    /* until it is heard again that somebody wants in */
     RUNS_MAX = 16,        /* of the library a turn, so that nodes are heard */
     STOP_RUNS_MAX = 1000, /* to get the last answers out */
     REFUSE_BODY_ABOVE = 256 * 1024,
@@ -313,8 +314,8 @@ static void on_timer(void *arg)
 }
 
 /*
- * The library accepts nobody while it is full: somebody knocks. Where nobody is
- * idle, the knocking is heard again after the next event.
+ * The library accepts nobody while it is full: somebody knocks. Where nobody
+ * can give way, the knocking is heard again a moment later.
  */
 static void on_knock(void *arg, int events)
 {
@@ -323,6 +324,8 @@ static void on_knock(void *arg, int events)
     (void)loop_watch_set(front->door, 0);
     if (connections_make_room(&front->connections))
         front->is_due = true;
+    else
+        loop_timer_set(front->timer, clock_now_us() + KNOCK_US);
 }
 
 /*

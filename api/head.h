@@ -22,7 +22,7 @@ enum head_field {
 };
 
 /* The library's memory for a head that is not answered with 431 at most. */
-enum { HEAD_COST_MAX = 12 * 1024 };
+enum { HEAD_COST_MAX = 6 * 1024 };
 
 struct head {
     struct span values[HEAD_FIELDS]; /* borrowed; ptr NULL: not there */

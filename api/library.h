@@ -12,7 +12,7 @@
  * A connection's memory, cleared for each request: for the largest head that is
  * taken (HEAD_COST_MAX), and for the answer's.
  */
-enum { LIBRARY_POOL_SIZE = 16 * 1024 };
+enum { LIBRARY_POOL_SIZE = 8 * 1024 };
 
 struct library_handlers {
     MHD_AccessHandlerCallback request;

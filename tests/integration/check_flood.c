@@ -138,6 +138,20 @@ START_TEST(the_one_that_was_idle_for_longest_gives_way)
 }
 END_TEST
 
+/* In the midst of a request, and nothing more comes. */
+START_TEST(those_that_let_it_wait_give_way)
+{
+    static const char half[] = "POST /locks HTTP/1.1\r\nHost: a\r\n"
+                               "Content-Length: 100\r\n\r\n{";
+    fill();
+    for (int i = 0; i < LIMIT; i++)
+        raw_send(fds[i], half, sizeof half - 1);
+    for (int i = 0; i < 3; i++)
+        expect_open();
+    leave_all();
+}
+END_TEST
+
 START_TEST(silent_ones_give_way)
 {
     fill();
@@ -157,6 +171,7 @@ Suite *check_flood(void)
     tcase_add_test(tcase, idle_ones_that_leave_while_it_stands_still_make_room);
     tcase_add_test(tcase, one_that_leaves_makes_room_for_one_that_waits);
     tcase_add_test(tcase, the_one_that_was_idle_for_longest_gives_way);
+    tcase_add_test(tcase, those_that_let_it_wait_give_way);
     tcase_add_test(tcase, silent_ones_give_way);
     suite_add_tcase(suite, tcase);
     return suite;
