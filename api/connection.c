@@ -15,7 +15,7 @@ enum {
     SWEEP_US = 500000,
     PATIENCE_US = 1000000,    /* at the limit, with a request or an answer */
     KERNEL_TICKS_US = 20000,  /* how exactly it knows when data came */
-    CROWD = 1000,             /* connections whose memory is worth the while */
+    CROWD = 100,              /* connections whose memory is worth the while */
     DISCARD_MAX = 256 * 1024, /* of a body that is too large */
 };
 
@@ -78,15 +78,22 @@ static void cut(struct connection *it)
     (void)shutdown(it->fd, SHUT_RDWR);
 }
 
-/* What a crowd needed stays in pieces with the allocator, unless it is told. */
+/*
+ * What a crowd needed stays in pieces with the allocator, unless it is told:
+ * while the crowd leaves, and once more when it has left.
+ */
 static void give_back_memory(struct connections *all)
 {
+    int before = all->counted;
+    all->counted = all->count;
     if (all->count > all->crowd)
         all->crowd = all->count;
-    if (all->crowd < CROWD || all->count > all->crowd / 2)
+    if (all->count > all->crowd / 2)
         return;
-    all->crowd = all->count;
-    (void)malloc_trim(0);
+    if (all->crowd >= CROWD)
+        (void)malloc_trim(0);
+    if (all->count == before)
+        all->crowd = all->count;
 }
 
 static void on_sweep(void *arg)
@@ -104,7 +111,7 @@ static void on_sweep(void *arg)
             it->deadline_us = now_us + REQUEST_US;
     }
     give_back_memory(all);
-    all->is_sweeping = all->first != NULL;
+    all->is_sweeping = all->first != NULL || all->crowd > 0;
     if (all->is_sweeping)
         loop_timer_set(all->sweep_timer, now_us + SWEEP_US);
 }

@@ -51,7 +51,8 @@ struct connections {
     struct metrics *metrics;
     struct connection *first, *last; /* by when their clients' turn began */
     int count;
-    int crowd; /* the most of late */
+    int crowd;   /* the most of late … */
+    int counted; /* … when it was counted last */
     struct loop_timer *sweep_timer;
     bool is_sweeping; /* sweep_timer is set */
     int in_flight;    /* requests between begin and end */

@@ -1,7 +1,7 @@
 # Everything that tests, measures or checks redlockd; included by ../Makefile
 
 .PHONY: test tests unit integration sim sim-long long readme asan lint analyse bench-tools \
-        bench soak compose-test fresh openapi-test interop \
+        bench soak crowd compose-test fresh openapi-test interop \
         nemesis nemesis-tools mutants model
 
 TEST_PKGS := $(PKGS) check libcurl
@@ -98,6 +98,11 @@ soak: ## A million cycles: memory and descriptors must not grow
 	@scripts/deps.sh build bench
 	@$(MAKE) --no-print-directory -j$$(nproc) bench-tools
 	@tests/bench/soak.sh
+
+crowd: ## Ten thousand clients that do nothing, and a few that work
+	@scripts/deps.sh build bench
+	@$(MAKE) --no-print-directory -j$$(nproc) bench-tools
+	@tests/bench/crowd.sh
 
 nemesis: ## Faults at random, and a proof; SECONDS=60 SEED=1 FAULTS=all
 	@scripts/deps.sh build nemesis

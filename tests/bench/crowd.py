@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+"""crowd.py LOAD HOST:PORT PID: ten thousand connections that do nothing.
+
+Idle ones, silent ones, and ones that never read what they asked for: meanwhile
+others are served with a p99 within 3 times of alone; when they have left, the
+server's descriptors and memory are as before.
+"""
+import os
+import resource
+import socket
+import statistics
+import subprocess
+import sys
+import time
+
+CROWD, CLIENTS, SECONDS, RUNS = 10000, 8, 2, 3
+P99_TIMES, MEMORY_KIB = 3, 4096
+LOAD, LISTEN, SERVER = sys.argv[1], sys.argv[2], int(sys.argv[3])
+HOST, PORT = LISTEN.rsplit(":", 1)
+GET = b"GET %s HTTP/1.1\r\nHost: x\r\n\r\n"
+counts = {True: 0, False: 0}
+
+
+def judge(is_good, text):
+    counts[is_good] += 1
+    print("  ok  " if is_good else "  BAD ", text, flush=True)
+
+
+def p99_us():
+    """The median of some runs."""
+    values = []
+    for _ in range(RUNS):
+        words = subprocess.run([LOAD, LISTEN, str(CLIENTS), str(SECONDS)],
+                               check=True, capture_output=True,
+                               text=True).stdout.split()
+        told = dict(zip(words[::2], words[1::2]))
+        judge(told["failures"] == "0", f"failures {told['failures']}")
+        values.append(int(told["p99_us"]))
+    return statistics.median(values)
+
+
+def descriptors():
+    return len(os.listdir(f"/proc/{SERVER}/fd"))
+
+
+def memory_kib():
+    with open(f"/proc/{SERVER}/status", encoding="ascii") as status:
+        for line in status:
+            if line.startswith("VmRSS"):
+                return int(line.split()[1])
+    return 0
+
+
+def connect():
+    crowd = []
+    for _ in range(CROWD):
+        crowd.append(socket.create_connection((HOST, PORT)))
+    return crowd
+
+
+def idle(crowd):
+    for one in crowd:
+        one.sendall(GET % b"/livez")
+        one.recv(1024)
+
+
+def silent(crowd):
+    del crowd
+
+
+def unread(crowd):
+    for one in crowd:
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        one.sendall(GET % b"/openapi.yaml" * 2)
+
+
+def leave(crowd):
+    for one in crowd:
+        one.close()
+
+
+def cpu_ticks():
+    with open(f"/proc/{SERVER}/stat", encoding="ascii") as stat:
+        words = stat.read().rsplit(")", 1)[1].split()
+        return int(words[11]) + int(words[12])
+
+
+def come(kind):
+    """Waits until the server has done what they asked for."""
+    crowd = connect()
+    kind(crowd)
+    before = -1
+    while cpu_ticks() - before > 5:
+        before = cpu_ticks()
+        time.sleep(0.5)
+    return crowd
+
+
+def settle(before):
+    """Waits until the server has noticed that they left."""
+    deadline = time.monotonic() + 30
+    while descriptors() > before and time.monotonic() < deadline:
+        time.sleep(0.1)
+    time.sleep(3)  # memory is given back in the sweeps behind that
+
+
+def main():
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    alone = p99_us()
+    kinds = (idle, silent, unread)
+    # once before it is measured, as what is made once is no leak
+    for kind in kinds:
+        leave(come(kind))
+    settle(20)
+    before, memory = descriptors(), memory_kib()
+    for kind in kinds:
+        crowd = come(kind)
+        peak = memory_kib()
+        among = p99_us()
+        leave(crowd)
+        settle(before)
+        judge(among <= alone * P99_TIMES,
+              f"{kind.__name__}: p99 {among} us, alone {alone} us")
+        judge(descriptors() <= before,
+              f"{kind.__name__}: {descriptors()} descriptors, {before} before")
+        judge(memory_kib() <= memory + MEMORY_KIB,
+              f"{kind.__name__}: {memory_kib()} KiB, {memory} before, "
+              f"{peak} meanwhile")
+    print(f"{counts[True]} passed, {counts[False]} failed")
+    return counts[False] > 0
+
+
+sys.exit(main())
