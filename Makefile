@@ -55,7 +55,8 @@ $(GEN)/script.lua.h $(GEN)/openapi.yaml.h:
 	@mkdir -p $(@D)
 	@sed 's/\\/\\\\/g; s/"/\\"/g; s/.*/    "&\\n"/' $^ >$@
 
-$(OUT)/%.o: %.c
+# Every object, so that none that names the version can be forgotten
+$(OUT)/%.o: %.c VERSION
 	@mkdir -p $(@D)
 	@echo "CC   $<"
 	$(Q)$(CC) $(ALL_CFLAGS) $(lib_cflags) -c -o $@ $<

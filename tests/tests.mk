@@ -133,6 +133,7 @@ fresh: ## Follow README on bare trees of Debian 12 and 13
 	@tests/fresh/run.sh
 
 lint: $(OUT)/redlockd ## Check sizes, includes, scripts, README, openapi.yaml
+	tests/lint/build.sh
 	python3 tests/lint/sources.py
 	python3 tests/lint/docs.py $(OUT)/redlockd
 	tests/lint/spec.py $(OUT)/redlockd
