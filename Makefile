@@ -28,6 +28,7 @@ ALL_LDFLAGS = $(FLAGS_$(FLAVOUR)) $(LDFLAGS)
 lib_cflags = $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
 lib_libs = $(shell pkg-config --libs $(PKGS))
 
+C_FILES := $(wildcard server/*.[ch] api/*.[ch] tests/*/*.[ch])
 OBJ := $(patsubst %.c,$(OUT)/%.o,$(filter-out server/main.c,\
          $(sort $(wildcard server/*.c api/*.c))))
 lua := $(patsubst %,server/scripts/%.lua,\
@@ -75,7 +76,8 @@ run: ## Start five Redis masters and redlockd on :8080
 include tests/tests.mk
 
 fmt: ## Lay out the C files
-	$(CLANG_FORMAT) -i $(wildcard server/*.[ch] api/*.[ch] tests/*/*.[ch])
+	@scripts/deps.sh lint
+	$(CLANG_FORMAT) -i $(C_FILES)
 
 install: $(OUT)/redlockd ## Copy to $(DESTDIR)$(PREFIX)/bin
 	install -D -m 755 $< $(DESTDIR)$(PREFIX)/bin/redlockd

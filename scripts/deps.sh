@@ -58,6 +58,7 @@ need_group() {
     lint)
         need_command python3 python3
         need_command shellcheck shellcheck
+        need_command clang-format clang-format
         need_debian_python yaml python3-yaml
         need_debian_python jsonschema python3-jsonschema
         ;;

@@ -132,8 +132,9 @@ compose-test: ## Stop, pause, replace what docker-compose starts
 fresh: ## Follow README on bare trees of Debian 12 and 13
 	@tests/fresh/run.sh
 
-lint: $(OUT)/redlockd ## Check sizes, includes, scripts, README, openapi.yaml
+lint: $(OUT)/redlockd ## Check layout, sizes, includes, scripts, README, openapi.yaml
 	tests/lint/build.sh
+	@tests/lint/format.sh $(CLANG_FORMAT) $(C_FILES)
 	python3 tests/lint/sources.py
 	python3 tests/lint/docs.py $(OUT)/redlockd
 	tests/lint/spec.py $(OUT)/redlockd
