@@ -53,7 +53,7 @@ $(OUT)/nemesis-shim.so: tests/nemesis/shim.c
 	$(Q)$(CC) $(C_FLAGS) -O2 -g $(CFLAGS) -fPIC -shared -o $@ $< -ldl
 nemesis-tools: $(OUT)/redlockd $(OUT)/nemesis-proxy $(OUT)/nemesis-shim.so
 
-test: ## Run all tests, the simulation short
+test: ## Run units, integration, README and a short simulation
 	@scripts/deps.sh build test readme
 	@$(MAKE) --no-print-directory -j$$(nproc) tests
 	@$(MAKE) --no-print-directory unit sim integration readme
@@ -84,7 +84,7 @@ long: ## 100,000 grants over restarting nodes
 	@$(MAKE) --no-print-directory integration FENCE_GRANTS=100000 \
 	  CK_RUN_SUITE=fence
 
-asan: ## Run all tests under ASan and UBSan
+asan: ## Run units, integration and simulation under ASan, UBSan
 	@scripts/deps.sh build test
 	@$(MAKE) --no-print-directory -j$$(nproc) FLAVOUR=asan tests
 	@$(MAKE) --no-print-directory FLAVOUR=asan unit sim integration
