@@ -76,7 +76,6 @@ static void settle(struct operations *operations, struct operation *it,
         it->result.token = token_of(it);
         result_tell_token(&it->result, token_of(it));
     }
-    nodes->metrics->outcomes[metrics_of[it->kind]][outcome]++;
     nodes->port.answer(nodes->port.ctx, it->client);
 }
 
@@ -321,6 +320,14 @@ static void decide(struct operations *operations, struct operation *it)
 
 /* ---- the end ------------------------------------------------------------ */
 
+/* Not before: a grant that nobody came for in time is none. */
+static void count_outcome(struct operations *operations,
+                          const struct operation *it)
+{
+    struct metrics *metrics = operations->nodes->metrics;
+    metrics->outcomes[metrics_of[it->kind]][it->result.outcome]++;
+}
+
 static void end(struct operations *operations, struct operation *it)
 {
     operations->in_flight -=
@@ -340,6 +347,7 @@ static void end_if_complete(struct operations *operations, struct operation *it)
 
 void operation_close(struct operations *operations, struct operation *it)
 {
+    count_outcome(operations, it);
     if (it->result.outcome != OUTCOME_EXTENDED) {
         end(operations, it);
         return;
@@ -355,6 +363,8 @@ void operation_abandon(struct operations *operations, struct operation *it)
                         : it->state == OPERATION_ROUND;
     if (it->kind == ROUND_ACQUIRE && may_hold)
         undo(operations, it);
+    if (it->state == OPERATION_SETTLED)
+        count_outcome(operations, it);
     end(operations, it);
 }
 

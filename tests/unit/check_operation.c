@@ -223,6 +223,25 @@ START_TEST(votes_that_come_past_the_validity_win_nothing)
 }
 END_TEST
 
+START_TEST(an_outcome_counts_as_it_was_answered)
+{
+    const uint64_t *counts = play.metrics.outcomes[METRICS_ACQUIRE];
+    engine_op ops[3];
+    for (int i = 0; i < 3; i++) {
+        ops[i] = play_acquire();
+        for (int j = 0; j < 3; j++)
+            play_answer(SCRIPT_ACQUIRE, j, VOTE_GRANTED);
+    }
+    ck_assert_int_eq(
+        engine_validity_ms(play.engine, ops[0], play.now_us + 30000000), 0);
+    engine_close(play.engine, ops[0]);
+    engine_close(play.engine, ops[1]);
+    engine_abandon(play.engine, ops[2]); /* nobody was there to be told */
+    ck_assert_uint_eq(counts[OUTCOME_VALIDITY_EXHAUSTED], 1);
+    ck_assert_uint_eq(counts[OUTCOME_GRANTED], 2);
+}
+END_TEST
+
 /* What hid a step of a clock for so long is taken off, too. */
 START_TEST(story_49_votes_that_flew_long_win_nothing)
 {
@@ -406,6 +425,7 @@ Suite *check_operation(void)
     tcase_add_test(tc, a_refused_key_is_told_and_says_nothing_of_the_nodes);
     tcase_add_test(tc, unsendable_nodes_are_known_before_the_call_returns);
     tcase_add_test(tc, votes_that_come_past_the_validity_win_nothing);
+    tcase_add_test(tc, an_outcome_counts_as_it_was_answered);
     tcase_add_test(tc, story_49_votes_that_flew_long_win_nothing);
     tcase_add_test(tc, votes_behind_the_majority_cost_no_validity);
     tcase_add_loop_test(tc, story_51_a_text_that_is_no_token_reaches_no_node, 0,
