@@ -128,9 +128,11 @@ void ops_readyz(const struct service *service,
     respond_with("application/json", request, response);
 }
 
-static const char *name_of_outcome(int outcome)
+static const char *name_of_outcome(enum metrics_call call, int outcome)
 {
-    return outcome < OUTCOME_KINDS ? outcome_name((enum outcome)outcome) : NULL;
+    return outcome < OUTCOME_KINDS && outcome_is_of((enum outcome)outcome, call)
+               ? outcome_name((enum outcome)outcome)
+               : NULL;
 }
 
 void ops_metrics(const struct service *service,

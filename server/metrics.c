@@ -124,20 +124,28 @@ static void print_requests(const struct metrics *metrics, FILE *out)
                         &metrics->request_duration[call]);
 }
 
+/* From 0 on: a rate needs what was there before the first event. */
+static void print_outcomes(const struct metrics *metrics,
+                           enum metrics_call call,
+                           metrics_outcome_fn *outcome_name, FILE *out)
+{
+    for (int i = 0; i < METRICS_OUTCOMES; i++) {
+        const char *name = outcome_name(call, i);
+        if (name != NULL)
+            fprintf(out,
+                    "redlockd_operations_total{operation=\"%s\","
+                    "outcome=\"%s\"} %" PRIu64 "\n",
+                    metrics_call_names[call], name, metrics->outcomes[call][i]);
+    }
+}
+
 static void print_operations(const struct metrics *metrics,
-                             const char *(*outcome_name)(int outcome),
-                             FILE *out)
+                             metrics_outcome_fn *outcome_name, FILE *out)
 {
     head(out, "operations_total", "counter",
          "Finished operations by their outcome.");
     for (int call = 0; call < METRICS_OTHER; call++)
-        for (int i = 0; i < METRICS_OUTCOMES && outcome_name(i); i++)
-            if (metrics->outcomes[call][i] > 0)
-                fprintf(out,
-                        "redlockd_operations_total{operation=\"%s\","
-                        "outcome=\"%s\"} %" PRIu64 "\n",
-                        metrics_call_names[call], outcome_name(i),
-                        metrics->outcomes[call][i]);
+        print_outcomes(metrics, (enum metrics_call)call, outcome_name, out);
     head(out, "round_duration_seconds", "histogram",
          "From the sending of a round to its verdict.");
     for (int call = 0; call < METRICS_OTHER; call++)
@@ -252,7 +260,7 @@ static void print_process(FILE *out)
 }
 
 void metrics_print(const struct metrics *metrics,
-                   const char *(*outcome_name)(int outcome), FILE *out)
+                   metrics_outcome_fn *outcome_name, FILE *out)
 {
     print_plains(metrics, out);
     print_requests(metrics, out);

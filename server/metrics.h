@@ -66,10 +66,11 @@ extern const char *const metrics_call_names[METRICS_CALLS];
 void metrics_observe(struct metrics_histogram *histogram, int64_t duration_us);
 
 /*
- * Writes all of it. outcome_name: of an enum outcome, NULL past the last; it
- * is passed in so that this file knows nothing of the engine.
+ * Writes all of it. outcome_name: of an enum outcome, NULL if the call cannot
+ * come to it; it is passed in so that this file knows nothing of the engine.
  */
+typedef const char *metrics_outcome_fn(enum metrics_call call, int outcome);
 void metrics_print(const struct metrics *metrics,
-                   const char *(*outcome_name)(int outcome), FILE *out);
+                   metrics_outcome_fn *outcome_name, FILE *out);
 
 #endif

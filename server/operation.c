@@ -15,13 +15,6 @@ static const enum script_kind script_of[] = {
     [ROUND_INSPECT] = SCRIPT_INSPECT,
 };
 
-static const enum metrics_call metrics_of[] = {
-    [ROUND_ACQUIRE] = METRICS_ACQUIRE,
-    [ROUND_EXTEND] = METRICS_EXTEND,
-    [ROUND_RELEASE] = METRICS_RELEASE,
-    [ROUND_INSPECT] = METRICS_INSPECT,
-};
-
 void operations_init(struct operations *operations, struct nodes *nodes,
                      struct releases *releases, struct repairs *repairs)
 {
@@ -306,7 +299,7 @@ static void decide(struct operations *operations, struct operation *it)
         return;
     struct nodes *nodes = operations->nodes;
     int64_t now_us = nodes_now(nodes);
-    metrics_observe(&nodes->metrics->round_duration[metrics_of[it->kind]],
+    metrics_observe(&nodes->metrics->round_duration[outcome_call(it->kind)],
                     now_us - it->round.start_us);
     if (verdict == VERDICT_WON)
         it->round.won_us = now_us;
@@ -325,7 +318,9 @@ static void count_outcome(struct operations *operations,
                           const struct operation *it)
 {
     struct metrics *metrics = operations->nodes->metrics;
-    metrics->outcomes[metrics_of[it->kind]][it->result.outcome]++;
+    enum metrics_call call = outcome_call(it->kind);
+    assert(outcome_is_of(it->result.outcome, call));
+    metrics->outcomes[call][it->result.outcome]++;
 }
 
 static void end(struct operations *operations, struct operation *it)

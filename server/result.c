@@ -4,25 +4,53 @@
 
 #include "token.h"
 
-static const char *const names[OUTCOME_KINDS] = {
-    [OUTCOME_PENDING] = "pending",
-    [OUTCOME_GRANTED] = "granted",
-    [OUTCOME_HELD] = "held",
-    [OUTCOME_VALIDITY_EXHAUSTED] = "validity_exhausted",
-    [OUTCOME_EXTENDED] = "extended",
-    [OUTCOME_MAX_HOLD] = "max_hold_reached",
-    [OUTCOME_RELEASED] = "released",
-    [OUTCOME_FOUND] = "found",
-    [OUTCOME_NOT_OWNER] = "not_owner",
-    [OUTCOME_NOT_FOUND] = "not_found",
-    [OUTCOME_KEY_REFUSED] = "key_refused",
-    [OUTCOME_NO_QUORUM] = "no_quorum",
+enum {
+    ACQUIRE = 1 << METRICS_ACQUIRE,
+    EXTEND = 1 << METRICS_EXTEND,
+    RELEASE = 1 << METRICS_RELEASE,
+    INSPECT = 1 << METRICS_INSPECT,
+    ANY = ACQUIRE | EXTEND | RELEASE | INSPECT,
+};
+
+static const struct kind {
+    const char *name;
+    int calls; /* that can come to it */
+} kinds[OUTCOME_KINDS] = {
+    [OUTCOME_PENDING] = {"pending", 0},
+    [OUTCOME_GRANTED] = {"granted", ACQUIRE},
+    [OUTCOME_HELD] = {"held", ACQUIRE},
+    [OUTCOME_VALIDITY_EXHAUSTED] = {"validity_exhausted", ACQUIRE | EXTEND},
+    [OUTCOME_EXTENDED] = {"extended", EXTEND},
+    [OUTCOME_MAX_HOLD] = {"max_hold_reached", EXTEND},
+    [OUTCOME_RELEASED] = {"released", RELEASE},
+    [OUTCOME_FOUND] = {"found", INSPECT},
+    [OUTCOME_NOT_OWNER] = {"not_owner", EXTEND | RELEASE},
+    [OUTCOME_NOT_FOUND] = {"not_found", EXTEND | RELEASE | INSPECT},
+    [OUTCOME_KEY_REFUSED] = {"key_refused", ANY},
+    [OUTCOME_NO_QUORUM] = {"no_quorum", ANY},
 };
 
 const char *outcome_name(enum outcome outcome)
 {
     assert(outcome < OUTCOME_KINDS);
-    return names[outcome];
+    return kinds[outcome].name;
+}
+
+bool outcome_is_of(enum outcome outcome, enum metrics_call call)
+{
+    assert(outcome < OUTCOME_KINDS);
+    return kinds[outcome].calls & 1 << call;
+}
+
+enum metrics_call outcome_call(enum round_kind kind)
+{
+    static const enum metrics_call calls[] = {
+        [ROUND_ACQUIRE] = METRICS_ACQUIRE,
+        [ROUND_EXTEND] = METRICS_EXTEND,
+        [ROUND_RELEASE] = METRICS_RELEASE,
+        [ROUND_INSPECT] = METRICS_INSPECT,
+    };
+    return calls[kind];
 }
 
 /* The vote that means "as asked". */

@@ -4,27 +4,34 @@
 #ifndef REDLOCKD_RESULT_H
 #define REDLOCKD_RESULT_H
 
+#include "metrics.h"
 #include "round.h"
 #include "types.h"
 #include "vote.h"
 
 enum outcome {
     OUTCOME_PENDING,
-    OUTCOME_GRANTED,            /* acquire */
-    OUTCOME_HELD,               /* acquire */
-    OUTCOME_VALIDITY_EXHAUSTED, /* acquire, extend: no time is left */
-    OUTCOME_EXTENDED,           /* extend */
-    OUTCOME_MAX_HOLD,           /* extend: held for as long as is allowed */
-    OUTCOME_RELEASED,           /* release */
-    OUTCOME_FOUND,              /* inspect */
-    OUTCOME_NOT_OWNER,          /* extend, release: another value */
-    OUTCOME_NOT_FOUND,          /* extend, release, inspect: no lock */
-    OUTCOME_KEY_REFUSED,        /* any: the nodes' ACLs deny the key */
-    OUTCOME_NO_QUORUM,          /* any: not enough nodes answered */
+    OUTCOME_GRANTED,
+    OUTCOME_HELD,
+    OUTCOME_VALIDITY_EXHAUSTED, /* no time is left */
+    OUTCOME_EXTENDED,
+    OUTCOME_MAX_HOLD, /* held for as long as is allowed */
+    OUTCOME_RELEASED,
+    OUTCOME_FOUND,
+    OUTCOME_NOT_OWNER,   /* another value */
+    OUTCOME_NOT_FOUND,   /* no lock */
+    OUTCOME_KEY_REFUSED, /* the nodes' ACLs deny the key */
+    OUTCOME_NO_QUORUM,   /* not enough nodes answered */
     OUTCOME_KINDS
 };
 
 const char *outcome_name(enum outcome outcome);
+
+/* True if such a call can come to it. */
+bool outcome_is_of(enum outcome outcome, enum metrics_call call);
+
+/* Among which calls an operation of this kind is counted. */
+enum metrics_call outcome_call(enum round_kind kind);
 
 /* What came of an operation. The spans live until engine_close. */
 struct engine_result {

@@ -15,10 +15,11 @@ static struct metrics metrics;
 static char *text;
 static size_t text_len;
 
-static const char *outcome_of(int outcome)
+/* Of an acquire only. */
+static const char *outcome_of(enum metrics_call call, int outcome)
 {
-    static const char *const names[] = {"pending", "granted", "held"};
-    return outcome < 3 ? names[outcome] : NULL;
+    static const char *const names[] = {NULL, "granted", "held"};
+    return call == METRICS_ACQUIRE && outcome < 3 ? names[outcome] : NULL;
 }
 
 static void set_up(void)
@@ -161,6 +162,18 @@ START_TEST(counters_are_told)
 }
 END_TEST
 
+/* Only of what the call can come to. */
+START_TEST(outcomes_begin_at_zero)
+{
+    print();
+    ck_assert(has_line("redlockd_operations_total{operation=\"acquire\","
+                       "outcome=\"granted\"} 0"));
+    ck_assert(has_line("redlockd_operations_total{operation=\"acquire\","
+                       "outcome=\"held\"} 0"));
+    ck_assert_ptr_null(strstr(text, "operation=\"extend\",outcome="));
+}
+END_TEST
+
 START_TEST(histogram_counts_cumulatively)
 {
     struct metrics_histogram *histogram = &metrics.node_rtt[0];
@@ -188,6 +201,7 @@ Suite *check_metrics(void)
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_add_test(tc, every_line_keeps_the_format);
     tcase_add_test(tc, counters_are_told);
+    tcase_add_test(tc, outcomes_begin_at_zero);
     tcase_add_test(tc, histogram_counts_cumulatively);
     suite_add_tcase(suite, tc);
     return suite;
