@@ -17,6 +17,11 @@ static enum metrics_call call_of(enum route route)
         return METRICS_RELEASE;
     case ROUTE_INSPECT:
         return METRICS_INSPECT;
+    case ROUTE_LIVEZ:
+    case ROUTE_READYZ:
+        return METRICS_PROBE;
+    case ROUTE_METRICS:
+        return METRICS_SCRAPE;
     default:
         return METRICS_OTHER;
     }
@@ -94,7 +99,7 @@ bool handler_begin(const struct service *service, struct http_request *request,
         handler_refuse_body(request, response);
         return true;
     }
-    if (request->call != METRICS_OTHER)
+    if (request->call < METRICS_OPERATIONS)
         return locks_begin(service, request, &match, client, response);
     answer_other(service, request, &match, response);
     return true;

@@ -7,6 +7,7 @@
 const char *const metrics_call_names[METRICS_CALLS] = {
     [METRICS_ACQUIRE] = "acquire", [METRICS_EXTEND] = "extend",
     [METRICS_RELEASE] = "release", [METRICS_INSPECT] = "inspect",
+    [METRICS_PROBE] = "probe",     [METRICS_SCRAPE] = "metrics",
     [METRICS_OTHER] = "other",
 };
 
@@ -144,11 +145,11 @@ static void print_operations(const struct metrics *metrics,
 {
     head(out, "operations_total", "counter",
          "Finished operations by their outcome.");
-    for (int call = 0; call < METRICS_OTHER; call++)
+    for (int call = 0; call < METRICS_OPERATIONS; call++)
         print_outcomes(metrics, (enum metrics_call)call, outcome_name, out);
     head(out, "round_duration_seconds", "histogram",
          "From the sending of a round to its verdict.");
-    for (int call = 0; call < METRICS_OTHER; call++)
+    for (int call = 0; call < METRICS_OPERATIONS; call++)
         print_histogram(out, "round_duration_seconds", "operation",
                         metrics_call_names[call],
                         &metrics->round_duration[call]);

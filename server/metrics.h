@@ -11,13 +11,17 @@
 #include "types.h"
 #include "vote.h"
 
-/* The operations that clients ask for. */
+/* What clients ask for. */
 enum metrics_call {
     METRICS_ACQUIRE,
     METRICS_EXTEND,
     METRICS_RELEASE,
     METRICS_INSPECT,
-    METRICS_OTHER, /* every other path */
+    METRICS_OPERATIONS, /* so many of them are operations on locks */
+
+    METRICS_PROBE = METRICS_OPERATIONS, /* /livez, /readyz */
+    METRICS_SCRAPE,                     /* /metrics */
+    METRICS_OTHER,                      /* everything else */
     METRICS_CALLS
 };
 
@@ -41,8 +45,9 @@ struct metrics {
     uint64_t connections_cut; /* by a deadline of ours */
 
     /* operations and rounds */
-    uint64_t outcomes[METRICS_CALLS][METRICS_OUTCOMES]; /* by enum outcome */
-    struct metrics_histogram round_duration[METRICS_CALLS];
+    uint64_t outcomes[METRICS_OPERATIONS]
+                     [METRICS_OUTCOMES]; /* by enum outcome */
+    struct metrics_histogram round_duration[METRICS_OPERATIONS];
     uint64_t undelivered_grants; /* released: the client had left */
     uint64_t releases_pending;   /* now: on their way, and owed by nodes */
     uint64_t releases_dropped;   /* given up for one node, or for all */

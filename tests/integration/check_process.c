@@ -256,6 +256,33 @@ START_TEST(metrics_are_valid_and_count)
 }
 END_TEST
 
+static double answers_to(const char *call)
+{
+    char sample[80];
+
+    snprintf(sample, sizeof sample,
+             "redlockd_http_requests_total{call=\"%s\",status=\"200\"}", call);
+    return http_metric(server, sample);
+}
+
+START_TEST(probes_and_scrapes_are_counted_apart)
+{
+    world_start(&world, 1, ""); /* by its probe */
+    answer_expect(HTTP(server, .method = "GET", .path = "/nodes"), 200, NULL);
+    (void)answers_to("metrics");
+    double probes = answers_to("probe");
+    double scrapes = answers_to("metrics");
+    double others = answers_to("other");
+    answer_expect(HTTP(server, .method = "GET", .path = "/livez"), 200, NULL);
+    answer_expect(HTTP(server, .method = "HEAD", .path = "/readyz"), 200, NULL);
+    answer_expect(HTTP(server, .method = "GET", .path = "/nodes"), 200, NULL);
+    ck_assert_double_eq(answers_to("probe") - probes, 2);
+    ck_assert_double_eq(answers_to("other") - others, 1);
+    ck_assert_double_eq(answers_to("metrics") - scrapes, 4);
+    world_stop(&world);
+}
+END_TEST
+
 Suite *check_process(void)
 {
     Suite *suite = suite_create("process");
@@ -272,6 +299,7 @@ Suite *check_process(void)
     tcase_add_test(tcase, healthcheck_names_a_status_that_is_none);
     tcase_add_test(tcase, no_token_comes_into_the_log);
     tcase_add_test(tcase, metrics_are_valid_and_count);
+    tcase_add_test(tcase, probes_and_scrapes_are_counted_apart);
     suite_add_tcase(suite, tcase);
     return suite;
 }
