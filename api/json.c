@@ -289,6 +289,16 @@ static void set_integer(json_t *object, const char *name, int64_t value,
         (void)json_object_set_new(object, name, json_integer(value));
 }
 
+void json_set_lock(struct json_t *object, struct span resource)
+{
+    char id[ID_MAX];
+    /* without memory a member is missing here too */
+    (void)json_object_set_new(object, "id",
+                              json_stringn(id, id_encode(id, resource)));
+    (void)json_object_set_new(object, "resource",
+                              json_stringn(resource.ptr, resource.len));
+}
+
 void json_set_holder(struct json_t *object, const struct engine_result *result)
 {
     set_integer(object, "remaining_ms", result->remaining_ms,
@@ -304,15 +314,10 @@ void json_set_holder(struct json_t *object, const struct engine_result *result)
 
 char *json_render_inspect(const struct engine_result *result, size_t *len)
 {
-    char id[ID_MAX];
-    struct span resource = result->resource;
     json_t *root = json_object();
-    /* without memory a member is missing here too */
-    (void)json_object_set_new(root, "id",
-                              json_stringn(id, id_encode(id, resource)));
-    (void)json_object_set_new(root, "resource",
-                              json_stringn(resource.ptr, resource.len));
+    json_set_lock(root, result->resource);
     json_set_holder(root, result);
+    /* without memory a member is missing here too */
     (void)json_object_set_new(root, "nodes",
                               json_pack("{si,si,si}", "held", result->votes_for,
                                         "quorum", result->quorum, "total",

@@ -39,6 +39,9 @@ void json_input_fini(struct json_input *input);
  */
 char *json_render_inspect(const struct engine_result *result, size_t *len);
 
+/* Sets id and resource: which lock it is about. */
+void json_set_lock(struct json_t *object, struct span resource);
+
 /* Sets what is known of a holder: remaining_ms, fencing_token, owner. */
 void json_set_holder(struct json_t *object, const struct engine_result *result);
 

@@ -237,116 +237,90 @@ static bool answer_grant(const struct http_request *request,
 /* ---- answer: what did not ----------------------------------------------- */
 
 /* Nothing is known of when it would go well. */
-static int64_t retry_blindly_ms(const struct http_request *request,
+static int64_t retry_blindly_ms(enum metrics_call call,
                                 const struct engine_result *result)
 {
-    return request->call == METRICS_EXTEND ? retry_extend_ms(result->ttl_ms)
-                                           : retry_within_ms(RETRY_MAX_MS);
+    return call == METRICS_EXTEND ? retry_extend_ms(result->ttl_ms)
+                                  : retry_within_ms(RETRY_MAX_MS);
 }
 
-static void respond(enum problem_code code, const char *detail,
-                    int64_t retry_after_ms, const struct http_request *request,
-                    struct http_response *response)
+static void tell_held(const struct engine_result *result,
+                      struct problem *problem)
 {
-    struct problem problem = {
-        .code = code, .detail = detail, .retry_after_ms = retry_after_ms};
-    problem_respond(&problem, request->id, response);
+    problem->code = PROBLEM_LOCK_HELD;
+    problem->detail = "others hold this lock or are trying to take it";
+    problem->retry_after_ms = retry_held_ms(0, result->remaining_ms);
+    if (!result->has_holder)
+        return;
+    problem->held_by = result;
+    problem->detail = result->remaining_ms < 0
+                          ? "somebody holds this lock without end"
+                          : "somebody else holds this lock";
+    problem->retry_after_ms =
+        retry_held_ms(result->held_ms, result->remaining_ms);
 }
 
-static void answer_held(const struct http_request *request,
-                        const struct engine_result *result,
-                        struct http_response *response)
+static void tell_votes(const struct service *service,
+                       const struct engine_result *result,
+                       struct problem *problem)
 {
-    struct problem problem = {
-        .code = PROBLEM_LOCK_HELD,
-        .detail = "others hold this lock or are trying to take it",
-        .retry_after_ms = retry_held_ms(0, result->remaining_ms),
-    };
-    if (result->has_holder) {
-        problem.held_by = result;
-        problem.detail = result->remaining_ms < 0
-                             ? "somebody holds this lock without end"
-                             : "somebody else holds this lock";
-        problem.retry_after_ms =
-            retry_held_ms(result->held_ms, result->remaining_ms);
-    }
-    problem_respond(&problem, request->id, response);
+    problem->votes = result;
+    problem->node_names = service->node_names;
+    problem->engine = service->engine;
 }
 
-static void answer_no_quorum(const struct service *service,
-                             const struct http_request *request,
-                             const struct engine_result *result,
-                             struct http_response *response)
+/* What the client may still rely on. */
+static const char *meaning_of(enum metrics_call call)
 {
-    char detail[DETAIL_MAX];
-    const char *meaning = "";
+    if (call == METRICS_ACQUIRE)
+        return "nothing was granted; ";
+    if (call == METRICS_EXTEND)
+        return "the outcome is unknown, and the validity that was answered "
+               "before still stands; ";
+    if (call == METRICS_RELEASE)
+        return "the outcome is unknown, and the lock may be relied upon no "
+               "longer; ";
+    return "";
+}
+
+static void describe_no_quorum(const struct service *service,
+                               enum metrics_call call,
+                               const struct engine_result *result,
+                               char detail[DETAIL_MAX])
+{
     int missing = 0;
     for (int i = 0; i < result->total; i++)
         missing += result->votes[i] != VOTE_PENDING &&
                    !vote_is_answer(result->votes[i]);
-    if (request->call == METRICS_ACQUIRE)
-        meaning = "nothing was granted; ";
-    else if (request->call == METRICS_EXTEND)
-        meaning = "the outcome is unknown, and the validity that was answered "
-                  "before still stands; ";
-    else if (request->call == METRICS_RELEASE)
-        meaning = "the outcome is unknown, and the lock may be relied upon no "
-                  "longer; ";
     int64_t wait_us = engine_quorum_in_us(service->engine);
-    int len = snprintf(detail, sizeof detail,
-                       "%s%d of %d nodes gave no vote, %d votes are needed",
-                       meaning, missing, result->total, result->quorum);
+    int len =
+        snprintf(detail, DETAIL_MAX,
+                 "%s%d of %d nodes gave no vote, %d votes are needed",
+                 meaning_of(call), missing, result->total, result->quorum);
     if (result->barred_us > 0)
-        (void)snprintf(detail, sizeof detail,
+        (void)snprintf(detail, DETAIL_MAX,
                        "nothing was granted: the nodes' clocks were ahead "
                        "once, and gave out fencing numbers of %lld s from now; "
                        "until then this resource cannot have a higher one",
                        (long long)(result->barred_us / 1000000) + 1);
-    else if (wait_us > 0 && request->call != METRICS_RELEASE)
-        (void)snprintf(detail + len, sizeof detail - (size_t)len,
+    else if (wait_us > 0 && call != METRICS_RELEASE)
+        (void)snprintf(detail + len, DETAIL_MAX - (size_t)len,
                        "; a quorum is expected in %d s",
                        (int)((wait_us + 999999) / 1000000));
-    struct problem problem = {
-        .code = PROBLEM_NO_QUORUM,
-        .detail = detail,
-        .retry_after_ms = retry_blindly_ms(request, result),
-        .votes = result,
-        .node_names = service->node_names,
-        .engine = service->engine,
-    };
-    problem_respond(&problem, request->id, response);
 }
 
-/* Trying again does not help: somebody has to change the ACL. */
-static void answer_refused(const struct service *service,
-                           const struct http_request *request,
+static void tell_exhausted(enum metrics_call call,
                            const struct engine_result *result,
-                           struct http_response *response)
+                           struct problem *problem)
 {
-    struct problem problem = {
-        .code = PROBLEM_KEY_REFUSED,
-        .detail = "the nodes' user may not access this resource's key; let a "
-                  "key pattern of its ACL (ACL SETUSER … ~…) cover "
-                  "--key-prefix and the resource, or choose another resource",
-        .votes = result,
-        .node_names = service->node_names,
-        .engine = service->engine,
-    };
-    problem_respond(&problem, request->id, response);
-}
-
-static void answer_exhausted(const struct http_request *request,
-                             const struct engine_result *result,
-                             struct http_response *response)
-{
-    const char *detail =
-        request->call == METRICS_ACQUIRE
+    problem->code = PROBLEM_VALIDITY_EXHAUSTED;
+    problem->retry_after_ms = retry_blindly_ms(call, result);
+    problem->detail =
+        call == METRICS_ACQUIRE
             ? "the nodes granted the lock so late that nothing is left of its "
               "TTL; it is released again; ask for a longer ttl_ms"
             : "the nodes extended the lock so late that nothing is left of "
               "the new TTL; the validity that was answered before still stands";
-    respond(PROBLEM_VALIDITY_EXHAUSTED, detail,
-            retry_blindly_ms(request, result), request, response);
 }
 
 static void answer_problem(const struct service *service,
@@ -354,38 +328,60 @@ static void answer_problem(const struct service *service,
                            const struct engine_result *result,
                            struct http_response *response)
 {
+    char detail[DETAIL_MAX];
+    struct problem problem = {.detail = detail, .resource = result->resource};
     switch (result->outcome) {
     case OUTCOME_HELD:
-        answer_held(request, result, response);
+        tell_held(result, &problem);
         break;
     case OUTCOME_VALIDITY_EXHAUSTED:
-        answer_exhausted(request, result, response);
+        tell_exhausted(request->call, result, &problem);
         break;
     case OUTCOME_MAX_HOLD:
-        respond(PROBLEM_MAX_HOLD_REACHED,
-                "this extension would pass the longest time that a lock may "
-                "be held (max_hold_ms); release it, or let it end",
-                0, request, response);
+        problem.code = PROBLEM_MAX_HOLD_REACHED;
+        problem.detail =
+            "this extension would pass the longest time that a lock may be "
+            "held (max_hold_ms); release it, or let it end";
         break;
     case OUTCOME_NOT_OWNER:
-        respond(PROBLEM_NOT_OWNER,
-                "the lock is held with another token: this one's lock has "
-                "ended",
-                0, request, response);
+        problem.code = PROBLEM_NOT_OWNER;
+        problem.detail = "the lock is held with another token: this one's "
+                         "lock has ended";
         break;
     case OUTCOME_NOT_FOUND:
-        respond(PROBLEM_LOCK_NOT_FOUND,
-                "there is no such lock: it expired, was released or was never "
-                "held",
-                0, request, response);
+        problem.code = PROBLEM_LOCK_NOT_FOUND;
+        problem.detail = "there is no such lock: it expired, was released or "
+                         "was never held";
         break;
-    case OUTCOME_KEY_REFUSED:
-        answer_refused(service, request, result, response);
+    case OUTCOME_KEY_REFUSED: /* until somebody changes the ACL */
+        problem.code = PROBLEM_KEY_REFUSED;
+        problem.detail =
+            "the nodes' user may not access this resource's key; let a key "
+            "pattern of its ACL (ACL SETUSER … ~…) cover --key-prefix and "
+            "the resource, or choose another resource";
+        tell_votes(service, result, &problem);
         break;
     default:
         assert(result->outcome == OUTCOME_NO_QUORUM);
-        answer_no_quorum(service, request, result, response);
+        problem.code = PROBLEM_NO_QUORUM;
+        problem.retry_after_ms = retry_blindly_ms(request->call, result);
+        describe_no_quorum(service, request->call, result, detail);
+        tell_votes(service, result, &problem);
     }
+    problem_respond(&problem, request->id, response);
+}
+
+static void answer_overloaded(const struct http_request *request,
+                              const struct engine_result *result,
+                              struct http_response *response)
+{
+    struct problem problem = {
+        .code = PROBLEM_OVERLOADED,
+        .detail = "there is no memory for the answer",
+        .resource = result->resource,
+        .retry_after_ms = retry_within_ms(RETRY_MAX_MS),
+    };
+    problem_respond(&problem, request->id, response);
 }
 
 /* ---- answer ------------------------------------------------------------- */
@@ -424,8 +420,7 @@ void locks_answer(const struct service *service, struct http_request *request,
         answer_problem(service, request, result, response);
     } else if (!answer_success(request, result, validity_ms, now_us,
                                response)) {
-        respond(PROBLEM_OVERLOADED, "there is no memory for the answer",
-                retry_within_ms(RETRY_MAX_MS), request, response);
+        answer_overloaded(request, result, response);
         engine_abandon(engine, request->op);
         request->op = 0;
         return;

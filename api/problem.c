@@ -134,6 +134,8 @@ static json_t *make(const struct problem *problem, const char *request_id)
         json_pack("{ss,ss,si,ss,ss,ss}", "type", type, "title", kind->title,
                   "status", kind->status, "code", kind->code, "detail",
                   problem->detail, "request_id", request_id);
+    if (problem->resource.len > 0)
+        json_set_lock(root, problem->resource);
     if (problem->retry_after_ms > 0)
         (void)json_object_set_new(root, "retry_after_ms",
                                   json_integer(problem->retry_after_ms));

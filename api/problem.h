@@ -55,6 +55,7 @@ struct json_nodes;
 struct problem {
     enum problem_code code;
     const char *detail;
+    struct span resource; /* whose lock it is about */
     int64_t retry_after_ms;
     const struct problem_errors *errors;
     const struct engine_result *held_by; /* whose holder is told */

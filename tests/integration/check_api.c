@@ -147,6 +147,33 @@ START_TEST(held_lock_is_refused_with_its_holder)
 }
 END_TEST
 
+static void expect_of_lock(const struct answer *a, const char *code,
+                           const struct lock *lock)
+{
+    answer_expect(a, strcmp(code, "lock_not_found") == 0 ? 404 : 409, code);
+    ck_assert_str_eq(answer_text(a, "resource"), lock->resource);
+    ck_assert_str_eq(answer_text(a, "id"), lock->path + strlen("/locks/"));
+}
+
+START_TEST(problem_of_a_lock_names_it)
+{
+    struct lock lock, other;
+
+    answer_expect(lock_acquire(server, "api:pro blem", 20000, &lock), 201,
+                  NULL);
+    other = lock;
+    strcpy(other.token, MADE_UP_TOKEN);
+    expect_of_lock(lock_acquire(server, lock.resource, 1000, NULL), "lock_held",
+                   &lock);
+    expect_of_lock(lock_extend(server, &other, 1000), "not_owner", &lock);
+    expect_of_lock(lock_release(server, &other), "not_owner", &lock);
+    answer_expect(lock_release(server, &lock), 200, NULL);
+    expect_of_lock(lock_extend(server, &lock, 1000), "lock_not_found", &lock);
+    /* what is refused unread names none */
+    ck_assert(!answer_has(lock_acquire(server, "", 1000, NULL), "id"));
+}
+END_TEST
+
 START_TEST(each_grant_has_a_new_token_and_a_higher_number)
 {
     struct lock before, lock;
@@ -360,6 +387,7 @@ Suite *check_api(void)
     tcase_add_test(tcase, key_on_the_nodes_is_resource_and_token);
     tcase_add_test(tcase, life_of_a_lock);
     tcase_add_test(tcase, held_lock_is_refused_with_its_holder);
+    tcase_add_test(tcase, problem_of_a_lock_names_it);
     tcase_add_test(tcase, each_grant_has_a_new_token_and_a_higher_number);
     tcase_add_test(tcase, omitted_ttl_is_the_default);
     tcase_add_test(tcase, shortest_and_longest_ttl_are_accepted);

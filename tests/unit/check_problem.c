@@ -95,6 +95,20 @@ START_TEST(holder_is_told_as_far_as_known)
 }
 END_TEST
 
+START_TEST(lock_is_named_as_where_it_was_granted)
+{
+    struct problem problem = {.code = PROBLEM_NOT_OWNER,
+                              .detail = "d",
+                              .resource = span_of("a/\"b\"")};
+    problem_respond(&problem, "r", &response);
+    expect_body("{\"type\":\"urn:redlockd:problem:not_owner\","
+                "\"title\":\"Not the holder of the lock\",\"status\":409,"
+                "\"code\":\"not_owner\",\"detail\":\"d\","
+                "\"request_id\":\"r\",\"id\":\"~YS8iYiI\","
+                "\"resource\":\"a/\\\"b\\\"\"}\n");
+}
+END_TEST
+
 static const char *text_of(json_t *nodes, size_t node, const char *member)
 {
     return json_string_value(
@@ -180,6 +194,7 @@ Suite *check_problem(void)
     tcase_add_test(tc, plain_problem_has_the_standard_members);
     tcase_add_test(tc, each_code_has_its_status_and_a_name_of_its_own);
     tcase_add_test(tc, holder_is_told_as_far_as_known);
+    tcase_add_test(tc, lock_is_named_as_where_it_was_granted);
     tcase_add_test(tc, votes_are_told_by_node);
     tcase_add_test(tc, errors_are_listed_up_to_a_limit);
     tcase_add_loop_test(tc, long_texts_are_cut_between_characters, 0, 4);
