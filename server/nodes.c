@@ -115,27 +115,28 @@ static void log_quorum(const struct nodes *nodes)
                   LOG_N("total", nodes->settings.nodes), LOG_END});
 }
 
-/* Once per change: the log line, the count of voters, the gauge. */
-static void note_change(struct nodes *nodes, int node, int64_t now_us)
+static void log_state(const struct nodes *nodes, int node, int64_t now_us)
 {
-    struct node *it = &nodes->node[node];
     char detail[GUARD_DETAIL_MAX];
-    bool is_voting = standing_is_voting(nodes, node);
-    it->since_us = now_us;
-    if (is_voting)
-        it->lost_by_us = 0;
     standing_describe(nodes, node, now_us, detail);
-    enum log_level level = is_voting ? LOG_INFO : LOG_WARN;
+    enum log_level level = standing_is_looking(nodes, node)  ? LOG_DEBUG
+                           : standing_is_voting(nodes, node) ? LOG_INFO
+                                                             : LOG_WARN;
     log_write(
-        standing_is_looking(nodes, node) ? LOG_DEBUG : level, "node",
+        level, "node",
         (struct log_field[]){LOG_S("node", nodes->settings.node_names[node]),
                              LOG_S("state", standing_name(nodes, node)),
                              LOG_S("detail", detail), LOG_END});
-    nodes->metrics->node_is_voting[node] = is_voting;
+}
 
+static void count_voters(struct nodes *nodes)
+{
     int voting = 0;
-    for (int i = 0; i < nodes->settings.nodes; i++)
-        voting += standing_is_voting(nodes, i);
+    for (int i = 0; i < nodes->settings.nodes; i++) {
+        bool is_voting = standing_is_voting(nodes, i);
+        nodes->metrics->node_is_voting[i] = is_voting;
+        voting += is_voting;
+    }
     int quorum = round_quorum(nodes->settings.nodes);
     bool is_crossing = (voting >= quorum) != (nodes->voting >= quorum);
     nodes->voting = voting;
@@ -143,19 +144,46 @@ static void note_change(struct nodes *nodes, int node, int64_t now_us)
         log_quorum(nodes);
 }
 
+/*
+ * A node whose memory turns out to be whole waits for an answer or two, and
+ * not as long as its state would have it: of these states the log tells only
+ * what lasts.
+ */
+static bool is_worth_a_line(const struct nodes *nodes, int node, int64_t now_us)
+{
+    const struct node *it = &nodes->node[node];
+    bool may_pass = it->shown == VOTE_QUARANTINED || it->shown == VOTE_WAITING;
+    return !may_pass || it->is_shown_looking ||
+           now_us - it->since_us >= HEARTBEAT_US;
+}
+
+static void update_one(struct nodes *nodes, int node, int64_t now_us)
+{
+    struct node *it = &nodes->node[node];
+    it->refusal = standing_refusal(nodes, node, now_us);
+    enum vote shown = standing_shown(nodes, node);
+    bool is_looking = standing_is_looking(nodes, node);
+    bool is_change = shown != it->shown || is_looking != it->is_shown_looking;
+    if (is_change) {
+        it->shown = shown;
+        it->is_shown_looking = is_looking;
+        it->since_us = now_us;
+        it->is_log_due = true;
+        if (standing_is_voting(nodes, node))
+            it->lost_by_us = 0;
+    }
+    if (it->is_log_due && is_worth_a_line(nodes, node, now_us)) {
+        it->is_log_due = false;
+        log_state(nodes, node, now_us);
+    }
+    if (is_change)
+        count_voters(nodes);
+}
+
 static void update(struct nodes *nodes, int64_t now_us)
 {
-    for (int i = 0; i < nodes->settings.nodes; i++) {
-        struct node *it = &nodes->node[i];
-        it->refusal = standing_refusal(nodes, i, now_us);
-        enum vote shown = standing_shown(nodes, i);
-        bool is_now_looking = standing_is_looking(nodes, i);
-        if (shown == it->shown && is_now_looking == it->is_shown_looking)
-            continue;
-        it->shown = shown;
-        it->is_shown_looking = is_now_looking;
-        note_change(nodes, i, now_us);
-    }
+    for (int i = 0; i < nodes->settings.nodes; i++)
+        update_one(nodes, i, now_us);
 }
 
 /* ---- what the guard and the clocks ask for ------------------------------ */

@@ -17,6 +17,7 @@ struct node {
     enum vote refusal;     /* why it is not asked for votes; VOTE_DONE: it is */
     enum vote shown;       /* what people were told last */
     bool is_shown_looking;
+    bool is_log_due;      /* the log does not tell of it yet */
     int64_t confirmed_us; /* it was the server that its name leads to */
     int64_t lost_by_us;   /* the step of its clock that cost its vote; 0 */
     struct guard_action action; /* on its way */

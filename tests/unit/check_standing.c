@@ -391,30 +391,57 @@ static int count_lines(int fd, const char *part)
 }
 
 /* Each test is a process of its own, so stderr may go into a pipe. */
-START_TEST(a_change_is_logged_once)
+static int open_log(void)
 {
     int fds[2];
     ck_assert_int_eq(pipe(fds), 0);
     fcntl(fds[0], F_SETFL, O_NONBLOCK);
     dup2(fds[1], STDERR_FILENO);
     log_set_level(LOG_INFO);
+    return fds[0];
+}
+
+START_TEST(a_change_is_logged_once)
+{
+    int log = open_log();
     reconnect(0);
     play_answer_look(0, LOOK_CREATED, "", "1:run:n");
     play_advance(3 * SECOND);
     reconnect(1);
     play_answer_look(1, LOOK_CREATED, "", "1:run:n");
-    ck_assert_int_eq(count_lines(fds[0], "event=node node=a state=quar"), 1);
+    ck_assert_int_eq(count_lines(log, "event=node node=a state=quar"), 1);
     reconnect(2);
     play_answer_look(2, LOOK_CREATED, "", "1:run:n");
-    ck_assert_int_eq(count_lines(fds[0], "event=no_quorum"), 1);
+    ck_assert_int_eq(count_lines(log, "event=no_quorum"), 1);
     for (int i = 0; i < 3; i++) {
         play_node_down(i);
         play_node_up(i);
     }
-    ck_assert_int_eq(count_lines(fds[0], "event=quorum"), 1);
+    ck_assert_int_eq(count_lines(log, "event=quorum"), 1);
     play_advance(3 * SECOND);
-    ck_assert_int_eq(count_lines(fds[0], "event="), 0);
-    close(fds[0]);
+    ck_assert_int_eq(count_lines(log, "event="), 0);
+    close(log);
+}
+END_TEST
+
+/* A durable node that comes back is marked for a moment, and then readmitted:
+ * a quarantine of 67 s that nobody has to wait for would only alarm. */
+START_TEST(a_quarantine_that_ends_at_once_is_not_logged)
+{
+    int log = open_log();
+    reconnect(0);
+    ck_assert_int_eq(count_lines(log, "state=unreachable"), 1);
+    play_answer_look(0, LOOK_CREATED, play_admission(0, true), "1:run:n");
+    assert_state(0, "quarantined");
+    play_advance(SECOND / 2);
+    play_answer_look(0, LOOK_ADMITTED, "", "");
+    assert_state(0, "voting");
+    ck_assert_int_eq(count_lines(log, "state=quarantined"), 0);
+    reconnect(0);
+    play_answer_look(0, LOOK_CREATED, "", "1:run:n");
+    play_advance(2 * SECOND);
+    ck_assert_int_eq(count_lines(log, "votes again in 66 s"), 1);
+    close(log);
 }
 END_TEST
 
@@ -429,6 +456,7 @@ static void add_clocks_and_errors(TCase *tc)
     tcase_add_test(tc, the_error_of_a_node_says_more_than_its_quarantine);
     tcase_add_test(tc, the_first_reason_is_the_one_that_is_shown);
     tcase_add_test(tc, a_change_is_logged_once);
+    tcase_add_test(tc, a_quarantine_that_ends_at_once_is_not_logged);
 }
 
 Suite *check_standing(void);
