@@ -63,17 +63,32 @@ scripts() {
 passed=0
 failed=0
 
+report() { # status text what-came
+    if [ "$1" -eq 0 ]; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        printf '%s\nended badly:\n%s\n' "$2" "$3"
+    fi
+}
+
+# Each runs; and pasted while somebody has its lock it fails, but does not end
+# the reader's shell.
 run_scripts() {
-    local text
+    local text came status
     while IFS= read -r -d $'\036' text; do
-        if (cd "$stack_dir" && bash -euc "${text//127.0.0.1:8080/$listen}") \
-            >"$stack_dir/script" 2>&1; then
-            passed=$((passed + 1))
-        else
-            failed=$((failed + 1))
-            printf '%s\nended badly:\n' "$text"
-            cat "$stack_dir/script"
-        fi
+        text=${text//127.0.0.1:8080/$listen}
+        status=0
+        came=$(cd "$stack_dir" && bash -euc "$text" 2>&1) || status=$?
+        report "$status" "$text" "$came"
+        curl -sf -o "$stack_dir/held" --json '{"resource":"order:42"}' \
+            "http://$listen/locks"
+        came=$(cd "$stack_dir" && bash -c "$text"$'\necho "shell: alive"' 2>&1) ||
+            true
+        [[ $came == *"shell: alive"* ]] && status=0 || status=1
+        report "$status" "$text" "$came"
+        curl -sf -o /dev/null -X DELETE "http://$listen/locks/order:42" \
+            -H "X-Lock-Token: $(jq -r .token "$stack_dir/held")"
     done < <(scripts)
 }
 
