@@ -49,7 +49,8 @@ const struct option option_table[OPTIONS] = {
                             .help = "further rounds after a lost one"},
     [OPTION_RETRY_DELAY_MS] = {"retry-delay-ms", OPTION_IS_INTEGER, "200", 0,
                                10000, AT(retry_delay_ms), .form = "MS",
-                               .help = "longest random delay before them"},
+                               .help =
+                                   "longest random delay after split votes"},
     [OPTION_KEY_PREFIX] = {"key-prefix", OPTION_IS_PREFIX, "", 0,
                            CONFIG_PREFIX_MAX, AT(key_prefix), .form = "TEXT",
                            .help = "in front of every key on the nodes"},
