@@ -42,7 +42,7 @@ blocks() {
 
 mask() { # what differs from run to run
     sed -E 's/[0-9]{16}\.[0-9a-f]{40}/TOKEN/g; s/[0-9]{16}/NUMBER/g
-            s/"(validity|elapsed|remaining)_ms":[0-9]+/"\1_ms":MS/g
+            s/"(validity|elapsed|remaining|retry_after)_ms":[0-9]+/"\1_ms":MS/g
             s/"(granted|held|released)":[3-5]/"\1":MOST/g
             s/"request_id":"[0-9a-f]{16}"/"request_id":"ID"/g'
 }
