@@ -196,7 +196,7 @@ void batch_read(struct batch_reader *reader, const struct script_field *fields,
         reader->vote = script_decode_error(fields[0].string);
     } else if (count >= 3 && fields[0].type == SCRIPT_FIELD_ARRAY &&
                fields[0].integer == calls + 2 && script_is_time(&fields[1]) &&
-               fields[2].type == SCRIPT_FIELD_INTEGER) {
+               script_is_number(&fields[2])) {
         reader->vote = VOTE_PENDING;
         reader->node_now_us = fields[1].integer;
         reader->beat = fields[2].integer;

@@ -86,10 +86,16 @@ static struct script_reply no_answer(enum vote vote)
     return (struct script_reply){.vote = vote};
 }
 
+bool script_is_number(const struct script_field *field)
+{
+    return field->type == SCRIPT_FIELD_INTEGER && field->integer >= 0 &&
+           field->integer <= EXACT_MAX;
+}
+
 bool script_is_time(const struct script_field *field)
 {
-    return field->type == SCRIPT_FIELD_INTEGER && field->integer > 0 &&
-           field->integer < INT64_C(1) << 53;
+    return script_is_number(field) && field->integer > 0 &&
+           field->integer < EXACT_MAX;
 }
 
 static bool decode_held(struct script_reply *reply,
@@ -148,7 +154,7 @@ decode_look(int64_t node_now_us, const struct script_field *fields, int count)
         fields[LOOK_FIELDS - 1].string.len > SCRIPT_WITNESSES_MAX)
         return no_answer(VOTE_GARBAGE);
     for (int i = 3; i < LOOK_FIELDS - 1; i++)
-        if (fields[i].type != SCRIPT_FIELD_INTEGER)
+        if (!script_is_number(&fields[i]))
             return no_answer(VOTE_GARBAGE);
     return (struct script_reply){
         .vote = VOTE_DONE,

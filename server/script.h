@@ -124,6 +124,9 @@ struct span script_text(void);
 /* The kind's name ("acquire"), as the text knows it. Static. */
 const char *script_name(enum script_kind kind);
 
+/* Whether it is a number that the script may tell: 0 to EXACT_MAX. */
+bool script_is_number(const struct script_field *field);
+
 /* Whether it is microseconds as a node tells them, and far from overflow. */
 bool script_is_time(const struct script_field *field);
 

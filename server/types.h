@@ -23,6 +23,9 @@ enum {
 /* Names our own keys, behind whatever prefix: no lock's key may contain it. */
 #define RESERVED_NAME "redlockd:"
 
+/* The greatest number up to which each is exact to the nodes' Lua. */
+#define EXACT_MAX (INT64_C(1) << 53)
+
 /* R: for so long a node counts as the server that its name leads to, µs. */
 enum { CONFIRMED_US = 5000000 };
 

@@ -329,13 +329,15 @@ START_TEST(a_reply_of_another_shape_is_garbage_for_each_call)
         {array(3), integer(INT64_C(1) << 53), beat, string("FREE")},
         {array(3), string("1700000000123456"), beat, string("FREE")},
         {array(3), time, string("0"), string("FREE")},
+        {array(3), time, integer(-1), string("FREE")},
+        {array(3), time, integer((INT64_C(1) << 53) + 1), string("FREE")},
         {array(2), time, string("FREE")}, /* of an older script */
         {array(1), time},
         {array(0)},
         {string("FREE")},
         {field(SCRIPT_FIELD_NIL, 0, "")},
     };
-    static const int counts[] = {5, 3, 4, 4, 4, 4, 3, 2, 1, 1, 1};
+    static const int counts[] = {5, 3, 4, 4, 4, 4, 4, 4, 3, 2, 1, 1, 1};
     struct batch_reader reader;
     batch_read(&reader, replies[_i], counts[_i], 1);
     ck_assert_int_eq(batch_next(&reader, SCRIPT_INSPECT).vote, VOTE_GARBAGE);
@@ -363,7 +365,7 @@ Suite *check_batch(void)
     tcase_add_test(tcase, each_call_has_its_part_of_the_reply);
     tcase_add_test(tcase, an_error_of_the_batch_is_that_of_each_call);
     tcase_add_loop_test(
-        tcase, a_reply_of_another_shape_is_garbage_for_each_call, 0, 11);
+        tcase, a_reply_of_another_shape_is_garbage_for_each_call, 0, 13);
     suite_add_tcase(suite, tcase);
     return suite;
 }

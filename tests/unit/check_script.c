@@ -179,6 +179,30 @@ START_TEST(a_look_of_another_shape_is_garbage)
 }
 END_TEST
 
+/* The script tells no other numbers, and we add some of them to others. */
+START_TEST(a_look_with_a_number_that_lua_cannot_tell_is_garbage)
+{
+    const int64_t exact = INT64_C(1) << 53;
+    struct script_field fields[LOOK_COUNT] = {
+        string("BARE"), string(""),     string(""),
+        integer(exact), integer(exact), integer(exact),
+        integer(exact), integer(exact), string("")};
+    ck_assert_int_eq(script_decode(SCRIPT_LOOK, NOW, fields, LOOK_COUNT).vote,
+                     VOTE_DONE);
+    for (int i = 3; i < LOOK_COUNT - 1; i++) {
+        static const int64_t wrong[] = {-1, (INT64_C(1) << 53) + 1, INT64_MAX,
+                                        INT64_MIN};
+        for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
+            fields[i].integer = wrong[k];
+            ck_assert_int_eq(
+                script_decode(SCRIPT_LOOK, NOW, fields, LOOK_COUNT).vote,
+                VOTE_GARBAGE);
+        }
+        fields[i].integer = 0;
+    }
+}
+END_TEST
+
 static void expect_garbage(struct script_field a, struct script_field b,
                            struct script_field c)
 {
@@ -299,6 +323,7 @@ Suite *check_script(void)
     tcase_add_test(tcase, what_comes_with_an_answer_is_told);
     tcase_add_loop_test(tcase, what_a_look_found_is_told, 0, LOOK_WORDS);
     tcase_add_test(tcase, a_look_of_another_shape_is_garbage);
+    tcase_add_test(tcase, a_look_with_a_number_that_lua_cannot_tell_is_garbage);
     tcase_add_test(tcase,
                    a_slot_with_a_number_that_is_none_of_ours_is_an_error);
     tcase_add_test(tcase, a_missing_lock_is_told_with_the_number_of_its_slot);
