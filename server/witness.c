@@ -38,12 +38,12 @@ struct span witness_text(const struct witness *witness, int node, char *text,
     return (struct span){text, len};
 }
 
-/* The number at the begin of text, and how far it goes. */
+/* The number at the begin of text; of one above EXACT_MAX only a part. */
 static int64_t take_number(struct span *text)
 {
     int64_t number = 0;
     while (text->len > 0 && *text->ptr >= '0' && *text->ptr <= '9' &&
-           number < INT64_MAX / 10 - 1) {
+           number <= EXACT_MAX) {
         number = number * 10 + (*text->ptr - '0');
         text->ptr++;
         text->len--;
@@ -61,14 +61,19 @@ static bool take(struct span *text, const char *word)
     return true;
 }
 
-/* In the order in which witness_text has asked. */
+/*
+ * In the order in which witness_text has asked. No memory has a beat above
+ * EXACT_MAX: a node with such a floor would never vote again.
+ */
 static void hear(struct witness *witness, int node, struct span text)
 {
     for (int i = 0; i < witness->count; i++) {
         const char *name = witness->node[i].name;
         if (i == node || !take(&text, name) || !take(&text, "="))
             continue;
-        witness_on_beat(witness, i, take_number(&text));
+        int64_t beat = take_number(&text);
+        if (beat <= EXACT_MAX)
+            witness_on_beat(witness, i, beat);
         (void)take(&text, " ");
     }
 }
