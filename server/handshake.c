@@ -156,6 +156,14 @@ static bool is_text(struct span span, const char *text)
     return span.len == strlen(text) && memcmp(span.ptr, text, span.len) == 0;
 }
 
+static bool is_hex(struct span span)
+{
+    for (size_t i = 0; i < span.len; i++)
+        if (memchr("0123456789abcdef", span.ptr[i], 16) == NULL)
+            return false;
+    return true;
+}
+
 /* Valkey's numbers begin where it left Redis. */
 static bool is_new_enough(const char *version, bool is_valkey)
 {
@@ -172,7 +180,7 @@ static enum vote take_server(struct handshake *handshake, struct span info)
     bool is_valkey = version.len > 0;
     if (!is_valkey)
         version = find_info(info, "redis_version");
-    if (run_id.len != RUN_ID_LEN || version.len == 0)
+    if (run_id.len != RUN_ID_LEN || !is_hex(run_id) || version.len == 0)
         return refuse_garbage(handshake);
     copy_printable(handshake->run_id, sizeof handshake->run_id, run_id);
     copy_printable(handshake->version, sizeof handshake->version, version);
@@ -272,7 +280,7 @@ static enum vote take_time(struct handshake *handshake,
 
 static enum vote take_load(struct handshake *handshake, struct span sha)
 {
-    if (sha.len != SCRIPT_SHA_LEN)
+    if (sha.len != SCRIPT_SHA_LEN || !is_hex(sha))
         return refuse_garbage(handshake);
     handshake->sha[span_copy(handshake->sha, sha)] = '\0';
     return VOTE_DONE;

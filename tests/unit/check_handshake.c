@@ -121,6 +121,10 @@ static const struct refusal refusals[] = {
     {HANDSHAKE_SERVER, "xrun_id:" RUN_ID "\nredis_version:7", VOTE_GARBAGE,
      NULL},
     {HANDSHAKE_SERVER, "", VOTE_GARBAGE, NULL},
+    /* it is a part of the admission, between colons */
+    {HANDSHAKE_SERVER,
+     "redis_version:7.0.0\nrun_id:0123456789abcdef0123456789abcdef:1234567\n",
+     VOTE_GARBAGE, NULL},
     {HANDSHAKE_SERVER, "redis_version:6.2.6\r\nrun_id:" RUN_ID "\r\n",
      VOTE_TOO_OLD, "version 6.2.6 is too old: Redis 7 or Valkey 7.2 is needed"},
     {HANDSHAKE_SERVER,
@@ -151,6 +155,8 @@ static const struct refusal refusals[] = {
     {HANDSHAKE_REPLICATION, "rolf:master", VOTE_GARBAGE, NULL},
     {HANDSHAKE_TIME, "1700000000", VOTE_GARBAGE, NULL},
     {HANDSHAKE_LOAD, "abc", VOTE_GARBAGE, NULL},
+    {HANDSHAKE_LOAD, "89abcdef0123456789abcdef0123456789abcde\n", VOTE_GARBAGE,
+     NULL},
     {HANDSHAKE_LOAD, "-BUSY Redis is busy", VOTE_BUSY, "BUSY Redis is busy"},
     {HANDSHAKE_LOAD, "-LOADING \x01\x1b[31m", VOTE_LOADING, "LOADING ??[31m"},
 };
