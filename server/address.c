@@ -56,8 +56,10 @@ static bool is_ipv6(const char *text)
     char bare[INET6_ADDRSTRLEN];
     struct in6_addr ignored;
     size_t len = strcspn(text, "%");
+    const char *zone = text + len;
 
-    if (len >= sizeof bare)
+    if (len >= sizeof bare || strcmp(zone, "%") == 0 ||
+        (*zone && !is_host_name(zone + 1)))
         return false;
     memcpy(bare, text, len);
     bare[len] = '\0';
