@@ -144,6 +144,21 @@ static bool decode(const char *text, char *out, size_t size)
     return true;
 }
 
+void address_escape(char *out, size_t size, const char *text,
+                    const char *special)
+{
+    size_t len = 0;
+
+    for (; *text && len + 3 < size; text++) {
+        bool is_plain = isgraph((unsigned char)*text) && *text != '%' &&
+                        !strchr(special, *text);
+        len +=
+            (size_t)snprintf(out + len, size - len, is_plain ? "%c" : "%%%02x",
+                             (unsigned char)*text);
+    }
+    out[len] = '\0';
+}
+
 /* user:password or :password; info is cut at the colon. */
 static const char *parse_userinfo(char *info, struct config_node *node)
 {
@@ -243,6 +258,16 @@ static const char *parse_forms(char *text, struct config_node *node)
     return address_parse(text, node->host, &node->port);
 }
 
+static void name_socket(struct config_node *node)
+{
+    static const char scheme[] = "unix://";
+    size_t len = sizeof scheme - 1;
+
+    memcpy(node->name, scheme, len);
+    address_escape(node->name + len, sizeof node->name - len, node->host,
+                   "?,@");
+}
+
 const char *address_parse_node(const char *text, struct config_node *node)
 {
     char copy[TEXT_MAX];
@@ -257,7 +282,7 @@ const char *address_parse_node(const char *text, struct config_node *node)
     if (reason)
         return reason;
     if (node->is_unix)
-        (void)snprintf(node->name, sizeof node->name, "unix://%s", node->host);
+        name_socket(node);
     else
         address_format(node->name, sizeof node->name, node->host, node->port);
     return NULL;

@@ -24,6 +24,14 @@ const char *address_parse_node(const char *text, struct config_node *node);
 /* Writes host:port, the host in brackets if it is an IPv6 address. */
 void address_format(char *out, size_t size, const char *host, int port);
 
+/*
+ * Writes text so that a URL may hold it: what is not visible ASCII, '%' and
+ * the special characters are percent-encoded. size: three times its length,
+ * and 1, or it is cut.
+ */
+void address_escape(char *out, size_t size, const char *text,
+                    const char *special);
+
 /* True if both can only be one server; databases do not tell them apart. */
 bool address_is_same(const struct config_node *a, const struct config_node *b);
 

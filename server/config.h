@@ -11,6 +11,7 @@
 
 enum {
     CONFIG_HOST_MAX = 255,
+    CONFIG_NAME_MAX = 351, /* a socket's path, all of it percent-encoded */
     CONFIG_SECRET_MAX = 511,
     CONFIG_PREFIX_MAX = 64,
     CONFIG_ERROR_MAX = 512,
@@ -21,7 +22,7 @@ struct config_node {
     char host[CONFIG_HOST_MAX + 1]; /* name or address; a path if is_unix */
     char user[CONFIG_HOST_MAX + 1]; /* "": none */
     char password[CONFIG_SECRET_MAX + 1];
-    char name[CONFIG_HOST_MAX + 16]; /* host:port for people, no secret */
+    char name[CONFIG_NAME_MAX + 1]; /* host:port or a URL, no secret; ASCII */
     int port;
     int db;
     bool is_unix;

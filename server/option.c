@@ -11,7 +11,7 @@
 
 #include "address.h"
 
-enum { DAY_MS = 24 * 60 * 60 * 1000 };
+enum { DAY_MS = 24 * 60 * 60 * 1000, RATIO_CHARS = 17 };
 
 #define AT(member) .offset = offsetof(struct config, member)
 
@@ -178,7 +178,10 @@ static bool set_integer(struct option_reader *reader,
     return true;
 }
 
-/* A plain decimal like 0.01: strtod alone would also take nan and 0x1p-4. */
+/*
+ * A plain decimal like 0.01: strtod alone would also take nan and 0x1p-4. With
+ * so many digits it is printed as it was read.
+ */
 static bool set_ratio(struct option_reader *reader, const struct option *option,
                       const char *value)
 {
@@ -187,8 +190,10 @@ static bool set_ratio(struct option_reader *reader, const struct option *option,
     char *end = NULL;
     double ratio = is_plain ? strtod(value, &end) : 0;
 
-    if (!is_plain || *end || ratio * 100 > (double)option->max)
-        return fail_value(reader, value, "a number from 0 to 0.5");
+    if (!is_plain || *end || ratio * 100 > (double)option->max ||
+        strlen(value) > RATIO_CHARS)
+        return fail_value(reader, value,
+                          "a number from 0 to 0.5 in at most 17 characters");
     *(double *)member(reader->config, option) = ratio;
     return true;
 }
@@ -316,19 +321,31 @@ static void print_nodes(const struct config *config, FILE *out)
 {
     for (int i = 0; i < config->nodes_count; i++) {
         const struct config_node *node = &config->nodes[i];
-        const char *name = node->name;
+        const char *scheme = node->is_unix ? "unix://" : "redis://";
+        char user[3 * CONFIG_HOST_MAX + 1];
 
         (void)fputs(i > 0 ? "," : "", out);
-        if (node->is_unix)
-            (void)fputs("unix://", out);
-        else if (*node->password || node->db)
-            (void)fputs("redis://", out);
+        if (node->is_unix || *node->password || node->db)
+            (void)fputs(scheme, out);
+        address_escape(user, sizeof user, node->user, ":/@,");
         if (*node->password)
-            (void)fprintf(out, "%s:***@", node->user);
-        (void)fputs(node->is_unix ? node->host : name, out);
+            (void)fprintf(out, "%s:***@", user);
+        (void)fputs(node->name + (node->is_unix ? strlen(scheme) : 0), out);
         if (node->db)
             (void)fprintf(out, node->is_unix ? "?db=%d" : "/%d", node->db);
     }
+}
+
+/* %g would write 1e-05, which is not taken again. */
+static void print_ratio(FILE *out, double ratio)
+{
+    char text[RATIO_CHARS + 8];
+    int decimals = 0;
+
+    do
+        (void)snprintf(text, sizeof text, "%.*f", decimals, ratio);
+    while (strtod(text, NULL) != ratio && ++decimals < RATIO_CHARS);
+    (void)fputs(text, out);
 }
 
 static void print_integer(FILE *out, int64_t number)
@@ -359,7 +376,7 @@ void option_print(const struct option *option, const struct config *config,
         print_integer(out, *(const int64_t *)value);
         break;
     case OPTION_IS_RATIO:
-        (void)fprintf(out, "%g", *(const double *)value);
+        print_ratio(out, *(const double *)value);
         break;
     case OPTION_IS_PREFIX:
         (void)fputs(value, out);

@@ -119,6 +119,7 @@ static const struct {
     {"--nodes a --drift-factor 0x1p-4", "0x1p-4", "0 to 0.5"},
     {"--nodes a --drift-factor -0.1", "-0.1", "0 to 0.5"},
     {"--nodes a --drift-factor 0.1.2", "0.1.2", "0 to 0.5"},
+    {"--nodes a --drift-factor 0.0123456789012345678", "0.012", "17 char"},
     {"--nodes a --log-level loud", "loud", "warn"},
     {"--nodes a --reuse-port=2", "--reuse-port", "on or off"},
     {"--nodes a --key-prefix \t", "--key-prefix", "visible"},
@@ -218,8 +219,10 @@ static const struct {
     {"redis://:p@h:1/2", "h", "", "p", "h:1", 1, 2},
     {"redis://u:p%40%2f%3A:@[::1]", "::1", "u", "p@/::", "[::1]:6379", 6379, 0},
     {"redis://u:a@b@h", "h", "u", "a@b", "h:6379", 6379, 0},
-    {"unix:///run/r%20s.sock", "/run/r s.sock", "", "", "unix:///run/r s.sock",
-     0, 0},
+    {"unix:///run/r%20s.sock", "/run/r s.sock", "", "",
+     "unix:///run/r%20s.sock", 0, 0},
+    /* a name is told in JSON */
+    {"unix:///%ff%2F%25%3f", "/\xff/%?", "", "", "unix:///%ff/%25%3f", 0, 0},
     {"unix://u:p@/r?db=3", "/r", "u", "p", "unix:///r", 0, 3},
 };
 
@@ -293,18 +296,27 @@ START_TEST(print_shows_all_values_and_no_password)
 }
 END_TEST
 
+static const char *const printable[] = {
+    "--print-config --nodes a,redis://b/1 --retry-count 9 --reuse-port "
+    "--drift-factor 0.125 --log-level debug --key-prefix x:",
+    "--print-config --nodes a --drift-factor 0.000000000000001",
+    "--print-config --nodes a --drift-factor 0.123456789012345",
+    "--print-config --nodes unix:///a%20b%2cc%40d%25e%3ff?db=1,b",
+    "--print-config --nodes redis://a%3a%2f%40%2c%20:p@b,c",
+};
+
 START_TEST(what_is_printed_can_be_read_again)
 {
     char out[8192], again[8192];
 
-    accept("", "--print-config --nodes a,redis://b/1 --retry-count 9 "
-               "--drift-factor 0.125 --log-level debug --key-prefix x: "
-               "--reuse-port");
+    accept("", printable[_i]);
+    int count = config.nodes_count;
     printed(false, out, sizeof out);
     for (char *c = out; *c; c++)
         if (*c == '\n')
             *c = ' ';
     accept("", out);
+    ck_assert_int_eq(config.nodes_count, count);
     printed(false, again, sizeof again);
     for (char *c = again; *c; c++)
         if (*c == '\n')
@@ -394,7 +406,8 @@ Suite *check_config(void)
                         sizeof nodes / sizeof *nodes);
     tcase_add_test(tcase, node_address_too_long_is_refused);
     tcase_add_test(tcase, print_shows_all_values_and_no_password);
-    tcase_add_test(tcase, what_is_printed_can_be_read_again);
+    tcase_add_loop_test(tcase, what_is_printed_can_be_read_again, 0,
+                        sizeof printable / sizeof *printable);
     tcase_add_test(tcase, help_and_version_are_answered_whatever_else_is_wrong);
     tcase_add_test(tcase, defaults_follow_a_lower_max_ttl);
     tcase_add_test(tcase, nodes_may_lie_in_a_file);
