@@ -142,6 +142,15 @@ static bool is_state_text(const struct script_field *field)
            field->string.len <= SCRIPT_STATE_MAX;
 }
 
+/* The mark is a text of its own, and there where the word says so. */
+static bool fits_word(enum script_look_word word, struct span mark)
+{
+    bool is_marked =
+        word == LOOK_FRESH || word == LOOK_CREATED || word == LOOK_MARKED;
+    return !is_marked ||
+           (mark.len > 0 && memchr(mark.ptr, '\0', mark.len) == NULL);
+}
+
 static struct script_reply
 decode_look(int64_t node_now_us, const struct script_field *fields, int count)
 {
@@ -150,6 +159,7 @@ decode_look(int64_t node_now_us, const struct script_field *fields, int count)
         word++;
     if (word == LOOK_WORDS || count != LOOK_FIELDS ||
         !is_state_text(&fields[1]) || !is_state_text(&fields[2]) ||
+        !fits_word((enum script_look_word)word, fields[2].string) ||
         fields[LOOK_FIELDS - 1].type != SCRIPT_FIELD_STRING ||
         fields[LOOK_FIELDS - 1].string.len > SCRIPT_WITNESSES_MAX)
         return no_answer(VOTE_GARBAGE);

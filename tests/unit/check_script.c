@@ -179,6 +179,28 @@ START_TEST(a_look_of_another_shape_is_garbage)
 }
 END_TEST
 
+/* The guard would take it for none, and yet wait for its quarantine. */
+START_TEST(who_says_that_it_is_marked_tells_the_mark)
+{
+    static const char *const words[] = {"FRESH", "CREATED", "MARKED"};
+    struct script_field fields[LOOK_COUNT] = {
+        string(words[_i]), string(""), string("1:run:m:0:n"),
+        integer(1),        integer(1), integer(1),
+        integer(1),        integer(1), string("")};
+    ck_assert_int_eq(script_decode(SCRIPT_LOOK, NOW, fields, LOOK_COUNT).vote,
+                     VOTE_DONE);
+    fields[2].string = (struct span){"\0:run", 5};
+    ck_assert_int_eq(script_decode(SCRIPT_LOOK, NOW, fields, LOOK_COUNT).vote,
+                     VOTE_GARBAGE);
+    fields[2] = string("");
+    ck_assert_int_eq(script_decode(SCRIPT_LOOK, NOW, fields, LOOK_COUNT).vote,
+                     VOTE_GARBAGE);
+    fields[0] = string("BARE");
+    ck_assert_int_eq(script_decode(SCRIPT_LOOK, NOW, fields, LOOK_COUNT).vote,
+                     VOTE_DONE);
+}
+END_TEST
+
 /* The script tells no other numbers, and we add some of them to others. */
 START_TEST(a_look_with_a_number_that_lua_cannot_tell_is_garbage)
 {
@@ -323,6 +345,7 @@ Suite *check_script(void)
     tcase_add_test(tcase, what_comes_with_an_answer_is_told);
     tcase_add_loop_test(tcase, what_a_look_found_is_told, 0, LOOK_WORDS);
     tcase_add_test(tcase, a_look_of_another_shape_is_garbage);
+    tcase_add_loop_test(tcase, who_says_that_it_is_marked_tells_the_mark, 0, 3);
     tcase_add_test(tcase, a_look_with_a_number_that_lua_cannot_tell_is_garbage);
     tcase_add_test(tcase,
                    a_slot_with_a_number_that_is_none_of_ours_is_an_error);
