@@ -20,6 +20,7 @@ endif
 FLAGS_release := -O2 -g
 FLAGS_asan := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined \
               -fno-sanitize-recover=all
+FLAGS_fuzz := $(FLAGS_asan) -fsanitize=fuzzer-no-link
 CFLAGS ?=
 C_FLAGS = -std=c11 -D_GNU_SOURCE -DREDLOCKD_VERSION='"$(VERSION)"' -I$(GEN) \
           $(WARN)

@@ -71,6 +71,12 @@ need_group() {
         need_command clang-tidy clang-tidy
         need_command cppcheck cppcheck
         ;;
+    fuzz)
+        need_command clang clang
+        runtime=libclang_rt.fuzzer-$(uname -m).a
+        need_file "$(clang -print-file-name="$runtime" 2>/dev/null)" \
+            libclang-rt-dev
+        ;;
     bench)
         need_command redis-server redis-server
         need_command curl curl

@@ -2,7 +2,7 @@
 
 .PHONY: test tests unit integration sim sim-long long readme asan lint analyse bench-tools \
         bench soak crowd compose-test fresh openapi-test interop \
-        nemesis nemesis-tools mutants model
+        nemesis nemesis-tools mutants model fuzz fuzzers
 
 TEST_PKGS := $(PKGS) check libcurl
 test_libs = $(shell pkg-config --libs $(TEST_PKGS))
@@ -34,6 +34,17 @@ $(OUT)/sim: $(sim_obj) $(OBJ)
 $(OUT)/differ: $(differ_obj) $(OBJ)
 	@echo "LINK $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(lib_libs)
+
+# with FLAVOUR=fuzz CC=clang
+fuzzers := $(patsubst tests/fuzz/fuzz_%.c,$(OUT)/fuzz/%,\
+             $(sort $(wildcard tests/fuzz/fuzz_*.c)))
+fuzz_shared := $(patsubst %.c,$(OUT)/%.o,\
+                 $(filter-out tests/fuzz/fuzz_%,$(wildcard tests/fuzz/*.c)))
+$(fuzzers): $(OUT)/fuzz/%: $(OUT)/tests/fuzz/fuzz_%.o $(fuzz_shared) $(OBJ)
+	@mkdir -p $(@D)
+	@echo "LINK $@"
+	$(Q)$(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(lib_libs)
+fuzzers: $(fuzzers)
 
 $(OUT)/load: $(patsubst %,$(OUT)/tests/bench/%.o,load client sample)
 	@echo "LINK $@"
@@ -111,6 +122,11 @@ nemesis: ## Faults at random, and a proof; SECONDS=60 SEED=1 FAULTS=all
 	  --tools $(OUT) $(if $(SECONDS),--seconds $(SECONDS)) \
 	  $(if $(SEED),--seed $(SEED)) $(if $(FAULTS),--faults $(FAULTS)) \
 	  $(NEMESIS_ARGS)
+
+fuzz: ## Fuzz each parser; FUZZ_SECONDS=60 for each, FUZZERS="id json"
+	@scripts/deps.sh build fuzz
+	@$(MAKE) --no-print-directory -j$$(nproc) FLAVOUR=fuzz CC=clang fuzzers
+	@tests/fuzz/run.sh build/fuzz/fuzz
 
 mutants: $(OUT)/redlockd $(OUT)/sim ## Take one cure away at a time: who notices?
 	@scripts/deps.sh build nemesis
