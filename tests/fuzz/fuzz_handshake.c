@@ -1,0 +1,99 @@
+/*
+ * A line that says how many bytes come at once, and then bytes as a node may
+ * send them when it is asked who it is. Who passes is what Redis is; who does
+ * not is told why, in words without a secret.
+ */
+#include <assert.h>
+#include <string.h>
+
+#include "../../server/handshake.h"
+#include "input.h"
+#include "peer.h"
+
+enum { PIECES_MAX = 64 };
+
+static struct config_node node = {
+    .user = "alice", .password = "s3cret", .db = 3};
+
+static bool is_printable(const char *text)
+{
+    for (; *text != '\0'; text++)
+        if (*text < ' ' || *text > '~')
+            return false;
+    return true;
+}
+
+static bool is_hex(const char *text, size_t len)
+{
+    return strspn(text, "0123456789abcdef") == len && text[len] == '\0';
+}
+
+static void check_passed(const struct handshake *handshake,
+                         enum handshake_step step)
+{
+    if (step == HANDSHAKE_SERVER) {
+        assert(is_hex(handshake->run_id, RUN_ID_LEN));
+        assert(handshake->version[0] != '\0' &&
+               is_printable(handshake->version));
+    } else if (step == HANDSHAKE_REPLICATION) {
+        assert(strcmp(handshake->role, "master") == 0);
+    } else if (step == HANDSHAKE_TIME) {
+        assert(handshake->node_now_us > 0 &&
+               handshake->node_now_us < INT64_C(1) << 53);
+    } else if (step == HANDSHAKE_LOAD) {
+        assert(is_hex(handshake->sha, SCRIPT_SHA_LEN));
+    }
+}
+
+/* A foreign server may repeat what it does not understand. */
+static void check_refused(const struct handshake *handshake,
+                          enum handshake_step step, enum vote vote)
+{
+    assert(vote > VOTE_PENDING && vote < VOTE_KINDS && !vote_is_answer(vote));
+    assert(memchr(handshake->detail, '\0', sizeof handshake->detail) != NULL);
+    assert(is_printable(handshake->detail));
+    if (step == HANDSHAKE_AUTH)
+        assert(strstr(handshake->detail, node.password) == NULL);
+}
+
+static void ask(struct peer *peer)
+{
+    for (int step = 0; step < HANDSHAKE_STEPS; step++) {
+        struct handshake_command command;
+        handshake_command(&command, (enum handshake_step)step, &node);
+        assert(command.count > 0 && command.count <= HANDSHAKE_ARGS_MAX);
+        bool is_sent =
+            pipeline_step(&peer->pipeline, step, command.args, command.count);
+        assert(is_sent);
+    }
+}
+
+static void listen_to(struct span bytes, size_t piece)
+{
+    struct peer peer;
+    struct pipeline_reply reply;
+    struct handshake handshake = {0};
+    int step = 0;
+    peer_begin(&peer, bytes, piece);
+    ask(&peer);
+    while (peer_next(&peer, &reply) == PIPELINE_STEP) {
+        assert(reply.step == step);
+        step++;
+        enum vote vote =
+            handshake_take(&handshake, (enum handshake_step)reply.step,
+                           reply.fields, reply.count);
+        if (vote == VOTE_DONE)
+            check_passed(&handshake, (enum handshake_step)reply.step);
+        else
+            check_refused(&handshake, (enum handshake_step)reply.step, vote);
+    }
+    peer_end(&peer);
+}
+
+void fuzz(struct input *input)
+{
+    size_t piece = (size_t)input_number(input);
+    struct span bytes = input_rest(input);
+    size_t least = bytes.len / PIECES_MAX + 1;
+    listen_to(bytes, piece > least ? piece : least);
+}

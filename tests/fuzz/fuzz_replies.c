@@ -1,0 +1,305 @@
+/*
+ * Two lines, and then bytes as a node may send them. The first line has a
+ * letter for each call, and a blank where a batch ends; the second says how
+ * many bytes come at once.
+ *
+ * Each call has at most one reply, in its turn, and that one is within the
+ * limits of script.h. How the bytes are cut makes no difference. What was read
+ * can be said again, and means the same.
+ */
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../server/fence.h"
+#include "input.h"
+#include "peer.h"
+
+enum { CALLS_MAX = 200, PIECES_MAX = 64 };
+
+struct heard {
+    int count;
+    enum pipeline_next end;
+    enum script_kind kinds[CALLS_MAX];
+    struct script_reply replies[CALLS_MAX];
+    size_t text_len;
+    char text[CALLS_MAX * BATCH_CALL_TEXT_MAX + BATCH_TEXT_MAX];
+};
+
+/* ---- asking ------------------------------------------------------------- */
+
+static const char letters[SCRIPT_KINDS] = {'l', 'm', 'b', 'v', 'a',
+                                           'e', 'r', 'd', 'i'};
+
+static int ask(struct peer *peer, struct span line,
+               enum script_kind kinds[CALLS_MAX])
+{
+    struct script_call call = {
+        .resource = span_of("order:42"),
+        .token = span_of("token"),
+        .admit = span_of("1:f:n:run"),
+    };
+    int count = 0;
+    for (size_t i = 0; i < line.len && count < CALLS_MAX; i++) {
+        const char *at = memchr(letters, line.ptr[i], sizeof letters);
+        if (at == NULL) {
+            bool is_sent = pipeline_append(&peer->pipeline);
+            assert(is_sent);
+            continue;
+        }
+        call.kind = kinds[count] = (enum script_kind)(at - letters);
+        enum vote vote = pipeline_call(&peer->pipeline, &call, (uint64_t)count);
+        assert(vote == VOTE_PENDING);
+        count++;
+    }
+    bool is_sent = pipeline_append(&peer->pipeline);
+    assert(is_sent);
+    return count;
+}
+
+/* ---- what is heard ------------------------------------------------------ */
+
+static bool is_within(int64_t number, int64_t least, int64_t most)
+{
+    return number >= least && number <= most;
+}
+
+static bool may_answer(enum script_kind kind, enum vote vote)
+{
+    switch (vote) {
+    case VOTE_GRANTED:
+        return kind == SCRIPT_ACQUIRE || kind == SCRIPT_REPAIR;
+    case VOTE_EXTENDED:
+        return kind == SCRIPT_EXTEND;
+    case VOTE_DELETED:
+        return kind == SCRIPT_RELEASE;
+    case VOTE_STALE:
+        return kind == SCRIPT_ACQUIRE;
+    case VOTE_DONE:
+        return kind < SCRIPT_ACQUIRE;
+    case VOTE_CHANGED:
+        return kind < SCRIPT_ACQUIRE || kind == SCRIPT_REPAIR;
+    case VOTE_HELD:
+        return kind >= SCRIPT_ACQUIRE;
+    case VOTE_FREE:
+        return kind == SCRIPT_EXTEND || kind == SCRIPT_RELEASE ||
+               kind == SCRIPT_INSPECT;
+    default:
+        return true;
+    }
+}
+
+static void check_look(const struct script_look *look)
+{
+    assert(look->word < LOOK_WORDS);
+    assert(look->admit.len <= SCRIPT_STATE_MAX &&
+           look->mark.len <= SCRIPT_STATE_MAX &&
+           look->witnesses.len <= SCRIPT_WITNESSES_MAX);
+    assert(is_within(look->max_ttl_ms, 0, EXACT_MAX));
+    assert(is_within(look->beat, 0, EXACT_MAX));
+    assert(is_within(look->seen_us, 0, EXACT_MAX));
+    assert(is_within(look->voted_us, 0, EXACT_MAX));
+}
+
+static void check_reply(enum script_kind kind, const struct script_reply *reply)
+{
+    assert(reply->vote > VOTE_PENDING && reply->vote < VOTE_KINDS);
+    assert(may_answer(kind, reply->vote));
+    assert(is_within(reply->node_now_us, 0, EXACT_MAX));
+    assert(is_within(reply->beat, 0, EXACT_MAX));
+    if (reply->vote == VOTE_HELD) {
+        assert(reply->pttl_ms >= -1);
+        assert(reply->value.len <= VALUE_MAX);
+    } else {
+        assert(reply->pttl_ms == 0 && reply->value.len == 0);
+    }
+    if (reply->vote == VOTE_STALE)
+        assert(is_within(reply->highest, 1, FENCE_MAX));
+    else
+        assert(is_within(reply->highest, -1, FENCE_MAX));
+    if (vote_is_answer(reply->vote))
+        assert(reply->node_now_us > 0);
+    if (kind == SCRIPT_LOOK && reply->vote == VOTE_DONE)
+        check_look(&reply->look);
+}
+
+/* The bytes are the wire's, and gone with the next reply. */
+static void keep(struct heard *heard, struct span *bytes)
+{
+    char *copy = heard->text + heard->text_len;
+    assert(bytes->len <= sizeof heard->text - heard->text_len);
+    heard->text_len += span_copy(copy, *bytes);
+    bytes->ptr = copy;
+}
+
+static void hear(struct heard *heard, struct span calls, struct span bytes,
+                 size_t piece)
+{
+    struct peer peer;
+    struct pipeline_reply reply;
+    heard->count = 0;
+    heard->text_len = 0;
+    peer_begin(&peer, bytes, piece);
+    int asked = ask(&peer, calls, heard->kinds);
+    while ((heard->end = peer_next(&peer, &reply)) == PIPELINE_CALL) {
+        assert(heard->count < asked && reply.tag == (uint64_t)heard->count);
+        check_reply(heard->kinds[heard->count], &reply.script);
+        struct script_reply *kept = &heard->replies[heard->count++];
+        *kept = reply.script;
+        keep(heard, &kept->value);
+        keep(heard, &kept->look.admit);
+        keep(heard, &kept->look.mark);
+        keep(heard, &kept->look.witnesses);
+    }
+    assert(heard->end != PIPELINE_STEP);
+    peer_end(&peer);
+}
+
+/* ---- the same again ------------------------------------------------------ */
+
+static void check_bytes(struct span a, struct span b)
+{
+    assert(a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0));
+}
+
+static void check_same_look(const struct script_look *a,
+                            const struct script_look *b)
+{
+    assert(a->word == b->word && a->max_ttl_ms == b->max_ttl_ms &&
+           a->is_durable == b->is_durable && a->beat == b->beat &&
+           a->seen_us == b->seen_us && a->voted_us == b->voted_us);
+    check_bytes(a->admit, b->admit);
+    check_bytes(a->mark, b->mark);
+    check_bytes(a->witnesses, b->witnesses);
+}
+
+static void check_same_reply(const struct script_reply *a,
+                             const struct script_reply *b)
+{
+    assert(a->vote == b->vote && a->node_now_us == b->node_now_us &&
+           a->beat == b->beat && a->pttl_ms == b->pttl_ms &&
+           a->highest == b->highest);
+    check_bytes(a->value, b->value);
+    check_same_look(&a->look, &b->look);
+}
+
+static void check_same(const struct heard *a, const struct heard *b)
+{
+    assert(a->count == b->count && a->end == b->end);
+    for (int i = 0; i < a->count; i++)
+        check_same_reply(&a->replies[i], &b->replies[i]);
+}
+
+/* ---- saying it again ---------------------------------------------------- */
+
+static void say_string(FILE *out, struct span bytes)
+{
+    (void)fprintf(out, "$%zu\r\n", bytes.len);
+    (void)fwrite(bytes.ptr, 1, bytes.len, out); /* none may be 0 */
+    (void)fputs("\r\n", out);
+}
+
+static void say_number(FILE *out, int64_t number)
+{
+    (void)fprintf(out, ":%lld\r\n", (long long)number);
+}
+
+static void say_look(FILE *out, const struct script_look *look)
+{
+    static const char *const words[LOOK_WORDS] = {
+        "ADMITTED", "SUPERSEDED", "FOREIGN", "EMPTY",
+        "BARE",     "FRESH",      "CREATED", "MARKED"};
+    (void)fputs("*9\r\n", out);
+    say_string(out, span_of(words[look->word]));
+    say_string(out, look->admit);
+    say_string(out, look->mark);
+    say_number(out, look->max_ttl_ms);
+    say_number(out, look->is_durable);
+    say_number(out, look->beat);
+    say_number(out, look->seen_us);
+    say_number(out, look->voted_us);
+    say_string(out, look->witnesses);
+}
+
+/* The replies of script.c's table; false: this one stands for many. */
+static bool say(FILE *out, enum script_kind kind,
+                const struct script_reply *reply)
+{
+    static const char *const words[VOTE_KINDS] = {
+        [VOTE_GRANTED] = "GRANTED", [VOTE_EXTENDED] = "EXTENDED",
+        [VOTE_DELETED] = "DELETED", [VOTE_DONE] = "DONE",
+        [VOTE_CHANGED] = "CHANGED", [VOTE_QUARANTINED] = "QUARANTINED",
+        [VOTE_LATE] = "LATE",       [VOTE_SKEWED] = "SKEWED",
+        [VOTE_FREE] = "FREE",       [VOTE_STALE] = "STALE",
+        [VOTE_HELD] = "HELD"};
+    if (kind == SCRIPT_LOOK && reply->vote == VOTE_DONE) {
+        say_look(out, &reply->look);
+    } else if (reply->vote == VOTE_HELD) {
+        (void)fprintf(out, "*3\r\n$4\r\nHELD\r\n");
+        say_number(out, reply->pttl_ms);
+        say_string(out, reply->value);
+    } else if (reply->vote == VOTE_STALE ||
+               (reply->vote == VOTE_FREE && kind == SCRIPT_EXTEND)) {
+        (void)fputs("*2\r\n", out);
+        say_string(out, span_of(words[reply->vote]));
+        say_number(out, reply->highest);
+    } else if (words[reply->vote] != NULL && reply->node_now_us > 0) {
+        say_string(out, span_of(words[reply->vote]));
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* Whether all of them may have come from one batch. */
+static bool is_one_batch(const struct heard *heard)
+{
+    for (int i = 0; i < heard->count; i++)
+        if (heard->replies[i].node_now_us != heard->replies[0].node_now_us ||
+            heard->replies[i].beat != heard->replies[0].beat)
+            return false;
+    return heard->count > 0 && heard->count <= BATCH_CALLS_MAX;
+}
+
+static void say_again(const struct heard *heard, struct heard *again)
+{
+    char *bytes = NULL;
+    size_t len = 0;
+    char calls[BATCH_CALLS_MAX];
+    if (!is_one_batch(heard))
+        return;
+    FILE *out = open_memstream(&bytes, &len);
+    assert(out != NULL);
+    (void)fprintf(out, "*%d\r\n", heard->count + 2);
+    say_number(out, heard->replies[0].node_now_us);
+    say_number(out, heard->replies[0].beat);
+    bool is_sayable = true;
+    for (int i = 0; i < heard->count && is_sayable; i++) {
+        calls[i] = letters[heard->kinds[i]];
+        is_sayable = say(out, heard->kinds[i], &heard->replies[i]);
+    }
+    int rc = fclose(out);
+    assert(rc == 0);
+    if (is_sayable) {
+        hear(again, (struct span){calls, (size_t)heard->count},
+             (struct span){bytes, len}, len);
+        assert(again->count == heard->count);
+        for (int i = 0; i < again->count; i++)
+            check_same_reply(&again->replies[i], &heard->replies[i]);
+    }
+    free(bytes);
+}
+
+void fuzz(struct input *input)
+{
+    static struct heard whole, cut, again;
+    struct span calls = input_line(input);
+    size_t piece = (size_t)input_number(input);
+    struct span bytes = input_rest(input);
+    size_t least = bytes.len / PIECES_MAX + 1;
+    hear(&whole, calls, bytes, bytes.len);
+    hear(&cut, calls, bytes, piece > least ? piece : least);
+    check_same(&whole, &cut);
+    say_again(&whole, &again);
+}

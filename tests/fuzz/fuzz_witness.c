@@ -1,0 +1,59 @@
+/*
+ * Lines: how many nodes, which of them tells, the floor of each, and then what
+ * it tells of the others. Floors only rise, and what a server says of them is
+ * what another one hears.
+ */
+#include <assert.h>
+#include <string.h>
+
+#include "../../server/script.h"
+#include "../../server/witness.h"
+#include "input.h"
+
+static const char *const names[NODES_MAX] = {"a:1", "b:2", "c:3", "d:4", "e:5",
+                                             "f:6", "g:7", "h:8", "i:9"};
+
+static void tell(struct witness *witness, int node, struct span text)
+{
+    const struct witness_words words = {
+        .is_admitted = true, .voted_us = 7, .text = text, .sent_us = 9};
+    witness_on_told(witness, node, &words);
+}
+
+static void check_heard(const struct witness *witness, int node)
+{
+    struct witness other;
+    char text[SCRIPT_WITNESSES_MAX + 1];
+    struct span words = witness_text(witness, node, text, sizeof text);
+    assert(words.len <= SCRIPT_WITNESSES_MAX && strlen(text) == words.len);
+    witness_init(&other, names, witness->count, witness->count / 2 + 1);
+    tell(&other, node, words);
+    for (int i = 0; i < witness->count; i++)
+        assert(other.node[i].floor == (i == node ? 0 : witness->node[i].floor));
+}
+
+static void check_told(struct witness *witness, int node, struct span text)
+{
+    struct witness before = *witness;
+    tell(witness, node, text);
+    for (int i = 0; i < witness->count; i++) {
+        assert(witness->node[i].floor >= before.node[i].floor);
+        assert(witness->node[i].floor <= EXACT_MAX);
+    }
+    assert(witness->node[node].floor == before.node[node].floor);
+    assert(witness->node[node].told_us == 9);
+    assert(witness_voted_us(witness, node) == 0);
+}
+
+void fuzz(struct input *input)
+{
+    struct witness witness;
+    int count = (int)((uint64_t)input_number(input) % NODES_MAX) + 1;
+    int node = (int)((uint64_t)input_number(input) % (uint64_t)count);
+    witness_init(&witness, names, count, count / 2 + 1);
+    for (int i = 0; i < count; i++)
+        witness_on_beat(&witness, i, input_number(input) & (EXACT_MAX - 1));
+    check_heard(&witness, node);
+    check_told(&witness, node, input_rest(input));
+    check_heard(&witness, node);
+}
