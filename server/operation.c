@@ -155,24 +155,24 @@ static int64_t patience_us(const struct operations *operations,
 }
 
 /* A round that is decided as it starts may start the next: retry_count deep. */
-/* NOLINTBEGIN(misc-no-recursion) */
-
-static void start_round(struct operations *operations, struct operation *it)
+/* NOLINTBEGIN(misc-no-recursion); false: a release without memory, not sent */
+static bool start_round(struct operations *operations, struct operation *it)
 {
-    struct nodes *nodes = operations->nodes;
-    int64_t start_us = nodes_now(nodes);
+    int64_t start_us = nodes_now(operations->nodes);
     it->state = OPERATION_ROUND;
     it->rounds++;
     it->doubt_us = 0;
-    round_init(&it->round, it->kind, nodes->settings.nodes, start_us,
-               start_us + patience_us(operations, it));
+    round_init(&it->round, it->kind, operations->nodes->settings.nodes,
+               start_us, start_us + patience_us(operations, it));
     set_timer(operations, it, it->round.deadline_us);
-    if (it->kind == ROUND_RELEASE) /* it lasts beyond the round */
-        releases_ask(operations->releases, &it->round, resource_of(it),
-                     token_of(it), slots_handle(it, 0));
-    else if (can_be_decided(operations, it))
+    if (it->kind != ROUND_RELEASE && can_be_decided(operations, it))
         send_to_all(operations, it);
+    if (it->kind == ROUND_RELEASE && /* it lasts beyond the round */
+        !releases_ask(operations->releases, &it->round, resource_of(it),
+                      token_of(it), slots_handle(it, 0)))
+        return false;
     decide(operations, it);
+    return true;
 }
 
 static bool has_rounds_left(const struct operations *operations,
@@ -222,7 +222,7 @@ static void on_no_quorum(struct operations *operations, struct operation *it)
     else if (it->kind == ROUND_RELEASE)
         wait_on(operations, it);
     else
-        start_round(operations, it);
+        (void)start_round(operations, it); /* it is no release */
 }
 
 /* Whether anything is left of what a won round gives. */
@@ -287,7 +287,7 @@ static void on_acquire_verdict(struct operations *operations,
     else if (!has_rounds_left(operations, it))
         settle(operations, it, it->was_held ? OUTCOME_HELD : OUTCOME_NO_QUORUM);
     else if (verdict == VERDICT_STALE)
-        start_round(operations, it);
+        (void)start_round(operations, it); /* it is an acquire */
     else
         pause(operations, it);
 }
@@ -406,7 +406,7 @@ void operation_on_timer(struct operations *operations, uint32_t slot)
     if (it == NULL)
         return;
     if (it->state == OPERATION_PAUSE) {
-        start_round(operations, it);
+        (void)start_round(operations, it); /* it is an acquire */
         return;
     }
     if (nodes_now(operations->nodes) < it->round.deadline_us) {
@@ -477,8 +477,10 @@ uint64_t operation_start(struct operations *operations,
         return 0;
     operations->in_flight++;
     uint64_t handle = slots_handle(it, 0);
-    start_round(operations, it);
-    return handle;
+    if (start_round(operations, it))
+        return handle;
+    end(operations, it);
+    return 0;
 }
 
 int64_t operation_validity_ms(struct operations *operations,

@@ -79,21 +79,25 @@ static struct span token_of(const struct release *it)
     return (struct span){it->text + it->resource_len, it->token_len};
 }
 
-static enum vote send_to(struct releases *releases, struct release *it,
-                         int node)
+/* it NULL: nobody waits for the answer. */
+static enum vote send_to(struct releases *releases, int node,
+                         struct span resource, struct span token,
+                         struct release *it)
 {
     struct script_call call = {
         .kind = SCRIPT_RELEASE,
-        .resource = resource_of(it),
-        .token = token_of(it),
+        .resource = resource,
+        .token = token,
     };
-    uint64_t tag = slots_handle(it, tag_bits(TAG_RELEASE, 0));
+    uint64_t tag = it != NULL ? slots_handle(it, tag_bits(TAG_RELEASE, 0))
+                              : tag_forgotten();
     enum vote vote = nodes_send(releases->nodes, node, &call, 0, tag);
-    if (vote == VOTE_PENDING)
+    if (it != NULL && vote == VOTE_PENDING)
         it->in_flight |= bit(node);
     return vote;
 }
 
+/* Without memory it is sent, but not sent again. */
 void releases_undo(struct releases *releases, const struct round *round,
                    struct span resource, struct span token, int64_t ttl_ms,
                    int64_t doubt_us)
@@ -101,17 +105,17 @@ void releases_undo(struct releases *releases, const struct round *round,
     struct release *it = NULL;
     for (int i = 0; i < round->total; i++) {
         const struct round_vote *vote = &round->votes[i];
+        bool is_sent = false;
         if (!vote->is_sent || vote_is_harmless(vote->vote))
             continue;
         if (it == NULL)
             it = remember(releases, resource, token);
-        if (it == NULL) {
-            releases->nodes->metrics->releases_dropped++;
-            return;
-        }
-        it->owed |= bit(i);
         if (!vote->is_broken)
-            (void)send_to(releases, it, i);
+            is_sent = send_to(releases, i, resource, token, it) == VOTE_PENDING;
+        if (it != NULL)
+            it->owed |= bit(i);
+        else if (!is_sent)
+            releases->nodes->metrics->releases_dropped++;
     }
     if (it == NULL)
         return;
@@ -124,15 +128,17 @@ void releases_undo(struct releases *releases, const struct round *round,
  * Another server may have sent the acquire just now; that looks and repairs
  * take a node timeout each is in GUARANTEES.md.
  */
-void releases_ask(struct releases *releases, struct round *round,
+bool releases_ask(struct releases *releases, struct round *round,
                   struct span resource, struct span token, uint64_t operation)
 {
     const struct nodes *nodes = releases->nodes;
     const struct engine_settings *settings = &nodes->settings;
     struct release *it = remember(releases, resource, token);
     int64_t widest_us = 0;
+    if (it == NULL)
+        return false;
     for (int i = 0; i < round->total; i++) {
-        enum vote vote = it != NULL ? send_to(releases, it, i) : VOTE_STALLED;
+        enum vote vote = send_to(releases, i, resource, token, it);
         int64_t doubt_us = nodes_doubt_us(nodes, i);
         if (vote == VOTE_PENDING && doubt_us > widest_us)
             widest_us = doubt_us;
@@ -141,8 +147,6 @@ void releases_ask(struct releases *releases, struct round *round,
         else
             round_note_unsent(round, i, vote);
     }
-    if (it == NULL)
-        return;
     it->operation = operation;
     it->owed = (uint16_t)(bit(round->total) - 1);
     it->in_time_us = round->deadline_us;
@@ -150,6 +154,7 @@ void releases_ask(struct releases *releases, struct round *round,
         round->deadline_us + settings->node_timeout_us + widest_us;
     it->until_us = round->start_us + settings->max_ttl_ms * 1000;
     show_pending(releases);
+    return true;
 }
 
 /* ---- answers ------------------------------------------------------------ */

@@ -54,7 +54,8 @@ void releases_fini(struct releases *releases);
 /*
  * Behind a lost acquire round: on each node that was asked and may have set
  * the key, for ttl_ms at most. doubt_us: how much later than its deadline the
- * acquire may have run. Without memory the keys go with their TTL.
+ * acquire may have run. Without memory the nodes are asked once, and those that
+ * do not get it keep the key until its TTL ends.
  */
 void releases_undo(struct releases *releases, const struct round *round,
                    struct span resource, struct span token, int64_t ttl_ms,
@@ -62,9 +63,10 @@ void releases_undo(struct releases *releases, const struct round *round,
 
 /*
  * A client's: on all nodes. The round learns which of them were asked, and
- * operation, through releases_on_reply, what these answer.
+ * operation, through releases_on_reply, what these answer. False: no memory,
+ * and nothing was sent.
  */
-void releases_ask(struct releases *releases, struct round *round,
+bool releases_ask(struct releases *releases, struct round *round,
                   struct span resource, struct span token, uint64_t operation);
 
 /*

@@ -52,6 +52,12 @@ static inline uint32_t tag_debt_number_of(uint64_t tag)
     return (uint32_t)(tag >> 32);
 }
 
+/* Of a release whose answer nobody waits for: no slot has this handle. */
+static inline uint64_t tag_forgotten(void)
+{
+    return (uint64_t)tag_bits(TAG_RELEASE, 0) << SLOTS_INDEX_BITS;
+}
+
 /* Of the calls that belong to no operation and no release. */
 static inline uint64_t tag_guard(void)
 {

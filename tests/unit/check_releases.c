@@ -327,6 +327,49 @@ START_TEST(a_long_name_is_released_as_well)
 }
 END_TEST
 
+/* More than there is room for, which no node takes. */
+static void fill_up(void)
+{
+    engine_op op = 1;
+    for (int i = 0; i < PLAY_NODES; i++)
+        play.is_refusing[i] = true;
+    for (int i = 0; i < 70000 && op != 0; i++) {
+        op = engine_release(play.engine, PLAY_RESOURCE, span_of(PLAY_TOKEN),
+                            NULL);
+        if (op != 0)
+            engine_close(play.engine, op);
+    }
+    for (int i = 0; i < PLAY_NODES; i++)
+        play.is_refusing[i] = false;
+}
+
+/* The nodes would be asked, and nobody know what they answer. */
+START_TEST(a_release_without_room_is_refused)
+{
+    fill_up();
+    ck_assert_uint_eq(
+        engine_release(play.engine, PLAY_RESOURCE, span_of(PLAY_TOKEN), NULL),
+        0);
+    ck_assert_int_eq(play_count(SCRIPT_RELEASE), 0);
+    ck_assert_int_eq(engine_in_flight(play.engine), 0);
+}
+END_TEST
+
+START_TEST(an_abandoned_grant_is_released_without_room_to_remember_it)
+{
+    engine_op op = play_acquire();
+    for (int i = 0; i < 3; i++)
+        play_answer(SCRIPT_ACQUIRE, i, VOTE_GRANTED);
+    play_node_down(4);
+    fill_up();
+    engine_abandon(play.engine, op);
+    ck_assert_int_eq(play_count(SCRIPT_RELEASE), 4);
+    ck_assert_uint_eq(play.metrics.releases_dropped, 1);
+    for (int i = 0; i < 4; i++)
+        play_answer(SCRIPT_RELEASE, i, VOTE_DELETED);
+}
+END_TEST
+
 Suite *check_releases(void);
 
 Suite *check_releases(void)
@@ -353,6 +396,9 @@ Suite *check_releases(void)
     tcase_add_test(tc, but_not_if_only_its_answers_were_read_late);
     tcase_add_test(tc, a_release_behind_a_lost_acquire_asks_only_once);
     tcase_add_test(tc, a_long_name_is_released_as_well);
+    tcase_add_test(tc, a_release_without_room_is_refused);
+    tcase_add_test(tc,
+                   an_abandoned_grant_is_released_without_room_to_remember_it);
     suite_add_tcase(suite, tc);
     return suite;
 }
