@@ -145,9 +145,9 @@ void ops_metrics(const struct service *service,
         respond_memory(request, response);
         return;
     }
-    metrics_print(service->metrics, name_of_outcome, out);
-    bool is_whole = ferror(out) == 0;
-    if (fclose(out) != 0 || !is_whole) {
+    bool is_whole = metrics_print(service->metrics, name_of_outcome, out);
+    /* the C library succeeds even without memory to hand the text over */
+    if (fclose(out) != 0 || !is_whole || response->body == NULL) {
         free(response->body);
         respond_memory(request, response);
         return;

@@ -1,6 +1,7 @@
 #include "metrics.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -35,29 +36,45 @@ void metrics_observe(struct metrics_histogram *histogram, int64_t duration_us)
 
 /* ---- text --------------------------------------------------------------- */
 
-static void head(FILE *out, const char *name, const char *type,
-                 const char *help)
+/* A stream in memory does not remember that it had no room for a piece. */
+struct text {
+    FILE *stream;
+    bool is_whole;
+};
+
+__attribute__((format(printf, 2, 3))) static void print(struct text *out,
+                                                        const char *format, ...)
 {
-    fprintf(out, "# HELP redlockd_%s %s\n# TYPE redlockd_%s %s\n", name, help,
-            name, type);
+    va_list args;
+    va_start(args, format);
+    if (vfprintf(out->stream, format, args) < 0)
+        out->is_whole = false;
+    va_end(args);
 }
 
-static void print_histogram(FILE *out, const char *name, const char *label,
-                            const char *value,
+static void head(struct text *out, const char *name, const char *type,
+                 const char *help)
+{
+    print(out, "# HELP redlockd_%s %s\n# TYPE redlockd_%s %s\n", name, help,
+          name, type);
+}
+
+static void print_histogram(struct text *out, const char *name,
+                            const char *label, const char *value,
                             const struct metrics_histogram *histogram)
 {
     uint64_t below = 0;
     for (int i = 0; i < METRICS_BUCKETS; i++) {
         below += histogram->buckets[i];
-        fprintf(out, "redlockd_%s_bucket{%s=\"%s\",le=\"%s\"} %" PRIu64 "\n",
-                name, label, value, bounds[i].seconds, below);
+        print(out, "redlockd_%s_bucket{%s=\"%s\",le=\"%s\"} %" PRIu64 "\n",
+              name, label, value, bounds[i].seconds, below);
     }
-    fprintf(out, "redlockd_%s_bucket{%s=\"%s\",le=\"+Inf\"} %" PRIu64 "\n",
-            name, label, value, histogram->count);
-    fprintf(out, "redlockd_%s_sum{%s=\"%s\"} %.6f\n", name, label, value,
-            (double)histogram->sum_us / 1e6);
-    fprintf(out, "redlockd_%s_count{%s=\"%s\"} %" PRIu64 "\n", name, label,
-            value, histogram->count);
+    print(out, "redlockd_%s_bucket{%s=\"%s\",le=\"+Inf\"} %" PRIu64 "\n", name,
+          label, value, histogram->count);
+    print(out, "redlockd_%s_sum{%s=\"%s\"} %.6f\n", name, label, value,
+          (double)histogram->sum_us / 1e6);
+    print(out, "redlockd_%s_count{%s=\"%s\"} %" PRIu64 "\n", name, label, value,
+          histogram->count);
 }
 
 /* The metrics without labels. */
@@ -95,28 +112,28 @@ static const struct plain {
 #undef PLAIN
 };
 
-static void print_plains(const struct metrics *metrics, FILE *out)
+static void print_plains(const struct metrics *metrics, struct text *out)
 {
     for (size_t i = 0; i < sizeof plains / sizeof *plains; i++) {
         uint64_t value;
         memcpy(&value, (const char *)metrics + plains[i].offset, sizeof value);
         head(out, plains[i].name, plains[i].type, plains[i].help);
-        fprintf(out, "redlockd_%s %" PRIu64 "\n", plains[i].name, value);
+        print(out, "redlockd_%s %" PRIu64 "\n", plains[i].name, value);
     }
 }
 
-static void print_requests(const struct metrics *metrics, FILE *out)
+static void print_requests(const struct metrics *metrics, struct text *out)
 {
     head(out, "http_requests_total", "counter",
          "Answered requests by call and status.");
     for (int call = 0; call < METRICS_CALLS; call++)
         for (int status = 0; status < METRICS_STATUSES; status++)
             if (metrics->responses[call][status] > 0)
-                fprintf(out,
-                        "redlockd_http_requests_total{call=\"%s\","
-                        "status=\"%d\"} %" PRIu64 "\n",
-                        metrics_call_names[call], status,
-                        metrics->responses[call][status]);
+                print(out,
+                      "redlockd_http_requests_total{call=\"%s\","
+                      "status=\"%d\"} %" PRIu64 "\n",
+                      metrics_call_names[call], status,
+                      metrics->responses[call][status]);
     head(out, "http_request_duration_seconds", "histogram",
          "From the head of a request to its answer.");
     for (int call = 0; call < METRICS_CALLS; call++)
@@ -128,20 +145,20 @@ static void print_requests(const struct metrics *metrics, FILE *out)
 /* From 0 on: a rate needs what was there before the first event. */
 static void print_outcomes(const struct metrics *metrics,
                            enum metrics_call call,
-                           metrics_outcome_fn *outcome_name, FILE *out)
+                           metrics_outcome_fn *outcome_name, struct text *out)
 {
     for (int i = 0; i < METRICS_OUTCOMES; i++) {
         const char *name = outcome_name(call, i);
         if (name != NULL)
-            fprintf(out,
-                    "redlockd_operations_total{operation=\"%s\","
-                    "outcome=\"%s\"} %" PRIu64 "\n",
-                    metrics_call_names[call], name, metrics->outcomes[call][i]);
+            print(out,
+                  "redlockd_operations_total{operation=\"%s\","
+                  "outcome=\"%s\"} %" PRIu64 "\n",
+                  metrics_call_names[call], name, metrics->outcomes[call][i]);
     }
 }
 
 static void print_operations(const struct metrics *metrics,
-                             metrics_outcome_fn *outcome_name, FILE *out)
+                             metrics_outcome_fn *outcome_name, struct text *out)
 {
     head(out, "operations_total", "counter",
          "Finished operations by their outcome.");
@@ -172,33 +189,31 @@ static void escape(const char *text, char out[LABEL_MAX + 1])
 }
 
 static void print_votes(const struct metrics *metrics, int node,
-                        const char *name, FILE *out)
+                        const char *name, struct text *out)
 {
     for (int vote = 0; vote < VOTE_KINDS; vote++)
         if (metrics->votes[node][vote] > 0)
-            fprintf(
-                out,
-                "redlockd_votes_total{node=\"%s\",vote=\"%s\"} %" PRIu64 "\n",
-                name, vote_name((enum vote)vote), metrics->votes[node][vote]);
+            print(out,
+                  "redlockd_votes_total{node=\"%s\",vote=\"%s\"} %" PRIu64 "\n",
+                  name, vote_name((enum vote)vote), metrics->votes[node][vote]);
 }
 
 static void print_clocks(const struct metrics *metrics,
-                         char names[][LABEL_MAX + 1], FILE *out)
+                         char names[][LABEL_MAX + 1], struct text *out)
 {
     head(out, "node_clock_lead_seconds", "gauge",
          "How far a node's clock is ahead of the median of all.");
     for (int i = 0; i < metrics->nodes; i++)
-        fprintf(out, "redlockd_node_clock_lead_seconds{node=\"%s\"} %.6f\n",
-                names[i], (double)metrics->clock_lead_us[i] / 1e6);
+        print(out, "redlockd_node_clock_lead_seconds{node=\"%s\"} %.6f\n",
+              names[i], (double)metrics->clock_lead_us[i] / 1e6);
     head(out, "node_clock_steps_total", "counter",
          "Steps of a node's clock; each costs it its vote for a while.");
     for (int i = 0; i < metrics->nodes; i++)
-        fprintf(out,
-                "redlockd_node_clock_steps_total{node=\"%s\"} %" PRIu64 "\n",
-                names[i], metrics->clock_steps[i]);
+        print(out, "redlockd_node_clock_steps_total{node=\"%s\"} %" PRIu64 "\n",
+              names[i], metrics->clock_steps[i]);
 }
 
-static void print_nodes(const struct metrics *metrics, FILE *out)
+static void print_nodes(const struct metrics *metrics, struct text *out)
 {
     char names[NODES_MAX][LABEL_MAX + 1];
     int voting = 0;
@@ -207,26 +222,25 @@ static void print_nodes(const struct metrics *metrics, FILE *out)
     head(out, "node_voting", "gauge", "1 if the node may vote now.");
     for (int i = 0; i < metrics->nodes; i++) {
         voting += metrics->node_is_voting[i];
-        fprintf(out, "redlockd_node_voting{node=\"%s\"} %d\n", names[i],
-                metrics->node_is_voting[i]);
+        print(out, "redlockd_node_voting{node=\"%s\"} %d\n", names[i],
+              metrics->node_is_voting[i]);
     }
     head(out, "quorum_margin", "gauge",
          "Voting nodes above the quorum; below 0 nothing is granted.");
-    fprintf(out, "redlockd_quorum_margin %d\n", voting - metrics->quorum);
+    print(out, "redlockd_quorum_margin %d\n", voting - metrics->quorum);
     head(out, "votes_total", "counter", "Replies by node and vote.");
     for (int i = 0; i < metrics->nodes; i++)
         print_votes(metrics, i, names[i], out);
     head(out, "node_reconnects_total", "counter",
          "Connections that broke, and attempts that failed.");
     for (int i = 0; i < metrics->nodes; i++)
-        fprintf(out,
-                "redlockd_node_reconnects_total{node=\"%s\"} %" PRIu64 "\n",
-                names[i], metrics->reconnects[i]);
+        print(out, "redlockd_node_reconnects_total{node=\"%s\"} %" PRIu64 "\n",
+              names[i], metrics->reconnects[i]);
     head(out, "node_quarantine_seconds", "gauge",
          "Until a node that may have forgotten locks votes; 0: it is in none.");
     for (int i = 0; i < metrics->nodes; i++)
-        fprintf(out, "redlockd_node_quarantine_seconds{node=\"%s\"} %.3f\n",
-                names[i], (double)metrics->quarantine_us[i] / 1e6);
+        print(out, "redlockd_node_quarantine_seconds{node=\"%s\"} %.3f\n",
+              names[i], (double)metrics->quarantine_us[i] / 1e6);
     print_clocks(metrics, names, out);
     head(out, "node_round_trip_seconds", "histogram",
          "From the queueing of a command to its reply.");
@@ -249,23 +263,25 @@ static uint64_t resident_pages(void)
     return pages;
 }
 
-static void print_process(FILE *out)
+static void print_process(struct text *out)
 {
     head(out, "build_info", "gauge", "The version that runs.");
-    fprintf(out, "redlockd_build_info{version=\"%s\"} 1\n", REDLOCKD_VERSION);
-    fprintf(out,
-            "# HELP process_resident_memory_bytes Resident memory size.\n"
-            "# TYPE process_resident_memory_bytes gauge\n"
-            "process_resident_memory_bytes %" PRIu64 "\n",
-            resident_pages() * (uint64_t)sysconf(_SC_PAGESIZE));
+    print(out, "redlockd_build_info{version=\"%s\"} 1\n", REDLOCKD_VERSION);
+    print(out,
+          "# HELP process_resident_memory_bytes Resident memory size.\n"
+          "# TYPE process_resident_memory_bytes gauge\n"
+          "process_resident_memory_bytes %" PRIu64 "\n",
+          resident_pages() * (uint64_t)sysconf(_SC_PAGESIZE));
 }
 
-void metrics_print(const struct metrics *metrics,
-                   metrics_outcome_fn *outcome_name, FILE *out)
+bool metrics_print(const struct metrics *metrics,
+                   metrics_outcome_fn *outcome_name, FILE *stream)
 {
-    print_plains(metrics, out);
-    print_requests(metrics, out);
-    print_operations(metrics, outcome_name, out);
-    print_nodes(metrics, out);
-    print_process(out);
+    struct text out = {stream, true};
+    print_plains(metrics, &out);
+    print_requests(metrics, &out);
+    print_operations(metrics, outcome_name, &out);
+    print_nodes(metrics, &out);
+    print_process(&out);
+    return out.is_whole;
 }

@@ -71,11 +71,12 @@ extern const char *const metrics_call_names[METRICS_CALLS];
 void metrics_observe(struct metrics_histogram *histogram, int64_t duration_us);
 
 /*
- * Writes all of it. outcome_name: of an enum outcome, NULL if the call cannot
- * come to it; it is passed in so that this file knows nothing of the engine.
+ * Writes all of it; false: something is missing. outcome_name: of an enum
+ * outcome, NULL if the call cannot come to it; it is passed in so that this
+ * file knows nothing of the engine.
  */
 typedef const char *metrics_outcome_fn(enum metrics_call call, int outcome);
-void metrics_print(const struct metrics *metrics,
-                   metrics_outcome_fn *outcome_name, FILE *out);
+bool metrics_print(const struct metrics *metrics,
+                   metrics_outcome_fn *outcome_name, FILE *stream);
 
 #endif

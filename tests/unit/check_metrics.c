@@ -39,7 +39,7 @@ static void print(void)
     free(text);
     FILE *out = open_memstream(&text, &text_len);
     ck_assert_ptr_nonnull(out);
-    metrics_print(&metrics, outcome_of, out);
+    ck_assert(metrics_print(&metrics, outcome_of, out));
     int rc = fclose(out);
     ck_assert_int_eq(rc, 0);
 }
@@ -194,6 +194,17 @@ START_TEST(histogram_counts_cumulatively)
 }
 END_TEST
 
+/* As a stream in memory that cannot grow: it tells only whom it fails. */
+START_TEST(a_text_without_room_is_not_whole)
+{
+    FILE *out = fopen("/dev/full", "w");
+    ck_assert_ptr_nonnull(out);
+    setvbuf(out, NULL, _IONBF, 0);
+    ck_assert(!metrics_print(&metrics, outcome_of, out));
+    (void)fclose(out); /* nothing was written */
+}
+END_TEST
+
 Suite *check_metrics(void)
 {
     Suite *suite = suite_create("metrics");
@@ -203,6 +214,7 @@ Suite *check_metrics(void)
     tcase_add_test(tc, counters_are_told);
     tcase_add_test(tc, outcomes_begin_at_zero);
     tcase_add_test(tc, histogram_counts_cumulatively);
+    tcase_add_test(tc, a_text_without_room_is_not_whole);
     suite_add_tcase(suite, tc);
     return suite;
 }
