@@ -12,6 +12,7 @@
 #include "connection.h"
 #include "handler.h"
 #include "head.h"
+#include "json.h"
 #include "library.h"
 #include "listener.h"
 #include "problem.h"
@@ -74,6 +75,8 @@ static bool add_headers(struct MHD_Response *answer,
 static enum MHD_Result send_answer(struct front *front, struct connection *it,
                                    struct http_response *response)
 {
+    if (response->content_type != NULL && response->body == NULL)
+        return MHD_NO;
     struct MHD_Response *answer = MHD_create_response_from_buffer(
         response->body_len, response->body, MHD_RESPMEM_MUST_FREE);
     if (answer == NULL) {
@@ -381,6 +384,7 @@ static bool watch_library(struct front *front, int fd)
 
 static void init(struct front *front, const struct front_setup *setup)
 {
+    json_init();
     front->loop = setup->loop;
     front->service = (struct service){
         .engine = setup->engine,

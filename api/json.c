@@ -9,6 +9,36 @@
 #include "../server/token.h"
 #include "id.h"
 
+/* ---- memory ------------------------------------------------------------- */
+
+/*
+ * jansson does not always tell that it got no memory: its parser goes on
+ * without the byte that it had no room for, its dump without a piece. So
+ * whoever reads or renders looks here at the end.
+ */
+static bool has_failed;
+
+static void *allocate(size_t size)
+{
+    void *memory = malloc(size);
+    if (memory == NULL)
+        has_failed = true;
+    return memory;
+}
+
+void json_init(void)
+{
+    json_set_alloc_funcs(allocate, free);
+}
+
+/* Whether an allocation has failed since the last look. */
+static bool take_failure(void)
+{
+    bool it = has_failed;
+    has_failed = false;
+    return it;
+}
+
 /* ---- reading ------------------------------------------------------------ */
 
 struct reader {
@@ -202,6 +232,7 @@ static const char *reason_of(enum json_error_code code)
     }
 }
 
+/* NULL: errors tells why; nothing there: no memory. */
 static json_t *load(struct span body, struct problem_errors *errors)
 {
     json_error_t error;
@@ -211,6 +242,10 @@ static json_t *load(struct span body, struct problem_errors *errors)
     }
     json_t *root = json_loadb(body.ptr, body.len,
                               JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
+    if (take_failure()) {
+        json_decref(root); /* NULL is ignored */
+        return NULL;
+    }
     if (root == NULL) {
         problem_add_error(errors, "",
                           "the body is not JSON as it should be: %s, at line "
@@ -263,12 +298,12 @@ void json_input_fini(struct json_input *input)
 
 char *json_render(struct json_t *root, size_t *len)
 {
-    if (root == NULL)
-        return NULL;
-    char *text = json_dumps(root, JSON_COMPACT);
+    char *text = json_dumps(root, JSON_COMPACT); /* NULL of NULL */
     json_decref(root);
-    if (text == NULL)
+    if (take_failure() || text == NULL) {
+        free(text);
         return NULL;
+    }
     *len = strlen(text);
     char *line = realloc(text, *len + 2);
     if (line == NULL) {
@@ -285,7 +320,6 @@ static void set_integer(json_t *object, const char *name, int64_t value,
                         bool is_known)
 {
     if (is_known)
-        /* without memory the member is missing */
         (void)json_object_set_new(object, name, json_integer(value));
 }
 

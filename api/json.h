@@ -10,6 +10,9 @@
 
 struct json_t;
 
+/* To be called once, before anything else here. */
+void json_init(void);
+
 /* The members of a body. The spans lie in root. */
 struct json_input {
     bool has_resource;
@@ -27,7 +30,8 @@ struct json_input {
  * Reads the body of a call: acquire takes resource, owner, ttl_ms; extend
  * token, ttl_ms; release token. False: errors tells all that is wrong, with
  * the pointer "" for the body as a whole; nothing of a token is repeated
- * there. Either way json_input_fini must follow.
+ * there. Without memory it tells nothing. Either way json_input_fini must
+ * follow.
  */
 bool json_parse(struct json_input *input, struct span body, enum route route,
                 int64_t max_ttl_ms, struct problem_errors *errors);
@@ -45,7 +49,10 @@ void json_set_lock(struct json_t *object, struct span resource);
 /* Sets what is known of a holder: remaining_ms, fencing_token, owner. */
 void json_set_holder(struct json_t *object, const struct engine_result *result);
 
-/* Renders and frees a value; NULL becomes NULL. For problem and the above. */
+/*
+ * Renders and frees a value; NULL becomes NULL. For problem and the above: what
+ * they could not add to it for lack of memory makes it NULL, too.
+ */
 char *json_render(struct json_t *root, size_t *len);
 
 /* ---- what operators ask ------------------------------------------------- */

@@ -72,7 +72,12 @@ static bool read_body(const struct service *service,
     if (json_parse(input, request->body, route, service->config->max_ttl_ms,
                    &errors))
         return true;
-    refuse(request, &errors, response);
+    if (errors.count == 0)
+        problem_respond_overloaded("there is no memory to read the body; "
+                                   "nothing was done",
+                                   request->id, response);
+    else
+        refuse(request, &errors, response);
     return false;
 }
 
@@ -83,15 +88,11 @@ static bool is_started(struct http_request *request, engine_op op,
                        struct http_response *response)
 {
     request->op = op;
-    if (op != 0)
-        return true;
-    struct problem problem = {
-        .code = PROBLEM_OVERLOADED,
-        .detail = "there is no memory for another operation; nothing was done",
-        .retry_after_ms = retry_within_ms(RETRY_MAX_MS),
-    };
-    problem_respond(&problem, request->id, response);
-    return false;
+    if (op == 0)
+        problem_respond_overloaded(
+            "there is no memory for another operation; nothing was done",
+            request->id, response);
+    return op != 0;
 }
 
 static bool may_acquire(const struct service *service,
@@ -371,19 +372,6 @@ static void answer_problem(const struct service *service,
     problem_respond(&problem, request->id, response);
 }
 
-static void answer_overloaded(const struct http_request *request,
-                              const struct engine_result *result,
-                              struct http_response *response)
-{
-    struct problem problem = {
-        .code = PROBLEM_OVERLOADED,
-        .detail = "there is no memory for the answer",
-        .resource = result->resource,
-        .retry_after_ms = retry_within_ms(RETRY_MAX_MS),
-    };
-    problem_respond(&problem, request->id, response);
-}
-
 /* ---- answer ------------------------------------------------------------- */
 
 static bool answer_success(const struct http_request *request,
@@ -420,7 +408,8 @@ void locks_answer(const struct service *service, struct http_request *request,
         answer_problem(service, request, result, response);
     } else if (!answer_success(request, result, validity_ms, now_us,
                                response)) {
-        answer_overloaded(request, result, response);
+        problem_respond_overloaded("there is no memory for the answer",
+                                   request->id, response);
         engine_abandon(engine, request->op);
         request->op = 0;
         return;

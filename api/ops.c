@@ -16,9 +16,8 @@ static const char openapi[] =
 static void respond_memory(const struct http_request *request,
                            struct http_response *response)
 {
-    problem_respond_plain(PROBLEM_OVERLOADED,
-                          "there is no memory for the answer", request->id,
-                          response);
+    problem_respond_overloaded("there is no memory for the answer", request->id,
+                               response);
 }
 
 /* Answers 200 with the body, which is of this type; without one, 503. */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "json.h"
+#include "retry.h"
 
 static const struct kind {
     int status;
@@ -85,10 +86,7 @@ void problem_add_error(struct problem_errors *errors, const char *pointer,
 
 /* ---- members ------------------------------------------------------------ */
 
-/*
- * Results of json_object_set_new are not looked at here: without memory a
- * member is missing, and the problem is still one.
- */
+/* What fails here for lack of memory, json_render finds at the end. */
 static json_t *errors_of(const struct problem_errors *errors)
 {
     json_t *list = json_array();
@@ -151,17 +149,42 @@ static json_t *make(const struct problem *problem, const char *request_id)
     return root;
 }
 
+static void set_kind(const struct kind *kind, int64_t retry_after_ms,
+                     struct http_response *response)
+{
+    response->status = kind->status;
+    response->code = kind->code;
+    response->retry_after_ms = retry_after_ms;
+    response->content_type = "application/problem+json";
+}
+
 void problem_respond(const struct problem *problem, const char *request_id,
                      struct http_response *response)
 {
-    const struct kind *kind = &kinds[problem->code];
-    response->status = kind->status;
-    response->code = kind->code;
-    response->retry_after_ms = problem->retry_after_ms;
+    set_kind(&kinds[problem->code], problem->retry_after_ms, response);
     json_t *root = make(problem, request_id);
     response->body = json_render(root, &response->body_len);
-    if (response->body != NULL)
-        response->content_type = "application/problem+json";
+    if (response->body == NULL)
+        problem_respond_overloaded("there is no memory for the answer",
+                                   request_id, response);
+}
+
+/* A single allocation: the library's many would rather fail. */
+void problem_respond_overloaded(const char *detail, const char *request_id,
+                                struct http_response *response)
+{
+    const struct kind *kind = &kinds[PROBLEM_OVERLOADED];
+    set_kind(kind, retry_within_ms(RETRY_MAX_MS), response);
+    int len = asprintf(&response->body,
+                       "{\"type\":\"urn:redlockd:problem:%s\",\"title\":\"%s\","
+                       "\"status\":%d,\"code\":\"%s\",\"detail\":\"%s\","
+                       "\"request_id\":\"%s\",\"retry_after_ms\":%lld}\n",
+                       kind->code, kind->title, kind->status, kind->code,
+                       detail, request_id, (long long)response->retry_after_ms);
+    if (len < 0)
+        response->body = NULL;
+    else
+        response->body_len = (size_t)len;
 }
 
 void problem_respond_plain(enum problem_code code, const char *detail,

@@ -69,7 +69,7 @@ struct problem {
 int problem_status(enum problem_code code);
 const char *problem_name(enum problem_code code);
 
-/* Fills status, code, body and retry_after_ms. */
+/* Fills status, code, body and retry_after_ms. Without memory: overloaded. */
 void problem_respond(const struct problem *problem, const char *request_id,
                      struct http_response *response);
 
@@ -77,5 +77,12 @@ void problem_respond(const struct problem *problem, const char *request_id,
 void problem_respond_plain(enum problem_code code, const char *detail,
                            const char *request_id,
                            struct http_response *response);
+
+/*
+ * 503 overloaded. detail, which says what was done, needs no escapes. If there
+ * is no memory even for that, body is NULL, and the connection must end.
+ */
+void problem_respond_overloaded(const char *detail, const char *request_id,
+                                struct http_response *response);
 
 #endif

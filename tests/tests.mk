@@ -62,6 +62,10 @@ $(OUT)/nemesis-shim.so: tests/nemesis/shim.c
 	@mkdir -p $(@D)
 	@echo "LINK $@"
 	$(Q)$(CC) $(C_FLAGS) -O2 -g $(CFLAGS) -fPIC -shared -o $@ $< -ldl
+$(OUT)/starved-shim.so: tests/starved/shim.c tests/starved/page.h
+	@mkdir -p $(@D)
+	@echo "LINK $@"
+	$(Q)$(CC) $(C_FLAGS) $(lib_cflags) -O2 -g $(CFLAGS) -fPIC -shared -o $@ $< -ldl
 nemesis-tools: $(OUT)/redlockd $(OUT)/nemesis-proxy $(OUT)/nemesis-shim.so
 
 test: ## Run units, integration, README and a short simulation
@@ -69,13 +73,15 @@ test: ## Run units, integration, README and a short simulation
 	@$(MAKE) --no-print-directory -j$$(nproc) tests
 	@$(MAKE) --no-print-directory unit sim integration readme
 
-tests: $(OUT)/unit $(OUT)/sim $(OUT)/differ $(OUT)/integration nemesis-tools
+tests: $(OUT)/unit $(OUT)/sim $(OUT)/differ $(OUT)/integration nemesis-tools \
+       $(OUT)/starved-shim.so
 
 unit: $(OUT)/unit ## Run the unit tests
 	tests/lib/suites.sh $(OUT)/unit tests/unit
 
 # the servers look for leaks, the test program need not
-integration: $(OUT)/integration nemesis-tools ## Test with real Redis servers
+integration: $(OUT)/integration nemesis-tools $(OUT)/starved-shim.so
+integration: ## Test with real Redis servers
 	ASAN_OPTIONS=detect_leaks=0 REDLOCKD=$(OUT)/redlockd TOOLS=$(OUT) \
 	  tests/lib/suites.sh $(OUT)/integration tests/integration
 

@@ -30,8 +30,9 @@ struct node {
 struct server {
     pid_t pid; /* 0: not running */
     int port;
-    char log[PATH_SIZE]; /* what it wrote to stderr */
-    char ports[64];      /* "A=B": what it sends to port A goes to port B */
+    char log[PATH_SIZE];     /* what it wrote to stderr */
+    char ports[64];          /* "A=B": what it sends to port A goes to port B */
+    char starved[PATH_SIZE]; /* the file of starve.h; "": it has memory */
 };
 
 /* N nodes and the servers over them. */

@@ -38,6 +38,10 @@ const struct answer *http_call(const struct server *server,
                                const struct request *request);
 #define HTTP(server, ...) http_call(server, &(struct request){__VA_ARGS__})
 
+/* The same on a new connection; NULL: it was closed without an answer. */
+const struct answer *http_try(const struct server *server,
+                              const struct request *request);
+
 /* GET on a new connection: the status, 0 if there is no answer. */
 int http_probe(const struct server *server, const char *path);
 

@@ -21,12 +21,12 @@ enum {
     PRELOAD_SIZE = PATH_SIZE + 16,
 };
 
-/* For a process whose clock or connections are not the true ones. */
-static void write_preload(char preload[PRELOAD_SIZE])
+/* For a process whose clock, connections or memory are not the true ones. */
+static void write_preload(const char *shim, char preload[PRELOAD_SIZE])
 {
     char path[PATH_SIZE];
 
-    harness_tool("nemesis-shim.so", path);
+    harness_tool(shim, path);
     snprintf(preload, PRELOAD_SIZE, "LD_PRELOAD=%s", path);
 }
 
@@ -73,7 +73,7 @@ void node_start(struct node *node)
     snprintf(bus, sizeof bus, "%d", node->is_cluster ? harness_free_port() : 0);
     snprintf(log, sizeof log, "%s/log", node->dir);
     if (node->has_clock)
-        write_preload(preload);
+        write_preload("nemesis-shim.so", preload);
     snprintf(clock, sizeof clock, "NEMESIS_CLOCK=%s/clock", node->dir);
     node->pid = harness_spawn(argv, node->has_clock ? env : NULL, log);
     WAIT_UNTIL(START_MS, is_answering(node));
@@ -179,8 +179,11 @@ void world_start_server(struct world *world, int i, const char *options)
     char *argv[WORDS_MAX] = {(char *)harness_binary(), "--listen", listen,
                              "--nodes", nodes};
     char preload[PRELOAD_SIZE], ports[sizeof server->ports + 16];
+    char starved[sizeof server->starved + 16];
+    bool has_shim = *server->ports || *server->starved;
     char *env[] = {"ASAN_OPTIONS=detect_leaks=1:verify_asan_link_order=0",
-                   *server->ports ? preload : NULL, ports, NULL};
+                   has_shim ? preload : NULL,
+                   *server->starved ? starved : ports, NULL};
     int argc = 5;
 
     ck_assert_int_eq(server->pid, 0);
@@ -200,9 +203,11 @@ void world_start_server(struct world *world, int i, const char *options)
     for (char *word = strtok_r(copy, " ", &rest); word && argc < WORDS_MAX - 1;
          word = strtok_r(NULL, " ", &rest))
         argv[argc++] = word;
-    if (*server->ports)
-        write_preload(preload);
+    if (has_shim)
+        write_preload(*server->starved ? "starved-shim.so" : "nemesis-shim.so",
+                      preload);
     snprintf(ports, sizeof ports, "NEMESIS_PORTS=%s", server->ports);
+    snprintf(starved, sizeof starved, "STARVED=%s", server->starved);
     server->pid = harness_spawn(argv, env, server->log);
 }
 

@@ -1,5 +1,6 @@
 #include <check.h>
 #include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,6 +41,23 @@ START_TEST(plain_problem_has_the_standard_members)
                 "\"title\":\"No such path\",\"status\":404,"
                 "\"code\":\"not_found\",\"detail\":\"no \\\"such\\\" path\","
                 "\"request_id\":\"id-1\"}\n");
+}
+END_TEST
+
+START_TEST(overloaded_has_them_too)
+{
+    char expected[512];
+    problem_respond_overloaded("nothing was done", "id-1", &response);
+    ck_assert_int_eq(response.status, 503);
+    ck_assert_str_eq(response.code, "overloaded");
+    ck_assert(response.retry_after_ms >= 1 && response.retry_after_ms <= 1000);
+    snprintf(expected, sizeof expected,
+             "{\"type\":\"urn:redlockd:problem:overloaded\","
+             "\"title\":\"Overloaded\",\"status\":503,"
+             "\"code\":\"overloaded\",\"detail\":\"nothing was done\","
+             "\"request_id\":\"id-1\",\"retry_after_ms\":%d}\n",
+             (int)response.retry_after_ms);
+    expect_body(expected);
 }
 END_TEST
 
@@ -192,6 +210,7 @@ Suite *check_problem(void)
     TCase *tc = tcase_create("problem");
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_add_test(tc, plain_problem_has_the_standard_members);
+    tcase_add_test(tc, overloaded_has_them_too);
     tcase_add_test(tc, each_code_has_its_status_and_a_name_of_its_own);
     tcase_add_test(tc, holder_is_told_as_far_as_known);
     tcase_add_test(tc, lock_is_named_as_where_it_was_granted);

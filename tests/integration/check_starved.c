@@ -1,0 +1,378 @@
+/*
+ * Every allocation of a call fails once. The answer is the one that is due, 503
+ * overloaded, or none at all; and the nodes have what the answer says: no lock
+ * but the one that was granted, and none that nobody owns.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "http.h"
+#include "node.h"
+#include "starve.h"
+
+Suite *check_starved(void);
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+/* Long ones, so that buffers have to grow. */
+#define LONG_TEXT                                                              \
+    "jkjkjkjkjkjkjkjkjkjkjkjkjkjkjkjkjkjkjkjkjkjkjkjkjkjkjkjkjkjkjkjkjkjkjkjk" \
+    "jkjkjkjkjkjkjkjkjkjkjkjkjkjkjkjkjkjkjkjkjkjkjkjkjkjkjkjkjkjkjkjkjkjkjkjk"
+#define OTHERS_TOKEN MADE_UP_TOKEN ".somebody-who-has-it-no-longer"
+#define OWN_TOKEN ""
+
+enum { N = 5, QUORUM = 3, TTL_MS = 60000, SOON_MS = 10000, CALLS_MAX = 1000 };
+
+/* One that has to get an answer; '#' is the lock that is held before. */
+static const struct call {
+    const char *method;
+    const char *path;
+    const char *json;
+    const char *token;
+    int status;
+    const char *code;
+} calls[] = {
+    {"POST", "/locks",
+     "{\"resource\":\"new:" LONG_TEXT "\",\"ttl_ms\":60000,"
+     "\"owner\":\"owner:jkjkjkjkjkjkjkjkjkjkjkjkjkjkjkjkjkjkjkjk\"}",
+     NULL, 201, NULL},
+    {"POST", "/locks", "{\"resource\":\"new:caf\\u00e9 \xe2\x82\xac\"}", NULL,
+     201, NULL},
+    {"POST", "/locks", "{\"resource\":\"#\",\"ttl_ms\":1000}", NULL, 409,
+     "lock_held"},
+    {"POST", "/locks",
+     "{\"resource\":5,\"ttl_ms\":1.5,\"owner\":\"a b\",\"" LONG_TEXT "\":[{}]}",
+     NULL, 400, "invalid_request"},
+    {"POST", "/locks", "{\"resource\":\"new:" LONG_TEXT, NULL, 400,
+     "invalid_request"},
+    {"POST", "/locks", "[\"" LONG_TEXT "\", 1, 2.5, true, null]", NULL, 400,
+     "invalid_request"},
+    {"PUT", "/locks/#/extend", "{\"ttl_ms\":60000}", OWN_TOKEN, 200, NULL},
+    {"PUT", "/locks/#/extend", NULL, OWN_TOKEN, 200, NULL},
+    {"PUT", "/locks/#/extend", "{\"token\":\"$\"}", NULL, 200, NULL},
+    {"PUT", "/locks/#/extend", "{\"token\":\"" OTHERS_TOKEN "\"}", NULL, 409,
+     "not_owner"},
+    {"PUT", "/locks/missing/extend", NULL, OTHERS_TOKEN, 404, "lock_not_found"},
+    {"PUT", "/locks/#/extend", "{\"token\":\"" LONG_TEXT "\"}", NULL, 400,
+     "invalid_request"},
+    {"DELETE", "/locks/#", NULL, OWN_TOKEN, 200, NULL},
+    {"DELETE", "/locks/#", "{\"token\":\"$\"}", NULL, 200, NULL},
+    {"DELETE", "/locks/#", NULL, OTHERS_TOKEN, 409, "not_owner"},
+    {"DELETE", "/locks/missing", NULL, OTHERS_TOKEN, 404, "lock_not_found"},
+    {"GET", "/locks/#", NULL, NULL, 200, NULL},
+    {"GET", "/locks/missing", NULL, NULL, 404, "lock_not_found"},
+    {"GET", "/nodes", NULL, NULL, 200, NULL},
+    {"GET", "/livez", NULL, NULL, 200, NULL},
+    {"GET", "/readyz?verbose", NULL, NULL, 200, NULL},
+    {"GET", "/metrics", NULL, NULL, 200, NULL},
+    {"GET", "/openapi.yaml", NULL, NULL, 200, NULL},
+    {"GET", "/nowhere", NULL, NULL, 404, "not_found"},
+    {"PUT", "/locks", NULL, NULL, 405, "method_not_allowed"},
+};
+
+/* What the tests, each a process, have counted. */
+struct tally {
+    int tried;
+    int good;
+    int overloaded;
+    int closed;
+};
+
+static struct world world;
+static const struct server *const server = &world.servers[0];
+static struct tally *tally;
+static char due[ANSWER_BODY]; /* the answer to the call with memory enough */
+
+/* ---- the nodes ---------------------------------------------------------- */
+
+/* Keys of locks on all nodes. */
+static int count_locks(void)
+{
+    int count = 0;
+
+    for (int i = 0; i < N; i++)
+        count += (int)(node_integer(&world.nodes[i], "DBSIZE") -
+                       node_integer(&world.nodes[i], "EXISTS redlockd:state"));
+    return count;
+}
+
+/* A sweep that failed leaves nothing to the next. */
+static void delete_locks(void)
+{
+    static const char script[] =
+        "for _, key in ipairs(redis.call('KEYS', '*')) do "
+        "if key ~= 'redlockd:state' then redis.call('DEL', key) end end";
+
+    for (int i = 0; i < N; i++)
+        node_do(&world.nodes[i], "EVAL %s 0", script);
+}
+
+static int count_value(const char *key, const char *value)
+{
+    int count = 0;
+
+    for (int i = 0; i < N; i++) {
+        const char *found = node_text(&world.nodes[i], "GET %s", key);
+        count += found && strcmp(found, value) == 0;
+    }
+    return count;
+}
+
+static bool are_all_voting(void)
+{
+    const struct answer *answer =
+        HTTP(server, .method = "GET", .path = "/nodes", .is_fresh = true);
+
+    return answer_int(answer, "voting") == N;
+}
+
+/* ---- answers ------------------------------------------------------------ */
+
+/* Whatever came and went with a connection to a node. */
+static bool may_be_missing(const char *name)
+{
+    return strcmp(name, "rtt_us") == 0 || strcmp(name, "clock_lead_ms") == 0;
+}
+
+/* Whether what is due is there, down to the last member. */
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as an answer */
+static bool has_shape(const json_t *json, const json_t *wanted)
+{
+    const char *name;
+    json_t *member;
+    size_t i;
+
+    if (!json || json_typeof(json) != json_typeof(wanted) ||
+        json_array_size(json) != json_array_size(wanted))
+        return false;
+    json_object_foreach((json_t *)wanted, name, member)
+    {
+        if (!may_be_missing(name) &&
+            !has_shape(json_object_get(json, name), member))
+            return false;
+    }
+    json_array_foreach(wanted, i, member)
+    {
+        if (!has_shape(json_array_get(json, i), member))
+            return false;
+    }
+    return true;
+}
+
+/* Whether each sample that is due is there, whatever its value. */
+static bool has_samples(const char *text, char *wanted)
+{
+    char *rest = NULL;
+
+    for (char *line = strtok_r(wanted, "\n", &rest); line;
+         line = strtok_r(NULL, "\n", &rest)) {
+        if (*line != '#')
+            strrchr(line, ' ')[1] = '\0';
+        if (!strstr(text, line))
+            return false;
+    }
+    return true;
+}
+
+/* Whether the answer is what is due with memory enough. */
+static bool is_due(const struct answer *answer)
+{
+    json_t *json = json_loads(due, 0, NULL);
+    char *copy = strdup(due);
+    bool is_it = json ? has_shape(answer->json, json)
+                 : strncmp(due, "# HELP", 6) == 0
+                     ? has_samples(answer->body, copy)
+                     : strcmp(answer->body, due) == 0;
+
+    json_decref(json);
+    free(copy);
+    return is_it;
+}
+
+/* Whether a success says what it has to, of the lock that was asked for. */
+static void check_success(const struct call *call, const struct answer *answer,
+                          const char *resource, const struct lock *held)
+{
+    if (strncmp(call->path, "/locks", 6) != 0)
+        return;
+    ck_assert_str_eq(answer_text(answer, "resource"), resource);
+    if (strcmp(call->method, "PUT") == 0)
+        ck_assert_str_eq(answer_text(answer, "token"), held->token);
+    if (strcmp(call->method, "GET") == 0)
+        ck_assert_int_eq(answer_int(answer, "fencing_token"), held->number);
+}
+
+/* Whether the call did what it was to do; else it did nothing, or is unknown */
+static bool judge(const struct call *call, const struct answer *answer,
+                  const char *resource, const struct lock *held, bool lasts)
+{
+    if (!answer) {
+        tally->closed++;
+        return false;
+    }
+    if (answer->status == 503) {
+        if (!lasts) /* which can cost all nodes their connections */
+            answer_expect(answer, 503, "overloaded");
+        tally->overloaded++;
+        return false;
+    }
+    answer_expect(answer, call->status, call->code);
+    if (!call->code)
+        check_success(call, answer, resource, held);
+    tally->good++;
+    return true;
+}
+
+/* ---- calls -------------------------------------------------------------- */
+
+static void fill(const char *form, const struct lock *held, char out[1024])
+{
+    size_t len = 0;
+
+    for (; *form; form++)
+        len += (size_t)snprintf(out + len, 1024 - len, "%.*s",
+                                *form == '#'   ? (int)strlen(held->resource)
+                                : *form == '$' ? (int)strlen(held->token)
+                                               : 1,
+                                *form == '#'   ? held->resource
+                                : *form == '$' ? held->token
+                                               : form);
+}
+
+/* The resource of an acquire's body; NULL: it names none. */
+static const char *resource_of(const char *json, char out[1024])
+{
+    json_t *root = json_loads(json, 0, NULL);
+    const char *text = json_string_value(json_object_get(root, "resource"));
+
+    if (text)
+        snprintf(out, 1024, "%s", text);
+    json_decref(root);
+    return text ? out : NULL;
+}
+
+/* Whether a lock was granted, which a quorum then has. */
+static bool read_grant(const struct answer *answer, struct lock *granted)
+{
+    if (!answer || answer->status != 201)
+        return false;
+    snprintf(granted->path, sizeof granted->path, "%s",
+             answer_header(answer, "Location"));
+    snprintf(granted->token, sizeof granted->token, "%s",
+             answer_text(answer, "token"));
+    ck_assert_int_ge(
+        count_value(answer_text(answer, "resource"), granted->token), QUORUM);
+    return true;
+}
+
+/* Gives back what was granted; then no node has a lock. */
+static void clean_up(const struct call *call, const struct answer *answer,
+                     bool is_done, const struct lock *held)
+{
+    struct lock granted;
+    bool is_grant = read_grant(answer, &granted);
+    bool is_release = strcmp(call->method, "DELETE") == 0 && !call->code;
+
+    WAIT_UNTIL(SOON_MS, are_all_voting());
+    if (is_grant)
+        answer_expect(lock_release(server, &granted), 200, NULL);
+    if (!is_release) {
+        WAIT_UNTIL(SOON_MS, count_value(held->resource, held->token) >= QUORUM);
+        answer_expect(lock_release(server, held), 200, NULL);
+    } else if (!is_done && lock_release(server, held)->status != 200) {
+        answer_expect(lock_release(server, held), 404, "lock_not_found");
+    }
+    WAIT_UNTIL(SOON_MS, count_locks() == 0);
+}
+
+/* n 0: with memory enough. False: fewer than n allocations were made. */
+static bool try_call(const struct call *call, int n, bool lasts)
+{
+    struct lock held;
+    char path[1024], json[1024], asked[1024];
+    struct request request = {
+        .method = call->method, .path = path, .json = call->json ? json : NULL};
+
+    WAIT_UNTIL(SOON_MS, are_all_voting());
+    WAIT_UNTIL(SOON_MS,
+               lock_acquire(server, "held:" LONG_TEXT, TTL_MS, &held)->status ==
+                   201);
+    fill(call->path, &held, path);
+    fill(call->json ? call->json : "", &held, json);
+    request.token = call->token && !*call->token ? held.token : call->token;
+    const char *resource = resource_of(json, asked);
+    starve_begin(n, lasts);
+    const struct answer *answer = http_try(server, &request);
+    bool has_failed = starve_end() > 0;
+    tally->tried += has_failed;
+    bool is_done =
+        judge(call, answer, resource ? resource : held.resource, &held, lasts);
+    if (n == 0)
+        snprintf(due, sizeof due, "%s", answer->body);
+    ck_assert_msg(n == 0 || !is_done || is_due(answer),
+                  "%.1000s instead of %.1000s", answer->body, due);
+    clean_up(call, answer, is_done, &held);
+    return has_failed;
+}
+
+static void sweep(const struct call *call, bool lasts)
+{
+    int n = 1;
+
+    delete_locks();
+    (void)try_call(call, 0, false);
+    while (try_call(call, n, lasts))
+        n++;
+    printf("%s %s: %d allocations\n", call->method, call->path, n - 1);
+}
+
+START_TEST(each_allocation_of_a_call_fails_once)
+{
+    sweep(&calls[_i], false);
+}
+END_TEST
+
+START_TEST(all_allocations_of_a_call_fail_from_one_on)
+{
+    sweep(&calls[_i], true);
+}
+END_TEST
+
+/* ---- the suite ---------------------------------------------------------- */
+
+static void set_up(void)
+{
+    tally = mmap(NULL, sizeof *tally, PROT_READ | PROT_WRITE,
+                 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    ck_assert_ptr_ne(tally, MAP_FAILED);
+    world_start_nodes(&world, N);
+    starve_prepare(&world.servers[0]);
+    /* a busy disk must not cost nodes their connections */
+    world_start_server(&world, 0, "--node-timeout-ms 2000");
+    world_wait_ready(&world, 0);
+}
+
+static void tear_down(void)
+{
+    printf("%d allocations failed: %d answers that were due, %d overloaded, "
+           "%d closed connections\n",
+           tally->tried, tally->good, tally->overloaded, tally->closed);
+    world_finish(&world);
+}
+
+Suite *check_starved(void)
+{
+    Suite *suite = suite_create("starved");
+    TCase *tcase = tcase_create("calls");
+
+    tcase_set_timeout(tcase, 300);
+    tcase_add_unchecked_fixture(tcase, set_up, tear_down);
+    tcase_add_loop_test(tcase, each_allocation_of_a_call_fails_once, 0,
+                        COUNT(calls));
+    tcase_add_loop_test(tcase, all_allocations_of_a_call_fail_from_one_on, 0,
+                        COUNT(calls));
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
