@@ -2,20 +2,28 @@
 
 #include <errno.h>
 #include <hiredis/hiredis.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 enum {
     READ_BYTES = 16 * 1024,
     READS_MAX = 16,
     OUT_KEPT_MAX = 64 * 1024, /* of the buffer, while nothing is in it */
     ARG_HEAD_MAX = 1 + DIGITS_MAX + 2, /* $len CR LF, *argc CR LF */
+    KEEPALIVE_S = 15,
+    KEEPALIVE_PROBES = 3,
 };
 
 struct wire {
-    redisContext *context;
+    redisReader *reader;
+    int fd;
+    bool is_unix;
     const char *error;
     char *out; /* what waits to be written */
     size_t out_len;
@@ -129,27 +137,74 @@ static bool fail(struct wire *wire, const char *error)
     return false;
 }
 
+/*
+ * By hand: hiredis 0.14 aborts, or connects to loopback, when it gets no memory
+ * for the address.
+ */
+static bool start_connecting(struct wire *wire, const struct sockaddr *address,
+                             socklen_t len)
+{
+    wire->fd = socket(address->sa_family,
+                      SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (wire->fd < 0 || (connect(wire->fd, address, len) != 0 &&
+                         errno != EINPROGRESS && errno != EINTR))
+        return fail(wire, strerror(errno));
+    return true;
+}
+
+static bool connect_unix(struct wire *wire, const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    size_t len = strlen(path);
+    if (len >= sizeof address.sun_path)
+        return fail(wire, strerror(ENAMETOOLONG));
+    memcpy(address.sun_path, path, len);
+    return start_connecting(wire, (struct sockaddr *)&address, sizeof address);
+}
+
+static bool connect_tcp(struct wire *wire, const char *host, int port)
+{
+    struct addrinfo hints = {
+        .ai_socktype = SOCK_STREAM,
+        .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV,
+    };
+    struct addrinfo *found = NULL;
+    char service[16];
+    (void)snprintf(service, sizeof service, "%d", port);
+    int error = getaddrinfo(host, service, &hints, &found);
+    if (error != 0)
+        return fail(wire, gai_strerror(error));
+    bool is_connecting =
+        start_connecting(wire, found->ai_addr, found->ai_addrlen);
+    freeaddrinfo(found);
+    return is_connecting;
+}
+
 struct wire *wire_new(const char *host, int port, bool is_unix)
 {
     struct wire *wire = malloc(sizeof *wire);
     if (wire == NULL)
         return NULL;
-    wire->context = is_unix ? redisConnectUnixNonBlock(host)
-                            : redisConnectNonBlock(host, port);
-    if (wire->context == NULL) {
+    wire->reader = redisReaderCreateWithFunctions(&parser_functions);
+    if (wire->reader == NULL) {
         free(wire);
         return NULL;
     }
+    wire->reader->privdata = wire;
+    /* it asserts that it has memory for a new buffer if it gave one back */
+    wire->reader->maxbuf = 0;
+    wire->fd = -1;
+    wire->is_unix = is_unix;
     wire->error = NULL;
     wire->out = NULL;
     wire->out_len = 0;
     wire->out_size = 0;
     wire->reply.count = 0;
     wire->text_len = 0;
-    wire->context->reader->fn = &parser_functions;
-    wire->context->reader->privdata = wire;
-    if (wire->context->err != 0)
-        wire->error = wire->context->errstr;
+    if (is_unix)
+        (void)connect_unix(wire, host); /* wire->error tells */
+    else
+        (void)connect_tcp(wire, host, port);
     return wire;
 }
 
@@ -157,7 +212,9 @@ void wire_free(struct wire *wire)
 {
     if (wire == NULL)
         return;
-    redisFree(wire->context);
+    redisReaderFree(wire->reader);
+    if (wire->fd >= 0)
+        (void)close(wire->fd); /* nothing is lost that matters */
     free(wire->out);
     free(wire);
 }
@@ -169,27 +226,34 @@ const char *wire_error(const struct wire *wire)
 
 int wire_fd(const struct wire *wire)
 {
-    return wire->context->fd;
+    return wire->fd;
+}
+
+static bool set(int fd, int level, int option, int value)
+{
+    return setsockopt(fd, level, option, &value, sizeof value) == 0;
 }
 
 /*
- * hiredis sets REDIS_CONNECTED while it still connects: the socket knows. Its
- * commands are small and each is waited for, so Nagle's delay would only cost;
+ * Commands are small and each is waited for, so Nagle's delay would only cost;
  * keepalive finds a node that vanished while nothing is asked of it.
  */
 bool wire_finish_connect(struct wire *wire)
 {
-    int fd = wire->context->fd;
+    int fd = wire->fd;
     int error = 0;
     socklen_t len = sizeof error;
     if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) != 0)
         error = errno;
     if (error != 0)
         return fail(wire, strerror(error));
-    int on = 1;
-    if (wire->context->connection_type == REDIS_CONN_TCP &&
-        (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0 ||
-         redisEnableKeepAlive(wire->context) != REDIS_OK))
+    if (wire->is_unix)
+        return true;
+    if (!set(fd, IPPROTO_TCP, TCP_NODELAY, 1) ||
+        !set(fd, SOL_SOCKET, SO_KEEPALIVE, 1) ||
+        !set(fd, IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_S) ||
+        !set(fd, IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_S / KEEPALIVE_PROBES) ||
+        !set(fd, IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_PROBES))
         return fail(wire, strerror(errno));
     return true;
 }
@@ -247,8 +311,7 @@ size_t wire_unsent(const struct wire *wire)
 
 bool wire_write(struct wire *wire)
 {
-    ssize_t sent =
-        send(wire->context->fd, wire->out, wire->out_len, MSG_NOSIGNAL);
+    ssize_t sent = send(wire->fd, wire->out, wire->out_len, MSG_NOSIGNAL);
     if (sent < 0)
         return errno == EAGAIN || errno == EINTR || fail(wire, strerror(errno));
     wire->out_len -= (size_t)sent;
@@ -271,12 +334,11 @@ bool wire_read(struct wire *wire, bool *has_read)
     ssize_t got = sizeof bytes;
     *has_read = false;
     for (int i = 0; i < READS_MAX && got == (ssize_t)sizeof bytes; i++) {
-        got = recv(wire->context->fd, bytes, sizeof bytes, 0);
+        got = recv(wire->fd, bytes, sizeof bytes, 0);
         if (got <= 0)
             break;
         *has_read = true;
-        if (redisReaderFeed(wire->context->reader, bytes, (size_t)got) !=
-            REDIS_OK)
+        if (redisReaderFeed(wire->reader, bytes, (size_t)got) != REDIS_OK)
             return fail(wire, "no memory to read");
     }
     if (got > 0 || *has_read)
@@ -288,7 +350,7 @@ bool wire_read(struct wire *wire, bool *has_read)
 
 enum wire_next wire_next(struct wire *wire, const struct wire_reply **reply)
 {
-    redisReader *reader = wire->context->reader;
+    redisReader *reader = wire->reader;
     void *object = NULL;
     if (redisReaderGetReply(reader, &object) != REDIS_OK)
         return WIRE_GARBAGE;

@@ -2,9 +2,9 @@
  * One connection to a Redis server: bytes out, replies in. <hiredis/…> is
  * included by wire.c alone.
  *
- * hiredis connects and parses replies. Its own reply objects are heap trees of
- * whatever size the server chooses; ours are flat and of fixed size, and a
- * reply that does not fit is an error of the server.
+ * hiredis parses replies. Its own reply objects are heap trees of whatever size
+ * the server chooses; ours are flat and of fixed size, and a reply that does
+ * not fit is an error of the server.
  *
  * Nothing here calls back or waits.
  */

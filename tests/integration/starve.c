@@ -35,8 +35,13 @@ void starve_begin(int n, bool lasts)
     atomic_store(&page->left, n);
 }
 
+int starve_count(void)
+{
+    return (int)atomic_load(&page->failed);
+}
+
 int starve_end(void)
 {
     atomic_store(&page->left, 0);
-    return (int)atomic_load(&page->failed);
+    return starve_count();
 }

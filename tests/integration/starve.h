@@ -12,7 +12,10 @@ void starve_prepare(struct server *server);
 /* Its n-th allocation from now on fails; lasts: and all behind it. */
 void starve_begin(int n, bool lasts);
 
-/* None fails any more. How many did. */
+/* How many have failed since. */
+int starve_count(void);
+
+/* The same, and none fails any more. */
 int starve_end(void);
 
 #endif

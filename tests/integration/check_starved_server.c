@@ -1,0 +1,198 @@
+/*
+ * Every allocation of a start fails once: the server says so and ends, or
+ * serves. Then every one of what it does by itself while it serves.
+ */
+#include <dirent.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "http.h"
+#include "node.h"
+#include "starve.h"
+
+Suite *check_starved_server(void);
+
+/* ASan makes a start long. */
+#ifdef __SANITIZE_ADDRESS__
+enum { STRIDE = 7 };
+#else
+enum { STRIDE = 1 };
+#endif
+
+/* Allocations of a connection to a node, or of a call, are not half as many. */
+enum { N = 5, SOON_MS = 20000, SOME = 60, STRAND = 64, VALUE_UNITS = 30 };
+
+static struct world world;
+static struct server *const server = &world.servers[0];
+
+/* ---- the start ---------------------------------------------------------- */
+
+static bool has_ended(int *status)
+{
+    if (waitpid(server->pid, status, WNOHANG) == 0)
+        return false;
+    server->pid = 0;
+    return true;
+}
+
+static bool is_up(int *status)
+{
+    return has_ended(status) || http_probe(server, "/readyz") == 200;
+}
+
+/* A signal of each kind ends it at once. */
+static void stop(void)
+{
+    kill(server->pid, SIGINT);
+    world_stop_server(&world, 0);
+}
+
+/* With a word why. */
+static void check_end(int n, int status)
+{
+    char *log = harness_read_file(server->log);
+
+    ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == EXIT_FAILURE &&
+                      strstr(log, "redlockd: ") && !strstr(log, "Sanitizer"),
+                  "allocation %d: wait status %d, log:\n%s", n, status, log);
+    free(log);
+}
+
+START_TEST(each_allocation_of_a_start_fails_once)
+{
+    bool has_failed = true;
+    int ends = 0, n;
+
+    world_start_nodes(&world, N);
+    starve_prepare(server);
+    for (n = 1; has_failed; n += STRIDE) {
+        int status = 0;
+        starve_begin(n, false);
+        world_start_server(&world, 0, "--log-level warn");
+        WAIT_UNTIL(SOON_MS, is_up(&status));
+        has_failed = starve_end() > 0;
+        if (server->pid) {
+            lock_expect_cycle(server, "after:a:start");
+            http_disconnect();
+            stop();
+        } else {
+            check_end(n, status);
+            ends++;
+        }
+        ck_assert_int_eq(truncate(server->log, 0), 0);
+    }
+    printf("%d allocations of a start: %d ended it with an error\n", n - 1,
+           ends);
+    world_stop(&world);
+}
+END_TEST
+
+/* ---- connections to nodes ----------------------------------------------- */
+
+static int count_descriptors(void)
+{
+    char path[64];
+    int count = 0;
+
+    snprintf(path, sizeof path, "/proc/%d/fd", (int)server->pid);
+    DIR *dir = opendir(path);
+    ck_assert_ptr_nonnull(dir);
+    /* cppcheck-suppress readdirCalled; there is one thread */
+    while (readdir(dir))
+        count++;
+    closedir(dir);
+    return count;
+}
+
+/* Without memory there may be no answer; each look uses some up. */
+static bool are_all_voting(void)
+{
+    const struct answer *answer =
+        http_try(server, &(struct request){.method = "GET", .path = "/nodes"});
+
+    return answer && answer->status == 200 && answer_int(answer, "voting") == N;
+}
+
+static void start(void)
+{
+    world_start_nodes(&world, N);
+    starve_prepare(server);
+    world_start_server(&world, 0, "");
+    world_wait_ready(&world, 0);
+}
+
+START_TEST(each_allocation_of_a_connection_to_a_node_fails_once)
+{
+    start();
+    int descriptors = count_descriptors();
+    for (int n = 1; n <= SOME; n++) {
+        starve_begin(n, false);
+        node_do(&world.nodes[n % N], "CLIENT KILL TYPE normal SKIPME yes");
+        WAIT_UNTIL(SOON_MS, are_all_voting() && starve_count() > 0);
+        WAIT_UNTIL(SOON_MS, are_all_voting());
+    }
+    WAIT_UNTIL(SOON_MS, count_descriptors() <= descriptors);
+    lock_expect_cycle(server, "after:all:that");
+    world_stop(&world);
+}
+END_TEST
+
+/* Inspections that are all handled in one turn, and come back as one reply. */
+static void inspect_many(const char *path)
+{
+    char request[1024], answer[4096];
+    int fds[STRAND];
+
+    int len = snprintf(request, sizeof request,
+                       "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", path);
+    server_pause(server);
+    for (int i = 0; i < STRAND; i++) {
+        fds[i] = raw_connect(server);
+        raw_send(fds[i], request, (size_t)len);
+    }
+    server_resume(server);
+    for (int i = 0; i < STRAND; i++) {
+        raw_read(fds[i], answer, sizeof answer, "\r\n\r\n", SOON_MS);
+        ck_assert_ptr_nonnull(strstr(answer, " 200 OK"));
+        close(fds[i]);
+    }
+}
+
+/* The buffers for what is read have grown then, and shrink. */
+START_TEST(each_allocation_behind_a_long_reply_fails_once)
+{
+    char *value = harness_repeat("#", "somebody", VALUE_UNITS);
+
+    start();
+    world_set(&world, 0, N, "held", value, 0);
+    for (int n = 1; n <= SOME; n++) {
+        WAIT_UNTIL(SOON_MS, are_all_voting());
+        inspect_many("/locks/held");
+        starve_begin(n, false);
+        (void)http_try(
+            server, &(struct request){.method = "GET", .path = "/locks/held"});
+        (void)starve_end();
+    }
+    WAIT_UNTIL(SOON_MS, are_all_voting());
+    answer_expect(lock_inspect(server, "held"), 200, NULL);
+    free(value);
+    world_stop(&world);
+}
+END_TEST
+
+Suite *check_starved_server(void)
+{
+    Suite *suite = suite_create("starved_server");
+    TCase *tcase = tcase_create("server");
+
+    tcase_set_timeout(tcase, 300);
+    tcase_add_test(tcase, each_allocation_of_a_start_fails_once);
+    tcase_add_test(tcase, each_allocation_of_a_connection_to_a_node_fails_once);
+    tcase_add_test(tcase, each_allocation_behind_a_long_reply_fails_once);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
