@@ -361,13 +361,16 @@ static bool start_lookup(struct loop_lookup *lookup, struct loop *loop,
     char service[16];
     snprintf(service, sizeof service, "%d", port);
     /* An address needs no thread, and no file of the system is read for it. */
-    if (getaddrinfo(host, service, &hints, &lookup->known) == 0) {
+    int error = getaddrinfo(host, service, &hints, &lookup->known);
+    if (error == 0) {
         lookup->timer = loop_timer_new(loop, answer_known, lookup);
         if (lookup->timer != NULL)
             loop_timer_set(lookup->timer, clock_now_us());
         return lookup->timer != NULL;
     }
     lookup->known = NULL;
+    if (error == EAI_MEMORY)
+        return false; /* libuv aborts if it gets none for its threads */
     lookup->request.data = lookup;
     hints.ai_flags = AI_NUMERICSERV;
     if (uv_getaddrinfo(&loop->uv, &lookup->request, on_resolved, host, service,

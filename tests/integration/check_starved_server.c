@@ -3,7 +3,6 @@
  * serves. Then every one of what it does by itself while it serves.
  */
 #include <dirent.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,13 +43,6 @@ static bool is_up(int *status)
     return has_ended(status) || http_probe(server, "/readyz") == 200;
 }
 
-/* A signal of each kind ends it at once. */
-static void stop(void)
-{
-    kill(server->pid, SIGINT);
-    world_stop_server(&world, 0);
-}
-
 /* With a word why. */
 static void check_end(int n, int status)
 {
@@ -62,32 +54,64 @@ static void check_end(int n, int status)
     free(log);
 }
 
-START_TEST(each_allocation_of_a_start_fails_once)
+/* A server that gets memory again serves. */
+static void check_service(void)
 {
-    bool has_failed = true;
-    int ends = 0, n;
+    int status = 0;
+
+    WAIT_UNTIL(SOON_MS, is_up(&status));
+    lock_expect_cycle(server, "after:a:start");
+    http_disconnect();
+    world_stop_server(&world, 0);
+}
+
+/* It ended, is ready, or has tried for a while. */
+static bool has_tried(bool lasts, int *status)
+{
+    return is_up(status) || (lasts && starve_count() > N);
+}
+
+/* False: a start makes fewer than n allocations. */
+static bool try_start(int n, bool lasts, int *ends)
+{
+    int status = 0;
+
+    starve_begin(n, lasts);
+    world_start_server(&world, 0, "--log-level warn");
+    WAIT_UNTIL(SOON_MS, has_tried(lasts, &status));
+    bool has_failed = starve_end() > 0;
+    if (server->pid) {
+        check_service();
+    } else {
+        check_end(n, status);
+        ++*ends;
+    }
+    ck_assert_int_eq(truncate(server->log, 0), 0);
+    return has_failed;
+}
+
+static void sweep_starts(bool lasts)
+{
+    int ends = 0, n = 1;
 
     world_start_nodes(&world, N);
     starve_prepare(server);
-    for (n = 1; has_failed; n += STRIDE) {
-        int status = 0;
-        starve_begin(n, false);
-        world_start_server(&world, 0, "--log-level warn");
-        WAIT_UNTIL(SOON_MS, is_up(&status));
-        has_failed = starve_end() > 0;
-        if (server->pid) {
-            lock_expect_cycle(server, "after:a:start");
-            http_disconnect();
-            stop();
-        } else {
-            check_end(n, status);
-            ends++;
-        }
-        ck_assert_int_eq(truncate(server->log, 0), 0);
-    }
+    while (try_start(n, lasts, &ends))
+        n += STRIDE;
     printf("%d allocations of a start: %d ended it with an error\n", n - 1,
            ends);
     world_stop(&world);
+}
+
+START_TEST(each_allocation_of_a_start_fails_once)
+{
+    sweep_starts(false);
+}
+END_TEST
+
+START_TEST(all_allocations_of_a_start_fail_from_one_on)
+{
+    sweep_starts(true);
 }
 END_TEST
 
@@ -191,6 +215,7 @@ Suite *check_starved_server(void)
 
     tcase_set_timeout(tcase, 300);
     tcase_add_test(tcase, each_allocation_of_a_start_fails_once);
+    tcase_add_test(tcase, all_allocations_of_a_start_fail_from_one_on);
     tcase_add_test(tcase, each_allocation_of_a_connection_to_a_node_fails_once);
     tcase_add_test(tcase, each_allocation_behind_a_long_reply_fails_once);
     suite_add_tcase(suite, tcase);
