@@ -2,7 +2,7 @@
 
 .PHONY: test tests unit integration sim sim-long long readme asan lint analyse bench-tools \
         bench soak crowd compose-test fresh openapi-test interop \
-        nemesis nemesis-tools mutants model fuzz fuzzers
+        nemesis nemesis-tools mutants model fuzz fuzzers starved
 
 TEST_PKGS := $(PKGS) check libcurl
 test_libs = $(shell pkg-config --libs $(TEST_PKGS))
@@ -84,6 +84,10 @@ integration: $(OUT)/integration nemesis-tools $(OUT)/starved-shim.so
 integration: ## Test with real Redis servers
 	ASAN_OPTIONS=detect_leaks=0 REDLOCKD=$(OUT)/redlockd TOOLS=$(OUT) \
 	  tests/lib/suites.sh $(OUT)/integration tests/integration
+
+starved: tests ## Let each allocation fail: of a start, of each call
+	@$(MAKE) -s --no-print-directory integration CK_RUN_SUITE=starved_server
+	@$(MAKE) -s --no-print-directory integration CK_RUN_SUITE=starved
 
 readme: $(OUT)/redlockd ## Paste README's commands, compare what they print
 	REDLOCKD=$(OUT)/redlockd tests/readme/run.sh

@@ -74,7 +74,9 @@ static const struct call {
 
 /* What the tests, each a process, have counted. */
 struct tally {
-    int tried;
+    int calls;
+    int passed;
+    int allocations;
     int good;
     int overloaded;
     int closed;
@@ -303,10 +305,11 @@ static bool try_call(const struct call *call, int n, bool lasts)
     fill(call->json ? call->json : "", &held, json);
     request.token = call->token && !*call->token ? held.token : call->token;
     const char *resource = resource_of(json, asked);
+    tally->calls++;
     starve_begin(n, lasts);
     const struct answer *answer = http_try(server, &request);
     bool has_failed = starve_end() > 0;
-    tally->tried += has_failed;
+    tally->allocations += has_failed;
     bool is_done =
         judge(call, answer, resource ? resource : held.resource, &held, lasts);
     if (n == 0)
@@ -314,6 +317,7 @@ static bool try_call(const struct call *call, int n, bool lasts)
     ck_assert_msg(n == 0 || !is_done || is_due(answer),
                   "%.1000s instead of %.1000s", answer->body, due);
     clean_up(call, answer, is_done, &held);
+    tally->passed++;
     return has_failed;
 }
 
@@ -356,10 +360,11 @@ static void set_up(void)
 
 static void tear_down(void)
 {
-    printf("%d allocations failed: %d answers that were due, %d overloaded, "
-           "%d closed connections\n",
-           tally->tried, tally->good, tally->overloaded, tally->closed);
-    world_finish(&world);
+    printf("%d allocations failed: %d answers as due, %d overloaded, "
+           "%d connections closed\n%d passed, %d failed\n",
+           tally->allocations, tally->good, tally->overloaded, tally->closed,
+           tally->passed, tally->calls - tally->passed);
+    world_finish(&world); /* tells of a crash, or a leak */
 }
 
 Suite *check_starved(void)
