@@ -198,7 +198,8 @@ static enum MHD_Result begin(struct front *front, struct connection *it,
     const union MHD_ConnectionInfo *size = MHD_get_connection_info(
         it->http, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
     head_init(&head, size != NULL ? size->header_size : 0);
-    head.has_bare_cr = is_bare_end(version, strlen(version));
+    head.has_bare_cr =
+        *version != '\0' && is_bare_end(version, strlen(version));
     (void)MHD_get_connection_values_n(
         it->http,
         /* NOLINTNEXTLINE(clang-analyzer-optin.core.*): the kinds are flags */

@@ -252,14 +252,15 @@ static bool load_flag(struct option_reader *reader, char **argv, int *at)
     const char *arg = argv[*at];
     const char *equals = strchr(arg, '=');
     size_t name_len = strcspn(arg, "=");
-    char shown[OPTION_NAME_SIZE];
     int i = find_flag(arg);
 
     *reader->origin = '\0';
-    if (i < 0)
+    if (i < 0) {
+        char shown[OPTION_NAME_SIZE];
         return option_fail(reader, "%s: no such option; see --%s",
                            show_name(arg, name_len, shown),
                            closest_flag(arg + 2, name_len - 2));
+    }
     (void)snprintf(reader->origin, OPTION_NAME_SIZE, "--%s",
                    option_table[i].flag);
     reader->is_given[i] = true;

@@ -159,7 +159,8 @@ static bool is_text(struct span span, const char *text)
 static bool is_hex(struct span span)
 {
     for (size_t i = 0; i < span.len; i++)
-        if (memchr("0123456789abcdef", span.ptr[i], 16) == NULL)
+        if (span.ptr[i] == '\0' ||
+            strchr("0123456789abcdef", span.ptr[i]) == NULL)
             return false;
     return true;
 }

@@ -297,8 +297,8 @@ START_TEST(print_shows_all_values_and_no_password)
 END_TEST
 
 static const char *const printable[] = {
-    "--print-config --nodes a,redis://b/1 --retry-count 9 --reuse-port "
-    "--drift-factor 0.125 --log-level debug --key-prefix x:",
+    ("--print-config --nodes a,redis://b/1 --retry-count 9 --reuse-port "
+     "--drift-factor 0.125 --log-level debug --key-prefix x:"),
     "--print-config --nodes a --drift-factor 0.000000000000001",
     "--print-config --nodes a --drift-factor 0.123456789012345",
     "--print-config --nodes unix:///a%20b%2cc%40d%25e%3ff?db=1,b",

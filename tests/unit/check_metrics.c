@@ -199,7 +199,7 @@ START_TEST(a_text_without_room_is_not_whole)
 {
     FILE *out = fopen("/dev/full", "w");
     ck_assert_ptr_nonnull(out);
-    setvbuf(out, NULL, _IONBF, 0);
+    ck_assert_int_eq(setvbuf(out, NULL, _IONBF, 0), 0);
     ck_assert(!metrics_print(&metrics, outcome_of, out));
     (void)fclose(out); /* nothing was written */
 }

@@ -215,12 +215,13 @@ START_TEST(a_look_with_a_number_that_lua_cannot_tell_is_garbage)
         static const int64_t wrong[] = {-1, (INT64_C(1) << 53) + 1, INT64_MAX,
                                         INT64_MIN};
         for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
-            fields[i].integer = wrong[k];
+            struct script_field changed[LOOK_COUNT];
+            memcpy(changed, fields, sizeof fields);
+            changed[i].integer = wrong[k];
             ck_assert_int_eq(
-                script_decode(SCRIPT_LOOK, NOW, fields, LOOK_COUNT).vote,
+                script_decode(SCRIPT_LOOK, NOW, changed, LOOK_COUNT).vote,
                 VOTE_GARBAGE);
         }
-        fields[i].integer = 0;
     }
 }
 END_TEST
