@@ -138,31 +138,34 @@ static enum MHD_Result give_up(struct front *front, struct connection *it)
     return send_answer(front, it, &response);
 }
 
+/* A head, field by field; line_end: of the line before. */
+struct lines {
+    struct head *head;
+    const char *line_end;
+};
+
 /*
- * Of CR LF the library makes two NULs, or of the CR alone. A CR or LF alone
- * ends a line to it, too: what is behind it would be a field to us, and a part
+ * The library ends a line at a CR or LF alone, too, and makes a NUL of it: the
+ * next line then begins right behind it. What is a field to us would be a part
  * of the value to a proxy that passed it on.
  */
-static bool is_bare_end(const char *text, size_t len)
-{
-    return (unsigned char)text[len + 1] > ' ';
-}
-
 static enum MHD_Result note_value(void *cls, enum MHD_ValueKind kind,
                                   const char *name, size_t name_len,
                                   const char *value, size_t value_len)
 {
-    struct head *head = cls;
+    struct lines *lines = cls;
     struct span name_span = {name, name_len};
     if (kind != MHD_HEADER_KIND) {
-        head_add_argument(head, name_span);
+        head_add_argument(lines->head, name_span);
         return MHD_YES;
     }
+    if (name == lines->line_end + 1)
+        lines->head->has_bare_cr = true;
     if (value == NULL)
         value = "";
     else
-        head->has_bare_cr |= is_bare_end(value, value_len);
-    head_add(head, name_span, (struct span){value, value_len});
+        lines->line_end = value + value_len;
+    head_add(lines->head, name_span, (struct span){value, value_len});
     return MHD_YES;
 }
 
@@ -198,12 +201,11 @@ static enum MHD_Result begin(struct front *front, struct connection *it,
     const union MHD_ConnectionInfo *size = MHD_get_connection_info(
         it->http, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
     head_init(&head, size != NULL ? size->header_size : 0);
-    head.has_bare_cr =
-        *version != '\0' && is_bare_end(version, strlen(version));
+    struct lines lines = {&head, version + strlen(version)};
     (void)MHD_get_connection_values_n(
         it->http,
         /* NOLINTNEXTLINE(clang-analyzer-optin.core.*): the kinds are flags */
-        MHD_HEADER_KIND | MHD_GET_ARGUMENT_KIND, note_value, &head);
+        MHD_HEADER_KIND | MHD_GET_ARGUMENT_KIND, note_value, &lines);
     fill_request(front, request, &head);
     const struct head_refusal refusal =
         head_check(&head, strcmp(version, "HTTP/1.0") == 0);
