@@ -67,6 +67,16 @@ static void fill_with_idle(void)
     }
 }
 
+/* In the midst of a request, and nothing more comes. */
+static void fill_with_halves(void)
+{
+    static const char half[] = "POST /locks HTTP/1.1\r\nHost: a\r\n"
+                               "Content-Length: 100\r\n\r\n{";
+    fill();
+    for (int i = 0; i < LIMIT; i++)
+        raw_send(fds[i], half, sizeof half - 1);
+}
+
 static void leave_all(void)
 {
     for (int i = 0; i < LIMIT; i++)
@@ -101,14 +111,9 @@ START_TEST(idle_ones_that_leave_while_it_stands_still_make_room)
 }
 END_TEST
 
-/* In the midst of a request: nobody takes their place. */
 START_TEST(one_that_leaves_makes_room_for_one_that_waits)
 {
-    static const char half[] = "POST /locks HTTP/1.1\r\nHost: a\r\n"
-                               "Content-Length: 100\r\n\r\n{";
-    fill();
-    for (int i = 0; i < LIMIT; i++)
-        raw_send(fds[i], half, sizeof half - 1);
+    fill_with_halves();
     int fd = raw_connect(server);
     ask(fd);
     harness_pause_ms(50); /* it is heard, and nobody gives way */
@@ -138,14 +143,9 @@ START_TEST(the_one_that_was_idle_for_longest_gives_way)
 }
 END_TEST
 
-/* In the midst of a request, and nothing more comes. */
 START_TEST(those_that_let_it_wait_give_way)
 {
-    static const char half[] = "POST /locks HTTP/1.1\r\nHost: a\r\n"
-                               "Content-Length: 100\r\n\r\n{";
-    fill();
-    for (int i = 0; i < LIMIT; i++)
-        raw_send(fds[i], half, sizeof half - 1);
+    fill_with_halves();
     for (int i = 0; i < 3; i++)
         expect_open();
     leave_all();
