@@ -240,19 +240,6 @@ void connection_begin(struct connection *it, int64_t now_us)
     it->all->metrics->requests_accepted++;
 }
 
-static bool grow_body(struct connection *it, size_t wanted)
-{
-    if (wanted <= it->body_size)
-        return true;
-    size_t size = it->body_size * 2 > wanted ? it->body_size * 2 : wanted;
-    char *body = realloc(it->body, size);
-    if (body == NULL)
-        return false;
-    it->body = body;
-    it->body_size = size;
-    return true;
-}
-
 bool connection_add_body(struct connection *it, struct span piece)
 {
     struct http_request *request = &it->request;
@@ -262,7 +249,7 @@ bool connection_add_body(struct connection *it, struct span piece)
         request->body_is_too_large = true;
         return it->body_seen <= DISCARD_MAX;
     }
-    if (!grow_body(it, kept + piece.len))
+    if (!bytes_reserve(&it->body, &it->body_size, kept + piece.len))
         return false;
     request->body.len += span_copy(it->body + kept, piece);
     request->body.ptr = it->body;

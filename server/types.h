@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -67,6 +68,23 @@ static inline size_t span_copy(char *to, struct span from)
     if (from.len > 0)
         memcpy(to, from.ptr, from.len);
     return from.len;
+}
+
+/*
+ * Makes room for wanted bytes; grows at least to twice the size. What stands
+ * there stays. False: no memory, and nothing has changed.
+ */
+static inline bool bytes_reserve(char **bytes, size_t *size, size_t wanted)
+{
+    if (wanted <= *size)
+        return true;
+    size_t grown = *size * 2 > wanted ? *size * 2 : wanted;
+    char *moved = realloc(*bytes, grown);
+    if (moved == NULL)
+        return false;
+    *bytes = moved;
+    *size = grown;
+    return true;
 }
 
 #endif

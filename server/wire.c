@@ -260,20 +260,6 @@ bool wire_finish_connect(struct wire *wire)
 
 /* ---- bytes -------------------------------------------------------------- */
 
-static bool reserve(struct wire *wire, size_t more)
-{
-    size_t wanted = wire->out_len + more;
-    if (wanted <= wire->out_size)
-        return true;
-    size_t size = wire->out_size * 2 > wanted ? wire->out_size * 2 : wanted;
-    char *out = realloc(wire->out, size);
-    if (out == NULL)
-        return false;
-    wire->out = out;
-    wire->out_size = size;
-    return true;
-}
-
 /* A length or count with its sign in front; returns the end. */
 static char *put_head(char *at, char sign, size_t number)
 {
@@ -292,7 +278,7 @@ bool wire_append(struct wire *wire, const struct span *args, int count)
     size_t room = ARG_HEAD_MAX;
     for (int i = 0; i < count; i++)
         room += ARG_HEAD_MAX + args[i].len + 2;
-    if (!reserve(wire, room))
+    if (!bytes_reserve(&wire->out, &wire->out_size, wire->out_len + room))
         return false;
     char *at = put_head(wire->out + wire->out_len, '*', (size_t)count);
     for (int i = 0; i < count; i++) {
