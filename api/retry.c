@@ -3,8 +3,8 @@
 #include "../server/random.h"
 
 enum {
-    HELD_LEAST_MS = 100, /* 16 clients then ask every 6 ms */
-    EXTEND_PART = 10,    /* of the TTL */
+    HELD_LEAST_MS = 40, /* 16 clients then ask every 1.3 ms */
+    EXTEND_PART = 10,   /* of the TTL */
 };
 
 int64_t retry_within_ms(int64_t range_ms)

@@ -107,7 +107,7 @@ static void end(void)
 /* For some seconds: how often the lock went to another worker. */
 static int contend(int poll_ms)
 {
-    int least = INT32_MAX, most = 0;
+    int least = INT32_MAX, most = 0, all = 0;
     begin(poll_ms, INT32_MAX);
     pause_ms(RUN_MS);
     atomic_store(&contest->is_over, true);
@@ -116,9 +116,11 @@ static int contend(int poll_ms)
         int grants = atomic_load(&contest->grants[i]);
         least = grants < least ? grants : least;
         most = grants > most ? grants : most;
+        all += grants;
     }
-    printf("contention: %s: %d hand-overs in %d ms, fewest %d, most %d\n",
-           poll_ms > 0 ? "polling" : "as told",
+    printf("contention: %s: %d grants, %d to another worker, in %d ms, "
+           "fewest %d, most %d\n",
+           poll_ms > 0 ? "polling" : "as told", all,
            atomic_load(&contest->hand_overs), RUN_MS, least, most);
     return atomic_load(&contest->hand_overs);
 }
@@ -127,7 +129,7 @@ START_TEST(who_waits_as_told_gets_it_as_often_as_who_polls)
 {
     int polling = contend(POLL_MS);
     int told = contend(0);
-    ck_assert_int_ge(told, polling * 7 / 10);
+    ck_assert_int_ge(told, polling);
     for (int i = 0; i < WORKERS; i++)
         ck_assert_int_gt(atomic_load(&contest->grants[i]), 0);
 }

@@ -48,9 +48,9 @@ START_TEST(a_held_lock_is_asked_for_in_a_part_of_what_is_known)
     draw_held(-1, 700);
     expect_range(700);
     draw_held(2, 30000); /* not so often that asking is what keeps it busy */
-    expect_range(100);
+    expect_range(40);
     draw_held(500, 0);
-    expect_range(100);
+    expect_range(40);
 }
 END_TEST
 
