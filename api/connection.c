@@ -146,7 +146,7 @@ static void leave(struct connection *it)
 {
     struct http_request *request = &it->request;
     it->has_left = true;
-    if (it->state != CONNECTION_WAITING || request->call != METRICS_ACQUIRE)
+    if (it->state != CONNECTION_WAITING || request->call != LOCK_ACQUIRE)
         return;
     engine_abandon(it->all->engine, request->op);
     request->op = 0;

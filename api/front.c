@@ -101,7 +101,7 @@ static enum MHD_Result answer_settled(struct front *front,
                                       struct connection *it)
 {
     struct http_response response;
-    if (it->request.call == METRICS_ACQUIRE && it->has_left)
+    if (it->request.call == LOCK_ACQUIRE && it->has_left)
         return MHD_NO; /* connection_end releases what was granted */
     http_response_init(&response);
     handler_answer(&front->service, &it->request, clock_now_us(), &response);

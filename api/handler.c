@@ -6,17 +6,17 @@
 #include "ops.h"
 #include "problem.h"
 
-static enum metrics_call call_of(enum route route)
+static int call_of(enum route route)
 {
     switch (route) {
     case ROUTE_ACQUIRE:
-        return METRICS_ACQUIRE;
+        return LOCK_ACQUIRE;
     case ROUTE_EXTEND:
-        return METRICS_EXTEND;
+        return LOCK_EXTEND;
     case ROUTE_RELEASE:
-        return METRICS_RELEASE;
+        return LOCK_RELEASE;
     case ROUTE_INSPECT:
-        return METRICS_INSPECT;
+        return LOCK_INSPECT;
     case ROUTE_LIVEZ:
     case ROUTE_READYZ:
         return METRICS_PROBE;
@@ -99,7 +99,7 @@ bool handler_begin(const struct service *service, struct http_request *request,
         handler_refuse_body(request, response);
         return true;
     }
-    if (request->call < METRICS_OPERATIONS)
+    if (request->call < LOCK_CALLS)
         return locks_begin(service, request, &match, client, response);
     answer_other(service, request, &match, response);
     return true;

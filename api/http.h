@@ -28,8 +28,8 @@ struct http_request {
     struct span body;
     char id[REQUESTID_MAX + 1]; /* X-Request-Id of the answer */
     int64_t head_read_us;       /* when its head was read */
-    enum metrics_call call;     /* which counters it belongs to */
-    engine_op op;               /* waited for, or being answered; 0 none */
+    int call; /* which counters it belongs to: enum lock_call, metrics_call */
+    engine_op op; /* waited for, or being answered; 0 none */
 };
 
 /* The answer. */

@@ -238,11 +238,11 @@ static bool answer_grant(const struct http_request *request,
 /* ---- answer: what did not ----------------------------------------------- */
 
 /* Nothing is known of when it would go well. */
-static int64_t retry_blindly_ms(enum metrics_call call,
+static int64_t retry_blindly_ms(enum lock_call call,
                                 const struct engine_result *result)
 {
-    return call == METRICS_EXTEND ? retry_extend_ms(result->ttl_ms)
-                                  : retry_within_ms(RETRY_MAX_MS);
+    return call == LOCK_EXTEND ? retry_extend_ms(result->ttl_ms)
+                               : retry_within_ms(RETRY_MAX_MS);
 }
 
 static void tell_held(const struct engine_result *result,
@@ -271,21 +271,21 @@ static void tell_votes(const struct service *service,
 }
 
 /* What the client may still rely on. */
-static const char *meaning_of(enum metrics_call call)
+static const char *meaning_of(enum lock_call call)
 {
-    if (call == METRICS_ACQUIRE)
+    if (call == LOCK_ACQUIRE)
         return "nothing was granted; ";
-    if (call == METRICS_EXTEND)
+    if (call == LOCK_EXTEND)
         return "the outcome is unknown, and the validity that was answered "
                "before still stands; ";
-    if (call == METRICS_RELEASE)
+    if (call == LOCK_RELEASE)
         return "the outcome is unknown, and the lock may be relied upon no "
                "longer; ";
     return "";
 }
 
 static void describe_no_quorum(const struct service *service,
-                               enum metrics_call call,
+                               enum lock_call call,
                                const struct engine_result *result,
                                char detail[DETAIL_MAX])
 {
@@ -304,20 +304,20 @@ static void describe_no_quorum(const struct service *service,
                        "once, and gave out fencing numbers of %lld s from now; "
                        "until then this resource cannot have a higher one",
                        (long long)(result->barred_us / 1000000) + 1);
-    else if (wait_us > 0 && call != METRICS_RELEASE)
+    else if (wait_us > 0 && call != LOCK_RELEASE)
         (void)snprintf(detail + len, DETAIL_MAX - (size_t)len,
                        "; a quorum is expected in %d s",
                        (int)((wait_us + 999999) / 1000000));
 }
 
-static void tell_exhausted(enum metrics_call call,
+static void tell_exhausted(enum lock_call call,
                            const struct engine_result *result,
                            struct problem *problem)
 {
     problem->code = PROBLEM_VALIDITY_EXHAUSTED;
     problem->retry_after_ms = retry_blindly_ms(call, result);
     problem->detail =
-        call == METRICS_ACQUIRE
+        call == LOCK_ACQUIRE
             ? "the nodes granted the lock so late that nothing is left of its "
               "TTL; it is released again; ask for a longer ttl_ms"
             : "the nodes extended the lock so late that nothing is left of "

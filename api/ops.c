@@ -127,13 +127,6 @@ void ops_readyz(const struct service *service,
     respond_with("application/json", request, response);
 }
 
-static const char *name_of_outcome(enum metrics_call call, int outcome)
-{
-    return outcome < OUTCOME_KINDS && outcome_is_of((enum outcome)outcome, call)
-               ? outcome_name((enum outcome)outcome)
-               : NULL;
-}
-
 void ops_metrics(const struct service *service,
                  const struct http_request *request,
                  struct http_response *response)
@@ -144,7 +137,7 @@ void ops_metrics(const struct service *service,
         respond_memory(request, response);
         return;
     }
-    bool is_whole = metrics_print(service->metrics, name_of_outcome, out);
+    bool is_whole = metrics_print(service->metrics, out);
     /* the C library succeeds even without memory to hand the text over */
     if (fclose(out) != 0 || !is_whole || response->body == NULL) {
         free(response->body);

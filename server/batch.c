@@ -9,8 +9,7 @@ static_assert(sizeof STATE_INFIX <= SCRIPT_INFIX_MAX, "");
 /* ---- calls -------------------------------------------------------------- */
 
 /* Bytes that a call takes at most, whatever its kind. */
-static size_t room_for(const struct batch *batch,
-                       const struct script_call *call)
+static size_t room_for(const struct batch *batch, const struct call *call)
 {
     return batch->prefix.len + call->resource.len + call->token.len +
            call->admit.len + call->nonce.len + call->found.len +
@@ -18,16 +17,16 @@ static size_t room_for(const struct batch *batch,
            (size_t)SCRIPT_NUMBERS_MAX * DIGITS_MAX;
 }
 
-static bool has_room(const struct batch *batch, const struct script_call *call)
+static bool has_room(const struct batch *batch, const struct call *call)
 {
-    assert(batch->prefix.len <= SCRIPT_PREFIX_MAX &&
+    assert(batch->prefix.len <= PREFIX_MAX &&
            call->resource.len <= RESOURCE_MAX && call->token.len <= TOKEN_MAX);
     return batch->calls < BATCH_CALLS_MAX &&
            room_for(batch, call) <= sizeof batch->bytes - batch->used;
 }
 
 /* Whether the call can share what stands once in front of a batch. */
-static bool fits(const struct batch *batch, const struct script_call *call)
+static bool fits(const struct batch *batch, const struct call *call)
 {
     bool is_admit_same =
         batch->admit.len == 0 || call->admit.len == 0 ||
@@ -67,11 +66,11 @@ static void add_number(struct batch *batch, int64_t number)
 }
 
 /* The arguments that batch.lua counts for each kind. */
-static void add_args(struct batch *batch, const struct script_call *call)
+static void add_args(struct batch *batch, const struct call *call)
 {
     add(batch, span_of(script_name(call->kind)));
     switch (call->kind) {
-    case SCRIPT_LOOK:
+    case CALL_LOOK:
         add(batch, copy(batch, call->nonce));
         add_number(batch, call->node_deadline_us);
         add_number(batch, call->is_durable);
@@ -79,24 +78,24 @@ static void add_args(struct batch *batch, const struct script_call *call)
         add_number(batch, call->is_objecting);
         add(batch, copy(batch, call->witnesses));
         return;
-    case SCRIPT_ADMIT:
+    case CALL_ADMIT:
         add(batch, copy(batch, call->mark));
         add_number(batch, call->max_ttl_ms);
         add_number(batch, call->is_durable);
         add_number(batch, call->floor);
         return;
-    case SCRIPT_READMIT:
+    case CALL_READMIT:
         add(batch, copy(batch, call->mark));
         add(batch, copy(batch, call->found));
         add_number(batch, call->is_durable);
         add_number(batch, call->floor);
         return;
-    case SCRIPT_REVOKE:
+    case CALL_REVOKE:
         add(batch, copy(batch, call->nonce));
         add_number(batch, call->node_deadline_us);
         add(batch, copy(batch, call->found));
         return;
-    case SCRIPT_ACQUIRE:
+    case CALL_ACQUIRE:
         add(batch, copy_key(batch, call->resource));
         add(batch, copy(batch, call->token));
         add_number(batch, call->ttl_ms);
@@ -104,14 +103,14 @@ static void add_args(struct batch *batch, const struct script_call *call)
         add_number(batch, call->node_deadline_us);
         add_number(batch, call->slot);
         return;
-    case SCRIPT_EXTEND:
+    case CALL_EXTEND:
         add(batch, copy_key(batch, call->resource));
         add(batch, copy(batch, call->token));
         add_number(batch, call->ttl_ms);
         add_number(batch, call->node_deadline_us);
         add_number(batch, call->slot);
         return;
-    case SCRIPT_REPAIR:
+    case CALL_REPAIR:
         add(batch, copy_key(batch, call->resource));
         add(batch, copy(batch, call->token));
         add_number(batch, call->ttl_ms);
@@ -120,21 +119,21 @@ static void add_args(struct batch *batch, const struct script_call *call)
         add_number(batch, call->slot);
         add_number(batch, call->seen);
         return;
-    case SCRIPT_RELEASE:
+    case CALL_RELEASE:
         add(batch, copy_key(batch, call->resource));
         add(batch, copy(batch, call->token));
         return;
-    case SCRIPT_INSPECT:
+    case CALL_INSPECT:
         add(batch, copy_key(batch, call->resource));
         return;
-    case SCRIPT_KINDS:
+    case CALL_KINDS:
         return;
     }
 }
 
-bool batch_add(struct batch *batch, const struct script_call *call)
+bool batch_add(struct batch *batch, const struct call *call)
 {
-    assert(call->kind < SCRIPT_KINDS);
+    assert(call->kind < CALL_KINDS);
     if (!has_room(batch, call) || !fits(batch, call))
         return false;
     if (batch->admit.len == 0)
@@ -203,11 +202,10 @@ void batch_read(struct batch_reader *reader, const struct script_field *fields,
     }
 }
 
-struct script_reply batch_next(struct batch_reader *reader,
-                               enum script_kind kind)
+struct call_reply batch_next(struct batch_reader *reader, enum call_kind kind)
 {
     if (reader->vote != VOTE_PENDING)
-        return (struct script_reply){.vote = reader->vote};
+        return (struct call_reply){.vote = reader->vote};
     assert(reader->at < reader->count);
     const struct script_field *fields = &reader->fields[reader->at++];
     int count = 1;
@@ -216,7 +214,7 @@ struct script_reply batch_next(struct batch_reader *reader,
         reader->at += count;
         fields++;
     }
-    struct script_reply reply =
+    struct call_reply reply =
         script_decode(kind, reader->node_now_us, fields, count);
     reply.beat = reader->beat;
     return reply;

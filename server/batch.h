@@ -16,7 +16,7 @@ enum {
     BATCH_FIELDS_MAX = 3 + BATCH_CALLS_MAX * SCRIPT_FIELDS_MAX,
     BATCH_CALL_TEXT_MAX = VALUE_MAX + SCRIPT_WORD_MAX, /* in a call's reply */
     BATCH_TEXT_MAX = BATCH_CALLS_MAX * BATCH_CALL_TEXT_MAX + /* and a look's */
-                     2 * SCRIPT_STATE_MAX + SCRIPT_WITNESSES_MAX,
+                     2 * CALL_STATE_MAX + CALL_WITNESSES_MAX,
 };
 
 /* To be zeroed, but for the prefix of all keys, which is borrowed. */
@@ -36,13 +36,13 @@ struct batch {
  * Adds a call; copies what it borrows. False: it has no room left, or calls of
  * another admission. Send it, reset it, and add the call again.
  */
-bool batch_add(struct batch *batch, const struct script_call *call);
+bool batch_add(struct batch *batch, const struct call *call);
 
 /* The arguments for the Redis client; borrows from batch and sha. */
 struct batch_command {
     int count;
     struct span args[BATCH_COMMAND_MAX];
-    char state_key[SCRIPT_PREFIX_MAX + SCRIPT_INFIX_MAX];
+    char state_key[PREFIX_MAX + SCRIPT_INFIX_MAX];
     char window[DIGITS_MAX];
     char median[DIGITS_MAX];
 };
@@ -59,7 +59,7 @@ struct batch_reader {
     int count;
     int at;
     int64_t node_now_us;
-    int64_t beat;   /* as in script_reply */
+    int64_t beat;   /* as in call_reply */
     enum vote vote; /* for all calls; VOTE_PENDING: each has its reply */
 };
 
@@ -68,7 +68,6 @@ void batch_read(struct batch_reader *reader, const struct script_field *fields,
                 int count, int calls);
 
 /* The reply to the next call, which is of this kind. */
-struct script_reply batch_next(struct batch_reader *reader,
-                               enum script_kind kind);
+struct call_reply batch_next(struct batch_reader *reader, enum call_kind kind);
 
 #endif

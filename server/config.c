@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "option.h"
-#include "round.h"
 
 static const char env_prefix[] = "REDLOCKD_";
 static const char file_suffix[] = "_FILE";
@@ -369,7 +368,7 @@ bool config_load(struct config *config, int argc, char **argv, char **envp,
 
 int config_quorum(const struct config *config)
 {
-    return round_quorum(config->nodes_count);
+    return quorum_of(config->nodes_count);
 }
 
 void config_print(const struct config *config, FILE *out)

@@ -79,8 +79,8 @@ static bool send_next(struct debts *debts, int node, enum debt_kind kind,
     uint32_t number;
     if (!owed_next(owed, now_us, &item, &number))
         return false;
-    struct script_call call = {
-        .kind = SCRIPT_RELEASE,
+    struct call call = {
+        .kind = CALL_RELEASE,
         .resource = item.resource,
         .token = item.token,
     };

@@ -24,6 +24,24 @@ struct engine {
     struct operations operations;
 };
 
+static const char *name_of_outcome(enum lock_call call, int outcome)
+{
+    return outcome < OUTCOME_KINDS && outcome_is_of((enum outcome)outcome, call)
+               ? outcome_name((enum outcome)outcome)
+               : NULL;
+}
+
+static const char *name_of_vote(int vote)
+{
+    return vote_name((enum vote)vote);
+}
+
+static_assert((int)VOTE_KINDS <= METRICS_VOTES, "");
+static_assert((int)OUTCOME_KINDS <= METRICS_OUTCOMES, "");
+
+static const struct metrics_names metrics_names = {name_of_outcome,
+                                                   name_of_vote};
+
 static bool set_tick(struct engine *engine)
 {
     struct engine_port *port = &engine->nodes.port;
@@ -38,6 +56,7 @@ struct engine *engine_new(const struct engine_settings *settings,
     struct engine *engine = malloc(sizeof *engine);
     if (engine == NULL)
         return NULL;
+    metrics->names = &metrics_names;
     nodes_init(&engine->nodes, settings, port, metrics);
     releases_init(&engine->releases, &engine->nodes);
     repairs_init(&engine->repairs, &engine->nodes);
@@ -66,7 +85,7 @@ engine_op engine_acquire(struct engine *engine, struct span resource,
                          struct span owner, int64_t ttl_ms, void *client)
 {
     return operation_start(&engine->operations, &(struct operation_order){
-                                                    .kind = ROUND_ACQUIRE,
+                                                    .kind = LOCK_ACQUIRE,
                                                     .resource = resource,
                                                     .owner = owner,
                                                     .ttl_ms = ttl_ms,
@@ -79,7 +98,7 @@ engine_op engine_extend(struct engine *engine, struct span resource,
 {
     assert(token_is_ours(token));
     return operation_start(&engine->operations, &(struct operation_order){
-                                                    .kind = ROUND_EXTEND,
+                                                    .kind = LOCK_EXTEND,
                                                     .resource = resource,
                                                     .token = token,
                                                     .ttl_ms = ttl_ms,
@@ -92,7 +111,7 @@ engine_op engine_release(struct engine *engine, struct span resource,
 {
     assert(token_is_ours(token));
     return operation_start(&engine->operations, &(struct operation_order){
-                                                    .kind = ROUND_RELEASE,
+                                                    .kind = LOCK_RELEASE,
                                                     .resource = resource,
                                                     .token = token,
                                                     .client = client,
@@ -103,7 +122,7 @@ engine_op engine_inspect(struct engine *engine, struct span resource,
                          void *client)
 {
     return operation_start(&engine->operations, &(struct operation_order){
-                                                    .kind = ROUND_INSPECT,
+                                                    .kind = LOCK_INSPECT,
                                                     .resource = resource,
                                                     .client = client,
                                                 });
@@ -160,10 +179,10 @@ void engine_on_node_confirmed(struct engine *engine, int node,
 }
 
 void engine_on_reply(struct engine *engine, int node, uint64_t tag,
-                     const struct script_reply *reply, int64_t sent_us,
+                     const struct call_reply *reply, int64_t sent_us,
                      int64_t received_us)
 {
-    struct script_reply counted = *reply;
+    struct call_reply counted = *reply;
     counted.vote =
         nodes_on_reply(&engine->nodes, node, tag, reply, sent_us, received_us);
     switch (tag_kind_of(tag)) {
@@ -226,7 +245,7 @@ int engine_voting(const struct engine *engine)
 
 int engine_quorum(const struct engine *engine)
 {
-    return round_quorum(engine->nodes.settings.nodes);
+    return quorum_of(engine->nodes.settings.nodes);
 }
 
 int64_t engine_quorum_in_us(const struct engine *engine)

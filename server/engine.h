@@ -25,7 +25,6 @@
 #include "metrics.h"
 #include "port.h"
 #include "result.h"
-#include "script.h"
 #include "types.h"
 #include "vote.h"
 
@@ -92,7 +91,7 @@ void engine_on_node_down(struct engine *engine, int node, enum vote reason,
 void engine_on_node_confirmed(struct engine *engine, int node,
                               const struct engine_node_facts *facts);
 void engine_on_reply(struct engine *engine, int node, uint64_t tag,
-                     const struct script_reply *reply, int64_t sent_us,
+                     const struct call_reply *reply, int64_t sent_us,
                      int64_t received_us);
 void engine_on_timer(struct engine *engine, uint32_t slot);
 

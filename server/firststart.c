@@ -105,7 +105,7 @@ void firststart_on_up(struct firststart *start, int64_t now_us)
 }
 
 void firststart_on_look(struct firststart *start, int node,
-                        enum script_look_word word, bool is_same_mark,
+                        enum call_look_word word, bool is_same_mark,
                         int64_t now_us)
 {
     bool is_own = start->is_marked[node] && word == LOOK_MARKED && is_same_mark;

@@ -16,7 +16,7 @@
 #ifndef REDLOCKD_FIRSTSTART_H
 #define REDLOCKD_FIRSTSTART_H
 
-#include "script.h"
+#include "call.h"
 #include "types.h"
 
 enum firststart_step {
@@ -63,7 +63,7 @@ uint16_t firststart_advance(struct firststart *start,
  */
 void firststart_on_up(struct firststart *start, int64_t now_us);
 void firststart_on_look(struct firststart *start, int node,
-                        enum script_look_word word, bool is_same_mark,
+                        enum call_look_word word, bool is_same_mark,
                         int64_t now_us);
 void firststart_on_trouble(struct firststart *start, int node);
 

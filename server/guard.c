@@ -185,7 +185,7 @@ static void establish(struct guard *guard, int64_t now_us)
 
 /* What it says of others, and of its last promise, counts. */
 static void note_told(struct guard *guard, int node,
-                      const struct script_look *look, int64_t sent_us)
+                      const struct call_look *look, int64_t sent_us)
 {
     const struct witness_words words = {
         .is_admitted = guard->node[node].phase == GUARD_ADMITTED,
@@ -197,7 +197,7 @@ static void note_told(struct guard *guard, int node,
 }
 
 static void on_admitted(struct guard *guard, struct guard_node *node,
-                        const struct script_look *look, int64_t sent_us,
+                        const struct call_look *look, int64_t sent_us,
                         int64_t now_us)
 {
     int index = (int)(node - guard->node);
@@ -236,7 +236,7 @@ static int64_t born_us(struct span mark)
 }
 
 static void on_marked(struct guard *guard, struct guard_node *node,
-                      const struct script_look *look, int64_t sent_us,
+                      const struct call_look *look, int64_t sent_us,
                       int64_t now_us)
 {
     int index = (int)(node - guard->node);
@@ -278,8 +278,8 @@ static int epoch_of(struct span state)
     return epoch;
 }
 
-static void on_superseded(struct guard_node *node,
-                          const struct script_look *look, int64_t now_us)
+static void on_superseded(struct guard_node *node, const struct call_look *look,
+                          int64_t now_us)
 {
     int admit_epoch = epoch_of(look->admit);
     int mark_epoch = epoch_of(look->mark);
@@ -288,9 +288,8 @@ static void on_superseded(struct guard_node *node,
     node->epoch_above = admit_epoch > mark_epoch ? admit_epoch : mark_epoch;
 }
 
-void guard_on_look(struct guard *guard, int node,
-                   const struct script_look *look, int64_t sent_us,
-                   int64_t now_us)
+void guard_on_look(struct guard *guard, int node, const struct call_look *look,
+                   int64_t sent_us, int64_t now_us)
 {
     struct guard_node *it = &guard->node[node];
     if (it->phase == GUARD_DOWN)

@@ -21,15 +21,15 @@
 #ifndef REDLOCKD_GUARD_H
 #define REDLOCKD_GUARD_H
 
+#include "call.h"
 #include "fingerprint.h"
 #include "firststart.h"
-#include "script.h"
 #include "types.h"
 #include "vote.h"
 #include "witness.h"
 
 enum {
-    GUARD_STATE_MAX = SCRIPT_STATE_MAX, /* of an admission or a mark */
+    GUARD_STATE_MAX = CALL_STATE_MAX, /* of an admission or a mark */
     GUARD_DETAIL_MAX = 200,
     HEARTBEAT_US = 1000000, /* between two looks at a node */
 };
@@ -140,9 +140,8 @@ bool guard_next(struct guard *guard, int64_t now_us,
 void guard_on_up(struct guard *guard, int node, const char *run_id,
                  bool is_durable, int64_t now_us);
 void guard_on_down(struct guard *guard, int node);
-void guard_on_look(struct guard *guard, int node,
-                   const struct script_look *look, int64_t sent_us,
-                   int64_t now_us);
+void guard_on_look(struct guard *guard, int node, const struct call_look *look,
+                   int64_t sent_us, int64_t now_us);
 void guard_on_done(struct guard *guard, const struct guard_action *action,
                    int64_t now_us);
 void guard_on_failure(struct guard *guard, const struct guard_action *action,

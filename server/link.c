@@ -102,8 +102,7 @@ static void fail_next_turn(struct link *link)
 
 /* ---- sending ------------------------------------------------------------ */
 
-enum vote link_send(struct link *link, const struct script_call *call,
-                    uint64_t tag)
+enum vote link_send(struct link *link, const struct call *call, uint64_t tag)
 {
     if (link->state != LINK_UP || link->is_failing)
         return VOTE_UNREACHABLE;

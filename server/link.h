@@ -49,7 +49,7 @@ struct link_events {
     void (*confirmed)(void *ctx, int node, const struct link_facts *facts);
     void (*down)(void *ctx, int node, enum vote reason, const char *detail);
     void (*reply)(void *ctx, int node, uint64_t tag,
-                  const struct script_reply *reply, int64_t sent_us,
+                  const struct call_reply *reply, int64_t sent_us,
                   int64_t received_us);
     void *ctx;
 };
@@ -68,8 +68,7 @@ struct link *link_new(struct loop *loop, int node,
  * event will come, exactly one; else why it was not taken (VOTE_UNREACHABLE,
  * VOTE_STALLED), and none will come. Never calls back before it returns.
  */
-enum vote link_send(struct link *link, const struct script_call *call,
-                    uint64_t tag);
+enum vote link_send(struct link *link, const struct call *call, uint64_t tag);
 
 /*
  * Writes what is queued, as far as the socket takes it. To be called at the

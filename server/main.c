@@ -59,7 +59,7 @@ struct server {
 
 /* ---- the engine's port -------------------------------------------------- */
 
-static enum vote port_send(void *ctx, int node, const struct script_call *call,
+static enum vote port_send(void *ctx, int node, const struct call *call,
                            uint64_t tag)
 {
     struct server *server = ctx;
@@ -162,7 +162,7 @@ static void on_down(void *ctx, int node, enum vote reason, const char *detail)
 }
 
 static void on_reply(void *ctx, int node, uint64_t tag,
-                     const struct script_reply *reply, int64_t sent_us,
+                     const struct call_reply *reply, int64_t sent_us,
                      int64_t received_us)
 {
     struct server *server = ctx;

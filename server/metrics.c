@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 const char *const metrics_call_names[METRICS_CALLS] = {
-    [METRICS_ACQUIRE] = "acquire", [METRICS_EXTEND] = "extend",
-    [METRICS_RELEASE] = "release", [METRICS_INSPECT] = "inspect",
-    [METRICS_PROBE] = "probe",     [METRICS_SCRAPE] = "metrics",
+    [LOCK_ACQUIRE] = "acquire", [LOCK_EXTEND] = "extend",
+    [LOCK_RELEASE] = "release", [LOCK_INSPECT] = "inspect",
+    [METRICS_PROBE] = "probe",  [METRICS_SCRAPE] = "metrics",
     [METRICS_OTHER] = "other",
 };
 
@@ -143,12 +143,11 @@ static void print_requests(const struct metrics *metrics, struct text *out)
 }
 
 /* From 0 on: a rate needs what was there before the first event. */
-static void print_outcomes(const struct metrics *metrics,
-                           enum metrics_call call,
-                           metrics_outcome_fn *outcome_name, struct text *out)
+static void print_outcomes(const struct metrics *metrics, enum lock_call call,
+                           struct text *out)
 {
     for (int i = 0; i < METRICS_OUTCOMES; i++) {
-        const char *name = outcome_name(call, i);
+        const char *name = metrics->names->outcome(call, i);
         if (name != NULL)
             print(out,
                   "redlockd_operations_total{operation=\"%s\","
@@ -157,16 +156,15 @@ static void print_outcomes(const struct metrics *metrics,
     }
 }
 
-static void print_operations(const struct metrics *metrics,
-                             metrics_outcome_fn *outcome_name, struct text *out)
+static void print_operations(const struct metrics *metrics, struct text *out)
 {
     head(out, "operations_total", "counter",
          "Finished operations by their outcome.");
-    for (int call = 0; call < METRICS_OPERATIONS; call++)
-        print_outcomes(metrics, (enum metrics_call)call, outcome_name, out);
+    for (int call = 0; call < LOCK_CALLS; call++)
+        print_outcomes(metrics, (enum lock_call)call, out);
     head(out, "round_duration_seconds", "histogram",
          "From the sending of a round to its verdict.");
-    for (int call = 0; call < METRICS_OPERATIONS; call++)
+    for (int call = 0; call < LOCK_CALLS; call++)
         print_histogram(out, "round_duration_seconds", "operation",
                         metrics_call_names[call],
                         &metrics->round_duration[call]);
@@ -191,11 +189,11 @@ static void escape(const char *text, char out[LABEL_MAX + 1])
 static void print_votes(const struct metrics *metrics, int node,
                         const char *name, struct text *out)
 {
-    for (int vote = 0; vote < VOTE_KINDS; vote++)
+    for (int vote = 0; vote < METRICS_VOTES; vote++)
         if (metrics->votes[node][vote] > 0)
             print(out,
                   "redlockd_votes_total{node=\"%s\",vote=\"%s\"} %" PRIu64 "\n",
-                  name, vote_name((enum vote)vote), metrics->votes[node][vote]);
+                  name, metrics->names->vote(vote), metrics->votes[node][vote]);
 }
 
 static void print_clocks(const struct metrics *metrics,
@@ -274,13 +272,12 @@ static void print_process(struct text *out)
           resident_pages() * (uint64_t)sysconf(_SC_PAGESIZE));
 }
 
-bool metrics_print(const struct metrics *metrics,
-                   metrics_outcome_fn *outcome_name, FILE *stream)
+bool metrics_print(const struct metrics *metrics, FILE *stream)
 {
     struct text out = {stream, true};
     print_plains(metrics, &out);
     print_requests(metrics, &out);
-    print_operations(metrics, outcome_name, &out);
+    print_operations(metrics, &out);
     print_nodes(metrics, &out);
     print_process(&out);
     return out.is_whole;

@@ -9,23 +9,30 @@
 #include <stdio.h>
 
 #include "types.h"
-#include "vote.h"
 
-/* What clients ask for. */
+/* What a request is counted as: an enum lock_call, or one of these. */
 enum metrics_call {
-    METRICS_ACQUIRE,
-    METRICS_EXTEND,
-    METRICS_RELEASE,
-    METRICS_INSPECT,
-    METRICS_OPERATIONS, /* so many of them are operations on locks */
-
-    METRICS_PROBE = METRICS_OPERATIONS, /* /livez, /readyz */
-    METRICS_SCRAPE,                     /* /metrics */
-    METRICS_OTHER,                      /* everything else */
+    METRICS_PROBE = LOCK_CALLS, /* /livez, /readyz */
+    METRICS_SCRAPE,             /* /metrics */
+    METRICS_OTHER,              /* everything else */
     METRICS_CALLS
 };
 
-enum { METRICS_BUCKETS = 14, METRICS_OUTCOMES = 16, METRICS_STATUSES = 600 };
+enum {
+    METRICS_BUCKETS = 14,
+    METRICS_OUTCOMES = 16,
+    METRICS_VOTES = 64,
+    METRICS_STATUSES = 600
+};
+
+/*
+ * The engine's names of outcomes and votes. NULL: the call cannot have this
+ * outcome; there is no such vote.
+ */
+struct metrics_names {
+    const char *(*outcome)(enum lock_call call, int outcome);
+    const char *(*vote)(int vote);
+};
 
 /* Durations in µs; bucket i counts those up to metrics_bounds[i]. */
 struct metrics_histogram {
@@ -35,6 +42,8 @@ struct metrics_histogram {
 };
 
 struct metrics {
+    const struct metrics_names *names; /* set by the engine; static */
+
     /* HTTP: every accepted request is answered or abandoned once */
     uint64_t requests_accepted;
     uint64_t requests_answered;
@@ -45,9 +54,8 @@ struct metrics {
     uint64_t connections_cut; /* by a deadline of ours */
 
     /* operations and rounds */
-    uint64_t outcomes[METRICS_OPERATIONS]
-                     [METRICS_OUTCOMES]; /* by enum outcome */
-    struct metrics_histogram round_duration[METRICS_OPERATIONS];
+    uint64_t outcomes[LOCK_CALLS][METRICS_OUTCOMES]; /* by enum outcome */
+    struct metrics_histogram round_duration[LOCK_CALLS];
     uint64_t undelivered_grants; /* released: the client had left */
     uint64_t releases_pending;   /* now: on their way, and owed by nodes */
     uint64_t releases_dropped;   /* given up for one node, or for all */
@@ -56,9 +64,9 @@ struct metrics {
     /* nodes */
     int nodes;
     int quorum;
-    const char *node_names[NODES_MAX]; /* borrowed */
-    int node_is_voting[NODES_MAX];     /* now */
-    uint64_t votes[NODES_MAX][VOTE_KINDS];
+    const char *node_names[NODES_MAX];        /* borrowed */
+    int node_is_voting[NODES_MAX];            /* now */
+    uint64_t votes[NODES_MAX][METRICS_VOTES]; /* by enum vote */
     struct metrics_histogram node_rtt[NODES_MAX];
     int64_t clock_lead_us[NODES_MAX]; /* now: ahead of the median */
     int64_t quarantine_us[NODES_MAX]; /* now: until it may vote */
@@ -70,13 +78,7 @@ extern const char *const metrics_call_names[METRICS_CALLS];
 
 void metrics_observe(struct metrics_histogram *histogram, int64_t duration_us);
 
-/*
- * Writes all of it; false: something is missing. outcome_name: of an enum
- * outcome, NULL if the call cannot come to it; it is passed in so that this
- * file knows nothing of the engine.
- */
-typedef const char *metrics_outcome_fn(enum metrics_call call, int outcome);
-bool metrics_print(const struct metrics *metrics,
-                   metrics_outcome_fn *outcome_name, FILE *stream);
+/* Writes all of it; false: something is missing. */
+bool metrics_print(const struct metrics *metrics, FILE *stream);
 
 #endif

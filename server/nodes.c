@@ -33,7 +33,7 @@ void nodes_init(struct nodes *nodes, const struct engine_settings *settings,
     };
     struct guard_settings guard = {
         .nodes = settings->nodes,
-        .quorum = round_quorum(settings->nodes),
+        .quorum = quorum_of(settings->nodes),
         .lead = lead_of(settings),
         .epoch = settings->config_epoch,
         .max_ttl_ms = settings->max_ttl_ms,
@@ -45,7 +45,7 @@ void nodes_init(struct nodes *nodes, const struct engine_settings *settings,
     memcpy(guard.fingerprint, settings->fingerprint, sizeof guard.fingerprint);
     memcpy(guard.names, settings->node_names, sizeof guard.names);
     guard_init(&nodes->guard, &guard);
-    clocks_init(&nodes->clocks, settings->nodes, round_quorum(settings->nodes),
+    clocks_init(&nodes->clocks, settings->nodes, quorum_of(settings->nodes),
                 settings->max_ttl_ms, fence_window_us(settings->max_ttl_ms),
                 CLOCK_REPLY_US);
     for (int i = 0; i < settings->nodes; i++) {
@@ -107,7 +107,7 @@ int64_t nodes_barred_us(const struct nodes *nodes, int64_t number)
 
 static void log_quorum(const struct nodes *nodes)
 {
-    int quorum = round_quorum(nodes->settings.nodes);
+    int quorum = quorum_of(nodes->settings.nodes);
     enum log_level level = nodes->voting >= quorum ? LOG_INFO : LOG_ERROR;
     log_write(level, nodes->voting >= quorum ? "quorum" : "no_quorum",
               (struct log_field[]){
@@ -137,7 +137,7 @@ static void count_voters(struct nodes *nodes)
         nodes->metrics->node_is_voting[i] = is_voting;
         voting += is_voting;
     }
-    int quorum = round_quorum(nodes->settings.nodes);
+    int quorum = quorum_of(nodes->settings.nodes);
     bool is_crossing = (voting >= quorum) != (nodes->voting >= quorum);
     nodes->voting = voting;
     if (is_crossing)
@@ -190,20 +190,20 @@ static void update(struct nodes *nodes, int64_t now_us)
 
 /* That of a first start says so: who saw an admission objects to it. */
 static struct span make_nonce(const struct nodes *nodes,
-                              char nonce[SCRIPT_NONCE_MAX + 1])
+                              char nonce[CALL_NONCE_MAX + 1])
 {
     uint64_t random;
     bool is_first = firststart_is_marking(&nodes->guard.start);
     nodes->port.random(nodes->port.ctx, &random, sizeof random);
-    snprintf(nonce, SCRIPT_NONCE_MAX + 1, "%s%016llx", is_first ? "first-" : "",
+    snprintf(nonce, CALL_NONCE_MAX + 1, "%s%016llx", is_first ? "first-" : "",
              (unsigned long long)random);
     return span_of(nonce);
 }
 
-static const enum script_kind script_of[] = {
-    [GUARD_PEEK] = SCRIPT_LOOK,     [GUARD_LOOK] = SCRIPT_LOOK,
-    [GUARD_ADMIT] = SCRIPT_ADMIT,   [GUARD_READMIT] = SCRIPT_READMIT,
-    [GUARD_REVOKE] = SCRIPT_REVOKE,
+static const enum call_kind script_of[] = {
+    [GUARD_PEEK] = CALL_LOOK,     [GUARD_LOOK] = CALL_LOOK,
+    [GUARD_ADMIT] = CALL_ADMIT,   [GUARD_READMIT] = CALL_READMIT,
+    [GUARD_REVOKE] = CALL_REVOKE,
 };
 
 /* A deadline of ours in the node's clock; long ago if that is not known. */
@@ -221,10 +221,10 @@ static bool send_action(struct nodes *nodes, const struct guard_action *action)
     const struct guard_node *it = &guard->node[action->node];
     bool is_look = action->kind == GUARD_PEEK || action->kind == GUARD_LOOK;
     /* cppcheck-suppress variableScope; the call points to it */
-    char nonce[SCRIPT_NONCE_MAX + 1];
+    char nonce[CALL_NONCE_MAX + 1];
     /* cppcheck-suppress variableScope; likewise */
-    char witnesses[SCRIPT_WITNESSES_MAX + 1];
-    struct script_call call = {
+    char witnesses[CALL_WITNESSES_MAX + 1];
+    struct call call = {
         .kind = script_of[action->kind],
         .admit = span_of(it->admit),
         .max_ttl_ms = nodes->settings.max_ttl_ms,
@@ -310,10 +310,9 @@ void nodes_tick(struct nodes *nodes, int64_t now_us)
 
 /* ---- calls -------------------------------------------------------------- */
 
-static bool asks_for_vote(enum script_kind kind)
+static bool asks_for_vote(enum call_kind kind)
 {
-    return kind == SCRIPT_ACQUIRE || kind == SCRIPT_EXTEND ||
-           kind == SCRIPT_REPAIR;
+    return kind == CALL_ACQUIRE || kind == CALL_EXTEND || kind == CALL_REPAIR;
 }
 
 /*
@@ -321,21 +320,21 @@ static bool asks_for_vote(enum script_kind kind)
  * fail for our doubt about that clock, a repair must not come late for it.
  */
 static int64_t deadline_of(const struct nodes *nodes, int node,
-                           enum script_kind kind, int64_t deadline_us)
+                           enum call_kind kind, int64_t deadline_us)
 {
     const struct nodeclock *clock = &nodes->clocks.node[node].base;
-    return kind == SCRIPT_REPAIR ? nodeclock_earliest_at(clock, deadline_us)
-                                 : nodeclock_latest_at(clock, deadline_us);
+    return kind == CALL_REPAIR ? nodeclock_earliest_at(clock, deadline_us)
+                               : nodeclock_latest_at(clock, deadline_us);
 }
 
 enum vote nodes_refusal(const struct nodes *nodes, int node,
-                        enum script_kind kind)
+                        enum call_kind kind)
 {
     const struct node *it = &nodes->node[node];
     return it->is_up && !asks_for_vote(kind) ? VOTE_DONE : it->refusal;
 }
 
-enum vote nodes_send(struct nodes *nodes, int node, struct script_call *call,
+enum vote nodes_send(struct nodes *nodes, int node, struct call *call,
                      int64_t deadline_us, uint64_t tag)
 {
     enum vote refusal = nodes_refusal(nodes, node, call->kind);
@@ -397,7 +396,7 @@ void nodes_on_confirmed(struct nodes *nodes, int node,
 }
 
 static void on_guard_reply(struct nodes *nodes, int node,
-                           const struct script_reply *reply, int64_t sent_us,
+                           const struct call_reply *reply, int64_t sent_us,
                            int64_t received_us)
 {
     struct guard_action action = nodes->node[node].action;
@@ -451,7 +450,7 @@ static enum vote judge_vote(const struct nodes *nodes, int node, enum vote vote,
 }
 
 enum vote nodes_on_reply(struct nodes *nodes, int node, uint64_t tag,
-                         const struct script_reply *reply, int64_t sent_us,
+                         const struct call_reply *reply, int64_t sent_us,
                          int64_t received_us)
 {
     struct node *it = &nodes->node[node];

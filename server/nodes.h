@@ -73,13 +73,13 @@ int64_t nodes_doubt_us(const struct nodes *nodes, int node);
  * extend or repair goes only to a node that may vote.
  */
 enum vote nodes_refusal(const struct nodes *nodes, int node,
-                        enum script_kind kind);
+                        enum call_kind kind);
 
 /*
  * Sends call to a node that is to be asked, with the admission and the deadline
  * in the node's clock filled in; contract as port.send.
  */
-enum vote nodes_send(struct nodes *nodes, int node, struct script_call *call,
+enum vote nodes_send(struct nodes *nodes, int node, struct call *call,
                      int64_t deadline_us, uint64_t tag);
 
 /* What time alone changes: quarantines that end, looks that are due. */
@@ -98,7 +98,7 @@ void nodes_on_confirmed(struct nodes *nodes, int node,
  * counted.
  */
 enum vote nodes_on_reply(struct nodes *nodes, int node, uint64_t tag,
-                         const struct script_reply *reply, int64_t sent_us,
+                         const struct call_reply *reply, int64_t sent_us,
                          int64_t received_us);
 
 #endif

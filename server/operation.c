@@ -8,11 +8,11 @@
 
 enum { OPERATIONS_MAX = 100000, TIMER_OFF = 0, FIRST_TIMER_SLOT = 1 };
 
-static const enum script_kind script_of[] = {
-    [ROUND_ACQUIRE] = SCRIPT_ACQUIRE,
-    [ROUND_EXTEND] = SCRIPT_EXTEND,
-    [ROUND_RELEASE] = SCRIPT_RELEASE,
-    [ROUND_INSPECT] = SCRIPT_INSPECT,
+static const enum call_kind script_of[] = {
+    [LOCK_ACQUIRE] = CALL_ACQUIRE,
+    [LOCK_EXTEND] = CALL_EXTEND,
+    [LOCK_RELEASE] = CALL_RELEASE,
+    [LOCK_INSPECT] = CALL_INSPECT,
 };
 
 void operations_init(struct operations *operations, struct nodes *nodes,
@@ -117,14 +117,14 @@ static void note_doubt(const struct operations *operations,
 /* Sends the round's call to all nodes that are to be asked. */
 static void send_to_all(struct operations *operations, struct operation *it)
 {
-    struct script_call call = {
+    struct call call = {
         .kind = script_of[it->kind],
         .resource = resource_of(it),
         .ttl_ms = it->is_probe ? 0 : it->ttl_ms,
         .median_us = nodes_median_us(operations->nodes, it->round.start_us),
         .slot = fence_slot(resource_of(it)),
     };
-    if (it->kind == ROUND_ACQUIRE) {
+    if (it->kind == LOCK_ACQUIRE) {
         call.number = nodes_next_number(operations->nodes, call.median_us,
                                         it->seen_number);
         make_token(operations, it, call.number);
@@ -165,9 +165,9 @@ static bool start_round(struct operations *operations, struct operation *it)
     round_init(&it->round, it->kind, operations->nodes->settings.nodes,
                start_us, start_us + patience_us(operations, it));
     set_timer(operations, it, it->round.deadline_us);
-    if (it->kind != ROUND_RELEASE && can_be_decided(operations, it))
+    if (it->kind != LOCK_RELEASE && can_be_decided(operations, it))
         send_to_all(operations, it);
-    if (it->kind == ROUND_RELEASE && /* it lasts beyond the round */
+    if (it->kind == LOCK_RELEASE && /* it lasts beyond the round */
         !releases_ask(operations->releases, &it->round, resource_of(it),
                       token_of(it), slots_handle(it, 0)))
         return false;
@@ -219,7 +219,7 @@ static void on_no_quorum(struct operations *operations, struct operation *it)
 {
     if (!has_rounds_left(operations, it) || !round_is_lost_to_time(&it->round))
         settle(operations, it, OUTCOME_NO_QUORUM);
-    else if (it->kind == ROUND_RELEASE)
+    else if (it->kind == LOCK_RELEASE)
         wait_on(operations, it);
     else
         (void)start_round(operations, it); /* it is no release */
@@ -235,7 +235,7 @@ static bool is_valid(const struct operations *operations,
 static enum outcome outcome_of_won(const struct operations *operations,
                                    const struct operation *it)
 {
-    if (it->kind == ROUND_RELEASE)
+    if (it->kind == LOCK_RELEASE)
         return OUTCOME_RELEASED;
     if (it->is_probe)
         return OUTCOME_MAX_HOLD;
@@ -299,11 +299,11 @@ static void decide(struct operations *operations, struct operation *it)
         return;
     struct nodes *nodes = operations->nodes;
     int64_t now_us = nodes_now(nodes);
-    metrics_observe(&nodes->metrics->round_duration[outcome_call(it->kind)],
+    metrics_observe(&nodes->metrics->round_duration[it->kind],
                     now_us - it->round.start_us);
     if (verdict == VERDICT_WON)
         it->round.won_us = now_us;
-    if (it->kind == ROUND_ACQUIRE)
+    if (it->kind == LOCK_ACQUIRE)
         on_acquire_verdict(operations, it, verdict);
     else
         on_verdict(operations, it, verdict);
@@ -318,7 +318,7 @@ static void count_outcome(struct operations *operations,
                           const struct operation *it)
 {
     struct metrics *metrics = operations->nodes->metrics;
-    enum metrics_call call = outcome_call(it->kind);
+    enum lock_call call = it->kind;
     assert(outcome_is_of(it->result.outcome, call));
     metrics->outcomes[call][it->result.outcome]++;
 }
@@ -356,7 +356,7 @@ void operation_abandon(struct operations *operations, struct operation *it)
     bool may_hold = it->state == OPERATION_SETTLED
                         ? it->result.outcome == OUTCOME_GRANTED
                         : it->state == OPERATION_ROUND;
-    if (it->kind == ROUND_ACQUIRE && may_hold)
+    if (it->kind == LOCK_ACQUIRE && may_hold)
         undo(operations, it);
     if (it->state == OPERATION_SETTLED)
         count_outcome(operations, it);
@@ -375,14 +375,14 @@ static void go_on(struct operations *operations, struct operation *it)
 }
 
 static void take_reply(struct operations *operations, struct operation *it,
-                       int node, const struct script_reply *reply)
+                       int node, const struct call_reply *reply)
 {
     round_note_reply(&it->round, node, reply);
     go_on(operations, it);
 }
 
 void operation_on_reply(struct operations *operations, int node, uint64_t tag,
-                        const struct script_reply *reply)
+                        const struct call_reply *reply)
 {
     struct operation *it = operation_find(operations, tag);
     if (it == NULL ||
@@ -392,7 +392,7 @@ void operation_on_reply(struct operations *operations, int node, uint64_t tag,
 }
 
 void operation_on_release(struct operations *operations, int node,
-                          uint64_t handle, const struct script_reply *reply)
+                          uint64_t handle, const struct call_reply *reply)
 {
     struct operation *it = operation_find(operations, handle);
     if (it != NULL)
@@ -451,7 +451,7 @@ static struct operation *operation_new(struct operations *operations,
     assert(order->token.len <= TOKEN_MAX && order->owner.len <= OWNER_MAX);
     it->kind = order->kind;
     it->is_probe =
-        order->kind == ROUND_EXTEND && is_held_too_long(operations, order);
+        order->kind == LOCK_EXTEND && is_held_too_long(operations, order);
     it->was_held = false;
     it->rounds = 0;
     it->ttl_ms = order->ttl_ms;

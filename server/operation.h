@@ -38,7 +38,7 @@ enum operation_state {
 struct operation {
     struct slots_head head;
     enum operation_state state;
-    enum round_kind kind;
+    enum lock_call kind;
     bool is_probe; /* extend: held too long, only asks whether it was */
     bool was_held; /* acquire: some node had another value */
     int rounds;    /* begun so far */
@@ -66,7 +66,7 @@ struct operations {
 
 /* What a client asks; the spans are borrowed, and copied. */
 struct operation_order {
-    enum round_kind kind;
+    enum lock_call kind;
     struct span resource;
     struct span token;
     struct span owner;
@@ -90,11 +90,11 @@ struct operation *operation_find(const struct operations *operations,
 
 /* A node's reply to the call of the round that tag names. */
 void operation_on_reply(struct operations *operations, int node, uint64_t tag,
-                        const struct script_reply *reply);
+                        const struct call_reply *reply);
 
 /* A node's reply to the release of a client's. */
 void operation_on_release(struct operations *operations, int node,
-                          uint64_t handle, const struct script_reply *reply);
+                          uint64_t handle, const struct call_reply *reply);
 
 /* The port's timer with this slot; slot 0 is not for operations. */
 void operation_on_timer(struct operations *operations, uint32_t slot);

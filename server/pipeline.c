@@ -7,7 +7,7 @@
 enum { UNSENT_MAX = 8 * 1024 * 1024 };
 
 /* Entries of the FIFO: calls by their kind, other steps behind them. */
-enum { COMMAND_STEP = SCRIPT_KINDS };
+enum { COMMAND_STEP = CALL_KINDS };
 
 void pipeline_init(struct pipeline *pipeline, struct span prefix)
 {
@@ -41,8 +41,8 @@ bool pipeline_append(struct pipeline *pipeline)
     return !pipeline->is_broken;
 }
 
-enum vote pipeline_call(struct pipeline *pipeline,
-                        const struct script_call *call, uint64_t tag)
+enum vote pipeline_call(struct pipeline *pipeline, const struct call *call,
+                        uint64_t tag)
 {
     if (pipeline->is_broken || pipeline->fifo.count == FIFO_MAX ||
         wire_unsent(pipeline->wire) > UNSENT_MAX)
@@ -91,7 +91,7 @@ static enum pipeline_next take_call(struct pipeline *pipeline,
     reply->tag = entry.tag;
     reply->sent_us = entry.sent_us;
     reply->script =
-        batch_next(&pipeline->reader, (enum script_kind)entry.command);
+        batch_next(&pipeline->reader, (enum call_kind)entry.command);
     return PIPELINE_CALL;
 }
 
@@ -146,7 +146,7 @@ bool pipeline_drop(struct pipeline *pipeline, struct pipeline_reply *reply)
             continue;
         reply->tag = entry.tag;
         reply->sent_us = entry.sent_us;
-        reply->script = (struct script_reply){.vote = VOTE_UNREACHABLE};
+        reply->script = (struct call_reply){.vote = VOTE_UNREACHABLE};
         return true;
     }
     return false;

@@ -40,8 +40,8 @@ void pipeline_begin(struct pipeline *pipeline, struct wire *wire,
  * Queues a call. VOTE_PENDING, or VOTE_STALLED: too much is owed or unsent
  * already, or no memory.
  */
-enum vote pipeline_call(struct pipeline *pipeline,
-                        const struct script_call *call, uint64_t tag);
+enum vote pipeline_call(struct pipeline *pipeline, const struct call *call,
+                        uint64_t tag);
 
 /*
  * Appends another command behind the calls so far. step is told with the reply:
@@ -69,7 +69,7 @@ struct pipeline_reply {
     uint64_t tag;
     int step;
     int64_t sent_us;
-    struct script_reply script;
+    struct call_reply script;
     const struct script_field *fields;
     int count;
 };

@@ -6,8 +6,8 @@
 #ifndef REDLOCKD_PORT_H
 #define REDLOCKD_PORT_H
 
+#include "call.h"
 #include "guard.h"
-#include "script.h"
 #include "types.h"
 #include "vote.h"
 
@@ -25,7 +25,7 @@
  */
 struct engine_port {
     void *ctx;
-    enum vote (*send)(void *ctx, int node, const struct script_call *call,
+    enum vote (*send)(void *ctx, int node, const struct call *call,
                       uint64_t tag);
     int64_t (*now)(void *ctx);
     void (*random)(void *ctx, void *buf, size_t len);

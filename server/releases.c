@@ -84,8 +84,8 @@ static enum vote send_to(struct releases *releases, int node,
                          struct span resource, struct span token,
                          struct release *it)
 {
-    struct script_call call = {
-        .kind = SCRIPT_RELEASE,
+    struct call call = {
+        .kind = CALL_RELEASE,
         .resource = resource,
         .token = token,
     };
@@ -172,7 +172,7 @@ static bool is_majority_in_time(const struct releases *releases,
     int count = 0;
     for (int i = 0; i < releases->nodes->settings.nodes; i++)
         count += (it->in_time & bit(i)) != 0;
-    return count >= round_quorum(releases->nodes->settings.nodes);
+    return count >= quorum_of(releases->nodes->settings.nodes);
 }
 
 /*
@@ -182,7 +182,7 @@ static bool is_majority_in_time(const struct releases *releases,
  * got, and nobody extends.
  */
 static void take_answer(struct releases *releases, struct release *it, int node,
-                        const struct script_reply *reply)
+                        const struct call_reply *reply)
 {
     const struct nodes *nodes = releases->nodes;
     bool is_for_good =
@@ -223,7 +223,7 @@ static void go_on(struct releases *releases, struct release *it)
 }
 
 uint64_t releases_on_reply(struct releases *releases, int node, uint64_t tag,
-                           const struct script_reply *reply)
+                           const struct call_reply *reply)
 {
     if (tag_is_debt(tag)) {
         debts_on_reply(&releases->debts, node, tag, reply->vote,

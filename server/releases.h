@@ -74,7 +74,7 @@ bool releases_ask(struct releases *releases, struct round *round,
  * wants to know the vote, or 0.
  */
 uint64_t releases_on_reply(struct releases *releases, int node, uint64_t tag,
-                           const struct script_reply *reply);
+                           const struct call_reply *reply);
 
 /* Repeats what is owed to nodes that are there, forgets what is over. */
 void releases_tick(struct releases *releases, int64_t now_us);

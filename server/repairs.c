@@ -71,11 +71,10 @@ void repairs_start(struct repairs *repairs, struct span resource,
 
 /* ---- calls -------------------------------------------------------------- */
 
-static struct script_call call_of(const struct repair *it,
-                                  enum script_kind kind)
+static struct call call_of(const struct repair *it, enum call_kind kind)
 {
     struct span resource = {it->text, it->resource_len};
-    return (struct script_call){
+    return (struct call){
         .kind = kind,
         .resource = resource,
         .token = {it->text + it->resource_len, it->token_len},
@@ -100,7 +99,7 @@ static void look(struct repairs *repairs, struct repair *it, int64_t now_us)
         end(repairs, it);
         return;
     }
-    struct script_call call = call_of(it, SCRIPT_EXTEND);
+    struct call call = call_of(it, CALL_EXTEND);
     uint64_t tag = slots_handle(it, tag_bits(TAG_REPAIR, 0));
     for (int i = 0; i < settings->nodes; i++)
         if (!(it->nodes & 1u << i))
@@ -112,7 +111,7 @@ static void set(struct repairs *repairs, const struct repair *it,
                 int64_t now_us)
 {
     struct nodes *nodes = repairs->nodes;
-    struct script_call call = call_of(it, SCRIPT_REPAIR);
+    struct call call = call_of(it, CALL_REPAIR);
     call.ttl_ms = it->ttl_ms - (now_us - it->start_us) / 1000;
     uint64_t tag = slots_handle(it, tag_bits(TAG_REPAIR, 0));
     for (int i = 0; i < nodes->settings.nodes; i++) {
@@ -125,14 +124,14 @@ static void set(struct repairs *repairs, const struct repair *it,
 /* ---- events ------------------------------------------------------------- */
 
 void repairs_on_reply(struct repairs *repairs, uint64_t tag,
-                      const struct script_reply *reply)
+                      const struct call_reply *reply)
 {
     struct repair *it = slots_find(&repairs->slots, tag);
     int64_t now_us = nodes_now(repairs->nodes);
     if (it == NULL)
         return; /* what a repair itself is answered, or too late */
     it->found += reply->vote == VOTE_EXTENDED;
-    if (it->found < round_quorum(repairs->nodes->settings.nodes))
+    if (it->found < quorum_of(repairs->nodes->settings.nodes))
         return;
     if (now_us < it->at_us)
         set(repairs, it, now_us);

@@ -55,7 +55,7 @@ void repairs_start(struct repairs *repairs, struct span resource,
 
 /* A reply to a call with a tag of kind TAG_REPAIR; its vote is judged. */
 void repairs_on_reply(struct repairs *repairs, uint64_t tag,
-                      const struct script_reply *reply);
+                      const struct call_reply *reply);
 
 void repairs_tick(struct repairs *repairs, int64_t now_us);
 

@@ -5,10 +5,10 @@
 #include "token.h"
 
 enum {
-    ACQUIRE = 1 << METRICS_ACQUIRE,
-    EXTEND = 1 << METRICS_EXTEND,
-    RELEASE = 1 << METRICS_RELEASE,
-    INSPECT = 1 << METRICS_INSPECT,
+    ACQUIRE = 1 << LOCK_ACQUIRE,
+    EXTEND = 1 << LOCK_EXTEND,
+    RELEASE = 1 << LOCK_RELEASE,
+    INSPECT = 1 << LOCK_INSPECT,
     ANY = ACQUIRE | EXTEND | RELEASE | INSPECT,
 };
 
@@ -36,31 +36,20 @@ const char *outcome_name(enum outcome outcome)
     return kinds[outcome].name;
 }
 
-bool outcome_is_of(enum outcome outcome, enum metrics_call call)
+bool outcome_is_of(enum outcome outcome, enum lock_call call)
 {
     assert(outcome < OUTCOME_KINDS);
     return kinds[outcome].calls & 1 << call;
 }
 
-enum metrics_call outcome_call(enum round_kind kind)
-{
-    static const enum metrics_call calls[] = {
-        [ROUND_ACQUIRE] = METRICS_ACQUIRE,
-        [ROUND_EXTEND] = METRICS_EXTEND,
-        [ROUND_RELEASE] = METRICS_RELEASE,
-        [ROUND_INSPECT] = METRICS_INSPECT,
-    };
-    return calls[kind];
-}
-
 /* The vote that means "as asked". */
-static enum vote vote_for(enum round_kind kind)
+static enum vote vote_for(enum lock_call kind)
 {
     static const enum vote votes[] = {
-        [ROUND_ACQUIRE] = VOTE_GRANTED,
-        [ROUND_EXTEND] = VOTE_EXTENDED,
-        [ROUND_RELEASE] = VOTE_DELETED,
-        [ROUND_INSPECT] = VOTE_HELD,
+        [LOCK_ACQUIRE] = VOTE_GRANTED,
+        [LOCK_EXTEND] = VOTE_EXTENDED,
+        [LOCK_RELEASE] = VOTE_DELETED,
+        [LOCK_INSPECT] = VOTE_HELD,
     };
     return votes[kind];
 }

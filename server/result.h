@@ -4,7 +4,6 @@
 #ifndef REDLOCKD_RESULT_H
 #define REDLOCKD_RESULT_H
 
-#include "metrics.h"
 #include "round.h"
 #include "types.h"
 #include "vote.h"
@@ -28,10 +27,7 @@ enum outcome {
 const char *outcome_name(enum outcome outcome);
 
 /* True if such a call can come to it. */
-bool outcome_is_of(enum outcome outcome, enum metrics_call call);
-
-/* Among which calls an operation of this kind is counted. */
-enum metrics_call outcome_call(enum round_kind kind);
+bool outcome_is_of(enum outcome outcome, enum lock_call call);
 
 /* What came of an operation. The spans live until engine_close. */
 struct engine_result {

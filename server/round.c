@@ -12,18 +12,13 @@ enum {
     STEP_LEAST_US = 5000,  /* smaller steps of a clock are not looked for */
 };
 
-int round_quorum(int total)
-{
-    return total / 2 + 1;
-}
-
-void round_init(struct round *round, enum round_kind kind, int total,
+void round_init(struct round *round, enum lock_call kind, int total,
                 int64_t start_us, int64_t deadline_us)
 {
     assert(total >= 1 && total <= NODES_MAX);
     round->kind = kind;
     round->total = total;
-    round->quorum = round_quorum(total);
+    round->quorum = quorum_of(total);
     round->pending = total;
     round->start_us = start_us;
     round->deadline_us = deadline_us;
@@ -55,7 +50,7 @@ void round_note_unsent(struct round *round, int node, enum vote reason)
 }
 
 void round_note_reply(struct round *round, int node,
-                      const struct script_reply *reply)
+                      const struct call_reply *reply)
 {
     struct round_vote *vote = &round->votes[node];
     if (reply->vote == VOTE_UNREACHABLE)
@@ -286,13 +281,13 @@ static enum verdict judge_inspect(const struct round *round)
 enum verdict round_verdict(const struct round *round)
 {
     switch (round->kind) {
-    case ROUND_ACQUIRE:
+    case LOCK_ACQUIRE:
         return judge_acquire(round);
-    case ROUND_EXTEND:
+    case LOCK_EXTEND:
         return judge_extend(round);
-    case ROUND_RELEASE:
+    case LOCK_RELEASE:
         return judge_release(round);
-    case ROUND_INSPECT:
+    case LOCK_INSPECT:
         return judge_inspect(round);
     }
     abort();

@@ -12,11 +12,9 @@
 #ifndef REDLOCKD_ROUND_H
 #define REDLOCKD_ROUND_H
 
-#include "script.h"
+#include "call.h"
 #include "types.h"
 #include "vote.h"
-
-enum round_kind { ROUND_ACQUIRE, ROUND_EXTEND, ROUND_RELEASE, ROUND_INSPECT };
 
 enum verdict {
     VERDICT_OPEN,      /* an outstanding reply may decide */
@@ -44,7 +42,7 @@ struct round_vote {
 };
 
 struct round {
-    enum round_kind kind;
+    enum lock_call kind;
     int total;  /* configured nodes */
     int quorum; /* majority of them */
     int pending;
@@ -55,11 +53,8 @@ struct round {
     struct round_vote votes[NODES_MAX];
 };
 
-/* Majority of the configured nodes, reachable or not. */
-int round_quorum(int total);
-
 /* Starts with all votes pending. Times are CLOCK_BOOTTIME in µs. */
-void round_init(struct round *round, enum round_kind kind, int total,
+void round_init(struct round *round, enum lock_call kind, int total,
                 int64_t start_us, int64_t deadline_us);
 
 /* The call went out to this node, or could not, for this reason. */
@@ -71,7 +66,7 @@ void round_note_unsent(struct round *round, int node, enum vote reason);
  * counts: what the round is worth is reckoned from its start.
  */
 void round_note_reply(struct round *round, int node,
-                      const struct script_reply *reply);
+                      const struct call_reply *reply);
 
 /* The deadline passed: who has not answered is silent. */
 void round_note_deadline(struct round *round);

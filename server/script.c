@@ -12,22 +12,22 @@ struct span script_text(void)
     return (struct span){lua, sizeof lua - 1};
 }
 
-const char *script_name(enum script_kind kind)
+const char *script_name(enum call_kind kind)
 {
-    static const char *const names[SCRIPT_KINDS] = {
-        [SCRIPT_LOOK] = "look",       [SCRIPT_ADMIT] = "admit",
-        [SCRIPT_READMIT] = "readmit", [SCRIPT_REVOKE] = "revoke",
-        [SCRIPT_ACQUIRE] = "acquire", [SCRIPT_EXTEND] = "extend",
-        [SCRIPT_REPAIR] = "repair",   [SCRIPT_RELEASE] = "release",
-        [SCRIPT_INSPECT] = "inspect",
+    static const char *const names[CALL_KINDS] = {
+        [CALL_LOOK] = "look",       [CALL_ADMIT] = "admit",
+        [CALL_READMIT] = "readmit", [CALL_REVOKE] = "revoke",
+        [CALL_ACQUIRE] = "acquire", [CALL_EXTEND] = "extend",
+        [CALL_REPAIR] = "repair",   [CALL_RELEASE] = "release",
+        [CALL_INSPECT] = "inspect",
     };
-    assert(kind < SCRIPT_KINDS);
+    assert(kind < CALL_KINDS);
     return names[kind];
 }
 
 /* ---- replies ------------------------------------------------------------ */
 
-#define BY(kind) (1u << SCRIPT_##kind)
+#define BY(kind) (1u << CALL_##kind)
 
 /* What the scripts answer: the word, who answers it, and with what behind. */
 struct answer {
@@ -72,7 +72,7 @@ static bool is_word(struct span span, const char *word)
     return span.len == len && memcmp(span.ptr, word, len) == 0;
 }
 
-static const struct answer *find_answer(enum script_kind kind, struct span word)
+static const struct answer *find_answer(enum call_kind kind, struct span word)
 {
     for (size_t i = 0; i < sizeof answers / sizeof *answers; i++)
         if ((answers[i].kinds & 1u << kind) != 0 &&
@@ -81,9 +81,9 @@ static const struct answer *find_answer(enum script_kind kind, struct span word)
     return NULL;
 }
 
-static struct script_reply no_answer(enum vote vote)
+static struct call_reply no_answer(enum vote vote)
 {
-    return (struct script_reply){.vote = vote};
+    return (struct call_reply){.vote = vote};
 }
 
 bool script_is_number(const struct script_field *field)
@@ -98,7 +98,7 @@ bool script_is_time(const struct script_field *field)
            field->integer < EXACT_MAX;
 }
 
-static bool decode_held(struct script_reply *reply,
+static bool decode_held(struct call_reply *reply,
                         const struct script_field *fields)
 {
     if (fields[1].type != SCRIPT_FIELD_INTEGER || fields[1].integer < -1 ||
@@ -114,7 +114,7 @@ static bool decode_held(struct script_reply *reply,
  * A number that is none of ours was written into the slot by some other hand:
  * an error of this slot, and no reason to give up the connection.
  */
-static bool decode_stale(struct script_reply *reply,
+static bool decode_stale(struct call_reply *reply,
                          const struct script_field *fields)
 {
     if (fields[1].type != SCRIPT_FIELD_INTEGER)
@@ -126,7 +126,7 @@ static bool decode_stale(struct script_reply *reply,
 }
 
 /* A slot without a number is told as 0. */
-static bool decode_missing(struct script_reply *reply,
+static bool decode_missing(struct call_reply *reply,
                            const struct script_field *fields)
 {
     if (fields[1].type != SCRIPT_FIELD_INTEGER)
@@ -139,11 +139,11 @@ static bool decode_missing(struct script_reply *reply,
 static bool is_state_text(const struct script_field *field)
 {
     return field->type == SCRIPT_FIELD_STRING &&
-           field->string.len <= SCRIPT_STATE_MAX;
+           field->string.len <= CALL_STATE_MAX;
 }
 
 /* The mark is a text of its own, and there where the word says so. */
-static bool fits_word(enum script_look_word word, struct span mark)
+static bool fits_word(enum call_look_word word, struct span mark)
 {
     bool is_marked =
         word == LOOK_FRESH || word == LOOK_CREATED || word == LOOK_MARKED;
@@ -151,7 +151,7 @@ static bool fits_word(enum script_look_word word, struct span mark)
            (mark.len > 0 && memchr(mark.ptr, '\0', mark.len) == NULL);
 }
 
-static struct script_reply
+static struct call_reply
 decode_look(int64_t node_now_us, const struct script_field *fields, int count)
 {
     int word = 0;
@@ -159,17 +159,17 @@ decode_look(int64_t node_now_us, const struct script_field *fields, int count)
         word++;
     if (word == LOOK_WORDS || count != LOOK_FIELDS ||
         !is_state_text(&fields[1]) || !is_state_text(&fields[2]) ||
-        !fits_word((enum script_look_word)word, fields[2].string) ||
+        !fits_word((enum call_look_word)word, fields[2].string) ||
         fields[LOOK_FIELDS - 1].type != SCRIPT_FIELD_STRING ||
-        fields[LOOK_FIELDS - 1].string.len > SCRIPT_WITNESSES_MAX)
+        fields[LOOK_FIELDS - 1].string.len > CALL_WITNESSES_MAX)
         return no_answer(VOTE_GARBAGE);
     for (int i = 3; i < LOOK_FIELDS - 1; i++)
         if (!script_is_number(&fields[i]))
             return no_answer(VOTE_GARBAGE);
-    return (struct script_reply){
+    return (struct call_reply){
         .vote = VOTE_DONE,
         .node_now_us = node_now_us,
-        .look = {.word = (enum script_look_word)word,
+        .look = {.word = (enum call_look_word)word,
                  .admit = fields[1].string,
                  .mark = fields[2].string,
                  .max_ttl_ms = fields[3].integer,
@@ -181,21 +181,21 @@ decode_look(int64_t node_now_us, const struct script_field *fields, int count)
     };
 }
 
-struct script_reply script_decode(enum script_kind kind, int64_t node_now_us,
-                                  const struct script_field *fields, int count)
+struct call_reply script_decode(enum call_kind kind, int64_t node_now_us,
+                                const struct script_field *fields, int count)
 {
-    assert(kind < SCRIPT_KINDS);
+    assert(kind < CALL_KINDS);
     if (count == 1 && fields[0].type == SCRIPT_FIELD_ERROR)
         return no_answer(script_decode_error(fields[0].string));
     if (count < 1 || fields[0].type != SCRIPT_FIELD_STRING)
         return no_answer(VOTE_GARBAGE);
-    if (kind == SCRIPT_LOOK)
+    if (kind == CALL_LOOK)
         return decode_look(node_now_us, fields, count);
     const struct answer *answer = find_answer(kind, fields[0].string);
     if (answer == NULL || answer->fields != count)
         return no_answer(VOTE_GARBAGE);
-    struct script_reply reply = {.vote = answer->vote,
-                                 .node_now_us = node_now_us};
+    struct call_reply reply = {.vote = answer->vote,
+                               .node_now_us = node_now_us};
     if ((answer->vote == VOTE_HELD && !decode_held(&reply, fields)) ||
         (answer->vote == VOTE_STALE && !decode_stale(&reply, fields)) ||
         (answer->vote == VOTE_FREE && count == NUMBER_FIELDS &&

@@ -193,7 +193,7 @@ int64_t standing_quorum_in_us(const struct nodes *nodes, int64_t now_us)
 {
     int64_t waits_us[NODES_MAX];
     int count = 0;
-    int missing = round_quorum(nodes->settings.nodes) - nodes->voting;
+    int missing = quorum_of(nodes->settings.nodes) - nodes->voting;
     for (int i = 0; i < nodes->settings.nodes; i++) {
         int64_t wait_us = admission_remaining_us(&nodes->guard, i, now_us);
         if (wait_us != 0 && nodes->node[i].is_up)

@@ -17,6 +17,7 @@ enum {
     TOKEN_MAX = 145,      /* bytes of a token, with the longest owner */
     OWNER_MAX = 64,       /* bytes of an owner's name */
     VALUE_MAX = 256,      /* bytes of a lock's value that a node tells */
+    PREFIX_MAX = 64,      /* bytes in front of each key */
     FENCE_SLOTS = 16384,  /* fields for fencing numbers on a node */
     TTL_MIN_MS = 100,     /* the shortest TTL that is accepted */
 };
@@ -26,6 +27,17 @@ enum {
 
 /* The greatest number up to which each is exact to the nodes' Lua. */
 #define EXACT_MAX (INT64_C(1) << 53)
+
+/* What clients ask for. */
+enum lock_call { LOCK_ACQUIRE, LOCK_EXTEND, LOCK_RELEASE, LOCK_INSPECT };
+
+enum { LOCK_CALLS = LOCK_INSPECT + 1 };
+
+/* The majority of the configured nodes, reachable or not. */
+static inline int quorum_of(int nodes)
+{
+    return nodes / 2 + 1;
+}
 
 /* R: for so long a node counts as the server that its name leads to, µs. */
 enum { CONFIRMED_US = 5000000 };

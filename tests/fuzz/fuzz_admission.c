@@ -50,7 +50,7 @@ static int64_t some(struct input *input)
  * not find them.
  */
 static struct span expand(const struct play *play, int node, struct span text,
-                          char room[2 * SCRIPT_STATE_MAX])
+                          char room[2 * CALL_STATE_MAX])
 {
     const struct guard_node *it = &play->guard.node[node];
     bool is_old = text.len == 1 && text.ptr[0] == '~';
@@ -76,7 +76,7 @@ static bool is_look(const struct guard_action *action)
 
 static void look(struct play *play, struct input *input, int node)
 {
-    char admit[2 * SCRIPT_STATE_MAX];
+    char admit[2 * CALL_STATE_MAX];
     struct script_field fields[LOOK_FIELDS];
     const struct guard_node *it = &play->guard.node[node];
     fields[0] = field(SCRIPT_FIELD_STRING, input_line(input), 0);
@@ -90,8 +90,7 @@ static void look(struct play *play, struct input *input, int node)
         fields[i] =
             field(SCRIPT_FIELD_INTEGER, span_of(""), input_number(input));
     fields[LOOK_FIELDS - 1] = field(SCRIPT_FIELD_STRING, input_line(input), 0);
-    struct script_reply reply =
-        script_decode(SCRIPT_LOOK, 1, fields, LOOK_FIELDS);
+    struct call_reply reply = script_decode(CALL_LOOK, 1, fields, LOOK_FIELDS);
     if (!play->is_pending[node] || !is_look(&play->pending[node]) ||
         reply.vote != VOTE_DONE)
         return;
@@ -212,7 +211,7 @@ static void check_node(const struct play *play, int node)
 {
     const struct guard *guard = &play->guard;
     const struct guard_node *it = &guard->node[node];
-    char text[SCRIPT_WITNESSES_MAX + 1];
+    char text[CALL_WITNESSES_MAX + 1];
     if (guard_refusal(guard, node) == VOTE_DONE)
         assert(it->phase == GUARD_ADMITTED && !it->must_revoke &&
                play->was_admitted[node]);
@@ -224,7 +223,7 @@ static void check_node(const struct play *play, int node)
     int64_t floor = guard->witness.node[node].floor;
     assert(floor >= 0 && floor <= EXACT_MAX);
     struct span words = witness_text(&guard->witness, node, text, sizeof text);
-    assert(words.len <= SCRIPT_WITNESSES_MAX);
+    assert(words.len <= CALL_WITNESSES_MAX);
 }
 
 static void check(const struct play *play)

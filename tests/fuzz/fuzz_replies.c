@@ -21,21 +21,21 @@ enum { CALLS_MAX = 200, PIECES_MAX = 64 };
 struct heard {
     int count;
     enum pipeline_next end;
-    enum script_kind kinds[CALLS_MAX];
-    struct script_reply replies[CALLS_MAX];
+    enum call_kind kinds[CALLS_MAX];
+    struct call_reply replies[CALLS_MAX];
     size_t text_len;
     char text[CALLS_MAX * BATCH_CALL_TEXT_MAX + BATCH_TEXT_MAX];
 };
 
 /* ---- asking ------------------------------------------------------------- */
 
-static const char letters[SCRIPT_KINDS] = {'l', 'm', 'b', 'v', 'a',
-                                           'e', 'r', 'd', 'i'};
+static const char letters[CALL_KINDS] = {'l', 'm', 'b', 'v', 'a',
+                                         'e', 'r', 'd', 'i'};
 
 static int ask(struct peer *peer, struct span line,
-               enum script_kind kinds[CALLS_MAX])
+               enum call_kind kinds[CALLS_MAX])
 {
-    struct script_call call = {
+    struct call call = {
         .resource = span_of("order:42"),
         .token = span_of("token"),
         .admit = span_of("1:f:n:run"),
@@ -48,7 +48,7 @@ static int ask(struct peer *peer, struct span line,
             assert(is_sent);
             continue;
         }
-        call.kind = kinds[count] = (enum script_kind)(at - letters);
+        call.kind = kinds[count] = (enum call_kind)(at - letters);
         enum vote vote = pipeline_call(&peer->pipeline, &call, (uint64_t)count);
         assert(vote == VOTE_PENDING);
         count++;
@@ -65,44 +65,44 @@ static bool is_within(int64_t number, int64_t least, int64_t most)
     return number >= least && number <= most;
 }
 
-static bool may_answer(enum script_kind kind, enum vote vote)
+static bool may_answer(enum call_kind kind, enum vote vote)
 {
     switch (vote) {
     case VOTE_GRANTED:
-        return kind == SCRIPT_ACQUIRE || kind == SCRIPT_REPAIR;
+        return kind == CALL_ACQUIRE || kind == CALL_REPAIR;
     case VOTE_EXTENDED:
-        return kind == SCRIPT_EXTEND;
+        return kind == CALL_EXTEND;
     case VOTE_DELETED:
-        return kind == SCRIPT_RELEASE;
+        return kind == CALL_RELEASE;
     case VOTE_STALE:
-        return kind == SCRIPT_ACQUIRE;
+        return kind == CALL_ACQUIRE;
     case VOTE_DONE:
-        return kind < SCRIPT_ACQUIRE;
+        return kind < CALL_ACQUIRE;
     case VOTE_CHANGED:
-        return kind < SCRIPT_ACQUIRE || kind == SCRIPT_REPAIR;
+        return kind < CALL_ACQUIRE || kind == CALL_REPAIR;
     case VOTE_HELD:
-        return kind >= SCRIPT_ACQUIRE;
+        return kind >= CALL_ACQUIRE;
     case VOTE_FREE:
-        return kind == SCRIPT_EXTEND || kind == SCRIPT_RELEASE ||
-               kind == SCRIPT_INSPECT;
+        return kind == CALL_EXTEND || kind == CALL_RELEASE ||
+               kind == CALL_INSPECT;
     default:
         return true;
     }
 }
 
-static void check_look(const struct script_look *look)
+static void check_look(const struct call_look *look)
 {
     assert(look->word < LOOK_WORDS);
-    assert(look->admit.len <= SCRIPT_STATE_MAX &&
-           look->mark.len <= SCRIPT_STATE_MAX &&
-           look->witnesses.len <= SCRIPT_WITNESSES_MAX);
+    assert(look->admit.len <= CALL_STATE_MAX &&
+           look->mark.len <= CALL_STATE_MAX &&
+           look->witnesses.len <= CALL_WITNESSES_MAX);
     assert(is_within(look->max_ttl_ms, 0, EXACT_MAX));
     assert(is_within(look->beat, 0, EXACT_MAX));
     assert(is_within(look->seen_us, 0, EXACT_MAX));
     assert(is_within(look->voted_us, 0, EXACT_MAX));
 }
 
-static void check_reply(enum script_kind kind, const struct script_reply *reply)
+static void check_reply(enum call_kind kind, const struct call_reply *reply)
 {
     assert(reply->vote > VOTE_PENDING && reply->vote < VOTE_KINDS);
     assert(may_answer(kind, reply->vote));
@@ -120,7 +120,7 @@ static void check_reply(enum script_kind kind, const struct script_reply *reply)
         assert(is_within(reply->highest, -1, FENCE_MAX));
     if (vote_is_answer(reply->vote))
         assert(reply->node_now_us > 0);
-    if (kind == SCRIPT_LOOK && reply->vote == VOTE_DONE)
+    if (kind == CALL_LOOK && reply->vote == VOTE_DONE)
         check_look(&reply->look);
 }
 
@@ -145,7 +145,7 @@ static void hear(struct heard *heard, struct span calls, struct span bytes,
     while ((heard->end = peer_next(&peer, &reply)) == PIPELINE_CALL) {
         assert(heard->count < asked && reply.tag == (uint64_t)heard->count);
         check_reply(heard->kinds[heard->count], &reply.script);
-        struct script_reply *kept = &heard->replies[heard->count++];
+        struct call_reply *kept = &heard->replies[heard->count++];
         *kept = reply.script;
         keep(heard, &kept->value);
         keep(heard, &kept->look.admit);
@@ -163,8 +163,8 @@ static void check_bytes(struct span a, struct span b)
     assert(a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0));
 }
 
-static void check_same_look(const struct script_look *a,
-                            const struct script_look *b)
+static void check_same_look(const struct call_look *a,
+                            const struct call_look *b)
 {
     assert(a->word == b->word && a->max_ttl_ms == b->max_ttl_ms &&
            a->is_durable == b->is_durable && a->beat == b->beat &&
@@ -174,8 +174,8 @@ static void check_same_look(const struct script_look *a,
     check_bytes(a->witnesses, b->witnesses);
 }
 
-static void check_same_reply(const struct script_reply *a,
-                             const struct script_reply *b)
+static void check_same_reply(const struct call_reply *a,
+                             const struct call_reply *b)
 {
     assert(a->vote == b->vote && a->node_now_us == b->node_now_us &&
            a->beat == b->beat && a->pttl_ms == b->pttl_ms &&
@@ -205,7 +205,7 @@ static void say_number(FILE *out, int64_t number)
     (void)fprintf(out, ":%lld\r\n", (long long)number);
 }
 
-static void say_look(FILE *out, const struct script_look *look)
+static void say_look(FILE *out, const struct call_look *look)
 {
     static const char *const words[LOOK_WORDS] = {
         "ADMITTED", "SUPERSEDED", "FOREIGN", "EMPTY",
@@ -223,8 +223,7 @@ static void say_look(FILE *out, const struct script_look *look)
 }
 
 /* The replies of script.c's table; false: this one stands for many. */
-static bool say(FILE *out, enum script_kind kind,
-                const struct script_reply *reply)
+static bool say(FILE *out, enum call_kind kind, const struct call_reply *reply)
 {
     static const char *const words[VOTE_KINDS] = {
         [VOTE_GRANTED] = "GRANTED", [VOTE_EXTENDED] = "EXTENDED",
@@ -233,14 +232,14 @@ static bool say(FILE *out, enum script_kind kind,
         [VOTE_LATE] = "LATE",       [VOTE_SKEWED] = "SKEWED",
         [VOTE_FREE] = "FREE",       [VOTE_STALE] = "STALE",
         [VOTE_HELD] = "HELD"};
-    if (kind == SCRIPT_LOOK && reply->vote == VOTE_DONE) {
+    if (kind == CALL_LOOK && reply->vote == VOTE_DONE) {
         say_look(out, &reply->look);
     } else if (reply->vote == VOTE_HELD) {
         (void)fprintf(out, "*3\r\n$4\r\nHELD\r\n");
         say_number(out, reply->pttl_ms);
         say_string(out, reply->value);
     } else if (reply->vote == VOTE_STALE ||
-               (reply->vote == VOTE_FREE && kind == SCRIPT_EXTEND)) {
+               (reply->vote == VOTE_FREE && kind == CALL_EXTEND)) {
         (void)fputs("*2\r\n", out);
         say_string(out, span_of(words[reply->vote]));
         say_number(out, reply->highest);

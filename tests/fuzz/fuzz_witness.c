@@ -23,9 +23,9 @@ static void tell(struct witness *witness, int node, struct span text)
 static void check_heard(const struct witness *witness, int node)
 {
     struct witness other;
-    char text[SCRIPT_WITNESSES_MAX + 1];
+    char text[CALL_WITNESSES_MAX + 1];
     struct span words = witness_text(witness, node, text, sizeof text);
-    assert(words.len <= SCRIPT_WITNESSES_MAX && strlen(text) == words.len);
+    assert(words.len <= CALL_WITNESSES_MAX && strlen(text) == words.len);
     witness_init(&other, names, witness->count, witness->count / 2 + 1);
     tell(&other, node, words);
     for (int i = 0; i < witness->count; i++)

@@ -71,13 +71,13 @@ static struct span any_found(struct run *run, const char *there)
 
 /* "name=beat name=beat…", of some. */
 static struct span any_witnesses(struct run *run,
-                                 char text[SCRIPT_WITNESSES_MAX + 1])
+                                 char text[CALL_WITNESSES_MAX + 1])
 {
     size_t len = 0;
     text[0] = '\0';
     for (int i = 0; i < OTHERS; i++)
         if (hands_pick(run, 3) != 0)
-            len += (size_t)snprintf(text + len, SCRIPT_WITNESSES_MAX + 1 - len,
+            len += (size_t)snprintf(text + len, CALL_WITNESSES_MAX + 1 - len,
                                     "%s%s=%d", len > 0 ? " " : "", others[i],
                                     (int)hands_pick(run, 9));
     return (struct span){text, len};
@@ -100,17 +100,16 @@ struct shared {
 };
 
 static void make_call(struct run *run, const struct shared *shared,
-                      struct script_call *call,
-                      char witnesses[SCRIPT_WITNESSES_MAX + 1])
+                      struct call *call, char witnesses[CALL_WITNESSES_MAX + 1])
 {
     bool has_lock = shared->is_of_locks || hands_pick(run, 9) == 0;
-    enum script_kind kind =
-        has_lock ? (enum script_kind)(SCRIPT_ACQUIRE + hands_pick(run, 5))
-                 : (enum script_kind)hands_pick(run, SCRIPT_ACQUIRE);
+    enum call_kind kind =
+        has_lock ? (enum call_kind)(CALL_ACQUIRE + hands_pick(run, 5))
+                 : (enum call_kind)hands_pick(run, CALL_ACQUIRE);
     int resource = (int)hands_pick(run, SIM_RESOURCES);
     struct span name = span_of(simnode_resource(resource));
     static const int64_t ttls_ms[] = {1, 10, 30, 500, 60000, 90000};
-    *call = (struct script_call){
+    *call = (struct call){
         .kind = kind,
         .resource = has_lock ? name : (struct span){0},
         .token = has_lock ? any_token(run, resource) : (struct span){0},
@@ -136,7 +135,7 @@ static void make_call(struct run *run, const struct shared *shared,
         call->seen = 0;
     if (call->floor < 0)
         call->floor = 0;
-    if (kind == SCRIPT_LOOK && hands_pick(run, 3) == 0)
+    if (kind == CALL_LOOK && hands_pick(run, 3) == 0)
         call->nonce = (struct span){0};
 }
 
@@ -147,8 +146,7 @@ static bool is_same_text(struct span a, struct span b)
     return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
 }
 
-static bool is_same_look(const struct script_look *a,
-                         const struct script_look *b)
+static bool is_same_look(const struct call_look *a, const struct call_look *b)
 {
     return a->word == b->word && is_same_text(a->admit, b->admit) &&
            is_same_text(a->mark, b->mark) && a->max_ttl_ms == b->max_ttl_ms &&
@@ -157,8 +155,7 @@ static bool is_same_look(const struct script_look *a,
            is_same_text(a->witnesses, b->witnesses);
 }
 
-static bool is_same(const struct script_reply *real,
-                    const struct script_reply *sim)
+static bool is_same(const struct call_reply *real, const struct call_reply *sim)
 {
     return real->vote == sim->vote && real->node_now_us == sim->node_now_us &&
            llabs(real->pttl_ms - sim->pttl_ms) <= DOUBT_MS &&
@@ -167,9 +164,9 @@ static bool is_same(const struct script_reply *real,
            is_same_look(&real->look, &sim->look);
 }
 
-static void print_reply(const char *whose, const struct script_reply *reply)
+static void print_reply(const char *whose, const struct call_reply *reply)
 {
-    const struct script_look *look = &reply->look;
+    const struct call_look *look = &reply->look;
     printf("  %s: %s now %lld beat %lld pttl %lld highest %lld value %.*s "
            "look %d admit %.*s mark %.*s max_ttl %lld durable %d beat %lld "
            "seen %lld voted %lld witnesses %.*s\n",
@@ -205,8 +202,7 @@ static void wait_for_ends(struct run *run)
 }
 
 /* Random calls, and copies of them: they borrow from the memory. */
-static void make_batch(struct run *run, int count,
-                       struct script_call calls[CALLS_MAX],
+static void make_batch(struct run *run, int count, struct call calls[CALLS_MAX],
                        struct simcall copies[CALLS_MAX])
 {
     bool is_of_locks = hands_pick(run, 4) != 0;
@@ -218,11 +214,11 @@ static void make_batch(struct run *run, int count,
                          : run->clock_us + hands_pick(run, 3) * 1000000,
     };
     for (int i = 0; i < count; i++) {
-        char witnesses[SCRIPT_WITNESSES_MAX + 1];
+        char witnesses[CALL_WITNESSES_MAX + 1];
         make_call(run, &shared, &calls[i], witnesses);
         simcall_copy(&copies[i], &calls[i]);
         calls[i] = copies[i].call;
-        if (calls[i].kind >= SCRIPT_ACQUIRE)
+        if (calls[i].kind >= CALL_ACQUIRE)
             calls[i].resource = span_of(simnode_resource(copies[i].resource));
     }
 }
@@ -242,7 +238,7 @@ static void simulate(struct run *run, int count,
 
 static bool run_batch(struct run *run)
 {
-    struct script_call calls[CALLS_MAX];
+    struct call calls[CALLS_MAX];
     struct simcall copies[CALLS_MAX];
     struct simreply real[CALLS_MAX], sim[CALLS_MAX];
     int count = 1 + (int)hands_pick(run, CALLS_MAX);
@@ -259,7 +255,7 @@ static bool run_batch(struct run *run)
     for (int i = 0; i < count; i++) {
         run->calls[calls[i].kind]++;
         run->votes[sim[i].reply.vote]++;
-        if (calls[i].kind == SCRIPT_LOOK)
+        if (calls[i].kind == CALL_LOOK)
             run->words[sim[i].reply.look.word]++;
         if (is_same(&real[i].reply, &sim[i].reply))
             continue;
@@ -294,8 +290,8 @@ static void print_counts(const struct run *run)
     static const char *const words[LOOK_WORDS] = {
         "admitted", "superseded", "foreign", "empty",
         "bare",     "fresh",      "created", "marked"};
-    for (int i = 0; i < SCRIPT_KINDS; i++)
-        printf("  %-20s %llu\n", script_name((enum script_kind)i),
+    for (int i = 0; i < CALL_KINDS; i++)
+        printf("  %-20s %llu\n", script_name((enum call_kind)i),
                (unsigned long long)run->calls[i]);
     printf("replies\n");
     for (int i = 0; i < VOTE_KINDS; i++)

@@ -69,9 +69,9 @@ static void unconfirm(struct world *world)
 
 void faults_on_send(struct world *world, struct message *message)
 {
-    enum script_kind kind = message->call.call.kind;
-    bool is_data = kind == SCRIPT_ACQUIRE || kind == SCRIPT_EXTEND ||
-                   kind == SCRIPT_REPAIR || kind == SCRIPT_RELEASE;
+    enum call_kind kind = message->call.call.kind;
+    bool is_data = kind == CALL_ACQUIRE || kind == CALL_EXTEND ||
+                   kind == CALL_REPAIR || kind == CALL_RELEASE;
     struct simlink *link = simlink_of(world, message->server, message->node);
     if (world->faults->is_calm)
         return;
@@ -81,7 +81,7 @@ void faults_on_send(struct world *world, struct message *message)
         world->faults->count[FAULT_DOUBLE] += message->is_doubled;
         return;
     }
-    bool is_write = kind != SCRIPT_LOOK || message->call.call.nonce.len > 0;
+    bool is_write = kind != CALL_LOOK || message->call.call.nonce.len > 0;
     if (!plan_is_on(world, FAULT_TARGET) || !is_write ||
         world->now_us < world->faults->held_us)
         return;

@@ -148,9 +148,9 @@ static void look_for_evictions(struct world *world,
                                const struct message *message)
 {
     struct machine *machine = &world->machines[message->machine];
-    const struct script_reply *reply = &message->answer.reply;
+    const struct call_reply *reply = &message->answer.reply;
     const struct simcall *call = &message->call;
-    bool is_look = call->call.kind == SCRIPT_LOOK && reply->vote == VOTE_DONE &&
+    bool is_look = call->call.kind == CALL_LOOK && reply->vote == VOTE_DONE &&
                    reply->look.word != LOOK_SUPERSEDED &&
                    reply->look.word != LOOK_FOREIGN;
     for (int i = 0; i < SIM_RESOURCES; i++) {
@@ -158,7 +158,7 @@ static void look_for_evictions(struct world *world,
         bool is_over = world->now_us - *evicted_us >
                        world->faults->longest_ms * 1000 + LATER_US;
         if (*evicted_us != 0 && !is_over && reply->vote == VOTE_GRANTED &&
-            call->call.kind == SCRIPT_ACQUIRE && call->resource == i)
+            call->call.kind == CALL_ACQUIRE && call->resource == i)
             note_windfall(&world->clients->ledger, call, *evicted_us);
         if (machine->is_unseen ? is_over : is_look)
             *evicted_us = 0;

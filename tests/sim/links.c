@@ -200,7 +200,7 @@ static void on_broken(struct world *world, int server, int node)
     struct message *message;
     link->state = LINK_IDLE;
     while ((message = TAILQ_FIRST(&link->pending)) != NULL) {
-        struct script_reply gone = {.vote = link->reason};
+        struct call_reply gone = {.vote = link->reason};
         uint64_t tag = message->tag;
         int64_t sent_us = message->sent_us;
         message_give_up(world, link, message);

@@ -58,13 +58,13 @@ static void sync_disk(struct machine *machine, int64_t now_us, int64_t lag_us)
     machine->disk_due_us = now_us + lag_us;
 }
 
-static bool has_changed_state(enum script_kind kind,
-                              const struct script_reply *reply)
+static bool has_changed_state(enum call_kind kind,
+                              const struct call_reply *reply)
 {
-    if (kind == SCRIPT_LOOK)
+    if (kind == CALL_LOOK)
         return reply->look.word == LOOK_FRESH ||
                reply->look.word == LOOK_CREATED;
-    return kind <= SCRIPT_REVOKE && reply->vote == VOTE_DONE;
+    return kind <= CALL_REVOKE && reply->vote == VOTE_DONE;
 }
 
 enum vote machine_unfitness(const struct machine *machine)
@@ -84,7 +84,7 @@ void machine_execute(struct machine *machine, const struct simcall *call,
 {
     if (machine->condition != VOTE_DONE &&
         machine_unfitness(machine) == VOTE_DONE) {
-        answer->reply = (struct script_reply){.vote = machine->condition};
+        answer->reply = (struct call_reply){.vote = machine->condition};
         return;
     }
     sync_disk(machine, now_us, lag_us);
@@ -97,13 +97,12 @@ void machine_execute(struct machine *machine, const struct simcall *call,
     machine->written_us = now_us;
     if (has_changed_state(call->call.kind, &answer->reply))
         machine->state_us = now_us;
-    enum script_kind kind = call->call.kind;
+    enum call_kind kind = call->call.kind;
     enum vote vote = answer->reply.vote;
-    if ((kind == SCRIPT_ACQUIRE && vote == VOTE_GRANTED) ||
-        vote == VOTE_EXTENDED)
+    if ((kind == CALL_ACQUIRE && vote == VOTE_GRANTED) || vote == VOTE_EXTENDED)
         machine->promised_us = now_us; /* a repair counts nowhere as yet */
     bool is_admitted =
-        vote == VOTE_DONE && (kind == SCRIPT_ADMIT || kind == SCRIPT_READMIT);
+        vote == VOTE_DONE && (kind == CALL_ADMIT || kind == CALL_READMIT);
     if (is_admitted || machine->memory.admit[0] == '\0')
         machine->complete_us = 0; /* now it is decided what it may lack */
 }

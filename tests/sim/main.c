@@ -52,10 +52,10 @@ static void add_totals(struct totals *totals, const struct world *world)
         const struct simserver *server = &world->servers[i];
         const struct metrics_histogram *rounds_of =
             server->metrics.round_duration;
-        uint64_t rounds = rounds_of[METRICS_ACQUIRE].count +
-                          rounds_of[METRICS_EXTEND].count +
-                          rounds_of[METRICS_INSPECT].count;
-        totals->rounds += rounds + rounds_of[METRICS_RELEASE].count;
+        uint64_t rounds = rounds_of[LOCK_ACQUIRE].count +
+                          rounds_of[LOCK_EXTEND].count +
+                          rounds_of[LOCK_INSPECT].count;
+        totals->rounds += rounds + rounds_of[LOCK_RELEASE].count;
         totals->watched += rounds;
         for (int j = 0; j < SIM_NODES; j++)
             for (int k = 0; k < VOTE_KINDS; k++)

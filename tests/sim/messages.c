@@ -57,7 +57,7 @@ static int64_t next_arrival(struct world *world, const struct simlink *link,
 }
 
 enum vote message_send(struct world *world, int server, int node,
-                       const struct script_call *call, uint64_t tag)
+                       const struct call *call, uint64_t tag)
 {
     struct simlink *link = simlink_of(world, server, node);
     if (link->state != LINK_UP || link->is_cut)
@@ -116,8 +116,8 @@ static void double_message(struct world *world, const struct message *message)
 static void trace(const struct world *world, const struct message *message)
 {
     const struct simcall *call = &message->call;
-    const struct script_reply *reply = &message->answer.reply;
-    bool is_of_lock = call->call.kind >= SCRIPT_ACQUIRE;
+    const struct call_reply *reply = &message->answer.reply;
+    bool is_of_lock = call->call.kind >= CALL_ACQUIRE;
     if (is_of_lock)
         world_trace(world, "server %d machine %d %s %d %.*s number %lld: %s",
                     message->server, message->machine,

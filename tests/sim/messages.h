@@ -27,7 +27,7 @@ struct message {
 };
 /* The port's send. */
 enum vote message_send(struct world *world, int server, int node,
-                       const struct script_call *call, uint64_t tag);
+                       const struct call *call, uint64_t tag);
 
 /* It reaches its machine; its reply reaches the server. */
 void message_deliver(struct world *world, struct message *message);

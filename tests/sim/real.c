@@ -150,8 +150,7 @@ static void flatten(struct fields *fields, const redisReply *reply)
     }
 }
 
-static redisReply *ask(struct real *real, const struct script_call *calls,
-                       int count)
+static redisReply *ask(struct real *real, const struct call *calls, int count)
 {
     static struct batch batch;
     static const char *argv[BATCH_COMMAND_MAX];
@@ -173,7 +172,7 @@ static redisReply *ask(struct real *real, const struct script_call *calls,
     return reply;
 }
 
-void real_run(struct real *real, const struct script_call *calls, int count,
+void real_run(struct real *real, const struct call *calls, int count,
               struct simreply *replies)
 {
     static struct fields fields;

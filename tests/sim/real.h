@@ -34,7 +34,7 @@ void real_info(struct real *real, const char *section, const char *name,
                char value[SIM_REPLID_LEN + 1]);
 
 /* Runs count calls as one batch; prefix of all keys: REAL_PREFIX. */
-void real_run(struct real *real, const struct script_call *calls, int count,
+void real_run(struct real *real, const struct call *calls, int count,
               struct simreply *replies);
 
 #define REAL_PREFIX "p:"

@@ -69,7 +69,7 @@ static void count_round(struct simserver *server, uint64_t tag)
     server->rounds_impaired += is_impaired(server->world, server);
 }
 
-static enum vote port_send(void *ctx, int node, const struct script_call *call,
+static enum vote port_send(void *ctx, int node, const struct call *call,
                            uint64_t tag)
 {
     struct simserver *server = ctx;

@@ -45,7 +45,7 @@ static void keep(struct span *span, char *storage, size_t room)
     span->ptr = storage;
 }
 
-void simcall_copy(struct simcall *copy, const struct script_call *call)
+void simcall_copy(struct simcall *copy, const struct call *call)
 {
     copy->call = *call;
     copy->resource =
@@ -72,7 +72,7 @@ void simcall_repeat(struct simcall *copy, const struct simcall *from)
 
 void simreply_keep(struct simreply *answer)
 {
-    struct script_reply *reply = &answer->reply;
+    struct call_reply *reply = &answer->reply;
     keep(&reply->value, answer->value, sizeof answer->value);
     keep(&reply->look.admit, answer->admit, sizeof answer->admit);
     keep(&reply->look.mark, answer->mark, sizeof answer->mark);
@@ -166,7 +166,7 @@ static enum vote acquire(struct simbatch *batch, const struct simcall *call,
                          struct simreply *answer)
 {
     struct simmemory *memory = batch->memory;
-    const struct script_call *ask = &call->call;
+    const struct call *ask = &call->call;
     int64_t *highest = &memory->highest[slot_number(ask->slot)];
     enum vote refused = refusal(batch, call);
     if (refused != VOTE_PENDING)
@@ -211,7 +211,7 @@ static enum vote extend(struct simbatch *batch, const struct simcall *call,
 static enum vote repair(struct simbatch *batch, const struct simcall *call,
                         struct simreply *answer)
 {
-    const struct script_call *ask = &call->call;
+    const struct call *ask = &call->call;
     int64_t *highest = &batch->memory->highest[slot_number(ask->slot)];
     enum vote refused = refusal(batch, call);
     if (refused != VOTE_PENDING)
@@ -256,22 +256,22 @@ static enum vote execute(struct simbatch *batch, const struct simcall *call,
                          struct simreply *answer)
 {
     switch (call->call.kind) {
-    case SCRIPT_LOOK:
-    case SCRIPT_ADMIT:
-    case SCRIPT_READMIT:
-    case SCRIPT_REVOKE:
+    case CALL_LOOK:
+    case CALL_ADMIT:
+    case CALL_READMIT:
+    case CALL_REVOKE:
         return simstate_execute(batch, call, answer);
-    case SCRIPT_ACQUIRE:
+    case CALL_ACQUIRE:
         return acquire(batch, call, answer);
-    case SCRIPT_EXTEND:
+    case CALL_EXTEND:
         return extend(batch, call, answer);
-    case SCRIPT_REPAIR:
+    case CALL_REPAIR:
         return repair(batch, call, answer);
-    case SCRIPT_RELEASE:
+    case CALL_RELEASE:
         return release(batch, call, answer);
-    case SCRIPT_INSPECT:
+    case CALL_INSPECT:
         return inspect(batch, call, answer);
-    case SCRIPT_KINDS:
+    case CALL_KINDS:
         break;
     }
     abort();
@@ -280,7 +280,7 @@ static enum vote execute(struct simbatch *batch, const struct simcall *call,
 void simnode_execute(struct simbatch *batch, const struct simcall *call,
                      struct simreply *answer)
 {
-    answer->reply = (struct script_reply){.node_now_us = batch->clock_us};
+    answer->reply = (struct call_reply){.node_now_us = batch->clock_us};
     answer->reply.vote = execute(batch, call, answer);
     answer->reply.beat = batch->beat;
     simreply_keep(answer);

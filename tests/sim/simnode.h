@@ -16,23 +16,23 @@ enum {
 
 /* A call with storage of its own; resources are numbered. */
 struct simcall {
-    struct script_call call;
+    struct call call;
     int resource;
     char token[SIM_TOKEN_MAX];
-    char admit[SCRIPT_STATE_MAX];
-    char nonce[SCRIPT_NONCE_MAX];
-    char found[SCRIPT_STATE_MAX];
-    char mark[SCRIPT_STATE_MAX];
-    char witnesses[SCRIPT_WITNESSES_MAX];
+    char admit[CALL_STATE_MAX];
+    char nonce[CALL_NONCE_MAX];
+    char found[CALL_STATE_MAX];
+    char mark[CALL_STATE_MAX];
+    char witnesses[CALL_WITNESSES_MAX];
 };
 
 /* A reply likewise. */
 struct simreply {
-    struct script_reply reply;
+    struct call_reply reply;
     char value[SIM_TOKEN_MAX];
-    char admit[SCRIPT_STATE_MAX];
-    char mark[SCRIPT_STATE_MAX];
-    char witnesses[SCRIPT_WITNESSES_MAX];
+    char admit[CALL_STATE_MAX];
+    char mark[CALL_STATE_MAX];
+    char witnesses[CALL_WITNESSES_MAX];
 };
 
 struct simkey {
@@ -44,7 +44,7 @@ struct simkey {
 
 /* The greatest beat of another node that was told. */
 struct simwitness {
-    char name[SCRIPT_NAME_LEN + 1]; /* "": none */
+    char name[CALL_NAME_LEN + 1]; /* "": none */
     int64_t beat;
 };
 
@@ -61,8 +61,8 @@ struct simmemory {
                                        0: not there */
     struct simnumber max_ttl_ms, beat, seen_us, voted_us, evicted;
     char durable; /* '0', '1'; 0: not there */
-    char admit[SCRIPT_STATE_MAX + 1];
-    char mark[SCRIPT_STATE_MAX + 1];
+    char admit[CALL_STATE_MAX + 1];
+    char mark[CALL_STATE_MAX + 1];
     struct simwitness witnesses[SIM_WITNESSES];
 };
 
@@ -92,7 +92,7 @@ const char *simnode_resource(int number);
 int simnode_resource_number(struct span name);
 
 /* Copies what the spans of call borrow. */
-void simcall_copy(struct simcall *copy, const struct script_call *call);
+void simcall_copy(struct simcall *copy, const struct call *call);
 
 /* A copy of a copy. */
 void simcall_repeat(struct simcall *copy, const struct simcall *from);

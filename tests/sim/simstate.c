@@ -49,22 +49,22 @@ static struct span part_of(struct span text, int number)
 
 /* "<epoch>:<fingerprint>:" of the caller. */
 static void print_configuration(const struct simcall *call,
-                                char text[SCRIPT_STATE_MAX + 1])
+                                char text[CALL_STATE_MAX + 1])
 {
     struct span epoch = part_of(call->call.admit, 0);
     struct span fingerprint = part_of(call->call.admit, 1);
-    snprintf(text, SCRIPT_STATE_MAX + 1, "%.*s:%.*s:", (int)epoch.len,
-             epoch.ptr, (int)fingerprint.len, fingerprint.ptr);
+    snprintf(text, CALL_STATE_MAX + 1, "%.*s:%.*s:", (int)epoch.len, epoch.ptr,
+             (int)fingerprint.len, fingerprint.ptr);
 }
 
 /* "<epoch>:<run_id>:<replication ID>:" of the caller and of this memory. */
 static int print_memory(const struct simbatch *batch,
                         const struct simcall *call,
-                        char text[SCRIPT_STATE_MAX + 1])
+                        char text[CALL_STATE_MAX + 1])
 {
     struct span epoch = part_of(call->call.admit, 0);
     struct span run_id = part_of(call->call.admit, 3);
-    return snprintf(text, SCRIPT_STATE_MAX + 1, "%.*s:%.*s:%s:", (int)epoch.len,
+    return snprintf(text, CALL_STATE_MAX + 1, "%.*s:%.*s:%s:", (int)epoch.len,
                     epoch.ptr, (int)run_id.len, run_id.ptr,
                     batch->process->replid);
 }
@@ -81,8 +81,8 @@ static bool is_admitted(const struct simbatch *batch,
 
 static void write_mark(struct simbatch *batch, const struct simcall *call)
 {
-    char memory[SCRIPT_STATE_MAX + 1];
-    const struct script_call *ask = &call->call;
+    char memory[CALL_STATE_MAX + 1];
+    const struct call *ask = &call->call;
     bool is_in_time = batch->clock_us <= ask->node_deadline_us;
     (void)print_memory(batch, call, memory);
     int len =
@@ -143,11 +143,11 @@ static void hear(struct simmemory *memory, struct span told, bool is_raised,
     const char *end = at + told.len;
     size_t len = 0;
     while (at < end) {
-        char name[SCRIPT_NAME_LEN + 1];
-        memcpy(name, at, SCRIPT_NAME_LEN);
-        name[SCRIPT_NAME_LEN] = '\0';
+        char name[CALL_NAME_LEN + 1];
+        memcpy(name, at, CALL_NAME_LEN);
+        name[CALL_NAME_LEN] = '\0';
         int64_t beat = 0;
-        for (at += SCRIPT_NAME_LEN + 1; at < end && *at != ' '; at++)
+        for (at += CALL_NAME_LEN + 1; at < end && *at != ' '; at++)
             beat = beat * 10 + (*at - '0');
         struct simwitness *it = find(memory, name);
         if (is_raised && beat > it->beat) {
@@ -179,11 +179,11 @@ static bool has_evicted(const struct simbatch *batch,
     return batch->process->evicted != known;
 }
 
-static enum script_look_word mark_if_bare(struct simbatch *batch,
-                                          const struct simcall *call)
+static enum call_look_word mark_if_bare(struct simbatch *batch,
+                                        const struct simcall *call)
 {
     struct simmemory *memory = batch->memory;
-    char of_this[SCRIPT_STATE_MAX + 1];
+    char of_this[CALL_STATE_MAX + 1];
     bool may_mark = call->call.nonce.len > 0;
     (void)print_memory(batch, call, of_this);
     bool is_disputed = strstr(memory->mark, ":first-") != NULL &&
@@ -200,11 +200,11 @@ static enum script_look_word mark_if_bare(struct simbatch *batch,
 }
 
 /* The word of a look, and what it writes. */
-static enum script_look_word look_at_state(struct simbatch *batch,
-                                           const struct simcall *call)
+static enum call_look_word look_at_state(struct simbatch *batch,
+                                         const struct simcall *call)
 {
     struct simmemory *memory = batch->memory;
-    char configuration[SCRIPT_STATE_MAX + 1];
+    char configuration[CALL_STATE_MAX + 1];
     int epoch = epoch_of(call->admit);
     if (epoch_of(memory->admit) > epoch || epoch_of(memory->mark) > epoch)
         return LOOK_SUPERSEDED;
@@ -246,7 +246,7 @@ static enum vote look(struct simbatch *batch, const struct simcall *call,
                       struct simreply *answer)
 {
     struct simmemory *memory = batch->memory;
-    struct script_look *seen = &answer->reply.look;
+    struct call_look *seen = &answer->reply.look;
     seen->word = look_at_state(batch, call);
     seen->seen_us = memory->seen_us.it;
     seen->voted_us = memory->voted_us.it;
@@ -264,7 +264,7 @@ static enum vote look(struct simbatch *batch, const struct simcall *call,
 static bool is_marked(const struct simbatch *batch, const struct simcall *call)
 {
     const char *mark = batch->memory->mark;
-    char of_this[SCRIPT_STATE_MAX + 1];
+    char of_this[CALL_STATE_MAX + 1];
     (void)print_memory(batch, call, of_this);
     return mark[0] != '\0' && is_text(call->call.mark, mark) &&
            begins(mark, of_this);
@@ -306,13 +306,13 @@ enum vote simstate_execute(struct simbatch *batch, const struct simcall *call,
                            struct simreply *answer)
 {
     switch (call->call.kind) {
-    case SCRIPT_LOOK:
+    case CALL_LOOK:
         return look(batch, call, answer);
-    case SCRIPT_ADMIT:
+    case CALL_ADMIT:
         return give(batch, call);
-    case SCRIPT_READMIT:
+    case CALL_READMIT:
         return readmit(batch, call);
-    case SCRIPT_REVOKE:
+    case CALL_REVOKE:
         return revoke(batch, call);
     default:
         abort();

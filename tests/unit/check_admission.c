@@ -118,7 +118,7 @@ START_TEST(too_few_others_tell_nothing)
 END_TEST
 
 static const struct {
-    enum script_look_word word;
+    enum call_look_word word;
     const char *admit, *mark;
 } others[] = {
     {LOOK_CREATED, GUARDED_OLD_ADMIT, GUARDED_MARK}, /* perhaps an old copy */

@@ -17,7 +17,7 @@ static void setup(void)
     batch.prefix = span_of("p:");
 }
 
-static const struct script_call any = {
+static const struct call any = {
     .resource = {"r", 1},
     .token = {"T", 1},
     .admit = {"1:f:n:run", 9},
@@ -37,15 +37,15 @@ static const struct script_call any = {
     .seen = 1700000000000005,
 };
 
-static struct script_call call_of(enum script_kind kind)
+static struct call call_of(enum call_kind kind)
 {
-    struct script_call call = any;
+    struct call call = any;
     call.kind = kind;
-    if (kind == SCRIPT_RELEASE || kind == SCRIPT_INSPECT) {
+    if (kind == CALL_RELEASE || kind == CALL_INSPECT) {
         call.admit = span_of("");
         call.floor = call.median_us = 0;
     }
-    if (kind < SCRIPT_ACQUIRE || kind > SCRIPT_REPAIR)
+    if (kind < CALL_ACQUIRE || kind > CALL_REPAIR)
         call.window_us = 0;
     return call;
 }
@@ -69,7 +69,7 @@ static const char *command_words(void)
 /* What stands in front of a call that has an admission. */
 #define SEEN "1:f:n:run 1700000000000000 "
 
-static const char *const kinds[SCRIPT_KINDS] = {
+static const char *const kinds[CALL_KINDS] = {
     SEEN "0 look 00ff 1700000000123456 1 77 0 ab=1 cd=2",
     SEEN "0 admit 1:run:m:0:n 60000 1 77",
     SEEN "0 readmit 1:run:m:0:n 1:f:n:old 1 77",
@@ -85,7 +85,7 @@ static const char *const kinds[SCRIPT_KINDS] = {
 START_TEST(a_call_is_encoded)
 {
     char expected[256];
-    struct script_call call = call_of((enum script_kind)_i);
+    struct call call = call_of((enum call_kind)_i);
     snprintf(expected, sizeof expected, "EVALSHA " SHA " 1 p:redlockd:state %s",
              kinds[_i]);
     ck_assert(batch_add(&batch, &call));
@@ -98,8 +98,8 @@ END_TEST
 
 START_TEST(several_calls_are_one_command)
 {
-    struct script_call release = call_of(SCRIPT_RELEASE);
-    struct script_call acquire = call_of(SCRIPT_ACQUIRE);
+    struct call release = call_of(CALL_RELEASE);
+    struct call acquire = call_of(CALL_ACQUIRE);
     release.resource = span_of("q");
     ck_assert(batch_add(&batch, &release));
     ck_assert(batch_add(&batch, &acquire));
@@ -117,7 +117,7 @@ END_TEST
 /* Whose median it is matters to none. */
 START_TEST(a_batch_has_the_first_median_that_is_known)
 {
-    struct script_call call = call_of(SCRIPT_EXTEND);
+    struct call call = call_of(CALL_EXTEND);
     for (call.median_us = 0; call.median_us < 3000; call.median_us += 1000)
         ck_assert(batch_add(&batch, &call));
     static const char begin[] =
@@ -138,7 +138,7 @@ START_TEST(what_a_call_borrows_is_copied)
     char resource[] = "r", token[] = "T", admit[] = "1:f:n:run";
     char nonce[] = "00ff", found[] = "1:f:n:old", witnesses[] = "ab=1";
     char mark[] = "1:run:m:0:n";
-    struct script_call call = call_of(SCRIPT_ACQUIRE);
+    struct call call = call_of(CALL_ACQUIRE);
     call.resource.ptr = resource;
     call.token.ptr = token;
     call.admit.ptr = admit;
@@ -148,9 +148,9 @@ START_TEST(what_a_call_borrows_is_copied)
     call.witnesses.ptr = witnesses;
     call.witnesses.len = 4;
     call.mark.ptr = mark;
-    call.kind = SCRIPT_READMIT;
+    call.kind = CALL_READMIT;
     ck_assert(batch_add(&batch, &call));
-    call.kind = SCRIPT_LOOK;
+    call.kind = CALL_LOOK;
     ck_assert(batch_add(&batch, &call));
     /* cppcheck-suppress unreadVariable; nobody may read them: the test */
     resource[0] = token[0] = admit[0] = nonce[0] = found[0] = 'X';
@@ -162,8 +162,8 @@ END_TEST
 
 START_TEST(calls_of_another_admission_wait_for_the_next_batch)
 {
-    struct script_call call = call_of(SCRIPT_ACQUIRE);
-    struct script_call inspect = call_of(SCRIPT_INSPECT);
+    struct call call = call_of(CALL_ACQUIRE);
+    struct call inspect = call_of(CALL_INSPECT);
     ck_assert(batch_add(&batch, &inspect));
     ck_assert(batch_add(&batch, &call));
     call.admit = span_of("2:f:n:run");
@@ -181,13 +181,13 @@ END_TEST
 /* A peek marks nothing, a revocation need know no mark. */
 START_TEST(what_is_left_out_is_an_empty_argument)
 {
-    struct script_call call = call_of(SCRIPT_LOOK);
+    struct call call = call_of(CALL_LOOK);
     call.nonce = call.witnesses = span_of("");
     call.is_durable = false;
     call.is_objecting = true;
     call.node_deadline_us = call.floor = call.median_us = 0;
     ck_assert(batch_add(&batch, &call));
-    call = call_of(SCRIPT_REVOKE);
+    call = call_of(CALL_REVOKE);
     call.found = span_of("");
     call.floor = call.median_us = 0;
     ck_assert(batch_add(&batch, &call));
@@ -199,7 +199,7 @@ END_TEST
 
 START_TEST(it_has_a_limit)
 {
-    struct script_call call = call_of(SCRIPT_ACQUIRE);
+    struct call call = call_of(CALL_ACQUIRE);
     for (int i = 0; i < BATCH_CALLS_MAX; i++)
         ck_assert(batch_add(&batch, &call));
     ck_assert(!batch_add(&batch, &call));
@@ -209,13 +209,13 @@ END_TEST
 
 START_TEST(the_longest_calls_fit)
 {
-    static char prefix[SCRIPT_PREFIX_MAX], resource[RESOURCE_MAX];
+    static char prefix[PREFIX_MAX], resource[RESOURCE_MAX];
     static char token[TOKEN_MAX];
     memset(prefix, 'p', sizeof prefix);
     memset(resource, 'r', sizeof resource);
     memset(token, 't', sizeof token);
     batch.prefix = (struct span){prefix, sizeof prefix};
-    struct script_call call = call_of((enum script_kind)_i);
+    struct call call = call_of((enum call_kind)_i);
     call.resource = (struct span){resource, sizeof resource};
     call.token = (struct span){token, sizeof token};
     int calls = 0;
@@ -230,15 +230,15 @@ END_TEST
 /* A node has one look at a time, behind whatever else the batch has. */
 START_TEST(the_longest_look_fits)
 {
-    static char text[SCRIPT_WITNESSES_MAX];
-    static char prefix[SCRIPT_PREFIX_MAX];
+    static char text[CALL_WITNESSES_MAX];
+    static char prefix[PREFIX_MAX];
     memset(text, 't', sizeof text);
     memset(prefix, 'p', sizeof prefix);
     batch.prefix = (struct span){prefix, sizeof prefix};
-    struct script_call call = call_of((enum script_kind)_i);
-    call.admit = call.found = call.mark = (struct span){text, SCRIPT_STATE_MAX};
-    call.nonce = (struct span){text, SCRIPT_NONCE_MAX};
-    call.witnesses = (struct span){text, SCRIPT_WITNESSES_MAX};
+    struct call call = call_of((enum call_kind)_i);
+    call.admit = call.found = call.mark = (struct span){text, CALL_STATE_MAX};
+    call.nonce = (struct span){text, CALL_NONCE_MAX};
+    call.witnesses = (struct span){text, CALL_WITNESSES_MAX};
     call.floor = call.median_us = call.node_deadline_us = INT64_MAX;
     call.max_ttl_ms = INT64_MAX;
     int calls = 0;
@@ -289,18 +289,17 @@ START_TEST(each_call_has_its_part_of_the_reply)
     };
     struct batch_reader reader;
     batch_read(&reader, fields, (int)(sizeof fields / sizeof *fields), 4);
-    struct script_reply reply = batch_next(&reader, SCRIPT_ACQUIRE);
+    struct call_reply reply = batch_next(&reader, CALL_ACQUIRE);
     ck_assert_int_eq(reply.vote, VOTE_GRANTED);
     ck_assert_int_eq(reply.node_now_us, 1700000000123456);
     ck_assert_int_eq(reply.beat, 41);
-    reply = batch_next(&reader, SCRIPT_RELEASE);
+    reply = batch_next(&reader, CALL_RELEASE);
     ck_assert_int_eq(reply.vote, VOTE_HELD);
     ck_assert_int_eq(reply.beat, 41);
     ck_assert_int_eq(reply.pttl_ms, 7);
     ck_assert_uint_eq(reply.value.len, 1);
-    ck_assert_int_eq(batch_next(&reader, SCRIPT_EXTEND).vote,
-                     VOTE_OUT_OF_MEMORY);
-    reply = batch_next(&reader, SCRIPT_ACQUIRE);
+    ck_assert_int_eq(batch_next(&reader, CALL_EXTEND).vote, VOTE_OUT_OF_MEMORY);
+    reply = batch_next(&reader, CALL_ACQUIRE);
     ck_assert_int_eq(reply.vote, VOTE_STALE);
     ck_assert_int_eq(reply.highest, 1700000000000009);
 }
@@ -313,7 +312,7 @@ START_TEST(an_error_of_the_batch_is_that_of_each_call)
     struct batch_reader reader;
     batch_read(&reader, &error, 1, 3);
     for (int i = 0; i < 3; i++)
-        ck_assert_int_eq(batch_next(&reader, SCRIPT_ACQUIRE).vote,
+        ck_assert_int_eq(batch_next(&reader, CALL_ACQUIRE).vote,
                          VOTE_NO_SCRIPT);
 }
 END_TEST
@@ -340,7 +339,7 @@ START_TEST(a_reply_of_another_shape_is_garbage_for_each_call)
     static const int counts[] = {5, 3, 4, 4, 4, 4, 4, 4, 3, 2, 1, 1, 1};
     struct batch_reader reader;
     batch_read(&reader, replies[_i], counts[_i], 1);
-    ck_assert_int_eq(batch_next(&reader, SCRIPT_INSPECT).vote, VOTE_GARBAGE);
+    ck_assert_int_eq(batch_next(&reader, CALL_INSPECT).vote, VOTE_GARBAGE);
 }
 END_TEST
 
@@ -351,17 +350,16 @@ Suite *check_batch(void)
     Suite *suite = suite_create("batch");
     TCase *tcase = tcase_create("batch");
     tcase_add_checked_fixture(tcase, setup, NULL);
-    tcase_add_loop_test(tcase, a_call_is_encoded, 0, SCRIPT_KINDS);
+    tcase_add_loop_test(tcase, a_call_is_encoded, 0, CALL_KINDS);
     tcase_add_test(tcase, several_calls_are_one_command);
     tcase_add_test(tcase, a_batch_has_the_first_median_that_is_known);
     tcase_add_test(tcase, what_a_call_borrows_is_copied);
     tcase_add_test(tcase, calls_of_another_admission_wait_for_the_next_batch);
     tcase_add_test(tcase, what_is_left_out_is_an_empty_argument);
     tcase_add_test(tcase, it_has_a_limit);
-    tcase_add_loop_test(tcase, the_longest_calls_fit, SCRIPT_ACQUIRE,
-                        SCRIPT_KINDS);
-    tcase_add_loop_test(tcase, the_longest_look_fits, SCRIPT_LOOK,
-                        SCRIPT_REVOKE + 1);
+    tcase_add_loop_test(tcase, the_longest_calls_fit, CALL_ACQUIRE, CALL_KINDS);
+    tcase_add_loop_test(tcase, the_longest_look_fits, CALL_LOOK,
+                        CALL_REVOKE + 1);
     tcase_add_test(tcase, each_call_has_its_part_of_the_reply);
     tcase_add_test(tcase, an_error_of_the_batch_is_that_of_each_call);
     tcase_add_loop_test(

@@ -74,7 +74,7 @@ static void leave(void)
 }
 
 /* A request whose operation runs. */
-static void begin(enum metrics_call call, engine_op op)
+static void begin(int call, engine_op op)
 {
     ck_assert(op != 0);
     connection_begin(it, clock_now_us());
@@ -87,20 +87,20 @@ static void begin(enum metrics_call call, engine_op op)
 static void grant(void)
 {
     for (int node = 0; node < 3; node++)
-        play_answer(SCRIPT_ACQUIRE, node, VOTE_GRANTED);
+        play_answer(CALL_ACQUIRE, node, VOTE_GRANTED);
     ck_assert_int_eq(play_outcome(it->request.op), OUTCOME_GRANTED);
     connection_settle(it);
 }
 
 START_TEST(written_whole_is_held_however_the_connection_ends)
 {
-    begin(METRICS_ACQUIRE, play_acquire());
+    begin(LOCK_ACQUIRE, play_acquire());
     grant();
     connection_answer(it, clock_now_us());
     connection_end(it, true);
     ck_assert(it->request.op == 0);
     leave();
-    ck_assert_int_eq(play_count(SCRIPT_RELEASE), 0);
+    ck_assert_int_eq(play_count(CALL_RELEASE), 0);
     ck_assert_uint_eq(play.metrics.undelivered_grants, 0);
     ck_assert_uint_eq(play.metrics.requests_answered, 1);
 }
@@ -108,12 +108,12 @@ END_TEST
 
 START_TEST(not_written_whole_is_released)
 {
-    begin(METRICS_ACQUIRE, play_acquire());
+    begin(LOCK_ACQUIRE, play_acquire());
     grant();
     connection_answer(it, clock_now_us());
     connection_end(it, false);
     ck_assert(it->request.op == 0);
-    ck_assert_int_eq(play_count(SCRIPT_RELEASE), PLAY_NODES);
+    ck_assert_int_eq(play_count(CALL_RELEASE), PLAY_NODES);
     ck_assert_uint_eq(play.metrics.undelivered_grants, 1);
     ck_assert_uint_eq(play.metrics.requests_abandoned, 1);
 }
@@ -121,25 +121,25 @@ END_TEST
 
 START_TEST(left_between_grant_and_answer_is_released)
 {
-    begin(METRICS_ACQUIRE, play_acquire());
+    begin(LOCK_ACQUIRE, play_acquire());
     grant();
     leave();
     ck_assert_int_eq((int)it->state, (int)CONNECTION_SETTLED);
     ck_assert_int_eq(wakes, 1);
     connection_end(it, false);
-    ck_assert_int_eq(play_count(SCRIPT_RELEASE), PLAY_NODES);
+    ck_assert_int_eq(play_count(CALL_RELEASE), PLAY_NODES);
     ck_assert_uint_eq(play.metrics.undelivered_grants, 1);
 }
 END_TEST
 
 START_TEST(left_while_the_acquire_runs_is_released)
 {
-    begin(METRICS_ACQUIRE, play_acquire());
-    play_answer(SCRIPT_ACQUIRE, 0, VOTE_GRANTED);
+    begin(LOCK_ACQUIRE, play_acquire());
+    play_answer(CALL_ACQUIRE, 0, VOTE_GRANTED);
     leave();
     ck_assert_int_eq((int)it->state, (int)CONNECTION_GONE);
     ck_assert_int_eq(wakes, 1);
-    ck_assert_int_ge(play_count(SCRIPT_RELEASE), 1);
+    ck_assert_int_ge(play_count(CALL_RELEASE), 1);
     connection_end(it, false);
     /* it was granted nothing */
     ck_assert_uint_eq(play.metrics.undelivered_grants, 0);
@@ -151,7 +151,7 @@ START_TEST(left_before_the_acquire_runs_is_released)
     connection_begin(it, clock_now_us());
     connection_hold(it, clock_now_us());
     leave();
-    it->request.call = METRICS_ACQUIRE;
+    it->request.call = LOCK_ACQUIRE;
     it->request.op = play_acquire();
     connection_wait(it);
     ck_assert_int_eq((int)it->state, (int)CONNECTION_GONE);
@@ -162,7 +162,7 @@ END_TEST
 
 START_TEST(inspection_goes_on_without_its_client)
 {
-    begin(METRICS_INSPECT, engine_inspect(play.engine, PLAY_RESOURCE, NULL));
+    begin(LOCK_INSPECT, engine_inspect(play.engine, PLAY_RESOURCE, NULL));
     leave();
     ck_assert_int_eq((int)it->state, (int)CONNECTION_WAITING);
     ck_assert_int_eq(wakes, 0);

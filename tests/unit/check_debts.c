@@ -28,12 +28,12 @@ static struct {
 static int sent_count, answered;
 static bool is_full;
 
-static enum vote port_send(void *ctx, int node, const struct script_call *call,
+static enum vote port_send(void *ctx, int node, const struct call *call,
                            uint64_t tag)
 {
     char name[16] = {0};
     (void)ctx;
-    ck_assert_int_eq(call->kind, SCRIPT_RELEASE);
+    ck_assert_int_eq(call->kind, CALL_RELEASE);
     ck_assert_uint_gt(call->token.len, 0);
     ck_assert(tag_is_debt(tag));
     if (is_full)

@@ -46,7 +46,7 @@ START_TEST(story_10_another_configuration_of_this_epoch_is_never_touched)
 END_TEST
 
 static const struct {
-    enum script_look_word word;
+    enum call_look_word word;
     const char *admit, *mark;
 } strangers[] = {
     {LOOK_FOREIGN, OTHER_ADMIT, ""},
@@ -249,7 +249,7 @@ END_TEST
 START_TEST(an_admission_of_this_epoch_tells_that_all_nodes_were_marked)
 {
     static const struct {
-        enum script_look_word word;
+        enum call_look_word word;
         const char *admit, *mark;
     } signs[] = {
         {LOOK_ADMITTED, ADMIT_2, ""},

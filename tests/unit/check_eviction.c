@@ -25,7 +25,7 @@ static void evict(void)
 START_TEST(story_40_a_node_that_threw_keys_away_loses_its_admission)
 {
     live_admit();
-    ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "r", "A"), VOTE_GRANTED);
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_GRANTED);
     evict();
     ck_assert_int_eq(master_integer(&live.master, "EXISTS p:r"), 0);
     if (_i == 0)
@@ -35,7 +35,7 @@ START_TEST(story_40_a_node_that_threw_keys_away_loses_its_admission)
     ck_assert_str_eq(live.admit, "");
     ck_assert_str_eq(permit_field("admit"), "");
     ck_assert_int_eq(permit_number("beat"), LIVE_MEDIAN_US + 2);
-    ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "r", "B"), VOTE_QUARANTINED);
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "B"), VOTE_QUARANTINED);
 }
 END_TEST
 

@@ -83,7 +83,7 @@ END_TEST
 /* The mark is a plain one now: somebody saw this node vote before. */
 START_TEST(story_46_an_objection_ends_it)
 {
-    static const enum script_look_word words[] = {LOOK_MARKED, LOOK_CREATED};
+    static const enum call_look_word words[] = {LOOK_MARKED, LOOK_CREATED};
     started_mark_all();
     started_hold(HEARTBEAT_US);
     guarded_expect(GUARD_PEEK, 0);
@@ -157,7 +157,7 @@ START_TEST(the_last_node_is_waited_for_half_a_minute)
 }
 END_TEST
 
-static void find_four_empty_and(enum script_look_word word, const char *admit,
+static void find_four_empty_and(enum call_look_word word, const char *admit,
                                 const char *mark)
 {
     for (int i = 0; i < 4; i++) {

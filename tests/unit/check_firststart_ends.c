@@ -82,7 +82,7 @@ START_TEST(trouble_at_any_node_later_ends_it)
 END_TEST
 
 static const struct {
-    enum script_look_word word;
+    enum call_look_word word;
     const char *mark;
 } changes[] = {
     {LOOK_EMPTY, ""},

@@ -20,7 +20,7 @@ END_TEST
 START_TEST(a_node_that_came_up_is_looked_at)
 {
     guarded_up(1);
-    char admit[SCRIPT_STATE_MAX + 1];
+    char admit[CALL_STATE_MAX + 1];
     snprintf(admit, sizeof admit, "1:%s:%s:1%s", GUARDED_FINGERPRINT,
              guarded.guard.witness.node[1].name, &GUARDED_RUN[1]);
     ck_assert_str_eq(guarded.guard.node[1].admit, admit);
@@ -134,7 +134,7 @@ START_TEST(an_action_that_failed_is_looked_at_a_second_later)
 END_TEST
 
 static const struct {
-    enum script_look_word word;
+    enum call_look_word word;
     const char *admit, *mark;
     bool is_seen;
 } sights[] = {

@@ -14,14 +14,14 @@ START_TEST(errors_of_a_node_have_their_names)
 {
     live_admit();
     ck_assert_str_eq(master_text(&live.master, "CONFIG SET maxmemory 1"), "OK");
-    ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "r", "A"), VOTE_OUT_OF_MEMORY);
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_OUT_OF_MEMORY);
     master_text(&live.master, "CONFIG SET maxmemory 0");
-    ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "r", "A"), VOTE_GRANTED);
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_GRANTED);
     master_text(&live.master, "CONFIG SET maxmemory 1");
-    ck_assert_int_eq(live_run(SCRIPT_RELEASE, "r", "A"), VOTE_DELETED);
+    ck_assert_int_eq(live_run(CALL_RELEASE, "r", "A"), VOTE_DELETED);
     master_text(&live.master, "CONFIG SET maxmemory 0");
     master_text(&live.master, "REPLICAOF 127.0.0.1 1");
-    ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "r", "A"), VOTE_READ_ONLY);
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_READ_ONLY);
     master_text(&live.master, "CLIENT KILL TYPE normal SKIPME yes");
     turns_until_count(live.loop, &live.downs, 2);
     ck_assert_int_eq(live.reason, VOTE_READ_ONLY);
@@ -42,7 +42,7 @@ static bool has_failed_to_save(void *arg)
 START_TEST(a_node_that_cannot_save_is_named_by_a_whole_batch)
 {
     static char tokens[BATCH_CALLS_MAX][12];
-    struct script_call calls[BATCH_CALLS_MAX];
+    struct call calls[BATCH_CALLS_MAX];
     char in_the_way[80];
     live_admit();
     snprintf(in_the_way, sizeof in_the_way, "%s/dump.rdb", live.master.dir);
@@ -52,7 +52,7 @@ START_TEST(a_node_that_cannot_save_is_named_by_a_whole_batch)
     turns_until(live.loop, has_failed_to_save, NULL);
     for (int i = 0; i < BATCH_CALLS_MAX; i++) {
         snprintf(tokens[i], sizeof tokens[i], "%d", i);
-        calls[i] = live_call(SCRIPT_ACQUIRE, tokens[i], tokens[i]);
+        calls[i] = live_call(CALL_ACQUIRE, tokens[i], tokens[i]);
     }
     live_ask_all(calls, BATCH_CALLS_MAX);
     for (int i = 0; i < BATCH_CALLS_MAX; i++)
@@ -64,23 +64,22 @@ END_TEST
 
 START_TEST(a_key_that_an_acl_refuses_is_told_from_a_command)
 {
-    enum script_kind kinds[] = {SCRIPT_ACQUIRE, SCRIPT_EXTEND, SCRIPT_RELEASE,
-                                SCRIPT_INSPECT};
+    enum call_kind kinds[] = {CALL_ACQUIRE, CALL_EXTEND, CALL_RELEASE,
+                              CALL_INSPECT};
     live_admit();
     master_text(&live.master,
                 "ACL SETUSER default resetkeys ~p:redlockd:state ~p:app:*");
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         ck_assert_str_eq(vote_name(live_run(kinds[i], "other", "A")),
                          "key_refused");
-    ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "app:1", "A"), VOTE_GRANTED);
-    ck_assert_int_eq(live_run(SCRIPT_RELEASE, "app:1", "A"), VOTE_DELETED);
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "app:1", "A"), VOTE_GRANTED);
+    ck_assert_int_eq(live_run(CALL_RELEASE, "app:1", "A"), VOTE_DELETED);
     master_text(&live.master, "ACL SETUSER default -set");
-    ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "app:1", "B"),
-                     VOTE_NO_PERMISSION);
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "app:1", "B"), VOTE_NO_PERMISSION);
     master_text(&live.master, "ACL SETUSER default +set -pttl");
-    ck_assert_int_eq(live_run(SCRIPT_INSPECT, "app:1", ""), VOTE_NO_PERMISSION);
+    ck_assert_int_eq(live_run(CALL_INSPECT, "app:1", ""), VOTE_NO_PERMISSION);
     master_text(&live.master, "ACL SETUSER default +pttl resetkeys ~p:app:*");
-    ck_assert_int_eq(live_run(SCRIPT_INSPECT, "app:1", ""), VOTE_NO_PERMISSION);
+    ck_assert_int_eq(live_run(CALL_INSPECT, "app:1", ""), VOTE_NO_PERMISSION);
     ck_assert_int_eq(live.downs, 0);
 }
 END_TEST
@@ -89,8 +88,8 @@ START_TEST(flushed_scripts_come_back)
 {
     live_admit();
     master_text(&live.master, "SCRIPT FLUSH");
-    ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "r", "A"), VOTE_NO_SCRIPT);
-    ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "r", "A"), VOTE_GRANTED);
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_NO_SCRIPT);
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_GRANTED);
     ck_assert_int_eq(live.downs, 0);
 }
 END_TEST
@@ -197,7 +196,7 @@ START_TEST(passwords_and_databases_work)
     live.config.db = 5;
     turns_until_count(live.loop, &live.ups, 2);
     live_admit();
-    ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "r", "A"), VOTE_GRANTED);
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_GRANTED);
     ck_assert_int_eq(master_integer(&live.master, "EXISTS p:r"), 0);
     master_text(&live.master, "SELECT 5");
     ck_assert_int_eq(master_integer(&live.master, "EXISTS p:r"), 1);

@@ -16,7 +16,7 @@ static long long pttl(const char *resource)
 START_TEST(a_lock_lives_from_acquire_to_release)
 {
     live_admit();
-    struct script_call call = live_call(SCRIPT_ACQUIRE, "r", "A");
+    struct call call = live_call(CALL_ACQUIRE, "r", "A");
     ck_assert_int_eq(live_ask(&call), VOTE_GRANTED);
     ck_assert_str_eq(master_text(&live.master, "GET p:r"), "A");
     ck_assert_int_gt(pttl("r"), LIVE_TTL_MS - 10000);
@@ -26,20 +26,20 @@ START_TEST(a_lock_lives_from_acquire_to_release)
     ck_assert_str_eq(master_text(&live.master, "HGET p:redlockd:state 7"),
                      number);
 
-    ck_assert_int_eq(live_run(SCRIPT_INSPECT, "r", ""), VOTE_HELD);
+    ck_assert_int_eq(live_run(CALL_INSPECT, "r", ""), VOTE_HELD);
     ck_assert_str_eq(live.value, "A");
     ck_assert_int_gt(live.reply.pttl_ms, LIVE_TTL_MS - 10000);
 
-    call = live_call(SCRIPT_EXTEND, "r", "A");
+    call = live_call(CALL_EXTEND, "r", "A");
     call.ttl_ms = 2 * LIVE_TTL_MS;
     ck_assert_int_eq(live_ask(&call), VOTE_EXTENDED);
     ck_assert_int_gt(pttl("r"), LIVE_TTL_MS);
 
-    ck_assert_int_eq(live_run(SCRIPT_RELEASE, "r", "A"), VOTE_DELETED);
+    ck_assert_int_eq(live_run(CALL_RELEASE, "r", "A"), VOTE_DELETED);
     ck_assert_int_eq(master_integer(&live.master, "EXISTS p:r"), 0);
-    ck_assert_int_eq(live_run(SCRIPT_RELEASE, "r", "A"), VOTE_FREE);
-    ck_assert_int_eq(live_run(SCRIPT_INSPECT, "r", ""), VOTE_FREE);
-    ck_assert_int_eq(live_run(SCRIPT_EXTEND, "r", "A"), VOTE_FREE);
+    ck_assert_int_eq(live_run(CALL_RELEASE, "r", "A"), VOTE_FREE);
+    ck_assert_int_eq(live_run(CALL_INSPECT, "r", ""), VOTE_FREE);
+    ck_assert_int_eq(live_run(CALL_EXTEND, "r", "A"), VOTE_FREE);
     ck_assert_int_eq(master_integer(&live.master, "EXISTS p:r"), 0);
     ck_assert_int_eq(live.downs, 0);
 }
@@ -48,9 +48,9 @@ END_TEST
 START_TEST(a_held_lock_is_held_for_others)
 {
     live_admit();
-    ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "r", "A"), VOTE_GRANTED);
-    static const enum script_kind kinds[] = {SCRIPT_ACQUIRE, SCRIPT_EXTEND,
-                                             SCRIPT_RELEASE};
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_GRANTED);
+    static const enum call_kind kinds[] = {CALL_ACQUIRE, CALL_EXTEND,
+                                           CALL_RELEASE};
     for (int i = 0; i < 3; i++) {
         ck_assert_int_eq(live_run(kinds[i], "r", "B"), VOTE_HELD);
         ck_assert_str_eq(live.value, "A");
@@ -58,26 +58,26 @@ START_TEST(a_held_lock_is_held_for_others)
         ck_assert_str_eq(master_text(&live.master, "GET p:r"), "A");
     }
     /* its own token does not take it a second time either */
-    ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "r", "A"), VOTE_HELD);
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_HELD);
 }
 END_TEST
 
 START_TEST(a_node_without_our_admission_is_quarantined)
 {
-    ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "r", "A"), VOTE_QUARANTINED);
-    ck_assert_int_eq(live_run(SCRIPT_EXTEND, "r", "A"), VOTE_QUARANTINED);
-    ck_assert_int_eq(live_run(SCRIPT_RELEASE, "r", "A"), VOTE_QUARANTINED);
-    ck_assert_int_eq(live_run(SCRIPT_INSPECT, "r", "A"), VOTE_QUARANTINED);
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_QUARANTINED);
+    ck_assert_int_eq(live_run(CALL_EXTEND, "r", "A"), VOTE_QUARANTINED);
+    ck_assert_int_eq(live_run(CALL_RELEASE, "r", "A"), VOTE_QUARANTINED);
+    ck_assert_int_eq(live_run(CALL_INSPECT, "r", "A"), VOTE_QUARANTINED);
     live_admit();
-    ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "r", "A"), VOTE_GRANTED);
-    struct script_call call = live_call(SCRIPT_ACQUIRE, "s", "A");
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_GRANTED);
+    struct call call = live_call(CALL_ACQUIRE, "s", "A");
     call.admit = span_of(LIVE_ADMIT); /* that is only how it begins */
     ck_assert_int_eq(live_ask(&call), VOTE_QUARANTINED);
-    call.kind = SCRIPT_EXTEND;
+    call.kind = CALL_EXTEND;
     call.resource = span_of("r");
     ck_assert_int_eq(live_ask(&call), VOTE_QUARANTINED);
     master_text(&live.master, "FLUSHALL");
-    ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "r", "A"), VOTE_QUARANTINED);
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_QUARANTINED);
     ck_assert_int_eq(master_integer(&live.master, "DBSIZE"), 0);
 }
 END_TEST
@@ -86,21 +86,21 @@ END_TEST
 START_TEST(a_node_without_our_admission_deletes_what_it_has)
 {
     master_text(&live.master, "SET p:r A PX 10000");
-    ck_assert_int_eq(live_run(SCRIPT_INSPECT, "r", ""), VOTE_HELD);
-    ck_assert_int_eq(live_run(SCRIPT_RELEASE, "r", "B"), VOTE_HELD);
-    ck_assert_int_eq(live_run(SCRIPT_RELEASE, "r", "A"), VOTE_DELETED);
+    ck_assert_int_eq(live_run(CALL_INSPECT, "r", ""), VOTE_HELD);
+    ck_assert_int_eq(live_run(CALL_RELEASE, "r", "B"), VOTE_HELD);
+    ck_assert_int_eq(live_run(CALL_RELEASE, "r", "A"), VOTE_DELETED);
 }
 END_TEST
 
 START_TEST(a_command_behind_its_deadline_changes_nothing)
 {
     live_admit();
-    struct script_call call = live_call(SCRIPT_ACQUIRE, "r", "A");
+    struct call call = live_call(CALL_ACQUIRE, "r", "A");
     call.node_deadline_us = live_node_now_us() - 1000000;
     ck_assert_int_eq(live_ask(&call), VOTE_LATE);
     ck_assert_int_eq(master_integer(&live.master, "EXISTS p:r"), 0);
-    ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "r", "A"), VOTE_GRANTED);
-    call = live_call(SCRIPT_EXTEND, "r", "A");
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_GRANTED);
+    call = live_call(CALL_EXTEND, "r", "A");
     call.ttl_ms = 2 * LIVE_TTL_MS;
     call.node_deadline_us = live_node_now_us() - 1000000;
     ck_assert_int_eq(live_ask(&call), VOTE_LATE);
@@ -112,7 +112,7 @@ START_TEST(a_number_far_from_the_clock_is_skewed)
 {
     live_admit();
     for (int sign = -1; sign <= 1; sign += 2) {
-        struct script_call call = live_call(SCRIPT_ACQUIRE, "r", "A");
+        struct call call = live_call(CALL_ACQUIRE, "r", "A");
         call.number += sign * (LIVE_WINDOW_US + 1000000);
         ck_assert_int_eq(live_ask(&call), VOTE_SKEWED);
         ck_assert_int_eq(master_integer(&live.master, "EXISTS p:r"), 0);
@@ -125,7 +125,7 @@ END_TEST
 START_TEST(numbers_in_a_slot_only_rise)
 {
     live_admit();
-    struct script_call call = live_call(SCRIPT_ACQUIRE, "r", "A");
+    struct call call = live_call(CALL_ACQUIRE, "r", "A");
     int64_t accepted = call.number;
     ck_assert_int_eq(live_ask(&call), VOTE_GRANTED);
     call.resource = span_of("s");
@@ -149,11 +149,11 @@ END_TEST
 START_TEST(a_refused_number_is_not_remembered)
 {
     live_admit();
-    ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "r", "A"), VOTE_GRANTED);
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_GRANTED);
     char before[64];
     snprintf(before, sizeof before, "%s",
              master_text(&live.master, "HGET p:redlockd:state 7"));
-    ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "r", "B"), VOTE_HELD);
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "B"), VOTE_HELD);
     ck_assert_str_eq(master_text(&live.master, "HGET p:redlockd:state 7"),
                      before);
 }
@@ -162,8 +162,8 @@ END_TEST
 START_TEST(story_03_a_shorter_extension_shortens_nothing)
 {
     live_admit();
-    ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "r", "A"), VOTE_GRANTED);
-    struct script_call call = live_call(SCRIPT_EXTEND, "r", "A");
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_GRANTED);
+    struct call call = live_call(CALL_EXTEND, "r", "A");
     for (call.ttl_ms = 0; call.ttl_ms <= 200; call.ttl_ms += 100) {
         ck_assert_int_eq(live_ask(&call), VOTE_EXTENDED);
         ck_assert_int_gt(pttl("r"), LIVE_TTL_MS - 10000);
@@ -175,9 +175,9 @@ END_TEST
 START_TEST(story_04_an_extension_creates_no_key)
 {
     live_admit();
-    ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "r", "A"), VOTE_GRANTED);
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_GRANTED);
     master_text(&live.master, "DEL p:r");
-    ck_assert_int_eq(live_run(SCRIPT_EXTEND, "r", "A"), VOTE_FREE);
+    ck_assert_int_eq(live_run(CALL_EXTEND, "r", "A"), VOTE_FREE);
     ck_assert_int_eq(pttl("r"), -2);
 }
 END_TEST
@@ -189,8 +189,8 @@ static const char *const foreign[] = {
 
 START_TEST(a_key_of_another_type_is_held)
 {
-    static const enum script_kind kinds[] = {SCRIPT_ACQUIRE, SCRIPT_EXTEND,
-                                             SCRIPT_RELEASE, SCRIPT_INSPECT};
+    static const enum call_kind kinds[] = {CALL_ACQUIRE, CALL_EXTEND,
+                                           CALL_RELEASE, CALL_INSPECT};
     live_admit();
     master_text(&live.master, foreign[_i]);
     for (int with_ttl = 0; with_ttl <= 1; with_ttl++) {
@@ -211,13 +211,13 @@ START_TEST(a_key_without_ttl_is_held)
 {
     live_admit();
     master_text(&live.master, "SET p:r legacy");
-    ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "r", "A"), VOTE_HELD);
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_HELD);
     ck_assert_int_eq(live.reply.pttl_ms, -1);
     ck_assert_str_eq(live.value, "legacy");
     /* only ever longer: no end is longer than any */
-    ck_assert_int_eq(live_run(SCRIPT_EXTEND, "r", "legacy"), VOTE_EXTENDED);
+    ck_assert_int_eq(live_run(CALL_EXTEND, "r", "legacy"), VOTE_EXTENDED);
     ck_assert_int_eq(pttl("r"), -1);
-    ck_assert_int_eq(live_run(SCRIPT_RELEASE, "r", "legacy"), VOTE_DELETED);
+    ck_assert_int_eq(live_run(CALL_RELEASE, "r", "legacy"), VOTE_DELETED);
 }
 END_TEST
 
@@ -229,16 +229,16 @@ START_TEST(a_long_value_is_cut_and_equals_no_token)
     live_admit();
     master_text(&live.master, "SET p:r %s%s PX %d", token, "y", LIVE_TTL_MS);
     token[TOKEN_MAX] = '\0';
-    ck_assert_int_eq(live_run(SCRIPT_INSPECT, "r", ""), VOTE_HELD);
+    ck_assert_int_eq(live_run(CALL_INSPECT, "r", ""), VOTE_HELD);
     ck_assert_uint_eq(strlen(live.value), VALUE_MAX);
-    ck_assert_int_eq(live_run(SCRIPT_RELEASE, "r", token), VOTE_HELD);
-    ck_assert_int_eq(live_run(SCRIPT_EXTEND, "r", token), VOTE_HELD);
+    ck_assert_int_eq(live_run(CALL_RELEASE, "r", token), VOTE_HELD);
+    ck_assert_int_eq(live_run(CALL_EXTEND, "r", token), VOTE_HELD);
     master_text(&live.master, "SET p:r %s PX %d", token, LIVE_TTL_MS);
-    ck_assert_int_eq(live_run(SCRIPT_EXTEND, "r", token), VOTE_EXTENDED);
-    ck_assert_int_eq(live_run(SCRIPT_RELEASE, "r", token), VOTE_DELETED);
+    ck_assert_int_eq(live_run(CALL_EXTEND, "r", token), VOTE_EXTENDED);
+    ck_assert_int_eq(live_run(CALL_RELEASE, "r", token), VOTE_DELETED);
     master_text(&live.master, "SET p:r %s", "");
-    ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "r", "A"), VOTE_HELD);
-    ck_assert_int_eq(live_run(SCRIPT_RELEASE, "r", "A"), VOTE_HELD);
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_HELD);
+    ck_assert_int_eq(live_run(CALL_RELEASE, "r", "A"), VOTE_HELD);
 }
 END_TEST
 
@@ -247,10 +247,10 @@ START_TEST(a_user_without_a_command_gets_no_vote_not_held)
     live_admit();
     master_text(&live.master, "SET p:r x");
     master_text(&live.master, "ACL SETUSER default -getrange");
-    ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "r", "A"), VOTE_NO_PERMISSION);
-    ck_assert_int_eq(live_run(SCRIPT_EXTEND, "r", "A"), VOTE_NO_PERMISSION);
-    ck_assert_int_eq(live_run(SCRIPT_RELEASE, "r", "A"), VOTE_NO_PERMISSION);
-    ck_assert_int_eq(live_run(SCRIPT_INSPECT, "r", "A"), VOTE_NO_PERMISSION);
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_NO_PERMISSION);
+    ck_assert_int_eq(live_run(CALL_EXTEND, "r", "A"), VOTE_NO_PERMISSION);
+    ck_assert_int_eq(live_run(CALL_RELEASE, "r", "A"), VOTE_NO_PERMISSION);
+    ck_assert_int_eq(live_run(CALL_INSPECT, "r", "A"), VOTE_NO_PERMISSION);
 }
 END_TEST
 
@@ -260,14 +260,11 @@ START_TEST(calls_of_a_batch_run_in_their_order)
     static const enum vote votes[] = {VOTE_GRANTED, VOTE_HELD, VOTE_EXTENDED,
                                       VOTE_DELETED, VOTE_FREE, VOTE_GRANTED,
                                       VOTE_HELD};
-    struct script_call calls[] = {
-        live_call(SCRIPT_ACQUIRE, "r", "A"),
-        live_call(SCRIPT_ACQUIRE, "r", "B"),
-        live_call(SCRIPT_EXTEND, "r", "A"),
-        live_call(SCRIPT_RELEASE, "r", "A"),
-        live_call(SCRIPT_EXTEND, "r", "A"),
-        live_call(SCRIPT_ACQUIRE, "r", "B"),
-        live_call(SCRIPT_INSPECT, "r", ""),
+    struct call calls[] = {
+        live_call(CALL_ACQUIRE, "r", "A"), live_call(CALL_ACQUIRE, "r", "B"),
+        live_call(CALL_EXTEND, "r", "A"),  live_call(CALL_RELEASE, "r", "A"),
+        live_call(CALL_EXTEND, "r", "A"),  live_call(CALL_ACQUIRE, "r", "B"),
+        live_call(CALL_INSPECT, "r", ""),
     };
     enum { CALLS = sizeof calls / sizeof *calls };
     live_admit();
@@ -288,13 +285,10 @@ START_TEST(batches_run_in_their_order)
     static const enum vote votes[] = {VOTE_QUARANTINED, VOTE_DONE,
                                       VOTE_DONE,        VOTE_GRANTED,
                                       VOTE_DONE,        VOTE_QUARANTINED};
-    struct script_call calls[] = {
-        live_call(SCRIPT_ACQUIRE, "r", "A"),
-        live_call(SCRIPT_LOOK, "", ""),
-        live_call(SCRIPT_ADMIT, "", ""),
-        live_call(SCRIPT_ACQUIRE, "r", "A"),
-        live_call(SCRIPT_REVOKE, "", ""),
-        live_call(SCRIPT_ACQUIRE, "s", "A"),
+    struct call calls[] = {
+        live_call(CALL_ACQUIRE, "r", "A"), live_call(CALL_LOOK, "", ""),
+        live_call(CALL_ADMIT, "", ""),     live_call(CALL_ACQUIRE, "r", "A"),
+        live_call(CALL_REVOKE, "", ""),    live_call(CALL_ACQUIRE, "s", "A"),
     };
     enum { CALLS = sizeof calls / sizeof *calls };
     live_ask_all(calls, CALLS);
@@ -306,13 +300,13 @@ END_TEST
 /* As long a reply as any; more than one read of the link. */
 START_TEST(a_full_batch_of_long_values_is_read)
 {
-    struct script_call calls[BATCH_CALLS_MAX];
+    struct call calls[BATCH_CALLS_MAX];
     char value[VALUE_MAX + 1];
     memset(value, 'v', VALUE_MAX);
     value[VALUE_MAX] = '\0';
     master_text(&live.master, "SET p:r %s", value);
     for (int i = 0; i < BATCH_CALLS_MAX; i++)
-        calls[i] = live_call(SCRIPT_INSPECT, "r", "");
+        calls[i] = live_call(CALL_INSPECT, "r", "");
     live_ask_all(calls, BATCH_CALLS_MAX);
     for (int i = 0; i < BATCH_CALLS_MAX; i++)
         ck_assert_int_eq(live.votes[i], VOTE_HELD);
@@ -329,11 +323,11 @@ START_TEST(an_error_of_one_call_is_not_that_of_its_neighbours)
     master_integer(&live.master, "HSET p:redlockd:state 9 spoilt");
     master_text(&live.master,
                 "ACL SETUSER default resetkeys ~p:redlockd:state ~p:[acd]");
-    struct script_call calls[] = {
-        live_call(SCRIPT_ACQUIRE, "a", "A"),
-        live_call(SCRIPT_ACQUIRE, "b", "A"),
-        live_call(SCRIPT_ACQUIRE, "c", "A"),
-        live_call(SCRIPT_ACQUIRE, "d", "A"),
+    struct call calls[] = {
+        live_call(CALL_ACQUIRE, "a", "A"),
+        live_call(CALL_ACQUIRE, "b", "A"),
+        live_call(CALL_ACQUIRE, "c", "A"),
+        live_call(CALL_ACQUIRE, "d", "A"),
     };
     for (int i = 0; i < 4; i++)
         calls[i].slot = 7 + i;

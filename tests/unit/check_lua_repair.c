@@ -8,13 +8,13 @@
 
 #define SLOT "p:redlockd:state 7"
 
-static struct script_call call;
+static struct call call;
 
 static void setup(void)
 {
     live_setup();
     live_admit();
-    call = live_call(SCRIPT_REPAIR, "r", "A");
+    call = live_call(CALL_REPAIR, "r", "A");
 }
 
 static bool is_set(void)
@@ -29,7 +29,7 @@ static long long slot_number(void)
 
 START_TEST(a_missing_lock_is_set_and_its_number_taken_over)
 {
-    ck_assert_int_eq(live_run(SCRIPT_EXTEND, "r", "A"), VOTE_FREE);
+    ck_assert_int_eq(live_run(CALL_EXTEND, "r", "A"), VOTE_FREE);
     ck_assert_int_eq(live.reply.highest, 0);
     ck_assert_int_eq(live_ask(&call), VOTE_GRANTED);
     ck_assert_str_eq(master_text(&live.master, "GET p:r"), "A");
@@ -37,8 +37,8 @@ START_TEST(a_missing_lock_is_set_and_its_number_taken_over)
     ck_assert_int_gt(pttl_ms, LIVE_TTL_MS - 10000);
     ck_assert_int_le(pttl_ms, LIVE_TTL_MS);
     ck_assert_int_eq(slot_number(), call.number);
-    ck_assert_int_eq(live_run(SCRIPT_EXTEND, "r", "A"), VOTE_EXTENDED);
-    ck_assert_int_eq(live_run(SCRIPT_RELEASE, "r", "A"), VOTE_DELETED);
+    ck_assert_int_eq(live_run(CALL_EXTEND, "r", "A"), VOTE_EXTENDED);
+    ck_assert_int_eq(live_run(CALL_RELEASE, "r", "A"), VOTE_DELETED);
     ck_assert_int_eq(live.downs, 0);
 }
 END_TEST
@@ -91,11 +91,11 @@ END_TEST
 START_TEST(only_one_repair_of_those_that_found_no_key_is_done)
 {
     ck_assert_int_eq(live_ask(&call), VOTE_GRANTED);
-    ck_assert_int_eq(live_run(SCRIPT_RELEASE, "r", "A"), VOTE_DELETED);
+    ck_assert_int_eq(live_run(CALL_RELEASE, "r", "A"), VOTE_DELETED);
     ck_assert_int_eq(live_ask(&call), VOTE_CHANGED);
     ck_assert(!is_set());
 
-    ck_assert_int_eq(live_run(SCRIPT_EXTEND, "r", "A"), VOTE_FREE);
+    ck_assert_int_eq(live_run(CALL_EXTEND, "r", "A"), VOTE_FREE);
     ck_assert_int_eq(live.reply.highest, call.number);
     call.seen = live.reply.highest;
     ck_assert_int_eq(live_ask(&call), VOTE_GRANTED);
@@ -108,9 +108,9 @@ END_TEST
 
 START_TEST(nor_is_it_done_behind_the_acquire)
 {
-    struct script_call acquire = live_call(SCRIPT_ACQUIRE, "r", "A");
+    struct call acquire = live_call(CALL_ACQUIRE, "r", "A");
     ck_assert_int_eq(live_ask(&acquire), VOTE_GRANTED);
-    ck_assert_int_eq(live_run(SCRIPT_RELEASE, "r", "A"), VOTE_DELETED);
+    ck_assert_int_eq(live_run(CALL_RELEASE, "r", "A"), VOTE_DELETED);
     call.number = acquire.number;
     ck_assert_int_eq(live_ask(&call), VOTE_CHANGED);
     ck_assert(!is_set());
@@ -119,10 +119,10 @@ END_TEST
 
 START_TEST(nor_the_acquire_behind_it)
 {
-    struct script_call acquire = live_call(SCRIPT_ACQUIRE, "r", "A");
+    struct call acquire = live_call(CALL_ACQUIRE, "r", "A");
     acquire.number = call.number;
     ck_assert_int_eq(live_ask(&call), VOTE_GRANTED);
-    ck_assert_int_eq(live_run(SCRIPT_RELEASE, "r", "A"), VOTE_DELETED);
+    ck_assert_int_eq(live_run(CALL_RELEASE, "r", "A"), VOTE_DELETED);
     ck_assert_int_eq(live_ask(&acquire), VOTE_STALE);
     ck_assert(!is_set());
 }
@@ -132,7 +132,7 @@ START_TEST(a_higher_number_of_the_slot_stays_the_higher_one)
 {
     long long higher = call.number + 500;
     master_integer(&live.master, "HSET " SLOT " %lld", higher);
-    ck_assert_int_eq(live_run(SCRIPT_EXTEND, "r", "A"), VOTE_FREE);
+    ck_assert_int_eq(live_run(CALL_EXTEND, "r", "A"), VOTE_FREE);
     ck_assert_int_eq(live.reply.highest, higher);
     call.seen = higher;
     ck_assert_int_eq(live_ask(&call), VOTE_GRANTED);
@@ -143,11 +143,11 @@ END_TEST
 START_TEST(a_spoilt_slot_is_left_alone)
 {
     master_integer(&live.master, "HSET " SLOT " spoilt");
-    ck_assert_int_eq(live_run(SCRIPT_EXTEND, "r", "A"), VOTE_FREE);
+    ck_assert_int_eq(live_run(CALL_EXTEND, "r", "A"), VOTE_FREE);
     ck_assert_int_eq(live.reply.highest, 0);
     ck_assert_int_eq(live_ask(&call), VOTE_CHANGED);
     master_integer(&live.master, "HSET " SLOT " 1e300");
-    ck_assert_int_eq(live_run(SCRIPT_EXTEND, "r", "A"), VOTE_FREE);
+    ck_assert_int_eq(live_run(CALL_EXTEND, "r", "A"), VOTE_FREE);
     ck_assert_int_eq(live.reply.highest, -1);
     ck_assert(!is_set());
     ck_assert_int_eq(live.downs, 0);

@@ -24,7 +24,7 @@ START_TEST(story_42_a_look_takes_the_admission_of_an_older_memory)
     ck_assert_int_eq(live.reply.beat, 0);
     ck_assert_str_eq(permit_field("admit"), "");
     ck_assert_int_eq(permit_number("beat"), 9);
-    ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "r", "A"), VOTE_QUARANTINED);
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_QUARANTINED);
 }
 END_TEST
 
@@ -49,7 +49,7 @@ END_TEST
  * turns. The one that ends it does so above them all. */
 START_TEST(story_45_whatever_is_heard_of_another_machine_makes_a_new_mark)
 {
-    char mark[SCRIPT_STATE_MAX + 1];
+    char mark[CALL_STATE_MAX + 1];
     PERMIT_ASSERT_WORD(permit_look(), LOOK_FRESH);
     PERMIT_ASSERT_WORD(permit_look_above(20, PERMIT_OTHER_NONCE), LOOK_CREATED);
     snprintf(mark, sizeof mark, "%s", live.mark);
@@ -80,12 +80,10 @@ END_TEST
 /* By its number alone a batch that promised is told from one before it. */
 START_TEST(a_batch_that_promises_counts_once)
 {
-    struct script_call calls[] = {
-        live_call(SCRIPT_ACQUIRE, "r", "A"),
-        live_call(SCRIPT_ACQUIRE, "s", "A"),
-        live_call(SCRIPT_EXTEND, "r", "A"),
-        live_call(SCRIPT_ACQUIRE, "t", "A"),
-        live_call(SCRIPT_INSPECT, "r", ""),
+    struct call calls[] = {
+        live_call(CALL_ACQUIRE, "r", "A"), live_call(CALL_ACQUIRE, "s", "A"),
+        live_call(CALL_EXTEND, "r", "A"),  live_call(CALL_ACQUIRE, "t", "A"),
+        live_call(CALL_INSPECT, "r", ""),
     };
     enum { CALLS = sizeof calls / sizeof *calls };
     live_admit();
@@ -107,17 +105,17 @@ END_TEST
 START_TEST(what_promises_nothing_is_not_counted)
 {
     static const struct {
-        enum script_kind kind;
+        enum call_kind kind;
         const char *resource;
         enum vote vote;
     } rows[] = {
-        {SCRIPT_ACQUIRE, "r", VOTE_HELD},    {SCRIPT_ACQUIRE, "s", VOTE_STALE},
-        {SCRIPT_EXTEND, "r", VOTE_HELD},     {SCRIPT_EXTEND, "t", VOTE_FREE},
-        {SCRIPT_RELEASE, "t", VOTE_FREE},    {SCRIPT_INSPECT, "r", VOTE_HELD},
-        {SCRIPT_RELEASE, "r", VOTE_DELETED},
+        {CALL_ACQUIRE, "r", VOTE_HELD},    {CALL_ACQUIRE, "s", VOTE_STALE},
+        {CALL_EXTEND, "r", VOTE_HELD},     {CALL_EXTEND, "t", VOTE_FREE},
+        {CALL_RELEASE, "t", VOTE_FREE},    {CALL_INSPECT, "r", VOTE_HELD},
+        {CALL_RELEASE, "r", VOTE_DELETED},
     };
     live_admit();
-    ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "r", "A"), VOTE_GRANTED);
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_GRANTED);
     permit_set_number("7", live_node_now_us() + LIVE_WINDOW_US);
     permit_set_number("voted", 5);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -126,7 +124,7 @@ START_TEST(what_promises_nothing_is_not_counted)
                          rows[i].vote);
         ck_assert_int_eq(live.reply.beat, 0);
     }
-    struct script_call late = live_call(SCRIPT_ACQUIRE, "t", "A");
+    struct call late = live_call(CALL_ACQUIRE, "t", "A");
     late.node_deadline_us = 1;
     ck_assert_int_eq(live_ask(&late), VOTE_LATE);
     ck_assert_int_eq(permit_number("beat"), LIVE_MEDIAN_US + 2);
@@ -137,12 +135,12 @@ END_TEST
 /* Servers' medians differ: it is as the server of the last promise tells. */
 START_TEST(the_last_promise_is_remembered)
 {
-    struct script_call call = live_call(SCRIPT_ACQUIRE, "r", "A");
+    struct call call = live_call(CALL_ACQUIRE, "r", "A");
     live_admit();
     ck_assert_str_eq(permit_field("voted"), "");
     ck_assert_int_eq(live_ask(&call), VOTE_GRANTED);
     ck_assert_int_eq(permit_number("voted"), LIVE_MEDIAN_US);
-    call = live_call(SCRIPT_EXTEND, "r", "A");
+    call = live_call(CALL_EXTEND, "r", "A");
     call.median_us = LIVE_MEDIAN_US - 1;
     ck_assert_int_eq(live_ask(&call), VOTE_EXTENDED);
     ck_assert_int_eq(permit_number("voted"), LIVE_MEDIAN_US - 1);
@@ -209,7 +207,7 @@ START_TEST(a_node_that_was_restarted_whole_keeps_what_it_is_told)
     PERMIT_ASSERT_WORD(permit_tell(A "=5"), LOOK_MARKED);
     ck_assert_str_eq(live.witnesses, A "=5");
     ck_assert_int_eq(permit_number("w:" A), 5);
-    struct script_call call = live_call(SCRIPT_LOOK, "", "");
+    struct call call = live_call(CALL_LOOK, "", "");
     call.witnesses = span_of(A "=6");
     call.is_durable = false; /* from now on */
     ck_assert_int_eq(live_ask(&call), VOTE_DONE);
@@ -232,17 +230,17 @@ END_TEST
 
 START_TEST(story_38_files_of_another_node_are_no_admission)
 {
-    char other[SCRIPT_STATE_MAX + 1];
+    char other[CALL_STATE_MAX + 1];
     snprintf(other, sizeof other, "1:fingerprint:fedcba9876543210%s",
              strrchr(LIVE_ADMIT, ':'));
     strcat(other, strrchr(live.admission, ':'));
     permit_set("admit", other);
     permit_set("durable", "1");
     permit_set("beat", "1000");
-    ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "r", "A"), VOTE_QUARANTINED);
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_QUARANTINED);
     PERMIT_ASSERT_WORD(permit_look(), LOOK_CREATED);
     ck_assert_str_eq(live.admit, other); /* and guards see whose it is */
-    ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "r", "A"), VOTE_QUARANTINED);
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_QUARANTINED);
 }
 END_TEST
 
@@ -299,20 +297,20 @@ static void teardown_two(void)
 /* For 31 ms: its run_id is the same, and so is its memory. */
 START_TEST(a_node_that_was_a_replica_for_a_moment_has_no_vote)
 {
-    char before[SCRIPT_STATE_MAX + 1];
+    char before[CALL_STATE_MAX + 1];
     live_admit();
     strcpy(before, live.admission);
     master_text(&live.master, "REPLICAOF 127.0.0.1 1");
     master_text(&live.master, "REPLICAOF NO ONE");
-    ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "r", "A"), VOTE_QUARANTINED);
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_QUARANTINED);
     live_learn_memory();
     ck_assert_str_ne(live.admission, before);
     PERMIT_ASSERT_WORD(permit_look(), LOOK_CREATED);
     ck_assert_str_eq(live.admit, before); /* like that of an older life */
     ck_assert_str_eq(live.mark, live.first_mark);
-    ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "r", "A"), VOTE_QUARANTINED);
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_QUARANTINED);
     ck_assert_int_eq(permit_readmit(before), VOTE_DONE);
-    ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "r", "A"), VOTE_GRANTED);
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_GRANTED);
 }
 END_TEST
 
@@ -326,11 +324,11 @@ START_TEST(story_37_a_replica_of_another_lock_node_has_no_admission)
     follow(&live.master, listen_on_tcp(&other));
     detach(&live.master);
     ck_assert_str_eq(permit_field("admit"), theirs);
-    ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "r", "A"), VOTE_QUARANTINED);
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_QUARANTINED);
     live_learn_memory();
     PERMIT_ASSERT_WORD(permit_look(), LOOK_CREATED);
     ck_assert_str_eq(live.admit, theirs);
-    ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "r", "A"), VOTE_QUARANTINED);
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_QUARANTINED);
 }
 END_TEST
 
@@ -338,9 +336,9 @@ END_TEST
  * the same, and the admission that of a moment ago. */
 START_TEST(story_41_an_old_copy_under_the_same_run_id_gives_no_vote)
 {
-    static const enum script_kind kinds[] = {SCRIPT_ACQUIRE, SCRIPT_EXTEND,
-                                             SCRIPT_RELEASE};
-    char before[SCRIPT_STATE_MAX + 1];
+    static const enum call_kind kinds[] = {CALL_ACQUIRE, CALL_EXTEND,
+                                           CALL_RELEASE};
+    char before[CALL_STATE_MAX + 1];
     follow(&other, listen_on_tcp(&live.master));
     live_learn_memory(); /* that it has a replica makes another ID, too */
     live_admit();
@@ -348,7 +346,7 @@ START_TEST(story_41_an_old_copy_under_the_same_run_id_gives_no_vote)
     ck_assert_int_eq(master_integer(&live.master, "WAIT 1 5000"), 1);
     detach(&other);
     strcpy(before, live.admission);
-    ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "r", "A"), VOTE_GRANTED);
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_GRANTED);
     follow(&live.master, listen_on_tcp(&other));
     detach(&live.master);
     ck_assert_int_eq(master_integer(&live.master, "EXISTS p:r"), 0);
@@ -359,7 +357,7 @@ START_TEST(story_41_an_old_copy_under_the_same_run_id_gives_no_vote)
     PERMIT_ASSERT_WORD(permit_look(), LOOK_CREATED);
     ck_assert_str_eq(live.admit, before); /* like that of an older life */
     ck_assert_int_eq(permit_admit(live.first_mark), VOTE_DONE);
-    ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "r", "B"), VOTE_GRANTED);
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "B"), VOTE_GRANTED);
 }
 END_TEST
 
@@ -368,9 +366,9 @@ END_TEST
 START_TEST(a_node_that_gets_its_first_replica_loses_its_admission)
 {
     live_admit();
-    ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "r", "A"), VOTE_GRANTED);
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_GRANTED);
     follow(&other, listen_on_tcp(&live.master));
-    ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "s", "A"), VOTE_QUARANTINED);
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "s", "A"), VOTE_QUARANTINED);
     PERMIT_ASSERT_WORD(permit_peek(), LOOK_BARE);
 }
 END_TEST

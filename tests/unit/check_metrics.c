@@ -16,16 +16,25 @@ static char *text;
 static size_t text_len;
 
 /* Of an acquire only. */
-static const char *outcome_of(enum metrics_call call, int outcome)
+static const char *outcome_of(enum lock_call call, int outcome)
 {
     static const char *const names[] = {NULL, "granted", "held"};
-    return call == METRICS_ACQUIRE && outcome < 3 ? names[outcome] : NULL;
+    return call == LOCK_ACQUIRE && outcome < 3 ? names[outcome] : NULL;
 }
+
+enum { GRANTED, SILENT };
+
+static const char *vote_of(int vote)
+{
+    return vote == GRANTED ? "granted" : "silent";
+}
+
+static const struct metrics_names names = {outcome_of, vote_of};
 
 static void set_up(void)
 {
-    metrics =
-        (struct metrics){.nodes = 2, .quorum = 2, .node_names = {"h:1", "h:2"}};
+    metrics = (struct metrics){
+        .names = &names, .nodes = 2, .quorum = 2, .node_names = {"h:1", "h:2"}};
 }
 
 static void tear_down(void)
@@ -39,7 +48,7 @@ static void print(void)
     free(text);
     FILE *out = open_memstream(&text, &text_len);
     ck_assert_ptr_nonnull(out);
-    ck_assert(metrics_print(&metrics, outcome_of, out));
+    ck_assert(metrics_print(&metrics, out));
     int rc = fclose(out);
     ck_assert_int_eq(rc, 0);
 }
@@ -111,11 +120,11 @@ START_TEST(every_line_keeps_the_format)
                 "-?[0-9]+(\\.[0-9]+)?$",
                 REG_EXTENDED | REG_NOSUB),
         0);
-    metrics.responses[METRICS_ACQUIRE][201] = 3;
-    metrics.outcomes[METRICS_ACQUIRE][1] = 3;
-    metrics.votes[1][VOTE_GRANTED] = 2;
+    metrics.responses[LOCK_ACQUIRE][201] = 3;
+    metrics.outcomes[LOCK_ACQUIRE][1] = 3;
+    metrics.votes[1][GRANTED] = 2;
     metrics.node_names[0] = "/a\"b\\c";
-    metrics_observe(&metrics.round_duration[METRICS_ACQUIRE], 1234567);
+    metrics_observe(&metrics.round_duration[LOCK_ACQUIRE], 1234567);
     print();
     ck_assert_int_eq(text[text_len - 1], '\n');
     for (const char *line = strtok_r(text, "\n", &rest); line != NULL;
@@ -135,9 +144,9 @@ START_TEST(counters_are_told)
 {
     metrics.requests_accepted = 7;
     metrics.undelivered_grants = 2;
-    metrics.responses[METRICS_RELEASE][404] = 5;
-    metrics.outcomes[METRICS_ACQUIRE][2] = 4;
-    metrics.votes[1][VOTE_SILENT] = 3;
+    metrics.responses[LOCK_RELEASE][404] = 5;
+    metrics.outcomes[LOCK_ACQUIRE][2] = 4;
+    metrics.votes[1][SILENT] = 3;
     metrics.node_is_voting[1] = 1;
     metrics.clock_lead_us[0] = -1500000;
     metrics.clock_steps[1] = 6;
@@ -200,7 +209,7 @@ START_TEST(a_text_without_room_is_not_whole)
     FILE *out = fopen("/dev/full", "w");
     ck_assert_ptr_nonnull(out);
     ck_assert_int_eq(setvbuf(out, NULL, _IONBF, 0), 0);
-    ck_assert(!metrics_print(&metrics, outcome_of, out));
+    ck_assert(!metrics_print(&metrics, out));
     (void)fclose(out); /* nothing was written */
 }
 END_TEST

@@ -92,7 +92,7 @@ END_TEST
 /* By the median of the nodes' clocks; who does not know that says nothing. */
 START_TEST(a_look_says_when_the_node_was_seen)
 {
-    struct script_call call = live_call(SCRIPT_LOOK, "", "");
+    struct call call = live_call(CALL_LOOK, "", "");
     live_admit();
     call.median_us = LIVE_MEDIAN_US + 5;
     ck_assert_int_eq(live_ask(&call), VOTE_DONE);
@@ -116,7 +116,7 @@ START_TEST(stories_29_and_44_durability_that_ended_is_written_down)
 {
     live_admit();
     ck_assert_str_eq(permit_field("durable"), "1");
-    struct script_call call = live_call(SCRIPT_LOOK, "", "");
+    struct call call = live_call(CALL_LOOK, "", "");
     call.is_durable = false;
     call.nonce = span_of("");
     ck_assert_int_eq(live_ask(&call), VOTE_DONE);
@@ -145,9 +145,8 @@ END_TEST
  * nobody knows since when it does not. */
 START_TEST(a_mark_tells_when_it_was_made_if_that_is_known)
 {
-    struct script_call call =
-        live_call(_i % 2 == 0 ? SCRIPT_LOOK : SCRIPT_REVOKE, "", "");
-    char expected[SCRIPT_STATE_MAX + 1];
+    struct call call = live_call(_i % 2 == 0 ? CALL_LOOK : CALL_REVOKE, "", "");
+    char expected[CALL_STATE_MAX + 1];
     live_make_mark(expected, _i < 2 ? LIVE_MEDIAN_US : 0, LIVE_NONCE);
     if (_i / 2 == 1)
         call.node_deadline_us = live_node_now_us() - 1000000;
@@ -156,16 +155,16 @@ START_TEST(a_mark_tells_when_it_was_made_if_that_is_known)
     else if (_i / 2 == 3)
         call.median_us = 0;
     call.found = span_of("");
-    if (call.kind == SCRIPT_REVOKE)
+    if (call.kind == CALL_REVOKE)
         live_admit();
     ck_assert_int_eq(live_ask(&call), VOTE_DONE);
     ck_assert_str_eq(permit_field("mark"), expected);
 }
 END_TEST
 
-static enum script_look_word object(const char *nonce)
+static enum call_look_word object(const char *nonce)
 {
-    struct script_call call = live_call(SCRIPT_LOOK, "", "");
+    struct call call = live_call(CALL_LOOK, "", "");
     call.nonce = span_of(nonce);
     call.is_objecting = true;
     ck_assert_int_eq(live_ask(&call), VOTE_DONE);
@@ -176,7 +175,7 @@ static enum script_look_word object(const char *nonce)
 START_TEST(story_46_who_saw_an_admission_replaces_the_mark_of_a_first_start)
 {
     static const char first[] = "first-00112233445566ff";
-    char mark[SCRIPT_STATE_MAX + 1];
+    char mark[CALL_STATE_MAX + 1];
     live_make_mark(mark, LIVE_MEDIAN_US, first);
     for (int i = 0; i < 2; i++) {
         master_text(&live.master, "FLUSHALL");
@@ -198,7 +197,7 @@ END_TEST
 
 static const struct {
     const char *admit, *mark; /* NULL: live.first_mark */
-    enum script_look_word word;
+    enum call_look_word word;
 } others[] = {
     {"2:fingerprint:run", "", LOOK_SUPERSEDED},
     {"", "2:run:n", LOOK_SUPERSEDED},
@@ -224,7 +223,7 @@ START_TEST(story_10_another_configuration_is_never_touched)
         permit_set("beat", "5");
         permit_set("durable", "1");
         snprintf(before, sizeof before, "%s", permit_field("mark"));
-        struct script_call call = live_call(SCRIPT_LOOK, "", "");
+        struct call call = live_call(CALL_LOOK, "", "");
         call.floor = 6;
         call.is_durable = false;
         ck_assert_int_eq(live_ask(&call), VOTE_DONE);
@@ -245,7 +244,7 @@ START_TEST(story_32_a_lower_epoch_is_marked_and_has_no_vote_from_then_on)
 {
     live_admit();
     permit_set("mark", "1:run:older:0:n");
-    struct script_call call = live_call(SCRIPT_LOOK, "", "");
+    struct call call = live_call(CALL_LOOK, "", "");
     call.admit = span_of("2:fingerprint:0123456789abcdef:run");
     ck_assert_int_eq(live_ask(&call), VOTE_DONE);
     PERMIT_ASSERT_WORD(live.reply.look.word, LOOK_CREATED);
@@ -253,7 +252,7 @@ START_TEST(story_32_a_lower_epoch_is_marked_and_has_no_vote_from_then_on)
     ck_assert_str_eq(permit_field("admit"), "");
     ck_assert_int_eq(permit_field("mark")[0], '2');
     ck_assert_str_eq(permit_field("mark") + 1, live.first_mark + 1);
-    ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "r", "A"), VOTE_QUARANTINED);
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_QUARANTINED);
     PERMIT_ASSERT_WORD(permit_look(), LOOK_SUPERSEDED);
 }
 END_TEST
@@ -272,7 +271,7 @@ START_TEST(an_admission_ends_the_quarantine)
     ck_assert_int_eq(permit_number("beat"), LIVE_MEDIAN_US + 1);
     ck_assert_int_eq(live.reply.beat, LIVE_MEDIAN_US + 1);
     ck_assert_int_eq(permit_number("seen"), LIVE_MEDIAN_US);
-    ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "r", "A"), VOTE_GRANTED);
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_GRANTED);
 }
 END_TEST
 
@@ -332,9 +331,8 @@ START_TEST(an_admission_begins_above_all_beats_before)
         {LIVE_MEDIAN_US + 5, LIVE_MEDIAN_US + 7, LIVE_MEDIAN_US + 7},
         {0, LIVE_MEDIAN_US + 7, LIVE_MEDIAN_US + 7},
     };
-    struct script_call call =
-        live_call(_i < 5 ? SCRIPT_ADMIT : SCRIPT_READMIT, "", "");
-    if (call.kind == SCRIPT_ADMIT)
+    struct call call = live_call(_i < 5 ? CALL_ADMIT : CALL_READMIT, "", "");
+    if (call.kind == CALL_ADMIT)
         PERMIT_ASSERT_WORD(permit_look(), LOOK_FRESH);
     else
         permit_restart(1);
@@ -354,7 +352,7 @@ START_TEST(story_33_an_admission_names_the_ttl_of_the_configuration)
 {
     static const int ttls[] = {5000, 90000, 60000};
     for (int i = 0; i < 3; i++) {
-        struct script_call call = live_call(SCRIPT_ADMIT, "", "");
+        struct call call = live_call(CALL_ADMIT, "", "");
         PERMIT_ASSERT_WORD(permit_look(), i == 0 ? LOOK_FRESH : LOOK_MARKED);
         call.mark = span_of(i == 0 ? live.first_mark : permit_other_mark());
         call.max_ttl_ms = ttls[i];

@@ -10,7 +10,7 @@
 
 START_TEST(a_restarted_node_gets_its_permission_back)
 {
-    struct script_call call = live_call(SCRIPT_READMIT, "", "");
+    struct call call = live_call(CALL_READMIT, "", "");
     permit_restart(7);
     call.found = span_of(PERMIT_OLD);
     call.is_durable = _i == 0;
@@ -23,7 +23,7 @@ START_TEST(a_restarted_node_gets_its_permission_back)
     ck_assert_int_eq(permit_number("seen"), LIVE_MEDIAN_US);
     ck_assert_int_eq(permit_number("max_ttl"), LIVE_TTL_MS);
     ck_assert_int_eq(permit_readmit(PERMIT_OLD), VOTE_CHANGED);
-    ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "r", "A"), VOTE_GRANTED);
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_GRANTED);
 }
 END_TEST
 
@@ -64,13 +64,13 @@ END_TEST
 START_TEST(a_revocation_takes_the_permission_and_leaves_a_new_mark)
 {
     live_admit();
-    ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "r", "A"), VOTE_GRANTED);
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_GRANTED);
     long long beat = permit_number("beat");
     ck_assert_int_eq(permit_revoke(""), VOTE_DONE);
     ck_assert_str_eq(permit_field("admit"), "");
     ck_assert_str_eq(permit_field("mark"), permit_other_mark());
     ck_assert_int_eq(permit_number("beat"), beat); /* it counts on from there */
-    ck_assert_int_eq(live_run(SCRIPT_EXTEND, "r", "A"), VOTE_QUARANTINED);
+    ck_assert_int_eq(live_run(CALL_EXTEND, "r", "A"), VOTE_QUARANTINED);
     ck_assert_int_eq(master_integer(&live.master, "EXISTS p:r"), 1);
     ck_assert_int_eq(permit_revoke(""), VOTE_CHANGED);
 }

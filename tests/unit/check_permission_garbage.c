@@ -66,7 +66,7 @@ static void look_at_beat(const char *text)
     ck_assert_int_ge(live.reply.look.beat, 1);
     ck_assert_int_le(live.reply.look.beat, INT64_C(1) << 53);
     ck_assert_int_eq(live.reply.look.beat, permit_number("beat"));
-    ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "r", "A"), VOTE_GRANTED);
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_GRANTED);
     ck_assert_int_gt(live.reply.beat, 0);
     permit_set("beat", text);
     PERMIT_ASSERT_WORD(permit_look_above(INT64_C(1) << 53, LIVE_NONCE),
@@ -85,7 +85,7 @@ static void promise_after(const char *text)
     live_admit();
     permit_set("voted", text);
     permit_set("seen", text);
-    ck_assert_int_eq(live_run(SCRIPT_ACQUIRE, "r", "A"), VOTE_GRANTED);
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_GRANTED);
     PERMIT_ASSERT_WORD(permit_peek(), LOOK_ADMITTED);
     ck_assert_int_ge(live.reply.look.voted_us, LIVE_MEDIAN_US);
     ck_assert_int_le(live.reply.look.voted_us, INT64_C(1) << 53);
@@ -124,15 +124,15 @@ START_TEST(a_long_admission_or_mark_is_told_as_far_as_it_fits)
     memcpy(text, "1:", 2);
     permit_set("admit", text);
     PERMIT_ASSERT_WORD(permit_look(), LOOK_FOREIGN);
-    ck_assert_uint_eq(strlen(live.admit), SCRIPT_STATE_MAX);
+    ck_assert_uint_eq(strlen(live.admit), CALL_STATE_MAX);
 }
 END_TEST
 
 START_TEST(a_state_of_another_type_is_an_error_and_no_more)
 {
-    static const enum script_kind kinds[] = {
-        SCRIPT_LOOK,    SCRIPT_ADMIT,  SCRIPT_READMIT, SCRIPT_REVOKE,
-        SCRIPT_ACQUIRE, SCRIPT_EXTEND, SCRIPT_RELEASE};
+    static const enum call_kind kinds[] = {
+        CALL_LOOK,    CALL_ADMIT,  CALL_READMIT, CALL_REVOKE,
+        CALL_ACQUIRE, CALL_EXTEND, CALL_RELEASE};
     master_text(&live.master, _i == 0 ? "SET " PERMIT_STATE " x"
                                       : "RPUSH " PERMIT_STATE " x");
     for (int i = 0; i < 7; i++)

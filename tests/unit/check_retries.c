@@ -28,7 +28,7 @@ static engine_op release(void)
     return engine_release(play.engine, PLAY_RESOURCE, make_token(token), NULL);
 }
 
-static void answer_from(int node, enum script_kind kind, enum vote vote)
+static void answer_from(int node, enum call_kind kind, enum vote vote)
 {
     for (; node < PLAY_NODES; node++)
         play_answer(kind, node, vote);
@@ -40,16 +40,16 @@ START_TEST(silence_is_tried_again_at_once)
 {
     engine_op op = play_acquire();
     char first[TOKEN_MAX + 1];
-    strcpy(first, play_find(SCRIPT_ACQUIRE, 0)->token);
+    strcpy(first, play_find(CALL_ACQUIRE, 0)->token);
     play_advance(TIMEOUT_US);
     ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
-    ck_assert_int_eq(play_count(SCRIPT_ACQUIRE), 10);
-    ck_assert_int_eq(play_count(SCRIPT_RELEASE), 5);
-    ck_assert_str_eq(play_find(SCRIPT_RELEASE, 0)->token, first);
-    answer_from(0, SCRIPT_ACQUIRE, VOTE_GRANTED); /* of the first round */
+    ck_assert_int_eq(play_count(CALL_ACQUIRE), 10);
+    ck_assert_int_eq(play_count(CALL_RELEASE), 5);
+    ck_assert_str_eq(play_find(CALL_RELEASE, 0)->token, first);
+    answer_from(0, CALL_ACQUIRE, VOTE_GRANTED); /* of the first round */
     ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
-    ck_assert_str_ne(play_find(SCRIPT_ACQUIRE, 0)->token, first);
-    answer_from(2, SCRIPT_ACQUIRE, VOTE_GRANTED);
+    ck_assert_str_ne(play_find(CALL_ACQUIRE, 0)->token, first);
+    answer_from(2, CALL_ACQUIRE, VOTE_GRANTED);
     ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
     ck_assert_int_eq(engine_validity_ms(play.engine, op, play.now_us), 29693);
 }
@@ -62,8 +62,8 @@ START_TEST(silence_uses_up_the_rounds)
     ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
     play_advance(1);
     ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
-    ck_assert_int_eq(play_count(SCRIPT_ACQUIRE), ROUNDS * 5);
-    ck_assert_int_eq(play_count(SCRIPT_RELEASE), ROUNDS * 5);
+    ck_assert_int_eq(play_count(CALL_ACQUIRE), ROUNDS * 5);
+    ck_assert_int_eq(play_count(CALL_RELEASE), ROUNDS * 5);
 }
 END_TEST
 
@@ -71,11 +71,11 @@ END_TEST
 START_TEST(late_calls_are_tried_again_at_once)
 {
     engine_op op = play_acquire();
-    answer_from(2, SCRIPT_ACQUIRE, VOTE_LATE);
+    answer_from(2, CALL_ACQUIRE, VOTE_LATE);
     ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
-    ck_assert_int_eq(play_count(SCRIPT_ACQUIRE), 10);
-    ck_assert_int_eq(play_count(SCRIPT_RELEASE), 2); /* who may have granted */
-    answer_from(2, SCRIPT_ACQUIRE, VOTE_GRANTED);
+    ck_assert_int_eq(play_count(CALL_ACQUIRE), 10);
+    ck_assert_int_eq(play_count(CALL_RELEASE), 2); /* who may have granted */
+    answer_from(2, CALL_ACQUIRE, VOTE_GRANTED);
     ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
 }
 END_TEST
@@ -93,12 +93,12 @@ END_TEST
 START_TEST(a_minority_that_refuses_spoils_no_other_round)
 {
     engine_op op = play_acquire();
-    play_answer(SCRIPT_ACQUIRE, 0, VOTE_LOADING);
-    play_answer(SCRIPT_ACQUIRE, 1, VOTE_LOADING);
-    play_answer(SCRIPT_ACQUIRE, 2, VOTE_GRANTED);
+    play_answer(CALL_ACQUIRE, 0, VOTE_LOADING);
+    play_answer(CALL_ACQUIRE, 1, VOTE_LOADING);
+    play_answer(CALL_ACQUIRE, 2, VOTE_GRANTED);
     play_advance(TIMEOUT_US);
     ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
-    ck_assert_int_eq(play_count(SCRIPT_ACQUIRE), 10);
+    ck_assert_int_eq(play_count(CALL_ACQUIRE), 10);
 }
 END_TEST
 
@@ -125,7 +125,7 @@ START_TEST(a_round_lasts_no_longer_than_the_ttl)
         play_node_up(i);
     engine_op op =
         engine_acquire(play.engine, PLAY_RESOURCE, (struct span){0}, 100, NULL);
-    ck_assert_int_lt(play_find(SCRIPT_ACQUIRE, 0)->call.node_deadline_us,
+    ck_assert_int_lt(play_find(CALL_ACQUIRE, 0)->call.node_deadline_us,
                      PLAY_EPOCH_US + play.now_us + 101000);
     play_advance(99999);
     ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
@@ -139,18 +139,18 @@ END_TEST
 START_TEST(an_extension_lost_to_time_is_tried_again)
 {
     engine_op op = extend();
-    play_answer(SCRIPT_EXTEND, 0, VOTE_EXTENDED);
-    play_answer(SCRIPT_EXTEND, 1, VOTE_LATE);
+    play_answer(CALL_EXTEND, 0, VOTE_EXTENDED);
+    play_answer(CALL_EXTEND, 1, VOTE_LATE);
     play_advance(TIMEOUT_US);
     ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
-    ck_assert_int_eq(play_count(SCRIPT_EXTEND), 10);
+    ck_assert_int_eq(play_count(CALL_EXTEND), 10);
     for (int i = 0; i < 2; i++)
-        play_answer(SCRIPT_EXTEND, i, VOTE_EXTENDED);
-    answer_from(2, SCRIPT_EXTEND, VOTE_EXTENDED); /* of the first round */
+        play_answer(CALL_EXTEND, i, VOTE_EXTENDED);
+    answer_from(2, CALL_EXTEND, VOTE_EXTENDED); /* of the first round */
     ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
-    play_answer(SCRIPT_EXTEND, 2, VOTE_EXTENDED);
+    play_answer(CALL_EXTEND, 2, VOTE_EXTENDED);
     ck_assert_int_eq(play_outcome(op), OUTCOME_EXTENDED);
-    ck_assert_int_eq(play_count(SCRIPT_RELEASE), 0);
+    ck_assert_int_eq(play_count(CALL_RELEASE), 0);
 }
 END_TEST
 
@@ -161,7 +161,7 @@ START_TEST(an_extension_is_unknown_when_all_rounds_are_silent)
     ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
     play_advance(1);
     ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
-    ck_assert_int_eq(play_count(SCRIPT_EXTEND), ROUNDS * 5);
+    ck_assert_int_eq(play_count(CALL_EXTEND), ROUNDS * 5);
 }
 END_TEST
 
@@ -171,13 +171,13 @@ END_TEST
 START_TEST(a_release_is_waited_for_as_long_as_others_try)
 {
     engine_op op = release();
-    play_answer(SCRIPT_RELEASE, 0, VOTE_DELETED);
+    play_answer(CALL_RELEASE, 0, VOTE_DELETED);
     play_advance(ROUNDS * TIMEOUT_US - 1);
-    play_answer(SCRIPT_RELEASE, 1, VOTE_FREE);
+    play_answer(CALL_RELEASE, 1, VOTE_FREE);
     ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
-    play_answer(SCRIPT_RELEASE, 2, VOTE_FREE);
+    play_answer(CALL_RELEASE, 2, VOTE_FREE);
     ck_assert_int_eq(play_outcome(op), OUTCOME_RELEASED);
-    ck_assert_int_eq(play_count(SCRIPT_RELEASE), 5);
+    ck_assert_int_eq(play_count(CALL_RELEASE), 5);
 
     op = release();
     play_advance(ROUNDS * TIMEOUT_US - 1);
@@ -195,7 +195,7 @@ START_TEST(a_release_is_waited_for_behind_a_stall)
     play_advance(0); /* the deadline */
     ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
     play_advance(TIMEOUT_US - 1);
-    answer_from(2, SCRIPT_RELEASE, VOTE_DELETED);
+    answer_from(2, CALL_RELEASE, VOTE_DELETED);
     ck_assert_int_eq(play_outcome(op), OUTCOME_RELEASED);
 }
 END_TEST
@@ -205,7 +205,7 @@ START_TEST(an_inspection_lost_to_silence_is_tried_again)
     engine_op op = engine_inspect(play.engine, PLAY_RESOURCE, NULL);
     play_advance(TIMEOUT_US);
     ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
-    ck_assert_int_eq(play_count(SCRIPT_INSPECT), 10);
+    ck_assert_int_eq(play_count(CALL_INSPECT), 10);
     play_advance((ROUNDS - 1) * TIMEOUT_US);
     ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
 }

@@ -14,7 +14,7 @@
 
 static struct round round_of;
 
-static struct script_reply reply_of(char letter)
+static struct call_reply reply_of(char letter)
 {
     static const char *const values[] = {
         "0000000000000001.00112233445566778899aabbccddeeff01234567.me",
@@ -22,7 +22,7 @@ static struct script_reply reply_of(char letter)
         "value F",
         "value G",
     };
-    struct script_reply reply = {.pttl_ms = 1000};
+    struct call_reply reply = {.pttl_ms = 1000};
     switch (letter) {
     case 'g':
         reply.vote = VOTE_GRANTED;
@@ -74,18 +74,18 @@ static struct script_reply reply_of(char letter)
     return reply;
 }
 
-static void begin(enum round_kind kind, int total)
+static void begin(enum lock_call kind, int total)
 {
     round_init(&round_of, kind, total, 1000, 51000);
 }
 
 static void vote(int node, char letter)
 {
-    struct script_reply reply = reply_of(letter);
+    struct call_reply reply = reply_of(letter);
     round_note_reply(&round_of, node, &reply);
 }
 
-static enum verdict verdict_of(enum round_kind kind, const char *votes)
+static enum verdict verdict_of(enum lock_call kind, const char *votes)
 {
     begin(kind, (int)strlen(votes));
     for (int i = 0; votes[i] != '\0'; i++)
@@ -95,151 +95,151 @@ static enum verdict verdict_of(enum round_kind kind, const char *votes)
 }
 
 struct row {
-    enum round_kind kind;
+    enum lock_call kind;
     const char *votes;
     enum verdict verdict;
 };
 
 static const struct row rows[] = {
     /* won as soon as a majority of the configured nodes granted */
-    {ROUND_ACQUIRE, "ggg..", VERDICT_WON},
-    {ROUND_ACQUIRE, "gg...", VERDICT_OPEN},
-    {ROUND_ACQUIRE, "gguuu", VERDICT_NO_QUORUM},
-    {ROUND_ACQUIRE, "gguug", VERDICT_WON},
-    {ROUND_ACQUIRE, "g", VERDICT_WON},
-    {ROUND_ACQUIRE, "gg.", VERDICT_WON},
-    {ROUND_ACQUIRE, "ug.", VERDICT_OPEN},
-    {ROUND_ACQUIRE, "ggg.", VERDICT_WON},
-    {ROUND_ACQUIRE, "gg..", VERDICT_OPEN},
+    {LOCK_ACQUIRE, "ggg..", VERDICT_WON},
+    {LOCK_ACQUIRE, "gg...", VERDICT_OPEN},
+    {LOCK_ACQUIRE, "gguuu", VERDICT_NO_QUORUM},
+    {LOCK_ACQUIRE, "gguug", VERDICT_WON},
+    {LOCK_ACQUIRE, "g", VERDICT_WON},
+    {LOCK_ACQUIRE, "gg.", VERDICT_WON},
+    {LOCK_ACQUIRE, "ug.", VERDICT_OPEN},
+    {LOCK_ACQUIRE, "ggg.", VERDICT_WON},
+    {LOCK_ACQUIRE, "gg..", VERDICT_OPEN},
     /* more than N - q without a vote */
-    {ROUND_ACQUIRE, "uqt..", VERDICT_NO_QUORUM},
-    {ROUND_ACQUIRE, "uqtAA", VERDICT_NO_QUORUM},
-    {ROUND_ACQUIRE, "uuA..", VERDICT_OPEN},
-    {ROUND_ACQUIRE, "uu.", VERDICT_NO_QUORUM},
-    {ROUND_ACQUIRE, "u", VERDICT_NO_QUORUM},
+    {LOCK_ACQUIRE, "uqt..", VERDICT_NO_QUORUM},
+    {LOCK_ACQUIRE, "uqtAA", VERDICT_NO_QUORUM},
+    {LOCK_ACQUIRE, "uuA..", VERDICT_OPEN},
+    {LOCK_ACQUIRE, "uu.", VERDICT_NO_QUORUM},
+    {LOCK_ACQUIRE, "u", VERDICT_NO_QUORUM},
     /* a majority refuses the key */
-    {ROUND_ACQUIRE, "kkk..", VERDICT_REFUSED},
-    {ROUND_ACQUIRE, "kk...", VERDICT_OPEN},
-    {ROUND_ACQUIRE, "kku..", VERDICT_OPEN},
-    {ROUND_ACQUIRE, "kkuug", VERDICT_NO_QUORUM},
-    {ROUND_ACQUIRE, "kuu..", VERDICT_OPEN},
-    {ROUND_ACQUIRE, "uuu..", VERDICT_NO_QUORUM},
-    {ROUND_ACQUIRE, "uukkk", VERDICT_REFUSED},
-    {ROUND_ACQUIRE, "kkggg", VERDICT_WON},
-    {ROUND_ACQUIRE, "k", VERDICT_REFUSED},
-    {ROUND_EXTEND, "kkk..", VERDICT_REFUSED},
-    {ROUND_EXTEND, "kkeee", VERDICT_WON},
-    {ROUND_RELEASE, "kkk..", VERDICT_REFUSED},
-    {ROUND_RELEASE, "kkudd", VERDICT_NO_QUORUM},
-    {ROUND_INSPECT, "kkk..", VERDICT_REFUSED},
-    {ROUND_INSPECT, "kkAAA", VERDICT_FOUND},
+    {LOCK_ACQUIRE, "kkk..", VERDICT_REFUSED},
+    {LOCK_ACQUIRE, "kk...", VERDICT_OPEN},
+    {LOCK_ACQUIRE, "kku..", VERDICT_OPEN},
+    {LOCK_ACQUIRE, "kkuug", VERDICT_NO_QUORUM},
+    {LOCK_ACQUIRE, "kuu..", VERDICT_OPEN},
+    {LOCK_ACQUIRE, "uuu..", VERDICT_NO_QUORUM},
+    {LOCK_ACQUIRE, "uukkk", VERDICT_REFUSED},
+    {LOCK_ACQUIRE, "kkggg", VERDICT_WON},
+    {LOCK_ACQUIRE, "k", VERDICT_REFUSED},
+    {LOCK_EXTEND, "kkk..", VERDICT_REFUSED},
+    {LOCK_EXTEND, "kkeee", VERDICT_WON},
+    {LOCK_RELEASE, "kkk..", VERDICT_REFUSED},
+    {LOCK_RELEASE, "kkudd", VERDICT_NO_QUORUM},
+    {LOCK_INSPECT, "kkk..", VERDICT_REFUSED},
+    {LOCK_INSPECT, "kkAAA", VERDICT_FOUND},
     /* one value on a majority */
-    {ROUND_ACQUIRE, "AAA..", VERDICT_HELD},
-    {ROUND_ACQUIRE, "AAAgg", VERDICT_HELD},
-    {ROUND_ACQUIRE, "XXX..", VERDICT_HELD},
-    {ROUND_ACQUIRE, "uuAAA", VERDICT_HELD},
-    {ROUND_ACQUIRE, "AAAss", VERDICT_HELD},
-    {ROUND_ACQUIRE, "A", VERDICT_HELD},
-    {ROUND_ACQUIRE, "AA.", VERDICT_HELD},
+    {LOCK_ACQUIRE, "AAA..", VERDICT_HELD},
+    {LOCK_ACQUIRE, "AAAgg", VERDICT_HELD},
+    {LOCK_ACQUIRE, "XXX..", VERDICT_HELD},
+    {LOCK_ACQUIRE, "uuAAA", VERDICT_HELD},
+    {LOCK_ACQUIRE, "AAAss", VERDICT_HELD},
+    {LOCK_ACQUIRE, "A", VERDICT_HELD},
+    {LOCK_ACQUIRE, "AA.", VERDICT_HELD},
     /* others' values on a majority: none of ours is racing */
-    {ROUND_ACQUIRE, "FFF..", VERDICT_HELD},
-    {ROUND_ACQUIRE, "FGX..", VERDICT_HELD},
-    {ROUND_ACQUIRE, "FGXgg", VERDICT_HELD},
-    {ROUND_ACQUIRE, "FGFss", VERDICT_HELD},
-    {ROUND_ACQUIRE, "FGuuX", VERDICT_HELD},
-    {ROUND_ACQUIRE, "FGAgg", VERDICT_SPLIT},
-    {ROUND_ACQUIRE, "FGggu", VERDICT_SPLIT},
-    {ROUND_ACQUIRE, "FGs..", VERDICT_OPEN},
-    {ROUND_ACQUIRE, "FGggg", VERDICT_WON},
-    {ROUND_ACQUIRE, "FG.", VERDICT_HELD},
+    {LOCK_ACQUIRE, "FFF..", VERDICT_HELD},
+    {LOCK_ACQUIRE, "FGX..", VERDICT_HELD},
+    {LOCK_ACQUIRE, "FGXgg", VERDICT_HELD},
+    {LOCK_ACQUIRE, "FGFss", VERDICT_HELD},
+    {LOCK_ACQUIRE, "FGuuX", VERDICT_HELD},
+    {LOCK_ACQUIRE, "FGAgg", VERDICT_SPLIT},
+    {LOCK_ACQUIRE, "FGggu", VERDICT_SPLIT},
+    {LOCK_ACQUIRE, "FGs..", VERDICT_OPEN},
+    {LOCK_ACQUIRE, "FGggg", VERDICT_WON},
+    {LOCK_ACQUIRE, "FG.", VERDICT_HELD},
     /* a number was too low */
-    {ROUND_ACQUIRE, "AAsgg", VERDICT_STALE},
-    {ROUND_ACQUIRE, "sssgg", VERDICT_STALE},
-    {ROUND_ACQUIRE, "s", VERDICT_STALE},
-    {ROUND_ACQUIRE, "sss..", VERDICT_STALE},
-    {ROUND_ACQUIRE, "sAA..", VERDICT_OPEN},
+    {LOCK_ACQUIRE, "AAsgg", VERDICT_STALE},
+    {LOCK_ACQUIRE, "sssgg", VERDICT_STALE},
+    {LOCK_ACQUIRE, "s", VERDICT_STALE},
+    {LOCK_ACQUIRE, "sss..", VERDICT_STALE},
+    {LOCK_ACQUIRE, "sAA..", VERDICT_OPEN},
     /* split */
-    {ROUND_ACQUIRE, "AABBg", VERDICT_SPLIT},
-    {ROUND_ACQUIRE, "AAggX", VERDICT_SPLIT},
-    {ROUND_ACQUIRE, "AFFgg", VERDICT_SPLIT},
-    {ROUND_ACQUIRE, "AAggu", VERDICT_SPLIT},
-    {ROUND_ACQUIRE, "ABg", VERDICT_SPLIT},
-    {ROUND_ACQUIRE, "AAgg.", VERDICT_OPEN},
+    {LOCK_ACQUIRE, "AABBg", VERDICT_SPLIT},
+    {LOCK_ACQUIRE, "AAggX", VERDICT_SPLIT},
+    {LOCK_ACQUIRE, "AFFgg", VERDICT_SPLIT},
+    {LOCK_ACQUIRE, "AAggu", VERDICT_SPLIT},
+    {LOCK_ACQUIRE, "ABg", VERDICT_SPLIT},
+    {LOCK_ACQUIRE, "AAgg.", VERDICT_OPEN},
 
-    {ROUND_EXTEND, "eee..", VERDICT_WON},
-    {ROUND_EXTEND, "eeeAA", VERDICT_WON},
-    {ROUND_EXTEND, "ee...", VERDICT_OPEN},
-    {ROUND_EXTEND, "e", VERDICT_WON},
+    {LOCK_EXTEND, "eee..", VERDICT_WON},
+    {LOCK_EXTEND, "eeeAA", VERDICT_WON},
+    {LOCK_EXTEND, "ee...", VERDICT_OPEN},
+    {LOCK_EXTEND, "e", VERDICT_WON},
     /* fewer than q answers, or q still possible with the silent ones */
-    {ROUND_EXTEND, "eeuuu", VERDICT_NO_QUORUM},
-    {ROUND_EXTEND, "uuu..", VERDICT_NO_QUORUM},
-    {ROUND_EXTEND, "eefft", VERDICT_NO_QUORUM},
-    {ROUND_EXTEND, "eeAAq", VERDICT_NO_QUORUM},
-    {ROUND_EXTEND, "effuu", VERDICT_NO_QUORUM},
-    {ROUND_EXTEND, "t", VERDICT_NO_QUORUM},
+    {LOCK_EXTEND, "eeuuu", VERDICT_NO_QUORUM},
+    {LOCK_EXTEND, "uuu..", VERDICT_NO_QUORUM},
+    {LOCK_EXTEND, "eefft", VERDICT_NO_QUORUM},
+    {LOCK_EXTEND, "eeAAq", VERDICT_NO_QUORUM},
+    {LOCK_EXTEND, "effuu", VERDICT_NO_QUORUM},
+    {LOCK_EXTEND, "t", VERDICT_NO_QUORUM},
     /* another value anywhere */
-    {ROUND_EXTEND, "effAu", VERDICT_NOT_OWNER},
-    {ROUND_EXTEND, "AAA..", VERDICT_NOT_OWNER},
-    {ROUND_EXTEND, "fffA.", VERDICT_NOT_OWNER},
-    {ROUND_EXTEND, "A", VERDICT_NOT_OWNER},
+    {LOCK_EXTEND, "effAu", VERDICT_NOT_OWNER},
+    {LOCK_EXTEND, "AAA..", VERDICT_NOT_OWNER},
+    {LOCK_EXTEND, "fffA.", VERDICT_NOT_OWNER},
+    {LOCK_EXTEND, "A", VERDICT_NOT_OWNER},
     /* gone */
-    {ROUND_EXTEND, "fffff", VERDICT_NOT_FOUND},
-    {ROUND_EXTEND, "eefff", VERDICT_NOT_FOUND},
-    {ROUND_EXTEND, "fffuu", VERDICT_NOT_FOUND},
-    {ROUND_EXTEND, "fff..", VERDICT_OPEN},
-    {ROUND_EXTEND, "f", VERDICT_NOT_FOUND},
+    {LOCK_EXTEND, "fffff", VERDICT_NOT_FOUND},
+    {LOCK_EXTEND, "eefff", VERDICT_NOT_FOUND},
+    {LOCK_EXTEND, "fffuu", VERDICT_NOT_FOUND},
+    {LOCK_EXTEND, "fff..", VERDICT_OPEN},
+    {LOCK_EXTEND, "f", VERDICT_NOT_FOUND},
 
     /* fewer than q answers, deleted or not */
-    {ROUND_RELEASE, "dduuu", VERDICT_NO_QUORUM},
-    {ROUND_RELEASE, "uuu..", VERDICT_NO_QUORUM},
-    {ROUND_RELEASE, "u", VERDICT_NO_QUORUM},
-    {ROUND_RELEASE, "uud..", VERDICT_OPEN},
+    {LOCK_RELEASE, "dduuu", VERDICT_NO_QUORUM},
+    {LOCK_RELEASE, "uuu..", VERDICT_NO_QUORUM},
+    {LOCK_RELEASE, "u", VERDICT_NO_QUORUM},
+    {LOCK_RELEASE, "uud..", VERDICT_OPEN},
     /* another value on a majority */
-    {ROUND_RELEASE, "AAA..", VERDICT_NOT_OWNER},
-    {ROUND_RELEASE, "AAAdd", VERDICT_NOT_OWNER},
-    {ROUND_RELEASE, "A", VERDICT_NOT_OWNER},
+    {LOCK_RELEASE, "AAA..", VERDICT_NOT_OWNER},
+    {LOCK_RELEASE, "AAAdd", VERDICT_NOT_OWNER},
+    {LOCK_RELEASE, "A", VERDICT_NOT_OWNER},
     /* deleted anywhere */
-    {ROUND_RELEASE, "ddd..", VERDICT_WON},
-    {ROUND_RELEASE, "dff..", VERDICT_WON},
-    {ROUND_RELEASE, "dAAuu", VERDICT_WON},
-    {ROUND_RELEASE, "dAA..", VERDICT_OPEN},
-    {ROUND_RELEASE, "d", VERDICT_WON},
+    {LOCK_RELEASE, "ddd..", VERDICT_WON},
+    {LOCK_RELEASE, "dff..", VERDICT_WON},
+    {LOCK_RELEASE, "dAAuu", VERDICT_WON},
+    {LOCK_RELEASE, "dAA..", VERDICT_OPEN},
+    {LOCK_RELEASE, "d", VERDICT_WON},
     /* another value on fewer */
-    {ROUND_RELEASE, "Affff", VERDICT_NOT_OWNER},
-    {ROUND_RELEASE, "ABffu", VERDICT_NOT_OWNER},
+    {LOCK_RELEASE, "Affff", VERDICT_NOT_OWNER},
+    {LOCK_RELEASE, "ABffu", VERDICT_NOT_OWNER},
     /* nothing there */
-    {ROUND_RELEASE, "fffff", VERDICT_NOT_FOUND},
-    {ROUND_RELEASE, "fffuu", VERDICT_NOT_FOUND},
-    {ROUND_RELEASE, "fff..", VERDICT_OPEN},
+    {LOCK_RELEASE, "fffff", VERDICT_NOT_FOUND},
+    {LOCK_RELEASE, "fffuu", VERDICT_NOT_FOUND},
+    {LOCK_RELEASE, "fff..", VERDICT_OPEN},
 
     /* one value on a majority */
-    {ROUND_INSPECT, "AAA..", VERDICT_FOUND},
-    {ROUND_INSPECT, "AAAff", VERDICT_FOUND},
-    {ROUND_INSPECT, "XXX..", VERDICT_FOUND},
-    {ROUND_INSPECT, "A", VERDICT_FOUND},
+    {LOCK_INSPECT, "AAA..", VERDICT_FOUND},
+    {LOCK_INSPECT, "AAAff", VERDICT_FOUND},
+    {LOCK_INSPECT, "XXX..", VERDICT_FOUND},
+    {LOCK_INSPECT, "A", VERDICT_FOUND},
     /* fewer than q answers */
-    {ROUND_INSPECT, "uuu..", VERDICT_NO_QUORUM},
-    {ROUND_INSPECT, "AAuuu", VERDICT_NO_QUORUM},
-    {ROUND_INSPECT, "u", VERDICT_NO_QUORUM},
+    {LOCK_INSPECT, "uuu..", VERDICT_NO_QUORUM},
+    {LOCK_INSPECT, "AAuuu", VERDICT_NO_QUORUM},
+    {LOCK_INSPECT, "u", VERDICT_NO_QUORUM},
     /* the silent ones could make the majority */
-    {ROUND_INSPECT, "AAffu", VERDICT_NO_QUORUM},
-    {ROUND_INSPECT, "Affut", VERDICT_NO_QUORUM},
-    {ROUND_INSPECT, "XXffq", VERDICT_NO_QUORUM},
-    {ROUND_INSPECT, "Afu", VERDICT_NO_QUORUM},
-    {ROUND_INSPECT, "Auu..", VERDICT_OPEN},
+    {LOCK_INSPECT, "AAffu", VERDICT_NO_QUORUM},
+    {LOCK_INSPECT, "Affut", VERDICT_NO_QUORUM},
+    {LOCK_INSPECT, "XXffq", VERDICT_NO_QUORUM},
+    {LOCK_INSPECT, "Afu", VERDICT_NO_QUORUM},
+    {LOCK_INSPECT, "Auu..", VERDICT_OPEN},
     /* nobody could acquire it */
-    {ROUND_INSPECT, "AABff", VERDICT_BUSY},
-    {ROUND_INSPECT, "ABXf.", VERDICT_BUSY},
-    {ROUND_INSPECT, "ABX..", VERDICT_OPEN},
-    {ROUND_INSPECT, "ABu", VERDICT_BUSY},
-    {ROUND_INSPECT, "AABfu", VERDICT_BUSY},
+    {LOCK_INSPECT, "AABff", VERDICT_BUSY},
+    {LOCK_INSPECT, "ABXf.", VERDICT_BUSY},
+    {LOCK_INSPECT, "ABX..", VERDICT_OPEN},
+    {LOCK_INSPECT, "ABu", VERDICT_BUSY},
+    {LOCK_INSPECT, "AABfu", VERDICT_BUSY},
     /* free */
-    {ROUND_INSPECT, "AAfff", VERDICT_NOT_FOUND},
-    {ROUND_INSPECT, "Afffu", VERDICT_NOT_FOUND},
-    {ROUND_INSPECT, "ABffu", VERDICT_NOT_FOUND},
-    {ROUND_INSPECT, "fffuu", VERDICT_NOT_FOUND},
-    {ROUND_INSPECT, "fff..", VERDICT_NOT_FOUND},
-    {ROUND_INSPECT, "f", VERDICT_NOT_FOUND},
+    {LOCK_INSPECT, "AAfff", VERDICT_NOT_FOUND},
+    {LOCK_INSPECT, "Afffu", VERDICT_NOT_FOUND},
+    {LOCK_INSPECT, "ABffu", VERDICT_NOT_FOUND},
+    {LOCK_INSPECT, "fffuu", VERDICT_NOT_FOUND},
+    {LOCK_INSPECT, "fff..", VERDICT_NOT_FOUND},
+    {LOCK_INSPECT, "f", VERDICT_NOT_FOUND},
 };
 
 START_TEST(verdict_tables)
@@ -253,10 +253,10 @@ END_TEST
 
 /* The letters that a reply in a round of each kind can be. */
 static const char *const alphabet[] = {
-    [ROUND_ACQUIRE] = "gsABFXuk",
-    [ROUND_EXTEND] = "efABuk",
-    [ROUND_RELEASE] = "dfABuk",
-    [ROUND_INSPECT] = "fABXuk",
+    [LOCK_ACQUIRE] = "gsABFXuk",
+    [LOCK_EXTEND] = "efABuk",
+    [LOCK_RELEASE] = "dfABuk",
+    [LOCK_INSPECT] = "fABXuk",
 };
 
 static void next_text(char *text, const char *letters)
@@ -280,7 +280,7 @@ static int power(int base, int exponent)
 }
 
 /* A verdict that was given early is that of the complete votes. */
-static void check_every_prefix(enum round_kind kind, int total)
+static void check_every_prefix(enum lock_call kind, int total)
 {
     char text[NODES_MAX + 1] = {0};
     const char *letters = alphabet[kind];
@@ -303,7 +303,7 @@ static void check_every_prefix(enum round_kind kind, int total)
 START_TEST(no_later_reply_changes_a_verdict)
 {
     for (int total = 1; total <= 5; total++)
-        check_every_prefix((enum round_kind)_i, total);
+        check_every_prefix((enum lock_call)_i, total);
 }
 END_TEST
 
@@ -311,13 +311,13 @@ START_TEST(quorum_is_the_majority_of_the_configured)
 {
     static const int quorums[] = {0, 1, 2, 2, 3, 3, 4, 4, 5, 5};
     for (int n = 1; n <= NODES_MAX; n++)
-        ck_assert_int_eq(round_quorum(n), quorums[n]);
+        ck_assert_int_eq(quorum_of(n), quorums[n]);
 }
 END_TEST
 
 START_TEST(a_second_reply_is_ignored)
 {
-    begin(ROUND_ACQUIRE, 3);
+    begin(LOCK_ACQUIRE, 3);
     vote(0, 'A');
     vote(0, 'g');
     ck_assert_int_eq(round_count(&round_of, VOTE_GRANTED), 0);
@@ -327,7 +327,7 @@ END_TEST
 
 START_TEST(the_deadline_silences_who_has_not_answered)
 {
-    begin(ROUND_ACQUIRE, 5);
+    begin(LOCK_ACQUIRE, 5);
     vote(0, 'g');
     vote(1, 'g');
     round_note_deadline(&round_of);
@@ -348,7 +348,7 @@ static const struct {
 START_TEST(a_round_is_lost_to_time_if_time_could_have_won_it)
 {
     const char *votes = lost_to_time[_i].votes;
-    (void)verdict_of(ROUND_ACQUIRE, votes);
+    (void)verdict_of(LOCK_ACQUIRE, votes);
     for (int i = 0; i < round_of.total; i++)
         round_note_sent(&round_of, i);
     ck_assert_msg(round_is_lost_to_time(&round_of) == lost_to_time[_i].is_so,
@@ -359,7 +359,7 @@ END_TEST
 /* It was not asked, as it was known to be. */
 START_TEST(who_was_silent_before_is_not_too_slow)
 {
-    begin(ROUND_ACQUIRE, 3);
+    begin(LOCK_ACQUIRE, 3);
     for (int i = 0; i < 3; i++)
         round_note_unsent(&round_of, i, VOTE_SILENT);
     ck_assert(!round_is_lost_to_time(&round_of));
@@ -368,7 +368,7 @@ END_TEST
 
 START_TEST(a_broken_connection_is_remembered_after_the_vote)
 {
-    begin(ROUND_ACQUIRE, 3);
+    begin(LOCK_ACQUIRE, 3);
     round_note_deadline(&round_of);
     vote(1, 'u');
     ck_assert(round_of.votes[1].is_broken);
@@ -378,9 +378,9 @@ END_TEST
 
 START_TEST(the_highest_number_is_kept)
 {
-    begin(ROUND_ACQUIRE, 3);
+    begin(LOCK_ACQUIRE, 3);
     vote(0, 's');
-    struct script_reply lower = {.vote = VOTE_STALE, .highest = 5};
+    struct call_reply lower = {.vote = VOTE_STALE, .highest = 5};
     round_note_reply(&round_of, 1, &lower);
     ck_assert_int_eq(round_of.highest, 77);
 }
@@ -390,12 +390,12 @@ END_TEST
 static int64_t remaining_with(const char *letters, const int64_t pttl_ms[],
                               int count)
 {
-    begin(ROUND_INSPECT, count);
+    begin(LOCK_INSPECT, count);
     for (int i = 0; i < count; i++) {
         char letter = letters[i];
         if (pttl_ms[i] == 0)
             letter = 'f';
-        struct script_reply reply = reply_of(letter);
+        struct call_reply reply = reply_of(letter);
         reply.pttl_ms = pttl_ms[i];
         round_note_reply(&round_of, i, &reply);
     }
@@ -433,7 +433,7 @@ END_TEST
 /* A round that began at 1000; its majority came in so long after that. */
 static void win(int64_t flight_us)
 {
-    begin(ROUND_ACQUIRE, 5);
+    begin(LOCK_ACQUIRE, 5);
     ck_assert_int_eq(round_validity_ms(&round_of, 30000, 1000, 0.01), -1);
     round_of.won_us = 1000 + flight_us;
 }
@@ -481,8 +481,8 @@ Suite *check_round(void)
     tcase_set_timeout(tc, 60);
     tcase_add_loop_test(tc, verdict_tables, 0,
                         (int)(sizeof rows / sizeof *rows));
-    tcase_add_loop_test(tc, no_later_reply_changes_a_verdict, ROUND_ACQUIRE,
-                        ROUND_INSPECT + 1);
+    tcase_add_loop_test(tc, no_later_reply_changes_a_verdict, LOCK_ACQUIRE,
+                        LOCK_INSPECT + 1);
     tcase_add_test(tc, quorum_is_the_majority_of_the_configured);
     tcase_add_test(tc, a_second_reply_is_ignored);
     tcase_add_test(tc, the_deadline_silences_who_has_not_answered);

@@ -78,12 +78,12 @@ static void draw_call(struct nodestate_call *call)
 
 static void ask_node(const struct nodestate_call *it)
 {
-    static const enum script_kind kinds[] = {
-        [GUARD_PEEK] = SCRIPT_LOOK,     [GUARD_LOOK] = SCRIPT_LOOK,
-        [GUARD_ADMIT] = SCRIPT_ADMIT,   [GUARD_READMIT] = SCRIPT_READMIT,
-        [GUARD_REVOKE] = SCRIPT_REVOKE,
+    static const enum call_kind kinds[] = {
+        [GUARD_PEEK] = CALL_LOOK,     [GUARD_LOOK] = CALL_LOOK,
+        [GUARD_ADMIT] = CALL_ADMIT,   [GUARD_READMIT] = CALL_READMIT,
+        [GUARD_REVOKE] = CALL_REVOKE,
     };
-    struct script_call call = {
+    struct call call = {
         .kind = kinds[it->kind],
         .admit = span_of(it->admit),
         .nonce = span_of(it->nonce),
@@ -102,7 +102,7 @@ static void ask_node(const struct nodestate_call *it)
 
 static void compare_looks(const struct nodestate_reply *reply, const char *at)
 {
-    const struct script_look *look = &live.reply.look;
+    const struct call_look *look = &live.reply.look;
     ck_assert_int_eq(live.reply.vote, VOTE_DONE);
     ck_assert_msg(look->word == reply->look.word, "%s: %d, not %d", at,
                   (int)look->word, (int)reply->look.word);
@@ -142,7 +142,7 @@ static void promise(int number, const char *at)
     char resource[32];
     snprintf(resource, sizeof resource, "r%d", number);
     draw_admission(admission, true);
-    struct script_call call = live_call(SCRIPT_ACQUIRE, resource, "A");
+    struct call call = live_call(CALL_ACQUIRE, resource, "A");
     call.admit = span_of(draw(3) ? state.admit : admission);
     call.median_us = 5 + draw(3);
     if (call.admit.len == 0)

@@ -13,13 +13,13 @@ START_TEST(the_text_knows_each_kind_by_its_name)
 {
     struct span text = script_text();
     ck_assert_uint_eq(text.len, strlen(text.ptr));
-    for (int kind = 0; kind < SCRIPT_KINDS; kind++) {
+    for (int kind = 0; kind < CALL_KINDS; kind++) {
         char test[64];
         snprintf(test, sizeof test, "kind == '%s'",
-                 script_name((enum script_kind)kind));
+                 script_name((enum call_kind)kind));
         ck_assert_ptr_nonnull(strstr(text.ptr, test));
     }
-    ck_assert_str_eq(script_name(SCRIPT_ACQUIRE), "acquire");
+    ck_assert_str_eq(script_name(CALL_ACQUIRE), "acquire");
 }
 END_TEST
 
@@ -33,14 +33,14 @@ static struct script_field integer(int64_t number)
     return (struct script_field){SCRIPT_FIELD_INTEGER, number, {NULL, 0}};
 }
 
-static enum vote decode(enum script_kind kind, const char *word, int count)
+static enum vote decode(enum call_kind kind, const char *word, int count)
 {
     const struct script_field fields[] = {string(word), integer(5),
                                           string("value"), integer(0)};
     return script_decode(kind, NOW, fields, count).vote;
 }
 
-#define OF(kind) (1u << SCRIPT_##kind)
+#define OF(kind) (1u << CALL_##kind)
 #define OF_VOTERS (OF(ACQUIRE) | OF(EXTEND) | OF(REPAIR))
 #define OF_GUARD (OF(ADMIT) | OF(READMIT) | OF(REVOKE))
 
@@ -81,9 +81,9 @@ static enum vote expected(int kind, const char *word, int count)
 START_TEST(each_kind_has_its_answers)
 {
     const char *word = answers[_i].word;
-    for (int kind = 0; kind < SCRIPT_KINDS; kind++)
+    for (int kind = 0; kind < CALL_KINDS; kind++)
         for (int count = 0; count <= 4; count++)
-            ck_assert_int_eq(decode((enum script_kind)kind, word, count),
+            ck_assert_int_eq(decode((enum call_kind)kind, word, count),
                              expected(kind, word, count));
 }
 END_TEST
@@ -91,18 +91,18 @@ END_TEST
 START_TEST(what_comes_with_an_answer_is_told)
 {
     struct script_field fields[] = {string("HELD"), integer(-1), string("")};
-    struct script_reply reply = script_decode(SCRIPT_INSPECT, NOW, fields, 3);
+    struct call_reply reply = script_decode(CALL_INSPECT, NOW, fields, 3);
     ck_assert_int_eq(reply.node_now_us, NOW);
     ck_assert_int_eq(reply.pttl_ms, -1);
     ck_assert_uint_eq(reply.value.len, 0);
     fields[1] = integer(1234);
     fields[2] = string("token");
-    reply = script_decode(SCRIPT_ACQUIRE, NOW, fields, 3);
+    reply = script_decode(CALL_ACQUIRE, NOW, fields, 3);
     ck_assert_int_eq(reply.pttl_ms, 1234);
     ck_assert_uint_eq(reply.value.len, 5);
     fields[0] = string("STALE");
     fields[1] = integer(9007199254740991);
-    reply = script_decode(SCRIPT_ACQUIRE, NOW, fields, 2);
+    reply = script_decode(CALL_ACQUIRE, NOW, fields, 2);
     ck_assert_int_eq(reply.vote, VOTE_STALE);
     ck_assert_int_eq(reply.highest, 9007199254740991);
 }
@@ -123,8 +123,7 @@ START_TEST(what_a_look_found_is_told)
         string(look_words[_i]), string("1:f:n:run:m"), string("1:run:m:0:n"),
         integer(60000),         integer(_i % 3),       integer(5),
         integer(NOW - 6),       integer(NOW - 7),      string("ab=3 cd=4")};
-    struct script_reply reply =
-        script_decode(SCRIPT_LOOK, NOW, fields, LOOK_COUNT);
+    struct call_reply reply = script_decode(CALL_LOOK, NOW, fields, LOOK_COUNT);
     ck_assert_int_eq(reply.vote, VOTE_DONE);
     ck_assert_int_eq(reply.node_now_us, NOW);
     ck_assert_int_eq((int)reply.look.word, _i);
@@ -137,16 +136,16 @@ START_TEST(what_a_look_found_is_told)
     ck_assert_int_eq(reply.look.voted_us, NOW - 7);
     ck_assert_uint_eq(reply.look.witnesses.len, 9);
     ck_assert_mem_eq(reply.look.witnesses.ptr, "ab=3 cd=4", 9);
-    for (int kind = SCRIPT_ADMIT; kind < SCRIPT_KINDS; kind++)
+    for (int kind = CALL_ADMIT; kind < CALL_KINDS; kind++)
         ck_assert_int_eq(
-            script_decode((enum script_kind)kind, NOW, fields, LOOK_COUNT).vote,
+            script_decode((enum call_kind)kind, NOW, fields, LOOK_COUNT).vote,
             VOTE_GARBAGE);
 }
 END_TEST
 
 START_TEST(a_look_of_another_shape_is_garbage)
 {
-    static char text[SCRIPT_STATE_MAX + 2], witnesses[SCRIPT_WITNESSES_MAX + 2];
+    static char text[CALL_STATE_MAX + 2], witnesses[CALL_WITNESSES_MAX + 2];
     memset(text, 'x', sizeof text - 1);
     memset(witnesses, 'x', sizeof witnesses - 1);
     const struct script_field good[LOOK_COUNT] = {
@@ -155,26 +154,24 @@ START_TEST(a_look_of_another_shape_is_garbage)
         integer(1),       integer(1),       string(witnesses + 1)};
     struct script_field fields[LOOK_COUNT];
     memcpy(fields, good, sizeof good);
-    ck_assert_int_eq(script_decode(SCRIPT_LOOK, NOW, fields, LOOK_COUNT).vote,
+    ck_assert_int_eq(script_decode(CALL_LOOK, NOW, fields, LOOK_COUNT).vote,
                      VOTE_DONE);
     for (int count = 0; count < LOOK_COUNT; count++)
-        ck_assert_int_eq(script_decode(SCRIPT_LOOK, NOW, fields, count).vote,
+        ck_assert_int_eq(script_decode(CALL_LOOK, NOW, fields, count).vote,
                          VOTE_GARBAGE);
     for (int i = 0; i < LOOK_COUNT; i++) {
         bool is_text = i < 3 || i == LOOK_COUNT - 1;
         fields[i] = is_text ? integer(1) : string("1");
-        ck_assert_int_eq(
-            script_decode(SCRIPT_LOOK, NOW, fields, LOOK_COUNT).vote,
-            VOTE_GARBAGE);
+        ck_assert_int_eq(script_decode(CALL_LOOK, NOW, fields, LOOK_COUNT).vote,
+                         VOTE_GARBAGE);
         fields[i] = is_text ? string(i < 3 ? text : witnesses)
                             : (struct script_field){0};
-        ck_assert_int_eq(
-            script_decode(SCRIPT_LOOK, NOW, fields, LOOK_COUNT).vote,
-            VOTE_GARBAGE);
+        ck_assert_int_eq(script_decode(CALL_LOOK, NOW, fields, LOOK_COUNT).vote,
+                         VOTE_GARBAGE);
         fields[i] = good[i];
     }
     fields[0] = string("LOOKED");
-    ck_assert_int_eq(script_decode(SCRIPT_LOOK, NOW, fields, LOOK_COUNT).vote,
+    ck_assert_int_eq(script_decode(CALL_LOOK, NOW, fields, LOOK_COUNT).vote,
                      VOTE_GARBAGE);
 }
 END_TEST
@@ -187,16 +184,16 @@ START_TEST(who_says_that_it_is_marked_tells_the_mark)
         string(words[_i]), string(""), string("1:run:m:0:n"),
         integer(1),        integer(1), integer(1),
         integer(1),        integer(1), string("")};
-    ck_assert_int_eq(script_decode(SCRIPT_LOOK, NOW, fields, LOOK_COUNT).vote,
+    ck_assert_int_eq(script_decode(CALL_LOOK, NOW, fields, LOOK_COUNT).vote,
                      VOTE_DONE);
     fields[2].string = (struct span){"\0:run", 5};
-    ck_assert_int_eq(script_decode(SCRIPT_LOOK, NOW, fields, LOOK_COUNT).vote,
+    ck_assert_int_eq(script_decode(CALL_LOOK, NOW, fields, LOOK_COUNT).vote,
                      VOTE_GARBAGE);
     fields[2] = string("");
-    ck_assert_int_eq(script_decode(SCRIPT_LOOK, NOW, fields, LOOK_COUNT).vote,
+    ck_assert_int_eq(script_decode(CALL_LOOK, NOW, fields, LOOK_COUNT).vote,
                      VOTE_GARBAGE);
     fields[0] = string("BARE");
-    ck_assert_int_eq(script_decode(SCRIPT_LOOK, NOW, fields, LOOK_COUNT).vote,
+    ck_assert_int_eq(script_decode(CALL_LOOK, NOW, fields, LOOK_COUNT).vote,
                      VOTE_DONE);
 }
 END_TEST
@@ -209,7 +206,7 @@ START_TEST(a_look_with_a_number_that_lua_cannot_tell_is_garbage)
         string("BARE"), string(""),     string(""),
         integer(exact), integer(exact), integer(exact),
         integer(exact), integer(exact), string("")};
-    ck_assert_int_eq(script_decode(SCRIPT_LOOK, NOW, fields, LOOK_COUNT).vote,
+    ck_assert_int_eq(script_decode(CALL_LOOK, NOW, fields, LOOK_COUNT).vote,
                      VOTE_DONE);
     for (int i = 3; i < LOOK_COUNT - 1; i++) {
         static const int64_t wrong[] = {-1, (INT64_C(1) << 53) + 1, INT64_MAX,
@@ -219,7 +216,7 @@ START_TEST(a_look_with_a_number_that_lua_cannot_tell_is_garbage)
             memcpy(changed, fields, sizeof fields);
             changed[i].integer = wrong[k];
             ck_assert_int_eq(
-                script_decode(SCRIPT_LOOK, NOW, changed, LOOK_COUNT).vote,
+                script_decode(CALL_LOOK, NOW, changed, LOOK_COUNT).vote,
                 VOTE_GARBAGE);
         }
     }
@@ -231,7 +228,7 @@ static void expect_garbage(struct script_field a, struct script_field b,
 {
     const struct script_field fields[] = {a, b, c};
     for (int count = 1; count <= 3; count++)
-        ck_assert_int_eq(script_decode(SCRIPT_ACQUIRE, NOW, fields, count).vote,
+        ck_assert_int_eq(script_decode(CALL_ACQUIRE, NOW, fields, count).vote,
                          VOTE_GARBAGE);
 }
 
@@ -243,11 +240,11 @@ START_TEST(a_slot_with_a_number_that_is_none_of_ours_is_an_error)
     struct script_field fields[2] = {string("STALE")};
     for (size_t i = 0; i < sizeof strange / sizeof *strange; i++) {
         fields[1] = integer(strange[i]);
-        ck_assert_int_eq(script_decode(SCRIPT_ACQUIRE, NOW, fields, 2).vote,
+        ck_assert_int_eq(script_decode(CALL_ACQUIRE, NOW, fields, 2).vote,
                          VOTE_FAILED);
     }
     fields[1] = string("5");
-    ck_assert_int_eq(script_decode(SCRIPT_ACQUIRE, NOW, fields, 2).vote,
+    ck_assert_int_eq(script_decode(CALL_ACQUIRE, NOW, fields, 2).vote,
                      VOTE_GARBAGE);
 }
 END_TEST
@@ -260,15 +257,14 @@ START_TEST(a_missing_lock_is_told_with_the_number_of_its_slot)
     struct script_field fields[2] = {string("FREE")};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         fields[1] = integer(numbers[i]);
-        struct script_reply reply =
-            script_decode(SCRIPT_EXTEND, NOW, fields, 2);
+        struct call_reply reply = script_decode(CALL_EXTEND, NOW, fields, 2);
         ck_assert_int_eq(reply.vote, VOTE_FREE);
         ck_assert_int_eq(reply.highest, highest[i]);
     }
     fields[1] = string("5");
-    ck_assert_int_eq(script_decode(SCRIPT_EXTEND, NOW, fields, 2).vote,
+    ck_assert_int_eq(script_decode(CALL_EXTEND, NOW, fields, 2).vote,
                      VOTE_GARBAGE);
-    ck_assert_int_eq(script_decode(SCRIPT_EXTEND, NOW, fields, 1).vote,
+    ck_assert_int_eq(script_decode(CALL_EXTEND, NOW, fields, 1).vote,
                      VOTE_GARBAGE);
 }
 END_TEST
@@ -285,7 +281,7 @@ START_TEST(what_no_script_answers_is_garbage)
     expect_garbage(integer(1), integer(1), string("v"));
     struct script_field nil = {.type = SCRIPT_FIELD_NIL};
     for (int count = 0; count <= 1; count++)
-        ck_assert_int_eq(script_decode(SCRIPT_ACQUIRE, NOW, &nil, count).vote,
+        ck_assert_int_eq(script_decode(CALL_ACQUIRE, NOW, &nil, count).vote,
                          VOTE_GARBAGE);
 }
 END_TEST
@@ -330,7 +326,7 @@ START_TEST(errors_have_names)
     struct script_field field = {SCRIPT_FIELD_ERROR, 0,
                                  span_of(errors[_i].text)};
     ck_assert_int_eq(script_decode_error(field.string), errors[_i].vote);
-    ck_assert_int_eq(script_decode(SCRIPT_EXTEND, NOW, &field, 1).vote,
+    ck_assert_int_eq(script_decode(CALL_EXTEND, NOW, &field, 1).vote,
                      errors[_i].vote);
 }
 END_TEST

@@ -42,7 +42,7 @@ static void reconnect(int node)
 /* ---- what the node carries ----------------------------------------------- */
 
 static const struct {
-    enum script_look_word word;
+    enum call_look_word word;
     const char *admit, *mark, *state, *detail;
 } looks[] = {
     {LOOK_ADMITTED, "", "", "voting", "admitted"},
@@ -202,7 +202,7 @@ START_TEST(story_31_a_node_that_no_fresh_connection_confirms_loses_its_vote)
     assert_state(0, "unconfirmed");
     assert_state(1, "voting");
     (void)play_acquire();
-    ck_assert(play_find(SCRIPT_ACQUIRE, 0) == NULL);
+    ck_assert(play_find(CALL_ACQUIRE, 0) == NULL);
     struct engine_node_facts facts = play_facts(0);
     facts.run_id = "another server, which has the name now";
     engine_on_node_confirmed(play.engine, 0, &facts);
@@ -229,10 +229,10 @@ START_TEST(story_31_a_grant_of_an_unconfirmed_node_is_distrusted)
     play.is_unconfirmed[0] = true;
     play_advance(4970000);
     engine_op op = play_acquire();
-    ck_assert(play_find(SCRIPT_ACQUIRE, 0) != NULL);
+    ck_assert(play_find(CALL_ACQUIRE, 0) != NULL);
     play.now_us += 40000; /* no tick has come since */
     for (int i = 0; i < 4; i++)
-        play_answer(SCRIPT_ACQUIRE, i, VOTE_GRANTED);
+        play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
     const struct engine_result *result = engine_result(play.engine, op);
     ck_assert_int_eq(result->votes[0], VOTE_DISTRUSTED);
     ck_assert_int_eq(result->outcome, OUTCOME_GRANTED);
@@ -249,20 +249,20 @@ START_TEST(story_11_a_vote_of_a_clock_that_stepped_is_no_vote)
     play_advance(1000);
     engine_op op = play_acquire();
     play.lead_us[0] = 2 * SECOND + 500;
-    play_answer(SCRIPT_ACQUIRE, 0, VOTE_GRANTED);
+    play_answer(CALL_ACQUIRE, 0, VOTE_GRANTED);
     assert_state(0, "clock_stepped");
-    ck_assert_int_eq(play_count(SCRIPT_LOOK), 4); /* to hear the others */
+    ck_assert_int_eq(play_count(CALL_LOOK), 4); /* to hear the others */
     for (int i = 1; i < 4; i++)
-        play_answer(SCRIPT_ACQUIRE, i, VOTE_GRANTED);
+        play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
     ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
     ck_assert_int_eq(engine_result(play.engine, op)->votes[0], VOTE_STEPPED);
-    ck_assert_ptr_null(play_find(SCRIPT_REVOKE, 0));
+    ck_assert_ptr_null(play_find(CALL_REVOKE, 0));
     play_answer_look(4, LOOK_ADMITTED, "", "");
-    struct play_call *revoke = play_find(SCRIPT_REVOKE, 0);
+    struct play_call *revoke = play_find(CALL_REVOKE, 0);
     ck_assert_ptr_nonnull(revoke);
     ck_assert_uint_eq(strlen(revoke->nonce), NONCE_DIGITS);
     ck_assert_uint_eq(play.metrics.clock_steps[0], 1);
-    play_answer(SCRIPT_REVOKE, 0, VOTE_DONE);
+    play_answer(CALL_REVOKE, 0, VOTE_DONE);
     play_answer_look(0, LOOK_MARKED, "", "1:run:n");
     ck_assert_str_eq(detail_of(0),
                      "may have forgotten locks; votes again in 67 s (its clock "
@@ -276,10 +276,10 @@ START_TEST(story_35_a_majority_that_steps_is_our_own_clock_and_costs_no_vote)
     (void)play_acquire();
     for (int i = 0; i < PLAY_NODES; i++) {
         play.lead_us[i] = 2 * SECOND;
-        play_answer(SCRIPT_ACQUIRE, i, VOTE_GRANTED);
+        play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
     }
     play_advance(200000);
-    ck_assert_int_eq(play_count(SCRIPT_REVOKE), 0);
+    ck_assert_int_eq(play_count(CALL_REVOKE), 0);
     ck_assert_int_eq(engine_voting(play.engine), PLAY_NODES);
     ck_assert_uint_eq(play.metrics.clock_steps[0], 0);
 }
@@ -322,12 +322,12 @@ static const enum vote errors[] = {
 START_TEST(story_24_an_error_is_shown_until_a_look_is_answered)
 {
     (void)play_acquire();
-    play_answer(SCRIPT_ACQUIRE, 2, errors[_i]);
+    play_answer(CALL_ACQUIRE, 2, errors[_i]);
     assert_state(2, vote_name(errors[_i]));
     ck_assert_str_eq(view.detail, vote_detail(errors[_i]));
     ck_assert_int_eq(engine_voting(play.engine), 4);
     play_advance(1200000);
-    play_answer(SCRIPT_LOOK, 2, errors[_i]);
+    play_answer(CALL_LOOK, 2, errors[_i]);
     assert_state(2, vote_name(errors[_i]));
     play_advance(1200000);
     play_answer_look(2, LOOK_ADMITTED, "", "");
@@ -338,7 +338,7 @@ END_TEST
 START_TEST(the_error_of_a_node_says_more_than_its_quarantine)
 {
     reconnect(2);
-    play_answer(SCRIPT_LOOK, 2, VOTE_NO_PERMISSION);
+    play_answer(CALL_LOOK, 2, VOTE_NO_PERMISSION);
     assert_state(2, "no_permission");
     play_node_down(2);
     assert_state(2, "unreachable");
@@ -371,7 +371,7 @@ START_TEST(the_first_reason_is_the_one_that_is_shown)
     for (int i = 2; i < PLAY_NODES; i++)
         play_answer_look(i, LOOK_ADMITTED, "", "");
     assert_state(0, "clock_stepped"); /* and is judged: to be revoked */
-    play_answer(SCRIPT_REVOKE, 0, VOTE_CHANGED);
+    play_answer(CALL_REVOKE, 0, VOTE_CHANGED);
     play_answer_look(0, LOOK_ADMITTED, "", "");
     assert_state(0, "clock_unproven");
 }

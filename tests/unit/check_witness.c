@@ -58,7 +58,7 @@ END_TEST
 
 START_TEST(the_floors_of_the_others_are_written_for_a_node)
 {
-    char text[SCRIPT_WITNESSES_MAX + 1], expected[SCRIPT_WITNESSES_MAX + 1];
+    char text[CALL_WITNESSES_MAX + 1], expected[CALL_WITNESSES_MAX + 1];
     witness_on_beat(&witness, 0, 5);
     witness_on_beat(&witness, 2, 70);
     struct span span = witness_text(&witness, 2, text, sizeof text);
@@ -73,18 +73,18 @@ END_TEST
 
 START_TEST(the_longest_text_fits)
 {
-    char text[SCRIPT_WITNESSES_MAX + 1];
+    char text[CALL_WITNESSES_MAX + 1];
     witness_init(&witness, names, NODES_MAX, NODES_MAX / 2 + 1);
     for (int i = 0; i < NODES_MAX; i++)
         witness_on_beat(&witness, i, INT64_MAX);
     struct span span = witness_text(&witness, 4, text, sizeof text);
-    ck_assert_uint_le(span.len, SCRIPT_WITNESSES_MAX);
+    ck_assert_uint_le(span.len, CALL_WITNESSES_MAX);
 }
 END_TEST
 
 START_TEST(what_one_server_writes_another_one_reads)
 {
-    char text[SCRIPT_WITNESSES_MAX + 1];
+    char text[CALL_WITNESSES_MAX + 1];
     struct witness other;
     witness_init(&witness, names, NODES_MAX, NODES_MAX / 2 + 1);
     witness_init(&other, names, NODES_MAX, NODES_MAX / 2 + 1);

@@ -10,8 +10,7 @@ struct faked faked;
 
 enum vote faked_inspect(uint64_t tag)
 {
-    struct script_call call = {.kind = SCRIPT_INSPECT,
-                               .resource = span_of("r")};
+    struct call call = {.kind = CALL_INSPECT, .resource = span_of("r")};
     return link_send(faked.link, &call, tag);
 }
 
@@ -46,7 +45,7 @@ static void on_down(void *ctx, int node, enum vote reason, const char *detail)
 }
 
 static void on_reply(void *ctx, int node, uint64_t tag,
-                     const struct script_reply *reply, int64_t sent_us,
+                     const struct call_reply *reply, int64_t sent_us,
                      int64_t received_us)
 {
     ck_assert_ptr_eq(ctx, &faked);

@@ -6,7 +6,7 @@
 struct guarded guarded;
 
 static struct {
-    enum script_look_word word;
+    enum call_look_word word;
     const char *admit;
     const char *mark;
 } last[GUARDED_NODES];
@@ -79,14 +79,13 @@ void guarded_expect_nothing(void)
 
 /* With the node's name where @ stands. */
 static struct span name_in(int node, const char *admit,
-                           char text[SCRIPT_STATE_MAX + 1])
+                           char text[CALL_STATE_MAX + 1])
 {
     const char *at = strchr(admit, '@');
     if (at == NULL)
         return span_of(admit);
-    int len =
-        snprintf(text, SCRIPT_STATE_MAX + 1, "%.*s%s%s", (int)(at - admit),
-                 admit, guarded.guard.witness.node[node].name, at + 1);
+    int len = snprintf(text, CALL_STATE_MAX + 1, "%.*s%s%s", (int)(at - admit),
+                       admit, guarded.guard.witness.node[node].name, at + 1);
     return (struct span){text, (size_t)len};
 }
 
@@ -108,13 +107,13 @@ static int64_t by_median(int64_t moment_us)
     return moment_us > 0 ? GUARDED_EPOCH_US + moment_us : 0;
 }
 
-void guarded_found(int node, enum script_look_word word, const char *admit,
+void guarded_found(int node, enum call_look_word word, const char *admit,
                    const char *mark)
 {
     const struct guarded_memory *memory = &guarded.memory[node];
-    char named[SCRIPT_STATE_MAX + 1];
-    char floors[SCRIPT_WITNESSES_MAX + 1];
-    const struct script_look look = {
+    char named[CALL_STATE_MAX + 1];
+    char floors[CALL_WITNESSES_MAX + 1];
+    const struct call_look look = {
         .word = word,
         .admit = name_in(node, admit, named),
         .mark = span_of(mark),
@@ -133,7 +132,7 @@ void guarded_found(int node, enum script_look_word word, const char *admit,
     guard_on_look(&guarded.guard, node, &look, guarded.now_us, guarded.now_us);
 }
 
-void guarded_come(int node, enum script_look_word word, const char *admit,
+void guarded_come(int node, enum call_look_word word, const char *admit,
                   const char *mark)
 {
     guarded_up(node);
@@ -141,8 +140,7 @@ void guarded_come(int node, enum script_look_word word, const char *admit,
     guarded_found(node, word, admit, mark);
 }
 
-void guarded_all(enum script_look_word word, const char *admit,
-                 const char *mark)
+void guarded_all(enum call_look_word word, const char *admit, const char *mark)
 {
     for (int i = 0; i < GUARDED_NODES; i++)
         guarded_come(i, word, admit, mark);
@@ -160,7 +158,7 @@ int guarded_look_around(void)
             return looks;
         }
         ck_assert_ptr_nonnull(last[action.node].admit);
-        enum script_look_word word = last[action.node].word;
+        enum call_look_word word = last[action.node].word;
         if (word == LOOK_FRESH || word == LOOK_CREATED)
             word = LOOK_MARKED; /* by the last look */
         guarded_found(action.node, word, last[action.node].admit,
@@ -218,7 +216,7 @@ void guarded_give(enum guard_action_kind kind, int node)
 
 const char *guarded_mark_of(int64_t born_us)
 {
-    static char marks[GUARDED_NODES][SCRIPT_STATE_MAX + 1];
+    static char marks[GUARDED_NODES][CALL_STATE_MAX + 1];
     static int next;
     char *mark = marks[next++ % GUARDED_NODES];
     snprintf(mark, sizeof marks[0], "1:" GUARDED_LIFE ":%lld:aaaaaaaaaaaaaaaa",

@@ -68,11 +68,11 @@ void guarded_expect(enum guard_action_kind kind, int node);
 void guarded_expect_nothing(void);
 
 /* What a look that leaves and comes back now has found. */
-void guarded_found(int node, enum script_look_word word, const char *admit,
+void guarded_found(int node, enum call_look_word word, const char *admit,
                    const char *mark);
 
 /* The node comes up, and its first look, which is due, finds this. */
-void guarded_come(int node, enum script_look_word word, const char *admit,
+void guarded_come(int node, enum call_look_word word, const char *admit,
                   const char *mark);
 
 /* The action, which is expected now, is begun and answered. */
@@ -94,8 +94,7 @@ void guarded_wait(void);
 void guarded_pass_without(enum guard_action_kind kind, int64_t us);
 
 /* All five come up and are found so. */
-void guarded_all(enum script_look_word word, const char *admit,
-                 const char *mark);
+void guarded_all(enum call_look_word word, const char *admit, const char *mark);
 
 /* Nodes from this one on come up admitted; they promised last at voted_us. */
 void guarded_admit_from(int first, int64_t voted_us);

@@ -40,7 +40,7 @@ static void on_down(void *ctx, int node, enum vote reason, const char *detail)
 }
 
 static void on_reply(void *ctx, int node, uint64_t tag,
-                     const struct script_reply *reply, int64_t sent_us,
+                     const struct call_reply *reply, int64_t sent_us,
                      int64_t received_us)
 {
     (void)ctx;
@@ -106,12 +106,12 @@ static void read_memory(char id[RUN_ID_DIGITS + 1])
     snprintf(id, RUN_ID_DIGITS + 1, "%s", at + strlen("master_replid:"));
 }
 
-void live_make_mark(char mark[SCRIPT_STATE_MAX + 1], int64_t born_us,
+void live_make_mark(char mark[CALL_STATE_MAX + 1], int64_t born_us,
                     const char *nonce)
 {
     char id[RUN_ID_DIGITS + 1];
     read_memory(id);
-    snprintf(mark, SCRIPT_STATE_MAX + 1, "1:run:%s:%lld:%s", id,
+    snprintf(mark, CALL_STATE_MAX + 1, "1:run:%s:%lld:%s", id,
              (long long)born_us, nonce);
 }
 
@@ -124,17 +124,17 @@ void live_learn_memory(void)
 }
 
 /* Who asks for a lock knows the whole admission, as a look has told it. */
-static struct span admission_for(enum script_kind kind)
+static struct span admission_for(enum call_kind kind)
 {
-    bool is_guard = kind == SCRIPT_LOOK || kind == SCRIPT_ADMIT ||
-                    kind == SCRIPT_READMIT || kind == SCRIPT_REVOKE;
+    bool is_guard = kind == CALL_LOOK || kind == CALL_ADMIT ||
+                    kind == CALL_READMIT || kind == CALL_REVOKE;
     return span_of(is_guard ? LIVE_ADMIT : live.admission);
 }
 
-struct script_call live_call(enum script_kind kind, const char *resource,
-                             const char *token)
+struct call live_call(enum call_kind kind, const char *resource,
+                      const char *token)
 {
-    return (struct script_call){
+    return (struct call){
         .kind = kind,
         .resource = span_of(resource),
         .token = span_of(token),
@@ -154,7 +154,7 @@ struct script_call live_call(enum script_kind kind, const char *resource,
     };
 }
 
-enum vote live_ask(const struct script_call *call)
+enum vote live_ask(const struct call *call)
 {
     int before = live.replies;
     ck_assert_int_eq(link_send(live.link, call, 1), VOTE_PENDING);
@@ -165,7 +165,7 @@ enum vote live_ask(const struct script_call *call)
     return live.reply.vote;
 }
 
-void live_ask_all(const struct script_call *calls, int count)
+void live_ask_all(const struct call *calls, int count)
 {
     int before = live.replies;
     ck_assert_int_le(count, LIVE_VOTES_MAX);
@@ -175,15 +175,14 @@ void live_ask_all(const struct script_call *calls, int count)
     turns_until_count(live.loop, &live.replies, before + count);
 }
 
-enum vote live_run(enum script_kind kind, const char *resource,
-                   const char *token)
+enum vote live_run(enum call_kind kind, const char *resource, const char *token)
 {
-    struct script_call call = live_call(kind, resource, token);
+    struct call call = live_call(kind, resource, token);
     return live_ask(&call);
 }
 
 void live_admit(void)
 {
-    ck_assert_int_eq(live_run(SCRIPT_LOOK, "", ""), VOTE_DONE);
-    ck_assert_int_eq(live_run(SCRIPT_ADMIT, "", ""), VOTE_DONE);
+    ck_assert_int_eq(live_run(CALL_LOOK, "", ""), VOTE_DONE);
+    ck_assert_int_eq(live_run(CALL_ADMIT, "", ""), VOTE_DONE);
 }

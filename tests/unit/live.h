@@ -25,16 +25,16 @@ struct live {
     int64_t clock_lead_us; /* node's clock minus ours */
     enum vote reason;      /* of the last down */
     char detail[200];
-    struct script_reply reply; /* the last */
+    struct call_reply reply; /* the last */
     char value[VALUE_MAX + 1];
-    char admit[SCRIPT_STATE_MAX + 1]; /* what the last look told */
-    char mark[SCRIPT_STATE_MAX + 1];
-    char witnesses[SCRIPT_WITNESSES_MAX + 1];
+    char admit[CALL_STATE_MAX + 1]; /* what the last look told */
+    char mark[CALL_STATE_MAX + 1];
+    char witnesses[CALL_WITNESSES_MAX + 1];
 
     /* LIVE_ADMIT with the node's replication ID behind it, and the mark that a
      * look with LIVE_NONCE makes */
-    char admission[SCRIPT_STATE_MAX + 1];
-    char first_mark[SCRIPT_STATE_MAX + 1];
+    char admission[CALL_STATE_MAX + 1];
+    char first_mark[CALL_STATE_MAX + 1];
     enum vote votes[LIVE_VOTES_MAX]; /* by tag, which live_ask_all counts */
 };
 
@@ -50,7 +50,7 @@ void live_reconnect(void);
 int64_t live_node_now_us(void);
 
 /* The mark of this nonce, by the node's replication ID; "": of none. */
-void live_make_mark(char mark[SCRIPT_STATE_MAX + 1], int64_t born_us,
+void live_make_mark(char mark[CALL_STATE_MAX + 1], int64_t born_us,
                     const char *nonce);
 
 /* Reads the node's replication ID anew: after it was a replica. */
@@ -60,17 +60,17 @@ void live_learn_memory(void);
  * A call of this kind that is granted on a free lock; that looks, marks and is
  * durable; that admits what live.first_mark marks. No floor is known.
  */
-struct script_call live_call(enum script_kind kind, const char *resource,
-                             const char *token);
+struct call live_call(enum call_kind kind, const char *resource,
+                      const char *token);
 
 /* Sends the call and returns the vote; the reply is in live. */
-enum vote live_ask(const struct script_call *call);
+enum vote live_ask(const struct call *call);
 
 /* Sends the calls in one batch; the votes are in live. */
-void live_ask_all(const struct script_call *calls, int count);
+void live_ask_all(const struct call *calls, int count);
 
 /* Makes a call and sends it. */
-enum vote live_run(enum script_kind kind, const char *resource,
+enum vote live_run(enum call_kind kind, const char *resource,
                    const char *token);
 
 /* Admits the node by LIVE_ADMIT. */

@@ -70,8 +70,7 @@ static void hear(struct nodestate *state, const char *told, bool is_raised,
 
 /* What is told of others is kept where the memory counts. */
 static bool counts(const struct nodestate *state,
-                   const struct nodestate_call *call,
-                   enum script_look_word word)
+                   const struct nodestate_call *call, enum call_look_word word)
 {
     size_t len = (size_t)(strrchr(call->admit, ':') - call->admit) + 1;
     return word == LOOK_ADMITTED ||
@@ -98,9 +97,9 @@ static bool is_foreign(const char *admit, const char *expected)
     return strncmp(admit, expected, len) != 0;
 }
 
-static enum script_look_word mark_it(struct nodestate *state, const char *life,
-                                     const struct nodestate_call *call,
-                                     int64_t now_us)
+static enum call_look_word mark_it(struct nodestate *state, const char *life,
+                                   const struct nodestate_call *call,
+                                   int64_t now_us)
 {
     bool is_first = strstr(state->mark, ":first-") != NULL;
     bool is_fresh = !state->exists;
@@ -116,9 +115,9 @@ static enum script_look_word mark_it(struct nodestate *state, const char *life,
     return is_fresh ? LOOK_FRESH : LOOK_CREATED;
 }
 
-static enum script_look_word look(struct nodestate *state, const char *memory,
-                                  const struct nodestate_call *call,
-                                  int64_t now_us, int64_t *beat)
+static enum call_look_word look(struct nodestate *state, const char *memory,
+                                const struct nodestate_call *call,
+                                int64_t now_us, int64_t *beat)
 {
     int epoch = nodestate_epoch(call->admit);
     nodestate_text current, life;

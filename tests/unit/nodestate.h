@@ -9,7 +9,7 @@
 #include "../../server/guard.h"
 
 typedef char nodestate_text[GUARD_STATE_MAX + 1];
-typedef char nodestate_words[SCRIPT_WITNESSES_MAX + 1];
+typedef char nodestate_words[CALL_WITNESSES_MAX + 1];
 
 struct nodestate {
     bool exists;
@@ -28,7 +28,7 @@ struct nodestate {
 struct nodestate_call {
     enum guard_action_kind kind;
     nodestate_text admit, found, mark;
-    char nonce[SCRIPT_NONCE_MAX + 1];
+    char nonce[CALL_NONCE_MAX + 1];
     nodestate_words told;
     int64_t max_ttl_ms, floor, median_us, deadline_us;
     bool is_durable, is_objecting;
@@ -37,7 +37,7 @@ struct nodestate_call {
 struct nodestate_reply {
     bool is_done;
     int64_t beat;
-    struct script_look look; /* its spans lie in the following */
+    struct call_look look; /* its spans lie in the following */
     nodestate_text admit, mark;
     nodestate_words witnesses;
 };

@@ -35,36 +35,36 @@ bool permit_has_state(void)
     return master_integer(&live.master, "EXISTS " PERMIT_STATE) == 1;
 }
 
-enum script_look_word permit_look_with(const char *nonce)
+enum call_look_word permit_look_with(const char *nonce)
 {
-    struct script_call call = live_call(SCRIPT_LOOK, "", "");
+    struct call call = live_call(CALL_LOOK, "", "");
     call.nonce = span_of(nonce);
     ck_assert_int_eq(live_ask(&call), VOTE_DONE);
     return live.reply.look.word;
 }
 
-enum script_look_word permit_look(void)
+enum call_look_word permit_look(void)
 {
     return permit_look_with(LIVE_NONCE);
 }
 
-enum script_look_word permit_peek(void)
+enum call_look_word permit_peek(void)
 {
     return permit_look_with("");
 }
 
-enum script_look_word permit_look_above(int64_t floor, const char *nonce)
+enum call_look_word permit_look_above(int64_t floor, const char *nonce)
 {
-    struct script_call call = live_call(SCRIPT_LOOK, "", "");
+    struct call call = live_call(CALL_LOOK, "", "");
     call.nonce = span_of(nonce);
     call.floor = floor;
     ck_assert_int_eq(live_ask(&call), VOTE_DONE);
     return live.reply.look.word;
 }
 
-enum script_look_word permit_tell(const char *witnesses)
+enum call_look_word permit_tell(const char *witnesses)
 {
-    struct script_call call = live_call(SCRIPT_LOOK, "", "");
+    struct call call = live_call(CALL_LOOK, "", "");
     call.witnesses = span_of(witnesses);
     ck_assert_int_eq(live_ask(&call), VOTE_DONE);
     return live.reply.look.word;
@@ -72,28 +72,28 @@ enum script_look_word permit_tell(const char *witnesses)
 
 enum vote permit_admit(const char *mark)
 {
-    struct script_call call = live_call(SCRIPT_ADMIT, "", "");
+    struct call call = live_call(CALL_ADMIT, "", "");
     call.mark = span_of(mark);
     return live_ask(&call);
 }
 
 enum vote permit_readmit(const char *found)
 {
-    struct script_call call = live_call(SCRIPT_READMIT, "", "");
+    struct call call = live_call(CALL_READMIT, "", "");
     call.found = span_of(found);
     return live_ask(&call);
 }
 
 const char *permit_other_mark(void)
 {
-    static char mark[SCRIPT_STATE_MAX + 1];
+    static char mark[CALL_STATE_MAX + 1];
     live_make_mark(mark, LIVE_MEDIAN_US, PERMIT_OTHER_NONCE);
     return mark;
 }
 
 enum vote permit_revoke(const char *found)
 {
-    struct script_call call = live_call(SCRIPT_REVOKE, "", "");
+    struct call call = live_call(CALL_REVOKE, "", "");
     call.nonce = span_of(PERMIT_OTHER_NONCE);
     call.found = span_of(found);
     return live_ask(&call);

@@ -25,15 +25,15 @@ void permit_set_number(const char *name, int64_t value);
 bool permit_has_state(void);
 
 /* A look that makes LIVE_MARK or another, or a peek. */
-enum script_look_word permit_look(void);
-enum script_look_word permit_look_with(const char *nonce);
-enum script_look_word permit_peek(void);
+enum call_look_word permit_look(void);
+enum call_look_word permit_look_with(const char *nonce);
+enum call_look_word permit_peek(void);
 
 /* A look by a server that knows this floor; nonce "": a peek. */
-enum script_look_word permit_look_above(int64_t floor, const char *nonce);
+enum call_look_word permit_look_above(int64_t floor, const char *nonce);
 
 /* A look that tells what is known of other nodes. */
-enum script_look_word permit_tell(const char *witnesses);
+enum call_look_word permit_tell(const char *witnesses);
 
 #define PERMIT_ASSERT_WORD(is, word) ck_assert_int_eq((int)(is), (int)(word))
 

@@ -11,7 +11,7 @@ struct play play;
 
 /* ---- the port ----------------------------------------------------------- */
 
-static enum vote port_send(void *ctx, int node, const struct script_call *call,
+static enum vote port_send(void *ctx, int node, const struct call *call,
                            uint64_t tag)
 {
     (void)ctx;
@@ -83,7 +83,7 @@ const char *play_name(int node)
 
 const char *play_admission(int node, bool is_older)
 {
-    static char admissions[PLAY_NODES][SCRIPT_STATE_MAX + 1];
+    static char admissions[PLAY_NODES][CALL_STATE_MAX + 1];
     snprintf(admissions[node], sizeof admissions[node], "1:%s:%s:%s:%s",
              PLAY_FINGERPRINT, play_name(node),
              is_older ? "older" : play_facts(node).run_id, PLAY_MEMORY);
@@ -122,7 +122,7 @@ void play_advance(int64_t us)
     play.now_us = until_us;
 }
 
-void play_reply(struct play_call *sent, struct script_reply reply)
+void play_reply(struct play_call *sent, struct call_reply reply)
 {
     ck_assert(!sent->is_answered);
     sent->is_answered = true;
@@ -133,7 +133,7 @@ void play_reply(struct play_call *sent, struct script_reply reply)
                     play.now_us);
 }
 
-struct play_call *play_find(enum script_kind kind, int node)
+struct play_call *play_find(enum call_kind kind, int node)
 {
     for (int i = 0; i < play.sent_count; i++) {
         struct play_call *sent = &play.sent[i];
@@ -143,23 +143,23 @@ struct play_call *play_find(enum script_kind kind, int node)
     return NULL;
 }
 
-void play_answer(enum script_kind kind, int node, enum vote vote)
+void play_answer(enum call_kind kind, int node, enum vote vote)
 {
     struct play_call *sent = play_find(kind, node);
     ck_assert_msg(sent != NULL, "no %d for node %d", kind, node);
-    play_reply(sent, (struct script_reply){.vote = vote});
+    play_reply(sent, (struct call_reply){.vote = vote});
 }
 
-void play_answer_held(enum script_kind kind, int node, const char *value)
+void play_answer_held(enum call_kind kind, int node, const char *value)
 {
     struct play_call *sent = play_find(kind, node);
     ck_assert(sent != NULL);
-    play_reply(sent, (struct script_reply){.vote = VOTE_HELD,
-                                           .pttl_ms = 5000,
-                                           .value = span_of(value)});
+    play_reply(sent, (struct call_reply){.vote = VOTE_HELD,
+                                         .pttl_ms = 5000,
+                                         .value = span_of(value)});
 }
 
-int play_count(enum script_kind kind)
+int play_count(enum call_kind kind)
 {
     int count = 0;
     for (int i = 0; i < play.sent_count; i++)
@@ -169,19 +169,19 @@ int play_count(enum script_kind kind)
 
 void play_await_round(int calls)
 {
-    for (int ms = 0; ms <= 200 && play_count(SCRIPT_ACQUIRE) < calls; ms++)
+    for (int ms = 0; ms <= 200 && play_count(CALL_ACQUIRE) < calls; ms++)
         play_advance(1000);
-    ck_assert_int_eq(play_count(SCRIPT_ACQUIRE), calls);
+    ck_assert_int_eq(play_count(CALL_ACQUIRE), calls);
 }
 
-void play_answer_look(int node, enum script_look_word word, const char *admit,
+void play_answer_look(int node, enum call_look_word word, const char *admit,
                       const char *mark)
 {
-    struct play_call *sent = play_find(SCRIPT_LOOK, node);
+    struct play_call *sent = play_find(CALL_LOOK, node);
     ck_assert_msg(sent != NULL, "no look at node %d", node);
     if (word == LOOK_ADMITTED && admit[0] == '\0')
         admit = play_admission(node, false);
-    play_reply(sent, (struct script_reply){
+    play_reply(sent, (struct call_reply){
                          .vote = VOTE_DONE,
                          .look = {.word = word,
                                   .admit = span_of(admit),
@@ -210,7 +210,7 @@ void play_node_down(int node)
     for (int i = 0; i < play.sent_count; i++)
         if (play.sent[i].node == node && !play.sent[i].is_answered)
             play_reply(&play.sent[i],
-                       (struct script_reply){.vote = VOTE_UNREACHABLE});
+                       (struct call_reply){.vote = VOTE_UNREACHABLE});
     play.is_up[node] = false;
     engine_on_node_down(play.engine, node, VOTE_UNREACHABLE, "reset");
 }
@@ -271,8 +271,8 @@ enum outcome play_outcome(engine_op op)
 void play_split_votes(void)
 {
     for (int i = 0; i < 2; i++)
-        play_answer(SCRIPT_ACQUIRE, i, VOTE_GRANTED);
-    play_answer_held(SCRIPT_ACQUIRE, 2, PLAY_TOKEN_OF(1));
-    play_answer_held(SCRIPT_ACQUIRE, 3, PLAY_TOKEN_OF(1));
-    play_answer_held(SCRIPT_ACQUIRE, 4, PLAY_TOKEN_OF(2));
+        play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
+    play_answer_held(CALL_ACQUIRE, 2, PLAY_TOKEN_OF(1));
+    play_answer_held(CALL_ACQUIRE, 3, PLAY_TOKEN_OF(1));
+    play_answer_held(CALL_ACQUIRE, 4, PLAY_TOKEN_OF(2));
 }

@@ -23,13 +23,13 @@ enum { PLAY_CALLS_MAX = 256, PLAY_NODES = 5, PLAY_TIMERS = 64 };
 struct play_call {
     int node;
     uint64_t tag;
-    struct script_call call;
+    struct call call;
     char token[TOKEN_MAX + 1];
-    char admit[SCRIPT_STATE_MAX + 1];
-    char nonce[SCRIPT_NONCE_MAX + 1];
-    char mark[SCRIPT_STATE_MAX + 1];
-    char witnesses[SCRIPT_WITNESSES_MAX + 1];
-    char found[SCRIPT_STATE_MAX + 1];
+    char admit[CALL_STATE_MAX + 1];
+    char nonce[CALL_NONCE_MAX + 1];
+    char mark[CALL_STATE_MAX + 1];
+    char witnesses[CALL_WITNESSES_MAX + 1];
+    char found[CALL_STATE_MAX + 1];
     bool is_answered;
 };
 
@@ -64,15 +64,15 @@ void play_advance(int64_t us);
 void play_await_round(int calls);
 
 /* The oldest call of this kind to this node that has no reply yet, or NULL. */
-struct play_call *play_find(enum script_kind kind, int node);
+struct play_call *play_find(enum call_kind kind, int node);
 
 /* How many calls of this kind were sent. */
-int play_count(enum script_kind kind);
+int play_count(enum call_kind kind);
 
 /* Replies to that call, or to this one. */
-void play_answer(enum script_kind kind, int node, enum vote vote);
-void play_answer_held(enum script_kind kind, int node, const char *value);
-void play_reply(struct play_call *sent, struct script_reply reply);
+void play_answer(enum call_kind kind, int node, enum vote vote);
+void play_answer_held(enum call_kind kind, int node, const char *value);
+void play_reply(struct play_call *sent, struct call_reply reply);
 
 /* Two nodes grant, two are held by one value and one by another. */
 void play_split_votes(void);
@@ -86,7 +86,7 @@ void play_node_down(int node);
  * Answers the oldest look at the node, of a stack that promises all the time;
  * of an admitted one admit "" is its admission.
  */
-void play_answer_look(int node, enum script_look_word word, const char *admit,
+void play_answer_look(int node, enum call_look_word word, const char *admit,
                       const char *mark);
 
 /* The hash of the node's name · what it carries when it is admitted; "older":

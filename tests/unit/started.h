@@ -31,7 +31,7 @@ void started_give_no_answer(enum guard_action_kind kind, int node);
 
 /* What tells that a node was used before. */
 extern const struct started_sign {
-    enum script_look_word word;
+    enum call_look_word word;
     const char *admit, *mark;
 } started_signs[STARTED_SIGNS];
 
