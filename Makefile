@@ -29,10 +29,11 @@ ALL_LDFLAGS = $(FLAGS_$(FLAVOUR)) $(LDFLAGS)
 lib_cflags = $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
 lib_libs = $(shell pkg-config --libs $(PKGS))
 
-C_FILES := $(wildcard server/*.[ch] api/*.[ch] tests/*/*.[ch])
+C_FILES := $(wildcard server/*.[ch] server/*/*.[ch] api/*.[ch] \
+             tests/*/*.[ch] tests/*/*/*.[ch])
 OBJ := $(patsubst %.c,$(OUT)/%.o,$(filter-out server/main.c,\
-         $(sort $(wildcard server/*.c api/*.c))))
-lua := $(patsubst %,server/scripts/%.lua,\
+         $(sort $(wildcard server/*.c server/*/*.c api/*.c))))
+lua := $(patsubst %,server/node/scripts/%.lua,\
          prelude acquire release extend inspect repair permission \
          batch)
 
@@ -63,7 +64,7 @@ $(OUT)/%.o: %.c VERSION
 	@echo "CC   $<"
 	$(Q)$(CC) $(ALL_CFLAGS) $(lib_cflags) -c -o $@ $<
 
-$(OUT)/server/script.o: $(GEN)/script.lua.h
+$(OUT)/server/node/script.o: $(GEN)/script.lua.h
 $(OUT)/api/ops.o: $(GEN)/openapi.yaml.h
 
 deps: ## Install missing Debian packages

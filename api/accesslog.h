@@ -5,7 +5,7 @@
 #ifndef REDLOCKD_ACCESSLOG_H
 #define REDLOCKD_ACCESSLOG_H
 
-#include "../server/log.h"
+#include "../server/base/log.h"
 #include "http.h"
 
 struct accesslog {

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-#include "../server/clock.h"
+#include "../server/base/clock.h"
 
 enum {
     REQUEST_US = 10 * 1000000, /* to send a head, a body; to take an answer */

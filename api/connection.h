@@ -30,7 +30,7 @@
 #ifndef REDLOCKD_CONNECTION_H
 #define REDLOCKD_CONNECTION_H
 
-#include "../server/loop.h"
+#include "../server/base/loop.h"
 #include "http.h"
 
 enum connection_state {

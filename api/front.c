@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../server/clock.h"
+#include "../server/base/clock.h"
 #include "accesslog.h"
 #include "connection.h"
 #include "handler.h"

@@ -5,10 +5,10 @@
 #ifndef REDLOCKD_FRONT_H
 #define REDLOCKD_FRONT_H
 
-#include "../server/config.h"
-#include "../server/engine.h"
-#include "../server/loop.h"
-#include "../server/metrics.h"
+#include "../server/base/config.h"
+#include "../server/base/loop.h"
+#include "../server/base/metrics.h"
+#include "../server/engine/engine.h"
 
 enum { FRONT_ERROR_MAX = 400 };
 

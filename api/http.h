@@ -5,9 +5,9 @@
 #ifndef REDLOCKD_HTTP_H
 #define REDLOCKD_HTTP_H
 
-#include "../server/engine.h"
-#include "../server/metrics.h"
-#include "../server/types.h"
+#include "../server/base/metrics.h"
+#include "../server/base/types.h"
+#include "../server/engine/engine.h"
 #include "requestid.h"
 #include "route.h"
 

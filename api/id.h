@@ -9,7 +9,7 @@
 #ifndef REDLOCKD_ID_H
 #define REDLOCKD_ID_H
 
-#include "../server/types.h"
+#include "../server/base/types.h"
 
 enum { ID_MAX = 1 + (RESOURCE_MAX * 4 + 2) / 3 };
 

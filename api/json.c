@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../server/token.h"
+#include "../server/engine/token.h"
 #include "id.h"
 
 /* ---- memory ------------------------------------------------------------- */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../server/log.h"
+#include "../server/base/log.h"
 
 /* The default would decode the target, and cut it at %00. */
 static size_t keep_escapes(void *cls, struct MHD_Connection *http, char *text)

@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <stdio.h>
 
-#include "../server/token.h"
+#include "../server/engine/token.h"
 #include "head.h"
 #include "json.h"
 #include "problem.h"

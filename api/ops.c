@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../server/clock.h"
+#include "../server/base/clock.h"
 #include "json.h"
 #include "problem.h"
 #include "retry.h"

@@ -6,7 +6,7 @@
 #ifndef REDLOCKD_RENDER_H
 #define REDLOCKD_RENDER_H
 
-#include "../server/result.h"
+#include "../server/engine/result.h"
 
 /* What a grant or an extension tells beyond the engine's result. */
 struct render_times {

@@ -4,7 +4,7 @@
 #ifndef REDLOCKD_REQUESTID_H
 #define REDLOCKD_REQUESTID_H
 
-#include "../server/types.h"
+#include "../server/base/types.h"
 
 enum { REQUESTID_MAX = 64, REQUESTID_LEN = 16 };
 

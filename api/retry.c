@@ -1,6 +1,6 @@
 #include "retry.h"
 
-#include "../server/random.h"
+#include "../server/base/random.h"
 
 enum {
     HELD_LEAST_MS = 40, /* 16 clients then ask every 1.3 ms */

@@ -4,7 +4,7 @@
 #ifndef REDLOCKD_ROUTE_H
 #define REDLOCKD_ROUTE_H
 
-#include "../server/types.h"
+#include "../server/base/types.h"
 #include "id.h"
 
 enum route {

@@ -4,9 +4,9 @@
 #ifndef REDLOCKD_SERVICE_H
 #define REDLOCKD_SERVICE_H
 
-#include "../server/config.h"
-#include "../server/engine.h"
-#include "../server/metrics.h"
+#include "../server/base/config.h"
+#include "../server/base/metrics.h"
+#include "../server/engine/engine.h"
 
 /* All borrowed. */
 struct service {

@@ -13,8 +13,8 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "address.h"
-#include "clock.h"
+#include "base/address.h"
+#include "base/clock.h"
 
 enum { TIMEOUT_US = 5000000, ANSWER_SIZE = 2048 };
 

@@ -15,14 +15,14 @@
 #include <unistd.h>
 
 #include "../api/front.h"
-#include "clock.h"
-#include "config.h"
-#include "engine.h"
+#include "base/clock.h"
+#include "base/config.h"
+#include "base/loop.h"
+#include "base/process.h"
+#include "base/random.h"
+#include "engine/engine.h"
 #include "healthcheck.h"
-#include "link.h"
-#include "loop.h"
-#include "process.h"
-#include "random.h"
+#include "node/link.h"
 
 enum {
     IN_FLIGHT_MOST_US = 8000000, /* what a request may take behind the drain */

@@ -6,7 +6,8 @@
 
 TEST_PKGS := $(PKGS) check libcurl
 test_libs = $(shell pkg-config --libs $(TEST_PKGS))
-unit_obj := $(patsubst %.c,$(OUT)/%.o,$(sort $(wildcard tests/unit/*.c)))
+unit_obj := $(patsubst %.c,$(OUT)/%.o,\
+              $(sort $(wildcard tests/unit/*.c tests/unit/*/*.c)))
 integration_obj := $(patsubst %.c,$(OUT)/%.o,\
                      $(sort $(wildcard tests/integration/*.c)))
 differ_obj := $(patsubst %,$(OUT)/tests/sim/%.o,differ hands real simnode simstate)
@@ -14,9 +15,9 @@ sim_obj := $(filter-out $(patsubst %,$(OUT)/tests/sim/%.o,differ hands real),\
              $(patsubst %.c,$(OUT)/%.o,$(sort $(wildcard tests/sim/*.c))))
 
 # The suites of a folder: check_NAME.c defines Suite *check_NAME(void)
-$(GEN)/%_suites.h: $(wildcard tests/unit/check_*.c tests/integration/check_*.c)
+$(GEN)/%_suites.h: $(wildcard tests/unit/*/check_*.c tests/integration/check_*.c)
 	@mkdir -p $(@D)
-	@for f in $(wildcard tests/$*/check_*.c); do \
+	@for f in $(wildcard tests/$*/check_*.c tests/$*/*/check_*.c); do \
 	  echo "SUITE($$(basename $$f .c))"; done >$@
 
 $(OUT)/tests/unit/main.o: $(GEN)/unit_suites.h

@@ -10,7 +10,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "../../server/admission.h"
+#include "../../server/engine/admission.h"
 #include "input.h"
 
 enum {

@@ -10,8 +10,8 @@
 #include "../../api/id.h"
 #include "../../api/json.h"
 #include "../../api/render.h"
-#include "../../server/fence.h"
-#include "../../server/token.h"
+#include "../../server/engine/fence.h"
+#include "../../server/engine/token.h"
 #include "input.h"
 
 struct numbers {

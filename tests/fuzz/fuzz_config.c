@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../server/address.h"
-#include "../../server/config.h"
+#include "../../server/base/address.h"
+#include "../../server/base/config.h"
 #include "input.h"
 
 enum { ARGS_MAX = 40 };

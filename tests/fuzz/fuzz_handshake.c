@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "../../server/handshake.h"
+#include "../../server/node/handshake.h"
 #include "input.h"
 #include "peer.h"
 

@@ -11,7 +11,7 @@
 
 #include "../../api/id.h"
 #include "../../api/json.h"
-#include "../../server/token.h"
+#include "../../server/engine/token.h"
 #include "input.h"
 
 enum { TTL_MAX_MS = 60000 };

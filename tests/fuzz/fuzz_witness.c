@@ -6,8 +6,8 @@
 #include <assert.h>
 #include <string.h>
 
-#include "../../server/script.h"
-#include "../../server/witness.h"
+#include "../../server/engine/witness.h"
+#include "../../server/node/script.h"
 #include "input.h"
 
 static const char *const names[NODES_MAX] = {"a:1", "b:2", "c:3", "d:4", "e:5",

@@ -8,7 +8,7 @@
 #ifndef REDLOCKD_FUZZ_INPUT_H
 #define REDLOCKD_FUZZ_INPUT_H
 
-#include "../../server/types.h"
+#include "../../server/base/types.h"
 
 enum { INPUT_PIECES_MAX = 512 };
 

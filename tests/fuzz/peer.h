@@ -5,7 +5,7 @@
 #ifndef REDLOCKD_FUZZ_PEER_H
 #define REDLOCKD_FUZZ_PEER_H
 
-#include "../../server/pipeline.h"
+#include "../../server/node/pipeline.h"
 
 struct peer {
     struct wire *wire;

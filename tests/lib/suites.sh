@@ -13,8 +13,9 @@ trap 'rm -rf "$work"' EXIT
 export runner work
 
 # The largest first: they take the longest.
-# shellcheck disable=SC2012,SC2016
-ls -S "$folder"/check_*.c | sed 's/.*check_\(.*\)\.c/\1/' |
+# shellcheck disable=SC2016
+find "$folder" -name 'check_*.c' -printf '%s %f\n' | sort -rn |
+    sed 's/.*check_\(.*\)\.c/\1/' |
     xargs -P "${JOBS:-3}" -n 1 --process-slot-var=PORT_SLICE bash -c '
         CK_RUN_SUITE=$1 "$runner" >"$work/$1" 2>&1
         status=$?

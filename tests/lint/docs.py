@@ -5,7 +5,7 @@ Options:  a row "| `--flag` | `default` | …" for each, as --help tells them.
 Problems: a row for each code in api/problem.c, with its status.
 Members:  a row for each that api/json.c reads and api/render.c writes.
 Calls:    a row for each method and path of openapi.yaml.
-States:   each row is one that server/vote.c or server/standing.c names.
+States:   each row is one that server/engine/vote.c or server/engine/standing.c names.
 """
 import pathlib
 import re
@@ -100,8 +100,8 @@ def check_calls():
 
 
 def check_states():
-    known = set(re.findall(r'= \{"(\w+)"', source("server/vote.c")))
-    known |= set(re.findall(r'return "(\w+)"', source("server/standing.c")))
+    known = set(re.findall(r'= \{"(\w+)"', source("server/engine/vote.c")))
+    known |= set(re.findall(r'return "(\w+)"', source("server/engine/standing.c")))
     documented = names(table("state", "means", "do"))
     same("states", documented, documented & known)
 

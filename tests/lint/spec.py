@@ -160,7 +160,7 @@ def constant(name, path):
 
 
 def check_limits():
-    types = "server/types.h"
+    types = "server/base/types.h"
     flags = dict(re.findall(
         r"^  --([a-z-]+).*\[(\d+)\]$",
         subprocess.run([sys.argv[1], "--help"], check=True, text=True,
@@ -216,7 +216,7 @@ def check_alphabets():
     characters = {chr(c) for c in range(0x180)}
     for name, schema, wanted in (
             ("Owner", schemas["Owner"],
-             letters(re.search(allowed, source("server/token.c"), re.S)[1])),
+             letters(re.search(allowed, source("server/engine/token.c"), re.S)[1])),
             ("X-Request-Id", headers["X-Request-Id"]["schema"],
              letters(re.search(allowed, source("api/requestid.c"), re.S)[1])),
             ("Resource", schemas["Resource"],
@@ -230,7 +230,7 @@ def check_alphabets():
 
 def check_ids():
     """Ids are made of resources here as api/id.c makes them."""
-    reserved = re.search(r'RESERVED_NAME "(.*?)"', source("server/types.h"))[1]
+    reserved = re.search(r'RESERVED_NAME "(.*?)"', source("server/base/types.h"))[1]
 
     def encoded(text):
         code = base64.urlsafe_b64encode(text.encode())
@@ -246,12 +246,12 @@ def check_ids():
 
 
 def check_tokens():
-    """Tokens are made here as server/token.c makes them."""
-    path = "server/token.c"
+    """Tokens are made here as server/engine/token.c makes them."""
+    path = "server/engine/token.c"
     number = "1" * constant("NUMBER_DIGITS", path)
-    code = "a" * (2 * constant("TOKEN_RANDOM_BYTES", "server/token.h"))
+    code = "a" * (2 * constant("TOKEN_RANDOM_BYTES", "server/engine/token.h"))
     key = "+" + "_" * constant("KEY_CHARS", path)
-    owner = "." + "/" * constant("OWNER_MAX", "server/types.h")
+    owner = "." + "/" * constant("OWNER_MAX", "server/base/types.h")
     shortest, longest = f"{number}.{code}", f"{number}.{code}{key}{owner}"
     good = {shortest, longest, shortest + key, shortest + owner}
     bad = {"1", number, code, "1" + shortest, shortest + ".", shortest + "a",
@@ -264,10 +264,10 @@ def check_tokens():
 
 def check_words():
     """The names of votes, which the description of vote lists."""
-    table = source("server/vote.c").split("kinds[VOTE_KINDS] = {")[1]
+    table = source("server/engine/vote.c").split("kinds[VOTE_KINDS] = {")[1]
     names = set(re.findall(r'\[VOTE_\w+\] = \{"(\w+)"', table))
     same("votes", words(schemas["ProblemNode"]["properties"]["vote"]), names)
-    states = source("server/standing.c").split("*standing_name(")[1].split("\n}\n")[0]
+    states = source("server/engine/standing.c").split("*standing_name(")[1].split("\n}\n")[0]
     state = schemas["NodeState"]["properties"]["state"]
     same("states", words(state) - {"vote"},
          set(re.findall(r'"(\w+)"', states)))
@@ -276,7 +276,7 @@ def check_words():
 def texts():
     """The texts in the code, as patterns: a conversion is any text."""
     for name in ("api/head.c", "api/handler.c", "api/json.c", "api/locks.c",
-                 "api/ops.c", "server/vote.c"):
+                 "api/ops.c", "server/engine/vote.c"):
         code = re.sub(r'" PRId64\b(\s*")?', "d", source(name))
         for run in re.findall(r'"(?:[^"\\]|\\.)*"(?:\s+"(?:[^"\\]|\\.)*")*',
                               code):

@@ -30,14 +30,14 @@ class Defect:
 
 # A node takes any number.
 WINDOW_OFF = Edit(
-    "server/nodes.c",
+    "server/engine/nodes.c",
     "call->window_us = fence_window_us(nodes->settings.max_ttl_ms);",
     "call->window_us = (int64_t)1 << 52;")
 # The last reply is always right.
 STEPS_BELIEVED = [
-    Edit("server/clocks.c", "if (llabs(step_us) > STEP_LEAST_US) {",
+    Edit("server/engine/clocks.c", "if (llabs(step_us) > STEP_LEAST_US) {",
          "if (llabs(step_us) > (int64_t)1 << 52) {"),
-    Edit("server/nodeclock.c",
+    Edit("server/engine/nodeclock.c",
          "    if (nodeclock_step_us(clock, seen) != 0)\n        return;\n",
          "    if (nodeclock_step_us(clock, seen) != 0) {\n"
          "        *clock = *seen;\n        return;\n    }\n")]
@@ -50,40 +50,40 @@ BEATS_UNTOLD = Edit(
 DEFECTS = [
     # ---- rounds -------------------------------------------------------------
     Defect("token reused over retries", "sim", "rising", [Edit(
-        "server/operation.c",
+        "server/engine/operation.c",
         "        make_token(operations, it, call.number);",
         "        if (it->rounds == 1)\n"
         "            make_token(operations, it, call.number);")]),
     Defect("quorum of 2 of 5", "sim", "exclusion", [Edit(
-        "server/round.c", "return total / 2 + 1;", "return total / 2;")]),
+        "server/engine/round.c", "return total / 2 + 1;", "return total / 2;")]),
     Defect("no drift", "sim", "kept", [Edit(
-        "server/round.c", "(now_us - round->start_us) - drift_us -",
+        "server/engine/round.c", "(now_us - round->start_us) - drift_us -",
         "(now_us - round->start_us) + 0 * drift_us -")]),
     Defect("validity without elapsed", "sim", "kept", [Edit(
-        "server/round.c", "ttl_us - (now_us - round->start_us) - drift_us",
+        "server/engine/round.c", "ttl_us - (now_us - round->start_us) - drift_us",
         "ttl_us - 0 * (now_us - round->start_us) - drift_us")]),
     Defect("replies of earlier rounds counted", "sim", "kept", [Edit(
-        "server/operation.c",
+        "server/engine/operation.c",
         "    if (it == NULL ||\n"
         "        tag_bits(TAG_OPERATION, (unsigned)it->rounds) != "
         "slots_user_bits(tag))\n",
         "    if (it == NULL)\n")]),
     Defect("extension that is over counted", "sim", "rising", [Edit(
-        "server/operation.c", "    return is_valid(operations, it) ? OUTCOME_EXTENDED\n"
+        "server/engine/operation.c", "    return is_valid(operations, it) ? OUTCOME_EXTENDED\n"
         "                                    : OUTCOME_VALIDITY_EXHAUSTED;\n",
         "    return OUTCOME_EXTENDED;\n")],
         faults="slow,server_pause,double", seed=240),
     Defect("no deadline", "sim", "mortal", [Edit(
-        "server/nodes.c",
+        "server/engine/nodes.c",
         "                                 : nodeclock_latest_at(clock, "
         "deadline_us);",
         "                                 : deadline_us + ((int64_t)1 << 52);")]),
     Defect("lost straggler release", "sim", "tidy", [Edit(
-        "server/releases.c",
+        "server/engine/releases.c",
         "if (!vote->is_sent || vote_is_harmless(vote->vote))",
         "if (!vote->is_sent || vote->vote != VOTE_GRANTED)")]),
     Defect("failed extend that releases", "sim", "own", [Edit(
-        "server/operation.c",
+        "server/engine/operation.c",
         "        settle(operations, it, OUTCOME_NO_QUORUM);\n"
         "    else if (it->kind == ROUND_RELEASE)\n",
         "    {\n        if (it->kind == ROUND_EXTEND)\n"
@@ -92,52 +92,52 @@ DEFECTS = [
         "    else if (it->kind == ROUND_RELEASE)\n")]),
     # ---- repairs ------------------------------------------------------------
     Defect("no repair", "sim", "repaired", [Edit(
-        "server/repairs.c", "    if (missing == 0 || ",
+        "server/engine/repairs.c", "    if (missing == 0 || ",
         "    if (missing != 0 || ")]),
     Defect("repair counted at once", "sim", "kept", [Edit(
-        "server/round.c", "    int own = round_count(round, VOTE_EXTENDED);\n",
+        "server/engine/round.c", "    int own = round_count(round, VOTE_EXTENDED);\n",
         "    int own = round_count(round, VOTE_EXTENDED);\n"
         "    own += own > 0 ? round_count(round, VOTE_FREE) : 0;\n")]),
     Defect("repair without deadline", "sim", "mortal", [Edit(
-        "server/nodes.c", "nodeclock_earliest_at(clock, deadline_us)",
+        "server/engine/nodes.c", "nodeclock_earliest_at(clock, deadline_us)",
         "deadline_us + ((int64_t)1 << 52)")]),
     Defect("repair without a second look", "sim", "tidy", [Edit(
-        "server/repairs.c",
+        "server/engine/repairs.c",
         "    TAILQ_INSERT_TAIL(&repairs->list, it, link);\n}\n",
         "    TAILQ_INSERT_TAIL(&repairs->list, it, link);\n"
         "    set(repairs, it, nodes_now(nodes));\n"
         "    end(repairs, it);\n}\n"), Edit(
-        "server/repairs.c", "/* ---- begin ---",
+        "server/engine/repairs.c", "/* ---- begin ---",
         "static void set(struct repairs *repairs, const struct repair *it,\n"
         "                int64_t now_us);\n\n/* ---- begin ---")]),
     Defect("repair without compare", "sim", "tidy", [Edit(
         "tests/sim/simnode.c", "    if (*highest != ask->seen)\n",
         "    if (*highest < 0)\n")]),
     Defect("release that asks once", "sim", "tidy", [Edit(
-        "server/releases.c",
+        "server/engine/releases.c",
         "    if (!is_for_good && reply->vote != VOTE_DELETED)\n",
         "    if (!is_for_good && reply->vote == VOTE_PENDING)\n")]),
     # ---- numbers ------------------------------------------------------------
     Defect("number only in the server's memory", "sim", "rising", [Edit(
-        "server/nodes.c",
+        "server/engine/nodes.c",
         "    nodes->last_number = fence_next(median_us, nodes->last_number);\n",
         "    nodes->last_number++;\n"), WINDOW_OFF]),
     Defect("numbers of a minority's clocks", "sim", "alive", [Edit(
-        "server/operation.c",
+        "server/engine/operation.c",
         "    return it->round.pending >= it->round.quorum;\n",
         "    return it->round.pending > 0;\n"), Edit(
-        "server/nodes.c",
+        "server/engine/nodes.c",
         "    if (nodes->last_number > median_us + nodes->clocks.far_us)\n",
         "    if (nodes->last_number == FENCE_MAX)\n")],
         faults="step,flush,restart,block,server_restart,slow"),
     # That numbers fall is shown by the model, NO_WINDOW and NO_SPREAD: no seed
     # is known by now. What shows here is that nodes vote whose clock is far.
     Defect("window off, and spread", "sim", "repaired", [WINDOW_OFF, Edit(
-        "server/clocks.c", ".far_us = window_us / 2,",
+        "server/engine/clocks.c", ".far_us = window_us / 2,",
         ".far_us = (int64_t)1 << 52,")], faults="flush,step"),
     # ---- who may vote -------------------------------------------------------
     Defect("quarantine by run_id", "sim", "exclusion", [Edit(
-        "server/guard.c", "    if (!is_text(node->mark, look->mark)) {\n"
+        "server/engine/guard.c", "    if (!is_text(node->mark, look->mark)) {\n"
         "        copy_state(node->mark, look->mark);\n",
         "    size_t life = 0;\n"
         "    for (int colons = 0; life < look->mark.len; life++)\n"
@@ -146,10 +146,10 @@ DEFECTS = [
         "    bool is_known = strncmp(node->mark, look->mark.ptr, life) == 0;\n"
         "    copy_state(node->mark, look->mark);\n"
         "    if (!is_known) {\n"), Edit(
-        "server/guard.c", "    node->mark[0] = '\\0';\n", "")],
+        "server/engine/guard.c", "    node->mark[0] = '\\0';\n", "")],
         faults="flush,break,block,slow"),
     Defect("no quarantine", "sim", "exclusion", [Edit(
-        "server/admission.c",
+        "server/engine/admission.c",
         "    if (guard->settings.is_off)\n        return 0;\n",
         "    if (guard)\n        return 0;\n")]),
     # The code has this rule twice: a server asks only nodes that it has seen
@@ -159,17 +159,17 @@ DEFECTS = [
     Defect("nobody objects to a first start", "model", "two_holders",
            model="first_start", rule="NO_OBJECTION", world="FLUSHED"),
     Defect("first start of nodes that are not all empty", "sim", "exclusion", [Edit(
-        "server/firststart.c", "        else if (word != LOOK_EMPTY)\n",
+        "server/engine/firststart.c", "        else if (word != LOOK_EMPTY)\n",
         "        else if (word != LOOK_EMPTY && word != LOOK_BARE)\n"), Edit(
-        "server/firststart.c", "        if (word == LOOK_FRESH)\n",
+        "server/engine/firststart.c", "        if (word == LOOK_FRESH)\n",
         "        if (word == LOOK_FRESH || word == LOOK_CREATED)\n"), Edit(
-        "server/firststart.c", "else if (word != LOOK_EMPTY && !is_own)",
+        "server/engine/firststart.c", "else if (word != LOOK_EMPTY && !is_own)",
         "else if (word != LOOK_EMPTY && word != LOOK_BARE && !is_own)")],
         faults="next,block,slow,pause"),
     Defect("readmission without beat", "sim", "exclusion", [Edit(
-        "server/nodes.c", ".floor = guard->witness.node[action->node].floor",
+        "server/engine/nodes.c", ".floor = guard->witness.node[action->node].floor",
         ".floor = 0"), Edit(
-        "server/admission.c",
+        "server/engine/admission.c",
         "it->beat >= guard->witness.node[node].floor", "it->beat >= 0")],
         faults="restore,promote,break,block,slow"),
     Defect("evictions not looked for", "sim", "exclusion", [Edit(
@@ -185,18 +185,18 @@ DEFECTS = [
     Defect("readmission of nodes that are not durable", "model", "two_holders",
            model="memory", rule="NO_DURABLE"),
     Defect("admission although not all nodes were marked", "sim", "exclusion", [Edit(
-        "server/admission.c",
+        "server/engine/admission.c",
         "        if (!guard->node[i].is_of_epoch)\n            return false;\n",
         "")]),
     Defect("quarantined votes counted", "sim", "kept", [Edit(
-        "server/round.c", "    settle(round, node, reply->vote);\n",
+        "server/engine/round.c", "    settle(round, node, reply->vote);\n",
         "    settle(round, node, reply->vote == VOTE_QUARANTINED\n"
         "                            ? VOTE_GRANTED : reply->vote);\n")]),
     Defect("baseline per connection", "sim", "exclusion", [Edit(
-        "server/clocks.c", "    clocks->node[node].is_up = true;\n",
+        "server/engine/clocks.c", "    clocks->node[node].is_up = true;\n",
         "    clocks->node[node] = (struct clock_node){.is_up = true,\n"
         "                                             .is_proven = true};\n"), Edit(
-        "server/clocks.c", "    node->is_proven = false;\n", "")],
+        "server/engine/clocks.c", "    node->is_proven = false;\n", "")],
         faults="step,break,block,slow"),
     Defect("steps not looked for", "sim", "exclusion", STEPS_BELIEVED,
         faults="step,block,slow,pause"),
@@ -205,7 +205,7 @@ DEFECTS = [
            rule="POINTS"),
     # The beats tell of the old machine, too: then the new one is not admitted.
     Defect("connections not confirmed", "sim", "exclusion", [Edit(
-        "server/standing.c",
+        "server/engine/standing.c",
         "           now_us - node->confirmed_us < CONFIRMED_US;",
         "           now_us != 0;"), BEATS_UNTOLD],
         faults="move,unconfirm", seed=96),
@@ -216,10 +216,10 @@ DEFECTS = [
         "    (void)is_admitted(batch, call);\n")],
         faults="flush,block,slow"),
     Defect("release without compare", "nemesis", "exclusion", [Edit(
-        "server/scripts/release.lua", "    if value == ARGV[a + 1] then",
+        "server/node/scripts/release.lua", "    if value == ARGV[a + 1] then",
         "    if value then")]),
     Defect("extend that creates", "nemesis", "own", [Edit(
-        "server/scripts/extend.lua",
+        "server/node/scripts/extend.lua",
         "        return {'FREE', tonumber(highest) or 0}\n",
         "        redis.call('SET', ARGV[a], ARGV[a + 1], 'PX', ARGV[a + 2])\n"
         "        return 'EXTENDED'\n")]),
@@ -237,16 +237,16 @@ DEFECTS = [
     # ---- what nodes say of each other ---------------------------------------
     Defect("floor not compared by a look", "sim", "exclusion", [
         BEATS_UNTOLD, Edit(
-        "server/admission.c",
+        "server/engine/admission.c",
         "           it->beat >= guard->witness.node[node].floor;",
         "           it->beat >= 0;")],
         faults="restore,promote,rollback,break,block,slow"),
     Defect("what was promised last is not looked at", "sim", "exclusion", [Edit(
-        "server/witness.c", "    it->voted_us = words->voted_us;\n",
+        "server/engine/witness.c", "    it->voted_us = words->voted_us;\n",
         "    it->voted_us = 0 * words->voted_us;\n")],
         faults="restore,flush,restart,block,slow"),
     Defect("no node name in the admission", "sim", "exclusion", [Edit(
-        "server/guard.c",
+        "server/engine/guard.c",
         "    size_t len = (size_t)(strrchr(node->admit, ':') - node->admit) + 1;\n",
         "    const char *name = strchr(strchr(node->admit, ':') + 1, ':');\n"
         "    size_t len = (size_t)(name - node->admit) + 1;\n")],

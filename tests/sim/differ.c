@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../../server/fence.h"
+#include "../../server/engine/fence.h"
 #include "hands.h"
 
 enum {

@@ -4,7 +4,7 @@
 #ifndef SIM_LEDGER_H
 #define SIM_LEDGER_H
 
-#include "../../server/engine.h"
+#include "../../server/engine/engine.h"
 #include "simnode.h"
 
 /*

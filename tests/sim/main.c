@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../server/log.h"
+#include "../../server/base/log.h"
 #include "clients.h"
 #include "endings.h"
 #include "faults.h"

@@ -6,7 +6,7 @@
 
 #include <sys/types.h>
 
-#include "../../server/batch.h"
+#include "../../server/node/batch.h"
 #include "simnode.h"
 
 struct redisContext;

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../../server/tag.h"
+#include "../../server/engine/tag.h"
 #include "clients.h"
 #include "faults.h"
 #include "messages.h"

@@ -6,7 +6,7 @@
 #ifndef SIM_SERVERS_H
 #define SIM_SERVERS_H
 
-#include "../../server/engine.h"
+#include "../../server/engine/engine.h"
 #include "heap.h"
 #include "links.h"
 

@@ -1,11 +1,11 @@
 /*
- * What a simulated node remembers, and the semantics of server/scripts/ on it
- * in plain C. differ.c holds it against a real redis-server.
+ * What a simulated node remembers, and the semantics of server/node/scripts/ on
+ * it in plain C. differ.c holds it against a real redis-server.
  */
 #ifndef SIM_NODE_H
 #define SIM_NODE_H
 
-#include "../../server/script.h"
+#include "../../server/node/script.h"
 
 enum {
     SIM_RESOURCES = 6,

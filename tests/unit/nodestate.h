@@ -1,12 +1,12 @@
 /*
  * The state hash of a node, and what look, admit, readmit, revoke and a promise
- * do with it: server/scripts, in a few lines of C. check_same.c holds both to
- * the same.
+ * do with it: server/node/scripts, in a few lines of C. check_same.c holds both
+ * to the same.
  */
 #ifndef REDLOCKD_TEST_NODESTATE_H
 #define REDLOCKD_TEST_NODESTATE_H
 
-#include "../../server/guard.h"
+#include "../../server/engine/guard.h"
 
 typedef char nodestate_text[GUARD_STATE_MAX + 1];
 typedef char nodestate_words[CALL_WITNESSES_MAX + 1];

@@ -3,7 +3,7 @@
 #include <check.h>
 #include <stdio.h>
 
-#include "../../server/log.h"
+#include "../../server/base/log.h"
 
 enum { CONFIRM_US = 1000000 };
 

@@ -5,7 +5,7 @@
 #ifndef PLAY_H
 #define PLAY_H
 
-#include "../../server/engine.h"
+#include "../../server/engine/engine.h"
 
 enum { PLAY_CALLS_MAX = 256, PLAY_NODES = 5, PLAY_TIMERS = 64 };
 

@@ -2,7 +2,7 @@
 
 #include <check.h>
 
-#include "../../server/clock.h"
+#include "../../server/base/clock.h"
 
 enum { TURNS_DEADLINE_US = 10000000, TURNS_LOOK_US = 1000 };
 

@@ -5,7 +5,7 @@
 #ifndef REDLOCKD_TEST_TURNS_H
 #define REDLOCKD_TEST_TURNS_H
 
-#include "../../server/loop.h"
+#include "../../server/base/loop.h"
 
 typedef bool turns_fn(void *arg);
 

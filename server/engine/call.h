@@ -1,0 +1,95 @@
+/*
+ * What a node is asked, and what it answered: the border between the engine and
+ * the connections to the nodes.
+ */
+#ifndef REDLOCKD_CALL_H
+#define REDLOCKD_CALL_H
+
+#include "../base/types.h"
+#include "vote.h"
+
+enum {
+    CALL_STATE_MAX = 160, /* bytes of an admission or a mark */
+    CALL_NONCE_MAX = 22,  /* "first-" and 16 hex digits */
+    CALL_NAME_LEN = 16,   /* hex digits of a node's name */
+    CALL_WITNESSES_MAX = (NODES_MAX - 1) * (CALL_NAME_LEN + DIGITS_MAX + 2),
+};
+
+enum call_kind {
+    CALL_LOOK,    /* reads the permission to vote; marks a node without */
+    CALL_ADMIT,   /* gives it after a quarantine */
+    CALL_READMIT, /* gives it back to a durable node */
+    CALL_REVOKE,  /* takes it */
+    CALL_ACQUIRE, /* sets the lock */
+    CALL_EXTEND,  /* lengthens its TTL */
+    CALL_REPAIR,  /* sets it where it is missing */
+    CALL_RELEASE, /* deletes it */
+    CALL_INSPECT, /* reads value and TTL */
+    CALL_KINDS
+};
+
+/*
+ * One call. The spans are borrowed until it was added to a batch. Which members
+ * a kind uses stands behind each; times named node are in the node's clock.
+ */
+struct call {
+    enum call_kind kind;
+    struct span resource;  /* acquire, extend, repair, release, inspect */
+    struct span token;     /* acquire, extend, repair, release */
+    struct span admit;     /* all: what must lie there */
+    struct span nonce;     /* look (empty: mark nothing), revoke */
+    struct span found;     /* readmit, revoke: the older admit there */
+    struct span mark;      /* admit, readmit: the mark there */
+    struct span witnesses; /* look: of the other nodes, name=beat… */
+    int64_t max_ttl_ms;    /* admit */
+    int64_t floor;         /* look, admit, readmit: the greatest beat seen */
+    int64_t median_us;     /* the nodes' clocks, all with admit; 0: not known */
+    bool is_durable;       /* look, admit, readmit */
+    bool is_objecting;     /* look: to a first start */
+    int64_t ttl_ms;        /* acquire, extend (0: only look), repair */
+    int64_t number;        /* acquire, repair: the fencing number, µs */
+    int64_t node_deadline_us; /* acquire, extend, repair: later is LATE;
+                                 look, revoke: a mark has no moment then */
+    int64_t window_us;        /* acquire, repair: of number and clock */
+    int slot;     /* acquire, extend, repair: 0 … FENCE_SLOTS - 1 */
+    int64_t seen; /* repair: the slot's number when the lock was missed */
+};
+
+/* What a look found; scripts/permission.lua tells what the words mean. */
+enum call_look_word {
+    LOOK_ADMITTED,
+    LOOK_SUPERSEDED,
+    LOOK_FOREIGN,
+    LOOK_EMPTY,
+    LOOK_BARE,
+    LOOK_FRESH,
+    LOOK_CREATED,
+    LOOK_MARKED,
+    LOOK_WORDS
+};
+
+struct call_look {
+    enum call_look_word word;
+    struct span admit; /* the node's; empty: none */
+    struct span mark;
+    int64_t max_ttl_ms; /* the greatest that was ever allowed there */
+    bool is_durable;    /* its memory was, all the time since its admission */
+    int64_t beat;       /* counts what it promised, and who saw it admitted */
+    int64_t seen_us; /* the last of these, and the last promise alone, by … */
+    int64_t voted_us;      /* … the median of the nodes' clocks; 0: none */
+    struct span witnesses; /* what it knows of others, name=beat… */
+};
+
+/* What came back, in our words. value is borrowed during the callback. */
+struct call_reply {
+    enum vote vote;
+    int64_t node_now_us; /* the node's clock; 0: the reply did not tell */
+    int64_t beat;        /* after the batch; 0: it promised nothing */
+    int64_t pttl_ms;     /* held: time to live, -1 none; else 0 */
+    int64_t highest;     /* stale, free of an extend: highest number accepted in
+                            the slot; of a free one -1: it is none of ours */
+    struct span value;   /* held: the first VALUE_MAX bytes; empty: foreign */
+    struct call_look look; /* look */
+};
+
+#endif

@@ -1,0 +1,128 @@
+/*
+ * The engine: locks over N masters, behind a port. It does no I/O and reads no
+ * clock, so the simulator runs it whole.
+ *
+ * Four lifetimes, each with its own owner:
+ *
+ *   request    one HTTP request; owned by the front, waits for an operation
+ *     └ operation   acquire, extend, release or inspect: one or more rounds;
+ *     │             from engine_acquire… to engine_close or engine_abandon
+ *     └──── round   one call to all nodes; ends with its verdict, while
+ *     │             stragglers may still be on their way (their replies are
+ *     │             recognised by the tag and counted nowhere)
+ *     └─────── vote one reply that a node owes; lives in the link's FIFO
+ *
+ *   repair     what must be set behind an extension that some nodes had no key
+ *              for: lives for two node timeouts, longer than the operation
+ *
+ *   release    what must be deleted behind a lost or abandoned grant, or for a
+ *              client: lives until every node answered or the TTL has passed,
+ *              longer than the operation that caused it
+ */
+#ifndef REDLOCKD_ENGINE_H
+#define REDLOCKD_ENGINE_H
+
+#include "../base/metrics.h"
+#include "../base/types.h"
+#include "port.h"
+#include "result.h"
+#include "vote.h"
+
+struct engine;
+
+/* A handle on an operation: slot and generation; 0 is none. */
+typedef uint64_t engine_op;
+
+/* Copies settings and port; metrics is borrowed. NULL: no memory. */
+struct engine *engine_new(const struct engine_settings *settings,
+                          const struct engine_port *port,
+                          struct metrics *metrics);
+void engine_free(struct engine *engine);
+
+/* ---- what clients ask -------------------------------------------------- */
+
+/*
+ * Each starts an operation for client, which is told by port.answer exactly
+ * once. All spans are copied. 0: no memory, or too many operations; then
+ * answer is not called.
+ *
+ * acquire  ttl_ms within the limits; owner may be empty
+ * extend   the token must be of our form (token_is_ours), and is compared as
+ *          bytes; ttl_ms as for acquire
+ * release  the token as for extend
+ */
+engine_op engine_acquire(struct engine *engine, struct span resource,
+                         struct span owner, int64_t ttl_ms, void *client);
+engine_op engine_extend(struct engine *engine, struct span resource,
+                        struct span token, int64_t ttl_ms, void *client);
+engine_op engine_release(struct engine *engine, struct span resource,
+                         struct span token, void *client);
+engine_op engine_inspect(struct engine *engine, struct span resource,
+                         void *client);
+
+/* The result; OUTCOME_PENDING before port.answer. op must be open. */
+const struct engine_result *engine_result(const struct engine *engine,
+                                          engine_op op);
+
+/*
+ * Milliseconds for which the grant or extension may still be relied on if it
+ * is answered at now_us (Redlock: TTL minus elapsed minus drift). Not above 0:
+ * it must not be answered as granted; the outcome is now
+ * OUTCOME_VALIDITY_EXHAUSTED and a new grant has been released.
+ */
+int64_t engine_validity_ms(struct engine *engine, engine_op op, int64_t now_us);
+
+/* The client has its answer: the operation ends. */
+void engine_close(struct engine *engine, engine_op op);
+
+/*
+ * The client is gone without an answer: the operation ends, and what it
+ * granted or may still be granted is released.
+ */
+void engine_abandon(struct engine *engine, engine_op op);
+
+/* ---- what the nodes and the loop tell ----------------------------------- */
+
+void engine_on_node_up(struct engine *engine, int node,
+                       const struct engine_node_facts *facts);
+void engine_on_node_down(struct engine *engine, int node, enum vote reason,
+                         const char *detail);
+/* A fresh connection has met the same server at the node's name. */
+void engine_on_node_confirmed(struct engine *engine, int node,
+                              const struct engine_node_facts *facts);
+void engine_on_reply(struct engine *engine, int node, uint64_t tag,
+                     const struct call_reply *reply, int64_t sent_us,
+                     int64_t received_us);
+void engine_on_timer(struct engine *engine, uint32_t slot);
+
+/* ---- what operators see ------------------------------------------------ */
+
+struct engine_node_view {
+    const char *state;             /* "voting", "unreachable", "loading", … */
+    char detail[GUARD_DETAIL_MAX]; /* one sentence */
+    int64_t quarantine_us;         /* it will not vote for so long; 0: none */
+    bool is_voting;
+    int64_t since_us; /* in this state since, clock_now_us() */
+    bool has_clock;
+    int64_t clock_lead_us; /* node's clock minus the median of all */
+    uint64_t clock_steps;  /* seen so far */
+    int64_t rtt_us;        /* last round trip; 0 unknown */
+};
+
+void engine_view_node(const struct engine *engine, int node,
+                      struct engine_node_view *view);
+
+/* Nodes that may vote now, and the majority that is needed. */
+int engine_voting(const struct engine *engine);
+int engine_quorum(const struct engine *engine);
+
+/*
+ * When a quorum may vote, as quarantines end, µs; 0: it does, or that is not
+ * known.
+ */
+int64_t engine_quorum_in_us(const struct engine *engine);
+
+/* Operations that have no outcome yet. */
+int engine_in_flight(const struct engine *engine);
+
+#endif

@@ -1,0 +1,30 @@
+/*
+ * Fencing numbers: every grant of a resource carries a higher number than
+ * every earlier grant.
+ *
+ * A number is microseconds of the median of the nodes' clocks, raised above
+ * the last one issued here. A node accepts only rising numbers in a slot, and
+ * two majorities share a node: so numbers rise whoever issues them.
+ */
+#ifndef REDLOCKD_FENCE_H
+#define REDLOCKD_FENCE_H
+
+#include "../base/types.h"
+
+/* The highest number: exact in Lua and in JSON, 16 digits. */
+#define FENCE_MAX ((INT64_C(1) << 53) - 1)
+
+/* Slot of a resource: CRC-16/XMODEM mod 16384, as in Redis Cluster. */
+int fence_slot(struct span resource);
+
+/*
+ * A number, µs: time_us, raised above the number above; 0: above none. Never
+ * higher than FENCE_MAX: what some hand wrote into a slot must not stop the
+ * server; no node grants there.
+ */
+int64_t fence_next(int64_t time_us, int64_t above);
+
+/* W: how far a number may be from a node's clock, µs. */
+int64_t fence_window_us(int64_t max_ttl_ms);
+
+#endif

@@ -1,0 +1,22 @@
+/*
+ * The fingerprint of a configuration: what all servers on the same nodes must
+ * agree on; and that of a node's name.
+ */
+#ifndef REDLOCKD_FINGERPRINT_H
+#define REDLOCKD_FINGERPRINT_H
+
+#include "../base/types.h"
+
+enum { FINGERPRINT_LEN = 16 };
+
+/*
+ * Its hash in hex digits. names: "host:port/db" of each node, in any order,
+ * at most NODES_MAX.
+ */
+void fingerprint_make(char hex[FINGERPRINT_LEN + 1], const char *const names[],
+                      int count, int quorum, int64_t max_ttl_ms);
+
+/* The hash of one node's name, in hex digits. */
+void fingerprint_of_name(char hex[FINGERPRINT_LEN + 1], const char *name);
+
+#endif

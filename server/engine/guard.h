@@ -1,0 +1,167 @@
+/*
+ * Who may vote: the permission of each node, as this server sees and manages
+ * it. Pure: events come in, and the caller asks what to do next.
+ *
+ * The permission lies on the node, in the field admit of its state hash, which
+ * acquire and extend compare; it is lost with the node's memory. A node without
+ * it is marked, and waits in quarantine until whatever it has forgotten is
+ * over: a bit more than the greatest TTL, as the Redlock text asks after a
+ * crash. server/GUARANTEES.md has the rules and the reasons.
+ *
+ *            up              look
+ *   DOWN ────────→ UNSEEN ─────────┬→ EMPTY ──┐ all nodes are: first start
+ *    ↑ down          ↑             │          ↓
+ *    └── from any    │ a vote says ├→ MARKED ───→ admit, readmit ──┐
+ *                    │ quarantined │   admission.h says when       │
+ *                    │             ├→ FOREIGN, SUPERSEDED          │
+ *                    │             ↓                               │
+ *                    └────────── ADMITTED ←────────────────────────┘
+ *                    └─ revoke ←───┘  its clock stepped
+ */
+#ifndef REDLOCKD_GUARD_H
+#define REDLOCKD_GUARD_H
+
+#include "../base/types.h"
+#include "call.h"
+#include "fingerprint.h"
+#include "firststart.h"
+#include "vote.h"
+#include "witness.h"
+
+enum {
+    GUARD_STATE_MAX = CALL_STATE_MAX, /* of an admission or a mark */
+    GUARD_DETAIL_MAX = 200,
+    HEARTBEAT_US = 1000000, /* between two looks at a node */
+};
+
+struct guard_settings {
+    int nodes;
+    int quorum;
+    const char *names[NODES_MAX]; /* of the nodes; read by guard_init only */
+    int lead;  /* the node that is marked first: of the least name */
+    int epoch; /* at least 1 */
+    char fingerprint[FINGERPRINT_LEN + 1];
+    int64_t max_ttl_ms;
+    int64_t node_timeout_us;
+    enum first_start first_start; /* auto: durable nodes only */
+    bool has_take_over; /* a node that cannot be marked is dead for good */
+    bool is_off;        /* admit at sight */
+};
+
+enum guard_phase {
+    GUARD_DOWN,
+    GUARD_UNSEEN,
+    GUARD_EMPTY,
+    GUARD_MARKED,
+    GUARD_ADMITTED,
+    GUARD_FOREIGN,
+    GUARD_SUPERSEDED,
+};
+
+struct guard_node {
+    enum guard_phase phase;
+    bool is_durable;    /* now, as the handshake has seen it */
+    bool was_durable;   /* all the time, as its memory says */
+    bool is_clock_good; /* for a readmission */
+    bool is_busy;       /* a call of the guard is on its way */
+    bool is_mute;       /* the last look at it failed */
+    bool must_revoke;   /* lost locks before their time */
+    bool is_of_epoch;   /* was seen with our epoch */
+    bool is_restarted;  /* found is its own admission, of an older life */
+    char admit[GUARD_STATE_MAX + 1]; /* what it must carry, but for the end */
+    char found[GUARD_STATE_MAX + 1]; /* the admission that it has */
+    char mark[GUARD_STATE_MAX + 1];  /* in quarantine under it; "": none */
+    int renewals;                    /* it replaced so many others */
+    int64_t sighted_us;              /* first sight of the mark */
+    int64_t born_us; /* the mark was made, by the clocks' median; 0: unknown */
+    int64_t look_due_us;
+    int64_t not_before_us; /* the last action failed */
+    int64_t looked_us;     /* when the last answered look had left; 0: none */
+    int64_t foreign_us;    /* last seen with another configuration; 0: not */
+    int epoch_above;       /* … of this higher epoch; 0: of ours */
+    int64_t max_ttl_ms;    /* that its memory names; 0: none */
+    int64_t beat;          /* of its memory, when last looked at … */
+    int64_t seen_us;       /* … and the moment it is of, by the median */
+};
+
+struct guard {
+    struct guard_settings settings;
+    struct guard_node node[NODES_MAX];
+    struct firststart start;
+    struct witness witness;
+    int64_t entered_us;     /* when the last node was first seen in our epoch */
+    int64_t established_us; /* saw an admission of our epoch; 0: never */
+    bool has_median;        /* a majority of the clocks is known: … */
+    int64_t median_ahead_us; /* … their median minus our clock, … */
+    int64_t spread_us;       /* … and how far apart they may be */
+};
+
+/* What is to be done on a node. */
+enum guard_action_kind {
+    GUARD_PEEK, /* a look that marks nothing */
+    GUARD_LOOK,
+    GUARD_ADMIT,
+    GUARD_READMIT,
+    GUARD_REVOKE,
+};
+
+struct guard_action {
+    enum guard_action_kind kind;
+    int node;
+};
+
+/* settings are copied. No node is connected yet. */
+void guard_init(struct guard *guard, const struct guard_settings *settings);
+
+/*
+ * The next thing to do at now_us; false: nothing. It counts as begun: its end
+ * is to be told by one of guard_on_look, guard_on_done and guard_on_failure,
+ * or by guard_on_down.
+ */
+bool guard_next(struct guard *guard, int64_t now_us,
+                struct guard_action *action);
+
+/*
+ * The events.
+ *
+ * up           a handshake succeeded with the server of this run_id
+ * down         its connection is gone
+ * look         the answer to a peek or look that had left at sent_us
+ * done         that to another action, whether done or the state was another
+ * failure      no answer to an action, or an error
+ * quarantined  a vote found the admission gone
+ * step         its clock stepped: what it holds may have ended too early
+ * durable      whether it is, seen again
+ * beat         a reply told its beat
+ * clock        whether the node's is known well
+ * median       of the clocks minus ours, and how far apart they may be; told
+ *              again and again while a majority is known
+ */
+void guard_on_up(struct guard *guard, int node, const char *run_id,
+                 bool is_durable, int64_t now_us);
+void guard_on_down(struct guard *guard, int node);
+void guard_on_look(struct guard *guard, int node, const struct call_look *look,
+                   int64_t sent_us, int64_t now_us);
+void guard_on_done(struct guard *guard, const struct guard_action *action,
+                   int64_t now_us);
+void guard_on_failure(struct guard *guard, const struct guard_action *action,
+                      int64_t now_us);
+void guard_on_quarantined(struct guard *guard, int node, int64_t now_us);
+void guard_on_step(struct guard *guard, int node);
+void guard_on_durable(struct guard *guard, int node, bool is_durable,
+                      int64_t now_us);
+void guard_on_beat(struct guard *guard, int node, int64_t beat);
+void guard_on_clock(struct guard *guard, int node, bool is_good);
+void guard_on_median(struct guard *guard, bool is_known, int64_t ahead_us,
+                     int64_t spread_us);
+
+/* Whether no node may have a first start any more. */
+bool guard_is_objecting(const struct guard *guard, int64_t now_us);
+
+/* Looks at a node as soon as nothing else is on its way there. */
+void guard_want_look(struct guard *guard, int node, int64_t now_us);
+
+/* Why the node may not be asked for votes; VOTE_DONE: it may. */
+enum vote guard_refusal(const struct guard *guard, int node);
+
+#endif

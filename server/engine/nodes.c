@@ -1,0 +1,482 @@
+#include "nodes.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+#include "../base/log.h"
+#include "admission.h"
+#include "fence.h"
+#include "round.h"
+#include "standing.h"
+#include "tag.h"
+
+/* Replies that took longer prove no clock, however long rounds may wait. */
+enum { CLOCK_REPLY_US = 100000 };
+
+static int lead_of(const struct engine_settings *settings)
+{
+    int lead = 0;
+    for (int i = 1; i < settings->nodes; i++)
+        if (strcmp(settings->node_names[i], settings->node_names[lead]) < 0)
+            lead = i;
+    return lead;
+}
+
+void nodes_init(struct nodes *nodes, const struct engine_settings *settings,
+                const struct engine_port *port, struct metrics *metrics)
+{
+    assert(settings->nodes >= 1 && settings->nodes <= NODES_MAX);
+    *nodes = (struct nodes){
+        .settings = *settings,
+        .port = *port,
+        .metrics = metrics,
+    };
+    struct guard_settings guard = {
+        .nodes = settings->nodes,
+        .quorum = quorum_of(settings->nodes),
+        .lead = lead_of(settings),
+        .epoch = settings->config_epoch,
+        .max_ttl_ms = settings->max_ttl_ms,
+        .node_timeout_us = settings->node_timeout_us,
+        .first_start = settings->first_start,
+        .has_take_over = settings->has_take_over,
+        .is_off = settings->is_guard_off,
+    };
+    memcpy(guard.fingerprint, settings->fingerprint, sizeof guard.fingerprint);
+    memcpy(guard.names, settings->node_names, sizeof guard.names);
+    guard_init(&nodes->guard, &guard);
+    clocks_init(&nodes->clocks, settings->nodes, quorum_of(settings->nodes),
+                settings->max_ttl_ms, fence_window_us(settings->max_ttl_ms),
+                CLOCK_REPLY_US);
+    for (int i = 0; i < settings->nodes; i++) {
+        struct node *it = &nodes->node[i];
+        it->down_reason = it->condition = VOTE_DONE;
+        it->refusal = it->shown = VOTE_UNREACHABLE;
+        snprintf(it->down_detail, sizeof it->down_detail, "not connected yet");
+    }
+}
+
+int64_t nodes_now(const struct nodes *nodes)
+{
+    return nodes->port.now(nodes->port.ctx);
+}
+
+int64_t nodes_median_us(const struct nodes *nodes, int64_t now_us)
+{
+    return clocks_median_at(&nodes->clocks, now_us);
+}
+
+int64_t nodes_doubt_us(const struct nodes *nodes, int node)
+{
+    return clocks_doubt_us(&nodes->clocks, node, nodes_now(nodes));
+}
+
+bool nodes_is_before(const struct nodes *nodes, int node, int64_t node_us,
+                     int64_t moment_us)
+{
+    const struct nodeclock *clock = &nodes->clocks.node[node].base;
+    return clock->is_known && node_us < nodeclock_earliest_at(clock, moment_us);
+}
+
+bool nodes_is_past(const struct nodes *nodes, int node, int64_t node_us,
+                   int64_t moment_us)
+{
+    const struct nodeclock *clock = &nodes->clocks.node[node].base;
+    return clock->is_known && node_us > nodeclock_latest_at(clock, moment_us);
+}
+
+int64_t nodes_next_number(struct nodes *nodes, int64_t median_us, int64_t seen)
+{
+    assert(median_us != 0);
+    /* all clocks were far ahead, and were set right: none would take more */
+    if (nodes->last_number > median_us + nodes->clocks.far_us)
+        nodes->last_number = 0;
+    nodes->last_number = fence_next(median_us, nodes->last_number);
+    /* a slot that is far ahead must not take all others along with it */
+    return fence_next(nodes->last_number, seen);
+}
+
+int64_t nodes_barred_us(const struct nodes *nodes, int64_t number)
+{
+    int64_t most = nodes_median_us(nodes, nodes_now(nodes)) +
+                   fence_window_us(nodes->settings.max_ttl_ms);
+    return number > most ? number - most : 0;
+}
+
+/* ---- who votes ----------------------------------------------------------- */
+
+static void log_quorum(const struct nodes *nodes)
+{
+    int quorum = quorum_of(nodes->settings.nodes);
+    enum log_level level = nodes->voting >= quorum ? LOG_INFO : LOG_ERROR;
+    log_write(level, nodes->voting >= quorum ? "quorum" : "no_quorum",
+              (struct log_field[]){
+                  LOG_N("voting", nodes->voting), LOG_N("quorum", quorum),
+                  LOG_N("total", nodes->settings.nodes), LOG_END});
+}
+
+static void log_state(const struct nodes *nodes, int node, int64_t now_us)
+{
+    char detail[GUARD_DETAIL_MAX];
+    standing_describe(nodes, node, now_us, detail);
+    enum log_level level = standing_is_looking(nodes, node)  ? LOG_DEBUG
+                           : standing_is_voting(nodes, node) ? LOG_INFO
+                                                             : LOG_WARN;
+    log_write(
+        level, "node",
+        (struct log_field[]){LOG_S("node", nodes->settings.node_names[node]),
+                             LOG_S("state", standing_name(nodes, node)),
+                             LOG_S("detail", detail), LOG_END});
+}
+
+static void count_voters(struct nodes *nodes)
+{
+    int voting = 0;
+    for (int i = 0; i < nodes->settings.nodes; i++) {
+        bool is_voting = standing_is_voting(nodes, i);
+        nodes->metrics->node_is_voting[i] = is_voting;
+        voting += is_voting;
+    }
+    int quorum = quorum_of(nodes->settings.nodes);
+    bool is_crossing = (voting >= quorum) != (nodes->voting >= quorum);
+    nodes->voting = voting;
+    if (is_crossing)
+        log_quorum(nodes);
+}
+
+/*
+ * A node whose memory turns out to be whole waits for an answer or two, and
+ * not as long as its state would have it: of these states the log tells only
+ * what lasts.
+ */
+static bool is_worth_a_line(const struct nodes *nodes, int node, int64_t now_us)
+{
+    const struct node *it = &nodes->node[node];
+    bool may_pass = it->shown == VOTE_QUARANTINED || it->shown == VOTE_WAITING;
+    return !may_pass || it->is_shown_looking ||
+           now_us - it->since_us >= HEARTBEAT_US;
+}
+
+static void update_one(struct nodes *nodes, int node, int64_t now_us)
+{
+    struct node *it = &nodes->node[node];
+    it->refusal = standing_refusal(nodes, node, now_us);
+    enum vote shown = standing_shown(nodes, node);
+    bool is_looking = standing_is_looking(nodes, node);
+    bool is_change = shown != it->shown || is_looking != it->is_shown_looking;
+    if (is_change) {
+        it->shown = shown;
+        it->is_shown_looking = is_looking;
+        it->since_us = now_us;
+        it->is_log_due = true;
+        if (standing_is_voting(nodes, node))
+            it->lost_by_us = 0;
+    }
+    if (it->is_log_due && is_worth_a_line(nodes, node, now_us)) {
+        it->is_log_due = false;
+        log_state(nodes, node, now_us);
+    }
+    if (is_change)
+        count_voters(nodes);
+}
+
+static void update(struct nodes *nodes, int64_t now_us)
+{
+    for (int i = 0; i < nodes->settings.nodes; i++)
+        update_one(nodes, i, now_us);
+}
+
+/* ---- what the guard and the clocks ask for ------------------------------ */
+
+/* That of a first start says so: who saw an admission objects to it. */
+static struct span make_nonce(const struct nodes *nodes,
+                              char nonce[CALL_NONCE_MAX + 1])
+{
+    uint64_t random;
+    bool is_first = firststart_is_marking(&nodes->guard.start);
+    nodes->port.random(nodes->port.ctx, &random, sizeof random);
+    snprintf(nonce, CALL_NONCE_MAX + 1, "%s%016llx", is_first ? "first-" : "",
+             (unsigned long long)random);
+    return span_of(nonce);
+}
+
+static const enum call_kind script_of[] = {
+    [GUARD_PEEK] = CALL_LOOK,     [GUARD_LOOK] = CALL_LOOK,
+    [GUARD_ADMIT] = CALL_ADMIT,   [GUARD_READMIT] = CALL_READMIT,
+    [GUARD_REVOKE] = CALL_REVOKE,
+};
+
+/* A deadline of ours in the node's clock; long ago if that is not known. */
+static int64_t node_deadline_us(const struct nodes *nodes, int node,
+                                int64_t deadline_us)
+{
+    const struct nodeclock *clock = &nodes->clocks.node[node].base;
+    return clock->is_known ? nodeclock_latest_at(clock, deadline_us) : 0;
+}
+
+/* False: it was not sent. */
+static bool send_action(struct nodes *nodes, const struct guard_action *action)
+{
+    const struct guard *guard = &nodes->guard;
+    const struct guard_node *it = &guard->node[action->node];
+    bool is_look = action->kind == GUARD_PEEK || action->kind == GUARD_LOOK;
+    /* cppcheck-suppress variableScope; the call points to it */
+    char nonce[CALL_NONCE_MAX + 1];
+    /* cppcheck-suppress variableScope; likewise */
+    char witnesses[CALL_WITNESSES_MAX + 1];
+    struct call call = {
+        .kind = script_of[action->kind],
+        .admit = span_of(it->admit),
+        .max_ttl_ms = nodes->settings.max_ttl_ms,
+        .floor = guard->witness.node[action->node].floor,
+        .median_us =
+            guard->has_median ? nodes_now(nodes) + guard->median_ahead_us : 0,
+        .node_deadline_us = node_deadline_us(
+            nodes, action->node,
+            nodes_now(nodes) + nodes->settings.node_timeout_us),
+        .is_durable = it->is_durable,
+        .is_objecting = guard_is_objecting(guard, nodes_now(nodes)),
+    };
+    if (action->kind == GUARD_LOOK || action->kind == GUARD_REVOKE)
+        call.nonce = make_nonce(nodes, nonce);
+    if (is_look)
+        call.witnesses = witness_text(&guard->witness, action->node, witnesses,
+                                      sizeof witnesses);
+    if (action->kind == GUARD_ADMIT || action->kind == GUARD_READMIT)
+        call.mark = span_of(it->mark);
+    if (action->kind == GUARD_READMIT || action->kind == GUARD_REVOKE)
+        call.found = span_of(it->found);
+    nodes->node[action->node].action = *action;
+    return nodes->node[action->node].is_up &&
+           nodes->port.send(nodes->port.ctx, action->node, &call,
+                            tag_guard()) == VOTE_PENDING;
+}
+
+static void judge_clocks(struct nodes *nodes, int64_t now_us)
+{
+    struct clocks_judgement judgement;
+    for (int i = 0; i < nodes->settings.nodes; i++)
+        if (clocks_wants_reply(&nodes->clocks, i))
+            guard_want_look(&nodes->guard, i, now_us);
+    if (!clocks_judge(&nodes->clocks, now_us, &judgement))
+        return;
+    if (judgement.is_own)
+        log_write(LOG_WARN, "own_clock_suspect",
+                  (struct log_field[]){
+                      LOG_S("detail", "a majority of the nodes' clocks stepped "
+                                      "at once: all are learned anew"),
+                      LOG_END});
+    for (int i = 0; i < nodes->settings.nodes; i++) {
+        if (!(judgement.stepped & 1u << i))
+            continue;
+        log_write(LOG_WARN, "clock_step",
+                  (struct log_field[]){
+                      LOG_S("node", nodes->settings.node_names[i]),
+                      LOG_N("step_us", judgement.step_us[i]), LOG_END});
+        nodes->metrics->clock_steps[i]++;
+        nodes->node[i].lost_by_us = judgement.step_us[i];
+        guard_on_step(&nodes->guard, i);
+    }
+}
+
+/* To be called behind everything that may change who votes. */
+static void settle(struct nodes *nodes, int64_t now_us)
+{
+    struct guard_action action;
+    judge_clocks(nodes, now_us);
+    clocks_tick(&nodes->clocks, now_us);
+    for (int i = 0; i < nodes->settings.nodes; i++)
+        guard_on_clock(&nodes->guard, i,
+                       clocks_state(&nodes->clocks, i) == CLOCK_GOOD);
+    guard_on_median(&nodes->guard, clocks_are_known(&nodes->clocks),
+                    clocks_median_at(&nodes->clocks, now_us) - now_us,
+                    clocks_spread_us(&nodes->clocks, now_us));
+    while (guard_next(&nodes->guard, now_us, &action))
+        if (!send_action(nodes, &action))
+            guard_on_failure(&nodes->guard, &action, now_us);
+    update(nodes, now_us);
+}
+
+void nodes_tick(struct nodes *nodes, int64_t now_us)
+{
+    for (int i = 0; i < nodes->settings.nodes; i++) {
+        nodes->metrics->clock_lead_us[i] =
+            clocks_lead_us(&nodes->clocks, i, now_us);
+        nodes->metrics->quarantine_us[i] =
+            admission_remaining_us(&nodes->guard, i, now_us);
+    }
+    settle(nodes, now_us);
+}
+
+/* ---- calls -------------------------------------------------------------- */
+
+static bool asks_for_vote(enum call_kind kind)
+{
+    return kind == CALL_ACQUIRE || kind == CALL_EXTEND || kind == CALL_REPAIR;
+}
+
+/*
+ * What the node's clock shows at the deadline: an acquire or extend must not
+ * fail for our doubt about that clock, a repair must not come late for it.
+ */
+static int64_t deadline_of(const struct nodes *nodes, int node,
+                           enum call_kind kind, int64_t deadline_us)
+{
+    const struct nodeclock *clock = &nodes->clocks.node[node].base;
+    return kind == CALL_REPAIR ? nodeclock_earliest_at(clock, deadline_us)
+                               : nodeclock_latest_at(clock, deadline_us);
+}
+
+enum vote nodes_refusal(const struct nodes *nodes, int node,
+                        enum call_kind kind)
+{
+    const struct node *it = &nodes->node[node];
+    return it->is_up && !asks_for_vote(kind) ? VOTE_DONE : it->refusal;
+}
+
+enum vote nodes_send(struct nodes *nodes, int node, struct call *call,
+                     int64_t deadline_us, uint64_t tag)
+{
+    enum vote refusal = nodes_refusal(nodes, node, call->kind);
+    if (refusal != VOTE_DONE)
+        return refusal;
+    call->admit = span_of(nodes->guard.node[node].found);
+    if (asks_for_vote(call->kind)) {
+        call->node_deadline_us =
+            deadline_of(nodes, node, call->kind, deadline_us);
+        call->window_us = fence_window_us(nodes->settings.max_ttl_ms);
+    }
+    return nodes->port.send(nodes->port.ctx, node, call, tag);
+}
+
+/* ---- events ------------------------------------------------------------- */
+
+void nodes_on_up(struct nodes *nodes, int node,
+                 const struct engine_node_facts *facts)
+{
+    struct node *it = &nodes->node[node];
+    int64_t now_us = nodes_now(nodes);
+    it->is_up = true;
+    it->condition = VOTE_DONE;
+    it->confirmed_us = facts->confirmed_us;
+    snprintf(it->run_id, sizeof it->run_id, "%s", facts->run_id);
+    clocks_on_up(&nodes->clocks, node);
+    (void)clocks_observe(&nodes->clocks, node, facts->node_now_us,
+                         facts->sent_us, facts->received_us);
+    guard_on_up(&nodes->guard, node, facts->run_id, facts->is_durable, now_us);
+    settle(nodes, now_us);
+}
+
+void nodes_on_down(struct nodes *nodes, int node, enum vote reason,
+                   const char *detail)
+{
+    struct node *it = &nodes->node[node];
+    it->is_up = false;
+    it->down_reason = reason;
+    snprintf(it->down_detail, sizeof it->down_detail, "%s", detail);
+    nodes->metrics->reconnects[node]++;
+    clocks_on_down(&nodes->clocks, node);
+    guard_on_down(&nodes->guard, node);
+    settle(nodes, nodes_now(nodes));
+}
+
+void nodes_on_confirmed(struct nodes *nodes, int node,
+                        const struct engine_node_facts *facts)
+{
+    struct node *it = &nodes->node[node];
+    int64_t now_us = nodes_now(nodes);
+    if (!it->is_up || strcmp(it->run_id, facts->run_id) != 0)
+        return;
+    if (facts->confirmed_us > it->confirmed_us)
+        it->confirmed_us = facts->confirmed_us;
+    (void)clocks_observe(&nodes->clocks, node, facts->node_now_us,
+                         facts->sent_us, facts->received_us);
+    guard_on_durable(&nodes->guard, node, facts->is_durable, now_us);
+    settle(nodes, now_us);
+}
+
+static void on_guard_reply(struct nodes *nodes, int node,
+                           const struct call_reply *reply, int64_t sent_us,
+                           int64_t received_us)
+{
+    struct guard_action action = nodes->node[node].action;
+    bool is_look = action.kind == GUARD_PEEK || action.kind == GUARD_LOOK;
+    if (reply->vote != VOTE_DONE && reply->vote != VOTE_CHANGED) {
+        guard_on_failure(&nodes->guard, &action, received_us);
+        return;
+    }
+    nodes->node[node].condition = VOTE_DONE;
+    if (is_look)
+        guard_on_look(&nodes->guard, node, &reply->look, sent_us, received_us);
+    else
+        guard_on_done(&nodes->guard, &action, received_us);
+}
+
+/* Refusals that speak of the node's condition, not of one command. */
+static bool is_condition(enum vote vote)
+{
+    switch (vote) {
+    case VOTE_LOADING:
+    case VOTE_READ_ONLY:
+    case VOTE_MISCONFIGURED:
+    case VOTE_OUT_OF_MEMORY:
+    case VOTE_BUSY:
+    case VOTE_NO_PERMISSION:
+    case VOTE_FAILED:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/*
+ * A grant counts if the node could still be counted when it came in; that it
+ * knows no lock, if it does not know less than it has promised.
+ */
+static enum vote judge_vote(const struct nodes *nodes, int node, enum vote vote,
+                            bool is_clock_same, int64_t received_us)
+{
+    const struct node *it = &nodes->node[node];
+    if (vote == VOTE_DELETED)
+        return vote;
+    if (!is_clock_same)
+        return VOTE_STEPPED;
+    if (vote == VOTE_FREE && it->refusal != VOTE_DONE)
+        return it->refusal;
+    if ((vote == VOTE_GRANTED || vote == VOTE_EXTENDED) &&
+        (it->refusal != VOTE_DONE || !standing_is_confirmed(it, received_us)))
+        return VOTE_DISTRUSTED;
+    return vote;
+}
+
+enum vote nodes_on_reply(struct nodes *nodes, int node, uint64_t tag,
+                         const struct call_reply *reply, int64_t sent_us,
+                         int64_t received_us)
+{
+    struct node *it = &nodes->node[node];
+    bool is_guard = tag_kind_of(tag) == TAG_GUARD;
+    bool is_clock_same = true;
+    if (reply->vote != VOTE_UNREACHABLE) {
+        it->rtt_us = received_us - sent_us;
+        metrics_observe(&nodes->metrics->node_rtt[node], it->rtt_us);
+    }
+    if (reply->node_now_us > 0)
+        is_clock_same = clocks_observe(&nodes->clocks, node, reply->node_now_us,
+                                       sent_us, received_us);
+    if (vote_is_answer(reply->vote))
+        guard_on_beat(&nodes->guard, node, reply->beat);
+    if (is_guard)
+        on_guard_reply(nodes, node, reply, sent_us, received_us);
+    if (reply->vote == VOTE_QUARANTINED)
+        guard_on_quarantined(&nodes->guard, node, received_us);
+    if (is_condition(reply->vote))
+        it->condition = reply->vote;
+    enum vote vote = reply->vote;
+    if (!is_guard)
+        vote = judge_vote(nodes, node, vote, is_clock_same, received_us);
+    nodes->metrics->votes[node][vote]++;
+    if (is_guard || !is_clock_same || vote == VOTE_QUARANTINED ||
+        vote == VOTE_DISTRUSTED || is_condition(vote))
+        settle(nodes, received_us);
+    return vote;
+}

@@ -1,0 +1,104 @@
+/*
+ * The masters as the engine sees them: who is there and may vote, what their
+ * clocks show, and the calls to them.
+ */
+#ifndef REDLOCKD_NODES_H
+#define REDLOCKD_NODES_H
+
+#include "../base/metrics.h"
+#include "clocks.h"
+#include "guard.h"
+#include "port.h"
+
+struct node {
+    bool is_up;            /* a connection is there */
+    enum vote down_reason; /* why not; VOTE_DONE: none was tried yet */
+    enum vote condition;   /* an error that the node answers; VOTE_DONE: none */
+    enum vote refusal;     /* why it is not asked for votes; VOTE_DONE: it is */
+    enum vote shown;       /* what people were told last */
+    bool is_shown_looking;
+    bool is_log_due;      /* the log does not tell of it yet */
+    int64_t confirmed_us; /* it was the server that its name leads to */
+    int64_t lost_by_us;   /* the step of its clock that cost its vote; 0 */
+    struct guard_action action; /* on its way */
+    int64_t since_us;           /* in its state since */
+    int64_t rtt_us;             /* last round trip; 0 unknown */
+    char run_id[GUARD_STATE_MAX];
+    char down_detail[GUARD_DETAIL_MAX];
+};
+
+struct nodes {
+    struct engine_settings settings;
+    struct engine_port port;
+    struct metrics *metrics;
+    struct guard guard;
+    struct clocks clocks;
+    int voting;
+    int64_t last_number; /* last fencing number made from the clocks */
+    struct node node[NODES_MAX];
+};
+
+void nodes_init(struct nodes *nodes, const struct engine_settings *settings,
+                const struct engine_port *port, struct metrics *metrics);
+
+int64_t nodes_now(const struct nodes *nodes);
+
+/*
+ * The number for the next round, above seen; median_us: of the clocks. A
+ * quorum may vote.
+ */
+int64_t nodes_next_number(struct nodes *nodes, int64_t median_us, int64_t seen);
+
+/*
+ * For how long no node takes a number above this one, µs; 0: they do. It is so
+ * far ahead of the clocks only if these were ahead once, and were set right.
+ */
+int64_t nodes_barred_us(const struct nodes *nodes, int64_t number);
+
+/* Median of the nodes' clocks at now_us; 0: none is known. */
+int64_t nodes_median_us(const struct nodes *nodes, int64_t now_us);
+
+/* Whether a node that told node_us did so before, or past, our moment for
+ * certain. */
+bool nodes_is_before(const struct nodes *nodes, int node, int64_t node_us,
+                     int64_t moment_us);
+bool nodes_is_past(const struct nodes *nodes, int node, int64_t node_us,
+                   int64_t moment_us);
+
+/* By how much a call may come too late for our idea of the node's clock. */
+int64_t nodes_doubt_us(const struct nodes *nodes, int node);
+
+/*
+ * Why the node is not asked by such a call; VOTE_DONE: it is. An acquire,
+ * extend or repair goes only to a node that may vote.
+ */
+enum vote nodes_refusal(const struct nodes *nodes, int node,
+                        enum call_kind kind);
+
+/*
+ * Sends call to a node that is to be asked, with the admission and the deadline
+ * in the node's clock filled in; contract as port.send.
+ */
+enum vote nodes_send(struct nodes *nodes, int node, struct call *call,
+                     int64_t deadline_us, uint64_t tag);
+
+/* What time alone changes: quarantines that end, looks that are due. */
+void nodes_tick(struct nodes *nodes, int64_t now_us);
+
+/* The events of engine.h. */
+void nodes_on_up(struct nodes *nodes, int node,
+                 const struct engine_node_facts *facts);
+void nodes_on_down(struct nodes *nodes, int node, enum vote reason,
+                   const char *detail);
+void nodes_on_confirmed(struct nodes *nodes, int node,
+                        const struct engine_node_facts *facts);
+
+/*
+ * To be called with every reply; returns its vote, or why it is not to be
+ * counted.
+ */
+enum vote nodes_on_reply(struct nodes *nodes, int node, uint64_t tag,
+                         const struct call_reply *reply, int64_t sent_us,
+                         int64_t received_us);
+
+#endif

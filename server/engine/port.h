@@ -1,0 +1,62 @@
+/*
+ * What the engine needs of the world around it, and how it is set up. In the
+ * service main.c fills it with links, clock and timers; in the simulator the
+ * simulated nodes do.
+ */
+#ifndef REDLOCKD_PORT_H
+#define REDLOCKD_PORT_H
+
+#include "../base/types.h"
+#include "call.h"
+#include "guard.h"
+#include "vote.h"
+
+/*
+ * What the engine needs of the world. ctx comes first in every call.
+ *
+ * send    queues the call for a node; contract as link_send
+ * now     CLOCK_BOOTTIME in µs, fresh
+ * random  fills a buffer with unpredictable bytes
+ * timer   calls engine_on_timer(slot) once, not before at_us; 0 stops it;
+ *         setting it again replaces it. Slots are small dense integers. Only
+ *         the first call for a slot may fail (false: no memory)
+ * answer  the operation of this client has its outcome; may come before
+ *         engine_acquire… has returned
+ */
+struct engine_port {
+    void *ctx;
+    enum vote (*send)(void *ctx, int node, const struct call *call,
+                      uint64_t tag);
+    int64_t (*now)(void *ctx);
+    void (*random)(void *ctx, void *buf, size_t len);
+    bool (*timer)(void *ctx, uint32_t slot, int64_t at_us);
+    void (*answer)(void *ctx, void *client);
+};
+
+/* What a handshake learned of a node; the text is borrowed. */
+struct engine_node_facts {
+    const char *run_id;
+    bool is_durable;      /* it forgets nothing that it has answered */
+    int64_t confirmed_us; /* its name was seen to lead to it; 0: not */
+    int64_t node_now_us;  /* its clock, asked at sent_us, … */
+    int64_t sent_us;
+    int64_t received_us; /* … told at received_us */
+};
+
+struct engine_settings {
+    int nodes;
+    const char *node_names[NODES_MAX]; /* for log lines; borrowed */
+    int64_t node_timeout_us;
+    int64_t max_ttl_ms;
+    int64_t max_hold_ms;
+    int64_t retry_delay_us;
+    int retry_count; /* rounds after the first */
+    double drift_factor;
+    char fingerprint[FINGERPRINT_LEN + 1]; /* of the configuration */
+    int config_epoch;                      /* at least 1 */
+    enum first_start first_start;
+    bool has_take_over;
+    bool is_guard_off;
+};
+
+#endif

@@ -1,0 +1,67 @@
+/*
+ * What comes of an operation.
+ */
+#ifndef REDLOCKD_RESULT_H
+#define REDLOCKD_RESULT_H
+
+#include "../base/types.h"
+#include "round.h"
+#include "vote.h"
+
+enum outcome {
+    OUTCOME_PENDING,
+    OUTCOME_GRANTED,
+    OUTCOME_HELD,
+    OUTCOME_VALIDITY_EXHAUSTED, /* no time is left */
+    OUTCOME_EXTENDED,
+    OUTCOME_MAX_HOLD, /* held for as long as is allowed */
+    OUTCOME_RELEASED,
+    OUTCOME_FOUND,
+    OUTCOME_NOT_OWNER,   /* another value */
+    OUTCOME_NOT_FOUND,   /* no lock */
+    OUTCOME_KEY_REFUSED, /* the nodes' ACLs deny the key */
+    OUTCOME_NO_QUORUM,   /* not enough nodes answered */
+    OUTCOME_KINDS
+};
+
+const char *outcome_name(enum outcome outcome);
+
+/* True if such a call can come to it. */
+bool outcome_is_of(enum outcome outcome, enum lock_call call);
+
+/* What came of an operation. The spans live until engine_close. */
+struct engine_result {
+    enum outcome outcome;
+    struct span resource;
+    struct span token;      /* granted, extended; else empty */
+    int64_t number;         /* fencing number; 0 unknown */
+    struct span owner;      /* empty: unknown */
+    bool has_holder;        /* held: number, owner, remaining are theirs */
+    int64_t remaining_ms;   /* found, held: -1 unknown */
+    int64_t held_ms;        /* held: since its grant; -1 unknown */
+    int64_t ttl_ms;         /* granted, extended */
+    int64_t round_start_us; /* of the deciding round */
+    int64_t barred_us;      /* no quorum: numbers of before are ahead of the
+                               clocks for so long; 0: they are not */
+    int votes_for;          /* granted, extended, released, held: by kind */
+    int quorum;
+    int total;
+    enum vote votes[NODES_MAX]; /* of the deciding round, by node */
+};
+
+/* What the deciding round tells: its start, and the votes. */
+void result_tell_votes(struct engine_result *result, const struct round *round);
+
+/* Number and owner of a token, if it is one of ours; borrows its owner. */
+void result_tell_token(struct engine_result *result, struct span token);
+
+/*
+ * Remaining time of what a majority has; number and owner if it is one value,
+ * and for how long it is held. The owner is borrowed from the round.
+ *
+ * median_us  of the nodes' clocks, as in fencing numbers; 0: not known
+ */
+void result_tell_holder(struct engine_result *result, const struct round *round,
+                        int64_t median_us);
+
+#endif

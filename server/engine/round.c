@@ -1,0 +1,322 @@
+#include "round.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../base/order.h"
+#include "token.h"
+
+enum {
+    DRIFT_FIXED_US = 2000, /* of the text */
+    STEP_LEAST_US = 5000,  /* smaller steps of a clock are not looked for */
+};
+
+void round_init(struct round *round, enum lock_call kind, int total,
+                int64_t start_us, int64_t deadline_us)
+{
+    assert(total >= 1 && total <= NODES_MAX);
+    round->kind = kind;
+    round->total = total;
+    round->quorum = quorum_of(total);
+    round->pending = total;
+    round->start_us = start_us;
+    round->deadline_us = deadline_us;
+    round->highest = 0;
+    round->won_us = 0;
+    for (int i = 0; i < total; i++) {
+        round->votes[i].vote = VOTE_PENDING;
+        round->votes[i].is_sent = false;
+        round->votes[i].is_broken = false;
+        round->votes[i].highest = 0;
+    }
+}
+
+static void settle(struct round *round, int node, enum vote vote)
+{
+    assert(round->votes[node].vote == VOTE_PENDING);
+    round->votes[node].vote = vote;
+    round->pending--;
+}
+
+void round_note_sent(struct round *round, int node)
+{
+    round->votes[node].is_sent = true;
+}
+
+void round_note_unsent(struct round *round, int node, enum vote reason)
+{
+    settle(round, node, reason);
+}
+
+void round_note_reply(struct round *round, int node,
+                      const struct call_reply *reply)
+{
+    struct round_vote *vote = &round->votes[node];
+    if (reply->vote == VOTE_UNREACHABLE)
+        vote->is_broken = true;
+    if (vote->vote != VOTE_PENDING)
+        return;
+    settle(round, node, reply->vote);
+    if (reply->vote == VOTE_STALE && reply->highest > round->highest)
+        round->highest = reply->highest;
+    vote->highest = reply->highest;
+    if (reply->vote == VOTE_HELD) {
+        assert(reply->value.len <= VALUE_MAX);
+        vote->pttl_ms = reply->pttl_ms;
+        vote->value_len = span_copy(vote->value, reply->value);
+    }
+}
+
+void round_note_deadline(struct round *round)
+{
+    for (int i = 0; i < round->total; i++)
+        if (round->votes[i].vote == VOTE_PENDING)
+            settle(round, i, VOTE_SILENT);
+}
+
+void round_wait_on(struct round *round, int64_t deadline_us)
+{
+    round->deadline_us = deadline_us;
+    for (int i = 0; i < round->total; i++) {
+        struct round_vote *it = &round->votes[i];
+        if (!it->is_sent || it->vote != VOTE_SILENT)
+            continue;
+        it->vote = VOTE_PENDING;
+        round->pending++;
+    }
+}
+
+int round_count(const struct round *round, enum vote vote)
+{
+    int count = 0;
+    for (int i = 0; i < round->total; i++)
+        count += round->votes[i].vote == vote;
+    return count;
+}
+
+static int count_not_voting(const struct round *round)
+{
+    int count = 0;
+    for (int i = 0; i < round->total; i++) {
+        enum vote vote = round->votes[i].vote;
+        count += vote != VOTE_PENDING && !vote_is_answer(vote);
+    }
+    return count;
+}
+
+static bool is_same_value(const struct round_vote *a,
+                          const struct round_vote *b)
+{
+    return a->vote == VOTE_HELD && b->vote == VOTE_HELD &&
+           a->value_len == b->value_len &&
+           memcmp(a->value, b->value, a->value_len) == 0;
+}
+
+int round_common_value(const struct round *round, int *count)
+{
+    int best = -1;
+    *count = 0;
+    for (int i = 0; i < round->total; i++) {
+        int same = 0;
+        for (int j = 0; j < round->total; j++)
+            same += is_same_value(&round->votes[i], &round->votes[j]);
+        if (same > *count) {
+            *count = same;
+            best = i;
+        }
+    }
+    return best;
+}
+
+/* Held by somebody who does not take locks as we do. */
+static bool is_foreign(const struct round_vote *vote)
+{
+    struct token_parts parts;
+    return vote->vote == VOTE_HELD &&
+           !token_parse((struct span){vote->value, vote->value_len}, &parts);
+}
+
+static int count_foreign(const struct round *round)
+{
+    int count = 0;
+    for (int i = 0; i < round->total; i++)
+        count += is_foreign(&round->votes[i]);
+    return count;
+}
+
+int64_t round_remaining_ms(const struct round *round)
+{
+    int64_t ends_ms[NODES_MAX];
+    int count = 0;
+    int same;
+    int common = round_common_value(round, &same);
+    for (int i = 0; i < round->total; i++) {
+        const struct round_vote *vote = &round->votes[i];
+        bool is_the_holders = same >= round->quorum
+                                  ? is_same_value(&round->votes[common], vote)
+                                  : is_foreign(vote);
+        if (is_the_holders)
+            ends_ms[count++] = vote->pttl_ms >= 0 ? vote->pttl_ms : INT64_MAX;
+    }
+    if (count < round->quorum)
+        return -1;
+    int64_t remaining_ms =
+        order_statistic(ends_ms, count, count - round->quorum);
+    return remaining_ms == INT64_MAX ? -1 : remaining_ms;
+}
+
+/*
+ * A row of a verdict table: it fits if have ≥ need. All counts only grow as
+ * replies come in, each by at most one a reply; so with p replies outstanding
+ * a row can no longer fit if have + p < need.
+ */
+struct row {
+    enum verdict verdict;
+    int have;
+    int need;
+};
+
+enum { ALWAYS = 0 };
+
+/* The first row that fits, once no row above it can fit any more. */
+static enum verdict decide(const struct row *row, int pending)
+{
+    for (;; row++) {
+        if (row->have >= row->need)
+            return row->verdict;
+        if (row->have + pending >= row->need)
+            return VERDICT_OPEN;
+    }
+}
+
+/* So many nodes without a vote leave less than a majority. */
+static int too_many_missing(const struct round *round)
+{
+    return round->total - round->quorum + 1;
+}
+
+/*
+ * Won: a majority of the configured nodes granted. Else: too few vote, for one
+ * reason that will last, or any; held by one value on a majority, or by values
+ * that none of us gave (some libraries use another on each node): nobody races
+ * us; a number was too low; or the votes are split.
+ */
+static enum verdict judge_acquire(const struct round *round)
+{
+    int common;
+    (void)round_common_value(round, &common); /* only its count matters */
+    int foreign = count_foreign(round);
+    const struct row rows[] = {
+        {VERDICT_WON, round_count(round, VOTE_GRANTED), round->quorum},
+        {VERDICT_REFUSED, round_count(round, VOTE_KEY_REFUSED), round->quorum},
+        {VERDICT_NO_QUORUM, count_not_voting(round), too_many_missing(round)},
+        {VERDICT_HELD, common > foreign ? common : foreign, round->quorum},
+        {VERDICT_STALE, round_count(round, VOTE_STALE), 1},
+        {VERDICT_SPLIT, 0, ALWAYS},
+    };
+    return decide(rows, round->pending);
+}
+
+/*
+ * Won: a majority still had the token. Unknown: too few voted, or those who
+ * did not vote could have made the majority. Another value anywhere: the lock
+ * is somebody else's. Else it is gone.
+ */
+static enum verdict judge_extend(const struct round *round)
+{
+    int own = round_count(round, VOTE_EXTENDED);
+    int missing = count_not_voting(round);
+    const struct row rows[] = {
+        {VERDICT_WON, own, round->quorum},
+        {VERDICT_REFUSED, round_count(round, VOTE_KEY_REFUSED), round->quorum},
+        {VERDICT_NO_QUORUM, missing, too_many_missing(round)},
+        {VERDICT_NO_QUORUM, own + missing, round->quorum},
+        {VERDICT_NOT_OWNER, round_count(round, VOTE_HELD), 1},
+        {VERDICT_NOT_FOUND, 0, ALWAYS},
+    };
+    return decide(rows, round->pending);
+}
+
+/*
+ * Unknown: too few answered. Another value on a majority: not the owner, even
+ * if a leftover of ours was deleted elsewhere. Deleted anywhere: released.
+ */
+static enum verdict judge_release(const struct round *round)
+{
+    int common;
+    (void)round_common_value(round, &common); /* only its count matters */
+    const struct row rows[] = {
+        {VERDICT_REFUSED, round_count(round, VOTE_KEY_REFUSED), round->quorum},
+        {VERDICT_NO_QUORUM, count_not_voting(round), too_many_missing(round)},
+        {VERDICT_NOT_OWNER, common, round->quorum},
+        {VERDICT_WON, round_count(round, VOTE_DELETED), 1},
+        {VERDICT_NOT_OWNER, round_count(round, VOTE_HELD), 1},
+        {VERDICT_NOT_FOUND, 0, ALWAYS},
+    };
+    return decide(rows, round->pending);
+}
+
+/*
+ * Found: one value on a majority. Unknown: too few answered. Busy: so many
+ * nodes have some value that nobody could acquire the lock. Unknown, too: with
+ * those that did not answer one value may be on a majority. Else it is free.
+ */
+static enum verdict judge_inspect(const struct round *round)
+{
+    int common;
+    (void)round_common_value(round, &common); /* only its count matters */
+    int missing = count_not_voting(round);
+    const struct row rows[] = {
+        {VERDICT_FOUND, common, round->quorum},
+        {VERDICT_REFUSED, round_count(round, VOTE_KEY_REFUSED), round->quorum},
+        {VERDICT_NO_QUORUM, missing, too_many_missing(round)},
+        {VERDICT_BUSY, round_count(round, VOTE_HELD), too_many_missing(round)},
+        {VERDICT_NO_QUORUM, common + missing, round->quorum},
+        {VERDICT_NOT_FOUND, 0, ALWAYS},
+    };
+    return decide(rows, round->pending);
+}
+
+enum verdict round_verdict(const struct round *round)
+{
+    switch (round->kind) {
+    case LOCK_ACQUIRE:
+        return judge_acquire(round);
+    case LOCK_EXTEND:
+        return judge_extend(round);
+    case LOCK_RELEASE:
+        return judge_release(round);
+    case LOCK_INSPECT:
+        return judge_inspect(round);
+    }
+    abort();
+}
+
+bool round_is_lost_to_time(const struct round *round)
+{
+    int slow = 0;
+    for (int i = 0; i < round->total; i++) {
+        const struct round_vote *it = &round->votes[i];
+        slow +=
+            it->is_sent && (it->vote == VOTE_SILENT || it->vote == VOTE_LATE);
+    }
+    return slow > 0 && count_not_voting(round) - slow < too_many_missing(round);
+}
+
+int64_t round_validity_ms(const struct round *round, int64_t ttl_ms,
+                          int64_t now_us, double drift_factor)
+{
+    if (round->won_us == 0)
+        return -1;
+    int64_t ttl_us = ttl_ms * 1000;
+    double drift = (double)ttl_us * drift_factor;
+    int64_t drift_us = (int64_t)drift;
+    if ((double)drift_us < drift)
+        drift_us++;
+    int64_t flight_us = round->won_us - round->start_us;
+    int64_t hidden_us = flight_us > STEP_LEAST_US ? flight_us : STEP_LEAST_US;
+    int64_t validity_us = ttl_us - (now_us - round->start_us) - drift_us -
+                          DRIFT_FIXED_US - hidden_us;
+    return validity_us >= 0 ? validity_us / 1000 : -1;
+}

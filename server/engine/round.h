@@ -1,0 +1,110 @@
+/*
+ * One round: the votes of all nodes on one call, and their verdict. Pure.
+ *
+ * The Redlock text (redis.io, "Distributed locks with Redis"): the client
+ * asks all instances for the lock; if and only if a majority of them granted
+ * it, and the time elapsed is less than the lock's validity, it is acquired;
+ * if not, all instances are unlocked.
+ *
+ * A verdict is given as soon as no outstanding reply could change it, and at
+ * the round's deadline at the latest: nobody waits for a slow minority.
+ */
+#ifndef REDLOCKD_ROUND_H
+#define REDLOCKD_ROUND_H
+
+#include "../base/types.h"
+#include "call.h"
+#include "vote.h"
+
+enum verdict {
+    VERDICT_OPEN,      /* an outstanding reply may decide */
+    VERDICT_WON,       /* acquire, extend, release: as asked */
+    VERDICT_HELD,      /* acquire: somebody holds a majority */
+    VERDICT_STALE,     /* acquire: a higher number was accepted */
+    VERDICT_SPLIT,     /* acquire: the votes are split */
+    VERDICT_FOUND,     /* inspect: one value on a majority */
+    VERDICT_BUSY,      /* inspect: keys in the way, no common value */
+    VERDICT_NOT_OWNER, /* extend, release: another value */
+    VERDICT_NOT_FOUND, /* extend, release, inspect: no such lock */
+    VERDICT_REFUSED,   /* a majority's ACL denies the key */
+    VERDICT_NO_QUORUM, /* too few nodes vote */
+};
+
+/* What one node said. */
+struct round_vote {
+    enum vote vote;
+    bool is_sent;     /* the call was handed to the connection … */
+    bool is_broken;   /* … which then broke */
+    int64_t highest;  /* free, to an extend: as the reply told */
+    int64_t pttl_ms;  /* held: -1 no TTL */
+    size_t value_len; /* held; 0: a foreign type */
+    char value[VALUE_MAX];
+};
+
+struct round {
+    enum lock_call kind;
+    int total;  /* configured nodes */
+    int quorum; /* majority of them */
+    int pending;
+    int64_t start_us;
+    int64_t deadline_us;
+    int64_t highest; /* greatest number told by a STALE vote */
+    int64_t won_us;  /* the caller found it won then; 0: it did not */
+    struct round_vote votes[NODES_MAX];
+};
+
+/* Starts with all votes pending. Times are CLOCK_BOOTTIME in µs. */
+void round_init(struct round *round, enum lock_call kind, int total,
+                int64_t start_us, int64_t deadline_us);
+
+/* The call went out to this node, or could not, for this reason. */
+void round_note_sent(struct round *round, int node);
+void round_note_unsent(struct round *round, int node, enum vote reason);
+
+/*
+ * A reply of this node; a second one is ignored. However late it is read, it
+ * counts: what the round is worth is reckoned from its start.
+ */
+void round_note_reply(struct round *round, int node,
+                      const struct call_reply *reply);
+
+/* The deadline passed: who has not answered is silent. */
+void round_note_deadline(struct round *round);
+
+/* … but only now: until then whoever was silent may still answer. */
+void round_wait_on(struct round *round, int64_t deadline_us);
+
+enum verdict round_verdict(const struct round *round);
+
+/*
+ * Of a round without a quorum: true if the calls that were not answered, or
+ * came too late, could have made one.
+ */
+bool round_is_lost_to_time(const struct round *round);
+
+/* How many nodes voted so. */
+int round_count(const struct round *round, enum vote vote);
+
+/*
+ * The lock's value on most nodes: index of a node that has it, and on how many
+ * in *count; -1 if no node told any.
+ */
+int round_common_value(const struct round *round, int *count);
+
+/*
+ * Time to live of the common value on a majority, or else of values that are no
+ * tokens of ours, ms: the quorum-th largest. -1: it has no end, or there is no
+ * majority.
+ */
+int64_t round_remaining_ms(const struct round *round);
+
+/*
+ * Redlock: validity = TTL - elapsed - clock drift, rounded down to ms; drift =
+ * ttl_ms * drift_factor + 2 ms. Given away besides: what may hide a step of a
+ * node's clock, which is the flight of the majority's votes, and at least 5 ms.
+ * -1: nothing is left, or it was not won.
+ */
+int64_t round_validity_ms(const struct round *round, int64_t ttl_ms,
+                          int64_t now_us, double drift_factor);
+
+#endif

@@ -1,0 +1,205 @@
+#include "standing.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../base/order.h"
+#include "admission.h"
+#include "round.h"
+
+bool standing_is_confirmed(const struct node *node, int64_t now_us)
+{
+    return node->confirmed_us != 0 &&
+           now_us - node->confirmed_us < CONFIRMED_US;
+}
+
+/* Behind two names stands one server, whose loss would cost two votes. */
+static bool is_duplicate(const struct nodes *nodes, int node)
+{
+    const struct node *it = &nodes->node[node];
+    for (int i = 0; i < nodes->settings.nodes; i++)
+        if (i != node && nodes->node[i].is_up &&
+            strcmp(nodes->node[i].run_id, it->run_id) == 0)
+            return true;
+    return false;
+}
+
+static enum vote refusal_of_clock(enum clock_state state)
+{
+    switch (state) {
+    case CLOCK_UNKNOWN:
+    case CLOCK_UNPROVEN:
+        return VOTE_UNPROVEN;
+    case CLOCK_STEPPED:
+        return VOTE_STEPPED;
+    case CLOCK_FAR:
+        return VOTE_SKEWED;
+    case CLOCK_GOOD:
+        return VOTE_DONE;
+    }
+    abort();
+}
+
+/* The first reason why the node is not asked for votes. */
+enum vote standing_refusal(const struct nodes *nodes, int node, int64_t now_us)
+{
+    const struct node *it = &nodes->node[node];
+    if (!it->is_up)
+        return it->down_reason != VOTE_DONE ? it->down_reason
+                                            : VOTE_UNREACHABLE;
+    if (is_duplicate(nodes, node))
+        return VOTE_DUPLICATE;
+    enum vote refusal = guard_refusal(&nodes->guard, node);
+    if (refusal != VOTE_DONE)
+        return refusal;
+    if (!standing_is_confirmed(it, now_us))
+        return VOTE_UNCONFIRMED;
+    return refusal_of_clock(clocks_state(&nodes->clocks, node));
+}
+
+bool standing_is_voting(const struct nodes *nodes, int node)
+{
+    const struct node *it = &nodes->node[node];
+    return it->refusal == VOTE_DONE && it->condition == VOTE_DONE;
+}
+
+/* An error that the node answers says more than what follows from it. */
+enum vote standing_shown(const struct nodes *nodes, int node)
+{
+    const struct node *it = &nodes->node[node];
+    bool has_condition = it->is_up && it->condition != VOTE_DONE &&
+                         it->refusal != VOTE_SUPERSEDED;
+    return has_condition ? it->condition : it->refusal;
+}
+
+bool standing_is_looking(const struct nodes *nodes, int node)
+{
+    return nodes->guard.node[node].phase == GUARD_UNSEEN &&
+           standing_shown(nodes, node) == VOTE_QUARANTINED;
+}
+
+const char *standing_name(const struct nodes *nodes, int node)
+{
+    const struct node *it = &nodes->node[node];
+    enum vote shown = standing_shown(nodes, node);
+    if (shown == VOTE_DONE)
+        return "voting";
+    if (!it->is_up && it->down_reason == VOTE_DONE)
+        return "connecting";
+    return standing_is_looking(nodes, node) ? "admitting" : vote_name(shown);
+}
+
+static void describe_guard(const struct guard *guard, int node, int64_t now_us,
+                           char detail[GUARD_DETAIL_MAX])
+{
+    const struct guard_node *it = &guard->node[node];
+    enum vote refusal = guard_refusal(guard, node);
+    int64_t left_us = admission_remaining_us(guard, node, now_us);
+    if (refusal == VOTE_SUPERSEDED)
+        snprintf(detail, GUARD_DETAIL_MAX,
+                 "carries configuration epoch %d, this server has %d; restart "
+                 "it with the new configuration",
+                 it->epoch_above, guard->settings.epoch);
+    else if (refusal == VOTE_FOREIGN)
+        snprintf(detail, GUARD_DETAIL_MAX,
+                 "serves another configuration (hosts, quorum or limits) of "
+                 "epoch %d; to replace it, give --config-epoch %d",
+                 guard->settings.epoch, guard->settings.epoch + 1);
+    else if (it->phase == GUARD_UNSEEN)
+        snprintf(detail, GUARD_DETAIL_MAX,
+                 "its permission to vote is being looked at");
+    else if (it->phase == GUARD_EMPTY && left_us > 0)
+        snprintf(detail, GUARD_DETAIL_MAX,
+                 "is new; votes as soon as all nodes are there and new, else "
+                 "in %d s",
+                 (int)((left_us + 999999) / 1000000));
+    else if (refusal != VOTE_QUARANTINED)
+        snprintf(detail, GUARD_DETAIL_MAX, "%s", vote_detail(refusal));
+    else if (admission_is_contested(guard, node))
+        snprintf(detail, GUARD_DETAIL_MAX,
+                 "waits: another server sees another node under this name");
+    else if (left_us > 0 && it->is_restarted)
+        snprintf(detail, GUARD_DETAIL_MAX,
+                 "was restarted; votes again in %d s, or as soon as the other "
+                 "nodes confirm its memory",
+                 (int)((left_us + 999999) / 1000000));
+    else if (left_us > 0)
+        snprintf(detail, GUARD_DETAIL_MAX,
+                 "may have forgotten locks; votes again in %d s",
+                 (int)((left_us + 999999) / 1000000));
+    else if (admission_has_foreign(guard, now_us))
+        snprintf(detail, GUARD_DETAIL_MAX,
+                 "waits: another node serves, or served until lately, another "
+                 "configuration");
+    else if (!admission_has_taken_over(guard))
+        snprintf(detail, GUARD_DETAIL_MAX,
+                 "waits until all nodes carry epoch %d; is one dead for good, "
+                 "stop the old servers and give --take-over",
+                 guard->settings.epoch);
+    else
+        snprintf(detail, GUARD_DETAIL_MAX, "about to be admitted");
+}
+
+static void describe_clock(const struct nodes *nodes, int node, int64_t now_us,
+                           enum vote shown, char detail[GUARD_DETAIL_MAX])
+{
+    const struct clocks *clocks = &nodes->clocks;
+    int64_t lead_ms = clocks_lead_us(clocks, node, now_us) / 1000;
+    if (shown == VOTE_UNPROVEN)
+        snprintf(detail, GUARD_DETAIL_MAX,
+                 "its clock is %lld ms ahead of the others; it counts once it "
+                 "agrees, or was steady for another %d s",
+                 (long long)lead_ms,
+                 (int)(clocks_remaining_us(clocks, node, now_us) / 1000000) +
+                     1);
+    else if (shown == VOTE_SKEWED)
+        snprintf(detail, GUARD_DETAIL_MAX,
+                 "its clock is %lld ms ahead of the others; set it right",
+                 (long long)lead_ms);
+    else
+        snprintf(detail, GUARD_DETAIL_MAX, "%s", vote_detail(shown));
+}
+
+void standing_describe(const struct nodes *nodes, int node, int64_t now_us,
+                       char detail[GUARD_DETAIL_MAX])
+{
+    const struct node *it = &nodes->node[node];
+    enum vote shown = standing_shown(nodes, node);
+    if (!it->is_up) {
+        snprintf(detail, GUARD_DETAIL_MAX, "%s", it->down_detail);
+        return;
+    }
+    switch (shown) {
+    case VOTE_DONE:
+        snprintf(detail, GUARD_DETAIL_MAX, "admitted");
+        return;
+    case VOTE_SUPERSEDED:
+    case VOTE_FOREIGN:
+    case VOTE_WAITING:
+    case VOTE_QUARANTINED:
+        describe_guard(&nodes->guard, node, now_us, detail);
+        break;
+    default:
+        describe_clock(nodes, node, now_us, shown, detail);
+    }
+    size_t len = strlen(detail);
+    if (shown == VOTE_QUARANTINED && it->lost_by_us != 0)
+        snprintf(detail + len, GUARD_DETAIL_MAX - len,
+                 " (its clock stepped by %lld ms)",
+                 (long long)(it->lost_by_us / 1000));
+}
+
+int64_t standing_quorum_in_us(const struct nodes *nodes, int64_t now_us)
+{
+    int64_t waits_us[NODES_MAX];
+    int count = 0;
+    int missing = quorum_of(nodes->settings.nodes) - nodes->voting;
+    for (int i = 0; i < nodes->settings.nodes; i++) {
+        int64_t wait_us = admission_remaining_us(&nodes->guard, i, now_us);
+        if (wait_us != 0 && nodes->node[i].is_up)
+            waits_us[count++] = wait_us;
+    }
+    return missing > 0 && missing <= count
+               ? order_statistic(waits_us, count, missing - 1)
+               : 0;
+}

@@ -1,0 +1,310 @@
+#include "dial.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../base/clock.h"
+
+enum dial_state {
+    DIAL_REST,
+    DIAL_LOOKUP,
+    DIAL_CONNECTING,
+    DIAL_HANDSHAKE,
+};
+
+struct dial {
+    struct dial_setup setup;
+    struct loop_timer *timer; /* looks whether there is silence */
+
+    enum dial_state state;
+    int64_t heard_us; /* when something was read, or the state began */
+    int64_t began_us; /* as in the result */
+    char address[PLACE_ADDRESS_MAX];
+    struct loop_watch *watch;
+    struct wire *wire;
+    struct handshake handshake;
+    int step;                         /* whose reply comes next */
+    int64_t sent_us[HANDSHAKE_STEPS]; /* 0: the step was left out */
+    int64_t time_received_us;
+};
+
+/* ---- the ends ----------------------------------------------------------- */
+
+void dial_stop(struct dial *dial)
+{
+    if (dial->state == DIAL_LOOKUP)
+        place_leave(dial->setup.place);
+    dial->state = DIAL_REST;
+    loop_timer_stop(dial->timer);
+    /* The watch first: the loop must not hold a descriptor that is closed. */
+    loop_watch_free(dial->watch);
+    dial->watch = NULL;
+    wire_free(dial->wire);
+    dial->wire = NULL;
+}
+
+static void fail(struct dial *dial, enum vote reason, const char *detail)
+{
+    char text[HANDSHAKE_DETAIL_MAX]; /* detail may lie in the wire */
+    snprintf(text, sizeof text, "%s", detail);
+    if (dial->state == DIAL_CONNECTING)
+        place_refuse(dial->setup.place);
+    dial_stop(dial);
+    dial->setup.events.failed(dial->setup.events.ctx, reason, text);
+}
+
+static void finish(struct dial *dial)
+{
+    const struct dial_result result = {
+        .wire = dial->wire,
+        .handshake = &dial->handshake,
+        .time_sent_us = dial->sent_us[HANDSHAKE_TIME],
+        .time_received_us = dial->time_received_us,
+        .heard_us = dial->heard_us,
+        .began_us = dial->began_us,
+    };
+    dial->wire = NULL; /* handed over */
+    dial_stop(dial);
+    dial->setup.events.done(dial->setup.events.ctx, &result);
+}
+
+/* ---- the handshake ------------------------------------------------------ */
+
+static int steps_of(const struct dial *dial)
+{
+    return dial->setup.is_look ? HANDSHAKE_LOAD : HANDSHAKE_STEPS;
+}
+
+static bool send_step(struct dial *dial, int step)
+{
+    struct handshake_command command;
+    handshake_command(&command, (enum handshake_step)step, dial->setup.config);
+    dial->sent_us[step] = command.count > 0 ? clock_now_us() : 0;
+    return command.count == 0 ||
+           wire_append(dial->wire, command.args, command.count);
+}
+
+/* All in one write: a round trip for all. False: the attempt failed. */
+static bool send_steps(struct dial *dial)
+{
+    dial->handshake = (struct handshake){0};
+    dial->step = 0;
+    for (int step = 0; step < steps_of(dial); step++)
+        if (!send_step(dial, step)) {
+            fail(dial, VOTE_UNREACHABLE, "no memory for the handshake");
+            return false;
+        }
+    return true;
+}
+
+/* False: the attempt is over. */
+static bool take_step(struct dial *dial, const struct wire_reply *reply)
+{
+    bool is_array = reply->fields[0].type == SCRIPT_FIELD_ARRAY;
+    while (dial->sent_us[dial->step] == 0)
+        dial->step++;
+    enum handshake_step step = (enum handshake_step)dial->step++;
+    enum vote vote =
+        handshake_take(&dial->handshake, step, reply->fields + is_array,
+                       reply->count - is_array);
+    if (vote != VOTE_DONE) {
+        fail(dial, vote, dial->handshake.detail);
+        return false;
+    }
+    if (step == HANDSHAKE_TIME)
+        dial->time_received_us = dial->heard_us;
+    if (dial->step < steps_of(dial))
+        return true;
+    finish(dial);
+    return false;
+}
+
+/* False: no more replies, or the attempt is over. */
+static bool take_reply(struct dial *dial)
+{
+    const struct wire_reply *reply;
+    switch (wire_next(dial->wire, &reply)) {
+    case WIRE_REPLY:
+        return take_step(dial, reply);
+    case WIRE_NONE:
+        return false;
+    case WIRE_GARBAGE:
+        break;
+    }
+    fail(dial, VOTE_GARBAGE, "sent what is no reply, or too long a one");
+    return false;
+}
+
+static void read_replies(struct dial *dial)
+{
+    bool has_read;
+    if (!wire_read(dial->wire, &has_read)) {
+        fail(dial, VOTE_UNREACHABLE, wire_error(dial->wire));
+        return;
+    }
+    if (has_read)
+        dial->heard_us = clock_now_us();
+    while (take_reply(dial))
+        continue;
+}
+
+static void write_steps(struct dial *dial)
+{
+    if (!wire_write(dial->wire)) {
+        /* what came before says more: that a server is full, for one */
+        read_replies(dial);
+        if (dial->state == DIAL_HANDSHAKE)
+            fail(dial, VOTE_UNREACHABLE, wire_error(dial->wire));
+        return;
+    }
+    bool is_done = wire_unsent(dial->wire) == 0;
+    int events = LOOP_READABLE | (is_done ? 0 : LOOP_WRITABLE);
+    if (!loop_watch_set(dial->watch, events))
+        fail(dial, VOTE_UNREACHABLE, "the socket cannot be watched");
+}
+
+/* ---- connecting --------------------------------------------------------- */
+
+/* False: the attempt failed. */
+static bool begin_handshake(struct dial *dial)
+{
+    if (!wire_finish_connect(dial->wire)) {
+        fail(dial, VOTE_UNREACHABLE, wire_error(dial->wire));
+        return false;
+    }
+    if (!dial->setup.config->is_unix)
+        place_keep(dial->setup.place, dial->address);
+    dial->state = DIAL_HANDSHAKE;
+    dial->heard_us = clock_now_us();
+    return send_steps(dial);
+}
+
+static void on_watch(void *arg, int events)
+{
+    struct dial *dial = arg;
+    if (dial->state == DIAL_CONNECTING && !begin_handshake(dial))
+        return;
+    /* An error is told by reading, behind the replies that came before it. */
+    if (events & (LOOP_READABLE | LOOP_ERROR))
+        read_replies(dial);
+    if (dial->state == DIAL_HANDSHAKE && (events & LOOP_WRITABLE))
+        write_steps(dial);
+}
+
+static void start_connecting(struct dial *dial)
+{
+    const struct config_node *config = dial->setup.config;
+    dial->state = DIAL_CONNECTING;
+    dial->heard_us = clock_now_us();
+    dial->wire = wire_new(config->is_unix ? config->host : dial->address,
+                          config->port, config->is_unix);
+    if (dial->wire == NULL || wire_error(dial->wire) != NULL) {
+        fail(dial, VOTE_UNREACHABLE,
+             dial->wire ? wire_error(dial->wire) : "no memory to connect");
+        return;
+    }
+    dial->watch =
+        loop_watch_new(dial->setup.loop, wire_fd(dial->wire), on_watch, dial);
+    if (dial->watch == NULL ||
+        !loop_watch_set(dial->watch, LOOP_READABLE | LOOP_WRITABLE)) {
+        fail(dial, VOTE_UNREACHABLE, "the socket cannot be watched");
+        return;
+    }
+    loop_timer_set(dial->timer, dial->heard_us + dial->setup.silence_us);
+}
+
+/* ---- the lookup --------------------------------------------------------- */
+
+/*
+ * A name server that is away does not take the node away. But nobody knows
+ * whether that is where the name leads now.
+ */
+static void connect_to_last(struct dial *dial, const char *error)
+{
+    const char *last = place_last(dial->setup.place);
+    if (last == NULL || dial->setup.is_look) {
+        fail(dial, VOTE_UNREACHABLE, error);
+        return;
+    }
+    snprintf(dial->address, sizeof dial->address, "%s", last);
+    dial->began_us = 0;
+    start_connecting(dial);
+}
+
+static void on_address(void *arg, const char *address, int64_t began_us,
+                       const char *error)
+{
+    struct dial *dial = arg;
+    if (address == NULL) {
+        connect_to_last(dial, error);
+        return;
+    }
+    snprintf(dial->address, sizeof dial->address, "%s", address);
+    dial->began_us = began_us;
+    start_connecting(dial);
+}
+
+void dial_start(struct dial *dial)
+{
+    assert(dial->state == DIAL_REST);
+    dial->heard_us = clock_now_us();
+    if (dial->setup.config->is_unix) {
+        dial->began_us = dial->heard_us;
+        start_connecting(dial);
+        return;
+    }
+    dial->state = DIAL_LOOKUP;
+    loop_timer_set(dial->timer, dial->heard_us + dial->setup.silence_us);
+    place_ask(dial->setup.place, on_address, dial);
+}
+
+/* ---- silence ------------------------------------------------------------ */
+
+static void fail_silent(struct dial *dial)
+{
+    char text[64];
+    if (dial->state == DIAL_LOOKUP) {
+        place_leave(dial->setup.place);
+        connect_to_last(dial, "the name was not resolved in time");
+        return;
+    }
+    snprintf(text, sizeof text, "no %s for %d ms",
+             dial->state == DIAL_CONNECTING ? "connection" : "reply",
+             (int)(dial->setup.silence_us / 1000));
+    fail(dial, VOTE_SILENT, text);
+}
+
+static void on_timer(void *arg)
+{
+    struct dial *dial = arg;
+    if (clock_now_us() >= dial->heard_us + dial->setup.silence_us)
+        fail_silent(dial);
+    else
+        loop_timer_set(dial->timer, dial->heard_us + dial->setup.silence_us);
+}
+
+/* ---- begin and end ------------------------------------------------------ */
+
+struct dial *dial_new(const struct dial_setup *setup)
+{
+    struct dial *dial = calloc(1, sizeof *dial);
+    if (dial == NULL)
+        return NULL;
+    dial->setup = *setup;
+    dial->timer = loop_timer_new(setup->loop, on_timer, dial);
+    if (dial->timer == NULL) {
+        free(dial);
+        return NULL;
+    }
+    return dial;
+}
+
+void dial_free(struct dial *dial)
+{
+    if (dial == NULL)
+        return;
+    dial_stop(dial);
+    loop_timer_free(dial->timer);
+    free(dial);
+}

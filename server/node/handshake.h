@@ -1,0 +1,65 @@
+/*
+ * What is asked of a node on each new connection before any call: who it is,
+ * whether it is fit for locks, what its clock shows, and that it has our
+ * script. Pure.
+ */
+#ifndef REDLOCKD_HANDSHAKE_H
+#define REDLOCKD_HANDSHAKE_H
+
+#include "../base/config.h"
+#include "script.h"
+
+/*
+ * The commands in their order; they leave in one write. The first reply is
+ * not to HANDSHAKE_PERSISTENCE or HANDSHAKE_NAME, whose errors are ignored: a
+ * server that takes no more clients answers its first command only.
+ */
+enum handshake_step {
+    HANDSHAKE_AUTH,   /* left out without a password */
+    HANDSHAKE_SELECT, /* left out for database 0 */
+    HANDSHAKE_SERVER,
+    HANDSHAKE_REPLICATION,
+    HANDSHAKE_MEMORY,
+    HANDSHAKE_PERSISTENCE,
+    HANDSHAKE_NAME,
+    HANDSHAKE_TIME,
+    HANDSHAKE_LOAD,
+    HANDSHAKE_STEPS
+};
+
+enum {
+    HANDSHAKE_ARGS_MAX = 5,
+    HANDSHAKE_DETAIL_MAX = 160,
+    RUN_ID_LEN = 40,
+};
+
+/* A command; borrows from the node's configuration and from itself. */
+struct handshake_command {
+    int count; /* of arguments; 0: the step is left out */
+    struct span args[HANDSHAKE_ARGS_MAX];
+    char digits[16];
+};
+
+/* What was learned so far. */
+struct handshake {
+    char run_id[RUN_ID_LEN + 1];
+    char version[32];
+    char role[16];
+    bool is_durable; /* forgets nothing when it restarts */
+    int64_t node_now_us;
+    char sha[SCRIPT_SHA_LEN + 1];      /* of our script */
+    char detail[HANDSHAKE_DETAIL_MAX]; /* why the node is refused */
+};
+
+void handshake_command(struct handshake_command *command,
+                       enum handshake_step step,
+                       const struct config_node *node);
+
+/*
+ * Takes the reply to a step. VOTE_DONE: go on; else the node is refused for
+ * this reason, and detail says it in words, without a secret.
+ */
+enum vote handshake_take(struct handshake *handshake, enum handshake_step step,
+                         const struct script_field *fields, int count);
+
+#endif

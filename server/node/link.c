@@ -1,0 +1,392 @@
+#include "link.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../base/clock.h"
+#include "../base/random.h"
+#include "backoff.h"
+#include "confirm.h"
+#include "pipeline.h"
+
+enum { STABLE_US = 1000000 }; /* up for so long: backoff starts anew */
+
+enum link_state {
+    LINK_IDLE, /* until the backoff is over */
+    LINK_DIALING,
+    LINK_UP,
+};
+
+/*
+ * The timer means: try again (idle), take the failure of a write (is_failing),
+ * else look whether the node is silent. It rests while the dial is at work.
+ */
+struct link {
+    struct loop *loop;
+    struct loop_timer *timer;
+    const struct config_node *config;
+    struct link_events events;
+    int node;
+    int64_t silence_us;
+
+    enum link_state state;
+    bool is_failing;   /* a write failed; the link goes down in the next turn */
+    bool is_reloading; /* the script is on its way again */
+    int64_t heard_us;  /* when something was read */
+    int64_t up_us;     /* up since */
+    struct backoff backoff;
+    struct place *place;
+    struct dial *dial;
+    struct confirm *confirm; /* at work while the link is up */
+    struct loop_watch *watch;
+    struct wire *wire;
+    struct pipeline pipeline;
+    struct handshake handshake;
+};
+
+/* ---- going down --------------------------------------------------------- */
+
+static void disconnect(struct link *link)
+{
+    /* The watch first: the loop must not hold a descriptor that is closed. */
+    loop_watch_free(link->watch);
+    link->watch = NULL;
+    wire_free(link->wire);
+    link->wire = NULL;
+}
+
+/* Every pending call gets its one reply. */
+static void drop_pending(struct link *link, int64_t now_us)
+{
+    struct pipeline_reply reply;
+    while (pipeline_drop(&link->pipeline, &reply))
+        link->events.reply(link->events.ctx, link->node, reply.tag,
+                           &reply.script, reply.sent_us, now_us);
+}
+
+static void schedule_retry(struct link *link, int64_t now_us)
+{
+    uint32_t random;
+    random_fill(&random, sizeof random);
+    loop_timer_set(link->timer,
+                   now_us + backoff_next_us(&link->backoff, random));
+}
+
+/*
+ * The one way down. The state changes before any callback: what they send on
+ * this link is refused, and nothing of it is left that they could reach.
+ */
+static void fail(struct link *link, enum vote reason, const char *detail)
+{
+    char text[HANDSHAKE_DETAIL_MAX]; /* detail may lie in the wire */
+    snprintf(text, sizeof text, "%s", detail);
+    int64_t now_us = clock_now_us();
+    if (link->state == LINK_UP && now_us - link->up_us >= STABLE_US)
+        backoff_reset(&link->backoff);
+    link->state = LINK_IDLE;
+    link->is_failing = false;
+    link->is_reloading = false;
+    confirm_end(link->confirm);
+    disconnect(link);
+    schedule_retry(link, now_us);
+    drop_pending(link, now_us);
+    link->events.down(link->events.ctx, link->node, reason, text);
+}
+
+/* For places from which nobody may be called back. */
+static void fail_next_turn(struct link *link)
+{
+    link->is_failing = true;
+    loop_timer_set(link->timer, clock_now_us());
+}
+
+/* ---- sending ------------------------------------------------------------ */
+
+enum vote link_send(struct link *link, const struct call *call, uint64_t tag)
+{
+    if (link->state != LINK_UP || link->is_failing)
+        return VOTE_UNREACHABLE;
+    return pipeline_call(&link->pipeline, call, tag);
+}
+
+void link_flush(struct link *link)
+{
+    if (link->state != LINK_UP || link->is_failing)
+        return;
+    if (!pipeline_append(&link->pipeline) ||
+        (wire_unsent(link->wire) > 0 && !wire_write(link->wire))) {
+        fail_next_turn(link);
+        return;
+    }
+    bool is_done = wire_unsent(link->wire) == 0;
+    int events = LOOP_READABLE | (is_done ? 0 : LOOP_WRITABLE);
+    if (!loop_watch_set(link->watch, events))
+        fail_next_turn(link);
+}
+
+/* ---- receiving ---------------------------------------------------------- */
+
+/* False: the link went down. */
+static bool take_load(struct link *link, const struct pipeline_reply *reply)
+{
+    enum vote vote = handshake_take(&link->handshake, HANDSHAKE_LOAD,
+                                    reply->fields, reply->count);
+    link->is_reloading = false;
+    if (vote == VOTE_DONE)
+        return true;
+    fail(link, vote, link->handshake.detail);
+    return false;
+}
+
+/*
+ * Somebody flushed the node's scripts: ours is loaded again, once, however many
+ * calls find it gone. None of these is sent again: its round may be lost by
+ * now, and its vote tells what happened.
+ */
+static void reload_script(struct link *link)
+{
+    struct handshake_command load;
+    if (link->is_reloading)
+        return;
+    link->is_reloading = true;
+    handshake_command(&load, HANDSHAKE_LOAD, link->config);
+    if (!pipeline_step(&link->pipeline, HANDSHAKE_LOAD, load.args, load.count))
+        fail_next_turn(link); /* behind the reply that is being taken */
+}
+
+/* False: the link went down. */
+static bool take_call(struct link *link, const struct pipeline_reply *reply)
+{
+    /* First, so that what the event sends finds the script again. */
+    if (reply->script.vote == VOTE_NO_SCRIPT)
+        reload_script(link);
+    link->events.reply(link->events.ctx, link->node, reply->tag, &reply->script,
+                       reply->sent_us, link->heard_us);
+    if (reply->script.vote != VOTE_GARBAGE)
+        return true;
+    fail(link, VOTE_GARBAGE, "sent a reply that our script never gives");
+    return false;
+}
+
+/* False: no more replies, or the link went down. */
+static bool take_reply(struct link *link)
+{
+    struct pipeline_reply reply;
+    switch (pipeline_next(&link->pipeline, link->heard_us, &reply)) {
+    case PIPELINE_CALL:
+        return take_call(link, &reply);
+    case PIPELINE_STEP:
+        return take_load(link, &reply);
+    case PIPELINE_NONE:
+        return false;
+    case PIPELINE_UNASKED:
+        fail(link, VOTE_GARBAGE, "sent a reply that nobody asked for");
+        return false;
+    case PIPELINE_GARBAGE:
+        break;
+    }
+    fail(link, VOTE_GARBAGE, "sent what is no reply, or too long a one");
+    return false;
+}
+
+static void take_replies(struct link *link)
+{
+    while (take_reply(link))
+        continue;
+}
+
+/*
+ * Reads, and takes all complete replies; one reading of the clock is right for
+ * all. What came before the end of the connection is taken first.
+ */
+static void read_replies(struct link *link)
+{
+    bool has_read;
+    if (!wire_read(link->wire, &has_read)) {
+        fail(link, VOTE_UNREACHABLE, wire_error(link->wire));
+        return;
+    }
+    if (has_read)
+        link->heard_us = clock_now_us();
+    take_replies(link);
+}
+
+static void on_watch(void *arg, int events)
+{
+    struct link *link = arg;
+    if (link->is_failing)
+        return;
+    /* An error is told by reading, behind the replies that came before it. */
+    if (events & (LOOP_READABLE | LOOP_ERROR))
+        read_replies(link);
+    if (events & LOOP_WRITABLE)
+        link_flush(link);
+}
+
+/* ---- coming up ---------------------------------------------------------- */
+
+/* For the texts, the handshake must live as long as the facts. */
+static struct link_facts facts_of(const struct dial_result *result)
+{
+    return (struct link_facts){
+        .run_id = result->handshake->run_id,
+        .version = result->handshake->version,
+        .role = result->handshake->role,
+        .is_durable = result->handshake->is_durable,
+        .confirmed_us = result->began_us,
+        .node_now_us = result->handshake->node_now_us,
+        .sent_us = result->time_sent_us,
+        .received_us = result->time_received_us,
+    };
+}
+
+static void go_up(struct link *link, const struct dial_result *result)
+{
+    const struct link_facts facts = facts_of(result);
+    link->state = LINK_UP;
+    link->up_us = link->heard_us;
+    loop_timer_set(link->timer, link->heard_us + link->silence_us);
+    confirm_begin(link->confirm, facts.run_id, facts.confirmed_us);
+    link->events.up(link->events.ctx, link->node, &facts);
+}
+
+static void on_dial_done(void *ctx, const struct dial_result *result)
+{
+    struct link *link = ctx;
+    link->wire = result->wire;
+    link->handshake = *result->handshake;
+    link->heard_us = result->heard_us;
+    pipeline_begin(&link->pipeline, link->wire, link->handshake.sha);
+    link->watch =
+        loop_watch_new(link->loop, wire_fd(link->wire), on_watch, link);
+    if (link->watch == NULL || !loop_watch_set(link->watch, LOOP_READABLE)) {
+        fail(link, VOTE_UNREACHABLE, "the socket cannot be watched");
+        return;
+    }
+    go_up(link, result);
+    take_replies(link); /* there must be none: nothing was asked yet */
+}
+
+static void on_dial_failed(void *ctx, enum vote reason, const char *detail)
+{
+    fail(ctx, reason, detail);
+}
+
+static void on_confirmed(void *ctx, const struct dial_result *result)
+{
+    struct link *link = ctx;
+    const struct link_facts facts = facts_of(result);
+    link->events.confirmed(link->events.ctx, link->node, &facts);
+}
+
+/* What the node still owes would be no vote: it is not waited for. */
+static void on_refuted(void *ctx, enum vote reason, const char *detail)
+{
+    fail(ctx, reason, detail);
+}
+
+static void start_dialing(struct link *link)
+{
+    link->state = LINK_DIALING;
+    dial_start(link->dial);
+}
+
+/* ---- the timer ---------------------------------------------------------- */
+
+/* From when on the node is silent. */
+static int64_t silent_from(const struct link *link)
+{
+    int64_t oldest_us = pipeline_oldest_us(&link->pipeline);
+    int64_t since_us = link->heard_us;
+    if (oldest_us == 0)
+        since_us = clock_now_us(); /* it owes nothing */
+    else if (oldest_us > since_us)
+        since_us = oldest_us;
+    return since_us + link->silence_us;
+}
+
+static void fail_silent(struct link *link)
+{
+    char text[64];
+    snprintf(text, sizeof text, "no reply for %d ms",
+             (int)(link->silence_us / 1000));
+    fail(link, VOTE_SILENT, text);
+}
+
+static void look_for_silence(struct link *link)
+{
+    if (clock_now_us() >= silent_from(link))
+        fail_silent(link);
+    else
+        loop_timer_set(link->timer, silent_from(link));
+}
+
+/* The replies that came before the write failed are votes all the same. */
+static void take_failure(struct link *link)
+{
+    read_replies(link);
+    if (link->state == LINK_IDLE)
+        return; /* reading has told more */
+    const char *error = wire_error(link->wire);
+    fail(link, VOTE_UNREACHABLE, error ? error : "no memory to go on");
+}
+
+static void on_timer(void *arg)
+{
+    struct link *link = arg;
+    if (link->is_failing)
+        take_failure(link);
+    else if (link->state == LINK_IDLE)
+        start_dialing(link);
+    else
+        look_for_silence(link);
+}
+
+/* ---- begin and end ------------------------------------------------------ */
+
+struct link *link_new(struct loop *loop, int node,
+                      const struct config_node *config, const char *prefix,
+                      int64_t silence_us, const struct link_events *events)
+{
+    struct link *link = calloc(1, sizeof *link);
+    if (link == NULL)
+        return NULL;
+    link->loop = loop;
+    link->node = node;
+    link->config = config;
+    pipeline_init(&link->pipeline, span_of(prefix));
+    link->silence_us = silence_us;
+    link->events = *events;
+    link->place = place_new(loop, config);
+    const struct dial_setup dialing = {
+        .loop = loop,
+        .config = config,
+        .place = link->place,
+        .silence_us = silence_us,
+        .events = {on_dial_done, on_dial_failed, link},
+    };
+    const struct confirm_events confirming = {on_confirmed, on_refuted, link};
+    link->dial = dial_new(&dialing);
+    link->confirm = confirm_new(&dialing, CONFIRMED_US / 2, &confirming);
+    link->timer = loop_timer_new(loop, on_timer, link);
+    if (link->place == NULL || link->dial == NULL || link->confirm == NULL ||
+        link->timer == NULL) {
+        link_free(link);
+        return NULL;
+    }
+    loop_timer_set(link->timer, clock_now_us());
+    return link;
+}
+
+void link_free(struct link *link)
+{
+    if (link == NULL)
+        return;
+    disconnect(link);
+    confirm_free(link->confirm);
+    dial_free(link->dial);
+    place_free(link->place);
+    loop_timer_free(link->timer);
+    pipeline_fini(&link->pipeline);
+    free(link);
+}

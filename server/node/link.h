@@ -1,0 +1,82 @@
+/*
+ * One connection to one node under a watch of the loop: what is sent and owed
+ * on it, and dialing again with jittered backoff.
+ *
+ *              backoff is over            done
+ *   ┌─→ idle ───────────────────→ dialing ─────→ up
+ *   │                                │            │
+ *   └────────────── down ←───────────┴────────────┘
+ *        failed, reset, silent for too long, garbage, too much
+ */
+#ifndef REDLOCKD_LINK_H
+#define REDLOCKD_LINK_H
+
+#include "../base/config.h"
+#include "../base/loop.h"
+#include "script.h"
+
+struct link;
+
+/* What a handshake learned of a node. Texts are borrowed in the callback. */
+struct link_facts {
+    const char *run_id;  /* 40 hex digits */
+    const char *version; /* "7.0.15" */
+    const char *role;    /* "master" */
+    bool is_durable;     /* each write is on its disk before the reply */
+    /* When the lookup of the name that led here began; 0: the name could not
+       be resolved, and this is the last good address. */
+    int64_t confirmed_us;
+    int64_t node_now_us; /* TIME … */
+    int64_t sent_us;     /* … asked then, */
+    int64_t received_us; /* … and read then, both clock_now_us() */
+};
+
+/*
+ * Called in the loop, but never from within link_send or link_flush. They may
+ * send on any link, and must free none.
+ *
+ * up         calls may be sent from now on
+ * confirmed  a fresh connection, closed since, found the same node, and fit.
+ *            The link that finds another one, or an unfit one, goes down
+ * down       the link is gone; before it each pending call got its reply with
+ *            VOTE_UNREACHABLE. reason and detail, a sentence without secrets,
+ *            say why; once per attempt that failed
+ * reply      to the call sent with tag; sent_us and received_us bound its
+ *            flight
+ */
+struct link_events {
+    void (*up)(void *ctx, int node, const struct link_facts *facts);
+    void (*confirmed)(void *ctx, int node, const struct link_facts *facts);
+    void (*down)(void *ctx, int node, enum vote reason, const char *detail);
+    void (*reply)(void *ctx, int node, uint64_t tag,
+                  const struct call_reply *reply, int64_t sent_us,
+                  int64_t received_us);
+    void *ctx;
+};
+
+/*
+ * Starts to connect in the next turn, and for ever after. config and prefix
+ * are borrowed until link_free. silence_us: a node that owes a reply and sends
+ * nothing for so long is reconnected. NULL: no memory.
+ */
+struct link *link_new(struct loop *loop, int node,
+                      const struct config_node *config, const char *prefix,
+                      int64_t silence_us, const struct link_events *events);
+
+/*
+ * Queues the call; it leaves with the next link_flush. VOTE_PENDING: a reply
+ * event will come, exactly one; else why it was not taken (VOTE_UNREACHABLE,
+ * VOTE_STALLED), and none will come. Never calls back before it returns.
+ */
+enum vote link_send(struct link *link, const struct call *call, uint64_t tag);
+
+/*
+ * Writes what is queued, as far as the socket takes it. To be called at the
+ * end of each turn. A link that breaks at this goes down in the next turn.
+ */
+void link_flush(struct link *link);
+
+/* Closes; pending calls get no reply any more. */
+void link_free(struct link *link);
+
+#endif

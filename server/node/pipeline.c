@@ -1,0 +1,153 @@
+#include "pipeline.h"
+
+#include <assert.h>
+
+#include "../base/clock.h"
+
+enum { UNSENT_MAX = 8 * 1024 * 1024 };
+
+/* Entries of the FIFO: calls by their kind, other steps behind them. */
+enum { COMMAND_STEP = CALL_KINDS };
+
+void pipeline_init(struct pipeline *pipeline, struct span prefix)
+{
+    *pipeline = (struct pipeline){.batch.prefix = prefix};
+}
+
+void pipeline_begin(struct pipeline *pipeline, struct wire *wire,
+                    const char *sha)
+{
+    assert(pipeline->fifo.count == 0);
+    pipeline->wire = wire;
+    pipeline->sha = sha;
+}
+
+void pipeline_fini(struct pipeline *pipeline)
+{
+    fifo_fini(&pipeline->fifo);
+}
+
+/* ---- sending ------------------------------------------------------------ */
+
+bool pipeline_append(struct pipeline *pipeline)
+{
+    struct batch_command command;
+    if (pipeline->batch.calls > 0) {
+        batch_command(&pipeline->batch, pipeline->sha, &command);
+        batch_reset(&pipeline->batch);
+        if (!wire_append(pipeline->wire, command.args, command.count))
+            pipeline->is_broken = true;
+    }
+    return !pipeline->is_broken;
+}
+
+enum vote pipeline_call(struct pipeline *pipeline, const struct call *call,
+                        uint64_t tag)
+{
+    if (pipeline->is_broken || pipeline->fifo.count == FIFO_MAX ||
+        wire_unsent(pipeline->wire) > UNSENT_MAX)
+        return VOTE_STALLED;
+    if (!batch_add(&pipeline->batch, call)) {
+        if (!pipeline_append(pipeline))
+            return VOTE_STALLED;
+        bool is_added = batch_add(&pipeline->batch, call);
+        assert(is_added); /* an empty batch takes any call */
+    }
+    struct fifo_entry entry = {.tag = tag,
+                               .sent_us = clock_now_us(),
+                               .command = (int)call->kind,
+                               .is_first = pipeline->batch.calls == 1};
+    if (fifo_push(&pipeline->fifo, entry))
+        return VOTE_PENDING;
+    pipeline->is_broken = true; /* the batch has what the FIFO has not */
+    return VOTE_STALLED;
+}
+
+bool pipeline_step(struct pipeline *pipeline, int step, const struct span *args,
+                   int count)
+{
+    struct fifo_entry entry = {.sent_us = clock_now_us(),
+                               .command = COMMAND_STEP + step,
+                               .is_first = true};
+    return pipeline_append(pipeline) && fifo_push(&pipeline->fifo, entry) &&
+           wire_append(pipeline->wire, args, count);
+}
+
+/* ---- receiving ---------------------------------------------------------- */
+
+int64_t pipeline_oldest_us(const struct pipeline *pipeline)
+{
+    const struct fifo_entry *oldest = fifo_first(&pipeline->fifo);
+    return oldest != NULL ? oldest->sent_us : 0;
+}
+
+static enum pipeline_next take_call(struct pipeline *pipeline,
+                                    struct pipeline_reply *reply)
+{
+    struct fifo_entry entry;
+    bool is_there = fifo_pop(&pipeline->fifo, &entry);
+    assert(is_there && pipeline->unread > 0);
+    pipeline->unread--;
+    reply->tag = entry.tag;
+    reply->sent_us = entry.sent_us;
+    reply->script =
+        batch_next(&pipeline->reader, (enum call_kind)entry.command);
+    return PIPELINE_CALL;
+}
+
+static enum pipeline_next take_step(struct pipeline *pipeline,
+                                    const struct wire_reply *from,
+                                    struct pipeline_reply *reply)
+{
+    struct fifo_entry entry;
+    bool is_there = fifo_pop(&pipeline->fifo, &entry);
+    bool is_array = from->fields[0].type == SCRIPT_FIELD_ARRAY;
+    assert(is_there && entry.command >= COMMAND_STEP);
+    reply->step = entry.command - COMMAND_STEP;
+    reply->sent_us = entry.sent_us;
+    reply->fields = from->fields + is_array;
+    reply->count = from->count - is_array;
+    return PIPELINE_STEP;
+}
+
+/* Whether anything was sent that a reply, read then, can belong to. */
+static bool is_owed(const struct pipeline *pipeline, int64_t heard_us)
+{
+    return pipeline->fifo.count > (uint32_t)pipeline->batch.calls &&
+           fifo_first(&pipeline->fifo)->sent_us < heard_us;
+}
+
+enum pipeline_next pipeline_next(struct pipeline *pipeline, int64_t heard_us,
+                                 struct pipeline_reply *reply)
+{
+    const struct wire_reply *from;
+    if (pipeline->unread > 0)
+        return take_call(pipeline, reply);
+    enum wire_next next = wire_next(pipeline->wire, &from);
+    if (next != WIRE_REPLY)
+        return next == WIRE_NONE ? PIPELINE_NONE : PIPELINE_GARBAGE;
+    if (!is_owed(pipeline, heard_us))
+        return PIPELINE_UNASKED;
+    if (fifo_first(&pipeline->fifo)->command >= COMMAND_STEP)
+        return take_step(pipeline, from, reply);
+    pipeline->unread = fifo_answered(&pipeline->fifo);
+    batch_read(&pipeline->reader, from->fields, from->count, pipeline->unread);
+    return take_call(pipeline, reply);
+}
+
+bool pipeline_drop(struct pipeline *pipeline, struct pipeline_reply *reply)
+{
+    struct fifo_entry entry;
+    batch_reset(&pipeline->batch);
+    pipeline->unread = 0;
+    pipeline->is_broken = false;
+    while (fifo_pop(&pipeline->fifo, &entry)) {
+        if (entry.command >= COMMAND_STEP)
+            continue;
+        reply->tag = entry.tag;
+        reply->sent_us = entry.sent_us;
+        reply->script = (struct call_reply){.vote = VOTE_UNREACHABLE};
+        return true;
+    }
+    return false;
+}

@@ -1,0 +1,239 @@
+#include "script.h"
+
+#include <assert.h>
+
+/* The files of server/node/scripts, made by the Makefile. */
+static const char lua[] =
+#include "script.lua.h"
+    ;
+
+struct span script_text(void)
+{
+    return (struct span){lua, sizeof lua - 1};
+}
+
+const char *script_name(enum call_kind kind)
+{
+    static const char *const names[CALL_KINDS] = {
+        [CALL_LOOK] = "look",       [CALL_ADMIT] = "admit",
+        [CALL_READMIT] = "readmit", [CALL_REVOKE] = "revoke",
+        [CALL_ACQUIRE] = "acquire", [CALL_EXTEND] = "extend",
+        [CALL_REPAIR] = "repair",   [CALL_RELEASE] = "release",
+        [CALL_INSPECT] = "inspect",
+    };
+    assert(kind < CALL_KINDS);
+    return names[kind];
+}
+
+/* ---- replies ------------------------------------------------------------ */
+
+#define BY(kind) (1u << CALL_##kind)
+
+/* What the scripts answer: the word, who answers it, and with what behind. */
+struct answer {
+    const char *word;
+    enum vote vote;
+    unsigned kinds;
+    int fields; /* the word included */
+};
+
+enum { LOOK_FIELDS = 9, HELD_FIELDS = 3, NUMBER_FIELDS = 2, OTHER_FIELDS = 1 };
+
+/* Who may be refused, since they ask for a vote. */
+#define BY_VOTERS (BY(ACQUIRE) | BY(EXTEND) | BY(REPAIR))
+
+static const struct answer answers[] = {
+    {"GRANTED", VOTE_GRANTED, BY(ACQUIRE) | BY(REPAIR), OTHER_FIELDS},
+    {"HELD", VOTE_HELD, BY_VOTERS | BY(RELEASE) | BY(INSPECT), HELD_FIELDS},
+    {"DELETED", VOTE_DELETED, BY(RELEASE), OTHER_FIELDS},
+    {"EXTENDED", VOTE_EXTENDED, BY(EXTEND), OTHER_FIELDS},
+    {"FREE", VOTE_FREE, BY(EXTEND), NUMBER_FIELDS},
+    {"FREE", VOTE_FREE, BY(RELEASE) | BY(INSPECT), OTHER_FIELDS},
+    {"STALE", VOTE_STALE, BY(ACQUIRE), NUMBER_FIELDS},
+    {"QUARANTINED", VOTE_QUARANTINED, BY_VOTERS | BY(RELEASE) | BY(INSPECT),
+     OTHER_FIELDS},
+    {"LATE", VOTE_LATE, BY_VOTERS, OTHER_FIELDS},
+    {"SKEWED", VOTE_SKEWED, BY(ACQUIRE) | BY(REPAIR), OTHER_FIELDS},
+    {"DONE", VOTE_DONE, BY(ADMIT) | BY(READMIT) | BY(REVOKE), OTHER_FIELDS},
+    {"CHANGED", VOTE_CHANGED, BY(ADMIT) | BY(READMIT) | BY(REVOKE) | BY(REPAIR),
+     OTHER_FIELDS},
+};
+
+static const char *const look_words[LOOK_WORDS] = {
+    [LOOK_ADMITTED] = "ADMITTED", [LOOK_SUPERSEDED] = "SUPERSEDED",
+    [LOOK_FOREIGN] = "FOREIGN",   [LOOK_EMPTY] = "EMPTY",
+    [LOOK_BARE] = "BARE",         [LOOK_FRESH] = "FRESH",
+    [LOOK_CREATED] = "CREATED",   [LOOK_MARKED] = "MARKED",
+};
+
+static bool is_word(struct span span, const char *word)
+{
+    size_t len = strlen(word);
+    return span.len == len && memcmp(span.ptr, word, len) == 0;
+}
+
+static const struct answer *find_answer(enum call_kind kind, struct span word)
+{
+    for (size_t i = 0; i < sizeof answers / sizeof *answers; i++)
+        if ((answers[i].kinds & 1u << kind) != 0 &&
+            is_word(word, answers[i].word))
+            return &answers[i];
+    return NULL;
+}
+
+static struct call_reply no_answer(enum vote vote)
+{
+    return (struct call_reply){.vote = vote};
+}
+
+bool script_is_number(const struct script_field *field)
+{
+    return field->type == SCRIPT_FIELD_INTEGER && field->integer >= 0 &&
+           field->integer <= EXACT_MAX;
+}
+
+bool script_is_time(const struct script_field *field)
+{
+    return script_is_number(field) && field->integer > 0 &&
+           field->integer < EXACT_MAX;
+}
+
+static bool decode_held(struct call_reply *reply,
+                        const struct script_field *fields)
+{
+    if (fields[1].type != SCRIPT_FIELD_INTEGER || fields[1].integer < -1 ||
+        fields[2].type != SCRIPT_FIELD_STRING ||
+        fields[2].string.len > VALUE_MAX)
+        return false;
+    reply->pttl_ms = fields[1].integer;
+    reply->value = fields[2].string;
+    return true;
+}
+
+/*
+ * A number that is none of ours was written into the slot by some other hand:
+ * an error of this slot, and no reason to give up the connection.
+ */
+static bool decode_stale(struct call_reply *reply,
+                         const struct script_field *fields)
+{
+    if (fields[1].type != SCRIPT_FIELD_INTEGER)
+        return false;
+    reply->highest = fields[1].integer;
+    if (!script_is_time(&fields[1]))
+        *reply = no_answer(VOTE_FAILED);
+    return true;
+}
+
+/* A slot without a number is told as 0. */
+static bool decode_missing(struct call_reply *reply,
+                           const struct script_field *fields)
+{
+    if (fields[1].type != SCRIPT_FIELD_INTEGER)
+        return false;
+    bool is_number = fields[1].integer == 0 || script_is_time(&fields[1]);
+    reply->highest = is_number ? fields[1].integer : -1;
+    return true;
+}
+
+static bool is_state_text(const struct script_field *field)
+{
+    return field->type == SCRIPT_FIELD_STRING &&
+           field->string.len <= CALL_STATE_MAX;
+}
+
+/* The mark is a text of its own, and there where the word says so. */
+static bool fits_word(enum call_look_word word, struct span mark)
+{
+    bool is_marked =
+        word == LOOK_FRESH || word == LOOK_CREATED || word == LOOK_MARKED;
+    return !is_marked ||
+           (mark.len > 0 && memchr(mark.ptr, '\0', mark.len) == NULL);
+}
+
+static struct call_reply
+decode_look(int64_t node_now_us, const struct script_field *fields, int count)
+{
+    int word = 0;
+    while (word < LOOK_WORDS && !is_word(fields[0].string, look_words[word]))
+        word++;
+    if (word == LOOK_WORDS || count != LOOK_FIELDS ||
+        !is_state_text(&fields[1]) || !is_state_text(&fields[2]) ||
+        !fits_word((enum call_look_word)word, fields[2].string) ||
+        fields[LOOK_FIELDS - 1].type != SCRIPT_FIELD_STRING ||
+        fields[LOOK_FIELDS - 1].string.len > CALL_WITNESSES_MAX)
+        return no_answer(VOTE_GARBAGE);
+    for (int i = 3; i < LOOK_FIELDS - 1; i++)
+        if (!script_is_number(&fields[i]))
+            return no_answer(VOTE_GARBAGE);
+    return (struct call_reply){
+        .vote = VOTE_DONE,
+        .node_now_us = node_now_us,
+        .look = {.word = (enum call_look_word)word,
+                 .admit = fields[1].string,
+                 .mark = fields[2].string,
+                 .max_ttl_ms = fields[3].integer,
+                 .is_durable = fields[4].integer == 1,
+                 .beat = fields[5].integer,
+                 .seen_us = fields[6].integer,
+                 .voted_us = fields[7].integer,
+                 .witnesses = fields[8].string},
+    };
+}
+
+struct call_reply script_decode(enum call_kind kind, int64_t node_now_us,
+                                const struct script_field *fields, int count)
+{
+    assert(kind < CALL_KINDS);
+    if (count == 1 && fields[0].type == SCRIPT_FIELD_ERROR)
+        return no_answer(script_decode_error(fields[0].string));
+    if (count < 1 || fields[0].type != SCRIPT_FIELD_STRING)
+        return no_answer(VOTE_GARBAGE);
+    if (kind == CALL_LOOK)
+        return decode_look(node_now_us, fields, count);
+    const struct answer *answer = find_answer(kind, fields[0].string);
+    if (answer == NULL || answer->fields != count)
+        return no_answer(VOTE_GARBAGE);
+    struct call_reply reply = {.vote = answer->vote,
+                               .node_now_us = node_now_us};
+    if ((answer->vote == VOTE_HELD && !decode_held(&reply, fields)) ||
+        (answer->vote == VOTE_STALE && !decode_stale(&reply, fields)) ||
+        (answer->vote == VOTE_FREE && count == NUMBER_FIELDS &&
+         !decode_missing(&reply, fields)))
+        return no_answer(VOTE_GARBAGE);
+    return reply;
+}
+
+enum vote script_decode_error(struct span text)
+{
+    static const struct {
+        const char *begin;
+        enum vote vote;
+    } errors[] = {
+        {"LOADING ", VOTE_LOADING},
+        {"READONLY ", VOTE_READ_ONLY},
+        {"MISCONF ", VOTE_MISCONFIGURED},
+        {"OOM ", VOTE_OUT_OF_MEMORY},
+        {"BUSY ", VOTE_BUSY},
+        {"NOPERM ", VOTE_NO_PERMISSION},
+        /* what Redis 7.0 says instead within a script, and what 7.2 does */
+        {"ERR The user executing the script can't access at least one of the "
+         "keys ",
+         VOTE_KEY_REFUSED},
+        {"ERR ACL failure in script: No permissions to access a key",
+         VOTE_KEY_REFUSED},
+        {"ERR The user executing the script ", VOTE_NO_PERMISSION},
+        {"ERR ACL failure in script", VOTE_NO_PERMISSION},
+        {"NOAUTH ", VOTE_NO_PERMISSION},
+        {"WRONGPASS ", VOTE_NO_PERMISSION},
+        {"DENIED ", VOTE_NO_PERMISSION}, /* protected mode */
+        {"NOSCRIPT ", VOTE_NO_SCRIPT},
+        {"ERR max number of clients ", VOTE_TOO_MANY},
+    };
+    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
+        size_t len = strlen(errors[i].begin);
+        if (text.len >= len && memcmp(text.ptr, errors[i].begin, len) == 0)
+            return errors[i].vote;
+    }
+    return VOTE_FAILED;
+}

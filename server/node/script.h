@@ -1,0 +1,60 @@
+/*
+ * The script that runs on the nodes: what it is called with, and what its
+ * replies mean. batch.h puts calls together.
+ *
+ * Pure: no socket, no Redis library. server/node/scripts/ holds the text, a
+ * file a kind; it is embedded at build time.
+ */
+#ifndef REDLOCKD_SCRIPT_H
+#define REDLOCKD_SCRIPT_H
+
+#include "../engine/call.h"
+
+/* One field of a RESP reply; an array stands in front of its elements. */
+enum script_field_type {
+    SCRIPT_FIELD_STRING,
+    SCRIPT_FIELD_INTEGER,
+    SCRIPT_FIELD_NIL,
+    SCRIPT_FIELD_ERROR,
+    SCRIPT_FIELD_ARRAY,
+};
+
+struct script_field {
+    enum script_field_type type;
+    int64_t integer; /* array: how many elements */
+    struct span string;
+};
+
+enum {
+    SCRIPT_ARGS_MAX = 8,    /* of a call, its kind included … */
+    SCRIPT_NUMBERS_MAX = 5, /* … of them numbers */
+    SCRIPT_FIELDS_MAX = 10, /* of a call's reply, the array included */
+    SCRIPT_WORD_MAX = 16,   /* "QUARANTINED" */
+    SCRIPT_SHA_LEN = 40,
+    SCRIPT_INFIX_MAX = 20, /* "redlockd:state" */
+};
+
+/* The Lua text, with a NUL behind it. */
+struct span script_text(void);
+
+/* The kind's name ("acquire"), as the text knows it. Static. */
+const char *script_name(enum call_kind kind);
+
+/* Whether it is a number that the script may tell: 0 to EXACT_MAX. */
+bool script_is_number(const struct script_field *field);
+
+/* Whether it is microseconds as a node tells them, and far from overflow. */
+bool script_is_time(const struct script_field *field);
+
+/*
+ * Decodes the count fields of the reply to one call of this kind, which the
+ * node ran when its clock showed node_now_us. What the script never answers is
+ * VOTE_GARBAGE; an error gets its named vote.
+ */
+struct call_reply script_decode(enum call_kind kind, int64_t node_now_us,
+                                const struct script_field *fields, int count);
+
+/* The named vote of an error reply's text ("LOADING Redis is…"). */
+enum vote script_decode_error(struct span text);
+
+#endif

@@ -1,0 +1,186 @@
+/*
+ * What becomes of a grant, by what was written and when the client left.
+ */
+#include <check.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "../../../api/connection.h"
+#include "../../../server/base/clock.h"
+#include "../play.h"
+#include "../turns.h"
+
+Suite *check_connection(void);
+
+static struct loop *loop;
+static struct connections all;
+static struct connection *it;
+static int client; /* the other end */
+static int wakes;
+
+static void on_wake(void *ctx, struct connection *woken)
+{
+    ck_assert_ptr_eq(ctx, &wakes);
+    ck_assert_ptr_eq(woken, it);
+    wakes++;
+}
+
+static void set_up(void)
+{
+    int pair[2];
+
+    play_begin();
+    loop = loop_new();
+    ck_assert_ptr_nonnull(loop);
+    ck_assert(connections_init(&all, loop, play.engine, &play.metrics));
+    all.wake = on_wake;
+    all.ctx = &wakes;
+    wakes = 0;
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+    client = pair[1];
+    it = connection_new(&all, pair[0], NULL);
+    ck_assert_ptr_nonnull(it);
+}
+
+static void tear_down(void)
+{
+    int fd = it->fd;
+
+    connection_free(it);
+    close(fd);
+    if (client >= 0)
+        close(client);
+    ck_assert_int_eq(all.in_flight, 0);
+    ck_assert_uint_eq(play.metrics.requests_accepted,
+                      play.metrics.requests_answered +
+                          play.metrics.requests_abandoned);
+    connections_fini(&all);
+    loop_free(loop);
+    play_end();
+}
+
+static bool has_left(void *arg)
+{
+    (void)arg;
+    return it->has_left;
+}
+
+static void leave(void)
+{
+    close(client);
+    client = -1;
+    turns_until(loop, has_left, NULL);
+}
+
+/* A request whose operation runs. */
+static void begin(int call, engine_op op)
+{
+    ck_assert(op != 0);
+    connection_begin(it, clock_now_us());
+    connection_hold(it, clock_now_us());
+    it->request.call = call;
+    it->request.op = op;
+    connection_wait(it);
+}
+
+static void grant(void)
+{
+    for (int node = 0; node < 3; node++)
+        play_answer(CALL_ACQUIRE, node, VOTE_GRANTED);
+    ck_assert_int_eq(play_outcome(it->request.op), OUTCOME_GRANTED);
+    connection_settle(it);
+}
+
+START_TEST(written_whole_is_held_however_the_connection_ends)
+{
+    begin(LOCK_ACQUIRE, play_acquire());
+    grant();
+    connection_answer(it, clock_now_us());
+    connection_end(it, true);
+    ck_assert(it->request.op == 0);
+    leave();
+    ck_assert_int_eq(play_count(CALL_RELEASE), 0);
+    ck_assert_uint_eq(play.metrics.undelivered_grants, 0);
+    ck_assert_uint_eq(play.metrics.requests_answered, 1);
+}
+END_TEST
+
+START_TEST(not_written_whole_is_released)
+{
+    begin(LOCK_ACQUIRE, play_acquire());
+    grant();
+    connection_answer(it, clock_now_us());
+    connection_end(it, false);
+    ck_assert(it->request.op == 0);
+    ck_assert_int_eq(play_count(CALL_RELEASE), PLAY_NODES);
+    ck_assert_uint_eq(play.metrics.undelivered_grants, 1);
+    ck_assert_uint_eq(play.metrics.requests_abandoned, 1);
+}
+END_TEST
+
+START_TEST(left_between_grant_and_answer_is_released)
+{
+    begin(LOCK_ACQUIRE, play_acquire());
+    grant();
+    leave();
+    ck_assert_int_eq((int)it->state, (int)CONNECTION_SETTLED);
+    ck_assert_int_eq(wakes, 1);
+    connection_end(it, false);
+    ck_assert_int_eq(play_count(CALL_RELEASE), PLAY_NODES);
+    ck_assert_uint_eq(play.metrics.undelivered_grants, 1);
+}
+END_TEST
+
+START_TEST(left_while_the_acquire_runs_is_released)
+{
+    begin(LOCK_ACQUIRE, play_acquire());
+    play_answer(CALL_ACQUIRE, 0, VOTE_GRANTED);
+    leave();
+    ck_assert_int_eq((int)it->state, (int)CONNECTION_GONE);
+    ck_assert_int_eq(wakes, 1);
+    ck_assert_int_ge(play_count(CALL_RELEASE), 1);
+    connection_end(it, false);
+    /* it was granted nothing */
+    ck_assert_uint_eq(play.metrics.undelivered_grants, 0);
+}
+END_TEST
+
+START_TEST(left_before_the_acquire_runs_is_released)
+{
+    connection_begin(it, clock_now_us());
+    connection_hold(it, clock_now_us());
+    leave();
+    it->request.call = LOCK_ACQUIRE;
+    it->request.op = play_acquire();
+    connection_wait(it);
+    ck_assert_int_eq((int)it->state, (int)CONNECTION_GONE);
+    ck_assert(it->request.op == 0);
+    connection_end(it, false);
+}
+END_TEST
+
+START_TEST(inspection_goes_on_without_its_client)
+{
+    begin(LOCK_INSPECT, engine_inspect(play.engine, PLAY_RESOURCE, NULL));
+    leave();
+    ck_assert_int_eq((int)it->state, (int)CONNECTION_WAITING);
+    ck_assert_int_eq(wakes, 0);
+    connection_end(it, false);
+}
+END_TEST
+
+Suite *check_connection(void)
+{
+    Suite *suite = suite_create("connection");
+    TCase *tc = tcase_create("connection");
+    tcase_add_checked_fixture(tc, set_up, tear_down);
+    tcase_add_test(tc, written_whole_is_held_however_the_connection_ends);
+    tcase_add_test(tc, not_written_whole_is_released);
+    tcase_add_test(tc, left_between_grant_and_answer_is_released);
+    tcase_add_test(tc, left_while_the_acquire_runs_is_released);
+    tcase_add_test(tc, left_before_the_acquire_runs_is_released);
+    tcase_add_test(tc, inspection_goes_on_without_its_client);
+    suite_add_tcase(suite, tc);
+    return suite;
+}

@@ -1,0 +1,180 @@
+#include <check.h>
+
+#include "../../../api/head.h"
+
+Suite *check_head(void);
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+enum { FIELDS_MAX = 4 };
+
+static const struct {
+    const char *fields[FIELDS_MAX][2];
+    bool is_http_1_0;
+    bool is_good;
+} heads[] = {
+    {{{"Host", "x"}}, false, true},
+    {{{"host", ""}}, false, true},
+    {{{NULL}}, false, false},
+    {{{NULL}}, true, true},
+    {{{"Host", "x"}, {"HOST", "x"}}, false, false},
+    {{{"Host", "x"}, {"Host", "y"}}, true, false},
+    {{{"Host", "x"}, {"Content-Length", "2"}}, false, true},
+    {{{"Host", "x"}, {"Content-Length", "2"}, {"content-length", "2"}},
+     false,
+     false},
+    {{{"Host", "x"}, {"Transfer-Encoding", "Chunked"}}, false, true},
+    {{{"Host", "x"}, {"Transfer-Encoding", "chunked"}}, true, false},
+    {{{"Host", "x"}, {"Transfer-Encoding", "gzip"}}, false, false},
+    {{{"Host", "x"}, {"Transfer-Encoding", "gzip, chunked"}}, false, false},
+    {{{"Host", "x"}, {"Transfer-Encoding", ""}}, false, false},
+    {{{"Host", "x"}, {"Transfer-Encoding", "chunked"}, {"Content-Length", "2"}},
+     false,
+     false},
+    {{{"Host", "x"},
+      {"Transfer-Encoding", "chunked"},
+      {"Transfer-Encoding", "chunked"}},
+     false,
+     false},
+    {{{"Host", "x"}, {"Content-Length ", "2"}}, false, false},
+    {{{"Host", "x"}, {"A\tb", "2"}}, false, false},
+    {{{"Host", "x"}, {"", "2"}}, false, false},
+    {{{"Host", "x"}, {"X-Lock-Token", "a"}, {"X-Lock-Token", "a"}},
+     false,
+     false},
+    {{{"Host", "x"}, {"Accept", "a"}, {"Accept", "b"}}, false, true},
+    {{{"Host", "x y"}}, false, false},
+    {{{"Host", "x,y"}}, false, false},
+    {{{"Host", "x  "}}, false, true},
+    {{{"Host", "x"}, {"X\x01y", "2"}}, false, false},
+    {{{"Host", "x"}, {"X\x7fy", "2"}}, false, false},
+    {{{"Host", "x"}, {"X(y", "2"}}, false, false},
+    {{{"Host", "x"}, {"X", "a\x01"}}, false, false},
+    {{{"Host", "x"}, {"X", "a\x7f"}}, false, false},
+    {{{"Host", "x"}, {"X", "a\rb"}}, false, false},
+    {{{"Host", "x"}, {"X", "a\tb \xc3\xa9"}}, false, true},
+    {{{"Host", "x"}, {"Expect", "100-Continue"}}, false, true},
+    {{{"Host", "x"}, {"Expect", "a cup of tea"}}, false, false},
+    {{{"Host", "x"}, {"Content-Encoding", "identity"}}, false, true},
+    {{{"Host", "x"}, {"Content-Encoding", "gzip"}}, false, true},
+    {{{"Host", "x"}, {"Content-Length", "2"}, {"Content-Encoding", "gzip"}},
+     false,
+     false},
+    {{{"Host", "x"}, {"X-Request-Id", "a"}, {"X-Request-Id", "b"}},
+     false,
+     true},
+};
+
+START_TEST(doubtful_framing_is_refused)
+{
+    struct head head;
+    head_init(&head, 0);
+    for (int i = 0; i < FIELDS_MAX && heads[_i].fields[i][0] != NULL; i++)
+        head_add(&head, span_of(heads[_i].fields[i][0]),
+                 span_of(heads[_i].fields[i][1]));
+    const char *reason = head_check(&head, heads[_i].is_http_1_0).reason;
+    ck_assert_msg((reason == NULL) == heads[_i].is_good, "row %d: %s", _i,
+                  reason);
+}
+END_TEST
+
+START_TEST(fields_are_picked_by_their_whole_name)
+{
+    struct head head;
+    head_init(&head, 0);
+    head_add(&head, span_of("Content-Typ"), span_of("short"));
+    head_add(&head, span_of("Content-Types"), span_of("long"));
+    ck_assert_ptr_null(head.values[HEAD_CONTENT_TYPE].ptr);
+    head_add(&head, span_of("content-type"), span_of("text"));
+    ck_assert_str_eq(head.values[HEAD_CONTENT_TYPE].ptr, "text");
+    /* not terminated by NUL */
+    head_add(&head, (struct span){"X-Request-Idle", 12}, span_of("first"));
+    head_add(&head, span_of("X-Request-Id"), span_of("second"));
+    ck_assert_str_eq(head.values[HEAD_REQUEST_ID].ptr, "first");
+}
+END_TEST
+
+START_TEST(content_length_is_read)
+{
+    struct head head;
+    head_init(&head, 0);
+    ck_assert_int_eq(head_content_length(&head), -1);
+    head_add(&head, span_of("Content-Length"), span_of("16385"));
+    ck_assert_int_eq(head_content_length(&head), 16385);
+    head_init(&head, 0);
+    head_add(&head, span_of("Content-Length"), span_of("18446744073709551615"));
+    ck_assert_int_eq(head_content_length(&head), INT64_MAX);
+}
+END_TEST
+
+START_TEST(blanks_behind_a_value_are_no_part_of_it)
+{
+    struct head head;
+    head_init(&head, 0);
+    head_add(&head, span_of("X-Lock-Token"), span_of(" a b \t "));
+    ck_assert_uint_eq(head.values[HEAD_LOCK_TOKEN].len, 3);
+    ck_assert_mem_eq(head.values[HEAD_LOCK_TOKEN].ptr, "a b", 3);
+}
+END_TEST
+
+START_TEST(a_head_has_a_price)
+{
+    struct head head;
+    static char cookie[HEAD_COST_MAX / 2];
+    memset(cookie, 'c', sizeof cookie);
+    head_init(&head, HEAD_COST_MAX - 1000);
+    head_add(&head, span_of("Host"), span_of("x"));
+    ck_assert_ptr_null(head_check(&head, false).reason);
+    for (int i = 0; i < 20; i++)
+        head_add_argument(&head, span_of("a"));
+    ck_assert_int_eq(head_check(&head, false).code, PROBLEM_HEAD_TOO_LARGE);
+    head_init(&head, sizeof cookie);
+    head_add(&head, span_of("Host"), span_of("x"));
+    head_add(&head, span_of("Cookie"), (struct span){cookie, sizeof cookie});
+    ck_assert_int_eq(head_check(&head, false).code, PROBLEM_HEAD_TOO_LARGE);
+}
+END_TEST
+
+START_TEST(only_json_in_utf_8_is_json)
+{
+    static const char *const good[] = {
+        "application/json",
+        "Application/JSON",
+        "application/json ;",
+        "application/json; charset=utf-8",
+        "application/json;charset=\"UTF-8\"",
+        "application/json; profile=x; charset=utf-8",
+    };
+    static const char *const bad[] = {
+        "",
+        "application/jsonx",
+        "application/json garbage",
+        "application/json, text/plain",
+        "application/json; charset=latin1",
+        "application/json; charset=",
+        "application/json; charset",
+        "application/json; =utf-8",
+        "application/json; a b=c",
+        "text/json",
+    };
+    for (size_t i = 0; i < COUNT(good); i++)
+        ck_assert_msg(head_is_json(span_of(good[i])), "%s", good[i]);
+    for (size_t i = 0; i < COUNT(bad); i++)
+        ck_assert_msg(!head_is_json(span_of(bad[i])), "%s", bad[i]);
+    ck_assert(!head_is_json((struct span){NULL, 0}));
+}
+END_TEST
+
+Suite *check_head(void)
+{
+    Suite *suite = suite_create("head");
+    TCase *tc = tcase_create("head");
+    tcase_add_loop_test(tc, doubtful_framing_is_refused, 0, COUNT(heads));
+    tcase_add_test(tc, fields_are_picked_by_their_whole_name);
+    tcase_add_test(tc, content_length_is_read);
+    tcase_add_test(tc, blanks_behind_a_value_are_no_part_of_it);
+    tcase_add_test(tc, a_head_has_a_price);
+    tcase_add_test(tc, only_json_in_utf_8_is_json);
+    suite_add_tcase(suite, tc);
+    return suite;
+}

@@ -1,0 +1,222 @@
+#include <check.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../../api/problem.h"
+#include "../play.h"
+
+Suite *check_problem(void);
+
+static struct http_response response;
+
+static void set_up(void)
+{
+    http_response_init(&response);
+}
+
+static void tear_down(void)
+{
+    free(response.body);
+}
+
+/* The body as text, which must be what is expected and end with a newline. */
+static void expect_body(const char *expected)
+{
+    ck_assert_ptr_nonnull(response.body);
+    ck_assert_str_eq(response.content_type, "application/problem+json");
+    ck_assert_uint_eq(response.body_len, strlen(response.body));
+    ck_assert_str_eq(response.body, expected);
+}
+
+START_TEST(plain_problem_has_the_standard_members)
+{
+    problem_respond_plain(PROBLEM_NOT_FOUND, "no \"such\" path", "id-1",
+                          &response);
+    ck_assert_int_eq(response.status, 404);
+    ck_assert_str_eq(response.code, "not_found");
+    ck_assert_int_eq(response.retry_after_ms, 0);
+    expect_body("{\"type\":\"urn:redlockd:problem:not_found\","
+                "\"title\":\"No such path\",\"status\":404,"
+                "\"code\":\"not_found\",\"detail\":\"no \\\"such\\\" path\","
+                "\"request_id\":\"id-1\"}\n");
+}
+END_TEST
+
+START_TEST(overloaded_has_them_too)
+{
+    char expected[512];
+    problem_respond_overloaded("nothing was done", "id-1", &response);
+    ck_assert_int_eq(response.status, 503);
+    ck_assert_str_eq(response.code, "overloaded");
+    ck_assert(response.retry_after_ms >= 1 && response.retry_after_ms <= 1000);
+    snprintf(expected, sizeof expected,
+             "{\"type\":\"urn:redlockd:problem:overloaded\","
+             "\"title\":\"Overloaded\",\"status\":503,"
+             "\"code\":\"overloaded\",\"detail\":\"nothing was done\","
+             "\"request_id\":\"id-1\",\"retry_after_ms\":%d}\n",
+             (int)response.retry_after_ms);
+    expect_body(expected);
+}
+END_TEST
+
+START_TEST(each_code_has_its_status_and_a_name_of_its_own)
+{
+    static const int statuses[PROBLEM_CODES] = {
+        [PROBLEM_INVALID_REQUEST] = 400,
+        [PROBLEM_BAD_REQUEST] = 400,
+        [PROBLEM_KEY_REFUSED] = 403,
+        [PROBLEM_NOT_FOUND] = 404,
+        [PROBLEM_LOCK_NOT_FOUND] = 404,
+        [PROBLEM_METHOD_NOT_ALLOWED] = 405,
+        [PROBLEM_BODY_TOO_LARGE] = 413,
+        [PROBLEM_UNSUPPORTED_MEDIA_TYPE] = 415,
+        [PROBLEM_EXPECTATION_FAILED] = 417,
+        [PROBLEM_HEAD_TOO_LARGE] = 431,
+        [PROBLEM_LOCK_HELD] = 409,
+        [PROBLEM_NOT_OWNER] = 409,
+        [PROBLEM_MAX_HOLD_REACHED] = 409,
+        [PROBLEM_NO_QUORUM] = 503,
+        [PROBLEM_VALIDITY_EXHAUSTED] = 503,
+        [PROBLEM_OVERLOADED] = 503,
+        [PROBLEM_SHUTTING_DOWN] = 503,
+    };
+    for (int i = 0; i < PROBLEM_CODES; i++) {
+        ck_assert_int_eq(problem_status((enum problem_code)i), statuses[i]);
+        for (int j = 0; j < i; j++)
+            ck_assert_str_ne(problem_name((enum problem_code)i),
+                             problem_name((enum problem_code)j));
+    }
+}
+END_TEST
+
+START_TEST(holder_is_told_as_far_as_known)
+{
+    struct engine_result held = {
+        .remaining_ms = 5, .number = 7, .owner = {"me", 2}};
+    struct engine_result foreign = {.remaining_ms = -1};
+    struct problem problem = {.code = PROBLEM_LOCK_HELD,
+                              .detail = "d",
+                              .retry_after_ms = 5,
+                              .held_by = &held};
+    problem_respond(&problem, "r", &response);
+    ck_assert_int_eq(response.retry_after_ms, 5);
+    ck_assert_ptr_nonnull(strstr(response.body,
+                                 ",\"retry_after_ms\":5,\"held_by\":"
+                                 "{\"remaining_ms\":5,\"fencing_token\":7,"
+                                 "\"owner\":\"me\"}}\n"));
+    free(response.body);
+    problem.held_by = &foreign;
+    problem_respond(&problem, "r", &response);
+    ck_assert_ptr_nonnull(strstr(response.body, "\"held_by\":{}}\n"));
+}
+END_TEST
+
+START_TEST(lock_is_named_as_where_it_was_granted)
+{
+    struct problem problem = {.code = PROBLEM_NOT_OWNER,
+                              .detail = "d",
+                              .resource = span_of("a/\"b\"")};
+    problem_respond(&problem, "r", &response);
+    expect_body("{\"type\":\"urn:redlockd:problem:not_owner\","
+                "\"title\":\"Not the holder of the lock\",\"status\":409,"
+                "\"code\":\"not_owner\",\"detail\":\"d\","
+                "\"request_id\":\"r\",\"id\":\"~YS8iYiI\","
+                "\"resource\":\"a/\\\"b\\\"\"}\n");
+}
+END_TEST
+
+static const char *text_of(json_t *nodes, size_t node, const char *member)
+{
+    return json_string_value(
+        json_object_get(json_array_get(nodes, node), member));
+}
+
+/* A vote that speaks of the node's state has the state's own reason. */
+START_TEST(votes_are_told_by_node)
+{
+    static const char *const names[] = {"n1", "n2", "n3"};
+    struct engine_result result = {
+        .total = 3, .votes = {VOTE_SILENT, VOTE_GRANTED, VOTE_QUARANTINED}};
+    play_begin();
+    play_node_down(2);
+    play_node_connect(2);
+    play_answer_look(2, LOOK_MARKED, "", "1:run:nonce");
+    struct problem problem = {.code = PROBLEM_NO_QUORUM,
+                              .detail = "d",
+                              .votes = &result,
+                              .node_names = names,
+                              .engine = play.engine};
+    problem_respond(&problem, "r", &response);
+    json_t *root = json_loads(response.body, 0, NULL);
+    json_t *nodes = json_object_get(root, "nodes");
+    ck_assert_uint_eq(json_array_size(nodes), 3);
+    ck_assert_str_eq(text_of(nodes, 0, "node"), "n1");
+    ck_assert_str_eq(text_of(nodes, 0, "vote"), "silent");
+    ck_assert_str_eq(text_of(nodes, 0, "detail"), vote_detail(VOTE_SILENT));
+    ck_assert_str_eq(text_of(nodes, 2, "vote"), "quarantined");
+    ck_assert_str_eq(text_of(nodes, 2, "detail"),
+                     "may have forgotten locks; votes again in 67 s");
+    json_decref(root);
+    play_end();
+}
+END_TEST
+
+START_TEST(errors_are_listed_up_to_a_limit)
+{
+    struct problem_errors errors = {.count = 0};
+    struct problem problem = {
+        .code = PROBLEM_INVALID_REQUEST, .detail = "d", .errors = &errors};
+    for (int i = 0; i < PROBLEM_ERRORS_MAX + 3; i++)
+        problem_add_error(&errors, "/a", "number %d", i);
+    ck_assert_int_eq(errors.count, PROBLEM_ERRORS_MAX);
+    problem_respond(&problem, "r", &response);
+    ck_assert_ptr_nonnull(
+        strstr(response.body,
+               "\"errors\":[{\"pointer\":\"/a\",\"detail\":\"number 0\"},"));
+}
+END_TEST
+
+/* A text is cut between characters, or the problem could not be rendered. */
+START_TEST(long_texts_are_cut_between_characters)
+{
+    static const char *const units[] = {"x", "\xc3\xa9", "\xe2\x82\xac",
+                                        "\xf0\x9f\x94\x92"};
+    for (int shift = 0; shift < 4; shift++) {
+        struct problem_errors errors = {.count = 0};
+        char text[1000] = "";
+        for (int i = 0; i < shift; i++)
+            strcat(text, "y");
+        while (strlen(text) + 5 < sizeof text)
+            strcat(text, units[_i]);
+        problem_add_error(&errors, text, "%s", text);
+        struct problem problem = {.code = PROBLEM_INVALID_REQUEST,
+                                  .detail = errors.list[0].detail,
+                                  .errors = &errors};
+        problem_respond(&problem, "r", &response);
+        ck_assert_ptr_nonnull(response.body);
+        ck_assert_ptr_nonnull(
+            strstr(response.body, "\"errors\":[{\"pointer\""));
+        free(response.body);
+        response.body = NULL;
+    }
+}
+END_TEST
+
+Suite *check_problem(void)
+{
+    Suite *suite = suite_create("problem");
+    TCase *tc = tcase_create("problem");
+    tcase_add_checked_fixture(tc, set_up, tear_down);
+    tcase_add_test(tc, plain_problem_has_the_standard_members);
+    tcase_add_test(tc, overloaded_has_them_too);
+    tcase_add_test(tc, each_code_has_its_status_and_a_name_of_its_own);
+    tcase_add_test(tc, holder_is_told_as_far_as_known);
+    tcase_add_test(tc, lock_is_named_as_where_it_was_granted);
+    tcase_add_test(tc, votes_are_told_by_node);
+    tcase_add_test(tc, errors_are_listed_up_to_a_limit);
+    tcase_add_loop_test(tc, long_texts_are_cut_between_characters, 0, 4);
+    suite_add_tcase(suite, tc);
+    return suite;
+}

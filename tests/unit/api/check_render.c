@@ -1,0 +1,154 @@
+#include <check.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../../api/render.h"
+
+Suite *check_render(void);
+
+static char *body;
+static size_t body_len;
+
+static void set_up(void)
+{
+    body = NULL;
+}
+
+static void tear_down(void)
+{
+    free(body);
+}
+
+/* The members in the documented order. */
+START_TEST(grant_is_rendered_as_documented)
+{
+    struct engine_result result = {
+        .resource = span_of("order:42"),
+        .token = span_of("1795221641865000.8f1c.web-3"),
+        .number = 1795221641865000,
+        .owner = span_of("web-3"),
+        .ttl_ms = 30000,
+        .votes_for = 3,
+        .quorum = 3,
+        .total = 5,
+    };
+    struct render_times times = {29692, 1, 10000};
+    static const char expected[] =
+        "{\"id\":\"order:42\",\"resource\":\"order:42\","
+        "\"token\":\"1795221641865000.8f1c.web-3\","
+        "\"fencing_token\":1795221641865000,\"ttl_ms\":30000,"
+        "\"validity_ms\":29692,\"elapsed_ms\":1,\"renew_after_ms\":10000,"
+        "\"owner\":\"web-3\","
+        "\"nodes\":{\"granted\":3,\"quorum\":3,\"total\":5}}\n";
+
+    body = render_grant(&result, &times, &body_len);
+    ck_assert_uint_eq(body_len, sizeof expected - 1);
+    ck_assert_mem_eq(body, expected, body_len);
+}
+END_TEST
+
+START_TEST(release_is_rendered_as_documented)
+{
+    struct engine_result result = {
+        .resource = span_of("a/b"), .votes_for = 5, .quorum = 3, .total = 5};
+    static const char expected[] =
+        "{\"id\":\"~YS9i\",\"resource\":\"a/b\",\"released\":true,"
+        "\"nodes\":{\"released\":5,\"quorum\":3,\"total\":5}}\n";
+
+    body = render_release(&result, &body_len);
+    ck_assert_uint_eq(body_len, sizeof expected - 1);
+    ck_assert_mem_eq(body, expected, body_len);
+}
+END_TEST
+
+START_TEST(unknown_members_are_left_out)
+{
+    struct engine_result result = {
+        .resource = span_of("x"), .token = span_of("t"), .ttl_ms = 100};
+    struct render_times times = {0, 0, 0};
+
+    body = render_grant(&result, &times, &body_len);
+    ck_assert_ptr_nonnull(body);
+    ck_assert_ptr_null(memmem(body, body_len, "owner", 5));
+}
+END_TEST
+
+/* What another JSON reader makes of it is what was put in. */
+static void expect_back(const char *name, struct span text)
+{
+    json_t *root = json_loadb(body, body_len, 0, NULL);
+    json_t *value = json_object_get(root, name);
+    ck_assert_ptr_nonnull(value);
+    ck_assert_uint_eq(json_string_length(value), text.len);
+    ck_assert_mem_eq(json_string_value(value), text.ptr, text.len);
+    json_decref(root);
+}
+
+START_TEST(texts_are_escaped)
+{
+    char all[0x80];
+    for (int i = 1; i < 0x80; i++)
+        all[i - 1] = (char)i;
+    struct engine_result result = {
+        .resource = {all, 0x7f},
+        .token = span_of("\"\\/\xc3\xa9\xf0\x9f\x94\x92"),
+        .owner = {all, 31},
+    };
+    struct render_times times = {INT64_MAX, INT64_MIN, -1};
+
+    body = render_grant(&result, &times, &body_len);
+    expect_back("resource", result.resource);
+    expect_back("token", result.token);
+    expect_back("owner", result.owner);
+    json_t *root = json_loadb(body, body_len, 0, NULL);
+    ck_assert_int_eq(json_integer_value(json_object_get(root, "validity_ms")),
+                     INT64_MAX);
+    ck_assert_int_eq(json_integer_value(json_object_get(root, "elapsed_ms")),
+                     INT64_MIN);
+    ck_assert_int_eq(
+        json_integer_value(json_object_get(root, "renew_after_ms")), -1);
+    json_decref(root);
+}
+END_TEST
+
+/* The longest texts with the worst escapes, the largest numbers. */
+START_TEST(longest_answer_fits)
+{
+    char resource[RESOURCE_MAX], token[TOKEN_MAX], owner[OWNER_MAX];
+    memset(resource, 1, sizeof resource);
+    memset(token, '"', sizeof token);
+    memset(owner, 1, sizeof owner);
+    struct engine_result result = {
+        .resource = {resource, sizeof resource},
+        .token = {token, sizeof token},
+        .owner = {owner, sizeof owner},
+        .number = INT64_MAX,
+        .ttl_ms = INT64_MIN,
+        .votes_for = INT32_MIN,
+        .quorum = INT32_MIN,
+        .total = INT32_MIN,
+    };
+    struct render_times times = {INT64_MIN, INT64_MIN, INT64_MIN};
+
+    body = render_grant(&result, &times, &body_len);
+    expect_back("resource", result.resource);
+    free(body);
+    body = render_release(&result, &body_len);
+    expect_back("resource", result.resource);
+}
+END_TEST
+
+Suite *check_render(void)
+{
+    Suite *suite = suite_create("render");
+    TCase *tc = tcase_create("render");
+    tcase_add_checked_fixture(tc, set_up, tear_down);
+    tcase_add_test(tc, grant_is_rendered_as_documented);
+    tcase_add_test(tc, release_is_rendered_as_documented);
+    tcase_add_test(tc, unknown_members_are_left_out);
+    tcase_add_test(tc, texts_are_escaped);
+    tcase_add_test(tc, longest_answer_fits);
+    suite_add_tcase(suite, tc);
+    return suite;
+}

@@ -1,0 +1,417 @@
+/*
+ * The configuration: where values come from, and what is refused.
+ */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../../../server/base/address.h"
+#include "../../../server/base/config.h"
+#include "words.h"
+
+Suite *check_config(void);
+
+static struct config config;
+static char error[CONFIG_ERROR_MAX];
+
+static bool load(const char *env, const char *args)
+{
+    return words_load(&config, env, args, error);
+}
+
+/* The load fails, and its one line has each of two texts. */
+static void refuse(const char *env, const char *args, const char *text,
+                   const char *other)
+{
+    ck_assert_msg(!load(env, args), "accepted: %s | %s", env, args);
+    ck_assert_msg(strstr(error, text) && strstr(error, other),
+                  "\"%s\" lacks \"%s\" or \"%s\"", error, text, other);
+    ck_assert_ptr_null(strchr(error, '\n'));
+}
+
+static void accept(const char *env, const char *args)
+{
+    ck_assert_msg(load(env, args), "refused: %s", error);
+}
+
+START_TEST(defaults_are_those_of_the_manual)
+{
+    accept("", "--nodes a,b,c");
+    ck_assert_int_eq(config.action, CONFIG_SERVE);
+    ck_assert_str_eq(config.listen_host, "127.0.0.1");
+    ck_assert_int_eq(config.listen_port, 8080);
+    ck_assert(!config.reuse_port);
+    ck_assert_int_eq(config.nodes_count, 3);
+    ck_assert_int_eq(config.node_timeout_ms, 250);
+    ck_assert_int_eq(config.default_ttl_ms, 30000);
+    ck_assert_int_eq(config.max_ttl_ms, 60000);
+    ck_assert_int_eq(config.max_hold_ms, 3600000);
+    ck_assert_double_eq(config.drift_factor, 0.01);
+    ck_assert_int_eq(config.retry_count, 3);
+    ck_assert_int_eq(config.retry_delay_ms, 200);
+    ck_assert_str_eq(config.key_prefix, "");
+    ck_assert_int_eq(config.first_start, FIRST_START_AUTO);
+    ck_assert_int_eq(config.config_epoch, 1);
+    ck_assert(!config.take_over);
+    ck_assert(config.restart_guard);
+    ck_assert_int_eq(config.drain_ms, 12000);
+    ck_assert_int_eq(config.log_level, LOG_INFO);
+}
+END_TEST
+
+START_TEST(who_may_vote_is_configured)
+{
+    accept("REDLOCKD_FIRST_START=yes",
+           "--nodes a --config-epoch 7 --take-over --restart-guard=off");
+    ck_assert_int_eq(config.first_start, FIRST_START_YES);
+    ck_assert_int_eq(config.config_epoch, 7);
+    ck_assert(config.take_over);
+    ck_assert(!config.restart_guard);
+    accept("REDLOCKD_FIRST_START=yes", "--nodes a --first-start no");
+    ck_assert_int_eq(config.first_start, FIRST_START_NO);
+}
+END_TEST
+
+START_TEST(flag_beats_environment_beats_default)
+{
+    accept("REDLOCKD_RETRY_COUNT=7 REDLOCKD_NODES=a REDLOCKD_MAX_TTL_MS=50000",
+           "--max-ttl-ms=40000 --retry-delay-ms 5");
+    ck_assert_int_eq(config.retry_count, 7);
+    ck_assert_int_eq(config.max_ttl_ms, 40000);
+    ck_assert_int_eq(config.retry_delay_ms, 5);
+    accept("REDLOCKD_NODES=a,b", "--nodes c");
+    ck_assert_int_eq(config.nodes_count, 1);
+    ck_assert_str_eq(config.nodes[0].name, "c:6379");
+    accept("", "--nodes a --retry-count 1 --retry-count 2");
+    ck_assert_int_eq(config.retry_count, 2);
+}
+END_TEST
+
+START_TEST(switches_and_empty_variables)
+{
+    accept("REDLOCKD_REUSE_PORT=true REDLOCKD_LOG_LEVEL=", "--nodes a");
+    ck_assert(config.reuse_port);
+    ck_assert_int_eq(config.log_level, LOG_INFO);
+    accept("REDLOCKD_REUSE_PORT=1", "--nodes a --reuse-port=off");
+    ck_assert(!config.reuse_port);
+    accept("", "--reuse-port --nodes a --key-prefix= --log-level off");
+    ck_assert(config.reuse_port);
+    ck_assert_int_eq(config.log_level, LOG_OFF);
+    refuse("REDLOCKD_REUSE_PORT=maybe", "--nodes a", "REDLOCKD_REUSE_PORT",
+           "on or off");
+}
+END_TEST
+
+static const struct {
+    const char *args, *text, *other;
+} bad[] = {
+    {"--nodes a --max-ttl-ms x", "--max-ttl-ms: \"x\"", "100 to 86400000"},
+    {"--nodes a --max-ttl-ms=99", "\"99\"", "100 to 86400000"},
+    {"--nodes a --max-ttl-ms=-1", "\"-1\"", "100 to 86400000"},
+    {"--nodes a --max-ttl-ms=5e3", "\"5e3\"", "whole number"},
+    {"--nodes a --max-ttl-ms=99999999999999999999", "--max-ttl-ms", "86400000"},
+    {"--nodes a --max-ttl-ms=", "--max-ttl-ms: \"\"", "whole number"},
+    {"--nodes a --retry-count", "--retry-count", "needs a value"},
+    {"--retry-count --nodes a", "--retry-count", "needs a value"},
+    {"--nodes a --drift-factor 0.51", "--drift-factor", "0 to 0.5"},
+    {"--nodes a --drift-factor nan", "nan", "0 to 0.5"},
+    {"--nodes a --drift-factor 0x1p-4", "0x1p-4", "0 to 0.5"},
+    {"--nodes a --drift-factor -0.1", "-0.1", "0 to 0.5"},
+    {"--nodes a --drift-factor 0.1.2", "0.1.2", "0 to 0.5"},
+    {"--nodes a --drift-factor 0.0123456789012345678", "0.012", "17 char"},
+    {"--nodes a --log-level loud", "loud", "warn"},
+    {"--nodes a --reuse-port=2", "--reuse-port", "on or off"},
+    {"--nodes a --key-prefix \t", "--key-prefix", "visible"},
+    {"--nodes a --key-prefix redlockd:", "--key-prefix", "own keys"},
+    {"--nodes a --key-prefix a:redlockd:b:", "a:redlockd:b:", "own keys"},
+    {"--nodes a --key-prefix my-redlockd", "--key-prefix", "own keys"},
+    {"--nodes a --key-prefix red", "--key-prefix", "own keys"},
+    {"--nodes a --key-prefix a:r", "--key-prefix", "own keys"},
+    {"--nodes a --listen 8080", "--listen", "port is missing"},
+    {"--nodes a --listen :8080", "--listen", "host is missing"},
+    {"--nodes a --listen h:0", "--listen", "1 to 65535"},
+    {"--nodes a --listen ::1:80", "--listen", "brackets"},
+    {"--nodes a --listen [::1:80", "--listen", "]"},
+    {"--nodes a --listen [::1]", "--listen", "port is missing"},
+    {"--nodes a --nope 3", "--nope", "no such option"},
+    {"--nodes a --node-timeout 3", "--node-timeout:", "see --node-timeout-ms"},
+    {"--nodes a --maxttl=3", "--maxttl:", "see --max-ttl-ms"},
+    {"--nodes a --first-start maybe", "maybe", "auto"},
+    {"--nodes a --config-epoch 0", "\"0\"", "1 to 1000000"},
+    {"--nodes a --config-epoch 1000001", "1000001", "1 to 1000000"},
+    {"--nodes a --restart-guard=maybe", "--restart-guard", "on or off"},
+    {"--nodes a --drain-ms 600001", "--drain-ms", "0 to 600000"},
+    {"--nodes a --take-over 2", "--take-over", "on or off"},
+    {"--nodes a --", "--:", "no such option"},
+    {"--nodes a -x", "argument 3:", "options begin with --"},
+    {"--nodes a stray", "argument 3:", "--help"},
+    {"--nodes a --check-config=1", "--check-config", "no value"},
+    {"--nodes a --default-ttl-ms 60001", "60001", "--max-ttl-ms (60000)"},
+    {"--nodes a --max-hold-ms 59999", "59999", "--max-ttl-ms (60000)"},
+    {"", "--nodes", "for example"},
+    {"--check-config", "--nodes", "for example"},
+    {"--nodes ,", "--nodes", "no node"},
+    {"--nodes a,b,c,d,e,f,g,h,i,j", "more than 9", "1 to 9"},
+    {"--nodes a:1,b:2,A:1", "node 3", "same server as node 1"},
+    {"--nodes a/0,redis://a/1", "node 1", "letters"},
+    {"--nodes redis://a,redis://a:6379/1", "node 2", "same server"},
+    {"--nodes a:0", "node 1:", "1 to 65535"},
+    {"--nodes a:65536", "node 1", "1 to 65535"},
+    {"--nodes a:", "node 1", "1 to 65535"},
+    {"--nodes b,a:6379x", "node 2:", "1 to 65535"},
+    {"--nodes ::1", "node 1", "brackets"},
+    {"--nodes [a]:1", "node 1", "IPv6"},
+    {"--nodes [fe80::1%]:1", "node 1", "IPv6"},
+    {"--nodes [fe80::1%\xff]:1", "node 1", "IPv6"},
+    {"--nodes [fe80::1%a\x1b[31m]:1", "node 1", "IPv6"},
+    {"--nodes rediss://a", "node 1", "TLS"},
+    {"--nodes http://a", "node 1", "redis:// and unix://"},
+    {"--nodes redis://a/x", "node 1", "database"},
+    {"--nodes redis://a/65536", "node 1", "database"},
+    {"--nodes redis://", "node 1", "host is missing"},
+    {"--nodes unix://tmp/x", "node 1", "absolute path"},
+    {"--nodes unix:///x?y=1", "node 1", "db=n"},
+};
+
+START_TEST(bad_flag_is_refused_with_option_value_and_limit)
+{
+    refuse("", bad[_i].args, bad[_i].text, bad[_i].other);
+}
+END_TEST
+
+START_TEST(prefix_like_the_reserved_one_is_accepted)
+{
+    static const char *const prefixes[] = {"redlock:", "redlockd;", "redlockd-",
+                                           "r:", "Redlockd:"};
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
+        char args[80];
+        snprintf(args, sizeof args, "--nodes a --key-prefix %s", prefixes[i]);
+        accept("", args);
+        ck_assert_str_eq(config.key_prefix, prefixes[i]);
+    }
+}
+END_TEST
+
+START_TEST(bad_environment_is_refused_by_its_name)
+{
+    refuse("REDLOCKD_MAX_TTL_MS=9", "--nodes a", "REDLOCKD_MAX_TTL_MS: \"9\"",
+           "100 to");
+    refuse("REDLOCKD_MAX_TTL=9000", "--nodes a",
+           "REDLOCKD_MAX_TTL:", "no such variable");
+    refuse("REDLOCKD_LISTEN_FILE=/x", "--nodes a", "REDLOCKD_LISTEN_FILE",
+           "no such variable");
+    refuse("REDLOCKD_VERSION=1", "--nodes a", "REDLOCKD_VERSION",
+           "no such variable");
+}
+END_TEST
+
+static const struct {
+    const char *text, *host, *user, *password, *name;
+    int port, db;
+} nodes[] = {
+    {"redis-1", "redis-1", "", "", "redis-1:6379", 6379, 0},
+    {"10.0.0.1:7001", "10.0.0.1", "", "", "10.0.0.1:7001", 7001, 0},
+    {"[::1]:6380", "::1", "", "", "[::1]:6380", 6380, 0},
+    {"[fe80::1%eth0]", "fe80::1%eth0", "", "", "[fe80::1%eth0]:6379", 6379, 0},
+    {"redis://h", "h", "", "", "h:6379", 6379, 0},
+    {"redis://h/", "h", "", "", "h:6379", 6379, 0},
+    {"redis://:p@h:1/2", "h", "", "p", "h:1", 1, 2},
+    {"redis://u:p%40%2f%3A:@[::1]", "::1", "u", "p@/::", "[::1]:6379", 6379, 0},
+    {"redis://u:a@b@h", "h", "u", "a@b", "h:6379", 6379, 0},
+    {"unix:///run/r%20s.sock", "/run/r s.sock", "", "",
+     "unix:///run/r%20s.sock", 0, 0},
+    /* a name is told in JSON */
+    {"unix:///%ff%2F%25%3f", "/\xff/%?", "", "", "unix:///%ff/%25%3f", 0, 0},
+    {"unix://u:p@/r?db=3", "/r", "u", "p", "unix:///r", 0, 3},
+};
+
+START_TEST(node_address_is_read)
+{
+    struct config_node node;
+
+    ck_assert_ptr_null(address_parse_node(nodes[_i].text, &node));
+    ck_assert_str_eq(node.host, nodes[_i].host);
+    ck_assert_str_eq(node.user, nodes[_i].user);
+    ck_assert_str_eq(node.password, nodes[_i].password);
+    ck_assert_str_eq(node.name, nodes[_i].name);
+    ck_assert_int_eq(node.port, nodes[_i].port);
+    ck_assert_int_eq(node.db, nodes[_i].db);
+    ck_assert_int_eq(node.is_unix, nodes[_i].host[0] == '/');
+}
+END_TEST
+
+START_TEST(node_address_too_long_is_refused)
+{
+    struct config_node node;
+    char text[4000];
+
+    for (size_t len = 200; len < sizeof text; len += 97) {
+        memset(text, 'a', len);
+        text[len] = '\0';
+        if (len > CONFIG_HOST_MAX)
+            ck_assert_ptr_nonnull(address_parse_node(text, &node));
+        memcpy(text, "redis://:", 9);
+        ck_assert_ptr_nonnull(address_parse_node(text, &node));
+        memcpy(text + len - 2, "@h", 2);
+        bool fits = len <= CONFIG_SECRET_MAX + 11;
+        ck_assert_int_eq(address_parse_node(text, &node) == NULL, fits);
+        memcpy(text, "unix:///", 8);
+        memcpy(text + len - 2, "aa", 2);
+        ck_assert_ptr_nonnull(address_parse_node(text, &node));
+    }
+}
+END_TEST
+
+/* What config_print or config_print_help wrote. */
+static void printed(bool is_help, char *out, size_t size)
+{
+    FILE *file = fmemopen(out, size, "w");
+
+    ck_assert_ptr_nonnull(file);
+    if (is_help)
+        config_print_help(file);
+    else
+        config_print(&config, file);
+    int rc = fclose(file);
+    ck_assert_int_eq(rc, 0);
+}
+
+START_TEST(print_shows_all_values_and_no_password)
+{
+    char out[8192];
+
+    accept("", "--print-config --nodes a,redis://u:SECRET@b:1/2,"
+               "redis://[::1]:5/7,unix://:SECRET@/r?db=3 --listen [::]:80");
+    ck_assert_int_eq(config.action, CONFIG_PRINT);
+    printed(false, out, sizeof out);
+    ck_assert_ptr_null(strstr(out, "SECRET"));
+    ck_assert_ptr_nonnull(
+        strstr(out, "--nodes=a:6379,redis://u:***@b:1/2,redis://[::1]:5/7,"
+                    "unix://:***@/r?db=3\n"));
+    ck_assert_ptr_nonnull(strstr(out, "--listen=[::]:80\n"));
+    ck_assert_ptr_nonnull(strstr(out, "--drift-factor=0.01\n"));
+    ck_assert_ptr_nonnull(strstr(out, "--key-prefix=\n"));
+    ck_assert_ptr_nonnull(strstr(out, "--reuse-port=off\n"));
+}
+END_TEST
+
+static const char *const printable[] = {
+    ("--print-config --nodes a,redis://b/1 --retry-count 9 --reuse-port "
+     "--drift-factor 0.125 --log-level debug --key-prefix x:"),
+    "--print-config --nodes a --drift-factor 0.000000000000001",
+    "--print-config --nodes a --drift-factor 0.123456789012345",
+    "--print-config --nodes unix:///a%20b%2cc%40d%25e%3ff?db=1,b",
+    "--print-config --nodes redis://a%3a%2f%40%2c%20:p@b,c",
+};
+
+START_TEST(what_is_printed_can_be_read_again)
+{
+    char out[8192], again[8192];
+
+    accept("", printable[_i]);
+    int count = config.nodes_count;
+    printed(false, out, sizeof out);
+    for (char *c = out; *c; c++)
+        if (*c == '\n')
+            *c = ' ';
+    accept("", out);
+    ck_assert_int_eq(config.nodes_count, count);
+    printed(false, again, sizeof again);
+    for (char *c = again; *c; c++)
+        if (*c == '\n')
+            *c = ' ';
+    ck_assert_str_eq(out, again);
+}
+END_TEST
+
+START_TEST(help_and_version_are_answered_whatever_else_is_wrong)
+{
+    char out[8192];
+
+    accept("REDLOCKD_X=1", "--nope --help");
+    ck_assert_int_eq(config.action, CONFIG_HELP);
+    accept("", "stray -h");
+    ck_assert_int_eq(config.action, CONFIG_HELP);
+    accept("", "--version");
+    ck_assert_int_eq(config.action, CONFIG_VERSION);
+    printed(true, out, sizeof out);
+    ck_assert_ptr_nonnull(strstr(out, "--max-ttl-ms MS"));
+    ck_assert_ptr_nonnull(strstr(out, "[127.0.0.1:8080]"));
+}
+END_TEST
+
+START_TEST(defaults_follow_a_lower_max_ttl)
+{
+    accept("", "--nodes a --max-ttl-ms 5000");
+    ck_assert_int_eq(config.default_ttl_ms, 5000);
+    accept("", "--nodes a --max-ttl-ms 7200000");
+    ck_assert_int_eq(config.max_hold_ms, 7200000);
+    accept("", "--nodes a --healthcheck");
+    ck_assert_int_eq(config.action, CONFIG_HEALTHCHECK);
+    accept("", "--healthcheck");
+    accept("", "--print-config");
+    accept("", "--check-config --nodes a");
+    ck_assert_int_eq(config.action, CONFIG_CHECK);
+}
+END_TEST
+
+START_TEST(nodes_may_lie_in_a_file)
+{
+    char path[] = "/tmp/check_config.XXXXXX";
+    char env[128];
+    int fd = mkstemp(path);
+
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(write(fd, "a:1\nredis://:p@b:2\n", 19), 19);
+    snprintf(env, sizeof env, "REDLOCKD_NODES_FILE=%s", path);
+    accept(env, "");
+    ck_assert_int_eq(config.nodes_count, 2);
+    ck_assert_str_eq(config.nodes[1].password, "p");
+    snprintf(env, sizeof env, "REDLOCKD_NODES_FILE=%s REDLOCKD_NODES=a", path);
+    refuse(env, "", "REDLOCKD_NODES", "REDLOCKD_NODES_FILE is set too");
+    refuse("REDLOCKD_NODES_FILE=/nonexistent", "", "REDLOCKD_NODES_FILE",
+           "/nonexistent");
+    refuse("REDLOCKD_NODES_FILE=/tmp", "", "REDLOCKD_NODES_FILE", "text file");
+    close(fd);
+    unlink(path);
+}
+END_TEST
+
+START_TEST(quorum_is_an_integer_majority)
+{
+    static const int quorums[] = {1, 2, 2, 3, 3, 4, 4, 5, 5};
+
+    for (int n = 1; n <= NODES_MAX; n++) {
+        config.nodes_count = n;
+        ck_assert_int_eq(config_quorum(&config), quorums[n - 1]);
+    }
+}
+END_TEST
+
+Suite *check_config(void)
+{
+    Suite *suite = suite_create("config");
+    TCase *tcase = tcase_create("config");
+
+    tcase_add_test(tcase, defaults_are_those_of_the_manual);
+    tcase_add_test(tcase, who_may_vote_is_configured);
+    tcase_add_test(tcase, flag_beats_environment_beats_default);
+    tcase_add_test(tcase, switches_and_empty_variables);
+    tcase_add_loop_test(tcase, bad_flag_is_refused_with_option_value_and_limit,
+                        0, sizeof bad / sizeof *bad);
+    tcase_add_test(tcase, prefix_like_the_reserved_one_is_accepted);
+    tcase_add_test(tcase, bad_environment_is_refused_by_its_name);
+    tcase_add_loop_test(tcase, node_address_is_read, 0,
+                        sizeof nodes / sizeof *nodes);
+    tcase_add_test(tcase, node_address_too_long_is_refused);
+    tcase_add_test(tcase, print_shows_all_values_and_no_password);
+    tcase_add_loop_test(tcase, what_is_printed_can_be_read_again, 0,
+                        sizeof printable / sizeof *printable);
+    tcase_add_test(tcase, help_and_version_are_answered_whatever_else_is_wrong);
+    tcase_add_test(tcase, defaults_follow_a_lower_max_ttl);
+    tcase_add_test(tcase, nodes_may_lie_in_a_file);
+    tcase_add_test(tcase, quorum_is_an_integer_majority);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

@@ -1,0 +1,170 @@
+#include <check.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../../../server/base/log.h"
+
+static int pipe_fds[2];
+
+/* Each test is a process of its own, so stderr may go into a pipe. */
+static void setup(void)
+{
+    ck_assert_int_eq(pipe(pipe_fds), 0);
+    fcntl(pipe_fds[0], F_SETFL, O_NONBLOCK);
+    dup2(pipe_fds[1], STDERR_FILENO);
+    log_set_level(LOG_INFO);
+}
+
+static void teardown(void)
+{
+    close(pipe_fds[0]);
+}
+
+/* What came since; each write(2) is one read(2) while lines are this short. */
+static const char *read_log(void)
+{
+    static char text[16384];
+    ssize_t got = read(pipe_fds[0], text, sizeof text - 1);
+    text[got > 0 ? got : 0] = '\0';
+    return text;
+}
+
+/* The line behind its time stamp. */
+static const char *read_line(void)
+{
+    const char *line = read_log();
+    int year, month, day, hour, minute, second, ms, at = 0;
+    ck_assert_int_eq(sscanf(line, "ts=%4d-%2d-%2dT%2d:%2d:%2d.%3dZ %n", &year,
+                            &month, &day, &hour, &minute, &second, &ms, &at),
+                     7);
+    ck_assert_int_gt(at, 0);
+    return line + at;
+}
+
+START_TEST(a_line_has_its_fields)
+{
+    log_write(LOG_INFO, "node_up", NULL);
+    ck_assert_str_eq(read_line(), "level=info event=node_up\n");
+    log_write(LOG_WARN, "x",
+              (struct log_field[]){LOG_S("node", "a:1"), LOG_N("n", -5),
+                                   LOG_N("m", INT64_MAX), LOG_END});
+    ck_assert_str_eq(read_line(), "level=warn event=x node=a:1 n=-5 "
+                                  "m=9223372036854775807\n");
+}
+END_TEST
+
+static const char *const values[][2] = {
+    {"plain:1/2", "plain:1/2"},
+    {"", "\"\""},
+    {"two words", "\"two words\""},
+    {"a=b", "\"a=b\""},
+    {"say \"hi\"", "\"say \\\"hi\\\"\""},
+    {"back\\slash", "\"back\\\\slash\""},
+    {"line\nts=forged\r\t", "\"line\\nts=forged\\r\\t\""},
+    {"\x01\x1b\x7f", "\"\\u0001\\u001b\\u007f\""},
+    {"gr\xc3\xbc\xc3\x9f", "gr\xc3\xbc\xc3\x9f"},
+};
+
+START_TEST(values_are_escaped)
+{
+    char expected[200];
+    snprintf(expected, sizeof expected, "level=error event=e v=%s\n",
+             values[_i][1]);
+    log_write(LOG_ERROR, "e",
+              (struct log_field[]){LOG_S("v", values[_i][0]), LOG_END});
+    ck_assert_str_eq(read_line(), expected);
+}
+END_TEST
+
+START_TEST(a_long_line_is_cut_and_still_whole)
+{
+    static char text[5000];
+    memset(text, _i == 0 ? '"' : 'x', sizeof text - 1);
+    log_write(
+        LOG_INFO, "e",
+        (struct log_field[]){LOG_S("v", text), LOG_N("after", 1), LOG_END});
+    const char *line = read_log();
+    size_t len = strlen(line);
+    ck_assert_uint_le(len, 2048);
+    ck_assert_uint_ge(len, 2000);
+    ck_assert_ptr_eq(strchr(line, '\n'), line + len - 1);
+    if (_i == 0)
+        ck_assert_str_eq(line + len - 4, "\\\"\"\n");
+}
+END_TEST
+
+START_TEST(levels_are_obeyed)
+{
+    log_write(LOG_DEBUG, "e", NULL);
+    ck_assert_str_eq(read_log(), "");
+    ck_assert(!log_is_enabled(LOG_DEBUG));
+    log_set_level(LOG_DEBUG);
+    log_write(LOG_DEBUG, "e", NULL);
+    ck_assert_str_eq(read_line(), "level=debug event=e\n");
+    log_set_level(LOG_OFF);
+    log_write(LOG_ERROR, "e", NULL);
+    ck_assert_str_eq(read_log(), "");
+    ck_assert(!log_is_enabled(LOG_OFF));
+}
+END_TEST
+
+START_TEST(a_reader_that_stalls_costs_lines_and_no_time)
+{
+    static char text[1000];
+    memset(text, 'x', sizeof text - 1);
+    const struct log_field fields[] = {LOG_S("v", text), LOG_END};
+    for (int i = 0; i < 200; i++) /* more than a pipe of 64 KiB holds */
+        log_write(LOG_INFO, "e", fields);
+    while (*read_log() != '\0')
+        continue;
+    log_write(LOG_INFO, "after", NULL);
+    const char *line = read_line();
+    ck_assert_int_eq(strncmp(line, "level=info event=after lines_lost=1", 34),
+                     0);
+    log_write(LOG_INFO, "after", NULL);
+    ck_assert_str_eq(read_line(), "level=info event=after\n");
+}
+END_TEST
+
+START_TEST(a_limit_lets_a_burst_through_and_counts_the_rest)
+{
+    struct log_limit limit = {.every_us = 1000, .burst = 3};
+    int64_t now_us = 5000000;
+    for (int i = 0; i < 3; i++)
+        ck_assert(log_limit_take(&limit, now_us));
+    for (int i = 0; i < 7; i++)
+        ck_assert(!log_limit_take(&limit, now_us + 999));
+    ck_assert(log_limit_take(&limit, now_us + 1000));
+    ck_assert_int_eq(limit.dropped, 7);
+    ck_assert(!log_limit_take(&limit, now_us + 1999));
+    ck_assert_int_eq(limit.dropped, 1);
+    ck_assert(log_limit_take(&limit, now_us + 2000));
+    ck_assert_int_eq(limit.dropped, 1);
+    now_us += 1000000000; /* never more than the burst */
+    for (int i = 0; i < 3; i++) {
+        ck_assert(log_limit_take(&limit, now_us));
+        ck_assert_int_eq(limit.dropped, 0);
+    }
+    ck_assert(!log_limit_take(&limit, now_us));
+}
+END_TEST
+
+Suite *check_log(void);
+
+Suite *check_log(void)
+{
+    Suite *suite = suite_create("log");
+    TCase *tcase = tcase_create("log");
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, a_line_has_its_fields);
+    tcase_add_loop_test(tcase, values_are_escaped, 0,
+                        (int)(sizeof values / sizeof *values));
+    tcase_add_loop_test(tcase, a_long_line_is_cut_and_still_whole, 0, 2);
+    tcase_add_test(tcase, levels_are_obeyed);
+    tcase_add_test(tcase, a_reader_that_stalls_costs_lines_and_no_time);
+    tcase_add_test(tcase, a_limit_lets_a_burst_through_and_counts_the_rest);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

@@ -1,0 +1,383 @@
+#include <check.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../../../server/base/clock.h"
+#include "../turns.h"
+
+static struct loop *loop;
+static int pair[2];
+static char order[256]; /* what ran, a letter each */
+static int turns_left;
+static struct loop_timer *timer;
+static struct loop_watch *watch;
+
+static void setup(void)
+{
+    loop = loop_new();
+    ck_assert_ptr_nonnull(loop);
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+    order[0] = '\0';
+}
+
+static void teardown(void)
+{
+    loop_free(loop);
+    close(pair[0]);
+    close(pair[1]);
+}
+
+static void note(const char *letter)
+{
+    ck_assert_uint_lt(strlen(order) + 1, sizeof order);
+    strcat(order, letter);
+}
+
+static void write_byte(int fd)
+{
+    ck_assert_int_eq(write(fd, "x", 1), 1);
+}
+
+static void read_byte(int fd)
+{
+    char byte;
+    ck_assert_int_eq(read(fd, &byte, 1), 1);
+}
+
+/* ---- the order of a turn ------------------------------------------------ */
+
+static void on_readable(void *arg, int events)
+{
+    (void)arg;
+    ck_assert_int_eq(events, LOOP_READABLE);
+    read_byte(pair[0]);
+    note("r");
+    if (strcmp(order, "sfr") == 0)
+        loop_timer_set(timer, 0);
+}
+
+static void on_timer(void *arg)
+{
+    (void)arg;
+    note("t");
+}
+
+static void serve(void *arg)
+{
+    (void)arg;
+    note("s");
+}
+
+static void flush(void *arg)
+{
+    (void)arg;
+    note("f");
+    if (--turns_left == 0)
+        loop_stop(loop);
+    else
+        write_byte(pair[1]);
+}
+
+/* The timer that is set while reading falls due behind the next reading. */
+START_TEST(a_turn_reads_runs_timers_serves_and_flushes)
+{
+    timer = loop_timer_new(loop, on_timer, NULL);
+    watch = loop_watch_new(loop, pair[0], on_readable, NULL);
+    ck_assert(loop_watch_set(watch, LOOP_READABLE));
+    loop_set_stage(loop, LOOP_FLUSH, flush, NULL);
+    loop_set_stage(loop, LOOP_SERVE, serve, NULL);
+    turns_left = 4;
+    loop_run(loop);
+    ck_assert_str_eq(order, "sfrsfrtsfrsf");
+}
+END_TEST
+
+START_TEST(a_loop_with_nothing_to_do_runs_until_it_is_stopped)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        write_byte(pair[1]);
+        loop_run(loop);
+        _exit(7);
+    }
+    read_byte(pair[0]); /* from here on it would end, if it did */
+    for (int i = 0; i < 1000; i++)
+        sched_yield();
+    /* it ends by the signal only, whenever that comes */
+    int status = 0;
+    kill(child, SIGKILL);
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert(WIFSIGNALED(status));
+}
+END_TEST
+
+/* ---- freeing ------------------------------------------------------------ */
+
+static int calls;
+
+static void free_watch_within(void *arg, int events)
+{
+    (void)arg;
+    (void)events;
+    calls++;
+    loop_watch_free(watch);
+}
+
+static void free_timer_within(void *arg)
+{
+    (void)arg;
+    calls++;
+    loop_timer_free(timer);
+}
+
+START_TEST(objects_may_be_freed_in_their_callbacks)
+{
+    calls = 0;
+    watch = loop_watch_new(loop, pair[0], free_watch_within, NULL);
+    ck_assert(loop_watch_set(watch, LOOP_READABLE | LOOP_WRITABLE));
+    write_byte(pair[1]);
+    timer = loop_timer_new(loop, free_timer_within, NULL);
+    loop_timer_set(timer, clock_now_us());
+    turns_until_count(loop, &calls, 2);
+    ck_assert_int_eq(calls, 2);
+    loop_watch_free(NULL);
+    loop_timer_free(NULL);
+    loop_lookup_cancel(NULL);
+}
+END_TEST
+
+static struct loop_watch *other;
+
+static void free_the_other(void *arg, int events)
+{
+    struct loop_watch **which = arg;
+    (void)events;
+    calls++;
+    loop_watch_free(*which);
+    *which = NULL;
+}
+
+/* Both are ready in one turn; who comes first frees the other. */
+START_TEST(a_watch_that_was_freed_is_not_called_in_the_same_turn)
+{
+    calls = 0;
+    watch = loop_watch_new(loop, pair[0], free_the_other, &other);
+    other = loop_watch_new(loop, pair[1], free_the_other, &watch);
+    ck_assert(loop_watch_set(watch, LOOP_WRITABLE));
+    ck_assert(loop_watch_set(other, LOOP_WRITABLE));
+    turns_until_count(loop, &calls, 1);
+    ck_assert((watch == NULL) != (other == NULL));
+}
+END_TEST
+
+START_TEST(the_loop_frees_what_is_left)
+{
+    watch = loop_watch_new(loop, pair[0], free_watch_within, NULL);
+    ck_assert(loop_watch_set(watch, LOOP_READABLE));
+    timer = loop_timer_new(loop, on_timer, NULL);
+    loop_timer_set(timer, clock_now_us() + 1000000);
+    ck_assert(loop_on_signal(loop, SIGUSR1, on_timer, NULL));
+    /* teardown frees the loop, valgrind and ASan look */
+}
+END_TEST
+
+/* ---- watches ------------------------------------------------------------ */
+
+static int seen_events;
+
+static void note_events(void *arg, int events)
+{
+    (void)arg;
+    seen_events |= events;
+    calls++;
+}
+
+START_TEST(a_watch_tells_what_it_was_asked_for)
+{
+    calls = seen_events = 0;
+    watch = loop_watch_new(loop, pair[0], note_events, NULL);
+    ck_assert_ptr_nonnull(watch);
+    ck_assert_ptr_null(loop_watch_new(loop, -1, note_events, NULL));
+    ck_assert(loop_watch_set(watch, LOOP_READABLE | LOOP_DISCONNECT));
+    write_byte(pair[1]);
+    turns_until_count(loop, &calls, 1);
+    ck_assert_int_eq(seen_events, LOOP_READABLE);
+    ck_assert(loop_watch_set(watch, LOOP_DISCONNECT));
+    calls = seen_events = 0;
+    shutdown(pair[1], SHUT_WR);
+    turns_until_count(loop, &calls, 1);
+    ck_assert_int_eq(seen_events, LOOP_DISCONNECT);
+    ck_assert(loop_watch_set(watch, LOOP_WRITABLE));
+    calls = seen_events = 0;
+    turns_until_count(loop, &calls, 1);
+    ck_assert_int_eq(seen_events, LOOP_WRITABLE);
+}
+END_TEST
+
+START_TEST(a_regular_file_cannot_be_watched)
+{
+    FILE *file = tmpfile();
+    ck_assert_ptr_nonnull(file);
+    ck_assert_ptr_null(loop_watch_new(loop, fileno(file), note_events, NULL));
+    (void)fclose(file); /* only read */
+}
+END_TEST
+
+/* A connection whose peer reset it. */
+static int make_reset_socket(void)
+{
+    struct sockaddr_in addr = {.sin_family = AF_INET,
+                               .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof addr;
+    struct linger reset = {1, 0};
+    int listener = socket(AF_INET, SOCK_STREAM, 0);
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    ck_assert_int_ge(listener, 0);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(bind(listener, (struct sockaddr *)&addr, len), 0);
+    ck_assert_int_eq(listen(listener, 1), 0);
+    getsockname(listener, (struct sockaddr *)&addr, &len);
+    ck_assert_int_eq(connect(fd, (struct sockaddr *)&addr, len), 0);
+    int peer = accept(listener, NULL, NULL);
+    setsockopt(peer, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+    close(peer);
+    close(listener);
+    return fd;
+}
+
+START_TEST(a_reset_is_an_error_and_the_descriptor_may_be_closed)
+{
+    int fd = make_reset_socket();
+    calls = seen_events = 0;
+    watch = loop_watch_new(loop, fd, note_events, NULL);
+    ck_assert(loop_watch_set(watch, LOOP_DISCONNECT));
+    turns_until_count(loop, &calls, 1);
+    ck_assert_int_eq(seen_events, LOOP_ERROR);
+    ck_assert_int_eq(calls, 1);
+    /* it is stopped, and starts again when it is told to */
+    ck_assert(loop_watch_set(watch, LOOP_DISCONNECT));
+    turns_until_count(loop, &calls, 2);
+    loop_watch_free(watch);
+    close(fd);
+    /* the same number again, in the same turn */
+    int again = dup2(pair[0], fd);
+    watch = loop_watch_new(loop, again, note_events, NULL);
+    ck_assert_ptr_nonnull(watch);
+    ck_assert(loop_watch_set(watch, LOOP_WRITABLE));
+    turns_until_count(loop, &calls, 3);
+    loop_watch_free(watch);
+    close(again);
+}
+END_TEST
+
+/* ---- signals and names -------------------------------------------------- */
+
+static void count(void *arg)
+{
+    (void)arg;
+    calls++;
+}
+
+START_TEST(signals_arrive_in_the_loop)
+{
+    calls = 0;
+    ck_assert(loop_on_signal(loop, SIGUSR1, count, NULL));
+    raise(SIGUSR1);
+    /* cppcheck-suppress unreachableCode; the signal is handled */
+    ck_assert_int_eq(calls, 0);
+    turns_until_count(loop, &calls, 1);
+    raise(SIGUSR1);
+    /* cppcheck-suppress unreachableCode; as above */
+    turns_until_count(loop, &calls, 2);
+    ck_assert(!loop_on_signal(loop, SIGKILL, count, NULL));
+}
+END_TEST
+
+static char found[NI_MAXHOST + 8];
+
+static void on_lookup(void *arg, const struct addrinfo *list, const char *error)
+{
+    (void)arg;
+    char port[8];
+    calls++;
+    found[0] = '\0';
+    ck_assert((list == NULL) == (error != NULL));
+    for (; list != NULL; list = list->ai_next) {
+        ck_assert_int_eq(list->ai_socktype, SOCK_STREAM);
+        if (getnameinfo(list->ai_addr, list->ai_addrlen, found, sizeof found,
+                        port, sizeof port,
+                        NI_NUMERICHOST | NI_NUMERICSERV) == 0 &&
+            strcmp(found, "127.0.0.1") == 0)
+            break;
+    }
+    if (list != NULL)
+        ck_assert_str_eq(port, "6379");
+}
+
+static const char *const names[] = {"127.0.0.1", "localhost"};
+
+START_TEST(addresses_and_names_are_looked_up)
+{
+    calls = 0;
+    ck_assert_ptr_nonnull(
+        loop_lookup_new(loop, names[_i], 6379, on_lookup, NULL));
+    ck_assert_int_eq(calls, 0);
+    turns_until_count(loop, &calls, 1);
+    ck_assert_str_eq(found, "127.0.0.1");
+    ck_assert_int_eq(calls, 1);
+}
+END_TEST
+
+START_TEST(a_name_that_is_none_has_an_error)
+{
+    calls = 0;
+    /* a space is refused by the resolver before any server is asked */
+    ck_assert_ptr_nonnull(
+        loop_lookup_new(loop, "no name", 6379, on_lookup, NULL));
+    turns_until_count(loop, &calls, 1);
+    ck_assert_str_eq(found, "");
+}
+END_TEST
+
+START_TEST(a_lookup_that_was_given_up_does_not_call)
+{
+    calls = 0;
+    for (int i = 0; i < 20; i++)
+        loop_lookup_cancel(
+            loop_lookup_new(loop, names[i % 2], 6379, on_lookup, NULL));
+    loop_lookup_new(loop, "localhost", 6379, on_lookup, NULL);
+    turns_until_count(loop, &calls, 1);
+    ck_assert_int_eq(calls, 1);
+}
+END_TEST
+
+Suite *check_loop(void);
+
+Suite *check_loop(void)
+{
+    Suite *suite = suite_create("loop");
+    TCase *tcase = tcase_create("loop");
+    tcase_set_timeout(tcase, 30);
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, a_turn_reads_runs_timers_serves_and_flushes);
+    tcase_add_test(tcase, a_loop_with_nothing_to_do_runs_until_it_is_stopped);
+    tcase_add_test(tcase, objects_may_be_freed_in_their_callbacks);
+    tcase_add_test(tcase,
+                   a_watch_that_was_freed_is_not_called_in_the_same_turn);
+    tcase_add_test(tcase, the_loop_frees_what_is_left);
+    tcase_add_test(tcase, a_watch_tells_what_it_was_asked_for);
+    tcase_add_test(tcase, a_regular_file_cannot_be_watched);
+    tcase_add_test(tcase, a_reset_is_an_error_and_the_descriptor_may_be_closed);
+    tcase_add_test(tcase, signals_arrive_in_the_loop);
+    tcase_add_loop_test(tcase, addresses_and_names_are_looked_up, 0, 2);
+    tcase_add_test(tcase, a_name_that_is_none_has_an_error);
+    tcase_add_test(tcase, a_lookup_that_was_given_up_does_not_call);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

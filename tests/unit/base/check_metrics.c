@@ -1,0 +1,229 @@
+#include <check.h>
+#include <ctype.h>
+#include <regex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../../server/base/metrics.h"
+
+Suite *check_metrics(void);
+
+enum { NAME_MAX_LEN = 80, NAMES_MAX = 64 };
+
+static struct metrics metrics;
+static char *text;
+static size_t text_len;
+
+/* Of an acquire only. */
+static const char *outcome_of(enum lock_call call, int outcome)
+{
+    static const char *const names[] = {NULL, "granted", "held"};
+    return call == LOCK_ACQUIRE && outcome < 3 ? names[outcome] : NULL;
+}
+
+enum { GRANTED, SILENT };
+
+static const char *vote_of(int vote)
+{
+    return vote == GRANTED ? "granted" : "silent";
+}
+
+static const struct metrics_names names = {outcome_of, vote_of};
+
+static void set_up(void)
+{
+    metrics = (struct metrics){
+        .names = &names, .nodes = 2, .quorum = 2, .node_names = {"h:1", "h:2"}};
+}
+
+static void tear_down(void)
+{
+    free(text);
+    text = NULL;
+}
+
+static void print(void)
+{
+    free(text);
+    FILE *out = open_memstream(&text, &text_len);
+    ck_assert_ptr_nonnull(out);
+    ck_assert(metrics_print(&metrics, out));
+    int rc = fclose(out);
+    ck_assert_int_eq(rc, 0);
+}
+
+static bool has_line(const char *line)
+{
+    const char *at = strstr(text, line);
+    return at != NULL && (at == text || at[-1] == '\n') &&
+           at[strlen(line)] == '\n';
+}
+
+/* ---- the format ---------------------------------------------------------- */
+
+struct reader {
+    char names[NAMES_MAX][NAME_MAX_LEN]; /* told by TYPE so far */
+    char types[NAMES_MAX][16];
+    int count;
+    regex_t sample;
+};
+
+static void read_comment(struct reader *reader, const char *line)
+{
+    char name[NAME_MAX_LEN], type[16];
+    if (strncmp(line, "# HELP ", 7) == 0) {
+        ck_assert_int_eq(sscanf(line, "# HELP %79s", name), 1);
+        return;
+    }
+    ck_assert_msg(sscanf(line, "# TYPE %79s %15s", name, type) == 2, "%s",
+                  line);
+    ck_assert_msg(strcmp(type, "counter") == 0 || strcmp(type, "gauge") == 0 ||
+                      strcmp(type, "histogram") == 0,
+                  "%s", line);
+    size_t len = strlen(name);
+    bool is_total = len > 6 && strcmp(name + len - 6, "_total") == 0;
+    ck_assert_msg(is_total == (strcmp(type, "counter") == 0), "%s", line);
+    for (int i = 0; i < reader->count; i++)
+        ck_assert_str_ne(reader->names[i], name);
+    ck_assert_int_lt(reader->count, NAMES_MAX);
+    strcpy(reader->names[reader->count], name);
+    strcpy(reader->types[reader->count++], type);
+}
+
+/* Samples follow their TYPE, so they belong to the last name. */
+static void read_sample(struct reader *reader, const char *line)
+{
+    ck_assert_msg(regexec(&reader->sample, line, 0, NULL, 0) == 0, "%s", line);
+    ck_assert_int_gt(reader->count, 0);
+    const char *name = reader->names[reader->count - 1];
+    size_t len = strlen(name);
+    ck_assert_msg(strncmp(line, name, len) == 0, "%s is not of %s", line, name);
+    if (strcmp(reader->types[reader->count - 1], "histogram") == 0)
+        ck_assert_msg(strncmp(line + len, "_bucket{", 8) == 0 ||
+                          strncmp(line + len, "_sum{", 5) == 0 ||
+                          strncmp(line + len, "_count{", 7) == 0,
+                      "%s", line);
+    else
+        ck_assert_msg(line[len] == '{' || line[len] == ' ', "%s", line);
+}
+
+START_TEST(every_line_keeps_the_format)
+{
+    struct reader reader = {.count = 0};
+    char *rest = NULL;
+
+    ck_assert_int_eq(
+        regcomp(&reader.sample,
+                "^[a-z_]+(\\{[a-z_]+=\"([^\"\\\\]|\\\\[\\\\\"n])*\""
+                "(,[a-z_]+=\"([^\"\\\\]|\\\\[\\\\\"n])*\")*\\})? "
+                "-?[0-9]+(\\.[0-9]+)?$",
+                REG_EXTENDED | REG_NOSUB),
+        0);
+    metrics.responses[LOCK_ACQUIRE][201] = 3;
+    metrics.outcomes[LOCK_ACQUIRE][1] = 3;
+    metrics.votes[1][GRANTED] = 2;
+    metrics.node_names[0] = "/a\"b\\c";
+    metrics_observe(&metrics.round_duration[LOCK_ACQUIRE], 1234567);
+    print();
+    ck_assert_int_eq(text[text_len - 1], '\n');
+    for (const char *line = strtok_r(text, "\n", &rest); line != NULL;
+         line = strtok_r(NULL, "\n", &rest))
+        if (*line == '#')
+            read_comment(&reader, line);
+        else
+            read_sample(&reader, line);
+    ck_assert_int_gt(reader.count, 15);
+    regfree(&reader.sample);
+}
+END_TEST
+
+/* ---- the numbers --------------------------------------------------------- */
+
+START_TEST(counters_are_told)
+{
+    metrics.requests_accepted = 7;
+    metrics.undelivered_grants = 2;
+    metrics.responses[LOCK_RELEASE][404] = 5;
+    metrics.outcomes[LOCK_ACQUIRE][2] = 4;
+    metrics.votes[1][SILENT] = 3;
+    metrics.node_is_voting[1] = 1;
+    metrics.clock_lead_us[0] = -1500000;
+    metrics.clock_steps[1] = 6;
+    metrics.quarantine_us[1] = 66650000;
+    print();
+    ck_assert(has_line("redlockd_http_requests_accepted_total 7"));
+    ck_assert(has_line("redlockd_undelivered_grants_total 2"));
+    ck_assert(has_line(
+        "redlockd_http_requests_total{call=\"release\",status=\"404\"} 5"));
+    ck_assert(has_line(
+        "redlockd_operations_total{operation=\"acquire\",outcome=\"held\"} 4"));
+    ck_assert(has_line("redlockd_votes_total{node=\"h:2\",vote=\"silent\"} 3"));
+    ck_assert(has_line("redlockd_node_voting{node=\"h:1\"} 0"));
+    ck_assert(has_line("redlockd_node_voting{node=\"h:2\"} 1"));
+    ck_assert(has_line("redlockd_quorum_margin -1"));
+    ck_assert(
+        has_line("redlockd_node_clock_lead_seconds{node=\"h:1\"} -1.500000"));
+    ck_assert(has_line("redlockd_node_clock_steps_total{node=\"h:2\"} 6"));
+    ck_assert(has_line("redlockd_node_quarantine_seconds{node=\"h:1\"} 0.000"));
+    ck_assert(
+        has_line("redlockd_node_quarantine_seconds{node=\"h:2\"} 66.650"));
+}
+END_TEST
+
+/* Only of what the call can come to. */
+START_TEST(outcomes_begin_at_zero)
+{
+    print();
+    ck_assert(has_line("redlockd_operations_total{operation=\"acquire\","
+                       "outcome=\"granted\"} 0"));
+    ck_assert(has_line("redlockd_operations_total{operation=\"acquire\","
+                       "outcome=\"held\"} 0"));
+    ck_assert_ptr_null(strstr(text, "operation=\"extend\",outcome="));
+}
+END_TEST
+
+START_TEST(histogram_counts_cumulatively)
+{
+    struct metrics_histogram *histogram = &metrics.node_rtt[0];
+    metrics_observe(histogram, 0);
+    metrics_observe(histogram, 100); /* a bound belongs to its bucket */
+    metrics_observe(histogram, 101);
+    metrics_observe(histogram, 3600000000);
+    metrics_observe(histogram, -5); /* of a clock that is not ours */
+    ck_assert_uint_eq(histogram->count, 5);
+    print();
+#define RTT "redlockd_node_round_trip_seconds"
+    ck_assert(has_line(RTT "_bucket{node=\"h:1\",le=\"0.0001\"} 3"));
+    ck_assert(has_line(RTT "_bucket{node=\"h:1\",le=\"0.00025\"} 4"));
+    ck_assert(has_line(RTT "_bucket{node=\"h:1\",le=\"2.5\"} 4"));
+    ck_assert(has_line(RTT "_bucket{node=\"h:1\",le=\"+Inf\"} 5"));
+    ck_assert(has_line(RTT "_sum{node=\"h:1\"} 3600.000201"));
+    ck_assert(has_line(RTT "_count{node=\"h:1\"} 5"));
+}
+END_TEST
+
+/* As a stream in memory that cannot grow: it tells only whom it fails. */
+START_TEST(a_text_without_room_is_not_whole)
+{
+    FILE *out = fopen("/dev/full", "w");
+    ck_assert_ptr_nonnull(out);
+    ck_assert_int_eq(setvbuf(out, NULL, _IONBF, 0), 0);
+    ck_assert(!metrics_print(&metrics, out));
+    (void)fclose(out); /* nothing was written */
+}
+END_TEST
+
+Suite *check_metrics(void)
+{
+    Suite *suite = suite_create("metrics");
+    TCase *tc = tcase_create("metrics");
+    tcase_add_checked_fixture(tc, set_up, tear_down);
+    tcase_add_test(tc, every_line_keeps_the_format);
+    tcase_add_test(tc, counters_are_told);
+    tcase_add_test(tc, outcomes_begin_at_zero);
+    tcase_add_test(tc, histogram_counts_cumulatively);
+    tcase_add_test(tc, a_text_without_room_is_not_whole);
+    suite_add_tcase(suite, tc);
+    return suite;
+}

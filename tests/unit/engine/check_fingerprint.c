@@ -1,0 +1,71 @@
+#include <check.h>
+
+#include "../../../server/engine/fingerprint.h"
+
+static const char *const names[] = {"a:1/0", "b:1/0", "c:1/0"};
+
+START_TEST(depends_on_the_set_of_nodes_not_on_its_order)
+{
+    static const char *const turned[] = {"c:1/0", "a:1/0", "b:1/0"};
+    char first[FINGERPRINT_LEN + 1], second[FINGERPRINT_LEN + 1];
+    fingerprint_make(first, names, 3, 2, 60000);
+    fingerprint_make(second, turned, 3, 2, 60000);
+    ck_assert_uint_eq(strlen(first), FINGERPRINT_LEN);
+    ck_assert_str_eq(first, second);
+}
+END_TEST
+
+static const struct {
+    const char *names[3];
+    int count, quorum;
+    int64_t max_ttl_ms;
+} others[] = {
+    {{"a:1/0", "b:1/0", "c:2/0"}, 3, 2, 60000},
+    {{"a:1/0", "b:1/0", "c:1/1"}, 3, 2, 60000},
+    {{"a:1/0", "b:1/0c:1/0", ""}, 3, 2, 60000},
+    {{"a:1/0", "b:1/0", "c:1/0"}, 2, 2, 60000},
+    {{"a:1/0", "b:1/0", "c:1/0"}, 3, 3, 60000},
+    {{"a:1/0", "b:1/0", "c:1/0"}, 3, 2, 60001},
+};
+
+START_TEST(story_10_depends_on_nodes_quorum_and_greatest_ttl)
+{
+    char first[FINGERPRINT_LEN + 1], second[FINGERPRINT_LEN + 1];
+    fingerprint_make(first, names, 3, 2, 60000);
+    fingerprint_make(second, others[_i].names, others[_i].count,
+                     others[_i].quorum, others[_i].max_ttl_ms);
+    ck_assert_str_ne(first, second);
+}
+END_TEST
+
+START_TEST(stories_37_and_38_each_node_has_a_name_of_its_own)
+{
+    static const char *const all[] = {"a:1/0", "b:1/0", "a:1/1", "a:1", ""};
+    char hashes[5][FINGERPRINT_LEN + 1];
+    for (int i = 0; i < 5; i++) {
+        fingerprint_of_name(hashes[i], all[i]);
+        ck_assert_uint_eq(strlen(hashes[i]), FINGERPRINT_LEN);
+        ck_assert_uint_eq(strspn(hashes[i], "0123456789abcdef"),
+                          FINGERPRINT_LEN); /* as the script reads it */
+        for (int j = 0; j < i; j++)
+            ck_assert_str_ne(hashes[i], hashes[j]);
+    }
+    char again[FINGERPRINT_LEN + 1];
+    fingerprint_of_name(again, "a:1/0");
+    ck_assert_str_eq(again, hashes[0]);
+}
+END_TEST
+
+Suite *check_fingerprint(void);
+
+Suite *check_fingerprint(void)
+{
+    Suite *suite = suite_create("fingerprint");
+    TCase *tc = tcase_create("fingerprint");
+    tcase_add_test(tc, depends_on_the_set_of_nodes_not_on_its_order);
+    tcase_add_loop_test(tc, story_10_depends_on_nodes_quorum_and_greatest_ttl,
+                        0, (int)(sizeof others / sizeof *others));
+    tcase_add_test(tc, stories_37_and_38_each_node_has_a_name_of_its_own);
+    suite_add_tcase(suite, tc);
+    return suite;
+}

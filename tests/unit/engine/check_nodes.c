@@ -1,0 +1,459 @@
+/*
+ * What the engine sends to the nodes, and whom it asks.
+ */
+#include <check.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../../../server/engine/token.h"
+#include "../play.h"
+
+START_TEST(nothing_is_asked_of_nodes_without_admission)
+{
+    play_node_down(0);
+    play_node_connect(0);
+    engine_op op = play_acquire();
+    ck_assert_int_eq(play_count(CALL_ACQUIRE), 4);
+    for (int i = 1; i < 4; i++)
+        play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
+    ck_assert_int_eq(engine_result(play.engine, op)->votes[0],
+                     VOTE_QUARANTINED);
+}
+END_TEST
+
+START_TEST(a_lost_admission_is_looked_at_at_once)
+{
+    (void)play_acquire();
+    play_answer(CALL_ACQUIRE, 0, VOTE_QUARANTINED);
+    ck_assert_int_eq(engine_voting(play.engine), 4);
+    play_answer_look(0, LOOK_ADMITTED, "", "");
+    ck_assert_int_eq(engine_voting(play.engine), 5);
+}
+END_TEST
+
+START_TEST(heartbeats_look_at_the_admissions)
+{
+    play_advance(1500000);
+    for (int i = 0; i < PLAY_NODES; i++)
+        play_answer_look(i, LOOK_ADMITTED, "", "");
+    ck_assert_int_eq(play_count(CALL_LOOK), PLAY_NODES);
+    play_advance(1200000);
+    ck_assert_int_eq(play_count(CALL_LOOK), 2 * PLAY_NODES);
+}
+END_TEST
+
+START_TEST(story_09_numbers_follow_the_median_of_the_nodes_clocks)
+{
+    play_node_down(4);
+    play.lead_us[4] = 3600000000;
+    play_node_connect(4);
+    (void)play_acquire();
+    ck_assert_int_eq(play_find(CALL_ACQUIRE, 0)->call.number,
+                     PLAY_EPOCH_US + play.now_us);
+    (void)play_acquire();
+    ck_assert_int_eq(play.sent[play.sent_count - 1].call.number,
+                     PLAY_EPOCH_US + play.now_us + 1);
+}
+END_TEST
+
+static void answer_looks(int node, enum call_look_word word, const char *mark)
+{
+    while (play_find(CALL_LOOK, node) != NULL)
+        play_answer_look(node, word, "", mark);
+}
+
+/* Nodes from this one on have been there, with such clocks, for a max TTL. */
+static void begin_with_clocks(int first, int64_t lead_us)
+{
+    play_end();
+    play_begin_with(&play_settings);
+    for (int i = first; i < PLAY_NODES; i++) {
+        play.lead_us[i] = lead_us;
+        play_node_up(i);
+    }
+    for (int s = 0; s < 61; s++) {
+        play.sent_count = 0;
+        play_advance(1000000);
+        for (int i = first; i < PLAY_NODES; i++)
+            answer_looks(i, LOOK_ADMITTED, "");
+    }
+    ck_assert_int_eq(engine_voting(play.engine), PLAY_NODES - first);
+    play.sent_count = 0;
+}
+
+/* Two of five clocks are far ahead, and for a while no others are there. */
+START_TEST(story_09_two_clocks_far_ahead_leave_no_number_anywhere)
+{
+    begin_with_clocks(3, 3600000000);
+    ck_assert_int_eq(play_outcome(play_acquire()), OUTCOME_NO_QUORUM);
+    ck_assert_int_eq(play_count(CALL_ACQUIRE), 0);
+    for (int i = 0; i < 3; i++)
+        play_node_up(i);
+    (void)play_acquire();
+    ck_assert_int_eq(play_count(CALL_ACQUIRE), 3);
+    ck_assert_int_eq(play_find(CALL_ACQUIRE, 0)->call.number,
+                     PLAY_EPOCH_US + play.now_us);
+}
+END_TEST
+
+START_TEST(all_clocks_that_are_set_back_take_the_numbers_along)
+{
+    begin_with_clocks(0, 3600000000);
+    (void)play_acquire();
+    ck_assert_int_gt(play_find(CALL_ACQUIRE, 0)->call.number,
+                     PLAY_EPOCH_US + INT64_C(3600000000));
+    play_advance(1000);
+    for (int i = 0; i < PLAY_NODES; i++) {
+        play.lead_us[i] = 0;
+        struct engine_node_facts facts = play_facts(i);
+        engine_on_node_confirmed(play.engine, i, &facts);
+    }
+    play.sent_count = 0;
+    (void)play_acquire();
+    ck_assert_int_eq(play_find(CALL_ACQUIRE, 0)->call.number,
+                     PLAY_EPOCH_US + play.now_us);
+}
+END_TEST
+
+/* It would only leave keys and numbers, and releases, on those that vote. */
+START_TEST(what_cannot_be_won_is_not_sent)
+{
+    struct span token = span_of(PLAY_TOKEN);
+    for (int i = 0; i < 3; i++)
+        play_node_down(i);
+    engine_op op = play_acquire();
+    ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
+    ck_assert_int_eq(engine_result(play.engine, op)->votes[2],
+                     VOTE_UNREACHABLE);
+    ck_assert_int_eq(engine_result(play.engine, op)->votes[3], VOTE_PENDING);
+    op = engine_extend(play.engine, PLAY_RESOURCE, token, 1000, &play);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
+    op = engine_inspect(play.engine, PLAY_RESOURCE, &play);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
+    for (int i = 0; i < play.sent_count; i++)
+        ck_assert_int_eq(play.sent[i].call.kind, CALL_LOOK);
+    (void)engine_release(play.engine, PLAY_RESOURCE, token, &play);
+    ck_assert_int_eq(play_count(CALL_RELEASE), 2);
+}
+END_TEST
+
+START_TEST(a_slot_far_ahead_takes_no_other_along)
+{
+    (void)play_acquire();
+    for (int i = 0; i < PLAY_NODES; i++)
+        play_reply(play_find(CALL_ACQUIRE, i),
+                   (struct call_reply){.vote = VOTE_STALE,
+                                       .highest = PLAY_EPOCH_US +
+                                                  INT64_C(3600000000)});
+    (void)play_acquire();
+    ck_assert_int_eq(play.sent[play.sent_count - 1].call.number,
+                     PLAY_EPOCH_US + play.now_us + 2);
+}
+END_TEST
+
+/* ---- what is sent -------------------------------------------------------- */
+
+enum { NONCE_DIGITS = 16 };
+
+static void answer_all_looks(void)
+{
+    answer_looks(0, LOOK_MARKED, "1:run:aaaa");
+    for (int i = 1; i < PLAY_NODES; i++)
+        answer_looks(i, LOOK_ADMITTED, "");
+}
+
+START_TEST(a_lost_permission_is_marked_waited_for_and_given_back)
+{
+    play_advance(2200000); /* before, a first start may be under way */
+    play_node_down(0);
+    play_node_connect(0);
+    struct play_call *look = play_find(CALL_LOOK, 0);
+    ck_assert_uint_eq(strlen(look->nonce), NONCE_DIGITS);
+    ck_assert(look->call.is_durable);
+    char expected[CALL_STATE_MAX + 1];
+    snprintf(expected, sizeof expected,
+             "1:" PLAY_FINGERPRINT ":%s:" PLAY_RUN_ID "0", play_name(0));
+    ck_assert_str_eq(look->admit, expected);
+    play_answer_look(0, LOOK_FRESH, "", "1:run:aaaa");
+    for (int i = 0; i < 67; i++) {
+        answer_all_looks();
+        ck_assert(play_find(CALL_ADMIT, 0) == NULL);
+        play.sent_count = 0;
+        play_advance(1000000);
+    }
+    answer_all_looks();
+    struct play_call *admit = play_find(CALL_ADMIT, 0);
+    ck_assert_ptr_nonnull(admit);
+    ck_assert_str_eq(admit->mark, "1:run:aaaa");
+    ck_assert_int_eq(admit->call.max_ttl_ms, 60000);
+    ck_assert(admit->call.is_durable);
+    ck_assert_str_eq(admit->admit, expected);
+    play_answer(CALL_ADMIT, 0, VOTE_DONE);
+    ck_assert_int_eq(engine_voting(play.engine), PLAY_NODES - 1);
+    play_answer_look(0, LOOK_ADMITTED, "", "");
+    ck_assert_int_eq(engine_voting(play.engine), PLAY_NODES);
+}
+END_TEST
+
+START_TEST(a_restarted_node_is_readmitted_by_what_it_carries)
+{
+    play_advance(1000);
+    play_node_down(0);
+    play_node_connect(0);
+    play_answer_look(0, LOOK_CREATED, play_admission(0, true), "1:run:aaaa");
+    for (int i = 0; i < 4 && play_find(CALL_READMIT, 0) == NULL; i++) {
+        play_advance(1000000);
+        while (play_find(CALL_LOOK, 0) != NULL)
+            play_answer_look(0, LOOK_MARKED, play_admission(0, true),
+                             "1:run:aaaa");
+        for (int j = 1; j < PLAY_NODES; j++)
+            answer_looks(j, LOOK_ADMITTED, "");
+    }
+    struct play_call *readmit = play_find(CALL_READMIT, 0);
+    ck_assert_ptr_nonnull(readmit);
+    ck_assert_str_eq(readmit->found, play_admission(0, true));
+    ck_assert_str_eq(readmit->mark, "1:run:aaaa");
+    ck_assert_int_eq(readmit->call.floor, 1);
+    ck_assert(readmit->call.is_durable);
+    play_answer(CALL_READMIT, 0, VOTE_DONE);
+    play_answer_look(0, LOOK_ADMITTED, "", "");
+    ck_assert_int_eq(engine_voting(play.engine), PLAY_NODES);
+}
+END_TEST
+
+/* A vote needs the whole admission, as the last look has told it. */
+START_TEST(votes_are_asked_for_by_the_admission_that_was_seen)
+{
+    (void)play_acquire();
+    for (int i = 0; i < PLAY_NODES; i++)
+        ck_assert_str_eq(play_find(CALL_ACQUIRE, i)->admit,
+                         play_admission(i, false));
+    char text[TOKEN_MAX];
+    unsigned char random[TOKEN_RANDOM_BYTES] = {0};
+    struct span token = {
+        text, token_make(text, PLAY_EPOCH_US, random, span_of("me"))};
+    (void)engine_extend(play.engine, PLAY_RESOURCE, token, 1000, &play);
+    ck_assert_str_eq(play_find(CALL_EXTEND, 3)->admit,
+                     play_admission(3, false));
+    (void)engine_release(play.engine, PLAY_RESOURCE, token, &play);
+    ck_assert_str_eq(play_find(CALL_RELEASE, 3)->admit,
+                     play_admission(3, false));
+}
+END_TEST
+
+static void expect_floor(int node, int64_t floor)
+{
+    play.sent_count = 0;
+    play_advance(1200000);
+    ck_assert_int_eq(play_find(CALL_LOOK, node)->call.floor, floor);
+}
+
+/* By its own word, … */
+START_TEST(a_beat_that_was_told_is_the_floor_from_then_on)
+{
+    (void)play_acquire();
+    play_reply(play_find(CALL_ACQUIRE, 2),
+               (struct call_reply){.vote = VOTE_GRANTED, .beat = 41});
+    expect_floor(2, 41);
+    char told[CALL_WITNESSES_MAX + 1];
+    snprintf(told, sizeof told, "%s=1 %s=1 %s=41 %s=1", play_name(0),
+             play_name(1), play_name(2), play_name(4));
+    ck_assert_str_eq(play_find(CALL_LOOK, 3)->witnesses, told);
+}
+END_TEST
+
+/* … or by that of another server, which a node has kept. */
+START_TEST(story_43_what_other_nodes_have_heard_is_the_floor_from_then_on)
+{
+    char heard[CALL_WITNESSES_MAX + 1];
+    play_advance(1200000);
+    snprintf(heard, sizeof heard, "%s=1 %s=1 %s=42 %s=1", play_name(0),
+             play_name(1), play_name(2), play_name(4));
+    play_reply(
+        play_find(CALL_LOOK, 3),
+        (struct call_reply){.vote = VOTE_DONE,
+                            .beat = 2,
+                            .look = {.word = LOOK_ADMITTED,
+                                     .admit = span_of(play_admission(3, false)),
+                                     .is_durable = true,
+                                     .beat = 2,
+                                     .witnesses = span_of(heard)}});
+    for (int i = 0; i < PLAY_NODES; i++)
+        answer_looks(i, LOOK_ADMITTED, "");
+    expect_floor(2, 42);
+}
+END_TEST
+
+/* A refusal tells nothing that is known to be of this node. */
+START_TEST(what_is_no_answer_tells_no_beat)
+{
+    (void)play_acquire();
+    play_reply(play_find(CALL_ACQUIRE, 2),
+               (struct call_reply){.vote = VOTE_FAILED, .beat = 41});
+    expect_floor(2, 1);
+}
+END_TEST
+
+/* Of fewer than a majority of the clocks nobody knows which are right. */
+START_TEST(the_median_goes_along_once_a_majority_of_clocks_is_known)
+{
+    play_end();
+    play_begin_with(&play_settings);
+    for (int i = 0; i < PLAY_NODES; i++) {
+        play_node_connect(i);
+        ck_assert_int_eq(play_find(CALL_LOOK, i)->call.median_us,
+                         i < 2 ? 0 : PLAY_EPOCH_US + play.now_us);
+        int64_t deadline_us = PLAY_EPOCH_US + play.now_us + 50000;
+        int64_t told_us = play_find(CALL_LOOK, i)->call.node_deadline_us;
+        ck_assert_int_ge(told_us, deadline_us); /* and a bit, for drift */
+        ck_assert_int_le(told_us, deadline_us + 1000);
+        play_answer_look(i, LOOK_ADMITTED, "", "");
+    }
+    (void)play_acquire();
+    ck_assert_int_eq(play_find(CALL_ACQUIRE, 0)->call.median_us,
+                     PLAY_EPOCH_US + play.now_us);
+}
+END_TEST
+
+START_TEST(story_46_who_saw_an_admission_says_so_with_each_look)
+{
+    play_end();
+    play_begin_with(&play_settings);
+    play_node_up(0);
+    play.sent_count = 0;
+    play_node_connect(1);
+    ck_assert(!play_find(CALL_LOOK, 1)->call.is_objecting);
+    play_advance(1200000);
+    ck_assert(play_find(CALL_LOOK, 0)->call.is_objecting);
+}
+END_TEST
+
+/* Three nodes on one host, whose clock was set: it looks as if our own had
+ * stepped, and of the other two nothing is known until they reply again. */
+START_TEST(a_node_whose_clock_is_unknown_is_looked_at_all_the_same)
+{
+    static const int order[] = {0, 3, 4, 1, 2};
+    play_advance(1000);
+    for (int i = 0; i < 3; i++)
+        play.lead_us[i] = 2000000;
+    (void)play_acquire();
+    for (int i = 0; i < PLAY_NODES; i++) {
+        play_answer(CALL_ACQUIRE, order[i], VOTE_GRANTED);
+        answer_looks(order[i], LOOK_ADMITTED, "");
+    }
+    ck_assert_int_eq(engine_voting(play.engine), 3);
+    play.sent_count = 0;
+    play.is_unconfirmed[3] = play.is_unconfirmed[4] = true;
+    play_advance(1500000);
+    ck_assert_int_eq(play_find(CALL_LOOK, 3)->call.node_deadline_us, 0);
+    for (int i = 0; i < PLAY_NODES; i++)
+        answer_looks(i, LOOK_ADMITTED, "");
+    ck_assert_int_eq(play_count(CALL_REVOKE), 0);
+}
+END_TEST
+
+START_TEST(every_mark_has_a_nonce_of_its_own)
+{
+    char first[CALL_NONCE_MAX + 1];
+    play_advance(2200000);
+    play_node_down(0);
+    play_node_connect(0);
+    strcpy(first, play_find(CALL_LOOK, 0)->nonce);
+    play_answer_look(0, LOOK_ADMITTED, "", "");
+    play_advance(1200000);
+    ck_assert_str_ne(play_find(CALL_LOOK, 0)->nonce, first);
+}
+END_TEST
+
+START_TEST(durability_that_ended_is_told_to_the_node)
+{
+    struct engine_node_facts facts = play_facts(2);
+    facts.is_durable = false;
+    engine_on_node_confirmed(play.engine, 2, &facts);
+    struct play_call *look = play_find(CALL_LOOK, 2);
+    ck_assert_ptr_nonnull(look);
+    ck_assert(!look->call.is_durable);
+}
+END_TEST
+
+START_TEST(a_call_that_cannot_be_sent_is_tried_again_a_second_later)
+{
+    play.is_refusing[1] = true;
+    play_advance(1200000);
+    ck_assert(play_find(CALL_LOOK, 1) == NULL);
+    ck_assert(play_find(CALL_LOOK, 0) != NULL);
+    play.is_refusing[1] = false;
+    play_advance(1200000);
+    ck_assert(play_find(CALL_LOOK, 1) != NULL);
+}
+END_TEST
+
+/* Before that its nodes are only peeked at, which marks nothing. */
+START_TEST(a_first_start_admits_all_nodes_by_the_first_of_their_names)
+{
+    struct engine_settings settings = play_settings;
+    play_end();
+    settings.node_names[0] = "z";
+    play_begin_with(&settings);
+    for (int i = 0; i < PLAY_NODES; i++) {
+        play_node_connect(i);
+        ck_assert_str_eq(play_find(CALL_LOOK, i)->nonce, "");
+        play_answer_look(i, LOOK_EMPTY, "", "");
+    }
+    ck_assert(play_find(CALL_LOOK, 0) == NULL);
+    ck_assert_mem_eq(play_find(CALL_LOOK, 1)->nonce, "first-", 6);
+    ck_assert_uint_eq(strlen(play_find(CALL_LOOK, 1)->nonce), 6 + NONCE_DIGITS);
+    play_answer_look(1, LOOK_FRESH, "", "1:run:1");
+    static const char *const marks[] = {"1:run:0", "1:run:1", "1:run:2",
+                                        "1:run:3", "1:run:4"};
+    for (int i = 0; i < PLAY_NODES; i++)
+        play_answer_look(i, i == 1 ? LOOK_MARKED : LOOK_FRESH, "", marks[i]);
+    for (int s = 0; s < 3; s++) {
+        play_advance(1000000);
+        for (int i = 0; i < PLAY_NODES; i++)
+            answer_looks(i, LOOK_MARKED, marks[i]);
+    }
+    for (int i = 0; i < PLAY_NODES; i++) {
+        ck_assert_str_eq(play_find(CALL_ADMIT, i)->mark, marks[i]);
+        play_answer(CALL_ADMIT, i, VOTE_DONE);
+        play_answer_look(i, LOOK_ADMITTED, "", "");
+    }
+    ck_assert_int_eq(engine_voting(play.engine), PLAY_NODES);
+}
+END_TEST
+
+Suite *check_nodes(void);
+
+Suite *check_nodes(void)
+{
+    Suite *suite = suite_create("nodes");
+    TCase *tc = tcase_create("nodes");
+    tcase_add_checked_fixture(tc, play_begin, play_end);
+    tcase_add_test(tc, nothing_is_asked_of_nodes_without_admission);
+    tcase_add_test(tc, a_lost_admission_is_looked_at_at_once);
+    tcase_add_test(tc, heartbeats_look_at_the_admissions);
+    tcase_add_test(tc, story_09_numbers_follow_the_median_of_the_nodes_clocks);
+    tcase_add_test(tc, story_09_two_clocks_far_ahead_leave_no_number_anywhere);
+    tcase_add_test(tc, all_clocks_that_are_set_back_take_the_numbers_along);
+    tcase_add_test(tc, what_cannot_be_won_is_not_sent);
+    tcase_add_test(tc, a_slot_far_ahead_takes_no_other_along);
+    tcase_add_test(tc, a_lost_permission_is_marked_waited_for_and_given_back);
+    tcase_add_test(tc, a_restarted_node_is_readmitted_by_what_it_carries);
+    tcase_add_test(tc, votes_are_asked_for_by_the_admission_that_was_seen);
+    tcase_add_test(tc, a_beat_that_was_told_is_the_floor_from_then_on);
+    tcase_add_test(
+        tc, story_43_what_other_nodes_have_heard_is_the_floor_from_then_on);
+    tcase_add_test(tc, what_is_no_answer_tells_no_beat);
+    tcase_add_test(tc,
+                   the_median_goes_along_once_a_majority_of_clocks_is_known);
+    tcase_add_test(tc, story_46_who_saw_an_admission_says_so_with_each_look);
+    tcase_add_test(tc, a_node_whose_clock_is_unknown_is_looked_at_all_the_same);
+    tcase_add_test(tc, every_mark_has_a_nonce_of_its_own);
+    tcase_add_test(tc, durability_that_ended_is_told_to_the_node);
+    tcase_add_test(tc,
+                   a_call_that_cannot_be_sent_is_tried_again_a_second_later);
+    tcase_add_test(tc,
+                   a_first_start_admits_all_nodes_by_the_first_of_their_names);
+    suite_add_tcase(suite, tc);
+    return suite;
+}

@@ -1,0 +1,404 @@
+#include <check.h>
+#include <string.h>
+
+#include "../../../server/engine/token.h"
+#include "../play.h"
+
+START_TEST(story_19_an_abandoned_grant_is_released)
+{
+    engine_op op = play_acquire();
+    for (int i = 0; i < 3; i++)
+        play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
+    engine_abandon(play.engine, op);
+    ck_assert_int_eq(play_count(CALL_RELEASE), 5);
+    ck_assert_int_eq(engine_in_flight(play.engine), 0);
+}
+END_TEST
+
+START_TEST(abandoned_in_the_middle_of_a_round)
+{
+    engine_op op = play_acquire();
+    play_answer(CALL_ACQUIRE, 0, VOTE_GRANTED);
+    play_answer_held(CALL_ACQUIRE, 1, "x");
+    engine_abandon(play.engine, op);
+    ck_assert_int_eq(play_count(CALL_RELEASE), 4);
+    play_answer(CALL_ACQUIRE, 2, VOTE_GRANTED); /* finds nobody */
+    ck_assert_int_eq(play.answers, 0);
+    ck_assert_int_eq(engine_in_flight(play.engine), 0);
+}
+END_TEST
+
+START_TEST(abandoned_between_rounds_needs_no_release)
+{
+    engine_op op = play_acquire();
+    play_split_votes();
+    int released = play_count(CALL_RELEASE);
+    engine_abandon(play.engine, op);
+    ck_assert_int_eq(play_count(CALL_RELEASE), released);
+    play_advance(400000);
+    ck_assert_int_eq(play_count(CALL_ACQUIRE), 5);
+}
+END_TEST
+
+START_TEST(a_node_out_of_reach_gets_the_release_when_it_is_back)
+{
+    engine_op op = play_acquire();
+    for (int i = 0; i < 3; i++)
+        play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
+    play_node_down(4); /* it may have set the key */
+    engine_abandon(play.engine, op);
+    ck_assert_int_eq(play_count(CALL_RELEASE), 4);
+    for (int i = 0; i < 4; i++)
+        play_answer(CALL_RELEASE, i, VOTE_DELETED);
+    play_node_up(4);
+    ck_assert_msg(play_find(CALL_RELEASE, 4) == NULL,
+                  "the old connection may still carry the acquire");
+    play_advance(100000 + 200000);
+    ck_assert(play_find(CALL_RELEASE, 4) != NULL);
+    play_answer(CALL_RELEASE, 4, VOTE_DELETED);
+    ck_assert_uint_eq(play.metrics.releases_pending, 0);
+}
+END_TEST
+
+enum { LONG_US = 2000000000 };
+
+/* One node is away, and its clock is known worse and worse. */
+static void be_without_node_4_for_long(void)
+{
+    play_node_down(4);
+    play.now_us += LONG_US;
+    for (int i = 0; i < 4; i++) {
+        struct engine_node_facts facts = play_facts(i);
+        engine_on_node_confirmed(play.engine, i, &facts);
+    }
+}
+
+START_TEST(a_node_that_is_away_for_long_puts_no_release_off)
+{
+    be_without_node_4_for_long();
+    engine_op op = play_acquire();
+    for (int i = 0; i < 3; i++)
+        play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
+    play_node_down(3); /* it may have set the key */
+    engine_abandon(play.engine, op);
+    ck_assert(play_find(CALL_RELEASE, 3) == NULL);
+    play_node_connect(3);
+    play_advance(100000 + 200000);
+    ck_assert(play_find(CALL_RELEASE, 3) != NULL);
+}
+END_TEST
+
+START_TEST(nor_one_that_a_client_asked_for)
+{
+    be_without_node_4_for_long();
+    play_node_down(3);
+    (void)engine_release(play.engine, PLAY_RESOURCE, span_of(PLAY_TOKEN), NULL);
+    play_node_connect(3);
+    play_advance(150000 + 200000);
+    ck_assert(play_find(CALL_RELEASE, 3) != NULL);
+}
+END_TEST
+
+/* However well it is known by now: the acquire's deadline was made then. */
+START_TEST(what_counts_is_the_doubt_when_the_acquire_went_out)
+{
+    enum { IDLE_US = 90000000, DOUBT_US = IDLE_US / 100 };
+    play.now_us += IDLE_US;
+    for (int i = 0; i < PLAY_NODES; i++) {
+        struct engine_node_facts facts = play_facts(i);
+        facts.sent_us -= 2 * DOUBT_US; /* so slow that it tells nothing new */
+        engine_on_node_confirmed(play.engine, i, &facts);
+    }
+    engine_op op = play_acquire();
+    for (int i = 0; i < 4; i++)
+        play_answer(CALL_ACQUIRE, i, VOTE_GRANTED); /* this does, … */
+    struct engine_node_facts facts = play_facts(4);
+    engine_on_node_confirmed(play.engine, 4, &facts); /* … and this */
+    play_node_down(4);
+    engine_abandon(play.engine, op);
+    play_node_connect(4);
+    play_advance(DOUBT_US / 2);
+    ck_assert(play_find(CALL_RELEASE, 4) == NULL);
+    play_advance(DOUBT_US / 2 + 100000 + 200000);
+    ck_assert(play_find(CALL_RELEASE, 4) != NULL);
+}
+END_TEST
+
+START_TEST(an_owed_release_ends_with_the_ttl)
+{
+    engine_op op = play_acquire();
+    for (int i = 0; i < 3; i++)
+        play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
+    play_node_down(4);
+    engine_abandon(play.engine, op);
+    for (int i = 0; i < 4; i++)
+        play_answer(CALL_RELEASE, i, VOTE_DELETED);
+    ck_assert_uint_eq(play.metrics.releases_pending, 1);
+    play_advance(30200000);
+    ck_assert_uint_eq(play.metrics.releases_pending, 0);
+    play.sent_count = 0;
+    play_node_up(4);
+    play_advance(1000000);
+    ck_assert_int_eq(play_count(CALL_RELEASE), 0);
+}
+END_TEST
+
+START_TEST(release_asks_every_node_and_outlives_its_answer)
+{
+    engine_op op =
+        engine_release(play.engine, PLAY_RESOURCE, span_of(PLAY_TOKEN), NULL);
+    ck_assert_int_eq(play_count(CALL_RELEASE), 5);
+    for (int i = 0; i < 3; i++)
+        play_answer(CALL_RELEASE, i, VOTE_DELETED);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_RELEASED);
+    engine_close(play.engine, op);
+    play_answer(CALL_RELEASE, 3, VOTE_DELETED);
+    play_answer(CALL_RELEASE, 4, VOTE_MISCONFIGURED);
+    ck_assert_uint_eq(play.metrics.releases_pending, 1);
+    play_advance(700000);
+    play_answer(CALL_RELEASE, 4, VOTE_DELETED);
+    ck_assert_uint_eq(play.metrics.releases_pending, 0);
+}
+END_TEST
+
+START_TEST(release_without_quorum_is_repeated_behind_the_503)
+{
+    for (int i = 0; i < 3; i++)
+        play_node_down(i);
+    engine_op op =
+        engine_release(play.engine, PLAY_RESOURCE, span_of(PLAY_TOKEN), NULL);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
+    engine_close(play.engine, op);
+    play_node_up(0);
+    play_advance(400000);
+    ck_assert(play_find(CALL_RELEASE, 0) != NULL);
+}
+END_TEST
+
+static engine_op release_of(int64_t number)
+{
+    char token[TOKEN_MAX];
+    unsigned char random[TOKEN_RANDOM_BYTES] = {0};
+    size_t len = token_make(token, number, random, span_of("me"));
+    return engine_release(play.engine, PLAY_RESOURCE, (struct span){token, len},
+                          NULL);
+}
+
+static void answer_all(enum vote vote)
+{
+    for (int i = 0; i < PLAY_NODES; i++)
+        play_answer(CALL_RELEASE, i, vote);
+}
+
+START_TEST(a_release_that_deleted_the_key_everywhere_is_done)
+{
+    (void)release_of(PLAY_EPOCH_US);
+    answer_all(VOTE_DELETED);
+    ck_assert_uint_eq(play.metrics.releases_pending, 0);
+    play_advance(2000000);
+    ck_assert_int_eq(play_count(CALL_RELEASE), 5);
+}
+END_TEST
+
+/*
+ * The acquire may still be coming there, or a repair; and where it is deleted
+ * by now, it may be set once more by a repair that counted on the others.
+ */
+START_TEST(a_release_that_missed_the_key_somewhere_asks_all_once_more)
+{
+    engine_op op = release_of(PLAY_EPOCH_US);
+    for (int i = 0; i < 4; i++)
+        play_answer(CALL_RELEASE, i, VOTE_DELETED);
+    if (_i == 0)
+        play_answer(CALL_RELEASE, 4, VOTE_FREE);
+    else if (_i == 1)
+        play_answer(CALL_RELEASE, 4, VOTE_QUARANTINED);
+    else
+        play_answer_held(CALL_RELEASE, 4, "x");
+    ck_assert_int_eq(play_outcome(op), OUTCOME_RELEASED);
+    ck_assert_uint_eq(play.metrics.releases_pending, 1);
+    play_advance(100000 - 1); /* a look of 50 ms, and its repair of 50 ms */
+    ck_assert_int_eq(play_count(CALL_RELEASE), 5);
+    play_advance(400000);
+    ck_assert_int_eq(play_count(CALL_RELEASE), 10);
+    answer_all(VOTE_FREE);
+    ck_assert_uint_eq(play.metrics.releases_pending, 0);
+    play_advance(2000000);
+    ck_assert_int_eq(play_count(CALL_RELEASE), 10);
+}
+END_TEST
+
+/* What counts is when the node looked, not when its reply came. */
+static void answer_late(int node, enum vote vote, int64_t looked_us)
+{
+    struct play_call *late = play_find(CALL_RELEASE, node);
+    late->is_answered = true;
+    const struct call_reply reply = {.vote = vote,
+                                     .node_now_us = PLAY_EPOCH_US + looked_us};
+    engine_on_reply(play.engine, node, late->tag, &reply, play.now_us - 900000,
+                    play.now_us);
+}
+
+START_TEST(so_does_one_that_looked_in_time_however_late_it_is_told)
+{
+    int64_t sent_us = play.now_us;
+    (void)release_of(PLAY_EPOCH_US);
+    for (int i = 0; i < 4; i++)
+        play_answer(CALL_RELEASE, i, VOTE_DELETED);
+    play_advance(900000);
+    answer_late(4, VOTE_FREE, sent_us + 99000);
+    play_advance(700000);
+    ck_assert_int_eq(play_count(CALL_RELEASE), 10);
+    answer_all(VOTE_FREE);
+    ck_assert_uint_eq(play.metrics.releases_pending, 0);
+}
+END_TEST
+
+START_TEST(a_node_that_looked_when_all_was_over_is_not_asked_again)
+{
+    (void)release_of(PLAY_EPOCH_US);
+    for (int i = 0; i < 4; i++)
+        play_answer(CALL_RELEASE, i, VOTE_DELETED);
+    play_advance(900000);
+    answer_late(4, VOTE_FREE, play.now_us - 1000);
+    ck_assert_uint_eq(play.metrics.releases_pending, 0);
+}
+END_TEST
+
+/* Meanwhile an extend may have found a majority that had it. */
+START_TEST(so_does_one_whose_majority_came_late)
+{
+    engine_op op = release_of(PLAY_EPOCH_US);
+    for (int i = 0; i < 2; i++)
+        play_answer(CALL_RELEASE, i, VOTE_DELETED);
+    for (int i = 0; i < 4; i++) { /* it is waited for, and for once more */
+        ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
+        play_advance(50001);
+    }
+    ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
+    for (int i = 2; i < 5; i++)
+        play_answer(CALL_RELEASE, i, VOTE_DELETED);
+    ck_assert_uint_eq(play.metrics.releases_pending, 5); /* one for each node */
+    play_advance(700000);
+    ck_assert_int_eq(play_count(CALL_RELEASE), 10);
+    answer_all(VOTE_FREE);
+    ck_assert_uint_eq(play.metrics.releases_pending, 0);
+}
+END_TEST
+
+/* This server was stopped, the nodes were not. */
+START_TEST(but_not_if_only_its_answers_were_read_late)
+{
+    int64_t sent_us = play.now_us;
+    (void)release_of(PLAY_EPOCH_US);
+    play_advance(900000);
+    for (int i = 0; i < PLAY_NODES; i++)
+        answer_late(i, VOTE_DELETED, sent_us + 40000);
+    ck_assert_uint_eq(play.metrics.releases_pending, 0);
+}
+END_TEST
+
+/* A grant that nobody has is extended by nobody. */
+START_TEST(a_release_behind_a_lost_acquire_asks_only_once)
+{
+    engine_op op = play_acquire();
+    for (int i = 0; i < 3; i++)
+        play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
+    engine_abandon(play.engine, op);
+    for (int i = 0; i < PLAY_NODES; i++)
+        play_answer(CALL_RELEASE, i, i < 3 ? VOTE_DELETED : VOTE_FREE);
+    ck_assert_uint_eq(play.metrics.releases_pending, 0);
+}
+END_TEST
+
+START_TEST(a_long_name_is_released_as_well)
+{
+    char name[RESOURCE_MAX];
+    memset(name, 'n', sizeof name);
+    engine_op op = engine_release(play.engine, (struct span){name, sizeof name},
+                                  span_of(PLAY_TOKEN), NULL);
+    struct span sent = play_find(CALL_RELEASE, 2)->call.resource;
+    ck_assert_uint_eq(sent.len, sizeof name);
+    ck_assert(memcmp(sent.ptr, name, sent.len) == 0);
+    ck_assert_str_eq(play_find(CALL_RELEASE, 2)->token, PLAY_TOKEN);
+    for (int i = 0; i < PLAY_NODES; i++)
+        play_answer(CALL_RELEASE, i, VOTE_DELETED);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_RELEASED);
+}
+END_TEST
+
+/* More than there is room for, which no node takes. */
+static void fill_up(void)
+{
+    engine_op op = 1;
+    for (int i = 0; i < PLAY_NODES; i++)
+        play.is_refusing[i] = true;
+    for (int i = 0; i < 70000 && op != 0; i++) {
+        op = engine_release(play.engine, PLAY_RESOURCE, span_of(PLAY_TOKEN),
+                            NULL);
+        if (op != 0)
+            engine_close(play.engine, op);
+    }
+    for (int i = 0; i < PLAY_NODES; i++)
+        play.is_refusing[i] = false;
+}
+
+/* The nodes would be asked, and nobody know what they answer. */
+START_TEST(a_release_without_room_is_refused)
+{
+    fill_up();
+    ck_assert_uint_eq(
+        engine_release(play.engine, PLAY_RESOURCE, span_of(PLAY_TOKEN), NULL),
+        0);
+    ck_assert_int_eq(play_count(CALL_RELEASE), 0);
+    ck_assert_int_eq(engine_in_flight(play.engine), 0);
+}
+END_TEST
+
+START_TEST(an_abandoned_grant_is_released_without_room_to_remember_it)
+{
+    engine_op op = play_acquire();
+    for (int i = 0; i < 3; i++)
+        play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
+    play_node_down(4);
+    fill_up();
+    engine_abandon(play.engine, op);
+    ck_assert_int_eq(play_count(CALL_RELEASE), 4);
+    ck_assert_uint_eq(play.metrics.releases_dropped, 1);
+    for (int i = 0; i < 4; i++)
+        play_answer(CALL_RELEASE, i, VOTE_DELETED);
+}
+END_TEST
+
+Suite *check_releases(void);
+
+Suite *check_releases(void)
+{
+    Suite *suite = suite_create("releases");
+    TCase *tc = tcase_create("releases");
+    tcase_add_checked_fixture(tc, play_begin, play_end);
+    tcase_add_test(tc, story_19_an_abandoned_grant_is_released);
+    tcase_add_test(tc, abandoned_in_the_middle_of_a_round);
+    tcase_add_test(tc, abandoned_between_rounds_needs_no_release);
+    tcase_add_test(tc, a_node_out_of_reach_gets_the_release_when_it_is_back);
+    tcase_add_test(tc, a_node_that_is_away_for_long_puts_no_release_off);
+    tcase_add_test(tc, nor_one_that_a_client_asked_for);
+    tcase_add_test(tc, what_counts_is_the_doubt_when_the_acquire_went_out);
+    tcase_add_test(tc, an_owed_release_ends_with_the_ttl);
+    tcase_add_test(tc, release_asks_every_node_and_outlives_its_answer);
+    tcase_add_test(tc, release_without_quorum_is_repeated_behind_the_503);
+    tcase_add_test(tc, a_release_that_deleted_the_key_everywhere_is_done);
+    tcase_add_loop_test(
+        tc, a_release_that_missed_the_key_somewhere_asks_all_once_more, 0, 3);
+    tcase_add_test(tc, so_does_one_that_looked_in_time_however_late_it_is_told);
+    tcase_add_test(tc, a_node_that_looked_when_all_was_over_is_not_asked_again);
+    tcase_add_test(tc, so_does_one_whose_majority_came_late);
+    tcase_add_test(tc, but_not_if_only_its_answers_were_read_late);
+    tcase_add_test(tc, a_release_behind_a_lost_acquire_asks_only_once);
+    tcase_add_test(tc, a_long_name_is_released_as_well);
+    tcase_add_test(tc, a_release_without_room_is_refused);
+    tcase_add_test(tc,
+                   an_abandoned_grant_is_released_without_room_to_remember_it);
+    suite_add_tcase(suite, tc);
+    return suite;
+}

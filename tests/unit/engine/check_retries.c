@@ -1,0 +1,235 @@
+/*
+ * Rounds that were lost to time alone, and what is done about them.
+ */
+#include <check.h>
+
+#include "../../../server/engine/token.h"
+#include "../play.h"
+
+enum { TIMEOUT_US = 50000, ROUNDS = 4 };
+
+static struct span make_token(char token[TOKEN_MAX])
+{
+    unsigned char random[TOKEN_RANDOM_BYTES] = {0};
+    return (struct span){
+        token, token_make(token, PLAY_EPOCH_US, random, span_of("me"))};
+}
+
+static engine_op extend(void)
+{
+    char token[TOKEN_MAX];
+    return engine_extend(play.engine, PLAY_RESOURCE, make_token(token), 30000,
+                         NULL);
+}
+
+static engine_op release(void)
+{
+    char token[TOKEN_MAX];
+    return engine_release(play.engine, PLAY_RESOURCE, make_token(token), NULL);
+}
+
+static void answer_from(int node, enum call_kind kind, enum vote vote)
+{
+    for (; node < PLAY_NODES; node++)
+        play_answer(kind, node, vote);
+}
+
+/* ---- acquire ------------------------------------------------------------ */
+
+START_TEST(silence_is_tried_again_at_once)
+{
+    engine_op op = play_acquire();
+    char first[TOKEN_MAX + 1];
+    strcpy(first, play_find(CALL_ACQUIRE, 0)->token);
+    play_advance(TIMEOUT_US);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
+    ck_assert_int_eq(play_count(CALL_ACQUIRE), 10);
+    ck_assert_int_eq(play_count(CALL_RELEASE), 5);
+    ck_assert_str_eq(play_find(CALL_RELEASE, 0)->token, first);
+    answer_from(0, CALL_ACQUIRE, VOTE_GRANTED); /* of the first round */
+    ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
+    ck_assert_str_ne(play_find(CALL_ACQUIRE, 0)->token, first);
+    answer_from(2, CALL_ACQUIRE, VOTE_GRANTED);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
+    ck_assert_int_eq(engine_validity_ms(play.engine, op, play.now_us), 29693);
+}
+END_TEST
+
+START_TEST(silence_uses_up_the_rounds)
+{
+    engine_op op = play_acquire();
+    play_advance(ROUNDS * TIMEOUT_US - 1);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
+    play_advance(1);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
+    ck_assert_int_eq(play_count(CALL_ACQUIRE), ROUNDS * 5);
+    ck_assert_int_eq(play_count(CALL_RELEASE), ROUNDS * 5);
+}
+END_TEST
+
+/* Calls that were not sent before the server was held up. */
+START_TEST(late_calls_are_tried_again_at_once)
+{
+    engine_op op = play_acquire();
+    answer_from(2, CALL_ACQUIRE, VOTE_LATE);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
+    ck_assert_int_eq(play_count(CALL_ACQUIRE), 10);
+    ck_assert_int_eq(play_count(CALL_RELEASE), 2); /* who may have granted */
+    answer_from(2, CALL_ACQUIRE, VOTE_GRANTED);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
+}
+END_TEST
+
+START_TEST(silence_after_a_split_is_no_holder)
+{
+    engine_op op = play_acquire();
+    play_split_votes();
+    play_await_round(10);
+    play_advance(3 * TIMEOUT_US);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
+}
+END_TEST
+
+START_TEST(a_minority_that_refuses_spoils_no_other_round)
+{
+    engine_op op = play_acquire();
+    play_answer(CALL_ACQUIRE, 0, VOTE_LOADING);
+    play_answer(CALL_ACQUIRE, 1, VOTE_LOADING);
+    play_answer(CALL_ACQUIRE, 2, VOTE_GRANTED);
+    play_advance(TIMEOUT_US);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
+    ck_assert_int_eq(play_count(CALL_ACQUIRE), 10);
+}
+END_TEST
+
+START_TEST(nodes_that_are_known_to_be_silent_are_not_waited_for)
+{
+    for (int i = 0; i < 3; i++) {
+        play.is_up[i] = false;
+        engine_on_node_down(play.engine, i, VOTE_SILENT, "no reply");
+    }
+    engine_op op = play_acquire();
+    ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
+}
+END_TEST
+
+/* Nothing would be left of a lock that is granted later. */
+START_TEST(a_round_lasts_no_longer_than_the_ttl)
+{
+    struct engine_settings settings = play_settings;
+    settings.node_timeout_us = 1000000;
+    settings.retry_count = 0;
+    engine_free(play.engine);
+    play_begin_with(&settings);
+    for (int i = 0; i < PLAY_NODES; i++)
+        play_node_up(i);
+    engine_op op =
+        engine_acquire(play.engine, PLAY_RESOURCE, (struct span){0}, 100, NULL);
+    ck_assert_int_lt(play_find(CALL_ACQUIRE, 0)->call.node_deadline_us,
+                     PLAY_EPOCH_US + play.now_us + 101000);
+    play_advance(99999);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
+    play_advance(1);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
+}
+END_TEST
+
+/* ---- extend ------------------------------------------------------------- */
+
+START_TEST(an_extension_lost_to_time_is_tried_again)
+{
+    engine_op op = extend();
+    play_answer(CALL_EXTEND, 0, VOTE_EXTENDED);
+    play_answer(CALL_EXTEND, 1, VOTE_LATE);
+    play_advance(TIMEOUT_US);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
+    ck_assert_int_eq(play_count(CALL_EXTEND), 10);
+    for (int i = 0; i < 2; i++)
+        play_answer(CALL_EXTEND, i, VOTE_EXTENDED);
+    answer_from(2, CALL_EXTEND, VOTE_EXTENDED); /* of the first round */
+    ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
+    play_answer(CALL_EXTEND, 2, VOTE_EXTENDED);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_EXTENDED);
+    ck_assert_int_eq(play_count(CALL_RELEASE), 0);
+}
+END_TEST
+
+START_TEST(an_extension_is_unknown_when_all_rounds_are_silent)
+{
+    engine_op op = extend();
+    play_advance(ROUNDS * TIMEOUT_US - 1);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
+    play_advance(1);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
+    ck_assert_int_eq(play_count(CALL_EXTEND), ROUNDS * 5);
+}
+END_TEST
+
+/* ---- release, inspect --------------------------------------------------- */
+
+/* It is right however late it runs: the first one is waited for. */
+START_TEST(a_release_is_waited_for_as_long_as_others_try)
+{
+    engine_op op = release();
+    play_answer(CALL_RELEASE, 0, VOTE_DELETED);
+    play_advance(ROUNDS * TIMEOUT_US - 1);
+    play_answer(CALL_RELEASE, 1, VOTE_FREE);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
+    play_answer(CALL_RELEASE, 2, VOTE_FREE);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_RELEASED);
+    ck_assert_int_eq(play_count(CALL_RELEASE), 5);
+
+    op = release();
+    play_advance(ROUNDS * TIMEOUT_US - 1);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
+    play_advance(1);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
+}
+END_TEST
+
+/* The server is held up for longer than all rounds, and had not sent it. */
+START_TEST(a_release_is_waited_for_behind_a_stall)
+{
+    engine_op op = release();
+    play.now_us += 10 * TIMEOUT_US;
+    play_advance(0); /* the deadline */
+    ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
+    play_advance(TIMEOUT_US - 1);
+    answer_from(2, CALL_RELEASE, VOTE_DELETED);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_RELEASED);
+}
+END_TEST
+
+START_TEST(an_inspection_lost_to_silence_is_tried_again)
+{
+    engine_op op = engine_inspect(play.engine, PLAY_RESOURCE, NULL);
+    play_advance(TIMEOUT_US);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
+    ck_assert_int_eq(play_count(CALL_INSPECT), 10);
+    play_advance((ROUNDS - 1) * TIMEOUT_US);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
+}
+END_TEST
+
+Suite *check_retries(void);
+
+Suite *check_retries(void)
+{
+    Suite *suite = suite_create("retries");
+    TCase *tc = tcase_create("retries");
+    tcase_add_checked_fixture(tc, play_begin, play_end);
+    tcase_add_test(tc, silence_is_tried_again_at_once);
+    tcase_add_test(tc, silence_uses_up_the_rounds);
+    tcase_add_test(tc, late_calls_are_tried_again_at_once);
+    tcase_add_test(tc, silence_after_a_split_is_no_holder);
+    tcase_add_test(tc, a_minority_that_refuses_spoils_no_other_round);
+    tcase_add_test(tc, nodes_that_are_known_to_be_silent_are_not_waited_for);
+    tcase_add_test(tc, a_round_lasts_no_longer_than_the_ttl);
+    tcase_add_test(tc, an_extension_lost_to_time_is_tried_again);
+    tcase_add_test(tc, an_extension_is_unknown_when_all_rounds_are_silent);
+    tcase_add_test(tc, a_release_is_waited_for_as_long_as_others_try);
+    tcase_add_test(tc, a_release_is_waited_for_behind_a_stall);
+    tcase_add_test(tc, an_inspection_lost_to_silence_is_tried_again);
+    suite_add_tcase(suite, tc);
+    return suite;
+}

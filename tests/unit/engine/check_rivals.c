@@ -1,0 +1,172 @@
+/*
+ * Two servers over five nodes that lose their memory, with calls that come
+ * late or never, and servers that stop or begin anew in the middle.
+ *
+ * Whatever the order: a node that forgot what a majority has promised with its
+ * vote is admitted by nobody before that is over; and once all is calm, every
+ * node is admitted. One node keeps its memory once it was admitted: all N that
+ * lose it look like a first start, which durable nodes or the operator answer
+ * for.
+ *
+ * RIVALS_SEEDS=n plays more, RIVALS_SEED=n one again.
+ */
+#include <check.h>
+#include <stdlib.h>
+
+#include "../../../server/engine/admission.h"
+#include "rivals.h"
+
+enum { SECOND = 1000000, SEEDS = 400 };
+
+static void expect_all_admitted(int first)
+{
+    for (int i = 0; i < RIVALS_NODES; i++)
+        for (int j = first; j < RIVALS; j++)
+            ck_assert_msg(
+                rivals.server[j].guard.node[i].phase == GUARD_ADMITTED,
+                "seed %u: node %d is not admitted by server %d: %d",
+                rivals.seed, i, j, (int)rivals.server[j].guard.node[i].phase);
+}
+
+static unsigned first_seed(void)
+{
+    const char *text = getenv("RIVALS_SEED");
+    return text != NULL ? (unsigned)strtoul(text, NULL, 10) : 0;
+}
+
+static unsigned count_seeds(void)
+{
+    const char *text = getenv("RIVALS_SEEDS");
+    if (getenv("RIVALS_SEED") != NULL)
+        return 1;
+    return text != NULL ? (unsigned)strtoul(text, NULL, 10) : SEEDS;
+}
+
+static void play(unsigned seed, int other_epoch)
+{
+    rivals_begin(seed, other_epoch);
+    rivals_play_faults();
+    for (int i = 0; i < RIVALS; i++)
+        rivals.server[i].wakes_us = 0;
+    /* the last call may come 30 s later, and the timer begin anew with it */
+    rivals_run_until(RIVALS_FAULTS_END_US + 40 * SECOND +
+                     2 * admission_quarantine_us(&rivals.server[0].guard));
+}
+
+START_TEST(stories_25_to_28_no_node_that_forgot_is_admitted_too_early)
+{
+    int admissions = 0, readmissions = 0, won = 0;
+    for (unsigned i = 0; i < count_seeds(); i++) {
+        play(first_seed() + i, 1);
+        expect_all_admitted(0);
+        admissions += rivals.admissions;
+        readmissions += rivals.readmissions;
+        won += rivals.promises.won;
+    }
+    ck_assert_int_ge(admissions, (int)count_seeds() * RIVALS_NODES);
+    if (count_seeds() >= SEEDS) { /* all that is to be tried was */
+        ck_assert_int_ge(readmissions, (int)count_seeds() / 10);
+        ck_assert_int_ge(won, (int)count_seeds() * 20);
+    }
+}
+END_TEST
+
+/* One node comes back with an older memory again and again, under the same
+ * run_id or another; others lose theirs, or are restarted whole. */
+START_TEST(stories_41_to_43_no_node_that_was_put_back_is_admitted_too_early)
+{
+    int rollbacks = 0, readmissions = 0;
+    for (unsigned i = 0; i < count_seeds(); i++) {
+        rivals_begin(first_seed() + i, 1);
+        rivals.has_rollbacks = true;
+        rivals_play_faults();
+        for (int j = 0; j < RIVALS; j++)
+            rivals.server[j].wakes_us = 0;
+        rivals_run_until(RIVALS_FAULTS_END_US + 40 * SECOND +
+                         2 * admission_quarantine_us(&rivals.server[0].guard));
+        expect_all_admitted(0);
+        rollbacks += rivals.rollbacks;
+        readmissions += rivals.readmissions;
+    }
+    if (count_seeds() >= SEEDS) {
+        ck_assert_int_ge(rollbacks, (int)count_seeds() / 2);
+        ck_assert_int_ge(readmissions, (int)count_seeds() / 5);
+    }
+}
+END_TEST
+
+START_TEST(story_32_a_higher_epoch_comes_in_and_never_beside_the_lower)
+{
+    for (unsigned i = 0; i < count_seeds(); i++) {
+        play(first_seed() + i, 2);
+        expect_all_admitted(1);
+        for (int j = 0; j < RIVALS_NODES; j++)
+            ck_assert_int_eq(rivals.server[0].guard.node[j].epoch_above, 2);
+    }
+}
+END_TEST
+
+/* All lose their memory at once; a new server comes, and finds nothing but
+ * nodes that look new. The other one was there, and knows better. */
+START_TEST(story_46_no_first_start_beside_a_server_that_saw_the_nodes_vote)
+{
+    for (unsigned i = 0; i < count_seeds(); i++) {
+        rivals_begin(first_seed() + i, 1);
+        rivals.witness = -1;
+        rivals.is_calm = true;
+        rivals.server[1].wakes_us = INT64_MAX;
+        rivals_run_until(10 * SECOND);
+        int64_t new_us = 10 * SECOND + (int64_t)(i % 40) * SECOND / 10;
+        int64_t lost_us = 12 * SECOND;
+        rivals_run_until(new_us < lost_us ? new_us : lost_us);
+        for (int both = 0; both < 2; both++) {
+            bool is_new = (new_us < lost_us) == (both == 0);
+            rivals_run_until(is_new ? new_us : lost_us);
+            if (is_new) {
+                rivals_restart_server(1);
+                rivals.server[1].wakes_us = 0;
+            } else {
+                rivals_flush_all();
+            }
+        }
+        rivals_run_until(RIVALS_FAULTS_END_US);
+    }
+}
+END_TEST
+
+/* With nobody to disturb it, the first start takes two heartbeats. */
+START_TEST(an_undisturbed_first_start_is_quick)
+{
+    for (unsigned i = 0; i < count_seeds(); i++) {
+        rivals_begin(first_seed() + i, 1);
+        rivals.server[1].wakes_us = INT64_MAX;
+        rivals.now_us = RIVALS_FAULTS_END_US + 1; /* no call comes late */
+        rivals_run_until(RIVALS_FAULTS_END_US + 3 * SECOND + SECOND / 2);
+        int admitted = 0;
+        for (int j = 0; j < RIVALS_NODES; j++)
+            admitted += rivals.node[j].state.admit[0] != '\0';
+        ck_assert_msg(admitted == RIVALS_NODES, "seed %u: %d", rivals.seed,
+                      admitted);
+    }
+}
+END_TEST
+
+Suite *check_rivals(void);
+
+Suite *check_rivals(void)
+{
+    Suite *suite = suite_create("rivals");
+    TCase *tc = tcase_create("rivals");
+    tcase_set_timeout(tc, 600);
+    tcase_add_test(tc,
+                   stories_25_to_28_no_node_that_forgot_is_admitted_too_early);
+    tcase_add_test(
+        tc, stories_41_to_43_no_node_that_was_put_back_is_admitted_too_early);
+    tcase_add_test(tc,
+                   story_32_a_higher_epoch_comes_in_and_never_beside_the_lower);
+    tcase_add_test(
+        tc, story_46_no_first_start_beside_a_server_that_saw_the_nodes_vote);
+    tcase_add_test(tc, an_undisturbed_first_start_is_quick);
+    suite_add_tcase(suite, tc);
+    return suite;
+}

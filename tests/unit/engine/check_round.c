@@ -1,0 +1,500 @@
+/*
+ * The verdict tables, row by row, and what must hold for every sequence of
+ * votes.
+ *
+ * A round is written as a text, one letter a node:
+ *   g granted  e extended  d deleted  f free  s stale
+ *   A B held by a token of ours, A or B   F G by others' values   X by a type
+ *   u unreachable  q quarantined  t silent  l late  k key refused  . pending
+ */
+#include <check.h>
+#include <string.h>
+
+#include "../../../server/engine/round.h"
+
+static struct round round_of;
+
+static struct call_reply reply_of(char letter)
+{
+    static const char *const values[] = {
+        "0000000000000001.00112233445566778899aabbccddeeff01234567.me",
+        "0000000000000002.00112233445566778899aabbccddeeff01234567",
+        "value F",
+        "value G",
+    };
+    struct call_reply reply = {.pttl_ms = 1000};
+    switch (letter) {
+    case 'g':
+        reply.vote = VOTE_GRANTED;
+        break;
+    case 'e':
+        reply.vote = VOTE_EXTENDED;
+        break;
+    case 'd':
+        reply.vote = VOTE_DELETED;
+        break;
+    case 'f':
+        reply.vote = VOTE_FREE;
+        break;
+    case 's':
+        reply.vote = VOTE_STALE;
+        reply.highest = 77;
+        break;
+    case 'u':
+        reply.vote = VOTE_UNREACHABLE;
+        break;
+    case 'q':
+        reply.vote = VOTE_QUARANTINED;
+        break;
+    case 't':
+        reply.vote = VOTE_SILENT;
+        break;
+    case 'k':
+        reply.vote = VOTE_KEY_REFUSED;
+        break;
+    case 'l':
+        reply.vote = VOTE_LATE;
+        break;
+    case 'X':
+        reply.vote = VOTE_HELD;
+        break;
+    case 'A':
+    case 'B':
+        reply.vote = VOTE_HELD;
+        reply.value = span_of(values[letter - 'A']);
+        break;
+    case 'F':
+    case 'G':
+        reply.vote = VOTE_HELD;
+        reply.value = span_of(values[2 + letter - 'F']);
+        break;
+    default:
+        ck_abort_msg("letter %c", letter);
+    }
+    return reply;
+}
+
+static void begin(enum lock_call kind, int total)
+{
+    round_init(&round_of, kind, total, 1000, 51000);
+}
+
+static void vote(int node, char letter)
+{
+    struct call_reply reply = reply_of(letter);
+    round_note_reply(&round_of, node, &reply);
+}
+
+static enum verdict verdict_of(enum lock_call kind, const char *votes)
+{
+    begin(kind, (int)strlen(votes));
+    for (int i = 0; votes[i] != '\0'; i++)
+        if (votes[i] != '.')
+            vote(i, votes[i]);
+    return round_verdict(&round_of);
+}
+
+struct row {
+    enum lock_call kind;
+    const char *votes;
+    enum verdict verdict;
+};
+
+static const struct row rows[] = {
+    /* won as soon as a majority of the configured nodes granted */
+    {LOCK_ACQUIRE, "ggg..", VERDICT_WON},
+    {LOCK_ACQUIRE, "gg...", VERDICT_OPEN},
+    {LOCK_ACQUIRE, "gguuu", VERDICT_NO_QUORUM},
+    {LOCK_ACQUIRE, "gguug", VERDICT_WON},
+    {LOCK_ACQUIRE, "g", VERDICT_WON},
+    {LOCK_ACQUIRE, "gg.", VERDICT_WON},
+    {LOCK_ACQUIRE, "ug.", VERDICT_OPEN},
+    {LOCK_ACQUIRE, "ggg.", VERDICT_WON},
+    {LOCK_ACQUIRE, "gg..", VERDICT_OPEN},
+    /* more than N - q without a vote */
+    {LOCK_ACQUIRE, "uqt..", VERDICT_NO_QUORUM},
+    {LOCK_ACQUIRE, "uqtAA", VERDICT_NO_QUORUM},
+    {LOCK_ACQUIRE, "uuA..", VERDICT_OPEN},
+    {LOCK_ACQUIRE, "uu.", VERDICT_NO_QUORUM},
+    {LOCK_ACQUIRE, "u", VERDICT_NO_QUORUM},
+    /* a majority refuses the key */
+    {LOCK_ACQUIRE, "kkk..", VERDICT_REFUSED},
+    {LOCK_ACQUIRE, "kk...", VERDICT_OPEN},
+    {LOCK_ACQUIRE, "kku..", VERDICT_OPEN},
+    {LOCK_ACQUIRE, "kkuug", VERDICT_NO_QUORUM},
+    {LOCK_ACQUIRE, "kuu..", VERDICT_OPEN},
+    {LOCK_ACQUIRE, "uuu..", VERDICT_NO_QUORUM},
+    {LOCK_ACQUIRE, "uukkk", VERDICT_REFUSED},
+    {LOCK_ACQUIRE, "kkggg", VERDICT_WON},
+    {LOCK_ACQUIRE, "k", VERDICT_REFUSED},
+    {LOCK_EXTEND, "kkk..", VERDICT_REFUSED},
+    {LOCK_EXTEND, "kkeee", VERDICT_WON},
+    {LOCK_RELEASE, "kkk..", VERDICT_REFUSED},
+    {LOCK_RELEASE, "kkudd", VERDICT_NO_QUORUM},
+    {LOCK_INSPECT, "kkk..", VERDICT_REFUSED},
+    {LOCK_INSPECT, "kkAAA", VERDICT_FOUND},
+    /* one value on a majority */
+    {LOCK_ACQUIRE, "AAA..", VERDICT_HELD},
+    {LOCK_ACQUIRE, "AAAgg", VERDICT_HELD},
+    {LOCK_ACQUIRE, "XXX..", VERDICT_HELD},
+    {LOCK_ACQUIRE, "uuAAA", VERDICT_HELD},
+    {LOCK_ACQUIRE, "AAAss", VERDICT_HELD},
+    {LOCK_ACQUIRE, "A", VERDICT_HELD},
+    {LOCK_ACQUIRE, "AA.", VERDICT_HELD},
+    /* others' values on a majority: none of ours is racing */
+    {LOCK_ACQUIRE, "FFF..", VERDICT_HELD},
+    {LOCK_ACQUIRE, "FGX..", VERDICT_HELD},
+    {LOCK_ACQUIRE, "FGXgg", VERDICT_HELD},
+    {LOCK_ACQUIRE, "FGFss", VERDICT_HELD},
+    {LOCK_ACQUIRE, "FGuuX", VERDICT_HELD},
+    {LOCK_ACQUIRE, "FGAgg", VERDICT_SPLIT},
+    {LOCK_ACQUIRE, "FGggu", VERDICT_SPLIT},
+    {LOCK_ACQUIRE, "FGs..", VERDICT_OPEN},
+    {LOCK_ACQUIRE, "FGggg", VERDICT_WON},
+    {LOCK_ACQUIRE, "FG.", VERDICT_HELD},
+    /* a number was too low */
+    {LOCK_ACQUIRE, "AAsgg", VERDICT_STALE},
+    {LOCK_ACQUIRE, "sssgg", VERDICT_STALE},
+    {LOCK_ACQUIRE, "s", VERDICT_STALE},
+    {LOCK_ACQUIRE, "sss..", VERDICT_STALE},
+    {LOCK_ACQUIRE, "sAA..", VERDICT_OPEN},
+    /* split */
+    {LOCK_ACQUIRE, "AABBg", VERDICT_SPLIT},
+    {LOCK_ACQUIRE, "AAggX", VERDICT_SPLIT},
+    {LOCK_ACQUIRE, "AFFgg", VERDICT_SPLIT},
+    {LOCK_ACQUIRE, "AAggu", VERDICT_SPLIT},
+    {LOCK_ACQUIRE, "ABg", VERDICT_SPLIT},
+    {LOCK_ACQUIRE, "AAgg.", VERDICT_OPEN},
+
+    {LOCK_EXTEND, "eee..", VERDICT_WON},
+    {LOCK_EXTEND, "eeeAA", VERDICT_WON},
+    {LOCK_EXTEND, "ee...", VERDICT_OPEN},
+    {LOCK_EXTEND, "e", VERDICT_WON},
+    /* fewer than q answers, or q still possible with the silent ones */
+    {LOCK_EXTEND, "eeuuu", VERDICT_NO_QUORUM},
+    {LOCK_EXTEND, "uuu..", VERDICT_NO_QUORUM},
+    {LOCK_EXTEND, "eefft", VERDICT_NO_QUORUM},
+    {LOCK_EXTEND, "eeAAq", VERDICT_NO_QUORUM},
+    {LOCK_EXTEND, "effuu", VERDICT_NO_QUORUM},
+    {LOCK_EXTEND, "t", VERDICT_NO_QUORUM},
+    /* another value anywhere */
+    {LOCK_EXTEND, "effAu", VERDICT_NOT_OWNER},
+    {LOCK_EXTEND, "AAA..", VERDICT_NOT_OWNER},
+    {LOCK_EXTEND, "fffA.", VERDICT_NOT_OWNER},
+    {LOCK_EXTEND, "A", VERDICT_NOT_OWNER},
+    /* gone */
+    {LOCK_EXTEND, "fffff", VERDICT_NOT_FOUND},
+    {LOCK_EXTEND, "eefff", VERDICT_NOT_FOUND},
+    {LOCK_EXTEND, "fffuu", VERDICT_NOT_FOUND},
+    {LOCK_EXTEND, "fff..", VERDICT_OPEN},
+    {LOCK_EXTEND, "f", VERDICT_NOT_FOUND},
+
+    /* fewer than q answers, deleted or not */
+    {LOCK_RELEASE, "dduuu", VERDICT_NO_QUORUM},
+    {LOCK_RELEASE, "uuu..", VERDICT_NO_QUORUM},
+    {LOCK_RELEASE, "u", VERDICT_NO_QUORUM},
+    {LOCK_RELEASE, "uud..", VERDICT_OPEN},
+    /* another value on a majority */
+    {LOCK_RELEASE, "AAA..", VERDICT_NOT_OWNER},
+    {LOCK_RELEASE, "AAAdd", VERDICT_NOT_OWNER},
+    {LOCK_RELEASE, "A", VERDICT_NOT_OWNER},
+    /* deleted anywhere */
+    {LOCK_RELEASE, "ddd..", VERDICT_WON},
+    {LOCK_RELEASE, "dff..", VERDICT_WON},
+    {LOCK_RELEASE, "dAAuu", VERDICT_WON},
+    {LOCK_RELEASE, "dAA..", VERDICT_OPEN},
+    {LOCK_RELEASE, "d", VERDICT_WON},
+    /* another value on fewer */
+    {LOCK_RELEASE, "Affff", VERDICT_NOT_OWNER},
+    {LOCK_RELEASE, "ABffu", VERDICT_NOT_OWNER},
+    /* nothing there */
+    {LOCK_RELEASE, "fffff", VERDICT_NOT_FOUND},
+    {LOCK_RELEASE, "fffuu", VERDICT_NOT_FOUND},
+    {LOCK_RELEASE, "fff..", VERDICT_OPEN},
+
+    /* one value on a majority */
+    {LOCK_INSPECT, "AAA..", VERDICT_FOUND},
+    {LOCK_INSPECT, "AAAff", VERDICT_FOUND},
+    {LOCK_INSPECT, "XXX..", VERDICT_FOUND},
+    {LOCK_INSPECT, "A", VERDICT_FOUND},
+    /* fewer than q answers */
+    {LOCK_INSPECT, "uuu..", VERDICT_NO_QUORUM},
+    {LOCK_INSPECT, "AAuuu", VERDICT_NO_QUORUM},
+    {LOCK_INSPECT, "u", VERDICT_NO_QUORUM},
+    /* the silent ones could make the majority */
+    {LOCK_INSPECT, "AAffu", VERDICT_NO_QUORUM},
+    {LOCK_INSPECT, "Affut", VERDICT_NO_QUORUM},
+    {LOCK_INSPECT, "XXffq", VERDICT_NO_QUORUM},
+    {LOCK_INSPECT, "Afu", VERDICT_NO_QUORUM},
+    {LOCK_INSPECT, "Auu..", VERDICT_OPEN},
+    /* nobody could acquire it */
+    {LOCK_INSPECT, "AABff", VERDICT_BUSY},
+    {LOCK_INSPECT, "ABXf.", VERDICT_BUSY},
+    {LOCK_INSPECT, "ABX..", VERDICT_OPEN},
+    {LOCK_INSPECT, "ABu", VERDICT_BUSY},
+    {LOCK_INSPECT, "AABfu", VERDICT_BUSY},
+    /* free */
+    {LOCK_INSPECT, "AAfff", VERDICT_NOT_FOUND},
+    {LOCK_INSPECT, "Afffu", VERDICT_NOT_FOUND},
+    {LOCK_INSPECT, "ABffu", VERDICT_NOT_FOUND},
+    {LOCK_INSPECT, "fffuu", VERDICT_NOT_FOUND},
+    {LOCK_INSPECT, "fff..", VERDICT_NOT_FOUND},
+    {LOCK_INSPECT, "f", VERDICT_NOT_FOUND},
+};
+
+START_TEST(verdict_tables)
+{
+    const struct row *row = &rows[_i];
+    ck_assert_msg(verdict_of(row->kind, row->votes) == row->verdict,
+                  "kind %d, votes %s: verdict %d", row->kind, row->votes,
+                  round_verdict(&round_of));
+}
+END_TEST
+
+/* The letters that a reply in a round of each kind can be. */
+static const char *const alphabet[] = {
+    [LOCK_ACQUIRE] = "gsABFXuk",
+    [LOCK_EXTEND] = "efABuk",
+    [LOCK_RELEASE] = "dfABuk",
+    [LOCK_INSPECT] = "fABXuk",
+};
+
+static void next_text(char *text, const char *letters)
+{
+    for (; *text != '\0'; text++) {
+        const char *at = strchr(letters, *text);
+        if (at[1] != '\0') {
+            *text = at[1];
+            return;
+        }
+        *text = letters[0];
+    }
+}
+
+static int power(int base, int exponent)
+{
+    int product = 1;
+    while (exponent-- > 0)
+        product *= base;
+    return product;
+}
+
+/* A verdict that was given early is that of the complete votes. */
+static void check_every_prefix(enum lock_call kind, int total)
+{
+    char text[NODES_MAX + 1] = {0};
+    const char *letters = alphabet[kind];
+    memset(text, letters[0], (size_t)total);
+    for (int n = power((int)strlen(letters), total); n > 0; n--) {
+        enum verdict final = verdict_of(kind, text);
+        ck_assert_msg(final != VERDICT_OPEN, "%d %s stays open", kind, text);
+        begin(kind, total);
+        for (int i = 0; i < total; i++) {
+            vote(i, text[i]);
+            enum verdict early = round_verdict(&round_of);
+            ck_assert_msg(early == VERDICT_OPEN || early == final,
+                          "kind %d, votes %s: %d after %d, %d in the end", kind,
+                          text, early, i + 1, final);
+        }
+        next_text(text, letters);
+    }
+}
+
+START_TEST(no_later_reply_changes_a_verdict)
+{
+    for (int total = 1; total <= 5; total++)
+        check_every_prefix((enum lock_call)_i, total);
+}
+END_TEST
+
+START_TEST(quorum_is_the_majority_of_the_configured)
+{
+    static const int quorums[] = {0, 1, 2, 2, 3, 3, 4, 4, 5, 5};
+    for (int n = 1; n <= NODES_MAX; n++)
+        ck_assert_int_eq(quorum_of(n), quorums[n]);
+}
+END_TEST
+
+START_TEST(a_second_reply_is_ignored)
+{
+    begin(LOCK_ACQUIRE, 3);
+    vote(0, 'A');
+    vote(0, 'g');
+    ck_assert_int_eq(round_count(&round_of, VOTE_GRANTED), 0);
+    ck_assert_int_eq(round_of.pending, 2);
+}
+END_TEST
+
+START_TEST(the_deadline_silences_who_has_not_answered)
+{
+    begin(LOCK_ACQUIRE, 5);
+    vote(0, 'g');
+    vote(1, 'g');
+    round_note_deadline(&round_of);
+    ck_assert_int_eq(round_count(&round_of, VOTE_SILENT), 3);
+    ck_assert_int_eq(round_verdict(&round_of), VERDICT_NO_QUORUM);
+}
+END_TEST
+
+static const struct {
+    const char *votes;
+    bool is_so;
+} lost_to_time[] = {
+    {"ttttt", true},  {"gg.tl", true}, {"lll..", true},  {"uutgg", true},
+    {"qutAA", true},  {"uutll", true}, {"uuu..", false}, {"uuutt", false},
+    {"uuugg", false}, {"t", true},     {"u", false},     {"tuu", false},
+};
+
+START_TEST(a_round_is_lost_to_time_if_time_could_have_won_it)
+{
+    const char *votes = lost_to_time[_i].votes;
+    (void)verdict_of(LOCK_ACQUIRE, votes);
+    for (int i = 0; i < round_of.total; i++)
+        round_note_sent(&round_of, i);
+    ck_assert_msg(round_is_lost_to_time(&round_of) == lost_to_time[_i].is_so,
+                  "%s", votes);
+}
+END_TEST
+
+/* It was not asked, as it was known to be. */
+START_TEST(who_was_silent_before_is_not_too_slow)
+{
+    begin(LOCK_ACQUIRE, 3);
+    for (int i = 0; i < 3; i++)
+        round_note_unsent(&round_of, i, VOTE_SILENT);
+    ck_assert(!round_is_lost_to_time(&round_of));
+}
+END_TEST
+
+START_TEST(a_broken_connection_is_remembered_after_the_vote)
+{
+    begin(LOCK_ACQUIRE, 3);
+    round_note_deadline(&round_of);
+    vote(1, 'u');
+    ck_assert(round_of.votes[1].is_broken);
+    ck_assert_int_eq(round_of.votes[1].vote, VOTE_SILENT);
+}
+END_TEST
+
+START_TEST(the_highest_number_is_kept)
+{
+    begin(LOCK_ACQUIRE, 3);
+    vote(0, 's');
+    struct call_reply lower = {.vote = VOTE_STALE, .highest = 5};
+    round_note_reply(&round_of, 1, &lower);
+    ck_assert_int_eq(round_of.highest, 77);
+}
+END_TEST
+
+/* letters: of the values; a TTL of 0: none is there */
+static int64_t remaining_with(const char *letters, const int64_t pttl_ms[],
+                              int count)
+{
+    begin(LOCK_INSPECT, count);
+    for (int i = 0; i < count; i++) {
+        char letter = letters[i];
+        if (pttl_ms[i] == 0)
+            letter = 'f';
+        struct call_reply reply = reply_of(letter);
+        reply.pttl_ms = pttl_ms[i];
+        round_note_reply(&round_of, i, &reply);
+    }
+    return round_remaining_ms(&round_of);
+}
+
+static int64_t remaining_of(const int64_t pttl_ms[], int count)
+{
+    return remaining_with("AAAAA", pttl_ms, count);
+}
+
+/* Each node has a value of its own. */
+START_TEST(remaining_of_others_values_is_the_quorum_th_largest)
+{
+    int64_t pttl_ms[] = {10, 50, 30, 20, 40};
+    ck_assert_int_eq(remaining_with("FGXFG", pttl_ms, 5), 30);
+    ck_assert_int_eq(remaining_with("FGAFG", pttl_ms, 5), 20);
+    ck_assert_int_eq(remaining_with("FGABF", pttl_ms, 5), 10);
+    ck_assert_int_eq(remaining_with("FGABB", pttl_ms, 5), -1);
+    ck_assert_int_eq(remaining_with("AFAAG", pttl_ms, 5), 10);
+}
+END_TEST
+
+START_TEST(remaining_is_the_quorum_th_largest)
+{
+    ck_assert_int_eq(remaining_of((int64_t[]){10, 50, 30, 20, 40}, 5), 30);
+    ck_assert_int_eq(remaining_of((int64_t[]){10, 0, 30, 20, 0}, 5), 10);
+    ck_assert_int_eq(remaining_of((int64_t[]){-1, -1, 30, -1, 9}, 5), -1);
+    ck_assert_int_eq(remaining_of((int64_t[]){-1, -1, 30, 20, 9}, 5), 30);
+    ck_assert_int_eq(remaining_of((int64_t[]){10, 0, 0, 20, 0}, 5), -1);
+    ck_assert_int_eq(remaining_of((int64_t[]){15}, 1), 15);
+}
+END_TEST
+
+/* A round that began at 1000; its majority came in so long after that. */
+static void win(int64_t flight_us)
+{
+    begin(LOCK_ACQUIRE, 5);
+    ck_assert_int_eq(round_validity_ms(&round_of, 30000, 1000, 0.01), -1);
+    round_of.won_us = 1000 + flight_us;
+}
+
+static int64_t validity_ms(int64_t ttl_ms, int64_t elapsed_us, double drift)
+{
+    return round_validity_ms(&round_of, ttl_ms, 1000 + elapsed_us, drift);
+}
+
+/* 2 ms of the text, 5 ms of small steps. */
+START_TEST(validity_is_ttl_minus_elapsed_minus_drift)
+{
+    win(0);
+    ck_assert_int_eq(validity_ms(30000, 0, 0.01), 29693);
+    ck_assert_int_eq(validity_ms(30000, 1, 0.01), 29692);
+    ck_assert_int_eq(validity_ms(30000, 800, 0.01), 29692);
+    ck_assert_int_eq(validity_ms(100, 0, 0.01), 92);
+    ck_assert_int_eq(validity_ms(100, 92000, 0.01), 0);
+    ck_assert_int_eq(validity_ms(100, 92001, 0.01), -1);
+    ck_assert_int_eq(validity_ms(100, 900000, 0.0), -1);
+}
+END_TEST
+
+/* A clock may have stepped by so much between the vote and what is known. */
+START_TEST(story_49_the_flight_of_the_deciding_votes_is_paid_for)
+{
+    win(5000);
+    ck_assert_int_eq(validity_ms(1000, 5000, 0.0), 1000 - 5 - 2 - 5);
+    win(5001);
+    ck_assert_int_eq(validity_ms(1000, 5001, 0.0), 1000 - 6 - 2 - 5);
+    win(150000);
+    ck_assert_int_eq(validity_ms(1000, 150000, 0.0), 1000 - 150 - 2 - 150);
+    ck_assert_int_eq(validity_ms(1000, 200000, 0.01), 1000 - 200 - 12 - 150);
+    ck_assert_int_eq(validity_ms(302, 150000, 0.0), 0);
+    ck_assert_int_eq(validity_ms(301, 150000, 0.0), -1);
+}
+END_TEST
+
+Suite *check_round(void);
+
+Suite *check_round(void)
+{
+    Suite *suite = suite_create("round");
+    TCase *tc = tcase_create("round");
+    tcase_set_timeout(tc, 60);
+    tcase_add_loop_test(tc, verdict_tables, 0,
+                        (int)(sizeof rows / sizeof *rows));
+    tcase_add_loop_test(tc, no_later_reply_changes_a_verdict, LOCK_ACQUIRE,
+                        LOCK_INSPECT + 1);
+    tcase_add_test(tc, quorum_is_the_majority_of_the_configured);
+    tcase_add_test(tc, a_second_reply_is_ignored);
+    tcase_add_test(tc, the_deadline_silences_who_has_not_answered);
+    tcase_add_loop_test(tc, a_round_is_lost_to_time_if_time_could_have_won_it,
+                        0, (int)(sizeof lost_to_time / sizeof *lost_to_time));
+    tcase_add_test(tc, who_was_silent_before_is_not_too_slow);
+    tcase_add_test(tc, a_broken_connection_is_remembered_after_the_vote);
+    tcase_add_test(tc, the_highest_number_is_kept);
+    tcase_add_test(tc, remaining_is_the_quorum_th_largest);
+    tcase_add_test(tc, remaining_of_others_values_is_the_quorum_th_largest);
+    tcase_add_test(tc, validity_is_ttl_minus_elapsed_minus_drift);
+    tcase_add_test(tc, story_49_the_flight_of_the_deciding_votes_is_paid_for);
+    suite_add_tcase(suite, tc);
+    return suite;
+}

@@ -1,0 +1,485 @@
+/*
+ * Why a node does not vote: one reason, its name and its sentence, in the
+ * order of their weight; and the votes that do not count for it.
+ */
+#include <check.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../../../server/base/log.h"
+#include "../play.h"
+
+enum { SECOND = 1000000, NONCE_DIGITS = 16 };
+
+static struct engine_node_view view;
+
+static const char *state_of(int node)
+{
+    engine_view_node(play.engine, node, &view);
+    return view.state;
+}
+
+static const char *detail_of(int node)
+{
+    engine_view_node(play.engine, node, &view);
+    return view.detail;
+}
+
+static void assert_state(int node, const char *state)
+{
+    ck_assert_str_eq(state_of(node), state);
+    ck_assert(view.is_voting == (strcmp(state, "voting") == 0));
+}
+
+static void reconnect(int node)
+{
+    play_node_down(node);
+    play_node_connect(node);
+}
+
+/* ---- what the node carries ----------------------------------------------- */
+
+static const struct {
+    enum call_look_word word;
+    const char *admit, *mark, *state, *detail;
+} looks[] = {
+    {LOOK_ADMITTED, "", "", "voting", "admitted"},
+    {LOOK_CREATED, "", "1:run:n", "quarantined",
+     "may have forgotten locks; votes again in 67 s"},
+    {LOOK_FOREIGN, "1:ffffffffffffffff:run", "", "other_configuration",
+     "serves another configuration (hosts, quorum or limits) of epoch 1; to "
+     "replace it, give --config-epoch 2"},
+    {LOOK_SUPERSEDED, "7:f:run", "", "superseded",
+     "carries configuration epoch 7, this server has 1; restart it with the "
+     "new "
+     "configuration"},
+};
+
+START_TEST(what_a_look_found_has_a_name_and_a_sentence)
+{
+    reconnect(0);
+    assert_state(0, "admitting");
+    ck_assert_str_eq(view.detail, "its permission to vote is being looked at");
+    play_answer_look(0, looks[_i].word, looks[_i].admit, looks[_i].mark);
+    assert_state(0, looks[_i].state);
+    ck_assert_str_eq(view.detail, looks[_i].detail);
+    assert_state(1, "voting");
+}
+END_TEST
+
+START_TEST(the_countdown_is_that_of_the_quarantine)
+{
+    reconnect(0);
+    play_answer_look(0, LOOK_CREATED, "", "1:run:n");
+    engine_view_node(play.engine, 0, &view);
+    ck_assert_int_eq(view.quarantine_us, 66650000);
+    play_advance(66 * SECOND);
+    ck_assert_str_eq(detail_of(0),
+                     "may have forgotten locks; votes again in 1 s");
+    ck_assert_int_eq(play.metrics.quarantine_us[0] / SECOND, 0);
+    ck_assert_int_gt(play.metrics.quarantine_us[0], 0);
+    play_advance(SECOND);
+    ck_assert_str_eq(detail_of(0), "about to be admitted");
+    ck_assert_int_eq(view.quarantine_us, 0);
+}
+END_TEST
+
+START_TEST(a_node_whose_time_is_up_tells_what_it_still_waits_for)
+{
+    reconnect(0);
+    play_answer_look(0, LOOK_CREATED, "", "1:run:n");
+    reconnect(1);
+    play_answer_look(1, LOOK_FOREIGN, "1:ffffffffffffffff:run", "");
+    play_advance(30 * SECOND);
+    play_answer_look(1, LOOK_FOREIGN, "1:ffffffffffffffff:run", "");
+    play_advance(37 * SECOND);
+    ck_assert_str_eq(detail_of(0),
+                     "waits: another node serves, or served until lately, "
+                     "another configuration");
+    play_advance(30 * SECOND);
+    ck_assert_str_eq(detail_of(0), "about to be admitted");
+}
+END_TEST
+
+/* Each look at it makes another mark, as more is heard of the other one. */
+START_TEST(story_45_a_contested_node_tells_so)
+{
+    char mark[] = "1:run:a";
+    play_advance(2 * SECOND);
+    reconnect(0);
+    for (int i = 0; i < 5; i++) {
+        play_answer_look(0, LOOK_CREATED, "", mark);
+        ck_assert(strstr(detail_of(0), i < 4 ? "votes again in"
+                                             : "waits: "
+                                               "another server sees another "
+                                               "node under this name"));
+        assert_state(0, "quarantined");
+        mark[6]++;
+        play_advance(SECOND + SECOND / 5);
+    }
+}
+END_TEST
+
+START_TEST(a_restarted_node_tells_what_it_waits_for)
+{
+    reconnect(0);
+    play_answer_look(0, LOOK_CREATED, play_admission(0, true), "1:run:n");
+    ck_assert_str_eq(detail_of(0),
+                     "was restarted; votes again in 2 s, or as soon as the "
+                     "other nodes confirm its memory");
+    ck_assert_int_eq(view.quarantine_us, 2 * SECOND);
+    assert_state(0, "quarantined");
+}
+END_TEST
+
+START_TEST(a_new_epoch_tells_what_it_waits_for)
+{
+    struct engine_settings settings = play_settings;
+    play_end();
+    settings.config_epoch = 2;
+    settings.first_start = FIRST_START_NO;
+    play_begin_with(&settings);
+    play_node_connect(0);
+    play_answer_look(0, LOOK_CREATED, "1:f:run", "2:run:n");
+    play_advance(67 * SECOND);
+    ck_assert_str_eq(detail_of(0),
+                     "waits until all nodes carry epoch 2; is one dead for "
+                     "good, stop the old servers and give --take-over");
+}
+END_TEST
+
+START_TEST(when_a_quorum_votes_again_is_told)
+{
+    ck_assert_int_eq(engine_quorum_in_us(play.engine), 0);
+    for (int i = 0; i < 4; i++) {
+        play_advance(SECOND);
+        reconnect(i);
+        play_answer_look(i, LOOK_CREATED, "", "1:run:n");
+    }
+    /* one votes; the second of the four to come is the third voter */
+    ck_assert_int_eq(engine_quorum_in_us(play.engine), 66650000 - 2 * SECOND);
+    play_node_down(0);
+    ck_assert_int_eq(engine_quorum_in_us(play.engine), 66650000 - SECOND);
+    play_node_down(1);
+    ck_assert_int_eq(engine_quorum_in_us(play.engine), 66650000);
+    play_node_down(2);
+    ck_assert_int_eq(engine_quorum_in_us(play.engine), 0); /* not known */
+}
+END_TEST
+
+/* ---- who it is ----------------------------------------------------------- */
+
+static void connect_as(int node, const char *run_id)
+{
+    struct engine_node_facts facts = play_facts(node);
+    facts.run_id = run_id;
+    play_node_down(node);
+    play.is_up[node] = true;
+    engine_on_node_up(play.engine, node, &facts);
+    play_answer_look(node, LOOK_ADMITTED, "", "");
+}
+
+START_TEST(story_23_behind_two_names_one_server_has_no_vote)
+{
+    connect_as(0, play_facts(1).run_id);
+    assert_state(0, "duplicate");
+    assert_state(1, "duplicate");
+    assert_state(2, "voting");
+    ck_assert_int_eq(engine_voting(play.engine), 3);
+    play_node_down(1);
+    assert_state(0, "voting");
+}
+END_TEST
+
+START_TEST(story_31_a_node_that_no_fresh_connection_confirms_loses_its_vote)
+{
+    play.is_unconfirmed[0] = true;
+    play_advance(4900000);
+    assert_state(0, "voting");
+    play_advance(400000);
+    assert_state(0, "unconfirmed");
+    assert_state(1, "voting");
+    (void)play_acquire();
+    ck_assert(play_find(CALL_ACQUIRE, 0) == NULL);
+    struct engine_node_facts facts = play_facts(0);
+    facts.run_id = "another server, which has the name now";
+    engine_on_node_confirmed(play.engine, 0, &facts);
+    assert_state(0, "unconfirmed");
+    facts = play_facts(0);
+    engine_on_node_confirmed(play.engine, 0, &facts);
+    assert_state(0, "voting");
+}
+END_TEST
+
+START_TEST(an_older_confirmation_takes_nothing_back)
+{
+    struct engine_node_facts facts = play_facts(0);
+    facts.confirmed_us -= 4 * (int64_t)SECOND;
+    engine_on_node_confirmed(play.engine, 0, &facts);
+    play.is_unconfirmed[0] = true;
+    play_advance(2 * SECOND);
+    assert_state(0, "voting");
+}
+END_TEST
+
+START_TEST(story_31_a_grant_of_an_unconfirmed_node_is_distrusted)
+{
+    play.is_unconfirmed[0] = true;
+    play_advance(4970000);
+    engine_op op = play_acquire();
+    ck_assert(play_find(CALL_ACQUIRE, 0) != NULL);
+    play.now_us += 40000; /* no tick has come since */
+    for (int i = 0; i < 4; i++)
+        play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
+    const struct engine_result *result = engine_result(play.engine, op);
+    ck_assert_int_eq(result->votes[0], VOTE_DISTRUSTED);
+    ck_assert_int_eq(result->outcome, OUTCOME_GRANTED);
+    ck_assert_int_eq(result->votes_for, 3);
+    ck_assert_uint_eq(play.metrics.votes[0][VOTE_DISTRUSTED], 1);
+    assert_state(0, "unconfirmed");
+}
+END_TEST
+
+/* ---- its clock ----------------------------------------------------------- */
+
+START_TEST(story_11_a_vote_of_a_clock_that_stepped_is_no_vote)
+{
+    play_advance(1000);
+    engine_op op = play_acquire();
+    play.lead_us[0] = 2 * SECOND + 500;
+    play_answer(CALL_ACQUIRE, 0, VOTE_GRANTED);
+    assert_state(0, "clock_stepped");
+    ck_assert_int_eq(play_count(CALL_LOOK), 4); /* to hear the others */
+    for (int i = 1; i < 4; i++)
+        play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
+    ck_assert_int_eq(engine_result(play.engine, op)->votes[0], VOTE_STEPPED);
+    ck_assert_ptr_null(play_find(CALL_REVOKE, 0));
+    play_answer_look(4, LOOK_ADMITTED, "", "");
+    struct play_call *revoke = play_find(CALL_REVOKE, 0);
+    ck_assert_ptr_nonnull(revoke);
+    ck_assert_uint_eq(strlen(revoke->nonce), NONCE_DIGITS);
+    ck_assert_uint_eq(play.metrics.clock_steps[0], 1);
+    play_answer(CALL_REVOKE, 0, VOTE_DONE);
+    play_answer_look(0, LOOK_MARKED, "", "1:run:n");
+    ck_assert_str_eq(detail_of(0),
+                     "may have forgotten locks; votes again in 67 s (its clock "
+                     "stepped by 2000 ms)");
+}
+END_TEST
+
+START_TEST(story_35_a_majority_that_steps_is_our_own_clock_and_costs_no_vote)
+{
+    play_advance(1000);
+    (void)play_acquire();
+    for (int i = 0; i < PLAY_NODES; i++) {
+        play.lead_us[i] = 2 * SECOND;
+        play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
+    }
+    play_advance(200000);
+    ck_assert_int_eq(play_count(CALL_REVOKE), 0);
+    ck_assert_int_eq(engine_voting(play.engine), PLAY_NODES);
+    ck_assert_uint_eq(play.metrics.clock_steps[0], 0);
+}
+END_TEST
+
+START_TEST(story_34_a_clock_far_from_the_others_has_no_vote)
+{
+    play_node_down(0);
+    play_end();
+    play_begin_with(&play_settings);
+    play.lead_us[0] = 8 * SECOND; /* the window is 15 s */
+    for (int i = 0; i < PLAY_NODES; i++)
+        play_node_up(i);
+    assert_state(0, "clock_unproven");
+    ck_assert_str_eq(view.detail,
+                     "its clock is 8000 ms ahead of the others; it counts once "
+                     "it agrees, or was steady for another 61 s");
+    for (int i = 0; i < 61; i++) {
+        play.sent_count = 0;
+        for (int j = 0; j < PLAY_NODES; j++) {
+            struct engine_node_facts facts = play_facts(j);
+            engine_on_node_confirmed(play.engine, j, &facts);
+        }
+        play_advance(SECOND);
+    }
+    assert_state(0, "skewed");
+    ck_assert_str_eq(view.detail, "its clock is 8000 ms ahead of the others; "
+                                  "set it right");
+    ck_assert_int_eq(play.metrics.clock_lead_us[0] / SECOND, 8);
+}
+END_TEST
+
+/* ---- what it answers ----------------------------------------------------- */
+
+static const enum vote errors[] = {
+    VOTE_LOADING, VOTE_READ_ONLY,     VOTE_MISCONFIGURED, VOTE_OUT_OF_MEMORY,
+    VOTE_BUSY,    VOTE_NO_PERMISSION, VOTE_FAILED,
+};
+
+START_TEST(story_24_an_error_is_shown_until_a_look_is_answered)
+{
+    (void)play_acquire();
+    play_answer(CALL_ACQUIRE, 2, errors[_i]);
+    assert_state(2, vote_name(errors[_i]));
+    ck_assert_str_eq(view.detail, vote_detail(errors[_i]));
+    ck_assert_int_eq(engine_voting(play.engine), 4);
+    play_advance(1200000);
+    play_answer(CALL_LOOK, 2, errors[_i]);
+    assert_state(2, vote_name(errors[_i]));
+    play_advance(1200000);
+    play_answer_look(2, LOOK_ADMITTED, "", "");
+    assert_state(2, "voting");
+}
+END_TEST
+
+START_TEST(the_error_of_a_node_says_more_than_its_quarantine)
+{
+    reconnect(2);
+    play_answer(CALL_LOOK, 2, VOTE_NO_PERMISSION);
+    assert_state(2, "no_permission");
+    play_node_down(2);
+    assert_state(2, "unreachable");
+    ck_assert_str_eq(view.detail, "reset");
+}
+END_TEST
+
+/* ---- the order ----------------------------------------------------------- */
+
+/* All that speaks against node 0, one reason after the other taken away. */
+START_TEST(the_first_reason_is_the_one_that_is_shown)
+{
+    play_advance(1000);
+    struct engine_node_facts facts = play_facts(0);
+    facts.run_id = play_facts(1).run_id;
+    facts.confirmed_us = 0;
+    play_node_down(0);
+    assert_state(0, "unreachable");
+    facts.node_now_us += 2 * SECOND;
+    engine_on_node_up(play.engine, 0, &facts);
+    play.lead_us[0] = 2 * SECOND;
+    assert_state(0, "duplicate");
+    play_node_down(1);
+    assert_state(0, "admitting");
+    play_answer_look(0, LOOK_ADMITTED, "", "");
+    assert_state(0, "unconfirmed");
+    facts.confirmed_us = play.now_us;
+    engine_on_node_confirmed(play.engine, 0, &facts);
+    assert_state(0, "clock_stepped");
+    for (int i = 2; i < PLAY_NODES; i++)
+        play_answer_look(i, LOOK_ADMITTED, "", "");
+    assert_state(0, "clock_stepped"); /* and is judged: to be revoked */
+    play_answer(CALL_REVOKE, 0, VOTE_CHANGED);
+    play_answer_look(0, LOOK_ADMITTED, "", "");
+    assert_state(0, "clock_unproven");
+}
+END_TEST
+
+/* ---- the log ------------------------------------------------------------- */
+
+static int count_lines(int fd, const char *part)
+{
+    static char text[65536];
+    ssize_t got = read(fd, text, sizeof text - 1);
+    text[got > 0 ? got : 0] = '\0';
+    int count = 0;
+    for (const char *at = strstr(text, part); at; at = strstr(at + 1, part))
+        count++;
+    return count;
+}
+
+/* Each test is a process of its own, so stderr may go into a pipe. */
+static int open_log(void)
+{
+    int fds[2];
+    ck_assert_int_eq(pipe(fds), 0);
+    fcntl(fds[0], F_SETFL, O_NONBLOCK);
+    dup2(fds[1], STDERR_FILENO);
+    log_set_level(LOG_INFO);
+    return fds[0];
+}
+
+START_TEST(a_change_is_logged_once)
+{
+    int log = open_log();
+    reconnect(0);
+    play_answer_look(0, LOOK_CREATED, "", "1:run:n");
+    play_advance(3 * SECOND);
+    reconnect(1);
+    play_answer_look(1, LOOK_CREATED, "", "1:run:n");
+    ck_assert_int_eq(count_lines(log, "event=node node=a state=quar"), 1);
+    reconnect(2);
+    play_answer_look(2, LOOK_CREATED, "", "1:run:n");
+    ck_assert_int_eq(count_lines(log, "event=no_quorum"), 1);
+    for (int i = 0; i < 3; i++) {
+        play_node_down(i);
+        play_node_up(i);
+    }
+    ck_assert_int_eq(count_lines(log, "event=quorum"), 1);
+    play_advance(3 * SECOND);
+    ck_assert_int_eq(count_lines(log, "event="), 0);
+    close(log);
+}
+END_TEST
+
+/* A durable node that comes back is marked for a moment, and then readmitted:
+ * a quarantine of 67 s that nobody has to wait for would only alarm. */
+START_TEST(a_quarantine_that_ends_at_once_is_not_logged)
+{
+    int log = open_log();
+    reconnect(0);
+    ck_assert_int_eq(count_lines(log, "state=unreachable"), 1);
+    play_answer_look(0, LOOK_CREATED, play_admission(0, true), "1:run:n");
+    assert_state(0, "quarantined");
+    play_advance(SECOND / 2);
+    play_answer_look(0, LOOK_ADMITTED, "", "");
+    assert_state(0, "voting");
+    ck_assert_int_eq(count_lines(log, "state=quarantined"), 0);
+    reconnect(0);
+    play_answer_look(0, LOOK_CREATED, "", "1:run:n");
+    play_advance(2 * SECOND);
+    ck_assert_int_eq(count_lines(log, "votes again in 66 s"), 1);
+    close(log);
+}
+END_TEST
+
+static void add_clocks_and_errors(TCase *tc)
+{
+    tcase_add_test(tc, story_11_a_vote_of_a_clock_that_stepped_is_no_vote);
+    tcase_add_test(
+        tc, story_35_a_majority_that_steps_is_our_own_clock_and_costs_no_vote);
+    tcase_add_test(tc, story_34_a_clock_far_from_the_others_has_no_vote);
+    tcase_add_loop_test(tc, story_24_an_error_is_shown_until_a_look_is_answered,
+                        0, (int)(sizeof errors / sizeof *errors));
+    tcase_add_test(tc, the_error_of_a_node_says_more_than_its_quarantine);
+    tcase_add_test(tc, the_first_reason_is_the_one_that_is_shown);
+    tcase_add_test(tc, a_change_is_logged_once);
+    tcase_add_test(tc, a_quarantine_that_ends_at_once_is_not_logged);
+}
+
+Suite *check_standing(void);
+
+Suite *check_standing(void)
+{
+    Suite *suite = suite_create("standing");
+    TCase *tc = tcase_create("standing");
+    tcase_add_checked_fixture(tc, play_begin, play_end);
+    tcase_add_loop_test(tc, what_a_look_found_has_a_name_and_a_sentence, 0,
+                        (int)(sizeof looks / sizeof *looks));
+    tcase_add_test(tc, the_countdown_is_that_of_the_quarantine);
+    tcase_add_test(tc, a_node_whose_time_is_up_tells_what_it_still_waits_for);
+    tcase_add_test(tc, story_45_a_contested_node_tells_so);
+    tcase_add_test(tc, a_restarted_node_tells_what_it_waits_for);
+    tcase_add_test(tc, a_new_epoch_tells_what_it_waits_for);
+    tcase_add_test(tc, when_a_quorum_votes_again_is_told);
+    tcase_add_test(tc, story_23_behind_two_names_one_server_has_no_vote);
+    tcase_add_test(
+        tc, story_31_a_node_that_no_fresh_connection_confirms_loses_its_vote);
+    tcase_add_test(tc, an_older_confirmation_takes_nothing_back);
+    tcase_add_test(tc, story_31_a_grant_of_an_unconfirmed_node_is_distrusted);
+    add_clocks_and_errors(tc);
+    suite_add_tcase(suite, tc);
+    return suite;
+}

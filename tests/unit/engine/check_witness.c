@@ -1,0 +1,301 @@
+/*
+ * What nodes tell of each other: floors, whose word counts, and when.
+ */
+#include <check.h>
+#include <stdio.h>
+
+#include "../../../server/engine/witness.h"
+#include "../../../server/node/script.h"
+
+enum { NODES = 5, QUORUM = 3 };
+
+static const char *const names[NODES_MAX] = {"a", "b", "c", "d", "e",
+                                             "f", "g", "h", "i"};
+static struct witness witness;
+
+static void begin(void)
+{
+    witness_init(&witness, names, NODES, QUORUM);
+}
+
+/* What the node has heard of others, as "a=1 b=2"; told by a look that left at
+ * this moment. */
+static void tell(int node, const char *text, int64_t sent_us)
+{
+    char hashed[512];
+    size_t len = 0;
+    for (; *text != '\0'; text++) {
+        bool is_name = *text >= 'a' && *text <= 'a' + NODES - 1;
+        len +=
+            (size_t)snprintf(hashed + len, sizeof hashed - len, "%.*s",
+                             is_name ? FINGERPRINT_LEN : 1,
+                             is_name ? witness.node[*text - 'a'].name : text);
+    }
+    const struct witness_words words = {.text = {hashed, len},
+                                        .sent_us = sent_us};
+    witness_on_told(&witness, node, &words);
+}
+
+static void expect_floors(int64_t a, int64_t b, int64_t c, int64_t d, int64_t e)
+{
+    const int64_t floors[NODES] = {a, b, c, d, e};
+    for (int i = 0; i < NODES; i++)
+        ck_assert_int_eq(witness.node[i].floor, floors[i]);
+}
+
+/* ---- floors -------------------------------------------------------------- */
+
+START_TEST(a_beat_raises_the_floor_and_never_lowers_it)
+{
+    expect_floors(0, 0, 0, 0, 0);
+    witness_on_beat(&witness, 2, 7);
+    witness_on_beat(&witness, 2, 6);
+    witness_on_beat(&witness, 3, 0);
+    witness_on_beat(&witness, 4, -1);
+    expect_floors(0, 0, 7, 0, 0);
+}
+END_TEST
+
+START_TEST(the_floors_of_the_others_are_written_for_a_node)
+{
+    char text[CALL_WITNESSES_MAX + 1], expected[CALL_WITNESSES_MAX + 1];
+    witness_on_beat(&witness, 0, 5);
+    witness_on_beat(&witness, 2, 70);
+    struct span span = witness_text(&witness, 2, text, sizeof text);
+    snprintf(expected, sizeof expected, "%s=5 %s=0 %s=0 %s=0",
+             witness.node[0].name, witness.node[1].name, witness.node[3].name,
+             witness.node[4].name);
+    ck_assert_str_eq(text, expected);
+    ck_assert_uint_eq(span.len, strlen(expected));
+    ck_assert_ptr_eq(span.ptr, text);
+}
+END_TEST
+
+START_TEST(the_longest_text_fits)
+{
+    char text[CALL_WITNESSES_MAX + 1];
+    witness_init(&witness, names, NODES_MAX, NODES_MAX / 2 + 1);
+    for (int i = 0; i < NODES_MAX; i++)
+        witness_on_beat(&witness, i, INT64_MAX);
+    struct span span = witness_text(&witness, 4, text, sizeof text);
+    ck_assert_uint_le(span.len, CALL_WITNESSES_MAX);
+}
+END_TEST
+
+START_TEST(what_one_server_writes_another_one_reads)
+{
+    char text[CALL_WITNESSES_MAX + 1];
+    struct witness other;
+    witness_init(&witness, names, NODES_MAX, NODES_MAX / 2 + 1);
+    witness_init(&other, names, NODES_MAX, NODES_MAX / 2 + 1);
+    for (int i = 0; i < NODES_MAX; i++)
+        witness_on_beat(&witness, i, (INT64_C(1) << 53) - i);
+    const struct witness_words words = {
+        .text = witness_text(&witness, 4, text, sizeof text), .sent_us = 1};
+    witness_on_told(&other, 4, &words);
+    for (int i = 0; i < NODES_MAX; i++)
+        ck_assert_int_eq(other.node[i].floor,
+                         i == 4 ? 0 : (INT64_C(1) << 53) - i);
+}
+END_TEST
+
+START_TEST(a_single_node_has_nobody_to_tell_of_it)
+{
+    char text[8] = "x";
+    witness_init(&witness, names, 1, 1);
+    ck_assert_uint_eq(witness_text(&witness, 0, text, sizeof text).len, 0);
+    ck_assert_str_eq(text, "");
+    tell(0, "", 10);
+    ck_assert(!witness_have_told(&witness, 0, &(struct witness_demand){0}));
+    ck_assert_int_eq(witness_voted_us(&witness, 0), 0);
+}
+END_TEST
+
+START_TEST(what_a_node_has_heard_raises_the_floors)
+{
+    tell(2, "a=5 b=6 d=0 e=9", 10);
+    expect_floors(5, 6, 0, 0, 9);
+    tell(3, "a=4 b=7 c=1 e=9", 20);
+    expect_floors(5, 7, 1, 0, 9);
+}
+END_TEST
+
+static const struct {
+    const char *text;
+    int64_t a, b, d, e;
+} texts[] = {
+    {"", 0, 0, 0, 0},
+    {"a", 0, 0, 0, 0},
+    {"a=", 0, 0, 0, 0},
+    {"a=5", 5, 0, 0, 0},
+    {"a=5 ", 5, 0, 0, 0},
+    {"a=5 b", 5, 0, 0, 0},
+    {"a=x b=6", 0, 0, 0, 0},
+    {"a=-5 b=6", 0, 0, 0, 0},
+    {"b=6 d=7", 0, 6, 7, 0},     /* of fewer nodes */
+    {"b=6 a=7 d=8", 0, 6, 0, 0}, /* in another order: it is none of ours */
+    {"c=9 a=5", 0, 0, 0, 0},     /* of itself */
+    {"a=5 b=6 d=7 e=8 a=9", 5, 6, 7, 8},
+};
+
+START_TEST(a_text_is_read_as_far_as_it_makes_sense)
+{
+    tell(2, texts[_i].text, 10);
+    expect_floors(texts[_i].a, texts[_i].b, 0, texts[_i].d, texts[_i].e);
+    ck_assert_int_eq(witness.node[2].told_us,
+                     10); /* it is there all the same */
+}
+END_TEST
+
+/* No memory has a beat as high: the node would never vote again. */
+START_TEST(a_number_that_lua_cannot_tell_raises_no_floor)
+{
+    tell(2, "a=9007199254740992 b=9007199254740993 d=7", 10);
+    expect_floors(INT64_C(1) << 53, 0, 0, 7, 0);
+    tell(2, "a=9007199254740992 b=9223372036854775807 d=8", 10);
+    tell(2, "a=0 b=99999999999999999999999999999999999999 d=8", 10);
+    expect_floors(INT64_C(1) << 53, 0, 0, 7, 0);
+}
+END_TEST
+
+/* ---- whose word counts --------------------------------------------------- */
+
+static bool have_told(int node, int64_t since_us, int64_t long_us)
+{
+    const struct witness_demand demand = {.since_us = since_us,
+                                          .long_us = long_us};
+    return witness_have_told(&witness, node, &demand);
+}
+
+START_TEST(enough_others_share_a_node_with_each_majority)
+{
+    static const int enough[NODES_MAX + 1] = {0, 1, 1, 2, 2, 3, 3, 4, 4, 5};
+    for (int nodes = 1; nodes <= NODES_MAX; nodes++) {
+        int quorum = nodes / 2 + 1;
+        witness_init(&witness, names, nodes, quorum);
+        for (int told = 0; told < nodes; told++) {
+            bool is_enough = told >= enough[nodes];
+            /* a majority with the node in it has quorum - 1 of the others */
+            ck_assert(is_enough == (told + quorum - 1 > nodes - 1));
+            ck_assert(have_told(0, 0, 0) == is_enough);
+            if (told < nodes - 1)
+                tell(told + 1, "", 10);
+        }
+    }
+}
+END_TEST
+
+START_TEST(a_node_is_no_witness_of_itself)
+{
+    for (int i = 0; i < 3; i++)
+        tell(i, "", 10);
+    ck_assert(!have_told(0, 0, 0));
+    ck_assert(have_told(3, 0, 0));
+}
+END_TEST
+
+START_TEST(looks_of_before_tell_nothing)
+{
+    for (int i = 1; i < 4; i++)
+        tell(i, "", 10 * i);
+    ck_assert(have_told(0, 10, 0));
+    ck_assert(!have_told(0, 11, 0));
+    tell(1, "", 40);
+    ck_assert(have_told(0, 20, 0));
+}
+END_TEST
+
+/* Since the first look that found it so: the others may write there since. */
+START_TEST(those_whose_memory_counts_for_long_are_heard)
+{
+    for (int i = 1; i < 4; i++) {
+        tell(i, "", 100 * i);
+        tell(i, "", 350);
+    }
+    ck_assert(have_told(0, 0, 50));
+    ck_assert(!have_told(0, 0, 51));
+    tell(3, "", 351);
+    ck_assert(have_told(0, 0, 51));
+    witness_on_lost(&witness, 2);
+    tell(2, "", 360); /* it begins anew */
+    ck_assert(have_told(0, 0, 0));
+    ck_assert(!have_told(0, 0, 1));
+}
+END_TEST
+
+START_TEST(those_who_vote_may_be_asked_for)
+{
+    const struct witness_demand voters = {.must_be_admitted = true};
+    for (int i = 1; i < 5; i++) {
+        const struct witness_words words = {.is_admitted = i < 3,
+                                            .sent_us = 10};
+        witness_on_told(&witness, i, &words);
+    }
+    ck_assert(have_told(0, 0, 0));
+    ck_assert(!witness_have_told(&witness, 0, &voters));
+    const struct witness_words words = {.is_admitted = true, .sent_us = 20};
+    witness_on_told(&witness, 3, &words);
+    ck_assert(witness_have_told(&witness, 0, &voters));
+}
+END_TEST
+
+START_TEST(who_has_lost_its_memory_is_no_witness_any_more)
+{
+    for (int i = 1; i < 4; i++)
+        tell(i, "a=7", 10);
+    ck_assert(have_told(0, 0, 0));
+    witness_on_lost(&witness, 2);
+    ck_assert(!have_told(0, 0, 0));
+    expect_floors(7, 0, 0, 0, 0); /* what it has told was true */
+}
+END_TEST
+
+static void promise(int node, int64_t voted_us)
+{
+    const struct witness_words words = {.voted_us = voted_us, .sent_us = 10};
+    witness_on_told(&witness, node, &words);
+}
+
+START_TEST(the_last_promise_is_that_of_any_other)
+{
+    ck_assert_int_eq(witness_voted_us(&witness, 0), 0);
+    promise(0, 500);
+    ck_assert_int_eq(witness_voted_us(&witness, 0), 0);
+    promise(1, 0);
+    promise(2, 300);
+    promise(3, 200);
+    ck_assert_int_eq(witness_voted_us(&witness, 0), 300);
+    ck_assert_int_eq(witness_voted_us(&witness, 2), 500);
+    promise(4, 400);
+    ck_assert_int_eq(witness_voted_us(&witness, 0), 400);
+    witness_on_lost(&witness, 4);
+    ck_assert_int_eq(witness_voted_us(&witness, 0), 300);
+}
+END_TEST
+
+Suite *check_witness(void);
+
+Suite *check_witness(void)
+{
+    Suite *suite = suite_create("witness");
+    TCase *tc = tcase_create("witness");
+    tcase_add_checked_fixture(tc, begin, NULL);
+    tcase_add_test(tc, a_beat_raises_the_floor_and_never_lowers_it);
+    tcase_add_test(tc, the_floors_of_the_others_are_written_for_a_node);
+    tcase_add_test(tc, the_longest_text_fits);
+    tcase_add_test(tc, what_one_server_writes_another_one_reads);
+    tcase_add_test(tc, a_single_node_has_nobody_to_tell_of_it);
+    tcase_add_test(tc, what_a_node_has_heard_raises_the_floors);
+    tcase_add_loop_test(tc, a_text_is_read_as_far_as_it_makes_sense, 0,
+                        (int)(sizeof texts / sizeof *texts));
+    tcase_add_test(tc, a_number_that_lua_cannot_tell_raises_no_floor);
+    tcase_add_test(tc, enough_others_share_a_node_with_each_majority);
+    tcase_add_test(tc, a_node_is_no_witness_of_itself);
+    tcase_add_test(tc, looks_of_before_tell_nothing);
+    tcase_add_test(tc, those_whose_memory_counts_for_long_are_heard);
+    tcase_add_test(tc, those_who_vote_may_be_asked_for);
+    tcase_add_test(tc, who_has_lost_its_memory_is_no_witness_any_more);
+    tcase_add_test(tc, the_last_promise_is_that_of_any_other);
+    suite_add_tcase(suite, tc);
+    return suite;
+}

@@ -1,0 +1,369 @@
+/*
+ * Batches as commands, and their replies; what they do on a node is
+ * check_lua.c.
+ */
+#include <check.h>
+#include <stdio.h>
+
+#include "../../../server/node/batch.h"
+
+#define SHA "0123456789abcdef0123456789abcdef01234567"
+
+static struct batch batch;
+
+static void setup(void)
+{
+    memset(&batch, 0, sizeof batch);
+    batch.prefix = span_of("p:");
+}
+
+static const struct call any = {
+    .resource = {"r", 1},
+    .token = {"T", 1},
+    .admit = {"1:f:n:run", 9},
+    .nonce = {"00ff", 4},
+    .found = {"1:f:n:old", 9},
+    .mark = {"1:run:m:0:n", 11},
+    .witnesses = {"ab=1 cd=2", 9},
+    .max_ttl_ms = 60000,
+    .floor = 77,
+    .median_us = 1700000000000000,
+    .is_durable = true,
+    .ttl_ms = 30000,
+    .number = 9007199254740991,
+    .node_deadline_us = 1700000000123456,
+    .window_us = 15000000,
+    .slot = 0,
+    .seen = 1700000000000005,
+};
+
+static struct call call_of(enum call_kind kind)
+{
+    struct call call = any;
+    call.kind = kind;
+    if (kind == CALL_RELEASE || kind == CALL_INSPECT) {
+        call.admit = span_of("");
+        call.floor = call.median_us = 0;
+    }
+    if (kind < CALL_ACQUIRE || kind > CALL_REPAIR)
+        call.window_us = 0;
+    return call;
+}
+
+/* The words of the command, joined by spaces. */
+static const char *command_words(void)
+{
+    static char words[65536];
+    static struct batch_command command;
+    size_t len = 0;
+    batch_command(&batch, SHA, &command);
+    ck_assert_int_le(command.count, BATCH_COMMAND_MAX);
+    for (int i = 0; i < command.count; i++) {
+        len += span_copy(words + len, command.args[i]);
+        words[len++] = ' ';
+    }
+    words[len - 1] = '\0';
+    return words;
+}
+
+/* What stands in front of a call that has an admission. */
+#define SEEN "1:f:n:run 1700000000000000 "
+
+static const char *const kinds[CALL_KINDS] = {
+    SEEN "0 look 00ff 1700000000123456 1 77 0 ab=1 cd=2",
+    SEEN "0 admit 1:run:m:0:n 60000 1 77",
+    SEEN "0 readmit 1:run:m:0:n 1:f:n:old 1 77",
+    SEEN "0 revoke 00ff 1700000000123456 1:f:n:old",
+    SEEN "15000000 acquire p:r T 30000 9007199254740991 1700000000123456 0",
+    SEEN "15000000 extend p:r T 30000 1700000000123456 0",
+    SEEN "15000000 repair p:r T 30000 9007199254740991 1700000000123456 0 "
+         "1700000000000005",
+    " 0 0 release p:r T",
+    " 0 0 inspect p:r",
+};
+
+START_TEST(a_call_is_encoded)
+{
+    char expected[256];
+    struct call call = call_of((enum call_kind)_i);
+    snprintf(expected, sizeof expected, "EVALSHA " SHA " 1 p:redlockd:state %s",
+             kinds[_i]);
+    ck_assert(batch_add(&batch, &call));
+    ck_assert_str_eq(command_words(), expected);
+    batch_reset(&batch);
+    ck_assert(batch_add(&batch, &call));
+    ck_assert_str_eq(command_words(), expected);
+}
+END_TEST
+
+START_TEST(several_calls_are_one_command)
+{
+    struct call release = call_of(CALL_RELEASE);
+    struct call acquire = call_of(CALL_ACQUIRE);
+    release.resource = span_of("q");
+    ck_assert(batch_add(&batch, &release));
+    ck_assert(batch_add(&batch, &acquire));
+    acquire.resource = span_of("s");
+    acquire.number = 0;
+    ck_assert(batch_add(&batch, &acquire));
+    ck_assert_str_eq(command_words(),
+                     "EVALSHA " SHA " 1 p:redlockd:state " SEEN "15000000 "
+                     "release p:q T "
+                     "acquire p:r T 30000 9007199254740991 1700000000123456 0 "
+                     "acquire p:s T 30000 0 1700000000123456 0");
+}
+END_TEST
+
+/* Whose median it is matters to none. */
+START_TEST(a_batch_has_the_first_median_that_is_known)
+{
+    struct call call = call_of(CALL_EXTEND);
+    for (call.median_us = 0; call.median_us < 3000; call.median_us += 1000)
+        ck_assert(batch_add(&batch, &call));
+    static const char begin[] =
+        "EVALSHA " SHA " 1 p:redlockd:state 1:f:n:run 1000 15000000 extend ";
+    ck_assert_mem_eq(command_words(), begin, sizeof begin - 1);
+    batch_reset(&batch);
+    call.median_us = 0;
+    ck_assert(batch_add(&batch, &call));
+    static const char anew[] =
+        "EVALSHA " SHA " 1 p:redlockd:state 1:f:n:run 0 15000000 extend ";
+    ck_assert_mem_eq(command_words(), anew, sizeof anew - 1);
+}
+END_TEST
+
+/* The spans of a call may be gone when the batch is sent. */
+START_TEST(what_a_call_borrows_is_copied)
+{
+    char resource[] = "r", token[] = "T", admit[] = "1:f:n:run";
+    char nonce[] = "00ff", found[] = "1:f:n:old", witnesses[] = "ab=1";
+    char mark[] = "1:run:m:0:n";
+    struct call call = call_of(CALL_ACQUIRE);
+    call.resource.ptr = resource;
+    call.token.ptr = token;
+    call.admit.ptr = admit;
+    ck_assert(batch_add(&batch, &call));
+    call.nonce.ptr = nonce;
+    call.found.ptr = found;
+    call.witnesses.ptr = witnesses;
+    call.witnesses.len = 4;
+    call.mark.ptr = mark;
+    call.kind = CALL_READMIT;
+    ck_assert(batch_add(&batch, &call));
+    call.kind = CALL_LOOK;
+    ck_assert(batch_add(&batch, &call));
+    /* cppcheck-suppress unreadVariable; nobody may read them: the test */
+    resource[0] = token[0] = admit[0] = nonce[0] = found[0] = 'X';
+    /* cppcheck-suppress unreadVariable; likewise */
+    witnesses[0] = mark[0] = 'X';
+    ck_assert_ptr_null(strchr(command_words(), 'X'));
+}
+END_TEST
+
+START_TEST(calls_of_another_admission_wait_for_the_next_batch)
+{
+    struct call call = call_of(CALL_ACQUIRE);
+    struct call inspect = call_of(CALL_INSPECT);
+    ck_assert(batch_add(&batch, &inspect));
+    ck_assert(batch_add(&batch, &call));
+    call.admit = span_of("2:f:n:run");
+    ck_assert(!batch_add(&batch, &call));
+    call.admit = any.admit;
+    call.window_us++;
+    ck_assert(!batch_add(&batch, &call));
+    ck_assert(batch_add(&batch, &inspect));
+    ck_assert_int_eq(batch.calls, 3);
+    batch_reset(&batch);
+    ck_assert(batch_add(&batch, &call));
+}
+END_TEST
+
+/* A peek marks nothing, a revocation need know no mark. */
+START_TEST(what_is_left_out_is_an_empty_argument)
+{
+    struct call call = call_of(CALL_LOOK);
+    call.nonce = call.witnesses = span_of("");
+    call.is_durable = false;
+    call.is_objecting = true;
+    call.node_deadline_us = call.floor = call.median_us = 0;
+    ck_assert(batch_add(&batch, &call));
+    call = call_of(CALL_REVOKE);
+    call.found = span_of("");
+    call.floor = call.median_us = 0;
+    ck_assert(batch_add(&batch, &call));
+    ck_assert_str_eq(command_words(),
+                     "EVALSHA " SHA " 1 p:redlockd:state 1:f:n:run 0 0 "
+                     "look  0 0 0 1  revoke 00ff 1700000000123456 ");
+}
+END_TEST
+
+START_TEST(it_has_a_limit)
+{
+    struct call call = call_of(CALL_ACQUIRE);
+    for (int i = 0; i < BATCH_CALLS_MAX; i++)
+        ck_assert(batch_add(&batch, &call));
+    ck_assert(!batch_add(&batch, &call));
+    (void)command_words();
+}
+END_TEST
+
+START_TEST(the_longest_calls_fit)
+{
+    static char prefix[PREFIX_MAX], resource[RESOURCE_MAX];
+    static char token[TOKEN_MAX];
+    memset(prefix, 'p', sizeof prefix);
+    memset(resource, 'r', sizeof resource);
+    memset(token, 't', sizeof token);
+    batch.prefix = (struct span){prefix, sizeof prefix};
+    struct call call = call_of((enum call_kind)_i);
+    call.resource = (struct span){resource, sizeof resource};
+    call.token = (struct span){token, sizeof token};
+    int calls = 0;
+    while (batch_add(&batch, &call))
+        calls++;
+    ck_assert_int_ge(calls, 10);
+    ck_assert_uint_le(batch.used, sizeof batch.bytes);
+    ck_assert_uint_gt(strlen(command_words()), (size_t)calls * RESOURCE_MAX);
+}
+END_TEST
+
+/* A node has one look at a time, behind whatever else the batch has. */
+START_TEST(the_longest_look_fits)
+{
+    static char text[CALL_WITNESSES_MAX];
+    static char prefix[PREFIX_MAX];
+    memset(text, 't', sizeof text);
+    memset(prefix, 'p', sizeof prefix);
+    batch.prefix = (struct span){prefix, sizeof prefix};
+    struct call call = call_of((enum call_kind)_i);
+    call.admit = call.found = call.mark = (struct span){text, CALL_STATE_MAX};
+    call.nonce = (struct span){text, CALL_NONCE_MAX};
+    call.witnesses = (struct span){text, CALL_WITNESSES_MAX};
+    call.floor = call.median_us = call.node_deadline_us = INT64_MAX;
+    call.max_ttl_ms = INT64_MAX;
+    int calls = 0;
+    while (batch_add(&batch, &call))
+        calls++;
+    ck_assert_int_ge(calls, 10);
+    ck_assert_uint_le(batch.used, sizeof batch.bytes);
+    ck_assert_uint_gt(strlen(command_words()), (size_t)calls);
+}
+END_TEST
+
+static struct script_field field(enum script_field_type type, int64_t integer,
+                                 const char *text)
+{
+    return (struct script_field){type, integer, span_of(text)};
+}
+
+static struct script_field array(int64_t elements)
+{
+    return field(SCRIPT_FIELD_ARRAY, elements, "");
+}
+
+static struct script_field string(const char *text)
+{
+    return field(SCRIPT_FIELD_STRING, 0, text);
+}
+
+static struct script_field integer(int64_t number)
+{
+    return field(SCRIPT_FIELD_INTEGER, number, "");
+}
+
+START_TEST(each_call_has_its_part_of_the_reply)
+{
+    const struct script_field fields[] = {
+        array(6),
+        integer(1700000000123456),
+        integer(41),
+        string("GRANTED"),
+        array(3),
+        string("HELD"),
+        integer(7),
+        string("x"),
+        field(SCRIPT_FIELD_ERROR, 0, "OOM no memory"),
+        array(2),
+        string("STALE"),
+        integer(1700000000000009),
+    };
+    struct batch_reader reader;
+    batch_read(&reader, fields, (int)(sizeof fields / sizeof *fields), 4);
+    struct call_reply reply = batch_next(&reader, CALL_ACQUIRE);
+    ck_assert_int_eq(reply.vote, VOTE_GRANTED);
+    ck_assert_int_eq(reply.node_now_us, 1700000000123456);
+    ck_assert_int_eq(reply.beat, 41);
+    reply = batch_next(&reader, CALL_RELEASE);
+    ck_assert_int_eq(reply.vote, VOTE_HELD);
+    ck_assert_int_eq(reply.beat, 41);
+    ck_assert_int_eq(reply.pttl_ms, 7);
+    ck_assert_uint_eq(reply.value.len, 1);
+    ck_assert_int_eq(batch_next(&reader, CALL_EXTEND).vote, VOTE_OUT_OF_MEMORY);
+    reply = batch_next(&reader, CALL_ACQUIRE);
+    ck_assert_int_eq(reply.vote, VOTE_STALE);
+    ck_assert_int_eq(reply.highest, 1700000000000009);
+}
+END_TEST
+
+START_TEST(an_error_of_the_batch_is_that_of_each_call)
+{
+    const struct script_field error =
+        field(SCRIPT_FIELD_ERROR, 0, "NOSCRIPT No matching script.");
+    struct batch_reader reader;
+    batch_read(&reader, &error, 1, 3);
+    for (int i = 0; i < 3; i++)
+        ck_assert_int_eq(batch_next(&reader, CALL_ACQUIRE).vote,
+                         VOTE_NO_SCRIPT);
+}
+END_TEST
+
+START_TEST(a_reply_of_another_shape_is_garbage_for_each_call)
+{
+    const struct script_field time = integer(1700000000123456);
+    const struct script_field beat = integer(0);
+    const struct script_field replies[][5] = {
+        {array(4), time, beat, string("FREE"), string("FREE")},
+        {array(2), time, beat},
+        {array(3), integer(0), beat, string("FREE")},
+        {array(3), integer(INT64_C(1) << 53), beat, string("FREE")},
+        {array(3), string("1700000000123456"), beat, string("FREE")},
+        {array(3), time, string("0"), string("FREE")},
+        {array(3), time, integer(-1), string("FREE")},
+        {array(3), time, integer((INT64_C(1) << 53) + 1), string("FREE")},
+        {array(2), time, string("FREE")}, /* of an older script */
+        {array(1), time},
+        {array(0)},
+        {string("FREE")},
+        {field(SCRIPT_FIELD_NIL, 0, "")},
+    };
+    static const int counts[] = {5, 3, 4, 4, 4, 4, 4, 4, 3, 2, 1, 1, 1};
+    struct batch_reader reader;
+    batch_read(&reader, replies[_i], counts[_i], 1);
+    ck_assert_int_eq(batch_next(&reader, CALL_INSPECT).vote, VOTE_GARBAGE);
+}
+END_TEST
+
+Suite *check_batch(void);
+
+Suite *check_batch(void)
+{
+    Suite *suite = suite_create("batch");
+    TCase *tcase = tcase_create("batch");
+    tcase_add_checked_fixture(tcase, setup, NULL);
+    tcase_add_loop_test(tcase, a_call_is_encoded, 0, CALL_KINDS);
+    tcase_add_test(tcase, several_calls_are_one_command);
+    tcase_add_test(tcase, a_batch_has_the_first_median_that_is_known);
+    tcase_add_test(tcase, what_a_call_borrows_is_copied);
+    tcase_add_test(tcase, calls_of_another_admission_wait_for_the_next_batch);
+    tcase_add_test(tcase, what_is_left_out_is_an_empty_argument);
+    tcase_add_test(tcase, it_has_a_limit);
+    tcase_add_loop_test(tcase, the_longest_calls_fit, CALL_ACQUIRE, CALL_KINDS);
+    tcase_add_loop_test(tcase, the_longest_look_fits, CALL_LOOK,
+                        CALL_REVOKE + 1);
+    tcase_add_test(tcase, each_call_has_its_part_of_the_reply);
+    tcase_add_test(tcase, an_error_of_the_batch_is_that_of_each_call);
+    tcase_add_loop_test(
+        tcase, a_reply_of_another_shape_is_garbage_for_each_call, 0, 13);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

@@ -1,0 +1,273 @@
+#include <check.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "../../../server/base/clock.h"
+#include "../../../server/node/confirm.h"
+#include "../turns.h"
+#include "fake.h"
+#include "names.h"
+
+enum { SILENCE_US = 200000, INTERVAL_US = 100000 };
+
+#define OTHER_RUN_ID "f123456789abcdef0123456789abcdef01234567"
+#define SERVER "$69\r\nredis_version:7.0.15\r\nrun_id:" FAKE_RUN_ID "\r\n"
+
+static struct loop *loop;
+static struct fake node;
+static struct config_node config;
+static struct place *place;
+static struct confirm *confirm;
+static int confirmed, refuted;
+static int64_t began_us, longest_us;
+static enum vote reason;
+static char detail[200];
+
+static void on_confirmed(void *ctx, const struct dial_result *result)
+{
+    ck_assert_ptr_eq(ctx, &node);
+    ck_assert_str_eq(result->handshake->run_id, FAKE_RUN_ID);
+    ck_assert_int_gt(result->began_us, began_us);
+    if (began_us > 0 && result->began_us - began_us > longest_us)
+        longest_us = result->began_us - began_us;
+    began_us = result->began_us;
+    confirmed++;
+}
+
+static void on_refuted(void *ctx, enum vote its_reason, const char *its_detail)
+{
+    ck_assert_ptr_eq(ctx, &node);
+    reason = its_reason;
+    snprintf(detail, sizeof detail, "%s", its_detail);
+    refuted++;
+}
+
+static void begin(int64_t interval_us, int64_t known_us)
+{
+    const struct dial_setup dialing = {.loop = loop,
+                                       .config = &config,
+                                       .place = place,
+                                       .silence_us = SILENCE_US};
+    const struct confirm_events events = {on_confirmed, on_refuted, &node};
+    confirm = confirm_new(&dialing, interval_us, &events);
+    ck_assert_ptr_nonnull(confirm);
+    confirm_begin(confirm, FAKE_RUN_ID, known_us);
+}
+
+static void setup(void)
+{
+    signal(SIGPIPE, SIG_IGN);
+    loop = loop_new();
+    memset(&config, 0, sizeof config);
+    fake_start(&node, loop);
+    snprintf(config.host, sizeof config.host, "node.test");
+    config.port = node.port;
+    names_lead("127.0.0.1", 0);
+    place = place_new(loop, &config);
+    ck_assert_ptr_nonnull(place);
+}
+
+static void teardown(void)
+{
+    confirm_free(confirm);
+    place_free(place);
+    fake_stop(&node);
+    loop_free(loop);
+}
+
+static void until_confirmed(int count)
+{
+    turns_until_count(loop, &confirmed, count);
+}
+
+static bool has_hung_up(void *arg)
+{
+    (void)arg;
+    return node.peers[0].fd < 0;
+}
+
+static bool is_past(void *arg)
+{
+    return clock_now_us() >= *(const int64_t *)arg;
+}
+
+/* Lets turns go by: to see that nothing happens, not to wait for something. */
+static void pass_us(int64_t pass_us)
+{
+    int64_t until_us = clock_now_us() + pass_us;
+    turns_until(loop, is_past, &until_us);
+}
+
+START_TEST(confirms_on_fresh_connections_by_fresh_lookups)
+{
+    int before = names_asked();
+    begin(INTERVAL_US, clock_now_us());
+    until_confirmed(5);
+    turns_until(loop, has_hung_up, NULL);
+    ck_assert_int_ge(node.accepted, 5);
+    ck_assert_int_ge(names_asked(), before + 5);
+    ck_assert_int_eq(node.loads, 0);
+    ck_assert_int_eq(refuted, 0);
+    ck_assert_int_ge(longest_us, INTERVAL_US / 4 * 3);
+}
+END_TEST
+
+START_TEST(what_was_not_resolved_is_confirmed_soon)
+{
+    int64_t before_us = clock_now_us();
+    begin(60000000, 0);
+    until_confirmed(1);
+    ck_assert_int_lt(clock_now_us() - before_us, 2 * CONFIRM_RETRY_US);
+}
+END_TEST
+
+START_TEST(another_run_id_refutes_once)
+{
+    begin(INTERVAL_US, clock_now_us());
+    until_confirmed(1);
+    confirm_begin(confirm, OTHER_RUN_ID, clock_now_us());
+    turns_until_count(loop, &refuted, 1);
+    int before = node.accepted;
+    ck_assert_str_eq(vote_name(reason), "moved");
+    ck_assert_ptr_nonnull(strstr(detail, "run_id"));
+    pass_us(3 * (int64_t)INTERVAL_US);
+    ck_assert_int_eq(refuted, 1);
+    ck_assert_int_eq(node.accepted, before);
+    confirm_begin(confirm, FAKE_RUN_ID, clock_now_us());
+    until_confirmed(2);
+}
+END_TEST
+
+static const struct {
+    const char *command, *reply;
+    enum vote vote;
+} unfit[] = {
+    {"INFO server",
+     "$89\r\nredis_version:7.0.15\r\nrun_id:" FAKE_RUN_ID
+     "\r\nredis_mode:cluster\r\n",
+     VOTE_CLUSTER},
+    {"INFO server", "-NOPERM no\r\n", VOTE_NO_PERMISSION},
+    {"INFO server", "-NOAUTH no\r\n", VOTE_NO_PERMISSION},
+    {"INFO replication", "$10\r\nrole:slave\r\n", VOTE_READ_ONLY},
+    {"INFO memory", "$44\r\nmaxmemory:1\r\nmaxmemory_policy:allkeys-random\r\n",
+     VOTE_EVICTS},
+    {"TIME", "HTTP/1.1 200 OK\r\n", VOTE_GARBAGE},
+};
+
+START_TEST(an_unfit_node_is_refuted)
+{
+    begin(INTERVAL_US, clock_now_us());
+    until_confirmed(1);
+    fake_say(&node, unfit[_i].command, unfit[_i].reply);
+    turns_until_count(loop, &refuted, 1);
+    ck_assert_str_eq(vote_name(reason), vote_name(unfit[_i].vote));
+    ck_assert_str_ne(detail, "");
+}
+END_TEST
+
+static const struct {
+    const char *command, *reply, *better;
+} passing[] = {
+    {"TIME", "", "*2\r\n$10\r\n1700000000\r\n$1\r\n1\r\n"},
+    {"INFO server", "-LOADING Redis is loading\r\n", SERVER},
+    {"INFO server", "-BUSY Redis is busy\r\n", SERVER},
+    {"INFO server", "-ERR max number of clients reached\r\n", SERVER},
+};
+
+START_TEST(what_passes_refutes_nothing)
+{
+    begin(INTERVAL_US, clock_now_us());
+    until_confirmed(1);
+    fake_say(&node, passing[_i].command, passing[_i].reply);
+    int before = node.accepted;
+    turns_until_count(loop, &node.accepted, before + 2);
+    before = confirmed;
+    fake_say(&node, passing[_i].command, passing[_i].better);
+    until_confirmed(before + 2);
+    ck_assert_int_eq(refuted, 0);
+}
+END_TEST
+
+static const char *const nowhere[] = {"", "127.0.0.9"};
+
+START_TEST(a_name_that_leads_nowhere_refutes_nothing)
+{
+    begin(INTERVAL_US, clock_now_us());
+    until_confirmed(1);
+    names_lead(nowhere[_i], 0);
+    int asked = names_asked();
+    pass_us(3 * (int64_t)CONFIRM_RETRY_US);
+    ck_assert_int_ge(names_asked(), asked + 2);
+    int before = confirmed;
+    names_lead("127.0.0.1", 0);
+    until_confirmed(before + 2);
+    ck_assert_int_eq(refuted, 0);
+}
+END_TEST
+
+/* It takes longer than anybody waits for it; what comes of it still counts. */
+START_TEST(a_slow_name_server_is_asked_one_thing_at_a_time)
+{
+    begin(INTERVAL_US, clock_now_us());
+    until_confirmed(1);
+    int before = names_asked();
+    names_lead("127.0.0.1", 3 * SILENCE_US);
+    int64_t before_us = clock_now_us();
+    until_confirmed(confirmed + 2);
+    ck_assert_int_ge(clock_now_us() - before_us, 3 * SILENCE_US);
+    ck_assert_int_le(names_asked(), before + 4);
+    ck_assert_int_eq(refuted, 0);
+}
+END_TEST
+
+/* This process was stopped while the replies were on their way. */
+START_TEST(a_stopped_process_refutes_nothing)
+{
+    begin(INTERVAL_US, clock_now_us());
+    for (int i = 0; i < 5; i++) {
+        int before = node.accepted;
+        turns_until_count(loop, &node.accepted, before + 1);
+        usleep(2 * SILENCE_US);
+    }
+    until_confirmed(confirmed + 1);
+    ck_assert_int_eq(refuted, 0);
+}
+END_TEST
+
+START_TEST(nothing_comes_after_the_end)
+{
+    begin(INTERVAL_US, clock_now_us());
+    turns_until_count(loop, &node.accepted, 1); /* in its handshake */
+    confirm_end(confirm);
+    int before = confirmed;
+    pass_us(3 * (int64_t)INTERVAL_US);
+    ck_assert_int_eq(confirmed, before);
+    ck_assert_int_eq(node.accepted, 1);
+    confirm_end(confirm);
+}
+END_TEST
+
+#define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
+
+Suite *check_confirm(void);
+
+Suite *check_confirm(void)
+{
+    Suite *suite = suite_create("confirm");
+    TCase *tcase = tcase_create("confirm");
+    tcase_set_timeout(tcase, 30);
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, confirms_on_fresh_connections_by_fresh_lookups);
+    tcase_add_test(tcase, what_was_not_resolved_is_confirmed_soon);
+    tcase_add_test(tcase, another_run_id_refutes_once);
+    tcase_add_loop_test(tcase, an_unfit_node_is_refuted, 0, COUNT(unfit));
+    tcase_add_loop_test(tcase, what_passes_refutes_nothing, 0, COUNT(passing));
+    tcase_add_loop_test(tcase, a_name_that_leads_nowhere_refutes_nothing, 0,
+                        COUNT(nowhere));
+    tcase_add_test(tcase, a_slow_name_server_is_asked_one_thing_at_a_time);
+    tcase_add_test(tcase, a_stopped_process_refutes_nothing);
+    tcase_add_test(tcase, nothing_comes_after_the_end);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

@@ -1,0 +1,191 @@
+#include <check.h>
+#include <signal.h>
+#include <stdio.h>
+
+#include "../../../server/base/clock.h"
+#include "../../../server/node/dial.h"
+#include "../turns.h"
+#include "fake.h"
+#include "names.h"
+
+enum { SILENCE_US = 200000 };
+
+static struct loop *loop;
+static struct fake node;
+static struct config_node config;
+static struct place *place;
+static struct dial *dial;
+static struct wire *wire; /* of the last that was done */
+static struct dial_result result;
+static struct handshake handshake;
+static int dones, failures;
+static enum vote reason;
+static char detail[200];
+
+static void on_done(void *ctx, const struct dial_result *its)
+{
+    ck_assert_ptr_eq(ctx, &node);
+    wire_free(wire);
+    wire = its->wire;
+    result = *its;
+    handshake = *its->handshake;
+    dones++;
+}
+
+static void on_failed(void *ctx, enum vote its_reason, const char *its_detail)
+{
+    ck_assert_ptr_eq(ctx, &node);
+    reason = its_reason;
+    snprintf(detail, sizeof detail, "%s", its_detail);
+    failures++;
+}
+
+static void make(bool is_look)
+{
+    const struct dial_setup setup = {.loop = loop,
+                                     .config = &config,
+                                     .place = place,
+                                     .silence_us = SILENCE_US,
+                                     .is_look = is_look,
+                                     .events = {on_done, on_failed, &node}};
+    dial_free(dial);
+    dial = dial_new(&setup);
+    ck_assert_ptr_nonnull(dial);
+}
+
+static void setup_node(void)
+{
+    signal(SIGPIPE, SIG_IGN);
+    loop = loop_new();
+    memset(&config, 0, sizeof config);
+    fake_start(&node, loop);
+    snprintf(config.host, sizeof config.host, "127.0.0.1");
+    config.port = node.port;
+    place = place_new(loop, &config);
+    ck_assert_ptr_nonnull(place);
+    make(false);
+}
+
+static void teardown_node(void)
+{
+    dial_free(dial);
+    wire_free(wire);
+    place_free(place);
+    fake_stop(&node);
+    loop_free(loop);
+}
+
+static void expect_failure(enum vote vote, const char *text)
+{
+    int before = failures;
+    dial_start(dial);
+    turns_until_count(loop, &failures, before + 1);
+    ck_assert_str_eq(vote_name(reason), vote_name(vote));
+    ck_assert_msg(strstr(detail, text) != NULL, "%s", detail);
+}
+
+START_TEST(hands_over_a_live_connection)
+{
+    int64_t before_us = clock_now_us();
+    dial_start(dial);
+    turns_until_count(loop, &dones, 1);
+    ck_assert_str_eq(handshake.run_id, FAKE_RUN_ID);
+    ck_assert_str_eq(handshake.sha, FAKE_SHA);
+    ck_assert(handshake.is_durable);
+    ck_assert_ptr_null(wire_error(wire));
+    ck_assert_int_ge(node.peers[0].fd, 0);
+    ck_assert_int_ge(result.began_us, before_us);
+    ck_assert_int_ge(result.time_sent_us, result.began_us);
+    ck_assert_int_gt(result.time_received_us, result.time_sent_us);
+    ck_assert_int_ge(result.heard_us, result.time_received_us);
+    ck_assert_int_eq(failures, 0);
+}
+END_TEST
+
+START_TEST(a_look_leaves_the_script_out)
+{
+    make(true);
+    dial_start(dial);
+    turns_until_count(loop, &dones, 1);
+    ck_assert_str_eq(handshake.run_id, FAKE_RUN_ID);
+    ck_assert_int_gt(handshake.node_now_us, 0);
+    ck_assert_int_eq(node.loads, 0);
+}
+END_TEST
+
+START_TEST(an_unfit_node_has_a_reason)
+{
+    fake_say(&node, "INFO replication",
+             "$55\r\nrole:slave\r\nmaster_host:10.1.2.3\r\nmaster_port:6379\r\n"
+             "x:1\r\n");
+    expect_failure(VOTE_READ_ONLY, "10.1.2.3:6379");
+    ck_assert_int_eq(node.loads, 1); /* it was on its way */
+}
+END_TEST
+
+START_TEST(garbage_and_silence_are_failures)
+{
+    fake_say(&node, "TIME", "HTTP/1.1 400 Bad Request\r\n\r\n");
+    expect_failure(VOTE_GARBAGE, "no reply");
+    fake_say(&node, "TIME", "$-1\r\n");
+    expect_failure(VOTE_GARBAGE, "not those of Redis");
+    fake_say(&node, "TIME", "*2\r\n$10\r\n1700000000\r\n$1\r\n1\r\n");
+    fake_say(&node, "SCRIPT LOAD", "");
+    expect_failure(VOTE_SILENT, "no reply for 200 ms");
+}
+END_TEST
+
+/* A name server that is away does not take the node away; but who only looks
+   would see the old place. */
+START_TEST(only_a_link_falls_back_on_the_last_good_address)
+{
+    snprintf(config.host, sizeof config.host, "node.test");
+    names_lead("", 0);
+    expect_failure(VOTE_UNREACHABLE, "");
+    place_keep(place, "127.0.0.1");
+    dial_start(dial);
+    turns_until_count(loop, &dones, 1);
+    ck_assert_int_eq(result.began_us, 0);
+    make(true);
+    expect_failure(VOTE_UNREACHABLE, "");
+    names_lead("127.0.0.1", 2 * SILENCE_US);
+    expect_failure(VOTE_UNREACHABLE, "not resolved in time");
+    ck_assert_int_eq(node.accepted, 1);
+    make(false); /* waits for the same lookup, which is done in time */
+    dial_start(dial);
+    turns_until_count(loop, &dones, 2);
+    ck_assert_int_gt(result.began_us, 0);
+}
+END_TEST
+
+START_TEST(a_stopped_attempt_tells_nothing)
+{
+    dial_start(dial);
+    dial_stop(dial); /* lookup */
+    dial_start(dial);
+    turns_until_count(loop, &node.accepted, 1);
+    dial_stop(dial); /* handshake */
+    dial_stop(dial); /* at rest */
+    dial_start(dial);
+    turns_until_count(loop, &dones, 1);
+    ck_assert_int_eq(failures, 0);
+}
+END_TEST
+
+Suite *check_dial(void);
+
+Suite *check_dial(void)
+{
+    Suite *suite = suite_create("dial");
+    TCase *tcase = tcase_create("dial");
+    tcase_set_timeout(tcase, 30);
+    tcase_add_checked_fixture(tcase, setup_node, teardown_node);
+    tcase_add_test(tcase, hands_over_a_live_connection);
+    tcase_add_test(tcase, a_look_leaves_the_script_out);
+    tcase_add_test(tcase, an_unfit_node_has_a_reason);
+    tcase_add_test(tcase, garbage_and_silence_are_failures);
+    tcase_add_test(tcase, only_a_link_falls_back_on_the_last_good_address);
+    tcase_add_test(tcase, a_stopped_attempt_tells_nothing);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

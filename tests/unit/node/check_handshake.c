@@ -1,0 +1,268 @@
+#include <check.h>
+#include <stdio.h>
+
+#include "../../../server/node/handshake.h"
+
+#define RUN_ID "0123456789abcdef0123456789abcdef01234567"
+#define SHA "89abcdef0123456789abcdef0123456789abcdef"
+
+static struct config_node node;
+static struct handshake handshake;
+
+static void setup(void)
+{
+    memset(&node, 0, sizeof node);
+    memset(&handshake, 0, sizeof handshake);
+}
+
+static const char *words(enum handshake_step step)
+{
+    static char text[64 * 1024]; /* the script is long */
+    struct handshake_command command;
+    size_t len = 0;
+    handshake_command(&command, step, &node);
+    for (int i = 0; i < command.count; i++) {
+        ck_assert_uint_lt(len + command.args[i].len, sizeof text);
+        len += span_copy(text + len, command.args[i]);
+        text[len++] = ' ';
+    }
+    text[len > 0 ? len - 1 : 0] = '\0';
+    return text;
+}
+
+static struct script_field string(const char *text)
+{
+    return (struct script_field){SCRIPT_FIELD_STRING, 0, span_of(text)};
+}
+
+/* Takes one field as the reply. */
+static enum vote take(enum handshake_step step, const char *text)
+{
+    struct script_field field = string(text);
+    if (text[0] == '-') {
+        field.type = SCRIPT_FIELD_ERROR;
+        field.string = span_of(text + 1);
+    }
+    return handshake_take(&handshake, step, &field, 1);
+}
+
+START_TEST(commands_depend_on_the_node)
+{
+    ck_assert_str_eq(words(HANDSHAKE_AUTH), "");
+    ck_assert_str_eq(words(HANDSHAKE_SELECT), "");
+    snprintf(node.password, sizeof node.password, "pass word");
+    ck_assert_str_eq(words(HANDSHAKE_AUTH), "AUTH pass word");
+    snprintf(node.user, sizeof node.user, "alice");
+    ck_assert_str_eq(words(HANDSHAKE_AUTH), "AUTH alice pass word");
+    node.db = 15;
+    ck_assert_str_eq(words(HANDSHAKE_SELECT), "SELECT 15");
+    ck_assert_str_eq(words(HANDSHAKE_MEMORY), "INFO memory");
+    ck_assert_str_eq(words(HANDSHAKE_PERSISTENCE),
+                     "CONFIG GET appendonly appendfsync "
+                     "no-appendfsync-on-rewrite");
+    ck_assert_str_eq(words(HANDSHAKE_TIME), "TIME");
+    ck_assert_ptr_eq(strstr(words(HANDSHAKE_LOAD), "SCRIPT LOAD --"),
+                     words(HANDSHAKE_LOAD));
+    ck_assert_ptr_nonnull(strstr(words(HANDSHAKE_LOAD), "GRANTED"));
+}
+END_TEST
+
+START_TEST(facts_are_learned)
+{
+    const struct script_field time[] = {string("1700000000"), string("000042")};
+    ck_assert_int_eq(take(HANDSHAKE_SERVER,
+                          "# Server\r\nredis_version:7.2.4\r\n"
+                          "valkey_version:8.0.1\r\nrun_id:" RUN_ID "\r\n"),
+                     VOTE_DONE);
+    ck_assert_str_eq(handshake.run_id, RUN_ID);
+    ck_assert_str_eq(handshake.version, "8.0.1");
+    ck_assert_int_eq(take(HANDSHAKE_REPLICATION, "role:master\r\nx:1\r\n"),
+                     VOTE_DONE);
+    ck_assert_str_eq(handshake.role, "master");
+    ck_assert_int_eq(take(HANDSHAKE_MEMORY,
+                          "maxmemory:1\r\nmaxmemory_policy:noeviction\r\n"),
+                     VOTE_DONE);
+    ck_assert_int_eq(take(HANDSHAKE_MEMORY,
+                          "maxmemory:0\r\nmaxmemory_policy:allkeys-lru\r\n"),
+                     VOTE_DONE);
+    ck_assert_int_eq(handshake_take(&handshake, HANDSHAKE_TIME, time, 2),
+                     VOTE_DONE);
+    ck_assert_int_eq(handshake.node_now_us, 1700000000000042);
+    ck_assert_int_eq(take(HANDSHAKE_LOAD, SHA), VOTE_DONE);
+    ck_assert_str_eq(handshake.sha, SHA);
+    ck_assert_int_eq(take(HANDSHAKE_NAME, "-NOPERM no"), VOTE_DONE);
+    ck_assert_int_eq(take(HANDSHAKE_AUTH, "OK"), VOTE_DONE);
+}
+END_TEST
+
+struct refusal {
+    enum handshake_step step;
+    const char *reply;
+    enum vote vote;
+    const char *detail;
+};
+
+static const struct refusal refusals[] = {
+    {HANDSHAKE_AUTH, "-WRONGPASS invalid username-password pair",
+     VOTE_NO_PERMISSION,
+     "the node refuses the user, its password or a command"},
+    {HANDSHAKE_AUTH, "-ERR unknown command 'AUTH', with args: 's3cret'",
+     VOTE_FAILED, "the node does not accept AUTH"},
+    {HANDSHAKE_AUTH, "-ERR max number of clients reached", VOTE_TOO_MANY,
+     "the node is at its maxclients"},
+    {HANDSHAKE_SELECT, "-ERR DB index is out of range", VOTE_FAILED,
+     "ERR DB index is out of range"},
+    {HANDSHAKE_SERVER, "-NOAUTH Authentication required.", VOTE_NO_PERMISSION,
+     "NOAUTH Authentication required."},
+    {HANDSHAKE_SERVER, "redis_version:7.0.0\r\n", VOTE_GARBAGE, NULL},
+    {HANDSHAKE_SERVER, "run_id:" RUN_ID, VOTE_GARBAGE, NULL},
+    {HANDSHAKE_SERVER, "redis_version:7\nrun_id:" RUN_ID "0", VOTE_GARBAGE,
+     NULL},
+    {HANDSHAKE_SERVER, "xrun_id:" RUN_ID "\nredis_version:7", VOTE_GARBAGE,
+     NULL},
+    {HANDSHAKE_SERVER, "", VOTE_GARBAGE, NULL},
+    /* it is a part of the admission, between colons */
+    {HANDSHAKE_SERVER,
+     "redis_version:7.0.0\nrun_id:0123456789abcdef0123456789abcdef:1234567\n",
+     VOTE_GARBAGE, NULL},
+    {HANDSHAKE_SERVER, "redis_version:6.2.6\r\nrun_id:" RUN_ID "\r\n",
+     VOTE_TOO_OLD, "version 6.2.6 is too old: Redis 7 or Valkey 7.2 is needed"},
+    {HANDSHAKE_SERVER,
+     "redis_version:7.2.4\nvalkey_version:7.1.9\nrun_id:" RUN_ID "\n",
+     VOTE_TOO_OLD, "version 7.1.9 is too old: Redis 7 or Valkey 7.2 is needed"},
+    {HANDSHAKE_SERVER, "redis_version:x\r\nrun_id:" RUN_ID "\r\n", VOTE_TOO_OLD,
+     NULL},
+    {HANDSHAKE_SERVER,
+     "redis_version:7.0.0\r\nredis_mode:cluster\r\nrun_id:" RUN_ID "\r\n",
+     VOTE_CLUSTER,
+     "is a node of a Redis Cluster: independent masters are needed "
+     "(cluster-enabled no)"},
+    {HANDSHAKE_SERVER,
+     "redis_version:7.0.0\r\nredis_mode:sentinel\r\nrun_id:" RUN_ID "\r\n",
+     VOTE_FAILED, "is a Sentinel, not a master"},
+    {HANDSHAKE_MEMORY,
+     "used_memory:1\r\nmaxmemory:1000\r\nmaxmemory_policy:volatile-ttl\r\n",
+     VOTE_EVICTS,
+     "would evict locks when memory is short (maxmemory-policy volatile-ttl): "
+     "CONFIG SET maxmemory-policy noeviction"},
+    {HANDSHAKE_MEMORY, "maxmemory:0\r\n", VOTE_GARBAGE, NULL},
+    {HANDSHAKE_MEMORY, "maxmemory_policy:noeviction\r\n", VOTE_GARBAGE, NULL},
+    {HANDSHAKE_MEMORY, "-NOPERM no info", VOTE_NO_PERMISSION, "NOPERM no info"},
+    {HANDSHAKE_PERSISTENCE, "OK", VOTE_GARBAGE, NULL},
+    {HANDSHAKE_REPLICATION,
+     "role:slave\r\nmaster_host:10.1.2.3\r\nmaster_port:6379\r\n",
+     VOTE_READ_ONLY, "is a replica of 10.1.2.3:6379"},
+    {HANDSHAKE_REPLICATION, "rolf:master", VOTE_GARBAGE, NULL},
+    {HANDSHAKE_TIME, "1700000000", VOTE_GARBAGE, NULL},
+    {HANDSHAKE_LOAD, "abc", VOTE_GARBAGE, NULL},
+    {HANDSHAKE_LOAD, "89abcdef0123456789abcdef0123456789abcde\n", VOTE_GARBAGE,
+     NULL},
+    {HANDSHAKE_LOAD, "-BUSY Redis is busy", VOTE_BUSY, "BUSY Redis is busy"},
+    {HANDSHAKE_LOAD, "-LOADING \x01\x1b[31m", VOTE_LOADING, "LOADING ??[31m"},
+};
+
+START_TEST(refusals_are_named)
+{
+    const struct refusal *refusal = &refusals[_i];
+    ck_assert_int_eq(take(refusal->step, refusal->reply), refusal->vote);
+    if (refusal->detail != NULL)
+        ck_assert_str_eq(handshake.detail, refusal->detail);
+    ck_assert_str_ne(handshake.detail, "");
+    ck_assert_ptr_null(strstr(handshake.detail, "s3cret"));
+}
+END_TEST
+
+static const struct {
+    const char *fields[8];
+    bool is_durable;
+} persistences[] = {
+    {{"appendonly", "yes", "appendfsync", "always", "no-appendfsync-on-rewrite",
+      "no"},
+     true},
+    {{"no-appendfsync-on-rewrite", "no", "appendfsync", "always", "appendonly",
+      "yes"},
+     true},
+    {{"appendonly", "no", "appendfsync", "always", "no-appendfsync-on-rewrite",
+      "no"},
+     false},
+    {{"appendonly", "yes", "appendfsync", "everysec",
+      "no-appendfsync-on-rewrite", "no"},
+     false},
+    {{"appendonly", "yes", "appendfsync", "always", "no-appendfsync-on-rewrite",
+      "yes"},
+     false},
+    {{"appendonly", "yes", "appendfsync", "always"}, false},
+    {{NULL}, false},
+};
+
+START_TEST(durable_is_what_forgets_nothing)
+{
+    struct script_field fields[8];
+    int count = 0;
+    for (; persistences[_i].fields[count] != NULL; count++)
+        fields[count] = string(persistences[_i].fields[count]);
+    ck_assert_int_eq(
+        handshake_take(&handshake, HANDSHAKE_PERSISTENCE, fields, count),
+        VOTE_DONE);
+    ck_assert_int_eq(handshake.is_durable, persistences[_i].is_durable);
+}
+END_TEST
+
+START_TEST(who_may_not_ask_takes_it_for_not_durable)
+{
+    ck_assert_int_eq(take(HANDSHAKE_PERSISTENCE, "-NOPERM no 'config|get'"),
+                     VOTE_DONE);
+    ck_assert(!handshake.is_durable);
+}
+END_TEST
+
+static const char *const times[][2] = {
+    {"-5", "0"},          {"0", "0"},         {"1700000000", "1000000"},
+    {"9999999999", "0"},  {"", ""},           {"1700000000", "x"},
+    {"17000000000", "0"}, {"1700000000", ""}, {"+1700000000", "1"},
+};
+
+START_TEST(times_that_are_none_are_garbage)
+{
+    const struct script_field fields[] = {string(times[_i][0]),
+                                          string(times[_i][1])};
+    ck_assert_int_eq(handshake_take(&handshake, HANDSHAKE_TIME, fields, 2),
+                     VOTE_GARBAGE);
+}
+END_TEST
+
+START_TEST(replies_of_another_shape_are_garbage)
+{
+    const struct script_field fields[] = {{.type = SCRIPT_FIELD_INTEGER},
+                                          {.type = SCRIPT_FIELD_NIL}};
+    for (int step = 0; step < HANDSHAKE_STEPS; step++)
+        for (int count = step == HANDSHAKE_PERSISTENCE;
+             step != HANDSHAKE_NAME && count <= 2; count++)
+            ck_assert_int_eq(handshake_take(&handshake,
+                                            (enum handshake_step)step, fields,
+                                            count),
+                             VOTE_GARBAGE);
+}
+END_TEST
+
+#define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
+
+Suite *check_handshake(void);
+
+Suite *check_handshake(void)
+{
+    Suite *suite = suite_create("handshake");
+    TCase *tcase = tcase_create("handshake");
+    tcase_add_checked_fixture(tcase, setup, NULL);
+    tcase_add_test(tcase, commands_depend_on_the_node);
+    tcase_add_test(tcase, facts_are_learned);
+    tcase_add_loop_test(tcase, refusals_are_named, 0, COUNT(refusals));
+    tcase_add_loop_test(tcase, durable_is_what_forgets_nothing, 0,
+                        COUNT(persistences));
+    tcase_add_test(tcase, who_may_not_ask_takes_it_for_not_durable);
+    tcase_add_loop_test(tcase, times_that_are_none_are_garbage, 0,
+                        COUNT(times));
+    tcase_add_test(tcase, replies_of_another_shape_are_garbage);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

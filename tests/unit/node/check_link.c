@@ -1,0 +1,244 @@
+/*
+ * The life of a link, against a node that misbehaves.
+ */
+#include <check.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "../../../server/base/clock.h"
+#include "faked.h"
+
+static bool is_past(void *arg)
+{
+    return clock_now_us() >= *(const int64_t *)arg;
+}
+
+/* Lets turns go by: to see that nothing happens, not to wait for something. */
+static void pass_us(int64_t pass_us)
+{
+    int64_t until_us = clock_now_us() + pass_us;
+    turns_until(faked.loop, is_past, &until_us);
+}
+
+START_TEST(comes_up_with_facts_and_answers)
+{
+    int64_t begin_us = clock_now_us();
+    faked_start_link();
+    ck_assert_int_eq(faked_inspect(1), VOTE_UNREACHABLE);
+    faked_until_up(1);
+    ck_assert_int_eq(faked.downs, 0);
+    ck_assert_str_eq(faked.run_id, FAKE_RUN_ID);
+    ck_assert_int_eq(faked.facts.node_now_us, 1700000000123456);
+    ck_assert_int_ge(faked.facts.sent_us, begin_us);
+    ck_assert_int_ge(faked.facts.received_us, faked.facts.sent_us);
+    ck_assert_int_eq(faked.node.loads, 1);
+    ck_assert_int_eq(faked_inspect(7), VOTE_PENDING);
+    ck_assert_int_eq(faked_inspect(8), VOTE_PENDING);
+    ck_assert_int_eq(faked.replies, 0);
+    turns_until_count(faked.loop, &faked.replies, 2);
+    ck_assert_uint_eq(faked.tags[0], 7);
+    ck_assert_uint_eq(faked.tags[1], 8);
+    ck_assert_int_eq(faked.votes[0], VOTE_FREE);
+    ck_assert_int_ge(faked.received_us, faked.sent_us);
+}
+END_TEST
+
+START_TEST(a_refused_connection_is_tried_again)
+{
+    fake_stop(&faked.node); /* nobody listens on its port now */
+    faked_start_link();
+    faked_expect_down(VOTE_UNREACHABLE, "Connection refused");
+    faked_until_down(3);
+    fake_start(&faked.node, faked.loop);
+    faked.config.port = faked.node.port;
+    faked_until_up(1);
+}
+END_TEST
+
+START_TEST(a_node_that_accepts_and_says_nothing_is_silent)
+{
+    fake_say(&faked.node, "", "");
+    faked_start_link();
+    faked_expect_down(VOTE_SILENT, "no reply for 300 ms");
+    faked_until_down(2);
+    ck_assert_int_eq(faked.node.accepted, 2);
+}
+END_TEST
+
+/* A listener with a full backlog: its SYN queue answers nobody any more. */
+START_TEST(a_connection_that_is_not_made_is_silent)
+{
+    int fds[16];
+    struct sockaddr_in addr = {.sin_family = AF_INET,
+                               .sin_port = htons((uint16_t)faked.node.port),
+                               .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    ck_assert(loop_watch_set(faked.node.listener_watch, 0));
+    for (int i = 0; i < 16; i++) {
+        fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+        ck_assert_int_ge(fds[i], 0);
+        /* EINPROGRESS, or it fits into the backlog */
+        (void)connect(fds[i], (struct sockaddr *)&addr, sizeof addr);
+    }
+    faked_start_link();
+    faked_expect_down(VOTE_SILENT, "no connection for 300 ms");
+    for (int i = 0; i < 16; i++)
+        close(fds[i]);
+}
+END_TEST
+
+START_TEST(silence_with_pending_calls_ends_the_link)
+{
+    fake_say(&faked.node, "EVALSHA", "");
+    faked_start_link();
+    faked_until_up(1);
+    int64_t begin_us = clock_now_us();
+    ck_assert_int_eq(faked_inspect(1), VOTE_PENDING);
+    ck_assert_int_eq(faked_inspect(2), VOTE_PENDING);
+    faked.sends_in_reply = true;
+    faked_expect_down(VOTE_SILENT, "no reply for 300 ms");
+    ck_assert_int_ge(clock_now_us() - begin_us, FAKED_SILENCE_US);
+    ck_assert_int_eq(faked.replies_at_down, 2);
+    ck_assert_uint_eq(faked.tags[0], 1);
+    ck_assert_int_eq(faked.votes[0], VOTE_UNREACHABLE);
+    ck_assert_int_eq(faked.votes[1], VOTE_UNREACHABLE);
+    ck_assert_int_eq(faked.sent_in_reply, VOTE_UNREACHABLE);
+    faked_until_up(2);
+    ck_assert_int_eq(faked.replies, 2);
+}
+END_TEST
+
+START_TEST(a_link_that_owes_nothing_lives_through_silence)
+{
+    faked_start_link();
+    faked_until_up(1);
+    pass_us(3 * FAKED_SILENCE_US);
+    ck_assert_int_eq(faked.downs, 0);
+    ck_assert_int_eq(faked_inspect(1), VOTE_PENDING);
+    turns_until_count(faked.loop, &faked.replies, 1);
+    ck_assert_int_eq(faked.votes[0], VOTE_FREE);
+}
+END_TEST
+
+/* The process was stopped: replies lie in the socket, and are no silence. */
+START_TEST(replies_that_lie_in_the_socket_are_no_silence)
+{
+    faked_start_link();
+    faked_until_up(1);
+    faked.node.stops_process_us = 2 * FAKED_SILENCE_US;
+    ck_assert_int_eq(faked_inspect(1), VOTE_PENDING);
+    turns_until_count(faked.loop, &faked.replies, 1);
+    ck_assert_int_eq(faked.votes[0], VOTE_FREE);
+    ck_assert_int_eq(faked.downs, 0);
+}
+END_TEST
+
+START_TEST(the_user_and_database_are_sent)
+{
+    snprintf(faked.config.user, sizeof faked.config.user, "alice");
+    snprintf(faked.config.password, sizeof faked.config.password, "pass word");
+    faked.config.db = 12;
+    fake_say(&faked.node, "AUTH", "-ERR\r\n");
+    fake_say(&faked.node, "AUTH alice pass word", "+OK\r\n");
+    fake_say(&faked.node, "SELECT 12", "+OK\r\n");
+    faked_start_link();
+    faked_until_up(1);
+    ck_assert_int_eq(faked.downs, 0);
+}
+END_TEST
+
+START_TEST(a_name_that_the_node_refuses_does_not_matter)
+{
+    fake_say(&faked.node, "CLIENT SETNAME", "-NOPERM no\r\n");
+    faked_start_link();
+    faked_until_up(1);
+    ck_assert_int_eq(faked.downs, 0);
+}
+END_TEST
+
+START_TEST(a_loading_node_is_up_soon_after_it_is_ready)
+{
+    fake_say(&faked.node, "SCRIPT LOAD", "-LOADING Redis is loading\r\n");
+    faked_start_link();
+    faked_expect_down(VOTE_LOADING, "LOADING Redis is loading");
+    faked_until_down(8); /* the backoff has reached its end */
+    fake_say(&faked.node, "SCRIPT LOAD", "$40\r\n" FAKE_SHA "\r\n");
+    int64_t ready_us = clock_now_us();
+    faked_until_up(1);
+    ck_assert_int_lt(clock_now_us() - ready_us, 2000000);
+}
+END_TEST
+
+START_TEST(a_full_node_is_named)
+{
+    faked.node.greeting = "-ERR max number of clients reached\r\n";
+    faked_start_link();
+    faked_expect_down(VOTE_TOO_MANY, "max number of clients");
+    faked_until_down(2);
+    ck_assert_int_eq(faked.reason, VOTE_TOO_MANY);
+}
+END_TEST
+
+/* ::1 comes before 127.0.0.1, where the node listens. */
+START_TEST(a_name_with_several_addresses_is_tried_through)
+{
+    snprintf(faked.config.host, sizeof faked.config.host, "localhost");
+    faked_start_link();
+    faked_until_up(1);
+}
+END_TEST
+
+START_TEST(an_unknown_name_is_unreachable)
+{
+    snprintf(faked.config.host, sizeof faked.config.host,
+             "no such host.invalid");
+    faked_start_link();
+    faked_until_down(1);
+    ck_assert_int_eq(faked.reason, VOTE_UNREACHABLE);
+    ck_assert_str_ne(faked.detail, "");
+}
+END_TEST
+
+START_TEST(a_link_is_freed_in_every_state)
+{
+    faked_start_link();
+    link_free(faked.link); /* idle */
+    faked_start_link();
+    turns_until_count(faked.loop, &faked.node.accepted, 1); /* handshake */
+    link_free(faked.link);
+    faked_start_link();
+    faked_until_up(faked.ups + 1);
+    ck_assert_int_eq(faked_inspect(1), VOTE_PENDING);
+    link_free(faked.link);
+    faked_start_link();
+    faked_until_up(faked.ups + 1);
+    ck_assert_int_eq(faked.replies, 0);
+}
+END_TEST
+
+Suite *check_link(void);
+
+Suite *check_link(void)
+{
+    Suite *suite = suite_create("link");
+    TCase *tcase = tcase_create("link");
+    tcase_set_timeout(tcase, 30);
+    tcase_add_checked_fixture(tcase, faked_setup, faked_teardown);
+    tcase_add_test(tcase, comes_up_with_facts_and_answers);
+    tcase_add_test(tcase, a_refused_connection_is_tried_again);
+    tcase_add_test(tcase, a_node_that_accepts_and_says_nothing_is_silent);
+    tcase_add_test(tcase, a_connection_that_is_not_made_is_silent);
+    tcase_add_test(tcase, silence_with_pending_calls_ends_the_link);
+    tcase_add_test(tcase, a_link_that_owes_nothing_lives_through_silence);
+    tcase_add_test(tcase, replies_that_lie_in_the_socket_are_no_silence);
+    tcase_add_test(tcase, the_user_and_database_are_sent);
+    tcase_add_test(tcase, a_name_that_the_node_refuses_does_not_matter);
+    tcase_add_test(tcase, a_loading_node_is_up_soon_after_it_is_ready);
+    tcase_add_test(tcase, a_full_node_is_named);
+    tcase_add_test(tcase, a_name_with_several_addresses_is_tried_through);
+    tcase_add_test(tcase, an_unknown_name_is_unreachable);
+    tcase_add_test(tcase, a_link_is_freed_in_every_state);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

@@ -1,0 +1,227 @@
+/*
+ * A link and what a real redis-server refuses.
+ */
+#include <check.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "../../../server/base/clock.h"
+#include "../../../server/node/batch.h"
+#include "../turns.h"
+#include "live.h"
+
+START_TEST(errors_of_a_node_have_their_names)
+{
+    live_admit();
+    ck_assert_str_eq(master_text(&live.master, "CONFIG SET maxmemory 1"), "OK");
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_OUT_OF_MEMORY);
+    master_text(&live.master, "CONFIG SET maxmemory 0");
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_GRANTED);
+    master_text(&live.master, "CONFIG SET maxmemory 1");
+    ck_assert_int_eq(live_run(CALL_RELEASE, "r", "A"), VOTE_DELETED);
+    master_text(&live.master, "CONFIG SET maxmemory 0");
+    master_text(&live.master, "REPLICAOF 127.0.0.1 1");
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_READ_ONLY);
+    master_text(&live.master, "CLIENT KILL TYPE normal SKIPME yes");
+    turns_until_count(live.loop, &live.downs, 2);
+    ck_assert_int_eq(live.reason, VOTE_READ_ONLY);
+    ck_assert_str_eq(live.detail, "is a replica of 127.0.0.1:1");
+    master_text(&live.master, "REPLICAOF NO ONE");
+    turns_until_count(live.loop, &live.ups, 2);
+}
+END_TEST
+
+static bool has_failed_to_save(void *arg)
+{
+    (void)arg;
+    return strstr(master_text(&live.master, "INFO persistence"),
+                  "rdb_last_bgsave_status:err") != NULL;
+}
+
+/* Redis says so in 330 bytes, to each call of a batch. */
+START_TEST(a_node_that_cannot_save_is_named_by_a_whole_batch)
+{
+    static char tokens[BATCH_CALLS_MAX][12];
+    struct call calls[BATCH_CALLS_MAX];
+    char in_the_way[80];
+    live_admit();
+    snprintf(in_the_way, sizeof in_the_way, "%s/dump.rdb", live.master.dir);
+    ck_assert_int_eq(mkdir(in_the_way, 0700), 0);
+    master_text(&live.master, "CONFIG SET save %s", "3600 1");
+    master_text(&live.master, "BGSAVE");
+    turns_until(live.loop, has_failed_to_save, NULL);
+    for (int i = 0; i < BATCH_CALLS_MAX; i++) {
+        snprintf(tokens[i], sizeof tokens[i], "%d", i);
+        calls[i] = live_call(CALL_ACQUIRE, tokens[i], tokens[i]);
+    }
+    live_ask_all(calls, BATCH_CALLS_MAX);
+    for (int i = 0; i < BATCH_CALLS_MAX; i++)
+        ck_assert_str_eq(vote_name(live.votes[i]),
+                         vote_name(VOTE_MISCONFIGURED));
+    ck_assert_int_eq(live.downs, 0);
+}
+END_TEST
+
+START_TEST(a_key_that_an_acl_refuses_is_told_from_a_command)
+{
+    enum call_kind kinds[] = {CALL_ACQUIRE, CALL_EXTEND, CALL_RELEASE,
+                              CALL_INSPECT};
+    live_admit();
+    master_text(&live.master,
+                "ACL SETUSER default resetkeys ~p:redlockd:state ~p:app:*");
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        ck_assert_str_eq(vote_name(live_run(kinds[i], "other", "A")),
+                         "key_refused");
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "app:1", "A"), VOTE_GRANTED);
+    ck_assert_int_eq(live_run(CALL_RELEASE, "app:1", "A"), VOTE_DELETED);
+    master_text(&live.master, "ACL SETUSER default -set");
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "app:1", "B"), VOTE_NO_PERMISSION);
+    master_text(&live.master, "ACL SETUSER default +set -pttl");
+    ck_assert_int_eq(live_run(CALL_INSPECT, "app:1", ""), VOTE_NO_PERMISSION);
+    master_text(&live.master, "ACL SETUSER default +pttl resetkeys ~p:app:*");
+    ck_assert_int_eq(live_run(CALL_INSPECT, "app:1", ""), VOTE_NO_PERMISSION);
+    ck_assert_int_eq(live.downs, 0);
+}
+END_TEST
+
+START_TEST(flushed_scripts_come_back)
+{
+    live_admit();
+    master_text(&live.master, "SCRIPT FLUSH");
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_NO_SCRIPT);
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_GRANTED);
+    ck_assert_int_eq(live.downs, 0);
+}
+END_TEST
+
+START_TEST(a_node_at_its_maxclients_is_named)
+{
+    master_text(&live.master, "CONFIG SET maxclients 1");
+    master_text(&live.master, "CLIENT KILL TYPE normal SKIPME yes");
+    turns_until_count(live.loop, &live.downs, 2);
+    ck_assert_msg(live.reason == VOTE_TOO_MANY, "%s", live.detail);
+    master_text(&live.master, "CONFIG SET maxclients 100");
+    turns_until_count(live.loop, &live.ups, 2);
+}
+END_TEST
+
+START_TEST(a_node_that_may_evict_is_refused)
+{
+    master_text(&live.master, "CONFIG SET maxmemory 100mb maxmemory-policy "
+                              "allkeys-lru");
+    live_reconnect();
+    turns_until_count(live.loop, &live.downs, 1);
+    ck_assert_int_eq(live.reason, VOTE_EVICTS);
+    ck_assert_ptr_nonnull(strstr(live.detail, "allkeys-lru"));
+    master_text(&live.master, "CONFIG SET maxmemory-policy noeviction");
+    turns_until_count(live.loop, &live.ups, 2);
+}
+END_TEST
+
+static const struct {
+    const char *damage, *mend;
+    enum vote reason;
+    const char *detail;
+} unfit[] = {
+    {"CONFIG SET maxmemory 100mb maxmemory-policy volatile-ttl",
+     "CONFIG SET maxmemory-policy noeviction", VOTE_EVICTS, "volatile-ttl"},
+    {"REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE", VOTE_READ_ONLY,
+     "is a replica of 127.0.0.1:1"},
+    {"ACL SETUSER default -info", "ACL SETUSER default +info",
+     VOTE_NO_PERMISSION, "info"},
+};
+
+/* Nothing is asked over the connection itself that would tell. */
+START_TEST(a_node_that_becomes_unfit_is_left)
+{
+    int64_t begin_us = clock_now_us();
+    ck_assert_str_eq(master_text(&live.master, unfit[_i].damage), "OK");
+    turns_until_count(live.loop, &live.downs, 1);
+    ck_assert_int_lt(clock_now_us() - begin_us, CONFIRMED_US);
+    ck_assert_str_eq(vote_name(live.reason), vote_name(unfit[_i].reason));
+    ck_assert_msg(strstr(live.detail, unfit[_i].detail), "%s", live.detail);
+    ck_assert_str_eq(master_text(&live.master, unfit[_i].mend), "OK");
+    turns_until_count(live.loop, &live.ups, 2);
+}
+END_TEST
+
+/* This test's and the link's. */
+static bool has_two_clients(void *arg)
+{
+    (void)arg;
+    return strstr(master_text(&live.master, "INFO clients"),
+                  "connected_clients:2\r\n") != NULL;
+}
+
+START_TEST(a_change_of_persistence_is_told_by_a_confirmation)
+{
+    ck_assert(!live.is_durable);
+    master_text(&live.master, "CONFIG SET appendonly yes appendfsync always");
+    turns_until_count(live.loop, &live.confirmed, 1);
+    ck_assert(live.is_durable);
+    ck_assert_int_eq(live.downs, 0);
+    turns_until(live.loop, has_two_clients, NULL);
+}
+END_TEST
+
+START_TEST(persistence_is_told)
+{
+    ck_assert(!live.is_durable);
+    ck_assert_str_eq(master_text(&live.master,
+                                 "CONFIG SET appendonly yes appendfsync "
+                                 "always no-appendfsync-on-rewrite no"),
+                     "OK");
+    live_reconnect();
+    turns_until_count(live.loop, &live.ups, 2);
+    ck_assert(live.is_durable);
+    ck_assert_str_eq(
+        master_text(&live.master, "ACL SETUSER default -config|get"), "OK");
+    live_reconnect();
+    turns_until_count(live.loop, &live.ups, 3);
+    ck_assert(!live.is_durable);
+    ck_assert_int_eq(live.downs, 0);
+}
+END_TEST
+
+START_TEST(passwords_and_databases_work)
+{
+    master_text(&live.master, "CONFIG SET requirepass s3cret");
+    live_reconnect();
+    turns_until_count(live.loop, &live.downs, 1);
+    ck_assert_int_eq(live.reason, VOTE_NO_PERMISSION);
+    snprintf(live.config.password, sizeof live.config.password, "wrong");
+    turns_until_count(live.loop, &live.downs, 3);
+    ck_assert_int_eq(live.reason, VOTE_NO_PERMISSION);
+    snprintf(live.config.password, sizeof live.config.password, "s3cret");
+    live.config.db = 5;
+    turns_until_count(live.loop, &live.ups, 2);
+    live_admit();
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_GRANTED);
+    ck_assert_int_eq(master_integer(&live.master, "EXISTS p:r"), 0);
+    master_text(&live.master, "SELECT 5");
+    ck_assert_int_eq(master_integer(&live.master, "EXISTS p:r"), 1);
+}
+END_TEST
+
+Suite *check_link_live(void);
+
+Suite *check_link_live(void)
+{
+    Suite *suite = suite_create("link_live");
+    TCase *tcase = tcase_create("link_live");
+    tcase_set_timeout(tcase, 60);
+    tcase_add_checked_fixture(tcase, live_setup, live_teardown);
+    tcase_add_test(tcase, errors_of_a_node_have_their_names);
+    tcase_add_test(tcase, a_node_that_cannot_save_is_named_by_a_whole_batch);
+    tcase_add_test(tcase, a_key_that_an_acl_refuses_is_told_from_a_command);
+    tcase_add_test(tcase, flushed_scripts_come_back);
+    tcase_add_test(tcase, a_node_at_its_maxclients_is_named);
+    tcase_add_test(tcase, a_node_that_may_evict_is_refused);
+    tcase_add_loop_test(tcase, a_node_that_becomes_unfit_is_left, 0,
+                        (int)(sizeof unfit / sizeof *unfit));
+    tcase_add_test(tcase, a_change_of_persistence_is_told_by_a_confirmation);
+    tcase_add_test(tcase, persistence_is_told);
+    tcase_add_test(tcase, passwords_and_databases_work);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

@@ -1,0 +1,335 @@
+/*
+ * Replies that come wrong, late, in pieces or not at all: each call gets one.
+ */
+#include <check.h>
+#include <stdio.h>
+#include <sys/socket.h>
+
+#include "../../../server/node/batch.h"
+#include "faked.h"
+
+#define TIME ":1700000000123456\r\n"
+#define NOW TIME ":0\r\n" /* and the beat */
+#define FREE_REPLY "*3\r\n" NOW "$4\r\nFREE\r\n"
+
+static const char *const garbage[] = {
+    "HTTP/1.1 400 Bad Request\r\n\r\n",
+    "*1000\r\n",
+    "*2147483647\r\n",
+    "*3\r\n" NOW "*1\r\n*1\r\n:1\r\n",
+    "*3\r\n*2\r\n$4\r\nFREE\r\n:1\r\n" NOW,
+    "*3\r\n:0\r\n:0\r\n$4\r\nFREE\r\n",
+    "*3\r\n" TIME "$1\r\n0\r\n$4\r\nFREE\r\n",
+    "*2\r\n" TIME "$4\r\nFREE\r\n", /* of an older script */
+    "*3\r\n" NOW "$7\r\nGRANTED\r\n",
+    "*3\r\n" NOW "*0\r\n",
+    "*3\r\n" NOW "$-1\r\n",
+    "*2\r\n" NOW,
+    "*4\r\n" NOW "$4\r\nFREE\r\n$4\r\nFREE\r\n",
+    "*0\r\n",
+    "$-1\r\n",
+    "+OK\r\n",
+    ":abc\r\n",
+    "*3\r\n" NOW "*3\r\n$4\r\nHELD\r\n:-7\r\n$1\r\nx\r\n",
+};
+
+START_TEST(garbage_ends_the_link)
+{
+    fake_say(&faked.node, "EVALSHA", garbage[_i]);
+    faked_start_link();
+    faked_until_up(1);
+    ck_assert_int_eq(faked_inspect(1), VOTE_PENDING);
+    faked_expect_down(VOTE_GARBAGE, "sent ");
+    ck_assert_int_eq(faked.replies_at_down, 1);
+    ck_assert_uint_eq(faked.tags[0], 1);
+    fake_say(&faked.node, "EVALSHA", FREE_REPLY);
+    faked_until_up(2);
+    ck_assert_int_eq(faked_inspect(2), VOTE_PENDING);
+    turns_until_count(faked.loop, &faked.replies, 2);
+    ck_assert_int_eq(faked.votes[1], VOTE_FREE);
+}
+END_TEST
+
+START_TEST(too_long_a_reply_ends_the_link)
+{
+    static char flood[200000];
+    enum { LONG = BATCH_TEXT_MAX + 1 };
+    int begin =
+        snprintf(flood, sizeof flood, "$%d\r\n", _i == 0 ? 900000000 : LONG);
+    memset(flood + begin, 'x', sizeof flood - 1 - (size_t)begin);
+    if (_i == 1)
+        memcpy(flood + begin + LONG, "\r\n", 3);
+    fake_say(&faked.node, "EVALSHA", flood);
+    faked_start_link();
+    faked_until_up(1);
+    ck_assert_int_eq(faked_inspect(1), VOTE_PENDING);
+    faked_expect_down(VOTE_GARBAGE, "too long");
+}
+END_TEST
+
+START_TEST(an_unsolicited_reply_ends_the_link)
+{
+    faked_start_link();
+    faked_until_up(1);
+    fake_send(&faked.node, "+hello\r\n");
+    faked_expect_down(VOTE_GARBAGE, "nobody asked for");
+    faked_until_up(2);
+}
+END_TEST
+
+/* Or it would be taken for the reply to what the first one made us send. */
+START_TEST(a_reply_that_came_before_its_call_was_sent_ends_the_link)
+{
+    fake_say(&faked.node, "EVALSHA", FREE_REPLY FREE_REPLY);
+    faked.sends_in_reply = true;
+    faked_start_link();
+    faked_until_up(1);
+    ck_assert_int_eq(faked_inspect(1), VOTE_PENDING);
+    faked_expect_down(VOTE_GARBAGE, "nobody asked for");
+    ck_assert_int_eq(faked.replies_at_down, 2);
+    ck_assert_int_eq(faked.votes[0], VOTE_FREE);
+    ck_assert_int_eq(faked.votes[1], VOTE_UNREACHABLE);
+}
+END_TEST
+
+START_TEST(replies_in_single_bytes_are_put_together)
+{
+    faked.node.is_sliced = true;
+    faked_start_link();
+    faked_until_up(1);
+    for (uint64_t tag = 0; tag < 5; tag++)
+        ck_assert_int_eq(faked_inspect(tag), VOTE_PENDING);
+    turns_until_count(faked.loop, &faked.replies, 5);
+    for (int i = 0; i < 5; i++)
+        ck_assert_int_eq(faked.votes[i], VOTE_FREE);
+    ck_assert_int_eq(faked.downs, 0);
+}
+END_TEST
+
+START_TEST(a_lost_connection_answers_each_call_once)
+{
+    fake_say(&faked.node, "EVALSHA", "");
+    faked_start_link();
+    faked_until_up(1);
+    for (uint64_t tag = 0; tag < 100; tag++)
+        ck_assert_int_eq(faked_inspect(tag), VOTE_PENDING);
+    turns_until_count(faked.loop, &faked.node.calls, 100);
+    fake_close(&faked.node);
+    faked_expect_down(VOTE_UNREACHABLE, "the node closed the connection");
+    ck_assert_int_eq(faked.replies_at_down, 100);
+    for (int i = 0; i < 100; i++) {
+        ck_assert_uint_eq(faked.tags[i], (uint64_t)i);
+        ck_assert_int_eq(faked.votes[i], VOTE_UNREACHABLE);
+    }
+    faked_until_up(2);
+    ck_assert_int_eq(faked.replies, 100);
+}
+END_TEST
+
+START_TEST(a_write_to_a_closed_connection_calls_nobody_back)
+{
+    faked_start_link();
+    faked_until_up(1);
+    struct linger reset = {1, 0};
+    setsockopt(faked.node.peers[0].fd, SOL_SOCKET, SO_LINGER, &reset,
+               sizeof reset);
+    fake_close(&faked.node);
+    ck_assert_int_eq(faked_inspect(1), VOTE_PENDING);
+    link_flush(faked.link);
+    ck_assert_int_eq(faked.replies, 0);
+    ck_assert_int_eq(faked.downs, 0);
+    ck_assert_int_eq(faked_inspect(2), VOTE_UNREACHABLE);
+    faked_expect_down(VOTE_UNREACHABLE, "");
+    ck_assert_int_eq(faked.replies, 1);
+}
+END_TEST
+
+/* The reply was on its way before the connection broke: it is a vote. */
+START_TEST(replies_that_came_before_a_failed_write_count)
+{
+    faked_start_link();
+    faked_until_up(1);
+    ck_assert_int_eq(faked_inspect(1), VOTE_PENDING);
+    link_flush(faked.link);
+    fake_send(&faked.node, FREE_REPLY);
+    fake_close(&faked.node); /* a reset, as it has not read the call */
+    ck_assert_int_eq(faked_inspect(2), VOTE_PENDING);
+    link_flush(faked.link);
+    faked_expect_down(VOTE_UNREACHABLE, "");
+    ck_assert_int_eq(faked.replies_at_down, 2);
+    ck_assert_int_eq(faked.votes[0], VOTE_FREE);
+    ck_assert_int_eq(faked.votes[1], VOTE_UNREACHABLE);
+}
+END_TEST
+
+/* A paused node: bounded memory, then everything is answered. */
+START_TEST(too_many_pending_calls_are_stalled)
+{
+    int sent = 0;
+    faked.silence_us = 10000000; /* for slow machines */
+    faked_start_link();
+    faked_until_up(1);
+    fake_set_deaf(&faked.node, true);
+    while (faked_inspect((uint64_t)sent) == VOTE_PENDING) {
+        ck_assert_int_le(++sent, 16384);
+        if (sent % 100 == 0)
+            link_flush(faked.link);
+    }
+    ck_assert_int_eq(sent, 16384);
+    ck_assert_int_eq(faked_inspect(0), VOTE_STALLED);
+    fake_set_deaf(&faked.node, false);
+    turns_until_count(faked.loop, &faked.replies, sent);
+    ck_assert_int_eq(faked.downs, 0);
+    for (int i = 0; i < sent; i++) {
+        ck_assert_uint_eq(faked.tags[i], (uint64_t)i);
+        ck_assert_int_eq(faked.votes[i], VOTE_FREE);
+    }
+}
+END_TEST
+
+START_TEST(calls_of_a_turn_leave_as_one_command)
+{
+    faked_start_link();
+    faked_until_up(1);
+    for (uint64_t tag = 0; tag < BATCH_CALLS_MAX + 2; tag++)
+        ck_assert_int_eq(faked_inspect(tag), VOTE_PENDING);
+    turns_until_count(faked.loop, &faked.replies, BATCH_CALLS_MAX + 2);
+    ck_assert_int_eq(faked.node.batches, 2);
+    for (int i = 0; i < BATCH_CALLS_MAX + 2; i++) {
+        ck_assert_uint_eq(faked.tags[i], (uint64_t)i);
+        ck_assert_int_eq(faked.votes[i], VOTE_FREE);
+    }
+}
+END_TEST
+
+static int replies_when_due;
+
+static void note_replies(void *arg)
+{
+    (void)arg;
+    replies_when_due = faked.replies;
+}
+
+/* Sends a batch's replies, 17 KiB of them. */
+static void send_long_replies(void)
+{
+    static char text[BATCH_TEXT_MAX + 4096];
+    char value[VALUE_MAX + 1];
+    memset(value, 'x', VALUE_MAX);
+    value[VALUE_MAX] = '\0';
+    size_t len =
+        (size_t)snprintf(text, sizeof text, "*%d\r\n" NOW, BATCH_CALLS_MAX + 2);
+    for (int i = 0; i < BATCH_CALLS_MAX; i++)
+        len += (size_t)snprintf(text + len, sizeof text - len,
+                                "*3\r\n$4\r\nHELD\r\n:5\r\n$%d\r\n%s\r\n",
+                                VALUE_MAX, value);
+    fake_send(&faked.node, text);
+}
+
+/* A timer that is due finds all of it read. */
+START_TEST(what_lies_in_the_socket_is_read_at_once)
+{
+    int calls = 3 * BATCH_CALLS_MAX;
+    fake_say(&faked.node, "EVALSHA", "");
+    faked_start_link();
+    faked_until_up(1);
+    for (int tag = 0; tag < calls; tag++)
+        ck_assert_int_eq(faked_inspect((uint64_t)tag), VOTE_PENDING);
+    turns_until_count(faked.loop, &faked.node.calls, calls);
+    for (int batch = 0; batch < 3; batch++)
+        send_long_replies();
+    struct loop_timer *timer = loop_timer_new(faked.loop, note_replies, NULL);
+    loop_timer_set(timer, 0);
+    turns_until_count(faked.loop, &replies_when_due, 1);
+    ck_assert_int_eq(replies_when_due, calls);
+    loop_timer_free(timer);
+}
+END_TEST
+
+START_TEST(each_call_of_a_batch_gets_its_reply)
+{
+    static const enum vote votes[] = {VOTE_FREE, VOTE_OUT_OF_MEMORY, VOTE_HELD,
+                                      VOTE_FREE};
+    fake_say(&faked.node, "EVALSHA",
+             "*6\r\n" NOW "$4\r\nFREE\r\n-OOM no memory\r\n"
+             "*3\r\n$4\r\nHELD\r\n:5\r\n$1\r\nx\r\n$4\r\nFREE\r\n");
+    faked_start_link();
+    faked_until_up(1);
+    for (uint64_t tag = 0; tag < 4; tag++)
+        ck_assert_int_eq(faked_inspect(tag), VOTE_PENDING);
+    turns_until_count(faked.loop, &faked.replies, 4);
+    for (int i = 0; i < 4; i++) {
+        ck_assert_uint_eq(faked.tags[i], (uint64_t)i);
+        ck_assert_int_eq(faked.votes[i], votes[i]);
+    }
+    ck_assert_int_eq(faked.downs, 0);
+}
+END_TEST
+
+/* What stands behind it in the batch is not believed either. */
+START_TEST(garbage_within_a_batch_ends_the_link)
+{
+    fake_say(&faked.node, "EVALSHA",
+             "*5\r\n" NOW "$4\r\nFREE\r\n$7\r\nGRANTED\r\n"
+             "$4\r\nFREE\r\n");
+    faked_start_link();
+    faked_until_up(1);
+    for (uint64_t tag = 0; tag < 3; tag++)
+        ck_assert_int_eq(faked_inspect(tag), VOTE_PENDING);
+    faked_expect_down(VOTE_GARBAGE, "never gives");
+    ck_assert_int_eq(faked.replies_at_down, 3);
+    ck_assert_int_eq(faked.votes[0], VOTE_FREE);
+    ck_assert_int_eq(faked.votes[1], VOTE_GARBAGE);
+    ck_assert_int_eq(faked.votes[2], VOTE_UNREACHABLE);
+}
+END_TEST
+
+START_TEST(flushed_scripts_are_loaded_again_once)
+{
+    faked_start_link();
+    faked_until_up(1);
+    fake_say(&faked.node, "EVALSHA", "-NOSCRIPT No matching script.\r\n");
+    for (uint64_t tag = 0; tag < 10; tag++)
+        ck_assert_int_eq(faked_inspect(tag), VOTE_PENDING);
+    turns_until_count(faked.loop, &faked.node.loads, 2);
+    fake_say(&faked.node, "EVALSHA", FREE_REPLY);
+    turns_until_count(faked.loop, &faked.replies, 10);
+    for (int i = 0; i < 10; i++)
+        ck_assert_int_eq(faked.votes[i], VOTE_NO_SCRIPT);
+    ck_assert_int_eq(faked.node.calls, 10);
+    ck_assert_int_eq(faked_inspect(11), VOTE_PENDING);
+    turns_until_count(faked.loop, &faked.replies, 11);
+    ck_assert_int_eq(faked.votes[10], VOTE_FREE);
+    ck_assert_int_eq(faked.node.loads, 2);
+    ck_assert_int_eq(faked.downs, 0);
+    ck_assert_int_eq(faked.ups, 1);
+}
+END_TEST
+
+Suite *check_link_replies(void);
+
+Suite *check_link_replies(void)
+{
+    Suite *suite = suite_create("link_replies");
+    TCase *tcase = tcase_create("link_replies");
+    tcase_set_timeout(tcase, 30);
+    tcase_add_checked_fixture(tcase, faked_setup, faked_teardown);
+    tcase_add_loop_test(tcase, garbage_ends_the_link, 0,
+                        (int)(sizeof garbage / sizeof *garbage));
+    tcase_add_loop_test(tcase, too_long_a_reply_ends_the_link, 0, 2);
+    tcase_add_test(tcase, an_unsolicited_reply_ends_the_link);
+    tcase_add_test(tcase,
+                   a_reply_that_came_before_its_call_was_sent_ends_the_link);
+    tcase_add_test(tcase, replies_in_single_bytes_are_put_together);
+    tcase_add_test(tcase, a_lost_connection_answers_each_call_once);
+    tcase_add_test(tcase, a_write_to_a_closed_connection_calls_nobody_back);
+    tcase_add_test(tcase, replies_that_came_before_a_failed_write_count);
+    tcase_add_test(tcase, too_many_pending_calls_are_stalled);
+    tcase_add_test(tcase, calls_of_a_turn_leave_as_one_command);
+    tcase_add_test(tcase, what_lies_in_the_socket_is_read_at_once);
+    tcase_add_test(tcase, each_call_of_a_batch_gets_its_reply);
+    tcase_add_test(tcase, garbage_within_a_batch_ends_the_link);
+    tcase_add_test(tcase, flushed_scripts_are_loaded_again_once);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

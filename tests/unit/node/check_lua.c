@@ -1,0 +1,374 @@
+/*
+ * The script on a real redis-server, through a real link.
+ */
+#include <check.h>
+#include <stdio.h>
+
+#include "../../../server/node/batch.h"
+#include "../turns.h"
+#include "live.h"
+
+static long long pttl(const char *resource)
+{
+    return master_integer(&live.master, "PTTL p:%s", resource);
+}
+
+START_TEST(a_lock_lives_from_acquire_to_release)
+{
+    live_admit();
+    struct call call = live_call(CALL_ACQUIRE, "r", "A");
+    ck_assert_int_eq(live_ask(&call), VOTE_GRANTED);
+    ck_assert_str_eq(master_text(&live.master, "GET p:r"), "A");
+    ck_assert_int_gt(pttl("r"), LIVE_TTL_MS - 10000);
+    ck_assert_int_le(pttl("r"), LIVE_TTL_MS);
+    char number[32];
+    snprintf(number, sizeof number, "%lld", (long long)call.number);
+    ck_assert_str_eq(master_text(&live.master, "HGET p:redlockd:state 7"),
+                     number);
+
+    ck_assert_int_eq(live_run(CALL_INSPECT, "r", ""), VOTE_HELD);
+    ck_assert_str_eq(live.value, "A");
+    ck_assert_int_gt(live.reply.pttl_ms, LIVE_TTL_MS - 10000);
+
+    call = live_call(CALL_EXTEND, "r", "A");
+    call.ttl_ms = 2 * LIVE_TTL_MS;
+    ck_assert_int_eq(live_ask(&call), VOTE_EXTENDED);
+    ck_assert_int_gt(pttl("r"), LIVE_TTL_MS);
+
+    ck_assert_int_eq(live_run(CALL_RELEASE, "r", "A"), VOTE_DELETED);
+    ck_assert_int_eq(master_integer(&live.master, "EXISTS p:r"), 0);
+    ck_assert_int_eq(live_run(CALL_RELEASE, "r", "A"), VOTE_FREE);
+    ck_assert_int_eq(live_run(CALL_INSPECT, "r", ""), VOTE_FREE);
+    ck_assert_int_eq(live_run(CALL_EXTEND, "r", "A"), VOTE_FREE);
+    ck_assert_int_eq(master_integer(&live.master, "EXISTS p:r"), 0);
+    ck_assert_int_eq(live.downs, 0);
+}
+END_TEST
+
+START_TEST(a_held_lock_is_held_for_others)
+{
+    live_admit();
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_GRANTED);
+    static const enum call_kind kinds[] = {CALL_ACQUIRE, CALL_EXTEND,
+                                           CALL_RELEASE};
+    for (int i = 0; i < 3; i++) {
+        ck_assert_int_eq(live_run(kinds[i], "r", "B"), VOTE_HELD);
+        ck_assert_str_eq(live.value, "A");
+        ck_assert_int_gt(live.reply.pttl_ms, LIVE_TTL_MS - 10000);
+        ck_assert_str_eq(master_text(&live.master, "GET p:r"), "A");
+    }
+    /* its own token does not take it a second time either */
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_HELD);
+}
+END_TEST
+
+START_TEST(a_node_without_our_admission_is_quarantined)
+{
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_QUARANTINED);
+    ck_assert_int_eq(live_run(CALL_EXTEND, "r", "A"), VOTE_QUARANTINED);
+    ck_assert_int_eq(live_run(CALL_RELEASE, "r", "A"), VOTE_QUARANTINED);
+    ck_assert_int_eq(live_run(CALL_INSPECT, "r", "A"), VOTE_QUARANTINED);
+    live_admit();
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_GRANTED);
+    struct call call = live_call(CALL_ACQUIRE, "s", "A");
+    call.admit = span_of(LIVE_ADMIT); /* that is only how it begins */
+    ck_assert_int_eq(live_ask(&call), VOTE_QUARANTINED);
+    call.kind = CALL_EXTEND;
+    call.resource = span_of("r");
+    ck_assert_int_eq(live_ask(&call), VOTE_QUARANTINED);
+    master_text(&live.master, "FLUSHALL");
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_QUARANTINED);
+    ck_assert_int_eq(master_integer(&live.master, "DBSIZE"), 0);
+}
+END_TEST
+
+/* What it still has, it tells and deletes all the same. */
+START_TEST(a_node_without_our_admission_deletes_what_it_has)
+{
+    master_text(&live.master, "SET p:r A PX 10000");
+    ck_assert_int_eq(live_run(CALL_INSPECT, "r", ""), VOTE_HELD);
+    ck_assert_int_eq(live_run(CALL_RELEASE, "r", "B"), VOTE_HELD);
+    ck_assert_int_eq(live_run(CALL_RELEASE, "r", "A"), VOTE_DELETED);
+}
+END_TEST
+
+START_TEST(a_command_behind_its_deadline_changes_nothing)
+{
+    live_admit();
+    struct call call = live_call(CALL_ACQUIRE, "r", "A");
+    call.node_deadline_us = live_node_now_us() - 1000000;
+    ck_assert_int_eq(live_ask(&call), VOTE_LATE);
+    ck_assert_int_eq(master_integer(&live.master, "EXISTS p:r"), 0);
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_GRANTED);
+    call = live_call(CALL_EXTEND, "r", "A");
+    call.ttl_ms = 2 * LIVE_TTL_MS;
+    call.node_deadline_us = live_node_now_us() - 1000000;
+    ck_assert_int_eq(live_ask(&call), VOTE_LATE);
+    ck_assert_int_le(pttl("r"), LIVE_TTL_MS);
+}
+END_TEST
+
+START_TEST(a_number_far_from_the_clock_is_skewed)
+{
+    live_admit();
+    for (int sign = -1; sign <= 1; sign += 2) {
+        struct call call = live_call(CALL_ACQUIRE, "r", "A");
+        call.number += sign * (LIVE_WINDOW_US + 1000000);
+        ck_assert_int_eq(live_ask(&call), VOTE_SKEWED);
+        ck_assert_int_eq(master_integer(&live.master, "EXISTS p:r"), 0);
+        ck_assert_int_eq(
+            master_integer(&live.master, "HEXISTS p:redlockd:state 7"), 0);
+    }
+}
+END_TEST
+
+START_TEST(numbers_in_a_slot_only_rise)
+{
+    live_admit();
+    struct call call = live_call(CALL_ACQUIRE, "r", "A");
+    int64_t accepted = call.number;
+    ck_assert_int_eq(live_ask(&call), VOTE_GRANTED);
+    call.resource = span_of("s");
+    ck_assert_int_eq(live_ask(&call), VOTE_STALE); /* the same number */
+    ck_assert_int_eq(live.reply.highest, accepted);
+    call.number = accepted - 1000;
+    ck_assert_int_eq(live_ask(&call), VOTE_STALE);
+    ck_assert_int_eq(live.reply.highest, accepted);
+    call.resource = span_of("r"); /* held comes before stale */
+    ck_assert_int_eq(live_ask(&call), VOTE_HELD);
+    call.resource = span_of("s");
+    call.slot = 8;
+    ck_assert_int_eq(live_ask(&call), VOTE_GRANTED);
+    call.resource = span_of("t");
+    call.slot = 7;
+    call.number = accepted + 1;
+    ck_assert_int_eq(live_ask(&call), VOTE_GRANTED);
+}
+END_TEST
+
+START_TEST(a_refused_number_is_not_remembered)
+{
+    live_admit();
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_GRANTED);
+    char before[64];
+    snprintf(before, sizeof before, "%s",
+             master_text(&live.master, "HGET p:redlockd:state 7"));
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "B"), VOTE_HELD);
+    ck_assert_str_eq(master_text(&live.master, "HGET p:redlockd:state 7"),
+                     before);
+}
+END_TEST
+
+START_TEST(story_03_a_shorter_extension_shortens_nothing)
+{
+    live_admit();
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_GRANTED);
+    struct call call = live_call(CALL_EXTEND, "r", "A");
+    for (call.ttl_ms = 0; call.ttl_ms <= 200; call.ttl_ms += 100) {
+        ck_assert_int_eq(live_ask(&call), VOTE_EXTENDED);
+        ck_assert_int_gt(pttl("r"), LIVE_TTL_MS - 10000);
+    }
+}
+END_TEST
+
+/* It would be a later holder's resource, with a lower number. */
+START_TEST(story_04_an_extension_creates_no_key)
+{
+    live_admit();
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_GRANTED);
+    master_text(&live.master, "DEL p:r");
+    ck_assert_int_eq(live_run(CALL_EXTEND, "r", "A"), VOTE_FREE);
+    ck_assert_int_eq(pttl("r"), -2);
+}
+END_TEST
+
+static const char *const foreign[] = {
+    "HSET p:r field 1", "RPUSH p:r x",    "SADD p:r x",
+    "ZADD p:r 1 x",     "XADD p:r * f v",
+};
+
+START_TEST(a_key_of_another_type_is_held)
+{
+    static const enum call_kind kinds[] = {CALL_ACQUIRE, CALL_EXTEND,
+                                           CALL_RELEASE, CALL_INSPECT};
+    live_admit();
+    master_text(&live.master, foreign[_i]);
+    for (int with_ttl = 0; with_ttl <= 1; with_ttl++) {
+        for (int i = 0; i < 4; i++) {
+            ck_assert_int_eq(live_run(kinds[i], "r", "A"), VOTE_HELD);
+            ck_assert_str_eq(live.value, "");
+            ck_assert(with_ttl ? live.reply.pttl_ms > LIVE_TTL_MS
+                               : live.reply.pttl_ms == -1);
+        }
+        master_integer(&live.master, "PEXPIRE p:r %d", 2 * LIVE_TTL_MS);
+    }
+    ck_assert_int_eq(master_integer(&live.master, "EXISTS p:r"), 1);
+    ck_assert_int_eq(live.downs, 0);
+}
+END_TEST
+
+START_TEST(a_key_without_ttl_is_held)
+{
+    live_admit();
+    master_text(&live.master, "SET p:r legacy");
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_HELD);
+    ck_assert_int_eq(live.reply.pttl_ms, -1);
+    ck_assert_str_eq(live.value, "legacy");
+    /* only ever longer: no end is longer than any */
+    ck_assert_int_eq(live_run(CALL_EXTEND, "r", "legacy"), VOTE_EXTENDED);
+    ck_assert_int_eq(pttl("r"), -1);
+    ck_assert_int_eq(live_run(CALL_RELEASE, "r", "legacy"), VOTE_DELETED);
+}
+END_TEST
+
+START_TEST(a_long_value_is_cut_and_equals_no_token)
+{
+    char token[VALUE_MAX + 1];
+    memset(token, 'x', sizeof token - 1);
+    token[VALUE_MAX] = '\0';
+    live_admit();
+    master_text(&live.master, "SET p:r %s%s PX %d", token, "y", LIVE_TTL_MS);
+    token[TOKEN_MAX] = '\0';
+    ck_assert_int_eq(live_run(CALL_INSPECT, "r", ""), VOTE_HELD);
+    ck_assert_uint_eq(strlen(live.value), VALUE_MAX);
+    ck_assert_int_eq(live_run(CALL_RELEASE, "r", token), VOTE_HELD);
+    ck_assert_int_eq(live_run(CALL_EXTEND, "r", token), VOTE_HELD);
+    master_text(&live.master, "SET p:r %s PX %d", token, LIVE_TTL_MS);
+    ck_assert_int_eq(live_run(CALL_EXTEND, "r", token), VOTE_EXTENDED);
+    ck_assert_int_eq(live_run(CALL_RELEASE, "r", token), VOTE_DELETED);
+    master_text(&live.master, "SET p:r %s", "");
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_HELD);
+    ck_assert_int_eq(live_run(CALL_RELEASE, "r", "A"), VOTE_HELD);
+}
+END_TEST
+
+START_TEST(a_user_without_a_command_gets_no_vote_not_held)
+{
+    live_admit();
+    master_text(&live.master, "SET p:r x");
+    master_text(&live.master, "ACL SETUSER default -getrange");
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_NO_PERMISSION);
+    ck_assert_int_eq(live_run(CALL_EXTEND, "r", "A"), VOTE_NO_PERMISSION);
+    ck_assert_int_eq(live_run(CALL_RELEASE, "r", "A"), VOTE_NO_PERMISSION);
+    ck_assert_int_eq(live_run(CALL_INSPECT, "r", "A"), VOTE_NO_PERMISSION);
+}
+END_TEST
+
+/* One batch: what the first calls do, the next ones see. */
+START_TEST(calls_of_a_batch_run_in_their_order)
+{
+    static const enum vote votes[] = {VOTE_GRANTED, VOTE_HELD, VOTE_EXTENDED,
+                                      VOTE_DELETED, VOTE_FREE, VOTE_GRANTED,
+                                      VOTE_HELD};
+    struct call calls[] = {
+        live_call(CALL_ACQUIRE, "r", "A"), live_call(CALL_ACQUIRE, "r", "B"),
+        live_call(CALL_EXTEND, "r", "A"),  live_call(CALL_RELEASE, "r", "A"),
+        live_call(CALL_EXTEND, "r", "A"),  live_call(CALL_ACQUIRE, "r", "B"),
+        live_call(CALL_INSPECT, "r", ""),
+    };
+    enum { CALLS = sizeof calls / sizeof *calls };
+    live_admit();
+    for (int i = 1; i < CALLS; i++)
+        calls[i].number += i;
+    live_ask_all(calls, CALLS);
+    for (int i = 0; i < CALLS; i++)
+        ck_assert_int_eq(live.votes[i], votes[i]);
+    ck_assert_str_eq(live.value, "B");
+    ck_assert_int_eq(master_integer(&live.master, "PTTL p:r") > 0, 1);
+}
+END_TEST
+
+/* Calls that need a vote, and those that give it, go in batches of their own.
+ */
+START_TEST(batches_run_in_their_order)
+{
+    static const enum vote votes[] = {VOTE_QUARANTINED, VOTE_DONE,
+                                      VOTE_DONE,        VOTE_GRANTED,
+                                      VOTE_DONE,        VOTE_QUARANTINED};
+    struct call calls[] = {
+        live_call(CALL_ACQUIRE, "r", "A"), live_call(CALL_LOOK, "", ""),
+        live_call(CALL_ADMIT, "", ""),     live_call(CALL_ACQUIRE, "r", "A"),
+        live_call(CALL_REVOKE, "", ""),    live_call(CALL_ACQUIRE, "s", "A"),
+    };
+    enum { CALLS = sizeof calls / sizeof *calls };
+    live_ask_all(calls, CALLS);
+    for (int i = 0; i < CALLS; i++)
+        ck_assert_int_eq(live.votes[i], votes[i]);
+}
+END_TEST
+
+/* As long a reply as any; more than one read of the link. */
+START_TEST(a_full_batch_of_long_values_is_read)
+{
+    struct call calls[BATCH_CALLS_MAX];
+    char value[VALUE_MAX + 1];
+    memset(value, 'v', VALUE_MAX);
+    value[VALUE_MAX] = '\0';
+    master_text(&live.master, "SET p:r %s", value);
+    for (int i = 0; i < BATCH_CALLS_MAX; i++)
+        calls[i] = live_call(CALL_INSPECT, "r", "");
+    live_ask_all(calls, BATCH_CALLS_MAX);
+    for (int i = 0; i < BATCH_CALLS_MAX; i++)
+        ck_assert_int_eq(live.votes[i], VOTE_HELD);
+    ck_assert_str_eq(live.value, value);
+    ck_assert_int_eq(live.downs, 0);
+}
+END_TEST
+
+/* A slot that some other hand has spoilt, and a key that is not ours to touch.
+ */
+START_TEST(an_error_of_one_call_is_not_that_of_its_neighbours)
+{
+    live_admit();
+    master_integer(&live.master, "HSET p:redlockd:state 9 spoilt");
+    master_text(&live.master,
+                "ACL SETUSER default resetkeys ~p:redlockd:state ~p:[acd]");
+    struct call calls[] = {
+        live_call(CALL_ACQUIRE, "a", "A"),
+        live_call(CALL_ACQUIRE, "b", "A"),
+        live_call(CALL_ACQUIRE, "c", "A"),
+        live_call(CALL_ACQUIRE, "d", "A"),
+    };
+    for (int i = 0; i < 4; i++)
+        calls[i].slot = 7 + i;
+    live_ask_all(calls, 4);
+    ck_assert_int_eq(live.votes[0], VOTE_GRANTED);
+    ck_assert_int_eq(live.votes[1], VOTE_KEY_REFUSED);
+    ck_assert_int_eq(live.votes[2], VOTE_FAILED);
+    ck_assert_int_eq(live.votes[3], VOTE_GRANTED);
+    master_text(&live.master, "ACL SETUSER default allkeys");
+    ck_assert_int_eq(master_integer(&live.master, "EXISTS p:a p:b p:c p:d"), 2);
+    ck_assert_int_eq(live.downs, 0);
+}
+END_TEST
+
+Suite *check_lua(void);
+
+Suite *check_lua(void)
+{
+    Suite *suite = suite_create("lua");
+    TCase *tcase = tcase_create("lua");
+    tcase_set_timeout(tcase, 60);
+    tcase_add_checked_fixture(tcase, live_setup, live_teardown);
+    tcase_add_test(tcase, a_lock_lives_from_acquire_to_release);
+    tcase_add_test(tcase, a_held_lock_is_held_for_others);
+    tcase_add_test(tcase, a_node_without_our_admission_is_quarantined);
+    tcase_add_test(tcase, a_node_without_our_admission_deletes_what_it_has);
+    tcase_add_test(tcase, a_command_behind_its_deadline_changes_nothing);
+    tcase_add_test(tcase, a_number_far_from_the_clock_is_skewed);
+    tcase_add_test(tcase, numbers_in_a_slot_only_rise);
+    tcase_add_test(tcase, a_refused_number_is_not_remembered);
+    tcase_add_test(tcase, story_03_a_shorter_extension_shortens_nothing);
+    tcase_add_test(tcase, story_04_an_extension_creates_no_key);
+    tcase_add_loop_test(tcase, a_key_of_another_type_is_held, 0,
+                        (int)(sizeof foreign / sizeof *foreign));
+    tcase_add_test(tcase, a_key_without_ttl_is_held);
+    tcase_add_test(tcase, a_long_value_is_cut_and_equals_no_token);
+    tcase_add_test(tcase, a_user_without_a_command_gets_no_vote_not_held);
+    tcase_add_test(tcase, calls_of_a_batch_run_in_their_order);
+    tcase_add_test(tcase, batches_run_in_their_order);
+    tcase_add_test(tcase, a_full_batch_of_long_values_is_read);
+    tcase_add_test(tcase, an_error_of_one_call_is_not_that_of_its_neighbours);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

@@ -1,0 +1,168 @@
+#include <check.h>
+#include <stdio.h>
+
+#include "../../../server/base/clock.h"
+#include "../../../server/node/place.h"
+#include "../turns.h"
+#include "names.h"
+
+static struct loop *loop;
+static struct config_node config;
+static struct place *place;
+static int answers;
+static char address[PLACE_ADDRESS_MAX];
+static char error[100];
+static int64_t began_us;
+
+static void setup(void)
+{
+    loop = loop_new();
+    memset(&config, 0, sizeof config);
+    snprintf(config.host, sizeof config.host, "node.test");
+    config.port = 6379;
+    place = place_new(loop, &config);
+    ck_assert_ptr_nonnull(place);
+    answers = 0;
+}
+
+static void teardown(void)
+{
+    place_free(place);
+    loop_free(loop);
+}
+
+static void on_answer(void *arg, const char *its_address, int64_t its_began_us,
+                      const char *its_error)
+{
+    ck_assert_ptr_eq(arg, &config);
+    snprintf(address, sizeof address, "%s", its_address ? its_address : "");
+    snprintf(error, sizeof error, "%s", its_error ? its_error : "");
+    began_us = its_began_us;
+    answers++;
+}
+
+static void ask(void)
+{
+    place_ask(place, on_answer, &config);
+}
+
+static bool has_resolved(void *arg)
+{
+    (void)arg;
+    return !loop_is_resolving(loop);
+}
+
+START_TEST(each_question_resolves_anew)
+{
+    int64_t before_us = clock_now_us();
+    names_lead("127.0.0.1", 0);
+    ask();
+    turns_until_count(loop, &answers, 1);
+    ck_assert_str_eq(address, "127.0.0.1");
+    ck_assert_int_ge(began_us, before_us);
+    names_lead("127.0.0.2", 0);
+    ask();
+    turns_until_count(loop, &answers, 2);
+    ck_assert_str_eq(address, "127.0.0.2");
+    names_lead("", 0);
+    ask();
+    turns_until_count(loop, &answers, 3);
+    ck_assert_str_eq(address, "");
+    ck_assert_str_ne(error, "");
+}
+END_TEST
+
+START_TEST(numeric_addresses_need_no_name_server)
+{
+    int before = names_asked();
+    snprintf(config.host, sizeof config.host, "::1");
+    ask();
+    turns_until_count(loop, &answers, 1);
+    ck_assert_str_eq(address, "::1");
+    ck_assert_int_eq(names_asked(), before);
+}
+END_TEST
+
+/* Four threads resolve for all nodes: one that hangs must not take them all. */
+START_TEST(questions_that_were_given_up_share_one_lookup)
+{
+    int64_t before_us = clock_now_us();
+    int before = names_asked();
+    names_lead("127.0.0.1", 100000);
+    for (int i = 0; i < 10; i++) {
+        ask();
+        place_leave(place);
+    }
+    ask();
+    turns_until_count(loop, &answers, 1);
+    ck_assert_int_eq(names_asked(), before + 1);
+    ck_assert_str_eq(address, "127.0.0.1");
+    ck_assert_int_ge(began_us, before_us);
+    ck_assert_int_le(began_us, clock_now_us() - 100000);
+}
+END_TEST
+
+START_TEST(a_late_answer_is_kept_for_the_next_question)
+{
+    int before = names_asked();
+    names_lead("127.0.0.1", 100000);
+    ask();
+    place_leave(place);
+    turns_until(loop, has_resolved, NULL);
+    ck_assert_int_eq(answers, 0);
+    ask();
+    ck_assert_int_eq(answers, 1);
+    ck_assert_str_eq(address, "127.0.0.1");
+    ck_assert_int_le(began_us, clock_now_us() - 100000);
+    ck_assert_int_eq(names_asked(), before + 1);
+    ask(); /* once */
+    turns_until_count(loop, &answers, 2);
+    ck_assert_int_eq(names_asked(), before + 2);
+}
+END_TEST
+
+/* ::1 and 127.0.0.1, in whatever order, or only one of them. */
+START_TEST(a_refused_address_gives_the_turn_to_the_next)
+{
+    char first[PLACE_ADDRESS_MAX], second[PLACE_ADDRESS_MAX];
+    snprintf(config.host, sizeof config.host, "localhost");
+    ask();
+    turns_until_count(loop, &answers, 1);
+    memcpy(first, address, sizeof first);
+    place_refuse(place);
+    ask();
+    turns_until_count(loop, &answers, 2);
+    memcpy(second, address, sizeof second);
+    place_refuse(place);
+    ask();
+    turns_until_count(loop, &answers, 3);
+    ck_assert_str_ne(second, "");
+    ck_assert(strcmp(address, first) == 0 || strcmp(address, second) != 0);
+}
+END_TEST
+
+START_TEST(the_last_good_address_is_known)
+{
+    ck_assert_ptr_null(place_last(place));
+    place_keep(place, "10.0.0.1");
+    ck_assert_str_eq(place_last(place), "10.0.0.1");
+}
+END_TEST
+
+Suite *check_place(void);
+
+Suite *check_place(void)
+{
+    Suite *suite = suite_create("place");
+    TCase *tcase = tcase_create("place");
+    tcase_set_timeout(tcase, 30);
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, each_question_resolves_anew);
+    tcase_add_test(tcase, numeric_addresses_need_no_name_server);
+    tcase_add_test(tcase, questions_that_were_given_up_share_one_lookup);
+    tcase_add_test(tcase, a_late_answer_is_kept_for_the_next_question);
+    tcase_add_test(tcase, a_refused_address_gives_the_turn_to_the_next);
+    tcase_add_test(tcase, the_last_good_address_is_known);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

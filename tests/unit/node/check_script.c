@@ -1,0 +1,355 @@
+/*
+ * What replies mean; what the script does on a node is check_lua.c.
+ */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../../../server/node/script.h"
+
+enum { NOW = 1700000000 };
+
+START_TEST(the_text_knows_each_kind_by_its_name)
+{
+    struct span text = script_text();
+    ck_assert_uint_eq(text.len, strlen(text.ptr));
+    for (int kind = 0; kind < CALL_KINDS; kind++) {
+        char test[64];
+        snprintf(test, sizeof test, "kind == '%s'",
+                 script_name((enum call_kind)kind));
+        ck_assert_ptr_nonnull(strstr(text.ptr, test));
+    }
+    ck_assert_str_eq(script_name(CALL_ACQUIRE), "acquire");
+}
+END_TEST
+
+static struct script_field string(const char *text)
+{
+    return (struct script_field){SCRIPT_FIELD_STRING, 0, span_of(text)};
+}
+
+static struct script_field integer(int64_t number)
+{
+    return (struct script_field){SCRIPT_FIELD_INTEGER, number, {NULL, 0}};
+}
+
+static enum vote decode(enum call_kind kind, const char *word, int count)
+{
+    const struct script_field fields[] = {string(word), integer(5),
+                                          string("value"), integer(0)};
+    return script_decode(kind, NOW, fields, count).vote;
+}
+
+#define OF(kind) (1u << CALL_##kind)
+#define OF_VOTERS (OF(ACQUIRE) | OF(EXTEND) | OF(REPAIR))
+#define OF_GUARD (OF(ADMIT) | OF(READMIT) | OF(REVOKE))
+
+static const struct {
+    const char *word;
+    int count;
+    enum vote vote;
+    unsigned kinds; /* that answer it */
+} answers[] = {
+    {"DONE", 1, VOTE_DONE, OF_GUARD},
+    {"CHANGED", 1, VOTE_CHANGED, OF_GUARD | OF(REPAIR)},
+    {"GRANTED", 1, VOTE_GRANTED, OF(ACQUIRE) | OF(REPAIR)},
+    {"EXTENDED", 1, VOTE_EXTENDED, OF(EXTEND)},
+    {"DELETED", 1, VOTE_DELETED, OF(RELEASE)},
+    {"FREE", 1, VOTE_FREE, OF(RELEASE) | OF(INSPECT)},
+    {"FREE", 2, VOTE_FREE, OF(EXTEND)},
+    {"HELD", 3, VOTE_HELD, OF_VOTERS | OF(RELEASE) | OF(INSPECT)},
+    {"STALE", 2, VOTE_STALE, OF(ACQUIRE)},
+    {"QUARANTINED", 1, VOTE_QUARANTINED, OF_VOTERS | OF(RELEASE) | OF(INSPECT)},
+    {"LATE", 1, VOTE_LATE, OF_VOTERS},
+    {"SKEWED", 1, VOTE_SKEWED, OF(ACQUIRE) | OF(REPAIR)},
+    {"ADMITTED", 1, VOTE_DONE, 0},
+    {"granted", 1, VOTE_GRANTED, 0},
+    {"", 1, VOTE_GRANTED, 0},
+};
+
+enum { ANSWERS = sizeof answers / sizeof *answers };
+
+static enum vote expected(int kind, const char *word, int count)
+{
+    for (int i = 0; i < ANSWERS; i++)
+        if (strcmp(answers[i].word, word) == 0 && answers[i].count == count &&
+            (answers[i].kinds & 1u << kind) != 0)
+            return answers[i].vote;
+    return VOTE_GARBAGE;
+}
+
+START_TEST(each_kind_has_its_answers)
+{
+    const char *word = answers[_i].word;
+    for (int kind = 0; kind < CALL_KINDS; kind++)
+        for (int count = 0; count <= 4; count++)
+            ck_assert_int_eq(decode((enum call_kind)kind, word, count),
+                             expected(kind, word, count));
+}
+END_TEST
+
+START_TEST(what_comes_with_an_answer_is_told)
+{
+    struct script_field fields[] = {string("HELD"), integer(-1), string("")};
+    struct call_reply reply = script_decode(CALL_INSPECT, NOW, fields, 3);
+    ck_assert_int_eq(reply.node_now_us, NOW);
+    ck_assert_int_eq(reply.pttl_ms, -1);
+    ck_assert_uint_eq(reply.value.len, 0);
+    fields[1] = integer(1234);
+    fields[2] = string("token");
+    reply = script_decode(CALL_ACQUIRE, NOW, fields, 3);
+    ck_assert_int_eq(reply.pttl_ms, 1234);
+    ck_assert_uint_eq(reply.value.len, 5);
+    fields[0] = string("STALE");
+    fields[1] = integer(9007199254740991);
+    reply = script_decode(CALL_ACQUIRE, NOW, fields, 2);
+    ck_assert_int_eq(reply.vote, VOTE_STALE);
+    ck_assert_int_eq(reply.highest, 9007199254740991);
+}
+END_TEST
+
+static const char *const look_words[LOOK_WORDS] = {
+    [LOOK_ADMITTED] = "ADMITTED", [LOOK_SUPERSEDED] = "SUPERSEDED",
+    [LOOK_FOREIGN] = "FOREIGN",   [LOOK_EMPTY] = "EMPTY",
+    [LOOK_BARE] = "BARE",         [LOOK_FRESH] = "FRESH",
+    [LOOK_CREATED] = "CREATED",   [LOOK_MARKED] = "MARKED",
+};
+
+enum { LOOK_COUNT = 9 };
+
+START_TEST(what_a_look_found_is_told)
+{
+    const struct script_field fields[LOOK_COUNT] = {
+        string(look_words[_i]), string("1:f:n:run:m"), string("1:run:m:0:n"),
+        integer(60000),         integer(_i % 3),       integer(5),
+        integer(NOW - 6),       integer(NOW - 7),      string("ab=3 cd=4")};
+    struct call_reply reply = script_decode(CALL_LOOK, NOW, fields, LOOK_COUNT);
+    ck_assert_int_eq(reply.vote, VOTE_DONE);
+    ck_assert_int_eq(reply.node_now_us, NOW);
+    ck_assert_int_eq((int)reply.look.word, _i);
+    ck_assert_uint_eq(reply.look.admit.len, 11);
+    ck_assert_mem_eq(reply.look.mark.ptr, "1:run:m:0:n", 11);
+    ck_assert_int_eq(reply.look.max_ttl_ms, 60000);
+    ck_assert_int_eq(reply.look.is_durable, _i % 3 == 1);
+    ck_assert_int_eq(reply.look.beat, 5);
+    ck_assert_int_eq(reply.look.seen_us, NOW - 6);
+    ck_assert_int_eq(reply.look.voted_us, NOW - 7);
+    ck_assert_uint_eq(reply.look.witnesses.len, 9);
+    ck_assert_mem_eq(reply.look.witnesses.ptr, "ab=3 cd=4", 9);
+    for (int kind = CALL_ADMIT; kind < CALL_KINDS; kind++)
+        ck_assert_int_eq(
+            script_decode((enum call_kind)kind, NOW, fields, LOOK_COUNT).vote,
+            VOTE_GARBAGE);
+}
+END_TEST
+
+START_TEST(a_look_of_another_shape_is_garbage)
+{
+    static char text[CALL_STATE_MAX + 2], witnesses[CALL_WITNESSES_MAX + 2];
+    memset(text, 'x', sizeof text - 1);
+    memset(witnesses, 'x', sizeof witnesses - 1);
+    const struct script_field good[LOOK_COUNT] = {
+        string("MARKED"), string(text + 1), string(text + 1),
+        integer(1),       integer(1),       integer(1),
+        integer(1),       integer(1),       string(witnesses + 1)};
+    struct script_field fields[LOOK_COUNT];
+    memcpy(fields, good, sizeof good);
+    ck_assert_int_eq(script_decode(CALL_LOOK, NOW, fields, LOOK_COUNT).vote,
+                     VOTE_DONE);
+    for (int count = 0; count < LOOK_COUNT; count++)
+        ck_assert_int_eq(script_decode(CALL_LOOK, NOW, fields, count).vote,
+                         VOTE_GARBAGE);
+    for (int i = 0; i < LOOK_COUNT; i++) {
+        bool is_text = i < 3 || i == LOOK_COUNT - 1;
+        fields[i] = is_text ? integer(1) : string("1");
+        ck_assert_int_eq(script_decode(CALL_LOOK, NOW, fields, LOOK_COUNT).vote,
+                         VOTE_GARBAGE);
+        fields[i] = is_text ? string(i < 3 ? text : witnesses)
+                            : (struct script_field){0};
+        ck_assert_int_eq(script_decode(CALL_LOOK, NOW, fields, LOOK_COUNT).vote,
+                         VOTE_GARBAGE);
+        fields[i] = good[i];
+    }
+    fields[0] = string("LOOKED");
+    ck_assert_int_eq(script_decode(CALL_LOOK, NOW, fields, LOOK_COUNT).vote,
+                     VOTE_GARBAGE);
+}
+END_TEST
+
+/* The guard would take it for none, and yet wait for its quarantine. */
+START_TEST(who_says_that_it_is_marked_tells_the_mark)
+{
+    static const char *const words[] = {"FRESH", "CREATED", "MARKED"};
+    struct script_field fields[LOOK_COUNT] = {
+        string(words[_i]), string(""), string("1:run:m:0:n"),
+        integer(1),        integer(1), integer(1),
+        integer(1),        integer(1), string("")};
+    ck_assert_int_eq(script_decode(CALL_LOOK, NOW, fields, LOOK_COUNT).vote,
+                     VOTE_DONE);
+    fields[2].string = (struct span){"\0:run", 5};
+    ck_assert_int_eq(script_decode(CALL_LOOK, NOW, fields, LOOK_COUNT).vote,
+                     VOTE_GARBAGE);
+    fields[2] = string("");
+    ck_assert_int_eq(script_decode(CALL_LOOK, NOW, fields, LOOK_COUNT).vote,
+                     VOTE_GARBAGE);
+    fields[0] = string("BARE");
+    ck_assert_int_eq(script_decode(CALL_LOOK, NOW, fields, LOOK_COUNT).vote,
+                     VOTE_DONE);
+}
+END_TEST
+
+/* The script tells no other numbers, and we add some of them to others. */
+START_TEST(a_look_with_a_number_that_lua_cannot_tell_is_garbage)
+{
+    const int64_t exact = INT64_C(1) << 53;
+    struct script_field fields[LOOK_COUNT] = {
+        string("BARE"), string(""),     string(""),
+        integer(exact), integer(exact), integer(exact),
+        integer(exact), integer(exact), string("")};
+    ck_assert_int_eq(script_decode(CALL_LOOK, NOW, fields, LOOK_COUNT).vote,
+                     VOTE_DONE);
+    for (int i = 3; i < LOOK_COUNT - 1; i++) {
+        static const int64_t wrong[] = {-1, (INT64_C(1) << 53) + 1, INT64_MAX,
+                                        INT64_MIN};
+        for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
+            struct script_field changed[LOOK_COUNT];
+            memcpy(changed, fields, sizeof fields);
+            changed[i].integer = wrong[k];
+            ck_assert_int_eq(
+                script_decode(CALL_LOOK, NOW, changed, LOOK_COUNT).vote,
+                VOTE_GARBAGE);
+        }
+    }
+}
+END_TEST
+
+static void expect_garbage(struct script_field a, struct script_field b,
+                           struct script_field c)
+{
+    const struct script_field fields[] = {a, b, c};
+    for (int count = 1; count <= 3; count++)
+        ck_assert_int_eq(script_decode(CALL_ACQUIRE, NOW, fields, count).vote,
+                         VOTE_GARBAGE);
+}
+
+/* Some other hand wrote it: this slot fails, the connection stays. */
+START_TEST(a_slot_with_a_number_that_is_none_of_ours_is_an_error)
+{
+    static const int64_t strange[] = {0, -5, INT64_C(1) << 53, INT64_MAX,
+                                      INT64_MIN};
+    struct script_field fields[2] = {string("STALE")};
+    for (size_t i = 0; i < sizeof strange / sizeof *strange; i++) {
+        fields[1] = integer(strange[i]);
+        ck_assert_int_eq(script_decode(CALL_ACQUIRE, NOW, fields, 2).vote,
+                         VOTE_FAILED);
+    }
+    fields[1] = string("5");
+    ck_assert_int_eq(script_decode(CALL_ACQUIRE, NOW, fields, 2).vote,
+                     VOTE_GARBAGE);
+}
+END_TEST
+
+/* For a repair, which is left undone where the slot has none of our numbers. */
+START_TEST(a_missing_lock_is_told_with_the_number_of_its_slot)
+{
+    static const int64_t numbers[] = {0, 1, NOW, -5, INT64_C(1) << 53};
+    static const int64_t highest[] = {0, 1, NOW, -1, -1};
+    struct script_field fields[2] = {string("FREE")};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        fields[1] = integer(numbers[i]);
+        struct call_reply reply = script_decode(CALL_EXTEND, NOW, fields, 2);
+        ck_assert_int_eq(reply.vote, VOTE_FREE);
+        ck_assert_int_eq(reply.highest, highest[i]);
+    }
+    fields[1] = string("5");
+    ck_assert_int_eq(script_decode(CALL_EXTEND, NOW, fields, 2).vote,
+                     VOTE_GARBAGE);
+    ck_assert_int_eq(script_decode(CALL_EXTEND, NOW, fields, 1).vote,
+                     VOTE_GARBAGE);
+}
+END_TEST
+
+START_TEST(what_no_script_answers_is_garbage)
+{
+    static char text[VALUE_MAX + 2];
+    struct script_field held = string("HELD");
+    memset(text, 'x', sizeof text - 1);
+    expect_garbage(held, integer(1), string(text));
+    expect_garbage(held, integer(-2), string("v"));
+    expect_garbage(held, string("1"), string("v"));
+    expect_garbage(held, integer(1), integer(1));
+    expect_garbage(integer(1), integer(1), string("v"));
+    struct script_field nil = {.type = SCRIPT_FIELD_NIL};
+    for (int count = 0; count <= 1; count++)
+        ck_assert_int_eq(script_decode(CALL_ACQUIRE, NOW, &nil, count).vote,
+                         VOTE_GARBAGE);
+}
+END_TEST
+
+static const struct {
+    const char *text;
+    enum vote vote;
+} errors[] = {
+    {"LOADING Redis is loading the dataset in memory", VOTE_LOADING},
+    {"READONLY You can't write against a read only replica.", VOTE_READ_ONLY},
+    {"MISCONF Errors writing to the AOF file: No space", VOTE_MISCONFIGURED},
+    {"OOM command not allowed when used memory > 'maxmemory'.",
+     VOTE_OUT_OF_MEMORY},
+    {"BUSY Redis is busy running a script.", VOTE_BUSY},
+    {"NOPERM User x has no permissions", VOTE_NO_PERMISSION},
+    {"ERR The user executing the script can't run this command or subcommand",
+     VOTE_NO_PERMISSION},
+    {"ERR The user executing the script can't access at least one of the keys "
+     "mentioned in the command arguments",
+     VOTE_KEY_REFUSED},
+    {"ERR ACL failure in script: No permissions to access a key",
+     VOTE_KEY_REFUSED},
+    /* of the node's own state: nothing of the script ran */
+    {"NOPERM No permissions to access a key", VOTE_NO_PERMISSION},
+    {"ERR ACL failure in script: User x has no permissions",
+     VOTE_NO_PERMISSION},
+    {"NOAUTH Authentication required.", VOTE_NO_PERMISSION},
+    {"WRONGPASS invalid username-password pair", VOTE_NO_PERMISSION},
+    {"DENIED Redis is running in protected mode", VOTE_NO_PERMISSION},
+    {"NOSCRIPT No matching script. Please use EVAL.", VOTE_NO_SCRIPT},
+    {"ERR max number of clients reached", VOTE_TOO_MANY},
+    {"ERR max number of clients + cluster connections reached", VOTE_TOO_MANY},
+    {"ERR unknown command", VOTE_FAILED},
+    {"BUSYKEY Target key name already exists.", VOTE_FAILED},
+    {"WRONGTYPE Operation against a key", VOTE_FAILED},
+    {"LOADING", VOTE_FAILED},
+    {"", VOTE_FAILED},
+};
+
+START_TEST(errors_have_names)
+{
+    struct script_field field = {SCRIPT_FIELD_ERROR, 0,
+                                 span_of(errors[_i].text)};
+    ck_assert_int_eq(script_decode_error(field.string), errors[_i].vote);
+    ck_assert_int_eq(script_decode(CALL_EXTEND, NOW, &field, 1).vote,
+                     errors[_i].vote);
+}
+END_TEST
+
+Suite *check_script(void);
+
+Suite *check_script(void)
+{
+    Suite *suite = suite_create("script");
+    TCase *tcase = tcase_create("script");
+    tcase_add_test(tcase, the_text_knows_each_kind_by_its_name);
+    tcase_add_loop_test(tcase, each_kind_has_its_answers, 0, ANSWERS);
+    tcase_add_test(tcase, what_comes_with_an_answer_is_told);
+    tcase_add_loop_test(tcase, what_a_look_found_is_told, 0, LOOK_WORDS);
+    tcase_add_test(tcase, a_look_of_another_shape_is_garbage);
+    tcase_add_loop_test(tcase, who_says_that_it_is_marked_tells_the_mark, 0, 3);
+    tcase_add_test(tcase, a_look_with_a_number_that_lua_cannot_tell_is_garbage);
+    tcase_add_test(tcase,
+                   a_slot_with_a_number_that_is_none_of_ours_is_an_error);
+    tcase_add_test(tcase, a_missing_lock_is_told_with_the_number_of_its_slot);
+    tcase_add_test(tcase, what_no_script_answers_is_garbage);
+    tcase_add_loop_test(tcase, errors_have_names, 0,
+                        (int)(sizeof errors / sizeof *errors));
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

@@ -1,0 +1,128 @@
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "../../../server/node/wire.h"
+
+enum { BIG = 1024 * 1024, BIGS = 8 };
+
+static char path[64];
+static int listener, peer;
+static struct wire *wire;
+
+static void setup(void)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    snprintf(path, sizeof path, "/tmp/redlockd-wire-%d", (int)getpid());
+    snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
+    unlink(path);
+    listener = socket(AF_UNIX, SOCK_STREAM, 0);
+    ck_assert_int_eq(
+        bind(listener, (struct sockaddr *)&address, sizeof address), 0);
+    ck_assert_int_eq(listen(listener, 1), 0);
+    wire = wire_new(path, 0, true);
+    ck_assert_ptr_nonnull(wire);
+    ck_assert_ptr_null(wire_error(wire));
+    peer = accept(listener, NULL, NULL);
+    ck_assert_int_ge(peer, 0);
+}
+
+static void teardown(void)
+{
+    wire_free(wire);
+    close(peer);
+    close(listener);
+    unlink(path);
+}
+
+/* What the other side has got so far, no more than size - 1 bytes. */
+static size_t receive(char *bytes, size_t size)
+{
+    ssize_t got = recv(peer, bytes, size - 1, MSG_DONTWAIT);
+    bytes[got > 0 ? got : 0] = '\0';
+    return got > 0 ? (size_t)got : 0;
+}
+
+START_TEST(commands_are_arrays_of_bulk_strings)
+{
+    char bytes[256];
+    const struct span set[] = {span_of("SET"), span_of("a key"), {NULL, 0}};
+    const struct span ping = span_of("PING");
+    ck_assert(wire_append(wire, set, 3));
+    ck_assert(wire_append(wire, &ping, 1));
+    ck_assert_uint_gt(wire_unsent(wire), 0);
+    ck_assert_uint_eq(receive(bytes, sizeof bytes), 0);
+    ck_assert(wire_write(wire));
+    ck_assert_uint_eq(wire_unsent(wire), 0);
+    receive(bytes, sizeof bytes);
+    ck_assert_str_eq(bytes, "*3\r\n$3\r\nSET\r\n$5\r\na key\r\n$0\r\n\r\n"
+                            "*1\r\n$4\r\nPING\r\n");
+}
+END_TEST
+
+/* The same byte all over would not show what was left out or sent twice. */
+static void fill(char *bytes, int which)
+{
+    for (int i = 0; i < BIG; i++)
+        bytes[i] = (char)(i * 7 + i / 251 + which);
+}
+
+START_TEST(what_the_socket_does_not_take_is_sent_later)
+{
+    static char sent[BIG], got[BIGS * (BIG + 64)], wanted[BIGS * (BIG + 64)];
+    size_t got_len = 0, wanted_len = 0;
+    for (int i = 0; i < BIGS; i++) {
+        const struct span arg = {sent, BIG};
+        fill(sent, i);
+        ck_assert(wire_append(wire, &arg, 1));
+        ck_assert(wire_write(wire));
+        wanted_len +=
+            (size_t)sprintf(wanted + wanted_len, "*1\r\n$%d\r\n", BIG);
+        wanted_len += span_copy(wanted + wanted_len, arg);
+        wanted_len += span_copy(wanted + wanted_len, span_of("\r\n"));
+    }
+    ck_assert_uint_gt(wire_unsent(wire), 0);
+    do {
+        ck_assert(wire_write(wire));
+        got_len += receive(got + got_len, sizeof got - got_len);
+    } while (wire_unsent(wire) > 0);
+    for (size_t more = 1; more > 0; got_len += more)
+        more = receive(got + got_len, sizeof got - got_len);
+    ck_assert_uint_eq(got_len, wanted_len);
+    ck_assert_int_eq(memcmp(got, wanted, wanted_len), 0);
+}
+END_TEST
+
+START_TEST(an_error_is_told_and_what_came_before_can_be_read)
+{
+    const struct span ping = span_of("PING");
+    const struct wire_reply *reply;
+    bool has_read;
+    ck_assert_int_eq(send(peer, "+PONG\r\n", 7, 0), 7);
+    close(peer);
+    ck_assert(wire_append(wire, &ping, 1));
+    ck_assert(!wire_write(wire));
+    ck_assert_ptr_nonnull(wire_error(wire));
+    ck_assert(wire_read(wire, &has_read));
+    ck_assert(has_read);
+    ck_assert_int_eq(wire_next(wire, &reply), WIRE_REPLY);
+    ck_assert_int_eq(reply->fields[0].type, SCRIPT_FIELD_STRING);
+}
+END_TEST
+
+Suite *check_wire(void);
+
+Suite *check_wire(void)
+{
+    Suite *suite = suite_create("wire");
+    TCase *tcase = tcase_create("bytes");
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, commands_are_arrays_of_bulk_strings);
+    tcase_add_test(tcase, what_the_socket_does_not_take_is_sent_later);
+    tcase_add_test(tcase, an_error_is_told_and_what_came_before_can_be_read);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

@@ -1,0 +1,53 @@
+/*
+ * A link to a fake node, and what it told.
+ */
+#ifndef REDLOCKD_TEST_FAKED_H
+#define REDLOCKD_TEST_FAKED_H
+
+#include "../../../server/node/link.h"
+#include "../turns.h"
+#include "fake.h"
+
+enum { FAKED_SILENCE_US = 300000, FAKED_REPLIES_MAX = 20000 };
+
+struct faked {
+    struct loop *loop;
+    struct fake node;
+    struct config_node config;
+    int64_t silence_us; /* FAKED_SILENCE_US, unless a test sets more */
+    struct link *link;
+
+    int ups, confirmed, downs, replies;
+    /* of the last up or confirmed; its texts are gone */
+    struct link_facts facts;
+    char run_id[64];
+    enum vote reason; /* of the last down */
+    char detail[200];
+    int replies_at_down;
+    enum vote votes[FAKED_REPLIES_MAX];
+    uint64_t tags[FAKED_REPLIES_MAX];
+    int64_t sent_us, received_us; /* of the last reply */
+
+    bool sends_in_reply;     /* sends a call within each reply event … */
+    enum vote sent_in_reply; /* … and this is what link_send said */
+};
+
+extern struct faked faked;
+
+/* As a fixture: the node listens in between. */
+void faked_setup(void);
+void faked_teardown(void);
+
+void faked_start_link(void);
+
+/* Sends a call. */
+enum vote faked_inspect(uint64_t tag);
+
+/* Until there were so many of them. */
+void faked_until_up(int ups);
+void faked_until_down(int downs);
+
+/* Until the next one, which must have this reason and part of its detail. */
+void faked_expect_down(enum vote reason, const char *detail);
+
+#endif

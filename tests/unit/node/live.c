@@ -1,0 +1,188 @@
+#include "live.h"
+
+#include <check.h>
+#include <signal.h>
+#include <stdio.h>
+
+#include "../../../server/base/clock.h"
+#include "../turns.h"
+
+enum { SILENCE_US = 2000000, DEADLINE_US = 5000000, RUN_ID_DIGITS = 40 };
+
+struct live live;
+
+static void on_up(void *ctx, int node, const struct link_facts *facts)
+{
+    (void)ctx;
+    (void)node;
+    ck_assert_uint_eq(strlen(facts->run_id), RUN_ID_DIGITS);
+    ck_assert_int_le(facts->sent_us, facts->received_us);
+    live.clock_lead_us = facts->node_now_us - facts->received_us;
+    live.is_durable = facts->is_durable;
+    live.ups++;
+}
+
+static void on_confirmed(void *ctx, int node, const struct link_facts *facts)
+{
+    (void)ctx;
+    (void)node;
+    live.is_durable = facts->is_durable;
+    live.confirmed++;
+}
+
+static void on_down(void *ctx, int node, enum vote reason, const char *detail)
+{
+    (void)ctx;
+    (void)node;
+    live.reason = reason;
+    snprintf(live.detail, sizeof live.detail, "%s", detail);
+    live.downs++;
+}
+
+static void on_reply(void *ctx, int node, uint64_t tag,
+                     const struct call_reply *reply, int64_t sent_us,
+                     int64_t received_us)
+{
+    (void)ctx;
+    (void)node;
+    ck_assert_int_le(sent_us, received_us);
+    ck_assert_uint_lt(tag, LIVE_VOTES_MAX);
+    live.votes[tag] = reply->vote;
+    live.reply = *reply;
+    live.value[span_copy(live.value, reply->value)] = '\0';
+    live.admit[span_copy(live.admit, reply->look.admit)] = '\0';
+    live.mark[span_copy(live.mark, reply->look.mark)] = '\0';
+    live.witnesses[span_copy(live.witnesses, reply->look.witnesses)] = '\0';
+    live.replies++;
+}
+
+static void flush(void *arg)
+{
+    (void)arg;
+    link_flush(live.link);
+}
+
+void live_reconnect(void)
+{
+    static const struct link_events events = {on_up, on_confirmed, on_down,
+                                              on_reply, NULL};
+    link_free(live.link);
+    live.link = link_new(live.loop, 0, &live.config, "p:", SILENCE_US, &events);
+    ck_assert_ptr_nonnull(live.link);
+}
+
+void live_setup(void)
+{
+    signal(SIGPIPE, SIG_IGN);
+    memset(&live, 0, sizeof live);
+    master_start(&live.master);
+    snprintf(live.config.host, sizeof live.config.host, "%s", live.master.path);
+    live.config.is_unix = true;
+    live.loop = loop_new();
+    ck_assert_ptr_nonnull(live.loop);
+    live_reconnect();
+    loop_set_stage(live.loop, LOOP_FLUSH, flush, NULL);
+    turns_until_count(live.loop, &live.ups, 1);
+    live_learn_memory();
+}
+
+void live_teardown(void)
+{
+    link_free(live.link);
+    loop_free(live.loop);
+    master_stop(&live.master);
+}
+
+int64_t live_node_now_us(void)
+{
+    return clock_now_us() + live.clock_lead_us;
+}
+
+static void read_memory(char id[RUN_ID_DIGITS + 1])
+{
+    const char *info = master_text(&live.master, "INFO replication");
+    const char *at = strstr(info, "master_replid:");
+    ck_assert_ptr_nonnull(at);
+    snprintf(id, RUN_ID_DIGITS + 1, "%s", at + strlen("master_replid:"));
+}
+
+void live_make_mark(char mark[CALL_STATE_MAX + 1], int64_t born_us,
+                    const char *nonce)
+{
+    char id[RUN_ID_DIGITS + 1];
+    read_memory(id);
+    snprintf(mark, CALL_STATE_MAX + 1, "1:run:%s:%lld:%s", id,
+             (long long)born_us, nonce);
+}
+
+void live_learn_memory(void)
+{
+    char id[RUN_ID_DIGITS + 1];
+    read_memory(id);
+    snprintf(live.admission, sizeof live.admission, LIVE_ADMIT ":%s", id);
+    live_make_mark(live.first_mark, LIVE_MEDIAN_US, LIVE_NONCE);
+}
+
+/* Who asks for a lock knows the whole admission, as a look has told it. */
+static struct span admission_for(enum call_kind kind)
+{
+    bool is_guard = kind == CALL_LOOK || kind == CALL_ADMIT ||
+                    kind == CALL_READMIT || kind == CALL_REVOKE;
+    return span_of(is_guard ? LIVE_ADMIT : live.admission);
+}
+
+struct call live_call(enum call_kind kind, const char *resource,
+                      const char *token)
+{
+    return (struct call){
+        .kind = kind,
+        .resource = span_of(resource),
+        .token = span_of(token),
+        .admit = admission_for(kind),
+        .nonce = span_of(LIVE_NONCE),
+        .found = span_of(""),
+        .mark = span_of(live.first_mark),
+        .witnesses = span_of(""),
+        .median_us = LIVE_MEDIAN_US,
+        .max_ttl_ms = LIVE_TTL_MS,
+        .is_durable = true,
+        .ttl_ms = LIVE_TTL_MS,
+        .number = live_node_now_us(),
+        .node_deadline_us = live_node_now_us() + DEADLINE_US,
+        .window_us = LIVE_WINDOW_US,
+        .slot = 7,
+    };
+}
+
+enum vote live_ask(const struct call *call)
+{
+    int before = live.replies;
+    ck_assert_int_eq(link_send(live.link, call, 1), VOTE_PENDING);
+    turns_until_count(live.loop, &live.replies, before + 1);
+    if (live.reply.node_now_us != 0)
+        ck_assert_int_gt(live.reply.node_now_us,
+                         live_node_now_us() - LIVE_WINDOW_US);
+    return live.reply.vote;
+}
+
+void live_ask_all(const struct call *calls, int count)
+{
+    int before = live.replies;
+    ck_assert_int_le(count, LIVE_VOTES_MAX);
+    for (int i = 0; i < count; i++)
+        ck_assert_int_eq(link_send(live.link, &calls[i], (uint64_t)i),
+                         VOTE_PENDING);
+    turns_until_count(live.loop, &live.replies, before + count);
+}
+
+enum vote live_run(enum call_kind kind, const char *resource, const char *token)
+{
+    struct call call = live_call(kind, resource, token);
+    return live_ask(&call);
+}
+
+void live_admit(void)
+{
+    ck_assert_int_eq(live_run(CALL_LOOK, "", ""), VOTE_DONE);
+    ck_assert_int_eq(live_run(CALL_ADMIT, "", ""), VOTE_DONE);
+}

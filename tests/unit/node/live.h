@@ -1,0 +1,79 @@
+/*
+ * A link to a real redis-server, and calls over it.
+ */
+#ifndef REDLOCKD_TEST_LIVE_H
+#define REDLOCKD_TEST_LIVE_H
+
+#include "../../../server/node/link.h"
+#include "master.h"
+
+#define LIVE_ADMIT "1:fingerprint:0123456789abcdef:run"
+#define LIVE_NONCE "00112233445566ff"
+#define LIVE_MEDIAN_US INT64_C(1700000000000001)
+
+enum { LIVE_TTL_MS = 60000, LIVE_WINDOW_US = 15000000, LIVE_VOTES_MAX = 64 };
+
+struct live {
+    struct master master;
+    struct config_node config;
+    struct loop *loop;
+    struct link *link;
+
+    /* what the link told */
+    int ups, confirmed, downs, replies;
+    bool is_durable;       /* of the last up or confirmed */
+    int64_t clock_lead_us; /* node's clock minus ours */
+    enum vote reason;      /* of the last down */
+    char detail[200];
+    struct call_reply reply; /* the last */
+    char value[VALUE_MAX + 1];
+    char admit[CALL_STATE_MAX + 1]; /* what the last look told */
+    char mark[CALL_STATE_MAX + 1];
+    char witnesses[CALL_WITNESSES_MAX + 1];
+
+    /* LIVE_ADMIT with the node's replication ID behind it, and the mark that a
+     * look with LIVE_NONCE makes */
+    char admission[CALL_STATE_MAX + 1];
+    char first_mark[CALL_STATE_MAX + 1];
+    enum vote votes[LIVE_VOTES_MAX]; /* by tag, which live_ask_all counts */
+};
+
+extern struct live live;
+
+/* As a fixture: server, loop and link are up in between. Prefix: "p:". */
+void live_setup(void);
+void live_teardown(void);
+
+/* Drops the link and begins anew, by the present config. */
+void live_reconnect(void);
+
+int64_t live_node_now_us(void);
+
+/* The mark of this nonce, by the node's replication ID; "": of none. */
+void live_make_mark(char mark[CALL_STATE_MAX + 1], int64_t born_us,
+                    const char *nonce);
+
+/* Reads the node's replication ID anew: after it was a replica. */
+void live_learn_memory(void);
+
+/*
+ * A call of this kind that is granted on a free lock; that looks, marks and is
+ * durable; that admits what live.first_mark marks. No floor is known.
+ */
+struct call live_call(enum call_kind kind, const char *resource,
+                      const char *token);
+
+/* Sends the call and returns the vote; the reply is in live. */
+enum vote live_ask(const struct call *call);
+
+/* Sends the calls in one batch; the votes are in live. */
+void live_ask_all(const struct call *calls, int count);
+
+/* Makes a call and sends it. */
+enum vote live_run(enum call_kind kind, const char *resource,
+                   const char *token);
+
+/* Admits the node by LIVE_ADMIT. */
+void live_admit(void);
+
+#endif
