@@ -44,7 +44,7 @@ static bool take_failure(void)
 struct reader {
     struct json_input *input;
     int64_t max_ttl_ms;
-    struct problem_errors *errors;
+    struct faults *errors;
 };
 
 typedef void member_fn(struct reader *reader, const json_t *value);
@@ -77,9 +77,8 @@ static bool read_text(struct reader *reader, const json_t *value,
     if (!json_is_string(value)) {
         char pointer[32];
         (void)snprintf(pointer, sizeof pointer, "/%s", name);
-        problem_add_error(reader->errors, pointer,
-                          "%s is %s; it must be a string", name,
-                          type_of(value));
+        faults_add(reader->errors, pointer, "%s is %s; it must be a string",
+                   name, type_of(value));
         return false;
     }
     *text = (struct span){json_string_value(value), json_string_length(value)};
@@ -94,7 +93,7 @@ static void read_resource(struct reader *reader, const json_t *value)
         return;
     const char *reason = id_check_resource(input->resource);
     if (reason != NULL)
-        problem_add_error(reader->errors, "/resource", "resource %s", reason);
+        faults_add(reader->errors, "/resource", "resource %s", reason);
 }
 
 static void read_owner(struct reader *reader, const json_t *value)
@@ -104,11 +103,11 @@ static void read_owner(struct reader *reader, const json_t *value)
     if (!read_text(reader, value, "owner", &input->owner))
         return;
     if (!token_is_owner(input->owner))
-        problem_add_error(reader->errors, "/owner",
-                          "owner has %zu bytes or a character that is not "
-                          "allowed; give it 1 to %d of A-Z a-z 0-9 . _ : @ / "
-                          "-, or leave it out",
-                          input->owner.len, OWNER_MAX);
+        faults_add(reader->errors, "/owner",
+                   "owner has %zu bytes or a character that is not "
+                   "allowed; give it 1 to %d of A-Z a-z 0-9 . _ : @ / "
+                   "-, or leave it out",
+                   input->owner.len, OWNER_MAX);
 }
 
 static void read_token(struct reader *reader, const json_t *value)
@@ -121,35 +120,35 @@ static void read_ttl(struct reader *reader, const json_t *value)
 {
     struct json_input *input = reader->input;
     if (!json_is_integer(value)) {
-        problem_add_error(reader->errors, "/ttl_ms",
-                          "ttl_ms is %s; it must be an integer from %d to "
-                          "%" PRId64 " (milliseconds)",
-                          type_of(value), TTL_MIN_MS, reader->max_ttl_ms);
+        faults_add(reader->errors, "/ttl_ms",
+                   "ttl_ms is %s; it must be an integer from %d to "
+                   "%" PRId64 " (milliseconds)",
+                   type_of(value), TTL_MIN_MS, reader->max_ttl_ms);
         return;
     }
     input->has_ttl = true;
     input->ttl_ms = json_integer_value(value);
     if (input->ttl_ms < TTL_MIN_MS || input->ttl_ms > reader->max_ttl_ms)
-        problem_add_error(reader->errors, "/ttl_ms",
-                          "ttl_ms is %" PRId64 "; it must be an integer from "
-                          "%d to %" PRId64 " (milliseconds)",
-                          input->ttl_ms, TTL_MIN_MS, reader->max_ttl_ms);
+        faults_add(reader->errors, "/ttl_ms",
+                   "ttl_ms is %" PRId64 "; it must be an integer from "
+                   "%d to %" PRId64 " (milliseconds)",
+                   input->ttl_ms, TTL_MIN_MS, reader->max_ttl_ms);
 }
 
 static void refuse_wait(struct reader *reader, const json_t *value)
 {
     (void)value;
-    problem_add_error(reader->errors, "/wait_ms",
-                      "wait_ms is not supported by this version; leave it out "
-                      "and try again after retry_after_ms");
+    faults_add(reader->errors, "/wait_ms",
+               "wait_ms is not supported by this version; leave it out "
+               "and try again after retry_after_ms");
 }
 
 static void refuse_resources(struct reader *reader, const json_t *value)
 {
     (void)value;
-    problem_add_error(reader->errors, "/resources",
-                      "resources is not supported by this version; lock one "
-                      "resource a request with the member resource");
+    faults_add(reader->errors, "/resources",
+               "resources is not supported by this version; lock one "
+               "resource a request with the member resource");
 }
 
 /* Which members a call takes. */
@@ -176,11 +175,11 @@ static const char *members_of(enum route route)
 }
 
 /* The JSON pointer of a member: '~' and '/' are escaped (RFC 6901 §3). */
-static void point_to(const char *name, char pointer[PROBLEM_POINTER_MAX + 1])
+static void point_to(const char *name, char pointer[FAULT_POINTER_MAX + 1])
 {
     size_t len = 0;
     pointer[len++] = '/';
-    for (; *name != '\0' && len + 2 <= PROBLEM_POINTER_MAX; name++) {
+    for (; *name != '\0' && len + 2 <= FAULT_POINTER_MAX; name++) {
         if (*name == '~' || *name == '/') {
             pointer[len++] = '~';
             pointer[len++] = *name == '~' ? '0' : '1';
@@ -194,11 +193,11 @@ static void point_to(const char *name, char pointer[PROBLEM_POINTER_MAX + 1])
 static void refuse_unknown(struct reader *reader, enum route route,
                            const char *name)
 {
-    char pointer[PROBLEM_POINTER_MAX + 1];
+    char pointer[FAULT_POINTER_MAX + 1];
     point_to(name, pointer);
-    problem_add_error(reader->errors, pointer,
-                      "this member is not known here; the members are %s",
-                      members_of(route));
+    faults_add(reader->errors, pointer,
+               "this member is not known here; the members are %s",
+               members_of(route));
 }
 
 static member_fn *find_member(enum route route, const char *name)
@@ -233,11 +232,11 @@ static const char *reason_of(enum json_error_code code)
 }
 
 /* NULL: errors tells why; nothing there: no memory. */
-static json_t *load(struct span body, struct problem_errors *errors)
+static json_t *load(struct span body, struct faults *errors)
 {
     json_error_t error;
     if (body.len == 0) {
-        problem_add_error(errors, "", "the body is empty; send a JSON object");
+        faults_add(errors, "", "the body is empty; send a JSON object");
         return NULL;
     }
     json_t *root = json_loadb(body.ptr, body.len,
@@ -247,16 +246,16 @@ static json_t *load(struct span body, struct problem_errors *errors)
         return NULL;
     }
     if (root == NULL) {
-        problem_add_error(errors, "",
-                          "the body is not JSON as it should be: %s, at line "
-                          "%d, column %d",
-                          reason_of(json_error_code(&error)), error.line,
-                          error.column);
+        faults_add(errors, "",
+                   "the body is not JSON as it should be: %s, at line "
+                   "%d, column %d",
+                   reason_of(json_error_code(&error)), error.line,
+                   error.column);
         return NULL;
     }
     if (!json_is_object(root)) {
-        problem_add_error(errors, "", "the body is %s; it must be an object",
-                          type_of(root));
+        faults_add(errors, "", "the body is %s; it must be an object",
+                   type_of(root));
         json_decref(root);
         return NULL;
     }
@@ -264,7 +263,7 @@ static json_t *load(struct span body, struct problem_errors *errors)
 }
 
 bool json_parse(struct json_input *input, struct span body, enum route route,
-                int64_t max_ttl_ms, struct problem_errors *errors)
+                int64_t max_ttl_ms, struct faults *errors)
 {
     struct reader reader = {input, max_ttl_ms, errors};
     *input = (struct json_input){0};
@@ -283,8 +282,8 @@ bool json_parse(struct json_input *input, struct span body, enum route route,
             refuse_unknown(&reader, route, name);
     }
     if (route == ROUTE_ACQUIRE && !input->has_resource)
-        problem_add_error(errors, "/resource",
-                          "resource is missing; name what is to be locked");
+        faults_add(errors, "/resource",
+                   "resource is missing; name what is to be locked");
     return errors->count == 0;
 }
 

@@ -5,8 +5,8 @@
 #ifndef REDLOCKD_JSON_H
 #define REDLOCKD_JSON_H
 
+#include "faults.h"
 #include "http.h"
-#include "problem.h"
 
 struct json_t;
 
@@ -34,7 +34,7 @@ struct json_input {
  * follow.
  */
 bool json_parse(struct json_input *input, struct span body, enum route route,
-                int64_t max_ttl_ms, struct problem_errors *errors);
+                int64_t max_ttl_ms, struct faults *errors);
 void json_input_fini(struct json_input *input);
 
 /*

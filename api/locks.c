@@ -18,8 +18,7 @@ enum {
 
 /* An input that is refused: 400 with what is wrong. */
 static void refuse(const struct http_request *request,
-                   const struct problem_errors *errors,
-                   struct http_response *response)
+                   const struct faults *errors, struct http_response *response)
 {
     char many[64];
     (void)snprintf(many, sizeof many, "%d members are wrong, see errors",
@@ -60,7 +59,7 @@ static bool read_body(const struct service *service,
                       const struct http_request *request, enum route route,
                       struct json_input *input, struct http_response *response)
 {
-    struct problem_errors errors;
+    struct faults errors;
     if (!head_is_json(request->content_type)) {
         problem_respond_plain(
             PROBLEM_UNSUPPORTED_MEDIA_TYPE,
@@ -158,8 +157,8 @@ static bool begin_with_token(const struct service *service,
         goto done;
     const char *reason = find_token(request, &input, &token);
     if (reason != NULL) {
-        struct problem_errors errors = {.count = 0};
-        problem_add_error(&errors, "/token", "%s", reason);
+        struct faults errors = {.count = 0};
+        faults_add(&errors, "/token", "%s", reason);
         refuse(request, &errors, response);
         goto done;
     }

@@ -4,6 +4,7 @@
 #ifndef REDLOCKD_PROBLEM_H
 #define REDLOCKD_PROBLEM_H
 
+#include "faults.h"
 #include "http.h"
 
 enum problem_code {
@@ -27,28 +28,6 @@ enum problem_code {
     PROBLEM_CODES
 };
 
-enum {
-    PROBLEM_ERRORS_MAX = 8,
-    PROBLEM_POINTER_MAX = 80,
-    PROBLEM_DETAIL_MAX = 240,
-};
-
-/* What is wrong with one member of a body; pointer as in RFC 6901. */
-struct problem_error {
-    char pointer[PROBLEM_POINTER_MAX + 1];
-    char detail[PROBLEM_DETAIL_MAX + 1];
-};
-
-struct problem_errors {
-    int count;
-    struct problem_error list[PROBLEM_ERRORS_MAX];
-};
-
-/* Adds one, formatted; those beyond the limit are left out. */
-__attribute__((format(printf, 3, 4))) void
-problem_add_error(struct problem_errors *errors, const char *pointer,
-                  const char *format, ...);
-
 struct json_nodes;
 
 /* All borrowed; members that do not apply are 0. */
@@ -57,7 +36,7 @@ struct problem {
     const char *detail;
     struct span resource; /* whose lock it is about */
     int64_t retry_after_ms;
-    const struct problem_errors *errors;
+    const struct faults *errors;
     const struct engine_result *held_by; /* whose holder is told */
     const struct engine_result *votes;   /* whose votes are told, by node … */
     const char *const *node_names;       /* … with these names, … */

@@ -21,6 +21,7 @@
 #include "base/process.h"
 #include "base/random.h"
 #include "engine/engine.h"
+#include "engine/port.h"
 #include "healthcheck.h"
 #include "node/link.h"
 

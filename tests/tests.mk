@@ -163,6 +163,7 @@ lint: $(OUT)/redlockd ## Check layout, sizes, includes, scripts, README, openapi
 	tests/lint/build.sh
 	@tests/lint/format.sh $(CLANG_FORMAT) $(C_FILES)
 	python3 tests/lint/sources.py
+	tests/lint/layers.py $(OUT)
 	python3 tests/lint/docs.py $(OUT)/redlockd
 	tests/lint/spec.py $(OUT)/redlockd
 	shellcheck -x scripts/*.sh docker/*.sh tests/*/*.sh .ci/run

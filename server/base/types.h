@@ -11,15 +11,16 @@
 #include <string.h>
 
 enum {
-    NODES_MAX = 9,        /* masters a service may have */
-    RESOURCE_CHARS = 255, /* characters of a resource, each up to 4 bytes */
-    RESOURCE_MAX = 1020,  /* bytes of a resource */
-    TOKEN_MAX = 145,      /* bytes of a token, with the longest owner */
-    OWNER_MAX = 64,       /* bytes of an owner's name */
-    VALUE_MAX = 256,      /* bytes of a lock's value that a node tells */
-    PREFIX_MAX = 64,      /* bytes in front of each key */
-    FENCE_SLOTS = 16384,  /* fields for fencing numbers on a node */
-    TTL_MIN_MS = 100,     /* the shortest TTL that is accepted */
+    NODES_MAX = 9,         /* masters a service may have */
+    RESOURCE_CHARS = 255,  /* characters of a resource, each up to 4 bytes */
+    RESOURCE_MAX = 1020,   /* bytes of a resource */
+    TOKEN_MAX = 145,       /* bytes of a token, with the longest owner */
+    OWNER_MAX = 64,        /* bytes of an owner's name */
+    VALUE_MAX = 256,       /* bytes of a lock's value that a node tells */
+    PREFIX_MAX = 64,       /* bytes in front of each key */
+    NODE_DETAIL_MAX = 200, /* of a sentence about a node, with its NUL */
+    FENCE_SLOTS = 16384,   /* fields for fencing numbers on a node */
+    TTL_MIN_MS = 100,      /* the shortest TTL that is accepted */
 };
 
 /* Names our own keys, behind whatever prefix: no lock's key may contain it. */

@@ -6,6 +6,7 @@
 #include "admission.h"
 #include "nodes.h"
 #include "operation.h"
+#include "port.h"
 #include "releases.h"
 #include "repairs.h"
 #include "standing.h"

@@ -22,22 +22,12 @@
 #ifndef REDLOCKD_ENGINE_H
 #define REDLOCKD_ENGINE_H
 
-#include "../base/metrics.h"
-#include "../base/types.h"
-#include "port.h"
 #include "result.h"
-#include "vote.h"
 
-struct engine;
+struct engine; /* made by engine_new of port.h */
 
 /* A handle on an operation: slot and generation; 0 is none. */
 typedef uint64_t engine_op;
-
-/* Copies settings and port; metrics is borrowed. NULL: no memory. */
-struct engine *engine_new(const struct engine_settings *settings,
-                          const struct engine_port *port,
-                          struct metrics *metrics);
-void engine_free(struct engine *engine);
 
 /* ---- what clients ask -------------------------------------------------- */
 
@@ -81,26 +71,12 @@ void engine_close(struct engine *engine, engine_op op);
  */
 void engine_abandon(struct engine *engine, engine_op op);
 
-/* ---- what the nodes and the loop tell ----------------------------------- */
-
-void engine_on_node_up(struct engine *engine, int node,
-                       const struct engine_node_facts *facts);
-void engine_on_node_down(struct engine *engine, int node, enum vote reason,
-                         const char *detail);
-/* A fresh connection has met the same server at the node's name. */
-void engine_on_node_confirmed(struct engine *engine, int node,
-                              const struct engine_node_facts *facts);
-void engine_on_reply(struct engine *engine, int node, uint64_t tag,
-                     const struct call_reply *reply, int64_t sent_us,
-                     int64_t received_us);
-void engine_on_timer(struct engine *engine, uint32_t slot);
-
 /* ---- what operators see ------------------------------------------------ */
 
 struct engine_node_view {
-    const char *state;             /* "voting", "unreachable", "loading", … */
-    char detail[GUARD_DETAIL_MAX]; /* one sentence */
-    int64_t quarantine_us;         /* it will not vote for so long; 0: none */
+    const char *state;            /* "voting", "unreachable", "loading", … */
+    char detail[NODE_DETAIL_MAX]; /* one sentence */
+    int64_t quarantine_us;        /* it will not vote for so long; 0: none */
     bool is_voting;
     int64_t since_us; /* in this state since, clock_now_us() */
     bool has_clock;

@@ -30,8 +30,7 @@
 
 enum {
     GUARD_STATE_MAX = CALL_STATE_MAX, /* of an admission or a mark */
-    GUARD_DETAIL_MAX = 200,
-    HEARTBEAT_US = 1000000, /* between two looks at a node */
+    HEARTBEAT_US = 1000000,           /* between two looks at a node */
 };
 
 struct guard_settings {

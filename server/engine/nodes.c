@@ -117,7 +117,7 @@ static void log_quorum(const struct nodes *nodes)
 
 static void log_state(const struct nodes *nodes, int node, int64_t now_us)
 {
-    char detail[GUARD_DETAIL_MAX];
+    char detail[NODE_DETAIL_MAX];
     standing_describe(nodes, node, now_us, detail);
     enum log_level level = standing_is_looking(nodes, node)  ? LOG_DEBUG
                            : standing_is_voting(nodes, node) ? LOG_INFO

@@ -24,7 +24,7 @@ struct node {
     int64_t since_us;           /* in its state since */
     int64_t rtt_us;             /* last round trip; 0 unknown */
     char run_id[GUARD_STATE_MAX];
-    char down_detail[GUARD_DETAIL_MAX];
+    char down_detail[NODE_DETAIL_MAX];
 };
 
 struct nodes {

@@ -6,9 +6,10 @@
 #ifndef REDLOCKD_PORT_H
 #define REDLOCKD_PORT_H
 
+#include "../base/metrics.h"
 #include "../base/types.h"
 #include "call.h"
-#include "guard.h"
+#include "fingerprint.h"
 #include "vote.h"
 
 /*
@@ -58,5 +59,27 @@ struct engine_settings {
     bool has_take_over;
     bool is_guard_off;
 };
+
+struct engine;
+
+/* Copies settings and port; metrics is borrowed. NULL: no memory. */
+struct engine *engine_new(const struct engine_settings *settings,
+                          const struct engine_port *port,
+                          struct metrics *metrics);
+void engine_free(struct engine *engine);
+
+/* ---- what the nodes and the loop tell ----------------------------------- */
+
+void engine_on_node_up(struct engine *engine, int node,
+                       const struct engine_node_facts *facts);
+void engine_on_node_down(struct engine *engine, int node, enum vote reason,
+                         const char *detail);
+/* A fresh connection has met the same server at the node's name. */
+void engine_on_node_confirmed(struct engine *engine, int node,
+                              const struct engine_node_facts *facts);
+void engine_on_reply(struct engine *engine, int node, uint64_t tag,
+                     const struct call_reply *reply, int64_t sent_us,
+                     int64_t received_us);
+void engine_on_timer(struct engine *engine, uint32_t slot);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 
+#include "round.h"
 #include "token.h"
 
 enum {

@@ -5,8 +5,9 @@
 #define REDLOCKD_RESULT_H
 
 #include "../base/types.h"
-#include "round.h"
 #include "vote.h"
+
+struct round;
 
 enum outcome {
     OUTCOME_PENDING,

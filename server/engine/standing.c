@@ -90,88 +90,88 @@ const char *standing_name(const struct nodes *nodes, int node)
 }
 
 static void describe_guard(const struct guard *guard, int node, int64_t now_us,
-                           char detail[GUARD_DETAIL_MAX])
+                           char detail[NODE_DETAIL_MAX])
 {
     const struct guard_node *it = &guard->node[node];
     enum vote refusal = guard_refusal(guard, node);
     int64_t left_us = admission_remaining_us(guard, node, now_us);
     if (refusal == VOTE_SUPERSEDED)
-        snprintf(detail, GUARD_DETAIL_MAX,
+        snprintf(detail, NODE_DETAIL_MAX,
                  "carries configuration epoch %d, this server has %d; restart "
                  "it with the new configuration",
                  it->epoch_above, guard->settings.epoch);
     else if (refusal == VOTE_FOREIGN)
-        snprintf(detail, GUARD_DETAIL_MAX,
+        snprintf(detail, NODE_DETAIL_MAX,
                  "serves another configuration (hosts, quorum or limits) of "
                  "epoch %d; to replace it, give --config-epoch %d",
                  guard->settings.epoch, guard->settings.epoch + 1);
     else if (it->phase == GUARD_UNSEEN)
-        snprintf(detail, GUARD_DETAIL_MAX,
+        snprintf(detail, NODE_DETAIL_MAX,
                  "its permission to vote is being looked at");
     else if (it->phase == GUARD_EMPTY && left_us > 0)
-        snprintf(detail, GUARD_DETAIL_MAX,
+        snprintf(detail, NODE_DETAIL_MAX,
                  "is new; votes as soon as all nodes are there and new, else "
                  "in %d s",
                  (int)((left_us + 999999) / 1000000));
     else if (refusal != VOTE_QUARANTINED)
-        snprintf(detail, GUARD_DETAIL_MAX, "%s", vote_detail(refusal));
+        snprintf(detail, NODE_DETAIL_MAX, "%s", vote_detail(refusal));
     else if (admission_is_contested(guard, node))
-        snprintf(detail, GUARD_DETAIL_MAX,
+        snprintf(detail, NODE_DETAIL_MAX,
                  "waits: another server sees another node under this name");
     else if (left_us > 0 && it->is_restarted)
-        snprintf(detail, GUARD_DETAIL_MAX,
+        snprintf(detail, NODE_DETAIL_MAX,
                  "was restarted; votes again in %d s, or as soon as the other "
                  "nodes confirm its memory",
                  (int)((left_us + 999999) / 1000000));
     else if (left_us > 0)
-        snprintf(detail, GUARD_DETAIL_MAX,
+        snprintf(detail, NODE_DETAIL_MAX,
                  "may have forgotten locks; votes again in %d s",
                  (int)((left_us + 999999) / 1000000));
     else if (admission_has_foreign(guard, now_us))
-        snprintf(detail, GUARD_DETAIL_MAX,
+        snprintf(detail, NODE_DETAIL_MAX,
                  "waits: another node serves, or served until lately, another "
                  "configuration");
     else if (!admission_has_taken_over(guard))
-        snprintf(detail, GUARD_DETAIL_MAX,
+        snprintf(detail, NODE_DETAIL_MAX,
                  "waits until all nodes carry epoch %d; is one dead for good, "
                  "stop the old servers and give --take-over",
                  guard->settings.epoch);
     else
-        snprintf(detail, GUARD_DETAIL_MAX, "about to be admitted");
+        snprintf(detail, NODE_DETAIL_MAX, "about to be admitted");
 }
 
 static void describe_clock(const struct nodes *nodes, int node, int64_t now_us,
-                           enum vote shown, char detail[GUARD_DETAIL_MAX])
+                           enum vote shown, char detail[NODE_DETAIL_MAX])
 {
     const struct clocks *clocks = &nodes->clocks;
     int64_t lead_ms = clocks_lead_us(clocks, node, now_us) / 1000;
     if (shown == VOTE_UNPROVEN)
-        snprintf(detail, GUARD_DETAIL_MAX,
+        snprintf(detail, NODE_DETAIL_MAX,
                  "its clock is %lld ms ahead of the others; it counts once it "
                  "agrees, or was steady for another %d s",
                  (long long)lead_ms,
                  (int)(clocks_remaining_us(clocks, node, now_us) / 1000000) +
                      1);
     else if (shown == VOTE_SKEWED)
-        snprintf(detail, GUARD_DETAIL_MAX,
+        snprintf(detail, NODE_DETAIL_MAX,
                  "its clock is %lld ms ahead of the others; set it right",
                  (long long)lead_ms);
     else
-        snprintf(detail, GUARD_DETAIL_MAX, "%s", vote_detail(shown));
+        snprintf(detail, NODE_DETAIL_MAX, "%s", vote_detail(shown));
 }
 
 void standing_describe(const struct nodes *nodes, int node, int64_t now_us,
-                       char detail[GUARD_DETAIL_MAX])
+                       char detail[NODE_DETAIL_MAX])
 {
     const struct node *it = &nodes->node[node];
     enum vote shown = standing_shown(nodes, node);
     if (!it->is_up) {
-        snprintf(detail, GUARD_DETAIL_MAX, "%s", it->down_detail);
+        snprintf(detail, NODE_DETAIL_MAX, "%s", it->down_detail);
         return;
     }
     switch (shown) {
     case VOTE_DONE:
-        snprintf(detail, GUARD_DETAIL_MAX, "admitted");
+        snprintf(detail, NODE_DETAIL_MAX, "admitted");
         return;
     case VOTE_SUPERSEDED:
     case VOTE_FOREIGN:
@@ -184,7 +184,7 @@ void standing_describe(const struct nodes *nodes, int node, int64_t now_us,
     }
     size_t len = strlen(detail);
     if (shown == VOTE_QUARANTINED && it->lost_by_us != 0)
-        snprintf(detail + len, GUARD_DETAIL_MAX - len,
+        snprintf(detail + len, NODE_DETAIL_MAX - len,
                  " (its clock stepped by %lld ms)",
                  (long long)(it->lost_by_us / 1000));
 }

@@ -28,7 +28,7 @@ bool standing_is_looking(const struct nodes *nodes, int node);
  */
 const char *standing_name(const struct nodes *nodes, int node);
 void standing_describe(const struct nodes *nodes, int node, int64_t now_us,
-                       char detail[GUARD_DETAIL_MAX]);
+                       char detail[NODE_DETAIL_MAX]);
 
 /* When a quorum may vote, as quarantines end; 0: it does, or not known. */
 int64_t standing_quorum_in_us(const struct nodes *nodes, int64_t now_us);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "../../server/engine/admission.h"
+#include "../../server/node/script.h"
 #include "input.h"
 
 enum {

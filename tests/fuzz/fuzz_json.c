@@ -48,7 +48,7 @@ static void set(json_t *object, bool is_there, const char *name,
 static void write_again(const struct json_input *input, enum route route)
 {
     struct json_input again;
-    struct problem_errors errors;
+    struct faults errors;
     size_t len;
     json_t *object = json_object();
     set(object, input->has_resource, "resource", input->resource);
@@ -72,9 +72,9 @@ static void write_again(const struct json_input *input, enum route route)
 
 /* ---- refused ------------------------------------------------------------ */
 
-static void check_errors(const struct problem_errors *errors)
+static void check_errors(const struct faults *errors)
 {
-    assert(errors->count >= 1 && errors->count <= PROBLEM_ERRORS_MAX);
+    assert(errors->count >= 1 && errors->count <= FAULTS_MAX);
     for (int i = 0; i < errors->count; i++) {
         const char *pointer = errors->list[i].pointer;
         assert(pointer[0] == '\0' || pointer[0] == '/');
@@ -83,7 +83,7 @@ static void check_errors(const struct problem_errors *errors)
 }
 
 /* jansson reads UTF-8 alone. */
-static void check_problem(const struct problem_errors *errors)
+static void check_problem(const struct faults *errors)
 {
     struct http_response response;
     struct problem problem = {.code = PROBLEM_INVALID_REQUEST,
@@ -111,10 +111,10 @@ static void check_problem(const struct problem_errors *errors)
 
 /* Whatever a token is, the errors are the same. */
 static void check_silence(const struct json_input *input, enum route route,
-                          const struct problem_errors *errors)
+                          const struct faults *errors)
 {
     struct json_input other;
-    struct problem_errors others;
+    struct faults others;
     size_t len;
     if (!json_is_string(json_object_get(input->root, "token")))
         return;
@@ -134,7 +134,7 @@ static void check_silence(const struct json_input *input, enum route route,
 static void check_body(struct span body, enum route route)
 {
     struct json_input input;
-    struct problem_errors errors;
+    struct faults errors;
     if (json_parse(&input, body, route, TTL_MAX_MS, &errors)) {
         assert(errors.count == 0);
         check_limits(&input, route);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Sizes, include directions and clocks of the C sources."""
+"""Sizes, libraries and clocks of the C sources."""
 import pathlib
 import re
 import sys
@@ -12,8 +12,6 @@ LIBRARIES = {
     "microhttpd.h": {"api/front.c", "api/library.h"},
     "jansson.h": {"api/json.c", "api/problem.c"},
 }
-# what api/ may know of server/
-API_MAY = {"base", "engine"}
 CLOCKS = re.compile(r"\b(clock_gettime|gettimeofday|time|times|clock)\s*\(")
 
 root = pathlib.Path(__file__).resolve().parents[2]
@@ -51,11 +49,6 @@ def check_include(name, number, target):
     for library, users in LIBRARIES.items():
         if target.startswith(library) and name not in users:
             complain(name, number, f"<{target}> belongs to {sorted(users)}")
-    if name.startswith("server/") and "api/" in target and name != "server/main.c":
-        complain(name, number, "server/ knows nothing of api/")
-    of_server = re.match(r"\.\./server/(\w+)/\w+\.h$", target)
-    if name.startswith("api/") and of_server and of_server[1] not in API_MAY:
-        complain(name, number, f"api/ must not know server/{of_server[1]}")
 
 
 def check_source(path):

@@ -5,6 +5,7 @@
 #define SIM_LEDGER_H
 
 #include "../../server/engine/engine.h"
+#include "../../server/engine/port.h"
 #include "simnode.h"
 
 /*

@@ -7,6 +7,7 @@
 #define SIM_SERVERS_H
 
 #include "../../server/engine/engine.h"
+#include "../../server/engine/port.h"
 #include "heap.h"
 #include "links.h"
 

@@ -11,7 +11,7 @@ Suite *check_json(void);
 enum { MAX_TTL_MS = 60000 };
 
 static struct json_input input;
-static struct problem_errors errors;
+static struct faults errors;
 
 static void tear_down(void)
 {

@@ -165,12 +165,12 @@ END_TEST
 
 START_TEST(errors_are_listed_up_to_a_limit)
 {
-    struct problem_errors errors = {.count = 0};
+    struct faults errors = {.count = 0};
     struct problem problem = {
         .code = PROBLEM_INVALID_REQUEST, .detail = "d", .errors = &errors};
-    for (int i = 0; i < PROBLEM_ERRORS_MAX + 3; i++)
-        problem_add_error(&errors, "/a", "number %d", i);
-    ck_assert_int_eq(errors.count, PROBLEM_ERRORS_MAX);
+    for (int i = 0; i < FAULTS_MAX + 3; i++)
+        faults_add(&errors, "/a", "number %d", i);
+    ck_assert_int_eq(errors.count, FAULTS_MAX);
     problem_respond(&problem, "r", &response);
     ck_assert_ptr_nonnull(
         strstr(response.body,
@@ -184,13 +184,13 @@ START_TEST(long_texts_are_cut_between_characters)
     static const char *const units[] = {"x", "\xc3\xa9", "\xe2\x82\xac",
                                         "\xf0\x9f\x94\x92"};
     for (int shift = 0; shift < 4; shift++) {
-        struct problem_errors errors = {.count = 0};
+        struct faults errors = {.count = 0};
         char text[1000] = "";
         for (int i = 0; i < shift; i++)
             strcat(text, "y");
         while (strlen(text) + 5 < sizeof text)
             strcat(text, units[_i]);
-        problem_add_error(&errors, text, "%s", text);
+        faults_add(&errors, text, "%s", text);
         struct problem problem = {.code = PROBLEM_INVALID_REQUEST,
                                   .detail = errors.list[0].detail,
                                   .errors = &errors};

@@ -1,0 +1,120 @@
+#!/usr/bin/env python3
+"""The folders' layers, as the table in CONTRIBUTING.md draws them.
+
+layers.py OBJECTS
+
+Each file may include, directly or through other headers, only what the table
+allows its folder; each folder has a row. No header includes itself by way of
+others, and no two files call each other, directly or by way of others: who
+calls whom is read from the symbols of the object files below OBJECTS.
+"""
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDERS = ("server", "api")
+Graph = dict[str, set[str]]
+
+
+def sources() -> list[Path]:
+    return sorted(path for folder in FOLDERS
+                  for path in (ROOT / folder).rglob("*.[ch]"))
+
+
+def includes() -> Graph:
+    """Of each file, the files of ours that it includes itself."""
+    graph: Graph = {}
+    for path in sources():
+        found = graph.setdefault(str(path.relative_to(ROOT)), set())
+        for name in re.findall(r'^#include "(.*)"', path.read_text(), re.M):
+            target = (path.parent / name).resolve()
+            if target.exists():  # else it is generated
+                found.add(str(target.relative_to(ROOT)))
+    return graph
+
+
+def reached(graph: Graph, start: str) -> set[str]:
+    seen: set[str] = set()
+    rest = [start]
+    while rest:
+        for target in graph.get(rest.pop(), set()) - seen:
+            seen.add(target)
+            rest.append(target)
+    return seen
+
+
+def cycles(graph: Graph) -> list[str]:
+    """One line for each set of nodes that reach each other."""
+    reach = {node: reached(graph, node) for node in graph}
+    found = {frozenset(other for other in reach[node]
+                       if node in reach.get(other, set()))
+             for node in graph if node in reach[node]}
+    return [" ".join(sorted(circle)) for circle in found]
+
+
+def allowed() -> dict[str, list[str]]:
+    """The rows "| `folder/` | `folder/`, `folder/header.h` |"."""
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    table = text.split("| folder | may include |\n")[1].split("\n\n")[0]
+    rows = {}
+    for line in table.splitlines()[1:]:
+        folder, targets = line.strip("|").split("|")[:2]
+        rows[folder.strip(" `")] = re.findall(r"`(.*?)`", targets)
+    return rows
+
+
+def check_layers(graph: Graph) -> list[str]:
+    rows = allowed()
+    problems = []
+    for name in graph:
+        folder = f"{Path(name).parent}/"
+        if folder not in rows:
+            problems.append(f"CONTRIBUTING.md: no row for {folder}")
+            continue
+        for target in sorted(reached(graph, name)):
+            if not (f"{Path(target).parent}/" == folder or
+                    target in rows[folder] or
+                    f"{Path(target).parent}/" in rows[folder]):
+                problems.append(f"{name}: includes {target}, "
+                                f"which {folder} may not")
+    return problems
+
+
+def calls(objects: Path) -> Graph:
+    defines: dict[str, str] = {}
+    needs: dict[str, set[str]] = {}
+    for path in sources():
+        if path.suffix != ".c":
+            continue
+        name = str(path.relative_to(ROOT))
+        out = subprocess.run(
+            ["nm", "-P", str(objects / name.replace(".c", ".o"))],
+            check=True, capture_output=True, text=True).stdout
+        for line in out.splitlines():
+            symbol, kind = line.split()[:2]
+            if kind == "U":
+                needs.setdefault(name, set()).add(symbol)
+            elif kind.isupper():
+                defines[symbol] = name
+    return {name: {defines[symbol] for symbol in symbols & defines.keys()}
+            for name, symbols in needs.items()}
+
+
+def main() -> int:
+    graph = includes()
+    problems = check_layers(graph)
+    problems += [f"headers include each other: {circle}"
+                 for circle in cycles(graph)]
+    problems += [f"files call each other: {circle}"
+                 for circle in cycles(calls(Path(sys.argv[1])))]
+    for problem in problems:
+        print(problem)
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
