@@ -290,8 +290,8 @@ static void describe_no_quorum(const struct service *service,
 {
     int missing = 0;
     for (int i = 0; i < result->total; i++)
-        missing += result->votes[i] != VOTE_PENDING &&
-                   !vote_is_answer(result->votes[i]);
+        missing += result->votes[i].vote != VOTE_PENDING &&
+                   !vote_is_answer(result->votes[i].vote);
     int64_t wait_us = engine_quorum_in_us(service->engine);
     int len =
         snprintf(detail, DETAIL_MAX,

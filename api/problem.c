@@ -68,14 +68,14 @@ static json_t *nodes_of(const struct problem *problem)
     json_t *list = json_array();
     for (int i = 0; i < result->total; i++) {
         struct engine_node_view view;
-        enum vote vote = result->votes[i];
+        struct ballot vote = result->votes[i];
         engine_view_node(problem->engine, i, &view);
-        const char *detail = strcmp(view.state, vote_name(vote)) == 0
+        const char *detail = strcmp(view.state, ballot_name(vote)) == 0
                                  ? view.detail
-                                 : vote_detail(vote);
+                                 : ballot_detail(vote);
         (void)json_array_append_new(
             list, json_pack("{ss,ss,ss}", "node", problem->node_names[i],
-                            "vote", vote_name(vote), "detail", detail));
+                            "vote", ballot_name(vote), "detail", detail));
     }
     return list;
 }

@@ -156,7 +156,8 @@ static void on_confirmed(void *ctx, int node, const struct link_facts *facts)
     engine_on_node_confirmed(server->engine, node, &known);
 }
 
-static void on_down(void *ctx, int node, enum vote reason, const char *detail)
+static void on_down(void *ctx, int node, enum node_state reason,
+                    const char *detail)
 {
     struct server *server = ctx;
     engine_on_node_down(server->engine, node, reason, detail);

@@ -66,7 +66,7 @@ struct metrics {
     int quorum;
     const char *node_names[NODES_MAX];        /* borrowed */
     int node_is_voting[NODES_MAX];            /* now */
-    uint64_t votes[NODES_MAX][METRICS_VOTES]; /* by enum vote */
+    uint64_t votes[NODES_MAX][METRICS_VOTES]; /* by ballot_number */
     struct metrics_histogram node_rtt[NODES_MAX];
     int64_t clock_lead_us[NODES_MAX]; /* now: ahead of the median */
     int64_t quarantine_us[NODES_MAX]; /* now: until it may vote */

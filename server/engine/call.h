@@ -83,12 +83,13 @@ struct call_look {
 /* What came back, in our words. value is borrowed during the callback. */
 struct call_reply {
     enum vote vote;
-    int64_t node_now_us; /* the node's clock; 0: the reply did not tell */
-    int64_t beat;        /* after the batch; 0: it promised nothing */
-    int64_t pttl_ms;     /* held: time to live, -1 none; else 0 */
-    int64_t highest;     /* stale, free of an extend: highest number accepted in
-                            the slot; of a free one -1: it is none of ours */
-    struct span value;   /* held: the first VALUE_MAX bytes; empty: foreign */
+    enum node_state state; /* unfit: why */
+    int64_t node_now_us;   /* the node's clock; 0: the reply did not tell */
+    int64_t beat;          /* after the batch; 0: it promised nothing */
+    int64_t pttl_ms;       /* held: time to live, -1 none; else 0 */
+    int64_t highest;   /* stale, free of an extend: highest number accepted in
+                          the slot; of a free one -1: it is none of ours */
+    struct span value; /* held: the first VALUE_MAX bytes; empty: foreign */
     struct call_look look; /* look */
 };
 

@@ -85,7 +85,8 @@ static bool send_next(struct debts *debts, int node, enum debt_kind kind,
         .token = item.token,
     };
     if (nodes_send(debts->nodes, node, &call, 0,
-                   tag_debt((unsigned)kind, number)) != VOTE_PENDING)
+                   tag_debt((unsigned)kind, number))
+            .vote != VOTE_PENDING)
         return false;
     owed_note_sent(owed);
     return true;

@@ -34,10 +34,10 @@ static const char *name_of_outcome(enum lock_call call, int outcome)
 
 static const char *name_of_vote(int vote)
 {
-    return vote_name((enum vote)vote);
+    return ballot_name(ballot_of_number(vote));
 }
 
-static_assert((int)VOTE_KINDS <= METRICS_VOTES, "");
+static_assert((int)BALLOT_KINDS <= METRICS_VOTES, "");
 static_assert((int)OUTCOME_KINDS <= METRICS_OUTCOMES, "");
 
 static const struct metrics_names metrics_names = {name_of_outcome,
@@ -167,8 +167,8 @@ void engine_on_node_up(struct engine *engine, int node,
     releases_on_up(&engine->releases, node, nodes_now(&engine->nodes));
 }
 
-void engine_on_node_down(struct engine *engine, int node, enum vote reason,
-                         const char *detail)
+void engine_on_node_down(struct engine *engine, int node,
+                         enum node_state reason, const char *detail)
 {
     nodes_on_down(&engine->nodes, node, reason, detail);
 }
@@ -184,8 +184,10 @@ void engine_on_reply(struct engine *engine, int node, uint64_t tag,
                      int64_t received_us)
 {
     struct call_reply counted = *reply;
-    counted.vote =
+    struct ballot ballot =
         nodes_on_reply(&engine->nodes, node, tag, reply, sent_us, received_us);
+    counted.vote = ballot.vote;
+    counted.state = ballot.state;
     switch (tag_kind_of(tag)) {
     case TAG_OPERATION:
         operation_on_reply(&engine->operations, node, tag, &counted);

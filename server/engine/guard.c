@@ -409,26 +409,26 @@ void guard_on_median(struct guard *guard, bool is_known, int64_t ahead_us,
 
 /* ---- the vote ----------------------------------------------------------- */
 
-enum vote guard_refusal(const struct guard *guard, int node)
+enum node_state guard_refusal(const struct guard *guard, int node)
 {
     const struct guard_node *it = &guard->node[node];
     switch (it->phase) {
     case GUARD_DOWN:
-        return VOTE_UNREACHABLE;
+        return STATE_UNREACHABLE;
     case GUARD_MARKED:
         if (guard->start.is_marked[node])
-            return VOTE_WAITING;
-        return VOTE_QUARANTINED;
+            return STATE_WAITING;
+        return STATE_QUARANTINED;
     case GUARD_UNSEEN:
-        return VOTE_QUARANTINED;
+        return STATE_QUARANTINED;
     case GUARD_EMPTY:
-        return VOTE_WAITING;
+        return STATE_WAITING;
     case GUARD_FOREIGN:
-        return VOTE_FOREIGN;
+        return STATE_FOREIGN;
     case GUARD_SUPERSEDED:
-        return VOTE_SUPERSEDED;
+        return STATE_SUPERSEDED;
     case GUARD_ADMITTED:
-        return it->must_revoke ? VOTE_STEPPED : VOTE_DONE;
+        return it->must_revoke ? STATE_STEPPED : STATE_VOTING;
     }
     abort();
 }

@@ -160,7 +160,7 @@ bool guard_is_objecting(const struct guard *guard, int64_t now_us);
 /* Looks at a node as soon as nothing else is on its way there. */
 void guard_want_look(struct guard *guard, int node, int64_t now_us);
 
-/* Why the node may not be asked for votes; VOTE_DONE: it may. */
-enum vote guard_refusal(const struct guard *guard, int node);
+/* Why the node may not be asked for votes; STATE_VOTING: it may. */
+enum node_state guard_refusal(const struct guard *guard, int node);
 
 #endif

@@ -50,8 +50,8 @@ void nodes_init(struct nodes *nodes, const struct engine_settings *settings,
                 CLOCK_REPLY_US);
     for (int i = 0; i < settings->nodes; i++) {
         struct node *it = &nodes->node[i];
-        it->down_reason = it->condition = VOTE_DONE;
-        it->refusal = it->shown = VOTE_UNREACHABLE;
+        it->down_reason = it->condition = STATE_VOTING;
+        it->refusal = it->shown = STATE_UNREACHABLE;
         snprintf(it->down_detail, sizeof it->down_detail, "not connected yet");
     }
 }
@@ -119,7 +119,8 @@ static void log_state(const struct nodes *nodes, int node, int64_t now_us)
 {
     char detail[NODE_DETAIL_MAX];
     standing_describe(nodes, node, now_us, detail);
-    enum log_level level = standing_is_looking(nodes, node)  ? LOG_DEBUG
+    enum node_state shown = nodes->node[node].shown;
+    enum log_level level = shown == STATE_ADMITTING          ? LOG_DEBUG
                            : standing_is_voting(nodes, node) ? LOG_INFO
                                                              : LOG_WARN;
     log_write(
@@ -152,21 +153,19 @@ static void count_voters(struct nodes *nodes)
 static bool is_worth_a_line(const struct nodes *nodes, int node, int64_t now_us)
 {
     const struct node *it = &nodes->node[node];
-    bool may_pass = it->shown == VOTE_QUARANTINED || it->shown == VOTE_WAITING;
-    return !may_pass || it->is_shown_looking ||
-           now_us - it->since_us >= HEARTBEAT_US;
+    bool may_pass =
+        it->shown == STATE_QUARANTINED || it->shown == STATE_WAITING;
+    return !may_pass || now_us - it->since_us >= HEARTBEAT_US;
 }
 
 static void update_one(struct nodes *nodes, int node, int64_t now_us)
 {
     struct node *it = &nodes->node[node];
     it->refusal = standing_refusal(nodes, node, now_us);
-    enum vote shown = standing_shown(nodes, node);
-    bool is_looking = standing_is_looking(nodes, node);
-    bool is_change = shown != it->shown || is_looking != it->is_shown_looking;
+    enum node_state shown = standing_shown(nodes, node);
+    bool is_change = shown != it->shown;
     if (is_change) {
         it->shown = shown;
-        it->is_shown_looking = is_looking;
         it->since_us = now_us;
         it->is_log_due = true;
         if (standing_is_voting(nodes, node))
@@ -327,26 +326,27 @@ static int64_t deadline_of(const struct nodes *nodes, int node,
                                : nodeclock_latest_at(clock, deadline_us);
 }
 
-enum vote nodes_refusal(const struct nodes *nodes, int node,
-                        enum call_kind kind)
+enum node_state nodes_refusal(const struct nodes *nodes, int node,
+                              enum call_kind kind)
 {
     const struct node *it = &nodes->node[node];
-    return it->is_up && !asks_for_vote(kind) ? VOTE_DONE : it->refusal;
+    return it->is_up && !asks_for_vote(kind) ? STATE_VOTING : it->refusal;
 }
 
-enum vote nodes_send(struct nodes *nodes, int node, struct call *call,
-                     int64_t deadline_us, uint64_t tag)
+struct ballot nodes_send(struct nodes *nodes, int node, struct call *call,
+                         int64_t deadline_us, uint64_t tag)
 {
-    enum vote refusal = nodes_refusal(nodes, node, call->kind);
-    if (refusal != VOTE_DONE)
-        return refusal;
+    enum node_state refusal = nodes_refusal(nodes, node, call->kind);
+    if (refusal != STATE_VOTING)
+        return ballot_unfit(refusal);
     call->admit = span_of(nodes->guard.node[node].found);
     if (asks_for_vote(call->kind)) {
         call->node_deadline_us =
             deadline_of(nodes, node, call->kind, deadline_us);
         call->window_us = fence_window_us(nodes->settings.max_ttl_ms);
     }
-    return nodes->port.send(nodes->port.ctx, node, call, tag);
+    return (struct ballot){
+        .vote = nodes->port.send(nodes->port.ctx, node, call, tag)};
 }
 
 /* ---- events ------------------------------------------------------------- */
@@ -357,7 +357,7 @@ void nodes_on_up(struct nodes *nodes, int node,
     struct node *it = &nodes->node[node];
     int64_t now_us = nodes_now(nodes);
     it->is_up = true;
-    it->condition = VOTE_DONE;
+    it->condition = STATE_VOTING;
     it->confirmed_us = facts->confirmed_us;
     snprintf(it->run_id, sizeof it->run_id, "%s", facts->run_id);
     clocks_on_up(&nodes->clocks, node);
@@ -367,7 +367,7 @@ void nodes_on_up(struct nodes *nodes, int node,
     settle(nodes, now_us);
 }
 
-void nodes_on_down(struct nodes *nodes, int node, enum vote reason,
+void nodes_on_down(struct nodes *nodes, int node, enum node_state reason,
                    const char *detail)
 {
     struct node *it = &nodes->node[node];
@@ -405,7 +405,7 @@ static void on_guard_reply(struct nodes *nodes, int node,
         guard_on_failure(&nodes->guard, &action, received_us);
         return;
     }
-    nodes->node[node].condition = VOTE_DONE;
+    nodes->node[node].condition = STATE_VOTING;
     if (is_look)
         guard_on_look(&nodes->guard, node, &reply->look, sent_us, received_us);
     else
@@ -413,16 +413,16 @@ static void on_guard_reply(struct nodes *nodes, int node,
 }
 
 /* Refusals that speak of the node's condition, not of one command. */
-static bool is_condition(enum vote vote)
+static bool is_condition(enum node_state state)
 {
-    switch (vote) {
-    case VOTE_LOADING:
-    case VOTE_READ_ONLY:
-    case VOTE_MISCONFIGURED:
-    case VOTE_OUT_OF_MEMORY:
-    case VOTE_BUSY:
-    case VOTE_NO_PERMISSION:
-    case VOTE_FAILED:
+    switch (state) {
+    case STATE_LOADING:
+    case STATE_READ_ONLY:
+    case STATE_MISCONFIGURED:
+    case STATE_OUT_OF_MEMORY:
+    case STATE_BUSY:
+    case STATE_NO_PERMISSION:
+    case STATE_FAILED:
         return true;
     default:
         return false;
@@ -433,25 +433,35 @@ static bool is_condition(enum vote vote)
  * A grant counts if the node could still be counted when it came in; that it
  * knows no lock, if it does not know less than it has promised.
  */
-static enum vote judge_vote(const struct nodes *nodes, int node, enum vote vote,
-                            bool is_clock_same, int64_t received_us)
+static struct ballot judge(const struct nodes *nodes, int node,
+                           const struct call_reply *reply, bool is_clock_same,
+                           int64_t received_us)
 {
     const struct node *it = &nodes->node[node];
-    if (vote == VOTE_DELETED)
-        return vote;
+    struct ballot ballot = {reply->vote, reply->state};
+    bool is_refused = it->refusal != STATE_VOTING;
+    if (reply->vote == VOTE_DELETED)
+        return ballot;
     if (!is_clock_same)
-        return VOTE_STEPPED;
-    if (vote == VOTE_FREE && it->refusal != VOTE_DONE)
-        return it->refusal;
-    if ((vote == VOTE_GRANTED || vote == VOTE_EXTENDED) &&
-        (it->refusal != VOTE_DONE || !standing_is_confirmed(it, received_us)))
-        return VOTE_DISTRUSTED;
-    return vote;
+        return ballot_unfit(STATE_STEPPED);
+    if (reply->vote == VOTE_FREE && is_refused)
+        return ballot_unfit(it->refusal);
+    if ((reply->vote == VOTE_GRANTED || reply->vote == VOTE_EXTENDED) &&
+        (is_refused || !standing_is_confirmed(it, received_us)))
+        ballot.vote = VOTE_DISTRUSTED;
+    return ballot;
 }
 
-enum vote nodes_on_reply(struct nodes *nodes, int node, uint64_t tag,
-                         const struct call_reply *reply, int64_t sent_us,
-                         int64_t received_us)
+/* Whether a ballot may change who votes. */
+static bool is_news(struct ballot ballot)
+{
+    return ballot.vote == VOTE_QUARANTINED || ballot.vote == VOTE_DISTRUSTED ||
+           ballot.state == STATE_QUARANTINED || is_condition(ballot.state);
+}
+
+struct ballot nodes_on_reply(struct nodes *nodes, int node, uint64_t tag,
+                             const struct call_reply *reply, int64_t sent_us,
+                             int64_t received_us)
 {
     struct node *it = &nodes->node[node];
     bool is_guard = tag_kind_of(tag) == TAG_GUARD;
@@ -469,14 +479,13 @@ enum vote nodes_on_reply(struct nodes *nodes, int node, uint64_t tag,
         on_guard_reply(nodes, node, reply, sent_us, received_us);
     if (reply->vote == VOTE_QUARANTINED)
         guard_on_quarantined(&nodes->guard, node, received_us);
-    if (is_condition(reply->vote))
-        it->condition = reply->vote;
-    enum vote vote = reply->vote;
+    if (is_condition(reply->state))
+        it->condition = reply->state;
+    struct ballot ballot = {reply->vote, reply->state};
     if (!is_guard)
-        vote = judge_vote(nodes, node, vote, is_clock_same, received_us);
-    nodes->metrics->votes[node][vote]++;
-    if (is_guard || !is_clock_same || vote == VOTE_QUARANTINED ||
-        vote == VOTE_DISTRUSTED || is_condition(vote))
+        ballot = judge(nodes, node, reply, is_clock_same, received_us);
+    nodes->metrics->votes[node][ballot_number(ballot)]++;
+    if (is_guard || !is_clock_same || is_news(ballot))
         settle(nodes, received_us);
-    return vote;
+    return ballot;
 }

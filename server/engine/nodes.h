@@ -11,15 +11,16 @@
 #include "port.h"
 
 struct node {
-    bool is_up;            /* a connection is there */
-    enum vote down_reason; /* why not; VOTE_DONE: none was tried yet */
-    enum vote condition;   /* an error that the node answers; VOTE_DONE: none */
-    enum vote refusal;     /* why it is not asked for votes; VOTE_DONE: it is */
-    enum vote shown;       /* what people were told last */
-    bool is_shown_looking;
-    bool is_log_due;      /* the log does not tell of it yet */
-    int64_t confirmed_us; /* it was the server that its name leads to */
-    int64_t lost_by_us;   /* the step of its clock that cost its vote; 0 */
+    bool is_up;                  /* a connection is there */
+    enum node_state down_reason; /* why not; STATE_VOTING: none was tried yet */
+    enum node_state
+        condition; /* an error that the node answers; STATE_VOTING: none */
+    enum node_state
+        refusal; /* why it is not asked for votes; STATE_VOTING: it is */
+    enum node_state shown; /* what people were told last */
+    bool is_log_due;       /* the log does not tell of it yet */
+    int64_t confirmed_us;  /* it was the server that its name leads to */
+    int64_t lost_by_us;    /* the step of its clock that cost its vote; 0 */
     struct guard_action action; /* on its way */
     int64_t since_us;           /* in its state since */
     int64_t rtt_us;             /* last round trip; 0 unknown */
@@ -69,18 +70,18 @@ bool nodes_is_past(const struct nodes *nodes, int node, int64_t node_us,
 int64_t nodes_doubt_us(const struct nodes *nodes, int node);
 
 /*
- * Why the node is not asked by such a call; VOTE_DONE: it is. An acquire,
+ * Why the node is not asked by such a call; STATE_VOTING: it is. An acquire,
  * extend or repair goes only to a node that may vote.
  */
-enum vote nodes_refusal(const struct nodes *nodes, int node,
-                        enum call_kind kind);
+enum node_state nodes_refusal(const struct nodes *nodes, int node,
+                              enum call_kind kind);
 
 /*
  * Sends call to a node that is to be asked, with the admission and the deadline
  * in the node's clock filled in; contract as port.send.
  */
-enum vote nodes_send(struct nodes *nodes, int node, struct call *call,
-                     int64_t deadline_us, uint64_t tag);
+struct ballot nodes_send(struct nodes *nodes, int node, struct call *call,
+                         int64_t deadline_us, uint64_t tag);
 
 /* What time alone changes: quarantines that end, looks that are due. */
 void nodes_tick(struct nodes *nodes, int64_t now_us);
@@ -88,7 +89,7 @@ void nodes_tick(struct nodes *nodes, int64_t now_us);
 /* The events of engine.h. */
 void nodes_on_up(struct nodes *nodes, int node,
                  const struct engine_node_facts *facts);
-void nodes_on_down(struct nodes *nodes, int node, enum vote reason,
+void nodes_on_down(struct nodes *nodes, int node, enum node_state reason,
                    const char *detail);
 void nodes_on_confirmed(struct nodes *nodes, int node,
                         const struct engine_node_facts *facts);
@@ -97,8 +98,8 @@ void nodes_on_confirmed(struct nodes *nodes, int node,
  * To be called with every reply; returns its vote, or why it is not to be
  * counted.
  */
-enum vote nodes_on_reply(struct nodes *nodes, int node, uint64_t tag,
-                         const struct call_reply *reply, int64_t sent_us,
-                         int64_t received_us);
+struct ballot nodes_on_reply(struct nodes *nodes, int node, uint64_t tag,
+                             const struct call_reply *reply, int64_t sent_us,
+                             int64_t received_us);
 
 #endif

@@ -97,10 +97,10 @@ static bool can_be_decided(const struct operations *operations,
                            struct operation *it)
 {
     for (int i = 0; i < it->round.total; i++) {
-        enum vote refusal =
+        enum node_state refusal =
             nodes_refusal(operations->nodes, i, script_of[it->kind]);
-        if (refusal != VOTE_DONE)
-            round_note_unsent(&it->round, i, refusal);
+        if (refusal != STATE_VOTING)
+            round_note_unsent(&it->round, i, ballot_unfit(refusal));
     }
     return it->round.pending >= it->round.quorum;
 }
@@ -136,12 +136,12 @@ static void send_to_all(struct operations *operations, struct operation *it)
         if (it->round.votes[i].vote != VOTE_PENDING)
             continue;
         note_doubt(operations, it, i);
-        enum vote vote =
+        struct ballot ballot =
             nodes_send(operations->nodes, i, &call, it->round.deadline_us, tag);
-        if (vote == VOTE_PENDING)
+        if (ballot.vote == VOTE_PENDING)
             round_note_sent(&it->round, i);
         else
-            round_note_unsent(&it->round, i, vote);
+            round_note_unsent(&it->round, i, ballot);
     }
 }
 

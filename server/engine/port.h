@@ -72,8 +72,8 @@ void engine_free(struct engine *engine);
 
 void engine_on_node_up(struct engine *engine, int node,
                        const struct engine_node_facts *facts);
-void engine_on_node_down(struct engine *engine, int node, enum vote reason,
-                         const char *detail);
+void engine_on_node_down(struct engine *engine, int node,
+                         enum node_state reason, const char *detail);
 /* A fresh connection has met the same server at the node's name. */
 void engine_on_node_confirmed(struct engine *engine, int node,
                               const struct engine_node_facts *facts);

@@ -80,9 +80,9 @@ static struct span token_of(const struct release *it)
 }
 
 /* it NULL: nobody waits for the answer. */
-static enum vote send_to(struct releases *releases, int node,
-                         struct span resource, struct span token,
-                         struct release *it)
+static struct ballot send_to(struct releases *releases, int node,
+                             struct span resource, struct span token,
+                             struct release *it)
 {
     struct call call = {
         .kind = CALL_RELEASE,
@@ -91,10 +91,10 @@ static enum vote send_to(struct releases *releases, int node,
     };
     uint64_t tag = it != NULL ? slots_handle(it, tag_bits(TAG_RELEASE, 0))
                               : tag_forgotten();
-    enum vote vote = nodes_send(releases->nodes, node, &call, 0, tag);
-    if (it != NULL && vote == VOTE_PENDING)
+    struct ballot ballot = nodes_send(releases->nodes, node, &call, 0, tag);
+    if (it != NULL && ballot.vote == VOTE_PENDING)
         it->in_flight |= bit(node);
-    return vote;
+    return ballot;
 }
 
 /* Without memory it is sent, but not sent again. */
@@ -106,12 +106,14 @@ void releases_undo(struct releases *releases, const struct round *round,
     for (int i = 0; i < round->total; i++) {
         const struct round_vote *vote = &round->votes[i];
         bool is_sent = false;
-        if (!vote->is_sent || vote_is_harmless(vote->vote))
+        if (!vote->is_sent ||
+            ballot_is_harmless((struct ballot){vote->vote, vote->state}))
             continue;
         if (it == NULL)
             it = remember(releases, resource, token);
         if (!vote->is_broken)
-            is_sent = send_to(releases, i, resource, token, it) == VOTE_PENDING;
+            is_sent =
+                send_to(releases, i, resource, token, it).vote == VOTE_PENDING;
         if (it != NULL)
             it->owed |= bit(i);
         else if (!is_sent)
@@ -138,14 +140,14 @@ bool releases_ask(struct releases *releases, struct round *round,
     if (it == NULL)
         return false;
     for (int i = 0; i < round->total; i++) {
-        enum vote vote = send_to(releases, i, resource, token, it);
+        struct ballot ballot = send_to(releases, i, resource, token, it);
         int64_t doubt_us = nodes_doubt_us(nodes, i);
-        if (vote == VOTE_PENDING && doubt_us > widest_us)
+        if (ballot.vote == VOTE_PENDING && doubt_us > widest_us)
             widest_us = doubt_us;
-        if (vote == VOTE_PENDING)
+        if (ballot.vote == VOTE_PENDING)
             round_note_sent(round, i);
         else
-            round_note_unsent(round, i, vote);
+            round_note_unsent(round, i, ballot);
     }
     it->operation = operation;
     it->owed = (uint16_t)(bit(round->total) - 1);

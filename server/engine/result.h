@@ -47,7 +47,7 @@ struct engine_result {
     int votes_for;          /* granted, extended, released, held: by kind */
     int quorum;
     int total;
-    enum vote votes[NODES_MAX]; /* of the deciding round, by node */
+    struct ballot votes[NODES_MAX]; /* of the deciding round, by node */
 };
 
 /* What the deciding round tells: its start, and the votes. */

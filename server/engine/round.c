@@ -26,16 +26,18 @@ void round_init(struct round *round, enum lock_call kind, int total,
     round->won_us = 0;
     for (int i = 0; i < total; i++) {
         round->votes[i].vote = VOTE_PENDING;
+        round->votes[i].state = STATE_VOTING;
         round->votes[i].is_sent = false;
         round->votes[i].is_broken = false;
         round->votes[i].highest = 0;
     }
 }
 
-static void settle(struct round *round, int node, enum vote vote)
+static void settle(struct round *round, int node, struct ballot ballot)
 {
     assert(round->votes[node].vote == VOTE_PENDING);
-    round->votes[node].vote = vote;
+    round->votes[node].vote = ballot.vote;
+    round->votes[node].state = ballot.state;
     round->pending--;
 }
 
@@ -44,9 +46,9 @@ void round_note_sent(struct round *round, int node)
     round->votes[node].is_sent = true;
 }
 
-void round_note_unsent(struct round *round, int node, enum vote reason)
+void round_note_unsent(struct round *round, int node, struct ballot why)
 {
-    settle(round, node, reason);
+    settle(round, node, why);
 }
 
 void round_note_reply(struct round *round, int node,
@@ -57,7 +59,7 @@ void round_note_reply(struct round *round, int node,
         vote->is_broken = true;
     if (vote->vote != VOTE_PENDING)
         return;
-    settle(round, node, reply->vote);
+    settle(round, node, (struct ballot){reply->vote, reply->state});
     if (reply->vote == VOTE_STALE && reply->highest > round->highest)
         round->highest = reply->highest;
     vote->highest = reply->highest;
@@ -72,7 +74,7 @@ void round_note_deadline(struct round *round)
 {
     for (int i = 0; i < round->total; i++)
         if (round->votes[i].vote == VOTE_PENDING)
-            settle(round, i, VOTE_SILENT);
+            settle(round, i, (struct ballot){.vote = VOTE_SILENT});
 }
 
 void round_wait_on(struct round *round, int64_t deadline_us)

@@ -33,11 +33,12 @@ enum verdict {
 /* What one node said. */
 struct round_vote {
     enum vote vote;
-    bool is_sent;     /* the call was handed to the connection … */
-    bool is_broken;   /* … which then broke */
-    int64_t highest;  /* free, to an extend: as the reply told */
-    int64_t pttl_ms;  /* held: -1 no TTL */
-    size_t value_len; /* held; 0: a foreign type */
+    enum node_state state; /* unfit: why */
+    bool is_sent;          /* the call was handed to the connection … */
+    bool is_broken;        /* … which then broke */
+    int64_t highest;       /* free, to an extend: as the reply told */
+    int64_t pttl_ms;       /* held: -1 no TTL */
+    size_t value_len;      /* held; 0: a foreign type */
     char value[VALUE_MAX];
 };
 
@@ -59,7 +60,7 @@ void round_init(struct round *round, enum lock_call kind, int total,
 
 /* The call went out to this node, or could not, for this reason. */
 void round_note_sent(struct round *round, int node);
-void round_note_unsent(struct round *round, int node, enum vote reason);
+void round_note_unsent(struct round *round, int node, struct ballot why);
 
 /*
  * A reply of this node; a second one is ignored. However late it is read, it

@@ -24,83 +24,79 @@ static bool is_duplicate(const struct nodes *nodes, int node)
     return false;
 }
 
-static enum vote refusal_of_clock(enum clock_state state)
+static enum node_state refusal_of_clock(enum clock_state state)
 {
     switch (state) {
     case CLOCK_UNKNOWN:
     case CLOCK_UNPROVEN:
-        return VOTE_UNPROVEN;
+        return STATE_UNPROVEN;
     case CLOCK_STEPPED:
-        return VOTE_STEPPED;
+        return STATE_STEPPED;
     case CLOCK_FAR:
-        return VOTE_SKEWED;
+        return STATE_SKEWED;
     case CLOCK_GOOD:
-        return VOTE_DONE;
+        return STATE_VOTING;
     }
     abort();
 }
 
 /* The first reason why the node is not asked for votes. */
-enum vote standing_refusal(const struct nodes *nodes, int node, int64_t now_us)
+enum node_state standing_refusal(const struct nodes *nodes, int node,
+                                 int64_t now_us)
 {
     const struct node *it = &nodes->node[node];
     if (!it->is_up)
-        return it->down_reason != VOTE_DONE ? it->down_reason
-                                            : VOTE_UNREACHABLE;
+        return it->down_reason != STATE_VOTING ? it->down_reason
+                                               : STATE_UNREACHABLE;
     if (is_duplicate(nodes, node))
-        return VOTE_DUPLICATE;
-    enum vote refusal = guard_refusal(&nodes->guard, node);
-    if (refusal != VOTE_DONE)
+        return STATE_DUPLICATE;
+    enum node_state refusal = guard_refusal(&nodes->guard, node);
+    if (refusal != STATE_VOTING)
         return refusal;
     if (!standing_is_confirmed(it, now_us))
-        return VOTE_UNCONFIRMED;
+        return STATE_UNCONFIRMED;
     return refusal_of_clock(clocks_state(&nodes->clocks, node));
 }
 
 bool standing_is_voting(const struct nodes *nodes, int node)
 {
     const struct node *it = &nodes->node[node];
-    return it->refusal == VOTE_DONE && it->condition == VOTE_DONE;
+    return it->refusal == STATE_VOTING && it->condition == STATE_VOTING;
 }
 
 /* An error that the node answers says more than what follows from it. */
-enum vote standing_shown(const struct nodes *nodes, int node)
+enum node_state standing_shown(const struct nodes *nodes, int node)
 {
     const struct node *it = &nodes->node[node];
-    bool has_condition = it->is_up && it->condition != VOTE_DONE &&
-                         it->refusal != VOTE_SUPERSEDED;
-    return has_condition ? it->condition : it->refusal;
-}
-
-bool standing_is_looking(const struct nodes *nodes, int node)
-{
-    return nodes->guard.node[node].phase == GUARD_UNSEEN &&
-           standing_shown(nodes, node) == VOTE_QUARANTINED;
+    if (it->is_up && it->condition != STATE_VOTING &&
+        it->refusal != STATE_SUPERSEDED)
+        return it->condition;
+    if (it->refusal == STATE_QUARANTINED &&
+        nodes->guard.node[node].phase == GUARD_UNSEEN)
+        return STATE_ADMITTING;
+    return it->refusal;
 }
 
 const char *standing_name(const struct nodes *nodes, int node)
 {
     const struct node *it = &nodes->node[node];
-    enum vote shown = standing_shown(nodes, node);
-    if (shown == VOTE_DONE)
-        return "voting";
-    if (!it->is_up && it->down_reason == VOTE_DONE)
+    if (!it->is_up && it->down_reason == STATE_VOTING)
         return "connecting";
-    return standing_is_looking(nodes, node) ? "admitting" : vote_name(shown);
+    return state_name(standing_shown(nodes, node));
 }
 
 static void describe_guard(const struct guard *guard, int node, int64_t now_us,
                            char detail[NODE_DETAIL_MAX])
 {
     const struct guard_node *it = &guard->node[node];
-    enum vote refusal = guard_refusal(guard, node);
+    enum node_state refusal = guard_refusal(guard, node);
     int64_t left_us = admission_remaining_us(guard, node, now_us);
-    if (refusal == VOTE_SUPERSEDED)
+    if (refusal == STATE_SUPERSEDED)
         snprintf(detail, NODE_DETAIL_MAX,
                  "carries configuration epoch %d, this server has %d; restart "
                  "it with the new configuration",
                  it->epoch_above, guard->settings.epoch);
-    else if (refusal == VOTE_FOREIGN)
+    else if (refusal == STATE_FOREIGN)
         snprintf(detail, NODE_DETAIL_MAX,
                  "serves another configuration (hosts, quorum or limits) of "
                  "epoch %d; to replace it, give --config-epoch %d",
@@ -113,8 +109,8 @@ static void describe_guard(const struct guard *guard, int node, int64_t now_us,
                  "is new; votes as soon as all nodes are there and new, else "
                  "in %d s",
                  (int)((left_us + 999999) / 1000000));
-    else if (refusal != VOTE_QUARANTINED)
-        snprintf(detail, NODE_DETAIL_MAX, "%s", vote_detail(refusal));
+    else if (refusal != STATE_QUARANTINED)
+        snprintf(detail, NODE_DETAIL_MAX, "%s", state_detail(refusal));
     else if (admission_is_contested(guard, node))
         snprintf(detail, NODE_DETAIL_MAX,
                  "waits: another server sees another node under this name");
@@ -141,49 +137,51 @@ static void describe_guard(const struct guard *guard, int node, int64_t now_us,
 }
 
 static void describe_clock(const struct nodes *nodes, int node, int64_t now_us,
-                           enum vote shown, char detail[NODE_DETAIL_MAX])
+                           enum node_state shown, char detail[NODE_DETAIL_MAX])
 {
     const struct clocks *clocks = &nodes->clocks;
     int64_t lead_ms = clocks_lead_us(clocks, node, now_us) / 1000;
-    if (shown == VOTE_UNPROVEN)
+    if (shown == STATE_UNPROVEN)
         snprintf(detail, NODE_DETAIL_MAX,
                  "its clock is %lld ms ahead of the others; it counts once it "
                  "agrees, or was steady for another %d s",
                  (long long)lead_ms,
                  (int)(clocks_remaining_us(clocks, node, now_us) / 1000000) +
                      1);
-    else if (shown == VOTE_SKEWED)
+    else if (shown == STATE_SKEWED)
         snprintf(detail, NODE_DETAIL_MAX,
                  "its clock is %lld ms ahead of the others; set it right",
                  (long long)lead_ms);
     else
-        snprintf(detail, NODE_DETAIL_MAX, "%s", vote_detail(shown));
+        snprintf(detail, NODE_DETAIL_MAX, "%s", state_detail(shown));
 }
 
 void standing_describe(const struct nodes *nodes, int node, int64_t now_us,
                        char detail[NODE_DETAIL_MAX])
 {
     const struct node *it = &nodes->node[node];
-    enum vote shown = standing_shown(nodes, node);
+    enum node_state shown = standing_shown(nodes, node);
     if (!it->is_up) {
         snprintf(detail, NODE_DETAIL_MAX, "%s", it->down_detail);
         return;
     }
     switch (shown) {
-    case VOTE_DONE:
+    case STATE_VOTING:
         snprintf(detail, NODE_DETAIL_MAX, "admitted");
         return;
-    case VOTE_SUPERSEDED:
-    case VOTE_FOREIGN:
-    case VOTE_WAITING:
-    case VOTE_QUARANTINED:
+    case STATE_SUPERSEDED:
+    case STATE_FOREIGN:
+    case STATE_WAITING:
+    case STATE_QUARANTINED:
+    case STATE_ADMITTING:
         describe_guard(&nodes->guard, node, now_us, detail);
         break;
     default:
         describe_clock(nodes, node, now_us, shown, detail);
     }
     size_t len = strlen(detail);
-    if (shown == VOTE_QUARANTINED && it->lost_by_us != 0)
+    if ((shown == STATE_QUARANTINED || shown == STATE_ADMITTING) &&
+        it->lost_by_us != 0)
         snprintf(detail + len, NODE_DETAIL_MAX - len,
                  " (its clock stepped by %lld ms)",
                  (long long)(it->lost_by_us / 1000));

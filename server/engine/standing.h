@@ -7,20 +7,21 @@
 
 #include "nodes.h"
 
-/* Why the node is not to be asked for votes now; VOTE_DONE: it is. */
-enum vote standing_refusal(const struct nodes *nodes, int node, int64_t now_us);
+/* Why the node is not to be asked for votes now; STATE_VOTING: it is. */
+enum node_state standing_refusal(const struct nodes *nodes, int node,
+                                 int64_t now_us);
 
 /* Whether it was lately seen to be the server that its name leads to. */
 bool standing_is_confirmed(const struct node *node, int64_t now_us);
 
-/* What people are shown: the refusal, or an error that the node answers. */
-enum vote standing_shown(const struct nodes *nodes, int node);
+/*
+ * What people are shown: the refusal, or an error that the node answers;
+ * between a new connection and the answer to its first look, ADMITTING.
+ */
+enum node_state standing_shown(const struct nodes *nodes, int node);
 
 /* True if it may vote, and answers no error. */
 bool standing_is_voting(const struct nodes *nodes, int node);
-
-/* True between a new connection and the answer to its first look. */
-bool standing_is_looking(const struct nodes *nodes, int node);
 
 /*
  * For people: the state's name ("voting", "quarantined", …; static), and one

@@ -2,12 +2,10 @@
 
 #include <assert.h>
 
-struct vote_kind {
+static const struct kind {
     const char *name;
     const char *detail;
-};
-
-static const struct vote_kind kinds[VOTE_KINDS] = {
+} kinds[VOTE_KINDS] = {
     [VOTE_PENDING] = {"pending",
                       "not needed: the outcome was certain without it"},
     [VOTE_GRANTED] = {"granted", "the lock was set on this node"},
@@ -22,51 +20,17 @@ static const struct vote_kind kinds[VOTE_KINDS] = {
                           "the node does not carry this server's admission"},
     [VOTE_LATE] = {"late", "the command reached the node past its deadline"},
     [VOTE_SKEWED] = {"skewed", "the node's clock is too far from the others"},
-    [VOTE_LOADING] = {"loading", "the node is loading its dataset"},
-    [VOTE_READ_ONLY] = {"read_only", "the node is a replica, not a master"},
-    [VOTE_MISCONFIGURED] = {"misconfigured",
-                            "the node cannot persist and refuses writes"},
-    [VOTE_OUT_OF_MEMORY] = {"out_of_memory", "the node is above maxmemory"},
-    [VOTE_BUSY] = {"busy", "a script blocks the node"},
-    [VOTE_NO_PERMISSION] = {"no_permission",
-                            "the node refuses the user, its password or a "
-                            "command"},
     [VOTE_KEY_REFUSED] = {"key_refused",
                           "the node's user may not access this resource's "
                           "key: no key pattern of its ACL covers it"},
-    [VOTE_NO_SCRIPT] = {"no_script",
-                        "the node's script cache was flushed; it is being "
-                        "reloaded"},
-    [VOTE_TOO_MANY] = {"too_many_clients", "the node is at its maxclients"},
-    [VOTE_CLUSTER] = {"cluster", "the node belongs to a Redis Cluster"},
-    [VOTE_EVICTS] = {"evicts", "the node would evict keys to free memory"},
-    [VOTE_TOO_OLD] = {"too_old", "the node runs too old a version"},
-    [VOTE_MOVED] = {"moved", "the node's name or address leads to another "
-                             "server now"},
-    [VOTE_FAILED] = {"failed", "the node answered with an error"},
-    [VOTE_SUPERSEDED] = {"superseded",
-                         "the node carries a newer configuration than this "
-                         "server"},
-    [VOTE_FOREIGN] = {"other_configuration",
-                      "the node serves another configuration of this epoch"},
-    [VOTE_WAITING] = {"first_start", "the nodes are about to be admitted for "
-                                     "the first time"},
-    [VOTE_DUPLICATE] = {"duplicate",
-                        "the same server stands behind two of the names"},
-    [VOTE_UNCONFIRMED] = {"unconfirmed",
-                          "no new connection has confirmed the node lately"},
-    [VOTE_STEPPED] = {"clock_stepped", "the node's clock stepped"},
-    [VOTE_UNPROVEN] = {"clock_unproven",
-                       "the node's clock differs from the others, and is "
-                       "being watched"},
-    [VOTE_DISTRUSTED] = {"distrusted",
-                         "the node granted when it could no longer be "
-                         "counted"},
     [VOTE_SILENT] = {"silent", "no reply within the node timeout"},
     [VOTE_UNREACHABLE] = {"unreachable", "there is no connection to the node"},
     [VOTE_STALLED] = {"stalled",
                       "too many commands already wait for the node's replies"},
     [VOTE_GARBAGE] = {"garbage", "the node's reply makes no sense"},
+    [VOTE_DISTRUSTED] = {"distrusted",
+                         "the node granted when it could no longer be "
+                         "counted"},
 };
 
 bool vote_is_answer(enum vote vote)
@@ -82,38 +46,65 @@ bool vote_ends_release(enum vote vote)
 
 /*
  * An error that a script met half-way (NOPERM, MISCONF, …) may have left the
- * key behind, so of the errors only those count as harmless that come before
- * any script starts; and who may not set the key has not.
+ * key there, so of the errors only those are harmless that come before any
+ * script starts.
  */
-bool vote_is_harmless(enum vote vote)
+static bool is_before_script(enum node_state state)
 {
-    switch (vote) {
-    case VOTE_HELD:
-    case VOTE_FREE:
-    case VOTE_STALE:
-    case VOTE_QUARANTINED:
-    case VOTE_LATE:
-    case VOTE_SKEWED:
-    case VOTE_LOADING:
-    case VOTE_BUSY:
-    case VOTE_KEY_REFUSED:
-    case VOTE_NO_SCRIPT:
-    case VOTE_TOO_MANY:
-    case VOTE_STALLED:
+    switch (state) {
+    case STATE_LOADING:
+    case STATE_BUSY:
+    case STATE_NO_SCRIPT:
+    case STATE_TOO_MANY:
         return true;
     default:
         return false;
     }
 }
 
-const char *vote_name(enum vote vote)
+/* Who may not set the key has not. */
+bool ballot_is_harmless(struct ballot ballot)
 {
-    assert(vote < VOTE_KINDS);
-    return kinds[vote].name;
+    switch (ballot.vote) {
+    case VOTE_HELD:
+    case VOTE_FREE:
+    case VOTE_STALE:
+    case VOTE_QUARANTINED:
+    case VOTE_LATE:
+    case VOTE_SKEWED:
+    case VOTE_KEY_REFUSED:
+    case VOTE_STALLED:
+        return true;
+    case VOTE_UNFIT:
+        return is_before_script(ballot.state);
+    default:
+        return false;
+    }
 }
 
-const char *vote_detail(enum vote vote)
+const char *ballot_name(struct ballot ballot)
 {
-    assert(vote < VOTE_KINDS);
-    return kinds[vote].detail;
+    assert(ballot.vote < VOTE_KINDS);
+    return ballot.vote == VOTE_UNFIT ? state_name(ballot.state)
+                                     : kinds[ballot.vote].name;
+}
+
+const char *ballot_detail(struct ballot ballot)
+{
+    assert(ballot.vote < VOTE_KINDS);
+    return ballot.vote == VOTE_UNFIT ? state_detail(ballot.state)
+                                     : kinds[ballot.vote].detail;
+}
+
+int ballot_number(struct ballot ballot)
+{
+    return (int)ballot.vote + (int)ballot.state;
+}
+
+struct ballot ballot_of_number(int number)
+{
+    assert(number >= 0 && number < BALLOT_KINDS);
+    if (number < (int)VOTE_UNFIT)
+        return (struct ballot){.vote = (enum vote)number};
+    return ballot_unfit((enum node_state)(number - (int)VOTE_UNFIT));
 }

@@ -2,13 +2,14 @@
  * What one node said, or failed to say, about one call.
  *
  * An answer is a fact about the lock on that node. Everything else is no vote:
- * it counts neither for nor against, and its name is shown to the client and
- * in GET /nodes.
+ * it counts neither for nor against, and its name is shown to the client.
  */
 #ifndef REDLOCKD_VOTE_H
 #define REDLOCKD_VOTE_H
 
 #include <stdbool.h>
+
+#include "state.h"
 
 enum vote {
     /* not yet */
@@ -25,52 +26,42 @@ enum vote {
     VOTE_CHANGED,  /* admit, readmit, revoke, repair: the node's state was
                       another */
 
-    /* no votes: the node is there, but does not vote */
-    VOTE_QUARANTINED,   /* the node does not carry our admission */
-    VOTE_LATE,          /* the command reached the script past its deadline */
-    VOTE_SKEWED,        /* the number is too far from the node's clock */
-    VOTE_LOADING,       /* LOADING: reading its dataset */
-    VOTE_READ_ONLY,     /* READONLY: a replica */
-    VOTE_MISCONFIGURED, /* MISCONF: it cannot persist, and refuses writes */
-    VOTE_OUT_OF_MEMORY, /* OOM: above maxmemory */
-    VOTE_BUSY,          /* BUSY: a script blocks it */
-    VOTE_NO_PERMISSION, /* NOPERM, NOAUTH, WRONGPASS */
-    VOTE_KEY_REFUSED,   /* an ACL denies this resource's key, and no more */
-    VOTE_NO_SCRIPT,     /* NOSCRIPT: its script cache was flushed */
-    VOTE_TOO_MANY,      /* max number of clients reached */
-    VOTE_CLUSTER,       /* a node of a Redis Cluster */
-    VOTE_EVICTS,        /* it may throw keys away when memory is short */
-    VOTE_TOO_OLD,       /* its version lacks what the script needs */
-    VOTE_MOVED,         /* the address leads to another server now */
-    VOTE_FAILED,        /* any other error reply */
-
-    /* no votes: the node may be there, but is not counted */
-    VOTE_SUPERSEDED,  /* it carries a newer configuration than ours */
-    VOTE_FOREIGN,     /* it carries another configuration of our epoch */
-    VOTE_WAITING,     /* it is empty, and a first start may be possible */
-    VOTE_DUPLICATE,   /* the same server stands behind two names */
-    VOTE_UNCONFIRMED, /* not known to be the server that its name leads to */
-    VOTE_STEPPED,     /* its clock stepped */
-    VOTE_UNPROVEN,    /* its clock is not known for long enough */
-    VOTE_DISTRUSTED,  /* granted, when the node could not be counted any more */
-
-    /* no votes: nothing usable came */
+    /* no votes: what became of the call */
+    VOTE_QUARANTINED, /* the node does not carry our admission */
+    VOTE_LATE,        /* the command reached the script past its deadline */
+    VOTE_SKEWED,      /* the number is too far from the node's clock */
+    VOTE_KEY_REFUSED, /* an ACL denies this resource's key, and no more */
     VOTE_SILENT,      /* no reply before the round's deadline */
     VOTE_UNREACHABLE, /* no connection, or it broke before the reply */
     VOTE_STALLED,     /* too many commands wait for a reply: not sent */
     VOTE_GARBAGE,     /* a reply that no script of ours gives */
+    VOTE_DISTRUSTED,  /* granted, when the node could not be counted any more */
+    VOTE_UNFIT,       /* the node's state keeps it from voting: it was not
+                         asked, answered an error, or is not to be counted */
 
     VOTE_KINDS
 };
+
+/* A vote, and of an unfit node its state; else STATE_VOTING. */
+struct ballot {
+    enum vote vote;
+    enum node_state state;
+};
+
+/* Of a node that this state keeps from voting. */
+static inline struct ballot ballot_unfit(enum node_state state)
+{
+    return (struct ballot){VOTE_UNFIT, state};
+}
 
 /* True for the answers: facts about the lock that may be counted. */
 bool vote_is_answer(enum vote vote);
 
 /*
- * True if a call with this vote certainly changed nothing on the node. An
- * acquire with any other vote may have set the key, and is released.
+ * True if a call with this ballot certainly changed nothing on the node. An
+ * acquire with any other may have set the key, and is released.
  */
-bool vote_is_harmless(enum vote vote);
+bool ballot_is_harmless(struct ballot ballot);
 
 /*
  * True if a release with this vote need not be repeated: the node has no such
@@ -78,10 +69,15 @@ bool vote_is_harmless(enum vote vote);
  */
 bool vote_ends_release(enum vote vote);
 
-/* The stable name: "granted", "quarantined", … Static. */
-const char *vote_name(enum vote vote);
+/* The stable name: "granted", "loading", … Static. */
+const char *ballot_name(struct ballot ballot);
 
 /* One sentence for people: what it means. Static. */
-const char *vote_detail(enum vote vote);
+const char *ballot_detail(struct ballot ballot);
+
+/* Ballots by number, 0 to BALLOT_KINDS - 1, for counters. */
+enum { BALLOT_KINDS = (int)VOTE_UNFIT + (int)STATE_KINDS };
+int ballot_number(struct ballot ballot);
+struct ballot ballot_of_number(int number);
 
 #endif

@@ -189,14 +189,16 @@ void batch_reset(struct batch *batch)
 void batch_read(struct batch_reader *reader, const struct script_field *fields,
                 int count, int calls)
 {
-    *reader = (struct batch_reader){
-        .fields = fields, .count = count, .at = 3, .vote = VOTE_GARBAGE};
+    *reader = (struct batch_reader){.fields = fields,
+                                    .count = count,
+                                    .at = 3,
+                                    .all = {.vote = VOTE_GARBAGE}};
     if (count == 1 && fields[0].type == SCRIPT_FIELD_ERROR) {
-        reader->vote = script_decode_error(fields[0].string);
+        reader->all = script_decode_error(fields[0].string);
     } else if (count >= 3 && fields[0].type == SCRIPT_FIELD_ARRAY &&
                fields[0].integer == calls + 2 && script_is_time(&fields[1]) &&
                script_is_number(&fields[2])) {
-        reader->vote = VOTE_PENDING;
+        reader->all.vote = VOTE_PENDING;
         reader->node_now_us = fields[1].integer;
         reader->beat = fields[2].integer;
     }
@@ -204,8 +206,9 @@ void batch_read(struct batch_reader *reader, const struct script_field *fields,
 
 struct call_reply batch_next(struct batch_reader *reader, enum call_kind kind)
 {
-    if (reader->vote != VOTE_PENDING)
-        return (struct call_reply){.vote = reader->vote};
+    if (reader->all.vote != VOTE_PENDING)
+        return (struct call_reply){.vote = reader->all.vote,
+                                   .state = reader->all.state};
     assert(reader->at < reader->count);
     const struct script_field *fields = &reader->fields[reader->at++];
     int count = 1;

@@ -59,8 +59,8 @@ struct batch_reader {
     int count;
     int at;
     int64_t node_now_us;
-    int64_t beat;   /* as in call_reply */
-    enum vote vote; /* for all calls; VOTE_PENDING: each has its reply */
+    int64_t beat;      /* as in call_reply */
+    struct ballot all; /* of all calls; VOTE_PENDING: each has its reply */
 };
 
 /* fields: the whole reply, count of them; calls: how many were in the batch. */

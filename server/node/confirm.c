@@ -40,7 +40,7 @@ static void on_done(void *ctx, const struct dial_result *result)
     struct confirm *confirm = ctx;
     wire_free(result->wire);
     if (strcmp(result->handshake->run_id, confirm->run_id) != 0) {
-        confirm->events.refuted(confirm->events.ctx, VOTE_MOVED,
+        confirm->events.refuted(confirm->events.ctx, STATE_MOVED,
                                 "the name or address leads to another server "
                                 "now (run_id changed)");
         return;
@@ -52,21 +52,21 @@ static void on_done(void *ctx, const struct dial_result *result)
 }
 
 /* Whether it speaks of the moment only, and not of the node. */
-static bool is_passing(enum vote reason)
+static bool is_passing(enum node_state reason)
 {
     switch (reason) {
-    case VOTE_UNREACHABLE:
-    case VOTE_SILENT:
-    case VOTE_LOADING:
-    case VOTE_BUSY:
-    case VOTE_TOO_MANY:
+    case STATE_UNREACHABLE:
+    case STATE_SILENT:
+    case STATE_LOADING:
+    case STATE_BUSY:
+    case STATE_TOO_MANY:
         return true;
     default:
         return false;
     }
 }
 
-static void on_failed(void *ctx, enum vote reason, const char *detail)
+static void on_failed(void *ctx, enum node_state reason, const char *detail)
 {
     struct confirm *confirm = ctx;
     if (is_passing(reason))

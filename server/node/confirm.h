@@ -25,7 +25,7 @@ struct confirm;
  */
 struct confirm_events {
     void (*confirmed)(void *ctx, const struct dial_result *result);
-    void (*refuted)(void *ctx, enum vote reason, const char *detail);
+    void (*refuted)(void *ctx, enum node_state reason, const char *detail);
     void *ctx;
 };
 

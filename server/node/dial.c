@@ -44,7 +44,7 @@ void dial_stop(struct dial *dial)
     dial->wire = NULL;
 }
 
-static void fail(struct dial *dial, enum vote reason, const char *detail)
+static void fail(struct dial *dial, enum node_state reason, const char *detail)
 {
     char text[HANDSHAKE_DETAIL_MAX]; /* detail may lie in the wire */
     snprintf(text, sizeof text, "%s", detail);
@@ -92,7 +92,7 @@ static bool send_steps(struct dial *dial)
     dial->step = 0;
     for (int step = 0; step < steps_of(dial); step++)
         if (!send_step(dial, step)) {
-            fail(dial, VOTE_UNREACHABLE, "no memory for the handshake");
+            fail(dial, STATE_UNREACHABLE, "no memory for the handshake");
             return false;
         }
     return true;
@@ -105,10 +105,10 @@ static bool take_step(struct dial *dial, const struct wire_reply *reply)
     while (dial->sent_us[dial->step] == 0)
         dial->step++;
     enum handshake_step step = (enum handshake_step)dial->step++;
-    enum vote vote =
+    enum node_state vote =
         handshake_take(&dial->handshake, step, reply->fields + is_array,
                        reply->count - is_array);
-    if (vote != VOTE_DONE) {
+    if (vote != STATE_VOTING) {
         fail(dial, vote, dial->handshake.detail);
         return false;
     }
@@ -132,7 +132,7 @@ static bool take_reply(struct dial *dial)
     case WIRE_GARBAGE:
         break;
     }
-    fail(dial, VOTE_GARBAGE, "sent what is no reply, or too long a one");
+    fail(dial, STATE_GARBAGE, "sent what is no reply, or too long a one");
     return false;
 }
 
@@ -140,7 +140,7 @@ static void read_replies(struct dial *dial)
 {
     bool has_read;
     if (!wire_read(dial->wire, &has_read)) {
-        fail(dial, VOTE_UNREACHABLE, wire_error(dial->wire));
+        fail(dial, STATE_UNREACHABLE, wire_error(dial->wire));
         return;
     }
     if (has_read)
@@ -155,13 +155,13 @@ static void write_steps(struct dial *dial)
         /* what came before says more: that a server is full, for one */
         read_replies(dial);
         if (dial->state == DIAL_HANDSHAKE)
-            fail(dial, VOTE_UNREACHABLE, wire_error(dial->wire));
+            fail(dial, STATE_UNREACHABLE, wire_error(dial->wire));
         return;
     }
     bool is_done = wire_unsent(dial->wire) == 0;
     int events = LOOP_READABLE | (is_done ? 0 : LOOP_WRITABLE);
     if (!loop_watch_set(dial->watch, events))
-        fail(dial, VOTE_UNREACHABLE, "the socket cannot be watched");
+        fail(dial, STATE_UNREACHABLE, "the socket cannot be watched");
 }
 
 /* ---- connecting --------------------------------------------------------- */
@@ -170,7 +170,7 @@ static void write_steps(struct dial *dial)
 static bool begin_handshake(struct dial *dial)
 {
     if (!wire_finish_connect(dial->wire)) {
-        fail(dial, VOTE_UNREACHABLE, wire_error(dial->wire));
+        fail(dial, STATE_UNREACHABLE, wire_error(dial->wire));
         return false;
     }
     if (!dial->setup.config->is_unix)
@@ -200,7 +200,7 @@ static void start_connecting(struct dial *dial)
     dial->wire = wire_new(config->is_unix ? config->host : dial->address,
                           config->port, config->is_unix);
     if (dial->wire == NULL || wire_error(dial->wire) != NULL) {
-        fail(dial, VOTE_UNREACHABLE,
+        fail(dial, STATE_UNREACHABLE,
              dial->wire ? wire_error(dial->wire) : "no memory to connect");
         return;
     }
@@ -208,7 +208,7 @@ static void start_connecting(struct dial *dial)
         loop_watch_new(dial->setup.loop, wire_fd(dial->wire), on_watch, dial);
     if (dial->watch == NULL ||
         !loop_watch_set(dial->watch, LOOP_READABLE | LOOP_WRITABLE)) {
-        fail(dial, VOTE_UNREACHABLE, "the socket cannot be watched");
+        fail(dial, STATE_UNREACHABLE, "the socket cannot be watched");
         return;
     }
     loop_timer_set(dial->timer, dial->heard_us + dial->setup.silence_us);
@@ -224,7 +224,7 @@ static void connect_to_last(struct dial *dial, const char *error)
 {
     const char *last = place_last(dial->setup.place);
     if (last == NULL || dial->setup.is_look) {
-        fail(dial, VOTE_UNREACHABLE, error);
+        fail(dial, STATE_UNREACHABLE, error);
         return;
     }
     snprintf(dial->address, sizeof dial->address, "%s", last);
@@ -272,7 +272,7 @@ static void fail_silent(struct dial *dial)
     snprintf(text, sizeof text, "no %s for %d ms",
              dial->state == DIAL_CONNECTING ? "connection" : "reply",
              (int)(dial->setup.silence_us / 1000));
-    fail(dial, VOTE_SILENT, text);
+    fail(dial, STATE_SILENT, text);
 }
 
 static void on_timer(void *arg)

@@ -39,7 +39,7 @@ struct dial_result {
  */
 struct dial_events {
     void (*done)(void *ctx, const struct dial_result *result);
-    void (*failed)(void *ctx, enum vote reason, const char *detail);
+    void (*failed)(void *ctx, enum node_state reason, const char *detail);
     void *ctx;
 };
 

@@ -91,16 +91,16 @@ void handshake_command(struct handshake_command *command,
 
 /* ---- replies ------------------------------------------------------------ */
 
-static enum vote refuse(struct handshake *handshake, enum vote vote,
-                        const char *why)
+static enum node_state refuse(struct handshake *handshake,
+                              enum node_state state, const char *why)
 {
     snprintf(handshake->detail, sizeof handshake->detail, "%s", why);
-    return vote;
+    return state;
 }
 
-static enum vote refuse_garbage(struct handshake *handshake)
+static enum node_state refuse_garbage(struct handshake *handshake)
 {
-    return refuse(handshake, VOTE_GARBAGE,
+    return refuse(handshake, STATE_GARBAGE,
                   "the answers to the handshake are not those of Redis");
 }
 
@@ -118,16 +118,18 @@ static void copy_printable(char *to, size_t size, struct span from)
  * The node's own words tell most. But an old or foreign server that does not
  * know AUTH repeats its arguments.
  */
-static enum vote refuse_error(struct handshake *handshake,
-                              enum handshake_step step, struct span words)
+static enum node_state refuse_error(struct handshake *handshake,
+                                    enum handshake_step step, struct span words)
 {
-    enum vote vote = script_decode_error(words);
+    struct ballot ballot = script_decode_error(words);
+    enum node_state state =
+        ballot.vote == VOTE_UNFIT ? ballot.state : STATE_NO_PERMISSION;
     if (step == HANDSHAKE_AUTH)
-        return refuse(handshake, vote,
-                      vote == VOTE_FAILED ? "the node does not accept AUTH"
-                                          : vote_detail(vote));
+        return refuse(handshake, state,
+                      state == STATE_FAILED ? "the node does not accept AUTH"
+                                            : state_detail(state));
     copy_printable(handshake->detail, sizeof handshake->detail, words);
-    return vote;
+    return state;
 }
 
 /* The value of the line "name:value" of INFO; empty: there is none. */
@@ -174,7 +176,8 @@ static bool is_new_enough(const char *version, bool is_valkey)
     return major > 7 || (major == 7 && (!is_valkey || minor >= 2));
 }
 
-static enum vote take_server(struct handshake *handshake, struct span info)
+static enum node_state take_server(struct handshake *handshake,
+                                   struct span info)
 {
     struct span run_id = find_info(info, "run_id");
     struct span version = find_info(info, "valkey_version");
@@ -189,35 +192,37 @@ static enum vote take_server(struct handshake *handshake, struct span info)
         snprintf(handshake->detail, sizeof handshake->detail,
                  "version %s is too old: Redis 7 or Valkey 7.2 is needed",
                  handshake->version);
-        return VOTE_TOO_OLD;
+        return STATE_TOO_OLD;
     }
     if (is_text(find_info(info, "redis_mode"), "cluster"))
-        return refuse(handshake, VOTE_CLUSTER,
+        return refuse(handshake, STATE_CLUSTER,
                       "is a node of a Redis Cluster: independent masters are "
                       "needed (cluster-enabled no)");
     if (is_text(find_info(info, "redis_mode"), "sentinel"))
-        return refuse(handshake, VOTE_FAILED, "is a Sentinel, not a master");
-    return VOTE_DONE;
+        return refuse(handshake, STATE_FAILED, "is a Sentinel, not a master");
+    return STATE_VOTING;
 }
 
-static enum vote take_replication(struct handshake *handshake, struct span info)
+static enum node_state take_replication(struct handshake *handshake,
+                                        struct span info)
 {
     char host[64], port[8];
     copy_printable(handshake->role, sizeof handshake->role,
                    find_info(info, "role"));
     if (strcmp(handshake->role, "master") == 0)
-        return VOTE_DONE;
+        return STATE_VOTING;
     if (handshake->role[0] == '\0')
         return refuse_garbage(handshake);
     copy_printable(host, sizeof host, find_info(info, "master_host"));
     copy_printable(port, sizeof port, find_info(info, "master_port"));
     snprintf(handshake->detail, sizeof handshake->detail,
              "is a replica of %s:%s", host, port);
-    return VOTE_READ_ONLY;
+    return STATE_READ_ONLY;
 }
 
 /* A lock that is evicted is granted to the next who asks. */
-static enum vote take_memory(struct handshake *handshake, struct span info)
+static enum node_state take_memory(struct handshake *handshake,
+                                   struct span info)
 {
     char policy[32];
     struct span limit = find_info(info, "maxmemory");
@@ -225,17 +230,18 @@ static enum vote take_memory(struct handshake *handshake, struct span info)
     if (limit.len == 0 || policy[0] == '\0')
         return refuse_garbage(handshake);
     if (is_text(limit, "0") || strcmp(policy, "noeviction") == 0)
-        return VOTE_DONE;
+        return STATE_VOTING;
     snprintf(handshake->detail, sizeof handshake->detail,
              "would evict locks when memory is short (maxmemory-policy %s): "
              "CONFIG SET maxmemory-policy noeviction",
              policy);
-    return VOTE_EVICTS;
+    return STATE_EVICTS;
 }
 
 /* Names and values in turns, in whatever order. */
-static enum vote take_persistence(struct handshake *handshake,
-                                  const struct script_field *fields, int count)
+static enum node_state take_persistence(struct handshake *handshake,
+                                        const struct script_field *fields,
+                                        int count)
 {
     int as_needed = 0;
     for (int i = 0; i < count; i++)
@@ -246,7 +252,7 @@ static enum vote take_persistence(struct handshake *handshake,
             as_needed += is_text(fields[i].string, persistence[k][0]) &&
                          is_text(fields[i + 1].string, persistence[k][1]);
     handshake->is_durable = as_needed == PERSISTENCE_COUNT;
-    return VOTE_DONE;
+    return STATE_VOTING;
 }
 
 /* -1: it is not a decimal number of at most 10 digits. */
@@ -264,8 +270,8 @@ static int64_t read_number(const struct script_field *field)
     return number;
 }
 
-static enum vote take_time(struct handshake *handshake,
-                           const struct script_field *fields, int count)
+static enum node_state take_time(struct handshake *handshake,
+                                 const struct script_field *fields, int count)
 {
     if (count != 2)
         return refuse_garbage(handshake);
@@ -276,25 +282,26 @@ static enum vote take_time(struct handshake *handshake,
     if (seconds <= 0 || micros < 0 || micros > 999999 ||
         handshake->node_now_us >= INT64_C(1) << 53)
         return refuse_garbage(handshake);
-    return VOTE_DONE;
+    return STATE_VOTING;
 }
 
-static enum vote take_load(struct handshake *handshake, struct span sha)
+static enum node_state take_load(struct handshake *handshake, struct span sha)
 {
     if (sha.len != SCRIPT_SHA_LEN || !is_hex(sha))
         return refuse_garbage(handshake);
     handshake->sha[span_copy(handshake->sha, sha)] = '\0';
-    return VOTE_DONE;
+    return STATE_VOTING;
 }
 
-enum vote handshake_take(struct handshake *handshake, enum handshake_step step,
-                         const struct script_field *fields, int count)
+enum node_state handshake_take(struct handshake *handshake,
+                               enum handshake_step step,
+                               const struct script_field *fields, int count)
 {
     if (step == HANDSHAKE_NAME)
-        return VOTE_DONE; /* it helps only those who list a node's clients */
+        return STATE_VOTING; /* it helps only those who list a node's clients */
     bool is_error = count == 1 && fields[0].type == SCRIPT_FIELD_ERROR;
     if (step == HANDSHAKE_PERSISTENCE && is_error)
-        return VOTE_DONE; /* who may not know takes it for not durable */
+        return STATE_VOTING; /* who may not know takes it for not durable */
     if (is_error)
         return refuse_error(handshake, step, fields[0].string);
     if (step == HANDSHAKE_TIME)
@@ -306,7 +313,7 @@ enum vote handshake_take(struct handshake *handshake, enum handshake_step step,
     switch (step) {
     case HANDSHAKE_AUTH:
     case HANDSHAKE_SELECT:
-        return VOTE_DONE;
+        return STATE_VOTING;
     case HANDSHAKE_SERVER:
         return take_server(handshake, fields[0].string);
     case HANDSHAKE_REPLICATION:

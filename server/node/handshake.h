@@ -56,10 +56,11 @@ void handshake_command(struct handshake_command *command,
                        const struct config_node *node);
 
 /*
- * Takes the reply to a step. VOTE_DONE: go on; else the node is refused for
+ * Takes the reply to a step. STATE_VOTING: go on; else the node is refused for
  * this reason, and detail says it in words, without a secret.
  */
-enum vote handshake_take(struct handshake *handshake, enum handshake_step step,
-                         const struct script_field *fields, int count);
+enum node_state handshake_take(struct handshake *handshake,
+                               enum handshake_step step,
+                               const struct script_field *fields, int count);
 
 #endif

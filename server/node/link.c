@@ -76,7 +76,7 @@ static void schedule_retry(struct link *link, int64_t now_us)
  * The one way down. The state changes before any callback: what they send on
  * this link is refused, and nothing of it is left that they could reach.
  */
-static void fail(struct link *link, enum vote reason, const char *detail)
+static void fail(struct link *link, enum node_state reason, const char *detail)
 {
     char text[HANDSHAKE_DETAIL_MAX]; /* detail may lie in the wire */
     snprintf(text, sizeof text, "%s", detail);
@@ -129,12 +129,12 @@ void link_flush(struct link *link)
 /* False: the link went down. */
 static bool take_load(struct link *link, const struct pipeline_reply *reply)
 {
-    enum vote vote = handshake_take(&link->handshake, HANDSHAKE_LOAD,
-                                    reply->fields, reply->count);
+    enum node_state state = handshake_take(&link->handshake, HANDSHAKE_LOAD,
+                                           reply->fields, reply->count);
     link->is_reloading = false;
-    if (vote == VOTE_DONE)
+    if (state == STATE_VOTING)
         return true;
-    fail(link, vote, link->handshake.detail);
+    fail(link, state, link->handshake.detail);
     return false;
 }
 
@@ -158,13 +158,13 @@ static void reload_script(struct link *link)
 static bool take_call(struct link *link, const struct pipeline_reply *reply)
 {
     /* First, so that what the event sends finds the script again. */
-    if (reply->script.vote == VOTE_NO_SCRIPT)
+    if (reply->script.state == STATE_NO_SCRIPT)
         reload_script(link);
     link->events.reply(link->events.ctx, link->node, reply->tag, &reply->script,
                        reply->sent_us, link->heard_us);
     if (reply->script.vote != VOTE_GARBAGE)
         return true;
-    fail(link, VOTE_GARBAGE, "sent a reply that our script never gives");
+    fail(link, STATE_GARBAGE, "sent a reply that our script never gives");
     return false;
 }
 
@@ -180,12 +180,12 @@ static bool take_reply(struct link *link)
     case PIPELINE_NONE:
         return false;
     case PIPELINE_UNASKED:
-        fail(link, VOTE_GARBAGE, "sent a reply that nobody asked for");
+        fail(link, STATE_GARBAGE, "sent a reply that nobody asked for");
         return false;
     case PIPELINE_GARBAGE:
         break;
     }
-    fail(link, VOTE_GARBAGE, "sent what is no reply, or too long a one");
+    fail(link, STATE_GARBAGE, "sent what is no reply, or too long a one");
     return false;
 }
 
@@ -203,7 +203,7 @@ static void read_replies(struct link *link)
 {
     bool has_read;
     if (!wire_read(link->wire, &has_read)) {
-        fail(link, VOTE_UNREACHABLE, wire_error(link->wire));
+        fail(link, STATE_UNREACHABLE, wire_error(link->wire));
         return;
     }
     if (has_read)
@@ -260,14 +260,15 @@ static void on_dial_done(void *ctx, const struct dial_result *result)
     link->watch =
         loop_watch_new(link->loop, wire_fd(link->wire), on_watch, link);
     if (link->watch == NULL || !loop_watch_set(link->watch, LOOP_READABLE)) {
-        fail(link, VOTE_UNREACHABLE, "the socket cannot be watched");
+        fail(link, STATE_UNREACHABLE, "the socket cannot be watched");
         return;
     }
     go_up(link, result);
     take_replies(link); /* there must be none: nothing was asked yet */
 }
 
-static void on_dial_failed(void *ctx, enum vote reason, const char *detail)
+static void on_dial_failed(void *ctx, enum node_state reason,
+                           const char *detail)
 {
     fail(ctx, reason, detail);
 }
@@ -280,7 +281,7 @@ static void on_confirmed(void *ctx, const struct dial_result *result)
 }
 
 /* What the node still owes would be no vote: it is not waited for. */
-static void on_refuted(void *ctx, enum vote reason, const char *detail)
+static void on_refuted(void *ctx, enum node_state reason, const char *detail)
 {
     fail(ctx, reason, detail);
 }
@@ -310,7 +311,7 @@ static void fail_silent(struct link *link)
     char text[64];
     snprintf(text, sizeof text, "no reply for %d ms",
              (int)(link->silence_us / 1000));
-    fail(link, VOTE_SILENT, text);
+    fail(link, STATE_SILENT, text);
 }
 
 static void look_for_silence(struct link *link)
@@ -328,7 +329,7 @@ static void take_failure(struct link *link)
     if (link->state == LINK_IDLE)
         return; /* reading has told more */
     const char *error = wire_error(link->wire);
-    fail(link, VOTE_UNREACHABLE, error ? error : "no memory to go on");
+    fail(link, STATE_UNREACHABLE, error ? error : "no memory to go on");
 }
 
 static void on_timer(void *arg)

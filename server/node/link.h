@@ -47,7 +47,8 @@ struct link_facts {
 struct link_events {
     void (*up)(void *ctx, int node, const struct link_facts *facts);
     void (*confirmed)(void *ctx, int node, const struct link_facts *facts);
-    void (*down)(void *ctx, int node, enum vote reason, const char *detail);
+    void (*down)(void *ctx, int node, enum node_state reason,
+                 const char *detail);
     void (*reply)(void *ctx, int node, uint64_t tag,
                   const struct call_reply *reply, int64_t sent_us,
                   int64_t received_us);

@@ -81,9 +81,9 @@ static const struct answer *find_answer(enum call_kind kind, struct span word)
     return NULL;
 }
 
-static struct call_reply no_answer(enum vote vote)
+static struct call_reply garbage(void)
 {
-    return (struct call_reply){.vote = vote};
+    return (struct call_reply){.vote = VOTE_GARBAGE};
 }
 
 bool script_is_number(const struct script_field *field)
@@ -121,7 +121,7 @@ static bool decode_stale(struct call_reply *reply,
         return false;
     reply->highest = fields[1].integer;
     if (!script_is_time(&fields[1]))
-        *reply = no_answer(VOTE_FAILED);
+        *reply = (struct call_reply){.vote = VOTE_UNFIT, .state = STATE_FAILED};
     return true;
 }
 
@@ -162,10 +162,10 @@ decode_look(int64_t node_now_us, const struct script_field *fields, int count)
         !fits_word((enum call_look_word)word, fields[2].string) ||
         fields[LOOK_FIELDS - 1].type != SCRIPT_FIELD_STRING ||
         fields[LOOK_FIELDS - 1].string.len > CALL_WITNESSES_MAX)
-        return no_answer(VOTE_GARBAGE);
+        return garbage();
     for (int i = 3; i < LOOK_FIELDS - 1; i++)
         if (!script_is_number(&fields[i]))
-            return no_answer(VOTE_GARBAGE);
+            return garbage();
     return (struct call_reply){
         .vote = VOTE_DONE,
         .node_now_us = node_now_us,
@@ -185,55 +185,58 @@ struct call_reply script_decode(enum call_kind kind, int64_t node_now_us,
                                 const struct script_field *fields, int count)
 {
     assert(kind < CALL_KINDS);
-    if (count == 1 && fields[0].type == SCRIPT_FIELD_ERROR)
-        return no_answer(script_decode_error(fields[0].string));
+    if (count == 1 && fields[0].type == SCRIPT_FIELD_ERROR) {
+        struct ballot ballot = script_decode_error(fields[0].string);
+        return (struct call_reply){.vote = ballot.vote, .state = ballot.state};
+    }
     if (count < 1 || fields[0].type != SCRIPT_FIELD_STRING)
-        return no_answer(VOTE_GARBAGE);
+        return garbage();
     if (kind == CALL_LOOK)
         return decode_look(node_now_us, fields, count);
     const struct answer *answer = find_answer(kind, fields[0].string);
     if (answer == NULL || answer->fields != count)
-        return no_answer(VOTE_GARBAGE);
+        return garbage();
     struct call_reply reply = {.vote = answer->vote,
                                .node_now_us = node_now_us};
     if ((answer->vote == VOTE_HELD && !decode_held(&reply, fields)) ||
         (answer->vote == VOTE_STALE && !decode_stale(&reply, fields)) ||
         (answer->vote == VOTE_FREE && count == NUMBER_FIELDS &&
          !decode_missing(&reply, fields)))
-        return no_answer(VOTE_GARBAGE);
+        return garbage();
     return reply;
 }
 
-enum vote script_decode_error(struct span text)
+struct ballot script_decode_error(struct span text)
 {
     static const struct {
         const char *begin;
-        enum vote vote;
+        struct ballot ballot;
     } errors[] = {
-        {"LOADING ", VOTE_LOADING},
-        {"READONLY ", VOTE_READ_ONLY},
-        {"MISCONF ", VOTE_MISCONFIGURED},
-        {"OOM ", VOTE_OUT_OF_MEMORY},
-        {"BUSY ", VOTE_BUSY},
-        {"NOPERM ", VOTE_NO_PERMISSION},
+        {"LOADING ", {VOTE_UNFIT, STATE_LOADING}},
+        {"READONLY ", {VOTE_UNFIT, STATE_READ_ONLY}},
+        {"MISCONF ", {VOTE_UNFIT, STATE_MISCONFIGURED}},
+        {"OOM ", {VOTE_UNFIT, STATE_OUT_OF_MEMORY}},
+        {"BUSY ", {VOTE_UNFIT, STATE_BUSY}},
+        {"NOPERM ", {VOTE_UNFIT, STATE_NO_PERMISSION}},
         /* what Redis 7.0 says instead within a script, and what 7.2 does */
         {"ERR The user executing the script can't access at least one of the "
          "keys ",
-         VOTE_KEY_REFUSED},
+         {.vote = VOTE_KEY_REFUSED}},
         {"ERR ACL failure in script: No permissions to access a key",
-         VOTE_KEY_REFUSED},
-        {"ERR The user executing the script ", VOTE_NO_PERMISSION},
-        {"ERR ACL failure in script", VOTE_NO_PERMISSION},
-        {"NOAUTH ", VOTE_NO_PERMISSION},
-        {"WRONGPASS ", VOTE_NO_PERMISSION},
-        {"DENIED ", VOTE_NO_PERMISSION}, /* protected mode */
-        {"NOSCRIPT ", VOTE_NO_SCRIPT},
-        {"ERR max number of clients ", VOTE_TOO_MANY},
+         {.vote = VOTE_KEY_REFUSED}},
+        {"ERR The user executing the script ",
+         {VOTE_UNFIT, STATE_NO_PERMISSION}},
+        {"ERR ACL failure in script", {VOTE_UNFIT, STATE_NO_PERMISSION}},
+        {"NOAUTH ", {VOTE_UNFIT, STATE_NO_PERMISSION}},
+        {"WRONGPASS ", {VOTE_UNFIT, STATE_NO_PERMISSION}},
+        {"DENIED ", {VOTE_UNFIT, STATE_NO_PERMISSION}}, /* protected mode */
+        {"NOSCRIPT ", {VOTE_UNFIT, STATE_NO_SCRIPT}},
+        {"ERR max number of clients ", {VOTE_UNFIT, STATE_TOO_MANY}},
     };
     for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
         size_t len = strlen(errors[i].begin);
         if (text.len >= len && memcmp(text.ptr, errors[i].begin, len) == 0)
-            return errors[i].vote;
+            return errors[i].ballot;
     }
-    return VOTE_FAILED;
+    return ballot_unfit(STATE_FAILED);
 }

@@ -49,12 +49,12 @@ bool script_is_time(const struct script_field *field);
 /*
  * Decodes the count fields of the reply to one call of this kind, which the
  * node ran when its clock showed node_now_us. What the script never answers is
- * VOTE_GARBAGE; an error gets its named vote.
+ * VOTE_GARBAGE; an error is an unfit node's.
  */
 struct call_reply script_decode(enum call_kind kind, int64_t node_now_us,
                                 const struct script_field *fields, int count);
 
-/* The named vote of an error reply's text ("LOADING Redis is…"). */
-enum vote script_decode_error(struct span text);
+/* What an error reply's text ("LOADING Redis is…") means. */
+struct ballot script_decode_error(struct span text);
 
 #endif

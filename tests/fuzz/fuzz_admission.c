@@ -213,7 +213,7 @@ static void check_node(const struct play *play, int node)
     const struct guard *guard = &play->guard;
     const struct guard_node *it = &guard->node[node];
     char text[CALL_WITNESSES_MAX + 1];
-    if (guard_refusal(guard, node) == VOTE_DONE)
+    if (guard_refusal(guard, node) == STATE_VOTING)
         assert(it->phase == GUARD_ADMITTED && !it->must_revoke &&
                play->was_admitted[node]);
     assert(strnlen(it->admit, sizeof it->admit) < sizeof it->admit);

@@ -47,9 +47,9 @@ static void check_passed(const struct handshake *handshake,
 
 /* A foreign server may repeat what it does not understand. */
 static void check_refused(const struct handshake *handshake,
-                          enum handshake_step step, enum vote vote)
+                          enum handshake_step step, enum node_state state)
 {
-    assert(vote > VOTE_PENDING && vote < VOTE_KINDS && !vote_is_answer(vote));
+    assert(state > STATE_VOTING && state < STATE_KINDS);
     assert(memchr(handshake->detail, '\0', sizeof handshake->detail) != NULL);
     assert(is_printable(handshake->detail));
     if (step == HANDSHAKE_AUTH)
@@ -79,13 +79,13 @@ static void listen_to(struct span bytes, size_t piece)
     while (peer_next(&peer, &reply) == PIPELINE_STEP) {
         assert(reply.step == step);
         step++;
-        enum vote vote =
+        enum node_state state =
             handshake_take(&handshake, (enum handshake_step)reply.step,
                            reply.fields, reply.count);
-        if (vote == VOTE_DONE)
+        if (state == STATE_VOTING)
             check_passed(&handshake, (enum handshake_step)reply.step);
         else
-            check_refused(&handshake, (enum handshake_step)reply.step, vote);
+            check_refused(&handshake, (enum handshake_step)reply.step, state);
     }
     peer_end(&peer);
 }

@@ -11,6 +11,7 @@
 
 #include "../../api/id.h"
 #include "../../api/json.h"
+#include "../../api/problem.h"
 #include "../../server/engine/token.h"
 #include "input.h"
 

@@ -106,6 +106,8 @@ static void check_reply(enum call_kind kind, const struct call_reply *reply)
 {
     assert(reply->vote > VOTE_PENDING && reply->vote < VOTE_KINDS);
     assert(may_answer(kind, reply->vote));
+    assert(reply->state < STATE_KINDS);
+    assert((reply->vote == VOTE_UNFIT) == (reply->state != STATE_VOTING));
     assert(is_within(reply->node_now_us, 0, EXACT_MAX));
     assert(is_within(reply->beat, 0, EXACT_MAX));
     if (reply->vote == VOTE_HELD) {

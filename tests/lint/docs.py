@@ -101,6 +101,7 @@ def check_calls():
 
 def check_states():
     known = set(re.findall(r'= \{"(\w+)"', source("server/engine/vote.c")))
+    known |= set(re.findall(r'= \{"(\w+)"', source("server/engine/state.c")))
     known |= set(re.findall(r'return "(\w+)"', source("server/engine/standing.c")))
     documented = names(table("state", "means", "do"))
     same("states", documented, documented & known)

@@ -264,19 +264,21 @@ def check_tokens():
 
 def check_words():
     """The names of votes, which the description of vote lists."""
-    table = source("server/engine/vote.c").split("kinds[VOTE_KINDS] = {")[1]
-    names = set(re.findall(r'\[VOTE_\w+\] = \{"(\w+)"', table))
-    same("votes", words(schemas["ProblemNode"]["properties"]["vote"]), names)
-    states = source("server/engine/standing.c").split("*standing_name(")[1].split("\n}\n")[0]
+    names = set()
+    for file in ("vote", "state"):
+        names |= set(re.findall(r'\[(?:VOTE|STATE)_\w+\] = \{"(\w+)"',
+                                source(f"server/engine/{file}.c")))
+    own = {"voting", "admitting"}
+    same("votes", words(schemas["ProblemNode"]["properties"]["vote"]), names - own)
     state = schemas["NodeState"]["properties"]["state"]
     same("states", words(state) - {"vote"},
-         set(re.findall(r'"(\w+)"', states)))
+         own | {"connecting"})
 
 
 def texts():
     """The texts in the code, as patterns: a conversion is any text."""
     for name in ("api/head.c", "api/handler.c", "api/json.c", "api/locks.c",
-                 "api/ops.c", "server/engine/vote.c"):
+                 "api/ops.c", "server/engine/vote.c", "server/engine/state.c"):
         code = re.sub(r'" PRId64\b(\s*")?', "d", source(name))
         for run in re.findall(r'"(?:[^"\\]|\\.)*"(?:\s+"(?:[^"\\]|\\.)*")*',
                               code):

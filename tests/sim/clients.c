@@ -278,7 +278,7 @@ static void read_answer(struct world *world, struct client *client)
     bool holds = client->ask == ASK_EXTEND;
     world->clients->outcomes[result->outcome]++;
     for (int i = 0; i < result->total; i++)
-        world->clients->votes[result->votes[i]]++;
+        world->clients->votes[ballot_number(result->votes[i])]++;
     int64_t rest_us = world_random(
         world, result->outcome == OUTCOME_NO_QUORUM ? 1000000 : 150000);
     client->serial++;

@@ -77,7 +77,7 @@ struct clients {
     bool has_ghosts;
     bool is_hasty; /* go on while an extend is on its way */
     uint64_t outcomes[OUTCOME_KINDS];
-    uint64_t votes[VOTE_KINDS]; /* of the deciding rounds */
+    uint64_t votes[BALLOT_KINDS]; /* of the deciding rounds */
     uint64_t left;
     uint64_t lost; /* the server died before it answered */
     uint64_t doubled;

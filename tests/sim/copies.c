@@ -241,7 +241,7 @@ static void roll_back(struct world *world, int machine,
     losses_note(world, machine);
     if (world_chance(world, 50))
         return;
-    it->condition = VOTE_READ_ONLY; /* it was a replica for so long */
+    it->condition = STATE_READ_ONLY; /* it was a replica for so long */
     world_at(world, 1000 + world_random(world, 1000000),
              (struct event){.kind = EVENT_HEAL_MACHINE, .a = machine});
 }

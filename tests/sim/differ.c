@@ -157,7 +157,8 @@ static bool is_same_look(const struct call_look *a, const struct call_look *b)
 
 static bool is_same(const struct call_reply *real, const struct call_reply *sim)
 {
-    return real->vote == sim->vote && real->node_now_us == sim->node_now_us &&
+    return real->vote == sim->vote && real->state == sim->state &&
+           real->node_now_us == sim->node_now_us &&
            llabs(real->pttl_ms - sim->pttl_ms) <= DOUBT_MS &&
            real->highest == sim->highest && real->beat == sim->beat &&
            is_same_text(real->value, sim->value) &&
@@ -170,12 +171,13 @@ static void print_reply(const char *whose, const struct call_reply *reply)
     printf("  %s: %s now %lld beat %lld pttl %lld highest %lld value %.*s "
            "look %d admit %.*s mark %.*s max_ttl %lld durable %d beat %lld "
            "seen %lld voted %lld witnesses %.*s\n",
-           whose, vote_name(reply->vote), (long long)reply->node_now_us,
-           (long long)reply->beat, (long long)reply->pttl_ms,
-           (long long)reply->highest, (int)reply->value.len, reply->value.ptr,
-           (int)look->word, (int)look->admit.len, look->admit.ptr,
-           (int)look->mark.len, look->mark.ptr, (long long)look->max_ttl_ms,
-           look->is_durable, (long long)look->beat, (long long)look->seen_us,
+           whose, ballot_name((struct ballot){reply->vote, reply->state}),
+           (long long)reply->node_now_us, (long long)reply->beat,
+           (long long)reply->pttl_ms, (long long)reply->highest,
+           (int)reply->value.len, reply->value.ptr, (int)look->word,
+           (int)look->admit.len, look->admit.ptr, (int)look->mark.len,
+           look->mark.ptr, (long long)look->max_ttl_ms, look->is_durable,
+           (long long)look->beat, (long long)look->seen_us,
            (long long)look->voted_us, (int)look->witnesses.len,
            look->witnesses.ptr);
 }
@@ -254,7 +256,8 @@ static bool run_batch(struct run *run)
     simulate(run, count, copies, real[0].reply.node_now_us, sim);
     for (int i = 0; i < count; i++) {
         run->calls[calls[i].kind]++;
-        run->votes[sim[i].reply.vote]++;
+        run->votes[ballot_number(
+            (struct ballot){sim[i].reply.vote, sim[i].reply.state})]++;
         if (calls[i].kind == CALL_LOOK)
             run->words[sim[i].reply.look.word]++;
         if (is_same(&real[i].reply, &sim[i].reply))
@@ -294,9 +297,9 @@ static void print_counts(const struct run *run)
         printf("  %-20s %llu\n", script_name((enum call_kind)i),
                (unsigned long long)run->calls[i]);
     printf("replies\n");
-    for (int i = 0; i < VOTE_KINDS; i++)
+    for (int i = 0; i < BALLOT_KINDS; i++)
         if (run->votes[i] > 0)
-            printf("  %-20s %llu\n", vote_name((enum vote)i),
+            printf("  %-20s %llu\n", ballot_name(ballot_of_number(i)),
                    (unsigned long long)run->votes[i]);
     for (int i = 0; i < LOOK_WORDS; i++)
         printf("  look: %-14s %llu\n", words[i],

@@ -122,13 +122,15 @@ static void resume_machine(struct world *world, int machine)
 }
 
 /* What each call is answered, for a while. */
-static const enum vote errors[] = {
-    VOTE_LOADING, VOTE_READ_ONLY,     VOTE_MISCONFIGURED, VOTE_OUT_OF_MEMORY,
-    VOTE_BUSY,    VOTE_NO_PERMISSION, VOTE_NO_SCRIPT,     VOTE_TOO_MANY,
-    VOTE_FAILED,  VOTE_GARBAGE,
+static const enum node_state errors[] = {
+    STATE_LOADING,       STATE_READ_ONLY, STATE_MISCONFIGURED,
+    STATE_OUT_OF_MEMORY, STATE_BUSY,      STATE_NO_PERMISSION,
+    STATE_NO_SCRIPT,     STATE_TOO_MANY,  STATE_FAILED,
+    STATE_GARBAGE,
 };
 /* What fresh connections find. */
-static const enum vote unfit[] = {VOTE_CLUSTER, VOTE_EVICTS, VOTE_TOO_OLD};
+static const enum node_state unfit[] = {STATE_CLUSTER, STATE_EVICTS,
+                                        STATE_TOO_OLD};
 
 static void err(struct world *world)
 {
@@ -349,7 +351,7 @@ void faults_on_event(struct world *world, const struct event *event)
         losses_start(world, event->a, (enum persistence)event->b);
         break;
     case EVENT_HEAL_MACHINE:
-        world->machines[event->a].condition = VOTE_DONE;
+        world->machines[event->a].condition = STATE_VOTING;
         break;
     case EVENT_START_SERVER:
         start_server(world, event);
@@ -377,7 +379,7 @@ void faults_calm(struct world *world)
     struct faults *faults = world->faults;
     faults->is_calm = true;
     for (int i = 0; i < SIM_MACHINES; i++) {
-        world->machines[i].condition = VOTE_DONE;
+        world->machines[i].condition = STATE_VOTING;
         resume_machine(world, i);
         losses_heal(world, i);
     }

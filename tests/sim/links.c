@@ -51,7 +51,7 @@ bool simlink_is_good(struct world *world, int server, int node,
            link->delay_us <= NEAR_US &&
            world->now_us - link->up_us >= since_us &&
            world->now_us - link->heard_us <= HEARD_US &&
-           machine->state == MACHINE_UP && machine->condition == VOTE_DONE &&
+           machine->state == MACHINE_UP && machine->condition == STATE_VOTING &&
            machine->life == link->met.life;
 }
 
@@ -96,7 +96,7 @@ static void connect(struct world *world, int server, int node)
     if (link->state != LINK_IDLE)
         return; /* another attempt has come first */
     if (!meet(world, server, node, &link->met)) {
-        engine_on_node_down(engine_of(world, server), node, VOTE_UNREACHABLE,
+        engine_on_node_down(engine_of(world, server), node, STATE_UNREACHABLE,
                             "refused");
         connect_later(world, server, node, 20000 + world_random(world, 300000));
         return;
@@ -104,7 +104,7 @@ static void connect(struct world *world, int server, int node)
     link->state = LINK_CONNECTING;
     link->connection++;
     link->is_cut = link->is_watched = false;
-    link->reason = VOTE_UNREACHABLE;
+    link->reason = STATE_UNREACHABLE;
     link->arrives_us = link->replies_us = 0;
     link->delay_us =
         100 + world_random(world, world_chance(world, 5) ? 20000 : 500);
@@ -146,7 +146,7 @@ static void on_connected(struct world *world, int server, int node)
         connect_later(world, server, node, 20000 + world_random(world, 300000));
         return;
     }
-    if (link->met.unfitness != VOTE_DONE) {
+    if (link->met.unfitness != STATE_VOTING) {
         link->state = LINK_IDLE;
         engine_on_node_down(engine_of(world, server), node, link->met.unfitness,
                             "not fit");
@@ -200,7 +200,10 @@ static void on_broken(struct world *world, int server, int node)
     struct message *message;
     link->state = LINK_IDLE;
     while ((message = TAILQ_FIRST(&link->pending)) != NULL) {
-        struct call_reply gone = {.vote = link->reason};
+        struct call_reply gone = {.vote = VOTE_UNREACHABLE};
+        if (link->reason != STATE_UNREACHABLE)
+            gone =
+                (struct call_reply){.vote = VOTE_UNFIT, .state = link->reason};
         uint64_t tag = message->tag;
         int64_t sent_us = message->sent_us;
         message_give_up(world, link, message);
@@ -308,12 +311,12 @@ static void on_confirmed(struct world *world, int server, int node)
 {
     struct simlink *link = simlink_of(world, server, node);
     struct engine_node_facts facts = facts_of(world, server, &link->confirming);
-    enum vote refusal = link->confirming.unfitness;
+    enum node_state refusal = link->confirming.unfitness;
     if (link->confirming.life != link->met.life)
-        refusal = VOTE_MOVED;
-    if (refusal != VOTE_DONE) {
+        refusal = STATE_MOVED;
+    if (refusal != STATE_VOTING) {
         world_trace(world, "server %d node %d is refused: %s", server, node,
-                    vote_name(refusal));
+                    state_name(refusal));
         link->reason = refusal;
         simlink_break(world, server, node);
         return;

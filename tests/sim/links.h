@@ -26,9 +26,9 @@ struct meeting {
     uint64_t life;
     char run_id[SIM_RUN_ID_LEN];
     bool is_durable;
-    enum vote unfitness; /* VOTE_DONE: none */
-    int64_t began_us;    /* in the server's clock */
-    int64_t clock_us;    /* the node's */
+    enum node_state unfitness; /* STATE_VOTING: none */
+    int64_t began_us;          /* in the server's clock */
+    int64_t clock_us;          /* the node's */
 };
 
 struct simlink {
@@ -38,7 +38,7 @@ struct simlink {
     uint64_t connection; /* counts the attempts */
     struct meeting met;
     struct meeting confirming;
-    enum vote reason; /* why it breaks */
+    enum node_state reason; /* why it breaks */
     int pending_count;
     int64_t beat;           /* the greatest that the server has seen */
     int64_t up_us;          /* since then */

@@ -10,7 +10,7 @@ void machine_init(struct machine *machine, enum persistence usual,
     *machine = (struct machine){
         .state = MACHINE_DOWN,
         .usual = usual,
-        .condition = VOTE_DONE,
+        .condition = STATE_VOTING,
         .set_us = now_us,
         .clock_us = clock_us,
     };
@@ -67,24 +67,27 @@ static bool has_changed_state(enum call_kind kind,
     return kind <= CALL_REVOKE && reply->vote == VOTE_DONE;
 }
 
-enum vote machine_unfitness(const struct machine *machine)
+enum node_state machine_unfitness(const struct machine *machine)
 {
     switch (machine->condition) {
-    case VOTE_CLUSTER:
-    case VOTE_EVICTS:
-    case VOTE_TOO_OLD:
+    case STATE_CLUSTER:
+    case STATE_EVICTS:
+    case STATE_TOO_OLD:
         return machine->condition;
     default:
-        return VOTE_DONE;
+        return STATE_VOTING;
     }
 }
 
 void machine_execute(struct machine *machine, const struct simcall *call,
                      int64_t now_us, int64_t lag_us, struct simreply *answer)
 {
-    if (machine->condition != VOTE_DONE &&
-        machine_unfitness(machine) == VOTE_DONE) {
-        answer->reply = (struct call_reply){.vote = machine->condition};
+    if (machine->condition != STATE_VOTING &&
+        machine_unfitness(machine) == STATE_VOTING) {
+        answer->reply = (struct call_reply){.vote = VOTE_UNFIT,
+                                            .state = machine->condition};
+        if (machine->condition == STATE_GARBAGE)
+            answer->reply = (struct call_reply){.vote = VOTE_GARBAGE};
         return;
     }
     sync_disk(machine, now_us, lag_us);
@@ -110,7 +113,7 @@ void machine_execute(struct machine *machine, const struct simcall *call,
 void machine_kill(struct machine *machine, int64_t now_us)
 {
     machine->state = MACHINE_DOWN;
-    machine->condition = VOTE_DONE;
+    machine->condition = STATE_VOTING;
     if (machine->persistence == PERSISTS_ALWAYS ||
         (machine->persistence == PERSISTS_EVERY_SECOND &&
          now_us - machine->written_us > FLUSHED_EVERY_US))

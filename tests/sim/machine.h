@@ -31,7 +31,8 @@ struct machine {
     char run_id[SIM_RUN_ID_LEN];
     uint64_t life;
     struct simprocess process;
-    enum vote condition; /* what is wrong with it; VOTE_DONE: nothing */
+    enum node_state
+        condition; /* what is wrong with it; STATE_VOTING: nothing */
     /* the clock showed clock_us when it was set_us; parts per million fast */
     int64_t set_us;
     int64_t clock_us;
@@ -59,10 +60,10 @@ void machine_drift(struct machine *machine, int64_t now_us, int64_t ppm);
 void machine_step(struct machine *machine, int64_t now_us, int64_t step_us);
 
 /*
- * Why a handshake refuses it though it executes calls; VOTE_DONE: it does not.
- * All other conditions are errors instead of all replies.
+ * Why a handshake refuses it though it executes calls; STATE_VOTING: it does
+ * not. All other conditions are errors instead of all replies.
  */
-enum vote machine_unfitness(const struct machine *machine);
+enum node_state machine_unfitness(const struct machine *machine);
 
 /* Executes the call; lag_us: how old the disk becomes from now on, if it does.
  */

@@ -20,8 +20,8 @@ struct totals {
     uint64_t impaired; /* those that met a fault */
     uint64_t left, lost, doubled, windfalls, excused;
     uint64_t outcomes[OUTCOME_KINDS];
-    uint64_t votes[VOTE_KINDS];   /* in the rounds that decided */
-    uint64_t replies[VOTE_KINDS]; /* all, late ones too */
+    uint64_t votes[BALLOT_KINDS];   /* in the rounds that decided */
+    uint64_t replies[BALLOT_KINDS]; /* all, late ones too */
     uint64_t faults[FAULTS];
 };
 
@@ -44,7 +44,7 @@ static void add_totals(struct totals *totals, const struct world *world)
     totals->excused += clients->ledger.excused;
     for (int i = 0; i < OUTCOME_KINDS; i++)
         totals->outcomes[i] += clients->outcomes[i];
-    for (int i = 0; i < VOTE_KINDS; i++)
+    for (int i = 0; i < BALLOT_KINDS; i++)
         totals->votes[i] += clients->votes[i];
     for (int i = 0; i < FAULTS; i++)
         totals->faults[i] += world->faults->count[i];
@@ -58,7 +58,7 @@ static void add_totals(struct totals *totals, const struct world *world)
         totals->rounds += rounds + rounds_of[LOCK_RELEASE].count;
         totals->watched += rounds;
         for (int j = 0; j < SIM_NODES; j++)
-            for (int k = 0; k < VOTE_KINDS; k++)
+            for (int k = 0; k < BALLOT_KINDS; k++)
                 totals->replies[k] += server->metrics.votes[j][k];
         totals->impaired += server->rounds_impaired;
         if (rounds > server->rounds_sent) /* nobody could be asked */
@@ -115,8 +115,8 @@ static void print_totals(const struct totals *totals)
     print_count("votes of evictors", totals->windfalls);
     print_count("excused by that", totals->excused);
     printf("votes, and replies of all kinds\n");
-    for (int i = 0; i < VOTE_KINDS; i++)
-        printf("  %-20s %-12llu %llu\n", vote_name((enum vote)i),
+    for (int i = 0; i < BALLOT_KINDS; i++)
+        printf("  %-20s %-12llu %llu\n", ballot_name(ballot_of_number(i)),
                (unsigned long long)totals->votes[i],
                (unsigned long long)totals->replies[i]);
     printf("faults\n");

@@ -123,11 +123,13 @@ static void trace(const struct world *world, const struct message *message)
                     message->server, message->machine,
                     script_name(call->call.kind), call->resource,
                     (int)call->call.token.len, call->token,
-                    (long long)call->call.number, vote_name(reply->vote));
+                    (long long)call->call.number,
+                    ballot_name((struct ballot){reply->vote, reply->state}));
     else
         world_trace(world, "server %d machine %d %s: %s %d beat %lld admit %s",
                     message->server, message->machine,
-                    script_name(call->call.kind), vote_name(reply->vote),
+                    script_name(call->call.kind),
+                    ballot_name((struct ballot){reply->vote, reply->state}),
                     (int)reply->look.word,
                     (long long)world->machines[message->machine].memory.beat.it,
                     world->machines[message->machine].memory.admit);

@@ -143,11 +143,11 @@ struct play_call *play_find(enum call_kind kind, int node)
     return NULL;
 }
 
-void play_answer(enum call_kind kind, int node, enum vote vote)
+void play_answer(enum call_kind kind, int node, int ballot)
 {
     struct play_call *sent = play_find(kind, node);
     ck_assert_msg(sent != NULL, "no %d for node %d", kind, node);
-    play_reply(sent, (struct call_reply){.vote = vote});
+    play_reply(sent, reply_of_ballot(ballot));
 }
 
 void play_answer_held(enum call_kind kind, int node, const char *value)
@@ -212,7 +212,7 @@ void play_node_down(int node)
             play_reply(&play.sent[i],
                        (struct call_reply){.vote = VOTE_UNREACHABLE});
     play.is_up[node] = false;
-    engine_on_node_down(play.engine, node, VOTE_UNREACHABLE, "reset");
+    engine_on_node_down(play.engine, node, STATE_UNREACHABLE, "reset");
 }
 
 const struct engine_settings play_settings = {

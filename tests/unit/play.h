@@ -7,6 +7,7 @@
 
 #include "../../server/engine/engine.h"
 #include "../../server/engine/port.h"
+#include "ballot.h"
 
 enum { PLAY_CALLS_MAX = 256, PLAY_NODES = 5, PLAY_TIMERS = 64 };
 
@@ -71,7 +72,7 @@ struct play_call *play_find(enum call_kind kind, int node);
 int play_count(enum call_kind kind);
 
 /* Replies to that call, or to this one. */
-void play_answer(enum call_kind kind, int node, enum vote vote);
+void play_answer(enum call_kind kind, int node, int ballot);
 void play_answer_held(enum call_kind kind, int node, const char *value);
 void play_reply(struct play_call *sent, struct call_reply reply);
 

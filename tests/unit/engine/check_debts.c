@@ -221,7 +221,7 @@ START_TEST(what_a_node_refuses_is_not_asked_of_it_all_the_time)
 {
     owe(1, 1, 0);
     pass(SECOND_US / 5);
-    answer_next(VOTE_MISCONFIGURED);
+    answer_next(VOTE_UNFIT);
     owe(1, 2, 0);
     pass(SECOND_US / 5);
     ck_assert_int_eq(sent_count, 1);

@@ -34,7 +34,7 @@ START_TEST(story_10_another_configuration_of_this_epoch_is_never_touched)
 {
     guarded_come(0, LOOK_FOREIGN, OTHER_ADMIT, "");
     GUARDED_ASSERT_PHASE(0, GUARD_FOREIGN);
-    GUARDED_ASSERT_REFUSAL(0, VOTE_FOREIGN);
+    GUARDED_ASSERT_REFUSAL(0, STATE_FOREIGN);
     guard_on_step(&guarded.guard, 0);
     guard_on_clock(&guarded.guard, 0, true);
     for (int i = 0; i < 200; i++) { /* it is looked at, and nothing else */
@@ -136,8 +136,8 @@ START_TEST(what_is_admitted_already_votes_on_beside_a_foreign_node)
     guarded_all(LOOK_ADMITTED, GUARDED_ADMIT, "");
     guarded_down(4);
     guarded_come(4, LOOK_FOREIGN, OTHER_ADMIT, "");
-    GUARDED_ASSERT_REFUSAL(0, VOTE_DONE);
-    GUARDED_ASSERT_REFUSAL(4, VOTE_FOREIGN);
+    GUARDED_ASSERT_REFUSAL(0, STATE_VOTING);
+    GUARDED_ASSERT_REFUSAL(4, STATE_FOREIGN);
 }
 END_TEST
 
@@ -163,9 +163,9 @@ START_TEST(story_47_one_node_of_a_higher_epoch_costs_one_vote)
     guarded_expect(GUARD_LOOK, 0);
     guarded_found(0, LOOK_SUPERSEDED, higher[_i].admit, higher[_i].mark);
     ck_assert_int_eq(guarded.guard.node[0].epoch_above, higher[_i].epoch);
-    GUARDED_ASSERT_REFUSAL(0, VOTE_SUPERSEDED);
+    GUARDED_ASSERT_REFUSAL(0, STATE_SUPERSEDED);
     for (int i = 1; i < GUARDED_NODES; i++)
-        GUARDED_ASSERT_REFUSAL(i, VOTE_DONE);
+        GUARDED_ASSERT_REFUSAL(i, STATE_VOTING);
     guard_on_step(&guarded.guard, 0);
     for (int i = 0; i < 100; i++) { /* it is looked at, and nothing else */
         ck_assert_int_ge(guarded_look_around(), 4);
@@ -181,7 +181,7 @@ START_TEST(story_47_a_node_that_is_taken_back_is_admitted_again)
     guarded_all(LOOK_ADMITTED, GUARDED_ADMIT, "");
     guarded_found(0, LOOK_SUPERSEDED, ADMIT_2, "");
     guarded_found(0, LOOK_FRESH, "", GUARDED_MARK); /* FLUSHALL */
-    GUARDED_ASSERT_REFUSAL(0, VOTE_QUARANTINED);
+    GUARDED_ASSERT_REFUSAL(0, STATE_QUARANTINED);
     guarded_pass_without(GUARD_ADMIT, GUARDED_QUARANTINE_US - 1);
     guarded_pass(1);
     (void)guarded_look_around();
@@ -205,7 +205,7 @@ START_TEST(story_32_the_higher_epoch_marks_all_nodes_before_it_admits_one)
     guarded_pass(admission_quarantine_us(&guarded.guard) - 1);
     (void)guarded_look_around();
     for (int i = 0; i < GUARDED_NODES; i++)
-        GUARDED_ASSERT_REFUSAL(i, VOTE_QUARANTINED);
+        GUARDED_ASSERT_REFUSAL(i, STATE_QUARANTINED);
     guarded_pass(1);
     (void)guarded_look_around();
     for (int i = 0; i < GUARDED_NODES; i++)
@@ -232,7 +232,7 @@ START_TEST(an_admission_of_a_lower_epoch_is_not_given_back)
         guarded.memory[i].seen_us = guarded.now_us;
     guarded_all(LOOK_CREATED, GUARDED_OLD_ADMIT, MARK_2);
     guarded_pass_without(GUARD_READMIT, 10 * GUARDED_SECOND);
-    GUARDED_ASSERT_REFUSAL(0, VOTE_QUARANTINED);
+    GUARDED_ASSERT_REFUSAL(0, STATE_QUARANTINED);
 }
 END_TEST
 

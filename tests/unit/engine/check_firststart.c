@@ -25,12 +25,12 @@ START_TEST(marked_nodes_wait_for_the_first_start_without_a_countdown)
 {
     started_mark_all();
     for (int i = 0; i < GUARDED_NODES; i++) {
-        GUARDED_ASSERT_REFUSAL(i, VOTE_WAITING);
+        GUARDED_ASSERT_REFUSAL(i, STATE_WAITING);
         ck_assert_int_eq(
             admission_remaining_us(&guarded.guard, i, guarded.now_us), 0);
     }
     guarded_down(0); /* none comes */
-    GUARDED_ASSERT_REFUSAL(1, VOTE_QUARANTINED);
+    GUARDED_ASSERT_REFUSAL(1, STATE_QUARANTINED);
     ck_assert_int_gt(admission_remaining_us(&guarded.guard, 1, guarded.now_us),
                      0);
 }
@@ -90,7 +90,7 @@ START_TEST(story_46_an_objection_ends_it)
     guarded_found(0, words[_i], "", GUARDED_OTHER_MARK);
     STARTED_ASSERT_STEP(FIRSTSTART_OVER);
     for (int i = 0; i < GUARDED_NODES; i++)
-        GUARDED_ASSERT_REFUSAL(i, VOTE_QUARANTINED);
+        GUARDED_ASSERT_REFUSAL(i, STATE_QUARANTINED);
     guarded_pass_without(GUARD_ADMIT, GUARDED_QUARANTINE_US - 2 * HEARTBEAT_US);
 }
 END_TEST
@@ -153,7 +153,7 @@ START_TEST(the_last_node_is_waited_for_half_a_minute)
     guarded_expect(GUARD_LOOK, 0);
     STARTED_ASSERT_STEP(FIRSTSTART_OVER);
     guarded_found(0, LOOK_FRESH, "", GUARDED_MARK);
-    GUARDED_ASSERT_REFUSAL(0, VOTE_QUARANTINED);
+    GUARDED_ASSERT_REFUSAL(0, STATE_QUARANTINED);
 }
 END_TEST
 
@@ -202,7 +202,7 @@ START_TEST(a_node_that_was_used_before_ends_it)
     for (int i = 0; i < 4; i++) {
         guarded_expect(GUARD_LOOK, i);
         guarded_found(i, LOOK_FRESH, "", GUARDED_MARK);
-        GUARDED_ASSERT_REFUSAL(i, VOTE_QUARANTINED);
+        GUARDED_ASSERT_REFUSAL(i, STATE_QUARANTINED);
     }
 }
 END_TEST

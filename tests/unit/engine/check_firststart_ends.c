@@ -24,7 +24,7 @@ START_TEST(another_node_was_marked_by_somebody_else)
     guarded_found(0, started_signs[_i].word, started_signs[_i].admit,
                   started_signs[_i].mark);
     STARTED_ASSERT_STEP(FIRSTSTART_OVER);
-    GUARDED_ASSERT_REFUSAL(STARTED_LEAD, VOTE_QUARANTINED);
+    GUARDED_ASSERT_REFUSAL(STARTED_LEAD, STATE_QUARANTINED);
     ck_assert(!guarded.guard.start.is_marked[STARTED_LEAD]);
 }
 END_TEST
@@ -134,7 +134,7 @@ START_TEST(story_27_a_node_that_was_lost_while_others_are_admitted_waits)
         guarded_give(GUARD_ADMIT, i);
     guarded_expect_nothing();
     STARTED_ASSERT_STEP(FIRSTSTART_OVER);
-    ck_assert_int_ne((int)guard_refusal(&guarded.guard, 0), VOTE_DONE);
+    ck_assert_int_ne((int)guard_refusal(&guarded.guard, 0), STATE_VOTING);
 }
 END_TEST
 
@@ -151,7 +151,7 @@ START_TEST(story_27_a_mark_that_changed_at_the_last_moment_waits)
     for (int i = 2; i < GUARDED_NODES; i++)
         guarded_give(GUARD_ADMIT, i);
     guarded_expect_nothing();
-    GUARDED_ASSERT_REFUSAL(0, VOTE_QUARANTINED);
+    GUARDED_ASSERT_REFUSAL(0, STATE_QUARANTINED);
 }
 END_TEST
 
@@ -166,7 +166,7 @@ START_TEST(story_28_a_process_that_saw_an_admission_never_begins_one)
         guarded_up(i);
         guarded_expect(GUARD_LOOK, i);
         guarded_found(i, LOOK_FRESH, "", GUARDED_MARK);
-        GUARDED_ASSERT_REFUSAL(i, VOTE_QUARANTINED);
+        GUARDED_ASSERT_REFUSAL(i, STATE_QUARANTINED);
     }
     guarded_expect_nothing();
 }

@@ -12,7 +12,7 @@
 START_TEST(starts_without_a_vote)
 {
     GUARDED_ASSERT_PHASE(0, GUARD_DOWN);
-    GUARDED_ASSERT_REFUSAL(0, VOTE_UNREACHABLE);
+    GUARDED_ASSERT_REFUSAL(0, STATE_UNREACHABLE);
     guarded_expect_nothing();
 }
 END_TEST
@@ -25,7 +25,7 @@ START_TEST(a_node_that_came_up_is_looked_at)
              guarded.guard.witness.node[1].name, &GUARDED_RUN[1]);
     ck_assert_str_eq(guarded.guard.node[1].admit, admit);
     GUARDED_ASSERT_PHASE(1, GUARD_UNSEEN);
-    GUARDED_ASSERT_REFUSAL(1, VOTE_QUARANTINED);
+    GUARDED_ASSERT_REFUSAL(1, STATE_QUARANTINED);
     guarded_expect(GUARD_LOOK, 1);
     guarded_expect_nothing();
 }
@@ -35,7 +35,7 @@ START_TEST(votes_once_it_carries_the_admission)
 {
     guarded_come(0, LOOK_ADMITTED, GUARDED_ADMIT, "");
     GUARDED_ASSERT_PHASE(0, GUARD_ADMITTED);
-    GUARDED_ASSERT_REFUSAL(0, VOTE_DONE);
+    GUARDED_ASSERT_REFUSAL(0, STATE_VOTING);
     guarded_expect_nothing();
 }
 END_TEST
@@ -56,13 +56,13 @@ START_TEST(a_vote_that_finds_no_admission_has_it_looked_at_at_once)
 {
     guarded_all(LOOK_ADMITTED, GUARDED_ADMIT, "");
     guard_on_quarantined(&guarded.guard, 2, guarded.now_us);
-    GUARDED_ASSERT_REFUSAL(2, VOTE_QUARANTINED);
+    GUARDED_ASSERT_REFUSAL(2, STATE_QUARANTINED);
     guarded_expect(GUARD_LOOK, 2);
     guard_on_quarantined(&guarded.guard, 2, guarded.now_us);
     guarded_expect_nothing();
     guarded_found(2, LOOK_FRESH, "", GUARDED_MARK);
     GUARDED_ASSERT_PHASE(2, GUARD_MARKED);
-    GUARDED_ASSERT_REFUSAL(2, VOTE_QUARANTINED);
+    GUARDED_ASSERT_REFUSAL(2, STATE_QUARANTINED);
     guard_on_quarantined(&guarded.guard, 2, guarded.now_us); /* is known */
     guarded_expect_nothing();
 }
@@ -74,7 +74,7 @@ START_TEST(a_node_that_went_down_has_no_vote_and_nothing_to_do)
     guarded_pass(GUARDED_SECOND);
     guarded_expect(GUARD_LOOK, 0);
     guarded_down(0);
-    GUARDED_ASSERT_REFUSAL(0, VOTE_UNREACHABLE);
+    GUARDED_ASSERT_REFUSAL(0, STATE_UNREACHABLE);
     guarded_found(0, LOOK_ADMITTED, GUARDED_ADMIT, ""); /* of that connection */
     GUARDED_ASSERT_PHASE(0, GUARD_DOWN);
     guard_on_done(&guarded.guard, &(struct guard_action){GUARD_ADMIT, 0},
@@ -109,7 +109,7 @@ START_TEST(a_failed_heartbeat_takes_no_vote)
     guarded_expect(GUARD_LOOK, 0);
     guard_on_failure(&guarded.guard, &(struct guard_action){GUARD_LOOK, 0},
                      guarded.now_us);
-    GUARDED_ASSERT_REFUSAL(0, VOTE_DONE);
+    GUARDED_ASSERT_REFUSAL(0, STATE_VOTING);
 }
 END_TEST
 

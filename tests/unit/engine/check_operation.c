@@ -85,7 +85,7 @@ START_TEST(story_15_a_lost_round_is_released_where_it_may_have_granted)
     play_answer(CALL_ACQUIRE, 0, VOTE_GRANTED);
     play_answer_held(CALL_ACQUIRE, 1, "x");
     play_answer_held(CALL_ACQUIRE, 2, "x");
-    play_answer(CALL_ACQUIRE, 3, VOTE_FAILED);
+    play_answer(CALL_ACQUIRE, 3, UNFIT(FAILED));
     ck_assert_int_eq(play_count(CALL_RELEASE), 0);
     play_advance(50000);
     ck_assert_int_eq(play_count(CALL_RELEASE), 3);
@@ -177,7 +177,7 @@ START_TEST(no_quorum_is_told_without_a_retry)
 {
     engine_op op = play_acquire();
     for (int i = 0; i < 3; i++)
-        play_answer(CALL_ACQUIRE, i, VOTE_LOADING);
+        play_answer(CALL_ACQUIRE, i, UNFIT(LOADING));
     ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
     ck_assert_int_eq(play_count(CALL_ACQUIRE), 5);
     ck_assert_int_eq(play_count(CALL_RELEASE), 2); /* who did not answer */
@@ -204,7 +204,8 @@ START_TEST(unsendable_nodes_are_known_before_the_call_returns)
     engine_op op = play_acquire();
     ck_assert_int_eq(play.answers, 1);
     ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
-    ck_assert_int_eq(engine_result(play.engine, op)->votes[0], VOTE_STALLED);
+    ck_assert_int_eq(engine_result(play.engine, op)->votes[0].vote,
+                     VOTE_STALLED);
 }
 END_TEST
 
@@ -342,7 +343,7 @@ START_TEST(story_16_a_failed_extend_changes_nothing)
     play_answer(CALL_EXTEND, 0, VOTE_EXTENDED);
     play_answer(CALL_EXTEND, 1, VOTE_EXTENDED);
     for (int i = 2; i < 5; i++)
-        play_answer(CALL_EXTEND, i, VOTE_OUT_OF_MEMORY);
+        play_answer(CALL_EXTEND, i, UNFIT(OUT_OF_MEMORY));
     ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
     engine_abandon(play.engine, op);
     ck_assert_int_eq(play_count(CALL_RELEASE), 0);

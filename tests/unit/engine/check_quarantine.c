@@ -134,7 +134,7 @@ START_TEST(story_06_memory_lost_on_a_live_connection_is_a_loss_like_any_other)
     guard_on_quarantined(&guarded.guard, 1, guarded.now_us);
     guarded_expect(GUARD_LOOK, 1);
     guarded_found(1, LOOK_FRESH, "", GUARDED_MARK);
-    GUARDED_ASSERT_REFUSAL(1, VOTE_QUARANTINED);
+    GUARDED_ASSERT_REFUSAL(1, STATE_QUARANTINED);
     guarded_pass(GUARDED_QUARANTINE_US - 1);
     guarded_wait();
     guarded_pass(1);
@@ -162,7 +162,7 @@ START_TEST(an_admission_that_came_too_late_begins_with_a_look)
     (void)guarded_look_around();
     guarded_do(GUARD_ADMIT, 0);
     GUARDED_ASSERT_PHASE(0, GUARD_UNSEEN);
-    GUARDED_ASSERT_REFUSAL(0, VOTE_QUARANTINED);
+    GUARDED_ASSERT_REFUSAL(0, STATE_QUARANTINED);
     guarded_expect(GUARD_LOOK, 0);
     guarded_found(0, LOOK_MARKED, "", GUARDED_OTHER_MARK);
     guarded_wait();

@@ -29,7 +29,7 @@ static void expect_quarantine(void)
     for (int i = 1; i < GUARDED_NODES; i++)
         guarded.memory[i].voted_us = 0;
     guarded_pass_without(GUARD_READMIT, 60 * GUARDED_SECOND);
-    GUARDED_ASSERT_REFUSAL(0, VOTE_QUARANTINED);
+    GUARDED_ASSERT_REFUSAL(0, STATE_QUARANTINED);
     guarded_pass(GUARDED_QUARANTINE_US);
     (void)guarded_look_around();
     guarded_expect(GUARD_ADMIT, 0);
@@ -103,7 +103,7 @@ START_TEST(a_stack_that_slept_votes_again_without_a_quarantine)
         guarded_found(action.node, LOOK_ADMITTED, GUARDED_ADMIT, "");
     }
     for (int i = 0; i < GUARDED_NODES; i++)
-        GUARDED_ASSERT_REFUSAL(i, VOTE_DONE);
+        GUARDED_ASSERT_REFUSAL(i, STATE_VOTING);
 }
 END_TEST
 
@@ -292,7 +292,7 @@ START_TEST(story_29_a_life_without_durability_costs_a_quarantine)
         guarded.is_durable = true;
         guarded_wait();
     }
-    GUARDED_ASSERT_REFUSAL(0, VOTE_QUARANTINED);
+    GUARDED_ASSERT_REFUSAL(0, STATE_QUARANTINED);
 }
 END_TEST
 

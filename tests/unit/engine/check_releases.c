@@ -153,7 +153,7 @@ START_TEST(release_asks_every_node_and_outlives_its_answer)
     ck_assert_int_eq(play_outcome(op), OUTCOME_RELEASED);
     engine_close(play.engine, op);
     play_answer(CALL_RELEASE, 3, VOTE_DELETED);
-    play_answer(CALL_RELEASE, 4, VOTE_MISCONFIGURED);
+    play_answer(CALL_RELEASE, 4, UNFIT(MISCONFIGURED));
     ck_assert_uint_eq(play.metrics.releases_pending, 1);
     play_advance(700000);
     play_answer(CALL_RELEASE, 4, VOTE_DELETED);

@@ -25,11 +25,11 @@ START_TEST(story_11_a_node_whose_clock_stepped_loses_its_vote)
 {
     guarded_all(LOOK_ADMITTED, GUARDED_ADMIT, "");
     guard_on_step(&guarded.guard, 1);
-    GUARDED_ASSERT_REFUSAL(1, VOTE_STEPPED);
+    GUARDED_ASSERT_REFUSAL(1, STATE_STEPPED);
     guarded_do(GUARD_REVOKE, 1);
     guarded_expect(GUARD_LOOK, 1);
     guarded_found(1, LOOK_MARKED, "", GUARDED_OTHER_MARK);
-    GUARDED_ASSERT_REFUSAL(1, VOTE_QUARANTINED);
+    GUARDED_ASSERT_REFUSAL(1, STATE_QUARANTINED);
     ck_assert_int_eq(admission_remaining_us(&guarded.guard, 1, guarded.now_us),
                      GUARDED_QUARANTINE_US);
 }
@@ -59,7 +59,7 @@ START_TEST(a_step_is_not_forgotten_over_an_admission_that_was_too_late)
                   guarded.now_us);
     guarded_expect(GUARD_LOOK, 0);
     guarded_found(0, LOOK_ADMITTED, GUARDED_ADMIT, "");
-    GUARDED_ASSERT_REFUSAL(0, VOTE_STEPPED);
+    GUARDED_ASSERT_REFUSAL(0, STATE_STEPPED);
     guarded_expect(GUARD_REVOKE, 0);
 }
 END_TEST

@@ -234,7 +234,7 @@ START_TEST(story_31_a_grant_of_an_unconfirmed_node_is_distrusted)
     for (int i = 0; i < 4; i++)
         play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
     const struct engine_result *result = engine_result(play.engine, op);
-    ck_assert_int_eq(result->votes[0], VOTE_DISTRUSTED);
+    ck_assert_int_eq(result->votes[0].vote, VOTE_DISTRUSTED);
     ck_assert_int_eq(result->outcome, OUTCOME_GRANTED);
     ck_assert_int_eq(result->votes_for, 3);
     ck_assert_uint_eq(play.metrics.votes[0][VOTE_DISTRUSTED], 1);
@@ -255,7 +255,8 @@ START_TEST(story_11_a_vote_of_a_clock_that_stepped_is_no_vote)
     for (int i = 1; i < 4; i++)
         play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
     ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
-    ck_assert_int_eq(engine_result(play.engine, op)->votes[0], VOTE_STEPPED);
+    ck_assert_int_eq(engine_result(play.engine, op)->votes[0].state,
+                     STATE_STEPPED);
     ck_assert_ptr_null(play_find(CALL_REVOKE, 0));
     play_answer_look(4, LOOK_ADMITTED, "", "");
     struct play_call *revoke = play_find(CALL_REVOKE, 0);
@@ -314,21 +315,22 @@ END_TEST
 
 /* ---- what it answers ----------------------------------------------------- */
 
-static const enum vote errors[] = {
-    VOTE_LOADING, VOTE_READ_ONLY,     VOTE_MISCONFIGURED, VOTE_OUT_OF_MEMORY,
-    VOTE_BUSY,    VOTE_NO_PERMISSION, VOTE_FAILED,
+static const int errors[] = {
+    UNFIT(LOADING),       UNFIT(READ_ONLY), UNFIT(MISCONFIGURED),
+    UNFIT(OUT_OF_MEMORY), UNFIT(BUSY),      UNFIT(NO_PERMISSION),
+    UNFIT(FAILED),
 };
 
 START_TEST(story_24_an_error_is_shown_until_a_look_is_answered)
 {
     (void)play_acquire();
     play_answer(CALL_ACQUIRE, 2, errors[_i]);
-    assert_state(2, vote_name(errors[_i]));
-    ck_assert_str_eq(view.detail, vote_detail(errors[_i]));
+    assert_state(2, ballot_name(ballot_of_number(errors[_i])));
+    ck_assert_str_eq(view.detail, ballot_detail(ballot_of_number(errors[_i])));
     ck_assert_int_eq(engine_voting(play.engine), 4);
     play_advance(1200000);
     play_answer(CALL_LOOK, 2, errors[_i]);
-    assert_state(2, vote_name(errors[_i]));
+    assert_state(2, ballot_name(ballot_of_number(errors[_i])));
     play_advance(1200000);
     play_answer_look(2, LOOK_ADMITTED, "", "");
     assert_state(2, "voting");
@@ -338,7 +340,7 @@ END_TEST
 START_TEST(the_error_of_a_node_says_more_than_its_quarantine)
 {
     reconnect(2);
-    play_answer(CALL_LOOK, 2, VOTE_NO_PERMISSION);
+    play_answer(CALL_LOOK, 2, UNFIT(NO_PERMISSION));
     assert_state(2, "no_permission");
     play_node_down(2);
     assert_state(2, "unreachable");

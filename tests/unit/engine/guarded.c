@@ -211,7 +211,7 @@ void guarded_give(enum guard_action_kind kind, int node)
     ck_assert(action.kind == GUARD_PEEK || action.kind == GUARD_LOOK);
     ck_assert_int_eq(action.node, node);
     guarded_found(node, LOOK_ADMITTED, GUARDED_ADMIT, "");
-    GUARDED_ASSERT_REFUSAL(node, VOTE_DONE);
+    GUARDED_ASSERT_REFUSAL(node, STATE_VOTING);
 }
 
 const char *guarded_mark_of(int64_t born_us)

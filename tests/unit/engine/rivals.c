@@ -188,7 +188,7 @@ static void ask_for_votes(int server)
     int number = promises_add(&rivals.promises, rivals.now_us + TTL_MS * MS);
     for (int i = 0; i < NODES; i++) {
         struct rivals_connection *to = &rivals.server[server].to[i];
-        if (!to->is_up || guard_refusal(guard, i) != VOTE_DONE)
+        if (!to->is_up || guard_refusal(guard, i) != STATE_VOTING)
             continue;
         struct rivals_call *call = new_call();
         *call = (struct rivals_call){

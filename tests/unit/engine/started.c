@@ -24,7 +24,7 @@ void started_find_all_empty(void)
         guarded_up(i);
         guarded_expect(GUARD_PEEK, i);
         guarded_found(i, LOOK_EMPTY, "", "");
-        GUARDED_ASSERT_REFUSAL(i, VOTE_WAITING);
+        GUARDED_ASSERT_REFUSAL(i, STATE_WAITING);
     }
 }
 

@@ -298,7 +298,8 @@ START_TEST(each_call_has_its_part_of_the_reply)
     ck_assert_int_eq(reply.beat, 41);
     ck_assert_int_eq(reply.pttl_ms, 7);
     ck_assert_uint_eq(reply.value.len, 1);
-    ck_assert_int_eq(batch_next(&reader, CALL_EXTEND).vote, VOTE_OUT_OF_MEMORY);
+    ck_assert_int_eq(batch_next(&reader, CALL_EXTEND).state,
+                     STATE_OUT_OF_MEMORY);
     reply = batch_next(&reader, CALL_ACQUIRE);
     ck_assert_int_eq(reply.vote, VOTE_STALE);
     ck_assert_int_eq(reply.highest, 1700000000000009);
@@ -312,8 +313,8 @@ START_TEST(an_error_of_the_batch_is_that_of_each_call)
     struct batch_reader reader;
     batch_read(&reader, &error, 1, 3);
     for (int i = 0; i < 3; i++)
-        ck_assert_int_eq(batch_next(&reader, CALL_ACQUIRE).vote,
-                         VOTE_NO_SCRIPT);
+        ck_assert_int_eq(batch_next(&reader, CALL_ACQUIRE).state,
+                         STATE_NO_SCRIPT);
 }
 END_TEST
 

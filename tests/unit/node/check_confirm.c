@@ -21,7 +21,7 @@ static struct place *place;
 static struct confirm *confirm;
 static int confirmed, refuted;
 static int64_t began_us, longest_us;
-static enum vote reason;
+static enum node_state reason;
 static char detail[200];
 
 static void on_confirmed(void *ctx, const struct dial_result *result)
@@ -35,7 +35,8 @@ static void on_confirmed(void *ctx, const struct dial_result *result)
     confirmed++;
 }
 
-static void on_refuted(void *ctx, enum vote its_reason, const char *its_detail)
+static void on_refuted(void *ctx, enum node_state its_reason,
+                       const char *its_detail)
 {
     ck_assert_ptr_eq(ctx, &node);
     reason = its_reason;
@@ -129,7 +130,7 @@ START_TEST(another_run_id_refutes_once)
     confirm_begin(confirm, OTHER_RUN_ID, clock_now_us());
     turns_until_count(loop, &refuted, 1);
     int before = node.accepted;
-    ck_assert_str_eq(vote_name(reason), "moved");
+    ck_assert_str_eq(state_name(reason), "moved");
     ck_assert_ptr_nonnull(strstr(detail, "run_id"));
     pass_us(3 * (int64_t)INTERVAL_US);
     ck_assert_int_eq(refuted, 1);
@@ -141,18 +142,18 @@ END_TEST
 
 static const struct {
     const char *command, *reply;
-    enum vote vote;
+    enum node_state vote;
 } unfit[] = {
     {"INFO server",
      "$89\r\nredis_version:7.0.15\r\nrun_id:" FAKE_RUN_ID
      "\r\nredis_mode:cluster\r\n",
-     VOTE_CLUSTER},
-    {"INFO server", "-NOPERM no\r\n", VOTE_NO_PERMISSION},
-    {"INFO server", "-NOAUTH no\r\n", VOTE_NO_PERMISSION},
-    {"INFO replication", "$10\r\nrole:slave\r\n", VOTE_READ_ONLY},
+     STATE_CLUSTER},
+    {"INFO server", "-NOPERM no\r\n", STATE_NO_PERMISSION},
+    {"INFO server", "-NOAUTH no\r\n", STATE_NO_PERMISSION},
+    {"INFO replication", "$10\r\nrole:slave\r\n", STATE_READ_ONLY},
     {"INFO memory", "$44\r\nmaxmemory:1\r\nmaxmemory_policy:allkeys-random\r\n",
-     VOTE_EVICTS},
-    {"TIME", "HTTP/1.1 200 OK\r\n", VOTE_GARBAGE},
+     STATE_EVICTS},
+    {"TIME", "HTTP/1.1 200 OK\r\n", STATE_GARBAGE},
 };
 
 START_TEST(an_unfit_node_is_refuted)
@@ -161,7 +162,7 @@ START_TEST(an_unfit_node_is_refuted)
     until_confirmed(1);
     fake_say(&node, unfit[_i].command, unfit[_i].reply);
     turns_until_count(loop, &refuted, 1);
-    ck_assert_str_eq(vote_name(reason), vote_name(unfit[_i].vote));
+    ck_assert_str_eq(state_name(reason), state_name(unfit[_i].vote));
     ck_assert_str_ne(detail, "");
 }
 END_TEST

@@ -19,7 +19,7 @@ static struct wire *wire; /* of the last that was done */
 static struct dial_result result;
 static struct handshake handshake;
 static int dones, failures;
-static enum vote reason;
+static enum node_state reason;
 static char detail[200];
 
 static void on_done(void *ctx, const struct dial_result *its)
@@ -32,7 +32,8 @@ static void on_done(void *ctx, const struct dial_result *its)
     dones++;
 }
 
-static void on_failed(void *ctx, enum vote its_reason, const char *its_detail)
+static void on_failed(void *ctx, enum node_state its_reason,
+                      const char *its_detail)
 {
     ck_assert_ptr_eq(ctx, &node);
     reason = its_reason;
@@ -75,12 +76,12 @@ static void teardown_node(void)
     loop_free(loop);
 }
 
-static void expect_failure(enum vote vote, const char *text)
+static void expect_failure(enum node_state vote, const char *text)
 {
     int before = failures;
     dial_start(dial);
     turns_until_count(loop, &failures, before + 1);
-    ck_assert_str_eq(vote_name(reason), vote_name(vote));
+    ck_assert_str_eq(state_name(reason), state_name(vote));
     ck_assert_msg(strstr(detail, text) != NULL, "%s", detail);
 }
 
@@ -118,7 +119,7 @@ START_TEST(an_unfit_node_has_a_reason)
     fake_say(&node, "INFO replication",
              "$55\r\nrole:slave\r\nmaster_host:10.1.2.3\r\nmaster_port:6379\r\n"
              "x:1\r\n");
-    expect_failure(VOTE_READ_ONLY, "10.1.2.3:6379");
+    expect_failure(STATE_READ_ONLY, "10.1.2.3:6379");
     ck_assert_int_eq(node.loads, 1); /* it was on its way */
 }
 END_TEST
@@ -126,12 +127,12 @@ END_TEST
 START_TEST(garbage_and_silence_are_failures)
 {
     fake_say(&node, "TIME", "HTTP/1.1 400 Bad Request\r\n\r\n");
-    expect_failure(VOTE_GARBAGE, "no reply");
+    expect_failure(STATE_GARBAGE, "no reply");
     fake_say(&node, "TIME", "$-1\r\n");
-    expect_failure(VOTE_GARBAGE, "not those of Redis");
+    expect_failure(STATE_GARBAGE, "not those of Redis");
     fake_say(&node, "TIME", "*2\r\n$10\r\n1700000000\r\n$1\r\n1\r\n");
     fake_say(&node, "SCRIPT LOAD", "");
-    expect_failure(VOTE_SILENT, "no reply for 200 ms");
+    expect_failure(STATE_SILENT, "no reply for 200 ms");
 }
 END_TEST
 
@@ -141,15 +142,15 @@ START_TEST(only_a_link_falls_back_on_the_last_good_address)
 {
     snprintf(config.host, sizeof config.host, "node.test");
     names_lead("", 0);
-    expect_failure(VOTE_UNREACHABLE, "");
+    expect_failure(STATE_UNREACHABLE, "");
     place_keep(place, "127.0.0.1");
     dial_start(dial);
     turns_until_count(loop, &dones, 1);
     ck_assert_int_eq(result.began_us, 0);
     make(true);
-    expect_failure(VOTE_UNREACHABLE, "");
+    expect_failure(STATE_UNREACHABLE, "");
     names_lead("127.0.0.1", 2 * SILENCE_US);
-    expect_failure(VOTE_UNREACHABLE, "not resolved in time");
+    expect_failure(STATE_UNREACHABLE, "not resolved in time");
     ck_assert_int_eq(node.accepted, 1);
     make(false); /* waits for the same lookup, which is done in time */
     dial_start(dial);

@@ -36,7 +36,7 @@ static struct script_field string(const char *text)
 }
 
 /* Takes one field as the reply. */
-static enum vote take(enum handshake_step step, const char *text)
+static enum node_state take(enum handshake_step step, const char *text)
 {
     struct script_field field = string(text);
     if (text[0] == '-') {
@@ -73,92 +73,95 @@ START_TEST(facts_are_learned)
     ck_assert_int_eq(take(HANDSHAKE_SERVER,
                           "# Server\r\nredis_version:7.2.4\r\n"
                           "valkey_version:8.0.1\r\nrun_id:" RUN_ID "\r\n"),
-                     VOTE_DONE);
+                     STATE_VOTING);
     ck_assert_str_eq(handshake.run_id, RUN_ID);
     ck_assert_str_eq(handshake.version, "8.0.1");
     ck_assert_int_eq(take(HANDSHAKE_REPLICATION, "role:master\r\nx:1\r\n"),
-                     VOTE_DONE);
+                     STATE_VOTING);
     ck_assert_str_eq(handshake.role, "master");
     ck_assert_int_eq(take(HANDSHAKE_MEMORY,
                           "maxmemory:1\r\nmaxmemory_policy:noeviction\r\n"),
-                     VOTE_DONE);
+                     STATE_VOTING);
     ck_assert_int_eq(take(HANDSHAKE_MEMORY,
                           "maxmemory:0\r\nmaxmemory_policy:allkeys-lru\r\n"),
-                     VOTE_DONE);
+                     STATE_VOTING);
     ck_assert_int_eq(handshake_take(&handshake, HANDSHAKE_TIME, time, 2),
-                     VOTE_DONE);
+                     STATE_VOTING);
     ck_assert_int_eq(handshake.node_now_us, 1700000000000042);
-    ck_assert_int_eq(take(HANDSHAKE_LOAD, SHA), VOTE_DONE);
+    ck_assert_int_eq(take(HANDSHAKE_LOAD, SHA), STATE_VOTING);
     ck_assert_str_eq(handshake.sha, SHA);
-    ck_assert_int_eq(take(HANDSHAKE_NAME, "-NOPERM no"), VOTE_DONE);
-    ck_assert_int_eq(take(HANDSHAKE_AUTH, "OK"), VOTE_DONE);
+    ck_assert_int_eq(take(HANDSHAKE_NAME, "-NOPERM no"), STATE_VOTING);
+    ck_assert_int_eq(take(HANDSHAKE_AUTH, "OK"), STATE_VOTING);
 }
 END_TEST
 
 struct refusal {
     enum handshake_step step;
     const char *reply;
-    enum vote vote;
+    enum node_state vote;
     const char *detail;
 };
 
 static const struct refusal refusals[] = {
     {HANDSHAKE_AUTH, "-WRONGPASS invalid username-password pair",
-     VOTE_NO_PERMISSION,
+     STATE_NO_PERMISSION,
      "the node refuses the user, its password or a command"},
     {HANDSHAKE_AUTH, "-ERR unknown command 'AUTH', with args: 's3cret'",
-     VOTE_FAILED, "the node does not accept AUTH"},
-    {HANDSHAKE_AUTH, "-ERR max number of clients reached", VOTE_TOO_MANY,
+     STATE_FAILED, "the node does not accept AUTH"},
+    {HANDSHAKE_AUTH, "-ERR max number of clients reached", STATE_TOO_MANY,
      "the node is at its maxclients"},
-    {HANDSHAKE_SELECT, "-ERR DB index is out of range", VOTE_FAILED,
+    {HANDSHAKE_SELECT, "-ERR DB index is out of range", STATE_FAILED,
      "ERR DB index is out of range"},
-    {HANDSHAKE_SERVER, "-NOAUTH Authentication required.", VOTE_NO_PERMISSION,
+    {HANDSHAKE_SERVER, "-NOAUTH Authentication required.", STATE_NO_PERMISSION,
      "NOAUTH Authentication required."},
-    {HANDSHAKE_SERVER, "redis_version:7.0.0\r\n", VOTE_GARBAGE, NULL},
-    {HANDSHAKE_SERVER, "run_id:" RUN_ID, VOTE_GARBAGE, NULL},
-    {HANDSHAKE_SERVER, "redis_version:7\nrun_id:" RUN_ID "0", VOTE_GARBAGE,
+    {HANDSHAKE_SERVER, "redis_version:7.0.0\r\n", STATE_GARBAGE, NULL},
+    {HANDSHAKE_SERVER, "run_id:" RUN_ID, STATE_GARBAGE, NULL},
+    {HANDSHAKE_SERVER, "redis_version:7\nrun_id:" RUN_ID "0", STATE_GARBAGE,
      NULL},
-    {HANDSHAKE_SERVER, "xrun_id:" RUN_ID "\nredis_version:7", VOTE_GARBAGE,
+    {HANDSHAKE_SERVER, "xrun_id:" RUN_ID "\nredis_version:7", STATE_GARBAGE,
      NULL},
-    {HANDSHAKE_SERVER, "", VOTE_GARBAGE, NULL},
+    {HANDSHAKE_SERVER, "", STATE_GARBAGE, NULL},
     /* it is a part of the admission, between colons */
     {HANDSHAKE_SERVER,
      "redis_version:7.0.0\nrun_id:0123456789abcdef0123456789abcdef:1234567\n",
-     VOTE_GARBAGE, NULL},
+     STATE_GARBAGE, NULL},
     {HANDSHAKE_SERVER, "redis_version:6.2.6\r\nrun_id:" RUN_ID "\r\n",
-     VOTE_TOO_OLD, "version 6.2.6 is too old: Redis 7 or Valkey 7.2 is needed"},
+     STATE_TOO_OLD,
+     "version 6.2.6 is too old: Redis 7 or Valkey 7.2 is needed"},
     {HANDSHAKE_SERVER,
      "redis_version:7.2.4\nvalkey_version:7.1.9\nrun_id:" RUN_ID "\n",
-     VOTE_TOO_OLD, "version 7.1.9 is too old: Redis 7 or Valkey 7.2 is needed"},
-    {HANDSHAKE_SERVER, "redis_version:x\r\nrun_id:" RUN_ID "\r\n", VOTE_TOO_OLD,
-     NULL},
+     STATE_TOO_OLD,
+     "version 7.1.9 is too old: Redis 7 or Valkey 7.2 is needed"},
+    {HANDSHAKE_SERVER, "redis_version:x\r\nrun_id:" RUN_ID "\r\n",
+     STATE_TOO_OLD, NULL},
     {HANDSHAKE_SERVER,
      "redis_version:7.0.0\r\nredis_mode:cluster\r\nrun_id:" RUN_ID "\r\n",
-     VOTE_CLUSTER,
+     STATE_CLUSTER,
      "is a node of a Redis Cluster: independent masters are needed "
      "(cluster-enabled no)"},
     {HANDSHAKE_SERVER,
      "redis_version:7.0.0\r\nredis_mode:sentinel\r\nrun_id:" RUN_ID "\r\n",
-     VOTE_FAILED, "is a Sentinel, not a master"},
+     STATE_FAILED, "is a Sentinel, not a master"},
     {HANDSHAKE_MEMORY,
      "used_memory:1\r\nmaxmemory:1000\r\nmaxmemory_policy:volatile-ttl\r\n",
-     VOTE_EVICTS,
+     STATE_EVICTS,
      "would evict locks when memory is short (maxmemory-policy volatile-ttl): "
      "CONFIG SET maxmemory-policy noeviction"},
-    {HANDSHAKE_MEMORY, "maxmemory:0\r\n", VOTE_GARBAGE, NULL},
-    {HANDSHAKE_MEMORY, "maxmemory_policy:noeviction\r\n", VOTE_GARBAGE, NULL},
-    {HANDSHAKE_MEMORY, "-NOPERM no info", VOTE_NO_PERMISSION, "NOPERM no info"},
-    {HANDSHAKE_PERSISTENCE, "OK", VOTE_GARBAGE, NULL},
+    {HANDSHAKE_MEMORY, "maxmemory:0\r\n", STATE_GARBAGE, NULL},
+    {HANDSHAKE_MEMORY, "maxmemory_policy:noeviction\r\n", STATE_GARBAGE, NULL},
+    {HANDSHAKE_MEMORY, "-NOPERM no info", STATE_NO_PERMISSION,
+     "NOPERM no info"},
+    {HANDSHAKE_PERSISTENCE, "OK", STATE_GARBAGE, NULL},
     {HANDSHAKE_REPLICATION,
      "role:slave\r\nmaster_host:10.1.2.3\r\nmaster_port:6379\r\n",
-     VOTE_READ_ONLY, "is a replica of 10.1.2.3:6379"},
-    {HANDSHAKE_REPLICATION, "rolf:master", VOTE_GARBAGE, NULL},
-    {HANDSHAKE_TIME, "1700000000", VOTE_GARBAGE, NULL},
-    {HANDSHAKE_LOAD, "abc", VOTE_GARBAGE, NULL},
-    {HANDSHAKE_LOAD, "89abcdef0123456789abcdef0123456789abcde\n", VOTE_GARBAGE,
+     STATE_READ_ONLY, "is a replica of 10.1.2.3:6379"},
+    {HANDSHAKE_REPLICATION, "rolf:master", STATE_GARBAGE, NULL},
+    {HANDSHAKE_TIME, "1700000000", STATE_GARBAGE, NULL},
+    {HANDSHAKE_LOAD, "abc", STATE_GARBAGE, NULL},
+    {HANDSHAKE_LOAD, "89abcdef0123456789abcdef0123456789abcde\n", STATE_GARBAGE,
      NULL},
-    {HANDSHAKE_LOAD, "-BUSY Redis is busy", VOTE_BUSY, "BUSY Redis is busy"},
-    {HANDSHAKE_LOAD, "-LOADING \x01\x1b[31m", VOTE_LOADING, "LOADING ??[31m"},
+    {HANDSHAKE_LOAD, "-BUSY Redis is busy", STATE_BUSY, "BUSY Redis is busy"},
+    {HANDSHAKE_LOAD, "-LOADING \x01\x1b[31m", STATE_LOADING, "LOADING ??[31m"},
 };
 
 START_TEST(refusals_are_named)
@@ -203,7 +206,7 @@ START_TEST(durable_is_what_forgets_nothing)
         fields[count] = string(persistences[_i].fields[count]);
     ck_assert_int_eq(
         handshake_take(&handshake, HANDSHAKE_PERSISTENCE, fields, count),
-        VOTE_DONE);
+        STATE_VOTING);
     ck_assert_int_eq(handshake.is_durable, persistences[_i].is_durable);
 }
 END_TEST
@@ -211,7 +214,7 @@ END_TEST
 START_TEST(who_may_not_ask_takes_it_for_not_durable)
 {
     ck_assert_int_eq(take(HANDSHAKE_PERSISTENCE, "-NOPERM no 'config|get'"),
-                     VOTE_DONE);
+                     STATE_VOTING);
     ck_assert(!handshake.is_durable);
 }
 END_TEST
@@ -227,7 +230,7 @@ START_TEST(times_that_are_none_are_garbage)
     const struct script_field fields[] = {string(times[_i][0]),
                                           string(times[_i][1])};
     ck_assert_int_eq(handshake_take(&handshake, HANDSHAKE_TIME, fields, 2),
-                     VOTE_GARBAGE);
+                     STATE_GARBAGE);
 }
 END_TEST
 
@@ -241,7 +244,7 @@ START_TEST(replies_of_another_shape_are_garbage)
             ck_assert_int_eq(handshake_take(&handshake,
                                             (enum handshake_step)step, fields,
                                             count),
-                             VOTE_GARBAGE);
+                             STATE_GARBAGE);
 }
 END_TEST
 

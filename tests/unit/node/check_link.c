@@ -49,7 +49,7 @@ START_TEST(a_refused_connection_is_tried_again)
 {
     fake_stop(&faked.node); /* nobody listens on its port now */
     faked_start_link();
-    faked_expect_down(VOTE_UNREACHABLE, "Connection refused");
+    faked_expect_down(STATE_UNREACHABLE, "Connection refused");
     faked_until_down(3);
     fake_start(&faked.node, faked.loop);
     faked.config.port = faked.node.port;
@@ -61,7 +61,7 @@ START_TEST(a_node_that_accepts_and_says_nothing_is_silent)
 {
     fake_say(&faked.node, "", "");
     faked_start_link();
-    faked_expect_down(VOTE_SILENT, "no reply for 300 ms");
+    faked_expect_down(STATE_SILENT, "no reply for 300 ms");
     faked_until_down(2);
     ck_assert_int_eq(faked.node.accepted, 2);
 }
@@ -82,7 +82,7 @@ START_TEST(a_connection_that_is_not_made_is_silent)
         (void)connect(fds[i], (struct sockaddr *)&addr, sizeof addr);
     }
     faked_start_link();
-    faked_expect_down(VOTE_SILENT, "no connection for 300 ms");
+    faked_expect_down(STATE_SILENT, "no connection for 300 ms");
     for (int i = 0; i < 16; i++)
         close(fds[i]);
 }
@@ -97,7 +97,7 @@ START_TEST(silence_with_pending_calls_ends_the_link)
     ck_assert_int_eq(faked_inspect(1), VOTE_PENDING);
     ck_assert_int_eq(faked_inspect(2), VOTE_PENDING);
     faked.sends_in_reply = true;
-    faked_expect_down(VOTE_SILENT, "no reply for 300 ms");
+    faked_expect_down(STATE_SILENT, "no reply for 300 ms");
     ck_assert_int_ge(clock_now_us() - begin_us, FAKED_SILENCE_US);
     ck_assert_int_eq(faked.replies_at_down, 2);
     ck_assert_uint_eq(faked.tags[0], 1);
@@ -161,7 +161,7 @@ START_TEST(a_loading_node_is_up_soon_after_it_is_ready)
 {
     fake_say(&faked.node, "SCRIPT LOAD", "-LOADING Redis is loading\r\n");
     faked_start_link();
-    faked_expect_down(VOTE_LOADING, "LOADING Redis is loading");
+    faked_expect_down(STATE_LOADING, "LOADING Redis is loading");
     faked_until_down(8); /* the backoff has reached its end */
     fake_say(&faked.node, "SCRIPT LOAD", "$40\r\n" FAKE_SHA "\r\n");
     int64_t ready_us = clock_now_us();
@@ -174,9 +174,9 @@ START_TEST(a_full_node_is_named)
 {
     faked.node.greeting = "-ERR max number of clients reached\r\n";
     faked_start_link();
-    faked_expect_down(VOTE_TOO_MANY, "max number of clients");
+    faked_expect_down(STATE_TOO_MANY, "max number of clients");
     faked_until_down(2);
-    ck_assert_int_eq(faked.reason, VOTE_TOO_MANY);
+    ck_assert_int_eq(faked.reason, STATE_TOO_MANY);
 }
 END_TEST
 
@@ -195,7 +195,7 @@ START_TEST(an_unknown_name_is_unreachable)
              "no such host.invalid");
     faked_start_link();
     faked_until_down(1);
-    ck_assert_int_eq(faked.reason, VOTE_UNREACHABLE);
+    ck_assert_int_eq(faked.reason, STATE_UNREACHABLE);
     ck_assert_str_ne(faked.detail, "");
 }
 END_TEST

@@ -47,7 +47,7 @@ START_TEST(a_name_that_leads_to_another_server_ends_the_link)
     ck_assert_int_eq(faked_inspect(1), VOTE_PENDING);
     fake_say(&faked.node, "INFO server",
              "$69\r\nredis_version:7.0.15\r\nrun_id:" OTHER_RUN_ID "\r\n");
-    faked_expect_down(VOTE_MOVED, "run_id");
+    faked_expect_down(STATE_MOVED, "run_id");
     ck_assert_int_eq(faked.confirmed, 0);
     ck_assert_int_eq(faked.replies_at_down, 1);
     ck_assert_int_eq(faked.votes[0], VOTE_UNREACHABLE);

@@ -14,17 +14,17 @@ START_TEST(errors_of_a_node_have_their_names)
 {
     live_admit();
     ck_assert_str_eq(master_text(&live.master, "CONFIG SET maxmemory 1"), "OK");
-    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_OUT_OF_MEMORY);
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), UNFIT(OUT_OF_MEMORY));
     master_text(&live.master, "CONFIG SET maxmemory 0");
     ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_GRANTED);
     master_text(&live.master, "CONFIG SET maxmemory 1");
     ck_assert_int_eq(live_run(CALL_RELEASE, "r", "A"), VOTE_DELETED);
     master_text(&live.master, "CONFIG SET maxmemory 0");
     master_text(&live.master, "REPLICAOF 127.0.0.1 1");
-    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_READ_ONLY);
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), UNFIT(READ_ONLY));
     master_text(&live.master, "CLIENT KILL TYPE normal SKIPME yes");
     turns_until_count(live.loop, &live.downs, 2);
-    ck_assert_int_eq(live.reason, VOTE_READ_ONLY);
+    ck_assert_int_eq(live.reason, STATE_READ_ONLY);
     ck_assert_str_eq(live.detail, "is a replica of 127.0.0.1:1");
     master_text(&live.master, "REPLICAOF NO ONE");
     turns_until_count(live.loop, &live.ups, 2);
@@ -56,8 +56,8 @@ START_TEST(a_node_that_cannot_save_is_named_by_a_whole_batch)
     }
     live_ask_all(calls, BATCH_CALLS_MAX);
     for (int i = 0; i < BATCH_CALLS_MAX; i++)
-        ck_assert_str_eq(vote_name(live.votes[i]),
-                         vote_name(VOTE_MISCONFIGURED));
+        ck_assert_str_eq(ballot_name(ballot_of_number(live.votes[i])),
+                         "misconfigured");
     ck_assert_int_eq(live.downs, 0);
 }
 END_TEST
@@ -70,16 +70,16 @@ START_TEST(a_key_that_an_acl_refuses_is_told_from_a_command)
     master_text(&live.master,
                 "ACL SETUSER default resetkeys ~p:redlockd:state ~p:app:*");
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        ck_assert_str_eq(vote_name(live_run(kinds[i], "other", "A")),
-                         "key_refused");
+        ck_assert_int_eq(live_run(kinds[i], "other", "A"), VOTE_KEY_REFUSED);
     ck_assert_int_eq(live_run(CALL_ACQUIRE, "app:1", "A"), VOTE_GRANTED);
     ck_assert_int_eq(live_run(CALL_RELEASE, "app:1", "A"), VOTE_DELETED);
     master_text(&live.master, "ACL SETUSER default -set");
-    ck_assert_int_eq(live_run(CALL_ACQUIRE, "app:1", "B"), VOTE_NO_PERMISSION);
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "app:1", "B"),
+                     UNFIT(NO_PERMISSION));
     master_text(&live.master, "ACL SETUSER default +set -pttl");
-    ck_assert_int_eq(live_run(CALL_INSPECT, "app:1", ""), VOTE_NO_PERMISSION);
+    ck_assert_int_eq(live_run(CALL_INSPECT, "app:1", ""), UNFIT(NO_PERMISSION));
     master_text(&live.master, "ACL SETUSER default +pttl resetkeys ~p:app:*");
-    ck_assert_int_eq(live_run(CALL_INSPECT, "app:1", ""), VOTE_NO_PERMISSION);
+    ck_assert_int_eq(live_run(CALL_INSPECT, "app:1", ""), UNFIT(NO_PERMISSION));
     ck_assert_int_eq(live.downs, 0);
 }
 END_TEST
@@ -88,7 +88,7 @@ START_TEST(flushed_scripts_come_back)
 {
     live_admit();
     master_text(&live.master, "SCRIPT FLUSH");
-    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_NO_SCRIPT);
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), UNFIT(NO_SCRIPT));
     ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_GRANTED);
     ck_assert_int_eq(live.downs, 0);
 }
@@ -99,7 +99,7 @@ START_TEST(a_node_at_its_maxclients_is_named)
     master_text(&live.master, "CONFIG SET maxclients 1");
     master_text(&live.master, "CLIENT KILL TYPE normal SKIPME yes");
     turns_until_count(live.loop, &live.downs, 2);
-    ck_assert_msg(live.reason == VOTE_TOO_MANY, "%s", live.detail);
+    ck_assert_msg(live.reason == STATE_TOO_MANY, "%s", live.detail);
     master_text(&live.master, "CONFIG SET maxclients 100");
     turns_until_count(live.loop, &live.ups, 2);
 }
@@ -111,7 +111,7 @@ START_TEST(a_node_that_may_evict_is_refused)
                               "allkeys-lru");
     live_reconnect();
     turns_until_count(live.loop, &live.downs, 1);
-    ck_assert_int_eq(live.reason, VOTE_EVICTS);
+    ck_assert_int_eq(live.reason, STATE_EVICTS);
     ck_assert_ptr_nonnull(strstr(live.detail, "allkeys-lru"));
     master_text(&live.master, "CONFIG SET maxmemory-policy noeviction");
     turns_until_count(live.loop, &live.ups, 2);
@@ -120,15 +120,15 @@ END_TEST
 
 static const struct {
     const char *damage, *mend;
-    enum vote reason;
+    enum node_state reason;
     const char *detail;
 } unfit[] = {
     {"CONFIG SET maxmemory 100mb maxmemory-policy volatile-ttl",
-     "CONFIG SET maxmemory-policy noeviction", VOTE_EVICTS, "volatile-ttl"},
-    {"REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE", VOTE_READ_ONLY,
+     "CONFIG SET maxmemory-policy noeviction", STATE_EVICTS, "volatile-ttl"},
+    {"REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE", STATE_READ_ONLY,
      "is a replica of 127.0.0.1:1"},
     {"ACL SETUSER default -info", "ACL SETUSER default +info",
-     VOTE_NO_PERMISSION, "info"},
+     STATE_NO_PERMISSION, "info"},
 };
 
 /* Nothing is asked over the connection itself that would tell. */
@@ -138,7 +138,7 @@ START_TEST(a_node_that_becomes_unfit_is_left)
     ck_assert_str_eq(master_text(&live.master, unfit[_i].damage), "OK");
     turns_until_count(live.loop, &live.downs, 1);
     ck_assert_int_lt(clock_now_us() - begin_us, CONFIRMED_US);
-    ck_assert_str_eq(vote_name(live.reason), vote_name(unfit[_i].reason));
+    ck_assert_str_eq(state_name(live.reason), state_name(unfit[_i].reason));
     ck_assert_msg(strstr(live.detail, unfit[_i].detail), "%s", live.detail);
     ck_assert_str_eq(master_text(&live.master, unfit[_i].mend), "OK");
     turns_until_count(live.loop, &live.ups, 2);
@@ -188,10 +188,10 @@ START_TEST(passwords_and_databases_work)
     master_text(&live.master, "CONFIG SET requirepass s3cret");
     live_reconnect();
     turns_until_count(live.loop, &live.downs, 1);
-    ck_assert_int_eq(live.reason, VOTE_NO_PERMISSION);
+    ck_assert_int_eq(live.reason, STATE_NO_PERMISSION);
     snprintf(live.config.password, sizeof live.config.password, "wrong");
     turns_until_count(live.loop, &live.downs, 3);
-    ck_assert_int_eq(live.reason, VOTE_NO_PERMISSION);
+    ck_assert_int_eq(live.reason, STATE_NO_PERMISSION);
     snprintf(live.config.password, sizeof live.config.password, "s3cret");
     live.config.db = 5;
     turns_until_count(live.loop, &live.ups, 2);

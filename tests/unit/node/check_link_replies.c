@@ -39,7 +39,7 @@ START_TEST(garbage_ends_the_link)
     faked_start_link();
     faked_until_up(1);
     ck_assert_int_eq(faked_inspect(1), VOTE_PENDING);
-    faked_expect_down(VOTE_GARBAGE, "sent ");
+    faked_expect_down(STATE_GARBAGE, "sent ");
     ck_assert_int_eq(faked.replies_at_down, 1);
     ck_assert_uint_eq(faked.tags[0], 1);
     fake_say(&faked.node, "EVALSHA", FREE_REPLY);
@@ -63,7 +63,7 @@ START_TEST(too_long_a_reply_ends_the_link)
     faked_start_link();
     faked_until_up(1);
     ck_assert_int_eq(faked_inspect(1), VOTE_PENDING);
-    faked_expect_down(VOTE_GARBAGE, "too long");
+    faked_expect_down(STATE_GARBAGE, "too long");
 }
 END_TEST
 
@@ -72,7 +72,7 @@ START_TEST(an_unsolicited_reply_ends_the_link)
     faked_start_link();
     faked_until_up(1);
     fake_send(&faked.node, "+hello\r\n");
-    faked_expect_down(VOTE_GARBAGE, "nobody asked for");
+    faked_expect_down(STATE_GARBAGE, "nobody asked for");
     faked_until_up(2);
 }
 END_TEST
@@ -85,7 +85,7 @@ START_TEST(a_reply_that_came_before_its_call_was_sent_ends_the_link)
     faked_start_link();
     faked_until_up(1);
     ck_assert_int_eq(faked_inspect(1), VOTE_PENDING);
-    faked_expect_down(VOTE_GARBAGE, "nobody asked for");
+    faked_expect_down(STATE_GARBAGE, "nobody asked for");
     ck_assert_int_eq(faked.replies_at_down, 2);
     ck_assert_int_eq(faked.votes[0], VOTE_FREE);
     ck_assert_int_eq(faked.votes[1], VOTE_UNREACHABLE);
@@ -115,7 +115,7 @@ START_TEST(a_lost_connection_answers_each_call_once)
         ck_assert_int_eq(faked_inspect(tag), VOTE_PENDING);
     turns_until_count(faked.loop, &faked.node.calls, 100);
     fake_close(&faked.node);
-    faked_expect_down(VOTE_UNREACHABLE, "the node closed the connection");
+    faked_expect_down(STATE_UNREACHABLE, "the node closed the connection");
     ck_assert_int_eq(faked.replies_at_down, 100);
     for (int i = 0; i < 100; i++) {
         ck_assert_uint_eq(faked.tags[i], (uint64_t)i);
@@ -139,7 +139,7 @@ START_TEST(a_write_to_a_closed_connection_calls_nobody_back)
     ck_assert_int_eq(faked.replies, 0);
     ck_assert_int_eq(faked.downs, 0);
     ck_assert_int_eq(faked_inspect(2), VOTE_UNREACHABLE);
-    faked_expect_down(VOTE_UNREACHABLE, "");
+    faked_expect_down(STATE_UNREACHABLE, "");
     ck_assert_int_eq(faked.replies, 1);
 }
 END_TEST
@@ -155,7 +155,7 @@ START_TEST(replies_that_came_before_a_failed_write_count)
     fake_close(&faked.node); /* a reset, as it has not read the call */
     ck_assert_int_eq(faked_inspect(2), VOTE_PENDING);
     link_flush(faked.link);
-    faked_expect_down(VOTE_UNREACHABLE, "");
+    faked_expect_down(STATE_UNREACHABLE, "");
     ck_assert_int_eq(faked.replies_at_down, 2);
     ck_assert_int_eq(faked.votes[0], VOTE_FREE);
     ck_assert_int_eq(faked.votes[1], VOTE_UNREACHABLE);
@@ -248,8 +248,8 @@ END_TEST
 
 START_TEST(each_call_of_a_batch_gets_its_reply)
 {
-    static const enum vote votes[] = {VOTE_FREE, VOTE_OUT_OF_MEMORY, VOTE_HELD,
-                                      VOTE_FREE};
+    static const int votes[] = {VOTE_FREE, UNFIT(OUT_OF_MEMORY), VOTE_HELD,
+                                VOTE_FREE};
     fake_say(&faked.node, "EVALSHA",
              "*6\r\n" NOW "$4\r\nFREE\r\n-OOM no memory\r\n"
              "*3\r\n$4\r\nHELD\r\n:5\r\n$1\r\nx\r\n$4\r\nFREE\r\n");
@@ -276,7 +276,7 @@ START_TEST(garbage_within_a_batch_ends_the_link)
     faked_until_up(1);
     for (uint64_t tag = 0; tag < 3; tag++)
         ck_assert_int_eq(faked_inspect(tag), VOTE_PENDING);
-    faked_expect_down(VOTE_GARBAGE, "never gives");
+    faked_expect_down(STATE_GARBAGE, "never gives");
     ck_assert_int_eq(faked.replies_at_down, 3);
     ck_assert_int_eq(faked.votes[0], VOTE_FREE);
     ck_assert_int_eq(faked.votes[1], VOTE_GARBAGE);
@@ -295,7 +295,7 @@ START_TEST(flushed_scripts_are_loaded_again_once)
     fake_say(&faked.node, "EVALSHA", FREE_REPLY);
     turns_until_count(faked.loop, &faked.replies, 10);
     for (int i = 0; i < 10; i++)
-        ck_assert_int_eq(faked.votes[i], VOTE_NO_SCRIPT);
+        ck_assert_int_eq(faked.votes[i], UNFIT(NO_SCRIPT));
     ck_assert_int_eq(faked.node.calls, 10);
     ck_assert_int_eq(faked_inspect(11), VOTE_PENDING);
     turns_until_count(faked.loop, &faked.replies, 11);

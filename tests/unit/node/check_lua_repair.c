@@ -157,7 +157,7 @@ END_TEST
 START_TEST(an_error_is_no_repair)
 {
     master_text(&live.master, "ACL SETUSER default -set");
-    ck_assert_int_eq(live_ask(&call), VOTE_NO_PERMISSION);
+    ck_assert_int_eq(live_ask(&call), UNFIT(NO_PERMISSION));
     ck_assert_int_eq(master_integer(&live.master, "HEXISTS " SLOT), 0);
 }
 END_TEST

@@ -136,7 +136,7 @@ START_TEST(a_state_of_another_type_is_an_error_and_no_more)
     master_text(&live.master, _i == 0 ? "SET " PERMIT_STATE " x"
                                       : "RPUSH " PERMIT_STATE " x");
     for (int i = 0; i < 7; i++)
-        ck_assert_int_eq(live_run(kinds[i], "r", "A"), VOTE_FAILED);
+        ck_assert_int_eq(live_run(kinds[i], "r", "A"), UNFIT(FAILED));
     ck_assert_int_eq(live.downs, 0);
 }
 END_TEST

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "../../../server/node/script.h"
+#include "../ballot.h"
 
 enum { NOW = 1700000000 };
 
@@ -240,8 +241,8 @@ START_TEST(a_slot_with_a_number_that_is_none_of_ours_is_an_error)
     struct script_field fields[2] = {string("STALE")};
     for (size_t i = 0; i < sizeof strange / sizeof *strange; i++) {
         fields[1] = integer(strange[i]);
-        ck_assert_int_eq(script_decode(CALL_ACQUIRE, NOW, fields, 2).vote,
-                         VOTE_FAILED);
+        ck_assert_int_eq(script_decode(CALL_ACQUIRE, NOW, fields, 2).state,
+                         STATE_FAILED);
     }
     fields[1] = string("5");
     ck_assert_int_eq(script_decode(CALL_ACQUIRE, NOW, fields, 2).vote,
@@ -288,46 +289,48 @@ END_TEST
 
 static const struct {
     const char *text;
-    enum vote vote;
+    int ballot;
 } errors[] = {
-    {"LOADING Redis is loading the dataset in memory", VOTE_LOADING},
-    {"READONLY You can't write against a read only replica.", VOTE_READ_ONLY},
-    {"MISCONF Errors writing to the AOF file: No space", VOTE_MISCONFIGURED},
+    {"LOADING Redis is loading the dataset in memory", UNFIT(LOADING)},
+    {"READONLY You can't write against a read only replica.", UNFIT(READ_ONLY)},
+    {"MISCONF Errors writing to the AOF file: No space", UNFIT(MISCONFIGURED)},
     {"OOM command not allowed when used memory > 'maxmemory'.",
-     VOTE_OUT_OF_MEMORY},
-    {"BUSY Redis is busy running a script.", VOTE_BUSY},
-    {"NOPERM User x has no permissions", VOTE_NO_PERMISSION},
+     UNFIT(OUT_OF_MEMORY)},
+    {"BUSY Redis is busy running a script.", UNFIT(BUSY)},
+    {"NOPERM User x has no permissions", UNFIT(NO_PERMISSION)},
     {"ERR The user executing the script can't run this command or subcommand",
-     VOTE_NO_PERMISSION},
+     UNFIT(NO_PERMISSION)},
     {"ERR The user executing the script can't access at least one of the keys "
      "mentioned in the command arguments",
      VOTE_KEY_REFUSED},
     {"ERR ACL failure in script: No permissions to access a key",
      VOTE_KEY_REFUSED},
     /* of the node's own state: nothing of the script ran */
-    {"NOPERM No permissions to access a key", VOTE_NO_PERMISSION},
+    {"NOPERM No permissions to access a key", UNFIT(NO_PERMISSION)},
     {"ERR ACL failure in script: User x has no permissions",
-     VOTE_NO_PERMISSION},
-    {"NOAUTH Authentication required.", VOTE_NO_PERMISSION},
-    {"WRONGPASS invalid username-password pair", VOTE_NO_PERMISSION},
-    {"DENIED Redis is running in protected mode", VOTE_NO_PERMISSION},
-    {"NOSCRIPT No matching script. Please use EVAL.", VOTE_NO_SCRIPT},
-    {"ERR max number of clients reached", VOTE_TOO_MANY},
-    {"ERR max number of clients + cluster connections reached", VOTE_TOO_MANY},
-    {"ERR unknown command", VOTE_FAILED},
-    {"BUSYKEY Target key name already exists.", VOTE_FAILED},
-    {"WRONGTYPE Operation against a key", VOTE_FAILED},
-    {"LOADING", VOTE_FAILED},
-    {"", VOTE_FAILED},
+     UNFIT(NO_PERMISSION)},
+    {"NOAUTH Authentication required.", UNFIT(NO_PERMISSION)},
+    {"WRONGPASS invalid username-password pair", UNFIT(NO_PERMISSION)},
+    {"DENIED Redis is running in protected mode", UNFIT(NO_PERMISSION)},
+    {"NOSCRIPT No matching script. Please use EVAL.", UNFIT(NO_SCRIPT)},
+    {"ERR max number of clients reached", UNFIT(TOO_MANY)},
+    {"ERR max number of clients + cluster connections reached",
+     UNFIT(TOO_MANY)},
+    {"ERR unknown command", UNFIT(FAILED)},
+    {"BUSYKEY Target key name already exists.", UNFIT(FAILED)},
+    {"WRONGTYPE Operation against a key", UNFIT(FAILED)},
+    {"LOADING", UNFIT(FAILED)},
+    {"", UNFIT(FAILED)},
 };
 
 START_TEST(errors_have_names)
 {
     struct script_field field = {SCRIPT_FIELD_ERROR, 0,
                                  span_of(errors[_i].text)};
-    ck_assert_int_eq(script_decode_error(field.string), errors[_i].vote);
-    ck_assert_int_eq(script_decode(CALL_EXTEND, NOW, &field, 1).vote,
-                     errors[_i].vote);
+    ck_assert_int_eq(ballot_number(script_decode_error(field.string)),
+                     errors[_i].ballot);
+    struct call_reply reply = script_decode(CALL_EXTEND, NOW, &field, 1);
+    ck_assert_int_eq(ballot_of_reply(&reply), errors[_i].ballot);
 }
 END_TEST
 

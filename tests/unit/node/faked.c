@@ -34,7 +34,8 @@ static void on_confirmed(void *ctx, int node, const struct link_facts *facts)
     faked.confirmed++;
 }
 
-static void on_down(void *ctx, int node, enum vote reason, const char *detail)
+static void on_down(void *ctx, int node, enum node_state reason,
+                    const char *detail)
 {
     ck_assert_ptr_eq(ctx, &faked);
     ck_assert_int_eq(node, NODE);
@@ -52,7 +53,7 @@ static void on_reply(void *ctx, int node, uint64_t tag,
     ck_assert_int_eq(node, NODE);
     ck_assert_int_lt(faked.replies, FAKED_REPLIES_MAX);
     faked.tags[faked.replies] = tag;
-    faked.votes[faked.replies++] = reply->vote;
+    faked.votes[faked.replies++] = ballot_of_reply(reply);
     faked.sent_us = sent_us;
     faked.received_us = received_us;
     if (faked.sends_in_reply)
@@ -104,9 +105,9 @@ void faked_until_down(int downs)
     turns_until_count(faked.loop, &faked.downs, downs);
 }
 
-void faked_expect_down(enum vote reason, const char *detail)
+void faked_expect_down(enum node_state reason, const char *detail)
 {
     faked_until_down(faked.downs + 1);
-    ck_assert_str_eq(vote_name(faked.reason), vote_name(reason));
+    ck_assert_str_eq(state_name(faked.reason), state_name(reason));
     ck_assert_msg(strstr(faked.detail, detail) != NULL, "%s", faked.detail);
 }

@@ -5,6 +5,7 @@
 #define REDLOCKD_TEST_FAKED_H
 
 #include "../../../server/node/link.h"
+#include "../ballot.h"
 #include "../turns.h"
 #include "fake.h"
 
@@ -21,10 +22,10 @@ struct faked {
     /* of the last up or confirmed; its texts are gone */
     struct link_facts facts;
     char run_id[64];
-    enum vote reason; /* of the last down */
+    enum node_state reason; /* of the last down */
     char detail[200];
     int replies_at_down;
-    enum vote votes[FAKED_REPLIES_MAX];
+    int votes[FAKED_REPLIES_MAX];
     uint64_t tags[FAKED_REPLIES_MAX];
     int64_t sent_us, received_us; /* of the last reply */
 
@@ -48,6 +49,6 @@ void faked_until_up(int ups);
 void faked_until_down(int downs);
 
 /* Until the next one, which must have this reason and part of its detail. */
-void faked_expect_down(enum vote reason, const char *detail);
+void faked_expect_down(enum node_state reason, const char *detail);
 
 #endif

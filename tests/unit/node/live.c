@@ -30,7 +30,8 @@ static void on_confirmed(void *ctx, int node, const struct link_facts *facts)
     live.confirmed++;
 }
 
-static void on_down(void *ctx, int node, enum vote reason, const char *detail)
+static void on_down(void *ctx, int node, enum node_state reason,
+                    const char *detail)
 {
     (void)ctx;
     (void)node;
@@ -47,7 +48,7 @@ static void on_reply(void *ctx, int node, uint64_t tag,
     (void)node;
     ck_assert_int_le(sent_us, received_us);
     ck_assert_uint_lt(tag, LIVE_VOTES_MAX);
-    live.votes[tag] = reply->vote;
+    live.votes[tag] = ballot_of_reply(reply);
     live.reply = *reply;
     live.value[span_copy(live.value, reply->value)] = '\0';
     live.admit[span_copy(live.admit, reply->look.admit)] = '\0';
@@ -154,7 +155,7 @@ struct call live_call(enum call_kind kind, const char *resource,
     };
 }
 
-enum vote live_ask(const struct call *call)
+int live_ask(const struct call *call)
 {
     int before = live.replies;
     ck_assert_int_eq(link_send(live.link, call, 1), VOTE_PENDING);
@@ -162,7 +163,7 @@ enum vote live_ask(const struct call *call)
     if (live.reply.node_now_us != 0)
         ck_assert_int_gt(live.reply.node_now_us,
                          live_node_now_us() - LIVE_WINDOW_US);
-    return live.reply.vote;
+    return ballot_of_reply(&live.reply);
 }
 
 void live_ask_all(const struct call *calls, int count)
@@ -175,7 +176,7 @@ void live_ask_all(const struct call *calls, int count)
     turns_until_count(live.loop, &live.replies, before + count);
 }
 
-enum vote live_run(enum call_kind kind, const char *resource, const char *token)
+int live_run(enum call_kind kind, const char *resource, const char *token)
 {
     struct call call = live_call(kind, resource, token);
     return live_ask(&call);

@@ -5,6 +5,7 @@
 #define REDLOCKD_TEST_LIVE_H
 
 #include "../../../server/node/link.h"
+#include "../ballot.h"
 #include "master.h"
 
 #define LIVE_ADMIT "1:fingerprint:0123456789abcdef:run"
@@ -21,9 +22,9 @@ struct live {
 
     /* what the link told */
     int ups, confirmed, downs, replies;
-    bool is_durable;       /* of the last up or confirmed */
-    int64_t clock_lead_us; /* node's clock minus ours */
-    enum vote reason;      /* of the last down */
+    bool is_durable;        /* of the last up or confirmed */
+    int64_t clock_lead_us;  /* node's clock minus ours */
+    enum node_state reason; /* of the last down */
     char detail[200];
     struct call_reply reply; /* the last */
     char value[VALUE_MAX + 1];
@@ -35,7 +36,7 @@ struct live {
      * look with LIVE_NONCE makes */
     char admission[CALL_STATE_MAX + 1];
     char first_mark[CALL_STATE_MAX + 1];
-    enum vote votes[LIVE_VOTES_MAX]; /* by tag, which live_ask_all counts */
+    int votes[LIVE_VOTES_MAX]; /* by tag, which live_ask_all counts */
 };
 
 extern struct live live;
@@ -63,15 +64,14 @@ void live_learn_memory(void);
 struct call live_call(enum call_kind kind, const char *resource,
                       const char *token);
 
-/* Sends the call and returns the vote; the reply is in live. */
-enum vote live_ask(const struct call *call);
+/* Sends the call and returns the ballot; the reply is in live. */
+int live_ask(const struct call *call);
 
 /* Sends the calls in one batch; the votes are in live. */
 void live_ask_all(const struct call *calls, int count);
 
 /* Makes a call and sends it. */
-enum vote live_run(enum call_kind kind, const char *resource,
-                   const char *token);
+int live_run(enum call_kind kind, const char *resource, const char *token);
 
 /* Admits the node by LIVE_ADMIT. */
 void live_admit(void);

@@ -70,14 +70,14 @@ enum call_look_word permit_tell(const char *witnesses)
     return live.reply.look.word;
 }
 
-enum vote permit_admit(const char *mark)
+int permit_admit(const char *mark)
 {
     struct call call = live_call(CALL_ADMIT, "", "");
     call.mark = span_of(mark);
     return live_ask(&call);
 }
 
-enum vote permit_readmit(const char *found)
+int permit_readmit(const char *found)
 {
     struct call call = live_call(CALL_READMIT, "", "");
     call.found = span_of(found);
@@ -91,7 +91,7 @@ const char *permit_other_mark(void)
     return mark;
 }
 
-enum vote permit_revoke(const char *found)
+int permit_revoke(const char *found)
 {
     struct call call = live_call(CALL_REVOKE, "", "");
     call.nonce = span_of(PERMIT_OTHER_NONCE);

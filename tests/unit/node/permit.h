@@ -37,11 +37,11 @@ enum call_look_word permit_tell(const char *witnesses);
 
 #define PERMIT_ASSERT_WORD(is, word) ck_assert_int_eq((int)(is), (int)(word))
 
-enum vote permit_admit(const char *mark);
-enum vote permit_readmit(const char *found); /* with the first mark */
+int permit_admit(const char *mark);
+int permit_readmit(const char *found); /* with the first mark */
 
 /* Leaves permit_other_mark(). */
-enum vote permit_revoke(const char *found);
+int permit_revoke(const char *found);
 const char *permit_other_mark(void);
 
 /* As a durable node is found after a restart, with this beat. */

@@ -1,0 +1,54 @@
+/*
+ * The state of a node: whether it may vote, and if not, the one reason why. Its
+ * name is shown to clients and in GET /nodes.
+ */
+#ifndef REDLOCKD_STATE_H
+#define REDLOCKD_STATE_H
+
+enum node_state {
+    STATE_VOTING, /* nothing speaks against its votes */
+
+    /* what the node itself answers */
+    STATE_LOADING,       /* LOADING: reading its dataset */
+    STATE_READ_ONLY,     /* READONLY: a replica */
+    STATE_MISCONFIGURED, /* MISCONF: it cannot persist, and refuses writes */
+    STATE_OUT_OF_MEMORY, /* OOM: above maxmemory */
+    STATE_BUSY,          /* BUSY: a script blocks it */
+    STATE_NO_PERMISSION, /* NOPERM, NOAUTH, WRONGPASS */
+    STATE_NO_SCRIPT,     /* NOSCRIPT: its script cache was flushed */
+    STATE_TOO_MANY,      /* max number of clients reached */
+    STATE_CLUSTER,       /* a node of a Redis Cluster */
+    STATE_EVICTS,        /* it may throw keys away when memory is short */
+    STATE_TOO_OLD,       /* its version lacks what the script needs */
+    STATE_FAILED,        /* any other error reply */
+    STATE_GARBAGE,       /* what it sends is no reply of Redis */
+
+    /* the connection */
+    STATE_UNREACHABLE, /* there is none */
+    STATE_SILENT,      /* nothing came on it for too long */
+    STATE_MOVED,       /* the address leads to another server now */
+    STATE_UNCONFIRMED, /* not known to be the server that its name leads to */
+    STATE_DUPLICATE,   /* the same server stands behind two names */
+
+    /* its admission */
+    STATE_ADMITTING,   /* it is being looked at */
+    STATE_QUARANTINED, /* the node does not carry our admission */
+    STATE_WAITING,     /* it is empty, and a first start may be possible */
+    STATE_SUPERSEDED,  /* it carries a newer configuration than ours */
+    STATE_FOREIGN,     /* it carries another configuration of our epoch */
+
+    /* its clock */
+    STATE_STEPPED,  /* it stepped */
+    STATE_UNPROVEN, /* it is not known for long enough */
+    STATE_SKEWED,   /* it is too far from the others */
+
+    STATE_KINDS
+};
+
+/* The stable name: "voting", "quarantined", … Static. */
+const char *state_name(enum node_state state);
+
+/* One sentence for people: what it means. Static. */
+const char *state_detail(enum node_state state);
+
+#endif

@@ -1,0 +1,23 @@
+/*
+ * Ballots of tests as one number: a vote, or UNFIT(LOADING) and the like.
+ */
+#ifndef REDLOCKD_UNIT_BALLOT_H
+#define REDLOCKD_UNIT_BALLOT_H
+
+#include "../../server/engine/call.h"
+
+#define UNFIT(state) ((int)VOTE_UNFIT + (int)STATE_##state)
+
+static inline int ballot_of_reply(const struct call_reply *reply)
+{
+    return ballot_number((struct ballot){reply->vote, reply->state});
+}
+
+/* Such a reply, with nothing else in it. */
+static inline struct call_reply reply_of_ballot(int number)
+{
+    struct ballot ballot = ballot_of_number(number);
+    return (struct call_reply){.vote = ballot.vote, .state = ballot.state};
+}
+
+#endif
