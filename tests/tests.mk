@@ -69,7 +69,7 @@ $(OUT)/starved-shim.so: tests/starved/shim.c tests/starved/page.h
 	$(Q)$(CC) $(C_FLAGS) $(lib_cflags) -O2 -g $(CFLAGS) -fPIC -shared -o $@ $< -ldl
 nemesis-tools: $(OUT)/redlockd $(OUT)/nemesis-proxy $(OUT)/nemesis-shim.so
 
-test: ## Run units, integration, README and a short simulation
+test: ## Run units, integration, docs and a short simulation
 	@scripts/deps.sh build test readme
 	@$(MAKE) --no-print-directory -j$$(nproc) tests
 	@$(MAKE) --no-print-directory unit sim integration readme
@@ -90,7 +90,7 @@ starved: tests ## Let each allocation fail: of a start, of each call
 	@$(MAKE) -s --no-print-directory integration CK_RUN_SUITE=starved_server
 	@$(MAKE) -s --no-print-directory integration CK_RUN_SUITE=starved
 
-readme: $(OUT)/redlockd ## Paste README's commands, compare what they print
+readme: $(OUT)/redlockd ## Paste the docs' commands, compare what they print
 	REDLOCKD=$(OUT)/redlockd tests/readme/run.sh
 
 SIM_ARGS ?= $(if $(filter asan,$(FLAVOUR)),--seeds 150)
@@ -159,7 +159,7 @@ compose-test: ## Stop, pause, replace what docker-compose starts
 fresh: ## Follow README on bare trees of Debian 12 and 13
 	@tests/fresh/run.sh
 
-lint: $(OUT)/redlockd ## Check layout, sizes, includes, scripts, README, openapi.yaml
+lint: $(OUT)/redlockd ## Check layout, sizes, includes, scripts, docs, openapi.yaml
 	tests/lint/build.sh
 	@tests/lint/format.sh $(CLANG_FORMAT) $(C_FILES)
 	python3 tests/lint/sources.py

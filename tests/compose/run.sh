@@ -63,7 +63,7 @@ check_start() {
     check "nothing of it is root or can become it, or writes its root" \
         each_container is_hardened
     check "the nodes are durable and evict nothing" each_node is_durable
-    check "README's commands print what it shows" \
+    check "the docs' commands print what they show" \
         tests/readme/run.sh "$(address 1)"
 }
 
@@ -194,7 +194,7 @@ stops_in_time() { # the second replica
         docker logs --tail 1 "$id" 2>&1 | grep -q event=stop
 }
 
-# What README tells operators to type.
+# What docs/operations.md tells operators to type.
 check_operating() {
     local at
     at=$(address 1)

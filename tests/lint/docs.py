@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
-"""README's tables against what the binary and the code say, both ways.
+"""The docs' tables against what the binary and the code say, both ways.
 
 Options:  a row "| `--flag` | `default` | …" for each, as --help tells them.
 Problems: a row for each code in api/problem.c, with its status.
-Members:  a row for each that api/json.c reads and api/render.c writes.
+Fields:   a row for each that api/json.c reads and api/render.c writes.
 Calls:    a row for each method and path of openapi.yaml.
-States:   each row is one that server/engine/vote.c or server/engine/standing.c names.
+States:   each row is one that server/ names.
+
+And each relative link leads to a file and, with #, to one of its headings;
+each code block is one that tests/readme pastes, or shows no command; README
+stays short.
 """
 import pathlib
 import re
@@ -13,26 +17,41 @@ import subprocess
 import sys
 
 root = pathlib.Path(__file__).resolve().parents[2]
-problems = []
+CONFIGURATION = "docs/configuration.md"
+CLIENTS = "docs/clients.md"
+OPERATIONS = "docs/operations.md"
+README_LINES = 200  # fewer
 # what each answer counts is told by the rows of the calls
 COUNTED = {"nodes", "granted", "released", "quorum", "total"}
+problems = []
 
 
 def source(name):
     return (root / name).read_text()
 
 
-def same(what, documented, known):
+def find(name):
+    """The text of a C file, in whichever folder of server/ it is."""
+    return next((root / "server").rglob(name)).read_text()
+
+
+def complain(page, text):
+    problems.append(f"{page}: {text}")
+
+
+def same(page, what, documented, known):
     """Both are sets."""
     for one in sorted(documented - known, key=str):
-        problems.append(f"README.md: {what}: there is no {one}")
+        complain(page, f"{what}: there is no {one}")
     for one in sorted(known - documented, key=str):
-        problems.append(f"README.md: {what}: no row for {one}")
+        complain(page, f"{what}: no row for {one}")
 
 
-def table(*header):
-    """The rows, as lists of cells, of the table with this header."""
-    lines = iter(source("README.md").splitlines())
+# ---- tables -----------------------------------------------------------------
+
+def table(page, *header):
+    """The rows, as lists of cells, of the page's table with this header."""
+    lines = iter(source(page).splitlines())
     for line in lines:
         if cells(line) == list(header):
             break
@@ -43,7 +62,7 @@ def table(*header):
             break
         rows.append(cells(line))
     if not rows:
-        problems.append(f"README.md: found no table of {header[0]}")
+        complain(page, f"found no table of {header[0]}")
     return rows
 
 
@@ -61,30 +80,32 @@ def check_options():
                          capture_output=True, text=True).stdout
     flags = dict(re.findall(r"^  --([a-z-]+).*?(?:\[(.*)\])?$", out, re.M))
     documented = {}
-    for row in table("flag", "default", ""):
+    for row in table(CONFIGURATION, "flag", "default", ""):
         documented[row[0].strip("`").removeprefix("--")] = row[1].strip("`")
-    same("options", set(documented), set(flags))
+    same(CONFIGURATION, "options", set(documented), set(flags))
     for flag, default in flags.items():
         if default and documented.get(flag, default) != default:
-            problems.append(f"README.md: --{flag} is {default}, "
-                            f"not {documented[flag]}")
+            complain(CONFIGURATION,
+                     f"--{flag} is {default}, not {documented[flag]}")
 
 
 def check_codes():
     known = set(re.findall(r'\{(\d{3}), "(\w+)"', source("api/problem.c")))
-    same("codes", {(row[0], code)
-                   for row in table("status", "`code`", "means", "do")
-                   for code in names([row], 1)},
+    same(CLIENTS, "codes",
+         {(row[0], code)
+          for row in table(CLIENTS, "status", "`code`", "means", "do")
+          for code in names([row], 1)},
          known)
 
 
-def check_members():
+def check_fields():
     read = source("api/json.c").split("members[] = {")[1].split("};")[0]
     known = {name for name, reader in
              re.findall(r'\{ROUTE_\w+, "(\w+)", (\w+)\}', read)
              if not reader.startswith("refuse_")}
     known |= set(re.findall(r'\\"(\w+)\\":', source("api/render.c")))
-    same("members", names(table("member", "means")), known - COUNTED)
+    same(CLIENTS, "fields", names(table(CLIENTS, "field", "meaning")),
+         known - COUNTED)
 
 
 def check_calls():
@@ -95,23 +116,71 @@ def check_calls():
             path = re.sub(r"\{(\w+)\}", r"<\1>", match[1])
         elif match := re.match(r"    (get|put|post|delete|patch):$", line):
             known.add(f"{match[1].upper()} {path}")
-    same("calls", {row[0].split("`")[1] for row in table("call", "success")},
-         known)
+    rows = table(CLIENTS, "call", "success")
+    same(CLIENTS, "calls", {row[0].split("`")[1] for row in rows}, known)
 
 
 def check_states():
-    known = set(re.findall(r'= \{"(\w+)"', source("server/engine/vote.c")))
-    known |= set(re.findall(r'= \{"(\w+)"', source("server/engine/state.c")))
-    known |= set(re.findall(r'return "(\w+)"', source("server/engine/standing.c")))
-    documented = names(table("state", "means", "do"))
-    same("states", documented, documented & known)
+    known = set(re.findall(r'= \{"(\w+)"', find("vote.c")))
+    known |= set(re.findall(r'= \{"(\w+)"', find("state.c")))
+    documented = names(table(OPERATIONS, "state", "means", "do"))
+    same(OPERATIONS, "states", documented, documented & known)
+
+
+# ---- pages ------------------------------------------------------------------
+
+def pages():
+    for path in sorted([*root.glob("*.md"), *root.glob("docs/*.md")]):
+        yield path.relative_to(root).as_posix()
+
+
+def prose(page):
+    """The page without its code blocks."""
+    return re.sub(r"^( *)```.*?^\1```$", "", source(page), flags=re.M | re.S)
+
+
+def anchors(page):
+    """The ids of its headings, as GitHub and GitLab make them."""
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+            for heading in re.findall(r"^#+ (.*)$", prose(page), re.M)}
+
+
+def check_links(page):
+    for link in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
+        if re.match(r"\w+:", link):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (root / page).parent / path if path else root / page
+        if not target.resolve().is_relative_to(root) or not target.exists():
+            complain(page, f"there is no {link}")
+        elif anchor and anchor not in anchors(target):
+            complain(page, f"there is no heading {link}")
+
+
+def check_blocks(page):
+    """Console and sh are pasted, or gone through by compose-test."""
+    if page == "CONTRIBUTING.md":
+        return
+    for fence in re.findall(r"^ *```(\S+)$", source(page), re.M):
+        if fence not in ("console", "sh", "sql"):
+            complain(page, f"nobody tests a block of {fence}")
+
+
+def check_length():
+    lines = source("README.md").count("\n")
+    if lines >= README_LINES:
+        complain("README.md", f"{lines} lines are too many for a README")
 
 
 check_options()
 check_codes()
-check_members()
+check_fields()
 check_calls()
 check_states()
+for each in pages():
+    check_links(each)
+    check_blocks(each)
+check_length()
 for problem in problems:
     print(problem)
 sys.exit(1 if problems else 0)

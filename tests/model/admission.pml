@@ -1,4 +1,4 @@
-/* Admission: rules 1 to 5 of server/GUARANTEES.md, and REVOKE of rules 8 and 10.
+/* Admission: rules 1 to 5 of docs/guarantees.md, and REVOKE of rules 8 and 10.
  *
  * Three nodes lose their memory as often as they like: restarted empty, with
  * an old dump, flushed (the run_id stays), revoked. Two servers look at

@@ -1,4 +1,4 @@
-/* Clocks: rule 8 of server/GUARANTEES.md.
+/* Clocks: rule 8 of docs/guarantees.md.
  *
  * The clock of node 0 steps, forward so far that all its keys end early, or
  * back; again when the servers that know it saw the last step. All others are

@@ -1,5 +1,5 @@
 /* Fencing numbers, and the spread of the clocks (rule 8 of
- * server/GUARANTEES.md).
+ * docs/guarantees.md).
  *
  * Three nodes with clocks that are some ticks ahead, each by its own number.
  * Node 0 forgets everything, and its clock steps anywhere; then it is away

@@ -1,4 +1,4 @@
-/* First start: rule 6 of server/GUARANTEES.md, raced by two servers.
+/* First start: rule 6 of docs/guarantees.md, raced by two servers.
  *
  * Nodes forget everything while the servers go through their looks: before
  * the first ADMIT as many as LOSSES say, afterwards one, a minority. (If a

@@ -106,7 +106,7 @@ def max_ttl_ms(seed: int) -> int:
 
 def quarantine_s(limit_ms: int, node_timeout_ms: int = 50) -> float:
     """How long redlockd keeps a node away that lost its memory; the Q of
-    server/GUARANTEES.md."""
+    docs/guarantees.md."""
     window = max(limit_ms / 4000, 1.0)
     return (max(limit_ms * 1.01 / 1000, 4 * window) + 5 +
             node_timeout_ms / 1000 + 1)

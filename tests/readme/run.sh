@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Pastes what README.md shows after "$ " into a shell, over a stack of its own
-# or the one that serves at $1 (host:port), and compares what comes out.
-# Numbers, tokens and times may differ.
+# Pastes what README.md and docs/ show after "$ " into a shell, over a stack of
+# its own or the one that serves at $1 (host:port), and compares what comes out.
+# Numbers, tokens and times may differ. README_LISTEN says where its own serves.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 # shellcheck source=scripts/stack.sh
 source scripts/stack.sh
 
-listen=${1:-127.0.0.1:8280}
+listen=${1:-${README_LISTEN:-127.0.0.1:8280}}
 stack_begin
 if [ $# -eq 0 ]; then
     if stack_is_taken "${listen##*:}"; then
@@ -26,18 +26,17 @@ wait_for_all() {
 }
 wait_for_all
 
-# The drill lets a node hang: only if it is ours.
-last_line=''
-[ $# -eq 0 ] || last_line='### Failure drill'
+# A page that talks to the nodes lets one hang: only if it is ours.
+pages=(README.md docs/*.md)
+[ $# -eq 0 ] || mapfile -t pages < <(grep -L '^\$ redis-cli' "${pages[@]}")
 
-# each console block of README.md on a line: commands, tab, expected output
+# each console block on a line: page, tab, commands, tab, expected output
 blocks() {
-    awk -v OFS='\t' -v last_line="$last_line" '
-        last_line != "" && $0 == last_line {exit}
+    awk -v OFS='\t' '
         /^```console$/ {inside = 1; commands = output = ""; next}
-        /^```/ && inside {print commands, output; inside = 0; next}
+        /^```/ && inside {print FILENAME, commands, output; inside = 0; next}
         inside && /^\$ / {commands = commands substr($0, 3) "; "; next}
-        inside {output = output $0}' README.md
+        inside {output = output $0}' "${pages[@]}"
 }
 
 mask() { # what differs from run to run
@@ -47,8 +46,8 @@ mask() { # what differs from run to run
             s/"request_id":"[0-9a-f]{16}"/"request_id":"ID"/g'
 }
 
-# The scripts that README.md shows, but those for Docker, which compose-test
-# goes through; a record separator behind each.
+# The scripts that the pages show, but those for Docker, which compose-test
+# goes through; a record separator after each.
 scripts() {
     awk '
         /^```sh$/ {inside = 1; text = ""; next}
@@ -57,7 +56,7 @@ scripts() {
             inside = 0
             next
         }
-        inside {text = text $0 "\n"}' README.md
+        inside {text = text $0 "\n"}' "${pages[@]}"
 }
 
 passed=0
@@ -94,8 +93,8 @@ run_scripts() {
 
 # All blocks, with the ports of this stack.
 paste() {
-    local commands expected actual
-    while IFS=$'\t' read -r commands expected; do
+    local page commands expected actual
+    while IFS=$'\t' read -r page commands expected; do
         [[ $commands != *7101* ]] ||
             commands=${commands//7101/${stack_nodes[0]##*:}}
         actual=$(cd "$stack_dir" && bash -c "${commands//127.0.0.1:8080/$listen}")
@@ -103,8 +102,8 @@ paste() {
             passed=$((passed + 1))
         else
             failed=$((failed + 1))
-            printf '$ %s\n  README.md shows: %s\n  it prints:       %s\n' \
-                "$commands" "$expected" "$actual"
+            printf '$ %s\n  %s shows: %s\n  it prints: %s\n' \
+                "$commands" "$page" "$expected" "$actual"
         fi
     done < <(blocks)
 }
@@ -112,8 +111,9 @@ paste() {
 paste
 run_scripts
 if [ $# -eq 0 ]; then
-    # once more, as the user that README tells to make, on all nodes
-    acl=$(blocks | sed -n "s/^\(redis-cli .*ACL SETUSER.*\);.*/\1/p")
+    # once more, as the user that the docs tell to create, on all nodes
+    acl=$(blocks | sed -n "s/^[^\t]*\t\(redis-cli .*ACL SETUSER.*\);.*/\1/p")
+    [ -n "$acl" ]
     for node in "${stack_nodes[@]}"; do
         bash -c "${acl//7101/${node##*:}}" >"$stack_dir/acl"
     done
