@@ -6,7 +6,7 @@
  * acquire and extend compare; it is lost with the node's memory. A node without
  * it is marked, and waits in quarantine until whatever it has forgotten is
  * over: a bit more than the greatest TTL, as the Redlock text asks after a
- * crash. server/GUARANTEES.md has the rules and the reasons.
+ * crash. docs/guarantees.md has the rules and the reasons.
  *
  *            up              look
  *   DOWN ────────→ UNSEEN ─────────┬→ EMPTY ──┐ all nodes are: first start

@@ -128,7 +128,7 @@ void releases_undo(struct releases *releases, const struct round *round,
 
 /*
  * Another server may have sent the acquire just now; that looks and repairs
- * take a node timeout each is in GUARANTEES.md.
+ * take a node timeout each is in docs/guarantees.md.
  */
 bool releases_ask(struct releases *releases, struct round *round,
                   struct span resource, struct span token, uint64_t operation)

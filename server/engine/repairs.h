@@ -10,7 +10,7 @@
  *
  * Nobody waits for it, and it counts for nothing: the next extend will find
  * the key. Why it waits and looks again, and what a release has to do with it,
- * is in server/GUARANTEES.md. Without memory or room it is left to the next
+ * is in docs/guarantees.md. Without memory or room it is left to the next
  * extend.
  */
 #ifndef REDLOCKD_REPAIRS_H
