@@ -55,7 +55,7 @@ DEFECTS = [
         "        if (it->rounds == 1)\n"
         "            make_token(operations, it, call.number);")]),
     Defect("quorum of 2 of 5", "sim", "exclusion", [Edit(
-        "server/engine/round.c", "return total / 2 + 1;", "return total / 2;")]),
+        "server/base/types.h", "return nodes / 2 + 1;", "return nodes / 2;")]),
     Defect("no drift", "sim", "kept", [Edit(
         "server/engine/round.c", "(now_us - round->start_us) - drift_us -",
         "(now_us - round->start_us) + 0 * drift_us -")]),
@@ -75,21 +75,21 @@ DEFECTS = [
         faults="slow,server_pause,double", seed=240),
     Defect("no deadline", "sim", "mortal", [Edit(
         "server/engine/nodes.c",
-        "                                 : nodeclock_latest_at(clock, "
+        "                               : nodeclock_latest_at(clock, "
         "deadline_us);",
-        "                                 : deadline_us + ((int64_t)1 << 52);")]),
+        "                               : deadline_us + ((int64_t)1 << 52);")]),
     Defect("lost straggler release", "sim", "tidy", [Edit(
         "server/engine/releases.c",
-        "if (!vote->is_sent || vote_is_harmless(vote->vote))",
+        "if (!vote->is_sent ||\n            ballot_is_harmless((struct ballot){vote->vote, vote->state}))",
         "if (!vote->is_sent || vote->vote != VOTE_GRANTED)")]),
     Defect("failed extend that releases", "sim", "own", [Edit(
         "server/engine/operation.c",
         "        settle(operations, it, OUTCOME_NO_QUORUM);\n"
-        "    else if (it->kind == ROUND_RELEASE)\n",
-        "    {\n        if (it->kind == ROUND_EXTEND)\n"
+        "    else if (it->kind == LOCK_RELEASE)\n",
+        "    {\n        if (it->kind == LOCK_EXTEND)\n"
         "            undo(operations, it);\n"
         "        settle(operations, it, OUTCOME_NO_QUORUM);\n    }\n"
-        "    else if (it->kind == ROUND_RELEASE)\n")]),
+        "    else if (it->kind == LOCK_RELEASE)\n")]),
     # ---- repairs ------------------------------------------------------------
     Defect("no repair", "sim", "repaired", [Edit(
         "server/engine/repairs.c", "    if (missing == 0 || ",
@@ -189,9 +189,10 @@ DEFECTS = [
         "        if (!guard->node[i].is_of_epoch)\n            return false;\n",
         "")]),
     Defect("quarantined votes counted", "sim", "kept", [Edit(
-        "server/engine/round.c", "    settle(round, node, reply->vote);\n",
-        "    settle(round, node, reply->vote == VOTE_QUARANTINED\n"
-        "                            ? VOTE_GRANTED : reply->vote);\n")]),
+        "server/engine/round.c", "    settle(round, node, (struct ballot){reply->vote, reply->state});\n",
+        "    settle(round, node, (struct ballot){\n"
+        "        reply->vote == VOTE_QUARANTINED ? VOTE_GRANTED : reply->vote,\n"
+        "        reply->state});\n")]),
     Defect("baseline per connection", "sim", "exclusion", [Edit(
         "server/engine/clocks.c", "    clocks->node[node].is_up = true;\n",
         "    clocks->node[node] = (struct clock_node){.is_up = true,\n"
