@@ -14,11 +14,12 @@ enum {
 void debts_init(struct debts *debts, struct nodes *nodes)
 {
     memset(debts, 0, sizeof *debts);
+    debts->env = nodes->env;
     debts->nodes = nodes;
     debts->store.limit = STORE_BYTES;
     for (int i = 0; i < NODES_MAX; i++) {
         /* who knows what other servers have done before */
-        debts->seen_us[i] = nodes_now(nodes);
+        debts->seen_us[i] = environment_now(nodes->env);
         for (int kind = 0; kind < DEBT_KINDS; kind++)
             debts->queue[i][kind].store = &debts->store;
     }
@@ -49,7 +50,7 @@ static enum debt_kind kind_of(const struct debts *debts, int node,
 
 static void note_dropped(struct debts *debts, enum debt_kind kind)
 {
-    struct metrics *metrics = debts->nodes->metrics;
+    struct metrics *metrics = debts->env->metrics;
     if (kind == DEBT_SURE)
         metrics->releases_dropped++;
     else
@@ -58,7 +59,7 @@ static void note_dropped(struct debts *debts, enum debt_kind kind)
 
 void debts_add(struct debts *debts, int node, const struct owed_item *item)
 {
-    int64_t now_us = nodes_now(debts->nodes);
+    int64_t now_us = environment_now(debts->env);
     if (now_us >= item->until_us)
         return;
     enum debt_kind kind = kind_of(debts, node, item->token, now_us);
@@ -128,7 +129,7 @@ void debts_on_up(struct debts *debts, int node, int64_t now_us)
 
 static void tell_dropped(struct debts *debts, int64_t now_us)
 {
-    uint64_t dropped = debts->nodes->metrics->releases_dropped;
+    uint64_t dropped = debts->env->metrics->releases_dropped;
     if (dropped == debts->told || now_us < debts->told_us + TELL_US)
         return;
     log_write(LOG_WARN, "releases_dropped",
@@ -143,7 +144,7 @@ static void tell_dropped(struct debts *debts, int64_t now_us)
 
 void debts_tick(struct debts *debts, int64_t now_us)
 {
-    for (int i = 0; i < debts->nodes->settings.nodes; i++) {
+    for (int i = 0; i < debts->env->settings.nodes; i++) {
         if (debts->nodes->node[i].is_up)
             debts->seen_us[i] = now_us;
         for (int kind = 0; kind < DEBT_KINDS; kind++)

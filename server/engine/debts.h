@@ -16,6 +16,7 @@
 enum debt_kind { DEBT_SURE, DEBT_UNLIKELY, DEBT_KINDS };
 
 struct debts {
+    const struct environment *env;
     struct nodes *nodes;
     struct owed_store store;
     struct owed queue[NODES_MAX][DEBT_KINDS];

@@ -19,6 +19,7 @@ enum {
 };
 
 struct engine {
+    struct environment env;
     struct nodes nodes;
     struct releases releases;
     struct repairs repairs;
@@ -45,9 +46,9 @@ static const struct metrics_names metrics_names = {name_of_outcome,
 
 static bool set_tick(struct engine *engine)
 {
-    struct engine_port *port = &engine->nodes.port;
+    struct engine_port *port = &engine->env.port;
     return port->timer(port->ctx, TICK_SLOT,
-                       nodes_now(&engine->nodes) + TICK_US);
+                       environment_now(&engine->env) + TICK_US);
 }
 
 struct engine *engine_new(const struct engine_settings *settings,
@@ -58,7 +59,8 @@ struct engine *engine_new(const struct engine_settings *settings,
     if (engine == NULL)
         return NULL;
     metrics->names = &metrics_names;
-    nodes_init(&engine->nodes, settings, port, metrics);
+    engine->env = (struct environment){*settings, *port, metrics};
+    nodes_init(&engine->nodes, &engine->env);
     releases_init(&engine->releases, &engine->nodes);
     repairs_init(&engine->repairs, &engine->nodes);
     operations_init(&engine->operations, &engine->nodes, &engine->releases,
@@ -164,7 +166,7 @@ void engine_on_node_up(struct engine *engine, int node,
                        const struct engine_node_facts *facts)
 {
     nodes_on_up(&engine->nodes, node, facts);
-    releases_on_up(&engine->releases, node, nodes_now(&engine->nodes));
+    releases_on_up(&engine->releases, node, environment_now(&engine->env));
 }
 
 void engine_on_node_down(struct engine *engine, int node,
@@ -213,7 +215,7 @@ void engine_on_timer(struct engine *engine, uint32_t slot)
         operation_on_timer(&engine->operations, slot);
         return;
     }
-    int64_t now_us = nodes_now(&engine->nodes);
+    int64_t now_us = environment_now(&engine->env);
     nodes_tick(&engine->nodes, now_us);
     releases_tick(&engine->releases, now_us);
     repairs_tick(&engine->repairs, now_us);
@@ -227,14 +229,14 @@ void engine_view_node(const struct engine *engine, int node,
 {
     const struct nodes *nodes = &engine->nodes;
     const struct node *it = &nodes->node[node];
-    int64_t now_us = nodes_now(nodes);
+    int64_t now_us = environment_now(nodes->env);
     *view = (struct engine_node_view){
         .state = standing_name(nodes, node),
         .is_voting = standing_is_voting(nodes, node),
         .since_us = it->since_us,
         .has_clock = it->is_up && nodes->clocks.node[node].base.is_known,
         .clock_lead_us = clocks_lead_us(&nodes->clocks, node, now_us),
-        .clock_steps = nodes->metrics->clock_steps[node],
+        .clock_steps = nodes->env->metrics->clock_steps[node],
         .quarantine_us = admission_remaining_us(&nodes->guard, node, now_us),
         .rtt_us = it->rtt_us,
     };
@@ -248,12 +250,12 @@ int engine_voting(const struct engine *engine)
 
 int engine_quorum(const struct engine *engine)
 {
-    return quorum_of(engine->nodes.settings.nodes);
+    return quorum_of(engine->env.settings.nodes);
 }
 
 int64_t engine_quorum_in_us(const struct engine *engine)
 {
-    return standing_quorum_in_us(&engine->nodes, nodes_now(&engine->nodes));
+    return standing_quorum_in_us(&engine->nodes, environment_now(&engine->env));
 }
 
 int engine_in_flight(const struct engine *engine)

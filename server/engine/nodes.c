@@ -22,15 +22,11 @@ static int lead_of(const struct engine_settings *settings)
     return lead;
 }
 
-void nodes_init(struct nodes *nodes, const struct engine_settings *settings,
-                const struct engine_port *port, struct metrics *metrics)
+void nodes_init(struct nodes *nodes, const struct environment *env)
 {
+    const struct engine_settings *settings = &env->settings;
     assert(settings->nodes >= 1 && settings->nodes <= NODES_MAX);
-    *nodes = (struct nodes){
-        .settings = *settings,
-        .port = *port,
-        .metrics = metrics,
-    };
+    *nodes = (struct nodes){.env = env};
     struct guard_settings guard = {
         .nodes = settings->nodes,
         .quorum = quorum_of(settings->nodes),
@@ -56,11 +52,6 @@ void nodes_init(struct nodes *nodes, const struct engine_settings *settings,
     }
 }
 
-int64_t nodes_now(const struct nodes *nodes)
-{
-    return nodes->port.now(nodes->port.ctx);
-}
-
 int64_t nodes_median_us(const struct nodes *nodes, int64_t now_us)
 {
     return clocks_median_at(&nodes->clocks, now_us);
@@ -68,7 +59,7 @@ int64_t nodes_median_us(const struct nodes *nodes, int64_t now_us)
 
 int64_t nodes_doubt_us(const struct nodes *nodes, int node)
 {
-    return clocks_doubt_us(&nodes->clocks, node, nodes_now(nodes));
+    return clocks_doubt_us(&nodes->clocks, node, environment_now(nodes->env));
 }
 
 bool nodes_is_before(const struct nodes *nodes, int node, int64_t node_us,
@@ -98,8 +89,8 @@ int64_t nodes_next_number(struct nodes *nodes, int64_t median_us, int64_t seen)
 
 int64_t nodes_barred_us(const struct nodes *nodes, int64_t number)
 {
-    int64_t most = nodes_median_us(nodes, nodes_now(nodes)) +
-                   fence_window_us(nodes->settings.max_ttl_ms);
+    int64_t most = nodes_median_us(nodes, environment_now(nodes->env)) +
+                   fence_window_us(nodes->env->settings.max_ttl_ms);
     return number > most ? number - most : 0;
 }
 
@@ -107,12 +98,12 @@ int64_t nodes_barred_us(const struct nodes *nodes, int64_t number)
 
 static void log_quorum(const struct nodes *nodes)
 {
-    int quorum = quorum_of(nodes->settings.nodes);
+    int quorum = quorum_of(nodes->env->settings.nodes);
     enum log_level level = nodes->voting >= quorum ? LOG_INFO : LOG_ERROR;
     log_write(level, nodes->voting >= quorum ? "quorum" : "no_quorum",
               (struct log_field[]){
                   LOG_N("voting", nodes->voting), LOG_N("quorum", quorum),
-                  LOG_N("total", nodes->settings.nodes), LOG_END});
+                  LOG_N("total", nodes->env->settings.nodes), LOG_END});
 }
 
 static void log_state(const struct nodes *nodes, int node, int64_t now_us)
@@ -123,22 +114,22 @@ static void log_state(const struct nodes *nodes, int node, int64_t now_us)
     enum log_level level = shown == STATE_ADMITTING          ? LOG_DEBUG
                            : standing_is_voting(nodes, node) ? LOG_INFO
                                                              : LOG_WARN;
-    log_write(
-        level, "node",
-        (struct log_field[]){LOG_S("node", nodes->settings.node_names[node]),
-                             LOG_S("state", standing_name(nodes, node)),
-                             LOG_S("detail", detail), LOG_END});
+    log_write(level, "node",
+              (struct log_field[]){
+                  LOG_S("node", nodes->env->settings.node_names[node]),
+                  LOG_S("state", standing_name(nodes, node)),
+                  LOG_S("detail", detail), LOG_END});
 }
 
 static void count_voters(struct nodes *nodes)
 {
     int voting = 0;
-    for (int i = 0; i < nodes->settings.nodes; i++) {
+    for (int i = 0; i < nodes->env->settings.nodes; i++) {
         bool is_voting = standing_is_voting(nodes, i);
-        nodes->metrics->node_is_voting[i] = is_voting;
+        nodes->env->metrics->node_is_voting[i] = is_voting;
         voting += is_voting;
     }
-    int quorum = quorum_of(nodes->settings.nodes);
+    int quorum = quorum_of(nodes->env->settings.nodes);
     bool is_crossing = (voting >= quorum) != (nodes->voting >= quorum);
     nodes->voting = voting;
     if (is_crossing)
@@ -181,7 +172,7 @@ static void update_one(struct nodes *nodes, int node, int64_t now_us)
 
 static void update(struct nodes *nodes, int64_t now_us)
 {
-    for (int i = 0; i < nodes->settings.nodes; i++)
+    for (int i = 0; i < nodes->env->settings.nodes; i++)
         update_one(nodes, i, now_us);
 }
 
@@ -191,11 +182,9 @@ static void update(struct nodes *nodes, int64_t now_us)
 static struct span make_nonce(const struct nodes *nodes,
                               char nonce[CALL_NONCE_MAX + 1])
 {
-    uint64_t random;
     bool is_first = firststart_is_marking(&nodes->guard.start);
-    nodes->port.random(nodes->port.ctx, &random, sizeof random);
     snprintf(nonce, CALL_NONCE_MAX + 1, "%s%016llx", is_first ? "first-" : "",
-             (unsigned long long)random);
+             (unsigned long long)environment_random(nodes->env));
     return span_of(nonce);
 }
 
@@ -226,15 +215,16 @@ static bool send_action(struct nodes *nodes, const struct guard_action *action)
     struct call call = {
         .kind = script_of[action->kind],
         .admit = span_of(it->admit),
-        .max_ttl_ms = nodes->settings.max_ttl_ms,
+        .max_ttl_ms = nodes->env->settings.max_ttl_ms,
         .floor = guard->witness.node[action->node].floor,
-        .median_us =
-            guard->has_median ? nodes_now(nodes) + guard->median_ahead_us : 0,
+        .median_us = guard->has_median
+                         ? environment_now(nodes->env) + guard->median_ahead_us
+                         : 0,
         .node_deadline_us = node_deadline_us(
             nodes, action->node,
-            nodes_now(nodes) + nodes->settings.node_timeout_us),
+            environment_now(nodes->env) + nodes->env->settings.node_timeout_us),
         .is_durable = it->is_durable,
-        .is_objecting = guard_is_objecting(guard, nodes_now(nodes)),
+        .is_objecting = guard_is_objecting(guard, environment_now(nodes->env)),
     };
     if (action->kind == GUARD_LOOK || action->kind == GUARD_REVOKE)
         call.nonce = make_nonce(nodes, nonce);
@@ -247,14 +237,14 @@ static bool send_action(struct nodes *nodes, const struct guard_action *action)
         call.found = span_of(it->found);
     nodes->node[action->node].action = *action;
     return nodes->node[action->node].is_up &&
-           nodes->port.send(nodes->port.ctx, action->node, &call,
-                            tag_guard()) == VOTE_PENDING;
+           nodes->env->port.send(nodes->env->port.ctx, action->node, &call,
+                                 tag_guard()) == VOTE_PENDING;
 }
 
 static void judge_clocks(struct nodes *nodes, int64_t now_us)
 {
     struct clocks_judgement judgement;
-    for (int i = 0; i < nodes->settings.nodes; i++)
+    for (int i = 0; i < nodes->env->settings.nodes; i++)
         if (clocks_wants_reply(&nodes->clocks, i))
             guard_want_look(&nodes->guard, i, now_us);
     if (!clocks_judge(&nodes->clocks, now_us, &judgement))
@@ -265,14 +255,14 @@ static void judge_clocks(struct nodes *nodes, int64_t now_us)
                       LOG_S("detail", "a majority of the nodes' clocks stepped "
                                       "at once: all are learned anew"),
                       LOG_END});
-    for (int i = 0; i < nodes->settings.nodes; i++) {
+    for (int i = 0; i < nodes->env->settings.nodes; i++) {
         if (!(judgement.stepped & 1u << i))
             continue;
         log_write(LOG_WARN, "clock_step",
                   (struct log_field[]){
-                      LOG_S("node", nodes->settings.node_names[i]),
+                      LOG_S("node", nodes->env->settings.node_names[i]),
                       LOG_N("step_us", judgement.step_us[i]), LOG_END});
-        nodes->metrics->clock_steps[i]++;
+        nodes->env->metrics->clock_steps[i]++;
         nodes->node[i].lost_by_us = judgement.step_us[i];
         guard_on_step(&nodes->guard, i);
     }
@@ -284,7 +274,7 @@ static void settle(struct nodes *nodes, int64_t now_us)
     struct guard_action action;
     judge_clocks(nodes, now_us);
     clocks_tick(&nodes->clocks, now_us);
-    for (int i = 0; i < nodes->settings.nodes; i++)
+    for (int i = 0; i < nodes->env->settings.nodes; i++)
         guard_on_clock(&nodes->guard, i,
                        clocks_state(&nodes->clocks, i) == CLOCK_GOOD);
     guard_on_median(&nodes->guard, clocks_are_known(&nodes->clocks),
@@ -298,10 +288,10 @@ static void settle(struct nodes *nodes, int64_t now_us)
 
 void nodes_tick(struct nodes *nodes, int64_t now_us)
 {
-    for (int i = 0; i < nodes->settings.nodes; i++) {
-        nodes->metrics->clock_lead_us[i] =
+    for (int i = 0; i < nodes->env->settings.nodes; i++) {
+        nodes->env->metrics->clock_lead_us[i] =
             clocks_lead_us(&nodes->clocks, i, now_us);
-        nodes->metrics->quarantine_us[i] =
+        nodes->env->metrics->quarantine_us[i] =
             admission_remaining_us(&nodes->guard, i, now_us);
     }
     settle(nodes, now_us);
@@ -343,10 +333,10 @@ struct ballot nodes_send(struct nodes *nodes, int node, struct call *call,
     if (asks_for_vote(call->kind)) {
         call->node_deadline_us =
             deadline_of(nodes, node, call->kind, deadline_us);
-        call->window_us = fence_window_us(nodes->settings.max_ttl_ms);
+        call->window_us = fence_window_us(nodes->env->settings.max_ttl_ms);
     }
     return (struct ballot){
-        .vote = nodes->port.send(nodes->port.ctx, node, call, tag)};
+        .vote = nodes->env->port.send(nodes->env->port.ctx, node, call, tag)};
 }
 
 /* ---- events ------------------------------------------------------------- */
@@ -355,7 +345,7 @@ void nodes_on_up(struct nodes *nodes, int node,
                  const struct engine_node_facts *facts)
 {
     struct node *it = &nodes->node[node];
-    int64_t now_us = nodes_now(nodes);
+    int64_t now_us = environment_now(nodes->env);
     it->is_up = true;
     it->condition = STATE_VOTING;
     it->confirmed_us = facts->confirmed_us;
@@ -374,17 +364,17 @@ void nodes_on_down(struct nodes *nodes, int node, enum node_state reason,
     it->is_up = false;
     it->down_reason = reason;
     snprintf(it->down_detail, sizeof it->down_detail, "%s", detail);
-    nodes->metrics->reconnects[node]++;
+    nodes->env->metrics->reconnects[node]++;
     clocks_on_down(&nodes->clocks, node);
     guard_on_down(&nodes->guard, node);
-    settle(nodes, nodes_now(nodes));
+    settle(nodes, environment_now(nodes->env));
 }
 
 void nodes_on_confirmed(struct nodes *nodes, int node,
                         const struct engine_node_facts *facts)
 {
     struct node *it = &nodes->node[node];
-    int64_t now_us = nodes_now(nodes);
+    int64_t now_us = environment_now(nodes->env);
     if (!it->is_up || strcmp(it->run_id, facts->run_id) != 0)
         return;
     if (facts->confirmed_us > it->confirmed_us)
@@ -468,7 +458,7 @@ struct ballot nodes_on_reply(struct nodes *nodes, int node, uint64_t tag,
     bool is_clock_same = true;
     if (reply->vote != VOTE_UNREACHABLE) {
         it->rtt_us = received_us - sent_us;
-        metrics_observe(&nodes->metrics->node_rtt[node], it->rtt_us);
+        metrics_observe(&nodes->env->metrics->node_rtt[node], it->rtt_us);
     }
     if (reply->node_now_us > 0)
         is_clock_same = clocks_observe(&nodes->clocks, node, reply->node_now_us,
@@ -484,7 +474,7 @@ struct ballot nodes_on_reply(struct nodes *nodes, int node, uint64_t tag,
     struct ballot ballot = {reply->vote, reply->state};
     if (!is_guard)
         ballot = judge(nodes, node, reply, is_clock_same, received_us);
-    nodes->metrics->votes[node][ballot_number(ballot)]++;
+    nodes->env->metrics->votes[node][ballot_number(ballot)]++;
     if (is_guard || !is_clock_same || is_news(ballot))
         settle(nodes, received_us);
     return ballot;

@@ -5,10 +5,9 @@
 #ifndef REDLOCKD_NODES_H
 #define REDLOCKD_NODES_H
 
-#include "../base/metrics.h"
 #include "clocks.h"
+#include "environment.h"
 #include "guard.h"
-#include "port.h"
 
 struct node {
     bool is_up;                  /* a connection is there */
@@ -29,9 +28,7 @@ struct node {
 };
 
 struct nodes {
-    struct engine_settings settings;
-    struct engine_port port;
-    struct metrics *metrics;
+    const struct environment *env;
     struct guard guard;
     struct clocks clocks;
     int voting;
@@ -39,10 +36,8 @@ struct nodes {
     struct node node[NODES_MAX];
 };
 
-void nodes_init(struct nodes *nodes, const struct engine_settings *settings,
-                const struct engine_port *port, struct metrics *metrics);
-
-int64_t nodes_now(const struct nodes *nodes);
+/* env is borrowed. */
+void nodes_init(struct nodes *nodes, const struct environment *env);
 
 /*
  * The number for the next round, above seen; median_us: of the clocks. A

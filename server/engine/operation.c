@@ -18,8 +18,10 @@ static const enum call_kind script_of[] = {
 void operations_init(struct operations *operations, struct nodes *nodes,
                      struct releases *releases, struct repairs *repairs)
 {
-    *operations = (struct operations){
-        .nodes = nodes, .releases = releases, .repairs = repairs};
+    *operations = (struct operations){.env = nodes->env,
+                                      .nodes = nodes,
+                                      .releases = releases,
+                                      .repairs = repairs};
     slots_init(&operations->slots, sizeof(struct operation), OPERATIONS_MAX);
 }
 
@@ -37,7 +39,7 @@ struct operation *operation_find(const struct operations *operations,
 static void set_timer(struct operations *operations, struct operation *it,
                       int64_t at_us)
 {
-    struct engine_port *port = &operations->nodes->port;
+    struct engine_port *port = &operations->env->port;
     /* cannot fail: the slot's timer was made in operation_new */
     (void)port->timer(port->ctx, it->head.index + FIRST_TIMER_SLOT, at_us);
 }
@@ -69,7 +71,7 @@ static void settle(struct operations *operations, struct operation *it,
         it->result.token = token_of(it);
         result_tell_token(&it->result, token_of(it));
     }
-    nodes->port.answer(nodes->port.ctx, it->client);
+    nodes->env->port.answer(nodes->env->port.ctx, it->client);
 }
 
 /* ---- rounds ------------------------------------------------------------- */
@@ -78,7 +80,7 @@ static void make_token(struct operations *operations, struct operation *it,
                        int64_t number)
 {
     unsigned char random[TOKEN_RANDOM_BYTES];
-    struct engine_port *port = &operations->nodes->port;
+    struct engine_port *port = &operations->env->port;
     port->random(port->ctx, random, sizeof random);
     it->token_len = token_make(it->token, number, random,
                                (struct span){it->owner, it->owner_len});
@@ -149,7 +151,7 @@ static void send_to_all(struct operations *operations, struct operation *it)
 static int64_t patience_us(const struct operations *operations,
                            const struct operation *it)
 {
-    int64_t timeout_us = operations->nodes->settings.node_timeout_us;
+    int64_t timeout_us = operations->env->settings.node_timeout_us;
     int64_t ttl_us = it->ttl_ms * 1000;
     return ttl_us > 0 && ttl_us < timeout_us ? ttl_us : timeout_us;
 }
@@ -158,12 +160,12 @@ static int64_t patience_us(const struct operations *operations,
 /* NOLINTBEGIN(misc-no-recursion); false: a release without memory, not sent */
 static bool start_round(struct operations *operations, struct operation *it)
 {
-    int64_t start_us = nodes_now(operations->nodes);
+    int64_t start_us = environment_now(operations->env);
     it->state = OPERATION_ROUND;
     it->rounds++;
     it->doubt_us = 0;
-    round_init(&it->round, it->kind, operations->nodes->settings.nodes,
-               start_us, start_us + patience_us(operations, it));
+    round_init(&it->round, it->kind, operations->env->settings.nodes, start_us,
+               start_us + patience_us(operations, it));
     set_timer(operations, it, it->round.deadline_us);
     if (it->kind != LOCK_RELEASE && can_be_decided(operations, it))
         send_to_all(operations, it);
@@ -178,19 +180,17 @@ static bool start_round(struct operations *operations, struct operation *it)
 static bool has_rounds_left(const struct operations *operations,
                             const struct operation *it)
 {
-    return it->rounds <= operations->nodes->settings.retry_count;
+    return it->rounds <= operations->env->settings.retry_count;
 }
 
 /* Another round after a random delay. */
 static void pause(struct operations *operations, struct operation *it)
 {
     struct nodes *nodes = operations->nodes;
-    uint64_t random;
-    nodes->port.random(nodes->port.ctx, &random, sizeof random);
-    int64_t delay_us =
-        (int64_t)(random % ((uint64_t)nodes->settings.retry_delay_us + 1));
+    uint64_t delays = (uint64_t)operations->env->settings.retry_delay_us + 1;
+    int64_t delay_us = (int64_t)(environment_random(operations->env) % delays);
     it->state = OPERATION_PAUSE;
-    set_timer(operations, it, nodes_now(nodes) + delay_us);
+    set_timer(operations, it, environment_now(nodes->env) + delay_us);
 }
 
 /* ---- verdicts ----------------------------------------------------------- */
@@ -199,15 +199,15 @@ static int64_t validity_ms(const struct operations *operations,
                            const struct operation *it, int64_t now_us)
 {
     return round_validity_ms(&it->round, it->ttl_ms, now_us,
-                             operations->nodes->settings.drift_factor);
+                             operations->env->settings.drift_factor);
 }
 
 /* Nothing is sent anew: a release is right however late it runs. */
 static void wait_on(struct operations *operations, struct operation *it)
 {
     it->rounds++;
-    round_wait_on(&it->round,
-                  nodes_now(operations->nodes) + patience_us(operations, it));
+    round_wait_on(&it->round, environment_now(operations->env) +
+                                  patience_us(operations, it));
     set_timer(operations, it, it->round.deadline_us);
 }
 
@@ -229,7 +229,7 @@ static void on_no_quorum(struct operations *operations, struct operation *it)
 static bool is_valid(const struct operations *operations,
                      const struct operation *it)
 {
-    return validity_ms(operations, it, nodes_now(operations->nodes)) > 0;
+    return validity_ms(operations, it, environment_now(operations->env)) > 0;
 }
 
 static enum outcome outcome_of_won(const struct operations *operations,
@@ -259,9 +259,9 @@ static void on_verdict(struct operations *operations, struct operation *it,
         return;
     }
     if (verdict == VERDICT_HELD || verdict == VERDICT_FOUND)
-        result_tell_holder(
-            &it->result, &it->round,
-            nodes_median_us(operations->nodes, nodes_now(operations->nodes)));
+        result_tell_holder(&it->result, &it->round,
+                           nodes_median_us(operations->nodes,
+                                           environment_now(operations->env)));
     settle(operations, it,
            verdict == VERDICT_WON ? outcome_of_won(operations, it)
                                   : outcomes[verdict]);
@@ -298,8 +298,8 @@ static void decide(struct operations *operations, struct operation *it)
     if (verdict == VERDICT_OPEN)
         return;
     struct nodes *nodes = operations->nodes;
-    int64_t now_us = nodes_now(nodes);
-    metrics_observe(&nodes->metrics->round_duration[it->kind],
+    int64_t now_us = environment_now(nodes->env);
+    metrics_observe(&nodes->env->metrics->round_duration[it->kind],
                     now_us - it->round.start_us);
     if (verdict == VERDICT_WON)
         it->round.won_us = now_us;
@@ -317,7 +317,7 @@ static void decide(struct operations *operations, struct operation *it)
 static void count_outcome(struct operations *operations,
                           const struct operation *it)
 {
-    struct metrics *metrics = operations->nodes->metrics;
+    struct metrics *metrics = operations->env->metrics;
     enum lock_call call = it->kind;
     assert(outcome_is_of(it->result.outcome, call));
     metrics->outcomes[call][it->result.outcome]++;
@@ -409,7 +409,7 @@ void operation_on_timer(struct operations *operations, uint32_t slot)
         (void)start_round(operations, it); /* it is an acquire */
         return;
     }
-    if (nodes_now(operations->nodes) < it->round.deadline_us) {
+    if (environment_now(operations->env) < it->round.deadline_us) {
         set_timer(operations, it, it->round.deadline_us);
         return;
     }
@@ -430,16 +430,16 @@ static bool is_held_too_long(const struct operations *operations,
     struct token_parts parts;
     if (!token_parse(order->token, &parts))
         return false;
-    int64_t median_us = nodes_median_us(nodes, nodes_now(nodes));
+    int64_t median_us = nodes_median_us(nodes, environment_now(nodes->env));
     int64_t end_us = median_us + order->ttl_ms * 1000;
     return median_us != 0 &&
-           end_us - parts.number > nodes->settings.max_hold_ms * 1000;
+           end_us - parts.number > nodes->env->settings.max_hold_ms * 1000;
 }
 
 static struct operation *operation_new(struct operations *operations,
                                        const struct operation_order *order)
 {
-    struct engine_port *port = &operations->nodes->port;
+    struct engine_port *port = &operations->env->port;
     struct operation *it = slots_take(&operations->slots);
     if (it == NULL)
         return NULL;

@@ -57,6 +57,7 @@ struct operation {
 };
 
 struct operations {
+    const struct environment *env;
     struct nodes *nodes;
     struct releases *releases;
     struct repairs *repairs;

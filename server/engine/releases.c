@@ -9,6 +9,7 @@ enum { RELEASES_MAX = 60000 }; /* at once, without what nodes owe for long */
 
 void releases_init(struct releases *releases, struct nodes *nodes)
 {
+    releases->env = nodes->env;
     releases->nodes = nodes;
     slots_init(&releases->slots, sizeof(struct release), RELEASES_MAX);
     TAILQ_INIT(&releases->list);
@@ -23,7 +24,7 @@ static uint16_t bit(int node)
 /* To be called behind everything that may change it. */
 static void show_pending(const struct releases *releases)
 {
-    releases->nodes->metrics->releases_pending =
+    releases->env->metrics->releases_pending =
         releases->slots.used + releases->debts.store.items;
 }
 
@@ -117,12 +118,12 @@ void releases_undo(struct releases *releases, const struct round *round,
         if (it != NULL)
             it->owed |= bit(i);
         else if (!is_sent)
-            releases->nodes->metrics->releases_dropped++;
+            releases->env->metrics->releases_dropped++;
     }
     if (it == NULL)
         return;
     it->set_ends_us = round->deadline_us + doubt_us;
-    it->until_us = nodes_now(releases->nodes) + ttl_ms * 1000;
+    it->until_us = environment_now(releases->env) + ttl_ms * 1000;
     show_pending(releases);
 }
 
@@ -134,7 +135,7 @@ bool releases_ask(struct releases *releases, struct round *round,
                   struct span resource, struct span token, uint64_t operation)
 {
     const struct nodes *nodes = releases->nodes;
-    const struct engine_settings *settings = &nodes->settings;
+    const struct engine_settings *settings = &releases->env->settings;
     struct release *it = remember(releases, resource, token);
     int64_t widest_us = 0;
     if (it == NULL)
@@ -165,16 +166,16 @@ bool releases_ask(struct releases *releases, struct round *round,
 static void doubt(const struct releases *releases, struct release *it)
 {
     it->is_doubtful = true;
-    it->owed = (uint16_t)(bit(releases->nodes->settings.nodes) - 1);
+    it->owed = (uint16_t)(bit(releases->env->settings.nodes) - 1);
 }
 
 static bool is_majority_in_time(const struct releases *releases,
                                 const struct release *it)
 {
     int count = 0;
-    for (int i = 0; i < releases->nodes->settings.nodes; i++)
+    for (int i = 0; i < releases->env->settings.nodes; i++)
         count += (it->in_time & bit(i)) != 0;
-    return count >= quorum_of(releases->nodes->settings.nodes);
+    return count >= quorum_of(releases->env->settings.nodes);
 }
 
 /*
@@ -190,7 +191,7 @@ static void take_answer(struct releases *releases, struct release *it, int node,
     bool is_for_good =
         it->operation == 0 ||
         nodes_is_past(nodes, node, reply->node_now_us, it->set_ends_us);
-    if (nodes_now(nodes) <= it->in_time_us ||
+    if (environment_now(releases->env) <= it->in_time_us ||
         nodes_is_before(nodes, node, reply->node_now_us, it->in_time_us))
         it->in_time |= bit(node);
     if (!is_for_good && reply->vote != VOTE_DELETED)
@@ -204,7 +205,7 @@ static void hand_over(struct releases *releases, struct release *it)
 {
     const struct owed_item item = {resource_of(it), token_of(it), it->until_us};
     uint16_t due = it->owed & (uint16_t)~it->in_flight;
-    for (int i = 0; i < releases->nodes->settings.nodes; i++)
+    for (int i = 0; i < releases->env->settings.nodes; i++)
         if (due & bit(i))
             debts_add(&releases->debts, i, &item);
     it->owed &= (uint16_t)~due;
@@ -213,7 +214,7 @@ static void hand_over(struct releases *releases, struct release *it)
 /* Forgets it when nothing can come of it any more. */
 static void go_on(struct releases *releases, struct release *it)
 {
-    bool is_time = nodes_now(releases->nodes) >= it->set_ends_us;
+    bool is_time = environment_now(releases->env) >= it->set_ends_us;
     bool is_first_over = it->in_flight == 0 && (it->owed == 0 || is_time);
     if (is_first_over && it->operation != 0 && !it->is_doubtful &&
         !is_majority_in_time(releases, it))
@@ -229,7 +230,7 @@ uint64_t releases_on_reply(struct releases *releases, int node, uint64_t tag,
 {
     if (tag_is_debt(tag)) {
         debts_on_reply(&releases->debts, node, tag, reply->vote,
-                       nodes_now(releases->nodes));
+                       environment_now(releases->env));
         show_pending(releases);
         return 0;
     }

@@ -42,6 +42,7 @@ struct release {
 };
 
 struct releases {
+    const struct environment *env;
     struct nodes *nodes;
     struct slots slots;
     TAILQ_HEAD(, release) list;

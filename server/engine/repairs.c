@@ -10,6 +10,7 @@ enum { REPAIRS_MAX = 4096 };
 
 void repairs_init(struct repairs *repairs, struct nodes *nodes)
 {
+    repairs->env = nodes->env;
     repairs->nodes = nodes;
     slots_init(&repairs->slots, sizeof(struct repair), REPAIRS_MAX);
     TAILQ_INIT(&repairs->list);
@@ -42,7 +43,6 @@ static uint16_t missing_on(const struct round *round)
 void repairs_start(struct repairs *repairs, struct span resource,
                    struct span token, int64_t ttl_ms, const struct round *round)
 {
-    struct nodes *nodes = repairs->nodes;
     struct token_parts parts;
     uint16_t missing = missing_on(round);
     if (missing == 0 || !token_parse(token, &parts))
@@ -52,12 +52,13 @@ void repairs_start(struct repairs *repairs, struct span resource,
         return;
     assert(resource.len + token.len <= sizeof it->text);
     it->is_looking = false;
-    it->at_us = nodes_now(nodes) + nodes->settings.node_timeout_us;
+    it->at_us =
+        environment_now(repairs->env) + repairs->env->settings.node_timeout_us;
     it->start_us = round->start_us;
-    it->until_us =
-        round->start_us + round_validity_ms(round, ttl_ms, round->start_us,
-                                            nodes->settings.drift_factor) *
-                              1000;
+    it->until_us = round->start_us +
+                   round_validity_ms(round, ttl_ms, round->start_us,
+                                     repairs->env->settings.drift_factor) *
+                       1000;
     it->ttl_ms = ttl_ms;
     it->number = parts.number;
     it->nodes = missing;
@@ -90,7 +91,7 @@ static struct call call_of(const struct repair *it, enum call_kind kind)
 static void look(struct repairs *repairs, struct repair *it, int64_t now_us)
 {
     struct nodes *nodes = repairs->nodes;
-    const struct engine_settings *settings = &nodes->settings;
+    const struct engine_settings *settings = &repairs->env->settings;
     it->is_looking = true;
     it->at_us = now_us + settings->node_timeout_us;
     if (it->until_us < it->at_us)
@@ -114,7 +115,7 @@ static void set(struct repairs *repairs, const struct repair *it,
     struct call call = call_of(it, CALL_REPAIR);
     call.ttl_ms = it->ttl_ms - (now_us - it->start_us) / 1000;
     uint64_t tag = slots_handle(it, tag_bits(TAG_REPAIR, 0));
-    for (int i = 0; i < nodes->settings.nodes; i++) {
+    for (int i = 0; i < repairs->env->settings.nodes; i++) {
         call.seen = it->seen[i];
         if (it->nodes & 1u << i)
             (void)nodes_send(nodes, i, &call, it->at_us, tag);
@@ -127,11 +128,11 @@ void repairs_on_reply(struct repairs *repairs, uint64_t tag,
                       const struct call_reply *reply)
 {
     struct repair *it = slots_find(&repairs->slots, tag);
-    int64_t now_us = nodes_now(repairs->nodes);
+    int64_t now_us = environment_now(repairs->env);
     if (it == NULL)
         return; /* what a repair itself is answered, or too late */
     it->found += reply->vote == VOTE_EXTENDED;
-    if (it->found < quorum_of(repairs->nodes->settings.nodes))
+    if (it->found < quorum_of(repairs->env->settings.nodes))
         return;
     if (now_us < it->at_us)
         set(repairs, it, now_us);

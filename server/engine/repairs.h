@@ -40,6 +40,7 @@ struct repair {
 };
 
 struct repairs {
+    const struct environment *env;
     struct nodes *nodes;
     struct slots slots;
     TAILQ_HEAD(, repair) list;

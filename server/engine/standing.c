@@ -17,7 +17,7 @@ bool standing_is_confirmed(const struct node *node, int64_t now_us)
 static bool is_duplicate(const struct nodes *nodes, int node)
 {
     const struct node *it = &nodes->node[node];
-    for (int i = 0; i < nodes->settings.nodes; i++)
+    for (int i = 0; i < nodes->env->settings.nodes; i++)
         if (i != node && nodes->node[i].is_up &&
             strcmp(nodes->node[i].run_id, it->run_id) == 0)
             return true;
@@ -191,8 +191,8 @@ int64_t standing_quorum_in_us(const struct nodes *nodes, int64_t now_us)
 {
     int64_t waits_us[NODES_MAX];
     int count = 0;
-    int missing = quorum_of(nodes->settings.nodes) - nodes->voting;
-    for (int i = 0; i < nodes->settings.nodes; i++) {
+    int missing = quorum_of(nodes->env->settings.nodes) - nodes->voting;
+    for (int i = 0; i < nodes->env->settings.nodes; i++) {
         int64_t wait_us = admission_remaining_us(&nodes->guard, i, now_us);
         if (wait_us != 0 && nodes->node[i].is_up)
             waits_us[count++] = wait_us;

@@ -16,6 +16,7 @@ enum { NODES = 5, SECOND_US = 1000000, TTL_US = 60 * SECOND_US, CALLS = 2000 };
 #define EPOCH_US INT64_C(1795221641000000)
 
 static struct metrics metrics;
+static struct environment env;
 static struct nodes nodes;
 static struct debts debts;
 static int64_t now_us;
@@ -82,7 +83,8 @@ static void begin(void)
     sent_count = answered = 0;
     is_full = false;
     metrics = (struct metrics){0};
-    nodes_init(&nodes, &settings, &port, &metrics);
+    env = (struct environment){settings, port, &metrics};
+    nodes_init(&nodes, &env);
     debts_init(&debts, &nodes);
     for (int i = 0; i < NODES; i++) {
         clocks_on_up(&nodes.clocks, i);
