@@ -31,7 +31,7 @@ class Defect:
 # A node takes any number.
 WINDOW_OFF = Edit(
     "server/engine/nodes.c",
-    "call->window_us = fence_window_us(nodes->settings.max_ttl_ms);",
+    "call->window_us = fence_window_us(nodes->env->settings.max_ttl_ms);",
     "call->window_us = (int64_t)1 << 52;")
 # The last reply is always right.
 STEPS_BELIEVED = [
