@@ -293,9 +293,8 @@ static void abandon(struct connection *it)
 {
     struct engine *engine = it->all->engine;
     engine_op op = it->request.op;
-    if (engine_result(engine, op)->outcome == OUTCOME_GRANTED)
+    if (engine_abandon(engine, op))
         it->all->metrics->undelivered_grants++;
-    engine_abandon(engine, op);
 }
 
 void connection_end(struct connection *it, bool is_written)

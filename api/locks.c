@@ -215,14 +215,12 @@ static void set_location(const struct engine_result *result,
 
 /* False: no memory; the client must not be left with a lock unknown to it. */
 static bool answer_grant(const struct http_request *request,
-                         const struct engine_result *result,
-                         int64_t validity_ms, int64_t now_us,
+                         const struct engine_result *result, int64_t now_us,
                          struct http_response *response)
 {
     const struct render_times times = {
-        .validity_ms = validity_ms,
         .elapsed_ms = (now_us - request->head_read_us) / 1000,
-        .renew_after_ms = renew_after_ms(result->ttl_ms, validity_ms),
+        .renew_after_ms = renew_after_ms(result->ttl_ms, result->validity_ms),
     };
     response->body = render_grant(result, &times, &response->body_len);
     if (response->body == NULL)
@@ -374,13 +372,12 @@ static void answer_problem(const struct service *service,
 /* ---- answer ------------------------------------------------------------- */
 
 static bool answer_success(const struct http_request *request,
-                           const struct engine_result *result,
-                           int64_t validity_ms, int64_t now_us,
+                           const struct engine_result *result, int64_t now_us,
                            struct http_response *response)
 {
     if (result->outcome == OUTCOME_GRANTED ||
         result->outcome == OUTCOME_EXTENDED)
-        return answer_grant(request, result, validity_ms, now_us, response);
+        return answer_grant(request, result, now_us, response);
     bool is_release = result->outcome == OUTCOME_RELEASED;
     response->body = is_release
                          ? render_release(result, &response->body_len)
@@ -399,17 +396,15 @@ void locks_answer(const struct service *service, struct http_request *request,
                   int64_t now_us, struct http_response *response)
 {
     struct engine *engine = service->engine;
-    /* first: it may turn a grant into VALIDITY_EXHAUSTED */
-    int64_t validity_ms = engine_validity_ms(engine, request->op, now_us);
-    const struct engine_result *result = engine_result(engine, request->op);
+    const struct engine_result *result =
+        engine_take(engine, request->op, now_us);
     assert(result->outcome != OUTCOME_PENDING);
     if (!is_success(result->outcome)) {
         answer_problem(service, request, result, response);
-    } else if (!answer_success(request, result, validity_ms, now_us,
-                               response)) {
+    } else if (!answer_success(request, result, now_us, response)) {
         problem_respond_overloaded("there is no memory for the answer",
                                    request->id, response);
-        engine_abandon(engine, request->op);
+        (void)engine_abandon(engine, request->op);
         request->op = 0;
         return;
     } else if (result->outcome == OUTCOME_GRANTED) {

@@ -92,7 +92,7 @@ char *render_grant(const struct engine_result *result,
     at = put_text(at, ",\"token\":", result->token);
     at = put_number(at, ",\"fencing_token\":", result->number);
     at = put_number(at, ",\"ttl_ms\":", result->ttl_ms);
-    at = put_number(at, ",\"validity_ms\":", times->validity_ms);
+    at = put_number(at, ",\"validity_ms\":", result->validity_ms);
     at = put_number(at, ",\"elapsed_ms\":", times->elapsed_ms);
     at = put_number(at, ",\"renew_after_ms\":", times->renew_after_ms);
     if (result->owner.len > 0)

@@ -10,7 +10,6 @@
 
 /* What a grant or an extension tells beyond the engine's result. */
 struct render_times {
-    int64_t validity_ms;
     int64_t elapsed_ms;
     int64_t renew_after_ms;
 };

@@ -88,7 +88,7 @@ engine_op engine_acquire(struct engine *engine, struct span resource,
                          struct span owner, int64_t ttl_ms, void *client)
 {
     return operation_start(&engine->operations, &(struct operation_order){
-                                                    .kind = LOCK_ACQUIRE,
+                                                    .call = LOCK_ACQUIRE,
                                                     .resource = resource,
                                                     .owner = owner,
                                                     .ttl_ms = ttl_ms,
@@ -101,7 +101,7 @@ engine_op engine_extend(struct engine *engine, struct span resource,
 {
     assert(token_is_ours(token));
     return operation_start(&engine->operations, &(struct operation_order){
-                                                    .kind = LOCK_EXTEND,
+                                                    .call = LOCK_EXTEND,
                                                     .resource = resource,
                                                     .token = token,
                                                     .ttl_ms = ttl_ms,
@@ -114,7 +114,7 @@ engine_op engine_release(struct engine *engine, struct span resource,
 {
     assert(token_is_ours(token));
     return operation_start(&engine->operations, &(struct operation_order){
-                                                    .kind = LOCK_RELEASE,
+                                                    .call = LOCK_RELEASE,
                                                     .resource = resource,
                                                     .token = token,
                                                     .client = client,
@@ -125,7 +125,7 @@ engine_op engine_inspect(struct engine *engine, struct span resource,
                          void *client)
 {
     return operation_start(&engine->operations, &(struct operation_order){
-                                                    .kind = LOCK_INSPECT,
+                                                    .call = LOCK_INSPECT,
                                                     .resource = resource,
                                                     .client = client,
                                                 });
@@ -138,16 +138,10 @@ static struct operation *must_find(const struct engine *engine, engine_op op)
     return it;
 }
 
-const struct engine_result *engine_result(const struct engine *engine,
-                                          engine_op op)
+const struct engine_result *engine_take(struct engine *engine, engine_op op,
+                                        int64_t now_us)
 {
-    return &must_find(engine, op)->result;
-}
-
-int64_t engine_validity_ms(struct engine *engine, engine_op op, int64_t now_us)
-{
-    return operation_validity_ms(&engine->operations, must_find(engine, op),
-                                 now_us);
+    return operation_take(&engine->operations, must_find(engine, op), now_us);
 }
 
 void engine_close(struct engine *engine, engine_op op)
@@ -155,9 +149,9 @@ void engine_close(struct engine *engine, engine_op op)
     operation_close(&engine->operations, must_find(engine, op));
 }
 
-void engine_abandon(struct engine *engine, engine_op op)
+bool engine_abandon(struct engine *engine, engine_op op)
 {
-    operation_abandon(&engine->operations, must_find(engine, op));
+    return operation_abandon(&engine->operations, must_find(engine, op));
 }
 
 /* ---- what the nodes and the loop tell ----------------------------------- */

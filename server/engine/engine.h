@@ -50,26 +50,23 @@ engine_op engine_release(struct engine *engine, struct span resource,
 engine_op engine_inspect(struct engine *engine, struct span resource,
                          void *client);
 
-/* The result; OUTCOME_PENDING before port.answer. op must be open. */
-const struct engine_result *engine_result(const struct engine *engine,
-                                          engine_op op);
-
 /*
- * Milliseconds for which the grant or extension may still be relied on if it
- * is answered at now_us (Redlock: TTL minus elapsed minus drift). Not above 0:
- * it must not be answered as granted; the outcome is now
- * OUTCOME_VALIDITY_EXHAUSTED and a new grant has been released.
+ * The result as it is to be answered at now_us, whole and final;
+ * OUTCOME_PENDING before port.answer. A grant or extension of which no time is
+ * left by then is OUTCOME_VALIDITY_EXHAUSTED, and the grant is released. op
+ * must be open; the result lives as long.
  */
-int64_t engine_validity_ms(struct engine *engine, engine_op op, int64_t now_us);
+const struct engine_result *engine_take(struct engine *engine, engine_op op,
+                                        int64_t now_us);
 
 /* The client has its answer: the operation ends. */
 void engine_close(struct engine *engine, engine_op op);
 
 /*
  * The client is gone without an answer: the operation ends, and what it
- * granted or may still be granted is released.
+ * granted or may still be granted is released. True: it had been granted.
  */
-void engine_abandon(struct engine *engine, engine_op op);
+bool engine_abandon(struct engine *engine, engine_op op);
 
 /* ---- what operators see ------------------------------------------------ */
 

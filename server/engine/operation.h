@@ -1,5 +1,5 @@
 /*
- * One operation: what a client asked, its rounds, its outcome.
+ * One operation: what a client asked, its attempts, its outcome.
  *
  *                    start
  *                      │
@@ -14,19 +14,16 @@
  *                    ▼
  *                  CLOSED ──→ the last votes are in: repairs.h
  *
- * Each lost acquire round is released on all nodes that may have set the key;
- * each round has a token of its own, so that such a release, however late,
- * never deletes a later round's lock.
+ * Each lost attempt to acquire is released on all nodes that may have set the
+ * key.
  */
 #ifndef REDLOCKD_OPERATION_H
 #define REDLOCKD_OPERATION_H
 
 #include "../base/slots.h"
-#include "nodes.h"
-#include "releases.h"
+#include "attempt.h"
 #include "repairs.h"
 #include "result.h"
-#include "round.h"
 
 enum operation_state {
     OPERATION_ROUND,
@@ -38,28 +35,17 @@ enum operation_state {
 struct operation {
     struct slots_head head;
     enum operation_state state;
-    enum lock_call kind;
-    bool is_probe; /* extend: held too long, only asks whether it was */
     bool was_held; /* acquire: some node had another value */
-    int rounds;    /* begun so far */
-    int64_t ttl_ms;
-    int64_t seen_number; /* acquire: a node accepted this number */
-    int64_t doubt_us;    /* the round's calls may run later by that */
     void *client;
-    size_t resource_len;
-    size_t owner_len;
-    size_t token_len;
+    struct request request;
+    struct attempt attempt;
     struct engine_result result;
-    struct round round;
     char resource[RESOURCE_MAX];
     char owner[OWNER_MAX];
-    char token[TOKEN_MAX];
 };
 
 struct operations {
-    const struct environment *env;
-    struct nodes *nodes;
-    struct releases *releases;
+    struct attempt_means means;
     struct repairs *repairs;
     struct slots slots;
     int in_flight; /* without an outcome */
@@ -67,7 +53,7 @@ struct operations {
 
 /* What a client asks; the spans are borrowed, and copied. */
 struct operation_order {
-    enum lock_call kind;
+    enum lock_call call;
     struct span resource;
     struct span token;
     struct span owner;
@@ -100,10 +86,11 @@ void operation_on_release(struct operations *operations, int node,
 /* The port's timer with this slot; slot 0 is not for operations. */
 void operation_on_timer(struct operations *operations, uint32_t slot);
 
-/* As engine_validity_ms, engine_close, engine_abandon. */
-int64_t operation_validity_ms(struct operations *operations,
-                              struct operation *it, int64_t now_us);
+/* As engine_take, engine_close, engine_abandon. */
+const struct engine_result *operation_take(struct operations *operations,
+                                           struct operation *it,
+                                           int64_t now_us);
 void operation_close(struct operations *operations, struct operation *it);
-void operation_abandon(struct operations *operations, struct operation *it);
+bool operation_abandon(struct operations *operations, struct operation *it);
 
 #endif

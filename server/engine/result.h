@@ -41,6 +41,8 @@ struct engine_result {
     int64_t remaining_ms;   /* found, held: -1 unknown */
     int64_t held_ms;        /* held: since its grant; -1 unknown */
     int64_t ttl_ms;         /* granted, extended */
+    int64_t validity_ms;    /* granted, extended: when it was taken; Redlock's
+                               TTL - elapsed - drift */
     int64_t round_start_us; /* of the deciding round */
     int64_t barred_us;      /* no quorum: numbers of before are ahead of the
                                clocks for so long; 0: they are not */

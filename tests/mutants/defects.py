@@ -50,10 +50,10 @@ BEATS_UNTOLD = Edit(
 DEFECTS = [
     # ---- rounds -------------------------------------------------------------
     Defect("token reused over retries", "sim", "rising", [Edit(
-        "server/engine/operation.c",
-        "        make_token(operations, it, call.number);",
-        "        if (it->rounds == 1)\n"
-        "            make_token(operations, it, call.number);")]),
+        "server/engine/attempt.c",
+        "        make_token(attempt, means, request->owner, call.number);",
+        "        if (attempt->number == 1)\n"
+        "            make_token(attempt, means, request->owner, call.number);")]),
     Defect("quorum of 2 of 5", "sim", "exclusion", [Edit(
         "server/base/types.h", "return nodes / 2 + 1;", "return nodes / 2;")]),
     Defect("no drift", "sim", "kept", [Edit(
@@ -64,9 +64,9 @@ DEFECTS = [
         "ttl_us - 0 * (now_us - round->start_us) - drift_us")]),
     Defect("replies of earlier rounds counted", "sim", "kept", [Edit(
         "server/engine/operation.c",
-        "    if (it == NULL ||\n"
-        "        tag_bits(TAG_OPERATION, (unsigned)it->rounds) != "
-        "slots_user_bits(tag))\n",
+        "    if (it == NULL || tag_bits(TAG_OPERATION, "
+        "(unsigned)it->attempt.number) !=\n"
+        "                          slots_user_bits(tag))\n",
         "    if (it == NULL)\n")]),
     Defect("extension that is over counted", "sim", "rising", [Edit(
         "server/engine/operation.c", "    return is_valid(operations, it) ? OUTCOME_EXTENDED\n"
@@ -80,16 +80,18 @@ DEFECTS = [
         "                               : deadline_us + ((int64_t)1 << 52);")]),
     Defect("lost straggler release", "sim", "tidy", [Edit(
         "server/engine/releases.c",
-        "if (!vote->is_sent ||\n            ballot_is_harmless((struct ballot){vote->vote, vote->state}))",
+        "if (!vote->is_sent ||\n"
+        "            ballot_is_harmless((struct ballot){vote->vote, "
+        "vote->state}))",
         "if (!vote->is_sent || vote->vote != VOTE_GRANTED)")]),
     Defect("failed extend that releases", "sim", "own", [Edit(
         "server/engine/operation.c",
         "        settle(operations, it, OUTCOME_NO_QUORUM);\n"
-        "    else if (it->kind == LOCK_RELEASE)\n",
-        "    {\n        if (it->kind == LOCK_EXTEND)\n"
+        "        return false;\n",
+        "        if (it->request.call == LOCK_EXTEND)\n"
         "            undo(operations, it);\n"
-        "        settle(operations, it, OUTCOME_NO_QUORUM);\n    }\n"
-        "    else if (it->kind == LOCK_RELEASE)\n")]),
+        "        settle(operations, it, OUTCOME_NO_QUORUM);\n"
+        "        return false;\n")]),
     # ---- repairs ------------------------------------------------------------
     Defect("no repair", "sim", "repaired", [Edit(
         "server/engine/repairs.c", "    if (missing == 0 || ",
@@ -123,9 +125,9 @@ DEFECTS = [
         "    nodes->last_number = fence_next(median_us, nodes->last_number);\n",
         "    nodes->last_number++;\n"), WINDOW_OFF]),
     Defect("numbers of a minority's clocks", "sim", "alive", [Edit(
-        "server/engine/operation.c",
-        "    return it->round.pending >= it->round.quorum;\n",
-        "    return it->round.pending > 0;\n"), Edit(
+        "server/engine/attempt.c",
+        "    if (round->pending >= round->quorum)",
+        "    if (round->pending > 0)"), Edit(
         "server/engine/nodes.c",
         "    if (nodes->last_number > median_us + nodes->clocks.far_us)\n",
         "    if (nodes->last_number == FENCE_MAX)\n")],
@@ -189,7 +191,8 @@ DEFECTS = [
         "        if (!guard->node[i].is_of_epoch)\n            return false;\n",
         "")]),
     Defect("quarantined votes counted", "sim", "kept", [Edit(
-        "server/engine/round.c", "    settle(round, node, (struct ballot){reply->vote, reply->state});\n",
+        "server/engine/round.c",
+        "    settle(round, node, (struct ballot){reply->vote, reply->state});\n",
         "    settle(round, node, (struct ballot){\n"
         "        reply->vote == VOTE_QUARANTINED ? VOTE_GRANTED : reply->vote,\n"
         "        reply->state});\n")]),

@@ -210,8 +210,9 @@ void clients_on_answer(struct world *world, struct client *client)
                         client->resource);
     client->is_answered = true;
     if (client->op != 0) { /* else it was refused before it had a handle */
+        struct simserver *server = &world->servers[client->server];
         const struct engine_result *result =
-            engine_result(world->servers[client->server].engine, client->op);
+            engine_take(server->engine, client->op, server_clock(server));
         world_trace(world, "client %d resource %d is answered %s, number %lld",
                     client_number(world, client), client->resource,
                     outcome_name(result->outcome), (long long)result->number);
@@ -243,7 +244,7 @@ static void believe(struct world *world, struct client *client,
 }
 
 static void take_grant(struct world *world, struct client *client,
-                       const struct engine_result *result, int64_t validity_ms)
+                       const struct engine_result *result)
 {
     if (is_ghost(world, client))
         return;
@@ -252,16 +253,17 @@ static void take_grant(struct world *world, struct client *client,
     client->granted_us =
         world->now_us - (server_clock(&world->servers[client->server]) -
                          result->round_start_us);
-    believe(world, client, validity_ms);
+    believe(world, client, result->validity_ms);
 }
 
 static void take_extend_answer(struct world *world, struct client *client,
-                               enum outcome outcome, int64_t validity_ms)
+                               const struct engine_result *result)
 {
+    enum outcome outcome = result->outcome;
     if (is_ghost(world, client))
         return;
     if (outcome == OUTCOME_EXTENDED)
-        believe(world, client, validity_ms);
+        believe(world, client, result->validity_ms);
     else if ((outcome == OUTCOME_NOT_OWNER || outcome == OUTCOME_NOT_FOUND) &&
              client_believes(world, client))
         ledger_on_denial(world, client);
@@ -271,10 +273,8 @@ static void read_answer(struct world *world, struct client *client)
 {
     struct simserver *server = &world->servers[client->server];
     struct engine *engine = server->engine;
-    /* first the validity: it may turn the outcome */
-    int64_t validity_ms =
-        engine_validity_ms(engine, client->op, server_clock(server));
-    const struct engine_result *result = engine_result(engine, client->op);
+    const struct engine_result *result =
+        engine_take(engine, client->op, server_clock(server));
     bool holds = client->ask == ASK_EXTEND;
     world->clients->outcomes[result->outcome]++;
     for (int i = 0; i < result->total; i++)
@@ -283,10 +283,10 @@ static void read_answer(struct world *world, struct client *client)
         world, result->outcome == OUTCOME_NO_QUORUM ? 1000000 : 150000);
     client->serial++;
     if (result->outcome == OUTCOME_GRANTED) {
-        take_grant(world, client, result, validity_ms);
+        take_grant(world, client, result);
         holds = true;
     } else if (client->ask == ASK_EXTEND) {
-        take_extend_answer(world, client, result->outcome, validity_ms);
+        take_extend_answer(world, client, result);
     }
     if (is_ghost(world, client) && world_chance(world, 50))
         engine_abandon(engine, client->op);

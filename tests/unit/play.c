@@ -265,7 +265,7 @@ engine_op play_acquire(void)
 
 enum outcome play_outcome(engine_op op)
 {
-    return engine_result(play.engine, op)->outcome;
+    return engine_take(play.engine, op, play.now_us)->outcome;
 }
 
 void play_split_votes(void)

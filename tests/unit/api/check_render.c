@@ -29,11 +29,12 @@ START_TEST(grant_is_rendered_as_documented)
         .number = 1795221641865000,
         .owner = span_of("web-3"),
         .ttl_ms = 30000,
+        .validity_ms = 29692,
         .votes_for = 3,
         .quorum = 3,
         .total = 5,
     };
-    struct render_times times = {29692, 1, 10000};
+    struct render_times times = {1, 10000};
     static const char expected[] =
         "{\"id\":\"order:42\",\"resource\":\"order:42\","
         "\"token\":\"1795221641865000.8f1c.web-3\","
@@ -66,7 +67,7 @@ START_TEST(unknown_members_are_left_out)
 {
     struct engine_result result = {
         .resource = span_of("x"), .token = span_of("t"), .ttl_ms = 100};
-    struct render_times times = {0, 0, 0};
+    struct render_times times = {0, 0};
 
     body = render_grant(&result, &times, &body_len);
     ck_assert_ptr_nonnull(body);
@@ -94,8 +95,9 @@ START_TEST(texts_are_escaped)
         .resource = {all, 0x7f},
         .token = span_of("\"\\/\xc3\xa9\xf0\x9f\x94\x92"),
         .owner = {all, 31},
+        .validity_ms = INT64_MAX,
     };
-    struct render_times times = {INT64_MAX, INT64_MIN, -1};
+    struct render_times times = {INT64_MIN, -1};
 
     body = render_grant(&result, &times, &body_len);
     expect_back("resource", result.resource);
@@ -129,7 +131,7 @@ START_TEST(longest_answer_fits)
         .quorum = INT32_MIN,
         .total = INT32_MIN,
     };
-    struct render_times times = {INT64_MIN, INT64_MIN, INT64_MIN};
+    struct render_times times = {INT64_MIN, INT64_MIN};
 
     body = render_grant(&result, &times, &body_len);
     expect_back("resource", result.resource);

@@ -16,7 +16,7 @@ START_TEST(nothing_is_asked_of_nodes_without_admission)
     ck_assert_int_eq(play_count(CALL_ACQUIRE), 4);
     for (int i = 1; i < 4; i++)
         play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
-    ck_assert_int_eq(engine_result(play.engine, op)->votes[0].state,
+    ck_assert_int_eq(engine_take(play.engine, op, play.now_us)->votes[0].state,
                      STATE_QUARANTINED);
 }
 END_TEST
@@ -123,9 +123,9 @@ START_TEST(what_cannot_be_won_is_not_sent)
         play_node_down(i);
     engine_op op = play_acquire();
     ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
-    ck_assert_int_eq(engine_result(play.engine, op)->votes[2].state,
+    ck_assert_int_eq(engine_take(play.engine, op, play.now_us)->votes[2].state,
                      STATE_UNREACHABLE);
-    ck_assert_int_eq(engine_result(play.engine, op)->votes[3].vote,
+    ck_assert_int_eq(engine_take(play.engine, op, play.now_us)->votes[3].vote,
                      VOTE_PENDING);
     op = engine_extend(play.engine, PLAY_RESOURCE, token, 1000, &play);
     ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);

@@ -19,12 +19,14 @@ START_TEST(granted_by_a_majority_at_once)
     play_answer(CALL_ACQUIRE, 2, VOTE_GRANTED);
     ck_assert_int_eq(play.answers, 1);
 
-    const struct engine_result *result = engine_result(play.engine, op);
+    const struct engine_result *result =
+        engine_take(play.engine, op, play.now_us);
     ck_assert_int_eq(result->outcome, OUTCOME_GRANTED);
     ck_assert_int_eq(result->number, PLAY_EPOCH_US + 1000000);
     ck_assert_uint_eq(result->owner.len, 5);
     ck_assert_int_eq(result->votes_for, 3);
-    ck_assert_int_eq(engine_validity_ms(play.engine, op, play.now_us), 29693);
+    ck_assert_int_eq(engine_take(play.engine, op, play.now_us)->validity_ms,
+                     29693);
     engine_close(play.engine, op);
     ck_assert_int_eq(play_count(CALL_RELEASE), 0);
     ck_assert_int_eq(engine_in_flight(play.engine), 0);
@@ -102,7 +104,8 @@ START_TEST(held_by_one_value_tells_the_holder)
     engine_op op = play_acquire();
     for (int i = 0; i < 3; i++)
         play_answer_held(CALL_ACQUIRE, i, value);
-    const struct engine_result *result = engine_result(play.engine, op);
+    const struct engine_result *result =
+        engine_take(play.engine, op, play.now_us);
     ck_assert_int_eq(result->outcome, OUTCOME_HELD);
     ck_assert(result->has_holder);
     ck_assert_int_eq(result->number, 1795221641865000);
@@ -121,7 +124,8 @@ START_TEST(held_by_others_values_is_told_at_once)
     play_answer_held(CALL_ACQUIRE, 2, "theirs, 2");
     ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
     play_answer_held(CALL_ACQUIRE, 3, "theirs, 3");
-    const struct engine_result *result = engine_result(play.engine, op);
+    const struct engine_result *result =
+        engine_take(play.engine, op, play.now_us);
     ck_assert_int_eq(result->outcome, OUTCOME_HELD);
     ck_assert(result->has_holder);
     ck_assert_int_eq(result->number, 0);
@@ -144,7 +148,8 @@ START_TEST(stale_is_tried_again_at_once_with_a_higher_number)
     for (int i = 0; i < 3; i++)
         play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
     ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
-    ck_assert_int_eq(engine_result(play.engine, op)->number, highest + 3);
+    ck_assert_int_eq(engine_take(play.engine, op, play.now_us)->number,
+                     highest + 3);
 }
 END_TEST
 
@@ -157,7 +162,7 @@ START_TEST(split_votes_use_up_the_rounds_and_end_as_held)
         play_split_votes();
     }
     ck_assert_int_eq(play_outcome(op), OUTCOME_HELD);
-    ck_assert(!engine_result(play.engine, op)->has_holder);
+    ck_assert(!engine_take(play.engine, op, play.now_us)->has_holder);
     ck_assert_int_eq(play.answers, 1);
 }
 END_TEST
@@ -204,7 +209,7 @@ START_TEST(unsendable_nodes_are_known_before_the_call_returns)
     engine_op op = play_acquire();
     ck_assert_int_eq(play.answers, 1);
     ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
-    ck_assert_int_eq(engine_result(play.engine, op)->votes[0].vote,
+    ck_assert_int_eq(engine_take(play.engine, op, play.now_us)->votes[0].vote,
                      VOTE_STALLED);
 }
 END_TEST
@@ -217,10 +222,10 @@ START_TEST(votes_that_come_past_the_validity_win_nothing)
     for (int i = 0; i < 3; i++)
         play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
     ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
-    ck_assert_int_eq(engine_validity_ms(play.engine, op, 1057000), 0);
+    ck_assert_int_eq(engine_take(play.engine, op, 1057000)->validity_ms, 0);
     ck_assert_int_eq(play_outcome(op), OUTCOME_VALIDITY_EXHAUSTED);
     ck_assert_int_eq(play_count(CALL_RELEASE), 5);
-    ck_assert_uint_eq(engine_result(play.engine, op)->token.len, 0);
+    ck_assert_uint_eq(engine_take(play.engine, op, play.now_us)->token.len, 0);
 }
 END_TEST
 
@@ -234,7 +239,8 @@ START_TEST(an_outcome_counts_as_it_was_answered)
             play_answer(CALL_ACQUIRE, j, VOTE_GRANTED);
     }
     ck_assert_int_eq(
-        engine_validity_ms(play.engine, ops[0], play.now_us + 30000000), 0);
+        engine_take(play.engine, ops[0], play.now_us + 30000000)->validity_ms,
+        0);
     engine_close(play.engine, ops[0]);
     engine_close(play.engine, ops[1]);
     engine_abandon(play.engine, ops[2]); /* nobody was there to be told */
@@ -265,7 +271,7 @@ START_TEST(votes_behind_the_majority_cost_no_validity)
         play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
     play.now_us += 39000;
     play_answer(CALL_ACQUIRE, 3, VOTE_GRANTED);
-    ck_assert_int_eq(engine_validity_ms(play.engine, op, play.now_us),
+    ck_assert_int_eq(engine_take(play.engine, op, play.now_us)->validity_ms,
                      30000 - 40 - 300 - 2 - 5);
 }
 END_TEST
@@ -279,7 +285,8 @@ START_TEST(replies_that_are_read_late_count_while_the_round_is_open)
     for (int i = 0; i < 3; i++)
         play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
     ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
-    ck_assert_int_eq(engine_validity_ms(play.engine, op, play.now_us), 29518);
+    ck_assert_int_eq(engine_take(play.engine, op, play.now_us)->validity_ms,
+                     29518);
 }
 END_TEST
 
@@ -329,7 +336,8 @@ START_TEST(extended_by_a_majority_that_had_the_token)
     engine_op op = extend(PLAY_EPOCH_US);
     for (int i = 0; i < 3; i++)
         play_answer(CALL_EXTEND, i, VOTE_EXTENDED);
-    const struct engine_result *result = engine_result(play.engine, op);
+    const struct engine_result *result =
+        engine_take(play.engine, op, play.now_us);
     ck_assert_int_eq(result->outcome, OUTCOME_EXTENDED);
     ck_assert_int_eq(result->number, PLAY_EPOCH_US);
     ck_assert_int_eq(result->ttl_ms, 30000);
@@ -358,7 +366,7 @@ START_TEST(an_extension_that_is_read_past_its_validity_is_none)
     for (int i = 0; i < 3; i++)
         play_answer(CALL_EXTEND, i, VOTE_EXTENDED);
     ck_assert_int_eq(play_outcome(op), OUTCOME_VALIDITY_EXHAUSTED);
-    ck_assert_uint_eq(engine_result(play.engine, op)->token.len, 0);
+    ck_assert_uint_eq(engine_take(play.engine, op, play.now_us)->token.len, 0);
     ck_assert_int_eq(play_count(CALL_RELEASE), 0);
 }
 END_TEST
@@ -396,7 +404,8 @@ START_TEST(inspect_tells_number_owner_and_remaining_but_no_token)
             CALL_INSPECT, i,
             "0000000000000009.00112233445566778899aabbccddeeff01234567"
             ".bob");
-    const struct engine_result *result = engine_result(play.engine, op);
+    const struct engine_result *result =
+        engine_take(play.engine, op, play.now_us);
     ck_assert_int_eq(result->outcome, OUTCOME_FOUND);
     ck_assert_int_eq(result->number, 9);
     ck_assert_int_eq(result->remaining_ms, 5000);

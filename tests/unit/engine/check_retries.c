@@ -51,7 +51,8 @@ START_TEST(silence_is_tried_again_at_once)
     ck_assert_str_ne(play_find(CALL_ACQUIRE, 0)->token, first);
     answer_from(2, CALL_ACQUIRE, VOTE_GRANTED);
     ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
-    ck_assert_int_eq(engine_validity_ms(play.engine, op, play.now_us), 29693);
+    ck_assert_int_eq(engine_take(play.engine, op, play.now_us)->validity_ms,
+                     29693);
 }
 END_TEST
 

@@ -233,7 +233,8 @@ START_TEST(story_31_a_grant_of_an_unconfirmed_node_is_distrusted)
     play.now_us += 40000; /* no tick has come since */
     for (int i = 0; i < 4; i++)
         play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
-    const struct engine_result *result = engine_result(play.engine, op);
+    const struct engine_result *result =
+        engine_take(play.engine, op, play.now_us);
     ck_assert_int_eq(result->votes[0].vote, VOTE_DISTRUSTED);
     ck_assert_int_eq(result->outcome, OUTCOME_GRANTED);
     ck_assert_int_eq(result->votes_for, 3);
@@ -255,7 +256,7 @@ START_TEST(story_11_a_vote_of_a_clock_that_stepped_is_no_vote)
     for (int i = 1; i < 4; i++)
         play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
     ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
-    ck_assert_int_eq(engine_result(play.engine, op)->votes[0].state,
+    ck_assert_int_eq(engine_take(play.engine, op, play.now_us)->votes[0].state,
                      STATE_STEPPED);
     ck_assert_ptr_null(play_find(CALL_REVOKE, 0));
     play_answer_look(4, LOOK_ADMITTED, "", "");

@@ -1,0 +1,143 @@
+#include "attempt.h"
+
+#include <assert.h>
+
+#include "fence.h"
+#include "tag.h"
+#include "token.h"
+
+static const enum call_kind kinds[] = {
+    [LOCK_ACQUIRE] = CALL_ACQUIRE,
+    [LOCK_EXTEND] = CALL_EXTEND,
+    [LOCK_RELEASE] = CALL_RELEASE,
+    [LOCK_INSPECT] = CALL_INSPECT,
+};
+
+void attempt_init(struct attempt *attempt, struct span token)
+{
+    assert(token.len <= TOKEN_MAX);
+    attempt->number = 0;
+    attempt->seen_number = 0;
+    attempt->token_len = span_copy(attempt->token, token);
+}
+
+static void make_token(struct attempt *attempt,
+                       const struct attempt_means *means, struct span owner,
+                       int64_t number)
+{
+    unsigned char random[TOKEN_RANDOM_BYTES];
+    const struct engine_port *port = &means->env->port;
+    port->random(port->ctx, random, sizeof random);
+    attempt->token_len = token_make(attempt->token, number, random, owner);
+}
+
+/* The round learns which nodes are not to be asked. */
+static void leave_out_refused(struct round *round, const struct nodes *nodes)
+{
+    for (int i = 0; i < round->total; i++) {
+        enum node_state refusal = nodes_refusal(nodes, i, kinds[round->kind]);
+        if (refusal != STATE_VOTING)
+            round_note_unsent(round, i, ballot_unfit(refusal));
+    }
+}
+
+/* Sends the round's call to all nodes that are to be asked. */
+static void send_to_all(struct attempt *attempt,
+                        const struct attempt_means *means,
+                        const struct request *request, uint64_t tag)
+{
+    struct round *round = &attempt->round;
+    struct call call = {
+        .kind = kinds[request->call],
+        .resource = request->resource,
+        .ttl_ms = request->only_looks ? 0 : request->ttl_ms,
+        .median_us = nodes_median_us(means->nodes, round->start_us),
+        .slot = fence_slot(request->resource),
+    };
+    if (request->call == LOCK_ACQUIRE) {
+        call.number = nodes_next_number(means->nodes, call.median_us,
+                                        attempt->seen_number);
+        make_token(attempt, means, request->owner, call.number);
+    }
+    call.token = attempt_token(attempt);
+    for (int i = 0; i < round->total; i++) {
+        if (round->votes[i].vote != VOTE_PENDING)
+            continue;
+        /* as of the moment of sending: it grows while a node is away */
+        int64_t doubt_us = nodes_doubt_us(means->nodes, i);
+        if (doubt_us > attempt->uncertainty_us)
+            attempt->uncertainty_us = doubt_us;
+        struct ballot ballot =
+            nodes_send(means->nodes, i, &call, round->deadline_us, tag);
+        if (ballot.vote == VOTE_PENDING)
+            round_note_sent(round, i);
+        else
+            round_note_unsent(round, i, ballot);
+    }
+}
+
+/* Of a grant that is older than its TTL (0: has none) nothing would be left. */
+static int64_t timeout_us(const struct attempt_means *means,
+                          const struct request *request)
+{
+    int64_t node_us = means->env->settings.node_timeout_us;
+    int64_t ttl_us = request->ttl_ms * 1000;
+    return ttl_us > 0 && ttl_us < node_us ? ttl_us : node_us;
+}
+
+static void begin_round(struct attempt *attempt,
+                        const struct attempt_means *means,
+                        const struct request *request)
+{
+    int64_t start_us = environment_now(means->env);
+    attempt->number++;
+    attempt->uncertainty_us = 0;
+    round_init(&attempt->round, request->call, means->env->settings.nodes,
+               start_us, start_us + timeout_us(means, request));
+}
+
+void attempt_begin(struct attempt *attempt, const struct attempt_means *means,
+                   const struct request *request, const void *operation)
+{
+    struct round *round = &attempt->round;
+    begin_round(attempt, means, request);
+    leave_out_refused(round, means->nodes);
+    if (round->pending >= round->quorum) /* fewer cannot decide */
+        send_to_all(
+            attempt, means, request,
+            slots_handle(operation,
+                         tag_bits(TAG_OPERATION, (unsigned)attempt->number)));
+}
+
+bool attempt_release(struct attempt *attempt, const struct attempt_means *means,
+                     const struct request *request, const void *operation)
+{
+    begin_round(attempt, means, request);
+    return releases_ask(means->releases, &attempt->round, request->resource,
+                        attempt_token(attempt), slots_handle(operation, 0));
+}
+
+void attempt_wait_on(struct attempt *attempt, const struct attempt_means *means,
+                     const struct request *request)
+{
+    attempt->number++;
+    round_wait_on(&attempt->round,
+                  environment_now(means->env) + timeout_us(means, request));
+}
+
+void attempt_undo(const struct attempt *attempt,
+                  const struct attempt_means *means,
+                  const struct request *request)
+{
+    releases_undo(means->releases, &attempt->round, request->resource,
+                  attempt_token(attempt), request->ttl_ms,
+                  attempt->uncertainty_us);
+}
+
+int64_t attempt_validity_ms(const struct attempt *attempt,
+                            const struct attempt_means *means,
+                            const struct request *request, int64_t now_us)
+{
+    return round_validity_ms(&attempt->round, request->ttl_ms, now_us,
+                             means->env->settings.drift_factor);
+}

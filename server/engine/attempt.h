@@ -1,0 +1,75 @@
+/*
+ * The attempts of an operation: what one sends, and what is taken back after
+ * it. Whether there is another one is for operation.h.
+ *
+ * Each attempt to acquire has a token of its own, so that the release of a lost
+ * one, however late, never deletes a later one's lock.
+ */
+#ifndef REDLOCKD_ATTEMPT_H
+#define REDLOCKD_ATTEMPT_H
+
+#include "environment.h"
+#include "nodes.h"
+#include "releases.h"
+#include "round.h"
+
+/* What a client asks. */
+struct request {
+    enum lock_call call;
+    bool only_looks; /* extend: shows who has the lock, lengthens nothing */
+    int64_t ttl_ms;
+    struct span resource;
+    struct span owner;
+};
+
+/* The newest attempt; those before it left their traces. */
+struct attempt {
+    int number;             /* from 1 on; 0: none has begun */
+    int64_t seen_number;    /* acquire: a node accepted this one */
+    int64_t uncertainty_us; /* its calls may run later by that */
+    struct round round;
+    size_t token_len;
+    char token[TOKEN_MAX];
+};
+
+/* What attempts are made with; borrowed. */
+struct attempt_means {
+    const struct environment *env;
+    struct nodes *nodes;
+    struct releases *releases;
+};
+
+/* None has begun. token: the client's; empty for an acquire. */
+void attempt_init(struct attempt *attempt, struct span token);
+
+/*
+ * The next one, of anything but a release: sends its calls. operation is named
+ * by the tags of the calls.
+ */
+void attempt_begin(struct attempt *attempt, const struct attempt_means *means,
+                   const struct request *request, const void *operation);
+
+/* The only one of a release. False: no memory, and nothing was sent. */
+bool attempt_release(struct attempt *attempt, const struct attempt_means *means,
+                     const struct request *request, const void *operation);
+
+/* The same calls may still be answered, for another timeout. */
+void attempt_wait_on(struct attempt *attempt, const struct attempt_means *means,
+                     const struct request *request);
+
+/* Releases a lost acquire on all nodes that may have set the key. */
+void attempt_undo(const struct attempt *attempt,
+                  const struct attempt_means *means,
+                  const struct request *request);
+
+/* As round_validity_ms. */
+int64_t attempt_validity_ms(const struct attempt *attempt,
+                            const struct attempt_means *means,
+                            const struct request *request, int64_t now_us);
+
+static inline struct span attempt_token(const struct attempt *attempt)
+{
+    return (struct span){attempt->token, attempt->token_len};
+}
+
+#endif
