@@ -369,7 +369,7 @@ static json_t *node_of(const struct json_node *node, int64_t now_us)
     set_integer(object, "since_ms", (now_us - view->since_us) / 1000, true);
     set_integer(object, "quarantine_ms", (view->quarantine_us + 999) / 1000,
                 view->quarantine_us > 0);
-    set_integer(object, "clock_lead_ms", view->clock_lead_us / 1000,
+    set_integer(object, "clock_lead_ms", view->clock_offset_us / 1000,
                 view->has_clock);
     set_integer(object, "clock_steps", (int64_t)view->clock_steps,
                 view->clock_steps > 0);

@@ -203,7 +203,7 @@ static void print_clocks(const struct metrics *metrics,
          "How far a node's clock is ahead of the median of all.");
     for (int i = 0; i < metrics->nodes; i++)
         print(out, "redlockd_node_clock_lead_seconds{node=\"%s\"} %.6f\n",
-              names[i], (double)metrics->clock_lead_us[i] / 1e6);
+              names[i], (double)metrics->clock_offset_us[i] / 1e6);
     head(out, "node_clock_steps_total", "counter",
          "Steps of a node's clock; each costs it its vote for a while.");
     for (int i = 0; i < metrics->nodes; i++)

@@ -68,8 +68,8 @@ struct metrics {
     int node_is_voting[NODES_MAX];            /* now */
     uint64_t votes[NODES_MAX][METRICS_VOTES]; /* by ballot_number */
     struct metrics_histogram node_rtt[NODES_MAX];
-    int64_t clock_lead_us[NODES_MAX]; /* now: ahead of the median */
-    int64_t quarantine_us[NODES_MAX]; /* now: until it may vote */
+    int64_t clock_offset_us[NODES_MAX]; /* now: ahead of the median */
+    int64_t quarantine_us[NODES_MAX];   /* now: until it may vote */
     uint64_t clock_steps[NODES_MAX];
     uint64_t reconnects[NODES_MAX];
 };

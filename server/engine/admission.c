@@ -1,288 +1,445 @@
 #include "admission.h"
 
-#include "fence.h"
+#include <assert.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
-enum { SLACK_US = 1000000 };
+#include "eligibility.h"
 
 enum {
-    /* so long a server that is alive needs at most to say what it has seen */
-    SAID_US = 2 * HEARTBEAT_US,
-    /* so long a marked node is watched, in case that others tell of it */
-    WATCH_US = 3 * HEARTBEAT_US,
+    HOLD_TIMEOUTS = 4, /* a first start's hold, in node timeouts, … */
+    HOLD_US = 2 * HEARTBEAT_US, /* … and at least: so that others may object */
+    MAX_TTL_MOST_MS = 86400000, /* what some hand wrote must not overflow */
 };
 
-/* ---- quarantine --------------------------------------------------------- */
-
-/* The greatest that was allowed on any node, and may still be promised. */
-static int64_t greatest_ttl_ms(const struct guard *guard)
+static int64_t hold_us(const struct admission_settings *settings)
 {
-    int64_t greatest_ms = guard->settings.max_ttl_ms;
-    for (int i = 0; i < guard->settings.nodes; i++)
-        if (guard->node[i].max_ttl_ms > greatest_ms)
-            greatest_ms = guard->node[i].max_ttl_ms;
-    return greatest_ms;
+    int64_t timeouts_us = HOLD_TIMEOUTS * settings->node_timeout_us;
+    return timeouts_us > HOLD_US ? timeouts_us : HOLD_US;
 }
+
+void admission_init(struct admission *admission,
+                    const struct admission_settings *settings)
+{
+    assert(settings->nodes >= 1 && settings->nodes <= NODES_MAX &&
+           settings->leader < settings->nodes && settings->epoch >= 1);
+    *admission = (struct admission){.settings = *settings};
+    witness_init(&admission->witness, settings->names, settings->nodes,
+                 settings->quorum);
+    firststart_init(
+        &admission->start, settings->nodes, settings->leader, hold_us(settings),
+        !settings->is_off && settings->first_start != FIRST_START_NO);
+}
+
+static bool is_text(const char *text, struct span span)
+{
+    return span.len == strlen(text) &&
+           (span.len == 0 || memcmp(span.ptr, text, span.len) == 0);
+}
+
+static int count(const struct admission *admission)
+{
+    return admission->settings.nodes;
+}
+
+void admission_want_look(struct admission *admission, int node, int64_t now_us)
+{
+    struct admission_node *it = &admission->node[node];
+    if (it->look_due_us > now_us)
+        it->look_due_us = now_us;
+}
+
+static void want_looks(struct admission *admission, int64_t since_us,
+                       int64_t now_us)
+{
+    for (int i = 0; i < count(admission); i++)
+        if (!admission->node[i].is_busy &&
+            admission->node[i].looked_us < since_us)
+            admission_want_look(admission, i, now_us);
+}
+
+/* ---- what to do --------------------------------------------------------- */
 
 /*
- * What the node has forgotten must be over: its locks, with a clock that runs
- * 1% fast, and the numbers within four windows; behind that the commands of a
- * server that has not noticed yet.
+ * Who saw an admission knows that a first start is none. A heartbeat later: it
+ * may be the first admission of one that is under way.
  */
-int64_t admission_quarantine_us(const struct guard *guard)
+bool admission_is_objecting(const struct admission *admission, int64_t now_us)
 {
-    if (guard->settings.is_off)
-        return 0;
-    int64_t ttl_ms = greatest_ttl_ms(guard);
-    int64_t locks_us = ttl_ms * 1010;
-    int64_t numbers_us = 4 * fence_window_us(ttl_ms);
-    return (locks_us > numbers_us ? locks_us : numbers_us) + CONFIRMED_US +
-           guard->settings.node_timeout_us + SLACK_US;
+    return admission->established_us != 0 &&
+           now_us - admission->established_us >= HEARTBEAT_US;
 }
 
-/* This server alone answers for the change to a new configuration. */
-static bool is_taking_over(const struct guard *guard)
+static bool may_mark(const struct admission *admission, int node,
+                     int64_t now_us)
 {
-    return guard->settings.epoch > 1 && guard->established_us == 0 &&
-           !guard->settings.has_take_over;
+    return admission_is_objecting(admission, now_us) ||
+           firststart_may_mark(&admission->start, node, now_us);
 }
 
-static int64_t later(int64_t a_us, int64_t b_us)
+/* False: nothing to do on this node. */
+static bool choose(const struct admission *admission, int node, int64_t now_us,
+                   enum admission_action_kind *kind)
 {
-    return a_us > b_us ? a_us : b_us;
-}
-
-/*
- * A moment of the median in our clock, at the latest: who told it may have seen
- * others of the clocks.
- */
-static int64_t ours(const struct guard *guard, int64_t median_us)
-{
-    return median_us - guard->median_ahead_us + guard->spread_us;
-}
-
-/* By the mark's birth the quarantine goes on when servers are restarted. */
-static int64_t marked_us(const struct guard *guard,
-                         const struct guard_node *node)
-{
-    if (!guard->has_median || node->born_us == 0)
-        return node->sighted_us;
-    int64_t born_us = ours(guard, node->born_us);
-    return born_us < node->sighted_us ? born_us : node->sighted_us;
-}
-
-/* From then on the looks show all rounds in which the node had a part. */
-static int64_t rounds_end_us(const struct guard *guard,
-                             const struct guard_node *node)
-{
-    return node->sighted_us + guard->settings.node_timeout_us +
-           guard->spread_us;
-}
-
-static bool are_all_others_there(const struct guard *guard, int node,
-                                 int64_t since_us)
-{
-    for (int i = 0; i < guard->settings.nodes; i++) {
-        const struct guard_node *it = &guard->node[i];
-        if (i != node && (it->phase == GUARD_DOWN || it->is_mute ||
-                          it->looked_us < since_us))
-            return false;
-    }
-    return true;
-}
-
-/*
- * Whether enough others have told what they know. Among those that do not vote,
- * some may be as old as this one: then nobody may be missing, or the only one
- * that knows could be.
- */
-static bool have_told(const struct guard *guard, int node,
-                      const struct witness_demand *demand)
-{
-    struct witness_demand voters = *demand;
-    voters.must_be_admitted = true;
-    if (witness_have_told(&guard->witness, node, &voters))
-        return true;
-    return are_all_others_there(guard, node, demand->since_us) &&
-           witness_have_told(&guard->witness, node, demand);
-}
-
-/* Whether the last promises of enough others are known. */
-static bool is_told(const struct guard *guard, int node, bool must_be_admitted)
-{
-    const struct witness_demand demand = {
-        .since_us = rounds_end_us(guard, &guard->node[node]),
-        .must_be_admitted = must_be_admitted,
-    };
-    return guard->has_median && have_told(guard, node, &demand);
-}
-
-/* When the last promise of anybody is over; INT64_MAX: not known. */
-static int64_t idle_us(const struct guard *guard, int node)
-{
-    if (!is_told(guard, node, true))
-        return INT64_MAX;
-    int64_t voted_us = witness_voted_us(&guard->witness, node);
-    return voted_us == 0
-               ? 0
-               : ours(guard, voted_us) + admission_quarantine_us(guard);
-}
-
-/*
- * Until the last node was marked, the old configuration may have had its
- * majority, and granted: that must be over too.
- */
-static int64_t due_us(const struct guard *guard, int node)
-{
-    const struct guard_node *it = &guard->node[node];
-    int64_t since_us = marked_us(guard, it);
-    if (is_taking_over(guard))
-        since_us = later(since_us, guard->entered_us);
-    int64_t due = since_us + admission_quarantine_us(guard);
-    int64_t idle = idle_us(guard, node);
-    if (guard->settings.is_off)
-        return due;
-    return later(idle < due ? idle : due, it->sighted_us + WATCH_US);
-}
-
-/* It came back with its own memory, which forgets nothing when it is restarted,
- * and nobody knows of a later one. */
-static bool is_lasting(const struct guard *guard, int node)
-{
-    const struct guard_node *it = &guard->node[node];
-    return it->is_restarted && it->is_durable && it->was_durable &&
-           it->beat >= guard->witness.node[node].floor;
-}
-
-int64_t admission_remaining_us(const struct guard *guard, int node,
-                               int64_t now_us)
-{
-    const struct guard_node *it = &guard->node[node];
-    int64_t patience_us = firststart_patience_us(&guard->start, now_us);
-    if (it->phase == GUARD_EMPTY && patience_us > 0)
-        return patience_us + admission_quarantine_us(guard);
-    if (it->mark[0] == '\0' || guard->start.is_marked[node])
-        return 0;
-    if (is_lasting(guard, node) && now_us < it->sighted_us + SAID_US)
-        return it->sighted_us + SAID_US - now_us;
-    int64_t left_us = due_us(guard, node) - now_us;
-    return left_us > 0 ? left_us : 0;
-}
-
-/* ---- what hinders ------------------------------------------------------- */
-
-bool admission_has_foreign(const struct guard *guard, int64_t now_us)
-{
-    for (int i = 0; i < guard->settings.nodes; i++)
-        if (guard->node[i].foreign_us != 0 &&
-            now_us - guard->node[i].foreign_us < admission_quarantine_us(guard))
-            return true;
-    return false;
-}
-
-/*
- * A new configuration begins with all nodes marked: a majority of the old one
- * may lie in those that are not.
- */
-bool admission_has_taken_over(const struct guard *guard)
-{
-    if (!is_taking_over(guard))
-        return true;
-    for (int i = 0; i < guard->settings.nodes; i++)
-        if (!guard->node[i].is_of_epoch)
-            return false;
-    return true;
-}
-
-/* A mark is renewed while others hear of a machine under this name that votes.
- */
-bool admission_is_contested(const struct guard *guard, int node)
-{
-    enum { RENEWALS_LEAST = 4 }; /* fewer: servers knew different beats of it */
-    return guard->node[node].renewals >= RENEWALS_LEAST;
-}
-
-/* Behind two names stands one server: which of them it is, nobody knows. */
-static bool is_duplicate(const struct guard *guard, int node)
-{
-    const char *run_id = strrchr(guard->node[node].admit, ':');
-    for (int i = 0; i < guard->settings.nodes; i++)
-        if (i != node && guard->node[i].phase != GUARD_DOWN &&
-            strcmp(strrchr(guard->node[i].admit, ':'), run_id) == 0)
-            return true;
-    return false;
-}
-
-static bool may_admit(const struct guard *guard, int node, int64_t now_us)
-{
-    return guard->node[node].phase == GUARD_MARKED &&
-           (guard->has_median || guard->settings.is_off) &&
-           !admission_has_foreign(guard, now_us) &&
-           admission_has_taken_over(guard) && !is_duplicate(guard, node);
-}
-
-/* ---- whether ------------------------------------------------------------ */
-
-int64_t admission_looked_us(const struct guard *guard)
-{
-    int64_t least_us = INT64_MAX;
-    for (int i = 0; i < guard->settings.nodes; i++)
-        if (guard->node[i].phase != GUARD_DOWN && !guard->node[i].is_mute &&
-            guard->node[i].looked_us < least_us)
-            least_us = guard->node[i].looked_us;
-    return least_us;
-}
-
-int64_t admission_look_since_us(const struct guard *guard, int node,
-                                int64_t now_us)
-{
-    const struct guard_node *it = &guard->node[node];
-    if (it->phase != GUARD_MARKED)
-        return 0;
-    const int64_t moments_us[] = {rounds_end_us(guard, it),
-                                  it->sighted_us + SAID_US,
-                                  due_us(guard, node)};
-    int64_t since_us = 0;
-    for (size_t i = 0; i < sizeof moments_us / sizeof *moments_us; i++)
-        if (moments_us[i] <= now_us)
-            since_us = later(since_us, moments_us[i]);
-    return since_us;
-}
-
-bool admission_is_due(const struct guard *guard, int node, int64_t now_us)
-{
-    if (!may_admit(guard, node, now_us))
+    const struct admission_node *it = &admission->node[node];
+    if (it->phase == ADMISSION_DOWN || it->is_busy ||
+        now_us < it->not_before_us)
         return false;
-    if (firststart_may_admit(&guard->start, node))
-        return true;
-    int64_t due = due_us(guard, node);
-    return now_us >= due && admission_looked_us(guard) >= due &&
-           !guard->node[node].is_mute;
+    if (it->must_revoke &&
+        (it->phase == ADMISSION_ADMITTED || it->phase == ADMISSION_MARKED))
+        *kind = ADMISSION_REVOKE;
+    else if (eligibility_is_back(admission, node, now_us))
+        *kind = ADMISSION_READMIT;
+    else if (eligibility_is_due(admission, node, now_us))
+        *kind = ADMISSION_ADMIT;
+    else if (now_us >= it->look_due_us)
+        *kind = may_mark(admission, node, now_us) ? ADMISSION_LOOK
+                                                  : ADMISSION_PROBE;
+    else
+        return false;
+    return true;
 }
 
-/* Nothing was promised since the moment of which its memory is. */
-static bool is_unchanged(const struct guard *guard, int node)
+static void advance_start(struct admission *admission, int64_t now_us)
 {
-    return is_told(guard, node, false) &&
-           guard->node[node].seen_us > witness_voted_us(&guard->witness, node) +
-                                           guard->settings.node_timeout_us +
-                                           guard->spread_us;
-}
-
-/* Who knows of a later memory had time to say so. One node alone has nobody. */
-static bool is_agreed(const struct guard *guard, int node, int64_t now_us)
-{
-    const struct witness_demand demand = {
-        .since_us = guard->node[node].sighted_us + SAID_US,
-        .long_us = SAID_US,
+    struct firststart_view view = {
+        .is_possible = true,
+        .are_all_empty = true,
+        .looked_us = eligibility_looked_us(admission),
+        .now_us = now_us,
     };
-    return now_us >= demand.since_us &&
-           (guard->settings.nodes == 1 || have_told(guard, node, &demand));
+    for (int i = 0; i < count(admission); i++) {
+        const struct admission_node *it = &admission->node[i];
+        if (it->phase != ADMISSION_EMPTY)
+            view.are_all_empty = false;
+        if (it->phase != ADMISSION_DOWN && !it->is_durable &&
+            admission->settings.first_start == FIRST_START_AUTO)
+            view.is_possible = false;
+    }
+    uint16_t wanted = firststart_advance(&admission->start, &view);
+    for (int i = 0; i < count(admission); i++)
+        if (wanted & 1u << i)
+            admission_want_look(admission, i, now_us);
 }
 
-bool admission_is_back(const struct guard *guard, int node, int64_t now_us)
+bool admission_next(struct admission *admission, int64_t now_us,
+                    struct admission_action *action)
 {
-    return guard->node[node].is_restarted && guard->node[node].is_clock_good &&
-           may_admit(guard, node, now_us) &&
-           (is_unchanged(guard, node) ||
-            (is_lasting(guard, node) && is_agreed(guard, node, now_us)));
+    advance_start(admission, now_us);
+    for (int i = 0; i < count(admission); i++)
+        want_looks(admission, eligibility_look_since_us(admission, i, now_us),
+                   now_us);
+    for (int i = 0; i < count(admission); i++) {
+        if (!choose(admission, i, now_us, &action->kind))
+            continue;
+        action->node = i;
+        admission->node[i].is_busy = true;
+        if (action->kind == ADMISSION_PROBE || action->kind == ADMISSION_LOOK)
+            admission->node[i].look_due_us = now_us + HEARTBEAT_US;
+        return true;
+    }
+    return false;
+}
+
+/* ---- events ------------------------------------------------------------- */
+
+static void look_soon(struct admission_node *node, int64_t now_us)
+{
+    node->phase = ADMISSION_UNSEEN;
+    node->look_due_us = now_us;
+}
+
+void admission_on_up(struct admission *admission, int node, const char *run_id,
+                     bool is_durable, int64_t now_us)
+{
+    struct admission_node *it = &admission->node[node];
+    char admit[sizeof it->admit];
+    int len =
+        snprintf(admit, sizeof admit, "%d:%s:%s:%s", admission->settings.epoch,
+                 admission->settings.fingerprint,
+                 admission->witness.node[node].name, run_id);
+    assert(len > 0 && len < (int)sizeof admit);
+    memcpy(it->admit, admit, sizeof admit);
+    it->is_durable = is_durable;
+    it->is_busy = it->is_mute = false;
+    it->looked_us = 0;
+    it->not_before_us = 0;
+    look_soon(it, now_us);
+    witness_on_lost(&admission->witness, node);
+    firststart_on_up(&admission->start, now_us);
+}
+
+void admission_on_down(struct admission *admission, int node)
+{
+    struct admission_node *it = &admission->node[node];
+    it->phase = ADMISSION_DOWN;
+    it->is_busy = false;
+    firststart_on_trouble(&admission->start, node);
+}
+
+static void copy_state(char to[ADMISSION_STATE_MAX + 1], struct span from)
+{
+    assert(from.len <= ADMISSION_STATE_MAX);
+    to[span_copy(to, from)] = '\0';
+}
+
+static void establish(struct admission *admission, int64_t now_us)
+{
+    if (admission->established_us == 0)
+        admission->established_us = now_us;
+}
+
+/* What it says of others, and of its last promise, counts. */
+static void note_told(struct admission *admission, int node,
+                      const struct call_look *look, int64_t sent_us)
+{
+    const struct witness_words words = {
+        .is_admitted = admission->node[node].phase == ADMISSION_ADMITTED,
+        .voted_us = look->voted_us,
+        .text = look->witnesses,
+        .sent_us = sent_us,
+    };
+    witness_on_told(&admission->witness, node, &words);
+}
+
+static void on_admitted(struct admission *admission,
+                        struct admission_node *node,
+                        const struct call_look *look, int64_t sent_us,
+                        int64_t now_us)
+{
+    int index = (int)(node - admission->node);
+    node->phase = ADMISSION_ADMITTED;
+    copy_state(node->found, look->admit);
+    node->mark[0] = '\0';
+    node->is_restarted = false;
+    node->is_of_epoch = true;
+    establish(admission, now_us);
+    firststart_forget(&admission->start, index);
+    witness_on_beat(&admission->witness, index, look->beat);
+    note_told(admission, index, look, sent_us);
+}
+
+/* Whether an admission is the node's own: it differs from what it must carry
+ * in run_id and replication ID alone. */
+static bool is_own(const struct admission_node *node, struct span admit)
+{
+    size_t len = (size_t)(strrchr(node->admit, ':') - node->admit) + 1;
+    return admit.len > len && memcmp(admit.ptr, node->admit, len) == 0;
+}
+
+/* When a mark was made, <epoch>:<run_id>:<replication ID>:<born>:<nonce>. */
+static int64_t born_us(struct span mark)
+{
+    int64_t born = 0;
+    int colons = 0;
+    for (size_t i = 0; i < mark.len && colons < 4; i++) {
+        char c = mark.ptr[i];
+        if (c == ':')
+            colons++;
+        else if (colons == 3 && c >= '0' && c <= '9' && born < INT64_MAX / 100)
+            born = born * 10 + (c - '0');
+    }
+    return born;
+}
+
+static void on_marked(struct admission *admission, struct admission_node *node,
+                      const struct call_look *look, int64_t sent_us,
+                      int64_t now_us)
+{
+    int index = (int)(node - admission->node);
+    bool was_marked = node->phase == ADMISSION_MARKED;
+    node->phase = ADMISSION_MARKED;
+    if (!node->is_of_epoch)
+        admission->entered_us = now_us;
+    node->is_of_epoch = true;
+    if (!is_text(node->mark, look->mark)) {
+        copy_state(node->mark, look->mark);
+        node->renewals = was_marked ? node->renewals + 1 : 0;
+        node->sighted_us = now_us;
+        node->born_us = born_us(look->mark);
+    }
+    copy_state(node->found, look->admit);
+    node->is_restarted = is_own(node, look->admit);
+    if (node->is_restarted)
+        establish(admission, now_us);
+    if (node->is_restarted && node->was_durable && node->is_durable)
+        note_told(admission, index, look, sent_us);
+    else
+        witness_on_lost(&admission->witness, index);
+}
+
+static int64_t read_max_ttl_ms(int64_t max_ttl_ms)
+{
+    return max_ttl_ms < MAX_TTL_MOST_MS ? max_ttl_ms : MAX_TTL_MOST_MS;
+}
+
+/* The number in front of an admission or a mark. */
+static int epoch_of(struct span state)
+{
+    int epoch = 0;
+    for (size_t i = 0; i < state.len && epoch < INT_MAX / 10 - 1; i++) {
+        if (state.ptr[i] < '0' || state.ptr[i] > '9')
+            break;
+        epoch = epoch * 10 + (state.ptr[i] - '0');
+    }
+    return epoch;
+}
+
+static void on_superseded(struct admission_node *node,
+                          const struct call_look *look, int64_t now_us)
+{
+    int admit_epoch = epoch_of(look->admit);
+    int mark_epoch = epoch_of(look->mark);
+    node->phase = ADMISSION_SUPERSEDED;
+    node->foreign_us = now_us;
+    node->epoch_above = admit_epoch > mark_epoch ? admit_epoch : mark_epoch;
+}
+
+void admission_on_look(struct admission *admission, int node,
+                       const struct call_look *look, int64_t sent_us,
+                       int64_t now_us)
+{
+    struct admission_node *it = &admission->node[node];
+    if (it->phase == ADMISSION_DOWN)
+        return;
+    it->is_busy = it->is_mute = false;
+    it->looked_us = sent_us;
+    it->max_ttl_ms = read_max_ttl_ms(look->max_ttl_ms);
+    it->was_durable = look->is_durable;
+    it->beat = look->beat;
+    it->seen_us = look->seen_us;
+    firststart_on_look(&admission->start, node, look->word,
+                       is_text(it->mark, look->mark), now_us);
+    switch (look->word) {
+    case LOOK_ADMITTED:
+        on_admitted(admission, it, look, sent_us, now_us);
+        return;
+    case LOOK_MARKED:
+    case LOOK_CREATED:
+    case LOOK_FRESH:
+        on_marked(admission, it, look, sent_us, now_us);
+        return;
+    case LOOK_EMPTY:
+    case LOOK_BARE: /* may be marked as soon as no first start is hurt by it */
+        it->phase = ADMISSION_EMPTY;
+        witness_on_lost(&admission->witness, node);
+        if (admission->start.step == FIRSTSTART_OVER)
+            admission_want_look(admission, node,
+                                admission->start.yield_until_us > now_us
+                                    ? admission->start.yield_until_us
+                                    : now_us);
+        return;
+    case LOOK_FOREIGN:
+        it->phase = ADMISSION_FOREIGN;
+        it->foreign_us = now_us;
+        it->epoch_above = 0;
+        copy_state(it->found, look->admit);
+        witness_on_lost(&admission->witness, node);
+        return;
+    case LOOK_SUPERSEDED:
+        on_superseded(it, look, now_us);
+        witness_on_lost(&admission->witness, node);
+        return;
+    case LOOK_WORDS:
+        break;
+    }
+    abort();
+}
+
+/* Whatever came of it, and whoever else did something: a look will tell. */
+void admission_on_done(struct admission *admission,
+                       const struct admission_action *action, int64_t now_us)
+{
+    struct admission_node *it = &admission->node[action->node];
+    if (it->phase == ADMISSION_DOWN)
+        return;
+    it->is_busy = false;
+    if (action->kind == ADMISSION_REVOKE)
+        it->must_revoke = false;
+    firststart_forget(&admission->start, action->node);
+    look_soon(it, now_us);
+}
+
+/* What became of the action is not known, but for a look that told nothing. */
+void admission_on_failure(struct admission *admission,
+                          const struct admission_action *action, int64_t now_us)
+{
+    struct admission_node *it = &admission->node[action->node];
+    if (it->phase == ADMISSION_DOWN)
+        return;
+    it->is_busy = false;
+    it->not_before_us = now_us + HEARTBEAT_US;
+    if (action->kind == ADMISSION_PROBE || action->kind == ADMISSION_LOOK)
+        it->is_mute = true;
+    else
+        look_soon(it, now_us);
+    firststart_on_trouble(&admission->start, action->node);
+}
+
+void admission_on_quarantined(struct admission *admission, int node,
+                              int64_t now_us)
+{
+    struct admission_node *it = &admission->node[node];
+    if (it->phase == ADMISSION_ADMITTED)
+        look_soon(it, now_us);
+}
+
+void admission_on_step(struct admission *admission, int node)
+{
+    admission->node[node].must_revoke = true;
+}
+
+void admission_on_durable(struct admission *admission, int node,
+                          bool is_durable, int64_t now_us)
+{
+    struct admission_node *it = &admission->node[node];
+    if (it->is_durable && !is_durable)
+        admission_want_look(admission, node, now_us); /* which writes it down */
+    it->is_durable = is_durable;
+}
+
+void admission_on_beat(struct admission *admission, int node, int64_t beat)
+{
+    witness_on_beat(&admission->witness, node, beat);
+}
+
+void admission_on_clock(struct admission *admission, int node, bool is_good)
+{
+    admission->node[node].is_clock_good = is_good;
+}
+
+void admission_on_median(struct admission *admission, bool is_known,
+                         int64_t ahead_us, int64_t spread_us)
+{
+    admission->has_median = is_known;
+    admission->median_ahead_us = ahead_us;
+    admission->spread_us = spread_us;
+}
+
+/* ---- the vote ----------------------------------------------------------- */
+
+enum node_state admission_refusal(const struct admission *admission, int node)
+{
+    const struct admission_node *it = &admission->node[node];
+    switch (it->phase) {
+    case ADMISSION_DOWN:
+        return STATE_UNREACHABLE;
+    case ADMISSION_MARKED:
+        if (admission->start.is_marked[node])
+            return STATE_WAITING;
+        return STATE_QUARANTINED;
+    case ADMISSION_UNSEEN:
+        return STATE_QUARANTINED;
+    case ADMISSION_EMPTY:
+        return STATE_WAITING;
+    case ADMISSION_FOREIGN:
+        return STATE_FOREIGN;
+    case ADMISSION_SUPERSEDED:
+        return STATE_SUPERSEDED;
+    case ADMISSION_ADMITTED:
+        return it->must_revoke ? STATE_STEPPED : STATE_VOTING;
+    }
+    abort();
 }

@@ -1,53 +1,172 @@
 /*
- * When a node gets its permission to vote: what the guard knows is weighed
- * here. Pure.
+ * Who may vote: the permission of each node, as this server sees and manages
+ * it. Pure: events come in, and the caller asks what to do next.
  *
- *   after its quarantine   Q has passed since the node was marked
- *   at once, idle          nobody has promised anything for Q: whatever the
- *                          node may have forgotten is over
- *   back, idle             nobody has promised anything since its memory was
- *                          written
- *   back, durable          its memory is durable, and no server that had two
- *                          heartbeats to say so has seen a later one
+ * The permission lies on the node, in the field admit of its state hash, which
+ * acquire and extend compare; it is lost with the node's memory. A node without
+ * it is marked, and waits in quarantine until whatever it has forgotten is
+ * over: a bit more than the greatest TTL, as the Redlock text asks after a
+ * crash. docs/guarantees.md has the rules and the reasons.
+ *
+ *            up              look
+ *   DOWN ────────→ UNSEEN ─────────┬→ EMPTY ──┐ all nodes are: first start
+ *    ↑ down          ↑             │          ↓
+ *    └── from any    │ a vote says ├→ MARKED ───→ admit, readmit ──┐
+ *                    │ quarantined │   eligibility.h says when     │
+ *                    │             ├→ FOREIGN, SUPERSEDED          │
+ *                    │             ↓                               │
+ *                    └────────── ADMITTED ←────────────────────────┘
+ *                    └─ revoke ←───┘  its clock stepped
  */
 #ifndef REDLOCKD_ADMISSION_H
 #define REDLOCKD_ADMISSION_H
 
-#include "guard.h"
+#include "../base/types.h"
+#include "call.h"
+#include "fingerprint.h"
+#include "firststart.h"
+#include "vote.h"
+#include "witness.h"
 
-/* Q: how long a node that lost its memory does not vote, µs. */
-int64_t admission_quarantine_us(const struct guard *guard);
+enum {
+    ADMISSION_STATE_MAX = CALL_STATE_MAX, /* of an admission or a mark */
+    HEARTBEAT_US = 1000000,               /* between two looks at a node */
+};
+
+struct admission_settings {
+    int nodes;
+    int quorum;
+    const char
+        *names[NODES_MAX]; /* of the nodes; read by admission_init only */
+    int leader; /* the node that is marked first: of the least name */
+    int epoch;  /* at least 1 */
+    char fingerprint[FINGERPRINT_LEN + 1];
+    int64_t max_ttl_ms;
+    int64_t node_timeout_us;
+    enum first_start first_start; /* auto: durable nodes only */
+    bool has_take_over; /* a node that cannot be marked is dead for good */
+    bool is_off;        /* admit at sight */
+};
+
+enum admission_phase {
+    ADMISSION_DOWN,
+    ADMISSION_UNSEEN,
+    ADMISSION_EMPTY,
+    ADMISSION_MARKED,
+    ADMISSION_ADMITTED,
+    ADMISSION_FOREIGN,
+    ADMISSION_SUPERSEDED,
+};
+
+struct admission_node {
+    enum admission_phase phase;
+    bool is_durable;    /* now, as the handshake has seen it */
+    bool was_durable;   /* all the time, as its memory says */
+    bool is_clock_good; /* for a readmission */
+    bool is_busy;       /* a call is on its way */
+    bool is_mute;       /* the last look at it failed */
+    bool must_revoke;   /* lost locks before their time */
+    bool is_of_epoch;   /* was seen with our epoch */
+    bool is_restarted;  /* found is its own admission, of an older life */
+    char admit[ADMISSION_STATE_MAX +
+               1]; /* what it must carry, but for the end */
+    char found[ADMISSION_STATE_MAX + 1]; /* the admission that it has */
+    char mark[ADMISSION_STATE_MAX + 1];  /* in quarantine under it; "": none */
+    int renewals;                        /* it replaced so many others */
+    int64_t sighted_us;                  /* first sight of the mark */
+    int64_t born_us; /* the mark was made, by the clocks' median; 0: unknown */
+    int64_t look_due_us;
+    int64_t not_before_us; /* the last action failed */
+    int64_t looked_us;     /* when the last answered look had left; 0: none */
+    int64_t foreign_us;    /* last seen with another configuration; 0: not */
+    int epoch_above;       /* … of this higher epoch; 0: of ours */
+    int64_t max_ttl_ms;    /* that its memory names; 0: none */
+    int64_t beat;          /* of its memory, when last looked at … */
+    int64_t seen_us;       /* … and the moment it is of, by the median */
+};
+
+struct admission {
+    struct admission_settings settings;
+    struct admission_node node[NODES_MAX];
+    struct firststart start;
+    struct witness witness;
+    int64_t entered_us;     /* when the last node was first seen in our epoch */
+    int64_t established_us; /* saw an admission of our epoch; 0: never */
+    bool has_median;        /* a majority of the clocks is known: … */
+    int64_t median_ahead_us; /* … their median minus our clock, … */
+    int64_t spread_us;       /* … and how far apart they may be */
+};
+
+/* What is to be done on a node. */
+enum admission_action_kind {
+    ADMISSION_PROBE, /* a look that marks nothing */
+    ADMISSION_LOOK,
+    ADMISSION_ADMIT,
+    ADMISSION_READMIT,
+    ADMISSION_REVOKE,
+};
+
+struct admission_action {
+    enum admission_action_kind kind;
+    int node;
+};
+
+/* settings are copied. No node is connected yet. */
+void admission_init(struct admission *admission,
+                    const struct admission_settings *settings);
 
 /*
- * How long the node's quarantine lasts on, at most, with the wait for a first
- * start before it; 0: it is in none, or it has ended.
+ * The next thing to do at now_us; false: nothing. It counts as begun: its end
+ * is to be told by one of admission_on_look, admission_on_done and
+ * admission_on_failure, or by admission_on_down.
  */
-int64_t admission_remaining_us(const struct guard *guard, int node,
-                               int64_t now_us);
+bool admission_next(struct admission *admission, int64_t now_us,
+                    struct admission_action *action);
 
 /*
- * Why no node is admitted: another configuration was seen on some node within
- * Q · not all nodes carry our epoch yet, and that is how a new one begins.
+ * The events.
+ *
+ * up           a handshake succeeded with the server of this run_id
+ * down         its connection is gone
+ * look         the answer to a probe or look that had left at sent_us
+ * done         that to another action, whether done or the state was another
+ * failure      no answer to an action, or an error
+ * quarantined  a vote found the admission gone
+ * step         its clock stepped: what it holds may have ended too early
+ * durable      whether it is, seen again
+ * beat         a reply told its beat
+ * clock        whether the node's is known well
+ * median       of the clocks minus ours, and how far apart they may be; told
+ *              again and again while a majority is known
  */
-bool admission_has_foreign(const struct guard *guard, int64_t now_us);
-bool admission_has_taken_over(const struct guard *guard);
+void admission_on_up(struct admission *admission, int node, const char *run_id,
+                     bool is_durable, int64_t now_us);
+void admission_on_down(struct admission *admission, int node);
+void admission_on_look(struct admission *admission, int node,
+                       const struct call_look *look, int64_t sent_us,
+                       int64_t now_us);
+void admission_on_done(struct admission *admission,
+                       const struct admission_action *action, int64_t now_us);
+void admission_on_failure(struct admission *admission,
+                          const struct admission_action *action,
+                          int64_t now_us);
+void admission_on_quarantined(struct admission *admission, int node,
+                              int64_t now_us);
+void admission_on_step(struct admission *admission, int node);
+void admission_on_durable(struct admission *admission, int node,
+                          bool is_durable, int64_t now_us);
+void admission_on_beat(struct admission *admission, int node, int64_t beat);
+void admission_on_clock(struct admission *admission, int node, bool is_good);
+void admission_on_median(struct admission *admission, bool is_known,
+                         int64_t ahead_us, int64_t spread_us);
 
-/* Other servers see another machine under the marked node's name. */
-bool admission_is_contested(const struct guard *guard, int node);
+/* Whether no node may have a first start any more. */
+bool admission_is_objecting(const struct admission *admission, int64_t now_us);
 
-/*
- * Since when each node that is there was looked at; INT64_MAX: none is. One
- * that answers errors is as if it were not there.
- */
-int64_t admission_looked_us(const struct guard *guard);
+/* Looks at a node as soon as nothing else is on its way there. */
+void admission_want_look(struct admission *admission, int node, int64_t now_us);
 
-/* When all nodes should have been looked at once more for this one; 0: need
- * not be. */
-int64_t admission_look_since_us(const struct guard *guard, int node,
-                                int64_t now_us);
-
-/* Whether a marked node is to be admitted · to be readmitted. */
-bool admission_is_due(const struct guard *guard, int node, int64_t now_us);
-bool admission_is_back(const struct guard *guard, int node, int64_t now_us);
+/* Why the node may not be asked for votes; STATE_VOTING: it may. */
+enum node_state admission_refusal(const struct admission *admission, int node);
 
 #endif

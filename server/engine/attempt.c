@@ -64,9 +64,9 @@ static void send_to_all(struct attempt *attempt,
         if (round->votes[i].vote != VOTE_PENDING)
             continue;
         /* as of the moment of sending: it grows while a node is away */
-        int64_t doubt_us = nodes_doubt_us(means->nodes, i);
-        if (doubt_us > attempt->uncertainty_us)
-            attempt->uncertainty_us = doubt_us;
+        int64_t uncertainty_us = nodes_uncertainty_us(means->nodes, i);
+        if (uncertainty_us > attempt->uncertainty_us)
+            attempt->uncertainty_us = uncertainty_us;
         struct ballot ballot =
             nodes_send(means->nodes, i, &call, round->deadline_us, tag);
         if (ballot.vote == VOTE_PENDING)

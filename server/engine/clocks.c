@@ -9,7 +9,7 @@
 enum { STEP_LEAST_US = 5000 };
 
 void clocks_init(struct clocks *clocks, int count, int quorum,
-                 int64_t max_ttl_ms, int64_t window_us, int64_t patience_us)
+                 int64_t max_ttl_ms, int64_t window_us, int64_t timeout_us)
 {
     assert(count >= 1 && count <= NODES_MAX);
     *clocks = (struct clocks){
@@ -17,7 +17,7 @@ void clocks_init(struct clocks *clocks, int count, int quorum,
         .quorum = quorum,
         .steady_us = max_ttl_ms * 1000,
         .far_us = window_us / 2,
-        .patience_us = patience_us,
+        .timeout_us = timeout_us,
     };
 }
 
@@ -52,24 +52,25 @@ int64_t clocks_median_at(const struct clocks *clocks, int64_t moment_us)
 }
 
 /* How far it is ahead of the median; 0: one of the two is not known. */
-static int64_t lead_over(const struct nodeclock *clock, int64_t median_us,
-                         int64_t moment_us)
+static int64_t offset_from(const struct nodeclock *clock, int64_t median_us,
+                           int64_t moment_us)
 {
     if (median_us == 0 || !clock->is_known)
         return 0;
     return nodeclock_at(clock, moment_us) - median_us;
 }
 
-int64_t clocks_lead_us(const struct clocks *clocks, int node, int64_t moment_us)
+int64_t clocks_offset_us(const struct clocks *clocks, int node,
+                         int64_t moment_us)
 {
-    return lead_over(&clocks->node[node].base,
-                     clocks_median_at(clocks, moment_us), moment_us);
+    return offset_from(&clocks->node[node].base,
+                       clocks_median_at(clocks, moment_us), moment_us);
 }
 
-int64_t clocks_doubt_us(const struct clocks *clocks, int node,
-                        int64_t moment_us)
+int64_t clocks_uncertainty_us(const struct clocks *clocks, int node,
+                              int64_t moment_us)
 {
-    return nodeclock_doubt_us(&clocks->node[node].base, moment_us);
+    return nodeclock_uncertainty_us(&clocks->node[node].base, moment_us);
 }
 
 static bool is_trusted(const struct clock_node *node)
@@ -104,28 +105,29 @@ int64_t clocks_spread_us(const struct clocks *clocks, int64_t moment_us)
 /* ---- proof -------------------------------------------------------------- */
 
 /* How well a majority of the clocks is known: so long as their replies take. */
-static int64_t usual_doubt_us(const struct nodeclock *const known[], int count,
-                              int quorum, int64_t moment_us)
+static int64_t usual_uncertainty_us(const struct nodeclock *const known[],
+                                    int count, int quorum, int64_t moment_us)
 {
-    int64_t doubts_us[NODES_MAX];
+    int64_t uncertainties_us[NODES_MAX];
     for (int i = 0; i < count; i++)
-        doubts_us[i] = nodeclock_doubt_us(known[i], moment_us);
-    return order_statistic(doubts_us, count, quorum - 1);
+        uncertainties_us[i] = nodeclock_uncertainty_us(known[i], moment_us);
+    return order_statistic(uncertainties_us, count, quorum - 1);
 }
 
 /* Where a majority's clocks are, and how far from there one still agrees. */
 struct majority {
     int64_t median_us;
     int64_t far_us;
-    int64_t doubt_us; /* who is known worse is no part of it */
+    int64_t uncertainty_us; /* who is known worse is no part of it */
 };
 
 static bool agrees(const struct majority *majority,
                    const struct nodeclock *clock, int64_t moment_us)
 {
-    int64_t lead_us = nodeclock_at(clock, moment_us) - majority->median_us;
-    return nodeclock_doubt_us(clock, moment_us) <= majority->doubt_us &&
-           llabs(lead_us) <= majority->far_us;
+    int64_t offset_us = nodeclock_at(clock, moment_us) - majority->median_us;
+    return nodeclock_uncertainty_us(clock, moment_us) <=
+               majority->uncertainty_us &&
+           llabs(offset_us) <= majority->far_us;
 }
 
 /*
@@ -141,14 +143,16 @@ static bool find_majority(const struct clocks *clocks, int64_t now_us,
     int count = list_known(clocks, known);
     if (count < clocks->quorum)
         return false;
-    int64_t usual_us = usual_doubt_us(known, count, clocks->quorum, now_us);
-    if (usual_us > clocks->patience_us)
+    int64_t usual_us =
+        usual_uncertainty_us(known, count, clocks->quorum, now_us);
+    if (usual_us > clocks->timeout_us)
         return false;
     majority->far_us = STEP_LEAST_US + usual_us / 2;
-    majority->doubt_us = usual_us + 2 * (int64_t)STEP_LEAST_US;
+    majority->uncertainty_us = usual_us + 2 * (int64_t)STEP_LEAST_US;
     int sharp_count = 0;
     for (int i = 0; i < count; i++)
-        if (nodeclock_doubt_us(known[i], now_us) <= majority->doubt_us)
+        if (nodeclock_uncertainty_us(known[i], now_us) <=
+            majority->uncertainty_us)
             sharp[sharp_count++] = known[i];
     majority->median_us = nodeclock_median_at(sharp, sharp_count, now_us);
     int near = 0;
@@ -178,7 +182,7 @@ void clocks_tick(struct clocks *clocks, int64_t now_us)
     for (int i = 0; i < clocks->count; i++) {
         struct clock_node *it = &clocks->node[i];
         it->is_far =
-            llabs(lead_over(&it->base, median_us, now_us)) > clocks->far_us;
+            llabs(offset_from(&it->base, median_us, now_us)) > clocks->far_us;
     }
 }
 
@@ -231,7 +235,7 @@ bool clocks_wants_reply(const struct clocks *clocks, int node)
 
 static bool is_waiting(const struct clocks *clocks, int64_t now_us)
 {
-    if (now_us >= clocks->suspected_us + clocks->patience_us)
+    if (now_us >= clocks->suspected_us + clocks->timeout_us)
         return false;
     for (int i = 0; i < clocks->count; i++)
         if (clocks_wants_reply(clocks, i))

@@ -47,14 +47,14 @@ struct clocks {
     int quorum;
     int64_t steady_us;    /* watched for so long, a clock is good */
     int64_t far_us;       /* from the median, at most */
-    int64_t patience_us;  /* for replies; slower ones prove nothing */
+    int64_t timeout_us;   /* for replies; slower ones prove nothing */
     int64_t suspected_us; /* since when a judgement is due; 0: none is */
     struct clock_node node[NODES_MAX];
 };
 
-/* max_ttl_ms and window_us of the configuration; patience_us as above. */
+/* max_ttl_ms and window_us of the configuration; timeout_us as above. */
 void clocks_init(struct clocks *clocks, int count, int quorum,
-                 int64_t max_ttl_ms, int64_t window_us, int64_t patience_us);
+                 int64_t max_ttl_ms, int64_t window_us, int64_t timeout_us);
 
 void clocks_on_up(struct clocks *clocks, int node);
 void clocks_on_down(struct clocks *clocks, int node);
@@ -93,8 +93,8 @@ int64_t clocks_remaining_us(const struct clocks *clocks, int node,
 int64_t clocks_median_at(const struct clocks *clocks, int64_t moment_us);
 
 /* How far the node's clock is ahead of the median, µs; 0 if not known. */
-int64_t clocks_lead_us(const struct clocks *clocks, int node,
-                       int64_t moment_us);
+int64_t clocks_offset_us(const struct clocks *clocks, int node,
+                         int64_t moment_us);
 
 /* Whether a majority of the clocks is proven: then the median is right. */
 bool clocks_are_known(const struct clocks *clocks);
@@ -106,7 +106,7 @@ bool clocks_are_known(const struct clocks *clocks);
 int64_t clocks_spread_us(const struct clocks *clocks, int64_t moment_us);
 
 /* How far off our idea of the node's clock may be; 0 if it is not known. */
-int64_t clocks_doubt_us(const struct clocks *clocks, int node,
-                        int64_t moment_us);
+int64_t clocks_uncertainty_us(const struct clocks *clocks, int node,
+                              int64_t moment_us);
 
 #endif

@@ -3,13 +3,13 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "admission.h"
+#include "eligibility.h"
 #include "nodes.h"
 #include "operation.h"
 #include "port.h"
 #include "releases.h"
 #include "repairs.h"
-#include "standing.h"
+#include "status.h"
 #include "tag.h"
 #include "token.h"
 
@@ -198,7 +198,7 @@ void engine_on_reply(struct engine *engine, int node, uint64_t tag,
     case TAG_REPAIR:
         repairs_on_reply(&engine->repairs, tag, &counted);
         break;
-    case TAG_GUARD:
+    case TAG_ADMISSION:
         break;
     }
 }
@@ -225,16 +225,17 @@ void engine_view_node(const struct engine *engine, int node,
     const struct node *it = &nodes->node[node];
     int64_t now_us = environment_now(nodes->env);
     *view = (struct engine_node_view){
-        .state = standing_name(nodes, node),
-        .is_voting = standing_is_voting(nodes, node),
+        .state = status_name(nodes, node),
+        .is_voting = status_is_voting(nodes, node),
         .since_us = it->since_us,
         .has_clock = it->is_up && nodes->clocks.node[node].base.is_known,
-        .clock_lead_us = clocks_lead_us(&nodes->clocks, node, now_us),
+        .clock_offset_us = clocks_offset_us(&nodes->clocks, node, now_us),
         .clock_steps = nodes->env->metrics->clock_steps[node],
-        .quarantine_us = admission_remaining_us(&nodes->guard, node, now_us),
+        .quarantine_us =
+            eligibility_remaining_us(&nodes->admission, node, now_us),
         .rtt_us = it->rtt_us,
     };
-    standing_describe(nodes, node, now_us, view->detail);
+    status_describe(nodes, node, now_us, view->detail);
 }
 
 int engine_voting(const struct engine *engine)
@@ -249,7 +250,7 @@ int engine_quorum(const struct engine *engine)
 
 int64_t engine_quorum_in_us(const struct engine *engine)
 {
-    return standing_quorum_in_us(&engine->nodes, environment_now(&engine->env));
+    return status_quorum_in_us(&engine->nodes, environment_now(&engine->env));
 }
 
 int engine_in_flight(const struct engine *engine)

@@ -77,9 +77,9 @@ struct engine_node_view {
     bool is_voting;
     int64_t since_us; /* in this state since, clock_now_us() */
     bool has_clock;
-    int64_t clock_lead_us; /* node's clock minus the median of all */
-    uint64_t clock_steps;  /* seen so far */
-    int64_t rtt_us;        /* last round trip; 0 unknown */
+    int64_t clock_offset_us; /* node's clock minus the median of all */
+    uint64_t clock_steps;    /* seen so far */
+    int64_t rtt_us;          /* last round trip; 0 unknown */
 };
 
 void engine_view_node(const struct engine *engine, int node,

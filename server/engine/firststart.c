@@ -5,13 +5,13 @@ enum {
     YIELD_US = 2000000,     /* to the server that leads a first start */
 };
 
-void firststart_init(struct firststart *start, int nodes, int lead,
+void firststart_init(struct firststart *start, int nodes, int leader,
                      int64_t hold_us, bool is_allowed)
 {
     *start = (struct firststart){
         .step = is_allowed ? FIRSTSTART_WAITING : FIRSTSTART_OVER,
         .nodes = nodes,
-        .lead = lead,
+        .leader = leader,
         .hold_us = hold_us,
     };
 }
@@ -37,7 +37,7 @@ static int count_marked(const struct firststart *start)
     return marked;
 }
 
-int64_t firststart_patience_us(const struct firststart *start, int64_t now_us)
+int64_t firststart_remaining_us(const struct firststart *start, int64_t now_us)
 {
     if (start->step != FIRSTSTART_WAITING || start->since_us == 0)
         return 0;
@@ -49,7 +49,7 @@ static uint16_t wait_for_all(struct firststart *start,
                              const struct firststart_view *view)
 {
     bool is_over = start->since_us != 0 &&
-                   firststart_patience_us(start, view->now_us) == 0;
+                   firststart_remaining_us(start, view->now_us) == 0;
     if (!view->is_possible || is_over) {
         end(start);
         return 0;
@@ -57,7 +57,7 @@ static uint16_t wait_for_all(struct firststart *start,
     if (!view->are_all_empty)
         return 0;
     start->step = FIRSTSTART_LEAD;
-    return (uint16_t)(1u << start->lead);
+    return (uint16_t)(1u << start->leader);
 }
 
 uint16_t firststart_advance(struct firststart *start,
@@ -68,7 +68,7 @@ uint16_t firststart_advance(struct firststart *start,
     case FIRSTSTART_WAITING:
         return wait_for_all(start, view);
     case FIRSTSTART_LEAD:
-        if (!start->is_marked[start->lead])
+        if (!start->is_marked[start->leader])
             return 0;
         start->step = FIRSTSTART_REST;
         return all;
@@ -156,7 +156,7 @@ bool firststart_may_mark(const struct firststart *start, int node,
 {
     switch (start->step) {
     case FIRSTSTART_LEAD:
-        return node == start->lead;
+        return node == start->leader;
     case FIRSTSTART_REST:
         return true;
     case FIRSTSTART_OVER:

@@ -32,16 +32,16 @@ enum firststart_step {
 struct firststart {
     enum firststart_step step;
     int nodes;
-    int lead;         /* marked first, by all servers */
+    int leader;       /* marked first, by all servers */
     int64_t hold_us;  /* how long HOLD lasts */
     int64_t since_us; /* WAITING: the first node came; CHECK: began */
     int64_t hold_until_us;
-    int64_t yield_until_us;    /* another server may lead a first start */
+    int64_t yield_until_us;    /* another server may leader a first start */
     bool is_marked[NODES_MAX]; /* by this first start, and not yet admitted */
 };
 
 /* is_allowed: false if there is to be none. */
-void firststart_init(struct firststart *start, int nodes, int lead,
+void firststart_init(struct firststart *start, int nodes, int leader,
                      int64_t hold_us, bool is_allowed);
 
 /* What the caller knows of the nodes. */
@@ -71,7 +71,7 @@ void firststart_on_trouble(struct firststart *start, int node);
 void firststart_forget(struct firststart *start, int node);
 
 /* How long it waits on for nodes that are not there; 0: it does not wait. */
-int64_t firststart_patience_us(const struct firststart *start, int64_t now_us);
+int64_t firststart_remaining_us(const struct firststart *start, int64_t now_us);
 
 /* Whether a mark made now can hurt no first start, of any server. */
 bool firststart_may_mark(const struct firststart *start, int node,

@@ -73,7 +73,8 @@ int64_t nodeclock_latest_at(const struct nodeclock *clock, int64_t moment_us)
     return moment_us + clock->high_us + widening_us(clock, moment_us);
 }
 
-int64_t nodeclock_doubt_us(const struct nodeclock *clock, int64_t moment_us)
+int64_t nodeclock_uncertainty_us(const struct nodeclock *clock,
+                                 int64_t moment_us)
 {
     if (!clock->is_known)
         return 0;

@@ -53,7 +53,8 @@ int64_t nodeclock_earliest_at(const struct nodeclock *clock, int64_t moment_us);
 int64_t nodeclock_latest_at(const struct nodeclock *clock, int64_t moment_us);
 
 /* How far apart the bounds are at our moment; 0 if nothing is known. */
-int64_t nodeclock_doubt_us(const struct nodeclock *clock, int64_t moment_us);
+int64_t nodeclock_uncertainty_us(const struct nodeclock *clock,
+                                 int64_t moment_us);
 
 /*
  * Median of the known clocks' times at our moment, of two middle ones the

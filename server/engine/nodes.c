@@ -4,22 +4,22 @@
 #include <stdio.h>
 
 #include "../base/log.h"
-#include "admission.h"
+#include "eligibility.h"
 #include "fence.h"
 #include "round.h"
-#include "standing.h"
+#include "status.h"
 #include "tag.h"
 
 /* Replies that took longer prove no clock, however long rounds may wait. */
 enum { CLOCK_REPLY_US = 100000 };
 
-static int lead_of(const struct engine_settings *settings)
+static int leader_of(const struct engine_settings *settings)
 {
-    int lead = 0;
+    int leader = 0;
     for (int i = 1; i < settings->nodes; i++)
-        if (strcmp(settings->node_names[i], settings->node_names[lead]) < 0)
-            lead = i;
-    return lead;
+        if (strcmp(settings->node_names[i], settings->node_names[leader]) < 0)
+            leader = i;
+    return leader;
 }
 
 void nodes_init(struct nodes *nodes, const struct environment *env)
@@ -27,10 +27,10 @@ void nodes_init(struct nodes *nodes, const struct environment *env)
     const struct engine_settings *settings = &env->settings;
     assert(settings->nodes >= 1 && settings->nodes <= NODES_MAX);
     *nodes = (struct nodes){.env = env};
-    struct guard_settings guard = {
+    struct admission_settings admission = {
         .nodes = settings->nodes,
         .quorum = quorum_of(settings->nodes),
-        .lead = lead_of(settings),
+        .leader = leader_of(settings),
         .epoch = settings->config_epoch,
         .max_ttl_ms = settings->max_ttl_ms,
         .node_timeout_us = settings->node_timeout_us,
@@ -38,9 +38,10 @@ void nodes_init(struct nodes *nodes, const struct environment *env)
         .has_take_over = settings->has_take_over,
         .is_off = settings->is_guard_off,
     };
-    memcpy(guard.fingerprint, settings->fingerprint, sizeof guard.fingerprint);
-    memcpy(guard.names, settings->node_names, sizeof guard.names);
-    guard_init(&nodes->guard, &guard);
+    memcpy(admission.fingerprint, settings->fingerprint,
+           sizeof admission.fingerprint);
+    memcpy(admission.names, settings->node_names, sizeof admission.names);
+    admission_init(&nodes->admission, &admission);
     clocks_init(&nodes->clocks, settings->nodes, quorum_of(settings->nodes),
                 settings->max_ttl_ms, fence_window_us(settings->max_ttl_ms),
                 CLOCK_REPLY_US);
@@ -57,9 +58,10 @@ int64_t nodes_median_us(const struct nodes *nodes, int64_t now_us)
     return clocks_median_at(&nodes->clocks, now_us);
 }
 
-int64_t nodes_doubt_us(const struct nodes *nodes, int node)
+int64_t nodes_uncertainty_us(const struct nodes *nodes, int node)
 {
-    return clocks_doubt_us(&nodes->clocks, node, environment_now(nodes->env));
+    return clocks_uncertainty_us(&nodes->clocks, node,
+                                 environment_now(nodes->env));
 }
 
 bool nodes_is_before(const struct nodes *nodes, int node, int64_t node_us,
@@ -109,15 +111,15 @@ static void log_quorum(const struct nodes *nodes)
 static void log_state(const struct nodes *nodes, int node, int64_t now_us)
 {
     char detail[NODE_DETAIL_MAX];
-    standing_describe(nodes, node, now_us, detail);
+    status_describe(nodes, node, now_us, detail);
     enum node_state shown = nodes->node[node].shown;
-    enum log_level level = shown == STATE_ADMITTING          ? LOG_DEBUG
-                           : standing_is_voting(nodes, node) ? LOG_INFO
-                                                             : LOG_WARN;
+    enum log_level level = shown == STATE_ADMITTING        ? LOG_DEBUG
+                           : status_is_voting(nodes, node) ? LOG_INFO
+                                                           : LOG_WARN;
     log_write(level, "node",
               (struct log_field[]){
                   LOG_S("node", nodes->env->settings.node_names[node]),
-                  LOG_S("state", standing_name(nodes, node)),
+                  LOG_S("state", status_name(nodes, node)),
                   LOG_S("detail", detail), LOG_END});
 }
 
@@ -125,7 +127,7 @@ static void count_voters(struct nodes *nodes)
 {
     int voting = 0;
     for (int i = 0; i < nodes->env->settings.nodes; i++) {
-        bool is_voting = standing_is_voting(nodes, i);
+        bool is_voting = status_is_voting(nodes, i);
         nodes->env->metrics->node_is_voting[i] = is_voting;
         voting += is_voting;
     }
@@ -152,14 +154,14 @@ static bool is_worth_a_line(const struct nodes *nodes, int node, int64_t now_us)
 static void update_one(struct nodes *nodes, int node, int64_t now_us)
 {
     struct node *it = &nodes->node[node];
-    it->refusal = standing_refusal(nodes, node, now_us);
-    enum node_state shown = standing_shown(nodes, node);
+    it->refusal = status_refusal(nodes, node, now_us);
+    enum node_state shown = status_shown(nodes, node);
     bool is_change = shown != it->shown;
     if (is_change) {
         it->shown = shown;
         it->since_us = now_us;
         it->is_log_due = true;
-        if (standing_is_voting(nodes, node))
+        if (status_is_voting(nodes, node))
             it->lost_by_us = 0;
     }
     if (it->is_log_due && is_worth_a_line(nodes, node, now_us)) {
@@ -176,22 +178,23 @@ static void update(struct nodes *nodes, int64_t now_us)
         update_one(nodes, i, now_us);
 }
 
-/* ---- what the guard and the clocks ask for ------------------------------ */
+/* ---- what the admission and the clocks ask for ------------------------------
+ */
 
 /* That of a first start says so: who saw an admission objects to it. */
 static struct span make_nonce(const struct nodes *nodes,
                               char nonce[CALL_NONCE_MAX + 1])
 {
-    bool is_first = firststart_is_marking(&nodes->guard.start);
+    bool is_first = firststart_is_marking(&nodes->admission.start);
     snprintf(nonce, CALL_NONCE_MAX + 1, "%s%016llx", is_first ? "first-" : "",
              (unsigned long long)environment_random(nodes->env));
     return span_of(nonce);
 }
 
 static const enum call_kind script_of[] = {
-    [GUARD_PEEK] = CALL_LOOK,     [GUARD_LOOK] = CALL_LOOK,
-    [GUARD_ADMIT] = CALL_ADMIT,   [GUARD_READMIT] = CALL_READMIT,
-    [GUARD_REVOKE] = CALL_REVOKE,
+    [ADMISSION_PROBE] = CALL_LOOK,    [ADMISSION_LOOK] = CALL_LOOK,
+    [ADMISSION_ADMIT] = CALL_ADMIT,   [ADMISSION_READMIT] = CALL_READMIT,
+    [ADMISSION_REVOKE] = CALL_REVOKE,
 };
 
 /* A deadline of ours in the node's clock; long ago if that is not known. */
@@ -203,11 +206,13 @@ static int64_t node_deadline_us(const struct nodes *nodes, int node,
 }
 
 /* False: it was not sent. */
-static bool send_action(struct nodes *nodes, const struct guard_action *action)
+static bool send_action(struct nodes *nodes,
+                        const struct admission_action *action)
 {
-    const struct guard *guard = &nodes->guard;
-    const struct guard_node *it = &guard->node[action->node];
-    bool is_look = action->kind == GUARD_PEEK || action->kind == GUARD_LOOK;
+    const struct admission *admission = &nodes->admission;
+    const struct admission_node *it = &admission->node[action->node];
+    bool is_look =
+        action->kind == ADMISSION_PROBE || action->kind == ADMISSION_LOOK;
     /* cppcheck-suppress variableScope; the call points to it */
     char nonce[CALL_NONCE_MAX + 1];
     /* cppcheck-suppress variableScope; likewise */
@@ -216,29 +221,30 @@ static bool send_action(struct nodes *nodes, const struct guard_action *action)
         .kind = script_of[action->kind],
         .admit = span_of(it->admit),
         .max_ttl_ms = nodes->env->settings.max_ttl_ms,
-        .floor = guard->witness.node[action->node].floor,
-        .median_us = guard->has_median
-                         ? environment_now(nodes->env) + guard->median_ahead_us
-                         : 0,
+        .floor = admission->witness.node[action->node].floor,
+        .median_us = admission->has_median ? environment_now(nodes->env) +
+                                                 admission->median_ahead_us
+                                           : 0,
         .node_deadline_us = node_deadline_us(
             nodes, action->node,
             environment_now(nodes->env) + nodes->env->settings.node_timeout_us),
         .is_durable = it->is_durable,
-        .is_objecting = guard_is_objecting(guard, environment_now(nodes->env)),
+        .is_objecting =
+            admission_is_objecting(admission, environment_now(nodes->env)),
     };
-    if (action->kind == GUARD_LOOK || action->kind == GUARD_REVOKE)
+    if (action->kind == ADMISSION_LOOK || action->kind == ADMISSION_REVOKE)
         call.nonce = make_nonce(nodes, nonce);
     if (is_look)
-        call.witnesses = witness_text(&guard->witness, action->node, witnesses,
-                                      sizeof witnesses);
-    if (action->kind == GUARD_ADMIT || action->kind == GUARD_READMIT)
+        call.witnesses = witness_text(&admission->witness, action->node,
+                                      witnesses, sizeof witnesses);
+    if (action->kind == ADMISSION_ADMIT || action->kind == ADMISSION_READMIT)
         call.mark = span_of(it->mark);
-    if (action->kind == GUARD_READMIT || action->kind == GUARD_REVOKE)
+    if (action->kind == ADMISSION_READMIT || action->kind == ADMISSION_REVOKE)
         call.found = span_of(it->found);
     nodes->node[action->node].action = *action;
     return nodes->node[action->node].is_up &&
            nodes->env->port.send(nodes->env->port.ctx, action->node, &call,
-                                 tag_guard()) == VOTE_PENDING;
+                                 tag_admission()) == VOTE_PENDING;
 }
 
 static void judge_clocks(struct nodes *nodes, int64_t now_us)
@@ -246,7 +252,7 @@ static void judge_clocks(struct nodes *nodes, int64_t now_us)
     struct clocks_judgement judgement;
     for (int i = 0; i < nodes->env->settings.nodes; i++)
         if (clocks_wants_reply(&nodes->clocks, i))
-            guard_want_look(&nodes->guard, i, now_us);
+            admission_want_look(&nodes->admission, i, now_us);
     if (!clocks_judge(&nodes->clocks, now_us, &judgement))
         return;
     if (judgement.is_own)
@@ -264,35 +270,35 @@ static void judge_clocks(struct nodes *nodes, int64_t now_us)
                       LOG_N("step_us", judgement.step_us[i]), LOG_END});
         nodes->env->metrics->clock_steps[i]++;
         nodes->node[i].lost_by_us = judgement.step_us[i];
-        guard_on_step(&nodes->guard, i);
+        admission_on_step(&nodes->admission, i);
     }
 }
 
 /* To be called behind everything that may change who votes. */
 static void settle(struct nodes *nodes, int64_t now_us)
 {
-    struct guard_action action;
+    struct admission_action action;
     judge_clocks(nodes, now_us);
     clocks_tick(&nodes->clocks, now_us);
     for (int i = 0; i < nodes->env->settings.nodes; i++)
-        guard_on_clock(&nodes->guard, i,
-                       clocks_state(&nodes->clocks, i) == CLOCK_GOOD);
-    guard_on_median(&nodes->guard, clocks_are_known(&nodes->clocks),
-                    clocks_median_at(&nodes->clocks, now_us) - now_us,
-                    clocks_spread_us(&nodes->clocks, now_us));
-    while (guard_next(&nodes->guard, now_us, &action))
+        admission_on_clock(&nodes->admission, i,
+                           clocks_state(&nodes->clocks, i) == CLOCK_GOOD);
+    admission_on_median(&nodes->admission, clocks_are_known(&nodes->clocks),
+                        clocks_median_at(&nodes->clocks, now_us) - now_us,
+                        clocks_spread_us(&nodes->clocks, now_us));
+    while (admission_next(&nodes->admission, now_us, &action))
         if (!send_action(nodes, &action))
-            guard_on_failure(&nodes->guard, &action, now_us);
+            admission_on_failure(&nodes->admission, &action, now_us);
     update(nodes, now_us);
 }
 
 void nodes_tick(struct nodes *nodes, int64_t now_us)
 {
     for (int i = 0; i < nodes->env->settings.nodes; i++) {
-        nodes->env->metrics->clock_lead_us[i] =
-            clocks_lead_us(&nodes->clocks, i, now_us);
+        nodes->env->metrics->clock_offset_us[i] =
+            clocks_offset_us(&nodes->clocks, i, now_us);
         nodes->env->metrics->quarantine_us[i] =
-            admission_remaining_us(&nodes->guard, i, now_us);
+            eligibility_remaining_us(&nodes->admission, i, now_us);
     }
     settle(nodes, now_us);
 }
@@ -306,7 +312,8 @@ static bool asks_for_vote(enum call_kind kind)
 
 /*
  * What the node's clock shows at the deadline: an acquire or extend must not
- * fail for our doubt about that clock, a repair must not come late for it.
+ * fail because we do not know that clock exactly, a repair must not come late
+ * for it.
  */
 static int64_t deadline_of(const struct nodes *nodes, int node,
                            enum call_kind kind, int64_t deadline_us)
@@ -329,7 +336,7 @@ struct ballot nodes_send(struct nodes *nodes, int node, struct call *call,
     enum node_state refusal = nodes_refusal(nodes, node, call->kind);
     if (refusal != STATE_VOTING)
         return ballot_unfit(refusal);
-    call->admit = span_of(nodes->guard.node[node].found);
+    call->admit = span_of(nodes->admission.node[node].found);
     if (asks_for_vote(call->kind)) {
         call->node_deadline_us =
             deadline_of(nodes, node, call->kind, deadline_us);
@@ -353,7 +360,8 @@ void nodes_on_up(struct nodes *nodes, int node,
     clocks_on_up(&nodes->clocks, node);
     (void)clocks_observe(&nodes->clocks, node, facts->node_now_us,
                          facts->sent_us, facts->received_us);
-    guard_on_up(&nodes->guard, node, facts->run_id, facts->is_durable, now_us);
+    admission_on_up(&nodes->admission, node, facts->run_id, facts->is_durable,
+                    now_us);
     settle(nodes, now_us);
 }
 
@@ -366,7 +374,7 @@ void nodes_on_down(struct nodes *nodes, int node, enum node_state reason,
     snprintf(it->down_detail, sizeof it->down_detail, "%s", detail);
     nodes->env->metrics->reconnects[node]++;
     clocks_on_down(&nodes->clocks, node);
-    guard_on_down(&nodes->guard, node);
+    admission_on_down(&nodes->admission, node);
     settle(nodes, environment_now(nodes->env));
 }
 
@@ -381,25 +389,27 @@ void nodes_on_confirmed(struct nodes *nodes, int node,
         it->confirmed_us = facts->confirmed_us;
     (void)clocks_observe(&nodes->clocks, node, facts->node_now_us,
                          facts->sent_us, facts->received_us);
-    guard_on_durable(&nodes->guard, node, facts->is_durable, now_us);
+    admission_on_durable(&nodes->admission, node, facts->is_durable, now_us);
     settle(nodes, now_us);
 }
 
-static void on_guard_reply(struct nodes *nodes, int node,
-                           const struct call_reply *reply, int64_t sent_us,
-                           int64_t received_us)
+static void on_admission_reply(struct nodes *nodes, int node,
+                               const struct call_reply *reply, int64_t sent_us,
+                               int64_t received_us)
 {
-    struct guard_action action = nodes->node[node].action;
-    bool is_look = action.kind == GUARD_PEEK || action.kind == GUARD_LOOK;
+    struct admission_action action = nodes->node[node].action;
+    bool is_look =
+        action.kind == ADMISSION_PROBE || action.kind == ADMISSION_LOOK;
     if (reply->vote != VOTE_DONE && reply->vote != VOTE_CHANGED) {
-        guard_on_failure(&nodes->guard, &action, received_us);
+        admission_on_failure(&nodes->admission, &action, received_us);
         return;
     }
     nodes->node[node].condition = STATE_VOTING;
     if (is_look)
-        guard_on_look(&nodes->guard, node, &reply->look, sent_us, received_us);
+        admission_on_look(&nodes->admission, node, &reply->look, sent_us,
+                          received_us);
     else
-        guard_on_done(&nodes->guard, &action, received_us);
+        admission_on_done(&nodes->admission, &action, received_us);
 }
 
 /* Refusals that speak of the node's condition, not of one command. */
@@ -437,7 +447,7 @@ static struct ballot judge(const struct nodes *nodes, int node,
     if (reply->vote == VOTE_FREE && is_refused)
         return ballot_unfit(it->refusal);
     if ((reply->vote == VOTE_GRANTED || reply->vote == VOTE_EXTENDED) &&
-        (is_refused || !standing_is_confirmed(it, received_us)))
+        (is_refused || !status_is_confirmed(it, received_us)))
         ballot.vote = VOTE_DISTRUSTED;
     return ballot;
 }
@@ -454,7 +464,7 @@ struct ballot nodes_on_reply(struct nodes *nodes, int node, uint64_t tag,
                              int64_t received_us)
 {
     struct node *it = &nodes->node[node];
-    bool is_guard = tag_kind_of(tag) == TAG_GUARD;
+    bool is_admission = tag_kind_of(tag) == TAG_ADMISSION;
     bool is_clock_same = true;
     if (reply->vote != VOTE_UNREACHABLE) {
         it->rtt_us = received_us - sent_us;
@@ -464,18 +474,18 @@ struct ballot nodes_on_reply(struct nodes *nodes, int node, uint64_t tag,
         is_clock_same = clocks_observe(&nodes->clocks, node, reply->node_now_us,
                                        sent_us, received_us);
     if (vote_is_answer(reply->vote))
-        guard_on_beat(&nodes->guard, node, reply->beat);
-    if (is_guard)
-        on_guard_reply(nodes, node, reply, sent_us, received_us);
+        admission_on_beat(&nodes->admission, node, reply->beat);
+    if (is_admission)
+        on_admission_reply(nodes, node, reply, sent_us, received_us);
     if (reply->vote == VOTE_QUARANTINED)
-        guard_on_quarantined(&nodes->guard, node, received_us);
+        admission_on_quarantined(&nodes->admission, node, received_us);
     if (is_condition(reply->state))
         it->condition = reply->state;
     struct ballot ballot = {reply->vote, reply->state};
-    if (!is_guard)
+    if (!is_admission)
         ballot = judge(nodes, node, reply, is_clock_same, received_us);
     nodes->env->metrics->votes[node][ballot_number(ballot)]++;
-    if (is_guard || !is_clock_same || is_news(ballot))
+    if (is_admission || !is_clock_same || is_news(ballot))
         settle(nodes, received_us);
     return ballot;
 }

@@ -5,9 +5,9 @@
 #ifndef REDLOCKD_NODES_H
 #define REDLOCKD_NODES_H
 
+#include "admission.h"
 #include "clocks.h"
 #include "environment.h"
-#include "guard.h"
 
 struct node {
     bool is_up;                  /* a connection is there */
@@ -20,16 +20,16 @@ struct node {
     bool is_log_due;       /* the log does not tell of it yet */
     int64_t confirmed_us;  /* it was the server that its name leads to */
     int64_t lost_by_us;    /* the step of its clock that cost its vote; 0 */
-    struct guard_action action; /* on its way */
-    int64_t since_us;           /* in its state since */
-    int64_t rtt_us;             /* last round trip; 0 unknown */
-    char run_id[GUARD_STATE_MAX];
+    struct admission_action action; /* on its way */
+    int64_t since_us;               /* in its state since */
+    int64_t rtt_us;                 /* last round trip; 0 unknown */
+    char run_id[ADMISSION_STATE_MAX];
     char down_detail[NODE_DETAIL_MAX];
 };
 
 struct nodes {
     const struct environment *env;
-    struct guard guard;
+    struct admission admission;
     struct clocks clocks;
     int voting;
     int64_t last_number; /* last fencing number made from the clocks */
@@ -62,7 +62,7 @@ bool nodes_is_past(const struct nodes *nodes, int node, int64_t node_us,
                    int64_t moment_us);
 
 /* By how much a call may come too late for our idea of the node's clock. */
-int64_t nodes_doubt_us(const struct nodes *nodes, int node);
+int64_t nodes_uncertainty_us(const struct nodes *nodes, int node);
 
 /*
  * Why the node is not asked by such a call; STATE_VOTING: it is. An acquire,

@@ -64,7 +64,7 @@ static struct release *remember(struct releases *releases, struct span resource,
     it->token_len = span_copy(it->text + it->resource_len, token);
     it->operation = 0;
     it->owed = it->in_flight = it->in_time = 0;
-    it->is_doubtful = false;
+    it->asks_again = false;
     it->in_time_us = 0;
     TAILQ_INSERT_TAIL(&releases->list, it, link);
     return it;
@@ -101,7 +101,7 @@ static struct ballot send_to(struct releases *releases, int node,
 /* Without memory it is sent, but not sent again. */
 void releases_undo(struct releases *releases, const struct round *round,
                    struct span resource, struct span token, int64_t ttl_ms,
-                   int64_t doubt_us)
+                   int64_t uncertainty_us)
 {
     struct release *it = NULL;
     for (int i = 0; i < round->total; i++) {
@@ -122,7 +122,7 @@ void releases_undo(struct releases *releases, const struct round *round,
     }
     if (it == NULL)
         return;
-    it->set_ends_us = round->deadline_us + doubt_us;
+    it->set_ends_us = round->deadline_us + uncertainty_us;
     it->until_us = environment_now(releases->env) + ttl_ms * 1000;
     show_pending(releases);
 }
@@ -142,9 +142,9 @@ bool releases_ask(struct releases *releases, struct round *round,
         return false;
     for (int i = 0; i < round->total; i++) {
         struct ballot ballot = send_to(releases, i, resource, token, it);
-        int64_t doubt_us = nodes_doubt_us(nodes, i);
-        if (ballot.vote == VOTE_PENDING && doubt_us > widest_us)
-            widest_us = doubt_us;
+        int64_t uncertainty_us = nodes_uncertainty_us(nodes, i);
+        if (ballot.vote == VOTE_PENDING && uncertainty_us > widest_us)
+            widest_us = uncertainty_us;
         if (ballot.vote == VOTE_PENDING)
             round_note_sent(round, i);
         else
@@ -163,9 +163,9 @@ bool releases_ask(struct releases *releases, struct round *round,
 /* ---- answers ------------------------------------------------------------ */
 
 /* All nodes are asked once more. */
-static void doubt(const struct releases *releases, struct release *it)
+static void ask_again(const struct releases *releases, struct release *it)
 {
-    it->is_doubtful = true;
+    it->asks_again = true;
     it->owed = (uint16_t)(bit(releases->env->settings.nodes) - 1);
 }
 
@@ -195,8 +195,8 @@ static void take_answer(struct releases *releases, struct release *it, int node,
         nodes_is_before(nodes, node, reply->node_now_us, it->in_time_us))
         it->in_time |= bit(node);
     if (!is_for_good && reply->vote != VOTE_DELETED)
-        doubt(releases, it);
-    if (is_for_good || !it->is_doubtful)
+        ask_again(releases, it);
+    if (is_for_good || !it->asks_again)
         it->owed &= (uint16_t)~bit(node);
 }
 
@@ -216,9 +216,9 @@ static void go_on(struct releases *releases, struct release *it)
 {
     bool is_time = environment_now(releases->env) >= it->set_ends_us;
     bool is_first_over = it->in_flight == 0 && (it->owed == 0 || is_time);
-    if (is_first_over && it->operation != 0 && !it->is_doubtful &&
+    if (is_first_over && it->operation != 0 && !it->asks_again &&
         !is_majority_in_time(releases, it))
-        doubt(releases, it);
+        ask_again(releases, it);
     if (is_time)
         hand_over(releases, it);
     if (it->owed == 0 && it->in_flight == 0)

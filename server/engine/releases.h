@@ -31,7 +31,7 @@ struct release {
     uint16_t owed;       /* bit per node: has not answered for good */
     uint16_t in_flight;  /* bit per node: sent, reply outstanding */
     uint16_t in_time;    /* bit per node: answered by in_time_us */
-    bool is_doubtful;    /* a client's: the first answers settle nothing */
+    bool asks_again;     /* a client's: the first answers settle nothing */
     int64_t in_time_us;  /* a client's: then a majority is to have answered */
     int64_t set_ends_us; /* then nothing can set the key any more */
     int64_t until_us;    /* the TTL has passed: no longer needed */
@@ -54,13 +54,13 @@ void releases_fini(struct releases *releases);
 
 /*
  * Behind a lost acquire round: on each node that was asked and may have set
- * the key, for ttl_ms at most. doubt_us: how much later than its deadline the
- * acquire may have run. Without memory the nodes are asked once, and those that
- * do not get it keep the key until its TTL ends.
+ * the key, for ttl_ms at most. uncertainty_us: how much later than its deadline
+ * the acquire may have run. Without memory the nodes are asked once, and those
+ * that do not get it keep the key until its TTL ends.
  */
 void releases_undo(struct releases *releases, const struct round *round,
                    struct span resource, struct span token, int64_t ttl_ms,
-                   int64_t doubt_us);
+                   int64_t uncertainty_us);
 
 /*
  * A client's: on all nodes. The round learns which of them were asked, and

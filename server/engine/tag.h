@@ -7,7 +7,7 @@
 
 #include "../base/slots.h"
 
-enum tag_kind { TAG_OPERATION, TAG_RELEASE, TAG_GUARD, TAG_REPAIR };
+enum tag_kind { TAG_OPERATION, TAG_RELEASE, TAG_ADMISSION, TAG_REPAIR };
 
 enum { TAG_ROUND_BITS = 8 }; /* an operation's round, modulo 256 */
 
@@ -59,9 +59,9 @@ static inline uint64_t tag_forgotten(void)
 }
 
 /* Of the calls that belong to no operation and no release. */
-static inline uint64_t tag_guard(void)
+static inline uint64_t tag_admission(void)
 {
-    return (uint64_t)tag_bits(TAG_GUARD, 0) << SLOTS_INDEX_BITS;
+    return (uint64_t)tag_bits(TAG_ADMISSION, 0) << SLOTS_INDEX_BITS;
 }
 
 #endif

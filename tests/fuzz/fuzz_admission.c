@@ -10,7 +10,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "../../server/engine/admission.h"
+#include "../../server/engine/eligibility.h"
 #include "../../server/node/script.h"
 #include "input.h"
 
@@ -27,10 +27,10 @@ enum {
 #define QUARANTINE_MOST_US (INT64_C(86400000) * 1010 + 10000000)
 
 struct play {
-    struct guard guard;
+    struct admission admission;
     int64_t now_us;
     bool is_pending[NODES_MAX];
-    struct guard_action pending[NODES_MAX];
+    struct admission_action pending[NODES_MAX];
     bool was_admitted[NODES_MAX]; /* by the last look */
 };
 
@@ -53,7 +53,7 @@ static int64_t some(struct input *input)
 static struct span expand(const struct play *play, int node, struct span text,
                           char room[2 * CALL_STATE_MAX])
 {
-    const struct guard_node *it = &play->guard.node[node];
+    const struct admission_node *it = &play->admission.node[node];
     bool is_old = text.len == 1 && text.ptr[0] == '~';
     if (!is_old && (text.len != 1 || text.ptr[0] != '='))
         return text;
@@ -70,19 +70,19 @@ static struct script_field field(enum script_field_type type, struct span text,
     return (struct script_field){type, number, text};
 }
 
-static bool is_look(const struct guard_action *action)
+static bool is_look(const struct admission_action *action)
 {
-    return action->kind == GUARD_PEEK || action->kind == GUARD_LOOK;
+    return action->kind == ADMISSION_PROBE || action->kind == ADMISSION_LOOK;
 }
 
 static void look(struct play *play, struct input *input, int node)
 {
     char admit[2 * CALL_STATE_MAX];
     struct script_field fields[LOOK_FIELDS];
-    const struct guard_node *it = &play->guard.node[node];
+    const struct admission_node *it = &play->admission.node[node];
     fields[0] = field(SCRIPT_FIELD_STRING, input_line(input), 0);
     fields[1] = field(SCRIPT_FIELD_STRING,
-                      it->phase == GUARD_DOWN
+                      it->phase == ADMISSION_DOWN
                           ? input_line(input)
                           : expand(play, node, input_line(input), admit),
                       0);
@@ -95,7 +95,8 @@ static void look(struct play *play, struct input *input, int node)
     if (!play->is_pending[node] || !is_look(&play->pending[node]) ||
         reply.vote != VOTE_DONE)
         return;
-    guard_on_look(&play->guard, node, &reply.look, play->now_us, play->now_us);
+    admission_on_look(&play->admission, node, &reply.look, play->now_us,
+                      play->now_us);
     play->was_admitted[node] = reply.look.word == LOOK_ADMITTED;
     play->is_pending[node] = false;
 }
@@ -103,27 +104,27 @@ static void look(struct play *play, struct input *input, int node)
 /* ---- actions ------------------------------------------------------------ */
 
 static void check_action(const struct play *play,
-                         const struct guard_action *action)
+                         const struct admission_action *action)
 {
-    const struct guard *guard = &play->guard;
-    const struct guard_node *it = &guard->node[action->node];
+    const struct admission *admission = &play->admission;
+    const struct admission_node *it = &admission->node[action->node];
     bool is_admission =
-        action->kind == GUARD_ADMIT || action->kind == GUARD_READMIT;
-    assert(it->phase != GUARD_DOWN && !play->is_pending[action->node]);
+        action->kind == ADMISSION_ADMIT || action->kind == ADMISSION_READMIT;
+    assert(it->phase != ADMISSION_DOWN && !play->is_pending[action->node]);
     if (!is_admission)
         return;
-    assert(it->phase == GUARD_MARKED && it->mark[0] != '\0');
-    assert(!admission_has_foreign(guard, play->now_us));
-    assert(action->kind != GUARD_READMIT || it->is_restarted);
-    if (action->kind == GUARD_ADMIT && !guard->settings.is_off &&
-        !firststart_may_admit(&guard->start, action->node))
+    assert(it->phase == ADMISSION_MARKED && it->mark[0] != '\0');
+    assert(!eligibility_has_foreign(admission, play->now_us));
+    assert(action->kind != ADMISSION_READMIT || it->is_restarted);
+    if (action->kind == ADMISSION_ADMIT && !admission->settings.is_off &&
+        !firststart_may_admit(&admission->start, action->node))
         assert(play->now_us >= it->sighted_us + WATCH_US);
 }
 
 static void act(struct play *play)
 {
-    struct guard_action action;
-    while (guard_next(&play->guard, play->now_us, &action)) {
+    struct admission_action action;
+    while (admission_next(&play->admission, play->now_us, &action)) {
         check_action(play, &action);
         play->is_pending[action.node] = true;
         play->pending[action.node] = action;
@@ -132,14 +133,14 @@ static void act(struct play *play)
 
 static void end_action(struct play *play, int node, bool is_done)
 {
-    const struct guard_action *action = &play->pending[node];
+    const struct admission_action *action = &play->pending[node];
     if (!play->is_pending[node] || (is_done && is_look(action)))
         return;
     play->is_pending[node] = false;
     if (is_done)
-        guard_on_done(&play->guard, action, play->now_us);
+        admission_on_done(&play->admission, action, play->now_us);
     else
-        guard_on_failure(&play->guard, action, play->now_us);
+        admission_on_failure(&play->admission, action, play->now_us);
 }
 
 /* ---- events ------------------------------------------------------------- */
@@ -152,20 +153,21 @@ static void come_up(struct play *play, struct input *input, int node)
     size_t from = (size_t)some(input) % 8;
     memcpy(run_id, run_ids + from, 40);
     run_id[40] = '\0';
-    guard_on_up(&play->guard, node, run_id, from % 2 == 0, play->now_us);
+    admission_on_up(&play->admission, node, run_id, from % 2 == 0,
+                    play->now_us);
     play->is_pending[node] = play->was_admitted[node] = false;
 }
 
 static void go_down(struct play *play, int node)
 {
-    guard_on_down(&play->guard, node);
+    admission_on_down(&play->admission, node);
     play->is_pending[node] = play->was_admitted[node] = false;
 }
 
 static void happen(struct play *play, struct input *input, char event, int node)
 {
-    struct guard *guard = &play->guard;
-    bool is_up = guard->node[node].phase != GUARD_DOWN;
+    struct admission *admission = &play->admission;
+    bool is_up = admission->node[node].phase != ADMISSION_DOWN;
     switch (event) {
     case 'u':
         come_up(play, input, node);
@@ -184,21 +186,22 @@ static void happen(struct play *play, struct input *input, char event, int node)
         end_action(play, node, event == 'k');
         return;
     case 'q':
-        guard_on_quarantined(guard, node, play->now_us);
+        admission_on_quarantined(admission, node, play->now_us);
         return;
     case 's':
         if (is_up)
-            guard_on_step(guard, node);
+            admission_on_step(admission, node);
         return;
     case 'b':
-        guard_on_beat(guard, node, some(input));
+        admission_on_beat(admission, node, some(input));
         return;
     case 'c':
-        guard_on_clock(guard, node, some(input) % 2);
+        admission_on_clock(admission, node, some(input) % 2);
         return;
     case 'm': {
         int64_t ahead_us = some(input);
-        guard_on_median(guard, ahead_us != 0, ahead_us, some(input) >> 30);
+        admission_on_median(admission, ahead_us != 0, ahead_us,
+                            some(input) >> 30);
         return;
     }
     default:
@@ -210,28 +213,29 @@ static void happen(struct play *play, struct input *input, char event, int node)
 
 static void check_node(const struct play *play, int node)
 {
-    const struct guard *guard = &play->guard;
-    const struct guard_node *it = &guard->node[node];
+    const struct admission *admission = &play->admission;
+    const struct admission_node *it = &admission->node[node];
     char text[CALL_WITNESSES_MAX + 1];
-    if (guard_refusal(guard, node) == STATE_VOTING)
-        assert(it->phase == GUARD_ADMITTED && !it->must_revoke &&
+    if (admission_refusal(admission, node) == STATE_VOTING)
+        assert(it->phase == ADMISSION_ADMITTED && !it->must_revoke &&
                play->was_admitted[node]);
     assert(strnlen(it->admit, sizeof it->admit) < sizeof it->admit);
     assert(strnlen(it->found, sizeof it->found) < sizeof it->found);
     assert(strnlen(it->mark, sizeof it->mark) < sizeof it->mark);
-    int64_t left_us = admission_remaining_us(guard, node, play->now_us);
+    int64_t left_us = eligibility_remaining_us(admission, node, play->now_us);
     assert(left_us >= 0 && left_us <= QUARANTINE_MOST_US + PATIENCE_US);
-    int64_t floor = guard->witness.node[node].floor;
+    int64_t floor = admission->witness.node[node].floor;
     assert(floor >= 0 && floor <= EXACT_MAX);
-    struct span words = witness_text(&guard->witness, node, text, sizeof text);
+    struct span words =
+        witness_text(&admission->witness, node, text, sizeof text);
     assert(words.len <= CALL_WITNESSES_MAX);
 }
 
 static void check(const struct play *play)
 {
-    int64_t quarantine_us = admission_quarantine_us(&play->guard);
+    int64_t quarantine_us = eligibility_quarantine_us(&play->admission);
     assert(quarantine_us >= 0 && quarantine_us <= QUARANTINE_MOST_US);
-    for (int i = 0; i < play->guard.settings.nodes; i++)
+    for (int i = 0; i < play->admission.settings.nodes; i++)
         check_node(play, i);
 }
 
@@ -240,7 +244,7 @@ static void begin(struct play *play, struct input *input)
     int nodes = (int)(some(input) % NODES_MAX) + 1;
     int epoch = (int)(some(input) % 1000000) + 1;
     int64_t options = some(input);
-    struct guard_settings settings = {
+    struct admission_settings settings = {
         .nodes = nodes,
         .quorum = nodes / 2 + 1,
         .epoch = epoch,
@@ -254,7 +258,7 @@ static void begin(struct play *play, struct input *input)
     memcpy(settings.names, names, sizeof names);
     memset(play, 0, sizeof *play);
     play->now_us = INT64_C(1000000000);
-    guard_init(&play->guard, &settings);
+    admission_init(&play->admission, &settings);
 }
 
 void fuzz(struct input *input)
@@ -264,7 +268,7 @@ void fuzz(struct input *input)
     for (int i = 0; i < EVENTS_MAX && input_has_more(input); i++) {
         struct span event = input_line(input);
         int node = event.len == 2 ? event.ptr[1] - '0' : 0;
-        if (event.len == 0 || node < 0 || node >= play.guard.settings.nodes)
+        if (event.len == 0 || node < 0 || node >= play.admission.settings.nodes)
             continue;
         happen(&play, input, event.ptr[0], node);
         act(&play);

@@ -15,6 +15,7 @@
 #include "input.h"
 
 struct numbers {
+    int64_t validity_ms;
     int64_t number;
     int64_t remaining_ms;
     struct render_times times;
@@ -64,7 +65,7 @@ static void check_grant(const struct engine_result *result,
     check_lock(root, result, "granted");
     check_text(root, "token", result->token);
     check_integer(root, "fencing_token", result->number);
-    check_integer(root, "validity_ms", times->validity_ms);
+    check_integer(root, "validity_ms", result->validity_ms);
     check_integer(root, "elapsed_ms", times->elapsed_ms);
     check_integer(root, "renew_after_ms", times->renew_after_ms);
     check_text(root, "owner", result->owner);
@@ -111,6 +112,7 @@ static void check_answers(struct span resource, struct span owner,
         .owner = token_is_owner(owner) ? owner : span_of(""),
         .number = (numbers->number & FENCE_MAX) | 1,
         .remaining_ms = numbers->remaining_ms,
+        .validity_ms = numbers->validity_ms,
         .votes_for = numbers->votes,
     };
     result.token = (struct span){
@@ -128,7 +130,7 @@ void fuzz(struct input *input)
     struct span value = input_line(input);
     numbers.number = input_number(input);
     numbers.remaining_ms = input_number(input);
-    numbers.times.validity_ms = input_number(input);
+    numbers.validity_ms = input_number(input);
     numbers.times.elapsed_ms = input_number(input);
     numbers.times.renew_after_ms = input_number(input);
     numbers.votes = (int)input_number(input);

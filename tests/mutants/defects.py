@@ -139,7 +139,7 @@ DEFECTS = [
         ".far_us = (int64_t)1 << 52,")], faults="flush,step"),
     # ---- who may vote -------------------------------------------------------
     Defect("quarantine by run_id", "sim", "exclusion", [Edit(
-        "server/engine/guard.c", "    if (!is_text(node->mark, look->mark)) {\n"
+        "server/engine/admission.c", "    if (!is_text(node->mark, look->mark)) {\n"
         "        copy_state(node->mark, look->mark);\n",
         "    size_t life = 0;\n"
         "    for (int colons = 0; life < look->mark.len; life++)\n"
@@ -148,12 +148,12 @@ DEFECTS = [
         "    bool is_known = strncmp(node->mark, look->mark.ptr, life) == 0;\n"
         "    copy_state(node->mark, look->mark);\n"
         "    if (!is_known) {\n"), Edit(
-        "server/engine/guard.c", "    node->mark[0] = '\\0';\n", "")],
+        "server/engine/admission.c", "    node->mark[0] = '\\0';\n", "")],
         faults="flush,break,block,slow"),
     Defect("no quarantine", "sim", "exclusion", [Edit(
-        "server/engine/admission.c",
-        "    if (guard->settings.is_off)\n        return 0;\n",
-        "    if (guard)\n        return 0;\n")]),
+        "server/engine/eligibility.c",
+        "    if (admission->settings.is_off)\n        return 0;\n",
+        "    if (admission)\n        return 0;\n")]),
     # The code has this rule twice: a server asks only nodes that it has seen
     # admitted, and a majority of them does not forget. The model has it once.
     Defect("first start without hold", "model", "two_holders",
@@ -169,10 +169,10 @@ DEFECTS = [
         "else if (word != LOOK_EMPTY && word != LOOK_BARE && !is_own)")],
         faults="next,block,slow,pause"),
     Defect("readmission without beat", "sim", "exclusion", [Edit(
-        "server/engine/nodes.c", ".floor = guard->witness.node[action->node].floor",
+        "server/engine/nodes.c", ".floor = admission->witness.node[action->node].floor",
         ".floor = 0"), Edit(
-        "server/engine/admission.c",
-        "it->beat >= guard->witness.node[node].floor", "it->beat >= 0")],
+        "server/engine/eligibility.c",
+        "it->beat >= admission->witness.node[node].floor", "it->beat >= 0")],
         faults="restore,promote,break,block,slow"),
     Defect("evictions not looked for", "sim", "exclusion", [Edit(
         "tests/sim/simstate.c",
@@ -187,8 +187,8 @@ DEFECTS = [
     Defect("readmission of nodes that are not durable", "model", "two_holders",
            model="memory", rule="NO_DURABLE"),
     Defect("admission although not all nodes were marked", "sim", "exclusion", [Edit(
-        "server/engine/admission.c",
-        "        if (!guard->node[i].is_of_epoch)\n            return false;\n",
+        "server/engine/eligibility.c",
+        "        if (!admission->node[i].is_of_epoch)\n            return false;\n",
         "")]),
     Defect("quarantined votes counted", "sim", "kept", [Edit(
         "server/engine/round.c",
@@ -209,7 +209,7 @@ DEFECTS = [
            rule="POINTS"),
     # The beats tell of the old machine, too: then the new one is not admitted.
     Defect("connections not confirmed", "sim", "exclusion", [Edit(
-        "server/engine/standing.c",
+        "server/engine/status.c",
         "           now_us - node->confirmed_us < CONFIRMED_US;",
         "           now_us != 0;"), BEATS_UNTOLD],
         faults="move,unconfirm", seed=96),
@@ -241,8 +241,8 @@ DEFECTS = [
     # ---- what nodes say of each other ---------------------------------------
     Defect("floor not compared by a look", "sim", "exclusion", [
         BEATS_UNTOLD, Edit(
-        "server/engine/admission.c",
-        "           it->beat >= guard->witness.node[node].floor;",
+        "server/engine/eligibility.c",
+        "           it->beat >= admission->witness.node[node].floor;",
         "           it->beat >= 0;")],
         faults="restore,promote,rollback,break,block,slow"),
     Defect("what was promised last is not looked at", "sim", "exclusion", [Edit(
@@ -250,7 +250,7 @@ DEFECTS = [
         "    it->voted_us = 0 * words->voted_us;\n")],
         faults="restore,flush,restart,block,slow"),
     Defect("no node name in the admission", "sim", "exclusion", [Edit(
-        "server/engine/guard.c",
+        "server/engine/admission.c",
         "    size_t len = (size_t)(strrchr(node->admit, ':') - node->admit) + 1;\n",
         "    const char *name = strchr(strchr(node->admit, ':') + 1, ':');\n"
         "    size_t len = (size_t)(name - node->admit) + 1;\n")],

@@ -408,6 +408,6 @@ void faults_set_clocks(struct world *world)
     for (int i = 0; i < SIM_MACHINES; i++) {
         struct machine *machine = &world->machines[i];
         machine_drift(machine, world->now_us, 0);
-        machine_step(machine, world->now_us, -steps_lead_us(world, i));
+        machine_step(machine, world->now_us, -steps_offset_us(world, i));
     }
 }

@@ -55,7 +55,7 @@ enum fault {
     FAULT_DRIFT,     /* clocks run fast and slow */
     FAULT_SERVER_PAUSE,
     FAULT_SERVER_RESTART,
-    FAULT_TARGET,  /* what the guard sends is lost, late, overtaken */
+    FAULT_TARGET,  /* what the admission sends is lost, late, overtaken */
     FAULT_NEXT,    /* a new configuration takes over */
     FAULT_FOREIGN, /* another configuration of the same epoch */
     FAULTS

@@ -131,7 +131,7 @@ void losses_make_spare(struct world *world, int machine)
 {
     int from = (machine + SIM_NAMES) % SIM_MACHINES;
     steps_init_clock(world, machine, world->machines[from].usual,
-                     steps_honest_lead_us(world));
+                     steps_honest_offset_us(world));
 }
 
 void losses_move(struct world *world, int from, int to)

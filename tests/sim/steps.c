@@ -19,19 +19,19 @@ enum {
 static const int64_t epoch_us = (1000000000LL + EPOCH_US_LOW) * 1000000;
 
 void steps_init_clock(struct world *world, int machine, enum persistence usual,
-                      int64_t lead_us)
+                      int64_t offset_us)
 {
     machine_init(&world->machines[machine], usual, world->now_us,
-                 epoch_us + world->now_us + lead_us);
+                 epoch_us + world->now_us + offset_us);
 }
 
-int64_t steps_lead_us(const struct world *world, int machine)
+int64_t steps_offset_us(const struct world *world, int machine)
 {
     return machine_clock(&world->machines[machine], world->now_us) - epoch_us -
            world->now_us;
 }
 
-int64_t steps_honest_lead_us(struct world *world)
+int64_t steps_honest_offset_us(struct world *world)
 {
     int64_t most_us = world->faults->honest_us;
     return world_random(world, 2 * most_us) - most_us;
@@ -82,11 +82,11 @@ static bool may_step(const struct world *world, int machine)
 }
 
 /* Not where any other clock is: there, a fresh server would not see it. */
-static bool is_lonely(const struct world *world, int machine, int64_t lead_us)
+static bool is_lonely(const struct world *world, int machine, int64_t offset_us)
 {
     for (int i = 0; i < SIM_MACHINES; i++)
         if (i != machine && world->machines[i].state != MACHINE_DOWN &&
-            llabs(steps_lead_us(world, i) - lead_us) < LEAST_STEP_US)
+            llabs(steps_offset_us(world, i) - offset_us) < LEAST_STEP_US)
             return false;
     return true;
 }
@@ -97,14 +97,14 @@ static bool may_go_far(const struct world *world, int machine)
     int far = 0;
     for (int i = 0; i < SIM_NAMES; i++)
         if (world->home[i] != machine &&
-            llabs(steps_lead_us(world, world->home[i])) > USUAL_LEAD_US)
+            llabs(steps_offset_us(world, world->home[i])) > USUAL_LEAD_US)
             far++;
     return far < SIM_NODES / 2;
 }
 
 static void step(struct world *world, int machine)
 {
-    int64_t lead_us = steps_lead_us(world, machine);
+    int64_t offset_us = steps_offset_us(world, machine);
     if (world->faults->is_wild) {
         step_clock(world, machine, world_random(world, 20000000) - 10000000);
         return;
@@ -115,17 +115,17 @@ static void step(struct world *world, int machine)
     int64_t to_us = world_random(world, 2 * most_us) - most_us;
     if (world->faults->goes_far && may_go_far(world, machine))
         to_us = world_random(world, FAR_LEAD_US);
-    if (llabs(lead_us) >= LEAST_STEP_US && is_watched(world, machine)) {
-        to_us = steps_honest_lead_us(world); /* it is set right */
+    if (llabs(offset_us) >= LEAST_STEP_US && is_watched(world, machine)) {
+        to_us = steps_honest_offset_us(world); /* it is set right */
         faults_hold(world, HELD_US);
-    } else if (llabs(to_us - lead_us) < LEAST_STEP_US ||
+    } else if (llabs(to_us - offset_us) < LEAST_STEP_US ||
                !is_lonely(world, machine, to_us)) {
         return;
     } else if (world_chance(world, 30)) {
         faults_restart_servers(world, -1,
                                1000000); /* who comes has not seen it */
     }
-    step_clock(world, machine, to_us - lead_us);
+    step_clock(world, machine, to_us - offset_us);
 }
 
 /* The validity has 5 ms for these, once in a lock's life. */
@@ -142,10 +142,10 @@ static void step_a_little(struct world *world)
 
 static void drift(struct world *world, int machine)
 {
-    int64_t lead_us = steps_lead_us(world, machine);
+    int64_t offset_us = steps_offset_us(world, machine);
     int64_t ppm = world_random(world, 3001);
-    bool is_slow = lead_us > 150000 || world_chance(world, 50);
-    if (lead_us < -150000)
+    bool is_slow = offset_us > 150000 || world_chance(world, 50);
+    if (offset_us < -150000)
         is_slow = false;
     machine_drift(&world->machines[machine], world->now_us,
                   is_slow ? -ppm : ppm);

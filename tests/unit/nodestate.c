@@ -6,7 +6,7 @@
 
 int nodestate_epoch(const char *text)
 {
-    return atoi(text); /* of what guards write, and nobody else */
+    return atoi(text); /* of what servers write, and nobody else */
 }
 
 static bool begins_with(const char *text, const char *begin)
@@ -239,17 +239,17 @@ void nodestate_run(struct nodestate *state, const char *memory,
 {
     memset(reply, 0, sizeof *reply);
     switch (call->kind) {
-    case GUARD_PEEK:
-    case GUARD_LOOK:
+    case ADMISSION_PROBE:
+    case ADMISSION_LOOK:
         run_look(state, memory, call, now_us, reply);
         return;
-    case GUARD_ADMIT:
+    case ADMISSION_ADMIT:
         reply->is_done = admit(state, memory, call);
         break;
-    case GUARD_READMIT:
+    case ADMISSION_READMIT:
         reply->is_done = readmit(state, memory, call);
         break;
-    case GUARD_REVOKE:
+    case ADMISSION_REVOKE:
         reply->is_done = revoke(state, memory, call, now_us);
         return;
     }

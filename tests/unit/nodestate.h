@@ -6,9 +6,9 @@
 #ifndef REDLOCKD_TEST_NODESTATE_H
 #define REDLOCKD_TEST_NODESTATE_H
 
-#include "../../server/engine/guard.h"
+#include "../../server/engine/admission.h"
 
-typedef char nodestate_text[GUARD_STATE_MAX + 1];
+typedef char nodestate_text[ADMISSION_STATE_MAX + 1];
 typedef char nodestate_words[CALL_WITNESSES_MAX + 1];
 
 struct nodestate {
@@ -26,7 +26,7 @@ struct nodestate {
 
 /* Who asks, and what it sends along; nonce "": mark nothing. */
 struct nodestate_call {
-    enum guard_action_kind kind;
+    enum admission_action_kind kind;
     nodestate_text admit, found, mark;
     char nonce[CALL_NONCE_MAX + 1];
     nodestate_words told;

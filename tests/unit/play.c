@@ -68,7 +68,7 @@ struct engine_node_facts play_facts(int node)
         .run_id = run_ids[node],
         .is_durable = true,
         .confirmed_us = play.now_us,
-        .node_now_us = PLAY_EPOCH_US + play.now_us + play.lead_us[node],
+        .node_now_us = PLAY_EPOCH_US + play.now_us + play.offset_us[node],
         .sent_us = play.now_us,
         .received_us = play.now_us,
     };
@@ -128,7 +128,7 @@ void play_reply(struct play_call *sent, struct call_reply reply)
     sent->is_answered = true;
     if (reply.vote != VOTE_UNREACHABLE)
         reply.node_now_us =
-            PLAY_EPOCH_US + play.now_us + play.lead_us[sent->node];
+            PLAY_EPOCH_US + play.now_us + play.offset_us[sent->node];
     engine_on_reply(play.engine, sent->node, sent->tag, &reply, play.now_us,
                     play.now_us);
 }

@@ -45,7 +45,7 @@ extern struct play {
     bool is_refusing[PLAY_NODES]; /* send answers VOTE_STALLED */
     bool is_up[PLAY_NODES];
     bool is_unconfirmed[PLAY_NODES]; /* no fresh connection comes there */
-    int64_t lead_us[PLAY_NODES];     /* what its clock is ahead */
+    int64_t offset_us[PLAY_NODES];   /* what its clock is ahead */
     int64_t confirmed_us;
     unsigned char random_byte;
     int answers;

@@ -197,7 +197,7 @@ START_TEST(nodes_are_rendered)
                      "\"since_ms\":2000}]}\n"));
     free(body);
     nodes.list[0].view.has_clock = true;
-    nodes.list[0].view.clock_lead_us = -1500;
+    nodes.list[0].view.clock_offset_us = -1500;
     nodes.list[0].view.rtt_us = 321;
     body = json_render_nodes(&nodes, &len);
     ck_assert_ptr_nonnull(

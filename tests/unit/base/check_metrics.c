@@ -148,7 +148,7 @@ START_TEST(counters_are_told)
     metrics.outcomes[LOCK_ACQUIRE][2] = 4;
     metrics.votes[1][SILENT] = 3;
     metrics.node_is_voting[1] = 1;
-    metrics.clock_lead_us[0] = -1500000;
+    metrics.clock_offset_us[0] = -1500000;
     metrics.clock_steps[1] = 6;
     metrics.quarantine_us[1] = 66650000;
     print();

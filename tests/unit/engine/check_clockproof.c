@@ -10,8 +10,8 @@ START_TEST(nothing_is_known_of_a_clock_without_a_reply)
     clocks_tick(&five.clocks, five.now_us);
     FIVE_ASSERT_STATE(0, CLOCK_UNKNOWN);
     ck_assert_int_eq(clocks_median_at(&five.clocks, five.now_us), 0);
-    ck_assert_int_eq(clocks_lead_us(&five.clocks, 0, five.now_us), 0);
-    ck_assert_int_eq(clocks_doubt_us(&five.clocks, 0, five.now_us), 0);
+    ck_assert_int_eq(clocks_offset_us(&five.clocks, 0, five.now_us), 0);
+    ck_assert_int_eq(clocks_uncertainty_us(&five.clocks, 0, five.now_us), 0);
     ck_assert(!clocks_judge(&five.clocks, five.now_us, &five.judgement));
 }
 END_TEST
@@ -34,7 +34,7 @@ END_TEST
 
 START_TEST(story_30_a_clock_that_differs_is_watched_for_the_greatest_ttl)
 {
-    five.lead_us[4] = FIVE_SECOND;
+    five.offset_us[4] = FIVE_SECOND;
     five_all_up();
     FIVE_ASSERT_STATE(3, CLOCK_GOOD);
     FIVE_ASSERT_STATE(4, CLOCK_UNPROVEN);
@@ -52,11 +52,11 @@ END_TEST
 
 START_TEST(a_clock_that_comes_to_agree_is_good)
 {
-    five.lead_us[4] = 40 * FIVE_MS;
+    five.offset_us[4] = 40 * FIVE_MS;
     five_all_up();
     FIVE_ASSERT_STATE(4, CLOCK_UNPROVEN);
     for (int i = 0; i < 9; i++) { /* slewed, each time too little to see */
-        five.lead_us[4] -= 4 * FIVE_MS;
+        five.offset_us[4] -= 4 * FIVE_MS;
         five_watch(FIVE_SECOND);
     }
     FIVE_ASSERT_STATE(4, CLOCK_GOOD);
@@ -66,7 +66,7 @@ END_TEST
 /* Time alone proves nothing: replies do. */
 START_TEST(a_clock_that_was_not_watched_is_not_steady)
 {
-    five.lead_us[4] = FIVE_SECOND;
+    five.offset_us[4] = FIVE_SECOND;
     five_all_up();
     five.now_us += 90 * FIVE_SECOND;
     for (int i = 0; i < 4; i++)
@@ -79,7 +79,7 @@ END_TEST
 START_TEST(five_milliseconds_from_the_median_still_agree)
 {
     static const struct {
-        int64_t lead_us;
+        int64_t offset_us;
         enum clock_state state;
     } leads[] = {
         {4500, CLOCK_GOOD},
@@ -87,7 +87,7 @@ START_TEST(five_milliseconds_from_the_median_still_agree)
         {5500, CLOCK_UNPROVEN},
         {-5500, CLOCK_UNPROVEN},
     };
-    five.lead_us[4] = leads[_i].lead_us;
+    five.offset_us[4] = leads[_i].offset_us;
     five_all_up();
     FIVE_ASSERT_STATE(4, leads[_i].state);
 }
@@ -102,7 +102,7 @@ START_TEST(a_slow_reply_proves_nothing)
     ck_assert(five_reply_after(4, 50 * FIVE_MS));
     clocks_tick(&five.clocks, five.now_us);
     FIVE_ASSERT_STATE(4, CLOCK_UNPROVEN);
-    ck_assert_int_ge(clocks_doubt_us(&five.clocks, 4, five.now_us),
+    ck_assert_int_ge(clocks_uncertainty_us(&five.clocks, 4, five.now_us),
                      50 * FIVE_MS);
     ck_assert(five_reply(4));
     FIVE_ASSERT_STATE(4, CLOCK_GOOD);
@@ -132,8 +132,8 @@ END_TEST
 /* The median of three that differ is one of them: it agrees with itself. */
 START_TEST(story_11_a_median_that_nobody_shares_proves_nothing)
 {
-    five.lead_us[0] = 1965 * FIVE_MS;
-    five.lead_us[2] = 470 * FIVE_MS;
+    five.offset_us[0] = 1965 * FIVE_MS;
+    five.offset_us[2] = 470 * FIVE_MS;
     for (int i = 0; i < 3; i++)
         five_up(i);
     clocks_tick(&five.clocks, five.now_us);
@@ -145,7 +145,7 @@ END_TEST
 /* Two stepped, two did not, and the fifth may show what both pairs do. */
 START_TEST(story_11_a_slow_reply_in_the_middle_joins_nobody)
 {
-    five.lead_us[2] = five.lead_us[3] = 470 * FIVE_MS;
+    five.offset_us[2] = five.offset_us[3] = 470 * FIVE_MS;
     for (int i = 0; i < 4; i++)
         five_up(i);
     clocks_on_up(&five.clocks, 4);

@@ -21,7 +21,7 @@ enum { STEPS = sizeof steps / sizeof *steps };
 START_TEST(story_11_a_step_is_told_and_its_reply_is_no_vote)
 {
     five_all_up();
-    five.lead_us[1] = steps[_i];
+    five.offset_us[1] = steps[_i];
     ck_assert(!five_reply(1));
     FIVE_ASSERT_STATE(1, CLOCK_STEPPED);
     ck_assert(!clocks_judge(&five.clocks, five.now_us, &five.judgement));
@@ -45,7 +45,7 @@ END_TEST
 START_TEST(a_step_below_five_milliseconds_is_none)
 {
     five_all_up();
-    five.lead_us[1] = _i == 0 ? 4900 : -4900;
+    five.offset_us[1] = _i == 0 ? 4900 : -4900;
     ck_assert(five_reply(1));
     ck_assert(!clocks_judge(&five.clocks, five.now_us + FIVE_SECOND,
                             &five.judgement));
@@ -60,7 +60,7 @@ START_TEST(many_small_steps_in_a_row_are_one_that_is_seen)
     five_all_up();
     for (int i = 0; i < 20 && is_same; i++) {
         five.now_us += 10000;
-        five.lead_us[1] += _i == 0 ? 1000 : -1000;
+        five.offset_us[1] += _i == 0 ? 1000 : -1000;
         is_same = five_reply(1);
     }
     ck_assert(!is_same);
@@ -72,12 +72,12 @@ END_TEST
 START_TEST(a_small_step_that_stays_is_believed_a_second_later)
 {
     five_all_up();
-    five.lead_us[1] = 4900;
+    five.offset_us[1] = 4900;
     for (int i = 0; i < 150; i++) {
         five.now_us += 10000;
         ck_assert(five_reply(1));
     }
-    five.lead_us[1] = 9700;
+    five.offset_us[1] = 9700;
     ck_assert(five_reply(1));
     FIVE_ASSERT_STATE(1, CLOCK_GOOD);
 }
@@ -87,7 +87,7 @@ START_TEST(story_30_the_baseline_is_kept_over_a_lost_connection)
 {
     five_all_up();
     clocks_on_down(&five.clocks, 2);
-    five.lead_us[2] = FIVE_SECOND;
+    five.offset_us[2] = FIVE_SECOND;
     five.now_us += FIVE_SECOND;
     clocks_on_up(&five.clocks, 2);
     ck_assert(!five_reply(2));
@@ -98,7 +98,7 @@ END_TEST
 START_TEST(a_judgement_waits_no_longer_than_its_patience)
 {
     five_all_up();
-    five.lead_us[1] = FIVE_SECOND;
+    five.offset_us[1] = FIVE_SECOND;
     (void)five_reply(1);
     int64_t since_us = five.now_us;
     ck_assert(!clocks_judge(&five.clocks, since_us + FIVE_PATIENCE_US - 1,
@@ -114,7 +114,7 @@ START_TEST(a_judgement_waits_for_connected_nodes_and_for_later_replies_only)
     five_all_up();
     clocks_on_down(&five.clocks, 4);
     int64_t before_us = five.now_us - 1;
-    five.lead_us[1] = FIVE_SECOND;
+    five.offset_us[1] = FIVE_SECOND;
     (void)five_reply(1);
     ck_assert(five_reply(0));
     ck_assert(five_reply(2));
@@ -132,9 +132,9 @@ END_TEST
 START_TEST(a_clock_that_stepped_there_and_back_has_stepped_twice)
 {
     five_all_up();
-    five.lead_us[1] = FIVE_SECOND;
+    five.offset_us[1] = FIVE_SECOND;
     ck_assert(!five_reply(1));
-    five.lead_us[1] = 0;
+    five.offset_us[1] = 0;
     ck_assert(!five_reply(1));
     FIVE_ASSERT_STATE(1, CLOCK_STEPPED);
     five.now_us += FIVE_PATIENCE_US;
@@ -147,7 +147,7 @@ END_TEST
 START_TEST(two_of_five_that_step_together_are_two_steps)
 {
     five_all_up();
-    five.lead_us[1] = five.lead_us[3] = -FIVE_SECOND;
+    five.offset_us[1] = five.offset_us[3] = -FIVE_SECOND;
     five_all_reply();
     five_all_reply();
     ck_assert(clocks_judge(&five.clocks, five.now_us, &five.judgement));
@@ -161,7 +161,7 @@ START_TEST(a_majority_that_steps_at_once_makes_our_own_clock_suspect)
 {
     five_all_up();
     for (int i = 0; i < 3 + _i; i++)
-        five.lead_us[i] = FIVE_SECOND;
+        five.offset_us[i] = FIVE_SECOND;
     five_all_reply();
     five_all_reply();
     ck_assert(clocks_judge(&five.clocks, five.now_us, &five.judgement));
@@ -182,7 +182,7 @@ START_TEST(a_majority_whose_clocks_are_all_over_the_place_is_watched)
 {
     five_all_up();
     for (int i = 0; i < FIVE_NODES; i++)
-        five.lead_us[i] = (i + 1) * FIVE_SECOND;
+        five.offset_us[i] = (i + 1) * FIVE_SECOND;
     five_all_reply();
     ck_assert(clocks_judge(&five.clocks, five.now_us, &five.judgement));
     ck_assert(five.judgement.is_own);
@@ -237,12 +237,12 @@ START_TEST(a_clock_that_drifts_by_a_two_hundred_and_fiftieth_has_not_stepped)
     five_all_up();
     for (int i = 0; i < 600; i++) {
         five.now_us += FIVE_SECOND;
-        five.lead_us[1] += sign * 4 * FIVE_MS;
+        five.offset_us[1] += sign * 4 * FIVE_MS;
         ck_assert(five_reply(1));
     }
     clocks_on_down(&five.clocks, 1);
     five.now_us += 600 * FIVE_SECOND;
-    five.lead_us[1] += sign * 600 * 4 * FIVE_MS;
+    five.offset_us[1] += sign * 600 * 4 * FIVE_MS;
     clocks_on_up(&five.clocks, 1);
     ck_assert(five_reply(1));
 }
@@ -250,14 +250,14 @@ END_TEST
 
 START_TEST(a_clock_far_from_the_median_is_known_but_far)
 {
-    five.lead_us[4] = FIVE_WINDOW_US / 2 - 10 * FIVE_MS;
-    five.lead_us[0] = -FIVE_WINDOW_US / 2 - 10 * FIVE_MS;
+    five.offset_us[4] = FIVE_WINDOW_US / 2 - 10 * FIVE_MS;
+    five.offset_us[0] = -FIVE_WINDOW_US / 2 - 10 * FIVE_MS;
     five_all_up();
     five_watch(62 * FIVE_SECOND);
     FIVE_ASSERT_STATE(4, CLOCK_GOOD);
     FIVE_ASSERT_STATE(0, CLOCK_FAR);
-    ck_assert_int_eq(clocks_lead_us(&five.clocks, 0, five.now_us) / FIVE_SECOND,
-                     -7);
+    ck_assert_int_eq(
+        clocks_offset_us(&five.clocks, 0, five.now_us) / FIVE_SECOND, -7);
     clocks_on_down(&five.clocks, 1); /* the median is of those that are there */
     clocks_on_down(&five.clocks, 2);
     clocks_on_down(&five.clocks, 3);
@@ -284,7 +284,7 @@ START_TEST(the_median_is_known_once_a_majority_is_proven)
     ck_assert(!clocks_are_known(&five.clocks));
     clocks_on_up(&five.clocks, 2);
     ck_assert(clocks_are_known(&five.clocks));
-    five.lead_us[3] += FIVE_SECOND; /* which of them has stepped? */
+    five.offset_us[3] += FIVE_SECOND; /* which of them has stepped? */
     ck_assert(!five_reply(3));
     ck_assert(!clocks_are_known(&five.clocks));
 }
@@ -293,7 +293,7 @@ END_TEST
 START_TEST(of_clocks_that_agree_with_nobody_none_is_known)
 {
     for (int i = 0; i < FIVE_NODES; i++)
-        five.lead_us[i] = i * FIVE_SECOND;
+        five.offset_us[i] = i * FIVE_SECOND;
     five_all_up();
     ck_assert(!clocks_are_known(&five.clocks));
     ck_assert_int_eq(clocks_spread_us(&five.clocks, five.now_us), 0);
@@ -309,8 +309,8 @@ END_TEST
 START_TEST(clocks_are_as_far_apart_as_they_may_be)
 {
     ck_assert_int_eq(clocks_spread_us(&five.clocks, five.now_us), 0);
-    five.lead_us[1] = 2 * FIVE_MS;
-    five.lead_us[4] = -1 * FIVE_MS;
+    five.offset_us[1] = 2 * FIVE_MS;
+    five.offset_us[4] = -1 * FIVE_MS;
     five_all_up();
     int64_t spread_us = clocks_spread_us(&five.clocks, five.now_us);
     ck_assert_int_ge(spread_us, 3 * FIVE_MS);
@@ -323,7 +323,8 @@ START_TEST(clocks_are_as_far_apart_as_they_may_be)
     clocks_on_down(&five.clocks, 1);
     spread_us = clocks_spread_us(&five.clocks, five.now_us);
     ck_assert_int_lt(spread_us, 2 * FIVE_MS);
-    five.lead_us[2] = FIVE_SECOND; /* as long as it is not judged it is none */
+    five.offset_us[2] =
+        FIVE_SECOND; /* as long as it is not judged it is none */
     ck_assert(!five_reply(2));
     ck_assert_int_le(clocks_spread_us(&five.clocks, five.now_us), 2 * FIVE_MS);
 }

@@ -8,34 +8,34 @@
 START_TEST(the_first_node_was_marked_by_somebody_else)
 {
     started_find_all_empty();
-    guarded_expect(GUARD_LOOK, STARTED_LEAD);
-    guarded_found(STARTED_LEAD, LOOK_MARKED, "", GUARDED_OTHER_MARK);
+    voters_expect(ADMISSION_LOOK, STARTED_LEAD);
+    voters_found(STARTED_LEAD, LOOK_MARKED, "", VOTERS_OTHER_MARK);
     STARTED_ASSERT_STEP(FIRSTSTART_OVER);
-    guarded_expect_nothing();
-    guarded_pass(STARTED_YIELD_US);
-    guarded_expect(GUARD_LOOK, 0);
+    voters_expect_nothing();
+    voters_pass(STARTED_YIELD_US);
+    voters_expect(ADMISSION_LOOK, 0);
 }
 END_TEST
 
 START_TEST(another_node_was_marked_by_somebody_else)
 {
     started_lead();
-    guarded_expect(GUARD_LOOK, 0);
-    guarded_found(0, started_signs[_i].word, started_signs[_i].admit,
-                  started_signs[_i].mark);
+    voters_expect(ADMISSION_LOOK, 0);
+    voters_found(0, started_signs[_i].word, started_signs[_i].admit,
+                 started_signs[_i].mark);
     STARTED_ASSERT_STEP(FIRSTSTART_OVER);
-    GUARDED_ASSERT_REFUSAL(STARTED_LEAD, STATE_QUARANTINED);
-    ck_assert(!guarded.guard.start.is_marked[STARTED_LEAD]);
+    VOTERS_ASSERT_REFUSAL(STARTED_LEAD, STATE_QUARANTINED);
+    ck_assert(!voters.admission.start.is_marked[STARTED_LEAD]);
 }
 END_TEST
 
 START_TEST(a_mark_that_was_replaced_before_the_hold_ends_it)
 {
     started_lead();
-    guarded_expect(GUARD_LOOK, 0);
-    guarded_expect(GUARD_LOOK, 1);
-    guarded_expect(GUARD_LOOK, STARTED_LEAD);
-    guarded_found(STARTED_LEAD, LOOK_MARKED, "", GUARDED_OTHER_MARK);
+    voters_expect(ADMISSION_LOOK, 0);
+    voters_expect(ADMISSION_LOOK, 1);
+    voters_expect(ADMISSION_LOOK, STARTED_LEAD);
+    voters_found(STARTED_LEAD, LOOK_MARKED, "", VOTERS_OTHER_MARK);
     STARTED_ASSERT_STEP(FIRSTSTART_OVER);
 }
 END_TEST
@@ -44,24 +44,24 @@ END_TEST
 START_TEST(a_lead_without_an_answer_begins_anew)
 {
     started_find_all_empty();
-    guarded_expect(GUARD_LOOK, STARTED_LEAD);
+    voters_expect(ADMISSION_LOOK, STARTED_LEAD);
     if (_i == 0)
-        started_give_no_answer(GUARD_LOOK, STARTED_LEAD);
+        started_give_no_answer(ADMISSION_LOOK, STARTED_LEAD);
     else
-        guarded_down(STARTED_LEAD);
+        voters_down(STARTED_LEAD);
     STARTED_ASSERT_STEP(FIRSTSTART_WAITING);
-    guarded_pass(GUARDED_SECOND);
+    voters_pass(VOTERS_SECOND);
     if (_i == 1)
-        guarded_up(STARTED_LEAD);
-    struct guard_action action;
-    while (guard_next(&guarded.guard, guarded.now_us, &action)) {
-        if (action.kind == GUARD_LOOK)
+        voters_up(STARTED_LEAD);
+    struct admission_action action;
+    while (admission_next(&voters.admission, voters.now_us, &action)) {
+        if (action.kind == ADMISSION_LOOK)
             break;
-        guarded_found(action.node, LOOK_EMPTY, "", "");
+        voters_found(action.node, LOOK_EMPTY, "", "");
     }
-    ck_assert_int_eq((int)action.kind, GUARD_LOOK);
+    ck_assert_int_eq((int)action.kind, ADMISSION_LOOK);
     ck_assert_int_eq(action.node, STARTED_LEAD);
-    guarded_found(STARTED_LEAD, LOOK_MARKED, "", GUARDED_OTHER_MARK);
+    voters_found(STARTED_LEAD, LOOK_MARKED, "", VOTERS_OTHER_MARK);
     STARTED_ASSERT_STEP(FIRSTSTART_OVER);
 }
 END_TEST
@@ -72,11 +72,11 @@ START_TEST(trouble_at_any_node_later_ends_it)
                                           started_check_most};
     reach[_i / 2]();
     if (_i / 2 == 0)
-        guarded_expect(GUARD_LOOK, 0); /* the others' turn */
+        voters_expect(ADMISSION_LOOK, 0); /* the others' turn */
     if (_i % 2 == 0)
-        guarded_down(4);
+        voters_down(4);
     else
-        started_give_no_answer(GUARD_PEEK, 4);
+        started_give_no_answer(ADMISSION_PROBE, 4);
     STARTED_ASSERT_STEP(FIRSTSTART_OVER);
 }
 END_TEST
@@ -86,7 +86,7 @@ static const struct {
     const char *mark;
 } changes[] = {
     {LOOK_EMPTY, ""},
-    {LOOK_MARKED, GUARDED_OTHER_MARK},
+    {LOOK_MARKED, VOTERS_OTHER_MARK},
     {LOOK_ADMITTED, ""},
     {LOOK_BARE, ""},
 };
@@ -94,11 +94,11 @@ static const struct {
 START_TEST(a_mark_that_changed_during_the_hold_ends_it)
 {
     started_mark_all();
-    guarded_pass(HEARTBEAT_US / 2);
-    guarded_expect(GUARD_PEEK, 0); /* which marks nothing */
-    guarded_found(0, LOOK_MARKED, "", GUARDED_MARK);
-    guarded_expect(GUARD_PEEK, 1);
-    guarded_found(1, changes[_i].word, "", changes[_i].mark);
+    voters_pass(HEARTBEAT_US / 2);
+    voters_expect(ADMISSION_PROBE, 0); /* which marks nothing */
+    voters_found(0, LOOK_MARKED, "", VOTERS_MARK);
+    voters_expect(ADMISSION_PROBE, 1);
+    voters_found(1, changes[_i].word, "", changes[_i].mark);
     STARTED_ASSERT_STEP(FIRSTSTART_OVER);
 }
 END_TEST
@@ -106,11 +106,11 @@ END_TEST
 START_TEST(story_27_a_mark_that_changed_at_the_second_look_ends_it)
 {
     started_check_most();
-    guarded_found(4, changes[_i].word, "", changes[_i].mark);
+    voters_found(4, changes[_i].word, "", changes[_i].mark);
     STARTED_ASSERT_STEP(FIRSTSTART_OVER);
-    struct guard_action action;
-    while (guard_next(&guarded.guard, guarded.now_us, &action))
-        ck_assert_int_eq((int)action.kind, GUARD_LOOK);
+    struct admission_action action;
+    while (admission_next(&voters.admission, voters.now_us, &action))
+        ck_assert_int_eq((int)action.kind, ADMISSION_LOOK);
 }
 END_TEST
 
@@ -118,23 +118,25 @@ END_TEST
 START_TEST(story_27_a_node_that_was_lost_while_others_are_admitted_waits)
 {
     started_check_most();
-    guarded_found(4, LOOK_MARKED, "", GUARDED_MARK);
-    guarded_expect(GUARD_ADMIT, 0);
+    voters_found(4, LOOK_MARKED, "", VOTERS_MARK);
+    voters_expect(ADMISSION_ADMIT, 0);
     if (_i == 0) {
-        guarded_down(0);
+        voters_down(0);
     } else if (_i == 1) {
-        started_give_no_answer(GUARD_ADMIT, 0);
+        started_give_no_answer(ADMISSION_ADMIT, 0);
     } else {
-        guard_on_done(&guarded.guard, &(struct guard_action){GUARD_ADMIT, 0},
-                      guarded.now_us);
-        guarded_expect(GUARD_PEEK, 0);
-        guarded_found(0, LOOK_MARKED, "", GUARDED_OTHER_MARK);
+        admission_on_done(&voters.admission,
+                          &(struct admission_action){ADMISSION_ADMIT, 0},
+                          voters.now_us);
+        voters_expect(ADMISSION_PROBE, 0);
+        voters_found(0, LOOK_MARKED, "", VOTERS_OTHER_MARK);
     }
-    for (int i = 1; i < GUARDED_NODES; i++)
-        guarded_give(GUARD_ADMIT, i);
-    guarded_expect_nothing();
+    for (int i = 1; i < VOTERS_NODES; i++)
+        voters_give(ADMISSION_ADMIT, i);
+    voters_expect_nothing();
     STARTED_ASSERT_STEP(FIRSTSTART_OVER);
-    ck_assert_int_ne((int)guard_refusal(&guarded.guard, 0), STATE_VOTING);
+    ck_assert_int_ne((int)admission_refusal(&voters.admission, 0),
+                     STATE_VOTING);
 }
 END_TEST
 
@@ -142,33 +144,33 @@ END_TEST
 START_TEST(story_27_a_mark_that_changed_at_the_last_moment_waits)
 {
     started_check_most();
-    guard_want_look(&guarded.guard, 0, guarded.now_us);
-    guarded_expect(GUARD_PEEK, 0);
-    guarded_found(4, LOOK_MARKED, "", GUARDED_MARK);
-    guarded_give(GUARD_ADMIT, 1);
+    admission_want_look(&voters.admission, 0, voters.now_us);
+    voters_expect(ADMISSION_PROBE, 0);
+    voters_found(4, LOOK_MARKED, "", VOTERS_MARK);
+    voters_give(ADMISSION_ADMIT, 1);
     STARTED_ASSERT_STEP(FIRSTSTART_ADMIT);
-    guarded_found(0, LOOK_MARKED, "", GUARDED_OTHER_MARK);
-    for (int i = 2; i < GUARDED_NODES; i++)
-        guarded_give(GUARD_ADMIT, i);
-    guarded_expect_nothing();
-    GUARDED_ASSERT_REFUSAL(0, STATE_QUARANTINED);
+    voters_found(0, LOOK_MARKED, "", VOTERS_OTHER_MARK);
+    for (int i = 2; i < VOTERS_NODES; i++)
+        voters_give(ADMISSION_ADMIT, i);
+    voters_expect_nothing();
+    VOTERS_ASSERT_REFUSAL(0, STATE_QUARANTINED);
 }
 END_TEST
 
 START_TEST(story_28_a_process_that_saw_an_admission_never_begins_one)
 {
-    guarded_up(0);
-    guarded_expect(GUARD_PEEK, 0);
-    guarded_found(0, LOOK_ADMITTED, GUARDED_ADMIT, "");
-    guarded_pass(STARTED_YIELD_US);
-    for (int i = 0; i < GUARDED_NODES; i++) {
-        guarded_down(i);
-        guarded_up(i);
-        guarded_expect(GUARD_LOOK, i);
-        guarded_found(i, LOOK_FRESH, "", GUARDED_MARK);
-        GUARDED_ASSERT_REFUSAL(i, STATE_QUARANTINED);
+    voters_up(0);
+    voters_expect(ADMISSION_PROBE, 0);
+    voters_found(0, LOOK_ADMITTED, VOTERS_ADMIT, "");
+    voters_pass(STARTED_YIELD_US);
+    for (int i = 0; i < VOTERS_NODES; i++) {
+        voters_down(i);
+        voters_up(i);
+        voters_expect(ADMISSION_LOOK, i);
+        voters_found(i, LOOK_FRESH, "", VOTERS_MARK);
+        VOTERS_ASSERT_REFUSAL(i, STATE_QUARANTINED);
     }
-    guarded_expect_nothing();
+    voters_expect_nothing();
 }
 END_TEST
 

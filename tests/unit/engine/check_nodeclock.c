@@ -122,8 +122,8 @@ START_TEST(bounds_widen_by_half_a_percent_to_each_side)
     ck_assert_int_eq(bounds.high_us, 1210);
     nodeclock_bounds_at(&known, -2000, &bounds); /* never in the past */
     ck_assert_int_eq(bounds.low_us, 1000);
-    ck_assert_int_eq(nodeclock_doubt_us(&known, 2000), 220);
-    ck_assert_int_eq(nodeclock_doubt_us(&unknown, 2000), 0);
+    ck_assert_int_eq(nodeclock_uncertainty_us(&known, 2000), 220);
+    ck_assert_int_eq(nodeclock_uncertainty_us(&unknown, 2000), 0);
 }
 END_TEST
 

@@ -45,7 +45,7 @@ END_TEST
 START_TEST(story_09_numbers_follow_the_median_of_the_nodes_clocks)
 {
     play_node_down(4);
-    play.lead_us[4] = 3600000000;
+    play.offset_us[4] = 3600000000;
     play_node_connect(4);
     (void)play_acquire();
     ck_assert_int_eq(play_find(CALL_ACQUIRE, 0)->call.number,
@@ -63,12 +63,12 @@ static void answer_looks(int node, enum call_look_word word, const char *mark)
 }
 
 /* Nodes from this one on have been there, with such clocks, for a max TTL. */
-static void begin_with_clocks(int first, int64_t lead_us)
+static void begin_with_clocks(int first, int64_t offset_us)
 {
     play_end();
     play_begin_with(&play_settings);
     for (int i = first; i < PLAY_NODES; i++) {
-        play.lead_us[i] = lead_us;
+        play.offset_us[i] = offset_us;
         play_node_up(i);
     }
     for (int s = 0; s < 61; s++) {
@@ -104,7 +104,7 @@ START_TEST(all_clocks_that_are_set_back_take_the_numbers_along)
                      PLAY_EPOCH_US + INT64_C(3600000000));
     play_advance(1000);
     for (int i = 0; i < PLAY_NODES; i++) {
-        play.lead_us[i] = 0;
+        play.offset_us[i] = 0;
         struct engine_node_facts facts = play_facts(i);
         engine_on_node_confirmed(play.engine, i, &facts);
     }
@@ -337,7 +337,7 @@ START_TEST(a_node_whose_clock_is_unknown_is_looked_at_all_the_same)
     static const int order[] = {0, 3, 4, 1, 2};
     play_advance(1000);
     for (int i = 0; i < 3; i++)
-        play.lead_us[i] = 2000000;
+        play.offset_us[i] = 2000000;
     (void)play_acquire();
     for (int i = 0; i < PLAY_NODES; i++) {
         play_answer(CALL_ACQUIRE, order[i], VOTE_GRANTED);

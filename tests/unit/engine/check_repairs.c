@@ -209,7 +209,7 @@ START_TEST(votes_that_count_nowhere_count_here_neither)
     extend_on_three();
     await_look();
     answer_all(CALL_EXTEND, 0, 1, VOTE_EXTENDED);
-    play.lead_us[2] = 1000000; /* its clock stepped */
+    play.offset_us[2] = 1000000; /* its clock stepped */
     play_answer(CALL_EXTEND, 2, VOTE_EXTENDED);
     expect_no_repair();
 }

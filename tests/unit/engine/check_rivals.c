@@ -13,7 +13,7 @@
 #include <check.h>
 #include <stdlib.h>
 
-#include "../../../server/engine/admission.h"
+#include "../../../server/engine/eligibility.h"
 #include "rivals.h"
 
 enum { SECOND = 1000000, SEEDS = 400 };
@@ -22,10 +22,11 @@ static void expect_all_admitted(int first)
 {
     for (int i = 0; i < RIVALS_NODES; i++)
         for (int j = first; j < RIVALS; j++)
-            ck_assert_msg(
-                rivals.server[j].guard.node[i].phase == GUARD_ADMITTED,
-                "seed %u: node %d is not admitted by server %d: %d",
-                rivals.seed, i, j, (int)rivals.server[j].guard.node[i].phase);
+            ck_assert_msg(rivals.server[j].admission.node[i].phase ==
+                              ADMISSION_ADMITTED,
+                          "seed %u: node %d is not admitted by server %d: %d",
+                          rivals.seed, i, j,
+                          (int)rivals.server[j].admission.node[i].phase);
 }
 
 static unsigned first_seed(void)
@@ -49,8 +50,9 @@ static void play(unsigned seed, int other_epoch)
     for (int i = 0; i < RIVALS; i++)
         rivals.server[i].wakes_us = 0;
     /* the last call may come 30 s later, and the timer begin anew with it */
-    rivals_run_until(RIVALS_FAULTS_END_US + 40 * SECOND +
-                     2 * admission_quarantine_us(&rivals.server[0].guard));
+    rivals_run_until(
+        RIVALS_FAULTS_END_US + 40 * SECOND +
+        2 * eligibility_quarantine_us(&rivals.server[0].admission));
 }
 
 START_TEST(stories_25_to_28_no_node_that_forgot_is_admitted_too_early)
@@ -82,8 +84,9 @@ START_TEST(stories_41_to_43_no_node_that_was_put_back_is_admitted_too_early)
         rivals_play_faults();
         for (int j = 0; j < RIVALS; j++)
             rivals.server[j].wakes_us = 0;
-        rivals_run_until(RIVALS_FAULTS_END_US + 40 * SECOND +
-                         2 * admission_quarantine_us(&rivals.server[0].guard));
+        rivals_run_until(
+            RIVALS_FAULTS_END_US + 40 * SECOND +
+            2 * eligibility_quarantine_us(&rivals.server[0].admission));
         expect_all_admitted(0);
         rollbacks += rivals.rollbacks;
         readmissions += rivals.readmissions;
@@ -101,7 +104,7 @@ START_TEST(story_32_a_higher_epoch_comes_in_and_never_beside_the_lower)
         play(first_seed() + i, 2);
         expect_all_admitted(1);
         for (int j = 0; j < RIVALS_NODES; j++)
-            ck_assert_int_eq(rivals.server[0].guard.node[j].epoch_above, 2);
+            ck_assert_int_eq(rivals.server[0].admission.node[j].epoch_above, 2);
     }
 }
 END_TEST

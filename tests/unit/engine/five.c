@@ -16,7 +16,7 @@ bool five_reply_after(int node, int64_t trip_us)
     int64_t sent_us = five.now_us;
     five.now_us += trip_us;
     return clocks_observe(&five.clocks, node,
-                          FIVE_EPOCH_US + five.lead_us[node] + sent_us +
+                          FIVE_EPOCH_US + five.offset_us[node] + sent_us +
                               trip_us / 2,
                           sent_us, five.now_us);
 }

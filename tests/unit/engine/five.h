@@ -17,14 +17,14 @@ enum {
     FIVE_TRIP_US = 200,
 };
 
-/* The nodes' clocks minus ours, but for lead_us. */
+/* The nodes' clocks minus ours, but for offset_us. */
 #define FIVE_EPOCH_US INT64_C(1795221641000000)
 
 extern struct five {
     struct clocks clocks;
     struct clocks_judgement judgement;
     int64_t now_us;
-    int64_t lead_us[FIVE_NODES]; /* of each node's clock */
+    int64_t offset_us[FIVE_NODES]; /* of each node's clock */
 } five;
 
 /* As a fixture: nothing is known. */

@@ -57,19 +57,19 @@ static int64_t draw_delay_us(void)
 static void begin_server(int server)
 {
     struct rival *it = &rivals.server[server];
-    struct guard_settings settings = {
+    struct admission_settings settings = {
         .nodes = NODES,
         .quorum = QUORUM,
         .names = {"a", "b", "c", "d", "e"},
-        .lead = 1,
+        .leader = 1,
         .epoch = rivals.epochs[server],
         .fingerprint = "00112233445566ff",
         .max_ttl_ms = TTL_MS,
         .node_timeout_us = TIMEOUT_US,
         .first_start = FIRST_START_AUTO,
     };
-    guard_init(&it->guard, &settings);
-    guard_on_median(&it->guard, true, EPOCH_US, 0);
+    admission_init(&it->admission, &settings);
+    admission_on_median(&it->admission, true, EPOCH_US, 0);
     it->round_us = rivals.now_us;
     for (int i = 0; i < NODES; i++) {
         if (rivals.node[i].has_stepped)
@@ -95,7 +95,7 @@ void rivals_drop(int server, int node)
     to->is_up = false;
     to->waiting_us = 0;
     to->up_us = rivals.now_us + 10 * MS + rivals_draw(500 * MS);
-    guard_on_down(&rivals.server[server].guard, node);
+    admission_on_down(&rivals.server[server].admission, node);
 }
 
 static void name_life(int node, char run_id[41])
@@ -122,9 +122,10 @@ static void connect_to(int server, int node)
     name_life(node, run_id);
     to->is_up = true;
     to->there_us = to->back_us = 0;
-    guard_on_up(&rivals.server[server].guard, node, run_id, true,
-                rivals.now_us);
-    guard_on_clock(&rivals.server[server].guard, node, rivals_chance(90));
+    admission_on_up(&rivals.server[server].admission, node, run_id, true,
+                    rivals.now_us);
+    admission_on_clock(&rivals.server[server].admission, node,
+                       rivals_chance(90));
 }
 
 /* As a connection does. */
@@ -145,10 +146,10 @@ static struct rivals_call *new_call(void)
 }
 
 /* As nodes.c does it. */
-static void send_action(int server, const struct guard_action *action)
+static void send_action(int server, const struct admission_action *action)
 {
-    const struct guard *guard = &rivals.server[server].guard;
-    const struct guard_node *it = &guard->node[action->node];
+    const struct admission *admission = &rivals.server[server].admission;
+    const struct admission_node *it = &admission->node[action->node];
     struct rivals_connection *to = &rivals.server[server].to[action->node];
     struct rivals_call *call = new_call();
     *call = (struct rivals_call){
@@ -162,21 +163,22 @@ static void send_action(int server, const struct guard_action *action)
         .action = *action,
         .call = {.kind = action->kind,
                  .max_ttl_ms = TTL_MS,
-                 .floor = guard->witness.node[action->node].floor,
+                 .floor = admission->witness.node[action->node].floor,
                  .median_us = EPOCH_US + rivals.now_us,
                  .deadline_us = EPOCH_US + rivals.now_us + TIMEOUT_US,
                  .is_durable = it->is_durable,
-                 .is_objecting = guard_is_objecting(guard, rivals.now_us)},
+                 .is_objecting =
+                     admission_is_objecting(admission, rivals.now_us)},
     };
     strcpy(call->call.admit, it->admit);
     strcpy(call->call.found, it->found);
     strcpy(call->call.mark, it->mark);
-    if (action->kind == GUARD_LOOK || action->kind == GUARD_REVOKE)
+    if (action->kind == ADMISSION_LOOK || action->kind == ADMISSION_REVOKE)
         snprintf(call->call.nonce, sizeof call->call.nonce, "%s%016llx",
-                 firststart_is_marking(&guard->start) ? "first-" : "",
+                 firststart_is_marking(&admission->start) ? "first-" : "",
                  (unsigned long long)rivals_draw(INT64_MAX));
-    if (action->kind == GUARD_PEEK || action->kind == GUARD_LOOK)
-        (void)witness_text(&guard->witness, action->node, call->call.told,
+    if (action->kind == ADMISSION_PROBE || action->kind == ADMISSION_LOOK)
+        (void)witness_text(&admission->witness, action->node, call->call.told,
                            sizeof call->call.told);
     to->waiting_us = rivals.now_us;
 }
@@ -184,11 +186,11 @@ static void send_action(int server, const struct guard_action *action)
 /* Asks for a lock that nobody has; as operation.c and nodes.c do it. */
 static void ask_for_votes(int server)
 {
-    const struct guard *guard = &rivals.server[server].guard;
+    const struct admission *admission = &rivals.server[server].admission;
     int number = promises_add(&rivals.promises, rivals.now_us + TTL_MS * MS);
     for (int i = 0; i < NODES; i++) {
         struct rivals_connection *to = &rivals.server[server].to[i];
-        if (!to->is_up || guard_refusal(guard, i) != STATE_VOTING)
+        if (!to->is_up || admission_refusal(admission, i) != STATE_VOTING)
             continue;
         struct rivals_call *call = new_call();
         *call = (struct rivals_call){
@@ -204,14 +206,15 @@ static void ask_for_votes(int server)
             .promise = number,
             .call = {.median_us = EPOCH_US + rivals.now_us},
         };
-        strcpy(call->admission, guard->node[i].found);
+        strcpy(call->admission, admission->node[i].found);
     }
 }
 
 static void act(int server)
 {
-    struct guard_action action;
-    while (guard_next(&rivals.server[server].guard, rivals.now_us, &action))
+    struct admission_action action;
+    while (admission_next(&rivals.server[server].admission, rivals.now_us,
+                          &action))
         send_action(server, &action);
 }
 
@@ -225,8 +228,8 @@ static void tick(int server)
             rivals_drop(server, i);
         if (!to->is_up && rivals.now_us >= to->up_us)
             connect_to(server, i);
-        if (to->is_up && it->guard.node[i].phase != GUARD_DOWN)
-            guard_on_clock(&it->guard, i, true);
+        if (to->is_up && it->admission.node[i].phase != ADMISSION_DOWN)
+            admission_on_clock(&it->admission, i, true);
     }
     act(server);
     rivals_keep_copies();
@@ -263,7 +266,7 @@ static void check_promises(void)
 static void note_admission(const struct rivals_call *call)
 {
     rivals.admissions++;
-    rivals.readmissions += call->action.kind == GUARD_READMIT;
+    rivals.readmissions += call->action.kind == ADMISSION_READMIT;
     promises_on_admission(&rivals.promises, call->node, rivals.now_us);
     check_promises();
     count_configurations();
@@ -308,7 +311,7 @@ static void run_call(struct rivals_call *call)
     name_memory(call->node, memory);
     nodestate_run(&node->state, memory, &call->call, EPOCH_US + rivals.now_us,
                   &call->reply);
-    if (call->reply.is_done && call->action.kind == GUARD_REVOKE)
+    if (call->reply.is_done && call->action.kind == ADMISSION_REVOKE)
         node->has_stepped = false;
     else if (call->reply.is_done)
         note_admission(call);
@@ -321,24 +324,24 @@ static void take_reply(struct rivals_call *call)
     call->is_open = false;
     if (call->connection != to->number)
         return;
-    guard_on_beat(&it->guard, call->node, call->reply.beat);
+    admission_on_beat(&it->admission, call->node, call->reply.beat);
     if (call->is_vote) {
         if (call->reply.beat == 0)
-            guard_on_quarantined(&it->guard, call->node, rivals.now_us);
+            admission_on_quarantined(&it->admission, call->node, rivals.now_us);
         act(call->server);
         return;
     }
     to->waiting_us = 0;
-    bool is_look =
-        call->action.kind == GUARD_PEEK || call->action.kind == GUARD_LOOK;
+    bool is_look = call->action.kind == ADMISSION_PROBE ||
+                   call->action.kind == ADMISSION_LOOK;
     if (is_look) {
         call->reply.look.admit = span_of(call->reply.admit);
         call->reply.look.mark = span_of(call->reply.mark);
         call->reply.look.witnesses = span_of(call->reply.witnesses);
-        guard_on_look(&it->guard, call->node, &call->reply.look, call->sent_us,
-                      rivals.now_us);
+        admission_on_look(&it->admission, call->node, &call->reply.look,
+                          call->sent_us, rivals.now_us);
     } else {
-        guard_on_done(&it->guard, &call->action, rivals.now_us);
+        admission_on_done(&it->admission, &call->action, rivals.now_us);
     }
     act(call->server);
 }

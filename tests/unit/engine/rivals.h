@@ -26,7 +26,7 @@ struct rivals_call {
     int server, node;
     int connection, life;
     int64_t sent_us, at_us; /* left; arrives there or comes back */
-    struct guard_action action;
+    struct admission_action action;
     struct nodestate_call call;
     struct nodestate_reply reply;
 };
@@ -40,7 +40,7 @@ struct rivals_connection {
 };
 
 struct rival {
-    struct guard guard;
+    struct admission admission;
     struct rivals_connection to[RIVALS_NODES];
     int64_t wakes_us; /* does nothing before */
     int64_t tick_us;

@@ -65,7 +65,7 @@ static void step_clock(int node)
     memset(it->copy, 0, sizeof it->copy); /* its clock will tell */
     promises_on_step(&rivals.promises, node);
     for (int i = 0; i < SERVERS; i++)
-        guard_on_step(&rivals.server[i].guard, node);
+        admission_on_step(&rivals.server[i].admission, node);
 }
 
 /* ---- older memory -------------------------------------------------------- */

@@ -1,10 +1,10 @@
 /*
- * A guard on its way through a first start, step by step, behind guarded.h.
+ * A admission on its way through a first start, step by step, behind voters.h.
  */
 #ifndef REDLOCKD_TEST_STARTED_H
 #define REDLOCKD_TEST_STARTED_H
 
-#include "guarded.h"
+#include "voters.h"
 
 enum {
     STARTED_LEAD = 2,
@@ -27,7 +27,7 @@ void started_check_most(void);
 /* So long they are looked at, and marked no other time. */
 void started_hold(int64_t us);
 
-void started_give_no_answer(enum guard_action_kind kind, int node);
+void started_give_no_answer(enum admission_action_kind kind, int node);
 
 /* What tells that a node was used before. */
 extern const struct started_sign {
@@ -36,6 +36,6 @@ extern const struct started_sign {
 } started_signs[STARTED_SIGNS];
 
 #define STARTED_ASSERT_STEP(it)                                                \
-    ck_assert_int_eq((int)guarded.guard.start.step, (int)(it))
+    ck_assert_int_eq((int)voters.admission.start.step, (int)(it))
 
 #endif

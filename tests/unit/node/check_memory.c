@@ -239,7 +239,7 @@ START_TEST(story_38_files_of_another_node_are_no_admission)
     permit_set("beat", "1000");
     ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_QUARANTINED);
     PERMIT_ASSERT_WORD(permit_look(), LOOK_CREATED);
-    ck_assert_str_eq(live.admit, other); /* and guards see whose it is */
+    ck_assert_str_eq(live.admit, other); /* and servers see whose it is */
     ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_QUARANTINED);
 }
 END_TEST

@@ -49,7 +49,7 @@ static void draw_call(struct nodestate_call *call)
     static const char *const nonces[] = {"aaaaaaaaaaaaaaaa", "bbbbbbbbbbbbbbbb",
                                          "first-aaaa"};
     *call = (struct nodestate_call){
-        .kind = (enum guard_action_kind)draw(GUARD_REVOKE + 1),
+        .kind = (enum admission_action_kind)draw(ADMISSION_REVOKE + 1),
         .max_ttl_ms = 60000 + draw(2) * 1000,
         .floor = draw(3) ? 0 : state.beat + draw(3) - 1,
         .median_us = draw(4) ? 5 + draw(3) : 0,
@@ -60,9 +60,9 @@ static void draw_call(struct nodestate_call *call)
     if (call->floor < 0)
         call->floor = 0;
     draw_admission(call->admit, false);
-    if (call->kind == GUARD_LOOK || call->kind == GUARD_REVOKE)
+    if (call->kind == ADMISSION_LOOK || call->kind == ADMISSION_REVOKE)
         strcpy(call->nonce, nonces[draw(3)]);
-    if (call->kind == GUARD_PEEK || call->kind == GUARD_LOOK)
+    if (call->kind == ADMISSION_PROBE || call->kind == ADMISSION_LOOK)
         snprintf(call->told, sizeof call->told,
                  draw(2) ? NAMES_A "=%d " NAMES_B "=%d" : NAMES_B "=%d",
                  draw(9), draw(9));
@@ -79,9 +79,9 @@ static void draw_call(struct nodestate_call *call)
 static void ask_node(const struct nodestate_call *it)
 {
     static const enum call_kind kinds[] = {
-        [GUARD_PEEK] = CALL_LOOK,     [GUARD_LOOK] = CALL_LOOK,
-        [GUARD_ADMIT] = CALL_ADMIT,   [GUARD_READMIT] = CALL_READMIT,
-        [GUARD_REVOKE] = CALL_REVOKE,
+        [ADMISSION_PROBE] = CALL_LOOK,    [ADMISSION_LOOK] = CALL_LOOK,
+        [ADMISSION_ADMIT] = CALL_ADMIT,   [ADMISSION_READMIT] = CALL_READMIT,
+        [ADMISSION_REVOKE] = CALL_REVOKE,
     };
     struct call call = {
         .kind = kinds[it->kind],
@@ -163,7 +163,7 @@ static void act(const char *at)
     draw_call(&call);
     ask_node(&call);
     nodestate_run(&state, memory, &call, live.reply.node_now_us, &reply);
-    if (call.kind == GUARD_PEEK || call.kind == GUARD_LOOK)
+    if (call.kind == ADMISSION_PROBE || call.kind == ADMISSION_LOOK)
         compare_looks(&reply, at);
     else
         ck_assert_msg((live.reply.vote == VOTE_DONE) == reply.is_done,

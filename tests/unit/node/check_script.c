@@ -177,7 +177,7 @@ START_TEST(a_look_of_another_shape_is_garbage)
 }
 END_TEST
 
-/* The guard would take it for none, and yet wait for its quarantine. */
+/* The admission would take it for none, and yet wait for its quarantine. */
 START_TEST(who_says_that_it_is_marked_tells_the_mark)
 {
     static const char *const words[] = {"FRESH", "CREATED", "MARKED"};

@@ -17,7 +17,7 @@ static void on_up(void *ctx, int node, const struct link_facts *facts)
     (void)node;
     ck_assert_uint_eq(strlen(facts->run_id), RUN_ID_DIGITS);
     ck_assert_int_le(facts->sent_us, facts->received_us);
-    live.clock_lead_us = facts->node_now_us - facts->received_us;
+    live.clock_offset_us = facts->node_now_us - facts->received_us;
     live.is_durable = facts->is_durable;
     live.ups++;
 }
@@ -96,7 +96,7 @@ void live_teardown(void)
 
 int64_t live_node_now_us(void)
 {
-    return clock_now_us() + live.clock_lead_us;
+    return clock_now_us() + live.clock_offset_us;
 }
 
 static void read_memory(char id[RUN_ID_DIGITS + 1])
@@ -125,11 +125,11 @@ void live_learn_memory(void)
 }
 
 /* Who asks for a lock knows the whole admission, as a look has told it. */
-static struct span admission_for(enum call_kind kind)
+static struct span eligibility_for(enum call_kind kind)
 {
-    bool is_guard = kind == CALL_LOOK || kind == CALL_ADMIT ||
-                    kind == CALL_READMIT || kind == CALL_REVOKE;
-    return span_of(is_guard ? LIVE_ADMIT : live.admission);
+    bool is_admission = kind == CALL_LOOK || kind == CALL_ADMIT ||
+                        kind == CALL_READMIT || kind == CALL_REVOKE;
+    return span_of(is_admission ? LIVE_ADMIT : live.admission);
 }
 
 struct call live_call(enum call_kind kind, const char *resource,
@@ -139,7 +139,7 @@ struct call live_call(enum call_kind kind, const char *resource,
         .kind = kind,
         .resource = span_of(resource),
         .token = span_of(token),
-        .admit = admission_for(kind),
+        .admit = eligibility_for(kind),
         .nonce = span_of(LIVE_NONCE),
         .found = span_of(""),
         .mark = span_of(live.first_mark),

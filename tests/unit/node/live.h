@@ -22,9 +22,9 @@ struct live {
 
     /* what the link told */
     int ups, confirmed, downs, replies;
-    bool is_durable;        /* of the last up or confirmed */
-    int64_t clock_lead_us;  /* node's clock minus ours */
-    enum node_state reason; /* of the last down */
+    bool is_durable;         /* of the last up or confirmed */
+    int64_t clock_offset_us; /* node's clock minus ours */
+    enum node_state reason;  /* of the last down */
     char detail[200];
     struct call_reply reply; /* the last */
     char value[VALUE_MAX + 1];

@@ -249,7 +249,7 @@ START_TEST(story_11_a_vote_of_a_clock_that_stepped_is_no_vote)
 {
     play_advance(1000);
     engine_op op = play_acquire();
-    play.lead_us[0] = 2 * SECOND + 500;
+    play.offset_us[0] = 2 * SECOND + 500;
     play_answer(CALL_ACQUIRE, 0, VOTE_GRANTED);
     assert_state(0, "clock_stepped");
     ck_assert_int_eq(play_count(CALL_LOOK), 4); /* to hear the others */
@@ -277,7 +277,7 @@ START_TEST(story_35_a_majority_that_steps_is_our_own_clock_and_costs_no_vote)
     play_advance(1000);
     (void)play_acquire();
     for (int i = 0; i < PLAY_NODES; i++) {
-        play.lead_us[i] = 2 * SECOND;
+        play.offset_us[i] = 2 * SECOND;
         play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
     }
     play_advance(200000);
@@ -292,7 +292,7 @@ START_TEST(story_34_a_clock_far_from_the_others_has_no_vote)
     play_node_down(0);
     play_end();
     play_begin_with(&play_settings);
-    play.lead_us[0] = 8 * SECOND; /* the window is 15 s */
+    play.offset_us[0] = 8 * SECOND; /* the window is 15 s */
     for (int i = 0; i < PLAY_NODES; i++)
         play_node_up(i);
     assert_state(0, "clock_unproven");
@@ -310,7 +310,7 @@ START_TEST(story_34_a_clock_far_from_the_others_has_no_vote)
     assert_state(0, "skewed");
     ck_assert_str_eq(view.detail, "its clock is 8000 ms ahead of the others; "
                                   "set it right");
-    ck_assert_int_eq(play.metrics.clock_lead_us[0] / SECOND, 8);
+    ck_assert_int_eq(play.metrics.clock_offset_us[0] / SECOND, 8);
 }
 END_TEST
 
@@ -362,7 +362,7 @@ START_TEST(the_first_reason_is_the_one_that_is_shown)
     assert_state(0, "unreachable");
     facts.node_now_us += 2 * SECOND;
     engine_on_node_up(play.engine, 0, &facts);
-    play.lead_us[0] = 2 * SECOND;
+    play.offset_us[0] = 2 * SECOND;
     assert_state(0, "duplicate");
     play_node_down(1);
     assert_state(0, "admitting");
@@ -462,11 +462,11 @@ static void add_clocks_and_errors(TCase *tc)
     tcase_add_test(tc, a_quarantine_that_ends_at_once_is_not_logged);
 }
 
-Suite *check_standing(void);
+Suite *check_status(void);
 
-Suite *check_standing(void)
+Suite *check_status(void)
 {
-    Suite *suite = suite_create("standing");
+    Suite *suite = suite_create("status");
     TCase *tc = tcase_create("standing");
     tcase_add_checked_fixture(tc, play_begin, play_end);
     tcase_add_loop_test(tc, what_a_look_found_has_a_name_and_a_sentence, 0,

@@ -1,13 +1,13 @@
-#include "standing.h"
+#include "status.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "../base/order.h"
-#include "admission.h"
+#include "eligibility.h"
 #include "round.h"
 
-bool standing_is_confirmed(const struct node *node, int64_t now_us)
+bool status_is_confirmed(const struct node *node, int64_t now_us)
 {
     return node->confirmed_us != 0 &&
            now_us - node->confirmed_us < CONFIRMED_US;
@@ -41,8 +41,8 @@ static enum node_state refusal_of_clock(enum clock_state state)
 }
 
 /* The first reason why the node is not asked for votes. */
-enum node_state standing_refusal(const struct nodes *nodes, int node,
-                                 int64_t now_us)
+enum node_state status_refusal(const struct nodes *nodes, int node,
+                               int64_t now_us)
 {
     const struct node *it = &nodes->node[node];
     if (!it->is_up)
@@ -50,68 +50,68 @@ enum node_state standing_refusal(const struct nodes *nodes, int node,
                                                : STATE_UNREACHABLE;
     if (is_duplicate(nodes, node))
         return STATE_DUPLICATE;
-    enum node_state refusal = guard_refusal(&nodes->guard, node);
+    enum node_state refusal = admission_refusal(&nodes->admission, node);
     if (refusal != STATE_VOTING)
         return refusal;
-    if (!standing_is_confirmed(it, now_us))
+    if (!status_is_confirmed(it, now_us))
         return STATE_UNCONFIRMED;
     return refusal_of_clock(clocks_state(&nodes->clocks, node));
 }
 
-bool standing_is_voting(const struct nodes *nodes, int node)
+bool status_is_voting(const struct nodes *nodes, int node)
 {
     const struct node *it = &nodes->node[node];
     return it->refusal == STATE_VOTING && it->condition == STATE_VOTING;
 }
 
 /* An error that the node answers says more than what follows from it. */
-enum node_state standing_shown(const struct nodes *nodes, int node)
+enum node_state status_shown(const struct nodes *nodes, int node)
 {
     const struct node *it = &nodes->node[node];
     if (it->is_up && it->condition != STATE_VOTING &&
         it->refusal != STATE_SUPERSEDED)
         return it->condition;
     if (it->refusal == STATE_QUARANTINED &&
-        nodes->guard.node[node].phase == GUARD_UNSEEN)
+        nodes->admission.node[node].phase == ADMISSION_UNSEEN)
         return STATE_ADMITTING;
     return it->refusal;
 }
 
-const char *standing_name(const struct nodes *nodes, int node)
+const char *status_name(const struct nodes *nodes, int node)
 {
     const struct node *it = &nodes->node[node];
     if (!it->is_up && it->down_reason == STATE_VOTING)
         return "connecting";
-    return state_name(standing_shown(nodes, node));
+    return state_name(status_shown(nodes, node));
 }
 
-static void describe_guard(const struct guard *guard, int node, int64_t now_us,
-                           char detail[NODE_DETAIL_MAX])
+static void describe_admission(const struct admission *admission, int node,
+                               int64_t now_us, char detail[NODE_DETAIL_MAX])
 {
-    const struct guard_node *it = &guard->node[node];
-    enum node_state refusal = guard_refusal(guard, node);
-    int64_t left_us = admission_remaining_us(guard, node, now_us);
+    const struct admission_node *it = &admission->node[node];
+    enum node_state refusal = admission_refusal(admission, node);
+    int64_t left_us = eligibility_remaining_us(admission, node, now_us);
     if (refusal == STATE_SUPERSEDED)
         snprintf(detail, NODE_DETAIL_MAX,
                  "carries configuration epoch %d, this server has %d; restart "
                  "it with the new configuration",
-                 it->epoch_above, guard->settings.epoch);
+                 it->epoch_above, admission->settings.epoch);
     else if (refusal == STATE_FOREIGN)
         snprintf(detail, NODE_DETAIL_MAX,
                  "serves another configuration (hosts, quorum or limits) of "
                  "epoch %d; to replace it, give --config-epoch %d",
-                 guard->settings.epoch, guard->settings.epoch + 1);
-    else if (it->phase == GUARD_UNSEEN)
+                 admission->settings.epoch, admission->settings.epoch + 1);
+    else if (it->phase == ADMISSION_UNSEEN)
         snprintf(detail, NODE_DETAIL_MAX,
                  "its permission to vote is being looked at");
-    else if (it->phase == GUARD_EMPTY && left_us > 0)
+    else if (it->phase == ADMISSION_EMPTY && left_us > 0)
         snprintf(detail, NODE_DETAIL_MAX,
                  "is new; votes as soon as all nodes are there and new, else "
                  "in %d s",
                  (int)((left_us + 999999) / 1000000));
     else if (refusal != STATE_QUARANTINED)
         snprintf(detail, NODE_DETAIL_MAX, "%s", state_detail(refusal));
-    else if (admission_is_contested(guard, node))
+    else if (eligibility_is_contested(admission, node))
         snprintf(detail, NODE_DETAIL_MAX,
                  "waits: another server sees another node under this name");
     else if (left_us > 0 && it->is_restarted)
@@ -123,15 +123,15 @@ static void describe_guard(const struct guard *guard, int node, int64_t now_us,
         snprintf(detail, NODE_DETAIL_MAX,
                  "may have forgotten locks; votes again in %d s",
                  (int)((left_us + 999999) / 1000000));
-    else if (admission_has_foreign(guard, now_us))
+    else if (eligibility_has_foreign(admission, now_us))
         snprintf(detail, NODE_DETAIL_MAX,
                  "waits: another node serves, or served until lately, another "
                  "configuration");
-    else if (!admission_has_taken_over(guard))
+    else if (!eligibility_has_taken_over(admission))
         snprintf(detail, NODE_DETAIL_MAX,
                  "waits until all nodes carry epoch %d; is one dead for good, "
                  "stop the old servers and give --take-over",
-                 guard->settings.epoch);
+                 admission->settings.epoch);
     else
         snprintf(detail, NODE_DETAIL_MAX, "about to be admitted");
 }
@@ -140,27 +140,27 @@ static void describe_clock(const struct nodes *nodes, int node, int64_t now_us,
                            enum node_state shown, char detail[NODE_DETAIL_MAX])
 {
     const struct clocks *clocks = &nodes->clocks;
-    int64_t lead_ms = clocks_lead_us(clocks, node, now_us) / 1000;
+    int64_t offset_ms = clocks_offset_us(clocks, node, now_us) / 1000;
     if (shown == STATE_UNPROVEN)
         snprintf(detail, NODE_DETAIL_MAX,
                  "its clock is %lld ms ahead of the others; it counts once it "
                  "agrees, or was steady for another %d s",
-                 (long long)lead_ms,
+                 (long long)offset_ms,
                  (int)(clocks_remaining_us(clocks, node, now_us) / 1000000) +
                      1);
     else if (shown == STATE_SKEWED)
         snprintf(detail, NODE_DETAIL_MAX,
                  "its clock is %lld ms ahead of the others; set it right",
-                 (long long)lead_ms);
+                 (long long)offset_ms);
     else
         snprintf(detail, NODE_DETAIL_MAX, "%s", state_detail(shown));
 }
 
-void standing_describe(const struct nodes *nodes, int node, int64_t now_us,
-                       char detail[NODE_DETAIL_MAX])
+void status_describe(const struct nodes *nodes, int node, int64_t now_us,
+                     char detail[NODE_DETAIL_MAX])
 {
     const struct node *it = &nodes->node[node];
-    enum node_state shown = standing_shown(nodes, node);
+    enum node_state shown = status_shown(nodes, node);
     if (!it->is_up) {
         snprintf(detail, NODE_DETAIL_MAX, "%s", it->down_detail);
         return;
@@ -174,7 +174,7 @@ void standing_describe(const struct nodes *nodes, int node, int64_t now_us,
     case STATE_WAITING:
     case STATE_QUARANTINED:
     case STATE_ADMITTING:
-        describe_guard(&nodes->guard, node, now_us, detail);
+        describe_admission(&nodes->admission, node, now_us, detail);
         break;
     default:
         describe_clock(nodes, node, now_us, shown, detail);
@@ -187,13 +187,14 @@ void standing_describe(const struct nodes *nodes, int node, int64_t now_us,
                  (long long)(it->lost_by_us / 1000));
 }
 
-int64_t standing_quorum_in_us(const struct nodes *nodes, int64_t now_us)
+int64_t status_quorum_in_us(const struct nodes *nodes, int64_t now_us)
 {
     int64_t waits_us[NODES_MAX];
     int count = 0;
     int missing = quorum_of(nodes->env->settings.nodes) - nodes->voting;
     for (int i = 0; i < nodes->env->settings.nodes; i++) {
-        int64_t wait_us = admission_remaining_us(&nodes->guard, i, now_us);
+        int64_t wait_us =
+            eligibility_remaining_us(&nodes->admission, i, now_us);
         if (wait_us != 0 && nodes->node[i].is_up)
             waits_us[count++] = wait_us;
     }

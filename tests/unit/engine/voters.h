@@ -1,0 +1,110 @@
+/*
+ * A admission over five nodes whose looks and answers are given by hand.
+ */
+#ifndef REDLOCKD_TEST_VOTERS_H
+#define REDLOCKD_TEST_VOTERS_H
+
+#include "../../../server/engine/admission.h"
+
+enum {
+    VOTERS_NEVER = -1,
+    VOTERS_NODES = 5,
+    VOTERS_SECOND = 1000000,
+    VOTERS_TTL_MS = 60000,
+    VOTERS_TIMEOUT_US = 50000,
+    VOTERS_QUARANTINE_US = 60600000 + 5000000 + 50000 + 1000000,
+};
+
+/* In an admission @ stands for the hash of the node's own name. */
+#define VOTERS_RUN "0123456789012345678901234567890123456789"
+#define VOTERS_OTHER_RUN "ffffffffffffffffffffffffffffffffffffffff"
+#define VOTERS_MEMORY "abcdabcdabcdabcdabcdabcdabcdabcdabcdabcd"
+#define VOTERS_FINGERPRINT "00112233445566ff"
+#define VOTERS_ADMIT "1:" VOTERS_FINGERPRINT ":@:" VOTERS_RUN ":" VOTERS_MEMORY
+#define VOTERS_OLD_ADMIT                                                       \
+    "1:" VOTERS_FINGERPRINT ":@:" VOTERS_OTHER_RUN ":" VOTERS_MEMORY
+#define VOTERS_LIFE VOTERS_RUN ":" VOTERS_MEMORY
+#define VOTERS_MARK "1:" VOTERS_LIFE ":0:aaaaaaaaaaaaaaaa"
+#define VOTERS_OTHER_MARK "1:" VOTERS_LIFE ":0:bbbbbbbbbbbbbbbb"
+
+/* The nodes' clocks minus ours. */
+#define VOTERS_EPOCH_US INT64_C(1795221641000000)
+
+/* What a look at a node tells besides; times in our clock. */
+struct voters_memory {
+    int64_t beat, seen_us;
+    int64_t voted_us; /* 0: now, as somebody promises all the time; NEVER */
+    int64_t floor[VOTERS_NODES]; /* what it has heard of the others */
+};
+
+extern struct voters {
+    struct admission admission;
+    struct admission_settings settings;
+    int64_t now_us;
+    int64_t max_ttl_ms; /* what the next looks tell; 0: the usual one */
+    bool is_durable;    /* the nodes, and what their state says of them */
+    struct voters_memory memory[VOTERS_NODES];
+} voters;
+
+/*
+ * As a fixture: no node is connected, there is to be no first start, and the
+ * clocks are known, all the same.
+ */
+void voters_begin(void);
+
+/* By voters.settings, as the test has changed them: another process. */
+void voters_begin_again(void);
+
+/* They are so far apart. */
+void voters_spread_clocks(int64_t spread_us);
+
+void voters_up(int node);
+void voters_down(int node);
+void voters_pass(int64_t us);
+
+/* The next thing to do is this · there is nothing. */
+void voters_expect(enum admission_action_kind kind, int node);
+void voters_expect_nothing(void);
+
+/* What a look that leaves and comes back now has found. */
+void voters_found(int node, enum call_look_word word, const char *admit,
+                  const char *mark);
+
+/* The node comes up, and its first look, which is due, finds this. */
+void voters_come(int node, enum call_look_word word, const char *admit,
+                 const char *mark);
+
+/* The action, which is expected now, is begun and answered. */
+void voters_do(enum admission_action_kind kind, int node);
+
+/* And a look that comes behind it finds the node admitted. */
+void voters_give(enum admission_action_kind kind, int node);
+
+/*
+ * Each look that is to be done finds what was last found at its node, until
+ * something else is to be done; returns how many there were.
+ */
+int voters_look_around(void);
+
+/* The same, and then nothing is to be done. */
+void voters_wait(void);
+
+/* So long, in steps of half a heartbeat: the node is given nothing. */
+void voters_pass_without(enum admission_action_kind kind, int64_t us);
+
+/* All five come up and are found so. */
+void voters_all(enum call_look_word word, const char *admit, const char *mark);
+
+/* Nodes from this one on come up admitted; they promised last at voted_us. */
+void voters_admit_from(int first, int64_t voted_us);
+
+/* A mark that was made at this moment of ours; in one of five buffers. */
+const char *voters_mark_of(int64_t born_us);
+
+#define VOTERS_ASSERT_PHASE(index, it)                                         \
+    ck_assert_int_eq((int)voters.admission.node[index].phase, (int)(it))
+#define VOTERS_ASSERT_REFUSAL(index, it)                                       \
+    ck_assert_int_eq((int)admission_refusal(&voters.admission, index),         \
+                     (int)(it))
+
+#endif
