@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -20,12 +21,13 @@
 
 /*
  * Below the range from which the kernel picks ports of outgoing connections.
- * Runs at the same time have a slice each: no port is taken from a process that
+ * Each process has a slice of its own while it runs: no port is taken from a process that
  * is about to start again on it.
  */
 enum { PORT_FIRST = 10000, PORT_LAST = 32000, SLICE = 2000 };
 
 static char run_dir[PATH_SIZE];
+static int first_port;
 static int failures;
 
 /* ---- the run ------------------------------------------------------------ */
@@ -39,8 +41,33 @@ static int remove_entry(const char *path, const struct stat *info, int kind,
     return remove(path);
 }
 
+/* The lock of a slice lasts until this process and its children end. */
+static bool take_slice(int number)
+{
+    char path[PATH_SIZE];
+    (void)snprintf(path, sizeof path, "/tmp/redlockd-test-ports-%d", number);
+    int fd = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0666);
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0) {
+        first_port = PORT_FIRST + number * SLICE;
+        return true;
+    }
+    if (fd >= 0)
+        close(fd);
+    return false;
+}
+
+/* Waits while all are taken. */
+static void take_any_slice(void)
+{
+    int count = (PORT_LAST - PORT_FIRST) / SLICE;
+    for (int i = 0; !take_slice(i % count); i++)
+        if (i % count == count - 1)
+            usleep(100000);
+}
+
 void harness_begin(void)
 {
+    take_any_slice();
     (void)snprintf(run_dir, sizeof run_dir, "/tmp/redlockd-test.XXXXXX");
     if (!mkdtemp(run_dir)) {
         perror(run_dir);
@@ -97,13 +124,6 @@ static bool is_free(int port)
     return is_bound;
 }
 
-static int first_port(void)
-{
-    const char *slice = getenv("PORT_SLICE");
-    int number = slice ? atoi(slice) % ((PORT_LAST - PORT_FIRST) / SLICE) : 0;
-    return PORT_FIRST + number * SLICE;
-}
-
 int harness_free_port(void)
 {
     static unsigned seed;
@@ -111,7 +131,7 @@ int harness_free_port(void)
     if (seed == 0)
         seed = (unsigned)harness_now_ms() ^ ((unsigned)getpid() << 16);
     for (int tries = 0; tries < 1000; tries++) {
-        int port = first_port() + rand_r(&seed) % SLICE;
+        int port = first_port + rand_r(&seed) % SLICE;
         if (is_free(port))
             return port;
     }

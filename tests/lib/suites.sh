@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs the suites of a folder, JOBS at a time (3): they mostly wait. Each has
-# ports of its own. Ends with the sum of their last lines, as Check writes them.
-# CK_RUN_SUITE runs only one, CK_EXCLUDE_TAGS leaves some out, as Check does.
+# Runs the suites of a folder, JOBS at a time (3): they mostly wait. Ends with
+# the sum of their last lines, as Check writes them. CK_RUN_SUITE runs only
+# one, CK_EXCLUDE_TAGS leaves some out, as Check does.
 #   suites.sh RUNNER FOLDER
 set -euo pipefail
 runner=$1
@@ -16,7 +16,7 @@ export runner work
 # shellcheck disable=SC2016
 find "$folder" -name 'check_*.c' -printf '%s %f\n' | sort -rn |
     sed 's/.*check_\(.*\)\.c/\1/' |
-    xargs -P "${JOBS:-3}" -n 1 --process-slot-var=PORT_SLICE bash -c '
+    xargs -P "${JOBS:-3}" -n 1 bash -c '
         CK_RUN_SUITE=$1 "$runner" >"$work/$1" 2>&1
         status=$?
         cat "$work/$1"
