@@ -21,8 +21,8 @@
 
 /*
  * Below the range from which the kernel picks ports of outgoing connections.
- * Each process has a slice of its own while it runs: no port is taken from a process that
- * is about to start again on it.
+ * Each process has a slice of its own while it runs: no port is taken from a
+ * process that is about to start again on it.
  */
 enum { PORT_FIRST = 10000, PORT_LAST = 32000, SLICE = 2000 };
 
