@@ -51,6 +51,11 @@ need_group() {
         need_command python3 python3
         need_file /usr/sbin/haproxy haproxy
         ;;
+    mutate)
+        need_debian_python clang.cindex python3-clang
+        need_command objcopy binutils
+        need_command prlimit util-linux
+        ;;
     readme)
         need_command curl curl
         need_command jq jq

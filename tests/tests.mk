@@ -2,7 +2,7 @@
 
 .PHONY: test tests unit integration sim sim-long long readme asan lint analyse bench-tools \
         bench soak crowd compose-test fresh openapi-test interop \
-        nemesis nemesis-tools mutants model fuzz fuzzers starved
+        nemesis nemesis-tools mutants mutate model fuzz fuzzers starved
 
 TEST_PKGS := $(PKGS) check libcurl
 test_libs = $(shell pkg-config --libs $(TEST_PKGS))
@@ -143,6 +143,13 @@ mutants: $(OUT)/redlockd $(OUT)/sim ## Take one cure away at a time: who notices
 	@scripts/deps.sh build nemesis
 	@$(MAKE) -s --no-print-directory -j$$(nproc) nemesis-tools
 	@tests/mutants/run.py $(MUTANTS_ARGS)
+
+mutate: ## Change code at random: who notices? COUNT=50 SEED=1 SUITES=unit,sim
+	@scripts/deps.sh build test nemesis mutate
+	@$(MAKE) -s --no-print-directory -j$$(nproc) tests
+	@tests/mutants/mutate.py $(if $(COUNT),--count $(COUNT)) \
+	  $(if $(SEED),--seed $(SEED)) $(if $(SUITES),--suites $(SUITES)) \
+	  $(if $(JOBS),--jobs $(JOBS)) $(MUTATE_ARGS) -- $(C_FLAGS) $(lib_cflags)
 
 model: ## Check the voting rules exhaustively with Spin
 	@tests/model/run.sh

@@ -21,37 +21,25 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable
-from pathlib import Path
 
 from defects import DEFECTS, Defect, Edit
+from tree import ROOT, Tree, run
 
-ROOT = Path(__file__).resolve().parents[2]
 OUT = ROOT / "build" / "mutants"
-COPIED = ("Makefile", "VERSION", "openapi.yaml", "server", "api", "tests")
 BATCH = 4  # seeds that one run of the simulator plays
 FALLEN = re.compile(r"^seed (\d+): (\w+)", re.M)
 NEMESIS_BEGUN = re.compile(r"^seed \d+, \d+ s of faults", re.M)
 NEMESIS_FALLEN = re.compile(r"^VIOLATION of (\w+)", re.M)
 
 
-class Mutant:
+class Mutant(Tree):
     """A copy of the project with one defect or none, built."""
 
     def __init__(self, name: str, edits: Iterable[Edit] = ()) -> None:
-        self.root = OUT / re.sub(r"\W+", "-", name)
-        shutil.rmtree(self.root, ignore_errors=True)
-        self.root.mkdir(parents=True)
-        for part in COPIED:
-            run(["cp", "-a", str(ROOT / part), str(self.root)])
-        # the objects too: only what the defect touches is built anew
-        (self.root / "build").mkdir()
-        for part in ("gen", "release"):
-            run(["cp", "-a", str(ROOT / "build" / part),
-                 str(self.root / "build")])
+        super().__init__(OUT / re.sub(r"\W+", "-", name))
         for path, text in edited(name, edits).items():
             (self.root / path).write_text(text)
-        run(["make", "-s", "-C", str(self.root), "build",
-             "build/release/sim"])
+        self.build(["build", "build/release/sim"])
 
     def simulate(self, first: int, count: int, faults: str,
                  timeout_s: float) -> str:
@@ -94,12 +82,6 @@ def edited(name: str, edits: Iterable[Edit]) -> dict[str, str]:
                      f"once:\n{edit.old}")
         files[edit.path] = text.replace(edit.old, edit.new)
     return files
-
-
-def run(command: list[str]) -> None:
-    done = subprocess.run(command, text=True, capture_output=True, check=False)
-    if done.returncode != 0:
-        sys.exit(f"mutants: {' '.join(command)}:\n{done.stdout}{done.stderr}")
 
 
 def output(command: list[str], timeout_s: float) -> str:
