@@ -15,7 +15,7 @@
 #define REDLOCKD_DIAL_H
 
 #include "handshake.h"
-#include "place.h"
+#include "resolver.h"
 #include "wire.h"
 
 struct dial;

@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "../../../server/base/clock.h"
-#include "../../../server/node/place.h"
+#include "../../../server/node/resolver.h"
 #include "../turns.h"
 #include "names.h"
 
@@ -149,12 +149,12 @@ START_TEST(the_last_good_address_is_known)
 }
 END_TEST
 
-Suite *check_place(void);
+Suite *check_resolver(void);
 
-Suite *check_place(void)
+Suite *check_resolver(void)
 {
-    Suite *suite = suite_create("place");
-    TCase *tcase = tcase_create("place");
+    Suite *suite = suite_create("resolver");
+    TCase *tcase = tcase_create("resolver");
     tcase_set_timeout(tcase, 30);
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, each_question_resolves_anew);

@@ -1,4 +1,4 @@
-#include "place.h"
+#include "resolver.h"
 
 #include <assert.h>
 #include <netdb.h>
