@@ -20,7 +20,7 @@ struct dial {
     enum dial_state state;
     int64_t heard_us; /* when something was read, or the state began */
     int64_t began_us; /* as in the result */
-    char address[PLACE_ADDRESS_MAX];
+    char address[RESOLVER_ADDRESS_MAX];
     struct loop_watch *watch;
     struct wire *wire;
     struct handshake handshake;
@@ -34,7 +34,7 @@ struct dial {
 void dial_stop(struct dial *dial)
 {
     if (dial->state == DIAL_LOOKUP)
-        place_leave(dial->setup.place);
+        resolver_leave(dial->setup.resolver);
     dial->state = DIAL_REST;
     loop_timer_stop(dial->timer);
     /* The watch first: the loop must not hold a descriptor that is closed. */
@@ -49,7 +49,7 @@ static void fail(struct dial *dial, enum node_state reason, const char *detail)
     char text[HANDSHAKE_DETAIL_MAX]; /* detail may lie in the wire */
     snprintf(text, sizeof text, "%s", detail);
     if (dial->state == DIAL_CONNECTING)
-        place_refuse(dial->setup.place);
+        resolver_skip(dial->setup.resolver);
     dial_stop(dial);
     dial->setup.events.failed(dial->setup.events.ctx, reason, text);
 }
@@ -174,7 +174,7 @@ static bool begin_handshake(struct dial *dial)
         return false;
     }
     if (!dial->setup.config->is_unix)
-        place_keep(dial->setup.place, dial->address);
+        resolver_keep(dial->setup.resolver, dial->address);
     dial->state = DIAL_HANDSHAKE;
     dial->heard_us = clock_now_us();
     return send_steps(dial);
@@ -222,7 +222,7 @@ static void start_connecting(struct dial *dial)
  */
 static void connect_to_last(struct dial *dial, const char *error)
 {
-    const char *last = place_last(dial->setup.place);
+    const char *last = resolver_last(dial->setup.resolver);
     if (last == NULL || dial->setup.is_look) {
         fail(dial, STATE_UNREACHABLE, error);
         return;
@@ -256,7 +256,7 @@ void dial_start(struct dial *dial)
     }
     dial->state = DIAL_LOOKUP;
     loop_timer_set(dial->timer, dial->heard_us + dial->setup.silence_us);
-    place_ask(dial->setup.place, on_address, dial);
+    resolver_ask(dial->setup.resolver, on_address, dial);
 }
 
 /* ---- silence ------------------------------------------------------------ */
@@ -265,7 +265,7 @@ static void fail_silent(struct dial *dial)
 {
     char text[64];
     if (dial->state == DIAL_LOOKUP) {
-        place_leave(dial->setup.place);
+        resolver_leave(dial->setup.resolver);
         connect_to_last(dial, "the name was not resolved in time");
         return;
     }

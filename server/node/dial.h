@@ -43,13 +43,14 @@ struct dial_events {
     void *ctx;
 };
 
-/* config and place are borrowed until dial_free. */
+/* config and resolver are borrowed until dial_free. */
 struct dial_setup {
     struct loop *loop;
     const struct config_node *config;
-    struct place *place; /* of this node; may have several dials, in turns */
-    int64_t silence_us;  /* who says nothing for so long has failed */
-    bool is_look;        /* only to see whether the node is still the same */
+    struct resolver
+        *resolver;      /* of this node; may have several dials, in turns */
+    int64_t silence_us; /* who says nothing for so long has failed */
+    bool is_look;       /* only to see whether the node is still the same */
     struct dial_events events;
 };
 

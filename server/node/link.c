@@ -35,7 +35,7 @@ struct link {
     int64_t heard_us;  /* when something was read */
     int64_t up_us;     /* up since */
     struct backoff backoff;
-    struct place *place;
+    struct resolver *resolver;
     struct dial *dial;
     struct confirm *confirm; /* at work while the link is up */
     struct loop_watch *watch;
@@ -358,11 +358,11 @@ struct link *link_new(struct loop *loop, int node,
     pipeline_init(&link->pipeline, span_of(prefix));
     link->silence_us = silence_us;
     link->events = *events;
-    link->place = place_new(loop, config);
+    link->resolver = resolver_new(loop, config);
     const struct dial_setup dialing = {
         .loop = loop,
         .config = config,
-        .place = link->place,
+        .resolver = link->resolver,
         .silence_us = silence_us,
         .events = {on_dial_done, on_dial_failed, link},
     };
@@ -370,7 +370,7 @@ struct link *link_new(struct loop *loop, int node,
     link->dial = dial_new(&dialing);
     link->confirm = confirm_new(&dialing, CONFIRMED_US / 2, &confirming);
     link->timer = loop_timer_new(loop, on_timer, link);
-    if (link->place == NULL || link->dial == NULL || link->confirm == NULL ||
+    if (link->resolver == NULL || link->dial == NULL || link->confirm == NULL ||
         link->timer == NULL) {
         link_free(link);
         return NULL;
@@ -386,7 +386,7 @@ void link_free(struct link *link)
     disconnect(link);
     confirm_free(link->confirm);
     dial_free(link->dial);
-    place_free(link->place);
+    resolver_free(link->resolver);
     loop_timer_free(link->timer);
     pipeline_fini(&link->pipeline);
     free(link);

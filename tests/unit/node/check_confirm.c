@@ -17,7 +17,7 @@ enum { SILENCE_US = 200000, INTERVAL_US = 100000 };
 static struct loop *loop;
 static struct fake node;
 static struct config_node config;
-static struct place *place;
+static struct resolver *resolver;
 static struct confirm *confirm;
 static int confirmed, refuted;
 static int64_t began_us, longest_us;
@@ -48,7 +48,7 @@ static void begin(int64_t interval_us, int64_t known_us)
 {
     const struct dial_setup dialing = {.loop = loop,
                                        .config = &config,
-                                       .place = place,
+                                       .resolver = resolver,
                                        .silence_us = SILENCE_US};
     const struct confirm_events events = {on_confirmed, on_refuted, &node};
     confirm = confirm_new(&dialing, interval_us, &events);
@@ -65,14 +65,14 @@ static void setup(void)
     snprintf(config.host, sizeof config.host, "node.test");
     config.port = node.port;
     names_lead("127.0.0.1", 0);
-    place = place_new(loop, &config);
-    ck_assert_ptr_nonnull(place);
+    resolver = resolver_new(loop, &config);
+    ck_assert_ptr_nonnull(resolver);
 }
 
 static void teardown(void)
 {
     confirm_free(confirm);
-    place_free(place);
+    resolver_free(resolver);
     fake_stop(&node);
     loop_free(loop);
 }

@@ -13,7 +13,7 @@ enum { SILENCE_US = 200000 };
 static struct loop *loop;
 static struct fake node;
 static struct config_node config;
-static struct place *place;
+static struct resolver *resolver;
 static struct dial *dial;
 static struct wire *wire; /* of the last that was done */
 static struct dial_result result;
@@ -45,7 +45,7 @@ static void make(bool is_look)
 {
     const struct dial_setup setup = {.loop = loop,
                                      .config = &config,
-                                     .place = place,
+                                     .resolver = resolver,
                                      .silence_us = SILENCE_US,
                                      .is_look = is_look,
                                      .events = {on_done, on_failed, &node}};
@@ -62,8 +62,8 @@ static void setup_node(void)
     fake_start(&node, loop);
     snprintf(config.host, sizeof config.host, "127.0.0.1");
     config.port = node.port;
-    place = place_new(loop, &config);
-    ck_assert_ptr_nonnull(place);
+    resolver = resolver_new(loop, &config);
+    ck_assert_ptr_nonnull(resolver);
     make(false);
 }
 
@@ -71,7 +71,7 @@ static void teardown_node(void)
 {
     dial_free(dial);
     wire_free(wire);
-    place_free(place);
+    resolver_free(resolver);
     fake_stop(&node);
     loop_free(loop);
 }
@@ -137,13 +137,13 @@ START_TEST(garbage_and_silence_are_failures)
 END_TEST
 
 /* A name server that is away does not take the node away; but who only looks
-   would see the old place. */
+   would see the old address. */
 START_TEST(only_a_link_falls_back_on_the_last_good_address)
 {
     snprintf(config.host, sizeof config.host, "node.test");
     names_lead("", 0);
     expect_failure(STATE_UNREACHABLE, "");
-    place_keep(place, "127.0.0.1");
+    resolver_keep(resolver, "127.0.0.1");
     dial_start(dial);
     turns_until_count(loop, &dones, 1);
     ck_assert_int_eq(result.began_us, 0);

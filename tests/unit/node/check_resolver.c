@@ -8,9 +8,9 @@
 
 static struct loop *loop;
 static struct config_node config;
-static struct place *place;
+static struct resolver *resolver;
 static int answers;
-static char address[PLACE_ADDRESS_MAX];
+static char address[RESOLVER_ADDRESS_MAX];
 static char error[100];
 static int64_t began_us;
 
@@ -20,14 +20,14 @@ static void setup(void)
     memset(&config, 0, sizeof config);
     snprintf(config.host, sizeof config.host, "node.test");
     config.port = 6379;
-    place = place_new(loop, &config);
-    ck_assert_ptr_nonnull(place);
+    resolver = resolver_new(loop, &config);
+    ck_assert_ptr_nonnull(resolver);
     answers = 0;
 }
 
 static void teardown(void)
 {
-    place_free(place);
+    resolver_free(resolver);
     loop_free(loop);
 }
 
@@ -43,7 +43,7 @@ static void on_answer(void *arg, const char *its_address, int64_t its_began_us,
 
 static void ask(void)
 {
-    place_ask(place, on_answer, &config);
+    resolver_ask(resolver, on_answer, &config);
 }
 
 static bool has_resolved(void *arg)
@@ -91,7 +91,7 @@ START_TEST(questions_that_were_given_up_share_one_lookup)
     names_lead("127.0.0.1", 100000);
     for (int i = 0; i < 10; i++) {
         ask();
-        place_leave(place);
+        resolver_leave(resolver);
     }
     ask();
     turns_until_count(loop, &answers, 1);
@@ -107,7 +107,7 @@ START_TEST(a_late_answer_is_kept_for_the_next_question)
     int before = names_asked();
     names_lead("127.0.0.1", 100000);
     ask();
-    place_leave(place);
+    resolver_leave(resolver);
     turns_until(loop, has_resolved, NULL);
     ck_assert_int_eq(answers, 0);
     ask();
@@ -124,16 +124,16 @@ END_TEST
 /* ::1 and 127.0.0.1, in whatever order, or only one of them. */
 START_TEST(a_refused_address_gives_the_turn_to_the_next)
 {
-    char first[PLACE_ADDRESS_MAX], second[PLACE_ADDRESS_MAX];
+    char first[RESOLVER_ADDRESS_MAX], second[RESOLVER_ADDRESS_MAX];
     snprintf(config.host, sizeof config.host, "localhost");
     ask();
     turns_until_count(loop, &answers, 1);
     memcpy(first, address, sizeof first);
-    place_refuse(place);
+    resolver_skip(resolver);
     ask();
     turns_until_count(loop, &answers, 2);
     memcpy(second, address, sizeof second);
-    place_refuse(place);
+    resolver_skip(resolver);
     ask();
     turns_until_count(loop, &answers, 3);
     ck_assert_str_ne(second, "");
@@ -143,9 +143,9 @@ END_TEST
 
 START_TEST(the_last_good_address_is_known)
 {
-    ck_assert_ptr_null(place_last(place));
-    place_keep(place, "10.0.0.1");
-    ck_assert_str_eq(place_last(place), "10.0.0.1");
+    ck_assert_ptr_null(resolver_last(resolver));
+    resolver_keep(resolver, "10.0.0.1");
+    ck_assert_str_eq(resolver_last(resolver), "10.0.0.1");
 }
 END_TEST
 
