@@ -20,7 +20,7 @@ struct dial {
     enum dial_state state;
     int64_t heard_us; /* when something was read, or the state began */
     int64_t began_us; /* as in the result */
-    char address[RESOLVER_ADDRESS_MAX];
+    struct resolver_address address;
     struct loop_watch *watch;
     struct wire *wire;
     struct handshake handshake;
@@ -173,8 +173,7 @@ static bool begin_handshake(struct dial *dial)
         fail(dial, STATE_UNREACHABLE, wire_error(dial->wire));
         return false;
     }
-    if (!dial->setup.config->is_unix)
-        resolver_keep(dial->setup.resolver, dial->address);
+    resolver_keep(dial->setup.resolver, &dial->address);
     dial->state = DIAL_HANDSHAKE;
     dial->heard_us = clock_now_us();
     return send_steps(dial);
@@ -192,13 +191,17 @@ static void on_watch(void *arg, int events)
         write_steps(dial);
 }
 
-static void start_connecting(struct dial *dial)
+/* began_us: as in the result. */
+static void start_connecting(struct dial *dial,
+                             const struct resolver_address *address,
+                             int64_t began_us)
 {
-    const struct config_node *config = dial->setup.config;
     dial->state = DIAL_CONNECTING;
+    dial->address = *address;
+    dial->began_us = began_us;
     dial->heard_us = clock_now_us();
-    dial->wire = wire_new(config->is_unix ? config->host : dial->address,
-                          config->port, config->is_unix);
+    dial->wire =
+        wire_new((const struct sockaddr *)&address->storage, address->len);
     if (dial->wire == NULL || wire_error(dial->wire) != NULL) {
         fail(dial, STATE_UNREACHABLE,
              dial->wire ? wire_error(dial->wire) : "no memory to connect");
@@ -222,39 +225,27 @@ static void start_connecting(struct dial *dial)
  */
 static void connect_to_last(struct dial *dial, const char *error)
 {
-    const char *last = resolver_last(dial->setup.resolver);
-    if (last == NULL || dial->setup.is_look) {
+    const struct resolver_address *last = resolver_last(dial->setup.resolver);
+    if (last == NULL || dial->setup.is_look)
         fail(dial, STATE_UNREACHABLE, error);
-        return;
-    }
-    snprintf(dial->address, sizeof dial->address, "%s", last);
-    dial->began_us = 0;
-    start_connecting(dial);
+    else
+        start_connecting(dial, last, 0);
 }
 
-static void on_address(void *arg, const char *address, int64_t began_us,
-                       const char *error)
+static void on_address(void *arg, const struct resolver_address *address,
+                       int64_t began_us, const char *error)
 {
-    struct dial *dial = arg;
-    if (address == NULL) {
-        connect_to_last(dial, error);
-        return;
-    }
-    snprintf(dial->address, sizeof dial->address, "%s", address);
-    dial->began_us = began_us;
-    start_connecting(dial);
+    if (address == NULL)
+        connect_to_last(arg, error);
+    else
+        start_connecting(arg, address, began_us);
 }
 
 void dial_start(struct dial *dial)
 {
     assert(dial->state == DIAL_REST);
-    dial->heard_us = clock_now_us();
-    if (dial->setup.config->is_unix) {
-        dial->began_us = dial->heard_us;
-        start_connecting(dial);
-        return;
-    }
     dial->state = DIAL_LOOKUP;
+    dial->heard_us = clock_now_us();
     loop_timer_set(dial->timer, dial->heard_us + dial->setup.silence_us);
     resolver_ask(dial->setup.resolver, on_address, dial);
 }

@@ -2,8 +2,8 @@
 
 #include <assert.h>
 #include <netdb.h>
-#include <stdio.h>
 #include <stdlib.h>
+#include <sys/un.h>
 
 #include "../base/clock.h"
 
@@ -12,77 +12,92 @@ struct resolver {
     const struct config_node *config;
     struct loop_lookup *lookup; /* NULL: none runs */
     int64_t began_us;           /* when the last lookup began */
-    resolver_fn *fn;            /* who asks; NULL: nobody */
+    resolver_fn *fn;            /* of the open question; NULL: none */
     void *arg;
-    unsigned turn;                   /* which of a name's addresses is tried */
-    char late[RESOLVER_ADDRESS_MAX]; /* found when nobody asked; "": nothing */
-    char good[RESOLVER_ADDRESS_MAX]; /* "": none */
+    unsigned turn;                /* which of the name's addresses to try */
+    struct resolver_address late; /* found after the question was given up */
+    struct resolver_address good; /* the last good one */
 };
+
+static struct resolver_address make_address(const void *bytes, socklen_t len)
+{
+    struct resolver_address address = {.len = len};
+    assert(len <= sizeof address.storage);
+    memcpy(&address.storage, bytes, len);
+    return address;
+}
 
 /*
  * A name may have several addresses, and the first may be one where nobody
  * listens (localhost: ::1 before 127.0.0.1): each failure moves on to another.
  */
-static bool choose(const struct resolver *resolver,
-                   const struct addrinfo *found,
-                   char address[RESOLVER_ADDRESS_MAX])
+static struct resolver_address choose(const struct resolver *resolver,
+                                      const struct addrinfo *found)
 {
-    const struct addrinfo *chosen = found;
     unsigned count = 0;
     for (const struct addrinfo *it = found; it != NULL; it = it->ai_next)
         count++;
-    for (unsigned i = count > 0 ? resolver->turn % count : 0; i > 0; i--)
-        chosen = chosen->ai_next;
-    return chosen != NULL &&
-           getnameinfo(chosen->ai_addr, chosen->ai_addrlen, address,
-                       RESOLVER_ADDRESS_MAX, NULL, 0, NI_NUMERICHOST) == 0;
+    if (count == 0)
+        return (struct resolver_address){.len = 0};
+    for (unsigned i = resolver->turn % count; i > 0; i--)
+        found = found->ai_next;
+    return make_address(found->ai_addr, found->ai_addrlen);
 }
 
-static void answer(struct resolver *resolver, const char *address,
+static struct resolver_address unix_address(const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    size_t len = strlen(path);
+    assert(len < sizeof address.sun_path); /* config_load refuses others */
+    memcpy(address.sun_path, path, len);
+    return make_address(&address, sizeof address);
+}
+
+/* address: without length if there is none. */
+static void answer(struct resolver *resolver, struct resolver_address address,
                    const char *error)
 {
     resolver_fn *fn = resolver->fn;
-    resolver->fn = NULL; /* it may ask again */
-    fn(resolver->arg, address, resolver->began_us, error);
+    resolver->fn = NULL; /* fn may ask again */
+    fn(resolver->arg, address.len > 0 ? &address : NULL, resolver->began_us,
+       error);
 }
 
 static void on_lookup(void *arg, const struct addrinfo *found,
                       const char *error)
 {
     struct resolver *resolver = arg;
-    char address[RESOLVER_ADDRESS_MAX];
     resolver->lookup = NULL;
-    bool is_found = choose(resolver, found, address);
     if (resolver->fn == NULL)
-        snprintf(resolver->late, sizeof resolver->late, "%s",
-                 is_found ? address : "");
-    else if (is_found)
-        answer(resolver, address, NULL);
+        resolver->late = choose(resolver, found);
     else
-        answer(resolver, NULL,
-               error ? error : "the name has no usable address");
+        answer(resolver, choose(resolver, found), error);
 }
 
 void resolver_ask(struct resolver *resolver, resolver_fn *fn, void *arg)
 {
+    const struct config_node *config = resolver->config;
+    struct resolver_address late = resolver->late;
     assert(resolver->fn == NULL);
     resolver->fn = fn;
     resolver->arg = arg;
-    if (resolver->late[0] != '\0') {
-        char address[RESOLVER_ADDRESS_MAX];
-        memcpy(address, resolver->late, sizeof address);
-        resolver->late[0] = '\0';
-        answer(resolver, address, NULL);
+    resolver->late.len = 0;
+    if (late.len > 0) {
+        answer(resolver, late, NULL);
         return;
     }
     if (resolver->lookup != NULL)
         return;
     resolver->began_us = clock_now_us();
-    resolver->lookup =
-        loop_lookup_new(resolver->loop, resolver->config->host,
-                        resolver->config->port, on_lookup, resolver);
+    if (config->is_unix) {
+        answer(resolver, unix_address(config->host), NULL);
+        return;
+    }
+    resolver->lookup = loop_lookup_new(resolver->loop, config->host,
+                                       config->port, on_lookup, resolver);
     if (resolver->lookup == NULL)
-        answer(resolver, NULL, "the name cannot be looked up");
+        answer(resolver, (struct resolver_address){.len = 0},
+               "the name cannot be looked up");
 }
 
 void resolver_leave(struct resolver *resolver)
@@ -95,14 +110,15 @@ void resolver_skip(struct resolver *resolver)
     resolver->turn++;
 }
 
-void resolver_keep(struct resolver *resolver, const char *address)
+void resolver_keep(struct resolver *resolver,
+                   const struct resolver_address *address)
 {
-    snprintf(resolver->good, sizeof resolver->good, "%s", address);
+    resolver->good = *address;
 }
 
-const char *resolver_last(const struct resolver *resolver)
+const struct resolver_address *resolver_last(const struct resolver *resolver)
 {
-    return resolver->good[0] != '\0' ? resolver->good : NULL;
+    return resolver->good.len > 0 ? &resolver->good : NULL;
 }
 
 struct resolver *resolver_new(struct loop *loop,

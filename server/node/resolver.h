@@ -1,19 +1,24 @@
 /*
- * Where a node is: the addresses of its name, each time resolved anew.
+ * The socket address of a node. Each question resolves its name anew.
  *
- * One lookup a node at a time, however often it is asked for and given up: a
- * few threads resolve for all, and a name server that hangs over one node's
- * name would soon have taken all of them from the others.
+ * A node has at most one lookup at a time, however many questions are asked
+ * and given up: a few threads resolve the names of all nodes. If a name server
+ * hangs, it must not take all of them for one node.
  */
 #ifndef REDLOCKD_RESOLVER_H
 #define REDLOCKD_RESOLVER_H
 
+#include <sys/socket.h>
+
 #include "../base/config.h"
 #include "../base/loop.h"
 
-enum { RESOLVER_ADDRESS_MAX = 64 }; /* numeric, with an interface's name */
-
 struct resolver;
+
+struct resolver_address {
+    socklen_t len; /* 0: no address */
+    struct sockaddr_storage storage;
+};
 
 /* config is borrowed until resolver_free. NULL: no memory. */
 struct resolver *resolver_new(struct loop *loop,
@@ -21,32 +26,33 @@ struct resolver *resolver_new(struct loop *loop,
 void resolver_free(struct resolver *resolver);
 
 /*
- * address: numeric; of a name with several the one whose turn it is. It was
- * asked for at began_us. NULL: there is none; error says why (static text).
+ * address: borrowed in the callback; if the name has several, the one whose
+ * turn it is. Its lookup began at began_us. NULL: there is none; error says why
+ * (static text).
  */
-typedef void resolver_fn(void *arg, const char *address, int64_t began_us,
-                         const char *error);
+typedef void resolver_fn(void *arg, const struct resolver_address *address,
+                         int64_t began_us, const char *error);
 
 /*
- * Resolves, and calls fn once, maybe before it returns. Joins a lookup that
- * resolver_leave left behind. One asks at a time.
+ * Resolves, and calls fn once, maybe before it returns. Joins the lookup of a
+ * question that was given up. Only one question may be open.
  */
 void resolver_ask(struct resolver *resolver, resolver_fn *fn, void *arg);
 
 /*
- * fn is not called any more. The lookup goes on, and whoever asks next gets
- * what it found.
+ * Gives the question up: fn is not called. Its lookup goes on, and the next
+ * question gets what it finds.
  */
 void resolver_leave(struct resolver *resolver);
 
-/* It could not be connected to: the next of the name's addresses has its turn.
- */
+/* Connecting failed: the name's next address has its turn. */
 void resolver_skip(struct resolver *resolver);
 
-/* It could: kept as the last good one. */
-void resolver_keep(struct resolver *resolver, const char *address);
+/* Connecting succeeded: keeps address as the last good one. */
+void resolver_keep(struct resolver *resolver,
+                   const struct resolver_address *address);
 
 /* The last good address; NULL: none yet. */
-const char *resolver_last(const struct resolver *resolver);
+const struct resolver_address *resolver_last(const struct resolver *resolver);
 
 #endif

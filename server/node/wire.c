@@ -2,13 +2,10 @@
 
 #include <errno.h>
 #include <hiredis/hiredis.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 enum {
@@ -139,48 +136,19 @@ static bool fail(struct wire *wire, const char *error)
 
 /*
  * By hand: hiredis 0.14 aborts, or connects to loopback, when it gets no memory
- * for the address.
+ * for the address. On failure wire->error says why.
  */
-static bool start_connecting(struct wire *wire, const struct sockaddr *address,
+static void start_connecting(struct wire *wire, const struct sockaddr *address,
                              socklen_t len)
 {
     wire->fd = socket(address->sa_family,
                       SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (wire->fd < 0 || (connect(wire->fd, address, len) != 0 &&
                          errno != EINPROGRESS && errno != EINTR))
-        return fail(wire, strerror(errno));
-    return true;
+        wire->error = strerror(errno);
 }
 
-static bool connect_unix(struct wire *wire, const char *path)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    size_t len = strlen(path);
-    if (len >= sizeof address.sun_path)
-        return fail(wire, strerror(ENAMETOOLONG));
-    memcpy(address.sun_path, path, len);
-    return start_connecting(wire, (struct sockaddr *)&address, sizeof address);
-}
-
-static bool connect_tcp(struct wire *wire, const char *host, int port)
-{
-    struct addrinfo hints = {
-        .ai_socktype = SOCK_STREAM,
-        .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV,
-    };
-    struct addrinfo *found = NULL;
-    char service[16];
-    (void)snprintf(service, sizeof service, "%d", port);
-    int error = getaddrinfo(host, service, &hints, &found);
-    if (error != 0)
-        return fail(wire, gai_strerror(error));
-    bool is_connecting =
-        start_connecting(wire, found->ai_addr, found->ai_addrlen);
-    freeaddrinfo(found);
-    return is_connecting;
-}
-
-struct wire *wire_new(const char *host, int port, bool is_unix)
+struct wire *wire_new(const struct sockaddr *address, socklen_t len)
 {
     struct wire *wire = malloc(sizeof *wire);
     if (wire == NULL)
@@ -194,17 +162,14 @@ struct wire *wire_new(const char *host, int port, bool is_unix)
     /* it asserts that it has memory for a new buffer if it gave one back */
     wire->reader->maxbuf = 0;
     wire->fd = -1;
-    wire->is_unix = is_unix;
+    wire->is_unix = address->sa_family == AF_UNIX;
     wire->error = NULL;
     wire->out = NULL;
     wire->out_len = 0;
     wire->out_size = 0;
     wire->reply.count = 0;
     wire->text_len = 0;
-    if (is_unix)
-        (void)connect_unix(wire, host); /* wire->error tells */
-    else
-        (void)connect_tcp(wire, host, port);
+    start_connecting(wire, address, len);
     return wire;
 }
 

@@ -11,6 +11,8 @@
 #ifndef REDLOCKD_WIRE_H
 #define REDLOCKD_WIRE_H
 
+#include <sys/socket.h>
+
 #include "batch.h"
 
 enum {
@@ -23,11 +25,11 @@ enum {
 struct wire;
 
 /*
- * Starts to connect: host is a numeric address, or a path if is_unix. It is
- * connected when the descriptor is writable and wire_finish_connect says so.
- * NULL: no memory; else look at wire_error.
+ * Starts to connect to a TCP or Unix address of len bytes. It is connected when
+ * the descriptor is writable and wire_finish_connect says so. NULL: no memory;
+ * else look at wire_error.
  */
-struct wire *wire_new(const char *host, int port, bool is_unix);
+struct wire *wire_new(const struct sockaddr *address, socklen_t len);
 void wire_free(struct wire *wire);
 
 /*

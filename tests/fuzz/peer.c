@@ -35,7 +35,7 @@ static int listen_once(void)
 void peer_begin(struct peer *peer, struct span bytes, size_t piece)
 {
     int listener = listen_once();
-    peer->wire = wire_new(address.sun_path, 0, true);
+    peer->wire = wire_new((struct sockaddr *)&address, sizeof address);
     assert(peer->wire != NULL && wire_error(peer->wire) == NULL);
     peer->fd = accept(listener, NULL, NULL);
     assert(peer->fd >= 0);

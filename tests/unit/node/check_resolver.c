@@ -1,5 +1,6 @@
 #include <check.h>
 #include <stdio.h>
+#include <sys/un.h>
 
 #include "../../../server/base/clock.h"
 #include "../../../server/node/resolver.h"
@@ -10,7 +11,8 @@ static struct loop *loop;
 static struct config_node config;
 static struct resolver *resolver;
 static int answers;
-static char address[RESOLVER_ADDRESS_MAX];
+static char address[NI_MAXHOST], port[NI_MAXSERV]; /* "": none */
+static struct resolver_address bytes;
 static char error[100];
 static int64_t began_us;
 
@@ -31,11 +33,22 @@ static void teardown(void)
     loop_free(loop);
 }
 
-static void on_answer(void *arg, const char *its_address, int64_t its_began_us,
-                      const char *its_error)
+static void on_answer(void *arg, const struct resolver_address *its_address,
+                      int64_t its_began_us, const char *its_error)
 {
     ck_assert_ptr_eq(arg, &config);
-    snprintf(address, sizeof address, "%s", its_address ? its_address : "");
+    ck_assert((its_address == NULL) == (its_error != NULL));
+    address[0] = '\0';
+    if (its_address != NULL)
+        bytes = *its_address;
+    if (its_address != NULL && !config.is_unix) {
+        ck_assert_int_eq(getnameinfo((struct sockaddr *)&bytes.storage,
+                                     bytes.len, address, sizeof address, port,
+                                     sizeof port,
+                                     NI_NUMERICHOST | NI_NUMERICSERV),
+                         0);
+        ck_assert_str_eq(port, "6379");
+    }
     snprintf(error, sizeof error, "%s", its_error ? its_error : "");
     began_us = its_began_us;
     answers++;
@@ -124,7 +137,7 @@ END_TEST
 /* ::1 and 127.0.0.1, in whatever order, or only one of them. */
 START_TEST(a_refused_address_gives_the_turn_to_the_next)
 {
-    char first[RESOLVER_ADDRESS_MAX], second[RESOLVER_ADDRESS_MAX];
+    char first[sizeof address], second[sizeof address];
     snprintf(config.host, sizeof config.host, "localhost");
     ask();
     turns_until_count(loop, &answers, 1);
@@ -141,11 +154,30 @@ START_TEST(a_refused_address_gives_the_turn_to_the_next)
 }
 END_TEST
 
+START_TEST(a_path_is_an_address_at_once)
+{
+    struct sockaddr_un un;
+    config.is_unix = true;
+    snprintf(config.host, sizeof config.host, "/run/redis.sock");
+    int64_t before_us = clock_now_us();
+    ask();
+    ck_assert_int_eq(answers, 1);
+    ck_assert_int_ge(began_us, before_us);
+    ck_assert_uint_eq(bytes.len, sizeof un);
+    memcpy(&un, &bytes.storage, sizeof un);
+    ck_assert_int_eq(un.sun_family, AF_UNIX);
+    ck_assert_str_eq(un.sun_path, config.host);
+}
+END_TEST
+
 START_TEST(the_last_good_address_is_known)
 {
     ck_assert_ptr_null(resolver_last(resolver));
-    resolver_keep(resolver, "10.0.0.1");
-    ck_assert_str_eq(resolver_last(resolver), "10.0.0.1");
+    names_lead("127.0.0.1", 0);
+    ask();
+    turns_until_count(loop, &answers, 1);
+    resolver_keep(resolver, &bytes);
+    ck_assert_mem_eq(resolver_last(resolver), &bytes, sizeof bytes);
 }
 END_TEST
 
@@ -162,6 +194,7 @@ Suite *check_resolver(void)
     tcase_add_test(tcase, questions_that_were_given_up_share_one_lookup);
     tcase_add_test(tcase, a_late_answer_is_kept_for_the_next_question);
     tcase_add_test(tcase, a_refused_address_gives_the_turn_to_the_next);
+    tcase_add_test(tcase, a_path_is_an_address_at_once);
     tcase_add_test(tcase, the_last_good_address_is_known);
     suite_add_tcase(suite, tcase);
     return suite;

@@ -23,7 +23,7 @@ static void setup(void)
     ck_assert_int_eq(
         bind(listener, (struct sockaddr *)&address, sizeof address), 0);
     ck_assert_int_eq(listen(listener, 1), 0);
-    wire = wire_new(path, 0, true);
+    wire = wire_new((struct sockaddr *)&address, sizeof address);
     ck_assert_ptr_nonnull(wire);
     ck_assert_ptr_null(wire_error(wire));
     peer = accept(listener, NULL, NULL);
