@@ -8,6 +8,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "../server/base/address.h"
+
 static bool set_options(int fd, bool reuse_port)
 {
     int on = 1;
@@ -40,25 +42,19 @@ static int open_at(const struct addrinfo *at, bool reuse_port)
 static void explain(const char *host, int port, const char *reason, char *error,
                     size_t error_size)
 {
-    bool is_v6 = strchr(host, ':') != NULL;
+    char address[ADDRESS_TEXT_MAX];
+    address_format(address, sizeof address, host, port);
     /* may be cut: it is for people */
-    (void)snprintf(error, error_size, "listen %s%s%s:%d: %c%s",
-                   is_v6 ? "[" : "", host, is_v6 ? "]" : "", port,
+    (void)snprintf(error, error_size, "listen %s: %c%s", address,
                    tolower((unsigned char)reason[0]), reason + 1);
 }
 
 int listener_open(const char *host, int port, bool reuse_port, char *error,
                   size_t error_size)
 {
-    const struct addrinfo wanted = {
-        .ai_flags = AI_PASSIVE | AI_NUMERICSERV,
-        .ai_family = AF_UNSPEC,
-        .ai_socktype = SOCK_STREAM,
-    };
+    const struct address_query query = address_query(port, AI_PASSIVE);
     struct addrinfo *list;
-    char service[16];
-    (void)snprintf(service, sizeof service, "%d", port);
-    int code = getaddrinfo(host, service, &wanted, &list);
+    int code = getaddrinfo(host, query.port, &query.hints, &list);
     if (code != 0) {
         explain(host, port,
                 code == EAI_SYSTEM ? strerror(errno) : gai_strerror(code),

@@ -57,13 +57,11 @@ static int connect_one(const struct addrinfo *at, int64_t deadline_us)
 /* A connected socket; -1: errno says why. */
 static int connect_any(const char *host, int port, int64_t deadline_us)
 {
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+    const struct address_query query = address_query(port, 0);
     struct addrinfo *found = NULL;
-    char service[8];
     int fd = -1;
 
-    (void)snprintf(service, sizeof service, "%d", port);
-    if (getaddrinfo(host, service, &hints, &found) != 0) {
+    if (getaddrinfo(host, query.port, &query.hints, &found) != 0) {
         errno = EADDRNOTAVAIL;
         return -1;
     }
@@ -75,8 +73,8 @@ static int connect_any(const char *host, int port, int64_t deadline_us)
 
 static bool send_request(int fd, const char *host, int port)
 {
-    char address[CONFIG_HOST_MAX + 16];
-    char request[CONFIG_HOST_MAX + 128];
+    char address[ADDRESS_TEXT_MAX];
+    char request[ADDRESS_TEXT_MAX + 128];
 
     address_format(address, sizeof address, host, port);
     int len = snprintf(request, sizeof request,

@@ -243,6 +243,17 @@ void address_format(char *out, size_t size, const char *host, int port)
                    is_six ? "]" : "", port);
 }
 
+struct address_query address_query(int port, int flags)
+{
+    struct address_query query = {
+        .hints = {.ai_family = AF_UNSPEC,
+                  .ai_socktype = SOCK_STREAM,
+                  .ai_flags = AI_NUMERICSERV | flags},
+    };
+    (void)snprintf(query.port, sizeof query.port, "%d", port);
+    return query;
+}
+
 static const char *parse_forms(char *text, struct config_node *node)
 {
     if (strncmp(text, "redis://", 8) == 0)

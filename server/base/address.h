@@ -1,10 +1,18 @@
 /*
- * Reads the addresses of the configuration. Pure: nothing is resolved.
+ * Reads the addresses of the configuration, and prepares their lookup. Pure:
+ * nothing is resolved.
  */
 #ifndef REDLOCKD_ADDRESS_H
 #define REDLOCKD_ADDRESS_H
 
+#include <netdb.h>
+
 #include "config.h"
+
+enum {
+    ADDRESS_TEXT_MAX = CONFIG_HOST_MAX + 9, /* "[host]:65535", with its NUL */
+    ADDRESS_PORT_MAX = 12,                  /* any int, with its NUL */
+};
 
 /* What an address may look like, for error lines. */
 #define ADDRESS_NODE_FORMS                                                     \
@@ -23,6 +31,15 @@ const char *address_parse_node(const char *text, struct config_node *node);
 
 /* Writes host:port, the host in brackets if it is an IPv6 address. */
 void address_format(char *out, size_t size, const char *host, int port);
+
+/* What getaddrinfo(3) wants besides the host. */
+struct address_query {
+    char port[ADDRESS_PORT_MAX];
+    struct addrinfo hints;
+};
+
+/* For stream sockets of any family; flags: more of AI_…, or 0. */
+struct address_query address_query(int port, int flags);
 
 /*
  * Writes text so that a URL may hold it: what is not visible ASCII, '%' and

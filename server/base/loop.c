@@ -6,6 +6,7 @@
 #include <sys/queue.h>
 #include <uv.h>
 
+#include "address.h"
 #include "clock.h"
 #include "log.h"
 #include "types.h"
@@ -353,15 +354,9 @@ static void on_resolved(uv_getaddrinfo_t *request, int status,
 static bool start_lookup(struct loop_lookup *lookup, struct loop *loop,
                          const char *host, int port)
 {
-    struct addrinfo hints = {
-        .ai_family = AF_UNSPEC,
-        .ai_socktype = SOCK_STREAM,
-        .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV,
-    };
-    char service[16];
-    snprintf(service, sizeof service, "%d", port);
+    struct address_query query = address_query(port, AI_NUMERICHOST);
     /* An address needs no thread, and no file of the system is read for it. */
-    int error = getaddrinfo(host, service, &hints, &lookup->known);
+    int error = getaddrinfo(host, query.port, &query.hints, &lookup->known);
     if (error == 0) {
         lookup->timer = loop_timer_new(loop, answer_known, lookup);
         if (lookup->timer != NULL)
@@ -372,9 +367,9 @@ static bool start_lookup(struct loop_lookup *lookup, struct loop *loop,
     if (error == EAI_MEMORY)
         return false; /* libuv aborts if it gets none for its threads */
     lookup->request.data = lookup;
-    hints.ai_flags = AI_NUMERICSERV;
-    if (uv_getaddrinfo(&loop->uv, &lookup->request, on_resolved, host, service,
-                       &hints) != 0)
+    query = address_query(port, 0);
+    if (uv_getaddrinfo(&loop->uv, &lookup->request, on_resolved, host,
+                       query.port, &query.hints) != 0)
         return false;
     loop->resolving++;
     return true;

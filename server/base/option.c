@@ -358,7 +358,7 @@ void option_print(const struct option *option, const struct config *config,
                   FILE *out)
 {
     const void *value = (const char *)config + option->offset;
-    char address[CONFIG_HOST_MAX + 16];
+    char address[ADDRESS_TEXT_MAX];
 
     switch (option->kind) {
     case OPTION_IS_LISTEN:

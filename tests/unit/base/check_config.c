@@ -30,14 +30,14 @@ static void refuse(const char *env, const char *args, const char *text,
     ck_assert_ptr_null(strchr(error, '\n'));
 }
 
-static void accept(const char *env, const char *args)
+static void expect(const char *env, const char *args)
 {
     ck_assert_msg(load(env, args), "refused: %s", error);
 }
 
 START_TEST(defaults_are_those_of_the_manual)
 {
-    accept("", "--nodes a,b,c");
+    expect("", "--nodes a,b,c");
     ck_assert_int_eq(config.action, CONFIG_SERVE);
     ck_assert_str_eq(config.listen_host, "127.0.0.1");
     ck_assert_int_eq(config.listen_port, 8080);
@@ -62,40 +62,40 @@ END_TEST
 
 START_TEST(who_may_vote_is_configured)
 {
-    accept("REDLOCKD_FIRST_START=yes",
+    expect("REDLOCKD_FIRST_START=yes",
            "--nodes a --config-epoch 7 --take-over --restart-guard=off");
     ck_assert_int_eq(config.first_start, FIRST_START_YES);
     ck_assert_int_eq(config.config_epoch, 7);
     ck_assert(config.take_over);
     ck_assert(!config.restart_guard);
-    accept("REDLOCKD_FIRST_START=yes", "--nodes a --first-start no");
+    expect("REDLOCKD_FIRST_START=yes", "--nodes a --first-start no");
     ck_assert_int_eq(config.first_start, FIRST_START_NO);
 }
 END_TEST
 
 START_TEST(flag_beats_environment_beats_default)
 {
-    accept("REDLOCKD_RETRY_COUNT=7 REDLOCKD_NODES=a REDLOCKD_MAX_TTL_MS=50000",
+    expect("REDLOCKD_RETRY_COUNT=7 REDLOCKD_NODES=a REDLOCKD_MAX_TTL_MS=50000",
            "--max-ttl-ms=40000 --retry-delay-ms 5");
     ck_assert_int_eq(config.retry_count, 7);
     ck_assert_int_eq(config.max_ttl_ms, 40000);
     ck_assert_int_eq(config.retry_delay_ms, 5);
-    accept("REDLOCKD_NODES=a,b", "--nodes c");
+    expect("REDLOCKD_NODES=a,b", "--nodes c");
     ck_assert_int_eq(config.nodes_count, 1);
     ck_assert_str_eq(config.nodes[0].name, "c:6379");
-    accept("", "--nodes a --retry-count 1 --retry-count 2");
+    expect("", "--nodes a --retry-count 1 --retry-count 2");
     ck_assert_int_eq(config.retry_count, 2);
 }
 END_TEST
 
 START_TEST(switches_and_empty_variables)
 {
-    accept("REDLOCKD_REUSE_PORT=true REDLOCKD_LOG_LEVEL=", "--nodes a");
+    expect("REDLOCKD_REUSE_PORT=true REDLOCKD_LOG_LEVEL=", "--nodes a");
     ck_assert(config.reuse_port);
     ck_assert_int_eq(config.log_level, LOG_INFO);
-    accept("REDLOCKD_REUSE_PORT=1", "--nodes a --reuse-port=off");
+    expect("REDLOCKD_REUSE_PORT=1", "--nodes a --reuse-port=off");
     ck_assert(!config.reuse_port);
-    accept("", "--reuse-port --nodes a --key-prefix= --log-level off");
+    expect("", "--reuse-port --nodes a --key-prefix= --log-level off");
     ck_assert(config.reuse_port);
     ck_assert_int_eq(config.log_level, LOG_OFF);
     refuse("REDLOCKD_REUSE_PORT=maybe", "--nodes a", "REDLOCKD_REUSE_PORT",
@@ -187,7 +187,7 @@ START_TEST(prefix_like_the_reserved_one_is_accepted)
     for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
         char args[80];
         snprintf(args, sizeof args, "--nodes a --key-prefix %s", prefixes[i]);
-        accept("", args);
+        expect("", args);
         ck_assert_str_eq(config.key_prefix, prefixes[i]);
     }
 }
@@ -281,7 +281,7 @@ START_TEST(print_shows_all_values_and_no_password)
 {
     char out[8192];
 
-    accept("", "--print-config --nodes a,redis://u:SECRET@b:1/2,"
+    expect("", "--print-config --nodes a,redis://u:SECRET@b:1/2,"
                "redis://[::1]:5/7,unix://:SECRET@/r?db=3 --listen [::]:80");
     ck_assert_int_eq(config.action, CONFIG_PRINT);
     printed(false, out, sizeof out);
@@ -309,13 +309,13 @@ START_TEST(what_is_printed_can_be_read_again)
 {
     char out[8192], again[8192];
 
-    accept("", printable[_i]);
+    expect("", printable[_i]);
     int count = config.nodes_count;
     printed(false, out, sizeof out);
     for (char *c = out; *c; c++)
         if (*c == '\n')
             *c = ' ';
-    accept("", out);
+    expect("", out);
     ck_assert_int_eq(config.nodes_count, count);
     printed(false, again, sizeof again);
     for (char *c = again; *c; c++)
@@ -329,11 +329,11 @@ START_TEST(help_and_version_are_answered_whatever_else_is_wrong)
 {
     char out[8192];
 
-    accept("REDLOCKD_X=1", "--nope --help");
+    expect("REDLOCKD_X=1", "--nope --help");
     ck_assert_int_eq(config.action, CONFIG_HELP);
-    accept("", "stray -h");
+    expect("", "stray -h");
     ck_assert_int_eq(config.action, CONFIG_HELP);
-    accept("", "--version");
+    expect("", "--version");
     ck_assert_int_eq(config.action, CONFIG_VERSION);
     printed(true, out, sizeof out);
     ck_assert_ptr_nonnull(strstr(out, "--max-ttl-ms MS"));
@@ -343,15 +343,15 @@ END_TEST
 
 START_TEST(defaults_follow_a_lower_max_ttl)
 {
-    accept("", "--nodes a --max-ttl-ms 5000");
+    expect("", "--nodes a --max-ttl-ms 5000");
     ck_assert_int_eq(config.default_ttl_ms, 5000);
-    accept("", "--nodes a --max-ttl-ms 7200000");
+    expect("", "--nodes a --max-ttl-ms 7200000");
     ck_assert_int_eq(config.max_hold_ms, 7200000);
-    accept("", "--nodes a --healthcheck");
+    expect("", "--nodes a --healthcheck");
     ck_assert_int_eq(config.action, CONFIG_HEALTHCHECK);
-    accept("", "--healthcheck");
-    accept("", "--print-config");
-    accept("", "--check-config --nodes a");
+    expect("", "--healthcheck");
+    expect("", "--print-config");
+    expect("", "--check-config --nodes a");
     ck_assert_int_eq(config.action, CONFIG_CHECK);
 }
 END_TEST
@@ -365,7 +365,7 @@ START_TEST(nodes_may_lie_in_a_file)
     ck_assert_int_ge(fd, 0);
     ck_assert_int_eq(write(fd, "a:1\nredis://:p@b:2\n", 19), 19);
     snprintf(env, sizeof env, "REDLOCKD_NODES_FILE=%s", path);
-    accept(env, "");
+    expect(env, "");
     ck_assert_int_eq(config.nodes_count, 2);
     ck_assert_str_eq(config.nodes[1].password, "p");
     snprintf(env, sizeof env, "REDLOCKD_NODES_FILE=%s REDLOCKD_NODES=a", path);
