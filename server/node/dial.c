@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "../base/clock.h"
+#include "silence.h"
 
 enum dial_state {
     DIAL_REST,
@@ -18,8 +19,9 @@ struct dial {
     struct loop_timer *timer; /* looks whether there is silence */
 
     enum dial_state state;
-    int64_t heard_us; /* when something was read, or the state began */
+    int64_t state_us; /* when the state began, and the node owes its end */
     int64_t began_us; /* as in the result */
+    struct silence silence;
     struct resolver_address address;
     struct loop_watch *watch;
     struct wire *wire;
@@ -28,6 +30,13 @@ struct dial {
     int64_t sent_us[HANDSHAKE_STEPS]; /* 0: the step was left out */
     int64_t time_received_us;
 };
+
+static void enter(struct dial *dial, enum dial_state state)
+{
+    dial->state = state;
+    dial->state_us = clock_now_us();
+    loop_timer_set(dial->timer, dial->state_us + dial->silence.timeout_us);
+}
 
 /* ---- the ends ----------------------------------------------------------- */
 
@@ -61,7 +70,7 @@ static void finish(struct dial *dial)
         .handshake = &dial->handshake,
         .time_sent_us = dial->sent_us[HANDSHAKE_TIME],
         .time_received_us = dial->time_received_us,
-        .heard_us = dial->heard_us,
+        .heard_us = dial->silence.heard_us,
         .began_us = dial->began_us,
     };
     dial->wire = NULL; /* handed over */
@@ -113,7 +122,7 @@ static bool take_step(struct dial *dial, const struct wire_reply *reply)
         return false;
     }
     if (step == HANDSHAKE_TIME)
-        dial->time_received_us = dial->heard_us;
+        dial->time_received_us = dial->silence.heard_us;
     if (dial->step < steps_of(dial))
         return true;
     finish(dial);
@@ -144,7 +153,7 @@ static void read_replies(struct dial *dial)
         return;
     }
     if (has_read)
-        dial->heard_us = clock_now_us();
+        dial->silence.heard_us = clock_now_us();
     while (take_reply(dial))
         continue;
 }
@@ -174,8 +183,7 @@ static bool begin_handshake(struct dial *dial)
         return false;
     }
     resolver_keep(dial->setup.resolver, &dial->address);
-    dial->state = DIAL_HANDSHAKE;
-    dial->heard_us = clock_now_us();
+    enter(dial, DIAL_HANDSHAKE);
     return send_steps(dial);
 }
 
@@ -196,10 +204,9 @@ static void start_connecting(struct dial *dial,
                              const struct resolver_address *address,
                              int64_t began_us)
 {
-    dial->state = DIAL_CONNECTING;
+    enter(dial, DIAL_CONNECTING);
     dial->address = *address;
     dial->began_us = began_us;
-    dial->heard_us = clock_now_us();
     dial->wire =
         wire_new((const struct sockaddr *)&address->storage, address->len);
     if (dial->wire == NULL || wire_error(dial->wire) != NULL) {
@@ -210,11 +217,8 @@ static void start_connecting(struct dial *dial,
     dial->watch =
         loop_watch_new(dial->setup.loop, wire_fd(dial->wire), on_watch, dial);
     if (dial->watch == NULL ||
-        !loop_watch_set(dial->watch, LOOP_READABLE | LOOP_WRITABLE)) {
+        !loop_watch_set(dial->watch, LOOP_READABLE | LOOP_WRITABLE))
         fail(dial, STATE_UNREACHABLE, "the socket cannot be watched");
-        return;
-    }
-    loop_timer_set(dial->timer, dial->heard_us + dial->setup.silence_us);
 }
 
 /* ---- the lookup --------------------------------------------------------- */
@@ -244,9 +248,7 @@ static void on_address(void *arg, const struct resolver_address *address,
 void dial_start(struct dial *dial)
 {
     assert(dial->state == DIAL_REST);
-    dial->state = DIAL_LOOKUP;
-    dial->heard_us = clock_now_us();
-    loop_timer_set(dial->timer, dial->heard_us + dial->setup.silence_us);
+    enter(dial, DIAL_LOOKUP);
     resolver_ask(dial->setup.resolver, on_address, dial);
 }
 
@@ -254,25 +256,28 @@ void dial_start(struct dial *dial)
 
 static void fail_silent(struct dial *dial)
 {
-    char text[64];
+    char text[SILENCE_TEXT_MAX];
     if (dial->state == DIAL_LOOKUP) {
         resolver_leave(dial->setup.resolver);
         connect_to_last(dial, "the name was not resolved in time");
         return;
     }
-    snprintf(text, sizeof text, "no %s for %d ms",
-             dial->state == DIAL_CONNECTING ? "connection" : "reply",
-             (int)(dial->setup.silence_us / 1000));
+    silence_explain(&dial->silence,
+                    dial->state == DIAL_CONNECTING ? "connection" : "reply",
+                    text);
     fail(dial, STATE_SILENT, text);
 }
 
 static void on_timer(void *arg)
 {
     struct dial *dial = arg;
-    if (clock_now_us() >= dial->heard_us + dial->setup.silence_us)
+    int64_t now_us = clock_now_us();
+    int64_t deadline_us =
+        silence_deadline_us(&dial->silence, dial->state_us, now_us);
+    if (now_us >= deadline_us)
         fail_silent(dial);
     else
-        loop_timer_set(dial->timer, dial->heard_us + dial->setup.silence_us);
+        loop_timer_set(dial->timer, deadline_us);
 }
 
 /* ---- begin and end ------------------------------------------------------ */
@@ -283,6 +288,7 @@ struct dial *dial_new(const struct dial_setup *setup)
     if (dial == NULL)
         return NULL;
     dial->setup = *setup;
+    dial->silence.timeout_us = setup->silence_us;
     dial->timer = loop_timer_new(setup->loop, on_timer, dial);
     if (dial->timer == NULL) {
         free(dial);

@@ -8,6 +8,7 @@
 #include "backoff.h"
 #include "confirm.h"
 #include "pipeline.h"
+#include "silence.h"
 
 enum { STABLE_US = 1000000 }; /* up for so long: backoff starts anew */
 
@@ -27,13 +28,12 @@ struct link {
     const struct config_node *config;
     struct link_events events;
     int node;
-    int64_t silence_us;
 
     enum link_state state;
     bool is_failing;   /* a write failed; the link goes down in the next turn */
     bool is_reloading; /* the script is on its way again */
-    int64_t heard_us;  /* when something was read */
     int64_t up_us;     /* up since */
+    struct silence silence;
     struct backoff backoff;
     struct resolver *resolver;
     struct dial *dial;
@@ -161,7 +161,7 @@ static bool take_call(struct link *link, const struct pipeline_reply *reply)
     if (reply->script.state == STATE_NO_SCRIPT)
         reload_script(link);
     link->events.reply(link->events.ctx, link->node, reply->tag, &reply->script,
-                       reply->sent_us, link->heard_us);
+                       reply->sent_us, link->silence.heard_us);
     if (reply->script.vote != VOTE_GARBAGE)
         return true;
     fail(link, STATE_GARBAGE, "sent a reply that our script never gives");
@@ -172,7 +172,7 @@ static bool take_call(struct link *link, const struct pipeline_reply *reply)
 static bool take_reply(struct link *link)
 {
     struct pipeline_reply reply;
-    switch (pipeline_next(&link->pipeline, link->heard_us, &reply)) {
+    switch (pipeline_next(&link->pipeline, link->silence.heard_us, &reply)) {
     case PIPELINE_CALL:
         return take_call(link, &reply);
     case PIPELINE_STEP:
@@ -207,7 +207,7 @@ static void read_replies(struct link *link)
         return;
     }
     if (has_read)
-        link->heard_us = clock_now_us();
+        link->silence.heard_us = clock_now_us();
     take_replies(link);
 }
 
@@ -244,8 +244,9 @@ static void go_up(struct link *link, const struct dial_result *result)
 {
     const struct link_facts facts = facts_of(result);
     link->state = LINK_UP;
-    link->up_us = link->heard_us;
-    loop_timer_set(link->timer, link->heard_us + link->silence_us);
+    link->up_us = link->silence.heard_us;
+    loop_timer_set(link->timer,
+                   link->silence.heard_us + link->silence.timeout_us);
     confirm_begin(link->confirm, facts.run_id, facts.confirmed_us);
     link->events.up(link->events.ctx, link->node, &facts);
 }
@@ -255,7 +256,7 @@ static void on_dial_done(void *ctx, const struct dial_result *result)
     struct link *link = ctx;
     link->wire = result->wire;
     link->handshake = *result->handshake;
-    link->heard_us = result->heard_us;
+    link->silence.heard_us = result->heard_us;
     pipeline_begin(&link->pipeline, link->wire, link->handshake.sha);
     link->watch =
         loop_watch_new(link->loop, wire_fd(link->wire), on_watch, link);
@@ -294,32 +295,18 @@ static void start_dialing(struct link *link)
 
 /* ---- the timer ---------------------------------------------------------- */
 
-/* From when on the node is silent. */
-static int64_t silent_from(const struct link *link)
-{
-    int64_t oldest_us = pipeline_oldest_us(&link->pipeline);
-    int64_t since_us = link->heard_us;
-    if (oldest_us == 0)
-        since_us = clock_now_us(); /* it owes nothing */
-    else if (oldest_us > since_us)
-        since_us = oldest_us;
-    return since_us + link->silence_us;
-}
-
-static void fail_silent(struct link *link)
-{
-    char text[64];
-    snprintf(text, sizeof text, "no reply for %d ms",
-             (int)(link->silence_us / 1000));
-    fail(link, STATE_SILENT, text);
-}
-
 static void look_for_silence(struct link *link)
 {
-    if (clock_now_us() >= silent_from(link))
-        fail_silent(link);
-    else
-        loop_timer_set(link->timer, silent_from(link));
+    char text[SILENCE_TEXT_MAX];
+    int64_t now_us = clock_now_us();
+    int64_t deadline_us = silence_deadline_us(
+        &link->silence, pipeline_oldest_us(&link->pipeline), now_us);
+    if (now_us < deadline_us) {
+        loop_timer_set(link->timer, deadline_us);
+        return;
+    }
+    silence_explain(&link->silence, "reply", text);
+    fail(link, STATE_SILENT, text);
 }
 
 /* The replies that came before the write failed are votes all the same. */
@@ -356,7 +343,7 @@ struct link *link_new(struct loop *loop, int node,
     link->node = node;
     link->config = config;
     pipeline_init(&link->pipeline, span_of(prefix));
-    link->silence_us = silence_us;
+    link->silence.timeout_us = silence_us;
     link->events = *events;
     link->resolver = resolver_new(loop, config);
     const struct dial_setup dialing = {
