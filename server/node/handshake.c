@@ -153,11 +153,6 @@ static struct span find_info(struct span info, const char *name)
     return (struct span){"", 0};
 }
 
-static bool is_text(struct span span, const char *text)
-{
-    return span.len == strlen(text) && memcmp(span.ptr, text, span.len) == 0;
-}
-
 static bool is_hex(struct span span)
 {
     for (size_t i = 0; i < span.len; i++)
@@ -194,11 +189,11 @@ static enum node_state take_server(struct handshake *handshake,
                  handshake->version);
         return STATE_TOO_OLD;
     }
-    if (is_text(find_info(info, "redis_mode"), "cluster"))
+    if (span_is(find_info(info, "redis_mode"), "cluster"))
         return refuse(handshake, STATE_CLUSTER,
                       "is a node of a Redis Cluster: independent masters are "
                       "needed (cluster-enabled no)");
-    if (is_text(find_info(info, "redis_mode"), "sentinel"))
+    if (span_is(find_info(info, "redis_mode"), "sentinel"))
         return refuse(handshake, STATE_FAILED, "is a Sentinel, not a master");
     return STATE_VOTING;
 }
@@ -229,7 +224,7 @@ static enum node_state take_memory(struct handshake *handshake,
     copy_printable(policy, sizeof policy, find_info(info, "maxmemory_policy"));
     if (limit.len == 0 || policy[0] == '\0')
         return refuse_garbage(handshake);
-    if (is_text(limit, "0") || strcmp(policy, "noeviction") == 0)
+    if (span_is(limit, "0") || strcmp(policy, "noeviction") == 0)
         return STATE_VOTING;
     snprintf(handshake->detail, sizeof handshake->detail,
              "would evict locks when memory is short (maxmemory-policy %s): "
@@ -249,8 +244,8 @@ static enum node_state take_persistence(struct handshake *handshake,
             return refuse_garbage(handshake);
     for (int i = 0; i < count; i += 2)
         for (int k = 0; k < PERSISTENCE_COUNT; k++)
-            as_needed += is_text(fields[i].string, persistence[k][0]) &&
-                         is_text(fields[i + 1].string, persistence[k][1]);
+            as_needed += span_is(fields[i].string, persistence[k][0]) &&
+                         span_is(fields[i + 1].string, persistence[k][1]);
     handshake->is_durable = as_needed == PERSISTENCE_COUNT;
     return STATE_VOTING;
 }
@@ -278,9 +273,8 @@ static enum node_state take_time(struct handshake *handshake,
     int64_t seconds = read_number(&fields[0]);
     int64_t micros = read_number(&fields[1]);
     handshake->node_now_us = seconds * 1000000 + micros;
-    /* as in script_decode: 2^53 is where numbers stop being exact in Lua */
     if (seconds <= 0 || micros < 0 || micros > 999999 ||
-        handshake->node_now_us >= INT64_C(1) << 53)
+        handshake->node_now_us >= EXACT_MAX)
         return refuse_garbage(handshake);
     return STATE_VOTING;
 }

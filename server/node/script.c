@@ -66,17 +66,11 @@ static const char *const look_words[LOOK_WORDS] = {
     [LOOK_CREATED] = "CREATED",   [LOOK_MARKED] = "MARKED",
 };
 
-static bool is_word(struct span span, const char *word)
-{
-    size_t len = strlen(word);
-    return span.len == len && memcmp(span.ptr, word, len) == 0;
-}
-
 static const struct answer *find_answer(enum call_kind kind, struct span word)
 {
     for (size_t i = 0; i < sizeof answers / sizeof *answers; i++)
         if ((answers[i].kinds & 1u << kind) != 0 &&
-            is_word(word, answers[i].word))
+            span_is(word, answers[i].word))
             return &answers[i];
     return NULL;
 }
@@ -155,7 +149,7 @@ static struct call_reply
 decode_look(int64_t node_now_us, const struct script_field *fields, int count)
 {
     int word = 0;
-    while (word < LOOK_WORDS && !is_word(fields[0].string, look_words[word]))
+    while (word < LOOK_WORDS && !span_is(fields[0].string, look_words[word]))
         word++;
     if (word == LOOK_WORDS || count != LOOK_FIELDS ||
         !is_state_text(&fields[1]) || !is_state_text(&fields[2]) ||
