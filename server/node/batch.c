@@ -8,21 +8,17 @@ static_assert(sizeof STATE_INFIX <= SCRIPT_INFIX_MAX, "");
 
 /* ---- calls -------------------------------------------------------------- */
 
-/* Bytes that a call takes at most, whatever its kind. */
-static size_t room_for(const struct batch *batch, const struct call *call)
-{
-    return batch->prefix.len + call->resource.len + call->token.len +
-           call->admit.len + call->nonce.len + call->found.len +
-           call->mark.len + call->witnesses.len +
-           (size_t)SCRIPT_NUMBERS_MAX * DIGITS_MAX;
-}
-
+/* Counts the most bytes that a call takes, whatever its kind. */
 static bool has_room(const struct batch *batch, const struct call *call)
 {
     assert(batch->prefix.len <= PREFIX_MAX &&
            call->resource.len <= RESOURCE_MAX && call->token.len <= TOKEN_MAX);
+    size_t needed = batch->prefix.len + call->resource.len + call->token.len +
+                    call->admit.len + call->nonce.len + call->found.len +
+                    call->mark.len + call->witnesses.len +
+                    (size_t)SCRIPT_NUMBERS_MAX * DIGITS_MAX;
     return batch->calls < BATCH_CALLS_MAX &&
-           room_for(batch, call) <= sizeof batch->bytes - batch->used;
+           needed <= sizeof batch->bytes - batch->used;
 }
 
 /* Whether the call can share what stands once in front of a batch. */
@@ -189,15 +185,18 @@ void batch_reset(struct batch *batch)
 void batch_read(struct batch_reader *reader, const struct script_field *fields,
                 int count, int calls)
 {
-    *reader = (struct batch_reader){.fields = fields,
-                                    .count = count,
-                                    .at = 3,
-                                    .all = {.vote = VOTE_GARBAGE}};
+    *reader = (struct batch_reader){
+        .fields = fields,
+        .count = count,
+        .at = BATCH_HEAD_FIELDS,
+        .all = {.vote = VOTE_GARBAGE},
+    };
     if (count == 1 && fields[0].type == SCRIPT_FIELD_ERROR) {
         reader->all = script_decode_error(fields[0].string);
-    } else if (count >= 3 && fields[0].type == SCRIPT_FIELD_ARRAY &&
-               fields[0].integer == calls + 2 && script_is_time(&fields[1]) &&
-               script_is_number(&fields[2])) {
+    } else if (count >= BATCH_HEAD_FIELDS &&
+               fields[0].type == SCRIPT_FIELD_ARRAY &&
+               fields[0].integer == BATCH_HEAD_FIELDS - 1 + calls &&
+               script_is_time(&fields[1]) && script_is_number(&fields[2])) {
         reader->all.vote = VOTE_PENDING;
         reader->node_now_us = fields[1].integer;
         reader->beat = fields[2].integer;

@@ -10,10 +10,12 @@
 
 enum {
     BATCH_CALLS_MAX = 64, /* bounds how long a node does nothing else */
-    BATCH_ARGS_MAX = 2 + BATCH_CALLS_MAX * SCRIPT_ARGS_MAX,
-    BATCH_COMMAND_MAX = 5 + BATCH_ARGS_MAX,
+    BATCH_ARGS_MAX = BATCH_CALLS_MAX * SCRIPT_ARGS_MAX,
+    BATCH_HEAD_ARGS = 7, /* EVALSHA, sha, 1, key, admit, median, window */
+    BATCH_COMMAND_MAX = BATCH_HEAD_ARGS + BATCH_ARGS_MAX,
     BATCH_BYTES_MAX = 32 * 1024,
-    BATCH_FIELDS_MAX = 3 + BATCH_CALLS_MAX * SCRIPT_FIELDS_MAX,
+    BATCH_HEAD_FIELDS = 3, /* the array, the node's time, its beat */
+    BATCH_FIELDS_MAX = BATCH_HEAD_FIELDS + BATCH_CALLS_MAX * SCRIPT_FIELDS_MAX,
     BATCH_CALL_TEXT_MAX = VALUE_MAX + SCRIPT_WORD_MAX, /* in a call's reply */
     BATCH_TEXT_MAX = BATCH_CALLS_MAX * BATCH_CALL_TEXT_MAX + /* and a look's */
                      2 * CALL_STATE_MAX + CALL_WITNESSES_MAX,

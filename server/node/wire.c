@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 enum {
-    READ_BYTES = 16 * 1024,
-    READS_MAX = 16,
+    READ_BYTES = 16 * 1024, /* with one recv(2) */
+    READS_MAX = WIRE_READ_MAX / READ_BYTES,
     OUT_KEPT_MAX = 64 * 1024, /* of the buffer, while nothing is in it */
     ARG_HEAD_MAX = 1 + DIGITS_MAX + 2, /* $len CR LF, *argc CR LF */
     KEEPALIVE_S = 15,

@@ -19,6 +19,7 @@ enum {
     WIRE_FIELDS_MAX = BATCH_FIELDS_MAX,   /* of a reply */
     WIRE_TEXT_MAX = BATCH_TEXT_MAX,       /* of all strings in a reply */
     WIRE_ERROR_MAX = BATCH_CALL_TEXT_MAX, /* what is kept of an error */
+    WIRE_READ_MAX = 256 * 1024,           /* bytes that one wire_read reads */
     WIRE_UNREAD_MAX = 64 * 1024 /* bytes of a reply that is not complete */
 };
 
@@ -53,8 +54,8 @@ size_t wire_unsent(const struct wire *wire);
 bool wire_write(struct wire *wire);
 
 /*
- * Reads what is there, up to 256 KiB. False: an error, or the end. has_read
- * tells whether anything came.
+ * Reads what is there, up to WIRE_READ_MAX. False: an error, or the end.
+ * has_read tells whether anything came.
  */
 bool wire_read(struct wire *wire, bool *has_read);
 
