@@ -85,25 +85,22 @@ static int steps_of(const struct dial *dial)
     return dial->setup.is_look ? HANDSHAKE_LOAD : HANDSHAKE_STEPS;
 }
 
-static bool send_step(struct dial *dial, int step)
-{
-    struct handshake_command command;
-    handshake_command(&command, (enum handshake_step)step, dial->setup.config);
-    dial->sent_us[step] = command.count > 0 ? clock_now_us() : 0;
-    return command.count == 0 ||
-           wire_append(dial->wire, command.args, command.count);
-}
-
 /* All in one write: a round trip for all. False: the attempt failed. */
 static bool send_steps(struct dial *dial)
 {
+    struct handshake_command command;
     dial->handshake = (struct handshake){0};
     dial->step = 0;
-    for (int step = 0; step < steps_of(dial); step++)
-        if (!send_step(dial, step)) {
+    for (int step = 0; step < steps_of(dial); step++) {
+        handshake_command(&command, (enum handshake_step)step,
+                          dial->setup.config);
+        bool is_sent = command.count > 0;
+        dial->sent_us[step] = is_sent ? clock_now_us() : 0;
+        if (is_sent && !wire_append(dial->wire, command.args, command.count)) {
             fail(dial, STATE_UNREACHABLE, "no memory for the handshake");
             return false;
         }
+    }
     return true;
 }
 

@@ -268,12 +268,6 @@ static void on_dial_done(void *ctx, const struct dial_result *result)
     take_replies(link); /* there must be none: nothing was asked yet */
 }
 
-static void on_dial_failed(void *ctx, enum node_state reason,
-                           const char *detail)
-{
-    fail(ctx, reason, detail);
-}
-
 static void on_confirmed(void *ctx, const struct dial_result *result)
 {
     struct link *link = ctx;
@@ -281,16 +275,13 @@ static void on_confirmed(void *ctx, const struct dial_result *result)
     link->events.confirmed(link->events.ctx, link->node, &facts);
 }
 
-/* What the node still owes would be no vote: it is not waited for. */
-static void on_refuted(void *ctx, enum node_state reason, const char *detail)
+/*
+ * Dialing failed, or another server is at the node's name: what the old one
+ * still owes would be no vote, so the link does not wait for it.
+ */
+static void on_failed(void *ctx, enum node_state reason, const char *detail)
 {
     fail(ctx, reason, detail);
-}
-
-static void start_dialing(struct link *link)
-{
-    link->state = LINK_DIALING;
-    dial_start(link->dial);
 }
 
 /* ---- the timer ---------------------------------------------------------- */
@@ -322,12 +313,14 @@ static void take_failure(struct link *link)
 static void on_timer(void *arg)
 {
     struct link *link = arg;
-    if (link->is_failing)
+    if (link->is_failing) {
         take_failure(link);
-    else if (link->state == LINK_IDLE)
-        start_dialing(link);
-    else
+    } else if (link->state == LINK_IDLE) {
+        link->state = LINK_DIALING;
+        dial_start(link->dial);
+    } else {
         look_for_silence(link);
+    }
 }
 
 /* ---- begin and end ------------------------------------------------------ */
@@ -351,9 +344,9 @@ struct link *link_new(struct loop *loop, int node,
         .config = config,
         .resolver = link->resolver,
         .silence_us = silence_us,
-        .events = {on_dial_done, on_dial_failed, link},
+        .events = {on_dial_done, on_failed, link},
     };
-    const struct confirm_events confirming = {on_confirmed, on_refuted, link};
+    const struct confirm_events confirming = {on_confirmed, on_failed, link};
     link->dial = dial_new(&dialing);
     link->confirm = confirm_new(&dialing, CONFIRMED_US / 2, &confirming);
     link->timer = loop_timer_new(loop, on_timer, link);
