@@ -12,9 +12,8 @@
 #include "types.h"
 
 /*
- * Each object lives in one allocation of its own that begins with or holds its
- * uv handle; data of the handle points to what its close callback frees. libuv
- * forbids to free it earlier.
+ * Each object is one allocation that holds its uv handle; the handle's data
+ * points to what its close callback frees. libuv forbids to free it earlier.
  */
 struct stage {
     loop_stage_fn *fn;
@@ -28,9 +27,9 @@ struct loop {
     uv_loop_t uv;
     uv_prepare_t prepare;
     struct stage stages[LOOP_STAGES];
-    struct timers due; /* they wait for the next reading … */
-    uv_idle_t hurry;   /* … which must not wait for anything */
-    uv_check_t behind_reading;
+    struct timers due; /* wait for the next reading … */
+    uv_idle_t hurry;   /* … which must not block */
+    uv_check_t after_reading;
     int resolving; /* lookups on libuv's threads */
 };
 
@@ -56,7 +55,7 @@ struct loop_signal {
     void *arg;
 };
 
-/* One of two ways: a timer that hands over what is known, or libuv's threads */
+/* A timer hands over what is known, or one of libuv's threads looks it up. */
 struct loop_lookup {
     loop_lookup_fn *fn; /* NULL: given up */
     void *arg;
@@ -81,9 +80,8 @@ static void run_stages(uv_prepare_t *prepare)
 }
 
 /*
- * Names are resolved on libuv's threads, of which there are four: one that
- * hangs keeps its thread, and must not keep the other nodes' names from being
- * confirmed.
+ * libuv's threads resolve names, and by default there are four. A lookup that
+ * hangs keeps its thread; the other nodes' lookups must find a free one.
  */
 static void allow_lookups(void)
 {
@@ -93,7 +91,7 @@ static void allow_lookups(void)
     (void)setenv("UV_THREADPOOL_SIZE", threads, 0);
 }
 
-/* libuv aborts when a table of it cannot grow; not without a word. */
+/* libuv aborts when one of its tables cannot grow: log why. */
 static void *grow(void *old, size_t size)
 {
     void *grown = realloc(old, size);
@@ -121,8 +119,8 @@ struct loop *loop_new(void)
     (void)uv_prepare_init(&loop->uv, &loop->prepare);
     (void)uv_prepare_start(&loop->prepare, run_stages);
     (void)uv_idle_init(&loop->uv, &loop->hurry);
-    (void)uv_check_init(&loop->uv, &loop->behind_reading);
-    (void)uv_check_start(&loop->behind_reading, run_due);
+    (void)uv_check_init(&loop->uv, &loop->after_reading);
+    (void)uv_check_start(&loop->after_reading, run_due);
     return loop;
 }
 
@@ -147,7 +145,7 @@ void loop_free(struct loop *loop)
 
 void loop_run(struct loop *loop)
 {
-    /* Its result tells whether handles are left, which there always are. */
+    /* Its result says whether handles are left, and there always are. */
     (void)uv_run(&loop->uv, UV_RUN_DEFAULT);
 }
 
@@ -168,13 +166,13 @@ void loop_set_stage(struct loop *loop, enum loop_stage stage, loop_stage_fn *fn,
 static_assert((int)LOOP_READABLE == (int)UV_READABLE &&
                   (int)LOOP_WRITABLE == (int)UV_WRITABLE &&
                   (int)LOOP_DISCONNECT == (int)UV_DISCONNECT,
-              "the events are handed through");
+              "the events are passed on as they are");
 
 static void on_poll(uv_poll_t *poll, int status, int events)
 {
     struct loop_watch *watch = poll->data;
     if (status != 0) {
-        /* libuv has stopped the handle, and tells no more than UV_EBADF. */
+        /* libuv has stopped the handle, and says no more than UV_EBADF. */
         watch->events = 0;
         events = LOOP_ERROR;
     }
@@ -215,10 +213,10 @@ void loop_watch_free(struct loop_watch *watch)
 /* ---- timers ------------------------------------------------------------- */
 
 /*
- * A process that was held up finds its timers due, and in its sockets what they
- * would miss. libuv may run them without having looked there (when a signal
- * ends its sleep, or the reading took long). So a timer that is due waits until
- * the sockets were read once more, which is at once.
+ * When a process was held up, its timers are due, and what they wait for may be
+ * in its sockets. libuv may run the timers before it reads (when a signal ends
+ * its sleep, or the reading took long). So a timer that is due waits until the
+ * sockets were read once more, which happens at once.
  */
 static void do_nothing(uv_idle_t *hurry)
 {
@@ -234,7 +232,7 @@ static void on_due(uv_timer_t *uv)
     (void)uv_idle_start(&timer->loop->hurry, do_nothing);
 }
 
-/* It is to run at another moment, or not at all. */
+/* It will run at another time, or not at all. */
 static void take_from_due(struct loop_timer *timer)
 {
     if (timer->is_due)
@@ -268,8 +266,8 @@ struct loop_timer *loop_timer_new(struct loop *loop, loop_timer_fn *fn,
 }
 
 /*
- * libuv counts from the time it read at the begin of the turn, in whole ms of
- * its own clock: from now on would be early by the turn's age. So the moment
+ * libuv counts from the start of the turn, in whole ms of its own clock: a
+ * delay from now on would end too early, by the age of the turn. So at_us
  * itself is translated to that clock, and rounded up.
  */
 void loop_timer_set(struct loop_timer *timer, int64_t at_us)
@@ -399,7 +397,7 @@ void loop_lookup_cancel(struct loop_lookup *lookup)
         return;
     }
     lookup->fn = NULL;
-    /* One that a thread already works on ends by itself, to no effect. */
+    /* If a thread already works on it, it ends by itself without effect. */
     (void)uv_cancel((uv_req_t *)&lookup->request);
 }
 

@@ -1,6 +1,6 @@
 /*
- * The event loop: libuv behind a few nouns of our own. <uv.h> is included by
- * loop.c alone.
+ * The event loop: a few nouns of our own over libuv. Only loop.c includes
+ * <uv.h>.
  *
  * One turn has a fixed order:
  *
@@ -12,9 +12,9 @@
  * block, so the commands of all requests handled in a turn leave in one write
  * per node.
  *
- * A timer runs behind a reading that began when it was due: whoever asks it
- * what is missing has seen all that had come by then, however long the process
- * was held up.
+ * A timer runs after a reading that began when it was due: its callback has
+ * seen everything that had arrived by then, however long the process was held
+ * up.
  */
 #ifndef REDLOCKD_LOOP_H
 #define REDLOCKD_LOOP_H
@@ -85,7 +85,7 @@ struct loop_timer *loop_timer_new(struct loop *loop, loop_timer_fn *fn,
 void loop_timer_set(struct loop_timer *timer, int64_t at_us);
 void loop_timer_stop(struct loop_timer *timer);
 
-/* Detaches at once, as loop_watch_free. */
+/* Detaches at once, like loop_watch_free. */
 void loop_timer_free(struct loop_timer *timer);
 
 /* fn(arg) for each arrival of the signal, in the loop. False: refused. */

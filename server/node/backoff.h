@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-/* The longest wait bounds how late a node votes that has just become ready. */
+/* A node that becomes ready votes after the longest wait at the latest. */
 enum { BACKOFF_FIRST_US = 20000, BACKOFF_LAST_US = 500000 };
 
 struct backoff {

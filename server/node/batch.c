@@ -21,7 +21,7 @@ static bool has_room(const struct batch *batch, const struct call *call)
            needed <= sizeof batch->bytes - batch->used;
 }
 
-/* Whether the call can share what stands once in front of a batch. */
+/* Whether the call agrees with admit and window, which a batch has once. */
 static bool fits(const struct batch *batch, const struct call *call)
 {
     bool is_admit_same =

@@ -1,7 +1,7 @@
 /*
  * The calls of one turn to one node, as one command: a script that runs them
- * in their order, and one reply to all. A call of its own costs a node twice
- * as much, most of it before its script begins. Pure.
+ * in their order, and one reply to all. A call on its own would cost a node
+ * twice as much, most of it before its script begins. Pure.
  */
 #ifndef REDLOCKD_BATCH_H
 #define REDLOCKD_BATCH_H
@@ -21,22 +21,22 @@ enum {
                      2 * CALL_STATE_MAX + CALL_WITNESSES_MAX,
 };
 
-/* To be zeroed, but for the prefix of all keys, which is borrowed. */
+/* All zero at first, except for prefix, which is borrowed. */
 struct batch {
     struct span prefix;
     int calls;
     int args_count;
     struct span args[BATCH_ARGS_MAX];
-    struct span admit; /* of all calls; empty: none has asked for it yet */
-    int64_t window_us; /* of all calls; 0: likewise */
-    int64_t median_us; /* of the first call that tells; 0: likewise */
+    struct span admit; /* of all calls; empty: no call needs it yet */
+    int64_t window_us; /* of all calls; 0: no call needs it yet */
+    int64_t median_us; /* of the first call that knows it; 0: none does */
     size_t used;
     char bytes[BATCH_BYTES_MAX];
 };
 
 /*
- * Adds a call; copies what it borrows. False: it has no room left, or calls of
- * another admission. Send it, reset it, and add the call again.
+ * Adds a call; copies what it borrows. False: the batch is full, or its calls
+ * have another admission or window. Send and reset it, then add the call again.
  */
 bool batch_add(struct batch *batch, const struct call *call);
 

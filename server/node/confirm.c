@@ -7,16 +7,13 @@
 
 struct confirm {
     struct confirm_events events;
-    struct loop_timer *timer; /* the next look */
+    struct loop_timer *timer; /* the next probe */
     struct dial *dial;
     int64_t interval_us;
     char run_id[RUN_ID_LEN + 1];
 };
 
-/*
- * Up to a quarter sooner, so that the looks of many servers at many nodes do
- * not keep step.
- */
+/* Up to a quarter sooner, so that many servers do not probe in step. */
 static int64_t spread(int64_t us)
 {
     uint32_t random;
@@ -24,7 +21,7 @@ static int64_t spread(int64_t us)
     return us - random % (us / 4 + 1);
 }
 
-static void look_soon(struct confirm *confirm)
+static void probe_soon(struct confirm *confirm)
 {
     loop_timer_set(confirm->timer, clock_now_us() + spread(CONFIRM_RETRY_US));
 }
@@ -45,13 +42,13 @@ static void on_done(void *ctx, const struct dial_result *result)
                                 "now (run_id changed)");
         return;
     }
-    /* before the event, which may end it */
+    /* before the event, which may call confirm_end */
     loop_timer_set(confirm->timer,
                    result->began_us + spread(confirm->interval_us));
     confirm->events.confirmed(confirm->events.ctx, result);
 }
 
-/* Whether it speaks of the moment only, and not of the node. */
+/* Whether the reason may pass by itself, and says nothing about the node. */
 static bool is_passing(enum node_state reason)
 {
     switch (reason) {
@@ -70,7 +67,7 @@ static void on_failed(void *ctx, enum node_state reason, const char *detail)
 {
     struct confirm *confirm = ctx;
     if (is_passing(reason))
-        look_soon(confirm);
+        probe_soon(confirm);
     else
         confirm->events.refuted(confirm->events.ctx, reason, detail);
 }
@@ -83,7 +80,7 @@ struct confirm *confirm_new(const struct dial_setup *dialing,
     struct dial_setup setup = *dialing;
     if (confirm == NULL)
         return NULL;
-    setup.is_look = true;
+    setup.is_probe = true;
     setup.events = (struct dial_events){on_done, on_failed, confirm};
     confirm->events = *events;
     confirm->interval_us = interval_us;
@@ -111,7 +108,7 @@ void confirm_begin(struct confirm *confirm, const char *run_id,
     confirm_end(confirm);
     confirm->run_id[span_copy(confirm->run_id, span_of(run_id))] = '\0';
     if (known_us == 0)
-        look_soon(confirm);
+        probe_soon(confirm);
     else
         loop_timer_set(confirm->timer, known_us + spread(confirm->interval_us));
 }

@@ -1,27 +1,27 @@
 /*
- * Whether a node that is connected is still where its name leads: again and
- * again a fresh connection, by a fresh lookup, is asked for the run_id, and
- * closed. The old connection cannot tell: it would go on well with a server
- * that no other client finds any more, beside the one they find.
+ * Probes whether the name of a connected node still leads to it: again and
+ * again it looks the name up, connects, asks for the run_id and closes. The old
+ * connection cannot tell: it would go on working with a server that no new
+ * client finds, while they find another one.
  */
 #ifndef REDLOCKD_CONFIRM_H
 #define REDLOCKD_CONFIRM_H
 
 #include "dial.h"
 
-/* How long after one that came to nothing the next confirmation begins. */
+/* How long after a failed probe the next one begins. */
 enum { CONFIRM_RETRY_US = 500000 };
 
 struct confirm;
 
 /*
- * Called in the loop. They may end and begin, but must not free. A node that
- * cannot be reached, or answers that it cannot answer now, is neither: it is
- * asked again soon.
+ * Called in the loop. They may call confirm_begin and confirm_end, but must not
+ * free. A node that cannot be reached, or cannot answer now, is neither
+ * confirmed nor refuted: the next probe is soon.
  *
- * confirmed  it is the same, and fit. The wire is none of the callee's
- * refuted    it is another one, or not fit any more: reason and detail as of a
- *            link that goes down. It is not asked again
+ * confirmed  it is the same node, and still fit. result->wire is already freed
+ * refuted    it is another node, or no longer fit; reason and detail as of a
+ *            link that goes down. No more probes
  */
 struct confirm_events {
     void (*confirmed)(void *ctx, const struct dial_result *result);
@@ -30,8 +30,8 @@ struct confirm_events {
 };
 
 /*
- * dialing: its is_look and events are set here. interval_us: the longest time
- * from the begin of one confirmation to that of the next. NULL: no memory.
+ * Takes all of dialing but is_probe and events. interval_us: the longest time
+ * from the start of one probe to the start of the next. NULL: no memory.
  */
 struct confirm *confirm_new(const struct dial_setup *dialing,
                             int64_t interval_us,
@@ -39,14 +39,13 @@ struct confirm *confirm_new(const struct dial_setup *dialing,
 void confirm_free(struct confirm *confirm);
 
 /*
- * From now on the node must have this run_id, as it had at known_us (0: at no
- * moment that counts, so the first look is soon). Calls nobody back before it
- * returns.
+ * From now on the node must have this run_id. It had it at known_us; 0: nobody
+ * knows when, so the first probe is soon. Calls nobody back before it returns.
  */
 void confirm_begin(struct confirm *confirm, const char *run_id,
                    int64_t known_us);
 
-/* Nobody is called back any more. */
+/* No more probes, and no more events. */
 void confirm_end(struct confirm *confirm);
 
 #endif

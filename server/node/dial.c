@@ -16,10 +16,10 @@ enum dial_state {
 
 struct dial {
     struct dial_setup setup;
-    struct loop_timer *timer; /* looks whether there is silence */
+    struct loop_timer *timer; /* checks for silence */
 
     enum dial_state state;
-    int64_t state_us; /* when the state began, and the node owes its end */
+    int64_t state_us; /* when the state began, and with it the wait */
     int64_t began_us; /* as in the result */
     struct silence silence;
     struct resolver_address address;
@@ -55,7 +55,7 @@ void dial_stop(struct dial *dial)
 
 static void fail(struct dial *dial, enum node_state reason, const char *detail)
 {
-    char text[HANDSHAKE_DETAIL_MAX]; /* detail may lie in the wire */
+    char text[HANDSHAKE_DETAIL_MAX]; /* detail may point into the wire */
     snprintf(text, sizeof text, "%s", detail);
     if (dial->state == DIAL_CONNECTING)
         resolver_skip(dial->setup.resolver);
@@ -82,10 +82,10 @@ static void finish(struct dial *dial)
 
 static int steps_of(const struct dial *dial)
 {
-    return dial->setup.is_look ? HANDSHAKE_LOAD : HANDSHAKE_STEPS;
+    return dial->setup.is_probe ? HANDSHAKE_LOAD : HANDSHAKE_STEPS;
 }
 
-/* All in one write: a round trip for all. False: the attempt failed. */
+/* All in one write, so in one round trip. False: the attempt failed. */
 static bool send_steps(struct dial *dial)
 {
     struct handshake_command command;
@@ -104,7 +104,7 @@ static bool send_steps(struct dial *dial)
     return true;
 }
 
-/* False: the attempt is over. */
+/* False: the attempt has ended. */
 static bool take_step(struct dial *dial, const struct wire_reply *reply)
 {
     bool is_array = reply->fields[0].type == SCRIPT_FIELD_ARRAY;
@@ -126,7 +126,7 @@ static bool take_step(struct dial *dial, const struct wire_reply *reply)
     return false;
 }
 
-/* False: no more replies, or the attempt is over. */
+/* False: no more replies, or the attempt has ended. */
 static bool take_reply(struct dial *dial)
 {
     const struct wire_reply *reply;
@@ -158,7 +158,7 @@ static void read_replies(struct dial *dial)
 static void write_steps(struct dial *dial)
 {
     if (!wire_write(dial->wire)) {
-        /* what came before says more: that a server is full, for one */
+        /* a reply may say more: that the server has too many clients */
         read_replies(dial);
         if (dial->state == DIAL_HANDSHAKE)
             fail(dial, STATE_UNREACHABLE, wire_error(dial->wire));
@@ -189,7 +189,7 @@ static void on_watch(void *arg, int events)
     struct dial *dial = arg;
     if (dial->state == DIAL_CONNECTING && !begin_handshake(dial))
         return;
-    /* An error is told by reading, behind the replies that came before it. */
+    /* Reading reports an error after the replies that came before it. */
     if (events & (LOOP_READABLE | LOOP_ERROR))
         read_replies(dial);
     if (dial->state == DIAL_HANDSHAKE && (events & LOOP_WRITABLE))
@@ -221,13 +221,13 @@ static void start_connecting(struct dial *dial,
 /* ---- the lookup --------------------------------------------------------- */
 
 /*
- * A name server that is away does not take the node away. But nobody knows
- * whether that is where the name leads now.
+ * A link does not need the name server to reach a node that it knows. But the
+ * name may lead somewhere else by now, so a probe fails.
  */
 static void connect_to_last(struct dial *dial, const char *error)
 {
     const struct resolver_address *last = resolver_last(dial->setup.resolver);
-    if (last == NULL || dial->setup.is_look)
+    if (last == NULL || dial->setup.is_probe)
         fail(dial, STATE_UNREACHABLE, error);
     else
         start_connecting(dial, last, 0);

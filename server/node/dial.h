@@ -1,10 +1,10 @@
 /*
- * An attempt to reach a node: its name is looked up, it is connected to, and
- * the handshake is done. One attempt at a time.
+ * Attempts to reach a node: looks its name up, connects and does the handshake.
+ * One attempt at a time.
  *
- * To look whether a node is still the same, the attempt is as fresh as can be:
- * it never takes the last good address for one that was resolved. And it
- * leaves no trace on the node: it does not load the script.
+ * A probe only finds out whether the node is still the same. It never falls
+ * back on the last good address, and it leaves no trace on the node: it does
+ * not load the script.
  *
  *              found            connected           last reply
  *   at rest → lookup ──→ connecting ──→ handshake ──→ done ─→ at rest
@@ -20,22 +20,22 @@
 
 struct dial;
 
-/* What an attempt ended in. The handshake is borrowed in the callback. */
+/* Of an attempt that succeeded. The handshake is borrowed in the callback. */
 struct dial_result {
-    struct wire *wire; /* the callee's from now on, and watched by nobody */
+    struct wire *wire; /* the callback must free it; has no watch */
     const struct handshake *handshake;
-    int64_t time_sent_us;     /* of the handshake's TIME, … */
-    int64_t time_received_us; /* … both clock_now_us() */
+    int64_t time_sent_us;     /* when the handshake asked for TIME, … */
+    int64_t time_received_us; /* … and got it, both clock_now_us() */
     int64_t heard_us;         /* when the wire was read last */
-    /* When the attempt, and with it the resolving, began; 0: the name was not
-       resolved, and this is the last good address. */
+    /* When the lookup began; 0: it failed, and this is the last good
+       address. */
     int64_t began_us;
 };
 
 /*
- * One of them ends each attempt, and comes in the loop. They may start the
- * next one, and must not free the dial. reason and detail: as of a link that
- * goes down.
+ * Each attempt ends with one of them, called in the loop. They may start the
+ * next attempt, but must not free the dial. reason and detail: as of a link
+ * that goes down.
  */
 struct dial_events {
     void (*done)(void *ctx, const struct dial_result *result);
@@ -47,20 +47,19 @@ struct dial_events {
 struct dial_setup {
     struct loop *loop;
     const struct config_node *config;
-    struct resolver
-        *resolver;      /* of this node; may have several dials, in turns */
-    int64_t silence_us; /* who says nothing for so long has failed */
-    bool is_look;       /* only to see whether the node is still the same */
+    struct resolver *resolver; /* of this node; one dial at a time may use it */
+    int64_t silence_us;        /* fails if the node says nothing for so long */
+    bool is_probe;             /* only finds out whether the node is the same */
     struct dial_events events;
 };
 
 /* At rest. NULL: no memory. */
 struct dial *dial_new(const struct dial_setup *setup);
 
-/* Begins, at rest only. May call failed back before it returns. */
+/* Begins; only at rest. May call failed before it returns. */
 void dial_start(struct dial *dial);
 
-/* Gives the attempt up, if there is one: nobody is called back. */
+/* Gives the attempt up, if there is one; calls no event. */
 void dial_stop(struct dial *dial);
 
 void dial_free(struct dial *dial);

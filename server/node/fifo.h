@@ -12,8 +12,8 @@ enum { FIFO_MAX = 16384 };
 struct fifo_entry {
     uint64_t tag;
     int64_t sent_us;
-    int command;   /* what was sent; the link's own numbering */
-    bool is_first; /* of those that one reply answers */
+    int command;   /* what was sent; the pipeline numbers it */
+    bool is_first; /* of the entries that one reply answers */
 };
 
 struct fifo {
@@ -23,10 +23,10 @@ struct fifo {
     uint32_t count;
 };
 
-/* False: FIFO_MAX replies are owed already, or no memory. */
+/* False: it holds FIFO_MAX entries, or no memory. */
 bool fifo_push(struct fifo *fifo, struct fifo_entry entry);
 
-/* How many the next reply answers: the oldest, and what is not first behind. */
+/* How many the next reply answers: the oldest, up to the next that is_first. */
 int fifo_answered(const struct fifo *fifo);
 
 /* The oldest; NULL: nothing is owed. Valid until the next push. */

@@ -215,7 +215,7 @@ static enum node_state take_replication(struct handshake *handshake,
     return STATE_READ_ONLY;
 }
 
-/* A lock that is evicted is granted to the next who asks. */
+/* An evicted lock would be granted to the next client that asks. */
 static enum node_state take_memory(struct handshake *handshake,
                                    struct span info)
 {
@@ -233,7 +233,7 @@ static enum node_state take_memory(struct handshake *handshake,
     return STATE_EVICTS;
 }
 
-/* Names and values in turns, in whatever order. */
+/* Each name is followed by its value; the pairs come in any order. */
 static enum node_state take_persistence(struct handshake *handshake,
                                         const struct script_field *fields,
                                         int count)
@@ -292,10 +292,10 @@ enum node_state handshake_take(struct handshake *handshake,
                                const struct script_field *fields, int count)
 {
     if (step == HANDSHAKE_NAME)
-        return STATE_VOTING; /* it helps only those who list a node's clients */
+        return STATE_VOTING; /* the name only helps to read CLIENT LIST */
     bool is_error = count == 1 && fields[0].type == SCRIPT_FIELD_ERROR;
     if (step == HANDSHAKE_PERSISTENCE && is_error)
-        return STATE_VOTING; /* who may not know takes it for not durable */
+        return STATE_VOTING; /* not allowed to ask: counts as not durable */
     if (is_error)
         return refuse_error(handshake, step, fields[0].string);
     if (step == HANDSHAKE_TIME)

@@ -1,6 +1,6 @@
 /*
- * What is asked of a node on each new connection before any call: who it is,
- * whether it is fit for locks, what its clock shows, and that it has our
+ * The questions to a node on each new connection, before any call: who it is,
+ * whether it is fit for locks and what its clock shows. The last step loads our
  * script. Pure.
  */
 #ifndef REDLOCKD_HANDSHAKE_H
@@ -12,7 +12,7 @@
 /*
  * The commands in their order; they leave in one write. The first reply is
  * not to HANDSHAKE_PERSISTENCE or HANDSHAKE_NAME, whose errors are ignored: a
- * server that takes no more clients answers its first command only.
+ * server that accepts no more clients answers only the first command.
  */
 enum handshake_step {
     HANDSHAKE_AUTH,   /* left out without a password */

@@ -13,14 +13,14 @@
 enum { STABLE_US = 1000000 }; /* up for so long: backoff starts anew */
 
 enum link_state {
-    LINK_IDLE, /* until the backoff is over */
+    LINK_IDLE, /* until the backoff ends */
     LINK_DIALING,
     LINK_UP,
 };
 
 /*
- * The timer means: try again (idle), take the failure of a write (is_failing),
- * else look whether the node is silent. It rests while the dial is at work.
+ * The timer means: dial again (idle), take the failure of a write (is_failing),
+ * else check for silence. It is not set while the dial is at work.
  */
 struct link {
     struct loop *loop;
@@ -31,7 +31,7 @@ struct link {
 
     enum link_state state;
     bool is_failing;   /* a write failed; the link goes down in the next turn */
-    bool is_reloading; /* the script is on its way again */
+    bool is_reloading; /* SCRIPT LOAD was sent again */
     int64_t up_us;     /* up since */
     struct silence silence;
     struct backoff backoff;
@@ -55,7 +55,7 @@ static void disconnect(struct link *link)
     link->wire = NULL;
 }
 
-/* Every pending call gets its one reply. */
+/* Each pending call gets its one reply. */
 static void drop_pending(struct link *link, int64_t now_us)
 {
     struct pipeline_reply reply;
@@ -73,12 +73,12 @@ static void schedule_retry(struct link *link, int64_t now_us)
 }
 
 /*
- * The one way down. The state changes before any callback: what they send on
- * this link is refused, and nothing of it is left that they could reach.
+ * The only way down. The state changes before any event: what its callback
+ * sends on this link is refused.
  */
 static void fail(struct link *link, enum node_state reason, const char *detail)
 {
-    char text[HANDSHAKE_DETAIL_MAX]; /* detail may lie in the wire */
+    char text[HANDSHAKE_DETAIL_MAX]; /* detail may point into the wire */
     snprintf(text, sizeof text, "%s", detail);
     int64_t now_us = clock_now_us();
     if (link->state == LINK_UP && now_us - link->up_us >= STABLE_US)
@@ -93,7 +93,7 @@ static void fail(struct link *link, enum node_state reason, const char *detail)
     link->events.down(link->events.ctx, link->node, reason, text);
 }
 
-/* For places from which nobody may be called back. */
+/* Goes down in the next turn: for callers that must not cause an event. */
 static void fail_next_turn(struct link *link)
 {
     link->is_failing = true;
@@ -139,9 +139,9 @@ static bool take_load(struct link *link, const struct pipeline_reply *reply)
 }
 
 /*
- * Somebody flushed the node's scripts: ours is loaded again, once, however many
- * calls find it gone. None of these is sent again: its round may be lost by
- * now, and its vote tells what happened.
+ * Somebody flushed the node's scripts: loads ours again, once, however many
+ * calls miss it. Those calls are not sent again: their rounds may be lost by
+ * now, and their votes tell what happened.
  */
 static void reload_script(struct link *link)
 {
@@ -151,13 +151,13 @@ static void reload_script(struct link *link)
     link->is_reloading = true;
     handshake_command(&load, HANDSHAKE_LOAD, link->config);
     if (!pipeline_step(&link->pipeline, HANDSHAKE_LOAD, load.args, load.count))
-        fail_next_turn(link); /* behind the reply that is being taken */
+        fail_next_turn(link); /* after the reply that is being taken */
 }
 
 /* False: the link went down. */
 static bool take_call(struct link *link, const struct pipeline_reply *reply)
 {
-    /* First, so that what the event sends finds the script again. */
+    /* First, so that the script is there for what the event sends. */
     if (reply->script.state == STATE_NO_SCRIPT)
         reload_script(link);
     link->events.reply(link->events.ctx, link->node, reply->tag, &reply->script,
@@ -197,7 +197,7 @@ static void take_replies(struct link *link)
 
 /*
  * Reads, and takes all complete replies; one reading of the clock is right for
- * all. What came before the end of the connection is taken first.
+ * all. Replies that came before the connection ended are taken first.
  */
 static void read_replies(struct link *link)
 {
@@ -216,7 +216,7 @@ static void on_watch(void *arg, int events)
     struct link *link = arg;
     if (link->is_failing)
         return;
-    /* An error is told by reading, behind the replies that came before it. */
+    /* Reading reports an error after the replies that came before it. */
     if (events & (LOOP_READABLE | LOOP_ERROR))
         read_replies(link);
     if (events & LOOP_WRITABLE)
@@ -225,7 +225,7 @@ static void on_watch(void *arg, int events)
 
 /* ---- coming up ---------------------------------------------------------- */
 
-/* For the texts, the handshake must live as long as the facts. */
+/* The texts are borrowed from the handshake. */
 static struct link_facts facts_of(const struct dial_result *result)
 {
     return (struct link_facts){
@@ -286,7 +286,7 @@ static void on_failed(void *ctx, enum node_state reason, const char *detail)
 
 /* ---- the timer ---------------------------------------------------------- */
 
-static void look_for_silence(struct link *link)
+static void check_silence(struct link *link)
 {
     char text[SILENCE_TEXT_MAX];
     int64_t now_us = clock_now_us();
@@ -300,12 +300,12 @@ static void look_for_silence(struct link *link)
     fail(link, STATE_SILENT, text);
 }
 
-/* The replies that came before the write failed are votes all the same. */
+/* Replies that came before the write failed still are votes. */
 static void take_failure(struct link *link)
 {
     read_replies(link);
     if (link->state == LINK_IDLE)
-        return; /* reading has told more */
+        return; /* reading found a better reason */
     const char *error = wire_error(link->wire);
     fail(link, STATE_UNREACHABLE, error ? error : "no memory to go on");
 }
@@ -319,7 +319,7 @@ static void on_timer(void *arg)
         link->state = LINK_DIALING;
         dial_start(link->dial);
     } else {
-        look_for_silence(link);
+        check_silence(link);
     }
 }
 

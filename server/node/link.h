@@ -1,8 +1,8 @@
 /*
- * One connection to one node under a watch of the loop: what is sent and owed
- * on it, and dialing again with jittered backoff.
+ * One connection to one node, watched by the loop: sends calls, takes replies,
+ * and dials again with jittered backoff.
  *
- *              backoff is over            done
+ *              backoff ends               done
  *   ┌─→ idle ───────────────────→ dialing ─────→ up
  *   │                                │            │
  *   └────────────── down ←───────────┴────────────┘
@@ -36,11 +36,11 @@ struct link_facts {
  * send on any link, and must free none.
  *
  * up         calls may be sent from now on
- * confirmed  a fresh connection, closed since, found the same node, and fit.
- *            The link that finds another one, or an unfit one, goes down
- * down       the link is gone; before it each pending call got its reply with
- *            VOTE_UNREACHABLE. reason and detail, a sentence without secrets,
- *            say why; once per attempt that failed
+ * confirmed  a fresh connection, already closed, found the same node, still
+ *            fit. If it finds another node, or an unfit one, the link goes down
+ * down       the connection is lost, or an attempt failed. Each pending call
+ *            already got its reply, with VOTE_UNREACHABLE. reason and detail, a
+ *            sentence without secrets, say why
  * reply      to the call sent with tag; sent_us and received_us bound its
  *            flight
  */
@@ -56,7 +56,7 @@ struct link_events {
 };
 
 /*
- * Starts to connect in the next turn, and for ever after. config and prefix
+ * Connects in the next turn, and again whenever it goes down. config and prefix
  * are borrowed until link_free. silence_us: a node that owes a reply and sends
  * nothing for so long is reconnected. NULL: no memory.
  */
@@ -77,7 +77,7 @@ enum vote link_send(struct link *link, const struct call *call, uint64_t tag);
  */
 void link_flush(struct link *link);
 
-/* Closes; pending calls get no reply any more. */
+/* Closes; pending calls get no reply. */
 void link_free(struct link *link);
 
 #endif

@@ -4,9 +4,9 @@
 
 #include "../base/clock.h"
 
-enum { UNSENT_MAX = 8 * 1024 * 1024 };
+enum { UNSENT_MAX = 8 * 1024 * 1024 }; /* bytes in the wire */
 
-/* Entries of the FIFO: calls by their kind, other steps behind them. */
+/* fifo_entry.command: a call's kind, or COMMAND_STEP plus the step. */
 enum { COMMAND_STEP = CALL_KINDS };
 
 void pipeline_init(struct pipeline *pipeline, struct span prefix)
@@ -59,7 +59,7 @@ enum vote pipeline_call(struct pipeline *pipeline, const struct call *call,
                                .is_first = pipeline->batch.calls == 1};
     if (fifo_push(&pipeline->fifo, entry))
         return VOTE_PENDING;
-    pipeline->is_broken = true; /* the batch has what the FIFO has not */
+    pipeline->is_broken = true; /* the batch has a call that the FIFO lacks */
     return VOTE_STALLED;
 }
 
@@ -110,7 +110,7 @@ static enum pipeline_next take_step(struct pipeline *pipeline,
     return PIPELINE_STEP;
 }
 
-/* Whether anything was sent that a reply, read then, can belong to. */
+/* Whether a command was sent that a reply read at heard_us can answer. */
 static bool is_owed(const struct pipeline *pipeline, int64_t heard_us)
 {
     return pipeline->fifo.count > (uint32_t)pipeline->batch.calls &&

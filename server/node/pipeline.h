@@ -1,12 +1,12 @@
 /*
- * Commands to one node in a row, and which reply belongs to which: calls are
- * gathered in a batch until something else is sent or the turn ends, and each
- * gets its own reply out of the batch's.
+ * Pipelines commands to one node, and finds the command of each reply. Calls
+ * gather in a batch until another command is sent or the turn ends; each gets
+ * its own part of the batch's reply.
  *
  *   pipeline_call ──→ batch ──→ wire ──→ node ──→ wire ──→ pipeline_next
- *         └───────────────── fifo of what is owed ──────────────↑
+ *         └───────────────── fifo of pending calls ─────────────↑
  *
- * Calls nobody back.
+ * It has no callbacks.
  */
 #ifndef REDLOCKD_PIPELINE_H
 #define REDLOCKD_PIPELINE_H
@@ -19,33 +19,33 @@ struct pipeline {
     struct wire *wire; /* the caller's */
     const char *sha;   /* of the script there; the caller's, too */
     struct fifo fifo;
-    struct batch batch; /* the newest of the FIFO, not in the wire yet */
+    struct batch batch; /* the newest in the FIFO, not yet in the wire */
     struct batch_reader reader;
     int unread;     /* calls whose replies the reader still has */
     bool is_broken; /* no memory: the connection must go down */
 };
 
-/* To be called once; keys are prefixed with prefix, which is borrowed. */
+/* Call it once. prefix, borrowed, comes before all keys. */
 void pipeline_init(struct pipeline *pipeline, struct span prefix);
 void pipeline_fini(struct pipeline *pipeline);
 
 /*
- * Begins with a new connection, when nothing is owed any more. Both are
- * borrowed; sha is read when calls are sent: it may come with the handshake.
+ * Begins on a new connection; no reply of the last one may be pending. wire and
+ * sha are borrowed; sha is read when calls are sent.
  */
 void pipeline_begin(struct pipeline *pipeline, struct wire *wire,
                     const char *sha);
 
 /*
- * Queues a call. VOTE_PENDING, or VOTE_STALLED: too much is owed or unsent
- * already, or no memory.
+ * Queues a call. VOTE_PENDING, or VOTE_STALLED: too many replies are pending,
+ * too much is unsent, or no memory.
  */
 enum vote pipeline_call(struct pipeline *pipeline, const struct call *call,
                         uint64_t tag);
 
 /*
- * Appends another command behind the calls so far. step is told with the reply:
- * 0 and above. False: no memory.
+ * Appends another command after the calls so far. step, 0 or more, comes back
+ * with its reply. False: no memory.
  */
 bool pipeline_step(struct pipeline *pipeline, int step, const struct span *args,
                    int count);
@@ -53,15 +53,15 @@ bool pipeline_step(struct pipeline *pipeline, int step, const struct span *args,
 /* Hands the calls so far to the wire. False: no memory. */
 bool pipeline_append(struct pipeline *pipeline);
 
-/* When the oldest command that is owed a reply was sent; 0: none is owed. */
+/* When the oldest command without a reply was sent; 0: there is none. */
 int64_t pipeline_oldest_us(const struct pipeline *pipeline);
 
 enum pipeline_next {
     PIPELINE_CALL,    /* the reply to a call: tag, sent_us, script */
     PIPELINE_STEP,    /* the reply to a step: step, sent_us, fields, count */
     PIPELINE_NONE,    /* no complete reply is left */
-    PIPELINE_UNASKED, /* a reply to nothing that was sent */
-    PIPELINE_GARBAGE, /* no reply, or too long a one */
+    PIPELINE_UNASKED, /* a reply without a command */
+    PIPELINE_GARBAGE, /* not a reply, or too long */
 };
 
 /* Borrows from the wire until the next call. */
@@ -79,8 +79,8 @@ enum pipeline_next pipeline_next(struct pipeline *pipeline, int64_t heard_us,
                                  struct pipeline_reply *reply);
 
 /*
- * The connection is gone: takes out the next call that will get no reply.
- * False: there is none left, and the pipeline is as new.
+ * The connection is lost: takes out the next call that will get no reply.
+ * False: there is none left, and pipeline_begin may follow.
  */
 bool pipeline_drop(struct pipeline *pipeline, struct pipeline_reply *reply);
 

@@ -2,8 +2,8 @@
  * The socket address of a node. Each question resolves its name anew.
  *
  * A node has at most one lookup at a time, however many questions are asked
- * and given up: a few threads resolve the names of all nodes. If a name server
- * hangs, it must not take all of them for one node.
+ * and given up: a few threads resolve the names of all nodes, and a name server
+ * that hangs must not block them all for one node.
  */
 #ifndef REDLOCKD_RESOLVER_H
 #define REDLOCKD_RESOLVER_H

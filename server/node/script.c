@@ -29,7 +29,7 @@ const char *script_name(enum call_kind kind)
 
 #define BY(kind) (1u << CALL_##kind)
 
-/* What the scripts answer: the word, who answers it, and with what behind. */
+/* A word that the scripts answer, to which kinds, and with how many fields. */
 struct answer {
     const char *word;
     enum vote vote;
@@ -39,7 +39,7 @@ struct answer {
 
 enum { LOOK_FIELDS = 9, HELD_FIELDS = 3, NUMBER_FIELDS = 2, OTHER_FIELDS = 1 };
 
-/* Who may be refused, since they ask for a vote. */
+/* These ask for a vote, which the node may refuse. */
 #define BY_VOTERS (BY(ACQUIRE) | BY(EXTEND) | BY(REPAIR))
 
 static const struct answer answers[] = {
@@ -105,8 +105,8 @@ static bool decode_held(struct call_reply *reply,
 }
 
 /*
- * A number that is none of ours was written into the slot by some other hand:
- * an error of this slot, and no reason to give up the connection.
+ * Somebody else wrote a number into the slot that we would never write: an
+ * error of this slot, but no reason to close the connection.
  */
 static bool decode_stale(struct call_reply *reply,
                          const struct script_field *fields)
@@ -119,7 +119,7 @@ static bool decode_stale(struct call_reply *reply,
     return true;
 }
 
-/* A slot without a number is told as 0. */
+/* For a slot without a number the script answers 0. */
 static bool decode_missing(struct call_reply *reply,
                            const struct script_field *fields)
 {
@@ -136,7 +136,7 @@ static bool is_state_text(const struct script_field *field)
            field->string.len <= CALL_STATE_MAX;
 }
 
-/* The mark is a text of its own, and there where the word says so. */
+/* If the word says that there is a mark, it must be a text without NUL. */
 static bool fits_word(enum call_look_word word, struct span mark)
 {
     bool is_marked =
@@ -212,7 +212,7 @@ struct ballot script_decode_error(struct span text)
         {"OOM ", {VOTE_UNFIT, STATE_OUT_OF_MEMORY}},
         {"BUSY ", {VOTE_UNFIT, STATE_BUSY}},
         {"NOPERM ", {VOTE_UNFIT, STATE_NO_PERMISSION}},
-        /* what Redis 7.0 says instead within a script, and what 7.2 does */
+        /* what scripts get instead from Redis 7.0, and from 7.2 */
         {"ERR The user executing the script can't access at least one of the "
          "keys ",
          {.vote = VOTE_KEY_REFUSED}},

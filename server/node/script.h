@@ -10,7 +10,7 @@
 
 #include "../engine/call.h"
 
-/* One field of a RESP reply; an array stands in front of its elements. */
+/* One field of a RESP reply; an array comes before its elements. */
 enum script_field_type {
     SCRIPT_FIELD_STRING,
     SCRIPT_FIELD_INTEGER,
@@ -34,22 +34,22 @@ enum {
     SCRIPT_INFIX_MAX = 20, /* "redlockd:state" */
 };
 
-/* The Lua text, with a NUL behind it. */
+/* The Lua text; a NUL follows it. */
 struct span script_text(void);
 
 /* The kind's name ("acquire"), as the text knows it. Static. */
 const char *script_name(enum call_kind kind);
 
-/* Whether it is a number that the script may tell: 0 to EXACT_MAX. */
+/* Whether it is a number that the script may return: 0 to EXACT_MAX. */
 bool script_is_number(const struct script_field *field);
 
-/* Whether it is microseconds as a node tells them, and far from overflow. */
+/* Whether it is a node's time in microseconds, far from overflow. */
 bool script_is_time(const struct script_field *field);
 
 /*
  * Decodes the count fields of the reply to one call of this kind, which the
- * node ran when its clock showed node_now_us. What the script never answers is
- * VOTE_GARBAGE; an error is an unfit node's.
+ * node ran when its clock showed node_now_us. An answer that the script never
+ * gives is VOTE_GARBAGE; an error is that of an unfit node.
  */
 struct call_reply script_decode(enum call_kind kind, int64_t node_now_us,
                                 const struct script_field *fields, int count);

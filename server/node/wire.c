@@ -11,7 +11,7 @@
 enum {
     READ_BYTES = 16 * 1024, /* with one recv(2) */
     READS_MAX = WIRE_READ_MAX / READ_BYTES,
-    OUT_KEPT_MAX = 64 * 1024, /* of the buffer, while nothing is in it */
+    OUT_KEPT_MAX = 64 * 1024,          /* of the empty output buffer */
     ARG_HEAD_MAX = 1 + DIGITS_MAX + 2, /* $len CR LF, *argc CR LF */
     KEEPALIVE_S = 15,
     KEEPALIVE_PROBES = 3,
@@ -33,8 +33,8 @@ struct wire {
 /* ---- the parser's callbacks --------------------------------------------- */
 
 /*
- * NULL stops the parser with an error; what else is returned stands for the
- * object, and is only ever compared with NULL.
+ * NULL stops the parser with an error. Anything else stands for the object; the
+ * parser only compares it with NULL.
  */
 
 static struct script_field *add_field(const redisReadTask *task,
@@ -159,7 +159,7 @@ struct wire *wire_new(const struct sockaddr *address, socklen_t len)
         return NULL;
     }
     wire->reader->privdata = wire;
-    /* it asserts that it has memory for a new buffer if it gave one back */
+    /* never give the buffer back: hiredis asserts that it gets a new one */
     wire->reader->maxbuf = 0;
     wire->fd = -1;
     wire->is_unix = address->sa_family == AF_UNIX;
@@ -179,7 +179,7 @@ void wire_free(struct wire *wire)
         return;
     redisReaderFree(wire->reader);
     if (wire->fd >= 0)
-        (void)close(wire->fd); /* nothing is lost that matters */
+        (void)close(wire->fd); /* an error does not matter any more */
     free(wire->out);
     free(wire);
 }
@@ -276,8 +276,8 @@ bool wire_write(struct wire *wire)
 }
 
 /*
- * By hand: hiredis would not read any more once a write has failed. An error
- * behind what has come is told by the next call.
+ * By hand: hiredis does not read after a write has failed. If bytes came before
+ * an error, only the next call reports it.
  */
 bool wire_read(struct wire *wire, bool *has_read)
 {

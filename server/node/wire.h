@@ -34,23 +34,24 @@ struct wire *wire_new(const struct sockaddr *address, socklen_t len);
 void wire_free(struct wire *wire);
 
 /*
- * Why the connection is dead; NULL: it is not. To be copied. After an error
- * nothing can be written, but what came before it may still be read.
+ * Why the connection is dead; NULL: it is not. Copy it: it may change with the
+ * next call. After an error nothing can be written, but what came before it may
+ * still be read.
  */
 const char *wire_error(const struct wire *wire);
 
 int wire_fd(const struct wire *wire);
 
-/* To be called once it is writable. False: it could not connect. */
+/* Call it once the descriptor is writable. False: it could not connect. */
 bool wire_finish_connect(struct wire *wire);
 
-/* Adds a command to what waits to be written. False: no memory, no change. */
+/* Adds a command to the output. False: no memory, and no change. */
 bool wire_append(struct wire *wire, const struct span *args, int count);
 
-/* Bytes that wait to be written. */
+/* Bytes of output that are not yet written. */
 size_t wire_unsent(const struct wire *wire);
 
-/* Writes as much of it as the socket takes now. False: an error. */
+/* Writes as much output as the socket takes now. False: an error. */
 bool wire_write(struct wire *wire);
 
 /*
@@ -60,9 +61,9 @@ bool wire_write(struct wire *wire);
 bool wire_read(struct wire *wire, bool *has_read);
 
 /*
- * A reply: one field, or an array with its elements behind it, of which some
- * may be arrays of plain fields again. Errors are cut: what they are stands in
- * front, and a batch may have one for each call. Valid until the next call.
+ * A reply: one field, or an array followed by its elements, of which some may
+ * be arrays of plain fields. Errors are cut: their code comes first, and a
+ * batch may have one for each call. Valid until the next call.
  */
 struct wire_reply {
     int count;
@@ -72,10 +73,10 @@ struct wire_reply {
 enum wire_next {
     WIRE_REPLY,   /* here it is */
     WIRE_NONE,    /* no complete reply is left */
-    WIRE_GARBAGE, /* no protocol, nested deeper, too many fields, too long */
+    WIRE_GARBAGE, /* not RESP, nested too deep, too many fields, too long */
 };
 
-/* Takes the next reply out of what was read. */
+/* Takes the next reply from what was read. */
 enum wire_next wire_next(struct wire *wire, const struct wire_reply **reply);
 
 #endif

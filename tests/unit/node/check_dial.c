@@ -41,13 +41,13 @@ static void on_failed(void *ctx, enum node_state its_reason,
     failures++;
 }
 
-static void make(bool is_look)
+static void make(bool is_probe)
 {
     const struct dial_setup setup = {.loop = loop,
                                      .config = &config,
                                      .resolver = resolver,
                                      .silence_us = SILENCE_US,
-                                     .is_look = is_look,
+                                     .is_probe = is_probe,
                                      .events = {on_done, on_failed, &node}};
     dial_free(dial);
     dial = dial_new(&setup);
@@ -103,7 +103,7 @@ START_TEST(hands_over_a_live_connection)
 }
 END_TEST
 
-START_TEST(a_look_leaves_the_script_out)
+START_TEST(a_probe_leaves_the_script_out)
 {
     make(true);
     dial_start(dial);
@@ -185,7 +185,7 @@ Suite *check_dial(void)
     tcase_set_timeout(tcase, 30);
     tcase_add_checked_fixture(tcase, setup_node, teardown_node);
     tcase_add_test(tcase, hands_over_a_live_connection);
-    tcase_add_test(tcase, a_look_leaves_the_script_out);
+    tcase_add_test(tcase, a_probe_leaves_the_script_out);
     tcase_add_test(tcase, an_unfit_node_has_a_reason);
     tcase_add_test(tcase, garbage_and_silence_are_failures);
     tcase_add_test(tcase, only_a_link_falls_back_on_the_last_good_address);
