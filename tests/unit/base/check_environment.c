@@ -59,7 +59,7 @@ START_TEST(variables_of_a_kubernetes_service_are_not_ours)
 }
 END_TEST
 
-/* Whoever gives a port, and no service, meant --listen. */
+/* A user who gives a port, but no service, meant --listen. */
 static const char *const mistakes[] = {
     "REDLOCKD_PORT=8080",
     "REDLOCKD_PORTS=tcp://10.0.0.1:8080",

@@ -31,7 +31,7 @@ static const char *read_log(void)
     return text;
 }
 
-/* The line behind its time stamp. */
+/* The line after its time stamp. */
 static const char *read_line(void)
 {
     const char *line = read_log();

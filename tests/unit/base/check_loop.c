@@ -84,7 +84,7 @@ static void flush(void *arg)
         write_byte(pair[1]);
 }
 
-/* The timer that is set while reading falls due behind the next reading. */
+/* A timer that is set while reading runs after the next reading. */
 START_TEST(a_turn_reads_runs_timers_serves_and_flushes)
 {
     timer = loop_timer_new(loop, on_timer, NULL);
@@ -109,7 +109,7 @@ START_TEST(a_loop_with_nothing_to_do_runs_until_it_is_stopped)
     read_byte(pair[0]); /* from here on it would end, if it did */
     for (int i = 0; i < 1000; i++)
         sched_yield();
-    /* it ends by the signal only, whenever that comes */
+    /* only the signal ends it, whenever that comes */
     int status = 0;
     kill(child, SIGKILL);
     ck_assert_int_eq(waitpid(child, &status, 0), child);
@@ -163,7 +163,7 @@ static void free_the_other(void *arg, int events)
     *which = NULL;
 }
 
-/* Both are ready in one turn; who comes first frees the other. */
+/* Both are ready in one turn; the first frees the other. */
 START_TEST(a_watch_that_was_freed_is_not_called_in_the_same_turn)
 {
     calls = 0;

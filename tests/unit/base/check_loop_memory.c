@@ -1,6 +1,6 @@
 /*
- * libuv ends the process when it has no memory for a watch. It must not do so
- * without a word.
+ * libuv ends the process when it has no memory for a watch. It must log
+ * that first.
  */
 #include <check.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /*
- * The loop's timers: never early, and behind what came before they were due.
+ * The loop's timers: never early, and after what came before they were due.
  */
 #include <check.h>
 #include <sched.h>

@@ -1,5 +1,5 @@
 /*
- * No error of the configuration shows a password, whatever was mistyped.
+ * No error of the configuration shows a password, whatever the typing mistake.
  */
 #include <check.h>
 #include <stdlib.h>

@@ -66,7 +66,7 @@ static const char *command_words(void)
     return words;
 }
 
-/* What stands in front of a call that has an admission. */
+/* The head of a batch whose calls have an admission. */
 #define SEEN "1:f:n:run 1700000000000000 "
 
 static const char *const kinds[CALL_KINDS] = {
@@ -114,7 +114,7 @@ START_TEST(several_calls_are_one_command)
 }
 END_TEST
 
-/* Whose median it is matters to none. */
+/* Calls with different medians may share a batch. */
 START_TEST(a_batch_has_the_first_median_that_is_known)
 {
     struct call call = call_of(CALL_EXTEND);
@@ -178,7 +178,7 @@ START_TEST(calls_of_another_admission_wait_for_the_next_batch)
 }
 END_TEST
 
-/* A peek marks nothing, a revocation need know no mark. */
+/* A probe marks nothing; a revocation need not know a mark. */
 START_TEST(what_is_left_out_is_an_empty_argument)
 {
     struct call call = call_of(CALL_LOOK);
@@ -227,7 +227,7 @@ START_TEST(the_longest_calls_fit)
 }
 END_TEST
 
-/* A node has one look at a time, behind whatever else the batch has. */
+/* A node has one look at a time, after the other calls of the batch. */
 START_TEST(the_longest_look_fits)
 {
     static char text[CALL_WITNESSES_MAX];

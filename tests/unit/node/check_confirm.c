@@ -64,7 +64,7 @@ static void setup(void)
     fake_start(&node, loop);
     snprintf(config.host, sizeof config.host, "node.test");
     config.port = node.port;
-    names_lead("127.0.0.1", 0);
+    names_resolve_to("127.0.0.1", 0);
     resolver = resolver_new(loop, &config);
     ck_assert_ptr_nonnull(resolver);
 }
@@ -196,24 +196,24 @@ START_TEST(a_name_that_leads_nowhere_refutes_nothing)
 {
     begin(INTERVAL_US, clock_now_us());
     until_confirmed(1);
-    names_lead(nowhere[_i], 0);
+    names_resolve_to(nowhere[_i], 0);
     int asked = names_asked();
     pass_us(3 * (int64_t)CONFIRM_RETRY_US);
     ck_assert_int_ge(names_asked(), asked + 2);
     int before = confirmed;
-    names_lead("127.0.0.1", 0);
+    names_resolve_to("127.0.0.1", 0);
     until_confirmed(before + 2);
     ck_assert_int_eq(refuted, 0);
 }
 END_TEST
 
-/* It takes longer than anybody waits for it; what comes of it still counts. */
+/* The lookup takes longer than the timeout; its late answer still counts. */
 START_TEST(a_slow_name_server_is_asked_one_thing_at_a_time)
 {
     begin(INTERVAL_US, clock_now_us());
     until_confirmed(1);
     int before = names_asked();
-    names_lead("127.0.0.1", 3 * SILENCE_US);
+    names_resolve_to("127.0.0.1", 3 * SILENCE_US);
     int64_t before_us = clock_now_us();
     until_confirmed(confirmed + 2);
     ck_assert_int_ge(clock_now_us() - before_us, 3 * SILENCE_US);

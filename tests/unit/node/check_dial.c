@@ -15,7 +15,7 @@ static struct fake node;
 static struct config_node config;
 static struct resolver *resolver;
 static struct dial *dial;
-static struct wire *wire; /* of the last that was done */
+static struct wire *wire; /* of the last done event */
 static struct dial_result result;
 static struct handshake handshake;
 static int dones, failures;
@@ -136,23 +136,23 @@ START_TEST(garbage_and_silence_are_failures)
 }
 END_TEST
 
-/* A name server that is away does not take the node away; but who only looks
-   would see the old address. */
+/* Without a name server a link still reaches its node; a probe must not: the
+   name may lead somewhere else by now. */
 START_TEST(only_a_link_falls_back_on_the_last_good_address)
 {
     snprintf(config.host, sizeof config.host, "node.test");
-    names_lead("", 0);
+    names_resolve_to("", 0);
     expect_failure(STATE_UNREACHABLE, "");
-    names_lead("127.0.0.1", 0);
+    names_resolve_to("127.0.0.1", 0);
     dial_start(dial);
     turns_until_count(loop, &dones, 1);
-    names_lead("", 0);
+    names_resolve_to("", 0);
     dial_start(dial);
     turns_until_count(loop, &dones, 2);
     ck_assert_int_eq(result.began_us, 0);
     make(true);
     expect_failure(STATE_UNREACHABLE, "");
-    names_lead("127.0.0.1", 3 * SILENCE_US / 2);
+    names_resolve_to("127.0.0.1", 3 * SILENCE_US / 2);
     expect_failure(STATE_UNREACHABLE, "not resolved in time");
     ck_assert_int_eq(node.accepted, 2);
     make(false); /* waits for the same lookup, which is done in time */

@@ -31,7 +31,7 @@ START_TEST(story_40_a_node_that_threw_keys_away_loses_its_admission)
     if (_i == 0)
         PERMIT_ASSERT_WORD(permit_look(), LOOK_CREATED);
     else
-        PERMIT_ASSERT_WORD(permit_peek(), LOOK_BARE);
+        PERMIT_ASSERT_WORD(permit_probe(), LOOK_BARE);
     ck_assert_str_eq(live.admit, "");
     ck_assert_str_eq(permit_field("admit"), "");
     ck_assert_int_eq(permit_number("beat"), LIVE_MEDIAN_US + 2);
@@ -39,7 +39,7 @@ START_TEST(story_40_a_node_that_threw_keys_away_loses_its_admission)
 }
 END_TEST
 
-/* What was thrown away before its quarantine is over by then. */
+/* Locks that were evicted before the quarantine have expired by its end. */
 START_TEST(what_was_thrown_away_before_an_admission_is_forgiven)
 {
     evict();
@@ -51,7 +51,7 @@ START_TEST(what_was_thrown_away_before_an_admission_is_forgiven)
 }
 END_TEST
 
-/* In that life, and forgiven; in this one it threw nothing away. */
+/* The evictions of that life are forgiven; in this one there was none. */
 START_TEST(what_an_older_life_threw_away_is_no_objection)
 {
     permit_restart(7);
@@ -63,8 +63,8 @@ START_TEST(what_an_older_life_threw_away_is_no_objection)
 }
 END_TEST
 
-/* Restarted whole, and before it votes again its locks go: its memory is not
- * what it was, whoever comes first. */
+/* It restarts whole, and its locks are evicted before it votes again: its
+ * memory is not what it was, whichever call comes first. */
 START_TEST(story_40_a_restarted_node_that_threw_keys_away_is_not_whole)
 {
     permit_restart(7);
@@ -73,7 +73,7 @@ START_TEST(story_40_a_restarted_node_that_threw_keys_away_is_not_whole)
         ck_assert_int_eq(permit_readmit(PERMIT_OLD), VOTE_CHANGED);
         ck_assert_str_eq(permit_field("admit"), PERMIT_OLD);
     } else {
-        PERMIT_ASSERT_WORD(_i == 1 ? permit_look() : permit_peek(),
+        PERMIT_ASSERT_WORD(_i == 1 ? permit_look() : permit_probe(),
                            LOOK_MARKED);
         ck_assert_str_eq(live.admit, "");
         ck_assert_str_eq(permit_field("admit"), "");

@@ -121,8 +121,8 @@ START_TEST(a_link_that_owes_nothing_lives_through_silence)
 }
 END_TEST
 
-/* The process was stopped: replies lie in the socket, and are no silence. */
-START_TEST(replies_that_lie_in_the_socket_are_no_silence)
+/* The process was stopped; the replies are in the socket. */
+START_TEST(replies_in_the_socket_are_no_silence)
 {
     faked_start_link();
     faked_until_up(1);
@@ -162,7 +162,7 @@ START_TEST(a_loading_node_is_up_soon_after_it_is_ready)
     fake_say(&faked.node, "SCRIPT LOAD", "-LOADING Redis is loading\r\n");
     faked_start_link();
     faked_expect_down(STATE_LOADING, "LOADING Redis is loading");
-    faked_until_down(8); /* the backoff has reached its end */
+    faked_until_down(8); /* the backoff is as long as it gets */
     fake_say(&faked.node, "SCRIPT LOAD", "$40\r\n" FAKE_SHA "\r\n");
     int64_t ready_us = clock_now_us();
     faked_until_up(1);
@@ -231,7 +231,7 @@ Suite *check_link(void)
     tcase_add_test(tcase, a_connection_that_is_not_made_is_silent);
     tcase_add_test(tcase, silence_with_pending_calls_ends_the_link);
     tcase_add_test(tcase, a_link_that_owes_nothing_lives_through_silence);
-    tcase_add_test(tcase, replies_that_lie_in_the_socket_are_no_silence);
+    tcase_add_test(tcase, replies_in_the_socket_are_no_silence);
     tcase_add_test(tcase, the_user_and_database_are_sent);
     tcase_add_test(tcase, a_name_that_the_node_refuses_does_not_matter);
     tcase_add_test(tcase, a_loading_node_is_up_soon_after_it_is_ready);

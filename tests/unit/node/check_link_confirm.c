@@ -63,20 +63,20 @@ static bool was_asked(void *arg)
     return names_asked() >= *times;
 }
 
-/* The name leads nowhere for a while; the connection is as good as ever. */
+/* For a while nobody answers at the name; the connection still works. */
 START_TEST(a_confirmation_that_does_not_come_closes_nothing)
 {
     snprintf(faked.config.host, sizeof faked.config.host, "node.test");
-    names_lead("127.0.0.1", 0);
+    names_resolve_to("127.0.0.1", 0);
     faked_start_link();
     faked_until_up(1);
-    names_lead("127.0.0.9", 0);
+    names_resolve_to("127.0.0.9", 0);
     int times = names_asked() + 3;
     turns_until(faked.loop, was_asked, &times);
     ck_assert_int_eq(faked_inspect(1), VOTE_PENDING);
     turns_until_count(faked.loop, &faked.replies, 1);
     ck_assert_int_eq(faked.votes[0], VOTE_FREE);
-    names_lead("127.0.0.1", 0);
+    names_resolve_to("127.0.0.1", 0);
     until_confirmed(1);
     ck_assert_int_eq(faked.downs, 0);
 }
@@ -85,15 +85,15 @@ END_TEST
 START_TEST(the_last_good_address_confirms_nothing)
 {
     snprintf(faked.config.host, sizeof faked.config.host, "node.test");
-    names_lead("127.0.0.1", 0);
+    names_resolve_to("127.0.0.1", 0);
     faked_start_link();
     faked_until_up(1);
-    names_lead("", 0);
+    names_resolve_to("", 0);
     fake_close(&faked.node);
     faked_until_up(2);
     ck_assert_int_eq(faked.facts.confirmed_us, 0);
     int64_t before_us = clock_now_us();
-    names_lead("127.0.0.1", 0);
+    names_resolve_to("127.0.0.1", 0);
     until_confirmed(1);
     ck_assert_int_ge(faked.facts.confirmed_us, before_us);
     ck_assert_int_lt(clock_now_us() - before_us, 2 * SLACK_US);

@@ -131,7 +131,7 @@ static const struct {
      STATE_NO_PERMISSION, "info"},
 };
 
-/* Nothing is asked over the connection itself that would tell. */
+/* Nothing that is asked over the connection itself would show it. */
 START_TEST(a_node_that_becomes_unfit_is_left)
 {
     int64_t begin_us = clock_now_us();

@@ -226,7 +226,7 @@ static void send_long_replies(void)
     fake_send(&faked.node, text);
 }
 
-/* A timer that is due finds all of it read. */
+/* When the timer runs, all of it has been read. */
 START_TEST(what_lies_in_the_socket_is_read_at_once)
 {
     int calls = 3 * BATCH_CALLS_MAX;
@@ -266,7 +266,7 @@ START_TEST(each_call_of_a_batch_gets_its_reply)
 }
 END_TEST
 
-/* What stands behind it in the batch is not believed either. */
+/* The replies after it in the batch do not count either. */
 START_TEST(garbage_within_a_batch_ends_the_link)
 {
     fake_say(&faked.node, "EVALSHA",

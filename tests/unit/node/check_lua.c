@@ -82,7 +82,7 @@ START_TEST(a_node_without_our_admission_is_quarantined)
 }
 END_TEST
 
-/* What it still has, it tells and deletes all the same. */
+/* It still returns and deletes the locks that it has. */
 START_TEST(a_node_without_our_admission_deletes_what_it_has)
 {
     master_text(&live.master, "SET p:r A PX 10000");
@@ -315,8 +315,7 @@ START_TEST(a_full_batch_of_long_values_is_read)
 }
 END_TEST
 
-/* A slot that some other hand has spoilt, and a key that is not ours to touch.
- */
+/* A slot that somebody else has spoilt, and a key that we may not touch. */
 START_TEST(an_error_of_one_call_is_not_that_of_its_neighbours)
 {
     live_admit();

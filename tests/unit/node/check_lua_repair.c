@@ -59,8 +59,8 @@ START_TEST(a_late_repair_does_nothing)
 }
 END_TEST
 
-/* A lock may have been held for long; but no number is taken over that bars
- * the slot. */
+/* A lock may have been held for a long time, but its number must not block the
+ * slot. */
 START_TEST(the_number_may_be_old_but_not_far_ahead)
 {
     int64_t now_us = call.number;

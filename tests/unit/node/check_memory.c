@@ -28,13 +28,13 @@ START_TEST(story_42_a_look_takes_the_admission_of_an_older_memory)
 }
 END_TEST
 
-/* Restarted from a backup: what it carries is no evidence for anybody. */
+/* Restarted from a backup: its state proves nothing to anyone. */
 START_TEST(story_43_a_refusal_takes_the_evidence_of_an_older_life)
 {
     permit_restart(7);
     PERMIT_ASSERT_WORD(permit_look_above(7, PERMIT_OTHER_NONCE), LOOK_MARKED);
     ck_assert_str_eq(live.admit, PERMIT_OLD);
-    PERMIT_ASSERT_WORD(permit_look_above(8, ""), LOOK_MARKED); /* a peek */
+    PERMIT_ASSERT_WORD(permit_look_above(8, ""), LOOK_MARKED); /* a probe */
     ck_assert_str_eq(live.admit, PERMIT_OLD);
     PERMIT_ASSERT_WORD(permit_look_above(8, PERMIT_OTHER_NONCE), LOOK_CREATED);
     ck_assert_str_eq(live.admit, "");
@@ -45,8 +45,8 @@ START_TEST(story_43_a_refusal_takes_the_evidence_of_an_older_life)
 }
 END_TEST
 
-/* Each server that knows of more begins the quarantine anew: once, not in
- * turns. The one that ends it does so above them all. */
+/* Each server that knows a greater beat restarts the quarantine: once, not in
+ * turns. The admission that ends it has a beat above them all. */
 START_TEST(story_45_whatever_is_heard_of_another_machine_makes_a_new_mark)
 {
     char mark[CALL_STATE_MAX + 1];
@@ -55,7 +55,8 @@ START_TEST(story_45_whatever_is_heard_of_another_machine_makes_a_new_mark)
     snprintf(mark, sizeof mark, "%s", live.mark);
     ck_assert_str_eq(mark, permit_other_mark());
     ck_assert_int_eq(permit_admit(live.first_mark), VOTE_CHANGED);
-    for (int floor = 12; floor <= 20; floor += 4) { /* who knows no more */
+    for (int floor = 12; floor <= 20;
+         floor += 4) { /* a server that knows no greater beat */
         PERMIT_ASSERT_WORD(permit_look_above(floor, LIVE_NONCE), LOOK_MARKED);
         ck_assert_str_eq(live.mark, mark);
     }
@@ -65,7 +66,7 @@ START_TEST(story_45_whatever_is_heard_of_another_machine_makes_a_new_mark)
 }
 END_TEST
 
-START_TEST(a_peek_knows_no_floor)
+START_TEST(a_probe_knows_no_floor)
 {
     PERMIT_ASSERT_WORD(permit_look_above(9, ""), LOOK_EMPTY);
     ck_assert(!permit_has_state());
@@ -77,7 +78,7 @@ END_TEST
 
 /* ---- votes --------------------------------------------------------------- */
 
-/* By its number alone a batch that promised is told from one before it. */
+/* The beat alone tells a batch that promised from one before it. */
 START_TEST(a_batch_that_promises_counts_once)
 {
     struct call calls[] = {
@@ -94,7 +95,7 @@ START_TEST(a_batch_that_promises_counts_once)
     ck_assert_int_eq(live.reply.beat, LIVE_MEDIAN_US + 2);
     ck_assert_int_eq(permit_number("beat"), LIVE_MEDIAN_US + 2);
     ck_assert_int_eq(permit_number("voted"), LIVE_MEDIAN_US);
-    ck_assert_int_eq(permit_number("seen"), 5); /* looks say that */
+    ck_assert_int_eq(permit_number("seen"), 5); /* only looks set it */
     ck_assert_int_eq(permit_number("7"), calls[0].number);
     ck_assert_int_eq(permit_number("8"), calls[1].number);
     ck_assert_int_eq(permit_number("10"), calls[3].number);
@@ -132,7 +133,7 @@ START_TEST(what_promises_nothing_is_not_counted)
 }
 END_TEST
 
-/* Servers' medians differ: it is as the server of the last promise tells. */
+/* Servers' medians differ: that of the last promise counts. */
 START_TEST(the_last_promise_is_remembered)
 {
     struct call call = live_call(CALL_ACQUIRE, "r", "A");
@@ -179,7 +180,7 @@ START_TEST(an_admitted_node_keeps_the_greatest_of_what_it_is_told)
 }
 END_TEST
 
-/* Nobody reads there what it knows, as its memory may be any. */
+/* Its memory may be anyone's, so nobody will read there what it was told. */
 START_TEST(a_node_whose_memory_does_not_count_answers_and_keeps_nothing)
 {
     PERMIT_ASSERT_WORD(permit_tell(A "=5 " B "=6"), LOOK_FRESH);
@@ -200,7 +201,7 @@ START_TEST(a_node_whose_memory_does_not_count_answers_and_keeps_nothing)
 }
 END_TEST
 
-/* When all are restarted at once, somebody who lives must be able to write. */
+/* When all nodes restart at once, a server must have a node to write to. */
 START_TEST(a_node_that_was_restarted_whole_keeps_what_it_is_told)
 {
     permit_restart(7);
@@ -244,7 +245,7 @@ START_TEST(story_38_files_of_another_node_are_no_admission)
 }
 END_TEST
 
-/* On a port of its own, as REPLICAOF knows no sockets. */
+/* On a port of its own: REPLICAOF does not take a Unix path. */
 static int listen_on_tcp(struct master *master)
 {
     struct sockaddr_in address = {.sin_family = AF_INET,
@@ -262,7 +263,7 @@ static int listen_on_tcp(struct master *master)
     return port;
 }
 
-/* Has the whole memory of that master, and gets what it writes. */
+/* Copies the memory of that master, and follows its writes. */
 static void follow(struct master *master, int port)
 {
     master_text(master, "REPLICAOF 127.0.0.1 %d", port);
@@ -314,7 +315,7 @@ START_TEST(a_node_that_was_a_replica_for_a_moment_has_no_vote)
 }
 END_TEST
 
-/* The other one's state lies here now, with its admission, and its beat. */
+/* It now has the other node's state, with its admission and its beat. */
 START_TEST(story_37_a_replica_of_another_lock_node_has_no_admission)
 {
     static const char theirs[] = "1:fingerprint:fedcba9876543210:other:m";
@@ -332,8 +333,8 @@ START_TEST(story_37_a_replica_of_another_lock_node_has_no_admission)
 }
 END_TEST
 
-/* Its replica is detached, and becomes its master for a moment: the run_id is
- * the same, and the admission that of a moment ago. */
+/* Its replica is detached, and becomes its master for a moment: the run_id
+ * stays the same, and the admission is a moment old. */
 START_TEST(story_41_an_old_copy_under_the_same_run_id_gives_no_vote)
 {
     static const enum call_kind kinds[] = {CALL_ACQUIRE, CALL_EXTEND,
@@ -342,7 +343,8 @@ START_TEST(story_41_an_old_copy_under_the_same_run_id_gives_no_vote)
     follow(&other, listen_on_tcp(&live.master));
     live_learn_memory(); /* that it has a replica makes another ID, too */
     live_admit();
-    master_text(&live.master, "SET written later"); /* by who waits for it */
+    master_text(&live.master,
+                "SET written later"); /* and wait for the replica */
     ck_assert_int_eq(master_integer(&live.master, "WAIT 1 5000"), 1);
     detach(&other);
     strcpy(before, live.admission);
@@ -361,15 +363,15 @@ START_TEST(story_41_an_old_copy_under_the_same_run_id_gives_no_vote)
 }
 END_TEST
 
-/* Which makes another replication ID: the admission is of a memory that nobody
- * else had. */
+/* A first replica makes another replication ID: the admission was given to a
+ * memory that had no copy. */
 START_TEST(a_node_that_gets_its_first_replica_loses_its_admission)
 {
     live_admit();
     ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_GRANTED);
     follow(&other, listen_on_tcp(&live.master));
     ck_assert_int_eq(live_run(CALL_ACQUIRE, "s", "A"), VOTE_QUARANTINED);
-    PERMIT_ASSERT_WORD(permit_peek(), LOOK_BARE);
+    PERMIT_ASSERT_WORD(permit_probe(), LOOK_BARE);
 }
 END_TEST
 
@@ -399,7 +401,7 @@ Suite *check_memory(void)
     tcase_add_test(tc, story_43_a_refusal_takes_the_evidence_of_an_older_life);
     tcase_add_test(
         tc, story_45_whatever_is_heard_of_another_machine_makes_a_new_mark);
-    tcase_add_test(tc, a_peek_knows_no_floor);
+    tcase_add_test(tc, a_probe_knows_no_floor);
     tcase_add_test(tc, a_batch_that_promises_counts_once);
     tcase_add_test(tc, what_promises_nothing_is_not_counted);
     tcase_add_test(tc, the_last_promise_is_remembered);

@@ -1,8 +1,8 @@
 /*
  * The permission on the node: what look and admit do to a real Redis server's
- * state. Readmit and revoke are in check_permission_back.c. What becomes of
- * memory that was replaced or rolled back is in check_memory.c, garbage in it
- * in check_permission_garbage.c.
+ * state. Readmit and revoke are in check_permission_back.c, memory that was
+ * replaced or rolled back in check_memory.c, and garbage in
+ * check_permission_garbage.c.
  */
 #include <check.h>
 #include <stdio.h>
@@ -11,9 +11,9 @@
 
 /* ---- look ---------------------------------------------------------------- */
 
-START_TEST(a_node_without_state_is_empty_and_stays_so_at_a_peek)
+START_TEST(a_node_without_state_is_empty_and_stays_so_at_a_probe)
 {
-    PERMIT_ASSERT_WORD(permit_peek(), LOOK_EMPTY);
+    PERMIT_ASSERT_WORD(permit_probe(), LOOK_EMPTY);
     ck_assert(!permit_has_state());
     ck_assert_str_eq(live.admit, "");
     ck_assert_str_eq(live.mark, "");
@@ -33,7 +33,7 @@ START_TEST(a_node_without_state_is_marked_once)
     ck_assert_str_eq(permit_field("mark"), live.first_mark);
     PERMIT_ASSERT_WORD(permit_look_with(PERMIT_OTHER_NONCE), LOOK_MARKED);
     ck_assert_str_eq(live.mark, live.first_mark);
-    PERMIT_ASSERT_WORD(permit_peek(), LOOK_MARKED);
+    PERMIT_ASSERT_WORD(permit_probe(), LOOK_MARKED);
     ck_assert_int_eq(master_integer(&live.master, "HLEN " PERMIT_STATE), 1);
     ck_assert_int_eq(master_integer(&live.master, "PTTL " PERMIT_STATE), -1);
 }
@@ -42,10 +42,10 @@ END_TEST
 START_TEST(a_state_without_a_mark_of_this_life_is_bare)
 {
     permit_set("7", "5");
-    PERMIT_ASSERT_WORD(permit_peek(), LOOK_BARE);
+    PERMIT_ASSERT_WORD(permit_probe(), LOOK_BARE);
     ck_assert_int_eq(master_integer(&live.master, "HLEN " PERMIT_STATE), 1);
     permit_set("mark", "1:run:older:0:ffffffffffffffff");
-    PERMIT_ASSERT_WORD(permit_peek(), LOOK_BARE);
+    PERMIT_ASSERT_WORD(permit_probe(), LOOK_BARE);
     PERMIT_ASSERT_WORD(permit_look(), LOOK_CREATED);
     ck_assert_str_eq(permit_field("mark"), live.first_mark);
     ck_assert_str_eq(permit_field("7"), "5");
@@ -84,12 +84,12 @@ START_TEST(a_look_at_an_admitted_node_is_counted)
     ck_assert_int_eq(permit_number("voted"), 77);
     ck_assert_str_eq(live.admit, live.admission);
     ck_assert_str_eq(live.mark, "");
-    PERMIT_ASSERT_WORD(permit_peek(), LOOK_ADMITTED);
+    PERMIT_ASSERT_WORD(permit_probe(), LOOK_ADMITTED);
     ck_assert_int_eq(permit_number("beat"), 7);
 }
 END_TEST
 
-/* By the median of the nodes' clocks; who does not know that says nothing. */
+/* By the median of the nodes' clocks; a server without one sets nothing. */
 START_TEST(a_look_says_when_the_node_was_seen)
 {
     struct call call = live_call(CALL_LOOK, "", "");
@@ -101,7 +101,7 @@ START_TEST(a_look_says_when_the_node_was_seen)
     call.median_us = 0;
     ck_assert_int_eq(live_ask(&call), VOTE_DONE);
     ck_assert_int_eq(permit_number("seen"), LIVE_MEDIAN_US + 5);
-    call.median_us = LIVE_MEDIAN_US + 3; /* another one's median: as it is */
+    call.median_us = LIVE_MEDIAN_US + 3; /* the median of another server */
     ck_assert_int_eq(live_ask(&call), VOTE_DONE);
     ck_assert_int_eq(permit_number("seen"), LIVE_MEDIAN_US + 3);
     ck_assert_int_eq(permit_revoke(""), VOTE_DONE);
@@ -133,7 +133,7 @@ START_TEST(story_06_a_flush_takes_permission_and_mark)
 {
     live_admit();
     master_text(&live.master, "FLUSHALL");
-    PERMIT_ASSERT_WORD(permit_peek(), LOOK_EMPTY);
+    PERMIT_ASSERT_WORD(permit_probe(), LOOK_EMPTY);
     PERMIT_ASSERT_WORD(permit_look(), LOOK_FRESH);
     ck_assert_str_eq(permit_field("admit"), "");
 }
@@ -141,8 +141,8 @@ END_TEST
 
 /* ---- marks --------------------------------------------------------------- */
 
-/* Of a node that may have gone on promising while the command lay somewhere,
- * nobody knows since when it does not. */
+/* The node may have gone on promising while the command was delayed, so nobody
+ * knows when it stopped. */
 START_TEST(a_mark_tells_when_it_was_made_if_that_is_known)
 {
     struct call call = live_call(_i % 2 == 0 ? CALL_LOOK : CALL_REVOKE, "", "");
@@ -171,7 +171,7 @@ static enum call_look_word object(const char *nonce)
     return live.reply.look.word;
 }
 
-/* As often as somebody else tries. */
+/* However often another server tries. */
 START_TEST(story_46_who_saw_an_admission_replaces_the_mark_of_a_first_start)
 {
     static const char first[] = "first-00112233445566ff";
@@ -181,8 +181,10 @@ START_TEST(story_46_who_saw_an_admission_replaces_the_mark_of_a_first_start)
         master_text(&live.master, "FLUSHALL");
         PERMIT_ASSERT_WORD(permit_look_with(first), LOOK_FRESH);
         ck_assert_str_eq(live.mark, mark);
-        PERMIT_ASSERT_WORD(permit_look(), LOOK_MARKED); /* who saw none */
-        PERMIT_ASSERT_WORD(object(""), LOOK_MARKED);    /* a peek */
+        PERMIT_ASSERT_WORD(
+            permit_look(),
+            LOOK_MARKED); /* from a server that saw no admission */
+        PERMIT_ASSERT_WORD(object(""), LOOK_MARKED); /* a probe */
         ck_assert_str_eq(permit_field("mark"), mark);
         PERMIT_ASSERT_WORD(object(LIVE_NONCE), LOOK_CREATED);
         ck_assert_str_eq(live.mark, live.first_mark);
@@ -305,7 +307,7 @@ START_TEST(the_second_of_two_admissions_does_nothing)
 }
 END_TEST
 
-/* The mark that was looked at, and that of no other life or memory. */
+/* Only with the mark that was seen, not that of another life or memory. */
 START_TEST(a_mark_of_another_life_admits_nobody)
 {
     static const char *const marks[] = {"1:old:m:0:n", "1:run:m:0:n",
@@ -318,8 +320,8 @@ START_TEST(a_mark_of_another_life_admits_nobody)
 }
 END_TEST
 
-/* Above all that anybody has seen, and the time: no memory that is put back
- * later has a beat as high. */
+/* Above every beat that was seen, and above the time: no memory that is
+ * restored later has a beat as high. */
 START_TEST(an_admission_begins_above_all_beats_before)
 {
     static const struct {
@@ -347,7 +349,7 @@ START_TEST(an_admission_begins_above_all_beats_before)
 }
 END_TEST
 
-/* Its quarantine went by the greatest: now the present one is enough. */
+/* The quarantine lasted for the greatest TTL; now the present one is enough. */
 START_TEST(story_33_an_admission_names_the_ttl_of_the_configuration)
 {
     static const int ttls[] = {5000, 90000, 60000};
@@ -384,7 +386,7 @@ Suite *check_permission(void)
     TCase *tc = tcase_create("permission");
     tcase_set_timeout(tc, 60);
     tcase_add_checked_fixture(tc, live_setup, live_teardown);
-    tcase_add_test(tc, a_node_without_state_is_empty_and_stays_so_at_a_peek);
+    tcase_add_test(tc, a_node_without_state_is_empty_and_stays_so_at_a_probe);
     tcase_add_test(tc, a_node_without_state_is_marked_once);
     tcase_add_test(tc, a_state_without_a_mark_of_this_life_is_bare);
     tcase_add_test(tc, the_admission_of_an_older_life_stays_as_evidence);

@@ -37,8 +37,8 @@ START_TEST(story_44_a_readmission_that_comes_late_makes_nothing_durable)
 }
 END_TEST
 
-/* Whoever found that it is old has taken away what this one compares with; and
- * each loss makes another mark. */
+/* The server that found it to be old has deleted what this one compares with,
+ * and each loss makes another mark. */
 START_TEST(story_43_a_readmission_that_comes_late_does_nothing)
 {
     permit_restart(7);

@@ -1,5 +1,5 @@
 /*
- * A permission that some other hand has written: never more than an error.
+ * A permission that somebody else has written: never more than an error.
  */
 #include <check.h>
 #include <stdlib.h>
@@ -40,7 +40,7 @@ static void write_everywhere(const char *text)
         permit_set(numbers[i], text);
     for (int i = 0; i < 2; i++)
         permit_set(texts[i], text);
-    PERMIT_ASSERT_WORD(permit_peek(),
+    PERMIT_ASSERT_WORD(permit_probe(),
                        strncmp(text, "1:", 2) == 0 ? LOOK_FOREIGN : LOOK_BARE);
     if (live.reply.look.word == LOOK_FOREIGN)
         return; /* what begins like an admission of this epoch */
@@ -57,12 +57,12 @@ START_TEST(garbage_in_the_fields_is_nothing)
 }
 END_TEST
 
-/* What is no count is none: any floor is above it. */
+/* A beat that is not a count is 0: any floor is above it. */
 static void look_at_beat(const char *text)
 {
     live_admit();
     permit_set("beat", text);
-    PERMIT_ASSERT_WORD(permit_peek(), LOOK_ADMITTED);
+    PERMIT_ASSERT_WORD(permit_probe(), LOOK_ADMITTED);
     ck_assert_int_ge(live.reply.look.beat, 1);
     ck_assert_int_le(live.reply.look.beat, INT64_C(1) << 53);
     ck_assert_int_eq(live.reply.look.beat, permit_number("beat"));
@@ -86,7 +86,7 @@ static void promise_after(const char *text)
     permit_set("voted", text);
     permit_set("seen", text);
     ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_GRANTED);
-    PERMIT_ASSERT_WORD(permit_peek(), LOOK_ADMITTED);
+    PERMIT_ASSERT_WORD(permit_probe(), LOOK_ADMITTED);
     ck_assert_int_ge(live.reply.look.voted_us, LIVE_MEDIAN_US);
     ck_assert_int_le(live.reply.look.voted_us, INT64_C(1) << 53);
     ck_assert_int_eq(live.downs, 0);

@@ -68,16 +68,16 @@ static bool has_resolved(void *arg)
 START_TEST(each_question_resolves_anew)
 {
     int64_t before_us = clock_now_us();
-    names_lead("127.0.0.1", 0);
+    names_resolve_to("127.0.0.1", 0);
     ask();
     turns_until_count(loop, &answers, 1);
     ck_assert_str_eq(address, "127.0.0.1");
     ck_assert_int_ge(began_us, before_us);
-    names_lead("127.0.0.2", 0);
+    names_resolve_to("127.0.0.2", 0);
     ask();
     turns_until_count(loop, &answers, 2);
     ck_assert_str_eq(address, "127.0.0.2");
-    names_lead("", 0);
+    names_resolve_to("", 0);
     ask();
     turns_until_count(loop, &answers, 3);
     ck_assert_str_eq(address, "");
@@ -96,12 +96,12 @@ START_TEST(numeric_addresses_need_no_name_server)
 }
 END_TEST
 
-/* Four threads resolve for all nodes: one that hangs must not take them all. */
+/* A few threads resolve for all nodes: one name must not take them all. */
 START_TEST(questions_that_were_given_up_share_one_lookup)
 {
     int64_t before_us = clock_now_us();
     int before = names_asked();
-    names_lead("127.0.0.1", 100000);
+    names_resolve_to("127.0.0.1", 100000);
     for (int i = 0; i < 10; i++) {
         ask();
         resolver_leave(resolver);
@@ -118,7 +118,7 @@ END_TEST
 START_TEST(a_late_answer_is_kept_for_the_next_question)
 {
     int before = names_asked();
-    names_lead("127.0.0.1", 100000);
+    names_resolve_to("127.0.0.1", 100000);
     ask();
     resolver_leave(resolver);
     turns_until(loop, has_resolved, NULL);
@@ -134,7 +134,7 @@ START_TEST(a_late_answer_is_kept_for_the_next_question)
 }
 END_TEST
 
-/* ::1 and 127.0.0.1, in whatever order, or only one of them. */
+/* ::1 and 127.0.0.1, in any order, or only one of them. */
 START_TEST(a_refused_address_gives_the_turn_to_the_next)
 {
     char first[sizeof address], second[sizeof address];
@@ -173,7 +173,7 @@ END_TEST
 START_TEST(the_last_good_address_is_known)
 {
     ck_assert_ptr_null(resolver_last(resolver));
-    names_lead("127.0.0.1", 0);
+    names_resolve_to("127.0.0.1", 0);
     ask();
     turns_until_count(loop, &answers, 1);
     resolver_keep(resolver, &bytes);

@@ -1,7 +1,7 @@
 /*
  * The same calls on a real node and on nodestate.h, which the rivals play on:
- * they must answer the same and leave the same behind. The seed is printed
- * with what differs.
+ * they must give the same answers and end in the same state. A difference is
+ * printed with the seed.
  */
 #include <check.h>
 #include <stdio.h>

@@ -177,7 +177,7 @@ START_TEST(a_look_of_another_shape_is_garbage)
 }
 END_TEST
 
-/* The admission would take it for none, and yet wait for its quarantine. */
+/* A server would take it for no mark, and yet wait for its quarantine. */
 START_TEST(who_says_that_it_is_marked_tells_the_mark)
 {
     static const char *const words[] = {"FRESH", "CREATED", "MARKED"};
@@ -199,7 +199,7 @@ START_TEST(who_says_that_it_is_marked_tells_the_mark)
 }
 END_TEST
 
-/* The script tells no other numbers, and we add some of them to others. */
+/* The script returns no other numbers, and we add some of them to others. */
 START_TEST(a_look_with_a_number_that_lua_cannot_tell_is_garbage)
 {
     const int64_t exact = INT64_C(1) << 53;
@@ -233,7 +233,7 @@ static void expect_garbage(struct script_field a, struct script_field b,
                          VOTE_GARBAGE);
 }
 
-/* Some other hand wrote it: this slot fails, the connection stays. */
+/* Somebody else wrote it: this slot fails, the connection stays. */
 START_TEST(a_slot_with_a_number_that_is_none_of_ours_is_an_error)
 {
     static const int64_t strange[] = {0, -5, INT64_C(1) << 53, INT64_MAX,
@@ -250,7 +250,7 @@ START_TEST(a_slot_with_a_number_that_is_none_of_ours_is_an_error)
 }
 END_TEST
 
-/* For a repair, which is left undone where the slot has none of our numbers. */
+/* For a repair, which is skipped if the number in the slot is not ours. */
 START_TEST(a_missing_lock_is_told_with_the_number_of_its_slot)
 {
     static const int64_t numbers[] = {0, 1, NOW, -5, INT64_C(1) << 53};

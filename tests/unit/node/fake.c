@@ -12,7 +12,7 @@
 
 #define BULK(len, text) "$" #len "\r\n" text "\r\n"
 
-/* Behind the rules of the test. */
+/* Used if no rule of the test matches. */
 static const struct fake_rule defaults[] = {
     {"INFO server", BULK(69, "redis_version:7.0.15\r\nrun_id:" FAKE_RUN_ID)},
     {"INFO replication", BULK(11, "role:master")},

@@ -1,5 +1,5 @@
 /*
- * A node in the test's own loop that answers as it is told to.
+ * A node in the test's own loop that answers by rules.
  */
 #ifndef REDLOCKD_TEST_FAKE_H
 #define REDLOCKD_TEST_FAKE_H
@@ -46,7 +46,7 @@ struct fake {
     const char *greeting;      /* sent at once, then it closes */
     bool is_sliced;            /* one byte at a time */
     bool is_deaf;              /* does not read */
-    unsigned stops_process_us; /* sleeps behind its answer to an EVALSHA */
+    unsigned stops_process_us; /* sleeps after its answer to an EVALSHA */
     struct fake_rule rules[FAKE_RULES_MAX];
 
     /* what it saw */

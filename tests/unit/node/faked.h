@@ -1,5 +1,5 @@
 /*
- * A link to a fake node, and what it told.
+ * A link to a fake node, and its events.
  */
 #ifndef REDLOCKD_TEST_FAKED_H
 #define REDLOCKD_TEST_FAKED_H

@@ -124,8 +124,8 @@ void live_learn_memory(void)
     live_make_mark(live.first_mark, LIVE_MEDIAN_US, LIVE_NONCE);
 }
 
-/* Who asks for a lock knows the whole admission, as a look has told it. */
-static struct span eligibility_for(enum call_kind kind)
+/* Calls that need a vote carry the whole admission, as a look returns it. */
+static struct span admission_for(enum call_kind kind)
 {
     bool is_admission = kind == CALL_LOOK || kind == CALL_ADMIT ||
                         kind == CALL_READMIT || kind == CALL_REVOKE;
@@ -139,7 +139,7 @@ struct call live_call(enum call_kind kind, const char *resource,
         .kind = kind,
         .resource = span_of(resource),
         .token = span_of(token),
-        .admit = eligibility_for(kind),
+        .admit = admission_for(kind),
         .nonce = span_of(LIVE_NONCE),
         .found = span_of(""),
         .mark = span_of(live.first_mark),

@@ -20,7 +20,7 @@ struct live {
     struct loop *loop;
     struct link *link;
 
-    /* what the link told */
+    /* the link's events */
     int ups, confirmed, downs, replies;
     bool is_durable;         /* of the last up or confirmed */
     int64_t clock_offset_us; /* node's clock minus ours */
@@ -28,11 +28,11 @@ struct live {
     char detail[200];
     struct call_reply reply; /* the last */
     char value[VALUE_MAX + 1];
-    char admit[CALL_STATE_MAX + 1]; /* what the last look told */
+    char admit[CALL_STATE_MAX + 1]; /* what the last look returned */
     char mark[CALL_STATE_MAX + 1];
     char witnesses[CALL_WITNESSES_MAX + 1];
 
-    /* LIVE_ADMIT with the node's replication ID behind it, and the mark that a
+    /* LIVE_ADMIT followed by the node's replication ID, and the mark that a
      * look with LIVE_NONCE makes */
     char admission[CALL_STATE_MAX + 1];
     char first_mark[CALL_STATE_MAX + 1];
@@ -45,7 +45,7 @@ extern struct live live;
 void live_setup(void);
 void live_teardown(void);
 
-/* Drops the link and begins anew, by the present config. */
+/* Drops the link and makes another by the present config. */
 void live_reconnect(void);
 
 int64_t live_node_now_us(void);
@@ -54,7 +54,7 @@ int64_t live_node_now_us(void);
 void live_make_mark(char mark[CALL_STATE_MAX + 1], int64_t born_us,
                     const char *nonce);
 
-/* Reads the node's replication ID anew: after it was a replica. */
+/* Reads the node's replication ID again, after it was a replica. */
 void live_learn_memory(void);
 
 /*

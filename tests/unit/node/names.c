@@ -16,7 +16,7 @@ static char address[64];
 static unsigned delay_us;
 static int asked;
 
-void names_lead(const char *to, unsigned after_us)
+void names_resolve_to(const char *to, unsigned after_us)
 {
     (void)pthread_mutex_lock(&lock);
     snprintf(address, sizeof address, "%s", to);
@@ -39,7 +39,7 @@ static bool is_ours(const char *name, const struct addrinfo *hints)
            (hints->ai_flags & AI_NUMERICHOST) == 0;
 }
 
-/* In front of libc's, in whatever thread. */
+/* Called instead of libc's, in any thread. */
 int getaddrinfo(const char *name, const char *service,
                 const struct addrinfo *req, struct addrinfo **pai)
 {

@@ -1,14 +1,15 @@
 /*
- * Names that end in ".test" lead where a test says: getaddrinfo(3) of this
- * program asks here first, for libuv's threads too.
+ * Names that end in ".test" resolve to what a test says: this replaces
+ * getaddrinfo(3) in the whole program, also for libuv's threads.
  */
 #ifndef REDLOCKD_TEST_NAMES_H
 #define REDLOCKD_TEST_NAMES_H
 
-/* From now on all of them lead there; "": nowhere. It takes after_us. */
-void names_lead(const char *to, unsigned after_us);
+/* From now on they all resolve to it; "": to nothing. A lookup takes after_us.
+ */
+void names_resolve_to(const char *to, unsigned after_us);
 
-/* How many were asked for since the program began. */
+/* How many were looked up since the program began. */
 int names_asked(void);
 
 #endif

@@ -48,7 +48,7 @@ enum call_look_word permit_look(void)
     return permit_look_with(LIVE_NONCE);
 }
 
-enum call_look_word permit_peek(void)
+enum call_look_word permit_probe(void)
 {
     return permit_look_with("");
 }

@@ -1,6 +1,6 @@
 /*
- * The permission on a real node, behind live.h: its fields, and the calls that
- * look at it and change it.
+ * The permission on a real node, over live.h: its fields, and the calls that
+ * read and change it.
  */
 #ifndef REDLOCKD_TEST_PERMIT_H
 #define REDLOCKD_TEST_PERMIT_H
@@ -24,15 +24,15 @@ void permit_set_number(const char *name, int64_t value);
 
 bool permit_has_state(void);
 
-/* A look that makes LIVE_MARK or another, or a peek. */
+/* A look that makes LIVE_MARK or another, or a probe. */
 enum call_look_word permit_look(void);
 enum call_look_word permit_look_with(const char *nonce);
-enum call_look_word permit_peek(void);
+enum call_look_word permit_probe(void);
 
-/* A look by a server that knows this floor; nonce "": a peek. */
+/* A look by a server that knows this floor; nonce "": a probe. */
 enum call_look_word permit_look_above(int64_t floor, const char *nonce);
 
-/* A look that tells what is known of other nodes. */
+/* A look that tells the node what is known of others. */
 enum call_look_word permit_tell(const char *witnesses);
 
 #define PERMIT_ASSERT_WORD(is, word) ck_assert_int_eq((int)(is), (int)(word))
@@ -44,7 +44,7 @@ int permit_readmit(const char *found); /* with the first mark */
 int permit_revoke(const char *found);
 const char *permit_other_mark(void);
 
-/* As a durable node is found after a restart, with this beat. */
+/* Makes it look like a durable node after a restart, with this beat. */
 void permit_restart(int64_t beat);
 
 #endif
