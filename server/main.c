@@ -130,30 +130,16 @@ static void port_answer(void *ctx, void *client)
 
 /* ---- the links' events -------------------------------------------------- */
 
-static struct engine_node_facts translate(const struct link_facts *facts)
-{
-    return (struct engine_node_facts){
-        .run_id = facts->run_id,
-        .is_durable = facts->is_durable,
-        .confirmed_us = facts->confirmed_us,
-        .node_now_us = facts->node_now_us,
-        .sent_us = facts->sent_us,
-        .received_us = facts->received_us,
-    };
-}
-
-static void on_up(void *ctx, int node, const struct link_facts *facts)
+static void on_up(void *ctx, int node, const struct node_facts *facts)
 {
     struct server *server = ctx;
-    struct engine_node_facts known = translate(facts);
-    engine_on_node_up(server->engine, node, &known);
+    engine_on_node_up(server->engine, node, facts);
 }
 
-static void on_confirmed(void *ctx, int node, const struct link_facts *facts)
+static void on_confirmed(void *ctx, int node, const struct node_facts *facts)
 {
     struct server *server = ctx;
-    struct engine_node_facts known = translate(facts);
-    engine_on_node_confirmed(server->engine, node, &known);
+    engine_on_node_confirmed(server->engine, node, facts);
 }
 
 static void on_down(void *ctx, int node, enum node_state reason,

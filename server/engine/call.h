@@ -80,6 +80,18 @@ struct call_look {
     struct span witnesses; /* what it knows of others, name=beat… */
 };
 
+/* What a handshake learned of a node. The text is borrowed in the callback. */
+struct node_facts {
+    const char *run_id; /* 40 hex digits */
+    bool is_durable;    /* it forgets nothing that it has answered */
+    /* When the lookup of its name began that led to it; 0: the lookup failed,
+       and this is its last good address. */
+    int64_t confirmed_us;
+    int64_t node_now_us; /* TIME, … */
+    int64_t sent_us;     /* … asked then, … */
+    int64_t received_us; /* … and read then, both clock_now_us() */
+};
+
 /* What came back, in our words. value is borrowed during the callback. */
 struct call_reply {
     enum vote vote;

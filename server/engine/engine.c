@@ -157,7 +157,7 @@ bool engine_abandon(struct engine *engine, engine_op op)
 /* ---- what the nodes and the loop tell ----------------------------------- */
 
 void engine_on_node_up(struct engine *engine, int node,
-                       const struct engine_node_facts *facts)
+                       const struct node_facts *facts)
 {
     nodes_on_up(&engine->nodes, node, facts);
     releases_on_up(&engine->releases, node, environment_now(&engine->env));
@@ -170,7 +170,7 @@ void engine_on_node_down(struct engine *engine, int node,
 }
 
 void engine_on_node_confirmed(struct engine *engine, int node,
-                              const struct engine_node_facts *facts)
+                              const struct node_facts *facts)
 {
     nodes_on_confirmed(&engine->nodes, node, facts);
 }

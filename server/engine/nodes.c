@@ -348,8 +348,7 @@ struct ballot nodes_send(struct nodes *nodes, int node, struct call *call,
 
 /* ---- events ------------------------------------------------------------- */
 
-void nodes_on_up(struct nodes *nodes, int node,
-                 const struct engine_node_facts *facts)
+void nodes_on_up(struct nodes *nodes, int node, const struct node_facts *facts)
 {
     struct node *it = &nodes->node[node];
     int64_t now_us = environment_now(nodes->env);
@@ -379,7 +378,7 @@ void nodes_on_down(struct nodes *nodes, int node, enum node_state reason,
 }
 
 void nodes_on_confirmed(struct nodes *nodes, int node,
-                        const struct engine_node_facts *facts)
+                        const struct node_facts *facts)
 {
     struct node *it = &nodes->node[node];
     int64_t now_us = environment_now(nodes->env);

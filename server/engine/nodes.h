@@ -82,12 +82,11 @@ struct ballot nodes_send(struct nodes *nodes, int node, struct call *call,
 void nodes_tick(struct nodes *nodes, int64_t now_us);
 
 /* The events of engine.h. */
-void nodes_on_up(struct nodes *nodes, int node,
-                 const struct engine_node_facts *facts);
+void nodes_on_up(struct nodes *nodes, int node, const struct node_facts *facts);
 void nodes_on_down(struct nodes *nodes, int node, enum node_state reason,
                    const char *detail);
 void nodes_on_confirmed(struct nodes *nodes, int node,
-                        const struct engine_node_facts *facts);
+                        const struct node_facts *facts);
 
 /*
  * To be called with every reply; returns its vote, or why it is not to be

@@ -34,16 +34,6 @@ struct engine_port {
     void (*answer)(void *ctx, void *client);
 };
 
-/* What a handshake learned of a node; the text is borrowed. */
-struct engine_node_facts {
-    const char *run_id;
-    bool is_durable;      /* it forgets nothing that it has answered */
-    int64_t confirmed_us; /* its name was seen to lead to it; 0: not */
-    int64_t node_now_us;  /* its clock, asked at sent_us, … */
-    int64_t sent_us;
-    int64_t received_us; /* … told at received_us */
-};
-
 struct engine_settings {
     int nodes;
     const char *node_names[NODES_MAX]; /* for log lines; borrowed */
@@ -71,12 +61,12 @@ void engine_free(struct engine *engine);
 /* ---- what the nodes and the loop tell ----------------------------------- */
 
 void engine_on_node_up(struct engine *engine, int node,
-                       const struct engine_node_facts *facts);
+                       const struct node_facts *facts);
 void engine_on_node_down(struct engine *engine, int node,
                          enum node_state reason, const char *detail);
 /* A fresh connection has met the same server at the node's name. */
 void engine_on_node_confirmed(struct engine *engine, int node,
-                              const struct engine_node_facts *facts);
+                              const struct node_facts *facts);
 void engine_on_reply(struct engine *engine, int node, uint64_t tag,
                      const struct call_reply *reply, int64_t sent_us,
                      int64_t received_us);

@@ -226,12 +226,10 @@ static void on_watch(void *arg, int events)
 /* ---- coming up ---------------------------------------------------------- */
 
 /* The texts are borrowed from the handshake. */
-static struct link_facts facts_of(const struct dial_result *result)
+static struct node_facts facts_of(const struct dial_result *result)
 {
-    return (struct link_facts){
+    return (struct node_facts){
         .run_id = result->handshake->run_id,
-        .version = result->handshake->version,
-        .role = result->handshake->role,
         .is_durable = result->handshake->is_durable,
         .confirmed_us = result->began_us,
         .node_now_us = result->handshake->node_now_us,
@@ -242,7 +240,7 @@ static struct link_facts facts_of(const struct dial_result *result)
 
 static void go_up(struct link *link, const struct dial_result *result)
 {
-    const struct link_facts facts = facts_of(result);
+    const struct node_facts facts = facts_of(result);
     link->state = LINK_UP;
     link->up_us = link->silence.heard_us;
     loop_timer_set(link->timer,
@@ -271,7 +269,7 @@ static void on_dial_done(void *ctx, const struct dial_result *result)
 static void on_confirmed(void *ctx, const struct dial_result *result)
 {
     struct link *link = ctx;
-    const struct link_facts facts = facts_of(result);
+    const struct node_facts facts = facts_of(result);
     link->events.confirmed(link->events.ctx, link->node, &facts);
 }
 

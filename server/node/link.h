@@ -17,20 +17,6 @@
 
 struct link;
 
-/* What a handshake learned of a node. Texts are borrowed in the callback. */
-struct link_facts {
-    const char *run_id;  /* 40 hex digits */
-    const char *version; /* "7.0.15" */
-    const char *role;    /* "master" */
-    bool is_durable;     /* each write is on its disk before the reply */
-    /* When the lookup of the name that led here began; 0: the name could not
-       be resolved, and this is the last good address. */
-    int64_t confirmed_us;
-    int64_t node_now_us; /* TIME … */
-    int64_t sent_us;     /* … asked then, */
-    int64_t received_us; /* … and read then, both clock_now_us() */
-};
-
 /*
  * Called in the loop, but never from within link_send or link_flush. They may
  * send on any link, and must free none.
@@ -45,8 +31,8 @@ struct link_facts {
  *            flight
  */
 struct link_events {
-    void (*up)(void *ctx, int node, const struct link_facts *facts);
-    void (*confirmed)(void *ctx, int node, const struct link_facts *facts);
+    void (*up)(void *ctx, int node, const struct node_facts *facts);
+    void (*confirmed)(void *ctx, int node, const struct node_facts *facts);
     void (*down)(void *ctx, int node, enum node_state reason,
                  const char *detail);
     void (*reply)(void *ctx, int node, uint64_t tag,

@@ -115,10 +115,10 @@ static void connect(struct world *world, int server, int node)
                             .tag = link->connection});
 }
 
-static struct engine_node_facts facts_of(struct world *world, int server,
-                                         const struct meeting *met)
+static struct node_facts facts_of(struct world *world, int server,
+                                  const struct meeting *met)
 {
-    return (struct engine_node_facts){
+    return (struct node_facts){
         .run_id = met->run_id,
         .is_durable = met->is_durable,
         .confirmed_us = met->began_us,
@@ -138,7 +138,7 @@ static bool is_alive(const struct world *world, const struct meeting *met)
 static void on_connected(struct world *world, int server, int node)
 {
     struct simlink *link = simlink_of(world, server, node);
-    struct engine_node_facts facts = facts_of(world, server, &link->met);
+    struct node_facts facts = facts_of(world, server, &link->met);
     if (link->state != LINK_CONNECTING)
         return;
     if (!is_alive(world, &link->met) || link->is_cut) {
@@ -310,7 +310,7 @@ static void confirm(struct world *world, int server, int node)
 static void on_confirmed(struct world *world, int server, int node)
 {
     struct simlink *link = simlink_of(world, server, node);
-    struct engine_node_facts facts = facts_of(world, server, &link->confirming);
+    struct node_facts facts = facts_of(world, server, &link->confirming);
     enum node_state refusal = link->confirming.unfitness;
     if (link->confirming.life != link->met.life)
         refusal = STATE_MOVED;

@@ -58,13 +58,13 @@ static void port_answer(void *ctx, void *client)
 
 /* ---- the play ----------------------------------------------------------- */
 
-struct engine_node_facts play_facts(int node)
+struct node_facts play_facts(int node)
 {
     static const char run_ids[PLAY_NODES][41] = {
         PLAY_RUN_ID "0", PLAY_RUN_ID "1", PLAY_RUN_ID "2",
         PLAY_RUN_ID "3", PLAY_RUN_ID "4",
     };
-    return (struct engine_node_facts){
+    return (struct node_facts){
         .run_id = run_ids[node],
         .is_durable = true,
         .confirmed_us = play.now_us,
@@ -96,7 +96,7 @@ static void confirm(void)
         return;
     play.confirmed_us = play.now_us;
     for (int i = 0; i < PLAY_NODES; i++) {
-        struct engine_node_facts facts = play_facts(i);
+        struct node_facts facts = play_facts(i);
         if (play.is_up[i] && !play.is_unconfirmed[i])
             engine_on_node_confirmed(play.engine, i, &facts);
     }
@@ -194,7 +194,7 @@ void play_answer_look(int node, enum call_look_word word, const char *admit,
 
 void play_node_connect(int node)
 {
-    struct engine_node_facts facts = play_facts(node);
+    struct node_facts facts = play_facts(node);
     play.is_up[node] = true;
     engine_on_node_up(play.engine, node, &facts);
 }

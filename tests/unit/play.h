@@ -97,7 +97,7 @@ const char *play_name(int node);
 const char *play_admission(int node, bool is_older);
 
 /* The facts that a connection to the node tells now. */
-struct engine_node_facts play_facts(int node);
+struct node_facts play_facts(int node);
 
 /* Values that other servers of ours gave a lock. */
 #define PLAY_TOKEN_OF(digit)                                                   \

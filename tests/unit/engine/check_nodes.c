@@ -105,7 +105,7 @@ START_TEST(all_clocks_that_are_set_back_take_the_numbers_along)
     play_advance(1000);
     for (int i = 0; i < PLAY_NODES; i++) {
         play.offset_us[i] = 0;
-        struct engine_node_facts facts = play_facts(i);
+        struct node_facts facts = play_facts(i);
         engine_on_node_confirmed(play.engine, i, &facts);
     }
     play.sent_count = 0;
@@ -369,7 +369,7 @@ END_TEST
 
 START_TEST(durability_that_ended_is_told_to_the_node)
 {
-    struct engine_node_facts facts = play_facts(2);
+    struct node_facts facts = play_facts(2);
     facts.is_durable = false;
     engine_on_node_confirmed(play.engine, 2, &facts);
     struct play_call *look = play_find(CALL_LOOK, 2);

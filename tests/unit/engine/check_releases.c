@@ -68,7 +68,7 @@ static void be_without_node_4_for_long(void)
     play_node_down(4);
     play.now_us += LONG_US;
     for (int i = 0; i < 4; i++) {
-        struct engine_node_facts facts = play_facts(i);
+        struct node_facts facts = play_facts(i);
         engine_on_node_confirmed(play.engine, i, &facts);
     }
 }
@@ -105,14 +105,14 @@ START_TEST(what_counts_is_the_doubt_when_the_acquire_went_out)
     enum { IDLE_US = 90000000, DOUBT_US = IDLE_US / 100 };
     play.now_us += IDLE_US;
     for (int i = 0; i < PLAY_NODES; i++) {
-        struct engine_node_facts facts = play_facts(i);
+        struct node_facts facts = play_facts(i);
         facts.sent_us -= 2 * DOUBT_US; /* so slow that it tells nothing new */
         engine_on_node_confirmed(play.engine, i, &facts);
     }
     engine_op op = play_acquire();
     for (int i = 0; i < 4; i++)
         play_answer(CALL_ACQUIRE, i, VOTE_GRANTED); /* this does, … */
-    struct engine_node_facts facts = play_facts(4);
+    struct node_facts facts = play_facts(4);
     engine_on_node_confirmed(play.engine, 4, &facts); /* … and this */
     play_node_down(4);
     engine_abandon(play.engine, op);

@@ -255,7 +255,7 @@ START_TEST(nor_one_that_only_asked)
 {
     play.now_us += 101000000; /* beyond max_hold_ms */
     for (int i = 0; i < PLAY_NODES; i++) {
-        struct engine_node_facts facts = play_facts(i);
+        struct node_facts facts = play_facts(i);
         engine_on_node_confirmed(play.engine, i, &facts);
     }
     engine_op op = extend();

@@ -173,7 +173,7 @@ END_TEST
 
 static void connect_as(int node, const char *run_id)
 {
-    struct engine_node_facts facts = play_facts(node);
+    struct node_facts facts = play_facts(node);
     facts.run_id = run_id;
     play_node_down(node);
     play.is_up[node] = true;
@@ -203,7 +203,7 @@ START_TEST(story_31_a_node_that_no_fresh_connection_confirms_loses_its_vote)
     assert_state(1, "voting");
     (void)play_acquire();
     ck_assert(play_find(CALL_ACQUIRE, 0) == NULL);
-    struct engine_node_facts facts = play_facts(0);
+    struct node_facts facts = play_facts(0);
     facts.run_id = "another server, which has the name now";
     engine_on_node_confirmed(play.engine, 0, &facts);
     assert_state(0, "unconfirmed");
@@ -215,7 +215,7 @@ END_TEST
 
 START_TEST(an_older_confirmation_takes_nothing_back)
 {
-    struct engine_node_facts facts = play_facts(0);
+    struct node_facts facts = play_facts(0);
     facts.confirmed_us -= 4 * (int64_t)SECOND;
     engine_on_node_confirmed(play.engine, 0, &facts);
     play.is_unconfirmed[0] = true;
@@ -302,7 +302,7 @@ START_TEST(story_34_a_clock_far_from_the_others_has_no_vote)
     for (int i = 0; i < 61; i++) {
         play.sent_count = 0;
         for (int j = 0; j < PLAY_NODES; j++) {
-            struct engine_node_facts facts = play_facts(j);
+            struct node_facts facts = play_facts(j);
             engine_on_node_confirmed(play.engine, j, &facts);
         }
         play_advance(SECOND);
@@ -355,7 +355,7 @@ END_TEST
 START_TEST(the_first_reason_is_the_one_that_is_shown)
 {
     play_advance(1000);
-    struct engine_node_facts facts = play_facts(0);
+    struct node_facts facts = play_facts(0);
     facts.run_id = play_facts(1).run_id;
     facts.confirmed_us = 0;
     play_node_down(0);

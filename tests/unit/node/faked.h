@@ -19,8 +19,8 @@ struct faked {
     struct link *link;
 
     int ups, confirmed, downs, replies;
-    /* of the last up or confirmed; its texts are gone */
-    struct link_facts facts;
+    /* of the last up or confirmed; its run_id is gone */
+    struct node_facts facts;
     char run_id[64];
     enum node_state reason; /* of the last down */
     char detail[200];

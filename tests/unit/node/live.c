@@ -11,7 +11,7 @@ enum { SILENCE_US = 2000000, DEADLINE_US = 5000000, RUN_ID_DIGITS = 40 };
 
 struct live live;
 
-static void on_up(void *ctx, int node, const struct link_facts *facts)
+static void on_up(void *ctx, int node, const struct node_facts *facts)
 {
     (void)ctx;
     (void)node;
@@ -22,7 +22,7 @@ static void on_up(void *ctx, int node, const struct link_facts *facts)
     live.ups++;
 }
 
-static void on_confirmed(void *ctx, int node, const struct link_facts *facts)
+static void on_confirmed(void *ctx, int node, const struct node_facts *facts)
 {
     (void)ctx;
     (void)node;
