@@ -1,6 +1,6 @@
 /*
- * One client connection: where its request stands, until when it may take its
- * time, and whether the client is still there. No HTTP library here.
+ * One client connection: where its request stands, and whether the client is
+ * still there. No HTTP library here.
  *
  *        head        whole, and the nodes are asked          outcome
  *   IDLE ────→ READING ────────────────────→ WAITING ────────────→ SETTLED
@@ -11,26 +11,29 @@
  *                                └────────────────────────────────────┘
  *
  * The HTTP library does not notice that a client left while its connection
- * waits. So the socket is watched here too, for its whole life. A grant is
- * released only if its client certainly has no answer:
+ * waits. So the socket is watched here too, as long as the connection lasts. A
+ * grant is released only if its client certainly has no answer:
  *
- *   it left before the answer was written, or    the acquire is abandoned
- *   the answer could not be written whole
+ *   the client left before the answer was        the acquire is abandoned
+ *   written, or the answer was not written
+ *   whole
  *   the answer was written whole                 the grant stands, however the
- *                                                connection ends: if nobody
- *                                                read it, its TTL ends it
+ *                                                connection ends; if nobody
+ *                                                read it, it expires
  *
- * A reset behind the answer tells nothing: proxies end connections so, though
- * they have passed the answer on. Nor do bytes that the other kernel has not
- * acknowledged: it may be late with that, while its process has read them.
+ * A reset after the answer proves nothing: proxies reset connections even after
+ * they have passed the answer on. Unacknowledged bytes prove nothing either:
+ * the process may have read them before its kernel acknowledges them.
  *
- * Extends, releases and inspections go on without their client: they leave
- * nothing behind that nobody owns.
+ * Extends, releases and inspections go on without their client: they leave no
+ * lock that nobody owns.
  */
 #ifndef REDLOCKD_CONNECTION_H
 #define REDLOCKD_CONNECTION_H
 
 #include "../server/base/loop.h"
+#include "crowd.h"
+#include "deadline.h"
 #include "http.h"
 
 enum connection_state {
@@ -49,10 +52,8 @@ struct connections {
     struct loop *loop;
     struct engine *engine;
     struct metrics *metrics;
-    struct connection *first, *last; /* by when their clients' turn began */
-    int count;
-    int crowd;   /* the most of late … */
-    int counted; /* … when it was counted last */
+    struct deadlines deadlines;
+    struct crowd crowd;
     struct loop_timer *sweep_timer;
     bool is_sweeping; /* sweep_timer is set */
     int in_flight;    /* requests between begin and end */
@@ -61,17 +62,12 @@ struct connections {
 };
 
 struct connection {
+    struct deadline deadline; /* first, so that it leads to its connection */
     struct connections *all;
-    struct connection *next;
-    struct connection *previous;
     struct loop_watch *watch;
     void *http; /* the library's connection */
-    int fd;
     enum connection_state state;
-    bool has_left;       /* the client has closed its side, or reset */
-    bool has_served;     /* a whole request came already */
-    int64_t deadline_us; /* cut then; 0: never */
-    int64_t whole_us;    /* the last request had come whole */
+    bool has_left; /* the client has closed its side, or reset */
     struct http_request request;
     char *body;
     size_t body_size; /* of its allocation */
@@ -79,21 +75,17 @@ struct connection {
 };
 
 /*
- * wake is called for a connection that waits no longer: its state is SETTLED
- * or GONE. False: no memory.
+ * Calls wake for a connection that no longer waits, as its state is SETTLED or
+ * GONE. False: no memory.
  */
 bool connections_init(struct connections *all, struct loop *loop,
                       struct engine *engine, struct metrics *metrics);
 
-/* When the last connection was freed. */
+/* All connections must have been freed. */
 void connections_fini(struct connections *all);
 
-/*
- * Closes the connection that has let us wait for longest, so that another finds
- * room: an idle one, or one that has not sent its request or taken its answer
- * for a second. False: there is none.
- */
-bool connections_make_room(struct connections *all);
+/* Wakes each connection that waits: the process ends. */
+void connections_wake(struct connections *all);
 
 /* A connection that was just accepted; NULL: no memory. fd is borrowed. */
 struct connection *connection_new(struct connections *all, int fd, void *http);
@@ -105,15 +97,15 @@ void connection_free(struct connection *it);
 void connection_begin(struct connection *it, int64_t now_us);
 
 /*
- * Takes a piece of the body. Too much is left out, and remembered in the
- * request. False: no memory, or far too much; close the connection.
+ * Takes a piece of the body. A body that is too large is dropped, and the
+ * request says so. False: no memory, or far too large; close the connection.
  */
 bool connection_add_body(struct connection *it, struct span piece);
 
-/* The request is whole: its time no longer runs. */
+/* The request is whole: its deadline no longer runs. */
 void connection_hold(struct connection *it, int64_t now_us);
 
-/* Its operation runs: from now on wake follows. */
+/* Its operation runs; wake tells when it need not wait any more. */
 void connection_wait(struct connection *it);
 
 /* Its operation has its outcome. */

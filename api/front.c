@@ -21,7 +21,6 @@ enum {
     KNOCK_US = 100000,    /* until it is heard again that somebody wants in */
     RUNS_MAX = 16,        /* of the library a turn, so that nodes are heard */
     STOP_RUNS_MAX = 1000, /* to get the last answers out */
-    REFUSE_BODY_ABOVE = 256 * 1024,
 };
 
 struct front {
@@ -29,7 +28,7 @@ struct front {
     struct loop *loop;
     struct loop_watch *watch; /* of the library's epoll descriptor */
     struct loop_watch *door;  /* of the listener, while it is full */
-    int connections_max;
+    uint64_t connections_max;
     struct loop_timer *timer; /* when the library wants to run again */
     bool is_due;              /* it has something to do */
     bool has_closed;          /* in this run of it */
@@ -210,7 +209,7 @@ static enum MHD_Result begin(struct front *front, struct connection *it,
     const struct head_refusal refusal =
         head_check(&head, strcmp(version, "HTTP/1.0") == 0);
     if (refusal.reason == NULL &&
-        head_content_length(&head) <= REFUSE_BODY_ABOVE)
+        head_content_length(&head) <= HTTP_DISCARD_MAX)
         return MHD_YES;
     http_response_init(&response);
     response.close = true;
@@ -328,10 +327,11 @@ static void on_knock(void *arg, int events)
     struct front *front = arg;
     (void)events;
     (void)loop_watch_set(front->door, 0);
-    if (connections_make_room(&front->connections))
+    int64_t now_us = clock_now_us();
+    if (deadlines_make_room(&front->connections.deadlines, now_us))
         front->is_due = true;
     else
-        loop_timer_set(front->timer, clock_now_us() + KNOCK_US);
+        loop_timer_set(front->timer, now_us + KNOCK_US);
 }
 
 /*
@@ -365,7 +365,7 @@ void front_serve(struct front *front)
     /* Left-over work waits for one look at the nodes, not for an event. */
     if (run_library(front, RUNS_MAX, &wait_ms))
         loop_timer_set(front->timer, clock_now_us() + (int64_t)wait_ms * 1000);
-    if (front->connections.count >= front->connections_max)
+    if (front->connections.metrics->connections >= front->connections_max)
         (void)loop_watch_set(front->door, LOOP_READABLE);
 }
 
@@ -405,7 +405,7 @@ static bool start(struct front *front, const struct front_setup *setup,
                   char error[FRONT_ERROR_MAX])
 {
     const struct config *config = setup->config;
-    front->connections_max = setup->connections_max;
+    front->connections_max = (uint64_t)setup->connections_max;
     (void)snprintf(error, FRONT_ERROR_MAX, "no memory for the HTTP server");
     if (!connections_init(&front->connections, setup->loop, setup->engine,
                           setup->metrics))
@@ -466,10 +466,7 @@ static void answer_all(struct front *front)
 {
     unsigned long long wait_ms;
     front->is_stopping = true;
-    for (struct connection *it = front->connections.first; it != NULL;
-         it = it->next)
-        if (it->state == CONNECTION_WAITING)
-            MHD_resume_connection(it->http);
+    connections_wake(&front->connections);
     (void)run_library(front, STOP_RUNS_MAX, &wait_ms);
 }
 

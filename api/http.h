@@ -13,6 +13,7 @@
 
 enum {
     HTTP_BODY_MAX = 16 * 1024,
+    HTTP_DISCARD_MAX = 256 * 1024,  /* read of a larger body, to answer it */
     HTTP_LOCATION_MAX = 7 + ID_MAX, /* "/locks/" and the id */
 };
 
@@ -41,7 +42,7 @@ struct http_response {
     const char *code;                     /* static: of a problem; NULL: none */
     const char *allow;                    /* static; NULL: none */
     int64_t retry_after_ms;               /* 0: none */
-    bool close;                           /* end the connection behind it */
+    bool close;                           /* close the connection after it */
     char location[HTTP_LOCATION_MAX + 1]; /* "": none */
 };
 

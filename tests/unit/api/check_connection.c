@@ -45,7 +45,7 @@ static void set_up(void)
 
 static void tear_down(void)
 {
-    int fd = it->fd;
+    int fd = it->deadline.fd;
 
     connection_free(it);
     close(fd);

@@ -1,0 +1,151 @@
+#include "deadline.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+enum {
+    REQUEST_US = 10 * 1000000, /* to send a head, a body; to take an answer */
+    IDLE_US = 75 * 1000000,    /* from the answer to the next head */
+    PATIENCE_US = 1000000,     /* with a request or an answer, at the limit */
+    KERNEL_TICKS_US = 20000,   /* how exactly it knows when data came */
+};
+
+/* ---- the list ----------------------------------------------------------- */
+
+static void put_last(struct deadline *it)
+{
+    struct deadlines *all = it->all;
+    it->next = NULL;
+    it->previous = all->last;
+    if (all->last != NULL)
+        all->last->next = it;
+    else
+        all->first = it;
+    all->last = it;
+}
+
+static void take_out(struct deadline *it)
+{
+    struct deadlines *all = it->all;
+    if (it->next != NULL)
+        it->next->previous = it->previous;
+    else
+        all->last = it->previous;
+    if (it->previous != NULL)
+        it->previous->next = it->next;
+    else
+        all->first = it->next;
+}
+
+/* ---- a connection's deadline -------------------------------------------- */
+
+/* We wait for the client from now on: others have kept us waiting longer. */
+static void await_client(struct deadline *it, int64_t now_us)
+{
+    it->since_us = now_us;
+    it->at_us = now_us + REQUEST_US;
+    take_out(it);
+    put_last(it);
+}
+
+void deadline_init(struct deadline *it, struct deadlines *all, int fd,
+                   int64_t now_us)
+{
+    *it = (struct deadline){
+        .all = all,
+        .fd = fd,
+        .is_idle = true,
+        .since_us = now_us,
+        .at_us = now_us + REQUEST_US,
+    };
+    put_last(it);
+}
+
+void deadline_fini(struct deadline *it)
+{
+    take_out(it);
+}
+
+/* The first request has its time from when the connection was accepted. */
+void deadline_begin(struct deadline *it, int64_t now_us)
+{
+    it->is_idle = false;
+    if (it->has_served)
+        await_client(it, now_us);
+}
+
+void deadline_stop(struct deadline *it, int64_t now_us)
+{
+    it->has_served = true;
+    it->at_us = 0;
+    it->whole_us = now_us;
+}
+
+void deadline_answer(struct deadline *it, int64_t now_us)
+{
+    it->has_served = true; /* also if the head alone was answered */
+    await_client(it, now_us);
+}
+
+void deadline_end(struct deadline *it)
+{
+    it->is_idle = true;
+    it->at_us = it->since_us + IDLE_US;
+    take_out(it);
+    put_last(it);
+}
+
+/* ---- all deadlines ------------------------------------------------------ */
+
+static void cut(struct deadline *it)
+{
+    it->at_us = 0;
+    it->all->metrics->connections_cut++;
+    /* The library finds it closed. That it was closed already is fine. */
+    (void)shutdown(it->fd, SHUT_RDWR);
+}
+
+/*
+ * Whether anything came since the last request was whole: the library tells of
+ * a head only when it is complete.
+ */
+static bool has_begun_head(const struct deadline *it, int64_t now_us)
+{
+    struct tcp_info info;
+    socklen_t len = sizeof info;
+    if (getsockopt(it->fd, IPPROTO_TCP, TCP_INFO, &info, &len) != 0)
+        return false;
+    int64_t came_us = now_us - (int64_t)info.tcpi_last_data_recv * 1000;
+    return came_us > it->whole_us + KERNEL_TICKS_US;
+}
+
+void deadlines_sweep(struct deadlines *all, int64_t now_us)
+{
+    for (struct deadline *it = all->first; it != NULL; it = it->next) {
+        if (it->at_us == 0)
+            continue;
+        if (now_us >= it->at_us)
+            cut(it);
+        else if (it->is_idle && it->at_us > now_us + REQUEST_US &&
+                 has_begun_head(it, now_us))
+            it->at_us = now_us + REQUEST_US;
+    }
+}
+
+static bool may_be_cut(const struct deadline *it, int64_t now_us)
+{
+    if (it->at_us == 0)
+        return false;
+    return it->is_idle || now_us - it->since_us >= PATIENCE_US;
+}
+
+bool deadlines_make_room(struct deadlines *all, int64_t now_us)
+{
+    for (struct deadline *it = all->first; it != NULL; it = it->next)
+        if (may_be_cut(it, now_us)) {
+            cut(it);
+            return true;
+        }
+    return false;
+}
