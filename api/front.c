@@ -1,6 +1,5 @@
 #include "front.h"
 
-#include <assert.h>
 #include <microhttpd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,30 +8,27 @@
 
 #include "../server/base/clock.h"
 #include "accesslog.h"
-#include "connection.h"
-#include "handler.h"
-#include "head.h"
+#include "exchange.h"
+#include "fields.h"
 #include "json.h"
 #include "library.h"
 #include "listener.h"
-#include "problem.h"
 
 enum {
-    KNOCK_US = 100000,    /* until it is heard again that somebody wants in */
-    RUNS_MAX = 16,        /* of the library a turn, so that nodes are heard */
-    STOP_RUNS_MAX = 1000, /* to get the last answers out */
+    KNOCK_US = 100000,    /* until a full server looks again who waits */
+    RUNS_MAX = 16,        /* of the library in a turn; nodes must be read too */
+    STOP_RUNS_MAX = 1000, /* to write the last answers */
 };
 
 struct front {
     struct MHD_Daemon *daemon;
     struct loop *loop;
     struct loop_watch *watch; /* of the library's epoll descriptor */
-    struct loop_watch *door;  /* of the listener, while it is full */
+    struct loop_watch *door;  /* of the listener, while the server is full */
     uint64_t connections_max;
     struct loop_timer *timer; /* when the library wants to run again */
     bool is_due;              /* it has something to do */
     bool has_closed;          /* in this run of it */
-    bool is_stopping;
     struct service service;
     struct connections connections;
     struct accesslog accesslog;
@@ -41,51 +37,31 @@ struct front {
 
 /* ---- answers ------------------------------------------------------------ */
 
-static bool add_header(struct MHD_Response *answer, const char *name,
-                       const char *value)
+static bool add_fields(struct MHD_Response *answer,
+                       const struct http_request *request,
+                       const struct http_response *response)
 {
-    return value == NULL ||
-           MHD_add_response_header(answer, name, value) == MHD_YES;
+    struct fields fields;
+    fields_fill(&fields, request, response);
+    for (int i = 0; i < fields.count; i++)
+        if (MHD_add_response_header(answer, fields.list[i].name,
+                                    fields.list[i].value) != MHD_YES)
+            return false;
+    return true;
 }
 
-static bool add_headers(struct MHD_Response *answer,
-                        const struct http_request *request,
-                        const struct http_response *response)
-{
-    char seconds[24];
-    const char *retry_after = NULL;
-    if (response->retry_after_ms > 0) {
-        (void)snprintf(seconds, sizeof seconds, "%lld",
-                       (long long)((response->retry_after_ms + 999) / 1000));
-        retry_after = seconds;
-    }
-    const char *location =
-        response->location[0] != '\0' ? response->location : NULL;
-    return add_header(answer, "X-Request-Id", request->id) &&
-           add_header(answer, "Cache-Control", "no-store") &&
-           add_header(answer, "Content-Type", response->content_type) &&
-           add_header(answer, "Location", location) &&
-           add_header(answer, "Allow", response->allow) &&
-           add_header(answer, "Retry-After", retry_after) &&
-           add_header(answer, "Connection", response->close ? "close" : NULL);
-}
-
-/* Takes response->body. MHD_NO: no memory; the connection ends. */
+/* Takes response->body. MHD_NO: no memory; the library closes. */
 static enum MHD_Result send_answer(struct front *front, struct connection *it,
-                                   struct http_response *response)
+                                   const struct http_response *response)
 {
-    if (response->content_type != NULL && response->body == NULL)
-        return MHD_NO;
     struct MHD_Response *answer = MHD_create_response_from_buffer(
         response->body_len, response->body, MHD_RESPMEM_MUST_FREE);
     if (answer == NULL) {
         free(response->body);
         return MHD_NO;
     }
-    /* who keeps a connection sends the next request to a server that stays */
-    response->close = response->close || front->service.is_draining;
     enum MHD_Result rc = MHD_NO;
-    if (add_headers(answer, &it->request, response))
+    if (add_fields(answer, &it->request, response))
         rc = MHD_queue_response(it->http, (unsigned)response->status, answer);
     MHD_destroy_response(answer);
     if (rc == MHD_YES) {
@@ -96,129 +72,61 @@ static enum MHD_Result send_answer(struct front *front, struct connection *it,
     return rc;
 }
 
-static enum MHD_Result answer_settled(struct front *front,
-                                      struct connection *it)
+static enum MHD_Result take_step(struct front *front, struct connection *it,
+                                 enum exchange_step step,
+                                 const struct http_response *response)
 {
-    struct http_response response;
-    if (it->request.call == LOCK_ACQUIRE && it->has_left)
-        return MHD_NO; /* connection_end releases what was granted */
-    http_response_init(&response);
-    handler_answer(&front->service, &it->request, clock_now_us(), &response);
-    return send_answer(front, it, &response);
+    switch (step) {
+    case EXCHANGE_READ:
+        return MHD_YES;
+    case EXCHANGE_WAIT:
+        MHD_suspend_connection(it->http);
+        connection_wait(it);
+        return MHD_YES;
+    case EXCHANGE_ANSWER:
+        return send_answer(front, it, response);
+    default:
+        return MHD_NO;
+    }
 }
 
 /* ---- requests ----------------------------------------------------------- */
 
-/* The body is there as well: answers, or suspends until the outcome. */
-static enum MHD_Result handle(struct front *front, struct connection *it)
-{
-    struct http_response response;
-    http_response_init(&response);
-    connection_hold(it, clock_now_us());
-    if (front->is_stopping) {
-        handler_refuse(&it->request, &response);
-        return send_answer(front, it, &response);
-    }
-    if (handler_begin(&front->service, &it->request, it, &response))
-        return send_answer(front, it, &response);
-    if (it->state == CONNECTION_SETTLED)
-        return answer_settled(front, it);
-    MHD_suspend_connection(it->http);
-    connection_wait(it);
-    return MHD_YES;
-}
-
-/* A last answer for what waits while the process ends. */
-static enum MHD_Result give_up(struct front *front, struct connection *it)
-{
-    struct http_response response;
-    http_response_init(&response);
-    handler_give_up(&front->service, &it->request, &response);
-    return send_answer(front, it, &response);
-}
-
-/* A head, field by field; line_end: of the line before. */
-struct lines {
-    struct head *head;
-    const char *line_end;
-};
-
-/*
- * The library ends a line at a CR or LF alone, too, and makes a NUL of it: the
- * next line then begins right behind it. What is a field to us would be a part
- * of the value to a proxy that passed it on.
- */
 static enum MHD_Result note_value(void *cls, enum MHD_ValueKind kind,
                                   const char *name, size_t name_len,
                                   const char *value, size_t value_len)
 {
-    struct lines *lines = cls;
+    struct head *head = cls;
     struct span name_span = {name, name_len};
-    if (kind != MHD_HEADER_KIND) {
-        head_add_argument(lines->head, name_span);
-        return MHD_YES;
-    }
-    if (name == lines->line_end + 1)
-        lines->head->has_bare_cr = true;
-    if (value == NULL)
-        value = "";
+    if (kind == MHD_HEADER_KIND)
+        head_add_line(head, name_span, (struct span){value, value_len});
     else
-        lines->line_end = value + value_len;
-    head_add(lines->head, name_span, (struct span){value, value_len});
+        head_add_argument(head, name_span);
     return MHD_YES;
 }
 
-static void fill_request(struct front *front, struct http_request *request,
-                         const struct head *head)
-{
-    struct span id = head->values[HEAD_REQUEST_ID];
-    request->content_type = head->values[HEAD_CONTENT_TYPE];
-    request->lock_token = head->values[HEAD_LOCK_TOKEN];
-    request->idempotency_key = head->values[HEAD_IDEMPOTENCY_KEY];
-    request->wants_verbose = head->wants_verbose;
-    if (requestid_is_valid(id))
-        request->id[span_copy(request->id, id)] = '\0';
-    else
-        requestid_make(&front->ids, request->id);
-}
-
-/*
- * The head was read, nothing of the body. What can be refused already ends the
- * connection: the body that follows cannot be told from a next request, or is
- * not worth reading.
- */
+/* The head was read. */
 static enum MHD_Result begin(struct front *front, struct connection *it,
                              const char *method, const char *target,
                              const char *version)
 {
-    struct http_request *request = &it->request;
     struct http_response response;
     struct head head;
     connection_begin(it, clock_now_us());
-    request->method = method;
-    request->target = target;
+    it->request.method = method;
+    it->request.target = target;
     const union MHD_ConnectionInfo *size = MHD_get_connection_info(
         it->http, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
     head_init(&head, size != NULL ? size->header_size : 0);
-    struct lines lines = {&head, version + strlen(version)};
+    head.line_end = version + strlen(version);
     (void)MHD_get_connection_values_n(
         it->http,
         /* NOLINTNEXTLINE(clang-analyzer-optin.core.*): the kinds are flags */
-        MHD_HEADER_KIND | MHD_GET_ARGUMENT_KIND, note_value, &lines);
-    fill_request(front, request, &head);
-    const struct head_refusal refusal =
-        head_check(&head, strcmp(version, "HTTP/1.0") == 0);
-    if (refusal.reason == NULL &&
-        head_content_length(&head) <= HTTP_DISCARD_MAX)
-        return MHD_YES;
-    http_response_init(&response);
-    response.close = true;
-    if (refusal.reason != NULL)
-        problem_respond_plain(refusal.code, refusal.reason, request->id,
-                              &response);
-    else
-        handler_refuse_body(request, &response);
-    return send_answer(front, it, &response);
+        MHD_HEADER_KIND | MHD_GET_ARGUMENT_KIND, note_value, &head);
+    enum exchange_step step =
+        exchange_begin(&it->request, &head, strcmp(version, "HTTP/1.0") == 0,
+                       &front->ids, &response);
+    return take_step(front, it, step, &response);
 }
 
 static struct connection *connection_of(struct MHD_Connection *http)
@@ -248,16 +156,10 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *http,
         *piece_len = 0;
         return is_taken ? MHD_YES : MHD_NO;
     }
-    switch (it->state) {
-    case CONNECTION_READING:
-        return handle(front, it);
-    case CONNECTION_SETTLED:
-        return answer_settled(front, it);
-    case CONNECTION_WAITING:
-        return give_up(front, it); /* only front_free wakes without outcome */
-    default:
-        return MHD_NO; /* the client left */
-    }
+    struct http_response response;
+    enum exchange_step step =
+        exchange_go_on(&front->service, it, clock_now_us(), &response);
+    return take_step(front, it, step, &response);
 }
 
 static void on_completed(void *cls, struct MHD_Connection *http, void **request,
@@ -319,8 +221,9 @@ static void on_timer(void *arg)
 }
 
 /*
- * The library accepts nobody while it is full: somebody knocks. Where nobody
- * can give way, the knocking is heard again a moment later.
+ * A client wants to connect while the server is full: the library does not
+ * accept it. If no connection can be closed, the library runs again a moment
+ * later, and the listener is watched again.
  */
 static void on_knock(void *arg, int events)
 {
@@ -335,9 +238,10 @@ static void on_knock(void *arg, int events)
 }
 
 /*
- * Runs the library until it has nothing to do at once; ms: when again. Full, it
- * takes its listener out of epoll, and puts it back at the beginning of a run:
- * one that closed connections is followed by another.
+ * Runs the library until it has nothing to do; wait_ms: until it must run
+ * again; false: not before an event. A full library takes its listener out of
+ * epoll, and puts it back at the beginning of a run: so a run that closed
+ * connections is followed by another.
  */
 static bool run_library(struct front *front, int runs_max,
                         unsigned long long *wait_ms)
@@ -362,7 +266,7 @@ void front_serve(struct front *front)
     if (!front->is_due)
         return;
     front->is_due = false;
-    /* Left-over work waits for one look at the nodes, not for an event. */
+    /* What is left waits for the nodes' turn, not for an event. */
     if (run_library(front, RUNS_MAX, &wait_ms))
         loop_timer_set(front->timer, clock_now_us() + (int64_t)wait_ms * 1000);
     if (front->connections.metrics->connections >= front->connections_max)
@@ -459,13 +363,13 @@ int front_in_flight(const struct front *front)
 }
 
 /*
- * The library panics if it is stopped with suspended connections: each gets an
- * answer first.
+ * The library panics if it is stopped with suspended connections. So each gets
+ * an answer first.
  */
 static void answer_all(struct front *front)
 {
     unsigned long long wait_ms;
-    front->is_stopping = true;
+    front->service.is_stopping = true;
     connections_wake(&front->connections);
     (void)run_library(front, STOP_RUNS_MAX, &wait_ms);
 }

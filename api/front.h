@@ -1,6 +1,6 @@
 /*
- * The HTTP side of the process: libmicrohttpd in our own loop.
- * <microhttpd.h> is included by front.c alone.
+ * The HTTP side of the process: libmicrohttpd in our own loop. Only front.c and
+ * library.h include <microhttpd.h>.
  */
 #ifndef REDLOCKD_FRONT_H
 #define REDLOCKD_FRONT_H
@@ -30,35 +30,35 @@ struct front_setup {
 struct front *front_new(const struct front_setup *setup,
                         char error[FRONT_ERROR_MAX]);
 
-/* Serves all that has come in; the LOOP_SERVE stage of each turn. */
+/* Serves what clients have sent; the LOOP_SERVE stage of each turn. */
 void front_serve(struct front *front);
 
 /*
- * The engine's port.answer: the operation of this client has its outcome. May
- * be called from within engine_acquire…, and never after the operation was
- * closed or abandoned.
+ * The engine's port.answer: the operation of this client has its outcome. The
+ * engine may call it from within engine_acquire…, but not after the operation
+ * was closed or abandoned.
  */
 void front_on_answer(void *client);
 
 /*
- * From now on not ready, so that balancers notice; everything is served until
- * they have: a lock that is granted now can be extended at another server.
+ * Not ready from now on, so that load balancers notice. Until they do, all
+ * requests are served: another server can extend a lock that is granted now.
  */
 void front_begin_drain(struct front *front);
 
 /*
- * From now on new locks are refused with 503 shutting_down; extends, releases
- * and inspections go on.
+ * New locks are refused from now on, with 503 shutting_down; extends, releases
+ * and inspections are still served.
  */
 void front_end_drain(struct front *front);
 
-/* Requests whose head was read and whose answer is not out yet. */
+/* Requests whose head was read and whose answer is not written yet. */
 int front_in_flight(const struct front *front);
 
 /*
- * Answers what is still in flight with 503 shutting_down, abandons its
- * operations (so flush the links after it), closes all connections, and frees
- * front. NULL is ignored. The engine and the loop must still be there.
+ * Answers the requests in flight with 503 shutting_down, abandons their
+ * operations (flush the links afterwards), closes all connections, and frees
+ * front. NULL is ignored. The engine and the loop must still exist.
  */
 void front_free(struct front *front);
 

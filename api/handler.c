@@ -105,31 +105,6 @@ bool handler_begin(const struct service *service, struct http_request *request,
     return true;
 }
 
-void handler_answer(const struct service *service, struct http_request *request,
-                    int64_t now_us, struct http_response *response)
-{
-    locks_answer(service, request, now_us, response);
-}
-
-void handler_give_up(const struct service *service,
-                     struct http_request *request,
-                     struct http_response *response)
-{
-    engine_abandon(service->engine, request->op);
-    request->op = 0;
-    handler_refuse(request, response);
-}
-
-void handler_refuse(const struct http_request *request,
-                    struct http_response *response)
-{
-    response->close = true;
-    refuse(PROBLEM_SHUTTING_DOWN,
-           "this server has stopped; ask another one, the outcome of this "
-           "request is unknown",
-           request, response);
-}
-
 void handler_refuse_body(const struct http_request *request,
                          struct http_response *response)
 {

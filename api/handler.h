@@ -14,22 +14,6 @@
 bool handler_begin(const struct service *service, struct http_request *request,
                    void *client, struct http_response *response);
 
-/* The answer of a request that waited: see locks_answer. */
-void handler_answer(const struct service *service, struct http_request *request,
-                    int64_t now_us, struct http_response *response);
-
-/*
- * The answer of a request that waits no longer because the process ends. Its
- * operation is abandoned.
- */
-void handler_give_up(const struct service *service,
-                     struct http_request *request,
-                     struct http_response *response);
-
-/* The answer to requests that come while the process ends. */
-void handler_refuse(const struct http_request *request,
-                    struct http_response *response);
-
 /* The answer to bodies above HTTP_BODY_MAX. */
 void handler_refuse_body(const struct http_request *request,
                          struct http_response *response);

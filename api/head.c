@@ -114,6 +114,17 @@ void head_add(struct head *head, struct span name, struct span value)
             pick(head, (enum head_field)i, value);
 }
 
+void head_add_line(struct head *head, struct span name, struct span value)
+{
+    if (name.ptr == head->line_end + 1)
+        head->has_bare_cr = true;
+    if (value.ptr == NULL)
+        value = span_of("");
+    else
+        head->line_end = value.ptr + value.len;
+    head_add(head, name, value);
+}
+
 void head_add_argument(struct head *head, struct span name)
 {
     head->cost += VALUE_COST;

@@ -21,7 +21,7 @@ enum head_field {
     HEAD_FIELDS
 };
 
-/* The library's memory for a head that is not answered with 431 at most. */
+/* The most of the library's memory that a head may take; above it, 431. */
 enum { HEAD_COST_MAX = 6 * 1024 };
 
 struct head {
@@ -30,15 +30,26 @@ struct head {
     bool has_twice;
     bool has_bad_name;
     bool has_bad_value;
-    bool has_bare_cr;   /* or a bare LF: a line that ends with one of them */
-    bool wants_verbose; /* of the query: ?verbose */
-    size_t cost;        /* bytes of the library's memory, at most */
+    bool has_bare_cr;     /* or a bare LF: a line that ends with one of them */
+    bool wants_verbose;   /* of the query: ?verbose */
+    size_t cost;          /* bytes of the library's memory, at most */
+    const char *line_end; /* of the line before; the front sets the first */
 };
 
 /* bytes: of the head as it was sent. */
 void head_init(struct head *head, size_t bytes);
 
-/* Takes one field; both must last. Blanks behind the value are no part of it.
+/*
+ * Takes one field where the library has received it; value.ptr NULL: none. The
+ * line before has ended at line_end, and this one will have.
+ *
+ * The library ends a line at a CR or LF alone, too, and makes a NUL of it: then
+ * the next line begins right after it. What is a field to us would be a part of
+ * the value to a proxy that passed it on.
+ */
+void head_add_line(struct head *head, struct span name, struct span value);
+
+/* Takes one field, which must last. Blanks after the value are not part of it.
  */
 void head_add(struct head *head, struct span name, struct span value);
 
@@ -52,7 +63,7 @@ struct head_refusal {
 };
 struct head_refusal head_check(const struct head *head, bool is_http_1_0);
 
-/* The announced length of the body; -1: none, or not known before. */
+/* The announced length of the body; -1: none is announced. */
 int64_t head_content_length(const struct head *head);
 
 /* Whether it names JSON in UTF-8, RFC 9110 §8.3. ptr NULL: it does not. */

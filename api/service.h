@@ -15,7 +15,8 @@ struct service {
     struct metrics *metrics;
     const char *node_names[NODES_MAX];
     bool is_draining; /* not ready, but it serves */
-    bool is_drained;  /* no new locks, too */
+    bool is_drained;  /* grants no new locks either */
+    bool is_stopping; /* nothing begins any more */
 };
 
 #endif

@@ -277,8 +277,9 @@ def check_words():
 
 def texts():
     """The texts in the code, as patterns: a conversion is any text."""
-    for name in ("api/head.c", "api/handler.c", "api/json.c", "api/locks.c",
-                 "api/ops.c", "server/engine/vote.c", "server/engine/state.c"):
+    for name in ("api/head.c", "api/exchange.c", "api/handler.c", "api/json.c",
+                 "api/locks.c", "api/ops.c", "server/engine/vote.c",
+                 "server/engine/state.c"):
         code = re.sub(r'" PRId64\b(\s*")?', "d", source(name))
         for run in re.findall(r'"(?:[^"\\]|\\.)*"(?:\s+"(?:[^"\\]|\\.)*")*',
                               code):

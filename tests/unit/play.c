@@ -52,8 +52,9 @@ static bool port_timer(void *ctx, uint32_t slot, int64_t at_us)
 static void port_answer(void *ctx, void *client)
 {
     (void)ctx;
-    (void)client;
     play.answers++;
+    if (play.on_answer != NULL)
+        play.on_answer(client);
 }
 
 /* ---- the play ----------------------------------------------------------- */

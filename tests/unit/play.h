@@ -49,6 +49,7 @@ extern struct play {
     int64_t confirmed_us;
     unsigned char random_byte;
     int answers;
+    void (*on_answer)(void *client); /* NULL: they are only counted */
 } play;
 
 /* Five nodes that vote, nothing sent yet. */

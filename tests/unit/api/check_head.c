@@ -165,6 +165,48 @@ START_TEST(only_json_in_utf_8_is_json)
 }
 END_TEST
 
+/* Lines as the library leaves them: it ends each with NULs. */
+static const struct {
+    const char *bytes;
+    size_t names[2];
+    bool is_good;
+} received[] = {
+    {"GET / HTTP/1.1\0\0Host: x\0\0Accept: y\0\0", {16, 25}, true},
+    {"GET / HTTP/1.1\0Host: x\0\0Accept: y\0\0", {15, 24}, false},
+    {"GET / HTTP/1.1\0\0Host: x\0Accept: y\0\0", {16, 24}, false},
+    {"GET / HTTP/1.1\0\0Host: \0\0Accept: y\0\0", {16, 24}, true},
+    {"GET / HTTP/1.1\0\0Host: \0Accept: y\0\0", {16, 23}, false},
+};
+
+START_TEST(a_line_that_ends_with_cr_or_lf_alone_is_refused)
+{
+    struct head head;
+    head_init(&head, 0);
+    head.line_end = received[_i].bytes + 14;
+    for (int i = 0; i < 2; i++) {
+        const char *name = received[_i].bytes + received[_i].names[i];
+        const char *value = strstr(name, ": ") + 2;
+        head_add_line(&head, (struct span){name, (size_t)(value - 2 - name)},
+                      span_of(value));
+    }
+    ck_assert_int_eq(head_check(&head, false).reason == NULL,
+                     received[_i].is_good);
+}
+END_TEST
+
+START_TEST(a_line_without_a_value_has_an_empty_one)
+{
+    static const char bytes[] = "GET / HTTP/1.1\0\0Host";
+    struct head head;
+    head_init(&head, 0);
+    head.line_end = bytes + 14;
+    head_add_line(&head, span_of(bytes + 16), (struct span){NULL, 0});
+    ck_assert_ptr_nonnull(head.values[HEAD_HOST].ptr);
+    ck_assert_uint_eq(head.values[HEAD_HOST].len, 0);
+    ck_assert_ptr_eq(head.line_end, bytes + 14);
+}
+END_TEST
+
 Suite *check_head(void)
 {
     Suite *suite = suite_create("head");
@@ -175,6 +217,9 @@ Suite *check_head(void)
     tcase_add_test(tc, blanks_behind_a_value_are_no_part_of_it);
     tcase_add_test(tc, a_head_has_a_price);
     tcase_add_test(tc, only_json_in_utf_8_is_json);
+    tcase_add_loop_test(tc, a_line_that_ends_with_cr_or_lf_alone_is_refused, 0,
+                        COUNT(received));
+    tcase_add_test(tc, a_line_without_a_value_has_an_empty_one);
     suite_add_tcase(suite, tc);
     return suite;
 }

@@ -1,0 +1,30 @@
+#include "fields.h"
+
+#include <stdio.h>
+
+static void add(struct fields *fields, const char *name, const char *value)
+{
+    if (value == NULL)
+        return;
+    fields->list[fields->count].name = name;
+    fields->list[fields->count].value = value;
+    fields->count++;
+}
+
+void fields_fill(struct fields *fields, const struct http_request *request,
+                 const struct http_response *response)
+{
+    fields->count = 0;
+    add(fields, "X-Request-Id", request->id);
+    add(fields, "Cache-Control", "no-store");
+    add(fields, "Content-Type", response->content_type);
+    add(fields, "Location",
+        response->location[0] != '\0' ? response->location : NULL);
+    add(fields, "Allow", response->allow);
+    if (response->retry_after_ms > 0) { /* whole seconds, and no sooner */
+        (void)snprintf(fields->retry_after, sizeof fields->retry_after, "%lld",
+                       (long long)((response->retry_after_ms + 999) / 1000));
+        add(fields, "Retry-After", fields->retry_after);
+    }
+    add(fields, "Connection", response->close ? "close" : NULL);
+}

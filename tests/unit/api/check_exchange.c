@@ -1,0 +1,410 @@
+/*
+ * What front does with a request without asking a handler, and when it waits,
+ * answers or closes.
+ */
+#include <check.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "../../../api/exchange.h"
+#include "../play.h"
+#include "../turns.h"
+
+Suite *check_exchange(void);
+
+static const char *const node_names[] = {"n1", "n2", "n3", "n4", "n5"};
+static const char acquire[] = "{\"resource\":\"order:42\",\"ttl_ms\":30000}";
+
+static struct loop *loop;
+static struct connections all;
+static struct connection *it;
+static int client; /* the other end */
+static int wakes;
+static struct config config;
+static struct service service;
+static struct requestid_source ids;
+static struct http_response response;
+
+static void on_wake(void *ctx, struct connection *woken)
+{
+    (void)ctx;
+    ck_assert_ptr_eq(woken, it);
+    wakes++;
+}
+
+static void on_answer(void *answered)
+{
+    connection_settle(answered);
+}
+
+static void set_up(void)
+{
+    int pair[2];
+    play_begin();
+    play.on_answer = on_answer;
+    loop = loop_new();
+    ck_assert(connections_init(&all, loop, play.engine, &play.metrics));
+    all.wake = on_wake;
+    wakes = 0;
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+    client = pair[1];
+    it = connection_new(&all, pair[0], NULL);
+    ck_assert_ptr_nonnull(it);
+    config = (struct config){.nodes_count = PLAY_NODES,
+                             .default_ttl_ms = 12000,
+                             .max_ttl_ms = 60000};
+    service = (struct service){
+        .engine = play.engine, .config = &config, .metrics = &play.metrics};
+    memcpy(service.node_names, node_names, sizeof node_names);
+    ids = (struct requestid_source){.seed = 1};
+    http_response_init(&response);
+}
+
+static void tear_down(void)
+{
+    int fd = it->deadline.fd;
+    free(response.body);
+    connection_free(it);
+    close(fd);
+    if (client >= 0)
+        close(client);
+    connections_fini(&all);
+    loop_free(loop);
+    play_end();
+}
+
+static bool has_left(void *arg)
+{
+    (void)arg;
+    return it->has_left;
+}
+
+static void leave(void)
+{
+    close(client);
+    client = -1;
+    turns_until(loop, has_left, NULL);
+}
+
+/* ---- heads -------------------------------------------------------------- */
+
+static enum exchange_step begin_with(const char *const fields[][2], int count)
+{
+    struct head head;
+    head_init(&head, 100);
+    for (int i = 0; i < count; i++)
+        head_add(&head, span_of(fields[i][0]), span_of(fields[i][1]));
+    memset(&response, 0x55, sizeof response);
+    return exchange_begin(&it->request, &head, false, &ids, &response);
+}
+
+START_TEST(a_good_head_is_read_on)
+{
+    static const char *const fields[][2] = {
+        {"Host", "x"},
+        {"Content-Type", "application/json"},
+        {"X-Lock-Token", "token"},
+        {"Idempotency-Key", "key"},
+        {"X-Request-Id", "mine.1"},
+        {"Content-Length", "262144"},
+    };
+    ck_assert_int_eq(begin_with(fields, 6), EXCHANGE_READ);
+    const struct http_request *taken = &it->request;
+    ck_assert_ptr_eq(taken->content_type.ptr, fields[1][1]);
+    ck_assert_ptr_eq(taken->lock_token.ptr, fields[2][1]);
+    ck_assert_uint_eq(taken->lock_token.len, 5);
+    ck_assert_ptr_eq(taken->idempotency_key.ptr, fields[3][1]);
+    ck_assert_str_eq(taken->id, "mine.1");
+    ck_assert(!taken->wants_verbose);
+}
+END_TEST
+
+START_TEST(verbose_is_taken_from_the_query)
+{
+    struct head head;
+    head_init(&head, 100);
+    head_add(&head, span_of("Host"), span_of("x"));
+    head_add_argument(&head, span_of("verbose"));
+    ck_assert_int_eq(
+        exchange_begin(&it->request, &head, false, &ids, &response),
+        EXCHANGE_READ);
+    ck_assert(it->request.wants_verbose);
+}
+END_TEST
+
+START_TEST(a_request_without_a_good_id_is_given_one)
+{
+    static const char *const without[][2] = {{"Host", "x"}};
+    static const char *const bad[][2] = {{"Host", "x"},
+                                         {"X-Request-Id", "a b"}};
+    char first[REQUESTID_MAX + 1];
+    ck_assert_int_eq(begin_with(without, 1), EXCHANGE_READ);
+    ck_assert_uint_eq(strlen(it->request.id), REQUESTID_LEN);
+    strcpy(first, it->request.id);
+    ck_assert_int_eq(begin_with(bad, 2), EXCHANGE_READ);
+    ck_assert_uint_eq(strlen(it->request.id), REQUESTID_LEN);
+    ck_assert_str_ne(it->request.id, first);
+}
+END_TEST
+
+static const struct {
+    const char *fields[2][2];
+    int status;
+    const char *code;
+} refused[] = {
+    {{{"Accept", "x"}, {"Accept", "y"}}, 400, "bad_request"},
+    {{{"Host", "x"}, {"Expect", "tea"}}, 417, "expectation_failed"},
+    {{{"Host", "x"}, {"Transfer-Encoding", "gzip"}}, 400, "bad_request"},
+    {{{"Host", "x"}, {"Content-Length", "262145"}}, 413, "body_too_large"},
+};
+
+START_TEST(what_the_head_shows_is_refused_and_closes)
+{
+    ck_assert_int_eq(begin_with(refused[_i].fields, 2), EXCHANGE_ANSWER);
+    ck_assert_int_eq(response.status, refused[_i].status);
+    ck_assert_str_eq(response.code, refused[_i].code);
+    ck_assert(response.close);
+    ck_assert_ptr_nonnull(strstr(response.body, it->request.id));
+}
+END_TEST
+
+START_TEST(http_1_0_needs_no_host)
+{
+    struct head head;
+    head_init(&head, 100);
+    ck_assert_int_eq(exchange_begin(&it->request, &head, true, &ids, &response),
+                     EXCHANGE_READ);
+    ck_assert_int_eq(
+        exchange_begin(&it->request, &head, false, &ids, &response),
+        EXCHANGE_ANSWER);
+}
+END_TEST
+
+/* ---- whole requests ----------------------------------------------------- */
+
+static enum exchange_step go_on(void)
+{
+    free(response.body);
+    memset(&response, 0x55, sizeof response);
+    return exchange_go_on(&service, it, play.now_us, &response);
+}
+
+/* A request that has come whole. */
+static enum exchange_step request(const char *method, const char *target,
+                                  const char *body)
+{
+    connection_begin(it, play.now_us);
+    strcpy(it->request.id, "r-1");
+    it->request.method = method;
+    it->request.target = target;
+    it->request.content_type = span_of("application/json");
+    it->request.body = span_of(body);
+    return go_on();
+}
+
+static void wait_for_outcome(void)
+{
+    ck_assert_int_eq(request("POST", "/locks", acquire), EXCHANGE_WAIT);
+    connection_wait(it);
+}
+
+static void grant(void)
+{
+    for (int i = 0; i < 3; i++)
+        play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
+    ck_assert_int_eq(wakes, 1);
+}
+
+static void expect(enum exchange_step step, int status)
+{
+    ck_assert_int_eq(step, EXCHANGE_ANSWER);
+    ck_assert_int_eq(response.status, status);
+}
+
+START_TEST(what_needs_no_node_is_answered_at_once)
+{
+    expect(request("GET", "/livez", ""), 200);
+    ck_assert(!response.close);
+    ck_assert_int_eq(it->deadline.at_us, 0);
+}
+END_TEST
+
+START_TEST(an_outcome_is_waited_for_and_answered)
+{
+    wait_for_outcome();
+    ck_assert_int_eq((int)it->state, (int)CONNECTION_WAITING);
+    grant();
+    expect(go_on(), 201);
+    ck_assert(!response.close);
+    ck_assert(it->request.op != 0); /* until it was written */
+}
+END_TEST
+
+START_TEST(an_outcome_that_is_known_at_once_is_answered_at_once)
+{
+    for (int i = 0; i < 3; i++)
+        play.is_refusing[i] = true;
+    expect(request("GET", "/locks/a", ""), 503);
+    ck_assert_str_eq(response.code, "no_quorum");
+    ck_assert_int_eq(wakes, 0);
+}
+END_TEST
+
+START_TEST(a_grant_that_comes_too_late_for_its_client_is_none)
+{
+    wait_for_outcome();
+    grant();
+    play_advance(30000000);
+    expect(go_on(), 503);
+    ck_assert_str_eq(response.code, "validity_exhausted");
+}
+END_TEST
+
+START_TEST(who_has_left_gets_no_grant)
+{
+    wait_for_outcome();
+    grant();
+    leave();
+    ck_assert_int_eq(go_on(), EXCHANGE_CLOSE);
+    connection_end(it, false);
+    ck_assert_int_eq(play_count(CALL_RELEASE), PLAY_NODES);
+}
+END_TEST
+
+START_TEST(who_has_left_gets_other_answers)
+{
+    ck_assert_int_eq(request("GET", "/locks/a", ""), EXCHANGE_WAIT);
+    connection_wait(it);
+    leave();
+    for (int i = 0; i < 3; i++)
+        play_answer(CALL_INSPECT, i, VOTE_FREE);
+    expect(go_on(), 404);
+}
+END_TEST
+
+START_TEST(who_left_before_the_outcome_is_closed)
+{
+    wait_for_outcome();
+    leave();
+    ck_assert_int_eq(wakes, 1);
+    ck_assert_int_eq(go_on(), EXCHANGE_CLOSE);
+}
+END_TEST
+
+START_TEST(what_has_its_answer_gets_no_other)
+{
+    expect(request("GET", "/livez", ""), 200);
+    connection_answer(it, play.now_us);
+    ck_assert_int_eq(go_on(), EXCHANGE_CLOSE);
+}
+END_TEST
+
+START_TEST(a_body_that_is_too_large_is_refused)
+{
+    static const char piece[HTTP_BODY_MAX + 1];
+    connection_begin(it, play.now_us);
+    it->request.method = "POST";
+    it->request.target = "/locks";
+    ck_assert(connection_add_body(it, (struct span){piece, sizeof piece}));
+    expect(go_on(), 413);
+    ck_assert_str_eq(response.code, "body_too_large");
+    ck_assert_ptr_nonnull(strstr(response.body, " 16384 bytes "));
+    ck_assert_int_eq(it->request.call, LOCK_ACQUIRE);
+    ck_assert(!response.close);
+}
+END_TEST
+
+/* ---- draining and stopping ---------------------------------------------- */
+
+START_TEST(draining_serves_and_closes)
+{
+    service.is_draining = true;
+    expect(request("GET", "/livez", ""), 200);
+    ck_assert(response.close);
+}
+END_TEST
+
+START_TEST(draining_answers_what_waits_and_closes)
+{
+    wait_for_outcome();
+    service.is_draining = true;
+    grant();
+    expect(go_on(), 201);
+    ck_assert(response.close);
+}
+END_TEST
+
+START_TEST(stopping_begins_nothing)
+{
+    service.is_stopping = true;
+    expect(request("POST", "/locks", acquire), 503);
+    ck_assert_str_eq(response.code, "shutting_down");
+    ck_assert(response.close);
+    ck_assert_int_eq(play_count(CALL_ACQUIRE), 0);
+}
+END_TEST
+
+START_TEST(stopping_wakes_and_abandons_what_waits)
+{
+    wait_for_outcome();
+    play_answer(CALL_ACQUIRE, 0, VOTE_GRANTED);
+    service.is_stopping = true;
+    connections_wake(&all);
+    ck_assert_int_eq(wakes, 1);
+    expect(go_on(), 503);
+    ck_assert_str_eq(response.code, "shutting_down");
+    ck_assert(response.close);
+    ck_assert(it->request.op == 0);
+    ck_assert_int_eq(engine_in_flight(play.engine), 0);
+    ck_assert_ptr_nonnull(play_find(CALL_RELEASE, 0));
+}
+END_TEST
+
+START_TEST(stopping_wakes_only_what_waits)
+{
+    connections_wake(&all);
+    ck_assert_int_eq(wakes, 0);
+}
+END_TEST
+
+static TCase *heads(void)
+{
+    TCase *tc = tcase_create("heads");
+    tcase_add_checked_fixture(tc, set_up, tear_down);
+    tcase_add_test(tc, a_good_head_is_read_on);
+    tcase_add_test(tc, verbose_is_taken_from_the_query);
+    tcase_add_test(tc, a_request_without_a_good_id_is_given_one);
+    tcase_add_loop_test(tc, what_the_head_shows_is_refused_and_closes, 0,
+                        (int)(sizeof refused / sizeof *refused));
+    tcase_add_test(tc, http_1_0_needs_no_host);
+    return tc;
+}
+
+static TCase *whole_requests(void)
+{
+    TCase *tc = tcase_create("whole requests");
+    tcase_add_checked_fixture(tc, set_up, tear_down);
+    tcase_add_test(tc, what_needs_no_node_is_answered_at_once);
+    tcase_add_test(tc, an_outcome_is_waited_for_and_answered);
+    tcase_add_test(tc, an_outcome_that_is_known_at_once_is_answered_at_once);
+    tcase_add_test(tc, a_grant_that_comes_too_late_for_its_client_is_none);
+    tcase_add_test(tc, who_has_left_gets_no_grant);
+    tcase_add_test(tc, who_has_left_gets_other_answers);
+    tcase_add_test(tc, who_left_before_the_outcome_is_closed);
+    tcase_add_test(tc, what_has_its_answer_gets_no_other);
+    tcase_add_test(tc, a_body_that_is_too_large_is_refused);
+    tcase_add_test(tc, draining_serves_and_closes);
+    tcase_add_test(tc, draining_answers_what_waits_and_closes);
+    tcase_add_test(tc, stopping_begins_nothing);
+    tcase_add_test(tc, stopping_wakes_and_abandons_what_waits);
+    tcase_add_test(tc, stopping_wakes_only_what_waits);
+    return tc;
+}
+
+Suite *check_exchange(void)
+{
+    Suite *suite = suite_create("exchange");
+    suite_add_tcase(suite, heads());
+    suite_add_tcase(suite, whole_requests());
+    return suite;
+}
