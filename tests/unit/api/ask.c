@@ -1,0 +1,179 @@
+#include "ask.h"
+
+#include <check.h>
+
+#include "../../../api/handler.h"
+#include "../../../api/locks.h"
+
+struct ask ask;
+
+static void clear_answer(void)
+{
+    json_decref(ask.body);
+    free(ask.response.body);
+    ask.body = NULL;
+    http_response_init(&ask.response);
+}
+
+static void read_answer(void)
+{
+    if (ask.response.body == NULL)
+        return;
+    ask.body = json_loadb(ask.response.body, ask.response.body_len, 0, NULL);
+}
+
+void ask_begin(void)
+{
+    static const char *const names[] = {"n1", "n2", "n3", "n4", "n5"};
+    play_begin();
+    memset(&ask, 0, sizeof ask);
+    ask.config.nodes_count = PLAY_NODES;
+    ask.config.default_ttl_ms = ASK_DEFAULT_TTL_MS;
+    ask.config.max_ttl_ms = ASK_MAX_TTL_MS;
+    ask.service.engine = play.engine;
+    ask.service.config = &ask.config;
+    ask.service.metrics = &play.metrics;
+    for (int i = 0; i < PLAY_NODES; i++)
+        ask.service.node_names[i] = names[i];
+    http_response_init(&ask.response);
+    ask_anew();
+}
+
+void ask_anew(void)
+{
+    if (ask.request.op != 0)
+        (void)engine_abandon(play.engine, ask.request.op);
+    ask.request = (struct http_request){.id = "r-1"};
+    play.sent_count = 0;
+}
+
+void ask_end(void)
+{
+    ask_anew();
+    clear_answer();
+    play_end();
+}
+
+bool ask_send(const char *method, const char *target, const char *body)
+{
+    clear_answer();
+    ask.request.method = method;
+    ask.request.target = target;
+    ask.request.head_read_us = play.now_us;
+    if (body != NULL) {
+        ask.request.body = span_of(body);
+        if (ask.request.content_type.ptr == NULL)
+            ask.request.content_type = span_of("application/json");
+    }
+    if (!handler_begin(&ask.service, &ask.request, NULL, &ask.response))
+        return false;
+    read_answer();
+    return true;
+}
+
+void ask_answer(int64_t now_us)
+{
+    locks_answer(&ask.service, &ask.request, now_us, &ask.response);
+    read_answer();
+}
+
+void ask_and_vote(const char *method, const char *target, const char *body,
+                  enum call_kind kind, int ballot)
+{
+    ck_assert(!ask_send(method, target, body));
+    for (int i = 0; play_outcome(ask.request.op) == OUTCOME_PENDING; i++)
+        play_answer(kind, i, ballot);
+    ask_answer(play.now_us);
+}
+
+static const struct {
+    const char *method, *target, *body;
+} calls[LOCK_CALLS] = {
+    [LOCK_ACQUIRE] = {"POST", "/locks",
+                      "{\"resource\":\"order:42\",\"ttl_ms\":30000}"},
+    [LOCK_EXTEND] = {"PUT", "/locks/order:42/extend",
+                     "{\"token\":\"" ASK_TOKEN "\",\"ttl_ms\":3000}"},
+    [LOCK_RELEASE] = {"DELETE", "/locks/order:42",
+                      "{\"token\":\"" ASK_TOKEN "\"}"},
+    [LOCK_INSPECT] = {"GET", "/locks/order:42", NULL},
+};
+
+const enum call_kind ask_kinds[LOCK_CALLS] = {
+    [LOCK_ACQUIRE] = CALL_ACQUIRE,
+    [LOCK_EXTEND] = CALL_EXTEND,
+    [LOCK_RELEASE] = CALL_RELEASE,
+    [LOCK_INSPECT] = CALL_INSPECT,
+};
+
+bool ask_call(int call)
+{
+    return ask_send(calls[call].method, calls[call].target, calls[call].body);
+}
+
+void ask_call_and_vote(int call, int ballot)
+{
+    ask_and_vote(calls[call].method, calls[call].target, calls[call].body,
+                 ask_kinds[call], ballot);
+}
+
+void ask_expect(int status, const char *code)
+{
+    ck_assert_int_eq(ask.response.status, status);
+    ck_assert_pstr_eq(ask.response.code, code);
+    ck_assert_pstr_eq(ask.response.content_type,
+                      code != NULL ? "application/problem+json"
+                                   : "application/json");
+    if (code != NULL) {
+        ck_assert_str_eq(ask_text("code"), code);
+        ck_assert_str_eq(ask_text("request_id"), "r-1");
+        ck_assert_int_eq(ask_number("status"), status);
+    }
+}
+
+void ask_expect_lock(void)
+{
+    ck_assert_str_eq(ask_text("resource"), "order:42");
+    ck_assert_str_eq(ask_text("id"), "order:42");
+}
+
+void ask_expect_closed(void)
+{
+    ck_assert(ask.request.op == 0);
+    ck_assert_str_eq(ask.response.location, "");
+    ck_assert_int_eq(engine_in_flight(play.engine), 0);
+}
+
+void ask_expect_retry(int64_t most_ms)
+{
+    ck_assert_int_ge(ask.response.retry_after_ms, 1);
+    ck_assert_int_le(ask.response.retry_after_ms, most_ms);
+    ck_assert_int_eq(ask_number("retry_after_ms"), ask.response.retry_after_ms);
+}
+
+const json_t *ask_member(const char *member)
+{
+    return json_object_get(ask.body, member);
+}
+
+const char *ask_text(const char *member)
+{
+    const char *text = json_string_value(ask_member(member));
+    ck_assert_msg(text != NULL, "no text %s", member);
+    return text;
+}
+
+int64_t ask_number(const char *member)
+{
+    ck_assert_msg(json_is_integer(ask_member(member)), "no number %s", member);
+    return json_integer_value(ask_member(member));
+}
+
+void ask_quarantine(void)
+{
+    for (int i = 0; i < 3; i++) {
+        play_node_down(i);
+        play_node_connect(i);
+        play_answer_look(i, LOOK_MARKED, "", "1:run:nonce");
+    }
+    play.sent_count = 0;
+}

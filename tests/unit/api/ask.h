@@ -1,0 +1,65 @@
+/*
+ * Requests to the handlers, over the played engine, and their answers.
+ */
+#ifndef REDLOCKD_TEST_ASK_H
+#define REDLOCKD_TEST_ASK_H
+
+#include <jansson.h>
+
+#include "../../../api/http.h"
+#include "../../../api/service.h"
+#include "../play.h"
+
+enum { ASK_DEFAULT_TTL_MS = 12000, ASK_MAX_TTL_MS = 60000 };
+
+/* A token of a lock that was granted just now. */
+#define ASK_TOKEN "1795221642000000.8f1c27a5b9d04e6e8f1c27a5b9d04e6e8f1c27a5"
+
+extern struct ask {
+    struct config config;
+    struct service service;
+    struct http_request request; /* what is set here is sent by ask_send */
+    struct http_response response;
+    json_t *body; /* of the answer; NULL: it has none, or it is not JSON */
+} ask;
+
+/* Five nodes that vote. */
+void ask_begin(void);
+void ask_end(void);
+
+/* Clears the request. */
+void ask_anew(void);
+
+/* True: the response is there; else ask_answer must follow. body NULL: none. */
+bool ask_send(const char *method, const char *target, const char *body);
+void ask_answer(int64_t now_us);
+
+/* The same; as many nodes as are needed give this vote. */
+void ask_and_vote(const char *method, const char *target, const char *body,
+                  enum call_kind kind, int ballot);
+
+/*
+ * Each call for order:42: acquire for 30 s, extend by 3 s, release with
+ * ASK_TOKEN, inspect; and what the nodes are asked then.
+ */
+bool ask_call(int call);
+void ask_call_and_vote(int call, int ballot);
+extern const enum call_kind ask_kinds[LOCK_CALLS];
+
+/* code NULL: it is no problem. */
+void ask_expect(int status, const char *code);
+
+/* It is about order:42 · its operation is closed · it is to be tried again. */
+void ask_expect_lock(void);
+void ask_expect_closed(void);
+void ask_expect_retry(int64_t most_ms);
+
+/* Members of the answer's body; they must be there. */
+const char *ask_text(const char *member);
+int64_t ask_number(const char *member);
+const json_t *ask_member(const char *member); /* or NULL */
+
+/* Three nodes come back empty: there is no quorum for a known time. */
+void ask_quarantine(void);
+
+#endif

@@ -1,0 +1,299 @@
+/*
+ * Each outcome of the engine, and what the client is told of it.
+ */
+#include <check.h>
+
+#include "ask.h"
+
+Suite *check_locks(void);
+
+/* Of a random time so many show its range. */
+enum { TRIALS = 40 };
+
+static void ask_and_hold(const char *value, int64_t pttl_ms)
+{
+    ck_assert(!ask_call(LOCK_ACQUIRE));
+    for (int i = 0; i < 3; i++)
+        play_reply(play_find(CALL_ACQUIRE, i),
+                   (struct call_reply){.vote = VOTE_HELD,
+                                       .pttl_ms = pttl_ms,
+                                       .value = span_of(value)});
+    ask_answer(play.now_us);
+    ask_expect(409, "lock_held");
+    ck_assert(ask.request.op == 0);
+}
+
+/* ---- granted ------------------------------------------------------------ */
+
+START_TEST(a_grant_is_created_and_stays_until_it_is_written)
+{
+    ck_assert(!ask_call(LOCK_ACQUIRE));
+    ck_assert_int_eq(play.sent[0].call.ttl_ms, 30000);
+    for (int i = 0; i < 3; i++)
+        play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
+    ask_answer(play.now_us + 7999);
+    ask_expect(201, NULL);
+    ask_expect_lock();
+    ck_assert_str_eq(ask.response.location, "/locks/order:42");
+    ck_assert_str_eq(ask_text("token"), play.sent[0].token);
+    ck_assert_int_eq(ask_number("elapsed_ms"), 7);
+    ck_assert_int_eq(ask_number("ttl_ms"), 30000);
+    ck_assert_int_eq(ask_number("renew_after_ms"), 10000);
+    ck_assert_int_eq(
+        ask_number("validity_ms"),
+        engine_take(play.engine, ask.request.op, play.now_us + 7999)
+            ->validity_ms);
+    ck_assert_int_eq(play_outcome(ask.request.op), OUTCOME_GRANTED);
+    ck_assert_int_eq(ask.response.retry_after_ms, 0);
+}
+END_TEST
+
+/* Half of what is left then comes before a third of the TTL. */
+START_TEST(a_late_grant_is_to_be_renewed_sooner)
+{
+    ck_assert(!ask_call(LOCK_ACQUIRE));
+    for (int i = 0; i < 3; i++)
+        play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
+    play_advance(20000000);
+    ask_answer(play.now_us);
+    ask_expect(201, NULL);
+    int64_t validity_ms = ask_number("validity_ms");
+    ck_assert_int_lt(validity_ms, 10000);
+    ck_assert_int_gt(validity_ms, 9000);
+    ck_assert_int_eq(ask_number("renew_after_ms"), validity_ms / 2);
+    ck_assert_int_eq(ask_number("elapsed_ms"), 20000);
+}
+END_TEST
+
+START_TEST(a_grant_that_is_too_late_is_released)
+{
+    ck_assert(!ask_call(LOCK_ACQUIRE));
+    for (int i = 0; i < 3; i++)
+        play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
+    play_advance(30000000);
+    ask_answer(play.now_us);
+    ask_expect(503, "validity_exhausted");
+    ask_expect_lock();
+    ask_expect_retry(1000);
+    ask_expect_closed();
+    ck_assert_ptr_nonnull(strstr(ask_text("detail"), "released again"));
+    ck_assert_int_ge(play_count(CALL_RELEASE), 3);
+}
+END_TEST
+
+START_TEST(the_ttl_has_a_default)
+{
+    ck_assert(!ask_send("POST", "/locks", "{\"resource\":\"a\"}"));
+    ck_assert_int_eq(play.sent[0].call.ttl_ms, ASK_DEFAULT_TTL_MS);
+    ask_anew();
+    ck_assert(
+        !ask_send("PUT", "/locks/a/extend", "{\"token\":\"" ASK_TOKEN "\"}"));
+    ck_assert_int_eq(play.sent[0].call.ttl_ms, ASK_DEFAULT_TTL_MS);
+}
+END_TEST
+
+START_TEST(the_owner_is_told_again)
+{
+    ask_and_vote("POST", "/locks", "{\"resource\":\"a\",\"owner\":\"me\"}",
+                 CALL_ACQUIRE, VOTE_GRANTED);
+    ask_expect(201, NULL);
+    ck_assert_str_eq(ask_text("owner"), "me");
+    ck_assert_str_eq(ask.response.location, "/locks/a");
+}
+END_TEST
+
+/* ---- held --------------------------------------------------------------- */
+
+START_TEST(a_holder_is_told)
+{
+    ask_and_hold("1795221641865000.00112233445566778899aabbccddeeff01234567"
+                 ".web-9",
+                 5000);
+    ask_expect_lock();
+    ask_expect_retry(135);
+    ask_expect_closed();
+    const json_t *holder = ask_member("held_by");
+    ck_assert_str_eq(json_string_value(json_object_get(holder, "owner")),
+                     "web-9");
+    ck_assert_int_eq(
+        json_integer_value(json_object_get(holder, "remaining_ms")), 5000);
+    ck_assert_str_eq(ask_text("detail"), "somebody else holds this lock");
+}
+END_TEST
+
+START_TEST(a_lock_without_end_is_told)
+{
+    ask_and_hold("theirs", -1);
+    ck_assert_ptr_nonnull(ask_member("held_by"));
+    ck_assert_str_eq(ask_text("detail"),
+                     "somebody holds this lock without end");
+    ask_and_hold("theirs", 0);
+    ck_assert_str_eq(ask_text("detail"), "somebody else holds this lock");
+}
+END_TEST
+
+START_TEST(a_young_lock_is_asked_for_soon)
+{
+    int64_t longest_ms = 0;
+    for (int i = 0; i < TRIALS; i++) {
+        ask_anew();
+        ask_and_hold(
+            "1795221641800000.00112233445566778899aabbccddeeff01234567", 5000);
+        ask_expect_retry(200);
+        if (ask.response.retry_after_ms > longest_ms)
+            longest_ms = ask.response.retry_after_ms;
+    }
+    ck_assert_int_gt(longest_ms, 40);
+}
+END_TEST
+
+START_TEST(rivals_without_a_holder_are_told)
+{
+    ck_assert(!ask_call(LOCK_ACQUIRE));
+    for (int round = 1; round <= 4; round++) {
+        play_await_round(5 * round);
+        play_split_votes();
+    }
+    ask_answer(play.now_us);
+    ask_expect(409, "lock_held");
+    ask_expect_lock();
+    ask_expect_retry(40);
+    ask_expect_closed();
+    ck_assert_ptr_null(ask_member("held_by"));
+    ck_assert_ptr_nonnull(strstr(ask_text("detail"), "others hold"));
+}
+END_TEST
+
+/* ---- extended, released, found ------------------------------------------ */
+
+START_TEST(an_extension_is_told_and_closed)
+{
+    ask_call_and_vote(LOCK_EXTEND, VOTE_EXTENDED);
+    ask_expect(200, NULL);
+    ask_expect_lock();
+    ask_expect_closed();
+    ck_assert_int_eq(ask_number("ttl_ms"), 3000);
+    ck_assert_int_eq(ask_number("renew_after_ms"), 1000);
+    ck_assert_str_eq(ask_text("token"), ASK_TOKEN);
+    ck_assert_uint_eq(play.metrics.outcomes[LOCK_EXTEND][OUTCOME_EXTENDED], 1);
+}
+END_TEST
+
+START_TEST(an_extension_that_is_too_late_leaves_the_old_validity)
+{
+    ck_assert(!ask_call(LOCK_EXTEND));
+    for (int i = 0; i < 3; i++)
+        play_answer(CALL_EXTEND, i, VOTE_EXTENDED);
+    play_advance(3000000);
+    ask_answer(play.now_us);
+    ask_expect(503, "validity_exhausted");
+    ask_expect_retry(300);
+    ask_expect_closed();
+    ck_assert_ptr_nonnull(
+        strstr(ask_text("detail"), "answered before still stands"));
+    ck_assert_int_eq(play_count(CALL_RELEASE), 0);
+}
+END_TEST
+
+START_TEST(the_longest_hold_time_is_told)
+{
+    ask.request.lock_token = span_of(PLAY_TOKEN); /* of long ago */
+    ask_and_vote("PUT", "/locks/order:42/extend", NULL, CALL_EXTEND,
+                 VOTE_EXTENDED);
+    ask_expect(409, "max_hold_reached");
+    ask_expect_lock();
+    ask_expect_closed();
+    ck_assert_int_eq(ask.response.retry_after_ms, 0);
+}
+END_TEST
+
+START_TEST(another_holder_is_told)
+{
+    for (int i = LOCK_EXTEND; i <= LOCK_RELEASE; i++) {
+        ask_anew();
+        ck_assert(!ask_call(i));
+        for (int node = 0; node < 3; node++)
+            play_answer_held(ask_kinds[i], node, PLAY_TOKEN_OF(1));
+        ask_answer(play.now_us);
+        ask_expect(409, "not_owner");
+        ask_expect_lock();
+        ask_expect_closed();
+    }
+}
+END_TEST
+
+START_TEST(a_lock_that_is_not_there_is_told)
+{
+    for (int i = LOCK_EXTEND; i <= LOCK_INSPECT; i++) {
+        ask_anew();
+        ask_call_and_vote(i, VOTE_FREE);
+        ask_expect(404, "lock_not_found");
+        ask_expect_lock();
+        ask_expect_closed();
+    }
+}
+END_TEST
+
+START_TEST(a_release_is_told)
+{
+    ask_call_and_vote(LOCK_RELEASE, VOTE_DELETED);
+    ask_expect(200, NULL);
+    ask_expect_lock();
+    ask_expect_closed();
+    ck_assert(json_is_true(ask_member("released")));
+    ck_assert_str_eq(play.sent[0].token, ASK_TOKEN);
+}
+END_TEST
+
+START_TEST(an_inspection_tells_the_holder)
+{
+    ck_assert(!ask_call(LOCK_INSPECT));
+    for (int i = 0; i < 3; i++)
+        play_answer_held(CALL_INSPECT, i, PLAY_TOKEN_OF(1) ".me");
+    ask_answer(play.now_us);
+    ask_expect(200, NULL);
+    ask_expect_lock();
+    ask_expect_closed();
+    ck_assert_str_eq(ask_text("owner"), "me");
+    ck_assert_int_eq(ask_number("remaining_ms"), 5000);
+    ck_assert_ptr_null(ask_member("released"));
+}
+END_TEST
+
+static TCase *granted_or_held(void)
+{
+    TCase *tc = tcase_create("granted or held");
+    tcase_add_checked_fixture(tc, ask_begin, ask_end);
+    tcase_add_test(tc, a_grant_is_created_and_stays_until_it_is_written);
+    tcase_add_test(tc, a_late_grant_is_to_be_renewed_sooner);
+    tcase_add_test(tc, a_grant_that_is_too_late_is_released);
+    tcase_add_test(tc, the_ttl_has_a_default);
+    tcase_add_test(tc, the_owner_is_told_again);
+    tcase_add_test(tc, a_holder_is_told);
+    tcase_add_test(tc, a_lock_without_end_is_told);
+    tcase_add_test(tc, a_young_lock_is_asked_for_soon);
+    tcase_add_test(tc, rivals_without_a_holder_are_told);
+    return tc;
+}
+
+static TCase *others(void)
+{
+    TCase *tc = tcase_create("extended, released, found");
+    tcase_add_checked_fixture(tc, ask_begin, ask_end);
+    tcase_add_test(tc, an_extension_is_told_and_closed);
+    tcase_add_test(tc, an_extension_that_is_too_late_leaves_the_old_validity);
+    tcase_add_test(tc, the_longest_hold_time_is_told);
+    tcase_add_test(tc, another_holder_is_told);
+    tcase_add_test(tc, a_lock_that_is_not_there_is_told);
+    tcase_add_test(tc, a_release_is_told);
+    tcase_add_test(tc, an_inspection_tells_the_holder);
+    return tc;
+}
+
+Suite *check_locks(void)
+{
+    Suite *suite = suite_create("locks");
+    suite_add_tcase(suite, granted_or_held());
+    suite_add_tcase(suite, others());
+    return suite;
+}

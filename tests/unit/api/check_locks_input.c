@@ -1,0 +1,192 @@
+/*
+ * What is refused before the engine is asked, and what is taken.
+ */
+#include <check.h>
+
+#include "ask.h"
+
+Suite *check_locks_input(void);
+
+#define OTHER_TOKEN "1795221642000000.00112233445566778899aabbccddeeff01234567"
+#define IN_BODY "{\"token\":\"" ASK_TOKEN "\"}"
+
+static const struct {
+    const char *method, *target, *body;
+    const char *type;  /* NULL: application/json */
+    const char *token; /* X-Lock-Token */
+    int status;
+    const char *code;
+    const char *detail; /* how it begins */
+} refused[] = {
+    {"POST", "/locks", "{}", "text/plain", NULL, 415, "unsupported_media_type",
+     "the body must have Content-Type: application/json"},
+    {"POST", "/locks", "", NULL, NULL, 400, "invalid_request", ""},
+    {"POST", "/locks", "{", NULL, NULL, 400, "invalid_request", ""},
+    {"POST", "/locks", "{\"resource\":1}", NULL, NULL, 400, "invalid_request",
+     "resource is an integer"},
+    {"POST", "/locks", "{\"resource\":1,\"owner\":1}", NULL, NULL, 400,
+     "invalid_request", "2 members are wrong, see errors"},
+    {"POST", "/locks", "{\"resource\":\"a\",\"ttl_ms\":60001}", NULL, NULL, 400,
+     "invalid_request", ""},
+    {"POST", "/locks", "{\"resource\":\"a\"}", NULL, "", 0, NULL, NULL},
+    {"POST", "/locks", "{\"resource\":\"a\",\"ttl_ms\":60000}", NULL, NULL, 0,
+     NULL, NULL},
+    {"PUT", "/locks/a/extend", NULL, NULL, NULL, 400, "invalid_request",
+     "the token is missing;"},
+    {"PUT", "/locks/a/extend", "{}", NULL, NULL, 400, "invalid_request",
+     "the token is missing;"},
+    {"PUT", "/locks/a/extend", "{}", "text/plain", ASK_TOKEN, 415,
+     "unsupported_media_type", "the body must have Content-Type"},
+    {"PUT", "/locks/a/extend", "{\"resource\":\"a\"}", NULL, ASK_TOKEN, 400,
+     "invalid_request", ""},
+    {"PUT", "/locks/a/extend", NULL, NULL, "1", 400, "invalid_request",
+     "X-Lock-Token is no token;"},
+    {"PUT", "/locks/a/extend", NULL, NULL, "", 400, "invalid_request",
+     "X-Lock-Token is no token;"},
+    {"PUT", "/locks/a/extend", IN_BODY, NULL, "1", 400, "invalid_request",
+     "X-Lock-Token is no token;"},
+    {"DELETE", "/locks/a", "{\"token\":\"1\"}", NULL, NULL, 400,
+     "invalid_request", "token is no token;"},
+    {"DELETE", "/locks/a", "{\"token\":\"1\"}", NULL, ASK_TOKEN, 400,
+     "invalid_request", "token is no token;"},
+    {"DELETE", "/locks/a", IN_BODY, NULL, OTHER_TOKEN, 400, "invalid_request",
+     "X-Lock-Token and the member token differ;"},
+    {"DELETE", "/locks/a", IN_BODY, NULL, ASK_TOKEN ".me", 400,
+     "invalid_request", "X-Lock-Token and the member token differ;"},
+    {"DELETE", "/locks/a", "{\"token\":1}", NULL, ASK_TOKEN, 400,
+     "invalid_request", "token is an integer"},
+    {"DELETE", "/locks/a", IN_BODY, NULL, ASK_TOKEN, 0, NULL, NULL},
+    {"DELETE", "/locks/a", NULL, NULL, ASK_TOKEN, 0, NULL, NULL},
+    {"DELETE", "/locks/a", IN_BODY, NULL, NULL, 0, NULL, NULL},
+    {"PUT", "/locks/a/extend", "{\"ttl_ms\":5000}", NULL, ASK_TOKEN, 0, NULL,
+     NULL},
+    {"GET", "/locks/a", NULL, NULL, NULL, 0, NULL, NULL},
+};
+
+START_TEST(input_is_refused_or_sent_to_the_nodes)
+{
+    if (refused[_i].type != NULL)
+        ask.request.content_type = span_of(refused[_i].type);
+    if (refused[_i].token != NULL)
+        ask.request.lock_token = span_of(refused[_i].token);
+    bool is_answered =
+        ask_send(refused[_i].method, refused[_i].target, refused[_i].body);
+    ck_assert_int_eq(is_answered, refused[_i].status != 0);
+    ck_assert_int_eq(ask.request.op == 0, is_answered);
+    ck_assert_int_eq(play.sent_count == 0, is_answered);
+    if (!is_answered)
+        return;
+    ask_expect(refused[_i].status, refused[_i].code);
+    ck_assert_int_eq(strncmp(ask_text("detail"), refused[_i].detail,
+                             strlen(refused[_i].detail)),
+                     0);
+    ck_assert_int_eq(ask.response.retry_after_ms, 0);
+    ck_assert_int_eq(ask_member("errors") != NULL, refused[_i].status == 400);
+}
+END_TEST
+
+START_TEST(what_is_wrong_is_listed)
+{
+    ck_assert(ask_send("POST", "/locks", "{\"resource\":1,\"owner\":1}"));
+    ck_assert_uint_eq(json_array_size(ask_member("errors")), 2);
+    ask_anew();
+    ck_assert(ask_send("PUT", "/locks/a/extend", NULL));
+    const json_t *error = json_array_get(ask_member("errors"), 0);
+    ck_assert_str_eq(json_string_value(json_object_get(error, "pointer")),
+                     "/token");
+    ck_assert_str_eq(json_string_value(json_object_get(error, "detail")),
+                     ask_text("detail"));
+}
+END_TEST
+
+START_TEST(the_token_is_sent_from_where_it_stands)
+{
+    ck_assert(!ask_send("DELETE", "/locks/a", IN_BODY));
+    ck_assert_str_eq(play.sent[0].token, ASK_TOKEN);
+    ask_anew();
+    ask.request.lock_token = span_of(OTHER_TOKEN);
+    ck_assert(!ask_send("PUT", "/locks/a/extend", "{\"ttl_ms\":5000}"));
+    ck_assert_str_eq(play.sent[0].token, OTHER_TOKEN);
+    ck_assert_int_eq(play.sent[0].call.ttl_ms, 5000);
+}
+END_TEST
+
+START_TEST(each_call_is_sent_as_its_kind)
+{
+    static const struct {
+        const char *method, *target;
+        enum call_kind kind;
+    } calls[] = {
+        {"PUT", "/locks/a/extend", CALL_EXTEND},
+        {"DELETE", "/locks/a", CALL_RELEASE},
+        {"GET", "/locks/a", CALL_INSPECT},
+    };
+    for (int i = 0; i < 3; i++) {
+        ask_anew();
+        ask.request.lock_token = span_of(ASK_TOKEN);
+        ck_assert(!ask_send(calls[i].method, calls[i].target, NULL));
+        ck_assert_int_eq(play_count(calls[i].kind), PLAY_NODES);
+    }
+}
+END_TEST
+
+START_TEST(an_idempotency_key_is_refused_to_acquire)
+{
+    ask.request.idempotency_key = span_of("");
+    ck_assert(ask_send("POST", "/locks", "{\"resource\":\"a\"}"));
+    ask_expect(400, "invalid_request");
+    ck_assert_ptr_nonnull(strstr(ask_text("detail"), "Idempotency-Key"));
+    ck_assert_int_eq(play.sent_count, 0);
+    ask.request.lock_token = span_of(ASK_TOKEN);
+    ask.request.body = (struct span){NULL, 0};
+    ck_assert(!ask_send("DELETE", "/locks/a", NULL));
+}
+END_TEST
+
+START_TEST(a_drained_server_grants_nothing_new)
+{
+    ask.service.is_drained = true;
+    ck_assert(ask_send("POST", "/locks", "{\"resource\":\"a\"}"));
+    ask_expect(503, "shutting_down");
+    ask_expect_retry(1000);
+    ck_assert_int_eq(play.sent_count, 0);
+}
+END_TEST
+
+START_TEST(a_drained_server_extends_releases_and_inspects)
+{
+    ask.service.is_drained = true;
+    ask.request.lock_token = span_of(ASK_TOKEN);
+    ck_assert(!ask_send("PUT", "/locks/a/extend", NULL));
+    ask_anew();
+    ask.request.lock_token = span_of(ASK_TOKEN);
+    ck_assert(!ask_send("DELETE", "/locks/a", NULL));
+    ask_anew();
+    ck_assert(!ask_send("GET", "/locks/a", NULL));
+}
+END_TEST
+
+START_TEST(a_draining_server_still_grants)
+{
+    ask.service.is_draining = true;
+    ck_assert(!ask_send("POST", "/locks", "{\"resource\":\"a\"}"));
+}
+END_TEST
+
+Suite *check_locks_input(void)
+{
+    Suite *suite = suite_create("locks_input");
+    TCase *tc = tcase_create("locks_input");
+    tcase_add_checked_fixture(tc, ask_begin, ask_end);
+    tcase_add_loop_test(tc, input_is_refused_or_sent_to_the_nodes, 0,
+                        (int)(sizeof refused / sizeof *refused));
+    tcase_add_test(tc, what_is_wrong_is_listed);
+    tcase_add_test(tc, the_token_is_sent_from_where_it_stands);
+    tcase_add_test(tc, each_call_is_sent_as_its_kind);
+    tcase_add_test(tc, an_idempotency_key_is_refused_to_acquire);
+    tcase_add_test(tc, a_drained_server_grants_nothing_new);
+    tcase_add_test(tc, a_drained_server_extends_releases_and_inspects);
+    tcase_add_test(tc, a_draining_server_still_grants);
+    suite_add_tcase(suite, tc);
+    return suite;
+}

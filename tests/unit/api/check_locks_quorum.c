@@ -1,0 +1,189 @@
+/*
+ * What a client is told when too few nodes voted, or refused the key.
+ */
+#include <check.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "ask.h"
+
+Suite *check_locks_quorum(void);
+
+/* Of a random time so many show its range. */
+enum { TRIALS = 40 };
+
+static const struct {
+    const char *detail;
+    int64_t retry_most_ms;
+} calls[LOCK_CALLS] = {
+    [LOCK_ACQUIRE] = {"nothing was granted; 3 of 5 nodes gave no vote, 3 votes "
+                      "are needed",
+                      1000},
+    [LOCK_EXTEND] = {"the outcome is unknown, and the validity that was "
+                     "answered before still stands; 3 of 5 nodes gave no "
+                     "vote, 3 votes are needed",
+                     300},
+    [LOCK_RELEASE] = {"the outcome is unknown, and the lock may be relied upon "
+                      "no longer; 3 of 5 nodes gave no vote, 3 votes are "
+                      "needed",
+                      1000},
+    [LOCK_INSPECT] = {"3 of 5 nodes gave no vote, 3 votes are needed", 1000},
+};
+
+START_TEST(without_a_quorum_each_vote_is_told)
+{
+    ask_call_and_vote(_i, UNFIT(READ_ONLY));
+    ask_expect(503, "no_quorum");
+    ask_expect_lock();
+    ask_expect_retry(calls[_i].retry_most_ms);
+    ask_expect_closed();
+    ck_assert_str_eq(ask_text("detail"), calls[_i].detail);
+    const json_t *nodes = ask_member("nodes");
+    ck_assert_uint_eq(json_array_size(nodes), PLAY_NODES);
+    for (size_t i = 0; i < PLAY_NODES; i++) {
+        const json_t *node = json_array_get(nodes, i);
+        ck_assert_str_eq(json_string_value(json_object_get(node, "node")),
+                         ask.service.node_names[i]);
+        ck_assert_str_eq(json_string_value(json_object_get(node, "vote")),
+                         i < 3 ? "read_only" : "pending");
+    }
+}
+END_TEST
+
+START_TEST(nodes_that_answered_are_not_missing)
+{
+    ck_assert(!ask_call(LOCK_ACQUIRE));
+    play_answer(CALL_ACQUIRE, 0, VOTE_GRANTED);
+    play_answer_held(CALL_ACQUIRE, 1, "theirs");
+    for (int i = 2; i < 5; i++)
+        play_answer(CALL_ACQUIRE, i, UNFIT(LOADING));
+    ask_answer(play.now_us);
+    ask_expect(503, "no_quorum");
+    ck_assert_str_eq(
+        ask_text("detail"),
+        "nothing was granted; 3 of 5 nodes gave no vote, 3 votes are needed");
+}
+END_TEST
+
+/* Several attempts must fit into what is left of the validity. */
+START_TEST(an_extension_is_tried_again_within_its_ttl)
+{
+    int64_t longest_ms[2] = {0};
+    for (int i = 0; i < 2 * TRIALS; i++) {
+        ask_anew();
+        int call = i % 2;
+        for (int node = 0; node < 3; node++)
+            play.is_refusing[node] = true;
+        ck_assert(!ask_call(call));
+        ask_answer(play.now_us);
+        ask_expect(503, "no_quorum");
+        if (ask.response.retry_after_ms > longest_ms[call])
+            longest_ms[call] = ask.response.retry_after_ms;
+    }
+    ck_assert_int_gt(longest_ms[0], 300);
+    ck_assert_int_le(longest_ms[1], 300);
+}
+END_TEST
+
+static void ask_in_quarantine(int call)
+{
+    ask_anew();
+    ck_assert(!ask_call(call));
+    for (int i = 0; i < PLAY_NODES; i++)
+        if (play_find(ask_kinds[call], i) != NULL)
+            play_answer(ask_kinds[call], i, UNFIT(QUARANTINED));
+    ask_answer(play.now_us);
+    ask_expect(503, "no_quorum");
+}
+
+static void expect_in(int64_t seconds)
+{
+    char expected[64];
+    snprintf(expected, sizeof expected, "; a quorum is expected in %d s",
+             (int)seconds);
+    const char *found = strstr(ask_text("detail"), "; a quorum is expected");
+    ck_assert_pstr_eq(found, expected);
+}
+
+START_TEST(when_a_quorum_is_expected_is_told)
+{
+    ask_quarantine();
+    int64_t wait_us = engine_quorum_in_us(play.engine);
+    ck_assert_int_gt(wait_us, 2000000);
+    play_advance(wait_us % 1000000); /* whole seconds are left */
+    wait_us = engine_quorum_in_us(play.engine);
+    ck_assert_int_eq(wait_us % 1000000, 0);
+    ask_in_quarantine(LOCK_ACQUIRE);
+    expect_in(wait_us / 1000000);
+    ask_in_quarantine(LOCK_EXTEND);
+    expect_in(wait_us / 1000000);
+    play_advance(1);
+    ask_in_quarantine(LOCK_ACQUIRE);
+    expect_in(wait_us / 1000000);
+    play_advance(999999);
+    ask_in_quarantine(LOCK_ACQUIRE);
+    expect_in(wait_us / 1000000 - 1);
+}
+END_TEST
+
+/* Nothing is to be tried again: the release goes on by itself. */
+START_TEST(a_release_is_not_told_when_a_quorum_is_expected)
+{
+    ask_quarantine();
+    ask_anew();
+    (void)ask_call(LOCK_RELEASE);
+    play_advance(1000000);
+    ask_answer(play.now_us);
+    ask_expect(503, "no_quorum");
+    ck_assert_ptr_null(strstr(ask_text("detail"), "expected"));
+}
+END_TEST
+
+/* Numbers of clocks that were ahead are not reached yet. */
+START_TEST(a_bar_is_told_with_its_end)
+{
+    int64_t highest = PLAY_EPOCH_US + play.now_us + 60000000;
+    ck_assert(!ask_call(LOCK_ACQUIRE));
+    for (int i = 0; i < 20 && play_find(CALL_ACQUIRE, i % 5) != NULL; i++)
+        play_reply(play_find(CALL_ACQUIRE, i % 5),
+                   (struct call_reply){.vote = VOTE_STALE, .highest = highest});
+    ask_answer(play.now_us);
+    ask_expect(503, "no_quorum");
+    int64_t seconds = -1;
+    ck_assert_int_eq(sscanf(ask_text("detail"),
+                            "nothing was granted: the nodes' clocks were ahead "
+                            "once, and gave out fencing numbers of %" SCNd64
+                            " s from now",
+                            &seconds),
+                     1);
+    ck_assert_int_eq(seconds, 46);
+}
+END_TEST
+
+START_TEST(a_refused_key_is_told_with_the_votes)
+{
+    ask_call_and_vote(_i, VOTE_KEY_REFUSED);
+    ask_expect(403, "key_refused");
+    ask_expect_lock();
+    ask_expect_closed();
+    ck_assert_uint_eq(json_array_size(ask_member("nodes")), PLAY_NODES);
+    ck_assert_int_eq(ask.response.retry_after_ms, 0);
+}
+END_TEST
+
+Suite *check_locks_quorum(void)
+{
+    Suite *suite = suite_create("locks_quorum");
+    TCase *tc = tcase_create("locks_quorum");
+    tcase_add_checked_fixture(tc, ask_begin, ask_end);
+    tcase_add_loop_test(tc, without_a_quorum_each_vote_is_told, 0, LOCK_CALLS);
+    tcase_add_test(tc, nodes_that_answered_are_not_missing);
+    tcase_add_test(tc, an_extension_is_tried_again_within_its_ttl);
+    tcase_add_test(tc, when_a_quorum_is_expected_is_told);
+    tcase_add_test(tc, a_release_is_not_told_when_a_quorum_is_expected);
+    tcase_add_test(tc, a_bar_is_told_with_its_end);
+    tcase_add_loop_test(tc, a_refused_key_is_told_with_the_votes, 0,
+                        LOCK_CALLS);
+    suite_add_tcase(suite, tc);
+    return suite;
+}
