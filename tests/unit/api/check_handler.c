@@ -1,0 +1,96 @@
+/*
+ * Which request is answered by whom, and what it is counted as.
+ */
+#include <check.h>
+
+#include "ask.h"
+
+Suite *check_handler(void);
+
+static const struct {
+    const char *method, *target;
+    int call;
+    int status; /* 0: nodes are asked */
+    const char *code;
+    const char *allow;
+} rows[] = {
+    {"POST", "/locks", LOCK_ACQUIRE, 0, NULL, NULL},
+    {"PUT", "/locks/a/extend", LOCK_EXTEND, 0, NULL, NULL},
+    {"DELETE", "/locks/a", LOCK_RELEASE, 0, NULL, NULL},
+    {"GET", "/locks/a", LOCK_INSPECT, 0, NULL, NULL},
+    {"HEAD", "/locks/a", LOCK_INSPECT, 0, NULL, NULL},
+    {"GET", "/nodes", METRICS_OTHER, 200, NULL, NULL},
+    {"GET", "/livez", METRICS_PROBE, 200, NULL, NULL},
+    {"GET", "/readyz", METRICS_PROBE, 200, NULL, NULL},
+    {"GET", "/metrics", METRICS_SCRAPE, 200, NULL, NULL},
+    {"GET", "/openapi.yaml", METRICS_OTHER, 200, NULL, NULL},
+    {"OPTIONS", "/locks", METRICS_OTHER, 204, NULL, "POST, OPTIONS"},
+    {"PUT", "/locks", METRICS_OTHER, 405, "method_not_allowed",
+     "POST, OPTIONS"},
+    {"GET", "/locks/%zz", METRICS_OTHER, 400, "invalid_request", NULL},
+    {"GET", "/lock", METRICS_OTHER, 404, "not_found", NULL},
+};
+
+START_TEST(each_route_has_its_handler)
+{
+    if (rows[_i].call == LOCK_ACQUIRE) {
+        ask.request.body = span_of("{\"resource\":\"a\"}");
+        ask.request.content_type = span_of("application/json");
+    } else {
+        ask.request.lock_token = span_of(ASK_TOKEN);
+    }
+    ck_assert_int_eq(ask_send(rows[_i].method, rows[_i].target, NULL),
+                     rows[_i].status != 0);
+    ck_assert_int_eq(ask.request.call, rows[_i].call);
+    ck_assert_int_eq(ask.response.status, rows[_i].status);
+    ck_assert_pstr_eq(ask.response.code, rows[_i].code);
+    ck_assert_pstr_eq(ask.response.allow, rows[_i].allow);
+    ck_assert_int_eq(ask.response.body == NULL,
+                     rows[_i].status == 0 || rows[_i].status == 204);
+    ck_assert(!ask.response.close);
+}
+END_TEST
+
+START_TEST(a_wrong_method_is_told_the_right_ones)
+{
+    ck_assert(ask_send("PUT", "/locks", NULL));
+    ck_assert_str_eq(ask_text("detail"), "this path takes POST, OPTIONS only");
+}
+END_TEST
+
+START_TEST(a_wrong_path_is_told_the_right_ones)
+{
+    ck_assert(ask_send("GET", "/lock", NULL));
+    ck_assert_ptr_nonnull(strstr(ask_text("detail"), "/locks/<id>/extend"));
+    ck_assert(ask_send("GET", "/locks/%zz", NULL));
+    ck_assert_ptr_nonnull(strstr(ask_text("detail"), "not the canonical id"));
+}
+END_TEST
+
+/* Whatever was asked; but it is counted as that. */
+START_TEST(a_body_that_is_too_large_is_refused)
+{
+    ask.request.body_is_too_large = true;
+    ask.request.lock_token = span_of(ASK_TOKEN);
+    ck_assert(ask_send("DELETE", "/locks/a", NULL));
+    ask_expect(413, "body_too_large");
+    ck_assert_str_eq(ask_text("detail"),
+                     "the body is too large; 16384 bytes are the limit");
+    ck_assert_int_eq(ask.request.call, LOCK_RELEASE);
+    ck_assert_int_eq(play.sent_count, 0);
+}
+END_TEST
+
+Suite *check_handler(void)
+{
+    Suite *suite = suite_create("handler");
+    TCase *tc = tcase_create("handler");
+    tcase_add_checked_fixture(tc, ask_begin, ask_end);
+    tcase_add_loop_test(tc, each_route_has_its_handler, 0,
+                        (int)(sizeof rows / sizeof *rows));
+    tcase_add_test(tc, a_wrong_method_is_told_the_right_ones);
+    tcase_add_test(tc, a_wrong_path_is_told_the_right_ones);
+    tcase_add_test(tc, a_body_that_is_too_large_is_refused);
+    suite_add_tcase(suite, tc);
+    return suite;
+}

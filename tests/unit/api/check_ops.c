@@ -1,0 +1,195 @@
+#include <check.h>
+#include <stdio.h>
+
+#include "../../../server/base/clock.h"
+#include "ask.h"
+
+Suite *check_ops(void);
+
+static void get(const char *target)
+{
+    ck_assert(ask_send("GET", target, NULL));
+}
+
+static const char *member_of(size_t node, const char *member)
+{
+    return json_string_value(
+        json_object_get(json_array_get(ask_member("nodes"), node), member));
+}
+
+static void expect_nodes(const char *of_first)
+{
+    ck_assert_uint_eq(json_array_size(ask_member("nodes")), PLAY_NODES);
+    for (size_t i = 0; i < PLAY_NODES; i++) {
+        ck_assert_str_eq(member_of(i, "node"), ask.service.node_names[i]);
+        ck_assert_str_eq(member_of(i, "state"), i < 3 ? of_first : "voting");
+    }
+}
+
+static void take_down_three(void)
+{
+    for (int i = 0; i < 3; i++)
+        play_node_down(i);
+}
+
+START_TEST(alive_it_is_always)
+{
+    ask.service.is_draining = true;
+    take_down_three();
+    get("/livez");
+    ask_expect(200, NULL);
+    ck_assert_str_eq(ask_text("status"), "alive");
+    ck_assert_uint_eq(ask.response.body_len, strlen(ask.response.body));
+}
+END_TEST
+
+START_TEST(ready_it_is_with_a_quorum)
+{
+    play_node_down(0);
+    play_node_down(1);
+    get("/readyz");
+    ask_expect(200, NULL);
+    ck_assert_str_eq(ask_text("status"), "ready");
+    ck_assert_int_eq(ask_number("quorum"), 3);
+    ck_assert_int_eq(ask_number("voting"), 3);
+    ck_assert_int_eq(ask_number("total"), 5);
+    ck_assert_ptr_null(ask_member("nodes"));
+}
+END_TEST
+
+START_TEST(ready_and_verbose_it_lists_the_nodes)
+{
+    ask.request.wants_verbose = true;
+    get("/readyz");
+    ask_expect(200, NULL);
+    expect_nodes("voting");
+}
+END_TEST
+
+START_TEST(without_a_quorum_it_is_not_ready)
+{
+    take_down_three();
+    get("/readyz");
+    ask_expect(503, "no_quorum");
+    ask_expect_retry(1000);
+    ck_assert_str_eq(ask_text("detail"), "2 of 5 nodes may vote, 3 have to; "
+                                         "GET /nodes tells why");
+    ck_assert_ptr_null(ask_member("nodes"));
+}
+END_TEST
+
+START_TEST(not_ready_and_verbose_it_lists_the_nodes)
+{
+    take_down_three();
+    ask.request.wants_verbose = true;
+    get("/readyz");
+    ask_expect(503, "no_quorum");
+    expect_nodes("unreachable");
+}
+END_TEST
+
+static void expect_in(int64_t seconds)
+{
+    char expected[64];
+    snprintf(expected, sizeof expected, "; a quorum is expected in %d s",
+             (int)seconds);
+    get("/readyz");
+    ask_expect(503, "no_quorum");
+    ck_assert_pstr_eq(strstr(ask_text("detail"), "; a quorum"), expected);
+}
+
+START_TEST(when_a_quorum_is_expected_is_told)
+{
+    ask_quarantine();
+    int64_t wait_us = engine_quorum_in_us(play.engine);
+    ck_assert_int_gt(wait_us, 2000000);
+    play_advance(wait_us % 1000000); /* whole seconds are left */
+    int64_t seconds = engine_quorum_in_us(play.engine) / 1000000;
+    expect_in(seconds);
+    play_advance(1);
+    expect_in(seconds);
+    play_advance(999999);
+    expect_in(seconds - 1);
+}
+END_TEST
+
+START_TEST(draining_it_is_not_ready)
+{
+    ask.service.is_draining = true;
+    get("/readyz");
+    ask_expect(503, "shutting_down");
+    ask_expect_retry(1000);
+    ck_assert_str_eq(ask_text("detail"), "this server is about to stop");
+}
+END_TEST
+
+START_TEST(nodes_are_told_with_their_states)
+{
+    take_down_three();
+    get("/nodes");
+    ask_expect(200, NULL);
+    expect_nodes("unreachable");
+    ck_assert_int_eq(ask_number("quorum"), 3);
+    ck_assert_int_eq(ask_number("voting"), 2);
+    ck_assert_int_eq(ask_number("total"), 5);
+    ck_assert_ptr_null(ask_member("status"));
+}
+END_TEST
+
+START_TEST(nodes_are_told_with_the_age_of_their_states)
+{
+    struct engine_node_view view;
+    engine_view_node(play.engine, 0, &view);
+    int64_t before_us = clock_now_us();
+    get("/nodes");
+    int64_t after_us = clock_now_us();
+    int64_t since_ms = json_integer_value(
+        json_object_get(json_array_get(ask_member("nodes"), 0), "since_ms"));
+    ck_assert_int_ge(since_ms, (before_us - view.since_us) / 1000);
+    ck_assert_int_le(since_ms, (after_us - view.since_us) / 1000);
+}
+END_TEST
+
+START_TEST(metrics_are_text)
+{
+    play.metrics.connections = 7;
+    get("/metrics");
+    ck_assert_int_eq(ask.response.status, 200);
+    ck_assert_str_eq(ask.response.content_type,
+                     "text/plain; version=0.0.4; charset=utf-8");
+    ck_assert_uint_eq(ask.response.body_len, strlen(ask.response.body));
+    ck_assert_ptr_nonnull(
+        strstr(ask.response.body, "\nredlockd_connections 7\n"));
+}
+END_TEST
+
+START_TEST(the_description_is_yaml)
+{
+    get("/openapi.yaml");
+    ck_assert_int_eq(ask.response.status, 200);
+    ck_assert_str_eq(ask.response.content_type, "application/yaml");
+    ck_assert_uint_eq(ask.response.body_len, strlen(ask.response.body));
+    ck_assert_ptr_nonnull(strstr(ask.response.body, "\nopenapi: 3"));
+    ck_assert_ptr_nonnull(strstr(ask.response.body, "/locks/{id}/extend"));
+}
+END_TEST
+
+Suite *check_ops(void)
+{
+    Suite *suite = suite_create("ops");
+    TCase *tc = tcase_create("ops");
+    tcase_add_checked_fixture(tc, ask_begin, ask_end);
+    tcase_add_test(tc, alive_it_is_always);
+    tcase_add_test(tc, ready_it_is_with_a_quorum);
+    tcase_add_test(tc, ready_and_verbose_it_lists_the_nodes);
+    tcase_add_test(tc, without_a_quorum_it_is_not_ready);
+    tcase_add_test(tc, not_ready_and_verbose_it_lists_the_nodes);
+    tcase_add_test(tc, when_a_quorum_is_expected_is_told);
+    tcase_add_test(tc, draining_it_is_not_ready);
+    tcase_add_test(tc, nodes_are_told_with_their_states);
+    tcase_add_test(tc, nodes_are_told_with_the_age_of_their_states);
+    tcase_add_test(tc, metrics_are_text);
+    tcase_add_test(tc, the_description_is_yaml);
+    suite_add_tcase(suite, tc);
+    return suite;
+}
