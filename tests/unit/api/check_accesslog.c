@@ -1,0 +1,178 @@
+/*
+ * Which answers are logged at which level, what a line says, what is counted.
+ */
+#include <check.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "../../../api/accesslog.h"
+
+Suite *check_accesslog(void);
+
+enum { SECOND = 1000000 };
+
+/* When a head was read. */
+#define START INT64_C(5000000)
+
+static int pipe_fds[2];
+static struct metrics metrics;
+static struct accesslog accesslog;
+static struct http_request request;
+static struct http_response response;
+
+/* Each test is a process of its own, so stderr may go into a pipe. */
+static void set_up(void)
+{
+    ck_assert_int_eq(pipe(pipe_fds), 0);
+    fcntl(pipe_fds[0], F_SETFL, O_NONBLOCK);
+    dup2(pipe_fds[1], STDERR_FILENO);
+    log_set_level(LOG_INFO);
+    metrics = (struct metrics){0};
+    accesslog_init(&accesslog, &metrics);
+    request = (struct http_request){.id = "r-1",
+                                    .method = "PUT",
+                                    .target = "/locks/secret/extend",
+                                    .lock_token = span_of("secret"),
+                                    .body = span_of("secret"),
+                                    .head_read_us = START,
+                                    .call = LOCK_EXTEND};
+    http_response_init(&response);
+    response.status = 200;
+}
+
+static void tear_down(void)
+{
+    close(pipe_fds[0]);
+}
+
+/* The lines that came since, each without its time stamp; "": none. */
+static const char *read_log(void)
+{
+    static char text[8192];
+    static char lines[8192];
+    ssize_t got = read(pipe_fds[0], text, sizeof text - 1);
+    text[got > 0 ? got : 0] = '\0';
+    lines[0] = '\0';
+    for (const char *at = strstr(text, "level="); at != NULL;
+         at = strstr(at + 1, "level="))
+        strncat(lines, at, strcspn(at, "\n") + 1);
+    return lines;
+}
+
+static void note(int status, int64_t took_us)
+{
+    response.status = status;
+    accesslog_note(&accesslog, &request, &response, START + took_us);
+}
+
+START_TEST(at_debug_each_answer_has_its_line)
+{
+    log_set_level(LOG_DEBUG);
+    note(200, 1234);
+    ck_assert_str_eq(read_log(),
+                     "level=debug event=request request_id=r-1 call=extend "
+                     "status=200 code=- took_us=1234 dropped=0\n");
+    response.code = "no_quorum";
+    note(503, 2 * SECOND);
+    ck_assert_str_eq(read_log(),
+                     "level=debug event=request request_id=r-1 call=extend "
+                     "status=503 code=no_quorum took_us=2000000 dropped=0\n");
+    for (int i = 0; i < 20; i++)
+        note(200, 1);
+    const char *lines = read_log();
+    int count = 0;
+    for (; (lines = strchr(lines, '\n')) != NULL; lines++)
+        count++;
+    ck_assert_int_eq(count, 20);
+}
+END_TEST
+
+static const struct {
+    int status;
+    int64_t took_us;
+    bool is_logged;
+} answers[] = {
+    {200, 0, false}, {499, SECOND, false},    {499, SECOND + 1, true},
+    {500, 0, true},  {503, SECOND + 1, true},
+};
+
+START_TEST(at_info_our_errors_and_slow_answers_are_logged)
+{
+    char expected[200];
+    snprintf(expected, sizeof expected,
+             "level=info event=request request_id=r-1 call=extend status=%d "
+             "code=- took_us=%d dropped=0\n",
+             answers[_i].status, (int)answers[_i].took_us);
+    note(answers[_i].status, answers[_i].took_us);
+    ck_assert_str_eq(read_log(), answers[_i].is_logged ? expected : "");
+}
+END_TEST
+
+START_TEST(at_warn_nothing_is_logged)
+{
+    log_set_level(LOG_WARN);
+    note(500, 2 * SECOND);
+    ck_assert_str_eq(read_log(), "");
+}
+END_TEST
+
+START_TEST(too_many_lines_are_dropped_and_counted)
+{
+    for (int i = 0; i < 10; i++) {
+        note(500, 0);
+        ck_assert_str_ne(read_log(), "");
+    }
+    for (int i = 0; i < 3; i++) {
+        note(500, SECOND - 1);
+        ck_assert_str_eq(read_log(), "");
+    }
+    note(200, SECOND);
+    note(500, SECOND);
+    ck_assert_ptr_nonnull(strstr(read_log(), " dropped=3\n"));
+    note(500, SECOND);
+    ck_assert_str_eq(read_log(), "");
+}
+END_TEST
+
+/* An answer that is not logged takes no line from one that is. */
+START_TEST(good_answers_use_up_no_lines)
+{
+    for (int i = 0; i < 20; i++)
+        note(200, 0);
+    note(500, 0);
+    ck_assert_ptr_nonnull(strstr(read_log(), " dropped=0\n"));
+}
+END_TEST
+
+START_TEST(each_answer_is_counted)
+{
+    note(200, 3);
+    note(503, 4);
+    note(503, 5);
+    request.call = METRICS_PROBE;
+    note(200, 6);
+    ck_assert_uint_eq(metrics.responses[LOCK_EXTEND][200], 1);
+    ck_assert_uint_eq(metrics.responses[LOCK_EXTEND][503], 2);
+    ck_assert_uint_eq(metrics.responses[METRICS_PROBE][200], 1);
+    ck_assert_uint_eq(metrics.request_duration[LOCK_EXTEND].count, 3);
+    ck_assert_uint_eq(metrics.request_duration[LOCK_EXTEND].sum_us, 12);
+    ck_assert_uint_eq(metrics.request_duration[METRICS_PROBE].sum_us, 6);
+}
+END_TEST
+
+Suite *check_accesslog(void)
+{
+    Suite *suite = suite_create("accesslog");
+    TCase *tc = tcase_create("accesslog");
+    tcase_add_checked_fixture(tc, set_up, tear_down);
+    tcase_add_test(tc, at_debug_each_answer_has_its_line);
+    tcase_add_loop_test(tc, at_info_our_errors_and_slow_answers_are_logged, 0,
+                        (int)(sizeof answers / sizeof *answers));
+    tcase_add_test(tc, at_warn_nothing_is_logged);
+    tcase_add_test(tc, too_many_lines_are_dropped_and_counted);
+    tcase_add_test(tc, good_answers_use_up_no_lines);
+    tcase_add_test(tc, each_answer_is_counted);
+    suite_add_tcase(suite, tc);
+    return suite;
+}
