@@ -170,6 +170,148 @@ START_TEST(inspection_goes_on_without_its_client)
 }
 END_TEST
 
+/* ---- bodies ------------------------------------------------------------- */
+
+static char piece[HTTP_DISCARD_MAX];
+
+static bool add(size_t len)
+{
+    return connection_add_body(it, (struct span){piece, len});
+}
+
+START_TEST(a_body_comes_in_pieces)
+{
+    connection_begin(it, clock_now_us());
+    ck_assert(connection_add_body(it, span_of("{\"a\"")));
+    ck_assert(connection_add_body(it, span_of(":1}")));
+    ck_assert_uint_eq(it->request.body.len, 7);
+    ck_assert_mem_eq(it->request.body.ptr, "{\"a\":1}", 7);
+    ck_assert(!it->request.body_is_too_large);
+    connection_end(it, false);
+    ck_assert_ptr_null(it->body);
+    connection_begin(it, clock_now_us());
+    ck_assert_uint_eq(it->request.body.len, 0);
+    ck_assert(connection_add_body(it, span_of("x")));
+    ck_assert_uint_eq(it->request.body.len, 1);
+}
+END_TEST
+
+START_TEST(a_body_that_is_too_large_is_dropped)
+{
+    connection_begin(it, clock_now_us());
+    ck_assert(add(HTTP_BODY_MAX));
+    ck_assert(!it->request.body_is_too_large);
+    ck_assert(add(1));
+    ck_assert(it->request.body_is_too_large);
+    ck_assert_uint_eq(it->request.body.len, HTTP_BODY_MAX);
+    ck_assert(add(HTTP_DISCARD_MAX - HTTP_BODY_MAX - 1));
+    ck_assert(!add(1));
+}
+END_TEST
+
+START_TEST(each_body_is_counted_from_its_start)
+{
+    for (int i = 0; i < 2; i++) {
+        connection_begin(it, clock_now_us());
+        ck_assert(add(HTTP_BODY_MAX));
+        ck_assert(!it->request.body_is_too_large);
+        connection_end(it, false);
+    }
+}
+END_TEST
+
+/* ---- counters, deadlines ------------------------------------------------ */
+
+START_TEST(requests_and_connections_are_counted)
+{
+    ck_assert_uint_eq(play.metrics.connections, 1);
+    ck_assert_int_eq(all.in_flight, 0);
+    connection_begin(it, clock_now_us());
+    ck_assert_uint_eq(play.metrics.requests_accepted, 1);
+    ck_assert_int_eq(all.in_flight, 1);
+    connection_hold(it, clock_now_us());
+    connection_answer(it, clock_now_us());
+    ck_assert_uint_eq(play.metrics.requests_answered, 0);
+    connection_end(it, true);
+    ck_assert_uint_eq(play.metrics.requests_answered, 1);
+    ck_assert_int_eq(all.in_flight, 0);
+    connection_end(it, true); /* it has no request */
+    ck_assert_uint_eq(play.metrics.requests_answered, 1);
+}
+END_TEST
+
+/* The library may say so of an answer that never was one. */
+START_TEST(what_was_not_answered_is_abandoned)
+{
+    connection_begin(it, clock_now_us());
+    connection_end(it, true);
+    ck_assert_uint_eq(play.metrics.requests_answered, 0);
+    ck_assert_uint_eq(play.metrics.requests_abandoned, 1);
+}
+END_TEST
+
+START_TEST(the_deadline_follows_the_request)
+{
+    ck_assert(it->deadline.is_idle);
+    ck_assert_int_ne(it->deadline.at_us, 0);
+    connection_begin(it, 1000);
+    ck_assert(!it->deadline.is_idle);
+    connection_hold(it, 2000);
+    ck_assert_int_eq(it->deadline.at_us, 0);
+    ck_assert_int_eq(it->deadline.whole_us, 2000);
+    connection_answer(it, 3000);
+    ck_assert_int_eq(it->deadline.since_us, 3000);
+    ck_assert_int_gt(it->deadline.at_us, 3000);
+    connection_end(it, true);
+    ck_assert(it->deadline.is_idle);
+}
+END_TEST
+
+static bool is_quiet(void *arg)
+{
+    (void)arg;
+    return !all.is_sweeping;
+}
+
+static bool is_cut(void *arg)
+{
+    (void)arg;
+    return play.metrics.connections_cut > 0;
+}
+
+START_TEST(a_connection_whose_deadline_passed_is_cut)
+{
+    char byte;
+    it->deadline.at_us = 1;
+    turns_until(loop, is_cut, NULL);
+    ck_assert_int_eq(recv(client, &byte, 1, MSG_DONTWAIT), 0);
+}
+END_TEST
+
+/* Sweeps end with the last connection, and begin anew with the next. */
+START_TEST(a_later_connection_is_swept_too)
+{
+    int fd = it->deadline.fd;
+    connection_free(it);
+    ck_assert_uint_eq(play.metrics.connections, 0);
+    turns_until(loop, is_quiet, NULL);
+    it = connection_new(&all, fd, NULL);
+    ck_assert(all.is_sweeping);
+    it->deadline.at_us = 1;
+    turns_until(loop, is_cut, NULL);
+}
+END_TEST
+
+START_TEST(requests_that_wait_are_woken)
+{
+    connections_wake(&all);
+    ck_assert_int_eq(wakes, 0);
+    begin(LOCK_INSPECT, engine_inspect(play.engine, PLAY_RESOURCE, NULL));
+    connections_wake(&all);
+    ck_assert_int_eq(wakes, 1);
+}
+END_TEST
+
 Suite *check_connection(void)
 {
     Suite *suite = suite_create("connection");
@@ -181,6 +323,18 @@ Suite *check_connection(void)
     tcase_add_test(tc, left_while_the_acquire_runs_is_released);
     tcase_add_test(tc, left_before_the_acquire_runs_is_released);
     tcase_add_test(tc, inspection_goes_on_without_its_client);
+    suite_add_tcase(suite, tc);
+    tc = tcase_create("requests");
+    tcase_add_checked_fixture(tc, set_up, tear_down);
+    tcase_add_test(tc, a_body_comes_in_pieces);
+    tcase_add_test(tc, a_body_that_is_too_large_is_dropped);
+    tcase_add_test(tc, each_body_is_counted_from_its_start);
+    tcase_add_test(tc, requests_and_connections_are_counted);
+    tcase_add_test(tc, what_was_not_answered_is_abandoned);
+    tcase_add_test(tc, the_deadline_follows_the_request);
+    tcase_add_test(tc, a_connection_whose_deadline_passed_is_cut);
+    tcase_add_test(tc, a_later_connection_is_swept_too);
+    tcase_add_test(tc, requests_that_wait_are_woken);
     suite_add_tcase(suite, tc);
     return suite;
 }
