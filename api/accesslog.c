@@ -22,7 +22,7 @@ static void write_line(enum log_level level, const struct http_request *request,
         LOG_N("status", response->status),
         LOG_S("code", response->code != NULL ? response->code : "-"),
         LOG_N("took_us", took_us),
-        LOG_N("dropped", dropped), /* lines like this before it */
+        LOG_N("dropped", dropped), /* such lines, since the last one */
         LOG_END,
     };
     log_write(level, "request", fields);

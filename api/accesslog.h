@@ -1,6 +1,5 @@
 /*
- * What is counted and logged of each answer. Neither targets nor tokens come
- * into the log.
+ * Counts and logs answers. The log holds no targets and no tokens.
  */
 #ifndef REDLOCKD_ACCESSLOG_H
 #define REDLOCKD_ACCESSLOG_H
@@ -10,14 +9,14 @@
 
 struct accesslog {
     struct metrics *metrics;
-    struct log_limit limit; /* of the lines at level info */
+    struct log_limit limit; /* of lines at level info */
 };
 
 void accesslog_init(struct accesslog *accesslog, struct metrics *metrics);
 
 /*
- * At level debug one line an answer; at info only errors of ours (5xx) and
- * slow answers, not too many of them.
+ * Counts the answer. Logs it at level debug; at level info only if it is an
+ * error of ours (5xx) or slow, and if not too many were logged before.
  */
 void accesslog_note(struct accesslog *accesslog,
                     const struct http_request *request,

@@ -23,8 +23,8 @@ static void on_sweep(void *arg)
 /* ---- clients that leave ------------------------------------------------- */
 
 /*
- * Abandons an acquire that waits: nobody would own what it may still get. The
- * others have their effect, and their answer then goes nowhere.
+ * Abandons a waiting acquire: nobody would own the lock. Other calls still take
+ * effect; only their answer is lost.
  */
 static void leave(struct connection *it)
 {
@@ -42,7 +42,7 @@ static void on_watch(void *arg, int events)
 {
     struct connection *it = arg;
     (void)events;
-    /* Level-triggered: it would come again and again. */
+    /* The event is level-triggered: once is enough. */
     (void)loop_watch_set(it->watch, 0);
     leave(it);
 }
@@ -101,7 +101,7 @@ struct connection *connection_new(struct connections *all, int fd, void *http)
 
 void connection_free(struct connection *it)
 {
-    /* the library may close without a word, e.g. when epoll fails */
+    /* the library may close in the middle of a request if epoll fails */
     connection_end(it, false);
     loop_watch_free(it->watch);
     deadline_fini(&it->deadline);
@@ -169,7 +169,7 @@ void connection_answer(struct connection *it, int64_t now_us)
     deadline_answer(&it->deadline, now_us);
 }
 
-/* Nobody will know of what this operation got: it is released. */
+/* The client does not know what it was granted: it is released. */
 static void abandon(struct connection *it)
 {
     struct engine *engine = it->all->engine;

@@ -45,7 +45,7 @@ static void refuse_method(const struct http_request *request,
     refuse(PROBLEM_METHOD_NOT_ALLOWED, detail, request, response);
 }
 
-/* Everything that is answered without the nodes. */
+/* Answers what needs no node. */
 static void answer_other(const struct service *service,
                          const struct http_request *request,
                          const struct route_match *match,

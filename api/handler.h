@@ -1,5 +1,5 @@
 /*
- * From a whole request to its answer, or to the operation it waits for.
+ * From a whole request to its answer, or to the operation that it waits for.
  */
 #ifndef REDLOCKD_HANDLER_H
 #define REDLOCKD_HANDLER_H

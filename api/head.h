@@ -40,12 +40,12 @@ struct head {
 void head_init(struct head *head, size_t bytes);
 
 /*
- * Takes one field where the library has received it; value.ptr NULL: none. The
- * line before has ended at line_end, and this one will have.
+ * Takes one field, in the buffer that the library read it into. value.ptr NULL:
+ * it has no value.
  *
- * The library ends a line at a CR or LF alone, too, and makes a NUL of it: then
- * the next line begins right after it. What is a field to us would be a part of
- * the value to a proxy that passed it on.
+ * The library also ends a line at a single CR or LF, which it overwrites with a
+ * NUL: the next line then begins one byte after line_end. We would see a field
+ * where a proxy in front of us saw a part of the value.
  */
 void head_add_line(struct head *head, struct span name, struct span value);
 

@@ -1,7 +1,7 @@
 /*
  * libmicrohttpd as the server runs it: one epoll descriptor in our loop, its
- * log in ours, targets as they were sent. What the callbacks get and answer
- * stands in <microhttpd.h>.
+ * log in ours, targets as they were sent. <microhttpd.h> tells what the
+ * callbacks take and return.
  */
 #ifndef REDLOCKD_LIBRARY_H
 #define REDLOCKD_LIBRARY_H
@@ -9,8 +9,8 @@
 #include <microhttpd.h>
 
 /*
- * A connection's memory, cleared for each request: for the largest head that is
- * taken (HEAD_COST_MAX), and for the answer's.
+ * A connection's memory, reused for each request. It must hold the largest head
+ * that we take (HEAD_COST_MAX) and the head of the answer.
  */
 enum { LIBRARY_POOL_SIZE = 8 * 1024 };
 
@@ -22,9 +22,9 @@ struct library_handlers {
 };
 
 /*
- * Serves the listening socket fd, which it closes at its end. NULL: it cannot
- * start. MHD_ALLOW_SUSPEND_RESUME brings its wake-up descriptor along;
- * MHD_USE_TURBO reads and writes at once, without asking epoll before.
+ * Serves the listening socket fd; MHD_stop_daemon closes it. NULL: it cannot
+ * start. MHD_ALLOW_SUSPEND_RESUME includes a descriptor that wakes the library;
+ * MHD_USE_TURBO reads and writes at once, without asking epoll first.
  */
 struct MHD_Daemon *library_start(const struct library_handlers *handlers,
                                  int fd, unsigned connections_max);

@@ -240,6 +240,19 @@ START_TEST(requests_and_connections_are_counted)
 }
 END_TEST
 
+/* The library closes in the middle of a request if epoll fails. */
+START_TEST(a_request_whose_connection_is_closed_is_abandoned)
+{
+    int fd = it->deadline.fd;
+    begin(LOCK_ACQUIRE, play_acquire());
+    connection_free(it);
+    ck_assert_uint_eq(play.metrics.requests_abandoned, 1);
+    ck_assert_int_eq(all.in_flight, 0);
+    ck_assert_int_eq(engine_in_flight(play.engine), 0);
+    it = connection_new(&all, fd, NULL);
+}
+END_TEST
+
 /* The library may say so of an answer that never was one. */
 START_TEST(what_was_not_answered_is_abandoned)
 {
@@ -330,6 +343,7 @@ Suite *check_connection(void)
     tcase_add_test(tc, a_body_that_is_too_large_is_dropped);
     tcase_add_test(tc, each_body_is_counted_from_its_start);
     tcase_add_test(tc, requests_and_connections_are_counted);
+    tcase_add_test(tc, a_request_whose_connection_is_closed_is_abandoned);
     tcase_add_test(tc, what_was_not_answered_is_abandoned);
     tcase_add_test(tc, the_deadline_follows_the_request);
     tcase_add_test(tc, a_connection_whose_deadline_passed_is_cut);
