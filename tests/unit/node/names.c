@@ -14,6 +14,8 @@ typedef int resolve_fn(const char *name, const char *service,
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char address[64];
 static unsigned delay_us;
+static bool is_held;
+static pthread_cond_t released = PTHREAD_COND_INITIALIZER;
 static int asked;
 
 void names_resolve_to(const char *to, unsigned after_us)
@@ -21,6 +23,14 @@ void names_resolve_to(const char *to, unsigned after_us)
     (void)pthread_mutex_lock(&lock);
     snprintf(address, sizeof address, "%s", to);
     delay_us = after_us;
+    (void)pthread_mutex_unlock(&lock);
+}
+
+void names_hold(bool hold)
+{
+    (void)pthread_mutex_lock(&lock);
+    is_held = hold;
+    (void)pthread_cond_broadcast(&released);
     (void)pthread_mutex_unlock(&lock);
 }
 
@@ -53,6 +63,8 @@ int getaddrinfo(const char *name, const char *service,
     asked++;
     memcpy(to, address, sizeof to);
     unsigned pause_us = delay_us;
+    while (is_held)
+        (void)pthread_cond_wait(&released, &lock);
     (void)pthread_mutex_unlock(&lock);
     usleep(pause_us);
     return to[0] != '\0' ? resolve(to, service, req, pai) : EAI_NONAME;

@@ -5,9 +5,14 @@
 #ifndef REDLOCKD_TEST_NAMES_H
 #define REDLOCKD_TEST_NAMES_H
 
+#include <stdbool.h>
+
 /* From now on they all resolve to it; "": to nothing. A lookup takes after_us.
  */
 void names_resolve_to(const char *to, unsigned after_us);
+
+/* Whether lookups, those under way too, wait until they are let go. */
+void names_hold(bool hold);
 
 /* How many were looked up since the program began. */
 int names_asked(void);
