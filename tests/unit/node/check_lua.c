@@ -92,7 +92,7 @@ START_TEST(a_node_without_our_admission_deletes_what_it_has)
 }
 END_TEST
 
-START_TEST(a_command_behind_its_deadline_changes_nothing)
+START_TEST(a_command_after_its_deadline_changes_nothing)
 {
     live_admit();
     struct call call = live_call(CALL_ACQUIRE, "r", "A");
@@ -353,7 +353,7 @@ Suite *check_lua(void)
     tcase_add_test(tcase, a_held_lock_is_held_for_others);
     tcase_add_test(tcase, a_node_without_our_admission_is_quarantined);
     tcase_add_test(tcase, a_node_without_our_admission_deletes_what_it_has);
-    tcase_add_test(tcase, a_command_behind_its_deadline_changes_nothing);
+    tcase_add_test(tcase, a_command_after_its_deadline_changes_nothing);
     tcase_add_test(tcase, a_number_far_from_the_clock_is_skewed);
     tcase_add_test(tcase, numbers_in_a_slot_only_rise);
     tcase_add_test(tcase, a_refused_number_is_not_remembered);

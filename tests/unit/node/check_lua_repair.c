@@ -106,7 +106,7 @@ START_TEST(only_one_repair_of_those_that_found_no_key_is_done)
 }
 END_TEST
 
-START_TEST(nor_is_it_done_behind_the_acquire)
+START_TEST(nor_is_it_done_after_the_acquire)
 {
     struct call acquire = live_call(CALL_ACQUIRE, "r", "A");
     ck_assert_int_eq(live_ask(&acquire), VOTE_GRANTED);
@@ -117,7 +117,7 @@ START_TEST(nor_is_it_done_behind_the_acquire)
 }
 END_TEST
 
-START_TEST(nor_the_acquire_behind_it)
+START_TEST(nor_the_acquire_after_it)
 {
     struct call acquire = live_call(CALL_ACQUIRE, "r", "A");
     acquire.number = call.number;
@@ -177,8 +177,8 @@ Suite *check_lua_repair(void)
     tcase_add_loop_test(tcase, what_is_there_stays, 0,
                         (int)(sizeof others / sizeof *others));
     tcase_add_test(tcase, only_one_repair_of_those_that_found_no_key_is_done);
-    tcase_add_test(tcase, nor_is_it_done_behind_the_acquire);
-    tcase_add_test(tcase, nor_the_acquire_behind_it);
+    tcase_add_test(tcase, nor_is_it_done_after_the_acquire);
+    tcase_add_test(tcase, nor_the_acquire_after_it);
     tcase_add_test(tcase, a_higher_number_of_the_slot_stays_the_higher_one);
     tcase_add_test(tcase, a_spoilt_slot_is_left_alone);
     tcase_add_test(tcase, an_error_is_no_repair);
