@@ -196,7 +196,7 @@ static bool decide(struct operations *operations, struct operation *it)
 /* ---- attempts ----------------------------------------------------------- */
 
 /* Begins attempts until one is not decided as it begins. */
-static void attempt(struct operations *operations, struct operation *it)
+static void try(struct operations *operations, struct operation *it)
 {
     do {
         it->state = OPERATION_ROUND;
@@ -231,7 +231,7 @@ static void go_on(struct operations *operations, struct operation *it)
     if (it->state == OPERATION_CLOSED)
         end_if_complete(operations, it);
     else if (it->state == OPERATION_ROUND && decide(operations, it))
-        attempt(operations, it);
+        try(operations, it);
 }
 
 static void take_reply(struct operations *operations, struct operation *it,
@@ -266,7 +266,7 @@ void operation_on_timer(struct operations *operations, uint32_t slot)
     if (it == NULL)
         return;
     if (it->state == OPERATION_PAUSE) {
-        attempt(operations, it);
+        try(operations, it);
         return;
     }
     int64_t deadline_us = it->attempt.round.deadline_us;
@@ -338,7 +338,7 @@ uint64_t operation_start(struct operations *operations,
     operations->in_flight++;
     uint64_t handle = slots_handle(it, 0);
     if (order->call != LOCK_RELEASE) {
-        attempt(operations, it);
+        try(operations, it);
         return handle;
     }
     it->state = OPERATION_ROUND;

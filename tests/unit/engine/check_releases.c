@@ -184,10 +184,10 @@ static engine_op release_of(int64_t number)
                           NULL);
 }
 
-static void answer_all(enum vote vote)
+static void answer_all(int ballot)
 {
     for (int i = 0; i < PLAY_NODES; i++)
-        play_answer(CALL_RELEASE, i, vote);
+        play_answer(CALL_RELEASE, i, ballot);
 }
 
 START_TEST(a_release_that_deleted_the_key_everywhere_is_done)

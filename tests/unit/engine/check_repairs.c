@@ -30,10 +30,10 @@ static void answer_missing(int node, int64_t highest)
                (struct call_reply){.vote = VOTE_FREE, .highest = highest});
 }
 
-static void answer_all(enum call_kind kind, int first, int last, enum vote vote)
+static void answer_all(enum call_kind kind, int first, int last, int ballot)
 {
     for (int i = first; i <= last; i++)
-        play_answer(kind, i, vote);
+        play_answer(kind, i, ballot);
 }
 
 /* Extended on three, missing on two; the client has its answer. */

@@ -28,10 +28,10 @@ static engine_op release(void)
     return engine_release(play.engine, PLAY_RESOURCE, make_token(token), NULL);
 }
 
-static void answer_from(int node, enum call_kind kind, enum vote vote)
+static void answer_from(int node, enum call_kind kind, int ballot)
 {
     for (; node < PLAY_NODES; node++)
-        play_answer(kind, node, vote);
+        play_answer(kind, node, ballot);
 }
 
 /* ---- acquire ------------------------------------------------------------ */
