@@ -2,25 +2,16 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
+
+#include "utf8.h"
 
 /* A text that was cut must not end within a character. */
-static void trim_utf8(char *text)
+static void trim(char *text)
 {
-    size_t len = strlen(text);
-    size_t tail = 0;
-    while (tail < len && tail < 3 &&
-           ((unsigned char)text[len - 1 - tail] & 0xc0) == 0x80)
-        tail++;
-    if (tail == len)
-        return;
-    unsigned char first = (unsigned char)text[len - 1 - tail];
-    size_t wanted = first >= 0xf0   ? 3
-                    : first >= 0xe0 ? 2
-                    : first >= 0xc0 ? 1
-                                    : 0;
-    if (tail < wanted)
-        text[len - 1 - tail] = '\0';
+    struct span rest = span_of(text);
+    for (size_t len; (len = utf8_len(rest)) > 0; rest.len -= len)
+        rest.ptr += len;
+    text[rest.ptr - text] = '\0';
 }
 
 void faults_add(struct faults *errors, const char *pointer, const char *format,
@@ -35,6 +26,6 @@ void faults_add(struct faults *errors, const char *pointer, const char *format,
     va_start(args, format);
     (void)vsnprintf(error->detail, sizeof error->detail, format, args);
     va_end(args);
-    trim_utf8(error->pointer);
-    trim_utf8(error->detail);
+    trim(error->pointer);
+    trim(error->detail);
 }

@@ -1,5 +1,7 @@
 #include "id.h"
 
+#include "utf8.h"
+
 static const char alphabet[] =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
@@ -83,34 +85,6 @@ bool id_decode(struct span id, char resource[RESOURCE_MAX], size_t *len)
     return id_check_resource((struct span){resource, *len}) == NULL;
 }
 
-/* Length of the UTF-8 sequence at text (RFC 3629 §4); 0: it is none. */
-static size_t utf8_len(const unsigned char *text, size_t left)
-{
-    static const struct {
-        unsigned char first_low, first_high, second_low, second_high;
-        size_t len;
-    } forms[] = {
-        {0x00, 0x7f, 0x00, 0xff, 1}, {0xc2, 0xdf, 0x80, 0xbf, 2},
-        {0xe0, 0xe0, 0xa0, 0xbf, 3}, {0xe1, 0xec, 0x80, 0xbf, 3},
-        {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3},
-        {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4},
-        {0xf4, 0xf4, 0x80, 0x8f, 4},
-    };
-    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
-        if (text[0] < forms[i].first_low || text[0] > forms[i].first_high)
-            continue;
-        size_t len = forms[i].len;
-        if (len > left || (len > 1 && (text[1] < forms[i].second_low ||
-                                       text[1] > forms[i].second_high)))
-            return 0;
-        for (size_t j = 2; j < len; j++)
-            if (text[j] < 0x80 || text[j] > 0xbf)
-                return 0;
-        return len;
-    }
-    return 0;
-}
-
 const char *id_check_resource(struct span resource)
 {
     static const char reserved[] = RESERVED_NAME;
@@ -118,11 +92,12 @@ const char *id_check_resource(struct span resource)
     if (resource.len == 0)
         return "must not be empty";
     for (size_t i = 0; i < resource.len; chars++) {
-        const unsigned char *at = (const unsigned char *)resource.ptr + i;
-        size_t len = utf8_len(at, resource.len - i);
+        struct span rest = {resource.ptr + i, resource.len - i};
+        size_t len = utf8_len(rest);
         if (len == 0)
             return "must be valid UTF-8";
-        if (*at < 0x20 || *at == 0x7f)
+        unsigned char first = (unsigned char)*rest.ptr;
+        if (first < 0x20 || first == 0x7f)
             return "must not contain control characters";
         i += len;
     }

@@ -207,7 +207,7 @@ def check_alphabets():
     """What a pattern lets through, character by character."""
     ids = source("api/id.c")
     allowed = r"allowed\[\] =(.*?);"
-    below, but = re.search(r"\*at < (\w+) \|\| \*at == (\w+)", ids).groups()
+    below, but = re.search(r"first < (\w+) \|\| first == (\w+)", ids).groups()
     plain = ids.split("is_plain_char")[1].split("}")[0]
     of_id = set(re.findall(r"c == '(.)'", plain))
     for first, last in re.findall(r"c >= '(.)' && c <= '(.)'", plain):

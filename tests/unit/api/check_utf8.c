@@ -1,0 +1,69 @@
+#include <check.h>
+#include <jansson.h>
+
+#include "../../../api/utf8.h"
+
+Suite *check_utf8(void);
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+static const struct {
+    const char *text;
+    size_t len;
+} rows[] = {
+    {"", 0},
+    {"a", 1},
+    {"ab", 1},
+    {"\x7f", 1},
+    {"\x80", 0},
+    {"\xc1\xbf", 0},
+    {"\xc2\x80", 2},
+    {"\xc3\xa9x", 2},
+    {"\xc3", 0},
+    {"\xc3x", 0},
+    {"\xe0\x9f\xbf", 0},
+    {"\xe2\x82\xac", 3},
+    {"\xe2\x82", 0},
+    {"\xe2\x82x", 0},
+    {"\xed\x9f\xbf", 3},
+    {"\xed\xa0\x80", 0}, /* a surrogate */
+    {"\xf0\x8f\xbf\xbf", 0},
+    {"\xf0\x9f\x94\x92", 4},
+    {"\xf0\x9f\x94", 0},
+    {"\xf0\x9f\x94x", 0},
+    {"\xf4\x8f\xbf\xbf", 4},
+    {"\xf4\x90\x80\x80", 0}, /* above U+10FFFF */
+    {"\xff", 0},
+};
+
+START_TEST(first_character_is_measured)
+{
+    ck_assert_uint_eq(utf8_len(span_of(rows[_i].text)), rows[_i].len);
+}
+END_TEST
+
+/* Each pair of first bytes, against another reader. */
+START_TEST(other_readers_agree)
+{
+    for (int first = 0; first < 0x100; first++)
+        for (int second = 0; second < 0x100; second++)
+            for (size_t len = 1; len <= 4; len++) {
+                char text[] = {(char)first, (char)second, '\x80', '\xbf'};
+                size_t found = utf8_len((struct span){text, len});
+                json_t *string = json_stringn(text, found > 0 ? found : len);
+                ck_assert_msg((string != NULL) == (found > 0), "%02x %02x",
+                              (unsigned)first, (unsigned)second);
+                json_decref(string);
+            }
+}
+END_TEST
+
+Suite *check_utf8(void)
+{
+    Suite *suite = suite_create("utf8");
+    TCase *tc = tcase_create("utf8");
+    tcase_add_loop_test(tc, first_character_is_measured, 0, COUNT(rows));
+    tcase_add_test(tc, other_readers_agree);
+    suite_add_tcase(suite, tc);
+    return suite;
+}
