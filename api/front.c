@@ -8,9 +8,9 @@
 
 #include "../server/base/clock.h"
 #include "accesslog.h"
+#include "body.h"
 #include "exchange.h"
 #include "fields.h"
-#include "json.h"
 #include "library.h"
 #include "listener.h"
 
@@ -291,7 +291,7 @@ static bool watch_library(struct front *front, int fd)
 
 static void init(struct front *front, const struct front_setup *setup)
 {
-    json_init();
+    body_init();
     front->loop = setup->loop;
     front->service = (struct service){
         .engine = setup->engine,

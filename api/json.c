@@ -1,400 +1,137 @@
 #include "json.h"
 
-#include <assert.h>
-#include <inttypes.h>
-#include <jansson.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include "utf8.h"
 
-#include "../server/engine/token.h"
-#include "id.h"
+enum {
+    FIRST_SIZE = 1024, /* room for most answers at once */
+    ESCAPED_MAX = 6,   /* bytes that one may become: \u001F */
+};
 
-/* ---- memory ------------------------------------------------------------- */
+bool json_grow(struct json *json, size_t len)
+{
+    if (!json->has_failed &&
+        bytes_reserve(&json->text, &json->size, json->len + len))
+        return true;
+    free(json->text);
+    *json = (struct json){.has_failed = true};
+    return false;
+}
+
+void json_begin(struct json *json)
+{
+    *json = (struct json){0};
+    if (json_reserve(json, FIRST_SIZE))
+        json->text[json->len++] = '{';
+}
+
+char *json_end(struct json *json, size_t *len)
+{
+    static const char end[] = "}\n";
+    if (!json_reserve(json, sizeof end))
+        return NULL;
+    memcpy(json->text + json->len, end, sizeof end);
+    *len = json->len + sizeof end - 1;
+    return json->text;
+}
+
+void json_write_integer(struct json *json, int64_t value)
+{
+    char digits[DIGITS_MAX];
+    uint64_t absolute = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+    if (value < 0)
+        json->text[json->len++] = '-';
+    json->len +=
+        span_copy(json->text + json->len, span_of_number(digits, absolute));
+}
+
+/* ---- texts -------------------------------------------------------------- */
+
+/* Whether it is ASCII and stands in a string as it is (RFC 8259 §7). */
+static bool is_plain(unsigned char byte)
+{
+    return byte >= 0x20 && byte < 0x80 && byte != '"' && byte != '\\';
+}
 
 /*
- * jansson does not always tell that it got no memory: its parser goes on
- * without the byte that it had no room for, its dump without a piece. So
- * whoever reads or renders looks here at the end.
+ * The same of eight at once. A byte that is not plain gets its highest bit set
+ * by one of the four; where all are plain, no difference borrows from the next.
  */
-static bool has_failed;
-
-static void *allocate(size_t size)
+static bool is_word_plain(const char *bytes)
 {
-    void *memory = malloc(size);
-    if (memory == NULL)
-        has_failed = true;
-    return memory;
+    const uint64_t each = 0x0101010101010101u;
+    uint64_t word;
+    memcpy(&word, bytes, sizeof word);
+    uint64_t found = word | (word - each * 0x20) |
+                     ((word ^ each * '"') - each) |
+                     ((word ^ each * '\\') - each);
+    return (found & each * 0x80) == 0;
 }
 
-void json_init(void)
+/* Some bytes in front of text that stand in a string as they are; 0: none. */
+static size_t plain_step(struct span text)
 {
-    json_set_alloc_funcs(allocate, free);
+    unsigned char byte = (unsigned char)*text.ptr;
+    if (byte >= 0x80)
+        return utf8_len(text);
+    if (text.len >= sizeof(uint64_t) && is_word_plain(text.ptr))
+        return sizeof(uint64_t);
+    return is_plain(byte);
 }
 
-/* Whether an allocation has failed since the last look. */
-static bool take_failure(void)
-{
-    bool it = has_failed;
-    has_failed = false;
-    return it;
-}
-
-/* ---- reading ------------------------------------------------------------ */
-
-struct reader {
-    struct json_input *input;
-    int64_t max_ttl_ms;
-    struct faults *errors;
-};
-
-typedef void member_fn(struct reader *reader, const json_t *value);
-
-static const char *type_of(const json_t *value)
-{
-    switch (json_typeof(value)) {
-    case JSON_OBJECT:
-        return "an object";
-    case JSON_ARRAY:
-        return "an array";
-    case JSON_STRING:
-        return "a string";
-    case JSON_INTEGER:
-        return "an integer";
-    case JSON_REAL:
-        return "a number with a fraction or an exponent";
-    case JSON_TRUE:
-    case JSON_FALSE:
-        return "a boolean";
-    default:
-        return "without a value";
-    }
-}
-
-/* The text of a string member; false: an error was added. */
-static bool read_text(struct reader *reader, const json_t *value,
-                      const char *name, struct span *text)
-{
-    if (!json_is_string(value)) {
-        char pointer[32];
-        (void)snprintf(pointer, sizeof pointer, "/%s", name);
-        faults_add(reader->errors, pointer, "%s is %s; it must be a string",
-                   name, type_of(value));
-        return false;
-    }
-    *text = (struct span){json_string_value(value), json_string_length(value)};
-    return true;
-}
-
-static void read_resource(struct reader *reader, const json_t *value)
-{
-    struct json_input *input = reader->input;
-    input->has_resource = true;
-    if (!read_text(reader, value, "resource", &input->resource))
-        return;
-    const char *reason = id_check_resource(input->resource);
-    if (reason != NULL)
-        faults_add(reader->errors, "/resource", "resource %s", reason);
-}
-
-static void read_owner(struct reader *reader, const json_t *value)
-{
-    struct json_input *input = reader->input;
-    input->has_owner = true;
-    if (!read_text(reader, value, "owner", &input->owner))
-        return;
-    if (!token_is_owner(input->owner))
-        faults_add(reader->errors, "/owner",
-                   "owner has %zu bytes or a character that is not "
-                   "allowed; give it 1 to %d of A-Z a-z 0-9 . _ : @ / "
-                   "-, or leave it out",
-                   input->owner.len, OWNER_MAX);
-}
-
-static void read_token(struct reader *reader, const json_t *value)
-{
-    reader->input->has_token =
-        read_text(reader, value, "token", &reader->input->token);
-}
-
-static void read_ttl(struct reader *reader, const json_t *value)
-{
-    struct json_input *input = reader->input;
-    if (!json_is_integer(value)) {
-        faults_add(reader->errors, "/ttl_ms",
-                   "ttl_ms is %s; it must be an integer from %d to "
-                   "%" PRId64 " (milliseconds)",
-                   type_of(value), TTL_MIN_MS, reader->max_ttl_ms);
-        return;
-    }
-    input->has_ttl = true;
-    input->ttl_ms = json_integer_value(value);
-    if (input->ttl_ms < TTL_MIN_MS || input->ttl_ms > reader->max_ttl_ms)
-        faults_add(reader->errors, "/ttl_ms",
-                   "ttl_ms is %" PRId64 "; it must be an integer from "
-                   "%d to %" PRId64 " (milliseconds)",
-                   input->ttl_ms, TTL_MIN_MS, reader->max_ttl_ms);
-}
-
-static void refuse_wait(struct reader *reader, const json_t *value)
-{
-    (void)value;
-    faults_add(reader->errors, "/wait_ms",
-               "wait_ms is not supported by this version; leave it out "
-               "and try again after retry_after_ms");
-}
-
-static void refuse_resources(struct reader *reader, const json_t *value)
-{
-    (void)value;
-    faults_add(reader->errors, "/resources",
-               "resources is not supported by this version; lock one "
-               "resource a request with the member resource");
-}
-
-/* Which members a call takes. */
-static const struct member {
-    enum route route;
-    const char *name;
-    member_fn *read;
-} members[] = {
-    {ROUTE_ACQUIRE, "resource", read_resource},
-    {ROUTE_ACQUIRE, "ttl_ms", read_ttl},
-    {ROUTE_ACQUIRE, "owner", read_owner},
-    {ROUTE_ACQUIRE, "wait_ms", refuse_wait},
-    {ROUTE_ACQUIRE, "resources", refuse_resources},
-    {ROUTE_EXTEND, "token", read_token},
-    {ROUTE_EXTEND, "ttl_ms", read_ttl},
-    {ROUTE_RELEASE, "token", read_token},
-};
-
-static const char *members_of(enum route route)
-{
-    if (route == ROUTE_ACQUIRE)
-        return "resource, ttl_ms and owner";
-    return route == ROUTE_EXTEND ? "token and ttl_ms" : "token";
-}
-
-/* The JSON pointer of a member: '~' and '/' are escaped (RFC 6901 §3). */
-static void point_to(const char *name, char pointer[FAULT_POINTER_MAX + 1])
+/* All of them. */
+static size_t plain_len(struct span text)
 {
     size_t len = 0;
-    pointer[len++] = '/';
-    for (; *name != '\0' && len + 2 <= FAULT_POINTER_MAX; name++) {
-        if (*name == '~' || *name == '/') {
-            pointer[len++] = '~';
-            pointer[len++] = *name == '~' ? '0' : '1';
-        } else {
-            pointer[len++] = *name;
-        }
+    while (len < text.len) {
+        size_t step = plain_step((struct span){text.ptr + len, text.len - len});
+        if (step == 0)
+            break;
+        len += step;
     }
-    pointer[len] = '\0';
+    return len;
 }
 
-static void refuse_unknown(struct reader *reader, enum route route,
-                           const char *name)
+/* Writes the byte with a backslash, returns the length. */
+static size_t escape(char *at, unsigned char byte)
 {
-    char pointer[FAULT_POINTER_MAX + 1];
-    point_to(name, pointer);
-    faults_add(reader->errors, pointer,
-               "this member is not known here; the members are %s",
-               members_of(route));
+    static const char hex[] = "0123456789ABCDEF";
+    static const char with_letter[] = "\"\\\b\t\n\f\r";
+    static const char letters[] = "\"\\btnfr";
+    const char *found = memchr(with_letter, byte, sizeof with_letter - 1);
+    at[0] = '\\';
+    if (found != NULL) {
+        at[1] = letters[found - with_letter];
+        return 2;
+    }
+    (void)span_copy(at + 1, span_of("u00"));
+    at[4] = hex[byte >> 4];
+    at[5] = hex[byte & 15];
+    return ESCAPED_MAX;
 }
 
-static member_fn *find_member(enum route route, const char *name)
+/* The inside of a string. False: it is not UTF-8, or there is no memory. */
+static bool write_inside(struct json *json, struct span text)
 {
-    for (size_t i = 0; i < sizeof members / sizeof *members; i++)
-        if (members[i].route == route && strcmp(members[i].name, name) == 0)
-            return members[i].read;
-    return NULL;
-}
-
-/* What jansson's own text says too, but without a piece of the body. */
-static const char *reason_of(enum json_error_code code)
-{
-    switch (code) {
-    case json_error_duplicate_key:
-        return "a member occurs twice";
-    case json_error_invalid_utf8:
-        return "the text is not valid UTF-8";
-    case json_error_null_character:
-        return "a string contains U+0000";
-    case json_error_premature_end_of_input:
-        return "the text ends too early";
-    case json_error_end_of_input_expected:
-        return "something follows the object";
-    case json_error_stack_overflow:
-        return "the nesting is too deep";
-    case json_error_numeric_overflow:
-        return "a number is too large";
-    default:
-        return "the syntax is wrong";
+    for (;;) {
+        size_t len = plain_len(text);
+        json->len +=
+            span_copy(json->text + json->len, (struct span){text.ptr, len});
+        if (len == text.len)
+            return true;
+        unsigned char byte = (unsigned char)text.ptr[len];
+        text = (struct span){text.ptr + len + 1, text.len - len - 1};
+        /* the room that there was is for this text without escapes */
+        if (byte >= 0x80 || !json_reserve(json, ESCAPED_MAX + text.len + 1))
+            return false;
+        json->len += escape(json->text + json->len, byte);
     }
 }
 
-/* NULL: errors tells why; nothing there: no memory. */
-static json_t *load(struct span body, struct faults *errors)
+void json_write_text(struct json *json, struct span text, size_t before)
 {
-    json_error_t error;
-    if (body.len == 0) {
-        faults_add(errors, "", "the body is empty; send a JSON object");
-        return NULL;
-    }
-    json_t *root = json_loadb(body.ptr, body.len,
-                              JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
-    if (take_failure()) {
-        json_decref(root); /* NULL is ignored */
-        return NULL;
-    }
-    if (root == NULL) {
-        faults_add(errors, "",
-                   "the body is not JSON as it should be: %s, at line "
-                   "%d, column %d",
-                   reason_of(json_error_code(&error)), error.line,
-                   error.column);
-        return NULL;
-    }
-    if (!json_is_object(root)) {
-        faults_add(errors, "", "the body is %s; it must be an object",
-                   type_of(root));
-        json_decref(root);
-        return NULL;
-    }
-    return root;
-}
-
-bool json_parse(struct json_input *input, struct span body, enum route route,
-                int64_t max_ttl_ms, struct faults *errors)
-{
-    struct reader reader = {input, max_ttl_ms, errors};
-    *input = (struct json_input){0};
-    errors->count = 0;
-    input->root = load(body, errors);
-    if (input->root == NULL)
-        return false;
-    const char *name;
-    json_t *value;
-    json_object_foreach(input->root, name, value)
-    {
-        member_fn *read = find_member(route, name);
-        if (read != NULL)
-            read(&reader, value);
-        else
-            refuse_unknown(&reader, route, name);
-    }
-    if (route == ROUTE_ACQUIRE && !input->has_resource)
-        faults_add(errors, "/resource",
-                   "resource is missing; name what is to be locked");
-    return errors->count == 0;
-}
-
-void json_input_fini(struct json_input *input)
-{
-    json_decref(input->root); /* NULL is ignored */
-    input->root = NULL;
-}
-
-/* ---- writing ------------------------------------------------------------ */
-
-char *json_render(struct json_t *root, size_t *len)
-{
-    char *text = json_dumps(root, JSON_COMPACT); /* NULL of NULL */
-    json_decref(root);
-    if (take_failure() || text == NULL) {
-        free(text);
-        return NULL;
-    }
-    *len = strlen(text);
-    char *line = realloc(text, *len + 2);
-    if (line == NULL) {
-        free(text);
-        return NULL;
-    }
-    memcpy(line + *len, "\n", 2);
-    ++*len;
-    return line;
-}
-
-/* Members that are unknown are left out, never null. */
-static void set_integer(json_t *object, const char *name, int64_t value,
-                        bool is_known)
-{
-    if (is_known)
-        (void)json_object_set_new(object, name, json_integer(value));
-}
-
-void json_set_lock(struct json_t *object, struct span resource)
-{
-    char id[ID_MAX];
-    /* without memory a member is missing here too */
-    (void)json_object_set_new(object, "id",
-                              json_stringn(id, id_encode(id, resource)));
-    (void)json_object_set_new(object, "resource",
-                              json_stringn(resource.ptr, resource.len));
-}
-
-void json_set_holder(struct json_t *object, const struct engine_result *result)
-{
-    set_integer(object, "remaining_ms", result->remaining_ms,
-                result->remaining_ms >= 0);
-    set_integer(object, "fencing_token", result->number, result->number > 0);
-    /* Another library's value may only look like a token of ours, and hold an
-       owner that is no text: jansson then refuses to make a string of it. */
-    if (result->owner.len > 0)
-        (void)json_object_set_new(
-            object, "owner",
-            json_stringn(result->owner.ptr, result->owner.len));
-}
-
-char *json_render_inspect(const struct engine_result *result, size_t *len)
-{
-    json_t *root = json_object();
-    json_set_lock(root, result->resource);
-    json_set_holder(root, result);
-    /* without memory a member is missing here too */
-    (void)json_object_set_new(root, "nodes",
-                              json_pack("{si,si,si}", "held", result->votes_for,
-                                        "quorum", result->quorum, "total",
-                                        result->total));
-    return json_render(root, len);
-}
-
-/* ---- nodes -------------------------------------------------------------- */
-
-static json_t *node_of(const struct json_node *node, int64_t now_us)
-{
-    const struct engine_node_view *view = &node->view;
-    json_t *object =
-        json_pack("{ss,ss,ss,sb}", "node", node->name, "state", view->state,
-                  "detail", view->detail, "voting", (int)view->is_voting);
-    set_integer(object, "since_ms", (now_us - view->since_us) / 1000, true);
-    set_integer(object, "quarantine_ms", (view->quarantine_us + 999) / 1000,
-                view->quarantine_us > 0);
-    set_integer(object, "clock_lead_ms", view->clock_offset_us / 1000,
-                view->has_clock);
-    set_integer(object, "clock_steps", (int64_t)view->clock_steps,
-                view->clock_steps > 0);
-    set_integer(object, "rtt_us", view->rtt_us, view->rtt_us > 0);
-    return object;
-}
-
-struct json_t *json_node_list(const struct json_nodes *nodes)
-{
-    json_t *list = json_array();
-    for (int i = 0; i < nodes->total; i++)
-        (void)json_array_append_new(list,
-                                    node_of(&nodes->list[i], nodes->now_us));
-    return list;
-}
-
-char *json_render_nodes(const struct json_nodes *nodes, size_t *len)
-{
-    json_t *root = json_object();
-    if (nodes->status != NULL)
-        (void)json_object_set_new(root, "status", json_string(nodes->status));
-    set_integer(root, "voting", nodes->voting, true);
-    set_integer(root, "quorum", nodes->quorum, true);
-    set_integer(root, "total", nodes->total, true);
-    if (nodes->has_list)
-        (void)json_object_set_new(root, "nodes", json_node_list(nodes));
-    return json_render(root, len);
+    json->text[json->len++] = '"';
+    if (write_inside(json, text))
+        json->text[json->len++] = '"';
+    else if (!json->has_failed)
+        json->len = before;
 }

@@ -1,80 +1,124 @@
 /*
- * JSON bodies: what clients send, and what is read from the nodes. The answers
- * that must be fast are in render.h.
+ * Writes JSON (RFC 8259), value after value, into one buffer that grows: a
+ * library's objects cost an eighth of the CPU time of each lock cycle. Nobody
+ * need look for memory before json_end.
+ *
+ * A value in an object has a name, which needs no escapes; one in an array has
+ * NULL. What takes a name is inline, so that the name is copied as the constant
+ * that it is.
  */
 #ifndef REDLOCKD_JSON_H
 #define REDLOCKD_JSON_H
 
-#include "faults.h"
-#include "http.h"
+#include "../server/base/types.h"
 
-struct json_t;
-
-/* To be called once, before anything else here. */
-void json_init(void);
-
-/* The members of a body. The spans lie in root. */
-struct json_input {
-    bool has_resource;
-    bool has_owner;
-    bool has_token;
-    bool has_ttl;
-    struct span resource;
-    struct span owner;
-    struct span token; /* any text; its form is not looked at here */
-    int64_t ttl_ms;
-    struct json_t *root;
+struct json {
+    char *text;
+    size_t len;
+    size_t size;     /* 0 from then on: */
+    bool has_failed; /* there was no memory for a value */
 };
 
-/*
- * Reads the body of a call: acquire takes resource, owner, ttl_ms; extend
- * token, ttl_ms; release token. False: errors tells all that is wrong, with
- * the pointer "" for the body as a whole; nothing of a token is repeated
- * there. Without memory it tells nothing. Either way json_input_fini must
- * follow.
- */
-bool json_parse(struct json_input *input, struct span body, enum route route,
-                int64_t max_ttl_ms, struct faults *errors);
-void json_input_fini(struct json_input *input);
+/* Opens the object that is the whole text. json_end must follow. */
+void json_begin(struct json *json);
+
+/* Closes it. malloc'ed, with a newline and a NUL behind; NULL: no memory. */
+char *json_end(struct json *json, size_t *len);
+
+/* ---- what the values below are made of ---------------------------------- */
+
+/* False: no memory, and what was written is gone. */
+bool json_grow(struct json *json, size_t len);
+
+/* Write behind a name. A text that is not UTF-8 takes all back to before. */
+void json_write_text(struct json *json, struct span text, size_t before);
+void json_write_integer(struct json *json, int64_t value);
+
+static inline bool json_reserve(struct json *json, size_t len)
+{
+    return json->len + len <= json->size || json_grow(json, len);
+}
 
 /*
- * The body of an inspection: malloc'ed, with a newline behind, and its length.
- * NULL: no memory.
+ * Writes what stands before a value, and makes room for len bytes of it. No
+ * value ends as an object or an array begins, so the last byte tells whether
+ * there is one in front.
  */
-char *json_render_inspect(const struct engine_result *result, size_t *len);
+static inline bool json_begin_value(struct json *json, const char *name,
+                                    size_t len)
+{
+    struct span text = name != NULL ? span_of(name) : (struct span){0};
+    if (!json_reserve(json, sizeof ",\"\":" + text.len + len))
+        return false;
+    char *at = json->text + json->len;
+    if (at[-1] != '{' && at[-1] != '[')
+        *at++ = ',';
+    if (name != NULL) {
+        *at++ = '"';
+        at += span_copy(at, text);
+        *at++ = '"';
+        *at++ = ':';
+    }
+    json->len = (size_t)(at - json->text);
+    return true;
+}
 
-/* Sets id and resource: which lock it is about. */
-void json_set_lock(struct json_t *object, struct span resource);
+static inline void json_open(struct json *json, const char *name, char mark)
+{
+    if (json_begin_value(json, name, 1))
+        json->text[json->len++] = mark;
+}
 
-/* Sets what is known of a holder: remaining_ms, fencing_token, owner. */
-void json_set_holder(struct json_t *object, const struct engine_result *result);
+static inline void json_close(struct json *json, char mark)
+{
+    if (json_reserve(json, 1))
+        json->text[json->len++] = mark;
+}
 
-/*
- * Renders and frees a value; NULL becomes NULL. For problem and the above: what
- * they could not add to it for lack of memory makes it NULL, too.
- */
-char *json_render(struct json_t *root, size_t *len);
+/* ---- values ------------------------------------------------------------- */
 
-/* ---- what operators ask ------------------------------------------------- */
+static inline void json_open_object(struct json *json, const char *name)
+{
+    json_open(json, name, '{');
+}
 
-struct json_node {
-    const char *name;
-    struct engine_node_view view;
-};
+static inline void json_close_object(struct json *json)
+{
+    json_close(json, '}');
+}
 
-struct json_nodes {
-    const char *status; /* "ready" and the like; NULL: left out */
-    int quorum;
-    int total;
-    int voting;
-    bool has_list;
-    int64_t now_us;
-    struct json_node list[NODES_MAX];
-};
+static inline void json_open_array(struct json *json, const char *name)
+{
+    json_open(json, name, '[');
+}
 
-/* The array of nodes alone, for problems. */
-struct json_t *json_node_list(const struct json_nodes *nodes);
+static inline void json_close_array(struct json *json)
+{
+    json_close(json, ']');
+}
 
-char *json_render_nodes(const struct json_nodes *nodes, size_t *len);
+/* A text that is not UTF-8 is left out, and its name with it. */
+static inline void json_put_text(struct json *json, const char *name,
+                                 struct span text)
+{
+    size_t before = json->len;
+    if (json_begin_value(json, name, text.len + 2))
+        json_write_text(json, text, before);
+}
+
+static inline void json_put_integer(struct json *json, const char *name,
+                                    int64_t value)
+{
+    if (json_begin_value(json, name, 1 + DIGITS_MAX))
+        json_write_integer(json, value);
+}
+
+static inline void json_put_boolean(struct json *json, const char *name,
+                                    bool value)
+{
+    struct span text = span_of(value ? "true" : "false");
+    if (json_begin_value(json, name, text.len))
+        json->len += span_copy(json->text + json->len, text);
+}
 
 #endif

@@ -4,8 +4,8 @@
 #include <stdio.h>
 
 #include "../server/engine/token.h"
+#include "body.h"
 #include "head.h"
-#include "json.h"
 #include "problem.h"
 #include "render.h"
 #include "retry.h"
@@ -33,31 +33,30 @@ static void refuse(const struct http_request *request,
 
 /* NULL: token is the one in the header or the body; else why there is none. */
 static const char *find_token(const struct http_request *request,
-                              const struct json_input *input,
-                              struct span *token)
+                              const struct body *body, struct span *token)
 {
     struct span in_header = request->lock_token;
     if (in_header.ptr != NULL && !token_is_ours(in_header))
         return "X-Lock-Token is no token; send the member token of the "
                "answer to POST /locks, whole and unchanged";
-    if (input->has_token && !token_is_ours(input->token))
+    if (body->has_token && !token_is_ours(body->token))
         return "token is no token; send the member token of the answer to "
                "POST /locks, whole and unchanged";
-    if (input->has_token && in_header.ptr != NULL &&
-        (in_header.len != input->token.len ||
-         memcmp(in_header.ptr, input->token.ptr, in_header.len) != 0))
+    if (body->has_token && in_header.ptr != NULL &&
+        (in_header.len != body->token.len ||
+         memcmp(in_header.ptr, body->token.ptr, in_header.len) != 0))
         return "X-Lock-Token and the member token differ; send one of them";
-    if (!input->has_token && in_header.ptr == NULL)
+    if (!body->has_token && in_header.ptr == NULL)
         return "the token is missing; send what the acquire answered, in the "
                "header X-Lock-Token or in the member token";
-    *token = input->has_token ? input->token : in_header;
+    *token = body->has_token ? body->token : in_header;
     return NULL;
 }
 
 /* Reads the body; false: response tells why it is refused. */
 static bool read_body(const struct service *service,
                       const struct http_request *request, enum route route,
-                      struct json_input *input, struct http_response *response)
+                      struct body *body, struct http_response *response)
 {
     struct faults errors;
     if (!head_is_json(request->content_type)) {
@@ -68,8 +67,8 @@ static bool read_body(const struct service *service,
             request->id, response);
         return false;
     }
-    if (json_parse(input, request->body, route, service->config->max_ttl_ms,
-                   &errors))
+    if (body_read(body, request->body, route, service->config->max_ttl_ms,
+                  &errors))
         return true;
     if (errors.count == 0)
         problem_respond_overloaded("there is no memory to read the body; "
@@ -118,27 +117,26 @@ static bool may_acquire(const struct service *service,
     return true;
 }
 
-static int64_t ttl_of(const struct service *service,
-                      const struct json_input *input)
+static int64_t ttl_of(const struct service *service, const struct body *body)
 {
-    return input->has_ttl ? input->ttl_ms : service->config->default_ttl_ms;
+    return body->has_ttl ? body->ttl_ms : service->config->default_ttl_ms;
 }
 
 static bool begin_acquire(const struct service *service,
                           struct http_request *request, void *client,
                           struct http_response *response)
 {
-    struct json_input input = {0};
+    struct body body = {0};
     bool is_pending = false;
     if (!may_acquire(service, request, response))
         return true;
-    if (read_body(service, request, ROUTE_ACQUIRE, &input, response)) {
+    if (read_body(service, request, ROUTE_ACQUIRE, &body, response)) {
         engine_op op =
-            engine_acquire(service->engine, input.resource, input.owner,
-                           ttl_of(service, &input), client);
+            engine_acquire(service->engine, body.resource, body.owner,
+                           ttl_of(service, &body), client);
         is_pending = is_started(request, op, response);
     }
-    json_input_fini(&input);
+    body_fini(&body);
     return !is_pending;
 }
 
@@ -149,13 +147,13 @@ static bool begin_with_token(const struct service *service,
                              struct http_response *response)
 {
     struct span resource = {match->resource, match->resource_len};
-    struct json_input input = {0};
+    struct body body = {0};
     struct span token;
     bool is_pending = false;
     if (request->body.len > 0 &&
-        !read_body(service, request, match->route, &input, response))
+        !read_body(service, request, match->route, &body, response))
         goto done;
-    const char *reason = find_token(request, &input, &token);
+    const char *reason = find_token(request, &body, &token);
     if (reason != NULL) {
         struct faults errors = {.count = 0};
         faults_add(&errors, "/token", "%s", reason);
@@ -165,11 +163,11 @@ static bool begin_with_token(const struct service *service,
     engine_op op =
         match->route == ROUTE_EXTEND
             ? engine_extend(service->engine, resource, token,
-                            ttl_of(service, &input), client)
+                            ttl_of(service, &body), client)
             : engine_release(service->engine, resource, token, client);
     is_pending = is_started(request, op, response);
 done:
-    json_input_fini(&input);
+    body_fini(&body);
     return !is_pending;
 }
 
@@ -379,9 +377,8 @@ static bool answer_success(const struct http_request *request,
         result->outcome == OUTCOME_EXTENDED)
         return answer_grant(request, result, now_us, response);
     bool is_release = result->outcome == OUTCOME_RELEASED;
-    response->body = is_release
-                         ? render_release(result, &response->body_len)
-                         : json_render_inspect(result, &response->body_len);
+    response->body = is_release ? render_release(result, &response->body_len)
+                                : render_inspect(result, &response->body_len);
     respond_json(200, response);
     return response->body != NULL;
 }

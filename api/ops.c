@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "../server/base/clock.h"
-#include "json.h"
 #include "problem.h"
+#include "render.h"
 #include "retry.h"
 
 /* The file of this name, made a string by the Makefile. */
@@ -43,16 +43,18 @@ static void respond_text(const char *content_type, struct span text,
     respond_with(content_type, request, response);
 }
 
-static void count_nodes(const struct service *service, struct json_nodes *nodes)
+static void count_nodes(const struct service *service,
+                        struct render_nodes *nodes)
 {
-    *nodes = (struct json_nodes){
+    *nodes = (struct render_nodes){
         .quorum = engine_quorum(service->engine),
         .voting = engine_voting(service->engine),
         .total = service->config->nodes_count,
     };
 }
 
-static void list_nodes(const struct service *service, struct json_nodes *nodes)
+static void list_nodes(const struct service *service,
+                       struct render_nodes *nodes)
 {
     nodes->has_list = true;
     nodes->now_us = clock_now_us();
@@ -66,10 +68,10 @@ void ops_nodes(const struct service *service,
                const struct http_request *request,
                struct http_response *response)
 {
-    struct json_nodes nodes;
+    struct render_nodes nodes;
     count_nodes(service, &nodes);
     list_nodes(service, &nodes);
-    response->body = json_render_nodes(&nodes, &response->body_len);
+    response->body = render_nodes(&nodes, &response->body_len);
     respond_with("application/json", request, response);
 }
 
@@ -84,7 +86,7 @@ void ops_livez(const struct service *service,
 
 static void respond_unready(const struct service *service,
                             const struct http_request *request,
-                            const struct json_nodes *nodes,
+                            const struct render_nodes *nodes,
                             struct http_response *response)
 {
     char detail[200];
@@ -114,7 +116,7 @@ void ops_readyz(const struct service *service,
                 const struct http_request *request,
                 struct http_response *response)
 {
-    struct json_nodes nodes;
+    struct render_nodes nodes;
     count_nodes(service, &nodes);
     if (request->wants_verbose)
         list_nodes(service, &nodes);
@@ -123,7 +125,7 @@ void ops_readyz(const struct service *service,
         return;
     }
     nodes.status = "ready";
-    response->body = json_render_nodes(&nodes, &response->body_len);
+    response->body = render_nodes(&nodes, &response->body_len);
     respond_with("application/json", request, response);
 }
 

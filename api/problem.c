@@ -1,10 +1,9 @@
 #include "problem.h"
 
 #include <assert.h>
-#include <jansson.h>
 #include <stdio.h>
 
-#include "json.h"
+#include "render.h"
 #include "retry.h"
 
 static const struct kind {
@@ -50,22 +49,23 @@ const char *problem_name(enum problem_code code)
 
 /* ---- members ------------------------------------------------------------ */
 
-/* What fails here for lack of memory, json_render finds at the end. */
-static json_t *errors_of(const struct faults *errors)
+static void put_errors(struct json *json, const struct faults *errors)
 {
-    json_t *list = json_array();
-    for (int i = 0; i < errors->count; i++)
-        (void)json_array_append_new(
-            list, json_pack("{ss,ss}", "pointer", errors->list[i].pointer,
-                            "detail", errors->list[i].detail));
-    return list;
+    json_open_array(json, "errors");
+    for (int i = 0; i < errors->count; i++) {
+        json_open_object(json, NULL);
+        json_put_text(json, "pointer", span_of(errors->list[i].pointer));
+        json_put_text(json, "detail", span_of(errors->list[i].detail));
+        json_close_object(json);
+    }
+    json_close_array(json);
 }
 
 /* A vote that speaks of the node's state has that state's reason. */
-static json_t *nodes_of(const struct problem *problem)
+static void put_votes(struct json *json, const struct problem *problem)
 {
     const struct engine_result *result = problem->votes;
-    json_t *list = json_array();
+    json_open_array(json, "nodes");
     for (int i = 0; i < result->total; i++) {
         struct engine_node_view view;
         struct ballot vote = result->votes[i];
@@ -73,82 +73,79 @@ static json_t *nodes_of(const struct problem *problem)
         const char *detail = strcmp(view.state, ballot_name(vote)) == 0
                                  ? view.detail
                                  : ballot_detail(vote);
-        (void)json_array_append_new(
-            list, json_pack("{ss,ss,ss}", "node", problem->node_names[i],
-                            "vote", ballot_name(vote), "detail", detail));
+        json_open_object(json, NULL);
+        json_put_text(json, "node", span_of(problem->node_names[i]));
+        json_put_text(json, "vote", span_of(ballot_name(vote)));
+        json_put_text(json, "detail", span_of(detail));
+        json_close_object(json);
     }
-    return list;
+    json_close_array(json);
 }
 
-static json_t *holder_of(const struct engine_result *result)
-{
-    json_t *holder = json_object();
-    json_set_holder(holder, result);
-    return holder;
-}
-
-static json_t *make(const struct problem *problem, const char *request_id)
+static void put_members(struct json *json, const struct problem *problem,
+                        const char *request_id)
 {
     const struct kind *kind = &kinds[problem->code];
     char type[64];
     (void)snprintf(type, sizeof type, "urn:redlockd:problem:%s", kind->code);
-    json_t *root =
-        json_pack("{ss,ss,si,ss,ss,ss}", "type", type, "title", kind->title,
-                  "status", kind->status, "code", kind->code, "detail",
-                  problem->detail, "request_id", request_id);
+    json_put_text(json, "type", span_of(type));
+    json_put_text(json, "title", span_of(kind->title));
+    json_put_integer(json, "status", kind->status);
+    json_put_text(json, "code", span_of(kind->code));
+    json_put_text(json, "detail", span_of(problem->detail));
+    json_put_text(json, "request_id", span_of(request_id));
     if (problem->resource.len > 0)
-        json_set_lock(root, problem->resource);
+        render_lock(json, problem->resource);
     if (problem->retry_after_ms > 0)
-        (void)json_object_set_new(root, "retry_after_ms",
-                                  json_integer(problem->retry_after_ms));
+        json_put_integer(json, "retry_after_ms", problem->retry_after_ms);
     if (problem->errors != NULL)
-        (void)json_object_set_new(root, "errors", errors_of(problem->errors));
-    if (problem->held_by != NULL)
-        (void)json_object_set_new(root, "held_by", holder_of(problem->held_by));
+        put_errors(json, problem->errors);
+    if (problem->held_by != NULL) {
+        json_open_object(json, "held_by");
+        render_holder(json, problem->held_by);
+        json_close_object(json);
+    }
     if (problem->votes != NULL)
-        (void)json_object_set_new(root, "nodes", nodes_of(problem));
+        put_votes(json, problem);
     if (problem->states != NULL)
-        (void)json_object_set_new(root, "nodes",
-                                  json_node_list(problem->states));
-    return root;
+        render_node_list(json, problem->states);
 }
 
-static void set_kind(const struct kind *kind, int64_t retry_after_ms,
-                     struct http_response *response)
+/* ---- answers ------------------------------------------------------------ */
+
+/* Without memory the body is NULL. */
+static void respond(const struct problem *problem, const char *request_id,
+                    struct http_response *response)
 {
+    const struct kind *kind = &kinds[problem->code];
+    struct json json;
     response->status = kind->status;
     response->code = kind->code;
-    response->retry_after_ms = retry_after_ms;
+    response->retry_after_ms = problem->retry_after_ms;
     response->content_type = "application/problem+json";
+    json_begin(&json);
+    put_members(&json, problem, request_id);
+    response->body = json_end(&json, &response->body_len);
 }
 
 void problem_respond(const struct problem *problem, const char *request_id,
                      struct http_response *response)
 {
-    set_kind(&kinds[problem->code], problem->retry_after_ms, response);
-    json_t *root = make(problem, request_id);
-    response->body = json_render(root, &response->body_len);
+    respond(problem, request_id, response);
     if (response->body == NULL)
         problem_respond_overloaded("there is no memory for the answer",
                                    request_id, response);
 }
 
-/* A single allocation: the library's many would rather fail. */
 void problem_respond_overloaded(const char *detail, const char *request_id,
                                 struct http_response *response)
 {
-    const struct kind *kind = &kinds[PROBLEM_OVERLOADED];
-    set_kind(kind, retry_within_ms(RETRY_MAX_MS), response);
-    int len = asprintf(&response->body,
-                       "{\"type\":\"urn:redlockd:problem:%s\",\"title\":\"%s\","
-                       "\"status\":%d,\"code\":\"%s\",\"detail\":\"%s\","
-                       "\"request_id\":\"%s\",\"retry_after_ms\":%lld}\n",
-                       kind->code, kind->title, kind->status, kind->code,
-                       detail, request_id, (long long)response->retry_after_ms);
-    if (len < 0)
-        response->body = NULL;
-    else
-        response->body_len = (size_t)len;
+    struct problem problem = {
+        .code = PROBLEM_OVERLOADED,
+        .detail = detail,
+        .retry_after_ms = retry_within_ms(RETRY_MAX_MS),
+    };
+    respond(&problem, request_id, response);
 }
 
 void problem_respond_plain(enum problem_code code, const char *detail,

@@ -28,7 +28,7 @@ enum problem_code {
     PROBLEM_CODES
 };
 
-struct json_nodes;
+struct render_nodes;
 
 /* All borrowed; members that do not apply are 0. */
 struct problem {
@@ -41,7 +41,7 @@ struct problem {
     const struct engine_result *votes;   /* whose votes are told, by node … */
     const char *const *node_names;       /* … with these names, … */
     const struct engine *engine;         /* … and what it says of them */
-    const struct json_nodes *states;     /* nodes and their states */
+    const struct render_nodes *states;   /* nodes and their states */
 };
 
 /* The status and the stable name of a code. */
@@ -58,8 +58,8 @@ void problem_respond_plain(enum problem_code code, const char *detail,
                            struct http_response *response);
 
 /*
- * 503 overloaded. detail, which says what was done, needs no escapes. If there
- * is no memory even for that, body is NULL, and the connection must end.
+ * 503 overloaded; detail says what was done. It takes a single allocation. If
+ * there is no memory even for that, body is NULL, and the connection must end.
  */
 void problem_respond_overloaded(const char *detail, const char *request_id,
                                 struct http_response *response);

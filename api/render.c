@@ -1,117 +1,118 @@
 #include "render.h"
 
-#include <assert.h>
-#include <stdlib.h>
-
 #include "id.h"
 
-enum {
-    ESCAPED = 6,     /* bytes that one may become: \u001f */
-    FIXED_MAX = 512, /* names, numbers and braces of the longest answer */
-};
+/* ---- locks -------------------------------------------------------------- */
 
-static char *put(char *at, struct span text)
+void render_lock(struct json *json, struct span resource)
 {
-    return at + span_copy(at, text);
+    char id[ID_MAX];
+    json_put_text(json, "id", (struct span){id, id_encode(id, resource)});
+    json_put_text(json, "resource", resource);
 }
 
-static char *put_integer(char *at, int64_t value)
+/* Members that are unknown are left out, never null. */
+void render_holder(struct json *json, const struct engine_result *result)
 {
-    char digits[DIGITS_MAX];
-    uint64_t absolute = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
-    if (value < 0)
-        *at++ = '-';
-    return put(at, span_of_number(digits, absolute));
+    if (result->remaining_ms >= 0)
+        json_put_integer(json, "remaining_ms", result->remaining_ms);
+    if (result->number > 0)
+        json_put_integer(json, "fencing_token", result->number);
+    if (result->owner.len > 0)
+        json_put_text(json, "owner", result->owner);
 }
 
-/* A string, escaped as far as RFC 8259 §7 demands. */
-static char *put_string(char *at, struct span text)
+/* How many nodes have done what was asked, and how many have to. */
+static void put_count(struct json *json, const char *done,
+                      const struct engine_result *result)
 {
-    static const char hex[] = "0123456789abcdef";
-    *at++ = '"';
-    for (size_t i = 0; i < text.len; i++) {
-        unsigned char c = (unsigned char)text.ptr[i];
-        if (c < 0x20) {
-            at = put(at, span_of("\\u00"));
-            *at++ = hex[c >> 4];
-            *at++ = hex[c & 15];
-            continue;
-        }
-        if (c == '"' || c == '\\')
-            *at++ = '\\';
-        *at++ = (char)c;
-    }
-    *at++ = '"';
-    return at;
-}
-
-/* Members; before is what stands before the value: ,"name": */
-static char *put_number(char *at, const char *before, int64_t value)
-{
-    return put_integer(put(at, span_of(before)), value);
-}
-
-static char *put_text(char *at, const char *before, struct span value)
-{
-    return put_string(put(at, span_of(before)), value);
-}
-
-/* {"id":…,"resource":… */
-static char *put_lock(char *at, struct span resource)
-{
-    at = put(at, span_of("{\"id\":\""));
-    at += id_encode(at, resource); /* needs no escapes */
-    return put_text(at, "\",\"resource\":", resource);
-}
-
-/* ,"nodes":{"<what>":…,"quorum":…,"total":…}} and the newline */
-static char *put_nodes(char *at, const char *before,
-                       const struct engine_result *result)
-{
-    at = put_number(at, before, result->votes_for);
-    at = put_number(at, ",\"quorum\":", result->quorum);
-    at = put_number(at, ",\"total\":", result->total);
-    return put(at, span_of("}}\n"));
-}
-
-static size_t room_for(const struct engine_result *result)
-{
-    return FIXED_MAX + ID_MAX +
-           ESCAPED *
-               (result->resource.len + result->token.len + result->owner.len);
+    json_open_object(json, "nodes");
+    json_put_integer(json, done, result->votes_for);
+    json_put_integer(json, "quorum", result->quorum);
+    json_put_integer(json, "total", result->total);
+    json_close_object(json);
 }
 
 char *render_grant(const struct engine_result *result,
                    const struct render_times *times, size_t *len)
 {
-    size_t room = room_for(result);
-    char *body = malloc(room);
-    if (body == NULL)
-        return NULL;
-    char *at = put_lock(body, result->resource);
-    at = put_text(at, ",\"token\":", result->token);
-    at = put_number(at, ",\"fencing_token\":", result->number);
-    at = put_number(at, ",\"ttl_ms\":", result->ttl_ms);
-    at = put_number(at, ",\"validity_ms\":", result->validity_ms);
-    at = put_number(at, ",\"elapsed_ms\":", times->elapsed_ms);
-    at = put_number(at, ",\"renew_after_ms\":", times->renew_after_ms);
+    struct json json;
+    json_begin(&json);
+    render_lock(&json, result->resource);
+    json_put_text(&json, "token", result->token);
+    json_put_integer(&json, "fencing_token", result->number);
+    json_put_integer(&json, "ttl_ms", result->ttl_ms);
+    json_put_integer(&json, "validity_ms", result->validity_ms);
+    json_put_integer(&json, "elapsed_ms", times->elapsed_ms);
+    json_put_integer(&json, "renew_after_ms", times->renew_after_ms);
     if (result->owner.len > 0)
-        at = put_text(at, ",\"owner\":", result->owner);
-    at = put_nodes(at, ",\"nodes\":{\"granted\":", result);
-    *len = (size_t)(at - body);
-    assert(*len <= room);
-    return body;
+        json_put_text(&json, "owner", result->owner);
+    put_count(&json, "granted", result);
+    return json_end(&json, len);
 }
 
 char *render_release(const struct engine_result *result, size_t *len)
 {
-    size_t room = room_for(result);
-    char *body = malloc(room);
-    if (body == NULL)
-        return NULL;
-    char *at = put_lock(body, result->resource);
-    at = put_nodes(at, ",\"released\":true,\"nodes\":{\"released\":", result);
-    *len = (size_t)(at - body);
-    assert(*len <= room);
-    return body;
+    struct json json;
+    json_begin(&json);
+    render_lock(&json, result->resource);
+    json_put_boolean(&json, "released", true);
+    put_count(&json, "released", result);
+    return json_end(&json, len);
+}
+
+char *render_inspect(const struct engine_result *result, size_t *len)
+{
+    struct json json;
+    json_begin(&json);
+    render_lock(&json, result->resource);
+    render_holder(&json, result);
+    put_count(&json, "held", result);
+    return json_end(&json, len);
+}
+
+/* ---- what operators ask ------------------------------------------------- */
+
+static void put_node(struct json *json, const struct render_node *node,
+                     int64_t now_us)
+{
+    const struct engine_node_view *view = &node->view;
+    json_open_object(json, NULL);
+    json_put_text(json, "node", span_of(node->name));
+    json_put_text(json, "state", span_of(view->state));
+    json_put_text(json, "detail", span_of(view->detail));
+    json_put_boolean(json, "voting", view->is_voting);
+    json_put_integer(json, "since_ms", (now_us - view->since_us) / 1000);
+    if (view->quarantine_us > 0)
+        json_put_integer(json, "quarantine_ms",
+                         (view->quarantine_us + 999) / 1000);
+    if (view->has_clock)
+        json_put_integer(json, "clock_lead_ms", view->clock_offset_us / 1000);
+    if (view->clock_steps > 0)
+        json_put_integer(json, "clock_steps", (int64_t)view->clock_steps);
+    if (view->rtt_us > 0)
+        json_put_integer(json, "rtt_us", view->rtt_us);
+    json_close_object(json);
+}
+
+void render_node_list(struct json *json, const struct render_nodes *nodes)
+{
+    json_open_array(json, "nodes");
+    for (int i = 0; i < nodes->total; i++)
+        put_node(json, &nodes->list[i], nodes->now_us);
+    json_close_array(json);
+}
+
+char *render_nodes(const struct render_nodes *nodes, size_t *len)
+{
+    struct json json;
+    json_begin(&json);
+    if (nodes->status != NULL)
+        json_put_text(&json, "status", span_of(nodes->status));
+    json_put_integer(&json, "voting", nodes->voting);
+    json_put_integer(&json, "quorum", nodes->quorum);
+    json_put_integer(&json, "total", nodes->total);
+    if (nodes->has_list)
+        render_node_list(&json, nodes);
+    return json_end(&json, len);
 }

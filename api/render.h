@@ -1,12 +1,13 @@
 /*
- * The answers to acquire, extend and release as JSON, written straight into
- * their buffer: a JSON library's objects cost an eighth of the CPU time of
- * each lock cycle.
+ * The answers that went well, and what problems share with them, as JSON.
  */
 #ifndef REDLOCKD_RENDER_H
 #define REDLOCKD_RENDER_H
 
-#include "../server/engine/result.h"
+#include "../server/engine/engine.h"
+#include "json.h"
+
+/* ---- locks -------------------------------------------------------------- */
 
 /* What a grant or an extension tells beyond the engine's result. */
 struct render_times {
@@ -14,12 +15,39 @@ struct render_times {
     int64_t renew_after_ms;
 };
 
-/*
- * malloc'ed, with a newline behind, and the length; NULL: no memory. The texts
- * of result must be valid UTF-8.
- */
+/* Bodies: malloc'ed, with a newline behind, and the length; NULL: no memory. */
 char *render_grant(const struct engine_result *result,
                    const struct render_times *times, size_t *len);
 char *render_release(const struct engine_result *result, size_t *len);
+char *render_inspect(const struct engine_result *result, size_t *len);
+
+/* Members: id and resource, which tell what lock it is about. */
+void render_lock(struct json *json, struct span resource);
+
+/* Members: what is known of a holder: remaining_ms, fencing_token, owner. */
+void render_holder(struct json *json, const struct engine_result *result);
+
+/* ---- what operators ask ------------------------------------------------- */
+
+struct render_node {
+    const char *name;
+    struct engine_node_view view;
+};
+
+struct render_nodes {
+    const char *status; /* "ready" and the like; NULL: left out */
+    int quorum;
+    int total;
+    int voting;
+    bool has_list;
+    int64_t now_us;
+    struct render_node list[NODES_MAX];
+};
+
+/* A body, as above. */
+char *render_nodes(const struct render_nodes *nodes, size_t *len);
+
+/* A member: the array nodes alone. */
+void render_node_list(struct json *json, const struct render_nodes *nodes);
 
 #endif

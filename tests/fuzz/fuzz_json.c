@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../api/body.h"
 #include "../../api/id.h"
 #include "../../api/json.h"
 #include "../../api/problem.h"
@@ -24,51 +25,46 @@ static bool is_same(struct span a, struct span b)
 
 /* ---- accepted ----------------------------------------------------------- */
 
-static void check_limits(const struct json_input *input, enum route route)
+static void check_limits(const struct body *body, enum route route)
 {
-    assert(input->has_resource == (route == ROUTE_ACQUIRE));
-    assert(!input->has_owner || route == ROUTE_ACQUIRE);
-    assert(!input->has_token || route != ROUTE_ACQUIRE);
-    assert(!input->has_ttl || route != ROUTE_RELEASE);
-    if (input->has_resource)
-        assert(id_check_resource(input->resource) == NULL);
-    if (input->has_owner)
-        assert(token_is_owner(input->owner));
-    if (input->has_ttl)
-        assert(input->ttl_ms >= TTL_MIN_MS && input->ttl_ms <= TTL_MAX_MS);
+    assert(body->has_resource == (route == ROUTE_ACQUIRE));
+    assert(!body->has_owner || route == ROUTE_ACQUIRE);
+    assert(!body->has_token || route != ROUTE_ACQUIRE);
+    assert(!body->has_ttl || route != ROUTE_RELEASE);
+    if (body->has_resource)
+        assert(id_check_resource(body->resource) == NULL);
+    if (body->has_owner)
+        assert(token_is_owner(body->owner));
+    if (body->has_ttl)
+        assert(body->ttl_ms >= TTL_MIN_MS && body->ttl_ms <= TTL_MAX_MS);
 }
 
-static void set(json_t *object, bool is_there, const char *name,
-                struct span text)
+static void write_again(const struct body *body, enum route route)
 {
-    if (is_there)
-        (void)json_object_set_new(object, name,
-                                  json_stringn(text.ptr, text.len));
-}
-
-static void write_again(const struct json_input *input, enum route route)
-{
-    struct json_input again;
+    struct body again;
     struct faults errors;
+    struct json json;
     size_t len;
-    json_t *object = json_object();
-    set(object, input->has_resource, "resource", input->resource);
-    set(object, input->has_owner, "owner", input->owner);
-    set(object, input->has_token, "token", input->token);
-    if (input->has_ttl)
-        (void)json_object_set_new(object, "ttl_ms",
-                                  json_integer(input->ttl_ms));
-    char *body = json_render(object, &len);
-    assert(body != NULL);
-    bool is_good = json_parse(&again, (struct span){body, len}, route,
-                              TTL_MAX_MS, &errors);
-    assert(is_good && again.has_ttl == input->has_ttl &&
-           again.ttl_ms == input->ttl_ms);
-    assert(is_same(again.resource, input->resource) &&
-           is_same(again.owner, input->owner) &&
-           is_same(again.token, input->token));
-    json_input_fini(&again);
-    free(body);
+    json_begin(&json);
+    if (body->has_resource)
+        json_put_text(&json, "resource", body->resource);
+    if (body->has_owner)
+        json_put_text(&json, "owner", body->owner);
+    if (body->has_token)
+        json_put_text(&json, "token", body->token);
+    if (body->has_ttl)
+        json_put_integer(&json, "ttl_ms", body->ttl_ms);
+    char *text = json_end(&json, &len);
+    assert(text != NULL);
+    bool is_good =
+        body_read(&again, (struct span){text, len}, route, TTL_MAX_MS, &errors);
+    assert(is_good && again.has_ttl == body->has_ttl &&
+           again.ttl_ms == body->ttl_ms);
+    assert(is_same(again.resource, body->resource) &&
+           is_same(again.owner, body->owner) &&
+           is_same(again.token, body->token));
+    body_fini(&again);
+    free(text);
 }
 
 /* ---- refused ------------------------------------------------------------ */
@@ -111,48 +107,47 @@ static void check_problem(const struct faults *errors)
 }
 
 /* Whatever a token is, the errors are the same. */
-static void check_silence(const struct json_input *input, enum route route,
+static void check_silence(const struct body *body, enum route route,
                           const struct faults *errors)
 {
-    struct json_input other;
+    struct body other;
     struct faults others;
-    size_t len;
-    if (!json_is_string(json_object_get(input->root, "token")))
+    if (!json_is_string(json_object_get(body->root, "token")))
         return;
-    json_t *copy = json_copy(input->root);
+    json_t *copy = json_copy(body->root);
     (void)json_object_set_new(copy, "token", json_string("other"));
-    char *body = json_render(copy, &len);
-    assert(body != NULL);
-    bool is_good = json_parse(&other, (struct span){body, len}, route,
-                              TTL_MAX_MS, &others);
+    char *text = json_dumps(copy, 0);
+    assert(text != NULL);
+    bool is_good = body_read(&other, span_of(text), route, TTL_MAX_MS, &others);
     assert(!is_good && others.count == errors->count);
     for (int i = 0; i < errors->count; i++)
         assert(strcmp(others.list[i].detail, errors->list[i].detail) == 0);
-    json_input_fini(&other);
-    free(body);
+    body_fini(&other);
+    json_decref(copy);
+    free(text);
 }
 
-static void check_body(struct span body, enum route route)
+static void check_text(struct span text, enum route route)
 {
-    struct json_input input;
+    struct body body;
     struct faults errors;
-    if (json_parse(&input, body, route, TTL_MAX_MS, &errors)) {
+    if (body_read(&body, text, route, TTL_MAX_MS, &errors)) {
         assert(errors.count == 0);
-        check_limits(&input, route);
-        write_again(&input, route);
+        check_limits(&body, route);
+        write_again(&body, route);
     } else {
         check_errors(&errors);
         check_problem(&errors);
-        check_silence(&input, route, &errors);
+        check_silence(&body, route, &errors);
     }
-    json_input_fini(&input);
+    body_fini(&body);
 }
 
 void fuzz(struct input *input)
 {
     const char *route = input_text(input);
-    struct span body = input_rest(input);
-    check_body(body, route[0] == 'e'   ? ROUTE_EXTEND
+    struct span text = input_rest(input);
+    check_text(text, route[0] == 'e'   ? ROUTE_EXTEND
                      : route[0] == 'r' ? ROUTE_RELEASE
                                        : ROUTE_ACQUIRE);
 }

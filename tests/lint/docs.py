@@ -3,7 +3,7 @@
 
 Options:  a row "| `--flag` | `default` | …" for each, as --help tells them.
 Problems: a row for each code in api/problem.c, with its status.
-Fields:   a row for each that api/json.c reads and api/render.c writes.
+Fields:   a row for each that api/body.c reads and api/render.c writes.
 Calls:    a row for each method and path of openapi.yaml.
 States:   each row is one that server/ names.
 
@@ -99,11 +99,12 @@ def check_codes():
 
 
 def check_fields():
-    read = source("api/json.c").split("members[] = {")[1].split("};")[0]
+    read = source("api/body.c").split("members[] = {")[1].split("};")[0]
     known = {name for name, reader in
              re.findall(r'\{ROUTE_\w+, "(\w+)", (\w+)\}', read)
              if not reader.startswith("refuse_")}
-    known |= set(re.findall(r'\\"(\w+)\\":', source("api/render.c")))
+    grant = source("api/render.c").split("char *render_inspect")[0]
+    known |= set(re.findall(r'json, "(\w+)"', grant)) - {"remaining_ms"}
     same(CLIENTS, "fields", names(table(CLIENTS, "field", "meaning")),
          known - COUNTED)
 

@@ -10,7 +10,7 @@ LIBRARIES = {
     "uv.h": {"server/base/loop.c"},
     "hiredis/": {"server/node/wire.c"},
     "microhttpd.h": {"api/front.c", "api/library.h"},
-    "jansson.h": {"api/json.c", "api/problem.c"},
+    "jansson.h": {"api/body.c"},
 }
 CLOCKS = re.compile(r"\b(clock_gettime|gettimeofday|time|times|clock)\s*\(")
 

@@ -1,6 +1,6 @@
 #include <check.h>
+#include <jansson.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "../../../api/json.h"
 
@@ -8,201 +8,134 @@ Suite *check_json(void);
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-enum { MAX_TTL_MS = 60000 };
+enum { PLACES = 20 };
 
-static struct json_input input;
-static struct faults errors;
+static struct json json;
+static char *text;
+static size_t len;
+
+static void set_up(void)
+{
+    text = NULL;
+}
 
 static void tear_down(void)
 {
-    json_input_fini(&input);
+    free(text);
 }
 
-static bool parse(const char *body, enum route route)
+static void expect_text(const char *expected)
 {
-    return json_parse(&input, span_of(body), route, MAX_TTL_MS, &errors);
+    text = json_end(&json, &len);
+    ck_assert_str_eq(text, expected);
+    ck_assert_uint_eq(len, strlen(expected));
 }
 
-static void expect_span(struct span text, const char *expected)
+START_TEST(values_stand_in_the_order_of_the_calls)
 {
-    ck_assert_uint_eq(text.len, strlen(expected));
-    ck_assert_mem_eq(text.ptr, expected, text.len);
-}
-
-START_TEST(members_of_an_acquire_are_read)
-{
-    ck_assert(parse("{\"resource\":\"caf\\u00e9\",\"ttl_ms\":1000,"
-                    "\"owner\":\"a@b:/-._\"}",
-                    ROUTE_ACQUIRE));
-    expect_span(input.resource, "caf\xc3\xa9");
-    expect_span(input.owner, "a@b:/-._");
-    ck_assert(input.has_ttl && input.has_owner && input.has_resource);
-    ck_assert(!input.has_token);
-    ck_assert_int_eq(input.ttl_ms, 1000);
-}
-END_TEST
-
-START_TEST(members_may_be_left_out)
-{
-    ck_assert(parse(" {\"resource\":\"x\"}\r\n", ROUTE_ACQUIRE));
-    ck_assert(!input.has_ttl && !input.has_owner);
-    json_input_fini(&input);
-    ck_assert(parse("{}", ROUTE_EXTEND));
-    ck_assert(!input.has_token && !input.has_ttl);
-    json_input_fini(&input);
-    ck_assert(parse("{\"token\":\"t\"}", ROUTE_RELEASE));
-    expect_span(input.token, "t");
+    json_begin(&json);
+    json_open_object(&json, "empty");
+    json_close_object(&json);
+    json_open_array(&json, "list");
+    json_put_integer(&json, NULL, INT64_MIN);
+    json_put_boolean(&json, NULL, true);
+    json_open_object(&json, NULL);
+    json_put_text(&json, "{", span_of("["));
+    json_put_boolean(&json, "b", false);
+    json_close_object(&json);
+    json_open_array(&json, NULL);
+    json_close_array(&json);
+    json_put_integer(&json, NULL, 0);
+    json_close_array(&json);
+    json_put_integer(&json, "i", INT64_MAX);
+    expect_text("{\"empty\":{},\"list\":[-9223372036854775808,true,"
+                "{\"{\":\"[\",\"b\":false},[],0],"
+                "\"i\":9223372036854775807}\n");
 }
 END_TEST
 
 static const struct {
-    const char *body;
-    enum route route;
-    const char *pointer;
-} bad[] = {
-    {"", ROUTE_ACQUIRE, ""},
-    {" ", ROUTE_ACQUIRE, ""},
-    {"{", ROUTE_ACQUIRE, ""},
-    {"[]", ROUTE_ACQUIRE, ""},
-    {"1", ROUTE_ACQUIRE, ""},
-    {"null", ROUTE_ACQUIRE, ""},
-    {"{\"resource\":\"x\"}x", ROUTE_ACQUIRE, ""},
-    {"{\"resource\":\"x\",\"resource\":\"x\"}", ROUTE_ACQUIRE, ""},
-    {"{\"resource\":\"\\u0000\"}", ROUTE_ACQUIRE, ""},
-    {"{\"resource\":\"\\ud800\"}", ROUTE_ACQUIRE, ""},
-    {"{\"resource\":\"\xff\"}", ROUTE_ACQUIRE, ""},
-    {"{\"resource\":\"x\",\"ttl_ms\":9223372036854775808}", ROUTE_ACQUIRE, ""},
-    {"{}", ROUTE_ACQUIRE, "/resource"},
-    {"{\"resource\":7}", ROUTE_ACQUIRE, "/resource"},
-    {"{\"resource\":\"\"}", ROUTE_ACQUIRE, "/resource"},
-    {"{\"resource\":\"redlockd:x\"}", ROUTE_ACQUIRE, "/resource"},
-    {"{\"resource\":\"x\",\"ttl_ms\":99}", ROUTE_ACQUIRE, "/ttl_ms"},
-    {"{\"resource\":\"x\",\"ttl_ms\":60001}", ROUTE_ACQUIRE, "/ttl_ms"},
-    {"{\"resource\":\"x\",\"ttl_ms\":-9223372036854775808}", ROUTE_ACQUIRE,
-     "/ttl_ms"},
-    {"{\"resource\":\"x\",\"ttl_ms\":1e3}", ROUTE_ACQUIRE, "/ttl_ms"},
-    {"{\"resource\":\"x\",\"ttl_ms\":true}", ROUTE_ACQUIRE, "/ttl_ms"},
-    {"{\"resource\":\"x\",\"owner\":\"a b\"}", ROUTE_ACQUIRE, "/owner"},
-    {"{\"resource\":\"x\",\"owner\":\"\"}", ROUTE_ACQUIRE, "/owner"},
-    {"{\"resource\":\"x\",\"owner\":{}}", ROUTE_ACQUIRE, "/owner"},
-    {"{\"resource\":\"x\",\"wait_ms\":1}", ROUTE_ACQUIRE, "/wait_ms"},
-    {"{\"resource\":\"x\",\"resources\":[]}", ROUTE_ACQUIRE, "/resources"},
-    {"{\"resource\":\"x\",\"token\":\"t\"}", ROUTE_ACQUIRE, "/token"},
-    {"{\"resource\":\"x\",\"a/b~c\":1}", ROUTE_ACQUIRE, "/a~1b~0c"},
-    {"{\"resource\":\"x\"}", ROUTE_EXTEND, "/resource"},
-    {"{\"token\":5}", ROUTE_EXTEND, "/token"},
-    {"{\"ttl_ms\":1}", ROUTE_EXTEND, "/ttl_ms"},
-    {"{\"ttl_ms\":1000}", ROUTE_RELEASE, "/ttl_ms"},
+    struct span text;
+    const char *written;
+} texts[] = {
+    {{"", 0}, ""},
+    {{"\0", 1}, "\\u0000"},
+    {{"\x01\x1f", 2}, "\\u0001\\u001F"},
+    {{"\b\t\n\f\r\"\\/", 8}, "\\b\\t\\n\\f\\r\\\"\\\\/"},
+    {{"\x7f\xc3\xa9\xe2\x82\xac\xf0\x9f\x94\x92", 10},
+     "\x7f\xc3\xa9\xe2\x82\xac\xf0\x9f\x94\x92"},
 };
 
-START_TEST(what_is_wrong_is_pointed_at)
+START_TEST(texts_are_escaped_as_little_as_they_may)
 {
-    ck_assert_msg(!parse(bad[_i].body, bad[_i].route), "%s", bad[_i].body);
-    ck_assert_int_eq(errors.count, 1);
-    ck_assert_str_eq(errors.list[0].pointer, bad[_i].pointer);
-    ck_assert_uint_gt(strlen(errors.list[0].detail), 10);
+    char expected[80];
+    json_begin(&json);
+    json_put_text(&json, "t", texts[_i].text);
+    (void)snprintf(expected, sizeof expected, "{\"t\":\"%s\"}\n",
+                   texts[_i].written);
+    expect_text(expected);
 }
 END_TEST
 
-START_TEST(all_errors_are_told_at_once)
+/* Eight bytes are looked at together: each byte, at each place of a text. */
+START_TEST(other_readers_read_each_byte_at_each_place)
 {
-    ck_assert(!parse("{\"ttl_ms\":0,\"owner\":1,\"what\":2}", ROUTE_ACQUIRE));
-    ck_assert_int_eq(errors.count, 4);
-    ck_assert_str_eq(errors.list[0].pointer, "/ttl_ms");
-    ck_assert_str_eq(errors.list[0].detail,
-                     "ttl_ms is 0; it must be an integer from 100 to 60000 "
-                     "(milliseconds)");
-    ck_assert_str_eq(errors.list[3].pointer, "/resource");
-}
-END_TEST
-
-START_TEST(tokens_are_not_repeated)
-{
-    static const char *const bodies[] = {
-        "{\"token\":\"secret-1\" \"secret-2\"}",
-        "{\"token\":\"secret-1\xff\"}",
-        "{\"token\":\"secret-1",
-        "{\"token\":secret-1}",
-        "{\"token\":[\"secret-1\"]}",
-    };
-    for (size_t i = 0; i < COUNT(bodies); i++) {
-        ck_assert(!parse(bodies[i], ROUTE_EXTEND));
-        for (int j = 0; j < errors.count; j++) {
-            ck_assert_ptr_null(strstr(errors.list[j].detail, "secret"));
-            ck_assert_ptr_null(strstr(errors.list[j].pointer, "secret"));
-        }
-        json_input_fini(&input);
+    for (int byte = 0; byte < 0x100; byte++) {
+        char bytes[PLACES];
+        memset(bytes, 'a', sizeof bytes);
+        bytes[_i] = (char)byte;
+        json_begin(&json);
+        json_put_text(&json, "t", (struct span){bytes, sizeof bytes});
+        text = json_end(&json, &len);
+        json_t *root = json_loadb(text, len, JSON_ALLOW_NUL, NULL);
+        json_t *value = json_object_get(root, "t");
+        ck_assert_ptr_nonnull(root);
+        ck_assert((value != NULL) == (byte < 0x80));
+        ck_assert(value == NULL ||
+                  (json_string_length(value) == sizeof bytes &&
+                   memcmp(json_string_value(value), bytes, PLACES) == 0));
+        json_decref(root);
+        free(text);
     }
+    text = NULL;
 }
 END_TEST
 
-START_TEST(deep_nesting_is_refused)
+START_TEST(what_is_not_utf_8_is_left_out)
 {
-    char body[HTTP_BODY_MAX];
-    memset(body, '[', sizeof body);
-    ck_assert(!json_parse(&input, (struct span){body, sizeof body},
-                          ROUTE_ACQUIRE, MAX_TTL_MS, &errors));
-    ck_assert_str_eq(errors.list[0].pointer, "");
+    json_begin(&json);
+    json_put_text(&json, "a", span_of("\xff"));
+    json_put_text(&json, "b", span_of("x"));
+    json_put_text(&json, "c", span_of("\"a long text\" \xe2\x82"));
+    json_put_text(&json, "d", span_of("y"));
+    expect_text("{\"b\":\"x\",\"d\":\"y\"}\n");
 }
 END_TEST
 
-START_TEST(inspection_leaves_out_what_is_unknown)
+START_TEST(buffer_grows)
 {
-    struct engine_result result = {.resource = span_of("a"),
-                                   .remaining_ms = -1,
-                                   .votes_for = 1,
-                                   .quorum = 2,
-                                   .total = 3};
-    size_t len;
-    char *body = json_render_inspect(&result, &len);
-
-    ck_assert_str_eq(body, "{\"id\":\"a\",\"resource\":\"a\","
-                           "\"nodes\":{\"held\":1,\"quorum\":2,\"total\":3}}"
-                           "\n");
-    ck_assert_uint_eq(len, strlen(body));
-    free(body);
-    result.remaining_ms = 0;
-    result.number = 9;
-    result.owner = span_of("me");
-    body = json_render_inspect(&result, &len);
-    ck_assert_ptr_nonnull(strstr(
-        body,
-        "\"remaining_ms\":0,\"fencing_token\":9,\"owner\":\"me\",\"nodes\""));
-    free(body);
-    /* what only looks like a token of ours may have any bytes behind it */
-    result.owner = span_of("\xff");
-    body = json_render_inspect(&result, &len);
-    ck_assert_ptr_null(strstr(body, "owner"));
-    free(body);
+    char bytes[3000];
+    memset(bytes, '\x01', sizeof bytes);
+    json_begin(&json);
+    json_put_text(&json, "a", (struct span){bytes, sizeof bytes});
+    for (int i = 0; i < 1000; i++)
+        json_put_boolean(&json, "b", true);
+    text = json_end(&json, &len);
+    ck_assert_uint_eq(len, 8 + 6 * sizeof bytes + 1000 * 9 + 2 - 1);
+    ck_assert_str_eq(text + len - 11, ",\"b\":true}\n");
 }
 END_TEST
 
-START_TEST(nodes_are_rendered)
+START_TEST(nothing_is_written_without_memory)
 {
-    struct json_nodes nodes = {
-        .quorum = 1, .total = 1, .voting = 0, .now_us = 5000000};
-    size_t len;
-    char *body = json_render_nodes(&nodes, &len);
-
-    ck_assert_str_eq(body, "{\"voting\":0,\"quorum\":1,\"total\":1}\n");
-    free(body);
-    nodes.has_list = true;
-    nodes.list[0].name = "n:1";
-    nodes.list[0].view = (struct engine_node_view){
-        .state = "loading", .detail = "why", .since_us = 3000000};
-    body = json_render_nodes(&nodes, &len);
-    ck_assert_ptr_nonnull(
-        strstr(body, "\"nodes\":[{\"node\":\"n:1\",\"state\":\"loading\","
-                     "\"detail\":\"why\",\"voting\":false,"
-                     "\"since_ms\":2000}]}\n"));
-    free(body);
-    nodes.list[0].view.has_clock = true;
-    nodes.list[0].view.clock_offset_us = -1500;
-    nodes.list[0].view.rtt_us = 321;
-    body = json_render_nodes(&nodes, &len);
-    ck_assert_ptr_nonnull(
-        strstr(body, ",\"clock_lead_ms\":-1,\"rtt_us\":321}"));
-    free(body);
+    json = (struct json){.has_failed = true};
+    json_open_object(&json, "a");
+    json_put_text(&json, "b", span_of("c"));
+    json_put_integer(&json, "d", 1);
+    json_put_boolean(&json, "e", true);
+    json_close_object(&json);
+    ck_assert_uint_eq(json.size, 0);
+    ck_assert_ptr_null(json_end(&json, &len));
 }
 END_TEST
 
@@ -210,15 +143,15 @@ Suite *check_json(void)
 {
     Suite *suite = suite_create("json");
     TCase *tc = tcase_create("json");
-    tcase_add_checked_fixture(tc, NULL, tear_down);
-    tcase_add_test(tc, members_of_an_acquire_are_read);
-    tcase_add_test(tc, members_may_be_left_out);
-    tcase_add_loop_test(tc, what_is_wrong_is_pointed_at, 0, COUNT(bad));
-    tcase_add_test(tc, all_errors_are_told_at_once);
-    tcase_add_test(tc, tokens_are_not_repeated);
-    tcase_add_test(tc, deep_nesting_is_refused);
-    tcase_add_test(tc, inspection_leaves_out_what_is_unknown);
-    tcase_add_test(tc, nodes_are_rendered);
+    tcase_add_checked_fixture(tc, set_up, tear_down);
+    tcase_add_test(tc, values_stand_in_the_order_of_the_calls);
+    tcase_add_loop_test(tc, texts_are_escaped_as_little_as_they_may, 0,
+                        COUNT(texts));
+    tcase_add_loop_test(tc, other_readers_read_each_byte_at_each_place, 0,
+                        PLACES);
+    tcase_add_test(tc, what_is_not_utf_8_is_left_out);
+    tcase_add_test(tc, buffer_grows);
+    tcase_add_test(tc, nothing_is_written_without_memory);
     suite_add_tcase(suite, tc);
     return suite;
 }

@@ -141,6 +141,62 @@ START_TEST(longest_answer_fits)
 }
 END_TEST
 
+START_TEST(inspection_leaves_out_what_is_unknown)
+{
+    struct engine_result result = {.resource = span_of("a"),
+                                   .remaining_ms = -1,
+                                   .votes_for = 1,
+                                   .quorum = 2,
+                                   .total = 3};
+    body = render_inspect(&result, &body_len);
+
+    ck_assert_str_eq(body, "{\"id\":\"a\",\"resource\":\"a\","
+                           "\"nodes\":{\"held\":1,\"quorum\":2,\"total\":3}}"
+                           "\n");
+    ck_assert_uint_eq(body_len, strlen(body));
+    free(body);
+    result.remaining_ms = 0;
+    result.number = 9;
+    result.owner = span_of("me");
+    body = render_inspect(&result, &body_len);
+    ck_assert_ptr_nonnull(strstr(
+        body,
+        "\"remaining_ms\":0,\"fencing_token\":9,\"owner\":\"me\",\"nodes\""));
+    free(body);
+    /* what only looks like a token of ours may have any bytes behind it */
+    result.owner = span_of("\xff");
+    body = render_inspect(&result, &body_len);
+    ck_assert_ptr_null(strstr(body, "owner"));
+}
+END_TEST
+
+START_TEST(nodes_are_rendered)
+{
+    struct render_nodes nodes = {
+        .quorum = 1, .total = 1, .voting = 0, .now_us = 5000000};
+    body = render_nodes(&nodes, &body_len);
+
+    ck_assert_str_eq(body, "{\"voting\":0,\"quorum\":1,\"total\":1}\n");
+    free(body);
+    nodes.has_list = true;
+    nodes.list[0].name = "n:1";
+    nodes.list[0].view = (struct engine_node_view){
+        .state = "loading", .detail = "why", .since_us = 3000000};
+    body = render_nodes(&nodes, &body_len);
+    ck_assert_ptr_nonnull(
+        strstr(body, "\"nodes\":[{\"node\":\"n:1\",\"state\":\"loading\","
+                     "\"detail\":\"why\",\"voting\":false,"
+                     "\"since_ms\":2000}]}\n"));
+    free(body);
+    nodes.list[0].view.has_clock = true;
+    nodes.list[0].view.clock_offset_us = -1500;
+    nodes.list[0].view.rtt_us = 321;
+    body = render_nodes(&nodes, &body_len);
+    ck_assert_ptr_nonnull(
+        strstr(body, ",\"clock_lead_ms\":-1,\"rtt_us\":321}"));
+}
+END_TEST
+
 Suite *check_render(void)
 {
     Suite *suite = suite_create("render");
@@ -151,6 +207,8 @@ Suite *check_render(void)
     tcase_add_test(tc, unknown_members_are_left_out);
     tcase_add_test(tc, texts_are_escaped);
     tcase_add_test(tc, longest_answer_fits);
+    tcase_add_test(tc, inspection_leaves_out_what_is_unknown);
+    tcase_add_test(tc, nodes_are_rendered);
     suite_add_tcase(suite, tc);
     return suite;
 }

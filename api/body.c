@@ -1,0 +1,293 @@
+#include "body.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../server/engine/token.h"
+#include "id.h"
+
+/* ---- memory ------------------------------------------------------------- */
+
+/*
+ * jansson does not always tell that it got no memory: its parser goes on
+ * without the byte that it had no room for. So whoever reads looks here at the
+ * end.
+ */
+static bool has_failed;
+
+static void *allocate(size_t size)
+{
+    void *memory = malloc(size);
+    if (memory == NULL)
+        has_failed = true;
+    return memory;
+}
+
+void body_init(void)
+{
+    json_set_alloc_funcs(allocate, free);
+}
+
+/* Whether an allocation has failed since the last look. */
+static bool take_failure(void)
+{
+    bool it = has_failed;
+    has_failed = false;
+    return it;
+}
+
+/* ---- reading ------------------------------------------------------------ */
+
+struct reader {
+    struct body *body;
+    int64_t max_ttl_ms;
+    struct faults *errors;
+};
+
+typedef void member_fn(struct reader *reader, const json_t *value);
+
+static const char *type_of(const json_t *value)
+{
+    switch (json_typeof(value)) {
+    case JSON_OBJECT:
+        return "an object";
+    case JSON_ARRAY:
+        return "an array";
+    case JSON_STRING:
+        return "a string";
+    case JSON_INTEGER:
+        return "an integer";
+    case JSON_REAL:
+        return "a number with a fraction or an exponent";
+    case JSON_TRUE:
+    case JSON_FALSE:
+        return "a boolean";
+    default:
+        return "without a value";
+    }
+}
+
+/* The text of a string member; false: an error was added. */
+static bool read_text(struct reader *reader, const json_t *value,
+                      const char *name, struct span *text)
+{
+    if (!json_is_string(value)) {
+        char pointer[32];
+        (void)snprintf(pointer, sizeof pointer, "/%s", name);
+        faults_add(reader->errors, pointer, "%s is %s; it must be a string",
+                   name, type_of(value));
+        return false;
+    }
+    *text = (struct span){json_string_value(value), json_string_length(value)};
+    return true;
+}
+
+static void read_resource(struct reader *reader, const json_t *value)
+{
+    struct body *body = reader->body;
+    body->has_resource = true;
+    if (!read_text(reader, value, "resource", &body->resource))
+        return;
+    const char *reason = id_check_resource(body->resource);
+    if (reason != NULL)
+        faults_add(reader->errors, "/resource", "resource %s", reason);
+}
+
+static void read_owner(struct reader *reader, const json_t *value)
+{
+    struct body *body = reader->body;
+    body->has_owner = true;
+    if (!read_text(reader, value, "owner", &body->owner))
+        return;
+    if (!token_is_owner(body->owner))
+        faults_add(reader->errors, "/owner",
+                   "owner has %zu bytes or a character that is not "
+                   "allowed; give it 1 to %d of A-Z a-z 0-9 . _ : @ / "
+                   "-, or leave it out",
+                   body->owner.len, OWNER_MAX);
+}
+
+static void read_token(struct reader *reader, const json_t *value)
+{
+    reader->body->has_token =
+        read_text(reader, value, "token", &reader->body->token);
+}
+
+static void read_ttl(struct reader *reader, const json_t *value)
+{
+    struct body *body = reader->body;
+    if (!json_is_integer(value)) {
+        faults_add(reader->errors, "/ttl_ms",
+                   "ttl_ms is %s; it must be an integer from %d to "
+                   "%" PRId64 " (milliseconds)",
+                   type_of(value), TTL_MIN_MS, reader->max_ttl_ms);
+        return;
+    }
+    body->has_ttl = true;
+    body->ttl_ms = json_integer_value(value);
+    if (body->ttl_ms < TTL_MIN_MS || body->ttl_ms > reader->max_ttl_ms)
+        faults_add(reader->errors, "/ttl_ms",
+                   "ttl_ms is %" PRId64 "; it must be an integer from "
+                   "%d to %" PRId64 " (milliseconds)",
+                   body->ttl_ms, TTL_MIN_MS, reader->max_ttl_ms);
+}
+
+static void refuse_wait(struct reader *reader, const json_t *value)
+{
+    (void)value;
+    faults_add(reader->errors, "/wait_ms",
+               "wait_ms is not supported by this version; leave it out "
+               "and try again after retry_after_ms");
+}
+
+static void refuse_resources(struct reader *reader, const json_t *value)
+{
+    (void)value;
+    faults_add(reader->errors, "/resources",
+               "resources is not supported by this version; lock one "
+               "resource a request with the member resource");
+}
+
+/* Which members a call takes. */
+static const struct member {
+    enum route route;
+    const char *name;
+    member_fn *read;
+} members[] = {
+    {ROUTE_ACQUIRE, "resource", read_resource},
+    {ROUTE_ACQUIRE, "ttl_ms", read_ttl},
+    {ROUTE_ACQUIRE, "owner", read_owner},
+    {ROUTE_ACQUIRE, "wait_ms", refuse_wait},
+    {ROUTE_ACQUIRE, "resources", refuse_resources},
+    {ROUTE_EXTEND, "token", read_token},
+    {ROUTE_EXTEND, "ttl_ms", read_ttl},
+    {ROUTE_RELEASE, "token", read_token},
+};
+
+static const char *members_of(enum route route)
+{
+    if (route == ROUTE_ACQUIRE)
+        return "resource, ttl_ms and owner";
+    return route == ROUTE_EXTEND ? "token and ttl_ms" : "token";
+}
+
+/* The JSON pointer of a member: '~' and '/' are escaped (RFC 6901 §3). */
+static void point_to(const char *name, char pointer[FAULT_POINTER_MAX + 1])
+{
+    size_t len = 0;
+    pointer[len++] = '/';
+    for (; *name != '\0' && len + 2 <= FAULT_POINTER_MAX; name++) {
+        if (*name == '~' || *name == '/') {
+            pointer[len++] = '~';
+            pointer[len++] = *name == '~' ? '0' : '1';
+        } else {
+            pointer[len++] = *name;
+        }
+    }
+    pointer[len] = '\0';
+}
+
+static void refuse_unknown(struct reader *reader, enum route route,
+                           const char *name)
+{
+    char pointer[FAULT_POINTER_MAX + 1];
+    point_to(name, pointer);
+    faults_add(reader->errors, pointer,
+               "this member is not known here; the members are %s",
+               members_of(route));
+}
+
+static member_fn *find_member(enum route route, const char *name)
+{
+    for (size_t i = 0; i < sizeof members / sizeof *members; i++)
+        if (members[i].route == route && strcmp(members[i].name, name) == 0)
+            return members[i].read;
+    return NULL;
+}
+
+/* What jansson's own text says too, but without a piece of the body. */
+static const char *reason_of(enum json_error_code code)
+{
+    switch (code) {
+    case json_error_duplicate_key:
+        return "a member occurs twice";
+    case json_error_invalid_utf8:
+        return "the text is not valid UTF-8";
+    case json_error_null_character:
+        return "a string contains U+0000";
+    case json_error_premature_end_of_input:
+        return "the text ends too early";
+    case json_error_end_of_input_expected:
+        return "something follows the object";
+    case json_error_stack_overflow:
+        return "the nesting is too deep";
+    case json_error_numeric_overflow:
+        return "a number is too large";
+    default:
+        return "the syntax is wrong";
+    }
+}
+
+/* NULL: errors tells why; nothing there: no memory. */
+static json_t *load(struct span text, struct faults *errors)
+{
+    json_error_t error;
+    if (text.len == 0) {
+        faults_add(errors, "", "the body is empty; send a JSON object");
+        return NULL;
+    }
+    json_t *root = json_loadb(text.ptr, text.len,
+                              JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
+    if (take_failure()) {
+        json_decref(root); /* NULL is ignored */
+        return NULL;
+    }
+    if (root == NULL) {
+        faults_add(errors, "",
+                   "the body is not JSON as it should be: %s, at line "
+                   "%d, column %d",
+                   reason_of(json_error_code(&error)), error.line,
+                   error.column);
+        return NULL;
+    }
+    if (!json_is_object(root)) {
+        faults_add(errors, "", "the body is %s; it must be an object",
+                   type_of(root));
+        json_decref(root);
+        return NULL;
+    }
+    return root;
+}
+
+bool body_read(struct body *body, struct span text, enum route route,
+               int64_t max_ttl_ms, struct faults *errors)
+{
+    struct reader reader = {body, max_ttl_ms, errors};
+    *body = (struct body){0};
+    errors->count = 0;
+    body->root = load(text, errors);
+    if (body->root == NULL)
+        return false;
+    const char *name;
+    json_t *value;
+    json_object_foreach(body->root, name, value)
+    {
+        member_fn *read = find_member(route, name);
+        if (read != NULL)
+            read(&reader, value);
+        else
+            refuse_unknown(&reader, route, name);
+    }
+    if (route == ROUTE_ACQUIRE && !body->has_resource)
+        faults_add(errors, "/resource",
+                   "resource is missing; name what is to be locked");
+    return errors->count == 0;
+}
+
+void body_fini(struct body *body)
+{
+    json_decref(body->root); /* NULL is ignored */
+    body->root = NULL;
+}

@@ -1,0 +1,38 @@
+/*
+ * Reads the JSON bodies of requests; jansson lives here.
+ */
+#ifndef REDLOCKD_BODY_H
+#define REDLOCKD_BODY_H
+
+#include "faults.h"
+#include "route.h"
+
+struct json_t;
+
+/* To be called once, before anything else here. */
+void body_init(void);
+
+/* The members of a body. The spans lie in root. */
+struct body {
+    bool has_resource;
+    bool has_owner;
+    bool has_token;
+    bool has_ttl;
+    struct span resource;
+    struct span owner;
+    struct span token; /* any text; its form is not looked at here */
+    int64_t ttl_ms;
+    struct json_t *root;
+};
+
+/*
+ * Reads the body of a call: acquire takes resource, owner, ttl_ms; extend
+ * token, ttl_ms; release token. False: errors tells all that is wrong, with
+ * the pointer "" for the body as a whole; nothing of a token is repeated
+ * there. Without memory it tells nothing. Either way body_fini must follow.
+ */
+bool body_read(struct body *body, struct span text, enum route route,
+               int64_t max_ttl_ms, struct faults *errors);
+void body_fini(struct body *body);
+
+#endif

@@ -1,0 +1,162 @@
+#include <check.h>
+#include <string.h>
+
+#include "../../../api/body.h"
+#include "../../../api/http.h"
+
+Suite *check_body(void);
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+enum { MAX_TTL_MS = 60000 };
+
+static struct body body;
+static struct faults errors;
+
+static void tear_down(void)
+{
+    body_fini(&body);
+}
+
+static bool parse(const char *text, enum route route)
+{
+    return body_read(&body, span_of(text), route, MAX_TTL_MS, &errors);
+}
+
+static void expect_span(struct span text, const char *expected)
+{
+    ck_assert_uint_eq(text.len, strlen(expected));
+    ck_assert_mem_eq(text.ptr, expected, text.len);
+}
+
+START_TEST(members_of_an_acquire_are_read)
+{
+    ck_assert(parse("{\"resource\":\"caf\\u00e9\",\"ttl_ms\":1000,"
+                    "\"owner\":\"a@b:/-._\"}",
+                    ROUTE_ACQUIRE));
+    expect_span(body.resource, "caf\xc3\xa9");
+    expect_span(body.owner, "a@b:/-._");
+    ck_assert(body.has_ttl && body.has_owner && body.has_resource);
+    ck_assert(!body.has_token);
+    ck_assert_int_eq(body.ttl_ms, 1000);
+}
+END_TEST
+
+START_TEST(members_may_be_left_out)
+{
+    ck_assert(parse(" {\"resource\":\"x\"}\r\n", ROUTE_ACQUIRE));
+    ck_assert(!body.has_ttl && !body.has_owner);
+    body_fini(&body);
+    ck_assert(parse("{}", ROUTE_EXTEND));
+    ck_assert(!body.has_token && !body.has_ttl);
+    body_fini(&body);
+    ck_assert(parse("{\"token\":\"t\"}", ROUTE_RELEASE));
+    expect_span(body.token, "t");
+}
+END_TEST
+
+static const struct {
+    const char *body;
+    enum route route;
+    const char *pointer;
+} bad[] = {
+    {"", ROUTE_ACQUIRE, ""},
+    {" ", ROUTE_ACQUIRE, ""},
+    {"{", ROUTE_ACQUIRE, ""},
+    {"[]", ROUTE_ACQUIRE, ""},
+    {"1", ROUTE_ACQUIRE, ""},
+    {"null", ROUTE_ACQUIRE, ""},
+    {"{\"resource\":\"x\"}x", ROUTE_ACQUIRE, ""},
+    {"{\"resource\":\"x\",\"resource\":\"x\"}", ROUTE_ACQUIRE, ""},
+    {"{\"resource\":\"\\u0000\"}", ROUTE_ACQUIRE, ""},
+    {"{\"resource\":\"\\ud800\"}", ROUTE_ACQUIRE, ""},
+    {"{\"resource\":\"\xff\"}", ROUTE_ACQUIRE, ""},
+    {"{\"resource\":\"x\",\"ttl_ms\":9223372036854775808}", ROUTE_ACQUIRE, ""},
+    {"{}", ROUTE_ACQUIRE, "/resource"},
+    {"{\"resource\":7}", ROUTE_ACQUIRE, "/resource"},
+    {"{\"resource\":\"\"}", ROUTE_ACQUIRE, "/resource"},
+    {"{\"resource\":\"redlockd:x\"}", ROUTE_ACQUIRE, "/resource"},
+    {"{\"resource\":\"x\",\"ttl_ms\":99}", ROUTE_ACQUIRE, "/ttl_ms"},
+    {"{\"resource\":\"x\",\"ttl_ms\":60001}", ROUTE_ACQUIRE, "/ttl_ms"},
+    {"{\"resource\":\"x\",\"ttl_ms\":-9223372036854775808}", ROUTE_ACQUIRE,
+     "/ttl_ms"},
+    {"{\"resource\":\"x\",\"ttl_ms\":1e3}", ROUTE_ACQUIRE, "/ttl_ms"},
+    {"{\"resource\":\"x\",\"ttl_ms\":true}", ROUTE_ACQUIRE, "/ttl_ms"},
+    {"{\"resource\":\"x\",\"owner\":\"a b\"}", ROUTE_ACQUIRE, "/owner"},
+    {"{\"resource\":\"x\",\"owner\":\"\"}", ROUTE_ACQUIRE, "/owner"},
+    {"{\"resource\":\"x\",\"owner\":{}}", ROUTE_ACQUIRE, "/owner"},
+    {"{\"resource\":\"x\",\"wait_ms\":1}", ROUTE_ACQUIRE, "/wait_ms"},
+    {"{\"resource\":\"x\",\"resources\":[]}", ROUTE_ACQUIRE, "/resources"},
+    {"{\"resource\":\"x\",\"token\":\"t\"}", ROUTE_ACQUIRE, "/token"},
+    {"{\"resource\":\"x\",\"a/b~c\":1}", ROUTE_ACQUIRE, "/a~1b~0c"},
+    {"{\"resource\":\"x\"}", ROUTE_EXTEND, "/resource"},
+    {"{\"token\":5}", ROUTE_EXTEND, "/token"},
+    {"{\"ttl_ms\":1}", ROUTE_EXTEND, "/ttl_ms"},
+    {"{\"ttl_ms\":1000}", ROUTE_RELEASE, "/ttl_ms"},
+};
+
+START_TEST(what_is_wrong_is_pointed_at)
+{
+    ck_assert_msg(!parse(bad[_i].body, bad[_i].route), "%s", bad[_i].body);
+    ck_assert_int_eq(errors.count, 1);
+    ck_assert_str_eq(errors.list[0].pointer, bad[_i].pointer);
+    ck_assert_uint_gt(strlen(errors.list[0].detail), 10);
+}
+END_TEST
+
+START_TEST(all_errors_are_told_at_once)
+{
+    ck_assert(!parse("{\"ttl_ms\":0,\"owner\":1,\"what\":2}", ROUTE_ACQUIRE));
+    ck_assert_int_eq(errors.count, 4);
+    ck_assert_str_eq(errors.list[0].pointer, "/ttl_ms");
+    ck_assert_str_eq(errors.list[0].detail,
+                     "ttl_ms is 0; it must be an integer from 100 to 60000 "
+                     "(milliseconds)");
+    ck_assert_str_eq(errors.list[3].pointer, "/resource");
+}
+END_TEST
+
+START_TEST(tokens_are_not_repeated)
+{
+    static const char *const bodies[] = {
+        "{\"token\":\"secret-1\" \"secret-2\"}",
+        "{\"token\":\"secret-1\xff\"}",
+        "{\"token\":\"secret-1",
+        "{\"token\":secret-1}",
+        "{\"token\":[\"secret-1\"]}",
+    };
+    for (size_t i = 0; i < COUNT(bodies); i++) {
+        ck_assert(!parse(bodies[i], ROUTE_EXTEND));
+        for (int j = 0; j < errors.count; j++) {
+            ck_assert_ptr_null(strstr(errors.list[j].detail, "secret"));
+            ck_assert_ptr_null(strstr(errors.list[j].pointer, "secret"));
+        }
+        body_fini(&body);
+    }
+}
+END_TEST
+
+START_TEST(deep_nesting_is_refused)
+{
+    char text[HTTP_BODY_MAX];
+    memset(text, '[', sizeof text);
+    ck_assert(!body_read(&body, (struct span){text, sizeof text}, ROUTE_ACQUIRE,
+                         MAX_TTL_MS, &errors));
+    ck_assert_str_eq(errors.list[0].pointer, "");
+}
+END_TEST
+
+Suite *check_body(void)
+{
+    Suite *suite = suite_create("body");
+    TCase *tc = tcase_create("body");
+    tcase_add_checked_fixture(tc, NULL, tear_down);
+    tcase_add_test(tc, members_of_an_acquire_are_read);
+    tcase_add_test(tc, members_may_be_left_out);
+    tcase_add_loop_test(tc, what_is_wrong_is_pointed_at, 0, COUNT(bad));
+    tcase_add_test(tc, all_errors_are_told_at_once);
+    tcase_add_test(tc, tokens_are_not_repeated);
+    tcase_add_test(tc, deep_nesting_is_refused);
+    suite_add_tcase(suite, tc);
+    return suite;
+}
