@@ -18,7 +18,7 @@ static void write_line(enum log_level level, const struct http_request *request,
 {
     const struct log_field fields[] = {
         LOG_S("request_id", request->id),
-        LOG_S("call", metrics_call_names[request->call]),
+        LOG_S("call", metrics_call_names[request->counted_as]),
         LOG_N("status", response->status),
         LOG_S("code", response->code != NULL ? response->code : "-"),
         LOG_N("took_us", took_us),
@@ -35,8 +35,8 @@ void accesslog_note(struct accesslog *accesslog,
     struct metrics *metrics = accesslog->metrics;
     int64_t took_us = now_us - request->head_read_us;
     assert(response->status > 0 && response->status < METRICS_STATUSES);
-    metrics->responses[request->call][response->status]++;
-    metrics_observe(&metrics->request_duration[request->call], took_us);
+    metrics->responses[request->counted_as][response->status]++;
+    metrics_observe(&metrics->request_duration[request->counted_as], took_us);
     if (log_is_enabled(LOG_DEBUG))
         write_line(LOG_DEBUG, request, response, took_us, 0);
     else if ((response->status >= 500 || took_us > SLOW_US) &&

@@ -152,25 +152,25 @@ static void refuse_resources(struct reader *reader, const json_t *value)
 
 /* Which members a call takes. */
 static const struct member {
-    enum route route;
+    enum lock_call call;
     const char *name;
     member_fn *read;
 } members[] = {
-    {ROUTE_ACQUIRE, "resource", read_resource},
-    {ROUTE_ACQUIRE, "ttl_ms", read_ttl},
-    {ROUTE_ACQUIRE, "owner", read_owner},
-    {ROUTE_ACQUIRE, "wait_ms", refuse_wait},
-    {ROUTE_ACQUIRE, "resources", refuse_resources},
-    {ROUTE_EXTEND, "token", read_token},
-    {ROUTE_EXTEND, "ttl_ms", read_ttl},
-    {ROUTE_RELEASE, "token", read_token},
+    {LOCK_ACQUIRE, "resource", read_resource},
+    {LOCK_ACQUIRE, "ttl_ms", read_ttl},
+    {LOCK_ACQUIRE, "owner", read_owner},
+    {LOCK_ACQUIRE, "wait_ms", refuse_wait},
+    {LOCK_ACQUIRE, "resources", refuse_resources},
+    {LOCK_EXTEND, "token", read_token},
+    {LOCK_EXTEND, "ttl_ms", read_ttl},
+    {LOCK_RELEASE, "token", read_token},
 };
 
-static const char *members_of(enum route route)
+static const char *members_of(enum lock_call call)
 {
-    if (route == ROUTE_ACQUIRE)
+    if (call == LOCK_ACQUIRE)
         return "resource, ttl_ms and owner";
-    return route == ROUTE_EXTEND ? "token and ttl_ms" : "token";
+    return call == LOCK_EXTEND ? "token and ttl_ms" : "token";
 }
 
 /* The JSON pointer of a member: '~' and '/' are escaped (RFC 6901 §3). */
@@ -189,20 +189,20 @@ static void point_to(const char *name, char pointer[FAULT_POINTER_MAX + 1])
     pointer[len] = '\0';
 }
 
-static void refuse_unknown(struct reader *reader, enum route route,
+static void refuse_unknown(struct reader *reader, enum lock_call call,
                            const char *name)
 {
     char pointer[FAULT_POINTER_MAX + 1];
     point_to(name, pointer);
     faults_add(reader->errors, pointer,
                "this member is not known here; the members are %s",
-               members_of(route));
+               members_of(call));
 }
 
-static member_fn *find_member(enum route route, const char *name)
+static member_fn *find_member(enum lock_call call, const char *name)
 {
     for (size_t i = 0; i < sizeof members / sizeof *members; i++)
-        if (members[i].route == route && strcmp(members[i].name, name) == 0)
+        if (members[i].call == call && strcmp(members[i].name, name) == 0)
             return members[i].read;
     return NULL;
 }
@@ -261,7 +261,7 @@ static json_t *load(struct span text, struct faults *errors)
     return root;
 }
 
-bool body_read(struct body *body, struct span text, enum route route,
+bool body_read(struct body *body, struct span text, enum lock_call call,
                int64_t max_ttl_ms, struct faults *errors)
 {
     struct reader reader = {body, max_ttl_ms, errors};
@@ -274,13 +274,13 @@ bool body_read(struct body *body, struct span text, enum route route,
     json_t *value;
     json_object_foreach(body->root, name, value)
     {
-        member_fn *read = find_member(route, name);
+        member_fn *read = find_member(call, name);
         if (read != NULL)
             read(&reader, value);
         else
-            refuse_unknown(&reader, route, name);
+            refuse_unknown(&reader, call, name);
     }
-    if (route == ROUTE_ACQUIRE && !body->has_resource)
+    if (call == LOCK_ACQUIRE && !body->has_resource)
         faults_add(errors, "/resource",
                    "resource is missing; name what is to be locked");
     return errors->count == 0;

@@ -4,8 +4,8 @@
 #ifndef REDLOCKD_BODY_H
 #define REDLOCKD_BODY_H
 
+#include "../server/base/types.h"
 #include "faults.h"
-#include "route.h"
 
 struct json_t;
 
@@ -31,7 +31,7 @@ struct body {
  * the pointer "" for the body as a whole; nothing of a token is repeated
  * there. Without memory it tells nothing. Either way body_fini must follow.
  */
-bool body_read(struct body *body, struct span text, enum route route,
+bool body_read(struct body *body, struct span text, enum lock_call call,
                int64_t max_ttl_ms, struct faults *errors);
 void body_fini(struct body *body);
 

@@ -116,8 +116,8 @@ void connection_begin(struct connection *it, int64_t now_us)
 {
     assert(it->state == CONNECTION_IDLE);
     it->state = CONNECTION_READING;
-    it->request =
-        (struct http_request){.head_read_us = now_us, .call = METRICS_OTHER};
+    it->request = (struct http_request){.head_read_us = now_us,
+                                        .counted_as = METRICS_OTHER};
     it->body_seen = 0;
     deadline_begin(&it->deadline, now_us);
     it->all->in_flight++;

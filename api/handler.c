@@ -6,17 +6,11 @@
 #include "ops.h"
 #include "problem.h"
 
-static int call_of(enum route route)
+static int counter_of(const struct route_match *match)
 {
-    switch (route) {
-    case ROUTE_ACQUIRE:
-        return LOCK_ACQUIRE;
-    case ROUTE_EXTEND:
-        return LOCK_EXTEND;
-    case ROUTE_RELEASE:
-        return LOCK_RELEASE;
-    case ROUTE_INSPECT:
-        return LOCK_INSPECT;
+    switch (match->route) {
+    case ROUTE_LOCK:
+        return (int)match->call;
     case ROUTE_LIVEZ:
     case ROUTE_READYZ:
         return METRICS_PROBE;
@@ -94,12 +88,12 @@ bool handler_begin(const struct service *service, struct http_request *request,
 {
     struct route_match match;
     route_find(&match, request->method, request->target);
-    request->call = call_of(match.route);
+    request->counted_as = counter_of(&match);
     if (request->body_is_too_large) {
         handler_refuse_body(request, response);
         return true;
     }
-    if (request->call < LOCK_CALLS)
+    if (match.route == ROUTE_LOCK)
         return locks_begin(service, request, &match, client, response);
     answer_other(service, request, &match, response);
     return true;

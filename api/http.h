@@ -29,8 +29,9 @@ struct http_request {
     struct span body;
     char id[REQUESTID_MAX + 1]; /* X-Request-Id of the answer */
     int64_t head_read_us;       /* when its head was read */
-    int call; /* which counters it belongs to: enum lock_call, metrics_call */
-    engine_op op; /* waited for, or being answered; 0 none */
+    enum lock_call call;        /* one on a lock: set by locks_begin */
+    int counted_as;             /* enum lock_call, or metrics_call */
+    engine_op op;               /* waited for, or being answered; 0 none */
 };
 
 /* The answer. */

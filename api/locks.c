@@ -55,8 +55,8 @@ static const char *find_token(const struct http_request *request,
 
 /* Reads the body; false: response tells why it is refused. */
 static bool read_body(const struct service *service,
-                      const struct http_request *request, enum route route,
-                      struct body *body, struct http_response *response)
+                      const struct http_request *request, struct body *body,
+                      struct http_response *response)
 {
     struct faults errors;
     if (!head_is_json(request->content_type)) {
@@ -67,8 +67,8 @@ static bool read_body(const struct service *service,
             request->id, response);
         return false;
     }
-    if (body_read(body, request->body, route, service->config->max_ttl_ms,
-                  &errors))
+    if (body_read(body, request->body, request->call,
+                  service->config->max_ttl_ms, &errors))
         return true;
     if (errors.count == 0)
         problem_respond_overloaded("there is no memory to read the body; "
@@ -130,7 +130,7 @@ static bool begin_acquire(const struct service *service,
     bool is_pending = false;
     if (!may_acquire(service, request, response))
         return true;
-    if (read_body(service, request, ROUTE_ACQUIRE, &body, response)) {
+    if (read_body(service, request, &body, response)) {
         engine_op op =
             engine_acquire(service->engine, body.resource, body.owner,
                            ttl_of(service, &body), client);
@@ -150,8 +150,7 @@ static bool begin_with_token(const struct service *service,
     struct body body = {0};
     struct span token;
     bool is_pending = false;
-    if (request->body.len > 0 &&
-        !read_body(service, request, match->route, &body, response))
+    if (request->body.len > 0 && !read_body(service, request, &body, response))
         goto done;
     const char *reason = find_token(request, &body, &token);
     if (reason != NULL) {
@@ -161,7 +160,7 @@ static bool begin_with_token(const struct service *service,
         goto done;
     }
     engine_op op =
-        match->route == ROUTE_EXTEND
+        match->call == LOCK_EXTEND
             ? engine_extend(service->engine, resource, token,
                             ttl_of(service, &body), client)
             : engine_release(service->engine, resource, token, client);
@@ -175,11 +174,11 @@ bool locks_begin(const struct service *service, struct http_request *request,
                  const struct route_match *match, void *client,
                  struct http_response *response)
 {
-    if (match->route == ROUTE_ACQUIRE)
+    request->call = match->call;
+    if (match->call == LOCK_ACQUIRE)
         return begin_acquire(service, request, client, response);
-    if (match->route == ROUTE_EXTEND || match->route == ROUTE_RELEASE)
+    if (match->call != LOCK_INSPECT)
         return begin_with_token(service, request, match, client, response);
-    assert(match->route == ROUTE_INSPECT);
     struct span resource = {match->resource, match->resource_len};
     engine_op op = engine_inspect(service->engine, resource, client);
     return !is_started(request, op, response);

@@ -12,7 +12,7 @@
  * Starts what the request asks (acquire, extend, release, inspect). True:
  * response is the answer. False: the answer follows from locks_answer as soon
  * as the engine has called port.answer for client, which may be before this
- * returns; request->op is the operation.
+ * returns; request->op is the operation. Sets request->call.
  */
 bool locks_begin(const struct service *service, struct http_request *request,
                  const struct route_match *match, void *client,

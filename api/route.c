@@ -4,55 +4,70 @@
 
 struct method {
     const char *name;
-    enum route route;
+    enum lock_call call; /* of ROUTE_LOCK */
 };
 
 enum { METHODS_MAX = 4 };
 
-/* A path: its segments, "*" stands for an id. */
+/* A path: its segments, and what is asked there. */
 struct path {
     const char *first;
     bool has_id;
     const char *last; /* behind the id, or NULL */
+    enum route route;
     const char *allow;
     struct method methods[METHODS_MAX];
 };
 
 static const struct path paths[] = {
-    {"locks", false, NULL, "POST, OPTIONS", {{"POST", ROUTE_ACQUIRE}}},
+    {"locks",
+     false,
+     NULL,
+     ROUTE_LOCK,
+     "POST, OPTIONS",
+     {{"POST", LOCK_ACQUIRE}}},
     {"locks",
      true,
      NULL,
+     ROUTE_LOCK,
      "GET, HEAD, DELETE, OPTIONS",
-     {{"GET", ROUTE_INSPECT},
-      {"HEAD", ROUTE_INSPECT},
-      {"DELETE", ROUTE_RELEASE}}},
-    {"locks", true, "extend", "PUT, OPTIONS", {{"PUT", ROUTE_EXTEND}}},
+     {{"GET", LOCK_INSPECT}, {"HEAD", LOCK_INSPECT}, {"DELETE", LOCK_RELEASE}}},
+    {"locks",
+     true,
+     "extend",
+     ROUTE_LOCK,
+     "PUT, OPTIONS",
+     {{"PUT", LOCK_EXTEND}}},
     {"nodes",
      false,
      NULL,
+     ROUTE_NODES,
      "GET, HEAD, OPTIONS",
-     {{"GET", ROUTE_NODES}, {"HEAD", ROUTE_NODES}}},
+     {{"GET", 0}, {"HEAD", 0}}},
     {"livez",
      false,
      NULL,
+     ROUTE_LIVEZ,
      "GET, HEAD, OPTIONS",
-     {{"GET", ROUTE_LIVEZ}, {"HEAD", ROUTE_LIVEZ}}},
+     {{"GET", 0}, {"HEAD", 0}}},
     {"readyz",
      false,
      NULL,
+     ROUTE_READYZ,
      "GET, HEAD, OPTIONS",
-     {{"GET", ROUTE_READYZ}, {"HEAD", ROUTE_READYZ}}},
+     {{"GET", 0}, {"HEAD", 0}}},
     {"metrics",
      false,
      NULL,
+     ROUTE_METRICS,
      "GET, HEAD, OPTIONS",
-     {{"GET", ROUTE_METRICS}, {"HEAD", ROUTE_METRICS}}},
+     {{"GET", 0}, {"HEAD", 0}}},
     {"openapi.yaml",
      false,
      NULL,
+     ROUTE_OPENAPI,
      "GET, HEAD, OPTIONS",
-     {{"GET", ROUTE_OPENAPI}, {"HEAD", ROUTE_OPENAPI}}},
+     {{"GET", 0}, {"HEAD", 0}}},
 };
 
 enum { SEGMENTS_MAX = 3 };
@@ -133,12 +148,14 @@ static bool decode(struct span segment, char out[ID_MAX], size_t *len)
     return true;
 }
 
-static enum route route_of(const struct path *path, const char *method)
+/* NULL: the path does not take it. */
+static const struct method *find_method(const struct path *path,
+                                        const char *name)
 {
     for (int i = 0; i < METHODS_MAX && path->methods[i].name != NULL; i++)
-        if (strcmp(path->methods[i].name, method) == 0)
-            return path->methods[i].route;
-    return strcmp(method, "OPTIONS") == 0 ? ROUTE_OPTIONS : ROUTE_NOT_ALLOWED;
+        if (strcmp(path->methods[i].name, name) == 0)
+            return &path->methods[i];
+    return NULL;
 }
 
 static bool take_id(struct route_match *match, struct span segment)
@@ -148,6 +165,22 @@ static bool take_id(struct route_match *match, struct span segment)
     return decode(segment, id, &len) &&
            id_decode((struct span){id, len}, match->resource,
                      &match->resource_len);
+}
+
+static void ask(struct route_match *match, const struct path *path,
+                const char *name, struct span id)
+{
+    const struct method *method = find_method(path, name);
+    match->allow = path->allow;
+    if (method == NULL) {
+        bool is_options = strcmp(name, "OPTIONS") == 0;
+        match->route = is_options ? ROUTE_OPTIONS : ROUTE_NOT_ALLOWED;
+    } else if (path->has_id && !take_id(match, id)) {
+        match->route = ROUTE_BAD_ID;
+    } else {
+        match->route = path->route;
+        match->call = method->call;
+    }
 }
 
 void route_find(struct route_match *match, const char *method,
@@ -163,14 +196,9 @@ void route_find(struct route_match *match, const char *method,
     }
     int count = split(path_of(target), segments);
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
-        const struct path *path = &paths[i];
-        if (!fits(path, segments, count))
-            continue;
-        match->allow = path->allow;
-        match->route = route_of(path, method);
-        bool wants_id = path->has_id && match->route < ROUTE_OPTIONS;
-        if (wants_id && !take_id(match, segments[1]))
-            match->route = ROUTE_BAD_ID;
-        return;
+        if (fits(&paths[i], segments, count)) {
+            ask(match, &paths[i], method, segments[1]);
+            return;
+        }
     }
 }

@@ -8,10 +8,7 @@
 #include "id.h"
 
 enum route {
-    ROUTE_ACQUIRE,
-    ROUTE_EXTEND,
-    ROUTE_RELEASE,
-    ROUTE_INSPECT,
+    ROUTE_LOCK, /* a call on a lock: call tells which */
     ROUTE_NODES,
     ROUTE_LIVEZ,
     ROUTE_READYZ,
@@ -25,7 +22,8 @@ enum route {
 
 struct route_match {
     enum route route;
-    const char *allow; /* methods of the path; static */
+    enum lock_call call; /* of ROUTE_LOCK */
+    const char *allow;   /* methods of the path; static */
     size_t resource_len;
     char resource[RESOURCE_MAX]; /* of the id in the path */
 };

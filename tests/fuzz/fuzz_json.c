@@ -1,5 +1,5 @@
 /*
- * A line with the route, a for acquire, e, or r, and then a body. What is
+ * A line with the call, a for acquire, e, or r, and then a body. What is
  * accepted is within the limits, and means the same when it is written again;
  * what is refused is answered by a problem that clients can read.
  */
@@ -25,12 +25,12 @@ static bool is_same(struct span a, struct span b)
 
 /* ---- accepted ----------------------------------------------------------- */
 
-static void check_limits(const struct body *body, enum route route)
+static void check_limits(const struct body *body, enum lock_call call)
 {
-    assert(body->has_resource == (route == ROUTE_ACQUIRE));
-    assert(!body->has_owner || route == ROUTE_ACQUIRE);
-    assert(!body->has_token || route != ROUTE_ACQUIRE);
-    assert(!body->has_ttl || route != ROUTE_RELEASE);
+    assert(body->has_resource == (call == LOCK_ACQUIRE));
+    assert(!body->has_owner || call == LOCK_ACQUIRE);
+    assert(!body->has_token || call != LOCK_ACQUIRE);
+    assert(!body->has_ttl || call != LOCK_RELEASE);
     if (body->has_resource)
         assert(id_check_resource(body->resource) == NULL);
     if (body->has_owner)
@@ -39,7 +39,7 @@ static void check_limits(const struct body *body, enum route route)
         assert(body->ttl_ms >= TTL_MIN_MS && body->ttl_ms <= TTL_MAX_MS);
 }
 
-static void write_again(const struct body *body, enum route route)
+static void write_again(const struct body *body, enum lock_call call)
 {
     struct body again;
     struct faults errors;
@@ -57,7 +57,7 @@ static void write_again(const struct body *body, enum route route)
     char *text = json_end(&json, &len);
     assert(text != NULL);
     bool is_good =
-        body_read(&again, (struct span){text, len}, route, TTL_MAX_MS, &errors);
+        body_read(&again, (struct span){text, len}, call, TTL_MAX_MS, &errors);
     assert(is_good && again.has_ttl == body->has_ttl &&
            again.ttl_ms == body->ttl_ms);
     assert(is_same(again.resource, body->resource) &&
@@ -107,7 +107,7 @@ static void check_problem(const struct faults *errors)
 }
 
 /* Whatever a token is, the errors are the same. */
-static void check_silence(const struct body *body, enum route route,
+static void check_silence(const struct body *body, enum lock_call call,
                           const struct faults *errors)
 {
     struct body other;
@@ -118,7 +118,7 @@ static void check_silence(const struct body *body, enum route route,
     (void)json_object_set_new(copy, "token", json_string("other"));
     char *text = json_dumps(copy, 0);
     assert(text != NULL);
-    bool is_good = body_read(&other, span_of(text), route, TTL_MAX_MS, &others);
+    bool is_good = body_read(&other, span_of(text), call, TTL_MAX_MS, &others);
     assert(!is_good && others.count == errors->count);
     for (int i = 0; i < errors->count; i++)
         assert(strcmp(others.list[i].detail, errors->list[i].detail) == 0);
@@ -127,27 +127,27 @@ static void check_silence(const struct body *body, enum route route,
     free(text);
 }
 
-static void check_text(struct span text, enum route route)
+static void check_text(struct span text, enum lock_call call)
 {
     struct body body;
     struct faults errors;
-    if (body_read(&body, text, route, TTL_MAX_MS, &errors)) {
+    if (body_read(&body, text, call, TTL_MAX_MS, &errors)) {
         assert(errors.count == 0);
-        check_limits(&body, route);
-        write_again(&body, route);
+        check_limits(&body, call);
+        write_again(&body, call);
     } else {
         check_errors(&errors);
         check_problem(&errors);
-        check_silence(&body, route, &errors);
+        check_silence(&body, call, &errors);
     }
     body_fini(&body);
 }
 
 void fuzz(struct input *input)
 {
-    const char *route = input_text(input);
+    const char *name = input_text(input);
     struct span text = input_rest(input);
-    check_text(text, route[0] == 'e'   ? ROUTE_EXTEND
-                     : route[0] == 'r' ? ROUTE_RELEASE
-                                       : ROUTE_ACQUIRE);
+    check_text(text, name[0] == 'e'   ? LOCK_EXTEND
+                     : name[0] == 'r' ? LOCK_RELEASE
+                                      : LOCK_ACQUIRE);
 }

@@ -13,15 +13,16 @@ enum { PATH_MAX_LEN = 32 + 3 * ID_MAX };
 
 static bool is_same(const struct route_match *a, const struct route_match *b)
 {
-    return a->route == b->route && strcmp(a->allow, b->allow) == 0 &&
+    return a->route == b->route &&
+           (a->route != ROUTE_LOCK || a->call == b->call) &&
+           strcmp(a->allow, b->allow) == 0 &&
            a->resource_len == b->resource_len &&
            memcmp(a->resource, b->resource, a->resource_len) == 0;
 }
 
-static bool has_id(enum route route)
+static bool has_id(const struct route_match *match)
 {
-    return route == ROUTE_EXTEND || route == ROUTE_RELEASE ||
-           route == ROUTE_INSPECT;
+    return match->route == ROUTE_LOCK && match->call != LOCK_ACQUIRE;
 }
 
 /* Whether the list, "GET, HEAD", has the method. */
@@ -47,7 +48,7 @@ static void print_path(char path[PATH_MAX_LEN], const struct route_match *match,
     size_t len = (size_t)sprintf(path, "/locks/");
     for (size_t i = 0; i < id_len; i++)
         len += (size_t)sprintf(path + len, format, id[i]);
-    (void)sprintf(path + len, match->route == ROUTE_EXTEND ? "/extend" : "");
+    (void)sprintf(path + len, match->call == LOCK_EXTEND ? "/extend" : "");
 }
 
 static void check_id(const struct route_match *match, const char *method)
@@ -87,7 +88,7 @@ void fuzz(struct input *input)
         assert(is_listed(match.allow, method));
     if (match.route == ROUTE_NOT_ALLOWED)
         assert(!is_listed(match.allow, method));
-    if (has_id(match.route))
+    if (has_id(&match))
         check_id(&match, method);
     check_absolute(&match, method, target);
 }

@@ -101,7 +101,7 @@ def check_codes():
 def check_fields():
     read = source("api/body.c").split("members[] = {")[1].split("};")[0]
     known = {name for name, reader in
-             re.findall(r'\{ROUTE_\w+, "(\w+)", (\w+)\}', read)
+             re.findall(r'\{LOCK_\w+, "(\w+)", (\w+)\}', read)
              if not reader.startswith("refuse_")}
     grant = source("api/render.c").split("char *render_inspect")[0]
     known |= set(re.findall(r'json, "(\w+)"', grant)) - {"remaining_ms"}

@@ -77,7 +77,7 @@ def check_routes():
     """HEAD follows from GET (RFC 9110 §9.3.2), OPTIONS is on every path."""
     table = source("api/route.c").split("paths[] = {")[1].split("\n};")[0]
     routes = set()
-    row = re.compile(r'\{"([^"]+)",\s*(true|false),\s*(?:"(\w+)"|NULL),\s*'
+    row = re.compile(r'\{"([^"]+)",\s*(true|false),\s*(?:"(\w+)"|NULL),\s*ROUTE_\w+,\s*'
                      r'"([^"]+)",\s*\{(.*?)\}\}', re.S)
     for first, has_id, last, allow, methods in row.findall(table):
         path = f"/{first}" + ("/{id}" if has_id == "true" else "")
@@ -120,7 +120,7 @@ def check_codes():
 
 def members_read():
     table = source("api/body.c").split("members[] = {")[1].split("};")[0]
-    for route, name, reader in re.findall(r'\{ROUTE_(\w+), "(\w+)", (\w+)\}',
+    for route, name, reader in re.findall(r'\{LOCK_(\w+), "(\w+)", (\w+)\}',
                                           table):
         if not reader.startswith("refuse_"):
             yield route, name

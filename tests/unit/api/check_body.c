@@ -18,9 +18,9 @@ static void tear_down(void)
     body_fini(&body);
 }
 
-static bool parse(const char *text, enum route route)
+static bool parse(const char *text, enum lock_call call)
 {
-    return body_read(&body, span_of(text), route, MAX_TTL_MS, &errors);
+    return body_read(&body, span_of(text), call, MAX_TTL_MS, &errors);
 }
 
 static void expect_span(struct span text, const char *expected)
@@ -33,7 +33,7 @@ START_TEST(members_of_an_acquire_are_read)
 {
     ck_assert(parse("{\"resource\":\"caf\\u00e9\",\"ttl_ms\":1000,"
                     "\"owner\":\"a@b:/-._\"}",
-                    ROUTE_ACQUIRE));
+                    LOCK_ACQUIRE));
     expect_span(body.resource, "caf\xc3\xa9");
     expect_span(body.owner, "a@b:/-._");
     ck_assert(body.has_ttl && body.has_owner && body.has_resource);
@@ -44,60 +44,60 @@ END_TEST
 
 START_TEST(members_may_be_left_out)
 {
-    ck_assert(parse(" {\"resource\":\"x\"}\r\n", ROUTE_ACQUIRE));
+    ck_assert(parse(" {\"resource\":\"x\"}\r\n", LOCK_ACQUIRE));
     ck_assert(!body.has_ttl && !body.has_owner);
     body_fini(&body);
-    ck_assert(parse("{}", ROUTE_EXTEND));
+    ck_assert(parse("{}", LOCK_EXTEND));
     ck_assert(!body.has_token && !body.has_ttl);
     body_fini(&body);
-    ck_assert(parse("{\"token\":\"t\"}", ROUTE_RELEASE));
+    ck_assert(parse("{\"token\":\"t\"}", LOCK_RELEASE));
     expect_span(body.token, "t");
 }
 END_TEST
 
 static const struct {
     const char *body;
-    enum route route;
+    enum lock_call call;
     const char *pointer;
 } bad[] = {
-    {"", ROUTE_ACQUIRE, ""},
-    {" ", ROUTE_ACQUIRE, ""},
-    {"{", ROUTE_ACQUIRE, ""},
-    {"[]", ROUTE_ACQUIRE, ""},
-    {"1", ROUTE_ACQUIRE, ""},
-    {"null", ROUTE_ACQUIRE, ""},
-    {"{\"resource\":\"x\"}x", ROUTE_ACQUIRE, ""},
-    {"{\"resource\":\"x\",\"resource\":\"x\"}", ROUTE_ACQUIRE, ""},
-    {"{\"resource\":\"\\u0000\"}", ROUTE_ACQUIRE, ""},
-    {"{\"resource\":\"\\ud800\"}", ROUTE_ACQUIRE, ""},
-    {"{\"resource\":\"\xff\"}", ROUTE_ACQUIRE, ""},
-    {"{\"resource\":\"x\",\"ttl_ms\":9223372036854775808}", ROUTE_ACQUIRE, ""},
-    {"{}", ROUTE_ACQUIRE, "/resource"},
-    {"{\"resource\":7}", ROUTE_ACQUIRE, "/resource"},
-    {"{\"resource\":\"\"}", ROUTE_ACQUIRE, "/resource"},
-    {"{\"resource\":\"redlockd:x\"}", ROUTE_ACQUIRE, "/resource"},
-    {"{\"resource\":\"x\",\"ttl_ms\":99}", ROUTE_ACQUIRE, "/ttl_ms"},
-    {"{\"resource\":\"x\",\"ttl_ms\":60001}", ROUTE_ACQUIRE, "/ttl_ms"},
-    {"{\"resource\":\"x\",\"ttl_ms\":-9223372036854775808}", ROUTE_ACQUIRE,
+    {"", LOCK_ACQUIRE, ""},
+    {" ", LOCK_ACQUIRE, ""},
+    {"{", LOCK_ACQUIRE, ""},
+    {"[]", LOCK_ACQUIRE, ""},
+    {"1", LOCK_ACQUIRE, ""},
+    {"null", LOCK_ACQUIRE, ""},
+    {"{\"resource\":\"x\"}x", LOCK_ACQUIRE, ""},
+    {"{\"resource\":\"x\",\"resource\":\"x\"}", LOCK_ACQUIRE, ""},
+    {"{\"resource\":\"\\u0000\"}", LOCK_ACQUIRE, ""},
+    {"{\"resource\":\"\\ud800\"}", LOCK_ACQUIRE, ""},
+    {"{\"resource\":\"\xff\"}", LOCK_ACQUIRE, ""},
+    {"{\"resource\":\"x\",\"ttl_ms\":9223372036854775808}", LOCK_ACQUIRE, ""},
+    {"{}", LOCK_ACQUIRE, "/resource"},
+    {"{\"resource\":7}", LOCK_ACQUIRE, "/resource"},
+    {"{\"resource\":\"\"}", LOCK_ACQUIRE, "/resource"},
+    {"{\"resource\":\"redlockd:x\"}", LOCK_ACQUIRE, "/resource"},
+    {"{\"resource\":\"x\",\"ttl_ms\":99}", LOCK_ACQUIRE, "/ttl_ms"},
+    {"{\"resource\":\"x\",\"ttl_ms\":60001}", LOCK_ACQUIRE, "/ttl_ms"},
+    {"{\"resource\":\"x\",\"ttl_ms\":-9223372036854775808}", LOCK_ACQUIRE,
      "/ttl_ms"},
-    {"{\"resource\":\"x\",\"ttl_ms\":1e3}", ROUTE_ACQUIRE, "/ttl_ms"},
-    {"{\"resource\":\"x\",\"ttl_ms\":true}", ROUTE_ACQUIRE, "/ttl_ms"},
-    {"{\"resource\":\"x\",\"owner\":\"a b\"}", ROUTE_ACQUIRE, "/owner"},
-    {"{\"resource\":\"x\",\"owner\":\"\"}", ROUTE_ACQUIRE, "/owner"},
-    {"{\"resource\":\"x\",\"owner\":{}}", ROUTE_ACQUIRE, "/owner"},
-    {"{\"resource\":\"x\",\"wait_ms\":1}", ROUTE_ACQUIRE, "/wait_ms"},
-    {"{\"resource\":\"x\",\"resources\":[]}", ROUTE_ACQUIRE, "/resources"},
-    {"{\"resource\":\"x\",\"token\":\"t\"}", ROUTE_ACQUIRE, "/token"},
-    {"{\"resource\":\"x\",\"a/b~c\":1}", ROUTE_ACQUIRE, "/a~1b~0c"},
-    {"{\"resource\":\"x\"}", ROUTE_EXTEND, "/resource"},
-    {"{\"token\":5}", ROUTE_EXTEND, "/token"},
-    {"{\"ttl_ms\":1}", ROUTE_EXTEND, "/ttl_ms"},
-    {"{\"ttl_ms\":1000}", ROUTE_RELEASE, "/ttl_ms"},
+    {"{\"resource\":\"x\",\"ttl_ms\":1e3}", LOCK_ACQUIRE, "/ttl_ms"},
+    {"{\"resource\":\"x\",\"ttl_ms\":true}", LOCK_ACQUIRE, "/ttl_ms"},
+    {"{\"resource\":\"x\",\"owner\":\"a b\"}", LOCK_ACQUIRE, "/owner"},
+    {"{\"resource\":\"x\",\"owner\":\"\"}", LOCK_ACQUIRE, "/owner"},
+    {"{\"resource\":\"x\",\"owner\":{}}", LOCK_ACQUIRE, "/owner"},
+    {"{\"resource\":\"x\",\"wait_ms\":1}", LOCK_ACQUIRE, "/wait_ms"},
+    {"{\"resource\":\"x\",\"resources\":[]}", LOCK_ACQUIRE, "/resources"},
+    {"{\"resource\":\"x\",\"token\":\"t\"}", LOCK_ACQUIRE, "/token"},
+    {"{\"resource\":\"x\",\"a/b~c\":1}", LOCK_ACQUIRE, "/a~1b~0c"},
+    {"{\"resource\":\"x\"}", LOCK_EXTEND, "/resource"},
+    {"{\"token\":5}", LOCK_EXTEND, "/token"},
+    {"{\"ttl_ms\":1}", LOCK_EXTEND, "/ttl_ms"},
+    {"{\"ttl_ms\":1000}", LOCK_RELEASE, "/ttl_ms"},
 };
 
 START_TEST(what_is_wrong_is_pointed_at)
 {
-    ck_assert_msg(!parse(bad[_i].body, bad[_i].route), "%s", bad[_i].body);
+    ck_assert_msg(!parse(bad[_i].body, bad[_i].call), "%s", bad[_i].body);
     ck_assert_int_eq(errors.count, 1);
     ck_assert_str_eq(errors.list[0].pointer, bad[_i].pointer);
     ck_assert_uint_gt(strlen(errors.list[0].detail), 10);
@@ -106,7 +106,7 @@ END_TEST
 
 START_TEST(all_errors_are_told_at_once)
 {
-    ck_assert(!parse("{\"ttl_ms\":0,\"owner\":1,\"what\":2}", ROUTE_ACQUIRE));
+    ck_assert(!parse("{\"ttl_ms\":0,\"owner\":1,\"what\":2}", LOCK_ACQUIRE));
     ck_assert_int_eq(errors.count, 4);
     ck_assert_str_eq(errors.list[0].pointer, "/ttl_ms");
     ck_assert_str_eq(errors.list[0].detail,
@@ -126,7 +126,7 @@ START_TEST(tokens_are_not_repeated)
         "{\"token\":[\"secret-1\"]}",
     };
     for (size_t i = 0; i < COUNT(bodies); i++) {
-        ck_assert(!parse(bodies[i], ROUTE_EXTEND));
+        ck_assert(!parse(bodies[i], LOCK_EXTEND));
         for (int j = 0; j < errors.count; j++) {
             ck_assert_ptr_null(strstr(errors.list[j].detail, "secret"));
             ck_assert_ptr_null(strstr(errors.list[j].pointer, "secret"));
@@ -140,7 +140,7 @@ START_TEST(deep_nesting_is_refused)
 {
     char text[HTTP_BODY_MAX];
     memset(text, '[', sizeof text);
-    ck_assert(!body_read(&body, (struct span){text, sizeof text}, ROUTE_ACQUIRE,
+    ck_assert(!body_read(&body, (struct span){text, sizeof text}, LOCK_ACQUIRE,
                          MAX_TTL_MS, &errors));
     ck_assert_str_eq(errors.list[0].pointer, "");
 }
