@@ -2,7 +2,7 @@
 
 #include <assert.h>
 
-enum { SLOW_US = 1000000, LIMIT_BURST = 10, LIMIT_EVERY_US = 1000000 };
+enum { SLOW_US = US_PER_S, LIMIT_BURST = 10, LIMIT_EVERY_US = US_PER_S };
 
 void accesslog_init(struct accesslog *accesslog, struct metrics *metrics)
 {

@@ -74,7 +74,7 @@ static bool read_text(struct reader *reader, const json_t *value,
                       const char *name, struct span *text)
 {
     if (!json_is_string(value)) {
-        char pointer[32];
+        char pointer[FAULT_POINTER_MAX + 1];
         (void)snprintf(pointer, sizeof pointer, "/%s", name);
         faults_add(reader->errors, pointer, "%s is %s; it must be a string",
                    name, type_of(value));

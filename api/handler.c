@@ -32,7 +32,7 @@ static void refuse_method(const struct http_request *request,
                           const struct route_match *match,
                           struct http_response *response)
 {
-    char detail[96];
+    char detail[PROBLEM_DETAIL_MAX];
     (void)snprintf(detail, sizeof detail, "this path takes %s only",
                    match->allow);
     response->allow = match->allow;
@@ -102,7 +102,7 @@ bool handler_begin(const struct service *service, struct http_request *request,
 void handler_refuse_body(const struct http_request *request,
                          struct http_response *response)
 {
-    char detail[80];
+    char detail[PROBLEM_DETAIL_MAX];
     (void)snprintf(detail, sizeof detail,
                    "the body is too large; %d bytes are the limit",
                    HTTP_BODY_MAX);

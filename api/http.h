@@ -11,10 +11,13 @@
 #include "requestid.h"
 #include "route.h"
 
+#define HTTP_JSON "application/json"
+#define HTTP_LOCKS_PATH "/locks/" /* and the id */
+
 enum {
     HTTP_BODY_MAX = 16 * 1024,
-    HTTP_DISCARD_MAX = 256 * 1024,  /* read of a larger body, to answer it */
-    HTTP_LOCATION_MAX = 7 + ID_MAX, /* "/locks/" and the id */
+    HTTP_DISCARD_MAX = 256 * 1024, /* read of a larger body, to answer it */
+    HTTP_LOCATION_MAX = sizeof HTTP_LOCKS_PATH - 1 + ID_MAX,
 };
 
 /* The request as the front read it. All of it lives until the answer. */

@@ -10,17 +10,13 @@
 #include "render.h"
 #include "retry.h"
 
-enum {
-    DETAIL_MAX = 240,
-};
-
 /* ---- checks ------------------------------------------------------------- */
 
 /* An input that is refused: 400 with what is wrong. */
 static void refuse(const struct http_request *request,
                    const struct faults *errors, struct http_response *response)
 {
-    char many[64];
+    char many[PROBLEM_DETAIL_MAX];
     (void)snprintf(many, sizeof many, "%d members are wrong, see errors",
                    errors->count);
     struct problem problem = {
@@ -189,7 +185,7 @@ bool locks_begin(const struct service *service, struct http_request *request,
 static void respond_json(int status, struct http_response *response)
 {
     response->status = status;
-    response->content_type = "application/json";
+    response->content_type = HTTP_JSON;
 }
 
 /*
@@ -204,9 +200,8 @@ static int64_t renew_after_ms(int64_t ttl_ms, int64_t validity_ms)
 static void set_location(const struct engine_result *result,
                          struct http_response *response)
 {
-    static const char path[] = "/locks/";
-    memcpy(response->location, path, sizeof path - 1);
-    char *id = response->location + sizeof path - 1;
+    char *id = response->location +
+               span_copy(response->location, span_of(HTTP_LOCKS_PATH));
     id[id_encode(id, result->resource)] = '\0';
 }
 
@@ -216,7 +211,7 @@ static bool answer_grant(const struct http_request *request,
                          struct http_response *response)
 {
     const struct render_times times = {
-        .elapsed_ms = (now_us - request->head_read_us) / 1000,
+        .elapsed_ms = (now_us - request->head_read_us) / US_PER_MS,
         .renew_after_ms = renew_after_ms(result->ttl_ms, result->validity_ms),
     };
     response->body = render_grant(result, &times, &response->body_len);
@@ -281,7 +276,7 @@ static const char *meaning_of(enum lock_call call)
 static void describe_no_quorum(const struct service *service,
                                enum lock_call call,
                                const struct engine_result *result,
-                               char detail[DETAIL_MAX])
+                               char detail[PROBLEM_DETAIL_MAX])
 {
     int missing = 0;
     for (int i = 0; i < result->total; i++)
@@ -289,19 +284,19 @@ static void describe_no_quorum(const struct service *service,
                    !vote_is_answer(result->votes[i].vote);
     int64_t wait_us = engine_quorum_in_us(service->engine);
     int len =
-        snprintf(detail, DETAIL_MAX,
+        snprintf(detail, PROBLEM_DETAIL_MAX,
                  "%s%d of %d nodes gave no vote, %d votes are needed",
                  meaning_of(call), missing, result->total, result->quorum);
     if (result->barred_us > 0)
-        (void)snprintf(detail, DETAIL_MAX,
+        (void)snprintf(detail, PROBLEM_DETAIL_MAX,
                        "nothing was granted: the nodes' clocks were ahead "
                        "once, and gave out fencing numbers of %lld s from now; "
                        "until then this resource cannot have a higher one",
-                       (long long)(result->barred_us / 1000000) + 1);
+                       (long long)(result->barred_us / US_PER_S) + 1);
     else if (wait_us > 0 && call != LOCK_RELEASE)
-        (void)snprintf(detail + len, DETAIL_MAX - (size_t)len,
+        (void)snprintf(detail + len, PROBLEM_DETAIL_MAX - (size_t)len,
                        "; a quorum is expected in %d s",
-                       (int)((wait_us + 999999) / 1000000));
+                       (int)divide_up(wait_us, US_PER_S));
 }
 
 static void tell_exhausted(enum lock_call call,
@@ -323,7 +318,7 @@ static void answer_problem(const struct service *service,
                            const struct engine_result *result,
                            struct http_response *response)
 {
-    char detail[DETAIL_MAX];
+    char detail[PROBLEM_DETAIL_MAX];
     struct problem problem = {.detail = detail, .resource = result->resource};
     switch (result->outcome) {
     case OUTCOME_HELD:

@@ -72,7 +72,7 @@ void ops_nodes(const struct service *service,
     count_nodes(service, &nodes);
     list_nodes(service, &nodes);
     response->body = render_nodes(&nodes, &response->body_len);
-    respond_with("application/json", request, response);
+    respond_with(HTTP_JSON, request, response);
 }
 
 void ops_livez(const struct service *service,
@@ -80,8 +80,8 @@ void ops_livez(const struct service *service,
                struct http_response *response)
 {
     (void)service;
-    respond_text("application/json", span_of("{\"status\":\"alive\"}\n"),
-                 request, response);
+    respond_text(HTTP_JSON, span_of("{\"status\":\"alive\"}\n"), request,
+                 response);
 }
 
 static void respond_unready(const struct service *service,
@@ -89,7 +89,7 @@ static void respond_unready(const struct service *service,
                             const struct render_nodes *nodes,
                             struct http_response *response)
 {
-    char detail[200];
+    char detail[PROBLEM_DETAIL_MAX];
     int64_t wait_us = engine_quorum_in_us(service->engine);
     struct problem problem = {
         .code = PROBLEM_NO_QUORUM,
@@ -108,7 +108,7 @@ static void respond_unready(const struct service *service,
     if (wait_us > 0)
         (void)snprintf(detail + len, sizeof detail - (size_t)len,
                        "; a quorum is expected in %d s",
-                       (int)((wait_us + 999999) / 1000000));
+                       (int)divide_up(wait_us, US_PER_S));
     problem_respond(&problem, request->id, response);
 }
 
@@ -126,7 +126,7 @@ void ops_readyz(const struct service *service,
     }
     nodes.status = "ready";
     response->body = render_nodes(&nodes, &response->body_len);
-    respond_with("application/json", request, response);
+    respond_with(HTTP_JSON, request, response);
 }
 
 void ops_metrics(const struct service *service,

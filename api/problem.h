@@ -28,6 +28,8 @@ enum problem_code {
     PROBLEM_CODES
 };
 
+enum { PROBLEM_DETAIL_MAX = FAULT_DETAIL_MAX + 1 }; /* with its NUL */
+
 struct render_nodes;
 
 /* All borrowed; members that do not apply are 0. */

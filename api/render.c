@@ -82,12 +82,13 @@ static void put_node(struct json *json, const struct render_node *node,
     json_put_text(json, "state", span_of(view->state));
     json_put_text(json, "detail", span_of(view->detail));
     json_put_boolean(json, "voting", view->is_voting);
-    json_put_integer(json, "since_ms", (now_us - view->since_us) / 1000);
+    json_put_integer(json, "since_ms", (now_us - view->since_us) / US_PER_MS);
     if (view->quarantine_us > 0)
         json_put_integer(json, "quarantine_ms",
-                         (view->quarantine_us + 999) / 1000);
+                         divide_up(view->quarantine_us, US_PER_MS));
     if (view->has_clock)
-        json_put_integer(json, "clock_lead_ms", view->clock_offset_us / 1000);
+        json_put_integer(json, "clock_lead_ms",
+                         view->clock_offset_us / US_PER_MS);
     if (view->clock_steps > 0)
         json_put_integer(json, "clock_steps", (int64_t)view->clock_steps);
     if (view->rtt_us > 0)

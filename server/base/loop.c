@@ -274,7 +274,7 @@ void loop_timer_set(struct loop_timer *timer, int64_t at_us)
 {
     int64_t uv_at_us = (int64_t)(uv_hrtime() / 1000) + (at_us - clock_now_us());
     int64_t uv_now_ms = (int64_t)uv_now(&timer->loop->uv);
-    int64_t delay_ms = (uv_at_us + 999) / 1000 - uv_now_ms;
+    int64_t delay_ms = divide_up(uv_at_us, US_PER_MS) - uv_now_ms;
     if (delay_ms < 0)
         delay_ms = 0;
     take_from_due(timer);

@@ -40,6 +40,14 @@ static inline int quorum_of(int nodes)
     return nodes / 2 + 1;
 }
 
+enum { US_PER_MS = 1000, US_PER_S = 1000000, MS_PER_S = 1000 };
+
+/* How many units there are in value, 0 or more; one that has begun counts. */
+static inline int64_t divide_up(int64_t value, int64_t unit)
+{
+    return (value + unit - 1) / unit;
+}
+
 /* R: for so long a node counts as the server that its name leads to, µs. */
 enum { CONFIRMED_US = 5000000 };
 

@@ -108,7 +108,7 @@ static void describe_admission(const struct admission *admission, int node,
         snprintf(detail, NODE_DETAIL_MAX,
                  "is new; votes as soon as all nodes are there and new, else "
                  "in %d s",
-                 (int)((left_us + 999999) / 1000000));
+                 (int)divide_up(left_us, US_PER_S));
     else if (refusal != STATE_QUARANTINED)
         snprintf(detail, NODE_DETAIL_MAX, "%s", state_detail(refusal));
     else if (eligibility_is_contested(admission, node))
@@ -118,11 +118,11 @@ static void describe_admission(const struct admission *admission, int node,
         snprintf(detail, NODE_DETAIL_MAX,
                  "was restarted; votes again in %d s, or as soon as the other "
                  "nodes confirm its memory",
-                 (int)((left_us + 999999) / 1000000));
+                 (int)divide_up(left_us, US_PER_S));
     else if (left_us > 0)
         snprintf(detail, NODE_DETAIL_MAX,
                  "may have forgotten locks; votes again in %d s",
-                 (int)((left_us + 999999) / 1000000));
+                 (int)divide_up(left_us, US_PER_S));
     else if (eligibility_has_foreign(admission, now_us))
         snprintf(detail, NODE_DETAIL_MAX,
                  "waits: another node serves, or served until lately, another "
