@@ -17,6 +17,7 @@ struct numbers {
     int64_t validity_ms;
     int64_t number;
     int64_t remaining_ms;
+    int64_t validity_ms;
     struct render_times times;
     int votes;
 };
