@@ -69,13 +69,29 @@ static const char *type_of(const json_t *value)
     }
 }
 
+/* The JSON pointer of a member: '~' and '/' are escaped (RFC 6901 §3). */
+static void point_to(const char *name, char pointer[FAULT_POINTER_MAX + 1])
+{
+    size_t len = 0;
+    pointer[len++] = '/';
+    for (; *name != '\0' && len + 2 <= FAULT_POINTER_MAX; name++) {
+        if (*name == '~' || *name == '/') {
+            pointer[len++] = '~';
+            pointer[len++] = *name == '~' ? '0' : '1';
+        } else {
+            pointer[len++] = *name;
+        }
+    }
+    pointer[len] = '\0';
+}
+
 /* The text of a string member; false: an error was added. */
 static bool read_text(struct reader *reader, const json_t *value,
                       const char *name, struct span *text)
 {
     if (!json_is_string(value)) {
         char pointer[FAULT_POINTER_MAX + 1];
-        (void)snprintf(pointer, sizeof pointer, "/%s", name);
+        point_to(name, pointer);
         faults_add(reader->errors, pointer, "%s is %s; it must be a string",
                    name, type_of(value));
         return false;
@@ -134,77 +150,77 @@ static void read_ttl(struct reader *reader, const json_t *value)
                    body->ttl_ms, TTL_MIN_MS, reader->max_ttl_ms);
 }
 
-static void refuse_wait(struct reader *reader, const json_t *value)
-{
-    (void)value;
-    faults_add(reader->errors, "/wait_ms",
-               "wait_ms is not supported by this version; leave it out "
-               "and try again after retry_after_ms");
-}
-
-static void refuse_resources(struct reader *reader, const json_t *value)
-{
-    (void)value;
-    faults_add(reader->errors, "/resources",
-               "resources is not supported by this version; lock one "
-               "resource a request with the member resource");
-}
-
-/* Which members a call takes. */
 static const struct member {
     enum lock_call call;
     const char *name;
-    member_fn *read;
+    member_fn *read;     /* NULL: no call takes it yet; … */
+    const char *refusal; /* … then this is said */
 } members[] = {
-    {LOCK_ACQUIRE, "resource", read_resource},
-    {LOCK_ACQUIRE, "ttl_ms", read_ttl},
-    {LOCK_ACQUIRE, "owner", read_owner},
-    {LOCK_ACQUIRE, "wait_ms", refuse_wait},
-    {LOCK_ACQUIRE, "resources", refuse_resources},
-    {LOCK_EXTEND, "token", read_token},
-    {LOCK_EXTEND, "ttl_ms", read_ttl},
-    {LOCK_RELEASE, "token", read_token},
+    {LOCK_ACQUIRE, "resource", read_resource, NULL},
+    {LOCK_ACQUIRE, "ttl_ms", read_ttl, NULL},
+    {LOCK_ACQUIRE, "owner", read_owner, NULL},
+    {LOCK_ACQUIRE, "wait_ms", NULL,
+     "wait_ms is not supported by this version; leave it out and try again "
+     "after retry_after_ms"},
+    {LOCK_ACQUIRE, "resources", NULL,
+     "resources is not supported by this version; lock one resource a request "
+     "with the member resource"},
+    {LOCK_EXTEND, "token", read_token, NULL},
+    {LOCK_EXTEND, "ttl_ms", read_ttl, NULL},
+    {LOCK_RELEASE, "token", read_token, NULL},
 };
 
-static const char *members_of(enum lock_call call)
+enum { MEMBERS = sizeof members / sizeof *members };
+
+const char *body_member(enum lock_call call, int n)
 {
-    if (call == LOCK_ACQUIRE)
-        return "resource, ttl_ms and owner";
-    return call == LOCK_EXTEND ? "token and ttl_ms" : "token";
+    for (int i = 0; i < MEMBERS; i++)
+        if (members[i].call == call && members[i].read != NULL && n-- == 0)
+            return members[i].name;
+    return NULL;
 }
 
-/* The JSON pointer of a member: '~' and '/' are escaped (RFC 6901 §3). */
-static void point_to(const char *name, char pointer[FAULT_POINTER_MAX + 1])
+/* Those that the call takes, for people: "token and ttl_ms". */
+static void list_members(enum lock_call call, char list[FAULT_DETAIL_MAX])
 {
     size_t len = 0;
-    pointer[len++] = '/';
-    for (; *name != '\0' && len + 2 <= FAULT_POINTER_MAX; name++) {
-        if (*name == '~' || *name == '/') {
-            pointer[len++] = '~';
-            pointer[len++] = *name == '~' ? '0' : '1';
-        } else {
-            pointer[len++] = *name;
-        }
+    const char *name;
+    for (int i = 0; (name = body_member(call, i)) != NULL; i++) {
+        bool is_last = body_member(call, i + 1) == NULL;
+        len += (size_t)snprintf(list + len, FAULT_DETAIL_MAX - len, "%s%s",
+                                i == 0    ? ""
+                                : is_last ? " and "
+                                          : ", ",
+                                name);
     }
-    pointer[len] = '\0';
 }
 
-static void refuse_unknown(struct reader *reader, enum lock_call call,
-                           const char *name)
+static void refuse_member(struct reader *reader, enum lock_call call,
+                          const char *name, const char *refusal)
 {
     char pointer[FAULT_POINTER_MAX + 1];
+    char list[FAULT_DETAIL_MAX];
     point_to(name, pointer);
-    faults_add(reader->errors, pointer,
-               "this member is not known here; the members are %s",
-               members_of(call));
+    list_members(call, list);
+    if (refusal != NULL)
+        faults_add(reader->errors, pointer, "%s", refusal);
+    else
+        faults_add(reader->errors, pointer,
+                   "this member is not known here; the members are %s", list);
 }
 
-static member_fn *find_member(enum lock_call call, const char *name)
+static void read_member(struct reader *reader, enum lock_call call,
+                        const char *name, const json_t *value)
 {
-    for (size_t i = 0; i < sizeof members / sizeof *members; i++)
+    static const struct member unknown = {0};
+    const struct member *it = &unknown;
+    for (int i = 0; i < MEMBERS; i++)
         if (members[i].call == call && strcmp(members[i].name, name) == 0)
-            return members[i].read;
-    return NULL;
+            it = &members[i];
+    if (it->read != NULL)
+        it->read(reader, value);
+    else
+        refuse_member(reader, call, name, it->refusal);
 }
 
 /* What jansson's own text says too, but without a piece of the body. */
@@ -274,11 +290,7 @@ bool body_read(struct body *body, struct span text, enum lock_call call,
     json_t *value;
     json_object_foreach(body->root, name, value)
     {
-        member_fn *read = find_member(call, name);
-        if (read != NULL)
-            read(&reader, value);
-        else
-            refuse_unknown(&reader, call, name);
+        read_member(&reader, call, name, value);
     }
     if (call == LOCK_ACQUIRE && !body->has_resource)
         faults_add(errors, "/resource",

@@ -35,4 +35,7 @@ bool body_read(struct body *body, struct span text, enum lock_call call,
                int64_t max_ttl_ms, struct faults *errors);
 void body_fini(struct body *body);
 
+/* The n-th member that the call takes, from 0; NULL: it takes no more. */
+const char *body_member(enum lock_call call, int n);
+
 #endif

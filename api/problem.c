@@ -47,6 +47,12 @@ const char *problem_name(enum problem_code code)
     return kinds[code].code;
 }
 
+const char *problem_title(enum problem_code code)
+{
+    assert(code < PROBLEM_CODES);
+    return kinds[code].title;
+}
+
 /* ---- members ------------------------------------------------------------ */
 
 static void put_errors(struct json *json, const struct faults *errors)

@@ -46,9 +46,10 @@ struct problem {
     const struct render_nodes *states;   /* nodes and their states */
 };
 
-/* The status and the stable name of a code. */
+/* The status, the stable name and the title of a code. */
 int problem_status(enum problem_code code);
 const char *problem_name(enum problem_code code);
+const char *problem_title(enum problem_code code);
 
 /* Fills status, code, body and retry_after_ms. Without memory: overloaded. */
 void problem_respond(const struct problem *problem, const char *request_id,

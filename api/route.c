@@ -1,5 +1,6 @@
 #include "route.h"
 
+#include <stdio.h>
 #include <strings.h>
 
 struct method {
@@ -70,7 +71,7 @@ static const struct path paths[] = {
      {{"GET", 0}, {"HEAD", 0}}},
 };
 
-enum { SEGMENTS_MAX = 3 };
+enum { PATHS = sizeof paths / sizeof *paths, SEGMENTS_MAX = 3 };
 
 /* The path of a target: what follows the authority of an absolute form. */
 static const char *path_of(const char *target)
@@ -195,10 +196,21 @@ void route_find(struct route_match *match, const char *method,
         return;
     }
     int count = split(path_of(target), segments);
-    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+    for (int i = 0; i < PATHS; i++) {
         if (fits(&paths[i], segments, count)) {
             ask(match, &paths[i], method, segments[1]);
             return;
         }
     }
+}
+
+const char *route_path(int n, char path[ROUTE_PATH_MAX])
+{
+    if (n >= PATHS)
+        return NULL;
+    const struct path *it = &paths[n];
+    (void)snprintf(path, ROUTE_PATH_MAX, "/%s%s%s%s", it->first,
+                   it->has_id ? "/{id}" : "", it->last != NULL ? "/" : "",
+                   it->last != NULL ? it->last : "");
+    return it->allow;
 }

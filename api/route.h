@@ -35,4 +35,12 @@ struct route_match {
 void route_find(struct route_match *match, const char *method,
                 const char *target);
 
+enum { ROUTE_PATH_MAX = 32 }; /* with its NUL */
+
+/*
+ * Writes the n-th path, from 0, with {id} for an id, and returns the methods
+ * that it takes, as in Allow. NULL: there are no more.
+ */
+const char *route_path(int n, char path[ROUTE_PATH_MAX]);
+
 #endif

@@ -36,6 +36,13 @@ $(OUT)/differ: $(differ_obj) $(OBJ)
 	@echo "LINK $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(lib_libs)
 
+# What the docs have to agree with
+$(OUT)/tables: $(OUT)/tests/lint/tables.o $(OBJ)
+	@echo "LINK $@"
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(lib_libs)
+$(OUT)/tables.json: $(OUT)/tables
+	@$< >$@
+
 # with FLAVOUR=fuzz CC=clang
 fuzzers := $(patsubst tests/fuzz/fuzz_%.c,$(OUT)/fuzz/%,\
              $(sort $(wildcard tests/fuzz/fuzz_*.c)))
@@ -166,13 +173,13 @@ compose-test: ## Stop, pause, replace what docker-compose starts
 fresh: ## Follow README on bare trees of Debian 12 and 13
 	@tests/fresh/run.sh
 
-lint: $(OUT)/redlockd ## Check layout, sizes, includes, scripts, docs, openapi.yaml
+lint: $(OUT)/redlockd $(OUT)/tables.json ## Check layout, sizes, includes, scripts, docs, openapi.yaml
 	tests/lint/build.sh
 	@tests/lint/format.sh $(CLANG_FORMAT) $(C_FILES)
 	python3 tests/lint/sources.py
 	tests/lint/layers.py $(OUT)
-	python3 tests/lint/docs.py $(OUT)/redlockd
-	tests/lint/spec.py $(OUT)/redlockd
+	python3 tests/lint/docs.py $(OUT)/redlockd $(OUT)/tables.json
+	tests/lint/spec.py $(OUT)/redlockd $(OUT)/tables.json
 	shellcheck -x scripts/*.sh docker/*.sh tests/*/*.sh .ci/run
 
 # FLAVOUR is of no matter: nothing is compiled

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """The docs' tables against what the binary and the code say, both ways.
 
+docs.py REDLOCKD TABLES
+
 Options:  a row "| `--flag` | `default` | …" for each, as --help tells them.
-Problems: a row for each code in api/problem.c, with its status.
-Fields:   a row for each that api/body.c reads and api/render.c writes.
+Problems: a row for each code, with its status.
+Fields:   a row for each that requests take and that grants and releases tell.
 Calls:    a row for each method and path of openapi.yaml.
-States:   each row is one that server/ names.
+States:   each row is a vote or a state of a node.
 
 And each relative link leads to a file and, with #, to one of its headings;
 each code block is one that tests/readme pastes, or shows no command; README
@@ -15,6 +17,8 @@ import pathlib
 import re
 import subprocess
 import sys
+
+from tables import answers, members_of, tables
 
 root = pathlib.Path(__file__).resolve().parents[2]
 CONFIGURATION = "docs/configuration.md"
@@ -28,11 +32,6 @@ problems = []
 
 def source(name):
     return (root / name).read_text()
-
-
-def find(name):
-    """The text of a C file, in whichever folder of server/ it is."""
-    return next((root / "server").rglob(name)).read_text()
 
 
 def complain(page, text):
@@ -90,21 +89,16 @@ def check_options():
 
 
 def check_codes():
-    known = set(re.findall(r'\{(\d{3}), "(\w+)"', source("api/problem.c")))
     same(CLIENTS, "codes",
          {(row[0], code)
           for row in table(CLIENTS, "status", "`code`", "means", "do")
           for code in names([row], 1)},
-         known)
+         {(str(kind["status"]), code) for code, kind in tables["codes"].items()})
 
 
 def check_fields():
-    read = source("api/body.c").split("members[] = {")[1].split("};")[0]
-    known = {name for name, reader in
-             re.findall(r'\{LOCK_\w+, "(\w+)", (\w+)\}', read)
-             if not reader.startswith("refuse_")}
-    grant = source("api/render.c").split("char *render_inspect")[0]
-    known |= set(re.findall(r'json, "(\w+)"', grant)) - {"remaining_ms"}
+    known = members_of([answers["Grant"], answers["Release"]])
+    known = known.union(*tables["members"].values())
     same(CLIENTS, "fields", names(table(CLIENTS, "field", "meaning")),
          known - COUNTED)
 
@@ -122,8 +116,7 @@ def check_calls():
 
 
 def check_states():
-    known = set(re.findall(r'= \{"(\w+)"', find("vote.c")))
-    known |= set(re.findall(r'= \{"(\w+)"', find("state.c")))
+    known = {vote["name"] for vote in tables["votes"]} | set(tables["states"])
     documented = names(table(OPERATIONS, "state", "means", "do"))
     same(OPERATIONS, "states", documented, documented & known)
 

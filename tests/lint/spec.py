@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 """openapi.yaml against the code, both ways, and by the rules of good specs.
 
-spec.py REDLOCKD. Paths and methods against the table in api/route.c; statuses,
-codes and titles against that in api/problem.c; the examples' details against
-the texts in the code; members against what api/ reads and writes; limits and
-alphabets against the constants, --help and VERSION; the names of votes. The
-rules are the essentials of what Spectral's and Redocly's recommended sets check.
+spec.py REDLOCKD TABLES. Paths and methods, statuses, codes and titles, members,
+limits, alphabets and the names of votes against the tables that tests/lint/
+tables.c prints, --help and VERSION; the examples' details against the texts in
+the code. The rules are the essentials of what Spectral's and Redocly's
+recommended sets check.
 """
 import base64
 import pathlib
@@ -15,6 +15,8 @@ import sys
 
 import jsonschema
 import yaml
+
+from tables import answers, members_of, tables
 
 root = pathlib.Path(__file__).resolve().parents[2]
 problems = []
@@ -75,16 +77,11 @@ operations = {(path, method): {**operation, "parameters":
 
 def check_routes():
     """HEAD follows from GET (RFC 9110 §9.3.2), OPTIONS is on every path."""
-    table = source("api/route.c").split("paths[] = {")[1].split("\n};")[0]
     routes = set()
-    row = re.compile(r'\{"([^"]+)",\s*(true|false),\s*(?:"(\w+)"|NULL),\s*ROUTE_\w+,\s*'
-                     r'"([^"]+)",\s*\{(.*?)\}\}', re.S)
-    for first, has_id, last, allow, methods in row.findall(table):
-        path = f"/{first}" + ("/{id}" if has_id == "true" else "")
-        path += f"/{last}" if last else ""
-        names = set(re.findall(r'"([A-Z]+)"', methods))
-        routes |= {(path, name.lower()) for name in names - {"HEAD"}}
-        if set(allow.split(", ")) != names | {"OPTIONS"}:
+    for path, row in tables["paths"].items():
+        names = set(row["methods"])
+        routes |= {(path, name.lower()) for name in names - {"HEAD", "OPTIONS"}}
+        if set(row["allow"].split(", ")) != names or "OPTIONS" not in names:
             complain(f"{path}: Allow and methods differ in api/route.c")
         if ("HEAD" in names) != ("GET" in names):
             complain(f"{path}: HEAD and GET do not go together in api/route.c")
@@ -100,9 +97,8 @@ def words(schema):
 
 
 def check_codes():
-    kinds = {code: (int(status), title) for status, code, title in
-             re.findall(r'\{(\d{3}), "(\w+)",\s*"([^"]+)"\}',
-                        source("api/problem.c"))}
+    kinds = {code: (kind["status"], kind["title"])
+             for code, kind in tables["codes"].items()}
     same("codes", words(schemas["Problem"]["properties"]["code"]), set(kinds))
     shown = set()
     for where, status, value in examples():
@@ -118,14 +114,6 @@ def check_codes():
     same("examples", shown, set(kinds) - {"method_not_allowed"})
 
 
-def members_read():
-    table = source("api/body.c").split("members[] = {")[1].split("};")[0]
-    for route, name, reader in re.findall(r'\{LOCK_(\w+), "(\w+)", (\w+)\}',
-                                          table):
-        if not reader.startswith("refuse_"):
-            yield route, name
-
-
 def names_of(schema):
     for name, member in schema.get("properties", {}).items():
         yield name
@@ -134,63 +122,44 @@ def names_of(schema):
 
 
 def check_members():
-    read = list(members_read())
-    for route, name in (("ACQUIRE", "AcquireRequest"),
-                        ("EXTEND", "ExtendRequest")):
+    for call, name in (("acquire", "AcquireRequest"),
+                       ("extend", "ExtendRequest")):
         same(name, set(schemas[name]["properties"]),
-             {member for at, member in read if at == route})
-    code = source("api/render.c") + source("api/problem.c") + source("api/ops.c")
-    written = set(re.findall(r'json, "(\w+)"', code)) | {"granted", "held"}
-    written |= set(re.findall(r'\{\\"(\w+)\\":', code))
-    answers = ("Grant", "Release", "Lock", "Nodes", "Readiness", "Liveness",
-               "Problem")
-    same("the answers",
-         {name for answer in answers for name in names_of(schemas[answer])},
-         written)
-
-
-def constant(name, path):
-    match = re.search(rf"\b{name} = ([^,/}}]+)[,}}]", source(path))
-    return eval(match[1], {}, {})  # numbers of our own headers
+             set(tables["members"][call]))
+    for name in sorted({key.split()[0] for key in answers}):
+        written = [value for key, value in answers.items()
+                   if key.split()[0] == name]
+        same(name, set(names_of(schemas[name])), members_of(written))
 
 
 def check_limits():
-    types = "server/base/types.h"
+    limits = tables["limits"]
     flags = dict(re.findall(
         r"^  --([a-z-]+).*\[(\d+)\]$",
         subprocess.run([sys.argv[1], "--help"], check=True, text=True,
                        capture_output=True).stdout, re.M))
     ttl, total = schemas["Ttl"], schemas["Total"]
-    bytes_max = constant("RESOURCE_MAX", types)
     wanted = {
-        "the least ttl_ms": (ttl["minimum"], constant("TTL_MIN_MS", types)),
+        "the least ttl_ms": (ttl["minimum"], limits["ttl_min_ms"]),
         "the greatest ttl_ms": (ttl["maximum"], int(flags["max-ttl-ms"])),
         "the default ttl_ms": (ttl["default"], int(flags["default-ttl-ms"])),
-        "resource": (schemas["Resource"]["maxLength"],
-                     constant("RESOURCE_CHARS", types)),
-        "token": (schemas["Token"]["maxLength"], constant("TOKEN_MAX", types)),
-        "owner": (schemas["Owner"]["maxLength"], constant("OWNER_MAX", types)),
-        "id": (schemas["Id"]["maxLength"], 1 + (bytes_max * 4 + 2) // 3),
-        "nodes": (total["maximum"], constant("NODES_MAX", types)),
-        "a quorum": (schemas["Quorum"]["maximum"],
-                     constant("NODES_MAX", types) // 2 + 1),
+        "resource": (schemas["Resource"]["maxLength"], limits["resource_chars"]),
+        "token": (schemas["Token"]["maxLength"], limits["token"]),
+        "owner": (schemas["Owner"]["maxLength"], limits["owner"]),
+        "id": (schemas["Id"]["maxLength"], limits["id"]),
+        "nodes": (total["maximum"], limits["nodes"]),
+        "a quorum": (schemas["Quorum"]["maximum"], limits["quorum"]),
         "X-Request-Id": (
             whole["components"]["headers"]["X-Request-Id"]["schema"]["maxLength"],
-            constant("REQUESTID_MAX", "api/requestid.h")),
+            limits["request_id"]),
         "the version": (spec["info"]["version"],
                         source("VERSION").strip()),
     }
     for what, (in_spec, in_code) in wanted.items():
         if in_spec != in_code:
             complain(f"{what} is {in_code} in the code, not {in_spec}")
-    body_max = constant("HTTP_BODY_MAX", "api/http.h")
-    if f"{body_max} bytes" not in str(spec["components"]["responses"]):
-        complain(f"BodyTooLarge does not tell {body_max} bytes")
-
-
-def letters(text):
-    """The strings of a C initialiser, put together."""
-    return set("".join(re.findall(r'"([^"]*)"', text)))
+    if f"{limits['body']} bytes" not in str(spec["components"]["responses"]):
+        complain(f"BodyTooLarge does not tell {limits['body']} bytes")
 
 
 def passes(schema, texts):
@@ -200,32 +169,23 @@ def passes(schema, texts):
 
 def check_alphabets():
     """What a pattern lets through, character by character."""
-    ids = source("api/id.c")
-    allowed = r"allowed\[\] =(.*?);"
-    below, but = re.search(r"first < (\w+) \|\| first == (\w+)", ids).groups()
-    plain = ids.split("is_plain_char")[1].split("}")[0]
-    of_id = set(re.findall(r"c == '(.)'", plain))
-    for first, last in re.findall(r"c >= '(.)' && c <= '(.)'", plain):
-        of_id |= {chr(c) for c in range(ord(first), ord(last) + 1)}
+    lets = tables["characters"]
+    characters = {chr(c) for c in range(lets["below"])}
     headers = whole["components"]["headers"]
-    characters = {chr(c) for c in range(0x180)}
     for name, schema, wanted in (
-            ("Owner", schemas["Owner"],
-             letters(re.search(allowed, source("server/engine/token.c"), re.S)[1])),
+            ("Owner", schemas["Owner"], lets["owner"]),
             ("X-Request-Id", headers["X-Request-Id"]["schema"],
-             letters(re.search(allowed, source("api/requestid.c"), re.S)[1])),
-            ("Resource", schemas["Resource"],
-             {c for c in characters if ord(c) >= int(below, 16)} -
-             {chr(int(but, 16))}),
-            ("Id", schemas["Id"], of_id - {"."})):
-        same(f"characters of {name}", passes(schema, characters), wanted)
+             lets["request_id"]),
+            ("Resource", schemas["Resource"], lets["resource"]),
+            ("Id", schemas["Id"], lets["id"])):
+        same(f"characters of {name}", passes(schema, characters), set(wanted))
         if schema["minLength"] != 1 or "" in passes(schema, {""}):
             complain(f"{name} may be empty")
 
 
 def check_ids():
     """Ids are made of resources here as api/id.c makes them."""
-    reserved = re.search(r'RESERVED_NAME "(.*?)"', source("server/base/types.h"))[1]
+    reserved = tables["reserved"]
 
     def encoded(text):
         code = base64.urlsafe_b64encode(text.encode())
@@ -242,11 +202,11 @@ def check_ids():
 
 def check_tokens():
     """Tokens are made here as server/engine/token.c makes them."""
-    path = "server/engine/token.c"
-    number = "1" * constant("NUMBER_DIGITS", path)
-    code = "a" * (2 * constant("TOKEN_RANDOM_BYTES", "server/engine/token.h"))
-    key = "+" + "_" * constant("KEY_CHARS", path)
-    owner = "." + "/" * constant("OWNER_MAX", "server/base/types.h")
+    length = tables["token"]
+    number = "1" * length["number"]
+    code = "a" * length["code"]
+    key = "+" + "_" * length["key"]
+    owner = "." + "/" * length["owner"]
     shortest, longest = f"{number}.{code}", f"{number}.{code}{key}{owner}"
     good = {shortest, longest, shortest + key, shortest + owner}
     bad = {"1", number, code, "1" + shortest, shortest + ".", shortest + "a",
@@ -258,23 +218,20 @@ def check_tokens():
 
 
 def check_words():
-    """The names of votes, which the description of vote lists."""
-    names = set()
-    for file in ("vote", "state"):
-        names |= set(re.findall(r'\[(?:VOTE|STATE)_\w+\] = \{"(\w+)"',
-                                source(f"server/engine/{file}.c")))
-    own = {"voting", "admitting"}
-    same("votes", words(schemas["ProblemNode"]["properties"]["vote"]), names - own)
-    state = schemas["NodeState"]["properties"]["state"]
-    same("states", words(state) - {"vote"},
-         own | {"connecting"})
+    """The names of votes, and of the states that are no vote."""
+    names = {vote["name"] for vote in tables["votes"]}
+    states = set(tables["states"])
+    own = words(schemas["NodeState"]["properties"]["state"]) - {"vote"}
+    same("votes", words(schemas["ProblemNode"]["properties"]["vote"]),
+         names - own)
+    same("states", own, own & states | states - names)
 
 
 def texts():
     """The texts in the code, as patterns: a conversion is any text."""
+    yield from (re.escape(vote["detail"]) for vote in tables["votes"])
     for name in ("api/head.c", "api/exchange.c", "api/handler.c", "api/body.c",
-                 "api/locks.c", "api/ops.c", "server/engine/vote.c",
-                 "server/engine/state.c"):
+                 "api/locks.c", "api/ops.c"):
         code = re.sub(r'" PRId64\b(\s*")?', "d", source(name))
         for run in re.findall(r'"(?:[^"\\]|\\.)*"(?:\s+"(?:[^"\\]|\\.)*")*',
                               code):

@@ -1,0 +1,313 @@
+/*
+ * Prints as JSON what the docs and openapi.yaml have to agree with: the tables
+ * of the code and its limits, what its predicates let through, and an answer
+ * of each kind with every member.
+ */
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../../api/body.h"
+#include "../../api/id.h"
+#include "../../api/ops.h"
+#include "../../api/problem.h"
+#include "../../api/render.h"
+#include "../../api/requestid.h"
+#include "../../api/route.h"
+#include "../../server/base/metrics.h"
+#include "../../server/engine/port.h"
+#include "../../server/engine/token.h"
+
+enum { CHARACTERS = 0x180 };
+
+/* ---- an engine that nobody talks to ------------------------------------- */
+
+static enum vote port_send(void *ctx, int node, const struct call *call,
+                           uint64_t tag)
+{
+    (void)ctx, (void)node, (void)call, (void)tag;
+    return VOTE_STALLED;
+}
+
+static int64_t port_now(void *ctx)
+{
+    (void)ctx;
+    return 1;
+}
+
+static void port_random(void *ctx, void *buf, size_t len)
+{
+    (void)ctx;
+    memset(buf, 0, len);
+}
+
+static bool port_timer(void *ctx, uint32_t slot, int64_t at_us)
+{
+    (void)ctx, (void)slot, (void)at_us;
+    return true;
+}
+
+static void port_answer(void *ctx, void *client)
+{
+    (void)ctx, (void)client;
+}
+
+static struct engine *make_engine(void)
+{
+    static const struct engine_port port = {
+        .send = port_send,
+        .now = port_now,
+        .random = port_random,
+        .timer = port_timer,
+        .answer = port_answer,
+    };
+    static const struct engine_settings settings = {
+        .nodes = 1, .node_names = {"a"}, .max_ttl_ms = 1, .config_epoch = 1};
+    static struct metrics metrics;
+    struct engine *engine = engine_new(&settings, &port, &metrics);
+    assert(engine != NULL);
+    return engine;
+}
+
+/* ---- tables ------------------------------------------------------------- */
+
+static void put_codes(struct json *json)
+{
+    json_open_object(json, "codes");
+    for (int i = 0; i < PROBLEM_CODES; i++) {
+        enum problem_code code = (enum problem_code)i;
+        json_open_object(json, problem_name(code));
+        json_put_integer(json, "status", problem_status(code));
+        json_put_text(json, "title", span_of(problem_title(code)));
+        json_close_object(json);
+    }
+    json_close_object(json);
+}
+
+/* A method is one of a path if it is not refused there: so is a bad id. */
+static void put_paths(struct json *json)
+{
+    static const char *const methods[] = {"GET",     "HEAD",    "POST",
+                                          "PUT",     "PATCH",   "DELETE",
+                                          "CONNECT", "OPTIONS", "TRACE"};
+    char path[ROUTE_PATH_MAX];
+    const char *allow;
+    json_open_object(json, "paths");
+    for (int n = 0; (allow = route_path(n, path)) != NULL; n++) {
+        json_open_object(json, path);
+        json_put_text(json, "allow", span_of(allow));
+        json_open_array(json, "methods");
+        for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
+            struct route_match match;
+            route_find(&match, methods[i], path);
+            if (match.route != ROUTE_NOT_ALLOWED)
+                json_put_text(json, NULL, span_of(methods[i]));
+        }
+        json_close_array(json);
+        json_close_object(json);
+    }
+    json_close_object(json);
+}
+
+static void put_members(struct json *json)
+{
+    json_open_object(json, "members");
+    for (int i = 0; i < LOCK_CALLS; i++) {
+        const char *name;
+        json_open_array(json, metrics_call_names[i]);
+        for (int n = 0; (name = body_member((enum lock_call)i, n)) != NULL; n++)
+            json_put_text(json, NULL, span_of(name));
+        json_close_array(json);
+    }
+    json_close_object(json);
+}
+
+static void put_limits(struct json *json)
+{
+    json_open_object(json, "limits");
+    json_put_integer(json, "ttl_min_ms", TTL_MIN_MS);
+    json_put_integer(json, "resource_chars", RESOURCE_CHARS);
+    json_put_integer(json, "owner", OWNER_MAX);
+    json_put_integer(json, "token", TOKEN_MAX);
+    json_put_integer(json, "id", ID_MAX);
+    json_put_integer(json, "request_id", REQUESTID_MAX);
+    json_put_integer(json, "body", HTTP_BODY_MAX);
+    json_put_integer(json, "nodes", NODES_MAX);
+    json_put_integer(json, "quorum", quorum_of(NODES_MAX));
+    json_close_object(json);
+}
+
+static void put_votes(struct json *json)
+{
+    json_open_array(json, "votes");
+    for (int i = 0; i < BALLOT_KINDS; i++) {
+        struct ballot ballot = ballot_of_number(i);
+        json_open_object(json, NULL);
+        json_put_text(json, "name", span_of(ballot_name(ballot)));
+        json_put_text(json, "detail", span_of(ballot_detail(ballot)));
+        json_close_object(json);
+    }
+    json_close_array(json);
+}
+
+/* Those that have a name, and the one before any connection. */
+static void put_states(struct json *json, const struct engine *engine)
+{
+    struct engine_node_view view;
+    engine_view_node(engine, 0, &view);
+    json_open_array(json, "states");
+    for (int i = 0; i < STATE_KINDS; i++)
+        json_put_text(json, NULL, span_of(state_name((enum node_state)i)));
+    json_put_text(json, NULL, span_of(view.state));
+    json_close_array(json);
+}
+
+/* ---- what is let through ------------------------------------------------ */
+
+static bool is_resource(struct span text)
+{
+    return id_check_resource(text) == NULL;
+}
+
+static bool is_id(struct span text)
+{
+    char resource[RESOURCE_MAX];
+    size_t len;
+    return id_decode(text, resource, &len);
+}
+
+/* Each character that is one alone. */
+static void put_alone(struct json *json, const char *name,
+                      bool (*is_one)(struct span text))
+{
+    char text[2 * CHARACTERS];
+    size_t len = 0;
+    for (int c = 0; c < CHARACTERS; c++) {
+        struct span one = {text + len, c < 0x80 ? 1 : 2};
+        text[len] = (char)(c < 0x80 ? c : 0xc0 | c >> 6);
+        text[len + 1] = (char)(0x80 | (c & 0x3f));
+        if (is_one(one))
+            len += one.len;
+    }
+    json_put_text(json, name, (struct span){text, len});
+}
+
+static void put_characters(struct json *json)
+{
+    json_open_object(json, "characters");
+    json_put_integer(json, "below", CHARACTERS);
+    put_alone(json, "owner", token_is_owner);
+    put_alone(json, "request_id", requestid_is_valid);
+    put_alone(json, "resource", is_resource);
+    put_alone(json, "id", is_id);
+    json_close_object(json);
+    json_put_text(json, "reserved", span_of(RESERVED_NAME));
+}
+
+/* The lengths of a token's parts. */
+static void put_token(struct json *json)
+{
+    static const unsigned char random[TOKEN_RANDOM_BYTES];
+    char token[2 * TOKEN_MAX];
+    size_t len = token_make(token, 1, random, span_of(""));
+    size_t digits = (size_t)((char *)memchr(token, '.', len) - token);
+    size_t key_len = 0;
+    token[len] = '+';
+    do
+        token[len + 1 + key_len++] = '_';
+    while (!token_is_ours((struct span){token, len + 1 + key_len}) &&
+           key_len < TOKEN_MAX);
+    json_open_object(json, "token");
+    json_put_integer(json, "number", (int64_t)digits);
+    json_put_integer(json, "code", (int64_t)(len - digits - 1));
+    json_put_integer(json, "key", (int64_t)key_len);
+    json_put_integer(json, "owner", OWNER_MAX);
+    json_close_object(json);
+}
+
+/* ---- answers ------------------------------------------------------------ */
+
+/* Prints a member, and frees its value: a body. */
+static void print_answer(const char *name, char *body)
+{
+    assert(body != NULL);
+    printf(",\"%s\":%s", name, body);
+    free(body);
+}
+
+static void print_problem(const char *name, const struct problem *problem)
+{
+    struct http_response response;
+    problem_respond(problem, "id", &response);
+    assert(response.status == problem_status(problem->code));
+    print_answer(name, response.body);
+}
+
+static void print_answers(const struct engine *engine)
+{
+    static const char *const names[] = {"a"};
+    static const struct render_times times;
+    struct engine_result result = {
+        .resource = span_of("a"),
+        .token = span_of("a"),
+        .owner = span_of("a"),
+        .number = 1,
+        .total = 1,
+    };
+    struct render_nodes nodes = {
+        .status = "ready", .total = 1, .has_list = true, .list[0].name = "a"};
+    struct engine_node_view *view = &nodes.list[0].view;
+    struct faults errors = {0};
+    struct http_response alive;
+    size_t len;
+    engine_view_node(engine, 0, view);
+    view->quarantine_us = view->rtt_us = 1;
+    view->clock_steps = 1;
+    view->has_clock = true;
+    faults_add(&errors, "/a", "a");
+    struct problem lock = {
+        .detail = "a",
+        .resource = result.resource,
+        .retry_after_ms = 1,
+        .errors = &errors,
+        .held_by = &result,
+        .votes = &result,
+        .node_names = names,
+        .engine = engine,
+    };
+    struct problem unready = {.detail = "a", .states = &nodes};
+    ops_livez(NULL, NULL, &alive);
+    print_answer("Grant", render_grant(&result, &times, &len));
+    print_answer("Release", render_release(&result, &len));
+    print_answer("Lock", render_inspect(&result, &len));
+    print_answer("Readiness", render_nodes(&nodes, &len));
+    nodes.status = NULL;
+    print_answer("Nodes", render_nodes(&nodes, &len));
+    print_answer("Liveness", alive.body);
+    print_problem("Problem", &lock);
+    print_problem("Problem of nodes", &unready);
+}
+
+int main(void)
+{
+    struct engine *engine = make_engine();
+    struct json json;
+    size_t len;
+    json_begin(&json);
+    put_codes(&json);
+    put_paths(&json);
+    put_members(&json);
+    put_limits(&json);
+    put_votes(&json);
+    put_states(&json, engine);
+    put_characters(&json);
+    put_token(&json);
+    char *tables = json_end(&json, &len);
+    assert(tables != NULL);
+    printf("{\"tables\":%s", tables);
+    print_answers(engine);
+    printf("}\n");
+    free(tables);
+    engine_free(engine);
+    return 0;
+}
