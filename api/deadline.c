@@ -5,10 +5,10 @@
 #include <sys/socket.h>
 
 enum {
-    REQUEST_US = 10 * 1000000, /* to send a head, a body; to take an answer */
-    IDLE_US = 75 * 1000000,    /* from the answer to the next head */
-    PATIENCE_US = 1000000,     /* with a request or an answer, at the limit */
-    KERNEL_TICKS_US = 20000,   /* how exactly it knows when data came */
+    REQUEST_US = 10 * US_PER_S, /* to send a head, a body; to take an answer */
+    IDLE_US = 75 * US_PER_S,    /* from the answer to the next head */
+    PATIENCE_US = US_PER_S,     /* with a request or an answer, at the limit */
+    KERNEL_TICKS_US = 20000,    /* how exactly it knows when data came */
 };
 
 /* ---- the list ----------------------------------------------------------- */

@@ -22,8 +22,9 @@ void fields_fill(struct fields *fields, const struct http_request *request,
         response->location[0] != '\0' ? response->location : NULL);
     add(fields, "Allow", response->allow);
     if (response->retry_after_ms > 0) { /* whole seconds, and no sooner */
-        (void)snprintf(fields->retry_after, sizeof fields->retry_after, "%lld",
-                       (long long)((response->retry_after_ms + 999) / 1000));
+        (void)snprintf(
+            fields->retry_after, sizeof fields->retry_after, "%lld",
+            (long long)divide_up(response->retry_after_ms, MS_PER_S));
         add(fields, "Retry-After", fields->retry_after);
     }
     add(fields, "Connection", response->close ? "close" : NULL);

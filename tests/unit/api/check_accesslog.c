@@ -36,7 +36,7 @@ static void set_up(void)
                                     .lock_token = span_of("secret"),
                                     .body = span_of("secret"),
                                     .head_read_us = START,
-                                    .call = LOCK_EXTEND};
+                                    .counted_as = LOCK_EXTEND};
     http_response_init(&response);
     response.status = 200;
 }
@@ -150,7 +150,7 @@ START_TEST(each_answer_is_counted)
     note(200, 3);
     note(503, 4);
     note(503, 5);
-    request.call = METRICS_PROBE;
+    request.counted_as = METRICS_PROBE;
     note(200, 6);
     ck_assert_uint_eq(metrics.responses[LOCK_EXTEND][200], 1);
     ck_assert_uint_eq(metrics.responses[LOCK_EXTEND][503], 2);

@@ -41,7 +41,7 @@ START_TEST(each_route_has_its_handler)
     }
     ck_assert_int_eq(ask_send(rows[_i].method, rows[_i].target, NULL),
                      rows[_i].status != 0);
-    ck_assert_int_eq(ask.request.call, rows[_i].call);
+    ck_assert_int_eq(ask.request.counted_as, rows[_i].call);
     ck_assert_int_eq(ask.response.status, rows[_i].status);
     ck_assert_pstr_eq(ask.response.code, rows[_i].code);
     ck_assert_pstr_eq(ask.response.allow, rows[_i].allow);
@@ -76,7 +76,7 @@ START_TEST(a_body_that_is_too_large_is_refused)
     ask_expect(413, "body_too_large");
     ck_assert_str_eq(ask_text("detail"),
                      "the body is too large; 16384 bytes are the limit");
-    ck_assert_int_eq(ask.request.call, LOCK_RELEASE);
+    ck_assert_int_eq(ask.request.counted_as, LOCK_RELEASE);
     ck_assert_int_eq(play.sent_count, 0);
 }
 END_TEST
