@@ -14,7 +14,6 @@
 #include "input.h"
 
 struct numbers {
-    int64_t validity_ms;
     int64_t number;
     int64_t remaining_ms;
     int64_t validity_ms;

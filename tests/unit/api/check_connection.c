@@ -74,7 +74,7 @@ static void leave(void)
 }
 
 /* A request whose operation runs. */
-static void begin(int call, engine_op op)
+static void begin(enum lock_call call, engine_op op)
 {
     ck_assert(op != 0);
     connection_begin(it, clock_now_us());
