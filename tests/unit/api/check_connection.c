@@ -101,6 +101,7 @@ START_TEST(written_whole_is_held_however_the_connection_ends)
     ck_assert(it->request.op == 0);
     leave();
     ck_assert_int_eq(play_count(CALL_RELEASE), 0);
+    ck_assert_uint_eq(play.metrics.outcomes[LOCK_ACQUIRE][OUTCOME_GRANTED], 1);
     ck_assert_uint_eq(play.metrics.undelivered_grants, 0);
     ck_assert_uint_eq(play.metrics.requests_answered, 1);
 }
