@@ -348,11 +348,6 @@ static void print_ratio(FILE *out, double ratio)
     (void)fputs(text, out);
 }
 
-static void print_integer(FILE *out, int64_t number)
-{
-    (void)fprintf(out, "%" PRId64, number);
-}
-
 /* Errors of out are the caller's: it looks at ferror once, at the end. */
 void option_print(const struct option *option, const struct config *config,
                   FILE *out)
@@ -373,7 +368,7 @@ void option_print(const struct option *option, const struct config *config,
         (void)fputs(*(const bool *)value ? "on" : "off", out);
         break;
     case OPTION_IS_INTEGER:
-        print_integer(out, *(const int64_t *)value);
+        (void)fprintf(out, "%" PRId64, *(const int64_t *)value);
         break;
     case OPTION_IS_RATIO:
         print_ratio(out, *(const double *)value);

@@ -270,11 +270,6 @@ static void on_marked(struct admission *admission, struct admission_node *node,
         witness_on_lost(&admission->witness, index);
 }
 
-static int64_t read_max_ttl_ms(int64_t max_ttl_ms)
-{
-    return max_ttl_ms < MAX_TTL_MOST_MS ? max_ttl_ms : MAX_TTL_MOST_MS;
-}
-
 /* The number in front of an admission or a mark. */
 static int epoch_of(struct span state)
 {
@@ -306,7 +301,8 @@ void admission_on_look(struct admission *admission, int node,
         return;
     it->is_busy = it->is_mute = false;
     it->looked_us = sent_us;
-    it->max_ttl_ms = read_max_ttl_ms(look->max_ttl_ms);
+    it->max_ttl_ms =
+        look->max_ttl_ms < MAX_TTL_MOST_MS ? look->max_ttl_ms : MAX_TTL_MOST_MS;
     it->was_durable = look->is_durable;
     it->beat = look->beat;
     it->seen_us = look->seen_us;

@@ -151,7 +151,7 @@ static bool is_worth_a_line(const struct nodes *nodes, int node, int64_t now_us)
     return !may_pass || now_us - it->since_us >= HEARTBEAT_US;
 }
 
-static void update_one(struct nodes *nodes, int node, int64_t now_us)
+static void update(struct nodes *nodes, int node, int64_t now_us)
 {
     struct node *it = &nodes->node[node];
     it->refusal = status_refusal(nodes, node, now_us);
@@ -170,12 +170,6 @@ static void update_one(struct nodes *nodes, int node, int64_t now_us)
     }
     if (is_change)
         count_voters(nodes);
-}
-
-static void update(struct nodes *nodes, int64_t now_us)
-{
-    for (int i = 0; i < nodes->env->settings.nodes; i++)
-        update_one(nodes, i, now_us);
 }
 
 /* ---- what the admission and the clocks ask for ------------------------------
@@ -289,7 +283,8 @@ static void settle(struct nodes *nodes, int64_t now_us)
     while (admission_next(&nodes->admission, now_us, &action))
         if (!send_action(nodes, &action))
             admission_on_failure(&nodes->admission, &action, now_us);
-    update(nodes, now_us);
+    for (int i = 0; i < nodes->env->settings.nodes; i++)
+        update(nodes, i, now_us);
 }
 
 void nodes_tick(struct nodes *nodes, int64_t now_us)
