@@ -15,8 +15,8 @@
 struct json {
     char *text;
     size_t len;
-    size_t size;     /* 0 from then on: */
-    bool has_failed; /* there was no memory for a value */
+    size_t size;
+    bool has_failed; /* no memory for a value; size is 0 from then on */
 };
 
 /* Opens the object that is the whole text. json_end must follow. */

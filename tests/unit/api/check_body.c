@@ -1,4 +1,5 @@
 #include <check.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "../../../api/body.h"
@@ -116,6 +117,30 @@ START_TEST(all_errors_are_told_at_once)
 }
 END_TEST
 
+/* The list is made of the same table that body_member reads. */
+START_TEST(unknown_members_are_told_which_are_known)
+{
+    static const char *const lists[] = {
+        [LOCK_ACQUIRE] = "resource, ttl_ms and owner",
+        [LOCK_EXTEND] = "token and ttl_ms",
+        [LOCK_RELEASE] = "token",
+    };
+    char expected[FAULT_DETAIL_MAX];
+    snprintf(expected, sizeof expected,
+             "this member is not known here; the members are %s", lists[_i]);
+    ck_assert(!parse("{\"what\":1}", (enum lock_call)_i));
+    ck_assert_str_eq(errors.list[0].detail, expected);
+}
+END_TEST
+
+START_TEST(members_that_are_refused_are_none)
+{
+    ck_assert_str_eq(body_member(LOCK_ACQUIRE, 2), "owner");
+    ck_assert_ptr_null(body_member(LOCK_ACQUIRE, 3));
+    ck_assert_ptr_null(body_member(LOCK_INSPECT, 0));
+}
+END_TEST
+
 START_TEST(tokens_are_not_repeated)
 {
     static const char *const bodies[] = {
@@ -155,6 +180,9 @@ Suite *check_body(void)
     tcase_add_test(tc, members_may_be_left_out);
     tcase_add_loop_test(tc, what_is_wrong_is_pointed_at, 0, COUNT(bad));
     tcase_add_test(tc, all_errors_are_told_at_once);
+    tcase_add_loop_test(tc, unknown_members_are_told_which_are_known, 0,
+                        LOCK_INSPECT);
+    tcase_add_test(tc, members_that_are_refused_are_none);
     tcase_add_test(tc, tokens_are_not_repeated);
     tcase_add_test(tc, deep_nesting_is_refused);
     suite_add_tcase(suite, tc);

@@ -87,6 +87,7 @@ START_TEST(each_code_has_its_status_and_a_name_of_its_own)
         for (int j = 0; j < i; j++)
             ck_assert_str_ne(problem_name((enum problem_code)i),
                              problem_name((enum problem_code)j));
+        ck_assert_uint_gt(strlen(problem_title((enum problem_code)i)), 0);
     }
 }
 END_TEST

@@ -119,6 +119,24 @@ START_TEST(allow_lists_the_methods_of_the_path)
 }
 END_TEST
 
+START_TEST(paths_are_listed_with_their_methods)
+{
+    char path[ROUTE_PATH_MAX];
+    const char *allow;
+    int n = 0;
+
+    for (; (allow = route_path(n, path)) != NULL; n++) {
+        struct route_match match;
+        route_find(&match, "OPTIONS", path);
+        ck_assert_int_eq(match.route, ROUTE_OPTIONS);
+        ck_assert_str_eq(match.allow, allow);
+    }
+    ck_assert_int_eq(n, 8);
+    ck_assert_str_eq(route_path(2, path), "PUT, OPTIONS");
+    ck_assert_str_eq(path, "/locks/{id}/extend");
+}
+END_TEST
+
 START_TEST(long_id_is_bad_not_overflowing)
 {
     char target[8192] = "/locks/";
@@ -137,6 +155,7 @@ Suite *check_route(void)
     tcase_add_loop_test(tc, calls_on_locks_are_found, 0, COUNT(calls));
     tcase_add_loop_test(tc, target_and_method_make_the_route, 0, COUNT(rows));
     tcase_add_test(tc, allow_lists_the_methods_of_the_path);
+    tcase_add_test(tc, paths_are_listed_with_their_methods);
     tcase_add_test(tc, long_id_is_bad_not_overflowing);
     suite_add_tcase(suite, tc);
     return suite;
