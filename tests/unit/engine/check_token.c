@@ -54,6 +54,39 @@ START_TEST(the_longest_token_is_as_long_as_it_may_be)
 }
 END_TEST
 
+/* A part of a token, and what it may be made of. */
+static const struct {
+    const char *front, *behind, *allowed;
+} alphabets[] = {
+    {"000000000000000", "." HEX40, "123456789"}, /* no number is 0 */
+    {"00000000000000", "7." HEX40, "0123456789"},
+    {"0000000000000007.", "0112233445566778899aabbccddeeff01234567",
+     "0123456789abcdef"},
+    {"0000000000000007." HEX40 "+", "bcdefghijklmnopqrst_-",
+     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"},
+    {"0000000000000007." HEX40 "+abcdefghijklmnopqrst_", "",
+     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"},
+    {"0000000000000007." HEX40 ".", "",
+     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:@/-"},
+    {"0000000000000007." HEX40 ".a", "z",
+     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:@/-"},
+};
+
+START_TEST(each_part_has_its_alphabet_and_no_other_byte)
+{
+    for (int byte = 0; byte <= 255; byte++) {
+        char text[TOKEN_MAX + 1];
+        int len = snprintf(text, sizeof text, "%s%c%s", alphabets[_i].front,
+                           byte, alphabets[_i].behind);
+        const char *allowed = alphabets[_i].allowed;
+        bool is_allowed = memchr(allowed, byte, strlen(allowed)) != NULL;
+        ck_assert_msg(token_is_ours((struct span){text, (size_t)len}) ==
+                          is_allowed,
+                      "byte %d", byte);
+    }
+}
+END_TEST
+
 START_TEST(other_values_are_not_tokens)
 {
     static const char *const others[] = {
@@ -99,6 +132,8 @@ Suite *check_token(void)
     tcase_add_test(tc, made_with_sixteen_digits_random_and_owner);
     tcase_add_test(tc, parsed_back);
     tcase_add_test(tc, the_longest_token_is_as_long_as_it_may_be);
+    tcase_add_loop_test(tc, each_part_has_its_alphabet_and_no_other_byte, 0,
+                        (int)(sizeof alphabets / sizeof *alphabets));
     tcase_add_test(tc, other_values_are_not_tokens);
     suite_add_tcase(suite, tc);
     return suite;
