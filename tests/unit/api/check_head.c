@@ -154,6 +154,9 @@ START_TEST(only_json_in_utf_8_is_json)
         "application/json; charset=",
         "application/json; charset",
         "application/json; =utf-8",
+        "application/json;x",
+        "application/json; charset=utf-8;x",
+        "application/json; x; charset=utf-8",
         "application/json; a b=c",
         "text/json",
     };
