@@ -1,0 +1,147 @@
+/*
+ * What a process is given when it starts. Each test is a process of its own:
+ * its limits and descriptors are nobody else's.
+ */
+#include <check.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "../../../server/base/process.h"
+
+Suite *check_process(void);
+
+/* ---- the limit of open files --------------------------------------------- */
+
+static struct rlimit limit_now(void)
+{
+    struct rlimit limit;
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    return limit;
+}
+
+START_TEST(the_limit_is_raised_as_far_as_it_may_be)
+{
+    const struct rlimit low = {64, 200};
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &low), 0);
+    ck_assert_int_eq(process_raise_descriptors(), 200);
+    ck_assert_uint_eq(limit_now().rlim_cur, 200);
+    ck_assert_uint_eq(limit_now().rlim_max, 200);
+}
+END_TEST
+
+START_TEST(a_limit_that_is_high_enough_stays)
+{
+    const struct rlimit equal = {200, 200};
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &equal), 0);
+    ck_assert_int_eq(process_raise_descriptors(), 200);
+    ck_assert_uint_eq(limit_now().rlim_cur, 200);
+}
+END_TEST
+
+/* ---- descriptors --------------------------------------------------------- */
+
+static bool is_open(int fd)
+{
+    return fcntl(fd, F_GETFD) >= 0;
+}
+
+/* Bits: those of 0, 1 and 2 that are closed. */
+START_TEST(what_is_closed_of_the_first_three_is_filled)
+{
+    int next = dup(STDERR_FILENO);
+    ck_assert_int_gt(next, STDERR_FILENO);
+    close(next);
+    for (int fd = 0; fd <= STDERR_FILENO; fd++)
+        if (_i & (1 << fd))
+            close(fd);
+    bool is_filled = process_fill_descriptors();
+    for (int fd = 0; fd <= STDERR_FILENO; fd++)
+        ck_assert_msg(is_open(fd), "%d", fd);
+    ck_assert(is_filled);
+    ck_assert_msg(!is_open(next), "more was opened than was closed");
+}
+END_TEST
+
+START_TEST(what_was_open_is_left_as_it_was)
+{
+    char word[8] = "";
+    int ends[2];
+    ck_assert_int_eq(pipe(ends), 0);
+    dup2(ends[0], STDIN_FILENO);
+    close(STDERR_FILENO);
+    ck_assert(process_fill_descriptors());
+    ck_assert_int_eq(write(ends[1], "still", 5), 5);
+    ck_assert_int_eq(read(STDIN_FILENO, word, sizeof word - 1), 5);
+    ck_assert_str_eq(word, "still");
+}
+END_TEST
+
+/* ---- standard output ----------------------------------------------------- */
+
+static char said[512];
+
+/* Of what goes to stderr; Check needs none of it. */
+static bool end_output(void)
+{
+    int ends[2];
+    ck_assert_int_eq(pipe(ends), 0);
+    dup2(ends[1], STDERR_FILENO);
+    fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    bool is_written = process_end_output();
+    ssize_t got = read(ends[0], said, sizeof said - 1);
+    said[got > 0 ? got : 0] = '\0';
+    return is_written;
+}
+
+static void lead_output_to(int fd)
+{
+    ck_assert_int_ge(fd, 0);
+    fflush(stdout);
+    dup2(fd, STDOUT_FILENO);
+}
+
+START_TEST(what_was_printed_is_written_out)
+{
+    char text[32] = "";
+    int ends[2];
+    ck_assert_int_eq(pipe(ends), 0);
+    lead_output_to(ends[1]);
+    fputs("a line\n", stdout);
+    ck_assert(end_output());
+    ck_assert_int_eq(read(ends[0], text, sizeof text - 1), 7);
+    ck_assert_str_eq(text, "a line\n");
+    ck_assert_str_eq(said, "");
+}
+END_TEST
+
+/* Either by the last flush, or by one before it. */
+START_TEST(what_could_not_be_written_is_told)
+{
+    lead_output_to(open("/dev/full", O_WRONLY));
+    fputs("a line\n", stdout);
+    if (_i > 0)
+        fflush(stdout);
+    ck_assert(!end_output());
+    ck_assert_str_eq(said, "redlockd: standard output: No space left on "
+                           "device\n");
+}
+END_TEST
+
+Suite *check_process(void)
+{
+    Suite *suite = suite_create("process");
+    TCase *tcase = tcase_create("process");
+
+    tcase_add_test(tcase, the_limit_is_raised_as_far_as_it_may_be);
+    tcase_add_test(tcase, a_limit_that_is_high_enough_stays);
+    tcase_add_loop_test(tcase, what_is_closed_of_the_first_three_is_filled, 0,
+                        8);
+    tcase_add_test(tcase, what_was_open_is_left_as_it_was);
+    tcase_add_test(tcase, what_was_printed_is_written_out);
+    tcase_add_loop_test(tcase, what_could_not_be_written_is_told, 0, 2);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
