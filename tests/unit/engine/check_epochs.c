@@ -77,6 +77,21 @@ START_TEST(story_10_while_one_node_is_foreign_none_is_admitted)
 }
 END_TEST
 
+START_TEST(whichever_node_is_foreign)
+{
+    ck_assert(!eligibility_has_foreign(&voters.admission, voters.now_us));
+    voters_come(_i, LOOK_FOREIGN, OTHER_ADMIT, "");
+    ck_assert(eligibility_has_foreign(&voters.admission, voters.now_us));
+    int other = (_i + 1) % VOTERS_NODES;
+    voters_come(other, LOOK_FRESH, "", VOTERS_MARK);
+    voters_down(_i);
+    voters_pass_without(ADMISSION_ADMIT, VOTERS_QUARANTINE_US - 1);
+    voters_pass(1);
+    (void)voters_look_around();
+    voters_expect(ADMISSION_ADMIT, other);
+}
+END_TEST
+
 /* Out of sight is not out of mind: whatever it promised there until now may
  * also lie on a node that is to be admitted. So for a while. */
 START_TEST(story_10_a_configuration_that_is_gone_counts_for_a_quarantine)
@@ -300,6 +315,7 @@ Suite *check_epochs(void)
         2 * STRANGERS);
     tcase_add_loop_test(tc, a_configuration_that_comes_back_counts_anew, 0,
                         STRANGERS);
+    tcase_add_loop_test(tc, whichever_node_is_foreign, 0, VOTERS_NODES);
     tcase_add_loop_test(tc, while_one_node_is_foreign_none_is_readmitted, 0,
                         STRANGERS);
     tcase_add_test(tc, what_is_admitted_already_votes_on_beside_a_foreign_node);

@@ -1,6 +1,8 @@
 #include <check.h>
 #include <string.h>
 
+#include "../../../server/engine/releases.h"
+#include "../../../server/engine/tag.h"
 #include "../../../server/engine/token.h"
 #include "../play.h"
 
@@ -370,6 +372,65 @@ START_TEST(an_abandoned_grant_is_released_without_room_to_remember_it)
 }
 END_TEST
 
+/* ---- who waits for the answer -------------------------------------------- */
+
+enum { WAITING = 77 };
+
+static uint64_t tags[PLAY_NODES];
+
+static enum vote note_tag(void *ctx, int node, const struct call *call,
+                          uint64_t tag)
+{
+    (void)ctx;
+    (void)call;
+    tags[node] = tag;
+    return VOTE_PENDING;
+}
+
+static int64_t tell_time(void *ctx)
+{
+    (void)ctx;
+    return 1000000;
+}
+
+static uint64_t reply_to(struct releases *releases, int node)
+{
+    const struct call_reply deleted = {.vote = VOTE_DELETED};
+    return releases_on_reply(releases, node, tags[node], &deleted);
+}
+
+START_TEST(only_who_asked_for_a_release_is_told_its_answers)
+{
+    const struct environment env = {
+        play_settings, {.send = note_tag, .now = tell_time}, &play.metrics};
+    struct nodes nodes;
+    struct releases releases;
+    struct round round;
+    nodes_init(&nodes, &env);
+    releases_init(&releases, &nodes);
+    for (int i = 0; i < PLAY_NODES; i++)
+        nodes.node[i].is_up = true;
+    round_init(&round, LOCK_RELEASE, PLAY_NODES, 1000000, 1050000);
+    ck_assert(releases_ask(&releases, &round, PLAY_RESOURCE,
+                           span_of(PLAY_TOKEN), WAITING));
+    for (int i = 0; i < PLAY_NODES; i++)
+        ck_assert_uint_eq(reply_to(&releases, i), WAITING);
+    ck_assert_uint_eq(reply_to(&releases, 0), 0); /* it is over */
+    tags[0] = tag_forgotten();
+    ck_assert_uint_eq(reply_to(&releases, 0), 0);
+    for (int i = 0; i < PLAY_NODES; i++) {
+        round_note_sent(&round, i);
+        round.votes[i].vote = VOTE_GRANTED;
+    }
+    releases_undo(&releases, &round, PLAY_RESOURCE, span_of(PLAY_TOKEN), 1000,
+                  0);
+    for (int i = 0; i < PLAY_NODES; i++)
+        ck_assert_uint_eq(reply_to(&releases, i), 0);
+    ck_assert_uint_eq(play.metrics.releases_pending, 0);
+    releases_fini(&releases);
+}
+END_TEST
+
 Suite *check_releases(void);
 
 Suite *check_releases(void)
@@ -399,6 +460,7 @@ Suite *check_releases(void)
     tcase_add_test(tc, a_release_without_room_is_refused);
     tcase_add_test(tc,
                    an_abandoned_grant_is_released_without_room_to_remember_it);
+    tcase_add_test(tc, only_who_asked_for_a_release_is_told_its_answers);
     suite_add_tcase(suite, tc);
     return suite;
 }
