@@ -367,6 +367,25 @@ START_TEST(every_mark_has_a_nonce_of_its_own)
 }
 END_TEST
 
+START_TEST(a_deadline_is_told_as_the_nodes_own_clock_will_show_it)
+{
+    play_end();
+    play_begin_with(&play_settings);
+    play.offset_us[3] = 4000;
+    for (int i = 0; i < PLAY_NODES; i++)
+        play_node_up(i);
+    (void)play_acquire();
+    for (int i = 0; i < PLAY_NODES; i++) {
+        int64_t ends_us =
+            PLAY_EPOCH_US + play.now_us + play.offset_us[i] + 50000;
+        const struct call *call = &play_find(CALL_ACQUIRE, i)->call;
+        ck_assert_int_ge(call->node_deadline_us, ends_us);
+        ck_assert_int_le(call->node_deadline_us, ends_us + 1000);
+        ck_assert_int_gt(call->window_us, 0);
+    }
+}
+END_TEST
+
 START_TEST(durability_that_ended_is_told_to_the_node)
 {
     struct node_facts facts = play_facts(2);
@@ -451,6 +470,7 @@ Suite *check_nodes(void)
     tcase_add_test(tc, story_46_who_saw_an_admission_says_so_with_each_look);
     tcase_add_test(tc, a_node_whose_clock_is_unknown_is_looked_at_all_the_same);
     tcase_add_test(tc, every_mark_has_a_nonce_of_its_own);
+    tcase_add_test(tc, a_deadline_is_told_as_the_nodes_own_clock_will_show_it);
     tcase_add_test(tc, durability_that_ended_is_told_to_the_node);
     tcase_add_test(tc,
                    a_call_that_cannot_be_sent_is_tried_again_a_second_later);
