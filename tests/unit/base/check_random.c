@@ -1,0 +1,51 @@
+#include <check.h>
+#include <string.h>
+
+#include "../../../server/base/random.h"
+
+Suite *check_random(void);
+
+enum { GUARD = 0x5a, LONG = 2000, PIECES = 500, PIECE = 20 };
+
+/* Whatever is left of the buffer in between. */
+START_TEST(as_many_bytes_are_filled_as_were_asked_for)
+{
+    static unsigned char bytes[LONG + 1];
+    for (size_t len = 0; len <= LONG; len += 37) {
+        memset(bytes, GUARD, sizeof bytes);
+        random_fill(bytes, len);
+        for (size_t i = len; i < sizeof bytes; i++)
+            ck_assert_msg(bytes[i] == GUARD, "%zu of %zu", i, len);
+        size_t same = 0, empty = 0;
+        for (size_t i = 0; i < len; i++) {
+            same += bytes[i] == GUARD;
+            empty += bytes[i] == 0;
+        }
+        /* one in 256 by chance */
+        ck_assert_msg(same <= 20 + len / 64, "%zu of %zu", same, len);
+        ck_assert_msg(empty <= 20 + len / 64, "%zu of %zu", empty, len);
+    }
+}
+END_TEST
+
+START_TEST(no_token_is_like_another)
+{
+    static unsigned char pieces[PIECES][PIECE];
+    for (int i = 0; i < PIECES; i++)
+        random_fill(pieces[i], PIECE);
+    for (int i = 0; i < PIECES; i++)
+        for (int j = 0; j < i; j++)
+            ck_assert(memcmp(pieces[i], pieces[j], PIECE) != 0);
+}
+END_TEST
+
+Suite *check_random(void)
+{
+    Suite *suite = suite_create("random");
+    TCase *tcase = tcase_create("random");
+
+    tcase_add_test(tcase, as_many_bytes_are_filled_as_were_asked_for);
+    tcase_add_test(tcase, no_token_is_like_another);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
