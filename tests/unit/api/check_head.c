@@ -114,6 +114,11 @@ START_TEST(blanks_behind_a_value_are_no_part_of_it)
     head_add(&head, span_of("X-Lock-Token"), span_of(" a b \t "));
     ck_assert_uint_eq(head.values[HEAD_LOCK_TOKEN].len, 3);
     ck_assert_mem_eq(head.values[HEAD_LOCK_TOKEN].ptr, "a b", 3);
+    head_add(&head, span_of("X-Request-Id"), span_of(" \t "));
+    ck_assert_uint_eq(head.values[HEAD_REQUEST_ID].len, 0);
+    head_init(&head, 0);
+    head_add(&head, span_of("X-Request-Id"), (struct span){"  id" + 1, 0});
+    ck_assert_uint_eq(head.values[HEAD_REQUEST_ID].len, 0);
 }
 END_TEST
 

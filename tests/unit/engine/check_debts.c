@@ -284,11 +284,29 @@ START_TEST(the_unlikely_do_not_use_up_the_memory)
     while (metrics.releases_forgone == 0)
         owe(4, 1, 0);
     ck_assert_uint_eq(debts.store.bytes, (size_t)4 * OWED_BLOCK);
+    ck_assert_uint_eq(metrics.releases_dropped, 0);
     while (metrics.releases_dropped == 0)
         owe(4, 2, 20 * SECOND_US);
+    ck_assert_uint_eq(metrics.releases_forgone, 1);
     ck_assert_uint_eq(debts.store.bytes, (size_t)8 * OWED_BLOCK);
     set_up(4, true);
     ck_assert_int_eq(sent[0].name, 2);
+}
+END_TEST
+
+/* Not even if no more may be added: it has a place already. */
+START_TEST(an_answer_drops_nothing)
+{
+    static const enum vote votes[] = {VOTE_DELETED, VOTE_UNFIT,
+                                      VOTE_UNREACHABLE};
+    debts.store.limit = OWED_BLOCK;
+    owe(2, 7, 0);
+    pass(SECOND_US / 5);
+    ck_assert_int_eq(sent_count, 1);
+    answer_next(votes[_i]);
+    ck_assert_uint_eq(metrics.releases_dropped, 0);
+    ck_assert_uint_eq(metrics.releases_forgone, 0);
+    ck_assert_uint_eq(debts.store.items, votes[_i] == VOTE_DELETED ? 0 : 1);
 }
 END_TEST
 
@@ -347,6 +365,7 @@ Suite *check_debts(void)
     tcase_add_test(tc, what_was_lost_with_the_connection_is_sent_again);
     tcase_add_test(tc, what_the_connection_does_not_take_waits);
     tcase_add_test(tc, the_unlikely_do_not_use_up_the_memory);
+    tcase_add_loop_test(tc, an_answer_drops_nothing, 0, 3);
     tcase_add_test(tc, what_was_dropped_is_told_once_in_a_while);
     suite_add_tcase(suite, tc);
     return suite;
