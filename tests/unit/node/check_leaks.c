@@ -1,0 +1,308 @@
+/*
+ * What was begun and ended leaves nothing behind, neither in the process nor in
+ * a loop that lives on. LeakSanitizer would see only the former.
+ */
+#include <arpa/inet.h>
+#include <check.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "../../../server/base/clock.h"
+#include "../../../server/node/confirm.h"
+#include "../play.h"
+#include "faked.h"
+
+Suite *check_leaks(void);
+
+enum { WINDOWS = 20, ROUNDS = 40, LONG = RESOURCE_MAX };
+
+typedef void round_fn(void);
+
+static size_t bytes_in_use(void)
+{
+    struct mallinfo2 info = mallinfo2();
+    return info.uordblks + info.hblkhd;
+}
+
+/*
+ * Buffers that are kept may grow in some of the windows, a leak grows in each
+ * of them.
+ */
+static void expect_no_growth(round_fn *round)
+{
+    size_t grown = 0;
+    for (int window = 0; window < WINDOWS; window++) {
+        size_t before = bytes_in_use();
+        for (int i = 0; i < ROUNDS; i++)
+            round();
+        grown = bytes_in_use() - before;
+        if ((int64_t)grown <= 0)
+            return;
+    }
+    ck_abort_msg("%zu bytes in %d rounds", grown, ROUNDS);
+}
+
+/* ---- the loop ------------------------------------------------------------ */
+
+static struct loop *loop;
+static int pipe_fds[2];
+
+static void begin_loop(void)
+{
+    signal(SIGPIPE, SIG_IGN);
+    loop = loop_new();
+    ck_assert_ptr_nonnull(loop);
+    ck_assert_int_eq(pipe(pipe_fds), 0);
+}
+
+static void end_loop(void)
+{
+    loop_free(loop);
+    close(pipe_fds[0]);
+    close(pipe_fds[1]);
+}
+
+static void stop(void *arg)
+{
+    loop_stop(arg);
+}
+
+/* A turn in which what was closed is freed. */
+static void turn(void)
+{
+    struct loop_timer *timer = loop_timer_new(loop, stop, loop);
+    loop_timer_set(timer, 0);
+    loop_run(loop);
+    loop_timer_free(timer);
+}
+
+static void ignore_event(void *arg, int events)
+{
+    (void)arg;
+    (void)events;
+}
+
+static void ignore_found(void *arg, const struct addrinfo *found,
+                         const char *error)
+{
+    int *count = arg;
+    (void)error;
+    *count += found != NULL;
+}
+
+static void use_watches_and_timers(void)
+{
+    struct loop_watch *watch =
+        loop_watch_new(loop, pipe_fds[0], ignore_event, NULL);
+    struct loop_timer *timer = loop_timer_new(loop, stop, loop);
+    ck_assert(loop_watch_set(watch, LOOP_READABLE));
+    loop_timer_set(timer, clock_now_us() + 1000000);
+    loop_timer_free(timer);
+    loop_watch_free(watch);
+    turn();
+}
+
+static void use_lookups(void)
+{
+    int found = 0;
+    ck_assert_ptr_nonnull(
+        loop_lookup_new(loop, "127.0.0.1", 1, ignore_found, &found));
+    loop_lookup_cancel(
+        loop_lookup_new(loop, "127.0.0.2", 1, ignore_found, &found));
+    turns_until_count(loop, &found, 1);
+    turn();
+}
+
+static void use_a_loop(void)
+{
+    begin_loop();
+    use_watches_and_timers();
+    end_loop();
+}
+
+START_TEST(watches_and_timers_leave_nothing)
+{
+    begin_loop();
+    expect_no_growth(use_watches_and_timers);
+    end_loop();
+}
+END_TEST
+
+START_TEST(lookups_leave_nothing)
+{
+    begin_loop();
+    expect_no_growth(use_lookups);
+    end_loop();
+}
+END_TEST
+
+START_TEST(a_loop_leaves_nothing)
+{
+    expect_no_growth(use_a_loop);
+}
+END_TEST
+
+/* ---- connections --------------------------------------------------------- */
+
+static struct config_node nowhere;
+static int failures;
+
+static void ignore_done(void *ctx, const struct dial_result *result)
+{
+    (void)ctx;
+    wire_free(result->wire);
+}
+
+static void count_failure(void *ctx, enum node_state reason, const char *detail)
+{
+    (void)ctx, (void)reason, (void)detail;
+    failures++;
+}
+
+/* Of 127.0.0.1: while it is open, nobody listens there. */
+static int take_port(void)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    socklen_t len = sizeof address;
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    ck_assert_int_eq(bind(fd, (struct sockaddr *)&address, len), 0);
+    ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&address, &len), 0);
+    snprintf(nowhere.host, sizeof nowhere.host, "127.0.0.1");
+    nowhere.port = ntohs(address.sin_port);
+    return fd;
+}
+
+static void use_a_dial(void)
+{
+    struct resolver *resolver = resolver_new(loop, &nowhere);
+    const struct dial_setup setup = {
+        .loop = loop,
+        .config = &nowhere,
+        .resolver = resolver,
+        .silence_us = FAKED_SILENCE_US,
+        .events = {ignore_done, count_failure, NULL}};
+    const struct confirm_events events = {ignore_done, count_failure, NULL};
+    struct dial *dial = dial_new(&setup);
+    struct confirm *confirm = confirm_new(&setup, 1000000, &events);
+    int before = failures;
+    confirm_begin(confirm, FAKE_RUN_ID, 0);
+    dial_start(dial);
+    turns_until_count(loop, &failures, before + 1);
+    dial_start(dial);
+    dial_free(dial);
+    confirm_free(confirm);
+    resolver_free(resolver);
+    turn();
+}
+
+START_TEST(an_attempt_to_connect_leaves_nothing)
+{
+    int fd = take_port();
+    begin_loop();
+    expect_no_growth(use_a_dial);
+    end_loop();
+    close(fd);
+}
+END_TEST
+
+static void use_a_link(void)
+{
+    enum { CALLS = 100 };
+    int replies = faked.replies = 0;
+    int ups = faked.ups;
+    faked_start_link();
+    faked_until_up(ups + 1);
+    for (uint64_t tag = 0; tag < CALLS; tag++)
+        ck_assert_int_eq(faked_inspect(tag), VOTE_PENDING);
+    turns_until_count(faked.loop, &faked.replies, replies + CALLS);
+    (void)faked_inspect(CALLS); /* is on its way */
+    link_free(faked.link);
+    faked.link = NULL;
+    loop_set_stage(faked.loop, LOOP_FLUSH, NULL, NULL);
+    fake_close(&faked.node);
+    loop = faked.loop;
+    turn();
+}
+
+START_TEST(a_link_leaves_nothing)
+{
+    faked_setup();
+    expect_no_growth(use_a_link);
+    faked_teardown();
+}
+END_TEST
+
+/* ---- locks --------------------------------------------------------------- */
+
+/* A grant that nobody takes, of which one node owes the release for long. */
+static void use_an_engine(void)
+{
+    static char name[LONG];
+    const struct span resource = {name, sizeof name};
+    memset(name, 'n', sizeof name);
+    play_begin();
+    engine_op op =
+        engine_acquire(play.engine, resource, span_of("me"), 30000, NULL);
+    for (int i = 0; i < 3; i++)
+        play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
+    play_node_down(4);
+    engine_abandon(play.engine, op);
+    play_advance(1000000);
+    (void)engine_release(play.engine, resource, span_of(PLAY_TOKEN), NULL);
+    (void)engine_inspect(play.engine, PLAY_RESOURCE, NULL);
+    play_end();
+}
+
+START_TEST(an_engine_leaves_nothing)
+{
+    expect_no_growth(use_an_engine);
+}
+END_TEST
+
+/* In one that lives on, all the same. */
+static void use_locks(void)
+{
+    static char name[LONG];
+    const struct span resource = {name, sizeof name};
+    memset(name, 'n', sizeof name);
+    play.sent_count = 0;
+    engine_op op =
+        engine_release(play.engine, resource, span_of(PLAY_TOKEN), NULL);
+    for (int i = 0; i < PLAY_NODES; i++)
+        play_answer(CALL_RELEASE, i, VOTE_DELETED);
+    engine_close(play.engine, op);
+    op = play_acquire();
+    for (int i = 0; i < PLAY_NODES; i++)
+        play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
+    engine_close(play.engine, op);
+}
+
+START_TEST(locks_leave_nothing)
+{
+    play_begin();
+    expect_no_growth(use_locks);
+    play_end();
+}
+END_TEST
+
+Suite *check_leaks(void)
+{
+    Suite *suite = suite_create("leaks");
+    TCase *tcase = tcase_create("leaks");
+
+    tcase_set_timeout(tcase, 60);
+    tcase_add_test(tcase, watches_and_timers_leave_nothing);
+    tcase_add_test(tcase, lookups_leave_nothing);
+    tcase_add_test(tcase, a_loop_leaves_nothing);
+    tcase_add_test(tcase, an_attempt_to_connect_leaves_nothing);
+    tcase_add_test(tcase, a_link_leaves_nothing);
+    tcase_add_test(tcase, an_engine_leaves_nothing);
+    tcase_add_test(tcase, locks_leave_nothing);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
