@@ -27,7 +27,7 @@
 enum { PORT_FIRST = 10000, PORT_LAST = 32000, SLICE = 2000 };
 
 static char run_dir[PATH_SIZE];
-static int first_port;
+static int slice_lock, first_port;
 static int failures;
 
 /* ---- the run ------------------------------------------------------------ */
@@ -46,13 +46,13 @@ static bool take_slice(int number)
 {
     char path[PATH_SIZE];
     (void)snprintf(path, sizeof path, "/tmp/redlockd-test-ports-%d", number);
-    int fd = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0666);
-    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0) {
-        first_port = PORT_FIRST + number * SLICE;
+    slice_lock = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0666);
+    first_port = PORT_FIRST + number * SLICE;
+    if (slice_lock < 0)
+        return false;
+    if (flock(slice_lock, LOCK_EX | LOCK_NB) == 0)
         return true;
-    }
-    if (fd >= 0)
-        close(fd);
+    close(slice_lock);
     return false;
 }
 
