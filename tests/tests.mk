@@ -6,13 +6,12 @@
 
 TEST_PKGS := $(PKGS) check libcurl
 test_libs = $(shell pkg-config --libs $(TEST_PKGS))
-unit_obj := $(patsubst %.c,$(OUT)/%.o,\
-              $(sort $(wildcard tests/unit/*.c tests/unit/*/*.c)))
-integration_obj := $(patsubst %.c,$(OUT)/%.o,\
-                     $(sort $(wildcard tests/integration/*.c)))
-differ_obj := $(patsubst %,$(OUT)/tests/sim/%.o,differ hands real simnode simstate)
-sim_obj := $(filter-out $(patsubst %,$(OUT)/tests/sim/%.o,differ hands real),\
-             $(patsubst %.c,$(OUT)/%.o,$(sort $(wildcard tests/sim/*.c))))
+# the objects of some folders, below tests/
+objects = $(patsubst %.c,$(OUT)/%.o,$(sort $(wildcard $(1:%=tests/%/*.c))))
+unit_obj := $(call objects,unit unit/*)
+integration_obj := $(call objects,integration)
+sim_obj := $(call objects,sim lib/node)
+differ_obj := $(call objects,differ lib/node)
 
 # The suites of a folder: check_NAME.c defines Suite *check_NAME(void)
 $(GEN)/%_suites.h: $(wildcard tests/unit/*/check_*.c tests/integration/check_*.c)

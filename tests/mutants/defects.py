@@ -43,7 +43,7 @@ STEPS_BELIEVED = [
          "        *clock = *seen;\n        return;\n    }\n")]
 # A look takes no admission away, and renews no mark.
 BEATS_UNTOLD = Edit(
-    "tests/sim/simstate.c",
+    "tests/lib/node/simstate.c",
     "memory->beat.it < call->call.floor && call->call.nonce.len > 0",
     "memory->beat.it < 0 && call->call.nonce.len > 0")
 
@@ -113,7 +113,7 @@ DEFECTS = [
         "static void set(struct repairs *repairs, const struct repair *it,\n"
         "                int64_t now_us);\n\n/* ---- begin ---")]),
     Defect("repair without compare", "sim", "tidy", [Edit(
-        "tests/sim/simnode.c", "    if (*highest != ask->seen)\n",
+        "tests/lib/node/simnode.c", "    if (*highest != ask->seen)\n",
         "    if (*highest < 0)\n")]),
     Defect("release that asks once", "sim", "tidy", [Edit(
         "server/engine/releases.c",
@@ -175,11 +175,11 @@ DEFECTS = [
         "it->beat >= admission->witness.node[node].floor", "it->beat >= 0")],
         faults="restore,promote,break,block,slow"),
     Defect("evictions not looked for", "sim", "exclusion", [Edit(
-        "tests/sim/simstate.c",
+        "tests/lib/node/simstate.c",
         "return batch->process->evicted != known;", "return known < 0;")],
         faults="evict,break"),
     Defect("memory that was put back votes", "sim", "exclusion", [Edit(
-        "tests/sim/simnode.c",
+        "tests/lib/node/simnode.c",
         "strcmp(replid + 1, batch->process->replid) == 0",
         "replid[1] != '\\0'")],
         faults="rollback,break"),
@@ -215,7 +215,7 @@ DEFECTS = [
         faults="move,unconfirm", seed=96),
     # ---- on the nodes -------------------------------------------------------
     Defect("no admission check", "sim", "exclusion", [Edit(
-        "tests/sim/simnode.c",
+        "tests/lib/node/simnode.c",
         "    if (!is_admitted(batch, call))\n        return VOTE_QUARANTINED;\n",
         "    (void)is_admitted(batch, call);\n")],
         faults="flush,block,slow"),
@@ -228,7 +228,7 @@ DEFECTS = [
         "        redis.call('SET', ARGV[a], ARGV[a + 1], 'PX', ARGV[a + 2])\n"
         "        return 'EXTENDED'\n")]),
     Defect("extend that shortens", "sim", "exclusion", [Edit(
-        "tests/sim/simnode.c", "    if (expires_ms > key->expires_ms)\n", "")]),
+        "tests/lib/node/simnode.c", "    if (expires_ms > key->expires_ms)\n", "")]),
     # here the clock that the port gives: it is set forward now and then
     Defect("wall clock instead of boot time", "sim", "exclusion", [Edit(
         "tests/sim/servers.c",

@@ -2,10 +2,10 @@
 
 #include <stdlib.h>
 
+#include "../lib/node/simstate.h"
 #include "clients.h"
 #include "losses.h"
 #include "messages.h"
-#include "simstate.h"
 
 enum {
     QUORUM = SIM_NODES / 2 + 1,

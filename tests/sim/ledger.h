@@ -6,7 +6,7 @@
 
 #include "../../server/engine/engine.h"
 #include "../../server/engine/port.h"
-#include "simnode.h"
+#include "../lib/node/simnode.h"
 
 /*
  * A lock that a node granted though it had evicted another one, and no look

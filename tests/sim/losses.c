@@ -2,11 +2,11 @@
 
 #include <stdlib.h>
 
+#include "../lib/node/simstate.h"
 #include "clients.h"
 #include "copies.h"
 #include "messages.h"
 #include "names.h"
-#include "simstate.h"
 #include "steps.h"
 
 enum {

@@ -5,7 +5,7 @@
 #ifndef SIM_MACHINE_H
 #define SIM_MACHINE_H
 
-#include "simnode.h"
+#include "../lib/node/simnode.h"
 
 enum { SIM_RUN_ID_LEN = 16 };
 

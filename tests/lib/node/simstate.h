@@ -1,8 +1,8 @@
 /*
  * The state hash of a simulated node: permission.lua in plain C.
  */
-#ifndef SIM_STATE_H
-#define SIM_STATE_H
+#ifndef REDLOCKD_TEST_SIMSTATE_H
+#define REDLOCKD_TEST_SIMSTATE_H
 
 #include "simnode.h"
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../../server/engine/fence.h"
+#include "../../../server/engine/fence.h"
 #include "simstate.h"
 
 static const char *const names[SIM_RESOURCES] = {

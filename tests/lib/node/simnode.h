@@ -1,11 +1,11 @@
 /*
  * What a simulated node remembers, and the semantics of server/node/scripts/ on
- * it in plain C. differ.c holds it against a real redis-server.
+ * it in plain C. tests/differ/ holds it against a real redis-server.
  */
-#ifndef SIM_NODE_H
-#define SIM_NODE_H
+#ifndef REDLOCKD_TEST_SIMNODE_H
+#define REDLOCKD_TEST_SIMNODE_H
 
-#include "../../server/node/script.h"
+#include "../../../server/node/script.h"
 
 enum {
     SIM_RESOURCES = 6,

@@ -2,8 +2,8 @@
  * A run of the differential test, and what other hands do to both nodes
  * between its batches.
  */
-#ifndef SIM_HANDS_H
-#define SIM_HANDS_H
+#ifndef DIFFER_HANDS_H
+#define DIFFER_HANDS_H
 
 #include "real.h"
 

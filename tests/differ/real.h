@@ -1,13 +1,13 @@
 /*
  * A real redis-server that runs the real script.
  */
-#ifndef SIM_REAL_H
-#define SIM_REAL_H
+#ifndef DIFFER_REAL_H
+#define DIFFER_REAL_H
 
 #include <sys/types.h>
 
 #include "../../server/node/batch.h"
-#include "simnode.h"
+#include "../lib/node/simnode.h"
 
 struct redisContext;
 
