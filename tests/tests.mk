@@ -8,7 +8,7 @@ TEST_PKGS := $(PKGS) check libcurl
 test_libs = $(shell pkg-config --libs $(TEST_PKGS))
 # the objects of some folders, below tests/
 objects = $(patsubst %.c,$(OUT)/%.o,$(sort $(wildcard $(1:%=tests/%/*.c))))
-unit_obj := $(call objects,unit unit/*)
+unit_obj := $(call objects,unit unit/* lib/node)
 integration_obj := $(call objects,integration)
 sim_obj := $(call objects,sim lib/node)
 differ_obj := $(call objects,differ lib/node)

@@ -147,7 +147,7 @@ START_TEST(an_undisturbed_first_start_is_quick)
         rivals_run_until(RIVALS_FAULTS_END_US + 3 * SECOND + SECOND / 2);
         int admitted = 0;
         for (int j = 0; j < RIVALS_NODES; j++)
-            admitted += rivals.node[j].state.admit[0] != '\0';
+            admitted += rivals.node[j].memory.admit[0] != '\0';
         ck_assert_msg(admitted == RIVALS_NODES, "seed %u: %d", rivals.seed,
                       admitted);
     }

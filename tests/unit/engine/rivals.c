@@ -2,6 +2,9 @@
 
 #include <check.h>
 #include <stdio.h>
+#include <stdlib.h>
+
+#include "../../../server/engine/fence.h"
 
 enum {
     SERVERS = RIVALS,
@@ -103,16 +106,11 @@ static void name_life(int node, char run_id[41])
     snprintf(run_id, 41, "%020d%020d", node, rivals.node[node].life);
 }
 
-static void name_memory(int node, char memory[41])
-{
-    snprintf(memory, 41, "%020d%020d", node, rivals.node[node].memory);
-}
-
 bool rivals_is_admitted(int node)
 {
     char run_id[41];
     name_life(node, run_id);
-    return strstr(rivals.node[node].state.admit, run_id) != NULL;
+    return strstr(rivals.node[node].memory.admit, run_id) != NULL;
 }
 
 static void connect_to(int server, int node)
@@ -145,42 +143,61 @@ static struct rivals_call *new_call(void)
     return NULL;
 }
 
-/* As nodes.c does it. */
-static void send_action(int server, const struct admission_action *action)
+/* What leaves now, or behind what left before it. */
+static struct rivals_call *begin_call(int server, int node, int64_t delay_us)
 {
-    const struct admission *admission = &rivals.server[server].admission;
-    const struct admission_node *it = &admission->node[action->node];
-    struct rivals_connection *to = &rivals.server[server].to[action->node];
+    struct rivals_connection *to = &rivals.server[server].to[node];
     struct rivals_call *call = new_call();
     *call = (struct rivals_call){
         .is_open = true,
         .server = server,
-        .node = action->node,
+        .node = node,
         .connection = to->number,
-        .life = rivals.node[action->node].life,
+        .life = rivals.node[node].life,
         .sent_us = rivals.now_us,
-        .at_us = in_order(&to->there_us, rivals.now_us + draw_delay_us()),
-        .action = *action,
-        .call = {.kind = action->kind,
-                 .max_ttl_ms = TTL_MS,
-                 .floor = admission->witness.node[action->node].floor,
-                 .median_us = EPOCH_US + rivals.now_us,
-                 .deadline_us = EPOCH_US + rivals.now_us + TIMEOUT_US,
-                 .is_durable = it->is_durable,
-                 .is_objecting =
-                     admission_is_objecting(admission, rivals.now_us)},
+        .at_us = in_order(&to->there_us, rivals.now_us + delay_us),
     };
-    strcpy(call->call.admit, it->admit);
-    strcpy(call->call.found, it->found);
-    strcpy(call->call.mark, it->mark);
-    if (action->kind == ADMISSION_LOOK || action->kind == ADMISSION_REVOKE)
-        snprintf(call->call.nonce, sizeof call->call.nonce, "%s%016llx",
+    return call;
+}
+
+/* As nodes.c does it. */
+static void send_action(int server, const struct admission_action *action)
+{
+    static const enum call_kind script_of[] = {
+        [ADMISSION_PROBE] = CALL_LOOK,    [ADMISSION_LOOK] = CALL_LOOK,
+        [ADMISSION_ADMIT] = CALL_ADMIT,   [ADMISSION_READMIT] = CALL_READMIT,
+        [ADMISSION_REVOKE] = CALL_REVOKE,
+    };
+    const struct admission *admission = &rivals.server[server].admission;
+    const struct admission_node *it = &admission->node[action->node];
+    char nonce[CALL_NONCE_MAX + 1];
+    char witnesses[CALL_WITNESSES_MAX + 1];
+    struct call ask = {
+        .kind = script_of[action->kind],
+        .admit = span_of(it->admit),
+        .found = span_of(it->found),
+        .mark = span_of(it->mark),
+        .max_ttl_ms = TTL_MS,
+        .floor = admission->witness.node[action->node].floor,
+        .median_us = EPOCH_US + rivals.now_us,
+        .node_deadline_us = EPOCH_US + rivals.now_us + TIMEOUT_US,
+        .is_durable = it->is_durable,
+        .is_objecting = admission_is_objecting(admission, rivals.now_us),
+    };
+    struct rivals_call *call =
+        begin_call(server, action->node, draw_delay_us());
+    if (action->kind == ADMISSION_LOOK || action->kind == ADMISSION_REVOKE) {
+        snprintf(nonce, sizeof nonce, "%s%016llx",
                  firststart_is_marking(&admission->start) ? "first-" : "",
                  (unsigned long long)rivals_draw(INT64_MAX));
-    if (action->kind == ADMISSION_PROBE || action->kind == ADMISSION_LOOK)
-        (void)witness_text(&admission->witness, action->node, call->call.told,
-                           sizeof call->call.told);
-    to->waiting_us = rivals.now_us;
+        ask.nonce = span_of(nonce);
+    }
+    if (ask.kind == CALL_LOOK)
+        ask.witnesses = witness_text(&admission->witness, action->node,
+                                     witnesses, sizeof witnesses);
+    simcall_copy(&call->call, &ask);
+    call->action = *action;
+    rivals.server[server].to[action->node].waiting_us = rivals.now_us;
 }
 
 /* Asks for a lock that nobody has; as operation.c and nodes.c do it. */
@@ -188,25 +205,27 @@ static void ask_for_votes(int server)
 {
     const struct admission *admission = &rivals.server[server].admission;
     int number = promises_add(&rivals.promises, rivals.now_us + TTL_MS * MS);
+    struct call ask = {
+        .kind = CALL_ACQUIRE,
+        .resource = span_of(simnode_resource(0)),
+        .token = span_of("rival"),
+        .median_us = EPOCH_US + rivals.now_us,
+        .ttl_ms = TTL_MS,
+        .number = EPOCH_US + rivals.now_us,
+        .node_deadline_us = EPOCH_US + rivals.now_us + TIMEOUT_US,
+        .window_us = SECOND,
+    };
+    ask.slot = fence_slot(ask.resource);
     for (int i = 0; i < NODES; i++) {
-        struct rivals_connection *to = &rivals.server[server].to[i];
-        if (!to->is_up || admission_refusal(admission, i) != STATE_VOTING)
+        if (!rivals.server[server].to[i].is_up ||
+            admission_refusal(admission, i) != STATE_VOTING)
             continue;
-        struct rivals_call *call = new_call();
-        *call = (struct rivals_call){
-            .is_open = true,
-            .is_vote = true,
-            .server = server,
-            .node = i,
-            .connection = to->number,
-            .life = rivals.node[i].life,
-            .sent_us = rivals.now_us,
-            .at_us = in_order(&to->there_us,
-                              rivals.now_us + rivals_draw(2 * TIMEOUT_US)),
-            .promise = number,
-            .call = {.median_us = EPOCH_US + rivals.now_us},
-        };
-        strcpy(call->admission, admission->node[i].found);
+        struct rivals_call *call =
+            begin_call(server, i, rivals_draw(2 * TIMEOUT_US));
+        ask.admit = span_of(admission->node[i].found);
+        simcall_copy(&call->call, &ask);
+        call->is_vote = true;
+        call->promise = number;
     }
 }
 
@@ -241,11 +260,17 @@ static void tick(int server)
 
 /* ---- nodes --------------------------------------------------------------- */
 
+/* The epoch in front of an admission; 0: there is none. */
+static int epoch_of(const char *admit)
+{
+    return atoi(admit); /* of what servers write, and nobody else */
+}
+
 static void count_configurations(void)
 {
     int admitted[3] = {0};
     for (int i = 0; i < NODES; i++)
-        admitted[nodestate_epoch(rivals.node[i].state.admit)]++;
+        admitted[epoch_of(rivals.node[i].memory.admit)]++;
     ck_assert_msg(admitted[1] < QUORUM || admitted[2] < QUORUM,
                   "seed %u: two majorities", rivals.seed);
     ck_assert_msg(admitted[2] == 0 || admitted[1] < QUORUM,
@@ -272,77 +297,84 @@ static void note_admission(const struct rivals_call *call)
     count_configurations();
 }
 
+static enum vote execute(struct rivals_call *call)
+{
+    struct rivals_node *node = &rivals.node[call->node];
+    struct simprocess process = {.evicted = 0};
+    struct simbatch batch = {
+        .memory = &node->memory,
+        .process = &process,
+        .clock_us = EPOCH_US + rivals.now_us,
+    };
+    snprintf(process.replid, sizeof process.replid, "%020d%020d", call->node,
+             node->replid);
+    simnode_execute(&batch, &call->call, &call->reply);
+    return call->reply.reply.vote;
+}
+
 /* Behind its deadline it does nothing; of the reply nobody learns anything. */
 static void vote(struct rivals_call *call)
 {
-    struct rivals_node *node = &rivals.node[call->node];
+    struct simmemory *memory = &rivals.node[call->node].memory;
     if (rivals.now_us > call->sent_us + TIMEOUT_US) {
         call->is_open = false;
         return;
     }
-    char memory[41];
-    name_memory(call->node, memory);
-    call->reply.beat = nodestate_promise(&node->state, memory, call->admission,
-                                         call->call.median_us);
-    if (call->reply.beat == 0)
+    if (execute(call) != VOTE_GRANTED)
         return;
+    /* the next vote is for another lock, in another slot */
+    memory->keys[0].is_set = false;
+    memory->highest[0] = 0;
     promises_on_vote(&rivals.promises, call->promise, call->node,
                      rivals.now_us);
     check_promises();
 }
 
+static void act_on_state(struct rivals_call *call)
+{
+    if (execute(call) != VOTE_DONE)
+        return;
+    if (call->action.kind == ADMISSION_REVOKE)
+        rivals.node[call->node].has_stepped = false;
+    else if (call->call.call.kind != CALL_LOOK)
+        note_admission(call);
+}
+
 static void run_call(struct rivals_call *call)
 {
-    struct rivals_node *node = &rivals.node[call->node];
     struct rivals_connection *to = &rivals.server[call->server].to[call->node];
-    char memory[41];
-    if (node->life != call->life) { /* the process that had it is gone */
-        call->is_open = false;
+    if (rivals.node[call->node].life != call->life) {
+        call->is_open = false; /* the process that had it is gone */
         return;
     }
     call->is_reply = true;
     call->at_us = rivals.now_us + draw_delay_us();
     if (call->connection == to->number)
         call->at_us = in_order(&to->back_us, call->at_us);
-    if (call->is_vote) {
+    if (call->is_vote)
         vote(call);
-        return;
-    }
-    name_memory(call->node, memory);
-    nodestate_run(&node->state, memory, &call->call, EPOCH_US + rivals.now_us,
-                  &call->reply);
-    if (call->reply.is_done && call->action.kind == ADMISSION_REVOKE)
-        node->has_stepped = false;
-    else if (call->reply.is_done)
-        note_admission(call);
+    else
+        act_on_state(call);
 }
 
 static void take_reply(struct rivals_call *call)
 {
     struct rival *it = &rivals.server[call->server];
     struct rivals_connection *to = &it->to[call->node];
+    const struct call_reply *reply = &call->reply.reply;
     call->is_open = false;
     if (call->connection != to->number)
         return;
-    admission_on_beat(&it->admission, call->node, call->reply.beat);
-    if (call->is_vote) {
-        if (call->reply.beat == 0)
-            admission_on_quarantined(&it->admission, call->node, rivals.now_us);
-        act(call->server);
-        return;
-    }
-    to->waiting_us = 0;
-    bool is_look = call->action.kind == ADMISSION_PROBE ||
-                   call->action.kind == ADMISSION_LOOK;
-    if (is_look) {
-        call->reply.look.admit = span_of(call->reply.admit);
-        call->reply.look.mark = span_of(call->reply.mark);
-        call->reply.look.witnesses = span_of(call->reply.witnesses);
-        admission_on_look(&it->admission, call->node, &call->reply.look,
+    admission_on_beat(&it->admission, call->node, reply->beat);
+    if (!call->is_vote)
+        to->waiting_us = 0;
+    if (reply->vote == VOTE_QUARANTINED)
+        admission_on_quarantined(&it->admission, call->node, rivals.now_us);
+    else if (call->call.call.kind == CALL_LOOK)
+        admission_on_look(&it->admission, call->node, &reply->look,
                           call->sent_us, rivals.now_us);
-    } else {
+    else if (!call->is_vote)
         admission_on_done(&it->admission, &call->action, rivals.now_us);
-    }
     act(call->server);
 }
 

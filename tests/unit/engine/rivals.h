@@ -6,7 +6,8 @@
 #ifndef REDLOCKD_TEST_RIVALS_H
 #define REDLOCKD_TEST_RIVALS_H
 
-#include "../nodestate.h"
+#include "../../../server/engine/admission.h"
+#include "../../lib/node/simnode.h"
 #include "promises.h"
 
 enum {
@@ -20,15 +21,14 @@ enum {
 struct rivals_call {
     bool is_open;
     bool is_reply;
-    bool is_vote; /* for this promise, by the caller's whole admission */
+    bool is_vote; /* for this promise */
     int promise;
-    nodestate_text admission;
     int server, node;
     int connection, life;
     int64_t sent_us, at_us; /* left; arrives there or comes back */
     struct admission_action action;
-    struct nodestate_call call;
-    struct nodestate_reply reply;
+    struct simcall call;
+    struct simreply reply;
 };
 
 struct rivals_connection {
@@ -49,12 +49,12 @@ struct rival {
 
 struct rivals_copy {
     int64_t at_us; /* 0: there is none */
-    struct nodestate state;
+    struct simmemory memory;
 };
 
 struct rivals_node {
-    struct nodestate state;
-    int life, memory; /* as in run_id and replication ID */
+    struct simmemory memory;
+    int life, replid; /* as in run_id and replication ID */
     bool has_stepped; /* its clock, and it was not revoked yet */
     int64_t copied_us;
     int copies;

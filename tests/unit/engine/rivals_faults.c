@@ -18,7 +18,7 @@ static void empty(int node)
     struct rivals_node *it = &rivals.node[node];
     promises_on_loss(&rivals.promises, node, 0);
     it->has_stepped = false;
-    memset(&it->state, 0, sizeof it->state);
+    it->memory = (struct simmemory){0};
 }
 
 static void lose_memory(int node)
@@ -38,7 +38,7 @@ void rivals_flush_all(void)
 static void restart_node(int node)
 {
     rivals.node[node].life++;
-    rivals.node[node].memory++;
+    rivals.node[node].replid++;
     for (int i = 0; i < SERVERS; i++)
         rivals_drop(i, node);
 }
@@ -77,7 +77,7 @@ void rivals_keep_copies(void)
         return;
     it->copied_us = rivals.now_us;
     it->copy[it->copies++ % RIVALS_COPIES] =
-        (struct rivals_copy){rivals.now_us, it->state};
+        (struct rivals_copy){rivals.now_us, it->memory};
 }
 
 /* From a backup, or by another server that it was a replica of for a moment. */
@@ -89,8 +89,8 @@ static void roll_back(int node)
         return;
     rivals.rollbacks++;
     promises_on_loss(&rivals.promises, node, copy->at_us);
-    it->state = copy->state;
-    it->memory++;
+    it->memory = copy->memory;
+    it->replid++;
     if (rivals_chance(50))
         restart_node(node);
 }
