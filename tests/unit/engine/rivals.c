@@ -312,14 +312,9 @@ static enum vote execute(struct rivals_call *call)
     return call->reply.reply.vote;
 }
 
-/* Behind its deadline it does nothing; of the reply nobody learns anything. */
 static void vote(struct rivals_call *call)
 {
     struct simmemory *memory = &rivals.node[call->node].memory;
-    if (rivals.now_us > call->sent_us + TIMEOUT_US) {
-        call->is_open = false;
-        return;
-    }
     if (execute(call) != VOTE_GRANTED)
         return;
     /* the next vote is for another lock, in another slot */
