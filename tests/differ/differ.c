@@ -2,8 +2,9 @@
  * The differential test: differ [--seeds N] [--seed FIRST] [--batches B]
  *
  * Runs random batches of calls through a simulated node and through a real
- * redis-server with the real script, and compares what they reply, so that the
- * two cannot drift apart. Between the batches other hands change the memory.
+ * redis-server with the real script, and compares what they reply and what
+ * state they leave behind, so that the two cannot drift apart. Between the
+ * batches other hands change the memory.
  *
  * The simulated node's clock shows what the real one told. Near the end of a
  * lock the two may tell its last milliseconds apart: that is waited for.
@@ -16,6 +17,7 @@
 
 #include "../../server/engine/fence.h"
 #include "hands.h"
+#include "state.h"
 
 enum {
     CALLS_MAX = 5,
@@ -268,7 +270,7 @@ static bool run_batch(struct run *run)
         print_reply("sim ", &sim[i].reply);
         return false;
     }
-    return true;
+    return state_is_same(run);
 }
 
 static bool run_seed(struct run *run, uint64_t seed, int batches)

@@ -3,8 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const char state_key[] = REAL_PREFIX "redlockd:state";
-
 int64_t hands_pick(struct run *run, int64_t below)
 {
     uint64_t z = (run->random += 0x9e3779b97f4a7c15);
@@ -40,7 +38,7 @@ static void read_process(struct run *run)
 static void delete_field(struct run *run, const char *name, void *field,
                          size_t size)
 {
-    real_command(run->real, "HDEL %s %s", state_key, name);
+    real_command(run->real, "HDEL %s %s", HANDS_STATE_KEY, name);
     memset(field, 0, size);
 }
 
@@ -51,7 +49,7 @@ static void write_admit(struct run *run)
         hands_pick(run, 6) != 0 ? run->process.replid : "00ff00ff00ff00ff";
     snprintf(memory->admit, sizeof memory->admit, "%s:%s", hands_admit(run),
              replid);
-    real_command(run->real, "HSET %s admit %s", state_key, memory->admit);
+    real_command(run->real, "HSET %s admit %s", HANDS_STATE_KEY, memory->admit);
 }
 
 static void write_state(struct run *run)
@@ -68,18 +66,18 @@ static void write_state(struct run *run)
         break;
     case 1:
         memory->durable = hands_pick(run, 2) != 0 ? '1' : '0';
-        real_command(run->real, "HSET %s durable %s", state_key,
+        real_command(run->real, "HSET %s durable %s", HANDS_STATE_KEY,
                      memory->durable == '1' ? "1" : "0");
         break;
     case 2:
         memory->voted_us =
             simnumber(run->clock_us + (hands_pick(run, 5) - 3) * 1000000);
-        real_command(run->real, "HSET %s voted %lld", state_key,
+        real_command(run->real, "HSET %s voted %lld", HANDS_STATE_KEY,
                      (long long)memory->voted_us.it);
         break;
     default:
         memory->beat = simnumber(1 + hands_pick(run, 20));
-        real_command(run->real, "HSET %s beat %lld", state_key,
+        real_command(run->real, "HSET %s beat %lld", HANDS_STATE_KEY,
                      (long long)memory->beat.it);
     }
 }

@@ -7,6 +7,8 @@
 
 #include "real.h"
 
+#define HANDS_STATE_KEY REAL_PREFIX "redlockd:state"
+
 struct run {
     uint64_t random;
     struct real *real;
