@@ -52,23 +52,75 @@ static int64_t any_number(struct run *run, int resource)
     return run->clock_us + offsets_us[hands_pick(run, 6)];
 }
 
+/* A text of our own, for as long as the batch is made. */
+typedef char state_text[CALL_STATE_MAX + 1];
+
+static struct span make_admission(struct run *run, state_text text)
+{
+    snprintf(text, sizeof(state_text), "%s:%s", hands_admit(run),
+             hands_replid(run));
+    return span_of(text);
+}
+
+static struct span make_mark(struct run *run, state_text text)
+{
+    static const char *const lives[] = {"1:r1", "1:r2", "2:r1", "3:r2"};
+    snprintf(text, sizeof(state_text), "%s:%s:%lld:%s",
+             lives[hands_pick(run, 4)], hands_replid(run),
+             (long long)hands_pick(run, 2) * run->clock_us,
+             nonces[hands_pick(run, NONCES)]);
+    return span_of(text);
+}
+
 /* The admission that is there, whole or without the end, or another. */
-static struct span any_admit(struct run *run, bool is_whole)
+static struct span any_admit(struct run *run, bool is_whole, state_text text)
 {
     const char *replid = strrchr(run->memory.admit, ':');
     if (replid == NULL || hands_pick(run, 6) == 0)
-        return span_of(hands_admit(run));
+        return is_whole && hands_pick(run, 2) == 0 ? make_admission(run, text)
+                                                   : span_of(hands_admit(run));
     return (struct span){run->memory.admit,
                          is_whole ? strlen(run->memory.admit)
                                   : (size_t)(replid - run->memory.admit)};
 }
 
-/* The mark or the admission that is there, or another. */
-static struct span any_found(struct run *run, const char *there)
+/* The admission that is there, or another. */
+static struct span any_found(struct run *run, state_text text)
 {
     if (hands_pick(run, 4) != 0)
-        return span_of(there);
-    return span_of(hands_pick(run, 2) == 0 ? "" : hands_admit(run));
+        return span_of(run->memory.admit);
+    return hands_pick(run, 2) == 0 ? (struct span){0}
+                                   : make_admission(run, text);
+}
+
+/* The mark that is there, or another. */
+static struct span any_mark(struct run *run, state_text text)
+{
+    if (hands_pick(run, 4) != 0)
+        return span_of(run->memory.mark);
+    return hands_pick(run, 4) == 0 ? (struct span){0} : make_mark(run, text);
+}
+
+/* The greatest beat that a caller knows: about that of the node, or less. */
+static int64_t any_floor(struct run *run)
+{
+    int64_t beat = run->memory.beat.it + (hands_pick(run, 4) == 0);
+    int64_t floor = beat - hands_pick(run, 3);
+    return floor < 0 || hands_pick(run, 8) == 0 ? 0 : floor;
+}
+
+/* What the nodes' clocks show: not known, about now, or long ago. */
+static int64_t any_median(struct run *run)
+{
+    switch (hands_pick(run, 8)) {
+    case 0:
+    case 1:
+        return 0;
+    case 2:
+        return 5 + hands_pick(run, 3);
+    default:
+        return run->clock_us + hands_pick(run, 3) * 1000000;
+    }
 }
 
 /* "name=beat name=beat…", of some. */
@@ -98,11 +150,18 @@ static struct span any_token(struct run *run, int resource)
 struct shared {
     bool is_of_locks; /* none looks at the permission or changes it */
     struct span admit;
+    state_text admit_text;
     int64_t median_us;
 };
 
+/* What its spans may borrow from. */
+struct texts {
+    state_text found, mark;
+    char witnesses[CALL_WITNESSES_MAX + 1];
+};
+
 static void make_call(struct run *run, const struct shared *shared,
-                      struct call *call, char witnesses[CALL_WITNESSES_MAX + 1])
+                      struct call *call, struct texts *texts)
 {
     bool has_lock = shared->is_of_locks || hands_pick(run, 9) == 0;
     enum call_kind kind =
@@ -117,12 +176,11 @@ static void make_call(struct run *run, const struct shared *shared,
         .token = has_lock ? any_token(run, resource) : (struct span){0},
         .admit = shared->admit,
         .nonce = any_text(run, nonces, NONCES),
-        .found = any_found(run, run->memory.admit),
-        .mark = any_found(run, run->memory.mark),
-        .witnesses = any_witnesses(run, witnesses),
+        .found = any_found(run, texts->found),
+        .mark = any_mark(run, texts->mark),
+        .witnesses = any_witnesses(run, texts->witnesses),
         .max_ttl_ms = 1000 + 1000 * hands_pick(run, 3),
-        .floor = run->memory.beat.it + (hands_pick(run, 4) == 0) -
-                 hands_pick(run, 3),
+        .floor = any_floor(run),
         .median_us = shared->median_us,
         .is_durable = hands_pick(run, 3) != 0,
         .is_objecting = hands_pick(run, 2) != 0,
@@ -135,8 +193,6 @@ static void make_call(struct run *run, const struct shared *shared,
     };
     if (call->seen < 0)
         call->seen = 0;
-    if (call->floor < 0)
-        call->floor = 0;
     if (kind == CALL_LOOK && hands_pick(run, 3) == 0)
         call->nonce = (struct span){0};
 }
@@ -212,14 +268,12 @@ static void make_batch(struct run *run, int count, struct call calls[CALLS_MAX],
     bool is_of_locks = hands_pick(run, 4) != 0;
     struct shared shared = {
         .is_of_locks = is_of_locks,
-        .admit = any_admit(run, is_of_locks),
-        .median_us = hands_pick(run, 4) == 0
-                         ? 0
-                         : run->clock_us + hands_pick(run, 3) * 1000000,
+        .median_us = any_median(run),
     };
+    shared.admit = any_admit(run, is_of_locks, shared.admit_text);
     for (int i = 0; i < count; i++) {
-        char witnesses[CALL_WITNESSES_MAX + 1];
-        make_call(run, &shared, &calls[i], witnesses);
+        struct texts texts;
+        make_call(run, &shared, &calls[i], &texts);
         simcall_copy(&copies[i], &calls[i]);
         calls[i] = copies[i].call;
         if (calls[i].kind >= CALL_ACQUIRE)

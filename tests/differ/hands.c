@@ -27,6 +27,11 @@ const char *hands_token(struct run *run)
     return tokens[hands_pick(run, sizeof tokens / sizeof *tokens)];
 }
 
+const char *hands_replid(struct run *run)
+{
+    return hands_pick(run, 6) != 0 ? run->process.replid : "00ff00ff00ff00ff";
+}
+
 static void read_process(struct run *run)
 {
     char evicted[SIM_REPLID_LEN + 1];
@@ -45,10 +50,8 @@ static void delete_field(struct run *run, const char *name, void *field,
 static void write_admit(struct run *run)
 {
     struct simmemory *memory = &run->memory;
-    const char *replid =
-        hands_pick(run, 6) != 0 ? run->process.replid : "00ff00ff00ff00ff";
     snprintf(memory->admit, sizeof memory->admit, "%s:%s", hands_admit(run),
-             replid);
+             hands_replid(run));
     real_command(run->real, "HSET %s admit %s", HANDS_STATE_KEY, memory->admit);
 }
 

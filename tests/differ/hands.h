@@ -28,6 +28,9 @@ int64_t hands_pick(struct run *run, int64_t below);
 const char *hands_admit(struct run *run);
 const char *hands_token(struct run *run);
 
+/* A replication ID: mostly that of the node. */
+const char *hands_replid(struct run *run);
+
 /* Both nodes are empty; something else happens to both. */
 void hands_forget(struct run *run);
 void hands_interfere(struct run *run);
