@@ -312,6 +312,8 @@ static bool run_batch(struct run *run)
     simulate(run, count, copies, real[0].reply.node_now_us, sim);
     for (int i = 0; i < count; i++) {
         run->calls[calls[i].kind]++;
+        if (calls[i].kind < CALL_ACQUIRE)
+            run->done[calls[i].kind] += sim[i].reply.vote == VOTE_DONE;
         run->votes[ballot_number(
             (struct ballot){sim[i].reply.vote, sim[i].reply.state})]++;
         if (calls[i].kind == CALL_LOOK)
@@ -352,6 +354,9 @@ static void print_counts(const struct run *run)
     for (int i = 0; i < CALL_KINDS; i++)
         printf("  %-20s %llu\n", script_name((enum call_kind)i),
                (unsigned long long)run->calls[i]);
+    for (int i = CALL_LOOK; i < CALL_ACQUIRE; i++)
+        printf("  done: %-14s %llu\n", script_name((enum call_kind)i),
+               (unsigned long long)run->done[i]);
     printf("replies\n");
     for (int i = 0; i < BALLOT_KINDS; i++)
         if (run->votes[i] > 0)

@@ -106,6 +106,13 @@ static void evict(struct run *run)
     read_process(run);
 }
 
+/* As after a restart, its memory whole: it has thrown nothing away. */
+static void begin_life(struct run *run)
+{
+    real_command(run->real, "CONFIG RESETSTAT");
+    read_process(run);
+}
+
 static void set_key(struct run *run, int resource)
 {
     struct simkey *key = &run->memory.keys[resource];
@@ -123,7 +130,7 @@ void hands_forget(struct run *run)
 {
     real_command(run->real, "FLUSHALL");
     run->memory = (struct simmemory){0};
-    read_process(run);
+    begin_life(run);
 }
 
 void hands_interfere(struct run *run)
@@ -139,6 +146,9 @@ void hands_interfere(struct run *run)
         break;
     case 9:
         evict(run);
+        break;
+    case 10:
+        begin_life(run);
         break;
     case 1:
         delete_field(run, "admit", memory->admit, sizeof memory->admit);

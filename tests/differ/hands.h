@@ -16,6 +16,7 @@ struct run {
     struct simprocess process;
     int64_t clock_us; /* the node's, when it last told */
     uint64_t calls[CALL_KINDS];
+    uint64_t done[CALL_ACQUIRE]; /* of those that change who votes */
     uint64_t votes[BALLOT_KINDS];
     uint64_t words[LOOK_WORDS];
     uint64_t undecided;
