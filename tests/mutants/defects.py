@@ -107,7 +107,7 @@ DEFECTS = [
         "server/engine/repairs.c",
         "    TAILQ_INSERT_TAIL(&repairs->list, it, link);\n}\n",
         "    TAILQ_INSERT_TAIL(&repairs->list, it, link);\n"
-        "    set(repairs, it, nodes_now(nodes));\n"
+        "    set(repairs, it, environment_now(repairs->env));\n"
         "    end(repairs, it);\n}\n"), Edit(
         "server/engine/repairs.c", "/* ---- begin ---",
         "static void set(struct repairs *repairs, const struct repair *it,\n"
