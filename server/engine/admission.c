@@ -9,9 +9,9 @@
 #include "eligibility.h"
 
 enum {
-    HOLD_TIMEOUTS = 4, /* a first start's hold, in node timeouts, … */
-    HOLD_US = 2 * HEARTBEAT_US, /* … and at least: so that others may object */
-    MAX_TTL_MOST_MS = 86400000, /* what some hand wrote must not overflow */
+    HOLD_TIMEOUTS = 4, /* how long a first start holds, in node timeouts, … */
+    HOLD_US = 2 * HEARTBEAT_US, /* … but at least this: others may object */
+    MAX_TTL_MOST_MS = 86400000, /* a value written by hand must not overflow */
 };
 
 static int64_t hold_us(const struct admission_settings *settings)
@@ -63,8 +63,8 @@ static void want_looks(struct admission *admission, int64_t since_us,
 /* ---- what to do --------------------------------------------------------- */
 
 /*
- * Who saw an admission knows that a first start is none. A heartbeat later: it
- * may be the first admission of one that is under way.
+ * Having seen an admission, this server objects to first starts. It waits a
+ * heartbeat: the admission may be the first one of a first start.
  */
 bool admission_is_objecting(const struct admission *admission, int64_t now_us)
 {
@@ -191,7 +191,7 @@ static void establish(struct admission *admission, int64_t now_us)
         admission->established_us = now_us;
 }
 
-/* What it says of others, and of its last promise, counts. */
+/* Takes what the node reports of others and of its last promise. */
 static void note_told(struct admission *admission, int node,
                       const struct call_look *look, int64_t sent_us)
 {
@@ -221,15 +221,15 @@ static void on_admitted(struct admission *admission,
     note_told(admission, index, look, sent_us);
 }
 
-/* Whether an admission is the node's own: it differs from what it must carry
- * in run_id and replication ID alone. */
+/* True if the admission is the node's own: only run_id and replication ID may
+ * differ from what it must carry. */
 static bool is_own(const struct admission_node *node, struct span admit)
 {
     size_t len = (size_t)(strrchr(node->admit, ':') - node->admit) + 1;
     return admit.len > len && memcmp(admit.ptr, node->admit, len) == 0;
 }
 
-/* When a mark was made, <epoch>:<run_id>:<replication ID>:<born>:<nonce>. */
+/* When this mark was made: <epoch>:<run_id>:<replication ID>:<born>:<nonce>. */
 static int64_t born_us(struct span mark)
 {
     int64_t born = 0;
@@ -270,7 +270,7 @@ static void on_marked(struct admission *admission, struct admission_node *node,
         witness_on_lost(&admission->witness, index);
 }
 
-/* The number in front of an admission or a mark. */
+/* The epoch at the start of an admission or a mark. */
 static int epoch_of(struct span state)
 {
     int epoch = 0;
@@ -318,7 +318,7 @@ void admission_on_look(struct admission *admission, int node,
         on_marked(admission, it, look, sent_us, now_us);
         return;
     case LOOK_EMPTY:
-    case LOOK_BARE: /* may be marked as soon as no first start is hurt by it */
+    case LOOK_BARE: /* to be marked once that cannot disturb a first start */
         it->phase = ADMISSION_EMPTY;
         witness_on_lost(&admission->witness, node);
         if (admission->start.step == FIRSTSTART_OVER)
@@ -344,7 +344,7 @@ void admission_on_look(struct admission *admission, int node,
     abort();
 }
 
-/* Whatever came of it, and whoever else did something: a look will tell. */
+/* Whatever the result, and whatever others did: a look shows it. */
 void admission_on_done(struct admission *admission,
                        const struct admission_action *action, int64_t now_us)
 {
@@ -358,7 +358,8 @@ void admission_on_done(struct admission *admission,
     look_soon(it, now_us);
 }
 
-/* What became of the action is not known, but for a look that told nothing. */
+/* The action may have been carried out: a look shows it. If this was a look,
+ * the node is mute. */
 void admission_on_failure(struct admission *admission,
                           const struct admission_action *action, int64_t now_us)
 {
@@ -392,7 +393,7 @@ void admission_on_durable(struct admission *admission, int node,
 {
     struct admission_node *it = &admission->node[node];
     if (it->is_durable && !is_durable)
-        admission_want_look(admission, node, now_us); /* which writes it down */
+        admission_want_look(admission, node, now_us); /* which stores it */
     it->is_durable = is_durable;
 }
 

@@ -2,11 +2,11 @@
  * Who may vote: the permission of each node, as this server sees and manages
  * it. Pure: events come in, and the caller asks what to do next.
  *
- * The permission lies on the node, in the field admit of its state hash, which
- * acquire and extend compare; it is lost with the node's memory. A node without
- * it is marked, and waits in quarantine until whatever it has forgotten is
- * over: a bit more than the greatest TTL, as the Redlock text asks after a
- * crash. docs/guarantees.md has the rules and the reasons.
+ * The permission is stored on the node, in the field admit of its state hash.
+ * Acquire and extend compare it; it is lost with the node's memory. A node
+ * without it is marked and waits in quarantine until everything it may have
+ * forgotten has expired: slightly longer than the greatest TTL, as the Redlock
+ * text asks after a crash. docs/guarantees.md has the rules and the reasons.
  *
  *            up              look
  *   DOWN ────────→ UNSEEN ─────────┬→ EMPTY ──┐ all nodes are: first start
@@ -29,7 +29,7 @@
 #include "witness.h"
 
 enum {
-    ADMISSION_STATE_MAX = CALL_STATE_MAX, /* of an admission or a mark */
+    ADMISSION_STATE_MAX = CALL_STATE_MAX, /* bytes of an admission or a mark */
     HEARTBEAT_US = 1000000,               /* between two looks at a node */
 };
 
@@ -38,14 +38,14 @@ struct admission_settings {
     int quorum;
     const char
         *names[NODES_MAX]; /* of the nodes; read by admission_init only */
-    int leader; /* the node that is marked first: of the least name */
+    int leader; /* the node to mark first: the one with the least name */
     int epoch;  /* at least 1 */
     char fingerprint[FINGERPRINT_LEN + 1];
     int64_t max_ttl_ms;
     int64_t node_timeout_us;
     enum first_start first_start; /* auto: durable nodes only */
-    bool has_take_over; /* a node that cannot be marked is dead for good */
-    bool is_off;        /* admit at sight */
+    bool has_take_over; /* nodes that cannot be marked are gone for good */
+    bool is_off;        /* admit without quarantine */
 };
 
 enum admission_phase {
@@ -60,29 +60,29 @@ enum admission_phase {
 
 struct admission_node {
     enum admission_phase phase;
-    bool is_durable;    /* now, as the handshake has seen it */
-    bool was_durable;   /* all the time, as its memory says */
+    bool is_durable;    /* now, according to the handshake */
+    bool was_durable;   /* ever since its admission, according to its memory */
     bool is_clock_good; /* for a readmission */
-    bool is_busy;       /* a call is on its way */
+    bool is_busy;       /* an action is under way */
     bool is_mute;       /* the last look at it failed */
-    bool must_revoke;   /* lost locks before their time */
+    bool must_revoke;   /* its locks may have ended too early */
     bool is_of_epoch;   /* was seen with our epoch */
-    bool is_restarted;  /* found is its own admission, of an older life */
+    bool is_restarted;  /* found is its own admission, from before a restart */
     char admit[ADMISSION_STATE_MAX +
-               1]; /* what it must carry, but for the end */
+               1]; /* what it must carry, without the replication ID */
     char found[ADMISSION_STATE_MAX + 1]; /* the admission that it has */
-    char mark[ADMISSION_STATE_MAX + 1];  /* in quarantine under it; "": none */
-    int renewals;                        /* it replaced so many others */
-    int64_t sighted_us;                  /* first sight of the mark */
-    int64_t born_us; /* the mark was made, by the clocks' median; 0: unknown */
+    char mark[ADMISSION_STATE_MAX + 1];  /* of its quarantine; "": none */
+    int renewals;                        /* how often the mark was replaced */
+    int64_t sighted_us;                  /* when the mark was first seen */
+    int64_t born_us; /* when it was made, by the clocks' median; 0: unknown */
     int64_t look_due_us;
-    int64_t not_before_us; /* the last action failed */
-    int64_t looked_us;     /* when the last answered look had left; 0: none */
-    int64_t foreign_us;    /* last seen with another configuration; 0: not */
+    int64_t not_before_us; /* the last action failed: none before then */
+    int64_t looked_us;     /* when the last answered look was sent; 0: none */
+    int64_t foreign_us;    /* last seen with another configuration; 0: never */
     int epoch_above;       /* … of this higher epoch; 0: of ours */
-    int64_t max_ttl_ms;    /* that its memory names; 0: none */
-    int64_t beat;          /* of its memory, when last looked at … */
-    int64_t seen_us;       /* … and the moment it is of, by the median */
+    int64_t max_ttl_ms;    /* as stored on the node; 0: none */
+    int64_t beat;          /* of its memory, at the last look … */
+    int64_t seen_us;       /* … and when last seen admitted, by the median */
 };
 
 struct admission {
@@ -91,13 +91,13 @@ struct admission {
     struct firststart start;
     struct witness witness;
     int64_t entered_us;     /* when the last node was first seen in our epoch */
-    int64_t established_us; /* saw an admission of our epoch; 0: never */
+    int64_t established_us; /* first saw an admission of our epoch; 0: never */
     bool has_median;        /* a majority of the clocks is known: … */
     int64_t median_ahead_us; /* … their median minus our clock, … */
     int64_t spread_us;       /* … and how far apart they may be */
 };
 
-/* What is to be done on a node. */
+/* What to do on a node. */
 enum admission_action_kind {
     ADMISSION_PROBE, /* a look that marks nothing */
     ADMISSION_LOOK,
@@ -116,9 +116,9 @@ void admission_init(struct admission *admission,
                     const struct admission_settings *settings);
 
 /*
- * The next thing to do at now_us; false: nothing. It counts as begun: its end
- * is to be told by one of admission_on_look, admission_on_done and
- * admission_on_failure, or by admission_on_down.
+ * The next action at now_us; false: nothing to do. It counts as begun: the
+ * caller reports its end by admission_on_look, admission_on_done,
+ * admission_on_failure or admission_on_down.
  */
 bool admission_next(struct admission *admission, int64_t now_us,
                     struct admission_action *action);
@@ -127,17 +127,17 @@ bool admission_next(struct admission *admission, int64_t now_us,
  * The events.
  *
  * up           a handshake succeeded with the server of this run_id
- * down         its connection is gone
- * look         the answer to a probe or look that had left at sent_us
- * done         that to another action, whether done or the state was another
- * failure      no answer to an action, or an error
- * quarantined  a vote found the admission gone
- * step         its clock stepped: what it holds may have ended too early
- * durable      whether it is, seen again
- * beat         a reply told its beat
- * clock        whether the node's is known well
- * median       of the clocks minus ours, and how far apart they may be; told
- *              again and again while a majority is known
+ * down         the connection broke
+ * look         the answer to a probe or look that was sent at sent_us
+ * done         the answer to another action, carried out or not
+ * failure      an action got no answer, or an error
+ * quarantined  a vote found no admission
+ * step         its clock stepped: its locks may have ended too early
+ * durable      whether it is durable, checked again
+ * beat         a reply carried its beat
+ * clock        whether the node's clock is known well
+ * median       of the clocks minus ours, and how far apart they may be;
+ *              repeated while a majority is known
  */
 void admission_on_up(struct admission *admission, int node, const char *run_id,
                      bool is_durable, int64_t now_us);
@@ -160,13 +160,13 @@ void admission_on_clock(struct admission *admission, int node, bool is_good);
 void admission_on_median(struct admission *admission, bool is_known,
                          int64_t ahead_us, int64_t spread_us);
 
-/* Whether no node may have a first start any more. */
+/* Whether this server objects to any first start. */
 bool admission_is_objecting(const struct admission *admission, int64_t now_us);
 
-/* Looks at a node as soon as nothing else is on its way there. */
+/* Looks at a node as soon as no other action is under way there. */
 void admission_want_look(struct admission *admission, int node, int64_t now_us);
 
-/* Why the node may not be asked for votes; STATE_VOTING: it may. */
+/* Why the node is not asked for votes; STATE_VOTING: it is. */
 enum node_state admission_refusal(const struct admission *admission, int node);
 
 #endif

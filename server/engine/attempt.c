@@ -31,7 +31,7 @@ static void make_token(struct attempt *attempt,
     attempt->token_len = token_make(attempt->token, number, random, owner);
 }
 
-/* The round learns which nodes are not to be asked. */
+/* Excludes the nodes that do not vote from the round. */
 static void leave_out_refused(struct round *round, const struct nodes *nodes)
 {
     for (int i = 0; i < round->total; i++) {
@@ -41,7 +41,7 @@ static void leave_out_refused(struct round *round, const struct nodes *nodes)
     }
 }
 
-/* Sends the round's call to all nodes that are to be asked. */
+/* Sends the round's call to all other nodes. */
 static void send_to_all(struct attempt *attempt,
                         const struct attempt_means *means,
                         const struct request *request, uint64_t tag)
@@ -63,7 +63,7 @@ static void send_to_all(struct attempt *attempt,
     for (int i = 0; i < round->total; i++) {
         if (round->votes[i].vote != VOTE_PENDING)
             continue;
-        /* as of the moment of sending: it grows while a node is away */
+        /* as of the moment of sending: it grows while a node is unreachable */
         int64_t uncertainty_us = nodes_uncertainty_us(means->nodes, i);
         if (uncertainty_us > attempt->uncertainty_us)
             attempt->uncertainty_us = uncertainty_us;
@@ -76,7 +76,7 @@ static void send_to_all(struct attempt *attempt,
     }
 }
 
-/* Of a grant that is older than its TTL (0: has none) nothing would be left. */
+/* A grant older than its TTL (0: has none) would be worthless. */
 static int64_t timeout_us(const struct attempt_means *means,
                           const struct request *request)
 {

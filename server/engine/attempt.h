@@ -1,9 +1,9 @@
 /*
- * The attempts of an operation: what one sends, and what is taken back after
- * it. Whether there is another one is for operation.h.
+ * The attempts of an operation: what one sends, and what is released after it.
+ * operation.h decides whether there is another one.
  *
- * Each attempt to acquire has a token of its own, so that the release of a lost
- * one, however late, never deletes a later one's lock.
+ * Each attempt to acquire has its own token, so that the release of a lost
+ * attempt, however late, never deletes the lock of a later one.
  */
 #ifndef REDLOCKD_ATTEMPT_H
 #define REDLOCKD_ATTEMPT_H
@@ -16,23 +16,23 @@
 /* What a client asks. */
 struct request {
     enum lock_call call;
-    bool only_looks; /* extend: shows who has the lock, lengthens nothing */
+    bool only_looks; /* extend: asks who has the lock, lengthens nothing */
     int64_t ttl_ms;
     struct span resource;
     struct span owner;
 };
 
-/* The newest attempt; those before it left their traces. */
+/* The newest attempt; of earlier ones only seen_number remains. */
 struct attempt {
     int number;             /* from 1 on; 0: none has begun */
-    int64_t seen_number;    /* acquire: a node accepted this one */
-    int64_t uncertainty_us; /* its calls may run later by that */
+    int64_t seen_number;    /* acquire: the highest that a node accepted */
+    int64_t uncertainty_us; /* its calls may run this much later */
     struct round round;
     size_t token_len;
     char token[TOKEN_MAX];
 };
 
-/* What attempts are made with; borrowed. */
+/* What an attempt needs; borrowed. */
 struct attempt_means {
     const struct environment *env;
     struct nodes *nodes;
@@ -43,8 +43,8 @@ struct attempt_means {
 void attempt_init(struct attempt *attempt, struct span token);
 
 /*
- * The next one, of anything but a release: sends its calls. operation is named
- * by the tags of the calls.
+ * Begins the next attempt, of anything but a release, and sends its calls. The
+ * tags of the calls name operation.
  */
 void attempt_begin(struct attempt *attempt, const struct attempt_means *means,
                    const struct request *request, const void *operation);
@@ -53,7 +53,7 @@ void attempt_begin(struct attempt *attempt, const struct attempt_means *means,
 bool attempt_release(struct attempt *attempt, const struct attempt_means *means,
                      const struct request *request, const void *operation);
 
-/* The same calls may still be answered, for another timeout. */
+/* Goes on waiting for the same calls, for another timeout. */
 void attempt_wait_on(struct attempt *attempt, const struct attempt_means *means,
                      const struct request *request);
 

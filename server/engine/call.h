@@ -1,5 +1,5 @@
 /*
- * What a node is asked, and what it answered: the border between the engine and
+ * What a node is asked and what it answers: the border between the engine and
  * the connections to the nodes.
  */
 #ifndef REDLOCKD_CALL_H
@@ -16,10 +16,10 @@ enum {
 };
 
 enum call_kind {
-    CALL_LOOK,    /* reads the permission to vote; marks a node without */
-    CALL_ADMIT,   /* gives it after a quarantine */
-    CALL_READMIT, /* gives it back to a durable node */
-    CALL_REVOKE,  /* takes it */
+    CALL_LOOK,    /* reads the permission to vote; marks a node without one */
+    CALL_ADMIT,   /* gives the permission after a quarantine */
+    CALL_READMIT, /* returns it to a restarted node */
+    CALL_REVOKE,  /* takes it away */
     CALL_ACQUIRE, /* sets the lock */
     CALL_EXTEND,  /* lengthens its TTL */
     CALL_REPAIR,  /* sets it where it is missing */
@@ -29,33 +29,33 @@ enum call_kind {
 };
 
 /*
- * One call. The spans are borrowed until it was added to a batch. Which members
- * a kind uses stands behind each; times named node are in the node's clock.
+ * One call. The spans are borrowed until it is added to a batch. The comments
+ * say which kinds use a field; times named node are by the node's clock.
  */
 struct call {
     enum call_kind kind;
     struct span resource;  /* acquire, extend, repair, release, inspect */
     struct span token;     /* acquire, extend, repair, release */
-    struct span admit;     /* all: what must lie there */
+    struct span admit;     /* all: what the node must carry */
     struct span nonce;     /* look (empty: mark nothing), revoke */
     struct span found;     /* readmit, revoke: the older admit there */
     struct span mark;      /* admit, readmit: the mark there */
     struct span witnesses; /* look: of the other nodes, name=beat… */
     int64_t max_ttl_ms;    /* admit */
-    int64_t floor;         /* look, admit, readmit: the greatest beat seen */
-    int64_t median_us;     /* the nodes' clocks, all with admit; 0: not known */
-    bool is_durable;       /* look, admit, readmit */
-    bool is_objecting;     /* look: to a first start */
-    int64_t ttl_ms;        /* acquire, extend (0: only look), repair */
-    int64_t number;        /* acquire, repair: the fencing number, µs */
-    int64_t node_deadline_us; /* acquire, extend, repair: later is LATE;
-                                 look, revoke: a mark has no moment then */
-    int64_t window_us;        /* acquire, repair: of number and clock */
+    int64_t floor;         /* look, admit, readmit: the highest known beat */
+    int64_t median_us; /* of the nodes' clocks, all with admit; 0: unknown */
+    bool is_durable;   /* look, admit, readmit */
+    bool is_objecting; /* look: to a first start */
+    int64_t ttl_ms;    /* acquire, extend (0: only look), repair */
+    int64_t number;    /* acquire, repair: the fencing number, µs */
+    int64_t node_deadline_us; /* acquire, extend, repair: LATE after it; look,
+                                 revoke: a mark made later has no birth */
+    int64_t window_us;        /* acquire, repair: between number and clock */
     int slot;     /* acquire, extend, repair: 0 … FENCE_SLOTS - 1 */
-    int64_t seen; /* repair: the slot's number when the lock was missed */
+    int64_t seen; /* repair: the slot's number when the lock was missing */
 };
 
-/* What a look found; scripts/permission.lua tells what the words mean. */
+/* What a look found; scripts/permission.lua explains the words. */
 enum call_look_word {
     LOOK_ADMITTED,
     LOOK_SUPERSEDED,
@@ -73,10 +73,10 @@ struct call_look {
     struct span admit; /* the node's; empty: none */
     struct span mark;
     int64_t max_ttl_ms; /* the greatest that was ever allowed there */
-    bool is_durable;    /* its memory was, all the time since its admission */
-    int64_t beat;       /* counts what it promised, and who saw it admitted */
-    int64_t seen_us; /* the last of these, and the last promise alone, by … */
-    int64_t voted_us;      /* … the median of the nodes' clocks; 0: none */
+    bool is_durable;    /* its memory has been, ever since its admission */
+    int64_t beat; /* rises with promises and with looks that find it admitted */
+    int64_t seen_us;       /* when a look last found it admitted, and … */
+    int64_t voted_us;      /* … its last promise, by the median; 0: none */
     struct span witnesses; /* what it knows of others, name=beat… */
 };
 
@@ -84,23 +84,23 @@ struct call_look {
 struct node_facts {
     const char *run_id; /* 40 hex digits */
     bool is_durable;    /* it forgets nothing that it has answered */
-    /* When the lookup of its name began that led to it; 0: the lookup failed,
-       and this is its last good address. */
+    /* When the name lookup that led here began; 0: the lookup failed, and this
+       is the last good address. */
     int64_t confirmed_us;
-    int64_t node_now_us; /* TIME, … */
-    int64_t sent_us;     /* … asked then, … */
+    int64_t node_now_us; /* the reply to TIME, … */
+    int64_t sent_us;     /* … sent then, … */
     int64_t received_us; /* … and read then, both clock_now_us() */
 };
 
-/* What came back, in our words. value is borrowed during the callback. */
+/* A reply, parsed. value is borrowed during the callback. */
 struct call_reply {
     enum vote vote;
     enum node_state state; /* unfit: why */
-    int64_t node_now_us;   /* the node's clock; 0: the reply did not tell */
+    int64_t node_now_us;   /* the node's clock; 0: not in the reply */
     int64_t beat;          /* after the batch; 0: it promised nothing */
-    int64_t pttl_ms;       /* held: time to live, -1 none; else 0 */
+    int64_t pttl_ms;       /* held: time to live, -1 none; otherwise 0 */
     int64_t highest;   /* stale, free of an extend: highest number accepted in
-                          the slot; of a free one -1: it is none of ours */
+                          the slot; free: -1 if it is no number of ours */
     struct span value; /* held: the first VALUE_MAX bytes; empty: foreign */
     struct call_look look; /* look */
 };

@@ -5,7 +5,7 @@
 
 #include "../base/order.h"
 
-/* Smaller steps are paid for in the validity. */
+/* Smaller steps are covered by the validity. */
 enum { STEP_LEAST_US = 5000 };
 
 void clocks_init(struct clocks *clocks, int count, int quorum,
@@ -51,7 +51,7 @@ int64_t clocks_median_at(const struct clocks *clocks, int64_t moment_us)
     return nodeclock_median_at(known, count, moment_us);
 }
 
-/* How far it is ahead of the median; 0: one of the two is not known. */
+/* How far it is ahead of the median; 0: one of the two is unknown. */
 static int64_t offset_from(const struct nodeclock *clock, int64_t median_us,
                            int64_t moment_us)
 {
@@ -104,7 +104,7 @@ int64_t clocks_spread_us(const struct clocks *clocks, int64_t moment_us)
 
 /* ---- proof -------------------------------------------------------------- */
 
-/* How well a majority of the clocks is known: so long as their replies take. */
+/* How precisely the best measured majority of the clocks is known. */
 static int64_t usual_uncertainty_us(const struct nodeclock *const known[],
                                     int count, int quorum, int64_t moment_us)
 {
@@ -114,11 +114,11 @@ static int64_t usual_uncertainty_us(const struct nodeclock *const known[],
     return order_statistic(uncertainties_us, count, quorum - 1);
 }
 
-/* Where a majority's clocks are, and how far from there one still agrees. */
+/* Where a majority's clocks are, and which clocks agree with it. */
 struct majority {
     int64_t median_us;
     int64_t far_us;
-    int64_t uncertainty_us; /* who is known worse is no part of it */
+    int64_t uncertainty_us; /* clocks known less precisely do not agree */
 };
 
 static bool agrees(const struct majority *majority,
@@ -131,10 +131,10 @@ static bool agrees(const struct majority *majority,
 }
 
 /*
- * Without a history a step cannot be seen, but for a clock that is where a
- * majority's are. The median alone is no majority: of three clocks that differ
- * one is the median. Nor is a clock a part of it that may show anything, for
- * lack of a reply as quick as the others'.
+ * Without a history a step shows only where a clock differs from a majority.
+ * The median alone is no majority: of three clocks that differ, one is the
+ * median. And a clock that is known only roughly, for lack of a quick reply,
+ * could show anything, and does not belong to the majority.
  */
 static bool find_majority(const struct clocks *clocks, int64_t now_us,
                           struct majority *majority)

@@ -1,10 +1,10 @@
 /*
  * The nodes' clocks: which of them may be trusted. Pure.
  *
- * A clock that steps forward ends locks before their time. So each node's
- * clock has a baseline, kept as long as the process lives, and a reply that
- * disagrees with it is no vote. Replies give intervals (nodeclock.h): a paused
- * node or a paused redlockd does not look like a step.
+ * A clock that steps forward expires locks too early. So each node's clock has
+ * a baseline for the life of this process, and a reply that deviates from it is
+ * no vote. Replies give intervals (nodeclock.h): a paused node or a paused
+ * redlockd does not look like a step.
  *
  *             first reply           agrees with a majority, or
  *   UNKNOWN ──────────────→ UNPROVEN ───────────────────────→ GOOD
@@ -13,8 +13,8 @@
  *                            └──────────── STEPPED ←───────────┘
  *                                  a reply beyond the baseline
  *
- * A step is judged when every other node was heard since: if a majority
- * stepped, it is our own clock that did, and nobody is revoked.
+ * A step is judged once every other node has replied since: if a majority
+ * stepped, our own clock did, and no node loses its permission.
  */
 #ifndef REDLOCKD_CLOCKS_H
 #define REDLOCKD_CLOCKS_H
@@ -31,21 +31,20 @@ enum clock_state {
 };
 
 struct clock_node {
-    struct nodeclock base; /* what is believed */
-    struct nodeclock last; /* the reply that disagreed */
+    struct nodeclock base; /* the baseline */
+    struct nodeclock last; /* the last reply that deviated */
     bool is_up;
     bool is_proven;
     bool is_far;
     int64_t steady_since_us;
-    int64_t read_us; /* when the last reply's call had left */
-    int64_t
-        step_us; /* how far the last reply was off; 0: none awaits judgement */
+    int64_t read_us; /* when the last answered call was sent */
+    int64_t step_us; /* by how much the last reply deviated; 0: none to judge */
 };
 
 struct clocks {
     int count;
     int quorum;
-    int64_t steady_us;    /* watched for so long, a clock is good */
+    int64_t steady_us;    /* a clock that was steady this long is good */
     int64_t far_us;       /* from the median, at most */
     int64_t timeout_us;   /* for replies; slower ones prove nothing */
     int64_t suspected_us; /* since when a judgement is due; 0: none is */
@@ -60,39 +59,39 @@ void clocks_on_up(struct clocks *clocks, int node);
 void clocks_on_down(struct clocks *clocks, int node);
 
 /*
- * A reply told node_us to a call that had left at sent_us. False: it disagrees
- * with the baseline, and what else it says is not to be counted.
+ * A call sent at sent_us got a reply with node_us. False: that deviates from
+ * the baseline, and the reply must not count.
  */
 bool clocks_observe(struct clocks *clocks, int node, int64_t node_us,
                     int64_t sent_us, int64_t received_us);
 
-/* True if a judgement waits for a reply of this node. */
+/* True if a judgement waits for a reply from this node. */
 bool clocks_wants_reply(const struct clocks *clocks, int node);
 
 /* What a judgement found. */
 struct clocks_judgement {
     bool is_own;      /* a majority stepped: our own clock is suspect */
-    uint16_t stepped; /* bit per node: to be revoked */
+    uint16_t stepped; /* bit per node: to lose its permission */
     int64_t step_us[NODES_MAX];
 };
 
-/* True if there is one now; what was judged is learned anew. */
+/* True if there is one now; the clocks that it concerns are learned anew. */
 bool clocks_judge(struct clocks *clocks, int64_t now_us,
                   struct clocks_judgement *judgement);
 
-/* Looks anew how far each clock is from the median. To be called often. */
+/* Checks how far each clock is from the median. To be called often. */
 void clocks_tick(struct clocks *clocks, int64_t now_us);
 
 enum clock_state clocks_state(const struct clocks *clocks, int node);
 
-/* How long an unproven clock is to be watched on, at most, µs. */
+/* For how much longer an unproven clock is watched, at most, µs. */
 int64_t clocks_remaining_us(const struct clocks *clocks, int node,
                             int64_t now_us);
 
 /* Median of the connected nodes' clocks at our moment; 0: none is known. */
 int64_t clocks_median_at(const struct clocks *clocks, int64_t moment_us);
 
-/* How far the node's clock is ahead of the median, µs; 0 if not known. */
+/* How far the node's clock is ahead of the median, µs; 0 if unknown. */
 int64_t clocks_offset_us(const struct clocks *clocks, int node,
                          int64_t moment_us);
 
@@ -100,12 +99,12 @@ int64_t clocks_offset_us(const struct clocks *clocks, int node,
 bool clocks_are_known(const struct clocks *clocks);
 
 /*
- * How far apart the proven clocks may be, µs; 0: there is none. Servers that
- * see others of them agree on the median as well as that.
+ * How far apart the proven clocks may be, µs; 0: none is proven. The medians
+ * of servers that reach different nodes differ by no more.
  */
 int64_t clocks_spread_us(const struct clocks *clocks, int64_t moment_us);
 
-/* How far off our idea of the node's clock may be; 0 if it is not known. */
+/* How far off our estimate of the node's clock may be; 0 if unknown. */
 int64_t clocks_uncertainty_us(const struct clocks *clocks, int node,
                               int64_t moment_us);
 

@@ -7,7 +7,7 @@
 enum {
     STORE_BYTES = 256 * 1024 * 1024,
     PAUSE_US = 500000,
-    MARGIN_US = 1000000, /* around the moment when a node went away */
+    MARGIN_US = 1000000, /* around the moment when a node disconnected */
     TELL_US = 10000000,
 };
 
@@ -18,7 +18,7 @@ void debts_init(struct debts *debts, struct nodes *nodes)
     debts->nodes = nodes;
     debts->store.limit = STORE_BYTES;
     for (int i = 0; i < NODES_MAX; i++) {
-        /* who knows what other servers have done before */
+        /* what other servers did before is unknown */
         debts->seen_us[i] = environment_now(nodes->env);
         for (int kind = 0; kind < DEBT_KINDS; kind++)
             debts->queue[i][kind].store = &debts->store;
@@ -71,7 +71,7 @@ void debts_add(struct debts *debts, int node, const struct owed_item *item)
 
 /* ---- calls -------------------------------------------------------------- */
 
-/* False: no more can be sent now. */
+/* False: nothing more can be sent now. */
 static bool send_next(struct debts *debts, int node, enum debt_kind kind,
                       int64_t now_us)
 {
@@ -132,12 +132,13 @@ static void tell_dropped(struct debts *debts, int64_t now_us)
     uint64_t dropped = debts->env->metrics->releases_dropped;
     if (dropped == debts->told || now_us < debts->told_us + TELL_US)
         return;
-    log_write(LOG_WARN, "releases_dropped",
-              (struct log_field[]){
-                  LOG_N("count", (int64_t)(dropped - debts->told)),
-                  LOG_S("detail", "too many releases wait for nodes that are "
-                                  "away: these keys stay until their TTL ends"),
-                  LOG_END});
+    log_write(
+        LOG_WARN, "releases_dropped",
+        (struct log_field[]){
+            LOG_N("count", (int64_t)(dropped - debts->told)),
+            LOG_S("detail", "too many releases wait for unreachable "
+                            "nodes: these keys stay until their TTL ends"),
+            LOG_END});
     debts->told = dropped;
     debts->told_us = now_us;
 }

@@ -5,15 +5,15 @@
 enum { SLACK_US = 1000000 };
 
 enum {
-    /* so long a server that is alive needs at most to say what it has seen */
+    /* a live server needs at most this long to report what it has seen */
     SAID_US = 2 * HEARTBEAT_US,
-    /* so long a marked node is watched, in case that others tell of it */
+    /* a marked node is watched this long, in case others report about it */
     WATCH_US = 3 * HEARTBEAT_US,
 };
 
 /* ---- quarantine --------------------------------------------------------- */
 
-/* The greatest that was allowed on any node, and may still be promised. */
+/* The greatest that was allowed on any node, and may still be alive. */
 static int64_t greatest_ttl_ms(const struct admission *admission)
 {
     int64_t greatest_ms = admission->settings.max_ttl_ms;
@@ -24,9 +24,9 @@ static int64_t greatest_ttl_ms(const struct admission *admission)
 }
 
 /*
- * What the node has forgotten must be over: its locks, with a clock that runs
- * 1% fast, and the numbers within four windows; behind that the commands of a
- * server that has not noticed yet.
+ * What the node has forgotten must have expired: its locks, even if our clock
+ * runs 1% fast, and its numbers, within four windows; besides, commands of a
+ * server that has not noticed the loss yet.
  */
 int64_t eligibility_quarantine_us(const struct admission *admission)
 {
@@ -39,7 +39,7 @@ int64_t eligibility_quarantine_us(const struct admission *admission)
            admission->settings.node_timeout_us + SLACK_US;
 }
 
-/* This server alone answers for the change to a new configuration. */
+/* This server is changing the nodes to a new configuration. */
 static bool is_taking_over(const struct admission *admission)
 {
     return admission->settings.epoch > 1 && admission->established_us == 0 &&
@@ -52,15 +52,15 @@ static int64_t later(int64_t a_us, int64_t b_us)
 }
 
 /*
- * A moment of the median in our clock, at the latest: who told it may have seen
- * others of the clocks.
+ * A moment by the median, in our clock, at the latest: the server that stored
+ * it may have reached other nodes than we do.
  */
 static int64_t ours(const struct admission *admission, int64_t median_us)
 {
     return median_us - admission->median_ahead_us + admission->spread_us;
 }
 
-/* By the mark's birth the quarantine goes on when servers are restarted. */
+/* Counted from the mark's birth, the quarantine survives server restarts. */
 static int64_t marked_us(const struct admission *admission,
                          const struct admission_node *node)
 {
@@ -70,7 +70,7 @@ static int64_t marked_us(const struct admission *admission,
     return born_us < node->sighted_us ? born_us : node->sighted_us;
 }
 
-/* From then on the looks show all rounds in which the node had a part. */
+/* Looks after this moment show all rounds that the node took part in. */
 static int64_t rounds_end_us(const struct admission *admission,
                              const struct admission_node *node)
 {
@@ -91,9 +91,9 @@ static bool are_all_others_there(const struct admission *admission, int node,
 }
 
 /*
- * Whether enough others have told what they know. Among those that do not vote,
- * some may be as old as this one: then nobody may be missing, or the only one
- * that knows could be.
+ * Whether enough others have reported what they know. Those that do not vote
+ * may be as old as this one: then none may be missing, because it could be the
+ * only one that knows.
  */
 static bool have_told(const struct admission *admission, int node,
                       const struct witness_demand *demand)
@@ -106,7 +106,7 @@ static bool have_told(const struct admission *admission, int node,
            witness_have_told(&admission->witness, node, demand);
 }
 
-/* Whether the last promises of enough others are known. */
+/* Whether enough others have reported their last promises. */
 static bool is_told(const struct admission *admission, int node,
                     bool must_be_admitted)
 {
@@ -117,7 +117,7 @@ static bool is_told(const struct admission *admission, int node,
     return admission->has_median && have_told(admission, node, &demand);
 }
 
-/* When the last promise of anybody is over; INT64_MAX: not known. */
+/* When everything ever promised has expired; INT64_MAX: unknown. */
 static int64_t idle_us(const struct admission *admission, int node)
 {
     if (!is_told(admission, node, true))
@@ -130,7 +130,7 @@ static int64_t idle_us(const struct admission *admission, int node)
 
 /*
  * Until the last node was marked, the old configuration may have had its
- * majority, and granted: that must be over too.
+ * majority and granted locks: these must have expired too.
  */
 static int64_t due_us(const struct admission *admission, int node)
 {
@@ -145,8 +145,8 @@ static int64_t due_us(const struct admission *admission, int node)
     return later(idle < due ? idle : due, it->sighted_us + WATCH_US);
 }
 
-/* It came back with its own memory, which forgets nothing when it is restarted,
- * and nobody knows of a later one. */
+/* It came back with its own memory, which loses nothing in a restart, and
+ * nobody knows of a later one. */
 static bool is_lasting(const struct admission *admission, int node)
 {
     const struct admission_node *it = &admission->node[node];
@@ -182,8 +182,8 @@ bool eligibility_has_foreign(const struct admission *admission, int64_t now_us)
 }
 
 /*
- * A new configuration begins with all nodes marked: a majority of the old one
- * may lie in those that are not.
+ * A new configuration first marks all nodes: a majority of the old one may be
+ * among those that are not marked.
  */
 bool eligibility_has_taken_over(const struct admission *admission)
 {
@@ -195,15 +195,15 @@ bool eligibility_has_taken_over(const struct admission *admission)
     return true;
 }
 
-/* A mark is renewed while others hear of a machine under this name that votes.
- */
+/* Whenever others report a machine that votes under this name, the mark is
+ * renewed. */
 bool eligibility_is_contested(const struct admission *admission, int node)
 {
     enum { RENEWALS_LEAST = 4 }; /* fewer: servers knew different beats of it */
     return admission->node[node].renewals >= RENEWALS_LEAST;
 }
 
-/* Behind two names stands one server: which of them it is, nobody knows. */
+/* One server answers to two names: nobody knows which of them is right. */
 static bool is_duplicate(const struct admission *admission, int node)
 {
     const char *run_id = strrchr(admission->node[node].admit, ':');
@@ -265,7 +265,7 @@ bool eligibility_is_due(const struct admission *admission, int node,
            !admission->node[node].is_mute;
 }
 
-/* Nothing was promised since the moment of which its memory is. */
+/* Nothing was promised since the moment that its memory dates from. */
 static bool is_unchanged(const struct admission *admission, int node)
 {
     return is_told(admission, node, false) &&
@@ -274,7 +274,8 @@ static bool is_unchanged(const struct admission *admission, int node)
                    admission->settings.node_timeout_us + admission->spread_us;
 }
 
-/* Who knows of a later memory had time to say so. One node alone has nobody. */
+/* Any server that knows of a later memory had time to report it. A single node
+ * has no others. */
 static bool is_agreed(const struct admission *admission, int node,
                       int64_t now_us)
 {

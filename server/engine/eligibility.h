@@ -1,14 +1,14 @@
 /*
- * When a node gets its permission to vote: what is known of all nodes is
- * weighed here. Pure.
+ * Decides from what is known of all nodes when one gets its permission to vote.
+ * Pure.
  *
  *   after its quarantine   Q has passed since the node was marked
  *   at once, idle          nobody has promised anything for Q: whatever the
- *                          node may have forgotten is over
+ *                          node may have forgotten has expired
  *   back, idle             nobody has promised anything since its memory was
  *                          written
- *   back, durable          its memory is durable, and no server that had two
- *                          heartbeats to say so has seen a later one
+ *   back, durable          its memory is durable, and no server has reported a
+ *                          later one, though each had two heartbeats for it
  */
 #ifndef REDLOCKD_ELIGIBILITY_H
 #define REDLOCKD_ELIGIBILITY_H
@@ -19,15 +19,15 @@
 int64_t eligibility_quarantine_us(const struct admission *admission);
 
 /*
- * How long the node's quarantine lasts on, at most, with the wait for a first
- * start before it; 0: it is in none, or it has ended.
+ * For how much longer the node is in quarantine, at most, including the wait
+ * for a first start before it; 0: it is in none, or it has ended.
  */
 int64_t eligibility_remaining_us(const struct admission *admission, int node,
                                  int64_t now_us);
 
 /*
  * Why no node is admitted: another configuration was seen on some node within
- * Q · not all nodes carry our epoch yet, and that is how a new one begins.
+ * Q · a new configuration is not on all nodes yet.
  */
 bool eligibility_has_foreign(const struct admission *admission, int64_t now_us);
 bool eligibility_has_taken_over(const struct admission *admission);
@@ -36,17 +36,17 @@ bool eligibility_has_taken_over(const struct admission *admission);
 bool eligibility_is_contested(const struct admission *admission, int node);
 
 /*
- * Since when each node that is there was looked at; INT64_MAX: none is. One
- * that answers errors is as if it were not there.
+ * Each connected node was looked at since then; INT64_MAX: none is connected.
+ * A node that answers with errors counts as not connected.
  */
 int64_t eligibility_looked_us(const struct admission *admission);
 
-/* When all nodes should have been looked at once more for this one; 0: need
+/* Since when all nodes must have been looked at, for this one's sake; 0: need
  * not be. */
 int64_t eligibility_look_since_us(const struct admission *admission, int node,
                                   int64_t now_us);
 
-/* Whether a marked node is to be admitted · to be readmitted. */
+/* Whether a marked node should be admitted · readmitted. */
 bool eligibility_is_due(const struct admission *admission, int node,
                         int64_t now_us);
 bool eligibility_is_back(const struct admission *admission, int node,

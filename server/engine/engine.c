@@ -213,7 +213,7 @@ void engine_on_timer(struct engine *engine, uint32_t slot)
     nodes_tick(&engine->nodes, now_us);
     releases_tick(&engine->releases, now_us);
     repairs_tick(&engine->repairs, now_us);
-    (void)set_tick(engine); /* cannot fail: the timer is there */
+    (void)set_tick(engine); /* cannot fail: the timer exists */
 }
 
 /* ---- what operators see ------------------------------------------------- */

@@ -7,17 +7,18 @@
  *   request    one HTTP request; owned by the front, waits for an operation
  *     └ operation   acquire, extend, release or inspect: one or more rounds;
  *     │             from engine_acquire… to engine_close or engine_abandon
- *     └──── round   one call to all nodes; ends with its verdict, while
- *     │             stragglers may still be on their way (their replies are
- *     │             recognised by the tag and counted nowhere)
+ *     └──── round   one call to all nodes; ends with its verdict, maybe before
+ *     │             the last replies, which are then recognised by their tag
+ *     │             and not counted
  *     └─────── vote one reply that a node owes; lives in the link's FIFO
  *
- *   repair     what must be set behind an extension that some nodes had no key
- *              for: lives for two node timeouts, longer than the operation
+ *   repair     what must be set after an extend that did not find the key on
+ *              all nodes: lives for two node timeouts, longer than the
+ * operation
  *
- *   release    what must be deleted behind a lost or abandoned grant, or for a
- *              client: lives until every node answered or the TTL has passed,
- *              longer than the operation that caused it
+ *   release    what must be deleted after a lost or abandoned grant, or for a
+ *              client: lives until every node has answered or the TTL has
+ *              passed, longer than the operation that caused it
  */
 #ifndef REDLOCKD_ENGINE_H
 #define REDLOCKD_ENGINE_H
@@ -32,12 +33,12 @@ typedef uint64_t engine_op;
 /* ---- what clients ask -------------------------------------------------- */
 
 /*
- * Each starts an operation for client, which is told by port.answer exactly
- * once. All spans are copied. 0: no memory, or too many operations; then
- * answer is not called.
+ * Each starts an operation for client; port.answer is called exactly once when
+ * it has its outcome. All spans are copied. 0: no memory, or too many
+ * operations; then answer is not called.
  *
  * acquire  ttl_ms within the limits; owner may be empty
- * extend   the token must be of our form (token_is_ours), and is compared as
+ * extend   the token must have our form (token_is_ours), and is compared as
  *          bytes; ttl_ms as for acquire
  * release  the token as for extend
  */
@@ -51,10 +52,10 @@ engine_op engine_inspect(struct engine *engine, struct span resource,
                          void *client);
 
 /*
- * The result as it is to be answered at now_us, whole and final;
- * OUTCOME_PENDING before port.answer. A grant or extension of which no time is
- * left by then is OUTCOME_VALIDITY_EXHAUSTED, and the grant is released. op
- * must be open; the result lives as long.
+ * The final result, as of now_us; OUTCOME_PENDING before port.answer. If a
+ * grant or extension has no time left by then, the result is
+ * OUTCOME_VALIDITY_EXHAUSTED, and the grant is released. op must be open; the
+ * result lives as long.
  */
 const struct engine_result *engine_take(struct engine *engine, engine_op op,
                                         int64_t now_us);
@@ -63,8 +64,8 @@ const struct engine_result *engine_take(struct engine *engine, engine_op op,
 void engine_close(struct engine *engine, engine_op op);
 
 /*
- * The client is gone without an answer: the operation ends, and what it
- * granted or may still be granted is released. True: it had been granted.
+ * The client left without an answer: the operation ends, and what it was or may
+ * still be granted is released. True: it had been granted.
  */
 bool engine_abandon(struct engine *engine, engine_op op);
 
@@ -73,7 +74,7 @@ bool engine_abandon(struct engine *engine, engine_op op);
 struct engine_node_view {
     const char *state;            /* "voting", "unreachable", "loading", … */
     char detail[NODE_DETAIL_MAX]; /* one sentence */
-    int64_t quarantine_us;        /* it will not vote for so long; 0: none */
+    int64_t quarantine_us;        /* it will not vote for this long; 0: none */
     bool is_voting;
     int64_t since_us; /* in this state since, clock_now_us() */
     bool has_clock;
@@ -90,8 +91,8 @@ int engine_voting(const struct engine *engine);
 int engine_quorum(const struct engine *engine);
 
 /*
- * When a quorum may vote, as quarantines end, µs; 0: it does, or that is not
- * known.
+ * How long until a quorum may vote, as quarantines end, µs; 0: it may now, or
+ * that is unknown.
  */
 int64_t engine_quorum_in_us(const struct engine *engine);
 

@@ -1,6 +1,6 @@
 /*
- * What every part of the engine works in: how it is set up, the world around
- * it, and where it counts.
+ * What every part of the engine needs: its settings, the world around it, and
+ * the metrics.
  */
 #ifndef REDLOCKD_ENVIRONMENT_H
 #define REDLOCKD_ENVIRONMENT_H

@@ -2,9 +2,9 @@
  * Fencing numbers: every grant of a resource carries a higher number than
  * every earlier grant.
  *
- * A number is microseconds of the median of the nodes' clocks, raised above
- * the last one issued here. A node accepts only rising numbers in a slot, and
- * two majorities share a node: so numbers rise whoever issues them.
+ * A number is the median of the nodes' clocks in microseconds, raised above the
+ * last one issued here. A node accepts only rising numbers in a slot, and two
+ * majorities share a node: so numbers rise whichever server issues them.
  */
 #ifndef REDLOCKD_FENCE_H
 #define REDLOCKD_FENCE_H
@@ -19,8 +19,8 @@ int fence_slot(struct span resource);
 
 /*
  * A number, µs: time_us, raised above the number above; 0: above none. Never
- * higher than FENCE_MAX: what some hand wrote into a slot must not stop the
- * server; no node grants there.
+ * higher than FENCE_MAX: a number written into a slot by hand must not stop the
+ * server. No node grants in such a slot.
  */
 int64_t fence_next(int64_t time_us, int64_t above);
 

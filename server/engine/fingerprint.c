@@ -8,7 +8,7 @@ enum { DATA_VERSION = 3 }; /* of keys and scripts on the nodes */
 
 #define FNV_BASIS UINT64_C(0xcbf29ce484222325)
 
-/* FNV-1a, 64 bits: an equality check between friends, not a defence. */
+/* FNV-1a, 64 bits: finds mistakes, not attacks. */
 static uint64_t hash_text(uint64_t hash, const char *text)
 {
     for (; *text != '\0'; text++)
@@ -33,7 +33,7 @@ void fingerprint_make(char hex[FINGERPRINT_LEN + 1], const char *const names[],
     assert(count <= NODES_MAX);
     for (int i = 0; i < count; i++) {
         int at = i;
-        /* cppcheck-suppress uninitvar; those below i are filled */
+        /* cppcheck-suppress uninitvar; those below i are initialised */
         for (; at > 0 && strcmp(sorted[at - 1], names[i]) > 0; at--)
             sorted[at] = sorted[at - 1];
         sorted[at] = names[i];

@@ -1,6 +1,6 @@
 /*
- * The fingerprint of a configuration: what all servers on the same nodes must
- * agree on; and that of a node's name.
+ * The fingerprint of a configuration, on which all servers of the same nodes
+ * must agree; and that of a node's name.
  */
 #ifndef REDLOCKD_FINGERPRINT_H
 #define REDLOCKD_FINGERPRINT_H

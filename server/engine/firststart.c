@@ -1,7 +1,7 @@
 #include "firststart.h"
 
 enum {
-    PATIENCE_US = 30000000, /* for the last node to come */
+    PATIENCE_US = 30000000, /* how long to wait for the last node */
     YIELD_US = 2000000,     /* to the server that leads a first start */
 };
 
@@ -22,7 +22,7 @@ static void end(struct firststart *start)
     memset(start->is_marked, 0, sizeof start->is_marked);
 }
 
-/* Somebody else marks the nodes: perhaps for a first start of its own. */
+/* Another server marks the nodes, perhaps for a first start of its own. */
 static void yield(struct firststart *start, int64_t now_us)
 {
     start->yield_until_us = now_us + YIELD_US;
@@ -114,7 +114,7 @@ void firststart_on_look(struct firststart *start, int node,
         if (word == LOOK_MARKED)
             yield(start, now_us);
         else if (word != LOOK_EMPTY)
-            end(start); /* it was used before: nobody has a first start */
+            end(start); /* it was used before: there is no first start */
         return;
     case FIRSTSTART_LEAD:
     case FIRSTSTART_REST:

@@ -1,9 +1,9 @@
 /*
- * The first start: N nodes that nobody ever used, admitted at once.
+ * The first start: N unused nodes, admitted at once.
  *
  * Five empty nodes at a first start look like five that lost everything. So
- * they skip their quarantine only if nobody saw them otherwise, and if one
- * server alone marked them all: no other can then act on older looks. Pure.
+ * they skip the quarantine only if nobody has seen them in use, and if one
+ * server marked them all: then no other acts on an older look. Pure.
  *
  *   WAITING → LEAD → REST → HOLD → CHECK → ADMIT → OVER
  *      all     first  the    until  all     give
@@ -11,7 +11,7 @@
  *             marked marked commands have   permission
  *                           ended  their mark
  *
- * Anything else on the way: OVER, and each node waits in its quarantine.
+ * If anything else happens: OVER, and each node waits in its quarantine.
  */
 #ifndef REDLOCKD_FIRSTSTART_H
 #define REDLOCKD_FIRSTSTART_H
@@ -32,15 +32,15 @@ enum firststart_step {
 struct firststart {
     enum firststart_step step;
     int nodes;
-    int leader;       /* marked first, by all servers */
+    int leader;       /* the node that all servers mark first */
     int64_t hold_us;  /* how long HOLD lasts */
     int64_t since_us; /* WAITING: the first node came; CHECK: began */
     int64_t hold_until_us;
-    int64_t yield_until_us;    /* another server may leader a first start */
+    int64_t yield_until_us;    /* another server may lead a first start */
     bool is_marked[NODES_MAX]; /* by this first start, and not yet admitted */
 };
 
-/* is_allowed: false if there is to be none. */
+/* is_allowed: false if there must be none. */
 void firststart_init(struct firststart *start, int nodes, int leader,
                      int64_t hold_us, bool is_allowed);
 
@@ -52,14 +52,14 @@ struct firststart_view {
     int64_t now_us;
 };
 
-/* Goes on as far as possible; the nodes (bits) to be looked at as soon as may
- * be. */
+/* Advances as far as possible; returns the nodes (bits) to look at as soon as
+ * possible. */
 uint16_t firststart_advance(struct firststart *start,
                             const struct firststart_view *view);
 
 /*
- * A node came up · a look found this, and whether that is the mark which the
- * node had · a node went down, or an action on it failed.
+ * A node connected · a look found this, and whether its mark is the one known
+ * before · a node disconnected, or an action on it failed.
  */
 void firststart_on_up(struct firststart *start, int64_t now_us);
 void firststart_on_look(struct firststart *start, int node,
@@ -67,20 +67,20 @@ void firststart_on_look(struct firststart *start, int node,
                         int64_t now_us);
 void firststart_on_trouble(struct firststart *start, int node);
 
-/* The node was admitted, or is not to be by the first start. */
+/* The node was admitted, or the first start will not admit it. */
 void firststart_forget(struct firststart *start, int node);
 
-/* How long it waits on for nodes that are not there; 0: it does not wait. */
+/* For how much longer it waits for missing nodes; 0: it does not wait. */
 int64_t firststart_remaining_us(const struct firststart *start, int64_t now_us);
 
-/* Whether a mark made now can hurt no first start, of any server. */
+/* Whether a mark made now disturbs no first start of any server. */
 bool firststart_may_mark(const struct firststart *start, int node,
                          int64_t now_us);
 
-/* Whether what is marked now is marked by this first start. */
+/* Whether marks made now belong to this first start. */
 bool firststart_is_marking(const struct firststart *start);
 
-/* Whether the node is to be admitted without quarantine. */
+/* Whether to admit the node without quarantine. */
 bool firststart_may_admit(const struct firststart *start, int node);
 
 #endif

@@ -1,11 +1,12 @@
 /*
- * What the replies of a node tell of its clock.
+ * What a node's replies reveal of its clock.
  *
  * A reply with the node's time, sent and received at known moments, bounds the
- * node's offset to [time - received, time - sent]. Intervals, not points: a
- * node or a server that was stopped for a while gives wide intervals, which
- * must not look like a clock that stepped. Moments are CLOCK_BOOTTIME in µs,
- * a node's time is µs since 1970.
+ * A reply with the node's time, sent and received at known moments, bounds the
+ * node's offset to [time - received, time - sent]. These are intervals, not
+ * points: a node or a server that was paused gives wide intervals, which must
+ * not look like a step. Moments are CLOCK_BOOTTIME in µs, a node's time is µs
+ * since 1970.
  */
 #ifndef REDLOCKD_NODECLOCK_H
 #define REDLOCKD_NODECLOCK_H
@@ -19,24 +20,24 @@ struct nodeclock {
     int64_t at_us;   /* the moment for which the bounds hold */
 };
 
-/* What one reply tells. */
+/* What one reply reveals. */
 void nodeclock_read(struct nodeclock *clock, int64_t node_us, int64_t sent_us,
                     int64_t received_us);
 
 /*
- * By how many µs what was seen lies beyond what was known, which is first
- * widened by 0.5% of the time between, for drift; 0: they agree.
+ * By how many µs a reply lies outside of what is known; 0: they agree. What is
+ * known is first widened for drift, by 0.5% of its age.
  */
 int64_t nodeclock_step_us(const struct nodeclock *clock,
                           const struct nodeclock *seen);
 
 /*
- * Narrows what was known, widened likewise. If they disagree it stays as it
- * is: many small steps in a row would else be believed one by one.
+ * Narrows what is known, widened likewise. If they disagree it stays as it is:
+ * otherwise many small steps would be accepted one by one.
  */
 void nodeclock_narrow(struct nodeclock *clock, const struct nodeclock *seen);
 
-/* What the offset is at our moment, at least and at most. */
+/* The least and the greatest offset at our moment. */
 struct nodeclock_bounds {
     int64_t low_us;
     int64_t high_us;
@@ -57,8 +58,8 @@ int64_t nodeclock_uncertainty_us(const struct nodeclock *clock,
                                  int64_t moment_us);
 
 /*
- * Median of the known clocks' times at our moment, of two middle ones the
- * lower; 0 if no clock is known. count at most NODES_MAX.
+ * Median of the known clocks' times at our moment, the lower of two middle
+ * ones; 0 if no clock is known. count at most NODES_MAX.
  */
 int64_t nodeclock_median_at(const struct nodeclock *const clocks[], int count,
                             int64_t moment_us);

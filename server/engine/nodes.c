@@ -10,7 +10,7 @@
 #include "status.h"
 #include "tag.h"
 
-/* Replies that took longer prove no clock, however long rounds may wait. */
+/* Slower replies prove nothing about a clock, however long rounds may wait. */
 enum { CLOCK_REPLY_US = 100000 };
 
 static int leader_of(const struct engine_settings *settings)
@@ -81,11 +81,12 @@ bool nodes_is_past(const struct nodes *nodes, int node, int64_t node_us,
 int64_t nodes_next_number(struct nodes *nodes, int64_t median_us, int64_t seen)
 {
     assert(median_us != 0);
-    /* all clocks were far ahead, and were set right: none would take more */
+    /* all clocks were far ahead and have been corrected: no node would accept
+       a higher one */
     if (nodes->last_number > median_us + nodes->clocks.far_us)
         nodes->last_number = 0;
     nodes->last_number = fence_next(median_us, nodes->last_number);
-    /* a slot that is far ahead must not take all others along with it */
+    /* a slot that is far ahead must not raise the numbers of all others */
     return fence_next(nodes->last_number, seen);
 }
 
@@ -139,9 +140,8 @@ static void count_voters(struct nodes *nodes)
 }
 
 /*
- * A node whose memory turns out to be whole waits for an answer or two, and
- * not as long as its state would have it: of these states the log tells only
- * what lasts.
+ * A node whose memory turns out to be whole stays in these states for an answer
+ * or two, not for as long as they announce: the log reports only what lasts.
  */
 static bool is_worth_a_line(const struct nodes *nodes, int node, int64_t now_us)
 {
@@ -172,10 +172,9 @@ static void update(struct nodes *nodes, int node, int64_t now_us)
         count_voters(nodes);
 }
 
-/* ---- what the admission and the clocks ask for ------------------------------
- */
+/* ---- what the admission and the clocks ask for --------------------------- */
 
-/* That of a first start says so: who saw an admission objects to it. */
+/* The nonce of a first start says so: servers that object recognise it. */
 static struct span make_nonce(const struct nodes *nodes,
                               char nonce[CALL_NONCE_MAX + 1])
 {
@@ -191,7 +190,7 @@ static const enum call_kind script_of[] = {
     [ADMISSION_REVOKE] = CALL_REVOKE,
 };
 
-/* A deadline of ours in the node's clock; long ago if that is not known. */
+/* Our deadline by the node's clock; long past if that is unknown. */
 static int64_t node_deadline_us(const struct nodes *nodes, int node,
                                 int64_t deadline_us)
 {
@@ -268,7 +267,7 @@ static void judge_clocks(struct nodes *nodes, int64_t now_us)
     }
 }
 
-/* To be called behind everything that may change who votes. */
+/* To be called after everything that may change which nodes vote. */
 static void settle(struct nodes *nodes, int64_t now_us)
 {
     struct admission_action action;
@@ -306,9 +305,8 @@ static bool asks_for_vote(enum call_kind kind)
 }
 
 /*
- * What the node's clock shows at the deadline: an acquire or extend must not
- * fail because we do not know that clock exactly, a repair must not come late
- * for it.
+ * What the node's clock shows at the deadline. Where our estimate is uncertain,
+ * an acquire or extend must not fail for it, and a repair must not be late.
  */
 static int64_t deadline_of(const struct nodes *nodes, int node,
                            enum call_kind kind, int64_t deadline_us)
@@ -406,7 +404,7 @@ static void on_admission_reply(struct nodes *nodes, int node,
         admission_on_done(&nodes->admission, &action, received_us);
 }
 
-/* Refusals that speak of the node's condition, not of one command. */
+/* Errors that concern the node's condition, not one command. */
 static bool is_condition(enum node_state state)
 {
     switch (state) {
@@ -424,8 +422,8 @@ static bool is_condition(enum node_state state)
 }
 
 /*
- * A grant counts if the node could still be counted when it came in; that it
- * knows no lock, if it does not know less than it has promised.
+ * A grant counts only if the node still qualified when the reply arrived. "No
+ * such lock" counts only from a node that cannot have forgotten locks.
  */
 static struct ballot judge(const struct nodes *nodes, int node,
                            const struct call_reply *reply, bool is_clock_same,
@@ -446,7 +444,7 @@ static struct ballot judge(const struct nodes *nodes, int node,
     return ballot;
 }
 
-/* Whether a ballot may change who votes. */
+/* Whether a ballot may change which nodes vote. */
 static bool is_news(struct ballot ballot)
 {
     return ballot.vote == VOTE_QUARANTINED || ballot.vote == VOTE_DISTRUSTED ||

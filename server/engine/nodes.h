@@ -1,6 +1,6 @@
 /*
- * The masters as the engine sees them: who is there and may vote, what their
- * clocks show, and the calls to them.
+ * The masters as the engine sees them: which are connected and may vote, what
+ * their clocks show, and the calls to them.
  */
 #ifndef REDLOCKD_NODES_H
 #define REDLOCKD_NODES_H
@@ -10,17 +10,17 @@
 #include "environment.h"
 
 struct node {
-    bool is_up;                  /* a connection is there */
-    enum node_state down_reason; /* why not; STATE_VOTING: none was tried yet */
+    bool is_up;                  /* it is connected */
+    enum node_state down_reason; /* why not; STATE_VOTING: not tried yet */
     enum node_state
         condition; /* an error that the node answers; STATE_VOTING: none */
     enum node_state
         refusal; /* why it is not asked for votes; STATE_VOTING: it is */
-    enum node_state shown; /* what people were told last */
-    bool is_log_due;       /* the log does not tell of it yet */
-    int64_t confirmed_us;  /* it was the server that its name leads to */
+    enum node_state shown; /* what people were shown last */
+    bool is_log_due;       /* the log has not reported it yet */
+    int64_t confirmed_us;  /* when its name last led to this server */
     int64_t lost_by_us;    /* the step of its clock that cost its vote; 0 */
-    struct admission_action action; /* on its way */
+    struct admission_action action; /* under way */
     int64_t since_us;               /* in its state since */
     int64_t rtt_us;                 /* last round trip; 0 unknown */
     char run_id[ADMISSION_STATE_MAX];
@@ -40,28 +40,28 @@ struct nodes {
 void nodes_init(struct nodes *nodes, const struct environment *env);
 
 /*
- * The number for the next round, above seen; median_us: of the clocks. A
- * quorum may vote.
+ * The number for the next round, above seen. median_us is that of the clocks. A
+ * quorum must be able to vote.
  */
 int64_t nodes_next_number(struct nodes *nodes, int64_t median_us, int64_t seen);
 
 /*
- * For how long no node takes a number above this one, µs; 0: they do. It is so
- * far ahead of the clocks only if these were ahead once, and were set right.
+ * For how long no node accepts a number above this one, µs; 0: they do. Only
+ * clocks that were ahead once, and were corrected, leave such a number behind.
  */
 int64_t nodes_barred_us(const struct nodes *nodes, int64_t number);
 
 /* Median of the nodes' clocks at now_us; 0: none is known. */
 int64_t nodes_median_us(const struct nodes *nodes, int64_t now_us);
 
-/* Whether a node that told node_us did so before, or past, our moment for
- * certain. */
+/* Whether a node that reported node_us certainly did so before, or past, our
+ * moment. */
 bool nodes_is_before(const struct nodes *nodes, int node, int64_t node_us,
                      int64_t moment_us);
 bool nodes_is_past(const struct nodes *nodes, int node, int64_t node_us,
                    int64_t moment_us);
 
-/* By how much a call may come too late for our idea of the node's clock. */
+/* How much later a call may run because we do not know the clock exactly. */
 int64_t nodes_uncertainty_us(const struct nodes *nodes, int node);
 
 /*
@@ -72,13 +72,13 @@ enum node_state nodes_refusal(const struct nodes *nodes, int node,
                               enum call_kind kind);
 
 /*
- * Sends call to a node that is to be asked, with the admission and the deadline
- * in the node's clock filled in; contract as port.send.
+ * Sends call to a node that may be asked, after filling in the admission and
+ * the deadline by the node's clock; contract as port.send.
  */
 struct ballot nodes_send(struct nodes *nodes, int node, struct call *call,
                          int64_t deadline_us, uint64_t tag);
 
-/* What time alone changes: quarantines that end, looks that are due. */
+/* What changes with time alone: quarantines that end, looks that are due. */
 void nodes_tick(struct nodes *nodes, int64_t now_us);
 
 /* The events of engine.h. */
@@ -89,8 +89,7 @@ void nodes_on_confirmed(struct nodes *nodes, int node,
                         const struct node_facts *facts);
 
 /*
- * To be called with every reply; returns its vote, or why it is not to be
- * counted.
+ * To be called with every reply; returns its vote, or why it does not count.
  */
 struct ballot nodes_on_reply(struct nodes *nodes, int node, uint64_t tag,
                              const struct call_reply *reply, int64_t sent_us,

@@ -32,7 +32,7 @@ static void set_timer(const struct operations *operations,
                       const struct operation *it, int64_t at_us)
 {
     const struct engine_port *port = &operations->means.env->port;
-    /* cannot fail: the slot's timer was made in operation_new */
+    /* cannot fail: operation_new made the slot's timer */
     (void)port->timer(port->ctx, it->head.index + FIRST_TIMER_SLOT, at_us);
 }
 
@@ -55,7 +55,7 @@ static void settle(struct operations *operations, struct operation *it,
 {
     const struct engine_port *port = &operations->means.env->port;
     assert(it->state == OPERATION_ROUND);
-    if (outcome != OUTCOME_EXTENDED) /* its other votes are of use */
+    if (outcome != OUTCOME_EXTENDED) /* whose last votes a repair needs */
         set_timer(operations, it, TIMER_OFF);
     it->state = OPERATION_SETTLED;
     operations->in_flight--;
@@ -84,7 +84,7 @@ static void pause(const struct operations *operations, struct operation *it)
     set_timer(operations, it, environment_now(env) + delay_us);
 }
 
-/* Whether anything is left of what a won round gives. */
+/* Whether a won round has any validity left. */
 static bool is_valid(const struct operations *operations,
                      const struct operation *it)
 {
@@ -94,10 +94,10 @@ static bool is_valid(const struct operations *operations,
 
 /*
  * What follows a verdict: one of these settles the operation or pauses it; true
- * if another attempt is to begin at once.
+ * if another attempt begins at once.
  *
- * What was too slow may be in time at once: this server was held up, or a disk
- * was. Nodes that refuse would do so again. Of a release nothing is sent anew:
+ * What was too slow may be in time the next time: this server was held up, or a
+ * disk was. Nodes that refuse would do so again. A release is never sent anew:
  * it is right however late it runs.
  */
 static bool on_no_quorum(struct operations *operations, struct operation *it)
@@ -195,7 +195,7 @@ static bool decide(struct operations *operations, struct operation *it)
 
 /* ---- attempts ----------------------------------------------------------- */
 
-/* Begins attempts until one is not decided as it begins. */
+/* Begins attempts until one is not decided at its start. */
 static void try(struct operations *operations, struct operation *it)
 {
     do {
@@ -247,7 +247,7 @@ void operation_on_reply(struct operations *operations, int node, uint64_t tag,
     struct operation *it = operation_find(operations, tag);
     if (it == NULL || tag_bits(TAG_OPERATION, (unsigned)it->attempt.number) !=
                           slots_user_bits(tag))
-        return; /* of an attempt that is over */
+        return; /* of an earlier attempt */
     take_reply(operations, it, node, reply);
 }
 
@@ -281,8 +281,8 @@ void operation_on_timer(struct operations *operations, uint32_t slot)
 /* ---- begin -------------------------------------------------------------- */
 
 /*
- * Extending past max_hold_ms is refused; but only who presents the token that
- * the nodes have may learn that, so the round then asks without lengthening.
+ * Extending past max_hold_ms is refused. But only the owner of the lock may
+ * learn that: so the round first asks for the token, without lengthening.
  */
 static bool is_held_too_long(const struct operations *operations,
                              const struct operation_order *order)
@@ -372,7 +372,7 @@ const struct engine_result *operation_take(struct operations *operations,
     return result;
 }
 
-/* Not before: a grant that nobody came for in time is none. */
+/* At the end: until then engine_take may find that a grant has expired. */
 static void count_outcome(const struct operations *operations,
                           const struct operation *it)
 {

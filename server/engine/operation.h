@@ -1,5 +1,5 @@
 /*
- * One operation: what a client asked, its attempts, its outcome.
+ * One operation: what a client asks, its attempts, its outcome.
  *
  *                    start
  *                      │
@@ -8,14 +8,14 @@
  *   or silent:  └──→ │ ↑                         └────┬────┘
  *   again at once    │ └──── random delay ────────────┘
  *                    │ verdict, or no rounds left
- *                    ▼
+ *                    │ verdict, or no attempts left
  *                 SETTLED ──→ close | abandon
  *                    │ close of an extension
  *                    ▼
- *                  CLOSED ──→ the last votes are in: repairs.h
+ *                  CLOSED ──→ the last votes are known: repairs.h
  *
- * Each lost attempt to acquire is released on all nodes that may have set the
- * key.
+ * After each lost attempt to acquire, the key is released on all nodes that may
+ * have set it.
  */
 #ifndef REDLOCKD_OPERATION_H
 #define REDLOCKD_OPERATION_H
@@ -35,7 +35,7 @@ enum operation_state {
 struct operation {
     struct slots_head head;
     enum operation_state state;
-    bool was_held; /* acquire: some node had another value */
+    bool was_held; /* acquire: a node had another value */
     void *client;
     struct request request;
     struct attempt attempt;
@@ -75,11 +75,11 @@ uint64_t operation_start(struct operations *operations,
 struct operation *operation_find(const struct operations *operations,
                                  uint64_t handle);
 
-/* A node's reply to the call of the round that tag names. */
+/* A node's reply to a call of the round that tag names. */
 void operation_on_reply(struct operations *operations, int node, uint64_t tag,
                         const struct call_reply *reply);
 
-/* A node's reply to the release of a client's. */
+/* A node's reply to a client's release. */
 void operation_on_release(struct operations *operations, int node,
                           uint64_t handle, const struct call_reply *reply);
 

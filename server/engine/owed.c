@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-/* Items lie one behind the other, each with its texts behind its head. */
+/* Items lie in a row: each its head, then its texts. */
 struct owed_head {
     int64_t until_us;
     uint16_t resource_len;
@@ -52,7 +52,7 @@ static bool add_block(struct owed *owed, size_t most)
     store->bytes += sizeof *block;
     block->next = NULL;
     block->used = 0;
-    if (owed->last == NULL) { /* and there is no first */
+    if (owed->last == NULL) { /* so there is no first */
         owed->first = owed->next_block = block;
         owed->first_at = owed->next_at = 0;
     } else {
@@ -141,7 +141,7 @@ static void pass_next(struct owed *owed, struct owed_head *head)
     owed->sent[owed->next_number++ % OWED_WINDOW] = head;
 }
 
-/* What is done leaves; if nothing is on its way, what was lost is the next. */
+/* Drops what is done; if nothing is under way, what was lost is next again. */
 static void settle(struct owed *owed)
 {
     while (owed->first_number != owed->next_number &&

@@ -1,6 +1,6 @@
 /*
- * What one node has still to delete: a queue of releases, kept compact, since
- * there are millions of them while a node is away for long. Pure.
+ * What one node has yet to delete: a queue of releases, kept compact, since it
+ * grows to millions while a node is unreachable for long. Pure.
  *
  *       ┌─ oldest            ┌─ next to be sent        ┌─ newest
  *   ────┴────────────────────┴─────────────────────────┴────
@@ -8,14 +8,14 @@
  *
  * What was sent leaves the queue when it is answered. What the node refused
  * goes to the end, since it may be refused for long; what was lost with the
- * connection is the next again.
+ * connection is next again.
  */
 #ifndef REDLOCKD_OWED_H
 #define REDLOCKD_OWED_H
 
 #include "../base/types.h"
 
-/* So many at once, that no other call waits long behind them. */
+/* At most this many at once, so that no other call waits long. */
 enum { OWED_WINDOW = 512, OWED_BLOCK = 64 * 1024 };
 
 /* The memory that several queues share. */
@@ -38,24 +38,24 @@ struct owed {
     struct owed_head *sent[OWED_WINDOW]; /* by number */
 };
 
-/* The spans are copied when it is pushed, and borrowed from the queue else. */
+/* The spans are copied by owed_push; owed_next borrows them from the queue. */
 struct owed_item {
     struct span resource;
     struct span token;
-    int64_t until_us; /* then it is owed no longer */
+    int64_t until_us; /* no longer owed after it */
 };
 
-/* To be zeroed before, but for the store. */
+/* Zeroed before, except for the store. */
 void owed_fini(struct owed *owed);
 
 bool owed_is_empty(const struct owed *owed);
 
-/* False: no memory, or its queues have as many as most bytes. */
+/* False: no memory, or the queues already use most bytes. */
 bool owed_push(struct owed *owed, const struct owed_item *item, size_t most);
 
 /*
- * What is to be sent next; false: nothing, or nothing before another answer.
- * It gets number, under which owed_note_sent says that it was sent.
+ * What to send next; false: nothing, or nothing before another answer. Once it
+ * was sent, the caller calls owed_note_sent. number identifies its answer.
  */
 bool owed_next(struct owed *owed, int64_t now_us, struct owed_item *item,
                uint32_t *number);
@@ -64,13 +64,13 @@ void owed_note_sent(struct owed *owed);
 enum owed_answer { OWED_DONE, OWED_REFUSED, OWED_LOST };
 
 /*
- * What was sent has its answer, or none will come; all that is on its way is
- * lost together. False: it was refused, and there is no memory to keep it.
+ * What was sent got this answer, or will get none; everything under way is lost
+ * together. False: it was refused, and there is no memory to keep it.
  */
 bool owed_note_answer(struct owed *owed, uint32_t number,
                       enum owed_answer answer);
 
-/* Drops the oldest ones as far as they are owed no longer. */
+/* Drops the oldest ones that are no longer owed. */
 void owed_expire(struct owed *owed, int64_t now_us);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * What the engine needs of the world around it, and how it is set up. In the
- * service main.c fills it with links, clock and timers; in the simulator the
- * simulated nodes do.
+ * What the engine needs of the world around it, and its settings. In the
+ * service main.c connects it with links, clock and timers; in the simulator it
+ * is connected with simulated nodes.
  */
 #ifndef REDLOCKD_PORT_H
 #define REDLOCKD_PORT_H
@@ -21,7 +21,7 @@
  * timer   calls engine_on_timer(slot) once, not before at_us; 0 stops it;
  *         setting it again replaces it. Slots are small dense integers. Only
  *         the first call for a slot may fail (false: no memory)
- * answer  the operation of this client has its outcome; may come before
+ * answer  the operation of this client has its outcome; may be called before
  *         engine_acquire… has returned
  */
 struct engine_port {
@@ -58,13 +58,13 @@ struct engine *engine_new(const struct engine_settings *settings,
                           struct metrics *metrics);
 void engine_free(struct engine *engine);
 
-/* ---- what the nodes and the loop tell ----------------------------------- */
+/* ---- events of the nodes and the loop ----------------------------------- */
 
 void engine_on_node_up(struct engine *engine, int node,
                        const struct node_facts *facts);
 void engine_on_node_down(struct engine *engine, int node,
                          enum node_state reason, const char *detail);
-/* A fresh connection has met the same server at the node's name. */
+/* A new connection found the same server under the node's name. */
 void engine_on_node_confirmed(struct engine *engine, int node,
                               const struct node_facts *facts);
 void engine_on_reply(struct engine *engine, int node, uint64_t tag,

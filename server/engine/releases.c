@@ -5,7 +5,7 @@
 
 #include "tag.h"
 
-enum { RELEASES_MAX = 60000 }; /* at once, without what nodes owe for long */
+enum { RELEASES_MAX = 60000 }; /* at once, apart from debts */
 
 void releases_init(struct releases *releases, struct nodes *nodes)
 {
@@ -21,7 +21,7 @@ static uint16_t bit(int node)
     return (uint16_t)(1u << node);
 }
 
-/* To be called behind everything that may change it. */
+/* To be called after everything that may change it. */
 static void show_pending(const struct releases *releases)
 {
     releases->env->metrics->releases_pending =
@@ -46,7 +46,7 @@ void releases_fini(struct releases *releases)
 
 /* ---- begin -------------------------------------------------------------- */
 
-/* With the texts; NULL: no memory, or too many. */
+/* Copies the texts. NULL: no memory, or too many. */
 static struct release *remember(struct releases *releases, struct span resource,
                                 struct span token)
 {
@@ -80,7 +80,7 @@ static struct span token_of(const struct release *it)
     return (struct span){it->text + it->resource_len, it->token_len};
 }
 
-/* it NULL: nobody waits for the answer. */
+/* it NULL: nothing waits for the answer. */
 static struct ballot send_to(struct releases *releases, int node,
                              struct span resource, struct span token,
                              struct release *it)
@@ -98,7 +98,7 @@ static struct ballot send_to(struct releases *releases, int node,
     return ballot;
 }
 
-/* Without memory it is sent, but not sent again. */
+/* Without memory it is sent once, and not repeated. */
 void releases_undo(struct releases *releases, const struct round *round,
                    struct span resource, struct span token, int64_t ttl_ms,
                    int64_t uncertainty_us)
@@ -128,8 +128,8 @@ void releases_undo(struct releases *releases, const struct round *round,
 }
 
 /*
- * Another server may have sent the acquire just now; that looks and repairs
- * take a node timeout each is in docs/guarantees.md.
+ * Another server may have sent the acquire just now. docs/guarantees.md says
+ * why looks and repairs take a node timeout each.
  */
 bool releases_ask(struct releases *releases, struct round *round,
                   struct span resource, struct span token, uint64_t operation)
@@ -162,7 +162,7 @@ bool releases_ask(struct releases *releases, struct round *round,
 
 /* ---- answers ------------------------------------------------------------ */
 
-/* All nodes are asked once more. */
+/* Asks all nodes once more. */
 static void ask_again(const struct releases *releases, struct release *it)
 {
     it->asks_again = true;
@@ -179,10 +179,10 @@ static bool is_majority_in_time(const struct releases *releases,
 }
 
 /*
- * A node that lacks the key may get it from the acquire, which another server
- * has sent, or from a repair; then others may get it from an extend that has
- * found it there. But a release that is no client's takes back what nobody
- * got, and nobody extends.
+ * A node that lacks the key may still get it from an acquire that another
+ * server has sent, or from a repair; and then others may get it, because an
+ * extend found it there. But a release that no client asked for takes back what
+ * nobody was granted, and nobody extends.
  */
 static void take_answer(struct releases *releases, struct release *it, int node,
                         const struct call_reply *reply)
@@ -200,7 +200,7 @@ static void take_answer(struct releases *releases, struct release *it, int node,
         it->owed &= (uint16_t)~bit(node);
 }
 
-/* What has not been answered by now is owed for long. */
+/* What was not answered in time becomes a debt. */
 static void hand_over(struct releases *releases, struct release *it)
 {
     const struct owed_item item = {resource_of(it), token_of(it), it->until_us};
@@ -211,7 +211,7 @@ static void hand_over(struct releases *releases, struct release *it)
     it->owed &= (uint16_t)~due;
 }
 
-/* Forgets it when nothing can come of it any more. */
+/* Forgets it when nothing is left to do. */
 static void go_on(struct releases *releases, struct release *it)
 {
     bool is_time = environment_now(releases->env) >= it->set_ends_us;

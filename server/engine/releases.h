@@ -1,17 +1,17 @@
 /*
- * Releases on their way: what must be deleted on the nodes behind a lost or
+ * Releases under way: what must be deleted on the nodes after a lost or
  * abandoned grant, or because a client asked.
  *
- * A release goes to the nodes at once, behind the acquire on the same
- * connections. A node that was out of reach, or answered with an error, still
- * owes it and gets it again, until it answers or the TTL would have passed:
- * debts.h. That waits until no command of the acquire can run any more: the
- * old connection's socket may still hold one, and its deadline must pass
- * first.
+ * A release goes to the nodes at once, after the acquire on the same
+ * connections. A node that was unreachable, or answered with an error, still
+ * owes it. It gets it again, until it answers or the TTL has passed: debts.h.
+ * That waits until no command of the acquire can run any more: the socket of a
+ * broken connection may still hold one, until its deadline has passed.
  *
- * Behind a client's release the key may also be set by a repair, of an extend
- * that is still on its way. If all nodes had it, and a majority said so in
- * time, no repair is; else all are asked once more when none can be any longer.
+ * After a client's release, the repair of an extend that is still under way may
+ * set the key again. If all nodes had the key, and a majority answered so in
+ * time, no such repair exists. Otherwise all nodes are asked once more, when no
+ * repair can run any longer.
  */
 #ifndef REDLOCKD_RELEASES_H
 #define REDLOCKD_RELEASES_H
@@ -27,13 +27,13 @@ enum { RELEASE_SMALL = 160 };
 struct release {
     struct slots_head head;
     TAILQ_ENTRY(release) link;
-    uint64_t operation;  /* handle of who wants the votes; 0: nobody */
-    uint16_t owed;       /* bit per node: has not answered for good */
+    uint64_t operation;  /* handle that wants the votes; 0: none */
+    uint16_t owed;       /* bit per node: no final answer yet */
     uint16_t in_flight;  /* bit per node: sent, reply outstanding */
     uint16_t in_time;    /* bit per node: answered by in_time_us */
-    bool asks_again;     /* a client's: the first answers settle nothing */
-    int64_t in_time_us;  /* a client's: then a majority is to have answered */
-    int64_t set_ends_us; /* then nothing can set the key any more */
+    bool asks_again;     /* a client's: the first answers are not final */
+    int64_t in_time_us;  /* a client's: by then a majority must answer */
+    int64_t set_ends_us; /* from then on nothing can set the key */
     int64_t until_us;    /* the TTL has passed: no longer needed */
     size_t resource_len;
     size_t token_len;
@@ -53,34 +53,34 @@ void releases_init(struct releases *releases, struct nodes *nodes);
 void releases_fini(struct releases *releases);
 
 /*
- * Behind a lost acquire round: on each node that was asked and may have set
- * the key, for ttl_ms at most. uncertainty_us: how much later than its deadline
- * the acquire may have run. Without memory the nodes are asked once, and those
- * that do not get it keep the key until its TTL ends.
+ * After a lost acquire round: releases the key on each node that was asked and
+ * may have set it, for ttl_ms at most. uncertainty_us: how much later than its
+ * deadline the acquire may have run. Without memory the nodes are asked once;
+ * a node that does not get it keeps the key until its TTL ends.
  */
 void releases_undo(struct releases *releases, const struct round *round,
                    struct span resource, struct span token, int64_t ttl_ms,
                    int64_t uncertainty_us);
 
 /*
- * A client's: on all nodes. The round learns which of them were asked, and
- * operation, through releases_on_reply, what these answer. False: no memory,
- * and nothing was sent.
+ * For a client: releases on all nodes. The round learns which of them were
+ * asked; operation learns their answers through releases_on_reply. False: no
+ * memory, and nothing was sent.
  */
 bool releases_ask(struct releases *releases, struct round *round,
                   struct span resource, struct span token, uint64_t operation);
 
 /*
  * A reply to a call with a tag of kind TAG_RELEASE. Returns the operation that
- * wants to know the vote, or 0.
+ * wants the vote, or 0.
  */
 uint64_t releases_on_reply(struct releases *releases, int node, uint64_t tag,
                            const struct call_reply *reply);
 
-/* Repeats what is owed to nodes that are there, forgets what is over. */
+/* Repeats what connected nodes owe, forgets what has expired. */
 void releases_tick(struct releases *releases, int64_t now_us);
 
-/* A node is back: it gets what it owes. */
+/* The node is connected again: it gets what it owes. */
 void releases_on_up(struct releases *releases, int node, int64_t now_us);
 
 #endif

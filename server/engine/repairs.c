@@ -85,8 +85,8 @@ static struct call call_of(const struct repair *it, enum call_kind kind)
 }
 
 /*
- * Looks at the nodes that had it. Past the validity that the client was told
- * the lock may be another's: until then all must be done.
+ * Looks at the nodes that had it. It must end before the validity that the
+ * client was told: after that the lock may have another owner.
  */
 static void look(struct repairs *repairs, struct repair *it, int64_t now_us)
 {
@@ -107,7 +107,7 @@ static void look(struct repairs *repairs, struct repair *it, int64_t now_us)
             (void)nodes_send(nodes, i, &call, it->at_us, tag);
 }
 
-/* The rest of the TTL: there it ends when it ends elsewhere. */
+/* The rest of the TTL: the lock ends there when it ends elsewhere. */
 static void set(struct repairs *repairs, const struct repair *it,
                 int64_t now_us)
 {
@@ -130,7 +130,7 @@ void repairs_on_reply(struct repairs *repairs, uint64_t tag,
     struct repair *it = slots_find(&repairs->slots, tag);
     int64_t now_us = environment_now(repairs->env);
     if (it == NULL)
-        return; /* what a repair itself is answered, or too late */
+        return; /* the reply to a repair itself, or too late */
     it->found += reply->vote == VOTE_EXTENDED;
     if (it->found < quorum_of(repairs->env->settings.nodes))
         return;

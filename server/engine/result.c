@@ -15,7 +15,7 @@ enum {
 
 static const struct kind {
     const char *name;
-    int calls; /* that can come to it */
+    int calls; /* that can have this outcome */
 } kinds[OUTCOME_KINDS] = {
     [OUTCOME_PENDING] = {"pending", 0},
     [OUTCOME_GRANTED] = {"granted", ACQUIRE},
@@ -70,7 +70,7 @@ void result_tell_token(struct engine_result *result, struct span token)
 {
     struct token_parts parts;
     if (!token_parse(token, &parts))
-        return; /* taken by another library: no number, no owner */
+        return; /* from another library: no number, no owner */
     result->number = parts.number;
     result->owner = parts.owner;
 }

@@ -1,5 +1,5 @@
 /*
- * What comes of an operation.
+ * The result of an operation.
  */
 #ifndef REDLOCKD_RESULT_H
 #define REDLOCKD_RESULT_H
@@ -15,7 +15,7 @@ enum outcome {
     OUTCOME_HELD,
     OUTCOME_VALIDITY_EXHAUSTED, /* no time is left */
     OUTCOME_EXTENDED,
-    OUTCOME_MAX_HOLD, /* held for as long as is allowed */
+    OUTCOME_MAX_HOLD, /* held for as long as allowed */
     OUTCOME_RELEASED,
     OUTCOME_FOUND,
     OUTCOME_NOT_OWNER,   /* another value */
@@ -27,42 +27,42 @@ enum outcome {
 
 const char *outcome_name(enum outcome outcome);
 
-/* True if such a call can come to it. */
+/* True if such a call can have this outcome. */
 bool outcome_is_of(enum outcome outcome, enum lock_call call);
 
-/* What came of an operation. The spans live until engine_close. */
+/* The result of an operation. The spans live until engine_close. */
 struct engine_result {
     enum outcome outcome;
     struct span resource;
-    struct span token;      /* granted, extended; else empty */
+    struct span token;      /* granted, extended; otherwise empty */
     int64_t number;         /* fencing number; 0 unknown */
     struct span owner;      /* empty: unknown */
-    bool has_holder;        /* held: number, owner, remaining are theirs */
+    bool has_holder;        /* held: number, owner, remaining are known */
     int64_t remaining_ms;   /* found, held: -1 unknown */
     int64_t held_ms;        /* held: since its grant; -1 unknown */
     int64_t ttl_ms;         /* granted, extended */
-    int64_t validity_ms;    /* granted, extended: when it was taken; Redlock's
-                               TTL - elapsed - drift */
+    int64_t validity_ms;    /* granted, extended: when taken; Redlock's TTL -
+                               elapsed - drift */
     int64_t round_start_us; /* of the deciding round */
-    int64_t barred_us;      /* no quorum: numbers of before are ahead of the
-                               clocks for so long; 0: they are not */
+    int64_t barred_us;      /* no quorum: earlier numbers are ahead of the
+                               clocks for this long; 0: they are not */
     int votes_for;          /* granted, extended, released, held: by kind */
     int quorum;
     int total;
     struct ballot votes[NODES_MAX]; /* of the deciding round, by node */
 };
 
-/* What the deciding round tells: its start, and the votes. */
+/* From the deciding round: its start, and the votes. */
 void result_tell_votes(struct engine_result *result, const struct round *round);
 
-/* Number and owner of a token, if it is one of ours; borrows its owner. */
+/* Number and owner of the token, if it has our form; borrows its owner. */
 void result_tell_token(struct engine_result *result, struct span token);
 
 /*
- * Remaining time of what a majority has; number and owner if it is one value,
- * and for how long it is held. The owner is borrowed from the round.
+ * Remaining time of what a majority has. If it is one value: number and owner,
+ * and for how long it has been held. The owner is borrowed from the round.
  *
- * median_us  of the nodes' clocks, as in fencing numbers; 0: not known
+ * median_us  of the nodes' clocks, as in fencing numbers; 0: unknown
  */
 void result_tell_holder(struct engine_result *result, const struct round *round,
                         int64_t median_us);

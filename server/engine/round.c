@@ -9,7 +9,7 @@
 
 enum {
     DRIFT_FIXED_US = 2000, /* of the text */
-    STEP_LEAST_US = 5000,  /* smaller steps of a clock are not looked for */
+    STEP_LEAST_US = 5000,  /* smaller steps of a clock are not detected */
 };
 
 void round_init(struct round *round, enum lock_call kind, int total,
@@ -131,7 +131,7 @@ int round_common_value(const struct round *round, int *count)
     return best;
 }
 
-/* Held by somebody who does not take locks as we do. */
+/* Held with a value that is no token of ours. */
 static bool is_foreign(const struct round_vote *vote)
 {
     struct token_parts parts;
@@ -169,9 +169,9 @@ int64_t round_remaining_ms(const struct round *round)
 }
 
 /*
- * A row of a verdict table: it fits if have ≥ need. All counts only grow as
- * replies come in, each by at most one a reply; so with p replies outstanding
- * a row can no longer fit if have + p < need.
+ * A row of a verdict table: it fits if have ≥ need. As replies come in, counts
+ * only grow, each by at most one per reply; so with p replies outstanding a row
+ * can no longer fit if have + p < need.
  */
 struct row {
     enum verdict verdict;
@@ -192,22 +192,22 @@ static enum verdict decide(const struct row *row, int pending)
     }
 }
 
-/* So many nodes without a vote leave less than a majority. */
+/* With this many nodes not voting, the rest is less than a majority. */
 static int too_many_missing(const struct round *round)
 {
     return round->total - round->quorum + 1;
 }
 
 /*
- * Won: a majority of the configured nodes granted. Else: too few vote, for one
- * reason that will last, or any; held by one value on a majority, or by values
- * that none of us gave (some libraries use another on each node): nobody races
- * us; a number was too low; or the votes are split.
+ * Won: a majority of the configured nodes granted. Otherwise: too few vote, for
+ * one lasting reason, or for any; one value is on a majority, or values that
+ * are no tokens of ours (some libraries use another on each node), so nobody
+ * races us; a number was too low; or the votes are split.
  */
 static enum verdict judge_acquire(const struct round *round)
 {
     int common;
-    (void)round_common_value(round, &common); /* only its count matters */
+    (void)round_common_value(round, &common); /* only the count matters */
     int foreign = count_foreign(round);
     const struct row rows[] = {
         {VERDICT_WON, round_count(round, VOTE_GRANTED), round->quorum},
@@ -221,9 +221,9 @@ static enum verdict judge_acquire(const struct round *round)
 }
 
 /*
- * Won: a majority still had the token. Unknown: too few voted, or those who
- * did not vote could have made the majority. Another value anywhere: the lock
- * is somebody else's. Else it is gone.
+ * Won: a majority still had the token. Unknown: too few voted, or those that
+ * did not could have made the majority. Another value anywhere: the lock has
+ * another owner. Otherwise it is gone.
  */
 static enum verdict judge_extend(const struct round *round)
 {
@@ -247,7 +247,7 @@ static enum verdict judge_extend(const struct round *round)
 static enum verdict judge_release(const struct round *round)
 {
     int common;
-    (void)round_common_value(round, &common); /* only its count matters */
+    (void)round_common_value(round, &common); /* only the count matters */
     const struct row rows[] = {
         {VERDICT_REFUSED, round_count(round, VOTE_KEY_REFUSED), round->quorum},
         {VERDICT_NO_QUORUM, count_not_voting(round), too_many_missing(round)},
@@ -261,13 +261,14 @@ static enum verdict judge_release(const struct round *round)
 
 /*
  * Found: one value on a majority. Unknown: too few answered. Busy: so many
- * nodes have some value that nobody could acquire the lock. Unknown, too: with
- * those that did not answer one value may be on a majority. Else it is free.
+ * nodes have some value that nobody could acquire the lock. Also unknown: one
+ * value may be on a majority, counting the nodes that did not answer. Otherwise
+ * it is free.
  */
 static enum verdict judge_inspect(const struct round *round)
 {
     int common;
-    (void)round_common_value(round, &common); /* only its count matters */
+    (void)round_common_value(round, &common); /* only the count matters */
     int missing = count_not_voting(round);
     const struct row rows[] = {
         {VERDICT_FOUND, common, round->quorum},

@@ -19,7 +19,7 @@
 enum verdict {
     VERDICT_OPEN,      /* an outstanding reply may decide */
     VERDICT_WON,       /* acquire, extend, release: as asked */
-    VERDICT_HELD,      /* acquire: somebody holds a majority */
+    VERDICT_HELD,      /* acquire: another holder has a majority */
     VERDICT_STALE,     /* acquire: a higher number was accepted */
     VERDICT_SPLIT,     /* acquire: the votes are split */
     VERDICT_FOUND,     /* inspect: one value on a majority */
@@ -30,13 +30,13 @@ enum verdict {
     VERDICT_NO_QUORUM, /* too few nodes vote */
 };
 
-/* What one node said. */
+/* One node's vote. */
 struct round_vote {
     enum vote vote;
     enum node_state state; /* unfit: why */
     bool is_sent;          /* the call was handed to the connection … */
     bool is_broken;        /* … which then broke */
-    int64_t highest;       /* free, to an extend: as the reply told */
+    int64_t highest;       /* free, to an extend: from the reply */
     int64_t pttl_ms;       /* held: -1 no TTL */
     size_t value_len;      /* held; 0: a foreign type */
     char value[VALUE_MAX];
@@ -49,8 +49,8 @@ struct round {
     int pending;
     int64_t start_us;
     int64_t deadline_us;
-    int64_t highest; /* greatest number told by a STALE vote */
-    int64_t won_us;  /* the caller found it won then; 0: it did not */
+    int64_t highest; /* greatest number in a STALE vote */
+    int64_t won_us;  /* when the caller found it won; 0: it did not */
     struct round_vote votes[NODES_MAX];
 };
 
@@ -58,52 +58,52 @@ struct round {
 void round_init(struct round *round, enum lock_call kind, int total,
                 int64_t start_us, int64_t deadline_us);
 
-/* The call went out to this node, or could not, for this reason. */
+/* The call was sent to this node, or could not be, for this reason. */
 void round_note_sent(struct round *round, int node);
 void round_note_unsent(struct round *round, int node, struct ballot why);
 
 /*
- * A reply of this node; a second one is ignored. However late it is read, it
- * counts: what the round is worth is reckoned from its start.
+ * A reply of this node; a second one is ignored. It counts however late it is
+ * read: the round's validity is measured from its start.
  */
 void round_note_reply(struct round *round, int node,
                       const struct call_reply *reply);
 
-/* The deadline passed: who has not answered is silent. */
+/* The deadline has passed: nodes that have not answered are silent. */
 void round_note_deadline(struct round *round);
 
-/* … but only now: until then whoever was silent may still answer. */
+/* … until this one: silent nodes may still answer. */
 void round_wait_on(struct round *round, int64_t deadline_us);
 
 enum verdict round_verdict(const struct round *round);
 
 /*
- * Of a round without a quorum: true if the calls that were not answered, or
- * came too late, could have made one.
+ * Of a round without a quorum: true if the calls that got no answer, or arrived
+ * too late, could have made one.
  */
 bool round_is_lost_to_time(const struct round *round);
 
-/* How many nodes voted so. */
+/* How many nodes gave this vote. */
 int round_count(const struct round *round, enum vote vote);
 
 /*
- * The lock's value on most nodes: index of a node that has it, and on how many
- * in *count; -1 if no node told any.
+ * The lock's value on most nodes: index of a node that has it, and in *count on
+ * how many it is; -1 if no node reported any.
  */
 int round_common_value(const struct round *round, int *count);
 
 /*
- * Time to live of the common value on a majority, or else of values that are no
- * tokens of ours, ms: the quorum-th largest. -1: it has no end, or there is no
- * majority.
+ * Time to live of the common value on a majority, or otherwise of values that
+ * are no tokens of ours, ms: the quorum-th largest. -1: it has no end, or there
+ * is no majority.
  */
 int64_t round_remaining_ms(const struct round *round);
 
 /*
  * Redlock: validity = TTL - elapsed - clock drift, rounded down to ms; drift =
- * ttl_ms * drift_factor + 2 ms. Given away besides: what may hide a step of a
- * node's clock, which is the flight of the majority's votes, and at least 5 ms.
- * -1: nothing is left, or it was not won.
+ * ttl_ms * drift_factor + 2 ms. Also subtracted: what may hide a step of a
+ * node's clock, which is the flight time of the majority's votes, and at least
+ * 5 ms. -1: nothing is left, or the round was not won.
  */
 int64_t round_validity_ms(const struct round *round, int64_t ttl_ms,
                           int64_t now_us, double drift_factor);

@@ -24,17 +24,16 @@ static const struct kind {
     [STATE_EVICTS] = {"evicts", "the node would evict keys to free memory"},
     [STATE_TOO_OLD] = {"too_old", "the node runs too old a version"},
     [STATE_FAILED] = {"failed", "the node answered with an error"},
-    [STATE_GARBAGE] = {"garbage", "the node's reply makes no sense"},
+    [STATE_GARBAGE] = {"garbage", "the node sent an invalid reply"},
     [STATE_UNREACHABLE] = {"unreachable", "there is no connection to the node"},
     [STATE_SILENT] = {"silent", "no reply within the node timeout"},
-    [STATE_MOVED] = {"moved", "the node's name or address leads to another "
-                              "server now"},
+    [STATE_MOVED] = {"moved", "the node's name or address now leads to another "
+                              "server"},
     [STATE_UNCONFIRMED] = {"unconfirmed",
-                           "no new connection has confirmed the node lately"},
-    [STATE_DUPLICATE] = {"duplicate",
-                         "the same server stands behind two of the names"},
+                           "no new connection has confirmed the node recently"},
+    [STATE_DUPLICATE] = {"duplicate", "one server answers to two of the names"},
     [STATE_ADMITTING] = {"admitting",
-                         "its permission to vote is being looked at"},
+                         "its permission to vote is being checked"},
     [STATE_QUARANTINED] = {"quarantined",
                            "the node does not carry this server's admission"},
     [STATE_WAITING] = {"first_start", "the nodes are about to be admitted for "

@@ -6,9 +6,9 @@
 #define REDLOCKD_STATE_H
 
 enum node_state {
-    STATE_VOTING, /* nothing speaks against its votes */
+    STATE_VOTING, /* it may vote */
 
-    /* what the node itself answers */
+    /* errors that the node itself reports */
     STATE_LOADING,       /* LOADING: reading its dataset */
     STATE_READ_ONLY,     /* READONLY: a replica */
     STATE_MISCONFIGURED, /* MISCONF: it cannot persist, and refuses writes */
@@ -18,20 +18,20 @@ enum node_state {
     STATE_NO_SCRIPT,     /* NOSCRIPT: its script cache was flushed */
     STATE_TOO_MANY,      /* max number of clients reached */
     STATE_CLUSTER,       /* a node of a Redis Cluster */
-    STATE_EVICTS,        /* it may throw keys away when memory is short */
+    STATE_EVICTS,        /* it may evict keys when memory is short */
     STATE_TOO_OLD,       /* its version lacks what the script needs */
     STATE_FAILED,        /* any other error reply */
-    STATE_GARBAGE,       /* what it sends is no reply of Redis */
+    STATE_GARBAGE,       /* what it sends is not a reply of Redis */
 
     /* the connection */
     STATE_UNREACHABLE, /* there is none */
-    STATE_SILENT,      /* nothing came on it for too long */
-    STATE_MOVED,       /* the address leads to another server now */
-    STATE_UNCONFIRMED, /* not known to be the server that its name leads to */
-    STATE_DUPLICATE,   /* the same server stands behind two names */
+    STATE_SILENT,      /* nothing was received for too long */
+    STATE_MOVED,       /* the address now leads to another server */
+    STATE_UNCONFIRMED, /* not confirmed as the server that its name leads to */
+    STATE_DUPLICATE,   /* one server answers to two names */
 
     /* its admission */
-    STATE_ADMITTING,   /* it is being looked at */
+    STATE_ADMITTING,   /* it is being checked */
     STATE_QUARANTINED, /* the node does not carry our admission */
     STATE_WAITING,     /* it is empty, and a first start may be possible */
     STATE_SUPERSEDED,  /* it carries a newer configuration than ours */
@@ -39,7 +39,7 @@ enum node_state {
 
     /* its clock */
     STATE_STEPPED,  /* it stepped */
-    STATE_UNPROVEN, /* it is not known for long enough */
+    STATE_UNPROVEN, /* it has not been watched for long enough */
     STATE_SKEWED,   /* it is too far from the others */
 
     STATE_KINDS

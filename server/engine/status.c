@@ -13,7 +13,7 @@ bool status_is_confirmed(const struct node *node, int64_t now_us)
            now_us - node->confirmed_us < CONFIRMED_US;
 }
 
-/* Behind two names stands one server, whose loss would cost two votes. */
+/* One server answers to two names: its loss would cost two votes. */
 static bool is_duplicate(const struct nodes *nodes, int node)
 {
     const struct node *it = &nodes->node[node];
@@ -64,7 +64,7 @@ bool status_is_voting(const struct nodes *nodes, int node)
     return it->refusal == STATE_VOTING && it->condition == STATE_VOTING;
 }
 
-/* An error that the node answers says more than what follows from it. */
+/* An error that the node answers says more than its consequences. */
 enum node_state status_shown(const struct nodes *nodes, int node)
 {
     const struct node *it = &nodes->node[node];
@@ -103,10 +103,10 @@ static void describe_admission(const struct admission *admission, int node,
                  admission->settings.epoch, admission->settings.epoch + 1);
     else if (it->phase == ADMISSION_UNSEEN)
         snprintf(detail, NODE_DETAIL_MAX,
-                 "its permission to vote is being looked at");
+                 "its permission to vote is being checked");
     else if (it->phase == ADMISSION_EMPTY && left_us > 0)
         snprintf(detail, NODE_DETAIL_MAX,
-                 "is new; votes as soon as all nodes are there and new, else "
+                 "is new; votes as soon as all nodes are connected and new, or "
                  "in %d s",
                  (int)divide_up(left_us, US_PER_S));
     else if (refusal != STATE_QUARANTINED)
@@ -125,13 +125,14 @@ static void describe_admission(const struct admission *admission, int node,
                  (int)divide_up(left_us, US_PER_S));
     else if (eligibility_has_foreign(admission, now_us))
         snprintf(detail, NODE_DETAIL_MAX,
-                 "waits: another node serves, or served until lately, another "
+                 "waits: another node serves, or recently served, another "
                  "configuration");
     else if (!eligibility_has_taken_over(admission))
-        snprintf(detail, NODE_DETAIL_MAX,
-                 "waits until all nodes carry epoch %d; is one dead for good, "
-                 "stop the old servers and give --take-over",
-                 admission->settings.epoch);
+        snprintf(
+            detail, NODE_DETAIL_MAX,
+            "waits until all nodes carry epoch %d; if one is gone for good, "
+            "stop the old servers and give --take-over",
+            admission->settings.epoch);
     else
         snprintf(detail, NODE_DETAIL_MAX, "about to be admitted");
 }

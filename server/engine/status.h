@@ -1,22 +1,22 @@
 /*
  * Whether a node may vote, and if not, why: one reason, with a name and a
- * sentence. What nodes.h, admission.h and clocks.h know is put together here.
+ * sentence. Combines what nodes.h, admission.h and clocks.h know.
  */
 #ifndef REDLOCKD_STATUS_H
 #define REDLOCKD_STATUS_H
 
 #include "nodes.h"
 
-/* Why the node is not to be asked for votes now; STATE_VOTING: it is. */
+/* Why the node is not asked for votes now; STATE_VOTING: it is. */
 enum node_state status_refusal(const struct nodes *nodes, int node,
                                int64_t now_us);
 
-/* Whether it was lately seen to be the server that its name leads to. */
+/* Whether its name was recently confirmed to lead to this server. */
 bool status_is_confirmed(const struct node *node, int64_t now_us);
 
 /*
  * What people are shown: the refusal, or an error that the node answers;
- * between a new connection and the answer to its first look, ADMITTING.
+ * ADMITTING between a new connection and the answer to its first look.
  */
 enum node_state status_shown(const struct nodes *nodes, int node);
 
@@ -31,7 +31,8 @@ const char *status_name(const struct nodes *nodes, int node);
 void status_describe(const struct nodes *nodes, int node, int64_t now_us,
                      char detail[NODE_DETAIL_MAX]);
 
-/* When a quorum may vote, as quarantines end; 0: it does, or not known. */
+/* How long until a quorum may vote, as quarantines end; 0: it may, or unknown.
+ */
 int64_t status_quorum_in_us(const struct nodes *nodes, int64_t now_us);
 
 #endif

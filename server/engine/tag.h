@@ -1,6 +1,6 @@
 /*
- * What a call is for, in the user's bits of the handle that travels with it
- * as its tag.
+ * What a call is for. This is in the user's bits of a handle, the tag that
+ * travels with the call.
  */
 #ifndef REDLOCKD_TAG_H
 #define REDLOCKD_TAG_H
@@ -28,8 +28,8 @@ static inline unsigned tag_round_of(uint64_t tag)
 }
 
 /*
- * Of a release that is repeated, out of a queue of this kind; others have the
- * round 0.
+ * Of a release that is repeated, from a queue of this kind; other releases have
+ * the round 0.
  */
 static inline uint64_t tag_debt(unsigned kind, uint32_t number)
 {
@@ -52,13 +52,13 @@ static inline uint32_t tag_debt_number_of(uint64_t tag)
     return (uint32_t)(tag >> 32);
 }
 
-/* Of a release whose answer nobody waits for: no slot has this handle. */
+/* Of a release whose answer nothing waits for: no slot has this handle. */
 static inline uint64_t tag_forgotten(void)
 {
     return (uint64_t)tag_bits(TAG_RELEASE, 0) << SLOTS_INDEX_BITS;
 }
 
-/* Of the calls that belong to no operation and no release. */
+/* Of calls that belong to no operation and no release. */
 static inline uint64_t tag_admission(void)
 {
     return (uint64_t)tag_bits(TAG_ADMISSION, 0) << SLOTS_INDEX_BITS;

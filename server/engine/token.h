@@ -3,12 +3,12 @@
  *
  *   <fencing number, 16 digits>.<40 hex digits>[+<22 base64url>][.<owner>]
  *
- * The part behind '+' is reserved for idempotency keys. Clients treat tokens
- * as opaque; extend and release compare them as bytes. Only after a token
- * matched on the nodes, or was read there, may its parts be believed.
+ * The part after '+' is reserved for idempotency keys. Clients treat tokens as
+ * opaque; extend and release compare them as bytes. The parts of a token can be
+ * trusted only after it matched on the nodes, or was read there.
  *
- * Nothing else is ever compared with a value on the nodes: who could send "1"
- * could delete a foreign key that has this value.
+ * Nothing else is ever compared with a value on the nodes: a client that sent
+ * "1" could delete a foreign key with this value.
  */
 #ifndef REDLOCKD_TOKEN_H
 #define REDLOCKD_TOKEN_H
@@ -33,7 +33,7 @@ struct token_parts {
 /* Whether it may be an owner: 1 to OWNER_MAX of A–Z a–z 0–9 . _ : @ / - */
 bool token_is_owner(struct span text);
 
-/* False if the text is no token of ours: then it is somebody else's value. */
+/* False if the text has not the form of our tokens: it is a foreign value. */
 bool token_parse(struct span text, struct token_parts *parts);
 
 /* The same, without the parts. */

@@ -15,10 +15,10 @@ static const struct kind {
     [VOTE_FREE] = {"free", "the node has no lock for this resource"},
     [VOTE_STALE] = {"stale", "the node accepted a higher fencing number"},
     [VOTE_DONE] = {"done", "the node carried the command out"},
-    [VOTE_CHANGED] = {"changed", "the node's state was another by then"},
+    [VOTE_CHANGED] = {"changed", "the node's state had changed by then"},
     [VOTE_QUARANTINED] = {"quarantined",
                           "the node does not carry this server's admission"},
-    [VOTE_LATE] = {"late", "the command reached the node past its deadline"},
+    [VOTE_LATE] = {"late", "the command reached the node after its deadline"},
     [VOTE_SKEWED] = {"skewed", "the node's clock is too far from the others"},
     [VOTE_KEY_REFUSED] = {"key_refused",
                           "the node's user may not access this resource's "
@@ -27,10 +27,9 @@ static const struct kind {
     [VOTE_UNREACHABLE] = {"unreachable", "there is no connection to the node"},
     [VOTE_STALLED] = {"stalled",
                       "too many commands already wait for the node's replies"},
-    [VOTE_GARBAGE] = {"garbage", "the node's reply makes no sense"},
+    [VOTE_GARBAGE] = {"garbage", "the node sent an invalid reply"},
     [VOTE_DISTRUSTED] = {"distrusted",
-                         "the node granted when it could no longer be "
-                         "counted"},
+                         "the node granted, but no longer qualified to vote"},
 };
 
 bool vote_is_answer(enum vote vote)
@@ -45,9 +44,8 @@ bool vote_ends_release(enum vote vote)
 }
 
 /*
- * An error that a script met half-way (NOPERM, MISCONF, …) may have left the
- * key there, so of the errors only those are harmless that come before any
- * script starts.
+ * An error in the middle of a script (NOPERM, MISCONF, …) may have left the key
+ * there. Only errors that come before any script starts are harmless.
  */
 static bool is_before_script(enum node_state state)
 {
@@ -62,7 +60,7 @@ static bool is_before_script(enum node_state state)
     }
 }
 
-/* Who may not set the key has not. */
+/* A user that may not set the key has not set it. */
 bool ballot_is_harmless(struct ballot ballot)
 {
     switch (ballot.vote) {

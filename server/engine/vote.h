@@ -1,5 +1,5 @@
 /*
- * What one node said, or failed to say, about one call.
+ * What one node answered to one call, or why it did not.
  *
  * An answer is a fact about the lock on that node. Everything else is no vote:
  * it counts neither for nor against, and its name is shown to the client.
@@ -12,8 +12,8 @@
 #include "state.h"
 
 enum vote {
-    /* not yet */
-    VOTE_PENDING, /* sent, nothing came back so far */
+    /* no reply yet */
+    VOTE_PENDING, /* sent, not answered */
 
     /* answers */
     VOTE_GRANTED,  /* acquire, repair: the key was set */
@@ -22,33 +22,33 @@ enum vote {
     VOTE_HELD,     /* the key has another value (inspect: a value) */
     VOTE_FREE,     /* no key: extend, release, inspect found none */
     VOTE_STALE,    /* acquire: a higher fencing number was accepted before */
-    VOTE_DONE,     /* look, admit, readmit, revoke: it was carried out */
-    VOTE_CHANGED,  /* admit, readmit, revoke, repair: the node's state was
-                      another */
+    VOTE_DONE,     /* look, admit, readmit, revoke: carried out */
+    VOTE_CHANGED,  /* admit, readmit, revoke, repair: the node's state had
+                      changed */
 
-    /* no votes: what became of the call */
+    /* no votes: what happened to the call */
     VOTE_QUARANTINED, /* the node does not carry our admission */
-    VOTE_LATE,        /* the command reached the script past its deadline */
+    VOTE_LATE,        /* the command reached the script after its deadline */
     VOTE_SKEWED,      /* the number is too far from the node's clock */
-    VOTE_KEY_REFUSED, /* an ACL denies this resource's key, and no more */
+    VOTE_KEY_REFUSED, /* an ACL denies only this resource's key */
     VOTE_SILENT,      /* no reply before the round's deadline */
     VOTE_UNREACHABLE, /* no connection, or it broke before the reply */
     VOTE_STALLED,     /* too many commands wait for a reply: not sent */
-    VOTE_GARBAGE,     /* a reply that no script of ours gives */
-    VOTE_DISTRUSTED,  /* granted, when the node could not be counted any more */
+    VOTE_GARBAGE,     /* not a reply that our script gives */
+    VOTE_DISTRUSTED,  /* granted, but the node no longer qualified to vote */
     VOTE_UNFIT,       /* the node's state keeps it from voting: it was not
-                         asked, answered an error, or is not to be counted */
+                         asked, answered an error, or does not count */
 
     VOTE_KINDS
 };
 
-/* A vote, and of an unfit node its state; else STATE_VOTING. */
+/* A vote; for an unfit node its state, otherwise STATE_VOTING. */
 struct ballot {
     enum vote vote;
     enum node_state state;
 };
 
-/* Of a node that this state keeps from voting. */
+/* Of a node whose state keeps it from voting. */
 static inline struct ballot ballot_unfit(enum node_state state)
 {
     return (struct ballot){VOTE_UNFIT, state};
@@ -64,8 +64,8 @@ bool vote_is_answer(enum vote vote);
 bool ballot_is_harmless(struct ballot ballot);
 
 /*
- * True if a release with this vote need not be repeated: the node has no such
- * key any more, or will not let us delete it.
+ * True if a release with this vote need not be repeated: the node no longer has
+ * such a key, or will not let us delete it.
  */
 bool vote_ends_release(enum vote vote);
 

@@ -38,7 +38,7 @@ struct span witness_text(const struct witness *witness, int node, char *text,
     return (struct span){text, len};
 }
 
-/* The number at the begin of text; of one above EXACT_MAX only a part. */
+/* The number at the start of text; only a part of one above EXACT_MAX. */
 static int64_t take_number(struct span *text)
 {
     int64_t number = 0;
@@ -62,8 +62,8 @@ static bool take(struct span *text, const char *word)
 }
 
 /*
- * In the order in which witness_text has asked. No memory has a beat above
- * EXACT_MAX: a node with such a floor would never vote again.
+ * In the order of witness_text. No memory has a beat above EXACT_MAX: a node
+ * with such a floor would never vote again.
  */
 static void hear(struct witness *witness, int node, struct span text)
 {

@@ -61,7 +61,7 @@ START_TEST(what_a_look_found_has_a_name_and_a_sentence)
 {
     reconnect(0);
     assert_state(0, "admitting");
-    ck_assert_str_eq(view.detail, "its permission to vote is being looked at");
+    ck_assert_str_eq(view.detail, "its permission to vote is being checked");
     play_answer_look(0, looks[_i].word, looks[_i].admit, looks[_i].mark);
     assert_state(0, looks[_i].state);
     ck_assert_str_eq(view.detail, looks[_i].detail);
@@ -96,7 +96,7 @@ START_TEST(a_node_whose_time_is_up_tells_what_it_still_waits_for)
     play_answer_look(1, LOOK_FOREIGN, "1:ffffffffffffffff:run", "");
     play_advance(37 * SECOND);
     ck_assert_str_eq(detail_of(0),
-                     "waits: another node serves, or served until lately, "
+                     "waits: another node serves, or recently served, "
                      "another configuration");
     play_advance(30 * SECOND);
     ck_assert_str_eq(detail_of(0), "about to be admitted");
@@ -145,8 +145,8 @@ START_TEST(a_new_epoch_tells_what_it_waits_for)
     play_answer_look(0, LOOK_CREATED, "1:f:run", "2:run:n");
     play_advance(67 * SECOND);
     ck_assert_str_eq(detail_of(0),
-                     "waits until all nodes carry epoch 2; is one dead for "
-                     "good, stop the old servers and give --take-over");
+                     "waits until all nodes carry epoch 2; if one is gone "
+                     "for good, stop the old servers and give --take-over");
 }
 END_TEST
 
