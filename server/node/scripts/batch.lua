@@ -1,7 +1,7 @@
--- Held, by a key of any type; a foreign type has an empty value.
+-- Held by a key of any type; a foreign type has an empty value.
 --
--- Of the value, the first 256 bytes: a token has at most 255, so they tell
--- whether the whole value is equal, and bound the reply.
+-- Only the first 256 bytes of the value: a token has at most 255, so this shows
+-- whether the whole value is equal, and bounds the reply.
 value = value or redis.pcall('GETRANGE', ARGV[a], '0', '255')
 if type(value) == 'table' then -- not a string, or no permission
     if not string.find(value.err, '^WRONGTYPE') then
@@ -12,12 +12,12 @@ end
 return {'HELD', pttl, value}
 end -- of run
 
--- Runs the calls of the batch, in their order; what is answered is
+-- Runs the calls of the batch in order; the reply is
 --
 --   now beat reply...
 --
--- beat: of the node, if a call promised something or found it admitted; else 0.
--- An error of one call is its reply: the others neither see it nor repeat it.
+-- beat: of the node, if a call promised something or found it admitted;
+-- otherwise 0. An error of one call is its reply; the other calls still run.
 
 local replies = {now, 0}
 local a = 4

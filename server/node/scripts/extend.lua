@@ -3,9 +3,9 @@
 -- ARGV  lock token ttl_ms deadline_us slot
 -- EXTENDED | HELD pttl value | FREE highest | QUARANTINED | LATE
 --
--- It never creates the key: a lock that expired may have had another holder
--- since, with a higher fencing number. Where it is missing, the slot's highest
--- number is told, for a repair.
+-- It never creates the key: an expired lock may have had another holder since,
+-- with a higher fencing number. Where the key is missing, the reply carries the
+-- slot's highest number, for a repair.
 if kind == 'extend' then
     if not is_admitted() then
         return 'QUARANTINED'

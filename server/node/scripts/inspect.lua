@@ -5,7 +5,7 @@
 if kind == 'inspect' then
     pttl = redis.call('PTTL', ARGV[a])
     if pttl == -2 then
-        -- That says something only if the node has forgotten nothing.
+        -- This means something only if the node has forgotten nothing.
         return is_admitted() and 'FREE' or 'QUARANTINED'
     end
 end

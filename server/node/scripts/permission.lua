@@ -10,19 +10,19 @@ if kind == 'look' or kind == 'admit' or kind == 'readmit' or
     local current = ARGV[1] .. ':' .. memory
     local of_this_memory = epoch .. ':' .. run_id .. ':' .. memory .. ':'
 
-    -- Where a number becomes a text, Lua would round it.
+    -- Lua's own conversion would round the number.
     local function text_of(number)
         return string.format('%.0f', number)
     end
 
-    -- What a field says as a number; 0: it is none, or none that we have
-    -- written. To Lua "nan" and "1e300" are some.
+    -- The number in a field; 0: it is none, or not one that we have written.
+    -- Lua also reads "nan" and "1e300" as numbers.
     local function number_of(text)
         local number = tonumber(text) or 0
         return number >= 0 and number < 2^53 and number or 0
     end
 
-    -- The epoch in front of an admission or a mark; 0: there is none.
+    -- The epoch at the start of an admission or a mark; 0: there is none.
     local function epoch_of(text)
         return tonumber(string.match(text, '^(%d+):')) or 0
     end
@@ -31,14 +31,14 @@ if kind == 'look' or kind == 'admit' or kind == 'readmit' or
         return string.sub(text, 1, #with) == with
     end
 
-    -- How many keys it has thrown away in this life to free memory.
+    -- How many keys the node has evicted since it started.
     local function evicted_keys()
         local info = redis.call('INFO', 'stats')
         return string.match(info, 'evicted_keys:(%d+)') or '0'
     end
 
-    -- With the moment from which on its quarantine counts; 0: unknown, as the
-    -- command lay somewhere, while the node may have gone on promising.
+    -- Stores when the quarantine began; 0: unknown, because the command was
+    -- delayed, and the node may have gone on promising in between.
     local function write_mark(nonce, deadline_us)
         local born = now <= tonumber(deadline_us) and ARGV[2] or '0'
         local mark = of_this_memory .. born .. ':' .. nonce
@@ -46,9 +46,9 @@ if kind == 'look' or kind == 'admit' or kind == 'readmit' or
         return mark
     end
 
-    -- Writes the permission; the quarantine that led to it is over. The beat goes
-    -- on above the time: it counts slower, so that no older memory, put back
-    -- later, has one as high, though nobody may know of it any more.
+    -- Writes the permission, at the end of the quarantine. The beat continues
+    -- above the current time. It rises slower than time, so no older memory
+    -- that is put back later has one as high, even if nobody knows of it then.
     local function write_admission(durable, kept, floor)
         beat = math.max(kept, tonumber(floor), tonumber(ARGV[2])) + 1
         redis.call('HSET', KEYS[1], 'admit', current, 'durable', durable,
@@ -56,11 +56,11 @@ if kind == 'look' or kind == 'admit' or kind == 'readmit' or
         redis.call('HDEL', KEYS[1], 'mark')
     end
 
-    -- What the node has heard of others: of each the greatest beat that any
-    -- server saw, and that server's floor is never above it.
+    -- What the node has heard of others: of each the highest beat that any
+    -- server saw, so no server's floor is above it.
     --
-    -- told      name=beat… of the caller; its names are answered
-    -- is_raised whether what the caller knows is kept
+    -- told      name=beat… of the caller; the reply has the same names
+    -- is_raised whether to store what the caller knows
     local function hear(told, is_raised)
         local heard = {}
         for name, known in string.gmatch(told, '(%x+)=(%d+)') do
@@ -83,19 +83,19 @@ if kind == 'look' or kind == 'admit' or kind == 'readmit' or
     -- word admit mark max_ttl durable beat seen voted witnesses
     --
     --   ADMITTED    admit is the caller's; its beat was raised
-    --   SUPERSEDED  admit or mark is of a higher epoch
-    --   FOREIGN     admit is of this epoch, but of another configuration
-    --   EMPTY       there is no state at all; still is none
+    --   SUPERSEDED  admit or mark has a higher epoch
+    --   FOREIGN     admit has this epoch, but another configuration
+    --   EMPTY       there was no state, and none was written
+    --   BARE        there is a state without a mark of this memory; unchanged
     --   BARE        there is a state without a mark of this memory; still none
-    --   FRESH       there was no state at all; marked now
-    --   CREATED     marked now
+    --   FRESH       there was no state; marked now
     --   MARKED      had been marked before
     --
     -- floor      the greatest beat that the caller knows of the node
-    -- objects    1: the caller saw an admission; nobody is to have a first start
+    -- objects    1: the caller saw an admission and objects to first starts
     -- witnesses  of the other nodes: name=beat…
     --
-    -- What is behind the word is as it is now.
+    -- The fields after the word show the state after the look.
     local function look()
         local fields = redis.call('HMGET', KEYS[1], 'admit', 'mark', 'max_ttl',
             'durable', 'beat', 'seen', 'voted', 'evicted')
@@ -109,7 +109,7 @@ if kind == 'look' or kind == 'admit' or kind == 'readmit' or
             admit = ''
         end
 
-        -- What the caller knows of others is kept where the memory counts.
+        -- What the caller knows of others is stored if this memory counts.
         local function answer(word)
             local counts = word == 'ADMITTED' or
                 (begins(admit, of_this_node) and durable == '1')
@@ -130,21 +130,21 @@ if kind == 'look' or kind == 'admit' or kind == 'readmit' or
             return answer('FOREIGN')
         end
 
-        -- From now on its memory may be older than what it has promised.
+        -- From now on its memory may lack what it has promised.
         if durable == '1' and ARGV[a + 2] == '0' then
             redis.call('HSET', KEYS[1], 'durable', '0')
             durable = '0'
         end
 
-        -- It has lost keys in this life.
+        -- It has evicted keys since it started.
         local evicted = admit == current and fields[8] or '0'
         if admit ~= '' and evicted ~= evicted_keys() then
             forget()
         end
 
         -- An older memory was put back, or another machine answers to the name
-        -- and goes on promising: the quarantine begins now, and again whenever
-        -- more is heard of that one.
+        -- and goes on promising. The quarantine begins now, and again whenever
+        -- a higher beat of that machine is reported.
         if kept < floor and nonce ~= '' then
             forget()
             kept = floor
@@ -174,7 +174,7 @@ if kind == 'look' or kind == 'admit' or kind == 'readmit' or
             return answer(is_fresh and 'EMPTY' or 'BARE')
         end
         mark = write_mark(nonce, ARGV[a + 1])
-        -- That of an older life stays, as evidence for a restart.
+        -- The one from before a restart stays, as evidence.
         if admit_epoch < epoch then
             forget()
         end
@@ -182,8 +182,8 @@ if kind == 'look' or kind == 'admit' or kind == 'readmit' or
     end
 
     -- Whether the mark is still the one that the caller has seen: each loss
-    -- makes another. So a command that lay in a paused node's socket does
-    -- nothing.
+    -- makes a new one. So a command that was delayed in the socket of a paused
+    -- node does nothing.
     local function is_marked(mark)
         return mark == ARGV[a] and begins(mark, of_this_memory)
     end
@@ -202,10 +202,10 @@ if kind == 'look' or kind == 'admit' or kind == 'readmit' or
         return 'DONE'
     end
 
-    -- Gives the permission to vote back to a node that was restarted, and whose
-    -- memory is whole, as the caller has found.
+    -- Returns the permission to a restarted node whose memory the caller
+    -- found to be whole.
     --
-    -- ARGV  mark admit durable floor   admit: as it was read, of its older life
+    -- ARGV  mark admit durable floor   admit: from before the restart
     -- DONE | CHANGED
     local function readmit()
         local fields =
@@ -214,16 +214,16 @@ if kind == 'look' or kind == 'admit' or kind == 'readmit' or
             evicted_keys() ~= '0' then
             return 'CHANGED'
         end
-        -- Another server may have seen meanwhile that it is durable no longer.
+        -- Another server may have seen that it is no longer durable.
         local durable = fields[4] == '1' and ARGV[a + 2] or '0'
         write_admission(durable, number_of(fields[3]), ARGV[a + 3])
         return 'DONE'
     end
 
-    -- Takes the permission from a node that lost a lock before its time; or
-    -- that of an older life, which is then no evidence any more.
+    -- Takes the permission from a node whose locks may have expired too early;
+    -- or that from before a restart, which is then no longer evidence.
     --
-    -- ARGV  nonce deadline_us admit      admit: of the older life; "": none
+    -- ARGV  nonce deadline_us admit   admit: from before the restart; "": none
     -- DONE | CHANGED
     local function revoke()
         local found = redis.call('HGET', KEYS[1], 'admit')

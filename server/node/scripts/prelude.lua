@@ -1,26 +1,26 @@
--- The script that runs on the nodes is made of the files of this folder, one
--- behind the other: this one first, then the kinds of call, then batch.lua,
--- which runs the calls of a batch.
+-- The script that runs on the nodes is made of the files of this folder: this
+-- one first, then the kinds of call, then batch.lua, which runs the calls of a
+-- batch.
 --
 -- KEYS  state
 -- ARGV  admit median_us window_us (kind argument...)...
 --
 -- admit      of calls that need a vote: as it was last seen on the node; of
 --            those that look at it and change it: without the replication ID
--- median_us  what the nodes' clocks showed when the batch left; 0: not known
+-- median_us  of the nodes' clocks when the batch was sent; 0: unknown
 --
--- The locks are arguments and no KEYS: a node that denies its user one of the
--- KEYS runs nothing of the script, so that one call could spoil its neighbours.
+-- The locks are arguments, not KEYS: a node that denies its user one of the
+-- KEYS runs nothing of the script, so one call could fail all others.
 
 -- The node's clock in microseconds. Like the fencing numbers it stays below
 -- 2^53, where Lua's doubles and the conversion to a reply are exact.
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 
--- May the caller count votes of this node? The replication ID behind the
--- admission belongs to the memory: it changes when the node becomes a replica, if
--- only for a moment. Read when the first call of the batch asks; nothing else
--- runs meanwhile, and calls that write it are in batches of their own.
+-- Whether the caller may count votes of this node. The replication ID at the
+-- end of the admission belongs to the memory: it changes if the node becomes a
+-- replica, even for a moment. It is read when the first call of the batch asks.
+-- Nothing else runs in between, and calls that write it have their own batches.
 local admitted
 
 local function is_admitted()
@@ -36,8 +36,8 @@ end
 -- batches that promised something; 0: this is none of them.
 local beat = 0
 
--- Writes down that the node promises something: once a batch, so that whoever
--- puts an older memory back then has one with a lower beat.
+-- Records that the node promises something, once a batch: an older memory that
+-- is put back afterwards has a lower beat.
 --
 -- slot, number  of a new lock; nil: there is none
 local function promise(slot, number)
@@ -53,11 +53,11 @@ local function promise(slot, number)
 end
 
 -- Runs one call, with the arguments from ARGV[a] on. Returns the reply, a word
--- alone or with what belongs to it, or raises the error that becomes the reply.
+-- alone or with its fields, or raises the error that becomes the reply.
 --
--- The files that follow are its body, each of them for one kind of call. What
--- does not return there has found the lock held for pttl ms, and may have read
--- its value. One function for all: they are made anew for each batch.
+-- The files that follow are its body, one for each kind of call. If none of
+-- them returns, the lock is held for pttl ms, and value may have been read.
+-- One function for all, because each batch creates its functions anew.
 local function run(kind, a)
 local pttl, value
 

@@ -3,8 +3,8 @@
 -- ARGV  lock token
 -- DELETED | HELD pttl value | FREE | QUARANTINED
 --
--- No admission and no deadline: deleting what carries a token that is used
--- once is right at any time.
+-- No admission and no deadline: a token is used once, so deleting its key is
+-- right at any time.
 if kind == 'release' then
     value = redis.pcall('GETRANGE', ARGV[a], '0', '255')
     if value == ARGV[a + 1] then
@@ -14,7 +14,7 @@ if kind == 'release' then
 
     pttl = redis.call('PTTL', ARGV[a])
     if pttl == -2 then
-        -- That says something only if the node has forgotten nothing.
+        -- This means something only if the node has forgotten nothing.
         return is_admitted() and 'FREE' or 'QUARANTINED'
     end
 end

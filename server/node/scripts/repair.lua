@@ -3,9 +3,9 @@
 -- ARGV  lock token ttl_ms number deadline_us slot seen
 -- GRANTED | HELD pttl value | CHANGED | QUARANTINED | LATE | SKEWED
 --
--- seen: the slot's number when an extend found no key here. Whatever set the
--- lock since then, the acquire that was still on its way or another repair, has
--- raised it; and a release behind that may have deleted the lock again.
+-- seen: the slot's number when an extend found no key here. Anything that set
+-- the lock since then, a late acquire or another repair, has raised the number;
+-- and a release may have deleted the lock after that.
 if kind == 'repair' then
     if not is_admitted() then
         return 'QUARANTINED'
@@ -14,8 +14,8 @@ if kind == 'repair' then
         return 'LATE'
     end
 
-    -- The slot takes over the token's number, which may be old, but must not be
-    -- far ahead.
+    -- The slot takes the token's number, which may be old, but must not be far
+    -- ahead.
     local number = tonumber(ARGV[a + 3])
     if number - now > tonumber(ARGV[3]) then
         return 'SKEWED'
@@ -27,8 +27,8 @@ if kind == 'repair' then
     end
 
     if redis.call('SET', ARGV[a], ARGV[a + 1], 'NX', 'PX', ARGV[a + 2]) then
-        -- In any case higher: the same repair, or another one that found no key
-        -- here, does nothing any more; nor does the acquire.
+        -- Always higher: the same repair, or another one that found no key
+        -- here, then does nothing; nor does the acquire.
         local higher = number > seen and number or seen + 1
         redis.call('HSET', KEYS[1], ARGV[a + 5], string.format('%.0f', higher))
         return 'GRANTED'
