@@ -25,7 +25,7 @@ static const char *probe_host(const char *listen_host)
     return strcmp(listen_host, "::") == 0 ? "::1" : listen_host;
 }
 
-/* What is left until deadline_us limits the next call on fd. */
+/* Limits the next call on fd to the time left until deadline_us. */
 static bool limit_time(int fd, int64_t deadline_us)
 {
     int64_t left_us = deadline_us - clock_now_us();
@@ -81,7 +81,7 @@ static bool send_request(int fd, const char *host, int port)
                        "GET /readyz HTTP/1.1\r\nHost: %s\r\n"
                        "Connection: close\r\n\r\n",
                        address);
-    /* it fits the empty buffer of a new socket whole */
+    /* it fits into the empty buffer of a new socket */
     ssize_t sent = send(fd, request, (size_t)len, MSG_NOSIGNAL);
     if (sent == len)
         return true;
@@ -124,7 +124,7 @@ int healthcheck_run(const char *host, int port)
 
     if (fd >= 0 && send_request(fd, target, port))
         status = read_status(fd, deadline_us);
-    /* how the kernel tells that a limit_time ran out */
+    /* how the kernel reports that the time of limit_time has passed */
     if (status < 0 && (errno == EAGAIN || errno == EINPROGRESS))
         errno = ETIMEDOUT;
     if (status < 0)
@@ -133,6 +133,6 @@ int healthcheck_run(const char *host, int port)
     else if (status != 200)
         (void)fprintf(stderr, "redlockd: not ready: status %d\n", status);
     if (fd >= 0)
-        (void)close(fd); /* the answer is read; nothing can be lost */
+        (void)close(fd); /* only read: nothing can be lost */
     return status == 200 ? 0 : 1;
 }

@@ -1,7 +1,7 @@
 /*
- * The composition root: the only file that sees both the engine's side and the
- * HTTP side. It makes loop, links, engine and front, wires them to each other,
- * and takes them down again.
+ * The composition root: the only file that sees both the engine and the HTTP
+ * side. It makes loop, links, engine and front, connects them, and takes them
+ * down again.
  *
  *   client ─HTTP─→ front ─→ engine ─port─→ link ─RESP─→ node     (five of them)
  *                    ↑         │  ↑          │
@@ -26,12 +26,12 @@
 #include "node/link.h"
 
 enum {
-    IN_FLIGHT_MOST_US = 8000000, /* what a request may take behind the drain */
+    IN_FLIGHT_MOST_US = 8000000, /* for requests in flight after the drain */
     DRAIN_LOOK_US = 50000,
-    SILENCE_US = 1000000,    /* a node that owes a reply for so long … */
+    SILENCE_US = 1000000,    /* a node may owe a reply at least this long */
     DESCRIPTOR_RESERVE = 64, /* for nodes, log, listener, loop */
     CONNECTIONS_MIN = 16,    /* fewer are a mistake … */
-    CONNECTIONS_FEW = 1000,  /* … and so few may be one */
+    CONNECTIONS_FEW = 1000,  /* … and fewer than this may be one */
     CONNECTIONS_MAX = 10000,
 };
 
@@ -192,7 +192,7 @@ static void look_whether_drained(void *arg)
 static void drain(struct server *server, int64_t drain_ms)
 {
     if (server->drained_us != 0) {
-        loop_stop(server->loop); /* the second signal: at once */
+        loop_stop(server->loop); /* the second signal: stop at once */
         return;
     }
     log_write(LOG_INFO, "draining",
@@ -208,7 +208,7 @@ static void on_terminate(void *arg)
     drain(server, server->config.drain_ms);
 }
 
-/* Somebody waits at a terminal, and no balancer has to notice. */
+/* A person waits at a terminal, and no balancer needs to notice. */
 static void on_interrupt(void *arg)
 {
     drain(arg, 0);
@@ -216,7 +216,7 @@ static void on_interrupt(void *arg)
 
 /* ---- the beginning ------------------------------------------------------ */
 
-/* False: error says that there are too few descriptors to be of use. */
+/* False: error says that there are too few descriptors. */
 static bool count_connections(struct server *server,
                               char error[FRONT_ERROR_MAX])
 {
@@ -313,12 +313,12 @@ static bool start(struct server *server, char error[FRONT_ERROR_MAX])
     if (!count_connections(server, error))
         return false;
     snprintf(error, FRONT_ERROR_MAX, "no memory or no descriptors");
-    /* the listener last: whoever connects finds everything behind it */
+    /* the listener last: a client that connects finds everything running */
     return start_loop(server) && start_engine(server) && start_links(server) &&
            start_front(server, error);
 }
 
-/* Answers every client, and releases what was abandoned by it. */
+/* Answers every client, and releases what that abandons. */
 static void stop_serving(struct server *server)
 {
     front_free(server->front);
@@ -344,32 +344,33 @@ static void warn(const struct server *server)
 {
     const struct config *config = &server->config;
     if (server->connections_max < CONNECTIONS_FEW)
-        log_write(LOG_WARN, "few_connections",
-                  (struct log_field[]){
-                      LOG_N("connections", server->connections_max),
-                      LOG_S("detail",
-                            "for more clients raise the limit of open files "
-                            "(ulimit -n)"),
-                      LOG_END});
+        log_write(
+            LOG_WARN, "few_connections",
+            (struct log_field[]){
+                LOG_N("connections", server->connections_max),
+                LOG_S("detail",
+                      "to serve more clients, raise the limit of open files "
+                      "(ulimit -n)"),
+                LOG_END});
     if (config->nodes_count % 2 == 0)
         log_write(LOG_WARN, "even_number_of_nodes",
-                  (struct log_field[]){LOG_N("nodes", config->nodes_count),
-                                       LOG_S("detail",
-                                             "one node fewer survives as many "
-                                             "failures"),
-                                       LOG_END});
+                  (struct log_field[]){
+                      LOG_N("nodes", config->nodes_count),
+                      LOG_S("detail", "one node fewer would survive as many "
+                                      "failures"),
+                      LOG_END});
     if (!config->restart_guard)
         log_write(LOG_WARN, "restart_guard_off",
                   (struct log_field[]){
                       LOG_S("detail",
                             "nodes that lost their memory vote at once: a lock "
-                            "may be held twice"),
+                            "may have two holders"),
                       LOG_END});
 }
 
 /*
- * A node or client that is gone is told by the write's result. A terminal that
- * hangs up, or an operator who expects a reload, does not mean the locks.
+ * The result of a write shows that a node or client is gone. A terminal that
+ * hangs up, or an operator who expects a reload, must not stop the locks.
  */
 static void ignore_signals(void)
 {
@@ -402,7 +403,7 @@ static int run(struct server *server)
     stop_serving(server);
     log_write(LOG_INFO, "stop", NULL);
     if (is_resolving)
-        _exit(EXIT_SUCCESS); /* not held up by a name server that hangs */
+        _exit(EXIT_SUCCESS); /* without waiting for a name server that hangs */
     stop(server);
     return EXIT_SUCCESS;
 }
@@ -412,7 +413,7 @@ int main(int argc, char **argv, char **envp)
     static struct server server;
     char error[CONFIG_ERROR_MAX];
     if (!process_fill_descriptors()) {
-        perror("redlockd: /dev/null"); /* if stderr is not what is closed */
+        perror("redlockd: /dev/null"); /* unless stderr is what is closed */
         return EXIT_FAILURE;
     }
     if (!config_load(&server.config, argc, argv, envp, error)) {

@@ -1,8 +1,8 @@
 /*
  * Addresses: host:port, redis:// and unix:// URLs (RFC 3986 userinfo).
  *
- * Reasons are static texts: an address may hold a password, so nothing of it
- * is ever repeated.
+ * Reasons are static texts: an address may hold a password, so no part of it is
+ * ever repeated.
  */
 #include "address.h"
 
@@ -17,7 +17,7 @@ enum { REDIS_PORT = 6379, DB_MAX = 65535, TEXT_MAX = 2048 };
 
 static const char port_reason[] = "the port must be 1 to 65535";
 
-/* A plain decimal number up to max; -1 if it is none. */
+/* A plain decimal number up to max; -1: it is not one. */
 static int parse_number(const char *text, int max)
 {
     int value = 0;
@@ -50,7 +50,7 @@ static bool is_host_name(const char *text)
     return true;
 }
 
-/* An IPv6 address, perhaps with a zone: fe80::1%eth0. */
+/* An IPv6 address, possibly with a zone: fe80::1%eth0. */
 static bool is_ipv6(const char *text)
 {
     char bare[INET6_ADDRSTRLEN];
@@ -66,7 +66,7 @@ static bool is_ipv6(const char *text)
     return inet_pton(AF_INET6, bare, &ignored) == 1;
 }
 
-/* Copies the host of text, of which len bytes are its. */
+/* Copies the host, the first len bytes of text. */
 static const char *take_host(const char *text, size_t len, char *host)
 {
     if (len == 0)
@@ -88,7 +88,7 @@ static const char *parse_bracketed(const char *text, char *host, int *port)
     if (reason)
         return reason;
     if (!is_ipv6(host))
-        return "what stands in [ ] must be an IPv6 address";
+        return "the text in [ ] must be an IPv6 address";
     if (end[1] == '\0')
         return NULL;
     return end[1] == ':' ? parse_port(end + 2, port) : port_reason;
@@ -165,7 +165,7 @@ static const char *parse_userinfo(char *info, struct config_node *node)
     char *colon = strchr(info, ':');
 
     if (!colon || colon[1] == '\0')
-        return "before the @ must stand user:password or :password";
+        return "the text before @ must be user:password or :password";
     *colon = '\0';
     if (!decode(info, node->user, sizeof node->user) ||
         !decode(colon + 1, node->password, sizeof node->password))
@@ -174,7 +174,7 @@ static const char *parse_userinfo(char *info, struct config_node *node)
     return NULL;
 }
 
-/* Takes the userinfo off rest; the authority ends at the first slash. */
+/* Splits the userinfo off rest; the authority ends at the first slash. */
 static const char *split_userinfo(char **rest, struct config_node *node)
 {
     char *at = strrchr(*rest, '@');
@@ -185,7 +185,7 @@ static const char *split_userinfo(char **rest, struct config_node *node)
     char *info = *rest;
     *rest = at + 1;
     if (strchr(info, '/'))
-        return "a / in the password must be written %2F";
+        return "a / in the password must be written as %2F";
     return parse_userinfo(info, node);
 }
 
@@ -230,7 +230,7 @@ static const char *parse_unix(char *rest, struct config_node *node)
     if (!query)
         return NULL;
     if (strncmp(query, "db=", 3) != 0)
-        return "after the ? may only stand db=n";
+        return "only db=n may follow the ?";
     return parse_db(query + 3, node);
 }
 
@@ -263,9 +263,9 @@ static const char *parse_forms(char *text, struct config_node *node)
     if (strncmp(text, "rediss://", 9) == 0)
         return "TLS (rediss://) is not supported";
     if (strstr(text, "://"))
-        return "only redis:// and unix:// are known";
+        return "only redis:// and unix:// are supported";
     if (strchr(text, '@'))
-        return "with a password it must begin with redis://";
+        return "an address with a password must begin with redis://";
     return address_parse(text, node->host, &node->port);
 }
 

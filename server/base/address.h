@@ -1,5 +1,5 @@
 /*
- * Reads the addresses of the configuration, and prepares their lookup. Pure:
+ * Reads the addresses of the configuration and prepares their lookup. Pure:
  * nothing is resolved.
  */
 #ifndef REDLOCKD_ADDRESS_H
@@ -14,42 +14,42 @@ enum {
     ADDRESS_PORT_MAX = 12,                  /* any int, with its NUL */
 };
 
-/* What an address may look like, for error lines. */
+/* The forms of an address, for error lines. */
 #define ADDRESS_NODE_FORMS                                                     \
     "host:port, redis://user:password@host:port/db or unix:///path?db=n"
 
 /*
  * Splits "host:port" or "[::1]:port" into host, without brackets, and port.
- * port keeps its value if the text has none. NULL: done; else why not (static,
- * contains nothing of text).
+ * port keeps its value if the text has none. NULL: done; otherwise why not
+ * (static, contains nothing of text).
  */
 const char *address_parse(const char *text, char host[CONFIG_HOST_MAX + 1],
                           int *port);
 
-/* Reads one of ADDRESS_NODE_FORMS. NULL: done; else why not, as above. */
+/* Reads one of ADDRESS_NODE_FORMS. NULL: done; otherwise why not, as above. */
 const char *address_parse_node(const char *text, struct config_node *node);
 
 /* Writes host:port, the host in brackets if it is an IPv6 address. */
 void address_format(char *out, size_t size, const char *host, int port);
 
-/* What getaddrinfo(3) wants besides the host. */
+/* What getaddrinfo(3) needs besides the host. */
 struct address_query {
     char port[ADDRESS_PORT_MAX];
     struct addrinfo hints;
 };
 
-/* For stream sockets of any family; flags: more of AI_…, or 0. */
+/* For stream sockets of any family; flags: additional AI_…, or 0. */
 struct address_query address_query(int port, int flags);
 
 /*
- * Writes text so that a URL may hold it: what is not visible ASCII, '%' and
- * the special characters are percent-encoded. size: three times its length,
- * and 1, or it is cut.
+ * Writes text in a form that a URL may hold: everything but visible ASCII, '%'
+ * and the special characters are percent-encoded. Cut if size is less than
+ * three times its length plus 1.
  */
 void address_escape(char *out, size_t size, const char *text,
                     const char *special);
 
-/* True if both can only be one server; databases do not tell them apart. */
+/* True if both must be the same server, whatever their databases. */
 bool address_is_same(const struct config_node *a, const struct config_node *b);
 
 #endif

@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 /*
- * CLOCK_BOOTTIME in µs, read now. It runs on through a suspend, as the TTLs on
- * the nodes do, and no wall clock step moves it.
+ * CLOCK_BOOTTIME in µs, read now. Like the TTLs on the nodes it continues
+ * during a suspend, and steps of the wall clock do not change it.
  */
 int64_t clock_now_us(void);
 

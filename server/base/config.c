@@ -1,6 +1,6 @@
 /*
- * Loads the configuration from three places, each beating the one before: the
- * option table's defaults, the environment, argv.
+ * Loads the configuration from three places, each overriding those before it:
+ * the option table's defaults, the environment, argv.
  */
 #include "config.h"
 
@@ -22,7 +22,7 @@ static bool is_separator(char c)
     return c == '-' || c == '_';
 }
 
-/* How far name begins as flag does; case, - and _ do not count. */
+/* How many first characters are the same; case, - and _ do not count. */
 static int likeness(const char *name, size_t len, const char *flag)
 {
     const char *end = name + len;
@@ -45,8 +45,8 @@ static int likeness(const char *name, size_t len, const char *flag)
 }
 
 /*
- * A name that is none of ours, of len bytes, as an error line may show it: a
- * URL that stands where a name should may hold a password.
+ * An unknown name of len bytes, as an error line may show it: it may be a
+ * misplaced URL with a password.
  */
 static const char *show_name(const char *name, size_t len,
                              char out[OPTION_NAME_SIZE])
@@ -78,7 +78,7 @@ static const char *closest_flag(const char *name, size_t len)
 
 /* ---- the environment ---------------------------------------------------- */
 
-/* REDLOCKD_MAX_TTL_MS of max-ttl-ms. */
+/* max-ttl-ms becomes REDLOCKD_MAX_TTL_MS. */
 static void env_name(const struct option *option, char out[OPTION_NAME_SIZE])
 {
     (void)snprintf(out, OPTION_NAME_SIZE, "%s%s", env_prefix, option->flag);
@@ -87,8 +87,9 @@ static void env_name(const struct option *option, char out[OPTION_NAME_SIZE])
 }
 
 /*
- * Kubernetes gives each pod variables of every service beside it. Of one called
- * redlockd-reuse even REDLOCKD_REUSE_PORT, so the value counts, too.
+ * Kubernetes gives each pod variables for every service of its namespace. For a
+ * service called redlockd-reuse, REDLOCKD_REUSE_PORT is one of them, so the
+ * value counts, too.
  */
 static bool env_is_foreign(const char *entry)
 {
@@ -99,7 +100,7 @@ static bool env_is_foreign(const char *entry)
     regex_t regex;
 
     if (regcomp(&regex, form, REG_EXTENDED | REG_NOSUB) != 0)
-        return false; /* no memory: it is refused by name, or read */
+        return false; /* no memory: it is treated as one of ours */
     bool is_foreign = regexec(&regex, entry, 0, NULL, 0) == 0;
     regfree(&regex);
     return is_foreign;
@@ -117,7 +118,7 @@ static const char *env_get(char **envp, const char *name)
     return NULL;
 }
 
-/* The variable's name for a secret that lies in a file. */
+/* The name of the variable that holds a secret's file name. */
 static void env_file_name(const struct option *option,
                           char out[OPTION_NAME_SIZE])
 {
@@ -188,7 +189,7 @@ static bool load_file(struct option_reader *reader, const struct option *option,
     return option_set(reader, option, text);
 }
 
-/* A secret comes from its variable or from the file that another names. */
+/* A secret comes from its variable, or from the file that another one names. */
 static bool load_env_secret(struct option_reader *reader, int i, char **envp)
 {
     const struct option *option = &option_table[i];
@@ -199,7 +200,7 @@ static bool load_env_secret(struct option_reader *reader, int i, char **envp)
     const char *value = env_get(envp, reader->origin);
     const char *path = env_get(envp, file_name);
     if (value && path)
-        return option_fail(reader, "%s is set too; give one of both",
+        return option_fail(reader, "%s is set too; give only one of them",
                            file_name);
     reader->is_given[i] = value || path;
     if (!path)
@@ -233,7 +234,7 @@ static bool load_env(struct option_reader *reader, char **envp)
 
 /* ---- the command line --------------------------------------------------- */
 
-/* The option called by arg, "--flag" or "--flag=value"; -1: none. */
+/* The option that arg, "--flag" or "--flag=value", names; -1: none. */
 static int find_flag(const char *arg)
 {
     size_t len = strcspn(arg, "=");
@@ -245,7 +246,7 @@ static int find_flag(const char *arg)
     return -1;
 }
 
-/* Reads the flag at argv[*at], and the value behind it if it needs one. */
+/* Reads the flag at argv[*at], and the value after it if it needs one. */
 static bool load_flag(struct option_reader *reader, char **argv, int *at)
 {
     const char *arg = argv[*at];
@@ -293,7 +294,8 @@ static bool load_argv(struct option_reader *reader, int argc, char **argv)
 
 /* ---- the whole ---------------------------------------------------------- */
 
-/* A default that a limit excludes follows the limit; a given value may not. */
+/* A default outside of a limit is set to the limit; a given value is refused.
+ */
 static bool check_limits(struct option_reader *reader)
 {
     struct config *config = reader->config;
@@ -327,11 +329,11 @@ static bool check_nodes(struct option_reader *reader)
         return true;
     *reader->origin = '\0';
     return option_fail(reader,
-                       "--nodes: which Redis masters? for example --nodes "
+                       "--nodes: no Redis masters given; for example --nodes "
                        "10.0.0.1:6379,10.0.0.2:6379,10.0.0.3:6379");
 }
 
-/* Help and version are answered however wrong the rest may be. */
+/* Help and version are answered even if the other options are wrong. */
 static bool find_help(struct config *config, int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {

@@ -28,7 +28,7 @@ struct config_node {
     bool is_unix;
 };
 
-/* What the process is asked to do. */
+/* What the process should do. */
 enum config_action {
     CONFIG_SERVE,
     CONFIG_CHECK,
@@ -63,9 +63,9 @@ struct config {
 
 /*
  * Fills config from defaults, then the environment (REDLOCKD_…), then argv.
- * False: error holds one line that names the option, the value and the fix.
- * No secret comes into error. --help and --version are found before anything
- * else is looked at; nodes are required only to serve and to check.
+ * False: error holds one line that names the option, the value and the fix, but
+ * no secret. --help and --version are found before anything else is read; nodes
+ * are required only to serve and to check.
  */
 bool config_load(struct config *config, int argc, char **argv, char **envp,
                  char error[CONFIG_ERROR_MAX]);

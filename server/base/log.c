@@ -12,7 +12,7 @@
 enum { LINE_MAX_BYTES = 2048, QUOTE_AND_NEWLINE = 2 };
 
 static enum log_level lowest = LOG_INFO;
-static int64_t lost; /* lines that stderr did not take */
+static int64_t lost; /* lines that stderr did not accept */
 
 struct line {
     size_t len;
@@ -29,7 +29,7 @@ bool log_is_enabled(enum log_level level)
     return level >= lowest && level < LOG_OFF;
 }
 
-/* Adds the bytes whole or not at all, so that no escape is cut in two. */
+/* Adds all of the bytes or none, so that no escape is cut in two. */
 static bool add(struct line *line, const char *bytes, size_t len)
 {
     if (line->len + len > sizeof line->text - QUOTE_AND_NEWLINE)
@@ -123,7 +123,7 @@ static void add_head(struct line *line, enum log_level level, const char *event)
 
 /*
  * A reader that stalls must not stall the locks: a line is written only if
- * stderr takes it now. A pipe that polls as writable has room for a line.
+ * stderr accepts it now. A pipe that polls as writable has room for a line.
  */
 static bool write_line(struct line *line)
 {

@@ -1,7 +1,7 @@
 /*
  * Log lines in logfmt on stderr: ts=… level=… event=… key=value …
  *
- * No token, key value or password ever comes here.
+ * Tokens, values of keys and passwords are never logged.
  */
 #ifndef REDLOCKD_LOG_H
 #define REDLOCKD_LOG_H
@@ -18,7 +18,7 @@ bool log_is_enabled(enum log_level level);
 /* One key and its value; made by the macros below. text is borrowed. */
 struct log_field {
     const char *key;
-    const char *text; /* NULL: the number counts */
+    const char *text; /* NULL: number is the value */
     int64_t number;
 };
 
@@ -27,28 +27,28 @@ struct log_field {
 #define LOG_END ((struct log_field){0, 0, 0})
 
 /*
- * Writes one line. fields ends with LOG_END; NULL: none. Values that need it
- * are quoted and escaped. A line that stderr does not take is lost.
+ * Writes one line. fields ends with LOG_END; NULL: none. Values are quoted and
+ * escaped where necessary. A line that stderr does not accept is lost.
  */
 void log_write(enum log_level level, const char *event,
                const struct log_field *fields);
 
 /*
- * Limits a kind of line: at most burst at once and one more every_us. Only
- * these two are set by the owner, the others start as zero.
+ * Limits a kind of line: burst at once, and then one per every_us. The owner
+ * sets only these two; the others start as zero.
  */
 struct log_limit {
     int64_t every_us;
     int burst;
     int left;
     int64_t refilled_us; /* 0: never */
-    int64_t dropped;     /* lines refused since the last one that was taken */
-    bool is_told;        /* dropped belongs to a line that was taken */
+    int64_t dropped;     /* lines refused since the last accepted one */
+    bool is_told;        /* dropped was reported with an accepted line */
 };
 
 /*
- * True if the line may be written now; then dropped holds how many were not
- * before it, until the next call. now_us from clock_now_us().
+ * True if the line may be written now; dropped then holds, until the next call,
+ * how many were refused before it. now_us from clock_now_us().
  */
 bool log_limit_take(struct log_limit *limit, int64_t now_us);
 

@@ -13,7 +13,8 @@
 
 /*
  * Each object is one allocation that holds its uv handle; the handle's data
- * points to what its close callback frees. libuv forbids to free it earlier.
+ * points to what its close callback frees. libuv does not allow freeing it
+ * earlier.
  */
 struct stage {
     loop_stage_fn *fn;
@@ -27,7 +28,7 @@ struct loop {
     uv_loop_t uv;
     uv_prepare_t prepare;
     struct stage stages[LOOP_STAGES];
-    struct timers due; /* wait for the next reading … */
+    struct timers due; /* run after the next reading … */
     uv_idle_t hurry;   /* … which must not block */
     uv_check_t after_reading;
     int resolving; /* lookups on libuv's threads */
@@ -37,7 +38,7 @@ struct loop_watch {
     uv_poll_t poll;
     loop_watch_fn *fn;
     void *arg;
-    int events; /* those waited for now */
+    int events; /* currently waited for */
 };
 
 struct loop_timer {
@@ -55,11 +56,11 @@ struct loop_signal {
     void *arg;
 };
 
-/* A timer hands over what is known, or one of libuv's threads looks it up. */
+/* A timer delivers what is known; otherwise one of libuv's threads looks up. */
 struct loop_lookup {
-    loop_lookup_fn *fn; /* NULL: given up */
+    loop_lookup_fn *fn; /* NULL: cancelled */
     void *arg;
-    struct loop_timer *timer; /* NULL: libuv's threads look it up */
+    struct loop_timer *timer; /* NULL: a thread of libuv looks it up */
     struct addrinfo *known;
     uv_getaddrinfo_t request;
 };
@@ -80,25 +81,26 @@ static void run_stages(uv_prepare_t *prepare)
 }
 
 /*
- * libuv's threads resolve names, and by default there are four. A lookup that
- * hangs keeps its thread; the other nodes' lookups must find a free one.
+ * libuv's threads resolve names; by default there are four. A lookup that hangs
+ * blocks its thread; the lookups of other nodes must find a free one.
  */
 static void allow_lookups(void)
 {
     char threads[12];
     (void)snprintf(threads, sizeof threads, "%d", 2 * NODES_MAX);
-    /* without memory there are four */
+    /* if there is no memory, there are four */
     (void)setenv("UV_THREADPOOL_SIZE", threads, 0);
 }
 
-/* libuv aborts when one of its tables cannot grow: log why. */
+/* libuv aborts when one of its tables cannot grow: log the reason. */
 static void *grow(void *old, size_t size)
 {
     void *grown = realloc(old, size);
     if (grown == NULL)
-        log_write(LOG_ERROR, "no_memory",
-                  (struct log_field[]){
-                      LOG_S("detail", "the event loop cannot go on"), LOG_END});
+        log_write(
+            LOG_ERROR, "no_memory",
+            (struct log_field[]){
+                LOG_S("detail", "the event loop cannot continue"), LOG_END});
     return grown;
 }
 
@@ -145,7 +147,7 @@ void loop_free(struct loop *loop)
 
 void loop_run(struct loop *loop)
 {
-    /* Its result says whether handles are left, and there always are. */
+    /* The result says whether handles remain, and they always do. */
     (void)uv_run(&loop->uv, UV_RUN_DEFAULT);
 }
 
@@ -172,7 +174,7 @@ static void on_poll(uv_poll_t *poll, int status, int events)
 {
     struct loop_watch *watch = poll->data;
     if (status != 0) {
-        /* libuv has stopped the handle, and says no more than UV_EBADF. */
+        /* libuv has stopped the handle; all it reports is UV_EBADF. */
         watch->events = 0;
         events = LOOP_ERROR;
     }
@@ -197,7 +199,7 @@ bool loop_watch_set(struct loop_watch *watch, int events)
 {
     assert((events & LOOP_ERROR) == 0);
     if (events == watch->events)
-        return true; /* libuv would leave epoll and enter it again */
+        return true; /* libuv would remove and re-add the descriptor */
     if (uv_poll_start(&watch->poll, events, on_poll) != 0)
         return false;
     watch->events = events;
@@ -213,10 +215,10 @@ void loop_watch_free(struct loop_watch *watch)
 /* ---- timers ------------------------------------------------------------- */
 
 /*
- * When a process was held up, its timers are due, and what they wait for may be
- * in its sockets. libuv may run the timers before it reads (when a signal ends
- * its sleep, or the reading took long). So a timer that is due waits until the
- * sockets were read once more, which happens at once.
+ * After a process was held up, its timers are due, and what they wait for may
+ * already be in its sockets. libuv may run timers before it reads (when a
+ * signal ends its sleep, or the reading took long). So a timer that is due
+ * waits until the sockets have been read once more, which happens at once.
  */
 static void do_nothing(uv_idle_t *hurry)
 {
@@ -228,11 +230,11 @@ static void on_due(uv_timer_t *uv)
     struct loop_timer *timer = uv->data;
     timer->is_due = true;
     TAILQ_INSERT_TAIL(&timer->loop->due, timer, link);
-    /* Cannot fail. libuv does not sleep while there is one. */
+    /* Cannot fail. While it runs, libuv does not sleep. */
     (void)uv_idle_start(&timer->loop->hurry, do_nothing);
 }
 
-/* It will run at another time, or not at all. */
+/* It will run at another time, or never. */
 static void take_from_due(struct loop_timer *timer)
 {
     if (timer->is_due)
@@ -267,8 +269,8 @@ struct loop_timer *loop_timer_new(struct loop *loop, loop_timer_fn *fn,
 
 /*
  * libuv counts from the start of the turn, in whole ms of its own clock: a
- * delay from now on would end too early, by the age of the turn. So at_us
- * itself is translated to that clock, and rounded up.
+ * delay from now would end too early, by the age of the turn. So at_us itself
+ * is converted to that clock, and rounded up.
  */
 void loop_timer_set(struct loop_timer *timer, int64_t at_us)
 {
@@ -316,7 +318,7 @@ bool loop_on_signal(struct loop *loop, int signum, loop_timer_fn *fn, void *arg)
     signal->signal.data = signal;
     signal->fn = fn;
     signal->arg = arg;
-    /* If it is refused, the handle stays until loop_free closes it. */
+    /* If this fails, the handle stays until loop_free closes it. */
     return uv_signal_start(&signal->signal, on_signal, signum) == 0;
 }
 
@@ -353,7 +355,7 @@ static bool start_lookup(struct loop_lookup *lookup, struct loop *loop,
                          const char *host, int port)
 {
     struct address_query query = address_query(port, AI_NUMERICHOST);
-    /* An address needs no thread, and no file of the system is read for it. */
+    /* An address needs no thread, and no system file is read for it. */
     int error = getaddrinfo(host, query.port, &query.hints, &lookup->known);
     if (error == 0) {
         lookup->timer = loop_timer_new(loop, answer_known, lookup);
@@ -363,7 +365,7 @@ static bool start_lookup(struct loop_lookup *lookup, struct loop *loop,
     }
     lookup->known = NULL;
     if (error == EAI_MEMORY)
-        return false; /* libuv aborts if it gets none for its threads */
+        return false; /* libuv would abort if it had none for its threads */
     lookup->request.data = lookup;
     query = address_query(port, 0);
     if (uv_getaddrinfo(&loop->uv, &lookup->request, on_resolved, host,
@@ -397,7 +399,7 @@ void loop_lookup_cancel(struct loop_lookup *lookup)
         return;
     }
     lookup->fn = NULL;
-    /* If a thread already works on it, it ends by itself without effect. */
+    /* If a thread already works on it, it ends later without effect. */
     (void)uv_cancel((uv_req_t *)&lookup->request);
 }
 

@@ -28,7 +28,7 @@ struct loop;
 /* NULL if libuv cannot make a loop (memory, descriptors). */
 struct loop *loop_new(void);
 
-/* Closes whatever is still open in it and frees it. */
+/* Closes everything that is still open in it, and frees it. */
 void loop_free(struct loop *loop);
 
 /* Runs turns until loop_stop. */
@@ -38,7 +38,7 @@ void loop_stop(struct loop *loop);
 enum loop_stage { LOOP_SERVE, LOOP_FLUSH, LOOP_STAGES };
 typedef void loop_stage_fn(void *arg);
 
-/* fn(arg) runs once a turn in this stage. One function a stage. */
+/* fn(arg) runs once a turn in this stage. One function per stage. */
 void loop_set_stage(struct loop *loop, enum loop_stage stage, loop_stage_fn *fn,
                     void *arg);
 
@@ -47,7 +47,7 @@ enum loop_events {
     LOOP_READABLE = 1,
     LOOP_WRITABLE = 2,
     LOOP_DISCONNECT = 4, /* the peer closed its side (FIN) */
-    LOOP_ERROR = 8,      /* reported only: reset or the like; watch stopped */
+    LOOP_ERROR = 8,      /* only reported: a reset or similar; watch stopped */
 };
 
 struct loop_watch;
@@ -64,23 +64,23 @@ struct loop_watch *loop_watch_new(struct loop *loop, int fd, loop_watch_fn *fn,
 bool loop_watch_set(struct loop_watch *watch, int events);
 
 /*
- * Detaches at once: no callback comes after it, and the descriptor may be
- * closed. NULL is ignored. May be called from its own callback.
+ * Detaches at once: no more callbacks, and the descriptor may be closed. NULL
+ * is ignored. May be called from its own callback.
  */
 void loop_watch_free(struct loop_watch *watch);
 
 struct loop_timer;
 typedef void loop_timer_fn(void *arg);
 
-/* A timer at rest; NULL: no memory. */
+/* A stopped timer; NULL: no memory. */
 struct loop_timer *loop_timer_new(struct loop *loop, loop_timer_fn *fn,
                                   void *arg);
 
 /*
- * fn(arg) once, replaces what was set. Never before at_us of clock_now_us();
- * later by up to 2 ms, by the turn that is running and the next reading, and
- * by the time the machine was suspended since. A moment in the past means the
- * next turn.
+ * Calls fn(arg) once; replaces an earlier setting. Never before at_us of
+ * clock_now_us(), but up to 2 ms later, plus the rest of the current turn and
+ * the next reading, plus the time that the machine was suspended. A moment in
+ * the past means the next turn.
  */
 void loop_timer_set(struct loop_timer *timer, int64_t at_us);
 void loop_timer_stop(struct loop_timer *timer);
@@ -88,35 +88,35 @@ void loop_timer_stop(struct loop_timer *timer);
 /* Detaches at once, like loop_watch_free. */
 void loop_timer_free(struct loop_timer *timer);
 
-/* fn(arg) for each arrival of the signal, in the loop. False: refused. */
+/* Calls fn(arg) in the loop for each arrival of the signal. False: refused. */
 bool loop_on_signal(struct loop *loop, int signum, loop_timer_fn *fn,
                     void *arg);
 
 struct loop_lookup;
 
 /*
- * found: the stream addresses as getaddrinfo(3) orders them, borrowed. NULL:
- * there is none; error says why (static text).
+ * found: the stream addresses in the order of getaddrinfo(3), borrowed. NULL:
+ * there are none; error says why (static text).
  */
 typedef void loop_lookup_fn(void *arg, const struct addrinfo *found,
                             const char *error);
 
 /*
- * Resolves host and port off the loop, and calls fn once, never before it
- * returns. NULL: no memory, or the name is too long; fn is not called.
+ * Resolves host and port outside of the loop, and calls fn once, but not before
+ * it returns. NULL: no memory, or the name is too long; fn is not called.
  */
 struct loop_lookup *loop_lookup_new(struct loop *loop, const char *host,
                                     int port, loop_lookup_fn *fn, void *arg);
 
 /*
- * Gives it up: fn is not called any more. Only before fn was called. NULL is
- * ignored. All lookups must be given up or answered before loop_free.
+ * Cancels it: fn is no longer called. Only before fn was called. NULL is
+ * ignored. All lookups must be cancelled or answered before loop_free.
  */
 void loop_lookup_cancel(struct loop_lookup *lookup);
 
 /*
- * True while a thread works on a lookup, given up or not: loop_free, and the
- * process's exit, would wait for it, as long as the name servers take.
+ * True while a thread works on a lookup, cancelled or not: loop_free and the
+ * exit of the process would wait for it, as long as the name servers take.
  */
 bool loop_is_resolving(const struct loop *loop);
 

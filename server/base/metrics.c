@@ -12,7 +12,7 @@ const char *const metrics_call_names[METRICS_CALLS] = {
     [METRICS_OTHER] = "other",
 };
 
-/* Upper bounds of the buckets, µs, and as Prometheus wants them: seconds. */
+/* Upper bounds of the buckets, in µs, and in seconds for Prometheus. */
 static const struct bound {
     int64_t us;
     const char *seconds;
@@ -36,7 +36,7 @@ void metrics_observe(struct metrics_histogram *histogram, int64_t duration_us)
 
 /* ---- text --------------------------------------------------------------- */
 
-/* A stream in memory does not remember that it had no room for a piece. */
+/* A memory stream does not remember that there was no room for a piece. */
 struct text {
     FILE *stream;
     bool is_whole;
@@ -100,15 +100,15 @@ static const struct plain {
     PLAIN(undelivered_grants, "undelivered_grants_total", "counter",
           "Grants that were released because the client had left."),
     PLAIN(releases_pending, "releases_pending", "gauge",
-          "Releases on their way, and those that a node still owes."),
+          "Releases under way, and those that a node still owes."),
     PLAIN(
         releases_dropped, "releases_dropped_total", "counter",
         "Releases that a node will not get, for lack of memory: its key stays "
         "until the TTL ends."),
     PLAIN(releases_forgone, "releases_forgone_total", "counter",
-          "Releases that a node will not get, likewise: it was away when the "
-          "lock was acquired, and has the key only if another server reached "
-          "it."),
+          "Releases that a node will not get, for the same reason: it was "
+          "unreachable when the lock was acquired, and has the key only if "
+          "another server reached it."),
 #undef PLAIN
 };
 
@@ -142,7 +142,7 @@ static void print_requests(const struct metrics *metrics, struct text *out)
                         &metrics->request_duration[call]);
 }
 
-/* From 0 on: a rate needs what was there before the first event. */
+/* Starts at 0: a rate needs a value from before the first event. */
 static void print_outcomes(const struct metrics *metrics, enum lock_call call,
                            struct text *out)
 {
@@ -235,7 +235,7 @@ static void print_nodes(const struct metrics *metrics, struct text *out)
         print(out, "redlockd_node_reconnects_total{node=\"%s\"} %" PRIu64 "\n",
               names[i], metrics->reconnects[i]);
     head(out, "node_quarantine_seconds", "gauge",
-         "Until a node that may have forgotten locks votes; 0: it is in none.");
+         "Until a node that may have forgotten locks votes; 0: no quarantine.");
     for (int i = 0; i < metrics->nodes; i++)
         print(out, "redlockd_node_quarantine_seconds{node=\"%s\"} %.3f\n",
               names[i], (double)metrics->quarantine_us[i] / 1e6);
@@ -247,7 +247,7 @@ static void print_nodes(const struct metrics *metrics, struct text *out)
                         &metrics->node_rtt[i]);
 }
 
-/* Resident pages of this process; 0 if the kernel does not tell. */
+/* Resident pages of this process; 0 if the kernel does not report it. */
 static uint64_t resident_pages(void)
 {
     uint64_t pages = 0;
@@ -263,7 +263,7 @@ static uint64_t resident_pages(void)
 
 static void print_process(struct text *out)
 {
-    head(out, "build_info", "gauge", "The version that runs.");
+    head(out, "build_info", "gauge", "The running version.");
     print(out, "redlockd_build_info{version=\"%s\"} 1\n", REDLOCKD_VERSION);
     print(out,
           "# HELP process_resident_memory_bytes Resident memory size.\n"

@@ -1,6 +1,6 @@
 /*
  * Counters and histograms, and their text form (Prometheus exposition format
- * 0.0.4). No resource, token or owner is ever a label.
+ * 0.0.4). Resources, tokens and owners are never labels.
  */
 #ifndef REDLOCKD_METRICS_H
 #define REDLOCKD_METRICS_H
@@ -10,7 +10,7 @@
 
 #include "types.h"
 
-/* What a request is counted as: an enum lock_call, or one of these. */
+/* The call that a request counts as: an enum lock_call, or one of these. */
 enum metrics_call {
     METRICS_PROBE = LOCK_CALLS, /* /livez, /readyz */
     METRICS_SCRAPE,             /* /metrics */
@@ -27,7 +27,7 @@ enum {
 
 /*
  * The engine's names of outcomes and votes. NULL: the call cannot have this
- * outcome; there is no such vote.
+ * outcome; no such vote exists.
  */
 struct metrics_names {
     const char *(*outcome)(enum lock_call call, int outcome);
@@ -58,8 +58,8 @@ struct metrics {
     struct metrics_histogram round_duration[LOCK_CALLS];
     uint64_t undelivered_grants; /* released: the client had left */
     uint64_t releases_pending;   /* now: on their way, and owed by nodes */
-    uint64_t releases_dropped;   /* given up for one node, or for all */
-    uint64_t releases_forgone;   /* … which hardly has the key */
+    uint64_t releases_dropped;   /* given up, for one node or for all */
+    uint64_t releases_forgone; /* … for one that is unlikely to have the key */
 
     /* nodes */
     int nodes;
@@ -78,7 +78,7 @@ extern const char *const metrics_call_names[METRICS_CALLS];
 
 void metrics_observe(struct metrics_histogram *histogram, int64_t duration_us);
 
-/* Writes all of it; false: something is missing. */
+/* Writes all metrics; false: some are missing. */
 bool metrics_print(const struct metrics *metrics, FILE *stream);
 
 #endif

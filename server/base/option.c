@@ -33,49 +33,50 @@ const struct option option_table[OPTIONS] = {
     [OPTION_DEFAULT_TTL_MS] = {"default-ttl-ms", OPTION_IS_INTEGER, "30000",
                                TTL_MIN_MS, DAY_MS, AT(default_ttl_ms),
                                .form = "MS",
-                               .help = "the TTL if the client names none"},
+                               .help = "the TTL if the client sends none"},
     [OPTION_MAX_TTL_MS] = {"max-ttl-ms", OPTION_IS_INTEGER, "60000", TTL_MIN_MS,
                            DAY_MS, AT(max_ttl_ms), .form = "MS",
                            .help = "the longest TTL a client may ask for"},
     [OPTION_MAX_HOLD_MS] = {"max-hold-ms", OPTION_IS_INTEGER, "3600000",
                             TTL_MIN_MS, 30LL * DAY_MS, AT(max_hold_ms),
                             .form = "MS",
-                            .help = "how long extending may keep a lock"},
+                            .help =
+                                "how long a lock can be kept by extending it"},
     [OPTION_DRIFT_FACTOR] = {"drift-factor", OPTION_IS_RATIO, "0.01", 0, 50,
                              AT(drift_factor), .form = "0...0.5",
-                             .help = "clock drift, as a part of the TTL"},
+                             .help = "assumed clock drift, as part of the TTL"},
     [OPTION_RETRY_COUNT] = {"retry-count", OPTION_IS_INTEGER, "3", 0, 100,
                             AT(retry_count), .form = "N",
-                            .help = "further rounds after a lost one"},
+                            .help = "how many more rounds a request may take"},
     [OPTION_RETRY_DELAY_MS] = {"retry-delay-ms", OPTION_IS_INTEGER, "200", 0,
                                10000, AT(retry_delay_ms), .form = "MS",
                                .help =
                                    "longest random delay after split votes"},
     [OPTION_KEY_PREFIX] = {"key-prefix", OPTION_IS_PREFIX, "", 0,
                            CONFIG_PREFIX_MAX, AT(key_prefix), .form = "TEXT",
-                           .help = "in front of every key on the nodes"},
+                           .help = "prefix of every key on the nodes"},
     [OPTION_FIRST_START] = {"first-start", OPTION_IS_CHOICE, "auto",
                             AT(first_start), .words = first_starts,
                             .form = "auto|yes|no",
-                            .help = "admit empty nodes at once: durable ones "
-                                    "only, all, none"},
+                            .help = "admit empty nodes at once: only durable "
+                                    "ones, all, or none"},
     [OPTION_CONFIG_EPOCH] = {"config-epoch", OPTION_IS_INTEGER, "1", 1, 1000000,
                              AT(config_epoch), .form = "N",
                              .help = "raise it to change --nodes or "
                                      "--max-ttl-ms"},
     [OPTION_TAKE_OVER] = {"take-over", OPTION_IS_SWITCH, "off", AT(take_over),
                           .form = "on|off",
-                          .help = "raise the epoch though a node is dead for "
+                          .help = "raise the epoch though a node is gone for "
                                   "good"},
     [OPTION_RESTART_GUARD] = {"restart-guard", OPTION_IS_SWITCH, "on",
                               AT(restart_guard), .form = "on|off",
-                              .help = "off: nodes that forgot vote at once; "
-                                      "unsafe"},
-    /* longer than the 10 s between two probes of Kubernetes; and with what a
-     * request may take behind it still within the 30 s that it waits */
+                              .help = "off: nodes that lost locks vote at "
+                                      "once; unsafe"},
+    /* longer than the 10 s between two probes of Kubernetes; and together with
+     * the last request within the 30 s that it waits */
     [OPTION_DRAIN_MS] = {"drain-ms", OPTION_IS_INTEGER, "12000", 0, 600000,
                          AT(drain_ms), .form = "MS",
-                         .help = "after SIGTERM, how long it serves on so that "
+                         .help = "how long to serve on after SIGTERM, so that "
                                  "balancers notice"},
     [OPTION_LOG_LEVEL] = {"log-level", OPTION_IS_CHOICE, "info", AT(log_level),
                           .words = levels, .form = "LEVEL",
@@ -89,7 +90,7 @@ const struct option option_table[OPTIONS] = {
     [OPTION_HEALTHCHECK] = {"healthcheck", OPTION_IS_ACTION,
                             .action = CONFIG_HEALTHCHECK,
                             .help = "exit 0 if the server on --listen is "
-                                    "ready, else 1"},
+                                    "ready, otherwise 1"},
     [OPTION_VERSION] = {"version", OPTION_IS_ACTION, .action = CONFIG_VERSION,
                         .help = "print the version and exit"},
     [OPTION_HELP] = {"help", OPTION_IS_ACTION, .action = CONFIG_HELP,
@@ -179,8 +180,8 @@ static bool set_integer(struct option_reader *reader,
 }
 
 /*
- * A plain decimal like 0.01: strtod alone would also take nan and 0x1p-4. With
- * so many digits it is printed as it was read.
+ * A plain decimal like 0.01: strtod alone would also accept nan and 0x1p-4. A
+ * number of RATIO_CHARS is printed as it was read.
  */
 static bool set_ratio(struct option_reader *reader, const struct option *option,
                       const char *value)
@@ -206,7 +207,7 @@ static bool may_be_reserved(const char *prefix, size_t len)
         return true;
     for (size_t part = 1; part < sizeof name - 1 && part <= len; part++)
         if (memcmp(prefix + len - part, name, part) == 0)
-            return true; /* a resource may go on with the rest */
+            return true; /* a resource may begin with the rest */
     return false;
 }
 
@@ -248,7 +249,7 @@ static bool set_choice(struct option_reader *reader,
     return fail_value(reader, value, want);
 }
 
-/* Says which node by its number: no text that may be a password's is safe. */
+/* Identifies the node by its number: the text may hold a password. */
 static bool add_node(struct option_reader *reader, const char *text)
 {
     struct config *config = reader->config;
@@ -266,7 +267,7 @@ static bool add_node(struct option_reader *reader, const char *text)
         if (address_is_same(node, &config->nodes[i]))
             return option_fail(reader,
                                "node %d is the same server as node %d; each "
-                               "must be a master of its own",
+                               "must be a separate master",
                                count + 1, i + 1);
     config->nodes_count++;
     return true;
@@ -287,8 +288,7 @@ static bool set_nodes(struct option_reader *reader, const char *value)
         is_done = add_node(reader, text);
     free(copy);
     if (is_done && reader->config->nodes_count == 0)
-        return option_fail(reader,
-                           "no node is named; want " ADDRESS_NODE_FORMS);
+        return option_fail(reader, "no node given; want " ADDRESS_NODE_FORMS);
     return is_done;
 }
 
@@ -336,7 +336,7 @@ static void print_nodes(const struct config *config, FILE *out)
     }
 }
 
-/* %g would write 1e-05, which is not taken again. */
+/* %g would write 1e-05, which set_ratio refuses. */
 static void print_ratio(FILE *out, double ratio)
 {
     char text[RATIO_CHARS + 8];
@@ -348,7 +348,7 @@ static void print_ratio(FILE *out, double ratio)
     (void)fputs(text, out);
 }
 
-/* Errors of out are the caller's: it looks at ferror once, at the end. */
+/* Errors of out are for the caller, which checks ferror once, at the end. */
 void option_print(const struct option *option, const struct config *config,
                   FILE *out)
 {

@@ -1,5 +1,5 @@
 /*
- * The options: one table of what there is, and how one value is read.
+ * The options: one table of all options, and how one value is read.
  */
 #ifndef REDLOCKD_OPTION_H
 #define REDLOCKD_OPTION_H
@@ -39,7 +39,7 @@ enum option_kind {
     OPTION_IS_INTEGER,
     OPTION_IS_RATIO,
     OPTION_IS_PREFIX,
-    OPTION_IS_CHOICE, /* one of some words; the member is an enum */
+    OPTION_IS_CHOICE, /* one of some words; the field is an enum */
     OPTION_IS_ACTION, /* a flag only: no value, no variable */
 };
 
@@ -48,9 +48,9 @@ struct option {
     enum option_kind kind;
     const char *standard; /* the default, as text; NULL: none */
     int64_t min, max;     /* integer; prefix: bytes; ratio: in percent */
-    size_t offset;        /* of the member in struct config */
+    size_t offset;        /* of the field in struct config */
     enum config_action action;
-    const char *const *words; /* of a choice, by number; NULL behind the last */
+    const char *const *words; /* of a choice, by number; ends with NULL */
     const char *form;         /* of the value, for people */
     const char *help;
 };
@@ -59,7 +59,7 @@ extern const struct option option_table[OPTIONS];
 
 enum { OPTION_NAME_SIZE = 64 };
 
-/* Where values go, and what is read just now. */
+/* Where values go, and what is being read. */
 struct option_reader {
     struct config *config;
     char *error;                   /* CONFIG_ERROR_MAX bytes */
@@ -67,11 +67,11 @@ struct option_reader {
     bool is_given[OPTIONS];        /* by the environment or argv */
 };
 
-/* Writes the one line "origin: …" to error. Returns false, to be passed on. */
+/* Writes the line "origin: …" to error. Always returns false. */
 bool option_fail(struct option_reader *reader, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* The value as an error line may show it: what may hold a password is not. */
+/* The value as an error line may show it: nothing that may hold a password. */
 const char *option_show(const char *value);
 
 /* Reads value into the config. False: error says why. */

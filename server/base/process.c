@@ -11,7 +11,7 @@ bool process_fill_descriptors(void)
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
         if (fcntl(fd, F_GETFD) >= 0 || errno != EBADF)
             continue;
-        /* the lowest that is free: fd. To write to it still fails, as before */
+        /* open returns the lowest free one: fd. Writing to it still fails */
         if (open("/dev/null", O_RDONLY) != fd)
             return false;
     }
@@ -32,7 +32,7 @@ int64_t process_raise_descriptors(void)
 
 bool process_end_output(void)
 {
-    /* errno is that of the last write that failed */
+    /* errno is from the last write that failed */
     if (!ferror(stdout) && fflush(stdout) == 0)
         return true;
     perror("redlockd: standard output");

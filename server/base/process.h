@@ -1,5 +1,5 @@
 /*
- * What a process is given when it starts, and what it makes of it.
+ * What a process inherits and what it prints: descriptors, limits, stdout.
  */
 #ifndef REDLOCKD_PROCESS_H
 #define REDLOCKD_PROCESS_H
@@ -9,17 +9,16 @@
 
 /*
  * Opens those of the descriptors 0, 1 and 2 that are closed, so that no socket
- * gets the number that log lines go to. Before anything else is opened. False:
- * errno says why it cannot.
+ * gets the number that log lines go to. Call it before anything else is opened.
+ * False: errno says why it failed.
  */
 bool process_fill_descriptors(void);
 
-/* Raises the limit of open files as far as it may be; the limit. */
+/* Raises the limit of open files as far as allowed; returns the limit. */
 int64_t process_raise_descriptors(void);
 
 /*
- * Writes out what was printed on stdout. False: some of it could not be, and
- * stderr says why.
+ * Flushes stdout. False: some output could not be written; stderr says why.
  */
 bool process_end_output(void);
 

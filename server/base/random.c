@@ -6,8 +6,8 @@
 #include <sys/random.h>
 
 /*
- * One system call fills this for many tokens. getrandom(2) never answers short
- * for requests of up to 256 bytes.
+ * One system call fills this for many tokens. getrandom(2) never returns less
+ * than was asked for up to 256 bytes.
  */
 static unsigned char pool[256];
 static size_t used = sizeof pool;
@@ -18,7 +18,7 @@ static void refill(void)
     do
         got = getrandom(pool, sizeof pool, 0);
     while (got < 0 && errno == EINTR);
-    /* A server without randomness would hand out tokens that can be guessed. */
+    /* Without randomness the tokens could be guessed. */
     assert(got == (ssize_t)sizeof pool);
     used = 0;
 }
@@ -31,7 +31,7 @@ void random_fill(void *buf, size_t len)
             refill();
         size_t part = sizeof pool - used < len ? sizeof pool - used : len;
         memcpy(to, pool + used, part);
-        memset(pool + used, 0, part); /* a token must not be found here later */
+        memset(pool + used, 0, part); /* no token may be found here later */
         used += part;
         to += part;
         len -= part;

@@ -50,7 +50,7 @@ static bool add_chunk(struct slots *slots)
         return false;
     uint32_t first = slots->count;
     slots->count += CHUNK;
-    for (uint32_t i = CHUNK; i-- > 0;) { /* the lowest is taken first */
+    for (uint32_t i = CHUNK; i-- > 0;) { /* so the lowest is taken first */
         struct slots_head *head = object_at(slots, first + i);
         head->index = first + i;
         head->next_free = slots->free;

@@ -1,7 +1,7 @@
 /*
- * A pool of equal objects that are named by handles instead of pointers: a
- * handle whose object was given back finds nothing, even if the slot is in use
- * again. Objects keep their address; memory is kept for the next one.
+ * A pool of equal objects, referred to by handles instead of pointers: the
+ * handle of an object that was given back finds nothing, even if its slot is in
+ * use again. Objects keep their address; their memory is kept for reuse.
  */
 #ifndef REDLOCKD_SLOTS_H
 #define REDLOCKD_SLOTS_H
@@ -23,7 +23,7 @@ struct slots_head {
 
 struct slots {
     size_t object_size;
-    uint32_t limit; /* most objects at once */
+    uint32_t limit; /* of objects at once */
     uint32_t count; /* made so far */
     uint32_t used;
     struct slots_head *free;
@@ -34,7 +34,8 @@ struct slots {
 void slots_init(struct slots *slots, size_t object_size, uint32_t limit);
 void slots_fini(struct slots *slots);
 
-/* An object with undefined content behind its head; NULL: limit or memory. */
+/* An object, undefined after its head; NULL: the limit is reached, or no
+ * memory. */
 void *slots_take(struct slots *slots);
 void slots_give(struct slots *slots, void *object);
 

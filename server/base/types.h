@@ -11,22 +11,22 @@
 #include <string.h>
 
 enum {
-    NODES_MAX = 9,         /* masters a service may have */
+    NODES_MAX = 9,         /* masters of a service */
     RESOURCE_CHARS = 255,  /* characters of a resource, each up to 4 bytes */
     RESOURCE_MAX = 1020,   /* bytes of a resource */
     TOKEN_MAX = 145,       /* bytes of a token, with the longest owner */
     OWNER_MAX = 64,        /* bytes of an owner's name */
-    VALUE_MAX = 256,       /* bytes of a lock's value that a node tells */
+    VALUE_MAX = 256,       /* bytes of a lock's value in a node's reply */
     PREFIX_MAX = 64,       /* bytes in front of each key */
     NODE_DETAIL_MAX = 200, /* of a sentence about a node, with its NUL */
     FENCE_SLOTS = 16384,   /* fields for fencing numbers on a node */
-    TTL_MIN_MS = 100,      /* the shortest TTL that is accepted */
+    TTL_MIN_MS = 100,      /* the shortest TTL allowed */
 };
 
-/* Names our own keys, behind whatever prefix: no lock's key may contain it. */
+/* Names our own keys, after any prefix: no lock's key may contain it. */
 #define RESERVED_NAME "redlockd:"
 
-/* The greatest number up to which each is exact to the nodes' Lua. */
+/* Up to this number all integers are exact in the nodes' Lua. */
 #define EXACT_MAX (INT64_C(1) << 53)
 
 /* What clients ask for. */
@@ -42,19 +42,19 @@ static inline int quorum_of(int nodes)
 
 enum { US_PER_MS = 1000, US_PER_S = 1000000, MS_PER_S = 1000 };
 
-/* How many units there are in value, 0 or more; one that has begun counts. */
+/* The number of units in value, which is 0 or more, rounded up. */
 static inline int64_t divide_up(int64_t value, int64_t unit)
 {
     return (value + unit - 1) / unit;
 }
 
-/* R: for so long a node counts as the server that its name leads to, µs. */
+/* R: how long a node stays confirmed as the server its name leads to, µs. */
 enum { CONFIRMED_US = 5000000 };
 
 /* Whether N nodes that were never used are admitted at once. */
 enum first_start { FIRST_START_AUTO, FIRST_START_YES, FIRST_START_NO };
 
-/* Bytes that belong to somebody else; not terminated by NUL. */
+/* Borrowed bytes, not terminated by NUL. */
 struct span {
     const char *ptr;
     size_t len;
@@ -75,8 +75,8 @@ static inline bool span_is(struct span span, const char *text)
 enum { DIGITS_MAX = 20 }; /* of a 64-bit number */
 
 /*
- * The number in decimal, 0 or more, at the end of digits. By hand: printf would
- * be a tenth of what a request costs.
+ * The number in decimal, 0 or more, at the end of digits. By hand, because
+ * printf would take a tenth of the time of a request.
  */
 static inline struct span span_of_number(char digits[DIGITS_MAX],
                                          uint64_t number)
@@ -89,7 +89,7 @@ static inline struct span span_of_number(char digits[DIGITS_MAX],
     return (struct span){digits + at, DIGITS_MAX - at};
 }
 
-/* Copies the bytes to to, which has room for them; returns how many. */
+/* Copies the bytes to to, which must have room; returns how many. */
 static inline size_t span_copy(char *to, struct span from)
 {
     if (from.len > 0)
@@ -98,8 +98,8 @@ static inline size_t span_copy(char *to, struct span from)
 }
 
 /*
- * Makes room for wanted bytes; grows at least to twice the size. What stands
- * there stays. False: no memory, and nothing has changed.
+ * Makes room for wanted bytes; at least doubles the size when it grows. Keeps
+ * the content. False: no memory, and nothing has changed.
  */
 static inline bool bytes_reserve(char **bytes, size_t *size, size_t wanted)
 {
