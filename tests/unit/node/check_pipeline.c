@@ -1,0 +1,376 @@
+/*
+ * Commands in a row, and which reply belongs to which, over a socket whose
+ * other end is the test's.
+ */
+#include <check.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "../../../server/base/clock.h"
+#include "../../../server/node/pipeline.h"
+
+Suite *check_pipeline(void);
+
+enum { STEP = 5, TAG = 1000, BYTES_MAX = 64 * 1024 };
+
+#define SHA "89abcdef0123456789abcdef0123456789abcdef"
+#define ADMIT "1:0011223344556677:name:run"
+#define FREE "$4\r\nFREE\r\n"
+
+static int listener, peer;
+static struct wire *wire;
+static struct pipeline pipeline;
+static struct pipeline_reply reply;
+
+static void connect_wire(void)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    socklen_t len = sizeof address;
+    ck_assert_int_eq(getsockname(listener, (struct sockaddr *)&address, &len),
+                     0);
+    wire = wire_new((struct sockaddr *)&address, len);
+    ck_assert_ptr_nonnull(wire);
+    ck_assert_ptr_null(wire_error(wire));
+    peer = accept(listener, NULL, NULL);
+    ck_assert_int_ge(peer, 0);
+    pipeline_begin(&pipeline, wire, SHA);
+}
+
+static void disconnect_wire(void)
+{
+    wire_free(wire);
+    close(peer);
+}
+
+static void setup(void)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    listener = socket(AF_UNIX, SOCK_STREAM, 0);
+    /* without a path the system chooses a name */
+    ck_assert_int_eq(
+        bind(listener, (struct sockaddr *)&address, sizeof address.sun_family),
+        0);
+    ck_assert_int_eq(listen(listener, 1), 0);
+    pipeline_init(&pipeline, span_of("p:"));
+    connect_wire();
+}
+
+static void teardown(void)
+{
+    disconnect_wire();
+    pipeline_fini(&pipeline);
+    close(listener);
+}
+
+/* ---- both ends ----------------------------------------------------------- */
+
+static enum vote call(uint64_t tag, const char *admit)
+{
+    const struct call it = {.kind = CALL_INSPECT,
+                            .resource = span_of("r"),
+                            .admit = span_of(admit)};
+    return pipeline_call(&pipeline, &it, tag);
+}
+
+static void call_all(int count)
+{
+    for (int i = 0; i < count; i++)
+        ck_assert_int_eq(call((uint64_t)(TAG + i), ADMIT), VOTE_PENDING);
+}
+
+static void step(void)
+{
+    const struct span args[] = {span_of("PING"), span_of("me")};
+    ck_assert(pipeline_step(&pipeline, STEP, args, 2));
+}
+
+/* What came there of all that was appended. */
+static const char *take_sent(void)
+{
+    static char bytes[BYTES_MAX];
+    size_t len = 0;
+    while (wire_unsent(wire) > 0) {
+        ck_assert(wire_write(wire));
+        ssize_t got = recv(peer, bytes + len, sizeof bytes - 1 - len, 0);
+        ck_assert_int_gt(got, 0);
+        len += (size_t)got;
+    }
+    bytes[len] = '\0';
+    return bytes;
+}
+
+static int count_in(const char *text, const char *word)
+{
+    int count = 0;
+    while ((text = strstr(text, word)) != NULL) {
+        count++;
+        text += strlen(word);
+    }
+    return count;
+}
+
+static void give(const char *bytes)
+{
+    bool has_read;
+    ck_assert_int_eq(write(peer, bytes, strlen(bytes)), (ssize_t)strlen(bytes));
+    ck_assert(wire_read(wire, &has_read));
+    ck_assert(has_read);
+}
+
+/* The reply to a batch of so many calls. */
+static void give_batch(int calls)
+{
+    char bytes[BYTES_MAX];
+    int len = snprintf(bytes, sizeof bytes,
+                       "*%d\r\n:1700000000123456\r\n:0\r\n", calls + 2);
+    while (calls-- > 0)
+        len += snprintf(bytes + len, sizeof bytes - (size_t)len, FREE);
+    give(bytes);
+}
+
+/* What is read from now on was sent before. */
+static enum pipeline_next next(void)
+{
+    return pipeline_next(&pipeline, clock_now_us() + 1, &reply);
+}
+
+static void expect_call(int number)
+{
+    ck_assert_int_eq(next(), PIPELINE_CALL);
+    ck_assert_uint_eq(reply.tag, (uint64_t)(TAG + number));
+    ck_assert_int_eq(reply.script.vote, VOTE_FREE);
+}
+
+/* ---- commands ------------------------------------------------------------ */
+
+START_TEST(the_calls_of_a_turn_are_one_command)
+{
+    call_all(3);
+    ck_assert_uint_eq(wire_unsent(wire), 0);
+    ck_assert(pipeline_append(&pipeline));
+    const char *sent = take_sent();
+    ck_assert_int_eq(count_in(sent, "EVALSHA"), 1);
+    ck_assert_int_eq(count_in(sent, SHA), 1);
+    ck_assert_int_eq(count_in(sent, "\r\np:r\r\n"), 3);
+    ck_assert(pipeline_append(&pipeline));
+    ck_assert_uint_eq(wire_unsent(wire), 0);
+}
+END_TEST
+
+START_TEST(more_calls_than_a_command_takes_are_two)
+{
+    call_all(BATCH_CALLS_MAX + 1);
+    ck_assert(pipeline_append(&pipeline));
+    ck_assert_int_eq(count_in(take_sent(), "EVALSHA"), 2);
+    give_batch(BATCH_CALLS_MAX);
+    for (int i = 0; i < BATCH_CALLS_MAX; i++)
+        expect_call(i);
+    ck_assert_int_eq(next(), PIPELINE_NONE);
+    give_batch(1);
+    expect_call(BATCH_CALLS_MAX);
+    ck_assert_int_eq(next(), PIPELINE_NONE);
+}
+END_TEST
+
+START_TEST(so_are_calls_with_two_admissions)
+{
+    ck_assert_int_eq(call(TAG, ADMIT), VOTE_PENDING);
+    ck_assert_int_eq(call(TAG + 1, "another"), VOTE_PENDING);
+    ck_assert(pipeline_append(&pipeline));
+    ck_assert_int_eq(count_in(take_sent(), "EVALSHA"), 2);
+    give_batch(1);
+    expect_call(0);
+    ck_assert_int_eq(next(), PIPELINE_NONE);
+}
+END_TEST
+
+START_TEST(a_step_keeps_its_place_between_calls)
+{
+    call_all(2);
+    step();
+    ck_assert_int_eq(call(TAG + 2, ADMIT), VOTE_PENDING);
+    ck_assert(pipeline_append(&pipeline));
+    const char *sent = take_sent();
+    ck_assert_int_eq(count_in(sent, "EVALSHA"), 2);
+    ck_assert_int_eq(count_in(strstr(sent, "PING"), "EVALSHA"), 1);
+    give_batch(2);
+    give("$2\r\nok\r\n");
+    give_batch(1);
+    expect_call(0);
+    expect_call(1);
+    ck_assert_int_eq(next(), PIPELINE_STEP);
+    ck_assert_int_eq(reply.step, STEP);
+    ck_assert_int_eq(reply.count, 1);
+    ck_assert_uint_eq(reply.fields[0].string.len, 2);
+    expect_call(2);
+}
+END_TEST
+
+START_TEST(of_a_step_answered_with_an_array_its_elements_are_told)
+{
+    step();
+    (void)take_sent();
+    give("*2\r\n:3\r\n:4\r\n");
+    ck_assert_int_eq(next(), PIPELINE_STEP);
+    ck_assert_int_eq(reply.count, 2);
+    ck_assert_int_eq(reply.fields[0].integer, 3);
+    ck_assert_int_eq(reply.fields[1].integer, 4);
+}
+END_TEST
+
+/* ---- times --------------------------------------------------------------- */
+
+START_TEST(each_reply_tells_when_its_command_was_sent)
+{
+    ck_assert_int_eq(pipeline_oldest_us(&pipeline), 0);
+    int64_t before_us = clock_now_us();
+    call_all(1);
+    int64_t between_us = clock_now_us();
+    step();
+    int64_t after_us = clock_now_us();
+    ck_assert(pipeline_append(&pipeline));
+    (void)take_sent();
+    int64_t oldest_us = pipeline_oldest_us(&pipeline);
+    ck_assert(before_us <= oldest_us && oldest_us <= between_us);
+    give_batch(1);
+    expect_call(0);
+    ck_assert_int_eq(reply.sent_us, oldest_us);
+    oldest_us = pipeline_oldest_us(&pipeline);
+    ck_assert(between_us <= oldest_us && oldest_us <= after_us);
+    give("+OK\r\n");
+    ck_assert_int_eq(next(), PIPELINE_STEP);
+    ck_assert_int_eq(reply.sent_us, oldest_us);
+    ck_assert_int_eq(pipeline_oldest_us(&pipeline), 0);
+}
+END_TEST
+
+/* ---- what is no reply ---------------------------------------------------- */
+
+START_TEST(a_reply_that_nobody_asked_for_is_told)
+{
+    if (_i == 1) /* which is not sent yet */
+        call_all(1);
+    give_batch(1);
+    ck_assert_int_eq(next(), PIPELINE_UNASKED);
+}
+END_TEST
+
+START_TEST(so_is_one_that_came_before_its_command_was_sent)
+{
+    int64_t heard_us = clock_now_us();
+    give_batch(1);
+    call_all(1);
+    ck_assert(pipeline_append(&pipeline));
+    ck_assert_int_eq(pipeline_next(&pipeline, heard_us, &reply),
+                     PIPELINE_UNASKED);
+}
+END_TEST
+
+START_TEST(half_a_reply_is_none_yet)
+{
+    call_all(1);
+    ck_assert(pipeline_append(&pipeline));
+    give("*3\r\n:1700000000123456\r\n:0\r\n$4\r\nFR");
+    ck_assert_int_eq(next(), PIPELINE_NONE);
+    give("EE\r\n");
+    expect_call(0);
+    ck_assert_int_eq(next(), PIPELINE_NONE);
+}
+END_TEST
+
+START_TEST(what_is_no_reply_at_all_is_garbage)
+{
+    call_all(1);
+    ck_assert(pipeline_append(&pipeline));
+    give("hello\r\n");
+    ck_assert_int_eq(next(), PIPELINE_GARBAGE);
+}
+END_TEST
+
+/* ---- a lost connection --------------------------------------------------- */
+
+/* Sent or not, answered in part or not: each once, and no step. */
+START_TEST(each_call_without_a_reply_is_dropped_once)
+{
+    call_all(3);
+    step();
+    ck_assert_int_eq(call(TAG + 3, ADMIT), VOTE_PENDING);
+    give_batch(3);
+    expect_call(0);
+    for (int i = 1; i <= 3; i++) {
+        ck_assert(pipeline_drop(&pipeline, &reply));
+        ck_assert_uint_eq(reply.tag, (uint64_t)(TAG + i));
+        ck_assert_int_eq(reply.script.vote, VOTE_UNREACHABLE);
+        ck_assert_int_gt(reply.sent_us, 0);
+    }
+    ck_assert(!pipeline_drop(&pipeline, &reply));
+    disconnect_wire();
+    connect_wire();
+    ck_assert(pipeline_append(&pipeline));
+    ck_assert_uint_eq(wire_unsent(wire), 0); /* it is not sent again */
+    call_all(1);
+    ck_assert(pipeline_append(&pipeline));
+    ck_assert_int_eq(count_in(take_sent(), "\r\np:r\r\n"), 1);
+    give_batch(1);
+    expect_call(0);
+}
+END_TEST
+
+/* ---- limits -------------------------------------------------------------- */
+
+START_TEST(so_many_replies_may_be_owed)
+{
+    call_all(FIFO_MAX);
+    ck_assert_int_eq(call(TAG, ADMIT), VOTE_STALLED);
+    give_batch(BATCH_CALLS_MAX);
+    expect_call(0);
+    ck_assert_int_eq(call(TAG, ADMIT), VOTE_PENDING);
+}
+END_TEST
+
+/* A node that reads nothing must not use up our memory. */
+START_TEST(so_many_bytes_may_wait)
+{
+    static char bytes[1024 * 1024];
+    static char name[RESOURCE_MAX];
+    struct call it = {.kind = CALL_INSPECT, .resource = {name, sizeof name}};
+    int calls = 0;
+    memset(name, 'n', sizeof name);
+    while (pipeline_call(&pipeline, &it, TAG) == VOTE_PENDING)
+        ck_assert_int_lt(++calls, FIFO_MAX);
+    ck_assert_uint_gt(wire_unsent(wire), 1024 * 1024);
+    ck_assert_uint_lt(wire_unsent(wire), 64 * 1024 * 1024);
+    while (wire_unsent(wire) > 0) {
+        ck_assert(wire_write(wire));
+        ck_assert_int_gt(recv(peer, bytes, sizeof bytes, 0), 0);
+    }
+    ck_assert_int_eq(pipeline_call(&pipeline, &it, TAG), VOTE_PENDING);
+}
+END_TEST
+
+Suite *check_pipeline(void)
+{
+    Suite *suite = suite_create("pipeline");
+    TCase *tcase = tcase_create("pipeline");
+
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_set_timeout(tcase, 60);
+    tcase_add_test(tcase, the_calls_of_a_turn_are_one_command);
+    tcase_add_test(tcase, more_calls_than_a_command_takes_are_two);
+    tcase_add_test(tcase, so_are_calls_with_two_admissions);
+    tcase_add_test(tcase, a_step_keeps_its_place_between_calls);
+    tcase_add_test(tcase,
+                   of_a_step_answered_with_an_array_its_elements_are_told);
+    tcase_add_test(tcase, each_reply_tells_when_its_command_was_sent);
+    tcase_add_loop_test(tcase, a_reply_that_nobody_asked_for_is_told, 0, 2);
+    tcase_add_test(tcase, so_is_one_that_came_before_its_command_was_sent);
+    tcase_add_test(tcase, half_a_reply_is_none_yet);
+    tcase_add_test(tcase, what_is_no_reply_at_all_is_garbage);
+    tcase_add_test(tcase, each_call_without_a_reply_is_dropped_once);
+    tcase_add_test(tcase, so_many_replies_may_be_owed);
+    tcase_add_test(tcase, so_many_bytes_may_wait);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
