@@ -318,6 +318,23 @@ START_TEST(each_call_without_a_reply_is_dropped_once)
 }
 END_TEST
 
+/* As when there is no memory for a command. */
+START_TEST(a_broken_one_takes_nothing_until_it_is_begun_anew)
+{
+    call_all(1);
+    pipeline.is_broken = true;
+    ck_assert_int_eq(call(TAG + 1, ADMIT), VOTE_STALLED);
+    ck_assert(!pipeline_append(&pipeline));
+    ck_assert(pipeline_drop(&pipeline, &reply));
+    ck_assert_uint_eq(reply.tag, TAG);
+    ck_assert(!pipeline_drop(&pipeline, &reply));
+    disconnect_wire();
+    connect_wire();
+    call_all(1);
+    ck_assert(pipeline_append(&pipeline));
+}
+END_TEST
+
 /* ---- limits -------------------------------------------------------------- */
 
 START_TEST(so_many_replies_may_be_owed)
@@ -369,6 +386,7 @@ Suite *check_pipeline(void)
     tcase_add_test(tcase, half_a_reply_is_none_yet);
     tcase_add_test(tcase, what_is_no_reply_at_all_is_garbage);
     tcase_add_test(tcase, each_call_without_a_reply_is_dropped_once);
+    tcase_add_test(tcase, a_broken_one_takes_nothing_until_it_is_begun_anew);
     tcase_add_test(tcase, so_many_replies_may_be_owed);
     tcase_add_test(tcase, so_many_bytes_may_wait);
     suite_add_tcase(suite, tcase);
