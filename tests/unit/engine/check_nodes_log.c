@@ -1,0 +1,167 @@
+/*
+ * What the log tells of nodes, their clocks and the quorum.
+ */
+#include <check.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../../../server/base/log.h"
+#include "../play.h"
+
+enum { SECOND = 1000000 };
+
+static int log_fd;
+
+/* Each test is a process of its own, so stderr may go into a pipe. */
+static void begin(void)
+{
+    int fds[2];
+    play_begin();
+    ck_assert_int_eq(pipe(fds), 0);
+    fcntl(fds[0], F_SETFL, O_NONBLOCK);
+    dup2(fds[1], STDERR_FILENO);
+    close(fds[1]);
+    log_fd = fds[0];
+    log_set_level(LOG_DEBUG);
+}
+
+static void end(void)
+{
+    play_end();
+    close(log_fd);
+}
+
+/* All lines since. */
+static const char *read_log(void)
+{
+    static char text[65536];
+    ssize_t got = read(log_fd, text, sizeof text - 1);
+    text[got > 0 ? got : 0] = '\0';
+    return text;
+}
+
+/* So many lines have this part. */
+static void expect_lines(const char *text, const char *part, int count)
+{
+    int found = 0;
+    for (const char *at = strstr(text, part); at != NULL;
+         at = strstr(at + 1, part))
+        found++;
+    ck_assert_msg(found == count, "%d of %s in %s", found, part, text);
+}
+
+START_TEST(a_node_is_told_by_what_it_means)
+{
+    play_node_down(2);
+    const char *text = read_log();
+    expect_lines(text,
+                 " level=warn event=node node=c state=unreachable "
+                 "detail=reset\n",
+                 1);
+    expect_lines(text, "event=", 1);
+    play_node_connect(2);
+    text = read_log();
+    expect_lines(text, " level=debug event=node node=c state=admitting ", 1);
+    expect_lines(text, "event=", 1);
+    play_answer_look(2, LOOK_ADMITTED, "", "");
+    text = read_log();
+    expect_lines(text,
+                 " level=info event=node node=c state=voting "
+                 "detail=admitted\n",
+                 1);
+    expect_lines(text, "event=", 1);
+}
+END_TEST
+
+START_TEST(a_quorum_is_told_when_it_goes_and_when_it_comes)
+{
+    play_node_down(0);
+    play_node_down(1);
+    expect_lines(read_log(), "quorum", 0);
+    play_node_down(2);
+    const char *text = read_log();
+    expect_lines(text,
+                 " level=error event=no_quorum voting=2 quorum=3 "
+                 "total=5\n",
+                 1);
+    play_node_down(3);
+    expect_lines(read_log(), "quorum", 0);
+    play_node_up(3);
+    expect_lines(read_log(), "quorum", 0);
+    play_node_up(0);
+    text = read_log();
+    expect_lines(text, " level=info event=quorum voting=3 quorum=3 total=5\n",
+                 1);
+    play_node_up(1);
+    expect_lines(read_log(), "quorum", 0);
+}
+END_TEST
+
+static void answer_looks(void)
+{
+    for (int i = 0; i < PLAY_NODES; i++)
+        while (play_find(CALL_LOOK, i) != NULL)
+            play_answer_look(i, LOOK_ADMITTED, "", "");
+}
+
+START_TEST(a_clock_that_stepped_is_told_once)
+{
+    play_advance(1000);
+    play.offset_us[3] = 2 * SECOND;
+    (void)play_acquire();
+    play_answer(CALL_ACQUIRE, 3, VOTE_GRANTED);
+    expect_lines(read_log(), "event=clock_step", 0); /* is not judged yet */
+    answer_looks();
+    const char *text = read_log();
+    expect_lines(text, " level=warn event=clock_step node=d step_us=199", 1);
+    expect_lines(text, "event=clock_step", 1);
+    expect_lines(text, "event=own_clock_suspect", 0);
+    ck_assert_uint_eq(play.metrics.clock_steps[3], 1);
+}
+END_TEST
+
+START_TEST(our_own_clock_is_told_and_no_node)
+{
+    play_advance(1000);
+    (void)play_acquire();
+    for (int i = 0; i < PLAY_NODES; i++) {
+        play.offset_us[i] = 2 * SECOND;
+        play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
+    }
+    const char *text = read_log();
+    expect_lines(text, " level=warn event=own_clock_suspect ", 1);
+    expect_lines(text, "event=clock_step", 0);
+}
+END_TEST
+
+/* Before there is any node there is no quorum to be lost. */
+START_TEST(the_first_quorum_is_told)
+{
+    play_end();
+    play_begin_with(&play_settings);
+    log_set_level(LOG_INFO);
+    for (int i = 0; i < PLAY_NODES; i++) {
+        play_node_up(i);
+        expect_lines(read_log(), " event=quorum voting=3 ", i == 2);
+    }
+    expect_lines(read_log(), "no_quorum", 0);
+}
+END_TEST
+
+Suite *check_nodes_log(void);
+
+Suite *check_nodes_log(void)
+{
+    Suite *suite = suite_create("nodes_log");
+    TCase *tc = tcase_create("nodes_log");
+    tcase_add_checked_fixture(tc, begin, end);
+    tcase_add_test(tc, a_node_is_told_by_what_it_means);
+    tcase_add_test(tc, a_quorum_is_told_when_it_goes_and_when_it_comes);
+    tcase_add_test(tc, a_clock_that_stepped_is_told_once);
+    tcase_add_test(tc, our_own_clock_is_told_and_no_node);
+    tcase_add_test(tc, the_first_quorum_is_told);
+    suite_add_tcase(suite, tc);
+    return suite;
+}
