@@ -119,8 +119,8 @@ static void read_owner(struct reader *reader, const json_t *value)
         return;
     if (!token_is_owner(body->owner))
         faults_add(reader->errors, "/owner",
-                   "owner has %zu bytes or a character that is not "
-                   "allowed; give it 1 to %d of A-Z a-z 0-9 . _ : @ / "
+                   "owner has %zu bytes, or a character that is not allowed; "
+                   "use 1 to %d of A-Z a-z 0-9 . _ : @ / "
                    "-, or leave it out",
                    body->owner.len, OWNER_MAX);
 }
@@ -163,8 +163,8 @@ static const struct member {
      "wait_ms is not supported by this version; leave it out and try again "
      "after retry_after_ms"},
     {LOCK_ACQUIRE, "resources", NULL,
-     "resources is not supported by this version; lock one resource a request "
-     "with the member resource"},
+     "resources is not supported by this version; lock one resource per "
+     "request, with the field resource"},
     {LOCK_EXTEND, "token", read_token, NULL},
     {LOCK_EXTEND, "ttl_ms", read_ttl, NULL},
     {LOCK_RELEASE, "token", read_token, NULL},
@@ -206,7 +206,7 @@ static void refuse_member(struct reader *reader, enum lock_call call,
         faults_add(reader->errors, pointer, "%s", refusal);
     else
         faults_add(reader->errors, pointer,
-                   "this member is not known here; the members are %s", list);
+                   "this field is unknown here; the fields are %s", list);
 }
 
 static void read_member(struct reader *reader, enum lock_call call,
@@ -228,7 +228,7 @@ static const char *reason_of(enum json_error_code code)
 {
     switch (code) {
     case json_error_duplicate_key:
-        return "a member occurs twice";
+        return "a field occurs twice";
     case json_error_invalid_utf8:
         return "the text is not valid UTF-8";
     case json_error_null_character:
@@ -236,13 +236,13 @@ static const char *reason_of(enum json_error_code code)
     case json_error_premature_end_of_input:
         return "the text ends too early";
     case json_error_end_of_input_expected:
-        return "something follows the object";
+        return "text follows the object";
     case json_error_stack_overflow:
         return "the nesting is too deep";
     case json_error_numeric_overflow:
         return "a number is too large";
     default:
-        return "the syntax is wrong";
+        return "the syntax is invalid";
     }
 }
 
@@ -262,7 +262,7 @@ static json_t *load(struct span text, struct faults *errors)
     }
     if (root == NULL) {
         faults_add(errors, "",
-                   "the body is not JSON as it should be: %s, at line "
+                   "the body is not valid JSON: %s, at line "
                    "%d, column %d",
                    reason_of(json_error_code(&error)), error.line,
                    error.column);
@@ -294,7 +294,7 @@ bool body_read(struct body *body, struct span text, enum lock_call call,
     }
     if (call == LOCK_ACQUIRE && !body->has_resource)
         faults_add(errors, "/resource",
-                   "resource is missing; name what is to be locked");
+                   "resource is missing; it names what to lock");
     return errors->count == 0;
 }
 

@@ -48,8 +48,8 @@ static void refuse_stopped(const struct http_request *request,
 {
     response->close = true;
     problem_respond_plain(PROBLEM_SHUTTING_DOWN,
-                          "this server has stopped; ask another one, the "
-                          "outcome of this request is unknown",
+                          "this server has stopped; the outcome of this "
+                          "request is unknown; ask another server",
                           request->id, response);
 }
 

@@ -33,7 +33,7 @@ static void refuse_method(const struct http_request *request,
                           struct http_response *response)
 {
     char detail[PROBLEM_DETAIL_MAX];
-    (void)snprintf(detail, sizeof detail, "this path takes %s only",
+    (void)snprintf(detail, sizeof detail, "this path supports only %s",
                    match->allow);
     response->allow = match->allow;
     refuse(PROBLEM_METHOD_NOT_ALLOWED, detail, request, response);
@@ -71,7 +71,7 @@ static void answer_other(const struct service *service,
     case ROUTE_BAD_ID:
         refuse(PROBLEM_INVALID_REQUEST,
                "the id in the path is not the canonical id of a resource; "
-               "take it from the Location or the member id of an answer",
+               "take it from the Location header or the field id of a response",
                request, response);
         break;
     default:
@@ -104,7 +104,7 @@ void handler_refuse_body(const struct http_request *request,
 {
     char detail[PROBLEM_DETAIL_MAX];
     (void)snprintf(detail, sizeof detail,
-                   "the body is too large; %d bytes are the limit",
+                   "the body is too large; the limit is %d bytes",
                    HTTP_BODY_MAX);
     refuse(PROBLEM_BODY_TOO_LARGE, detail, request, response);
 }

@@ -137,15 +137,16 @@ static const char *find_doubtful_text(const struct head *head)
 {
     struct span host = head->values[HEAD_HOST];
     if (head->has_bare_cr)
-        return "a line of the head ends with CR or LF alone; end it with CR LF";
+        return "a line of the head ends with a single CR or LF; end it with CR "
+               "LF";
     if (head->has_bad_name)
-        return "a header field's name is empty, or has a character that is "
-               "not allowed in it";
+        return "a header field's name is empty, or contains a character that "
+               "is not allowed";
     if (head->has_bad_value)
-        return "a header field's value has a control character";
+        return "a header field's value contains a control character";
     for (size_t i = 0; i < host.len; i++)
         if (is_blank(host.ptr[i]) || host.ptr[i] == ',')
-            return "the header field Host is no host";
+            return "the header field Host is not a valid host";
     return NULL;
 }
 
@@ -156,9 +157,9 @@ static const char *find_doubtful_framing(const struct head *head,
     if (head->has_twice)
         return fields[head->twice].twice;
     if (coding.ptr != NULL && head->values[HEAD_CONTENT_LENGTH].ptr != NULL)
-        return "Content-Length and Transfer-Encoding exclude each other";
+        return "Content-Length and Transfer-Encoding must not be sent together";
     if (coding.ptr != NULL && !is_word(coding, "chunked"))
-        return "the only Transfer-Encoding that is understood is chunked";
+        return "the only supported Transfer-Encoding is chunked";
     if (coding.ptr != NULL && is_http_1_0)
         return "HTTP/1.0 has no Transfer-Encoding";
     if (head->values[HEAD_HOST].ptr == NULL && !is_http_1_0)
@@ -184,17 +185,17 @@ struct head_refusal head_check(const struct head *head, bool is_http_1_0)
     if (head->cost > HEAD_COST_MAX)
         return (struct head_refusal){
             PROBLEM_HEAD_TOO_LARGE,
-            "the request line and the header fields are too large together; "
+            "the request line and the header fields are too large in total; "
             "send fewer or shorter fields, arguments or cookies"};
     if (expected.ptr != NULL && !is_word(expected, "100-continue"))
         return (struct head_refusal){
             PROBLEM_EXPECTATION_FAILED,
-            "the only expectation that is understood is 100-continue"};
+            "the only supported expectation is 100-continue"};
     if (has_body(head) && encoding.ptr != NULL &&
         !is_word(encoding, "identity"))
-        return (struct head_refusal){PROBLEM_UNSUPPORTED_MEDIA_TYPE,
-                                     "no Content-Encoding is understood; send "
-                                     "the body as it is"};
+        return (struct head_refusal){
+            PROBLEM_UNSUPPORTED_MEDIA_TYPE,
+            "Content-Encoding is not supported; send the body unencoded"};
     return (struct head_refusal){0};
 }
 

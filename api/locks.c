@@ -17,7 +17,7 @@ static void refuse(const struct http_request *request,
                    const struct faults *errors, struct http_response *response)
 {
     char many[PROBLEM_DETAIL_MAX];
-    (void)snprintf(many, sizeof many, "%d members are wrong, see errors",
+    (void)snprintf(many, sizeof many, "%d fields are invalid, see errors",
                    errors->count);
     struct problem problem = {
         .code = PROBLEM_INVALID_REQUEST,
@@ -33,18 +33,18 @@ static const char *find_token(const struct http_request *request,
 {
     struct span in_header = request->lock_token;
     if (in_header.ptr != NULL && !token_is_ours(in_header))
-        return "X-Lock-Token is no token; send the member token of the "
-               "answer to POST /locks, whole and unchanged";
+        return "X-Lock-Token is not a valid token; send the field token of the "
+               "response to POST /locks, unchanged";
     if (body->has_token && !token_is_ours(body->token))
-        return "token is no token; send the member token of the answer to "
-               "POST /locks, whole and unchanged";
+        return "token is not a valid token; send the field token of the "
+               "response to POST /locks, unchanged";
     if (body->has_token && in_header.ptr != NULL &&
         (in_header.len != body->token.len ||
          memcmp(in_header.ptr, body->token.ptr, in_header.len) != 0))
-        return "X-Lock-Token and the member token differ; send one of them";
+        return "X-Lock-Token and the field token differ; send only one of them";
     if (!body->has_token && in_header.ptr == NULL)
-        return "the token is missing; send what the acquire answered, in the "
-               "header X-Lock-Token or in the member token";
+        return "the token is missing; send the one from the acquire response, "
+               "in the header X-Lock-Token or in the field token";
     *token = body->has_token ? body->token : in_header;
     return NULL;
 }
@@ -67,9 +67,9 @@ static bool read_body(const struct service *service,
                   service->config->max_ttl_ms, &errors))
         return true;
     if (errors.count == 0)
-        problem_respond_overloaded("there is no memory to read the body; "
-                                   "nothing was done",
-                                   request->id, response);
+        problem_respond_overloaded(
+            "not enough memory to read the body; nothing was done", request->id,
+            response);
     else
         refuse(request, &errors, response);
     return false;
@@ -84,7 +84,7 @@ static bool is_started(struct http_request *request, engine_op op,
     request->op = op;
     if (op == 0)
         problem_respond_overloaded(
-            "there is no memory for another operation; nothing was done",
+            "not enough memory for another operation; nothing was done",
             request->id, response);
     return op != 0;
 }
@@ -244,7 +244,7 @@ static void tell_held(const struct engine_result *result,
         return;
     problem->held_by = result;
     problem->detail = result->remaining_ms < 0
-                          ? "somebody holds this lock without end"
+                          ? "somebody holds this lock without a TTL"
                           : "somebody else holds this lock";
     problem->retry_after_ms =
         retry_held_ms(result->held_ms, result->remaining_ms);
@@ -265,11 +265,9 @@ static const char *meaning_of(enum lock_call call)
     if (call == LOCK_ACQUIRE)
         return "nothing was granted; ";
     if (call == LOCK_EXTEND)
-        return "the outcome is unknown, and the validity that was answered "
-               "before still stands; ";
+        return "the outcome is unknown; the old validity still stands; ";
     if (call == LOCK_RELEASE)
-        return "the outcome is unknown, and the lock may be relied upon no "
-               "longer; ";
+        return "the outcome is unknown; do not rely on the lock any longer; ";
     return "";
 }
 
@@ -285,13 +283,13 @@ static void describe_no_quorum(const struct service *service,
     int64_t wait_us = engine_quorum_in_us(service->engine);
     int len =
         snprintf(detail, PROBLEM_DETAIL_MAX,
-                 "%s%d of %d nodes gave no vote, %d votes are needed",
+                 "%s%d of %d nodes did not vote, %d votes are needed",
                  meaning_of(call), missing, result->total, result->quorum);
     if (result->barred_us > 0)
         (void)snprintf(detail, PROBLEM_DETAIL_MAX,
-                       "nothing was granted: the nodes' clocks were ahead "
-                       "once, and gave out fencing numbers of %lld s from now; "
-                       "until then this resource cannot have a higher one",
+                       "nothing was granted: the nodes' clocks were once ahead "
+                       "and issued fencing numbers of the future; this "
+                       "resource cannot get a higher one for %lld s",
                        (long long)(result->barred_us / US_PER_S) + 1);
     else if (wait_us > 0 && call != LOCK_RELEASE)
         (void)snprintf(detail + len, PROBLEM_DETAIL_MAX - (size_t)len,
@@ -307,10 +305,10 @@ static void tell_exhausted(enum lock_call call,
     problem->retry_after_ms = retry_blindly_ms(call, result);
     problem->detail =
         call == LOCK_ACQUIRE
-            ? "the nodes granted the lock so late that nothing is left of its "
-              "TTL; it is released again; ask for a longer ttl_ms"
-            : "the nodes extended the lock so late that nothing is left of "
-              "the new TTL; the validity that was answered before still stands";
+            ? "the nodes granted the lock so late that none of its TTL is "
+              "left; it was released again; ask for a longer ttl_ms"
+            : "the nodes extended the lock so late that none of the new TTL is "
+              "left; the old validity still stands";
 }
 
 static void answer_problem(const struct service *service,
@@ -330,8 +328,8 @@ static void answer_problem(const struct service *service,
     case OUTCOME_MAX_HOLD:
         problem.code = PROBLEM_MAX_HOLD_REACHED;
         problem.detail =
-            "this extension would pass the longest time that a lock may be "
-            "held (max_hold_ms); release it, or let it end";
+            "this extension would exceed the longest time that a lock may be "
+            "held (max_hold_ms); release it, or let it expire";
         break;
     case OUTCOME_NOT_OWNER:
         problem.code = PROBLEM_NOT_OWNER;
@@ -393,7 +391,7 @@ void locks_answer(const struct service *service, struct http_request *request,
     if (!is_success(result->outcome)) {
         answer_problem(service, request, result, response);
     } else if (!answer_success(request, result, now_us, response)) {
-        problem_respond_overloaded("there is no memory for the answer",
+        problem_respond_overloaded("not enough memory for the answer",
                                    request->id, response);
         (void)engine_abandon(engine, request->op);
         request->op = 0;

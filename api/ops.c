@@ -16,7 +16,7 @@ static const char openapi[] =
 static void respond_memory(const struct http_request *request,
                            struct http_response *response)
 {
-    problem_respond_overloaded("there is no memory for the answer", request->id,
+    problem_respond_overloaded("not enough memory for the answer", request->id,
                                response);
 }
 
@@ -101,10 +101,10 @@ static void respond_unready(const struct service *service,
         problem.code = PROBLEM_SHUTTING_DOWN;
         problem.detail = "this server is about to stop";
     }
-    int len = snprintf(detail, sizeof detail,
-                       "%d of %d nodes may vote, %d have to; GET /nodes tells "
-                       "why",
-                       nodes->voting, nodes->total, nodes->quorum);
+    int len =
+        snprintf(detail, sizeof detail,
+                 "%d of %d nodes may vote, %d are needed; GET /nodes shows why",
+                 nodes->voting, nodes->total, nodes->quorum);
     if (wait_us > 0)
         (void)snprintf(detail + len, sizeof detail - (size_t)len,
                        "; a quorum is expected in %d s",

@@ -139,7 +139,7 @@ void problem_respond(const struct problem *problem, const char *request_id,
 {
     respond(problem, request_id, response);
     if (response->body == NULL)
-        problem_respond_overloaded("there is no memory for the answer",
+        problem_respond_overloaded("not enough memory for the answer",
                                    request_id, response);
 }
 

@@ -54,7 +54,8 @@ END_TEST
 START_TEST(a_wrong_method_is_told_the_right_ones)
 {
     ck_assert(ask_send("PUT", "/locks", NULL));
-    ck_assert_str_eq(ask_text("detail"), "this path takes POST, OPTIONS only");
+    ck_assert_str_eq(ask_text("detail"),
+                     "this path supports only POST, OPTIONS");
 }
 END_TEST
 
@@ -75,7 +76,7 @@ START_TEST(a_body_that_is_too_large_is_refused)
     ck_assert(ask_send("DELETE", "/locks/a", NULL));
     ask_expect(413, "body_too_large");
     ck_assert_str_eq(ask_text("detail"),
-                     "the body is too large; 16384 bytes are the limit");
+                     "the body is too large; the limit is 16384 bytes");
     ck_assert_int_eq(ask.request.counted_as, LOCK_RELEASE);
     ck_assert_int_eq(play.sent_count, 0);
 }

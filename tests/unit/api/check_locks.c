@@ -126,7 +126,7 @@ START_TEST(a_lock_without_end_is_told)
     ask_and_hold("theirs", -1);
     ck_assert_ptr_nonnull(ask_member("held_by"));
     ck_assert_str_eq(ask_text("detail"),
-                     "somebody holds this lock without end");
+                     "somebody holds this lock without a TTL");
     ask_and_hold("theirs", 0);
     ck_assert_str_eq(ask_text("detail"), "somebody else holds this lock");
 }
@@ -190,7 +190,7 @@ START_TEST(an_extension_that_is_too_late_leaves_the_old_validity)
     ask_expect_retry(300);
     ask_expect_closed();
     ck_assert_ptr_nonnull(
-        strstr(ask_text("detail"), "answered before still stands"));
+        strstr(ask_text("detail"), "the old validity still stands"));
     ck_assert_int_eq(play_count(CALL_RELEASE), 0);
 }
 END_TEST

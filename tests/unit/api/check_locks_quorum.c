@@ -16,18 +16,17 @@ static const struct {
     const char *detail;
     int64_t retry_most_ms;
 } calls[LOCK_CALLS] = {
-    [LOCK_ACQUIRE] = {"nothing was granted; 3 of 5 nodes gave no vote, 3 votes "
+    [LOCK_ACQUIRE] = {"nothing was granted; 3 of 5 nodes did not vote, 3 votes "
                       "are needed",
                       1000},
-    [LOCK_EXTEND] = {"the outcome is unknown, and the validity that was "
-                     "answered before still stands; 3 of 5 nodes gave no "
-                     "vote, 3 votes are needed",
+    [LOCK_EXTEND] = {"the outcome is unknown; the old validity still stands; 3 "
+                     "of 5 nodes did not vote, 3 votes are needed",
                      300},
-    [LOCK_RELEASE] = {"the outcome is unknown, and the lock may be relied upon "
-                      "no longer; 3 of 5 nodes gave no vote, 3 votes are "
+    [LOCK_RELEASE] = {"the outcome is unknown; do not rely on the lock any "
+                      "longer; 3 of 5 nodes did not vote, 3 votes are "
                       "needed",
                       1000},
-    [LOCK_INSPECT] = {"3 of 5 nodes gave no vote, 3 votes are needed", 1000},
+    [LOCK_INSPECT] = {"3 of 5 nodes did not vote, 3 votes are needed", 1000},
 };
 
 START_TEST(without_a_quorum_each_vote_is_told)
@@ -61,7 +60,7 @@ START_TEST(nodes_that_answered_are_not_missing)
     ask_expect(503, "no_quorum");
     ck_assert_str_eq(
         ask_text("detail"),
-        "nothing was granted; 3 of 5 nodes gave no vote, 3 votes are needed");
+        "nothing was granted; 3 of 5 nodes did not vote, 3 votes are needed");
 }
 END_TEST
 
@@ -151,9 +150,10 @@ START_TEST(a_bar_is_told_with_its_end)
     ask_expect(503, "no_quorum");
     int64_t seconds = -1;
     ck_assert_int_eq(sscanf(ask_text("detail"),
-                            "nothing was granted: the nodes' clocks were ahead "
-                            "once, and gave out fencing numbers of %" SCNd64
-                            " s from now",
+                            "nothing was granted: the nodes' clocks were once "
+                            "ahead and issued fencing numbers of the future; "
+                            "this resource cannot get a higher one for "
+                            "%" SCNd64 " s",
                             &seconds),
                      1);
     ck_assert_int_eq(seconds, 46);

@@ -72,8 +72,9 @@ START_TEST(without_a_quorum_it_is_not_ready)
     get("/readyz");
     ask_expect(503, "no_quorum");
     ask_expect_retry(1000);
-    ck_assert_str_eq(ask_text("detail"), "2 of 5 nodes may vote, 3 have to; "
-                                         "GET /nodes tells why");
+    ck_assert_str_eq(
+        ask_text("detail"),
+        "2 of 5 nodes may vote, 3 are needed; GET /nodes shows why");
     ck_assert_ptr_null(ask_member("nodes"));
 }
 END_TEST
