@@ -11,7 +11,7 @@ int64_t hands_pick(struct run *run, int64_t below)
     return (int64_t)((z ^ (z >> 31)) % (uint64_t)below);
 }
 
-/* Later ones are rare. */
+/* The later ones are rare. */
 const char *hands_admit(struct run *run)
 {
     static const char *const admits[] = {
@@ -85,7 +85,7 @@ static void write_state(struct run *run)
     }
 }
 
-/* It is a replica for a moment. */
+/* Makes it a replica for a moment. */
 static void change_replid(struct run *run)
 {
     real_command(run->real, "REPLICAOF 127.0.0.1 1");
@@ -93,7 +93,7 @@ static void change_replid(struct run *run)
     read_process(run);
 }
 
-/* All locks are thrown away, and the state is not. */
+/* Evicts all locks, but not the state. */
 static void evict(struct run *run)
 {
     real_command(run->real, "CONFIG SET maxmemory-policy volatile-ttl");

@@ -102,7 +102,7 @@ void real_info(struct real *real, const char *section, const char *name,
         fail("INFO", real->redis->errstr);
     const char *found = strstr(reply->str, name);
     if (found == NULL)
-        fail(name, "is not there");
+        fail(name, "is missing");
     found += strlen(name);
     size_t len = strcspn(found, "\r");
     if (len > SIM_REPLID_LEN)
@@ -119,7 +119,7 @@ struct fields {
     struct script_field field[BATCH_FIELDS_MAX];
 };
 
-/* An array stands in front of its elements, as the decoder wants it. */
+/* The decoder wants an array before its elements. */
 /* NOLINTNEXTLINE(misc-no-recursion): two levels deep */
 static void flatten(struct fields *fields, const redisReply *reply)
 {

@@ -23,17 +23,17 @@ struct real {
 void real_start(struct real *real);
 void real_stop(struct real *real);
 
-/* A plain command, whose reply is not looked at but for an error. */
+/* Runs a plain command, and checks that its reply is no error. */
 void real_command(struct real *real, const char *format, ...);
 
 /*
- * What stands behind the name ("evicted_keys:") in a section of INFO, of at
- * most SIM_REPLID_LEN bytes.
+ * The text after the name ("evicted_keys:") in a section of INFO, at most
+ * SIM_REPLID_LEN bytes.
  */
 void real_info(struct real *real, const char *section, const char *name,
                char value[SIM_REPLID_LEN + 1]);
 
-/* Runs count calls as one batch; prefix of all keys: REAL_PREFIX. */
+/* Runs count calls as one batch; REAL_PREFIX is the prefix of all keys. */
 void real_run(struct real *real, const struct call *calls, int count,
               struct simreply *replies);
 

@@ -6,7 +6,7 @@
 #include "faults.h"
 
 enum {
-    HASTE_US = 3000,  /* between an extend and the release that overtakes it */
+    HASTE_US = 3000,  /* from an extend to the release that overtakes it … */
     REST_US = 300000, /* … or its repair */
     TTL_MOST_MS = 3000, /* mostly */
 };
@@ -50,7 +50,7 @@ static struct span token_of(const struct client *client)
     return (struct span){client->token, client->token_len};
 }
 
-/* What a request takes to its server. */
+/* How long a request travels to its server. */
 static int64_t travel_us(struct world *world)
 {
     return 50 + world_random(world, world_chance(world, 2) ? 200000 : 500);
@@ -64,7 +64,7 @@ static int any_server(struct world *world)
                : (int)world_random(world, SIM_FOREIGN);
 }
 
-/* A request of this client that nobody awaits the answer of. */
+/* A request of this client whose answer nobody reads. */
 static void ask_unheard(struct world *world, const struct client *client,
                         enum client_ask what, int64_t delay_us)
 {
@@ -115,14 +115,14 @@ static void go_on(struct world *world, struct client *client, bool holds)
         tell(world, client, world_random(world, 150000), CLIENT_STEP);
 }
 
-/* The server was not there, or died. */
+/* The server was not running, or died. */
 static void lose_request(struct world *world, struct client *client)
 {
     world->clients->lost++;
     go_on(world, client, client->ask == ASK_EXTEND);
 }
 
-/* The server takes the request. */
+/* The server accepts the request. */
 static void begin(struct world *world, struct client *client)
 {
     struct simserver *server = &world->servers[client->server];
@@ -156,7 +156,7 @@ static int64_t random_ttl_ms(struct world *world)
 {
     int64_t most_ms = world_chance(world, 50) ? 700 : TTL_MOST_MS;
     if (world->clients->is_hasty)
-        return TTL_MOST_MS; /* what is left behind is seen for long */
+        return TTL_MOST_MS; /* so that leftovers stay visible for long */
     if (world_chance(world, 20))
         most_ms = world->faults->longest_ms;
     return TTL_MIN_MS + world_random(world, most_ms - TTL_MIN_MS);
@@ -192,7 +192,7 @@ static void step(struct world *world, struct client *client)
     ask(world, client, world_chance(world, 5) ? ASK_INSPECT : ASK_ACQUIRE);
 }
 
-/* Until it releases or extends, perhaps too late. */
+/* Until it releases or extends, possibly too late. */
 static int64_t holding_us(struct world *world, const struct client *client)
 {
     int64_t left_us = client->believes_until_us - world->now_us;
@@ -209,7 +209,7 @@ void clients_on_answer(struct world *world, struct client *client)
         ledger_violated(world, "answered", client_number(world, client),
                         client->resource);
     client->is_answered = true;
-    if (client->op != 0) { /* else it was refused before it had a handle */
+    if (client->op != 0) { /* otherwise it was refused before it had a handle */
         struct simserver *server = &world->servers[client->server];
         const struct engine_result *result =
             engine_take(server->engine, client->op, server_clock(server));
@@ -221,7 +221,7 @@ void clients_on_answer(struct world *world, struct client *client)
         if (result->outcome == OUTCOME_EXTENDED && !is_ghost(world, client))
             ledger_on_extension(world, client, result->number);
     }
-    /* the server is now and then busy with others before it writes */
+    /* sometimes the server is busy with others before it writes */
     int64_t delay_us =
         world_random(world, world_chance(world, 2) ? 500000 : 300);
     tell(world, client, delay_us, CLIENT_READ_ANSWER);
@@ -234,7 +234,7 @@ static void believe(struct world *world, struct client *client,
     int64_t until_us = world->now_us + us;
     client->believes_in = world->servers[client->server].configuration;
     if (until_us > client->believes_until_us)
-        client->believes_until_us = until_us; /* else the old one stands */
+        client->believes_until_us = until_us; /* otherwise the old one stands */
     world_trace(world, "client %d holds resource %d by server %d for %lld ms",
                 client_number(world, client), client->resource, client->server,
                 (long long)us / 1000);

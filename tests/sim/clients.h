@@ -1,31 +1,31 @@
 /*
- * The clients of the simulation, and what must hold for them:
+ * The clients of the simulation, and the invariants that hold for them:
  *
  *   exclusion  no two clients believe in a lock on one resource. Not claimed
- *              in worlds whose clocks do what no assumption allows, nor of a
- *              lock that a node evicted, until a look finds that
- *   rising     each grant's number is above that of every grant before, and no
- *              lock is extended behind a grant with a higher number; even in
+ *              in worlds whose clocks violate all assumptions, nor for a lock
+ *              that a node evicted, until a look notices that
+ *   rising     each grant's number is above that of every earlier grant, and no
+ *              lock is extended after a grant with a higher number; even in
  *              those worlds, as long as no node forgets anything there
- *   own        a key that a client believes in is deleted by no release but
- *              the one that the client asks for
+ *   own        a key that a client believes in is deleted only by a release
+ *              that this client asks for
  *   kept       the lock a client believes in is on a majority of the nodes,
- *              those aside that lost memory or time since it was granted
+ *              except nodes that lost memory or time since it was granted
  *   answered   every request is answered exactly once
  *   mortal     no acquire or extend that arrives long after it was sent sets a
  *              key or lengthens its life
- *   foreign    a server of the same epoch but of another configuration takes
- *              no admission from a node, and grants nothing unless nodes of the
+ *   foreign    a server of the same epoch but another configuration takes no
+ *              admission from a node, and grants nothing unless nodes of the
  *              first configuration have forgotten it
- *   repaired   a lock that was extended when all was well is on all nodes
- *              soon after
- *   tidy       when all is calm and released, no key is left on any node; not
- *              even by an extend that the client did not wait for
+ *   repaired   a lock that was extended without any faults is soon on all nodes
+ *   tidy       when the faults have ended and all locks are released, no key is
+ *              left on any node; not even by an extend that the client did not
+ *              wait for
  *   alive      … and when a quarantine has passed since the last fault, every
  *              server can acquire every resource
  *
- * Each is looked at whenever an event happens that could break it: ledger.c;
- * the last three at the end: endings.c.
+ * Each is checked at every event that could break it: ledger.c; the last three
+ * at the end: endings.c.
  */
 #ifndef SIM_CLIENTS_H
 #define SIM_CLIENTS_H
@@ -35,7 +35,7 @@
 
 enum {
     SIM_CLIENTS = 24,
-    SIM_GHOSTS = 48, /* requests that come a second time */
+    SIM_GHOSTS = 48, /* requests that arrive twice */
     SIM_ALL_CLIENTS = SIM_CLIENTS + SIM_GHOSTS,
 };
 
@@ -55,16 +55,16 @@ struct client {
     int server; /* any, for each operation */
     enum client_state state;
     enum client_ask ask;
-    bool is_asked; /* the server has taken the request */
+    bool is_asked; /* the server has accepted the request */
     bool is_answered;
     uint64_t serial; /* of its operation */
     engine_op op;
     int resource;
     int64_t ttl_ms;
-    int64_t granted_us;        /* the belief's first moment */
+    int64_t granted_us;        /* when the belief began */
     int64_t believes_until_us; /* 0: in nothing */
     enum configuration believes_in;
-    int64_t ppm; /* how fast its clock is */
+    int64_t ppm; /* how much faster its clock runs */
     size_t token_len;
     char token[TOKEN_MAX];
 };
@@ -73,9 +73,9 @@ struct clients {
     struct client client[SIM_ALL_CLIENTS];
     struct ledger ledger;
     bool is_resting; /* no new acquires */
-    bool is_led;     /* ask only what client_ask tells them */
+    bool is_led;     /* only ask what client_ask says */
     bool has_ghosts;
-    bool is_hasty; /* go on while an extend is on its way */
+    bool is_hasty; /* go on while an extend is under way */
     uint64_t outcomes[OUTCOME_KINDS];
     uint64_t votes[BALLOT_KINDS]; /* of the deciding rounds */
     uint64_t left;
@@ -88,7 +88,7 @@ void clients_on_answer(struct world *world, struct client *client);
 void clients_on_event(struct world *world, const struct event *event);
 void clients_on_server_death(struct world *world, int server);
 
-/* The server that handles the event; -1: none does. */
+/* The server that handles the event; -1: none. */
 int clients_server_of(const struct world *world, const struct event *event);
 
 /* True if no client asks or holds. */
@@ -97,7 +97,7 @@ bool clients_are_idle(const struct clients *clients);
 bool client_believes(const struct world *world, const struct client *client);
 int client_number(const struct world *world, const struct client *client);
 
-/* The client asks this of that server, once, and reads the answer. */
+/* The client sends this to that server, once, and reads the answer. */
 void client_ask(struct world *world, struct client *client,
                 enum client_ask what, int server);
 

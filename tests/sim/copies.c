@@ -9,19 +9,19 @@
 
 enum {
     QUORUM = SIM_NODES / 2 + 1,
-    TOLD_US = 5000000, /* a server writes its witnesses, and they are read */
+    TOLD_US = 5000000, /* for a server to write its witnesses and read others */
 };
 
 /* ---- who has seen more -------------------------------------------------- */
 
-/* What the next life will begin with, if there is none. */
+/* What the next life begins with, if this is not running. */
 static const struct simmemory *memory_of(const struct machine *machine)
 {
     return machine->state == MACHINE_DOWN ? &machine->disk.memory
                                           : &machine->memory;
 }
 
-/* Somebody may take it for that of the node as it was just now. */
+/* A server may accept this memory as that of the node just before. */
 static bool is_evidence(const struct simmemory *memory, int name)
 {
     return memory->durable == '1' &&
@@ -42,7 +42,7 @@ static bool is_over(const struct world *world, int name, int64_t complete_us)
            world->now_us - last_us > faults_quarantine_us(world);
 }
 
-/* What the server tells it, the node will soon have in writing. */
+/* The node will soon store what the server reports. */
 static bool is_near(struct world *world, int server, int node)
 {
     struct engine_node_view view;
@@ -57,10 +57,10 @@ struct lack {
     enum configuration configuration;
     int name;
     int64_t beat; /* of the memory */
-    int except;   /* this name's machine tells nothing; -1: all do */
+    int except;   /* this name's machine reports nothing; -1: all report */
 };
 
-/* How many others have it in writing; or will have it soon, by this server. */
+/* How many others have stored it, or will soon, through this server. */
 static int count_witnesses(struct world *world, const struct lack *lack,
                            int server)
 {
@@ -89,8 +89,8 @@ static bool has_seen_more(struct world *world, const struct lack *lack,
 }
 
 /*
- * Of N others N - q + 1 are asked: one of them must have heard of a later beat
- * of the node, or a server that has is about to tell it.
+ * Of the others, N - q + 1 are asked: one of them must know of a later beat of
+ * the node, or a server that knows is about to report it.
  */
 static bool is_known(struct world *world, const struct lack *lack)
 {
@@ -132,7 +132,7 @@ bool copies_may_have(struct world *world, int machine,
         return false;
     if (copy->at_us >= world->machines[machine].written_us)
         return true;
-    /* what it has forgotten of others may be what they are judged by */
+    /* others may be judged by what it has forgotten of them */
     for (int i = 0; i < SIM_NAMES; i++) {
         const struct machine *other = &world->machines[world->home[i]];
         const struct simmemory *memory = memory_of(other);
@@ -156,7 +156,7 @@ static bool has_evicted(const struct machine *machine)
     return false;
 }
 
-/* From a moment to long ago. */
+/* From a moment to a long time. */
 static int64_t age_us(struct world *world, enum fault fault)
 {
     static const int64_t most_us[] = {1000000, 5000000, 20000000};
@@ -165,7 +165,7 @@ static int64_t age_us(struct world *world, enum fault fault)
     return 10000 + world_random(world, most_us[world_random(world, 3)]);
 }
 
-/* A copy is made, and put back later. */
+/* A copy is made now and put back later. */
 static void keep_copy(struct world *world, enum fault fault, int machine)
 {
     struct machine *it = &world->machines[machine];
@@ -180,7 +180,7 @@ static void keep_copy(struct world *world, enum fault fault, int machine)
                  .kind = EVENT_FAULT_ENDS, .a = (int)fault, .b = machine});
 }
 
-/* Its file stays as it is, whatever it answers from now on. */
+/* Its file no longer changes, whatever it answers from now on. */
 static void stop_writing(struct world *world, int machine)
 {
     struct machine *it = &world->machines[machine];
@@ -195,7 +195,7 @@ static void stop_writing(struct world *world, int machine)
                  .kind = EVENT_FAULT_ENDS, .a = FAULT_UNDURABLE, .b = machine});
 }
 
-/* Now or with the next life it has the memory of another one. */
+/* Now or in its next life it has the memory of another node. */
 static void replace(struct world *world, int machine)
 {
     struct machine *it = &world->machines[machine];
@@ -209,7 +209,7 @@ static void replace(struct world *world, int machine)
     losses_note(world, machine);
     if (world_chance(world, 50)) {
         machine_replace(it, &copy, ++world->lives, world->now_us);
-        it->complete_us = 0; /* nothing of it is its own */
+        it->complete_us = 0; /* none of it is its own */
     } else {
         losses_kill(world, machine);
         it->disk = copy;
@@ -241,7 +241,7 @@ static void roll_back(struct world *world, int machine,
     losses_note(world, machine);
     if (world_chance(world, 50))
         return;
-    it->condition = STATE_READ_ONLY; /* it was a replica for so long */
+    it->condition = STATE_READ_ONLY; /* it stays a replica for a while */
     world_at(world, 1000 + world_random(world, 1000000),
              (struct event){.kind = EVENT_HEAL_MACHINE, .a = machine});
 }
@@ -258,7 +258,7 @@ static void restore(struct world *world, int machine,
     losses_start_later(world, machine, it->usual);
 }
 
-/* A replica, a moment behind, takes the name and goes on. */
+/* A replica, slightly behind, takes the name and goes on. */
 static void promote(struct world *world, int machine,
                     const struct simcopy *copy)
 {

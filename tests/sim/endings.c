@@ -8,16 +8,16 @@ enum {
     TIDY_MORE_US = 6000000,
     CONTEST_US = 1000000,
     STRAGGLERS_US = 20000, /* much less than a TTL */
-    UNHEARD_US = 500000,   /* what releases ask again; less than a TTL, too */
+    UNHEARD_US = 500000,   /* for releases to ask again; also below a TTL */
     REPAIRED_US = 400000,
     PAUSE_US = 150000, /* too long for a round */
     STEP_US = 1000,
     ANSWER_STEPS = 1500,
-    PROMPT_US = 3000, /* so quick are connections when all is well */
+    PROMPT_US = 3000, /* how fast connections are without faults */
     SLOW_US = 20000,
 };
 
-/* Until no client asks or holds, at most so many times step_us. */
+/* Until no client asks or holds, but at most this many times step_us. */
 static void let_rest(struct world *world, int times, int64_t step_us)
 {
     world->clients->is_resting = true;
@@ -49,8 +49,8 @@ static void contest(struct world *world)
 }
 
 /*
- * In calm weather nothing is left behind, and no TTL has to end for that; but
- * for who asks twice, and reads one of the answers.
+ * Without faults nothing is left behind, and no TTL has to end for that; except
+ * by clients that ask twice and read one of the answers.
  */
 static void check_stragglers(struct world *world)
 {
@@ -67,14 +67,14 @@ static int any_home(struct world *world)
     return world->home[config->name[world_random(world, SIM_NODES)]];
 }
 
-/* Two nodes lack the locks that are taken meanwhile; or one does. */
+/* Two nodes, or one, lack the locks that are taken in this time. */
 static void pause_two(struct world *world)
 {
     for (int i = 0; i < 2; i++)
         faults_pause(world, any_home(world), PAUSE_US);
 }
 
-/* Some connections are so much slower that others' calls overtake theirs. */
+/* Makes some connections so slow that calls on others overtake theirs. */
 static void slow_down(struct world *world, int64_t slow_us)
 {
     for (int i = 0; i < SIM_SERVERS; i++)
@@ -83,7 +83,7 @@ static void slow_down(struct world *world, int64_t slow_us)
                 world_chance(world, 30) ? slow_us : PROMPT_US / 6;
 }
 
-/* Extends that nobody waited for set nothing behind a release. */
+/* Extends that nobody waits for set nothing after a release. */
 static void check_unheard(struct world *world)
 {
     world->clients->is_hasty = true;
@@ -119,7 +119,7 @@ static void check_alive(struct world *world)
 
 /* ---- a lock that was extended is on all nodes --------------------------- */
 
-/* All nodes vote, and have done so since then, by the server's clock. */
+/* All nodes vote, and have done so since since_us by the server's clock. */
 static bool is_all_well(struct world *world, int server, int64_t since_us)
 {
     for (int i = 0; i < SIM_NODES; i++) {
@@ -133,7 +133,7 @@ static bool is_all_well(struct world *world, int server, int64_t since_us)
     return true;
 }
 
-/* True: with this outcome. */
+/* True: it had this outcome. */
 static bool ask(struct world *world, struct client *client,
                 enum client_ask what, int server, enum outcome wanted)
 {
@@ -157,7 +157,7 @@ static void check_everywhere(struct world *world, const struct client *client)
     }
 }
 
-/* Taken while two nodes are not there; then extended, and released. */
+/* Acquired while two nodes are down; then extended, and released. */
 static void check_repaired(struct world *world, int resource)
 {
     struct client *client = &world->clients->client[resource];

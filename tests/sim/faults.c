@@ -15,7 +15,7 @@ enum {
     QUARANTINE_MORE_US = 7000000,
 };
 
-/* Mostly short, now and then long. */
+/* Mostly short, sometimes long. */
 static int64_t duration_us(struct world *world, int64_t most_us)
 {
     int64_t us = world_chance(world, 60) ? most_us / 20 : most_us;
@@ -41,7 +41,7 @@ static void slow(struct world *world)
         100 + world_random(world, world_chance(world, 50) ? 60000 : 500);
 }
 
-/* One connection, all of a server, or all of a node. */
+/* Blocks one connection, all of a server, or all of a node. */
 static void block(struct world *world)
 {
     bool is_long = world_chance(world, 5);
@@ -85,7 +85,7 @@ void faults_on_send(struct world *world, struct message *message)
     if (!plan_is_on(world, FAULT_TARGET) || !is_write ||
         world->now_us < world->faults->held_us)
         return;
-    if (world_chance(world, 10)) { /* given up, and comes late */
+    if (world_chance(world, 10)) { /* given up, and arrives late */
         world->faults->count[FAULT_TARGET]++;
         simlink_break(world, message->server, message->node);
         message->is_lost = world_chance(world, 20);
@@ -121,14 +121,14 @@ static void resume_machine(struct world *world, int machine)
     messages_resume(world, machine);
 }
 
-/* What each call is answered, for a while. */
+/* The error that answers each call for a while. */
 static const enum node_state errors[] = {
     STATE_LOADING,       STATE_READ_ONLY, STATE_MISCONFIGURED,
     STATE_OUT_OF_MEMORY, STATE_BUSY,      STATE_NO_PERMISSION,
     STATE_NO_SCRIPT,     STATE_TOO_MANY,  STATE_FAILED,
     STATE_GARBAGE,
 };
-/* What fresh connections find. */
+/* What new connections find. */
 static const enum node_state unfit[] = {STATE_CLUSTER, STATE_EVICTS,
                                         STATE_TOO_OLD};
 
@@ -164,7 +164,7 @@ static void restart_server(struct world *world, int server)
     if (world->servers[server].engine == NULL)
         return;
     if (configuration == CONFIGURATION_NEXT && world_chance(world, 10))
-        configuration = CONFIGURATION_FIRST; /* an old one comes back */
+        configuration = CONFIGURATION_FIRST; /* an old server comes back */
     if (server == SIM_FOREIGN)
         configuration = CONFIGURATION_FOREIGN;
     server_kill(world, server);
@@ -187,8 +187,8 @@ static void start_server(struct world *world, const struct event *event)
 }
 
 /*
- * The network is split while the first server takes over: each name that both
- * configurations have is in the reach of the new server or of the old ones.
+ * Splits the network while the first server takes over: each name that both
+ * configurations have can be reached by the new server or by the old ones.
  */
 static void split(struct world *world, int64_t us)
 {
@@ -197,7 +197,7 @@ static void split(struct world *world, int64_t us)
         int name = next->name[i];
         bool is_with_old = world_chance(world, 40);
         if (name >= SIM_NODES)
-            continue; /* of the new one only */
+            continue; /* only in the new one */
         if (is_with_old)
             simlink_of(world, 0, i)->blocked_us = world->now_us + us;
         for (int j = 1; j < SIM_FOREIGN && !is_with_old; j++)
@@ -205,7 +205,7 @@ static void split(struct world *world, int64_t us)
     }
 }
 
-/* The servers follow one by one; or one does not. */
+/* The servers follow one after the other, or one of them does not. */
 static void take_over(struct world *world)
 {
     bool is_split = world_chance(world, 50);
@@ -305,7 +305,7 @@ static void end(struct world *world, const struct event *event)
     }
     if (world->faults->is_calm)
         return;
-    if (world->now_us < world->faults->held_us) { /* the end hurts, too */
+    if (world->now_us < world->faults->held_us) { /* the end is a fault, too */
         world_at(world,
                  world->faults->held_us - world->now_us +
                      world_random(world, 1000000),
@@ -363,7 +363,7 @@ void faults_on_event(struct world *world, const struct event *event)
 
 /* ---- the end of all faults ---------------------------------------------- */
 
-/* What a foreign server has admitted, only a higher epoch takes from it. */
+/* Only a higher epoch takes what a foreign server has admitted. */
 static bool has_foreign_admission(const struct world *world)
 {
     const char *foreign = "1:foreign:";

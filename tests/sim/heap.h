@@ -1,5 +1,5 @@
 /*
- * Events in the order of their time; equal times in the order of their coming.
+ * Events in order of their time; those of equal times in order of arrival.
  */
 #ifndef SIM_HEAP_H
 #define SIM_HEAP_H
@@ -11,7 +11,7 @@ struct event {
     int64_t at_us;
     uint64_t order;
     int kind;
-    int a, b;     /* what they mean depends on the kind */
+    int a, b;     /* their meaning depends on the kind */
     uint64_t tag; /* likewise */
     void *object; /* likewise */
 };

@@ -9,9 +9,9 @@
 #include "world.h"
 
 enum {
-    LATE_US = 300000,      /* doubt about a node's clock: a slow round trip */
-    STEPPED_US = 20000000, /* … and how long a step may be unknown */
-    LATER_US = 200000,     /* an evicted lock would be over */
+    LATE_US = 300000,      /* uncertainty of a node's clock: slow round trips */
+    STEPPED_US = 20000000, /* … and how long a step may stay unnoticed */
+    LATER_US = 200000,     /* after an evicted lock would have ended */
 };
 
 void ledger_violated(struct world *world, const char *name, int client,
@@ -19,7 +19,7 @@ void ledger_violated(struct world *world, const char *name, int client,
 {
     char *text = world->clients->ledger.violation;
     if (text[0] != '\0')
-        return; /* what follows from the first one does not count */
+        return; /* only the first violation counts */
     snprintf(text, sizeof world->clients->ledger.violation,
              "%s: client %d, resource %d, at %lld us", name, client, resource,
              (long long)world->now_us);
@@ -90,7 +90,7 @@ static void trace_key(const struct world *world, int number,
                     (long long)(key->expires_ms - clock_ms));
 }
 
-/* On which machines it is, and which names have lost what they had. */
+/* Which machines have it, and which names have lost what they had. */
 static void check_kept(struct world *world, const struct client *client)
 {
     const struct simconfig *config = servers_config(world, client->believes_in);
@@ -118,7 +118,7 @@ static void check_kept(struct world *world, const struct client *client)
 
 /* ---- evictions ---------------------------------------------------------- */
 
-/* Its node would not have granted it but for the eviction of the other one. */
+/* Only the eviction of the earlier lock let its node grant this one. */
 static bool is_windfall(const struct ledger *ledger, const struct client *later,
                         const struct client *earlier)
 {
@@ -143,7 +143,7 @@ static void note_windfall(struct ledger *ledger, const struct simcall *call,
     it->token_len = span_copy(it->token, call->call.token);
 }
 
-/* A look finds what was evicted, unless the node has begun another life. */
+/* A look notices what was evicted, unless the node has begun another life. */
 static void look_for_evictions(struct world *world,
                                const struct message *message)
 {

@@ -9,8 +9,8 @@
 #include "../lib/node/simnode.h"
 
 /*
- * A lock that a node granted though it had evicted another one, and no look
- * had found that yet.
+ * A lock that a node granted after it had evicted another one, before a look
+ * noticed that.
  */
 struct windfall {
     int resource;
@@ -22,12 +22,12 @@ struct windfall {
 enum { WINDFALLS = 32 };
 
 struct ledger {
-    bool claims_clocks;     /* the clocks do what the design allows them */
-    bool is_touching_first; /* a foreign server, the first one's admission */
+    bool claims_clocks;     /* the clocks behave as the design assumes */
+    bool is_touching_first; /* a foreign server, the first one's node */
     int64_t last_number[SIM_RESOURCES];
-    struct windfall windfalls[WINDFALLS]; /* the last ones */
+    struct windfall windfalls[WINDFALLS]; /* the latest */
     uint64_t windfall_count;
-    uint64_t excused;    /* two held a lock for that */
+    uint64_t excused;    /* how often two held a lock because of that */
     char violation[200]; /* "": none; the first one */
 };
 
@@ -43,21 +43,21 @@ void ledger_violated(struct world *world, const char *name, int client,
 bool ledger_has_key(const struct world *world, const struct machine *machine,
                     const struct client *client);
 
-/* Something was granted, though perhaps not yet told to the client. */
+/* A lock was granted, though the client may not know it yet. */
 void ledger_on_grant(struct world *world, const struct client *client,
                      int64_t number);
 
-/* Its lock was extended, though perhaps not yet told to it. */
+/* Its lock was extended, though the client may not know it yet. */
 void ledger_on_extension(struct world *world, const struct client *client,
                          int64_t number);
 
-/* The client begins to believe in its lock, or for longer. */
+/* The client begins to believe in its lock, or extends its belief. */
 void ledger_on_belief(struct world *world, const struct client *client);
 
-/* In a moment it will believe no longer. */
+/* The client's belief is about to end. */
 void ledger_on_belief_end(struct world *world, const struct client *client);
 
-/* A node is about to execute a call, and has executed it. */
+/* A node is about to execute a call, or has executed it. */
 void ledger_before_execution(struct world *world,
                              const struct message *message);
 void ledger_on_execution(struct world *world, const struct message *message);

@@ -10,7 +10,7 @@
 enum {
     SILENCE_US = 1000000,
     CONFIRM_US = 2500000,
-    CONFIRM_AGAIN_US = 500000, /* nobody answered */
+    CONFIRM_AGAIN_US = 500000, /* after nobody answered */
     LATE_MOST_US = 6000000,
     HEARD_US = 1500000,
     NEAR_US = 10000,
@@ -64,7 +64,7 @@ static void connect_later(struct world *world, int server, int node,
              (struct event){.kind = EVENT_CONNECT, .a = server, .b = node});
 }
 
-/* What a connection that begins now meets; false: nobody answers. */
+/* What a connection that begins now meets; false: there is no answer. */
 static bool meet(struct world *world, int server, int node,
                  struct meeting *meeting)
 {
@@ -94,7 +94,7 @@ static void connect(struct world *world, int server, int node)
 {
     struct simlink *link = simlink_of(world, server, node);
     if (link->state != LINK_IDLE)
-        return; /* another attempt has come first */
+        return; /* another attempt came first */
     if (!meet(world, server, node, &link->met)) {
         engine_on_node_down(engine_of(world, server), node, STATE_UNREACHABLE,
                             "refused");
@@ -128,7 +128,7 @@ static struct node_facts facts_of(struct world *world, int server,
     };
 }
 
-/* Whether the machine at the other end is still the one that was met. */
+/* Whether the machine at the other end is still the same. */
 static bool is_alive(const struct world *world, const struct meeting *met)
 {
     const struct machine *machine = &world->machines[met->machine];
@@ -178,7 +178,7 @@ void simlinks_start(struct world *world, int server)
 
 /* ---- end ---------------------------------------------------------------- */
 
-/* What is under way is lost, or arrives all the same. */
+/* What is under way is lost, or still arrives. */
 static void strand(struct world *world, struct simlink *link)
 {
     bool loses_all = world_chance(world, 40);
@@ -250,7 +250,7 @@ void simlinks_abandon(struct world *world, int server)
         while (!TAILQ_EMPTY(&link->pending))
             message_give_up(world, link, TAILQ_FIRST(&link->pending));
         link->state = LINK_IDLE;
-        link->connection++; /* what still comes is for nobody */
+        link->connection++; /* what still arrives is dropped */
     }
 }
 
@@ -272,7 +272,7 @@ void simlink_watch(struct world *world, int server, int node)
         look_for_silence(world, server, node, world->now_us + SILENCE_US);
 }
 
-/* A node that owes a reply and sends nothing for so long is given up. */
+/* Gives up a node that owes a reply and sends nothing for this long. */
 static void on_silence(struct world *world, int server, int node)
 {
     struct simlink *link = simlink_of(world, server, node);
@@ -326,7 +326,7 @@ static void on_confirmed(struct world *world, int server, int node)
 
 /* ---- events ------------------------------------------------------------- */
 
-/* Whether the event is about a connection that is not there any more. */
+/* Whether the event belongs to a connection that has ended. */
 static bool is_of_old(struct world *world, const struct event *event)
 {
     const struct simlink *link = simlink_of(world, event->a, event->b);

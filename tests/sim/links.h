@@ -1,9 +1,9 @@
 /*
  * The connections between servers and nodes.
  *
- * They keep their order, delay what they carry, and break. Commands of one that
- * was given up may reach the node later all the same. A paused node executes
- * nothing until it goes on, then everything that lies in its sockets.
+ * They keep the order, delay what they carry, and break. Commands of a broken
+ * connection may still reach the node later. A paused node executes nothing
+ * until it resumes, and then everything in its sockets.
  */
 #ifndef SIM_LINKS_H
 #define SIM_LINKS_H
@@ -20,28 +20,28 @@ TAILQ_HEAD(messages, message);
 
 enum link_state { LINK_IDLE, LINK_CONNECTING, LINK_UP };
 
-/* What a fresh connection learns. */
+/* What a new connection learns. */
 struct meeting {
     int machine;
     uint64_t life;
     char run_id[SIM_RUN_ID_LEN];
     bool is_durable;
     enum node_state unfitness; /* STATE_VOTING: none */
-    int64_t began_us;          /* in the server's clock */
+    int64_t began_us;          /* by the server's clock */
     int64_t clock_us;          /* the node's */
 };
 
 struct simlink {
     enum link_state state;
-    bool is_cut;         /* it has ended, and the server does not know yet */
-    bool is_watched;     /* an EVENT_SILENCE is on its way */
+    bool is_cut;         /* it has ended, but the server does not know yet */
+    bool is_watched;     /* an EVENT_SILENCE is under way */
     uint64_t connection; /* counts the attempts */
     struct meeting met;
     struct meeting confirming;
     enum node_state reason; /* why it breaks */
     int pending_count;
-    int64_t beat;           /* the greatest that the server has seen */
-    int64_t up_us;          /* since then */
+    int64_t beat;           /* the highest that the server has seen */
+    int64_t up_us;          /* up since then */
     int64_t heard_us;       /* the last reply */
     int64_t arrives_us;     /* the last command; order is kept */
     int64_t replies_us;     /* the last reply */
@@ -60,28 +60,30 @@ struct simlink *simlink_of(struct world *world, int server, int node);
 int simlink_node_of(struct world *world, int server, int name);
 
 /*
- * Whether the server hears of the node as soon as anything happens there, and
- * has done so for so long.
+ * Whether the server learns at once of anything that happens on the node, and
+ * has done so since since_us.
  */
 bool simlink_is_good(struct world *world, int server, int node,
                      int64_t since_us);
 
-/* Starts to connect, again and again. */
+/* Connects, and reconnects whenever that fails. */
 void simlinks_start(struct world *world, int server);
 
-/* The server has died: its connections end without a word to it. */
+/* The server has died: ends its connections without notice. */
 void simlinks_abandon(struct world *world, int server);
 
-/* It breaks: for both sides at once, unless the server is paused. */
+/* Breaks the connection: for both sides at once, unless the server is paused.
+ */
 void simlink_break(struct world *world, int server, int node);
 
-/* All connections to the machine end; is_told: the servers learn it at once. */
+/* Ends all connections to the machine; is_told: the servers learn it at once.
+ */
 void simlinks_cut(struct world *world, int machine, bool is_told);
 
-/* It owes a reply: a node that sends nothing for a second is given up. */
+/* The node owes a reply: it is given up if it sends nothing for a second. */
 void simlink_watch(struct world *world, int server, int node);
 
-/* The events of world.h that have to do with connections. */
+/* The events of world.h that concern connections. */
 void simlink_on_event(struct world *world, const struct event *event);
 
 #endif

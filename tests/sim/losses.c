@@ -11,7 +11,7 @@
 
 enum {
     WATCHED_US = 3000000,
-    OBJECTS_US = 6000000, /* a server that watches sees a first start */
+    OBJECTS_US = 6000000, /* a server that watches notices a first start */
 };
 
 int losses_name_of(int machine)
@@ -208,7 +208,7 @@ static void interlude(struct world *world, int machine)
                  .kind = EVENT_FAULT_ENDS, .a = FAULT_INTERLUDE, .b = machine});
 }
 
-/* Locks that nobody releases go before their time. */
+/* Evicts locks that nobody has released. */
 static void evict(struct world *world, int machine)
 {
     struct machine *it = &world->machines[machine];
@@ -226,7 +226,7 @@ static void evict(struct world *world, int machine)
 
 /* ---- all at once -------------------------------------------------------- */
 
-/* Some server sees every machine as it is, and has seen it vote. */
+/* A server that reaches every machine as it is, and has seen it vote. */
 static int find_watcher(struct world *world)
 {
     for (int i = 0; i < SIM_FOREIGN; i++) {
@@ -242,7 +242,7 @@ static int find_watcher(struct world *world)
     return -1;
 }
 
-/* Whether N empty nodes would be taken for new ones. */
+/* Whether N empty nodes would look unused. */
 static bool looks_new(const struct world *world)
 {
     for (int i = 0; i < SIM_FOREIGN; i++)
@@ -252,13 +252,13 @@ static bool looks_new(const struct world *world)
     return is_durable_world(world);
 }
 
-/* With the servers or without; a first start only if one can object to it. */
+/* With or without the servers; a first start only if one can object to it. */
 static void lose_all(struct world *world)
 {
     bool is_everywhere = world_chance(world, 50);
     int watcher = -1;
     if (world->servers[SIM_FOREIGN].engine != NULL)
-        return; /* it would win, or not */
+        return; /* it might win the first start, or not */
     if (looks_new(world)) {
         watcher = find_watcher(world);
         if (watcher < 0)
@@ -338,7 +338,7 @@ void losses_make(struct world *world, enum fault fault, int machine)
     }
 }
 
-/* What was written before is read again. */
+/* Reads again what was written before. */
 static void end_interlude(struct world *world, int machine)
 {
     struct machine *it = &world->machines[machine];

@@ -48,7 +48,7 @@ struct simcopy machine_copy(const struct machine *machine, int64_t now_us)
     };
 }
 
-/* The disk lags behind the memory: it gets what was there before a write. */
+/* The disk lags behind the memory: it gets the state before a write. */
 static void sync_disk(struct machine *machine, int64_t now_us, int64_t lag_us)
 {
     if (machine->persistence != PERSISTS_EVERY_SECOND ||
@@ -103,11 +103,11 @@ void machine_execute(struct machine *machine, const struct simcall *call,
     enum call_kind kind = call->call.kind;
     enum vote vote = answer->reply.vote;
     if ((kind == CALL_ACQUIRE && vote == VOTE_GRANTED) || vote == VOTE_EXTENDED)
-        machine->promised_us = now_us; /* a repair counts nowhere as yet */
+        machine->promised_us = now_us; /* a repair does not count yet */
     bool is_admitted =
         vote == VOTE_DONE && (kind == CALL_ADMIT || kind == CALL_READMIT);
     if (is_admitted || machine->memory.admit[0] == '\0')
-        machine->complete_us = 0; /* now it is decided what it may lack */
+        machine->complete_us = 0; /* what it may lack no longer matters */
 }
 
 void machine_kill(struct machine *machine, int64_t now_us)
@@ -127,7 +127,7 @@ static void take_memory(struct machine *machine, const struct simcopy *copy)
     machine->complete_us = machine->promised_us > copy->at_us ? copy->at_us : 0;
 }
 
-/* Another memory has another replication ID. */
+/* Every other memory has another replication ID. */
 static void write_replid(struct machine *machine, uint64_t number)
 {
     snprintf(machine->process.replid, sizeof machine->process.replid, "%llx",

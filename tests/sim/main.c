@@ -2,7 +2,7 @@
  * The simulator: sim [--seeds N] [--seed FIRST] [--seconds S] [--trace]
  *
  * Runs N seeds, S simulated seconds each. A violation prints its seed; the
- * same seed plays the same run again, and --trace tells what happened in it.
+ * same seed repeats the same run, and --trace shows what happened in it.
  */
 #include <getopt.h>
 #include <stdio.h>
@@ -16,12 +16,12 @@
 
 struct totals {
     uint64_t rounds;
-    uint64_t watched;  /* of them, those that are not releases; and of these */
-    uint64_t impaired; /* those that met a fault */
+    uint64_t watched;  /* of them, all but releases; and of these … */
+    uint64_t impaired; /* … those that met a fault */
     uint64_t left, lost, doubled, windfalls, excused;
     uint64_t outcomes[OUTCOME_KINDS];
-    uint64_t votes[BALLOT_KINDS];   /* in the rounds that decided */
-    uint64_t replies[BALLOT_KINDS]; /* all, late ones too */
+    uint64_t votes[BALLOT_KINDS];   /* in the deciding rounds */
+    uint64_t replies[BALLOT_KINDS]; /* all, including late ones */
     uint64_t faults[FAULTS];
 };
 
@@ -124,7 +124,7 @@ static void print_totals(const struct totals *totals)
         print_count(fault_names[i], totals->faults[i]);
 }
 
-/* The bits of the faults in text, "step,restart"; an unknown name ends it. */
+/* The bits of the faults in text, "step,restart"; exits on an unknown name. */
 static uint32_t parse_faults(char *text)
 {
     uint32_t bits = 0;

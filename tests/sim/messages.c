@@ -34,7 +34,7 @@ void message_forget(struct world *world, struct message *message)
     give_back(world, message);
 }
 
-/* The server awaits it no longer. */
+/* The server no longer waits for it. */
 void message_give_up(struct world *world, struct simlink *link,
                      struct message *message)
 {
@@ -61,7 +61,7 @@ enum vote message_send(struct world *world, int server, int node,
 {
     struct simlink *link = simlink_of(world, server, node);
     if (link->state != LINK_UP || link->is_cut)
-        return VOTE_UNREACHABLE; /* it is just breaking */
+        return VOTE_UNREACHABLE; /* it is breaking right now */
     if (link->pending_count >= PENDING_MAX)
         return VOTE_STALLED;
     struct message *message = take_message(world);
@@ -100,7 +100,7 @@ static void send_reply(struct world *world, struct message *message)
                  .kind = EVENT_REPLY, .a = message->server, .object = message});
 }
 
-/* It comes once more, and nobody awaits a reply. */
+/* Sends a copy whose reply nobody waits for. */
 static void double_message(struct world *world, const struct message *message)
 {
     struct message *copy = take_message(world);

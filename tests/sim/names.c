@@ -34,7 +34,7 @@ static void end_later(struct world *world, enum fault fault, int of,
         (struct event){.kind = EVENT_FAULT_ENDS, .a = (int)fault, .b = of});
 }
 
-/* A new machine; the old one lives on for who is connected to it. */
+/* A new machine; the old one lives on for servers that are connected to it. */
 static void move(struct world *world, int name)
 {
     int from = world->home[name];
@@ -49,7 +49,7 @@ static void move(struct world *world, int name)
     end_later(world, FAULT_MOVE, from, 22000000);
 }
 
-/* To another node's machine, for one server or for all. */
+/* Leads to another node's machine, for one server or for all. */
 static void lead_astray(struct world *world, int name)
 {
     int other = losses_any_name(world);
@@ -72,8 +72,8 @@ static bool is_admitted(const struct machine *machine)
 }
 
 /*
- * For some servers the name leads to a new machine, for the others to the old
- * one. It is empty, or a replica that was in step until now.
+ * Leads some servers to a new machine, the others to the old one. The new one
+ * is empty, or a replica that was in sync until now.
  */
 static void split(struct world *world, int name)
 {
@@ -118,7 +118,7 @@ void names_make(struct world *world, enum fault fault, int name)
     }
 }
 
-/* Nobody is connected to it any more. */
+/* Nothing is connected to it any more. */
 static void end_old_machine(struct world *world, int machine)
 {
     if (losses_is_home(world, machine))

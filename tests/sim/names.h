@@ -1,5 +1,5 @@
 /*
- * The faults of names: where they lead, for all servers or for some.
+ * The faults of names: where each leads, for all servers or for some.
  */
 #ifndef SIM_NAMES_H
 #define SIM_NAMES_H
@@ -9,12 +9,12 @@
 void names_lead_all(struct world *world, int name, int machine);
 bool names_lead_home(const struct world *world, int name);
 
-/* Every name leads all servers to its machine. */
+/* Makes every name lead all servers to its machine. */
 void names_heal(struct world *world);
 
 void names_make(struct world *world, enum fault fault, int name);
 
-/* The end of such a fault; of: a machine or a name. */
+/* Ends such a fault; of: a machine or a name. */
 void names_end(struct world *world, enum fault fault, int of);
 
 #endif

@@ -12,7 +12,7 @@ enum {
     LONG_TTL_MS = 8000, /* many heartbeats */
 };
 
-/* µs between two of them, on average. */
+/* Average µs between two of them. */
 static const int64_t intervals_us[FAULTS] = {
     [FAULT_SLOW] = 400000,
     [FAULT_BREAK] = 500000,
@@ -81,7 +81,7 @@ static void choose_configs(struct world *world)
     faults->longest_ms = is_long ? LONG_TTL_MS : 3000;
 }
 
-/* Leaves a wild world only faults after which everything is remembered. */
+/* In a wild world leaves only faults that make nothing forget. */
 static void make_wild(struct faults *faults)
 {
     static const enum fault remembered[] = {
@@ -102,7 +102,7 @@ static void choose_faults(struct world *world)
     faults->rate =
         RATE_LEAST + (int)world_random(world, RATE_MOST - RATE_LEAST);
     faults->enabled = (uint32_t)world_random(world, 1 << FAULTS);
-    if (world_chance(world, 60)) /* fewer kinds go deeper */
+    if (world_chance(world, 60)) /* fewer kinds test deeper */
         faults->enabled &= (uint32_t)world_random(world, 1 << FAULTS) | late;
     if (world->only != 0)
         faults->enabled = world->only;

@@ -1,6 +1,6 @@
 /*
- * What a seed decides at the beginning: the machines, the configurations, which
- * kinds of faults there are, and how often.
+ * What a seed decides at the start: the machines, the configurations, which
+ * kinds of faults happen, and how often.
  */
 #ifndef SIM_PLAN_H
 #define SIM_PLAN_H
@@ -12,7 +12,7 @@ void plan_init(struct world *world);
 
 bool plan_is_on(const struct world *world, enum fault fault);
 
-/* The fault comes again, in a while. */
+/* Schedules the fault again, after a while. */
 void plan_again(struct world *world, enum fault fault);
 
 #endif

@@ -45,7 +45,7 @@ const char *servers_name_hash(int name)
 
 /* ---- the port ----------------------------------------------------------- */
 
-/* Something is wrong for the round that begins. */
+/* Whether something is wrong when a round begins. */
 static bool is_impaired(struct world *world, const struct simserver *server)
 {
     for (int i = 0; i < SIM_NODES; i++) {
@@ -96,7 +96,7 @@ static void port_random(void *ctx, void *buf, size_t len)
     }
 }
 
-/* What shows at_us on its clock, it shows so much later, at the earliest. */
+/* How long until its clock shows at_us, at the earliest. */
 static int64_t delay_until(const struct simserver *server, int64_t at_us)
 {
     int64_t left_us = at_us - server_clock(server);
@@ -129,7 +129,7 @@ void server_on_timer(struct world *world, const struct event *event)
 {
     struct simserver *server = &world->servers[event->a];
     if (server->timers[event->b] != (int64_t)event->tag)
-        return; /* set anew since, or of an earlier life */
+        return; /* replaced since, or from an earlier life */
     server->timers[event->b] = 0;
     engine_on_timer(server->engine, (uint32_t)event->b);
     if (server->voted_us == 0 && engine_voting(server->engine) > 0)
@@ -171,7 +171,7 @@ void server_start(struct world *world, int number,
     simlinks_start(world, number);
 }
 
-/* The events that a paused server would have handled end with it. */
+/* Drops the events that a paused server would have handled. */
 static void drop_deferred(struct world *world, struct simserver *server)
 {
     for (size_t i = 0; i < server->deferred_count; i++)
@@ -268,7 +268,7 @@ bool server_defer(struct world *world, int number, const struct event *event)
     return true;
 }
 
-/* It handles what has come, now and then its timers first. */
+/* Handles what has arrived; sometimes its timers run first. */
 void server_resume(struct world *world, int number)
 {
     struct simserver *server = &world->servers[number];

@@ -1,7 +1,6 @@
 /*
- * The servers: each runs the real engine behind its port, with a clock of its
- * own. They are stopped for a while, killed and started again, and some with
- * another configuration.
+ * The servers: each runs the real engine behind its port, with its own clock.
+ * They are paused, killed and restarted, some with another configuration.
  */
 #ifndef SIM_SERVERS_H
 #define SIM_SERVERS_H
@@ -12,17 +11,17 @@
 #include "links.h"
 
 enum {
-    SIM_SERVERS = 4, /* the last is there only for a foreign configuration */
+    SIM_SERVERS = 4, /* the last one only for a foreign configuration */
     SIM_FOREIGN = SIM_SERVERS - 1,
     SIM_TIMERS = 512,
     SIM_MAX_HOLD_MS = 3000,
 };
 
-/* What the servers are configured for. */
+/* The configurations of servers. */
 enum configuration {
     CONFIGURATION_FIRST,
     CONFIGURATION_NEXT,    /* higher epoch: other hosts, another max TTL */
-    CONFIGURATION_FOREIGN, /* the first one's epoch, and all else the same */
+    CONFIGURATION_FOREIGN, /* as the first, but for the fingerprint */
     CONFIGURATIONS
 };
 
@@ -36,38 +35,38 @@ struct simconfig {
 struct simserver {
     struct world *world;
     int number;
-    struct engine *engine; /* NULL: it does not run */
+    struct engine *engine; /* NULL: it is not running */
     enum configuration configuration;
     bool is_trusting; /* runs with --first-start yes */
-    int64_t voted_us; /* first saw a node that may vote, in this life */
+    int64_t voted_us; /* when it first saw a node that may vote, in this life */
     bool is_paused;
-    struct event *deferred; /* to be handled when it goes on */
+    struct event *deferred; /* to be handled when it resumes */
     size_t deferred_count;
     size_t deferred_room;
-    int64_t offset_us; /* of its clock, which is ppm parts per million fast */
+    int64_t offset_us; /* of its clock, which runs ppm parts per million fast */
     int64_t ppm;
     int64_t timers[SIM_TIMERS];
     struct metrics metrics;
     struct simlink links[SIM_NODES];
     uint64_t round_tag; /* the last round that sent something */
     uint64_t rounds_sent;
-    uint64_t rounds_impaired; /* of them: began while something was wrong */
+    uint64_t rounds_impaired; /* began while something was wrong */
 };
 
 struct world;
 
-/* What its CLOCK_BOOTTIME shows. */
+/* Its CLOCK_BOOTTIME. */
 int64_t server_clock(const struct simserver *server);
 
 const struct simconfig *servers_config(const struct world *world,
                                        enum configuration configuration);
 
-/* Whether it has this name; and the hash that stands in admissions. */
+/* Whether it has this name; and the hash of the name in admissions. */
 bool servers_has_name(const struct world *world,
                       enum configuration configuration, int name);
 const char *servers_name_hash(int name);
 
-/* Decides what the configurations of this world are. */
+/* Decides on the configurations of this world. */
 void servers_init(struct world *world);
 void servers_fini(struct world *world);
 
@@ -78,10 +77,10 @@ void server_kill(struct world *world, int number);
 void server_pause(struct world *world, int number, int64_t us);
 void server_resume(struct world *world, int number);
 
-/* What each server thinks of each node. */
+/* Traces what each server thinks of each node. */
 void servers_trace(const struct world *world);
 
-/* Puts the event off if the server is paused; true: it did. */
+/* Defers the event if the server is paused; true: it did. */
 bool server_defer(struct world *world, int number, const struct event *event);
 
 void server_on_timer(struct world *world, const struct event *event);

@@ -9,7 +9,7 @@ enum {
     EPOCH_US_LOW = 795221641, /* nodes' clocks begin in 2026 */
     WATCHED_US = 3000000,
     HELD_US = 5000000,
-    TINY_MORE_US = 1500000, /* than any lock lives */
+    TINY_MORE_US = 1500000, /* more than any lock lives */
     STEP_REST_US = 16000000,
     LEAST_STEP_US = 300000,
     USUAL_LEAD_US = 3000000,
@@ -39,7 +39,7 @@ int64_t steps_honest_offset_us(struct world *world)
 
 /* ---- what is allowed ---------------------------------------------------- */
 
-/* Every server that there is has just heard of the machine as it is. */
+/* Every running server has just heard of the machine as it is. */
 static bool is_watched(struct world *world, int machine)
 {
     int watching = 0;
@@ -67,7 +67,7 @@ static void step_clock(struct world *world, int machine, int64_t step_us)
     losses_note(world, machine);
 }
 
-/* A minority may have stepped, and none of them twice. */
+/* Only a minority may have stepped, and none of them twice. */
 static bool may_step(const struct world *world, int machine)
 {
     int stepped = 0;
@@ -81,7 +81,7 @@ static bool may_step(const struct world *world, int machine)
     return stepped < SIM_NODES / 2;
 }
 
-/* Not where any other clock is: there, a fresh server would not see it. */
+/* Not where another clock is: a new server would not notice the step there. */
 static bool is_lonely(const struct world *world, int machine, int64_t offset_us)
 {
     for (int i = 0; i < SIM_MACHINES; i++)
@@ -91,7 +91,7 @@ static bool is_lonely(const struct world *world, int machine, int64_t offset_us)
     return true;
 }
 
-/* Only a minority's clocks are far from right at any time. */
+/* Only a minority's clocks are far off at any time. */
 static bool may_go_far(const struct world *world, int machine)
 {
     int far = 0;
@@ -116,19 +116,19 @@ static void step(struct world *world, int machine)
     if (world->faults->goes_far && may_go_far(world, machine))
         to_us = world_random(world, FAR_LEAD_US);
     if (llabs(offset_us) >= LEAST_STEP_US && is_watched(world, machine)) {
-        to_us = steps_honest_offset_us(world); /* it is set right */
+        to_us = steps_honest_offset_us(world); /* it is corrected */
         faults_hold(world, HELD_US);
     } else if (llabs(to_us - offset_us) < LEAST_STEP_US ||
                !is_lonely(world, machine, to_us)) {
         return;
     } else if (world_chance(world, 30)) {
         faults_restart_servers(world, -1,
-                               1000000); /* who comes has not seen it */
+                               1000000); /* new servers have not seen it */
     }
     step_clock(world, machine, to_us - offset_us);
 }
 
-/* The validity has 5 ms for these, once in a lock's life. */
+/* The validity allows 5 ms for these, once in a lock's life. */
 static void step_a_little(struct world *world)
 {
     if (world->now_us - world->faults->tiny_us <

@@ -45,7 +45,7 @@ void world_trace(const struct world *world, const char *format, ...)
 
 /* ---- events ------------------------------------------------------------- */
 
-/* The server that handles the event; -1: none does. */
+/* The server that handles the event; -1: none. */
 static int server_of(const struct world *world, const struct event *event)
 {
     switch ((enum event_kind)event->kind) {
@@ -107,7 +107,7 @@ void world_run(struct world *world, int64_t us)
     int64_t until_us = world->now_us + us;
     while (world->heap.count > 0 && world->heap.events[0].at_us <= until_us) {
         if (world->clients->ledger.violation[0] != '\0')
-            return; /* what follows tells nothing */
+            return; /* what follows means nothing */
         struct event event = heap_pop(&world->heap);
         world->now_us = event.at_us;
         int server = server_of(world, &event);

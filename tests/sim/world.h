@@ -1,7 +1,7 @@
 /*
  * The simulated world: time, machines with Redis on them, names that lead to
- * them, servers that run the real engine, the connections between, and what
- * goes wrong. One seed decides everything that happens.
+ * them, servers that run the real engine, the connections between them, and
+ * what goes wrong. One seed decides everything that happens.
  *
  *   main ─→ clients ─→ servers ─→ links ─→ machine ─→ simnode
  *             │           ↑         ↑          ↑
@@ -45,8 +45,8 @@ struct faults;
 struct world {
     uint64_t random;
     int64_t now_us;
-    bool is_tracing; /* to be set before world_init, as the next one */
-    uint32_t only;   /* bit per fault that may come; 0: the seed chooses */
+    bool is_tracing; /* set it before world_init, like only */
+    uint32_t only;   /* bit per fault that may happen; 0: the seed chooses */
     int64_t node_timeout_us; /* of all servers: short, or the default */
     struct heap heap;
     struct machine machines[SIM_MACHINES];
@@ -57,18 +57,18 @@ struct world {
     int64_t stepped_us[SIM_MACHINES];
     uint64_t lives;
     struct simserver servers[SIM_SERVERS];
-    struct message *spare; /* messages to be used again */
+    struct message *spare; /* messages for reuse */
     struct clients *clients;
     struct faults *faults;
 };
 
-/* From 0 to below, and true in percent of the cases. */
+/* From 0 up to below; true in percent of the cases. */
 int64_t world_random(struct world *world, int64_t below);
 bool world_chance(struct world *world, int percent);
 
 void world_at(struct world *world, int64_t delay_us, struct event event);
 
-/* One line for people who look for the cause of a violation. */
+/* Writes one line for people who look for the cause of a violation. */
 void world_trace(const struct world *world, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -76,10 +76,10 @@ void world_init(struct world *world, uint64_t seed, struct clients *clients,
                 struct faults *faults);
 void world_fini(struct world *world);
 
-/* What the event does, its server being awake. */
+/* Handles the event; its server must not be paused. */
 void world_handle(struct world *world, const struct event *event);
 
-/* Lets everything happen that happens within the next us. */
+/* Handles all events of the next us. */
 void world_run(struct world *world, int64_t us);
 
 #endif

@@ -113,7 +113,7 @@ static enum vote look_at_key(const struct simkey *key, int64_t clock_us,
 
 /* ---- votes -------------------------------------------------------------- */
 
-/* The node has the admission that the caller has seen, and of this memory. */
+/* The node has the admission that the caller saw, and it is of this memory. */
 static bool has_admission(const struct simbatch *batch,
                           const struct simcall *call)
 {

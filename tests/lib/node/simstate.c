@@ -33,7 +33,7 @@ static int epoch_of(const char *text)
     return atoi(text);
 }
 
-/* The parts of an admission or a mark: their number, from 0 on. */
+/* A part of an admission or a mark, by number, from 0 on. */
 static struct span part_of(struct span text, int number)
 {
     const char *end = text.ptr + text.len;
@@ -69,7 +69,7 @@ static int print_memory(const struct simbatch *batch,
                     batch->process->replid);
 }
 
-/* Whether it has the admission that the caller gives to this memory. */
+/* Whether it has the admission that this caller gives to this memory. */
 static bool is_admitted(const struct simbatch *batch,
                         const struct simcall *call)
 {
@@ -135,7 +135,7 @@ int64_t simstate_witness(const struct simmemory *memory, const char *name)
     return 0;
 }
 
-/* "name=beat name=beat…": keeps it, and answers the same of what is kept. */
+/* "name=beat name=beat…": stores it, and replies with what is stored. */
 static void hear(struct simmemory *memory, struct span told, bool is_raised,
                  struct simreply *answer)
 {
@@ -171,7 +171,7 @@ static void forget(struct simbatch *batch)
     batch->is_known = false;
 }
 
-/* Whether it has lost keys in this life, since it was admitted if it is. */
+/* Whether it has lost keys in this life; if admitted, since its admission. */
 static bool has_evicted(const struct simbatch *batch,
                         const struct simcall *call)
 {
@@ -199,7 +199,7 @@ static enum call_look_word mark_if_bare(struct simbatch *batch,
     return is_fresh ? LOOK_FRESH : LOOK_CREATED;
 }
 
-/* The word of a look, and what it writes. */
+/* The word of a look; writes what a look writes. */
 static enum call_look_word look_at_state(struct simbatch *batch,
                                          const struct simcall *call)
 {
@@ -231,7 +231,7 @@ static enum call_look_word look_at_state(struct simbatch *batch,
     return LOOK_ADMITTED;
 }
 
-/* Whether servers believe what it has heard of others. */
+/* Whether servers trust what it has heard of others. */
 static bool counts(const struct simbatch *batch, const struct simcall *call)
 {
     const struct simmemory *memory = batch->memory;
@@ -260,7 +260,7 @@ static enum vote look(struct simbatch *batch, const struct simcall *call,
     return VOTE_DONE;
 }
 
-/* Its mark is still the one that the caller has seen. */
+/* Whether its mark is still the one that the caller has seen. */
 static bool is_marked(const struct simbatch *batch, const struct simcall *call)
 {
     const char *mark = batch->memory->mark;
