@@ -267,7 +267,7 @@ static const char *meaning_of(enum lock_call call)
     if (call == LOCK_EXTEND)
         return "the outcome is unknown; the old validity still stands; ";
     if (call == LOCK_RELEASE)
-        return "the outcome is unknown; do not rely on the lock any longer; ";
+        return "the outcome is unknown; treat the lock as gone; ";
     return "";
 }
 

@@ -127,7 +127,7 @@ START_TEST(unknown_members_are_told_which_are_known)
     };
     char expected[FAULT_DETAIL_MAX];
     snprintf(expected, sizeof expected,
-             "this member is not known here; the members are %s", lists[_i]);
+             "this field is unknown here; the fields are %s", lists[_i]);
     ck_assert(!parse("{\"what\":1}", (enum lock_call)_i));
     ck_assert_str_eq(errors.list[0].detail, expected);
 }

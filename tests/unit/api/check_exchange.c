@@ -308,7 +308,7 @@ START_TEST(a_body_that_is_too_large_is_refused)
     ck_assert(connection_add_body(it, (struct span){piece, sizeof piece}));
     expect(go_on(), 413);
     ck_assert_str_eq(response.code, "body_too_large");
-    ck_assert_ptr_nonnull(strstr(response.body, " 16384 bytes "));
+    ck_assert_ptr_nonnull(strstr(response.body, " 16384 bytes"));
     ck_assert_int_eq(it->request.counted_as, LOCK_ACQUIRE);
     ck_assert(!response.close);
 }

@@ -22,8 +22,8 @@ static const struct {
     [LOCK_EXTEND] = {"the outcome is unknown; the old validity still stands; 3 "
                      "of 5 nodes did not vote, 3 votes are needed",
                      300},
-    [LOCK_RELEASE] = {"the outcome is unknown; do not rely on the lock any "
-                      "longer; 3 of 5 nodes did not vote, 3 votes are "
+    [LOCK_RELEASE] = {"the outcome is unknown; treat the lock as gone; 3 of 5 "
+                      "nodes did not vote, 3 votes are "
                       "needed",
                       1000},
     [LOCK_INSPECT] = {"3 of 5 nodes did not vote, 3 votes are needed", 1000},

@@ -222,10 +222,10 @@ START_TEST(nodes_stand_one_behind_the_other)
     refuse(OPTION_NODES, "a,b,c,d,e,f,g,h,i,j",
            "more than 9 nodes; give 1 to 9");
     refuse(OPTION_NODES, "a,b,c,B",
-           "node 4 is the same server as node 2; each must be a master of its "
-           "own");
+           "node 4 is the same server as node 2; each must be a separate "
+           "master");
     refuse(OPTION_NODES, " , ",
-           "no node is named; want host:port, "
+           "no node given; want host:port, "
            "redis://user:password@host:port/db or unix:///path?db=n");
 }
 END_TEST

@@ -45,7 +45,7 @@ END_TEST
 START_TEST(a_new_node_tells_what_it_waits_for)
 {
     static const char front[] =
-        "is new; votes as soon as all nodes are there and new, else in ";
+        "is new; votes as soon as all nodes are connected and new, or in ";
     begin_again(&play_settings);
     play_node_connect(0);
     play_answer_look(0, LOOK_EMPTY, "", "");
@@ -86,8 +86,8 @@ START_TEST(one_server_behind_two_names_is_told)
 {
     const struct node_facts facts = play_facts(1);
     connect_as(0, &facts);
-    expect(0, "duplicate", "the same server stands behind two of the names");
-    expect(1, "duplicate", "the same server stands behind two of the names");
+    expect(0, "duplicate", "one server answers to two of the names");
+    expect(1, "duplicate", "one server answers to two of the names");
 }
 END_TEST
 
@@ -96,7 +96,8 @@ START_TEST(a_node_that_is_not_confirmed_tells_so)
     struct node_facts facts = play_facts(0);
     facts.confirmed_us = 0;
     connect_as(0, &facts);
-    expect(0, "unconfirmed", "no new connection has confirmed the node lately");
+    expect(0, "unconfirmed",
+           "no new connection has confirmed the node recently");
 }
 END_TEST
 
@@ -127,7 +128,7 @@ START_TEST(a_step_is_told_until_the_node_votes_again)
     answer_looks();
     play_answer(CALL_REVOKE, 0, VOTE_DONE);
     expect(0, "admitting",
-           "its permission to vote is being looked at (its clock stepped by "
+           "its permission to vote is being checked (its clock stepped by "
            "-2000 ms)");
     for (int s = 0; s < 62; s++) { /* its clock is watched for so long */
         answer_looks();
@@ -137,7 +138,7 @@ START_TEST(a_step_is_told_until_the_node_votes_again)
     expect(0, "voting", "admitted");
     play_node_down(0);
     play_node_connect(0);
-    expect(0, "admitting", "its permission to vote is being looked at");
+    expect(0, "admitting", "its permission to vote is being checked");
 }
 END_TEST
 
