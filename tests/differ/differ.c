@@ -76,29 +76,33 @@ static struct span make_mark(struct run *run, state_text text)
 static struct span any_admit(struct run *run, bool is_whole, state_text text)
 {
     const char *replid = strrchr(run->memory.admit, ':');
-    if (replid == NULL || hands_pick(run, 6) == 0)
-        return is_whole && hands_pick(run, 2) == 0 ? make_admission(run, text)
-                                                   : span_of(hands_admit(run));
-    return (struct span){run->memory.admit,
-                         is_whole ? strlen(run->memory.admit)
-                                  : (size_t)(replid - run->memory.admit)};
+    if (replid != NULL && hands_pick(run, 6) != 0)
+        return (struct span){run->memory.admit,
+                             is_whole ? strlen(run->memory.admit)
+                                      : (size_t)(replid - run->memory.admit)};
+    if (is_whole && hands_pick(run, 2) == 0)
+        return make_admission(run, text);
+    return span_of(hands_admit(run));
 }
 
-/* The admission that is there, or another. */
+/* The admission that is there, or another, or none. */
 static struct span any_found(struct run *run, state_text text)
 {
     if (hands_pick(run, 4) != 0)
         return span_of(run->memory.admit);
-    return hands_pick(run, 2) == 0 ? (struct span){0}
-                                   : make_admission(run, text);
+    if (hands_pick(run, 2) == 0)
+        return span_of("");
+    return make_admission(run, text);
 }
 
-/* The mark that is there, or another. */
+/* The mark that is there, or another, or none. */
 static struct span any_mark(struct run *run, state_text text)
 {
     if (hands_pick(run, 4) != 0)
         return span_of(run->memory.mark);
-    return hands_pick(run, 4) == 0 ? (struct span){0} : make_mark(run, text);
+    if (hands_pick(run, 4) == 0)
+        return span_of("");
+    return make_mark(run, text);
 }
 
 /* The greatest beat that a caller knows: about that of the node, or less. */

@@ -170,7 +170,9 @@ static void send_action(int server, const struct admission_action *action)
     };
     const struct admission *admission = &rivals.server[server].admission;
     const struct admission_node *it = &admission->node[action->node];
+    /* cppcheck-suppress variableScope; ask points to it */
     char nonce[CALL_NONCE_MAX + 1];
+    /* cppcheck-suppress variableScope; likewise */
     char witnesses[CALL_WITNESSES_MAX + 1];
     struct call ask = {
         .kind = script_of[action->kind],
