@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Makes the two base images from Debian's packages, where no registry can be
-# reached: debian:trixie-slim, and the Redis of Debian 13 under the name that
-# docker-compose.yml asks for. Images that exist are left alone.
+# Makes the two base images from Debian's packages, for machines that cannot
+# reach a registry: debian:trixie-slim, and the Redis of Debian 13 under the
+# name that docker-compose.yml uses. Existing images are kept.
 #   docker/make-images.sh [--force]
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -25,7 +25,7 @@ import() { # image docker-import-option…
         docker import --message "made by docker/make-images.sh" \
             --change 'LABEL made-by="redlockd docker/make-images.sh"' \
             "$@" - "$image" >/dev/null
-    echo "Made $image of Debian packages."
+    echo "Made $image from Debian packages."
 }
 
 in_tree() { # command…
@@ -47,7 +47,7 @@ case $force in
 esac
 docker version >/dev/null || exit
 if ! is_wanted "$base" && ! is_wanted "$redis"; then
-    echo "$base and $redis are there; --force makes them anew."
+    echo "$base and $redis exist; --force makes them again."
     exit 0
 fi
 if [ "$(id -u)" -ne 0 ]; then

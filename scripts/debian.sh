@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# To be sourced: bare trees of Debian releases, made by debootstrap.
+# To be sourced: makes minimal Debian systems in folders with debootstrap.
 #
-# Mirror and proxy are those that the host's apt uses, if the host is a Debian.
+# If the host is a Debian, the mirror and proxy of its apt are used.
 
 # The archives of the host's apt, as lines "kind URI"; kind: main or security.
 debian_archives() {
@@ -17,7 +17,7 @@ debian_archive() { # kind
     debian_archives | sed -n "s/^$1 //p"
 }
 
-# What apt in a tree needs to come by packages as the host does.
+# Lets apt in a tree get packages from where the host's apt does.
 debian_use_archives() { # release tree
     local release=$1 tree=$2 main security
     main=$(debian_archive main)
@@ -36,7 +36,7 @@ debian_use_archives() { # release tree
     cp /etc/resolv.conf "$tree/etc/resolv.conf"
 }
 
-# A minimal release in an empty folder. The first is kept in build/debian.
+# A minimal release in an empty folder. Each is made once, in build/debian.
 debian_unpack() { # release tree
     local release=$1 tree=$2 kept=build/debian/$1.tar
     mkdir -p "$tree" "${kept%/*}"
@@ -63,7 +63,7 @@ debian_bootstrap() { # release tree
         debootstrap --variant=minbase "$1" "$2" ${main:+"$main"}
 }
 
-debian_proxy() { # that the host's apt uses, if any
+debian_proxy() { # of the host's apt, if any
     local proxy=''
     eval "$(apt-config shell proxy Acquire::http::Proxy 2>/dev/null || true)"
     echo "$proxy"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that are missing, for each group named:
 #   deps.sh build | run | test | lint | analyse | bench …
-# Elsewhere it says what is missing and stops.
+# Without apt-get it lists what is missing and stops.
 set -euo pipefail
 
 missing=()
@@ -101,7 +101,7 @@ need_group() {
         need_command curl curl
         ;;
     *)
-        echo "deps: no such group: $1" >&2
+        echo "deps: unknown group: $1" >&2
         exit 2
         ;;
     esac
@@ -114,7 +114,7 @@ done
 mapfile -t missing < <(printf '%s\n' "${missing[@]}" | sort -u)
 
 if ! command -v apt-get >/dev/null; then
-    echo "Missing here; these are the names of the Debian packages:" >&2
+    echo "Missing, by the names of their Debian packages:" >&2
     printf '  %s\n' "${missing[@]}" >&2
     exit 1
 fi
@@ -122,13 +122,13 @@ fi
 root=()
 if [ "$(id -u)" -ne 0 ]; then
     if ! command -v sudo >/dev/null; then
-        echo "As root: apt-get install ${missing[*]}" >&2
+        echo "Run as root: apt-get install ${missing[*]}" >&2
         exit 1
     fi
     root=(sudo)
 fi
 echo "Installing Debian packages: ${missing[*]}"
-# Debian starts the servers that it installs, unless this file forbids it.
+# Debian starts the servers that it installs, unless this file forbids that.
 policy=/usr/sbin/policy-rc.d
 if [ ! -e $policy ]; then
     trap '"${root[@]}" rm -f "$policy"' EXIT

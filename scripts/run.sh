@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Five durable Redis masters and redlockd over them, until Ctrl-C.
-# REDLOCKD_… variables configure redlockd, as always.
+# Runs five durable Redis masters and redlockd until Ctrl-C.
+# REDLOCKD_… variables configure redlockd as usual.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=scripts/stack.sh
@@ -8,7 +8,7 @@ source scripts/stack.sh
 
 listen=${REDLOCKD_LISTEN:-127.0.0.1:8080}
 if stack_is_taken "${listen##*:}"; then
-    echo "Port ${listen##*:} is taken. Another one:" >&2
+    echo "Port ${listen##*:} is in use. To use another one:" >&2
     echo "  REDLOCKD_LISTEN=127.0.0.1:9090 make run" >&2
     exit 1
 fi
@@ -18,12 +18,12 @@ stack_start_nodes 5 7101 --appendonly yes --appendfsync always
 stack_start_server "${REDLOCKD:-build/redlockd}" "$listen"
 cat <<END
 
-redlockd serves http://$listen over five Redis masters:
+redlockd serves http://$listen on top of five Redis masters:
   ${stack_nodes[*]}
 Ctrl-C stops all of them. In another terminal:
 
   curl -s --json '{"resource":"order:42","ttl_ms":30000}' http://$listen/locks
 
 END
-# a node that is killed is no reason to stop: watch how the rest goes on
+# go on if a node is killed: people may want to see what happens
 wait "$stack_server"

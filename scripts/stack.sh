@@ -1,9 +1,9 @@
 # shellcheck shell=bash
-# To be sourced: starts Redis masters and redlockd on loopback, and ends them.
+# To be sourced: starts and stops Redis masters and redlockd on loopback.
 #
-# Each child has a session of its own, so that Ctrl-C reaches the script alone
-# and redlockd can drain before its nodes go; and each dies with the script,
-# even if that is killed hard.
+# Each child has its own session, so that Ctrl-C reaches only the script, and
+# redlockd can drain before its nodes end. Each dies with the script, even if
+# that gets SIGKILL.
 
 stack_nodes=()  # host:port of each node
 stack_pids=()   # of the nodes
@@ -21,7 +21,7 @@ stack_spawn() { # command…
 stack_begin() {
     stack_dir=$(mktemp -d "${TMPDIR:-/tmp}/redlockd.XXXXXX")
     trap stack_end EXIT
-    trap 'exit 0' INT # asked for, no failure
+    trap 'exit 0' INT # not a failure
     trap 'exit 143' TERM HUP
 }
 
@@ -38,7 +38,7 @@ stack_end() {
     rm -rf "$stack_dir"
 }
 
-# count first-port redis-option…; ports that are taken are passed over.
+# count first-port redis-option…; skips ports that are in use.
 stack_start_nodes() {
     local count=$1 port=$2
     shift 2

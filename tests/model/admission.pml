@@ -1,11 +1,10 @@
 /* Admission: rules 1 to 5 of docs/guarantees.md, and REVOKE of rules 8 and 10.
  *
- * Three nodes lose their memory as often as they like: restarted empty, with
- * an old dump, flushed (the run_id stays), revoked. Two servers look at
- * them, at any time or never (that is what a lost connection does), and each
- * keeps its timer of one mark. One ADMIT at a time may lie in a node's
- * socket and run later. Two clients take the lock, through any server: what
- * decides is in the script on the node.
+ * Three nodes lose their memory any number of times: restarted empty, with an
+ * old dump, flushed (the run_id stays), revoked. Two servers look at them, at
+ * any time or never (as with a lost connection), and each keeps its timer of
+ * one mark. One ADMIT at a time may wait in a node's socket and run later. Two
+ * clients take the lock, through any server: the script on the node decides.
  *
  * Rules that can be switched off:
  *   NO_ADMIT_CHECK    rule 2: a server asks at the heartbeat, not the script
@@ -14,10 +13,10 @@
  *   NO_MARK_RUN_ID    rule 3: `mark` does not name the run_id
  *   NO_MARK_NONCE     rule 3: `mark` has no nonce
  *   TIMER_BY_RUN_ID   rule 4: the timer belongs to a run_id, not to a mark
- *   UPTIME_TIMER      rule 4: the node's uptime is believed
+ *   UPTIME_TIMER      rule 4: the node's uptime is trusted
  *   SHORT_TIMER       rule 4: Q is less than the greatest max_ttl
  *   BLIND_ADMIT       rule 5: ADMIT compares nothing
- *   OLD_MARK_REVOKE   rule 8: REVOKE brings the mark of before, no new nonce
+ *   OLD_MARK_REVOKE   rule 8: REVOKE sets the previous mark, no new nonce
  */
 #include "common.pml"
 
@@ -25,11 +24,11 @@
 #ifdef SHORT_TIMER
 #define Q (T - 1)
 #else
-#define Q T            /* more is safe if this is */
+#define Q T            /* if this is safe, more is */
 #endif
-#define LATE 1         /* the node in whose socket an ADMIT may lie */
+#define LATE 1         /* the node whose socket may hold an ADMIT */
 
-/* What lies on the nodes. */
+/* What is stored on the nodes. */
 mtype = {NONE, CURRENT, OLDER}; /* the run_id that `admit` names */
 mtype admit[NODES] = CURRENT;
 byte mark[NODES];                   /* its nonce; 0: no mark */
@@ -41,13 +40,13 @@ byte dump_mark;
 /* What the servers know. */
 byte watch[SERVERS * NODES];        /* the mark whose timer runs */
 byte timer[SERVERS * NODES];
-byte late_mark;                 /* an ADMIT in a socket; 0: none */
+byte late_mark;                 /* of an ADMIT in a socket; 0: none */
 #ifdef OLD_MARK_REVOKE
 byte last_mark[NODES];
 #endif
 
-/* Nonces are random: a mark that is neither on the node nor in its dump will
- * never be seen again. Forgetting who watched it keeps the model finite. */
+/* Nonces are random: a mark that is neither on the node nor in its dump never
+ * appears again. Forgetting who watched it keeps the model finite. */
 inline forget(n, nonce)
 {
 #if !defined(NO_MARK_NONCE) && !defined(TIMER_BY_RUN_ID) && \
@@ -104,8 +103,8 @@ inline write_mark(n)
 #define IS_OLD_MARK(n) mark_is_old[n]
 #endif
 
-/* Rule 3, after which rule 4 starts a timer. Stands for the handshake, the
- * heartbeat, and the look after each QUARANTINED. */
+/* Rule 3; then rule 4 starts a timer. Stands for the handshake, the heartbeat,
+ * and the look after each QUARANTINED. */
 inline look(s, n)
 {
     if
@@ -136,7 +135,7 @@ inline look(s, n)
     fi
 }
 
-/* Rule 5; the mark goes with it. */
+/* Rule 5; also removes the mark. */
 inline run_admit(n, nonce)
 {
     if
@@ -213,7 +212,7 @@ inline flush(n) /* FLUSHALL, or REPLICAOF and back */
 #endif
 }
 
-inline restart(n) /* empty, or with what the dump has */
+inline restart(n) /* empty, or with the content of the dump */
 {
     lock[n] = 0;
     lose_mark(n);

@@ -1,16 +1,16 @@
-/* Births: how long a quarantine has lasted is written into its mark, so that
- * servers which are restarted do not begin it anew.
+/* Births: the mark stores when its quarantine began, so that restarted servers
+ * do not begin it again.
  *
  * One node loses its memory: empty, or with a copy, by a restart or under the
- * same run_id. Two servers look at it, and are restarted. A look may lie in
- * the node's socket; the time it carries is then old. The lock is followed on
- * this node alone: the second holder is its vote while an older promise lasts.
+ * same run_id. Two servers look at it, and are restarted. A look may wait in
+ * the node's socket; the time it carries is then old. Only this node's lock is
+ * modelled: a second holder is its vote while an older promise lasts.
  */
 #define NO_LOCKS
 #include "common.pml"
 
 #define T 3
-#define NEAR 1          /* ticks that a look may be late, and still be believed */
+#define NEAR 1          /* how many ticks late a look is still trusted */
 #ifdef SHORT_Q
 #define Q T
 #else
@@ -148,7 +148,7 @@ inline roll_back()
     admit = (admit == CURRENT -> OLDER : admit);
     forget_timers()
 #else
-    late = late_look; /* on its connection */
+    late = late_look; /* waits on its connection */
     begin_life();
     late_look = late;
     late = 0
@@ -171,7 +171,7 @@ inline tick()
 
 #define SERVER(s) \
     :: d_step { look(s, 0) } \
-    :: d_step { look(s, UNKNOWN) } /* it knows no clocks */ \
+    :: d_step { look(s, UNKNOWN) } /* it does not know the clocks */ \
     :: d_step { IS_OVER(s) -> run_admit() } \
     :: d_step { watch[s] = 0; timer[s] = 0 } /* a new process */
 

@@ -1,36 +1,36 @@
 /* Clocks: rule 8 of docs/guarantees.md.
  *
- * The clock of node 0 steps, forward so far that all its keys end early, or
- * back; again when the servers that know it saw the last step. All others are
- * as one. Two servers hear of the nodes, at any time or never, promptly or
- * late: a late reply lay there while node or server were paused. Client c
- * asks server c. Server 1 begins anew as a process without history, or its
- * own clock steps, by another width than the node's and while it knows all
- * nodes. There is no drift, and a judgement hears all nodes.
+ * The clock of node 0 steps, forward so far that all its keys expire early, or
+ * back; again after the servers that know it have seen the last step. All other
+ * clocks are treated as one. Two servers hear of the nodes, at any time or
+ * never, promptly or late: late if the node or the server was paused. Client c
+ * asks server c. Server 1 restarts as a process without history, or its own
+ * clock steps, by another width than the node's and while it knows all nodes.
+ * There is no drift, and a judgement hears all nodes.
  *
  * Rules that can be switched off:
  *   NO_STEP_TEST       votes are not compared with the baseline
- *   TRUST_AT_SIGHT     without a history every clock counts
+ *   TRUST_AT_SIGHT     without a history every clock is trusted
  *   SHORT_WATCH        ... after being watched for less than max_ttl
- *   POINTS             a reply tells a point, not an interval
+ *   POINTS             a reply gives a point, not an interval
  *   SUSPECT_NOBODY     nodes are revoked even if a majority stepped
- * And if the others may be as far ahead as it steps (SPREAD), with servers
- * that have a history:
- *   BASELINE_PER_CONNECTION  it is learned anew by each connection
- *   NO_HISTORY               they begin anew: not a rule, but what remains
+ * And if the other clocks may be as far ahead as it steps (SPREAD), with
+ * servers that have a history:
+ *   BASELINE_PER_CONNECTION  each connection learns it anew
+ *   NO_HISTORY               the servers restart: not a rule, but what remains
  */
 #include "common.pml"
 
 #define T 2 /* max_ttl, in ticks */
-#define Q T /* more is safe if this is */
+#define Q T /* if this is safe, more is */
 #ifdef SHORT_WATCH
 #define WATCH (T - 1)
 #else
 #define WATCH T
 #endif
 
-/* A late reply comes one unit late. Steps are wider: of nodes 2, of a server's
- * own clock 4. What is narrower than a reply was late cannot be seen. */
+/* A late reply is one unit late. Steps are wider: 2 for nodes, 4 for a server's
+ * own clock. A step that is less than a reply's delay cannot be seen. */
 #define STEP 2
 #define OWN_STEP 4
 byte ahead[NODES]; /* the nodes' clocks */
@@ -97,7 +97,7 @@ inline narrow(s, n, late)
 {
     if
     :: !late -> high[AT(s, n)] = OFFSET(s, n); wide[AT(s, n)] = 0
-    :: else /* it tells no more than is known */
+    :: else /* it adds nothing */
     fi
 }
 

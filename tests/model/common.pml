@@ -1,16 +1,16 @@
 /* What all models share.
  *
- * Three nodes, two servers, one resource. Time is a tick that may come at any
- * moment; timers count ticks. What a server does, a vote, a loss are steps of
- * their own, in any order.
+ * Three nodes, two servers, one resource. A tick of time may come at any
+ * moment; timers count ticks. An action of a server, a vote and a loss are
+ * separate steps, in any order.
  *
  * Two clients: if there are ever two holders, client 0 is the one whose round
- * started first, and it works until `left` ticks from that start are over
- * (§5: validity counts from the start of the round). Client 1 votes only
- * meanwhile, and after that all locks vanish: what an older round leaves on
- * the nodes can only refuse votes. So locks need no TTL of their own.
+ * started first, and it works until `left` ticks after that start have passed
+ * (§5: validity counts from the start of the round). Client 1 votes only during
+ * that time, and after it all locks vanish: what an older round leaves on the
+ * nodes can only refuse votes. So locks need no TTL of their own.
  *
- * run.sh looks for the name of the assertion that fell. */
+ * run.sh looks for the name of the failed assertion. */
 
 #ifndef NODES
 #define NODES 3
@@ -60,7 +60,7 @@ inline tick_clients()
     fi
 }
 
-/* A client asks a node, any server asks for it; may_vote is the script. */
+/* A client asks a node through any server; may_vote stands for the script. */
 #define VOTES(c, n, may_vote) \
     (left > 0 && lock[n] == 0 && !(votes[c] & BIT(n)) && (may_vote))
 #endif

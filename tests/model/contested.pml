@@ -1,9 +1,9 @@
 /* Contested: one name leads two servers to two machines.
  *
- * Server s reaches machine s under the name of node 0, and both reach the
- * others, 1 and 2. Machine 0 votes; machine 1 is empty, or a copy. A tick is
- * a heartbeat: each server has looked at all of its nodes, or is gone for good
- * (STOPS: it was held up).
+ * Server s reaches machine s under the name of node 0, and both reach the other
+ * nodes, 1 and 2. Machine 0 votes; machine 1 is empty, or a copy. A tick is a
+ * heartbeat: each server has looked at all of its nodes, or has stopped for good
+ * (with STOPS: was only held up).
  */
 #define NO_LOCKS
 #include "common.pml"
@@ -19,9 +19,9 @@
 mtype = {NONE, CURRENT, OLDER};
 mtype admit[2] = CURRENT;
 byte beat[2] = 9;
-byte left[2];      /* of what this machine promised */
+byte left[2];      /* of this machine's promises */
 bit is_marked[2];
-byte away[2];      /* since the mark, or the last rise of its witness */
+byte away[2];      /* since the mark, or since its witness last rose */
 
 byte known[SERVERS] = 9;
 byte quiet[SERVERS];
@@ -29,7 +29,7 @@ bit has_passed[SERVERS], is_stopped[SERVERS];
 byte witness[NODES] = 9;
 
 /* A beat is a line and a count: an ADMIT or READMIT begins at the time, above
- * whatever the counts of before may reach. Only their order is kept. */
+ * anything that earlier counts can reach. Only their order is kept. */
 #define LINE 8
 #define MOST (7 * LINE)
 #define IS_BEAT(v) (beat[0] == v || beat[1] == v || known[0] == v || \
@@ -134,7 +134,7 @@ inline come_back(s)
 }
 
 #define MAY_ADMIT(s) (admit[s] != CURRENT && is_marked[s] && away[s] == Q)
-/* A copy behind which nothing was promised, as the others tell. */
+/* A copy after which nothing was promised, as the others report. */
 #ifdef IDLE
 bit is_unchanged;
 #define MAY_READMIT_IDLE(s) (s == 1 && is_unchanged)
@@ -191,7 +191,7 @@ inline lose(s)
 {
     admit[s] = NONE;
     beat[s] = 0;
-    left[s] = 0; /* that is for admission.pml */
+    left[s] = 0; /* losing promises is the subject of admission.pml */
     is_marked[s] = 0;
     away[s] = 0;
     quiet[s] = 0;

@@ -1,16 +1,16 @@
 /* Configurations: rules 3 and 11 of docs/guarantees.md.
  *
  * Server 0 has the old configuration, of nodes 0, 1, 2, which votes; server 1
- * the new one, of nodes 1, 2, 3 and with a lower max_ttl: their majorities
- * need not share a node. Both look at nodes at any time or never, and at all
- * of theirs just before an ADMIT. Client 0 asks the old server and client 1
- * the new one, or the other way about. Node 1 forgets once. With SAME_EPOCH
- * the new configuration was given no higher epoch.
+ * the new one, of nodes 1, 2, 3 and with a lower max_ttl: their majorities need
+ * not share a node. Both look at nodes at any time or never, and at all of
+ * theirs just before an ADMIT. Client 0 asks the old server and client 1 the new
+ * one, or the other way round. Node 1 forgets once. With SAME_EPOCH the new
+ * configuration has no higher epoch.
  *
  * Rules that can be switched off:
  *   NO_FINGERPRINT     rule 3: `admit` does not name the configuration
  *   FOREIGN_ELSEWHERE  rule 3: admits although a foreign node was seen
- *   NO_EPOCHS          rule 3: what is of another configuration is revoked
+ *   NO_EPOCHS          rule 3: revokes admissions of another configuration
  *   SOME_MARKS         rule 11: nodes are admitted before all are marked
  *   OWN_MARK           rule 11: Q is counted from each node's own mark
  *   OWN_TTL            rule 11: Q by this server's max_ttl, not the greatest
@@ -29,18 +29,18 @@
 #define LONGEST OLD_T
 #define IS_OF(s, n) ((s) == 0 -> (n) < 3 : (n) > 0)
 
-/* What lies on the nodes: a configuration, by its server + 1; 0: none. A mark
- * names its epoch only: with SAME_EPOCH both have the same. */
+/* What is stored on the nodes: a configuration, by its server + 1; 0: none. A
+ * mark names only its epoch: with SAME_EPOCH both have the same. */
 byte admit[NODES], mark[NODES], greatest[NODES];
 
 /* What the servers know. */
 bit is_watched[SERVERS * NODES]; /* the node's mark */
 byte timer[SERVERS * NODES];
 bit is_foreign[SERVERS * NODES];
-byte looked[SERVERS];            /* at which nodes, in this tick */
+byte looked[SERVERS];            /* at these nodes, in this tick */
 byte max_ttl[SERVERS];           /* the greatest seen */
 bit is_above[SERVERS * NODES];   /* the node has a higher epoch */
-byte took[SERVERS];              /* admissions of the other */
+byte took[SERVERS];              /* admissions of the other one */
 bit has_forgotten;               /* node 1, once */
 bit is_swapped;                  /* client 0 asks server 1 */
 #define SERVER_OF(c) (is_swapped -> 1 - (c) : (c))
@@ -145,7 +145,7 @@ inline look(s, n)
 #define IS_BELOW(s) SEES_HIGHER(s)
 #endif
 
-/* Rules 4 and 5: after a look at all. */
+/* Rules 4 and 5: after a look at all nodes. */
 #if defined(SOME_MARKS) || defined(CUT_OFF)
 #define HAS_LOOKED(s) true
 #else
@@ -227,7 +227,7 @@ active proctype world()
         max_ttl[0] = OLD_T;
         max_ttl[1] = NEW_T;
 #ifdef ALL_EMPTY
-        has_forgotten = 1; /* as all have */
+        has_forgotten = 1; /* like all others */
 #else
         admit[0] = 1; admit[1] = 1; admit[2] = 1;
         greatest[0] = OLD_T; greatest[1] = OLD_T; greatest[2] = OLD_T;

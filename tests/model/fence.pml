@@ -1,21 +1,21 @@
 /* Fencing numbers, and the spread of the clocks (rule 8 of
  * docs/guarantees.md).
  *
- * Three nodes with clocks that are some ticks ahead, each by its own number.
- * Node 0 forgets everything, and its clock steps anywhere; then it is away
- * for Q. The others remember, and all are near enough to each other to vote
- * when it begins. A server asks with any number, which stands for whatever it
- * believes of clocks and last numbers: what decides is on the nodes. Numbers
- * are counted from now on: time never ends, and what is far behind counts as
- * nothing. No lock is ever in the way.
+ * Three nodes whose clocks are ahead by some ticks, each by a different number.
+ * Node 0 forgets everything, its clock steps anywhere, and it does not vote for
+ * Q. The others remember, and all are near enough to each other to vote at the
+ * start. A server asks with any number, which stands for whatever it believes
+ * of clocks and last numbers: the nodes decide. Numbers are counted from now:
+ * time never ends, and a number far behind counts as none. No lock ever exists
+ * already.
  *
  * Rules that can be switched off:
  *   NO_COMPARE    a number from the server's memory; nodes compare nothing
  *   NODE_COUNTER  a counter on each node, the maximum of a majority
  *   NO_WINDOW     a node accepts numbers further than W from its clock
  *   NO_SPREAD     clocks further than W/2 from the median vote
- *   SHORT_Q       Q is 3 W; with a tick more (LEAST_Q) all is well here, where
- *                 no clock drifts and each median is taken of all nodes
+ *   SHORT_Q       Q is 3 W; one tick more (LEAST_Q) is safe here, where no
+ *                 clock drifts and each median is of all nodes
  * And what remains, not a rule:
  *   FAR_NODE      node 2 is far off, until node 0's clock steps to its side
  */
@@ -31,12 +31,12 @@
 #define Q (4 * W + 1)
 #endif
 
-#define FAR (2 * W + 1) /* no less than Q - 2 W, or the spread is no matter */
+#define FAR (2 * W + 1) /* at least Q - 2 W, or the spread does not matter */
 
 byte ahead[NODES];  /* the nodes' clocks */
 byte away;          /* ticks until node 0 votes */
 
-/* A number is counted from what the slowest clock may accept now. */
+/* A number is counted from the least that the slowest clock may accept now. */
 #define MOST (FAR + 2 * W + 1)
 #define CLOCK(n) (ahead[n] + W + 1)
 byte highest[NODES]; /* accepted in the slot; 0: none that matters */
@@ -70,7 +70,7 @@ byte granted;
 #define ACCEPTS(n, number) ((n != 0 || away == 0) && IS_IN_SPREAD(n) && \
     IS_IN_WINDOW(n, number) && IS_RISING(n, number))
 
-/* A round that is lost leaves its number on one node. */
+/* A lost round leaves its number on one node. */
 inline accept(n, number)
 {
     highest[n] = number

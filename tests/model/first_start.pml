@@ -1,19 +1,19 @@
 /* First start: rule 6 of docs/guarantees.md, raced by two servers.
  *
- * Nodes forget everything while the servers go through their looks: before
- * the first ADMIT as many as LOSSES say, afterwards one, a minority. (If a
- * majority forgets, and the others never were admitted, all nodes are as
- * empty as on the first day: what README excludes.) An ADMIT may run late. A
- * server may give up and begin again as a new process. No quarantine ends,
- * no TTL ends; a round's votes come within LIFE ticks, its node_timeout.
+ * Nodes forget everything while the servers look at them: before the first
+ * ADMIT as many as LOSSES, afterwards one, a minority. (If a majority forgets,
+ * and the others were never admitted, all nodes are as empty as on the first
+ * day, which the assumptions exclude.) An ADMIT may run late. A server may give
+ * up and restart as a new process. No quarantine ends, no TTL ends; a round's
+ * votes arrive within LIFE ticks, its node_timeout.
  *
  * Rules that can be switched off:
- *   SHARED_MARKS    not only who created the mark of each node goes on
+ *   SHARED_MARKS    others than the creator of all marks go on, too
  *   NO_HOLD         no wait of more than one round's life
  *   NO_SECOND_LOOK  no look at all nodes after that
  *   SET_IF_ABSENT   ADMIT only asks for "not admitted", not for the mark
  * And of story 28, with all nodes admitted, then all empty (ALL_LOST):
- *   ANY_NODES       nodes without persistence are first-started unasked
+ *   ANY_NODES       nodes without persistence get a first start unasked
  *   SAID_YES        `--first-start yes`, not a rule; no server restarts then
  *   NO_MEMORY       also by a process that saw an admission
  * And of story 46, with all nodes admitted, then flushed (FLUSHED), while
@@ -59,7 +59,7 @@ byte losses;
 bit all_lost;
 
 #if defined(ALL_LOST) && !defined(ANY_NODES) && !defined(SAID_YES) && \
-    !defined(FLUSHED) /* that leaves durable nodes durable */
+    !defined(FLUSHED) /* durable nodes stay durable then */
 #define MAY_START(s) false
 #elif defined(NO_MEMORY)
 #define MAY_START(s) true
@@ -111,7 +111,7 @@ inline look_again(s, n)
     fi
 }
 
-/* A nonce that is gone does not come back: its ADMIT will do nothing. */
+/* A nonce that is gone does not return: its ADMIT will do nothing. */
 #ifdef SET_IF_ABSENT
 #define IS_OF_USE(s, n) 1
 #else
@@ -137,7 +137,7 @@ inline run_admit(s, n)
 #endif
         lose_mark(n);
         admit[n] = 1;
-        losses = (was_admitted -> losses : LOSSES); /* one more */
+        losses = (was_admitted -> losses : LOSSES); /* allows one more */
         was_admitted = 1;
         saw_admission[s] = 1;
 #ifdef REACH_START
@@ -210,10 +210,10 @@ inline tick()
 #endif
 }
 
-/* Server 1 saw an admission: no first start is one any more. */
+/* Server 1 saw an admission: for it there is no first start any more. */
 #ifdef FLUSHED
 #define PLAIN (SERVERS + 1)
-byte looked; /* at which nodes, in this tick */
+byte looked; /* at these nodes, in this tick */
 #define HAS_LOOKED (COUNT(looked) == NODES)
 #define OBJECT(n) :: d_step { object(n) }
 #else
@@ -273,7 +273,7 @@ inline object(n)
 
 active proctype world()
 {
-    left = 1; /* for ever */
+    left = 1; /* forever */
 #ifdef ALL_LOST
     admit[0] = 1; admit[1] = 1; admit[2] = 1;
     saw_admission[0] = 1; saw_admission[1] = 1;

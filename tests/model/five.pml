@@ -1,10 +1,10 @@
-/* Five nodes, of which a minority may be bad at once: put back from an older
- * copy, or emptied.
+/* Five nodes, of which a minority may be bad at once: with an older copy, or
+ * empty.
  *
- * What is in question is only who must be asked before a node is readmitted.
- * So a round is one step, time does not pass, and a node's memory tells of the
+ * The only question is which nodes must be asked before one is readmitted. So a
+ * round is one step, time does not pass, and a node's memory either knows the
  * first holder, whose majority was nodes 0 to 2, or does not. All nodes may be
- * restarted, and any may be away for a while.
+ * restarted, and any may be unreachable for a while.
  */
 #define NODES 5
 #define NO_LOCKS

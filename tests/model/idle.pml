@@ -1,8 +1,8 @@
-/* Idle: a node may vote at once if nothing is promised that it may have
- * forgotten.
+/* Idle: a node may vote at once if nothing that it may have forgotten is still
+ * promised.
  *
- * Node 0 comes back with a copy of any age, or empty; node 1 is emptied.
- * Server 1's median of the clocks is ahead of server 0's by SPREAD. A
+ * Node 0 comes back with a copy of any age, or empty; node 1 is emptied. The
+ * median of the clocks that server 1 sees is ahead of server 0's by SPREAD. A
  * tick is a node's time.
  */
 #define NO_LOCKS
@@ -33,7 +33,7 @@
 
 /* Times are counted back from what the fast server's clock shows. */
 #define NOW(s) ((s) == 0 -> SPREAD : 0)
-#define LONG (Q + SPREAD) /* ago, or longer */
+#define LONG (Q + SPREAD) /* this long ago, or longer */
 #define LONG_SEEN (LONG - MARGIN)
 
 mtype = {NONE, CURRENT, OLDER};
@@ -44,8 +44,8 @@ byte seen = LONG_SEEN;        /* node 0's */
 bit has_copy, copy_lock;
 byte copy_seen, copy_voted;
 
-bit is_sent[NODES]; /* READMIT or ADMIT, in the node's socket */
-byte wait[NODES]; /* since it was seen not to be admitted, + 1 */
+bit is_sent[NODES]; /* a READMIT or ADMIT, in the node's socket */
+byte wait[NODES]; /* since it was seen without admission, + 1 */
 
 /* A round: 0 idle; from 1 its age + 1. */
 byte age, asked, left;
@@ -72,7 +72,7 @@ byte votes;
 /* Nothing was promised since node 0's memory was written. */
 #define IS_BEFORE(n) \
     (COUNTS(n) && (voted[n] == LONG || voted[n] > seen + MARGIN))
-/* Whatever was promised has ended, by the fast server's clock. */
+/* Everything promised has expired, by the fast server's clock. */
 #define HAS_ENDED(n) (COUNTS_TO_ADMIT(n) && voted[n] >= Q)
 
 #define MAY_READMIT \
@@ -118,8 +118,8 @@ inline vote(n)
     seen = (n == 0 -> LATER(asked, LONG_SEEN) : seen)
 }
 
-/* By either server, whose median may be behind that of the one that asked
- * last. */
+/* Through either server, whose median may be behind that of the server that
+ * asked last. */
 #define HAS_LOCK(n) (admit[n] == CURRENT && lock[n] && (votes & BIT(n)))
 inline extend_on(n)
 {

@@ -1,21 +1,21 @@
 /* Memory that is older than what it promised: floors, witnesses, READMIT.
  *
  * Two holders need a node that they share and that forgot: node 0. So the
- * others are only witnesses here, the lock is followed on node 0 alone, and
- * the second holder is a vote of node 0 while an older promise lasts.
+ * others are only witnesses here, only node 0's lock is modelled, and a second
+ * holder is a vote of node 0 while an older promise lasts.
  */
 #define NO_LOCKS
 #include "common.pml"
 
 #define T 3 /* max_ttl, in ticks; a tick is a heartbeat */
-#define Q T /* more is safe if this is */
+#define Q T /* if this is safe, more is */
 #ifdef ONE_HEARTBEAT
 #define WAIT 1
 #else
 #define WAIT 2
 #endif
 
-/* What lies on node 0, and in a copy of its memory. */
+/* What is stored on node 0, and in a copy of its memory. */
 mtype = {NONE, CURRENT, OLDER};
 mtype admit = CURRENT;
 bit durable = 1, is_marked;
@@ -25,11 +25,11 @@ mtype copy_admit;
 byte copy_lock, copy_beat;
 
 bit is_told, is_copy_told;
-bit is_always = 1;  /* appendfsync always, for now */
+bit is_always = 1;  /* appendfsync always, at present */
 bit has_evicted;
-bit is_sent;        /* a READMIT lies in its socket */
+bit is_sent;        /* a READMIT waits in its socket */
 
-byte witness;       /* what the others were told of node 0's beat */
+byte witness;       /* the beat of node 0 that the others know */
 
 /* The servers. */
 byte known[SERVERS];  /* the floor */
@@ -40,9 +40,9 @@ bit has_passed[SERVERS];
 /* What was promised. */
 byte left_;
 #define LEFT left_
-bit is_witnessed, knows[SERVERS]; /* who was told of the last promise */
+bit is_witnessed, knows[SERVERS]; /* who knows of the last promise */
 
-/* Beats are compared only, with node 0's and the copy's: 1 is the lower of the
+/* Beats are only compared, with node 0's and the copy's: 1 is the lower of the
  * two, 3 the higher; 2 is between them, 0 below, 4 above. */
 #define LEVEL(v) \
     (v < low -> 0 : (v == low -> 1 : (v < high -> 2 : (v == high -> 3 : 4))))
@@ -63,7 +63,7 @@ inline compress()
 
 #define MAX(a, b) (a > b -> a : b)
 
-/* Its clock, which no memory has: a step ends all locks early. */
+/* Its clock, which is no part of any memory: a step ends all locks early. */
 mtype = {RIGHT, STEPPED, LEARNED};
 #ifdef NO_CLOCK
 #define STEPS
@@ -169,7 +169,7 @@ inline raise(s)
 #ifdef RAISE_FLOOR
     beat = MAX(beat, known[s]) + 1;
 #else
-    beat = 5; /* the time: above all of before */
+    beat = 5; /* the time: above all earlier beats */
 #endif
     learn(s)
 }
@@ -189,7 +189,7 @@ inline run_admit(s)
     compress()
 }
 
-/* Nothing was promised since: idle.pml has how a server knows. */
+/* Nothing was promised since: idle.pml models how a server knows. */
 inline readmit_idle(s)
 {
     exchange(s);
@@ -237,8 +237,8 @@ inline run_readmit()
     fi
 }
 
-/* A client asks node 0 through this server; a lock that is held is lengthened
- * by its holder. */
+/* A client asks node 0 through this server; a held lock is extended by its
+ * holder. */
 #define MAY_VOTE (admit == CURRENT && !IS_EVICTED && clock != STEPPED)
 
 inline vote(s)
@@ -352,7 +352,7 @@ inline begin_server(s)
     compress()
 }
 
-/* What remains: votes that only servers know which died. */
+/* What remains: votes known only to servers that died. */
 #define IS_LOST (LEFT > lock)
 #ifdef UNWITNESSED
 #define MAY_DIE(s) true

@@ -1,8 +1,8 @@
-/* Witnesses: what servers that are gone knew, the other nodes must tell.
+/* Witnesses: the other nodes must report what servers that are gone knew.
  *
- * Node 0 is restarted whole or with an older copy; nodes 1 and 2 are paused,
- * restarted whole, emptied (one). Two servers, each replaced by a fresh one
- * at any time.
+ * Node 0 is restarted with its memory or with an older copy; nodes 1 and 2 are
+ * paused, restarted with their memory, or emptied (one of them). Two servers,
+ * each of which may be replaced by a new one at any time.
  */
 #define NO_LOCKS
 #include "common.pml"
@@ -26,11 +26,11 @@ byte copy_lock, copy_beat;
 
 /* The servers. */
 byte known[SERVERS];
-byte wait[SERVERS];     /* since all needed were there, + 1; 0: not */
+byte wait[SERVERS];     /* since all needed nodes were there, + 1; 0: not */
 bit has_read[SERVERS * NODES];
 bit has_passed[SERVERS];
 
-/* What was promised, and who was told of it. */
+/* What was promised, and who knows of it. */
 byte left_;
 #define LEFT left_
 bit knows[SERVERS], is_told[NODES];
@@ -71,7 +71,7 @@ inline forget_wait(s)
     has_read[AT(s, 1)] = 0; has_read[AT(s, 2)] = 0
 }
 
-/* A witness that counts begins to do so. */
+/* A witness begins to count. */
 inline begin_witness(n)
 {
 #ifdef WAIT_OWN
@@ -149,7 +149,7 @@ inline come_back(s)
 #endif
 }
 
-/* With another node that votes, too. */
+/* Together with another node that votes. */
 #define IS_VOTING(n) (admit[n] == CURRENT && !is_away[n])
 #define MAY_VOTE (admit[0] == CURRENT && (IS_VOTING(1) || IS_VOTING(2)))
 

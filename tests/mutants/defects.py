@@ -1,7 +1,7 @@
-"""Deliberate defects: each takes one cure away. See run.py.
+"""Deliberate defects: each removes one safeguard. See run.py.
 
-What would be a defect of a node's script is made in the simulator's node,
-which build/release/differ holds equal to the script, or seen by the nemesis.
+A defect of a node's script is made in the simulator's node, which
+build/release/differ compares with the script, or is left to the nemesis.
 """
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ class Defect:
     suite: str  # sim: the simulator finds it; nemesis: real processes do
     falls: str  # the invariant that it breaks
     edits: list[Edit] = field(default_factory=list)
-    faults: str = "all"  # the kinds that bring it to light
+    faults: str = "all"  # the kinds that reveal it
     seed: int = 1        # the first, or the only one
     model: str = ""      # model: this one finds it, with this rule off
     rule: str = ""
-    world: str = ""      # a switch of the model that is on in any case
+    world: str = ""      # a switch of the model that is always on
 
 
-# A node takes any number.
+# A node accepts any number.
 WINDOW_OFF = Edit(
     "server/engine/nodes.c",
     "call->window_us = fence_window_us(nodes->env->settings.max_ttl_ms);",
     "call->window_us = (int64_t)1 << 52;")
-# The last reply is always right.
+# The last reply is always trusted.
 STEPS_BELIEVED = [
     Edit("server/engine/clocks.c", "if (llabs(step_us) > STEP_LEAST_US) {",
          "if (llabs(step_us) > (int64_t)1 << 52) {"),
@@ -41,7 +41,7 @@ STEPS_BELIEVED = [
          "    if (nodeclock_step_us(clock, seen) != 0)\n        return;\n",
          "    if (nodeclock_step_us(clock, seen) != 0) {\n"
          "        *clock = *seen;\n        return;\n    }\n")]
-# A look takes no admission away, and renews no mark.
+# A look revokes no admission and renews no mark.
 BEATS_UNTOLD = Edit(
     "tests/lib/node/simstate.c",
     "memory->beat.it < call->call.floor && call->call.nonce.len > 0",
@@ -49,7 +49,7 @@ BEATS_UNTOLD = Edit(
 
 DEFECTS = [
     # ---- rounds -------------------------------------------------------------
-    Defect("token reused over retries", "sim", "rising", [Edit(
+    Defect("token reused across retries", "sim", "rising", [Edit(
         "server/engine/attempt.c",
         "        make_token(attempt, means, request->owner, call.number);",
         "        if (attempt->number == 1)\n"
@@ -68,7 +68,7 @@ DEFECTS = [
         "(unsigned)it->attempt.number) !=\n"
         "                          slots_user_bits(tag))\n",
         "    if (it == NULL)\n")]),
-    Defect("extension that is over counted", "sim", "rising", [Edit(
+    Defect("expired extension counted", "sim", "rising", [Edit(
         "server/engine/operation.c", "    return is_valid(operations, it) ? OUTCOME_EXTENDED\n"
         "                                    : OUTCOME_VALIDITY_EXHAUSTED;\n",
         "    return OUTCOME_EXTENDED;\n")],
@@ -132,9 +132,9 @@ DEFECTS = [
         "    if (nodes->last_number > median_us + nodes->clocks.far_us)\n",
         "    if (nodes->last_number == FENCE_MAX)\n")],
         faults="step,flush,restart,block,server_restart,slow"),
-    # That numbers fall is shown by the model, NO_WINDOW and NO_SPREAD: no seed
-    # is known by now. What shows here is that nodes vote whose clock is far.
-    Defect("window off, and spread", "sim", "repaired", [WINDOW_OFF, Edit(
+    # The model shows that numbers can fall (NO_WINDOW, NO_SPREAD); no seed does
+    # so yet. Here it shows that nodes vote whose clock is far off.
+    Defect("neither window nor spread", "sim", "repaired", [WINDOW_OFF, Edit(
         "server/engine/clocks.c", ".far_us = window_us / 2,",
         ".far_us = (int64_t)1 << 52,")], faults="flush,step"),
     # ---- who may vote -------------------------------------------------------
@@ -154,8 +154,8 @@ DEFECTS = [
         "server/engine/eligibility.c",
         "    if (admission->settings.is_off)\n        return 0;\n",
         "    if (admission)\n        return 0;\n")]),
-    # The code has this rule twice: a server asks only nodes that it has seen
-    # admitted, and a majority of them does not forget. The model has it once.
+    # The code has a second safeguard: a server asks only nodes that it has seen
+    # admitted, and a majority of them does not forget. The model has only one.
     Defect("first start without hold", "model", "two_holders",
            model="first_start", rule="NO_HOLD"),
     Defect("nobody objects to a first start", "model", "two_holders",
@@ -174,19 +174,19 @@ DEFECTS = [
         "server/engine/eligibility.c",
         "it->beat >= admission->witness.node[node].floor", "it->beat >= 0")],
         faults="restore,promote,break,block,slow"),
-    Defect("evictions not looked for", "sim", "exclusion", [Edit(
+    Defect("evictions not detected", "sim", "exclusion", [Edit(
         "tests/lib/node/simstate.c",
         "return batch->process->evicted != known;", "return known < 0;")],
         faults="evict,break"),
-    Defect("memory that was put back votes", "sim", "exclusion", [Edit(
+    Defect("restored memory votes", "sim", "exclusion", [Edit(
         "tests/lib/node/simnode.c",
         "strcmp(replid + 1, batch->process->replid) == 0",
         "replid[1] != '\\0'")],
         faults="rollback,break"),
-    # Here, too: what such a node has lost shows in its beat as well.
+    # A second safeguard here, too: the beat also shows what such a node lost.
     Defect("readmission of nodes that are not durable", "model", "two_holders",
            model="memory", rule="NO_DURABLE"),
-    Defect("admission although not all nodes were marked", "sim", "exclusion", [Edit(
+    Defect("admission before all nodes are marked", "sim", "exclusion", [Edit(
         "server/engine/eligibility.c",
         "        if (!admission->node[i].is_of_epoch)\n            return false;\n",
         "")]),
@@ -202,12 +202,12 @@ DEFECTS = [
         "                                             .is_proven = true};\n"), Edit(
         "server/engine/clocks.c", "    node->is_proven = false;\n", "")],
         faults="step,break,block,slow"),
-    Defect("steps not looked for", "sim", "exclusion", STEPS_BELIEVED,
+    Defect("steps not detected", "sim", "exclusion", STEPS_BELIEVED,
         faults="step,block,slow,pause"),
-    # In the simulator, a node that is revoked for nothing is back in the end.
+    # In the simulator, a wrongly revoked node is admitted again in the end.
     Defect("step test on points", "model", "revokes_honest", model="clocks",
            rule="POINTS"),
-    # The beats tell of the old machine, too: then the new one is not admitted.
+    # Beats also reveal the old machine, so that the new one is not admitted.
     Defect("connections not confirmed", "sim", "exclusion", [Edit(
         "server/engine/status.c",
         "           now_us - node->confirmed_us < CONFIRMED_US;",
@@ -229,7 +229,7 @@ DEFECTS = [
         "        return 'EXTENDED'\n")]),
     Defect("extend that shortens", "sim", "exclusion", [Edit(
         "tests/lib/node/simnode.c", "    if (expires_ms > key->expires_ms)\n", "")]),
-    # here the clock that the port gives: it is set forward now and then
+    # the clock behind the port is set forward from time to time
     Defect("wall clock instead of boot time", "sim", "exclusion", [Edit(
         "tests/sim/servers.c",
         "    return server->offset_us + now_us + now_us * server->ppm / 1000000;",
@@ -245,7 +245,7 @@ DEFECTS = [
         "           it->beat >= admission->witness.node[node].floor;",
         "           it->beat >= 0;")],
         faults="restore,promote,rollback,break,block,slow"),
-    Defect("what was promised last is not looked at", "sim", "exclusion", [Edit(
+    Defect("last promises ignored", "sim", "exclusion", [Edit(
         "server/engine/witness.c", "    it->voted_us = words->voted_us;\n",
         "    it->voted_us = 0 * words->voted_us;\n")],
         faults="restore,flush,restart,block,slow"),
@@ -255,17 +255,17 @@ DEFECTS = [
         "    const char *name = strchr(strchr(node->admit, ':') + 1, ':');\n"
         "    size_t len = (size_t)(name - node->admit) + 1;\n")],
         faults="replace,block,slow", seed=112),
-    # What follows takes several losses, each at its moment, behind each other.
+    # These need several losses in a row, each at the right moment.
     Defect("witnesses not read", "model", "two_holders", model="memory",
            rule="NO_WITNESS"),
-    Defect("witnesses that were emptied counted", "model", "two_holders",
+    Defect("emptied witnesses counted", "model", "two_holders",
            model="witness", rule="EMPTY_WITNESS"),
     Defect("readmission after one heartbeat", "model", "two_holders",
            model="witness", rule="ONE_HEARTBEAT"),
-    Defect("readmission while the one that knows is away", "model",
+    Defect("readmission without the only node that knows", "model",
            "two_holders", model="five", rule="ONE_MAY_BE_AWAY"),
-    Defect("beat not lifted by an admission", "model", "two_holders",
+    Defect("beat not raised by an admission", "model", "two_holders",
            model="memory", rule="NO_RAISE"),
-    Defect("birth of a mark that came late", "model", "two_holders",
+    Defect("late mark with a birth", "model", "two_holders",
            model="birth", rule="OLD_BIRTH"),
 ]
