@@ -220,6 +220,20 @@ START_TEST(a_watch_tells_what_it_was_asked_for)
 }
 END_TEST
 
+/* The second one may be made, but not set. */
+START_TEST(a_descriptor_has_one_watch_at_a_time)
+{
+    struct loop_watch *first = loop_watch_new(loop, pair[0], NULL, NULL);
+    struct loop_watch *second = loop_watch_new(loop, pair[0], NULL, NULL);
+    ck_assert(first != NULL && second != NULL);
+    ck_assert(loop_watch_set(first, LOOP_READABLE));
+    ck_assert(!loop_watch_set(second, LOOP_READABLE));
+    ck_assert(!loop_watch_set(second, LOOP_READABLE));
+    loop_watch_free(second);
+    loop_watch_free(first);
+}
+END_TEST
+
 START_TEST(a_regular_file_cannot_be_watched)
 {
     FILE *file = tmpfile();
@@ -345,6 +359,13 @@ START_TEST(a_name_that_is_none_has_an_error)
 }
 END_TEST
 
+START_TEST(a_name_that_nobody_can_be_asked_for_is_refused)
+{
+    ck_assert_ptr_null(loop_lookup_new(loop, "\xff\xfe", 1, on_lookup, NULL));
+    ck_assert(!loop_is_resolving(loop));
+}
+END_TEST
+
 START_TEST(a_lookup_that_was_given_up_does_not_call)
 {
     calls = 0;
@@ -372,11 +393,13 @@ Suite *check_loop(void)
                    a_watch_that_was_freed_is_not_called_in_the_same_turn);
     tcase_add_test(tcase, the_loop_frees_what_is_left);
     tcase_add_test(tcase, a_watch_tells_what_it_was_asked_for);
+    tcase_add_test(tcase, a_descriptor_has_one_watch_at_a_time);
     tcase_add_test(tcase, a_regular_file_cannot_be_watched);
     tcase_add_test(tcase, a_reset_is_an_error_and_the_descriptor_may_be_closed);
     tcase_add_test(tcase, signals_arrive_in_the_loop);
     tcase_add_loop_test(tcase, addresses_and_names_are_looked_up, 0, 2);
     tcase_add_test(tcase, a_name_that_is_none_has_an_error);
+    tcase_add_test(tcase, a_name_that_nobody_can_be_asked_for_is_refused);
     tcase_add_test(tcase, a_lookup_that_was_given_up_does_not_call);
     suite_add_tcase(suite, tcase);
     return suite;

@@ -1,4 +1,7 @@
+#include <arpa/inet.h>
 #include <check.h>
+#include <netinet/tcp.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -113,6 +116,69 @@ START_TEST(an_error_is_told_and_what_came_before_can_be_read)
 }
 END_TEST
 
+/* ---- sockets ------------------------------------------------------------- */
+
+static int option_of(int level, int option)
+{
+    int value = -1;
+    socklen_t len = sizeof value;
+    ck_assert_int_eq(getsockopt(wire_fd(wire), level, option, &value, &len), 0);
+    return value;
+}
+
+static int listen_on_loopback(struct sockaddr_in *address)
+{
+    socklen_t len = sizeof *address;
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    *address = (struct sockaddr_in){.sin_family = AF_INET};
+    address->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    ck_assert_int_eq(bind(fd, (struct sockaddr *)address, len), 0);
+    ck_assert_int_eq(getsockname(fd, (struct sockaddr *)address, &len), 0);
+    return fd;
+}
+
+static void await_connected(void)
+{
+    struct pollfd out = {.fd = wire_fd(wire), .events = POLLOUT};
+    ck_assert_int_eq(poll(&out, 1, 10000), 1);
+}
+
+/* No small command waits for another, and a node that is gone is noticed. */
+START_TEST(a_tcp_connection_is_quick_and_is_watched)
+{
+    struct sockaddr_in address;
+    int fd = listen_on_loopback(&address);
+    ck_assert_int_eq(listen(fd, 1), 0);
+    wire_free(wire);
+    wire = wire_new((struct sockaddr *)&address, sizeof address);
+    await_connected();
+    ck_assert(wire_finish_connect(wire));
+    ck_assert_int_eq(option_of(IPPROTO_TCP, TCP_NODELAY), 1);
+    ck_assert_int_eq(option_of(SOL_SOCKET, SO_KEEPALIVE), 1);
+    int noticed_s = option_of(IPPROTO_TCP, TCP_KEEPIDLE) +
+                    option_of(IPPROTO_TCP, TCP_KEEPCNT) *
+                        option_of(IPPROTO_TCP, TCP_KEEPINTVL);
+    ck_assert_int_le(noticed_s, 60);
+    close(fd);
+}
+END_TEST
+
+START_TEST(where_nobody_listens_there_is_no_connection)
+{
+    struct sockaddr_in address;
+    int fd = listen_on_loopback(&address);
+    wire_free(wire);
+    wire = wire_new((struct sockaddr *)&address, sizeof address);
+    ck_assert_ptr_nonnull(wire);
+    if (wire_error(wire) == NULL) {
+        await_connected();
+        ck_assert(!wire_finish_connect(wire));
+    }
+    ck_assert_str_eq(wire_error(wire), "Connection refused");
+    close(fd);
+}
+END_TEST
+
 Suite *check_wire(void);
 
 Suite *check_wire(void)
@@ -123,6 +189,8 @@ Suite *check_wire(void)
     tcase_add_test(tcase, commands_are_arrays_of_bulk_strings);
     tcase_add_test(tcase, what_the_socket_does_not_take_is_sent_later);
     tcase_add_test(tcase, an_error_is_told_and_what_came_before_can_be_read);
+    tcase_add_test(tcase, a_tcp_connection_is_quick_and_is_watched);
+    tcase_add_test(tcase, where_nobody_listens_there_is_no_connection);
     suite_add_tcase(suite, tcase);
     return suite;
 }
