@@ -5,9 +5,6 @@
 
 #include "../base/order.h"
 
-/* Smaller steps are covered by the validity. */
-enum { STEP_LEAST_US = 5000 };
-
 void clocks_init(struct clocks *clocks, int count, int quorum,
                  int64_t max_ttl_ms, int64_t window_us, int64_t timeout_us)
 {
@@ -147,8 +144,8 @@ static bool find_majority(const struct clocks *clocks, int64_t now_us,
         usual_uncertainty_us(known, count, clocks->quorum, now_us);
     if (usual_us > clocks->timeout_us)
         return false;
-    majority->far_us = STEP_LEAST_US + usual_us / 2;
-    majority->uncertainty_us = usual_us + 2 * (int64_t)STEP_LEAST_US;
+    majority->far_us = NODECLOCK_STEP_US + usual_us / 2;
+    majority->uncertainty_us = usual_us + 2 * (int64_t)NODECLOCK_STEP_US;
     int sharp_count = 0;
     for (int i = 0; i < count; i++)
         if (nodeclock_uncertainty_us(known[i], now_us) <=
@@ -209,7 +206,7 @@ bool clocks_observe(struct clocks *clocks, int node, int64_t node_us,
         return true;
     }
     int64_t step_us = nodeclock_step_us(&it->base, &seen);
-    if (llabs(step_us) > STEP_LEAST_US) {
+    if (llabs(step_us) > NODECLOCK_STEP_US) {
         it->step_us = step_us;
         it->last = seen;
         if (clocks->suspected_us == 0)

@@ -2,7 +2,6 @@
  * What a node's replies reveal of its clock.
  *
  * A reply with the node's time, sent and received at known moments, bounds the
- * A reply with the node's time, sent and received at known moments, bounds the
  * node's offset to [time - received, time - sent]. These are intervals, not
  * points: a node or a server that was paused gives wide intervals, which must
  * not look like a step. Moments are CLOCK_BOOTTIME in µs, a node's time is µs
@@ -12,6 +11,10 @@
 #define REDLOCKD_NODECLOCK_H
 
 #include "../base/types.h"
+
+/* Smaller steps of a clock are not detected: each validity makes up for them.
+ */
+enum { NODECLOCK_STEP_US = 5000 };
 
 struct nodeclock {
     bool is_known;

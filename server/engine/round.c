@@ -5,12 +5,10 @@
 #include <string.h>
 
 #include "../base/order.h"
+#include "nodeclock.h"
 #include "token.h"
 
-enum {
-    DRIFT_FIXED_US = 2000, /* of the text */
-    STEP_LEAST_US = 5000,  /* smaller steps of a clock are not detected */
-};
+enum { DRIFT_FIXED_US = 2000 }; /* of the text */
 
 void round_init(struct round *round, enum lock_call kind, int total,
                 int64_t start_us, int64_t deadline_us)
@@ -318,7 +316,8 @@ int64_t round_validity_ms(const struct round *round, int64_t ttl_ms,
     if ((double)drift_us < drift)
         drift_us++;
     int64_t flight_us = round->won_us - round->start_us;
-    int64_t hidden_us = flight_us > STEP_LEAST_US ? flight_us : STEP_LEAST_US;
+    int64_t hidden_us =
+        flight_us > NODECLOCK_STEP_US ? flight_us : NODECLOCK_STEP_US;
     int64_t validity_us = ttl_us - (now_us - round->start_us) - drift_us -
                           DRIFT_FIXED_US - hidden_us;
     return validity_us >= 0 ? validity_us / 1000 : -1;

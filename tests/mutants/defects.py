@@ -35,7 +35,7 @@ WINDOW_OFF = Edit(
     "call->window_us = (int64_t)1 << 52;")
 # The last reply is always trusted.
 STEPS_BELIEVED = [
-    Edit("server/engine/clocks.c", "if (llabs(step_us) > STEP_LEAST_US) {",
+    Edit("server/engine/clocks.c", "if (llabs(step_us) > NODECLOCK_STEP_US) {",
          "if (llabs(step_us) > (int64_t)1 << 52) {"),
     Edit("server/engine/nodeclock.c",
          "    if (nodeclock_step_us(clock, seen) != 0)\n        return;\n",
