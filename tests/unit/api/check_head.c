@@ -109,6 +109,7 @@ END_TEST
 
 START_TEST(blanks_behind_a_value_are_no_part_of_it)
 {
+    static const char blanks[] = "   ";
     struct head head;
     head_init(&head, 0);
     head_add(&head, span_of("X-Lock-Token"), span_of(" a b \t "));
@@ -117,7 +118,7 @@ START_TEST(blanks_behind_a_value_are_no_part_of_it)
     head_add(&head, span_of("X-Request-Id"), span_of(" \t "));
     ck_assert_uint_eq(head.values[HEAD_REQUEST_ID].len, 0);
     head_init(&head, 0);
-    head_add(&head, span_of("X-Request-Id"), (struct span){"  id" + 1, 0});
+    head_add(&head, span_of("X-Request-Id"), (struct span){blanks + 1, 0});
     ck_assert_uint_eq(head.values[HEAD_REQUEST_ID].len, 0);
 }
 END_TEST

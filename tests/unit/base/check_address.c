@@ -3,6 +3,7 @@
  * two are one server. More forms are in check_config.c.
  */
 #include <check.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "../../../server/base/address.h"
@@ -31,9 +32,9 @@ static const char *fill(const char *front, size_t count, const char *behind)
     static char text[4096];
     size_t len = strlen(front);
     ck_assert_uint_lt(len + count + strlen(behind), sizeof text);
-    memcpy(text, front, len);
+    snprintf(text, sizeof text, "%s", front);
     memset(text + len, 'a', count);
-    strcpy(text + len + count, behind);
+    snprintf(text + len + count, sizeof text - len - count, "%s", behind);
     return text;
 }
 

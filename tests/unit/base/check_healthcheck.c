@@ -33,17 +33,19 @@ static char said[512];
 
 static void listen_on(const struct sockaddr *address, socklen_t len)
 {
-    struct sockaddr_storage bound;
+    union {
+        struct sockaddr any;
+        struct sockaddr_in four; /* both have the port in the same place */
+        struct sockaddr_in6 six;
+    } bound = {0};
     socklen_t bound_len = sizeof bound;
 
     server.listener = socket(address->sa_family, SOCK_STREAM, 0);
     ck_assert_int_ge(server.listener, 0);
     ck_assert_int_eq(bind(server.listener, address, len), 0);
     ck_assert_int_eq(listen(server.listener, 1), 0);
-    ck_assert_int_eq(
-        getsockname(server.listener, (struct sockaddr *)&bound, &bound_len), 0);
-    /* both families have it in the same place */
-    server.port = ntohs(((struct sockaddr_in *)&bound)->sin_port);
+    ck_assert_int_eq(getsockname(server.listener, &bound.any, &bound_len), 0);
+    server.port = ntohs(bound.four.sin_port);
 }
 
 static void setup(void)

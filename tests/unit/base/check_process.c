@@ -99,7 +99,7 @@ static bool end_output(void)
 static void lead_output_to(int fd)
 {
     ck_assert_int_ge(fd, 0);
-    fflush(stdout);
+    (void)fflush(stdout);
     dup2(fd, STDOUT_FILENO);
 }
 
@@ -123,7 +123,7 @@ START_TEST(what_could_not_be_written_is_told)
     lead_output_to(open("/dev/full", O_WRONLY));
     fputs("a line\n", stdout);
     if (_i > 0)
-        fflush(stdout);
+        (void)fflush(stdout);
     ck_assert(!end_output());
     ck_assert_str_eq(said, "redlockd: standard output: No space left on "
                            "device\n");

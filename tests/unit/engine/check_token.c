@@ -79,7 +79,7 @@ START_TEST(each_part_has_its_alphabet_and_no_other_byte)
         int len = snprintf(text, sizeof text, "%s%c%s", alphabets[_i].front,
                            byte, alphabets[_i].behind);
         const char *allowed = alphabets[_i].allowed;
-        bool is_allowed = memchr(allowed, byte, strlen(allowed)) != NULL;
+        bool is_allowed = byte != 0 && strchr(allowed, byte) != NULL;
         ck_assert_msg(token_is_ours((struct span){text, (size_t)len}) ==
                           is_allowed,
                       "byte %d", byte);
