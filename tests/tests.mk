@@ -13,8 +13,9 @@ integration_obj := $(call objects,integration)
 sim_obj := $(call objects,sim lib/node)
 differ_obj := $(call objects,differ lib/node)
 
-# The suites of a folder: check_NAME.c defines Suite *check_NAME(void)
-$(GEN)/%_suites.h: $(wildcard tests/unit/*/check_*.c tests/integration/check_*.c)
+# The suites of a folder: check_NAME.c defines Suite *check_NAME(void). A folder
+# is newer when a suite was added or deleted.
+$(GEN)/%_suites.h: tests/integration $(wildcard tests/unit/*/)
 	@mkdir -p $(@D)
 	@for f in $(wildcard tests/$*/check_*.c tests/$*/*/check_*.c); do \
 	  echo "SUITE($$(basename $$f .c))"; done >$@
