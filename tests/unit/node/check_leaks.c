@@ -232,6 +232,7 @@ static void use_a_link(void)
 START_TEST(a_link_leaves_nothing)
 {
     faked_setup();
+    faked.silence_us = 10 * (int64_t)FAKED_SILENCE_US;
     expect_no_growth(use_a_link);
     faked_teardown();
 }
