@@ -205,7 +205,8 @@ START_TEST(story_21_release_without_quorum_ends_the_validity)
     const struct answer *a = lock_release(server, &lock);
     answer_expect(a, 503, "no_quorum");
     ck_assert_ptr_null(strstr(answer_text(a, "detail"), "stands"));
-    ck_assert_ptr_nonnull(strstr(answer_text(a, "detail"), "do not rely"));
+    ck_assert_ptr_nonnull(
+        strstr(answer_text(a, "detail"), "treat the lock as gone"));
     for (int i = 0; i < 2; i++)
         node_resume(&world.nodes[i]);
     WAIT_UNTIL(10000,
