@@ -91,9 +91,9 @@ static bool are_all_others_there(const struct admission *admission, int node,
 }
 
 /*
- * Whether enough others have reported what they know. Those that do not vote
- * may be as old as this one: then none may be missing, because it could be the
- * only one that knows.
+ * Whether enough others have reported what they know. Some of those that do not
+ * vote may be as old as this one: then none may be missing, because it could be
+ * the only one that knows.
  */
 static bool have_told(const struct admission *admission, int node,
                       const struct witness_demand *demand)
