@@ -116,6 +116,29 @@ START_TEST(an_error_is_told_and_what_came_before_can_be_read)
 }
 END_TEST
 
+/* However the bytes fall into pieces; of so many bits. */
+START_TEST(all_replies_come_before_the_end_of_the_connection)
+{
+    static const char one[] = {':', '1', '\r', '\n'};
+    static char bytes[1 << 16];
+    const struct wire_reply *reply;
+    size_t len = (size_t)1 << _i;
+    int replies = 0;
+    bool has_read = true;
+    for (size_t at = 0; at < len; at += sizeof one)
+        memcpy(bytes + at, one, sizeof one);
+    ck_assert_int_eq(send(peer, bytes, len, 0), (ssize_t)len);
+    close(peer);
+    while (wire_read(wire, &has_read)) {
+        ck_assert(has_read);
+        while (wire_next(wire, &reply) == WIRE_REPLY)
+            replies++;
+    }
+    ck_assert_int_eq(replies, (int)(len / sizeof one));
+    ck_assert_str_eq(wire_error(wire), "the node closed the connection");
+}
+END_TEST
+
 /* ---- sockets ------------------------------------------------------------- */
 
 static int option_of(int level, int option)
@@ -189,6 +212,8 @@ Suite *check_wire(void)
     tcase_add_test(tcase, commands_are_arrays_of_bulk_strings);
     tcase_add_test(tcase, what_the_socket_does_not_take_is_sent_later);
     tcase_add_test(tcase, an_error_is_told_and_what_came_before_can_be_read);
+    tcase_add_loop_test(
+        tcase, all_replies_come_before_the_end_of_the_connection, 10, 17);
     tcase_add_test(tcase, a_tcp_connection_is_quick_and_is_watched);
     tcase_add_test(tcase, where_nobody_listens_there_is_no_connection);
     suite_add_tcase(suite, tcase);
