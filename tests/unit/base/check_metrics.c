@@ -203,6 +203,34 @@ START_TEST(histogram_counts_cumulatively)
 }
 END_TEST
 
+START_TEST(the_process_tells_its_version_and_its_memory)
+{
+    print();
+    ck_assert(
+        has_line("redlockd_build_info{version=\"" REDLOCKD_VERSION "\"} 1"));
+    const char *memory = strstr(text, "\nprocess_resident_memory_bytes ");
+    ck_assert_ptr_nonnull(memory);
+    ck_assert_int_gt(strtoll(strchr(memory, ' '), NULL, 10), 100000);
+}
+END_TEST
+
+/* Not within an escape. */
+START_TEST(a_name_that_is_too_long_is_cut)
+{
+    static char name[5000];
+    char ending[] = "\\\"\"} 0\n";
+    memset(name, '"', sizeof name - 1);
+    metrics.node_names[1] = name;
+    print();
+    const char *line = strstr(text, "\nredlockd_node_voting{node=\"\\");
+    ck_assert_ptr_nonnull(line);
+    size_t len = strcspn(line + 1, "\n");
+    ck_assert_uint_lt(len, sizeof name);
+    ck_assert_mem_eq(line + 1 + len - (sizeof ending - 2), ending,
+                     sizeof ending - 1);
+}
+END_TEST
+
 /* As a stream in memory that cannot grow: it tells only whom it fails. */
 START_TEST(a_text_without_room_is_not_whole)
 {
@@ -223,6 +251,8 @@ Suite *check_metrics(void)
     tcase_add_test(tc, counters_are_told);
     tcase_add_test(tc, outcomes_begin_at_zero);
     tcase_add_test(tc, histogram_counts_cumulatively);
+    tcase_add_test(tc, the_process_tells_its_version_and_its_memory);
+    tcase_add_test(tc, a_name_that_is_too_long_is_cut);
     tcase_add_test(tc, a_text_without_room_is_not_whole);
     suite_add_tcase(suite, tc);
     return suite;
