@@ -3,12 +3,14 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "../../../server/base/clock.h"
+#include "../../../server/base/types.h"
 #include "../turns.h"
 
 static struct loop *loop;
@@ -359,6 +361,22 @@ START_TEST(a_name_that_is_none_has_an_error)
 }
 END_TEST
 
+/* Every node may hang at once. What is set already is somebody's wish. */
+START_TEST(each_node_has_a_thread_for_its_lookups)
+{
+    loop_free(loop);
+    unsetenv("UV_THREADPOOL_SIZE");
+    loop = loop_new();
+    const char *threads = getenv("UV_THREADPOOL_SIZE");
+    ck_assert_ptr_nonnull(threads);
+    ck_assert_int_gt(strtol(threads, NULL, 10), NODES_MAX);
+    loop_free(loop);
+    setenv("UV_THREADPOOL_SIZE", "3", 1);
+    loop = loop_new();
+    ck_assert_str_eq(getenv("UV_THREADPOOL_SIZE"), "3");
+}
+END_TEST
+
 START_TEST(a_name_that_nobody_can_be_asked_for_is_refused)
 {
     ck_assert_ptr_null(loop_lookup_new(loop, "\xff\xfe", 1, on_lookup, NULL));
@@ -399,6 +417,7 @@ Suite *check_loop(void)
     tcase_add_test(tcase, signals_arrive_in_the_loop);
     tcase_add_loop_test(tcase, addresses_and_names_are_looked_up, 0, 2);
     tcase_add_test(tcase, a_name_that_is_none_has_an_error);
+    tcase_add_test(tcase, each_node_has_a_thread_for_its_lookups);
     tcase_add_test(tcase, a_name_that_nobody_can_be_asked_for_is_refused);
     tcase_add_test(tcase, a_lookup_that_was_given_up_does_not_call);
     suite_add_tcase(suite, tcase);
