@@ -45,7 +45,7 @@ enum { US_PER_MS = 1000, US_PER_S = 1000000, MS_PER_S = 1000 };
 /* The number of units in value, which is 0 or more, rounded up. */
 static inline int64_t divide_up(int64_t value, int64_t unit)
 {
-    return (value + unit - 1) / unit;
+    return value / unit + (value % unit > 0);
 }
 
 /* R: how long a node stays confirmed as the server its name leads to, µs. */
