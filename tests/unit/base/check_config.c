@@ -137,6 +137,8 @@ static const struct {
     {"--nodes a --nope 3", "--nope", "no such option"},
     {"--nodes a --node-timeout 3", "--node-timeout:", "see --node-timeout-ms"},
     {"--nodez=a", "--nodez:", "see --nodes"},
+    {"--nodes a --noxx", "--noxx:", "see --help"}, /* by chance */
+    {"--nodes a --nodxx", "--nodxx:", "see --nodes"},
     {"--nodes a --maxttl=3", "--maxttl:", "see --max-ttl-ms"},
     {"--nodes a --first-start maybe", "maybe", "auto"},
     {"--nodes a --config-epoch 0", "\"0\"", "1 to 1000000"},
