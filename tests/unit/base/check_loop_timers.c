@@ -114,6 +114,35 @@ static void set_to_the_past(void *arg)
         loop_timer_set(timer, 0);
 }
 
+static struct loop_timer *other;
+
+/* The other one, which is due as well, is to run much later, or not at all. */
+static void put_other_off(void *arg)
+{
+    if (arg == NULL)
+        loop_timer_stop(other);
+    else
+        loop_timer_set(other, clock_now_us() + 3600000000);
+}
+
+static bool has_run(void *arg)
+{
+    int *turns = arg;
+    return ++*turns > 5;
+}
+
+START_TEST(a_timer_that_is_due_can_still_be_put_off)
+{
+    int turns = 0;
+    timer = loop_timer_new(loop, put_other_off, _i == 0 ? NULL : loop);
+    other = loop_timer_new(loop, count, NULL);
+    loop_timer_set(timer, 0);
+    loop_timer_set(other, 0);
+    turns_until(loop, has_run, &turns);
+    ck_assert_int_eq(fired, 0);
+}
+END_TEST
+
 START_TEST(a_timer_that_sets_itself_to_the_past_starves_nobody)
 {
     timer = loop_timer_new(loop, set_to_the_past, NULL);
@@ -268,6 +297,7 @@ Suite *check_loop_timers(void)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, timers_are_never_early);
     tcase_add_test(tcase, a_timer_is_replaced_and_stopped);
+    tcase_add_loop_test(tcase, a_timer_that_is_due_can_still_be_put_off, 0, 2);
     tcase_add_test(tcase, a_timer_that_sets_itself_to_the_past_starves_nobody);
     tcase_add_test(tcase, what_came_while_the_loop_was_busy_is_read_first);
     tcase_add_loop_test(tcase, what_is_read_may_take_away_the_timer, 0, 2);
