@@ -156,7 +156,8 @@ mutate: ## Change code at random: who notices? COUNT=50 SEED=1 SUITES=unit,sim
 	@$(MAKE) -s --no-print-directory -j$$(nproc) tests
 	@tests/mutants/mutate.py $(if $(COUNT),--count $(COUNT)) \
 	  $(if $(SEED),--seed $(SEED)) $(if $(SUITES),--suites $(SUITES)) \
-	  $(if $(JOBS),--jobs $(JOBS)) $(MUTATE_ARGS) -- $(C_FLAGS) $(lib_cflags)
+	  $(if $(JOBS),--jobs $(JOBS)) $(MUTATE_ARGS) -- \
+	  $(filter-out -Werror,$(C_FLAGS)) $(lib_cflags)
 
 model: ## Check the voting rules exhaustively with Spin
 	@tests/model/run.sh
