@@ -12,9 +12,8 @@
  *     │             and not counted
  *     └─────── vote one reply that a node owes; lives in the link's FIFO
  *
- *   repair     what must be set after an extend that did not find the key on
- *              all nodes: lives for two node timeouts, longer than the
- * operation
+ *   repair     what must be set after an extend that some nodes had no key
+ *              for: lives for two node timeouts, longer than the operation
  *
  *   release    what must be deleted after a lost or abandoned grant, or for a
  *              client: lives until every node has answered or the TTL has
