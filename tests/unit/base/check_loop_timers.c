@@ -119,7 +119,8 @@ static struct loop_timer *other;
 /* The other one, which is due as well, is to run much later, or not at all. */
 static void put_other_off(void *arg)
 {
-    if (arg == NULL)
+    const bool *stops = arg;
+    if (*stops)
         loop_timer_stop(other);
     else
         loop_timer_set(other, clock_now_us() + 3600000000);
@@ -134,7 +135,8 @@ static bool has_run(void *arg)
 START_TEST(a_timer_that_is_due_can_still_be_put_off)
 {
     int turns = 0;
-    timer = loop_timer_new(loop, put_other_off, _i == 0 ? NULL : loop);
+    bool stops = _i == 0;
+    timer = loop_timer_new(loop, put_other_off, &stops);
     other = loop_timer_new(loop, count, NULL);
     loop_timer_set(timer, 0);
     loop_timer_set(other, 0);
