@@ -105,4 +105,16 @@ struct call_reply {
     struct call_look look; /* look */
 };
 
+/* What a reply says of the call. */
+static inline struct ballot call_ballot(const struct call_reply *reply)
+{
+    return (struct ballot){reply->vote, reply->state};
+}
+
+/* A reply that says this, and nothing else. */
+static inline struct call_reply call_reply_of(struct ballot ballot)
+{
+    return (struct call_reply){.vote = ballot.vote, .state = ballot.state};
+}
+
 #endif

@@ -430,7 +430,7 @@ static struct ballot judge(const struct nodes *nodes, int node,
                            int64_t received_us)
 {
     const struct node *it = &nodes->node[node];
-    struct ballot ballot = {reply->vote, reply->state};
+    struct ballot ballot = call_ballot(reply);
     bool is_refused = it->refusal != STATE_VOTING;
     if (reply->vote == VOTE_DELETED)
         return ballot;
@@ -473,7 +473,7 @@ struct ballot nodes_on_reply(struct nodes *nodes, int node, uint64_t tag,
         admission_on_quarantined(&nodes->admission, node, received_us);
     if (is_condition(reply->state))
         it->condition = reply->state;
-    struct ballot ballot = {reply->vote, reply->state};
+    struct ballot ballot = call_ballot(reply);
     if (!is_admission)
         ballot = judge(nodes, node, reply, is_clock_same, received_us);
     nodes->env->metrics->votes[node][ballot_number(ballot)]++;

@@ -107,8 +107,7 @@ void releases_undo(struct releases *releases, const struct round *round,
     for (int i = 0; i < round->total; i++) {
         const struct round_vote *vote = &round->votes[i];
         bool is_sent = false;
-        if (!vote->is_sent ||
-            ballot_is_harmless((struct ballot){vote->vote, vote->state}))
+        if (!vote->is_sent || ballot_is_harmless(round_ballot(vote)))
             continue;
         if (it == NULL)
             it = remember(releases, resource, token);

@@ -62,8 +62,7 @@ void result_tell_votes(struct engine_result *result, const struct round *round)
     result->quorum = round->quorum;
     result->total = round->total;
     for (int i = 0; i < round->total; i++)
-        result->votes[i] =
-            (struct ballot){round->votes[i].vote, round->votes[i].state};
+        result->votes[i] = round_ballot(&round->votes[i]);
 }
 
 void result_tell_token(struct engine_result *result, struct span token)

@@ -57,7 +57,7 @@ void round_note_reply(struct round *round, int node,
         vote->is_broken = true;
     if (vote->vote != VOTE_PENDING)
         return;
-    settle(round, node, (struct ballot){reply->vote, reply->state});
+    settle(round, node, call_ballot(reply));
     if (reply->vote == VOTE_STALE && reply->highest > round->highest)
         round->highest = reply->highest;
     vote->highest = reply->highest;

@@ -42,6 +42,11 @@ struct round_vote {
     char value[VALUE_MAX];
 };
 
+static inline struct ballot round_ballot(const struct round_vote *vote)
+{
+    return (struct ballot){vote->vote, vote->state};
+}
+
 struct round {
     enum lock_call kind;
     int total;  /* configured nodes */

@@ -102,8 +102,7 @@ static void describe_admission(const struct admission *admission, int node,
                  "epoch %d; to replace it, give --config-epoch %d",
                  admission->settings.epoch, admission->settings.epoch + 1);
     else if (it->phase == ADMISSION_UNSEEN)
-        snprintf(detail, NODE_DETAIL_MAX,
-                 "its permission to vote is being checked");
+        snprintf(detail, NODE_DETAIL_MAX, "%s", state_detail(STATE_ADMITTING));
     else if (it->phase == ADMISSION_EMPTY && left_us > 0)
         snprintf(detail, NODE_DETAIL_MAX,
                  "is new; votes as soon as all nodes are connected and new, or "

@@ -206,8 +206,7 @@ void batch_read(struct batch_reader *reader, const struct script_field *fields,
 struct call_reply batch_next(struct batch_reader *reader, enum call_kind kind)
 {
     if (reader->all.vote != VOTE_PENDING)
-        return (struct call_reply){.vote = reader->all.vote,
-                                   .state = reader->all.state};
+        return call_reply_of(reader->all);
     assert(reader->at < reader->count);
     const struct script_field *fields = &reader->fields[reader->at++];
     int count = 1;

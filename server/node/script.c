@@ -179,10 +179,8 @@ struct call_reply script_decode(enum call_kind kind, int64_t node_now_us,
                                 const struct script_field *fields, int count)
 {
     assert(kind < CALL_KINDS);
-    if (count == 1 && fields[0].type == SCRIPT_FIELD_ERROR) {
-        struct ballot ballot = script_decode_error(fields[0].string);
-        return (struct call_reply){.vote = ballot.vote, .state = ballot.state};
-    }
+    if (count == 1 && fields[0].type == SCRIPT_FIELD_ERROR)
+        return call_reply_of(script_decode_error(fields[0].string));
     if (count < 1 || fields[0].type != SCRIPT_FIELD_STRING)
         return garbage();
     if (kind == CALL_LOOK)

@@ -233,7 +233,7 @@ static void print_reply(const char *whose, const struct call_reply *reply)
     printf("  %s: %s now %lld beat %lld pttl %lld highest %lld value %.*s "
            "look %d admit %.*s mark %.*s max_ttl %lld durable %d beat %lld "
            "seen %lld voted %lld witnesses %.*s\n",
-           whose, ballot_name((struct ballot){reply->vote, reply->state}),
+           whose, ballot_name(call_ballot(reply)),
            (long long)reply->node_now_us, (long long)reply->beat,
            (long long)reply->pttl_ms, (long long)reply->highest,
            (int)reply->value.len, reply->value.ptr, (int)look->word,

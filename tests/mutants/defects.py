@@ -80,9 +80,7 @@ DEFECTS = [
         "                               : deadline_us + ((int64_t)1 << 52);")]),
     Defect("lost straggler release", "sim", "tidy", [Edit(
         "server/engine/releases.c",
-        "if (!vote->is_sent ||\n"
-        "            ballot_is_harmless((struct ballot){vote->vote, "
-        "vote->state}))",
+        "if (!vote->is_sent || ballot_is_harmless(round_ballot(vote)))",
         "if (!vote->is_sent || vote->vote != VOTE_GRANTED)")]),
     Defect("failed extend that releases", "sim", "own", [Edit(
         "server/engine/operation.c",
@@ -192,7 +190,7 @@ DEFECTS = [
         "")]),
     Defect("quarantined votes counted", "sim", "kept", [Edit(
         "server/engine/round.c",
-        "    settle(round, node, (struct ballot){reply->vote, reply->state});\n",
+        "    settle(round, node, call_ballot(reply));\n",
         "    settle(round, node, (struct ballot){\n"
         "        reply->vote == VOTE_QUARANTINED ? VOTE_GRANTED : reply->vote,\n"
         "        reply->state});\n")]),

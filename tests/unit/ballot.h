@@ -10,14 +10,13 @@
 
 static inline int ballot_of_reply(const struct call_reply *reply)
 {
-    return ballot_number((struct ballot){reply->vote, reply->state});
+    return ballot_number(call_ballot(reply));
 }
 
 /* Such a reply, with nothing else in it. */
 static inline struct call_reply reply_of_ballot(int number)
 {
-    struct ballot ballot = ballot_of_number(number);
-    return (struct call_reply){.vote = ballot.vote, .state = ballot.state};
+    return call_reply_of(ballot_of_number(number));
 }
 
 #endif
