@@ -34,12 +34,15 @@ void accesslog_note(struct accesslog *accesslog,
 {
     struct metrics *metrics = accesslog->metrics;
     int64_t took_us = now_us - request->head_read_us;
+    int64_t slow_us = SLOW_US + request->waited_ms * US_PER_MS;
     assert(response->status > 0 && response->status < METRICS_STATUSES);
     metrics->responses[request->counted_as][response->status]++;
-    metrics_observe(&metrics->request_duration[request->counted_as], took_us);
+    if (request->wait_ms == 0)
+        metrics_observe(&metrics->request_duration[request->counted_as],
+                        took_us);
     if (log_is_enabled(LOG_DEBUG))
         write_line(LOG_DEBUG, request, response, took_us, 0);
-    else if ((response->status >= 500 || took_us > SLOW_US) &&
+    else if ((response->status >= 500 || took_us > slow_us) &&
              log_limit_take(&accesslog->limit, now_us))
         write_line(LOG_INFO, request, response, took_us,
                    accesslog->limit.dropped);

@@ -131,23 +131,46 @@ static void read_token(struct reader *reader, const json_t *value)
         read_text(reader, value, "token", &reader->body->token);
 }
 
+/* What an integer of milliseconds may be. */
+struct range {
+    int64_t least_ms;
+    int64_t most_ms;
+};
+
+/* False: an error was added. */
+static bool read_ms(struct reader *reader, const json_t *value,
+                    const char *name, struct range range, int64_t *ms)
+{
+    char pointer[FAULT_POINTER_MAX + 1];
+    point_to(name, pointer);
+    if (!json_is_integer(value)) {
+        faults_add(reader->errors, pointer,
+                   "%s is %s; it must be an integer from %" PRId64
+                   " to %" PRId64 " (milliseconds)",
+                   name, type_of(value), range.least_ms, range.most_ms);
+        return false;
+    }
+    *ms = json_integer_value(value);
+    if (*ms >= range.least_ms && *ms <= range.most_ms)
+        return true;
+    faults_add(reader->errors, pointer,
+               "%s is %" PRId64 "; it must be an integer from %" PRId64
+               " to %" PRId64 " (milliseconds)",
+               name, *ms, range.least_ms, range.most_ms);
+    return false;
+}
+
 static void read_ttl(struct reader *reader, const json_t *value)
 {
-    struct body *body = reader->body;
-    if (!json_is_integer(value)) {
-        faults_add(reader->errors, "/ttl_ms",
-                   "ttl_ms is %s; it must be an integer from %d to "
-                   "%" PRId64 " (milliseconds)",
-                   type_of(value), TTL_MIN_MS, reader->max_ttl_ms);
-        return;
-    }
-    body->has_ttl = true;
-    body->ttl_ms = json_integer_value(value);
-    if (body->ttl_ms < TTL_MIN_MS || body->ttl_ms > reader->max_ttl_ms)
-        faults_add(reader->errors, "/ttl_ms",
-                   "ttl_ms is %" PRId64 "; it must be an integer from "
-                   "%d to %" PRId64 " (milliseconds)",
-                   body->ttl_ms, TTL_MIN_MS, reader->max_ttl_ms);
+    struct range range = {TTL_MIN_MS, reader->max_ttl_ms};
+    reader->body->has_ttl =
+        read_ms(reader, value, "ttl_ms", range, &reader->body->ttl_ms);
+}
+
+static void read_wait(struct reader *reader, const json_t *value)
+{
+    struct range range = {0, WAIT_MAX_MS};
+    (void)read_ms(reader, value, "wait_ms", range, &reader->body->wait_ms);
 }
 
 static const struct member {
@@ -158,10 +181,8 @@ static const struct member {
 } members[] = {
     {LOCK_ACQUIRE, "resource", read_resource, NULL},
     {LOCK_ACQUIRE, "ttl_ms", read_ttl, NULL},
+    {LOCK_ACQUIRE, "wait_ms", read_wait, NULL},
     {LOCK_ACQUIRE, "owner", read_owner, NULL},
-    {LOCK_ACQUIRE, "wait_ms", NULL,
-     "wait_ms is not supported by this version; leave it out and try again "
-     "after retry_after_ms"},
     {LOCK_ACQUIRE, "resources", NULL,
      "resources is not supported by this version; lock one resource per "
      "request, with the field resource"},

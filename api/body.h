@@ -22,13 +22,14 @@ struct body {
     struct span owner;
     struct span token; /* any text; its form is not looked at here */
     int64_t ttl_ms;
+    int64_t wait_ms; /* 0: also if it is not there */
     struct json_t *root;
 };
 
 /*
- * Reads the body of a call: acquire takes resource, owner, ttl_ms; extend
- * token, ttl_ms; release token. False: errors tells all that is wrong, with
- * the pointer "" for the body as a whole; nothing of a token is repeated
+ * Reads the body of a call: acquire takes resource, ttl_ms, wait_ms, owner;
+ * extend token, ttl_ms; release token. False: errors tells all that is wrong,
+ * with the pointer "" for the body as a whole; nothing of a token is repeated
  * there. Without memory it tells nothing. Either way body_fini must follow.
  */
 bool body_read(struct body *body, struct span text, enum lock_call call,

@@ -146,10 +146,19 @@ void connection_hold(struct connection *it, int64_t now_us)
     deadline_stop(&it->deadline, now_us);
 }
 
+static void free_body(struct connection *it)
+{
+    free(it->body);
+    it->body = NULL;
+    it->body_size = 0;
+    it->request.body = (struct span){0};
+}
+
 void connection_wait(struct connection *it)
 {
     assert(it->state == CONNECTION_READING && it->request.op != 0);
     it->state = CONNECTION_WAITING;
+    free_body(it); /* the engine has copied what it needs */
     if (it->has_left)
         leave(it);
 }
@@ -197,7 +206,5 @@ void connection_end(struct connection *it, bool is_written)
     if (is_answered)
         deadline_end(&it->deadline);
     it->all->in_flight--;
-    free(it->body);
-    it->body = NULL;
-    it->body_size = 0;
+    free_body(it);
 }

@@ -105,7 +105,10 @@ bool connection_add_body(struct connection *it, struct span piece);
 /* The request is whole: its deadline no longer runs. */
 void connection_hold(struct connection *it, int64_t now_us);
 
-/* Its operation runs; wake tells when it need not wait any more. */
+/*
+ * Its operation runs; wake tells when it need not wait any more. The body is
+ * freed: it may wait for long, and many may.
+ */
 void connection_wait(struct connection *it);
 
 /* Its operation has its outcome. */

@@ -140,12 +140,25 @@ static bool may_be_cut(const struct deadline *it, int64_t now_us)
     return it->is_idle || now_us - it->since_us >= PATIENCE_US;
 }
 
+/*
+ * Thousands may wait for us, for longer than others are idle: each goes to the
+ * end once it was passed, or every newcomer would have to pass them all.
+ */
 bool deadlines_make_room(struct deadlines *all, int64_t now_us)
 {
-    for (struct deadline *it = all->first; it != NULL; it = it->next)
+    const struct deadline *last = all->last;
+    struct deadline *next = all->first;
+    for (struct deadline *it = NULL; it != last;) {
+        it = next;
+        next = it->next;
         if (may_be_cut(it, now_us)) {
             cut(it);
             return true;
         }
+        if (it->at_us == 0) {
+            take_out(it);
+            put_last(it);
+        }
+    }
     return false;
 }

@@ -10,9 +10,12 @@
 
 #include "../server/base/metrics.h"
 
-/* The deadlines of all connections. */
+/*
+ * The deadlines of all connections: those we wait for from the longest awaited
+ * to the last, and between them those that wait for us.
+ */
 struct deadlines {
-    struct deadline *first, *last; /* the longest awaited first */
+    struct deadline *first, *last;
     struct metrics *metrics;
 };
 

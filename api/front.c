@@ -350,6 +350,7 @@ struct front *front_new(const struct front_setup *setup,
 void front_begin_drain(struct front *front)
 {
     front->service.is_draining = true;
+    engine_stop_waiting(front->service.engine);
 }
 
 void front_end_drain(struct front *front)

@@ -35,6 +35,8 @@ struct http_request {
     enum lock_call call;        /* one on a lock: set by locks_begin */
     int counted_as;             /* enum lock_call, or metrics_call */
     engine_op op;               /* waited for, or being answered; 0 none */
+    int64_t wait_ms;            /* acquire: how long it may wait; 0: not */
+    int64_t waited_ms; /* … and how long it did; set by locks_answer */
 };
 
 /* The answer. */

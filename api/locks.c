@@ -127,9 +127,14 @@ static bool begin_acquire(const struct service *service,
     if (!may_acquire(service, request, response))
         return true;
     if (read_body(service, request, &body, response)) {
-        engine_op op =
-            engine_acquire(service->engine, body.resource, body.owner,
-                           ttl_of(service, &body), client);
+        const struct engine_acquire acquire = {
+            .resource = body.resource,
+            .owner = body.owner,
+            .ttl_ms = ttl_of(service, &body),
+            .wait_ms = body.wait_ms,
+        };
+        request->wait_ms = body.wait_ms;
+        engine_op op = engine_acquire(service->engine, &acquire, client);
         is_pending = is_started(request, op, response);
     }
     body_fini(&body);
@@ -182,6 +187,12 @@ bool locks_begin(const struct service *service, struct http_request *request,
 
 /* ---- answer: what went well --------------------------------------------- */
 
+/* NULL: it was not asked to wait. */
+static const int64_t *waited_ms_of(const struct http_request *request)
+{
+    return request->wait_ms > 0 ? &request->waited_ms : NULL;
+}
+
 static void respond_json(int status, struct http_response *response)
 {
     response->status = status;
@@ -213,6 +224,7 @@ static bool answer_grant(const struct http_request *request,
     const struct render_times times = {
         .elapsed_ms = (now_us - request->head_read_us) / US_PER_MS,
         .renew_after_ms = renew_after_ms(result->ttl_ms, result->validity_ms),
+        .waited_ms = waited_ms_of(request),
     };
     response->body = render_grant(result, &times, &response->body_len);
     if (response->body == NULL)
@@ -311,13 +323,35 @@ static void tell_exhausted(enum lock_call call,
               "left; the old validity still stands";
 }
 
+static void tell_full(char detail[PROBLEM_DETAIL_MAX], struct problem *problem)
+{
+    problem->code = PROBLEM_TOO_MANY_WAITERS;
+    problem->retry_after_ms = retry_within_ms(RETRY_MAX_MS);
+    (void)snprintf(detail, PROBLEM_DETAIL_MAX,
+                   "too many clients already wait: at most %d may wait for "
+                   "one lock, and %d on one server; try again later, or ask "
+                   "another server",
+                   WAITERS_EACH_MAX, WAITERS_MAX);
+}
+
+static void tell_stopped(struct problem *problem)
+{
+    problem->code = PROBLEM_SHUTTING_DOWN;
+    problem->retry_after_ms = retry_within_ms(RETRY_MAX_MS);
+    problem->detail =
+        "this server is about to stop and no longer waits for locks; ask "
+        "another one";
+}
+
 static void answer_problem(const struct service *service,
                            const struct http_request *request,
                            const struct engine_result *result,
                            struct http_response *response)
 {
     char detail[PROBLEM_DETAIL_MAX];
-    struct problem problem = {.detail = detail, .resource = result->resource};
+    struct problem problem = {.detail = detail,
+                              .resource = result->resource,
+                              .waited_ms = waited_ms_of(request)};
     switch (result->outcome) {
     case OUTCOME_HELD:
         tell_held(result, &problem);
@@ -348,6 +382,12 @@ static void answer_problem(const struct service *service,
             "pattern of its ACL (ACL SETUSER … ~…) cover --key-prefix and "
             "the resource, or choose another resource";
         tell_votes(service, result, &problem);
+        break;
+    case OUTCOME_TOO_MANY_WAITERS:
+        tell_full(detail, &problem);
+        break;
+    case OUTCOME_STOPPED:
+        tell_stopped(&problem);
         break;
     default:
         assert(result->outcome == OUTCOME_NO_QUORUM);
@@ -388,6 +428,7 @@ void locks_answer(const struct service *service, struct http_request *request,
     const struct engine_result *result =
         engine_take(engine, request->op, now_us);
     assert(result->outcome != OUTCOME_PENDING);
+    request->waited_ms = result->waited_ms;
     if (!is_success(result->outcome)) {
         answer_problem(service, request, result, response);
     } else if (!answer_success(request, result, now_us, response)) {

@@ -28,6 +28,7 @@ static const struct kind {
     [PROBLEM_NOT_OWNER] = {409, "not_owner", "Not the holder of the lock"},
     [PROBLEM_MAX_HOLD_REACHED] = {409, "max_hold_reached",
                                   "Longest hold time reached"},
+    [PROBLEM_TOO_MANY_WAITERS] = {429, "too_many_waiters", "Too many waiters"},
     [PROBLEM_NO_QUORUM] = {503, "no_quorum", "Not enough nodes"},
     [PROBLEM_VALIDITY_EXHAUSTED] = {503, "validity_exhausted",
                                     "Answered too late"},
@@ -104,6 +105,8 @@ static void put_members(struct json *json, const struct problem *problem,
         render_lock(json, problem->resource);
     if (problem->retry_after_ms > 0)
         json_put_integer(json, "retry_after_ms", problem->retry_after_ms);
+    if (problem->waited_ms != NULL)
+        json_put_integer(json, "waited_ms", *problem->waited_ms);
     if (problem->errors != NULL)
         put_errors(json, problem->errors);
     if (problem->held_by != NULL) {

@@ -21,6 +21,7 @@ enum problem_code {
     PROBLEM_LOCK_HELD,
     PROBLEM_NOT_OWNER,
     PROBLEM_MAX_HOLD_REACHED,
+    PROBLEM_TOO_MANY_WAITERS,
     PROBLEM_NO_QUORUM,
     PROBLEM_VALIDITY_EXHAUSTED,
     PROBLEM_OVERLOADED,
@@ -38,6 +39,7 @@ struct problem {
     const char *detail;
     struct span resource; /* whose lock it is about */
     int64_t retry_after_ms;
+    const int64_t *waited_ms; /* NULL: it was not asked to wait */
     const struct faults *errors;
     const struct engine_result *held_by; /* whose holder is told */
     const struct engine_result *votes;   /* whose votes are told, by node … */

@@ -45,6 +45,8 @@ char *render_grant(const struct engine_result *result,
     json_put_integer(&json, "validity_ms", result->validity_ms);
     json_put_integer(&json, "elapsed_ms", times->elapsed_ms);
     json_put_integer(&json, "renew_after_ms", times->renew_after_ms);
+    if (times->waited_ms != NULL)
+        json_put_integer(&json, "waited_ms", *times->waited_ms);
     if (result->owner.len > 0)
         json_put_text(&json, "owner", result->owner);
     put_count(&json, "granted", result);
@@ -67,6 +69,7 @@ char *render_inspect(const struct engine_result *result, size_t *len)
     json_begin(&json);
     render_lock(&json, result->resource);
     render_holder(&json, result);
+    json_put_integer(&json, "waiters", result->waiters);
     put_count(&json, "held", result);
     return json_end(&json, len);
 }

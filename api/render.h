@@ -13,6 +13,7 @@
 struct render_times {
     int64_t elapsed_ms;
     int64_t renew_after_ms;
+    const int64_t *waited_ms; /* NULL: it was not asked to wait */
 };
 
 /* Bodies: malloc'ed, with a newline behind, and the length; NULL: no memory. */

@@ -20,29 +20,26 @@
 #include "base/loop.h"
 #include "base/process.h"
 #include "base/random.h"
+#include "base/timers.h"
 #include "engine/engine.h"
 #include "engine/port.h"
 #include "healthcheck.h"
 #include "node/link.h"
+#include "node/subscription.h"
 
 enum {
     IN_FLIGHT_MOST_US = 8000000, /* for requests in flight after the drain */
     DRAIN_LOOK_US = 50000,
     SILENCE_US = 1000000,    /* a node may owe a reply at least this long */
+    HEARTBEATS_US = 5000000, /* … and a heartbeat, which comes each second */
     DESCRIPTOR_RESERVE = 64, /* for nodes, log, listener, loop */
     CONNECTIONS_MIN = 16,    /* fewer are a mistake … */
     CONNECTIONS_FEW = 1000,  /* … and fewer than this may be one */
-    CONNECTIONS_MAX = 10000,
+    CONNECTIONS_MAX = 20000,
 };
 
-struct server;
-
-/* One of the engine's timers. */
-struct timer {
-    struct server *server;
-    uint32_t slot;
-    struct loop_timer *timer;
-};
+static_assert((int)CONNECTIONS_MAX >= 2 * (int)WAITERS_MAX,
+              "those who wait leave room for those they wait for");
 
 struct server {
     struct config config;
@@ -51,9 +48,9 @@ struct server {
     struct engine *engine;
     struct front *front;
     struct link *links[NODES_MAX];
+    struct subscription *subscriptions[NODES_MAX];
     int64_t connections_max;
-    struct timer **timers; /* by slot */
-    uint32_t timers_count;
+    struct timers *timers; /* of the engine */
     struct loop_timer *drain_timer;
     int64_t drained_us; /* when it may end; 0: not draining */
 };
@@ -79,53 +76,39 @@ static void port_random(void *ctx, void *buf, size_t len)
     random_fill(buf, len);
 }
 
-static void on_timer(void *arg)
+static void on_timer(void *arg, uint32_t slot)
 {
-    struct timer *timer = arg;
-    engine_on_timer(timer->server->engine, timer->slot);
-}
-
-static bool add_timer(struct server *server)
-{
-    uint32_t count = server->timers_count;
-    if (count % 64 == 0) {
-        struct timer **timers =
-            realloc(server->timers, (count + 64) * sizeof(struct timer *));
-        if (timers == NULL)
-            return false;
-        server->timers = timers;
-    }
-    struct timer *timer = malloc(sizeof *timer);
-    if (timer == NULL)
-        return false;
-    timer->server = server;
-    timer->slot = count;
-    timer->timer = loop_timer_new(server->loop, on_timer, timer);
-    if (timer->timer == NULL) {
-        free(timer);
-        return false;
-    }
-    server->timers[server->timers_count++] = timer;
-    return true;
+    struct server *server = arg;
+    engine_on_timer(server->engine, slot);
 }
 
 static bool port_timer(void *ctx, uint32_t slot, int64_t at_us)
 {
-    struct server *server = ctx;
-    while (server->timers_count <= slot)
-        if (!add_timer(server))
-            return false;
-    if (at_us == 0)
-        loop_timer_stop(server->timers[slot]->timer);
-    else
-        loop_timer_set(server->timers[slot]->timer, at_us);
-    return true;
+    const struct server *server = ctx;
+    return timers_set(server->timers, slot, at_us);
 }
 
 static void port_answer(void *ctx, void *client)
 {
     (void)ctx;
     front_on_answer(client);
+}
+
+static void port_listen(void *ctx, bool is_on)
+{
+    struct server *server = ctx;
+    for (int i = 0; i < server->config.nodes_count; i++)
+        if (is_on)
+            subscription_open(server->subscriptions[i]);
+        else
+            subscription_close(server->subscriptions[i]);
+}
+
+static void port_subscribe(void *ctx, int node, struct span resource,
+                           bool is_on)
+{
+    struct server *server = ctx;
+    subscription_set(server->subscriptions[node], resource, is_on);
 }
 
 /* ---- the links' events -------------------------------------------------- */
@@ -157,6 +140,33 @@ static void on_reply(void *ctx, int node, uint64_t tag,
     engine_on_reply(server->engine, node, tag, reply, sent_us, received_us);
 }
 
+/* ---- the subscriptions' events ------------------------------------------ */
+
+static void on_listener_up(void *ctx, int node)
+{
+    struct server *server = ctx;
+    engine_on_listener_up(server->engine, node);
+}
+
+static void on_listener_down(void *ctx, int node)
+{
+    struct server *server = ctx;
+    engine_on_listener_down(server->engine, node);
+}
+
+static void on_subscribed(void *ctx, int node, struct span resource)
+{
+    struct server *server = ctx;
+    engine_on_subscribed(server->engine, node, resource);
+}
+
+static void on_announced(void *ctx, int node, struct span resource,
+                         int64_t number)
+{
+    struct server *server = ctx;
+    engine_on_announced(server->engine, node, resource, number);
+}
+
 /* ---- the stages of a turn ----------------------------------------------- */
 
 static void serve(void *arg)
@@ -168,8 +178,10 @@ static void serve(void *arg)
 static void flush(void *arg)
 {
     struct server *server = arg;
-    for (int i = 0; i < server->config.nodes_count; i++)
+    for (int i = 0; i < server->config.nodes_count; i++) {
         link_flush(server->links[i]);
+        subscription_flush(server->subscriptions[i]);
+    }
 }
 
 /* ---- the end ------------------------------------------------------------ */
@@ -233,6 +245,16 @@ static bool count_connections(struct server *server,
     return false;
 }
 
+/*
+ * Those who wait get half of the connections at most: whoever holds a lock must
+ * be able to connect and release it.
+ */
+static int count_waiters(const struct server *server)
+{
+    int64_t half = server->connections_max / 2;
+    return half < WAITERS_MAX ? (int)half : WAITERS_MAX;
+}
+
 static bool start_engine(struct server *server)
 {
     const struct config *config = &server->config;
@@ -243,6 +265,7 @@ static bool start_engine(struct server *server)
         .max_hold_ms = config->max_hold_ms,
         .retry_delay_us = config->retry_delay_ms * 1000,
         .retry_count = (int)config->retry_count,
+        .waiters_max = count_waiters(server),
         .drift_factor = config->drift_factor,
         .config_epoch = (int)config->config_epoch,
         .first_start = (enum first_start)config->first_start,
@@ -258,8 +281,9 @@ static bool start_engine(struct server *server)
     fingerprint_make(settings.fingerprint, settings.node_names,
                      config->nodes_count, config_quorum(config),
                      config->max_ttl_ms);
-    struct engine_port port = {server,      port_send,  port_now,
-                               port_random, port_timer, port_answer};
+    struct engine_port port = {server,      port_send,     port_now,
+                               port_random, port_timer,    port_answer,
+                               port_listen, port_subscribe};
     server->engine = engine_new(&settings, &port, &server->metrics);
     return server->engine != NULL;
 }
@@ -281,6 +305,21 @@ static bool start_links(struct server *server)
     return true;
 }
 
+static bool start_subscriptions(struct server *server)
+{
+    const struct config *config = &server->config;
+    struct subscription_events events = {on_listener_up, on_listener_down,
+                                         on_subscribed, on_announced, server};
+    for (int i = 0; i < config->nodes_count; i++) {
+        server->subscriptions[i] =
+            subscription_new(server->loop, i, &config->nodes[i],
+                             config->key_prefix, HEARTBEATS_US, &events);
+        if (server->subscriptions[i] == NULL)
+            return false;
+    }
+    return true;
+}
+
 static bool start_loop(struct server *server)
 {
     server->loop = loop_new();
@@ -288,9 +327,10 @@ static bool start_loop(struct server *server)
         return false;
     loop_set_stage(server->loop, LOOP_SERVE, serve, server);
     loop_set_stage(server->loop, LOOP_FLUSH, flush, server);
+    server->timers = timers_new(server->loop, on_timer, server);
     server->drain_timer =
         loop_timer_new(server->loop, look_whether_drained, server);
-    return server->drain_timer != NULL &&
+    return server->timers != NULL && server->drain_timer != NULL &&
            loop_on_signal(server->loop, SIGTERM, on_terminate, server) &&
            loop_on_signal(server->loop, SIGINT, on_interrupt, server);
 }
@@ -315,7 +355,7 @@ static bool start(struct server *server, char error[FRONT_ERROR_MAX])
     snprintf(error, FRONT_ERROR_MAX, "no memory or no descriptors");
     /* the listener last: a client that connects finds everything running */
     return start_loop(server) && start_engine(server) && start_links(server) &&
-           start_front(server, error);
+           start_subscriptions(server) && start_front(server, error);
 }
 
 /* Answers every client, and releases what that abandons. */
@@ -331,13 +371,13 @@ static void stop_serving(struct server *server)
 static void stop(struct server *server)
 {
     stop_serving(server);
-    for (int i = 0; i < server->config.nodes_count; i++)
+    for (int i = 0; i < server->config.nodes_count; i++) {
         link_free(server->links[i]);
+        subscription_free(server->subscriptions[i]);
+    }
     engine_free(server->engine);
     loop_free(server->loop);
-    for (uint32_t i = 0; i < server->timers_count; i++)
-        free(server->timers[i]);
-    free(server->timers);
+    timers_free(server->timers);
 }
 
 static void warn(const struct server *server)

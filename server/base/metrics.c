@@ -12,26 +12,54 @@ const char *const metrics_call_names[METRICS_CALLS] = {
     [METRICS_OTHER] = "other",
 };
 
+static const char *const handover_names[HANDOVER_CAUSES] = {
+    [HANDOVER_RELEASE] = "release",
+    [HANDOVER_ANNOUNCEMENT] = "announcement",
+    [HANDOVER_EXPIRY] = "expiry",
+    [HANDOVER_RETRY] = "retry",
+};
+
 /* Upper bounds of the buckets, in µs, and in seconds for Prometheus. */
-static const struct bound {
+struct bound {
     int64_t us;
     const char *seconds;
-} bounds[METRICS_BUCKETS] = {
+};
+
+static const struct bound bounds[METRICS_BUCKETS] = {
     {100, "0.0001"},  {250, "0.00025"}, {500, "0.0005"},  {1000, "0.001"},
     {2500, "0.0025"}, {5000, "0.005"},  {10000, "0.01"},  {25000, "0.025"},
     {50000, "0.05"},  {100000, "0.1"},  {250000, "0.25"}, {500000, "0.5"},
     {1000000, "1"},   {2500000, "2.5"},
 };
 
-void metrics_observe(struct metrics_histogram *histogram, int64_t duration_us)
+/* The same for acquires that wait: up to WAIT_MAX_MS, and an attempt. */
+static const struct bound wait_bounds[METRICS_BUCKETS] = {
+    {1000, "0.001"},  {5000, "0.005"},  {10000, "0.01"},  {25000, "0.025"},
+    {50000, "0.05"},  {100000, "0.1"},  {250000, "0.25"}, {500000, "0.5"},
+    {1000000, "1"},   {2500000, "2.5"}, {5000000, "5"},   {10000000, "10"},
+    {25000000, "25"}, {60000000, "60"},
+};
+
+static void observe(struct metrics_histogram *histogram,
+                    const struct bound *its_bounds, int64_t duration_us)
 {
     int bucket = 0;
-    while (bucket < METRICS_BUCKETS && duration_us > bounds[bucket].us)
+    while (bucket < METRICS_BUCKETS && duration_us > its_bounds[bucket].us)
         bucket++;
     histogram->buckets[bucket]++;
     histogram->count++;
     if (duration_us > 0)
         histogram->sum_us += (uint64_t)duration_us;
+}
+
+void metrics_observe(struct metrics_histogram *histogram, int64_t duration_us)
+{
+    observe(histogram, bounds, duration_us);
+}
+
+void metrics_observe_wait(struct metrics *metrics, int64_t duration_us)
+{
+    observe(&metrics->wait_duration, wait_bounds, duration_us);
 }
 
 /* ---- text --------------------------------------------------------------- */
@@ -59,22 +87,49 @@ static void head(struct text *out, const char *name, const char *type,
           name, type);
 }
 
-static void print_histogram(struct text *out, const char *name,
-                            const char *label, const char *value,
-                            const struct metrics_histogram *histogram)
+/* The samples of one histogram. */
+struct series {
+    const char *name;
+    const char *label; /* NULL: none */
+    const char *value; /* of the label */
+    const struct bound *bounds;
+};
+
+/* A sample's name and labels; le: the bucket's bound, NULL: it is no bucket. */
+static void print_name(struct text *out, const struct series *series,
+                       const char *suffix, const char *le)
+{
+    print(out, "redlockd_%s_%s", series->name, suffix);
+    if (series->label != NULL)
+        print(out, "{%s=\"%s\"%s", series->label, series->value,
+              le != NULL ? "," : "}");
+    if (le != NULL)
+        print(out, "%sle=\"%s\"}", series->label != NULL ? "" : "{", le);
+}
+
+static void print_series(struct text *out, const struct series *series,
+                         const struct metrics_histogram *histogram)
 {
     uint64_t below = 0;
     for (int i = 0; i < METRICS_BUCKETS; i++) {
         below += histogram->buckets[i];
-        print(out, "redlockd_%s_bucket{%s=\"%s\",le=\"%s\"} %" PRIu64 "\n",
-              name, label, value, bounds[i].seconds, below);
+        print_name(out, series, "bucket", series->bounds[i].seconds);
+        print(out, " %" PRIu64 "\n", below);
     }
-    print(out, "redlockd_%s_bucket{%s=\"%s\",le=\"+Inf\"} %" PRIu64 "\n", name,
-          label, value, histogram->count);
-    print(out, "redlockd_%s_sum{%s=\"%s\"} %.6f\n", name, label, value,
-          (double)histogram->sum_us / 1e6);
-    print(out, "redlockd_%s_count{%s=\"%s\"} %" PRIu64 "\n", name, label, value,
-          histogram->count);
+    print_name(out, series, "bucket", "+Inf");
+    print(out, " %" PRIu64 "\n", histogram->count);
+    print_name(out, series, "sum", NULL);
+    print(out, " %.6f\n", (double)histogram->sum_us / 1e6);
+    print_name(out, series, "count", NULL);
+    print(out, " %" PRIu64 "\n", histogram->count);
+}
+
+static void print_histogram(struct text *out, const char *name,
+                            const char *label, const char *value,
+                            const struct metrics_histogram *histogram)
+{
+    const struct series series = {name, label, value, bounds};
+    print_series(out, &series, histogram);
 }
 
 /* The metrics without labels. */
@@ -109,6 +164,7 @@ static const struct plain {
           "Releases that a node will not get, for the same reason: it was "
           "unreachable when the lock was acquired, and has the key only if "
           "another server reached it."),
+    PLAIN(waiters, "waiters", "gauge", "Acquires that wait now."),
 #undef PLAIN
 };
 
@@ -135,7 +191,8 @@ static void print_requests(const struct metrics *metrics, struct text *out)
                       metrics_call_names[call], status,
                       metrics->responses[call][status]);
     head(out, "http_request_duration_seconds", "histogram",
-         "From the head of a request to its answer.");
+         "From the head of a request to its answer, without acquires that "
+         "may wait.");
     for (int call = 0; call < METRICS_CALLS; call++)
         print_histogram(out, "http_request_duration_seconds", "call",
                         metrics_call_names[call],
@@ -168,6 +225,20 @@ static void print_operations(const struct metrics *metrics, struct text *out)
         print_histogram(out, "round_duration_seconds", "operation",
                         metrics_call_names[call],
                         &metrics->round_duration[call]);
+}
+
+static void print_waiting(const struct metrics *metrics, struct text *out)
+{
+    static const struct series waits = {"wait_duration_seconds", NULL, NULL,
+                                        wait_bounds};
+    head(out, "wait_duration_seconds", "histogram",
+         "From an acquire that may wait to its outcome.");
+    print_series(out, &waits, &metrics->wait_duration);
+    head(out, "handovers_total", "counter",
+         "Grants to acquires that waited, by what told that the lock is free.");
+    for (int i = 0; i < HANDOVER_CAUSES; i++)
+        print(out, "redlockd_handovers_total{cause=\"%s\"} %" PRIu64 "\n",
+              handover_names[i], metrics->handovers[i]);
 }
 
 enum { LABEL_MAX = 2 * 512 };
@@ -278,6 +349,7 @@ bool metrics_print(const struct metrics *metrics, FILE *stream)
     print_plains(metrics, &out);
     print_requests(metrics, &out);
     print_operations(metrics, &out);
+    print_waiting(metrics, &out);
     print_nodes(metrics, &out);
     print_process(&out);
     return out.is_whole;

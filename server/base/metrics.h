@@ -18,6 +18,15 @@ enum metrics_call {
     METRICS_CALLS
 };
 
+/* What woke a waiting acquire that was granted then. */
+enum metrics_handover {
+    HANDOVER_RELEASE,      /* through this server */
+    HANDOVER_ANNOUNCEMENT, /* of a release, by the nodes */
+    HANDOVER_EXPIRY,       /* the holder's TTL ended */
+    HANDOVER_RETRY,        /* nothing: it tried again after a while */
+    HANDOVER_CAUSES
+};
+
 enum {
     METRICS_BUCKETS = 14,
     METRICS_OUTCOMES = 16,
@@ -34,7 +43,7 @@ struct metrics_names {
     const char *(*vote)(int vote);
 };
 
-/* Durations in µs; bucket i counts those up to metrics_bounds[i]. */
+/* Durations in µs; bucket i counts those up to the i-th bound. */
 struct metrics_histogram {
     uint64_t buckets[METRICS_BUCKETS + 1]; /* the last: above all bounds */
     uint64_t sum_us;
@@ -61,6 +70,11 @@ struct metrics {
     uint64_t releases_dropped;   /* given up, for one node or for all */
     uint64_t releases_forgone; /* … for one that is unlikely to have the key */
 
+    /* waiting acquires */
+    uint64_t waiters; /* now */
+    struct metrics_histogram wait_duration;
+    uint64_t handovers[HANDOVER_CAUSES];
+
     /* nodes */
     int nodes;
     int quorum;
@@ -77,6 +91,9 @@ struct metrics {
 extern const char *const metrics_call_names[METRICS_CALLS];
 
 void metrics_observe(struct metrics_histogram *histogram, int64_t duration_us);
+
+/* An acquire that may wait: from the ask to its outcome, whatever that is. */
+void metrics_observe_wait(struct metrics *metrics, int64_t duration_us);
 
 /* Writes all metrics; false: some are missing. */
 bool metrics_print(const struct metrics *metrics, FILE *stream);

@@ -23,6 +23,13 @@ enum {
     TTL_MIN_MS = 100,      /* the shortest TTL allowed */
 };
 
+/* Acquires that wait. */
+enum {
+    WAIT_MAX_MS = 50000,     /* each; proxies give up after 60 s */
+    WAITERS_EACH_MAX = 1000, /* at once, for one resource … */
+    WAITERS_MAX = 10000,     /* … and in all, on one server */
+};
+
 /* Names our own keys, after any prefix: no lock's key may contain it. */
 #define RESERVED_NAME "redlockd:"
 
@@ -46,6 +53,12 @@ enum { US_PER_MS = 1000, US_PER_S = 1000000, MS_PER_S = 1000 };
 static inline int64_t divide_up(int64_t value, int64_t unit)
 {
     return value / unit + (value % unit > 0);
+}
+
+/* The value, but not below least. */
+static inline int64_t at_least(int64_t value, int64_t least)
+{
+    return value > least ? value : least;
 }
 
 /* R: how long a node stays confirmed as the server its name leads to, µs. */
@@ -87,6 +100,21 @@ static inline struct span span_of_number(char digits[DIGITS_MAX],
         number /= 10;
     } while (number > 0);
     return (struct span){digits + at, DIGITS_MAX - at};
+}
+
+/* The number that the text is; -1: it is not one of 1 to most decimal digits.
+ */
+static inline int64_t span_number(struct span text, size_t most)
+{
+    int64_t number = 0;
+    if (text.len < 1 || text.len > most)
+        return -1;
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.ptr[i] < '0' || text.ptr[i] > '9')
+            return -1;
+        number = number * 10 + (text.ptr[i] - '0');
+    }
+    return number;
 }
 
 /* Copies the bytes to to, which must have room; returns how many. */

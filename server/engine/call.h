@@ -9,9 +9,10 @@
 #include "vote.h"
 
 enum {
-    CALL_STATE_MAX = 160, /* bytes of an admission or a mark */
-    CALL_NONCE_MAX = 22,  /* "first-" and 16 hex digits */
-    CALL_NAME_LEN = 16,   /* hex digits of a node's name */
+    CALL_STATE_MAX = 160,     /* bytes of an admission or a mark */
+    CALL_NONCE_MAX = 22,      /* "first-" and 16 hex digits */
+    CALL_NAME_LEN = 16,       /* hex digits of a node's name */
+    CALL_LISTEN_US = 3000000, /* outlives two listen calls that are lost */
     CALL_WITNESSES_MAX = (NODES_MAX - 1) * (CALL_NAME_LEN + DIGITS_MAX + 2),
 };
 
@@ -25,6 +26,7 @@ enum call_kind {
     CALL_REPAIR,  /* sets it where it is missing */
     CALL_RELEASE, /* deletes it */
     CALL_INSPECT, /* reads value and TTL */
+    CALL_LISTEN,  /* lets releases be announced for a while */
     CALL_KINDS
 };
 
@@ -51,8 +53,9 @@ struct call {
     int64_t node_deadline_us; /* acquire, extend, repair: LATE after it; look,
                                  revoke: a mark made later has no birth */
     int64_t window_us;        /* acquire, repair: between number and clock */
-    int slot;     /* acquire, extend, repair: 0 … FENCE_SLOTS - 1 */
-    int64_t seen; /* repair: the slot's number when the lock was missing */
+    int slot;          /* acquire, extend, repair: 0 … FENCE_SLOTS - 1 */
+    int64_t seen;      /* repair: the slot's number when the lock was missing */
+    int64_t listen_us; /* listen: for how long, mostly CALL_LISTEN_US */
 };
 
 /* What a look found; scripts/permission.lua explains the words. */
@@ -101,6 +104,8 @@ struct call_reply {
     int64_t pttl_ms;       /* held: time to live, -1 none; otherwise 0 */
     int64_t highest;   /* stale, free of an extend: highest number accepted in
                           the slot; free: -1 if it is no number of ours */
+    int64_t listeners; /* deleted: connections that were told; 0: none, or
+                          nobody listens */
     struct span value; /* held: the first VALUE_MAX bytes; empty: foreign */
     struct call_look look; /* look */
 };

@@ -11,12 +11,11 @@
 #include "repairs.h"
 #include "status.h"
 #include "tag.h"
+#include "timer.h"
 #include "token.h"
+#include "waits.h"
 
-enum {
-    TICK_SLOT = 0, /* the engine's own timer */
-    TICK_US = 200000,
-};
+enum { TICK_US = 200000 };
 
 struct engine {
     struct environment env;
@@ -24,6 +23,7 @@ struct engine {
     struct releases releases;
     struct repairs repairs;
     struct operations operations;
+    struct waits waits;
 };
 
 static const char *name_of_outcome(enum lock_call call, int outcome)
@@ -47,7 +47,7 @@ static const struct metrics_names metrics_names = {name_of_outcome,
 static bool set_tick(struct engine *engine)
 {
     struct engine_port *port = &engine->env.port;
-    return port->timer(port->ctx, TICK_SLOT,
+    return port->timer(port->ctx, TIMER_TICK,
                        environment_now(&engine->env) + TICK_US);
 }
 
@@ -65,6 +65,7 @@ struct engine *engine_new(const struct engine_settings *settings,
     repairs_init(&engine->repairs, &engine->nodes);
     operations_init(&engine->operations, &engine->nodes, &engine->releases,
                     &engine->repairs);
+    waits_init(&engine->waits, &engine->nodes, &engine->operations);
     if (!set_tick(engine)) {
         free(engine);
         return NULL;
@@ -76,6 +77,7 @@ void engine_free(struct engine *engine)
 {
     if (engine == NULL)
         return;
+    waits_fini(&engine->waits);
     operations_fini(&engine->operations);
     repairs_fini(&engine->repairs);
     releases_fini(&engine->releases);
@@ -84,16 +86,19 @@ void engine_free(struct engine *engine)
 
 /* ---- what clients ask --------------------------------------------------- */
 
-engine_op engine_acquire(struct engine *engine, struct span resource,
-                         struct span owner, int64_t ttl_ms, void *client)
+engine_op engine_acquire(struct engine *engine,
+                         const struct engine_acquire *acquire, void *client)
 {
-    return operation_start(&engine->operations, &(struct operation_order){
-                                                    .call = LOCK_ACQUIRE,
-                                                    .resource = resource,
-                                                    .owner = owner,
-                                                    .ttl_ms = ttl_ms,
-                                                    .client = client,
-                                                });
+    const struct operation_order order = {
+        .call = LOCK_ACQUIRE,
+        .resource = acquire->resource,
+        .owner = acquire->owner,
+        .ttl_ms = acquire->ttl_ms,
+        .client = client,
+    };
+    return acquire->wait_ms > 0
+               ? waits_start(&engine->waits, &order, acquire->wait_ms)
+               : operation_start(&engine->operations, &order);
 }
 
 engine_op engine_extend(struct engine *engine, struct span resource,
@@ -113,12 +118,15 @@ engine_op engine_release(struct engine *engine, struct span resource,
                          struct span token, void *client)
 {
     assert(token_is_ours(token));
-    return operation_start(&engine->operations, &(struct operation_order){
-                                                    .call = LOCK_RELEASE,
-                                                    .resource = resource,
-                                                    .token = token,
-                                                    .client = client,
-                                                });
+    engine_op op =
+        operation_start(&engine->operations, &(struct operation_order){
+                                                 .call = LOCK_RELEASE,
+                                                 .resource = resource,
+                                                 .token = token,
+                                                 .client = client,
+                                             });
+    waits_on_release(&engine->waits, resource);
+    return op;
 }
 
 engine_op engine_inspect(struct engine *engine, struct span resource,
@@ -141,17 +149,39 @@ static struct operation *must_find(const struct engine *engine, engine_op op)
 const struct engine_result *engine_take(struct engine *engine, engine_op op,
                                         int64_t now_us)
 {
-    return operation_take(&engine->operations, must_find(engine, op), now_us);
+    if (waits_owns(op))
+        return waits_take(&engine->waits, op, now_us);
+    struct operation *it = must_find(engine, op);
+    if (it->request.call == LOCK_INSPECT)
+        it->result.waiters = waits_count(&engine->waits, it->request.resource);
+    return operation_take(&engine->operations, it, now_us);
 }
 
 void engine_close(struct engine *engine, engine_op op)
 {
-    operation_close(&engine->operations, must_find(engine, op));
+    if (waits_owns(op))
+        waits_close(&engine->waits, op);
+    else
+        operation_close(&engine->operations, must_find(engine, op));
 }
 
 bool engine_abandon(struct engine *engine, engine_op op)
 {
-    return operation_abandon(&engine->operations, must_find(engine, op));
+    char text[RESOURCE_MAX];
+    if (waits_owns(op))
+        return waits_abandon(&engine->waits, op);
+    struct operation *it = must_find(engine, op);
+    struct span resource = {text, span_copy(text, it->request.resource)};
+    bool is_acquire = it->request.call == LOCK_ACQUIRE;
+    bool is_granted = operation_abandon(&engine->operations, it);
+    if (is_acquire) /* what it may have had is being released */
+        waits_on_release(&engine->waits, resource);
+    return is_granted;
+}
+
+void engine_stop_waiting(struct engine *engine)
+{
+    waits_stop(&engine->waits);
 }
 
 /* ---- what the nodes and the loop tell ----------------------------------- */
@@ -175,6 +205,17 @@ void engine_on_node_confirmed(struct engine *engine, int node,
     nodes_on_confirmed(&engine->nodes, node, facts);
 }
 
+/* The operation asks for the vote. */
+static void take_release(struct engine *engine, int node, uint64_t asking,
+                         const struct call_reply *reply)
+{
+    const struct operation *it = operation_find(&engine->operations, asking);
+    if (it != NULL && reply->vote == VOTE_DELETED)
+        waits_on_listeners(&engine->waits, it->request.resource,
+                           reply->listeners);
+    operation_on_release(&engine->operations, node, asking, reply);
+}
+
 void engine_on_reply(struct engine *engine, int node, uint64_t tag,
                      const struct call_reply *reply, int64_t sent_us,
                      int64_t received_us)
@@ -189,10 +230,10 @@ void engine_on_reply(struct engine *engine, int node, uint64_t tag,
         operation_on_reply(&engine->operations, node, tag, &counted);
         break;
     case TAG_RELEASE: {
-        uint64_t waiting =
+        uint64_t asking =
             releases_on_reply(&engine->releases, node, tag, reply);
-        if (waiting != 0)
-            operation_on_release(&engine->operations, node, waiting, &counted);
+        if (asking != 0)
+            take_release(engine, node, asking, &counted);
         break;
     }
     case TAG_REPAIR:
@@ -205,15 +246,41 @@ void engine_on_reply(struct engine *engine, int node, uint64_t tag,
 
 void engine_on_timer(struct engine *engine, uint32_t slot)
 {
-    if (slot != TICK_SLOT) {
-        operation_on_timer(&engine->operations, slot);
+    if (slot != TIMER_TICK) {
+        uint32_t index = timer_index_of(slot);
+        if (timer_owner_of(slot) == TIMER_OPERATION)
+            operation_on_timer(&engine->operations, index);
+        else
+            waits_on_timer(&engine->waits, index);
         return;
     }
     int64_t now_us = environment_now(&engine->env);
     nodes_tick(&engine->nodes, now_us);
     releases_tick(&engine->releases, now_us);
     repairs_tick(&engine->repairs, now_us);
+    waits_tick(&engine->waits, now_us);
     (void)set_tick(engine); /* cannot fail: the timer exists */
+}
+
+void engine_on_listener_up(struct engine *engine, int node)
+{
+    waits_on_listener_up(&engine->waits, node);
+}
+
+void engine_on_listener_down(struct engine *engine, int node)
+{
+    waits_on_listener_down(&engine->waits, node);
+}
+
+void engine_on_subscribed(struct engine *engine, int node, struct span resource)
+{
+    waits_on_subscribed(&engine->waits, node, resource);
+}
+
+void engine_on_announced(struct engine *engine, int node, struct span resource,
+                         int64_t number)
+{
+    waits_on_announced(&engine->waits, node, resource, number);
 }
 
 /* ---- what operators see ------------------------------------------------- */

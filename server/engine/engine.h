@@ -31,18 +31,26 @@ typedef uint64_t engine_op;
 
 /* ---- what clients ask -------------------------------------------------- */
 
+/* An acquire. */
+struct engine_acquire {
+    struct span resource;
+    struct span owner; /* may be empty */
+    int64_t ttl_ms;    /* within the limits */
+    int64_t wait_ms;   /* waits for so long while the lock is held, at most
+                          WAIT_MAX_MS; 0: not at all */
+};
+
 /*
  * Each starts an operation for client; port.answer is called exactly once when
  * it has its outcome. All spans are copied. 0: no memory, or too many
  * operations; then answer is not called.
  *
- * acquire  ttl_ms within the limits; owner may be empty
  * extend   the token must have our form (token_is_ours), and is compared as
  *          bytes; ttl_ms as for acquire
  * release  the token as for extend
  */
-engine_op engine_acquire(struct engine *engine, struct span resource,
-                         struct span owner, int64_t ttl_ms, void *client);
+engine_op engine_acquire(struct engine *engine,
+                         const struct engine_acquire *acquire, void *client);
 engine_op engine_extend(struct engine *engine, struct span resource,
                         struct span token, int64_t ttl_ms, void *client);
 engine_op engine_release(struct engine *engine, struct span resource,
@@ -67,6 +75,12 @@ void engine_close(struct engine *engine, engine_op op);
  * still be granted is released. True: it had been granted.
  */
 bool engine_abandon(struct engine *engine, engine_op op);
+
+/*
+ * Answers every acquire that waits, and those that would wait from now on:
+ * OUTCOME_STOPPED. What is granted at this moment stays granted.
+ */
+void engine_stop_waiting(struct engine *engine);
 
 /* ---- what operators see ------------------------------------------------ */
 

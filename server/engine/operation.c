@@ -3,9 +3,10 @@
 #include <assert.h>
 
 #include "tag.h"
+#include "timer.h"
 #include "token.h"
 
-enum { OPERATIONS_MAX = 100000, TIMER_OFF = 0, FIRST_TIMER_SLOT = 1 };
+enum { OPERATIONS_MAX = 100000, TIMER_OFF = 0 };
 
 void operations_init(struct operations *operations, struct nodes *nodes,
                      struct releases *releases, struct repairs *repairs)
@@ -33,7 +34,8 @@ static void set_timer(const struct operations *operations,
 {
     const struct engine_port *port = &operations->means.env->port;
     /* cannot fail: operation_new made the slot's timer */
-    (void)port->timer(port->ctx, it->head.index + FIRST_TIMER_SLOT, at_us);
+    (void)port->timer(port->ctx, timer_slot(TIMER_OPERATION, it->head.index),
+                      at_us);
 }
 
 static void undo(const struct operations *operations,
@@ -65,7 +67,10 @@ static void settle(struct operations *operations, struct operation *it,
         it->result.token = attempt_token(&it->attempt);
         result_tell_token(&it->result, it->result.token);
     }
-    port->answer(port->ctx, it->client);
+    if (it->is_for_waiter)
+        operations->on_settled(operations->ctx, it->client);
+    else
+        port->answer(port->ctx, it->client);
 }
 
 static bool has_attempts_left(const struct operations *operations,
@@ -259,10 +264,9 @@ void operation_on_release(struct operations *operations, int node,
         take_reply(operations, it, node, reply);
 }
 
-void operation_on_timer(struct operations *operations, uint32_t slot)
+void operation_on_timer(struct operations *operations, uint32_t index)
 {
-    struct operation *it =
-        slots_at(&operations->slots, slot - FIRST_TIMER_SLOT);
+    struct operation *it = slots_at(&operations->slots, index);
     if (it == NULL)
         return;
     if (it->state == OPERATION_PAUSE) {
@@ -303,13 +307,15 @@ static struct operation *operation_new(struct operations *operations,
     struct operation *it = slots_take(&operations->slots);
     if (it == NULL)
         return NULL;
-    if (!port->timer(port->ctx, it->head.index + FIRST_TIMER_SLOT, TIMER_OFF)) {
+    if (!port->timer(port->ctx, timer_slot(TIMER_OPERATION, it->head.index),
+                     TIMER_OFF)) {
         slots_give(&operations->slots, it);
         return NULL;
     }
     assert(order->resource.len <= RESOURCE_MAX);
     assert(order->owner.len <= OWNER_MAX);
     it->was_held = false;
+    it->is_for_waiter = order->is_for_waiter;
     it->client = order->client;
     it->request = (struct request){
         .call = order->call,
@@ -390,6 +396,13 @@ void operation_close(struct operations *operations, struct operation *it)
     }
     it->state = OPERATION_CLOSED;
     end_if_complete(operations, it);
+}
+
+void operation_discard(struct operations *operations, struct operation *it)
+{
+    assert(it->state == OPERATION_SETTLED &&
+           it->result.outcome != OUTCOME_GRANTED);
+    end(operations, it);
 }
 
 bool operation_abandon(struct operations *operations, struct operation *it)

@@ -36,6 +36,7 @@ struct operation {
     struct slots_head head;
     enum operation_state state;
     bool was_held; /* acquire: a node had another value */
+    bool is_for_waiter;
     void *client;
     struct request request;
     struct attempt attempt;
@@ -49,6 +50,9 @@ struct operations {
     struct repairs *repairs;
     struct slots slots;
     int in_flight; /* without an outcome */
+    /* Instead of port.answer, for those of a waiter. */
+    void (*on_settled)(void *ctx, void *client);
+    void *ctx;
 };
 
 /* What a client asks; the spans are borrowed, and copied. */
@@ -58,6 +62,7 @@ struct operation_order {
     struct span token;
     struct span owner;
     int64_t ttl_ms;
+    bool is_for_waiter;
     void *client;
 };
 
@@ -83,14 +88,18 @@ void operation_on_reply(struct operations *operations, int node, uint64_t tag,
 void operation_on_release(struct operations *operations, int node,
                           uint64_t handle, const struct call_reply *reply);
 
-/* The port's timer with this slot; slot 0 is not for operations. */
-void operation_on_timer(struct operations *operations, uint32_t slot);
+/* The port's timer of the operation with this index. */
+void operation_on_timer(struct operations *operations, uint32_t index);
 
 /* As engine_take, engine_close, engine_abandon. */
 const struct engine_result *operation_take(struct operations *operations,
                                            struct operation *it,
                                            int64_t now_us);
 void operation_close(struct operations *operations, struct operation *it);
+
+/* It is settled, lost, and another one follows: it ends without being counted.
+ */
+void operation_discard(struct operations *operations, struct operation *it);
 bool operation_abandon(struct operations *operations, struct operation *it);
 
 #endif

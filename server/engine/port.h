@@ -23,6 +23,11 @@
  *         the first call for a slot may fail (false: no memory)
  * answer  the operation of this client has its outcome; may be called before
  *         engine_acquire… has returned
+ *
+ * listen     opens, or closes, to all nodes the connections on which releases
+ *            are announced
+ * subscribe  asks a node to announce releases of the resource, or no longer;
+ *            ignored while that connection is not up
  */
 struct engine_port {
     void *ctx;
@@ -32,6 +37,8 @@ struct engine_port {
     void (*random)(void *ctx, void *buf, size_t len);
     bool (*timer)(void *ctx, uint32_t slot, int64_t at_us);
     void (*answer)(void *ctx, void *client);
+    void (*listen)(void *ctx, bool is_on);
+    void (*subscribe)(void *ctx, int node, struct span resource, bool is_on);
 };
 
 struct engine_settings {
@@ -42,6 +49,7 @@ struct engine_settings {
     int64_t max_hold_ms;
     int64_t retry_delay_us;
     int retry_count; /* rounds after the first */
+    int waiters_max; /* acquires that wait at once, up to WAITERS_MAX */
     double drift_factor;
     char fingerprint[FINGERPRINT_LEN + 1]; /* of the configuration */
     int config_epoch;                      /* at least 1 */
@@ -71,5 +79,22 @@ void engine_on_reply(struct engine *engine, int node, uint64_t tag,
                      const struct call_reply *reply, int64_t sent_us,
                      int64_t received_us);
 void engine_on_timer(struct engine *engine, uint32_t slot);
+
+/*
+ * Of the connections on which releases are announced:
+ *
+ * up          connected; the node announces nothing yet
+ * down        what was subscribed is forgotten
+ * subscribed  from now on releases of the resource are announced; empty: the
+ *             heartbeats
+ * announced   a release of the lock with this number, 0 unknown; empty: a
+ *             heartbeat
+ */
+void engine_on_listener_up(struct engine *engine, int node);
+void engine_on_listener_down(struct engine *engine, int node);
+void engine_on_subscribed(struct engine *engine, int node,
+                          struct span resource);
+void engine_on_announced(struct engine *engine, int node, struct span resource,
+                         int64_t number);
 
 #endif

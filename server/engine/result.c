@@ -29,6 +29,8 @@ static const struct kind {
     [OUTCOME_NOT_FOUND] = {"not_found", EXTEND | RELEASE | INSPECT},
     [OUTCOME_KEY_REFUSED] = {"key_refused", ANY},
     [OUTCOME_NO_QUORUM] = {"no_quorum", ANY},
+    [OUTCOME_TOO_MANY_WAITERS] = {"too_many_waiters", ACQUIRE},
+    [OUTCOME_STOPPED] = {"stopped", ACQUIRE},
 };
 
 const char *outcome_name(enum outcome outcome)

@@ -18,10 +18,12 @@ enum outcome {
     OUTCOME_MAX_HOLD, /* held for as long as allowed */
     OUTCOME_RELEASED,
     OUTCOME_FOUND,
-    OUTCOME_NOT_OWNER,   /* another value */
-    OUTCOME_NOT_FOUND,   /* no lock */
-    OUTCOME_KEY_REFUSED, /* the nodes' ACLs deny the key */
-    OUTCOME_NO_QUORUM,   /* not enough nodes answered */
+    OUTCOME_NOT_OWNER,        /* another value */
+    OUTCOME_NOT_FOUND,        /* no lock */
+    OUTCOME_KEY_REFUSED,      /* the nodes' ACLs deny the key */
+    OUTCOME_NO_QUORUM,        /* not enough nodes answered */
+    OUTCOME_TOO_MANY_WAITERS, /* the queue is full */
+    OUTCOME_STOPPED,          /* this server no longer waits */
     OUTCOME_KINDS
 };
 
@@ -43,6 +45,8 @@ struct engine_result {
     int64_t ttl_ms;         /* granted, extended */
     int64_t validity_ms;    /* granted, extended: when taken; Redlock's TTL -
                                elapsed - drift */
+    int64_t waited_ms;      /* acquire: since it was asked; 0: does not wait */
+    int waiters;            /* found: clients of this server that wait */
     int64_t round_start_us; /* of the deciding round */
     int64_t barred_us;      /* no quorum: earlier numbers are ahead of the
                                clocks for this long; 0: they are not */

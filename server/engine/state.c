@@ -27,8 +27,9 @@ static const struct kind {
     [STATE_GARBAGE] = {"garbage", "the node sent an invalid reply"},
     [STATE_UNREACHABLE] = {"unreachable", "there is no connection to the node"},
     [STATE_SILENT] = {"silent", "no reply within the node timeout"},
-    [STATE_MOVED] = {"moved", "the node's name or address now leads to another "
-                              "server"},
+    [STATE_MOVED] = {"moved",
+                     "the node's name or address now belongs to another "
+                     "server"},
     [STATE_UNCONFIRMED] = {"unconfirmed",
                            "no new connection has confirmed the node recently"},
     [STATE_DUPLICATE] = {"duplicate", "one server answers to two of the names"},

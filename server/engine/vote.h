@@ -22,7 +22,7 @@ enum vote {
     VOTE_HELD,     /* the key has another value (inspect: a value) */
     VOTE_FREE,     /* no key: extend, release, inspect found none */
     VOTE_STALE,    /* acquire: a higher fencing number was accepted before */
-    VOTE_DONE,     /* look, admit, readmit, revoke: carried out */
+    VOTE_DONE,     /* look, admit, readmit, revoke, listen: carried out */
     VOTE_CHANGED,  /* admit, readmit, revoke, repair: the node's state had
                       changed */
 

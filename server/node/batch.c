@@ -122,6 +122,9 @@ static void add_args(struct batch *batch, const struct call *call)
     case CALL_INSPECT:
         add(batch, copy_key(batch, call->resource));
         return;
+    case CALL_LISTEN:
+        add_number(batch, call->listen_us);
+        return;
     case CALL_KINDS:
         return;
     }

@@ -38,7 +38,7 @@ static void on_done(void *ctx, const struct dial_result *result)
     wire_free(result->wire);
     if (strcmp(result->handshake->run_id, confirm->run_id) != 0) {
         confirm->events.refuted(confirm->events.ctx, STATE_MOVED,
-                                "the name or address leads to another server "
+                                "the name or address belongs to another server "
                                 "now (run_id changed)");
         return;
     }
@@ -48,7 +48,7 @@ static void on_done(void *ctx, const struct dial_result *result)
     confirm->events.confirmed(confirm->events.ctx, result);
 }
 
-/* Whether the reason may pass by itself, and says nothing about the node. */
+/* Whether the reason may pass unaided, and says nothing about the node. */
 static bool is_passing(enum node_state reason)
 {
     switch (reason) {

@@ -55,7 +55,7 @@ void dial_stop(struct dial *dial)
 
 static void fail(struct dial *dial, enum node_state reason, const char *detail)
 {
-    char text[HANDSHAKE_DETAIL_MAX]; /* detail may point into the wire */
+    char text[NODE_DETAIL_MAX]; /* detail may point into the wire */
     snprintf(text, sizeof text, "%s", detail);
     if (dial->state == DIAL_CONNECTING)
         resolver_skip(dial->setup.resolver);

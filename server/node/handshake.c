@@ -253,16 +253,8 @@ static enum node_state take_persistence(struct handshake *handshake,
 /* -1: it is not a decimal number of at most 10 digits. */
 static int64_t read_number(const struct script_field *field)
 {
-    struct span text = field->string;
-    int64_t number = 0;
-    if (field->type != SCRIPT_FIELD_STRING || text.len < 1 || text.len > 10)
-        return -1;
-    for (size_t i = 0; i < text.len; i++) {
-        if (text.ptr[i] < '0' || text.ptr[i] > '9')
-            return -1;
-        number = number * 10 + (text.ptr[i] - '0');
-    }
-    return number;
+    return field->type == SCRIPT_FIELD_STRING ? span_number(field->string, 10)
+                                              : -1;
 }
 
 static enum node_state take_time(struct handshake *handshake,

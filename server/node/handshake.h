@@ -29,7 +29,6 @@ enum handshake_step {
 
 enum {
     HANDSHAKE_ARGS_MAX = 5,
-    HANDSHAKE_DETAIL_MAX = 160,
     RUN_ID_LEN = 40,
 };
 
@@ -47,8 +46,8 @@ struct handshake {
     char role[16];
     bool is_durable; /* forgets nothing when it restarts */
     int64_t node_now_us;
-    char sha[SCRIPT_SHA_LEN + 1];      /* of our script */
-    char detail[HANDSHAKE_DETAIL_MAX]; /* why the node is refused */
+    char sha[SCRIPT_SHA_LEN + 1]; /* of our script */
+    char detail[NODE_DETAIL_MAX]; /* why the node is refused */
 };
 
 void handshake_command(struct handshake_command *command,

@@ -19,7 +19,7 @@ const char *script_name(enum call_kind kind)
         [CALL_READMIT] = "readmit", [CALL_REVOKE] = "revoke",
         [CALL_ACQUIRE] = "acquire", [CALL_EXTEND] = "extend",
         [CALL_REPAIR] = "repair",   [CALL_RELEASE] = "release",
-        [CALL_INSPECT] = "inspect",
+        [CALL_INSPECT] = "inspect", [CALL_LISTEN] = "listen",
     };
     assert(kind < CALL_KINDS);
     return names[kind];
@@ -46,6 +46,7 @@ static const struct answer answers[] = {
     {"GRANTED", VOTE_GRANTED, BY(ACQUIRE) | BY(REPAIR), OTHER_FIELDS},
     {"HELD", VOTE_HELD, BY_VOTERS | BY(RELEASE) | BY(INSPECT), HELD_FIELDS},
     {"DELETED", VOTE_DELETED, BY(RELEASE), OTHER_FIELDS},
+    {"DELETED", VOTE_DELETED, BY(RELEASE), NUMBER_FIELDS},
     {"EXTENDED", VOTE_EXTENDED, BY(EXTEND), OTHER_FIELDS},
     {"FREE", VOTE_FREE, BY(EXTEND), NUMBER_FIELDS},
     {"FREE", VOTE_FREE, BY(RELEASE) | BY(INSPECT), OTHER_FIELDS},
@@ -54,7 +55,8 @@ static const struct answer answers[] = {
      OTHER_FIELDS},
     {"LATE", VOTE_LATE, BY_VOTERS, OTHER_FIELDS},
     {"SKEWED", VOTE_SKEWED, BY(ACQUIRE) | BY(REPAIR), OTHER_FIELDS},
-    {"DONE", VOTE_DONE, BY(ADMIT) | BY(READMIT) | BY(REVOKE), OTHER_FIELDS},
+    {"DONE", VOTE_DONE, BY(ADMIT) | BY(READMIT) | BY(REVOKE) | BY(LISTEN),
+     OTHER_FIELDS},
     {"CHANGED", VOTE_CHANGED, BY(ADMIT) | BY(READMIT) | BY(REVOKE) | BY(REPAIR),
      OTHER_FIELDS},
 };
@@ -66,11 +68,12 @@ static const char *const look_words[LOOK_WORDS] = {
     [LOOK_CREATED] = "CREATED",   [LOOK_MARKED] = "MARKED",
 };
 
-static const struct answer *find_answer(enum call_kind kind, struct span word)
+static const struct answer *find_answer(enum call_kind kind, struct span word,
+                                        int fields)
 {
     for (size_t i = 0; i < sizeof answers / sizeof *answers; i++)
         if ((answers[i].kinds & 1u << kind) != 0 &&
-            span_is(word, answers[i].word))
+            answers[i].fields == fields && span_is(word, answers[i].word))
             return &answers[i];
     return NULL;
 }
@@ -130,6 +133,15 @@ static bool decode_missing(struct call_reply *reply,
     return true;
 }
 
+static bool decode_deleted(struct call_reply *reply,
+                           const struct script_field *fields)
+{
+    if (!script_is_number(&fields[1]))
+        return false;
+    reply->listeners = fields[1].integer;
+    return true;
+}
+
 static bool is_state_text(const struct script_field *field)
 {
     return field->type == SCRIPT_FIELD_STRING &&
@@ -185,15 +197,17 @@ struct call_reply script_decode(enum call_kind kind, int64_t node_now_us,
         return garbage();
     if (kind == CALL_LOOK)
         return decode_look(node_now_us, fields, count);
-    const struct answer *answer = find_answer(kind, fields[0].string);
-    if (answer == NULL || answer->fields != count)
+    const struct answer *answer = find_answer(kind, fields[0].string, count);
+    if (answer == NULL)
         return garbage();
     struct call_reply reply = {.vote = answer->vote,
                                .node_now_us = node_now_us};
     if ((answer->vote == VOTE_HELD && !decode_held(&reply, fields)) ||
         (answer->vote == VOTE_STALE && !decode_stale(&reply, fields)) ||
         (answer->vote == VOTE_FREE && count == NUMBER_FIELDS &&
-         !decode_missing(&reply, fields)))
+         !decode_missing(&reply, fields)) ||
+        (answer->vote == VOTE_DELETED && count == NUMBER_FIELDS &&
+         !decode_deleted(&reply, fields)))
         return garbage();
     return reply;
 }

@@ -34,6 +34,12 @@ enum {
     SCRIPT_INFIX_MAX = 20, /* "redlockd:state" */
 };
 
+/*
+ * <prefix>redlockd:released:<resource> is the channel on which releases of the
+ * resource are announced; without a resource, that of heartbeats.
+ */
+#define SCRIPT_RELEASED "redlockd:released:"
+
 /* The Lua text; a NUL follows it. */
 struct span script_text(void);
 

@@ -1,25 +1,20 @@
 #ifndef TESTS_BENCH_CLIENT_H
 #define TESTS_BENCH_CLIENT_H
 
-#include <netinet/in.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
-/* One HTTP client on a keep-alive connection: POST /locks for a resource that
- * nobody used before, then DELETE with the token that it got, and so on.
- * Written by hand because a load generator on the same two cores takes from
- * the server what it burns itself: libcurl needs more CPU time for a request
- * than redlockd. */
+#include "http.h"
+
+/* One client: POST /locks for a resource that nobody used before, then DELETE
+ * with the token that it got, and so on. */
 struct client {
-    int fd;
+    struct http http;
     int number;
     uint64_t round;
     bool busy, holds;
     int64_t start_us; /* of the cycle; when it was due, if it was late */
     char token[256];
-    char request[1024], response[4096];
-    size_t received;
 };
 
 enum client_event {

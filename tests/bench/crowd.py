@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """crowd.py LOAD HOST:PORT PID: ten thousand connections that do nothing.
 
-Idle ones, silent ones, and ones that never read what they asked for: meanwhile
-others are served with a p99 within 3 times of alone; when they have left, the
-server's descriptors and memory are as before.
+Idle ones, silent ones, ones that never read what they asked for, and ones that
+wait for a thousand locks: meanwhile others are served with a p99 within 3 times
+of alone; when they have left, the server's descriptors and memory are as before.
+Those that wait cost little memory, and no CPU time.
 """
+import json
 import os
 import resource
 import socket
@@ -15,6 +17,8 @@ import time
 
 CROWD, CLIENTS, SECONDS, RUNS = 10000, 8, 2, 3
 P99_TIMES, MEMORY_KIB = 3, 4096
+RESOURCES, WAITING_KIB = 1000, 100000
+IDLE_S, IDLE_SHARE = 5, 0.05
 LOAD, LISTEN, SERVER = sys.argv[1], sys.argv[2], int(sys.argv[3])
 HOST, PORT = LISTEN.rsplit(":", 1)
 GET = b"GET %s HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -74,6 +78,25 @@ def unread(crowd):
         one.sendall(GET % b"/openapi.yaml" * 2)
 
 
+def post(one, body):
+    text = json.dumps(body).encode()
+    one.sendall(b"POST /locks HTTP/1.1\r\nHost: x\r\nContent-Type: "
+                b"application/json\r\nContent-Length: %d\r\n\r\n%s"
+                % (len(text), text))
+
+
+def waiting(crowd):
+    """Ten for each lock, which the first connection holds."""
+    names = [f"crowd-{time.monotonic_ns()}-{i}" for i in range(RESOURCES)]
+    for name in names:
+        post(crowd[0], {"resource": name, "ttl_ms": 60000})
+        if b" 201 " not in crowd[0].recv(4096):
+            sys.exit("crowd: a free lock was not granted")
+    for i, one in enumerate(crowd[1:]):
+        post(one, {"resource": names[i % RESOURCES], "ttl_ms": 1000,
+                   "wait_ms": 50000})
+
+
 def leave(crowd):
     for one in crowd:
         one.close()
@@ -89,11 +112,20 @@ def come(kind):
     """Waits until the server has done what they asked for."""
     crowd = connect()
     kind(crowd)
-    before = -1
-    while cpu_ticks() - before > 5:
+    before, deadline = -1, time.monotonic() + 20
+    while cpu_ticks() - before > 5 and time.monotonic() < deadline:
         before = cpu_ticks()
         time.sleep(0.5)
     return crowd
+
+
+def judge_waiting():
+    """While nothing is released."""
+    memory, before = memory_kib(), cpu_ticks()
+    time.sleep(IDLE_S)
+    share = (cpu_ticks() - before) / os.sysconf("SC_CLK_TCK") / IDLE_S
+    judge(memory <= WAITING_KIB, f"waiting: {memory} KiB meanwhile")
+    judge(share <= IDLE_SHARE, f"waiting: {share:.1%} of a core meanwhile")
 
 
 def settle(before):
@@ -108,7 +140,7 @@ def main():
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     alone = p99_us()
-    kinds = (idle, silent, unread)
+    kinds = (idle, silent, unread, waiting)
     # once before it is measured, as what is made once is no leak
     for kind in kinds:
         leave(come(kind))
@@ -117,6 +149,8 @@ def main():
     for kind in kinds:
         crowd = come(kind)
         peak = memory_kib()
+        if kind is waiting:
+            judge_waiting()
         among = p99_us()
         leave(crowd)
         settle(before)

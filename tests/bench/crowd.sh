@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Ten thousand connections that do nothing, and a few clients that work.
+# Ten thousand connections that do nothing or wait, and a few clients that work.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 # shellcheck source=scripts/stack.sh

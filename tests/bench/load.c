@@ -8,7 +8,6 @@
 #include "client.h"
 #include "sample.h"
 
-#include <arpa/inet.h>
 #include <err.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,7 +50,7 @@ static void take(struct client *client, enum client_event event)
     int64_t now_us = sample_now_us();
     if (event == CLIENT_FAILED) {
         load.failures++;
-        watch(client->fd, client);
+        watch(client->http.fd, client);
     } else {
         load.done++;
         if (now_us >= load.begin_us && now_us < load.end_us)
@@ -95,14 +94,9 @@ static void turn(void)
 
 static void parse(int argc, char **argv, struct sockaddr_in *server)
 {
-    char host[64];
-    unsigned short port;
-    if (argc < 4 || argc > 5 ||
-        sscanf(argv[1], "%63[^:]:%hu", host, &port) != 2 ||
-        inet_pton(AF_INET, host, &server->sin_addr) != 1)
+    if (argc < 4 || argc > 5)
         errx(2, "usage: load HOST:PORT CLIENTS SECONDS [RATE]");
-    server->sin_family = AF_INET;
-    server->sin_port = htons(port);
+    *server = http_address(argv[1]);
     load.count = atoi(argv[2]);
     load.seconds = atof(argv[3]);
     load.rate = argc > 4 ? atof(argv[4]) : 0;
@@ -112,7 +106,7 @@ static void parse(int argc, char **argv, struct sockaddr_in *server)
 
 int main(int argc, char **argv)
 {
-    struct sockaddr_in server = {0};
+    struct sockaddr_in server;
     parse(argc, argv, &server);
     load.clients = calloc((size_t)load.count, sizeof *load.clients);
     load.idle = calloc((size_t)load.count, sizeof(struct client *));
@@ -123,7 +117,7 @@ int main(int argc, char **argv)
     watch(load.timer, NULL);
     for (int i = 0; i < load.count; i++) {
         client_open(&load.clients[i], i, &server);
-        watch(load.clients[i].fd, &load.clients[i]);
+        watch(load.clients[i].http.fd, &load.clients[i]);
         load.idle[load.idle_count++] = &load.clients[i];
     }
     load.start_us = sample_now_us();

@@ -2,9 +2,9 @@
  * The differential test: differ [--seeds N] [--seed FIRST] [--batches B]
  *
  * Runs random batches of calls through a simulated node and through a real
- * redis-server with the real script, and compares what they reply and what
- * state they leave behind, so that the two cannot drift apart. Between the
- * batches other hands change the memory.
+ * redis-server with the real script, and compares what they reply, what they
+ * announce and what state they leave behind, so that the two cannot drift
+ * apart. Between the batches other hands change the memory.
  *
  * The simulated node's clock shows what the real one told. Near the end of a
  * lock the two may tell its last milliseconds apart: that is waited for.
@@ -169,7 +169,7 @@ static void make_call(struct run *run, const struct shared *shared,
 {
     bool has_lock = shared->is_of_locks || hands_pick(run, 9) == 0;
     enum call_kind kind =
-        has_lock ? (enum call_kind)(CALL_ACQUIRE + hands_pick(run, 5))
+        has_lock ? (enum call_kind)(CALL_ACQUIRE + hands_pick(run, 6))
                  : (enum call_kind)hands_pick(run, CALL_ACQUIRE);
     int resource = (int)hands_pick(run, SIM_RESOURCES);
     struct span name = span_of(simnode_resource(resource));
@@ -197,6 +197,8 @@ static void make_call(struct run *run, const struct shared *shared,
     };
     if (call->seen < 0)
         call->seen = 0;
+    if (kind == CALL_LISTEN)
+        call->listen_us = hands_pick(run, 3) * (CALL_LISTEN_US / 2);
     if (kind == CALL_LOOK && hands_pick(run, 3) == 0)
         call->nonce = (struct span){0};
 }
@@ -223,6 +225,7 @@ static bool is_same(const struct call_reply *real, const struct call_reply *sim)
            real->node_now_us == sim->node_now_us &&
            llabs(real->pttl_ms - sim->pttl_ms) <= DOUBT_MS &&
            real->highest == sim->highest && real->beat == sim->beat &&
+           real->listeners == sim->listeners &&
            is_same_text(real->value, sim->value) &&
            is_same_look(&real->look, &sim->look);
 }
@@ -230,16 +233,17 @@ static bool is_same(const struct call_reply *real, const struct call_reply *sim)
 static void print_reply(const char *whose, const struct call_reply *reply)
 {
     const struct call_look *look = &reply->look;
-    printf("  %s: %s now %lld beat %lld pttl %lld highest %lld value %.*s "
+    printf("  %s: %s now %lld beat %lld pttl %lld highest %lld listeners %lld "
+           "value %.*s "
            "look %d admit %.*s mark %.*s max_ttl %lld durable %d beat %lld "
            "seen %lld voted %lld witnesses %.*s\n",
            whose, ballot_name(call_ballot(reply)),
            (long long)reply->node_now_us, (long long)reply->beat,
            (long long)reply->pttl_ms, (long long)reply->highest,
-           (int)reply->value.len, reply->value.ptr, (int)look->word,
-           (int)look->admit.len, look->admit.ptr, (int)look->mark.len,
-           look->mark.ptr, (long long)look->max_ttl_ms, look->is_durable,
-           (long long)look->beat, (long long)look->seen_us,
+           (long long)reply->listeners, (int)reply->value.len, reply->value.ptr,
+           (int)look->word, (int)look->admit.len, look->admit.ptr,
+           (int)look->mark.len, look->mark.ptr, (long long)look->max_ttl_ms,
+           look->is_durable, (long long)look->beat, (long long)look->seen_us,
            (long long)look->voted_us, (int)look->witnesses.len,
            look->witnesses.ptr);
 }
@@ -285,13 +289,40 @@ static void make_batch(struct run *run, int count, struct call calls[CALLS_MAX],
     }
 }
 
+/* What the simulated node announces. */
+static int announce(void *ctx, int resource, struct span message)
+{
+    struct run *run = ctx;
+    size_t len = strlen(run->heard);
+    if (!run->is_heard[resource + 1])
+        return 0;
+    snprintf(run->heard + len, sizeof run->heard - len, " %s=%.*s",
+             resource < 0 ? "" : simnode_resource(resource), (int)message.len,
+             message.ptr);
+    run->announced++;
+    return 1;
+}
+
+static bool has_heard_the_same(struct run *run)
+{
+    char real[REAL_HEARD_MAX];
+    real_hear(run->real, real);
+    if (strcmp(real, run->heard) == 0)
+        return true;
+    printf("  announced\n  real:%s\n  sim :%s\n", real, run->heard);
+    return false;
+}
+
 /* The same in the simulated node, when the clock showed clock_us. */
 static void simulate(struct run *run, int count,
                      const struct simcall copies[CALLS_MAX], int64_t clock_us,
                      struct simreply replies[CALLS_MAX])
 {
-    struct simbatch batch = {
-        .memory = &run->memory, .process = &run->process, .clock_us = clock_us};
+    struct simbatch batch = {.memory = &run->memory,
+                             .process = &run->process,
+                             .clock_us = clock_us,
+                             .listeners = {announce, run}};
+    run->heard[0] = '\0';
     for (int i = 0; i < count; i++)
         simnode_execute(&batch, &copies[i], &replies[i]);
     for (int i = 0; i < count; i++)
@@ -310,6 +341,7 @@ static bool run_batch(struct run *run)
     real_run(run->real, calls, count, real);
     if (real_now_ms() - began_ms > DOUBT_MS) {
         run->undecided++; /* it was stopped in between, who knows where */
+        real_hear(run->real, run->heard);
         hands_forget(run);
         return true;
     }
@@ -330,13 +362,13 @@ static bool run_batch(struct run *run)
         print_reply("sim ", &sim[i].reply);
         return false;
     }
-    return state_is_same(run);
+    return has_heard_the_same(run) && state_is_same(run);
 }
 
 static bool run_seed(struct run *run, uint64_t seed, int batches)
 {
     run->random = seed;
-    hands_forget(run);
+    hands_begin(run);
     for (int i = 0; i < batches; i++) {
         if (!run_batch(run)) {
             printf("seed %llu: batch %d differs\n", (unsigned long long)seed,
@@ -402,6 +434,7 @@ int main(int argc, char **argv)
         failed += !run_seed(&run, first + i, batches);
     real_stop(&real);
     print_counts(&run);
+    printf("announced %llu\n", (unsigned long long)run.announced);
     printf("undecided batches %llu\n", (unsigned long long)run.undecided);
     printf("differ: %llu passed, %llu failed\n",
            (unsigned long long)(count - failed), (unsigned long long)failed);

@@ -63,7 +63,7 @@ static void write_state(struct run *run)
         write_admit(run);
         return;
     }
-    switch (hands_pick(run, 4)) {
+    switch (hands_pick(run, 5)) {
     case 0:
         write_admit(run);
         break;
@@ -77,6 +77,12 @@ static void write_state(struct run *run)
             simnumber(run->clock_us + (hands_pick(run, 5) - 3) * 1000000);
         real_command(run->real, "HSET %s voted %lld", HANDS_STATE_KEY,
                      (long long)memory->voted_us.it);
+        break;
+    case 3:
+        memory->listened_until_us =
+            simnumber(run->clock_us + (hands_pick(run, 3) - 1) * 1000000);
+        real_command(run->real, "HSET %s listened_until %lld", HANDS_STATE_KEY,
+                     (long long)memory->listened_until_us.it);
         break;
     default:
         memory->beat = simnumber(1 + hands_pick(run, 20));
@@ -126,11 +132,29 @@ static void set_key(struct run *run, int resource)
                  (long long)expires_ms);
 }
 
+/* On both nodes: to a resource by number, 0 the heartbeat. */
+static void change_subscription(struct run *run, int number)
+{
+    bool is_on = !run->is_heard[number];
+    run->is_heard[number] = is_on;
+    real_subscribe(run->real, number > 0 ? simnode_resource(number - 1) : "",
+                   is_on);
+}
+
 void hands_forget(struct run *run)
 {
     real_command(run->real, "FLUSHALL");
     run->memory = (struct simmemory){0};
     begin_life(run);
+}
+
+void hands_begin(struct run *run)
+{
+    real_hear(run->real, run->heard); /* what a failed run left unread */
+    for (int i = 0; i <= SIM_RESOURCES; i++)
+        if (run->is_heard[i])
+            change_subscription(run, i);
+    hands_forget(run);
 }
 
 void hands_interfere(struct run *run)
@@ -170,6 +194,10 @@ void hands_interfere(struct run *run)
     case 6:
     case 7:
         set_key(run, resource);
+        break;
+    case 11:
+    case 12:
+        change_subscription(run, (int)hands_pick(run, SIM_RESOURCES + 1));
         break;
     default:
         write_state(run);

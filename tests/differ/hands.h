@@ -14,7 +14,10 @@ struct run {
     struct real *real;
     struct simmemory memory;
     struct simprocess process;
-    int64_t clock_us; /* the node's, when it last told */
+    int64_t clock_us;                 /* the node's, when it last told */
+    bool is_heard[SIM_RESOURCES + 1]; /* subscribed to; first the heartbeat */
+    char heard[REAL_HEARD_MAX]; /* of the simulated node, like real_hear */
+    uint64_t announced;
     uint64_t calls[CALL_KINDS];
     uint64_t done[CALL_ACQUIRE]; /* of those that change who votes */
     uint64_t votes[BALLOT_KINDS];
@@ -31,6 +34,9 @@ const char *hands_token(struct run *run);
 
 /* A replication ID: mostly that of the node. */
 const char *hands_replid(struct run *run);
+
+/* Both nodes are as new. */
+void hands_begin(struct run *run);
 
 /* Both nodes are empty; something else happens to both. */
 void hands_forget(struct run *run);

@@ -32,14 +32,14 @@ static void run_server(const struct real *real)
     _exit(127);
 }
 
-static bool is_answering(struct real *real)
+/* NULL: it does not answer. */
+static redisContext *connect_to(const struct real *real)
 {
-    real->redis = redisConnectUnix(real->path);
-    if (real->redis != NULL && real->redis->err == 0)
-        return true;
-    if (real->redis != NULL)
-        redisFree(real->redis);
-    return false;
+    redisContext *redis = redisConnectUnix(real->path);
+    if (redis == NULL || redis->err == 0)
+        return redis;
+    redisFree(redis);
+    return NULL;
 }
 
 static void load_script(struct real *real)
@@ -65,17 +65,21 @@ void real_start(struct real *real)
     if (real->pid == 0)
         run_server(real);
     int tries = 0;
-    while (!is_answering(real)) {
+    while ((real->redis = connect_to(real)) == NULL) {
         if (++tries == TRIES || waitpid(real->pid, NULL, WNOHANG) != 0)
             fail("redis-server", "does not start");
         usleep(TRY_US);
     }
+    real->ears = connect_to(real);
+    if (real->ears == NULL)
+        fail("redis-server", "takes no second connection");
     load_script(real);
 }
 
 void real_stop(struct real *real)
 {
     redisFree(real->redis);
+    redisFree(real->ears);
     kill(real->pid, SIGKILL);
     waitpid(real->pid, NULL, 0);
     unlink(real->path);
@@ -110,6 +114,48 @@ void real_info(struct real *real, const char *section, const char *name,
     memcpy(value, found, len);
     value[len] = '\0';
     freeReplyObject(reply);
+}
+
+/* ---- announcements ------------------------------------------------------ */
+
+#define CHANNEL REAL_PREFIX SCRIPT_RELEASED
+
+void real_subscribe(struct real *real, const char *resource, bool is_on)
+{
+    redisReply *reply =
+        redisCommand(real->ears, is_on ? "SUBSCRIBE %s%s" : "UNSUBSCRIBE %s%s",
+                     CHANNEL, resource);
+    if (reply == NULL || reply->type != REDIS_REPLY_ARRAY)
+        fail("a subscription", real->ears->errstr);
+    freeReplyObject(reply);
+}
+
+/* Appends resource and message to text. False: it is the reply to the PING. */
+static bool take_message(const redisReply *reply, char text[REAL_HEARD_MAX])
+{
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 3)
+        return false;
+    const redisReply *const *it = (const redisReply *const *)reply->element;
+    size_t len = strlen(text);
+    if (strcmp(it[0]->str, "message") != 0 ||
+        strncmp(it[1]->str, CHANNEL, strlen(CHANNEL)) != 0)
+        fail("a message", it[1]->str);
+    snprintf(text + len, REAL_HEARD_MAX - len, " %s=%s",
+             it[1]->str + strlen(CHANNEL), it[2]->str);
+    return true;
+}
+
+void real_hear(struct real *real, char text[REAL_HEARD_MAX])
+{
+    text[0] = '\0';
+    redisAppendCommand(real->ears, "PING");
+    for (bool is_message = true; is_message;) {
+        redisReply *reply;
+        if (redisGetReply(real->ears, (void **)&reply) != REDIS_OK)
+            fail("an announcement", real->ears->errstr);
+        is_message = take_message(reply, text);
+        freeReplyObject(reply);
+    }
 }
 
 /* ---- calls -------------------------------------------------------------- */

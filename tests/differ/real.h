@@ -9,6 +9,8 @@
 #include "../../server/node/batch.h"
 #include "../lib/node/simnode.h"
 
+enum { REAL_HEARD_MAX = 256 };
+
 struct redisContext;
 
 struct real {
@@ -16,6 +18,7 @@ struct real {
     char dir[32];
     char path[64]; /* its unix socket */
     struct redisContext *redis;
+    struct redisContext *ears; /* subscribes to announcements */
     char sha[SCRIPT_SHA_LEN + 1];
 };
 
@@ -32,6 +35,12 @@ void real_command(struct real *real, const char *format, ...);
  */
 void real_info(struct real *real, const char *section, const char *name,
                char value[SIM_REPLID_LEN + 1]);
+
+/* From now on hears what is announced of this resource, or no longer. */
+void real_subscribe(struct real *real, const char *resource, bool is_on);
+
+/* " resource=message" of each announcement since the last time. */
+void real_hear(struct real *real, char text[REAL_HEARD_MAX]);
 
 /* Runs count calls as one batch; REAL_PREFIX is the prefix of all keys. */
 void real_run(struct real *real, const struct call *calls, int count,

@@ -6,7 +6,7 @@
 
 #include "../../server/engine/fence.h"
 
-enum { FIELDS_MAX = 8 + SIM_WITNESSES + SIM_RESOURCES };
+enum { FIELDS_MAX = 9 + SIM_WITNESSES + SIM_RESOURCES };
 
 struct field {
     char name[CALL_NAME_LEN + 3];
@@ -56,6 +56,7 @@ static void list(const struct simmemory *memory, struct fields *fields)
     add_number(fields, "seen", memory->seen_us);
     add_number(fields, "voted", memory->voted_us);
     add_number(fields, "evicted", memory->evicted);
+    add_number(fields, "listened_until", memory->listened_until_us);
     for (int i = 0; i < SIM_WITNESSES && memory->witnesses[i].name[0]; i++) {
         snprintf(name, sizeof name, "w:%s", memory->witnesses[i].name);
         add_number(fields, name, simnumber(memory->witnesses[i].beat));

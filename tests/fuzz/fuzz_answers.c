@@ -18,6 +18,7 @@ struct numbers {
     int64_t remaining_ms;
     int64_t validity_ms;
     struct render_times times;
+    int64_t waited_ms;
     int votes;
 };
 
@@ -67,6 +68,7 @@ static void check_grant(const struct engine_result *result,
     check_integer(root, "validity_ms", result->validity_ms);
     check_integer(root, "elapsed_ms", times->elapsed_ms);
     check_integer(root, "renew_after_ms", times->renew_after_ms);
+    check_integer(root, "waited_ms", *times->waited_ms);
     check_text(root, "owner", result->owner);
     json_decref(root);
 }
@@ -87,6 +89,7 @@ static void check_inspect(const struct engine_result *mine, struct span value)
     size_t len;
     struct engine_result result = {.resource = mine->resource,
                                    .remaining_ms = mine->remaining_ms,
+                                   .waiters = mine->waiters,
                                    .votes_for = mine->votes_for};
     result_tell_token(&result, value);
     assert((result.number > 0) == token_is_ours(value));
@@ -94,6 +97,7 @@ static void check_inspect(const struct engine_result *mine, struct span value)
     json_t *root = load(body, len);
     check_lock(root, &result, "held");
     check_text(root, "owner", result.owner);
+    check_integer(root, "waiters", result.waiters);
     assert((json_object_get(root, "fencing_token") != NULL) ==
            (result.number > 0));
     assert((json_object_get(root, "remaining_ms") != NULL) ==
@@ -113,6 +117,7 @@ static void check_answers(struct span resource, struct span owner,
         .remaining_ms = numbers->remaining_ms,
         .validity_ms = numbers->validity_ms,
         .votes_for = numbers->votes,
+        .waiters = (int)numbers->waited_ms,
     };
     result.token = (struct span){
         token, token_make(token, result.number, random, result.owner)};
@@ -133,6 +138,8 @@ void fuzz(struct input *input)
     numbers.times.elapsed_ms = input_number(input);
     numbers.times.renew_after_ms = input_number(input);
     numbers.votes = (int)input_number(input);
+    numbers.waited_ms = input_number(input);
+    numbers.times.waited_ms = &numbers.waited_ms;
     if (id_check_resource(resource) == NULL)
         check_answers(resource, owner, value, &numbers);
 }

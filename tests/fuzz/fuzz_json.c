@@ -37,6 +37,8 @@ static void check_limits(const struct body *body, enum lock_call call)
         assert(token_is_owner(body->owner));
     if (body->has_ttl)
         assert(body->ttl_ms >= TTL_MIN_MS && body->ttl_ms <= TTL_MAX_MS);
+    assert(body->wait_ms >= 0 && body->wait_ms <= WAIT_MAX_MS);
+    assert(body->wait_ms == 0 || call == LOCK_ACQUIRE);
 }
 
 static void write_again(const struct body *body, enum lock_call call)
@@ -54,12 +56,14 @@ static void write_again(const struct body *body, enum lock_call call)
         json_put_text(&json, "token", body->token);
     if (body->has_ttl)
         json_put_integer(&json, "ttl_ms", body->ttl_ms);
+    if (body->wait_ms > 0)
+        json_put_integer(&json, "wait_ms", body->wait_ms);
     char *text = json_end(&json, &len);
     assert(text != NULL);
     bool is_good =
         body_read(&again, (struct span){text, len}, call, TTL_MAX_MS, &errors);
     assert(is_good && again.has_ttl == body->has_ttl &&
-           again.ttl_ms == body->ttl_ms);
+           again.ttl_ms == body->ttl_ms && again.wait_ms == body->wait_ms);
     assert(is_same(again.resource, body->resource) &&
            is_same(again.owner, body->owner) &&
            is_same(again.token, body->token));

@@ -30,7 +30,7 @@ struct heard {
 /* ---- asking ------------------------------------------------------------- */
 
 static const char letters[CALL_KINDS] = {'l', 'm', 'b', 'v', 'a',
-                                         'e', 'r', 'd', 'i'};
+                                         'e', 'r', 'd', 'i', 'h'};
 
 static int ask(struct peer *peer, struct span line,
                enum call_kind kinds[CALLS_MAX])
@@ -77,11 +77,11 @@ static bool may_answer(enum call_kind kind, enum vote vote)
     case VOTE_STALE:
         return kind == CALL_ACQUIRE;
     case VOTE_DONE:
-        return kind < CALL_ACQUIRE;
+        return kind < CALL_ACQUIRE || kind == CALL_LISTEN;
     case VOTE_CHANGED:
         return kind < CALL_ACQUIRE || kind == CALL_REPAIR;
     case VOTE_HELD:
-        return kind >= CALL_ACQUIRE;
+        return kind >= CALL_ACQUIRE && kind != CALL_LISTEN;
     case VOTE_FREE:
         return kind == CALL_EXTEND || kind == CALL_RELEASE ||
                kind == CALL_INSPECT;
@@ -120,6 +120,10 @@ static void check_reply(enum call_kind kind, const struct call_reply *reply)
         assert(is_within(reply->highest, 1, FENCE_MAX));
     else
         assert(is_within(reply->highest, -1, FENCE_MAX));
+    if (reply->vote == VOTE_DELETED)
+        assert(is_within(reply->listeners, 0, EXACT_MAX));
+    else
+        assert(reply->listeners == 0);
     if (vote_is_answer(reply->vote))
         assert(reply->node_now_us > 0);
     if (kind == CALL_LOOK && reply->vote == VOTE_DONE)
@@ -181,7 +185,7 @@ static void check_same_reply(const struct call_reply *a,
 {
     assert(a->vote == b->vote && a->node_now_us == b->node_now_us &&
            a->beat == b->beat && a->pttl_ms == b->pttl_ms &&
-           a->highest == b->highest);
+           a->highest == b->highest && a->listeners == b->listeners);
     check_bytes(a->value, b->value);
     check_same_look(&a->look, &b->look);
 }
@@ -245,6 +249,9 @@ static bool say(FILE *out, enum call_kind kind, const struct call_reply *reply)
         (void)fputs("*2\r\n", out);
         say_string(out, span_of(words[reply->vote]));
         say_number(out, reply->highest);
+    } else if (reply->listeners > 0) {
+        (void)fputs("*2\r\n$7\r\nDELETED\r\n", out);
+        say_number(out, reply->listeners);
     } else if (words[reply->vote] != NULL && reply->node_now_us > 0) {
         say_string(out, span_of(words[reply->vote]));
     } else {

@@ -14,7 +14,7 @@ Suite *check_drain(void);
 static struct world world;
 static struct server *const server = &world.servers[0];
 
-/* It ends by itself, with 0. */
+/* It ends unaided, with 0. */
 static void expect_end(void)
 {
     int status = harness_reap(server->pid, 20000);

@@ -273,9 +273,9 @@ END_TEST
 
 /* ---- fault 24: errors of real nodes -------------------------------------- */
 
-/* break and mend are commands for the only node. */
+/* break and fix are commands for the only node. */
 static const struct {
-    const char *damage, *mend, *vote;
+    const char *damage, *fix, *vote;
 } errors[] = {
     {"CONFIG SET maxmemory 1", "CONFIG SET maxmemory 0", "out_of_memory"},
     {"ACL SETUSER default -evalsha", "ACL SETUSER default +evalsha",
@@ -293,7 +293,7 @@ START_TEST(story_24_error_of_a_node_is_named_and_never_held)
     const struct answer *a = lock_acquire(server, "named", 9000, NULL);
     answer_expect(a, 503, "no_quorum");
     ck_assert_str_eq(answer_text(a, "nodes.0.vote"), errors[_i].vote);
-    node_do(&world.nodes[0], errors[_i].mend);
+    node_do(&world.nodes[0], errors[_i].fix);
     struct lock lock;
     WAIT_UNTIL(10000,
                lock_acquire(server, "named", 9000, &lock)->status == 201);

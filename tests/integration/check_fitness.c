@@ -33,7 +33,7 @@ static bool node_2_has(const char *member, const char *text)
 }
 
 static const struct {
-    const char *damage, *mend, *state, *detail;
+    const char *damage, *fix, *state, *detail;
 } unfit[] = {
     {"CONFIG SET maxmemory 100mb maxmemory-policy allkeys-lru",
      "CONFIG SET maxmemory-policy noeviction", "evicts", "allkeys-lru"},
@@ -49,7 +49,7 @@ START_TEST(unfit_node_is_named)
     WAIT_UNTIL(10000, node_2_has("state", unfit[_i].state));
     ck_assert(node_2_has("detail", unfit[_i].detail));
     cycle("unfit");
-    node_do(&world.nodes[2], unfit[_i].mend);
+    node_do(&world.nodes[2], unfit[_i].fix);
     world_wait_ready(&world, 0);
     WAIT_UNTIL(10000, node_2_has("state", "voting"));
     world_stop(&world);
@@ -63,7 +63,7 @@ START_TEST(node_that_becomes_unfit_is_named)
     WAIT_UNTIL(10000, node_2_has("state", unfit[_i].state));
     WAIT_UNTIL(10000, node_2_has("detail", unfit[_i].detail));
     cycle("unfit");
-    node_do(&world.nodes[2], unfit[_i].mend);
+    node_do(&world.nodes[2], unfit[_i].fix);
     WAIT_UNTIL(10000, node_2_has("state", "voting"));
     world_stop(&world);
 }

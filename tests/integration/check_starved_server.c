@@ -1,6 +1,6 @@
 /*
  * Every allocation of a start fails once: the server says so and ends, or
- * serves. Then every one of what it does by itself while it serves.
+ * serves. Then every one of what it does unasked while it serves.
  */
 #include <dirent.h>
 #include <stdio.h>

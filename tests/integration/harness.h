@@ -89,7 +89,7 @@ pid_t harness_spawn(char *const argv[], char *const env[], const char *log);
 int harness_reap(pid_t pid, int ms);
 
 /*
- * Runs argv until it ends by itself. Returns its exit status; output, which the
+ * Runs argv until it ends unaided. Returns its exit status; output, which the
  * caller frees, is all it wrote.
  */
 int harness_run(char *const argv[], char *const env[], char **output);

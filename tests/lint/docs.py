@@ -26,7 +26,7 @@ CLIENTS = "docs/clients.md"
 OPERATIONS = "docs/operations.md"
 README_LINES = 200  # fewer
 # what each answer counts is told by the rows of the calls
-COUNTED = {"nodes", "granted", "released", "quorum", "total"}
+COUNTED = {"nodes", "granted", "released", "held", "quorum", "total"}
 problems = []
 
 
@@ -97,7 +97,7 @@ def check_codes():
 
 
 def check_fields():
-    known = members_of([answers["Grant"], answers["Release"]])
+    known = members_of([answers[name] for name in ("Grant", "Release", "Lock")])
     known = known.union(*tables["members"].values())
     same(CLIENTS, "fields", names(table(CLIENTS, "field", "meaning")),
          known - COUNTED)

@@ -143,6 +143,10 @@ def check_limits():
         "the least ttl_ms": (ttl["minimum"], limits["ttl_min_ms"]),
         "the greatest ttl_ms": (ttl["maximum"], int(flags["max-ttl-ms"])),
         "the default ttl_ms": (ttl["default"], int(flags["default-ttl-ms"])),
+        "the greatest wait_ms": (schemas["Wait"]["maximum"],
+                                 limits["wait_max_ms"]),
+        "waiters": (schemas["Lock"]["properties"]["waiters"]["maximum"],
+                    limits["waiters_each"]),
         "resource": (schemas["Resource"]["maxLength"], limits["resource_chars"]),
         "token": (schemas["Token"]["maxLength"], limits["token"]),
         "owner": (schemas["Owner"]["maxLength"], limits["owner"]),
@@ -160,6 +164,9 @@ def check_limits():
             complain(f"{what} is {in_code} in the code, not {in_spec}")
     if f"{limits['body']} bytes" not in str(spec["components"]["responses"]):
         complain(f"BodyTooLarge does not tell {limits['body']} bytes")
+    for name in ("waiters_each", "waiters"):
+        if f"{limits[name]:,}" not in schemas["Wait"]["description"]:
+            complain(f"Wait does not tell {limits[name]:,} clients")
 
 
 def passes(schema, texts):

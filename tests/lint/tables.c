@@ -126,6 +126,9 @@ static void put_limits(struct json *json)
 {
     json_open_object(json, "limits");
     json_put_integer(json, "ttl_min_ms", TTL_MIN_MS);
+    json_put_integer(json, "wait_max_ms", WAIT_MAX_MS);
+    json_put_integer(json, "waiters_each", WAITERS_EACH_MAX);
+    json_put_integer(json, "waiters", WAITERS_MAX);
     json_put_integer(json, "resource_chars", RESOURCE_CHARS);
     json_put_integer(json, "owner", OWNER_MAX);
     json_put_integer(json, "token", TOKEN_MAX);
@@ -246,7 +249,8 @@ static void print_problem(const char *name, const struct problem *problem)
 static void print_answers(const struct engine *engine)
 {
     static const char *const names[] = {"a"};
-    static const struct render_times times;
+    static const int64_t waited_ms = 1;
+    static const struct render_times times = {.waited_ms = &waited_ms};
     struct engine_result result = {
         .resource = span_of("a"),
         .token = span_of("a"),
@@ -269,6 +273,7 @@ static void print_answers(const struct engine *engine)
         .detail = "a",
         .resource = result.resource,
         .retry_after_ms = 1,
+        .waited_ms = &waited_ms,
         .errors = &errors,
         .held_by = &result,
         .votes = &result,

@@ -166,7 +166,9 @@ inline forget_life()
 
 inline raise(s)
 {
-#ifdef RAISE_FLOOR
+#if defined(NO_RAISE)
+    skip;
+#elif defined(RAISE_FLOOR)
     beat = MAX(beat, known[s]) + 1;
 #else
     beat = 5; /* the time: above all earlier beats */

@@ -68,11 +68,16 @@ DEFECTS = [
         "(unsigned)it->attempt.number) !=\n"
         "                          slots_user_bits(tag))\n",
         "    if (it == NULL)\n")]),
-    Defect("expired extension counted", "sim", "rising", [Edit(
+    # asked twice: at the verdict, and when the answer is written
+    Defect("expired extension counted", "sim", "exclusion", [Edit(
         "server/engine/operation.c", "    return is_valid(operations, it) ? OUTCOME_EXTENDED\n"
         "                                    : OUTCOME_VALIDITY_EXHAUSTED;\n",
-        "    return OUTCOME_EXTENDED;\n")],
-        faults="slow,server_pause,double", seed=240),
+        "    return OUTCOME_EXTENDED;\n"), Edit(
+        "server/engine/operation.c", "    if (result->validity_ms > 0)\n",
+        "    if (result->outcome == OUTCOME_EXTENDED && result->validity_ms < 1)\n"
+        "        result->validity_ms = 1;\n"
+        "    if (result->validity_ms > 0)\n")],
+        faults="slow,server_pause,double"),
     Defect("no deadline", "sim", "mortal", [Edit(
         "server/engine/nodes.c",
         "                               : nodeclock_latest_at(clock, "
@@ -117,6 +122,21 @@ DEFECTS = [
         "server/engine/releases.c",
         "    if (!is_for_good && reply->vote != VOTE_DELETED)\n",
         "    if (!is_for_good && reply->vote == VOTE_PENDING)\n")]),
+    # ---- waiting ------------------------------------------------------------
+    Defect("grant to one that waited without a second look", "sim", "exclusion", [Edit(
+        "server/engine/waits.c",
+        "*operation_take(waits->operations, operation, now_us);",
+        "operation->result;")]),
+    Defect("waiting without a retry", "sim", "served", [Edit(
+        "server/engine/turns.c", "at_least(delay_us, LEAST_RETRY_US))",
+        "(int64_t)1 << 52)")]),
+    Defect("announcements trusted to arrive", "sim", "served", [Edit(
+        "server/engine/announcements.c",
+        "return announcing >= quorum_of(nodes_of(it));",
+        "return announcing >= 0;")]),
+    Defect("vanished waiter keeps what it was granted", "sim", "tidy", [Edit(
+        "server/engine/operation.c", "    if (is_granted || may_hold)\n",
+        "    if ((is_granted || may_hold) && !it->is_for_waiter)\n")]),
     # ---- numbers ------------------------------------------------------------
     Defect("number only in the server's memory", "sim", "rising", [Edit(
         "server/engine/nodes.c",

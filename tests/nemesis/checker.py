@@ -8,7 +8,8 @@ release. An extension prolongs it. What was not answered may have happened.
   rising     who was answered before another asked has the lower number
   own        an extension that succeeded met no later grant
   kept       who believes is not told that the lock is another's, or gone
-  answered   each request has one answer, unless its server was killed
+  answered   each request has one answer, unless its server was killed; no
+             client that waits is told to go before its time
 """
 from __future__ import annotations
 
@@ -24,6 +25,7 @@ INVARIANTS = ("exclusion", "rising", "own", "kept", "answered")
 LOST = ("not_owner", "lock_not_found")
 UNAVAILABLE = {"503 no_quorum", "503 validity_exhausted", "503 overloaded",
                "503 shutting_down"}
+TIME_UP = {"409 lock_held", "503 no_quorum", "503 validity_exhausted"}
 ANSWERS = {
     ACQUIRE: UNAVAILABLE | {"201 ", "409 lock_held"},
     EXTEND: UNAVAILABLE | {"200 ", "404 lock_not_found", "409 not_owner",
@@ -165,7 +167,10 @@ def check_answered(calls: Iterable[Call],
         if not call.done or call.code == "vanished":
             continue
         if call.status:
-            if f"{call.status} {call.code}" not in ANSWERS[call.op]:
+            answer = f"{call.status} {call.code}"
+            is_early = call.done - call.sent < call.wait_ms * MS
+            if answer not in ANSWERS[call.op] or (is_early and
+                                                  answer in TIME_UP):
                 yield Violation("answered", f"[{call}]", call.sent,
                                 call.resource)
             continue

@@ -16,7 +16,10 @@ from plan import log_uniform
 from register import Register, refused
 
 TTL_MIN_MS = 200
+WAIT_MAX_MS = 4000
+WAITING = 0.3      # share of acquires that wait
 FAULTY = 0.04      # share of calls whose clients leave
+IMPATIENT = 0.2    # … of those that wait
 BUCKET = 100 * MS  # in which time with and without quorum is counted
 
 
@@ -47,10 +50,13 @@ class World:
     def count(self, call: Call) -> None:
         answer = f"{call.status} {call.code}" if call.status else call.code
         with self.lock:
-            self.outcomes[f"{call.op} {answer.strip()}"] += 1
+            self.outcomes[f"{'wait' if call.wait_ms else call.op} "
+                          f"{answer.strip()}"] += 1
         if call.op != ACQUIRE:
             return
-        buckets = range(call.sent // BUCKET, call.done // BUCKET + 1)
+        # who waits is told of no quorum only at the end
+        begin = call.done if call.wait_ms else call.sent
+        buckets = range(begin // BUCKET, call.done // BUCKET + 1)
         if call.status in (201, 409):
             self.granting.add(buckets[-1])
         elif call.code == "no_quorum":
@@ -103,19 +109,24 @@ class Client(threading.Thread):
         if self.rng.random() < 0.3:
             body["owner"] = f"client-{self.index}"
         call = self._note(ACQUIRE, resource, ttl_ms)
+        if self.rng.random() < WAITING:
+            call.wait_ms = int(log_uniform(self.rng, 1, WAIT_MAX_MS))
+            body["wait_ms"] = call.wait_ms
         members = self.send(call, "POST /locks HTTP/1.1\r\n", body)
         return call, members.get("token", "")
 
-    def _draw_leave(self, connection: Connection) -> Leave | None:
+    def _draw_leave(self, connection: Connection,
+                    wait_ms: int) -> Leave | None:
         """How this client leaves its call; mostly not at all."""
         kinds = [kind for kind in ("vanish", "vanish-again", "rude")
                  if kind in self.world.kinds]
-        if not kinds or self.rng.random() >= FAULTY:
+        share = IMPATIENT if wait_ms else FAULTY
+        if not kinds or self.rng.random() >= share:
             return None
         kind = self.rng.choice(kinds)
         if kind == "vanish":
             connection.close()
-        return Leave.draw(self.rng, kind == "rude")
+        return Leave.draw(self.rng, kind == "rude", max(50, wait_ms) / 1000)
 
     def _inspect(self, resource: str) -> None:
         self.send(self._note(INSPECT, resource),
@@ -150,7 +161,8 @@ class Client(threading.Thread):
         self.world.history.add(call)
         connection = self.connections[call.server]
         members = connection.request(call, head, text,
-                                     self._draw_leave(connection))
+                                     self._draw_leave(connection,
+                                                      call.wait_ms))
         self.world.count(call)
         return members
 

@@ -284,6 +284,15 @@ class Server(Process):
     def is_ready(self) -> bool:
         return is_ready(self.address)
 
+    def metrics(self) -> dict[str, int]:
+        with socket.create_connection(self.address, 10) as connection:
+            connection.sendall(b"GET /metrics HTTP/1.1\r\nHost: nemesis\r\n"
+                               b"Connection: close\r\n\r\n")
+            lines = connection.makefile().read().splitlines()
+        words = (line.rsplit(" ", 1) for line in lines
+                 if line.startswith("redlockd_"))
+        return {name: int(float(value)) for name, value in words}
+
     def listens(self) -> bool:
         try:
             socket.create_connection(self.address, 0.2).close()

@@ -34,11 +34,12 @@ class Leave:
     stay_s: float  # before that
 
     @staticmethod
-    def draw(rng: random.Random, is_behind: bool) -> Leave:
+    def draw(rng: random.Random, is_behind: bool,
+             longest_s: float = 0.05) -> Leave:
         whens = (BEHIND,) if is_behind else (ASKING, WAITING, WAITING, UNREAD,
                                              READING)
         return Leave(rng.choice(whens), rng.choice((RESET, CLOSE, HALF)),
-                     rng.random(), log_uniform(rng, 0.0001, 0.05))
+                     rng.random(), log_uniform(rng, 0.0001, longest_s))
 
 
 class Left(Exception):

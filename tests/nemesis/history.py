@@ -29,6 +29,7 @@ class Call:
     of: int = 0          # id of the acquire that granted the lock
     number: int = 0      # its fencing number
     opened: int = 0      # when the connection was opened
+    wait_ms: int = 0     # how long an acquire may wait
     status: int = 0      # 0: no answer
     code: str = ""       # of a problem; without answer: why there is none
     elapsed_ms: int = 0
@@ -49,6 +50,8 @@ class Call:
         took = (self.done - self.sent) / MS if self.done else 0
         text = (f"client {self.client} {self.op} {self.resource} at server "
                 f"{self.server}: {answer} after {took:.1f} ms")
+        if self.wait_ms:
+            text += f" of {self.wait_ms}"
         if self.number:
             text += f", number {self.number}"
         if self.op in (ACQUIRE, EXTEND) and self.is_won:

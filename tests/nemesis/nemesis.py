@@ -2,7 +2,7 @@
 """Real servers, real nodes, faults at random, and a proof of what it did.
 
   nemesis.py [--seconds 60] [--seed N] [--faults KIND,… | harmless | all]
-             [--clients 12] [--resources 12] [--keep]
+             [--clients 16] [--resources 12] [--keep]
 
 Three redlockd over five Redis masters behind a proxy. Which faults come when,
 and what clients do, comes from the seed; timing does not. plan.py tells which
@@ -12,6 +12,7 @@ faults there are; checker.py, register.py and finish() below what must hold.
   alive        made whole again, each server grants within a quarantine
   mortal       no lock outlives its TTL
   descriptors  idle, the servers have as many as in the beginning
+  waiters      idle, nobody is taken for one that waits
   crash        no server ended unasked, and no sanitizer reported anything
 """
 from __future__ import annotations
@@ -25,6 +26,7 @@ import signal
 import sys
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 
 import selftest
@@ -45,7 +47,7 @@ MEMORY_S = 60       # how long calls are remembered for that
 IDLE_S = 75         # after which redlockd closes a connection
 SLACK_S = 10        # of a noisy machine
 CRASH = re.compile(r"Sanitizer|runtime error:|Assertion|assert|panic", re.I)
-AT_END = ("register", "alive", "mortal", "descriptors", "crash")
+AT_END = ("register", "alive", "mortal", "descriptors", "waiters", "crash")
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -54,7 +56,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int,
                         default=random.SystemRandom().randrange(1_000_000))
     parser.add_argument("--faults", default="all")
-    parser.add_argument("--clients", type=int, default=12)
+    parser.add_argument("--clients", type=int, default=16)
     parser.add_argument("--resources", type=int, default=12)
     parser.add_argument("--tools", type=Path, default=Path("build/release"))
     parser.add_argument("--keep", action="store_true",
@@ -98,6 +100,7 @@ class Run:
         self.late: set[int] = set()  # calls, see checker.late_releases
         self.damaged: set[str] = set()  # registers that lost an update
         self.loaded_s = 0.0
+        self.handovers: Counter[str] = Counter()  # of servers as they are now
 
     # ---- phases -------------------------------------------------------------
 
@@ -168,6 +171,7 @@ class Run:
             self.balancer = None
         self.check()
         self._check_mortal()
+        self._check_waiters()
         self._check_descriptors()
         self._watch()
         for server in self.cluster.servers:
@@ -261,6 +265,16 @@ class Run:
         finally:
             redis.close()
 
+    def _check_waiters(self) -> None:
+        for server in self.cluster.servers:
+            for name, value in server.metrics().items():
+                if name == "redlockd_waiters" and value:
+                    self.report(Violation("waiters", f"{server.name}: {value}",
+                                          now()))
+                if name.startswith("redlockd_handovers_total"):
+                    cause = name.split('"')[1]
+                    self.handovers[cause] += value
+
     def _fewest_descriptors(self, seconds: float) -> list[int]:
         """Of each server: some come and go, those that leak stay."""
         fewest = [1 << 30] * SERVERS
@@ -300,13 +314,15 @@ class Run:
 
     def summary(self) -> int:
         world, registers = self.world, self.world.registers.values()
-        cycles = world.outcomes["acquire 201"]
+        cycles = world.outcomes["acquire 201"] + world.outcomes["wait 201"]
         print(f"\n{cycles} cycles, {cycles / self.loaded_s:.0f}/s; "
               f"{sum(world.outcomes.values())} calls; "
               f"{sum(one.updates for one in registers)} updates, "
               f"{sum(one.refusals for one in registers)} refused")
         for title, counts in (("outcomes", world.outcomes),
-                              ("faults", self.injector.done)):
+                              ("faults", self.injector.done),
+                              ("handovers since the servers' last start",
+                               self.handovers)):
             print(f"{title}: " + ", ".join(
                 f"{name} {count}" for name, count in sorted(counts.items())))
         print(f"releases of locks that had ended, answered 200: "

@@ -136,6 +136,22 @@ def wrong_answer(s: Script) -> None:
     s.call(ACQUIRE, 0, 1, 404, "lock_not_found")
 
 
+def waited(s: Script) -> None:
+    s.grant(0, 300, 2).elapsed_ms = 290  # asked first, was second
+    s.grant(10, 11, 1).wait_ms = 500
+    s.call(ACQUIRE, 20, 520, 409, "lock_held").wait_ms = 500
+    s.call(ACQUIRE, 20, 200, 503, "shutting_down").wait_ms = 500
+
+
+def two_who_waited(s: Script) -> None:
+    s.grant(0, 300, 2, 10).elapsed_ms = 295
+    s.grant(150, 304, 3, 50).elapsed_ms = 150
+
+
+def refused_too_soon(s: Script) -> None:
+    s.call(ACQUIRE, 0, 499, 409, "lock_held").wait_ms = 500
+
+
 def second_answer(s: Script) -> None:
     s.call(ACQUIRE, 0, 10, 0, "stray")
 
@@ -149,7 +165,8 @@ HISTORIES: list[tuple[Callable[[Script], None], set[str]]] = [
     (extended_after_another, {"own"}), (released_after_another, set()),
     (extend_not_found, {"kept"}), (release_not_owner, {"kept"}),
     (silent, {"answered"}), (closed, {"answered"}), (closed_by_kill, set()),
-    (second_answer, {"answered"}), (wrong_answer, {"answered"}),
+    (waited, set()), (two_who_waited, {"exclusion"}),
+    (refused_too_soon, {"answered"}), (second_answer, {"answered"}), (wrong_answer, {"answered"}),
 ]
 
 

@@ -36,6 +36,11 @@ with Client(base_url=sys.argv[1]) as client:
     assert held.code == "lock_held" and held.retry_after_ms > 0
     assert held.held_by.fencing_token == grant.fencing_token
 
+    wait = AcquireRequest(resource=RESOURCE, wait_ms=300)
+    waited = expect(acquire_lock.sync_detailed(client=client, body=wait), 409,
+                    Problem)
+    assert waited.code == "lock_held" and waited.waited_ms >= 300
+
     # the token in the header, without a body; then in the body
     for how in ({"x_lock_token": grant.token},
                 {"body": ExtendRequest(token=grant.token, ttl_ms=30000)}):
@@ -45,6 +50,7 @@ with Client(base_url=sys.argv[1]) as client:
 
     lock = expect(get_lock.sync_detailed(grant.id, client=client), 200, Lock)
     assert lock.owner == "generated" and lock.remaining_ms > 20000
+    assert lock.waiters == 0
 
     other = expect(release_lock.sync_detailed(grant.id, client=client,
                                               x_lock_token=MADE_UP), 409,

@@ -41,7 +41,7 @@ blocks() {
 
 mask() { # what differs from run to run
     sed -E 's/[0-9]{16}\.[0-9a-f]{40}/TOKEN/g; s/[0-9]{16}/NUMBER/g
-            s/"(validity|elapsed|remaining|retry_after)_ms":[0-9]+/"\1_ms":MS/g
+            s/"(validity|elapsed|waited|remaining|retry_after)_ms":[0-9]+/"\1_ms":MS/g
             s/"(granted|held|released)":[3-5]/"\1":MOST/g
             s/"request_id":"[0-9a-f]{16}"/"request_id":"ID"/g'
 }
@@ -116,6 +116,17 @@ if [ $# -eq 0 ]; then
     [ -n "$acl" ]
     for node in "${stack_nodes[@]}"; do
         bash -c "${acl//7101/${node##*:}}" >"$stack_dir/acl"
+    done
+    # of releases, which nothing that the docs show waits for
+    for command in 'PUBLISH redlockd:released:order:42 x' \
+        'SUBSCRIBE redlockd:released: redlockd:released:order:42' UNSUBSCRIBE; do
+        # shellcheck disable=SC2086 # words of a command
+        answer=$(redis-cli -p "${stack_nodes[0]##*:}" \
+            ACL DRYRUN redlockd $command)
+        [ "$answer" = OK ] || {
+            failed=$((failed + 1))
+            echo "ACL: $command: $answer"
+        }
     done
     kill -INT "$stack_server"
     wait "$stack_server" || true

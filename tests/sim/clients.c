@@ -9,6 +9,8 @@ enum {
     HASTE_US = 3000,  /* from an extend to the release that overtakes it … */
     REST_US = 300000, /* … or its repair */
     TTL_MOST_MS = 3000, /* mostly */
+    WAIT_MOST_MS = 4000,
+    LEAVE_US = 1000000, /* of clients that wait */
 };
 
 int client_number(const struct world *world, const struct client *client)
@@ -138,7 +140,12 @@ static void begin(struct world *world, struct client *client)
     client->op = 0;
     if (client->ask == ASK_ACQUIRE)
         client->op =
-            engine_acquire(engine, resource, span_of("me"), ttl_ms, client);
+            engine_acquire(engine,
+                           &(struct engine_acquire){.resource = resource,
+                                                    .owner = span_of("me"),
+                                                    .ttl_ms = ttl_ms,
+                                                    .wait_ms = client->wait_ms},
+                           client);
     else if (client->ask == ASK_EXTEND)
         client->op =
             engine_extend(engine, resource, token_of(client), ttl_ms, client);
@@ -149,7 +156,9 @@ static void begin(struct world *world, struct client *client)
     assert(client->op != 0);
     if (client->ask == ASK_ACQUIRE && !world->clients->is_resting &&
         world_chance(world, 4))
-        tell(world, client, world_random(world, 60000), CLIENT_LEAVE);
+        tell(world, client,
+             world_random(world, client->wait_ms > 0 ? LEAVE_US : 60000),
+             CLIENT_LEAVE);
 }
 
 static int64_t random_ttl_ms(struct world *world)
@@ -189,6 +198,8 @@ static void step(struct world *world, struct client *client)
         return;
     client->resource = (int)world_random(world, SIM_RESOURCES);
     client->ttl_ms = random_ttl_ms(world);
+    client->wait_ms =
+        world_chance(world, 50) ? 0 : world_random(world, WAIT_MOST_MS);
     ask(world, client, world_chance(world, 5) ? ASK_INSPECT : ASK_ACQUIRE);
 }
 
@@ -300,8 +311,10 @@ static void read_answer(struct world *world, struct client *client)
              CLIENT_STEP);
 }
 
-static void leave(struct world *world, struct client *client)
+void client_leave(struct world *world, struct client *client)
 {
+    if (client->state != CLIENT_ASKING || !client->is_asked)
+        return;
     engine_abandon(world->servers[client->server].engine, client->op);
     world->clients->left++;
     go_on(world, client, false);
@@ -340,7 +353,7 @@ void clients_on_event(struct world *world, const struct event *event)
         read_answer(world, client);
         break;
     case CLIENT_LEAVE:
-        leave(world, client);
+        client_leave(world, client);
         break;
     case CLIENT_BELIEF_ENDS:
         break;

@@ -18,13 +18,15 @@
  *              admission from a node, and grants nothing unless nodes of the
  *              first configuration have forgotten it
  *   repaired   a lock that was extended without any faults is soon on all nodes
+ *   served     when holders release and a quorum votes, a client that waits has
+ *              the lock within its time
  *   tidy       when the faults have ended and all locks are released, no key is
  *              left on any node; not even by an extend that the client did not
  *              wait for
  *   alive      … and when a quarantine has passed since the last fault, every
  *              server can acquire every resource
  *
- * Each is checked at every event that could break it: ledger.c; the last three
+ * Each is checked at every event that could break it: ledger.c; the last four
  * at the end: endings.c.
  */
 #ifndef SIM_CLIENTS_H
@@ -61,6 +63,7 @@ struct client {
     engine_op op;
     int resource;
     int64_t ttl_ms;
+    int64_t wait_ms;
     int64_t granted_us;        /* when the belief began */
     int64_t believes_until_us; /* 0: in nothing */
     enum configuration believes_in;
@@ -100,5 +103,8 @@ int client_number(const struct world *world, const struct client *client);
 /* The client sends this to that server, once, and reads the answer. */
 void client_ask(struct world *world, struct client *client,
                 enum client_ask what, int server);
+
+/* Whatever it waits for: it leaves. No-op if the server knows nothing of it. */
+void client_leave(struct world *world, struct client *client);
 
 #endif

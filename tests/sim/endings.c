@@ -8,13 +8,19 @@ enum {
     TIDY_MORE_US = 6000000,
     CONTEST_US = 1000000,
     STRAGGLERS_US = 20000, /* much less than a TTL */
-    UNHEARD_US = 500000,   /* for releases to ask again; also below a TTL */
+    UNHEARD_US = 400000,   /* and two timeouts, for releases to ask again;
+                              mostly below a TTL */
     REPAIRED_US = 400000,
     PAUSE_US = 150000, /* too long for a round */
     STEP_US = 1000,
     ANSWER_STEPS = 1500,
     PROMPT_US = 3000, /* how fast connections are without faults */
     SLOW_US = 20000,
+    WAITERS = 8,
+    WAIT_MS = 4000,
+    HOLD_US = 20000, /* at most a random delay more, even without news */
+    LEAVERS = 4,
+    HANDOVER_US = 4000, /* mostly, from a request to release */
 };
 
 /* Until no client asks or holds, but at most this many times step_us. */
@@ -92,7 +98,7 @@ static void check_unheard(struct world *world)
         pause_two(world);
         contest(world);
     }
-    world_run(world, UNHEARD_US);
+    world_run(world, UNHEARD_US + 2 * world->node_timeout_us);
     check_tidy(world);
     slow_down(world, PROMPT_US);
     world->clients->is_hasty = false;
@@ -107,6 +113,7 @@ static void check_alive(struct world *world)
         uint64_t granted = world->clients->outcomes[OUTCOME_GRANTED];
         client->resource = i;
         client->ttl_ms = 1000;
+        client->wait_ms = 0;
         client_ask(world, client, ASK_ACQUIRE, i % SIM_FOREIGN);
         world_run(world, 1200000);
         if (world->clients->outcomes[OUTCOME_GRANTED] != granted)
@@ -164,6 +171,7 @@ static void check_repaired(struct world *world, int resource)
     int server = (int)world_random(world, SIM_FOREIGN);
     client->resource = resource;
     client->ttl_ms = 3000;
+    client->wait_ms = 0;
     pause_two(world);
     bool is_held = ask(world, client, ASK_ACQUIRE, server, OUTCOME_GRANTED);
     world_run(world, PAUSE_US);
@@ -187,7 +195,74 @@ static void check_all_repaired(struct world *world)
     world->clients->is_led = true;
     for (int i = 0; i < SIM_RESOURCES; i++)
         check_repaired(world, i);
-    world_run(world, UNHEARD_US);
+    world_run(world, UNHEARD_US + 2 * world->node_timeout_us);
+    check_tidy(world);
+}
+
+/* ---- who waits is served ------------------------------------------------ */
+
+/* Releases what it has had for a moment. */
+static void pass_on(struct world *world, struct client *client)
+{
+    if (client->state != CLIENT_HOLDING ||
+        world->now_us - client->granted_us < HOLD_US)
+        return;
+    client->believes_until_us = 0;
+    client_ask(world, client, ASK_RELEASE,
+               (int)world_random(world, SIM_FOREIGN));
+}
+
+/* Some clients wait for a lock at several servers, and each has it shortly. */
+static void check_served(struct world *world, int resource)
+{
+    struct client *all = world->clients->client;
+    uint64_t granted = world->clients->outcomes[OUTCOME_GRANTED];
+    for (int i = 0; i < WAITERS; i++) {
+        all[i].resource = resource;
+        all[i].ttl_ms = 3000;
+        all[i].wait_ms = WAIT_MS;
+        client_ask(world, &all[i], ASK_ACQUIRE,
+                   (int)world_random(world, SIM_FOREIGN));
+    }
+    for (int ms = 0; ms < 2 * WAIT_MS && !clients_are_idle(world->clients);
+         ms++) {
+        world_run(world, 1000);
+        for (int i = 0; i < WAITERS; i++)
+            pass_on(world, &all[i]);
+    }
+    if (world->clients->outcomes[OUTCOME_GRANTED] != granted + WAITERS)
+        ledger_violated(world, "served", -1, resource);
+}
+
+/*
+ * A client that waits leaves while the lock is released: it may just have been
+ * granted, and has nothing of it.
+ */
+static void check_left(struct world *world, int resource)
+{
+    struct client *holder = &world->clients->client[0];
+    struct client *waiter = &world->clients->client[1];
+    holder->resource = waiter->resource = resource;
+    holder->ttl_ms = waiter->ttl_ms = 3000;
+    holder->wait_ms = 0;
+    waiter->wait_ms = WAIT_MS;
+    int server = (int)world_random(world, SIM_FOREIGN);
+    if (!ask(world, holder, ASK_ACQUIRE, server, OUTCOME_GRANTED))
+        return; /* check_alive tells */
+    client_ask(world, waiter, ASK_ACQUIRE,
+               (int)world_random(world, SIM_FOREIGN));
+    world_run(world, STRAGGLERS_US);
+    holder->believes_until_us = 0;
+    client_ask(world, holder, ASK_RELEASE,
+               (int)world_random(world, SIM_FOREIGN));
+    world_run(world, world_random(world, HANDOVER_US));
+    client_leave(world, waiter);
+    let_rest(world, ANSWER_STEPS, STEP_US);
+    if (waiter->state == CLIENT_HOLDING) { /* it was too late to leave */
+        waiter->believes_until_us = 0;
+        (void)ask(world, waiter, ASK_RELEASE, server, OUTCOME_RELEASED);
+    }
+    world_run(world, STRAGGLERS_US);
     check_tidy(world);
 }
 
@@ -204,4 +279,7 @@ void endings_check(struct world *world)
     world_run(world, faults_quarantine_us(world) + ALIVE_MORE_US);
     check_alive(world);
     check_all_repaired(world);
+    for (int i = 0; i < LEAVERS; i++)
+        check_left(world, (int)world_random(world, SIM_RESOURCES));
+    check_served(world, (int)world_random(world, SIM_RESOURCES));
 }

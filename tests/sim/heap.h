@@ -13,6 +13,7 @@ struct event {
     int kind;
     int a, b;     /* their meaning depends on the kind */
     uint64_t tag; /* likewise */
+    int64_t number;
     void *object; /* likewise */
 };
 

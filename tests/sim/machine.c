@@ -80,7 +80,8 @@ enum node_state machine_unfitness(const struct machine *machine)
 }
 
 void machine_execute(struct machine *machine, const struct simcall *call,
-                     int64_t now_us, int64_t lag_us, struct simreply *answer)
+                     int64_t now_us, int64_t lag_us,
+                     struct simlisteners listeners, struct simreply *answer)
 {
     if (machine->condition != STATE_VOTING &&
         machine_unfitness(machine) == STATE_VOTING) {
@@ -95,6 +96,7 @@ void machine_execute(struct machine *machine, const struct simcall *call,
         .memory = &machine->memory,
         .process = &machine->process,
         .clock_us = machine_clock(machine, now_us),
+        .listeners = listeners,
     };
     simnode_execute(&batch, call, answer);
     machine->written_us = now_us;

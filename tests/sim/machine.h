@@ -66,10 +66,13 @@ void machine_step(struct machine *machine, int64_t now_us, int64_t step_us);
  */
 enum node_state machine_unfitness(const struct machine *machine);
 
-/* Executes the call; lag_us: how far the disk lags behind from now on, if it
- * does. */
+/*
+ * Executes the call; lag_us: how far the disk lags behind from now on, if it
+ * does; listeners get what is announced.
+ */
 void machine_execute(struct machine *machine, const struct simcall *call,
-                     int64_t now_us, int64_t lag_us, struct simreply *answer);
+                     int64_t now_us, int64_t lag_us,
+                     struct simlisteners listeners, struct simreply *answer);
 
 /*
  * Ends its life, and begins another with what is on disk; life must be unique.

@@ -5,6 +5,7 @@
 
 #include "faults.h"
 #include "ledger.h"
+#include "news.h"
 #include "world.h"
 
 enum { PENDING_MAX = 48, LATE_MOST_US = 6000000 };
@@ -140,8 +141,9 @@ static void execute(struct world *world, struct message *message)
                          ? world_random(world, 1000000)
                          : 0;
     ledger_before_execution(world, message);
+    struct news news = {world, message->machine};
     machine_execute(machine, &message->call, world->now_us, lag_us,
-                    &message->answer);
+                    news_listeners(&news), &message->answer);
     ledger_on_execution(world, message);
     if (world->is_tracing)
         trace(world, message);

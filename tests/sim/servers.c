@@ -125,6 +125,19 @@ static void port_answer(void *ctx, void *client)
     clients_on_answer(((struct simserver *)ctx)->world, client);
 }
 
+static void port_listen(void *ctx, bool is_on)
+{
+    const struct simserver *server = ctx;
+    news_listen(server->world, server->number, is_on);
+}
+
+static void port_subscribe(void *ctx, int node, struct span resource,
+                           bool is_on)
+{
+    const struct simserver *server = ctx;
+    news_subscribe(server->world, server->number, node, resource, is_on);
+}
+
 void server_on_timer(struct world *world, const struct event *event)
 {
     struct simserver *server = &world->servers[event->a];
@@ -150,6 +163,7 @@ void server_start(struct world *world, int number,
         .max_hold_ms = world->faults->longest_ms,
         .retry_delay_us = 200000,
         .retry_count = 3,
+        .waiters_max = WAITERS_MAX,
         .drift_factor = 0.01,
         .config_epoch = config->epoch,
         .first_start = is_trusting ? FIRST_START_YES : FIRST_START_AUTO,
@@ -164,8 +178,9 @@ void server_start(struct world *world, int number,
     server->is_trusting = is_trusting;
     server->voted_us = 0;
     server->is_paused = false;
-    struct engine_port port = {server,      port_send,  port_now,
-                               port_random, port_timer, port_answer};
+    struct engine_port port = {server,      port_send,     port_now,
+                               port_random, port_timer,    port_answer,
+                               port_listen, port_subscribe};
     server->engine = engine_new(&settings, &port, &server->metrics);
     assert(server->engine != NULL);
     simlinks_start(world, number);
@@ -189,6 +204,7 @@ void server_kill(struct world *world, int number)
     simlinks_abandon(world, number);
     drop_deferred(world, server);
     clients_on_server_death(world, number);
+    news_listen(world, number, false);
     engine_free(server->engine);
     server->engine = NULL;
     server->is_paused = false;

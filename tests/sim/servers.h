@@ -9,6 +9,7 @@
 #include "../../server/engine/port.h"
 #include "heap.h"
 #include "links.h"
+#include "news.h"
 
 enum {
     SIM_SERVERS = 4, /* the last one only for a foreign configuration */
@@ -48,6 +49,7 @@ struct simserver {
     int64_t timers[SIM_TIMERS];
     struct metrics metrics;
     struct simlink links[SIM_NODES];
+    struct listener listeners[SIM_NODES];
     uint64_t round_tag; /* the last round that sent something */
     uint64_t rounds_sent;
     uint64_t rounds_impaired; /* began while something was wrong */

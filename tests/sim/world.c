@@ -8,6 +8,7 @@
 #include "clients.h"
 #include "faults.h"
 #include "messages.h"
+#include "news.h"
 #include "plan.h"
 
 int64_t world_random(struct world *world, int64_t below)
@@ -56,6 +57,9 @@ static int server_of(const struct world *world, const struct event *event)
     case EVENT_CONFIRMED:
     case EVENT_SILENCE:
     case EVENT_BROKEN:
+    case EVENT_LISTENER:
+    case EVENT_SUBSCRIBED:
+    case EVENT_ANNOUNCED:
     case EVENT_TIMER:
         return event->a;
     case EVENT_CLIENT:
@@ -81,6 +85,11 @@ void world_handle(struct world *world, const struct event *event)
     case EVENT_SILENCE:
     case EVENT_BROKEN:
         simlink_on_event(world, event);
+        break;
+    case EVENT_LISTENER:
+    case EVENT_SUBSCRIBED:
+    case EVENT_ANNOUNCED:
+        news_on_event(world, event);
         break;
     case EVENT_TIMER:
         server_on_timer(world, event);
@@ -128,6 +137,7 @@ void world_init(struct world *world, uint64_t seed, struct clients *clients,
         .random = seed,
         .now_us = 1000000,
         .node_timeout_us = seed % 4 == 0 ? 1000000 : 50000,
+        .is_mute = seed % 5 == 0,
         .is_tracing = is_tracing,
         .only = only,
         .clients = clients,

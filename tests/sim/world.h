@@ -28,6 +28,9 @@ enum event_kind {
     EVENT_CONFIRMED,      /* a: server, b: node, tag: connection */
     EVENT_SILENCE,        /* a: server, b: node, tag: connection */
     EVENT_BROKEN,         /* a: server, b: node, tag: connection */
+    EVENT_LISTENER,       /* a: server, b: node and what, tag: connection */
+    EVENT_SUBSCRIBED,     /* the same */
+    EVENT_ANNOUNCED,      /* the same, number: of the lock */
     EVENT_TIMER,          /* a: server, b: slot, tag: time it was set to */
     EVENT_CLIENT,         /* a: client, b: what, tag: its operation's serial */
     EVENT_RESUME_MACHINE, /* a: machine */
@@ -45,6 +48,7 @@ struct faults;
 struct world {
     uint64_t random;
     int64_t now_us;
+    bool is_mute;    /* announcements do not arrive */
     bool is_tracing; /* set it before world_init, like only */
     uint32_t only;   /* bit per fault that may happen; 0: the seed chooses */
     int64_t node_timeout_us; /* of all servers: short, or the default */

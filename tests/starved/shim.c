@@ -64,7 +64,7 @@ static bool fails(const void *caller)
     return true;
 }
 
-/* libuv is to call by itself, or nothing would tell its allocations apart. */
+/* libuv calls it directly, so that its allocations can be told apart. */
 int uv_replace_allocator(uv_malloc_func malloc_func,
                          uv_realloc_func realloc_func,
                          uv_calloc_func calloc_func, uv_free_func free_func)

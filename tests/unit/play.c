@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "../../server/base/log.h"
+#include "starve.h"
 
 enum { CONFIRM_US = 1000000 };
 
@@ -11,12 +12,8 @@ struct play play;
 
 /* ---- the port ----------------------------------------------------------- */
 
-static enum vote port_send(void *ctx, int node, const struct call *call,
-                           uint64_t tag)
+static void record(int node, const struct call *call, uint64_t tag)
 {
-    (void)ctx;
-    if (play.is_refusing[node])
-        return VOTE_STALLED;
     ck_assert_int_lt(play.sent_count, PLAY_CALLS_MAX);
     struct play_call *sent = &play.sent[play.sent_count++];
     *sent = (struct play_call){.node = node, .tag = tag, .call = *call};
@@ -26,6 +23,18 @@ static enum vote port_send(void *ctx, int node, const struct call *call,
     (void)span_copy(sent->mark, call->mark);
     (void)span_copy(sent->witnesses, call->witnesses);
     (void)span_copy(sent->found, call->found);
+}
+
+static enum vote port_send(void *ctx, int node, const struct call *call,
+                           uint64_t tag)
+{
+    bool is_starved = starve.is_on;
+    (void)ctx;
+    if (play.is_refusing[node])
+        return VOTE_STALLED;
+    starve.is_on = false; /* Check allocates, too */
+    record(node, call, tag);
+    starve.is_on = is_starved;
     return VOTE_PENDING;
 }
 
@@ -43,9 +52,12 @@ static void port_random(void *ctx, void *buf, size_t len)
 
 static bool port_timer(void *ctx, uint32_t slot, int64_t at_us)
 {
+    bool is_starved = starve.is_on;
     (void)ctx;
+    starve.is_on = false;
     ck_assert_uint_lt(slot, PLAY_TIMERS);
     play.timer_us[slot] = at_us;
+    starve.is_on = is_starved;
     return true;
 }
 
@@ -55,6 +67,20 @@ static void port_answer(void *ctx, void *client)
     play.answers++;
     if (play.on_answer != NULL)
         play.on_answer(client);
+}
+
+static void port_listen(void *ctx, bool is_on)
+{
+    (void)ctx;
+    play.is_listening = is_on;
+}
+
+static void port_subscribe(void *ctx, int node, struct span resource,
+                           bool is_on)
+{
+    (void)ctx;
+    (void)resource;
+    play.subscriptions[node] += is_on ? 1 : -1;
 }
 
 /* ---- the play ----------------------------------------------------------- */
@@ -224,6 +250,7 @@ const struct engine_settings play_settings = {
     .max_hold_ms = 100000,
     .retry_delay_us = 200000,
     .retry_count = 3,
+    .waiters_max = WAITERS_MAX,
     .drift_factor = 0.01,
     .fingerprint = PLAY_FINGERPRINT,
     .config_epoch = 1,
@@ -240,6 +267,8 @@ void play_begin_with(const struct engine_settings *settings)
         .random = port_random,
         .timer = port_timer,
         .answer = port_answer,
+        .listen = port_listen,
+        .subscribe = port_subscribe,
     };
     play.engine = engine_new(settings, &port, &play.metrics);
     ck_assert_ptr_nonnull(play.engine);
@@ -258,10 +287,16 @@ void play_end(void)
     engine_free(play.engine);
 }
 
+engine_op play_acquire_of(struct span owner, int64_t ttl_ms)
+{
+    const struct engine_acquire acquire = {
+        .resource = PLAY_RESOURCE, .owner = owner, .ttl_ms = ttl_ms};
+    return engine_acquire(play.engine, &acquire, NULL);
+}
+
 engine_op play_acquire(void)
 {
-    return engine_acquire(play.engine, PLAY_RESOURCE, span_of("web-3"), 30000,
-                          NULL);
+    return play_acquire_of(span_of("web-3"), 30000);
 }
 
 enum outcome play_outcome(engine_op op)

@@ -9,7 +9,7 @@
 #include "../../server/engine/port.h"
 #include "ballot.h"
 
-enum { PLAY_CALLS_MAX = 256, PLAY_NODES = 5, PLAY_TIMERS = 64 };
+enum { PLAY_CALLS_MAX = 256, PLAY_NODES = 5, PLAY_TIMERS = 4096 };
 
 #define PLAY_RUN_ID                                                            \
     "012345678901234567890123456789012345678" /* and a digit                   \
@@ -48,6 +48,8 @@ extern struct play {
     int64_t offset_us[PLAY_NODES];   /* what its clock is ahead */
     int64_t confirmed_us;
     unsigned char random_byte;
+    bool is_listening;
+    int subscriptions[PLAY_NODES];
     int answers;
     void (*on_answer)(void *client); /* NULL: they are only counted */
 } play;
@@ -104,7 +106,8 @@ struct node_facts play_facts(int node);
 #define PLAY_TOKEN_OF(digit)                                                   \
     "000000000000000" #digit ".00112233445566778899aabbccddeeff01234567"
 
-/* An acquire of PLAY_RESOURCE for 30 s, and what came of an operation. */
+/* An acquire of PLAY_RESOURCE, this one for 30 s; what came of an operation. */
+engine_op play_acquire_of(struct span owner, int64_t ttl_ms);
 engine_op play_acquire(void);
 enum outcome play_outcome(engine_op op);
 

@@ -1,10 +1,17 @@
 #include "turns.h"
 
 #include <check.h>
+#include <time.h>
 
 #include "../../server/base/clock.h"
 
-enum { TURNS_DEADLINE_US = 10000000, TURNS_LOOK_US = 1000 };
+enum {
+    TURNS_DEADLINE_US = 10000000,
+    TURNS_LOOK_US = 1000,
+    REST_US = 100000,
+    REST_WORK_US =
+        50000, /* time of the processor; a loop that spins takes all */
+};
 
 struct turns {
     struct loop *loop;
@@ -54,4 +61,19 @@ void turns_until_count(struct loop *loop, const int *counter, int value)
 {
     struct counter wanted = {counter, value};
     turns_until(loop, has_counted, &wanted);
+}
+
+static bool has_passed(void *arg)
+{
+    const int64_t *until_us = arg;
+    return clock_now_us() >= *until_us;
+}
+
+void turns_expect_rest(struct loop *loop)
+{
+    int64_t until_us = clock_now_us() + REST_US;
+    clock_t before = clock();
+    turns_until(loop, has_passed, &until_us);
+    int64_t took_us = (int64_t)(clock() - before) * 1000000 / CLOCKS_PER_SEC;
+    ck_assert_int_lt(took_us, REST_WORK_US);
 }

@@ -15,4 +15,7 @@ void turns_until(struct loop *loop, turns_fn *is_so, void *arg);
 /* Runs turns until *counter is at least value. */
 void turns_until_count(struct loop *loop, const int *counter, int value);
 
+/* Turns for a while, in which nothing wakes the loop but the test itself. */
+void turns_expect_rest(struct loop *loop);
+
 #endif

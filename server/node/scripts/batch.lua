@@ -27,7 +27,7 @@ while a <= #ARGV do
         arguments = 2
     elseif kind == 'extend' then
         arguments = 5
-    elseif kind == 'inspect' then
+    elseif kind == 'inspect' or kind == 'listen' then
         arguments = 1
     elseif kind == 'repair' then
         arguments = 7

@@ -52,6 +52,19 @@ local function promise(slot, number)
     redis.call('HSET', KEYS[1], slot or 'voted', number or voted, 'voted', voted)
 end
 
+-- Publishes a message on the channel of a resource. Returns how many connections
+-- got it; 0 if the node denies its user to publish: an announcement
+-- is a hint, and fails nothing.
+local function announce(resource, message)
+    local channel = string.sub(KEYS[1], 1, -#'state' - 1) .. 'released:'
+    local receivers = redis.pcall('PUBLISH', channel .. resource, message)
+    return type(receivers) == 'number' and receivers or 0
+end
+
+-- Whether a server listens for releases: it said so a short time ago. Read when
+-- the first release of the batch deletes a lock.
+local listened
+
 -- Runs one call, with the arguments from ARGV[a] on. Returns the reply, a word
 -- alone or with its fields, or raises the error that becomes the reply.
 --

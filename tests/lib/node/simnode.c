@@ -239,6 +239,23 @@ static enum vote inspect(struct simbatch *batch, const struct simcall *call,
     return look_at_key(held, batch->clock_us, answer);
 }
 
+static int announce(const struct simbatch *batch, int resource,
+                    struct span message)
+{
+    const struct simlisteners *listeners = &batch->listeners;
+    return listeners->announce != NULL
+               ? listeners->announce(listeners->ctx, resource, message)
+               : 0;
+}
+
+/* As the script cuts it from the value, if there is one. */
+static struct span number_of(const struct simkey *key)
+{
+    return (struct span){key->token, key->token_len < SIM_NUMBER_LEN
+                                         ? key->token_len
+                                         : (size_t)SIM_NUMBER_LEN};
+}
+
 static enum vote release(struct simbatch *batch, const struct simcall *call,
                          struct simreply *answer)
 {
@@ -247,7 +264,22 @@ static enum vote release(struct simbatch *batch, const struct simcall *call,
     if (!is_own(held, call))
         return inspect(batch, call, answer);
     batch->memory->keys[call->resource].is_set = false;
+    if (batch->memory->listened_until_us.it > batch->clock_us)
+        answer->reply.listeners =
+            announce(batch, call->resource, number_of(held));
     return VOTE_DELETED;
+}
+
+/* A node without state gets none by this. */
+static enum vote listen(struct simbatch *batch, const struct simcall *call)
+{
+    struct simmemory *memory = batch->memory;
+    if (simstate_is_there(memory))
+        memory->listened_until_us =
+            simnumber(batch->clock_us + call->call.listen_us);
+    if (memory->listened_until_us.is_there)
+        (void)announce(batch, -1, span_of(""));
+    return VOTE_DONE;
 }
 
 /* ---- batches ------------------------------------------------------------ */
@@ -271,6 +303,8 @@ static enum vote execute(struct simbatch *batch, const struct simcall *call,
         return release(batch, call, answer);
     case CALL_INSPECT:
         return inspect(batch, call, answer);
+    case CALL_LISTEN:
+        return listen(batch, call);
     case CALL_KINDS:
         break;
     }

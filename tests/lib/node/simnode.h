@@ -11,6 +11,7 @@
 enum {
     SIM_RESOURCES = 6,
     SIM_TOKEN_MAX = 96,
+    SIM_NUMBER_LEN = 16, /* digits at the beginning of a token */
     SIM_REPLID_LEN = 40,
     SIM_WITNESSES = 8, /* of other nodes, on one */
 };
@@ -61,6 +62,7 @@ struct simmemory {
     int64_t highest[SIM_RESOURCES]; /* slots, each by its first resource;
                                        0: not there */
     struct simnumber max_ttl_ms, beat, seen_us, voted_us, evicted;
+    struct simnumber listened_until_us;
     char durable; /* '0', '1'; 0: not there */
     char admit[CALL_STATE_MAX + 1];
     char mark[CALL_STATE_MAX + 1];
@@ -78,13 +80,25 @@ static inline struct simnumber simnumber(int64_t number)
     return (struct simnumber){.is_there = true, .it = number};
 }
 
+/*
+ * Where a node's announcements go. announce is called for each release that is
+ * announced, with the lock's number, and with resource -1 for a heartbeat; it
+ * returns how many connections are subscribed to it. It must not touch the
+ * node. NULL: nobody is subscribed.
+ */
+struct simlisteners {
+    int (*announce)(void *ctx, int resource, struct span message);
+    void *ctx;
+};
+
 /* A batch of calls on its way through a node. */
 struct simbatch {
     struct simmemory *memory;
     const struct simprocess *process;
     int64_t clock_us; /* the node's */
     int64_t beat;     /* that is answered */
-    bool is_known;    /* whether it is admitted */
+    struct simlisteners listeners;
+    bool is_known; /* whether it is admitted */
     bool is_admitted;
 };
 
@@ -109,9 +123,9 @@ const struct simkey *simnode_key(const struct simmemory *memory, int resource,
 void simnode_expire(struct simmemory *memory, int64_t clock_us);
 
 /*
- * Executes the next call of a batch, of which memory, process and clock_us are
- * set and all else was 0 before the first one. What it answers as its beat is
- * known when the last one was executed.
+ * Executes the next call of a batch, of which memory, process, clock_us and, if
+ * there are any, listeners are set; all else was 0 before the first one. What
+ * it answers as its beat is known when the last one was executed.
  */
 void simnode_execute(struct simbatch *batch, const struct simcall *call,
                      struct simreply *answer);

@@ -13,6 +13,7 @@ bool simstate_is_there(const struct simmemory *memory)
            memory->durable != 0 || memory->max_ttl_ms.is_there ||
            memory->beat.is_there || memory->seen_us.is_there ||
            memory->voted_us.is_there || memory->evicted.is_there ||
+           memory->listened_until_us.is_there ||
            memory->witnesses[0].name[0] != '\0';
 }
 

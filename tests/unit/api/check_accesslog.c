@@ -109,6 +109,22 @@ START_TEST(at_info_our_errors_and_slow_answers_are_logged)
 }
 END_TEST
 
+/* As it was asked to; but what came on top of the wait was our time. */
+START_TEST(a_wait_is_not_slow)
+{
+    request.wait_ms = 50000;
+    request.waited_ms = 20000;
+    note(201, 21 * SECOND);
+    ck_assert_str_eq(read_log(), "");
+    note(201, 21 * SECOND + 1);
+    ck_assert_ptr_nonnull(strstr(read_log(), " took_us=21000001 "));
+    request.waited_ms = 0;
+    note(201, 1);
+    ck_assert_uint_eq(metrics.responses[LOCK_EXTEND][201], 3);
+    ck_assert_uint_eq(metrics.request_duration[LOCK_EXTEND].count, 0);
+}
+END_TEST
+
 START_TEST(at_warn_nothing_is_logged)
 {
     log_set_level(LOG_WARN);
@@ -169,6 +185,7 @@ Suite *check_accesslog(void)
     tcase_add_test(tc, at_debug_each_answer_has_its_line);
     tcase_add_loop_test(tc, at_info_our_errors_and_slow_answers_are_logged, 0,
                         (int)(sizeof answers / sizeof *answers));
+    tcase_add_test(tc, a_wait_is_not_slow);
     tcase_add_test(tc, at_warn_nothing_is_logged);
     tcase_add_test(tc, too_many_lines_are_dropped_and_counted);
     tcase_add_test(tc, good_answers_use_up_no_lines);

@@ -33,13 +33,28 @@ static void expect_span(struct span text, const char *expected)
 START_TEST(members_of_an_acquire_are_read)
 {
     ck_assert(parse("{\"resource\":\"caf\\u00e9\",\"ttl_ms\":1000,"
-                    "\"owner\":\"a@b:/-._\"}",
+                    "\"wait_ms\":7,\"owner\":\"a@b:/-._\"}",
                     LOCK_ACQUIRE));
     expect_span(body.resource, "caf\xc3\xa9");
     expect_span(body.owner, "a@b:/-._");
     ck_assert(body.has_ttl && body.has_owner && body.has_resource);
     ck_assert(!body.has_token);
     ck_assert_int_eq(body.ttl_ms, 1000);
+    ck_assert_int_eq(body.wait_ms, 7);
+}
+END_TEST
+
+START_TEST(milliseconds_reach_to_both_ends)
+{
+    ck_assert(parse("{\"resource\":\"x\",\"ttl_ms\":100,\"wait_ms\":0}",
+                    LOCK_ACQUIRE));
+    ck_assert_int_eq(body.ttl_ms, 100);
+    ck_assert_int_eq(body.wait_ms, 0);
+    body_fini(&body);
+    ck_assert(parse("{\"resource\":\"x\",\"ttl_ms\":60000,\"wait_ms\":50000}",
+                    LOCK_ACQUIRE));
+    ck_assert_int_eq(body.ttl_ms, MAX_TTL_MS);
+    ck_assert_int_eq(body.wait_ms, WAIT_MAX_MS);
 }
 END_TEST
 
@@ -47,6 +62,7 @@ START_TEST(members_may_be_left_out)
 {
     ck_assert(parse(" {\"resource\":\"x\"}\r\n", LOCK_ACQUIRE));
     ck_assert(!body.has_ttl && !body.has_owner);
+    ck_assert_int_eq(body.wait_ms, 0);
     body_fini(&body);
     ck_assert(parse("{}", LOCK_EXTEND));
     ck_assert(!body.has_token && !body.has_ttl);
@@ -86,7 +102,13 @@ static const struct {
     {"{\"resource\":\"x\",\"owner\":\"a b\"}", LOCK_ACQUIRE, "/owner"},
     {"{\"resource\":\"x\",\"owner\":\"\"}", LOCK_ACQUIRE, "/owner"},
     {"{\"resource\":\"x\",\"owner\":{}}", LOCK_ACQUIRE, "/owner"},
-    {"{\"resource\":\"x\",\"wait_ms\":1}", LOCK_ACQUIRE, "/wait_ms"},
+    {"{\"resource\":\"x\",\"wait_ms\":-1}", LOCK_ACQUIRE, "/wait_ms"},
+    {"{\"resource\":\"x\",\"wait_ms\":50001}", LOCK_ACQUIRE, "/wait_ms"},
+    {"{\"resource\":\"x\",\"wait_ms\":1.5}", LOCK_ACQUIRE, "/wait_ms"},
+    {"{\"resource\":\"x\",\"wait_ms\":\"1\"}", LOCK_ACQUIRE, "/wait_ms"},
+    {"{\"resource\":\"x\",\"wait_ms\":null}", LOCK_ACQUIRE, "/wait_ms"},
+    {"{\"token\":\"t\",\"wait_ms\":1}", LOCK_EXTEND, "/wait_ms"},
+    {"{\"token\":\"t\",\"wait_ms\":1}", LOCK_RELEASE, "/wait_ms"},
     {"{\"resource\":\"x\",\"resources\":[]}", LOCK_ACQUIRE, "/resources"},
     {"{\"resource\":\"x\",\"token\":\"t\"}", LOCK_ACQUIRE, "/token"},
     {"{\"resource\":\"x\",\"a/b~c\":1}", LOCK_ACQUIRE, "/a~1b~0c"},
@@ -117,11 +139,25 @@ START_TEST(all_errors_are_told_at_once)
 }
 END_TEST
 
+START_TEST(a_bad_wait_is_told_its_limits)
+{
+    ck_assert(!parse("{\"resource\":\"x\",\"wait_ms\":50001}", LOCK_ACQUIRE));
+    ck_assert_str_eq(errors.list[0].detail,
+                     "wait_ms is 50001; it must be an integer from 0 to 50000 "
+                     "(milliseconds)");
+    body_fini(&body);
+    ck_assert(!parse("{\"resource\":\"x\",\"wait_ms\":\"1\"}", LOCK_ACQUIRE));
+    ck_assert_str_eq(errors.list[0].detail,
+                     "wait_ms is a string; it must be an integer from 0 to "
+                     "50000 (milliseconds)");
+}
+END_TEST
+
 /* The list is made of the same table that body_member reads. */
 START_TEST(unknown_members_are_told_which_are_known)
 {
     static const char *const lists[] = {
-        [LOCK_ACQUIRE] = "resource, ttl_ms and owner",
+        [LOCK_ACQUIRE] = "resource, ttl_ms, wait_ms and owner",
         [LOCK_EXTEND] = "token and ttl_ms",
         [LOCK_RELEASE] = "token",
     };
@@ -135,8 +171,8 @@ END_TEST
 
 START_TEST(members_that_are_refused_are_none)
 {
-    ck_assert_str_eq(body_member(LOCK_ACQUIRE, 2), "owner");
-    ck_assert_ptr_null(body_member(LOCK_ACQUIRE, 3));
+    ck_assert_str_eq(body_member(LOCK_ACQUIRE, 3), "owner");
+    ck_assert_ptr_null(body_member(LOCK_ACQUIRE, 4));
     ck_assert_ptr_null(body_member(LOCK_INSPECT, 0));
 }
 END_TEST
@@ -178,8 +214,10 @@ Suite *check_body(void)
     tcase_add_checked_fixture(tc, NULL, tear_down);
     tcase_add_test(tc, members_of_an_acquire_are_read);
     tcase_add_test(tc, members_may_be_left_out);
+    tcase_add_test(tc, milliseconds_reach_to_both_ends);
     tcase_add_loop_test(tc, what_is_wrong_is_pointed_at, 0, COUNT(bad));
     tcase_add_test(tc, all_errors_are_told_at_once);
+    tcase_add_test(tc, a_bad_wait_is_told_its_limits);
     tcase_add_loop_test(tc, unknown_members_are_told_which_are_known, 0,
                         LOCK_INSPECT);
     tcase_add_test(tc, members_that_are_refused_are_none);

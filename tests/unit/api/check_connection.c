@@ -2,104 +2,42 @@
  * What becomes of a grant, by what was written and when the client left.
  */
 #include <check.h>
+#include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
-#include "../../../api/connection.h"
 #include "../../../server/base/clock.h"
-#include "../play.h"
-#include "../turns.h"
+#include "pair.h"
 
 Suite *check_connection(void);
-
-static struct loop *loop;
-static struct connections all;
-static struct connection *it;
-static int client; /* the other end */
-static int wakes;
-
-static void on_wake(void *ctx, struct connection *woken)
-{
-    ck_assert_ptr_eq(ctx, &wakes);
-    ck_assert_ptr_eq(woken, it);
-    wakes++;
-}
-
-static void set_up(void)
-{
-    int pair[2];
-
-    play_begin();
-    loop = loop_new();
-    ck_assert_ptr_nonnull(loop);
-    ck_assert(connections_init(&all, loop, play.engine, &play.metrics));
-    all.wake = on_wake;
-    all.ctx = &wakes;
-    wakes = 0;
-    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
-    client = pair[1];
-    it = connection_new(&all, pair[0], NULL);
-    ck_assert_ptr_nonnull(it);
-}
-
-static void tear_down(void)
-{
-    int fd = it->deadline.fd;
-
-    connection_free(it);
-    close(fd);
-    if (client >= 0)
-        close(client);
-    ck_assert_int_eq(all.in_flight, 0);
-    ck_assert_uint_eq(play.metrics.requests_accepted,
-                      play.metrics.requests_answered +
-                          play.metrics.requests_abandoned);
-    connections_fini(&all);
-    loop_free(loop);
-    play_end();
-}
-
-static bool has_left(void *arg)
-{
-    (void)arg;
-    return it->has_left;
-}
-
-static void leave(void)
-{
-    close(client);
-    client = -1;
-    turns_until(loop, has_left, NULL);
-}
 
 /* A request whose operation runs. */
 static void begin(enum lock_call call, engine_op op)
 {
     ck_assert(op != 0);
-    connection_begin(it, clock_now_us());
-    connection_hold(it, clock_now_us());
-    it->request.call = call;
-    it->request.op = op;
-    connection_wait(it);
+    connection_begin(pair.it, clock_now_us());
+    connection_hold(pair.it, clock_now_us());
+    pair.it->request.call = call;
+    pair.it->request.op = op;
+    connection_wait(pair.it);
 }
 
 static void grant(void)
 {
     for (int node = 0; node < 3; node++)
         play_answer(CALL_ACQUIRE, node, VOTE_GRANTED);
-    ck_assert_int_eq(play_outcome(it->request.op), OUTCOME_GRANTED);
-    connection_settle(it);
+    ck_assert_int_eq(play_outcome(pair.it->request.op), OUTCOME_GRANTED);
+    connection_settle(pair.it);
 }
 
 START_TEST(written_whole_is_held_however_the_connection_ends)
 {
     begin(LOCK_ACQUIRE, play_acquire());
     grant();
-    connection_answer(it, clock_now_us());
-    connection_end(it, true);
-    ck_assert(it->request.op == 0);
-    leave();
+    connection_answer(pair.it, clock_now_us());
+    connection_end(pair.it, true);
+    ck_assert(pair.it->request.op == 0);
+    pair_leave();
     ck_assert_int_eq(play_count(CALL_RELEASE), 0);
     ck_assert_uint_eq(play.metrics.outcomes[LOCK_ACQUIRE][OUTCOME_GRANTED], 1);
     ck_assert_uint_eq(play.metrics.undelivered_grants, 0);
@@ -111,9 +49,9 @@ START_TEST(not_written_whole_is_released)
 {
     begin(LOCK_ACQUIRE, play_acquire());
     grant();
-    connection_answer(it, clock_now_us());
-    connection_end(it, false);
-    ck_assert(it->request.op == 0);
+    connection_answer(pair.it, clock_now_us());
+    connection_end(pair.it, false);
+    ck_assert(pair.it->request.op == 0);
     ck_assert_int_eq(play_count(CALL_RELEASE), PLAY_NODES);
     ck_assert_uint_eq(play.metrics.undelivered_grants, 1);
     ck_assert_uint_eq(play.metrics.requests_abandoned, 1);
@@ -124,10 +62,10 @@ START_TEST(left_between_grant_and_answer_is_released)
 {
     begin(LOCK_ACQUIRE, play_acquire());
     grant();
-    leave();
-    ck_assert_int_eq((int)it->state, (int)CONNECTION_SETTLED);
-    ck_assert_int_eq(wakes, 1);
-    connection_end(it, false);
+    pair_leave();
+    ck_assert_int_eq((int)pair.it->state, (int)CONNECTION_SETTLED);
+    ck_assert_int_eq(pair.wakes, 1);
+    connection_end(pair.it, false);
     ck_assert_int_eq(play_count(CALL_RELEASE), PLAY_NODES);
     ck_assert_uint_eq(play.metrics.undelivered_grants, 1);
 }
@@ -137,11 +75,11 @@ START_TEST(left_while_the_acquire_runs_is_released)
 {
     begin(LOCK_ACQUIRE, play_acquire());
     play_answer(CALL_ACQUIRE, 0, VOTE_GRANTED);
-    leave();
-    ck_assert_int_eq((int)it->state, (int)CONNECTION_GONE);
-    ck_assert_int_eq(wakes, 1);
+    pair_leave();
+    ck_assert_int_eq((int)pair.it->state, (int)CONNECTION_GONE);
+    ck_assert_int_eq(pair.wakes, 1);
     ck_assert_int_ge(play_count(CALL_RELEASE), 1);
-    connection_end(it, false);
+    connection_end(pair.it, false);
     /* it was granted nothing */
     ck_assert_uint_eq(play.metrics.undelivered_grants, 0);
 }
@@ -149,25 +87,78 @@ END_TEST
 
 START_TEST(left_before_the_acquire_runs_is_released)
 {
-    connection_begin(it, clock_now_us());
-    connection_hold(it, clock_now_us());
-    leave();
-    it->request.call = LOCK_ACQUIRE;
-    it->request.op = play_acquire();
-    connection_wait(it);
-    ck_assert_int_eq((int)it->state, (int)CONNECTION_GONE);
-    ck_assert(it->request.op == 0);
-    connection_end(it, false);
+    connection_begin(pair.it, clock_now_us());
+    connection_hold(pair.it, clock_now_us());
+    pair_leave();
+    pair.it->request.call = LOCK_ACQUIRE;
+    pair.it->request.op = play_acquire();
+    connection_wait(pair.it);
+    ck_assert_int_eq((int)pair.it->state, (int)CONNECTION_GONE);
+    ck_assert(pair.it->request.op == 0);
+    connection_end(pair.it, false);
+}
+END_TEST
+
+/* It would get no answer: what it sends is over. */
+START_TEST(half_closed_while_the_acquire_runs_is_released)
+{
+    begin(LOCK_ACQUIRE, play_acquire());
+    play_answer(CALL_ACQUIRE, 0, VOTE_GRANTED);
+    ck_assert_int_eq(shutdown(pair.client, SHUT_WR), 0);
+    pair_await_leave();
+    ck_assert_int_eq((int)pair.it->state, (int)CONNECTION_GONE);
+    ck_assert_int_ge(play_count(CALL_RELEASE), 1);
+    connection_end(pair.it, false);
+}
+END_TEST
+
+/* A peer that closes with bytes unread resets. */
+START_TEST(reset_while_the_acquire_runs_is_released)
+{
+    int error = 0;
+    socklen_t len = sizeof error;
+    begin(LOCK_ACQUIRE, play_acquire());
+    play_answer(CALL_ACQUIRE, 0, VOTE_GRANTED);
+    ck_assert_int_eq(send(pair.it->deadline.fd, "x", 1, 0), 1);
+    pair_leave();
+    ck_assert_int_eq(
+        getsockopt(pair.it->deadline.fd, SOL_SOCKET, SO_ERROR, &error, &len),
+        0);
+    ck_assert_int_eq(error, ECONNRESET);
+    ck_assert_int_eq((int)pair.it->state, (int)CONNECTION_GONE);
+    ck_assert_int_ge(play_count(CALL_RELEASE), 1);
+    connection_end(pair.it, false);
+}
+END_TEST
+
+static bool has_passed(void *arg)
+{
+    return clock_now_us() >= *(int64_t *)arg;
+}
+
+/* It is read once this one is answered; but its client may still leave. */
+START_TEST(a_second_request_does_not_end_the_wait)
+{
+    int64_t until_us = clock_now_us() + 20000;
+    begin(LOCK_ACQUIRE, play_acquire());
+    ck_assert_int_eq(send(pair.client, "GET", 3, 0), 3);
+    turns_until(pair.loop, has_passed, &until_us);
+    ck_assert(!pair.it->has_left);
+    ck_assert_int_eq((int)pair.it->state, (int)CONNECTION_WAITING);
+    ck_assert_int_eq(pair.wakes, 0);
+    pair_leave();
+    ck_assert_int_eq((int)pair.it->state, (int)CONNECTION_GONE);
+    connection_end(pair.it, false);
 }
 END_TEST
 
 START_TEST(inspection_goes_on_without_its_client)
 {
     begin(LOCK_INSPECT, engine_inspect(play.engine, PLAY_RESOURCE, NULL));
-    leave();
-    ck_assert_int_eq((int)it->state, (int)CONNECTION_WAITING);
-    ck_assert_int_eq(wakes, 0);
-    connection_end(it, false);
+    pair_leave();
+    ck_assert_int_eq((int)pair.it->state, (int)CONNECTION_WAITING);
+    ck_assert_int_eq(pair.wakes, 0);
+    connection_end(pair.it, false);
 }
 END_TEST
 
@@ -177,34 +168,48 @@ static char piece[HTTP_DISCARD_MAX];
 
 static bool add(size_t len)
 {
-    return connection_add_body(it, (struct span){piece, len});
+    return connection_add_body(pair.it, (struct span){piece, len});
 }
 
 START_TEST(a_body_comes_in_pieces)
 {
-    connection_begin(it, clock_now_us());
-    ck_assert(connection_add_body(it, span_of("{\"a\"")));
-    ck_assert(connection_add_body(it, span_of(":1}")));
-    ck_assert_uint_eq(it->request.body.len, 7);
-    ck_assert_mem_eq(it->request.body.ptr, "{\"a\":1}", 7);
-    ck_assert(!it->request.body_is_too_large);
-    connection_end(it, false);
-    ck_assert_ptr_null(it->body);
-    connection_begin(it, clock_now_us());
-    ck_assert_uint_eq(it->request.body.len, 0);
-    ck_assert(connection_add_body(it, span_of("x")));
-    ck_assert_uint_eq(it->request.body.len, 1);
+    connection_begin(pair.it, clock_now_us());
+    ck_assert(connection_add_body(pair.it, span_of("{\"a\"")));
+    ck_assert(connection_add_body(pair.it, span_of(":1}")));
+    ck_assert_uint_eq(pair.it->request.body.len, 7);
+    ck_assert_mem_eq(pair.it->request.body.ptr, "{\"a\":1}", 7);
+    ck_assert(!pair.it->request.body_is_too_large);
+    connection_end(pair.it, false);
+    ck_assert_ptr_null(pair.it->body);
+    connection_begin(pair.it, clock_now_us());
+    ck_assert_uint_eq(pair.it->request.body.len, 0);
+    ck_assert(connection_add_body(pair.it, span_of("x")));
+    ck_assert_uint_eq(pair.it->request.body.len, 1);
+}
+END_TEST
+
+START_TEST(a_request_that_waits_keeps_no_body)
+{
+    connection_begin(pair.it, clock_now_us());
+    ck_assert(connection_add_body(pair.it, span_of("{}")));
+    connection_hold(pair.it, clock_now_us());
+    pair.it->request.call = LOCK_ACQUIRE;
+    pair.it->request.op = play_acquire();
+    connection_wait(pair.it);
+    ck_assert_ptr_null(pair.it->body);
+    ck_assert_uint_eq(pair.it->request.body.len, 0);
+    connection_end(pair.it, false);
 }
 END_TEST
 
 START_TEST(a_body_that_is_too_large_is_dropped)
 {
-    connection_begin(it, clock_now_us());
+    connection_begin(pair.it, clock_now_us());
     ck_assert(add(HTTP_BODY_MAX));
-    ck_assert(!it->request.body_is_too_large);
+    ck_assert(!pair.it->request.body_is_too_large);
     ck_assert(add(1));
-    ck_assert(it->request.body_is_too_large);
-    ck_assert_uint_eq(it->request.body.len, HTTP_BODY_MAX);
+    ck_assert(pair.it->request.body_is_too_large);
+    ck_assert_uint_eq(pair.it->request.body.len, HTTP_BODY_MAX);
     ck_assert(add(HTTP_DISCARD_MAX - HTTP_BODY_MAX - 1));
     ck_assert(!add(1));
 }
@@ -213,10 +218,10 @@ END_TEST
 START_TEST(each_body_is_counted_from_its_start)
 {
     for (int i = 0; i < 2; i++) {
-        connection_begin(it, clock_now_us());
+        connection_begin(pair.it, clock_now_us());
         ck_assert(add(HTTP_BODY_MAX));
-        ck_assert(!it->request.body_is_too_large);
-        connection_end(it, false);
+        ck_assert(!pair.it->request.body_is_too_large);
+        connection_end(pair.it, false);
     }
 }
 END_TEST
@@ -226,17 +231,17 @@ END_TEST
 START_TEST(requests_and_connections_are_counted)
 {
     ck_assert_uint_eq(play.metrics.connections, 1);
-    ck_assert_int_eq(all.in_flight, 0);
-    connection_begin(it, clock_now_us());
+    ck_assert_int_eq(pair.all.in_flight, 0);
+    connection_begin(pair.it, clock_now_us());
     ck_assert_uint_eq(play.metrics.requests_accepted, 1);
-    ck_assert_int_eq(all.in_flight, 1);
-    connection_hold(it, clock_now_us());
-    connection_answer(it, clock_now_us());
+    ck_assert_int_eq(pair.all.in_flight, 1);
+    connection_hold(pair.it, clock_now_us());
+    connection_answer(pair.it, clock_now_us());
     ck_assert_uint_eq(play.metrics.requests_answered, 0);
-    connection_end(it, true);
+    connection_end(pair.it, true);
     ck_assert_uint_eq(play.metrics.requests_answered, 1);
-    ck_assert_int_eq(all.in_flight, 0);
-    connection_end(it, true); /* it has no request */
+    ck_assert_int_eq(pair.all.in_flight, 0);
+    connection_end(pair.it, true); /* it has no request */
     ck_assert_uint_eq(play.metrics.requests_answered, 1);
 }
 END_TEST
@@ -244,21 +249,20 @@ END_TEST
 /* The library closes in the middle of a request if epoll fails. */
 START_TEST(a_request_whose_connection_is_closed_is_abandoned)
 {
-    int fd = it->deadline.fd;
     begin(LOCK_ACQUIRE, play_acquire());
-    connection_free(it);
+    pair_close();
     ck_assert_uint_eq(play.metrics.requests_abandoned, 1);
-    ck_assert_int_eq(all.in_flight, 0);
+    ck_assert_int_eq(pair.all.in_flight, 0);
     ck_assert_int_eq(engine_in_flight(play.engine), 0);
-    it = connection_new(&all, fd, NULL);
+    pair_open();
 }
 END_TEST
 
 /* The library may say so of an answer that never was one. */
 START_TEST(what_was_not_answered_is_abandoned)
 {
-    connection_begin(it, clock_now_us());
-    connection_end(it, true);
+    connection_begin(pair.it, clock_now_us());
+    connection_end(pair.it, true);
     ck_assert_uint_eq(play.metrics.requests_answered, 0);
     ck_assert_uint_eq(play.metrics.requests_abandoned, 1);
 }
@@ -266,25 +270,25 @@ END_TEST
 
 START_TEST(the_deadline_follows_the_request)
 {
-    ck_assert(it->deadline.is_idle);
-    ck_assert_int_ne(it->deadline.at_us, 0);
-    connection_begin(it, 1000);
-    ck_assert(!it->deadline.is_idle);
-    connection_hold(it, 2000);
-    ck_assert_int_eq(it->deadline.at_us, 0);
-    ck_assert_int_eq(it->deadline.whole_us, 2000);
-    connection_answer(it, 3000);
-    ck_assert_int_eq(it->deadline.since_us, 3000);
-    ck_assert_int_gt(it->deadline.at_us, 3000);
-    connection_end(it, true);
-    ck_assert(it->deadline.is_idle);
+    ck_assert(pair.it->deadline.is_idle);
+    ck_assert_int_ne(pair.it->deadline.at_us, 0);
+    connection_begin(pair.it, 1000);
+    ck_assert(!pair.it->deadline.is_idle);
+    connection_hold(pair.it, 2000);
+    ck_assert_int_eq(pair.it->deadline.at_us, 0);
+    ck_assert_int_eq(pair.it->deadline.whole_us, 2000);
+    connection_answer(pair.it, 3000);
+    ck_assert_int_eq(pair.it->deadline.since_us, 3000);
+    ck_assert_int_gt(pair.it->deadline.at_us, 3000);
+    connection_end(pair.it, true);
+    ck_assert(pair.it->deadline.is_idle);
 }
 END_TEST
 
 static bool is_quiet(void *arg)
 {
     (void)arg;
-    return !all.is_sweeping;
+    return !pair.all.is_sweeping;
 }
 
 static bool is_cut(void *arg)
@@ -296,33 +300,32 @@ static bool is_cut(void *arg)
 START_TEST(a_connection_whose_deadline_passed_is_cut)
 {
     char byte;
-    it->deadline.at_us = 1;
-    turns_until(loop, is_cut, NULL);
-    ck_assert_int_eq(recv(client, &byte, 1, MSG_DONTWAIT), 0);
+    pair.it->deadline.at_us = 1;
+    turns_until(pair.loop, is_cut, NULL);
+    ck_assert_int_eq(recv(pair.client, &byte, 1, MSG_DONTWAIT), 0);
 }
 END_TEST
 
 /* Sweeps end with the last connection, and begin anew with the next. */
 START_TEST(a_later_connection_is_swept_too)
 {
-    int fd = it->deadline.fd;
-    connection_free(it);
+    pair_close();
     ck_assert_uint_eq(play.metrics.connections, 0);
-    turns_until(loop, is_quiet, NULL);
-    it = connection_new(&all, fd, NULL);
-    ck_assert(all.is_sweeping);
-    it->deadline.at_us = 1;
-    turns_until(loop, is_cut, NULL);
+    turns_until(pair.loop, is_quiet, NULL);
+    pair_open();
+    ck_assert(pair.all.is_sweeping);
+    pair.it->deadline.at_us = 1;
+    turns_until(pair.loop, is_cut, NULL);
 }
 END_TEST
 
 START_TEST(requests_that_wait_are_woken)
 {
-    connections_wake(&all);
-    ck_assert_int_eq(wakes, 0);
+    connections_wake(&pair.all);
+    ck_assert_int_eq(pair.wakes, 0);
     begin(LOCK_INSPECT, engine_inspect(play.engine, PLAY_RESOURCE, NULL));
-    connections_wake(&all);
-    ck_assert_int_eq(wakes, 1);
+    connections_wake(&pair.all);
+    ck_assert_int_eq(pair.wakes, 1);
 }
 END_TEST
 
@@ -330,17 +333,21 @@ Suite *check_connection(void)
 {
     Suite *suite = suite_create("connection");
     TCase *tc = tcase_create("connection");
-    tcase_add_checked_fixture(tc, set_up, tear_down);
+    tcase_add_checked_fixture(tc, pair_begin, pair_end);
     tcase_add_test(tc, written_whole_is_held_however_the_connection_ends);
     tcase_add_test(tc, not_written_whole_is_released);
     tcase_add_test(tc, left_between_grant_and_answer_is_released);
     tcase_add_test(tc, left_while_the_acquire_runs_is_released);
     tcase_add_test(tc, left_before_the_acquire_runs_is_released);
+    tcase_add_test(tc, half_closed_while_the_acquire_runs_is_released);
+    tcase_add_test(tc, reset_while_the_acquire_runs_is_released);
+    tcase_add_test(tc, a_second_request_does_not_end_the_wait);
     tcase_add_test(tc, inspection_goes_on_without_its_client);
     suite_add_tcase(suite, tc);
     tc = tcase_create("requests");
-    tcase_add_checked_fixture(tc, set_up, tear_down);
+    tcase_add_checked_fixture(tc, pair_begin, pair_end);
     tcase_add_test(tc, a_body_comes_in_pieces);
+    tcase_add_test(tc, a_request_that_waits_keeps_no_body);
     tcase_add_test(tc, a_body_that_is_too_large_is_dropped);
     tcase_add_test(tc, each_body_is_counted_from_its_start);
     tcase_add_test(tc, requests_and_connections_are_counted);

@@ -172,8 +172,8 @@ static void connect_pair(int pair[2])
     close(listener);
 }
 
-/* The kernel tells how long ago data came: just now, for these tests. */
-START_TEST(a_head_that_began_must_be_whole_in_ten_seconds)
+/* The first one has a connection of which the kernel tells when data came. */
+static void send_over_tcp(void)
 {
     int pair[2];
     connect_pair(pair);
@@ -182,6 +182,12 @@ START_TEST(a_head_that_began_must_be_whole_in_ten_seconds)
     close(clients[0]);
     clients[0] = pair[1];
     ck_assert_int_eq(send(clients[0], "GET", 3, 0), 3);
+}
+
+/* Just now, for this test. */
+START_TEST(a_head_that_began_must_be_whole_in_ten_seconds)
+{
+    send_over_tcp();
     for (int i = 0; i < CLIENTS; i++)
         serve(&its[i], START);
     /* what came with the last request, as far as the kernel can tell */
@@ -196,6 +202,17 @@ START_TEST(a_head_that_began_must_be_whole_in_ten_seconds)
     ck_assert_uint_eq(metrics.connections_cut, 0);
     deadlines_sweep(&all, START + 74 * SECOND);
     ck_assert_uint_eq(metrics.connections_cut, 1);
+}
+END_TEST
+
+START_TEST(what_came_with_the_last_request_begins_no_other)
+{
+    enum { AGO_US = 60000 }; /* or longer */
+    send_over_tcp();
+    usleep(AGO_US);
+    serve(&its[0], START);
+    deadlines_sweep(&all, START + AGO_US);
+    ck_assert_int_eq(its[0].at_us, START + 75 * SECOND);
 }
 END_TEST
 
@@ -235,6 +252,38 @@ START_TEST(an_answer_has_one_second_before_it_gives_way)
     ck_assert(!deadlines_make_room(&all, START + 6 * SECOND - 1));
     ck_assert(deadlines_make_room(&all, START + 6 * SECOND));
     expect_cut(false, true, false);
+}
+END_TEST
+
+/* Those that wait for us are passed once, not for each newcomer. */
+START_TEST(who_waits_for_us_goes_to_the_end)
+{
+    for (int i = 0; i < 2; i++) {
+        deadline_begin(&its[i], START);
+        deadline_stop(&its[i], START);
+    }
+    ck_assert_ptr_eq(all.first, &its[0]);
+    ck_assert(deadlines_make_room(&all, START + SECOND));
+    expect_cut(false, false, true);
+    ck_assert_ptr_eq(all.first, &its[2]);
+    ck_assert_ptr_eq(all.first->next, &its[0]);
+    ck_assert_ptr_eq(all.last, &its[1]);
+    ck_assert(!deadlines_make_room(&all, START + SECOND));
+    expect_cut(false, false, true);
+    deadline_answer(&its[0], START + SECOND);
+    deadline_answer(&its[1], START + SECOND);
+    ck_assert(deadlines_make_room(&all, START + 2 * SECOND));
+    expect_cut(true, false, true);
+}
+END_TEST
+
+START_TEST(nobody_gives_way_where_nobody_is)
+{
+    for (int i = 0; i < CLIENTS; i++)
+        deadline_fini(&its[i]);
+    ck_assert(!deadlines_make_room(&all, START));
+    for (int i = 0; i < CLIENTS; i++)
+        deadline_init(&its[i], &all, its[i].fd, START);
 }
 END_TEST
 
@@ -285,9 +334,12 @@ Suite *check_deadline(void)
                    a_later_head_must_be_followed_by_its_body_in_ten_seconds);
     tcase_add_test(tc, a_request_after_a_refused_head_has_time_of_its_own);
     tcase_add_test(tc, a_head_that_began_must_be_whole_in_ten_seconds);
+    tcase_add_test(tc, what_came_with_the_last_request_begins_no_other);
     tcase_add_test(tc, the_longest_idle_gives_way);
     tcase_add_test(tc, a_request_has_one_second_before_it_gives_way);
     tcase_add_test(tc, an_answer_has_one_second_before_it_gives_way);
+    tcase_add_test(tc, who_waits_for_us_goes_to_the_end);
+    tcase_add_test(tc, nobody_gives_way_where_nobody_is);
     tcase_add_test(tc, who_was_busy_last_gives_way_last);
     tcase_add_test(tc, who_took_its_answer_last_gives_way_last);
     suite_add_tcase(suite, tc);

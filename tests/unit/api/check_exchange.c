@@ -3,34 +3,19 @@
  * answers or closes.
  */
 #include <check.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "../../../api/exchange.h"
-#include "../play.h"
-#include "../turns.h"
+#include "pair.h"
 
 Suite *check_exchange(void);
 
 static const char *const node_names[] = {"n1", "n2", "n3", "n4", "n5"};
 static const char acquire[] = "{\"resource\":\"order:42\",\"ttl_ms\":30000}";
 
-static struct loop *loop;
-static struct connections all;
-static struct connection *it;
-static int client; /* the other end */
-static int wakes;
 static struct config config;
 static struct service service;
 static struct requestid_source ids;
 static struct http_response response;
-
-static void on_wake(void *ctx, struct connection *woken)
-{
-    (void)ctx;
-    ck_assert_ptr_eq(woken, it);
-    wakes++;
-}
 
 static void on_answer(void *answered)
 {
@@ -39,17 +24,8 @@ static void on_answer(void *answered)
 
 static void set_up(void)
 {
-    int pair[2];
-    play_begin();
+    pair_begin();
     play.on_answer = on_answer;
-    loop = loop_new();
-    ck_assert(connections_init(&all, loop, play.engine, &play.metrics));
-    all.wake = on_wake;
-    wakes = 0;
-    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
-    client = pair[1];
-    it = connection_new(&all, pair[0], NULL);
-    ck_assert_ptr_nonnull(it);
     config = (struct config){.nodes_count = PLAY_NODES,
                              .default_ttl_ms = 12000,
                              .max_ttl_ms = 60000};
@@ -62,28 +38,8 @@ static void set_up(void)
 
 static void tear_down(void)
 {
-    int fd = it->deadline.fd;
     free(response.body);
-    connection_free(it);
-    close(fd);
-    if (client >= 0)
-        close(client);
-    connections_fini(&all);
-    loop_free(loop);
-    play_end();
-}
-
-static bool has_left(void *arg)
-{
-    (void)arg;
-    return it->has_left;
-}
-
-static void leave(void)
-{
-    close(client);
-    client = -1;
-    turns_until(loop, has_left, NULL);
+    pair_end();
 }
 
 /* ---- heads -------------------------------------------------------------- */
@@ -95,7 +51,7 @@ static enum exchange_step begin_with(const char *const fields[][2], int count)
     for (int i = 0; i < count; i++)
         head_add(&head, span_of(fields[i][0]), span_of(fields[i][1]));
     memset(&response, 0x55, sizeof response);
-    return exchange_begin(&it->request, &head, false, &ids, &response);
+    return exchange_begin(&pair.it->request, &head, false, &ids, &response);
 }
 
 START_TEST(a_good_head_is_read_on)
@@ -109,7 +65,7 @@ START_TEST(a_good_head_is_read_on)
         {"Content-Length", "262144"},
     };
     ck_assert_int_eq(begin_with(fields, 6), EXCHANGE_READ);
-    const struct http_request *taken = &it->request;
+    const struct http_request *taken = &pair.it->request;
     ck_assert_ptr_eq(taken->content_type.ptr, fields[1][1]);
     ck_assert_ptr_eq(taken->lock_token.ptr, fields[2][1]);
     ck_assert_uint_eq(taken->lock_token.len, 5);
@@ -126,9 +82,9 @@ START_TEST(verbose_is_taken_from_the_query)
     head_add(&head, span_of("Host"), span_of("x"));
     head_add_argument(&head, span_of("verbose"));
     ck_assert_int_eq(
-        exchange_begin(&it->request, &head, false, &ids, &response),
+        exchange_begin(&pair.it->request, &head, false, &ids, &response),
         EXCHANGE_READ);
-    ck_assert(it->request.wants_verbose);
+    ck_assert(pair.it->request.wants_verbose);
 }
 END_TEST
 
@@ -139,11 +95,11 @@ START_TEST(a_request_without_a_good_id_is_given_one)
                                          {"X-Request-Id", "a b"}};
     char first[REQUESTID_MAX + 1];
     ck_assert_int_eq(begin_with(without, 1), EXCHANGE_READ);
-    ck_assert_uint_eq(strlen(it->request.id), REQUESTID_LEN);
-    strcpy(first, it->request.id);
+    ck_assert_uint_eq(strlen(pair.it->request.id), REQUESTID_LEN);
+    strcpy(first, pair.it->request.id);
     ck_assert_int_eq(begin_with(bad, 2), EXCHANGE_READ);
-    ck_assert_uint_eq(strlen(it->request.id), REQUESTID_LEN);
-    ck_assert_str_ne(it->request.id, first);
+    ck_assert_uint_eq(strlen(pair.it->request.id), REQUESTID_LEN);
+    ck_assert_str_ne(pair.it->request.id, first);
 }
 END_TEST
 
@@ -164,7 +120,7 @@ START_TEST(what_the_head_shows_is_refused_and_closes)
     ck_assert_int_eq(response.status, refused[_i].status);
     ck_assert_str_eq(response.code, refused[_i].code);
     ck_assert(response.close);
-    ck_assert_ptr_nonnull(strstr(response.body, it->request.id));
+    ck_assert_ptr_nonnull(strstr(response.body, pair.it->request.id));
 }
 END_TEST
 
@@ -172,10 +128,11 @@ START_TEST(http_1_0_needs_no_host)
 {
     struct head head;
     head_init(&head, 100);
-    ck_assert_int_eq(exchange_begin(&it->request, &head, true, &ids, &response),
-                     EXCHANGE_READ);
     ck_assert_int_eq(
-        exchange_begin(&it->request, &head, false, &ids, &response),
+        exchange_begin(&pair.it->request, &head, true, &ids, &response),
+        EXCHANGE_READ);
+    ck_assert_int_eq(
+        exchange_begin(&pair.it->request, &head, false, &ids, &response),
         EXCHANGE_ANSWER);
 }
 END_TEST
@@ -186,33 +143,33 @@ static enum exchange_step go_on(void)
 {
     free(response.body);
     memset(&response, 0x55, sizeof response);
-    return exchange_go_on(&service, it, play.now_us, &response);
+    return exchange_go_on(&service, pair.it, play.now_us, &response);
 }
 
 /* A request that has come whole. */
 static enum exchange_step request(const char *method, const char *target,
                                   const char *body)
 {
-    connection_begin(it, play.now_us);
-    strcpy(it->request.id, "r-1");
-    it->request.method = method;
-    it->request.target = target;
-    it->request.content_type = span_of("application/json");
-    it->request.body = span_of(body);
+    connection_begin(pair.it, play.now_us);
+    strcpy(pair.it->request.id, "r-1");
+    pair.it->request.method = method;
+    pair.it->request.target = target;
+    pair.it->request.content_type = span_of("application/json");
+    pair.it->request.body = span_of(body);
     return go_on();
 }
 
 static void wait_for_outcome(void)
 {
     ck_assert_int_eq(request("POST", "/locks", acquire), EXCHANGE_WAIT);
-    connection_wait(it);
+    connection_wait(pair.it);
 }
 
 static void grant(void)
 {
     for (int i = 0; i < 3; i++)
         play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
-    ck_assert_int_eq(wakes, 1);
+    ck_assert_int_eq(pair.wakes, 1);
 }
 
 static void expect(enum exchange_step step, int status)
@@ -225,18 +182,18 @@ START_TEST(what_needs_no_node_is_answered_at_once)
 {
     expect(request("GET", "/livez", ""), 200);
     ck_assert(!response.close);
-    ck_assert_int_eq(it->deadline.at_us, 0);
+    ck_assert_int_eq(pair.it->deadline.at_us, 0);
 }
 END_TEST
 
 START_TEST(an_outcome_is_waited_for_and_answered)
 {
     wait_for_outcome();
-    ck_assert_int_eq((int)it->state, (int)CONNECTION_WAITING);
+    ck_assert_int_eq((int)pair.it->state, (int)CONNECTION_WAITING);
     grant();
     expect(go_on(), 201);
     ck_assert(!response.close);
-    ck_assert(it->request.op != 0); /* until it was written */
+    ck_assert(pair.it->request.op != 0); /* until it was written */
 }
 END_TEST
 
@@ -246,7 +203,7 @@ START_TEST(an_outcome_that_is_known_at_once_is_answered_at_once)
         play.is_refusing[i] = true;
     expect(request("GET", "/locks/a", ""), 503);
     ck_assert_str_eq(response.code, "no_quorum");
-    ck_assert_int_eq(wakes, 0);
+    ck_assert_int_eq(pair.wakes, 0);
 }
 END_TEST
 
@@ -264,9 +221,9 @@ START_TEST(who_has_left_gets_no_grant)
 {
     wait_for_outcome();
     grant();
-    leave();
+    pair_leave();
     ck_assert_int_eq(go_on(), EXCHANGE_CLOSE);
-    connection_end(it, false);
+    connection_end(pair.it, false);
     ck_assert_int_eq(play_count(CALL_RELEASE), PLAY_NODES);
 }
 END_TEST
@@ -274,8 +231,8 @@ END_TEST
 START_TEST(who_has_left_gets_other_answers)
 {
     ck_assert_int_eq(request("GET", "/locks/a", ""), EXCHANGE_WAIT);
-    connection_wait(it);
-    leave();
+    connection_wait(pair.it);
+    pair_leave();
     for (int i = 0; i < 3; i++)
         play_answer(CALL_INSPECT, i, VOTE_FREE);
     expect(go_on(), 404);
@@ -285,8 +242,8 @@ END_TEST
 START_TEST(who_left_before_the_outcome_is_closed)
 {
     wait_for_outcome();
-    leave();
-    ck_assert_int_eq(wakes, 1);
+    pair_leave();
+    ck_assert_int_eq(pair.wakes, 1);
     ck_assert_int_eq(go_on(), EXCHANGE_CLOSE);
 }
 END_TEST
@@ -294,7 +251,7 @@ END_TEST
 START_TEST(what_has_its_answer_gets_no_other)
 {
     expect(request("GET", "/livez", ""), 200);
-    connection_answer(it, play.now_us);
+    connection_answer(pair.it, play.now_us);
     ck_assert_int_eq(go_on(), EXCHANGE_CLOSE);
 }
 END_TEST
@@ -302,14 +259,14 @@ END_TEST
 START_TEST(a_body_that_is_too_large_is_refused)
 {
     static const char piece[HTTP_BODY_MAX + 1];
-    connection_begin(it, play.now_us);
-    it->request.method = "POST";
-    it->request.target = "/locks";
-    ck_assert(connection_add_body(it, (struct span){piece, sizeof piece}));
+    connection_begin(pair.it, play.now_us);
+    pair.it->request.method = "POST";
+    pair.it->request.target = "/locks";
+    ck_assert(connection_add_body(pair.it, (struct span){piece, sizeof piece}));
     expect(go_on(), 413);
     ck_assert_str_eq(response.code, "body_too_large");
     ck_assert_ptr_nonnull(strstr(response.body, " 16384 bytes"));
-    ck_assert_int_eq(it->request.counted_as, LOCK_ACQUIRE);
+    ck_assert_int_eq(pair.it->request.counted_as, LOCK_ACQUIRE);
     ck_assert(!response.close);
 }
 END_TEST
@@ -349,12 +306,12 @@ START_TEST(stopping_wakes_and_abandons_what_waits)
     wait_for_outcome();
     play_answer(CALL_ACQUIRE, 0, VOTE_GRANTED);
     service.is_stopping = true;
-    connections_wake(&all);
-    ck_assert_int_eq(wakes, 1);
+    connections_wake(&pair.all);
+    ck_assert_int_eq(pair.wakes, 1);
     expect(go_on(), 503);
     ck_assert_str_eq(response.code, "shutting_down");
     ck_assert(response.close);
-    ck_assert(it->request.op == 0);
+    ck_assert(pair.it->request.op == 0);
     ck_assert_int_eq(engine_in_flight(play.engine), 0);
     ck_assert_ptr_nonnull(play_find(CALL_RELEASE, 0));
 }
@@ -362,8 +319,8 @@ END_TEST
 
 START_TEST(stopping_wakes_only_what_waits)
 {
-    connections_wake(&all);
-    ck_assert_int_eq(wakes, 0);
+    connections_wake(&pair.all);
+    ck_assert_int_eq(pair.wakes, 0);
 }
 END_TEST
 

@@ -1,4 +1,5 @@
 #include <check.h>
+#include <stdio.h>
 
 #include "../../../api/head.h"
 
@@ -78,6 +79,27 @@ START_TEST(doubtful_framing_is_refused)
 }
 END_TEST
 
+static const char *const single[] = {
+    "Host",         "Content-Length",   "Transfer-Encoding",
+    "Content-Type", "Content-Encoding", "Expect",
+    "X-Lock-Token", "Idempotency-Key",
+};
+
+START_TEST(a_field_that_occurs_twice_is_named)
+{
+    char expected[80];
+    struct head head;
+    head_init(&head, 0);
+    if (_i > 0)
+        head_add(&head, span_of("Host"), span_of("x"));
+    for (int i = 0; i < 2; i++)
+        head_add(&head, span_of(single[_i]), span_of("1"));
+    snprintf(expected, sizeof expected, "the header field %s occurs twice",
+             single[_i]);
+    ck_assert_str_eq(head_check(&head, false).reason, expected);
+}
+END_TEST
+
 START_TEST(fields_are_picked_by_their_whole_name)
 {
     struct head head;
@@ -138,6 +160,13 @@ START_TEST(a_head_has_a_price)
     head_add(&head, span_of("Host"), span_of("x"));
     head_add(&head, span_of("Cookie"), (struct span){cookie, sizeof cookie});
     ck_assert_int_eq(head_check(&head, false).code, PROBLEM_HEAD_TOO_LARGE);
+    for (int i = 0; i < 2; i++) { /* by its bytes it is small */
+        memset(cookie, i == 0 ? 'c' : ';', 100);
+        head_init(&head, 100);
+        head_add(&head, span_of("Host"), span_of("x"));
+        head_add(&head, span_of("Cookie"), (struct span){cookie, 100});
+        ck_assert_int_eq(head_check(&head, false).reason != NULL, i);
+    }
 }
 END_TEST
 
@@ -147,6 +176,8 @@ START_TEST(only_json_in_utf_8_is_json)
         "application/json",
         "Application/JSON",
         "application/json ;",
+        "application/json;;",
+        "application/json;; charset=utf-8",
         "application/json; charset=utf-8",
         "application/json;charset=\"UTF-8\"",
         "application/json; profile=x; charset=utf-8",
@@ -221,6 +252,8 @@ Suite *check_head(void)
     Suite *suite = suite_create("head");
     TCase *tc = tcase_create("head");
     tcase_add_loop_test(tc, doubtful_framing_is_refused, 0, COUNT(heads));
+    tcase_add_loop_test(tc, a_field_that_occurs_twice_is_named, 0,
+                        (int)COUNT(single));
     tcase_add_test(tc, fields_are_picked_by_their_whole_name);
     tcase_add_test(tc, content_length_is_read);
     tcase_add_test(tc, blanks_behind_a_value_are_no_part_of_it);

@@ -164,6 +164,8 @@ START_TEST(a_refused_key_is_told_with_the_votes)
 {
     ask_call_and_vote(_i, VOTE_KEY_REFUSED);
     ask_expect(403, "key_refused");
+    ck_assert_ptr_nonnull(
+        strstr(ask_text("detail"), "may not access this resource's key"));
     ask_expect_lock();
     ask_expect_closed();
     ck_assert_uint_eq(json_array_size(ask_member("nodes")), PLAY_NODES);

@@ -77,6 +77,7 @@ START_TEST(each_code_has_its_status_and_a_name_of_its_own)
         [PROBLEM_LOCK_HELD] = 409,
         [PROBLEM_NOT_OWNER] = 409,
         [PROBLEM_MAX_HOLD_REACHED] = 409,
+        [PROBLEM_TOO_MANY_WAITERS] = 429,
         [PROBLEM_NO_QUORUM] = 503,
         [PROBLEM_VALIDITY_EXHAUSTED] = 503,
         [PROBLEM_OVERLOADED] = 503,
@@ -111,6 +112,23 @@ START_TEST(holder_is_told_as_far_as_known)
     problem.held_by = &foreign;
     problem_respond(&problem, "r", &response);
     ck_assert_ptr_nonnull(strstr(response.body, "\"held_by\":{}}\n"));
+}
+END_TEST
+
+/* Also a wait of no time. */
+START_TEST(a_wait_is_told)
+{
+    const int64_t waited_ms = 0;
+    struct problem problem = {.code = PROBLEM_TOO_MANY_WAITERS,
+                              .detail = "d",
+                              .retry_after_ms = 5,
+                              .waited_ms = &waited_ms};
+    problem_respond(&problem, "r", &response);
+    expect_body("{\"type\":\"urn:redlockd:problem:too_many_waiters\","
+                "\"title\":\"Too many waiters\",\"status\":429,"
+                "\"code\":\"too_many_waiters\",\"detail\":\"d\","
+                "\"request_id\":\"r\",\"retry_after_ms\":5,"
+                "\"waited_ms\":0}\n");
 }
 END_TEST
 
@@ -217,6 +235,7 @@ Suite *check_problem(void)
     tcase_add_test(tc, overloaded_has_them_too);
     tcase_add_test(tc, each_code_has_its_status_and_a_name_of_its_own);
     tcase_add_test(tc, holder_is_told_as_far_as_known);
+    tcase_add_test(tc, a_wait_is_told);
     tcase_add_test(tc, lock_is_named_as_where_it_was_granted);
     tcase_add_test(tc, votes_are_told_by_node);
     tcase_add_test(tc, errors_are_listed_up_to_a_limit);

@@ -34,13 +34,14 @@ START_TEST(grant_is_rendered_as_documented)
         .quorum = 3,
         .total = 5,
     };
-    struct render_times times = {1, 10000};
+    const int64_t waited_ms = 1500;
+    struct render_times times = {1, 10000, &waited_ms};
     static const char expected[] =
         "{\"id\":\"order:42\",\"resource\":\"order:42\","
         "\"token\":\"1795221641865000.8f1c.web-3\","
         "\"fencing_token\":1795221641865000,\"ttl_ms\":30000,"
         "\"validity_ms\":29692,\"elapsed_ms\":1,\"renew_after_ms\":10000,"
-        "\"owner\":\"web-3\","
+        "\"waited_ms\":1500,\"owner\":\"web-3\","
         "\"nodes\":{\"granted\":3,\"quorum\":3,\"total\":5}}\n";
 
     body = render_grant(&result, &times, &body_len);
@@ -67,11 +68,12 @@ START_TEST(unknown_members_are_left_out)
 {
     struct engine_result result = {
         .resource = span_of("x"), .token = span_of("t"), .ttl_ms = 100};
-    struct render_times times = {0, 0};
+    struct render_times times = {0, 0, NULL};
 
     body = render_grant(&result, &times, &body_len);
     ck_assert_ptr_nonnull(body);
     ck_assert_ptr_null(memmem(body, body_len, "owner", 5));
+    ck_assert_ptr_null(memmem(body, body_len, "waited", 6));
 }
 END_TEST
 
@@ -97,7 +99,7 @@ START_TEST(texts_are_escaped)
         .owner = {all, 31},
         .validity_ms = INT64_MAX,
     };
-    struct render_times times = {INT64_MIN, -1};
+    struct render_times times = {INT64_MIN, -1, NULL};
 
     body = render_grant(&result, &times, &body_len);
     expect_back("resource", result.resource);
@@ -131,7 +133,8 @@ START_TEST(longest_answer_fits)
         .quorum = INT32_MIN,
         .total = INT32_MIN,
     };
-    struct render_times times = {INT64_MIN, INT64_MIN};
+    const int64_t waited_ms = INT64_MIN;
+    struct render_times times = {INT64_MIN, INT64_MIN, &waited_ms};
 
     body = render_grant(&result, &times, &body_len);
     expect_back("resource", result.resource);
@@ -145,12 +148,13 @@ START_TEST(inspection_leaves_out_what_is_unknown)
 {
     struct engine_result result = {.resource = span_of("a"),
                                    .remaining_ms = -1,
+                                   .waiters = 7,
                                    .votes_for = 1,
                                    .quorum = 2,
                                    .total = 3};
     body = render_inspect(&result, &body_len);
 
-    ck_assert_str_eq(body, "{\"id\":\"a\",\"resource\":\"a\","
+    ck_assert_str_eq(body, "{\"id\":\"a\",\"resource\":\"a\",\"waiters\":7,"
                            "\"nodes\":{\"held\":1,\"quorum\":2,\"total\":3}}"
                            "\n");
     ck_assert_uint_eq(body_len, strlen(body));
@@ -159,9 +163,9 @@ START_TEST(inspection_leaves_out_what_is_unknown)
     result.number = 9;
     result.owner = span_of("me");
     body = render_inspect(&result, &body_len);
-    ck_assert_ptr_nonnull(strstr(
-        body,
-        "\"remaining_ms\":0,\"fencing_token\":9,\"owner\":\"me\",\"nodes\""));
+    ck_assert_ptr_nonnull(
+        strstr(body, "\"remaining_ms\":0,\"fencing_token\":9,\"owner\":\"me\","
+                     "\"waiters\":7,\"nodes\""));
     free(body);
     /* what only looks like a token of ours may have any bytes behind it */
     result.owner = span_of("\xff");
@@ -194,6 +198,14 @@ START_TEST(nodes_are_rendered)
     body = render_nodes(&nodes, &body_len);
     ck_assert_ptr_nonnull(
         strstr(body, ",\"clock_lead_ms\":-1,\"rtt_us\":321}"));
+    free(body);
+    nodes.list[0].view.quarantine_us = 1500001;
+    nodes.list[0].view.clock_steps = 1;
+    body = render_nodes(&nodes, &body_len);
+    ck_assert_ptr_nonnull(strstr(body,
+                                 ",\"since_ms\":2000,\"quarantine_ms\":1501,"
+                                 "\"clock_lead_ms\":-1,\"clock_steps\":1,"
+                                 "\"rtt_us\":321}"));
 }
 END_TEST
 

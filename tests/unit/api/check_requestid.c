@@ -43,12 +43,27 @@ START_TEST(made_ids_are_valid_and_differ)
 }
 END_TEST
 
+/* Known numbers of SplitMix64, the last digit first. */
+START_TEST(ids_are_numbers_of_a_generator_that_repeats_none)
+{
+    static const char *const ids[] = {"fadcd1b7938a022e", "4f569b1aa6e987e6",
+                                      "f454900881d54c60"};
+    struct requestid_source source = {.seed = 0};
+    char id[REQUESTID_LEN + 1];
+    for (int i = 0; i < 3; i++) {
+        requestid_make(&source, id);
+        ck_assert_str_eq(id, ids[i]);
+    }
+}
+END_TEST
+
 Suite *check_requestid(void)
 {
     Suite *suite = suite_create("requestid");
     TCase *tc = tcase_create("requestid");
     tcase_add_test(tc, only_harmless_ids_are_echoed);
     tcase_add_test(tc, made_ids_are_valid_and_differ);
+    tcase_add_test(tc, ids_are_numbers_of_a_generator_that_repeats_none);
     suite_add_tcase(suite, tc);
     return suite;
 }

@@ -62,7 +62,12 @@ START_TEST(an_extension_is_tried_again_within_its_validity)
     for (int i = 0; i < DRAWS; i++)
         note(retry_extend_ms(30000));
     expect_range(1000);
-    ck_assert_int_ge(retry_extend_ms(1), 1);
+    ck_assert_int_eq(retry_extend_ms(1), 1);
+    ck_assert_int_eq(retry_extend_ms(10), 1);
+    for (int i = 0; i < DRAWS; i++)
+        note(retry_extend_ms(20));
+    ck_assert_int_eq(least, 1);
+    ck_assert_int_eq(most, 2);
 }
 END_TEST
 

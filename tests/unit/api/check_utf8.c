@@ -25,12 +25,16 @@ static const struct {
     {"\xe2\x82\xac", 3},
     {"\xe2\x82", 0},
     {"\xe2\x82x", 0},
+    {"\xe2\x82\x7f", 0},
+    {"\xe2\x82\xc0", 0},
     {"\xed\x9f\xbf", 3},
     {"\xed\xa0\x80", 0}, /* a surrogate */
     {"\xf0\x8f\xbf\xbf", 0},
     {"\xf0\x9f\x94\x92", 4},
     {"\xf0\x9f\x94", 0},
     {"\xf0\x9f\x94x", 0},
+    {"\xf0\x9f\x94\xc0", 0},
+    {"\xf0\x9f\xc0\x92", 0},
     {"\xf4\x8f\xbf\xbf", 4},
     {"\xf4\x90\x80\x80", 0}, /* above U+10FFFF */
     {"\xff", 0},
@@ -42,6 +46,13 @@ START_TEST(first_character_is_measured)
 }
 END_TEST
 
+START_TEST(what_stands_behind_a_text_is_not_read)
+{
+    ck_assert_uint_eq(utf8_len((struct span){"a", 0}), 0);
+    ck_assert_uint_eq(utf8_len((struct span){"\xc3\xa9", 1}), 0);
+}
+END_TEST
+
 /* Each pair of first bytes, against another reader. */
 START_TEST(other_readers_agree)
 {
@@ -50,6 +61,7 @@ START_TEST(other_readers_agree)
             for (size_t len = 1; len <= 4; len++) {
                 char text[] = {(char)first, (char)second, '\x80', '\xbf'};
                 size_t found = utf8_len((struct span){text, len});
+                ck_assert_uint_le(found, len);
                 json_t *string = json_stringn(text, found > 0 ? found : len);
                 ck_assert_msg((string != NULL) == (found > 0), "%02x %02x",
                               (unsigned)first, (unsigned)second);
@@ -63,6 +75,7 @@ Suite *check_utf8(void)
     Suite *suite = suite_create("utf8");
     TCase *tc = tcase_create("utf8");
     tcase_add_loop_test(tc, first_character_is_measured, 0, COUNT(rows));
+    tcase_add_test(tc, what_stands_behind_a_text_is_not_read);
     tcase_add_test(tc, other_readers_agree);
     suite_add_tcase(suite, tc);
     return suite;

@@ -350,6 +350,16 @@ START_TEST(defaults_follow_a_lower_max_ttl)
     ck_assert_int_eq(config.default_ttl_ms, 5000);
     expect("", "--nodes a --max-ttl-ms 7200000");
     ck_assert_int_eq(config.max_hold_ms, 7200000);
+    /* about both, whichever was read last */
+    ck_assert(!load("REDLOCKD_MAX_TTL_MS=5000", "--default-ttl-ms 6000"
+                                                " --nodes a"));
+    ck_assert_str_eq(error, "--default-ttl-ms: 6000 is above --max-ttl-ms "
+                            "(5000)");
+    /* they may be equal */
+    expect("", "--nodes a --max-ttl-ms 7000 --default-ttl-ms 7000 "
+               "--max-hold-ms 7000");
+    ck_assert_int_eq(config.default_ttl_ms, 7000);
+    ck_assert_int_eq(config.max_hold_ms, 7000);
     expect("", "--nodes a --healthcheck");
     ck_assert_int_eq(config.action, CONFIG_HEALTHCHECK);
     expect("", "--healthcheck");

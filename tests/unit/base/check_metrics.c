@@ -101,8 +101,8 @@ static void read_sample(struct reader *reader, const char *line)
     ck_assert_msg(strncmp(line, name, len) == 0, "%s is not of %s", line, name);
     if (strcmp(reader->types[reader->count - 1], "histogram") == 0)
         ck_assert_msg(strncmp(line + len, "_bucket{", 8) == 0 ||
-                          strncmp(line + len, "_sum{", 5) == 0 ||
-                          strncmp(line + len, "_count{", 7) == 0,
+                          strncmp(line + len, "_sum", 4) == 0 ||
+                          strncmp(line + len, "_count", 6) == 0,
                       "%s", line);
     else
         ck_assert_msg(line[len] == '{' || line[len] == ' ', "%s", line);
@@ -203,6 +203,31 @@ START_TEST(histogram_counts_cumulatively)
 }
 END_TEST
 
+/* Its bounds are its own, and it has no label. */
+START_TEST(waits_are_counted_up_to_a_minute)
+{
+    metrics_observe_wait(&metrics, 1000);
+    metrics_observe_wait(&metrics, 50000000);
+    metrics_observe_wait(&metrics, 60000001);
+    metrics.waiters = 12;
+    metrics.handovers[HANDOVER_RELEASE] = 3;
+    metrics.handovers[HANDOVER_RETRY] = 4;
+    print();
+#define WAIT "redlockd_wait_duration_seconds"
+    ck_assert(has_line(WAIT "_bucket{le=\"0.001\"} 1"));
+    ck_assert(has_line(WAIT "_bucket{le=\"25\"} 1"));
+    ck_assert(has_line(WAIT "_bucket{le=\"60\"} 2"));
+    ck_assert(has_line(WAIT "_bucket{le=\"+Inf\"} 3"));
+    ck_assert(has_line(WAIT "_sum 110.001001"));
+    ck_assert(has_line(WAIT "_count 3"));
+    ck_assert(has_line("redlockd_waiters 12"));
+    ck_assert(has_line("redlockd_handovers_total{cause=\"release\"} 3"));
+    ck_assert(has_line("redlockd_handovers_total{cause=\"announcement\"} 0"));
+    ck_assert(has_line("redlockd_handovers_total{cause=\"expiry\"} 0"));
+    ck_assert(has_line("redlockd_handovers_total{cause=\"retry\"} 4"));
+}
+END_TEST
+
 START_TEST(the_process_tells_its_version_and_its_memory)
 {
     print();
@@ -211,6 +236,15 @@ START_TEST(the_process_tells_its_version_and_its_memory)
     const char *memory = strstr(text, "\nprocess_resident_memory_bytes ");
     ck_assert_ptr_nonnull(memory);
     ck_assert_int_gt(strtoll(strchr(memory, ' '), NULL, 10), 100000);
+}
+END_TEST
+
+START_TEST(a_name_of_two_lines_takes_one)
+{
+    metrics.node_names[0] = "a\n\\n\n";
+    print();
+    ck_assert_ptr_nonnull(
+        strstr(text, "\nredlockd_node_voting{node=\"a\\n\\\\n\\n\"} "));
 }
 END_TEST
 
@@ -251,7 +285,9 @@ Suite *check_metrics(void)
     tcase_add_test(tc, counters_are_told);
     tcase_add_test(tc, outcomes_begin_at_zero);
     tcase_add_test(tc, histogram_counts_cumulatively);
+    tcase_add_test(tc, waits_are_counted_up_to_a_minute);
     tcase_add_test(tc, the_process_tells_its_version_and_its_memory);
+    tcase_add_test(tc, a_name_of_two_lines_takes_one);
     tcase_add_test(tc, a_name_that_is_too_long_is_cut);
     tcase_add_test(tc, a_text_without_room_is_not_whole);
     suite_add_tcase(suite, tc);

@@ -79,6 +79,18 @@ START_TEST(what_was_open_is_left_as_it_was)
 }
 END_TEST
 
+START_TEST(without_room_for_a_descriptor_it_says_so)
+{
+    const struct rlimit before = limit_now();
+    const struct rlimit none = {0, before.rlim_max};
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+    ck_assert(process_fill_descriptors()); /* none is needed */
+    close(STDIN_FILENO);
+    ck_assert(!process_fill_descriptors());
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+END_TEST
+
 /* ---- standard output ----------------------------------------------------- */
 
 static char said[512];
@@ -137,6 +149,7 @@ Suite *check_process(void)
 
     tcase_add_test(tcase, the_limit_is_raised_as_far_as_it_may_be);
     tcase_add_test(tcase, a_limit_that_is_high_enough_stays);
+    tcase_add_test(tcase, without_room_for_a_descriptor_it_says_so);
     tcase_add_loop_test(tcase, what_is_closed_of_the_first_three_is_filled, 0,
                         8);
     tcase_add_test(tcase, what_was_open_is_left_as_it_was);

@@ -202,6 +202,18 @@ START_TEST(a_node_that_was_never_seen_may_have_all_from_before)
 }
 END_TEST
 
+/* However late a lock's number says that it was acquired. */
+START_TEST(a_node_that_is_there_may_have_them_all)
+{
+    owe(2, 1, -20 * SECOND_US);
+    owe(2, 2, 20 * SECOND_US);
+    pass(SECOND_US / 5);
+    ck_assert_int_eq(sent_count, 2);
+    ck_assert_int_eq(sent[0].name, 1);
+    ck_assert_int_eq(sent[1].name, 2);
+}
+END_TEST
+
 START_TEST(they_are_sent_a_few_hundred_at_a_time)
 {
     for (int i = 0; i < 3 * OWED_WINDOW; i++)
@@ -359,6 +371,7 @@ Suite *check_debts(void)
     tcase_add_test(tc, until_the_ttl_has_passed);
     tcase_add_test(tc, what_it_may_have_comes_before_what_it_hardly_has);
     tcase_add_test(tc, a_node_that_was_never_seen_may_have_all_from_before);
+    tcase_add_test(tc, a_node_that_is_there_may_have_them_all);
     tcase_add_test(tc, they_are_sent_a_few_hundred_at_a_time);
     tcase_add_test(tc, what_a_node_refuses_is_not_asked_of_it_all_the_time);
     tcase_add_test(tc, what_a_node_cannot_have_is_not_asked_of_it_again);

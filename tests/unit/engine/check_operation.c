@@ -216,8 +216,7 @@ END_TEST
 
 START_TEST(votes_that_come_past_the_validity_win_nothing)
 {
-    engine_op op =
-        engine_acquire(play.engine, PLAY_RESOURCE, (struct span){0}, 100, NULL);
+    engine_op op = play_acquire_of((struct span){0}, 100);
     play.now_us += 40000; /* within the deadline, but … */
     for (int i = 0; i < 3; i++)
         play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
@@ -252,8 +251,7 @@ END_TEST
 /* What hid a step of a clock for so long is taken off, too. */
 START_TEST(story_49_votes_that_flew_long_win_nothing)
 {
-    engine_op op =
-        engine_acquire(play.engine, PLAY_RESOURCE, (struct span){0}, 100, NULL);
+    engine_op op = play_acquire_of((struct span){0}, 100);
     play.now_us += 49000; /* 100 - 2 * 49 - 3 */
     for (int i = 0; i < 3; i++)
         play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);

@@ -124,8 +124,7 @@ START_TEST(a_round_lasts_no_longer_than_the_ttl)
     play_begin_with(&settings);
     for (int i = 0; i < PLAY_NODES; i++)
         play_node_up(i);
-    engine_op op =
-        engine_acquire(play.engine, PLAY_RESOURCE, (struct span){0}, 100, NULL);
+    engine_op op = play_acquire_of((struct span){0}, 100);
     ck_assert_int_lt(play_find(CALL_ACQUIRE, 0)->call.node_deadline_us,
                      PLAY_EPOCH_US + play.now_us + 101000);
     play_advance(99999);

@@ -41,6 +41,12 @@ START_TEST(parsed_back)
         span_of("0000000000000007." HEX40 "+abcdefghijklmnopqrst_-.me"),
         &parts));
     ck_assert_uint_eq(parts.owner.len, 2);
+
+    /* as long as a key would be, and longer */
+    ck_assert(token_parse(
+        span_of("0000000000000007." HEX40 ".abcdefghijklmnopqrst_-.me"),
+        &parts));
+    ck_assert_uint_eq(parts.owner.len, 25);
 }
 END_TEST
 

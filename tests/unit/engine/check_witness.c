@@ -19,8 +19,8 @@ static void begin(void)
 }
 
 /* What the node has heard of others, as "a=1 b=2"; told by a look that left at
- * this moment. */
-static void tell(int node, const char *text, int64_t sent_us)
+ * this moment. The last bytes stand behind the text. */
+static void tell_part(int node, const char *text, size_t cut, int64_t sent_us)
 {
     char hashed[512];
     size_t len = 0;
@@ -31,9 +31,14 @@ static void tell(int node, const char *text, int64_t sent_us)
                              is_name ? FINGERPRINT_LEN : 1,
                              is_name ? witness.node[*text - 'a'].name : text);
     }
-    const struct witness_words words = {.text = {hashed, len},
+    const struct witness_words words = {.text = {hashed, len - cut},
                                         .sent_us = sent_us};
     witness_on_told(&witness, node, &words);
+}
+
+static void tell(int node, const char *text, int64_t sent_us)
+{
+    tell_part(node, text, 0, sent_us);
 }
 
 static void expect_floors(int64_t a, int64_t b, int64_t c, int64_t d, int64_t e)
@@ -144,6 +149,15 @@ START_TEST(a_text_is_read_as_far_as_it_makes_sense)
     expect_floors(texts[_i].a, texts[_i].b, 0, texts[_i].d, texts[_i].e);
     ck_assert_int_eq(witness.node[2].told_us,
                      10); /* it is there all the same */
+}
+END_TEST
+
+START_TEST(what_stands_behind_a_text_is_not_read)
+{
+    tell_part(2, "a=5 b=67", 1, 10);
+    expect_floors(5, 6, 0, 0, 0);
+    tell_part(2, "a=8 b=99", 3, 20);
+    expect_floors(8, 6, 0, 0, 0);
 }
 END_TEST
 
@@ -286,6 +300,7 @@ Suite *check_witness(void)
     tcase_add_test(tc, what_one_server_writes_another_one_reads);
     tcase_add_test(tc, a_single_node_has_nobody_to_tell_of_it);
     tcase_add_test(tc, what_a_node_has_heard_raises_the_floors);
+    tcase_add_test(tc, what_stands_behind_a_text_is_not_read);
     tcase_add_loop_test(tc, a_text_is_read_as_far_as_it_makes_sense, 0,
                         (int)(sizeof texts / sizeof *texts));
     tcase_add_test(tc, a_number_that_lua_cannot_tell_raises_no_floor);

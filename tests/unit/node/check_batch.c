@@ -35,13 +35,14 @@ static const struct call any = {
     .window_us = 15000000,
     .slot = 0,
     .seen = 1700000000000005,
+    .listen_us = CALL_LISTEN_US,
 };
 
 static struct call call_of(enum call_kind kind)
 {
     struct call call = any;
     call.kind = kind;
-    if (kind == CALL_RELEASE || kind == CALL_INSPECT) {
+    if (kind >= CALL_RELEASE) {
         call.admit = span_of("");
         call.floor = call.median_us = 0;
     }
@@ -80,6 +81,7 @@ static const char *const kinds[CALL_KINDS] = {
          "1700000000000005",
     " 0 0 release p:r T",
     " 0 0 inspect p:r",
+    " 0 0 listen 3000000",
 };
 
 START_TEST(a_call_is_encoded)
@@ -227,6 +229,23 @@ START_TEST(the_longest_calls_fit)
 }
 END_TEST
 
+/* Wherever the last one ends: what does not fit is not begun. */
+START_TEST(calls_of_each_length_fit)
+{
+    static char resource[RESOURCE_MAX];
+    memset(resource, 'r', sizeof resource);
+    for (size_t len = 1; len <= sizeof resource; len++) {
+        struct call call = call_of((enum call_kind)_i);
+        call.resource = (struct span){resource, len};
+        call.number = call.node_deadline_us = INT64_MAX;
+        call.ttl_ms = call.seen = INT64_MAX;
+        batch_reset(&batch);
+        while (batch_add(&batch, &call))
+            ck_assert_uint_le(batch.used, sizeof batch.bytes);
+    }
+}
+END_TEST
+
 /* A node has one look at a time, after the other calls of the batch. */
 START_TEST(the_longest_look_fits)
 {
@@ -336,8 +355,10 @@ START_TEST(a_reply_of_another_shape_is_garbage_for_each_call)
         {array(0)},
         {string("FREE")},
         {field(SCRIPT_FIELD_NIL, 0, "")},
+        {integer(3), time, beat, string("FREE")},
+        {array(3), time, beat}, /* what is cut off is not read */
     };
-    static const int counts[] = {5, 3, 4, 4, 4, 4, 4, 4, 3, 2, 1, 1, 1};
+    static const int counts[] = {5, 3, 4, 4, 4, 4, 4, 4, 3, 2, 1, 1, 1, 4, 1};
     struct batch_reader reader;
     batch_read(&reader, replies[_i], counts[_i], 1);
     ck_assert_int_eq(batch_next(&reader, CALL_INSPECT).vote, VOTE_GARBAGE);
@@ -358,13 +379,16 @@ Suite *check_batch(void)
     tcase_add_test(tcase, calls_of_another_admission_wait_for_the_next_batch);
     tcase_add_test(tcase, what_is_left_out_is_an_empty_argument);
     tcase_add_test(tcase, it_has_a_limit);
-    tcase_add_loop_test(tcase, the_longest_calls_fit, CALL_ACQUIRE, CALL_KINDS);
+    tcase_add_loop_test(tcase, the_longest_calls_fit, CALL_ACQUIRE,
+                        CALL_LISTEN);
+    tcase_add_loop_test(tcase, calls_of_each_length_fit, CALL_ACQUIRE,
+                        CALL_LISTEN);
     tcase_add_loop_test(tcase, the_longest_look_fits, CALL_LOOK,
                         CALL_REVOKE + 1);
     tcase_add_test(tcase, each_call_has_its_part_of_the_reply);
     tcase_add_test(tcase, an_error_of_the_batch_is_that_of_each_call);
     tcase_add_loop_test(
-        tcase, a_reply_of_another_shape_is_garbage_for_each_call, 0, 13);
+        tcase, a_reply_of_another_shape_is_garbage_for_each_call, 0, 15);
     suite_add_tcase(suite, tcase);
     return suite;
 }

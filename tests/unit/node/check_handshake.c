@@ -60,6 +60,7 @@ START_TEST(commands_depend_on_the_node)
     ck_assert_str_eq(words(HANDSHAKE_PERSISTENCE),
                      "CONFIG GET appendonly appendfsync "
                      "no-appendfsync-on-rewrite");
+    ck_assert_str_eq(words(HANDSHAKE_NAME), "CLIENT SETNAME redlockd");
     ck_assert_str_eq(words(HANDSHAKE_TIME), "TIME");
     ck_assert_ptr_eq(strstr(words(HANDSHAKE_LOAD), "SCRIPT LOAD --"),
                      words(HANDSHAKE_LOAD));
@@ -92,6 +93,24 @@ START_TEST(facts_are_learned)
     ck_assert_str_eq(handshake.sha, SHA);
     ck_assert_int_eq(take(HANDSHAKE_NAME, "-NOPERM no"), STATE_VOTING);
     ck_assert_int_eq(take(HANDSHAKE_AUTH, "OK"), STATE_VOTING);
+}
+END_TEST
+
+static const char *const fit[] = {
+    "redis_version:7.0.0\n",
+    "redis_version:7\n",
+    "redis_version:10.0.0\n",
+    "valkey_version:7.2.0\nredis_version:7.2.4\n",
+    "valkey_version:7.10.1\nredis_version:7.2.4\n",
+    "valkey_version:8.0.1\nredis_version:7.2.4\n",
+    "valkey_version:8\nredis_version:7.2.4\n",
+};
+
+START_TEST(versions_from_redis_7_and_valkey_7_2_are_fit)
+{
+    char info[200];
+    snprintf(info, sizeof info, "%srun_id:" RUN_ID "\n", fit[_i]);
+    ck_assert_int_eq(take(HANDSHAKE_SERVER, info), STATE_VOTING);
 }
 END_TEST
 
@@ -132,6 +151,9 @@ static const struct refusal refusals[] = {
      "redis_version:7.2.4\nvalkey_version:7.1.9\nrun_id:" RUN_ID "\n",
      STATE_TOO_OLD,
      "version 7.1.9 is too old: Redis 7 or Valkey 7.2 is needed"},
+    {HANDSHAKE_SERVER,
+     "redis_version:7.2.4\nvalkey_version:7\nrun_id:" RUN_ID "\n",
+     STATE_TOO_OLD, "version 7 is too old: Redis 7 or Valkey 7.2 is needed"},
     {HANDSHAKE_SERVER, "redis_version:x\r\nrun_id:" RUN_ID "\r\n",
      STATE_TOO_OLD, NULL},
     {HANDSHAKE_SERVER,
@@ -248,6 +270,17 @@ START_TEST(replies_of_another_shape_are_garbage)
 }
 END_TEST
 
+/* What was known of an earlier one is not taken for it. */
+START_TEST(a_role_must_be_told_each_time)
+{
+    ck_assert_int_eq(take(HANDSHAKE_REPLICATION, "role:master\r\n"),
+                     STATE_VOTING);
+    ck_assert_int_eq(take(HANDSHAKE_REPLICATION, "role:\r\n"), STATE_GARBAGE);
+    ck_assert_int_eq(take(HANDSHAKE_REPLICATION, "role:x\r\n"),
+                     STATE_READ_ONLY);
+}
+END_TEST
+
 #define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
 
 Suite *check_handshake(void);
@@ -259,6 +292,8 @@ Suite *check_handshake(void)
     tcase_add_checked_fixture(tcase, setup, NULL);
     tcase_add_test(tcase, commands_depend_on_the_node);
     tcase_add_test(tcase, facts_are_learned);
+    tcase_add_loop_test(tcase, versions_from_redis_7_and_valkey_7_2_are_fit, 0,
+                        COUNT(fit));
     tcase_add_loop_test(tcase, refusals_are_named, 0, COUNT(refusals));
     tcase_add_loop_test(tcase, durable_is_what_forgets_nothing, 0,
                         COUNT(persistences));
@@ -266,6 +301,7 @@ Suite *check_handshake(void)
     tcase_add_loop_test(tcase, times_that_are_none_are_garbage, 0,
                         COUNT(times));
     tcase_add_test(tcase, replies_of_another_shape_are_garbage);
+    tcase_add_test(tcase, a_role_must_be_told_each_time);
     suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -121,6 +121,21 @@ START_TEST(a_link_that_owes_nothing_lives_through_silence)
 }
 END_TEST
 
+START_TEST(a_link_that_waits_rests)
+{
+    fake_say(&faked.node, "TIME", "");
+    faked_start_link();
+    turns_expect_rest(faked.loop); /* for the handshake */
+    faked_until_down(1);
+    fake_say(&faked.node, "TIME", NULL);
+    faked_until_up(1);
+    turns_expect_rest(faked.loop); /* for calls */
+    fake_say(&faked.node, "EVALSHA", "");
+    ck_assert_int_eq(faked_inspect(1), VOTE_PENDING);
+    turns_expect_rest(faked.loop); /* for a reply */
+}
+END_TEST
+
 /* The process was stopped; the replies are in the socket. */
 START_TEST(replies_in_the_socket_are_no_silence)
 {
@@ -231,6 +246,7 @@ Suite *check_link(void)
     tcase_add_test(tcase, a_connection_that_is_not_made_is_silent);
     tcase_add_test(tcase, silence_with_pending_calls_ends_the_link);
     tcase_add_test(tcase, a_link_that_owes_nothing_lives_through_silence);
+    tcase_add_test(tcase, a_link_that_waits_rests);
     tcase_add_test(tcase, replies_in_the_socket_are_no_silence);
     tcase_add_test(tcase, the_user_and_database_are_sent);
     tcase_add_test(tcase, a_name_that_the_node_refuses_does_not_matter);

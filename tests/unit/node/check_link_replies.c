@@ -77,6 +77,14 @@ START_TEST(an_unsolicited_reply_ends_the_link)
 }
 END_TEST
 
+START_TEST(a_reply_that_came_with_the_handshake_ends_the_link)
+{
+    fake_say(&faked.node, "SCRIPT LOAD", "$40\r\n" FAKE_SHA "\r\n" FREE_REPLY);
+    faked_start_link();
+    faked_expect_down(STATE_GARBAGE, "nobody asked for");
+}
+END_TEST
+
 /* Or it would be taken for the reply to what the first one made us send. */
 START_TEST(a_reply_that_came_before_its_call_was_sent_ends_the_link)
 {
@@ -318,6 +326,7 @@ Suite *check_link_replies(void)
                         (int)(sizeof garbage / sizeof *garbage));
     tcase_add_loop_test(tcase, too_long_a_reply_ends_the_link, 0, 2);
     tcase_add_test(tcase, an_unsolicited_reply_ends_the_link);
+    tcase_add_test(tcase, a_reply_that_came_with_the_handshake_ends_the_link);
     tcase_add_test(tcase,
                    a_reply_that_came_before_its_call_was_sent_ends_the_link);
     tcase_add_test(tcase, replies_in_single_bytes_are_put_together);

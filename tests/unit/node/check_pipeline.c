@@ -313,6 +313,7 @@ START_TEST(each_call_without_a_reply_is_dropped_once)
     call_all(1);
     ck_assert(pipeline_append(&pipeline));
     ck_assert_int_eq(count_in(take_sent(), "\r\np:r\r\n"), 1);
+    ck_assert_int_eq(next(), PIPELINE_NONE); /* of the old reply */
     give_batch(1);
     expect_call(0);
 }

@@ -44,6 +44,7 @@ static enum vote decode(enum call_kind kind, const char *word, int count)
 #define OF(kind) (1u << CALL_##kind)
 #define OF_VOTERS (OF(ACQUIRE) | OF(EXTEND) | OF(REPAIR))
 #define OF_GUARD (OF(ADMIT) | OF(READMIT) | OF(REVOKE))
+#define OF_DONE (OF_GUARD | OF(LISTEN))
 
 static const struct {
     const char *word;
@@ -51,11 +52,12 @@ static const struct {
     enum vote vote;
     unsigned kinds; /* that answer it */
 } answers[] = {
-    {"DONE", 1, VOTE_DONE, OF_GUARD},
+    {"DONE", 1, VOTE_DONE, OF_DONE},
     {"CHANGED", 1, VOTE_CHANGED, OF_GUARD | OF(REPAIR)},
     {"GRANTED", 1, VOTE_GRANTED, OF(ACQUIRE) | OF(REPAIR)},
     {"EXTENDED", 1, VOTE_EXTENDED, OF(EXTEND)},
     {"DELETED", 1, VOTE_DELETED, OF(RELEASE)},
+    {"DELETED", 2, VOTE_DELETED, OF(RELEASE)},
     {"FREE", 1, VOTE_FREE, OF(RELEASE) | OF(INSPECT)},
     {"FREE", 2, VOTE_FREE, OF(EXTEND)},
     {"HELD", 3, VOTE_HELD, OF_VOTERS | OF(RELEASE) | OF(INSPECT)},
@@ -224,6 +226,23 @@ START_TEST(a_look_with_a_number_that_lua_cannot_tell_is_garbage)
 }
 END_TEST
 
+START_TEST(a_release_tells_how_many_it_was_announced_to)
+{
+    struct script_field fields[2] = {string("DELETED"), integer(7)};
+    ck_assert_int_eq(script_decode(CALL_RELEASE, NOW, fields, 2).listeners, 7);
+    ck_assert_int_eq(script_decode(CALL_RELEASE, NOW, fields, 1).listeners, 0);
+    fields[1] = integer(0);
+    ck_assert_int_eq(script_decode(CALL_RELEASE, NOW, fields, 2).vote,
+                     VOTE_DELETED);
+    fields[1] = integer(-1);
+    ck_assert_int_eq(script_decode(CALL_RELEASE, NOW, fields, 2).vote,
+                     VOTE_GARBAGE);
+    fields[1] = string("7");
+    ck_assert_int_eq(script_decode(CALL_RELEASE, NOW, fields, 2).vote,
+                     VOTE_GARBAGE);
+}
+END_TEST
+
 static void expect_garbage(struct script_field a, struct script_field b,
                            struct script_field c)
 {
@@ -350,6 +369,7 @@ Suite *check_script(void)
     tcase_add_test(tcase,
                    a_slot_with_a_number_that_is_none_of_ours_is_an_error);
     tcase_add_test(tcase, a_missing_lock_is_told_with_the_number_of_its_slot);
+    tcase_add_test(tcase, a_release_tells_how_many_it_was_announced_to);
     tcase_add_test(tcase, what_no_script_answers_is_garbage);
     tcase_add_loop_test(tcase, errors_have_names, 0,
                         (int)(sizeof errors / sizeof *errors));

@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 #include "../../../server/node/wire.h"
+#include "../growth.h"
+#include "../starve.h"
 
 enum { BIG = 1024 * 1024, BIGS = 8 };
 
@@ -99,6 +101,24 @@ START_TEST(what_the_socket_does_not_take_is_sent_later)
 }
 END_TEST
 
+START_TEST(a_large_buffer_is_given_back_when_it_is_sent)
+{
+    static char bytes[BIG];
+    const struct span small = span_of("PING"), large = {bytes, sizeof bytes};
+    ck_assert(wire_append(wire, &small, 1));
+    ck_assert(wire_write(wire));
+    size_t before = growth_bytes_in_use();
+    ck_assert(wire_append(wire, &large, 1));
+    do {
+        ck_assert(wire_write(wire));
+        (void)receive(bytes, sizeof bytes);
+    } while (wire_unsent(wire) > 0);
+    ck_assert_uint_le(growth_bytes_in_use(), before);
+    ck_assert(wire_append(wire, &small, 1));
+    ck_assert(wire_write(wire));
+}
+END_TEST
+
 START_TEST(an_error_is_told_and_what_came_before_can_be_read)
 {
     const struct span ping = span_of("PING");
@@ -186,6 +206,24 @@ START_TEST(a_tcp_connection_is_quick_and_is_watched)
 }
 END_TEST
 
+START_TEST(without_memory_there_is_neither_connection_nor_command)
+{
+    static char bytes[BIG];
+    const struct span large = {bytes, sizeof bytes};
+    const struct sockaddr_un address = {.sun_family = AF_UNIX};
+    starve = (struct starve){.is_on = true, .left = 1};
+    struct wire *other =
+        wire_new((const struct sockaddr *)&address, sizeof address);
+    starve.left = 1;
+    bool is_appended = wire_append(wire, &large, 1);
+    starve.is_on = false;
+    ck_assert_ptr_null(other);
+    ck_assert(!is_appended);
+    ck_assert_uint_eq(wire_unsent(wire), 0);
+    ck_assert(wire_append(wire, &large, 1));
+}
+END_TEST
+
 START_TEST(where_nobody_listens_there_is_no_connection)
 {
     struct sockaddr_in address;
@@ -211,10 +249,13 @@ Suite *check_wire(void)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, commands_are_arrays_of_bulk_strings);
     tcase_add_test(tcase, what_the_socket_does_not_take_is_sent_later);
+    tcase_add_test(tcase, a_large_buffer_is_given_back_when_it_is_sent);
     tcase_add_test(tcase, an_error_is_told_and_what_came_before_can_be_read);
     tcase_add_loop_test(
         tcase, all_replies_come_before_the_end_of_the_connection, 10, 17);
     tcase_add_test(tcase, a_tcp_connection_is_quick_and_is_watched);
+    tcase_add_test(tcase,
+                   without_memory_there_is_neither_connection_nor_command);
     tcase_add_test(tcase, where_nobody_listens_there_is_no_connection);
     suite_add_tcase(suite, tcase);
     return suite;

@@ -61,7 +61,8 @@ struct fake {
 void fake_start(struct fake *fake, struct loop *loop);
 void fake_stop(struct fake *fake);
 
-/* Sets the reply to commands that begin so; the latest rule counts. */
+/* Sets the reply to commands that begin so; the latest rule counts. "": none,
+ * NULL: the usual one again. */
 void fake_say(struct fake *fake, const char *begin, const char *reply);
 
 /* Sends text unasked over the first connection; closes all of them. */

@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { TRIES = 1000, TRY_US = 10000 };
+enum { TRIES = 1000, TRY_US = 10000, HEAR_S = 5 };
 
 static void run_server(const struct master *master)
 {
@@ -46,6 +46,7 @@ static bool is_answering(struct master *master)
 
 void master_start(struct master *master)
 {
+    master->ears = NULL;
     snprintf(master->dir, sizeof master->dir, "/tmp/redlockd-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(master->dir));
     snprintf(master->path, sizeof master->path, "%s/s", master->dir);
@@ -73,6 +74,8 @@ static int remove_entry(const char *path, const struct stat *stat, int type,
 void master_stop(struct master *master)
 {
     redisFree(master->redis);
+    if (master->ears != NULL)
+        redisFree(master->ears);
     kill(master->pid, SIGKILL);
     waitpid(master->pid, NULL, 0);
     ck_assert_int_eq(nftw(master->dir, remove_entry, 4, FTW_DEPTH | FTW_PHYS),
@@ -109,4 +112,45 @@ long long master_integer(struct master *master, const char *format, ...)
     long long integer = reply->integer;
     freeReplyObject(reply);
     return integer;
+}
+
+/* ---- announcements ------------------------------------------------------ */
+
+static redisReply *try_subscribe(struct master *master, const char *channel)
+{
+    if (master->ears == NULL) {
+        master->ears = redisConnectUnix(master->path);
+        ck_assert_ptr_nonnull(master->ears);
+        redisSetTimeout(master->ears, (struct timeval){.tv_sec = HEAR_S});
+    }
+    return redisCommand(master->ears, "SUBSCRIBE %s", channel);
+}
+
+void master_subscribe(struct master *master, const char *channel)
+{
+    redisReply *reply = try_subscribe(master, channel);
+    if (reply == NULL) { /* the server has closed it */
+        redisFree(master->ears);
+        master->ears = NULL;
+        reply = try_subscribe(master, channel);
+    }
+    ck_assert_ptr_nonnull(reply);
+    ck_assert_uint_eq(reply->elements, 3);
+    ck_assert_str_eq(reply->element[0]->str, "subscribe");
+    freeReplyObject(reply);
+}
+
+const char *master_hear(struct master *master)
+{
+    static char heard[256];
+    redisReply *reply;
+    ck_assert_msg(redisGetReply(master->ears, (void **)&reply) == REDIS_OK,
+                  "nothing was announced");
+    ck_assert_uint_eq(reply->elements, 3);
+    ck_assert_str_eq(reply->element[0]->str, "message");
+    const char *message = reply->element[2]->str;
+    snprintf(heard, sizeof heard, "%s%s%s", reply->element[1]->str,
+             message[0] != '\0' ? "=" : "", message);
+    freeReplyObject(reply);
+    return heard;
 }

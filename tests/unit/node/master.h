@@ -13,6 +13,7 @@ struct master {
     char dir[32];
     char path[64]; /* its unix socket */
     struct redisContext *redis;
+    struct redisContext *ears; /* has subscribed; NULL: to nothing yet */
 };
 
 /* Starts it and waits until it answers. */
@@ -26,5 +27,12 @@ const char *master_text(struct master *master, const char *format, ...);
 
 /* The same for an integer reply. */
 long long master_integer(struct master *master, const char *format, ...);
+
+/* Subscribes to a channel on a connection of its own, or of its own again. */
+void master_subscribe(struct master *master, const char *channel);
+
+/* Waits for the next message there; returns its channel, and behind = the
+ * message if it is not empty; in a buffer. */
+const char *master_hear(struct master *master);
 
 #endif

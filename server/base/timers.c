@@ -1,0 +1,85 @@
+#include "timers.h"
+
+#include <stdlib.h>
+
+#include "loop.h"
+
+enum { GROWTH = 64 };
+
+struct timer {
+    struct timers *timers;
+    uint32_t slot;
+    struct loop_timer *timer;
+};
+
+struct timers {
+    struct loop *loop;
+    timers_fn *fn;
+    void *arg;
+    struct timer **slots;
+    uint32_t count;
+};
+
+struct timers *timers_new(struct loop *loop, timers_fn *fn, void *arg)
+{
+    struct timers *timers = malloc(sizeof *timers);
+    if (timers != NULL)
+        *timers = (struct timers){.loop = loop, .fn = fn, .arg = arg};
+    return timers;
+}
+
+static void on_timer(void *arg)
+{
+    const struct timer *timer = arg;
+    timer->timers->fn(timer->timers->arg, timer->slot);
+}
+
+static bool grow(struct timers *timers)
+{
+    size_t count = timers->count + GROWTH;
+    struct timer **slots =
+        realloc(timers->slots, count * sizeof(struct timer *));
+    if (slots == NULL)
+        return false;
+    timers->slots = slots;
+    return true;
+}
+
+static bool add(struct timers *timers)
+{
+    if (timers->count % GROWTH == 0 && !grow(timers))
+        return false;
+    struct timer *timer = malloc(sizeof *timer);
+    if (timer == NULL)
+        return false;
+    *timer = (struct timer){.timers = timers, .slot = timers->count};
+    timer->timer = loop_timer_new(timers->loop, on_timer, timer);
+    if (timer->timer == NULL) {
+        free(timer);
+        return false;
+    }
+    timers->slots[timers->count++] = timer;
+    return true;
+}
+
+bool timers_set(struct timers *timers, uint32_t slot, int64_t at_us)
+{
+    while (timers->count <= slot)
+        if (!add(timers))
+            return false;
+    if (at_us == 0)
+        loop_timer_stop(timers->slots[slot]->timer);
+    else
+        loop_timer_set(timers->slots[slot]->timer, at_us);
+    return true;
+}
+
+void timers_free(struct timers *timers)
+{
+    if (timers == NULL)
+        return;
+    for (uint32_t i = 0; i < timers->count; i++)
+        free(timers->slots[i]);
+    free(timers->slots);
+    free(timers);
+}

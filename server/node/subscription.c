@@ -1,0 +1,198 @@
+#include "subscription.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "line.h"
+
+enum {
+    UNSENT_MAX =
+        16 * 1024 * 1024,  /* bytes in the wire: room for 10,000 names */
+    REFUSED_US = 30000000, /* until the next attempt */
+    NUMBER_MAX = 16,       /* digits of a fencing number */
+    CHANNEL_MAX = PREFIX_MAX + sizeof SCRIPT_RELEASED - 1 + RESOURCE_MAX,
+};
+
+struct subscription {
+    struct subscription_events events;
+    int node;
+    bool is_up;
+    bool is_refused; /* the last reply was an error */
+    struct line line;
+    size_t head_len; /* of channel: what stands before the resource */
+    char channel[CHANNEL_MAX];
+};
+
+/* ---- sending ------------------------------------------------------------ */
+
+void subscription_set(struct subscription *subscription, struct span resource,
+                      bool is_on)
+{
+    struct line *line = &subscription->line;
+    assert(resource.len <= RESOURCE_MAX);
+    if (!line_is_up(line))
+        return;
+    size_t len = subscription->head_len;
+    len += span_copy(subscription->channel + len, resource);
+    const struct span args[] = {span_of(is_on ? "SUBSCRIBE" : "UNSUBSCRIBE"),
+                                {subscription->channel, len}};
+    if (wire_unsent(line->wire) > UNSENT_MAX ||
+        !wire_append(line->wire, args, 2))
+        line_fail_later(line);
+}
+
+void subscription_flush(struct subscription *subscription)
+{
+    line_flush(&subscription->line);
+}
+
+/* ---- receiving ---------------------------------------------------------- */
+
+/*
+ * The resource of a channel, copied: the callback may close, and free the wire.
+ * False: it is not a channel of ours.
+ */
+static bool read_channel(const struct subscription *subscription,
+                         const struct script_field *field,
+                         char copy[RESOURCE_MAX], struct span *resource)
+{
+    struct span channel = field->string;
+    size_t head_len = subscription->head_len;
+    if (field->type != SCRIPT_FIELD_STRING || channel.len < head_len ||
+        channel.len > head_len + RESOURCE_MAX ||
+        memcmp(channel.ptr, subscription->channel, head_len) != 0)
+        return false;
+    channel.ptr += head_len;
+    channel.len -= head_len;
+    *resource = (struct span){copy, span_copy(copy, channel)};
+    return true;
+}
+
+/* kind channel text | kind channel count. False: it is none of them. */
+static bool take_array(struct subscription *subscription,
+                       const struct script_field *fields)
+{
+    const struct subscription_events *events = &subscription->events;
+    char copy[RESOURCE_MAX];
+    struct span kind = fields[0].string, resource;
+    if (fields[0].type != SCRIPT_FIELD_STRING ||
+        !read_channel(subscription, &fields[1], copy, &resource))
+        return false;
+    if (fields[2].type == SCRIPT_FIELD_STRING) {
+        if (!span_is(kind, "message"))
+            return false;
+        events->announced(
+            events->ctx, subscription->node, resource,
+            at_least(span_number(fields[2].string, NUMBER_MAX), 0));
+        return true;
+    }
+    if (fields[2].type != SCRIPT_FIELD_INTEGER)
+        return false;
+    if (!span_is(kind, "subscribe"))
+        return span_is(kind, "unsubscribe");
+    events->subscribed(events->ctx, subscription->node, resource);
+    return true;
+}
+
+static bool take_reply(struct subscription *subscription,
+                       const struct wire_reply *reply)
+{
+    const struct script_field *fields = reply->fields;
+    subscription->is_refused = fields[0].type == SCRIPT_FIELD_ERROR;
+    return reply->count == 4 && fields[0].type == SCRIPT_FIELD_ARRAY &&
+           fields[0].integer == 3 && take_array(subscription, fields + 1);
+}
+
+/* What a callback closes has nothing left to read. */
+static void on_heard(void *ctx)
+{
+    struct subscription *subscription = ctx;
+    struct line *line = &subscription->line;
+    const struct wire_reply *reply;
+    enum wire_next next = WIRE_REPLY;
+    while (next == WIRE_REPLY && line->state == LINE_UP) {
+        next = wire_next(line->wire, &reply);
+        if (next == WIRE_GARBAGE ||
+            (next == WIRE_REPLY && !take_reply(subscription, reply)))
+            line_fail(line, STATE_GARBAGE, "sent what is no announcement");
+    }
+}
+
+/* Heartbeats, ever since. */
+static int64_t owed_us(void *ctx)
+{
+    const struct subscription *subscription = ctx;
+    return subscription->line.up_us;
+}
+
+/* ---- up and down -------------------------------------------------------- */
+
+static void on_up(void *ctx, const struct dial_result *result)
+{
+    struct subscription *subscription = ctx;
+    (void)result;
+    subscription->is_up = true;
+    subscription_set(subscription, span_of(""), true);
+    subscription->events.up(subscription->events.ctx, subscription->node);
+}
+
+/* A user that may not subscribe now may hardly do so in a moment. */
+static void on_down(void *ctx, enum node_state reason, const char *detail)
+{
+    struct subscription *subscription = ctx;
+    bool was_up = subscription->is_up;
+    (void)reason, (void)detail;
+    if (subscription->is_refused)
+        line_put_off(&subscription->line, REFUSED_US);
+    subscription->is_refused = false;
+    subscription->is_up = false;
+    if (was_up)
+        subscription->events.down(subscription->events.ctx, subscription->node);
+}
+
+void subscription_open(struct subscription *subscription)
+{
+    line_open(&subscription->line);
+}
+
+void subscription_close(struct subscription *subscription)
+{
+    subscription->is_up = false;
+    line_close(&subscription->line);
+}
+
+/* ---- begin and end ------------------------------------------------------ */
+
+struct subscription *subscription_new(struct loop *loop, int node,
+                                      const struct config_node *config,
+                                      const char *prefix, int64_t silence_us,
+                                      const struct subscription_events *events)
+{
+    struct subscription *subscription = calloc(1, sizeof *subscription);
+    if (subscription == NULL)
+        return NULL;
+    subscription->node = node;
+    subscription->events = *events;
+    size_t len = span_copy(subscription->channel, span_of(prefix));
+    len += span_copy(subscription->channel + len, span_of(SCRIPT_RELEASED));
+    subscription->head_len = len;
+    const struct dial_setup dialing = {.loop = loop,
+                                       .config = config,
+                                       .silence_us = silence_us,
+                                       .is_probe = true};
+    const struct line_events listening = {on_up, on_heard, on_down, owed_us,
+                                          subscription};
+    if (!line_init(&subscription->line, &dialing, &listening)) {
+        subscription_free(subscription);
+        return NULL;
+    }
+    return subscription;
+}
+
+void subscription_free(struct subscription *subscription)
+{
+    if (subscription == NULL)
+        return;
+    line_fini(&subscription->line);
+    free(subscription);
+}

@@ -1,0 +1,331 @@
+/*
+ * What wakes a client that waits: a release through another server or by
+ * another library, the end of a TTL, a quorum that returns; and a mere delay,
+ * where nodes may not announce.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "node.h"
+#include "waiter.h"
+
+Suite *check_wait_causes(void);
+
+enum { N = 3, Q = 2, TTL_MS = 60000, WAIT_MS = 50000, SOON_MS = 12000 };
+
+/* The longest: without news a hand-over mostly takes seconds. */
+#define PATIENT "--retry-delay-ms 10000"
+
+static struct world world;
+static struct server *const a = &world.servers[0];
+static struct server *const b = &world.servers[1];
+static struct lock held;
+
+static void start_servers(const char *options)
+{
+    for (int i = 0; i < 2; i++)
+        world_start_server(&world, i, options);
+    for (int i = 0; i < 2; i++)
+        world_wait_ready(&world, i);
+}
+
+static void begin(const char *options)
+{
+    world_start_nodes(&world, N);
+    start_servers(options);
+}
+
+static void begin_patiently(void)
+{
+    begin(PATIENT);
+}
+
+static void begin_plainly(void)
+{
+    begin("");
+}
+
+static void finish(void)
+{
+    world_finish(&world);
+}
+
+static void hold(const struct server *server, const char *resource, int ttl_ms)
+{
+    answer_expect(lock_acquire(server, resource, ttl_ms, &held), 201, NULL);
+}
+
+/* Alone at this server. */
+static int send_waiter(const struct server *server, const char *resource)
+{
+    int fd = waiter_send(server, resource, TTL_MS, WAIT_MS);
+    waiter_expect_count(server, 1);
+    return fd;
+}
+
+static struct verdict expect_grant(int fd, const char *resource)
+{
+    struct verdict verdict = waiter_expect_grant(fd, resource, SOON_MS);
+    held = verdict.lock;
+    return verdict;
+}
+
+/* ---- releases through another server ------------------------------------ */
+
+START_TEST(an_announcement_wakes_a_waiter_of_another_server)
+{
+    enum { TURNS = 20 };
+    hold(a, "turns", TTL_MS);
+    for (int i = 0; i < TURNS; i++) {
+        struct server *here = i % 2 == 0 ? a : b;
+        struct server *there = i % 2 == 0 ? b : a;
+        int fd = send_waiter(there, "turns");
+        answer_expect(lock_release(here, &held), 200, NULL);
+        expect_grant(fd, "turns");
+    }
+    /* the first ones may be woken by the subscription, once it is confirmed */
+    ck_assert_int_ge(waiter_handovers(a, "announcement") +
+                         waiter_handovers(b, "announcement"),
+                     TURNS / 2);
+    ck_assert_int_eq(waiter_handovers(a, "release"), 0);
+    ck_assert_int_eq(waiter_handovers(a, "expiry"), 0);
+    answer_expect(lock_release(a, &held), 200, NULL);
+}
+END_TEST
+
+START_TEST(a_release_while_a_subscription_begins_is_not_missed)
+{
+    for (int i = 0; i < 20; i++) {
+        char resource[16];
+        snprintf(resource, sizeof resource, "new%d", i);
+        hold(a, resource, TTL_MS);
+        int fd = waiter_send(b, resource, TTL_MS, WAIT_MS);
+        harness_pause_ms(i % 5);
+        answer_expect(lock_release(a, &held), 200, NULL);
+        expect_grant(fd, resource);
+    }
+}
+END_TEST
+
+/* a hands the lock on and on: it may have 16 grants in a row, about. */
+START_TEST(clients_of_one_server_do_not_starve_those_of_another)
+{
+    enum { CROWD = 4 };
+    int fds[CROWD];
+    hold(a, "turn", TTL_MS);
+    int other = send_waiter(b, "turn");
+    for (int i = 0; i < CROWD; i++) {
+        fds[i] = waiter_send(a, "turn", TTL_MS, WAIT_MS);
+        waiter_expect_count(a, i + 1);
+    }
+    int64_t end_ms = harness_now_ms() + 2 * SOON_MS;
+    for (int i = 0;; i = (i + 1) % CROWD) {
+        ck_assert_int_lt(harness_now_ms(), end_ms);
+        answer_expect(lock_release(a, &held), 200, NULL);
+        WAIT_UNTIL(SOON_MS, http_metric(a, "redlockd_waiters") < CROWD ||
+                                http_metric(b, "redlockd_waiters") < 1);
+        if (http_metric(b, "redlockd_waiters") < 1)
+            break;
+        expect_grant(fds[i], "turn");
+        fds[i] = waiter_send(a, "turn", TTL_MS, WAIT_MS);
+        waiter_expect_count(a, CROWD);
+    }
+    for (int i = 0; i < CROWD; i++)
+        close(fds[i]);
+    waiter_expect_count(a, 0);
+    expect_grant(other, "turn");
+    answer_expect(lock_release(a, &held), 200, NULL);
+}
+END_TEST
+
+/* ---- the end of a TTL ---------------------------------------------------- */
+
+START_TEST(the_end_of_a_foreign_lock_is_waited_for)
+{
+    enum { FOREIGN_MS = 1500 };
+    int before = waiter_handovers(a, "release");
+    int64_t since_ms = harness_now_ms();
+    world_set(&world, 0, Q, "foreign", "4a6f2c", FOREIGN_MS);
+    expect_grant(send_waiter(a, "foreign"), "foreign");
+    ck_assert_int_ge(harness_now_ms() - since_ms, FOREIGN_MS);
+    ck_assert_int_eq(waiter_handovers(a, "release"), before);
+    answer_expect(lock_release(a, &held), 200, NULL);
+}
+END_TEST
+
+START_TEST(the_end_of_the_ttl_wakes)
+{
+    enum { HOLD_MS = 1500 };
+    int before = waiter_handovers(b, "expiry");
+    int64_t since_ms = harness_now_ms();
+    hold(a, "ttl", HOLD_MS);
+    struct lock ended = held;
+    expect_grant(send_waiter(b, "ttl"), "ttl");
+    ck_assert_int_ge(harness_now_ms() - since_ms, ended.validity_ms);
+    ck_assert_int_gt(held.number, ended.number);
+    ck_assert_int_eq(waiter_handovers(b, "expiry"), before + 1);
+    answer_expect(lock_release(a, &ended), 409, "not_owner");
+    answer_expect(lock_release(a, &held), 200, NULL);
+}
+END_TEST
+
+/* The head learns of the new end when the old one has come. */
+START_TEST(an_extended_lock_is_waited_for_until_its_new_end)
+{
+    enum { HOLD_MS = 1000, LONGER_MS = 2500 };
+    hold(a, "longer", HOLD_MS);
+    int fd = waiter_send(b, "longer", TTL_MS, WAIT_MS);
+    int64_t since_ms = harness_now_ms();
+    const struct answer *answer = lock_extend(a, &held, LONGER_MS);
+    answer_expect(answer, 200, NULL);
+    int64_t validity_ms = answer_int(answer, "validity_ms");
+    expect_grant(fd, "longer");
+    ck_assert_int_ge(harness_now_ms() - since_ms, validity_ms);
+    answer_expect(lock_release(a, &held), 200, NULL);
+}
+END_TEST
+
+/* ---- what nobody announces ----------------------------------------------- */
+
+/* With a TTL, and without. */
+START_TEST(a_foreign_release_is_found_by_the_delay)
+{
+    world_set(&world, 0, Q, "theirs", "4a6f2c", _i == 0 ? TTL_MS : 0);
+    int fd = send_waiter(a, "theirs");
+    harness_pause_ms(300);
+    waiter_expect_count(a, 1);
+    world_del(&world, 0, Q, "theirs");
+    expect_grant(fd, "theirs");
+    answer_expect(lock_release(a, &held), 200, NULL);
+}
+END_TEST
+
+START_TEST(no_quorum_is_waited_out)
+{
+    node_pause(&world.nodes[0]);
+    node_pause(&world.nodes[1]);
+    int fd = send_waiter(a, "away");
+    harness_pause_ms(1200);
+    waiter_expect_count(a, 1);
+    node_resume(&world.nodes[0]);
+    expect_grant(fd, "away");
+    node_resume(&world.nodes[1]);
+    answer_expect(lock_release(a, &held), 200, NULL);
+}
+END_TEST
+
+START_TEST(no_quorum_until_the_time_is_up)
+{
+    node_pause(&world.nodes[0]);
+    node_pause(&world.nodes[1]);
+    struct verdict verdict =
+        waiter_read(waiter_send(a, "never", TTL_MS, 1000), SOON_MS);
+    ck_assert_int_eq(verdict.status, 503);
+    ck_assert_str_eq(verdict.code, "no_quorum");
+    ck_assert_int_ge(verdict.waited_ms, 1000);
+    node_resume(&world.nodes[0]);
+    node_resume(&world.nodes[1]);
+}
+END_TEST
+
+START_TEST(a_quorum_that_is_away_while_clients_wait)
+{
+    begin("");
+    hold(a, "gone", TTL_MS);
+    int fd = send_waiter(b, "gone");
+    node_pause(&world.nodes[0]);
+    node_kill(&world.nodes[1]);
+    harness_pause_ms(1200);
+    waiter_expect_count(b, 1);
+    node_resume(&world.nodes[0]);
+    node_start(&world.nodes[1]);
+    WAIT_UNTIL(SOON_MS, lock_release(a, &held)->status != 503);
+    expect_grant(fd, "gone");
+    world_stop(&world);
+}
+END_TEST
+
+/* ---- nodes that may not announce ------------------------------------------
+ */
+
+static void tell_nodes(const char *command)
+{
+    for (int i = 0; i < N; i++)
+        node_do(&world.nodes[i], command);
+}
+
+static void expect_handovers(void)
+{
+    for (int i = 0; i < 3; i++) {
+        hold(a, "mute", TTL_MS);
+        int fd = send_waiter(b, "mute");
+        answer_expect(lock_release(a, &held), 200, NULL);
+        expect_grant(fd, "mute");
+        answer_expect(lock_release(b, &held), 200, NULL);
+        WAIT_UNTIL(SOON_MS, world_count_keys(&world, "mute") == 0);
+    }
+}
+
+static const char *const denials[] = {
+    "ACL SETUSER default -subscribe", "ACL SETUSER default -publish",
+    "ACL SETUSER default resetchannels -unsubscribe"};
+
+START_TEST(nodes_that_never_announce_need_only_the_delay)
+{
+    world_start_nodes(&world, N);
+    tell_nodes(denials[_i]);
+    start_servers("");
+    expect_handovers();
+    ck_assert_int_eq(waiter_handovers(b, "announcement"), 0);
+    world_stop(&world);
+}
+END_TEST
+
+/* Redis ends the connections of those that may no longer listen. */
+START_TEST(announcements_that_end_while_clients_wait)
+{
+    begin("");
+    hold(a, "mute", TTL_MS);
+    int fd = send_waiter(b, "mute");
+    harness_pause_ms(1500); /* a heartbeat */
+    tell_nodes(denials[_i]);
+    answer_expect(lock_release(a, &held), 200, NULL);
+    expect_grant(fd, "mute");
+    answer_expect(lock_release(b, &held), 200, NULL);
+    expect_handovers();
+    world_stop(&world);
+}
+END_TEST
+
+Suite *check_wait_causes(void)
+{
+    Suite *suite = suite_create("wait_causes");
+    TCase *news = tcase_create("news");
+    tcase_set_timeout(news, 60);
+    tcase_add_unchecked_fixture(news, begin_patiently, finish);
+    tcase_add_test(news, an_announcement_wakes_a_waiter_of_another_server);
+    tcase_add_test(news, a_release_while_a_subscription_begins_is_not_missed);
+    tcase_add_test(news, clients_of_one_server_do_not_starve_those_of_another);
+    tcase_add_test(news, the_end_of_a_foreign_lock_is_waited_for);
+    tcase_add_test(news, the_end_of_the_ttl_wakes);
+    tcase_add_test(news, an_extended_lock_is_waited_for_until_its_new_end);
+    suite_add_tcase(suite, news);
+
+    TCase *delay = tcase_create("delay");
+    tcase_set_timeout(delay, 60);
+    tcase_add_unchecked_fixture(delay, begin_plainly, finish);
+    tcase_add_loop_test(delay, a_foreign_release_is_found_by_the_delay, 0, 2);
+    tcase_add_test(delay, no_quorum_is_waited_out);
+    tcase_add_test(delay, no_quorum_until_the_time_is_up);
+    suite_add_tcase(suite, delay);
+
+    TCase *own = tcase_create("own");
+    tcase_set_timeout(own, 60);
+    tcase_add_test(own, a_quorum_that_is_away_while_clients_wait);
+    tcase_add_loop_test(own, nodes_that_never_announce_need_only_the_delay, 0,
+                        2);
+    tcase_add_loop_test(own, announcements_that_end_while_clients_wait, 1, 3);
+    suite_add_tcase(suite, own);
+    return suite;
+}

@@ -1,0 +1,200 @@
+/*
+ * Clients that wait for a lock: what they are told, and that nothing is left of
+ * those that do not wait to the end.
+ */
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "node.h"
+#include "waiter.h"
+
+Suite *check_wait_clients(void);
+
+enum { N = 3, TTL_MS = 60000, SOON_MS = 9000, TEXT_SIZE = 4096 };
+
+static struct world world;
+static struct server *const server = &world.servers[0];
+static struct lock held;
+
+static void begin(const char *options)
+{
+    world_start(&world, N, options);
+    answer_expect(lock_acquire(server, "w", TTL_MS, &held), 201, NULL);
+}
+
+static json_int_t waiters(void)
+{
+    return answer_int(lock_inspect(server, "w"), "waiters");
+}
+
+static int send_wait(void)
+{
+    int fd = waiter_send(server, "w", TTL_MS, 50000);
+    WAIT_UNTIL(SOON_MS, waiters() == 1);
+    return fd;
+}
+
+START_TEST(a_release_hands_the_lock_over)
+{
+    char out[TEXT_SIZE];
+    begin("");
+    int fd = send_wait();
+    ck_assert_int_eq(recv(fd, out, sizeof out, MSG_DONTWAIT), -1);
+    answer_expect(lock_release(server, &held), 200, NULL);
+    raw_read(fd, out, sizeof out, "}\n", SOON_MS);
+    ck_assert_ptr_nonnull(strstr(out, "HTTP/1.1 201 "));
+    ck_assert_ptr_nonnull(strstr(out, "\"waited_ms\":"));
+    ck_assert_int_eq((int)waiters(), 0);
+    close(fd);
+    world_stop(&world);
+}
+END_TEST
+
+START_TEST(time_up_tells_the_holder_and_the_wait)
+{
+    begin("");
+    const struct answer *a =
+        HTTP(server, .method = "POST", .path = "/locks",
+             .json = "{\"resource\":\"w\",\"wait_ms\":300}");
+    answer_expect(a, 409, "lock_held");
+    ck_assert_int_ge(answer_int(a, "waited_ms"), 300);
+    ck_assert_int_lt(answer_int(a, "waited_ms"), 300 + SOON_MS);
+    ck_assert_int_eq(answer_int(a, "held_by.fencing_token"), held.number);
+    ck_assert_int_gt(answer_int(a, "retry_after_ms"), 0);
+    ck_assert_int_eq((int)waiters(), 0);
+    world_stop(&world);
+}
+END_TEST
+
+START_TEST(a_free_lock_is_not_waited_for)
+{
+    begin("");
+    const struct answer *a =
+        HTTP(server, .method = "POST", .path = "/locks",
+             .json = "{\"resource\":\"v\",\"wait_ms\":50000}");
+    answer_expect(a, 201, NULL);
+    ck_assert_int_lt(answer_int(a, "waited_ms"), SOON_MS);
+    world_stop(&world);
+}
+END_TEST
+
+/* ---- clients that leave -------------------------------------------------- */
+
+static void leave_politely(int fd)
+{
+    close(fd);
+}
+
+static void close_half(int fd)
+{
+    char out[TEXT_SIZE];
+    shutdown(fd, SHUT_WR);
+    ck_assert_uint_eq(raw_read(fd, out, sizeof out, NULL, SOON_MS), 0);
+    close(fd);
+}
+
+/* It has sent more than the request that waits. */
+static void leave_behind_another_request(int fd)
+{
+    static const char more[] = "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n";
+    raw_send(fd, more, sizeof more - 1);
+    close(fd);
+}
+
+static void (*const leavings[])(int fd) = {
+    leave_politely, raw_reset, close_half, leave_behind_another_request};
+
+START_TEST(who_leaves_is_forgotten_at_once)
+{
+    begin("");
+    leavings[_i](send_wait());
+    WAIT_UNTIL(SOON_MS, waiters() == 0);
+    answer_expect(lock_release(server, &held), 200, NULL);
+    answer_expect(lock_inspect(server, "w"), 404, "lock_not_found");
+    WAIT_UNTIL(SOON_MS, world_count_keys(&world, "w") == 0);
+    world_stop(&world);
+}
+END_TEST
+
+/* Requests of one connection are answered in their order. */
+START_TEST(a_request_behind_one_that_waits_waits_too)
+{
+    static const char more[] = "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n";
+    char out[2 * TEXT_SIZE];
+    begin("");
+    int fd = send_wait();
+    raw_send(fd, more, sizeof more - 1);
+    harness_pause_ms(100);
+    ck_assert_int_eq(recv(fd, out, sizeof out, MSG_DONTWAIT), -1);
+    ck_assert_int_eq((int)waiters(), 1);
+    answer_expect(lock_release(server, &held), 200, NULL);
+    raw_read(fd, out, sizeof out, "{\"status\":\"alive\"}\n", SOON_MS);
+    ck_assert_int_eq(strncmp(out, "HTTP/1.1 201 ", 13), 0);
+    close(fd);
+    world_stop(&world);
+}
+END_TEST
+
+/* ---- the server's end ---------------------------------------------------- */
+
+START_TEST(a_server_that_drains_lets_nobody_wait)
+{
+    char out[TEXT_SIZE];
+    begin("--drain-ms 60000");
+    int fd = send_wait();
+    kill(server->pid, SIGTERM);
+    raw_read(fd, out, sizeof out, "}\n", SOON_MS);
+    ck_assert_ptr_nonnull(strstr(out, "HTTP/1.1 503 "));
+    ck_assert_ptr_nonnull(strstr(out, "\r\nConnection: close\r\n"));
+    ck_assert_ptr_nonnull(strstr(out, "\"code\":\"shutting_down\""));
+    ck_assert_ptr_nonnull(strstr(out, "\"waited_ms\":"));
+    close(fd);
+    const struct answer *a =
+        HTTP(server, .method = "POST", .path = "/locks",
+             .json = "{\"resource\":\"w\",\"wait_ms\":50000}");
+    answer_expect(a, 503, "shutting_down");
+    answer_expect(lock_release(server, &held), 200, NULL);
+    lock_expect_cycle(server, "w"); /* until balancers have noticed */
+    http_disconnect();
+    kill(server->pid, SIGTERM); /* the second: at once */
+    ck_assert_int_ge(harness_reap(server->pid, SOON_MS), 0);
+    server->pid = 0;
+    world_stop(&world);
+}
+END_TEST
+
+/* Nor does it end with a client that waits. */
+START_TEST(an_interrupt_waits_for_nobody_who_waits)
+{
+    char out[TEXT_SIZE];
+    begin("");
+    int fd = send_wait();
+    kill(server->pid, SIGINT);
+    raw_read(fd, out, sizeof out, "}\n", SOON_MS);
+    ck_assert_ptr_nonnull(strstr(out, "\"code\":\"shutting_down\""));
+    close(fd);
+    http_disconnect();
+    ck_assert_int_ge(harness_reap(server->pid, SOON_MS), 0);
+    server->pid = 0;
+    world_stop(&world);
+}
+END_TEST
+
+Suite *check_wait_clients(void)
+{
+    Suite *suite = suite_create("wait_clients");
+    TCase *tcase = tcase_create("wait_clients");
+    tcase_set_timeout(tcase, 60);
+    tcase_add_test(tcase, a_release_hands_the_lock_over);
+    tcase_add_test(tcase, time_up_tells_the_holder_and_the_wait);
+    tcase_add_test(tcase, a_free_lock_is_not_waited_for);
+    tcase_add_loop_test(tcase, who_leaves_is_forgotten_at_once, 0,
+                        (int)(sizeof leavings / sizeof *leavings));
+    tcase_add_test(tcase, a_request_behind_one_that_waits_waits_too);
+    tcase_add_test(tcase, a_server_that_drains_lets_nobody_wait);
+    tcase_add_test(tcase, an_interrupt_waits_for_nobody_who_waits);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

@@ -1,0 +1,268 @@
+/*
+ * Many clients that wait: what is left of those that vanish, who may wait, and
+ * what signals do.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "node.h"
+#include "waiter.h"
+
+Suite *check_wait_crowds(void);
+
+enum {
+    N = 3,
+    TTL_MS = 60000,
+    BRIEF_MS = 500,
+    WAIT_MS = 50000,
+    SOON_MS = 20000,
+    EACH_MAX = 1000, /* clients that wait for one lock */
+};
+
+static struct world world;
+static struct server *const server = &world.servers[0];
+static struct lock held;
+static int fds[EACH_MAX];
+
+/* WAIT_CROWD: how many vanish, up to 999. */
+static int crowd_size(void)
+{
+    const char *text = getenv("WAIT_CROWD");
+    int size = text ? (int)strtol(text, NULL, 10) : 60;
+    ck_assert(size > 0 && size < EACH_MAX);
+    return size;
+}
+
+static void allow_descriptors(void)
+{
+    struct rlimit limit;
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    limit.rlim_cur = limit.rlim_max;
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+static void begin(void)
+{
+    allow_descriptors();
+    world_start(&world, N, "");
+}
+
+static void finish(void)
+{
+    world_finish(&world);
+}
+
+static void hold(void)
+{
+    answer_expect(lock_acquire(server, "w", TTL_MS, &held), 201, NULL);
+}
+
+static void send_crowd(int count, int ttl_ms)
+{
+    for (int i = 0; i < count; i++)
+        fds[i] = waiter_send(server, "w", ttl_ms, WAIT_MS);
+}
+
+/* ---- clients that vanish --------------------------------------------------
+ */
+
+static void close_some(int from, int to, void (*leave)(int fd))
+{
+    for (int i = from; i < to; i++)
+        leave(fds[i]);
+}
+
+static void leave_politely(int fd)
+{
+    close(fd);
+}
+
+static void (*const leavings[])(int fd) = {leave_politely, raw_reset};
+
+/* The one behind them has the lock, and no other lock is left. */
+static void expect_last(int last)
+{
+    held = waiter_expect_grant(last, "w", SOON_MS).lock;
+    waiter_expect_count(server, 0);
+    answer_expect(lock_release(server, &held), 200, NULL);
+    WAIT_UNTIL(SOON_MS, world_count_keys(&world, "w") == 0);
+    lock_expect_cycle(server, "w");
+}
+
+START_TEST(clients_that_vanish_before_the_release)
+{
+    int count = crowd_size();
+    hold();
+    send_crowd(count, TTL_MS);
+    waiter_expect_count(server, count);
+    int last = waiter_send(server, "w", TTL_MS, WAIT_MS);
+    waiter_expect_count(server, count + 1);
+    close_some(0, count, leavings[_i]);
+    answer_expect(lock_release(server, &held), 200, NULL);
+    expect_last(last);
+}
+END_TEST
+
+/*
+ * Some are granted the lock in the moment in which they go: what reached their
+ * kernel is theirs, for a TTL.
+ */
+START_TEST(clients_that_vanish_around_the_release)
+{
+    int count = crowd_size();
+    hold();
+    send_crowd(count, BRIEF_MS);
+    waiter_expect_count(server, count);
+    int last = waiter_send(server, "w", TTL_MS, WAIT_MS);
+    waiter_expect_count(server, count + 1);
+    close_some(1, count / 2, leavings[_i]);
+    answer_expect(lock_release(server, &held), 200, NULL);
+    close_some(count / 2, count, leavings[_i]);
+    leavings[_i](fds[0]);
+    expect_last(last);
+}
+END_TEST
+
+/* Before the release, or while the lock passes through its connections. */
+START_TEST(a_process_that_is_killed_while_it_waits)
+{
+    int count = crowd_size();
+    hold();
+    pid_t pid = harness_fork();
+    if (pid == 0) {
+        send_crowd(count, _i == 0 ? TTL_MS : BRIEF_MS);
+        for (;;)
+            pause();
+    }
+    waiter_expect_count(server, count);
+    int last = waiter_send(server, "w", TTL_MS, WAIT_MS);
+    waiter_expect_count(server, count + 1);
+    if (_i == 0) {
+        kill(pid, SIGKILL);
+        waiter_expect_count(server, 1);
+    }
+    answer_expect(lock_release(server, &held), 200, NULL);
+    kill(pid, SIGKILL);
+    ck_assert_int_ge(harness_reap(pid, SOON_MS), 0);
+    expect_last(last);
+}
+END_TEST
+
+/* ---- who may wait ---------------------------------------------------------
+ */
+
+/* All are told at once, and the process ends. */
+START_TEST(a_full_queue_refuses_and_is_told_of_the_end)
+{
+    begin();
+    hold();
+    send_crowd(EACH_MAX, TTL_MS);
+    waiter_expect_count(server, EACH_MAX);
+    struct verdict more =
+        waiter_read(waiter_send(server, "w", TTL_MS, WAIT_MS), SOON_MS);
+    ck_assert_int_eq(more.status, 429);
+    ck_assert_str_eq(more.code, "too_many_waiters");
+    waiter_expect_count(server, EACH_MAX);
+    /* others are none of its business */
+    lock_expect_cycle(server, "v");
+    http_disconnect();
+    kill(server->pid, SIGTERM);
+    for (int i = 0; i < EACH_MAX; i++) {
+        struct verdict verdict = waiter_read(fds[i], SOON_MS);
+        ck_assert_int_eq(verdict.status, 503);
+        ck_assert_str_eq(verdict.code, "shutting_down");
+    }
+    ck_assert_int_eq(harness_reap(server->pid, SOON_MS), 0);
+    server->pid = 0;
+    world_stop(&world);
+}
+END_TEST
+
+/* Whoever leaves makes room. */
+START_TEST(a_queue_is_no_longer_full_when_somebody_leaves)
+{
+    hold();
+    send_crowd(EACH_MAX, TTL_MS);
+    waiter_expect_count(server, EACH_MAX);
+    close(fds[EACH_MAX / 2]);
+    waiter_expect_count(server, EACH_MAX - 1);
+    fds[EACH_MAX / 2] = waiter_send(server, "w", TTL_MS, WAIT_MS);
+    waiter_expect_count(server, EACH_MAX);
+    answer_expect(lock_release(server, &held), 200, NULL);
+    /* in their order: a thousand hand-overs */
+    for (int i = 0; i < EACH_MAX; i++) {
+        int next = i < EACH_MAX / 2 ? i : (i + 1) % EACH_MAX;
+        if (i == EACH_MAX - 1)
+            next = EACH_MAX / 2;
+        held = waiter_expect_grant(fds[next], "w", SOON_MS).lock;
+        answer_expect(lock_release(server, &held), 200, NULL);
+    }
+}
+END_TEST
+
+/* ---- signals --------------------------------------------------------------
+ */
+
+START_TEST(a_hangup_ends_no_wait)
+{
+    hold();
+    int fd = waiter_send(server, "w", TTL_MS, WAIT_MS);
+    waiter_expect_count(server, 1);
+    kill(server->pid, SIGHUP);
+    harness_pause_ms(100);
+    waiter_expect_count(server, 1);
+    answer_expect(lock_release(server, &held), 200, NULL);
+    held = waiter_expect_grant(fd, "w", SOON_MS).lock;
+    answer_expect(lock_release(server, &held), 200, NULL);
+}
+END_TEST
+
+/* The lock is released through another server, and the time of one is up. */
+START_TEST(a_server_that_is_paused_while_clients_wait)
+{
+    begin();
+    world_start_server(&world, 1, "");
+    world_wait_ready(&world, 1);
+    hold();
+    int hasty = waiter_send(server, "w", TTL_MS, 1000);
+    waiter_expect_count(server, 1);
+    int last = waiter_send(server, "w", TTL_MS, WAIT_MS);
+    waiter_expect_count(server, 2);
+    world_pause_server(&world, 0);
+    answer_expect(lock_release(&world.servers[1], &held), 200, NULL);
+    harness_pause_ms(1500);
+    world_resume_server(&world, 0);
+    struct verdict verdict = waiter_read(hasty, SOON_MS);
+    ck_assert(verdict.status == 409 || verdict.status == 201);
+    ck_assert_int_ge(verdict.waited_ms, 1000);
+    if (verdict.status == 201)
+        answer_expect(lock_release(server, &verdict.lock), 200, NULL);
+    waiter_expect_grant(last, "w", SOON_MS);
+    world_stop(&world);
+}
+END_TEST
+
+Suite *check_wait_crowds(void)
+{
+    Suite *suite = suite_create("wait_crowds");
+    TCase *crowds = tcase_create("crowds");
+    tcase_set_timeout(crowds, 90);
+    tcase_add_unchecked_fixture(crowds, begin, finish);
+    tcase_add_loop_test(crowds, clients_that_vanish_before_the_release, 0, 2);
+    tcase_add_loop_test(crowds, clients_that_vanish_around_the_release, 0, 2);
+    tcase_add_loop_test(crowds, a_process_that_is_killed_while_it_waits, 0, 2);
+    tcase_add_test(crowds, a_queue_is_no_longer_full_when_somebody_leaves);
+    tcase_add_test(crowds, a_hangup_ends_no_wait);
+    suite_add_tcase(suite, crowds);
+
+    TCase *ends = tcase_create("ends");
+    tcase_set_timeout(ends, 90);
+    tcase_add_test(ends, a_full_queue_refuses_and_is_told_of_the_end);
+    tcase_add_test(ends, a_server_that_is_paused_while_clients_wait);
+    suite_add_tcase(suite, ends);
+    return suite;
+}

@@ -1,0 +1,86 @@
+#include "waiter.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { TEXT_SIZE = 4096, COUNT_MS = 20000 };
+
+int waiter_send(const struct server *server, const char *resource, int ttl_ms,
+                int wait_ms)
+{
+    char text[TEXT_SIZE], body[TEXT_SIZE / 2];
+    int fd = raw_connect(server);
+    int body_len = snprintf(
+        body, sizeof body, "{\"resource\":\"%s\",\"ttl_ms\":%d,\"wait_ms\":%d}",
+        resource, ttl_ms, wait_ms);
+    int len = snprintf(text, sizeof text,
+                       "POST /locks HTTP/1.1\r\nHost: x\r\nContent-Type: "
+                       "application/json\r\nContent-Length: %d\r\n\r\n%s",
+                       body_len, body);
+    ck_assert_int_lt(body_len, (int)sizeof body);
+    raw_send(fd, text, (size_t)len);
+    return fd;
+}
+
+void waiter_expect_count(const struct server *server, int count)
+{
+    WAIT_UNTIL(COUNT_MS, (int)http_metric(server, "redlockd_waiters") == count);
+}
+
+static void fill(struct verdict *verdict, const json_t *body)
+{
+    struct lock *lock = &verdict->lock;
+    json_t *waited = json_object_get(body, "waited_ms");
+    json_t *code = json_object_get(body, "code");
+    verdict->waited_ms = waited ? (int)json_integer_value(waited) : -1;
+    if (code)
+        snprintf(verdict->code, sizeof verdict->code, "%s",
+                 json_string_value(code));
+    if (verdict->status != 201)
+        return;
+    snprintf(lock->resource, sizeof lock->resource, "%s",
+             json_string_value(json_object_get(body, "resource")));
+    snprintf(lock->path, sizeof lock->path, "/locks/%s",
+             json_string_value(json_object_get(body, "id")));
+    snprintf(lock->token, sizeof lock->token, "%s",
+             json_string_value(json_object_get(body, "token")));
+    lock->number = json_integer_value(json_object_get(body, "fencing_token"));
+    lock->validity_ms =
+        json_integer_value(json_object_get(body, "validity_ms"));
+}
+
+struct verdict waiter_read(int fd, int ms)
+{
+    struct verdict verdict = {0};
+    char out[TEXT_SIZE];
+    raw_read(fd, out, sizeof out, "}\n", ms);
+    close(fd);
+    ck_assert_msg(strncmp(out, "HTTP/1.1 ", 9) == 0, "answer: '%s'", out);
+    verdict.status = (int)strtol(out + 9, NULL, 10);
+    const char *text = strstr(out, "\r\n\r\n");
+    ck_assert_ptr_nonnull(text);
+    json_t *body = json_loads(text + 4, 0, NULL);
+    ck_assert_msg(body, "body: '%s'", text);
+    fill(&verdict, body);
+    json_decref(body);
+    return verdict;
+}
+
+struct verdict waiter_expect_grant(int fd, const char *resource, int ms)
+{
+    struct verdict verdict = waiter_read(fd, ms);
+    ck_assert_msg(verdict.status == 201, "%d %s", verdict.status, verdict.code);
+    ck_assert_str_eq(verdict.lock.resource, resource);
+    ck_assert_int_gt(verdict.lock.validity_ms, 0);
+    return verdict;
+}
+
+int waiter_handovers(const struct server *server, const char *cause)
+{
+    char sample[64];
+    snprintf(sample, sizeof sample, "redlockd_handovers_total{cause=\"%s\"}",
+             cause);
+    return (int)http_metric(server, sample);
+}

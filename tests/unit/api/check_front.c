@@ -1,0 +1,395 @@
+/*
+ * Requests over real sockets: what is read of them, answered, counted, logged.
+ */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "../../../api/http.h"
+#include "../../../server/base/log.h"
+#include "served.h"
+
+Suite *check_front(void);
+
+static void expect_status(int fd, int status)
+{
+    const char *text = served_read(fd, "}\n");
+    ck_assert_msg(strncmp(text, "HTTP/1.", 7) == 0 && atoi(text + 9) == status,
+                  "%s", text);
+}
+
+/* A client that asks, and has this answer. */
+static int ask(const char *text, int status)
+{
+    int fd = served_ask(text);
+    expect_status(fd, status);
+    return fd;
+}
+
+static void expect_closed(int fd)
+{
+    ck_assert_str_eq(served_read(fd, NULL), "");
+    close(fd);
+}
+
+/* ---- answers ------------------------------------------------------------ */
+
+START_TEST(an_answer_is_written_whole)
+{
+    static const char text[] = "GET /livez HTTP/1.1\r\nHost: x\r\n"
+                               "X-Request-Id: r-1\r\n\r\n";
+    int fd = served_ask(text);
+    const char *answer = served_read(fd, "}\n");
+    ck_assert_ptr_eq(strstr(answer, "HTTP/1.1 200 OK\r\n"), answer);
+    ck_assert_ptr_nonnull(strstr(answer, "\r\nX-Request-Id: r-1\r\n"));
+    ck_assert_ptr_nonnull(strstr(answer, "\r\nCache-Control: no-store\r\n"));
+    ck_assert_ptr_nonnull(
+        strstr(answer, "\r\nContent-Type: application/json\r\n"));
+    ck_assert_ptr_nonnull(strstr(answer, "\r\nContent-Length: 19\r\n"));
+    ck_assert_ptr_null(strstr(answer, "\r\nConnection: "));
+    ck_assert_str_eq(strstr(answer, "\r\n\r\n"),
+                     "\r\n\r\n{\"status\":\"alive\"}\n");
+    close(fd);
+}
+END_TEST
+
+START_TEST(a_connection_serves_one_request_after_the_other)
+{
+    int fd = ask(SERVED_GET("/livez"), 200);
+    served_send(fd, SERVED_GET("/nope"));
+    expect_status(fd, 404);
+    served_send(fd, SERVED_GET("/livez"));
+    expect_status(fd, 200);
+    served_pass();
+    ck_assert_uint_eq(play.metrics.connections, 1);
+    ck_assert_uint_eq(play.metrics.requests_accepted, 3);
+    ck_assert_uint_eq(play.metrics.requests_answered, 3);
+    ck_assert_uint_eq(play.metrics.responses[METRICS_PROBE][200], 2);
+    ck_assert_uint_eq(play.metrics.responses[METRICS_OTHER][404], 1);
+    ck_assert_int_eq(front_in_flight(served.front), 0);
+    close(fd);
+}
+END_TEST
+
+static int count(const char *text, const char *part)
+{
+    int found = 0;
+    while ((text = strstr(text, part)) != NULL) {
+        found++;
+        text++;
+    }
+    return found;
+}
+
+/* And the nodes have their turns in between. */
+START_TEST(requests_that_come_at_once_are_answered_in_a_row)
+{
+    enum { REQUESTS = 100, TURNS_LEAST = REQUESTS / 20 };
+    static const char request[] = SERVED_GET("/livez");
+    char text[REQUESTS * (sizeof request - 1) + 64] = "";
+    for (int i = 1; i < REQUESTS; i++)
+        strcat(text, request);
+    strcat(text, "GET /last HTTP/1.1\r\nHost: x\r\n\r\n");
+    int before = served.turns;
+    const char *got = served_read(served_ask(text), "HTTP/1.1 404 ");
+    ck_assert_int_eq(count(got, "{\"status\":\"alive\"}\n"), REQUESTS - 1);
+    ck_assert_int_ge(served.turns - before, TURNS_LEAST);
+}
+END_TEST
+
+START_TEST(who_asks_for_the_head_gets_no_body)
+{
+    int fd = served_ask("HEAD /livez HTTP/1.1\r\nHost: x\r\n\r\n");
+    const char *answer = served_read(fd, "\r\n\r\n");
+    ck_assert_ptr_nonnull(strstr(answer, "\r\nContent-Length: 19\r\n"));
+    ck_assert_str_eq(strstr(answer, "\r\n\r\n"), "\r\n\r\n");
+    close(fd);
+}
+END_TEST
+
+/* The value of X-Request-Id that a request without one is given. */
+static void ask_for_id(char id[64])
+{
+    int fd = served_ask(SERVED_GET("/livez"));
+    const char *answer = served_read(fd, "}\n");
+    const char *at = strstr(answer, "X-Request-Id: ");
+    ck_assert_ptr_nonnull(at);
+    ck_assert_int_eq(sscanf(at, "X-Request-Id: %63s", id), 1);
+    close(fd);
+}
+
+START_TEST(each_request_has_an_id_of_its_own)
+{
+    char first[64], second[64];
+    ask_for_id(first);
+    ask_for_id(second);
+    ck_assert_str_ne(first, second);
+}
+END_TEST
+
+/* Nor do those of servers that were started at another time. */
+START_TEST(the_ids_of_two_servers_differ)
+{
+    char first[64], second[64];
+    ask_for_id(first);
+    served_end();
+    served_begin();
+    ask_for_id(second);
+    ck_assert_str_ne(first, second);
+}
+END_TEST
+
+/* ---- heads -------------------------------------------------------------- */
+
+#define HOST "Host: x\r\n"
+
+static const struct {
+    const char *text;
+    int status;
+} heads[] = {
+    {"GET /livez HTTP/1.0\r\n\r\n", 200},
+    {"GET /livez HTTP/1.1\r\n\r\n", 400},
+    {"GET /livez HTTP/1.1\n" HOST "\r\n", 400},
+    {"GET /livez HTTP/1.1\r\n" HOST "A: b\nC: d\r\n\r\n", 400},
+    {"GET /livez HTTP/1.1\r\n" HOST "A: b\r\nC: d\r\n\r\n", 200},
+    {"GET /livez HTTP/1.1\r\n" HOST HOST "\r\n", 400},
+    {"GET /livez HTTP/1.1\r\n" HOST "Expect: tea\r\n\r\n", 417},
+    {"GET /nope HTTP/1.1\r\n" HOST "\r\n", 404},
+    {"PUT /livez HTTP/1.1\r\n" HOST "\r\n", 405},
+    /* a library that decodes it would end it there */
+    {"GET /locks/a%00b HTTP/1.1\r\n" HOST "\r\n", 400},
+    {"DELETE /locks/a HTTP/1.1\r\n" HOST "X-Lock-Token: no\r\n\r\n", 400},
+};
+
+START_TEST(a_head_is_read_as_it_was_sent)
+{
+    close(ask(heads[_i].text, heads[_i].status));
+    ck_assert_int_eq(play.sent_count, 0);
+}
+END_TEST
+
+/* By the bytes that were sent, and what each of its parts takes. */
+START_TEST(a_head_that_is_too_large_is_refused)
+{
+    char text[7000];
+    char pad[6300];
+    memset(pad, 'a', sizeof pad - 1);
+    pad[5500] = '\0';
+    snprintf(text, sizeof text, SERVED_GET("/livez?%s"), pad);
+    close(ask(text, 200));
+    pad[5500] = 'a';
+    pad[sizeof pad - 1] = '\0';
+    snprintf(text, sizeof text, SERVED_GET("/livez?%s"), pad);
+    int fd = ask(text, 431);
+    expect_closed(fd);
+}
+END_TEST
+
+START_TEST(arguments_are_no_part_of_the_path)
+{
+    int fd = served_ask(SERVED_GET("/readyz?verbose"));
+    const char *answer = served_read(fd, "}\n");
+    ck_assert_int_eq(count(answer, "\"state\":\"voting\""), PLAY_NODES);
+    ck_assert_ptr_nonnull(strstr(answer, "\"node\":\"n1\""));
+    ck_assert_ptr_nonnull(strstr(answer, "\"node\":\"n5\""));
+    served_send(fd, SERVED_GET("/readyz"));
+    ck_assert_int_eq(count(served_read(fd, "}\n"), "\"state\""), 0);
+    close(fd);
+}
+END_TEST
+
+/* ---- locks -------------------------------------------------------------- */
+
+START_TEST(a_grant_is_answered_when_the_nodes_have_voted)
+{
+    int fd = served_ask(SERVED_ACQUIRE);
+    served_await_acquires(1);
+    ck_assert_int_eq(front_in_flight(served.front), 1);
+    ck_assert_uint_eq(play.metrics.requests_answered, 0);
+    served_grant();
+    const char *answer = served_read(fd, "}\n");
+    ck_assert_ptr_eq(strstr(answer, "HTTP/1.1 201 Created\r\n"), answer);
+    ck_assert_ptr_nonnull(strstr(answer, "\r\nLocation: /locks/a\r\n"));
+    ck_assert_ptr_nonnull(strstr(answer, "\"resource\":\"a\""));
+    served_pass();
+    ck_assert_int_eq(front_in_flight(served.front), 0);
+    ck_assert_uint_eq(play.metrics.requests_answered, 1);
+    close(fd);
+    served_pass();
+    ck_assert_int_eq(play_count(CALL_RELEASE), 0);
+    ck_assert_uint_eq(play.metrics.connections, 0);
+}
+END_TEST
+
+START_TEST(a_body_is_read_to_its_end)
+{
+    int fd = served_ask(SERVED_POST(16));
+    served_pass();
+    ck_assert_int_eq(front_in_flight(served.front), 1);
+    served_send(fd, "{\"resou");
+    served_pass();
+    served_send(fd, "rce\":\"a\"}");
+    served_await_acquires(1);
+    served_grant();
+    expect_status(fd, 201);
+    close(fd);
+}
+END_TEST
+
+START_TEST(a_chunked_body_is_put_together)
+{
+    int fd = served_ask("POST /locks HTTP/1.1\r\nHost: x\r\n"
+                        "Content-Type: application/json\r\n"
+                        "Transfer-Encoding: chunked\r\n\r\n"
+                        "6\r\n{\"reso\r\na\r\nurce\":\"a\"}\r\n0\r\n\r\n");
+    served_await_acquires(1);
+    served_grant();
+    expect_status(fd, 201);
+    close(fd);
+}
+END_TEST
+
+static bool has_no_connection(void *arg)
+{
+    (void)arg;
+    return play.metrics.connections == 0;
+}
+
+START_TEST(a_client_that_leaves_gets_no_lock)
+{
+    int fd = served_ask(SERVED_ACQUIRE);
+    served_await_acquires(1);
+    play_answer(CALL_ACQUIRE, 0, VOTE_GRANTED);
+    close(fd);
+    turns_until(served.loop, has_no_connection, NULL);
+    ck_assert_int_ge(play_count(CALL_RELEASE), 1);
+    ck_assert_uint_eq(play.metrics.requests_abandoned, 1);
+    ck_assert_int_eq(front_in_flight(served.front), 0);
+}
+END_TEST
+
+/* Of a body without end only so much is read. */
+START_TEST(a_body_far_too_large_is_cut_off)
+{
+    static char chunk[0x1000 + sizeof "1000\r\n\r\n"];
+    int fd = served_ask("POST /locks HTTP/1.1\r\nHost: x\r\n"
+                        "Content-Type: application/json\r\n"
+                        "Transfer-Encoding: chunked\r\n\r\n");
+    int chunks = 0;
+    snprintf(chunk, sizeof chunk, "1000\r\n%0*d\r\n", 0x1000, 0);
+    while (chunks < 1000) {
+        if (send(fd, chunk, strlen(chunk), MSG_NOSIGNAL) < 0)
+            break;
+        chunks++;
+        served_pass();
+    }
+    ck_assert_int_ge(chunks, HTTP_DISCARD_MAX / 0x1000);
+    ck_assert_int_lt(chunks, 1000);
+    ck_assert_uint_eq(play.metrics.requests_abandoned, 1);
+    ck_assert_uint_eq(play.metrics.connections, 0);
+    close(fd);
+}
+END_TEST
+
+/* The client cannot have read it. */
+START_TEST(an_answer_that_was_not_taken_whole_is_none)
+{
+    enum { REQUESTS = 300 }; /* more than the kernel has room for */
+    uint64_t answered;
+    int fd = served_connect();
+    for (int i = 0; i < REQUESTS; i++)
+        served_send(fd, SERVED_GET("/openapi.yaml"));
+    do {
+        answered = play.metrics.requests_answered;
+        served_pass();
+    } while (play.metrics.requests_answered > answered);
+    ck_assert_int_eq(front_in_flight(served.front), 1);
+    close(fd);
+    turns_until(served.loop, has_no_connection, NULL);
+    ck_assert_uint_eq(play.metrics.requests_answered, answered);
+    ck_assert_uint_eq(play.metrics.requests_abandoned, 1);
+}
+END_TEST
+
+/* ---- the log ------------------------------------------------------------ */
+
+static int log_end;
+
+/* Each test is a process of its own, so stderr may go into a pipe. */
+static void set_up_log(void)
+{
+    int ends[2];
+    served_begin();
+    ck_assert_int_eq(pipe(ends), 0);
+    log_end = ends[0];
+    dup2(ends[1], STDERR_FILENO);
+    log_set_level(LOG_DEBUG);
+}
+
+START_TEST(an_answer_has_its_line_in_the_log)
+{
+    char text[8192];
+    close(ask("GET /locks/%00 HTTP/1.1\r\nHost: x\r\nX-Request-Id: r-1\r\n\r\n",
+              400));
+    ssize_t got = read(log_end, text, sizeof text - 1);
+    ck_assert_int_gt(got, 0);
+    text[got] = '\0';
+    const char *line = strstr(text, "event=request ");
+    ck_assert_ptr_nonnull(line);
+    ck_assert_ptr_eq(strstr(line, "event=request request_id=r-1 call=other "
+                                  "status=400 code=invalid_request took_us="),
+                     line);
+    int64_t took_us = strtoll(strstr(line, "took_us=") + 8, NULL, 10);
+    ck_assert_int_ge(took_us, 0);
+    ck_assert_int_lt(took_us, 5000000);
+}
+END_TEST
+
+static TCase *with(const char *name)
+{
+    TCase *tc = tcase_create(name);
+    tcase_add_checked_fixture(tc, served_begin, served_end);
+    return tc;
+}
+
+static TCase *answers(void)
+{
+    TCase *tc = with("answers");
+    tcase_add_test(tc, an_answer_is_written_whole);
+    tcase_add_test(tc, a_connection_serves_one_request_after_the_other);
+    tcase_add_test(tc, requests_that_come_at_once_are_answered_in_a_row);
+    tcase_add_test(tc, who_asks_for_the_head_gets_no_body);
+    tcase_add_test(tc, each_request_has_an_id_of_its_own);
+    tcase_add_test(tc, the_ids_of_two_servers_differ);
+    return tc;
+}
+
+static TCase *requests(void)
+{
+    TCase *tc = with("requests");
+    tcase_add_loop_test(tc, a_head_is_read_as_it_was_sent, 0,
+                        (int)(sizeof heads / sizeof *heads));
+    tcase_add_test(tc, a_head_that_is_too_large_is_refused);
+    tcase_add_test(tc, arguments_are_no_part_of_the_path);
+    tcase_add_test(tc, a_grant_is_answered_when_the_nodes_have_voted);
+    tcase_add_test(tc, a_body_is_read_to_its_end);
+    tcase_add_test(tc, a_chunked_body_is_put_together);
+    tcase_add_test(tc, a_client_that_leaves_gets_no_lock);
+    tcase_add_test(tc, a_body_far_too_large_is_cut_off);
+    tcase_add_test(tc, an_answer_that_was_not_taken_whole_is_none);
+    return tc;
+}
+
+Suite *check_front(void)
+{
+    Suite *suite = suite_create("front");
+    TCase *tc = tcase_create("log");
+    tcase_add_checked_fixture(tc, set_up_log, served_end);
+    tcase_add_test(tc, an_answer_has_its_line_in_the_log);
+    suite_add_tcase(suite, answers());
+    suite_add_tcase(suite, requests());
+    suite_add_tcase(suite, tc);
+    return suite;
+}

@@ -1,0 +1,180 @@
+/* Acquires that may wait. */
+#include <check.h>
+
+#include "ask.h"
+
+Suite *check_locks_wait(void);
+
+enum { WAIT_MS = 1000 };
+
+#define WAIT "{\"resource\":\"order:42\",\"ttl_ms\":30000,\"wait_ms\":1000}"
+#define OTHERS PLAY_TOKEN_OF(1) ".web-9"
+
+static void ask_to_wait(void)
+{
+    ck_assert(!ask_send("POST", "/locks", WAIT));
+}
+
+/* Each node says so to the attempt that is under way, if one is. */
+static void answer_attempt(int ballot)
+{
+    for (int i = 0; i < PLAY_NODES; i++)
+        if (play_find(CALL_ACQUIRE, i) == NULL)
+            return;
+        else if (ballot == VOTE_HELD)
+            play_answer_held(CALL_ACQUIRE, i, OTHERS);
+        else
+            play_answer(CALL_ACQUIRE, i, ballot);
+    play.sent_count = 0;
+}
+
+/* The nodes go on to say so until the operation has its outcome. */
+static void wait_in_vain(int ballot)
+{
+    for (int ms = 0; play.answers == 0; ms++) {
+        ck_assert_int_le(ms, WAIT_MS);
+        answer_attempt(ballot);
+        play_advance(1000);
+    }
+    ask_answer(play.now_us);
+}
+
+START_TEST(a_grant_tells_how_long_it_waited)
+{
+    int64_t begun_us = play.now_us;
+    ask_to_wait();
+    answer_attempt(VOTE_HELD);
+    play_await_round(PLAY_NODES);
+    answer_attempt(VOTE_GRANTED);
+    int64_t waited_ms = (play.now_us - begun_us) / US_PER_MS;
+    ask_answer(play.now_us + 100000);
+    ask_expect(201, NULL);
+    ck_assert_int_gt(waited_ms, 0);
+    ck_assert_int_eq(ask_number("waited_ms"), waited_ms);
+    ck_assert_int_eq(ask_number("elapsed_ms"), waited_ms + 100);
+    ck_assert_int_eq(ask.request.waited_ms, waited_ms);
+}
+END_TEST
+
+START_TEST(a_grant_at_once_waited_for_no_time)
+{
+    ask_to_wait();
+    answer_attempt(VOTE_GRANTED);
+    ask_answer(play.now_us);
+    ask_expect(201, NULL);
+    ck_assert_int_eq(ask_number("waited_ms"), 0);
+}
+END_TEST
+
+START_TEST(who_does_not_ask_to_wait_is_told_of_no_wait)
+{
+    static const char *const bodies[] = {
+        "{\"resource\":\"order:42\"}",
+        "{\"resource\":\"order:42\",\"wait_ms\":0}",
+    };
+    for (int i = 0; i < 2; i++) {
+        ask_anew();
+        ask_and_vote("POST", "/locks", bodies[i], CALL_ACQUIRE, VOTE_GRANTED);
+        ask_expect(201, NULL);
+        ck_assert_ptr_null(ask_member("waited_ms"));
+    }
+    ask_anew();
+    ask_call_and_vote(LOCK_EXTEND, VOTE_EXTENDED);
+    ask_expect(200, NULL);
+    ck_assert_ptr_null(ask_member("waited_ms"));
+}
+END_TEST
+
+START_TEST(time_up_tells_the_holder_and_the_wait)
+{
+    ask_to_wait();
+    wait_in_vain(VOTE_HELD);
+    ask_expect(409, "lock_held");
+    ask_expect_lock();
+    ask_expect_retry(1000);
+    ask_expect_closed();
+    ck_assert_int_eq(ask_number("waited_ms"), WAIT_MS);
+    ck_assert_ptr_nonnull(ask_member("held_by"));
+}
+END_TEST
+
+START_TEST(no_quorum_in_the_end_tells_the_wait)
+{
+    ask_to_wait();
+    wait_in_vain(UNFIT(FAILED));
+    ask_expect(503, "no_quorum");
+    ask_expect_lock();
+    ask_expect_retry(1000);
+    ask_expect_closed();
+    ck_assert_int_eq(ask_number("waited_ms"), WAIT_MS);
+    ck_assert_ptr_nonnull(ask_member("nodes"));
+}
+END_TEST
+
+START_TEST(too_many_waiters_are_told_the_limits)
+{
+    const struct engine_acquire acquire = {
+        .resource = PLAY_RESOURCE, .ttl_ms = 30000, .wait_ms = WAIT_MS};
+    for (int i = 0; i < WAITERS_EACH_MAX; i++)
+        ck_assert(engine_acquire(play.engine, &acquire, NULL) != 0);
+    answer_attempt(VOTE_HELD);
+    ask_to_wait();
+    ask_answer(play.now_us);
+    ask_expect(429, "too_many_waiters");
+    ask_expect_lock();
+    ask_expect_retry(1000);
+    ask_expect_closed();
+    ck_assert_int_eq(ask_number("waited_ms"), 0);
+    ck_assert_str_eq(ask_text("detail"),
+                     "too many clients already wait: at most 1000 may wait for "
+                     "one lock, and 10000 on one server; try again later, or "
+                     "ask another server");
+    ck_assert_ptr_null(ask_member("nodes"));
+    ck_assert_uint_eq(
+        play.metrics.outcomes[LOCK_ACQUIRE][OUTCOME_TOO_MANY_WAITERS], 1);
+}
+END_TEST
+
+START_TEST(a_server_that_stops_waits_no_longer)
+{
+    ask_to_wait();
+    answer_attempt(VOTE_HELD);
+    play.now_us += 1000;
+    engine_stop_waiting(play.engine);
+    ask_answer(play.now_us);
+    ask_expect(503, "shutting_down");
+    ask_expect_lock();
+    ask_expect_retry(1000);
+    ask_expect_closed();
+    ck_assert_int_eq(ask_number("waited_ms"), 1);
+    ck_assert_ptr_nonnull(strstr(ask_text("detail"), "ask another one"));
+    ck_assert_ptr_null(ask_member("nodes"));
+}
+END_TEST
+
+/* Before the engine is asked, there is no wait to tell of. */
+START_TEST(what_is_refused_at_once_tells_no_wait)
+{
+    ask.service.is_drained = true;
+    ck_assert(ask_send("POST", "/locks", WAIT));
+    ask_expect(503, "shutting_down");
+    ck_assert_ptr_null(ask_member("waited_ms"));
+}
+END_TEST
+
+Suite *check_locks_wait(void)
+{
+    Suite *suite = suite_create("locks_wait");
+    TCase *tc = tcase_create("locks_wait");
+    tcase_add_checked_fixture(tc, ask_begin, ask_end);
+    tcase_add_test(tc, a_grant_tells_how_long_it_waited);
+    tcase_add_test(tc, a_grant_at_once_waited_for_no_time);
+    tcase_add_test(tc, who_does_not_ask_to_wait_is_told_of_no_wait);
+    tcase_add_test(tc, time_up_tells_the_holder_and_the_wait);
+    tcase_add_test(tc, no_quorum_in_the_end_tells_the_wait);
+    tcase_add_test(tc, too_many_waiters_are_told_the_limits);
+    tcase_add_test(tc, a_server_that_stops_waits_no_longer);
+    tcase_add_test(tc, what_is_refused_at_once_tells_no_wait);
+    suite_add_tcase(suite, tc);
+    return suite;
+}

@@ -1,0 +1,35 @@
+/*
+ * One connection over the played engine, and its client at the other end of a
+ * pair of sockets.
+ */
+#ifndef REDLOCKD_TEST_PAIR_H
+#define REDLOCKD_TEST_PAIR_H
+
+#include "../../../api/connection.h"
+#include "../play.h"
+#include "../turns.h"
+
+extern struct pair {
+    struct loop *loop;
+    struct connections all;
+    struct connection *it;
+    int fd;     /* its end */
+    int client; /* the other one */
+    int wakes;
+} pair;
+
+/* Five nodes that vote, and no request yet. */
+void pair_begin(void);
+
+/* Each request must have ended: answered or abandoned. */
+void pair_end(void);
+
+/* The client closes, and that is seen · that it left is seen. */
+void pair_leave(void);
+void pair_await_leave(void);
+
+/* The connection is closed · accepted again. */
+void pair_close(void);
+void pair_open(void);
+
+#endif

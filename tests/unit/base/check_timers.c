@@ -1,0 +1,75 @@
+#include <check.h>
+
+#include "../../../server/base/clock.h"
+#include "../../../server/base/timers.h"
+#include "../turns.h"
+
+enum { SLOTS = 200 };
+
+static struct loop *loop;
+static struct timers *timers;
+static int fired, fired_of[SLOTS];
+
+static void on_timer(void *arg, uint32_t slot)
+{
+    ck_assert_ptr_eq(arg, &fired);
+    ck_assert_uint_lt(slot, SLOTS);
+    fired++;
+    fired_of[slot]++;
+}
+
+static void setup(void)
+{
+    fired = 0;
+    for (int i = 0; i < SLOTS; i++)
+        fired_of[i] = 0;
+    loop = loop_new();
+    timers = timers_new(loop, on_timer, &fired);
+    ck_assert_ptr_nonnull(timers);
+}
+
+static void teardown(void)
+{
+    loop_free(loop);
+    timers_free(timers);
+}
+
+START_TEST(each_slot_has_a_timer_of_its_own)
+{
+    int64_t now_us = clock_now_us();
+    for (uint32_t i = 0; i < SLOTS; i++)
+        ck_assert(timers_set(timers, i, now_us + 1000));
+    turns_until_count(loop, &fired, SLOTS);
+    for (int i = 0; i < SLOTS; i++)
+        ck_assert_int_eq(fired_of[i], 1);
+}
+END_TEST
+
+START_TEST(a_timer_can_be_put_off_and_stopped)
+{
+    int64_t now_us = clock_now_us();
+    ck_assert(timers_set(timers, 130, now_us));
+    ck_assert(timers_set(timers, 3, now_us));
+    ck_assert(timers_set(timers, 130, 0));
+    ck_assert(timers_set(timers, 3, now_us + 20000));
+    ck_assert(timers_set(timers, 4, now_us + 10000));
+    turns_until_count(loop, &fired, 1);
+    ck_assert_int_eq(fired_of[4], 1);
+    turns_until_count(loop, &fired, 2);
+    ck_assert_int_eq(fired_of[3], 1);
+    ck_assert_int_eq(fired_of[130], 0);
+}
+END_TEST
+
+Suite *check_timers(void);
+
+Suite *check_timers(void)
+{
+    Suite *suite = suite_create("timers");
+    TCase *tcase = tcase_create("timers");
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, each_slot_has_a_timer_of_its_own);
+    tcase_add_test(tcase, a_timer_can_be_put_off_and_stopped);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

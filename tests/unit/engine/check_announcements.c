@@ -1,0 +1,244 @@
+#include <check.h>
+
+#include "waiting.h"
+
+/* ---- announcements ------------------------------------------------------ */
+
+START_TEST(a_quorum_of_announcements_wakes_at_once)
+{
+    engine_op op = waiting_for_news();
+    waiting_announce(0);
+    waiting_announce(1);
+    ck_assert_int_eq(waiting_attempts(), 2);
+    waiting_announce(2);
+    ck_assert_int_eq(waiting_attempts(), 3);
+    waiting_grant();
+    ck_assert_int_eq(waiting_result(op)->outcome, OUTCOME_GRANTED);
+    ck_assert_uint_eq(play.metrics.handovers[HANDOVER_ANNOUNCEMENT], 1);
+}
+END_TEST
+
+START_TEST(one_announcement_wakes_after_five_milliseconds)
+{
+    (void)waiting_for_news();
+    waiting_announce(4);
+    waiting_announce(4);
+    waiting_announce(4); /* counts once */
+    play_advance(4999);
+    ck_assert_int_eq(waiting_attempts(), 2);
+    play_advance(1);
+    ck_assert_int_eq(waiting_attempts(), 3);
+}
+END_TEST
+
+START_TEST(announcements_of_an_earlier_lock_wake_nobody)
+{
+    engine_op a = waiting_ask(), b = waiting_ask();
+    waiting_grant();
+    waiting_begin_to_announce(PLAY_RESOURCE, 3);
+    waiting_find_held(); /* once more, as a quorum announces now */
+    engine_close(play.engine, a);
+    int before = waiting_attempts();
+    for (int i = 0; i < PLAY_NODES; i++)
+        engine_on_announced(play.engine, i, PLAY_RESOURCE, 0); /* unknown */
+    ck_assert_int_eq(waiting_attempts(), before + 1);
+    for (int i = 0; i < PLAY_NODES; i++)
+        play_answer_held(CALL_ACQUIRE, i, PLAY_TOKEN_OF(5));
+    play_advance(300000); /* past the doubt */
+    before = waiting_attempts();
+    for (int i = 0; i < PLAY_NODES; i++)
+        engine_on_announced(play.engine, i, PLAY_RESOURCE, 4);
+    play_advance(10000);
+    ck_assert_int_eq(waiting_attempts(), before);
+    waiting_check(b);
+}
+END_TEST
+
+/* Somebody else may publish what he likes, as often as he likes. */
+START_TEST(false_announcements_cost_less_and_less)
+{
+    engine_op op = waiting_for_news();
+    int tries = 0;
+    for (int ms = 0; ms < 4000; ms++) {
+        for (int i = 0; i < PLAY_NODES; i++) {
+            waiting_announce(i);
+            engine_on_announced(play.engine, i, span_of(""), 0);
+        }
+        if (play_find(CALL_ACQUIRE, 0) != NULL) {
+            waiting_find_held();
+            tries++;
+        }
+        play.sent_count = 0;
+        play_advance(1000);
+    }
+    waiting_check(op);
+    ck_assert_int_ge(tries, 20); /* one may be true */
+    ck_assert_int_le(tries, 40);
+}
+END_TEST
+
+/* A node that misses the lock announces what our own attempts leave there. */
+START_TEST(echoes_of_its_own_attempts_cost_less_and_less)
+{
+    engine_op op = waiting_ask();
+    int tries = 0;
+    for (int ms = 0; ms < 4000; ms++) {
+        if (play_find(CALL_ACQUIRE, 0) != NULL) {
+            waiting_find_held();
+            tries++;
+            play.sent_count = 0;
+            waiting_announce(0);
+        }
+        play_advance(1000);
+    }
+    waiting_check(op);
+    ck_assert_int_ge(tries, 40); /* by the delay alone */
+    ck_assert_int_le(tries, 90);
+}
+END_TEST
+
+START_TEST(it_tries_once_more_when_a_quorum_begins_to_announce)
+{
+    (void)waiting_ask();
+    waiting_find_held();
+    ck_assert(play.is_listening);
+    ck_assert_int_eq(play_count(CALL_LISTEN), PLAY_NODES);
+    waiting_begin_to_announce(PLAY_RESOURCE, 2);
+    ck_assert_int_eq(waiting_attempts(), 1);
+    engine_on_listener_up(play.engine, 4);
+    engine_on_announced(play.engine, 4, span_of(""), 0);
+    ck_assert_int_eq(waiting_attempts(), 1); /* not yet for this resource */
+    engine_on_subscribed(play.engine, 4, PLAY_RESOURCE);
+    ck_assert_int_eq(waiting_attempts(), 2);
+}
+END_TEST
+
+START_TEST(a_node_without_heartbeats_does_not_announce)
+{
+    (void)waiting_ask();
+    waiting_find_held();
+    for (int i = 0; i < PLAY_NODES; i++) {
+        engine_on_listener_up(play.engine, i);
+        engine_on_subscribed(play.engine, i, PLAY_RESOURCE);
+    }
+    play_await_round(2 * PLAY_NODES); /* by the short delay */
+    waiting_find_held();
+    play_await_round(3 * PLAY_NODES);
+}
+END_TEST
+
+START_TEST(when_the_announcing_quorum_is_lost_it_tries_by_itself_again)
+{
+    (void)waiting_for_news();
+    engine_on_listener_down(play.engine, 1);
+    play_await_round(3 * PLAY_NODES);
+}
+END_TEST
+
+START_TEST(when_heartbeats_end_it_tries_by_itself_again)
+{
+    (void)waiting_for_news();
+    play_advance(3300000);
+    ck_assert_int_gt(waiting_attempts(), 2);
+}
+END_TEST
+
+START_TEST(a_connection_that_comes_back_is_subscribed_again)
+{
+    (void)waiting_for_news();
+    int before = play.subscriptions[1];
+    engine_on_listener_down(play.engine, 1);
+    engine_on_listener_up(play.engine, 1);
+    ck_assert_int_eq(play.subscriptions[1], before + 1);
+}
+END_TEST
+
+START_TEST(listening_ends_a_while_after_the_last_waiter)
+{
+    engine_op op = waiting_for_news();
+    int listens = play_count(CALL_LISTEN);
+    waiting_heartbeats(3000000);
+    ck_assert_int_ge(play_count(CALL_LISTEN), listens + 2 * PLAY_NODES);
+    (void)engine_abandon(play.engine, op);
+    waiting_heartbeats(1000000);
+    ck_assert(play.is_listening);
+    waiting_heartbeats(8000000);
+    ck_assert(!play.is_listening);
+    ck_assert_int_eq(play.subscriptions[4], 0);
+}
+END_TEST
+
+/* ---- several servers ------------------------------------------------------
+ */
+
+static void release_heard_by(const char *token, int64_t listeners)
+{
+    (void)engine_release(play.engine, PLAY_RESOURCE, span_of(token), NULL);
+    for (int i = 0; i < PLAY_NODES; i++)
+        play_reply(
+            play_find(CALL_RELEASE, i),
+            (struct call_reply){.vote = VOTE_DELETED, .listeners = listeners});
+}
+
+/* Passes the lock on so many times; two wait all the time. */
+static void pass_on(int times, int64_t listeners)
+{
+    (void)waiting_ask();
+    (void)waiting_ask();
+    waiting_grant();
+    for (int i = 0; i < times; i++) {
+        (void)waiting_ask();
+        play.sent_count = 0;
+        release_heard_by(PLAY_TOKEN, listeners);
+        ck_assert_int_eq(waiting_attempts(), 1);
+        waiting_grant();
+    }
+    play.sent_count = 0;
+}
+
+START_TEST(others_get_their_turn_after_some_grants_in_a_row)
+{
+    pass_on(15, 2);
+    release_heard_by(PLAY_TOKEN, 2);
+    ck_assert_int_eq(waiting_attempts(), 0);
+    for (int i = 0; i < PLAY_NODES; i++)
+        engine_on_announced(play.engine, i, PLAY_RESOURCE, 0);
+    ck_assert_int_eq(waiting_attempts(), 0);
+    play_advance(5000);
+    ck_assert_int_eq(waiting_attempts(), 1); /* nobody took it */
+}
+END_TEST
+
+START_TEST(alone_it_need_not_let_others_go_first)
+{
+    pass_on(40, 1);
+    release_heard_by(PLAY_TOKEN, 1);
+    ck_assert_int_eq(waiting_attempts(), 1);
+}
+END_TEST
+
+Suite *check_announcements(void);
+
+Suite *check_announcements(void)
+{
+    Suite *suite = suite_create("announcements");
+    TCase *tcase = tcase_create("announcements");
+    tcase_add_checked_fixture(tcase, play_begin, play_end);
+#define ADD(test) tcase_add_test(tcase, test)
+    ADD(a_quorum_of_announcements_wakes_at_once);
+    ADD(one_announcement_wakes_after_five_milliseconds);
+    ADD(announcements_of_an_earlier_lock_wake_nobody);
+    ADD(false_announcements_cost_less_and_less);
+    ADD(echoes_of_its_own_attempts_cost_less_and_less);
+    ADD(it_tries_once_more_when_a_quorum_begins_to_announce);
+    ADD(a_node_without_heartbeats_does_not_announce);
+    ADD(when_the_announcing_quorum_is_lost_it_tries_by_itself_again);
+    ADD(when_heartbeats_end_it_tries_by_itself_again);
+    ADD(a_connection_that_comes_back_is_subscribed_again);
+    ADD(listening_ends_a_while_after_the_last_waiter);
+    ADD(others_get_their_turn_after_some_grants_in_a_row);
+    ADD(alone_it_need_not_let_others_go_first);
+    suite_add_tcase(suite, tcase);
+#undef ADD
+    return suite;
+}

@@ -1,0 +1,373 @@
+#include <check.h>
+#include <stdio.h>
+
+#include "waiting.h"
+
+/* ---- granted ------------------------------------------------------------ */
+
+START_TEST(a_free_lock_is_granted_at_once)
+{
+    engine_op op = waiting_ask();
+    waiting_grant();
+    ck_assert_int_eq(waiting_result(op)->outcome, OUTCOME_GRANTED);
+    ck_assert_int_eq(waiting_result(op)->waited_ms, 0);
+    ck_assert(!play.is_listening);
+    engine_close(play.engine, op);
+    ck_assert_uint_eq(play.metrics.waiters, 0);
+    ck_assert_uint_eq(play.metrics.outcomes[LOCK_ACQUIRE][OUTCOME_GRANTED], 1);
+}
+END_TEST
+
+START_TEST(only_the_first_of_a_queue_tries)
+{
+    engine_op a = waiting_ask(), b = waiting_ask(), c = waiting_ask();
+    ck_assert_int_eq(waiting_attempts(), 1);
+    waiting_find_held();
+    ck_assert_uint_eq(play.metrics.waiters, 3);
+    play_await_round(10);
+    ck_assert_int_eq(waiting_attempts(), 2);
+    waiting_grant();
+    ck_assert_int_eq(waiting_result(a)->outcome, OUTCOME_GRANTED);
+    waiting_check(b);
+    waiting_check(c);
+    ck_assert_int_eq(play.answers, 1);
+}
+END_TEST
+
+START_TEST(another_resource_has_a_queue_of_its_own)
+{
+    (void)waiting_ask();
+    (void)waiting_ask_for(span_of("order:43"), WAITING_MS);
+    ck_assert_int_eq(waiting_attempts(), 2);
+}
+END_TEST
+
+START_TEST(the_next_acquire_follows_right_behind_a_release)
+{
+    engine_op a = waiting_ask(), b = waiting_ask();
+    waiting_grant();
+    char token[TOKEN_MAX + 1];
+    struct span span = waiting_result(a)->token;
+    snprintf(token, sizeof token, "%.*s", (int)span.len, span.ptr);
+    engine_close(play.engine, a);
+    play_advance(1000);
+    ck_assert_int_eq(waiting_attempts(), 1); /* it is known to be held */
+    int before = play.sent_count;
+    (void)engine_release(play.engine, PLAY_RESOURCE, span_of(token), NULL);
+    for (int i = 0; i < PLAY_NODES; i++) {
+        ck_assert_int_eq(play.sent[before + i].call.kind, CALL_RELEASE);
+        ck_assert_int_eq(play.sent[before + PLAY_NODES + i].call.kind,
+                         CALL_ACQUIRE);
+    }
+    waiting_grant();
+    ck_assert_int_eq(waiting_result(b)->outcome, OUTCOME_GRANTED);
+    ck_assert_uint_eq(play.metrics.handovers[HANDOVER_RELEASE], 1);
+}
+END_TEST
+
+START_TEST(a_release_during_an_attempt_causes_another_at_once)
+{
+    engine_op op = waiting_ask();
+    (void)engine_release(play.engine, PLAY_RESOURCE, span_of(PLAY_TOKEN), NULL);
+    ck_assert_int_eq(waiting_attempts(), 1);
+    waiting_find_held();
+    ck_assert_int_eq(waiting_attempts(), 2);
+    waiting_grant();
+    ck_assert_int_eq(waiting_result(op)->outcome, OUTCOME_GRANTED);
+}
+END_TEST
+
+START_TEST(it_tries_when_the_ttl_has_ended)
+{
+    (void)waiting_for_news();
+    waiting_heartbeats(4900000);
+    ck_assert_int_eq(waiting_attempts(), 2);
+    waiting_heartbeats(102000); /* 5 s were left */
+    ck_assert_int_eq(waiting_attempts(), 3);
+    waiting_grant();
+    ck_assert_uint_eq(play.metrics.handovers[HANDOVER_EXPIRY], 1);
+}
+END_TEST
+
+START_TEST(without_announcements_it_tries_after_a_random_delay)
+{
+    (void)waiting_ask();
+    for (int round = 1; round <= 10; round++) {
+        ck_assert_int_eq(waiting_attempts(), round);
+        waiting_find_held();
+        play_await_round((round + 1) * PLAY_NODES);
+    }
+    waiting_grant();
+    ck_assert_uint_eq(play.metrics.handovers[HANDOVER_RETRY], 1);
+}
+END_TEST
+
+/* Its release announces nothing, whatever the nodes do. */
+START_TEST(a_lock_of_another_library_is_tried_again_and_again)
+{
+    engine_op op = waiting_ask();
+    for (int round = 1; round < 5; round++) {
+        for (int i = 0; i < PLAY_NODES; i++)
+            play_answer_held(CALL_ACQUIRE, i, "a foreign value");
+        if (round == 1)
+            waiting_begin_to_announce(PLAY_RESOURCE, 3);
+        else
+            play_await_round((round + 1) * PLAY_NODES);
+    }
+    waiting_check(op);
+}
+END_TEST
+
+/* ---- the end of waiting -------------------------------------------------- */
+
+START_TEST(when_its_time_is_up_it_is_told_who_has_the_lock)
+{
+    engine_op a = waiting_ask_for(PLAY_RESOURCE, 1000);
+    engine_op b = waiting_ask_for(PLAY_RESOURCE, 500);
+    waiting_find_held();
+    waiting_begin_to_announce(PLAY_RESOURCE, 3);
+    waiting_find_held();
+    play_advance(500000 - 2 * WAITING_ROUND_TRIP_US - 1);
+    waiting_check(b);
+    play_advance(1);
+    const struct engine_result *result = waiting_result(b);
+    ck_assert_int_eq(result->outcome, OUTCOME_HELD);
+    ck_assert_int_eq(result->waited_ms, 500);
+    ck_assert(result->has_holder);
+    ck_assert_int_eq(result->number, 1);
+    ck_assert_int_eq(result->remaining_ms, 5000 - 499);
+    ck_assert_uint_eq(result->resource.len, PLAY_RESOURCE.len);
+    waiting_check(a);
+    play_advance(500000);
+    ck_assert_int_eq(waiting_result(a)->outcome, OUTCOME_HELD);
+    engine_close(play.engine, a);
+    engine_close(play.engine, b);
+    ck_assert_int_eq(waiting_attempts(), 2);
+    ck_assert_uint_eq(play.metrics.outcomes[LOCK_ACQUIRE][OUTCOME_HELD], 2);
+    ck_assert_uint_eq(play.metrics.wait_duration.count, 2);
+}
+END_TEST
+
+START_TEST(when_its_time_is_up_without_a_quorum_it_is_told_so)
+{
+    for (int i = 0; i < 3; i++)
+        play_node_down(i);
+    engine_op op = waiting_ask_for(PLAY_RESOURCE, 1000);
+    ck_assert_int_eq(play.answers, 0);
+    play_advance(1001000);
+    ck_assert_int_eq(waiting_result(op)->outcome, OUTCOME_NO_QUORUM);
+    ck_assert_int_eq(waiting_result(op)->votes[0].vote, VOTE_UNFIT);
+    engine_close(play.engine, op);
+}
+END_TEST
+
+START_TEST(it_waits_for_a_quorum_as_well)
+{
+    for (int i = 0; i < 3; i++)
+        play_node_down(i);
+    engine_op op = waiting_ask();
+    play_advance(1000000);
+    waiting_check(op);
+    play_node_up(1);
+    play_await_round(3); /* of three nodes */
+    for (int i = 0; i < PLAY_NODES; i++)
+        if (play_find(CALL_ACQUIRE, i) != NULL)
+            play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
+    ck_assert_int_eq(waiting_result(op)->outcome, OUTCOME_GRANTED);
+}
+END_TEST
+
+START_TEST(whoever_is_first_then_tries_soon)
+{
+    (void)waiting_ask_for(PLAY_RESOURCE, 1);
+    engine_op next = waiting_ask();
+    play_advance(2000);
+    waiting_find_held();
+    ck_assert_int_eq(play.answers, 1); /* its time is up */
+    play_await_round(2 * PLAY_NODES);
+    waiting_grant();
+    ck_assert_int_eq(waiting_result(next)->outcome, OUTCOME_GRANTED);
+}
+END_TEST
+
+/* What is under way when the time is up is waited for. */
+START_TEST(a_grant_that_comes_a_little_late_counts)
+{
+    engine_op op = waiting_ask_for(PLAY_RESOURCE, 1);
+    play_advance(2000);
+    waiting_check(op);
+    waiting_grant();
+    ck_assert_int_eq(waiting_result(op)->outcome, OUTCOME_GRANTED);
+}
+END_TEST
+
+START_TEST(a_grant_that_nobody_takes_in_time_is_no_grant)
+{
+    const struct engine_acquire acquire = {
+        .resource = PLAY_RESOURCE, .ttl_ms = 100, .wait_ms = WAITING_MS};
+    engine_op op = engine_acquire(play.engine, &acquire, NULL);
+    waiting_grant();
+    ck_assert_int_eq(waiting_result(op)->outcome, OUTCOME_GRANTED);
+    play.now_us += 100000;
+    ck_assert_int_eq(waiting_result(op)->outcome, OUTCOME_VALIDITY_EXHAUSTED);
+    ck_assert_int_eq(play_count(CALL_RELEASE), PLAY_NODES);
+    engine_close(play.engine, op);
+}
+END_TEST
+
+START_TEST(a_refused_key_ends_the_waiting)
+{
+    engine_op op = waiting_ask();
+    for (int i = 0; i < PLAY_NODES; i++)
+        play_answer(CALL_ACQUIRE, i, VOTE_KEY_REFUSED);
+    ck_assert_int_eq(waiting_result(op)->outcome, OUTCOME_KEY_REFUSED);
+    engine_close(play.engine, op);
+    ck_assert_uint_eq(play.metrics.waiters, 0);
+}
+END_TEST
+
+/* ---- clients that leave ---------------------------------------------------
+ */
+
+START_TEST(when_the_first_leaves_the_next_is_behind_its_release)
+{
+    engine_op a = waiting_ask(), b = waiting_ask();
+    play_answer(CALL_ACQUIRE, 0, VOTE_GRANTED);
+    int before = play.sent_count;
+    ck_assert(!engine_abandon(play.engine, a));
+    ck_assert_int_eq(play.sent[before].call.kind, CALL_RELEASE);
+    ck_assert_int_eq(waiting_attempts(), 2);
+    for (int i = 0; i < PLAY_NODES; i++) /* of the first attempt */
+        if (i > 0)
+            play_answer_held(CALL_ACQUIRE, i, WAITING_OTHERS);
+    waiting_grant();
+    ck_assert_int_eq(waiting_result(b)->outcome, OUTCOME_GRANTED);
+}
+END_TEST
+
+START_TEST(a_grant_of_a_client_that_left_goes_to_the_next)
+{
+    engine_op a = waiting_ask(), b = waiting_ask();
+    waiting_grant();
+    ck_assert(engine_abandon(play.engine, a));
+    ck_assert_int_eq(play_count(CALL_RELEASE), PLAY_NODES);
+    ck_assert_int_eq(waiting_attempts(), 2);
+    waiting_grant();
+    ck_assert_int_eq(waiting_result(b)->outcome, OUTCOME_GRANTED);
+}
+END_TEST
+
+START_TEST(who_leaves_in_the_middle_is_passed_over)
+{
+    engine_op a = waiting_ask(), b = waiting_ask(), c = waiting_ask();
+    waiting_find_held();
+    (void)engine_abandon(play.engine, b);
+    ck_assert_uint_eq(play.metrics.waiters, 2);
+    (void)engine_abandon(play.engine, a);
+    play_await_round(2 * PLAY_NODES);
+    waiting_grant();
+    ck_assert_int_eq(waiting_result(c)->outcome, OUTCOME_GRANTED);
+}
+END_TEST
+
+/* The same lock may have a client that does not wait. */
+START_TEST(an_abandoned_acquire_wakes_those_that_wait)
+{
+    engine_op plain = play_acquire();
+    engine_op op = waiting_ask();
+    waiting_grant(); /* the plain one */
+    waiting_find_held();
+    ck_assert_int_eq(waiting_attempts(), 2);
+    (void)engine_abandon(play.engine, plain);
+    ck_assert_int_eq(waiting_attempts(), 3);
+    waiting_grant();
+    ck_assert_int_eq(waiting_result(op)->outcome, OUTCOME_GRANTED);
+}
+END_TEST
+
+/* ---- limits and the end ---------------------------------------------------
+ */
+
+START_TEST(a_queue_has_a_limit)
+{
+    for (int i = 0; i < 1000; i++)
+        (void)waiting_ask();
+    engine_op op = waiting_ask();
+    ck_assert_int_eq(waiting_result(op)->outcome, OUTCOME_TOO_MANY_WAITERS);
+    engine_close(play.engine, op);
+    ck_assert_uint_eq(play.metrics.waiters, 1000);
+    ck_assert_int_eq(
+        play_outcome(waiting_ask_for(span_of("order:43"), WAITING_MS)),
+        OUTCOME_PENDING);
+}
+END_TEST
+
+START_TEST(whoever_waits_when_the_server_stops_is_told_at_once)
+{
+    engine_op a = waiting_ask(), b = waiting_ask();
+    waiting_find_held();
+    engine_stop_waiting(play.engine);
+    ck_assert_int_eq(waiting_result(a)->outcome, OUTCOME_STOPPED);
+    ck_assert_int_eq(waiting_result(b)->outcome, OUTCOME_STOPPED);
+    engine_close(play.engine, a);
+    engine_close(play.engine, b);
+    engine_op late = waiting_ask();
+    waiting_find_held();
+    ck_assert_int_eq(waiting_result(late)->outcome, OUTCOME_STOPPED);
+    engine_op lucky = waiting_ask();
+    waiting_grant();
+    ck_assert_int_eq(waiting_result(lucky)->outcome, OUTCOME_GRANTED);
+}
+END_TEST
+
+/* ---- what operators see ---------------------------------------------------
+ */
+
+START_TEST(an_inspection_tells_how_many_wait)
+{
+    (void)waiting_ask();
+    (void)waiting_ask();
+    waiting_find_held();
+    engine_op op = engine_inspect(play.engine, PLAY_RESOURCE, NULL);
+    for (int i = 0; i < PLAY_NODES; i++)
+        play_answer_held(CALL_INSPECT, i, WAITING_OTHERS);
+    ck_assert_int_eq(waiting_result(op)->outcome, OUTCOME_FOUND);
+    ck_assert_int_eq(waiting_result(op)->waiters, 2);
+    engine_close(play.engine, op);
+}
+END_TEST
+
+Suite *check_waits(void);
+
+Suite *check_waits(void)
+{
+    Suite *suite = suite_create("waits");
+    TCase *tcase = tcase_create("waits");
+    tcase_add_checked_fixture(tcase, play_begin, play_end);
+#define ADD(test) tcase_add_test(tcase, test)
+    ADD(a_free_lock_is_granted_at_once);
+    ADD(only_the_first_of_a_queue_tries);
+    ADD(another_resource_has_a_queue_of_its_own);
+    ADD(the_next_acquire_follows_right_behind_a_release);
+    ADD(a_release_during_an_attempt_causes_another_at_once);
+    ADD(it_tries_when_the_ttl_has_ended);
+    ADD(without_announcements_it_tries_after_a_random_delay);
+    ADD(a_lock_of_another_library_is_tried_again_and_again);
+    ADD(when_its_time_is_up_it_is_told_who_has_the_lock);
+    ADD(when_its_time_is_up_without_a_quorum_it_is_told_so);
+    ADD(it_waits_for_a_quorum_as_well);
+    ADD(whoever_is_first_then_tries_soon);
+    ADD(a_grant_that_comes_a_little_late_counts);
+    ADD(a_grant_that_nobody_takes_in_time_is_no_grant);
+    ADD(a_refused_key_ends_the_waiting);
+    ADD(when_the_first_leaves_the_next_is_behind_its_release);
+    ADD(a_grant_of_a_client_that_left_goes_to_the_next);
+    ADD(who_leaves_in_the_middle_is_passed_over);
+    ADD(an_abandoned_acquire_wakes_those_that_wait);
+    ADD(a_queue_has_a_limit);
+    ADD(whoever_waits_when_the_server_stops_is_told_at_once);
+    ADD(an_inspection_tells_how_many_wait);
+    suite_add_tcase(suite, tcase);
+#undef ADD
+    return suite;
+}

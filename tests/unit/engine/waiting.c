@@ -1,0 +1,90 @@
+#include "waiting.h"
+
+#include <check.h>
+
+/* ---- clients ------------------------------------------------------------ */
+
+engine_op waiting_ask_for(struct span resource, int64_t wait_ms)
+{
+    const struct engine_acquire acquire = {.resource = resource,
+                                           .owner = span_of("web-3"),
+                                           .ttl_ms = 30000,
+                                           .wait_ms = wait_ms};
+    engine_op op = engine_acquire(play.engine, &acquire, NULL);
+    ck_assert(op != 0);
+    return op;
+}
+
+engine_op waiting_ask(void)
+{
+    return waiting_ask_for(PLAY_RESOURCE, WAITING_MS);
+}
+
+const struct engine_result *waiting_result(engine_op op)
+{
+    return engine_take(play.engine, op, play.now_us);
+}
+
+void waiting_check(engine_op op)
+{
+    ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
+}
+
+/* ---- nodes -------------------------------------------------------------- */
+
+/* The oldest attempt that is under way. */
+void waiting_find_held(void)
+{
+    play.now_us += WAITING_ROUND_TRIP_US;
+    for (int i = 0; i < PLAY_NODES; i++)
+        play_answer_held(CALL_ACQUIRE, i, WAITING_OTHERS);
+}
+
+void waiting_grant(void)
+{
+    play.now_us += WAITING_ROUND_TRIP_US;
+    for (int i = 0; i < PLAY_NODES; i++)
+        play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
+}
+
+int waiting_attempts(void)
+{
+    return play_count(CALL_ACQUIRE) / PLAY_NODES;
+}
+
+/* Answers the listen calls, and the nodes announce from now on. */
+void waiting_begin_to_announce(struct span resource, int nodes)
+{
+    for (int i = 0; i < nodes; i++) {
+        engine_on_listener_up(play.engine, i);
+        engine_on_subscribed(play.engine, i, span_of(""));
+        engine_on_subscribed(play.engine, i, resource);
+        engine_on_announced(play.engine, i, span_of(""), 0);
+    }
+}
+
+/* One client waits, a quorum announces, and nothing is under way. */
+engine_op waiting_for_news(void)
+{
+    engine_op op = waiting_ask();
+    waiting_find_held();
+    waiting_begin_to_announce(PLAY_RESOURCE, 3);
+    ck_assert_int_eq(waiting_attempts(),
+                     2); /* a release may have been missed */
+    waiting_find_held();
+    return op;
+}
+
+void waiting_announce(int node)
+{
+    engine_on_announced(play.engine, node, PLAY_RESOURCE, 1);
+}
+
+void waiting_heartbeats(int64_t us)
+{
+    for (int64_t passed_us = 0; passed_us < us; passed_us += 1000000) {
+        for (int i = 0; i < 3; i++)
+            engine_on_announced(play.engine, i, span_of(""), 0);
+        play_advance(us - passed_us < 1000000 ? us - passed_us : 1000000);
+    }
+}

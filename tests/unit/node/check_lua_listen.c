@@ -1,0 +1,205 @@
+/*
+ * Releases that are announced, by the script on a real redis-server.
+ */
+#include <check.h>
+#include <stdio.h>
+
+#include "live.h"
+
+#define CHANNEL "p:" SCRIPT_RELEASED
+
+/* A lock that is there, without an admission. */
+static void set(const char *resource)
+{
+    ck_assert_str_eq(
+        master_text(&live.master, "SET p:%s A PX %d", resource, LIVE_TTL_MS),
+        "OK");
+}
+
+/* Deletes it; returns how many were told. */
+static int64_t release(const char *resource)
+{
+    set(resource);
+    ck_assert_int_eq(live_run(CALL_RELEASE, resource, "A"), VOTE_DELETED);
+    return live.reply.listeners;
+}
+
+static void listen_for(int64_t us)
+{
+    struct call call = live_call(CALL_LISTEN, "", "");
+    call.admit = span_of("");
+    call.listen_us = us;
+    ck_assert_int_eq(live_ask(&call), VOTE_DONE);
+}
+
+static void setup(void)
+{
+    live_setup();
+    live_admit();
+}
+
+START_TEST(releases_are_announced_while_a_server_listens)
+{
+    master_subscribe(&live.master, CHANNEL "a/b c");
+    master_subscribe(&live.master, CHANNEL);
+    ck_assert_int_eq(release("a/b c"), 0);
+    listen_for(CALL_LISTEN_US);
+    ck_assert_str_eq(master_hear(&live.master), CHANNEL);
+    ck_assert_int_eq(release("a/b c"), 1);
+    ck_assert_str_eq(master_hear(&live.master), CHANNEL "a/b c=A");
+    ck_assert_int_eq(release("a/b"), 0);
+    master_text(&live.master, "HSET p:redlockd:state listened_until 1");
+    ck_assert_int_eq(release("a/b c"), 0);
+    listen_for(CALL_LISTEN_US); /* nothing came in between */
+    ck_assert_str_eq(master_hear(&live.master), CHANNEL);
+}
+END_TEST
+
+START_TEST(what_deletes_nothing_is_not_announced)
+{
+    master_subscribe(&live.master, CHANNEL "r");
+    listen_for(CALL_LISTEN_US);
+    ck_assert_int_eq(live_run(CALL_RELEASE, "r", "A"), VOTE_FREE);
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "B"), VOTE_GRANTED);
+    ck_assert_int_eq(live_run(CALL_RELEASE, "r", "A"), VOTE_HELD);
+    ck_assert_int_eq(live.reply.listeners, 0);
+    master_subscribe(&live.master, CHANNEL);
+    listen_for(CALL_LISTEN_US);
+    ck_assert_str_eq(master_hear(&live.master), CHANNEL);
+}
+END_TEST
+
+START_TEST(a_call_that_listens_for_no_time_changes_nothing)
+{
+    master_subscribe(&live.master, CHANNEL "r");
+    listen_for(0);
+    ck_assert_int_eq(release("r"), 0);
+    listen_for(CALL_LISTEN_US);
+    listen_for(0); /* it is set, not raised: a clock may have stepped */
+    ck_assert_int_eq(release("r"), 0);
+    struct call calls[] = {
+        live_call(CALL_LISTEN, "", ""),
+        live_call(CALL_RELEASE, "r", "A"),
+    };
+    set("r");
+    calls[0].admit = span_of("");
+    calls[0].listen_us = 0;
+    live_ask_all(calls, 2); /* at the same moment */
+    ck_assert_int_eq(live.reply.vote, VOTE_DELETED);
+    ck_assert_int_eq(live.reply.listeners, 0);
+}
+END_TEST
+
+START_TEST(a_batch_listens_from_the_call_on)
+{
+    struct call calls[] = {
+        live_call(CALL_RELEASE, "r", "A"),
+        live_call(CALL_LISTEN, "", ""),
+        live_call(CALL_RELEASE, "s", "A"),
+        live_call(CALL_RELEASE, "t", "A"),
+    };
+    master_subscribe(&live.master, CHANNEL "r");
+    master_subscribe(&live.master, CHANNEL "s");
+    master_subscribe(&live.master, CHANNEL "t");
+    set("r");
+    set("s");
+    set("t");
+    calls[1].admit = span_of("");
+    live_ask_all(calls, 4);
+    for (int i = 0; i < 4; i++)
+        ck_assert_int_eq(live.votes[i], i == 1 ? VOTE_DONE : VOTE_DELETED);
+    ck_assert_int_eq(live.reply.listeners, 1);
+    ck_assert_str_eq(master_hear(&live.master), CHANNEL "s=A");
+    ck_assert_str_eq(master_hear(&live.master), CHANNEL "t=A");
+}
+END_TEST
+
+/* Or it would not be admitted as one that was never used. */
+START_TEST(a_node_without_state_gets_none_by_listening)
+{
+    struct call probe = live_call(CALL_LOOK, "", "");
+    probe.nonce = span_of("");
+    master_text(&live.master, "FLUSHALL");
+    master_subscribe(&live.master, CHANNEL);
+    listen_for(CALL_LISTEN_US);
+    ck_assert_int_eq(master_integer(&live.master, "PUBLISH %s probe", CHANNEL),
+                     1);
+    ck_assert_str_eq(master_hear(&live.master), CHANNEL "=probe"); /* alone */
+    ck_assert_int_eq(master_integer(&live.master, "DBSIZE"), 0);
+    ck_assert_int_eq(live_ask(&probe), VOTE_DONE);
+    ck_assert_int_eq((int)live.reply.look.word, LOOK_EMPTY);
+    ck_assert_int_eq(live_run(CALL_LOOK, "", ""), VOTE_DONE);
+    ck_assert_int_eq((int)live.reply.look.word, LOOK_FRESH);
+    listen_for(CALL_LISTEN_US);
+    ck_assert_int_eq(live_run(CALL_LOOK, "", ""), VOTE_DONE);
+    ck_assert_int_eq((int)live.reply.look.word, LOOK_MARKED);
+    ck_assert_int_eq(live_run(CALL_ADMIT, "", ""), VOTE_DONE);
+    ck_assert_int_eq(master_integer(&live.master, "HEXISTS p:redlockd:state "
+                                                  "listened_until"),
+                     1);
+}
+END_TEST
+
+static const struct {
+    const char *deny;
+    const char *allow;
+} denials[] = {
+    {"ACL SETUSER default -publish", "ACL SETUSER default +publish"},
+    {"ACL SETUSER default resetchannels", "ACL SETUSER default allchannels"},
+    {"ACL SETUSER default resetchannels &q:redlockd:released:*",
+     "ACL SETUSER default allchannels"},
+};
+
+START_TEST(who_may_not_publish_loses_nothing_else)
+{
+    master_subscribe(&live.master, CHANNEL "r");
+    listen_for(CALL_LISTEN_US);
+    master_text(&live.master, denials[_i].deny);
+    listen_for(CALL_LISTEN_US);
+    ck_assert_int_eq(release("r"), 0);
+    ck_assert_int_eq(master_integer(&live.master, "EXISTS p:r"), 0);
+    master_text(&live.master, denials[_i].allow);
+    /* the server closes the connections that the user may no longer have */
+    master_subscribe(&live.master, CHANNEL "r");
+    ck_assert_int_eq(release("r"), 1);
+    ck_assert_int_eq(live.downs, 0);
+}
+END_TEST
+
+static const char *const spoilt[] = {
+    "HSET p:redlockd:state listened_until soon",
+    "HSET p:redlockd:state listened_until nan",
+    "HSET p:redlockd:state listened_until ''",
+    "SET p:redlockd:state x",
+};
+
+START_TEST(a_state_that_is_not_ours_loses_no_release)
+{
+    master_subscribe(&live.master, CHANNEL "r");
+    listen_for(CALL_LISTEN_US);
+    master_text(&live.master, spoilt[_i]);
+    ck_assert_int_eq(release("r"), 0);
+    ck_assert_int_eq(master_integer(&live.master, "EXISTS p:r"), 0);
+}
+END_TEST
+
+Suite *check_lua_listen(void);
+
+Suite *check_lua_listen(void)
+{
+    Suite *suite = suite_create("lua_listen");
+    TCase *tcase = tcase_create("lua_listen");
+    tcase_set_timeout(tcase, 60);
+    tcase_add_checked_fixture(tcase, setup, live_teardown);
+    tcase_add_test(tcase, releases_are_announced_while_a_server_listens);
+    tcase_add_test(tcase, what_deletes_nothing_is_not_announced);
+    tcase_add_test(tcase, a_call_that_listens_for_no_time_changes_nothing);
+    tcase_add_test(tcase, a_batch_listens_from_the_call_on);
+    tcase_add_test(tcase, a_node_without_state_gets_none_by_listening);
+    tcase_add_loop_test(tcase, who_may_not_publish_loses_nothing_else, 0,
+                        (int)(sizeof denials / sizeof *denials));
+    tcase_add_loop_test(tcase, a_state_that_is_not_ours_loses_no_release, 0,
+                        (int)(sizeof spoilt / sizeof *spoilt));
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

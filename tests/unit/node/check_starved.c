@@ -1,0 +1,138 @@
+/*
+ * Parts of a loop, and links, are made whole, or not at all.
+ */
+#include <check.h>
+#include <unistd.h>
+
+#include "../../../server/base/clock.h"
+#include "../../../server/node/link.h"
+#include "../growth.h"
+#include "../starve.h"
+#include "../turns.h"
+
+Suite *check_starved(void);
+
+static struct loop *loop;
+static int ends[2];
+
+static void ignore_event(void *arg, int events)
+{
+    (void)arg, (void)events;
+}
+
+static void ignore_found(void *arg, const struct addrinfo *found,
+                         const char *error)
+{
+    (void)arg, (void)found, (void)error;
+}
+
+static void stop(void *arg)
+{
+    (void)arg;
+    loop_stop(loop);
+}
+
+/* ---- what can be made ---------------------------------------------------- */
+
+static void *make_watch(void)
+{
+    return loop_watch_new(loop, ends[0], ignore_event, NULL);
+}
+
+static void free_watch(void *it)
+{
+    loop_watch_free(it);
+}
+
+static void *make_timer(void)
+{
+    return loop_timer_new(loop, stop, NULL);
+}
+
+static void free_timer(void *it)
+{
+    loop_timer_free(it);
+}
+
+/* Of an address: nothing waits in another thread. */
+static void *make_lookup(void)
+{
+    return loop_lookup_new(loop, "127.0.0.1", 1, ignore_found, NULL);
+}
+
+static void free_lookup(void *it)
+{
+    loop_lookup_cancel(it);
+}
+
+static void *make_link(void)
+{
+    static const struct config_node config = {.host = "127.0.0.1", .port = 1};
+    static const struct link_events events = {0};
+    return link_new(loop, 0, &config, "", 1000000, &events);
+}
+
+static void free_link(void *it)
+{
+    link_free(it);
+}
+
+static const struct {
+    void *(*make)(void);
+    void (*free)(void *it);
+    int allocations_least;
+} things[] = {
+    {make_watch, free_watch, 1},
+    {make_timer, free_timer, 1},
+    {make_lookup, free_lookup, 2},
+    {make_link, free_link, 5},
+};
+
+/* ---- with too little memory ---------------------------------------------- */
+
+static int thing;
+
+/* In a turn all that was closed is freed. */
+static void turn(void)
+{
+    struct loop_timer *timer = make_timer();
+    loop_timer_set(timer, clock_now_us());
+    loop_run(loop);
+    loop_timer_free(timer);
+}
+
+static void make_with_too_little(void)
+{
+    void *it = NULL;
+    int n = 0;
+    for (; it == NULL; n++) {
+        starve = (struct starve){.is_on = true, .left = n + 1};
+        it = things[thing].make();
+        starve.is_on = false;
+        ck_assert_int_eq(it == NULL, starve.left == 0);
+    }
+    ck_assert_int_gt(n, things[thing].allocations_least);
+    things[thing].free(it);
+    turn();
+}
+
+START_TEST(each_allocation_may_fail)
+{
+    thing = _i;
+    loop = loop_new();
+    ck_assert_ptr_nonnull(loop);
+    ck_assert_int_eq(pipe(ends), 0);
+    growth_expect_none(make_with_too_little);
+    loop_free(loop);
+}
+END_TEST
+
+Suite *check_starved(void)
+{
+    Suite *suite = suite_create("starved");
+    TCase *tc = tcase_create("starved");
+    tcase_add_loop_test(tc, each_allocation_may_fail, 0,
+                        (int)(sizeof things / sizeof *things));
+    suite_add_tcase(suite, tc);
+    return suite;
+}

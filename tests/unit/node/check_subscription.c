@@ -1,0 +1,438 @@
+/*
+ * The life of a subscription, against a node that misbehaves.
+ */
+#include <check.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/socket.h>
+
+#include "../../../server/base/clock.h"
+#include "../../../server/node/backoff.h"
+#include "fake.h"
+#include "heard.h"
+
+#define BULK(len, text) "$" #len "\r\n" text "\r\n"
+#define BEAT "*3\r\n" BULK(7, "message") BULK(20, HEARD_CHANNEL) BULK(0, "")
+#define ON_BEAT "*3\r\n" BULK(9, "subscribe") BULK(20, HEARD_CHANNEL) ":1\r\n"
+#define ON "*3\r\n" BULK(9, "subscribe") BULK(21, HEARD_CHANNEL "r") ":2\r\n"
+#define OFF                                                                    \
+    "*3\r\n" BULK(11, "unsubscribe") BULK(21, HEARD_CHANNEL "r") ":1\r\n"
+#define MESSAGE                                                                \
+    "*3\r\n" BULK(7, "message") BULK(21, HEARD_CHANNEL "r") BULK(0, "")
+
+static struct loop *loop;
+static struct fake node;
+static struct config_node config;
+
+/* Long enough for slow machines, unless a test is about it. */
+enum { LONG_US = 5000000, SHORT_US = 300000, BEATING_US = 1000000 };
+
+static void start(void)
+{
+    heard_start(loop, &config, LONG_US);
+}
+
+static void restart(int64_t silence_us)
+{
+    heard_end();
+    heard_start(loop, &config, silence_us);
+}
+
+static void setup(void)
+{
+    signal(SIGPIPE, SIG_IGN);
+    memset(&config, 0, sizeof config);
+    loop = loop_new();
+    ck_assert_ptr_nonnull(loop);
+    fake_start(&node, loop);
+    fake_say(&node, "SUBSCRIBE", ON_BEAT);
+    fake_say(&node, "SUBSCRIBE " HEARD_CHANNEL "r", ON);
+    fake_say(&node, "UNSUBSCRIBE", OFF);
+    snprintf(config.host, sizeof config.host, "127.0.0.1");
+    config.port = node.port;
+    start();
+}
+
+static void teardown(void)
+{
+    heard_end();
+    fake_stop(&node);
+    loop_free(loop);
+}
+
+static void open_until_up(void)
+{
+    heard_open();
+    heard_until_up(heard.ups + 1);
+}
+
+START_TEST(comes_up_with_heartbeats_and_leaves_no_trace)
+{
+    fake_say(&node, "SUBSCRIBE", ON_BEAT BEAT);
+    heard_pass_us(50000);
+    ck_assert_int_eq(node.accepted, 0);
+    open_until_up();
+    turns_until_count(loop, &heard.beats, 1);
+    ck_assert_int_eq(heard.subscribed, 0);
+    ck_assert_int_eq(heard.announced, 0);
+    ck_assert_int_eq(heard.downs, 0);
+    ck_assert_int_eq(node.loads, 0);
+    heard_open();
+    heard_pass_us(50000);
+    ck_assert_int_eq(node.accepted, 1);
+}
+END_TEST
+
+START_TEST(tells_what_is_subscribed_and_announced)
+{
+    heard_set("r", true); /* ignored: it is closed */
+    open_until_up();
+    heard_pass_us(20000);
+    ck_assert_int_eq(heard.subscribed, 0);
+    heard_set("r", true);
+    turns_until_count(loop, &heard.subscribed, 1);
+    ck_assert_str_eq(heard.last, "r");
+    heard.last[0] = '\0';
+    fake_send(&node, MESSAGE MESSAGE);
+    turns_until_count(loop, &heard.announced, 2);
+    ck_assert_str_eq(heard.last, "r");
+    int commands = node.commands;
+    heard_set("r", false);
+    turns_until_count(loop, &node.commands, commands + 1);
+    heard_pass_us(20000);
+    ck_assert_int_eq(heard.subscribed, 1);
+    ck_assert_int_eq(heard.downs, 0);
+}
+END_TEST
+
+START_TEST(announcements_in_single_bytes_are_put_together)
+{
+    node.is_sliced = true;
+    fake_say(&node, "SUBSCRIBE", ON_BEAT ON MESSAGE BEAT OFF);
+    open_until_up();
+    turns_until_count(loop, &heard.beats, 1);
+    ck_assert_int_eq(heard.subscribed, 1);
+    ck_assert_int_eq(heard.announced, 1);
+    ck_assert_int_eq(heard.downs, 0);
+}
+END_TEST
+
+static const char *const garbage[] = {
+    "HTTP/1.1 400 Bad Request\r\n\r\n",
+    "+OK\r\n",
+    "$-1\r\n",
+    ":1\r\n",
+    "*0\r\n",
+    "*-1\r\n",
+    "*3\r\n:1\r\n:2\r\n:3\r\n",
+    "*2\r\n" BULK(7, "message") BULK(20, HEARD_CHANNEL),
+    "*4\r\n" BULK(7, "message") BULK(20, HEARD_CHANNEL) BULK(0, "") BULK(0, ""),
+    "*3\r\n" BULK(7, "message") BULK(20, HEARD_CHANNEL) ":1\r\n",
+    "*3\r\n" BULK(7, "message") BULK(20, HEARD_CHANNEL) "$-1\r\n",
+    "*3\r\n" BULK(7, "message") BULK(20, HEARD_CHANNEL) "*1\r\n:1\r\n",
+    "*3\r\n" BULK(7, "message") ":1\r\n" BULK(0, ""),
+    "*3\r\n" BULK(7, "message") BULK(1, "p") BULK(0, ""),
+    "*3\r\n" BULK(7, "message") BULK(19, "p:redlockd:released") BULK(0, ""),
+    "*3\r\n" BULK(7, "message") BULK(21, "q:redlockd:released:r") BULK(0, ""),
+    "*3\r\n" BULK(9, "subscribe") BULK(20, HEARD_CHANNEL) BULK(1, "1"),
+    "*3\r\n" BULK(8, "pmessage") BULK(20, HEARD_CHANNEL) BULK(0, ""),
+    "*3\r\n" BULK(10, "psubscribe") BULK(20, HEARD_CHANNEL) ":1\r\n",
+    "*2\r\n" BULK(4, "pong") BULK(0, ""),
+};
+
+START_TEST(garbage_ends_it_until_it_connects_again)
+{
+    fake_say(&node, "SUBSCRIBE", garbage[_i]);
+    heard_open();
+    heard_until_down(1);
+    ck_assert_int_eq(heard.ups, 1);
+    ck_assert_int_eq(heard.beats + heard.announced + heard.subscribed, 0);
+    fake_say(&node, "SUBSCRIBE", ON_BEAT BEAT);
+    heard_until_up(heard.downs + 1);
+    turns_until_count(loop, &heard.beats, 1);
+}
+END_TEST
+
+START_TEST(too_long_a_name_is_garbage)
+{
+    static char text[RESOURCE_MAX + 200], name[RESOURCE_MAX + 2];
+    static const int lengths[] = {RESOURCE_MAX, RESOURCE_MAX + 1};
+    memset(name, 'x', RESOURCE_MAX + 1);
+    open_until_up();
+    for (int i = 0; i < 2; i++) {
+        snprintf(text, sizeof text,
+                 "*3\r\n$7\r\nmessage\r\n$%d\r\n" HEARD_CHANNEL
+                 "%.*s\r\n$0\r\n\r\n",
+                 20 + lengths[i], lengths[i], name);
+        fake_send(&node, text);
+        if (i == 0)
+            turns_until_count(loop, &heard.announced, 1);
+    }
+    heard_until_down(1);
+    ck_assert_int_eq(heard.announced, 1);
+    ck_assert_uint_eq(strlen(heard.last), RESOURCE_MAX);
+}
+END_TEST
+
+/* What a message says is of no matter: anybody may publish. */
+START_TEST(the_text_of_a_message_is_ignored)
+{
+    open_until_up();
+    fake_send(&node, "*3\r\n" BULK(7, "message") BULK(21, HEARD_CHANNEL "r")
+                         BULK(5, "hello") MESSAGE);
+    turns_until_count(loop, &heard.announced, 2);
+    ck_assert_int_eq(heard.downs, 0);
+}
+END_TEST
+
+/* Longer than any backoff. */
+START_TEST(a_refusal_is_not_asked_about_again_soon)
+{
+    fake_say(&node, "SUBSCRIBE", "-NOPERM no permission\r\n");
+    heard_open();
+    heard_until_down(1);
+    heard_pass_us(2 * (int64_t)BACKOFF_LAST_US);
+    ck_assert_int_eq(node.accepted, 1);
+    fake_say(&node, "SUBSCRIBE", ON_BEAT);
+    heard_close();
+    open_until_up(); /* at once */
+    fake_close(&node);
+    heard_until_up(3); /* and soon, as it was no refusal */
+    ck_assert_int_eq(heard.downs, 2);
+}
+END_TEST
+
+START_TEST(after_a_refusal_it_backs_off_as_ever)
+{
+    fake_say(&node, "SUBSCRIBE", "-NOPERM no permission\r\n");
+    heard_open();
+    heard_until_down(1);
+    heard_close();
+    fake_stop(&node);
+    heard_open();
+    heard_pass_us(100000);
+    fake_start(&node, loop);
+    config.port = node.port;
+    fake_say(&node, "SUBSCRIBE", ON_BEAT);
+    heard_until_up(2);
+}
+END_TEST
+
+START_TEST(silence_ends_it)
+{
+    restart(SHORT_US);
+    int64_t begin_us = clock_now_us();
+    heard_open();
+    heard_until_down(1);
+    ck_assert_int_ge(clock_now_us() - begin_us, SHORT_US);
+    heard_until_up(2);
+}
+END_TEST
+
+START_TEST(heartbeats_are_no_silence)
+{
+    restart(BEATING_US);
+    open_until_up();
+    for (int i = 0; i < 6; i++) {
+        heard_pass_us(BEATING_US / 4);
+        fake_send(&node, BEAT);
+    }
+    ck_assert_int_eq(heard.downs, 0);
+    ck_assert_int_ge(heard.beats, 5);
+}
+END_TEST
+
+START_TEST(a_node_that_is_away_is_tried_again)
+{
+    fake_stop(&node); /* nobody listens on its port now */
+    heard_open();
+    heard_pass_us(300000);
+    ck_assert_int_eq(heard.ups + heard.downs, 0);
+    fake_start(&node, loop);
+    config.port = node.port;
+    heard_until_up(1);
+}
+END_TEST
+
+/* A paused node: bounded memory. */
+START_TEST(too_much_unsent_ends_it)
+{
+    static char name[RESOURCE_MAX + 1];
+    enum { MOST = 10000 }; /* of waiters, so of names */
+    open_until_up();
+    fake_set_deaf(&node, true);
+    memset(name, 'x', RESOURCE_MAX);
+    for (int i = 0; i < MOST; i++)
+        heard_set(name, true);
+    heard_pass_us(20000);
+    ck_assert_int_eq(heard.downs, 0);
+    for (int i = 0; i < MOST; i++)
+        heard_set(name, true);
+    ck_assert_int_eq(heard.downs, 0);
+    int64_t begin_us = clock_now_us();
+    heard_until_down(1);
+    ck_assert_int_lt(clock_now_us() - begin_us, LONG_US / 2); /* no silence */
+    fake_set_deaf(&node, false);
+    heard_until_up(2);
+}
+END_TEST
+
+START_TEST(a_write_to_a_closed_connection_calls_nobody_back)
+{
+    open_until_up();
+    struct linger reset = {1, 0};
+    setsockopt(node.peers[0].fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+    fake_close(&node);
+    heard_set("r", true);
+    heard_flush(NULL);
+    heard_set("r", true); /* ignored */
+    ck_assert_int_eq(heard.downs, 0);
+    heard_until_down(1);
+    heard_until_up(2);
+}
+END_TEST
+
+/* ---- closing ------------------------------------------------------------- */
+
+START_TEST(what_is_closed_hears_nothing)
+{
+    restart(SHORT_US);
+    open_until_up();
+    fake_send(&node, MESSAGE);
+    heard_close();
+    heard_close();
+    heard_set("r", true);
+    heard_pass_us(2 * (int64_t)SHORT_US);
+    ck_assert_int_eq(heard.announced, 0);
+    ck_assert_int_eq(heard.downs, 0); /* who closes knows */
+    ck_assert_int_eq(node.accepted, 1);
+    ck_assert_int_eq(node.peers[0].fd, -1);
+    open_until_up();
+    ck_assert_int_eq(node.accepted, 2);
+}
+END_TEST
+
+START_TEST(it_is_closed_while_it_fails)
+{
+    static char name[RESOURCE_MAX + 1];
+    memset(name, 'x', RESOURCE_MAX);
+    open_until_up();
+    for (int i = 0; i < 20000; i++)
+        heard_set(name, true);
+    heard_close();
+    open_until_up();
+    heard_set("r", true);
+    turns_until_count(loop, &heard.subscribed, 1);
+    ck_assert_int_eq(heard.downs, 0);
+}
+END_TEST
+
+START_TEST(it_is_closed_while_it_dials)
+{
+    restart(SHORT_US);
+    fake_say(&node, "", ""); /* says nothing to the handshake */
+    for (int i = 1; i <= 2; i++) {
+        heard_open();
+        turns_until_count(loop, &node.accepted, i);
+        heard_close();
+        heard_pass_us(2 * (int64_t)SHORT_US);
+        ck_assert_int_eq(node.accepted, i);
+    }
+    ck_assert_int_eq(heard.ups + heard.downs, 0);
+}
+END_TEST
+
+START_TEST(an_event_may_close_and_open_it)
+{
+    heard.reopens = _i;
+    heard.closes_when_announced = true;
+    open_until_up();
+    fake_send(&node, MESSAGE MESSAGE BEAT);
+    turns_until_count(loop, &heard.announced, 1);
+    ck_assert_str_eq(heard.last, "r");
+    if (heard.reopens)
+        heard_until_up(2);
+    heard_pass_us(50000);
+    ck_assert_int_eq(heard.announced, 1);
+    ck_assert_int_eq(heard.beats, 0);
+    ck_assert_int_eq(heard.downs, 0);
+    ck_assert_int_eq(node.accepted, 1 + _i);
+}
+END_TEST
+
+START_TEST(an_event_may_close_it_when_it_is_up)
+{
+    heard.closes_when_up = true;
+    open_until_up();
+    heard_pass_us(50000);
+    ck_assert_int_eq(heard.ups, 1);
+    ck_assert_int_eq(heard.downs, 0);
+    heard.closes_when_up = false;
+    open_until_up();
+}
+END_TEST
+
+START_TEST(it_is_freed_in_every_state)
+{
+    heard_end(); /* closed */
+    start();
+    heard_open();
+    heard_end(); /* about to dial */
+    start();
+    heard_open();
+    turns_until_count(loop, &node.accepted, 1);
+    heard_end(); /* in the handshake */
+    start();
+    open_until_up();
+    heard_set("r", true);
+    heard_end();
+    start();
+    open_until_up();
+    fake_close(&node);
+    heard_until_down(1);
+    heard_end(); /* until the backoff ends */
+    start();
+    open_until_up();
+    fake_close(&node);
+    for (int i = 0; i < 3; i++) { /* the second write fails */
+        heard_set("r", true);
+        heard_flush(NULL);
+    }
+    heard_end();
+    subscription_free(NULL);
+    start();
+    open_until_up();
+}
+END_TEST
+
+Suite *check_subscription(void);
+
+Suite *check_subscription(void)
+{
+    Suite *suite = suite_create("subscription");
+    TCase *tcase = tcase_create("subscription");
+    tcase_set_timeout(tcase, 30);
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, comes_up_with_heartbeats_and_leaves_no_trace);
+    tcase_add_test(tcase, tells_what_is_subscribed_and_announced);
+    tcase_add_test(tcase, announcements_in_single_bytes_are_put_together);
+    tcase_add_loop_test(tcase, garbage_ends_it_until_it_connects_again, 0,
+                        (int)(sizeof garbage / sizeof *garbage));
+    tcase_add_test(tcase, too_long_a_name_is_garbage);
+    tcase_add_test(tcase, the_text_of_a_message_is_ignored);
+    tcase_add_test(tcase, a_refusal_is_not_asked_about_again_soon);
+    tcase_add_test(tcase, after_a_refusal_it_backs_off_as_ever);
+    tcase_add_test(tcase, silence_ends_it);
+    tcase_add_test(tcase, heartbeats_are_no_silence);
+    tcase_add_test(tcase, a_node_that_is_away_is_tried_again);
+    tcase_add_test(tcase, too_much_unsent_ends_it);
+    tcase_add_test(tcase, a_write_to_a_closed_connection_calls_nobody_back);
+    tcase_add_test(tcase, what_is_closed_hears_nothing);
+    tcase_add_test(tcase, it_is_closed_while_it_fails);
+    tcase_add_test(tcase, it_is_closed_while_it_dials);
+    tcase_add_loop_test(tcase, an_event_may_close_and_open_it, 0, 2);
+    tcase_add_test(tcase, an_event_may_close_it_when_it_is_up);
+    tcase_add_test(tcase, it_is_freed_in_every_state);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

@@ -1,0 +1,150 @@
+#include "heard.h"
+
+#include <check.h>
+
+#include "../../../server/base/clock.h"
+
+enum { NODE = 3 };
+
+struct heard heard;
+
+/* ---- events ------------------------------------------------------------- */
+
+static void check_event(const void *ctx, int node)
+{
+    ck_assert_ptr_eq(ctx, &heard);
+    ck_assert_int_eq(node, NODE);
+    ck_assert(!heard.is_in_call);
+}
+
+static void close_in_event(bool closes)
+{
+    if (closes)
+        heard_close();
+    if (closes && heard.reopens)
+        heard_open();
+}
+
+static void on_up(void *ctx, int node)
+{
+    check_event(ctx, node);
+    heard.ups++;
+    close_in_event(heard.closes_when_up);
+}
+
+static void on_down(void *ctx, int node)
+{
+    check_event(ctx, node);
+    heard.downs++;
+    ck_assert_int_ge(heard.ups, heard.downs);
+}
+
+static void keep(struct span resource)
+{
+    ck_assert_uint_le(resource.len, RESOURCE_MAX);
+    heard.last[span_copy(heard.last, resource)] = '\0';
+}
+
+static void on_subscribed(void *ctx, int node, struct span resource)
+{
+    check_event(ctx, node);
+    if (resource.len == 0)
+        return; /* heartbeats */
+    heard.subscribed++;
+    keep(resource);
+}
+
+static void on_announced(void *ctx, int node, struct span resource,
+                         int64_t number)
+{
+    static int turn, in_turn;
+    check_event(ctx, node);
+    close_in_event(heard.closes_when_announced);
+    if (resource.len == 0) {
+        heard.beats++;
+        return;
+    }
+    heard.announced++;
+    heard.number = number;
+    keep(resource);
+    in_turn = turn == heard.turns ? in_turn + 1 : 1;
+    turn = heard.turns;
+    if (heard.most_in_a_turn < in_turn)
+        heard.most_in_a_turn = in_turn;
+}
+
+/* ---- calls -------------------------------------------------------------- */
+
+void heard_open(void)
+{
+    bool was_in_call = heard.is_in_call;
+    heard.is_in_call = true;
+    subscription_open(heard.subscription);
+    heard.is_in_call = was_in_call;
+}
+
+void heard_close(void)
+{
+    bool was_in_call = heard.is_in_call;
+    heard.is_in_call = true;
+    subscription_close(heard.subscription);
+    heard.is_in_call = was_in_call;
+}
+
+void heard_set(const char *resource, bool is_on)
+{
+    heard.is_in_call = true;
+    subscription_set(heard.subscription, span_of(resource), is_on);
+    heard.is_in_call = false;
+}
+
+void heard_flush(void *arg)
+{
+    (void)arg;
+    heard.is_in_call = true;
+    subscription_flush(heard.subscription);
+    heard.is_in_call = false;
+    heard.turns++;
+}
+
+void heard_start(struct loop *loop, const struct config_node *config,
+                 int64_t silence_us)
+{
+    static const struct subscription_events events = {
+        on_up, on_down, on_subscribed, on_announced, &heard};
+    heard = (struct heard){.loop = loop};
+    heard.subscription =
+        subscription_new(loop, NODE, config, "p:", silence_us, &events);
+    ck_assert_ptr_nonnull(heard.subscription);
+    loop_set_stage(loop, LOOP_FLUSH, heard_flush, NULL);
+}
+
+void heard_end(void)
+{
+    loop_set_stage(heard.loop, LOOP_FLUSH, NULL, NULL);
+    subscription_free(heard.subscription);
+    heard.subscription = NULL;
+}
+
+/* ---- waiting ------------------------------------------------------------ */
+
+void heard_until_up(int ups)
+{
+    turns_until_count(heard.loop, &heard.ups, ups);
+}
+
+void heard_until_down(int downs)
+{
+    turns_until_count(heard.loop, &heard.downs, downs);
+}
+
+static bool is_past(void *arg)
+{
+    return clock_now_us() >= *(const int64_t *)arg;
+}
+
+void heard_pass_us(int64_t us)
+{
+    int64_t until_us = clock_now_us() + us;
+    turns_until(heard.loop, is_past, &until_us);
+}

@@ -1,0 +1,15 @@
+/*
+ * Lets one of our own allocations fail: the linker leads them here. Those of
+ * the libraries succeed.
+ */
+#ifndef REDLOCKD_TEST_STARVE_H
+#define REDLOCKD_TEST_STARVE_H
+
+#include <stdbool.h>
+
+extern struct starve {
+    bool is_on; /* only what is allocated meanwhile is counted */
+    int left;   /* allocations up to the one that fails; 0: none does */
+} starve;
+
+#endif
