@@ -7,8 +7,8 @@ enum {
     ALIVE_MORE_US = 5000000,
     TIDY_MORE_US = 6000000,
     CONTEST_US = 1000000,
-    STRAGGLERS_US = 20000, /* much less than a TTL */
-    UNHEARD_US = 400000,   /* and two timeouts, for releases to ask again;
+    STRAGGLERS_US = 20000, /* for clients that still ask */
+    ASK_AGAIN_US = 400000, /* and two timeouts, for releases to ask again;
                               mostly below a TTL */
     REPAIRED_US = 400000,
     PAUSE_US = 150000, /* too long for a round */
@@ -44,6 +44,13 @@ static void check_tidy(struct world *world)
     }
 }
 
+/* Once releases have asked again where a call of the lock may have been late. */
+static void check_tidy_soon(struct world *world)
+{
+    world_run(world, ASK_AGAIN_US + 2 * world->node_timeout_us);
+    check_tidy(world);
+}
+
 /* ---- nothing is left behind --------------------------------------------- */
 
 static void contest(struct world *world)
@@ -62,8 +69,7 @@ static void check_stragglers(struct world *world)
 {
     world->clients->has_ghosts = false;
     contest(world);
-    world_run(world, STRAGGLERS_US);
-    check_tidy(world);
+    check_tidy_soon(world);
 }
 
 static int any_home(struct world *world)
@@ -98,8 +104,7 @@ static void check_unheard(struct world *world)
         pause_two(world);
         contest(world);
     }
-    world_run(world, UNHEARD_US + 2 * world->node_timeout_us);
-    check_tidy(world);
+    check_tidy_soon(world);
     slow_down(world, PROMPT_US);
     world->clients->is_hasty = false;
 }
@@ -195,8 +200,7 @@ static void check_all_repaired(struct world *world)
     world->clients->is_led = true;
     for (int i = 0; i < SIM_RESOURCES; i++)
         check_repaired(world, i);
-    world_run(world, UNHEARD_US + 2 * world->node_timeout_us);
-    check_tidy(world);
+    check_tidy_soon(world);
 }
 
 /* ---- who waits is served ------------------------------------------------ */
@@ -262,8 +266,7 @@ static void check_left(struct world *world, int resource)
         waiter->believes_until_us = 0;
         (void)ask(world, waiter, ASK_RELEASE, server, OUTCOME_RELEASED);
     }
-    world_run(world, STRAGGLERS_US);
-    check_tidy(world);
+    check_tidy_soon(world);
 }
 
 /* ---- all of it ---------------------------------------------------------- */
