@@ -14,8 +14,11 @@ enum {
     NODES_MAX = 9,         /* masters of a service */
     RESOURCE_CHARS = 255,  /* characters of a resource, each up to 4 bytes */
     RESOURCE_MAX = 1020,   /* bytes of a resource */
+    NAMES_MAX = 16,        /* resources of a lock … */
+    NAMES_LEN_MAX = 4096,  /* … and bytes of them, joined */
     TOKEN_MAX = 145,       /* bytes of a token, with the longest owner */
     OWNER_MAX = 64,        /* bytes of an owner's name */
+    KEY_HASH_LEN = 22,     /* of an idempotency key, in a token */
     VALUE_MAX = 256,       /* bytes of a lock's value in a node's reply */
     PREFIX_MAX = 64,       /* bytes in front of each key */
     NODE_DETAIL_MAX = 200, /* of a sentence about a node, with its NUL */

@@ -22,13 +22,18 @@ void attempt_init(struct attempt *attempt, struct span token)
 }
 
 static void make_token(struct attempt *attempt,
-                       const struct attempt_means *means, struct span owner,
-                       int64_t number)
+                       const struct attempt_means *means,
+                       const struct request *request, int64_t number)
 {
+    const struct token_parts parts = {
+        .number = number,
+        .key_hash = request->key_hash,
+        .owner = request->owner,
+    };
     unsigned char random[TOKEN_RANDOM_BYTES];
     const struct engine_port *port = &means->env->port;
     port->random(port->ctx, random, sizeof random);
-    attempt->token_len = token_make(attempt->token, number, random, owner);
+    attempt->token_len = token_make(attempt->token, random, &parts);
 }
 
 /* Excludes the nodes that do not vote from the round. */
@@ -52,12 +57,12 @@ static void send_to_all(struct attempt *attempt,
         .resource = request->resource,
         .ttl_ms = request->only_looks ? 0 : request->ttl_ms,
         .median_us = nodes_median_us(means->nodes, round->start_us),
-        .slot = fence_slot(request->resource),
     };
+    fence_slots(request->resource, call.slots);
     if (request->call == LOCK_ACQUIRE) {
         call.number = nodes_next_number(means->nodes, call.median_us,
                                         attempt->seen_number);
-        make_token(attempt, means, request->owner, call.number);
+        make_token(attempt, means, request, call.number);
     }
     call.token = attempt_token(attempt);
     for (int i = 0; i < round->total; i++) {

@@ -20,6 +20,7 @@ struct request {
     int64_t ttl_ms;
     struct span resource;
     struct span owner;
+    struct span key_hash;
 };
 
 /* The newest attempt; of earlier ones only seen_number remains. */

@@ -22,6 +22,7 @@ enum call_kind {
     CALL_READMIT, /* returns it to a restarted node */
     CALL_REVOKE,  /* takes it away */
     CALL_ACQUIRE, /* sets the lock */
+    CALL_REPEAT,  /* the same, in place of an earlier one with the same key */
     CALL_EXTEND,  /* lengthens its TTL */
     CALL_REPAIR,  /* sets it where it is missing */
     CALL_RELEASE, /* deletes it */
@@ -36,8 +37,9 @@ enum call_kind {
  */
 struct call {
     enum call_kind kind;
-    struct span resource;  /* acquire, extend, repair, release, inspect */
-    struct span token;     /* acquire, extend, repair, release */
+    struct span resource;  /* acquire, repeat, extend, repair, release,
+                              inspect: one name or several, see names.h */
+    struct span token;     /* acquire, repeat, extend, repair, release */
     struct span admit;     /* all: what the node must carry */
     struct span nonce;     /* look (empty: mark nothing), revoke */
     struct span found;     /* readmit, revoke: the older admit there */
@@ -48,13 +50,15 @@ struct call {
     int64_t median_us; /* of the nodes' clocks, all with admit; 0: unknown */
     bool is_durable;   /* look, admit, readmit */
     bool is_objecting; /* look: to a first start */
-    int64_t ttl_ms;    /* acquire, extend (0: only look), repair */
-    int64_t number;    /* acquire, repair: the fencing number, µs */
-    int64_t node_deadline_us; /* acquire, extend, repair: LATE after it; look,
-                                 revoke: a mark made later has no birth */
-    int64_t window_us;        /* acquire, repair: between number and clock */
-    int slot;          /* acquire, extend, repair: 0 … FENCE_SLOTS - 1 */
-    int64_t seen;      /* repair: the slot's number when the lock was missing */
+    int64_t ttl_ms;    /* acquire, repeat, extend (0: only look), repair */
+    int64_t number;    /* acquire, repeat, repair: the fencing number, µs */
+    int64_t node_deadline_us; /* acquire, repeat, extend, repair: LATE after it;
+                                 look, revoke: a mark made later has no birth */
+    int64_t window_us; /* acquire, repeat, repair: between number and clock */
+    uint16_t slots[NAMES_MAX]; /* acquire, repeat, extend, repair: of each name,
+                                  0 … FENCE_SLOTS - 1 */
+    int64_t seen;      /* repair: the slots' number when the lock was missing;
+                          repeat: the highest number that it may replace */
     int64_t listen_us; /* listen: for how long, mostly CALL_LISTEN_US */
 };
 

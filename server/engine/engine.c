@@ -93,6 +93,7 @@ engine_op engine_acquire(struct engine *engine,
         .call = LOCK_ACQUIRE,
         .resource = acquire->resource,
         .owner = acquire->owner,
+        .key_hash = acquire->key_hash,
         .ttl_ms = acquire->ttl_ms,
         .client = client,
     };

@@ -33,11 +33,12 @@ typedef uint64_t engine_op;
 
 /* An acquire. */
 struct engine_acquire {
-    struct span resource;
-    struct span owner; /* may be empty */
-    int64_t ttl_ms;    /* within the limits */
-    int64_t wait_ms;   /* waits for so long while the lock is held, at most
-                          WAIT_MAX_MS; 0: not at all */
+    struct span resource; /* one name, or several: see names.h */
+    struct span owner;    /* may be empty */
+    struct span key_hash; /* of an idempotency key, base64url; empty: none */
+    int64_t ttl_ms;       /* within the limits */
+    int64_t wait_ms;      /* waits for so long while the lock is held, at most
+                             WAIT_MAX_MS; 0: not at all */
 };
 
 /*
@@ -45,6 +46,8 @@ struct engine_acquire {
  * it has its outcome. All spans are copied. 0: no memory, or too many
  * operations; then answer is not called.
  *
+ * acquire  while a lock with this key hash has the resource, its holder gets it
+ *          again, with another token, and the old token ends
  * extend   the token must have our form (token_is_ours), and is compared as
  *          bytes; ttl_ms as for acquire
  * release  the token as for extend

@@ -1,5 +1,9 @@
 #include "fence.h"
 
+#include <assert.h>
+
+#include "../base/names.h"
+
 int fence_slot(struct span resource)
 {
     unsigned crc = 0;
@@ -9,6 +13,14 @@ int fence_slot(struct span resource)
             crc = (crc << 1) ^ (crc & 0x8000 ? 0x1021 : 0);
     }
     return (int)(crc % FENCE_SLOTS);
+}
+
+void fence_slots(struct span names, uint16_t slots[NAMES_MAX])
+{
+    for (int i = 0; names.len > 0; i++) {
+        assert(i < NAMES_MAX);
+        slots[i] = (uint16_t)fence_slot(names_next(&names));
+    }
 }
 
 int64_t fence_next(int64_t time_us, int64_t above)

@@ -17,6 +17,9 @@
 /* Slot of a resource: CRC-16/XMODEM mod 16384, as in Redis Cluster. */
 int fence_slot(struct span resource);
 
+/* The slot of each name that names has. */
+void fence_slots(struct span names, uint16_t slots[NAMES_MAX]);
+
 /*
  * A number, µs: time_us, raised above the number above; 0: above none. Never
  * higher than FENCE_MAX: a number written into a slot by hand must not stop the

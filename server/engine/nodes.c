@@ -301,7 +301,8 @@ void nodes_tick(struct nodes *nodes, int64_t now_us)
 
 static bool asks_for_vote(enum call_kind kind)
 {
-    return kind == CALL_ACQUIRE || kind == CALL_EXTEND || kind == CALL_REPAIR;
+    return kind == CALL_ACQUIRE || kind == CALL_REPEAT || kind == CALL_EXTEND ||
+           kind == CALL_REPAIR;
 }
 
 /*

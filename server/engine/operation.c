@@ -314,6 +314,7 @@ static struct operation *operation_new(struct operations *operations,
     }
     assert(order->resource.len <= RESOURCE_MAX);
     assert(order->owner.len <= OWNER_MAX);
+    assert(order->key_hash.len <= KEY_HASH_LEN);
     it->was_held = false;
     it->is_for_waiter = order->is_for_waiter;
     it->client = order->client;
@@ -324,6 +325,7 @@ static struct operation *operation_new(struct operations *operations,
         .ttl_ms = order->ttl_ms,
         .resource = {it->resource, span_copy(it->resource, order->resource)},
         .owner = {it->owner, span_copy(it->owner, order->owner)},
+        .key_hash = {it->key_hash, span_copy(it->key_hash, order->key_hash)},
     };
     attempt_init(&it->attempt, order->token);
     it->result = (struct engine_result){

@@ -43,6 +43,7 @@ struct operation {
     struct engine_result result;
     char resource[RESOURCE_MAX];
     char owner[OWNER_MAX];
+    char key_hash[KEY_HASH_LEN];
 };
 
 struct operations {
@@ -61,6 +62,7 @@ struct operation_order {
     struct span resource;
     struct span token;
     struct span owner;
+    struct span key_hash;
     int64_t ttl_ms;
     bool is_for_waiter;
     void *client;

@@ -75,13 +75,14 @@ void repairs_start(struct repairs *repairs, struct span resource,
 static struct call call_of(const struct repair *it, enum call_kind kind)
 {
     struct span resource = {it->text, it->resource_len};
-    return (struct call){
+    struct call call = {
         .kind = kind,
         .resource = resource,
         .token = {it->text + it->resource_len, it->token_len},
         .number = it->number,
-        .slot = fence_slot(resource),
     };
+    fence_slots(resource, call.slots);
+    return call;
 }
 
 /*

@@ -35,10 +35,11 @@ bool outcome_is_of(enum outcome outcome, enum lock_call call);
 /* The result of an operation. The spans live until engine_close. */
 struct engine_result {
     enum outcome outcome;
-    struct span resource;
+    struct span resource;   /* one name, or several: see names.h */
     struct span token;      /* granted, extended; otherwise empty */
     int64_t number;         /* fencing number; 0 unknown */
     struct span owner;      /* empty: unknown */
+    bool is_repeat;         /* granted: in place of a lock with the same key */
     bool has_holder;        /* held: number, owner, remaining are known */
     int64_t remaining_ms;   /* found, held: -1 unknown */
     int64_t held_ms;        /* held: since its grant; -1 unknown */

@@ -9,20 +9,21 @@
 enum {
     NUMBER_DIGITS = 16,
     RANDOM_HEX = 2 * TOKEN_RANDOM_BYTES,
-    KEY_CHARS = 22,
     FIXED_LEN = NUMBER_DIGITS + 1 + RANDOM_HEX,
 };
 
-static_assert(FIXED_LEN + 1 + KEY_CHARS + 1 + OWNER_MAX == (int)TOKEN_MAX,
+static_assert(FIXED_LEN + 1 + KEY_HASH_LEN + 1 + OWNER_MAX == (int)TOKEN_MAX,
               "room for each part");
 
-size_t token_make(char token[TOKEN_MAX], int64_t number,
+size_t token_make(char token[TOKEN_MAX],
                   const unsigned char random[TOKEN_RANDOM_BYTES],
-                  struct span owner)
+                  const struct token_parts *parts)
 {
     static const char hex[] = "0123456789abcdef";
+    int64_t number = parts->number;
     assert(number > 0 && number < INT64_C(10000000000000000));
-    assert(owner.len <= OWNER_MAX);
+    assert(parts->key_hash.len == 0 || parts->key_hash.len == KEY_HASH_LEN);
+    assert(parts->owner.len <= OWNER_MAX);
 
     for (int i = NUMBER_DIGITS - 1; i >= 0; i--, number /= 10)
         token[i] = (char)('0' + number % 10);
@@ -32,10 +33,13 @@ size_t token_make(char token[TOKEN_MAX], int64_t number,
         *at++ = hex[random[i] >> 4];
         *at++ = hex[random[i] & 15];
     }
-    if (owner.len > 0) {
+    if (parts->key_hash.len > 0) {
+        *at++ = '+';
+        at += span_copy(at, parts->key_hash);
+    }
+    if (parts->owner.len > 0) {
         *at++ = '.';
-        memcpy(at, owner.ptr, owner.len);
-        at += owner.len;
+        at += span_copy(at, parts->owner);
     }
     return (size_t)(at - token);
 }
@@ -91,11 +95,13 @@ bool token_parse(struct span text, struct token_parts *parts)
 
     at += FIXED_LEN;
     size_t left = text.len - FIXED_LEN;
-    if (left > KEY_CHARS && *at == '+') {
-        if (!all_of(at + 1, KEY_CHARS, is_base64url))
+    parts->key_hash = (struct span){NULL, 0};
+    if (left > KEY_HASH_LEN && *at == '+') {
+        if (!all_of(at + 1, KEY_HASH_LEN, is_base64url))
             return false;
-        at += 1 + KEY_CHARS;
-        left -= 1 + KEY_CHARS;
+        parts->key_hash = (struct span){at + 1, KEY_HASH_LEN};
+        at += 1 + KEY_HASH_LEN;
+        left -= 1 + KEY_HASH_LEN;
     }
     parts->owner = (struct span){at, 0};
     if (left == 0)

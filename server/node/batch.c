@@ -97,14 +97,23 @@ static void add_args(struct batch *batch, const struct call *call)
         add_number(batch, call->ttl_ms);
         add_number(batch, call->number);
         add_number(batch, call->node_deadline_us);
-        add_number(batch, call->slot);
+        add_number(batch, call->slots[0]);
+        return;
+    case CALL_REPEAT:
+        add(batch, copy_key(batch, call->resource));
+        add(batch, copy(batch, call->token));
+        add_number(batch, call->ttl_ms);
+        add_number(batch, call->number);
+        add_number(batch, call->node_deadline_us);
+        add_number(batch, call->slots[0]);
+        add_number(batch, call->seen);
         return;
     case CALL_EXTEND:
         add(batch, copy_key(batch, call->resource));
         add(batch, copy(batch, call->token));
         add_number(batch, call->ttl_ms);
         add_number(batch, call->node_deadline_us);
-        add_number(batch, call->slot);
+        add_number(batch, call->slots[0]);
         return;
     case CALL_REPAIR:
         add(batch, copy_key(batch, call->resource));
@@ -112,7 +121,7 @@ static void add_args(struct batch *batch, const struct call *call)
         add_number(batch, call->ttl_ms);
         add_number(batch, call->number);
         add_number(batch, call->node_deadline_us);
-        add_number(batch, call->slot);
+        add_number(batch, call->slots[0]);
         add_number(batch, call->seen);
         return;
     case CALL_RELEASE:

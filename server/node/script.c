@@ -20,6 +20,7 @@ const char *script_name(enum call_kind kind)
         [CALL_ACQUIRE] = "acquire", [CALL_EXTEND] = "extend",
         [CALL_REPAIR] = "repair",   [CALL_RELEASE] = "release",
         [CALL_INSPECT] = "inspect", [CALL_LISTEN] = "listen",
+        [CALL_REPEAT] = "repeat",
     };
     assert(kind < CALL_KINDS);
     return names[kind];

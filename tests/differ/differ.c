@@ -192,7 +192,7 @@ static void make_call(struct run *run, const struct shared *shared,
         .number = any_number(run, resource),
         .node_deadline_us = run->clock_us + (hands_pick(run, 12) - 1) * 1000000,
         .window_us = WINDOW_US,
-        .slot = fence_slot(name),
+        .slots = {(uint16_t)fence_slot(name)},
         .seen = run->memory.highest[resource] - (hands_pick(run, 4) == 0),
     };
     if (call->seen < 0)

@@ -120,7 +120,9 @@ static void check_answers(struct span resource, struct span owner,
         .waiters = (int)numbers->waited_ms,
     };
     result.token = (struct span){
-        token, token_make(token, result.number, random, result.owner)};
+        token, token_make(token, random,
+                          &(struct token_parts){.number = result.number,
+                                                .owner = result.owner})};
     check_grant(&result, &numbers->times);
     check_release(&result);
     check_inspect(&result, value);

@@ -30,7 +30,9 @@ static void make_again(struct span text, const struct token_parts *parts)
     char made[TOKEN_MAX];
     size_t begin = NUMBER_LEN + 1 + HEX_LEN;
     read_random(text.ptr + NUMBER_LEN + 1, random);
-    size_t len = token_make(made, parts->number, random, parts->owner);
+    size_t len = token_make(
+        made, random,
+        &(struct token_parts){.number = parts->number, .owner = parts->owner});
     size_t end = parts->owner.len + (parts->owner.len > 0);
     assert(len == begin + end);
     assert(memcmp(made, text.ptr, begin) == 0);
@@ -61,7 +63,9 @@ static void check_owner(struct span owner)
     if (!token_is_owner(owner))
         return;
     assert(owner.len >= 1 && owner.len <= OWNER_MAX);
-    size_t len = token_make(made, FENCE_MAX, random, owner);
+    size_t len =
+        token_make(made, random,
+                   &(struct token_parts){.number = FENCE_MAX, .owner = owner});
     bool is_token = token_parse((struct span){made, len}, &parts);
     assert(is_token && parts.number == FENCE_MAX);
     assert(parts.owner.len == owner.len &&

@@ -212,7 +212,7 @@ static void put_token(struct json *json)
 {
     static const unsigned char random[TOKEN_RANDOM_BYTES];
     char token[2 * TOKEN_MAX];
-    size_t len = token_make(token, 1, random, span_of(""));
+    size_t len = token_make(token, random, &(struct token_parts){.number = 1});
     size_t digits = (size_t)((char *)memchr(token, '.', len) - token);
     size_t key_len = 0;
     token[len] = '+';

@@ -167,7 +167,7 @@ static enum vote acquire(struct simbatch *batch, const struct simcall *call,
 {
     struct simmemory *memory = batch->memory;
     const struct call *ask = &call->call;
-    int64_t *highest = &memory->highest[slot_number(ask->slot)];
+    int64_t *highest = &memory->highest[slot_number(ask->slots[0])];
     enum vote refused = refusal(batch, call);
     if (refused != VOTE_PENDING)
         return refused;
@@ -198,7 +198,7 @@ static enum vote extend(struct simbatch *batch, const struct simcall *call,
         simnode_key(batch->memory, call->resource, batch->clock_us);
     if (held == NULL)
         answer->reply.highest =
-            batch->memory->highest[slot_number(call->call.slot)];
+            batch->memory->highest[slot_number(call->call.slots[0])];
     if (!is_own(held, call))
         return look_at_key(held, batch->clock_us, answer);
     promise(batch, call);
@@ -212,7 +212,7 @@ static enum vote repair(struct simbatch *batch, const struct simcall *call,
                         struct simreply *answer)
 {
     const struct call *ask = &call->call;
-    int64_t *highest = &batch->memory->highest[slot_number(ask->slot)];
+    int64_t *highest = &batch->memory->highest[slot_number(ask->slots[0])];
     enum vote refused = refusal(batch, call);
     if (refused != VOTE_PENDING)
         return refused;
@@ -293,6 +293,7 @@ static enum vote execute(struct simbatch *batch, const struct simcall *call,
     case CALL_READMIT:
     case CALL_REVOKE:
         return simstate_execute(batch, call, answer);
+    case CALL_REPEAT:
     case CALL_ACQUIRE:
         return acquire(batch, call, answer);
     case CALL_EXTEND:

@@ -9,7 +9,7 @@
 
 Suite *check_metrics(void);
 
-enum { NAME_MAX_LEN = 80, NAMES_MAX = 64 };
+enum { NAME_MAX_LEN = 80, LABELS_MAX = 64 };
 
 static struct metrics metrics;
 static char *text;
@@ -63,8 +63,8 @@ static bool has_line(const char *line)
 /* ---- the format ---------------------------------------------------------- */
 
 struct reader {
-    char names[NAMES_MAX][NAME_MAX_LEN]; /* told by TYPE so far */
-    char types[NAMES_MAX][16];
+    char names[LABELS_MAX][NAME_MAX_LEN]; /* told by TYPE so far */
+    char types[LABELS_MAX][16];
     int count;
     regex_t sample;
 };
@@ -86,7 +86,7 @@ static void read_comment(struct reader *reader, const char *line)
     ck_assert_msg(is_total == (strcmp(type, "counter") == 0), "%s", line);
     for (int i = 0; i < reader->count; i++)
         ck_assert_str_ne(reader->names[i], name);
-    ck_assert_int_lt(reader->count, NAMES_MAX);
+    ck_assert_int_lt(reader->count, LABELS_MAX);
     strcpy(reader->names[reader->count], name);
     strcpy(reader->types[reader->count++], type);
 }

@@ -108,7 +108,8 @@ static void owe(int node, int name, int64_t ago_us)
     char resource[16], token[TOKEN_MAX];
     snprintf(resource, sizeof resource, "%d", name);
     size_t len =
-        token_make(token, EPOCH_US + now_us - ago_us, random, (struct span){0});
+        token_make(token, random,
+                   &(struct token_parts){.number = EPOCH_US + now_us - ago_us});
     debts_add(
         &debts, node,
         &(struct owed_item){span_of(resource), {token, len}, now_us + TTL_US});

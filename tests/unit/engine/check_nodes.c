@@ -232,7 +232,9 @@ START_TEST(votes_are_asked_for_by_the_admission_that_was_seen)
     char text[TOKEN_MAX];
     unsigned char random[TOKEN_RANDOM_BYTES] = {0};
     struct span token = {
-        text, token_make(text, PLAY_EPOCH_US, random, span_of("me"))};
+        text, token_make(text, random,
+                         &(struct token_parts){.number = PLAY_EPOCH_US,
+                                               .owner = span_of("me")})};
     (void)engine_extend(play.engine, PLAY_RESOURCE, token, 1000, &play);
     ck_assert_str_eq(play_find(CALL_EXTEND, 3)->admit,
                      play_admission(3, false));

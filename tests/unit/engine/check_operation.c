@@ -57,7 +57,7 @@ START_TEST(each_call_carries_admission_deadline_window_and_slot)
     ck_assert_int_eq(call->median_us, PLAY_EPOCH_US + play.now_us);
     ck_assert_int_eq(call->node_deadline_us, PLAY_EPOCH_US + 1050000 + 250);
     ck_assert_int_eq(call->window_us, 15000000);
-    ck_assert_int_ge(call->slot, 0);
+    ck_assert_int_ge(call->slots[0], 0);
     ck_assert_int_eq(call->ttl_ms, 30000);
 }
 END_TEST
@@ -294,7 +294,9 @@ static engine_op extend_for(int64_t number, int64_t ttl_ms)
 {
     char token[TOKEN_MAX];
     unsigned char random[TOKEN_RANDOM_BYTES] = {0};
-    size_t len = token_make(token, number, random, span_of("me"));
+    size_t len = token_make(
+        token, random,
+        &(struct token_parts){.number = number, .owner = span_of("me")});
     return engine_extend(play.engine, PLAY_RESOURCE, (struct span){token, len},
                          ttl_ms, NULL);
 }

@@ -181,7 +181,9 @@ static engine_op release_of(int64_t number)
 {
     char token[TOKEN_MAX];
     unsigned char random[TOKEN_RANDOM_BYTES] = {0};
-    size_t len = token_make(token, number, random, span_of("me"));
+    size_t len = token_make(
+        token, random,
+        &(struct token_parts){.number = number, .owner = span_of("me")});
     return engine_release(play.engine, PLAY_RESOURCE, (struct span){token, len},
                           NULL);
 }

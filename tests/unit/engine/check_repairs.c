@@ -12,7 +12,9 @@ static engine_op extend_for(int64_t ttl_ms)
 {
     char token[TOKEN_MAX];
     unsigned char random[TOKEN_RANDOM_BYTES] = {0};
-    size_t len = token_make(token, PLAY_EPOCH_US, random, span_of("me"));
+    size_t len = token_make(
+        token, random,
+        &(struct token_parts){.number = PLAY_EPOCH_US, .owner = span_of("me")});
     return engine_extend(play.engine, PLAY_RESOURCE, (struct span){token, len},
                          ttl_ms, NULL);
 }

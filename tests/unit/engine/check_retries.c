@@ -12,7 +12,9 @@ static struct span make_token(char token[TOKEN_MAX])
 {
     unsigned char random[TOKEN_RANDOM_BYTES] = {0};
     return (struct span){
-        token, token_make(token, PLAY_EPOCH_US, random, span_of("me"))};
+        token, token_make(token, random,
+                          &(struct token_parts){.number = PLAY_EPOCH_US,
+                                                .owner = span_of("me")})};
 }
 
 static engine_op extend(void)

@@ -13,13 +13,14 @@ static const unsigned char random_bytes[TOKEN_RANDOM_BYTES] = {
 START_TEST(made_with_sixteen_digits_random_and_owner)
 {
     char token[TOKEN_MAX + 1] = {0};
-    size_t len =
-        token_make(token, 1795221641865000, random_bytes, span_of("web-3"));
+    size_t len = token_make(token, random_bytes,
+                            &(struct token_parts){.number = 1795221641865000,
+                                                  .owner = span_of("web-3")});
     ck_assert_uint_eq(len, strlen(token));
     ck_assert_str_eq(token, "1795221641865000." HEX40 ".web-3");
 
     memset(token, 0, sizeof token);
-    (void)token_make(token, 7, random_bytes, (struct span){0});
+    (void)token_make(token, random_bytes, &(struct token_parts){.number = 7});
     ck_assert_str_eq(token, "0000000000000007." HEX40);
 }
 END_TEST

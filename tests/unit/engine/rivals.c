@@ -217,7 +217,7 @@ static void ask_for_votes(int server)
         .node_deadline_us = EPOCH_US + rivals.now_us + TIMEOUT_US,
         .window_us = SECOND,
     };
-    ask.slot = fence_slot(ask.resource);
+    fence_slots(ask.resource, ask.slots);
     for (int i = 0; i < NODES; i++) {
         if (!rivals.server[server].to[i].is_up ||
             admission_refusal(admission, i) != STATE_VOTING)

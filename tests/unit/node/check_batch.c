@@ -33,7 +33,7 @@ static const struct call any = {
     .number = 9007199254740991,
     .node_deadline_us = 1700000000123456,
     .window_us = 15000000,
-    .slot = 0,
+    .slots = {0},
     .seen = 1700000000000005,
     .listen_us = CALL_LISTEN_US,
 };

@@ -137,10 +137,10 @@ START_TEST(numbers_in_a_slot_only_rise)
     call.resource = span_of("r"); /* held comes before stale */
     ck_assert_int_eq(live_ask(&call), VOTE_HELD);
     call.resource = span_of("s");
-    call.slot = 8;
+    call.slots[0] = 8;
     ck_assert_int_eq(live_ask(&call), VOTE_GRANTED);
     call.resource = span_of("t");
-    call.slot = 7;
+    call.slots[0] = 7;
     call.number = accepted + 1;
     ck_assert_int_eq(live_ask(&call), VOTE_GRANTED);
 }
@@ -329,7 +329,7 @@ START_TEST(an_error_of_one_call_is_not_that_of_its_neighbours)
         live_call(CALL_ACQUIRE, "d", "A"),
     };
     for (int i = 0; i < 4; i++)
-        calls[i].slot = 7 + i;
+        calls[i].slots[0] = (uint16_t)(7 + i);
     live_ask_all(calls, 4);
     ck_assert_int_eq(live.votes[0], VOTE_GRANTED);
     ck_assert_int_eq(live.votes[1], VOTE_KEY_REFUSED);

@@ -90,7 +90,7 @@ START_TEST(a_batch_that_promises_counts_once)
     live_admit();
     permit_set_number("seen", 5);
     for (int i = 0; i < CALLS; i++)
-        calls[i].slot += i;
+        calls[i].slots[0] += (uint16_t)i;
     live_ask_all(calls, CALLS);
     ck_assert_int_eq(live.reply.beat, LIVE_MEDIAN_US + 2);
     ck_assert_int_eq(permit_number("beat"), LIVE_MEDIAN_US + 2);

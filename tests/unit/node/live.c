@@ -151,7 +151,7 @@ struct call live_call(enum call_kind kind, const char *resource,
         .number = live_node_now_us(),
         .node_deadline_us = live_node_now_us() + DEADLINE_US,
         .window_us = LIVE_WINDOW_US,
-        .slot = 7,
+        .slots = {7},
         .listen_us = CALL_LISTEN_US,
     };
 }

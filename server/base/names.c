@@ -1,0 +1,62 @@
+#include "names.h"
+
+enum { SEPARATOR = '\n' };
+
+struct span names_next(struct span *rest)
+{
+    const char *end = memchr(rest->ptr, SEPARATOR, rest->len);
+    struct span name = *rest;
+    if (end == NULL) {
+        rest->len = 0;
+        return name;
+    }
+    name.len = (size_t)(end - rest->ptr);
+    rest->ptr += name.len + 1;
+    rest->len -= name.len + 1;
+    return name;
+}
+
+int names_count(struct span names)
+{
+    int count = 1;
+    for (size_t i = 0; i < names.len; i++)
+        count += names.ptr[i] == SEPARATOR;
+    return count;
+}
+
+bool names_are_several(struct span names)
+{
+    return memchr(names.ptr, SEPARATOR, names.len) != NULL;
+}
+
+static int compare(const void *left, const void *right)
+{
+    const struct span *a = left, *b = right;
+    int order = memcmp(a->ptr, b->ptr, a->len < b->len ? a->len : b->len);
+    return order != 0 ? order : (a->len > b->len) - (a->len < b->len);
+}
+
+size_t names_join(char *to, struct span *list, int count)
+{
+    size_t len = 0;
+    qsort(list, (size_t)count, sizeof *list, compare);
+    for (int i = 0; i < count; i++) {
+        if (i > 0)
+            to[len++] = SEPARATOR;
+        len += span_copy(to + len, list[i]);
+    }
+    return len;
+}
+
+bool names_are_sorted(struct span names)
+{
+    struct span rest = names;
+    struct span last = names_next(&rest);
+    while (rest.len > 0) {
+        struct span next = names_next(&rest);
+        if (compare(&last, &next) >= 0)
+            return false;
+        last = next;
+    }
+    return true;
+}
