@@ -18,6 +18,8 @@ void attempt_init(struct attempt *attempt, struct span token)
     assert(token.len <= TOKEN_MAX);
     attempt->number = 0;
     attempt->seen_number = 0;
+    attempt->is_repeat = false;
+    attempt->replaces = 0;
     attempt->token_len = span_copy(attempt->token, token);
 }
 
@@ -53,7 +55,8 @@ static void send_to_all(struct attempt *attempt,
 {
     struct round *round = &attempt->round;
     struct call call = {
-        .kind = kinds[request->call],
+        .kind = attempt->is_repeat ? CALL_REPEAT : kinds[request->call],
+        .seen = attempt->replaces,
         .resource = request->resource,
         .ttl_ms = request->only_looks ? 0 : request->ttl_ms,
         .median_us = nodes_median_us(means->nodes, round->start_us),
@@ -63,6 +66,8 @@ static void send_to_all(struct attempt *attempt,
         call.number = nodes_next_number(means->nodes, call.median_us,
                                         attempt->seen_number);
         make_token(attempt, means, request, call.number);
+        if (attempt->is_repeat) /* the next one takes the place of this one */
+            attempt->replaces = call.number;
     }
     call.token = attempt_token(attempt);
     for (int i = 0; i < round->total; i++) {
@@ -130,10 +135,21 @@ void attempt_wait_on(struct attempt *attempt, const struct attempt_means *means,
                   environment_now(means->env) + timeout_us(means, request));
 }
 
+bool attempt_repeats(struct attempt *attempt, const struct request *request)
+{
+    if (attempt->is_repeat)
+        return false;
+    attempt->is_repeat = round_may_repeat(&attempt->round, request->key_hash,
+                                          &attempt->replaces);
+    return attempt->is_repeat;
+}
+
 void attempt_undo(const struct attempt *attempt,
                   const struct attempt_means *means,
                   const struct request *request)
 {
+    if (attempt->is_repeat)
+        return;
     releases_undo(means->releases, &attempt->round, request->resource,
                   attempt_token(attempt), request->ttl_ms,
                   attempt->uncertainty_us);

@@ -4,6 +4,11 @@
  *
  * Each attempt to acquire has its own token, so that the release of a lost
  * attempt, however late, never deletes the lock of a later one.
+ *
+ * An acquire that finds the lock held with its own key hash repeats an earlier
+ * one, whose answer may be lost or in use. The next attempt takes the place of
+ * its tokens, and is never undone: that would take the lock from a client that
+ * goes by the earlier answer. What a lost one leaves ends with its TTL.
  */
 #ifndef REDLOCKD_ATTEMPT_H
 #define REDLOCKD_ATTEMPT_H
@@ -27,6 +32,8 @@ struct request {
 struct attempt {
     int number;             /* from 1 on; 0: none has begun */
     int64_t seen_number;    /* acquire: the highest that a node accepted */
+    bool is_repeat;         /* acquire: takes the place of earlier tokens … */
+    int64_t replaces;       /* … with its key hash, up to this number */
     int64_t uncertainty_us; /* its calls may run this much later */
     struct round round;
     size_t token_len;
@@ -58,7 +65,16 @@ bool attempt_release(struct attempt *attempt, const struct attempt_means *means,
 void attempt_wait_on(struct attempt *attempt, const struct attempt_means *means,
                      const struct request *request);
 
-/* Releases a lost acquire on all nodes that may have set the key. */
+/*
+ * After a lost acquire: true if the next attempt is to take the place of an
+ * earlier one with the same key.
+ */
+bool attempt_repeats(struct attempt *attempt, const struct request *request);
+
+/*
+ * Releases a lost acquire on all nodes that may have set the key, unless it was
+ * a repeat.
+ */
 void attempt_undo(const struct attempt *attempt,
                   const struct attempt_means *means,
                   const struct request *request);

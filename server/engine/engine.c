@@ -168,7 +168,7 @@ void engine_close(struct engine *engine, engine_op op)
 
 bool engine_abandon(struct engine *engine, engine_op op)
 {
-    char text[RESOURCE_MAX];
+    char text[NAMES_LEN_MAX];
     if (waits_owns(op))
         return waits_abandon(&engine->waits, op);
     struct operation *it = must_find(engine, op);

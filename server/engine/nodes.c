@@ -313,8 +313,9 @@ static int64_t deadline_of(const struct nodes *nodes, int node,
                            enum call_kind kind, int64_t deadline_us)
 {
     const struct nodeclock *clock = &nodes->clocks.node[node].base;
-    return kind == CALL_REPAIR ? nodeclock_earliest_at(clock, deadline_us)
-                               : nodeclock_latest_at(clock, deadline_us);
+    return kind == CALL_REPAIR || kind == CALL_REPEAT
+               ? nodeclock_earliest_at(clock, deadline_us)
+               : nodeclock_latest_at(clock, deadline_us);
 }
 
 enum node_state nodes_refusal(const struct nodes *nodes, int node,

@@ -18,8 +18,19 @@ void operations_init(struct operations *operations, struct nodes *nodes,
     slots_init(&operations->slots, sizeof(struct operation), OPERATIONS_MAX);
 }
 
+static void give(struct operations *operations, struct operation *it)
+{
+    texts_drop(&it->texts);
+    slots_give(&operations->slots, it);
+}
+
 void operations_fini(struct operations *operations)
 {
+    for (uint32_t i = 0; i < operations->slots.count; i++) {
+        struct operation *it = slots_at(&operations->slots, i);
+        if (it != NULL)
+            give(operations, it);
+    }
     slots_fini(&operations->slots);
 }
 
@@ -157,7 +168,9 @@ static bool on_acquire_verdict(struct operations *operations,
 {
     struct attempt *attempt = &it->attempt;
     bool is_lost_race = verdict == VERDICT_STALE || verdict == VERDICT_SPLIT;
+    bool was_repeat = attempt->is_repeat;
     if (verdict == VERDICT_WON && is_valid(operations, it)) {
+        it->result.is_repeat = was_repeat;
         settle(operations, it, OUTCOME_GRANTED);
         return false;
     }
@@ -170,9 +183,12 @@ static bool on_acquire_verdict(struct operations *operations,
         attempt->seen_number = attempt->round.highest;
     if (verdict == VERDICT_WON)
         settle(operations, it, OUTCOME_VALIDITY_EXHAUSTED);
+    else if (attempt_repeats(attempt, &it->request))
+        return true;
     else if (!is_lost_race)
         return on_verdict(operations, it, verdict);
-    else if (!has_attempts_left(operations, it))
+    else if (!has_attempts_left(operations, it) ||
+             (was_repeat && verdict == VERDICT_SPLIT)) /* another repeat won */
         settle(operations, it, it->was_held ? OUTCOME_HELD : OUTCOME_NO_QUORUM);
     else if (verdict == VERDICT_STALE)
         return true;
@@ -217,7 +233,7 @@ static void end(struct operations *operations, struct operation *it)
     operations->in_flight -=
         it->state == OPERATION_ROUND || it->state == OPERATION_PAUSE;
     set_timer(operations, it, TIMER_OFF);
-    slots_give(&operations->slots, it);
+    give(operations, it);
 }
 
 static void end_if_complete(struct operations *operations, struct operation *it)
@@ -307,12 +323,16 @@ static struct operation *operation_new(struct operations *operations,
     struct operation *it = slots_take(&operations->slots);
     if (it == NULL)
         return NULL;
-    if (!port->timer(port->ctx, timer_slot(TIMER_OPERATION, it->head.index),
-                     TIMER_OFF)) {
+    if (!texts_keep(&it->texts, order->resource, order->owner)) {
         slots_give(&operations->slots, it);
         return NULL;
     }
-    assert(order->resource.len <= RESOURCE_MAX);
+    if (!port->timer(port->ctx, timer_slot(TIMER_OPERATION, it->head.index),
+                     TIMER_OFF)) {
+        give(operations, it);
+        return NULL;
+    }
+    assert(order->resource.len <= NAMES_LEN_MAX);
     assert(order->owner.len <= OWNER_MAX);
     assert(order->key_hash.len <= KEY_HASH_LEN);
     it->was_held = false;
@@ -323,8 +343,8 @@ static struct operation *operation_new(struct operations *operations,
         .only_looks =
             order->call == LOCK_EXTEND && is_held_too_long(operations, order),
         .ttl_ms = order->ttl_ms,
-        .resource = {it->resource, span_copy(it->resource, order->resource)},
-        .owner = {it->owner, span_copy(it->owner, order->owner)},
+        .resource = texts_first(&it->texts),
+        .owner = texts_second(&it->texts),
         .key_hash = {it->key_hash, span_copy(it->key_hash, order->key_hash)},
     };
     attempt_init(&it->attempt, order->token);

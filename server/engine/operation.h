@@ -21,6 +21,7 @@
 #define REDLOCKD_OPERATION_H
 
 #include "../base/slots.h"
+#include "../base/texts.h"
 #include "attempt.h"
 #include "repairs.h"
 #include "result.h"
@@ -41,8 +42,7 @@ struct operation {
     struct request request;
     struct attempt attempt;
     struct engine_result result;
-    char resource[RESOURCE_MAX];
-    char owner[OWNER_MAX];
+    struct texts texts; /* resource and owner */
     char key_hash[KEY_HASH_LEN];
 };
 

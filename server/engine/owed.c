@@ -18,7 +18,7 @@ struct owed_block {
 };
 
 static_assert(sizeof(struct owed_block) == OWED_BLOCK, "");
-static_assert(TOKEN_MAX <= UINT8_MAX && RESOURCE_MAX <= UINT16_MAX, "");
+static_assert(TOKEN_MAX <= UINT8_MAX && NAMES_LEN_MAX <= UINT16_MAX, "");
 
 /* ---- memory ------------------------------------------------------------- */
 
@@ -93,7 +93,7 @@ bool owed_is_empty(const struct owed *owed)
 bool owed_push(struct owed *owed, const struct owed_item *item, size_t most)
 {
     size_t size = size_of(item->resource.len, item->token.len);
-    assert(item->resource.len <= RESOURCE_MAX && item->token.len <= TOKEN_MAX);
+    assert(item->resource.len <= NAMES_LEN_MAX && item->token.len <= TOKEN_MAX);
     if ((owed->last == NULL ||
          size > sizeof owed->last->bytes - owed->last->used) &&
         !add_block(owed, most))

@@ -1,7 +1,6 @@
 #include "releases.h"
 
 #include <assert.h>
-#include <stdlib.h>
 
 #include "tag.h"
 
@@ -31,8 +30,7 @@ static void show_pending(const struct releases *releases)
 static void forget(struct releases *releases, struct release *it)
 {
     TAILQ_REMOVE(&releases->list, it, link);
-    if (it->text != it->small)
-        free(it->text);
+    texts_drop(&it->texts);
     slots_give(&releases->slots, it);
 }
 
@@ -50,34 +48,20 @@ void releases_fini(struct releases *releases)
 static struct release *remember(struct releases *releases, struct span resource,
                                 struct span token)
 {
-    size_t len = resource.len + token.len;
-    assert(resource.len <= RESOURCE_MAX && token.len <= TOKEN_MAX);
+    assert(resource.len <= NAMES_LEN_MAX && token.len <= TOKEN_MAX);
     struct release *it = slots_take(&releases->slots);
     if (it == NULL)
         return NULL;
-    it->text = len <= sizeof it->small ? it->small : malloc(len);
-    if (it->text == NULL) {
+    if (!texts_keep(&it->texts, resource, token)) {
         slots_give(&releases->slots, it);
         return NULL;
     }
-    it->resource_len = span_copy(it->text, resource);
-    it->token_len = span_copy(it->text + it->resource_len, token);
     it->operation = 0;
     it->owed = it->in_flight = it->in_time = 0;
     it->asks_again = false;
     it->in_time_us = 0;
     TAILQ_INSERT_TAIL(&releases->list, it, link);
     return it;
-}
-
-static struct span resource_of(const struct release *it)
-{
-    return (struct span){it->text, it->resource_len};
-}
-
-static struct span token_of(const struct release *it)
-{
-    return (struct span){it->text + it->resource_len, it->token_len};
 }
 
 /* it NULL: nothing waits for the answer. */
@@ -202,7 +186,8 @@ static void take_answer(struct releases *releases, struct release *it, int node,
 /* What was not answered in time becomes a debt. */
 static void hand_over(struct releases *releases, struct release *it)
 {
-    const struct owed_item item = {resource_of(it), token_of(it), it->until_us};
+    const struct owed_item item = {texts_first(&it->texts),
+                                   texts_second(&it->texts), it->until_us};
     uint16_t due = it->owed & (uint16_t)~it->in_flight;
     for (int i = 0; i < releases->env->settings.nodes; i++)
         if (due & bit(i))

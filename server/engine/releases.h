@@ -19,10 +19,9 @@
 #include <sys/queue.h>
 
 #include "../base/slots.h"
+#include "../base/texts.h"
 #include "debts.h"
 #include "round.h"
-
-enum { RELEASE_SMALL = 160 };
 
 struct release {
     struct slots_head head;
@@ -35,10 +34,7 @@ struct release {
     int64_t in_time_us;  /* a client's: by then a majority must answer */
     int64_t set_ends_us; /* from then on nothing can set the key */
     int64_t until_us;    /* the TTL has passed: no longer needed */
-    size_t resource_len;
-    size_t token_len;
-    char *text; /* resource and token: small, or malloc'ed for long ones */
-    char small[RELEASE_SMALL];
+    struct texts texts;  /* resource and token */
 };
 
 struct releases {

@@ -19,6 +19,7 @@ void repairs_init(struct repairs *repairs, struct nodes *nodes)
 static void end(struct repairs *repairs, struct repair *it)
 {
     TAILQ_REMOVE(&repairs->list, it, link);
+    texts_drop(&it->texts);
     slots_give(&repairs->slots, it);
 }
 
@@ -50,7 +51,10 @@ void repairs_start(struct repairs *repairs, struct span resource,
     struct repair *it = slots_take(&repairs->slots);
     if (it == NULL)
         return;
-    assert(resource.len + token.len <= sizeof it->text);
+    if (!texts_keep(&it->texts, resource, token)) {
+        slots_give(&repairs->slots, it);
+        return;
+    }
     it->is_looking = false;
     it->at_us =
         environment_now(repairs->env) + repairs->env->settings.node_timeout_us;
@@ -65,8 +69,6 @@ void repairs_start(struct repairs *repairs, struct span resource,
     it->found = 0;
     for (int i = 0; i < round->total; i++)
         it->seen[i] = round->votes[i].highest;
-    it->resource_len = span_copy(it->text, resource);
-    it->token_len = span_copy(it->text + it->resource_len, token);
     TAILQ_INSERT_TAIL(&repairs->list, it, link);
 }
 
@@ -74,11 +76,11 @@ void repairs_start(struct repairs *repairs, struct span resource,
 
 static struct call call_of(const struct repair *it, enum call_kind kind)
 {
-    struct span resource = {it->text, it->resource_len};
+    struct span resource = texts_first(&it->texts);
     struct call call = {
         .kind = kind,
         .resource = resource,
-        .token = {it->text + it->resource_len, it->token_len},
+        .token = texts_second(&it->texts),
         .number = it->number,
     };
     fence_slots(resource, call.slots);

@@ -18,6 +18,7 @@
 #include <sys/queue.h>
 
 #include "../base/slots.h"
+#include "../base/texts.h"
 #include "nodes.h"
 #include "round.h"
 
@@ -33,9 +34,7 @@ struct repair {
     uint16_t nodes; /* bit per node: lacks the lock */
     int found;      /* how many nodes have it */
     int64_t seen[NODES_MAX];
-    size_t resource_len;
-    size_t token_len;
-    char text[RESOURCE_MAX + TOKEN_MAX];
+    struct texts texts; /* resource and token */
 };
 
 struct repairs {

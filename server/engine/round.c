@@ -137,6 +137,34 @@ static bool is_foreign(const struct round_vote *vote)
            !token_parse((struct span){vote->value, vote->value_len}, &parts);
 }
 
+/* The number of a token with this key hash; 0: it is held by another value. */
+static int64_t number_of_repeated(const struct round_vote *vote,
+                                  struct span key_hash)
+{
+    struct token_parts parts;
+    if (vote->vote != VOTE_HELD ||
+        !token_parse((struct span){vote->value, vote->value_len}, &parts) ||
+        parts.key_hash.len != key_hash.len ||
+        memcmp(parts.key_hash.ptr, key_hash.ptr, key_hash.len) != 0)
+        return 0;
+    return parts.number;
+}
+
+bool round_may_repeat(const struct round *round, struct span key_hash,
+                      int64_t *number)
+{
+    int count = round_count(round, VOTE_GRANTED);
+    *number = 0;
+    if (key_hash.len == 0)
+        return false;
+    for (int i = 0; i < round->total; i++) {
+        int64_t found = number_of_repeated(&round->votes[i], key_hash);
+        count += found > 0;
+        *number = at_least(*number, found);
+    }
+    return *number > 0 && count >= round->quorum;
+}
+
 static int count_foreign(const struct round *round)
 {
     int count = 0;

@@ -98,6 +98,14 @@ int round_count(const struct round *round, enum vote vote);
 int round_common_value(const struct round *round, int *count);
 
 /*
+ * Of a lost acquire: whether the nodes that granted, and those that are held by
+ * earlier tokens with this key hash, make a majority. Then *number is the
+ * greatest of those tokens'.
+ */
+bool round_may_repeat(const struct round *round, struct span key_hash,
+                      int64_t *number);
+
+/*
  * Time to live of the common value on a majority, or otherwise of values that
  * are no tokens of ours, ms: the quorum-th largest. -1: it has no end, or there
  * is no majority.
