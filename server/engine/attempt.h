@@ -26,6 +26,7 @@ struct request {
     struct span resource;
     struct span owner;
     struct span key_hash;
+    int64_t asked_us; /* when it was asked, by the nodes' clocks; 0: unknown */
 };
 
 /* The newest attempt; of earlier ones only seen_number remains. */
@@ -66,8 +67,9 @@ void attempt_wait_on(struct attempt *attempt, const struct attempt_means *means,
                      const struct request *request);
 
 /*
- * After a lost acquire: true if the next attempt is to take the place of an
- * earlier one with the same key.
+ * After a lost acquire: true if the next attempt is to take the place of one
+ * with the same key that was granted before this one was asked. Of two that are
+ * under way together only one has the lock.
  */
 bool attempt_repeats(struct attempt *attempt, const struct request *request);
 

@@ -94,6 +94,8 @@ engine_op engine_acquire(struct engine *engine,
         .resource = acquire->resource,
         .owner = acquire->owner,
         .key_hash = acquire->key_hash,
+        .asked_us =
+            nodes_median_us(&engine->nodes, environment_now(&engine->env)),
         .ttl_ms = acquire->ttl_ms,
         .client = client,
     };

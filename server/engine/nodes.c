@@ -307,7 +307,8 @@ static bool asks_for_vote(enum call_kind kind)
 
 /*
  * What the node's clock shows at the deadline. Where our estimate is uncertain,
- * an acquire or extend must not fail for it, and a repair must not be late.
+ * an acquire or extend must not fail for it, and what is never undone, a repair
+ * or a repeat, must not be late.
  */
 static int64_t deadline_of(const struct nodes *nodes, int node,
                            enum call_kind kind, int64_t deadline_us)

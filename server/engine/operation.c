@@ -340,6 +340,7 @@ static struct operation *operation_new(struct operations *operations,
     it->client = order->client;
     it->request = (struct request){
         .call = order->call,
+        .asked_us = order->asked_us,
         .only_looks =
             order->call == LOCK_EXTEND && is_held_too_long(operations, order),
         .ttl_ms = order->ttl_ms,

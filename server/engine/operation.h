@@ -63,6 +63,7 @@ struct operation_order {
     struct span token;
     struct span owner;
     struct span key_hash;
+    int64_t asked_us; /* as in struct request */
     int64_t ttl_ms;
     bool is_for_waiter;
     void *client;

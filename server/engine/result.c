@@ -74,6 +74,7 @@ void result_tell_token(struct engine_result *result, struct span token)
         return; /* from another library: no number, no owner */
     result->number = parts.number;
     result->owner = parts.owner;
+    result->key_hash = parts.key_hash;
 }
 
 void result_tell_holder(struct engine_result *result, const struct round *round,

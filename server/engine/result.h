@@ -39,6 +39,7 @@ struct engine_result {
     struct span token;      /* granted, extended; otherwise empty */
     int64_t number;         /* fencing number; 0 unknown */
     struct span owner;      /* empty: unknown */
+    struct span key_hash;   /* granted, held: empty: none, or unknown */
     bool is_repeat;         /* granted: in place of a lock with the same key */
     bool has_holder;        /* held: number, owner, remaining are known */
     int64_t remaining_ms;   /* found, held: -1 unknown */
@@ -60,12 +61,13 @@ struct engine_result {
 /* From the deciding round: its start, and the votes. */
 void result_tell_votes(struct engine_result *result, const struct round *round);
 
-/* Number and owner of the token, if it has our form; borrows its owner. */
+/* The parts of the token, if it has our form; borrows from it. */
 void result_tell_token(struct engine_result *result, struct span token);
 
 /*
  * Remaining time of what a majority has. If it is one value: number and owner,
- * and for how long it has been held. The owner is borrowed from the round.
+ * and for how long it has been held. Owner and key hash are borrowed from the
+ * round.
  *
  * median_us  of the nodes' clocks, as in fencing numbers; 0: unknown
  */

@@ -1,44 +1,52 @@
 /*
- * The turn of whoever is first in a queue: when it tries, and what comes of it.
+ * The turns of those that wait: when the contender of a queue tries, and what
+ * comes of it.
  */
 #ifndef REDLOCKD_TURNS_H
 #define REDLOCKD_TURNS_H
 
 #include "waits.h"
 
-/* After the first announcement the head tries, whoever else announces. */
+/* After the first announcement the contender tries, whoever else announces. */
 enum { TURNS_ENOUGH_US = 5000 };
 
 /* To be called once, before anybody waits. */
 void turns_init(struct waits *waits);
 
-/* The waiter's timer; at_us 0 stops it. */
-void turns_set_timer(const struct waits *waits, const struct waiter *it,
-                     int64_t at_us);
+/* The waiter's timer: its next attempt, or the end of its time. */
+void turns_set_timer(const struct waits *waits, const struct waiter *it);
 
-/* To when the head, if it is not trying, tries next or has waited enough. */
-void turns_set_head_timer(const struct waits *waits,
-                          const struct waitqueue *queue);
+/* After an attempt, or with other knowledge: when the contender tries. */
+void turns_plan(struct waits *waits, struct waiter *it, int64_t now_us);
 
-/* After an attempt, or with other knowledge: when the head tries. */
-void turns_plan(struct waits *waits, struct waitqueue *queue, int64_t now_us);
-
-/* The head tries, which must be waiting. */
-void turns_try(struct waits *waits, struct waitqueue *queue,
-               enum metrics_handover by);
-
-/* The head, if any, tries now, or again as soon as its attempt is lost. */
-void turns_wake(struct waits *waits, struct waitqueue *queue,
+/*
+ * It is to try as soon as no attempt for one of its resources is under way.
+ * turns_run lets all that are ready try, those too that this makes ready;
+ * turns_wake does both.
+ */
+void turns_make_ready(struct waits *waits, struct waiter *it,
+                      enum metrics_handover by);
+void turns_run(struct waits *waits);
+void turns_wake(struct waits *waits, struct waiter *it,
                 enum metrics_handover by);
 
-/* It no longer waits. If it was trying, the caller plans for the next one. */
-void turns_leave(struct waits *waits, struct waiter *it, int64_t now_us);
+/* It has just come: it tries at once, waits, or learns that it may not. */
+void turns_begin(struct waits *waits, struct waiter *it, int64_t now_us);
 
-/* It has this outcome, of which no operation tells. */
-void turns_settle_plainly(struct waits *waits, struct waiter *it,
-                          enum outcome outcome, int64_t now_us);
+/* The same, but it may not even wait. */
+void turns_refuse(struct waits *waits, struct waiter *it, enum outcome outcome);
 
-/* Its time is up: it is told what the last attempt of the queue found. */
+/*
+ * Its client has gone: it no longer waits. If it has asked the nodes, what it
+ * may have had is being released, and the next ones try behind that.
+ */
+void turns_abandon(struct waits *waits, struct waiter *it, bool has_asked,
+                   int64_t now_us);
+
+/* Nobody waits any more. */
+void turns_stop(struct waits *waits, struct waiter *it, int64_t now_us);
+
+/* Its time is up: it is told what the last attempt found. */
 void turns_settle_late(struct waits *waits, struct waiter *it, int64_t now_us);
 
 #endif

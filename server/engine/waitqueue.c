@@ -1,6 +1,17 @@
 #include "waitqueue.h"
 
+#include <assert.h>
 #include <search.h>
+
+#include "../base/names.h"
+
+/* Of a waiter for more than one resource. */
+struct several {
+    struct waitplan plan;
+    struct place places[];
+};
+
+/* ---- queues ------------------------------------------------------------- */
 
 static int compare(const void *left, const void *right)
 {
@@ -13,6 +24,7 @@ static int compare(const void *left, const void *right)
 void waitqueues_init(struct waitqueues *queues)
 {
     queues->index = NULL;
+    queues->arrivals = 0;
     TAILQ_INIT(&queues->list);
 }
 
@@ -36,8 +48,8 @@ struct waitqueue *waitqueues_find(const struct waitqueues *queues,
     return found != NULL ? *found : NULL;
 }
 
-struct waitqueue *waitqueues_make(struct waitqueues *queues,
-                                  struct span resource)
+/* The same, or a new one. NULL: no memory. */
+static struct waitqueue *make(struct waitqueues *queues, struct span resource)
 {
     struct waitqueue *queue = waitqueues_find(queues, resource);
     if (queue != NULL)
@@ -47,7 +59,7 @@ struct waitqueue *waitqueues_make(struct waitqueues *queues,
         return NULL;
     queue->resource =
         (struct span){queue->text, span_copy(queue->text, resource)};
-    TAILQ_INIT(&queue->waiters);
+    TAILQ_INIT(&queue->places);
     if (tsearch(queue, &queues->index, compare) == NULL) {
         free(queue);
         return NULL;
@@ -62,40 +74,200 @@ void waitqueues_drop(struct waitqueues *queues, struct waitqueue *queue)
         free_queue(queues, queue);
 }
 
-void waitqueue_add(struct waitqueue *queue, struct waiter *waiter)
+/* ---- places ------------------------------------------------------------- */
+
+/* False: no memory, and nothing has changed. */
+static bool make_places(struct waiter *it, struct span names)
 {
-    waiter->state = WAITER_QUEUED;
-    TAILQ_INSERT_TAIL(&queue->waiters, waiter, link);
-    queue->count++;
+    it->count = 0;
+    it->several = NULL;
+    it->places = &it->only;
+    if (!names_are_several(names))
+        return true;
+    size_t size = sizeof *it->several +
+                  (size_t)names_count(names) * sizeof *it->several->places;
+    it->several = calloc(1, size + names.len);
+    if (it->several == NULL)
+        return false;
+    char *text = (char *)it->several + size;
+    it->names = (struct span){text, span_copy(text, names)};
+    it->places = it->several->places;
+    it->plan = &it->several->plan;
+    return true;
 }
 
-void waitqueue_remove(struct waitqueue *queue, struct waiter *waiter)
+bool waitqueues_enrol(struct waitqueues *queues, struct waiter *waiter,
+                      struct span names)
 {
-    TAILQ_REMOVE(&queue->waiters, waiter, link);
-    queue->count--;
+    if (!make_places(waiter, names))
+        return false;
+    while (names.len > 0) {
+        struct waitqueue *queue = make(queues, names_next(&names));
+        if (queue == NULL) {
+            waitqueues_dismiss(queues, waiter);
+            return false;
+        }
+        queue->users++;
+        waiter->places[waiter->count++] =
+            (struct place){.waiter = waiter, .queue = queue};
+    }
+    if (waiter->several == NULL) {
+        waiter->names = waiter->only.queue->resource;
+        waiter->plan = &waiter->only.queue->plan;
+    }
+    return true;
 }
 
-void waitqueue_note(struct waitqueue *queue, const struct engine_result *result,
-                    int64_t now_us)
+void waitqueues_dismiss(struct waitqueues *queues, struct waiter *waiter)
 {
-    queue->last = *result;
-    queue->last.resource = queue->last.token = (struct span){0};
-    queue->last.owner = (struct span){
-        queue->last_owner, span_copy(queue->last_owner, result->owner)};
-    queue->last_us = now_us;
+    for (int i = 0; i < waiter->count; i++) {
+        waiter->places[i].queue->users--;
+        waitqueues_drop(queues, waiter->places[i].queue);
+    }
+    free(waiter->several);
 }
 
-int waitqueue_announce(struct waitqueue *queue, int node)
-{
-    queue->announced |= (uint16_t)(1u << node);
-    return __builtin_popcount(queue->announced);
-}
+/* ---- contenders --------------------------------------------------------- */
 
-void waitqueue_try_at(struct waitqueue *queue, int64_t at_us,
-                      enum metrics_handover by)
+TAILQ_HEAD(vacancies, waitqueue);
+
+static void add_vacancy(struct vacancies *vacancies, struct waitqueue *queue)
 {
-    if (at_us >= queue->try_us)
+    queue->contender = NULL;
+    if (queue->is_vacant)
         return;
-    queue->try_us = at_us;
-    queue->try_by = by;
+    queue->is_vacant = true;
+    TAILQ_INSERT_TAIL(vacancies, queue, vacant);
+}
+
+/* No earlier one contends for any of its resources. */
+static bool may_contend(const struct waiter *it)
+{
+    for (int i = 0; i < it->count; i++) {
+        const struct waiter *other = it->places[i].queue->contender;
+        if (other != NULL && other->arrival < it->arrival)
+            return false;
+    }
+    return true;
+}
+
+/* Later ones give way. */
+static void contend(struct waiter *it, struct vacancies *vacancies)
+{
+    for (int i = 0; i < it->count; i++) {
+        const struct waiter *other = it->places[i].queue->contender;
+        for (int j = 0; other != NULL && other != it && j < other->count; j++)
+            add_vacancy(vacancies, other->places[j].queue);
+        it->places[i].queue->contender = it;
+    }
+}
+
+/* Ends, as later ones give way to earlier ones only. */
+static void fill(struct vacancies *vacancies)
+{
+    struct waitqueue *queue;
+    while ((queue = TAILQ_FIRST(vacancies)) != NULL) {
+        TAILQ_REMOVE(vacancies, queue, vacant);
+        queue->is_vacant = false;
+        struct place *place = TAILQ_FIRST(&queue->places);
+        while (place != NULL && queue->contender != place->waiter &&
+               !may_contend(place->waiter))
+            place = TAILQ_NEXT(place, link);
+        if (place != NULL && queue->contender != place->waiter)
+            contend(place->waiter, vacancies);
+    }
+}
+
+void waitqueues_join(struct waitqueues *queues, struct waiter *waiter)
+{
+    struct vacancies none = TAILQ_HEAD_INITIALIZER(none);
+    bool is_free = true;
+    waiter->arrival = ++queues->arrivals;
+    for (int i = 0; i < waiter->count; i++) {
+        struct waitqueue *queue = waiter->places[i].queue;
+        TAILQ_INSERT_TAIL(&queue->places, &waiter->places[i], link);
+        queue->count++;
+        is_free &= queue->contender == NULL;
+    }
+    if (is_free)
+        contend(waiter, &none);
+}
+
+void waitqueues_leave(struct waiter *waiter)
+{
+    struct vacancies vacancies = TAILQ_HEAD_INITIALIZER(vacancies);
+    for (int i = 0; i < waiter->count; i++) {
+        struct waitqueue *queue = waiter->places[i].queue;
+        TAILQ_REMOVE(&queue->places, &waiter->places[i], link);
+        queue->count--;
+        if (queue->contender == waiter)
+            add_vacancy(&vacancies, queue);
+    }
+    fill(&vacancies);
+}
+
+bool waiter_is_contender(const struct waiter *waiter)
+{
+    return waiter->places[0].queue->contender == waiter;
+}
+
+bool waiter_is_barred(const struct waiter *waiter)
+{
+    for (int i = 0; i < waiter->count; i++)
+        if (waiter->places[i].queue->trying != NULL)
+            return true;
+    return false;
+}
+
+bool waiter_is_covered(const struct waiter *waiter)
+{
+    for (int i = 0; i < waiter->count; i++)
+        if (!waiter->places[i].queue->is_covered)
+            return false;
+    return true;
+}
+
+struct waiter *waitqueue_find_key(const struct waitqueue *queue,
+                                  struct span key_hash)
+{
+    const struct place *place;
+    if (key_hash.len == 0)
+        return NULL;
+    for (place = TAILQ_FIRST(&queue->places); place != NULL;
+         place = TAILQ_NEXT(place, link)) {
+        struct waiter *it = place->waiter;
+        if (it->key_hash_len == key_hash.len &&
+            memcmp(it->key_hash, key_hash.ptr, key_hash.len) == 0)
+            return it;
+    }
+    return NULL;
+}
+
+/* ---- plans -------------------------------------------------------------- */
+
+void waitplan_note(struct waitplan *plan, const struct engine_result *result,
+                   int64_t now_us)
+{
+    plan->last = *result;
+    plan->last.resource = plan->last.token = (struct span){0};
+    plan->last.owner = (struct span){
+        plan->last_owner, span_copy(plan->last_owner, result->owner)};
+    plan->last.key_hash = (struct span){
+        plan->last_key_hash, span_copy(plan->last_key_hash, result->key_hash)};
+    plan->last_us = now_us;
+}
+
+int waitplan_announce(struct waitplan *plan, int node)
+{
+    plan->announced |= (uint16_t)(1u << node);
+    return __builtin_popcount(plan->announced);
+}
+
+void waitplan_try_at(struct waitplan *plan, int64_t at_us,
+                     enum metrics_handover by)
+{
+    if (plan->try_us != 0 && at_us >= plan->try_us)
+        return;
+    plan->try_us = at_us;
+    plan->try_by = by;
 }

@@ -1,6 +1,11 @@
 /*
  * Those that wait for one resource, first come, first served, and what is known
  * of it. waits.h decides what happens to them.
+ *
+ * Who waits for several resources has a place in each of their queues. The
+ * contender of a queue is the one that may try next: the first in the order of
+ * arrival that is the contender of all its other queues, too. So nobody who can
+ * go is held up by one that waits for something else as well.
  */
 #ifndef REDLOCKD_WAITQUEUE_H
 #define REDLOCKD_WAITQUEUE_H
@@ -13,10 +18,36 @@
 
 enum waiter_state { WAITER_QUEUED, WAITER_TRYING, WAITER_SETTLED };
 
+/* When a contender tries, and what it knows by then. */
+struct waitplan {
+    struct engine_result last; /* of the last attempt, or of who was granted */
+    int64_t last_us;
+    char last_owner[OWNER_MAX];
+    char last_key_hash[KEY_HASH_LEN];
+
+    int64_t try_us; /* unless it is woken before; 0: not known */
+    enum metrics_handover try_by;
+    enum metrics_handover tried_by; /* HANDOVER_CAUSES: nothing, it came first,
+                                       or as a repeat */
+    bool is_woken;                  /* while it could not try */
+    enum metrics_handover woken_by;
+
+    uint16_t announced;    /* bit per node: since the last attempt */
+    int64_t hints_from_us; /* announcements wake nobody before */
+    int64_t hint_gap_us;   /* grows while they are wrong */
+};
+
+/* A waiter's place in a queue. */
+struct place {
+    TAILQ_ENTRY(place) link;
+    struct waiter *waiter;
+    struct waitqueue *queue;
+};
+
 struct waiter {
     struct slots_head head;
-    TAILQ_ENTRY(waiter) link;
-    struct waitqueue *queue;
+    TAILQ_ENTRY(waiter) ready;
+    bool is_ready; /* to try, in a list */
     enum waiter_state state;
     bool is_answered;   /* while it starts: its operation is settled */
     uint64_t operation; /* that tries, or was granted; 0: none */
@@ -24,44 +55,49 @@ struct waiter {
     int64_t ttl_ms;
     int64_t since_us;
     int64_t until_us;
+    uint64_t arrival; /* rises from one to the next */
+    int64_t asked_us; /* as in struct request */
+    int64_t repeated; /* it tried to repeat the grant with this number */
+    char key_hash[KEY_HASH_LEN];
+    size_t key_hash_len;
     size_t owner_len;
     char owner[OWNER_MAX]; /* its own; once settled: of the result */
+    struct span names;     /* what it waits for */
     struct engine_result result;
+
+    int count; /* of places */
+    struct place *places;
+    struct waitplan *plan; /* of its queue; its own if it has several */
+    struct place only;
+    struct several *several; /* NULL: it has one place */
 };
 
 struct waitqueue {
     struct span resource; /* first: the key of the index */
     TAILQ_ENTRY(waitqueue) link;
-    TAILQ_HEAD(, waiter) waiters;
-    int count; /* of them */
-    int users; /* waiters that are not closed */
-
-    struct engine_result last; /* of the last attempt, or of who was granted */
-    int64_t last_us;
-    char last_owner[OWNER_MAX];
-
-    int64_t try_us; /* when the head tries next, unless it is woken before */
-    enum metrics_handover try_by;
-    enum metrics_handover tried_by; /* HANDOVER_CAUSES: nothing, it was first */
-    bool is_woken;                  /* while it tried */
-    enum metrics_handover woken_by;
+    TAILQ_HEAD(, place) places;
+    int count;                /* of them */
+    int users;                /* waiters that are not closed */
+    struct waiter *contender; /* NULL: all wait for something else as well */
+    struct waiter *trying;    /* has an attempt under way; NULL: nobody has */
+    struct waitplan plan;     /* of contenders that wait for nothing else */
 
     bool is_subscribed;
-    bool is_covered;       /* a quorum announces */
-    uint16_t subscribed;   /* bit per node: it confirmed */
-    uint16_t announced;    /* bit per node: since the head tried last */
-    int64_t hints_from_us; /* announcements wake nobody before */
-    int64_t hint_gap_us;   /* grows while they are wrong */
+    bool is_covered;     /* a quorum announces */
+    uint16_t subscribed; /* bit per node: it confirmed */
 
     int run;                 /* grants in a row that releases woke */
     int64_t rivals_until_us; /* other servers were seen to wait, too */
     int64_t empty_us;        /* since when nobody waits */
+    TAILQ_ENTRY(waitqueue) vacant;
+    bool is_vacant; /* its contender is to be found, in a list */
     char text[];
 };
 
 struct waitqueues {
     void *index; /* for tsearch(3) */
     TAILQ_HEAD(, waitqueue) list;
+    uint64_t arrivals;
 };
 
 void waitqueues_init(struct waitqueues *queues);
@@ -71,31 +107,47 @@ void waitqueues_fini(struct waitqueues *queues);
 struct waitqueue *waitqueues_find(const struct waitqueues *queues,
                                   struct span resource);
 
-/* The same, or a new one. NULL: no memory. */
-struct waitqueue *waitqueues_make(struct waitqueues *queues,
-                                  struct span resource);
-
 /* Frees it if it has neither users nor a subscription. */
 void waitqueues_drop(struct waitqueues *queues, struct waitqueue *queue);
 
-/* NULL: nobody waits. */
-static inline struct waiter *waitqueue_first(const struct waitqueue *queue)
-{
-    return TAILQ_FIRST(&queue->waiters);
-}
+/*
+ * Gives the waiter places, not yet in a row, in the queues of these names, and
+ * a plan. False: no memory, and nothing has changed.
+ */
+bool waitqueues_enrol(struct waitqueues *queues, struct waiter *waiter,
+                      struct span names);
 
-void waitqueue_add(struct waitqueue *queue, struct waiter *waiter);
-void waitqueue_remove(struct waitqueue *queue, struct waiter *waiter);
+/* Takes its places away: it must have left the queues. */
+void waitqueues_dismiss(struct waitqueues *queues, struct waiter *waiter);
+
+/*
+ * It takes its places, at the end, or leaves them. Then some may have become
+ * contenders, and others no longer be.
+ */
+void waitqueues_join(struct waitqueues *queues, struct waiter *waiter);
+void waitqueues_leave(struct waiter *waiter);
+
+bool waiter_is_contender(const struct waiter *waiter);
+
+/* Whether an attempt for one of its resources is under way. */
+bool waiter_is_barred(const struct waiter *waiter);
+
+/* A quorum announces releases of all its resources. */
+bool waiter_is_covered(const struct waiter *waiter);
+
+/* One that waits, and asks with this key hash; NULL: there is none. */
+struct waiter *waitqueue_find_key(const struct waitqueue *queue,
+                                  struct span key_hash);
 
 /* Remembers what an attempt found, without resource and token. */
-void waitqueue_note(struct waitqueue *queue, const struct engine_result *result,
-                    int64_t now_us);
+void waitplan_note(struct waitplan *plan, const struct engine_result *result,
+                   int64_t now_us);
 
 /* The node announced a release. Returns how many did since the last attempt. */
-int waitqueue_announce(struct waitqueue *queue, int node);
+int waitplan_announce(struct waitplan *plan, int node);
 
-/* The head tries at this moment, if not before. */
-void waitqueue_try_at(struct waitqueue *queue, int64_t at_us,
-                      enum metrics_handover by);
+/* An attempt at this moment, if not before. */
+void waitplan_try_at(struct waitplan *plan, int64_t at_us,
+                     enum metrics_handover by);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 
+#include "../base/names.h"
 #include "timer.h"
 #include "turns.h"
 
@@ -39,30 +40,30 @@ static struct waiter *must_find(const struct waits *waits, uint64_t handle)
 }
 
 /* NULL: no memory. */
-static struct waiter *make_waiter(struct waits *waits, struct span resource)
+static struct waiter *make_waiter(struct waits *waits, struct span names)
 {
     const struct engine_port *port = &waits->env->port;
     struct waiter *it = slots_take(&waits->slots);
     if (it == NULL)
         return NULL;
-    struct waitqueue *queue = waitqueues_make(&waits->queues, resource);
-    if (queue == NULL ||
-        !port->timer(port->ctx, timer_slot(TIMER_WAITER, it->head.index), 0)) {
-        if (queue != NULL)
-            waitqueues_drop(&waits->queues, queue);
+    if (!waitqueues_enrol(&waits->queues, it, names)) {
         slots_give(&waits->slots, it);
         return NULL;
     }
-    it->queue = queue;
-    queue->users++;
+    if (!port->timer(port->ctx, timer_slot(TIMER_WAITER, it->head.index), 0)) {
+        waitqueues_dismiss(&waits->queues, it);
+        slots_give(&waits->slots, it);
+        return NULL;
+    }
     return it;
 }
 
-static void enqueue(struct waits *waits, struct waiter *it)
+static bool is_full(const struct waits *waits, const struct waiter *it)
 {
-    waitqueue_add(it->queue, it);
-    waits->count++;
-    waits->env->metrics->waiters++;
+    for (int i = 0; i < it->count; i++)
+        if (it->places[i].queue->count >= WAITERS_EACH_MAX)
+            return true;
+    return waits->count >= waits->env->settings.waiters_max;
 }
 
 uint64_t waits_start(struct waits *waits, const struct operation_order *order,
@@ -72,26 +73,22 @@ uint64_t waits_start(struct waits *waits, const struct operation_order *order,
     struct waiter *it = make_waiter(waits, order->resource);
     if (it == NULL)
         return 0;
-    struct waitqueue *queue = it->queue;
-    bool is_full = waits->count >= waits->env->settings.waiters_max ||
-                   queue->count >= WAITERS_EACH_MAX;
     it->client = order->client;
+    it->is_ready = false;
     it->operation = 0;
+    it->repeated = 0;
+    it->asked_us = order->asked_us;
     it->result = (struct engine_result){0};
     it->ttl_ms = order->ttl_ms;
     it->since_us = now_us;
     it->until_us = now_us + wait_ms * US_PER_MS;
     it->owner_len = span_copy(it->owner, order->owner);
+    it->key_hash_len = span_copy(it->key_hash, order->key_hash);
     uint64_t handle = slots_handle(it, HANDLE_BIT);
-    enqueue(waits, it);
-    if (is_full)
-        turns_settle_plainly(waits, it, OUTCOME_TOO_MANY_WAITERS, now_us);
-    else if (it == waitqueue_first(queue))
-        turns_try(waits, queue, HANDOVER_CAUSES);
-    else if (waits->is_stopped)
-        turns_settle_plainly(waits, it, OUTCOME_STOPPED, now_us);
+    if (is_full(waits, it))
+        turns_refuse(waits, it, OUTCOME_TOO_MANY_WAITERS);
     else
-        turns_set_timer(waits, it, it->until_us);
+        turns_begin(waits, it, now_us);
     return handle;
 }
 
@@ -116,9 +113,7 @@ const struct engine_result *waits_take(struct waits *waits, uint64_t handle,
 
 static void end(struct waits *waits, struct waiter *it)
 {
-    struct waitqueue *queue = it->queue;
-    queue->users--;
-    waitqueues_drop(&waits->queues, queue);
+    waitqueues_dismiss(&waits->queues, it);
     slots_give(&waits->slots, it);
 }
 
@@ -145,16 +140,12 @@ bool waits_abandon(struct waits *waits, uint64_t handle)
     struct waiter *it = must_find(waits, handle);
     struct operation *operation =
         operation_find(waits->operations, it->operation);
-    struct waitqueue *queue = it->queue;
     bool is_granted = false;
     if (operation != NULL)
         is_granted = operation_abandon(waits->operations, operation);
     else if (it->state == WAITER_SETTLED)
         count_outcome(waits, it);
-    if (it->state != WAITER_SETTLED)
-        turns_leave(waits, it, environment_now(waits->env));
-    if (operation != NULL) /* what it may have had is being released */
-        turns_wake(waits, queue, HANDOVER_RELEASE);
+    turns_abandon(waits, it, operation != NULL, environment_now(waits->env));
     end(waits, it);
     return is_granted;
 }
@@ -166,19 +157,25 @@ void waits_stop(struct waits *waits)
     waits->is_stopped = true;
     for (queue = TAILQ_FIRST(&waits->queues.list); queue != NULL;
          queue = TAILQ_NEXT(queue, link)) {
-        struct waiter *it = waitqueue_first(queue), *next;
+        struct place *it = TAILQ_FIRST(&queue->places), *next;
         for (; it != NULL; it = next) {
             next = TAILQ_NEXT(it, link);
-            if (it->state == WAITER_QUEUED)
-                turns_settle_plainly(waits, it, OUTCOME_STOPPED, now_us);
+            if (it->waiter->state == WAITER_QUEUED)
+                turns_stop(waits, it->waiter, now_us);
         }
     }
 }
 
 int waits_count(const struct waits *waits, struct span resource)
 {
-    const struct waitqueue *queue = waitqueues_find(&waits->queues, resource);
-    return queue != NULL ? queue->count : 0;
+    int most = 0;
+    while (resource.len > 0) {
+        const struct waitqueue *queue =
+            waitqueues_find(&waits->queues, names_next(&resource));
+        if (queue != NULL && queue->count > most)
+            most = queue->count;
+    }
+    return most;
 }
 
 /* ---- what wakes them ---------------------------------------------------- */
@@ -189,28 +186,46 @@ static bool is_others_turn(const struct waitqueue *queue, int64_t now_us)
     return now_us < queue->rivals_until_us && queue->run >= RUN_MAX;
 }
 
-void waits_on_release(struct waits *waits, struct span resource)
+static void on_release(struct waits *waits, struct waitqueue *queue,
+                       int64_t now_us)
 {
-    struct waitqueue *queue = waitqueues_find(&waits->queues, resource);
-    int64_t now_us = environment_now(waits->env);
-    if (queue == NULL || queue->count == 0)
+    struct waiter *it = queue->contender;
+    if (it == NULL)
         return;
     if (!is_others_turn(queue, now_us)) {
-        turns_wake(waits, queue, HANDOVER_RELEASE);
+        turns_make_ready(waits, it, HANDOVER_RELEASE);
         return;
     }
     queue->run = 0;
-    queue->hints_from_us = now_us + YIELD_US;
-    waitqueue_try_at(queue, now_us + YIELD_US, HANDOVER_ANNOUNCEMENT);
-    turns_set_head_timer(waits, queue);
+    it->plan->hints_from_us = now_us + YIELD_US;
+    waitplan_try_at(it->plan, now_us + YIELD_US, HANDOVER_ANNOUNCEMENT);
+    turns_set_timer(waits, it);
+}
+
+void waits_on_release(struct waits *waits, struct span resource)
+{
+    int64_t now_us = environment_now(waits->env);
+    while (resource.len > 0) {
+        struct waitqueue *queue =
+            waitqueues_find(&waits->queues, names_next(&resource));
+        if (queue != NULL)
+            on_release(waits, queue, now_us);
+    }
+    turns_run(waits);
 }
 
 void waits_on_listeners(struct waits *waits, struct span resource,
                         int64_t listeners)
 {
-    struct waitqueue *queue = waitqueues_find(&waits->queues, resource);
-    if (queue != NULL && listeners > 1) /* one of them is ours */
-        queue->rivals_until_us = environment_now(waits->env) + RIVALS_US;
+    if (listeners <= 1) /* it is ours */
+        return;
+    int64_t until_us = environment_now(waits->env) + RIVALS_US;
+    while (resource.len > 0) {
+        struct waitqueue *queue =
+            waitqueues_find(&waits->queues, names_next(&resource));
+        if (queue != NULL)
+            queue->rivals_until_us = until_us;
+    }
 }
 
 /* A quorum begins to announce, or no longer does. */
@@ -218,12 +233,15 @@ static void check_cover(struct waits *waits, struct waitqueue *queue,
                         int64_t now_us)
 {
     bool was_covered = queue->is_covered;
+    struct waiter *it = queue->contender;
     queue->is_covered =
         announcements_cover(&waits->announcements, queue, now_us);
-    if (queue->is_covered && !was_covered)
-        turns_wake(waits, queue, HANDOVER_RETRY);
-    else if (was_covered && !queue->is_covered && queue->count > 0)
-        turns_plan(waits, queue, now_us);
+    if (it == NULL || queue->is_covered == was_covered)
+        return;
+    if (!queue->is_covered)
+        turns_plan(waits, it, now_us);
+    else if (waiter_is_covered(it))
+        turns_wake(waits, it, HANDOVER_RETRY);
 }
 
 static void check_covers(struct waits *waits, int64_t now_us)
@@ -263,20 +281,22 @@ void waits_on_announced(struct waits *waits, int node, struct span resource,
             check_covers(waits, now_us);
         return;
     }
-    struct waitqueue *queue = waitqueues_find(&waits->queues, resource);
-    if (queue == NULL || queue->count == 0)
+    const struct waitqueue *queue = waitqueues_find(&waits->queues, resource);
+    if (queue == NULL || queue->contender == NULL)
         return;
-    if (number != 0 && number < queue->last.number)
+    struct waiter *it = queue->contender;
+    struct waitplan *plan = it->plan;
+    if (number != 0 && plan == &queue->plan && number < plan->last.number)
         return; /* of a lock before the one that is in the way */
-    bool is_enough = waitqueue_announce(queue, node) >=
-                     quorum_of(waits->env->settings.nodes);
+    bool is_enough =
+        waitplan_announce(plan, node) >= quorum_of(waits->env->settings.nodes);
     int64_t at_us = at_least(is_enough ? now_us : now_us + TURNS_ENOUGH_US,
-                             queue->hints_from_us);
+                             plan->hints_from_us);
     if (at_us <= now_us) {
-        turns_wake(waits, queue, HANDOVER_ANNOUNCEMENT);
-    } else if (waitqueue_first(queue)->state == WAITER_QUEUED) {
-        waitqueue_try_at(queue, at_us, HANDOVER_ANNOUNCEMENT);
-        turns_set_head_timer(waits, queue);
+        turns_wake(waits, it, HANDOVER_ANNOUNCEMENT);
+    } else if (it->state == WAITER_QUEUED) {
+        waitplan_try_at(plan, at_us, HANDOVER_ANNOUNCEMENT);
+        turns_set_timer(waits, it);
     }
 }
 
@@ -286,15 +306,12 @@ void waits_on_timer(struct waits *waits, uint32_t index)
     int64_t now_us = environment_now(waits->env);
     if (it == NULL || it->state != WAITER_QUEUED)
         return;
-    struct waitqueue *queue = it->queue;
     if (now_us >= it->until_us)
         turns_settle_late(waits, it, now_us);
-    else if (it != waitqueue_first(queue))
-        turns_set_timer(waits, it, it->until_us);
-    else if (now_us >= queue->try_us)
-        turns_try(waits, queue, queue->try_by);
+    else if (waiter_is_contender(it) && now_us >= it->plan->try_us)
+        turns_wake(waits, it, it->plan->try_by);
     else
-        turns_set_head_timer(waits, queue);
+        turns_set_timer(waits, it);
 }
 
 void waits_tick(struct waits *waits, int64_t now_us)

@@ -3,12 +3,13 @@
  * first come, first served. Pure.
  *
  *   asked ──→ QUEUED ──────────────────────→ TRYING ──→ SETTLED ──→ close
- *               ↑ │   it is first, and woken    │  granted, or   ↑
+ *               ↑ │   it contends, and is woken │  granted, or   ↑
  *               │ │                             │  refused       │
  *               │ └── its time is up, or no longer waited for ───┤
  *               └────────── held, or no quorum ─┴────────────────┘
  *
- * Only the first of a queue tries, by an operation of its own. It is woken:
+ * Only the contender of a queue tries, by an operation of its own: mostly the
+ * first, see waitqueue.h. It is woken:
  *
  *   release       a release of the lock passes through this server: the acquire
  *                 goes to each node right behind it, in the same batch
@@ -21,8 +22,11 @@
  * Announcements are hints. They come on connections of their own, which are
  * opened for the first that waits. A node counts as announcing if it has
  * confirmed the subscription and its heartbeat arrived of late: each of our
- * listen calls has it publish one. When a quorum begins to announce, the first
- * tries once more, as a release may have been missed.
+ * listen calls has it publish one. When a quorum begins to announce, the
+ * contender tries once more, as a release may have been missed.
+ *
+ * A waiter whose key is that of the lock's holder repeats an acquire that was
+ * granted. It tries at once, as the lock is its own.
  *
  * Order among several servers is best effort: a server that others wait with
  * lets them go first after some grants in a row.
@@ -38,6 +42,7 @@ struct waits {
     struct operations *operations;
     struct slots slots; /* waiters */
     struct waitqueues queues;
+    TAILQ_HEAD(, waiter) ready; /* to try; empty between two events */
     struct announcements announcements;
     int count;       /* of those that wait */
     bool is_stopped; /* nobody waits any more */
@@ -64,7 +69,8 @@ bool waits_abandon(struct waits *waits, uint64_t handle);
 /* As engine_stop_waiting. */
 void waits_stop(struct waits *waits);
 
-/* How many wait for the resource. */
+/* How many wait for the resource; of several, for the one that most wait for.
+ */
 int waits_count(const struct waits *waits, struct span resource);
 
 /*
