@@ -141,7 +141,7 @@ bool attempt_repeats(struct attempt *attempt, const struct request *request)
         return false;
     attempt->is_repeat = round_may_repeat(&attempt->round, request->key_hash,
                                           &attempt->replaces) &&
-                         attempt->replaces <= request->asked_us;
+                         attempt->replaces < request->asked_us;
     return attempt->is_repeat;
 }
 

@@ -131,7 +131,7 @@ static void wake_repeat(struct waits *waits, const struct waiter *it,
     struct waiter *repeat =
         waitqueue_find_key(it->places[0].queue, held->key_hash);
     if (repeat == NULL || repeat->repeated == held->number ||
-        held->number > repeat->asked_us || repeat->state != WAITER_QUEUED ||
+        held->number >= repeat->asked_us || repeat->state != WAITER_QUEUED ||
         waiter_is_barred(repeat))
         return;
     repeat->repeated = held->number;

@@ -1,0 +1,229 @@
+#include <check.h>
+#include <stdio.h>
+
+#include "../../../server/base/names.h"
+#include "../../../server/engine/waitqueue.h"
+
+enum { NAMES = 5, CLIENTS = 12, STEPS = 20000 };
+
+static const char *const all_names[NAMES] = {"a", "b", "c", "d", "e"};
+
+static struct waitqueues queues;
+static struct client {
+    struct waiter waiter;
+    char text[2 * NAMES];
+    struct span names;
+    bool is_waiting;
+} clients[CLIENTS];
+
+static void setup(void)
+{
+    waitqueues_init(&queues);
+    memset(clients, 0, sizeof clients);
+}
+
+static void join(struct client *it, const char *text)
+{
+    it->names = (struct span){
+        it->text, (size_t)snprintf(it->text, sizeof it->text, "%s", text)};
+    ck_assert(waitqueues_enrol(&queues, &it->waiter, it->names));
+    waitqueues_join(&queues, &it->waiter);
+    it->is_waiting = true;
+}
+
+static void leave(struct client *it)
+{
+    waitqueues_leave(&it->waiter);
+    waitqueues_dismiss(&queues, &it->waiter);
+    it->is_waiting = false;
+}
+
+static void teardown(void)
+{
+    for (int i = 0; i < CLIENTS; i++)
+        if (clients[i].is_waiting)
+            leave(&clients[i]);
+    ck_assert(TAILQ_EMPTY(&queues.list));
+    waitqueues_fini(&queues);
+}
+
+static bool contends(const struct client *it)
+{
+    return waiter_is_contender(&it->waiter);
+}
+
+/* ---- contenders --------------------------------------------------------- */
+
+START_TEST(the_first_contends)
+{
+    join(&clients[0], "a");
+    join(&clients[1], "a");
+    ck_assert(contends(&clients[0]));
+    ck_assert(!contends(&clients[1]));
+    leave(&clients[0]);
+    ck_assert(contends(&clients[1]));
+}
+END_TEST
+
+START_TEST(one_that_waits_for_something_else_holds_up_nobody)
+{
+    join(&clients[0], "b");
+    join(&clients[1], "a\nb");
+    join(&clients[2], "a");
+    ck_assert(!contends(&clients[1]));
+    ck_assert(contends(&clients[2]));
+}
+END_TEST
+
+START_TEST(it_goes_before_later_ones_when_it_is_its_turn)
+{
+    join(&clients[0], "b");
+    join(&clients[1], "a\nb");
+    join(&clients[2], "a");
+    leave(&clients[0]);
+    ck_assert(contends(&clients[1]));
+    ck_assert(!contends(&clients[2]));
+}
+END_TEST
+
+/* The later one contends for c, too, which then falls to the next. */
+START_TEST(one_that_gives_way_gives_up_all_its_resources)
+{
+    join(&clients[0], "b");
+    join(&clients[1], "a\nb");
+    join(&clients[2], "a\nc");
+    join(&clients[3], "c");
+    ck_assert(contends(&clients[2]));
+    ck_assert(!contends(&clients[3]));
+    leave(&clients[0]);
+    ck_assert(!contends(&clients[2]));
+    ck_assert(contends(&clients[3]));
+}
+END_TEST
+
+START_TEST(two_orders_of_the_same_names_do_not_block_each_other)
+{
+    join(&clients[0], "a\nb");
+    join(&clients[1], "b\nc");
+    join(&clients[2], "a\nc");
+    ck_assert(contends(&clients[0]));
+    ck_assert(!contends(&clients[1]));
+    ck_assert(!contends(&clients[2]));
+    leave(&clients[0]);
+    ck_assert(contends(&clients[1]));
+    leave(&clients[1]);
+    ck_assert(contends(&clients[2]));
+}
+END_TEST
+
+/* ---- any order ---------------------------------------------------------- */
+
+static uint64_t state;
+
+static unsigned pick(unsigned below)
+{
+    state = state * UINT64_C(6364136223846793005) + 1442695040888963407u;
+    return (unsigned)(state >> 33) % below;
+}
+
+static void join_at_random(struct client *it)
+{
+    char text[2 * NAMES] = "";
+    unsigned wanted = 1 + pick((1u << NAMES) - 1);
+    if (pick(2) == 0)
+        wanted &= ~wanted + 1; /* a single one */
+    for (unsigned i = 0; i < NAMES; i++)
+        if (wanted & 1u << i)
+            sprintf(text + strlen(text), "%s%s", *text != '\0' ? "\n" : "",
+                    all_names[i]);
+    join(it, text);
+}
+
+static bool has(const struct client *it, const char *name)
+{
+    return memchr(it->names.ptr, *name, it->names.len) != NULL;
+}
+
+/* By the definition: in the order of arrival, whoever finds all free. */
+static void check_contenders(void)
+{
+    bool is_taken[NAMES] = {false};
+    const struct client *order[CLIENTS];
+    int count = 0;
+    for (int i = 0; i < CLIENTS; i++) {
+        int at = count;
+        if (!clients[i].is_waiting)
+            continue;
+        for (; at > 0 &&
+               order[at - 1]->waiter.arrival > clients[i].waiter.arrival;
+             at--)
+            order[at] = order[at - 1];
+        order[at] = &clients[i];
+        count++;
+    }
+    for (int i = 0; i < count; i++) {
+        bool is_free = true;
+        for (int j = 0; j < NAMES; j++)
+            is_free &= !has(order[i], all_names[j]) || !is_taken[j];
+        for (int j = 0; j < NAMES; j++)
+            is_taken[j] |= is_free && has(order[i], all_names[j]);
+        for (int j = 0; j < order[i]->waiter.count; j++)
+            ck_assert_int_eq(order[i]->waiter.places[j].queue->contender ==
+                                 &order[i]->waiter,
+                             is_free);
+    }
+}
+
+START_TEST(contenders_are_those_that_find_all_free_in_the_order_of_arrival)
+{
+    state = (uint64_t)_i;
+    for (int i = 0; i < STEPS; i++) {
+        struct client *it = &clients[pick(CLIENTS)];
+        if (it->is_waiting)
+            leave(it);
+        else
+            join_at_random(it);
+        check_contenders();
+    }
+}
+END_TEST
+
+/* ---- other facts -------------------------------------------------------- */
+
+START_TEST(a_key_is_found_in_a_queue)
+{
+    struct span key = span_of("0123456789abcdefghij-_");
+    join(&clients[0], "a");
+    join(&clients[1], "a");
+    struct waiter *it = &clients[1].waiter;
+    it->key_hash_len = span_copy(it->key_hash, key);
+    const struct waitqueue *queue = it->places[0].queue;
+    ck_assert_ptr_eq(waitqueue_find_key(queue, key), it);
+    ck_assert_ptr_null(waitqueue_find_key(queue, span_of("")));
+    ck_assert_ptr_null(
+        waitqueue_find_key(queue, span_of("0123456789abcdefghij-A")));
+}
+END_TEST
+
+Suite *check_waitqueue(void);
+
+Suite *check_waitqueue(void)
+{
+    Suite *suite = suite_create("waitqueue");
+    TCase *tcase = tcase_create("waitqueue");
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_set_timeout(tcase, 60);
+#define ADD(test) tcase_add_test(tcase, test)
+    ADD(the_first_contends);
+    ADD(one_that_waits_for_something_else_holds_up_nobody);
+    ADD(it_goes_before_later_ones_when_it_is_its_turn);
+    ADD(one_that_gives_way_gives_up_all_its_resources);
+    ADD(two_orders_of_the_same_names_do_not_block_each_other);
+    ADD(a_key_is_found_in_a_queue);
+    tcase_add_loop_test(
+        tcase, contenders_are_those_that_find_all_free_in_the_order_of_arrival,
+        1, 5);
+    suite_add_tcase(suite, tcase);
+#undef ADD
+    return suite;
+}

@@ -1,0 +1,250 @@
+/*
+ * Clients that wait for several resources at once, and repeats that wait.
+ */
+#include <check.h>
+
+#include "../../../server/engine/fence.h"
+#include "waiting.h"
+
+#define A span_of("order:1")
+#define B span_of("order:2")
+#define BOTH span_of("order:1\norder:2")
+
+/* The resource of the newest call. */
+static void check_last(struct span resource)
+{
+    const struct call *call = &play.sent[play.sent_count - 1].call;
+    ck_assert_int_eq(call->kind, CALL_ACQUIRE);
+    ck_assert_uint_eq(call->resource.len, resource.len);
+    ck_assert_mem_eq(call->resource.ptr, resource.ptr, resource.len);
+}
+
+static void release(struct span resource)
+{
+    (void)engine_release(play.engine, resource, span_of(PLAY_TOKEN), NULL);
+}
+
+START_TEST(several_are_asked_for_in_one_call)
+{
+    engine_op op = waiting_ask_for(BOTH, WAITING_MS);
+    ck_assert_int_eq(waiting_attempts(), 1);
+    check_last(BOTH);
+    ck_assert_int_eq(play.sent[0].call.slots[0], fence_slot(A));
+    ck_assert_int_eq(play.sent[0].call.slots[1], fence_slot(B));
+    waiting_grant();
+    ck_assert_int_eq(waiting_result(op)->outcome, OUTCOME_GRANTED);
+    ck_assert_uint_eq(waiting_result(op)->resource.len, BOTH.len);
+    engine_close(play.engine, op);
+    ck_assert_uint_eq(play.metrics.waiters, 0);
+}
+END_TEST
+
+START_TEST(a_release_of_any_of_them_lets_it_try)
+{
+    (void)waiting_ask_for(BOTH, WAITING_MS);
+    waiting_find_held();
+    release(B);
+    ck_assert_int_eq(waiting_attempts(), 2);
+    check_last(BOTH);
+    waiting_find_held();
+    release(A);
+    ck_assert_int_eq(waiting_attempts(), 3);
+    waiting_find_held();
+    release(BOTH); /* once, not twice */
+    ck_assert_int_eq(waiting_attempts(), 4);
+    waiting_grant();
+    ck_assert_int_eq(waiting_attempts(), 4);
+}
+END_TEST
+
+START_TEST(a_release_of_several_wakes_those_that_wait_for_one)
+{
+    engine_op a = waiting_ask_for(A, WAITING_MS);
+    waiting_find_held();
+    engine_op b = waiting_ask_for(B, WAITING_MS);
+    waiting_find_held();
+    release(BOTH);
+    ck_assert_int_eq(waiting_attempts(), 4);
+    waiting_grant();
+    waiting_grant();
+    ck_assert_int_eq(waiting_result(a)->outcome, OUTCOME_GRANTED);
+    ck_assert_int_eq(waiting_result(b)->outcome, OUTCOME_GRANTED);
+}
+END_TEST
+
+START_TEST(it_holds_up_nobody_who_can_go)
+{
+    (void)waiting_ask_for(B, WAITING_MS);
+    waiting_find_held();
+    engine_op both = waiting_ask_for(BOTH, WAITING_MS);
+    ck_assert_int_eq(waiting_attempts(), 1);
+    engine_op a = waiting_ask_for(A, WAITING_MS);
+    ck_assert_int_eq(waiting_attempts(), 2);
+    check_last(A);
+    waiting_grant();
+    ck_assert_int_eq(waiting_result(a)->outcome, OUTCOME_GRANTED);
+    waiting_check(both);
+}
+END_TEST
+
+START_TEST(when_it_is_its_turn_it_waits_for_an_attempt_under_way)
+{
+    engine_op b = waiting_ask_for(B, WAITING_MS);
+    waiting_find_held();
+    engine_op both = waiting_ask_for(BOTH, WAITING_MS);
+    (void)waiting_ask_for(A, WAITING_MS); /* tries */
+    ck_assert(!engine_abandon(play.engine, b));
+    release(B);
+    ck_assert_int_eq(waiting_attempts(), 2);
+    waiting_find_held();
+    ck_assert_int_eq(waiting_attempts(), 3);
+    check_last(BOTH);
+    waiting_grant();
+    ck_assert_int_eq(waiting_result(both)->outcome, OUTCOME_GRANTED);
+}
+END_TEST
+
+START_TEST(its_grant_is_known_in_each_queue)
+{
+    (void)waiting_ask_for(BOTH, WAITING_MS);
+    engine_op a = waiting_ask_for(A, 1), b = waiting_ask_for(B, 1);
+    waiting_grant();
+    play_advance(1000 - WAITING_ROUND_TRIP_US);
+    ck_assert_int_eq(waiting_attempts(), 1);
+    ck_assert(waiting_result(a)->has_holder);
+    ck_assert(waiting_result(b)->has_holder);
+    ck_assert_int_gt(waiting_result(b)->number, 0);
+}
+END_TEST
+
+START_TEST(its_time_ends_in_all_queues)
+{
+    (void)waiting_ask_for(B, WAITING_MS);
+    waiting_find_held();
+    engine_op both = waiting_ask_for(BOTH, 500);
+    play_advance(500000);
+    ck_assert_int_eq(waiting_result(both)->outcome, OUTCOME_HELD);
+    ck_assert_uint_eq(waiting_result(both)->resource.len, BOTH.len);
+    engine_close(play.engine, both);
+    ck_assert_uint_eq(play.metrics.waiters, 1);
+}
+END_TEST
+
+/* What came to one of its resources says nothing of the other. */
+START_TEST(it_takes_any_announcement)
+{
+    (void)waiting_ask_for(BOTH, WAITING_MS);
+    waiting_find_held();
+    waiting_begin_to_announce(A, 3);
+    ck_assert_int_eq(waiting_attempts(), 1); /* B is not announced */
+    waiting_begin_to_announce(B, 3);
+    ck_assert_int_eq(waiting_attempts(), 2);
+    waiting_find_held();
+    for (int i = 0; i < 3; i++)
+        engine_on_announced(play.engine, i, B, 1);
+    ck_assert_int_eq(waiting_attempts(), 3);
+}
+END_TEST
+
+START_TEST(when_the_server_stops_all_are_told_once)
+{
+    for (int i = 0; i < 4; i++)
+        (void)waiting_ask_for(i % 2 == 0 ? BOTH : A, WAITING_MS);
+    waiting_find_held();
+    engine_stop_waiting(play.engine);
+    ck_assert_int_eq(play.answers, 4);
+    ck_assert_uint_eq(play.metrics.waiters, 0);
+}
+END_TEST
+
+/* ---- repeats ------------------------------------------------------------ */
+
+#define KEY "0123456789abcdefghij-_"
+#define OWN "0000000000000001.00112233445566778899aabbccddeeff01234567+" KEY
+
+static engine_op ask_with_key(void)
+{
+    const struct engine_acquire acquire = {.resource = PLAY_RESOURCE,
+                                           .key_hash = span_of(KEY),
+                                           .ttl_ms = 30000,
+                                           .wait_ms = WAITING_MS};
+    return engine_acquire(play.engine, &acquire, NULL);
+}
+
+static void find_held_by_own(void)
+{
+    for (int i = 0; i < PLAY_NODES; i++)
+        play_answer_held(CALL_ACQUIRE, i, OWN);
+}
+
+static void grant_repeat(void)
+{
+    for (int i = 0; i < PLAY_NODES; i++)
+        play_answer(CALL_REPEAT, i, VOTE_GRANTED);
+}
+
+START_TEST(a_repeat_does_not_wait_behind_others)
+{
+    engine_op first = waiting_ask();
+    find_held_by_own();
+    engine_op repeat = ask_with_key();
+    ck_assert_int_eq(waiting_attempts(), 2);
+    find_held_by_own();
+    grant_repeat();
+    ck_assert_int_eq(waiting_result(repeat)->outcome, OUTCOME_GRANTED);
+    ck_assert(waiting_result(repeat)->is_repeat);
+    waiting_check(first);
+}
+END_TEST
+
+START_TEST(a_repeat_goes_when_its_lock_is_found)
+{
+    engine_op first = waiting_ask();
+    engine_op repeat = ask_with_key();
+    ck_assert_int_eq(waiting_attempts(), 1);
+    find_held_by_own();
+    ck_assert_int_eq(waiting_attempts(), 2);
+    find_held_by_own();
+    grant_repeat();
+    ck_assert_int_eq(waiting_result(repeat)->outcome, OUTCOME_GRANTED);
+    waiting_check(first);
+}
+END_TEST
+
+/* The first of two that came together keeps what it gets. */
+START_TEST(a_grant_while_it_waits_is_not_repeated)
+{
+    engine_op first = ask_with_key();
+    engine_op second = ask_with_key();
+    play_advance(1000);
+    waiting_grant();
+    ck_assert_int_eq(waiting_result(first)->outcome, OUTCOME_GRANTED);
+    ck_assert_int_eq(waiting_attempts(), 1);
+    waiting_check(second);
+}
+END_TEST
+
+Suite *check_waits_several(void);
+
+Suite *check_waits_several(void)
+{
+    Suite *suite = suite_create("waits_several");
+    TCase *tcase = tcase_create("waits_several");
+    tcase_add_checked_fixture(tcase, play_begin, play_end);
+#define ADD(test) tcase_add_test(tcase, test)
+    ADD(several_are_asked_for_in_one_call);
+    ADD(a_release_of_any_of_them_lets_it_try);
+    ADD(a_release_of_several_wakes_those_that_wait_for_one);
+    ADD(it_holds_up_nobody_who_can_go);
+    ADD(when_it_is_its_turn_it_waits_for_an_attempt_under_way);
+    ADD(its_grant_is_known_in_each_queue);
+    ADD(its_time_ends_in_all_queues);
+    ADD(it_takes_any_announcement);
+    ADD(when_the_server_stops_all_are_told_once);
+    ADD(a_repeat_does_not_wait_behind_others);
+    ADD(a_repeat_goes_when_its_lock_is_found);
+    ADD(a_grant_while_it_waits_is_not_repeated);
+    suite_add_tcase(suite, tcase);
+#undef ADD
+    return suite;
+}
