@@ -1,0 +1,284 @@
+/*
+ * Acquires with an idempotency key that find a lock of theirs.
+ */
+#include <check.h>
+
+#include "../../../server/engine/token.h"
+#include "../play.h"
+
+#define KEY "0123456789abcdefghij-_"
+#define RANDOM ".00112233445566778899aabbccddeeff01234567"
+#define OWN "0000000000000007" RANDOM "+" KEY ".me"
+#define OLDER_OWN "0000000000000005" RANDOM "+" KEY
+#define OTHER_KEY "0000000000000007" RANDOM "+0123456789abcdefghij-A"
+#define NO_KEY "0000000000000007" RANDOM
+
+static engine_op ask(void)
+{
+    const struct engine_acquire acquire = {.resource = PLAY_RESOURCE,
+                                           .owner = span_of("me"),
+                                           .key_hash = span_of(KEY),
+                                           .ttl_ms = 30000};
+    engine_op op = engine_acquire(play.engine, &acquire, NULL);
+    ck_assert(op != 0);
+    return op;
+}
+
+static void find_held(const char *value, int from, int to)
+{
+    for (int i = from; i < to; i++)
+        play_answer_held(CALL_ACQUIRE, i, value);
+}
+
+static void grant(enum call_kind kind, int from, int to)
+{
+    for (int i = from; i < to; i++)
+        play_answer(kind, i, VOTE_GRANTED);
+}
+
+static const struct engine_result *result_of(engine_op op)
+{
+    return engine_take(play.engine, op, play.now_us);
+}
+
+/* ---- what repeats ------------------------------------------------------- */
+
+START_TEST(the_hash_is_part_of_the_token)
+{
+    engine_op op = ask();
+    struct token_parts parts;
+    grant(CALL_ACQUIRE, 0, 3);
+    ck_assert_int_eq(result_of(op)->outcome, OUTCOME_GRANTED);
+    ck_assert(!result_of(op)->is_repeat);
+    ck_assert(token_parse(result_of(op)->token, &parts));
+    ck_assert(span_is(parts.key_hash, KEY));
+    ck_assert(span_is(parts.owner, "me"));
+}
+END_TEST
+
+START_TEST(a_lock_with_the_same_key_is_had_again)
+{
+    engine_op op = ask();
+    char first[TOKEN_MAX + 1];
+    strcpy(first, play_find(CALL_ACQUIRE, 4)->token);
+    find_held(OWN, 0, 3);
+    ck_assert_int_eq(play_count(CALL_REPEAT), 5);
+    const struct play_call *call = play_find(CALL_REPEAT, 0);
+    ck_assert_int_eq(call->call.seen, 7);
+    ck_assert_int_eq(call->call.ttl_ms, 30000);
+    ck_assert_str_ne(call->token, first);
+    grant(CALL_REPEAT, 0, 3);
+    ck_assert_int_eq(result_of(op)->outcome, OUTCOME_GRANTED);
+    ck_assert(result_of(op)->is_repeat);
+    ck_assert_int_gt(result_of(op)->number, 7);
+    ck_assert_int_gt(result_of(op)->validity_ms, 0);
+}
+END_TEST
+
+START_TEST(the_lost_attempt_is_undone_before_the_repeat)
+{
+    (void)ask();
+    find_held(OWN, 0, 3);
+    ck_assert_int_eq(play_count(CALL_RELEASE), 2); /* they may have granted */
+    bool is_released[PLAY_NODES] = {false};
+    for (int i = 0; i < play.sent_count; i++) {
+        if (play.sent[i].call.kind == CALL_RELEASE)
+            is_released[play.sent[i].node] = true;
+        if (play.sent[i].call.kind == CALL_REPEAT && play.sent[i].node > 2)
+            ck_assert(is_released[play.sent[i].node]);
+    }
+}
+END_TEST
+
+/* It lives on a minority that was never asked before, or on two of three. */
+START_TEST(free_nodes_count_too)
+{
+    engine_op op = ask();
+    find_held(OWN, 0, 2);
+    grant(CALL_ACQUIRE, 2, 4);
+    play_answer(CALL_ACQUIRE, 4, VOTE_LATE);
+    ck_assert_int_eq(play_count(CALL_REPEAT), 5);
+    grant(CALL_REPEAT, 0, 3);
+    ck_assert(result_of(op)->is_repeat);
+}
+END_TEST
+
+START_TEST(the_newest_of_its_tokens_may_be_replaced)
+{
+    (void)ask();
+    find_held(OLDER_OWN, 0, 2);
+    find_held(OWN, 2, 4);
+    play_answer(CALL_ACQUIRE, 4, VOTE_GRANTED);
+    ck_assert_int_eq(play_find(CALL_REPEAT, 0)->call.seen, 7);
+}
+END_TEST
+
+/* ---- what does not ------------------------------------------------------ */
+
+static const char *const others[] = {OTHER_KEY, NO_KEY, "a foreign value"};
+
+START_TEST(a_lock_with_another_key_is_held)
+{
+    engine_op op = ask();
+    find_held(others[_i], 0, 5);
+    ck_assert_int_eq(play_count(CALL_REPEAT), 0);
+    ck_assert_int_eq(result_of(op)->outcome, OUTCOME_HELD);
+}
+END_TEST
+
+START_TEST(without_a_key_nothing_is_repeated)
+{
+    engine_op op = play_acquire();
+    find_held(OWN, 0, 5);
+    ck_assert_int_eq(play_count(CALL_REPEAT), 0);
+    ck_assert_int_eq(result_of(op)->outcome, OUTCOME_HELD);
+}
+END_TEST
+
+START_TEST(a_leftover_beside_another_lock_is_not_repeated)
+{
+    engine_op op = ask();
+    find_held(OWN, 0, 2);
+    find_held(NO_KEY, 2, 5);
+    ck_assert_int_eq(play_count(CALL_REPEAT), 0);
+    ck_assert_int_eq(result_of(op)->outcome, OUTCOME_HELD);
+}
+END_TEST
+
+/* Of two that are under way together one has the lock. */
+START_TEST(a_lock_that_was_granted_after_the_question_is_not_repeated)
+{
+    static char value[TOKEN_MAX + 1];
+    unsigned char random[TOKEN_RANDOM_BYTES] = {0};
+    const struct token_parts parts = {.number = PLAY_EPOCH_US + play.now_us,
+                                      .key_hash = span_of(KEY)};
+    value[token_make(value, random, &parts)] = '\0';
+    engine_op op = ask();
+    find_held(value, 0, 5);
+    ck_assert_int_eq(play_count(CALL_REPEAT), 0);
+    ck_assert_int_eq(result_of(op)->outcome, OUTCOME_HELD);
+}
+END_TEST
+
+/* ---- a repeat that fails ------------------------------------------------ */
+
+static engine_op begin_repeat(void)
+{
+    engine_op op = ask();
+    find_held(OWN, 0, 5);
+    ck_assert_int_eq(play_count(CALL_REPEAT), 5);
+    return op;
+}
+
+START_TEST(a_lost_repeat_is_held_and_not_undone)
+{
+    engine_op op = begin_repeat();
+    int releases = play_count(CALL_RELEASE);
+    grant(CALL_REPEAT, 0, 2);
+    for (int i = 2; i < 5; i++)
+        play_answer_held(CALL_REPEAT, i, OWN);
+    ck_assert_int_eq(result_of(op)->outcome, OUTCOME_HELD);
+    engine_close(play.engine, op);
+    ck_assert_int_eq(play_count(CALL_RELEASE), releases);
+}
+END_TEST
+
+START_TEST(a_split_repeat_is_not_tried_again)
+{
+    engine_op op = begin_repeat();
+    grant(CALL_REPEAT, 0, 2);
+    for (int i = 2; i < 4; i++)
+        play_answer_held(CALL_REPEAT, i, OWN);
+    play_answer_held(CALL_REPEAT, 4, NO_KEY);
+    ck_assert_int_eq(result_of(op)->outcome, OUTCOME_HELD);
+    ck_assert_int_eq(play_count(CALL_REPEAT), 5);
+}
+END_TEST
+
+START_TEST(a_repeat_that_is_abandoned_is_not_undone)
+{
+    engine_op op = begin_repeat();
+    grant(CALL_REPEAT, 0, 3);
+    int releases = play_count(CALL_RELEASE);
+    ck_assert(engine_abandon(play.engine, op));
+    ck_assert_int_eq(play_count(CALL_RELEASE), releases);
+}
+END_TEST
+
+START_TEST(a_repeat_that_is_abandoned_under_way_is_not_undone)
+{
+    engine_op op = begin_repeat();
+    int releases = play_count(CALL_RELEASE);
+    ck_assert(!engine_abandon(play.engine, op));
+    ck_assert_int_eq(play_count(CALL_RELEASE), releases);
+}
+END_TEST
+
+START_TEST(a_repeat_without_validity_is_not_undone)
+{
+    engine_op op = begin_repeat();
+    grant(CALL_REPEAT, 0, 3);
+    int releases = play_count(CALL_RELEASE);
+    play.now_us += 30000000;
+    ck_assert_int_eq(result_of(op)->outcome, OUTCOME_VALIDITY_EXHAUSTED);
+    ck_assert_int_eq(play_count(CALL_RELEASE), releases);
+}
+END_TEST
+
+/* What a slow one has set on some nodes is its own. */
+START_TEST(a_slow_repeat_is_tried_again_in_its_own_place)
+{
+    engine_op op = begin_repeat();
+    int64_t number = play_find(CALL_REPEAT, 0)->call.number;
+    play_advance(50000);
+    ck_assert_int_eq(play_count(CALL_REPEAT), 10);
+    ck_assert_int_eq(play.sent[play.sent_count - 1].call.seen, number);
+    grant(CALL_REPEAT, 0, 5); /* of the first round */
+    ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
+    grant(CALL_REPEAT, 0, 3);
+    ck_assert(result_of(op)->is_repeat);
+}
+END_TEST
+
+START_TEST(a_stale_repeat_is_tried_again_with_a_higher_number)
+{
+    engine_op op = begin_repeat();
+    int64_t number = play_find(CALL_REPEAT, 0)->call.number;
+    for (int i = 0; i < 5; i++)
+        play_reply(
+            play_find(CALL_REPEAT, i),
+            (struct call_reply){.vote = VOTE_STALE, .highest = number + 1000});
+    ck_assert_int_gt(play_find(CALL_REPEAT, 0)->call.number, number + 1000);
+    grant(CALL_REPEAT, 0, 3);
+    ck_assert(result_of(op)->is_repeat);
+}
+END_TEST
+
+Suite *check_repeats(void);
+
+Suite *check_repeats(void)
+{
+    Suite *suite = suite_create("repeats");
+    TCase *tcase = tcase_create("repeats");
+    tcase_add_checked_fixture(tcase, play_begin, play_end);
+#define ADD(test) tcase_add_test(tcase, test)
+    ADD(the_hash_is_part_of_the_token);
+    ADD(a_lock_with_the_same_key_is_had_again);
+    ADD(the_lost_attempt_is_undone_before_the_repeat);
+    ADD(free_nodes_count_too);
+    ADD(the_newest_of_its_tokens_may_be_replaced);
+    tcase_add_loop_test(tcase, a_lock_with_another_key_is_held, 0, 3);
+    ADD(without_a_key_nothing_is_repeated);
+    ADD(a_leftover_beside_another_lock_is_not_repeated);
+    ADD(a_lock_that_was_granted_after_the_question_is_not_repeated);
+    ADD(a_lost_repeat_is_held_and_not_undone);
+    ADD(a_split_repeat_is_not_tried_again);
+    ADD(a_repeat_that_is_abandoned_is_not_undone);
+    ADD(a_repeat_that_is_abandoned_under_way_is_not_undone);
+    ADD(a_repeat_without_validity_is_not_undone);
+    ADD(a_slow_repeat_is_tried_again_in_its_own_place);
+    ADD(a_stale_repeat_is_tried_again_with_a_higher_number);
+    suite_add_tcase(suite, tcase);
+#undef ADD
+    return suite;
+}
