@@ -2,22 +2,43 @@
 
 #include <assert.h>
 
+#include "../base/names.h"
+
 #define STATE_INFIX "redlockd:state"
 
 static_assert(sizeof STATE_INFIX <= SCRIPT_INFIX_MAX, "");
 
 /* ---- calls -------------------------------------------------------------- */
 
-/* Counts the most bytes that a call takes, whatever its kind. */
+/*
+ * The most that a call with so many names takes, whatever its kind. Several
+ * need numbers for their count and for a slot each.
+ */
+#define ARGS_OF(names)                                                         \
+    (SCRIPT_ARGS_MAX + ((names) > 1 ? 1 + SCRIPT_NAME_ARGS * ((names)-1) : 0))
+#define NUMBERS_OF(names) (SCRIPT_NUMBERS_MAX + ((names) > 1 ? (names) : 0))
+
+static_assert(ARGS_OF(1) * BATCH_CALLS_MAX <= BATCH_ARGS_MAX,
+              "calls for one name only have room for their arguments");
+static_assert(ARGS_OF(NAMES_MAX) <= BATCH_ARGS_MAX,
+              "an empty batch takes any call");
+static_assert(NAMES_MAX * PREFIX_MAX + NAMES_LEN_MAX + TOKEN_MAX +
+                      3 * CALL_STATE_MAX + CALL_NONCE_MAX + CALL_WITNESSES_MAX +
+                      NUMBERS_OF(NAMES_MAX) * DIGITS_MAX <=
+                  BATCH_BYTES_MAX,
+              "an empty batch takes any call");
+
 static bool has_room(const struct batch *batch, const struct call *call)
 {
-    assert(batch->prefix.len <= PREFIX_MAX &&
-           call->resource.len <= RESOURCE_MAX && call->token.len <= TOKEN_MAX);
-    size_t needed = batch->prefix.len + call->resource.len + call->token.len +
-                    call->admit.len + call->nonce.len + call->found.len +
-                    call->mark.len + call->witnesses.len +
-                    (size_t)SCRIPT_NUMBERS_MAX * DIGITS_MAX;
+    int names = names_count(call->resource);
+    assert(names <= NAMES_MAX && batch->prefix.len <= PREFIX_MAX &&
+           call->resource.len <= NAMES_LEN_MAX && call->token.len <= TOKEN_MAX);
+    size_t needed = (size_t)names * batch->prefix.len + call->resource.len +
+                    call->token.len + call->admit.len + call->nonce.len +
+                    call->found.len + call->mark.len + call->witnesses.len +
+                    (size_t)NUMBERS_OF(names) * DIGITS_MAX;
     return batch->calls < BATCH_CALLS_MAX &&
+           ARGS_OF(names) <= BATCH_ARGS_MAX - batch->args_count &&
            needed <= sizeof batch->bytes - batch->used;
 }
 
@@ -40,14 +61,6 @@ static struct span copy(struct batch *batch, struct span span)
     return (struct span){to, span.len};
 }
 
-/* prefix + resource */
-static struct span copy_key(struct batch *batch, struct span resource)
-{
-    struct span key = copy(batch, batch->prefix);
-    key.len += copy(batch, resource).len;
-    return key;
-}
-
 static void add(struct batch *batch, struct span arg)
 {
     assert(batch->args_count < BATCH_ARGS_MAX);
@@ -61,9 +74,29 @@ static void add_number(struct batch *batch, int64_t number)
     add(batch, copy(batch, span_of_number(digits, (uint64_t)number)));
 }
 
+/* prefix + name, of each name */
+static void add_locks(struct batch *batch, struct span names)
+{
+    for (int left = names_count(names); left > 0; left--) {
+        struct span lock = copy(batch, batch->prefix);
+        lock.len += copy(batch, names_next(&names)).len;
+        add(batch, lock);
+    }
+}
+
+static void add_slots(struct batch *batch, const struct call *call)
+{
+    int count = names_count(call->resource);
+    for (int i = 0; i < count; i++)
+        add_number(batch, call->slots[i]);
+}
+
 /* The arguments that batch.lua counts for each kind. */
 static void add_args(struct batch *batch, const struct call *call)
 {
+    int names = names_count(call->resource);
+    if (names > 1)
+        add_number(batch, names);
     add(batch, span_of(script_name(call->kind)));
     switch (call->kind) {
     case CALL_LOOK:
@@ -92,44 +125,25 @@ static void add_args(struct batch *batch, const struct call *call)
         add(batch, copy(batch, call->found));
         return;
     case CALL_ACQUIRE:
-        add(batch, copy_key(batch, call->resource));
-        add(batch, copy(batch, call->token));
-        add_number(batch, call->ttl_ms);
-        add_number(batch, call->number);
-        add_number(batch, call->node_deadline_us);
-        add_number(batch, call->slots[0]);
-        return;
     case CALL_REPEAT:
-        add(batch, copy_key(batch, call->resource));
-        add(batch, copy(batch, call->token));
-        add_number(batch, call->ttl_ms);
-        add_number(batch, call->number);
-        add_number(batch, call->node_deadline_us);
-        add_number(batch, call->slots[0]);
-        add_number(batch, call->seen);
-        return;
     case CALL_EXTEND:
-        add(batch, copy_key(batch, call->resource));
-        add(batch, copy(batch, call->token));
-        add_number(batch, call->ttl_ms);
-        add_number(batch, call->node_deadline_us);
-        add_number(batch, call->slots[0]);
-        return;
     case CALL_REPAIR:
-        add(batch, copy_key(batch, call->resource));
+        add_locks(batch, call->resource);
         add(batch, copy(batch, call->token));
         add_number(batch, call->ttl_ms);
-        add_number(batch, call->number);
+        if (call->kind != CALL_EXTEND)
+            add_number(batch, call->number);
         add_number(batch, call->node_deadline_us);
-        add_number(batch, call->slots[0]);
-        add_number(batch, call->seen);
+        add_slots(batch, call);
+        if (call->kind == CALL_REPEAT || call->kind == CALL_REPAIR)
+            add_number(batch, call->seen);
         return;
     case CALL_RELEASE:
-        add(batch, copy_key(batch, call->resource));
+        add_locks(batch, call->resource);
         add(batch, copy(batch, call->token));
         return;
     case CALL_INSPECT:
-        add(batch, copy_key(batch, call->resource));
+        add_locks(batch, call->resource);
         return;
     case CALL_LISTEN:
         add_number(batch, call->listen_us);

@@ -17,10 +17,10 @@ const char *script_name(enum call_kind kind)
     static const char *const names[CALL_KINDS] = {
         [CALL_LOOK] = "look",       [CALL_ADMIT] = "admit",
         [CALL_READMIT] = "readmit", [CALL_REVOKE] = "revoke",
-        [CALL_ACQUIRE] = "acquire", [CALL_EXTEND] = "extend",
-        [CALL_REPAIR] = "repair",   [CALL_RELEASE] = "release",
-        [CALL_INSPECT] = "inspect", [CALL_LISTEN] = "listen",
-        [CALL_REPEAT] = "repeat",
+        [CALL_ACQUIRE] = "acquire", [CALL_REPEAT] = "repeat",
+        [CALL_EXTEND] = "extend",   [CALL_REPAIR] = "repair",
+        [CALL_RELEASE] = "release", [CALL_INSPECT] = "inspect",
+        [CALL_LISTEN] = "listen",
     };
     assert(kind < CALL_KINDS);
     return names[kind];
@@ -41,21 +41,22 @@ struct answer {
 enum { LOOK_FIELDS = 9, HELD_FIELDS = 3, NUMBER_FIELDS = 2, OTHER_FIELDS = 1 };
 
 /* These ask for a vote, which the node may refuse. */
-#define BY_VOTERS (BY(ACQUIRE) | BY(EXTEND) | BY(REPAIR))
+#define BY_SETTERS (BY(ACQUIRE) | BY(REPEAT) | BY(REPAIR))
+#define BY_VOTERS (BY_SETTERS | BY(EXTEND))
 
 static const struct answer answers[] = {
-    {"GRANTED", VOTE_GRANTED, BY(ACQUIRE) | BY(REPAIR), OTHER_FIELDS},
+    {"GRANTED", VOTE_GRANTED, BY_SETTERS, OTHER_FIELDS},
     {"HELD", VOTE_HELD, BY_VOTERS | BY(RELEASE) | BY(INSPECT), HELD_FIELDS},
     {"DELETED", VOTE_DELETED, BY(RELEASE), OTHER_FIELDS},
     {"DELETED", VOTE_DELETED, BY(RELEASE), NUMBER_FIELDS},
     {"EXTENDED", VOTE_EXTENDED, BY(EXTEND), OTHER_FIELDS},
     {"FREE", VOTE_FREE, BY(EXTEND), NUMBER_FIELDS},
     {"FREE", VOTE_FREE, BY(RELEASE) | BY(INSPECT), OTHER_FIELDS},
-    {"STALE", VOTE_STALE, BY(ACQUIRE), NUMBER_FIELDS},
+    {"STALE", VOTE_STALE, BY(ACQUIRE) | BY(REPEAT), NUMBER_FIELDS},
     {"QUARANTINED", VOTE_QUARANTINED, BY_VOTERS | BY(RELEASE) | BY(INSPECT),
      OTHER_FIELDS},
     {"LATE", VOTE_LATE, BY_VOTERS, OTHER_FIELDS},
-    {"SKEWED", VOTE_SKEWED, BY(ACQUIRE) | BY(REPAIR), OTHER_FIELDS},
+    {"SKEWED", VOTE_SKEWED, BY_SETTERS, OTHER_FIELDS},
     {"DONE", VOTE_DONE, BY(ADMIT) | BY(READMIT) | BY(REVOKE) | BY(LISTEN),
      OTHER_FIELDS},
     {"CHANGED", VOTE_CHANGED, BY(ADMIT) | BY(READMIT) | BY(REVOKE) | BY(REPAIR),

@@ -26,8 +26,9 @@ struct script_field {
 };
 
 enum {
-    SCRIPT_ARGS_MAX = 8,    /* of a call, its kind included … */
+    SCRIPT_ARGS_MAX = 8,    /* of a call for one name, its kind included … */
     SCRIPT_NUMBERS_MAX = 5, /* … of them numbers */
+    SCRIPT_NAME_ARGS = 2,   /* more for each further name: lock, slot */
     SCRIPT_FIELDS_MAX = 10, /* of a call's reply, the array included */
     SCRIPT_WORD_MAX = 16,   /* "QUARANTINED" */
     SCRIPT_SHA_LEN = 40,

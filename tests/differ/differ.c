@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../../server/base/names.h"
 #include "../../server/engine/fence.h"
 #include "hands.h"
 #include "state.h"
@@ -160,23 +161,51 @@ struct shared {
 
 /* What its spans may borrow from. */
 struct texts {
+    char names[SIM_NAMES_MAX];
     state_text found, mark;
     char witnesses[CALL_WITNESSES_MAX + 1];
 };
+
+/*
+ * The names of one to three resources, of which first is one. They are few, so
+ * that calls often meet.
+ */
+static struct span any_names(struct run *run, int first,
+                             char text[SIM_NAMES_MAX])
+{
+    int numbers[] = {first, (first + 1) % SIM_RESOURCES,
+                     (first + 2) % SIM_RESOURCES};
+    int count = 1 + (int)hands_pick(run, 1 + hands_pick(run, 3));
+    return (struct span){text, simnode_join(text, numbers, count)};
+}
+
+/* Of a repair: mostly what the slots say. Of a repeat: about a token's number.
+ */
+static int64_t any_seen(struct run *run, const struct call *call)
+{
+    if (call->kind == CALL_REPEAT)
+        return INT64_C(1700000000000000) + hands_pick(run, 5);
+    int64_t seen =
+        simnode_seen(&run->memory, call->slots, names_count(call->resource)) -
+        (hands_pick(run, 4) == 0);
+    return seen > 0 ? seen : 0;
+}
 
 static void make_call(struct run *run, const struct shared *shared,
                       struct call *call, struct texts *texts)
 {
     bool has_lock = shared->is_of_locks || hands_pick(run, 9) == 0;
     enum call_kind kind =
-        has_lock ? (enum call_kind)(CALL_ACQUIRE + hands_pick(run, 6))
+        has_lock ? (enum call_kind)(CALL_ACQUIRE +
+                                    hands_pick(run, CALL_KINDS - CALL_ACQUIRE))
                  : (enum call_kind)hands_pick(run, CALL_ACQUIRE);
     int resource = (int)hands_pick(run, SIM_RESOURCES);
-    struct span name = span_of(simnode_resource(resource));
+    bool has_names = has_lock && kind != CALL_LISTEN;
     static const int64_t ttls_ms[] = {1, 10, 30, 500, 60000, 90000};
     *call = (struct call){
         .kind = kind,
-        .resource = has_lock ? name : (struct span){0},
+        .resource = has_names ? any_names(run, resource, texts->names)
+                              : (struct span){0},
         .token = has_lock ? any_token(run, resource) : (struct span){0},
         .admit = shared->admit,
         .nonce = any_text(run, nonces, NONCES),
@@ -192,11 +221,11 @@ static void make_call(struct run *run, const struct shared *shared,
         .number = any_number(run, resource),
         .node_deadline_us = run->clock_us + (hands_pick(run, 12) - 1) * 1000000,
         .window_us = WINDOW_US,
-        .slots = {(uint16_t)fence_slot(name)},
-        .seen = run->memory.highest[resource] - (hands_pick(run, 4) == 0),
     };
-    if (call->seen < 0)
-        call->seen = 0;
+    if (has_names) {
+        fence_slots(call->resource, call->slots);
+        call->seen = any_seen(run, call);
+    }
     if (kind == CALL_LISTEN)
         call->listen_us = hands_pick(run, 3) * (CALL_LISTEN_US / 2);
     if (kind == CALL_LOOK && hands_pick(run, 3) == 0)
@@ -284,8 +313,6 @@ static void make_batch(struct run *run, int count, struct call calls[CALLS_MAX],
         make_call(run, &shared, &calls[i], &texts);
         simcall_copy(&copies[i], &calls[i]);
         calls[i] = copies[i].call;
-        if (calls[i].kind >= CALL_ACQUIRE)
-            calls[i].resource = span_of(simnode_resource(copies[i].resource));
     }
 }
 
@@ -352,6 +379,7 @@ static bool run_batch(struct run *run)
             run->done[calls[i].kind] += sim[i].reply.vote == VOTE_DONE;
         run->votes[ballot_number(
             (struct ballot){sim[i].reply.vote, sim[i].reply.state})]++;
+        run->votes_on_several[sim[i].reply.vote] += copies[i].names > 1;
         if (calls[i].kind == CALL_LOOK)
             run->words[sim[i].reply.look.word]++;
         if (is_same(&real[i].reply, &sim[i].reply))
@@ -362,7 +390,8 @@ static bool run_batch(struct run *run)
         print_reply("sim ", &sim[i].reply);
         return false;
     }
-    return has_heard_the_same(run) && state_is_same(run);
+    return has_heard_the_same(run) && state_is_same(run) &&
+           state_has_same_locks(run);
 }
 
 static bool run_seed(struct run *run, uint64_t seed, int batches)
@@ -398,6 +427,11 @@ static void print_counts(const struct run *run)
         if (run->votes[i] > 0)
             printf("  %-20s %llu\n", ballot_name(ballot_of_number(i)),
                    (unsigned long long)run->votes[i]);
+    for (int i = 0; i < VOTE_KINDS; i++)
+        if (run->votes_on_several[i] > 0)
+            printf("  several: %-11s %llu\n",
+                   ballot_name((struct ballot){.vote = (enum vote)i}),
+                   (unsigned long long)run->votes_on_several[i]);
     for (int i = 0; i < LOOK_WORDS; i++)
         printf("  look: %-14s %llu\n", words[i],
                (unsigned long long)run->words[i]);

@@ -21,9 +21,22 @@ const char *hands_admit(struct run *run)
     return admits[hands_pick(run, 1 + hands_pick(run, count))];
 }
 
+#define HEX "0123456789abcdef0123456789abcdef01234567"
+
+/* Some with a key hash, some that only look like that. */
 const char *hands_token(struct run *run)
 {
-    static const char *const tokens[] = {"1700000000000000.a", "b", "cc.dd.me"};
+    static const char *const tokens[] = {
+        "1700000000000000.a",
+        "b",
+        "cc.dd.me",
+        "1700000000000001." HEX "+abcdefghijklmnopqrst-_",
+        "1700000000000002." HEX "+abcdefghijklmnopqrst-_.me",
+        "1700000000000003." HEX "+ABCDEFGHIJKLMNOPQRST01",
+        "1700000000000001." HEX ".owner",
+        "17000000000000x1." HEX "+abcdefghijklmnopqrst-_",
+        "1700000000000001." HEX "+abcdefghijklmnopqrst-_x",
+    };
     return tokens[hands_pick(run, sizeof tokens / sizeof *tokens)];
 }
 

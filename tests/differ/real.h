@@ -9,7 +9,7 @@
 #include "../../server/node/batch.h"
 #include "../lib/node/simnode.h"
 
-enum { REAL_HEARD_MAX = 256 };
+enum { REAL_HEARD_MAX = 512 };
 
 struct redisContext;
 

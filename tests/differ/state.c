@@ -6,7 +6,10 @@
 
 #include "../../server/engine/fence.h"
 
-enum { FIELDS_MAX = 9 + SIM_WITNESSES + SIM_RESOURCES };
+enum {
+    FIELDS_MAX = 9 + SIM_WITNESSES + SIM_RESOURCES,
+    ENDS_MS = 100,
+};
 
 struct field {
     char name[CALL_NAME_LEN + 3];
@@ -103,6 +106,53 @@ static void print(const redisReply *reply, const struct fields *fields)
         printf(" %s %s", fields->field[i].name, fields->field[i].text);
     printf("\n");
 }
+
+/* ---- locks -------------------------------------------------------------- */
+
+/* It may end before the real node is asked. */
+static bool is_about_to_end(const struct run *run, const struct simkey *key)
+{
+    return key->is_set && key->expires_ms < run->clock_us / 1000 + ENDS_MS;
+}
+
+static bool is_same_lock(const struct run *run, int resource,
+                         const redisReply *real)
+{
+    const struct simkey *key = &run->memory.keys[resource];
+    if (is_about_to_end(run, key))
+        return true;
+    if (!key->is_set)
+        return real->type == REDIS_REPLY_NIL;
+    return real->type == REDIS_REPLY_STRING && real->len == key->token_len &&
+           memcmp(real->str, key->token, key->token_len) == 0;
+}
+
+bool state_has_same_locks(struct run *run)
+{
+    for (int i = 0; i < SIM_RESOURCES; i++) {
+        const char *name = simnode_resource(i);
+        redisReply *real =
+            redisCommand(run->real->redis, "GET " REAL_PREFIX "%s", name);
+        if (real == NULL || real->type == REDIS_REPLY_ERROR) {
+            fprintf(stderr, "differ: GET: %s\n", run->real->redis->errstr);
+            exit(EXIT_FAILURE);
+        }
+        bool is_it = is_same_lock(run, i, real);
+        if (!is_it)
+            printf("  lock left behind on %s\n  real: %s\n  sim : %.*s\n", name,
+                   real->type == REDIS_REPLY_STRING ? real->str : "none",
+                   run->memory.keys[i].is_set
+                       ? (int)run->memory.keys[i].token_len
+                       : 0,
+                   run->memory.keys[i].token);
+        freeReplyObject(real);
+        if (!is_it)
+            return false;
+    }
+    return true;
+}
+
+/* ---- the state hash ----------------------------------------------------- */
 
 bool state_is_same(struct run *run)
 {

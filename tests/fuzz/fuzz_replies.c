@@ -29,7 +29,7 @@ struct heard {
 
 /* ---- asking ------------------------------------------------------------- */
 
-static const char letters[CALL_KINDS] = {'l', 'm', 'b', 'v', 'a',
+static const char letters[CALL_KINDS] = {'l', 'm', 'b', 'v', 'a', 'p',
                                          'e', 'r', 'd', 'i', 'h'};
 
 static int ask(struct peer *peer, struct span line,
@@ -69,13 +69,14 @@ static bool may_answer(enum call_kind kind, enum vote vote)
 {
     switch (vote) {
     case VOTE_GRANTED:
-        return kind == CALL_ACQUIRE || kind == CALL_REPAIR;
+        return kind == CALL_ACQUIRE || kind == CALL_REPEAT ||
+               kind == CALL_REPAIR;
     case VOTE_EXTENDED:
         return kind == CALL_EXTEND;
     case VOTE_DELETED:
         return kind == CALL_RELEASE;
     case VOTE_STALE:
-        return kind == CALL_ACQUIRE;
+        return kind == CALL_ACQUIRE || kind == CALL_REPEAT;
     case VOTE_DONE:
         return kind < CALL_ACQUIRE || kind == CALL_LISTEN;
     case VOTE_CHANGED:

@@ -238,12 +238,12 @@ DEFECTS = [
         "    (void)is_admitted(batch, call);\n")],
         faults="flush,block,slow"),
     Defect("release without compare", "nemesis", "exclusion", [Edit(
-        "server/node/scripts/release.lua", "    if value == ARGV[a + 1] then",
-        "    if value then")]),
+        "server/node/scripts/release.lua", "        if value == ARGV[b] then",
+        "        if value then")]),
     Defect("extend that creates", "nemesis", "own", [Edit(
         "server/node/scripts/extend.lua",
-        "        return {'FREE', tonumber(highest) or 0}\n",
-        "        redis.call('SET', ARGV[a], ARGV[a + 1], 'PX', ARGV[a + 2])\n"
+        "        return {'FREE', number_of(b + 3, n) or 0}\n",
+        "        redis.call('SET', ARGV[a], ARGV[b], 'PX', ARGV[b + 1])\n"
         "        return 'EXTENDED'\n")]),
     Defect("extend that shortens", "sim", "exclusion", [Edit(
         "tests/lib/node/simnode.c", "    if (expires_ms > key->expires_ms)\n", "")]),

@@ -1,15 +1,3 @@
--- Held by a key of any type; a foreign type has an empty value.
---
--- Only the first 256 bytes of the value: a token has at most 255, so this shows
--- whether the whole value is equal, and bounds the reply.
-value = value or redis.pcall('GETRANGE', ARGV[a], '0', '255')
-if type(value) == 'table' then -- not a string, or no permission
-    if not string.find(value.err, '^WRONGTYPE') then
-        return value
-    end
-    value = ''
-end
-return {'HELD', pttl, value}
 end -- of run
 
 -- Runs the calls of the batch in order; the reply is
@@ -22,21 +10,27 @@ end -- of run
 local replies = {now, 0}
 local a = 4
 while a <= #ARGV do
-    local kind, arguments = ARGV[a], 6 -- acquire, look
+    local kind, n = ARGV[a], 1
+    if #kind < 3 then -- the count of its locks; no kind is as short
+        n = tonumber(kind)
+        a = a + 1
+        kind = ARGV[a]
+    end
+    local arguments = 4 + 2 * n -- acquire, look
     if kind == 'release' then
-        arguments = 2
+        arguments = 1 + n
     elseif kind == 'extend' then
-        arguments = 5
+        arguments = 3 + 2 * n
     elseif kind == 'inspect' or kind == 'listen' then
-        arguments = 1
-    elseif kind == 'repair' then
-        arguments = 7
+        arguments = n
+    elseif kind == 'repair' or kind == 'repeat' then
+        arguments = 5 + 2 * n
     elseif kind == 'admit' or kind == 'readmit' then
         arguments = 4
     elseif kind == 'revoke' then
         arguments = 3
     end
-    local ok, reply = pcall(run, kind, a + 1)
+    local ok, reply = pcall(run, kind, a + 1, n)
     if not ok and type(reply) ~= 'table' then
         reply = {err = reply}
     end

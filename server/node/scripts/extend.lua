@@ -1,34 +1,45 @@
--- Lengthens the TTL of a lock that still has the token.
+-- Lengthens the TTL of locks that all still have the token.
 --
--- ARGV  lock token ttl_ms deadline_us slot
--- EXTENDED | HELD pttl value | FREE highest | QUARANTINED | LATE
+-- ARGV  lock... token ttl_ms deadline_us slot...
+-- EXTENDED | HELD pttl value | FREE seen | QUARANTINED | LATE
 --
--- It never creates the key: an expired lock may have had another holder since,
--- with a higher fencing number. Where the key is missing, the reply carries the
--- slot's highest number, for a repair.
+-- HELD tells of the first lock with another value; only if there is none, FREE
+-- that one is missing.
+--
+-- It never creates a key: an expired lock may have had another holder since,
+-- with a higher fencing number. Where a key is missing, the reply carries the
+-- slots' number, for a repair.
 if kind == 'extend' then
     if not is_admitted() then
         return 'QUARANTINED'
     end
-    if now > tonumber(ARGV[a + 3]) then
+    if now > tonumber(ARGV[b + 2]) then
         return 'LATE'
     end
 
-    value = redis.pcall('GETRANGE', ARGV[a], '0', '255')
-    pttl = redis.call('PTTL', ARGV[a])
-    if pttl == -2 then
-        local highest = redis.call('HGET', KEYS[1], ARGV[a + 4]) or 0
-        return {'FREE', tonumber(highest) or 0}
+    local pttl, is_missing
+    for i = a, b - 1 do
+        local value = redis.pcall('GETRANGE', ARGV[i], '0', '255')
+        pttl = redis.call('PTTL', ARGV[i])
+        if pttl == -2 then
+            is_missing = true
+        elseif value ~= ARGV[b] then
+            return held(ARGV[i], pttl, value)
+        end
+    end
+    if is_missing then
+        return {'FREE', number_of(b + 3, n) or 0}
     end
 
-    if value == ARGV[a + 1] then
-        promise()
+    promise()
+    for i = a, b - 1 do
+        pttl = n == 1 and pttl or redis.call('PTTL', ARGV[i])
         -- Only ever longer: a late, shorter extension must not take back what
         -- a later one promised. -1, no end, is longer than any.
-        if pttl >= 0 and pttl < tonumber(ARGV[a + 2]) then
-            redis.call('PEXPIRE', ARGV[a], ARGV[a + 2])
+        if pttl >= 0 and pttl < tonumber(ARGV[b + 1]) then
+            redis.call('PEXPIRE', ARGV[i], ARGV[b + 1])
         end
-        return 'EXTENDED'
     end
+    return 'EXTENDED'
 end
 

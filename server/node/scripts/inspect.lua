@@ -1,12 +1,15 @@
--- Reads value and TTL of a lock.
+-- Reads value and TTL of the first lock that is there.
 --
--- ARGV  lock
+-- ARGV  lock...
 -- HELD pttl value | FREE | QUARANTINED
 if kind == 'inspect' then
-    pttl = redis.call('PTTL', ARGV[a])
-    if pttl == -2 then
-        -- This means something only if the node has forgotten nothing.
-        return is_admitted() and 'FREE' or 'QUARANTINED'
+    for i = a, b - 1 do
+        local pttl = redis.call('PTTL', ARGV[i])
+        if pttl ~= -2 then
+            return held(ARGV[i], pttl)
+        end
     end
+    -- This means something only if the node has forgotten nothing.
+    return is_admitted() and 'FREE' or 'QUARANTINED'
 end
 

@@ -3,11 +3,13 @@
 -- batch.
 --
 -- KEYS  state
--- ARGV  admit median_us window_us (kind argument...)...
+-- ARGV  admit median_us window_us ([count] kind argument...)...
 --
 -- admit      of calls that need a vote: as it was last seen on the node; of
 --            those that look at it and change it: without the replication ID
 -- median_us  of the nodes' clocks when the batch was sent; 0: unknown
+-- count      of the call's locks, if it has several: lock... and slot... stand
+--            for as many arguments
 --
 -- The locks are arguments, not KEYS: a node that denies its user one of the
 -- KEYS runs nothing of the script, so one call could fail all others.
@@ -65,12 +67,50 @@ end
 -- the first release of the batch deletes a lock.
 local listened
 
--- Runs one call, with the arguments from ARGV[a] on. Returns the reply, a word
+-- HELD by a key of any type, with or without TTL; a foreign type has an empty
+-- value.
+--
+-- Only the first 256 bytes of the value: a token has at most 255, so this shows
+-- whether the whole value is equal, and bounds the reply.
+--
+-- value  as read like that before; nil: not read
+local function held(lock, pttl, value)
+    value = value or redis.pcall('GETRANGE', lock, '0', '255')
+    if type(value) == 'table' then -- not a string, or no permission
+        if not string.find(value.err, '^WRONGTYPE') then
+            return value
+        end
+        value = ''
+    end
+    return {'HELD', pttl, value}
+end
+
+-- What an extend tells a repair of the slots in the n arguments from ARGV[first]
+-- on: of one, its number; of several, the sum of what is left of each number
+-- modulo 2^49, which is exact. Numbers only rise, so the sum stays the same only
+-- if none of them rose, or all together by a multiple of 2^49 us: 17 years.
+-- nil: a slot has no number of ours.
+local function number_of(first, n)
+    local sum = 0
+    for i = first, first + n - 1 do
+        local number = tonumber(redis.call('HGET', KEYS[1], ARGV[i]) or 0)
+        if n == 1 then
+            return number
+        end
+        if not number or not (number >= 0 and number < 2^53) then
+            return nil
+        end
+        sum = sum + number % 2^49
+    end
+    return sum
+end
+
+-- Runs one call. Its n locks, if it is about locks, are the arguments from
+-- ARGV[a] on; the other ones follow from ARGV[b] on. Returns the reply, a word
 -- alone or with its fields, or raises the error that becomes the reply.
 --
--- The files that follow are its body, one for each kind of call. If none of
--- them returns, the lock is held for pttl ms, and value may have been read.
--- One function for all, because each batch creates its functions anew.
-local function run(kind, a)
-local pttl, value
+-- The files that follow are its body, one for each kind of call. One function
+-- for all, because each batch creates its functions anew.
+local function run(kind, a, n)
+local b = a + n
 

@@ -1,32 +1,52 @@
--- Deletes a lock that still has the token, and announces it while servers
--- listen.
+-- Deletes the locks that still have the token, and announces each one while
+-- servers listen.
 --
--- ARGV  lock token
+-- ARGV  lock... token
 -- DELETED | DELETED listeners | HELD pttl value | FREE | QUARANTINED
 --
--- No admission and no deadline: a token is used once, so deleting its key is
+-- HELD tells of the first lock with another value; only if there is none, FREE
+-- that one is missing. listeners: the most that one announcement had.
+--
+-- No admission and no deadline: a token is used once, so deleting its keys is
 -- right at any time.
 if kind == 'release' then
-    value = redis.pcall('GETRANGE', ARGV[a], '0', '255')
-    if value == ARGV[a + 1] then
-        redis.call('DEL', ARGV[a])
-        if listened == nil then
-            local field = redis.pcall('HGET', KEYS[1], 'listened_until')
-            listened = (tonumber(field) or 0) > now
+    local kept, is_missing, listeners -- kept: the reply that tells of it
+    for i = a, b - 1 do
+        local value = redis.pcall('GETRANGE', ARGV[i], '0', '255')
+        if value == ARGV[b] then
+            local deleted = redis.pcall('DEL', ARGV[i])
+            if listened == nil then
+                local field = redis.pcall('HGET', KEYS[1], 'listened_until')
+                listened = (tonumber(field) or 0) > now
+            end
+            if type(deleted) == 'table' then -- no permission; go on
+                kept = kept or deleted
+            elseif listened then
+                local prefix = #KEYS[1] - #'redlockd:state'
+                -- with the number, which shows whether it is old news
+                listeners = math.max(listeners or 0,
+                    announce(string.sub(ARGV[i], prefix + 1),
+                        string.sub(value, 1, 16)))
+            end
+        else
+            local pttl = redis.pcall('PTTL', ARGV[i])
+            if pttl == -2 then
+                is_missing = true
+            elseif type(pttl) == 'table' then
+                kept = kept or pttl
+            else
+                kept = kept or held(ARGV[i], pttl, value)
+            end
         end
-        if not listened then
-            return 'DELETED'
-        end
-        local prefix = #KEYS[1] - #'redlockd:state'
-        -- with the number, which shows whether it is old news
-        return {'DELETED', announce(string.sub(ARGV[a], prefix + 1),
-            string.sub(value, 1, 16))}
     end
 
-    pttl = redis.call('PTTL', ARGV[a])
-    if pttl == -2 then
+    if kept then
+        return kept
+    end
+    if is_missing then
         -- This means something only if the node has forgotten nothing.
         return is_admitted() and 'FREE' or 'QUARANTINED'
     end
+    return listeners and {'DELETED', listeners} or 'DELETED'
 end
 

@@ -1,38 +1,68 @@
--- Sets a lock on a node that lacks it, while a majority has it.
+-- Sets locks on a node that lacks them, while a majority has them.
 --
--- ARGV  lock token ttl_ms number deadline_us slot seen
+-- ARGV  lock... token ttl_ms number deadline_us slot... seen
 -- GRANTED | HELD pttl value | CHANGED | QUARANTINED | LATE | SKEWED
 --
--- seen: the slot's number when an extend found no key here. Anything that set
--- the lock since then, a late acquire or another repair, has raised the number;
--- and a release may have deleted the lock after that.
+-- seen: the slots' number when an extend found that a key is missing here.
+-- Anything that set it since then, a late acquire or another repair, has raised
+-- that number; and a release may have deleted the lock after that.
+--
+-- Of several locks, those that have the token stay as they are.
 if kind == 'repair' then
     if not is_admitted() then
         return 'QUARANTINED'
     end
-    if now > tonumber(ARGV[a + 4]) then
+    if now > tonumber(ARGV[b + 3]) then
         return 'LATE'
     end
 
-    -- The slot takes the token's number, which may be old, but must not be far
+    -- The slots take the token's number, which may be old, but must not be far
     -- ahead.
-    local number = tonumber(ARGV[a + 3])
+    local number = tonumber(ARGV[b + 2])
     if number - now > tonumber(ARGV[3]) then
         return 'SKEWED'
     end
 
-    local seen = tonumber(redis.call('HGET', KEYS[1], ARGV[a + 5]) or 0)
-    if seen ~= tonumber(ARGV[a + 6]) then
+    local seen = number_of(b + 4, n)
+    if seen ~= tonumber(ARGV[b + 4 + n]) then
         return 'CHANGED'
     end
 
-    if redis.call('SET', ARGV[a], ARGV[a + 1], 'NX', 'PX', ARGV[a + 2]) then
+    if n > 1 then
+        for i = a, b - 1 do
+            local value = redis.pcall('GETRANGE', ARGV[i], '0', '255')
+            local pttl = redis.call('PTTL', ARGV[i])
+            if pttl ~= -2 and value ~= ARGV[b] then
+                return held(ARGV[i], pttl, value)
+            end
+        end
+    end
+
+    local set = {}
+    for i = a, b - 1 do
+        local reply = redis.pcall('SET', ARGV[i], ARGV[b], 'NX', 'PX',
+            ARGV[b + 1])
+        if reply and reply.err then
+            for _, k in ipairs(set) do
+                redis.pcall('DEL', ARGV[k])
+            end
+            return reply
+        elseif reply then
+            set[#set + 1] = i
+        elseif n == 1 then
+            return held(ARGV[i], redis.call('PTTL', ARGV[i]))
+        end
+    end
+
+    for _, i in ipairs(set) do
+        local slot = ARGV[i + n + 4]
+        local highest = n == 1 and seen or
+            tonumber(redis.call('HGET', KEYS[1], slot) or 0)
         -- Always higher: the same repair, or another one that found no key
         -- here, then does nothing; nor does the acquire.
-        local higher = number > seen and number or seen + 1
-        redis.call('HSET', KEYS[1], ARGV[a + 5], string.format('%.0f', higher))
-        return 'GRANTED'
+        local higher = number > highest and number or highest + 1
+        redis.call('HSET', KEYS[1], slot, string.format('%.0f', higher))
     end
-    pttl = redis.call('PTTL', ARGV[a])
+    return 'GRANTED'
 end
 

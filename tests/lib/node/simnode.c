@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../../../server/base/names.h"
 #include "../../../server/engine/fence.h"
+#include "../../../server/engine/token.h"
 #include "simstate.h"
 
 static const char *const names[SIM_RESOURCES] = {
@@ -22,6 +24,24 @@ int simnode_resource_number(struct span name)
             memcmp(name.ptr, names[i], name.len) == 0)
             return i;
     abort();
+}
+
+int simnode_resource_numbers(struct span all, int numbers[SIM_RESOURCES])
+{
+    int count = 0;
+    while (all.len > 0) {
+        assert(count < SIM_RESOURCES);
+        numbers[count++] = simnode_resource_number(names_next(&all));
+    }
+    return count;
+}
+
+size_t simnode_join(char text[SIM_NAMES_MAX], const int *numbers, int count)
+{
+    struct span list[SIM_RESOURCES];
+    for (int i = 0; i < count; i++)
+        list[i] = span_of(names[numbers[i]]);
+    return names_join(text, list, count);
 }
 
 /* The first resource in this slot. */
@@ -48,9 +68,10 @@ static void keep(struct span *span, char *storage, size_t room)
 void simcall_copy(struct simcall *copy, const struct call *call)
 {
     copy->call = *call;
-    copy->resource =
-        call->resource.len > 0 ? simnode_resource_number(call->resource) : -1;
-    copy->call.resource = (struct span){0};
+    copy->names = simnode_resource_numbers(call->resource, copy->resources);
+    copy->resource = copy->names > 0 ? copy->resources[0] : -1;
+    keep(&copy->call.resource, copy->resource_names,
+         sizeof copy->resource_names);
     keep(&copy->call.token, copy->token, sizeof copy->token);
     keep(&copy->call.admit, copy->admit, sizeof copy->admit);
     keep(&copy->call.nonce, copy->nonce, sizeof copy->nonce);
@@ -62,6 +83,7 @@ void simcall_copy(struct simcall *copy, const struct call *call)
 void simcall_repeat(struct simcall *copy, const struct simcall *from)
 {
     *copy = *from;
+    copy->call.resource.ptr = copy->resource_names;
     copy->call.token.ptr = copy->token;
     copy->call.admit.ptr = copy->admit;
     copy->call.nonce.ptr = copy->nonce;
@@ -154,89 +176,172 @@ static enum vote refusal(struct simbatch *batch, const struct simcall *call)
                                                          : VOTE_PENDING;
 }
 
-static void set_key(const struct simbatch *batch, const struct simcall *call)
+static void set_key(const struct simbatch *batch, const struct simcall *call,
+                    int resource, int64_t ttl_ms)
 {
-    struct simkey *key = &batch->memory->keys[call->resource];
+    struct simkey *key = &batch->memory->keys[resource];
     key->is_set = true;
-    key->expires_ms = batch->clock_us / 1000 + call->call.ttl_ms;
+    key->expires_ms = batch->clock_us / 1000 + ttl_ms;
     key->token_len = span_copy(key->token, call->call.token);
 }
 
+/* The key of one of the call's names, by its place. */
+static const struct simkey *key_of(const struct simbatch *batch,
+                                   const struct simcall *call, int place)
+{
+    return simnode_key(batch->memory, call->resources[place], batch->clock_us);
+}
+
+static int64_t *slot_of(const struct simbatch *batch,
+                        const struct simcall *call, int place)
+{
+    return &batch->memory->highest[slot_number(call->call.slots[place])];
+}
+
+/* What is left of the key's TTL; 0: there is none. */
+static int64_t left_ms(const struct simbatch *batch, const struct simkey *key)
+{
+    return key != NULL ? key->expires_ms - batch->clock_us / 1000 : 0;
+}
+
+/* A token of the same client, with the same key hash, and not too high. */
+static bool may_replace(const struct simkey *key, const struct call *call)
+{
+    enum { HASH_AT = 57, HASH_LEN = 1 + KEY_HASH_LEN };
+    struct token_parts earlier;
+    return call->kind == CALL_REPEAT &&
+           token_parse((struct span){key->token, key->token_len}, &earlier) &&
+           earlier.key_hash.len > 0 && call->token.len >= HASH_AT + HASH_LEN &&
+           memcmp(key->token + HASH_AT, call->token.ptr + HASH_AT, HASH_LEN) ==
+               0 &&
+           earlier.number <= call->seen;
+}
+
+/* An acquire, or a repeat. */
 static enum vote acquire(struct simbatch *batch, const struct simcall *call,
                          struct simreply *answer)
 {
-    struct simmemory *memory = batch->memory;
     const struct call *ask = &call->call;
-    int64_t *highest = &memory->highest[slot_number(ask->slots[0])];
     enum vote refused = refusal(batch, call);
     if (refused != VOTE_PENDING)
         return refused;
     if (llabs(ask->number - batch->clock_us) > ask->window_us)
         return VOTE_SKEWED;
-    const struct simkey *held =
-        simnode_key(memory, call->resource, batch->clock_us);
-    if (held != NULL)
-        return look_at_key(held, batch->clock_us, answer);
-    if (*highest >= ask->number) {
-        answer->reply.highest = *highest;
-        return VOTE_STALE;
+    for (int i = 0; i < call->names; i++) {
+        const struct simkey *held = key_of(batch, call, i);
+        if (held != NULL && !may_replace(held, ask))
+            return look_at_key(held, batch->clock_us, answer);
+        if (*slot_of(batch, call, i) >= ask->number) {
+            answer->reply.highest = *slot_of(batch, call, i);
+            return VOTE_STALE;
+        }
     }
     promise(batch, call);
-    *highest = ask->number;
-    set_key(batch, call);
+    for (int i = 0; i < call->names; i++) {
+        int64_t left = left_ms(batch, key_of(batch, call, i));
+        *slot_of(batch, call, i) = ask->number;
+        set_key(batch, call, call->resources[i],
+                left > ask->ttl_ms ? left : ask->ttl_ms);
+    }
     return VOTE_GRANTED;
+}
+
+int64_t simnode_seen(const struct simmemory *memory, const uint16_t *slots,
+                     int count)
+{
+    int64_t sum = 0;
+    if (count == 1)
+        return memory->highest[slot_number(slots[0])];
+    for (int i = 0; i < count; i++)
+        sum += memory->highest[slot_number(slots[i])] % (INT64_C(1) << 49);
+    return sum;
+}
+
+/*
+ * The first key with another value; NULL: there is none. Says in missing how
+ * many names have no key.
+ */
+static const struct simkey *find_other(const struct simbatch *batch,
+                                       const struct simcall *call, int *missing)
+{
+    *missing = 0;
+    for (int i = 0; i < call->names; i++) {
+        const struct simkey *key = key_of(batch, call, i);
+        if (key != NULL && !is_own(key, call))
+            return key;
+        *missing += key == NULL;
+    }
+    return NULL;
 }
 
 static enum vote extend(struct simbatch *batch, const struct simcall *call,
                         struct simreply *answer)
 {
-    struct simkey *key = &batch->memory->keys[call->resource];
+    int missing;
     enum vote refused = refusal(batch, call);
     if (refused != VOTE_PENDING)
         return refused;
-    const struct simkey *held =
-        simnode_key(batch->memory, call->resource, batch->clock_us);
-    if (held == NULL)
+    const struct simkey *other = find_other(batch, call, &missing);
+    if (other != NULL)
+        return look_at_key(other, batch->clock_us, answer);
+    if (missing > 0) {
         answer->reply.highest =
-            batch->memory->highest[slot_number(call->call.slots[0])];
-    if (!is_own(held, call))
-        return look_at_key(held, batch->clock_us, answer);
+            simnode_seen(batch->memory, call->call.slots, call->names);
+        return VOTE_FREE;
+    }
     promise(batch, call);
-    int64_t expires_ms = batch->clock_us / 1000 + call->call.ttl_ms;
-    if (expires_ms > key->expires_ms)
-        key->expires_ms = expires_ms;
+    for (int i = 0; i < call->names; i++) {
+        struct simkey *key = &batch->memory->keys[call->resources[i]];
+        int64_t expires_ms = batch->clock_us / 1000 + call->call.ttl_ms;
+        if (expires_ms > key->expires_ms)
+            key->expires_ms = expires_ms;
+    }
     return VOTE_EXTENDED;
 }
 
 static enum vote repair(struct simbatch *batch, const struct simcall *call,
                         struct simreply *answer)
 {
+    int missing;
     const struct call *ask = &call->call;
-    int64_t *highest = &batch->memory->highest[slot_number(ask->slots[0])];
     enum vote refused = refusal(batch, call);
     if (refused != VOTE_PENDING)
         return refused;
     if (ask->number - batch->clock_us > ask->window_us)
         return VOTE_SKEWED;
-    if (*highest != ask->seen)
+    if (simnode_seen(batch->memory, ask->slots, call->names) != ask->seen)
         return VOTE_CHANGED;
-    const struct simkey *held =
-        simnode_key(batch->memory, call->resource, batch->clock_us);
-    if (held != NULL)
-        return look_at_key(held, batch->clock_us, answer);
-    *highest = ask->number > ask->seen ? ask->number : ask->seen + 1;
-    set_key(batch, call);
+    const struct simkey *other = find_other(batch, call, &missing);
+    if (call->names == 1 && missing == 0) /* even if it has the token */
+        other = key_of(batch, call, 0);
+    if (other != NULL)
+        return look_at_key(other, batch->clock_us, answer);
+    for (int i = 0; i < call->names; i++) {
+        int64_t *highest = slot_of(batch, call, i);
+        if (key_of(batch, call, i) != NULL)
+            continue;
+        *highest = ask->number > *highest ? ask->number : *highest + 1;
+        set_key(batch, call, call->resources[i], ask->ttl_ms);
+    }
     return VOTE_GRANTED;
+}
+
+/* What an inspection or a release answers that found no key. */
+static enum vote answer_missing(struct simbatch *batch,
+                                const struct simcall *call)
+{
+    return is_admitted(batch, call) ? VOTE_FREE : VOTE_QUARANTINED;
 }
 
 static enum vote inspect(struct simbatch *batch, const struct simcall *call,
                          struct simreply *answer)
 {
-    const struct simkey *held =
-        simnode_key(batch->memory, call->resource, batch->clock_us);
-    if (held == NULL && !is_admitted(batch, call))
-        return VOTE_QUARANTINED;
-    return look_at_key(held, batch->clock_us, answer);
+    for (int i = 0; i < call->names; i++) {
+        const struct simkey *held = key_of(batch, call, i);
+        if (held != NULL)
+            return look_at_key(held, batch->clock_us, answer);
+    }
+    return answer_missing(batch, call);
 }
 
 static int announce(const struct simbatch *batch, int resource,
@@ -259,14 +364,23 @@ static struct span number_of(const struct simkey *key)
 static enum vote release(struct simbatch *batch, const struct simcall *call,
                          struct simreply *answer)
 {
-    const struct simkey *held =
-        simnode_key(batch->memory, call->resource, batch->clock_us);
-    if (!is_own(held, call))
-        return inspect(batch, call, answer);
-    batch->memory->keys[call->resource].is_set = false;
-    if (batch->memory->listened_until_us.it > batch->clock_us)
-        answer->reply.listeners =
-            announce(batch, call->resource, number_of(held));
+    int missing, most = 0;
+    const struct simkey *other = find_other(batch, call, &missing);
+    for (int i = 0; i < call->names; i++) {
+        const struct simkey *key = key_of(batch, call, i);
+        if (!is_own(key, call))
+            continue;
+        batch->memory->keys[call->resources[i]].is_set = false;
+        if (batch->memory->listened_until_us.it > batch->clock_us) {
+            int told = announce(batch, call->resources[i], number_of(key));
+            most = told > most ? told : most;
+        }
+    }
+    if (other != NULL)
+        return look_at_key(other, batch->clock_us, answer);
+    if (missing > 0)
+        return answer_missing(batch, call);
+    answer->reply.listeners = most;
     return VOTE_DELETED;
 }
 
@@ -293,8 +407,8 @@ static enum vote execute(struct simbatch *batch, const struct simcall *call,
     case CALL_READMIT:
     case CALL_REVOKE:
         return simstate_execute(batch, call, answer);
-    case CALL_REPEAT:
     case CALL_ACQUIRE:
+    case CALL_REPEAT:
         return acquire(batch, call, answer);
     case CALL_EXTEND:
         return extend(batch, call, answer);

@@ -10,6 +10,7 @@
 
 enum {
     SIM_RESOURCES = 6,
+    SIM_NAMES_MAX = SIM_RESOURCES * 16, /* bytes of all names, joined */
     SIM_TOKEN_MAX = 96,
     SIM_NUMBER_LEN = 16, /* digits at the beginning of a token */
     SIM_REPLID_LEN = 40,
@@ -19,7 +20,10 @@ enum {
 /* A call with storage of its own; resources are numbered. */
 struct simcall {
     struct call call;
-    int resource;
+    int names;    /* how many resources it is about */
+    int resource; /* the first; -1: none */
+    int resources[SIM_RESOURCES];
+    char resource_names[SIM_NAMES_MAX];
     char token[SIM_TOKEN_MAX];
     char admit[CALL_STATE_MAX];
     char nonce[CALL_NONCE_MAX];
@@ -105,6 +109,19 @@ struct simbatch {
 /* The name of a numbered resource, and back. Two of them share a slot. */
 const char *simnode_resource(int number);
 int simnode_resource_number(struct span name);
+
+/* The numbers of several that are joined; returns how many. */
+int simnode_resource_numbers(struct span names, int numbers[SIM_RESOURCES]);
+
+/* Joins count different ones, as names_join does; returns the length. */
+size_t simnode_join(char text[SIM_NAMES_MAX], const int *numbers, int count);
+
+/*
+ * What an extend that finds a key missing tells of count slots, and a repair
+ * compares.
+ */
+int64_t simnode_seen(const struct simmemory *memory, const uint16_t *slots,
+                     int count);
 
 /* Copies what the spans of call borrow. */
 void simcall_copy(struct simcall *copy, const struct call *call);

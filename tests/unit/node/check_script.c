@@ -42,7 +42,8 @@ static enum vote decode(enum call_kind kind, const char *word, int count)
 }
 
 #define OF(kind) (1u << CALL_##kind)
-#define OF_VOTERS (OF(ACQUIRE) | OF(EXTEND) | OF(REPAIR))
+#define OF_SETTERS (OF(ACQUIRE) | OF(REPEAT) | OF(REPAIR))
+#define OF_VOTERS (OF_SETTERS | OF(EXTEND))
 #define OF_GUARD (OF(ADMIT) | OF(READMIT) | OF(REVOKE))
 #define OF_DONE (OF_GUARD | OF(LISTEN))
 
@@ -54,17 +55,17 @@ static const struct {
 } answers[] = {
     {"DONE", 1, VOTE_DONE, OF_DONE},
     {"CHANGED", 1, VOTE_CHANGED, OF_GUARD | OF(REPAIR)},
-    {"GRANTED", 1, VOTE_GRANTED, OF(ACQUIRE) | OF(REPAIR)},
+    {"GRANTED", 1, VOTE_GRANTED, OF_SETTERS},
     {"EXTENDED", 1, VOTE_EXTENDED, OF(EXTEND)},
     {"DELETED", 1, VOTE_DELETED, OF(RELEASE)},
     {"DELETED", 2, VOTE_DELETED, OF(RELEASE)},
     {"FREE", 1, VOTE_FREE, OF(RELEASE) | OF(INSPECT)},
     {"FREE", 2, VOTE_FREE, OF(EXTEND)},
     {"HELD", 3, VOTE_HELD, OF_VOTERS | OF(RELEASE) | OF(INSPECT)},
-    {"STALE", 2, VOTE_STALE, OF(ACQUIRE)},
+    {"STALE", 2, VOTE_STALE, OF(ACQUIRE) | OF(REPEAT)},
     {"QUARANTINED", 1, VOTE_QUARANTINED, OF_VOTERS | OF(RELEASE) | OF(INSPECT)},
     {"LATE", 1, VOTE_LATE, OF_VOTERS},
-    {"SKEWED", 1, VOTE_SKEWED, OF(ACQUIRE) | OF(REPAIR)},
+    {"SKEWED", 1, VOTE_SKEWED, OF_SETTERS},
     {"ADMITTED", 1, VOTE_DONE, 0},
     {"granted", 1, VOTE_GRANTED, 0},
     {"", 1, VOTE_GRANTED, 0},

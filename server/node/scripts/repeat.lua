@@ -1,0 +1,75 @@
+-- Sets locks where the client may have them already, from an earlier request
+-- with the same idempotency key: their values are replaced, as if they were
+-- free. Acquires of several locks, which replace nothing, end here too.
+--
+-- ARGV  lock... token ttl_ms number deadline_us slot... seen
+-- as acquire, which has checked admission, deadline and number
+--
+-- seen: a higher number is that of a later request.
+if kind == 'repeat' or kind == 'acquire' then
+    local token, ttl_ms, number =
+        ARGV[b], tonumber(ARGV[b + 1]), tonumber(ARGV[b + 2])
+
+    -- Whether the value is a token with the same key hash, and not too high:
+    -- <16 digits>.<40 hex digits>+<22 characters>[.<owner>]
+    local function may_replace(value)
+        local hash = string.sub(token, 58, 80)
+        if kind == 'acquire' or type(value) ~= 'string' or #value > 145 or
+            string.sub(hash, 1, 1) ~= '+' or #hash < 23 or
+            string.sub(value, 58, 80) ~= hash then
+            return false
+        end
+        local digits = string.match(value, '^(' .. string.rep('%d', 16) ..
+            ')%.' .. string.rep('[%da-f]', 40) .. '%+')
+        local rest = string.sub(value, 81)
+        return digits and tonumber(digits) <= tonumber(ARGV[b + 4 + n]) and
+            (rest == '' or string.find(rest, '^%.[%w._:@/-]+$'))
+    end
+
+    local replaced = {}
+    for i = a, b - 1 do
+        local pttl = redis.call('PTTL', ARGV[i])
+        if pttl ~= -2 then
+            local value = redis.pcall('GETRANGE', ARGV[i], '0', '255')
+            if not may_replace(value) then
+                return held(ARGV[i], pttl, value)
+            end
+            replaced[i] = {value = value, pttl = pttl}
+        end
+        local highest =
+            tonumber(redis.call('HGET', KEYS[1], ARGV[i + n + 4]) or 0)
+        if highest >= number then
+            return {'STALE', highest}
+        end
+    end
+
+    -- As it was: the node has refused to set one of the locks.
+    local function restore(lock, before)
+        if not before then
+            redis.pcall('DEL', lock)
+        elseif before.pttl == -1 then
+            redis.pcall('SET', lock, before.value)
+        else
+            redis.pcall('SET', lock, before.value, 'PX',
+                math.max(before.pttl, 1))
+        end
+    end
+
+    for i = a, b - 1 do
+        -- What was promised to the client before is not taken back.
+        local left = replaced[i] and replaced[i].pttl or 0
+        local reply = redis.pcall('SET', ARGV[i], token, 'PX',
+            math.max(left, ttl_ms))
+        if reply.err then
+            for k = a, i - 1 do
+                restore(ARGV[k], replaced[k])
+            end
+            return reply
+        end
+    end
+    for i = b + 4, b + 3 + n do
+        promise(ARGV[i], ARGV[b + 2])
+    end
+    return 'GRANTED'
+end
+

@@ -1,0 +1,191 @@
+/*
+ * Calls for several names in batches; what they do on a node is
+ * check_lua_several.c.
+ */
+#include <check.h>
+#include <stdio.h>
+
+#include "../../../server/node/batch.h"
+
+#define SHA "0123456789abcdef0123456789abcdef01234567"
+#define ADMIT "1:f:n:run"
+
+static struct batch batch;
+
+static void setup(void)
+{
+    memset(&batch, 0, sizeof batch);
+    batch.prefix = span_of("p:");
+}
+
+/* For one name. */
+static struct call call_of(enum call_kind kind)
+{
+    return (struct call){
+        .kind = kind,
+        .resource = span_of("r"),
+        .token = span_of("T"),
+        .admit = span_of(ADMIT),
+        .median_us = 1700000000000000,
+        .ttl_ms = 30000,
+        .number = 9007199254740991,
+        .node_deadline_us = 1700000000123456,
+        .window_us = 15000000,
+        .slots = {0, 5, FENCE_SLOTS - 1},
+        .seen = 1700000000000005,
+    };
+}
+
+/* The words of the command, joined by spaces. */
+static const char *command_words(void)
+{
+    static char words[2 * BATCH_BYTES_MAX];
+    static struct batch_command command;
+    size_t len = 0;
+    batch_command(&batch, SHA, &command);
+    ck_assert_int_le(command.count, BATCH_COMMAND_MAX);
+    for (int i = 0; i < command.count; i++) {
+        len += span_copy(words + len, command.args[i]);
+        words[len++] = ' ';
+    }
+    words[len - 1] = '\0';
+    return words;
+}
+
+static const char *const kinds[CALL_KINDS] = {
+    [CALL_ACQUIRE] = "3 acquire p:a p:bc p:d T 30000 9007199254740991 "
+                     "1700000000123456 0 5 16383",
+    [CALL_REPEAT] = "3 repeat p:a p:bc p:d T 30000 9007199254740991 "
+                    "1700000000123456 0 5 16383 1700000000000005",
+    [CALL_EXTEND] = "3 extend p:a p:bc p:d T 30000 1700000000123456 0 5 16383",
+    [CALL_REPAIR] = "3 repair p:a p:bc p:d T 30000 9007199254740991 "
+                    "1700000000123456 0 5 16383 1700000000000005",
+    [CALL_RELEASE] = "3 release p:a p:bc p:d T",
+    [CALL_INSPECT] = "3 inspect p:a p:bc p:d",
+};
+
+enum { FIRST = CALL_ACQUIRE, END = CALL_LISTEN }; /* of kinds with names */
+
+START_TEST(a_call_begins_with_the_count_of_its_names)
+{
+    char expected[512];
+    struct call call = call_of((enum call_kind)_i);
+    struct call one = call_of(CALL_RELEASE);
+    call.resource = span_of("a\nbc\nd");
+    snprintf(expected, sizeof expected,
+             "EVALSHA " SHA " 1 p:redlockd:state " ADMIT
+             " 1700000000000000 15000000 release p:r T %s release p:r T",
+             kinds[_i]);
+    ck_assert(batch_add(&batch, &one));
+    ck_assert(batch_add(&batch, &call));
+    ck_assert(batch_add(&batch, &one));
+    ck_assert_str_eq(command_words(), expected);
+}
+END_TEST
+
+/* NAMES_MAX names that are together as long as they may be. */
+static struct span longest_names(void)
+{
+    static char text[NAMES_LEN_MAX];
+    memset(text, 'r', NAMES_LEN_MAX);
+    for (int i = 1; i < NAMES_MAX; i++)
+        text[i * NAMES_LEN_MAX / NAMES_MAX] = '\n';
+    return (struct span){text, NAMES_LEN_MAX};
+}
+
+/* Each of its fields is; numbers are only as long as they get. */
+static struct call longest_call(enum call_kind kind)
+{
+    static char bytes[CALL_WITNESSES_MAX];
+    memset(bytes, 'x', sizeof bytes);
+    struct call call = call_of(kind);
+    call.resource = longest_names();
+    call.token = (struct span){bytes, TOKEN_MAX};
+    call.admit = call.found = call.mark = (struct span){bytes, CALL_STATE_MAX};
+    call.nonce = (struct span){bytes, CALL_NONCE_MAX};
+    call.witnesses = (struct span){bytes, CALL_WITNESSES_MAX};
+    call.ttl_ms = call.number = call.node_deadline_us = call.seen = INT64_MAX;
+    for (int i = 0; i < NAMES_MAX; i++)
+        call.slots[i] = UINT16_MAX;
+    return call;
+}
+
+START_TEST(an_empty_batch_takes_the_longest_call)
+{
+    static char prefix[PREFIX_MAX];
+    memset(prefix, 'p', sizeof prefix);
+    batch.prefix = (struct span){prefix, sizeof prefix};
+    struct call call = longest_call((enum call_kind)_i);
+    int calls = 0;
+    while (batch_add(&batch, &call))
+        calls++;
+    ck_assert_int_ge(calls, 4);
+    ck_assert_uint_le(batch.used, sizeof batch.bytes);
+    ck_assert_uint_gt(strlen(command_words()), (size_t)calls * NAMES_LEN_MAX);
+}
+END_TEST
+
+/* Wherever the last one ends: what does not fit is not begun. */
+START_TEST(calls_of_each_length_fit)
+{
+    for (size_t len = 2 * NAMES_MAX; len <= NAMES_LEN_MAX; len++) {
+        struct call call = longest_call((enum call_kind)_i);
+        call.resource.len = len;
+        batch_reset(&batch);
+        while (batch_add(&batch, &call))
+            ck_assert_uint_le(batch.used, sizeof batch.bytes);
+    }
+}
+END_TEST
+
+/* Short names: it is not the bytes that are too many. */
+START_TEST(the_arguments_have_room)
+{
+    struct call several = call_of((enum call_kind)_i);
+    struct call one = call_of((enum call_kind)_i);
+    several.resource =
+        span_of("a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\nl\nm\nn\no\np");
+    for (int before = 0; before < BATCH_CALLS_MAX; before++) {
+        int calls = 0;
+        batch_reset(&batch);
+        for (; calls < before; calls++)
+            ck_assert(batch_add(&batch, &one));
+        for (; batch_add(&batch, &several); calls++)
+            ck_assert_int_le(batch.args_count, BATCH_ARGS_MAX);
+        ck_assert(before > 0 || calls < BATCH_CALLS_MAX);
+        for (; batch_add(&batch, &one); calls++)
+            ck_assert_int_le(batch.args_count, BATCH_ARGS_MAX);
+        ck_assert_uint_lt(batch.used, sizeof batch.bytes / 2);
+        ck_assert_int_le(batch.calls, BATCH_CALLS_MAX);
+    }
+}
+END_TEST
+
+START_TEST(the_names_are_copied)
+{
+    char names[] = "a\nb";
+    struct call call = call_of(CALL_INSPECT);
+    call.resource = span_of(names);
+    ck_assert(batch_add(&batch, &call));
+    memset(names, 'X', sizeof names - 1);
+    ck_assert_ptr_null(strchr(command_words(), 'X'));
+}
+END_TEST
+
+Suite *check_batch_several(void);
+
+Suite *check_batch_several(void)
+{
+    Suite *suite = suite_create("batch_several");
+    TCase *tcase = tcase_create("batch_several");
+    tcase_add_checked_fixture(tcase, setup, NULL);
+    tcase_add_loop_test(tcase, a_call_begins_with_the_count_of_its_names, FIRST,
+                        END);
+    tcase_add_loop_test(tcase, an_empty_batch_takes_the_longest_call, FIRST,
+                        END);
+    tcase_add_loop_test(tcase, calls_of_each_length_fit, FIRST, END);
+    tcase_add_loop_test(tcase, the_arguments_have_room, FIRST, END);
+    tcase_add_test(tcase, the_names_are_copied);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
