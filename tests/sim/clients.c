@@ -23,6 +23,30 @@ bool client_believes(const struct world *world, const struct client *client)
     return client->believes_until_us > world->now_us;
 }
 
+void client_choose(struct client *client, int resource)
+{
+    client->count = 1;
+    client->resources[0] = resource;
+    client->key = 0;
+    client->is_unheard = false;
+}
+
+bool client_has_resource(const struct client *client, int resource)
+{
+    for (int i = 0; i < client->count; i++)
+        if (client->resources[i] == resource)
+            return true;
+    return false;
+}
+
+struct span client_key_hash(const struct client *client,
+                            char hash[KEY_HASH_LEN + 1])
+{
+    (void)snprintf(hash, KEY_HASH_LEN + 1, "%0*llu", (int)KEY_HASH_LEN,
+                   (unsigned long long)client->key);
+    return (struct span){hash, client->key != 0 ? (size_t)KEY_HASH_LEN : 0};
+}
+
 static bool is_ghost(const struct world *world, const struct client *client)
 {
     return client_number(world, client) >= SIM_CLIENTS;
@@ -121,6 +145,7 @@ static void go_on(struct world *world, struct client *client, bool holds)
 static void lose_request(struct world *world, struct client *client)
 {
     world->clients->lost++;
+    client->is_unheard = client->ask == ASK_ACQUIRE;
     go_on(world, client, client->ask == ASK_EXTEND);
 }
 
@@ -129,7 +154,9 @@ static void begin(struct world *world, struct client *client)
 {
     struct simserver *server = &world->servers[client->server];
     struct engine *engine = server->engine;
-    struct span resource = span_of(simnode_resource(client->resource));
+    char names[SIM_NAMES_MAX], hash[KEY_HASH_LEN + 1];
+    struct span resource = {
+        names, simnode_join(names, client->resources, client->count)};
     if (engine == NULL) {
         lose_request(world, client);
         return;
@@ -139,13 +166,14 @@ static void begin(struct world *world, struct client *client)
     client->is_asked = true;
     client->op = 0;
     if (client->ask == ASK_ACQUIRE)
-        client->op =
-            engine_acquire(engine,
-                           &(struct engine_acquire){.resource = resource,
-                                                    .owner = span_of("me"),
-                                                    .ttl_ms = ttl_ms,
-                                                    .wait_ms = client->wait_ms},
-                           client);
+        client->op = engine_acquire(
+            engine,
+            &(struct engine_acquire){.resource = resource,
+                                     .owner = span_of("me"),
+                                     .key_hash = client_key_hash(client, hash),
+                                     .ttl_ms = ttl_ms,
+                                     .wait_ms = client->wait_ms},
+            client);
     else if (client->ask == ASK_EXTEND)
         client->op =
             engine_extend(engine, resource, token_of(client), ttl_ms, client);
@@ -188,6 +216,19 @@ static void step_holding(struct world *world, struct client *client)
     ask(world, client, ASK_RELEASE);
 }
 
+/* Another lock, of one or several resources, with or without a key. */
+static void choose(struct world *world, struct client *client)
+{
+    int first = (int)world_random(world, SIM_RESOURCES);
+    client_choose(client, first);
+    if (world_chance(world, 20))
+        client->count += 1 + (int)world_random(world, SIM_HELD_MAX - 1);
+    for (int i = 1; i < client->count; i++)
+        client->resources[i] = (first + i) % SIM_RESOURCES;
+    if (world->clients->has_repeats && world_chance(world, 40))
+        client->key = ++world->clients->keys;
+}
+
 static void step(struct world *world, struct client *client)
 {
     if (client->state == CLIENT_HOLDING) {
@@ -196,11 +237,15 @@ static void step(struct world *world, struct client *client)
     }
     if (world->clients->is_resting)
         return;
-    client->resource = (int)world_random(world, SIM_RESOURCES);
+    bool repeats = client->key != 0 && client->is_unheard &&
+                   world->clients->has_repeats && world_chance(world, 80);
+    if (!repeats)
+        choose(world, client);
     client->ttl_ms = random_ttl_ms(world);
     client->wait_ms =
         world_chance(world, 50) ? 0 : world_random(world, WAIT_MOST_MS);
-    ask(world, client, world_chance(world, 5) ? ASK_INSPECT : ASK_ACQUIRE);
+    ask(world, client,
+        !repeats && world_chance(world, 5) ? ASK_INSPECT : ASK_ACQUIRE);
 }
 
 /* Until it releases or extends, possibly too late. */
@@ -218,14 +263,14 @@ void clients_on_answer(struct world *world, struct client *client)
     if (client->is_answered || !client->is_asked ||
         client->state != CLIENT_ASKING)
         ledger_violated(world, "answered", client_number(world, client),
-                        client->resource);
+                        client->resources[0]);
     client->is_answered = true;
     if (client->op != 0) { /* otherwise it was refused before it had a handle */
         struct simserver *server = &world->servers[client->server];
         const struct engine_result *result =
             engine_take(server->engine, client->op, server_clock(server));
         world_trace(world, "client %d resource %d is answered %s, number %lld",
-                    client_number(world, client), client->resource,
+                    client_number(world, client), client->resources[0],
                     outcome_name(result->outcome), (long long)result->number);
         if (result->outcome == OUTCOME_GRANTED)
             ledger_on_grant(world, client, result->number);
@@ -247,8 +292,8 @@ static void believe(struct world *world, struct client *client,
     if (until_us > client->believes_until_us)
         client->believes_until_us = until_us; /* otherwise the old one stands */
     world_trace(world, "client %d holds resource %d by server %d for %lld ms",
-                client_number(world, client), client->resource, client->server,
-                (long long)us / 1000);
+                client_number(world, client), client->resources[0],
+                client->server, (long long)us / 1000);
     ledger_on_belief(world, client);
     tell(world, client, client->believes_until_us - world->now_us - 1,
          CLIENT_BELIEF_ENDS);
@@ -280,6 +325,13 @@ static void take_extend_answer(struct world *world, struct client *client,
         ledger_on_denial(world, client);
 }
 
+/* The server has sent it, but it does not arrive: the client asks again. */
+static bool loses_answer(struct world *world, const struct client *client)
+{
+    return client->key != 0 && world->clients->has_repeats &&
+           world_chance(world, 20);
+}
+
 static void read_answer(struct world *world, struct client *client)
 {
     struct simserver *server = &world->servers[client->server];
@@ -293,7 +345,11 @@ static void read_answer(struct world *world, struct client *client)
     int64_t rest_us = world_random(
         world, result->outcome == OUTCOME_NO_QUORUM ? 1000000 : 150000);
     client->serial++;
-    if (result->outcome == OUTCOME_GRANTED) {
+    client->is_unheard = false;
+    world->clients->repeated += result->is_repeat;
+    if (result->outcome == OUTCOME_GRANTED && loses_answer(world, client)) {
+        client->is_unheard = true;
+    } else if (result->outcome == OUTCOME_GRANTED) {
         take_grant(world, client, result);
         holds = true;
     } else if (client->ask == ASK_EXTEND) {
@@ -317,6 +373,7 @@ void client_leave(struct world *world, struct client *client)
         return;
     engine_abandon(world->servers[client->server].engine, client->op);
     world->clients->left++;
+    client->is_unheard = client->ask == ASK_ACQUIRE;
     go_on(world, client, false);
 }
 

@@ -5,12 +5,14 @@
  *              in worlds whose clocks violate all assumptions, nor for a lock
  *              that a node evicted, until a look notices that
  *   rising     each grant's number is above that of every earlier grant, and no
- *              lock is extended after a grant with a higher number; even in
- *              those worlds, as long as no node forgets anything there
+ *              lock is extended after a grant with a higher number, unless it
+ *              is the same client's, with the same key; even in those worlds,
+ *              as long as no node forgets anything there
  *   own        a key that a client believes in is deleted only by a release
  *              that this client asks for
- *   kept       the lock a client believes in is on a majority of the nodes,
- *              except nodes that lost memory or time since it was granted
+ *   kept       the lock a client believes in, or a repeat of it, is whole on a
+ *              majority of the nodes, except nodes that lost memory or time
+ *              since it was granted
  *   answered   every request is answered exactly once
  *   mortal     no acquire or extend that arrives long after it was sent sets a
  *              key or lengthens its life
@@ -37,7 +39,8 @@
 
 enum {
     SIM_CLIENTS = 24,
-    SIM_GHOSTS = 48, /* requests that arrive twice */
+    SIM_GHOSTS = 48,  /* requests that arrive twice */
+    SIM_HELD_MAX = 3, /* resources of one lock */
     SIM_ALL_CLIENTS = SIM_CLIENTS + SIM_GHOSTS,
 };
 
@@ -61,7 +64,10 @@ struct client {
     bool is_answered;
     uint64_t serial; /* of its operation */
     engine_op op;
-    int resource;
+    int count; /* of the resources of its lock */
+    int resources[SIM_HELD_MAX];
+    uint64_t key;    /* its idempotency key; 0: it has none */
+    bool is_unheard; /* it does not know what came of its acquire */
     int64_t ttl_ms;
     int64_t wait_ms;
     int64_t granted_us;        /* when the belief began */
@@ -78,12 +84,15 @@ struct clients {
     bool is_resting; /* no new acquires */
     bool is_led;     /* only ask what client_ask says */
     bool has_ghosts;
-    bool is_hasty; /* go on while an extend is under way */
+    bool has_repeats; /* some acquires have a key, and are repeated */
+    uint64_t keys;    /* so far */
+    bool is_hasty;    /* go on while an extend is under way */
     uint64_t outcomes[OUTCOME_KINDS];
     uint64_t votes[BALLOT_KINDS]; /* of the deciding rounds */
     uint64_t left;
     uint64_t lost; /* the server died before it answered */
     uint64_t doubled;
+    uint64_t repeated; /* grants in place of earlier ones */
 };
 
 void clients_start(struct world *world);
@@ -96,6 +105,15 @@ int clients_server_of(const struct world *world, const struct event *event);
 
 /* True if no client asks or holds. */
 bool clients_are_idle(const struct clients *clients);
+
+/* Its next lock is on this resource alone, without a key. */
+void client_choose(struct client *client, int resource);
+
+bool client_has_resource(const struct client *client, int resource);
+
+/* What the hash of its key is taken to be; empty: it has none. */
+struct span client_key_hash(const struct client *client,
+                            char hash[KEY_HASH_LEN + 1]);
 
 bool client_believes(const struct world *world, const struct client *client);
 int client_number(const struct world *world, const struct client *client);

@@ -44,7 +44,8 @@ static void check_tidy(struct world *world)
     }
 }
 
-/* Once releases have asked again where a call of the lock may have been late. */
+/* Once releases have asked again where a call of the lock may have been late.
+ */
 static void check_tidy_soon(struct world *world)
 {
     world_run(world, ASK_AGAIN_US + 2 * world->node_timeout_us);
@@ -68,6 +69,7 @@ static void contest(struct world *world)
 static void check_stragglers(struct world *world)
 {
     world->clients->has_ghosts = false;
+    world->clients->has_repeats = false; /* which stay until their TTL ends */
     contest(world);
     check_tidy_soon(world);
 }
@@ -116,7 +118,7 @@ static void check_alive(struct world *world)
     for (int i = 0; i < SIM_RESOURCES; i++) {
         struct client *client = &world->clients->client[i];
         uint64_t granted = world->clients->outcomes[OUTCOME_GRANTED];
-        client->resource = i;
+        client_choose(client, i);
         client->ttl_ms = 1000;
         client->wait_ms = 0;
         client_ask(world, client, ASK_ACQUIRE, i % SIM_FOREIGN);
@@ -163,9 +165,9 @@ static void check_everywhere(struct world *world, const struct client *client)
     for (int i = 0; i < SIM_NODES; i++) {
         const struct machine *machine =
             &world->machines[world->home[config->name[i]]];
-        if (!ledger_has_key(world, machine, client))
+        if (!ledger_has_lock(world, machine, client))
             ledger_violated(world, "repaired", client_number(world, client),
-                            client->resource);
+                            client->resources[0]);
     }
 }
 
@@ -174,7 +176,7 @@ static void check_repaired(struct world *world, int resource)
 {
     struct client *client = &world->clients->client[resource];
     int server = (int)world_random(world, SIM_FOREIGN);
-    client->resource = resource;
+    client_choose(client, resource);
     client->ttl_ms = 3000;
     client->wait_ms = 0;
     pause_two(world);
@@ -222,7 +224,7 @@ static void check_served(struct world *world, int resource)
     struct client *all = world->clients->client;
     uint64_t granted = world->clients->outcomes[OUTCOME_GRANTED];
     for (int i = 0; i < WAITERS; i++) {
-        all[i].resource = resource;
+        client_choose(&all[i], resource);
         all[i].ttl_ms = 3000;
         all[i].wait_ms = WAIT_MS;
         client_ask(world, &all[i], ASK_ACQUIRE,
@@ -246,7 +248,8 @@ static void check_left(struct world *world, int resource)
 {
     struct client *holder = &world->clients->client[0];
     struct client *waiter = &world->clients->client[1];
-    holder->resource = waiter->resource = resource;
+    client_choose(holder, resource);
+    client_choose(waiter, resource);
     holder->ttl_ms = waiter->ttl_ms = 3000;
     holder->wait_ms = 0;
     waiter->wait_ms = WAIT_MS;

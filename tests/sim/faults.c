@@ -70,9 +70,9 @@ static void unconfirm(struct world *world)
 void faults_on_send(struct world *world, struct message *message)
 {
     enum call_kind kind = message->call.call.kind;
-    bool is_data = kind == CALL_ACQUIRE || kind == CALL_EXTEND ||
-                   kind == CALL_REPAIR || kind == CALL_RELEASE ||
-                   kind == CALL_LISTEN;
+    bool is_data = kind == CALL_ACQUIRE || kind == CALL_REPEAT ||
+                   kind == CALL_EXTEND || kind == CALL_REPAIR ||
+                   kind == CALL_RELEASE || kind == CALL_LISTEN;
     struct simlink *link = simlink_of(world, message->server, message->node);
     if (world->faults->is_calm)
         return;

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../../server/engine/token.h"
 #include "clients.h"
 #include "faults.h"
 #include "messages.h"
@@ -30,7 +31,7 @@ static void violated(struct world *world, const char *name,
                      const struct client *client)
 {
     ledger_violated(world, name, client_number(world, client),
-                    client->resource);
+                    client->resources[0]);
 }
 
 /* ---- the numbers -------------------------------------------------------- */
@@ -43,51 +44,85 @@ static bool has_forgotten(const struct world *world)
     return false;
 }
 
+/* A number for one of the client's resources; some earlier one was higher. */
+static bool is_rising(const struct ledger *ledger, const struct client *client,
+                      int resource, int64_t number)
+{
+    const struct numbered *last = &ledger->last[resource];
+    return number > last->number ||
+           (client->key != 0 && client->key == last->key);
+}
+
 void ledger_on_grant(struct world *world, const struct client *client,
                      int64_t number)
 {
     struct ledger *ledger = &world->clients->ledger;
-    int64_t *last = &ledger->last_number[client->resource];
     bool is_foreign =
         world->servers[client->server].configuration == CONFIGURATION_FOREIGN;
     if (is_foreign && !has_forgotten(world))
         violated(world, "foreign", client);
-    if (number <= *last)
-        violated(world, "rising", client);
-    *last = number;
+    for (int i = 0; i < client->count; i++) {
+        int resource = client->resources[i];
+        struct numbered *last = &ledger->last[resource];
+        if (!is_rising(ledger, client, resource, number))
+            violated(world, "rising", client);
+        if (number > last->number)
+            *last = (struct numbered){number, client->key};
+    }
 }
 
 void ledger_on_extension(struct world *world, const struct client *client,
                          int64_t number)
 {
-    if (number < world->clients->ledger.last_number[client->resource])
-        violated(world, "rising", client);
+    for (int i = 0; i < client->count; i++)
+        if (!is_rising(&world->clients->ledger, client, client->resources[i],
+                       number + 1))
+            violated(world, "rising", client);
 }
 
 /* ---- the keys ----------------------------------------------------------- */
 
-bool ledger_has_key(const struct world *world, const struct machine *machine,
-                    const struct client *client)
+/* Its token, or another one with its key. */
+static bool is_its(const struct simkey *key, const struct client *client)
 {
-    const struct simkey *key =
-        simnode_key(&machine->memory, client->resource,
-                    machine_clock(machine, world->now_us));
-    return key != NULL && key->token_len == client->token_len &&
-           memcmp(key->token, client->token, key->token_len) == 0;
+    char text[KEY_HASH_LEN + 1];
+    struct span hash = client_key_hash(client, text);
+    struct token_parts parts;
+    if (key->token_len == client->token_len &&
+        memcmp(key->token, client->token, key->token_len) == 0)
+        return true;
+    return hash.len > 0 &&
+           token_parse((struct span){key->token, key->token_len}, &parts) &&
+           parts.key_hash.len == hash.len &&
+           memcmp(parts.key_hash.ptr, hash.ptr, hash.len) == 0;
 }
 
-static void trace_key(const struct world *world, int number,
-                      const struct client *client)
+bool ledger_has_lock(const struct world *world, const struct machine *machine,
+                     const struct client *client)
+{
+    int64_t clock_us = machine_clock(machine, world->now_us);
+    for (int i = 0; i < client->count; i++) {
+        const struct simkey *key =
+            simnode_key(&machine->memory, client->resources[i], clock_us);
+        if (key == NULL || !is_its(key, client))
+            return false;
+    }
+    return true;
+}
+
+static void trace_keys(const struct world *world, int number,
+                       const struct client *client)
 {
     const struct machine *machine = &world->machines[number];
-    const struct simkey *key = &machine->memory.keys[client->resource];
     int64_t clock_ms = machine_clock(machine, world->now_us) / 1000;
-    if (key->is_set)
-        world_trace(world, "machine %d has %s key, ends in %lld ms", number,
-                    memcmp(key->token, client->token, key->token_len) == 0
-                        ? "its"
-                        : "another",
-                    (long long)(key->expires_ms - clock_ms));
+    for (int i = 0; i < client->count; i++) {
+        const struct simkey *key = &machine->memory.keys[client->resources[i]];
+        if (key->is_set)
+            world_trace(world, "machine %d has %s key %d, ends in %lld ms",
+                        number, is_its(key, client) ? "its" : "another",
+                        client->resources[i],
+                        (long long)(key->expires_ms - clock_ms));
+    }
 }
 
 /* Which machines have it, and which names have lost what they had. */
@@ -97,7 +132,7 @@ static void check_kept(struct world *world, const struct client *client)
     bool is_on_name[SIM_NAMES] = {false};
     int kept = 0;
     for (int i = 0; i < SIM_MACHINES; i++)
-        if (ledger_has_key(world, &world->machines[i], client)) {
+        if (ledger_has_lock(world, &world->machines[i], client)) {
             is_on_name[i % SIM_NAMES] = true;
             kept++;
         }
@@ -112,7 +147,7 @@ static void check_kept(struct world *world, const struct client *client)
                 (long long)(world->now_us - client->granted_us) / 1000,
                 (long long)(client->believes_until_us - world->now_us) / 1000);
     for (int i = 0; i < SIM_MACHINES; i++)
-        trace_key(world, i, client);
+        trace_keys(world, i, client);
     violated(world, "kept", client);
 }
 
@@ -124,7 +159,8 @@ static bool is_windfall(const struct ledger *ledger, const struct client *later,
 {
     for (int i = 0; i < WINDFALLS; i++) {
         const struct windfall *it = &ledger->windfalls[i];
-        if (it->resource == later->resource &&
+        if (client_has_resource(later, it->resource) &&
+            client_has_resource(earlier, it->resource) &&
             it->token_len == later->token_len &&
             memcmp(it->token, later->token, it->token_len) == 0 &&
             earlier->granted_us < it->evicted_us)
@@ -134,13 +170,21 @@ static bool is_windfall(const struct ledger *ledger, const struct client *later,
 }
 
 static void note_windfall(struct ledger *ledger, const struct simcall *call,
-                          int64_t evicted_us)
+                          int resource, int64_t evicted_us)
 {
     struct windfall *it =
         &ledger->windfalls[ledger->windfall_count++ % WINDFALLS];
-    it->resource = call->resource;
+    it->resource = resource;
     it->evicted_us = evicted_us;
     it->token_len = span_copy(it->token, call->call.token);
+}
+
+static bool is_about(const struct simcall *call, int resource)
+{
+    for (int i = 0; i < call->names; i++)
+        if (call->resources[i] == resource)
+            return true;
+    return false;
 }
 
 /* A look notices what was evicted, unless the node has begun another life. */
@@ -158,8 +202,8 @@ static void look_for_evictions(struct world *world,
         bool is_over = world->now_us - *evicted_us >
                        world->faults->longest_ms * 1000 + LATER_US;
         if (*evicted_us != 0 && !is_over && reply->vote == VOTE_GRANTED &&
-            call->call.kind == CALL_ACQUIRE && call->resource == i)
-            note_windfall(&world->clients->ledger, call, *evicted_us);
+            call->call.kind != CALL_REPAIR && is_about(call, i))
+            note_windfall(&world->clients->ledger, call, i, *evicted_us);
         if (machine->is_unseen ? is_over : is_look)
             *evicted_us = 0;
     }
@@ -167,12 +211,20 @@ static void look_for_evictions(struct world *world,
 
 /* ---- beliefs ------------------------------------------------------------ */
 
+static bool share_resource(const struct client *a, const struct client *b)
+{
+    for (int i = 0; i < a->count; i++)
+        if (client_has_resource(b, a->resources[i]))
+            return true;
+    return false;
+}
+
 void ledger_on_belief(struct world *world, const struct client *client)
 {
     const struct clients *clients = world->clients;
     for (int i = 0; i < SIM_CLIENTS; i++) {
         const struct client *other = &clients->client[i];
-        if (other == client || other->resource != client->resource ||
+        if (other == client || !share_resource(other, client) ||
             !client_believes(world, other) || !clients->ledger.claims_clocks)
             continue;
         if (is_windfall(&clients->ledger, client, other) ||
@@ -181,7 +233,7 @@ void ledger_on_belief(struct world *world, const struct client *client)
             continue;
         }
         world_trace(world, "clients %d and %d hold resource %d",
-                    client_number(world, client), i, client->resource);
+                    client_number(world, client), i, client->resources[0]);
         violated(world, "exclusion", client);
     }
     check_kept(world, client);
@@ -204,7 +256,7 @@ static void check_deleted(struct world *world, const struct message *message)
     const struct simcall *call = &message->call;
     for (int i = 0; i < SIM_CLIENTS; i++) {
         const struct client *client = &world->clients->client[i];
-        if (client->resource == call->resource &&
+        if (client_has_resource(client, call->resource) &&
             client_believes(world, client) &&
             client->token_len == call->call.token.len &&
             memcmp(client->token, call->token, client->token_len) == 0)

@@ -19,12 +19,18 @@ struct windfall {
     char token[SIM_TOKEN_MAX];
 };
 
+/* The highest number of a grant, and the key of its client; 0: it has none. */
+struct numbered {
+    int64_t number;
+    uint64_t key;
+};
+
 enum { WINDFALLS = 32 };
 
 struct ledger {
     bool claims_clocks;     /* the clocks behave as the design assumes */
     bool is_touching_first; /* a foreign server, the first one's node */
-    int64_t last_number[SIM_RESOURCES];
+    struct numbered last[SIM_RESOURCES];
     struct windfall windfalls[WINDFALLS]; /* the latest */
     uint64_t windfall_count;
     uint64_t excused;    /* how often two held a lock because of that */
@@ -39,9 +45,9 @@ struct message;
 void ledger_violated(struct world *world, const char *name, int client,
                      int resource);
 
-/* Whether the machine has the client's lock. */
-bool ledger_has_key(const struct world *world, const struct machine *machine,
-                    const struct client *client);
+/* Whether the machine has the client's lock, whole, or a repeat of it. */
+bool ledger_has_lock(const struct world *world, const struct machine *machine,
+                     const struct client *client);
 
 /* A lock was granted, though the client may not know it yet. */
 void ledger_on_grant(struct world *world, const struct client *client,

@@ -104,7 +104,9 @@ void machine_execute(struct machine *machine, const struct simcall *call,
         machine->state_us = now_us;
     enum call_kind kind = call->call.kind;
     enum vote vote = answer->reply.vote;
-    if ((kind == CALL_ACQUIRE && vote == VOTE_GRANTED) || vote == VOTE_EXTENDED)
+    if (((kind == CALL_ACQUIRE || kind == CALL_REPEAT) &&
+         vote == VOTE_GRANTED) ||
+        vote == VOTE_EXTENDED)
         machine->promised_us = now_us; /* a repair does not count yet */
     bool is_admitted =
         vote == VOTE_DONE && (kind == CALL_ADMIT || kind == CALL_READMIT);

@@ -18,7 +18,7 @@ struct totals {
     uint64_t rounds;
     uint64_t watched;  /* of them, all but releases; and of these … */
     uint64_t impaired; /* … those that met a fault */
-    uint64_t left, lost, doubled, windfalls, excused;
+    uint64_t left, lost, doubled, repeated, windfalls, excused;
     uint64_t outcomes[OUTCOME_KINDS];
     uint64_t votes[BALLOT_KINDS];   /* in the deciding rounds */
     uint64_t replies[BALLOT_KINDS]; /* all, including late ones */
@@ -40,6 +40,7 @@ static void add_totals(struct totals *totals, const struct world *world)
     totals->left += clients->left;
     totals->lost += clients->lost;
     totals->doubled += clients->doubled;
+    totals->repeated += clients->repeated;
     totals->windfalls += clients->ledger.windfall_count;
     totals->excused += clients->ledger.excused;
     for (int i = 0; i < OUTCOME_KINDS; i++)
@@ -112,6 +113,7 @@ static void print_totals(const struct totals *totals)
     print_count("client left", totals->left);
     print_count("server lost", totals->lost);
     print_count("asked twice", totals->doubled);
+    print_count("repeated grants", totals->repeated);
     print_count("votes of evictors", totals->windfalls);
     print_count("excused by that", totals->excused);
     printf("votes, and replies of all kinds\n");

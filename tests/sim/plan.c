@@ -117,6 +117,7 @@ static void choose_faults(struct world *world)
             world_at(world, 15000000 + world_random(world, 30000000),
                      (struct event){.kind = EVENT_FAULT, .a = i});
     world->clients->has_ghosts = plan_is_on(world, FAULT_DOUBLE);
+    world->clients->has_repeats = world_chance(world, 60);
     world->clients->ledger.claims_clocks = !faults->is_wild;
 }
 
