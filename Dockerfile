@@ -20,7 +20,7 @@ FROM ${BASE}
 RUN apt-get update -qq \
  && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
       --no-install-recommends \
-      libhiredis1.1.0 libjansson4 libmicrohttpd12t64 libuv1t64 \
+      libgnutls30t64 libhiredis1.1.0 libjansson4 libmicrohttpd12t64 libuv1t64 \
  && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/cache/debconf/*-old \
       /var/log/apt /var/log/dpkg.log
 COPY --from=build /out/usr/bin/redlockd /usr/bin/redlockd

@@ -10,7 +10,7 @@ CLANG_FORMAT ?= clang-format
 VERSION := $(shell cat VERSION)
 # make V=1 shows the commands
 Q := $(if $(V),,@)
-PKGS := libmicrohttpd hiredis jansson libuv
+PKGS := libmicrohttpd hiredis jansson libuv gnutls
 
 WARN := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes \
         -Wmissing-prototypes -Wvla

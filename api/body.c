@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../server/base/names.h"
 #include "../server/engine/token.h"
 #include "id.h"
 
@@ -111,6 +112,99 @@ static void read_resource(struct reader *reader, const json_t *value)
         faults_add(reader->errors, "/resource", "resource %s", reason);
 }
 
+/* ---- several resources -------------------------------------------------- */
+
+/* The n-th of the array; false: an error was added. */
+static bool read_name(struct reader *reader, const json_t *value,
+                      struct span list[NAMES_MAX], size_t n)
+{
+    const json_t *item = json_array_get(value, n);
+    char pointer[FAULT_POINTER_MAX + 1];
+    (void)snprintf(pointer, sizeof pointer, "/resources/%zu", n);
+    if (!json_is_string(item)) {
+        list[n] = (struct span){0};
+        faults_add(reader->errors, pointer,
+                   "a resource is %s; it must be a string", type_of(item));
+        return false;
+    }
+    list[n] = (struct span){json_string_value(item), json_string_length(item)};
+    const char *reason = id_check_resource(list[n]);
+    if (reason != NULL) {
+        faults_add(reader->errors, pointer, "a resource %s", reason);
+        return false;
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (list[i].len == list[n].len &&
+            memcmp(list[i].ptr, list[n].ptr, list[n].len) == 0) {
+            faults_add(reader->errors, pointer,
+                       "a resource occurs twice; send each one once");
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Without memory has_failed tells. */
+static void join(struct reader *reader, struct span *list, int count)
+{
+    struct body *body = reader->body;
+    size_t len = (size_t)count - 1;
+    for (int i = 0; i < count; i++)
+        len += list[i].len;
+    if (len > NAMES_LEN_MAX) {
+        faults_add(reader->errors, "/resources",
+                   "resources have %zu bytes with one between each two of "
+                   "them; the limit is %d; send fewer or shorter ones",
+                   len, NAMES_LEN_MAX);
+    } else if (count == 1) {
+        body->resource = list[0];
+    } else if ((body->joined = allocate(len)) != NULL) {
+        body->resource =
+            (struct span){body->joined, names_join(body->joined, list, count)};
+    }
+}
+
+static void read_resources(struct reader *reader, const json_t *value)
+{
+    struct span list[NAMES_MAX];
+    bool is_good = true;
+    size_t count = json_array_size(value); /* 0: also of what is no array */
+    reader->body->has_resources = true;
+    if (!json_is_array(value)) {
+        faults_add(reader->errors, "/resources",
+                   "resources is %s; it must be an array of 1 to %d strings",
+                   type_of(value), NAMES_MAX);
+        return;
+    }
+    if (count < 1 || count > NAMES_MAX) {
+        faults_add(reader->errors, "/resources",
+                   "resources has %zu elements; it must be an array of 1 to %d "
+                   "strings",
+                   count, NAMES_MAX);
+        return;
+    }
+    for (size_t i = 0; i < count; i++)
+        is_good &= read_name(reader, value, list, i);
+    if (is_good)
+        join(reader, list, (int)count);
+}
+
+/* One lock is about one resource, or about several. */
+static void check_resources(struct reader *reader)
+{
+    const struct body *body = reader->body;
+    if (body->has_resource && body->has_resources)
+        faults_add(reader->errors, "/resources",
+                   "resource and resources must not be sent together; send "
+                   "only one of them");
+    if (!body->has_resource && !body->has_resources)
+        faults_add(reader->errors, "/resource",
+                   "resource is missing; it names what to lock; to lock "
+                   "several, send resources instead");
+}
+
+/* ---- the others --------------------------------------------------------- */
+
 static void read_owner(struct reader *reader, const json_t *value)
 {
     struct body *body = reader->body;
@@ -176,19 +270,16 @@ static void read_wait(struct reader *reader, const json_t *value)
 static const struct member {
     enum lock_call call;
     const char *name;
-    member_fn *read;     /* NULL: no call takes it yet; … */
-    const char *refusal; /* … then this is said */
+    member_fn *read;
 } members[] = {
-    {LOCK_ACQUIRE, "resource", read_resource, NULL},
-    {LOCK_ACQUIRE, "ttl_ms", read_ttl, NULL},
-    {LOCK_ACQUIRE, "wait_ms", read_wait, NULL},
-    {LOCK_ACQUIRE, "owner", read_owner, NULL},
-    {LOCK_ACQUIRE, "resources", NULL,
-     "resources is not supported by this version; lock one resource per "
-     "request, with the field resource"},
-    {LOCK_EXTEND, "token", read_token, NULL},
-    {LOCK_EXTEND, "ttl_ms", read_ttl, NULL},
-    {LOCK_RELEASE, "token", read_token, NULL},
+    {LOCK_ACQUIRE, "resource", read_resource},
+    {LOCK_ACQUIRE, "resources", read_resources},
+    {LOCK_ACQUIRE, "ttl_ms", read_ttl},
+    {LOCK_ACQUIRE, "wait_ms", read_wait},
+    {LOCK_ACQUIRE, "owner", read_owner},
+    {LOCK_EXTEND, "token", read_token},
+    {LOCK_EXTEND, "ttl_ms", read_ttl},
+    {LOCK_RELEASE, "token", read_token},
 };
 
 enum { MEMBERS = sizeof members / sizeof *members };
@@ -196,7 +287,7 @@ enum { MEMBERS = sizeof members / sizeof *members };
 const char *body_member(enum lock_call call, int n)
 {
     for (int i = 0; i < MEMBERS; i++)
-        if (members[i].call == call && members[i].read != NULL && n-- == 0)
+        if (members[i].call == call && n-- == 0)
             return members[i].name;
     return NULL;
 }
@@ -217,31 +308,26 @@ static void list_members(enum lock_call call, char list[FAULT_DETAIL_MAX])
 }
 
 static void refuse_member(struct reader *reader, enum lock_call call,
-                          const char *name, const char *refusal)
+                          const char *name)
 {
     char pointer[FAULT_POINTER_MAX + 1];
     char list[FAULT_DETAIL_MAX];
     point_to(name, pointer);
     list_members(call, list);
-    if (refusal != NULL)
-        faults_add(reader->errors, pointer, "%s", refusal);
-    else
-        faults_add(reader->errors, pointer,
-                   "this field is unknown here; the fields are %s", list);
+    faults_add(reader->errors, pointer,
+               "this field is unknown here; the fields are %s", list);
 }
 
 static void read_member(struct reader *reader, enum lock_call call,
                         const char *name, const json_t *value)
 {
-    static const struct member unknown = {0};
-    const struct member *it = &unknown;
-    for (int i = 0; i < MEMBERS; i++)
-        if (members[i].call == call && strcmp(members[i].name, name) == 0)
-            it = &members[i];
-    if (it->read != NULL)
-        it->read(reader, value);
-    else
-        refuse_member(reader, call, name, it->refusal);
+    for (int i = 0; i < MEMBERS; i++) {
+        if (members[i].call == call && strcmp(members[i].name, name) == 0) {
+            members[i].read(reader, value);
+            return;
+        }
+    }
+    refuse_member(reader, call, name);
 }
 
 /* What jansson's own text says too, but without a piece of the body. */
@@ -313,14 +399,19 @@ bool body_read(struct body *body, struct span text, enum lock_call call,
     {
         read_member(&reader, call, name, value);
     }
-    if (call == LOCK_ACQUIRE && !body->has_resource)
-        faults_add(errors, "/resource",
-                   "resource is missing; it names what to lock");
+    if (call == LOCK_ACQUIRE)
+        check_resources(&reader);
+    if (take_failure()) {
+        errors->count = 0;
+        return false;
+    }
     return errors->count == 0;
 }
 
 void body_fini(struct body *body)
 {
     json_decref(body->root); /* NULL is ignored */
+    free(body->joined);
     body->root = NULL;
+    body->joined = NULL;
 }

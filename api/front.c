@@ -117,7 +117,7 @@ static enum MHD_Result begin(struct front *front, struct connection *it,
     it->request.target = target;
     const union MHD_ConnectionInfo *size = MHD_get_connection_info(
         it->http, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
-    head_init(&head, size != NULL ? size->header_size : 0);
+    head_init(&head, size != NULL ? size->header_size : 0, strlen(target));
     head.line_end = version + strlen(version);
     (void)MHD_get_connection_values_n(
         it->http,

@@ -81,9 +81,10 @@ static bool is_field_value(struct span text)
 
 /* ---- fields ------------------------------------------------------------- */
 
-void head_init(struct head *head, size_t bytes)
+void head_init(struct head *head, size_t bytes, size_t path_len)
 {
-    *head = (struct head){.cost = bytes};
+    size_t uncounted = path_len < HEAD_PATH_MAX ? path_len : HEAD_PATH_MAX;
+    *head = (struct head){.cost = bytes > uncounted ? bytes - uncounted : 0};
 }
 
 static void pick(struct head *head, enum head_field field, struct span value)

@@ -21,8 +21,15 @@ enum head_field {
     HEAD_FIELDS
 };
 
-/* The most of the library's memory that a head may take; above it, 431. */
-enum { HEAD_COST_MAX = 6 * 1024 };
+enum {
+    /* The most of the library's memory that a head may take beside its path;
+     * above it, 431. */
+    HEAD_COST_MAX = 6 * 1024,
+    /* The longest path of a lock, if "~~" is percent-encoded; what a path has
+     * beyond that counts, too. */
+    HEAD_PATH_MAX =
+        sizeof HTTP_LOCKS_PATH "/extend" - 1 + ID_MAX + 2 * (sizeof "%7E" - 2),
+};
 
 struct head {
     struct span values[HEAD_FIELDS]; /* borrowed; ptr NULL: not there */
@@ -32,12 +39,13 @@ struct head {
     bool has_bad_value;
     bool has_bare_cr;     /* or a bare LF: a line that ends with one of them */
     bool wants_verbose;   /* of the query: ?verbose */
-    size_t cost;          /* bytes of the library's memory, at most */
+    size_t cost;          /* bytes of the library's memory, at most, without the
+                             path */
     const char *line_end; /* of the line before; the front sets the first */
 };
 
-/* bytes: of the head as it was sent. */
-void head_init(struct head *head, size_t bytes);
+/* bytes: of the head as it was sent, path_len of them its path. */
+void head_init(struct head *head, size_t bytes, size_t path_len);
 
 /*
  * Takes one field, in the buffer that the library read it into. value.ptr NULL:

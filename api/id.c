@@ -1,9 +1,8 @@
 #include "id.h"
 
+#include "../server/base/names.h"
+#include "base64url.h"
 #include "utf8.h"
-
-static const char alphabet[] =
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
 static bool is_plain_char(char c)
 {
@@ -24,65 +23,59 @@ static bool is_plain(struct span text)
     return true;
 }
 
-static size_t encode_base64url(char *out, struct span bytes)
+/* Whether they are several in the form that names_join gives, each allowed. */
+static bool are_several(struct span names)
 {
-    size_t len = 0;
-    uint32_t bits = 0;
-    int count = 0;
-    for (size_t i = 0; i < bytes.len; i++) {
-        bits = bits << 8 | (unsigned char)bytes.ptr[i];
-        for (count += 8; count >= 6; count -= 6)
-            out[len++] = alphabet[bits >> (count - 6) & 63];
-    }
-    if (count > 0)
-        out[len++] = alphabet[bits << (6 - count) & 63];
-    return len;
-}
-
-/* False: a foreign character, a length that cannot be, or leftover bits. */
-static bool decode_base64url(struct span text, char out[RESOURCE_MAX],
-                             size_t *len)
-{
-    uint32_t bits = 0;
-    int count = 0;
-    *len = 0;
-    if (text.len % 4 == 1 || text.len >= ID_MAX)
+    int count = names_count(names);
+    if (count < 2 || count > NAMES_MAX || !names_are_sorted(names))
         return false;
-    for (size_t i = 0; i < text.len; i++) {
-        const char *at = memchr(alphabet, text.ptr[i], sizeof alphabet - 1);
-        if (at == NULL)
+    for (; names.len > 0; count--)
+        if (id_check_resource(names_next(&names)) != NULL)
             return false;
-        bits = bits << 6 | (uint32_t)(at - alphabet);
-        count += 6;
-        if (count >= 8) {
-            count -= 8;
-            out[(*len)++] = (char)(bits >> count & 255);
-        }
-    }
-    return (bits & ((1u << count) - 1)) == 0;
+    return count == 0; /* or the last one is empty */
 }
 
-size_t id_encode(char id[ID_MAX], struct span resource)
+size_t id_encode(char id[ID_MAX], struct span names)
 {
-    if (is_plain(resource))
-        return span_copy(id, resource);
-    id[0] = '~';
-    return 1 + encode_base64url(id + 1, resource);
+    if (is_plain(names))
+        return span_copy(id, names);
+    size_t len = span_copy(id, span_of(names_are_several(names) ? "~~" : "~"));
+    return len + base64url_encode(id + len, names);
 }
 
-bool id_decode(struct span id, char resource[RESOURCE_MAX], size_t *len)
+static bool decode_text(struct span text, char names[NAMES_LEN_MAX],
+                        size_t *len)
 {
-    if (id.len > 0 && id.ptr[0] == '~') {
-        struct span text = {id.ptr + 1, id.len - 1};
-        if (!decode_base64url(text, resource, len) ||
-            is_plain((struct span){resource, *len}))
-            return false;
-    } else {
-        if (!is_plain(id))
-            return false;
-        *len = span_copy(resource, id);
-    }
-    return id_check_resource((struct span){resource, *len}) == NULL;
+    return text.len <= BASE64URL_LEN(NAMES_LEN_MAX) &&
+           base64url_decode(text, names, len);
+}
+
+static bool decode_several(struct span text, char names[NAMES_LEN_MAX],
+                           size_t *len)
+{
+    return decode_text(text, names, len) &&
+           are_several((struct span){names, *len});
+}
+
+static bool decode_one(struct span text, char names[NAMES_LEN_MAX], size_t *len)
+{
+    if (!decode_text(text, names, len))
+        return false;
+    struct span name = {names, *len};
+    return !is_plain(name) && id_check_resource(name) == NULL;
+}
+
+bool id_decode(struct span id, char names[NAMES_LEN_MAX], size_t *len)
+{
+    if (id.len >= 2 && id.ptr[0] == '~' && id.ptr[1] == '~')
+        return decode_several((struct span){id.ptr + 2, id.len - 2}, names,
+                              len);
+    if (id.len > 0 && id.ptr[0] == '~')
+        return decode_one((struct span){id.ptr + 1, id.len - 1}, names, len);
+    if (!is_plain(id) || id_check_resource(id) != NULL)
+        return false;
+    *len = span_copy(names, id);
+    return true;
 }
 
 const char *id_check_resource(struct span resource)

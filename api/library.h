@@ -10,9 +10,11 @@
 
 /*
  * A connection's memory, reused for each request. It must hold the largest head
- * that we take (HEAD_COST_MAX) and the head of the answer.
+ * that we take (HEAD_COST_MAX) and the head of the answer, and in one of the
+ * two the id of many resources (HEAD_PATH_MAX). The library clears all of it
+ * for each request.
  */
-enum { LIBRARY_POOL_SIZE = 8 * 1024 };
+enum { LIBRARY_POOL_SIZE = 12 * 1024 };
 
 struct library_handlers {
     MHD_AccessHandlerCallback request;

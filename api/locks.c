@@ -3,9 +3,11 @@
 #include <assert.h>
 #include <stdio.h>
 
+#include "../server/base/names.h"
 #include "../server/engine/token.h"
 #include "body.h"
 #include "head.h"
+#include "keyhash.h"
 #include "problem.h"
 #include "render.h"
 #include "retry.h"
@@ -103,14 +105,36 @@ static bool may_acquire(const struct service *service,
         problem_respond(&problem, request->id, response);
         return false;
     }
-    if (request->idempotency_key.ptr != NULL) {
-        problem_respond_plain(PROBLEM_INVALID_REQUEST,
-                              "the header Idempotency-Key is not supported by "
-                              "this version; leave it out",
-                              request->id, response);
+    struct span key = request->idempotency_key;
+    if (key.ptr != NULL && !keyhash_is_key(key)) {
+        problem_respond_plain(
+            PROBLEM_INVALID_REQUEST,
+            "the header Idempotency-Key must have 16 to 64 characters of A-Z "
+            "a-z 0-9 _ -; a UUID is one",
+            request->id, response);
         return false;
     }
     return true;
+}
+
+/*
+ * The hash of the idempotency key, empty if there is none. False: response
+ * tells that it cannot be made.
+ */
+static bool find_key_hash(const struct http_request *request,
+                          struct span resource, char text[KEY_HASH_LEN],
+                          struct span *hash, struct http_response *response)
+{
+    *hash = (struct span){text, 0};
+    if (request->idempotency_key.ptr == NULL)
+        return true;
+    hash->len = KEY_HASH_LEN;
+    if (keyhash_make(text, request->idempotency_key, resource))
+        return true;
+    problem_respond_overloaded(
+        "the header Idempotency-Key cannot be hashed; nothing was done",
+        request->id, response);
+    return false;
 }
 
 static int64_t ttl_of(const struct service *service, const struct body *body)
@@ -123,13 +147,17 @@ static bool begin_acquire(const struct service *service,
                           struct http_response *response)
 {
     struct body body = {0};
+    char hash[KEY_HASH_LEN];
+    struct span key_hash;
     bool is_pending = false;
     if (!may_acquire(service, request, response))
         return true;
-    if (read_body(service, request, &body, response)) {
+    if (read_body(service, request, &body, response) &&
+        find_key_hash(request, body.resource, hash, &key_hash, response)) {
         const struct engine_acquire acquire = {
             .resource = body.resource,
             .owner = body.owner,
+            .key_hash = key_hash,
             .ttl_ms = ttl_of(service, &body),
             .wait_ms = body.wait_ms,
         };
@@ -147,7 +175,7 @@ static bool begin_with_token(const struct service *service,
                              const struct route_match *match, void *client,
                              struct http_response *response)
 {
-    struct span resource = {match->resource, match->resource_len};
+    struct span resource = {match->names, match->names_len};
     struct body body = {0};
     struct span token;
     bool is_pending = false;
@@ -180,7 +208,7 @@ bool locks_begin(const struct service *service, struct http_request *request,
         return begin_acquire(service, request, client, response);
     if (match->call != LOCK_INSPECT)
         return begin_with_token(service, request, match, client, response);
-    struct span resource = {match->resource, match->resource_len};
+    struct span resource = {match->names, match->names_len};
     engine_op op = engine_inspect(service->engine, resource, client);
     return !is_started(request, op, response);
 }
@@ -229,9 +257,9 @@ static bool answer_grant(const struct http_request *request,
     response->body = render_grant(result, &times, &response->body_len);
     if (response->body == NULL)
         return false;
-    bool is_new = result->outcome == OUTCOME_GRANTED;
-    respond_json(is_new ? 201 : 200, response);
-    if (is_new)
+    bool is_grant = result->outcome == OUTCOME_GRANTED;
+    respond_json(is_grant && !result->is_repeat ? 201 : 200, response);
+    if (is_grant)
         set_location(result, response);
     return true;
 }
@@ -257,6 +285,9 @@ static void tell_held(const struct engine_result *result,
     problem->held_by = result;
     problem->detail = result->remaining_ms < 0
                           ? "somebody holds this lock without a TTL"
+                      : names_are_several(result->resource)
+                          ? "somebody else holds at least one of these "
+                            "resources"
                           : "somebody else holds this lock";
     problem->retry_after_ms =
         retry_held_ms(result->held_ms, result->remaining_ms);

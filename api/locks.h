@@ -21,7 +21,7 @@ bool locks_begin(const struct service *service, struct http_request *request,
 /*
  * Fills response from the result, with the validity that is left at now_us,
  * the moment of answering. The operation is closed, and request->op 0, except
- * behind a grant (201): then the caller closes it once the answer was read,
+ * behind a grant: then the caller closes it once the answer was read,
  * or abandons it.
  */
 void locks_answer(const struct service *service, struct http_request *request,

@@ -1,14 +1,22 @@
 #include "render.h"
 
+#include "../server/base/names.h"
 #include "id.h"
 
 /* ---- locks -------------------------------------------------------------- */
 
-void render_lock(struct json *json, struct span resource)
+void render_lock(struct json *json, struct span names)
 {
     char id[ID_MAX];
-    json_put_text(json, "id", (struct span){id, id_encode(id, resource)});
-    json_put_text(json, "resource", resource);
+    json_put_text(json, "id", (struct span){id, id_encode(id, names)});
+    if (!names_are_several(names)) {
+        json_put_text(json, "resource", names);
+        return;
+    }
+    json_open_array(json, "resources");
+    while (names.len > 0)
+        json_put_text(json, NULL, names_next(&names));
+    json_close_array(json);
 }
 
 /* Members that are unknown are left out, never null. */

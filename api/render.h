@@ -22,8 +22,11 @@ char *render_grant(const struct engine_result *result,
 char *render_release(const struct engine_result *result, size_t *len);
 char *render_inspect(const struct engine_result *result, size_t *len);
 
-/* Members: id and resource, which tell what lock it is about. */
-void render_lock(struct json *json, struct span resource);
+/*
+ * Members that tell what lock it is about: id, and resource, or resources if it
+ * covers several.
+ */
+void render_lock(struct json *json, struct span names);
 
 /* Members: what is known of a holder: remaining_ms, fencing_token, owner. */
 void render_holder(struct json *json, const struct engine_result *result);

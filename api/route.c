@@ -164,8 +164,7 @@ static bool take_id(struct route_match *match, struct span segment)
     char id[ID_MAX];
     size_t len;
     return decode(segment, id, &len) &&
-           id_decode((struct span){id, len}, match->resource,
-                     &match->resource_len);
+           id_decode((struct span){id, len}, match->names, &match->names_len);
 }
 
 static void ask(struct route_match *match, const struct path *path,
@@ -190,7 +189,7 @@ void route_find(struct route_match *match, const char *method,
     struct span segments[SEGMENTS_MAX] = {{NULL, 0}};
     match->route = ROUTE_NOT_FOUND;
     match->allow = "GET, HEAD, POST, PUT, DELETE, OPTIONS";
-    match->resource_len = 0;
+    match->names_len = 0;
     if (strcmp(target, "*") == 0 && strcmp(method, "OPTIONS") == 0) {
         match->route = ROUTE_OPTIONS;
         return;

@@ -24,8 +24,8 @@ struct route_match {
     enum route route;
     enum lock_call call; /* of ROUTE_LOCK */
     const char *allow;   /* methods of the path; static */
-    size_t resource_len;
-    char resource[RESOURCE_MAX]; /* of the id in the path */
+    size_t names_len;
+    char names[NAMES_LEN_MAX]; /* of the id in the path: one, or several */
 };
 
 /*

@@ -32,6 +32,7 @@ need_group() {
         need_library hiredis libhiredis-dev
         need_library jansson libjansson-dev
         need_library libuv libuv1-dev
+        need_library gnutls libgnutls28-dev
         ;;
     run)
         need_command redis-server redis-server

@@ -33,7 +33,7 @@ static int count_named(const struct field fields[], int count, const char *name)
 static void add_all(struct head *head, const struct field fields[], int count,
                     bool is_backwards)
 {
-    head_init(head, 0);
+    head_init(head, 0, 0);
     for (int i = 0; i < count; i++) {
         const struct field *field = &fields[is_backwards ? count - 1 - i : i];
         head_add(head, field->name, field->value);

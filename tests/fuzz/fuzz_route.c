@@ -16,8 +16,8 @@ static bool is_same(const struct route_match *a, const struct route_match *b)
     return a->route == b->route &&
            (a->route != ROUTE_LOCK || a->call == b->call) &&
            strcmp(a->allow, b->allow) == 0 &&
-           a->resource_len == b->resource_len &&
-           memcmp(a->resource, b->resource, a->resource_len) == 0;
+           a->names_len == b->names_len &&
+           memcmp(a->names, b->names, a->names_len) == 0;
 }
 
 static bool has_id(const struct route_match *match)
@@ -44,7 +44,7 @@ static void print_path(char path[PATH_MAX_LEN], const struct route_match *match,
 {
     char id[ID_MAX];
     size_t id_len =
-        id_encode(id, (struct span){match->resource, match->resource_len});
+        id_encode(id, (struct span){match->names, match->names_len});
     size_t len = (size_t)sprintf(path, "/locks/");
     for (size_t i = 0; i < id_len; i++)
         len += (size_t)sprintf(path + len, format, id[i]);
@@ -56,7 +56,7 @@ static void check_id(const struct route_match *match, const char *method)
     static const char *const formats[] = {"%c", "%%%02x", "%%%02X"};
     struct route_match again;
     char path[PATH_MAX_LEN];
-    struct span resource = {match->resource, match->resource_len};
+    struct span resource = {match->names, match->names_len};
     assert(id_check_resource(resource) == NULL);
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
         print_path(path, match, formats[i]);

@@ -174,9 +174,9 @@ static bool is_resource(struct span text)
 
 static bool is_id(struct span text)
 {
-    char resource[RESOURCE_MAX];
+    char names[NAMES_LEN_MAX];
     size_t len;
-    return id_decode(text, resource, &len);
+    return id_decode(text, names, &len);
 }
 
 /* Each character that is one alone. */

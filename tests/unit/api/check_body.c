@@ -109,7 +109,24 @@ static const struct {
     {"{\"resource\":\"x\",\"wait_ms\":null}", LOCK_ACQUIRE, "/wait_ms"},
     {"{\"token\":\"t\",\"wait_ms\":1}", LOCK_EXTEND, "/wait_ms"},
     {"{\"token\":\"t\",\"wait_ms\":1}", LOCK_RELEASE, "/wait_ms"},
-    {"{\"resource\":\"x\",\"resources\":[]}", LOCK_ACQUIRE, "/resources"},
+    {"{\"resource\":\"x\",\"resources\":[\"y\"]}", LOCK_ACQUIRE, "/resources"},
+    {"{\"resource\":\"x\",\"resources\":[\"y\",\"z\"]}", LOCK_ACQUIRE,
+     "/resources"},
+    {"{\"resources\":\"x\"}", LOCK_ACQUIRE, "/resources"},
+    {"{\"resources\":null}", LOCK_ACQUIRE, "/resources"},
+    {"{\"resources\":{\"0\":\"x\"}}", LOCK_ACQUIRE, "/resources"},
+    {"{\"resources\":[]}", LOCK_ACQUIRE, "/resources"},
+    {"{\"resources\":[\"a\",\"b\",\"c\",\"d\",\"e\",\"f\",\"g\",\"h\",\"i\","
+     "\"j\",\"k\",\"l\",\"m\",\"n\",\"o\",\"p\",\"q\"]}",
+     LOCK_ACQUIRE, "/resources"},
+    {"{\"resources\":[1]}", LOCK_ACQUIRE, "/resources/0"},
+    {"{\"resources\":[\"a\",[\"b\"]]}", LOCK_ACQUIRE, "/resources/1"},
+    {"{\"resources\":[\"a\",\"b\",\"c\\n\"]}", LOCK_ACQUIRE, "/resources/2"},
+    {"{\"resources\":[\"\"]}", LOCK_ACQUIRE, "/resources/0"},
+    {"{\"resources\":[\"a\",\"redlockd:x\"]}", LOCK_ACQUIRE, "/resources/1"},
+    {"{\"resources\":[\"d\",\"a\",\"b\",\"a\"]}", LOCK_ACQUIRE, "/resources/3"},
+    {"{\"token\":\"t\",\"resources\":[\"a\"]}", LOCK_EXTEND, "/resources"},
+    {"{\"token\":\"t\",\"resources\":[\"a\"]}", LOCK_RELEASE, "/resources"},
     {"{\"resource\":\"x\",\"token\":\"t\"}", LOCK_ACQUIRE, "/token"},
     {"{\"resource\":\"x\",\"a/b~c\":1}", LOCK_ACQUIRE, "/a~1b~0c"},
     {"{\"resource\":\"x\"}", LOCK_EXTEND, "/resource"},
@@ -126,6 +143,83 @@ START_TEST(what_is_wrong_is_pointed_at)
     ck_assert_uint_gt(strlen(errors.list[0].detail), 10);
 }
 END_TEST
+
+/* ---- several resources -------------------------------------------------- */
+
+START_TEST(several_resources_are_sorted_and_joined)
+{
+    static const char *const orders[] = {
+        "{\"resources\":[\"a\",\"a/b\",\"\\u00e9\"]}",
+        "{\"resources\":[\"\\u00e9\",\"a/b\",\"a\"]}",
+        "{\"resources\":[\"a/b\",\"a\",\"\\u00e9\"]}",
+    };
+    ck_assert(parse(orders[_i], LOCK_ACQUIRE));
+    ck_assert(body.has_resources && !body.has_resource);
+    expect_span(body.resource, "a\na/b\n\xc3\xa9");
+}
+END_TEST
+
+START_TEST(one_of_several_is_one)
+{
+    ck_assert(parse("{\"resources\":[\"a\"]}", LOCK_ACQUIRE));
+    expect_span(body.resource, "a");
+    ck_assert_ptr_null(body.joined);
+}
+END_TEST
+
+/* So many names of so many bytes each, all distinct. */
+static const char *list(int count, int bytes)
+{
+    static char text[HTTP_BODY_MAX];
+    int len = sprintf(text, "{\"resources\":[");
+    for (int i = 0; i < count; i++)
+        len += sprintf(text + len, "%s\"%02d%0*d\"", i > 0 ? "," : "", i,
+                       bytes - 2, 0);
+    sprintf(text + len, "]}");
+    return text;
+}
+
+START_TEST(all_resources_have_at_most_4096_bytes)
+{
+    static char text[HTTP_BODY_MAX];
+    for (int extra = 0; extra <= 1; extra++) {
+        strcpy(text, list(NAMES_MAX, 255));
+        /* they have 4095 with what stands between them: é for a 0 of the last
+         * is the 4096th, and one more in front of it too many */
+        char *last = strrchr(text, '"') - 1;
+        strcpy(last, "\xc3\xa9\"]}");
+        char *first = strstr(text, "000000");
+        if (extra > 0) {
+            memmove(first + 2, first + 1, strlen(first + 1) + 1);
+            /* NOLINTNEXTLINE(bugprone-not-null-terminated-result): no end */
+            memcpy(first, "\xc3\xa9", 2);
+        }
+        ck_assert_int_eq(parse(text, LOCK_ACQUIRE), extra == 0);
+        if (extra == 0)
+            ck_assert_uint_eq(body.resource.len, NAMES_LEN_MAX);
+        else
+            ck_assert_str_eq(errors.list[0].pointer, "/resources");
+        body_fini(&body);
+    }
+}
+END_TEST
+
+START_TEST(each_wrong_resource_is_told)
+{
+    ck_assert(!parse("{\"resources\":[\"a\",2,\"\",\"b\",\"a\",\"b\"]}",
+                     LOCK_ACQUIRE));
+    static const char *const pointers[] = {"/resources/1", "/resources/2",
+                                           "/resources/4", "/resources/5"};
+    ck_assert_int_eq(errors.count, (int)COUNT(pointers));
+    for (size_t i = 0; i < COUNT(pointers); i++)
+        ck_assert_str_eq(errors.list[i].pointer, pointers[i]);
+    body_fini(&body);
+    ck_assert(!parse(list(NAMES_MAX, 256), LOCK_ACQUIRE));
+    ck_assert_int_eq(errors.count, FAULTS_MAX);
+}
+END_TEST
+
+/* ---- all ---------------------------------------------------------------- */
 
 START_TEST(all_errors_are_told_at_once)
 {
@@ -157,7 +251,7 @@ END_TEST
 START_TEST(unknown_members_are_told_which_are_known)
 {
     static const char *const lists[] = {
-        [LOCK_ACQUIRE] = "resource, ttl_ms, wait_ms and owner",
+        [LOCK_ACQUIRE] = "resource, resources, ttl_ms, wait_ms and owner",
         [LOCK_EXTEND] = "token and ttl_ms",
         [LOCK_RELEASE] = "token",
     };
@@ -169,10 +263,10 @@ START_TEST(unknown_members_are_told_which_are_known)
 }
 END_TEST
 
-START_TEST(members_that_are_refused_are_none)
+START_TEST(members_are_counted)
 {
-    ck_assert_str_eq(body_member(LOCK_ACQUIRE, 3), "owner");
-    ck_assert_ptr_null(body_member(LOCK_ACQUIRE, 4));
+    ck_assert_str_eq(body_member(LOCK_ACQUIRE, 4), "owner");
+    ck_assert_ptr_null(body_member(LOCK_ACQUIRE, 5));
     ck_assert_ptr_null(body_member(LOCK_INSPECT, 0));
 }
 END_TEST
@@ -216,11 +310,15 @@ Suite *check_body(void)
     tcase_add_test(tc, members_may_be_left_out);
     tcase_add_test(tc, milliseconds_reach_to_both_ends);
     tcase_add_loop_test(tc, what_is_wrong_is_pointed_at, 0, COUNT(bad));
+    tcase_add_loop_test(tc, several_resources_are_sorted_and_joined, 0, 3);
+    tcase_add_test(tc, one_of_several_is_one);
+    tcase_add_test(tc, all_resources_have_at_most_4096_bytes);
+    tcase_add_test(tc, each_wrong_resource_is_told);
     tcase_add_test(tc, all_errors_are_told_at_once);
     tcase_add_test(tc, a_bad_wait_is_told_its_limits);
     tcase_add_loop_test(tc, unknown_members_are_told_which_are_known, 0,
                         LOCK_INSPECT);
-    tcase_add_test(tc, members_that_are_refused_are_none);
+    tcase_add_test(tc, members_are_counted);
     tcase_add_test(tc, tokens_are_not_repeated);
     tcase_add_test(tc, deep_nesting_is_refused);
     suite_add_tcase(suite, tc);

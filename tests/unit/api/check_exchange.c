@@ -47,7 +47,7 @@ static void tear_down(void)
 static enum exchange_step begin_with(const char *const fields[][2], int count)
 {
     struct head head;
-    head_init(&head, 100);
+    head_init(&head, 100, 0);
     for (int i = 0; i < count; i++)
         head_add(&head, span_of(fields[i][0]), span_of(fields[i][1]));
     memset(&response, 0x55, sizeof response);
@@ -78,7 +78,7 @@ END_TEST
 START_TEST(verbose_is_taken_from_the_query)
 {
     struct head head;
-    head_init(&head, 100);
+    head_init(&head, 100, 0);
     head_add(&head, span_of("Host"), span_of("x"));
     head_add_argument(&head, span_of("verbose"));
     ck_assert_int_eq(
@@ -127,7 +127,7 @@ END_TEST
 START_TEST(http_1_0_needs_no_host)
 {
     struct head head;
-    head_init(&head, 100);
+    head_init(&head, 100, 0);
     ck_assert_int_eq(
         exchange_begin(&pair.it->request, &head, true, &ids, &response),
         EXCHANGE_READ);

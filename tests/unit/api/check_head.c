@@ -69,7 +69,7 @@ static const struct {
 START_TEST(doubtful_framing_is_refused)
 {
     struct head head;
-    head_init(&head, 0);
+    head_init(&head, 0, 0);
     for (int i = 0; i < FIELDS_MAX && heads[_i].fields[i][0] != NULL; i++)
         head_add(&head, span_of(heads[_i].fields[i][0]),
                  span_of(heads[_i].fields[i][1]));
@@ -89,7 +89,7 @@ START_TEST(a_field_that_occurs_twice_is_named)
 {
     char expected[80];
     struct head head;
-    head_init(&head, 0);
+    head_init(&head, 0, 0);
     if (_i > 0)
         head_add(&head, span_of("Host"), span_of("x"));
     for (int i = 0; i < 2; i++)
@@ -103,7 +103,7 @@ END_TEST
 START_TEST(fields_are_picked_by_their_whole_name)
 {
     struct head head;
-    head_init(&head, 0);
+    head_init(&head, 0, 0);
     head_add(&head, span_of("Content-Typ"), span_of("short"));
     head_add(&head, span_of("Content-Types"), span_of("long"));
     ck_assert_ptr_null(head.values[HEAD_CONTENT_TYPE].ptr);
@@ -119,11 +119,11 @@ END_TEST
 START_TEST(content_length_is_read)
 {
     struct head head;
-    head_init(&head, 0);
+    head_init(&head, 0, 0);
     ck_assert_int_eq(head_content_length(&head), -1);
     head_add(&head, span_of("Content-Length"), span_of("16385"));
     ck_assert_int_eq(head_content_length(&head), 16385);
-    head_init(&head, 0);
+    head_init(&head, 0, 0);
     head_add(&head, span_of("Content-Length"), span_of("18446744073709551615"));
     ck_assert_int_eq(head_content_length(&head), INT64_MAX);
 }
@@ -133,13 +133,13 @@ START_TEST(blanks_behind_a_value_are_no_part_of_it)
 {
     static const char blanks[] = "   ";
     struct head head;
-    head_init(&head, 0);
+    head_init(&head, 0, 0);
     head_add(&head, span_of("X-Lock-Token"), span_of(" a b \t "));
     ck_assert_uint_eq(head.values[HEAD_LOCK_TOKEN].len, 3);
     ck_assert_mem_eq(head.values[HEAD_LOCK_TOKEN].ptr, "a b", 3);
     head_add(&head, span_of("X-Request-Id"), span_of(" \t "));
     ck_assert_uint_eq(head.values[HEAD_REQUEST_ID].len, 0);
-    head_init(&head, 0);
+    head_init(&head, 0, 0);
     head_add(&head, span_of("X-Request-Id"), (struct span){blanks + 1, 0});
     ck_assert_uint_eq(head.values[HEAD_REQUEST_ID].len, 0);
 }
@@ -150,23 +150,36 @@ START_TEST(a_head_has_a_price)
     struct head head;
     static char cookie[HEAD_COST_MAX / 2];
     memset(cookie, 'c', sizeof cookie);
-    head_init(&head, HEAD_COST_MAX - 1000);
+    head_init(&head, HEAD_COST_MAX - 1000, 0);
     head_add(&head, span_of("Host"), span_of("x"));
     ck_assert_ptr_null(head_check(&head, false).reason);
     for (int i = 0; i < 20; i++)
         head_add_argument(&head, span_of("a"));
     ck_assert_int_eq(head_check(&head, false).code, PROBLEM_HEAD_TOO_LARGE);
-    head_init(&head, sizeof cookie);
+    head_init(&head, sizeof cookie, 0);
     head_add(&head, span_of("Host"), span_of("x"));
     head_add(&head, span_of("Cookie"), (struct span){cookie, sizeof cookie});
     ck_assert_int_eq(head_check(&head, false).code, PROBLEM_HEAD_TOO_LARGE);
     for (int i = 0; i < 2; i++) { /* by its bytes it is small */
         memset(cookie, i == 0 ? 'c' : ';', 100);
-        head_init(&head, 100);
+        head_init(&head, 100, 0);
         head_add(&head, span_of("Host"), span_of("x"));
         head_add(&head, span_of("Cookie"), (struct span){cookie, 100});
         ck_assert_int_eq(head_check(&head, false).reason != NULL, i);
     }
+}
+END_TEST
+
+/* So that a lock of many resources can be named beside the usual fields. */
+START_TEST(the_path_of_a_lock_has_no_price)
+{
+    struct head head;
+    head_init(&head, HEAD_PATH_MAX + HEAD_COST_MAX, HEAD_PATH_MAX);
+    ck_assert_uint_eq(head.cost, HEAD_COST_MAX);
+    head_init(&head, HEAD_PATH_MAX + 500, HEAD_PATH_MAX + 400);
+    ck_assert_uint_eq(head.cost, 500);
+    head_init(&head, 0, 10); /* the library does not tell */
+    ck_assert_uint_eq(head.cost, 0);
 }
 END_TEST
 
@@ -221,7 +234,7 @@ static const struct {
 START_TEST(a_line_that_ends_with_cr_or_lf_alone_is_refused)
 {
     struct head head;
-    head_init(&head, 0);
+    head_init(&head, 0, 0);
     head.line_end = received[_i].bytes + 14;
     for (int i = 0; i < 2; i++) {
         const char *name = received[_i].bytes + received[_i].names[i];
@@ -238,7 +251,7 @@ START_TEST(a_line_without_a_value_has_an_empty_one)
 {
     static const char bytes[] = "GET / HTTP/1.1\0\0Host";
     struct head head;
-    head_init(&head, 0);
+    head_init(&head, 0, 0);
     head.line_end = bytes + 14;
     head_add_line(&head, span_of(bytes + 16), (struct span){NULL, 0});
     ck_assert_ptr_nonnull(head.values[HEAD_HOST].ptr);
@@ -258,6 +271,7 @@ Suite *check_head(void)
     tcase_add_test(tc, content_length_is_read);
     tcase_add_test(tc, blanks_behind_a_value_are_no_part_of_it);
     tcase_add_test(tc, a_head_has_a_price);
+    tcase_add_test(tc, the_path_of_a_lock_has_no_price);
     tcase_add_test(tc, only_json_in_utf_8_is_json);
     tcase_add_loop_test(tc, a_line_that_ends_with_cr_or_lf_alone_is_refused, 0,
                         COUNT(received));

@@ -27,12 +27,17 @@ static const struct {
     {"\xef\xbf\xbf?", "~77-_Pw"},
     {"redlockd", "redlockd"},
     {"Redlockd:x", "Redlockd:x"},
+    {"a\nb", "~~YQpi"},
+    {"order:42\norder:43", "~~b3JkZXI6NDIKb3JkZXI6NDM"},
+    {"a/b\ncaf\xc3\xa9", "~~YS9iCmNhZsOp"},
+    {"a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\nl\nm\nn\no\np",
+     "~~YQpiCmMKZAplCmYKZwpoCmkKagprCmwKbQpuCm8KcA"},
 };
 
 START_TEST(resource_and_id_name_each_other)
 {
     struct span resource = span_of(pairs[_i].resource);
-    char id[ID_MAX], back[RESOURCE_MAX];
+    char id[ID_MAX], back[NAMES_LEN_MAX];
     size_t len = id_encode(id, resource);
 
     ck_assert_uint_eq(len, strlen(pairs[_i].id));
@@ -75,11 +80,28 @@ static const char *const bad_ids[] = {
     "caf\xc3\xa9",
     "~7aCA",
     "~YS9i\n",
+    /* of several */
+    "~~YQ",               /* a: one is not several */
+    "~YQpi",              /* several are not one */
+    "~~Cg",               /* two empty ones */
+    "~~YQo",              /* a, and an empty one */
+    "~~CmE",              /* the same in the other order */
+    "~~YQoKYg",           /* one of three */
+    "~~Ygph",             /* b before a */
+    "~~YQph",             /* a twice */
+    "~~YQpyZWRsb2NrZDp4", /* a, redlockd:x */
+    "~~YQpiAQ",           /* a, b\1 */
+    "~~YQr_",             /* a, no UTF-8 */
+    "~~YQpj=",
+    "~~YQpj!",
+    "~~~YQpi",
+    /* 17, a to q */
+    "~~YQpiCmMKZAplCmYKZwpoCmkKagprCmwKbQpuCm8KcApx",
 };
 
 START_TEST(other_spellings_are_refused)
 {
-    char resource[RESOURCE_MAX];
+    char resource[NAMES_LEN_MAX];
     size_t len;
 
     ck_assert_msg(!id_decode(span_of(bad_ids[_i]), resource, &len), "%s",
@@ -140,7 +162,7 @@ END_TEST
 START_TEST(resource_may_have_255_characters)
 {
     char text[256 * 4];
-    char id[ID_MAX], back[RESOURCE_MAX];
+    char id[ID_MAX], back[NAMES_LEN_MAX];
     size_t len;
 
     for (int i = 0; i < 256; i++)
@@ -150,7 +172,7 @@ START_TEST(resource_may_have_255_characters)
     ck_assert_ptr_null(id_check_resource(longest));
     ck_assert_ptr_nonnull(id_check_resource((struct span){text, 1024}));
     len = id_encode(id, longest);
-    ck_assert_uint_eq(len, ID_MAX);
+    ck_assert_uint_eq(len, 1 + BASE64URL_LEN(RESOURCE_MAX));
     ck_assert(id_decode((struct span){id, len}, back, &len));
     ck_assert_uint_eq(len, RESOURCE_MAX);
     memset(text, 'x', 256);
@@ -162,18 +184,45 @@ START_TEST(resource_may_have_255_characters)
 }
 END_TEST
 
+/* Sixteen names, each 255 characters or less, with all the bytes allowed. */
+START_TEST(several_may_have_4096_bytes)
+{
+    static char names[NAMES_LEN_MAX + 1], id[ID_MAX + 4], back[NAMES_LEN_MAX];
+    size_t len;
+
+    memset(names, 'x', sizeof names);
+    for (int i = 0; i < NAMES_MAX; i++) {
+        names[256 * i] = (char)('a' + i);
+        names[256 * i + 255] = '\n';
+    }
+    names[NAMES_LEN_MAX - 1] = 'x'; /* the last: 256 are too many */
+    struct span longest = {names, NAMES_LEN_MAX};
+    len = id_encode(id, longest);
+    ck_assert_uint_eq(len, ID_MAX);
+    ck_assert(!id_decode((struct span){id, len}, back, &len));
+    /* NOLINTNEXTLINE(bugprone-not-null-terminated-result): no string */
+    memcpy(names + NAMES_LEN_MAX - 2, "\xc3\xa9", 2);
+    ck_assert_uint_eq(id_encode(id, longest), ID_MAX);
+    ck_assert(id_decode((struct span){id, ID_MAX}, back, &len));
+    ck_assert_uint_eq(len, NAMES_LEN_MAX);
+    ck_assert_mem_eq(back, names, NAMES_LEN_MAX);
+}
+END_TEST
+
 /* An id far longer than any must not be decoded past the buffer. */
 START_TEST(overlong_id_is_refused)
 {
     char *id = malloc(20000);
-    char resource[RESOURCE_MAX];
+    char resource[NAMES_LEN_MAX];
     size_t len;
 
     ck_assert_ptr_nonnull(id);
     memset(id, 'A', 20000);
-    id[0] = '~';
-    for (size_t at = ID_MAX; at <= 20000; at += 17)
-        ck_assert(!id_decode((struct span){id, at}, resource, &len));
+    for (int tildes = 1; tildes <= 2; tildes++) {
+        id[tildes - 1] = '~';
+        for (size_t at = ID_MAX - 3; at <= 20000; at++)
+            ck_assert(!id_decode((struct span){id, at}, resource, &len));
+    }
     free(id);
 }
 END_TEST
@@ -186,6 +235,7 @@ Suite *check_id(void)
     tcase_add_loop_test(tc, other_spellings_are_refused, 0, COUNT(bad_ids));
     tcase_add_loop_test(tc, resource_is_checked, 0, COUNT(resources));
     tcase_add_test(tc, resource_may_have_255_characters);
+    tcase_add_test(tc, several_may_have_4096_bytes);
     tcase_add_test(tc, overlong_id_is_refused);
     suite_add_tcase(suite, tc);
     return suite;

@@ -141,9 +141,12 @@ START_TEST(each_call_is_sent_as_its_kind)
 }
 END_TEST
 
-START_TEST(an_idempotency_key_is_refused_to_acquire)
+START_TEST(a_bad_idempotency_key_is_refused_to_acquire)
 {
-    ask.request.idempotency_key = span_of("");
+    static const char *const bad[] = {
+        "", "fifteen-letters", "two words and more",
+        "0123456789012345678901234567890123456789012345678901234567890123_"};
+    ask.request.idempotency_key = span_of(bad[_i]);
     ck_assert(ask_send("POST", "/locks", "{\"resource\":\"a\"}"));
     ask_expect(400, "invalid_request");
     ck_assert_ptr_nonnull(strstr(ask_text("detail"), "Idempotency-Key"));
@@ -151,6 +154,34 @@ START_TEST(an_idempotency_key_is_refused_to_acquire)
     ask.request.lock_token = span_of(ASK_TOKEN);
     ask.request.body = (struct span){NULL, 0};
     ck_assert(!ask_send("DELETE", "/locks/a", NULL));
+}
+END_TEST
+
+/* What stands behind "+" in the token that this acquire sets. */
+static const char *hash_of(const char *key, const char *body)
+{
+    ask_anew();
+    if (key != NULL)
+        ask.request.idempotency_key = span_of(key);
+    ck_assert(!ask_send("POST", "/locks", body));
+    const char *hash = strchr(play.sent[0].token, '+');
+    static char copies[4][TOKEN_MAX + 1];
+    static int at;
+    at = (at + 1) % 4;
+    return hash == NULL ? NULL : strcpy(copies[at], hash + 1);
+}
+
+START_TEST(an_idempotency_key_is_hashed_into_the_token)
+{
+    static const char key[] = "0123456789abcdef";
+    ck_assert_ptr_null(hash_of(NULL, "{\"resource\":\"order:42\"}"));
+    ck_assert_str_eq(hash_of(key, "{\"resource\":\"order:42\"}"),
+                     "HBvC3OTCJKRp830X6_MckQ");
+    ck_assert_str_eq(hash_of(key, "{\"resources\":[\"order:42\"]}"),
+                     "HBvC3OTCJKRp830X6_MckQ");
+    ck_assert_str_eq(
+        hash_of(key, "{\"resources\":[\"b\",\"a\"],\"owner\":\"me\"}"),
+        "96cfz9OaZ4GSpIOy1WDgCg.me");
 }
 END_TEST
 
@@ -194,7 +225,8 @@ Suite *check_locks_input(void)
     tcase_add_test(tc, what_is_wrong_is_listed);
     tcase_add_test(tc, the_token_is_sent_from_where_it_stands);
     tcase_add_test(tc, each_call_is_sent_as_its_kind);
-    tcase_add_test(tc, an_idempotency_key_is_refused_to_acquire);
+    tcase_add_loop_test(tc, a_bad_idempotency_key_is_refused_to_acquire, 0, 4);
+    tcase_add_test(tc, an_idempotency_key_is_hashed_into_the_token);
     tcase_add_test(tc, a_drained_server_grants_nothing_new);
     tcase_add_test(tc, a_drained_server_extends_releases_and_inspects);
     tcase_add_test(tc, a_draining_server_still_grants);

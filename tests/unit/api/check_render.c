@@ -94,7 +94,7 @@ START_TEST(texts_are_escaped)
     for (int i = 1; i < 0x80; i++)
         all[i - 1] = (char)i;
     struct engine_result result = {
-        .resource = {all, 0x7f},
+        .resource = {all + 10, 0x7f - 10}, /* behind U+000A */
         .token = span_of("\"\\/\xc3\xa9\xf0\x9f\x94\x92"),
         .owner = {all, 31},
         .validity_ms = INT64_MAX,
@@ -141,6 +141,23 @@ START_TEST(longest_answer_fits)
     free(body);
     body = render_release(&result, &body_len);
     expect_back("resource", result.resource);
+}
+END_TEST
+
+START_TEST(several_resources_are_listed)
+{
+    struct engine_result result = {.resource = span_of("a\nb/c")};
+    struct render_times times = {0};
+    for (int i = 0; i < 3; i++) {
+        free(body);
+        body = i == 0   ? render_grant(&result, &times, &body_len)
+               : i == 1 ? render_release(&result, &body_len)
+                        : render_inspect(&result, &body_len);
+        static const char start[] =
+            "{\"id\":\"~~YQpiL2M\",\"resources\":[\"a\",\"b/c\"],";
+        ck_assert_int_eq(strncmp(body, start, sizeof start - 1), 0);
+        ck_assert_ptr_null(strstr(body, "\"resource\":"));
+    }
 }
 END_TEST
 
@@ -219,6 +236,7 @@ Suite *check_render(void)
     tcase_add_test(tc, unknown_members_are_left_out);
     tcase_add_test(tc, texts_are_escaped);
     tcase_add_test(tc, longest_answer_fits);
+    tcase_add_test(tc, several_resources_are_listed);
     tcase_add_test(tc, inspection_leaves_out_what_is_unknown);
     tcase_add_test(tc, nodes_are_rendered);
     suite_add_tcase(suite, tc);

@@ -21,6 +21,8 @@ static const struct {
     /* decoded once, behind the split */
     {"GET", "/locks/%61%3Ab", LOCK_INSPECT, "a:b"},
     {"GET", "/locks/%7eYS9i", LOCK_INSPECT, "a/b"},
+    {"GET", "/locks/~~YQpi", LOCK_INSPECT, "a\nb"},
+    {"PUT", "/locks/%7E~YQpi/extend", LOCK_EXTEND, "a\nb"},
     /* absolute forms: the path counts, the host does not */
     {"GET", "http://h:1/locks/a", LOCK_INSPECT, "a"},
 };
@@ -32,8 +34,8 @@ START_TEST(calls_on_locks_are_found)
     route_find(&match, calls[_i].method, calls[_i].target);
     ck_assert_int_eq(match.route, ROUTE_LOCK);
     ck_assert_int_eq(match.call, calls[_i].call);
-    ck_assert_uint_eq(match.resource_len, strlen(calls[_i].resource));
-    ck_assert_mem_eq(match.resource, calls[_i].resource, match.resource_len);
+    ck_assert_uint_eq(match.names_len, strlen(calls[_i].resource));
+    ck_assert_mem_eq(match.names, calls[_i].resource, match.names_len);
 }
 END_TEST
 

@@ -1,0 +1,35 @@
+#include "keyhash.h"
+
+#include <assert.h>
+#include <gnutls/crypto.h>
+
+#include "base64url.h"
+
+enum { SHA256_BYTES = 32, KEPT_BYTES = 16 };
+
+static_assert(BASE64URL_LEN(KEPT_BYTES) == (int)KEY_HASH_LEN, "");
+
+bool keyhash_is_key(struct span key)
+{
+    static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                  "abcdefghijklmnopqrstuvwxyz"
+                                  "0123456789_-";
+    for (size_t i = 0; i < key.len; i++)
+        if (memchr(allowed, key.ptr[i], sizeof allowed - 1) == NULL)
+            return false;
+    return key.len >= KEYHASH_KEY_MIN && key.len <= KEYHASH_KEY_MAX;
+}
+
+bool keyhash_make(char hash[KEY_HASH_LEN], struct span key, struct span names)
+{
+    char text[KEYHASH_KEY_MAX + 1 + NAMES_LEN_MAX];
+    char digest[SHA256_BYTES];
+    assert(key.len <= KEYHASH_KEY_MAX && names.len <= NAMES_LEN_MAX);
+    size_t len = span_copy(text, key);
+    text[len++] = '\n';
+    len += span_copy(text + len, names);
+    if (gnutls_hash_fast(GNUTLS_DIG_SHA256, text, len, digest) < 0)
+        return false;
+    (void)base64url_encode(hash, (struct span){digest, KEPT_BYTES});
+    return true;
+}

@@ -1,0 +1,165 @@
+/*
+ * The largest heads that are taken, with the longest ids: in the path of a
+ * request, and in the Location of an answer.
+ */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "../../../api/head.h"
+#include "served.h"
+
+Suite *check_front_heads(void);
+
+#define TOKEN "0000000000000007.8f1c27a5b9d04e6e8f1c27a5b9d04e6e8f1c27a5"
+
+enum { VALUE_COST = 80, TEXT_SIZE = 32768 };
+
+/* Sixteen names that have 4096 bytes together, as JSON and as an id. */
+static struct {
+    char body[2 * NAMES_LEN_MAX];
+    char names[NAMES_LEN_MAX];
+    char id[ID_MAX + 1];
+} longest;
+
+static void set_up(void)
+{
+    size_t len = 0, body_len = (size_t)sprintf(longest.body, "%s", "");
+    for (int i = 0; i < NAMES_MAX; i++) {
+        char name[300];
+        int bytes = i == NAMES_MAX - 1 ? 254 : 255;
+        sprintf(name, "%c%0*d%s", 'a' + i, bytes - 1, 0,
+                i == NAMES_MAX - 1 ? "\xc3\xa9" : "");
+        len += span_copy(longest.names + len, span_of(i > 0 ? "\n" : ""));
+        len += span_copy(longest.names + len, span_of(name));
+        body_len += (size_t)sprintf(longest.body + body_len, "%s\"%s\"%s",
+                                    i == 0 ? "{\"resources\":[" : ",", name,
+                                    i == NAMES_MAX - 1 ? "]}" : "");
+    }
+    ck_assert_uint_eq(len, NAMES_LEN_MAX);
+    longest.id[id_encode(longest.id, (struct span){longest.names, len})] = '\0';
+    ck_assert_uint_eq(strlen(longest.id), ID_MAX);
+    served_begin();
+}
+
+/* How a head is filled up to its limit. */
+enum filling { ONE_FIELD, MANY_FIELDS, ARGUMENTS, FILLINGS };
+
+/*
+ * A request whose head costs so much beside the path, which stands in line
+ * before the blank.
+ */
+static const char *request(const char *method, const char *path,
+                           const char *body, enum filling filling, int cost)
+{
+    static char text[TEXT_SIZE];
+    char query[HEAD_COST_MAX] = "", fields[HEAD_COST_MAX] = "";
+    char rest[512];
+    int count = 3, left;
+    int len = snprintf(rest, sizeof rest,
+                       " HTTP/1.1\r\nHost: x\r\n"
+                       "Content-Type: application/json\r\n"
+                       "Content-Length: %zu\r\n",
+                       strlen(body));
+    left = cost - len - (int)strlen(method) - 3 - count * VALUE_COST;
+    if (filling == ONE_FIELD) {
+        sprintf(fields, "X-Pad: %0*d\r\n", left - VALUE_COST - 9, 0);
+    } else if (filling == MANY_FIELDS) {
+        for (int i = 0; i < left / (VALUE_COST + 6); i++)
+            strcat(fields, "a: b\r\n");
+    } else {
+        strcat(query, "?");
+        for (int i = 0; i < (left - 1) / (VALUE_COST + 4); i++)
+            strcat(query, "a=b&");
+    }
+    sprintf(text, "%s %s%s%s%s\r\n%s", method, path, query, rest, fields, body);
+    return text;
+}
+
+static void expect(int fd, const char *start)
+{
+    const char *answer = served_read(fd, "}\n");
+    ck_assert_msg(strncmp(answer, start, strlen(start)) == 0, "%.400s", answer);
+}
+
+/* ---- the id in the path ------------------------------------------------- */
+
+static const struct {
+    const char *method, *last, *body;
+    enum call_kind kind;
+    int ballot, status;
+} calls[] = {
+    {"GET", "", "", CALL_INSPECT, VOTE_FREE, 404},
+    {"DELETE", "", "{\"token\":\"" TOKEN "\"}", CALL_RELEASE, VOTE_FREE, 404},
+    {"PUT", "/extend", "{\"token\":\"" TOKEN "\"}", CALL_EXTEND, VOTE_FREE,
+     404},
+};
+
+enum { CALLS = sizeof calls / sizeof *calls };
+
+static bool has_asked(void *arg)
+{
+    const enum call_kind *kind = arg;
+    return play_count(*kind) >= PLAY_NODES;
+}
+
+START_TEST(the_longest_id_may_stand_in_the_largest_head)
+{
+    char path[HEAD_PATH_MAX + 1];
+    enum call_kind kind = calls[_i % CALLS].kind;
+    sprintf(path, "/locks/%%7E%%7E%s%s", longest.id + 2,
+            calls[_i % CALLS].last);
+    int fd =
+        served_ask(request(calls[_i % CALLS].method, path,
+                           calls[_i % CALLS].body, _i / CALLS, HEAD_COST_MAX));
+    turns_until(served.loop, has_asked, &kind);
+    ck_assert_uint_eq(play.sent[0].call.resource.len, NAMES_LEN_MAX);
+    for (int i = 0; i < PLAY_NODES; i++)
+        play_answer(kind, i, calls[_i % CALLS].ballot);
+    expect(fd, "HTTP/1.1 404 ");
+    close(fd);
+}
+END_TEST
+
+START_TEST(a_larger_head_is_refused_beside_an_id)
+{
+    char path[HEAD_PATH_MAX + 1];
+    sprintf(path, "/locks/%s", longest.id);
+    int fd = served_ask(request("GET", path, "", ONE_FIELD, HEAD_COST_MAX + 1));
+    expect(fd, "HTTP/1.1 431 ");
+    ck_assert_int_eq(play.sent_count, 0);
+    close(fd);
+}
+END_TEST
+
+/* ---- the id in Location ------------------------------------------------- */
+
+START_TEST(the_longest_id_may_answer_the_largest_head)
+{
+    int fd =
+        served_ask(request("POST", "/locks", longest.body, _i, HEAD_COST_MAX));
+    served_await_acquires(1);
+    served_grant();
+    const char *answer = served_read(fd, "}\n");
+    ck_assert_msg(strncmp(answer, "HTTP/1.1 201 ", 13) == 0, "%.400s", answer);
+    const char *location = strstr(answer, "\r\nLocation: /locks/");
+    ck_assert_ptr_nonnull(location);
+    ck_assert_int_eq(strncmp(strchr(location, '~'), longest.id, ID_MAX), 0);
+    close(fd);
+}
+END_TEST
+
+Suite *check_front_heads(void)
+{
+    Suite *suite = suite_create("front_heads");
+    TCase *tc = tcase_create("front_heads");
+    tcase_add_checked_fixture(tc, set_up, served_end);
+    tcase_add_loop_test(tc, the_longest_id_may_stand_in_the_largest_head, 0,
+                        CALLS * FILLINGS);
+    tcase_add_test(tc, a_larger_head_is_refused_beside_an_id);
+    tcase_add_loop_test(tc, the_longest_id_may_answer_the_largest_head, 0,
+                        FILLINGS);
+    suite_add_tcase(suite, tc);
+    return suite;
+}

@@ -1,0 +1,83 @@
+#include <check.h>
+#include <string.h>
+
+#include "../../../api/keyhash.h"
+
+Suite *check_keyhash(void);
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+#define KEY "0123456789abcdef"
+#define EIGHT "abcdefgh"
+#define ALL_OF_64                                                              \
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
+
+static const struct {
+    const char *key;
+    bool is_good;
+} keys[] = {
+    {KEY, true},
+    {ALL_OF_64, true},
+    {"6f1c27a5-b9d0-4e6e-8f1c-27a5b9d04e6e", true}, /* a UUID */
+    {"", false},
+    {"0123456789abcde", false},
+    {ALL_OF_64 "0", false},
+    {EIGHT " " EIGHT, false},
+    {EIGHT "." EIGHT, false},
+    {EIGHT "+" EIGHT, false},
+    {EIGHT "\"" EIGHT, false},
+    {"\"" EIGHT EIGHT "\"", false},
+    {EIGHT EIGHT "\n", false},
+    {EIGHT EIGHT "\xc3\xa9", false},
+};
+
+START_TEST(keys_are_told_from_other_texts)
+{
+    ck_assert_msg(keyhash_is_key(span_of(keys[_i].key)) == keys[_i].is_good,
+                  "%s", keys[_i].key);
+}
+END_TEST
+
+START_TEST(a_nul_is_no_part_of_a_key)
+{
+    ck_assert(!keyhash_is_key((struct span){EIGHT "\0" EIGHT, 17}));
+}
+END_TEST
+
+/* Made by another program: other servers have to find the same. */
+START_TEST(the_hash_is_that_of_key_and_names)
+{
+    static char longest[NAMES_LEN_MAX];
+    static char zeros[KEYHASH_KEY_MAX];
+    const struct {
+        struct span key, names;
+        const char *hash;
+    } rows[] = {
+        {span_of(KEY), span_of("order:42"), "HBvC3OTCJKRp830X6_MckQ"},
+        {span_of(KEY), span_of("a\nb"), "96cfz9OaZ4GSpIOy1WDgCg"},
+        {{zeros, sizeof zeros},
+         {longest, sizeof longest},
+         "3Ou86zkxXbTWG3yczHkTbw"},
+    };
+    memset(zeros, '0', sizeof zeros);
+    memset(longest, 'x', sizeof longest);
+    char hash[KEY_HASH_LEN + 1];
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        hash[KEY_HASH_LEN] = '!';
+        ck_assert(keyhash_make(hash, rows[i].key, rows[i].names));
+        ck_assert_mem_eq(hash, rows[i].hash, KEY_HASH_LEN);
+        ck_assert_int_eq(hash[KEY_HASH_LEN], '!');
+    }
+}
+END_TEST
+
+Suite *check_keyhash(void)
+{
+    Suite *suite = suite_create("keyhash");
+    TCase *tc = tcase_create("keyhash");
+    tcase_add_loop_test(tc, keys_are_told_from_other_texts, 0,
+                        (int)COUNT(keys));
+    tcase_add_test(tc, a_nul_is_no_part_of_a_key);
+    tcase_add_test(tc, the_hash_is_that_of_key_and_names);
+    suite_add_tcase(suite, tc);
+    return suite;
+}

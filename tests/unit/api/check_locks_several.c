@@ -1,0 +1,210 @@
+/*
+ * Locks of several resources, and acquires that are repeated: what the nodes
+ * are asked, and what the client is told.
+ */
+#include <check.h>
+
+#include "ask.h"
+
+Suite *check_locks_several(void);
+
+#define ID "~~b3JkZXI6NDIKb3JkZXI6NDM"
+#define NAMES "order:42\norder:43"
+#define KEY "0123456789abcdef"
+#define BODY "{\"resources\":[\"order:43\",\"order:42\"]}"
+
+static void expect_names(const char *names)
+{
+    ck_assert(span_is(play.sent[0].call.resource, names));
+}
+
+static void expect_several(void)
+{
+    const json_t *list = ask_member("resources");
+    ck_assert_str_eq(ask_text("id"), ID);
+    ck_assert_ptr_null(ask_member("resource"));
+    ck_assert_uint_eq(json_array_size(list), 2);
+    ck_assert_str_eq(json_string_value(json_array_get(list, 0)), "order:42");
+    ck_assert_str_eq(json_string_value(json_array_get(list, 1)), "order:43");
+}
+
+/* ---- several resources -------------------------------------------------- */
+
+START_TEST(several_are_granted_as_one)
+{
+    ask_and_vote("POST", "/locks", BODY, CALL_ACQUIRE, VOTE_GRANTED);
+    ask_expect(201, NULL);
+    expect_names(NAMES);
+    expect_several();
+    ck_assert_str_eq(ask.response.location, "/locks/" ID);
+    ck_assert_str_eq(ask_text("token"), play.sent[0].token);
+}
+END_TEST
+
+START_TEST(their_order_is_no_matter)
+{
+    ck_assert(!ask_send("POST", "/locks",
+                        "{\"resources\":[\"order:42\",\"order:43\"]}"));
+    expect_names(NAMES);
+}
+END_TEST
+
+START_TEST(a_list_of_one_is_that_one)
+{
+    ask_and_vote("POST", "/locks", "{\"resources\":[\"order:42\"]}",
+                 CALL_ACQUIRE, VOTE_GRANTED);
+    ask_expect(201, NULL);
+    expect_names("order:42");
+    ask_expect_lock();
+    ck_assert_ptr_null(ask_member("resources"));
+    ck_assert_str_eq(ask.response.location, "/locks/order:42");
+}
+END_TEST
+
+static const struct {
+    const char *method, *target;
+    enum call_kind kind;
+    int ballot;
+} calls[] = {
+    {"PUT", "/locks/" ID "/extend", CALL_EXTEND, VOTE_EXTENDED},
+    {"DELETE", "/locks/" ID, CALL_RELEASE, VOTE_DELETED},
+    {"GET", "/locks/" ID, CALL_INSPECT, VOTE_FREE},
+    {"PUT", "/locks/%7E%7Eb3JkZXI6NDIKb3JkZXI6NDM/extend", CALL_EXTEND,
+     VOTE_FREE},
+};
+
+START_TEST(their_id_stands_for_all)
+{
+    ask.request.lock_token = span_of(ASK_TOKEN);
+    ask_and_vote(calls[_i].method, calls[_i].target, NULL, calls[_i].kind,
+                 calls[_i].ballot);
+    bool is_free = calls[_i].ballot == VOTE_FREE;
+    ask_expect(is_free ? 404 : 200, is_free ? "lock_not_found" : NULL);
+    expect_names(NAMES);
+    expect_several();
+}
+END_TEST
+
+START_TEST(their_holder_is_told)
+{
+    ck_assert(!ask_send("POST", "/locks", BODY));
+    for (int i = 0; i < 3; i++)
+        play_answer_held(CALL_ACQUIRE, i, PLAY_TOKEN_OF(1) ".me");
+    ask_answer(play.now_us);
+    ask_expect(409, "lock_held");
+    expect_several();
+    ck_assert_str_eq(ask_text("detail"),
+                     "somebody else holds at least one of these resources");
+    ck_assert_ptr_nonnull(ask_member("held_by"));
+}
+END_TEST
+
+START_TEST(the_longest_is_answered)
+{
+    char body[2 * NAMES_LEN_MAX], name[256];
+    int len = sprintf(body, "{\"resources\":[");
+    for (int i = NAMES_MAX - 1; i >= 0; i--) {
+        memset(name, 'a' + i, sizeof name - 1);
+        name[sizeof name - 1] = '\0';
+        len += sprintf(body + len, "\"%s\"%s", name, i > 0 ? "," : "]}");
+    }
+    ask_and_vote("POST", "/locks", body, CALL_ACQUIRE, VOTE_GRANTED);
+    ask_expect(201, NULL);
+    ck_assert_uint_eq(json_array_size(ask_member("resources")), NAMES_MAX);
+    ck_assert_uint_eq(strlen(ask.response.location),
+                      strlen("/locks/~~") + BASE64URL_LEN(NAMES_LEN_MAX - 1));
+    ck_assert_str_eq(ask.response.location + strlen("/locks/"), ask_text("id"));
+}
+END_TEST
+
+/* ---- repeats ------------------------------------------------------------ */
+
+#define EARLIER                                                                \
+    "1795221641865000.00112233445566778899aabbccddeeff01234567"                \
+    "+HBvC3OTCJKRp830X6_MckQ"
+
+static void ask_with_key(void)
+{
+    ask.request.idempotency_key = span_of(KEY);
+    ck_assert(!ask_send("POST", "/locks", "{\"resource\":\"order:42\"}"));
+}
+
+START_TEST(a_first_acquire_with_a_key_is_created)
+{
+    ask_with_key();
+    for (int i = 0; i < 3; i++)
+        play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
+    ask_answer(play.now_us);
+    ask_expect(201, NULL);
+}
+END_TEST
+
+START_TEST(a_repeat_is_answered_with_200_and_a_new_token)
+{
+    ask_with_key();
+    for (int i = 0; i < 3; i++)
+        play_answer_held(CALL_ACQUIRE, i, EARLIER);
+    ck_assert_int_eq(play_count(CALL_REPEAT), PLAY_NODES);
+    const char *token = play_find(CALL_REPEAT, 0)->token;
+    for (int i = 0; i < 3; i++)
+        play_answer(CALL_REPEAT, i, VOTE_GRANTED);
+    ask_answer(play.now_us);
+    ask_expect(200, NULL);
+    ask_expect_lock();
+    ck_assert_str_eq(ask_text("token"), token);
+    ck_assert_str_ne(ask_text("token"), EARLIER);
+    ck_assert_int_gt(ask_number("fencing_token"), INT64_C(1795221641865000));
+    ck_assert_str_eq(ask.response.location, "/locks/order:42");
+}
+END_TEST
+
+/* Nor is what it took undone if nobody reads the answer. */
+START_TEST(an_unread_repeat_stays)
+{
+    ask_with_key();
+    for (int i = 0; i < 3; i++)
+        play_answer_held(CALL_ACQUIRE, i, EARLIER);
+    for (int i = 0; i < 3; i++)
+        play_answer(CALL_REPEAT, i, VOTE_GRANTED);
+    ask_answer(play.now_us);
+    int before = play_count(CALL_RELEASE); /* of what was tried first */
+    (void)engine_abandon(play.engine, ask.request.op);
+    ask.request.op = 0;
+    ck_assert_int_eq(play_count(CALL_RELEASE), before);
+}
+END_TEST
+
+START_TEST(another_key_finds_the_lock_held)
+{
+    ask.request.idempotency_key = span_of(KEY "-2");
+    ck_assert(!ask_send("POST", "/locks", "{\"resource\":\"order:42\"}"));
+    for (int i = 0; i < 3; i++)
+        play_answer_held(CALL_ACQUIRE, i, EARLIER);
+    ask_answer(play.now_us);
+    ask_expect(409, "lock_held");
+    ck_assert_int_eq(play_count(CALL_REPEAT), 0);
+}
+END_TEST
+
+Suite *check_locks_several(void)
+{
+    Suite *suite = suite_create("locks_several");
+    TCase *tc = tcase_create("several resources");
+    tcase_add_checked_fixture(tc, ask_begin, ask_end);
+    tcase_add_test(tc, several_are_granted_as_one);
+    tcase_add_test(tc, their_order_is_no_matter);
+    tcase_add_test(tc, a_list_of_one_is_that_one);
+    tcase_add_loop_test(tc, their_id_stands_for_all, 0,
+                        (int)(sizeof calls / sizeof *calls));
+    tcase_add_test(tc, their_holder_is_told);
+    tcase_add_test(tc, the_longest_is_answered);
+    suite_add_tcase(suite, tc);
+    tc = tcase_create("repeats");
+    tcase_add_checked_fixture(tc, ask_begin, ask_end);
+    tcase_add_test(tc, a_first_acquire_with_a_key_is_created);
+    tcase_add_test(tc, a_repeat_is_answered_with_200_and_a_new_token);
+    tcase_add_test(tc, an_unread_repeat_stays);
+    tcase_add_test(tc, another_key_finds_the_lock_held);
+    suite_add_tcase(suite, tc);
+    return suite;
+}
