@@ -39,7 +39,7 @@ START_TEST(story_02_paused_node_leaves_no_orphan)
     struct lock lock;
 
     world_start(&world, 3, "--node-timeout-ms 300");
-    int before = node_count_scripts(paused);
+    int before = node_count(paused, "evalsha");
     node_disconnect(paused);
     node_pause(paused);
     answer_expect(lock_acquire(server, "orphan", 30000, &lock), 201, NULL);
@@ -48,7 +48,7 @@ START_TEST(story_02_paused_node_leaves_no_orphan)
     int64_t late_ms = harness_now_ms() + 600;
     WAIT_UNTIL(5000, harness_now_ms() > late_ms);
     node_resume(paused);
-    WAIT_UNTIL(5000, node_count_scripts(paused) > before);
+    WAIT_UNTIL(5000, node_count(paused, "evalsha") > before);
     ck_assert_int_eq(node_integer(paused, "EXISTS orphan"), 0);
     ck_assert_int_eq(world_count_keys(&world, "orphan"), 2);
     world_stop(&world);

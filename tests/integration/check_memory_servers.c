@@ -77,9 +77,9 @@ static void wait_for_looks(void)
     int before[N];
 
     for (int i = 0; i < N; i++)
-        before[i] = node_count_scripts(&world.nodes[i]);
+        before[i] = node_count(&world.nodes[i], "evalsha");
     for (int i = 0; i < N; i++)
-        WAIT_UNTIL(SOON_MS, node_count_scripts(&world.nodes[i]) > before[i]);
+        WAIT_UNTIL(SOON_MS, node_count(&world.nodes[i], "evalsha") > before[i]);
 }
 
 /*

@@ -3,6 +3,7 @@
  * another library, the end of a TTL, a quorum that returns; and a mere delay,
  * where nodes may not announce.
  */
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -135,6 +136,55 @@ START_TEST(clients_of_one_server_do_not_starve_those_of_another)
         close(fds[i]);
     waiter_expect_count(a, 0);
     expect_grant(other, "turn");
+    answer_expect(lock_release(a, &held), 200, NULL);
+}
+END_TEST
+
+/* The one that is answered next; its connection is closed and -1 then. */
+static struct verdict next_grant(struct pollfd *fds, int count)
+{
+    ck_assert_int_gt(poll(fds, (nfds_t)count, SOON_MS), 0);
+    int i = 0;
+    while (i < count - 1 && fds[i].revents == 0)
+        i++;
+    struct verdict verdict = expect_grant(fds[i].fd, "crowd");
+    fds[i].fd = -1;
+    return verdict;
+}
+
+static int count_sets(void)
+{
+    int most = 0;
+    for (int i = 0; i < N; i++) {
+        int sets = node_count(&world.nodes[i], "set");
+        most = sets > most ? sets : most;
+    }
+    return most;
+}
+
+/* One contends at each server: the others ask no node. */
+START_TEST(a_crowd_on_two_servers_asks_the_nodes_twice_a_hand_over)
+{
+    enum { EACH = 16, CROWD = 2 * EACH };
+    struct pollfd fds[CROWD];
+    hold(a, "crowd", TTL_MS);
+    for (int i = 0; i < CROWD; i++) {
+        struct server *server = i % 2 == 0 ? a : b;
+        fds[i] = (struct pollfd){
+            .fd = waiter_send(server, "crowd", TTL_MS, WAIT_MS),
+            .events = POLLIN,
+        };
+        waiter_expect_count(server, i / 2 + 1);
+    }
+    harness_pause_ms(1500); /* both are told of releases by now */
+    int sets = count_sets();
+    for (int i = 0; i < CROWD; i++) {
+        answer_expect(lock_release(a, &held), 200, NULL);
+        next_grant(fds, CROWD);
+    }
+    /* a little more: an announcement may come while the winner still asks */
+    ck_assert_int_le(count_sets() - sets, 2 * CROWD + CROWD / 2);
+    ck_assert_int_ge(count_sets() - sets, CROWD);
     answer_expect(lock_release(a, &held), 200, NULL);
 }
 END_TEST
@@ -307,6 +357,8 @@ Suite *check_wait_causes(void)
     tcase_add_test(news, an_announcement_wakes_a_waiter_of_another_server);
     tcase_add_test(news, a_release_while_a_subscription_begins_is_not_missed);
     tcase_add_test(news, clients_of_one_server_do_not_starve_those_of_another);
+    tcase_add_test(news,
+                   a_crowd_on_two_servers_asks_the_nodes_twice_a_hand_over);
     tcase_add_test(news, the_end_of_a_foreign_lock_is_waited_for);
     tcase_add_test(news, the_end_of_the_ttl_wakes);
     tcase_add_test(news, an_extended_lock_is_waited_for_until_its_new_end);

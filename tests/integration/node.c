@@ -95,14 +95,15 @@ const char *node_text(struct node *node, const char *format, ...)
     return is_nil ? NULL : text;
 }
 
-int node_count_scripts(struct node *node)
+int node_count(struct node *node, const char *command)
 {
-    static const char name[] = "cmdstat_evalsha:calls=";
+    char name[64];
+    int len = snprintf(name, sizeof name, "cmdstat_%s:calls=", command);
     redisReply *reply = node_try(node, "INFO commandstats");
 
     ck_assert_ptr_nonnull(reply);
     const char *at = strstr(reply->str, name);
-    int calls = at ? (int)strtol(at + sizeof name - 1, NULL, 10) : 0;
+    int calls = at ? (int)strtol(at + len, NULL, 10) : 0;
     freeReplyObject(reply);
     return calls;
 }

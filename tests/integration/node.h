@@ -18,8 +18,8 @@ long long node_integer(struct node *node, const char *format, ...);
 /* A copy of a string reply in a static buffer; NULL: nil. */
 const char *node_text(struct node *node, const char *format, ...);
 
-/* Calls of EVALSHA that it has run. */
-int node_count_scripts(struct node *node);
+/* How often it has run the command ("evalsha", or "set" by a script). */
+int node_count(struct node *node, const char *command);
 
 void node_disconnect(struct node *node);
 
