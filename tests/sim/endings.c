@@ -218,13 +218,19 @@ static void pass_on(struct world *world, struct client *client)
                (int)world_random(world, SIM_FOREIGN));
 }
 
-/* Some clients wait for a lock at several servers, and each has it shortly. */
+/*
+ * Some clients wait for a lock at several servers, every third for another
+ * resource as well, and each has it shortly.
+ */
 static void check_served(struct world *world, int resource)
 {
     struct client *all = world->clients->client;
     uint64_t granted = world->clients->outcomes[OUTCOME_GRANTED];
     for (int i = 0; i < WAITERS; i++) {
         client_choose(&all[i], resource);
+        if (i % 3 == 0)
+            all[i].resources[all[i].count++] =
+                (resource + 1 + i) % SIM_RESOURCES;
         all[i].ttl_ms = 3000;
         all[i].wait_ms = WAIT_MS;
         client_ask(world, &all[i], ASK_ACQUIRE,
