@@ -15,8 +15,7 @@ static bool is_same(const struct route_match *a, const struct route_match *b)
 {
     return a->route == b->route &&
            (a->route != ROUTE_LOCK || a->call == b->call) &&
-           strcmp(a->allow, b->allow) == 0 &&
-           a->names_len == b->names_len &&
+           strcmp(a->allow, b->allow) == 0 && a->names_len == b->names_len &&
            memcmp(a->names, b->names, a->names_len) == 0;
 }
 
