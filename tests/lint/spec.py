@@ -122,9 +122,10 @@ def names_of(schema):
 
 
 def check_members():
-    for call, name in (("acquire", "AcquireRequest"),
-                       ("extend", "ExtendRequest")):
-        same(name, set(schemas[name]["properties"]),
+    for call, names in (("acquire", ["AcquireRequest", "AcquireSeveralRequest"]),
+                        ("extend", ["ExtendRequest"])):
+        same(" and ".join(names),
+             {name for schema in names for name in schemas[schema]["properties"]},
              set(tables["members"][call]))
     for name in sorted({key.split()[0] for key in answers}):
         written = [value for key, value in answers.items()
@@ -148,6 +149,14 @@ def check_limits():
         "waiters": (schemas["Lock"]["properties"]["waiters"]["maximum"],
                     limits["waiters_each"]),
         "resource": (schemas["Resource"]["maxLength"], limits["resource_chars"]),
+        "resources": (schemas["Resources"]["maxItems"], limits["resources"]),
+        "resources in requests": (
+            schemas["AcquireSeveralRequest"]["properties"]["resources"]["maxItems"],
+            limits["resources"]),
+        "the shortest key": (schemas["IdempotencyKey"]["minLength"],
+                             limits["key_min"]),
+        "the longest key": (schemas["IdempotencyKey"]["maxLength"],
+                            limits["key_max"]),
         "token": (schemas["Token"]["maxLength"], limits["token"]),
         "owner": (schemas["Owner"]["maxLength"], limits["owner"]),
         "id": (schemas["Id"]["maxLength"], limits["id"]),
@@ -164,6 +173,9 @@ def check_limits():
             complain(f"{what} is {in_code} in the code, not {in_spec}")
     if f"{limits['body']} bytes" not in str(spec["components"]["responses"]):
         complain(f"BodyTooLarge does not tell {limits['body']} bytes")
+    if f"{limits['resources_bytes']:,} bytes" not in \
+            schemas["Resources"]["description"]:
+        complain(f"Resources does not tell {limits['resources_bytes']:,} bytes")
     for name in ("waiters_each", "waiters"):
         if f"{limits[name]:,}" not in schemas["Wait"]["description"]:
             complain(f"Wait does not tell {limits[name]:,} clients")
@@ -188,6 +200,8 @@ def check_alphabets():
         same(f"characters of {name}", passes(schema, characters), set(wanted))
         if schema["minLength"] != 1 or "" in passes(schema, {""}):
             complain(f"{name} may be empty")
+    same("characters of IdempotencyKey",
+         passes(schemas["IdempotencyKey"], characters), set(lets["key"]))
 
 
 def check_ids():
@@ -199,7 +213,8 @@ def check_ids():
         return "~" + code.decode().rstrip("=")
     good = {"...", "a..", "order:42", "redlockd"}
     good |= {encoded("/" * n) for n in range(1, 9)} | {encoded("redlockd;/")}
-    bad = {".", "..", "a/b", "~", "~A", "~AB", "~AAB", "~AAAAA", reserved,
+    good |= {"~" + encoded("a\nb" + "c" * n) for n in range(4)}
+    bad = {".", "..", "a/b", "~", "~A", "~AB", "~AAB", "~AAAAA", "~~", "~~~AA", reserved,
            reserved + "a", "a" + reserved, "a:" + reserved + "b"}
     same("ids", passes(schemas["Id"], good | bad), good)
     good = {"a" + reserved[:-1], reserved[1:], "\u2028"}

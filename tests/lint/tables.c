@@ -9,6 +9,7 @@
 
 #include "../../api/body.h"
 #include "../../api/id.h"
+#include "../../api/keyhash.h"
 #include "../../api/ops.h"
 #include "../../api/problem.h"
 #include "../../api/render.h"
@@ -130,6 +131,10 @@ static void put_limits(struct json *json)
     json_put_integer(json, "waiters_each", WAITERS_EACH_MAX);
     json_put_integer(json, "waiters", WAITERS_MAX);
     json_put_integer(json, "resource_chars", RESOURCE_CHARS);
+    json_put_integer(json, "resources", NAMES_MAX);
+    json_put_integer(json, "resources_bytes", NAMES_LEN_MAX);
+    json_put_integer(json, "key_min", KEYHASH_KEY_MIN);
+    json_put_integer(json, "key_max", KEYHASH_KEY_MAX);
     json_put_integer(json, "owner", OWNER_MAX);
     json_put_integer(json, "token", TOKEN_MAX);
     json_put_integer(json, "id", ID_MAX);
@@ -179,6 +184,15 @@ static bool is_id(struct span text)
     return id_decode(text, names, &len);
 }
 
+/* Of a key that is otherwise well formed. */
+static bool is_key_character(struct span text)
+{
+    char key[KEYHASH_KEY_MAX];
+    memset(key, 'a', sizeof key);
+    size_t len = span_copy(key, text);
+    return keyhash_is_key((struct span){key, len - 1 + KEYHASH_KEY_MIN});
+}
+
 /* Each character that is one alone. */
 static void put_alone(struct json *json, const char *name,
                       bool (*is_one)(struct span text))
@@ -201,6 +215,7 @@ static void put_characters(struct json *json)
     json_put_integer(json, "below", CHARACTERS);
     put_alone(json, "owner", token_is_owner);
     put_alone(json, "request_id", requestid_is_valid);
+    put_alone(json, "key", is_key_character);
     put_alone(json, "resource", is_resource);
     put_alone(json, "id", is_id);
     json_close_object(json);
@@ -285,11 +300,17 @@ static void print_answers(const struct engine *engine)
     print_answer("Grant", render_grant(&result, &times, &len));
     print_answer("Release", render_release(&result, &len));
     print_answer("Lock", render_inspect(&result, &len));
+    result.resource = span_of("a\nb");
+    print_answer("Grant of several", render_grant(&result, &times, &len));
+    print_answer("Release of several", render_release(&result, &len));
+    print_answer("Lock of several", render_inspect(&result, &len));
     print_answer("Readiness", render_nodes(&nodes, &len));
     nodes.status = NULL;
     print_answer("Nodes", render_nodes(&nodes, &len));
     print_answer("Liveness", alive.body);
     print_problem("Problem", &lock);
+    lock.resource = span_of("a\nb");
+    print_problem("Problem of several", &lock);
     print_problem("Problem of nodes", &unready);
 }
 
