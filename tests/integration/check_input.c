@@ -90,7 +90,7 @@ static const struct {
     {"{\"resource\":\"x\",\"wait_ms\":100.5}", "/wait_ms"},
     {"{\"resource\":\"x\",\"wait_ms\":\"100\"}", "/wait_ms"},
     {"{\"resource\":\"x\",\"wait_ms\":null}", "/wait_ms"},
-    {"{\"resources\":[\"x\"]}", "/resources"},
+    {"{\"resources\":\"x\"}", "/resources"},
 };
 
 /* True if one of the problem's errors has this pointer. */
@@ -210,13 +210,37 @@ START_TEST(other_content_type_is_415_and_names_json)
 }
 END_TEST
 
-START_TEST(idempotency_key_is_refused_until_it_works)
+static const char *const bad_keys[] = {
+    "Idempotency-Key: 1",
+    "Idempotency-Key: fifteen-letters",
+    "Idempotency-Key: with a blank in it",
+    "Idempotency-Key: 0123456789abcdef, 0123456789abcdef",
+    "Idempotency-Key: \"0123456789abcdef\"",
+    "Idempotency-Key: caf\xc3\xa9-0123456789abcdef",
+    "Idempotency-Key: "
+    "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef-",
+};
+
+START_TEST(a_bad_idempotency_key_is_refused)
 {
     const struct answer *a =
         HTTP(server, .method = "POST", .path = "/locks",
-             .json = "{\"resource\":\"x\"}", .headers = {"Idempotency-Key: 1"});
+             .json = "{\"resource\":\"x\"}", .headers = {bad_keys[_i]});
 
     answer_expect(a, 400, "invalid_request");
+    ck_assert_ptr_nonnull(strstr(answer_text(a, "detail"), "Idempotency-Key"));
+    next_request_works();
+}
+END_TEST
+
+START_TEST(two_idempotency_keys_are_refused)
+{
+    static const char key[] = "Idempotency-Key: 0123456789abcdef";
+    const struct answer *a =
+        HTTP(server, .method = "POST", .path = "/locks",
+             .json = "{\"resource\":\"x\"}", .headers = {key, key});
+
+    answer_expect(a, 400, "bad_request");
     next_request_works();
 }
 END_TEST
@@ -384,7 +408,9 @@ Suite *check_input(void)
     tcase_add_test(tcase, empty_body_is_400);
     tcase_add_loop_test(tcase, other_content_type_is_415_and_names_json, 0,
                         COUNT(types));
-    tcase_add_test(tcase, idempotency_key_is_refused_until_it_works);
+    tcase_add_loop_test(tcase, a_bad_idempotency_key_is_refused, 0,
+                        COUNT(bad_keys));
+    tcase_add_test(tcase, two_idempotency_keys_are_refused);
     tcase_add_test(tcase, body_above_16_kib_is_413);
     tcase_add_test(tcase, chunked_body_works);
     tcase_add_loop_test(tcase, bad_or_non_canonical_id_is_400, 0,

@@ -1,0 +1,62 @@
+#include "grant.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const struct answer *grant_ask(const struct server *server, const char *json,
+                               const char *key, struct grant *grant)
+{
+    char header[128];
+    struct request request = {.method = "POST", .path = "/locks", .json = json};
+    if (key != NULL) {
+        snprintf(header, sizeof header, "Idempotency-Key: %s", key);
+        request.headers[0] = header;
+    }
+    const struct answer *answer = http_call(server, &request);
+    if (grant == NULL || answer->status >= 300)
+        return answer;
+    snprintf(grant->path, sizeof grant->path, "/locks/%s",
+             answer_text(answer, "id"));
+    snprintf(grant->token, sizeof grant->token, "%s",
+             answer_text(answer, "token"));
+    grant->number = answer_int(answer, "fencing_token");
+    grant->validity_ms = answer_int(answer, "validity_ms");
+    return answer;
+}
+
+const struct answer *grant_extend(const struct server *server,
+                                  const struct grant *grant, int ttl_ms)
+{
+    char path[sizeof grant->path + 16], json[32];
+    snprintf(path, sizeof path, "%s/extend", grant->path);
+    snprintf(json, sizeof json, "{\"ttl_ms\":%d}", ttl_ms);
+    return HTTP(server, .method = "PUT", .path = path, .token = grant->token,
+                .json = json);
+}
+
+const struct answer *grant_release(const struct server *server,
+                                   const struct grant *grant)
+{
+    return HTTP(server, .method = "DELETE", .path = grant->path,
+                .token = grant->token);
+}
+
+const struct answer *grant_inspect(const struct server *server,
+                                   const struct grant *grant)
+{
+    return HTTP(server, .method = "GET", .path = grant->path);
+}
+
+int grant_send(const struct server *server, const char *json, const char *key)
+{
+    char text[1024];
+    int fd = raw_connect(server);
+    int len = snprintf(text, sizeof text,
+                       "POST /locks HTTP/1.1\r\nHost: x\r\nContent-Type: "
+                       "application/json\r\nIdempotency-Key: %s\r\n"
+                       "Content-Length: %zu\r\n\r\n%s",
+                       key, strlen(json), json);
+    ck_assert_int_lt(len, (int)sizeof text);
+    raw_send(fd, text, (size_t)len);
+    return fd;
+}
