@@ -1,12 +1,14 @@
 /*
- * A text as a resource, and as an id. Each resource has one id, each id is
- * that of one resource, and both are told alike to clients.
+ * A text as a resource, as several with a blank in between, and as an id. Each
+ * list of resources has one id, each id is that of one list, and both are told
+ * alike to clients.
  */
 #include <assert.h>
 #include <jansson.h>
 #include <string.h>
 
 #include "../../api/id.h"
+#include "../../server/base/names.h"
 #include "input.h"
 
 static bool is_same(struct span a, struct span b)
@@ -46,9 +48,18 @@ static void check_limits(struct span resource)
                   sizeof RESERVED_NAME - 1) == NULL);
 }
 
+static void check_names(struct span names)
+{
+    int count = 0, counted = names_count(names);
+    assert(names.len <= NAMES_LEN_MAX && names_are_sorted(names));
+    for (; names.len > 0; count++)
+        check_limits(names_next(&names));
+    assert(count >= 1 && count <= NAMES_MAX && count == counted);
+}
+
 static void check_resource(struct span text)
 {
-    char id[ID_MAX], resource[RESOURCE_MAX];
+    char id[ID_MAX], resource[NAMES_LEN_MAX];
     size_t len;
     const char *reason = id_check_resource(text);
     if (reason != NULL) {
@@ -64,19 +75,57 @@ static void check_resource(struct span text)
 
 static void check_id(struct span text)
 {
-    char id[ID_MAX], resource[RESOURCE_MAX];
+    char id[ID_MAX], resource[NAMES_LEN_MAX];
     size_t len;
     if (!id_decode(text, resource, &len))
         return;
     struct span found = {resource, len};
-    assert(id_check_resource(found) == NULL);
-    check_limits(found);
+    assert(names_are_several(found) || id_check_resource(found) == NULL);
+    check_names(found);
     assert(is_same((struct span){id, id_encode(id, found)}, text));
+}
+
+/* Whether the text stands in the list before this one. */
+static bool is_listed(const struct span *list, int count, struct span text)
+{
+    for (int i = 0; i < count; i++)
+        if (is_same(list[i], text))
+            return true;
+    return false;
+}
+
+/* Its words, if they may be the resources of one lock. */
+static void check_several(struct span text)
+{
+    char names[NAMES_LEN_MAX], back[NAMES_LEN_MAX], id[ID_MAX];
+    struct span list[NAMES_MAX];
+    int count = 0;
+    while (text.len > 0 && count < NAMES_MAX) {
+        const char *end = memchr(text.ptr, ' ', text.len);
+        size_t len = end == NULL ? text.len : (size_t)(end - text.ptr);
+        struct span word = {text.ptr, len};
+        size_t taken = end == NULL ? len : len + 1;
+        text = (struct span){text.ptr + taken, text.len - taken};
+        if (id_check_resource(word) == NULL && !is_listed(list, count, word))
+            list[count++] = word;
+    }
+    size_t sum = 0;
+    for (int i = 0; i < count; i++)
+        sum += list[i].len + 1;
+    if (count < 2 || sum - 1 > NAMES_LEN_MAX)
+        return;
+    struct span joined = {names, names_join(names, list, count)};
+    struct span made = {id, id_encode(id, joined)};
+    assert(made.len <= ID_MAX && is_safe_in_path(made));
+    size_t len;
+    bool is_id = id_decode(made, back, &len);
+    assert(is_id && is_same((struct span){back, len}, joined));
 }
 
 void fuzz(struct input *input)
 {
     struct span text = input_rest(input);
     check_resource(text);
+    check_several(text);
     check_id(text);
 }

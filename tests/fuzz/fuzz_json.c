@@ -13,6 +13,7 @@
 #include "../../api/id.h"
 #include "../../api/json.h"
 #include "../../api/problem.h"
+#include "../../server/base/names.h"
 #include "../../server/engine/token.h"
 #include "input.h"
 
@@ -25,20 +26,41 @@ static bool is_same(struct span a, struct span b)
 
 /* ---- accepted ----------------------------------------------------------- */
 
+/* What an id could stand for. */
+static void check_names(struct span names)
+{
+    char id[ID_MAX], back[NAMES_LEN_MAX];
+    size_t len;
+    assert(names.len >= 1 && names.len <= NAMES_LEN_MAX);
+    struct span made = {id, id_encode(id, names)};
+    bool is_id = id_decode(made, back, &len);
+    assert(is_id && is_same((struct span){back, len}, names));
+}
+
 static void check_limits(const struct body *body, enum lock_call call)
 {
-    assert(body->has_resource == (call == LOCK_ACQUIRE));
+    assert(body->has_resource + body->has_resources == (call == LOCK_ACQUIRE));
     assert(!body->has_owner || call == LOCK_ACQUIRE);
     assert(!body->has_token || call != LOCK_ACQUIRE);
     assert(!body->has_ttl || call != LOCK_RELEASE);
     if (body->has_resource)
         assert(id_check_resource(body->resource) == NULL);
+    if (body->has_resources)
+        check_names(body->resource);
     if (body->has_owner)
         assert(token_is_owner(body->owner));
     if (body->has_ttl)
         assert(body->ttl_ms >= TTL_MIN_MS && body->ttl_ms <= TTL_MAX_MS);
     assert(body->wait_ms >= 0 && body->wait_ms <= WAIT_MAX_MS);
     assert(body->wait_ms == 0 || call == LOCK_ACQUIRE);
+}
+
+static void put_names(struct json *json, struct span names)
+{
+    json_open_array(json, "resources");
+    while (names.len > 0)
+        json_put_text(json, NULL, names_next(&names));
+    json_close_array(json);
 }
 
 static void write_again(const struct body *body, enum lock_call call)
@@ -50,6 +72,8 @@ static void write_again(const struct body *body, enum lock_call call)
     json_begin(&json);
     if (body->has_resource)
         json_put_text(&json, "resource", body->resource);
+    if (body->has_resources)
+        put_names(&json, body->resource);
     if (body->has_owner)
         json_put_text(&json, "owner", body->owner);
     if (body->has_token)

@@ -15,7 +15,9 @@ LONG_TTL_MS = 20000
 SHORT_WAIT_MS = 50
 TOKEN = "1795221641865000.8f1c27a5b9d04e6e8f1c27a5b9d04e6e8f1c27a5"
 NUMBER_MAX = 2 ** 53 - 1
-PATH_MAX = 4096
+PATH_MAX = 5500
+NAMES_MAX = 16
+NAMES_BYTES = 4096
 
 
 def is_valid(case):
@@ -23,28 +25,51 @@ def is_valid(case):
         case.meta.generation.mode == GenerationMode.POSITIVE
 
 
-def encode(resource):
-    code = base64.urlsafe_b64encode(resource.encode()).rstrip(b"=")
-    return "~" + code.decode()
+def encode(names):
+    code = base64.urlsafe_b64encode("\n".join(names).encode()).rstrip(b"=")
+    return ("~" if len(names) == 1 else "~~") + code.decode()
+
+
+def is_resource(text):
+    return 0 < len(text) <= 255 and \
+        not re.search(r"redlockd:|[\x00-\x1f\x7f]", text)
 
 
 def is_canonical(lock_id):
     """As those are that come from an answer."""
+    text = lock_id.lstrip("~")
     try:
-        code = lock_id[1:] + "=" * (-len(lock_id[1:]) % 4)
-        resource = base64.urlsafe_b64decode(code).decode()
+        code = text + "=" * (-len(text) % 4)
+        names = base64.urlsafe_b64decode(code).decode().split("\n")
     except ValueError:
         return False
-    return len(resource) <= 255 and encode(resource) == lock_id and \
-        not re.fullmatch(r"[A-Za-z0-9._:-]*", resource) and \
-        not re.search(r"redlockd:|[\x00-\x1f\x7f]", resource)
+    if encode(names) != lock_id or not all(map(is_resource, names)):
+        return False
+    if len(names) == 1:
+        return not re.fullmatch(r"[A-Za-z0-9._:-]*", names[0])
+    return len(names) <= NAMES_MAX and fits(names) and \
+        names == sorted(set(names), key=str.encode)
+
+
+def fits(names):
+    return len("\n".join(names).encode()) <= NAMES_BYTES
 
 
 def canonical(lock_id):
     """Base64 has several forms of one text, and codes of no text; a pattern
     cannot tell which is the one that redlockd answers. The blank makes sure
     that the resource needs to be encoded."""
-    return lock_id if is_canonical(lock_id) else encode(lock_id[1:255] + " ")
+    if is_canonical(lock_id):
+        return lock_id
+    if lock_id.startswith("~~"):
+        return encode([lock_id[2:200] + " ", lock_id[2:200] + "a"])
+    return encode([lock_id[1:255] + " "])
+
+
+def shorten(names):
+    """The schema does not tell how many bytes they may have together."""
+    while not fits(names):
+        names.pop()
 
 
 def one_token(case):
@@ -86,6 +111,9 @@ def before_call(context, case, kwargs):
         one_token(case)
     if name in ("extendLock", "releaseLock"):
         number_tokens(case)
+    if name == "acquireLock" and isinstance(case.body, dict) and \
+            "resources" in case.body:
+        shorten(case.body["resources"])
     # the lock may be held for longer than anybody here wants to wait
     if name == "acquireLock" and isinstance(case.body, dict) and \
             "wait_ms" in case.body:

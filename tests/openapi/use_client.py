@@ -6,8 +6,9 @@ from client import Client
 from client.api.locks import (acquire_lock, extend_lock, get_lock,
                               release_lock)
 from client.api.operation import get_readiness, list_nodes
-from client.models import (AcquireRequest, ExtendRequest, Grant, Lock, Nodes,
-                           Problem, Readiness, Release)
+from client.models import (AcquireRequest, AcquireSeveralRequest,
+                           ExtendRequest, Grant, Lock, Nodes, Problem,
+                           Readiness, Release)
 
 RESOURCE = "generated client/ü"
 MADE_UP = "1795221641865000.8f1c27a5b9d04e6e8f1c27a5b9d04e6e8f1c27a5"
@@ -71,6 +72,22 @@ with Client(base_url=sys.argv[1]) as client:
     assert again.fencing_token > grant.fencing_token
     expect(release_lock.sync_detailed(again.id, client=client,
                                       x_lock_token=again.token), 200, Release)
+
+    several = AcquireSeveralRequest(resources=["client:b", "client:a"])
+    both = expect(acquire_lock.sync_detailed(client=client, body=several), 201,
+                  Grant)
+    assert both.resources == ["client:a", "client:b"] and not both.resource
+    expect(release_lock.sync_detailed(both.id, client=client,
+                                      x_lock_token=both.token), 200, Release)
+
+    key = "9f1c27a5-b9d0-4e6e-8f1c-27a5b9d04e6e"
+    first, second = (expect(acquire_lock.sync_detailed(
+        client=client, body=wish, idempotency_key=key), status, Grant)
+        for status in (201, 200))
+    assert second.token != first.token
+    assert second.fencing_token > first.fencing_token
+    expect(release_lock.sync_detailed(second.id, client=client,
+                                      x_lock_token=second.token), 200, Release)
 
     short = expect(acquire_lock.sync_detailed(
         client=client, body=AcquireRequest(resource=RESOURCE, ttl_ms=1)), 400,
