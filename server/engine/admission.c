@@ -51,11 +51,12 @@ void admission_want_look(struct admission *admission, int node, int64_t now_us)
         it->look_due_us = now_us;
 }
 
-static void want_looks(struct admission *admission, int64_t since_us,
+/* Looks at all nodes but one (-1: at all) that were not looked at since. */
+static void want_looks(struct admission *admission, int but, int64_t since_us,
                        int64_t now_us)
 {
     for (int i = 0; i < count(admission); i++)
-        if (!admission->node[i].is_busy &&
+        if (i != but && !admission->node[i].is_busy &&
             admission->node[i].looked_us < since_us)
             admission_want_look(admission, i, now_us);
 }
@@ -128,9 +129,11 @@ bool admission_next(struct admission *admission, int64_t now_us,
                     struct admission_action *action)
 {
     advance_start(admission, now_us);
-    for (int i = 0; i < count(admission); i++)
-        want_looks(admission, eligibility_look_since_us(admission, i, now_us),
-                   now_us);
+    for (int i = 0; i < count(admission); i++) {
+        want_looks(admission, -1,
+                   eligibility_look_since_us(admission, i, now_us), now_us);
+        want_looks(admission, i, admission->node[i].news_us, now_us);
+    }
     for (int i = 0; i < count(admission); i++) {
         if (!choose(admission, i, now_us, &action->kind))
             continue;
@@ -212,6 +215,8 @@ static void on_admitted(struct admission *admission,
     int index = (int)(node - admission->node);
     node->phase = ADMISSION_ADMITTED;
     copy_state(node->found, look->admit);
+    if (node->mark[0] != '\0')
+        node->news_us = now_us;
     node->mark[0] = '\0';
     node->is_restarted = false;
     node->is_of_epoch = true;
@@ -257,8 +262,9 @@ static void on_marked(struct admission *admission, struct admission_node *node,
     if (!is_text(node->mark, look->mark)) {
         copy_state(node->mark, look->mark);
         node->renewals = was_marked ? node->renewals + 1 : 0;
-        node->sighted_us = now_us;
+        node->sighted_us = node->news_us = now_us;
         node->born_us = born_us(look->mark);
+        witness_on_mark(&admission->witness, index, node->born_us);
     }
     copy_state(node->found, look->admit);
     node->is_restarted = is_own(node, look->admit);

@@ -75,6 +75,7 @@ struct admission_node {
     int renewals;                        /* how often the mark was replaced */
     int64_t sighted_us;                  /* when the mark was first seen */
     int64_t born_us; /* when it was made, by the clocks' median; 0: unknown */
+    int64_t news_us; /* when it was last seen marked anew, or admitted */
     int64_t look_due_us;
     int64_t not_before_us; /* the last action failed: none before then */
     int64_t looked_us;     /* when the last answered look was sent; 0: none */

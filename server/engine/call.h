@@ -13,7 +13,8 @@ enum {
     CALL_NONCE_MAX = 22,      /* "first-" and 16 hex digits */
     CALL_NAME_LEN = 16,       /* hex digits of a node's name */
     CALL_LISTEN_US = 3000000, /* outlives two listen calls that are lost */
-    CALL_WITNESSES_MAX = (NODES_MAX - 1) * (CALL_NAME_LEN + DIGITS_MAX + 2),
+    CALL_WITNESSES_MAX =
+        (NODES_MAX - 1) * 2 * (1 + CALL_NAME_LEN + DIGITS_MAX + 2),
 };
 
 enum call_kind {
@@ -47,6 +48,7 @@ struct call {
     struct span witnesses; /* look: of the other nodes, name=beat… */
     int64_t max_ttl_ms;    /* admit */
     int64_t floor;         /* look, admit, readmit: the highest known beat */
+    int64_t latest_us;     /* look: when the latest known mark was made */
     int64_t median_us; /* of the nodes' clocks, all with admit; 0: unknown */
     bool is_durable;   /* look, admit, readmit */
     bool is_objecting; /* look: to a first start */

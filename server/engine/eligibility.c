@@ -145,13 +145,19 @@ static int64_t due_us(const struct admission *admission, int node)
     return later(idle < due ? idle : due, it->sighted_us + WATCH_US);
 }
 
-/* It came back with its own memory, which loses nothing in a restart, and
- * nobody knows of a later one. */
+/* Nobody knows of a later one. */
+static bool is_latest_memory(const struct admission *admission, int node)
+{
+    const struct admission_node *it = &admission->node[node];
+    return it->beat >= admission->witness.node[node].floor;
+}
+
+/* It came back with its own memory, which loses nothing in a restart. */
 static bool is_lasting(const struct admission *admission, int node)
 {
     const struct admission_node *it = &admission->node[node];
     return it->is_restarted && it->is_durable && it->was_durable &&
-           it->beat >= admission->witness.node[node].floor;
+           is_latest_memory(admission, node);
 }
 
 int64_t eligibility_remaining_us(const struct admission *admission, int node,
@@ -214,6 +220,26 @@ static bool is_duplicate(const struct admission *admission, int node)
     return false;
 }
 
+int64_t eligibility_latest_us(const struct admission *admission, int node,
+                              int64_t now_us)
+{
+    int64_t latest_us = admission->witness.node[node].latest_us;
+    bool is_past = admission->has_median &&
+                   latest_us < now_us + admission->median_ahead_us;
+    return is_past ? latest_us : 0;
+}
+
+/*
+ * Nobody reports a later mark: it would be that of another machine, which waits
+ * to be admitted, too. The next look makes this mark anew.
+ */
+static bool is_latest_mark(const struct admission *admission, int node,
+                           int64_t now_us)
+{
+    return admission->node[node].born_us >=
+           eligibility_latest_us(admission, node, now_us);
+}
+
 static bool may_admit(const struct admission *admission, int node,
                       int64_t now_us)
 {
@@ -221,6 +247,7 @@ static bool may_admit(const struct admission *admission, int node,
            (admission->has_median || admission->settings.is_off) &&
            !eligibility_has_foreign(admission, now_us) &&
            eligibility_has_taken_over(admission) &&
+           is_latest_mark(admission, node, now_us) &&
            !is_duplicate(admission, node);
 }
 
@@ -261,8 +288,9 @@ bool eligibility_is_due(const struct admission *admission, int node,
     if (firststart_may_admit(&admission->start, node))
         return true;
     int64_t due = due_us(admission, node);
+    /* if a later memory was just reported, the next look makes the mark anew */
     return now_us >= due && eligibility_looked_us(admission) >= due &&
-           !admission->node[node].is_mute;
+           is_latest_memory(admission, node) && !admission->node[node].is_mute;
 }
 
 /* Nothing was promised since the moment that its memory dates from. */

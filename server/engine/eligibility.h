@@ -9,6 +9,8 @@
  *                          written
  *   back, durable          its memory is durable, and no server has reported a
  *                          later one, though each had two heartbeats for it
+ *
+ * In any case its mark is the latest that is known under its name.
  */
 #ifndef REDLOCKD_ELIGIBILITY_H
 #define REDLOCKD_ELIGIBILITY_H
@@ -45,6 +47,14 @@ int64_t eligibility_looked_us(const struct admission *admission);
  * not be. */
 int64_t eligibility_look_since_us(const struct admission *admission, int node,
                                   int64_t now_us);
+
+/*
+ * When the latest mark was made that is known of the node, by the median; 0:
+ * none is known. One from the future is not counted: the clocks were ahead
+ * when it was made.
+ */
+int64_t eligibility_latest_us(const struct admission *admission, int node,
+                              int64_t now_us);
 
 /* Whether a marked node should be admitted · readmitted. */
 bool eligibility_is_due(const struct admission *admission, int node,

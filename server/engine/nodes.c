@@ -227,9 +227,12 @@ static bool send_action(struct nodes *nodes,
     };
     if (action->kind == ADMISSION_LOOK || action->kind == ADMISSION_REVOKE)
         call.nonce = make_nonce(nodes, nonce);
-    if (is_look)
+    if (is_look) {
+        call.latest_us = eligibility_latest_us(admission, action->node,
+                                               environment_now(nodes->env));
         call.witnesses = witness_text(&admission->witness, action->node,
                                       witnesses, sizeof witnesses);
+    }
     if (action->kind == ADMISSION_ADMIT || action->kind == ADMISSION_READMIT)
         call.mark = span_of(it->mark);
     if (action->kind == ADMISSION_READMIT || action->kind == ADMISSION_REVOKE)

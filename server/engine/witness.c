@@ -19,7 +19,17 @@ void witness_on_beat(struct witness *witness, int node, int64_t beat)
         it->floor = beat;
 }
 
+void witness_on_mark(struct witness *witness, int node, int64_t born_us)
+{
+    struct witness_node *it = &witness->node[node];
+    if (born_us > it->latest_us)
+        it->latest_us = born_us;
+}
+
 /* ---- the text ----------------------------------------------------------- */
+
+/* Before the name of the node whose latest mark is told. */
+#define MARK "m"
 
 struct span witness_text(const struct witness *witness, int node, char *text,
                          size_t size)
@@ -30,9 +40,10 @@ struct span witness_text(const struct witness *witness, int node, char *text,
         if (i == node)
             continue;
         const struct witness_node *it = &witness->node[i];
-        len += (size_t)snprintf(text + len, size - len, "%s%s=%lld",
-                                len > 0 ? " " : "", it->name,
-                                (long long)it->floor);
+        len += (size_t)snprintf(text + len, size - len,
+                                "%s%s=%lld " MARK "%s=%lld", len > 0 ? " " : "",
+                                it->name, (long long)it->floor, it->name,
+                                (long long)it->latest_us);
         assert(len < size);
     }
     return (struct span){text, len};
@@ -62,19 +73,34 @@ static bool take(struct span *text, const char *word)
 }
 
 /*
- * In the order of witness_text. No memory has a beat above EXACT_MAX: a node
- * with such a floor would never vote again.
+ * "name=number " of this name, of which the space may be missing; false: it is
+ * not next. A number above EXACT_MAX counts as none: no memory has such a beat,
+ * and a node with such a floor would never vote again.
  */
+static bool take_pair(struct span *text, const char *prefix, const char *name,
+                      int64_t *number)
+{
+    if (!take(text, prefix) || !take(text, name) || !take(text, "="))
+        return false;
+    *number = take_number(text);
+    if (*number > EXACT_MAX)
+        *number = 0;
+    (void)take(text, " ");
+    return true;
+}
+
+/* In the order of witness_text. */
 static void hear(struct witness *witness, int node, struct span text)
 {
+    int64_t number;
     for (int i = 0; i < witness->count; i++) {
         const char *name = witness->node[i].name;
-        if (i == node || !take(&text, name) || !take(&text, "="))
+        if (i == node)
             continue;
-        int64_t beat = take_number(&text);
-        if (beat <= EXACT_MAX)
-            witness_on_beat(witness, i, beat);
-        (void)take(&text, " ");
+        if (take_pair(&text, "", name, &number))
+            witness_on_beat(witness, i, number);
+        if (take_pair(&text, MARK, name, &number))
+            witness_on_mark(witness, i, number);
     }
 }
 

@@ -7,6 +7,10 @@
  * server that starts later knows them too. The last promises of the other nodes
  * show whether anybody has promised anything since some moment: of N nodes,
  * N - q + 1 others share one with each majority that the node belonged to.
+ *
+ * In the same way they report when a node was last marked: two machines that
+ * answer to one name, each of them marked, would otherwise not be noticed
+ * before both had been admitted.
  */
 #ifndef REDLOCKD_WITNESS_H
 #define REDLOCKD_WITNESS_H
@@ -17,10 +21,11 @@
 struct witness_node {
     char name[FINGERPRINT_LEN + 1]; /* hash of its name */
     int64_t floor;                  /* greatest beat known of it; 0: none */
-    int64_t counts_us;              /* its memory counts since then, … */
-    int64_t told_us;  /* … last look sent at which it did; 0: it does not */
-    bool is_admitted; /* at that look */
-    int64_t voted_us; /* its last promise, by the median of the clocks */
+    int64_t latest_us; /* its latest known mark was made then; 0: none */
+    int64_t counts_us; /* its memory counts since then, … */
+    int64_t told_us;   /* … last look sent at which it did; 0: it does not */
+    bool is_admitted;  /* at that look */
+    int64_t voted_us;  /* its last promise, by the median of the clocks */
 };
 
 struct witness {
@@ -35,11 +40,14 @@ void witness_init(struct witness *witness, const char *const names[], int count,
 /* A reply of the node itself reported its beat. */
 void witness_on_beat(struct witness *witness, int node, int64_t beat);
 
+/* The node has a mark that was made then, by the median of the clocks. */
+void witness_on_mark(struct witness *witness, int node, int64_t born_us);
+
 /* What a look reports of a node whose memory counts. */
 struct witness_words {
     bool is_admitted; /* otherwise: restarted with its memory, and durable */
     int64_t voted_us; /* its last promise */
-    struct span text; /* what it knows of others, "name=beat name=beat…" */
+    struct span text; /* what it knows of others, "name=beat mname=born…" */
     int64_t sent_us;  /* when the look was sent */
 };
 
@@ -49,7 +57,7 @@ void witness_on_told(struct witness *witness, int node,
 /* The node's memory no longer counts, or the connection is new. */
 void witness_on_lost(struct witness *witness, int node);
 
-/* The floors of all other nodes, as text for a look at the node. */
+/* What is known of all other nodes, as text for a look at the node. */
 struct span witness_text(const struct witness *witness, int node, char *text,
                          size_t size);
 

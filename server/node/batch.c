@@ -106,6 +106,7 @@ static void add_args(struct batch *batch, const struct call *call)
         add_number(batch, call->floor);
         add_number(batch, call->is_objecting);
         add(batch, copy(batch, call->witnesses));
+        add_number(batch, call->latest_us);
         return;
     case CALL_ADMIT:
         add(batch, copy(batch, call->mark));

@@ -39,9 +39,9 @@ static const char *const nonces[] = {"0000000000000001", "0000000000000002",
                                      "00000000000000ff",
                                      "first-0000000000000003"};
 static const char *const others[] = {"00000000000000a1", "00000000000000b2",
-                                     "00000000000000c3"};
+                                     "m00000000000000b2", "00000000000000c3"};
 
-enum { NONCES = 4, OTHERS = 3 };
+enum { NONCES = 4, OTHERS = 4 };
 
 static int64_t any_number(struct run *run, int resource)
 {
@@ -128,7 +128,21 @@ static int64_t any_median(struct run *run)
     }
 }
 
-/* "name=beat name=beat…", of some. */
+/* Around the moment when the mark that is there was made, or none. */
+static int64_t any_latest_us(struct run *run)
+{
+    const char *born = run->memory.mark;
+    for (int i = 0; i < 3 && born != NULL; i++) {
+        born = strchr(born, ':');
+        born = born != NULL ? born + 1 : NULL;
+    }
+    if (born == NULL || hands_pick(run, 2) == 0)
+        return 0;
+    int64_t latest_us = atoll(born) + hands_pick(run, 3) - 1;
+    return latest_us > 0 ? latest_us : 0;
+}
+
+/* "name=number name=number…", of some. */
 static struct span any_witnesses(struct run *run,
                                  char text[CALL_WITNESSES_MAX + 1])
 {
@@ -214,6 +228,7 @@ static void make_call(struct run *run, const struct shared *shared,
         .witnesses = any_witnesses(run, texts->witnesses),
         .max_ttl_ms = 1000 + 1000 * hands_pick(run, 3),
         .floor = any_floor(run),
+        .latest_us = any_latest_us(run),
         .median_us = shared->median_us,
         .is_durable = hands_pick(run, 3) != 0,
         .is_objecting = hands_pick(run, 2) != 0,

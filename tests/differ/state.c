@@ -12,7 +12,7 @@ enum {
 };
 
 struct field {
-    char name[CALL_NAME_LEN + 3];
+    char name[CALL_NAME_LEN + 4];
     char text[CALL_STATE_MAX + 1];
 };
 
@@ -49,7 +49,7 @@ static void add_number(struct fields *fields, const char *name,
 
 static void list(const struct simmemory *memory, struct fields *fields)
 {
-    char name[CALL_NAME_LEN + 3];
+    char name[CALL_NAME_LEN + 4];
     const char durable[] = {memory->durable, '\0'};
     add_text(fields, "admit", memory->admit);
     add_text(fields, "mark", memory->mark);

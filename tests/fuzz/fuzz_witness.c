@@ -28,8 +28,11 @@ static void check_heard(const struct witness *witness, int node)
     assert(words.len <= CALL_WITNESSES_MAX && strlen(text) == words.len);
     witness_init(&other, names, witness->count, witness->count / 2 + 1);
     tell(&other, node, words);
-    for (int i = 0; i < witness->count; i++)
+    for (int i = 0; i < witness->count; i++) {
         assert(other.node[i].floor == (i == node ? 0 : witness->node[i].floor));
+        assert(other.node[i].latest_us ==
+               (i == node ? 0 : witness->node[i].latest_us));
+    }
 }
 
 static void check_told(struct witness *witness, int node, struct span text)
@@ -39,6 +42,8 @@ static void check_told(struct witness *witness, int node, struct span text)
     for (int i = 0; i < witness->count; i++) {
         assert(witness->node[i].floor >= before.node[i].floor);
         assert(witness->node[i].floor <= EXACT_MAX);
+        assert(witness->node[i].latest_us >= before.node[i].latest_us);
+        assert(witness->node[i].latest_us <= EXACT_MAX);
     }
     assert(witness->node[node].floor == before.node[node].floor);
     assert(witness->node[node].told_us == 9);

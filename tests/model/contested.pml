@@ -1,9 +1,12 @@
 /* Contested: one name leads two servers to two machines.
  *
  * Server s reaches machine s under the name of node 0, and both reach the other
- * nodes, 1 and 2. Machine 0 votes; machine 1 is empty, or a copy. A tick is a
- * heartbeat: each server has looked at all of its nodes, or has stopped for good
- * (with STOPS: was only held up).
+ * nodes, 1 and 2. Machine 0 votes; machine 1 is empty, or a copy. Both may be
+ * restarted. A tick is a heartbeat: each server has looked at all of its nodes,
+ * or has stopped for good (with STOPS: was only held up).
+ *
+ * Between what a server has heard of others and what it then decides there may
+ * be a heartbeat. Only the news of a mark or an admission is told at once.
  */
 #define NO_LOCKS
 #include "common.pml"
@@ -28,6 +31,9 @@ byte quiet[SERVERS];
 bit has_passed[SERVERS], is_stopped[SERVERS];
 byte witness[NODES] = 9;
 
+/* When marks were made: of the machine, and the latest that is known. */
+byte born[2], latest[SERVERS], told_latest[NODES];
+
 /* A beat is a line and a count: an ADMIT or READMIT begins at the time, above
  * anything that earlier counts can reach. Only their order is kept. */
 #define LINE 8
@@ -48,8 +54,36 @@ inline drop_line(v)
     v = (v > n -> v - LINE : v)
 }
 
+/* Of marks, too, only the order is kept. */
+#define NOW 7
+#define IS_BORN(v) (born[0] == v || born[1] == v || latest[0] == v || \
+    latest[1] == v || told_latest[1] == v || told_latest[2] == v)
+
+inline drop_born(v)
+{
+    v = (v > n -> v - 1 : v)
+}
+
+inline compress_marks()
+{
+    n = NOW;
+    do
+    :: n > 1 ->
+        n = n - 1;
+        if
+        :: !IS_BORN(n) ->
+            drop_born(born[0]); drop_born(born[1]);
+            drop_born(latest[0]); drop_born(latest[1]);
+            drop_born(told_latest[1]); drop_born(told_latest[2])
+        :: else
+        fi
+    :: else -> break
+    od
+}
+
 inline compress()
 {
+    compress_marks();
     n = MOST + LINE;
     do
     :: n >= LINE ->
@@ -72,29 +106,6 @@ inline compress()
 
 #define MAX(a, b) (a > b -> a : b)
 
-inline begin_mark(s)
-{
-    is_marked[s] = 1;
-    away[s] = 0;
-    quiet[s] = 0
-}
-
-#define IS_BELOW(s) (beat[s] < known[s])
-
-inline look(s)
-{
-    if
-    :: admit[s] == CURRENT && IS_BELOW(s) -> admit[s] = NONE; begin_mark(s)
-    :: admit[s] == CURRENT && !IS_BELOW(s) ->
-#ifndef NO_LOOK_BEAT
-        beat[s] = beat[s] + 1;
-#endif
-        known[s] = MAX(known[s], beat[s])
-    :: admit[s] != CURRENT && !is_marked[s] -> begin_mark(s)
-    :: else
-    fi
-}
-
 inline exchange(s, i)
 {
     if
@@ -106,7 +117,49 @@ inline exchange(s, i)
 #endif
     :: else
     fi;
-    witness[i] = MAX(witness[i], known[s])
+    witness[i] = MAX(witness[i], known[s]);
+    latest[s] = MAX(latest[s], told_latest[i]);
+    told_latest[i] = latest[s]
+}
+
+inline tell(s)
+{
+#ifndef LATE_NEWS
+    exchange(s, 1);
+    exchange(s, 2)
+#else
+    skip
+#endif
+}
+
+inline begin_mark(s)
+{
+    is_marked[s] = 1;
+    away[s] = 0;
+    quiet[s] = 0;
+#ifndef NO_BIRTHS
+    born[s] = NOW;
+    latest[s] = NOW;
+#endif
+    tell(s)
+}
+
+#define IS_BELOW(s) (beat[s] < known[s])
+#define IS_LATEST(s) (born[s] >= latest[s])
+
+inline look(s)
+{
+    if
+    :: admit[s] == CURRENT && IS_BELOW(s) -> admit[s] = NONE; begin_mark(s)
+    :: admit[s] == CURRENT && !IS_BELOW(s) ->
+#ifndef NO_LOOK_BEAT
+        beat[s] = beat[s] + 1;
+#endif
+        known[s] = MAX(known[s], beat[s])
+    :: admit[s] != CURRENT && is_marked[s] && IS_LATEST(s) ->
+        latest[s] = born[s]
+    :: admit[s] != CURRENT && (!is_marked[s] || !IS_LATEST(s)) -> begin_mark(s)
+    fi
 }
 
 inline pass(s)
@@ -122,6 +175,7 @@ inline come_back(s)
 {
     admit[s] = CURRENT;
     is_marked[s] = 0;
+    born[s] = 0;
     away[s] = 0;
     beat[s] = MOST + 1;
     known[s] = beat[s];
@@ -129,11 +183,16 @@ inline come_back(s)
     is_reached = (s == 1);
     assert(!is_reached);
 #endif
-    exchange(s, 1);
-    exchange(s, 2)
+    tell(s)
 }
 
-#define MAY_ADMIT(s) (admit[s] != CURRENT && is_marked[s] && away[s] == Q)
+#ifdef RACE
+#define HAS_HEARD(s) true
+#else
+#define HAS_HEARD(s) has_passed[s]
+#endif
+#define MAY_COME(s) (is_marked[s] && IS_LATEST(s) && HAS_HEARD(s))
+#define MAY_ADMIT(s) (admit[s] != CURRENT && away[s] == Q)
 /* A copy after which nothing was promised, as the others report. */
 #ifdef IDLE
 bit is_unchanged;
@@ -143,21 +202,8 @@ bit is_unchanged;
 #define MAY_READMIT_IDLE(s) false
 #endif
 
-#define MAY_READMIT(s) (admit[s] == OLDER && is_marked[s] && \
+#define MAY_READMIT(s) (admit[s] == OLDER && \
     (MAY_READMIT_IDLE(s) || quiet[s] >= WAIT && beat[s] >= known[s]))
-
-inline try(s)
-{
-#ifndef RACE
-    exchange(s, 1);
-    exchange(s, 2);
-#endif
-    if
-    :: MAY_ADMIT(s) || MAY_READMIT(s) -> come_back(s)
-    :: else
-    fi;
-    compress()
-}
 
 #define COUNTS(s) (admit[s] == CURRENT && !IS_BELOW(s))
 
@@ -182,6 +228,7 @@ inline copy()
 #endif
     beat[1] = beat[0];
     is_marked[1] = 0;
+    born[1] = 0;
     away[1] = 0;
     quiet[1] = 0;
     compress()
@@ -193,6 +240,18 @@ inline lose(s)
     beat[s] = 0;
     left[s] = 0; /* losing promises is the subject of admission.pml */
     is_marked[s] = 0;
+    born[s] = 0;
+    away[s] = 0;
+    quiet[s] = 0;
+    compress()
+}
+
+/* It keeps its memory. */
+inline restart(s)
+{
+    admit[s] = OLDER;
+    is_marked[s] = 0;
+    born[s] = 0;
     away[s] = 0;
     quiet[s] = 0;
     compress()
@@ -201,6 +260,7 @@ inline lose(s)
 inline begin_server(s)
 {
     known[s] = 0;
+    latest[s] = 0;
     quiet[s] = 0;
     compress()
 }
@@ -219,8 +279,9 @@ inline tick_server(s)
     :: d_step { !is_stopped[s] -> exchange(s, 1); compress() } \
     :: d_step { !is_stopped[s] -> exchange(s, 2); compress() } \
     :: d_step { !is_stopped[s] && !has_passed[s] -> pass(s) } \
-    :: d_step { !is_stopped[s] && (MAY_ADMIT(s) || MAY_READMIT(s)) -> \
-                try(s) } \
+    :: d_step { !is_stopped[s] && MAY_COME(s) && \
+                (MAY_ADMIT(s) || MAY_READMIT(s)) -> \
+                come_back(s); compress() } \
     :: d_step { !is_stopped[s] && COUNTS(s) -> vote(s) } \
     STOP(s) \
     :: d_step { begin_server(s) }
@@ -239,6 +300,8 @@ active proctype world()
     SERVER(0) SERVER(1)
     :: d_step { left[0] == 0 && admit[0] == CURRENT -> copy() }
     :: d_step { lose(1) }
+    :: d_step { admit[0] == CURRENT -> restart(0) }
+    :: d_step { admit[1] == CURRENT -> restart(1) }
     :: d_step { (has_passed[0] || is_stopped[0]) && \
                 (has_passed[1] || is_stopped[1]) -> \
                 tick_server(0); tick_server(1) }

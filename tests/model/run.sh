@@ -160,6 +160,8 @@ contested   | ONE_HEARTBEAT   | 45 the other one had no time to tell  | two_hold
 contested   | OLD_BIRTH       | 45 the mark is not renewed            | two_holders
 contested   | NO_LOOK_BEAT    | 45 only promises are told             | two_holders
 contested   | RACE            | 45 by what was told a heartbeat ago   | two_holders
+contested   | NO_BIRTHS       | 45 both wait, and come back at once   | two_holders
+contested   | LATE_NEWS       | 45 a mark is told a heartbeat later   | two_holders
 contested   | STOPS           | what remains: a server was held up    | two_holders
 contested   | IDLE            | what remains: a twin, at once         | two_holders
 five        |                 | all rules on                          | nothing

@@ -260,8 +260,8 @@ DEFECTS = [
     Defect("floor not compared by a look", "sim", "exclusion", [
         BEATS_UNTOLD, Edit(
         "server/engine/eligibility.c",
-        "           it->beat >= admission->witness.node[node].floor;",
-        "           it->beat >= 0;")],
+        "    return it->beat >= admission->witness.node[node].floor;",
+        "    return it->beat >= 0;")],
         faults="restore,promote,rollback,break,block,slow"),
     Defect("last promises ignored", "sim", "exclusion", [Edit(
         "server/engine/witness.c", "    it->voted_us = words->voted_us;\n",
@@ -284,6 +284,8 @@ DEFECTS = [
            "two_holders", model="five", rule="ONE_MAY_BE_AWAY"),
     Defect("beat not raised by an admission", "model", "two_holders",
            model="memory", rule="NO_RAISE"),
+    Defect("marks of twins not told", "model", "two_holders",
+           model="contested", rule="NO_BIRTHS"),
     Defect("late mark with a birth", "model", "two_holders",
            model="birth", rule="OLD_BIRTH"),
 ]

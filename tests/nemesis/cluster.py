@@ -158,13 +158,14 @@ class Node(Process):
             redis.close()
 
     def witnesses(self) -> set[str]:
-        """The nodes of which it was told."""
+        """The nodes of whose memory it was told."""
         redis = Redis(self)
         try:
             fields = redis.ask("HKEYS", STATE).decode().split("\r\n")
         finally:
             redis.close()
-        return {field[2:] for field in fields if field.startswith("w:")}
+        return {field[2:] for field in fields
+                if field.startswith("w:") and not field.startswith("w:m")}
 
     def host_and_port(self) -> tuple[str, str]:
         return self.address[0], str(self.address[1])

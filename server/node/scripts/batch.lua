@@ -16,14 +16,14 @@ while a <= #ARGV do
         a = a + 1
         kind = ARGV[a]
     end
-    local arguments = 4 + 2 * n -- acquire, look
+    local arguments = 4 + 2 * n -- acquire
     if kind == 'release' then
         arguments = 1 + n
     elseif kind == 'extend' then
         arguments = 3 + 2 * n
     elseif kind == 'inspect' or kind == 'listen' then
         arguments = n
-    elseif kind == 'repair' or kind == 'repeat' then
+    elseif kind == 'look' or kind == 'repair' or kind == 'repeat' then
         arguments = 5 + 2 * n
     elseif kind == 'admit' or kind == 'readmit' then
         arguments = 4

@@ -27,6 +27,11 @@ if kind == 'look' or kind == 'admit' or kind == 'readmit' or
         return tonumber(string.match(text, '^(%d+):')) or 0
     end
 
+    -- When a mark was made; 0: unknown.
+    local function born_of(mark)
+        return number_of(string.match(mark, '^%d+:[^:]*:[^:]*:(%d+):'))
+    end
+
     local function begins(text, with)
         return string.sub(text, 1, #with) == with
     end
@@ -57,13 +62,14 @@ if kind == 'look' or kind == 'admit' or kind == 'readmit' or
     end
 
     -- What the node has heard of others: of each the highest beat that any
-    -- server saw, so no server's floor is above it.
+    -- server saw, so no server's floor is above it; and when it was last marked.
     --
-    -- told      name=beat… of the caller; the reply has the same names
+    -- told      name=beat mname=born… of the caller; the reply has the same
+    --           names
     -- is_raised whether to store what the caller knows
     local function hear(told, is_raised)
         local heard = {}
-        for name, known in string.gmatch(told, '(%x+)=(%d+)') do
+        for name, known in string.gmatch(told, '(%w+)=(%d+)') do
             local field = 'w:' .. name
             local kept = number_of(redis.call('HGET', KEYS[1], field))
             if is_raised and tonumber(known) > kept then
@@ -77,7 +83,7 @@ if kind == 'look' or kind == 'admit' or kind == 'readmit' or
 
     -- Looks at the node's permission, and marks the node if it has none.
     --
-    -- ARGV  nonce deadline_us durable floor objects witnesses
+    -- ARGV  nonce deadline_us durable floor objects witnesses latest_us
     --       nonce "": mark nothing
     --
     -- word admit mark max_ttl durable beat seen voted witnesses
@@ -93,7 +99,9 @@ if kind == 'look' or kind == 'admit' or kind == 'readmit' or
     --
     -- floor      the greatest beat that the caller knows of the node
     -- objects    1: the caller saw an admission and objects to first starts
-    -- witnesses  of the other nodes: name=beat…
+    -- witnesses  of the other nodes: name=beat mname=born…
+    -- latest_us  when the latest mark was made that the caller knows of under
+    --            this node's name; before median_us; 0: none
     --
     -- The fields after the word show the state after the look.
     local function look()
@@ -164,9 +172,13 @@ if kind == 'look' or kind == 'admit' or kind == 'readmit' or
             return answer('ADMITTED')
         end
 
+        -- Another machine that answers to the name was marked later: only the
+        -- one with the latest mark may be admitted.
+        local is_old = born_of(mark) < tonumber(ARGV[a + 6])
         local is_first = string.find(mark, ':first-', 1, true)
+        local is_disputed = is_old or is_first and ARGV[a + 4] == '1'
         if begins(mark, of_this_memory) and
-            not (is_first and ARGV[a + 4] == '1' and nonce ~= '') then
+            not (is_disputed and nonce ~= '') then
             return answer('MARKED')
         end
         local is_fresh = redis.call('EXISTS', KEYS[1]) == 0

@@ -14,7 +14,7 @@ enum {
     SIM_TOKEN_MAX = 96,
     SIM_NUMBER_LEN = 16, /* digits at the beginning of a token */
     SIM_REPLID_LEN = 40,
-    SIM_WITNESSES = 8, /* of other nodes, on one */
+    SIM_WITNESSES = 16, /* numbers of other nodes, on one */
 };
 
 /* A call with storage of its own; resources are numbered. */
@@ -50,7 +50,7 @@ struct simkey {
 
 /* The greatest beat of another node that was told. */
 struct simwitness {
-    char name[CALL_NAME_LEN + 1]; /* "": none */
+    char name[CALL_NAME_LEN + 2]; /* "": none */
     int64_t beat;
 };
 

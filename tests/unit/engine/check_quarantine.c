@@ -145,6 +145,26 @@ START_TEST(story_06_memory_lost_on_a_live_connection_is_a_loss_like_any_other)
 }
 END_TEST
 
+/* What the other nodes report at the end of a quarantine counts, too. */
+START_TEST(story_45_news_of_a_twin_at_the_last_moment_begin_it_anew)
+{
+    int64_t born_us = voters.now_us;
+    voters_admit_from(1, 0);
+    voters_come(0, LOOK_FRESH, "", voters_mark_of(born_us));
+    voters_pass(VOTERS_QUARANTINE_US);
+    if (_i == 0)
+        voters.memory[3].floor[0] = 1; /* a twin promises */
+    else
+        voters.memory[3].latest_us[0] = born_us + 1; /* … or was marked */
+    (void)voters_look_around();
+    voters_expect_nothing();
+    voters.memory[0].beat = 1;
+    voters_found(0, LOOK_CREATED, "", voters_mark_of(voters.now_us));
+    voters_pass_without(ADMISSION_ADMIT, VOTERS_SECOND);
+    ck_assert_int_eq(remaining_us(0), VOTERS_QUARANTINE_US - VOTERS_SECOND);
+}
+END_TEST
+
 /* S2 takes the vote away, S1 comes back with its timer run out long ago. */
 START_TEST(story_26_an_old_timer_admits_no_node_that_was_lost_again)
 {
@@ -355,6 +375,8 @@ Suite *check_quarantine(void)
     tcase_add_test(tc, story_25_every_loss_has_a_timer_of_its_own);
     tcase_add_test(
         tc, story_06_memory_lost_on_a_live_connection_is_a_loss_like_any_other);
+    tcase_add_loop_test(
+        tc, story_45_news_of_a_twin_at_the_last_moment_begin_it_anew, 0, 2);
     tcase_add_test(tc,
                    story_26_an_old_timer_admits_no_node_that_was_lost_again);
     tcase_add_test(tc, an_admission_that_came_too_late_begins_with_a_look);

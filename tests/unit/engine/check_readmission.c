@@ -323,7 +323,69 @@ START_TEST(story_45_a_twin_that_goes_on_voting_leaves_the_copy_behind)
     voters.memory[2].floor[0] = 8;
     voters_pass(1);
     (void)voters_look_around();
+    voters.memory[0].beat = 8; /* by the next look */
+    voters_found(0, LOOK_CREATED, "", VOTERS_OTHER_MARK);
     expect_quarantine();
+}
+END_TEST
+
+/* Another machine waits under its name, for another server. Only the one that
+ * was marked last may come back: otherwise both of them do in one moment. */
+START_TEST(story_45_beside_a_twin_that_was_marked_later_it_does_not_come_back)
+{
+    int64_t born_us = voters.now_us;
+    voters.memory[0].beat = 7;
+    voters.memory[2].floor[0] = 7;
+    voters_admit_from(1, voters.now_us);
+    voters_come(0, LOOK_CREATED, VOTERS_OLD_ADMIT, voters_mark_of(born_us));
+    voters_pass_without(ADMISSION_READMIT, SAID_US - 1);
+    voters.memory[2].latest_us[0] = born_us + _i;
+    voters_pass(1);
+    (void)voters_look_around();
+    if (_i == 0) { /* it is told of the mark that it has */
+        voters_give(ADMISSION_READMIT, 0);
+        return;
+    }
+    voters_pass_without(ADMISSION_READMIT, VOTERS_SECOND);
+    int64_t again_us = voters.now_us;
+    ck_assert_int_gt(eligibility_latest_us(&voters.admission, 0, again_us), 0);
+    voters_found(0, LOOK_CREATED, VOTERS_OLD_ADMIT, voters_mark_of(again_us));
+    expect_readmission_in(SAID_US);
+}
+END_TEST
+
+/* The clocks were ahead when it was made: it would hinder the node for long. */
+START_TEST(a_mark_from_the_future_hinders_nobody)
+{
+    voters.memory[2].latest_us[0] = voters.now_us + 3600LL * VOTERS_SECOND;
+    voters_admit_from(1, voters.now_us);
+    voters_come(0, LOOK_CREATED, VOTERS_OLD_ADMIT,
+                voters_mark_of(voters.now_us));
+    ck_assert_int_eq(eligibility_latest_us(&voters.admission, 0, voters.now_us),
+                     0);
+    expect_readmission_in(SAID_US);
+}
+END_TEST
+
+/* Not with the next heartbeat only: who decides meanwhile must know of it. */
+START_TEST(all_others_are_told_at_once_of_a_mark_and_of_an_admission)
+{
+    voters_admit_from(1, voters.now_us);
+    voters_up(0);
+    voters_expect(ADMISSION_LOOK, 0);
+    voters_pass(1);
+    voters_found(0, LOOK_CREATED, VOTERS_OLD_ADMIT, VOTERS_MARK);
+    ck_assert_int_eq(voters_look_around(), VOTERS_NODES - 1);
+    voters_pass_without(ADMISSION_READMIT, SAID_US - 2);
+    voters_pass(1);
+    (void)voters_look_around();
+    voters_pass(1);
+    (void)voters_look_around();
+    voters_do(ADMISSION_READMIT, 0);
+    voters_expect(ADMISSION_LOOK, 0);
+    voters_pass(1);
+    voters_found(0, LOOK_ADMITTED, VOTERS_ADMIT, "");
+    ck_assert_int_eq(voters_look_around(), VOTERS_NODES - 1);
 }
 END_TEST
 
@@ -399,6 +461,12 @@ static TCase *neither_case(void)
         3);
     tcase_add_test(tc,
                    story_45_a_twin_that_goes_on_voting_leaves_the_copy_behind);
+    tcase_add_loop_test(
+        tc, story_45_beside_a_twin_that_was_marked_later_it_does_not_come_back,
+        0, 2);
+    tcase_add_test(tc, a_mark_from_the_future_hinders_nobody);
+    tcase_add_test(tc,
+                   all_others_are_told_at_once_of_a_mark_and_of_an_admission);
     tcase_add_loop_test(tc, stories_37_and_38_memory_of_another_node_is_none, 0,
                         (int)(sizeof not_own / sizeof *not_own));
     tcase_add_loop_test(

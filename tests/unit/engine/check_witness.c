@@ -61,15 +61,31 @@ START_TEST(a_beat_raises_the_floor_and_never_lowers_it)
 }
 END_TEST
 
-START_TEST(the_floors_of_the_others_are_written_for_a_node)
+START_TEST(the_latest_mark_is_kept)
+{
+    ck_assert_int_eq(witness.node[2].latest_us, 0);
+    witness_on_mark(&witness, 2, 7);
+    witness_on_mark(&witness, 2, 6);
+    witness_on_mark(&witness, 3, 0); /* it is not known when it was made */
+    ck_assert_int_eq(witness.node[2].latest_us, 7);
+    ck_assert_int_eq(witness.node[3].latest_us, 0);
+    expect_floors(0, 0, 0, 0, 0);
+}
+END_TEST
+
+START_TEST(what_is_known_of_the_others_is_written_for_a_node)
 {
     char text[CALL_WITNESSES_MAX + 1], expected[CALL_WITNESSES_MAX + 1];
     witness_on_beat(&witness, 0, 5);
     witness_on_beat(&witness, 2, 70);
+    witness_on_mark(&witness, 3, 900);
+    witness_on_mark(&witness, 2, 901);
     struct span span = witness_text(&witness, 2, text, sizeof text);
-    snprintf(expected, sizeof expected, "%s=5 %s=0 %s=0 %s=0",
-             witness.node[0].name, witness.node[1].name, witness.node[3].name,
-             witness.node[4].name);
+    snprintf(expected, sizeof expected,
+             "%s=5 m%s=0 %s=0 m%s=0 %s=0 m%s=900 %s=0 m%s=0",
+             witness.node[0].name, witness.node[0].name, witness.node[1].name,
+             witness.node[1].name, witness.node[3].name, witness.node[3].name,
+             witness.node[4].name, witness.node[4].name);
     ck_assert_str_eq(text, expected);
     ck_assert_uint_eq(span.len, strlen(expected));
     ck_assert_ptr_eq(span.ptr, text);
@@ -80,8 +96,10 @@ START_TEST(the_longest_text_fits)
 {
     char text[CALL_WITNESSES_MAX + 1];
     witness_init(&witness, names, NODES_MAX, NODES_MAX / 2 + 1);
-    for (int i = 0; i < NODES_MAX; i++)
+    for (int i = 0; i < NODES_MAX; i++) {
         witness_on_beat(&witness, i, INT64_MAX);
+        witness_on_mark(&witness, i, INT64_MAX);
+    }
     struct span span = witness_text(&witness, 4, text, sizeof text);
     ck_assert_uint_le(span.len, CALL_WITNESSES_MAX);
 }
@@ -93,14 +111,19 @@ START_TEST(what_one_server_writes_another_one_reads)
     struct witness other;
     witness_init(&witness, names, NODES_MAX, NODES_MAX / 2 + 1);
     witness_init(&other, names, NODES_MAX, NODES_MAX / 2 + 1);
-    for (int i = 0; i < NODES_MAX; i++)
+    for (int i = 0; i < NODES_MAX; i++) {
         witness_on_beat(&witness, i, (INT64_C(1) << 53) - i);
+        witness_on_mark(&witness, i, (INT64_C(1) << 52) - i);
+    }
     const struct witness_words words = {
         .text = witness_text(&witness, 4, text, sizeof text), .sent_us = 1};
     witness_on_told(&other, 4, &words);
-    for (int i = 0; i < NODES_MAX; i++)
+    for (int i = 0; i < NODES_MAX; i++) {
         ck_assert_int_eq(other.node[i].floor,
                          i == 4 ? 0 : (INT64_C(1) << 53) - i);
+        ck_assert_int_eq(other.node[i].latest_us,
+                         i == 4 ? 0 : (INT64_C(1) << 52) - i);
+    }
 }
 END_TEST
 
@@ -113,6 +136,18 @@ START_TEST(a_single_node_has_nobody_to_tell_of_it)
     tell(0, "", 10);
     ck_assert(!witness_have_told(&witness, 0, &(struct witness_demand){0}));
     ck_assert_int_eq(witness_voted_us(&witness, 0), 0);
+}
+END_TEST
+
+START_TEST(what_a_node_has_heard_of_marks_is_known)
+{
+    tell(2, "a=5 ma=50 b=6 mb=0 d=0 md=40 e=9", 10);
+    expect_floors(5, 6, 0, 0, 9);
+    tell(3, "a=4 ma=49 mb=60 mc=9007199254740993 e=9 me=70", 20);
+    expect_floors(5, 6, 0, 0, 9);
+    const int64_t latest_us[NODES] = {50, 60, 0, 40, 70};
+    for (int i = 0; i < NODES; i++)
+        ck_assert_int_eq(witness.node[i].latest_us, latest_us[i]);
 }
 END_TEST
 
@@ -295,11 +330,13 @@ Suite *check_witness(void)
     TCase *tc = tcase_create("witness");
     tcase_add_checked_fixture(tc, begin, NULL);
     tcase_add_test(tc, a_beat_raises_the_floor_and_never_lowers_it);
-    tcase_add_test(tc, the_floors_of_the_others_are_written_for_a_node);
+    tcase_add_test(tc, the_latest_mark_is_kept);
+    tcase_add_test(tc, what_is_known_of_the_others_is_written_for_a_node);
     tcase_add_test(tc, the_longest_text_fits);
     tcase_add_test(tc, what_one_server_writes_another_one_reads);
     tcase_add_test(tc, a_single_node_has_nobody_to_tell_of_it);
     tcase_add_test(tc, what_a_node_has_heard_raises_the_floors);
+    tcase_add_test(tc, what_a_node_has_heard_of_marks_is_known);
     tcase_add_test(tc, what_stands_behind_a_text_is_not_read);
     tcase_add_loop_test(tc, a_text_is_read_as_far_as_it_makes_sense, 0,
                         (int)(sizeof texts / sizeof *texts));

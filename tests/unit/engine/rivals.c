@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../../../server/engine/eligibility.h"
 #include "../../../server/engine/fence.h"
 
 enum {
@@ -194,9 +195,12 @@ static void send_action(int server, const struct admission_action *action)
                  (unsigned long long)rivals_draw(INT64_MAX));
         ask.nonce = span_of(nonce);
     }
-    if (ask.kind == CALL_LOOK)
+    if (ask.kind == CALL_LOOK) {
+        ask.latest_us =
+            eligibility_latest_us(admission, action->node, rivals.now_us);
         ask.witnesses = witness_text(&admission->witness, action->node,
                                      witnesses, sizeof witnesses);
+    }
     simcall_copy(&call->call, &ask);
     call->action = *action;
     rivals.server[server].to[action->node].waiting_us = rivals.now_us;

@@ -89,22 +89,25 @@ static struct span name_in(int node, const char *admit,
     return (struct span){text, (size_t)len};
 }
 
-/* In the order of the nodes, as a node answers. */
-static struct span print_floors(int node, char *text, size_t size)
-{
-    size_t len = 0;
-    for (int i = 0; i < VOTERS_NODES; i++)
-        if (i != node)
-            len += (size_t)snprintf(text + len, size - len, "%s%s=%lld",
-                                    len > 0 ? " " : "",
-                                    voters.admission.witness.node[i].name,
-                                    (long long)voters.memory[node].floor[i]);
-    return (struct span){text, len};
-}
-
 static int64_t by_median(int64_t moment_us)
 {
     return moment_us > 0 ? VOTERS_EPOCH_US + moment_us : 0;
+}
+
+/* In the order of the nodes, as a node answers. */
+static struct span print_heard(int node, char *text, size_t size)
+{
+    const struct voters_memory *memory = &voters.memory[node];
+    size_t len = 0;
+    for (int i = 0; i < VOTERS_NODES; i++) {
+        const struct witness_node *it = &voters.admission.witness.node[i];
+        if (i != node)
+            len += (size_t)snprintf(
+                text + len, size - len, "%s%s=%lld m%s=%lld",
+                len > 0 ? " " : "", it->name, (long long)memory->floor[i],
+                it->name, (long long)by_median(memory->latest_us[i]));
+    }
+    return (struct span){text, len};
 }
 
 void voters_found(int node, enum call_look_word word, const char *admit,
@@ -112,7 +115,7 @@ void voters_found(int node, enum call_look_word word, const char *admit,
 {
     const struct voters_memory *memory = &voters.memory[node];
     char named[CALL_STATE_MAX + 1];
-    char floors[CALL_WITNESSES_MAX + 1];
+    char heard[CALL_WITNESSES_MAX + 1];
     const struct call_look look = {
         .word = word,
         .admit = name_in(node, admit, named),
@@ -124,7 +127,7 @@ void voters_found(int node, enum call_look_word word, const char *admit,
         .seen_us = by_median(memory->seen_us),
         .voted_us =
             by_median(memory->voted_us != 0 ? memory->voted_us : voters.now_us),
-        .witnesses = print_floors(node, floors, sizeof floors),
+        .witnesses = print_heard(node, heard, sizeof heard),
     };
     last[node].word = word;
     last[node].admit = admit;

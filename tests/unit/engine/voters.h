@@ -34,7 +34,8 @@ enum {
 struct voters_memory {
     int64_t beat, seen_us;
     int64_t voted_us; /* 0: now, as somebody promises all the time; NEVER */
-    int64_t floor[VOTERS_NODES]; /* what it has heard of the others */
+    int64_t floor[VOTERS_NODES];     /* what it has heard of the others … */
+    int64_t latest_us[VOTERS_NODES]; /* … and of their marks; 0: nothing */
 };
 
 extern struct voters {

@@ -27,6 +27,7 @@ static const struct call any = {
     .witnesses = {"ab=1 cd=2", 9},
     .max_ttl_ms = 60000,
     .floor = 77,
+    .latest_us = 1700000000000003,
     .median_us = 1700000000000000,
     .is_durable = true,
     .ttl_ms = 30000,
@@ -71,7 +72,8 @@ static const char *command_words(void)
 #define SEEN "1:f:n:run 1700000000000000 "
 
 static const char *const kinds[CALL_KINDS] = {
-    SEEN "0 look 00ff 1700000000123456 1 77 0 ab=1 cd=2",
+    SEEN "0 look 00ff 1700000000123456 1 77 0 ab=1 cd=2 "
+         "1700000000000003",
     SEEN "0 admit 1:run:m:0:n 60000 1 77",
     SEEN "0 readmit 1:run:m:0:n 1:f:n:old 1 77",
     SEEN "0 revoke 00ff 1700000000123456 1:f:n:old",
@@ -189,7 +191,7 @@ START_TEST(what_is_left_out_is_an_empty_argument)
     call.nonce = call.witnesses = span_of("");
     call.is_durable = false;
     call.is_objecting = true;
-    call.node_deadline_us = call.floor = call.median_us = 0;
+    call.node_deadline_us = call.floor = call.latest_us = call.median_us = 0;
     ck_assert(batch_add(&batch, &call));
     call = call_of(CALL_REVOKE);
     call.found = span_of("");
@@ -197,7 +199,7 @@ START_TEST(what_is_left_out_is_an_empty_argument)
     ck_assert(batch_add(&batch, &call));
     ck_assert_str_eq(command_words(),
                      "EVALSHA " SHA " 1 p:redlockd:state 1:f:n:run 0 0 "
-                     "look  0 0 0 1  revoke 00ff 1700000000123456 ");
+                     "look  0 0 0 1  0 revoke 00ff 1700000000123456 ");
 }
 END_TEST
 

@@ -171,6 +171,30 @@ static enum call_look_word object(const char *nonce)
     return live.reply.look.word;
 }
 
+/* Another machine that answers to the name has a later mark. */
+START_TEST(story_45_a_mark_is_made_anew_if_a_later_one_is_known)
+{
+    static const int64_t later_us[] = {INT64_MIN, -1, 0, 1};
+    struct call call = live_call(CALL_LOOK, "", "");
+    permit_restart(7);
+    call.latest_us =
+        later_us[_i] == INT64_MIN ? 0 : LIVE_MEDIAN_US + later_us[_i];
+    call.median_us = LIVE_MEDIAN_US + 2;
+    call.nonce = span_of("");
+    ck_assert_int_eq(live_ask(&call), VOTE_DONE);
+    PERMIT_ASSERT_WORD(live.reply.look.word, LOOK_MARKED); /* a probe */
+    call.nonce = span_of(PERMIT_OTHER_NONCE);
+    ck_assert_int_eq(live_ask(&call), VOTE_DONE);
+    PERMIT_ASSERT_WORD(live.reply.look.word,
+                       _i == 3 ? LOOK_CREATED : LOOK_MARKED);
+    ck_assert_str_eq(permit_field("admit"), PERMIT_OLD); /* still evidence */
+    ck_assert_int_eq(permit_number("beat"), 7);
+    PERMIT_ASSERT_WORD(permit_look(), LOOK_MARKED);
+    ck_assert_int_eq(permit_readmit(PERMIT_OLD),
+                     _i == 3 ? VOTE_CHANGED : VOTE_DONE);
+}
+END_TEST
+
 /* However often another server tries. */
 START_TEST(story_46_who_saw_an_admission_replaces_the_mark_of_a_first_start)
 {
@@ -396,6 +420,8 @@ Suite *check_permission(void)
     tcase_add_test(tc, story_06_a_flush_takes_permission_and_mark);
     tcase_add_loop_test(tc, a_mark_tells_when_it_was_made_if_that_is_known, 0,
                         8);
+    tcase_add_loop_test(
+        tc, story_45_a_mark_is_made_anew_if_a_later_one_is_known, 0, 4);
     tcase_add_test(
         tc, story_46_who_saw_an_admission_replaces_the_mark_of_a_first_start);
     tcase_add_test(tc, story_10_another_configuration_is_never_touched);
