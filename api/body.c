@@ -114,6 +114,16 @@ static void read_resource(struct reader *reader, const json_t *value)
 
 /* ---- several resources -------------------------------------------------- */
 
+/* Whether the n-th name has come before; those that are no texts are empty. */
+static bool stands_before(const struct span list[NAMES_MAX], size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (list[i].len > 0 && list[i].len == list[n].len &&
+            memcmp(list[i].ptr, list[n].ptr, list[n].len) == 0)
+            return true;
+    return false;
+}
+
 /* The n-th of the array; false: an error was added. */
 static bool read_name(struct reader *reader, const json_t *value,
                       struct span list[NAMES_MAX], size_t n)
@@ -133,15 +143,11 @@ static bool read_name(struct reader *reader, const json_t *value,
         faults_add(reader->errors, pointer, "a resource %s", reason);
         return false;
     }
-    for (size_t i = 0; i < n; i++) {
-        if (list[i].len == list[n].len &&
-            memcmp(list[i].ptr, list[n].ptr, list[n].len) == 0) {
-            faults_add(reader->errors, pointer,
-                       "a resource occurs twice; send each one once");
-            return false;
-        }
-    }
-    return true;
+    if (!stands_before(list, n))
+        return true;
+    faults_add(reader->errors, pointer,
+               "a resource occurs twice; send each one once");
+    return false;
 }
 
 /* Without memory has_failed tells. */

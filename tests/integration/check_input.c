@@ -217,8 +217,8 @@ static const char *const bad_keys[] = {
     "Idempotency-Key: 0123456789abcdef, 0123456789abcdef",
     "Idempotency-Key: \"0123456789abcdef\"",
     "Idempotency-Key: caf\xc3\xa9-0123456789abcdef",
-    "Idempotency-Key: "
-    "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef-",
+    ("Idempotency-Key: "
+     "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef-"),
 };
 
 START_TEST(a_bad_idempotency_key_is_refused)

@@ -55,7 +55,7 @@ static void await_readable(int fd)
 /* What an answer on a connection of its own granted. */
 static struct grant read_grant(int fd, int status)
 {
-    struct grant grant;
+    struct grant grant = {0};
     char out[TEXT_SIZE];
     raw_read(fd, out, sizeof out, "}\n", SOON_MS);
     ck_assert_msg(atoi(out + strlen("HTTP/1.1 ")) == status, "%s", out);
