@@ -163,17 +163,10 @@ static bool on_verdict(struct operations *operations, struct operation *it,
     return false;
 }
 
-static bool on_acquire_verdict(struct operations *operations,
-                               struct operation *it, enum verdict verdict)
+/* A lost attempt to acquire leaves nothing but what was learned from it. */
+static void clear_up(struct operations *operations, struct operation *it)
 {
     struct attempt *attempt = &it->attempt;
-    bool is_lost_race = verdict == VERDICT_STALE || verdict == VERDICT_SPLIT;
-    bool was_repeat = attempt->is_repeat;
-    if (verdict == VERDICT_WON && is_valid(operations, it)) {
-        it->result.is_repeat = was_repeat;
-        settle(operations, it, OUTCOME_GRANTED);
-        return false;
-    }
     undo(operations, it);
     it->was_held |= round_count(&attempt->round, VOTE_HELD) > 0;
     it->result.barred_us =
@@ -181,20 +174,40 @@ static bool on_acquire_verdict(struct operations *operations,
     if (it->result.barred_us == 0 &&
         attempt->round.highest > attempt->seen_number)
         attempt->seen_number = attempt->round.highest;
-    if (verdict == VERDICT_WON)
-        settle(operations, it, OUTCOME_VALIDITY_EXHAUSTED);
-    else if (attempt_repeats(attempt, &it->request))
-        return true;
-    else if (!is_lost_race)
-        return on_verdict(operations, it, verdict);
-    else if (!has_attempts_left(operations, it) ||
-             (was_repeat && verdict == VERDICT_SPLIT)) /* another repeat won */
+}
+
+/* The votes are split, or the number was too low. */
+static bool on_lost_race(struct operations *operations, struct operation *it,
+                         enum verdict verdict)
+{
+    bool is_lost_to_repeat = it->attempt.is_repeat && verdict == VERDICT_SPLIT;
+    if (!has_attempts_left(operations, it) || is_lost_to_repeat) {
         settle(operations, it, it->was_held ? OUTCOME_HELD : OUTCOME_NO_QUORUM);
-    else if (verdict == VERDICT_STALE)
-        return true;
-    else
+        return false;
+    }
+    if (verdict == VERDICT_SPLIT)
         pause(operations, it);
-    return false;
+    return verdict == VERDICT_STALE;
+}
+
+static bool on_acquire_verdict(struct operations *operations,
+                               struct operation *it, enum verdict verdict)
+{
+    if (verdict == VERDICT_WON && is_valid(operations, it)) {
+        it->result.is_repeat = it->attempt.is_repeat;
+        settle(operations, it, OUTCOME_GRANTED);
+        return false;
+    }
+    clear_up(operations, it);
+    if (verdict == VERDICT_WON) {
+        settle(operations, it, OUTCOME_VALIDITY_EXHAUSTED);
+        return false;
+    }
+    if (attempt_repeats(&it->attempt, &it->request))
+        return true;
+    return verdict == VERDICT_STALE || verdict == VERDICT_SPLIT
+               ? on_lost_race(operations, it, verdict)
+               : on_verdict(operations, it, verdict);
 }
 
 static bool decide(struct operations *operations, struct operation *it)

@@ -129,7 +129,10 @@ void waitqueues_dismiss(struct waitqueues *queues, struct waiter *waiter)
 
 /* ---- contenders --------------------------------------------------------- */
 
-TAILQ_HEAD(vacancies, waitqueue);
+/* Queues whose contender is to be found. */
+struct vacancies {
+    TAILQ_HEAD(, waitqueue) list;
+};
 
 static void add_vacancy(struct vacancies *vacancies, struct waitqueue *queue)
 {
@@ -137,7 +140,7 @@ static void add_vacancy(struct vacancies *vacancies, struct waitqueue *queue)
     if (queue->is_vacant)
         return;
     queue->is_vacant = true;
-    TAILQ_INSERT_TAIL(vacancies, queue, vacant);
+    TAILQ_INSERT_TAIL(&vacancies->list, queue, vacant);
 }
 
 /* No earlier one contends for any of its resources. */
@@ -166,8 +169,8 @@ static void contend(struct waiter *it, struct vacancies *vacancies)
 static void fill(struct vacancies *vacancies)
 {
     struct waitqueue *queue;
-    while ((queue = TAILQ_FIRST(vacancies)) != NULL) {
-        TAILQ_REMOVE(vacancies, queue, vacant);
+    while ((queue = TAILQ_FIRST(&vacancies->list)) != NULL) {
+        TAILQ_REMOVE(&vacancies->list, queue, vacant);
         queue->is_vacant = false;
         struct place *place = TAILQ_FIRST(&queue->places);
         while (place != NULL && queue->contender != place->waiter &&
@@ -180,7 +183,7 @@ static void fill(struct vacancies *vacancies)
 
 void waitqueues_join(struct waitqueues *queues, struct waiter *waiter)
 {
-    struct vacancies none = TAILQ_HEAD_INITIALIZER(none);
+    struct vacancies none = {TAILQ_HEAD_INITIALIZER(none.list)};
     bool is_free = true;
     waiter->arrival = ++queues->arrivals;
     for (int i = 0; i < waiter->count; i++) {
@@ -195,7 +198,7 @@ void waitqueues_join(struct waitqueues *queues, struct waiter *waiter)
 
 void waitqueues_leave(struct waiter *waiter)
 {
-    struct vacancies vacancies = TAILQ_HEAD_INITIALIZER(vacancies);
+    struct vacancies vacancies = {TAILQ_HEAD_INITIALIZER(vacancies.list)};
     for (int i = 0; i < waiter->count; i++) {
         struct waitqueue *queue = waiter->places[i].queue;
         TAILQ_REMOVE(&queue->places, &waiter->places[i], link);

@@ -149,12 +149,26 @@ static void lose_request(struct world *world, struct client *client)
     go_on(world, client, client->ask == ASK_EXTEND);
 }
 
+static engine_op acquire(struct engine *engine, struct client *client,
+                         struct span names, int64_t ttl_ms)
+{
+    char hash[KEY_HASH_LEN + 1];
+    const struct engine_acquire order = {
+        .resource = names,
+        .owner = span_of("me"),
+        .key_hash = client_key_hash(client, hash),
+        .ttl_ms = ttl_ms,
+        .wait_ms = client->wait_ms,
+    };
+    return engine_acquire(engine, &order, client);
+}
+
 /* The server accepts the request. */
 static void begin(struct world *world, struct client *client)
 {
     struct simserver *server = &world->servers[client->server];
     struct engine *engine = server->engine;
-    char names[SIM_NAMES_MAX], hash[KEY_HASH_LEN + 1];
+    char names[SIM_NAMES_MAX];
     struct span resource = {
         names, simnode_join(names, client->resources, client->count)};
     if (engine == NULL) {
@@ -166,14 +180,7 @@ static void begin(struct world *world, struct client *client)
     client->is_asked = true;
     client->op = 0;
     if (client->ask == ASK_ACQUIRE)
-        client->op = engine_acquire(
-            engine,
-            &(struct engine_acquire){.resource = resource,
-                                     .owner = span_of("me"),
-                                     .key_hash = client_key_hash(client, hash),
-                                     .ttl_ms = ttl_ms,
-                                     .wait_ms = client->wait_ms},
-            client);
+        client->op = acquire(engine, client, resource, ttl_ms);
     else if (client->ask == ASK_EXTEND)
         client->op =
             engine_extend(engine, resource, token_of(client), ttl_ms, client);

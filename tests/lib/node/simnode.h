@@ -111,7 +111,7 @@ const char *simnode_resource(int number);
 int simnode_resource_number(struct span name);
 
 /* The numbers of several that are joined; returns how many. */
-int simnode_resource_numbers(struct span names, int numbers[SIM_RESOURCES]);
+int simnode_resource_numbers(struct span all, int numbers[SIM_RESOURCES]);
 
 /* Joins count different ones, as names_join does; returns the length. */
 size_t simnode_join(char text[SIM_NAMES_MAX], const int *numbers, int count);

@@ -148,7 +148,7 @@ static bool has(const struct client *it, const char *name)
 static void check_contenders(void)
 {
     bool is_taken[NAMES] = {false};
-    const struct client *order[CLIENTS];
+    const struct client *order[CLIENTS] = {NULL};
     int count = 0;
     for (int i = 0; i < CLIENTS; i++) {
         int at = count;
