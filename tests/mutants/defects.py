@@ -51,9 +51,9 @@ DEFECTS = [
     # ---- rounds -------------------------------------------------------------
     Defect("token reused across retries", "sim", "rising", [Edit(
         "server/engine/attempt.c",
-        "        make_token(attempt, means, request->owner, call.number);",
+        "        make_token(attempt, means, request, call.number);",
         "        if (attempt->number == 1)\n"
-        "            make_token(attempt, means, request->owner, call.number);")]),
+        "            make_token(attempt, means, request, call.number);")]),
     Defect("quorum of 2 of 5", "sim", "exclusion", [Edit(
         "server/base/types.h", "return nodes / 2 + 1;", "return nodes / 2;")]),
     Defect("no drift", "sim", "kept", [Edit(
@@ -80,9 +80,8 @@ DEFECTS = [
         faults="slow,server_pause,double"),
     Defect("no deadline", "sim", "mortal", [Edit(
         "server/engine/nodes.c",
-        "                               : nodeclock_latest_at(clock, "
-        "deadline_us);",
-        "                               : deadline_us + ((int64_t)1 << 52);")]),
+        "               : nodeclock_latest_at(clock, deadline_us);",
+        "               : deadline_us + ((int64_t)1 << 52);")]),
     Defect("lost straggler release", "sim", "tidy", [Edit(
         "server/engine/releases.c",
         "if (!vote->is_sent || ballot_is_harmless(round_ballot(vote)))",
@@ -104,8 +103,11 @@ DEFECTS = [
         "    int own = round_count(round, VOTE_EXTENDED);\n"
         "    own += own > 0 ? round_count(round, VOTE_FREE) : 0;\n")]),
     Defect("repair without deadline", "sim", "mortal", [Edit(
-        "server/engine/nodes.c", "nodeclock_earliest_at(clock, deadline_us)",
-        "deadline_us + ((int64_t)1 << 52)")]),
+        "server/engine/nodes.c",
+        "    return kind == CALL_REPAIR || kind == CALL_REPEAT\n",
+        "    if (kind == CALL_REPAIR)\n"
+        "        return deadline_us + ((int64_t)1 << 52);\n"
+        "    return kind == CALL_REPEAT\n")]),
     Defect("repair without a second look", "sim", "tidy", [Edit(
         "server/engine/repairs.c",
         "    TAILQ_INSERT_TAIL(&repairs->list, it, link);\n}\n",
@@ -116,8 +118,10 @@ DEFECTS = [
         "static void set(struct repairs *repairs, const struct repair *it,\n"
         "                int64_t now_us);\n\n/* ---- begin ---")]),
     Defect("repair without compare", "sim", "tidy", [Edit(
-        "tests/lib/node/simnode.c", "    if (*highest != ask->seen)\n",
-        "    if (*highest < 0)\n")]),
+        "tests/lib/node/simnode.c",
+        "    if (simnode_seen(batch->memory, ask->slots, call->names) != "
+        "ask->seen)\n",
+        "    if (ask->seen < 0)\n")]),
     Defect("release that asks once", "sim", "tidy", [Edit(
         "server/engine/releases.c",
         "    if (!is_for_good && reply->vote != VOTE_DELETED)\n",
@@ -137,6 +141,59 @@ DEFECTS = [
     Defect("vanished waiter keeps what it was granted", "sim", "tidy", [Edit(
         "server/engine/operation.c", "    if (is_granted || may_hold)\n",
         "    if ((is_granted || may_hold) && !it->is_for_waiter)\n")]),
+    # ---- several resources --------------------------------------------------
+    Defect("partial multi-lock", "sim", "tidy", [Edit(
+        "tests/lib/node/simnode.c",
+        "            answer->reply.highest = *slot_of(batch, call, i);\n"
+        "            return VOTE_STALE;\n"
+        "        }\n",
+        "            answer->reply.highest = *slot_of(batch, call, i);\n"
+        "            return VOTE_STALE;\n"
+        "        }\n"
+        "        if (held == NULL)\n"
+        "            set_key(batch, call, call->resources[i], ask->ttl_ms);\n")]),
+    # parts of a lock are lost only where a node evicts them
+    Defect("extension of part of a lock counts", "sim", "rising", [Edit(
+        "tests/lib/node/simnode.c",
+        "    if (missing > 0) {\n        answer->reply.highest =\n",
+        "    if (missing == call->names) {\n        answer->reply.highest =\n")],
+        faults="evict,break,block,slow", seed=390),
+    Defect("contender that ignores its other queues", "sim", "served", [Edit(
+        "server/engine/waitqueue.c",
+        "        it->places[i].queue->contender = it;\n",
+        "        if (i == 0)\n"
+        "            it->places[i].queue->contender = it;\n")]),
+    # ---- repeats ------------------------------------------------------------
+    Defect("repeat that keeps the old token", "sim", "rising", [Edit(
+        "server/engine/attempt.c",
+        "        make_token(attempt, means, request, call.number);",
+        "        if (!attempt->is_repeat)\n"
+        "            make_token(attempt, means, request, call.number);"), Edit(
+        "server/engine/attempt.c", "    return attempt->is_repeat;\n",
+        "    int count, best = round_common_value(&attempt->round, &count);\n"
+        "    const struct round_vote *vote = &attempt->round.votes[best];\n"
+        "    if (attempt->is_repeat)\n"
+        "        attempt->token_len =\n"
+        "            span_copy(attempt->token, (struct span){\n"
+        "                vote->value, vote->value_len});\n"
+        "    return attempt->is_repeat;\n")]),
+    Defect("repeat that is undone", "sim", "exclusion", [Edit(
+        "server/engine/attempt.c",
+        "    if (attempt->is_repeat)\n        return;\n", "")]),
+    Defect("repeat that replaces anything newer", "sim", "kept", [Edit(
+        "tests/lib/node/simnode.c", "           earlier.number <= call->seen;\n",
+        "           call->seen > 0;\n"), Edit(
+        "server/engine/attempt.c",
+        "                         attempt->replaces < request->asked_us;\n",
+        "                         attempt->replaces > 0;\n")]),
+    Defect("repeat that shortens the TTL", "sim", "kept", [Edit(
+        "tests/lib/node/simnode.c",
+        "                left > ask->ttl_ms ? left : ask->ttl_ms);\n",
+        "                left > 0 ? ask->ttl_ms : ask->ttl_ms);\n")]),
+    Defect("key hash without the resources", "nemesis", "exclusion", [Edit(
+        "api/keyhash.c",
+        "    len += span_copy(text + len, names);\n",
+        "    (void)names;\n")], faults="none"),
     # ---- numbers ------------------------------------------------------------
     Defect("number only in the server's memory", "sim", "rising", [Edit(
         "server/engine/nodes.c",

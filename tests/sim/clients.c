@@ -11,6 +11,7 @@ enum {
     TTL_MOST_MS = 3000, /* mostly */
     WAIT_MOST_MS = 4000,
     LEAVE_US = 1000000, /* of clients that wait */
+    HELD_US = 200000,   /* mostly, until a release or an extend */
 };
 
 int client_number(const struct world *world, const struct client *client)
@@ -29,6 +30,11 @@ void client_choose(struct client *client, int resource)
     client->resources[0] = resource;
     client->key = 0;
     client->is_unheard = false;
+}
+
+void client_choose_also(struct client *client, int resource)
+{
+    client->resources[client->count++] = resource;
 }
 
 bool client_has_resource(const struct client *client, int resource)
@@ -90,6 +96,16 @@ static int any_server(struct world *world)
                : (int)world_random(world, SIM_FOREIGN);
 }
 
+static int64_t random_ttl_ms(struct world *world)
+{
+    int64_t most_ms = world_chance(world, 50) ? 700 : TTL_MOST_MS;
+    if (world->clients->is_hasty)
+        return TTL_MOST_MS; /* so that leftovers stay visible for long */
+    if (world_chance(world, 20))
+        most_ms = world->faults->longest_ms;
+    return TTL_MIN_MS + world_random(world, most_ms - TTL_MIN_MS);
+}
+
 /* A request of this client whose answer nobody reads. */
 static void ask_unheard(struct world *world, const struct client *client,
                         enum client_ask what, int64_t delay_us)
@@ -104,6 +120,8 @@ static void ask_unheard(struct world *world, const struct client *client,
     *ghost = *client;
     ghost->serial = serial;
     ghost->believes_until_us = 0;
+    if (client->key != 0)
+        ghost->ttl_ms = random_ttl_ms(world); /* which a repeat may change */
     ghost->server = any_server(world);
     ghost->state = CLIENT_ASKING;
     ghost->ask = what;
@@ -126,10 +144,14 @@ void client_ask(struct world *world, struct client *client,
 static void ask(struct world *world, struct client *client,
                 enum client_ask what)
 {
+    bool has_key = what == ASK_ACQUIRE && client->key != 0;
     client_ask(world, client, what, any_server(world));
-    if (world->clients->has_ghosts && !world->clients->is_resting &&
-        world_chance(world, 3))
-        ask_unheard(world, client, what, world_random(world, 1500000));
+    if (world->clients->is_resting)
+        return;
+    if (has_key ? world_chance(world, 15)
+                : world->clients->has_ghosts && world_chance(world, 3))
+        ask_unheard(world, client, what,
+                    world_random(world, has_key ? HELD_US : 1500000));
 }
 
 static void go_on(struct world *world, struct client *client, bool holds)
@@ -163,6 +185,16 @@ static engine_op acquire(struct engine *engine, struct client *client,
     return engine_acquire(engine, &order, client);
 }
 
+/* From now on it may take the place of what others have with its key. */
+static void note_repeat(struct world *world, const struct client *client)
+{
+    for (int i = 0; i < SIM_ALL_CLIENTS; i++) {
+        struct client *other = &world->clients->client[i];
+        if (other != client && client->key != 0 && other->key == client->key)
+            other->repeated_us = world->now_us;
+    }
+}
+
 /* The server accepts the request. */
 static void begin(struct world *world, struct client *client)
 {
@@ -180,6 +212,8 @@ static void begin(struct world *world, struct client *client)
     client->is_asked = true;
     client->op = 0;
     if (client->ask == ASK_ACQUIRE)
+        note_repeat(world, client);
+    if (client->ask == ASK_ACQUIRE)
         client->op = acquire(engine, client, resource, ttl_ms);
     else if (client->ask == ASK_EXTEND)
         client->op =
@@ -194,16 +228,6 @@ static void begin(struct world *world, struct client *client)
         tell(world, client,
              world_random(world, client->wait_ms > 0 ? LEAVE_US : 60000),
              CLIENT_LEAVE);
-}
-
-static int64_t random_ttl_ms(struct world *world)
-{
-    int64_t most_ms = world_chance(world, 50) ? 700 : TTL_MOST_MS;
-    if (world->clients->is_hasty)
-        return TTL_MOST_MS; /* so that leftovers stay visible for long */
-    if (world_chance(world, 20))
-        most_ms = world->faults->longest_ms;
-    return TTL_MIN_MS + world_random(world, most_ms - TTL_MIN_MS);
 }
 
 static void step_holding(struct world *world, struct client *client)
@@ -227,11 +251,12 @@ static void step_holding(struct world *world, struct client *client)
 static void choose(struct world *world, struct client *client)
 {
     int first = (int)world_random(world, SIM_RESOURCES);
+    int more = 0;
     client_choose(client, first);
     if (world_chance(world, 20))
-        client->count += 1 + (int)world_random(world, SIM_HELD_MAX - 1);
-    for (int i = 1; i < client->count; i++)
-        client->resources[i] = (first + i) % SIM_RESOURCES;
+        more = 1 + (int)world_random(world, SIM_HELD_MAX - 1);
+    for (int i = 1; i <= more; i++)
+        client_choose_also(client, (first + i) % SIM_RESOURCES);
     if (world->clients->has_repeats && world_chance(world, 40))
         client->key = ++world->clients->keys;
 }
@@ -259,7 +284,7 @@ static void step(struct world *world, struct client *client)
 static int64_t holding_us(struct world *world, const struct client *client)
 {
     int64_t left_us = client->believes_until_us - world->now_us;
-    int64_t us = world_random(world, 200000);
+    int64_t us = world_random(world, HELD_US);
     return left_us > 0 && world_chance(world, 10) ? left_us + us : us;
 }
 

@@ -67,6 +67,7 @@ struct client {
     int count; /* of the resources of its lock */
     int resources[SIM_HELD_MAX];
     uint64_t key;    /* its idempotency key; 0: it has none */
+    int64_t repeated_us; /* when another request with it last began */
     bool is_unheard; /* it does not know what came of its acquire */
     int64_t ttl_ms;
     int64_t wait_ms;
@@ -108,6 +109,9 @@ bool clients_are_idle(const struct clients *clients);
 
 /* Its next lock is on this resource alone, without a key. */
 void client_choose(struct client *client, int resource);
+
+/* … and on this one. */
+void client_choose_also(struct client *client, int resource);
 
 bool client_has_resource(const struct client *client, int resource);
 

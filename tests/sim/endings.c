@@ -229,8 +229,7 @@ static void check_served(struct world *world, int resource)
     for (int i = 0; i < WAITERS; i++) {
         client_choose(&all[i], resource);
         if (i % 3 == 0)
-            all[i].resources[all[i].count++] =
-                (resource + 1 + i) % SIM_RESOURCES;
+            client_choose_also(&all[i], (resource + 1 + i) % SIM_RESOURCES);
         all[i].ttl_ms = 3000;
         all[i].wait_ms = WAIT_MS;
         client_ask(world, &all[i], ASK_ACQUIRE,

@@ -13,6 +13,7 @@ enum {
     LATE_US = 300000,      /* uncertainty of a node's clock: slow round trips */
     STEPPED_US = 20000000, /* … and how long a step may stay unnoticed */
     LATER_US = 200000,     /* after an evicted lock would have ended */
+    REPEAT_US = 300000,    /* how far apart servers see one moment */
 };
 
 void ledger_violated(struct world *world, const char *name, int client,
@@ -44,13 +45,10 @@ static bool has_forgotten(const struct world *world)
     return false;
 }
 
-/* A number for one of the client's resources; some earlier one was higher. */
-static bool is_rising(const struct ledger *ledger, const struct client *client,
-                      int resource, int64_t number)
+/* The same client's, which asked more than once: answers may change places. */
+static bool has_key_of(const struct client *client, const struct numbered *last)
 {
-    const struct numbered *last = &ledger->last[resource];
-    return number > last->number ||
-           (client->key != 0 && client->key == last->key);
+    return client->key != 0 && client->key == last->key;
 }
 
 void ledger_on_grant(struct world *world, const struct client *client,
@@ -64,7 +62,8 @@ void ledger_on_grant(struct world *world, const struct client *client,
     for (int i = 0; i < client->count; i++) {
         int resource = client->resources[i];
         struct numbered *last = &ledger->last[resource];
-        if (!is_rising(ledger, client, resource, number))
+        if (number < last->number ? !has_key_of(client, last)
+                                  : number == last->number)
             violated(world, "rising", client);
         if (number > last->number)
             *last = (struct numbered){number, client->key};
@@ -74,15 +73,17 @@ void ledger_on_grant(struct world *world, const struct client *client,
 void ledger_on_extension(struct world *world, const struct client *client,
                          int64_t number)
 {
-    for (int i = 0; i < client->count; i++)
-        if (!is_rising(&world->clients->ledger, client, client->resources[i],
-                       number + 1))
+    for (int i = 0; i < client->count; i++) {
+        const struct numbered *last =
+            &world->clients->ledger.last[client->resources[i]];
+        if (number < last->number && !has_key_of(client, last))
             violated(world, "rising", client);
+    }
 }
 
 /* ---- the keys ----------------------------------------------------------- */
 
-/* Its token, or another one with its key. */
+/* Its token, or one with its key that was asked for after it. */
 static bool is_its(const struct simkey *key, const struct client *client)
 {
     char text[KEY_HASH_LEN + 1];
@@ -92,6 +93,7 @@ static bool is_its(const struct simkey *key, const struct client *client)
         memcmp(key->token, client->token, key->token_len) == 0)
         return true;
     return hash.len > 0 &&
+           client->repeated_us + REPEAT_US >= client->granted_us &&
            token_parse((struct span){key->token, key->token_len}, &parts) &&
            parts.key_hash.len == hash.len &&
            memcmp(parts.key_hash.ptr, hash.ptr, hash.len) == 0;
