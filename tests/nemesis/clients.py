@@ -1,13 +1,16 @@
 """Clients that take locks, change what these protect, extend, release, forget
-and vanish: a thread each, all with the same clock.
+and vanish: a thread each, all with the same clock. Some ask with a key, and
+again when the answer is lost; or twice at once, which takes a second thread.
 """
 from __future__ import annotations
 
+import base64
 import json
 import random
 import threading
 import time
 from collections import Counter
+from dataclasses import dataclass, replace
 
 from connection import SILENT_S, Connection, Leave
 from history import (ACQUIRE, EXTEND, INSPECT, MS, RELEASE, Call, History,
@@ -19,14 +22,57 @@ TTL_MIN_MS = 200
 WAIT_MAX_MS = 4000
 WAITING = 0.3      # share of acquires that wait
 FAULTY = 0.04      # share of calls whose clients leave
-IMPATIENT = 0.2    # … of those that wait
+IMPATIENT = 0.2    # … of those that wait, or have a key
+SEVERAL = 0.15     # share of locks over several resources
+KEYED = 0.25       # … of acquires with an Idempotency-Key; of these:
+TWICE = 0.15       # … that are sent twice at once
+UNREAD = 0.25      # … that are sent again although they were granted
+REPEATS = 4        # at most
 BUCKET = 100 * MS  # in which time with and without quorum is counted
 
 
-def is_slow(resource: str) -> bool:
+def is_slow(resources: tuple[str, ...]) -> bool:
     """Half of the locks are held for long, to be met by faults while they are
     held; the others change hands as often as they can."""
-    return int(resource[1:]) % 2 == 1
+    return int(resources[0][1:]) % 2 == 1
+
+
+def lock_id(resources: tuple[str, ...]) -> str:
+    """In the path of its URL."""
+    if len(resources) == 1:
+        return resources[0]
+    text = base64.urlsafe_b64encode("\n".join(resources).encode()).decode()
+    return "~~" + text.rstrip("=")
+
+
+@dataclass(frozen=True)
+class Want:
+    """What a client asks for, once or again."""
+    resources: tuple[str, ...]
+    key: str
+    owner: str
+
+    def head(self) -> str:
+        key = f"Idempotency-Key: {self.key}\r\n" if self.key else ""
+        return f"POST /locks HTTP/1.1\r\n{key}"
+
+    def body(self, call: Call) -> dict:
+        body: dict = {"ttl_ms": call.ttl_ms}
+        if len(self.resources) == 1:
+            body["resource"] = self.resources[0]
+        else:
+            body["resources"] = self.resources
+        if self.owner:
+            body["owner"] = self.owner
+        if call.wait_ms:
+            body["wait_ms"] = call.wait_ms
+        return body
+
+
+@dataclass(frozen=True)
+class Grant:
+    call: Call
+    token: str
 
 
 class World:
@@ -57,7 +103,7 @@ class World:
         # who waits is told of no quorum only at the end
         begin = call.done if call.wait_ms else call.sent
         buckets = range(begin // BUCKET, call.done // BUCKET + 1)
-        if call.status in (201, 409):
+        if call.status in (200, 201, 409):
             self.granting.add(buckets[-1])
         elif call.code == "no_quorum":
             self.without.update(buckets)
@@ -65,12 +111,13 @@ class World:
 
 class Client(threading.Thread):
     def __init__(self, index: int, seed: int, world: World,
-                 connections: list[Connection]) -> None:
-        """connections: one to each server."""
+                 connections: list[Connection],
+                 second: list[Connection]) -> None:
+        """connections: one to each server; second: for what is sent at once."""
         super().__init__(name=f"client {index}", daemon=True)
         self.index, self.world = index, world
         self.rng = random.Random(f"{seed} client {index}")
-        self.connections = connections
+        self.connections, self.second = connections, second
         self.error = ""
 
     def run(self) -> None:
@@ -81,77 +128,151 @@ class Client(threading.Thread):
             self.error = f"{self.name}: {error!r}"
             raise
         finally:
-            for connection in self.connections:
+            for connection in self.connections + self.second:
                 connection.close()
 
     def _cycle(self) -> None:
-        resource = self.rng.choice(list(self.world.registers))
-        ttl_ms = self.draw_ttl_ms(resource)
+        want = self._draw_want()
         if self.rng.random() < 0.02:
-            self._inspect(resource)
+            self._inspect(want.resources)
             return
-        grant = self._acquire(resource, ttl_ms)
-        if grant[0].status == 201:
-            Holder(self, *grant).hold()
+        grants = self.acquire(want)
+        if grants:
+            Holder(self, want, grants).hold()
         else:
             self.pause(0.0005, 0.02)
 
-    def draw_ttl_ms(self, resource: str) -> int:
-        longest = self.world.max_ttl_ms / (1 if is_slow(resource) else 4)
+    def _draw_want(self) -> Want:
+        rng, count = self.rng, 1
+        if rng.random() < SEVERAL:
+            count = rng.randint(2, 3)
+        resources = sorted(rng.sample(list(self.world.registers), count))
+        key = f"{rng.getrandbits(96):024x}" if rng.random() < KEYED else ""
+        owner = f"client-{self.index}" if rng.random() < 0.3 else ""
+        return Want(tuple(resources), key, owner)
+
+    def draw_ttl_ms(self, resources: tuple[str, ...]) -> int:
+        longest = self.world.max_ttl_ms / (1 if is_slow(resources) else 4)
         return int(log_uniform(self.rng, TTL_MIN_MS, longest))
 
     def pause(self, low_s: float, high_s: float) -> None:
         self.world.stop.wait(log_uniform(self.rng, low_s, high_s))
 
-    def _acquire(self, resource: str, ttl_ms: int) -> tuple[Call, str]:
-        """The call, and the token if it was granted."""
-        body = {"resource": resource, "ttl_ms": ttl_ms}
-        if self.rng.random() < 0.3:
-            body["owner"] = f"client-{self.index}"
-        call = self._note(ACQUIRE, resource, ttl_ms)
+    # ---- acquiring ----------------------------------------------------------
+
+    def acquire(self, want: Want) -> list[Grant]:
+        """The grants, in the order of their numbers: the last one counts."""
+        if want.key and self.rng.random() < TWICE:
+            return self._acquire_twice(want)
+        call = self._prepare(want)
+        grants = self._ask(call, want)
+        for _ in range(REPEATS):
+            is_lost = not call.status or call.status == 503 or \
+                (grants and self.rng.random() < UNREAD)
+            if not want.key or not is_lost or self.world.stop.is_set():
+                break
+            self.pause(0.0001, 0.1)
+            call = self._prepare(want, call)
+            grants = grants + self._ask(call, want)
+        return grants if call.is_won else []
+
+    def _acquire_twice(self, want: Want) -> list[Grant]:
+        """Nobody knows which one comes first."""
+        one = self._prepare(want)
+        two = self._prepare(want, one)
+        one.is_repeat = True
+        grants: list[Grant] = []
+        leave = self._draw_leave(self.second[two.server], two)
+        other = threading.Thread(target=self._ask_beside, args=(
+            two, want, leave, grants), daemon=True)
+        other.start()
+        grants += self._ask(one, want)
+        other.join()
+        return sorted(grants, key=lambda grant: grant.call.number)
+
+    def _ask_beside(self, call: Call, want: Want, leave: Leave | None,
+                    grants: list[Grant]) -> None:
+        try:
+            grants += self._ask(call, want, self.second[call.server], leave)
+        except Exception as error:  # as in run
+            self.error = f"{self.name}, beside: {error!r}"
+            raise
+
+    def _prepare(self, want: Want, before: Call | None = None) -> Call:
+        """Of what was asked for before, through another server."""
+        call = self._note(ACQUIRE, want.resources,
+                          self.draw_ttl_ms(want.resources))
+        call.key = want.key
         if self.rng.random() < WAITING:
             call.wait_ms = int(log_uniform(self.rng, 1, WAIT_MAX_MS))
-            body["wait_ms"] = call.wait_ms
-        members = self.send(call, "POST /locks HTTP/1.1\r\n", body)
-        return call, members.get("token", "")
+        if before:
+            call.is_repeat = True
+            if call.server == before.server:
+                call.server = (call.server + 1) % len(self.connections)
+        return call
 
-    def _draw_leave(self, connection: Connection,
-                    wait_ms: int) -> Leave | None:
+    def _ask(self, call: Call, want: Want, connection: Connection | None = None,
+             leave: Leave | None = None) -> list[Grant]:
+        """With a connection and a leave, or those that this client draws."""
+        if not connection:
+            connection = self.connections[call.server]
+            leave = self._draw_leave(connection, call)
+        members = self.send(call, want.head(), want.body(call), connection,
+                            leave)
+        return [Grant(call, members["token"])] if call.is_won else []
+
+    def _draw_leave(self, connection: Connection, call: Call) -> Leave | None:
         """How this client leaves its call; mostly not at all."""
         kinds = [kind for kind in ("vanish", "vanish-again", "rude")
                  if kind in self.world.kinds]
-        share = IMPATIENT if wait_ms else FAULTY
+        is_waiting = call.op == ACQUIRE and (call.wait_ms or call.key)
+        share = IMPATIENT if is_waiting else FAULTY
         if not kinds or self.rng.random() >= share:
             return None
         kind = self.rng.choice(kinds)
         if kind == "vanish":
             connection.close()
-        return Leave.draw(self.rng, kind == "rude", max(50, wait_ms) / 1000)
+        return Leave.draw(self.rng, kind == "rude",
+                          max(50, call.wait_ms) / 1000)
 
-    def _inspect(self, resource: str) -> None:
-        self.send(self._note(INSPECT, resource),
-                  f"GET /locks/{resource} HTTP/1.1\r\n")
+    # ---- calls --------------------------------------------------------------
 
-    def _note(self, op: str, resource: str, ttl_ms: int = 0) -> Call:
+    def _inspect(self, resources: tuple[str, ...]) -> None:
+        self._send(self._note(INSPECT, resources),
+                   f"GET /locks/{lock_id(resources)} HTTP/1.1\r\n")
+
+    def _note(self, op: str, resources: tuple[str, ...],
+              ttl_ms: int = 0) -> Call:
         return Call(op, self.index, self.rng.randrange(len(self.connections)),
-                    resource, ttl_ms)
+                    resources, ttl_ms)
 
-    def extend(self, grant: Call, token: str) -> Call:
-        call = self._note(EXTEND, grant.resource,
-                          self.draw_ttl_ms(grant.resource))
-        call.of, call.number = grant.id, grant.number
-        self.send(call, f"PUT /locks/{grant.resource}/extend HTTP/1.1\r\n"
-                  f"X-Lock-Token: {token}\r\n", {"ttl_ms": call.ttl_ms})
+    def _note_about(self, op: str, grant: Call, ttl_ms: int = 0) -> Call:
+        call = self._note(op, grant.resources, ttl_ms)
+        call.of, call.number, call.key = grant.id, grant.number, grant.key
         return call
 
-    def release(self, grant: Call, token: str) -> Call:
-        call = self._note(RELEASE, grant.resource)
-        call.of, call.number = grant.id, grant.number
-        self.send(call, f"DELETE /locks/{grant.resource} HTTP/1.1\r\n"
-                  f"X-Lock-Token: {token}\r\n")
+    def extend(self, grant: Grant) -> Call:
+        resources = grant.call.resources
+        call = self._note_about(EXTEND, grant.call,
+                                self.draw_ttl_ms(resources))
+        self._send(call, f"PUT /locks/{lock_id(resources)}/extend HTTP/1.1\r\n"
+                   f"X-Lock-Token: {grant.token}\r\n",
+                   {"ttl_ms": call.ttl_ms})
         return call
 
-    def send(self, call: Call, head: str, body: dict | None = None) -> dict:
+    def release(self, grant: Grant) -> Call:
+        call = self._note_about(RELEASE, grant.call)
+        self._send(call, f"DELETE /locks/{lock_id(call.resources)} HTTP/1.1\r\n"
+                   f"X-Lock-Token: {grant.token}\r\n")
+        return call
+
+    def _send(self, call: Call, head: str, body: dict | None = None) -> None:
+        connection = self.connections[call.server]
+        self.send(call, head, body, connection,
+                  self._draw_leave(connection, call))
+
+    def send(self, call: Call, head: str, body: dict | None,
+             connection: Connection, leave: Leave | None) -> dict:
         """Notes the call before it is sent: a release ends belief then."""
         text = json.dumps(body).encode() if body is not None else b""
         self.world.goes_on.wait(SILENT_S)
@@ -159,10 +280,7 @@ class Client(threading.Thread):
         if call.op == ACQUIRE:
             call.of = call.id  # no belief without an answer
         self.world.history.add(call)
-        connection = self.connections[call.server]
-        members = connection.request(call, head, text,
-                                     self._draw_leave(connection,
-                                                      call.wait_ms))
+        members = connection.request(call, head, text, leave)
         self.world.count(call)
         return members
 
@@ -170,14 +288,19 @@ class Client(threading.Thread):
 class Holder:
     """A client while it has a lock, or has had one."""
 
-    def __init__(self, client: Client, grant: Call, token: str) -> None:
-        self.client, self.grant, self.token = client, grant, token
+    def __init__(self, client: Client, want: Want,
+                 grants: list[Grant]) -> None:
+        """grants: the last one is the lock; it ended those before."""
+        self.client, self.want, self.grant = client, want, grants[-1]
+        self.ended = grants[:-1]
         self.rng = client.rng
-        self.end = grant.end  # of what it believes
-        self.register = client.world.registers[grant.resource]
+        self.end = self.grant.call.end  # of what it believes
+        self.registers = [client.world.registers[name]
+                          for name in want.resources]
 
     def hold(self) -> None:
-        slow = 0.10 if is_slow(self.grant.resource) else 0.005
+        slow = 0.10 if is_slow(self.want.resources) else 0.005
+        self._try_what_is_wrong()
         while not self.client.world.stop.is_set():
             act = self.rng.random()
             if act < slow:
@@ -196,18 +319,36 @@ class Holder:
                 self._release()
                 return
 
+    def _try_what_is_wrong(self) -> None:
+        """Tokens that a repeat has ended; the key for another lock."""
+        for grant in self.ended:
+            act = self.rng.random()
+            if act < 0.3:
+                self.client.extend(grant)
+            elif act < 0.6:
+                self.client.release(grant)
+        if not self.want.key or self.rng.random() >= 0.1:
+            return
+        name = self.rng.choice(list(self.client.world.registers))
+        resources = tuple(sorted({*self.want.resources, name}))
+        if resources != self.want.resources:
+            other = replace(self.want, resources=resources)
+            for grant in self.client.acquire(other):  # this one has ended
+                self.client.release(grant)
+
     def _update(self) -> None:
-        number = self.grant.number
-        value = self.register.read(number)
-        if value is not None and self.rng.random() < 0.5:
-            time.sleep(log_uniform(self.rng, 0.0001, 0.01))
-        if value is None or not self.register.write(number, value + 1):
-            self.client.world.violations += refused(self.grant.resource, number,
-                                                    self.end)
+        number = self.grant.call.number
+        for register in self.registers:
+            value = register.read(number)
+            if value is not None and self.rng.random() < 0.5:
+                time.sleep(log_uniform(self.rng, 0.0001, 0.01))
+            if value is None or not register.write(number, value + 1):
+                self.client.world.violations += refused(register.name, number,
+                                                        self.end)
 
     def _extend(self) -> bool:
         """False: the lock is somebody else's, or gone."""
-        call = self.client.extend(self.grant, self.token)
+        call = self.client.extend(self.grant)
         if call.is_won:
             self.end = max(self.end, call.end)
         return call.status not in (404, 409)
@@ -215,7 +356,7 @@ class Holder:
     def _release(self) -> None:
         self.end = 0
         while True:
-            call = self.client.release(self.grant, self.token)
+            call = self.client.release(self.grant)
             if self.rng.random() < (0.5 if call.is_won else 0.9):
                 return
 

@@ -22,12 +22,14 @@ class Call:
     op: str
     client: int
     server: int
-    resource: str
+    resources: tuple[str, ...]  # sorted: of one lock
     ttl_ms: int = 0
     sent: int = field(default_factory=now)
     id: int = field(default_factory=lambda: next(_ids))
     of: int = 0          # id of the acquire that granted the lock
     number: int = 0      # its fencing number
+    key: str = ""        # the idempotency key with which it was asked for
+    is_repeat: bool = False  # its client has asked with the key before
     opened: int = 0      # when the connection was opened
     wait_ms: int = 0     # how long an acquire may wait
     status: int = 0      # 0: no answer
@@ -48,10 +50,12 @@ class Call:
     def __str__(self) -> str:
         answer = f"{self.status} {self.code}" if self.done else "pending"
         took = (self.done - self.sent) / MS if self.done else 0
-        text = (f"client {self.client} {self.op} {self.resource} at server "
-                f"{self.server}: {answer} after {took:.1f} ms")
+        text = (f"client {self.client} {self.op} {'+'.join(self.resources)} "
+                f"at server {self.server}: {answer} after {took:.1f} ms")
         if self.wait_ms:
             text += f" of {self.wait_ms}"
+        if self.key:
+            text += f", key {self.key[:8]}"
         if self.number:
             text += f", number {self.number}"
         if self.op in (ACQUIRE, EXTEND) and self.is_won:
@@ -110,8 +114,9 @@ class History:
         old = self.calls[:count]
         for call in old:
             if call.op == ACQUIRE and call.is_won and call.done < before:
-                self.highest[call.resource] = max(
-                    call.number, self.highest.get(call.resource, 0))
+                for name in call.resources:
+                    self.highest[name] = max(call.number,
+                                             self.highest.get(name, 0))
         self.calls[:count] = [call for call in old
                               if not call.done or call.done >= before]
         self.forgotten = before
@@ -125,7 +130,7 @@ class History:
                   (f", until {self._at(span.end)}" if span.end else ""))
                  for span in self.spans if span.overlaps(first, last)]
         calls = [call for call in self.snapshot()
-                 if call.resource == violation.resource
+                 if violation.resource in call.resources
                  and call.sent <= last and (call.done or last) >= first
                  and (call.number or call.status != 409)]
         calls.sort(key=lambda call: abs(call.sent - violation.at))

@@ -115,7 +115,8 @@ class Run:
             self.balancer = Balancer(self.cluster.config.directory, addresses)
             tooltest.test_balancer(self.balancer)
         self.clients = [
-            Client(i, self.options.seed, self.world, self._connections(i))
+            Client(i, self.options.seed, self.world, self._connections(i),
+                   self._connections(i))
             for i in range(self.options.clients)]
         self.history.begin = now()
         for client in self.clients:
@@ -233,8 +234,9 @@ class Run:
         for server in self.cluster.servers:
             connection, status = Connection(server.address), 0
             while status != 201 and now() < begin + limit_s * SECOND:
-                call = Call(ACQUIRE, -1, server.index, f"alive{server.index}")
-                body = f'{{"resource":"{call.resource}","ttl_ms":200}}'
+                name = f"alive{server.index}"
+                call = Call(ACQUIRE, -1, server.index, (name,))
+                body = f'{{"resource":"{name}","ttl_ms":200}}'
                 connection.request(call, "POST /locks HTTP/1.1\r\n",
                                    body.encode())
                 status = call.status
@@ -314,7 +316,8 @@ class Run:
 
     def summary(self) -> int:
         world, registers = self.world, self.world.registers.values()
-        cycles = world.outcomes["acquire 201"] + world.outcomes["wait 201"]
+        cycles = sum(world.outcomes[f"{kind} {status}"]
+                     for kind in ("acquire", "wait") for status in (200, 201))
         print(f"\n{cycles} cycles, {cycles / self.loaded_s:.0f}/s; "
               f"{sum(world.outcomes.values())} calls; "
               f"{sum(one.updates for one in registers)} updates, "

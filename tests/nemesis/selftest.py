@@ -26,18 +26,35 @@ class Script:
     def call(self, op: str, sent: float, done: float, status: int = 200,
              code: str = "", validity: int = 0, lock: Call | None = None,
              number: int = 0, server: int = 0) -> Call:
-        call = Call(op, len(self.calls), server, "r", 1000,
+        call = Call(op, len(self.calls), server,
+                    lock.resources if lock else ("r",), 1000,
                     BASE + int(sent * MS))
         call.opened, call.done = call.sent, BASE + int(done * MS)
         call.status, call.code, call.validity_ms = status, code, validity
         call.number = lock.number if lock else number
-        call.of = lock.id if lock else (call.id if status == 201 else 0)
+        call.key = lock.key if lock else ""
+        call.of = lock.id if lock else (call.id if op == ACQUIRE else 0)
         self.calls.append(call)
         return call
 
     def grant(self, sent: float, done: float, number: int,
               validity: int = 100) -> Call:
         return self.call(ACQUIRE, sent, done, 201, "", validity, None, number)
+
+    def several(self, names: str, sent: float, done: float, number: int,
+                validity: int = 100) -> Call:
+        """names: of a letter each."""
+        call = self.grant(sent, done, number, validity)
+        call.resources = tuple(names)
+        return call
+
+    def keyed(self, sent: float, done: float, number: int = 0,
+              status: int = 201, code: str = "") -> Call:
+        """All have the same key; for longer than others."""
+        call = self.call(ACQUIRE, sent, done, status, code,
+                         500 if number else 0, None, number)
+        call.key, call.is_repeat = "k", status == 200
+        return call
 
 
 def fine(s: Script) -> None:
@@ -156,6 +173,125 @@ def second_answer(s: Script) -> None:
     s.call(ACQUIRE, 0, 10, 0, "stray")
 
 
+def several(s: Script) -> None:
+    one = s.several("rs", 0, 1, 1)
+    s.several("tu", 2, 3, 2)
+    s.call(RELEASE, 10, 11, lock=one)
+    two = s.several("r", 10, 11, 3)
+    s.several("sv", 10, 11, 4)
+    s.call(EXTEND, 20, 21, validity=100, lock=two)
+
+
+def several_share_one(s: Script) -> None:
+    s.several("rs", 0, 1, 1)
+    s.several("st", 2, 3, 2)
+
+
+def several_and_one(s: Script) -> None:
+    s.several("s", 0, 1, 1)
+    s.several("rst", 2, 3, 2)
+
+
+def several_extended(s: Script) -> None:
+    one = s.several("rs", 0, 1, 1)
+    s.call(EXTEND, 90, 91, validity=100, lock=one)
+    s.several("st", 150, 151, 2)
+
+
+def several_fall(s: Script) -> None:
+    s.several("rs", 0, 1, 5, 10)
+    s.several("s", 20, 21, 4, 10)
+
+
+def several_not_owner(s: Script) -> None:
+    one = s.several("rs", 0, 1, 1)
+    s.call(EXTEND, 50, 51, 409, "not_owner", lock=one)
+
+
+def one_of_several_extended_late(s: Script) -> None:
+    one = s.several("rs", 0, 1, 1)
+    s.several("s", 200, 201, 2, 10)
+    s.call(EXTEND, 220, 221, validity=100, lock=one)
+
+
+def repeated(s: Script) -> None:
+    one = s.keyed(0, 1, 1)
+    s.keyed(2, 4, 0, 503, "no_quorum")
+    two = s.keyed(5, 6, 2, 200)
+    s.call(EXTEND, 10, 11, 409, "not_owner", lock=one)
+    s.call(RELEASE, 12, 13, 404, "lock_not_found", lock=one)
+    s.call(EXTEND, 14, 15, validity=500, lock=two)
+    s.call(RELEASE, 20, 25, lock=two)
+    s.grant(21, 22, 3)
+
+
+def repeated_at_once(s: Script) -> None:
+    one = s.keyed(0, 9, 1)
+    s.keyed(0, 3, 2, 200)
+    s.call(EXTEND, 10, 11, 409, "not_owner", lock=one)
+
+
+def repeated_by_a_late_one(s: Script) -> None:
+    s.keyed(0, 2, 0, 0, "vanished")
+    one = s.keyed(3, 4, 1)
+    s.call(EXTEND, 10, 11, 409, "not_owner", lock=one)
+
+
+def repeat_that_falls(s: Script) -> None:
+    s.keyed(0, 1, 2)
+    s.keyed(2, 3, 1, 200)
+
+
+def repeat_with_the_number(s: Script) -> None:
+    s.keyed(0, 1, 2)
+    s.keyed(2, 3, 2, 200)
+
+
+def repeat_and_another(s: Script) -> None:
+    s.keyed(0, 1, 1)
+    s.keyed(2, 3, 2, 200)
+    s.grant(4, 5, 3)
+
+
+def repeat_ended_by_the_old_token(s: Script) -> None:
+    one = s.keyed(0, 1, 1)
+    s.keyed(2, 3, 2, 200)
+    s.call(RELEASE, 10, 11, lock=one)
+    s.grant(12, 13, 3)
+
+
+def repeat_extended_by_the_old_token(s: Script) -> None:
+    one = s.keyed(0, 1, 1)
+    s.keyed(2, 3, 2, 200)
+    s.call(EXTEND, 10, 11, validity=500, lock=one)
+
+
+def repeat_undone(s: Script) -> None:
+    s.keyed(0, 1, 1)
+    s.keyed(2, 4, 0, 0, "vanished")
+    s.grant(10, 11, 2)
+
+
+def repeat_that_lost_its_lock(s: Script) -> None:
+    s.keyed(0, 1, 0, 503, "no_quorum")  # answered before: no excuse
+    one = s.keyed(2, 3, 1)
+    s.call(EXTEND, 10, 11, 409, "not_owner", lock=one)
+
+
+def repeat_as_if_it_were_free(s: Script) -> None:
+    s.keyed(0, 1, 1)
+    s.keyed(2, 3, 2)
+
+
+def key_of_another_lock(s: Script) -> None:
+    s.keyed(0, 1, 1)
+    s.keyed(2, 3, 2, 200).resources = ("r", "s")
+
+
+def repeat_without_a_first(s: Script) -> None:
+    s.keyed(0, 1, 1, 200).is_repeat = False
+
+
 HISTORIES: list[tuple[Callable[[Script], None], set[str]]] = [
     (fine, set()), (late_belief, set()),
     (two_holders, {"exclusion"}), (two_by_extend, {"exclusion"}),
@@ -166,7 +302,22 @@ HISTORIES: list[tuple[Callable[[Script], None], set[str]]] = [
     (extend_not_found, {"kept"}), (release_not_owner, {"kept"}),
     (silent, {"answered"}), (closed, {"answered"}), (closed_by_kill, set()),
     (waited, set()), (two_who_waited, {"exclusion"}),
-    (refused_too_soon, {"answered"}), (second_answer, {"answered"}), (wrong_answer, {"answered"}),
+    (refused_too_soon, {"answered"}), (second_answer, {"answered"}),
+    (wrong_answer, {"answered"}),
+    (several, set()), (several_share_one, {"exclusion"}),
+    (several_and_one, {"exclusion"}), (several_extended, {"exclusion"}),
+    (several_fall, {"rising"}), (several_not_owner, {"kept"}),
+    (one_of_several_extended_late, {"own"}),
+    (repeated, set()), (repeated_at_once, set()),
+    (repeated_by_a_late_one, set()),
+    (repeat_that_falls, {"rising", "exclusion"}),
+    (repeat_with_the_number, {"rising"}), (repeat_and_another, {"exclusion"}),
+    (repeat_ended_by_the_old_token, {"exclusion"}),
+    (repeat_extended_by_the_old_token, {"own"}),
+    (repeat_undone, {"exclusion"}), (repeat_that_lost_its_lock, {"kept"}),
+    (repeat_as_if_it_were_free, {"exclusion"}),
+    (key_of_another_lock, {"exclusion"}),
+    (repeat_without_a_first, {"answered"}),
 ]
 
 

@@ -160,7 +160,7 @@ def test_leaves() -> None:
                 server = threading.Thread(target=serve_one,
                                           args=(listener, seen))
                 server.start()
-                call = Call(ACQUIRE, 0, 0, "r")
+                call = Call(ACQUIRE, 0, 0, ("r",))
                 connection = Connection(listener.getsockname())
                 connection.request(call, "POST /locks HTTP/1.1\r\n", b"{}",
                                    Leave(when, how, 0.5, 0.05))
