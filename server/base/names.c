@@ -52,7 +52,8 @@ bool names_are_sorted(struct span names)
 {
     struct span rest = names;
     struct span last = names_next(&rest);
-    while (rest.len > 0) {
+    /* counted: an empty name at the end leaves no rest */
+    for (int left = names_count(names); left > 1; left--) {
         struct span next = names_next(&rest);
         if (compare(&last, &next) >= 0)
             return false;

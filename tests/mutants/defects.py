@@ -296,10 +296,10 @@ DEFECTS = [
         faults="flush,block,slow"),
     Defect("release without compare", "nemesis", "exclusion", [Edit(
         "server/node/scripts/release.lua", "        if value == ARGV[b] then",
-        "        if value then")]),
+        "        if value ~= '' then")]),
     Defect("extend that creates", "nemesis", "own", [Edit(
         "server/node/scripts/extend.lua",
-        "        return {'FREE', number_of(b + 3, n) or 0}\n",
+        "        return {'FREE', number_of(b + 3) or 0}\n",
         "        redis.call('SET', ARGV[a], ARGV[b], 'PX', ARGV[b + 1])\n"
         "        return 'EXTENDED'\n")]),
     Defect("extend that shortens", "sim", "exclusion", [Edit(

@@ -41,7 +41,7 @@ if kind == 'acquire' or kind == 'repeat' then
         if pttl == -2 then
             return {'STALE', highest}
         end
-        return held(ARGV[a], pttl)
+        return 'HELD', pttl, ARGV[a]
     end
 end
 

@@ -16,23 +16,34 @@ while a <= #ARGV do
         a = a + 1
         kind = ARGV[a]
     end
-    local arguments = 4 + 2 * n -- acquire
-    if kind == 'release' then
+    local arguments
+    if kind == 'acquire' then
+        arguments = 4 + 2 * n
+    elseif kind == 'release' then
         arguments = 1 + n
     elseif kind == 'extend' then
         arguments = 3 + 2 * n
-    elseif kind == 'inspect' or kind == 'listen' then
-        arguments = n
     elseif kind == 'look' or kind == 'repair' or kind == 'repeat' then
         arguments = 5 + 2 * n
+    elseif kind == 'inspect' or kind == 'listen' then
+        arguments = n
     elseif kind == 'admit' or kind == 'readmit' then
         arguments = 4
-    elseif kind == 'revoke' then
+    else -- revoke
         arguments = 3
     end
-    local ok, reply = pcall(run, kind, a + 1, n)
+    local ok, reply, pttl, lock, value = pcall(run, kind, a + 1, n)
     if not ok and type(reply) ~= 'table' then
         reply = {err = reply}
+    elseif pttl then
+        -- Held by a key of any type, with or without TTL; a foreign type has an
+        -- empty value. Only its first 256 bytes: a token has at most 255, so
+        -- this shows whether the whole value is equal, and bounds the reply.
+        value = value or redis.pcall('GETRANGE', lock, '0', '255')
+        if type(value) == 'table' and string.find(value.err, '^WRONGTYPE') then
+            value = ''
+        end
+        reply = type(value) == 'table' and value or {'HELD', pttl, value}
     end
     replies[#replies + 1] = reply
     a = a + 1 + arguments

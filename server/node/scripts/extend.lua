@@ -1,3 +1,26 @@
+-- What an extend tells a repair of the slots, which are the arguments from
+-- ARGV[first] on: of one, its number; of several, the sum of what is left of
+-- each number modulo 2^49, which is exact. Numbers only rise, so the sum stays
+-- the same only if none of them rose, or all together by a multiple of 2^49 us:
+-- 17 years. nil: a slot has no number of ours.
+local number_of
+if kind == 'extend' or kind == 'repair' then
+    number_of = function(first)
+        local sum = 0
+        for i = first, first + n - 1 do
+            local number = tonumber(redis.call('HGET', KEYS[1], ARGV[i]) or 0)
+            if n == 1 then
+                return number
+            end
+            if not number or not (number >= 0 and number < 2^53) then
+                return nil
+            end
+            sum = sum + number % 2^49
+        end
+        return sum
+    end
+end
+
 -- Lengthens the TTL of locks that all still have the token.
 --
 -- ARGV  lock... token ttl_ms deadline_us slot...
@@ -24,11 +47,11 @@ if kind == 'extend' then
         if pttl == -2 then
             is_missing = true
         elseif value ~= ARGV[b] then
-            return held(ARGV[i], pttl, value)
+            return 'HELD', pttl, ARGV[i], value
         end
     end
     if is_missing then
-        return {'FREE', number_of(b + 3, n) or 0}
+        return {'FREE', number_of(b + 3) or 0}
     end
 
     promise()

@@ -6,7 +6,7 @@ if kind == 'inspect' then
     for i = a, b - 1 do
         local pttl = redis.call('PTTL', ARGV[i])
         if pttl ~= -2 then
-            return held(ARGV[i], pttl)
+            return 'HELD', pttl, ARGV[i]
         end
     end
     -- This means something only if the node has forgotten nothing.

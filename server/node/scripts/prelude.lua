@@ -67,47 +67,13 @@ end
 -- the first release of the batch deletes a lock.
 local listened
 
--- HELD by a key of any type, with or without TTL; a foreign type has an empty
--- value.
---
--- Only the first 256 bytes of the value: a token has at most 255, so this shows
--- whether the whole value is equal, and bounds the reply.
---
--- value  as read like that before; nil: not read
-local function held(lock, pttl, value)
-    value = value or redis.pcall('GETRANGE', lock, '0', '255')
-    if type(value) == 'table' then -- not a string, or no permission
-        if not string.find(value.err, '^WRONGTYPE') then
-            return value
-        end
-        value = ''
-    end
-    return {'HELD', pttl, value}
-end
-
--- What an extend tells a repair of the slots in the n arguments from ARGV[first]
--- on: of one, its number; of several, the sum of what is left of each number
--- modulo 2^49, which is exact. Numbers only rise, so the sum stays the same only
--- if none of them rose, or all together by a multiple of 2^49 us: 17 years.
--- nil: a slot has no number of ours.
-local function number_of(first, n)
-    local sum = 0
-    for i = first, first + n - 1 do
-        local number = tonumber(redis.call('HGET', KEYS[1], ARGV[i]) or 0)
-        if n == 1 then
-            return number
-        end
-        if not number or not (number >= 0 and number < 2^53) then
-            return nil
-        end
-        sum = sum + number % 2^49
-    end
-    return sum
-end
-
 -- Runs one call. Its n locks, if it is about locks, are the arguments from
 -- ARGV[a] on; the other ones follow from ARGV[b] on. Returns the reply, a word
 -- alone or with its fields, or raises the error that becomes the reply.
+--
+-- If a lock is held, it returns what is needed to tell of it:
+--
+--   'HELD' pttl lock value   value: nil if it was not read
 --
 -- The files that follow are its body, one for each kind of call. One function
 -- for all, because each batch creates its functions anew.

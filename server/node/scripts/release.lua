@@ -5,12 +5,13 @@
 -- DELETED | DELETED listeners | HELD pttl value | FREE | QUARANTINED
 --
 -- HELD tells of the first lock with another value; only if there is none, FREE
--- that one is missing. listeners: the most that one announcement had.
+-- that one is missing. An error of one lock is the reply, but the others are
+-- deleted. listeners: the most that one announcement had.
 --
 -- No admission and no deadline: a token is used once, so deleting its keys is
 -- right at any time.
 if kind == 'release' then
-    local kept, is_missing, listeners -- kept: the reply that tells of it
+    local refused, other, pttl, other_value, is_missing, listeners
     for i = a, b - 1 do
         local value = redis.pcall('GETRANGE', ARGV[i], '0', '255')
         if value == ARGV[b] then
@@ -19,8 +20,8 @@ if kind == 'release' then
                 local field = redis.pcall('HGET', KEYS[1], 'listened_until')
                 listened = (tonumber(field) or 0) > now
             end
-            if type(deleted) == 'table' then -- no permission; go on
-                kept = kept or deleted
+            if deleted ~= 1 then -- no permission
+                refused = refused or deleted
             elseif listened then
                 local prefix = #KEYS[1] - #'redlockd:state'
                 -- with the number, which shows whether it is old news
@@ -29,19 +30,22 @@ if kind == 'release' then
                         string.sub(value, 1, 16)))
             end
         else
-            local pttl = redis.pcall('PTTL', ARGV[i])
-            if pttl == -2 then
+            local left = redis.pcall('PTTL', ARGV[i])
+            if left == -2 then
                 is_missing = true
-            elseif type(pttl) == 'table' then
-                kept = kept or pttl
-            else
-                kept = kept or held(ARGV[i], pttl, value)
+            elseif type(left) == 'table' then
+                refused = refused or left
+            elseif not other then
+                other, other_value, pttl = ARGV[i], value, left
             end
         end
     end
 
-    if kept then
-        return kept
+    if refused then
+        return refused
+    end
+    if other then
+        return 'HELD', pttl, other, other_value
     end
     if is_missing then
         -- This means something only if the node has forgotten nothing.

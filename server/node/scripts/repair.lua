@@ -23,7 +23,7 @@ if kind == 'repair' then
         return 'SKEWED'
     end
 
-    local seen = number_of(b + 4, n)
+    local seen = number_of(b + 4)
     if seen ~= tonumber(ARGV[b + 4 + n]) then
         return 'CHANGED'
     end
@@ -33,7 +33,7 @@ if kind == 'repair' then
             local value = redis.pcall('GETRANGE', ARGV[i], '0', '255')
             local pttl = redis.call('PTTL', ARGV[i])
             if pttl ~= -2 and value ~= ARGV[b] then
-                return held(ARGV[i], pttl, value)
+                return 'HELD', pttl, ARGV[i], value
             end
         end
     end
@@ -50,7 +50,7 @@ if kind == 'repair' then
         elseif reply then
             set[#set + 1] = i
         elseif n == 1 then
-            return held(ARGV[i], redis.call('PTTL', ARGV[i]))
+            return 'HELD', redis.call('PTTL', ARGV[i]), ARGV[i]
         end
     end
 

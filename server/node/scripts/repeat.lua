@@ -32,7 +32,7 @@ if kind == 'repeat' or kind == 'acquire' then
         if pttl ~= -2 then
             local value = redis.pcall('GETRANGE', ARGV[i], '0', '255')
             if not may_replace(value) then
-                return held(ARGV[i], pttl, value)
+                return 'HELD', pttl, ARGV[i], value
             end
             replaced[i] = {value = value, pttl = pttl}
         end

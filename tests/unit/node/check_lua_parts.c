@@ -1,0 +1,297 @@
+/*
+ * Releases and repairs of several locks of which only some are there, on a real
+ * redis-server.
+ */
+#include <check.h>
+#include <stdio.h>
+
+#include "several.h"
+
+#define CHANNEL "p:" SCRIPT_RELEASED
+
+/* ---- release ------------------------------------------------------------ */
+
+/* The values of a, b, c, and what is left of them. */
+static const struct {
+    const char *before;
+    const char *after;
+    int vote;
+} releases[] = {
+    {"AAA", "---", VOTE_DELETED}, {"-AA", "---", VOTE_FREE},
+    {"AA-", "---", VOTE_FREE},    {"---", "---", VOTE_FREE},
+    {"BAA", "B--", VOTE_HELD},    {"ABA", "-B-", VOTE_HELD},
+    {"AAB", "--B", VOTE_HELD},    {"-BA", "-B-", VOTE_HELD},
+    {"BC-", "BC-", VOTE_HELD},    {"A-B", "--B", VOTE_HELD},
+};
+
+static void set_all(const char *values)
+{
+    for (int i = 0; i < SEVERAL; i++) {
+        const char value[] = {values[i], '\0'};
+        if (values[i] != '-')
+            several_set(i, value, (i + 1) * LIVE_TTL_MS);
+    }
+}
+
+START_TEST(all_that_have_the_token_are_deleted)
+{
+    set_all(releases[_i].before);
+    ck_assert_int_eq(several_run(CALL_RELEASE, "a\nb\nc", "A"),
+                     releases[_i].vote);
+    ck_assert_str_eq(several_values(), releases[_i].after);
+    if (releases[_i].vote == VOTE_HELD) {
+        int first = (int)strspn(releases[_i].after, "-");
+        ck_assert_int_eq(live.value[0], releases[_i].after[first]);
+        ck_assert_int_gt(live.reply.pttl_ms, first * LIVE_TTL_MS);
+        ck_assert_int_le(live.reply.pttl_ms, (first + 1) * LIVE_TTL_MS);
+    }
+}
+END_TEST
+
+START_TEST(a_missing_one_means_nothing_without_our_admission)
+{
+    struct call call = several_call(CALL_RELEASE, "a\nb\nc", "A");
+    call.admit = span_of(LIVE_ADMIT);
+    set_all("AAA");
+    ck_assert_int_eq(live_ask(&call), VOTE_DELETED);
+    set_all("A-A");
+    ck_assert_int_eq(live_ask(&call), VOTE_QUARANTINED);
+    ck_assert_str_eq(several_values(), "---");
+    set_all("A-B");
+    ck_assert_int_eq(live_ask(&call), VOTE_HELD);
+}
+END_TEST
+
+/* The node may not be asked again. */
+START_TEST(what_is_not_refused_is_deleted)
+{
+    static const char *const rights[] = {"~p:[bc]", "~p:[ac]", "~p:[ab]"};
+    static const char *const values[] = {"A--", "-A-", "--A"};
+    char readable[32];
+    set_all("AAA");
+    several_restrict(rights[_i]);
+    ck_assert_int_eq(several_run(CALL_RELEASE, "a\nb\nc", "A"),
+                     VOTE_KEY_REFUSED);
+    several_restrict("allkeys");
+    ck_assert_str_eq(several_values(), values[_i]);
+    set_all("AAA");
+    snprintf(readable, sizeof readable, "%s %%%%R~p:%c", rights[_i], 'a' + _i);
+    several_restrict(readable);
+    ck_assert_int_eq(several_run(CALL_RELEASE, "a\nb\nc", "A"),
+                     VOTE_KEY_REFUSED);
+    several_restrict("allkeys");
+    ck_assert_str_eq(several_values(), values[_i]);
+}
+END_TEST
+
+/* Its error asks for another release, which HELD would not. */
+START_TEST(an_error_is_told_before_another_holder)
+{
+    set_all("BAA");
+    master_text(&live.master, "ACL SETUSER default -del");
+    ck_assert_int_eq(several_run(CALL_RELEASE, "a\nb\nc", "A"),
+                     UNFIT(NO_PERMISSION));
+    master_text(&live.master, "ACL SETUSER default +del");
+    ck_assert_str_eq(several_values(), "BAA");
+}
+END_TEST
+
+/* Of each lock, on its own channel. */
+START_TEST(each_deletion_is_announced)
+{
+    struct call listen = several_call(CALL_LISTEN, "", "");
+    listen.admit = span_of("");
+    master_subscribe(&live.master, CHANNEL "a");
+    master_subscribe(&live.master, CHANNEL "c");
+    set_all("AAA");
+    ck_assert_int_eq(several_run(CALL_RELEASE, "a\nb\nc", "A"), VOTE_DELETED);
+    ck_assert_int_eq(live.reply.listeners, 0);
+    ck_assert_int_eq(live_ask(&listen), VOTE_DONE);
+    set_all("AAA");
+    ck_assert_int_eq(several_run(CALL_RELEASE, "a\nb\nc", "A"), VOTE_DELETED);
+    ck_assert_int_eq(live.reply.listeners, 1); /* the most */
+    ck_assert_str_eq(master_hear(&live.master), CHANNEL "a=A");
+    ck_assert_str_eq(master_hear(&live.master), CHANNEL "c=A");
+    set_all("BAA");
+    ck_assert_int_eq(several_run(CALL_RELEASE, "a\nb\nc", "A"), VOTE_HELD);
+    ck_assert_str_eq(master_hear(&live.master), CHANNEL "c=A");
+    set_all("-AA");
+    master_integer(&live.master, "DEL p:a");
+    ck_assert_int_eq(several_run(CALL_RELEASE, "a\nb\nc", "A"), VOTE_FREE);
+    ck_assert_str_eq(master_hear(&live.master), CHANNEL "c=A");
+    set_all("-A-");
+    ck_assert_int_eq(several_run(CALL_RELEASE, "b\nd", "A"), VOTE_FREE);
+    set_all("A--");
+    ck_assert_int_eq(several_run(CALL_RELEASE, "a\nb", "A"), VOTE_FREE);
+    ck_assert_str_eq(master_hear(&live.master), CHANNEL "a=A");
+}
+END_TEST
+
+/* ---- repair ------------------------------------------------------------- */
+
+/* A repair of what an extend has just found missing. */
+static struct call make_repair(const char *names)
+{
+    struct call call = several_call(CALL_REPAIR, names, "A");
+    ck_assert_int_eq(several_run(CALL_EXTEND, names, "A"), VOTE_FREE);
+    call.seen = live.reply.highest;
+    return call;
+}
+
+START_TEST(only_those_that_are_missing_are_set)
+{
+    static const char *const values[] = {"-AA", "A-A", "AA-", "--A", "---"};
+    int64_t before = live_node_now_us() - 5000000;
+    set_all(values[_i]);
+    for (int i = 0; i < SEVERAL; i++)
+        several_raise(i, before + i);
+    struct call call = make_repair("a\nb\nc");
+    call.ttl_ms = LIVE_TTL_MS / 2;
+    ck_assert_int_eq(live_ask(&call), VOTE_GRANTED);
+    ck_assert_str_eq(several_values(), "AAA");
+    for (int i = 0; i < SEVERAL; i++) {
+        bool is_new = values[_i][i] == '-';
+        ck_assert_int_eq(several_slot(i), is_new ? call.number : before + i);
+        ck_assert_int_eq(several_pttl(i) <= LIVE_TTL_MS / 2, is_new);
+    }
+    ck_assert_int_eq(live_ask(&call), VOTE_CHANGED);
+    ck_assert_int_eq(several_run(CALL_EXTEND, "a\nb\nc", "A"), VOTE_EXTENDED);
+}
+END_TEST
+
+/* An extend may find that all have come back. */
+START_TEST(if_none_is_missing_nothing_changes)
+{
+    struct call call = make_repair("a\nb\nc");
+    set_all("AAA");
+    ck_assert_int_eq(live_ask(&call), VOTE_GRANTED);
+    for (int i = 0; i < SEVERAL; i++) {
+        ck_assert_int_eq(several_slot(i), 0);
+        ck_assert_int_gt(several_pttl(i), i * LIVE_TTL_MS);
+    }
+}
+END_TEST
+
+/* An acquire, or another repair, of any of the names. */
+START_TEST(what_was_set_since_then_stops_it)
+{
+    struct call call = make_repair("a\nb\nc");
+    struct call acquire = live_call(CALL_ACQUIRE, "x", "X");
+    acquire.slots[0] = (uint16_t)(7 + _i);
+    ck_assert_int_eq(live_ask(&acquire), VOTE_GRANTED);
+    ck_assert_int_eq(live_ask(&call), VOTE_CHANGED);
+    ck_assert_str_eq(several_values(), "---");
+}
+END_TEST
+
+START_TEST(if_another_has_one_none_is_set)
+{
+    struct call call = make_repair("a\nb\nc");
+    several_set(_i, "B", LIVE_TTL_MS);
+    ck_assert_int_eq(live_ask(&call), VOTE_HELD);
+    ck_assert_str_eq(live.value, "B");
+    ck_assert_int_eq(master_integer(&live.master, "EXISTS p:a p:b p:c"), 1);
+    for (int i = 0; i < SEVERAL; i++)
+        ck_assert_int_eq(several_slot(i), 0);
+}
+END_TEST
+
+START_TEST(higher_numbers_of_slots_rise_by_one)
+{
+    int64_t now_us = live_node_now_us();
+    several_raise(0, now_us + 9000000);
+    several_raise(1, now_us - 9000000);
+    struct call call = make_repair("a\nb\nc");
+    ck_assert_int_eq(live_ask(&call), VOTE_GRANTED);
+    ck_assert_int_eq(several_slot(0), now_us + 9000001);
+    ck_assert_int_eq(several_slot(1), call.number);
+    ck_assert_int_eq(several_slot(2), call.number);
+}
+END_TEST
+
+START_TEST(a_slot_that_is_shared_rises_for_each)
+{
+    struct call call = several_call(CALL_EXTEND, "a\nb\nc", "A");
+    call.slots[1] = call.slots[2] = call.slots[0];
+    several_raise(0, 40);
+    ck_assert_int_eq(live_ask(&call), VOTE_FREE);
+    ck_assert_int_eq(live.reply.highest, 3 * 40);
+    call.kind = CALL_REPAIR;
+    call.seen = live.reply.highest;
+    ck_assert_int_eq(live_ask(&call), VOTE_GRANTED);
+    ck_assert_str_eq(several_values(), "AAA");
+    ck_assert_int_eq(several_slot(0), call.number + 2);
+}
+END_TEST
+
+START_TEST(a_spoilt_slot_is_left_alone)
+{
+    static const char *const numbers[] = {"spoilt", "1e300", "-5",
+                                          "9007199254740992", "nan"};
+    master_integer(&live.master, "HSET p:redlockd:state 8 %s", numbers[_i]);
+    struct call call = make_repair("a\nb\nc");
+    ck_assert_int_eq(live_ask(&call), VOTE_CHANGED);
+    ck_assert_str_eq(several_values(), "---");
+    ck_assert_str_eq(master_text(&live.master, "HGET p:redlockd:state 8"),
+                     numbers[_i]);
+    ck_assert_int_eq(live.downs, 0);
+}
+END_TEST
+
+START_TEST(whoever_may_not_repairs_none)
+{
+    struct call repair = make_repair("a\nb\nc");
+    struct call call = repair;
+    call.node_deadline_us = live_node_now_us() - 1000000;
+    ck_assert_int_eq(live_ask(&call), VOTE_LATE);
+    call = repair;
+    call.number += LIVE_WINDOW_US + 1000000;
+    ck_assert_int_eq(live_ask(&call), VOTE_SKEWED);
+    call = repair;
+    call.admit = span_of(LIVE_ADMIT);
+    ck_assert_int_eq(live_ask(&call), VOTE_QUARANTINED);
+    ck_assert_str_eq(several_values(), "---");
+    ck_assert_int_eq(live_ask(&repair), VOTE_GRANTED);
+}
+END_TEST
+
+/* Those that were there before stay. */
+START_TEST(if_one_is_refused_those_that_were_set_are_deleted)
+{
+    set_all("-A-");
+    struct call call = make_repair("a\nb\nc");
+    several_restrict("%%R~p:c ~p:[ab]");
+    ck_assert_int_eq(live_ask(&call), VOTE_KEY_REFUSED);
+    several_restrict("allkeys");
+    ck_assert_str_eq(several_values(), "-A-");
+    for (int i = 0; i < SEVERAL; i++)
+        ck_assert_int_eq(several_slot(i), 0);
+}
+END_TEST
+
+Suite *check_lua_parts(void);
+
+Suite *check_lua_parts(void)
+{
+    Suite *suite = suite_create("lua_parts");
+    TCase *tcase = tcase_create("lua_parts");
+    tcase_set_timeout(tcase, 60);
+    tcase_add_checked_fixture(tcase, several_setup, live_teardown);
+    tcase_add_loop_test(tcase, all_that_have_the_token_are_deleted, 0,
+                        (int)(sizeof releases / sizeof *releases));
+    tcase_add_test(tcase, a_missing_one_means_nothing_without_our_admission);
+    tcase_add_loop_test(tcase, what_is_not_refused_is_deleted, 0, SEVERAL);
+    tcase_add_test(tcase, an_error_is_told_before_another_holder);
+    tcase_add_test(tcase, each_deletion_is_announced);
+    tcase_add_loop_test(tcase, only_those_that_are_missing_are_set, 0, 5);
+    tcase_add_test(tcase, if_none_is_missing_nothing_changes);
+    tcase_add_loop_test(tcase, what_was_set_since_then_stops_it, 0, SEVERAL);
+    tcase_add_loop_test(tcase, if_another_has_one_none_is_set, 0, SEVERAL);
+    tcase_add_test(tcase, higher_numbers_of_slots_rise_by_one);
+    tcase_add_test(tcase, a_slot_that_is_shared_rises_for_each);
+    tcase_add_loop_test(tcase, a_spoilt_slot_is_left_alone, 0, 5);
+    tcase_add_test(tcase, whoever_may_not_repairs_none);
+    tcase_add_test(tcase, if_one_is_refused_those_that_were_set_are_deleted);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

@@ -1,0 +1,327 @@
+/*
+ * Repeats on a real redis-server, through a real link: acquires with the
+ * idempotency key of an earlier one.
+ */
+#include <check.h>
+#include <stdio.h>
+
+#include "several.h"
+
+#define HEX "0123456789abcdef0123456789abcdef01234567"
+#define HEX2 "ffffffffffffffffffffffffffffffffffffffff"
+#define HASH "abcdefghijklmnopqrst-_"
+#define HASH2 "ABCDEFGHIJKLMNOPQRST01"
+
+/* The token of the first acquire, and that of the repeat. */
+#define SEEN INT64_C(1700000000000005)
+#define FIRST "1700000000000005." HEX "+" HASH
+#define SECOND "1700000000000009." HEX2 "+" HASH ".me"
+
+static struct call call;
+
+static struct call make_call(const char *names)
+{
+    struct call made = several_call(CALL_REPEAT, names, SECOND);
+    made.seen = SEEN;
+    return made;
+}
+
+static void setup(void)
+{
+    several_setup();
+    call = make_call("a");
+}
+
+START_TEST(a_free_lock_is_acquired)
+{
+    long long beat = several_beat();
+    ck_assert_int_eq(live_ask(&call), VOTE_GRANTED);
+    ck_assert_str_eq(several_value(0), SECOND);
+    ck_assert_int_gt(several_pttl(0), LIVE_TTL_MS - 10000);
+    ck_assert_int_le(several_pttl(0), LIVE_TTL_MS);
+    ck_assert_int_eq(several_slot(0), call.number);
+    ck_assert_int_eq(several_beat(), beat + 1);
+    ck_assert_int_eq(live.reply.beat, beat + 1);
+}
+END_TEST
+
+/* With or without an owner; of the same number, or a lower one. */
+START_TEST(an_earlier_lock_with_the_same_key_is_replaced)
+{
+    static const char *const earlier[] = {
+        FIRST,
+        FIRST ".me",
+        FIRST ".an:owner@with/all_of-them.0",
+        "1700000000000004." HEX2 "+" HASH,
+        "0000000000000001." HEX "+" HASH ".you",
+    };
+    long long beat = several_beat();
+    several_set(0, earlier[_i], LIVE_TTL_MS / 2);
+    several_raise(0, SEEN);
+    ck_assert_int_eq(live_ask(&call), VOTE_GRANTED);
+    ck_assert_str_eq(several_value(0), SECOND);
+    ck_assert_int_gt(several_pttl(0), LIVE_TTL_MS - 10000);
+    ck_assert_int_eq(several_slot(0), call.number);
+    ck_assert_int_eq(several_beat(), beat + 1);
+    /* the earlier one has ended */
+    ck_assert_int_eq(live_run(CALL_EXTEND, "a", earlier[_i]), VOTE_HELD);
+    ck_assert_int_eq(live_run(CALL_RELEASE, "a", earlier[_i]), VOTE_HELD);
+    ck_assert_int_eq(live_run(CALL_RELEASE, "a", SECOND), VOTE_DELETED);
+}
+END_TEST
+
+/* What the node must not take for an earlier lock of this client. */
+static const char *const others[] = {
+    "B",
+    "1700000000000005." HEX "+" HASH2,
+    "1700000000000006." HEX "+" HASH,
+    "1700000000000005." HEX,
+    "1700000000000005." HEX ".owner",
+    "1700000000000005." HEX "." HASH,
+    "1700000000000005." HEX "+" HASH "x",
+    "1700000000000005." HEX "+" HASH ".",
+    "1700000000000005." HEX "+" HASH ".o*ner",
+    "1700000000000005." HEX "+" HASH ".0123456789abcdef0123456789abcdef"
+    "0123456789abcdef0123456789abcdef0",
+    "17000000000000x5." HEX "+" HASH,
+    "-700000000000005." HEX "+" HASH,
+    "1700000000000005:" HEX "+" HASH,
+    "1700000000000005.0123456789ABCDEF0123456789abcdef01234567+" HASH,
+    "01700000000000005." HEX "+" HASH,
+};
+
+static void expect_held(void)
+{
+    long long beat = several_beat();
+    ck_assert_int_eq(live_ask(&call), VOTE_HELD);
+    ck_assert_int_gt(live.reply.pttl_ms, LIVE_TTL_MS / 2 - 10000);
+    ck_assert_int_le(live.reply.pttl_ms, LIVE_TTL_MS / 2);
+    ck_assert_int_le(several_pttl(0), LIVE_TTL_MS / 2);
+    ck_assert_int_eq(several_slot(0), 0);
+    ck_assert_int_eq(several_beat(), beat);
+}
+
+START_TEST(another_lock_is_held)
+{
+    several_set(0, others[_i], LIVE_TTL_MS / 2);
+    expect_held();
+    ck_assert_str_eq(live.value, others[_i]);
+    ck_assert_str_eq(several_value(0), others[_i]);
+}
+END_TEST
+
+START_TEST(a_foreign_type_is_held)
+{
+    master_integer(&live.master, "RPUSH p:a x");
+    master_integer(&live.master, "PEXPIRE p:a %d", LIVE_TTL_MS / 2);
+    expect_held();
+    ck_assert_str_eq(live.value, "");
+    ck_assert_int_eq(live.downs, 0);
+}
+END_TEST
+
+/* Nobody may take what only has the same owner for a key hash. */
+START_TEST(a_token_without_a_key_replaces_nothing)
+{
+    static const char *const tokens[] = {
+        "1700000000000009." HEX,
+        "1700000000000009." HEX "." HASH,
+        "1700000000000009." HEX "+" HASH2,
+        "1700000000000009." HEX "+abc",
+    };
+    several_set(0, _i % 2 == 0 ? FIRST : "1700000000000005." HEX "." HASH,
+                LIVE_TTL_MS / 2);
+    for (int i = 0; i < 4; i++) {
+        call.token = span_of(tokens[i]);
+        expect_held();
+    }
+}
+END_TEST
+
+/* Somebody who has the earlier token may rely on its TTL. */
+START_TEST(no_ttl_gets_shorter)
+{
+    several_set(0, FIRST, 2 * LIVE_TTL_MS);
+    ck_assert_int_eq(live_ask(&call), VOTE_GRANTED);
+    ck_assert_str_eq(several_value(0), SECOND);
+    ck_assert_int_gt(several_pttl(0), 2 * LIVE_TTL_MS - 10000);
+    ck_assert_int_le(several_pttl(0), 2 * LIVE_TTL_MS);
+}
+END_TEST
+
+/* None of ours is without. */
+START_TEST(a_lock_without_ttl_gets_one)
+{
+    master_text(&live.master, "SET p:a %s", FIRST);
+    ck_assert_int_eq(live_ask(&call), VOTE_GRANTED);
+    ck_assert_int_gt(several_pttl(0), LIVE_TTL_MS - 10000);
+    ck_assert_int_le(several_pttl(0), LIVE_TTL_MS);
+}
+END_TEST
+
+START_TEST(a_number_that_is_not_higher_is_stale)
+{
+    several_set(0, FIRST, LIVE_TTL_MS / 2);
+    for (int more = 0; more <= 1; more++) {
+        several_raise(0, call.number + more);
+        ck_assert_int_eq(live_ask(&call), VOTE_STALE);
+        ck_assert_int_eq(live.reply.highest, call.number + more);
+        ck_assert_str_eq(several_value(0), FIRST);
+        ck_assert_int_le(several_pttl(0), LIVE_TTL_MS / 2);
+    }
+    several_set(0, "B", LIVE_TTL_MS / 2);
+    ck_assert_int_eq(live_ask(&call), VOTE_HELD); /* before stale */
+    master_integer(&live.master, "DEL p:a");
+    ck_assert_int_eq(live_ask(&call), VOTE_STALE);
+    call.number += 2;
+    ck_assert_int_eq(live_ask(&call), VOTE_GRANTED);
+}
+END_TEST
+
+START_TEST(it_is_refused_like_an_acquire)
+{
+    several_set(0, FIRST, LIVE_TTL_MS / 2);
+    struct call late = call, skewed = call, other = call;
+    late.node_deadline_us = live_node_now_us() - 1000000;
+    ck_assert_int_eq(live_ask(&late), VOTE_LATE);
+    skewed.number += LIVE_WINDOW_US + 1000000;
+    ck_assert_int_eq(live_ask(&skewed), VOTE_SKEWED);
+    skewed.number -= 2 * (LIVE_WINDOW_US + 1000000);
+    ck_assert_int_eq(live_ask(&skewed), VOTE_SKEWED);
+    other.admit = span_of(LIVE_ADMIT);
+    ck_assert_int_eq(live_ask(&other), VOTE_QUARANTINED);
+    master_text(&live.master, "ACL SETUSER default -set");
+    ck_assert_int_eq(live_ask(&call), UNFIT(NO_PERMISSION));
+    ck_assert_str_eq(several_value(0), FIRST);
+    ck_assert_int_le(several_pttl(0), LIVE_TTL_MS / 2);
+    ck_assert_int_eq(several_slot(0), 0);
+}
+END_TEST
+
+/* The later one wins; what is late finds a higher number. */
+START_TEST(of_two_repeats_one_is_granted)
+{
+    struct call calls[] = {make_call("a"), make_call("a"), make_call("a")};
+    several_set(0, FIRST, LIVE_TTL_MS);
+    calls[1].token = span_of("1700000000000010." HEX "+" HASH);
+    calls[1].number++;
+    calls[2].token = calls[1].token;
+    calls[2].number += 2;
+    calls[2].seen = 1700000000000009;
+    live_ask_all(calls, 3);
+    ck_assert_int_eq(live.votes[0], VOTE_GRANTED);
+    ck_assert_int_eq(live.votes[1], VOTE_HELD);
+    ck_assert_int_eq(live.votes[2], VOTE_GRANTED);
+    ck_assert_int_eq(several_slot(0), calls[2].number);
+}
+END_TEST
+
+/* ---- of several locks --------------------------------------------------- */
+
+/* What of it is free is set. */
+START_TEST(all_are_replaced_or_set)
+{
+    several_set(0, FIRST, LIVE_TTL_MS / 2);
+    several_set(2, FIRST, 2 * LIVE_TTL_MS);
+    call = make_call("a\nb\nc");
+    ck_assert_int_eq(live_ask(&call), VOTE_GRANTED);
+    for (int i = 0; i < SEVERAL; i++) {
+        ck_assert_str_eq(several_value(i), SECOND);
+        ck_assert_int_eq(several_slot(i), call.number);
+        ck_assert_int_gt(several_pttl(i), LIVE_TTL_MS - 10000);
+    }
+    ck_assert_int_gt(several_pttl(2), LIVE_TTL_MS);
+    ck_assert_int_eq(several_run(CALL_RELEASE, "a\nb\nc", SECOND),
+                     VOTE_DELETED);
+}
+END_TEST
+
+START_TEST(if_another_has_one_none_is_replaced)
+{
+    for (int i = 0; i < SEVERAL; i++)
+        several_set(i, i == _i ? "B" : FIRST, LIVE_TTL_MS / 2);
+    call = make_call("a\nb\nc");
+    expect_held();
+    ck_assert_str_eq(live.value, "B");
+    for (int i = 0; i < SEVERAL; i++)
+        ck_assert_str_eq(several_value(i), i == _i ? "B" : FIRST);
+}
+END_TEST
+
+START_TEST(if_one_is_stale_none_is_replaced)
+{
+    several_set(0, FIRST, LIVE_TTL_MS / 2);
+    several_set(1, FIRST, LIVE_TTL_MS / 2);
+    call = make_call("a\nb\nc");
+    several_raise(_i, call.number);
+    ck_assert_int_eq(live_ask(&call), VOTE_STALE);
+    ck_assert_str_eq(several_value(0), FIRST);
+    ck_assert_str_eq(several_value(1), FIRST);
+    ck_assert_int_eq(several_pttl(2), -2);
+}
+END_TEST
+
+/* As they were, with their TTL, or without one. */
+START_TEST(if_one_is_refused_the_others_are_restored)
+{
+    several_set(0, FIRST, LIVE_TTL_MS / 2);
+    several_set(1, FIRST ".me", LIVE_TTL_MS / 2);
+    if (_i == 1)
+        master_integer(&live.master, "PERSIST p:b");
+    call = make_call("a\nb\nbb\nc");
+    several_restrict("%%R~p:c ~p:a ~p:b ~p:bb");
+    ck_assert_int_eq(live_ask(&call), VOTE_KEY_REFUSED);
+    several_restrict("allkeys");
+    ck_assert_str_eq(several_value(0), FIRST);
+    ck_assert_str_eq(several_value(1), FIRST ".me");
+    ck_assert_int_gt(several_pttl(0), LIVE_TTL_MS / 2 - 10000);
+    ck_assert_int_le(several_pttl(0), LIVE_TTL_MS / 2);
+    ck_assert_int_eq(several_pttl(1) == -1, _i == 1);
+    ck_assert_int_le(several_pttl(1), LIVE_TTL_MS / 2);
+    ck_assert_int_eq(master_integer(&live.master, "EXISTS p:bb p:c"), 0);
+    for (int i = 0; i < SEVERAL; i++)
+        ck_assert_int_eq(several_slot(i), 0);
+}
+END_TEST
+
+/* With the key or without: it is no repeat. */
+START_TEST(an_acquire_replaces_nothing)
+{
+    several_set(_i, FIRST, LIVE_TTL_MS / 2);
+    call = make_call(_i == 0 ? "a" : "a\nb\nc");
+    call.kind = CALL_ACQUIRE;
+    ck_assert_int_eq(live_ask(&call), VOTE_HELD);
+    ck_assert_str_eq(live.value, FIRST);
+    ck_assert_str_eq(several_value(_i), FIRST);
+    ck_assert_int_eq(master_integer(&live.master, "EXISTS p:a p:b p:c"), 1);
+}
+END_TEST
+
+Suite *check_lua_repeat(void);
+
+Suite *check_lua_repeat(void)
+{
+    Suite *suite = suite_create("lua_repeat");
+    TCase *tcase = tcase_create("lua_repeat");
+    tcase_set_timeout(tcase, 60);
+    tcase_add_checked_fixture(tcase, setup, live_teardown);
+    tcase_add_test(tcase, a_free_lock_is_acquired);
+    tcase_add_loop_test(tcase, an_earlier_lock_with_the_same_key_is_replaced, 0,
+                        5);
+    tcase_add_loop_test(tcase, another_lock_is_held, 0,
+                        (int)(sizeof others / sizeof *others));
+    tcase_add_test(tcase, a_foreign_type_is_held);
+    tcase_add_loop_test(tcase, a_token_without_a_key_replaces_nothing, 0, 2);
+    tcase_add_test(tcase, no_ttl_gets_shorter);
+    tcase_add_test(tcase, a_lock_without_ttl_gets_one);
+    tcase_add_test(tcase, a_number_that_is_not_higher_is_stale);
+    tcase_add_test(tcase, it_is_refused_like_an_acquire);
+    tcase_add_test(tcase, of_two_repeats_one_is_granted);
+    tcase_add_test(tcase, all_are_replaced_or_set);
+    tcase_add_loop_test(tcase, if_another_has_one_none_is_replaced, 0, SEVERAL);
+    tcase_add_loop_test(tcase, if_one_is_stale_none_is_replaced, 0, SEVERAL);
+    tcase_add_loop_test(tcase, if_one_is_refused_the_others_are_restored, 0, 2);
+    tcase_add_loop_test(tcase, an_acquire_replaces_nothing, 0, SEVERAL);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
