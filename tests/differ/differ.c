@@ -180,16 +180,13 @@ struct texts {
     char witnesses[CALL_WITNESSES_MAX + 1];
 };
 
-/*
- * The names of one to three resources, of which first is one. They are few, so
- * that calls often meet.
- */
+/* The names of one to three resources, of which first is one. */
 static struct span any_names(struct run *run, int first,
                              char text[SIM_NAMES_MAX])
 {
     int numbers[] = {first, (first + 1) % SIM_RESOURCES,
                      (first + 2) % SIM_RESOURCES};
-    int count = 1 + (int)hands_pick(run, 1 + hands_pick(run, 3));
+    int count = 1 + (int)hands_pick(run, 3);
     return (struct span){text, simnode_join(text, numbers, count)};
 }
 
@@ -213,7 +210,8 @@ static void make_call(struct run *run, const struct shared *shared,
         has_lock ? (enum call_kind)(CALL_ACQUIRE +
                                     hands_pick(run, CALL_KINDS - CALL_ACQUIRE))
                  : (enum call_kind)hands_pick(run, CALL_ACQUIRE);
-    int resource = (int)hands_pick(run, SIM_RESOURCES);
+    /* mostly the first ones, so that calls meet */
+    int resource = (int)hands_pick(run, 1 + hands_pick(run, SIM_RESOURCES));
     bool has_names = has_lock && kind != CALL_LISTEN;
     static const int64_t ttls_ms[] = {1, 10, 30, 500, 60000, 90000};
     *call = (struct call){
@@ -371,6 +369,12 @@ static void simulate(struct run *run, int count,
         replies[i].reply.beat = batch.beat;
 }
 
+static bool has_done(enum vote vote)
+{
+    return vote == VOTE_GRANTED || vote == VOTE_EXTENDED ||
+           vote == VOTE_DELETED;
+}
+
 static bool run_batch(struct run *run)
 {
     struct call calls[CALLS_MAX];
@@ -394,7 +398,8 @@ static bool run_batch(struct run *run)
             run->done[calls[i].kind] += sim[i].reply.vote == VOTE_DONE;
         run->votes[ballot_number(
             (struct ballot){sim[i].reply.vote, sim[i].reply.state})]++;
-        run->votes_on_several[sim[i].reply.vote] += copies[i].names > 1;
+        run->several[calls[i].kind] +=
+            copies[i].names > 1 && has_done(sim[i].reply.vote);
         if (calls[i].kind == CALL_LOOK)
             run->words[sim[i].reply.look.word]++;
         if (is_same(&real[i].reply, &sim[i].reply))
@@ -437,16 +442,14 @@ static void print_counts(const struct run *run)
     for (int i = CALL_LOOK; i < CALL_ACQUIRE; i++)
         printf("  done: %-14s %llu\n", script_name((enum call_kind)i),
                (unsigned long long)run->done[i]);
+    for (int i = CALL_ACQUIRE; i < CALL_INSPECT; i++)
+        printf("  several: %-11s %llu\n", script_name((enum call_kind)i),
+               (unsigned long long)run->several[i]);
     printf("replies\n");
     for (int i = 0; i < BALLOT_KINDS; i++)
         if (run->votes[i] > 0)
             printf("  %-20s %llu\n", ballot_name(ballot_of_number(i)),
                    (unsigned long long)run->votes[i]);
-    for (int i = 0; i < VOTE_KINDS; i++)
-        if (run->votes_on_several[i] > 0)
-            printf("  several: %-11s %llu\n",
-                   ballot_name((struct ballot){.vote = (enum vote)i}),
-                   (unsigned long long)run->votes_on_several[i]);
     for (int i = 0; i < LOOK_WORDS; i++)
         printf("  look: %-14s %llu\n", words[i],
                (unsigned long long)run->words[i]);

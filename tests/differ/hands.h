@@ -21,7 +21,7 @@ struct run {
     uint64_t calls[CALL_KINDS];
     uint64_t done[CALL_ACQUIRE]; /* of those that change who votes */
     uint64_t votes[BALLOT_KINDS];
-    uint64_t votes_on_several[VOTE_KINDS]; /* of calls for several names */
+    uint64_t several[CALL_KINDS]; /* that did something to several names */
     uint64_t words[LOOK_WORDS];
     uint64_t undecided;
 };
