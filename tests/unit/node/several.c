@@ -37,8 +37,10 @@ const char *several_value(int lock)
 const char *several_values(void)
 {
     static char values[SEVERAL + 1];
-    for (int i = 0; i < SEVERAL; i++)
-        values[i] = several_pttl(i) == -2 ? '-' : several_value(i)[0];
+    for (int i = 0; i < SEVERAL; i++) {
+        const char *value = several_pttl(i) == -2 ? "-" : several_value(i);
+        values[i] = *value;
+    }
     return values;
 }
 
