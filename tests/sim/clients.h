@@ -6,13 +6,14 @@
  *              that a node evicted, until a look notices that
  *   rising     each grant's number is above that of every earlier grant, and no
  *              lock is extended after a grant with a higher number, unless it
- *              is the same client's, with the same key; even in those worlds,
- *              as long as no node forgets anything there
+ *              is the same client's, with the same key, or owed to an eviction,
+ *              as above; even in those worlds, as long as no node forgets
+ *              anything there
  *   own        a key that a client believes in is deleted only by a release
  *              that this client asks for
- *   kept       the lock a client believes in, or a repeat of it, is whole on a
- *              majority of the nodes, except nodes that lost memory or time
- *              since it was granted
+ *   kept       the lock a client believes in, or a repeat that was asked for
+ *              after it was granted, is whole on a majority of the nodes,
+ *              except nodes that lost memory or time since then
  *   answered   every request is answered exactly once
  *   mortal     no acquire or extend that arrives long after it was sent sets a
  *              key or lengthens its life

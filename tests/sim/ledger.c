@@ -70,17 +70,6 @@ void ledger_on_grant(struct world *world, const struct client *client,
     }
 }
 
-void ledger_on_extension(struct world *world, const struct client *client,
-                         int64_t number)
-{
-    for (int i = 0; i < client->count; i++) {
-        const struct numbered *last =
-            &world->clients->ledger.last[client->resources[i]];
-        if (number < last->number && !has_key_of(client, last))
-            violated(world, "rising", client);
-    }
-}
-
 /* ---- the keys ----------------------------------------------------------- */
 
 /* Its token, or one with its key that was asked for after it. */
@@ -178,6 +167,7 @@ static void note_windfall(struct ledger *ledger, const struct simcall *call,
         &ledger->windfalls[ledger->windfall_count++ % WINDFALLS];
     it->resource = resource;
     it->evicted_us = evicted_us;
+    it->number = call->call.number;
     it->token_len = span_copy(it->token, call->call.token);
 }
 
@@ -208,6 +198,35 @@ static void look_for_evictions(struct world *world,
             note_windfall(&world->clients->ledger, call, i, *evicted_us);
         if (machine->is_unseen ? is_over : is_look)
             *evicted_us = 0;
+    }
+}
+
+/* The grant with this number, as above, of which no belief may be known. */
+static bool is_windfall_of(const struct ledger *ledger, int resource,
+                           int64_t number, const struct client *earlier)
+{
+    for (int i = 0; i < WINDFALLS; i++) {
+        const struct windfall *it = &ledger->windfalls[i];
+        if (it->resource == resource && it->number == number &&
+            earlier->granted_us < it->evicted_us)
+            return true;
+    }
+    return false;
+}
+
+void ledger_on_extension(struct world *world, const struct client *client,
+                         int64_t number)
+{
+    struct ledger *ledger = &world->clients->ledger;
+    for (int i = 0; i < client->count; i++) {
+        int resource = client->resources[i];
+        const struct numbered *last = &ledger->last[resource];
+        if (number >= last->number || has_key_of(client, last))
+            continue;
+        if (is_windfall_of(ledger, resource, last->number, client))
+            ledger->excused++;
+        else
+            violated(world, "rising", client);
     }
 }
 

@@ -15,6 +15,7 @@
 struct windfall {
     int resource;
     int64_t evicted_us;
+    int64_t number; /* of the lock that was granted */
     size_t token_len;
     char token[SIM_TOKEN_MAX];
 };
