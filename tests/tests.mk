@@ -158,7 +158,7 @@ fuzz: ## Fuzz each parser; FUZZ_SECONDS=60 for each, FUZZERS="id json"
 	@$(MAKE) --no-print-directory -j$$(nproc) FLAVOUR=fuzz CC=clang fuzzers
 	@tests/fuzz/run.sh build/fuzz/fuzz
 
-mutants: $(OUT)/redlockd $(OUT)/sim ## Take one cure away at a time: who notices?
+mutants: $(OUT)/redlockd $(OUT)/sim $(OUT)/differ ## Take one cure away at a time: who notices?
 	@scripts/deps.sh build nemesis
 	@$(MAKE) -s --no-print-directory -j$$(nproc) nemesis-tools
 	@tests/mutants/run.py $(MUTANTS_ARGS)

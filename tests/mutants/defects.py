@@ -1,7 +1,8 @@
 """Deliberate defects: each removes one safeguard. See run.py.
 
 A defect of a node's script is made in the simulator's node, which
-build/release/differ compares with the script, or is left to the nemesis.
+build/release/differ compares with the script, or is left to the nemesis. Where
+neither suffers, differ finds it itself.
 """
 from __future__ import annotations
 
@@ -18,8 +19,9 @@ class Edit:
 @dataclass(frozen=True)
 class Defect:
     name: str
-    suite: str  # sim: the simulator finds it; nemesis: real processes do
-    falls: str  # the invariant that it breaks
+    suite: str  # sim: the simulator finds it; nemesis: real processes do;
+                # differ: so does the comparison of scripts and simulated nodes
+    falls: str  # the invariant that it breaks; differ: "batch"
     edits: list[Edit] = field(default_factory=list)
     faults: str = "all"  # the kinds that reveal it
     seed: int = 1        # the first, or the only one
@@ -152,12 +154,21 @@ DEFECTS = [
         "        }\n"
         "        if (held == NULL)\n"
         "            set_key(batch, call, call->resources[i], ask->ttl_ms);\n")]),
-    # parts of a lock are lost only where a node evicts them
-    Defect("extension of part of a lock counts", "sim", "rising", [Edit(
-        "tests/lib/node/simnode.c",
-        "    if (missing > 0) {\n        answer->reply.highest =\n",
-        "    if (missing == call->names) {\n        answer->reply.highest =\n")],
-        faults="evict,break,block,slow", seed=390),
+    # Parts of a lock are lost only where keys are evicted, or deleted by hand.
+    Defect("extension of part of a lock counts", "differ", "batch", [Edit(
+        "server/node/scripts/extend.lua",
+        "            is_missing = true\n"
+        "        elseif value ~= ARGV[b] then\n"
+        "            return held(ARGV[i], pttl, value)\n"
+        "        end\n"
+        "    end\n    if",
+        "            is_missing = is_missing == nil or is_missing\n"
+        "        elseif value ~= ARGV[b] then\n"
+        "            return held(ARGV[i], pttl, value)\n"
+        "        else\n"
+        "            is_missing = false\n"
+        "        end\n"
+        "    end\n    if")]),
     Defect("contender that ignores its other queues", "sim", "served", [Edit(
         "server/engine/waitqueue.c",
         "        it->places[i].queue->contender = it;\n",
@@ -190,7 +201,7 @@ DEFECTS = [
         "tests/lib/node/simnode.c",
         "                left > ask->ttl_ms ? left : ask->ttl_ms);\n",
         "                left > 0 ? ask->ttl_ms : ask->ttl_ms);\n")]),
-    Defect("key hash without the resources", "nemesis", "exclusion", [Edit(
+    Defect("key hash without the resources", "nemesis", "answered", [Edit(
         "api/keyhash.c",
         "    len += span_copy(text + len, names);\n",
         "    (void)names;\n")], faults="none"),

@@ -6,8 +6,9 @@
 Each defect of defects.py is built in a copy of its own; the copy's simulator
 runs seed after seed, or the nemesis runs against its server, until the
 invariant falls that the defect is known to break. The same seed must then
-hold without the defect. Of a rule that the code has twice over, the model is
-searched instead, with the rule and without it.
+hold without the defect. Where no invariant falls, differ sees that a script
+does something else than the simulator's node. Of a rule that the code has twice
+over, the model is searched instead, with the rule and without it.
 
 TEXT is a part of a defect's name, or the name of a suite.
 """
@@ -39,12 +40,12 @@ class Mutant(Tree):
         super().__init__(OUT / re.sub(r"\W+", "-", name))
         for path, text in edited(name, edits).items():
             (self.root / path).write_text(text)
-        self.build(["build", "build/release/sim"])
+        self.build(["build", "build/release/sim", "build/release/differ"])
 
-    def simulate(self, first: int, count: int, faults: str,
-                 timeout_s: float) -> str:
-        command = [str(self.root / "build/release/sim"), "--seed", str(first),
-                   "--seeds", str(count)]
+    def play(self, program: str, first: int, count: int, faults: str,
+             timeout_s: float) -> str:
+        command = [str(self.root / "build/release" / program), "--seed",
+                   str(first), "--seeds", str(count)]
         if faults != "all":
             command += ["--faults", faults]
         return output(command, timeout_s)
@@ -94,18 +95,18 @@ def output(command: list[str], timeout_s: float) -> str:
         return text if isinstance(text, str) else text.decode()
 
 
-class Simulator:
-    """One seed after the other."""
+class Seeds:
+    """The simulator, or the differential test: one seed after the other."""
 
-    def __init__(self, sound: Mutant) -> None:
-        self.sound = sound
+    def __init__(self, sound: Mutant, program: str) -> None:
+        self.sound, self.program = sound, program
 
     def find(self, defect: Defect, seconds: float) -> tuple[str, int]:
         """What fell, and the seed; "": nothing did."""
         mutant = Mutant(defect.name, defect.edits)
         end, seed = time.monotonic() + seconds, defect.seed
         while (left := end - time.monotonic()) > 0:
-            text = mutant.simulate(seed, BATCH, defect.faults, left)
+            text = mutant.play(self.program, seed, BATCH, defect.faults, left)
             for number, invariant in FALLEN.findall(text):
                 if invariant == defect.falls:
                     return invariant, int(number)
@@ -113,8 +114,8 @@ class Simulator:
         return "", 0
 
     def holds(self, defect: Defect, seed: int) -> bool:
-        text = self.sound.simulate(seed, 1, defect.faults, 120)
-        return "sim: 1 passed, 0 failed" in text
+        text = self.sound.play(self.program, seed, 1, defect.faults, 120)
+        return f"{self.program}: 1 passed, 0 failed" in text
 
 
 class Nemesis:
@@ -176,8 +177,8 @@ def main() -> None:
     chosen = [one for one in DEFECTS
               if options.only in one.name or options.only == one.suite]
     sound = Mutant("none")
-    suites = {"sim": Simulator(sound), "nemesis": Nemesis(sound),
-              "model": Model()}
+    suites = {"sim": Seeds(sound, "sim"), "differ": Seeds(sound, "differ"),
+              "nemesis": Nemesis(sound), "model": Model()}
     failed = 0
     print(f"{'defect':52}{'suite':9}{'invariant':13}{'seed':>5}{'s':>6}")
     for defect in chosen:
