@@ -46,8 +46,8 @@ struct engine_acquire {
  * it has its outcome. All spans are copied. 0: no memory, or too many
  * operations; then answer is not called.
  *
- * acquire  if the resource is held by a lock with this key hash that was granted
- *          before, its holder gets it again: with another token, and the old one
+ * acquire  if the resource is held by a lock with this key hash that was
+ * granted before, its holder gets it again: with another token, and the old one
  *          ends
  * extend   the token must have our form (token_is_ours), and is compared as
  *          bytes; ttl_ms as for acquire

@@ -67,9 +67,9 @@ struct client {
     engine_op op;
     int count; /* of the resources of its lock */
     int resources[SIM_HELD_MAX];
-    uint64_t key;    /* its idempotency key; 0: it has none */
+    uint64_t key;        /* its idempotency key; 0: it has none */
     int64_t repeated_us; /* when another request with it last began */
-    bool is_unheard; /* it does not know what came of its acquire */
+    bool is_unheard;     /* it does not know what came of its acquire */
     int64_t ttl_ms;
     int64_t wait_ms;
     int64_t granted_us;        /* when the belief began */
