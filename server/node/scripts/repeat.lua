@@ -13,14 +13,13 @@ if kind == 'repeat' or kind == 'acquire' then
     -- Whether the value is a token with the same key hash, and not too high:
     -- <16 digits>.<40 hex digits>+<22 characters>[.<owner>]
     local function may_replace(value)
-        local hash = string.sub(token, 58, 80)
         if kind == 'acquire' or type(value) ~= 'string' or #value > 145 or
-            string.sub(hash, 1, 1) ~= '+' or #hash < 23 or
-            string.sub(value, 58, 80) ~= hash then
+            string.sub(value, 58, 80) ~= string.sub(token, 58, 80) then
             return false
         end
         local digits = string.match(value, '^(' .. string.rep('%d', 16) ..
-            ')%.' .. string.rep('[%da-f]', 40) .. '%+')
+            ')%.' .. string.rep('[%da-f]', 40) .. '%+' ..
+            string.rep('[%w_-]', 22))
         local rest = string.sub(value, 81)
         return digits and tonumber(digits) <= tonumber(ARGV[b + 4 + n]) and
             (rest == '' or string.find(rest, '^%.[%w._:@/-]+$'))

@@ -119,8 +119,10 @@ START_TEST(each_deletion_is_announced)
     master_integer(&live.master, "DEL p:a");
     ck_assert_int_eq(several_run(CALL_RELEASE, "a\nb\nc", "A"), VOTE_FREE);
     ck_assert_str_eq(master_hear(&live.master), CHANNEL "c=A");
-    set_all("-A-");
-    ck_assert_int_eq(several_run(CALL_RELEASE, "b\nd", "A"), VOTE_FREE);
+    set_all("AA-");
+    ck_assert_int_eq(several_run(CALL_RELEASE, "a\nb", "A"), VOTE_DELETED);
+    ck_assert_int_eq(live.reply.listeners, 1);
+    ck_assert_str_eq(master_hear(&live.master), CHANNEL "a=A");
     set_all("A--");
     ck_assert_int_eq(several_run(CALL_RELEASE, "a\nb", "A"), VOTE_FREE);
     ck_assert_str_eq(master_hear(&live.master), CHANNEL "a=A");

@@ -272,7 +272,7 @@ START_TEST(if_one_is_missing_none_is_extended)
     for (int i = 0; i < SEVERAL; i++) {
         if (i != _i)
             several_set(i, "A", LIVE_TTL_MS / 2);
-        numbers[i] = live_node_now_us() + 1000 * i;
+        numbers[i] = (i + 1) * (part / 2) + 1000 * (i + 1);
         several_raise(i, numbers[i]);
     }
     ck_assert_int_eq(live_ask(&call), VOTE_FREE);
