@@ -119,11 +119,12 @@ DEFECTS = [
         "server/engine/repairs.c", "/* ---- begin ---",
         "static void set(struct repairs *repairs, const struct repair *it,\n"
         "                int64_t now_us);\n\n/* ---- begin ---")]),
-    Defect("repair without compare", "sim", "tidy", [Edit(
-        "tests/lib/node/simnode.c",
-        "    if (simnode_seen(batch->memory, ask->slots, call->names) != "
-        "ask->seen)\n",
-        "    if (ask->seen < 0)\n")]),
+    # The simulator finds nothing that is left behind in 4000 seeds, as releases
+    # ask again.
+    Defect("repair without compare", "differ", "batch", [Edit(
+        "server/node/scripts/repair.lua",
+        "    if seen ~= tonumber(ARGV[b + 4 + n]) then\n",
+        "    if seen < 0 then\n")]),
     Defect("release that asks once", "sim", "tidy", [Edit(
         "server/engine/releases.c",
         "    if (!is_for_good && reply->vote != VOTE_DELETED)\n",
