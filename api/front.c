@@ -17,7 +17,9 @@
 enum {
     KNOCK_US = 100000,    /* until a full server looks again who waits */
     RUNS_MAX = 16,        /* of the library in a turn; nodes must be read too */
+    RUNS_US = 10000,      /* no run begins later in the turn, either */
     STOP_RUNS_MAX = 1000, /* to write the last answers */
+    PIECE_SIZE = 4096,    /* of a large answer */
 };
 
 struct front {
@@ -50,14 +52,41 @@ static bool add_fields(struct MHD_Response *answer,
     return true;
 }
 
+static ssize_t read_piece(void *body, uint64_t at, char *piece, size_t size)
+{
+    memcpy(piece, (const char *)body + at, size);
+    return (ssize_t)size;
+}
+
+/*
+ * A run of the library writes once to each connection. When thousands ask for a
+ * large answer at once, a run that writes it whole takes seconds, in which no
+ * node is read: so it is written in pieces.
+ */
+static struct MHD_Response *make_large(const struct http_response *response)
+{
+    return MHD_create_response_from_callback(response->body_len, PIECE_SIZE,
+                                             read_piece, response->body,
+                                             response->is_static ? NULL : free);
+}
+
+static struct MHD_Response *make_small(const struct http_response *response)
+{
+    return MHD_create_response_from_buffer(
+        response->body_len, response->body,
+        response->is_static ? MHD_RESPMEM_PERSISTENT : MHD_RESPMEM_MUST_FREE);
+}
+
 /* Takes response->body. MHD_NO: no memory; the library closes. */
 static enum MHD_Result send_answer(struct front *front, struct connection *it,
                                    const struct http_response *response)
 {
-    struct MHD_Response *answer = MHD_create_response_from_buffer(
-        response->body_len, response->body, MHD_RESPMEM_MUST_FREE);
+    struct MHD_Response *answer = response->body_len > PIECE_SIZE
+                                      ? make_large(response)
+                                      : make_small(response);
     if (answer == NULL) {
-        free(response->body);
+        if (!response->is_static)
+            free(response->body);
         return MHD_NO;
     }
     enum MHD_Result rc = MHD_NO;
@@ -243,7 +272,7 @@ static void on_knock(void *arg, int events)
  * epoll, and puts it back at the beginning of a run: so a run that closed
  * connections is followed by another.
  */
-static bool run_library(struct front *front, int runs_max,
+static bool run_library(struct front *front, int runs_max, int64_t until_us,
                         unsigned long long *wait_ms)
 {
     bool has_wait;
@@ -256,7 +285,8 @@ static bool run_library(struct front *front, int runs_max,
             *wait_ms = 0;
             has_wait = true;
         }
-    } while (has_wait && *wait_ms == 0 && --runs_max > 0);
+    } while (has_wait && *wait_ms == 0 && --runs_max > 0 &&
+             clock_now_us() < until_us);
     return has_wait;
 }
 
@@ -267,7 +297,7 @@ void front_serve(struct front *front)
         return;
     front->is_due = false;
     /* What is left waits for the nodes' turn, not for an event. */
-    if (run_library(front, RUNS_MAX, &wait_ms))
+    if (run_library(front, RUNS_MAX, clock_now_us() + RUNS_US, &wait_ms))
         loop_timer_set(front->timer, clock_now_us() + (int64_t)wait_ms * 1000);
     if (front->connections.metrics->connections >= front->connections_max)
         (void)loop_watch_set(front->door, LOOP_READABLE);
@@ -372,7 +402,7 @@ static void answer_all(struct front *front)
     unsigned long long wait_ms;
     front->service.is_stopping = true;
     connections_wake(&front->connections);
-    (void)run_library(front, STOP_RUNS_MAX, &wait_ms);
+    (void)run_library(front, STOP_RUNS_MAX, INT64_MAX, &wait_ms);
 }
 
 void front_free(struct front *front)

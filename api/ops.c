@@ -33,16 +33,6 @@ static void respond_with(const char *content_type,
     response->content_type = content_type;
 }
 
-/* Answers 200 with a copy of a static text, which ends with a NUL. */
-static void respond_text(const char *content_type, struct span text,
-                         const struct http_request *request,
-                         struct http_response *response)
-{
-    response->body = strdup(text.ptr);
-    response->body_len = text.len;
-    respond_with(content_type, request, response);
-}
-
 static void count_nodes(const struct service *service,
                         struct render_nodes *nodes)
 {
@@ -79,9 +69,11 @@ void ops_livez(const struct service *service,
                const struct http_request *request,
                struct http_response *response)
 {
+    static const char text[] = "{\"status\":\"alive\"}\n";
     (void)service;
-    respond_text(HTTP_JSON, span_of("{\"status\":\"alive\"}\n"), request,
-                 response);
+    response->body = strdup(text);
+    response->body_len = sizeof text - 1;
+    respond_with(HTTP_JSON, request, response);
 }
 
 static void respond_unready(const struct service *service,
@@ -155,6 +147,8 @@ void ops_openapi(const struct service *service,
                  struct http_response *response)
 {
     (void)service;
-    respond_text("application/yaml", (struct span){openapi, sizeof openapi - 1},
-                 request, response);
+    response->body = (char *)openapi;
+    response->body_len = sizeof openapi - 1;
+    response->is_static = true;
+    respond_with("application/yaml", request, response);
 }

@@ -1,6 +1,7 @@
 #include "starve.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 /* These are the names that `ld --wrap` makes. */
 #define REAL(name) __asm__("__real_" #name)
@@ -21,6 +22,8 @@ struct starve starve;
 
 static bool fails(void)
 {
+    if (starve.is_on && starve.takes_us > 0)
+        usleep((useconds_t)starve.takes_us);
     return starve.is_on && starve.left > 0 && --starve.left == 0;
 }
 

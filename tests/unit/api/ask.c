@@ -10,7 +10,8 @@ struct ask ask;
 static void clear_answer(void)
 {
     json_decref(ask.body);
-    free(ask.response.body);
+    if (!ask.response.is_static)
+        free(ask.response.body);
     ask.body = NULL;
     http_response_init(&ask.response);
 }

@@ -1,0 +1,146 @@
+/*
+ * Many requests at once, large answers, and slow ones: the nodes have their
+ * turns meanwhile.
+ */
+#include <check.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "../growth.h"
+#include "../starve.h"
+#include "served.h"
+
+Suite *check_front_turns(void);
+
+#define LARGE SERVED_GET("/openapi.yaml")
+
+static void ask_often(int fd, const char *text, int times)
+{
+    for (int i = 0; i < times; i++)
+        served_send(fd, text);
+}
+
+/* ---- large answers ------------------------------------------------------ */
+
+static struct {
+    int fd;
+    size_t wanted, len;
+    char text[100000]; /* the beginning */
+} client;
+
+static bool has_come(void *arg)
+{
+    static char rest[65536];
+    (void)arg;
+    for (;;) {
+        size_t room = sizeof client.text - 1 - client.len;
+        bool has_room = client.len < sizeof client.text - 1;
+        ssize_t got =
+            recv(client.fd, has_room ? client.text + client.len : rest,
+                 has_room ? room : sizeof rest, MSG_DONTWAIT);
+        if (got <= 0)
+            return client.len >= client.wanted;
+        client.len += (size_t)got;
+    }
+}
+
+static void await(size_t bytes)
+{
+    client.wanted = bytes;
+    turns_until(served.loop, has_come, NULL);
+}
+
+/* With its head. */
+static size_t large_size(void)
+{
+    client.fd = served_ask(LARGE);
+    await(1);
+    const char *length = strstr(client.text, "\r\nContent-Length: ");
+    const char *end = strstr(client.text, "\r\n\r\n");
+    ck_assert(length != NULL && end != NULL);
+    size_t size =
+        (size_t)(end + 4 - client.text) + strtoul(length + 18, NULL, 10);
+    await(size);
+    ck_assert_uint_eq(client.len, size);
+    return size;
+}
+
+START_TEST(a_large_answer_takes_more_than_one_turn)
+{
+    enum { ANSWERS = 16 };
+    size_t size = large_size();
+    client.len = 0;
+    int before = served.turns;
+    ask_often(client.fd, LARGE, ANSWERS);
+    await(ANSWERS * size);
+    ck_assert_uint_eq(client.len, ANSWERS * size);
+    ck_assert_int_ge(served.turns - before, ANSWERS);
+    close(client.fd);
+}
+END_TEST
+
+START_TEST(who_asks_for_the_head_of_a_large_one_gets_no_body)
+{
+    client.fd = served_ask("HEAD /openapi.yaml HTTP/1.1\r\nHost: x\r\n\r\n");
+    await(1);
+    served_pass();
+    ck_assert_ptr_nonnull(strstr(client.text, "\r\nContent-Length: "));
+    ck_assert_str_eq(strstr(client.text, "\r\n\r\n"), "\r\n\r\n");
+    close(client.fd);
+}
+END_TEST
+
+/* The server has no copy for each of them. */
+START_TEST(who_does_not_read_a_large_answer_takes_little_memory)
+{
+    enum { ASKED = 300 }; /* more than the kernel has room for */
+    int fds[SERVED_CONNECTIONS];
+    size_t size = large_size();
+    close(client.fd);
+    served_pass();
+    size_t before = growth_bytes_in_use();
+    for (int i = 0; i < SERVED_CONNECTIONS; i++) {
+        fds[i] = served_connect();
+        ask_often(fds[i], LARGE, ASKED);
+    }
+    uint64_t answered;
+    do {
+        answered = play.metrics.requests_answered;
+        served_pass();
+    } while (play.metrics.requests_answered > answered);
+    ck_assert_int_eq(front_in_flight(served.front), SERVED_CONNECTIONS);
+    ck_assert_uint_lt(growth_bytes_in_use(), before + size);
+    for (int i = 0; i < SERVED_CONNECTIONS; i++)
+        close(fds[i]);
+}
+END_TEST
+
+/* ---- many, and slow ones ------------------------------------------------ */
+
+START_TEST(requests_that_take_long_are_answered_one_in_a_turn)
+{
+    enum { REQUESTS = 16 };
+    starve.takes_us = 5000; /* an answer takes several allocations */
+    int before = served.turns;
+    int fd = served_connect();
+    ask_often(fd, SERVED_GET("/nope"), REQUESTS);
+    turns_until_count(served.loop, &served.turns, before + REQUESTS / 2);
+    ck_assert_uint_le(play.metrics.requests_answered, REQUESTS / 2 + 1);
+    starve.takes_us = 0;
+    close(fd);
+}
+END_TEST
+
+Suite *check_front_turns(void)
+{
+    Suite *suite = suite_create("front_turns");
+    TCase *tc = tcase_create("front_turns");
+    tcase_add_checked_fixture(tc, served_begin, served_end);
+    tcase_add_test(tc, a_large_answer_takes_more_than_one_turn);
+    tcase_add_test(tc, who_asks_for_the_head_of_a_large_one_gets_no_body);
+    tcase_add_test(tc, who_does_not_read_a_large_answer_takes_little_memory);
+    tcase_add_test(tc, requests_that_take_long_are_answered_one_in_a_turn);
+    suite_add_tcase(suite, tc);
+    return suite;
+}
