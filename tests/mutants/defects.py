@@ -160,12 +160,12 @@ DEFECTS = [
         "server/node/scripts/extend.lua",
         "            is_missing = true\n"
         "        elseif value ~= ARGV[b] then\n"
-        "            return held(ARGV[i], pttl, value)\n"
+        "            return 'HELD', pttl, ARGV[i], value\n"
         "        end\n"
         "    end\n    if",
         "            is_missing = is_missing == nil or is_missing\n"
         "        elseif value ~= ARGV[b] then\n"
-        "            return held(ARGV[i], pttl, value)\n"
+        "            return 'HELD', pttl, ARGV[i], value\n"
         "        else\n"
         "            is_missing = false\n"
         "        end\n"
