@@ -143,7 +143,7 @@ static void wake_repeat(struct waits *waits, const struct waiter *it,
 static void leave(struct waits *waits, struct waiter *it, int64_t now_us)
 {
     not_ready(waits, it);
-    waitqueues_leave(it);
+    waitqueues_leave(&waits->queues, it);
     waits->count--;
     waits->env->metrics->waiters--;
     metrics_observe_wait(waits->env->metrics, now_us - it->since_us);

@@ -26,6 +26,7 @@ void waitqueues_init(struct waitqueues *queues)
     queues->index = NULL;
     queues->arrivals = 0;
     TAILQ_INIT(&queues->list);
+    TAILQ_INIT(&queues->vacant);
 }
 
 static void free_queue(struct waitqueues *queues, struct waitqueue *queue)
@@ -129,18 +130,13 @@ void waitqueues_dismiss(struct waitqueues *queues, struct waiter *waiter)
 
 /* ---- contenders --------------------------------------------------------- */
 
-/* Queues whose contender is to be found. */
-struct vacancies {
-    TAILQ_HEAD(, waitqueue) list;
-};
-
-static void add_vacancy(struct vacancies *vacancies, struct waitqueue *queue)
+static void make_vacant(struct waitqueues *queues, struct waitqueue *queue)
 {
     queue->contender = NULL;
     if (queue->is_vacant)
         return;
     queue->is_vacant = true;
-    TAILQ_INSERT_TAIL(&vacancies->list, queue, vacant);
+    TAILQ_INSERT_TAIL(&queues->vacant, queue, vacant);
 }
 
 /* No earlier one contends for any of its resources. */
@@ -155,35 +151,34 @@ static bool may_contend(const struct waiter *it)
 }
 
 /* Later ones give way. */
-static void contend(struct waiter *it, struct vacancies *vacancies)
+static void contend(struct waitqueues *queues, struct waiter *it)
 {
     for (int i = 0; i < it->count; i++) {
         const struct waiter *other = it->places[i].queue->contender;
         for (int j = 0; other != NULL && other != it && j < other->count; j++)
-            add_vacancy(vacancies, other->places[j].queue);
+            make_vacant(queues, other->places[j].queue);
         it->places[i].queue->contender = it;
     }
 }
 
 /* Ends, as later ones give way to earlier ones only. */
-static void fill(struct vacancies *vacancies)
+static void fill(struct waitqueues *queues)
 {
     struct waitqueue *queue;
-    while ((queue = TAILQ_FIRST(&vacancies->list)) != NULL) {
-        TAILQ_REMOVE(&vacancies->list, queue, vacant);
+    while ((queue = TAILQ_FIRST(&queues->vacant)) != NULL) {
+        TAILQ_REMOVE(&queues->vacant, queue, vacant);
         queue->is_vacant = false;
         struct place *place = TAILQ_FIRST(&queue->places);
         while (place != NULL && queue->contender != place->waiter &&
                !may_contend(place->waiter))
             place = TAILQ_NEXT(place, link);
         if (place != NULL && queue->contender != place->waiter)
-            contend(place->waiter, vacancies);
+            contend(queues, place->waiter);
     }
 }
 
 void waitqueues_join(struct waitqueues *queues, struct waiter *waiter)
 {
-    struct vacancies none = {TAILQ_HEAD_INITIALIZER(none.list)};
     bool is_free = true;
     waiter->arrival = ++queues->arrivals;
     for (int i = 0; i < waiter->count; i++) {
@@ -193,20 +188,19 @@ void waitqueues_join(struct waitqueues *queues, struct waiter *waiter)
         is_free &= queue->contender == NULL;
     }
     if (is_free)
-        contend(waiter, &none);
+        contend(queues, waiter);
 }
 
-void waitqueues_leave(struct waiter *waiter)
+void waitqueues_leave(struct waitqueues *queues, struct waiter *waiter)
 {
-    struct vacancies vacancies = {TAILQ_HEAD_INITIALIZER(vacancies.list)};
     for (int i = 0; i < waiter->count; i++) {
         struct waitqueue *queue = waiter->places[i].queue;
         TAILQ_REMOVE(&queue->places, &waiter->places[i], link);
         queue->count--;
         if (queue->contender == waiter)
-            add_vacancy(&vacancies, queue);
+            make_vacant(queues, queue);
     }
-    fill(&vacancies);
+    fill(queues);
 }
 
 bool waiter_is_contender(const struct waiter *waiter)

@@ -97,6 +97,7 @@ struct waitqueue {
 struct waitqueues {
     void *index; /* for tsearch(3) */
     TAILQ_HEAD(, waitqueue) list;
+    TAILQ_HEAD(, waitqueue) vacant; /* empty between two calls */
     uint64_t arrivals;
 };
 
@@ -125,7 +126,7 @@ void waitqueues_dismiss(struct waitqueues *queues, struct waiter *waiter);
  * contenders, and others no longer be.
  */
 void waitqueues_join(struct waitqueues *queues, struct waiter *waiter);
-void waitqueues_leave(struct waiter *waiter);
+void waitqueues_leave(struct waitqueues *queues, struct waiter *waiter);
 
 bool waiter_is_contender(const struct waiter *waiter);
 

@@ -33,7 +33,7 @@ static void join(struct client *it, const char *text)
 
 static void leave(struct client *it)
 {
-    waitqueues_leave(&it->waiter);
+    waitqueues_leave(&queues, &it->waiter);
     waitqueues_dismiss(&queues, &it->waiter);
     it->is_waiting = false;
 }

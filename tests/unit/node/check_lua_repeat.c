@@ -125,15 +125,15 @@ START_TEST(a_token_without_a_key_replaces_nothing)
 {
     static const char *const held[] = {
         FIRST,
-        "1700000000000005." HEX "." HASH,
-        "1700000000000005." HEX "+abc",
-        "1700000000000005." HEX,
+        ("1700000000000005." HEX "." HASH),
+        ("1700000000000005." HEX "+abc"),
+        ("1700000000000005." HEX),
     };
     static const char *const tokens[] = {
-        "1700000000000009." HEX,
-        "1700000000000009." HEX "." HASH,
-        "1700000000000009." HEX "+" HASH2,
-        "1700000000000009." HEX "+abc",
+        ("1700000000000009." HEX),
+        ("1700000000000009." HEX "." HASH),
+        ("1700000000000009." HEX "+" HASH2),
+        ("1700000000000009." HEX "+abc"),
     };
     several_set(0, held[_i], LIVE_TTL_MS / 2);
     for (int i = 0; i < 4; i++) {
