@@ -65,7 +65,7 @@ static int64_t take_number(struct span *text)
 static bool take(struct span *text, const char *word)
 {
     size_t len = strlen(word);
-    if (text->len < len || memcmp(text->ptr, word, len) != 0)
+    if (text->len < len || (len > 0 && memcmp(text->ptr, word, len) != 0))
         return false;
     text->ptr += len;
     text->len -= len;
