@@ -28,6 +28,11 @@ void waits_init(struct waits *waits, struct nodes *nodes,
 
 void waits_fini(struct waits *waits)
 {
+    for (uint32_t i = 0; i < waits->slots.count; i++) {
+        struct waiter *it = slots_at(&waits->slots, i);
+        if (it != NULL)
+            waitqueues_dismiss(&waits->queues, it);
+    }
     waitqueues_fini(&waits->queues);
     slots_fini(&waits->slots);
 }
