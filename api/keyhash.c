@@ -11,13 +11,8 @@ static_assert(BASE64URL_LEN(KEPT_BYTES) == (int)KEY_HASH_LEN, "");
 
 bool keyhash_is_key(struct span key)
 {
-    static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                  "abcdefghijklmnopqrstuvwxyz"
-                                  "0123456789_-";
-    for (size_t i = 0; i < key.len; i++)
-        if (memchr(allowed, key.ptr[i], sizeof allowed - 1) == NULL)
-            return false;
-    return key.len >= KEYHASH_KEY_MIN && key.len <= KEYHASH_KEY_MAX;
+    return key.len >= KEYHASH_KEY_MIN && key.len <= KEYHASH_KEY_MAX &&
+           base64url_is_alphabet(key);
 }
 
 bool keyhash_make(char hash[KEY_HASH_LEN], struct span key, struct span names)

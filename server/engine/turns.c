@@ -76,13 +76,22 @@ static void not_ready(struct waits *waits, struct waiter *it)
     it->is_ready = false;
 }
 
+/* The contender for one of its resources, if it neither tries nor is to. */
+static struct waiter *idle_contender(const struct waiter *it, int place)
+{
+    struct waiter *contender = it->places[place].queue->contender;
+    bool is_idle = contender != NULL && contender->state == WAITER_QUEUED &&
+                   !contender->is_ready;
+    return is_idle ? contender : NULL;
+}
+
 /* After an attempt of another one or its own. */
 static void go_on_after_try(struct waits *waits, const struct waiter *tried,
                             bool was_held, int64_t now_us)
 {
     for (int i = 0; i < tried->count; i++) {
-        struct waiter *it = tried->places[i].queue->contender;
-        if (it == NULL || it->state != WAITER_QUEUED || it->is_ready)
+        struct waiter *it = idle_contender(tried, i);
+        if (it == NULL)
             continue;
         if (it->plan->is_woken && (was_held || it->plan != tried->plan))
             turns_make_ready(waits, it, it->plan->woken_by);
@@ -95,8 +104,8 @@ static void go_on_after_grant(struct waits *waits, const struct waiter *granted,
                               int64_t now_us)
 {
     for (int i = 0; i < granted->count; i++) {
-        struct waiter *it = granted->places[i].queue->contender;
-        if (it == NULL || it->state != WAITER_QUEUED || it->is_ready)
+        struct waiter *it = idle_contender(granted, i);
+        if (it == NULL)
             continue;
         it->plan->is_woken = false;
         turns_plan(waits, it, now_us);
@@ -109,8 +118,8 @@ static void go_on_after_leave(struct waits *waits, const struct waiter *left,
                               int64_t now_us)
 {
     for (int i = 0; i < left->count; i++) {
-        struct waiter *it = left->places[i].queue->contender;
-        if (it == NULL || it->state != WAITER_QUEUED || it->is_ready)
+        struct waiter *it = idle_contender(left, i);
+        if (it == NULL)
             continue;
         if (it->plan->is_woken)
             turns_make_ready(waits, it, it->plan->woken_by);
