@@ -35,7 +35,7 @@ OBJ := $(patsubst %.c,$(OUT)/%.o,$(filter-out server/main.c,\
          $(sort $(wildcard server/*.c server/*/*.c api/*.c))))
 lua := $(patsubst %,server/node/scripts/%.lua,\
          prelude release acquire repeat extend inspect repair listen \
-         permission batch)
+         permission row batch)
 
 .PHONY: help build deps run fmt clean install
 .DELETE_ON_ERROR:

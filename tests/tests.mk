@@ -1,7 +1,8 @@
 # Everything that tests, measures or checks redlockd; included by ../Makefile
 
 .PHONY: test tests unit integration sim sim-long long readme asan lint analyse bench-tools \
-        bench bench-contention soak crowd compose-test fresh openapi-test interop \
+        bench bench-contention bench-peers bench-scale bench-fsync \
+        bench-profile soak crowd compose-test fresh openapi-test interop \
         nemesis nemesis-tools mutants mutate model fuzz fuzzers starved
 
 TEST_PKGS := $(PKGS) check libcurl
@@ -56,7 +57,10 @@ $(fuzzers): $(OUT)/fuzz/%: $(OUT)/tests/fuzz/fuzz_%.o $(fuzz_shared) $(OBJ)
 	$(Q)$(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(lib_libs)
 fuzzers: $(fuzzers)
 
-$(OUT)/load: $(patsubst %,$(OUT)/tests/bench/%.o,load client http sample)
+load_obj := $(patsubst %,$(OUT)/tests/bench/%.o,load client http sample cost)
+$(OUT)/load: $(load_obj) $(OUT)/tests/bench/redlockd.o
+$(OUT)/load-etcd: $(load_obj) $(OUT)/tests/bench/peers/etcd.o
+$(OUT)/load $(OUT)/load-etcd:
 	@echo "LINK $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^
 $(OUT)/contention: $(patsubst %,$(OUT)/tests/bench/%.o,contention http sample)
@@ -65,7 +69,14 @@ $(OUT)/contention: $(patsubst %,$(OUT)/tests/bench/%.o,contention http sample)
 $(OUT)/baseline: $(patsubst %,$(OUT)/tests/bench/%.o,baseline sample)
 	@echo "LINK $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(lib_libs)
-bench-tools: $(OUT)/redlockd $(OUT)/load $(OUT)/baseline $(OUT)/contention
+$(OUT)/floor: $(OUT)/tests/bench/floor.o
+	@echo "LINK $@"
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(shell pkg-config --libs libmicrohttpd)
+$(OUT)/rows: $(patsubst %,$(OUT)/tests/bench/%.o,rows sample cost)
+	@echo "LINK $@"
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(shell pkg-config --libs hiredis)
+bench-tools: $(OUT)/redlockd $(OUT)/load $(OUT)/baseline $(OUT)/contention \
+             $(OUT)/load-etcd
 
 $(OUT)/nemesis-proxy: $(OUT)/tests/nemesis/proxy.o
 	@echo "LINK $@"
@@ -134,6 +145,27 @@ bench-contention: ## Clients that want the same locks: wait or poll; a plot
 	@scripts/deps.sh build bench
 	@$(MAKE) -s --no-print-directory -j$$(nproc) bench-tools
 	@tests/bench/contention.sh
+
+bench-peers: ## Measure beside other lock libraries and etcd; a plot
+	@scripts/deps.sh build bench openapi peers
+	@$(MAKE) -s --no-print-directory -j$$(nproc) bench-tools
+	@tests/bench/peers.sh
+
+bench-scale: ## Measure with up to 10,000 clients, servers, distance; a plot
+	@scripts/deps.sh build bench
+	@$(MAKE) -s --no-print-directory -j$$(nproc) bench-tools nemesis-tools
+	@tests/bench/scale.sh
+
+bench-fsync: ## Measure beside redis-benchmark, with an fsync for each write
+	@scripts/deps.sh build bench
+	@$(MAKE) -s --no-print-directory -j$$(nproc) bench-tools
+	@tests/bench/fsync.sh
+
+bench-profile: ## Where the CPU time of a cycle goes; OLD=binary compares
+	@scripts/deps.sh build bench profile
+	@$(MAKE) -s --no-print-directory -j$$(nproc) bench-tools $(OUT)/floor \
+	  $(OUT)/rows
+	@tests/bench/profile.sh
 
 soak: ## A million cycles: memory and descriptors must not grow
 	@scripts/deps.sh build bench

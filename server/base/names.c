@@ -19,8 +19,13 @@ struct span names_next(struct span *rest)
 int names_count(struct span names)
 {
     int count = 1;
-    for (size_t i = 0; i < names.len; i++)
-        count += names.ptr[i] == SEPARATOR;
+    const char *end;
+    while (names.len > 0 &&
+           (end = memchr(names.ptr, SEPARATOR, names.len)) != NULL) {
+        names.len -= (size_t)(end + 1 - names.ptr);
+        names.ptr = end + 1;
+        count++;
+    }
     return count;
 }
 

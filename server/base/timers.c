@@ -6,9 +6,15 @@
 
 enum { GROWTH = 64 };
 
+/*
+ * Most timers are stopped or put off long before their time: then the loop's
+ * timer stays as it is, and is set anew only when its own time has come.
+ */
 struct timer {
     struct timers *timers;
     uint32_t slot;
+    int64_t at_us;  /* 0: stopped */
+    int64_t set_us; /* of the loop's timer, not later; 0: stopped */
     struct loop_timer *timer;
 };
 
@@ -28,9 +34,23 @@ struct timers *timers_new(struct loop *loop, timers_fn *fn, void *arg)
     return timers;
 }
 
+static void start(struct timer *timer)
+{
+    timer->set_us = timer->at_us;
+    loop_timer_set(timer->timer, timer->at_us);
+}
+
+/* One that was put off starts again, even if its time has come by now. */
 static void on_timer(void *arg)
 {
-    const struct timer *timer = arg;
+    struct timer *timer = arg;
+    bool is_due = timer->at_us == timer->set_us;
+    timer->set_us = 0;
+    if (!is_due && timer->at_us != 0)
+        start(timer);
+    if (!is_due)
+        return;
+    timer->at_us = 0;
     timer->timers->fn(timer->timers->arg, timer->slot);
 }
 
@@ -67,10 +87,10 @@ bool timers_set(struct timers *timers, uint32_t slot, int64_t at_us)
     while (timers->count <= slot)
         if (!add(timers))
             return false;
-    if (at_us == 0)
-        loop_timer_stop(timers->slots[slot]->timer);
-    else
-        loop_timer_set(timers->slots[slot]->timer, at_us);
+    struct timer *timer = timers->slots[slot];
+    timer->at_us = at_us;
+    if (at_us != 0 && (timer->set_us == 0 || at_us < timer->set_us))
+        start(timer);
     return true;
 }
 

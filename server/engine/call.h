@@ -53,12 +53,12 @@ struct call {
     bool is_durable;   /* look, admit, readmit */
     bool is_objecting; /* look: to a first start */
     int64_t ttl_ms;    /* acquire, repeat, extend (0: only look), repair */
-    int64_t number;    /* acquire, repeat, repair: the fencing number, µs */
+    int64_t number;    /* acquire, repeat, repair: the token's, in µs */
     int64_t node_deadline_us; /* acquire, repeat, extend, repair: LATE after it;
                                  look, revoke: a mark made later has no birth */
     int64_t window_us; /* acquire, repeat, repair: between number and clock */
-    uint16_t slots[NAMES_MAX]; /* acquire, repeat, extend, repair: of each name,
-                                  0 … FENCE_SLOTS - 1 */
+    uint16_t slots[NAMES_MAX]; /* acquire, repeat, extend, repair, release: of
+                                  each name, 0 … FENCE_SLOTS - 1 */
     int64_t seen;      /* repair: the slots' number when the lock was missing;
                           repeat: the highest number that it may replace */
     int64_t listen_us; /* listen: for how long, mostly CALL_LISTEN_US */
@@ -115,6 +115,13 @@ struct call_reply {
     struct span value; /* held: the first VALUE_MAX bytes; empty: foreign */
     struct call_look look; /* look */
 };
+
+/* Whether such a call needs a node that may vote, and has a deadline there. */
+static inline bool call_asks_for_vote(enum call_kind kind)
+{
+    return kind == CALL_ACQUIRE || kind == CALL_REPEAT || kind == CALL_EXTEND ||
+           kind == CALL_REPAIR;
+}
 
 /* What a reply says of the call. */
 static inline struct ballot call_ballot(const struct call_reply *reply)

@@ -1,6 +1,7 @@
 #include "debts.h"
 
 #include "../base/log.h"
+#include "fence.h"
 #include "tag.h"
 #include "token.h"
 
@@ -85,6 +86,7 @@ static bool send_next(struct debts *debts, int node, enum debt_kind kind,
         .resource = item.resource,
         .token = item.token,
     };
+    fence_slots(item.resource, call.slots);
     if (nodes_send(debts->nodes, node, &call, 0,
                    tag_debt((unsigned)kind, number))
             .vote != VOTE_PENDING)

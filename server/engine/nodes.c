@@ -302,12 +302,6 @@ void nodes_tick(struct nodes *nodes, int64_t now_us)
 
 /* ---- calls -------------------------------------------------------------- */
 
-static bool asks_for_vote(enum call_kind kind)
-{
-    return kind == CALL_ACQUIRE || kind == CALL_REPEAT || kind == CALL_EXTEND ||
-           kind == CALL_REPAIR;
-}
-
 /*
  * What the node's clock shows at the deadline. Where our estimate is uncertain,
  * an acquire or extend must not fail for it, and what is never undone, a repair
@@ -326,7 +320,7 @@ enum node_state nodes_refusal(const struct nodes *nodes, int node,
                               enum call_kind kind)
 {
     const struct node *it = &nodes->node[node];
-    return it->is_up && !asks_for_vote(kind) ? STATE_VOTING : it->refusal;
+    return it->is_up && !call_asks_for_vote(kind) ? STATE_VOTING : it->refusal;
 }
 
 struct ballot nodes_send(struct nodes *nodes, int node, struct call *call,
@@ -336,7 +330,7 @@ struct ballot nodes_send(struct nodes *nodes, int node, struct call *call,
     if (refusal != STATE_VOTING)
         return ballot_unfit(refusal);
     call->admit = span_of(nodes->admission.node[node].found);
-    if (asks_for_vote(call->kind)) {
+    if (call_asks_for_vote(call->kind)) {
         call->node_deadline_us =
             deadline_of(nodes, node, call->kind, deadline_us);
         call->window_us = fence_window_us(nodes->env->settings.max_ttl_ms);

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 
+#include "fence.h"
 #include "tag.h"
 
 enum { RELEASES_MAX = 60000 }; /* at once, apart from debts */
@@ -64,19 +65,25 @@ static struct release *remember(struct releases *releases, struct span resource,
     return it;
 }
 
-/* it NULL: nothing waits for the answer. */
-static struct ballot send_to(struct releases *releases, int node,
-                             struct span resource, struct span token,
-                             struct release *it)
+/* Borrows both. */
+static struct call call_of(struct span resource, struct span token)
 {
     struct call call = {
         .kind = CALL_RELEASE,
         .resource = resource,
         .token = token,
     };
+    fence_slots(resource, call.slots);
+    return call;
+}
+
+/* it NULL: nothing waits for the answer. */
+static struct ballot send_to(struct releases *releases, int node,
+                             struct call *call, struct release *it)
+{
     uint64_t tag = it != NULL ? slots_handle(it, tag_bits(TAG_RELEASE, 0))
                               : tag_forgotten();
-    struct ballot ballot = nodes_send(releases->nodes, node, &call, 0, tag);
+    struct ballot ballot = nodes_send(releases->nodes, node, call, 0, tag);
     if (it != NULL && ballot.vote == VOTE_PENDING)
         it->in_flight |= bit(node);
     return ballot;
@@ -87,6 +94,7 @@ void releases_undo(struct releases *releases, const struct round *round,
                    struct span resource, struct span token, int64_t ttl_ms,
                    int64_t uncertainty_us)
 {
+    struct call call = call_of(resource, token);
     struct release *it = NULL;
     for (int i = 0; i < round->total; i++) {
         const struct round_vote *vote = &round->votes[i];
@@ -96,8 +104,7 @@ void releases_undo(struct releases *releases, const struct round *round,
         if (it == NULL)
             it = remember(releases, resource, token);
         if (!vote->is_broken)
-            is_sent =
-                send_to(releases, i, resource, token, it).vote == VOTE_PENDING;
+            is_sent = send_to(releases, i, &call, it).vote == VOTE_PENDING;
         if (it != NULL)
             it->owed |= bit(i);
         else if (!is_sent)
@@ -120,11 +127,12 @@ bool releases_ask(struct releases *releases, struct round *round,
     const struct nodes *nodes = releases->nodes;
     const struct engine_settings *settings = &releases->env->settings;
     struct release *it = remember(releases, resource, token);
+    struct call call = call_of(resource, token);
     int64_t widest_us = 0;
     if (it == NULL)
         return false;
     for (int i = 0; i < round->total; i++) {
-        struct ballot ballot = send_to(releases, i, resource, token, it);
+        struct ballot ballot = send_to(releases, i, &call, it);
         int64_t uncertainty_us = nodes_uncertainty_us(nodes, i);
         if (ballot.vote == VOTE_PENDING && uncertainty_us > widest_us)
             widest_us = uncertainty_us;

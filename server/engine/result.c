@@ -83,8 +83,7 @@ void result_tell_holder(struct engine_result *result, const struct round *round,
     int count;
     int node = round_common_value(round, &count);
     if (count >= round->quorum) {
-        const struct round_vote *vote = &round->votes[node];
-        result_tell_token(result, (struct span){vote->value, vote->value_len});
+        result_tell_token(result, round_value(round, node));
         if (result->number > 0 && median_us >= result->number)
             result->held_ms = (median_us - result->number) / 1000;
     }

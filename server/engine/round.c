@@ -64,7 +64,7 @@ void round_note_reply(struct round *round, int node,
     if (reply->vote == VOTE_HELD) {
         assert(reply->value.len <= VALUE_MAX);
         vote->pttl_ms = reply->pttl_ms;
-        vote->value_len = span_copy(vote->value, reply->value);
+        vote->value_len = span_copy(round->values[node], reply->value);
     }
 }
 
@@ -105,12 +105,13 @@ static int count_not_voting(const struct round *round)
     return count;
 }
 
-static bool is_same_value(const struct round_vote *a,
-                          const struct round_vote *b)
+static bool is_same_value(const struct round *round, int a, int b)
 {
-    return a->vote == VOTE_HELD && b->vote == VOTE_HELD &&
-           a->value_len == b->value_len &&
-           memcmp(a->value, b->value, a->value_len) == 0;
+    return round->votes[a].vote == VOTE_HELD &&
+           round->votes[b].vote == VOTE_HELD &&
+           round->votes[a].value_len == round->votes[b].value_len &&
+           memcmp(round->values[a], round->values[b],
+                  round->votes[a].value_len) == 0;
 }
 
 int round_common_value(const struct round *round, int *count)
@@ -120,7 +121,7 @@ int round_common_value(const struct round *round, int *count)
     for (int i = 0; i < round->total; i++) {
         int same = 0;
         for (int j = 0; j < round->total; j++)
-            same += is_same_value(&round->votes[i], &round->votes[j]);
+            same += is_same_value(round, i, j);
         if (same > *count) {
             *count = same;
             best = i;
@@ -130,20 +131,19 @@ int round_common_value(const struct round *round, int *count)
 }
 
 /* Held with a value that is no token of ours. */
-static bool is_foreign(const struct round_vote *vote)
+static bool is_foreign(const struct round *round, int node)
 {
-    struct token_parts parts;
-    return vote->vote == VOTE_HELD &&
-           !token_parse((struct span){vote->value, vote->value_len}, &parts);
+    return round->votes[node].vote == VOTE_HELD &&
+           !token_is_ours(round_value(round, node));
 }
 
 /* The number of a token with this key hash; 0: it is held by another value. */
-static int64_t number_of_repeated(const struct round_vote *vote,
+static int64_t number_of_repeated(const struct round *round, int node,
                                   struct span key_hash)
 {
     struct token_parts parts;
-    if (vote->vote != VOTE_HELD ||
-        !token_parse((struct span){vote->value, vote->value_len}, &parts) ||
+    if (round->votes[node].vote != VOTE_HELD ||
+        !token_parse(round_value(round, node), &parts) ||
         parts.key_hash.len != key_hash.len ||
         memcmp(parts.key_hash.ptr, key_hash.ptr, key_hash.len) != 0)
         return 0;
@@ -158,7 +158,7 @@ bool round_may_repeat(const struct round *round, struct span key_hash,
     if (key_hash.len == 0)
         return false;
     for (int i = 0; i < round->total; i++) {
-        int64_t found = number_of_repeated(&round->votes[i], key_hash);
+        int64_t found = number_of_repeated(round, i, key_hash);
         count += found > 0;
         *number = at_least(*number, found);
     }
@@ -169,7 +169,7 @@ static int count_foreign(const struct round *round)
 {
     int count = 0;
     for (int i = 0; i < round->total; i++)
-        count += is_foreign(&round->votes[i]);
+        count += is_foreign(round, i);
     return count;
 }
 
@@ -180,12 +180,12 @@ int64_t round_remaining_ms(const struct round *round)
     int same;
     int common = round_common_value(round, &same);
     for (int i = 0; i < round->total; i++) {
-        const struct round_vote *vote = &round->votes[i];
+        int64_t pttl_ms = round->votes[i].pttl_ms;
         bool is_the_holders = same >= round->quorum
-                                  ? is_same_value(&round->votes[common], vote)
-                                  : is_foreign(vote);
+                                  ? is_same_value(round, common, i)
+                                  : is_foreign(round, i);
         if (is_the_holders)
-            ends_ms[count++] = vote->pttl_ms >= 0 ? vote->pttl_ms : INT64_MAX;
+            ends_ms[count++] = pttl_ms >= 0 ? pttl_ms : INT64_MAX;
     }
     if (count < round->quorum)
         return -1;

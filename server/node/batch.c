@@ -42,7 +42,25 @@ static bool has_room(const struct batch *batch, const struct call *call)
            needed <= sizeof batch->bytes - batch->used;
 }
 
-/* Whether the call agrees with admit and window, which a batch has once. */
+/* An earlier one is safe: the node only refuses sooner. */
+static bool is_deadline_near(const struct batch *batch, const struct call *call)
+{
+    if (!batch->is_timed || !call_asks_for_vote(call->kind))
+        return true;
+    return call->node_deadline_us - batch->deadline_us <= BATCH_DEADLINES_US &&
+           batch->latest_us - call->node_deadline_us <= BATCH_DEADLINES_US;
+}
+
+static void note_deadline(struct batch *batch, int64_t deadline_us)
+{
+    if (!batch->is_timed || deadline_us < batch->deadline_us)
+        batch->deadline_us = deadline_us;
+    if (!batch->is_timed || deadline_us > batch->latest_us)
+        batch->latest_us = deadline_us;
+    batch->is_timed = true;
+}
+
+/* Whether the call agrees with what a batch has once. */
 static bool fits(const struct batch *batch, const struct call *call)
 {
     bool is_admit_same =
@@ -51,7 +69,7 @@ static bool fits(const struct batch *batch, const struct call *call)
          memcmp(batch->admit.ptr, call->admit.ptr, call->admit.len) == 0);
     bool is_window_same = batch->window_us == 0 || call->window_us == 0 ||
                           batch->window_us == call->window_us;
-    return is_admit_same && is_window_same;
+    return is_admit_same && is_window_same && is_deadline_near(batch, call);
 }
 
 static struct span copy(struct batch *batch, struct span span)
@@ -91,13 +109,38 @@ static void add_slots(struct batch *batch, const struct call *call)
         add_number(batch, call->slots[i]);
 }
 
-/* The arguments that batch.lua counts for each kind. */
+/*
+ * The script runs acquires and releases of one lock each in another order. So a
+ * semicolon parts those that may be about the same lock or slot; a lock's slot
+ * is always the same.
+ */
+static void part_slots(struct batch *batch, const struct call *call, int names)
+{
+    bool is_single = names == 1 &&
+                     (call->kind == CALL_ACQUIRE || call->kind == CALL_RELEASE);
+    if (!is_single) {
+        batch->slots_count = 0; /* it parts them itself */
+        return;
+    }
+    for (int i = 0; i < batch->slots_count; i++)
+        if (batch->slots[i] == call->slots[0]) {
+            batch->kinds[batch->kinds_count++] = ';';
+            batch->slots_count = 0;
+        }
+    batch->slots[batch->slots_count++] = call->slots[0];
+}
+
+/* The arguments that batch.lua and row.lua count for each kind. */
 static void add_args(struct batch *batch, const struct call *call)
 {
     int names = names_count(call->resource);
-    if (names > 1)
+    char letter = script_letter(call->kind);
+    part_slots(batch, call, names);
+    if (names > 1) {
         add_number(batch, names);
-    add(batch, span_of(script_name(call->kind)));
+        letter = (char)(letter - 'a' + 'A');
+    }
+    batch->kinds[batch->kinds_count++] = letter;
     switch (call->kind) {
     case CALL_LOOK:
         add(batch, copy(batch, call->nonce));
@@ -132,9 +175,6 @@ static void add_args(struct batch *batch, const struct call *call)
         add_locks(batch, call->resource);
         add(batch, copy(batch, call->token));
         add_number(batch, call->ttl_ms);
-        if (call->kind != CALL_EXTEND)
-            add_number(batch, call->number);
-        add_number(batch, call->node_deadline_us);
         add_slots(batch, call);
         if (call->kind == CALL_REPEAT || call->kind == CALL_REPAIR)
             add_number(batch, call->seen);
@@ -165,6 +205,8 @@ bool batch_add(struct batch *batch, const struct call *call)
         batch->window_us = call->window_us;
     if (batch->median_us == 0)
         batch->median_us = call->median_us;
+    if (call_asks_for_vote(call->kind))
+        note_deadline(batch, call->node_deadline_us);
     batch->calls++;
     add_args(batch, call);
     return true;
@@ -193,6 +235,9 @@ void batch_command(const struct batch *batch, const char *sha,
            span_of_number(command->median, (uint64_t)batch->median_us));
     append(command,
            span_of_number(command->window, (uint64_t)batch->window_us));
+    append(command,
+           span_of_number(command->deadline, (uint64_t)batch->deadline_us));
+    append(command, (struct span){batch->kinds, (size_t)batch->kinds_count});
     for (int i = 0; i < batch->args_count; i++)
         append(command, batch->args[i]);
 }
@@ -205,9 +250,26 @@ void batch_reset(struct batch *batch)
     batch->admit = (struct span){NULL, 0};
     batch->window_us = 0;
     batch->median_us = 0;
+    batch->is_timed = false;
+    batch->deadline_us = 0;
+    batch->latest_us = 0;
+    batch->kinds_count = 0;
+    batch->slots_count = 0;
 }
 
 /* ---- the reply ---------------------------------------------------------- */
+
+/* A reply to each call, and a detail where its letter says so. */
+static bool is_complete(const struct script_field *fields, int calls)
+{
+    struct span letters = fields[3].string;
+    int details = 0;
+    if (fields[3].type != SCRIPT_FIELD_STRING || letters.len != (size_t)calls)
+        return false;
+    for (int i = 0; i < calls; i++)
+        details += letters.ptr[i] == '.';
+    return fields[0].integer == BATCH_HEAD_FIELDS - 1 + details;
+}
 
 void batch_read(struct batch_reader *reader, const struct script_field *fields,
                 int count, int calls)
@@ -222,18 +284,19 @@ void batch_read(struct batch_reader *reader, const struct script_field *fields,
         reader->all = script_decode_error(fields[0].string);
     } else if (count >= BATCH_HEAD_FIELDS &&
                fields[0].type == SCRIPT_FIELD_ARRAY &&
-               fields[0].integer == BATCH_HEAD_FIELDS - 1 + calls &&
-               script_is_time(&fields[1]) && script_is_number(&fields[2])) {
+               script_is_time(&fields[1]) && script_is_number(&fields[2]) &&
+               is_complete(fields, calls)) {
         reader->all.vote = VOTE_PENDING;
         reader->node_now_us = fields[1].integer;
         reader->beat = fields[2].integer;
+        reader->letter = fields[3].string.ptr;
     }
 }
 
-struct call_reply batch_next(struct batch_reader *reader, enum call_kind kind)
+/* A call's detail: an error, or an array. */
+static struct call_reply read_detail(struct batch_reader *reader,
+                                     enum call_kind kind)
 {
-    if (reader->all.vote != VOTE_PENDING)
-        return call_reply_of(reader->all);
     assert(reader->at < reader->count);
     const struct script_field *fields = &reader->fields[reader->at++];
     int count = 1;
@@ -242,8 +305,17 @@ struct call_reply batch_next(struct batch_reader *reader, enum call_kind kind)
         reader->at += count;
         fields++;
     }
+    return script_decode(kind, reader->node_now_us, fields, count);
+}
+
+struct call_reply batch_next(struct batch_reader *reader, enum call_kind kind)
+{
+    if (reader->all.vote != VOTE_PENDING)
+        return call_reply_of(reader->all);
+    char letter = *reader->letter++;
     struct call_reply reply =
-        script_decode(kind, reader->node_now_us, fields, count);
+        letter == '.' ? read_detail(reader, kind)
+                      : script_decode_letter(kind, reader->node_now_us, letter);
     reply.beat = reader->beat;
     return reply;
 }

@@ -11,14 +11,17 @@
 enum {
     BATCH_CALLS_MAX = 64, /* bounds how long a node does nothing else */
     BATCH_ARGS_MAX = BATCH_CALLS_MAX * SCRIPT_ARGS_MAX,
-    BATCH_HEAD_ARGS = 7, /* EVALSHA, sha, 1, key, admit, median, window */
+    BATCH_HEAD_ARGS = 9, /* EVALSHA, sha, 1, key, admit, median, window,
+                            deadline, kinds */
     BATCH_COMMAND_MAX = BATCH_HEAD_ARGS + BATCH_ARGS_MAX,
     BATCH_BYTES_MAX = 32 * 1024,
-    BATCH_HEAD_FIELDS = 3, /* the array, the node's time, its beat */
+    BATCH_KINDS_MAX = 2 * BATCH_CALLS_MAX, /* letters and semicolons */
+    BATCH_HEAD_FIELDS = 4, /* the array, the node's time, its beat, letters */
+    BATCH_DEADLINES_US = 2000, /* between the deadlines of its calls */
     BATCH_FIELDS_MAX = BATCH_HEAD_FIELDS + BATCH_CALLS_MAX * SCRIPT_FIELDS_MAX,
     BATCH_CALL_TEXT_MAX = VALUE_MAX + SCRIPT_WORD_MAX, /* in a call's reply */
-    BATCH_TEXT_MAX = BATCH_CALLS_MAX * BATCH_CALL_TEXT_MAX + /* and a look's */
-                     2 * CALL_STATE_MAX + CALL_WITNESSES_MAX,
+    BATCH_TEXT_MAX = BATCH_CALLS_MAX * (BATCH_CALL_TEXT_MAX + 1) +
+                     2 * CALL_STATE_MAX + CALL_WITNESSES_MAX, /* of a look */
 };
 
 /* All zero at first, except for prefix, which is borrowed. */
@@ -27,16 +30,24 @@ struct batch {
     int calls;
     int args_count;
     struct span args[BATCH_ARGS_MAX];
-    struct span admit; /* of all calls; empty: no call needs it yet */
-    int64_t window_us; /* of all calls; 0: no call needs it yet */
-    int64_t median_us; /* of the first call that knows it; 0: none does */
+    struct span admit;   /* of all calls; empty: no call needs it yet */
+    int64_t window_us;   /* of all calls; 0: no call needs it yet */
+    bool is_timed;       /* a call has a deadline: … */
+    int64_t deadline_us; /* … the earliest of all calls' … */
+    int64_t latest_us;   /* … and the latest; 0: none has one yet */
+    int64_t median_us;   /* of the first call that knows it; 0: none does */
+    int kinds_count;
+    char kinds[BATCH_KINDS_MAX];
+    int slots_count; /* of the acquires and releases since the last ";" */
+    uint16_t slots[BATCH_CALLS_MAX];
     size_t used;
     char bytes[BATCH_BYTES_MAX];
 };
 
 /*
  * Adds a call; copies what it borrows. False: the batch is full, or its calls
- * have another admission or window. Send and reset it, then add the call again.
+ * have another admission, window or deadline. Send and reset it, then add the
+ * call again.
  */
 bool batch_add(struct batch *batch, const struct call *call);
 
@@ -47,6 +58,7 @@ struct batch_command {
     char state_key[PREFIX_MAX + SCRIPT_INFIX_MAX];
     char window[DIGITS_MAX];
     char median[DIGITS_MAX];
+    char deadline[DIGITS_MAX];
 };
 
 /* The EVALSHA of a batch with at least one call. sha: 40 hex digits. */
@@ -60,6 +72,7 @@ struct batch_reader {
     const struct script_field *fields;
     int count;
     int at;
+    const char *letter; /* of the next call */
     int64_t node_now_us;
     int64_t beat;      /* as in call_reply */
     struct ballot all; /* of all calls; VOTE_PENDING: each has its reply */

@@ -7,6 +7,8 @@
 #include "line.h"
 #include "pipeline.h"
 
+enum { FLUSH_BYTES = 64 * 1024 }; /* that are written in the middle of a turn */
+
 struct link {
     const struct config_node *config;
     struct link_events events;
@@ -43,10 +45,20 @@ static void on_down(void *ctx, enum node_state reason, const char *detail)
 
 /* ---- sending ------------------------------------------------------------ */
 
+/*
+ * A turn may serve thousands of requests, for longer than a node may take: so
+ * what has gathered is written before its end, and the node works meanwhile.
+ * Not with each batch, as a node that wakes up for each costs more.
+ */
 enum vote link_send(struct link *link, const struct call *call, uint64_t tag)
 {
-    return line_is_up(&link->line) ? pipeline_call(&link->pipeline, call, tag)
-                                   : VOTE_UNREACHABLE;
+    if (!line_is_up(&link->line))
+        return VOTE_UNREACHABLE;
+    size_t unsent = wire_unsent(link->line.wire);
+    enum vote vote = pipeline_call(&link->pipeline, call, tag);
+    if (wire_unsent(link->line.wire) / FLUSH_BYTES > unsent / FLUSH_BYTES)
+        line_flush(&link->line);
+    return vote;
 }
 
 void link_flush(struct link *link)

@@ -26,41 +26,59 @@ const char *script_name(enum call_kind kind)
     return names[kind];
 }
 
+char script_letter(enum call_kind kind)
+{
+    static const char letters[CALL_KINDS] = {
+        [CALL_LOOK] = 'k',    [CALL_ADMIT] = 'm',   [CALL_READMIT] = 'n',
+        [CALL_REVOKE] = 'v',  [CALL_ACQUIRE] = 'a', [CALL_REPEAT] = 'g',
+        [CALL_EXTEND] = 'e',  [CALL_REPAIR] = 'p',  [CALL_RELEASE] = 'r',
+        [CALL_INSPECT] = 'i', [CALL_LISTEN] = 'l',
+    };
+    assert(kind < CALL_KINDS);
+    return letters[kind];
+}
+
 /* ---- replies ------------------------------------------------------------ */
 
 #define BY(kind) (1u << CALL_##kind)
 
-/* A word that the scripts answer, to which kinds, and with how many fields. */
-struct answer {
-    const char *word;
-    enum vote vote;
-    unsigned kinds;
-    int fields; /* the word included */
-};
-
-enum { LOOK_FIELDS = 9, HELD_FIELDS = 3, NUMBER_FIELDS = 2, OTHER_FIELDS = 1 };
-
 /* These ask for a vote, which the node may refuse. */
 #define BY_SETTERS (BY(ACQUIRE) | BY(REPEAT) | BY(REPAIR))
 #define BY_VOTERS (BY_SETTERS | BY(EXTEND))
+#define BY_WRITERS (BY(ADMIT) | BY(READMIT) | BY(REVOKE))
 
-static const struct answer answers[] = {
-    {"GRANTED", VOTE_GRANTED, BY_SETTERS, OTHER_FIELDS},
-    {"HELD", VOTE_HELD, BY_VOTERS | BY(RELEASE) | BY(INSPECT), HELD_FIELDS},
-    {"DELETED", VOTE_DELETED, BY(RELEASE), OTHER_FIELDS},
-    {"DELETED", VOTE_DELETED, BY(RELEASE), NUMBER_FIELDS},
-    {"EXTENDED", VOTE_EXTENDED, BY(EXTEND), OTHER_FIELDS},
-    {"FREE", VOTE_FREE, BY(EXTEND), NUMBER_FIELDS},
-    {"FREE", VOTE_FREE, BY(RELEASE) | BY(INSPECT), OTHER_FIELDS},
-    {"STALE", VOTE_STALE, BY(ACQUIRE) | BY(REPEAT), NUMBER_FIELDS},
-    {"QUARANTINED", VOTE_QUARANTINED, BY_VOTERS | BY(RELEASE) | BY(INSPECT),
-     OTHER_FIELDS},
-    {"LATE", VOTE_LATE, BY_VOTERS, OTHER_FIELDS},
-    {"SKEWED", VOTE_SKEWED, BY_SETTERS, OTHER_FIELDS},
-    {"DONE", VOTE_DONE, BY(ADMIT) | BY(READMIT) | BY(REVOKE) | BY(LISTEN),
-     OTHER_FIELDS},
-    {"CHANGED", VOTE_CHANGED, BY(ADMIT) | BY(READMIT) | BY(REVOKE) | BY(REPAIR),
-     OTHER_FIELDS},
+/* What the script answers, to which kinds. */
+struct answer {
+    enum vote vote;
+    unsigned kinds;
+};
+
+enum { LETTERS = 'Z' - 'A' + 1 };
+
+static const struct answer letters[LETTERS] = {
+    ['G' - 'A'] = {VOTE_GRANTED, BY_SETTERS},
+    ['D' - 'A'] = {VOTE_DELETED, BY(RELEASE)},
+    ['E' - 'A'] = {VOTE_EXTENDED, BY(EXTEND)},
+    ['F' - 'A'] = {VOTE_FREE, BY(RELEASE) | BY(INSPECT)},
+    ['Q' - 'A'] = {VOTE_QUARANTINED, BY_VOTERS | BY(RELEASE) | BY(INSPECT)},
+    ['L' - 'A'] = {VOTE_LATE, BY_VOTERS},
+    ['S' - 'A'] = {VOTE_SKEWED, BY_SETTERS},
+    ['C' - 'A'] = {VOTE_CHANGED, BY_WRITERS | BY(REPAIR)},
+    ['O' - 'A'] = {VOTE_DONE, BY_WRITERS | BY(LISTEN)},
+};
+
+enum { LOOK_FIELDS = 9, HELD_FIELDS = 3, NUMBER_FIELDS = 2 };
+
+/* A word and more fields. */
+static const struct {
+    const char *word;
+    struct answer answer;
+    int fields; /* the word included */
+} words[] = {
+    {"HELD", {VOTE_HELD, BY_VOTERS | BY(RELEASE) | BY(INSPECT)}, HELD_FIELDS},
+    {"DELETED", {VOTE_DELETED, BY(RELEASE)}, NUMBER_FIELDS},
+    {"FREE", {VOTE_FREE, BY(EXTEND)}, NUMBER_FIELDS},
+    {"STALE", {VOTE_STALE, BY(ACQUIRE) | BY(REPEAT)}, NUMBER_FIELDS},
 };
 
 static const char *const look_words[LOOK_WORDS] = {
@@ -70,14 +88,14 @@ static const char *const look_words[LOOK_WORDS] = {
     [LOOK_CREATED] = "CREATED",   [LOOK_MARKED] = "MARKED",
 };
 
-static const struct answer *find_answer(enum call_kind kind, struct span word,
-                                        int fields)
+/* VOTE_GARBAGE: there is none. */
+static enum vote find_word(enum call_kind kind, struct span word, int fields)
 {
-    for (size_t i = 0; i < sizeof answers / sizeof *answers; i++)
-        if ((answers[i].kinds & 1u << kind) != 0 &&
-            answers[i].fields == fields && span_is(word, answers[i].word))
-            return &answers[i];
-    return NULL;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if ((words[i].answer.kinds & 1u << kind) != 0 &&
+            words[i].fields == fields && span_is(word, words[i].word))
+            return words[i].answer.vote;
+    return VOTE_GARBAGE;
 }
 
 static struct call_reply garbage(void)
@@ -189,6 +207,17 @@ decode_look(int64_t node_now_us, const struct script_field *fields, int count)
     };
 }
 
+struct call_reply script_decode_letter(enum call_kind kind, int64_t node_now_us,
+                                       char letter)
+{
+    assert(kind < CALL_KINDS);
+    if (letter < 'A' || letter > 'Z' ||
+        (letters[letter - 'A'].kinds & 1u << kind) == 0)
+        return garbage();
+    return (struct call_reply){.vote = letters[letter - 'A'].vote,
+                               .node_now_us = node_now_us};
+}
+
 struct call_reply script_decode(enum call_kind kind, int64_t node_now_us,
                                 const struct script_field *fields, int count)
 {
@@ -199,17 +228,13 @@ struct call_reply script_decode(enum call_kind kind, int64_t node_now_us,
         return garbage();
     if (kind == CALL_LOOK)
         return decode_look(node_now_us, fields, count);
-    const struct answer *answer = find_answer(kind, fields[0].string, count);
-    if (answer == NULL)
-        return garbage();
-    struct call_reply reply = {.vote = answer->vote,
+    struct call_reply reply = {.vote = find_word(kind, fields[0].string, count),
                                .node_now_us = node_now_us};
-    if ((answer->vote == VOTE_HELD && !decode_held(&reply, fields)) ||
-        (answer->vote == VOTE_STALE && !decode_stale(&reply, fields)) ||
-        (answer->vote == VOTE_FREE && count == NUMBER_FIELDS &&
-         !decode_missing(&reply, fields)) ||
-        (answer->vote == VOTE_DELETED && count == NUMBER_FIELDS &&
-         !decode_deleted(&reply, fields)))
+    if (reply.vote == VOTE_GARBAGE ||
+        (reply.vote == VOTE_HELD && !decode_held(&reply, fields)) ||
+        (reply.vote == VOTE_STALE && !decode_stale(&reply, fields)) ||
+        (reply.vote == VOTE_FREE && !decode_missing(&reply, fields)) ||
+        (reply.vote == VOTE_DELETED && !decode_deleted(&reply, fields)))
         return garbage();
     return reply;
 }

@@ -26,7 +26,7 @@ struct script_field {
 };
 
 enum {
-    SCRIPT_ARGS_MAX = 8,    /* of a call for one name, its kind included … */
+    SCRIPT_ARGS_MAX = 7,    /* of a call for one name … */
     SCRIPT_NUMBERS_MAX = 5, /* … of them numbers */
     SCRIPT_NAME_ARGS = 2,   /* more for each further name: lock, slot */
     SCRIPT_FIELDS_MAX = 10, /* of a call's reply, the array included */
@@ -44,14 +44,21 @@ enum {
 /* The Lua text; a NUL follows it. */
 struct span script_text(void);
 
-/* The kind's name ("acquire"), as the text knows it. Static. */
+/* The kind's name ("acquire"). Static. */
 const char *script_name(enum call_kind kind);
+
+/* The letter by which the text knows it, in lower case. */
+char script_letter(enum call_kind kind);
 
 /* Whether it is a number that the script may return: 0 to EXACT_MAX. */
 bool script_is_number(const struct script_field *field);
 
 /* Whether it is a node's time in microseconds, far from overflow. */
 bool script_is_time(const struct script_field *field);
+
+/* Decodes an answer that is a letter alone; otherwise like script_decode. */
+struct call_reply script_decode_letter(enum call_kind kind, int64_t node_now_us,
+                                       char letter);
 
 /*
  * Decodes the count fields of the reply to one call of this kind, which the

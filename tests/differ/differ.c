@@ -16,234 +16,13 @@
 #include <unistd.h>
 
 #include "../../server/base/names.h"
-#include "../../server/engine/fence.h"
-#include "hands.h"
+#include "calls.h"
 #include "state.h"
 
 enum {
-    CALLS_MAX = 5,
-    WINDOW_US = 1000000,
     MARGIN_MS = 4, /* around the end of a lock */
     DOUBT_MS = 2,  /* the real node reads its clock twice */
 };
-
-static struct span any_text(struct run *run, const char *const *texts,
-                            int count)
-{
-    return span_of(texts[hands_pick(run, count)]);
-}
-
-/* ---- random calls ------------------------------------------------------- */
-
-static const char *const nonces[] = {"0000000000000001", "0000000000000002",
-                                     "00000000000000ff",
-                                     "first-0000000000000003"};
-static const char *const others[] = {"00000000000000a1", "00000000000000b2",
-                                     "m00000000000000b2", "00000000000000c3"};
-
-enum { NONCES = 4, OTHERS = 4 };
-
-static int64_t any_number(struct run *run, int resource)
-{
-    static const int64_t offsets_us[] = {0,      -500000, 500000,
-                                         900000, 1100000, -1200000};
-    int64_t highest = run->memory.highest[resource];
-    if (highest != 0 && hands_pick(run, 3) == 0)
-        return highest + hands_pick(run, 3) - 1;
-    return run->clock_us + offsets_us[hands_pick(run, 6)];
-}
-
-/* A text of our own, for as long as the batch is made. */
-typedef char state_text[CALL_STATE_MAX + 1];
-
-static struct span make_admission(struct run *run, state_text text)
-{
-    snprintf(text, sizeof(state_text), "%s:%s", hands_admit(run),
-             hands_replid(run));
-    return span_of(text);
-}
-
-static struct span make_mark(struct run *run, state_text text)
-{
-    static const char *const lives[] = {"1:r1", "1:r2", "2:r1", "3:r2"};
-    snprintf(text, sizeof(state_text), "%s:%s:%lld:%s",
-             lives[hands_pick(run, 4)], hands_replid(run),
-             (long long)hands_pick(run, 2) * run->clock_us,
-             nonces[hands_pick(run, NONCES)]);
-    return span_of(text);
-}
-
-/* The admission that is there, whole or without the end, or another. */
-static struct span any_admit(struct run *run, bool is_whole, state_text text)
-{
-    const char *replid = strrchr(run->memory.admit, ':');
-    if (replid != NULL && hands_pick(run, 6) != 0)
-        return (struct span){run->memory.admit,
-                             is_whole ? strlen(run->memory.admit)
-                                      : (size_t)(replid - run->memory.admit)};
-    if (is_whole && hands_pick(run, 2) == 0)
-        return make_admission(run, text);
-    return span_of(hands_admit(run));
-}
-
-/* The admission that is there, or another, or none. */
-static struct span any_found(struct run *run, state_text text)
-{
-    if (hands_pick(run, 4) != 0)
-        return span_of(run->memory.admit);
-    if (hands_pick(run, 2) == 0)
-        return span_of("");
-    return make_admission(run, text);
-}
-
-/* The mark that is there, or another, or none. */
-static struct span any_mark(struct run *run, state_text text)
-{
-    if (hands_pick(run, 4) != 0)
-        return span_of(run->memory.mark);
-    if (hands_pick(run, 4) == 0)
-        return span_of("");
-    return make_mark(run, text);
-}
-
-/* The greatest beat that a caller knows: about that of the node, or less. */
-static int64_t any_floor(struct run *run)
-{
-    int64_t beat = run->memory.beat.it + (hands_pick(run, 4) == 0);
-    int64_t floor = beat - hands_pick(run, 3);
-    return floor < 0 || hands_pick(run, 8) == 0 ? 0 : floor;
-}
-
-/* What the nodes' clocks show: not known, about now, or long ago. */
-static int64_t any_median(struct run *run)
-{
-    switch (hands_pick(run, 8)) {
-    case 0:
-    case 1:
-        return 0;
-    case 2:
-        return 5 + hands_pick(run, 3);
-    default:
-        return run->clock_us + hands_pick(run, 3) * 1000000;
-    }
-}
-
-/* Around the moment when the mark that is there was made, or none. */
-static int64_t any_latest_us(struct run *run)
-{
-    const char *born = run->memory.mark;
-    for (int i = 0; i < 3 && born != NULL; i++) {
-        born = strchr(born, ':');
-        born = born != NULL ? born + 1 : NULL;
-    }
-    if (born == NULL || hands_pick(run, 2) == 0)
-        return 0;
-    int64_t latest_us = atoll(born) + hands_pick(run, 3) - 1;
-    return latest_us > 0 ? latest_us : 0;
-}
-
-/* "name=number name=number…", of some. */
-static struct span any_witnesses(struct run *run,
-                                 char text[CALL_WITNESSES_MAX + 1])
-{
-    size_t len = 0;
-    text[0] = '\0';
-    for (int i = 0; i < OTHERS; i++)
-        if (hands_pick(run, 3) != 0)
-            len += (size_t)snprintf(text + len, CALL_WITNESSES_MAX + 1 - len,
-                                    "%s%s=%d", len > 0 ? " " : "", others[i],
-                                    (int)hands_pick(run, 9));
-    return (struct span){text, len};
-}
-
-/* That of the lock that is there, or another. */
-static struct span any_token(struct run *run, int resource)
-{
-    const struct simkey *key = &run->memory.keys[resource];
-    if (key->is_set && hands_pick(run, 2) == 0)
-        return (struct span){key->token, key->token_len};
-    return span_of(hands_token(run));
-}
-
-/* What all calls of a batch have in common. */
-struct shared {
-    bool is_of_locks; /* none looks at the permission or changes it */
-    struct span admit;
-    state_text admit_text;
-    int64_t median_us;
-};
-
-/* What its spans may borrow from. */
-struct texts {
-    char names[SIM_NAMES_MAX];
-    state_text found, mark;
-    char witnesses[CALL_WITNESSES_MAX + 1];
-};
-
-/* The names of one to three resources, of which first is one. */
-static struct span any_names(struct run *run, int first,
-                             char text[SIM_NAMES_MAX])
-{
-    int numbers[] = {first, (first + 1) % SIM_RESOURCES,
-                     (first + 2) % SIM_RESOURCES};
-    int count = 1 + (int)hands_pick(run, 3);
-    return (struct span){text, simnode_join(text, numbers, count)};
-}
-
-/* Of a repair: mostly what the slots say. Of a repeat: about a token's number.
- */
-static int64_t any_seen(struct run *run, const struct call *call)
-{
-    if (call->kind == CALL_REPEAT)
-        return INT64_C(1700000000000000) + hands_pick(run, 5);
-    int64_t seen =
-        simnode_seen(&run->memory, call->slots, names_count(call->resource)) -
-        (hands_pick(run, 4) == 0);
-    return seen > 0 ? seen : 0;
-}
-
-static void make_call(struct run *run, const struct shared *shared,
-                      struct call *call, struct texts *texts)
-{
-    bool has_lock = shared->is_of_locks || hands_pick(run, 9) == 0;
-    enum call_kind kind =
-        has_lock ? (enum call_kind)(CALL_ACQUIRE +
-                                    hands_pick(run, CALL_KINDS - CALL_ACQUIRE))
-                 : (enum call_kind)hands_pick(run, CALL_ACQUIRE);
-    /* mostly the first ones, so that calls meet */
-    int resource = (int)hands_pick(run, 1 + hands_pick(run, SIM_RESOURCES));
-    bool has_names = has_lock && kind != CALL_LISTEN;
-    static const int64_t ttls_ms[] = {1, 10, 30, 500, 60000, 90000};
-    *call = (struct call){
-        .kind = kind,
-        .resource = has_names ? any_names(run, resource, texts->names)
-                              : (struct span){0},
-        .token = has_lock ? any_token(run, resource) : (struct span){0},
-        .admit = shared->admit,
-        .nonce = any_text(run, nonces, NONCES),
-        .found = any_found(run, texts->found),
-        .mark = any_mark(run, texts->mark),
-        .witnesses = any_witnesses(run, texts->witnesses),
-        .max_ttl_ms = 1000 + 1000 * hands_pick(run, 3),
-        .floor = any_floor(run),
-        .latest_us = any_latest_us(run),
-        .median_us = shared->median_us,
-        .is_durable = hands_pick(run, 3) != 0,
-        .is_objecting = hands_pick(run, 2) != 0,
-        .ttl_ms = ttls_ms[hands_pick(run, 6)],
-        .number = any_number(run, resource),
-        .node_deadline_us = run->clock_us + (hands_pick(run, 12) - 1) * 1000000,
-        .window_us = WINDOW_US,
-    };
-    if (has_names) {
-        fence_slots(call->resource, call->slots);
-        call->seen = any_seen(run, call);
-    }
-    if (kind == CALL_LISTEN)
-        call->listen_us = hands_pick(run, 3) * (CALL_LISTEN_US / 2);
-    if (kind == CALL_LOOK && hands_pick(run, 3) == 0)
-        call->nonce = (struct span){0};
-}
 
 /* ---- comparing ---------------------------------------------------------- */
 
@@ -311,24 +90,6 @@ static void wait_for_ends(struct run *run)
     }
 }
 
-/* Random calls, and copies of them: they borrow from the memory. */
-static void make_batch(struct run *run, int count, struct call calls[CALLS_MAX],
-                       struct simcall copies[CALLS_MAX])
-{
-    bool is_of_locks = hands_pick(run, 4) != 0;
-    struct shared shared = {
-        .is_of_locks = is_of_locks,
-        .median_us = any_median(run),
-    };
-    shared.admit = any_admit(run, is_of_locks, shared.admit_text);
-    for (int i = 0; i < count; i++) {
-        struct texts texts;
-        make_call(run, &shared, &calls[i], &texts);
-        simcall_copy(&copies[i], &calls[i]);
-        calls[i] = copies[i].call;
-    }
-}
-
 /* What the simulated node announces. */
 static int announce(void *ctx, int resource, struct span message)
 {
@@ -382,7 +143,7 @@ static bool run_batch(struct run *run)
     struct simreply real[CALLS_MAX], sim[CALLS_MAX];
     int count = 1 + (int)hands_pick(run, CALLS_MAX);
     wait_for_ends(run);
-    make_batch(run, count, calls, copies);
+    calls_make(run, count, calls, copies);
     int64_t began_ms = real_now_ms();
     real_run(run->real, calls, count, real);
     if (real_now_ms() - began_ms > DOUBT_MS) {

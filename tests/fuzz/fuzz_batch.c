@@ -1,6 +1,7 @@
 /*
- * A prefix, and then calls for locks, a line each: a letter for the kind, and
- * the names with blanks in between.
+ * A prefix, and then calls for locks, a line each: the kind's letter, and the
+ * names with blanks in between. There are few slots, and the longer the names,
+ * the later is the deadline: so that some calls may not share a batch or a row.
  *
  * What a call does not fit into is full; an empty batch takes any call. Taken
  * apart like batch.lua does it, the command has the same calls in their order.
@@ -8,12 +9,16 @@
 #include <assert.h>
 
 #include "../../server/base/names.h"
+#include "../../server/engine/fence.h"
 #include "../../server/node/batch.h"
 #include "input.h"
 
-enum { HEAD_ARGS = BATCH_HEAD_ARGS, KINDS_AT = CALL_ACQUIRE };
-
-static const char letters[] = {'a', 'p', 'e', 'r', 'd', 'i'};
+enum {
+    KINDS_AT = BATCH_HEAD_ARGS - 1,
+    DEADLINE_AT = BATCH_HEAD_ARGS - 2,
+    SLOTS = 8,
+    LATER_US = 500, /* for each byte */
+};
 
 /* The calls of the batch that is being filled. */
 struct calls {
@@ -25,33 +30,45 @@ struct calls {
 
 /* ---- in ----------------------------------------------------------------- */
 
+/* CALL_KINDS: this is none of the calls for locks. */
+static enum call_kind kind_of(char letter)
+{
+    int kind = CALL_ACQUIRE;
+    while (kind <= CALL_INSPECT &&
+           script_letter((enum call_kind)kind) != letter)
+        kind++;
+    return kind <= CALL_INSPECT ? (enum call_kind)kind : CALL_KINDS;
+}
+
 /* False: this is no call that anybody makes. */
 static bool read_call(struct span line, char names[NAMES_LEN_MAX],
                       struct call *call)
 {
-    const char *letter =
-        line.len > 2 ? memchr(letters, line.ptr[0], sizeof letters) : NULL;
+    enum call_kind kind = line.len > 2 ? kind_of(line.ptr[0]) : CALL_KINDS;
     struct span rest = {line.ptr + 2, line.len - 2};
-    if (letter == NULL || rest.len > NAMES_LEN_MAX)
+    if (kind == CALL_KINDS || rest.len > NAMES_LEN_MAX)
         return false;
     (void)span_copy(names, rest);
     for (size_t i = 0; i < rest.len; i++)
         if (names[i] == ' ')
             names[i] = '\n';
     *call = (struct call){
-        .kind = (enum call_kind)(KINDS_AT + (letter - letters)),
+        .kind = kind,
         .resource = {names, rest.len},
         .token = span_of("T"),
         .admit = span_of("1:f:n:run"),
         .ttl_ms = (int64_t)line.len,
-        .number = INT64_MAX,
-        .node_deadline_us = INT64_MAX,
+        .node_deadline_us =
+            INT64_C(1700000000000000) + (int64_t)rest.len * LATER_US,
         .window_us = 15000000,
         .seen = INT64_MAX,
     };
+    if (names_count(call->resource) > NAMES_MAX)
+        return false;
+    fence_slots(call->resource, call->slots);
     for (int i = 0; i < NAMES_MAX; i++)
-        call->slots[i] = (uint16_t)(FENCE_SLOTS - 1 - i);
-    return names_count(call->resource) <= NAMES_MAX;
+        call->slots[i] %= SLOTS;
+    return true;
 }
 
 /* ---- out ---------------------------------------------------------------- */
@@ -93,11 +110,8 @@ static const struct span *take_call(const struct span *arg,
                                     const struct call *call)
 {
     int count = names_count(call->resource);
-    bool is_extend = call->kind == CALL_EXTEND;
     if (count > 1)
         arg = take_number(arg, count);
-    assert(arg->len > 2); /* no count */
-    arg = take_text(arg, span_of(script_name(call->kind)));
     arg = take_locks(arg, batch, call->resource, count);
     if (call->kind == CALL_INSPECT)
         return arg;
@@ -105,14 +119,51 @@ static const struct span *take_call(const struct span *arg,
     if (call->kind == CALL_RELEASE)
         return arg;
     arg = take_number(arg, call->ttl_ms);
-    if (!is_extend)
-        arg = take_number(arg, call->number);
-    arg = take_number(arg, call->node_deadline_us);
     for (int i = 0; i < count; i++)
         arg = take_number(arg, call->slots[i]);
     if (call->kind == CALL_REPEAT || call->kind == CALL_REPAIR)
         arg = take_number(arg, call->seen);
     return arg;
+}
+
+/*
+ * A letter for each call. The script runs acquires and releases of one lock
+ * each at once until a letter of another kind or a semicolon comes: they have
+ * different slots. A semicolon stands only where they would not.
+ */
+static void check_kinds(const struct calls *calls, struct span kinds)
+{
+    unsigned row = 0; /* the slots of this one */
+    size_t at = 0;
+    assert(kinds.len <= BATCH_KINDS_MAX);
+    for (int i = 0; i < calls->count; i++, at++) {
+        const struct call *call = &calls->call[i];
+        bool is_single = names_count(call->resource) == 1;
+        bool is_in_row = is_single && (call->kind == CALL_ACQUIRE ||
+                                       call->kind == CALL_RELEASE);
+        bool meets = is_in_row && (row & 1u << call->slots[0]) != 0;
+        assert(at < kinds.len && (kinds.ptr[at] == ';') == meets);
+        at += meets;
+        row = is_in_row ? (meets ? 0 : row) | 1u << call->slots[0] : 0;
+        char letter = script_letter(call->kind);
+        assert(at < kinds.len &&
+               kinds.ptr[at] == (is_single ? letter : letter - 'a' + 'A'));
+    }
+    assert(at == kinds.len);
+}
+
+/* The earliest of those calls that have one. */
+static int64_t deadline_of(const struct calls *calls)
+{
+    int64_t earliest_us = 0;
+    for (int i = 0; i < calls->count; i++) {
+        const struct call *call = &calls->call[i];
+        bool has_one = call->kind != CALL_RELEASE && call->kind != CALL_INSPECT;
+        if (has_one &&
+            (earliest_us == 0 || call->node_deadline_us < earliest_us))
+            earliest_us = call->node_deadline_us;
+    }
+    return earliest_us;
 }
 
 static void check(struct batch *batch, struct calls *calls)
@@ -124,7 +175,9 @@ static void check(struct batch *batch, struct calls *calls)
     assert(batch->args_count <= BATCH_ARGS_MAX);
     assert(batch->used <= BATCH_BYTES_MAX);
     batch_command(batch, "0123456789abcdef0123456789abcdef01234567", &command);
-    const struct span *arg = command.args + HEAD_ARGS;
+    (void)take_number(&command.args[DEADLINE_AT], deadline_of(calls));
+    check_kinds(calls, command.args[KINDS_AT]);
+    const struct span *arg = command.args + BATCH_HEAD_ARGS;
     for (int i = 0; i < calls->count; i++)
         arg = take_call(arg, batch, &calls->call[i]);
     assert(arg == command.args + command.count);

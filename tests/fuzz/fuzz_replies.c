@@ -1,6 +1,6 @@
 /*
- * Two lines, and then bytes as a node may send them. The first line has a
- * letter for each call, and a blank where a batch ends; the second says how
+ * Two lines, and then bytes as a node may send them. The first line has the
+ * letter of each call, and a blank where a batch ends; the second says how
  * many bytes come at once.
  *
  * Each call has at most one reply, in its turn, and that one is within the
@@ -29,8 +29,14 @@ struct heard {
 
 /* ---- asking ------------------------------------------------------------- */
 
-static const char letters[CALL_KINDS] = {'l', 'm', 'b', 'v', 'a', 'p',
-                                         'e', 'r', 'd', 'i', 'h'};
+/* CALL_KINDS: it is no kind's. */
+static enum call_kind kind_of(char letter)
+{
+    int kind = 0;
+    while (kind < CALL_KINDS && script_letter((enum call_kind)kind) != letter)
+        kind++;
+    return (enum call_kind)kind;
+}
 
 static int ask(struct peer *peer, struct span line,
                enum call_kind kinds[CALLS_MAX])
@@ -42,13 +48,13 @@ static int ask(struct peer *peer, struct span line,
     };
     int count = 0;
     for (size_t i = 0; i < line.len && count < CALLS_MAX; i++) {
-        const char *at = memchr(letters, line.ptr[i], sizeof letters);
-        if (at == NULL) {
+        call.kind = kind_of(line.ptr[i]);
+        if (call.kind == CALL_KINDS) {
             bool is_sent = pipeline_append(&peer->pipeline);
             assert(is_sent);
             continue;
         }
-        call.kind = kinds[count] = (enum call_kind)(at - letters);
+        kinds[count] = call.kind;
         enum vote vote = pipeline_call(&peer->pipeline, &call, (uint64_t)count);
         assert(vote == VOTE_PENDING);
         count++;
@@ -229,36 +235,40 @@ static void say_look(FILE *out, const struct call_look *look)
     say_string(out, look->witnesses);
 }
 
-/* The replies of script.c's table; false: this one stands for many. */
-static bool say(FILE *out, enum call_kind kind, const struct call_reply *reply)
+/* The letter of this answer: '.' if there is a detail, '\0' if this one stands
+ * for many. */
+static char say_letter(enum call_kind kind, const struct call_reply *reply)
 {
-    static const char *const words[VOTE_KINDS] = {
-        [VOTE_GRANTED] = "GRANTED", [VOTE_EXTENDED] = "EXTENDED",
-        [VOTE_DELETED] = "DELETED", [VOTE_DONE] = "DONE",
-        [VOTE_CHANGED] = "CHANGED", [VOTE_QUARANTINED] = "QUARANTINED",
-        [VOTE_LATE] = "LATE",       [VOTE_SKEWED] = "SKEWED",
-        [VOTE_FREE] = "FREE",       [VOTE_STALE] = "STALE",
-        [VOTE_HELD] = "HELD"};
-    if (kind == CALL_LOOK && reply->vote == VOTE_DONE) {
+    static const char letters[VOTE_KINDS] = {
+        [VOTE_GRANTED] = 'G', [VOTE_EXTENDED] = 'E', [VOTE_DELETED] = 'D',
+        [VOTE_DONE] = 'O',    [VOTE_CHANGED] = 'C',  [VOTE_QUARANTINED] = 'Q',
+        [VOTE_LATE] = 'L',    [VOTE_SKEWED] = 'S',   [VOTE_FREE] = 'F',
+        [VOTE_STALE] = '.',   [VOTE_HELD] = '.'};
+    bool has_detail = (kind == CALL_LOOK && reply->vote == VOTE_DONE) ||
+                      (kind == CALL_EXTEND && reply->vote == VOTE_FREE) ||
+                      reply->listeners > 0;
+    if (has_detail)
+        return '.';
+    return letters[reply->vote];
+}
+
+static void say_detail(FILE *out, enum call_kind kind,
+                       const struct call_reply *reply)
+{
+    if (kind == CALL_LOOK) {
         say_look(out, &reply->look);
     } else if (reply->vote == VOTE_HELD) {
-        (void)fprintf(out, "*3\r\n$4\r\nHELD\r\n");
+        (void)fputs("*3\r\n$4\r\nHELD\r\n", out);
         say_number(out, reply->pttl_ms);
         say_string(out, reply->value);
-    } else if (reply->vote == VOTE_STALE ||
-               (reply->vote == VOTE_FREE && kind == CALL_EXTEND)) {
-        (void)fputs("*2\r\n", out);
-        say_string(out, span_of(words[reply->vote]));
-        say_number(out, reply->highest);
-    } else if (reply->listeners > 0) {
+    } else if (reply->vote == VOTE_DELETED) {
         (void)fputs("*2\r\n$7\r\nDELETED\r\n", out);
         say_number(out, reply->listeners);
-    } else if (words[reply->vote] != NULL && reply->node_now_us > 0) {
-        say_string(out, span_of(words[reply->vote]));
     } else {
-        return false;
+        (void)fputs("*2\r\n", out);
+        say_string(out, span_of(reply->vote == VOTE_STALE ? "STALE" : "FREE"));
+        say_number(out, reply->highest);
     }
-    return true;
 }
 
 /* Whether all of them may have come from one batch. */
@@ -271,6 +281,27 @@ static bool is_one_batch(const struct heard *heard)
     return heard->count > 0 && heard->count <= BATCH_CALLS_MAX;
 }
 
+/* In letters and details; false: not all of them can be said. */
+static bool say_all(FILE *out, const struct heard *heard)
+{
+    char letters[BATCH_CALLS_MAX];
+    int details = 0;
+    for (int i = 0; i < heard->count; i++) {
+        letters[i] = say_letter(heard->kinds[i], &heard->replies[i]);
+        details += letters[i] == '.';
+        if (letters[i] == '\0' || heard->replies[i].node_now_us == 0)
+            return false;
+    }
+    (void)fprintf(out, "*%d\r\n", 3 + details);
+    say_number(out, heard->replies[0].node_now_us);
+    say_number(out, heard->replies[0].beat);
+    say_string(out, (struct span){letters, (size_t)heard->count});
+    for (int i = 0; i < heard->count; i++)
+        if (letters[i] == '.')
+            say_detail(out, heard->kinds[i], &heard->replies[i]);
+    return true;
+}
+
 static void say_again(const struct heard *heard, struct heard *again)
 {
     char *bytes = NULL;
@@ -280,17 +311,12 @@ static void say_again(const struct heard *heard, struct heard *again)
         return;
     FILE *out = open_memstream(&bytes, &len);
     assert(out != NULL);
-    (void)fprintf(out, "*%d\r\n", heard->count + 2);
-    say_number(out, heard->replies[0].node_now_us);
-    say_number(out, heard->replies[0].beat);
-    bool is_sayable = true;
-    for (int i = 0; i < heard->count && is_sayable; i++) {
-        calls[i] = letters[heard->kinds[i]];
-        is_sayable = say(out, heard->kinds[i], &heard->replies[i]);
-    }
+    bool is_said = say_all(out, heard);
     int rc = fclose(out);
     assert(rc == 0);
-    if (is_sayable) {
+    for (int i = 0; i < heard->count; i++)
+        calls[i] = script_letter(heard->kinds[i]);
+    if (is_said) {
         hear(again, (struct span){calls, (size_t)heard->count},
              (struct span){bytes, len}, len);
         assert(again->count == heard->count);

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the suites of a folder, JOBS at a time (3): they mostly wait. Ends with
-# the sum of their last lines, as Check writes them. CK_RUN_SUITE runs only
-# one, CK_EXCLUDE_TAGS leaves some out, as Check does.
+# what failed, and the sum of their last lines, as Check writes them.
+# CK_RUN_SUITE runs only one, CK_EXCLUDE_TAGS leaves some out, as Check does.
 #   suites.sh RUNNER FOLDER
 set -euo pipefail
 runner=$1
@@ -22,6 +22,8 @@ find "$folder" -name 'check_*.c' -printf '%s %f\n' | sort -rn |
         cat "$work/$1"
         exit $((status != 0))' suite && status=0 || status=1
 
+# Check: file.c:line:F|E:case:test:loop: message
+grep -hE '^[^ :]+:[0-9]+:[FE]:' "$work"/* || true
 awk -v status="$status" '
     /^[0-9]+%: Checks: / {
         gsub(",", "")

@@ -1,52 +1,77 @@
-end -- of run
-
 -- Runs the calls of the batch in order; the reply is
 --
---   now beat reply...
+--   now beat letters detail...
 --
--- beat: of the node, if a call promised something or found it admitted;
--- otherwise 0. An error of one call is its reply; the other calls still run.
+-- beat     of the node, if a call promised something or found it admitted;
+--          otherwise 0
+-- letters  the answer to each call; ".": the next detail is
 
-local replies = {now, 0}
-local a = 4
-while a <= #ARGV do
-    local kind, n = ARGV[a], 1
-    if #kind < 3 then -- the count of its locks; no kind is as short
-        n = tonumber(kind)
-        a = a + 1
-        kind = ARGV[a]
+-- One call: what follows would cost more than the call.
+if string.find(kinds, '^%l$') then
+    local ok, reply = pcall(run, kinds, 6, 1)
+    if ok and type(reply) == 'string' then
+        return {now, beat, reply}
     end
-    local arguments
-    if kind == 'acquire' then
-        arguments = 4 + 2 * n
-    elseif kind == 'release' then
-        arguments = 1 + n
-    elseif kind == 'extend' then
-        arguments = 3 + 2 * n
-    elseif kind == 'look' or kind == 'repair' or kind == 'repeat' then
-        arguments = 5 + 2 * n
-    elseif kind == 'inspect' or kind == 'listen' then
-        arguments = n
-    elseif kind == 'admit' or kind == 'readmit' then
-        arguments = 4
-    else -- revoke
-        arguments = 3
-    end
-    local ok, reply, pttl, lock, value = pcall(run, kind, a + 1, n)
-    if not ok and type(reply) ~= 'table' then
-        reply = {err = reply}
-    elseif pttl then
-        -- Held by a key of any type, with or without TTL; a foreign type has an
-        -- empty value. Only its first 256 bytes: a token has at most 255, so
-        -- this shows whether the whole value is equal, and bounds the reply.
-        value = value or redis.pcall('GETRANGE', lock, '0', '255')
-        if type(value) == 'table' and string.find(value.err, '^WRONGTYPE') then
-            value = ''
-        end
-        reply = type(value) == 'table' and value or {'HELD', pttl, value}
-    end
-    replies[#replies + 1] = reply
-    a = a + 1 + arguments
+    return {now, beat, '.', type(reply) == 'table' and reply or {err = reply}}
 end
-replies[2] = beat
-return replies
+
+local answers, count, has_details = {}, 0, false
+local at, a = 1, 6 -- the next letter, its first argument
+
+while at <= #kinds do
+    local _, last = string.find(kinds, '^[ar][ar][ar]+', at)
+    if last then
+        local is_more
+        local row = {string.byte(kinds, at, last)}
+        a, is_more = run_row(row, answers, count, a)
+        has_details = has_details or is_more
+        count = count + #row
+        at = last + 1
+    elseif string.sub(kinds, at, at) == ';' then
+        at = at + 1
+    else
+        local letter = string.sub(kinds, at, at)
+        local kind, n, arguments = string.lower(letter), 1
+        if kind ~= letter then -- of several locks
+            n = tonumber(ARGV[a])
+            a = a + 1
+        end
+        if kind == 'a' or kind == 'e' then
+            arguments = 2 + 2 * n
+        elseif kind == 'g' or kind == 'p' then
+            arguments = 3 + 2 * n
+        elseif kind == 'r' then
+            arguments = 1 + n
+        elseif kind == 'i' or kind == 'l' then
+            arguments = n
+        elseif kind == 'k' then
+            arguments = 7
+        elseif kind == 'v' then
+            arguments = 3
+        else -- m, n
+            arguments = 4
+        end
+        -- An error of one call is its reply; the other calls still run.
+        local ok, reply = pcall(run, kind, a, n)
+        if not ok and type(reply) ~= 'table' then
+            reply = {err = reply}
+        end
+        count = count + 1
+        answers[count] = reply
+        has_details = has_details or type(reply) == 'table'
+        a = a + arguments
+        at = at + 1
+    end
+end
+
+if has_details then
+    local details = {}
+    for i = 1, count do
+        if type(answers[i]) == 'table' then
+            details[#details + 1] = answers[i]
+            answers[i] = '.'
+        end
+    end
+    return {now, beat, table.concat(answers), unpack(details)}
+end
+return {now, beat, table.concat(answers)}

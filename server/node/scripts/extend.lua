@@ -4,11 +4,11 @@
 -- the same only if none of them rose, or all together by a multiple of 2^49 us:
 -- 17 years. nil: a slot has no number of ours.
 local number_of
-if kind == 'extend' or kind == 'repair' then
+if kind == 'e' or kind == 'p' then
     number_of = function(first)
         local sum = 0
         for i = first, first + n - 1 do
-            local number = tonumber(redis.call('HGET', KEYS[1], ARGV[i]) or 0)
+            local number = tonumber(redis.call('HGET', state, ARGV[i]) or 0)
             if n == 1 then
                 return number
             end
@@ -23,8 +23,8 @@ end
 
 -- Lengthens the TTL of locks that all still have the token.
 --
--- ARGV  lock... token ttl_ms deadline_us slot...
--- EXTENDED | HELD pttl value | FREE seen | QUARANTINED | LATE
+-- ARGV  lock... token ttl_ms slot...
+-- E | HELD pttl value | FREE seen | Q | L
 --
 -- HELD tells of the first lock with another value; only if there is none, FREE
 -- that one is missing.
@@ -32,12 +32,12 @@ end
 -- It never creates a key: an expired lock may have had another holder since,
 -- with a higher fencing number. Where a key is missing, the reply carries the
 -- slots' number, for a repair.
-if kind == 'extend' then
+if kind == 'e' then
     if not is_admitted() then
-        return 'QUARANTINED'
+        return 'Q'
     end
-    if now > tonumber(ARGV[b + 2]) then
-        return 'LATE'
+    if now > tonumber(deadline_us) then
+        return 'L'
     end
 
     local pttl, is_missing
@@ -47,11 +47,11 @@ if kind == 'extend' then
         if pttl == -2 then
             is_missing = true
         elseif value ~= ARGV[b] then
-            return 'HELD', pttl, ARGV[i], value
+            return held(ARGV[i], pttl, value)
         end
     end
     if is_missing then
-        return {'FREE', number_of(b + 3) or 0}
+        return {'FREE', number_of(b + 2) or 0}
     end
 
     promise()
@@ -63,6 +63,6 @@ if kind == 'extend' then
             redis.call('PEXPIRE', ARGV[i], ARGV[b + 1])
         end
     end
-    return 'EXTENDED'
+    return 'E'
 end
 

@@ -2,17 +2,16 @@
 -- heartbeat. Who hears it knows that announcements of this node arrive.
 --
 -- ARGV  listen_us
--- DONE
+-- O
 --
 -- A node without state gets none by this: it must go on looking empty. So it
 -- announces nothing, and has no heartbeat.
-if kind == 'listen' then
-    if redis.call('EXISTS', KEYS[1]) == 1 then
-        redis.call('HSET', KEYS[1], 'listened_until',
+if kind == 'l' then
+    if redis.call('EXISTS', state) == 1 then
+        redis.call('HSET', state, 'listened_until',
             string.format('%.0f', now + tonumber(ARGV[a])))
-        listened = nil
         announce('', '')
     end
-    return 'DONE'
+    return 'O'
 end
 

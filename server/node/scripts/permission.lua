@@ -1,13 +1,12 @@
 -- The calls that give and take the node's permission to vote.
-if kind == 'look' or kind == 'admit' or kind == 'readmit' or
-    kind == 'revoke' then
+if string.find('kmnv', kind, 1, true) then
     local of_this_node, epoch, fingerprint, run_id =
-        string.match(ARGV[1], '^((%d+):([^:]*):[^:]*:)([^:]*)$')
+        string.match(admit, '^((%d+):([^:]*):[^:]*:)([^:]*)$')
     epoch = tonumber(epoch)
 
     local memory = string.match(redis.call('INFO', 'replication'),
         'master_replid:(%x+)')
-    local current = ARGV[1] .. ':' .. memory
+    local current = admit .. ':' .. memory
     local of_this_memory = epoch .. ':' .. run_id .. ':' .. memory .. ':'
 
     -- Lua's own conversion would round the number.
@@ -45,9 +44,9 @@ if kind == 'look' or kind == 'admit' or kind == 'readmit' or
     -- Stores when the quarantine began; 0: unknown, because the command was
     -- delayed, and the node may have gone on promising in between.
     local function write_mark(nonce, deadline_us)
-        local born = now <= tonumber(deadline_us) and ARGV[2] or '0'
+        local born = now <= tonumber(deadline_us) and median_us or '0'
         local mark = of_this_memory .. born .. ':' .. nonce
-        redis.call('HSET', KEYS[1], 'mark', mark)
+        redis.call('HSET', state, 'mark', mark)
         return mark
     end
 
@@ -55,10 +54,10 @@ if kind == 'look' or kind == 'admit' or kind == 'readmit' or
     -- above the current time. It rises slower than time, so no older memory
     -- that is put back later has one as high, even if nobody knows of it then.
     local function write_admission(durable, kept, floor)
-        beat = math.max(kept, tonumber(floor), tonumber(ARGV[2])) + 1
-        redis.call('HSET', KEYS[1], 'admit', current, 'durable', durable,
-            'beat', text_of(beat), 'seen', ARGV[2], 'evicted', evicted_keys())
-        redis.call('HDEL', KEYS[1], 'mark')
+        beat = math.max(kept, tonumber(floor), tonumber(median_us)) + 1
+        redis.call('HSET', state, 'admit', current, 'durable', durable,
+            'beat', text_of(beat), 'seen', median_us, 'evicted', evicted_keys())
+        redis.call('HDEL', state, 'mark')
     end
 
     -- What the node has heard of others: of each the highest beat that any
@@ -71,10 +70,10 @@ if kind == 'look' or kind == 'admit' or kind == 'readmit' or
         local heard = {}
         for name, known in string.gmatch(told, '(%w+)=(%d+)') do
             local field = 'w:' .. name
-            local kept = number_of(redis.call('HGET', KEYS[1], field))
+            local kept = number_of(redis.call('HGET', state, field))
             if is_raised and tonumber(known) > kept then
                 kept = tonumber(known)
-                redis.call('HSET', KEYS[1], field, known)
+                redis.call('HSET', state, field, known)
             end
             heard[#heard + 1] = name .. '=' .. text_of(kept)
         end
@@ -105,7 +104,7 @@ if kind == 'look' or kind == 'admit' or kind == 'readmit' or
     --
     -- The fields after the word show the state after the look.
     local function look()
-        local fields = redis.call('HMGET', KEYS[1], 'admit', 'mark', 'max_ttl',
+        local fields = redis.call('HMGET', state, 'admit', 'mark', 'max_ttl',
             'durable', 'beat', 'seen', 'voted', 'evicted')
         local admit, mark, durable =
             fields[1] or '', fields[2] or '', fields[4]
@@ -113,7 +112,7 @@ if kind == 'look' or kind == 'admit' or kind == 'readmit' or
         local kept = number_of(fields[5])
 
         local function forget()
-            redis.call('HDEL', KEYS[1], 'admit')
+            redis.call('HDEL', state, 'admit')
             admit = ''
         end
 
@@ -140,7 +139,7 @@ if kind == 'look' or kind == 'admit' or kind == 'readmit' or
 
         -- From now on its memory may lack what it has promised.
         if durable == '1' and ARGV[a + 2] == '0' then
-            redis.call('HSET', KEYS[1], 'durable', '0')
+            redis.call('HSET', state, 'durable', '0')
             durable = '0'
         end
 
@@ -156,7 +155,7 @@ if kind == 'look' or kind == 'admit' or kind == 'readmit' or
         if kept < floor and nonce ~= '' then
             forget()
             kept = floor
-            redis.call('HSET', KEYS[1], 'beat', text_of(kept))
+            redis.call('HSET', state, 'beat', text_of(kept))
             mark = write_mark(nonce, ARGV[a + 1])
             return answer('CREATED')
         end
@@ -164,10 +163,10 @@ if kind == 'look' or kind == 'admit' or kind == 'readmit' or
         if admit == current then
             kept = kept + 1
             beat = kept
-            redis.call('HSET', KEYS[1], 'beat', text_of(kept))
-            if ARGV[2] ~= '0' then
-                redis.call('HSET', KEYS[1], 'seen', ARGV[2])
-                fields[6] = ARGV[2]
+            redis.call('HSET', state, 'beat', text_of(kept))
+            if median_us ~= '0' then
+                redis.call('HSET', state, 'seen', median_us)
+                fields[6] = median_us
             end
             return answer('ADMITTED')
         end
@@ -181,7 +180,7 @@ if kind == 'look' or kind == 'admit' or kind == 'readmit' or
             not (is_disputed and nonce ~= '') then
             return answer('MARKED')
         end
-        local is_fresh = redis.call('EXISTS', KEYS[1]) == 0
+        local is_fresh = redis.call('EXISTS', state) == 0
         if nonce == '' then
             return answer(is_fresh and 'EMPTY' or 'BARE')
         end
@@ -203,52 +202,50 @@ if kind == 'look' or kind == 'admit' or kind == 'readmit' or
     -- Gives the node the permission to vote, at the end of its quarantine.
     --
     -- ARGV  mark max_ttl_ms durable floor
-    -- DONE | CHANGED
+    -- O | C
     local function admit()
-        local fields = redis.call('HMGET', KEYS[1], 'mark', 'beat')
+        local fields = redis.call('HMGET', state, 'mark', 'beat')
         if not is_marked(fields[1]) then
-            return 'CHANGED'
+            return 'C'
         end
-        redis.call('HSET', KEYS[1], 'max_ttl', ARGV[a + 1])
+        redis.call('HSET', state, 'max_ttl', ARGV[a + 1])
         write_admission(ARGV[a + 2], number_of(fields[2]), ARGV[a + 3])
-        return 'DONE'
+        return 'O'
     end
 
     -- Returns the permission to a restarted node whose memory the caller
     -- found to be whole.
     --
     -- ARGV  mark admit durable floor   admit: from before the restart
-    -- DONE | CHANGED
+    -- O | C
     local function readmit()
         local fields =
-            redis.call('HMGET', KEYS[1], 'mark', 'admit', 'beat', 'durable')
+            redis.call('HMGET', state, 'mark', 'admit', 'beat', 'durable')
         if not is_marked(fields[1]) or fields[2] ~= ARGV[a + 1] or
             evicted_keys() ~= '0' then
-            return 'CHANGED'
+            return 'C'
         end
         -- Another server may have seen that it is no longer durable.
         local durable = fields[4] == '1' and ARGV[a + 2] or '0'
         write_admission(durable, number_of(fields[3]), ARGV[a + 3])
-        return 'DONE'
+        return 'O'
     end
 
     -- Takes the permission from a node whose locks may have expired too early;
     -- or that from before a restart, which is then no longer evidence.
     --
     -- ARGV  nonce deadline_us admit   admit: from before the restart; "": none
-    -- DONE | CHANGED
+    -- O | C
     local function revoke()
-        local found = redis.call('HGET', KEYS[1], 'admit')
+        local found = redis.call('HGET', state, 'admit')
         if found ~= current and found ~= ARGV[a + 2] then
-            return 'CHANGED'
+            return 'C'
         end
-        redis.call('HDEL', KEYS[1], 'admit')
+        redis.call('HDEL', state, 'admit')
         write_mark(ARGV[a], ARGV[a + 1])
-        return 'DONE'
+        return 'O'
     end
 
-    local run = {
-        look = look, admit = admit, readmit = readmit, revoke = revoke
-    }
+    local run = {k = look, m = admit, n = readmit, v = revoke}
     return run[kind]()
 end

@@ -1,18 +1,36 @@
 -- The script that runs on the nodes is made of the files of this folder: this
--- one first, then the kinds of call, then batch.lua, which runs the calls of a
--- batch.
+-- one first, then the kinds of call, then row.lua, which runs many of the most
+-- common kinds at once, then batch.lua, which runs the calls of a batch.
 --
 -- KEYS  state
--- ARGV  admit median_us window_us ([count] kind argument...)...
+-- ARGV  admit median_us window_us deadline_us kinds argument...
 --
--- admit      of calls that need a vote: as it was last seen on the node; of
---            those that look at it and change it: without the replication ID
--- median_us  of the nodes' clocks when the batch was sent; 0: unknown
--- count      of the call's locks, if it has several: lock... and slot... stand
---            for as many arguments
+-- admit        of calls that need a vote: as it was last seen on the node; of
+--              those that look at it and change it: without the replication ID
+-- median_us    of the nodes' clocks when the batch was sent; 0: unknown
+-- window_us    between a number and the node's clock
+-- deadline_us  by the node's clock: then the senders have given up
+-- kinds        of the calls, a letter each:
+--
+--   a acquire  g repeat  e extend   p repair  r release  i inspect
+--   k look     m admit   n readmit  v revoke  l listen
+--
+--   A capital letter: of several locks. The call's first argument is their
+--   count; lock... and slot... stand for as many arguments.
+--
+--   A ";" parts acquires and releases that may be about the same lock or slot.
+--
+-- A call is answered by a letter,
+--
+--   G granted  E extended  D deleted  F free  Q quarantined  L late  S skewed
+--   C changed  O done
+--
+-- or, if there is more to tell, by a word and fields.
 --
 -- The locks are arguments, not KEYS: a node that denies its user one of the
 -- KEYS runs nothing of the script, so one call could fail all others.
+local state, admit, median_us, window_us, deadline_us, kinds =
+    KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 
 -- The node's clock in microseconds. Like the fencing numbers it stays below
 -- 2^53, where Lua's doubles and the conversion to a reply are exact.
@@ -23,13 +41,16 @@ local now = time[1] * 1000000 + time[2]
 -- end of the admission belongs to the memory: it changes if the node becomes a
 -- replica, even for a moment. It is read when the first call of the batch asks.
 -- Nothing else runs in between, and calls that write it have their own batches.
+--
+-- found  the admission in the state, if it was read already
 local admitted
 
-local function is_admitted()
+local function is_admitted(found)
     if admitted == nil then
-        admitted = redis.call('HGET', KEYS[1], 'admit') == ARGV[1] and
+        found = found or redis.call('HGET', state, 'admit')
+        admitted = found == admit and
             string.find(redis.call('INFO', 'replication'),
-                'master_replid:' .. string.sub(ARGV[1], -40), 1, true)
+                'master_replid:' .. string.sub(admit, -40), 1, true) ~= nil
     end
     return admitted
 end
@@ -41,39 +62,55 @@ local beat = 0
 -- Records that the node promises something, once a batch: an older memory that
 -- is put back afterwards has a lower beat.
 --
--- slot, number  of a new lock; nil: there is none
-local function promise(slot, number)
-    if beat > 0 then
-        return slot and redis.call('HSET', KEYS[1], slot, number)
+-- slot, digits  of a new lock; nil: there is none
+local function promise(slot, digits)
+    if beat == 0 then
+        beat = redis.call('HINCRBY', state, 'beat', '1')
+        if median_us ~= '0' then
+            redis.call('HSET', state, 'voted', median_us,
+                slot or 'voted', digits or median_us)
+            return
+        end
     end
-    beat = redis.call('HINCRBY', KEYS[1], 'beat', '1')
-    local voted = ARGV[2]
-    if voted == '0' then
-        voted = redis.call('HGET', KEYS[1], 'voted') or '0'
+    if slot then
+        redis.call('HSET', state, slot, digits)
     end
-    redis.call('HSET', KEYS[1], slot or 'voted', number or voted, 'voted', voted)
 end
 
--- Publishes a message on the channel of a resource. Returns how many connections
--- got it; 0 if the node denies its user to publish: an announcement
--- is a hint, and fails nothing.
-local function announce(resource, message)
-    local channel = string.sub(KEYS[1], 1, -#'state' - 1) .. 'released:'
-    local receivers = redis.pcall('PUBLISH', channel .. resource, message)
+-- Announces that a lock was deleted, with the number of its token, which shows
+-- whether it is old news. Returns how many connections got it; 0 if the node
+-- denies its user to publish: an announcement is a hint, and fails nothing.
+--
+-- lock  "": none; a heartbeat of the announcements
+local function announce(lock, token)
+    local channel = string.sub(state, 1, -#'state' - 1) .. 'released:' ..
+        string.sub(lock, #state - #'redlockd:state' + 1)
+    local receivers =
+        redis.pcall('PUBLISH', channel, string.sub(token, 1, 16))
     return type(receivers) == 'number' and receivers or 0
 end
 
--- Whether a server listens for releases: it said so a short time ago. Read when
--- the first release of the batch deletes a lock.
-local listened
+-- The reply if a lock is held by a key of any type, with or without TTL; a
+-- foreign type has an empty value. Only its first 256 bytes: a token has at
+-- most 255, so this shows whether the whole value is equal, and bounds the
+-- reply.
+--
+-- pttl   or the error at reading it, which is then the reply
+-- value  nil: it was not read
+local function held(lock, pttl, value)
+    value = value or redis.pcall('GETRANGE', lock, '0', '255')
+    if type(value) == 'table' and string.find(value.err, '^WRONGTYPE') then
+        value = ''
+    end
+    if type(pttl) == 'table' then
+        return pttl
+    end
+    return type(value) == 'table' and value or {'HELD', pttl, value}
+end
 
 -- Runs one call. Its n locks, if it is about locks, are the arguments from
--- ARGV[a] on; the other ones follow from ARGV[b] on. Returns the reply, a word
--- alone or with its fields, or raises the error that becomes the reply.
---
--- If a lock is held, it returns what is needed to tell of it:
---
---   'HELD' pttl lock value   value: nil if it was not read
+-- ARGV[a] on; the other ones follow from ARGV[b] on. Returns the reply, or
+-- raises the error that becomes the reply.
 --
 -- The files that follow are its body, one for each kind of call. One function
 -- for all, because each batch creates its functions anew.

@@ -2,32 +2,30 @@
 -- servers listen.
 --
 -- ARGV  lock... token
--- DELETED | DELETED listeners | HELD pttl value | FREE | QUARANTINED
+-- D | DELETED listeners | HELD pttl value | F | Q
 --
--- HELD tells of the first lock with another value; only if there is none, FREE
--- that one is missing. An error of one lock is the reply, but the others are
+-- HELD tells of the first lock with another value; only if there is none, F that
+-- one is missing. An error of one lock is the reply, but the others are
 -- deleted. listeners: the most that one announcement had.
 --
 -- No admission and no deadline: a token is used once, so deleting its keys is
 -- right at any time.
-if kind == 'release' then
+if kind == 'r' then
     local refused, other, pttl, other_value, is_missing, listeners
+    local listened_until -- as the state says, once it was read
     for i = a, b - 1 do
         local value = redis.pcall('GETRANGE', ARGV[i], '0', '255')
         if value == ARGV[b] then
             local deleted = redis.pcall('DEL', ARGV[i])
-            if listened == nil then
-                local field = redis.pcall('HGET', KEYS[1], 'listened_until')
-                listened = (tonumber(field) or 0) > now
+            if listened_until == nil then
+                listened_until =
+                    redis.pcall('HGET', state, 'listened_until')
             end
             if deleted ~= 1 then -- no permission
                 refused = refused or deleted
-            elseif listened then
-                local prefix = #KEYS[1] - #'redlockd:state'
-                -- with the number, which shows whether it is old news
-                listeners = math.max(listeners or 0,
-                    announce(string.sub(ARGV[i], prefix + 1),
-                        string.sub(value, 1, 16)))
+            elseif (tonumber(listened_until) or 0) > now then
+                listeners =
+                    math.max(listeners or 0, announce(ARGV[i], value))
             end
         else
             local left = redis.pcall('PTTL', ARGV[i])
@@ -45,12 +43,12 @@ if kind == 'release' then
         return refused
     end
     if other then
-        return 'HELD', pttl, other, other_value
+        return held(other, pttl, other_value)
     end
     if is_missing then
         -- This means something only if the node has forgotten nothing.
-        return is_admitted() and 'FREE' or 'QUARANTINED'
+        return is_admitted() and 'F' or 'Q'
     end
-    return listeners and {'DELETED', listeners} or 'DELETED'
+    return listeners and {'DELETED', listeners} or 'D'
 end
 

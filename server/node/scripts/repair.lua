@@ -1,31 +1,31 @@
 -- Sets locks on a node that lacks them, while a majority has them.
 --
--- ARGV  lock... token ttl_ms number deadline_us slot... seen
--- GRANTED | HELD pttl value | CHANGED | QUARANTINED | LATE | SKEWED
+-- ARGV  lock... token ttl_ms slot... seen
+-- G | HELD pttl value | C | Q | L | S
 --
 -- seen: the slots' number when an extend found that a key is missing here.
 -- Anything that set it since then, a late acquire or another repair, has raised
 -- that number; and a release may have deleted the lock after that.
 --
 -- Of several locks, those that have the token stay as they are.
-if kind == 'repair' then
+if kind == 'p' then
     if not is_admitted() then
-        return 'QUARANTINED'
+        return 'Q'
     end
-    if now > tonumber(ARGV[b + 3]) then
-        return 'LATE'
+    if now > tonumber(deadline_us) then
+        return 'L'
     end
 
     -- The slots take the token's number, which may be old, but must not be far
     -- ahead.
-    local number = tonumber(ARGV[b + 2])
-    if number - now > tonumber(ARGV[3]) then
-        return 'SKEWED'
+    local number = tonumber(string.sub(ARGV[b], 1, 16))
+    if number - now > tonumber(window_us) then
+        return 'S'
     end
 
-    local seen = number_of(b + 4)
-    if seen ~= tonumber(ARGV[b + 4 + n]) then
-        return 'CHANGED'
+    local seen = number_of(b + 2)
+    if seen ~= tonumber(ARGV[b + 2 + n]) then
+        return 'C'
     end
 
     if n > 1 then
@@ -33,7 +33,7 @@ if kind == 'repair' then
             local value = redis.pcall('GETRANGE', ARGV[i], '0', '255')
             local pttl = redis.call('PTTL', ARGV[i])
             if pttl ~= -2 and value ~= ARGV[b] then
-                return 'HELD', pttl, ARGV[i], value
+                return held(ARGV[i], pttl, value)
             end
         end
     end
@@ -50,19 +50,19 @@ if kind == 'repair' then
         elseif reply then
             set[#set + 1] = i
         elseif n == 1 then
-            return 'HELD', redis.call('PTTL', ARGV[i]), ARGV[i]
+            return held(ARGV[i], redis.call('PTTL', ARGV[i]))
         end
     end
 
     for _, i in ipairs(set) do
-        local slot = ARGV[i + n + 4]
+        local slot = ARGV[i + n + 2]
         local highest = n == 1 and seen or
-            tonumber(redis.call('HGET', KEYS[1], slot) or 0)
+            tonumber(redis.call('HGET', state, slot) or 0)
         -- Always higher: the same repair, or another one that found no key
         -- here, then does nothing; nor does the acquire.
         local higher = number > highest and number or highest + 1
-        redis.call('HSET', KEYS[1], slot, string.format('%.0f', higher))
+        redis.call('HSET', state, slot, string.format('%.0f', higher))
     end
-    return 'GRANTED'
+    return 'G'
 end
 

@@ -2,26 +2,27 @@
 -- with the same idempotency key: their values are replaced, as if they were
 -- free. Acquires of several locks, which replace nothing, end here too.
 --
--- ARGV  lock... token ttl_ms number deadline_us slot... seen
+-- ARGV  lock... token ttl_ms slot... seen
 -- as acquire, which has checked admission, deadline and number
 --
 -- seen: a higher number is that of a later request.
-if kind == 'repeat' or kind == 'acquire' then
-    local token, ttl_ms, number =
-        ARGV[b], tonumber(ARGV[b + 1]), tonumber(ARGV[b + 2])
+if kind == 'g' or kind == 'a' then
+    local token, ttl_ms = ARGV[b], tonumber(ARGV[b + 1])
+    local digits = string.sub(token, 1, 16)
+    local number = tonumber(digits)
 
     -- Whether the value is a token with the same key hash, and not too high:
     -- <16 digits>.<40 hex digits>+<22 characters>[.<owner>]
     local function may_replace(value)
-        if kind == 'acquire' or type(value) ~= 'string' or #value > 145 or
+        if kind == 'a' or type(value) ~= 'string' or #value > 145 or
             string.sub(value, 58, 80) ~= string.sub(token, 58, 80) then
             return false
         end
-        local digits = string.match(value, '^(' .. string.rep('%d', 16) ..
+        local old = string.match(value, '^(' .. string.rep('%d', 16) ..
             ')%.' .. string.rep('[%da-f]', 40) .. '%+' ..
             string.rep('[%w_-]', 22))
         local rest = string.sub(value, 81)
-        return digits and tonumber(digits) <= tonumber(ARGV[b + 4 + n]) and
+        return old and tonumber(old) <= tonumber(ARGV[b + 2 + n]) and
             (rest == '' or string.find(rest, '^%.[%w._:@/-]+$'))
     end
 
@@ -31,12 +32,12 @@ if kind == 'repeat' or kind == 'acquire' then
         if pttl ~= -2 then
             local value = redis.pcall('GETRANGE', ARGV[i], '0', '255')
             if not may_replace(value) then
-                return 'HELD', pttl, ARGV[i], value
+                return held(ARGV[i], pttl, value)
             end
             replaced[i] = {value = value, pttl = pttl}
         end
         local highest =
-            tonumber(redis.call('HGET', KEYS[1], ARGV[i + n + 4]) or 0)
+            tonumber(redis.call('HGET', state, ARGV[i + n + 2]) or 0)
         if highest >= number then
             return {'STALE', highest}
         end
@@ -66,9 +67,9 @@ if kind == 'repeat' or kind == 'acquire' then
             return reply
         end
     end
-    for i = b + 4, b + 3 + n do
-        promise(ARGV[i], ARGV[b + 2])
+    for i = b + 2, b + 1 + n do
+        promise(ARGV[i], digits)
     end
-    return 'GRANTED'
+    return 'G'
 end
 

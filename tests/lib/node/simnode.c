@@ -163,7 +163,7 @@ static void promise(struct simbatch *batch, const struct simcall *call)
         return;
     batch->beat = memory->beat.it + 1;
     memory->beat = simnumber(batch->beat);
-    if (call->call.median_us != 0 || !memory->voted_us.is_there)
+    if (call->call.median_us != 0)
         memory->voted_us = simnumber(call->call.median_us);
 }
 

@@ -61,6 +61,41 @@ START_TEST(a_timer_can_be_put_off_and_stopped)
 }
 END_TEST
 
+START_TEST(a_timer_can_be_put_forward)
+{
+    int64_t now_us = clock_now_us();
+    ck_assert(timers_set(timers, 5, now_us + 60000000));
+    ck_assert(timers_set(timers, 5, now_us + 1000));
+    turns_until_count(loop, &fired, 1);
+    ck_assert_int_eq(fired_of[5], 1);
+}
+END_TEST
+
+/* Neither before its time, nor for what it was before. */
+START_TEST(a_timer_that_was_put_off_fires_once_and_in_time)
+{
+    int64_t now_us = clock_now_us();
+    ck_assert(timers_set(timers, 7, now_us + 5000));
+    ck_assert(timers_set(timers, 7, 0));
+    ck_assert(timers_set(timers, 7, now_us + 30000));
+    turns_until_count(loop, &fired, 1);
+    ck_assert_int_ge(clock_now_us(), now_us + 30000);
+    ck_assert(timers_set(timers, 8, clock_now_us() + 10000));
+    turns_until_count(loop, &fired, 2);
+    ck_assert_int_eq(fired_of[7], 1);
+}
+END_TEST
+
+START_TEST(a_timer_that_has_fired_can_be_set_again)
+{
+    for (int i = 1; i <= 3; i++) {
+        ck_assert(timers_set(timers, 9, clock_now_us() + 1000));
+        turns_until_count(loop, &fired, i);
+    }
+    ck_assert_int_eq(fired_of[9], 3);
+}
+END_TEST
+
 Suite *check_timers(void);
 
 Suite *check_timers(void)
@@ -70,6 +105,9 @@ Suite *check_timers(void)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, each_slot_has_a_timer_of_its_own);
     tcase_add_test(tcase, a_timer_can_be_put_off_and_stopped);
+    tcase_add_test(tcase, a_timer_can_be_put_forward);
+    tcase_add_test(tcase, a_timer_that_was_put_off_fires_once_and_in_time);
+    tcase_add_test(tcase, a_timer_that_has_fired_can_be_set_again);
     suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -1,6 +1,6 @@
 /*
- * Batches as commands, and their replies; what they do on a node is
- * check_lua.c.
+ * Batches as commands; check_batch_replies.c has their replies, and what they
+ * do on a node is check_lua.c.
  */
 #include <check.h>
 #include <stdio.h>
@@ -68,24 +68,23 @@ static const char *command_words(void)
     return words;
 }
 
-/* The head of a batch whose calls have an admission. */
+/* The head of a batch whose calls have an admission, … */
 #define SEEN "1:f:n:run 1700000000000000 "
+/* … and that of one whose calls have a deadline, too. */
+#define SETS SEEN "15000000 1700000000123456 "
 
 static const char *const kinds[CALL_KINDS] = {
-    SEEN "0 look 00ff 1700000000123456 1 77 0 ab=1 cd=2 "
-         "1700000000000003",
-    SEEN "0 admit 1:run:m:0:n 60000 1 77",
-    SEEN "0 readmit 1:run:m:0:n 1:f:n:old 1 77",
-    SEEN "0 revoke 00ff 1700000000123456 1:f:n:old",
-    SEEN "15000000 acquire p:r T 30000 9007199254740991 1700000000123456 0",
-    SEEN "15000000 repeat p:r T 30000 9007199254740991 1700000000123456 0 "
-         "1700000000000005",
-    SEEN "15000000 extend p:r T 30000 1700000000123456 0",
-    SEEN "15000000 repair p:r T 30000 9007199254740991 1700000000123456 0 "
-         "1700000000000005",
-    " 0 0 release p:r T",
-    " 0 0 inspect p:r",
-    " 0 0 listen 3000000",
+    SEEN "0 0 k 00ff 1700000000123456 1 77 0 ab=1 cd=2 1700000000000003",
+    SEEN "0 0 m 1:run:m:0:n 60000 1 77",
+    SEEN "0 0 n 1:run:m:0:n 1:f:n:old 1 77",
+    SEEN "0 0 v 00ff 1700000000123456 1:f:n:old",
+    SETS "a p:r T 30000 0",
+    SETS "g p:r T 30000 0 1700000000000005",
+    SETS "e p:r T 30000 0",
+    SETS "p p:r T 30000 0 1700000000000005",
+    " 0 0 0 r p:r T",
+    " 0 0 0 i p:r",
+    " 0 0 0 l 3000000",
 };
 
 START_TEST(a_call_is_encoded)
@@ -107,16 +106,16 @@ START_TEST(several_calls_are_one_command)
     struct call release = call_of(CALL_RELEASE);
     struct call acquire = call_of(CALL_ACQUIRE);
     release.resource = span_of("q");
+    release.slots[0] = 1;
     ck_assert(batch_add(&batch, &release));
     ck_assert(batch_add(&batch, &acquire));
     acquire.resource = span_of("s");
-    acquire.number = 0;
+    acquire.token = span_of("U");
+    acquire.slots[0] = FENCE_SLOTS - 1;
     ck_assert(batch_add(&batch, &acquire));
-    ck_assert_str_eq(command_words(),
-                     "EVALSHA " SHA " 1 p:redlockd:state " SEEN "15000000 "
-                     "release p:q T "
-                     "acquire p:r T 30000 9007199254740991 1700000000123456 0 "
-                     "acquire p:s T 30000 0 1700000000123456 0");
+    ck_assert_str_eq(command_words(), "EVALSHA " SHA " 1 p:redlockd:state " SETS
+                                      "raa p:q T p:r T 30000 0 "
+                                      "p:s U 30000 16383");
 }
 END_TEST
 
@@ -127,13 +126,15 @@ START_TEST(a_batch_has_the_first_median_that_is_known)
     for (call.median_us = 0; call.median_us < 3000; call.median_us += 1000)
         ck_assert(batch_add(&batch, &call));
     static const char begin[] =
-        "EVALSHA " SHA " 1 p:redlockd:state 1:f:n:run 1000 15000000 extend ";
+        "EVALSHA " SHA " 1 p:redlockd:state 1:f:n:run 1000 15000000 "
+        "1700000000123456 eee p:r ";
     ck_assert_mem_eq(command_words(), begin, sizeof begin - 1);
     batch_reset(&batch);
     call.median_us = 0;
     ck_assert(batch_add(&batch, &call));
     static const char anew[] =
-        "EVALSHA " SHA " 1 p:redlockd:state 1:f:n:run 0 15000000 extend ";
+        "EVALSHA " SHA " 1 p:redlockd:state 1:f:n:run 0 15000000 "
+        "1700000000123456 e p:r ";
     ck_assert_mem_eq(command_words(), anew, sizeof anew - 1);
 }
 END_TEST
@@ -198,8 +199,8 @@ START_TEST(what_is_left_out_is_an_empty_argument)
     call.floor = call.median_us = 0;
     ck_assert(batch_add(&batch, &call));
     ck_assert_str_eq(command_words(),
-                     "EVALSHA " SHA " 1 p:redlockd:state 1:f:n:run 0 0 "
-                     "look  0 0 0 1  0 revoke 00ff 1700000000123456 ");
+                     "EVALSHA " SHA " 1 p:redlockd:state 1:f:n:run 0 0 0 "
+                     "kv  0 0 0 1  0 00ff 1700000000123456 ");
 }
 END_TEST
 
@@ -273,102 +274,6 @@ START_TEST(the_longest_look_fits)
 }
 END_TEST
 
-static struct script_field field(enum script_field_type type, int64_t integer,
-                                 const char *text)
-{
-    return (struct script_field){type, integer, span_of(text)};
-}
-
-static struct script_field array(int64_t elements)
-{
-    return field(SCRIPT_FIELD_ARRAY, elements, "");
-}
-
-static struct script_field string(const char *text)
-{
-    return field(SCRIPT_FIELD_STRING, 0, text);
-}
-
-static struct script_field integer(int64_t number)
-{
-    return field(SCRIPT_FIELD_INTEGER, number, "");
-}
-
-START_TEST(each_call_has_its_part_of_the_reply)
-{
-    const struct script_field fields[] = {
-        array(6),
-        integer(1700000000123456),
-        integer(41),
-        string("GRANTED"),
-        array(3),
-        string("HELD"),
-        integer(7),
-        string("x"),
-        field(SCRIPT_FIELD_ERROR, 0, "OOM no memory"),
-        array(2),
-        string("STALE"),
-        integer(1700000000000009),
-    };
-    struct batch_reader reader;
-    batch_read(&reader, fields, (int)(sizeof fields / sizeof *fields), 4);
-    struct call_reply reply = batch_next(&reader, CALL_ACQUIRE);
-    ck_assert_int_eq(reply.vote, VOTE_GRANTED);
-    ck_assert_int_eq(reply.node_now_us, 1700000000123456);
-    ck_assert_int_eq(reply.beat, 41);
-    reply = batch_next(&reader, CALL_RELEASE);
-    ck_assert_int_eq(reply.vote, VOTE_HELD);
-    ck_assert_int_eq(reply.beat, 41);
-    ck_assert_int_eq(reply.pttl_ms, 7);
-    ck_assert_uint_eq(reply.value.len, 1);
-    ck_assert_int_eq(batch_next(&reader, CALL_EXTEND).state,
-                     STATE_OUT_OF_MEMORY);
-    reply = batch_next(&reader, CALL_ACQUIRE);
-    ck_assert_int_eq(reply.vote, VOTE_STALE);
-    ck_assert_int_eq(reply.highest, 1700000000000009);
-}
-END_TEST
-
-START_TEST(an_error_of_the_batch_is_that_of_each_call)
-{
-    const struct script_field error =
-        field(SCRIPT_FIELD_ERROR, 0, "NOSCRIPT No matching script.");
-    struct batch_reader reader;
-    batch_read(&reader, &error, 1, 3);
-    for (int i = 0; i < 3; i++)
-        ck_assert_int_eq(batch_next(&reader, CALL_ACQUIRE).state,
-                         STATE_NO_SCRIPT);
-}
-END_TEST
-
-START_TEST(a_reply_of_another_shape_is_garbage_for_each_call)
-{
-    const struct script_field time = integer(1700000000123456);
-    const struct script_field beat = integer(0);
-    const struct script_field replies[][5] = {
-        {array(4), time, beat, string("FREE"), string("FREE")},
-        {array(2), time, beat},
-        {array(3), integer(0), beat, string("FREE")},
-        {array(3), integer(INT64_C(1) << 53), beat, string("FREE")},
-        {array(3), string("1700000000123456"), beat, string("FREE")},
-        {array(3), time, string("0"), string("FREE")},
-        {array(3), time, integer(-1), string("FREE")},
-        {array(3), time, integer((INT64_C(1) << 53) + 1), string("FREE")},
-        {array(2), time, string("FREE")}, /* of an older script */
-        {array(1), time},
-        {array(0)},
-        {string("FREE")},
-        {field(SCRIPT_FIELD_NIL, 0, "")},
-        {integer(3), time, beat, string("FREE")},
-        {array(3), time, beat}, /* what is cut off is not read */
-    };
-    static const int counts[] = {5, 3, 4, 4, 4, 4, 4, 4, 3, 2, 1, 1, 1, 4, 1};
-    struct batch_reader reader;
-    batch_read(&reader, replies[_i], counts[_i], 1);
-    ck_assert_int_eq(batch_next(&reader, CALL_INSPECT).vote, VOTE_GARBAGE);
-}
-END_TEST
-
 Suite *check_batch(void);
 
 Suite *check_batch(void)
@@ -389,10 +294,6 @@ Suite *check_batch(void)
                         CALL_LISTEN);
     tcase_add_loop_test(tcase, the_longest_look_fits, CALL_LOOK,
                         CALL_REVOKE + 1);
-    tcase_add_test(tcase, each_call_has_its_part_of_the_reply);
-    tcase_add_test(tcase, an_error_of_the_batch_is_that_of_each_call);
-    tcase_add_loop_test(
-        tcase, a_reply_of_another_shape_is_garbage_for_each_call, 0, 15);
     suite_add_tcase(suite, tcase);
     return suite;
 }

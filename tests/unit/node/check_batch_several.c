@@ -52,16 +52,16 @@ static const char *command_words(void)
     return words;
 }
 
-static const char *const kinds[CALL_KINDS] = {
-    [CALL_ACQUIRE] = "3 acquire p:a p:bc p:d T 30000 9007199254740991 "
-                     "1700000000123456 0 5 16383",
-    [CALL_REPEAT] = "3 repeat p:a p:bc p:d T 30000 9007199254740991 "
-                    "1700000000123456 0 5 16383 1700000000000005",
-    [CALL_EXTEND] = "3 extend p:a p:bc p:d T 30000 1700000000123456 0 5 16383",
-    [CALL_REPAIR] = "3 repair p:a p:bc p:d T 30000 9007199254740991 "
-                    "1700000000123456 0 5 16383 1700000000000005",
-    [CALL_RELEASE] = "3 release p:a p:bc p:d T",
-    [CALL_INSPECT] = "3 inspect p:a p:bc p:d",
+static const struct {
+    char letter;
+    const char *args;
+} kinds[CALL_KINDS] = {
+    [CALL_ACQUIRE] = {'A', "p:a p:bc p:d T 30000 0 5 16383"},
+    [CALL_REPEAT] = {'G', "p:a p:bc p:d T 30000 0 5 16383 1700000000000005"},
+    [CALL_EXTEND] = {'E', "p:a p:bc p:d T 30000 0 5 16383"},
+    [CALL_REPAIR] = {'P', "p:a p:bc p:d T 30000 0 5 16383 1700000000000005"},
+    [CALL_RELEASE] = {'R', "p:a p:bc p:d T"},
+    [CALL_INSPECT] = {'I', "p:a p:bc p:d"},
 };
 
 enum { FIRST = CALL_ACQUIRE, END = CALL_LISTEN }; /* of kinds with names */
@@ -71,11 +71,13 @@ START_TEST(a_call_begins_with_the_count_of_its_names)
     char expected[512];
     struct call call = call_of((enum call_kind)_i);
     struct call one = call_of(CALL_RELEASE);
+    bool has_deadline = _i != CALL_RELEASE && _i != CALL_INSPECT;
     call.resource = span_of("a\nbc\nd");
     snprintf(expected, sizeof expected,
              "EVALSHA " SHA " 1 p:redlockd:state " ADMIT
-             " 1700000000000000 15000000 release p:r T %s release p:r T",
-             kinds[_i]);
+             " 1700000000000000 15000000 %s r%cr p:r T 3 %s p:r T",
+             has_deadline ? "1700000000123456" : "0", kinds[_i].letter,
+             kinds[_i].args);
     ck_assert(batch_add(&batch, &one));
     ck_assert(batch_add(&batch, &call));
     ck_assert(batch_add(&batch, &one));

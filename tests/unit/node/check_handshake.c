@@ -64,7 +64,7 @@ START_TEST(commands_depend_on_the_node)
     ck_assert_str_eq(words(HANDSHAKE_TIME), "TIME");
     ck_assert_ptr_eq(strstr(words(HANDSHAKE_LOAD), "SCRIPT LOAD --"),
                      words(HANDSHAKE_LOAD));
-    ck_assert_ptr_nonnull(strstr(words(HANDSHAKE_LOAD), "GRANTED"));
+    ck_assert_ptr_nonnull(strstr(words(HANDSHAKE_LOAD), "STALE"));
 }
 END_TEST
 

@@ -4,6 +4,7 @@
 #include <check.h>
 #include <netinet/in.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -106,6 +107,26 @@ START_TEST(silence_with_pending_calls_ends_the_link)
     ck_assert_int_eq(faked.sent_in_reply, VOTE_UNREACHABLE);
     faked_until_up(2);
     ck_assert_int_eq(faked.replies, 2);
+}
+END_TEST
+
+/* A turn that serves thousands of requests lasts longer than a node may take.
+ */
+START_TEST(what_has_gathered_is_written_within_the_turn)
+{
+    enum { CALLS = 8000, LEAST = 64 * 1024 };
+    int there = 0;
+    faked_start_link();
+    faked_until_up(1);
+    ck_assert_int_eq(faked_inspect(0), VOTE_PENDING);
+    ck_assert_int_eq(ioctl(faked.node.peers[0].fd, FIONREAD, &there), 0);
+    ck_assert_int_eq(there, 0); /* a few wait for the end of the turn */
+    for (uint64_t i = 1; i < CALLS; i++)
+        ck_assert_int_eq(faked_inspect(i), VOTE_PENDING);
+    ck_assert_int_eq(ioctl(faked.node.peers[0].fd, FIONREAD, &there), 0);
+    ck_assert_int_ge(there, LEAST);
+    turns_until_count(faked.loop, &faked.replies, CALLS);
+    ck_assert_int_eq(faked.downs, 0);
 }
 END_TEST
 
@@ -245,6 +266,7 @@ Suite *check_link(void)
     tcase_add_test(tcase, a_node_that_accepts_and_says_nothing_is_silent);
     tcase_add_test(tcase, a_connection_that_is_not_made_is_silent);
     tcase_add_test(tcase, silence_with_pending_calls_ends_the_link);
+    tcase_add_test(tcase, what_has_gathered_is_written_within_the_turn);
     tcase_add_test(tcase, a_link_that_owes_nothing_lives_through_silence);
     tcase_add_test(tcase, a_link_that_waits_rests);
     tcase_add_test(tcase, replies_in_the_socket_are_no_silence);

@@ -41,7 +41,7 @@ static bool has_failed_to_save(void *arg)
 /* Redis says so in 330 bytes, to each call of a batch. */
 START_TEST(a_node_that_cannot_save_is_named_by_a_whole_batch)
 {
-    static char tokens[BATCH_CALLS_MAX][12];
+    static char names[BATCH_CALLS_MAX][12];
     struct call calls[BATCH_CALLS_MAX];
     char in_the_way[80];
     live_admit();
@@ -51,8 +51,9 @@ START_TEST(a_node_that_cannot_save_is_named_by_a_whole_batch)
     master_text(&live.master, "BGSAVE");
     turns_until(live.loop, has_failed_to_save, NULL);
     for (int i = 0; i < BATCH_CALLS_MAX; i++) {
-        snprintf(tokens[i], sizeof tokens[i], "%d", i);
-        calls[i] = live_call(CALL_ACQUIRE, tokens[i], tokens[i]);
+        snprintf(names[i], sizeof names[i], "%d", i);
+        calls[i] = live_call(CALL_ACQUIRE, names[i], "A");
+        calls[i].slots[0] = (uint16_t)i;
     }
     live_ask_all(calls, BATCH_CALLS_MAX);
     for (int i = 0; i < BATCH_CALLS_MAX; i++)

@@ -10,27 +10,36 @@
 
 #define TIME ":1700000000123456\r\n"
 #define NOW TIME ":0\r\n" /* and the beat */
-#define FREE_REPLY "*3\r\n" NOW "$4\r\nFREE\r\n"
+#define FREE "$1\r\nF\r\n"
+#define FREE_REPLY "*3\r\n" NOW FREE
+#define DETAIL "$1\r\n.\r\n"
 
 static const char *const garbage[] = {
     "HTTP/1.1 400 Bad Request\r\n\r\n",
     "*1000\r\n",
     "*2147483647\r\n",
-    "*3\r\n" NOW "*1\r\n*1\r\n:1\r\n",
-    "*3\r\n*2\r\n$4\r\nFREE\r\n:1\r\n" NOW,
-    "*3\r\n:0\r\n:0\r\n$4\r\nFREE\r\n",
-    "*3\r\n" TIME "$1\r\n0\r\n$4\r\nFREE\r\n",
-    "*2\r\n" TIME "$4\r\nFREE\r\n", /* of an older script */
-    "*3\r\n" NOW "$7\r\nGRANTED\r\n",
+    "*4\r\n" NOW DETAIL "*1\r\n*1\r\n:1\r\n",
+    "*3\r\n*2\r\n" FREE ":1\r\n" NOW,
+    "*3\r\n:0\r\n:0\r\n" FREE,
+    "*3\r\n" TIME "$1\r\n0\r\n" FREE,
+    "*2\r\n" TIME FREE,
+    "*3\r\n" NOW "$4\r\nFREE\r\n", /* of an older script */
+    "*3\r\n" NOW "$1\r\nG\r\n",
+    "*3\r\n" NOW "$1\r\nf\r\n",
     "*3\r\n" NOW "*0\r\n",
     "*3\r\n" NOW "$-1\r\n",
+    "*3\r\n" NOW "$0\r\n\r\n",
+    "*3\r\n" NOW ":1\r\n",
     "*2\r\n" NOW,
-    "*4\r\n" NOW "$4\r\nFREE\r\n$4\r\nFREE\r\n",
+    "*3\r\n" NOW "$2\r\nFF\r\n",
+    "*3\r\n" NOW DETAIL, /* which does not follow */
+    "*4\r\n" NOW FREE "$4\r\nFREE\r\n",
+    "*4\r\n" NOW DETAIL "$1\r\nF\r\n",
     "*0\r\n",
     "$-1\r\n",
     "+OK\r\n",
     ":abc\r\n",
-    "*3\r\n" NOW "*3\r\n$4\r\nHELD\r\n:-7\r\n$1\r\nx\r\n",
+    "*4\r\n" NOW DETAIL "*3\r\n$4\r\nHELD\r\n:-7\r\n$1\r\nx\r\n",
 };
 
 START_TEST(garbage_ends_the_link)
@@ -222,11 +231,14 @@ static void note_replies(void *arg)
 static void send_long_replies(void)
 {
     static char text[BATCH_TEXT_MAX + 4096];
-    char value[VALUE_MAX + 1];
+    char value[VALUE_MAX + 1], letters[BATCH_CALLS_MAX + 1];
     memset(value, 'x', VALUE_MAX);
     value[VALUE_MAX] = '\0';
+    memset(letters, '.', BATCH_CALLS_MAX);
+    letters[BATCH_CALLS_MAX] = '\0';
     size_t len =
-        (size_t)snprintf(text, sizeof text, "*%d\r\n" NOW, BATCH_CALLS_MAX + 2);
+        (size_t)snprintf(text, sizeof text, "*%d\r\n" NOW "$%d\r\n%s\r\n",
+                         BATCH_CALLS_MAX + 3, BATCH_CALLS_MAX, letters);
     for (int i = 0; i < BATCH_CALLS_MAX; i++)
         len += (size_t)snprintf(text + len, sizeof text - len,
                                 "*3\r\n$4\r\nHELD\r\n:5\r\n$%d\r\n%s\r\n",
@@ -259,8 +271,8 @@ START_TEST(each_call_of_a_batch_gets_its_reply)
     static const int votes[] = {VOTE_FREE, UNFIT(OUT_OF_MEMORY), VOTE_HELD,
                                 VOTE_FREE};
     fake_say(&faked.node, "EVALSHA",
-             "*6\r\n" NOW "$4\r\nFREE\r\n-OOM no memory\r\n"
-             "*3\r\n$4\r\nHELD\r\n:5\r\n$1\r\nx\r\n$4\r\nFREE\r\n");
+             "*5\r\n" NOW "$4\r\nF..F\r\n-OOM no memory\r\n"
+             "*3\r\n$4\r\nHELD\r\n:5\r\n$1\r\nx\r\n");
     faked_start_link();
     faked_until_up(1);
     for (uint64_t tag = 0; tag < 4; tag++)
@@ -277,9 +289,7 @@ END_TEST
 /* The replies after it in the batch do not count either. */
 START_TEST(garbage_within_a_batch_ends_the_link)
 {
-    fake_say(&faked.node, "EVALSHA",
-             "*5\r\n" NOW "$4\r\nFREE\r\n$7\r\nGRANTED\r\n"
-             "$4\r\nFREE\r\n");
+    fake_say(&faked.node, "EVALSHA", "*3\r\n" NOW "$3\r\nFGF\r\n");
     faked_start_link();
     faked_until_up(1);
     for (uint64_t tag = 0; tag < 3; tag++)

@@ -11,9 +11,9 @@
 /* A lock that is there, without an admission. */
 static void set(const char *resource)
 {
-    ck_assert_str_eq(
-        master_text(&live.master, "SET p:%s A PX %d", resource, LIVE_TTL_MS),
-        "OK");
+    ck_assert_str_eq(master_text(&live.master, "SET p:%s %s PX %d", resource,
+                                 live_token("A"), LIVE_TTL_MS),
+                     "OK");
 }
 
 /* Deletes it; returns how many were told. */
@@ -44,14 +44,14 @@ START_TEST(releases_are_announced_while_a_server_listens)
     master_subscribe(&live.master, CHANNEL);
     ck_assert_int_eq(release("a/b c"), 0);
     listen_for(CALL_LISTEN_US);
-    ck_assert_str_eq(master_hear(&live.master), CHANNEL);
+    ck_assert_str_eq(live_hear(), CHANNEL);
     ck_assert_int_eq(release("a/b c"), 1);
-    ck_assert_str_eq(master_hear(&live.master), CHANNEL "a/b c=A");
+    ck_assert_str_eq(live_hear(), CHANNEL "a/b c=A");
     ck_assert_int_eq(release("a/b"), 0);
     master_text(&live.master, "HSET p:redlockd:state listened_until 1");
     ck_assert_int_eq(release("a/b c"), 0);
     listen_for(CALL_LISTEN_US); /* nothing came in between */
-    ck_assert_str_eq(master_hear(&live.master), CHANNEL);
+    ck_assert_str_eq(live_hear(), CHANNEL);
 }
 END_TEST
 
@@ -65,7 +65,7 @@ START_TEST(what_deletes_nothing_is_not_announced)
     ck_assert_int_eq(live.reply.listeners, 0);
     master_subscribe(&live.master, CHANNEL);
     listen_for(CALL_LISTEN_US);
-    ck_assert_str_eq(master_hear(&live.master), CHANNEL);
+    ck_assert_str_eq(live_hear(), CHANNEL);
 }
 END_TEST
 
@@ -109,8 +109,81 @@ START_TEST(a_batch_listens_from_the_call_on)
     for (int i = 0; i < 4; i++)
         ck_assert_int_eq(live.votes[i], i == 1 ? VOTE_DONE : VOTE_DELETED);
     ck_assert_int_eq(live.reply.listeners, 1);
-    ck_assert_str_eq(master_hear(&live.master), CHANNEL "s=A");
-    ck_assert_str_eq(master_hear(&live.master), CHANNEL "t=A");
+    ck_assert_str_eq(live_hear(), CHANNEL "s=A");
+    ck_assert_str_eq(live_hear(), CHANNEL "t=A");
+}
+END_TEST
+
+/* A row, which runs at once: releases of r, s, t and u, an acquire of x. */
+static void ask_row(void)
+{
+    static const char *const names[] = {"r", "x", "s", "t", "u"};
+    struct call calls[5];
+    for (int i = 0; i < 5; i++) {
+        bool is_acquire = i == 1;
+        calls[i] = live_call(is_acquire ? CALL_ACQUIRE : CALL_RELEASE, names[i],
+                             is_acquire ? "B" : "A");
+        calls[i].slots[0] = (uint16_t)i;
+    }
+    live_ask_all(calls, 5);
+}
+
+static void set_row(void)
+{
+    set("r");
+    set("s");
+    set("u");
+}
+
+START_TEST(a_row_announces_what_it_deletes)
+{
+    static const enum vote votes[] = {VOTE_DELETED, VOTE_GRANTED, VOTE_DELETED,
+                                      VOTE_FREE, VOTE_DELETED};
+    master_subscribe(&live.master, CHANNEL "r");
+    master_subscribe(&live.master, CHANNEL "x");
+    master_subscribe(&live.master, CHANNEL "t");
+    master_subscribe(&live.master, CHANNEL "u");
+    set_row();
+    ask_row(); /* nobody listens */
+    for (int i = 0; i < 5; i++) {
+        ck_assert_int_eq(live.votes[i], votes[i]);
+        ck_assert_int_eq(live.answers[i].listeners, 0);
+    }
+    master_integer(&live.master, "DEL p:x");
+    listen_for(CALL_LISTEN_US);
+    set_row();
+    ask_row();
+    for (int i = 0; i < 5; i++) {
+        bool is_heard = i == 0 || i == 4; /* s has no subscriber */
+        ck_assert_int_eq(live.votes[i], votes[i]);
+        ck_assert_int_eq(live.answers[i].listeners, is_heard);
+    }
+    ck_assert_str_eq(live_hear(), CHANNEL "r=A");
+    ck_assert_str_eq(live_hear(), CHANNEL "u=A");
+    master_subscribe(&live.master, CHANNEL);
+    listen_for(CALL_LISTEN_US);
+    ck_assert_str_eq(live_hear(), CHANNEL); /* nothing else before */
+}
+END_TEST
+
+START_TEST(a_row_announces_nothing_that_it_may_not_delete)
+{
+    static const int votes[] = {VOTE_DELETED, VOTE_GRANTED, VOTE_KEY_REFUSED,
+                                VOTE_FREE, VOTE_DELETED};
+    master_subscribe(&live.master, CHANNEL "r");
+    master_subscribe(&live.master, CHANNEL "s");
+    master_subscribe(&live.master, CHANNEL "u");
+    listen_for(CALL_LISTEN_US);
+    set_row();
+    master_text(&live.master, "ACL SETUSER default resetkeys "
+                              "~p:redlockd:state ~p:[rtux] %%R~p:s");
+    ask_row();
+    for (int i = 0; i < 5; i++) {
+        ck_assert_int_eq(live.votes[i], votes[i]);
+        ck_assert_int_eq(live.answers[i].listeners, i == 0 || i == 4);
+    }
+    ck_assert_str_eq(live_hear(), CHANNEL "r=A");
+    ck_assert_str_eq(live_hear(), CHANNEL "u=A");
 }
 END_TEST
 
@@ -124,7 +197,7 @@ START_TEST(a_node_without_state_gets_none_by_listening)
     listen_for(CALL_LISTEN_US);
     ck_assert_int_eq(master_integer(&live.master, "PUBLISH %s probe", CHANNEL),
                      1);
-    ck_assert_str_eq(master_hear(&live.master), CHANNEL "=probe"); /* alone */
+    ck_assert_str_eq(live_hear(), CHANNEL "=probe"); /* alone */
     ck_assert_int_eq(master_integer(&live.master, "DBSIZE"), 0);
     ck_assert_int_eq(live_ask(&probe), VOTE_DONE);
     ck_assert_int_eq((int)live.reply.look.word, LOOK_EMPTY);
@@ -195,6 +268,8 @@ Suite *check_lua_listen(void)
     tcase_add_test(tcase, what_deletes_nothing_is_not_announced);
     tcase_add_test(tcase, a_call_that_listens_for_no_time_changes_nothing);
     tcase_add_test(tcase, a_batch_listens_from_the_call_on);
+    tcase_add_test(tcase, a_row_announces_what_it_deletes);
+    tcase_add_test(tcase, a_row_announces_nothing_that_it_may_not_delete);
     tcase_add_test(tcase, a_node_without_state_gets_none_by_listening);
     tcase_add_loop_test(tcase, who_may_not_publish_loses_nothing_else, 0,
                         (int)(sizeof denials / sizeof *denials));

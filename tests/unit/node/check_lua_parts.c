@@ -110,22 +110,22 @@ START_TEST(each_deletion_is_announced)
     set_all("AAA");
     ck_assert_int_eq(several_run(CALL_RELEASE, "a\nb\nc", "A"), VOTE_DELETED);
     ck_assert_int_eq(live.reply.listeners, 1); /* the most */
-    ck_assert_str_eq(master_hear(&live.master), CHANNEL "a=A");
-    ck_assert_str_eq(master_hear(&live.master), CHANNEL "c=A");
+    ck_assert_str_eq(live_hear(), CHANNEL "a=A");
+    ck_assert_str_eq(live_hear(), CHANNEL "c=A");
     set_all("BAA");
     ck_assert_int_eq(several_run(CALL_RELEASE, "a\nb\nc", "A"), VOTE_HELD);
-    ck_assert_str_eq(master_hear(&live.master), CHANNEL "c=A");
+    ck_assert_str_eq(live_hear(), CHANNEL "c=A");
     set_all("-AA");
     master_integer(&live.master, "DEL p:a");
     ck_assert_int_eq(several_run(CALL_RELEASE, "a\nb\nc", "A"), VOTE_FREE);
-    ck_assert_str_eq(master_hear(&live.master), CHANNEL "c=A");
+    ck_assert_str_eq(live_hear(), CHANNEL "c=A");
     set_all("AA-");
     ck_assert_int_eq(several_run(CALL_RELEASE, "a\nb", "A"), VOTE_DELETED);
     ck_assert_int_eq(live.reply.listeners, 1);
-    ck_assert_str_eq(master_hear(&live.master), CHANNEL "a=A");
+    ck_assert_str_eq(live_hear(), CHANNEL "a=A");
     set_all("A--");
     ck_assert_int_eq(several_run(CALL_RELEASE, "a\nb", "A"), VOTE_FREE);
-    ck_assert_str_eq(master_hear(&live.master), CHANNEL "a=A");
+    ck_assert_str_eq(live_hear(), CHANNEL "a=A");
 }
 END_TEST
 

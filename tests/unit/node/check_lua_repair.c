@@ -32,7 +32,7 @@ START_TEST(a_missing_lock_is_set_and_its_number_taken_over)
     ck_assert_int_eq(live_run(CALL_EXTEND, "r", "A"), VOTE_FREE);
     ck_assert_int_eq(live.reply.highest, 0);
     ck_assert_int_eq(live_ask(&call), VOTE_GRANTED);
-    ck_assert_str_eq(master_text(&live.master, "GET p:r"), "A");
+    ck_assert_str_eq(live_holder("r"), "A");
     long long pttl_ms = master_integer(&live.master, "PTTL p:r");
     ck_assert_int_gt(pttl_ms, LIVE_TTL_MS - 10000);
     ck_assert_int_le(pttl_ms, LIVE_TTL_MS);
@@ -73,13 +73,15 @@ START_TEST(the_number_may_be_old_but_not_far_ahead)
 }
 END_TEST
 
-static const char *const others[] = {"SET p:r B PX 60000", "SET p:r A PX 60000",
-                                     "SET p:r B", "HSET p:r field 1"};
+static const char *const others[] = {"SET p:r %s PX 60000",
+                                     "SET p:r %s PX 60000", "SET p:r %s",
+                                     "HSET p:r %s 1"};
 
 START_TEST(what_is_there_stays)
 {
     static const char *const values[] = {"B", "A", "B", ""};
-    master_text(&live.master, others[_i]);
+    master_text(&live.master, others[_i],
+                live_token(values[_i][0] != '\0' ? values[_i] : "field"));
     ck_assert_int_eq(live_ask(&call), VOTE_HELD);
     ck_assert_str_eq(live.value, values[_i]);
     ck_assert_int_eq(master_integer(&live.master, "HEXISTS " SLOT), 0);

@@ -240,7 +240,7 @@ START_TEST(each_is_only_ever_extended)
 {
     several_set(0, "A", LIVE_TTL_MS / 2);
     several_set(1, "A", 2 * LIVE_TTL_MS);
-    master_text(&live.master, "SET p:c A");
+    master_text(&live.master, "SET p:c %s", live_token("A"));
     ck_assert_int_eq(several_run(CALL_EXTEND, "a\nb\nc", "A"), VOTE_EXTENDED);
     ck_assert_int_gt(several_pttl(0), LIVE_TTL_MS - 10000);
     ck_assert_int_le(several_pttl(0), LIVE_TTL_MS);

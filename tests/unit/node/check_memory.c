@@ -82,8 +82,8 @@ END_TEST
 START_TEST(a_batch_that_promises_counts_once)
 {
     struct call calls[] = {
-        live_call(CALL_ACQUIRE, "r", "A"), live_call(CALL_ACQUIRE, "s", "A"),
-        live_call(CALL_EXTEND, "r", "A"),  live_call(CALL_ACQUIRE, "t", "A"),
+        live_call(CALL_ACQUIRE, "r", "A"), live_call(CALL_ACQUIRE, "s", "B"),
+        live_call(CALL_EXTEND, "r", "A"),  live_call(CALL_ACQUIRE, "t", "C"),
         live_call(CALL_INSPECT, "r", ""),
     };
     enum { CALLS = sizeof calls / sizeof *calls };

@@ -12,9 +12,8 @@ enum { FAKE_RULES_MAX = 8, FAKE_BUFFER = 256 * 1024, FAKE_PEERS_MAX = 4 };
 #define FAKE_SHA "89abcdef0123456789abcdef0123456789abcdef"
 
 /*
- * The reply to commands that begin so; "": none. One that begins with EACH is
- * repeated for each call (to inspect) of a batch, and becomes its part of the
- * whole.
+ * The reply to commands that begin so; "": none. EACH and a letter: that letter
+ * is the answer to each call (to inspect) of a batch.
  */
 #define EACH "&"
 

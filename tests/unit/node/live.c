@@ -3,6 +3,7 @@
 #include <check.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "../../../server/base/clock.h"
 #include "../turns.h"
@@ -50,7 +51,15 @@ static void on_reply(void *ctx, int node, uint64_t tag,
     ck_assert_uint_lt(tag, LIVE_VOTES_MAX);
     live.votes[tag] = ballot_of_reply(reply);
     live.reply = *reply;
-    live.value[span_copy(live.value, reply->value)] = '\0';
+    live.token[span_copy(live.token, reply->value)] = '\0';
+    live.value = tokens_name(live.token);
+    live.answers[tag] = (struct live_answer){
+        .pttl_ms = reply->pttl_ms,
+        .highest = reply->highest,
+        .listeners = reply->listeners,
+    };
+    snprintf(live.answers[tag].value, sizeof live.answers[tag].value, "%s",
+             live.value);
     live.admit[span_copy(live.admit, reply->look.admit)] = '\0';
     live.mark[span_copy(live.mark, reply->look.mark)] = '\0';
     live.witnesses[span_copy(live.witnesses, reply->look.witnesses)] = '\0';
@@ -76,6 +85,7 @@ void live_setup(void)
 {
     signal(SIGPIPE, SIG_IGN);
     memset(&live, 0, sizeof live);
+    tokens_begin();
     master_start(&live.master);
     snprintf(live.config.host, sizeof live.config.host, "%s", live.master.path);
     live.config.is_unix = true;
@@ -97,6 +107,34 @@ void live_teardown(void)
 int64_t live_node_now_us(void)
 {
     return clock_now_us() + live.clock_offset_us;
+}
+
+const char *live_token(const char *name)
+{
+    static char texts[4][TOKEN_MAX + 1];
+    static int next;
+    char *text = texts[next++ % 4];
+    struct span span = span_of(name);
+    return tokens_make(span, tokens_number(span, live_node_now_us()), text).ptr;
+}
+
+const char *live_holder(const char *resource)
+{
+    return tokens_name(master_text(&live.master, "GET p:%s", resource));
+}
+
+const char *live_hear(void)
+{
+    static char text[RESOURCE_MAX + TOKEN_MAX];
+    snprintf(text, sizeof text, "%s", master_hear(&live.master));
+    char *equals = strrchr(text, '=');
+    if (equals == NULL)
+        return text;
+    const char *name = tokens_named(atoll(equals + 1));
+    if (name != NULL)
+        snprintf(equals + 1, sizeof text - (size_t)(equals + 1 - text), "%s",
+                 name);
+    return text;
 }
 
 static void read_memory(char id[RUN_ID_DIGITS + 1])
@@ -135,6 +173,9 @@ static struct span admission_for(enum call_kind kind)
 struct call live_call(enum call_kind kind, const char *resource,
                       const char *token)
 {
+    int64_t now_us = live_node_now_us();
+    bool is_new = kind == CALL_ACQUIRE || kind == CALL_REPEAT;
+    int64_t known = is_new ? 0 : tokens_number(span_of(token), now_us);
     return (struct call){
         .kind = kind,
         .resource = span_of(resource),
@@ -148,22 +189,41 @@ struct call live_call(enum call_kind kind, const char *resource,
         .max_ttl_ms = LIVE_TTL_MS,
         .is_durable = true,
         .ttl_ms = LIVE_TTL_MS,
-        .number = live_node_now_us(),
-        .node_deadline_us = live_node_now_us() + DEADLINE_US,
+        .number = known != 0 ? known : now_us,
+        .node_deadline_us = now_us + DEADLINE_US,
         .window_us = LIVE_WINDOW_US,
         .slots = {7},
         .listen_us = CALL_LISTEN_US,
     };
 }
 
+static bool is_setter(enum call_kind kind)
+{
+    return kind == CALL_ACQUIRE || kind == CALL_REPEAT || kind == CALL_REPAIR;
+}
+
+/* With the token that its name stands for; what it sets has its number. */
+static void send_call(const struct call *call, uint64_t tag)
+{
+    char text[TOKEN_MAX + 1];
+    struct call sent = *call;
+    int64_t number = is_setter(call->kind)
+                         ? call->number
+                         : tokens_number(call->token, call->number);
+    sent.token = tokens_make(call->token, number, text);
+    ck_assert_int_eq(link_send(live.link, &sent, tag), VOTE_PENDING);
+}
+
 int live_ask(const struct call *call)
 {
     int before = live.replies;
-    ck_assert_int_eq(link_send(live.link, call, 1), VOTE_PENDING);
+    send_call(call, 1);
     turns_until_count(live.loop, &live.replies, before + 1);
     if (live.reply.node_now_us != 0)
         ck_assert_int_gt(live.reply.node_now_us,
                          live_node_now_us() - LIVE_WINDOW_US);
+    if (live.reply.vote == VOTE_GRANTED)
+        tokens_renumber(call->token, call->number);
     return ballot_of_reply(&live.reply);
 }
 
@@ -171,9 +231,11 @@ void live_ask_all(const struct call *calls, int count)
 {
     int before = live.replies;
     ck_assert_int_le(count, LIVE_VOTES_MAX);
-    for (int i = 0; i < count; i++)
-        ck_assert_int_eq(link_send(live.link, &calls[i], (uint64_t)i),
-                         VOTE_PENDING);
+    for (int i = 0; i < count; i++) {
+        if (is_setter(calls[i].kind))
+            tokens_renumber(calls[i].token, calls[i].number);
+        send_call(&calls[i], (uint64_t)i);
+    }
     turns_until_count(live.loop, &live.replies, before + count);
 }
 

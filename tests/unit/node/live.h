@@ -7,6 +7,7 @@
 #include "../../../server/node/link.h"
 #include "../ballot.h"
 #include "master.h"
+#include "tokens.h"
 
 #define LIVE_ADMIT "1:fingerprint:0123456789abcdef:run"
 #define LIVE_NONCE "00112233445566ff"
@@ -26,8 +27,9 @@ struct live {
     int64_t clock_offset_us; /* node's clock minus ours */
     enum node_state reason;  /* of the last down */
     char detail[200];
-    struct call_reply reply; /* the last */
-    char value[VALUE_MAX + 1];
+    struct call_reply reply;        /* the last */
+    char token[VALUE_MAX + 1];      /* its value … */
+    const char *value;              /* … or its name, as in tokens.h */
     char admit[CALL_STATE_MAX + 1]; /* what the last look returned */
     char mark[CALL_STATE_MAX + 1];
     char witnesses[CALL_WITNESSES_MAX + 1];
@@ -36,7 +38,11 @@ struct live {
      * look with LIVE_NONCE makes */
     char admission[CALL_STATE_MAX + 1];
     char first_mark[CALL_STATE_MAX + 1];
-    int votes[LIVE_VOTES_MAX]; /* by tag, which live_ask_all counts */
+    int votes[LIVE_VOTES_MAX]; /* by tag, which live_ask_all counts … */
+    struct live_answer {
+        int64_t pttl_ms, highest, listeners;
+        char value[VALUE_MAX + 1]; /* or its name, as in tokens.h */
+    } answers[LIVE_VOTES_MAX];     /* … and what came with them */
 };
 
 extern struct live live;
@@ -64,10 +70,26 @@ void live_learn_memory(void);
 struct call live_call(enum call_kind kind, const char *resource,
                       const char *token);
 
-/* Sends the call and returns the ballot; the reply is in live. */
+/* The token that a name stands for (tokens.h); a few at once. */
+const char *live_token(const char *name);
+
+/* The name of the lock's value on the node, or the value. */
+const char *live_holder(const char *resource);
+
+/* Like master_hear; a name stands for its number. */
+const char *live_hear(void);
+
+/*
+ * Sends the call and returns the ballot; the reply is in live. A name stands
+ * for a token: what is set gets call.number, which is the name's number from
+ * then on.
+ */
 int live_ask(const struct call *call);
 
-/* Sends the calls in one batch; the votes are in live. */
+/*
+ * The same with all calls in one batch; the votes are in live. A name has the
+ * number of the last call before that may have set it.
+ */
 void live_ask_all(const struct call *calls, int count);
 
 /* Makes a call and sends it. */

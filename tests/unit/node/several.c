@@ -31,7 +31,7 @@ int several_run(enum call_kind kind, const char *names, const char *token)
 
 const char *several_value(int lock)
 {
-    return master_text(&live.master, "GET %s", keys[lock]);
+    return tokens_name(master_text(&live.master, "GET %s", keys[lock]));
 }
 
 const char *several_values(void)
@@ -52,7 +52,7 @@ long long several_pttl(int lock)
 void several_set(int lock, const char *value, int64_t pttl_ms)
 {
     ck_assert_str_eq(master_text(&live.master, "SET %s %s PX %lld", keys[lock],
-                                 value, (long long)pttl_ms),
+                                 live_token(value), (long long)pttl_ms),
                      "OK");
 }
 

@@ -16,10 +16,10 @@ struct call several_call(enum call_kind kind, const char *names,
                          const char *token);
 int several_run(enum call_kind kind, const char *names, const char *token);
 
-/* The first byte of each of the three values, '-' where there is none. */
+/* The names of the three values, letters; '-' where there is none. */
 const char *several_values(void);
 
-/* By number, 0 to 2. */
+/* By number, 0 to 2. Values by their names, as in tokens.h. */
 const char *several_value(int lock);
 long long several_pttl(int lock);
 void several_set(int lock, const char *value, int64_t pttl_ms);

@@ -1,0 +1,184 @@
+/*
+ * Replies to batches; what the parts of a reply mean is check_script.c.
+ */
+#include <check.h>
+
+#include "../../../server/node/batch.h"
+
+#define FIELD(type, number, text)                                              \
+    {                                                                          \
+        SCRIPT_FIELD_##type, number,                                           \
+        {                                                                      \
+            (text), sizeof(text) - 1                                           \
+        }                                                                      \
+    }
+#define ARRAY(elements) FIELD(ARRAY, elements, "")
+#define STRING(text) FIELD(STRING, 0, text)
+#define NUMBER(number) FIELD(INTEGER, number, "")
+
+#define TIME NUMBER(1700000000123456)
+#define BEAT NUMBER(41)
+
+START_TEST(each_call_has_its_part_of_the_reply)
+{
+    static const struct script_field fields[] = {
+        ARRAY(6),
+        TIME,
+        BEAT,
+        STRING("G..F."),
+        ARRAY(3),
+        STRING("HELD"),
+        NUMBER(7),
+        STRING("x"),
+        FIELD(ERROR, 0, "OOM no memory"),
+        ARRAY(2),
+        STRING("STALE"),
+        NUMBER(1700000000000009),
+    };
+    struct batch_reader reader;
+    batch_read(&reader, fields, (int)(sizeof fields / sizeof *fields), 5);
+    struct call_reply reply = batch_next(&reader, CALL_ACQUIRE);
+    ck_assert_int_eq(reply.vote, VOTE_GRANTED);
+    ck_assert_int_eq(reply.node_now_us, 1700000000123456);
+    ck_assert_int_eq(reply.beat, 41);
+    reply = batch_next(&reader, CALL_RELEASE);
+    ck_assert_int_eq(reply.vote, VOTE_HELD);
+    ck_assert_int_eq(reply.node_now_us, 1700000000123456);
+    ck_assert_int_eq(reply.beat, 41);
+    ck_assert_int_eq(reply.pttl_ms, 7);
+    ck_assert_uint_eq(reply.value.len, 1);
+    reply = batch_next(&reader, CALL_EXTEND);
+    ck_assert_int_eq(reply.state, STATE_OUT_OF_MEMORY);
+    ck_assert_int_eq(batch_next(&reader, CALL_RELEASE).vote, VOTE_FREE);
+    reply = batch_next(&reader, CALL_ACQUIRE);
+    ck_assert_int_eq(reply.vote, VOTE_STALE);
+    ck_assert_int_eq(reply.highest, 1700000000000009);
+}
+END_TEST
+
+/* Of all calls or of one. */
+START_TEST(letters_or_details_may_be_all_that_there_is)
+{
+    static const struct script_field letters[] = {ARRAY(3), TIME, BEAT,
+                                                  STRING("DQF")};
+    static const struct script_field details[] = {
+        ARRAY(5),  TIME,
+        BEAT,      STRING(".."),
+        ARRAY(2),  STRING("DELETED"),
+        NUMBER(3), FIELD(ERROR, 0, "OOM no memory")};
+    struct batch_reader reader;
+    batch_read(&reader, letters, 4, 3);
+    ck_assert_int_eq(batch_next(&reader, CALL_RELEASE).vote, VOTE_DELETED);
+    ck_assert_int_eq(batch_next(&reader, CALL_RELEASE).vote, VOTE_QUARANTINED);
+    ck_assert_int_eq(batch_next(&reader, CALL_RELEASE).vote, VOTE_FREE);
+    batch_read(&reader, details, 8, 2);
+    ck_assert_int_eq(batch_next(&reader, CALL_RELEASE).listeners, 3);
+    ck_assert_int_eq(batch_next(&reader, CALL_RELEASE).state,
+                     STATE_OUT_OF_MEMORY);
+}
+END_TEST
+
+/* The others keep theirs. */
+START_TEST(a_letter_that_its_kind_never_has_is_garbage)
+{
+    static const struct script_field fields[] = {ARRAY(3), TIME, BEAT,
+                                                 STRING("FGF")};
+    struct batch_reader reader;
+    batch_read(&reader, fields, 4, 3);
+    ck_assert_int_eq(batch_next(&reader, CALL_INSPECT).vote, VOTE_FREE);
+    ck_assert_int_eq(batch_next(&reader, CALL_INSPECT).vote, VOTE_GARBAGE);
+    ck_assert_int_eq(batch_next(&reader, CALL_INSPECT).vote, VOTE_FREE);
+}
+END_TEST
+
+/* A dot stands for more than a letter. */
+START_TEST(a_letter_in_place_of_a_detail_is_garbage)
+{
+    static const struct script_field fields[] = {ARRAY(4), TIME, BEAT,
+                                                 STRING("F."), STRING("F")};
+    struct batch_reader reader;
+    batch_read(&reader, fields, 5, 2);
+    ck_assert_int_eq(batch_next(&reader, CALL_INSPECT).vote, VOTE_FREE);
+    ck_assert_int_eq(batch_next(&reader, CALL_INSPECT).vote, VOTE_GARBAGE);
+}
+END_TEST
+
+START_TEST(an_error_of_the_batch_is_that_of_each_call)
+{
+    static const struct script_field error =
+        FIELD(ERROR, 0, "NOSCRIPT No matching script.");
+    struct batch_reader reader;
+    batch_read(&reader, &error, 1, 3);
+    for (int i = 0; i < 3; i++)
+        ck_assert_int_eq(batch_next(&reader, CALL_ACQUIRE).state,
+                         STATE_NO_SCRIPT);
+}
+END_TEST
+
+/* To two calls. */
+static const struct {
+    struct script_field fields[6];
+    int count;
+} shapes[] = {
+    /* too few letters, too many, none */
+    {{ARRAY(3), TIME, BEAT, STRING("F")}, 4},
+    {{ARRAY(3), TIME, BEAT, STRING("FFF")}, 4},
+    {{ARRAY(3), TIME, BEAT, STRING("")}, 4},
+    {{ARRAY(3), TIME, BEAT, NUMBER(2)}, 4},
+    {{ARRAY(3), TIME, BEAT, FIELD(NIL, 0, "FF")}, 4},
+    {{ARRAY(3), TIME, BEAT, FIELD(ERROR, 0, "FF")}, 4},
+    {{ARRAY(3), TIME, BEAT, ARRAY(2)}, 4},
+    {{ARRAY(2), TIME, BEAT}, 3},
+    /* a detail without a dot, a dot without a detail */
+    {{ARRAY(4), TIME, BEAT, STRING("FF"), STRING("F")}, 5},
+    {{ARRAY(5), TIME, BEAT, STRING("F."), STRING("F"), STRING("F")}, 6},
+    {{ARRAY(3), TIME, BEAT, STRING("F.")}, 4},
+    {{ARRAY(4), TIME, BEAT, STRING(".."), STRING("F")}, 5},
+    /* a dot too many */
+    {{ARRAY(4), TIME, BEAT, STRING("FF."), STRING("F")}, 5},
+    /* no time, no beat */
+    {{ARRAY(3), NUMBER(0), BEAT, STRING("FF")}, 4},
+    {{ARRAY(3), NUMBER(INT64_C(1) << 53), BEAT, STRING("FF")}, 4},
+    {{ARRAY(3), STRING("1700000000123456"), BEAT, STRING("FF")}, 4},
+    {{ARRAY(3), TIME, STRING("0"), STRING("FF")}, 4},
+    {{ARRAY(3), TIME, NUMBER(-1), STRING("FF")}, 4},
+    {{ARRAY(3), TIME, NUMBER((INT64_C(1) << 53) + 1), STRING("FF")}, 4},
+    {{ARRAY(2), TIME, STRING("FF")}, 3},
+    {{ARRAY(1), TIME}, 2},
+    /* of an older script */
+    {{ARRAY(4), TIME, BEAT, STRING("FREE"), STRING("FREE")}, 5},
+    /* no reply of a script */
+    {{ARRAY(0)}, 1},
+    {{STRING("FF")}, 1},
+    {{FIELD(NIL, 0, "")}, 1},
+    {{NUMBER(3), TIME, BEAT, STRING("FF")}, 4},
+    {{ARRAY(3), TIME, BEAT}, 1}, /* what is cut off is not read */
+};
+
+enum { SHAPES = sizeof shapes / sizeof *shapes };
+
+START_TEST(a_reply_of_another_shape_is_garbage_for_each_call)
+{
+    struct batch_reader reader;
+    batch_read(&reader, shapes[_i].fields, shapes[_i].count, 2);
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(batch_next(&reader, CALL_INSPECT).vote, VOTE_GARBAGE);
+}
+END_TEST
+
+Suite *check_batch_replies(void);
+
+Suite *check_batch_replies(void)
+{
+    Suite *suite = suite_create("batch_replies");
+    TCase *tcase = tcase_create("batch_replies");
+    tcase_add_test(tcase, each_call_has_its_part_of_the_reply);
+    tcase_add_test(tcase, letters_or_details_may_be_all_that_there_is);
+    tcase_add_test(tcase, a_letter_that_its_kind_never_has_is_garbage);
+    tcase_add_test(tcase, a_letter_in_place_of_a_detail_is_garbage);
+    tcase_add_test(tcase, an_error_of_the_batch_is_that_of_each_call);
+    tcase_add_loop_test(
+        tcase, a_reply_of_another_shape_is_garbage_for_each_call, 0, SHAPES);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

@@ -1,0 +1,386 @@
+/*
+ * Acquires and releases in one batch, most of them in rows that the script runs
+ * at once, on a real redis-server: what they promise, what they do to each
+ * other, and what fails only one of them.
+ */
+#include <check.h>
+#include <stdio.h>
+
+#include "permit.h"
+
+static int64_t base_us; /* the number of A */
+
+static void setup(void)
+{
+    live_setup();
+    live_admit();
+    base_us = live_node_now_us();
+    tokens_renumber(span_of("A"), base_us);
+}
+
+/* ---- what a row promises ------------------------------------------------- */
+
+static struct call call_of(enum call_kind kind, const char *name, int slot)
+{
+    struct call call = live_call(kind, name, "A");
+    call.slots[0] = (uint16_t)slot;
+    call.number = base_us;
+    return call;
+}
+
+static struct call acquire(const char *name, int slot)
+{
+    return call_of(CALL_ACQUIRE, name, slot);
+}
+
+static struct call release(const char *name, int slot)
+{
+    return call_of(CALL_RELEASE, name, slot);
+}
+
+static void set(const char *name)
+{
+    ck_assert_str_eq(master_text(&live.master, "SET p:%s %s PX %d", name,
+                                 live_token("A"), LIVE_TTL_MS),
+                     "OK");
+}
+
+static bool has(const char *name)
+{
+    return master_integer(&live.master, "EXISTS p:%s", name) == 1;
+}
+
+#define EXPECT_VOTES(...)                                                      \
+    do {                                                                       \
+        static const int expected_votes[] = {__VA_ARGS__};                     \
+        enum { COUNT = sizeof expected_votes / sizeof(int) };                  \
+        for (int i = 0; i < COUNT; i++)                                        \
+            ck_assert_int_eq(live.votes[i], expected_votes[i]);                \
+    } while (0)
+
+/* Rows, single calls and calls of other kinds; or none that promises. */
+START_TEST(a_batch_of_rows_counts_once)
+{
+    struct call calls[] = {
+        acquire("a", 1), acquire("b", 2),
+        acquire("c", 3), release("a", 1),
+        acquire("d", 4), acquire("e", 5),
+        acquire("f", 6), call_of(CALL_EXTEND, "b", 2),
+        acquire("g", 7),
+    };
+    int64_t beat = permit_number("beat");
+    live_ask_all(calls, 9);
+    EXPECT_VOTES(VOTE_GRANTED, VOTE_GRANTED, VOTE_GRANTED, VOTE_DELETED,
+                 VOTE_GRANTED, VOTE_GRANTED, VOTE_GRANTED, VOTE_EXTENDED,
+                 VOTE_GRANTED);
+    ck_assert_int_eq(live.reply.beat, beat + 1);
+    ck_assert_int_eq(permit_number("beat"), beat + 1);
+    ck_assert_int_eq(permit_number("voted"), LIVE_MEDIAN_US);
+    for (char slot[] = "1"; slot[0] <= '7'; slot[0]++)
+        ck_assert_int_eq(permit_number(slot), base_us);
+    permit_set("voted", "5");
+    live_ask_all(calls + 4, 3);
+    EXPECT_VOTES(VOTE_HELD, VOTE_HELD, VOTE_HELD);
+    ck_assert_int_eq(live.reply.beat, 0);
+    ck_assert_int_eq(permit_number("beat"), beat + 1);
+    ck_assert_int_eq(permit_number("voted"), 5);
+}
+END_TEST
+
+/* Then the last promise that is known stays. */
+START_TEST(a_row_without_a_median_leaves_the_one_that_is_there)
+{
+    struct call calls[] = {acquire("a", 1), acquire("b", 2), acquire("c", 3)};
+    int64_t beat = permit_number("beat");
+    for (int i = 0; i < 3; i++)
+        calls[i].median_us = 0;
+    permit_set("voted", "5");
+    live_ask_all(calls, 3);
+    EXPECT_VOTES(VOTE_GRANTED, VOTE_GRANTED, VOTE_GRANTED);
+    ck_assert_int_eq(permit_number("beat"), beat + 1);
+    ck_assert_int_eq(permit_number("voted"), 5);
+    ck_assert_int_eq(permit_number("3"), base_us);
+}
+END_TEST
+
+START_TEST(a_beat_that_is_none_of_ours_begins_anew)
+{
+    static const char *const beats[] = {"spoilt", "-1", "nan", "1e300",
+                                        "9007199254740992"};
+    struct call calls[] = {acquire("a", 1), acquire("b", 2), acquire("c", 3)};
+    permit_set("beat", beats[_i]);
+    live_ask_all(calls, 3);
+    EXPECT_VOTES(VOTE_GRANTED, VOTE_GRANTED, VOTE_GRANTED);
+    ck_assert_int_eq(live.reply.beat, 1);
+    ck_assert_int_eq(permit_number("beat"), 1);
+}
+END_TEST
+
+/* ---- one lock twice ------------------------------------------------------ */
+
+/* The two, and acquires around them, so that both are in rows, or not. */
+static const char *const places[] = {"12", "--12--", "-1-2-", "--1--2--",
+                                     "1---2"};
+
+enum { PLACES = sizeof places / sizeof *places, CALLS_MAX = 8 };
+
+static void expect_among(const struct call *first, int first_vote,
+                         const struct call *second, int second_vote, int place)
+{
+    static const char *const others[] = {"s", "t", "u", "v",
+                                         "w", "x", "y", "z"};
+    struct call calls[CALLS_MAX] = {0};
+    int votes[CALLS_MAX];
+    int count = (int)strlen(places[place]);
+    for (int i = 0; i < count; i++) {
+        char which = places[place][i];
+        calls[i] = which == '1'   ? *first
+                   : which == '2' ? *second
+                                  : acquire(others[i], 100 + i);
+        votes[i] = which == '1'   ? first_vote
+                   : which == '2' ? second_vote
+                                  : (int)VOTE_GRANTED;
+    }
+    live_ask_all(calls, count);
+    for (int i = 0; i < count; i++)
+        ck_assert_int_eq(live.votes[i], votes[i]);
+    ck_assert_int_eq(live.downs, 0);
+}
+
+START_TEST(what_is_released_can_be_acquired_in_the_same_batch)
+{
+    struct call first = release("r", 1), second = acquire("r", 1);
+    set("r");
+    second.token = span_of("B");
+    expect_among(&first, VOTE_DELETED, &second, VOTE_GRANTED, _i);
+    ck_assert_str_eq(live_holder("r"), "B");
+    ck_assert_int_eq(permit_number("1"), base_us);
+}
+END_TEST
+
+START_TEST(what_is_acquired_can_be_released_in_the_same_batch)
+{
+    struct call first = acquire("r", 1), second = release("r", 1);
+    expect_among(&first, VOTE_GRANTED, &second, VOTE_DELETED, _i);
+    ck_assert(!has("r"));
+    ck_assert_int_eq(permit_number("1"), base_us);
+}
+END_TEST
+
+START_TEST(a_lock_is_deleted_once)
+{
+    struct call call = release("r", 1);
+    set("r");
+    expect_among(&call, VOTE_DELETED, &call, VOTE_FREE, _i);
+    ck_assert(!has("r"));
+}
+END_TEST
+
+START_TEST(a_lock_is_granted_once)
+{
+    struct call first = acquire("r", 1), second = acquire("r", 1);
+    second.token = span_of("B");
+    second.number++;
+    expect_among(&first, VOTE_GRANTED, &second, VOTE_HELD, _i);
+    ck_assert_str_eq(live_holder("r"), "A");
+    ck_assert_int_eq(permit_number("1"), base_us);
+}
+END_TEST
+
+/* The second must be above the first. */
+START_TEST(locks_of_one_slot_get_rising_numbers)
+{
+    struct call first = acquire("r", 1), second = acquire("q", 1);
+    expect_among(&first, VOTE_GRANTED, &second, VOTE_STALE, _i);
+    ck_assert(!has("q"));
+    ck_assert_int_eq(permit_number("1"), base_us);
+    first.resource = span_of("m");
+    first.number = base_us + 1;
+    second.number = base_us + 2;
+    struct call calls[] = {first, second, acquire("n", 3)};
+    live_ask_all(calls, 3);
+    EXPECT_VOTES(VOTE_GRANTED, VOTE_GRANTED, VOTE_GRANTED);
+    ck_assert_int_eq(permit_number("1"), base_us + 2);
+}
+END_TEST
+
+/* ---- what a node refuses ------------------------------------------------- */
+
+static struct call mixed[6];
+
+/* Three locks that are there, three that are not. */
+static void mix(void)
+{
+    static const char *const held[] = {"a", "b", "c"},
+                             *free[] = {"d", "e", "f"};
+    for (int i = 0; i < 3; i++) {
+        set(held[i]);
+        mixed[2 * i] = release(held[i], 1 + i);
+        mixed[2 * i + 1] = acquire(free[i], 4 + i);
+    }
+}
+
+static void user(const char *rights)
+{
+    char command[128];
+    snprintf(command, sizeof command, "ACL SETUSER default %s", rights);
+    ck_assert_str_eq(master_text(&live.master, command), "OK");
+}
+
+/* To read it does not help. */
+START_TEST(a_key_that_is_refused_fails_only_its_call)
+{
+    static const char *const rights[] = {
+        "resetkeys ~p:redlockd:state ~p:[acdef]",
+        "resetkeys ~p:redlockd:state ~p:[acdef] %%R~p:b",
+        "resetkeys ~p:redlockd:state ~p:[abcdf]",
+        "resetkeys ~p:redlockd:state ~p:[abcdf] %%R~p:e",
+    };
+    int refused = _i < 2 ? 2 : 3;
+    mix();
+    user(rights[_i]);
+    live_ask_all(mixed, 6);
+    user("allkeys");
+    for (int i = 0; i < 6; i++) {
+        int vote = i % 2 == 0 ? VOTE_DELETED : VOTE_GRANTED;
+        ck_assert_int_eq(live.votes[i], i == refused ? VOTE_KEY_REFUSED : vote);
+    }
+    ck_assert_int_eq(has("a") + has("c"), 0);
+    ck_assert_int_eq(has("d") + has("f"), 2);
+    ck_assert_int_eq(has("b"), refused == 2);
+    ck_assert_int_eq(has("e"), refused != 3);
+    ck_assert_int_eq(permit_number("4"), base_us);
+    ck_assert_int_eq(permit_number("5"), refused == 3 ? 0 : base_us);
+    ck_assert_int_eq(live.downs, 0);
+}
+END_TEST
+
+START_TEST(who_may_not_write_a_number_is_not_granted)
+{
+    mix();
+    user("-hset");
+    live_ask_all(mixed, 6);
+    EXPECT_VOTES(VOTE_DELETED, UNFIT(NO_PERMISSION), VOTE_DELETED,
+                 UNFIT(NO_PERMISSION), VOTE_DELETED, UNFIT(NO_PERMISSION));
+    ck_assert_int_eq(has("a") + has("b") + has("c"), 0);
+    user("+hset");
+    for (char slot[] = "4"; slot[0] <= '6'; slot[0]++)
+        ck_assert_str_eq(permit_field(slot), "");
+    ck_assert_int_eq(live.downs, 0);
+}
+END_TEST
+
+START_TEST(who_may_not_read_the_state_is_not_granted)
+{
+    mix();
+    user("-hmget");
+    live_ask_all(mixed, 6);
+    EXPECT_VOTES(VOTE_DELETED, UNFIT(NO_PERMISSION), VOTE_DELETED,
+                 UNFIT(NO_PERMISSION), VOTE_DELETED, UNFIT(NO_PERMISSION));
+    ck_assert_int_eq(master_integer(&live.master, "DBSIZE"), 1);
+}
+END_TEST
+
+/* By which the script knows whether it has our admission. */
+START_TEST(who_may_not_ask_for_the_replication_is_not_granted)
+{
+    mix();
+    user("-info");
+    live_ask_all(mixed, 6);
+    user("+info");
+    EXPECT_VOTES(VOTE_DELETED, UNFIT(NO_PERMISSION), VOTE_DELETED,
+                 UNFIT(NO_PERMISSION), VOTE_DELETED, UNFIT(NO_PERMISSION));
+    ck_assert_int_eq(master_integer(&live.master, "DBSIZE"), 1);
+}
+END_TEST
+
+START_TEST(who_may_not_delete_deletes_nothing)
+{
+    mix();
+    user("-del");
+    live_ask_all(mixed, 6);
+    user("+del");
+    EXPECT_VOTES(UNFIT(NO_PERMISSION), VOTE_GRANTED, UNFIT(NO_PERMISSION),
+                 VOTE_GRANTED, UNFIT(NO_PERMISSION), VOTE_GRANTED);
+    ck_assert_int_eq(has("a") + has("b") + has("c"), 3);
+}
+END_TEST
+
+START_TEST(a_full_node_deletes)
+{
+    mix();
+    master_text(&live.master, "CONFIG SET maxmemory 1");
+    live_ask_all(mixed, 6);
+    master_text(&live.master, "CONFIG SET maxmemory 0");
+    EXPECT_VOTES(VOTE_DELETED, UNFIT(OUT_OF_MEMORY), VOTE_DELETED,
+                 UNFIT(OUT_OF_MEMORY), VOTE_DELETED, UNFIT(OUT_OF_MEMORY));
+    ck_assert_int_eq(master_integer(&live.master, "DBSIZE"), 1);
+}
+END_TEST
+
+START_TEST(a_state_of_another_type_grants_nothing)
+{
+    mix();
+    master_text(&live.master, "SET " PERMIT_STATE " x");
+    live_ask_all(mixed, 6);
+    EXPECT_VOTES(VOTE_DELETED, UNFIT(FAILED), VOTE_DELETED, UNFIT(FAILED),
+                 VOTE_DELETED, UNFIT(FAILED));
+    ck_assert_int_eq(master_integer(&live.master, "DBSIZE"), 1);
+    ck_assert_str_eq(master_text(&live.master, "GET " PERMIT_STATE), "x");
+    live_ask_all(mixed, 6); /* what is not there may have been forgotten */
+    for (int i = 0; i < 6; i += 2)
+        ck_assert(live.votes[i] != VOTE_FREE && live.votes[i] != VOTE_DELETED);
+    ck_assert_int_eq(live.downs, 0);
+}
+END_TEST
+
+/* Nobody knows what the highest was. */
+START_TEST(a_spoilt_slot_fails_only_its_call)
+{
+    static const char *const numbers[] = {
+        "spoilt", "nan", "1e300", "-5", "9007199254740992", ""};
+    bool is_lower = strcmp(numbers[_i], "-5") == 0; /* as good as none */
+    mix();
+    permit_set("5", numbers[_i]);
+    live_ask_all(mixed, 6);
+    EXPECT_VOTES(VOTE_DELETED, VOTE_GRANTED, VOTE_DELETED);
+    ck_assert_int_eq(live.votes[3],
+                     is_lower ? (int)VOTE_GRANTED : UNFIT(FAILED));
+    ck_assert_int_eq(live.votes[4], VOTE_DELETED);
+    ck_assert_int_eq(live.votes[5], VOTE_GRANTED);
+    ck_assert_int_eq(has("e"), is_lower);
+    if (!is_lower)
+        ck_assert_str_eq(permit_field("5"), numbers[_i]);
+    ck_assert_int_eq(live.downs, 0);
+}
+END_TEST
+
+Suite *check_lua_batch(void);
+
+Suite *check_lua_batch(void)
+{
+    Suite *suite = suite_create("lua_batch");
+    TCase *tcase = tcase_create("lua_batch");
+    tcase_set_timeout(tcase, 60);
+    tcase_add_checked_fixture(tcase, setup, live_teardown);
+    tcase_add_test(tcase, a_batch_of_rows_counts_once);
+    tcase_add_test(tcase, a_row_without_a_median_leaves_the_one_that_is_there);
+    tcase_add_loop_test(tcase, a_beat_that_is_none_of_ours_begins_anew, 0, 5);
+    tcase_add_loop_test(
+        tcase, what_is_released_can_be_acquired_in_the_same_batch, 0, PLACES);
+    tcase_add_loop_test(
+        tcase, what_is_acquired_can_be_released_in_the_same_batch, 0, PLACES);
+    tcase_add_loop_test(tcase, a_lock_is_deleted_once, 0, PLACES);
+    tcase_add_loop_test(tcase, a_lock_is_granted_once, 0, PLACES);
+    tcase_add_loop_test(tcase, locks_of_one_slot_get_rising_numbers, 0, PLACES);
+    tcase_add_loop_test(tcase, a_key_that_is_refused_fails_only_its_call, 0, 4);
+    tcase_add_test(tcase, who_may_not_write_a_number_is_not_granted);
+    tcase_add_test(tcase, who_may_not_read_the_state_is_not_granted);
+    tcase_add_test(tcase, who_may_not_ask_for_the_replication_is_not_granted);
+    tcase_add_test(tcase, who_may_not_delete_deletes_nothing);
+    tcase_add_test(tcase, a_full_node_deletes);
+    tcase_add_test(tcase, a_state_of_another_type_grants_nothing);
+    tcase_add_loop_test(tcase, a_spoilt_slot_fails_only_its_call, 0, 6);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
