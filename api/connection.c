@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "../server/base/clock.h"
+#include "written.h"
 
 enum { SWEEP_US = 500000 };
 
@@ -176,6 +177,17 @@ void connection_answer(struct connection *it, int64_t now_us)
 {
     it->state = CONNECTION_ANSWERED;
     deadline_answer(&it->deadline, now_us);
+    if (it->request.op != 0)
+        it->written_before = written_bytes(it->deadline.fd);
+}
+
+bool connection_may_have_answer(const struct connection *it)
+{
+    if (it->state != CONNECTION_ANSWERED || it->request.op == 0)
+        return false;
+    int64_t written = written_bytes(it->deadline.fd);
+    return it->written_before < 0 || written < 0 ||
+           written > it->written_before;
 }
 
 /* The client does not know what it was granted: it is released. */

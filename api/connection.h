@@ -10,7 +10,7 @@
  *    └──── answer is out ───── │ ↑                                    │
  *                                └────────────────────────────────────┘
  *
- * The HTTP library does not notice that a client left while its connection
+ * The HTTP library need not notice that a client left while its connection
  * waits. So the socket is watched here too, as long as the connection lasts. A
  * grant is released only if its client certainly has no answer:
  *
@@ -68,7 +68,11 @@ struct connection {
     void *http; /* the library's connection */
     enum connection_state state;
     bool has_left; /* the client has closed its side, or reset */
+    bool is_held;  /* while it waits; the library knows no better. front.c */
+    int looks;     /* … and how often there was no outcome */
     struct http_request request;
+    uint32_t answered_run;  /* of the library; front.c */
+    int64_t written_before; /* the answer of a grant, see written.h */
     char *body;
     size_t body_size; /* of its allocation */
     size_t body_seen; /* bytes that came, kept or not */
@@ -116,6 +120,12 @@ void connection_settle(struct connection *it);
 
 /* The answer is on its way. A grant stays in request.op until it is written. */
 void connection_answer(struct connection *it, int64_t now_us);
+
+/*
+ * Whether something of the answer of a grant was written: the client may have
+ * it. True as well if the kernel does not tell.
+ */
+bool connection_may_have_answer(const struct connection *it);
 
 /*
  * The request is over; is_written: the kernel took the whole answer. If not,

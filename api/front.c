@@ -19,6 +19,10 @@ enum {
     RUNS_MAX = 16,        /* of the library in a turn; nodes must be read too */
     RUNS_US = 10000,      /* no run begins later in the turn, either */
     STOP_RUNS_MAX = 1000, /* to write the last answers */
+    LOOKS_MAX = 32,       /* for an answer, before a request is suspended */
+    FINISH_RUNS = 2,      /* until an answer is written, and known to be */
+    QUIET_RUNS = 2,       /* in a row, while the library has requests to ask */
+    QUIET_MS = 5,         /* until it runs again then, if nothing happens */
     PIECE_SIZE = 4096,    /* of a large answer */
 };
 
@@ -31,6 +35,9 @@ struct front {
     struct loop_timer *timer; /* when the library wants to run again */
     bool is_due;              /* it has something to do */
     bool has_closed;          /* in this run of it */
+    bool has_moved;           /* likewise: it did something */
+    uint32_t run;             /* counts them */
+    int held;                 /* requests that it asks for in each run */
     struct service service;
     struct connections connections;
     struct accesslog accesslog;
@@ -77,6 +84,12 @@ static struct MHD_Response *make_small(const struct http_response *response)
         response->is_static ? MHD_RESPMEM_PERSISTENT : MHD_RESPMEM_MUST_FREE);
 }
 
+static void set_held(struct front *front, struct connection *it, bool is_held)
+{
+    front->held += is_held - it->is_held;
+    it->is_held = is_held;
+}
+
 /* Takes response->body. MHD_NO: no memory; the library closes. */
 static enum MHD_Result send_answer(struct front *front, struct connection *it,
                                    const struct http_response *response)
@@ -95,10 +108,41 @@ static enum MHD_Result send_answer(struct front *front, struct connection *it,
     MHD_destroy_response(answer);
     if (rc == MHD_YES) {
         int64_t now_us = clock_now_us();
+        set_held(front, it, false);
+        it->answered_run = front->run;
         accesslog_note(&front->accesslog, &it->request, response, now_us);
         connection_answer(it, now_us);
     }
     return rc;
+}
+
+/*
+ * The outcome is still to come. To suspend a connection and to resume it costs
+ * as much as to read the request. So most requests are held: the library asks
+ * in each run for the answer, until it comes. Those that take longer are
+ * suspended then, and cost nothing. A held connection is closed if the client
+ * resets it, so an extension is suspended at once: it goes on without its
+ * client.
+ */
+static void wait_for_outcome(struct front *front, struct connection *it)
+{
+    if (it->request.call == LOCK_EXTEND) {
+        MHD_suspend_connection(it->http);
+    } else {
+        set_held(front, it, true);
+        it->looks = 0;
+    }
+    connection_wait(it);
+}
+
+/* There is no outcome in this run, either. */
+static enum MHD_Result look_again(struct front *front, struct connection *it)
+{
+    if (++it->looks == LOOKS_MAX) {
+        set_held(front, it, false);
+        MHD_suspend_connection(it->http);
+    }
+    return MHD_YES;
 }
 
 static enum MHD_Result take_step(struct front *front, struct connection *it,
@@ -109,8 +153,7 @@ static enum MHD_Result take_step(struct front *front, struct connection *it,
     case EXCHANGE_READ:
         return MHD_YES;
     case EXCHANGE_WAIT:
-        MHD_suspend_connection(it->http);
-        connection_wait(it);
+        wait_for_outcome(front, it);
         return MHD_YES;
     case EXCHANGE_ANSWER:
         return send_answer(front, it, response);
@@ -165,7 +208,10 @@ static struct connection *connection_of(struct MHD_Connection *http)
     return info == NULL ? NULL : info->socket_context;
 }
 
-/* Called at the head, for each piece of the body, at the end, when resumed. */
+/*
+ * Called at the head, for each piece of the body, and at the end, until there
+ * is an answer: in each run, or when resumed.
+ */
 /* NOLINTNEXTLINE(readability-function-size): the library's parameters */
 static enum MHD_Result on_request(void *cls, struct MHD_Connection *http,
                                   const char *target, const char *method,
@@ -173,6 +219,11 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *http,
                                   size_t *piece_len, void **request)
 {
     struct front *front = cls;
+    struct connection *known = *request;
+    if (known != NULL && known->is_held && known->state == CONNECTION_WAITING &&
+        !front->service.is_stopping)
+        return look_again(front, known);
+    front->has_moved = true;
     if (*request == NULL) {
         struct connection *it = connection_of(http);
         *request = it;
@@ -191,14 +242,29 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *http,
     return take_step(front, it, step, &response);
 }
 
+/*
+ * The library writes an answer in one run, and knows in the next that it is
+ * whole. If the client resets the connection in between, it reports a failure.
+ */
+static bool is_just_written(const struct front *front,
+                            const struct connection *it)
+{
+    return front->run - it->answered_run <= FINISH_RUNS &&
+           connection_may_have_answer(it);
+}
+
 static void on_completed(void *cls, struct MHD_Connection *http, void **request,
                          enum MHD_RequestTerminationCode code)
 {
+    struct front *front = cls;
     struct connection *it = *request;
-    (void)cls;
     (void)http;
-    if (it != NULL)
-        connection_end(it, code == MHD_REQUEST_TERMINATED_COMPLETED_OK);
+    front->has_moved = true;
+    if (it != NULL) {
+        set_held(front, it, false);
+        connection_end(it, code == MHD_REQUEST_TERMINATED_COMPLETED_OK ||
+                               is_just_written(front, it));
+    }
     *request = NULL;
 }
 
@@ -207,6 +273,7 @@ static void on_connection(void *cls, struct MHD_Connection *http,
                           enum MHD_ConnectionNotificationCode code)
 {
     struct front *front = cls;
+    front->has_moved = true;
     if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
         if (*context != NULL)
             connection_free(*context);
@@ -227,7 +294,8 @@ static void on_connection(void *cls, struct MHD_Connection *http,
 static void wake(void *ctx, struct connection *it)
 {
     struct front *front = ctx;
-    MHD_resume_connection(it->http);
+    if (!it->is_held)
+        MHD_resume_connection(it->http);
     front->is_due = true;
 }
 
@@ -270,19 +338,27 @@ static void on_knock(void *arg, int events)
  * Runs the library until it has nothing to do; wait_ms: until it must run
  * again; false: not before an event. A full library takes its listener out of
  * epoll, and puts it back at the beginning of a run: so a run that closed
- * connections is followed by another.
+ * connections is followed by another. While it holds requests it never says
+ * that it has nothing to do: so it runs until nothing has happened.
  */
 static bool run_library(struct front *front, int runs_max, int64_t until_us,
                         unsigned long long *wait_ms)
 {
-    bool has_wait;
+    bool has_wait = false;
+    int quiet = 0;
     do {
-        front->has_closed = false;
+        front->has_closed = front->has_moved = false;
+        front->run++;
         MHD_run(front->daemon); /* fails only with a thread of its own */
         *wait_ms = 0;
         has_wait = MHD_get_timeout(front->daemon, wait_ms) == MHD_YES;
         if (front->has_closed) {
             *wait_ms = 0;
+            has_wait = true;
+        }
+        quiet = front->has_moved ? 0 : quiet + 1;
+        if (front->held > 0 && quiet == QUIET_RUNS) {
+            *wait_ms = QUIET_MS;
             has_wait = true;
         }
     } while (has_wait && *wait_ms == 0 && --runs_max > 0 &&

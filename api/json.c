@@ -2,9 +2,13 @@
 
 #include "utf8.h"
 
+/*
+ * The first size is room for most answers at once. For a larger block the C
+ * library may first join all small ones that are free.
+ */
 enum {
-    FIRST_SIZE = 1024, /* room for most answers at once */
-    ESCAPED_MAX = 6,   /* bytes that one may become: \u001F */
+    FIRST_SIZE = 1000,
+    ESCAPED_MAX = 6, /* bytes that one may become: \u001F */
 };
 
 bool json_grow(struct json *json, size_t len)

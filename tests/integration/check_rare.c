@@ -98,24 +98,35 @@ static double undelivered(void)
 }
 
 /*
- * The votes lie in the server's sockets when the client closes its: it finds
+ * The votes lie in the server's sockets when the client resets its: it finds
  * both in one turn.
  */
-START_TEST(a_grant_whose_client_has_left_is_undelivered_and_released)
+static void leave_unread(void)
 {
-    world_start(&world, N, AT_SIGHT " --node-timeout-ms 10000");
+    double before = undelivered();
     pause_nodes();
     int fd = send_post(60000);
     /* what is answered now is behind the turn that sent the acquire */
     for (int i = 0; i < 2; i++)
-        ck_assert(undelivered() == 0);
+        ck_assert(undelivered() == before);
     server_pause(server);
     resume_nodes();
     WAIT_UNTIL(SOON_MS, world_count_keys(&world, "order:42") == N);
     raw_reset(fd);
     server_resume(server);
-    WAIT_UNTIL(SOON_MS, undelivered() == 1);
     WAIT_UNTIL(SOON_MS, world_count_keys(&world, "order:42") == 0);
+}
+
+/*
+ * A server that is stopped in the middle of a turn finds the reset first, and
+ * abandons the acquire: that is released too, and was never granted.
+ */
+START_TEST(a_grant_whose_client_has_left_is_undelivered_and_released)
+{
+    world_start(&world, N, AT_SIGHT " --node-timeout-ms 10000");
+    for (int i = 0; i < TRIES && undelivered() == 0; i++)
+        leave_unread();
+    WAIT_UNTIL(SOON_MS, undelivered() == 1);
     world_stop(&world);
 }
 END_TEST

@@ -58,6 +58,21 @@ START_TEST(not_written_whole_is_released)
 }
 END_TEST
 
+/* What the kernel does not count may have come, if it was sent at all. */
+START_TEST(only_an_answered_grant_may_have_come)
+{
+    ck_assert(!connection_may_have_answer(pair.it));
+    begin(LOCK_ACQUIRE, play_acquire());
+    ck_assert(!connection_may_have_answer(pair.it));
+    grant();
+    ck_assert(!connection_may_have_answer(pair.it));
+    connection_answer(pair.it, clock_now_us());
+    ck_assert(connection_may_have_answer(pair.it));
+    connection_end(pair.it, true);
+    ck_assert(!connection_may_have_answer(pair.it));
+}
+END_TEST
+
 START_TEST(left_between_grant_and_answer_is_released)
 {
     begin(LOCK_ACQUIRE, play_acquire());
@@ -336,6 +351,7 @@ Suite *check_connection(void)
     tcase_add_checked_fixture(tc, pair_begin, pair_end);
     tcase_add_test(tc, written_whole_is_held_however_the_connection_ends);
     tcase_add_test(tc, not_written_whole_is_released);
+    tcase_add_test(tc, only_an_answered_grant_may_have_come);
     tcase_add_test(tc, left_between_grant_and_answer_is_released);
     tcase_add_test(tc, left_while_the_acquire_runs_is_released);
     tcase_add_test(tc, left_before_the_acquire_runs_is_released);

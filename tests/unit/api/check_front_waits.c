@@ -1,0 +1,222 @@
+/*
+ * Requests that wait for their outcome: held at first, suspended if it takes
+ * long.
+ */
+#include <check.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../../../server/base/clock.h"
+#include "served.h"
+
+Suite *check_front_waits(void);
+
+enum {
+    REST_US = 200000,
+    REST_TURNS = 5,   /* that the test itself, or the sweep, may cause in it */
+    DEBT_US = 500000, /* a node that is back has what it owed by then */
+};
+
+/* Granted later than now, so that it may be extended. */
+#define TOKEN "1895221641000000.8f1c27a5b9d04e6e8f1c27a5b9d04e6e8f1c27a5"
+#define WITH_TOKEN "Host: x\r\nX-Lock-Token: " TOKEN "\r\n\r\n"
+#define EXTEND "PUT /locks/a/extend HTTP/1.1\r\n" WITH_TOKEN
+#define RELEASE "DELETE /locks/a HTTP/1.1\r\n" WITH_TOKEN
+
+static bool has_no_connection(void *arg)
+{
+    (void)arg;
+    return play.metrics.connections == 0;
+}
+
+/* To all nodes that are up. */
+static bool has_sent(void *arg)
+{
+    const enum call_kind *kind = arg;
+    return play_count(*kind) >= PLAY_NODES - 1;
+}
+
+/* On a connection that has served before: from then on the library watches it.
+ */
+static int ask(const char *text, enum call_kind kind)
+{
+    int fd = served_ask(SERVED_GET("/livez"));
+    (void)served_read(fd, "alive");
+    served_send(fd, text);
+    turns_until(served.loop, has_sent, &kind);
+    return fd;
+}
+
+static void reset(int fd)
+{
+    const struct linger at_once = {.l_onoff = 1};
+    ck_assert_int_eq(
+        setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once), 0);
+    close(fd);
+}
+
+static void stop(void *loop)
+{
+    loop_stop(loop);
+}
+
+/* Lets time pass in which nothing comes. */
+static void rest(void)
+{
+    struct loop_timer *timer = loop_timer_new(served.loop, stop, served.loop);
+    ck_assert_ptr_nonnull(timer);
+    loop_timer_set(timer, clock_now_us() + REST_US);
+    loop_run(served.loop);
+    loop_timer_free(timer);
+}
+
+/* ---- how long it takes -------------------------------------------------- */
+
+START_TEST(what_waits_for_long_costs_nothing_and_is_answered)
+{
+    int fd = ask(SERVED_ACQUIRE, CALL_ACQUIRE);
+    rest();
+    int before = served.turns;
+    rest();
+    ck_assert_int_le(served.turns - before, REST_TURNS);
+    served_grant();
+    ck_assert_ptr_nonnull(strstr(served_read(fd, "}\n"), " 201 Created\r\n"));
+    close(fd);
+}
+END_TEST
+
+START_TEST(others_are_served_while_one_waits)
+{
+    int waiting = ask(SERVED_ACQUIRE, CALL_ACQUIRE);
+    for (int i = 0; i < 100; i++) {
+        int fd = served_ask(SERVED_GET("/livez"));
+        (void)served_read(fd, "alive");
+        close(fd);
+        served_pass();
+    }
+    served_grant();
+    (void)served_read(waiting, " 201 Created\r\n");
+    close(waiting);
+}
+END_TEST
+
+START_TEST(what_was_sent_behind_it_is_answered_after_it)
+{
+    static const char both[] = SERVED_ACQUIRE SERVED_GET("/livez");
+    int fd = ask(both, CALL_ACQUIRE);
+    served_send(fd, SERVED_GET("/nope"));
+    served_pass();
+    ck_assert_uint_eq(play.metrics.requests_accepted, 2);
+    served_grant();
+    const char *answers = served_read(fd, " 404 ");
+    const char *granted = strstr(answers, " 201 Created\r\n");
+    ck_assert_ptr_nonnull(granted);
+    ck_assert_ptr_nonnull(strstr(granted, "alive"));
+    close(fd);
+}
+END_TEST
+
+/* ---- resets ------------------------------------------------------------- */
+
+START_TEST(an_extension_goes_on_when_its_client_resets)
+{
+    int fd = ask(EXTEND, CALL_EXTEND);
+    play_answer(CALL_EXTEND, 0, VOTE_EXTENDED);
+    reset(fd);
+    served_pass();
+    ck_assert_int_eq(front_in_flight(served.front), 1);
+    for (int i = 1; i < PLAY_NODES; i++)
+        play_answer(CALL_EXTEND, i, VOTE_EXTENDED);
+    turns_until(served.loop, has_no_connection, NULL);
+    ck_assert_uint_eq(play.metrics.outcomes[LOCK_EXTEND][OUTCOME_EXTENDED], 1);
+    ck_assert_int_eq(play_count(CALL_RELEASE), 0);
+}
+END_TEST
+
+START_TEST(an_acquire_ends_when_its_client_resets)
+{
+    int fd = ask(SERVED_ACQUIRE, CALL_ACQUIRE);
+    play_answer(CALL_ACQUIRE, 0, VOTE_GRANTED);
+    reset(fd);
+    turns_until(served.loop, has_no_connection, NULL);
+    ck_assert_int_eq(play_count(CALL_RELEASE), PLAY_NODES);
+    ck_assert_uint_eq(play.metrics.requests_abandoned, 1);
+}
+END_TEST
+
+/* A node that was unreachable gets it when it is back. */
+START_TEST(a_release_reaches_all_nodes_when_its_client_resets)
+{
+    play_node_down(4);
+    int fd = ask(RELEASE, CALL_RELEASE);
+    ck_assert_int_eq(play_count(CALL_RELEASE), PLAY_NODES - 1);
+    reset(fd);
+    turns_until(served.loop, has_no_connection, NULL);
+    ck_assert_uint_eq(play.metrics.requests_abandoned, 1);
+    for (int i = 0; i < PLAY_NODES - 1; i++)
+        play_answer(CALL_RELEASE, i, VOTE_DELETED);
+    play_node_up(4);
+    play_advance(DEBT_US);
+    ck_assert_ptr_nonnull(play_find(CALL_RELEASE, 4));
+}
+END_TEST
+
+/* ---- resets behind an answer -------------------------------------------- */
+
+/* A process that asks, and resets as soon as an answer is there. */
+static pid_t ask_and_reset(void)
+{
+    pid_t pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid > 0)
+        return pid;
+    struct pollfd client = {.fd = served_connect(), .events = POLLIN};
+    served_send(client.fd, SERVED_ACQUIRE);
+    (void)poll(&client, 1, -1);
+    reset(client.fd);
+    _exit(0);
+}
+
+static bool is_over(void *arg)
+{
+    const uint64_t *accepted = arg;
+    return play.metrics.requests_accepted > *accepted &&
+           play.metrics.connections == 0;
+}
+
+/* Between the run that writes the answer and the one that notes it, too. */
+START_TEST(a_grant_that_was_written_stands_when_its_client_resets)
+{
+    enum { TIMES = 30 };
+    for (int i = 1; i <= TIMES; i++) {
+        uint64_t accepted = play.metrics.requests_accepted;
+        pid_t client = ask_and_reset();
+        served_await_acquires(i);
+        served_grant();
+        for (int node = 3; node < PLAY_NODES; node++)
+            play_answer(CALL_ACQUIRE, node, VOTE_GRANTED);
+        turns_until(served.loop, is_over, &accepted);
+        ck_assert_int_eq(waitpid(client, NULL, 0), client);
+    }
+    ck_assert_uint_eq(play.metrics.undelivered_grants, 0);
+    ck_assert_int_eq(play_count(CALL_RELEASE), 0);
+}
+END_TEST
+
+Suite *check_front_waits(void)
+{
+    Suite *suite = suite_create("front_waits");
+    TCase *tc = tcase_create("front_waits");
+    tcase_add_checked_fixture(tc, served_begin, served_end);
+    tcase_add_test(tc, what_waits_for_long_costs_nothing_and_is_answered);
+    tcase_add_test(tc, others_are_served_while_one_waits);
+    tcase_add_test(tc, what_was_sent_behind_it_is_answered_after_it);
+    tcase_add_test(tc, an_extension_goes_on_when_its_client_resets);
+    tcase_add_test(tc, an_acquire_ends_when_its_client_resets);
+    tcase_add_test(tc, a_release_reaches_all_nodes_when_its_client_resets);
+    tcase_add_test(tc, a_grant_that_was_written_stands_when_its_client_resets);
+    suite_add_tcase(suite, tc);
+    return suite;
+}

@@ -1,0 +1,112 @@
+/*
+ * What was written to a socket, over real ones.
+ */
+#include <arpa/inet.h>
+#include <check.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "../../../api/written.h"
+
+Suite *check_written(void);
+
+static int server, client;
+
+static void set_up(void)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET,
+                             .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t len = sizeof at;
+    char request[7];
+    int listener = socket(AF_INET, SOCK_STREAM, 0);
+    ck_assert_int_eq(bind(listener, (struct sockaddr *)&at, sizeof at), 0);
+    ck_assert_int_eq(listen(listener, 1), 0);
+    ck_assert_int_eq(getsockname(listener, (struct sockaddr *)&at, &len), 0);
+    client = socket(AF_INET, SOCK_STREAM, 0);
+    ck_assert_int_eq(connect(client, (struct sockaddr *)&at, sizeof at), 0);
+    server = accept(listener, NULL, NULL);
+    ck_assert_int_ge(server, 0);
+    close(listener);
+    ck_assert_int_eq(send(client, "request", sizeof request, 0), 7);
+    ck_assert_int_eq(recv(server, request, sizeof request, MSG_WAITALL), 7);
+}
+
+static void tear_down(void)
+{
+    close(server);
+    if (client >= 0)
+        close(client);
+}
+
+static void answer(size_t size)
+{
+    static char bytes[100000];
+    ck_assert_int_eq(send(server, bytes, size, MSG_NOSIGNAL), (ssize_t)size);
+}
+
+static void reset(void)
+{
+    const struct linger at_once = {.l_onoff = 1};
+    char byte;
+    ck_assert_int_eq(
+        setsockopt(client, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once), 0);
+    close(client);
+    client = -1;
+    ck_assert_int_eq(recv(server, &byte, 1, 0), -1); /* it has come */
+}
+
+START_TEST(what_was_written_is_counted)
+{
+    ck_assert_int_eq(written_bytes(server), 0);
+    answer(300);
+    ck_assert_int_eq(written_bytes(server), 300);
+    answer(200);
+    ck_assert_int_eq(written_bytes(server), 500);
+}
+END_TEST
+
+START_TEST(a_reset_changes_nothing)
+{
+    answer(300);
+    reset();
+    ck_assert_int_eq(written_bytes(server), 300);
+    ck_assert_int_eq(send(server, "more", 4, MSG_NOSIGNAL), -1);
+    ck_assert_int_eq(written_bytes(server), 300);
+}
+END_TEST
+
+START_TEST(what_has_not_left_yet_counts)
+{
+    int room = 1;
+    ck_assert_int_eq(
+        setsockopt(client, SOL_SOCKET, SO_RCVBUF, &room, sizeof room), 0);
+    answer(100000);
+    ck_assert_int_eq(written_bytes(server), 100000);
+    reset();
+    ck_assert_int_eq(written_bytes(server), 100000);
+}
+END_TEST
+
+START_TEST(where_nobody_counts_it_is_unknown)
+{
+    int ends[2];
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    ck_assert_int_eq(written_bytes(ends[0]), -1);
+    close(ends[0]);
+    close(ends[1]);
+}
+END_TEST
+
+Suite *check_written(void)
+{
+    Suite *suite = suite_create("written");
+    TCase *tc = tcase_create("written");
+    tcase_add_checked_fixture(tc, set_up, tear_down);
+    tcase_add_test(tc, what_was_written_is_counted);
+    tcase_add_test(tc, a_reset_changes_nothing);
+    tcase_add_test(tc, what_has_not_left_yet_counts);
+    tcase_add_test(tc, where_nobody_counts_it_is_unknown);
+    suite_add_tcase(suite, tc);
+    return suite;
+}
