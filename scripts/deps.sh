@@ -88,6 +88,14 @@ need_group() {
         need_command curl curl
         need_debian_python matplotlib python3-matplotlib
         ;;
+    profile)
+        need_command perf linux-perf
+        need_command addr2line binutils
+        need_file /usr/lib/debug/.build-id libc6-dbg # names its functions
+        ;;
+    peers) # and a newer cargo than Debian 12 has
+        need_command etcd etcd-server
+        ;;
     model)
         need_command gcc gcc
         need_command spin spin

@@ -38,6 +38,17 @@ stack_end() {
     rm -rf "$stack_dir"
 }
 
+# tries command…: until it succeeds, ten times a second; false: it never did
+stack_until() {
+    local tries=$1
+    shift
+    until "$@"; do
+        tries=$((tries - 1))
+        [ "$tries" -gt 0 ] || return 1
+        sleep 0.1
+    done
+}
+
 # count first-port redis-option…; skips ports that are in use.
 stack_start_nodes() {
     local count=$1 port=$2

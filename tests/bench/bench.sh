@@ -23,4 +23,5 @@ for persistence in ${PERSISTENCE:-none everysec always}; do
 done
 echo "nodes stopped …" >&2
 tests/bench/paused.sh >>build/bench/runs
+export PYTHONDONTWRITEBYTECODE=1
 tests/bench/report.py build/bench/runs build/bench/bench.png

@@ -1,5 +1,7 @@
 #include "client.h"
 
+#include "service.h"
+
 #include <err.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,6 +17,17 @@ void client_open(struct client *client, int number,
         if (getrandom(&run, sizeof run, 0) < 0)
             err(1, "load");
     http_open(&client->http, server);
+    service_greet(client);
+}
+
+void client_greet(struct client *client)
+{
+    struct http_answer answer;
+    const char *error = http_get(&client->http, "/livez");
+    while (!error && !http_read(&client->http, &answer))
+        ;
+    if (error || answer.error)
+        errx(1, "GET /livez: %s", error ? error : answer.error);
 }
 
 /* The caller has to watch the new descriptor. */
@@ -36,23 +49,32 @@ static enum client_event asked(struct client *client, const char *error)
 
 enum client_event client_begin(struct client *client, int64_t start_us)
 {
-    char body[128];
-    snprintf(body, sizeof body,
-             "{\"resource\":\"bench:%x:%d:%" PRIu64 "\",\"ttl_ms\":30000}", run,
-             client->number, client->round++);
+    snprintf(client->resource, sizeof client->resource, "bench:%x:%d:%" PRIu64,
+             run, client->number, client->round++);
     client->busy = true;
     client->holds = false;
     client->start_us = start_us;
-    return asked(client, http_post(&client->http, "/locks", body));
+    return asked(client, service_acquire(client));
 }
 
-static enum client_event release(struct client *client)
+static enum client_event take_grant(struct client *client,
+                                    const struct http_answer *answer)
 {
-    char path[128];
-    snprintf(path, sizeof path, "/locks/bench:%x:%d:%" PRIu64, run,
-             client->number, client->round - 1);
+    const char *error = service_granted(client, answer);
+    if (error)
+        return failed(client, error);
     client->holds = true;
-    return asked(client, http_delete(&client->http, path, client->token));
+    return asked(client, service_release(client));
+}
+
+static enum client_event take_release(struct client *client,
+                                      const struct http_answer *answer)
+{
+    const char *error = service_released(answer);
+    if (error)
+        return failed(client, error);
+    client->busy = false;
+    return CLIENT_DONE;
 }
 
 enum client_event client_read(struct client *client)
@@ -64,12 +86,6 @@ enum client_event client_read(struct client *client)
         return failed(client, answer.error);
     if (!client->busy)
         return failed(client, "not asked");
-    if (answer.status != (client->holds ? 200 : 201))
-        return failed(client, "unexpected status");
-    if (client->holds) {
-        client->busy = false;
-        return CLIENT_DONE;
-    }
-    return http_token(&answer, client->token) ? release(client)
-                                              : failed(client, "no token");
+    return client->holds ? take_release(client, &answer)
+                         : take_grant(client, &answer);
 }

@@ -180,7 +180,7 @@ static void take_answer(struct contender *client)
             sample_add(&all.release, now_us - client->asked_us);
         ask(client);
     } else if (client->state == ASKS && status == 201 &&
-               http_token(&answer, client->token))
+               http_text(&answer, "token", client->token))
         take_grant(client, now_us);
     else if (client->state == ASKS && !all.waits &&
              (status == 409 || status == 503)) /* 503: their votes were split */

@@ -62,19 +62,15 @@ all_pids() { # host:port…
 
 # A line with the label, what the command prints, and what it costs the servers.
 run() { # label host:port,… command…
-    local label=$1 servers batches sent asked before cpu nodes out
+    local label=$1 servers batches sent asked before out
     read -r -a servers <<<"${2//,/ }"
     shift 2
     read -r -a before <<<"$(commands)"
     asked=$(rounds "${servers[@]}")
-    cpu=$(cpu_us "$(all_pids "${servers[@]}")")
-    nodes=$(cpu_us "${node_pids[*]}")
-    out=$("$@")
-    cpu=$(($(cpu_us "$(all_pids "${servers[@]}")") - cpu))
-    nodes=$(($(cpu_us "${node_pids[*]}") - nodes))
+    out=$(cpu_around "$(all_pids "${servers[@]}")" "${node_pids[*]}" "$@")
     read -r batches sent <<<"$(commands)"
-    echo "$label $out server_cpu_us $cpu nodes_cpu_us $nodes" \
-        "batches $((batches - before[0])) commands $((sent - before[1]))" \
+    echo "$label $out batches $((batches - before[0]))" \
+        "commands $((sent - before[1]))" \
         "rounds $(($(rounds "${servers[@]}") - asked))"
 }
 

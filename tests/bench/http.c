@@ -10,10 +10,21 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+enum { LENGTH_FIELD = sizeof "\r\nContent-Length:" - 1 };
+
+static char request[1024], response[4096];
+
+static void forget(struct http *http)
+{
+    free(http->kept);
+    http->kept = NULL;
+    http->received = 0;
+    http->response = "";
+}
+
 static void dial(struct http *http)
 {
     int one = 1;
-    http->received = 0;
     http->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (http->fd < 0 ||
         connect(http->fd, (struct sockaddr *)&http->server,
@@ -24,13 +35,14 @@ static void dial(struct http *http)
 
 void http_open(struct http *http, const struct sockaddr_in *server)
 {
-    http->server = *server;
+    *http = (struct http){.server = *server, .response = ""};
     dial(http);
 }
 
 void http_reopen(struct http *http)
 {
     close(http->fd);
+    forget(http);
     dial(http);
 }
 
@@ -48,15 +60,21 @@ struct sockaddr_in http_address(const char *text)
 
 static const char *send_request(struct http *http, int length)
 {
-    http->received = 0;
-    http->response[0] = '\0';
-    ssize_t sent = send(http->fd, http->request, (size_t)length, MSG_NOSIGNAL);
+    forget(http);
+    ssize_t sent = send(http->fd, request, (size_t)length, MSG_NOSIGNAL);
     return sent == length ? NULL : "cannot send";
+}
+
+const char *http_get(struct http *http, const char *path)
+{
+    return send_request(http, snprintf(request, sizeof request,
+                                       "GET %s HTTP/1.1\r\nHost: bench\r\n\r\n",
+                                       path));
 }
 
 const char *http_post(struct http *http, const char *path, const char *body)
 {
-    return send_request(http, snprintf(http->request, sizeof http->request,
+    return send_request(http, snprintf(request, sizeof request,
                                        "POST %s HTTP/1.1\r\nHost: bench\r\n"
                                        "Content-Type: application/json\r\n"
                                        "Content-Length: %zu\r\n\r\n%s",
@@ -65,7 +83,7 @@ const char *http_post(struct http *http, const char *path, const char *body)
 
 const char *http_delete(struct http *http, const char *path, const char *token)
 {
-    return send_request(http, snprintf(http->request, sizeof http->request,
+    return send_request(http, snprintf(request, sizeof request,
                                        "DELETE %s HTTP/1.1\r\nHost: bench\r\n"
                                        "X-Lock-Token: %s\r\n\r\n",
                                        path, token));
@@ -73,43 +91,74 @@ const char *http_delete(struct http *http, const char *path, const char *token)
 
 /* What is wrong with what was received, or NULL; the body, if its head is
  * there, and whether it is whole. */
-static const char *look(struct http *http, const char **body, bool *is_whole)
+static const char *look(size_t received, const char **body, bool *is_whole)
 {
-    const char *end = strstr(http->response, "\r\n\r\n");
-    const char *length = strcasestr(http->response, "\r\nContent-Length:");
-    if (!end && http->received < sizeof http->response - 1)
-        return NULL;
-    if (!end || !length || length > end)
+    const char *end = strstr(response, "\r\n\r\n");
+    if (!end)
+        return received < sizeof response - 1 ? NULL : "no end of the head";
+    const char *length = memmem(response, (size_t)(end - response),
+                                "\r\nContent-Length:", LENGTH_FIELD);
+    if (!length)
         return "no length";
     *body = end + 4;
-    size_t wanted = strtoul(length + strlen("\r\nContent-Length:"), NULL, 10);
-    size_t have = http->received - (size_t)(*body - http->response);
+    size_t wanted = strtoul(length + LENGTH_FIELD, NULL, 10);
+    size_t have = received - (size_t)(*body - response);
     *is_whole = have == wanted;
     return have > wanted ? "too long" : NULL;
 }
 
+/* Puts what came before into the buffer again. */
+static void bring_back(struct http *http)
+{
+    if (http->kept)
+        memcpy(response, http->kept, http->received);
+    free(http->kept);
+    http->kept = NULL;
+}
+
+static void keep(struct http *http)
+{
+    http->kept = malloc(http->received);
+    if (!http->kept)
+        err(1, "bench");
+    memcpy(http->kept, response, http->received);
+}
+
 bool http_read(struct http *http, struct http_answer *answer)
 {
-    size_t room = sizeof http->response - 1 - http->received;
-    ssize_t size = recv(http->fd, http->response + http->received, room, 0);
+    size_t room = sizeof response - 1 - http->received;
+    ssize_t size = recv(http->fd, response + http->received, room, 0);
     bool is_whole = false;
     *answer = (struct http_answer){0};
     if (size < 0 && errno == EINTR)
         return false;
-    if (size <= 0) {
-        answer->error = "connection lost";
-        return true;
-    }
-    http->received += (size_t)size;
-    http->response[http->received] = '\0';
-    answer->error = look(http, &answer->body, &is_whole);
+    bring_back(http);
+    if (size > 0)
+        http->received += (size_t)size;
+    response[http->received] = '\0';
+    http->response = response;
+    answer->error = size > 0 ? look(http->received, &answer->body, &is_whole)
+                             : "connection lost";
     if (is_whole)
-        answer->status = atoi(http->response + strlen("HTTP/1.1 "));
+        answer->status = atoi(response + strlen("HTTP/1.1 "));
+    else if (!answer->error)
+        keep(http);
     return is_whole || answer->error;
 }
 
-bool http_token(const struct http_answer *answer, char token[256])
+bool http_text(const struct http_answer *answer, const char *name,
+               char text[256])
 {
-    const char *found = strstr(answer->body, "\"token\":\"");
-    return found && sscanf(found, "\"token\":\"%255[^\"]", token) == 1;
+    char start[32];
+    snprintf(start, sizeof start, "\"%s\":\"", name);
+    const char *found = strstr(answer->body, start);
+    if (!found)
+        return false;
+    found += strlen(start);
+    size_t length = strcspn(found, "\"");
+    if (length == 0 || length > 255)
+        return false;
+    memcpy(text, found, length);
+    text[length] = '\0';
+    return true;
 }

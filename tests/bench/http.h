@@ -5,22 +5,24 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* One keep-alive connection to redlockd, with one request at a time. Written by
- * hand because a load generator on the same two cores takes from the server
- * what it burns itself: libcurl needs more CPU time for a request than
- * redlockd. */
+/* One keep-alive connection to a lock service, with one request at a time.
+ * Written by hand because a load generator on the same two cores takes from the
+ * server what it burns itself: libcurl needs more CPU time for a request than
+ * redlockd. And small, as there are ten thousand of them: all share one buffer,
+ * and an answer that comes in pieces is kept until it is whole. */
 struct http {
     int fd;
     struct sockaddr_in server;
-    char request[1024], response[4096];
+    char *kept; /* the pieces; NULL: none */
     size_t received;
+    const char *response; /* until the next call for any connection */
 };
 
 /* What the answer is. */
 struct http_answer {
     const char *error; /* why there is none; NULL: there is one */
     int status;
-    const char *body; /* in `response` */
+    const char *body; /* in `response`, and ends with a zero */
 };
 
 /* Connects; ends the process if that fails. */
@@ -33,6 +35,7 @@ void http_reopen(struct http *http);
 struct sockaddr_in http_address(const char *text);
 
 /* NULL, or why it could not be sent. */
+const char *http_get(struct http *http, const char *path);
 const char *http_post(struct http *http, const char *path, const char *body);
 const char *http_delete(struct http *http, const char *path, const char *token);
 
@@ -40,7 +43,8 @@ const char *http_delete(struct http *http, const char *path, const char *token);
  * is not there yet. */
 bool http_read(struct http *http, struct http_answer *answer);
 
-/* Copies the token of an acquire's answer; false if there is none. */
-bool http_token(const struct http_answer *answer, char token[256]);
+/* Copies a text of the answer's JSON; false if there is none of that name. */
+bool http_text(const struct http_answer *answer, const char *name,
+               char text[256]);
 
 #endif

@@ -1,32 +1,47 @@
-/* Load on redlockd: cycles of acquire and release by keep-alive clients.
+/* Load on a lock service: cycles of acquire and release by keep-alive clients.
  *
  *   load HOST:PORT CLIENTS SECONDS           each client as fast as it can
  *   load HOST:PORT CLIENTS SECONDS RATE      RATE cycles a second in all, begun
  *                                            by the clock: a cycle that had to
  *                                            wait counts from when it was due
+ *
+ * -c NAME=PID,PID… also prints the CPU time that these processes used while
+ * cycles counted; PID 0 is this one.
  */
 #include "client.h"
+#include "cost.h"
 #include "sample.h"
 
 #include <err.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-enum { EVENTS = 64, WARM_UP_US = 500000, ANSWER_US = 2000000 };
+enum {
+    EVENTS = 256,
+    COSTS = 8,
+    GROUP = 256,         /* of clients that connect at once */
+    WARM_UP_US = 500000, /* and for each client: */
+    WARM_UP_CLIENT_US = 200,
+    JOIN_US = 100, /* until the next client joins in */
+    ANSWER_US = 10000000,
+};
 
 static struct load {
     struct client *clients;
     struct client **idle; /* a stack of those that wait for a cycle */
-    int count, idle_count;
+    int count, joined, idle_count;
     double seconds;
     double rate; /* cycles/s; 0: as fast as they can */
     uint64_t begun, done, failures;
     int64_t start_us, begin_us, end_us; /* cycles from begin to end count */
     int epoll, timer;
     struct sample sample;
+    struct cost costs[COSTS];
+    int costs_count;
 } load;
 
 static void watch(int fd, struct client *client)
@@ -59,12 +74,22 @@ static void take(struct client *client, enum client_event event)
     load.idle[load.idle_count++] = client;
 }
 
+/* One by one, or thousands would acquire all at once, then release all at once,
+ * and so on. */
+static void join(int64_t now_us)
+{
+    while (load.joined < load.count &&
+           load.start_us + load.joined * (int64_t)JOIN_US <= now_us)
+        load.idle[load.idle_count++] = &load.clients[load.joined++];
+}
+
 /* Begins what is due, as far as clients are idle, and sets the timer for the
  * next one. */
 static void begin_due(void)
 {
     int64_t now_us = sample_now_us();
     int64_t next_us;
+    join(now_us);
     while ((next_us = due_us(now_us)) <= now_us && load.idle_count > 0) {
         struct client *client = load.idle[--load.idle_count];
         load.begun++;
@@ -81,7 +106,8 @@ static void begin_due(void)
 static void turn(void)
 {
     struct epoll_event events[EVENTS];
-    int count = epoll_wait(load.epoll, events, EVENTS, 1000);
+    int wait_ms = load.joined < load.count ? 1 : 100;
+    int count = epoll_wait(load.epoll, events, EVENTS, wait_ms);
     for (int i = 0; i < count; i++) {
         struct client *client = events[i].data.ptr;
         uint64_t expirations;
@@ -92,22 +118,53 @@ static void turn(void)
     }
 }
 
+static void run_until(int64_t until_us)
+{
+    while (sample_now_us() < until_us) {
+        begin_due();
+        turn();
+    }
+}
+
+/* A group at a time, or the server's queue of connections overflows; each group
+ * waits until the server has answered the last one of it. */
+static void connect_all(const struct sockaddr_in *server)
+{
+    for (int i = 0; i < load.count; i++) {
+        struct client *client = &load.clients[i];
+        client_open(client, i, server);
+        if (i % GROUP == GROUP - 1)
+            client_greet(client);
+        watch(client->http.fd, client);
+    }
+}
+
 static void parse(int argc, char **argv, struct sockaddr_in *server)
 {
-    if (argc < 4 || argc > 5)
-        errx(2, "usage: load HOST:PORT CLIENTS SECONDS [RATE]");
-    *server = http_address(argv[1]);
-    load.count = atoi(argv[2]);
-    load.seconds = atof(argv[3]);
-    load.rate = argc > 4 ? atof(argv[4]) : 0;
+    int option;
+    while ((option = getopt(argc, argv, "c:")) == 'c' &&
+           load.costs_count < COSTS)
+        load.costs[load.costs_count++] = cost_of(optarg);
+    argc -= optind;
+    argv += optind;
+    if (option != -1 || argc < 3 || argc > 4)
+        errx(2, "usage: load [-c NAME=PID,…]… HOST:PORT CLIENTS SECONDS "
+                "[RATE]");
+    *server = http_address(argv[0]);
+    load.count = atoi(argv[1]);
+    load.seconds = atof(argv[2]);
+    load.rate = argc > 3 ? atof(argv[3]) : 0;
     if (load.count < 1 || load.seconds <= 0)
         errx(2, "load: CLIENTS and SECONDS must be above 0");
 }
 
-int main(int argc, char **argv)
+static void init(void)
 {
-    struct sockaddr_in server;
-    parse(argc, argv, &server);
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit))
+        err(1, "load");
+    limit.rlim_cur = limit.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &limit); /* else connecting will fail */
     load.clients = calloc((size_t)load.count, sizeof *load.clients);
     load.idle = calloc((size_t)load.count, sizeof(struct client *));
     load.epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -115,22 +172,28 @@ int main(int argc, char **argv)
     if (!load.clients || !load.idle || load.epoll < 0 || load.timer < 0)
         err(1, "load");
     watch(load.timer, NULL);
-    for (int i = 0; i < load.count; i++) {
-        client_open(&load.clients[i], i, &server);
-        watch(load.clients[i].http.fd, &load.clients[i]);
-        load.idle[load.idle_count++] = &load.clients[i];
-    }
+}
+
+int main(int argc, char **argv)
+{
+    struct sockaddr_in server;
+    parse(argc, argv, &server);
+    init();
+    connect_all(&server);
     load.start_us = sample_now_us();
-    load.begin_us = load.start_us + WARM_UP_US;
+    load.begin_us =
+        load.start_us + WARM_UP_US + load.count * (int64_t)WARM_UP_CLIENT_US;
     load.end_us = load.begin_us + (int64_t)(load.seconds * 1e6);
-    while (sample_now_us() < load.end_us) {
-        begin_due();
-        turn();
-    }
-    while (load.idle_count < load.count &&
+    run_until(load.begin_us);
+    for (int i = 0; i < load.costs_count; i++)
+        cost_begin(&load.costs[i]);
+    run_until(load.end_us);
+    for (int i = 0; i < load.costs_count; i++)
+        cost_report(&load.costs[i]);
+    while (load.idle_count < load.joined &&
            sample_now_us() < load.end_us + ANSWER_US)
         turn();
-    for (int i = load.idle_count; i < load.count; i++)
+    for (int i = load.idle_count; i < load.joined; i++)
         load.failures++; /* never answered */
     sample_report(&load.sample, load.seconds, load.done, load.failures);
     return 0;

@@ -18,15 +18,11 @@ listen=127.0.0.1:8180
 tools=${TOOLS:-build/release}
 
 run() { # pair what command…
-    local pair=$1 what=$2 nodes=$memory_pids before server out
+    local pair=$1 what=$2 nodes=$memory_pids out
     shift 2
     [ "$what" != redlockd ] || nodes=$server_pids
-    before=$(cpu_us "$nodes")
-    server=$(cpu_us "$stack_server")
-    out=$("$@")
-    echo "$persistence $clients $pair $what $out" \
-        "nodes_cpu_us $(($(cpu_us "$nodes") - before))" \
-        "server_cpu_us $(($(cpu_us "$stack_server") - server))"
+    out=$(cpu_around "$stack_server" "$nodes" "$@")
+    echo "$persistence $clients $pair $what $out"
 }
 
 redlockd() { # pair

@@ -37,10 +37,9 @@ for pair in $(seq "${PAIRS:-5}"); do
     for stopped in 0 1 2; do
         resume
         [ "$stopped" = 0 ] || kill -STOP "${stack_pids[@]:0:stopped}"
-        server=$(cpu_us "$stack_server")
-        out=$("$tools/load" "$listen" 64 "$seconds" "$rate")
-        echo "none 64 $pair stopped$stopped $out rate $rate" \
-            "server_cpu_us $(($(cpu_us "$stack_server") - server))"
+        out=$(cpu_around "$stack_server" "${stack_pids[*]}" \
+            "$tools/load" "$listen" 64 "$seconds" "$rate")
+        echo "none 64 $pair stopped$stopped $out rate $rate"
     done
 done
 resume

@@ -5,12 +5,10 @@ report.py RUNS PLOT. Exits with 1 if a run had a failure, or if the baseline is
 slower than its own round trips explain: then the figures prove nothing.
 """
 import collections
-import statistics
 import sys
 
-import matplotlib
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402
+import pairs
+from pairs import cpu_per_cycle, median, ratio
 
 # what is wanted of the ratio to the baseline, by persistence and clients
 TARGETS = {("none", 1): 1.2, ("none", 8): 1.4, ("none", 64): 2.0,
@@ -24,27 +22,12 @@ def read(path):
     rows = collections.defaultdict(lambda: collections.defaultdict(list))
     for line in open(path, encoding="utf-8"):
         persistence, clients, _pair, what, *rest = line.split()
-        values = dict(zip(rest[::2], map(float, rest[1::2])))
-        rows[persistence, int(clients)][what].append(values)
+        rows[persistence, int(clients)][what].append(pairs.values(rest))
     return rows
-
-
-def median(runs, name):
-    return statistics.median(run[name] for run in runs)
-
-
-def ratio(runs, others, name):
-    return statistics.median(
-        run[name] / other[name] for run, other in zip(runs, others))
 
 
 def verdict(is_met, target):
     return f"{'meets' if is_met else 'MISSES'} {target}"
-
-
-def cpu_per_cycle(runs, name):
-    """µs, over the warm-up too"""
-    return statistics.median(run[name] / run["cycles"] for run in runs)
 
 
 def print_pairs(rows):
@@ -106,30 +89,13 @@ def is_sound(rows):
 def plot(rows, path):
     counts = sorted({clients for persistence, clients in rows
                      if rows[persistence, clients]["redlockd"]})
-    figure, (rate, late) = plt.subplots(1, 2, figsize=(10, 4))
     lines = [("none", "redlockd", "redlockd, no persistence", "-o"),
              ("everysec", "redlockd", "redlockd, AOF everysec", "-^"),
              ("always", "redlockd", "redlockd, AOF always", "-s"),
              ("none", "baseline", "literal Redlock, no persistence", "--x")]
-    for persistence, what, label, style in lines:
-        at = [c for c in counts if rows[persistence, c][what]]
-        rate.plot(at, [median(rows[persistence, c][what], "cycles_per_s")
-                       for c in at], style, label=label)
-        late.plot(at, [median(rows[persistence, c][what], "p99_us") / 1000
-                       for c in at], style, label=label)
-    for axes, title in ((rate, "acquire + release, cycles/s"),
-                        (late, "p99 of a cycle, ms")):
-        axes.set_xscale("log", base=2)
-        axes.set_xticks(counts, [str(c) for c in counts])
-        axes.set_xlabel("clients")
-        axes.set_title(title)
-        axes.grid(alpha=0.3)
-    rate.set_ylim(bottom=0)
-    late.set_yscale("log")
-    late.yaxis.set_major_formatter("{x:g}")
-    rate.legend()
-    figure.tight_layout()
-    figure.savefig(path, dpi=110)
+    pairs.plot(path, counts, [
+        (label, style, {c: rows[persistence, c][what] for c in counts})
+        for persistence, what, label, style in lines])
 
 
 def main():

@@ -392,8 +392,8 @@ static void watch_conn(const struct conn *conn, int64_t at_us)
     }
 }
 
-/* Prepares the poll, and returns when something is due: -1 never, else ms. */
-static int watch_all(void)
+/* Prepares the poll, and returns in how many µs something is due; -1: never. */
+static int64_t watch_all(void)
 {
     int64_t at_us = now_us(), due_us = INT64_MAX;
     proxy.polled_count = 0;
@@ -412,7 +412,7 @@ static int watch_all(void)
                 due_us = next_us;
         }
     }
-    return due_us == INT64_MAX ? -1 : (int)((due_us - at_us + 999) / 1000);
+    return due_us == INT64_MAX ? -1 : due_us - at_us;
 }
 
 static void serve_conns(nfds_t place)
@@ -434,8 +434,11 @@ static void serve_conns(nfds_t place)
 
 static void turn(void)
 {
-    int timeout_ms = watch_all();
-    if (poll(proxy.polled, proxy.polled_count, timeout_ms) < 0)
+    int64_t wait_us = watch_all();
+    struct timespec wait = {.tv_sec = wait_us / 1000000,
+                            .tv_nsec = wait_us % 1000000 * 1000};
+    if (ppoll(proxy.polled, proxy.polled_count, wait_us < 0 ? NULL : &wait,
+              NULL) < 0)
         err(1, "proxy: poll");
     /* connections first: commands and listeners change the list */
     nfds_t listeners = (nfds_t)proxy.servers * (nfds_t)proxy.nodes;

@@ -8,20 +8,13 @@ cd "$(dirname "$0")/../.."
 source scripts/stack.sh
 # shellcheck source=tests/lib/checks.sh
 source tests/lib/checks.sh
+# shellcheck source=tests/lib/libraries.sh
+source tests/lib/libraries.sh
 
 listen=127.0.0.1:8380
 dir=build/openapi
 tools=$dir/venv/bin
 examples=${EXAMPLES:-200}
-
-install_tools() {
-    cmp -s tests/openapi/requirements.txt "$dir/installed" && return
-    rm -rf "$dir/venv"
-    python3 -m venv "$dir/venv"
-    "$tools/pip" install -q --disable-pip-version-check \
-        -r tests/openapi/requirements.txt
-    cp tests/openapi/requirements.txt "$dir/installed"
-}
 
 is_valid_as() { # version
     sed "s/^openapi: .*/openapi: $1/" openapi.yaml >"$dir/$1.yaml"
@@ -58,8 +51,7 @@ client_works() {
 }
 
 scripts/deps.sh build run openapi
-mkdir -p "$dir"
-install_tools
+libraries_python "$dir" tests/openapi/requirements.txt
 if stack_is_taken "${listen##*:}"; then
     echo "Port ${listen##*:} is taken." >&2
     exit 1

@@ -1,0 +1,22 @@
+#ifndef TESTS_BENCH_SERVICE_H
+#define TESTS_BENCH_SERVICE_H
+
+#include "client.h"
+
+/* What a client asks of a lock service over HTTP. Each program is linked with
+ * one service: redlockd.c or peers/etcd.c. */
+
+/* What a client needs before its first cycle; its connection is open and waits
+ * for answers. Ends the process if that fails. */
+void service_greet(struct client *client);
+
+/* NULL, or why it could not be sent. */
+const char *service_acquire(struct client *client);
+const char *service_release(struct client *client);
+
+/* NULL, or why it is not granted, not released; a grant fills `token`. */
+const char *service_granted(struct client *client,
+                            const struct http_answer *answer);
+const char *service_released(const struct http_answer *answer);
+
+#endif
