@@ -8,9 +8,9 @@
 
 #include "../server/base/clock.h"
 #include "accesslog.h"
+#include "answer.h"
 #include "body.h"
 #include "exchange.h"
-#include "fields.h"
 #include "library.h"
 #include "listener.h"
 
@@ -23,7 +23,6 @@ enum {
     FINISH_RUNS = 2,      /* until an answer is written, and known to be */
     QUIET_RUNS = 2,       /* in a row, while the library has requests to ask */
     QUIET_MS = 5,         /* until it runs again then, if nothing happens */
-    PIECE_SIZE = 4096,    /* of a large answer */
 };
 
 struct front {
@@ -46,74 +45,23 @@ struct front {
 
 /* ---- answers ------------------------------------------------------------ */
 
-static bool add_fields(struct MHD_Response *answer,
-                       const struct http_request *request,
-                       const struct http_response *response)
-{
-    struct fields fields;
-    fields_fill(&fields, request, response);
-    for (int i = 0; i < fields.count; i++)
-        if (MHD_add_response_header(answer, fields.list[i].name,
-                                    fields.list[i].value) != MHD_YES)
-            return false;
-    return true;
-}
-
-static ssize_t read_piece(void *body, uint64_t at, char *piece, size_t size)
-{
-    memcpy(piece, (const char *)body + at, size);
-    return (ssize_t)size;
-}
-
-/*
- * A run of the library writes once to each connection. When thousands ask for a
- * large answer at once, a run that writes it whole takes seconds, in which no
- * node is read: so it is written in pieces.
- */
-static struct MHD_Response *make_large(const struct http_response *response)
-{
-    return MHD_create_response_from_callback(response->body_len, PIECE_SIZE,
-                                             read_piece, response->body,
-                                             response->is_static ? NULL : free);
-}
-
-static struct MHD_Response *make_small(const struct http_response *response)
-{
-    return MHD_create_response_from_buffer(
-        response->body_len, response->body,
-        response->is_static ? MHD_RESPMEM_PERSISTENT : MHD_RESPMEM_MUST_FREE);
-}
-
 static void set_held(struct front *front, struct connection *it, bool is_held)
 {
     front->held += is_held - it->is_held;
     it->is_held = is_held;
 }
 
-/* Takes response->body. MHD_NO: no memory; the library closes. */
 static enum MHD_Result send_answer(struct front *front, struct connection *it,
                                    const struct http_response *response)
 {
-    struct MHD_Response *answer = response->body_len > PIECE_SIZE
-                                      ? make_large(response)
-                                      : make_small(response);
-    if (answer == NULL) {
-        if (!response->is_static)
-            free(response->body);
+    if (!answer_queue(it->http, &it->request, response))
         return MHD_NO;
-    }
-    enum MHD_Result rc = MHD_NO;
-    if (add_fields(answer, &it->request, response))
-        rc = MHD_queue_response(it->http, (unsigned)response->status, answer);
-    MHD_destroy_response(answer);
-    if (rc == MHD_YES) {
-        int64_t now_us = clock_now_us();
-        set_held(front, it, false);
-        it->answered_run = front->run;
-        accesslog_note(&front->accesslog, &it->request, response, now_us);
-        connection_answer(it, now_us);
-    }
-    return rc;
+    int64_t now_us = clock_now_us();
+    set_held(front, it, false);
+    it->answered_run = front->run;
+    accesslog_note(&front->accesslog, &it->request, response, now_us);
+    connection_answer(it, now_us);
+    return MHD_YES;
 }
 
 /*

@@ -9,7 +9,7 @@ FUNCTION_MAX, FILE_MAX, LINE_MAX = 80, 500, 100
 LIBRARIES = {
     "uv.h": {"server/base/loop.c"},
     "hiredis/": {"server/node/wire.c"},
-    "microhttpd.h": {"api/front.c", "api/library.h"},
+    "microhttpd.h": {"api/answer.h", "api/front.c", "api/library.h"},
     "jansson.h": {"api/body.c"},
 }
 CLOCKS = re.compile(r"\b(clock_gettime|gettimeofday|time|times|clock)\s*\(")
