@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Takes one cure away at a time, and looks whether the tests notice.
 
-  run.py [--seconds 60] [--only TEXT]
+  run.py [--seconds 180] [--only TEXT]
 
 Each defect of defects.py is built in a copy of its own; the copy's simulator
 runs seed after seed, or the nemesis runs against its server, until the
@@ -169,7 +169,7 @@ class Model:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--seconds", type=float, default=180)
     parser.add_argument("--only", default="")
     options = parser.parse_args()
     for defect in DEFECTS:
