@@ -1,5 +1,6 @@
 """Redis masters on loopback that can be paused, killed, emptied, and whose
 clocks can be stepped; each dies with this script."""
+import contextlib
 import os
 import pathlib
 import random
@@ -58,6 +59,13 @@ def end(process):
         process.wait()
 
 
+def command_bytes(words):
+    parts = [word if isinstance(word, bytes) else str(word).encode()
+             for word in words]
+    return b"*%d\r\n" % len(parts) + b"".join(
+        b"$%d\r\n%b\r\n" % (len(part), part) for part in parts)
+
+
 def read_reply(stream):
     line = stream.readline()
     if not line.endswith(b"\r\n"):
@@ -72,7 +80,9 @@ def read_reply(stream):
             return None
         return stream.read(int(text) + 2)[:-2].decode(errors="replace")
     if kind == b"*":
-        return [read_reply(stream) for _ in range(int(text))]
+        # -1: of a transaction that was not carried out
+        return None if text == "-1" else \
+            [read_reply(stream) for _ in range(int(text))]
     return text
 
 
@@ -127,13 +137,19 @@ class Node:
         except (OSError, NodeError):
             return False
 
-    def do(self, *words):
-        with socket.create_connection((HOST, self.port), timeout=5) as link:
-            parts = [str(word).encode() for word in words]
-            link.sendall(b"*%d\r\n" % len(parts) + b"".join(
-                b"$%d\r\n%b\r\n" % (len(part), part) for part in parts))
-            with link.makefile("rb") as stream:
+    @contextlib.contextmanager
+    def connected(self):
+        """What asks the node over one connection."""
+        with socket.create_connection((HOST, self.port), timeout=5) as link, \
+                link.makefile("rb") as stream:
+            def ask(*words):
+                link.sendall(command_bytes(words))
                 return read_reply(stream)
+            yield ask
+
+    def do(self, *words):
+        with self.connected() as ask:
+            return ask(*words)
 
     def get(self, key):
         return self.do("GET", key)

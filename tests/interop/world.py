@@ -35,12 +35,13 @@ def redlockd_help():
 class Server:
     """A redlockd over the given addresses."""
 
-    def __init__(self, folder, addresses, options, first_start):
+    def __init__(self, folder, addresses, options, first_start,
+                 max_ttl_ms=MAX_TTL_MS):
         self.address = f"{HOST}:{free_port()}"
         self.clock = Clock(folder / f"clock{self.address}")
         self.log = folder / f"redlockd{self.address}"
         command = [REDLOCKD, "--listen", self.address, "--nodes",
-                   ",".join(addresses), "--max-ttl-ms", str(MAX_TTL_MS),
+                   ",".join(addresses), "--max-ttl-ms", str(max_ttl_ms),
                    "--node-timeout-ms", "50", *options]
         if "--first-start" in redlockd_help():
             command += ["--first-start", first_start]
@@ -93,8 +94,8 @@ class World:
 
     # -- nodes
 
-    def start_nodes(self, options=RAM_ONLY, proxied=False):
-        self.nodes = [Node(self.folder, options) for _ in range(5)]
+    def start_nodes(self, options=RAM_ONLY, proxied=False, count=5):
+        self.nodes = [Node(self.folder, options) for _ in range(count)]
         for node in self.nodes:
             node.start()
         if proxied:
@@ -128,10 +129,11 @@ class World:
 
     # -- clients
 
-    def start_server(self, *options, first_start="yes"):
+    def start_server(self, *options, first_start="yes", **limits):
         """The nodes are new and empty, and redlockd is told so: else nodes
         without persistence would have to wait before they vote."""
-        server = Server(self.folder, self.addresses(), options, first_start)
+        server = Server(self.folder, self.addresses(), options, first_start,
+                        **limits)
         self.servers.append(server)
         return server
 

@@ -22,9 +22,10 @@ class Adapter:
             raise Refused(f"{response.status} {answer['code']}")
         return answer
 
-    def acquire(self, resource, ttl_ms):
-        lock = self.call("POST", "/locks",
-                         {"resource": resource, "ttl_ms": ttl_ms})
+    def acquire(self, resource, ttl_ms, wait_ms=0):
+        lock = self.call("POST", "/locks", {"resource": resource,
+                                            "ttl_ms": ttl_ms,
+                                            "wait_ms": wait_ms})
         self.locks[resource] = lock
         return lock["validity_ms"], lock["fencing_token"]
 
