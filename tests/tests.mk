@@ -3,7 +3,7 @@
 .PHONY: test tests unit integration sim sim-long long readme asan lint analyse bench-tools \
         bench bench-contention bench-peers bench-scale bench-fsync \
         bench-profile soak crowd compose-test fresh openapi-test interop \
-        nemesis nemesis-tools mutants mutate model fuzz fuzzers starved
+        neighbours nemesis nemesis-tools mutants mutate model fuzz fuzzers starved
 
 TEST_PKGS := $(PKGS) check libcurl
 test_libs = $(shell pkg-config --libs $(TEST_PKGS))
@@ -209,8 +209,11 @@ model: ## Check the voting rules exhaustively with Spin
 openapi-test: $(OUT)/redlockd ## Attack the API by its description
 	@REDLOCKD=$(OUT)/redlockd tests/openapi/run.sh
 
-interop: $(OUT)/redlockd ## Break other Redlock libraries with the same faults
-	@REDLOCKD=$(OUT)/redlockd tests/interop/run.sh
+interop: $(OUT)/redlockd ## Break other Redlock libraries, then `neighbours`
+	@REDLOCKD=$(OUT)/redlockd tests/interop/run.sh main neighbours
+
+neighbours: $(OUT)/redlockd ## Which lock libraries exclude redlockd
+	@REDLOCKD=$(OUT)/redlockd tests/interop/run.sh neighbours
 
 compose-test: ## Stop, pause, replace what docker-compose starts
 	@tests/compose/run.sh

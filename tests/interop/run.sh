@@ -1,7 +1,11 @@
 #!/usr/bin/env bash
-# Breaks Redlock libraries, and tries to break redlockd, with the same faults.
-# STORIES="1 5" and LIBRARIES="rslock redlockd" play some of it only. The
-# libraries are in build/interop; rslock needs a cargo of 1.85 or newer.
+# Lock libraries and redlockd: run.sh main|neighbours…
+#
+#   main        breaks Redlock libraries, and tries to break redlockd, with the
+#               same faults; STORIES="1 5" and LIBRARIES="rslock redlockd"
+#   neighbours  who keeps whom out on the same nodes; NEIGHBOURS="redsync GETSET"
+#
+# The libraries are in build/interop; rslock needs a cargo of 1.85 or newer.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 # shellcheck source=tests/lib/libraries.sh
@@ -18,4 +22,6 @@ libraries_rust "$dir/rslock" "$from/rslock" rslock-holder || true
 cc -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -shared -fPIC \
     -o "$dir/clock.so" "$from/clock.c"
 export PYTHONDONTWRITEBYTECODE=1
-exec python3 "$from/main.py" "$dir"
+for part in "$@"; do
+    python3 "$from/$part.py" "$dir"
+done

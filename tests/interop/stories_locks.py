@@ -1,4 +1,4 @@
-"""One lock's life: extending, releasing, its numbers, and other libraries."""
+"""One lock's life: extending, releasing, its numbers."""
 import time
 
 from verdict import TTL_MS, all_hold, broken, holds, no_number, two_holders
@@ -151,41 +151,3 @@ def story_9(library):
         nodes[2].restart_empty()
         world.settle()
         return rising(fences + numbers(world, b, [(2, 3, 4)]))
-
-
-def beside_redlockd(world):
-    """A client of the library and one of redlockd, on the same masters."""
-    if world.library.is_redlockd:
-        raise NotPossible("it is redlockd")
-    world.start_nodes()
-    server = world.start_server()
-    world.settle()
-    return world.client(), world.redlockd_client(server)
-
-
-def excluded(holder, held, other, wanted, world):
-    """`other` is refused while `holder` holds, and not after its release."""
-    first = must(holder.acquire(held, TTL_MS), "the holder acquires")
-    answer = other.acquire(wanted, TTL_MS, limit_s=5)
-    if answer and answer.said_yes:
-        return two_holders(first, answer, "on the same masters")
-    holder.release(held)
-    after = try_until(lambda: other.acquire(wanted, TTL_MS, limit_s=5), 2)
-    if not after or not after.said_yes:
-        return broken(f"still refused when it is free: {after}")
-    return holds(f"refused while held: {answer}; then {after}; "
-                 f"key {world.library.key(held) if held == wanted else wanted}")
-
-
-def its_locks_exclude_redlockd(library):
-    """Its locks exclude redlockd on the same masters"""
-    with World(library) as world:
-        theirs, ours = beside_redlockd(world)
-        return excluded(theirs, "r", ours, library.key("r"), world)
-
-
-def redlockds_locks_exclude_it(library):
-    """redlockd's locks exclude it on the same masters"""
-    with World(library) as world:
-        theirs, ours = beside_redlockd(world)
-        return excluded(ours, library.key("r"), theirs, "r", world)
