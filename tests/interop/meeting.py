@@ -178,6 +178,20 @@ class Meeting:
         self.check(self.values(key) == before, "our late steps changed its key")
         self.theirs.release(resource)
 
+    def check_several(self):
+        """A lock of several resources has a key for each of them."""
+        resource, name, key = self.names("one")
+        several = f"{name}+{self.names('other')[1]}"
+        self.we_acquire(several, key)
+        answer = self.theirs.acquire(resource, THEIRS_MS)
+        self.check(not answer.said_yes, f"one of several: {answer}")
+        self.ours.release(several)
+        self.wait_for(key, False, "redlockd releases it on all nodes")
+        must(self.theirs.acquire(resource, THEIRS_MS), "the library acquires")
+        answer = self.ours.acquire(several, OURS_MS)
+        self.check(answer.why == "409 lock_held", f"several: {answer}")
+        self.theirs.release(resource)
+
     def forced(self):
         """A release by somebody who does not hold the lock."""
         resource, name, key = self.names("forced")
@@ -195,4 +209,6 @@ class Meeting:
                      if self.neighbour.can_extend else "–")
         cells.append(self.late("release"))
         self.check_our_late_steps()
+        if cells[1] == "yes":
+            self.check_several()
         return cells

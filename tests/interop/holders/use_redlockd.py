@@ -23,9 +23,11 @@ class Adapter:
         return answer
 
     def acquire(self, resource, ttl_ms, wait_ms=0):
-        lock = self.call("POST", "/locks", {"resource": resource,
-                                            "ttl_ms": ttl_ms,
-                                            "wait_ms": wait_ms})
+        """Several resources have a + between them."""
+        what = {"resources": resource.split("+")} if "+" in resource else \
+            {"resource": resource}
+        lock = self.call("POST", "/locks",
+                         {**what, "ttl_ms": ttl_ms, "wait_ms": wait_ms})
         self.locks[resource] = lock
         return lock["validity_ms"], lock["fencing_token"]
 
