@@ -3,7 +3,7 @@
 .PHONY: test tests unit integration sim sim-long long readme asan lint analyse bench-tools \
         bench bench-contention bench-peers bench-scale bench-fsync \
         bench-profile soak crowd compose-test fresh openapi-test interop \
-        neighbours nemesis nemesis-tools mutants mutate model fuzz fuzzers starved
+        neighbours python-test nemesis nemesis-tools mutants mutate model fuzz fuzzers starved
 
 TEST_PKGS := $(PKGS) check libcurl
 test_libs = $(shell pkg-config --libs $(TEST_PKGS))
@@ -208,6 +208,9 @@ model: ## Check the voting rules exhaustively with Spin
 
 openapi-test: $(OUT)/redlockd ## Attack the API by its description
 	@REDLOCKD=$(OUT)/redlockd tests/openapi/run.sh
+
+python-test: $(OUT)/redlockd ## Test the Python client, installed from its wheel
+	@REDLOCKD=$(OUT)/redlockd tests/python/run.sh $(TESTS)
 
 interop: $(OUT)/redlockd ## Break other Redlock libraries, then `neighbours`
 	@REDLOCKD=$(OUT)/redlockd tests/interop/run.sh main neighbours

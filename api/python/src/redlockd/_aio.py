@@ -1,0 +1,228 @@
+"""Locks for asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from types import TracebackType
+from typing import Any, TypeVar
+
+import httpx
+
+from ._base import LIMITS, Holder, ssl_context, timeouts
+from ._clock import LONGEST_SLEEP_S
+from ._errors import LockLost
+from ._talk import (
+    Answer,
+    Hold,
+    Replicas,
+    Send,
+    Sleep,
+    Talk,
+    Wish,
+    acquire,
+    log,
+    release,
+    renew,
+)
+
+T = TypeVar("T")
+# the event loop itself does not keep its tasks
+_releases: set[asyncio.Task[Any]] = set()
+
+
+class AsyncClient:
+    """Connections to the servers, for any number of locks of one event loop."""
+
+    def __init__(
+        self,
+        urls: str | Iterable[str] | None = None,
+        timeout: float = 5.0,
+    ) -> None:
+        """urls: those of the replicas; by default REDLOCKD_URL, separated by
+        commas, or http://127.0.0.1:8080. timeout: seconds for an answer."""
+        self._replicas = Replicas(urls)
+        self._timeout_s = timeout
+        self._pool: httpx.AsyncClient | None = None
+
+    async def aclose(self) -> None:
+        """Closes the connections; whoever uses the client opens new ones."""
+        pool, self._pool = self._pool, None
+        if pool:
+            await pool.aclose()
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def _send(self, step: Send) -> Answer | None:
+        if self._pool is None:
+            self._pool = httpx.AsyncClient(limits=LIMITS, verify=ssl_context())
+        try:
+            response = await self._pool.request(
+                step.method,
+                step.url,
+                headers=step.headers,
+                json=step.body,
+                timeout=timeouts(step),
+            )
+        except httpx.HTTPError as error:
+            log.debug("%s: %s", step.url, error)
+            return None
+        return Answer.read(response.status_code, response.content)
+
+    async def _run(self, talk: Talk[T]) -> T:
+        try:
+            step = next(talk)
+            while True:
+                if isinstance(step, Sleep):
+                    await asyncio.sleep(step.seconds)
+                    step = talk.send(None)
+                else:
+                    step = talk.send(await self._send(step))
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
+
+class _Keeper:
+    """Watches the validity of a lock, extends it, and cancels its block if it
+    is lost. As asyncio.timeout() does, it tells its own cancellation from one
+    that somebody else asked for, and swallows none of those."""
+
+    def __init__(self, client: AsyncClient, hold: Hold) -> None:
+        self._client = client
+        self._hold = hold
+        task = asyncio.current_task()
+        assert task
+        self._block = task
+        self._has_cancelled = False
+        self._cancelling = task.cancelling()
+        self._tasks = [
+            asyncio.ensure_future(self._watch()),
+            asyncio.ensure_future(self._renew()),
+        ]
+
+    def stop(self) -> None:
+        """After that the block is not cancelled any more."""
+        for task in self._tasks:
+            task.cancel()
+
+    async def _watch(self) -> None:
+        """Apart from the renewals: the loss must not wait for an answer."""
+        while self._hold.remaining_s > 0:
+            sleep_s = min(self._hold.remaining_s, LONGEST_SLEEP_S)
+            await asyncio.sleep(sleep_s)
+        self._lose(LockLost(f"{self._hold.name}: the lock's validity ended"))
+
+    async def _renew(self) -> None:
+        client = self._client
+        await asyncio.sleep(self._hold.grant.renew_after_s)
+        try:
+            await client._run(
+                renew(client._replicas, self._hold, client._timeout_s)
+            )
+        except LockLost as loss:
+            self._lose(loss)
+
+    def _lose(self, loss: LockLost) -> None:
+        if self._has_cancelled:
+            return
+        self._hold.loss = self._hold.loss or loss
+        self._has_cancelled = True
+        self._block.cancel()
+
+    def has_ended_block(self, error: BaseException | None) -> bool:
+        """Whether the block ended because we cancelled it, and only we."""
+        if not self._has_cancelled:
+            return False
+        if self._block.uncancel() > self._cancelling:
+            return False
+        return isinstance(error, asyncio.CancelledError)
+
+
+class AsyncLock(Holder):
+    """A lock for an `async with` block, which keeps it until the block is left.
+
+    ttl: seconds; the server's default if None. wait: for how many seconds to
+    wait for the lock, and for a server; None: for ever. owner: shown to those
+    who find the lock held. client: connections to be shared between locks.
+
+    If the lock is lost, the block is cancelled, and leaving it raises LockLost.
+    """
+
+    def __init__(
+        self,
+        *resources: str,
+        ttl: float | None = None,
+        wait: float | None = None,
+        owner: str | None = None,
+        urls: str | Iterable[str] | None = None,
+        client: AsyncClient | None = None,
+    ) -> None:
+        self._wish = Wish(resources, ttl, wait, owner)
+        self._client = client or AsyncClient(urls)
+        self._is_shared = client is not None
+        self._keeper: _Keeper | None = None
+        self._is_entered = False
+
+    async def __aenter__(self) -> AsyncLock:
+        if self._is_entered:
+            raise RuntimeError(
+                f"{self._wish.name}: held by this object already"
+            )
+        self._is_entered = True
+        client = self._client
+        talk = acquire(client._replicas, self._wish, client._timeout_s)
+        try:
+            grant = await client._run(talk)
+        except BaseException:
+            self._is_entered = False
+            await self._close()
+            raise
+        self._hold = Hold(self._wish.name, grant)
+        self._keeper = _Keeper(client, self._hold)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        keeper, self._keeper = self._keeper, None
+        assert keeper
+        keeper.stop()
+        self._held.find_loss()
+        is_ours = keeper.has_ended_block(error)
+        # a cancellation from now on does not hold up the release
+        ending = asyncio.ensure_future(self._end())
+        _releases.add(ending)
+        ending.add_done_callback(_releases.discard)
+        loss = await asyncio.shield(ending)
+        if loss and (error is None or is_ours):
+            raise loss
+        if loss and not isinstance(error, LockLost):
+            log.warning("%s; the block raised %r", loss, error)
+
+    async def _end(self) -> LockLost | None:
+        """Releases also what was lost: of several resources, some may be
+        left."""
+        client = self._client
+        loss = self._held.loss
+        try:
+            await client._run(
+                release(client._replicas, self._held, client._timeout_s)
+            )
+        except LockLost as gone:
+            loss = loss or gone
+        finally:
+            self._is_entered = False
+            await self._close()
+        return loss
+
+    async def _close(self) -> None:
+        if not self._is_shared:
+            await self._client.aclose()

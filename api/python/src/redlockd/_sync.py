@@ -1,0 +1,252 @@
+"""Locks for threads."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable
+from types import TracebackType
+from typing import TypeVar
+
+import httpx
+
+from ._base import LIMITS, Holder, ssl_context, timeouts
+from ._clock import LONGEST_SLEEP_S, now
+from ._errors import LockLost
+from ._talk import (
+    Answer,
+    Hold,
+    Replicas,
+    Send,
+    Sleep,
+    Talk,
+    Wish,
+    acquire,
+    log,
+    release,
+    renew,
+)
+
+T = TypeVar("T")
+
+
+class Client:
+    """Connections to the servers, for any number of locks and threads."""
+
+    def __init__(
+        self,
+        urls: str | Iterable[str] | None = None,
+        timeout: float = 5.0,
+    ) -> None:
+        """urls: those of the replicas; by default REDLOCKD_URL, separated by
+        commas, or http://127.0.0.1:8080. timeout: seconds for an answer."""
+        self._replicas = Replicas(urls)
+        self._timeout_s = timeout
+        # of each process, since a forked child must not use our connections
+        self._pools: dict[int, httpx.Client] = {}
+
+    def close(self) -> None:
+        """Closes the connections; whoever uses the client opens new ones."""
+        pool = self._pools.pop(os.getpid(), None)
+        if pool:
+            pool.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _pool(self) -> httpx.Client:
+        pool = self._pools.get(os.getpid())
+        if pool is None:
+            new = httpx.Client(limits=LIMITS, verify=ssl_context())
+            pool = self._pools.setdefault(os.getpid(), new)
+        return pool
+
+    def _send(self, step: Send) -> Answer | None:
+        try:
+            response = self._pool().request(
+                step.method,
+                step.url,
+                headers=step.headers,
+                json=step.body,
+                timeout=timeouts(step),
+            )
+        except httpx.HTTPError as error:
+            log.debug("%s: %s", step.url, error)
+            return None
+        return Answer.read(response.status_code, response.content)
+
+    def _run(self, talk: Talk[T], sleep: Callable[[float], None]) -> T:
+        try:
+            step = next(talk)
+            while True:
+                if isinstance(step, Sleep):
+                    sleep(step.seconds)
+                    step = talk.send(None)
+                else:
+                    step = talk.send(self._send(step))
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
+
+class _Stopped(Exception):
+    """The lock is being released: no more renewals."""
+
+
+class _Keeper:
+    """Watches the validity of a lock, and extends it, in the background."""
+
+    def __init__(
+        self,
+        client: Client,
+        hold: Hold,
+        on_loss: Callable[[LockLost], None] | None,
+    ) -> None:
+        self._client = client
+        self._hold = hold
+        self._on_loss = on_loss
+        self._mutex = threading.Lock()
+        self._ended = threading.Event()  # lost or stopped
+        self.lost = threading.Event()
+        self._spawn(self._watch)
+
+    def stop(self) -> None:
+        """After that the lock is not lost any more."""
+        with self._mutex:
+            self._ended.set()
+
+    def _spawn(self, work: Callable[[], None]) -> None:
+        name = f"redlockd {self._hold.name}"
+        threading.Thread(target=work, name=name, daemon=True).start()
+
+    def _watch(self) -> None:
+        """Until the validity ends. Renewals have a thread of their own: the
+        loss must not wait for an answer or for a name server. That thread
+        starts with the first renewal, which few locks live to see."""
+        renew_at = now() + self._hold.grant.renew_after_s
+        is_renewing = False
+        while self._hold.remaining_s > 0:
+            sleep_s = min(self._hold.remaining_s, LONGEST_SLEEP_S)
+            if not is_renewing:
+                sleep_s = min(sleep_s, max(renew_at - now(), 0.0))
+            if self._ended.wait(sleep_s):
+                return
+            if not is_renewing and now() >= renew_at:
+                is_renewing = True
+                self._spawn(self._renew)
+        self._lose(LockLost(f"{self._hold.name}: the lock's validity ended"))
+
+    def _renew(self) -> None:
+        client = self._client
+        talk = renew(client._replicas, self._hold, client._timeout_s)
+        try:
+            client._run(talk, self._sleep)
+        except LockLost as loss:
+            self._lose(loss)
+        except _Stopped:
+            pass
+        except RuntimeError:
+            if not self._ended.is_set():  # else its client was closed
+                raise
+
+    def _sleep(self, seconds: float) -> None:
+        if self._ended.wait(seconds):
+            raise _Stopped
+
+    def _lose(self, loss: LockLost) -> None:
+        with self._mutex:
+            if self._ended.is_set():
+                return
+            self._hold.loss = loss
+            self._ended.set()
+        self.lost.set()
+        if self._on_loss:
+            self._on_loss(loss)
+
+
+class Lock(Holder):
+    """A lock for a `with` block, which keeps it until the block is left.
+
+    ttl: seconds; the server's default if None. wait: for how many seconds to
+    wait for the lock, and for a server; None: for ever. owner: shown to those
+    who find the lock held. on_loss: called from another thread if the lock is
+    lost, with the LockLost. client: connections to be shared between locks.
+
+    Leaving the block raises LockLost if the lock was lost within it, unless the
+    block raised something itself. The same object may be used again, but not
+    by two threads at once.
+    """
+
+    def __init__(
+        self,
+        *resources: str,
+        ttl: float | None = None,
+        wait: float | None = None,
+        owner: str | None = None,
+        urls: str | Iterable[str] | None = None,
+        client: Client | None = None,
+        on_loss: Callable[[LockLost], None] | None = None,
+    ) -> None:
+        self._wish = Wish(resources, ttl, wait, owner)
+        self._client = client or Client(urls)
+        self._is_shared = client is not None
+        self._on_loss = on_loss
+        self._keeper: _Keeper | None = None
+        self._pid = 0
+        self.lost = threading.Event()
+        """Set when the lock is lost; a new one with each `with`."""
+
+    def __enter__(self) -> Lock:
+        if self._keeper:
+            raise RuntimeError(
+                f"{self._wish.name}: held by this object already"
+            )
+        client = self._client
+        talk = acquire(client._replicas, self._wish, client._timeout_s)
+        try:
+            grant = client._run(talk, time.sleep)
+        except BaseException:
+            self._close()
+            raise
+        self._hold = Hold(self._wish.name, grant)
+        self._keeper = _Keeper(client, self._hold, self._on_loss)
+        self.lost = self._keeper.lost
+        self._pid = os.getpid()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        keeper, self._keeper = self._keeper, None
+        # a forked child has a copy of the lock, which is not its own
+        if keeper is None or os.getpid() != self._pid:
+            return
+        keeper.stop()
+        loss = self._held.find_loss()
+        try:
+            self._release()
+        except LockLost as gone:
+            loss = loss or gone
+        finally:
+            self._close()
+        if loss and error is None:
+            raise loss
+        if loss and not isinstance(error, LockLost):
+            log.warning("%s; the block raised %r", loss, error)
+
+    def _release(self) -> None:
+        """Also what was lost: of several resources, some may be left."""
+        client = self._client
+        talk = release(client._replicas, self._held, client._timeout_s)
+        client._run(talk, time.sleep)
+
+    def _close(self) -> None:
+        if not self._is_shared:
+            self._client.close()

@@ -1,0 +1,319 @@
+"""What is said to redlockd, and when: no I/O, for threads and asyncio alike.
+
+Each of acquire(), renew() and release() is a generator. It yields what is to be
+done next, a Send or a Sleep. A Send is to be answered with an Answer, or with
+None if there was none. It returns when it is done, or raises what went wrong.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import random
+import uuid
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from ._clock import now
+from ._errors import LockHeld, LockLost, RequestRefused, Unavailable
+
+log = logging.getLogger("redlockd")
+
+DEFAULT_URL = "http://127.0.0.1:8080"
+# proxies may cut requests that take longer than 60 s, and some than 15 s
+LONGEST_WAIT_S = 10.0
+# for how long a replica that failed is asked last
+AVOID_S = 5.0
+BACKOFF_FIRST_S, BACKOFF_LAST_S = 0.05, 2.0
+ENDED = ("lock_not_found", "not_owner")
+
+
+@dataclass(frozen=True)
+class Send:
+    method: str
+    url: str
+    headers: Mapping[str, str]
+    body: Mapping[str, Any] | None
+    timeout_s: float  # for the connection, and for the answer
+    wait_s: float = 0.0  # how much later the answer may come: the server waits
+
+
+@dataclass(frozen=True)
+class Sleep:
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    body: Mapping[str, Any]
+
+    @staticmethod
+    def read(status: int, content: bytes) -> Answer:
+        """A proxy may answer instead of redlockd, with a page of its own."""
+        try:
+            body = json.loads(content)
+        except ValueError:
+            body = None
+        return Answer(status, body if isinstance(body, dict) else {})
+
+    @property
+    def code(self) -> str:
+        return str(self.body.get("code", ""))
+
+    @property
+    def is_final(self) -> bool:
+        """Whether the request is wrong, here and at every other replica."""
+        return 300 <= self.status < 500 and self.status not in (408, 429)
+
+    @property
+    def retry_after_s(self) -> float:
+        return float(self.body.get("retry_after_ms", 0)) / 1000
+
+    def __str__(self) -> str:
+        return f"{self.status} {self.body.get('detail', '')}".rstrip()
+
+
+Step = Send | Sleep
+T = TypeVar("T")
+Talk = Generator[Step, Answer | None, T]
+
+
+@dataclass(frozen=True)
+class Grant:
+    id: str
+    token: str = field(repr=False)  # a secret
+    fencing_token: int
+    ttl_ms: int
+    renew_after_s: float
+    until: float  # on our clock
+
+    @staticmethod
+    def read(answer: Answer | None, sent: float) -> Grant | None:
+        """`sent` is the moment before the request was sent. None: no grant."""
+        if answer is None or answer.status not in (200, 201):
+            return None
+        try:
+            valid_ms = answer.body["elapsed_ms"] + answer.body["validity_ms"]
+            return Grant(
+                id=answer.body["id"],
+                token=answer.body["token"],
+                fencing_token=answer.body["fencing_token"],
+                ttl_ms=answer.body["ttl_ms"],
+                renew_after_s=answer.body["renew_after_ms"] / 1000,
+                until=sent + valid_ms / 1000,
+            )
+        except (KeyError, TypeError):
+            return None  # cut off, or not from redlockd
+
+
+class Hold:
+    """A lock that was granted: until when, and whether it was lost before."""
+
+    def __init__(self, name: str, grant: Grant) -> None:
+        self.name = name
+        self.grant = grant
+        self.loss: LockLost | None = None
+
+    @property
+    def remaining_s(self) -> float:
+        return 0.0 if self.loss else max(0.0, self.grant.until - now())
+
+    def find_loss(self) -> LockLost | None:
+        if self.loss is None and self.remaining_s <= 0:
+            self.loss = LockLost(f"{self.name}: the lock's validity ended")
+        return self.loss
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What is to be locked, and how."""
+
+    resources: tuple[str, ...]
+    ttl: float | None
+    wait: float | None
+    owner: str | None
+
+    def __post_init__(self) -> None:
+        if not self.resources:
+            raise ValueError("name at least one resource")
+
+    @property
+    def name(self) -> str:
+        return ", ".join(self.resources)
+
+    def body(self) -> dict[str, Any]:
+        body: dict[str, Any] = {}
+        if len(self.resources) == 1:
+            body["resource"] = self.resources[0]
+        else:
+            body["resources"] = list(self.resources)
+        if self.ttl is not None:
+            body["ttl_ms"] = round(self.ttl * 1000)
+        if self.owner is not None:
+            body["owner"] = self.owner
+        return body
+
+
+class Replicas:
+    """The servers, and which one to ask. Threads may share it."""
+
+    def __init__(self, urls: str | Iterable[str] | None) -> None:
+        if urls is None:
+            urls = os.environ.get("REDLOCKD_URL") or DEFAULT_URL
+        if isinstance(urls, str):
+            urls = urls.split(",")
+        self.urls: Sequence[str] = [
+            url.strip().rstrip("/") for url in urls if url.strip()
+        ]
+        if not self.urls:
+            raise ValueError("name at least one URL of redlockd")
+        for url in self.urls:
+            if not url.startswith(("http://", "https://")):
+                raise ValueError(f"not an http:// or https:// URL: {url}")
+        self._avoid_until: dict[str, float] = {}
+
+    def choose(self) -> str:
+        """The first that did not fail just now: clients that wait are served
+        in their order if all of them ask the same server."""
+        time = now()
+        return min(
+            self.urls, key=lambda url: max(time, self._avoid_until.get(url, 0))
+        )
+
+    def avoid(self, url: str) -> None:
+        self._avoid_until[url] = now() + AVOID_S
+
+
+def backoff_s(failures: int, answer: Answer | None) -> float:
+    """Random, so that clients that failed together come back apart."""
+    longest = min(BACKOFF_LAST_S, BACKOFF_FIRST_S * 2.0 ** min(failures, 10))
+    delay = random.uniform(longest / 2, longest)
+    return max(delay, answer.retry_after_s) if answer else delay
+
+
+def acquire(replicas: Replicas, wish: Wish, timeout_s: float) -> Talk[Grant]:
+    """Asks until the lock is ours or the time is up. All requests have one
+    key: whichever of them was granted, the next gets the lock again."""
+    headers = {"Idempotency-Key": uuid.uuid4().hex}
+    deadline = float("inf") if wish.wait is None else now() + wish.wait
+    failures = 0
+    while True:
+        wait_s = min(max(deadline - now(), 0.0), LONGEST_WAIT_S)
+        body = {**wish.body(), "wait_ms": int(wait_s * 1000)}
+        url = replicas.choose()
+        sent = now()
+        answer = yield Send(
+            "POST", f"{url}/locks", headers, body, timeout_s, wait_s
+        )
+        grant = Grant.read(answer, sent)
+        if grant and grant.until > now():
+            return grant
+        left_s = deadline - now()
+        if answer and answer.code == "lock_held":
+            if left_s <= 0:
+                raise held(wish, answer)
+            if not answer.body.get("waited_ms"):  # it did not wait
+                yield Sleep(min(answer.retry_after_s, left_s))
+            continue
+        if answer and answer.is_final:
+            raise RequestRefused(
+                f"{wish.name}: {answer}", answer.status, answer.code
+            )
+        failures += 1
+        replicas.avoid(url)
+        why = f"{url}: {answer or 'no answer'}"
+        # each replica once, and one of them again
+        if left_s <= 0 and failures > len(replicas.urls):
+            raise Unavailable(f"{wish.name}: no server grants it ({why})")
+        log.log(
+            logging.WARNING if failures == 1 else logging.INFO,
+            "%s: not acquired yet, trying again (%s)",
+            wish.name,
+            why,
+        )
+        yield Sleep(min(backoff_s(failures, answer), max(left_s, 0.0)))
+
+
+def held(wish: Wish, answer: Answer) -> LockHeld:
+    held_by = answer.body.get("held_by", {})
+    owner = held_by.get("owner", "somebody else")
+    return LockHeld(f"{wish.name}: the lock is held by {owner}", held_by)
+
+
+def renew(replicas: Replicas, hold: Hold, timeout_s: float) -> Talk[None]:
+    """Extends the lock now, and again and again, until it cannot be extended
+    any more. Raises LockLost if it is no longer ours."""
+    while (yield from extend(replicas, hold, timeout_s)):
+        yield Sleep(hold.grant.renew_after_s)
+
+
+def extend(replicas: Replicas, hold: Hold, timeout_s: float) -> Talk[bool]:
+    """False: the lock cannot be extended, and ends with its validity."""
+    failures = 0
+    while True:
+        left_s = hold.remaining_s
+        if left_s <= 0:
+            raise LockLost(f"{hold.name}: the lock's validity ended")
+        url = replicas.choose()
+        sent = now()
+        # connection and answer together take half of what is left at most:
+        # so another replica can be asked
+        answer = yield Send(
+            "PUT",
+            f"{url}/locks/{hold.grant.id}/extend",
+            {"X-Lock-Token": hold.grant.token},
+            {"ttl_ms": hold.grant.ttl_ms},
+            min(timeout_s, left_s / 4),
+        )
+        grant = Grant.read(answer, sent)
+        if grant:
+            hold.grant = grant
+            return True
+        if answer and answer.code in ENDED:
+            raise LockLost(f"{hold.name}: the lock ended ({answer})")
+        if answer and answer.code == "max_hold_reached":
+            log.warning("%s: no longer extended (%s)", hold.name, answer)
+            return False
+        failures += 1
+        replicas.avoid(url)
+        log.warning(
+            "%s: not extended yet (%s: %s)",
+            hold.name,
+            url,
+            answer or "no answer",
+        )
+        yield Sleep(min(backoff_s(failures, answer), hold.remaining_s / 4))
+
+
+def release(replicas: Replicas, hold: Hold, timeout_s: float) -> Talk[None]:
+    """Raises LockLost if the lock had ended. If no server answers, the lock
+    ends by itself: that harms nobody but those who wait, and is only logged."""
+    for failures in range(1, len(replicas.urls) + 2):
+        url = replicas.choose()
+        answer = yield Send(
+            "DELETE",
+            f"{url}/locks/{hold.grant.id}",
+            {"X-Lock-Token": hold.grant.token},
+            None,
+            timeout_s,
+        )
+        if answer and answer.status == 200:
+            return
+        if answer and answer.code in ENDED:
+            # after a failure, that may have been our own release
+            if failures == 1:
+                raise LockLost(f"{hold.name}: the lock had ended ({answer})")
+            return
+        replicas.avoid(url)
+        if hold.remaining_s <= 0:
+            break
+        yield Sleep(backoff_s(failures, None))
+    log.warning(
+        "%s: not released; it is free in %.1f s (%s)",
+        hold.name,
+        hold.remaining_s,
+        answer or "no answer",
+    )

@@ -1,0 +1,324 @@
+"""AsyncLock and AsyncClient: what differs from Lock, above all cancellation."""
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+import unittest
+
+from fake import Fake, cut, grant, late, problem, silent, trickle
+from redlockd import (AsyncClient, AsyncLock, LockHeld, LockLost,
+                      RequestRefused)
+from redlockd._clock import now
+
+GONE = problem(404, "lock_not_found")
+NO_QUORUM = problem(503, "no_quorum", retry_after_ms=10)
+
+
+async def eventually(predicate, what, limit_s=20):
+    until = time.monotonic() + limit_s
+    while not predicate():
+        if time.monotonic() > until:
+            raise AssertionError(f"in vain for {limit_s} s: {what}")
+        await asyncio.sleep(0.005)
+
+
+class Case(unittest.IsolatedAsyncioTestCase):
+    def setUp(self):
+        logging.getLogger("redlockd").setLevel(logging.CRITICAL)
+
+    def fake(self, **fields):
+        fake = Fake(**fields)
+        self.addCleanup(fake.close)
+        return fake
+
+    def assert_not_cancelled(self):
+        """Nothing of a cancellation is left in this task."""
+        self.assertEqual(asyncio.current_task().cancelling(), 0)
+
+
+class Life(Case):
+    async def test_acquires_extends_and_releases(self):
+        fake = self.fake(renew_after_ms=20, ttl_ms=1234)
+        async with AsyncLock("a", "b", ttl=3, wait=5, owner="web-3",
+                             urls=fake.url) as lock:
+            await eventually(lambda: len(fake.of("PUT")) >= 3, "renewals")
+            lock.check()
+            self.assertGreater(lock.remaining, 20)
+            token = lock.token
+        post, put, delete = (fake.of(method)[0]
+                             for method in ("POST", "PUT", "DELETE"))
+        self.assertEqual(post.body["resources"], ["a", "b"])
+        self.assertEqual(put.body, {"ttl_ms": 1234})
+        self.assertEqual(put.headers["x-lock-token"], token)
+        self.assertEqual(delete.headers["x-lock-token"], token)
+
+    async def test_validity_counts_from_before_the_request(self):
+        fake = self.fake(validity_ms=5000).on("POST", late(1, grant()))
+        async with AsyncLock("a", urls=fake.url) as lock:
+            self.assertLessEqual(lock.remaining, 4)
+
+    async def test_repeats_have_the_same_key(self):
+        one, two = self.fake(), self.fake()
+        one.on("POST", cut)
+        two.on("POST", NO_QUORUM)
+        async with AsyncLock("a", urls=[one.url, two.url]):
+            pass
+        posts = one.of("POST") + two.of("POST")
+        self.assertEqual(len(posts), 3)
+        self.assertEqual(
+            len({post.headers["idempotency-key"] for post in posts}), 1)
+
+    async def test_refusals(self):
+        fake = self.fake().on("POST", problem(409, "lock_held"),
+                              problem(400, "invalid_request"))
+        for error in LockHeld, RequestRefused:
+            with self.assertRaises(error):
+                async with AsyncLock("a", wait=0, urls=fake.url):
+                    self.fail("was acquired")
+        self.assertEqual(len(fake.requests), 2)
+
+    async def test_the_next_replica_extends_while_the_first_is_silent(self):
+        one, two = self.fake(renew_after_ms=10, validity_ms=8000), self.fake()
+        one.on("PUT", rest=silent)
+        async with AsyncLock("a", urls=[one.url, two.url]) as lock:
+            await eventually(lambda: two.of("PUT"), "the other extends")
+            await eventually(lambda: lock.remaining > 8, "a new validity")
+
+    async def test_tasks_share_a_client(self):
+        fake = self.fake(renew_after_ms=5)
+
+        async def work():
+            for _ in range(10):
+                async with AsyncLock("a", client=client) as lock:
+                    await asyncio.sleep(0)
+                    lock.check()
+
+        async with AsyncClient(fake.url) as client:
+            await asyncio.gather(*[work() for _ in range(8)])
+        self.assertEqual(len(fake.of("DELETE")), 80)
+        connections = {one.connection for one in fake.of("POST")}
+        self.assertLessEqual(len(connections), 16)
+
+    async def test_not_twice_at_a_time(self):
+        lock = AsyncLock("a", urls=self.fake().url)
+        async with lock:
+            with self.assertRaises(RuntimeError):
+                await lock.__aenter__()
+        async with lock:
+            lock.check()
+
+    async def test_the_lock_had_ended_before_the_release(self):
+        fake = self.fake().on("DELETE", GONE)
+        with self.assertRaises(LockLost):
+            async with AsyncLock("a", urls=fake.url):
+                pass
+
+
+class Loss(Case):
+    async def lose(self, fake):
+        """Holds a lock until it is lost; by how long before its `until`."""
+        with self.assertRaises(LockLost):
+            async with AsyncLock("a", urls=fake.url) as lock:
+                until = lock._held.grant.until
+                try:
+                    await asyncio.sleep(20)
+                finally:
+                    at = now()
+                    self.assertEqual(lock.remaining, 0)
+                self.fail("was not cancelled")
+        self.assert_not_cancelled()
+        self.assertEqual(len(fake.of("DELETE")), 1)
+        return until - at
+
+    async def test_gone_cancels_at_once(self):
+        for gone in GONE, problem(409, "not_owner"):
+            fake = self.fake(renew_after_ms=20).on("PUT", gone)
+            self.assertGreater(await self.lose(fake), 5)
+
+    async def test_cancels_when_the_validity_ends(self):
+        for rest in NO_QUORUM, silent, trickle, cut:
+            fake = self.fake(renew_after_ms=20, validity_ms=1000)
+            fake.on("PUT", rest=rest)
+            self.assertLessEqual(await self.lose(fake), 0)
+
+    async def test_max_hold(self):
+        fake = self.fake(renew_after_ms=20, validity_ms=1000)
+        fake.on("PUT", problem(409, "max_hold_reached"))
+        self.assertLessEqual(await self.lose(fake), 0)
+        self.assertEqual(len(fake.of("PUT")), 1)
+
+    async def test_the_block_may_swallow_the_cancellation(self):
+        fake = self.fake(renew_after_ms=20).on("PUT", GONE)
+        with self.assertRaises(LockLost):
+            async with AsyncLock("a", urls=fake.url):
+                with self.assertRaises(asyncio.CancelledError):
+                    await asyncio.sleep(20)
+        self.assert_not_cancelled()
+
+    async def test_what_the_block_raises_goes_first(self):
+        fake = self.fake(renew_after_ms=20).on("PUT", GONE)
+        with self.assertRaises(ZeroDivisionError):
+            async with AsyncLock("a", urls=fake.url):
+                try:
+                    await asyncio.sleep(20)
+                finally:
+                    raise ZeroDivisionError
+        self.assert_not_cancelled()
+
+    async def test_check_raises_it_too(self):
+        fake = self.fake(validity_ms=200)
+        with self.assertRaises(LockLost):
+            async with AsyncLock("a", urls=fake.url) as lock:
+                time.sleep(0.3)  # holds up the loop: nobody can cancel
+                lock.check()
+        self.assert_not_cancelled()
+        await asyncio.sleep(0.01)
+
+    async def test_a_block_that_held_up_the_loop_is_told_at_its_end(self):
+        fake = self.fake(validity_ms=200)
+        with self.assertRaises(LockLost):
+            async with AsyncLock("a", urls=fake.url):
+                time.sleep(0.3)
+        self.assert_not_cancelled()
+
+    async def test_nobody_is_cancelled_after_the_block(self):
+        fake = self.fake(renew_after_ms=1).on("PUT", rest=late(0.1, GONE))
+        async with AsyncLock("a", urls=fake.url):
+            await eventually(lambda: fake.of("PUT"), "an extend")
+        await asyncio.sleep(0.3)
+        self.assert_not_cancelled()
+
+    async def test_nested_locks_both_lost(self):
+        fake = self.fake(validity_ms=300)
+        with self.assertRaises(LockLost):
+            async with AsyncLock("a", urls=fake.url):
+                async with AsyncLock("b", urls=fake.url):
+                    await asyncio.sleep(20)
+        self.assert_not_cancelled()
+        await asyncio.sleep(0.01)
+
+    async def test_only_the_outer_one_lost(self):
+        outer, inner = self.fake(validity_ms=300), self.fake()
+        with self.assertRaises(LockLost) as caught:
+            async with AsyncLock("out", urls=outer.url):
+                async with AsyncLock("in", urls=inner.url):
+                    await asyncio.sleep(20)
+        self.assertIn("out", str(caught.exception))
+        self.assertEqual(len(inner.of("DELETE")), 1)
+        self.assert_not_cancelled()
+
+    async def test_a_task_group_within_the_block_ends(self):
+        fake = self.fake(renew_after_ms=20).on("PUT", GONE)
+        ended = []
+
+        async def child():
+            try:
+                await asyncio.sleep(20)
+            finally:
+                ended.append(True)
+
+        with self.assertRaises(LockLost):
+            async with AsyncLock("a", urls=fake.url):
+                async with asyncio.TaskGroup() as group:
+                    group.create_task(child())
+                    group.create_task(child())
+        self.assertEqual(ended, [True, True])
+        self.assert_not_cancelled()
+
+    async def test_a_lock_within_a_task_group(self):
+        fake = self.fake(renew_after_ms=20).on("PUT", GONE)
+
+        async def child():
+            async with AsyncLock("a", urls=fake.url):
+                await asyncio.sleep(20)
+
+        with self.assertRaises(BaseException) as caught:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(child())
+        self.assertIsInstance(caught.exception.exceptions[0], LockLost)
+
+
+class Cancel(Case):
+    """By somebody else."""
+
+    async def hold(self, lock, entered):
+        async with lock:
+            entered.set()
+            await asyncio.sleep(20)
+
+    async def test_in_the_block(self):
+        fake = self.fake()
+        entered = asyncio.Event()
+        task = asyncio.create_task(
+            self.hold(AsyncLock("a", urls=fake.url), entered))
+        await entered.wait()
+        task.cancel()
+        with self.assertRaises(asyncio.CancelledError):
+            await task
+        self.assertEqual(len(fake.of("DELETE")), 1)
+
+    async def test_at_the_same_moment_as_the_loss(self):
+        """Whichever comes first: the other's cancellation is not swallowed."""
+        for order in "loss first", "cancel first":
+            fake = self.fake()
+            entered = asyncio.Event()
+            lock = AsyncLock("a", urls=fake.url)
+            task = asyncio.create_task(self.hold(lock, entered))
+            await entered.wait()
+            keeper = lock._keeper
+            if order == "loss first":
+                keeper._lose(LockLost("a"))
+            task.cancel()
+            if order == "cancel first":
+                keeper._lose(LockLost("a"))
+            with self.assertRaises(asyncio.CancelledError):
+                await task
+            self.assertEqual(len(fake.of("DELETE")), 1)
+
+    async def test_while_it_waits_closes_the_connection(self):
+        fake = self.fake().on("POST", rest=silent)
+        async with AsyncClient(fake.url) as client:
+            task = asyncio.create_task(
+                self.hold(AsyncLock("a", client=client), asyncio.Event()))
+            await eventually(lambda: fake.requests, "the request")
+            task.cancel()
+            with self.assertRaises(asyncio.CancelledError):
+                await task
+            await eventually(lambda: fake.left, "the connection is closed")
+
+    async def test_while_it_releases(self):
+        fake = self.fake().on("DELETE", cut, late(0.1, problem(
+            503, "no_quorum")))
+        lock = AsyncLock("a", urls=fake.url)
+
+        async def work():
+            async with lock:
+                pass
+
+        task = asyncio.create_task(work())
+        await eventually(lambda: fake.of("DELETE"), "the release")
+        task.cancel()
+        with self.assertRaises(asyncio.CancelledError):
+            await task
+        await eventually(lambda: len(fake.of("DELETE")) == 2,
+                         "the release is repeated")
+        await eventually(lambda: not lock._is_entered, "it ends")
+
+    async def test_a_timeout_around_the_block_stays_a_timeout(self):
+        fake = self.fake()
+        with self.assertRaises(TimeoutError):
+            async with asyncio.timeout(0.2):
+                async with AsyncLock("a", urls=fake.url):
+                    await asyncio.sleep(20)
+        self.assertEqual(len(fake.of("DELETE")), 1)
+        self.assert_not_cancelled()
+
+    async def test_a_timeout_within_the_block_leaves_the_lock(self):
+        fake = self.fake()
+        async with AsyncLock("a", urls=fake.url) as lock:
+            with self.assertRaises(TimeoutError):
+                async with asyncio.timeout(0.1):
+                    await asyncio.sleep(20)
+            lock.check()
+        self.assertEqual(len(fake.of("DELETE")), 1)

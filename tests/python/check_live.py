@@ -1,0 +1,301 @@
+"""The package over five Redis masters and real redlockd, with faults."""
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import threading
+import unittest
+
+sys.path.append(str(pathlib.Path(__file__).parents[1] / "interop"))
+
+from fake import wait_until  # noqa: E402
+from nodes import Clock, end, spawn  # noqa: E402
+from proxy import Proxy  # noqa: E402
+from redlockd import (AsyncClient, AsyncLock, Client, Lock,  # noqa: E402
+                      LockHeld, LockLost, Unavailable)
+from world import REDLOCKD_CLIENT, World  # noqa: E402
+
+Clock.library = pathlib.Path("build/python/clock.so").resolve()
+THREADS, TURNS = 8, 12
+
+
+class Overlap(Exception):
+    """Two were in the block at once."""
+
+
+class Witness:
+    """Sees whether two hold a lock at once, and whether numbers rise."""
+
+    def __init__(self) -> None:
+        self.inside = 0
+        self.number = 0
+        self.turns = 0
+
+    def enter(self, number: int) -> None:
+        if self.inside or number <= self.number:
+            raise Overlap(f"{self.inside} inside, {number} <= {self.number}")
+        self.inside, self.number = 1, number
+
+    def leave(self) -> None:
+        self.inside = 0
+        self.turns += 1
+
+
+class Case(unittest.IsolatedAsyncioTestCase):
+    world: World
+    options: tuple[str, ...] = ()  # of the servers
+
+    @classmethod
+    def setUpClass(cls):
+        logging.getLogger("redlockd").setLevel(logging.CRITICAL)
+        cls.world = World(REDLOCKD_CLIENT)
+        try:
+            cls.world.start_nodes()
+            for _ in range(2):
+                cls.world.start_server(*cls.options)
+            cls.world.settle()
+        except BaseException:
+            cls.world.__exit__()
+            raise
+        cls.urls = [f"http://{one.address}" for one in cls.world.servers]
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.world.__exit__()
+
+    def short_lived_server(self):
+        """One more, for tests that break it; asked first."""
+        server = self.world.start_server()
+        self.addCleanup(self.forget, server)
+        self.world.settle()
+        return server, [f"http://{server.address}", *self.urls]
+
+    def forget(self, server):
+        end(server.process)
+        self.world.servers.remove(server)
+
+    def pause(self, process):
+        os.kill(process.pid, signal.SIGSTOP)
+        self.addCleanup(self.resume, process)
+
+    def resume(self, process):
+        if process.poll() is None:
+            os.kill(process.pid, signal.SIGCONT)
+
+
+class Locks(Case):
+    def test_kept_beyond_its_ttl(self):
+        with Lock("kept", ttl=0.5, owner="web-3", urls=self.urls) as lock:
+            first = lock.token
+            with self.assertRaises(LockHeld) as caught:
+                Lock("kept", wait=1.5, urls=self.urls).__enter__()
+            lock.check()
+            self.assertEqual(lock.token, first)
+        self.assertEqual(caught.exception.owner, "web-3")
+        with Lock("kept", wait=0, urls=self.urls) as later:
+            self.assertGreater(later.fencing_token, lock.fencing_token)
+
+    async def test_kept_beyond_its_ttl_in_asyncio(self):
+        async with AsyncLock("async", ttl=0.5, urls=self.urls) as lock:
+            with self.assertRaises(LockHeld):
+                async with AsyncLock("async", wait=1.5, urls=self.urls):
+                    pass
+            lock.check()
+        async with AsyncLock("async", wait=0, urls=self.urls) as later:
+            self.assertGreater(later.fencing_token, lock.fencing_token)
+
+    def test_several_at_once(self):
+        with Lock("b", "a", urls=self.urls):
+            for held in ["a"], ["b"], ["c", "b"]:
+                with self.assertRaises(LockHeld):
+                    Lock(*held, wait=0, urls=self.urls).__enter__()
+        with Lock("a", wait=0, urls=self.urls):
+            pass
+
+    def test_any_characters(self):
+        with Lock("a/b ü?#%", urls=self.urls) as lock:
+            lock.check()
+        with Lock("a/b ü?#%", wait=0, urls=self.urls):
+            pass
+
+    def test_threads_take_turns(self):
+        witness, errors = Witness(), []
+
+        def work(urls):
+            try:
+                with Client(urls) as client:
+                    for _ in range(TURNS):
+                        with Lock("turns", ttl=4, client=client) as lock:
+                            witness.enter(lock.fencing_token)
+                            threading.Event().wait(0.001)
+                            witness.leave()
+            except BaseException as error:  # what the thread would swallow
+                errors.append(error)
+
+        self.pause(self.world.nodes[0].process)
+        threads = [threading.Thread(target=work, args=(
+            self.urls[::1 if number % 2 else -1],)) for number in range(THREADS)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(errors, [])
+        self.assertEqual(witness.turns, THREADS * TURNS)
+
+    async def test_tasks_take_turns(self):
+        witness = Witness()
+
+        async def work(client):
+            for _ in range(TURNS):
+                async with AsyncLock("tasks", ttl=4, client=client) as lock:
+                    witness.enter(lock.fencing_token)
+                    await asyncio.sleep(0.001)
+                    witness.leave()
+
+        async with AsyncClient(self.urls) as one, \
+                AsyncClient(self.urls[::-1]) as two:
+            await asyncio.gather(*[work(one if number % 2 else two)
+                                   for number in range(THREADS)])
+        self.assertEqual(witness.turns, THREADS * TURNS)
+
+    async def test_who_is_cancelled_while_it_waits_leaves_the_queue(self):
+        async with AsyncLock("left", urls=self.urls):
+            with self.assertRaises(TimeoutError):
+                async with asyncio.timeout(0.3):
+                    async with AsyncLock("left", urls=self.urls):
+                        self.fail("was acquired")
+        # else the server would grant it to the one that has left
+        async with AsyncLock("left", wait=0, urls=self.urls):
+            pass
+
+
+class Faults(Case):
+    def test_two_nodes_paused(self):
+        for node in self.world.nodes[:2]:
+            self.pause(node.process)
+        with Lock("two", ttl=0.5, wait=20, urls=self.urls) as lock:
+            until = lock._held.grant.until
+            wait_until(lambda: lock._held.grant.until > until, "extended")
+
+    def test_no_quorum(self):
+        for node in self.world.nodes[:3]:
+            self.pause(node.process)
+        with self.assertRaises(Unavailable):
+            Lock("three", ttl=1, wait=0, urls=self.urls).__enter__()
+
+    def test_no_quorum_while_held(self):
+        with self.assertRaises(LockLost):
+            with Lock("lost", ttl=1, urls=self.urls) as lock:
+                for node in self.world.nodes[:3]:
+                    self.pause(node.process)
+                self.assertTrue(lock.lost.wait(20))
+                for node in self.world.nodes[:3]:
+                    self.resume(node.process)
+
+    def test_a_replica_is_killed_while_the_lock_is_held(self):
+        server, urls = self.short_lived_server()
+        with Lock("killed", ttl=2, urls=urls) as lock:
+            until = lock._held.grant.until
+            server.process.kill()
+            wait_until(lambda: lock._held.grant.until > until + 2, "extended")
+            lock.check()
+        with Lock("killed", wait=0, urls=self.urls):
+            pass
+
+    async def test_a_replica_hangs_while_the_lock_is_held(self):
+        server, urls = self.short_lived_server()
+        async with AsyncLock("hangs", ttl=4, urls=urls) as lock:
+            until = lock._held.grant.until
+            self.pause(server.process)
+            while lock._held.grant.until < until + 4:
+                await asyncio.sleep(0.05)
+            lock.check()
+
+    def test_a_replica_hangs_before_the_lock_is_acquired(self):
+        server, urls = self.short_lived_server()
+        self.pause(server.process)
+        with Client(urls, timeout=1) as client:
+            with Lock("hung", wait=0, client=client):
+                pass
+
+    def test_a_lost_grant_is_got_again(self):
+        server = self.world.servers[0]
+        server.port = int(server.address.split(":")[1])
+        proxy = Proxy(server)
+        self.addCleanup(proxy.close)
+        rule = proxy.break_at("POST")
+        threading.Thread(target=lambda: rule.broken.wait(20) and
+                         rule.deliver(), daemon=True).start()
+        urls = [f"http://{proxy.address}", self.urls[1]]
+        with Lock("again", ttl=4, wait=2, urls=urls) as lock:
+            lock.check()
+        self.assertTrue(rule.broken.is_set())
+        for connection, _ in rule.held:
+            connection.close()
+
+    def test_a_lock_that_the_nodes_forgot(self):
+        with self.assertRaises(LockLost):
+            with Lock("forgot", ttl=4, urls=self.urls) as lock:
+                self.world.vacate("forgot", self.world.nodes)
+                self.assertTrue(lock.lost.wait(20))
+        with self.assertRaises(LockLost):
+            with Lock("forgot", urls=self.urls):
+                self.world.vacate("forgot", self.world.nodes)
+
+    async def test_a_lock_that_the_nodes_forgot_in_asyncio(self):
+        with self.assertRaises(LockLost):
+            async with AsyncLock("forgot", ttl=4, urls=self.urls):
+                self.world.vacate("forgot", self.world.nodes)
+                await asyncio.sleep(20)
+
+
+class Stopped(Case):
+    """A client that sleeps longer than its TTL."""
+
+    SYNC = """
+with Lock("stopped", ttl=1, urls=sys.argv[1:]) as lock:
+    print("held", flush=True)
+    sys.stdin.readline()
+    lock.check()
+    print("wrote", flush=True)
+"""
+    ASYNC = """
+async def main():
+    async with AsyncLock("stopped", ttl=1, urls=sys.argv[1:]) as lock:
+        print("held", flush=True)
+        await asyncio.sleep(20)
+        print("wrote", flush=True)
+asyncio.run(main())
+"""
+
+    def holder(self, code):
+        child = spawn(
+            [sys.executable, "-c", "import asyncio, sys\n"
+             "from redlockd import AsyncLock, Lock\n" + code, *self.urls],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True)
+        self.addCleanup(end, child)
+        self.assertEqual(child.stdout.readline(), "held\n")
+        return child
+
+    def test_it_is_told_when_it_wakes(self):
+        for code in self.SYNC, self.ASYNC:
+            child = self.holder(code)
+            self.pause(child)
+            with Lock("stopped", ttl=4, urls=self.urls):
+                self.resume(child)
+                out, error = child.communicate("\n", timeout=20)
+            self.assertEqual(out, "")
+            self.assertIn("LockLost", error)
+
+    def test_a_killed_one_frees_the_lock_when_its_ttl_ends(self):
+        child = self.holder(self.SYNC)
+        child.kill()
+        child.communicate()
+        with Lock("stopped", wait=20, urls=self.urls):
+            pass

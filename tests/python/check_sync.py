@@ -1,0 +1,412 @@
+"""Lock and Client against servers that fail."""
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+import unittest
+from unittest import mock
+
+from fake import (Fake, cut, grant, late, page, problem, silent, trickle,
+                  wait_until)
+from redlockd import (Client, Lock, LockHeld, LockLost, RequestRefused,
+                      Unavailable)
+from redlockd._clock import now
+
+HELD = problem(409, "lock_held", retry_after_ms=20, held_by={
+    "owner": "web-3", "remaining_ms": 1500, "fencing_token": 7})
+NO_QUORUM = problem(503, "no_quorum", retry_after_ms=10)
+GONE = problem(404, "lock_not_found")
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        logging.getLogger("redlockd").setLevel(logging.CRITICAL)
+
+    def fake(self, **fields):
+        fake = Fake(**fields)
+        self.addCleanup(fake.close)
+        return fake
+
+
+class Acquire(Case):
+    def test_what_is_sent_and_what_is_told(self):
+        fake = self.fake()
+        with Lock("order:42", ttl=30, wait=5, owner="web-3",
+                  urls=fake.url) as lock:
+            self.assertGreater(lock.fencing_token, 1_795_221_641_864_999)
+            self.assertGreater(lock.remaining, 20)
+            token = lock.token
+            lock.check()
+        post, delete = fake.requests
+        wait_ms = post.body.pop("wait_ms")
+        self.assertTrue(4000 < wait_ms <= 5000, wait_ms)
+        self.assertEqual(post.body, {"resource": "order:42", "ttl_ms": 30000,
+                                     "owner": "web-3"})
+        self.assertEqual((post.method, post.path), ("POST", "/locks"))
+        self.assertEqual((delete.method, delete.path),
+                         ("DELETE", "/locks/an~id"))
+        self.assertEqual(delete.headers["x-lock-token"], token)
+
+    def test_several_resources(self):
+        fake = self.fake()
+        with Lock("b", "a", urls=[fake.url]):
+            pass
+        self.assertEqual(fake.requests[0].body["resources"], ["b", "a"])
+        self.assertNotIn("resource", fake.requests[0].body)
+
+    def test_validity_counts_from_before_the_request(self):
+        fake = self.fake(elapsed_ms=0, validity_ms=5000)
+        fake.on("POST", late(1, grant()))
+        with Lock("a", urls=fake.url) as lock:
+            self.assertLessEqual(lock.remaining, 4)
+
+    def test_elapsed_time_is_part_of_it(self):
+        fake = self.fake(elapsed_ms=60000, validity_ms=1)
+        with Lock("a", urls=fake.url) as lock:
+            self.assertGreater(lock.remaining, 30)
+
+    def test_repeats_have_the_same_key_and_go_to_the_next_replica(self):
+        one, two = self.fake(), self.fake()
+        one.on("POST", cut)
+        two.on("POST", NO_QUORUM)
+        with Lock("a", urls=[one.url, two.url]):
+            pass
+        posts = one.of("POST") + two.of("POST")
+        self.assertEqual((len(posts), len(one.of("POST"))), (3, 2))
+        keys = {post.headers["idempotency-key"] for post in posts}
+        self.assertEqual(len(keys), 1)
+        self.assertRegex(keys.pop(), "^[A-Za-z0-9_-]{16,64}$")
+
+    def test_each_acquire_has_a_key_of_its_own(self):
+        fake = self.fake()
+        lock = Lock("a", urls=fake.url)
+        for _ in range(2):
+            with lock:
+                pass
+        keys = {post.headers["idempotency-key"] for post in fake.of("POST")}
+        self.assertEqual(len(keys), 2)
+
+    def test_a_replica_that_failed_is_asked_last(self):
+        one, two = self.fake(), self.fake()
+        one.on("POST", rest=cut)
+        with Client([one.url, two.url]) as client:
+            for _ in range(3):
+                with Lock("a", client=client):
+                    pass
+        self.assertEqual(len(one.of("POST")), 1)
+        self.assertEqual(len(two.of("POST")), 3)
+
+    def test_a_long_wait_is_sliced(self):
+        fake = self.fake().on("POST", problem(
+            409, "lock_held", waited_ms=10000, retry_after_ms=60000))
+        with Lock("a", urls=fake.url):
+            pass
+        self.assertEqual([post.body["wait_ms"] for post in fake.of("POST")],
+                         [10000, 10000])
+
+    def test_the_answer_may_come_as_late_as_the_wait_ends(self):
+        fake = self.fake().on("POST", late(1, grant()))
+        with Client(fake.url, timeout=0.5) as client:
+            with Lock("a", wait=30, client=client):
+                pass
+        self.assertEqual(len(fake.of("POST")), 1)
+
+    def test_held_without_waiting(self):
+        fake = self.fake().on("POST", HELD)
+        with self.assertRaises(LockHeld) as caught:
+            Lock("a", wait=0, urls=fake.url).__enter__()
+        self.assertEqual(len(fake.requests), 1)
+        self.assertEqual(fake.requests[0].body["wait_ms"], 0)
+        error = caught.exception
+        self.assertEqual((error.owner, error.remaining, error.fencing_token),
+                         ("web-3", 1.5, 7))
+
+    def test_held_for_the_whole_wait(self):
+        fake = self.fake().on("POST", rest=HELD)
+        before = now()
+        with self.assertRaises(LockHeld):
+            Lock("a", wait=1, urls=fake.url).__enter__()
+        self.assertGreaterEqual(now() - before, 1)
+        # retry_after_ms was heeded: one every 20 ms, and no more
+        self.assertTrue(2 <= len(fake.requests) <= 52, len(fake.requests))
+
+    def test_a_wrong_request_is_not_repeated(self):
+        fake = self.fake().on("POST", problem(400, "invalid_request"))
+        with self.assertRaises(RequestRefused) as caught:
+            Lock("", urls=fake.url).__enter__()
+        self.assertEqual(len(fake.requests), 1)
+        self.assertEqual((caught.exception.status, caught.exception.code),
+                         (400, "invalid_request"))
+
+    def test_unavailable_once_each_replica_failed(self):
+        one, two = self.fake(), self.fake()
+        for fake in one, two:
+            fake.on("POST", rest=cut)
+        with self.assertRaises(Unavailable):
+            Lock("a", wait=0, urls=[one.url, two.url]).__enter__()
+        self.assertEqual(sorted([len(one.requests), len(two.requests)]), [1, 2])
+
+    def test_waits_for_a_server_too(self):
+        fake = self.fake().on("POST", *[NO_QUORUM] * 4)
+        with Lock("a", wait=30, urls=fake.url):
+            pass
+        self.assertEqual(len(fake.of("POST")), 5)
+
+    def test_too_many_waiters(self):
+        fake = self.fake().on("POST", problem(429, "too_many_waiters",
+                                              retry_after_ms=10))
+        with Lock("a", urls=fake.url):
+            pass
+        self.assertEqual(len(fake.of("POST")), 2)
+
+    def test_a_grant_that_came_too_late_is_asked_for_again(self):
+        fake = self.fake().on("POST", late(0.05, grant(validity_ms=1)))
+        with Lock("a", urls=fake.url) as lock:
+            lock.check()
+        first, second = fake.of("POST")
+        self.assertEqual(first.headers["idempotency-key"],
+                         second.headers["idempotency-key"])
+
+    def test_answers_that_make_no_sense(self):
+        fake = self.fake().on("POST", page(201, '{"id":"an~id","tok'),
+                              page(200, "[]"), page(201, '{"token":1}'),
+                              page(502, "<html>"))
+        with Lock("a", urls=fake.url):
+            pass
+        self.assertEqual(len(fake.of("POST")), 5)
+
+    def test_an_interrupt_closes_the_connection(self):
+        fake = self.fake().on("POST", rest=silent)
+
+        def interrupt():
+            wait_until(lambda: fake.requests, "the request came")
+            time.sleep(0.05)
+            os.kill(os.getpid(), signal.SIGINT)
+
+        with Client(fake.url) as client:
+            threading.Thread(target=interrupt).start()
+            with self.assertRaises(KeyboardInterrupt):
+                Lock("a", client=client).__enter__()
+            wait_until(lambda: fake.left, "the connection was closed")
+
+
+class Renew(Case):
+    def test_extends_with_token_and_ttl(self):
+        fake = self.fake(ttl_ms=1234, renew_after_ms=20)
+        with Lock("a", urls=fake.url) as lock:
+            wait_until(lambda: len(fake.of("PUT")) >= 3, "three renewals")
+            token = lock.token
+        put = fake.of("PUT")[2]
+        self.assertEqual((put.path, put.body),
+                         ("/locks/an~id/extend", {"ttl_ms": 1234}))
+        self.assertEqual(put.headers["x-lock-token"], token)
+
+    def test_an_extend_gives_a_new_validity_from_its_own_beginning(self):
+        fake = self.fake(renew_after_ms=10)
+        fake.on("PUT", late(1, grant(validity_ms=90000,
+                                     renew_after_ms=60000)))
+        with Lock("a", urls=fake.url) as lock:
+            self.assertLess(lock.remaining, 30)
+            wait_until(lambda: lock.remaining > 30, "the new validity")
+            self.assertLessEqual(lock.remaining, 89)
+
+    def test_another_replica_extends(self):
+        one, two = self.fake(renew_after_ms=20), self.fake()
+        one.on("PUT", rest=NO_QUORUM)
+        with Lock("a", urls=[one.url, two.url]) as lock:
+            wait_until(lambda: two.of("PUT"), "the other extends")
+            lock.check()
+
+    def test_another_replica_extends_while_the_first_is_silent(self):
+        one, two = self.fake(renew_after_ms=10, validity_ms=8000), self.fake()
+        one.on("PUT", rest=silent)
+        with Lock("a", urls=[one.url, two.url]) as lock:
+            wait_until(lambda: two.of("PUT"), "the other extends")
+            lock.check()
+            wait_until(lambda: lock.remaining > 8, "the new validity")
+
+    def lost(self, fake, **options):
+        """Holds a lock until it is lost; what leaving the block raised."""
+        losses = []
+        with self.assertRaises(LockLost) as caught:
+            with Lock("a", urls=fake.url, on_loss=losses.append,
+                      **options) as lock:
+                until = lock._held.grant.until
+                self.assertTrue(lock.lost.wait(20))
+                at = now()
+                with self.assertRaises(LockLost):
+                    lock.check()
+                self.assertEqual(lock.remaining, 0)
+                wait_until(lambda: losses, "the callback")
+        self.assertEqual(losses, [caught.exception])
+        self.assertEqual(len(fake.of("DELETE")), 1)  # some may be left
+        return until - at
+
+    def test_gone_is_lost_at_once(self):
+        for code, status in ("lock_not_found", 404), ("not_owner", 409):
+            fake = self.fake(renew_after_ms=20)
+            fake.on("PUT", problem(status, code))
+            self.assertGreater(self.lost(fake), 5)
+            self.assertEqual(len(fake.of("PUT")), 1)
+
+    def test_without_an_extend_lost_when_the_validity_ends(self):
+        fake = self.fake(renew_after_ms=20, validity_ms=1000)
+        fake.on("PUT", rest=NO_QUORUM)
+        self.assertLessEqual(self.lost(fake), 0)
+        self.assertGreater(len(fake.of("PUT")), 1)
+
+    def test_lost_although_an_answer_trickles_in(self):
+        fake = self.fake(renew_after_ms=20, validity_ms=1000)
+        fake.on("PUT", rest=trickle)
+        self.assertLessEqual(self.lost(fake), 0)
+
+    def test_max_hold_ends_the_renewals(self):
+        fake = self.fake(renew_after_ms=20, validity_ms=600)
+        fake.on("PUT", problem(409, "max_hold_reached"))
+        self.assertLessEqual(self.lost(fake), 0)
+        self.assertEqual(len(fake.of("PUT")), 1)
+
+    def test_no_renewal_after_the_release(self):
+        fake = self.fake(renew_after_ms=50)
+        with Client(fake.url) as client:
+            for _ in range(5):
+                with Lock("a", client=client):
+                    pass
+            before = len(fake.of("PUT"))
+            time.sleep(0.2)
+            self.assertEqual(len(fake.of("PUT")), before)
+
+    def test_what_the_block_raises_goes_first(self):
+        fake = self.fake(renew_after_ms=20).on("PUT", GONE)
+        with self.assertRaises(ZeroDivisionError):
+            with Lock("a", urls=fake.url) as lock:
+                self.assertTrue(lock.lost.wait(20))
+                raise ZeroDivisionError
+
+
+class Release(Case):
+    def test_the_lock_had_ended(self):
+        fake = self.fake().on("DELETE", problem(409, "not_owner"))
+        with self.assertRaises(LockLost):
+            with Lock("a", urls=fake.url):
+                pass
+
+    def test_the_answer_was_lost(self):
+        one, two = self.fake(), self.fake()
+        one.on("DELETE", cut)
+        two.on("DELETE", GONE)
+        with Lock("a", urls=[one.url, two.url]):
+            pass
+        self.assertEqual(len(two.of("DELETE")), 1)
+
+    def test_nobody_answers(self):
+        fake = self.fake().on("DELETE", rest=NO_QUORUM)
+        logging.getLogger("redlockd").setLevel(logging.WARNING)
+        with self.assertLogs("redlockd", "WARNING") as logs:
+            with Lock("a", urls=fake.url) as lock:
+                token = lock.token
+        self.assertEqual(len(fake.of("DELETE")), 2)
+        self.assertIn("not released", logs.output[-1])
+        self.assertNotIn(token, "".join(logs.output))
+
+    def test_released_if_the_block_raises(self):
+        fake = self.fake()
+        with self.assertRaises(ZeroDivisionError):
+            with Lock("a", urls=fake.url):
+                raise ZeroDivisionError
+        self.assertEqual(len(fake.of("DELETE")), 1)
+
+    def test_a_forked_child_leaves_the_lock_alone(self):
+        fake = self.fake()
+        parent = os.getpid()
+        try:
+            with Lock("a", urls=fake.url):
+                child = os.fork()
+                if child:
+                    self.assertEqual(os.waitpid(child, 0)[1], 0)
+                    self.assertEqual(fake.of("DELETE"), [])
+        finally:
+            if os.getpid() != parent:
+                os._exit(0 if sys.exc_info()[0] is None else 1)
+        self.assertEqual(len(fake.of("DELETE")), 1)
+
+    def test_a_forked_child_has_connections_of_its_own(self):
+        fake = self.fake()
+        with Client(fake.url) as client:
+            with Lock("a", client=client):
+                pass
+            child = os.fork()
+            if child == 0:
+                with Lock("b", client=client):
+                    os._exit(0)
+            self.assertEqual(os.waitpid(child, 0)[1], 0)
+            with Lock("c", client=client):
+                pass
+        first, _, forked, third, _ = (one.connection for one in fake.requests)
+        self.assertEqual(first, third)
+        self.assertNotEqual(first, forked)
+
+
+class Objects(Case):
+    def test_connections_are_reused(self):
+        fake = self.fake()
+        with Client(fake.url) as client:
+            for _ in range(10):
+                with Lock("a", client=client):
+                    pass
+        self.assertEqual(len({one.connection for one in fake.requests}), 1)
+
+    def test_threads_share_a_client(self):
+        fake = self.fake(renew_after_ms=5)
+        errors = []
+
+        def work():
+            try:
+                for _ in range(10):
+                    with Lock("a", client=client) as lock:
+                        lock.check()
+            except BaseException as error:  # what the thread would swallow
+                errors.append(error)
+
+        with Client(fake.url) as client:
+            threads = [threading.Thread(target=work) for _ in range(8)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        self.assertEqual(errors, [])
+        self.assertEqual(len(fake.of("DELETE")), 80)
+
+    def test_not_twice_at_a_time(self):
+        fake = self.fake()
+        lock = Lock("a", urls=fake.url)
+        with lock, self.assertRaises(RuntimeError):
+            lock.__enter__()
+        with lock:
+            lock.check()
+
+    def test_a_lock_that_was_never_acquired(self):
+        with self.assertRaises(RuntimeError):
+            Lock("a").check()
+        with self.assertRaises(ValueError):
+            Lock()
+
+    def test_urls(self):
+        fake = self.fake()
+        with mock.patch.dict(os.environ, REDLOCKD_URL=f"{fake.url}/ , "):
+            with Lock("a"):
+                pass
+        self.assertEqual(len(fake.of("POST")), 1)
+        for urls in "", [], "localhost:8080", ["ftp://a"]:
+            with self.assertRaises(ValueError):
+                Client(urls)
+
+    def test_the_token_is_not_shown(self):
+        fake = self.fake()
+        with Lock("a", urls=fake.url) as lock:
+            self.assertNotIn(lock.token, repr(lock) + repr(vars(lock)) +
+                             repr(lock._held.grant))

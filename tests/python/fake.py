@@ -1,0 +1,184 @@
+"""A server that answers like redlockd, or fails as the test's script says."""
+from __future__ import annotations
+
+import http.server
+import itertools
+import json
+import socket
+import threading
+import time
+from dataclasses import dataclass
+from typing import Any, Callable
+
+
+@dataclass
+class Request:
+    method: str
+    path: str
+    headers: dict[str, str]  # names in lower case
+    body: dict[str, Any]
+    connection: tuple[str, int]
+
+
+Action = Callable[["Handler", Request], None]
+
+
+def wait_until(predicate: Callable[[], Any], what: str, limit_s=20.0) -> None:
+    until = time.monotonic() + limit_s
+    while not predicate():
+        if time.monotonic() > until:
+            raise AssertionError(f"in vain for {limit_s:g} s: {what}")
+        time.sleep(0.005)
+
+
+# ---- what the script can say, request by request ----------------------------
+
+def usual(handler: Handler, request: Request) -> None:
+    """Grants, extends and releases whatever is asked for."""
+    if request.method == "DELETE":
+        handler.answer(200, {"released": True})
+    else:
+        status = 201 if request.method == "POST" else 200
+        handler.answer(status, handler.server.fake.grant(request))
+
+
+def grant(**fields: int) -> Action:
+    """A grant or an extend with these fields."""
+    def act(handler: Handler, request: Request) -> None:
+        handler.answer(201 if request.method == "POST" else 200,
+                       {**handler.server.fake.grant(request), **fields})
+    return act
+
+
+def problem(status: int, code: str, **fields: Any) -> Action:
+    return lambda handler, _: handler.answer(
+        status, {"status": status, "code": code, "detail": code, **fields})
+
+
+def page(status: int, text: str) -> Action:
+    """What is not from redlockd, or not all of it."""
+    return lambda handler, _: handler.answer_text(status, text)
+
+
+def cut(handler: Handler, _: Request) -> None:
+    """The connection breaks instead of an answer."""
+    handler.break_connection()
+
+
+def late(seconds: float, action: Action) -> Action:
+    def act(handler: Handler, request: Request) -> None:
+        time.sleep(seconds)
+        action(handler, request)
+    return act
+
+
+def silent(handler: Handler, request: Request) -> None:
+    """No answer until the client leaves."""
+    while handler.connection.recv(1000):
+        pass
+    handler.server.fake.left.append(request)
+    handler.close_connection = True
+
+
+def trickle(handler: Handler, _: Request) -> None:
+    """An answer that never ends: no timeout of a single read notices."""
+    try:
+        while True:
+            handler.wfile.write(b"HTTP/1.1 200 OK\r\nX: " if not handler.fed
+                                else b"x")
+            handler.fed = True
+            time.sleep(0.02)
+    except OSError:
+        handler.close_connection = True
+
+
+# ---- the server -------------------------------------------------------------
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    server: Server
+    fed = False
+
+    def serve(self) -> None:
+        length = int(self.headers.get("Content-Length", 0))
+        text = self.rfile.read(length)
+        request = Request(
+            self.command, self.path,
+            {name.lower(): value for name, value in self.headers.items()},
+            json.loads(text) if text else {}, self.client_address)
+        self.server.fake.take(request)(self, request)
+
+    do_POST = do_PUT = do_DELETE = serve
+
+    def answer(self, status: int, body: dict[str, Any]) -> None:
+        self.answer_text(status, json.dumps(body))
+
+    def answer_text(self, status: int, text: str) -> None:
+        try:
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(text)))
+            self.end_headers()
+            self.wfile.write(text.encode())
+        except OSError:
+            self.close_connection = True  # the client has left
+
+    def break_connection(self) -> None:
+        self.close_connection = True
+        self.connection.shutdown(socket.SHUT_RDWR)
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+class Server(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+    fake: Fake
+
+    def handle_error(self, *_: Any) -> None:
+        pass  # connections break here
+
+
+class Fake:
+    """Follows the scripts of POST, PUT and DELETE, then its `rest` for ever."""
+
+    def __init__(self, **fields: int) -> None:
+        """fields: of every grant, as ttl_ms."""
+        self.fields = fields
+        self.scripts: dict[str, list[Action]] = {}
+        self.rest: dict[str, Action] = {}
+        self.requests: list[Request] = []
+        self.left: list[Request] = []
+        self._numbers = itertools.count(1_795_221_641_865_000)
+        self._server = Server(("127.0.0.1", 0), Handler)
+        self._server.fake = self
+        self.url = "http://127.0.0.1:%d" % self._server.server_address[1]
+        threading.Thread(target=self._server.serve_forever, args=(0.01,),
+                         daemon=True).start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    def on(self, method: str, *actions: Action, rest: Action = usual) -> Fake:
+        self.scripts[method] = list(actions)
+        self.rest[method] = rest
+        return self
+
+    def take(self, request: Request) -> Action:
+        self.requests.append(request)
+        script = self.scripts.get(request.method)
+        return script.pop(0) if script else \
+            self.rest.get(request.method, usual)
+
+    def grant(self, request: Request) -> dict[str, Any]:
+        number = next(self._numbers)
+        body = {"id": "an~id", "token": f"{number}.0123456789abcdef",
+                "fencing_token": number, "ttl_ms": 30000, "elapsed_ms": 0,
+                "validity_ms": 29000, "renew_after_ms": 10000, **self.fields}
+        if request.method == "PUT":
+            body["token"] = request.headers["x-lock-token"]
+        return body
+
+    def of(self, method: str) -> list[Request]:
+        return [one for one in self.requests if one.method == method]
