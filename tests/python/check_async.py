@@ -72,11 +72,14 @@ class Life(Case):
     async def test_refusals(self):
         fake = self.fake().on("POST", problem(409, "lock_held"),
                               problem(400, "invalid_request"))
+        lock = AsyncLock("a", wait=0, urls=fake.url)
         for error in LockHeld, RequestRefused:
             with self.assertRaises(error):
-                async with AsyncLock("a", wait=0, urls=fake.url):
+                async with lock:
                     self.fail("was acquired")
         self.assertEqual(len(fake.requests), 2)
+        async with lock:
+            lock.check()
 
     async def test_the_next_replica_extends_while_the_first_is_silent(self):
         one, two = self.fake(renew_after_ms=10, validity_ms=8000), self.fake()
@@ -86,7 +89,7 @@ class Life(Case):
             await eventually(lambda: lock.remaining > 8, "a new validity")
 
     async def test_tasks_share_a_client(self):
-        fake = self.fake(renew_after_ms=5)
+        fake = self.fake()
 
         async def work():
             for _ in range(10):

@@ -90,10 +90,10 @@ class Case(unittest.IsolatedAsyncioTestCase):
 
 class Locks(Case):
     def test_kept_beyond_its_ttl(self):
-        with Lock("kept", ttl=0.5, owner="web-3", urls=self.urls) as lock:
+        with Lock("kept", ttl=1, owner="web-3", urls=self.urls) as lock:
             first = lock.token
             with self.assertRaises(LockHeld) as caught:
-                Lock("kept", wait=1.5, urls=self.urls).__enter__()
+                Lock("kept", wait=2.5, urls=self.urls).__enter__()
             lock.check()
             self.assertEqual(lock.token, first)
         self.assertEqual(caught.exception.owner, "web-3")
@@ -101,9 +101,9 @@ class Locks(Case):
             self.assertGreater(later.fencing_token, lock.fencing_token)
 
     async def test_kept_beyond_its_ttl_in_asyncio(self):
-        async with AsyncLock("async", ttl=0.5, urls=self.urls) as lock:
+        async with AsyncLock("async", ttl=1, urls=self.urls) as lock:
             with self.assertRaises(LockHeld):
-                async with AsyncLock("async", wait=1.5, urls=self.urls):
+                async with AsyncLock("async", wait=2.5, urls=self.urls):
                     pass
             lock.check()
         async with AsyncLock("async", wait=0, urls=self.urls) as later:
@@ -178,7 +178,7 @@ class Faults(Case):
     def test_two_nodes_paused(self):
         for node in self.world.nodes[:2]:
             self.pause(node.process)
-        with Lock("two", ttl=0.5, wait=20, urls=self.urls) as lock:
+        with Lock("two", ttl=2, wait=20, urls=self.urls) as lock:
             until = lock._held.grant.until
             wait_until(lambda: lock._held.grant.until > until, "extended")
 
@@ -232,7 +232,7 @@ class Faults(Case):
         threading.Thread(target=lambda: rule.broken.wait(20) and
                          rule.deliver(), daemon=True).start()
         urls = [f"http://{proxy.address}", self.urls[1]]
-        with Lock("again", ttl=4, wait=2, urls=urls) as lock:
+        with Lock("again", ttl=4, wait=3, urls=urls) as lock:
             lock.check()
         self.assertTrue(rule.broken.is_set())
         for connection, _ in rule.held:

@@ -66,7 +66,7 @@ class Acquire(Case):
 
     def test_elapsed_time_is_part_of_it(self):
         fake = self.fake(elapsed_ms=60000, validity_ms=1)
-        with Lock("a", urls=fake.url) as lock:
+        with Lock("a", wait=0, urls=fake.url) as lock:
             self.assertGreater(lock.remaining, 30)
 
     def test_repeats_have_the_same_key_and_go_to_the_next_replica(self):
@@ -109,8 +109,8 @@ class Acquire(Case):
                          [10000, 10000])
 
     def test_the_answer_may_come_as_late_as_the_wait_ends(self):
-        fake = self.fake().on("POST", late(1, grant()))
-        with Client(fake.url, timeout=0.5) as client:
+        fake = self.fake().on("POST", late(1.5, grant()))
+        with Client(fake.url, timeout=1) as client:
             with Lock("a", wait=30, client=client):
                 pass
         self.assertEqual(len(fake.of("POST")), 1)
@@ -271,13 +271,14 @@ class Renew(Case):
         self.assertEqual(len(fake.of("PUT")), 1)
 
     def test_no_renewal_after_the_release(self):
-        fake = self.fake(renew_after_ms=50)
+        fake = self.fake(renew_after_ms=100)
         with Client(fake.url) as client:
             for _ in range(5):
                 with Lock("a", client=client):
                     pass
+            time.sleep(0.1)  # for one that is on its way
             before = len(fake.of("PUT"))
-            time.sleep(0.2)
+            time.sleep(0.4)
             self.assertEqual(len(fake.of("PUT")), before)
 
     def test_what_the_block_raises_goes_first(self):
@@ -385,6 +386,14 @@ class Objects(Case):
         fake = self.fake()
         lock = Lock("a", urls=fake.url)
         with lock, self.assertRaises(RuntimeError):
+            lock.__enter__()
+        with lock:
+            lock.check()
+
+    def test_used_again_after_a_refusal(self):
+        fake = self.fake().on("POST", problem(400, "invalid_request"))
+        lock = Lock("a", urls=fake.url)
+        with self.assertRaises(RequestRefused):
             lock.__enter__()
         with lock:
             lock.check()

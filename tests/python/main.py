@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Runs the tests of the modules named on the command line, or of all check_*.py
 here; ends with "N passed, N failed"."""
+import logging
 import pathlib
 import sys
 import time
@@ -40,6 +41,8 @@ class Result(unittest.TestResult):
 
 
 here = pathlib.Path(__file__).parent
+# it tells of blocks that hold up the loop: some do so on purpose
+logging.getLogger("asyncio").setLevel(logging.ERROR)
 names = sys.argv[1:] or sorted(path.stem for path in here.glob("check_*.py"))
 result = Result()
 unittest.defaultTestLoader.loadTestsFromNames(names).run(result)

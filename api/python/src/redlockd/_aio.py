@@ -179,8 +179,7 @@ class AsyncLock(Holder):
         try:
             grant = await client._run(talk)
         except BaseException:
-            self._is_entered = False
-            await self._close()
+            await self._leave()
             raise
         self._hold = Hold(self._wish.name, grant)
         self._keeper = _Keeper(client, self._hold)
@@ -219,10 +218,10 @@ class AsyncLock(Holder):
         except LockLost as gone:
             loss = loss or gone
         finally:
-            self._is_entered = False
-            await self._close()
+            await self._leave()
         return loss
 
-    async def _close(self) -> None:
+    async def _leave(self) -> None:
+        self._is_entered = False
         if not self._is_shared:
             await self._client.aclose()

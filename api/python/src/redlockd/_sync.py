@@ -161,7 +161,8 @@ class _Keeper:
         with self._mutex:
             if self._ended.is_set():
                 return
-            self._hold.loss = loss
+            # check() may have found it first
+            loss = self._hold.loss = self._hold.loss or loss
             self._ended.set()
         self.lost.set()
         if self._on_loss:
@@ -197,23 +198,25 @@ class Lock(Holder):
         self._on_loss = on_loss
         self._keeper: _Keeper | None = None
         self._pid = 0
+        self._is_entered = False
         self.lost = threading.Event()
         """Set when the lock is lost; a new one with each `with`."""
 
     def __enter__(self) -> Lock:
-        if self._keeper:
+        if self._is_entered:
             raise RuntimeError(
                 f"{self._wish.name}: held by this object already"
             )
+        self._is_entered = True
         client = self._client
         talk = acquire(client._replicas, self._wish, client._timeout_s)
         try:
             grant = client._run(talk, time.sleep)
+            self._hold = Hold(self._wish.name, grant)
+            self._keeper = _Keeper(client, self._hold, self._on_loss)
         except BaseException:
-            self._close()
+            self._leave()
             raise
-        self._hold = Hold(self._wish.name, grant)
-        self._keeper = _Keeper(client, self._hold, self._on_loss)
         self.lost = self._keeper.lost
         self._pid = os.getpid()
         return self
@@ -227,6 +230,7 @@ class Lock(Holder):
         keeper, self._keeper = self._keeper, None
         # a forked child has a copy of the lock, which is not its own
         if keeper is None or os.getpid() != self._pid:
+            self._is_entered = False
             return
         keeper.stop()
         loss = self._held.find_loss()
@@ -235,7 +239,7 @@ class Lock(Holder):
         except LockLost as gone:
             loss = loss or gone
         finally:
-            self._close()
+            self._leave()
         if loss and error is None:
             raise loss
         if loss and not isinstance(error, LockLost):
@@ -247,6 +251,7 @@ class Lock(Holder):
         talk = release(client._replicas, self._held, client._timeout_s)
         client._run(talk, time.sleep)
 
-    def _close(self) -> None:
+    def _leave(self) -> None:
+        self._is_entered = False
         if not self._is_shared:
             self._client.close()
