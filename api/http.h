@@ -53,6 +53,12 @@ struct http_response {
     char location[HTTP_LOCATION_MAX + 1]; /* "": none */
 };
 
+/* NULL: it was not asked to wait. */
+static inline const int64_t *http_waited_ms(const struct http_request *request)
+{
+    return request->wait_ms > 0 ? &request->waited_ms : NULL;
+}
+
 /* Spares the clearing of location for every answer. */
 static inline void http_response_init(struct http_response *response)
 {

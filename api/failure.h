@@ -1,0 +1,16 @@
+/*
+ * The answer to a call on a lock that did not do what was asked.
+ */
+#ifndef REDLOCKD_FAILURE_H
+#define REDLOCKD_FAILURE_H
+
+#include "http.h"
+#include "service.h"
+
+/* Fills response from a result that is no success. */
+void failure_respond(const struct service *service,
+                     const struct http_request *request,
+                     const struct engine_result *result,
+                     struct http_response *response);
+
+#endif
