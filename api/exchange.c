@@ -22,7 +22,7 @@ enum exchange_step exchange_begin(struct http_request *request,
     request->content_type = head->values[HEAD_CONTENT_TYPE];
     request->lock_token = head->values[HEAD_LOCK_TOKEN];
     request->idempotency_key = head->values[HEAD_IDEMPOTENCY_KEY];
-    request->wants_verbose = head->wants_verbose;
+    request->query = head->query;
     if (requestid_is_valid(id))
         request->id[span_copy(request->id, id)] = '\0';
     else

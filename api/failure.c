@@ -52,6 +52,8 @@ static const char *meaning_of(enum lock_call call)
         return "the outcome is unknown; the old validity still stands; ";
     if (call == LOCK_RELEASE)
         return "the outcome is unknown; treat the lock as gone; ";
+    if (call == LOCK_FORCE)
+        return "the outcome is unknown; ask again; ";
     return "";
 }
 
@@ -139,8 +141,12 @@ void failure_respond(const struct service *service,
         break;
     case OUTCOME_NOT_OWNER:
         problem.code = PROBLEM_NOT_OWNER;
-        problem.detail = "the lock is held with another token: this one's "
-                         "lock has ended";
+        problem.detail =
+            request->call == LOCK_FORCE
+                ? "the lock is held with another fencing number, or with a "
+                  "value that has none"
+                : "the lock is held with another token: this one's lock has "
+                  "ended";
         break;
     case OUTCOME_NOT_FOUND:
         problem.code = PROBLEM_LOCK_NOT_FOUND;

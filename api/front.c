@@ -117,11 +117,11 @@ static enum MHD_Result note_value(void *cls, enum MHD_ValueKind kind,
                                   const char *value, size_t value_len)
 {
     struct head *head = cls;
-    struct span name_span = {name, name_len};
+    struct span name_span = {name, name_len}, value_span = {value, value_len};
     if (kind == MHD_HEADER_KIND)
-        head_add_line(head, name_span, (struct span){value, value_len});
+        head_add_line(head, name_span, value_span);
     else
-        head_add_argument(head, name_span);
+        head_add_argument(head, name_span, value_span);
     return MHD_YES;
 }
 

@@ -88,6 +88,9 @@ bool handler_begin(const struct service *service, struct http_request *request,
 {
     struct route_match match;
     route_find(&match, request->method, request->target);
+    if (match.route == ROUTE_LOCK && match.call == LOCK_RELEASE &&
+        query_has(&request->query, QUERY_FORCE))
+        match.call = LOCK_FORCE;
     request->counted_as = counter_of(&match);
     if (request->body_is_too_large) {
         handler_refuse_body(request, response);

@@ -126,10 +126,10 @@ void head_add_line(struct head *head, struct span name, struct span value)
     head_add(head, name, value);
 }
 
-void head_add_argument(struct head *head, struct span name)
+void head_add_argument(struct head *head, struct span name, struct span value)
 {
     head->cost += VALUE_COST;
-    head->wants_verbose |= name.len == 7 && memcmp(name.ptr, "verbose", 7) == 0;
+    query_add(&head->query, name, value);
 }
 
 /* ---- what is refused ---------------------------------------------------- */

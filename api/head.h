@@ -7,6 +7,7 @@
 #define REDLOCKD_HEAD_H
 
 #include "problem.h"
+#include "query.h"
 
 enum head_field {
     HEAD_HOST,
@@ -38,7 +39,7 @@ struct head {
     bool has_bad_name;
     bool has_bad_value;
     bool has_bare_cr;     /* or a bare LF: a line that ends with one of them */
-    bool wants_verbose;   /* of the query: ?verbose */
+    struct query query;   /* of the target */
     size_t cost;          /* bytes of the library's memory, at most, without the
                              path */
     const char *line_end; /* of the line before; the front sets the first */
@@ -62,7 +63,7 @@ void head_add_line(struct head *head, struct span name, struct span value);
 void head_add(struct head *head, struct span name, struct span value);
 
 /* Takes one argument of the query. */
-void head_add_argument(struct head *head, struct span name);
+void head_add_argument(struct head *head, struct span name, struct span value);
 
 /* Why a request is refused; reason (static) NULL: it is not. */
 struct head_refusal {

@@ -8,6 +8,7 @@
 #include "../server/base/metrics.h"
 #include "../server/base/types.h"
 #include "../server/engine/engine.h"
+#include "query.h"
 #include "requestid.h"
 #include "route.h"
 
@@ -27,7 +28,7 @@ struct http_request {
     struct span content_type;    /* ptr NULL: not there; … */
     struct span lock_token;      /* … X-Lock-Token; … */
     struct span idempotency_key; /* … likewise */
-    bool wants_verbose;          /* ?verbose */
+    struct query query;          /* of the target */
     bool body_is_too_large;
     struct span body;
     char id[REQUESTID_MAX + 1]; /* X-Request-Id of the answer */

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stdio.h>
 
+#include "../server/base/log.h"
 #include "../server/base/names.h"
 #include "../server/engine/token.h"
 #include "body.h"
@@ -170,6 +171,58 @@ static bool begin_acquire(const struct service *service,
     return !is_pending;
 }
 
+/* The number to force; 0: there is none, and response tells why. */
+static int64_t read_force(const struct http_request *request,
+                          struct http_response *response)
+{
+    char digits[TOKEN_NUMBER_LEN];
+    size_t len;
+    struct faults errors = {.count = 0};
+    const char *reason =
+        query_read(&request->query, QUERY_FORCE, digits, sizeof digits, &len);
+    int64_t number =
+        reason == NULL ? span_number((struct span){digits, len}, sizeof digits)
+                       : 0;
+    bool has_token = request->lock_token.ptr != NULL || request->body.len > 0;
+    if (number > 0 && !has_token)
+        return number;
+    if (has_token)
+        reason = "needs no token; send one of the two, and no body";
+    else if (reason == NULL)
+        reason = "is not a fencing number; take the field fencing_token of "
+                 "GET /locks/<id>";
+    faults_add(&errors, "/force", "the argument force %s", reason);
+    refuse(request, &errors, response);
+    return 0;
+}
+
+/* For those who look later who did it, even if the client leaves now. */
+static void log_force(const struct http_request *request, struct span names,
+                      int64_t number)
+{
+    char resource[NAMES_LEN_MAX + 1];
+    resource[span_copy(resource, names)] = '\0';
+    log_write(LOG_INFO, "force_release",
+              (struct log_field[]){LOG_S("request_id", request->id),
+                                   LOG_N("fencing_token", number),
+                                   LOG_S("resource", resource), LOG_END});
+}
+
+static bool begin_force(const struct service *service,
+                        struct http_request *request,
+                        const struct route_match *match, void *client,
+                        struct http_response *response)
+{
+    struct span resource = {match->names, match->names_len};
+    int64_t number = read_force(request, response);
+    if (number == 0)
+        return true;
+    engine_op op = engine_force(service->engine, resource, number, client);
+    if (op != 0)
+        log_force(request, resource, number);
+    return !is_started(request, op, response);
+}
+
 /* Extend and release: both need the token, in the header or in a body. */
 static bool begin_with_token(const struct service *service,
                              struct http_request *request,
@@ -204,12 +257,19 @@ bool locks_begin(const struct service *service, struct http_request *request,
                  const struct route_match *match, void *client,
                  struct http_response *response)
 {
-    request->call = match->call;
-    if (match->call == LOCK_ACQUIRE)
-        return begin_acquire(service, request, client, response);
-    if (match->call != LOCK_INSPECT)
-        return begin_with_token(service, request, match, client, response);
     struct span resource = {match->names, match->names_len};
+    request->call = match->call;
+    switch (match->call) {
+    case LOCK_ACQUIRE:
+        return begin_acquire(service, request, client, response);
+    case LOCK_EXTEND:
+    case LOCK_RELEASE:
+        return begin_with_token(service, request, match, client, response);
+    case LOCK_FORCE:
+        return begin_force(service, request, match, client, response);
+    case LOCK_INSPECT:
+        break;
+    }
     engine_op op = engine_inspect(service->engine, resource, client);
     return !is_started(request, op, response);
 }

@@ -1,5 +1,5 @@
 /*
- * The four calls on locks: from a request to the engine, and from its result
+ * The calls on locks: from a request to the engine, and from its result
  * to an answer.
  */
 #ifndef REDLOCKD_LOCKS_H
@@ -9,10 +9,10 @@
 #include "service.h"
 
 /*
- * Starts what the request asks (acquire, extend, release, inspect). True:
- * response is the answer. False: the answer follows from locks_answer as soon
- * as the engine has called port.answer for client, which may be before this
- * returns; request->op is the operation. Sets request->call.
+ * Starts what the request asks (acquire, extend, release, force, inspect).
+ * True: response is the answer. False: the answer follows from locks_answer as
+ * soon as the engine has called port.answer for client, which may be before
+ * this returns; request->op is the operation. Sets request->call.
  */
 bool locks_begin(const struct service *service, struct http_request *request,
                  const struct route_match *match, void *client,

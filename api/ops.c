@@ -110,7 +110,7 @@ void ops_readyz(const struct service *service,
 {
     struct render_nodes nodes;
     count_nodes(service, &nodes);
-    if (request->wants_verbose)
+    if (query_has(&request->query, QUERY_VERBOSE))
         list_nodes(service, &nodes);
     if (service->is_draining || nodes.voting < nodes.quorum) {
         respond_unready(service, request, &nodes, response);

@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <strings.h>
 
+#include "percent.h"
+
 struct method {
     const char *name;
     enum lock_call call; /* of ROUTE_LOCK */
@@ -118,37 +120,6 @@ static bool fits(const struct path *path, const struct span segments[],
     return path->last == NULL || is_text(segments[count - 1], path->last);
 }
 
-static int hex_value(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c = (char)(c | 0x20);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-/* Percent-decodes; false: not a code, or longer than any id. */
-static bool decode(struct span segment, char out[ID_MAX], size_t *len)
-{
-    *len = 0;
-    for (size_t i = 0; i < segment.len; i++) {
-        char c = segment.ptr[i];
-        if (c == '%') {
-            if (segment.len - i < 3)
-                return false;
-            int high = hex_value(segment.ptr[i + 1]);
-            int low = hex_value(segment.ptr[i + 2]);
-            if (high < 0 || low < 0)
-                return false;
-            c = (char)(high << 4 | low);
-            i += 2;
-        }
-        if (*len == ID_MAX)
-            return false;
-        out[(*len)++] = c;
-    }
-    return true;
-}
-
 /* NULL: the path does not take it. */
 static const struct method *find_method(const struct path *path,
                                         const char *name)
@@ -163,7 +134,7 @@ static bool take_id(struct route_match *match, struct span segment)
 {
     char id[ID_MAX];
     size_t len;
-    return decode(segment, id, &len) &&
+    return percent_decode(segment, id, sizeof id, &len) &&
            id_decode((struct span){id, len}, match->names, &match->names_len);
 }
 

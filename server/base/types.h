@@ -40,9 +40,15 @@ enum {
 #define EXACT_MAX (INT64_C(1) << 53)
 
 /* What clients ask for. */
-enum lock_call { LOCK_ACQUIRE, LOCK_EXTEND, LOCK_RELEASE, LOCK_INSPECT };
+enum lock_call {
+    LOCK_ACQUIRE,
+    LOCK_EXTEND,
+    LOCK_RELEASE,
+    LOCK_INSPECT,
+    LOCK_FORCE, /* a release by its fencing number */
+};
 
-enum { LOCK_CALLS = LOCK_INSPECT + 1 };
+enum { LOCK_CALLS = LOCK_FORCE + 1 };
 
 /* The majority of the configured nodes, reachable or not. */
 static inline int quorum_of(int nodes)

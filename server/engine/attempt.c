@@ -7,10 +7,9 @@
 #include "token.h"
 
 static const enum call_kind kinds[] = {
-    [LOCK_ACQUIRE] = CALL_ACQUIRE,
-    [LOCK_EXTEND] = CALL_EXTEND,
-    [LOCK_RELEASE] = CALL_RELEASE,
-    [LOCK_INSPECT] = CALL_INSPECT,
+    [LOCK_ACQUIRE] = CALL_ACQUIRE, [LOCK_EXTEND] = CALL_EXTEND,
+    [LOCK_RELEASE] = CALL_RELEASE, [LOCK_INSPECT] = CALL_INSPECT,
+    [LOCK_FORCE] = CALL_INSPECT, /* and then a release */
 };
 
 void attempt_init(struct attempt *attempt, struct span token)
@@ -97,20 +96,21 @@ static int64_t timeout_us(const struct attempt_means *means,
 
 static void begin_round(struct attempt *attempt,
                         const struct attempt_means *means,
-                        const struct request *request)
+                        const struct request *request, enum lock_call kind)
 {
     int64_t start_us = environment_now(means->env);
     attempt->number++;
     attempt->uncertainty_us = 0;
-    round_init(&attempt->round, request->call, means->env->settings.nodes,
-               start_us, start_us + timeout_us(means, request));
+    round_init(&attempt->round, kind, means->env->settings.nodes, start_us,
+               start_us + timeout_us(means, request));
+    attempt->round.wanted = request->number;
 }
 
 void attempt_begin(struct attempt *attempt, const struct attempt_means *means,
                    const struct request *request, const void *operation)
 {
     struct round *round = &attempt->round;
-    begin_round(attempt, means, request);
+    begin_round(attempt, means, request, request->call);
     leave_out_refused(round, means->nodes);
     if (round->pending >= round->quorum) /* fewer cannot decide */
         send_to_all(
@@ -122,9 +122,18 @@ void attempt_begin(struct attempt *attempt, const struct attempt_means *means,
 bool attempt_release(struct attempt *attempt, const struct attempt_means *means,
                      const struct request *request, const void *operation)
 {
-    begin_round(attempt, means, request);
+    begin_round(attempt, means, request, LOCK_RELEASE);
     return releases_ask(means->releases, &attempt->round, request->resource,
                         attempt_token(attempt), slots_handle(operation, 0));
+}
+
+void attempt_take_wanted(struct attempt *attempt)
+{
+    const struct round *round = &attempt->round;
+    int node = round_find_wanted(round);
+    assert(node >= 0);
+    assert(round->votes[node].value_len <= TOKEN_MAX);
+    attempt->token_len = span_copy(attempt->token, round_value(round, node));
 }
 
 void attempt_wait_on(struct attempt *attempt, const struct attempt_means *means,

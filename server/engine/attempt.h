@@ -23,6 +23,7 @@ struct request {
     enum lock_call call;
     bool only_looks; /* extend: asks who has the lock, lengthens nothing */
     int64_t ttl_ms;
+    int64_t number; /* force: of the lock */
     struct span resource;
     struct span owner;
     struct span key_hash;
@@ -58,9 +59,15 @@ void attempt_init(struct attempt *attempt, struct span token);
 void attempt_begin(struct attempt *attempt, const struct attempt_means *means,
                    const struct request *request, const void *operation);
 
-/* The only one of a release. False: no memory, and nothing was sent. */
+/*
+ * The only one of a release, and the last one of a force. False: no memory, and
+ * nothing was sent.
+ */
 bool attempt_release(struct attempt *attempt, const struct attempt_means *means,
                      const struct request *request, const void *operation);
+
+/* After a won look of a force: the lock's token becomes that of the attempt. */
+void attempt_take_wanted(struct attempt *attempt);
 
 /* Goes on waiting for the same calls, for another timeout. */
 void attempt_wait_on(struct attempt *attempt, const struct attempt_means *means,

@@ -132,6 +132,18 @@ engine_op engine_release(struct engine *engine, struct span resource,
     return op;
 }
 
+engine_op engine_force(struct engine *engine, struct span resource,
+                       int64_t number, void *client)
+{
+    assert(number > 0);
+    return operation_start(&engine->operations, &(struct operation_order){
+                                                    .call = LOCK_FORCE,
+                                                    .resource = resource,
+                                                    .number = number,
+                                                    .client = client,
+                                                });
+}
+
 engine_op engine_inspect(struct engine *engine, struct span resource,
                          void *client)
 {
@@ -213,9 +225,13 @@ static void take_release(struct engine *engine, int node, uint64_t asking,
                          const struct call_reply *reply)
 {
     const struct operation *it = operation_find(&engine->operations, asking);
-    if (it != NULL && reply->vote == VOTE_DELETED)
-        waits_on_listeners(&engine->waits, it->request.resource,
-                           reply->listeners);
+    if (it != NULL && reply->vote == VOTE_DELETED) {
+        struct span resource = it->request.resource;
+        waits_on_listeners(&engine->waits, resource, reply->listeners);
+        if (it->request.call == LOCK_FORCE &&
+            round_count(&it->attempt.round, VOTE_DELETED) == 0)
+            waits_on_release(&engine->waits, resource);
+    }
     operation_on_release(&engine->operations, node, asking, reply);
 }
 

@@ -5,8 +5,8 @@
  * Four lifetimes, each with its own owner:
  *
  *   request    one HTTP request; owned by the front, waits for an operation
- *     └ operation   acquire, extend, release or inspect: one or more rounds;
- *     │             from engine_acquire… to engine_close or engine_abandon
+ *     └ operation   acquire, extend, release, force, inspect: one or more
+ * rounds; │             from engine_acquire… to engine_close or engine_abandon
  *     └──── round   one call to all nodes; ends with its verdict, maybe before
  *     │             the last replies, which are then recognised by their tag
  *     │             and not counted
@@ -52,6 +52,8 @@ struct engine_acquire {
  * extend   the token must have our form (token_is_ours), and is compared as
  *          bytes; ttl_ms as for acquire
  * release  the token as for extend
+ * force    releases the lock with this fencing number, whoever holds it; what a
+ *          minority of nodes still has of it, too
  */
 engine_op engine_acquire(struct engine *engine,
                          const struct engine_acquire *acquire, void *client);
@@ -59,6 +61,8 @@ engine_op engine_extend(struct engine *engine, struct span resource,
                         struct span token, int64_t ttl_ms, void *client);
 engine_op engine_release(struct engine *engine, struct span resource,
                          struct span token, void *client);
+engine_op engine_force(struct engine *engine, struct span resource,
+                       int64_t number, void *client);
 engine_op engine_inspect(struct engine *engine, struct span resource,
                          void *client);
 

@@ -123,7 +123,7 @@ static bool on_no_quorum(struct operations *operations, struct operation *it)
         settle(operations, it, OUTCOME_NO_QUORUM);
         return false;
     }
-    if (it->request.call != LOCK_RELEASE)
+    if (it->attempt.round.kind != LOCK_RELEASE)
         return true;
     attempt_wait_on(&it->attempt, &operations->means, &it->request);
     set_timer(operations, it, it->attempt.round.deadline_us);
@@ -133,7 +133,7 @@ static bool on_no_quorum(struct operations *operations, struct operation *it)
 static enum outcome outcome_of_won(const struct operations *operations,
                                    const struct operation *it)
 {
-    if (it->request.call == LOCK_RELEASE)
+    if (it->attempt.round.kind == LOCK_RELEASE)
         return OUTCOME_RELEASED;
     if (it->request.only_looks)
         return OUTCOME_MAX_HOLD;
@@ -218,10 +218,14 @@ static bool decide(struct operations *operations, struct operation *it)
     if (verdict == VERDICT_OPEN)
         return false;
     int64_t now_us = environment_now(env);
-    metrics_observe(&env->metrics->round_duration[it->request.call],
+    metrics_observe(&env->metrics->round_duration[round->kind],
                     now_us - round->start_us);
     if (verdict == VERDICT_WON)
         round->won_us = now_us;
+    if (verdict == VERDICT_WON && round->kind == LOCK_FORCE) {
+        attempt_take_wanted(&it->attempt);
+        return true;
+    }
     return it->request.call == LOCK_ACQUIRE
                ? on_acquire_verdict(operations, it, verdict)
                : on_verdict(operations, it, verdict);
@@ -229,13 +233,34 @@ static bool decide(struct operations *operations, struct operation *it)
 
 /* ---- attempts ----------------------------------------------------------- */
 
+/* A force has found its lock's token. */
+static bool is_found(const struct operation *it)
+{
+    return it->request.call == LOCK_FORCE &&
+           attempt_token(&it->attempt).len > 0;
+}
+
+/* False: no memory, and nothing was sent. */
+static bool begin_attempt(const struct operations *operations,
+                          struct operation *it)
+{
+    const struct attempt_means *means = &operations->means;
+    bool is_begun = true;
+    it->state = OPERATION_ROUND;
+    if (it->request.call == LOCK_RELEASE || is_found(it))
+        is_begun = attempt_release(&it->attempt, means, &it->request, it);
+    else
+        attempt_begin(&it->attempt, means, &it->request, it);
+    set_timer(operations, it, it->attempt.round.deadline_us);
+    return is_begun;
+}
+
 /* Begins attempts until one is not decided at its start. */
 static void try(struct operations *operations, struct operation *it)
 {
     do {
-        it->state = OPERATION_ROUND;
-        attempt_begin(&it->attempt, &operations->means, &it->request, it);
-        set_timer(operations, it, it->attempt.round.deadline_us);
+        if (!begin_attempt(operations, it))
+            round_leave_out(&it->attempt.round);
     } while (decide(operations, it));
 }
 
@@ -357,6 +382,7 @@ static struct operation *operation_new(struct operations *operations,
         .only_looks =
             order->call == LOCK_EXTEND && is_held_too_long(operations, order),
         .ttl_ms = order->ttl_ms,
+        .number = order->number,
         .resource = texts_first(&it->texts),
         .owner = texts_second(&it->texts),
         .key_hash = {it->key_hash, span_copy(it->key_hash, order->key_hash)},
@@ -379,16 +405,10 @@ uint64_t operation_start(struct operations *operations,
         return 0;
     operations->in_flight++;
     uint64_t handle = slots_handle(it, 0);
-    if (order->call != LOCK_RELEASE) {
-        try(operations, it);
-        return handle;
-    }
-    it->state = OPERATION_ROUND;
-    if (!attempt_release(&it->attempt, &operations->means, &it->request, it)) {
+    if (!begin_attempt(operations, it)) {
         end(operations, it);
         return 0;
     }
-    set_timer(operations, it, it->attempt.round.deadline_us);
     go_on(operations, it);
     return handle;
 }

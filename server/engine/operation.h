@@ -65,6 +65,7 @@ struct operation_order {
     struct span key_hash;
     int64_t asked_us; /* as in struct request */
     int64_t ttl_ms;
+    int64_t number; /* force */
     bool is_for_waiter;
     void *client;
 };

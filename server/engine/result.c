@@ -10,7 +10,8 @@ enum {
     EXTEND = 1 << LOCK_EXTEND,
     RELEASE = 1 << LOCK_RELEASE,
     INSPECT = 1 << LOCK_INSPECT,
-    ANY = ACQUIRE | EXTEND | RELEASE | INSPECT,
+    FORCE = 1 << LOCK_FORCE,
+    ANY = ACQUIRE | EXTEND | RELEASE | INSPECT | FORCE,
 };
 
 static const struct kind {
@@ -23,10 +24,10 @@ static const struct kind {
     [OUTCOME_VALIDITY_EXHAUSTED] = {"validity_exhausted", ACQUIRE | EXTEND},
     [OUTCOME_EXTENDED] = {"extended", EXTEND},
     [OUTCOME_MAX_HOLD] = {"max_hold_reached", EXTEND},
-    [OUTCOME_RELEASED] = {"released", RELEASE},
+    [OUTCOME_RELEASED] = {"released", RELEASE | FORCE},
     [OUTCOME_FOUND] = {"found", INSPECT},
-    [OUTCOME_NOT_OWNER] = {"not_owner", EXTEND | RELEASE},
-    [OUTCOME_NOT_FOUND] = {"not_found", EXTEND | RELEASE | INSPECT},
+    [OUTCOME_NOT_OWNER] = {"not_owner", EXTEND | RELEASE | FORCE},
+    [OUTCOME_NOT_FOUND] = {"not_found", EXTEND | RELEASE | INSPECT | FORCE},
     [OUTCOME_KEY_REFUSED] = {"key_refused", ANY},
     [OUTCOME_NO_QUORUM] = {"no_quorum", ANY},
     [OUTCOME_TOO_MANY_WAITERS] = {"too_many_waiters", ACQUIRE},
@@ -49,10 +50,9 @@ bool outcome_is_of(enum outcome outcome, enum lock_call call)
 static enum vote vote_for(enum lock_call kind)
 {
     static const enum vote votes[] = {
-        [LOCK_ACQUIRE] = VOTE_GRANTED,
-        [LOCK_EXTEND] = VOTE_EXTENDED,
-        [LOCK_RELEASE] = VOTE_DELETED,
-        [LOCK_INSPECT] = VOTE_HELD,
+        [LOCK_ACQUIRE] = VOTE_GRANTED, [LOCK_EXTEND] = VOTE_EXTENDED,
+        [LOCK_RELEASE] = VOTE_DELETED, [LOCK_INSPECT] = VOTE_HELD,
+        [LOCK_FORCE] = VOTE_HELD,
     };
     return votes[kind];
 }

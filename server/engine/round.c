@@ -21,6 +21,7 @@ void round_init(struct round *round, enum lock_call kind, int total,
     round->start_us = start_us;
     round->deadline_us = deadline_us;
     round->highest = 0;
+    round->wanted = 0;
     round->won_us = 0;
     for (int i = 0; i < total; i++) {
         round->votes[i].vote = VOTE_PENDING;
@@ -47,6 +48,13 @@ void round_note_sent(struct round *round, int node)
 void round_note_unsent(struct round *round, int node, struct ballot why)
 {
     settle(round, node, why);
+}
+
+void round_leave_out(struct round *round)
+{
+    for (int i = 0; i < round->total; i++)
+        if (round->votes[i].vote == VOTE_PENDING)
+            settle(round, i, (struct ballot){.vote = VOTE_STALLED});
 }
 
 void round_note_reply(struct round *round, int node,
@@ -163,6 +171,17 @@ bool round_may_repeat(const struct round *round, struct span key_hash,
         *number = at_least(*number, found);
     }
     return *number > 0 && count >= round->quorum;
+}
+
+int round_find_wanted(const struct round *round)
+{
+    struct token_parts parts;
+    for (int i = 0; i < round->total; i++)
+        if (round->votes[i].vote == VOTE_HELD &&
+            token_parse(round_value(round, i), &parts) &&
+            parts.number == round->wanted)
+            return i;
+    return -1;
 }
 
 static int count_foreign(const struct round *round)
@@ -307,6 +326,24 @@ static enum verdict judge_inspect(const struct round *round)
     return decide(rows, round->pending);
 }
 
+/*
+ * Unknown: too few answered. Won: a node has the number; which other nodes have
+ * it does not matter, as all of them are asked to delete that value. A minority
+ * may have what an old lock left behind, so each node is waited for before the
+ * number is not found.
+ */
+static enum verdict judge_force(const struct round *round)
+{
+    const struct row rows[] = {
+        {VERDICT_REFUSED, round_count(round, VOTE_KEY_REFUSED), round->quorum},
+        {VERDICT_NO_QUORUM, count_not_voting(round), too_many_missing(round)},
+        {VERDICT_WON, round_find_wanted(round) >= 0, 1},
+        {VERDICT_NOT_OWNER, round_count(round, VOTE_HELD), 1},
+        {VERDICT_NOT_FOUND, 0, ALWAYS},
+    };
+    return decide(rows, round->pending);
+}
+
 enum verdict round_verdict(const struct round *round)
 {
     switch (round->kind) {
@@ -318,6 +355,8 @@ enum verdict round_verdict(const struct round *round)
         return judge_release(round);
     case LOCK_INSPECT:
         return judge_inspect(round);
+    case LOCK_FORCE:
+        return judge_force(round);
     }
     abort();
 }

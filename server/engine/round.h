@@ -18,14 +18,15 @@
 
 enum verdict {
     VERDICT_OPEN,      /* an outstanding reply may decide */
-    VERDICT_WON,       /* acquire, extend, release: as asked */
+    VERDICT_WON,       /* acquire, extend, release: as asked; force: a node
+                          has the number */
     VERDICT_HELD,      /* acquire: another holder has a majority */
     VERDICT_STALE,     /* acquire: a higher number was accepted */
     VERDICT_SPLIT,     /* acquire: the votes are split */
     VERDICT_FOUND,     /* inspect: one value on a majority */
     VERDICT_BUSY,      /* inspect: keys in the way, no common value */
-    VERDICT_NOT_OWNER, /* extend, release: another value */
-    VERDICT_NOT_FOUND, /* extend, release, inspect: no such lock */
+    VERDICT_NOT_OWNER, /* extend, release, force: another value */
+    VERDICT_NOT_FOUND, /* extend, release, inspect, force: no such lock */
     VERDICT_REFUSED,   /* a majority's ACL denies the key */
     VERDICT_NO_QUORUM, /* too few nodes vote */
 };
@@ -54,6 +55,7 @@ struct round {
     int64_t start_us;
     int64_t deadline_us;
     int64_t highest; /* greatest number in a STALE vote */
+    int64_t wanted;  /* force: the number to look for; set by the caller */
     int64_t won_us;  /* when the caller found it won; 0: it did not */
     struct round_vote votes[NODES_MAX];
     /* Of those that are held. Apart, so that thousands of rounds whose votes
@@ -68,6 +70,9 @@ void round_init(struct round *round, enum lock_call kind, int total,
 /* The call was sent to this node, or could not be, for this reason. */
 void round_note_sent(struct round *round, int node);
 void round_note_unsent(struct round *round, int node, struct ballot why);
+
+/* Nothing could be sent: no node votes. */
+void round_leave_out(struct round *round);
 
 /*
  * A reply of this node; a second one is ignored. It counts however late it is
@@ -104,6 +109,9 @@ int round_count(const struct round *round, enum vote vote);
  * how many it is; -1 if no node reported any.
  */
 int round_common_value(const struct round *round, int *count);
+
+/* Force: a node that has the wanted number; -1: none has it. */
+int round_find_wanted(const struct round *round);
 
 /*
  * Of a lost acquire: whether the nodes that granted, and those that are held by

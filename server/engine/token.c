@@ -7,9 +7,8 @@
 #include "fence.h"
 
 enum {
-    NUMBER_DIGITS = 16,
     RANDOM_HEX = 2 * TOKEN_RANDOM_BYTES,
-    FIXED_LEN = NUMBER_DIGITS + 1 + RANDOM_HEX,
+    FIXED_LEN = TOKEN_NUMBER_LEN + 1 + RANDOM_HEX,
 };
 
 static_assert(FIXED_LEN + 1 + KEY_HASH_LEN + 1 + OWNER_MAX == (int)TOKEN_MAX,
@@ -25,9 +24,9 @@ size_t token_make(char token[TOKEN_MAX],
     assert(parts->key_hash.len == 0 || parts->key_hash.len == KEY_HASH_LEN);
     assert(parts->owner.len <= OWNER_MAX);
 
-    for (int i = NUMBER_DIGITS - 1; i >= 0; i--, number /= 10)
+    for (int i = TOKEN_NUMBER_LEN - 1; i >= 0; i--, number /= 10)
         token[i] = (char)('0' + number % 10);
-    char *at = token + NUMBER_DIGITS;
+    char *at = token + TOKEN_NUMBER_LEN;
     *at++ = '.';
     for (int i = 0; i < TOKEN_RANDOM_BYTES; i++) {
         *at++ = hex[random[i] >> 4];
@@ -82,13 +81,13 @@ bool token_is_owner(struct span text)
 bool token_parse(struct span text, struct token_parts *parts)
 {
     const char *at = text.ptr;
-    if (text.len < FIXED_LEN || !all_of(at, NUMBER_DIGITS, is_digit) ||
-        at[NUMBER_DIGITS] != '.' ||
-        !all_of(at + NUMBER_DIGITS + 1, RANDOM_HEX, is_hex))
+    if (text.len < FIXED_LEN || !all_of(at, TOKEN_NUMBER_LEN, is_digit) ||
+        at[TOKEN_NUMBER_LEN] != '.' ||
+        !all_of(at + TOKEN_NUMBER_LEN + 1, RANDOM_HEX, is_hex))
         return false;
 
     parts->number = 0;
-    for (int i = 0; i < NUMBER_DIGITS; i++)
+    for (int i = 0; i < TOKEN_NUMBER_LEN; i++)
         parts->number = parts->number * 10 + (at[i] - '0');
     if (parts->number == 0 || parts->number > FENCE_MAX)
         return false;

@@ -16,7 +16,7 @@
 
 #include "../base/types.h"
 
-enum { TOKEN_RANDOM_BYTES = 20 };
+enum { TOKEN_NUMBER_LEN = 16, TOKEN_RANDOM_BYTES = 20 };
 
 struct token_parts {
     int64_t number;       /* above 0, at most 16 digits */

@@ -112,7 +112,8 @@ def check_calls():
         elif match := re.match(r"    (get|put|post|delete|patch):$", line):
             known.add(f"{match[1].upper()} {path}")
     rows = table(CLIENTS, "call", "success")
-    same(CLIENTS, "calls", {row[0].split("`")[1] for row in rows}, known)
+    calls = {row[0].split("`")[1].partition("?")[0] for row in rows}
+    same(CLIENTS, "calls", calls, known)
 
 
 def check_states():

@@ -83,6 +83,17 @@ def one_token(case):
     case.headers = headers
 
 
+def token_or_force(case):
+    """A release has either the token or a number."""
+    headers = case.headers if case.headers is not None else {}
+    query = case.query if case.query is not None else {}
+    if "force" in query:
+        headers.pop("X-Lock-Token", None)
+    elif "X-Lock-Token" not in headers:
+        headers["X-Lock-Token"] = TOKEN
+    case.headers = headers
+
+
 def number_tokens(case):
     """A token begins with a fencing number; a pattern does not tell which of
     16 digits are one."""
@@ -109,6 +120,8 @@ def before_call(context, case, kwargs):
     name = case.operation.definition.raw["operationId"]
     if name == "extendLock":
         one_token(case)
+    if name == "releaseLock":
+        token_or_force(case)
     if name in ("extendLock", "releaseLock"):
         number_tokens(case)
     if name == "acquireLock" and isinstance(case.body, dict) and \

@@ -97,22 +97,31 @@ static const struct {
     [LOCK_RELEASE] = {"DELETE", "/locks/order:42",
                       "{\"token\":\"" ASK_TOKEN "\"}"},
     [LOCK_INSPECT] = {"GET", "/locks/order:42", NULL},
+    [LOCK_FORCE] = {"DELETE", "/locks/order:42", NULL},
 };
 
 const enum call_kind ask_kinds[LOCK_CALLS] = {
-    [LOCK_ACQUIRE] = CALL_ACQUIRE,
-    [LOCK_EXTEND] = CALL_EXTEND,
-    [LOCK_RELEASE] = CALL_RELEASE,
-    [LOCK_INSPECT] = CALL_INSPECT,
+    [LOCK_ACQUIRE] = CALL_ACQUIRE, [LOCK_EXTEND] = CALL_EXTEND,
+    [LOCK_RELEASE] = CALL_RELEASE, [LOCK_INSPECT] = CALL_INSPECT,
+    [LOCK_FORCE] = CALL_INSPECT,
 };
+
+static void set_query(int call)
+{
+    ask.request.query = (struct query){0};
+    if (call == LOCK_FORCE)
+        query_add(&ask.request.query, span_of("force"), span_of("7"));
+}
 
 bool ask_call(int call)
 {
+    set_query(call);
     return ask_send(calls[call].method, calls[call].target, calls[call].body);
 }
 
 void ask_call_and_vote(int call, int ballot)
 {
+    set_query(call);
     ask_and_vote(calls[call].method, calls[call].target, calls[call].body,
                  ask_kinds[call], ballot);
 }

@@ -40,7 +40,7 @@ void ask_and_vote(const char *method, const char *target, const char *body,
 
 /*
  * Each call for order:42: acquire for 30 s, extend by 3 s, release with
- * ASK_TOKEN, inspect; and what the nodes are asked then.
+ * ASK_TOKEN, inspect, force the number 7; and what the nodes are asked then.
  */
 bool ask_call(int call);
 void ask_call_and_vote(int call, int ballot);

@@ -71,20 +71,20 @@ START_TEST(a_good_head_is_read_on)
     ck_assert_uint_eq(taken->lock_token.len, 5);
     ck_assert_ptr_eq(taken->idempotency_key.ptr, fields[3][1]);
     ck_assert_str_eq(taken->id, "mine.1");
-    ck_assert(!taken->wants_verbose);
+    ck_assert(!query_has(&taken->query, QUERY_VERBOSE));
 }
 END_TEST
 
-START_TEST(verbose_is_taken_from_the_query)
+START_TEST(the_query_is_taken)
 {
     struct head head;
     head_init(&head, 100, 0);
     head_add(&head, span_of("Host"), span_of("x"));
-    head_add_argument(&head, span_of("verbose"));
+    head_add_argument(&head, span_of("force"), span_of("7"));
     ck_assert_int_eq(
         exchange_begin(&pair.it->request, &head, false, &ids, &response),
         EXCHANGE_READ);
-    ck_assert(pair.it->request.wants_verbose);
+    ck_assert(query_has(&pair.it->request.query, QUERY_FORCE));
 }
 END_TEST
 
@@ -329,7 +329,7 @@ static TCase *heads(void)
     TCase *tc = tcase_create("heads");
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_add_test(tc, a_good_head_is_read_on);
-    tcase_add_test(tc, verbose_is_taken_from_the_query);
+    tcase_add_test(tc, the_query_is_taken);
     tcase_add_test(tc, a_request_without_a_good_id_is_given_one);
     tcase_add_loop_test(tc, what_the_head_shows_is_refused_and_closes, 0,
                         (int)(sizeof refused / sizeof *refused));

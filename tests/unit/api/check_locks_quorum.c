@@ -27,6 +27,9 @@ static const struct {
                       "needed",
                       1000},
     [LOCK_INSPECT] = {"3 of 5 nodes did not vote, 3 votes are needed", 1000},
+    [LOCK_FORCE] = {"the outcome is unknown; ask again; 3 of 5 nodes did not "
+                    "vote, 3 votes are needed",
+                    1000},
 };
 
 START_TEST(without_a_quorum_each_vote_is_told)

@@ -59,7 +59,7 @@ END_TEST
 
 START_TEST(ready_and_verbose_it_lists_the_nodes)
 {
-    ask.request.wants_verbose = true;
+    query_add(&ask.request.query, span_of("verbose"), span_of(""));
     get("/readyz");
     ask_expect(200, NULL);
     expect_nodes("voting");
@@ -82,7 +82,7 @@ END_TEST
 START_TEST(not_ready_and_verbose_it_lists_the_nodes)
 {
     take_down_three();
-    ask.request.wants_verbose = true;
+    query_add(&ask.request.query, span_of("verbose"), span_of(""));
     get("/readyz");
     ask_expect(503, "no_quorum");
     expect_nodes("unreachable");

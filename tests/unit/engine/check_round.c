@@ -1,87 +1,25 @@
 /*
  * The verdict tables, row by row, and what must hold for every sequence of
  * votes.
- *
- * A round is written as a text, one letter a node:
- *   g granted  e extended  d deleted  f free  s stale
- *   A B held by a token of ours, A or B   F G by others' values   X by a type
- *   u unreachable  q quarantined  t silent  l late  k key refused  . pending
+ * A round is written as a text, one letter a node; letters.h explains them.
  */
 #include <check.h>
 #include <string.h>
 
 #include "../../../server/engine/round.h"
+#include "letters.h"
 
 static struct round round_of;
-
-static struct call_reply reply_of(char letter)
-{
-    static const char *const values[] = {
-        "0000000000000001.00112233445566778899aabbccddeeff01234567.me",
-        "0000000000000002.00112233445566778899aabbccddeeff01234567",
-        "value F",
-        "value G",
-    };
-    struct call_reply reply = {.pttl_ms = 1000};
-    switch (letter) {
-    case 'g':
-        reply.vote = VOTE_GRANTED;
-        break;
-    case 'e':
-        reply.vote = VOTE_EXTENDED;
-        break;
-    case 'd':
-        reply.vote = VOTE_DELETED;
-        break;
-    case 'f':
-        reply.vote = VOTE_FREE;
-        break;
-    case 's':
-        reply.vote = VOTE_STALE;
-        reply.highest = 77;
-        break;
-    case 'u':
-        reply.vote = VOTE_UNREACHABLE;
-        break;
-    case 'q':
-        reply.vote = VOTE_QUARANTINED;
-        break;
-    case 't':
-        reply.vote = VOTE_SILENT;
-        break;
-    case 'k':
-        reply.vote = VOTE_KEY_REFUSED;
-        break;
-    case 'l':
-        reply.vote = VOTE_LATE;
-        break;
-    case 'X':
-        reply.vote = VOTE_HELD;
-        break;
-    case 'A':
-    case 'B':
-        reply.vote = VOTE_HELD;
-        reply.value = span_of(values[letter - 'A']);
-        break;
-    case 'F':
-    case 'G':
-        reply.vote = VOTE_HELD;
-        reply.value = span_of(values[2 + letter - 'F']);
-        break;
-    default:
-        ck_abort_msg("letter %c", letter);
-    }
-    return reply;
-}
 
 static void begin(enum lock_call kind, int total)
 {
     round_init(&round_of, kind, total, 1000, 51000);
+    round_of.wanted = LETTERS_NUMBER_OF_B;
 }
 
 static void vote(int node, char letter)
 {
-    struct call_reply reply = reply_of(letter);
+    struct call_reply reply = letters_reply(letter);
     round_note_reply(&round_of, node, &reply);
 }
 
@@ -240,6 +178,21 @@ static const struct row rows[] = {
     {LOCK_INSPECT, "fffuu", VERDICT_NOT_FOUND},
     {LOCK_INSPECT, "fff..", VERDICT_NOT_FOUND},
     {LOCK_INSPECT, "f", VERDICT_NOT_FOUND},
+    /* a number is looked for until it is found: B's */
+    {LOCK_FORCE, "BBf..", VERDICT_WON},
+    {LOCK_FORCE, "BB...", VERDICT_OPEN},
+    {LOCK_FORCE, "uuffB", VERDICT_WON},
+    {LOCK_FORCE, "uuuBB", VERDICT_NO_QUORUM},
+    {LOCK_FORCE, "AAA.B", VERDICT_WON},
+    {LOCK_FORCE, "AAA..", VERDICT_OPEN},
+    {LOCK_FORCE, "AAAFX", VERDICT_NOT_OWNER},
+    {LOCK_FORCE, "ffffA", VERDICT_NOT_OWNER},
+    {LOCK_FORCE, "ffff.", VERDICT_OPEN},
+    {LOCK_FORCE, "fffuu", VERDICT_NOT_FOUND},
+    {LOCK_FORCE, "ffuuu", VERDICT_NO_QUORUM},
+    {LOCK_FORCE, "uuu..", VERDICT_NO_QUORUM},
+    {LOCK_FORCE, "kkkff", VERDICT_REFUSED},
+    {LOCK_FORCE, "A", VERDICT_NOT_OWNER},
 };
 
 START_TEST(verdict_tables)
@@ -253,10 +206,9 @@ END_TEST
 
 /* The letters that a reply in a round of each kind can be. */
 static const char *const alphabet[] = {
-    [LOCK_ACQUIRE] = "gsABFXuk",
-    [LOCK_EXTEND] = "efABuk",
-    [LOCK_RELEASE] = "dfABuk",
-    [LOCK_INSPECT] = "fABXuk",
+    [LOCK_ACQUIRE] = "gsABFXuk", [LOCK_EXTEND] = "efABuk",
+    [LOCK_RELEASE] = "dfABuk",   [LOCK_INSPECT] = "fABXuk",
+    [LOCK_FORCE] = "fABXuk",
 };
 
 static void next_text(char *text, const char *letters)
@@ -395,7 +347,7 @@ static int64_t remaining_with(const char *letters, const int64_t pttl_ms[],
         char letter = letters[i];
         if (pttl_ms[i] == 0)
             letter = 'f';
-        struct call_reply reply = reply_of(letter);
+        struct call_reply reply = letters_reply(letter);
         reply.pttl_ms = pttl_ms[i];
         round_note_reply(&round_of, i, &reply);
     }
@@ -482,7 +434,7 @@ Suite *check_round(void)
     tcase_add_loop_test(tc, verdict_tables, 0,
                         (int)(sizeof rows / sizeof *rows));
     tcase_add_loop_test(tc, no_later_reply_changes_a_verdict, LOCK_ACQUIRE,
-                        LOCK_INSPECT + 1);
+                        LOCK_CALLS);
     tcase_add_test(tc, quorum_is_the_majority_of_the_configured);
     tcase_add_test(tc, a_second_reply_is_ignored);
     tcase_add_test(tc, the_deadline_silences_who_has_not_answered);

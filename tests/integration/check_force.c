@@ -1,0 +1,158 @@
+/*
+ * An operator deletes a lock by its fencing number.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "grant.h"
+#include "node.h"
+#include "waiter.h"
+
+Suite *check_force(void);
+
+enum { N = 5, SOON_MS = 9000, TTL_MS = 50000 };
+
+#define LEFTOVER "1795221641865000.8f1c27a5b9d04e6e8f1c27a5b9d04e6e8f1c27a5"
+
+static struct world world;
+static const struct server *const server = &world.servers[0];
+
+static void set_up(void)
+{
+    world_start(&world, N, "");
+}
+
+static void tear_down(void)
+{
+    world_finish(&world);
+}
+
+static const struct answer *force(const char *path, json_int_t number)
+{
+    char target[6100];
+    snprintf(target, sizeof target, "%s?force=%lld", path, (long long)number);
+    return HTTP(server, .method = "DELETE", .path = target);
+}
+
+START_TEST(the_lock_with_the_number_is_deleted)
+{
+    struct lock lock, next;
+    answer_expect(lock_acquire(server, "f:a", TTL_MS, &lock), 201, NULL);
+    WAIT_UNTIL(SOON_MS, world_count_keys(&world, "f:a") == N);
+    const struct answer *a = force(lock.path, lock.number);
+    answer_expect(a, 200, NULL);
+    ck_assert_str_eq(answer_text(a, "resource"), "f:a");
+    ck_assert_int_ge(answer_int(a, "nodes.released"), 3);
+    WAIT_UNTIL(SOON_MS, world_count_keys(&world, "f:a") == 0);
+    answer_expect(force(lock.path, lock.number), 404, "lock_not_found");
+    answer_expect(lock_release(server, &lock), 404, "lock_not_found");
+
+    answer_expect(lock_acquire(server, "f:a", TTL_MS, &next), 201, NULL);
+    ck_assert_int_gt(next.number, lock.number);
+    answer_expect(force(lock.path, lock.number), 409, "not_owner");
+    answer_expect(lock_extend(server, &next, TTL_MS), 200, NULL);
+    answer_expect(lock_release(server, &next), 200, NULL);
+}
+END_TEST
+
+START_TEST(it_is_logged_with_number_and_resource)
+{
+    struct lock lock;
+    char line[128];
+    answer_expect(lock_acquire(server, "f:log", TTL_MS, &lock), 201, NULL);
+    const struct answer *a = force(lock.path, lock.number);
+    answer_expect(a, 200, NULL);
+    snprintf(line, sizeof line,
+             "event=force_release request_id=%s fencing_token=%lld "
+             "resource=f:log\n",
+             answer_header(a, "X-Request-Id"), (long long)lock.number);
+    char *log = harness_read_file(server->log);
+    ck_assert_msg(strstr(log, line) != NULL, "%s is not in %s", line, log);
+    free(log);
+}
+END_TEST
+
+START_TEST(a_minoritys_leftover_is_deleted)
+{
+    world_set(&world, 4, 1, "f:left", LEFTOVER, TTL_MS);
+    answer_expect(force("/locks/f:left", 1795221641865001), 409, "not_owner");
+    const struct answer *a = force("/locks/f:left", 1795221641865000);
+    answer_expect(a, 200, NULL);
+    ck_assert_int_eq(answer_int(a, "nodes.released"), 1);
+    ck_assert_int_eq(world_count_keys(&world, "f:left"), 0);
+}
+END_TEST
+
+START_TEST(a_value_without_a_number_stays)
+{
+    world_set(&world, 0, N, "f:theirs", "7", TTL_MS);
+    answer_expect(force("/locks/f:theirs", 7), 409, "not_owner");
+    ck_assert_int_eq(world_count_keys(&world, "f:theirs"), N);
+}
+END_TEST
+
+START_TEST(all_resources_of_a_lock_are_deleted)
+{
+    struct grant all;
+    grant_ask(server, "{\"resources\":[\"f:x\",\"f:y\"],\"ttl_ms\":50000}",
+              NULL, &all);
+    const struct answer *a = force(all.path, all.number);
+    answer_expect(a, 200, NULL);
+    ck_assert_uint_eq(json_array_size(json_object_get(a->json, "resources")),
+                      2);
+    WAIT_UNTIL(
+        SOON_MS,
+        world_count_keys(&world, "f:x") + world_count_keys(&world, "f:y") == 0);
+}
+END_TEST
+
+START_TEST(who_waits_gets_the_lock)
+{
+    struct lock lock;
+    answer_expect(lock_acquire(server, "f:wait", TTL_MS, &lock), 201, NULL);
+    int fd = waiter_send(server, "f:wait", 1000, TTL_MS);
+    waiter_expect_count(server, 1);
+    answer_expect(force(lock.path, lock.number), 200, NULL);
+    (void)waiter_expect_grant(fd, "f:wait", SOON_MS);
+}
+END_TEST
+
+/* Last: it takes nodes away. */
+START_TEST(nodes_that_were_away_get_the_release_later)
+{
+    struct lock lock;
+    answer_expect(lock_acquire(server, "f:away", TTL_MS, &lock), 201, NULL);
+    WAIT_UNTIL(SOON_MS, world_count_keys(&world, "f:away") == N);
+    node_kill(&world.nodes[0]);
+    node_kill(&world.nodes[1]);
+    answer_expect(force(lock.path, lock.number), 200, NULL);
+    node_kill(&world.nodes[2]);
+    WAIT_UNTIL(SOON_MS, http_probe(server, "/readyz") == 503);
+    answer_expect(force(lock.path, lock.number), 503, "no_quorum");
+    for (int i = 0; i < 3; i++)
+        node_start(&world.nodes[i]);
+    WAIT_UNTIL(SOON_MS, world_count_keys(&world, "f:away") == 0);
+}
+END_TEST
+
+Suite *check_force(void)
+{
+    Suite *suite = suite_create("force");
+    TCase *tc = tcase_create("force");
+    tcase_set_timeout(tc, 60);
+    tcase_add_unchecked_fixture(tc, set_up, tear_down);
+    tcase_add_test(tc, the_lock_with_the_number_is_deleted);
+    tcase_add_test(tc, it_is_logged_with_number_and_resource);
+    tcase_add_test(tc, a_minoritys_leftover_is_deleted);
+    tcase_add_test(tc, a_value_without_a_number_stays);
+    tcase_add_test(tc, all_resources_of_a_lock_are_deleted);
+    tcase_add_test(tc, who_waits_gets_the_lock);
+    suite_add_tcase(suite, tc);
+    tc = tcase_create("force_away");
+    tcase_set_timeout(tc, 60);
+    tcase_add_unchecked_fixture(tc, set_up, tear_down);
+    tcase_add_test(tc, nodes_that_were_away_get_the_release_later);
+    suite_add_tcase(suite, tc);
+    return suite;
+}

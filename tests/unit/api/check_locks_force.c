@@ -1,0 +1,114 @@
+/*
+ * DELETE /locks/<id>?force=<fencing number>.
+ */
+#include <check.h>
+
+#include "ask.h"
+
+Suite *check_locks_force(void);
+
+static void set_force(const char *value)
+{
+    ask_anew();
+    query_add(&ask.request.query, span_of("force"), span_of(value));
+}
+
+static void expect_refused(const char *detail)
+{
+    ck_assert(ask_send("DELETE", "/locks/order:42", NULL));
+    ask_expect(400, "invalid_request");
+    ck_assert_str_eq(ask_text("detail"), detail);
+    const json_t *error = json_array_get(ask_member("errors"), 0);
+    ck_assert_str_eq(json_string_value(json_object_get(error, "pointer")),
+                     "/force");
+    ck_assert_int_eq(play.sent_count, 0);
+}
+
+START_TEST(it_is_answered_like_a_release)
+{
+    set_force("0000000000000007");
+    ck_assert(!ask_send("DELETE", "/locks/order:42", NULL));
+    ck_assert_int_eq(ask.request.counted_as, LOCK_FORCE);
+    for (int i = 0; i < 3; i++)
+        play_answer_held(CALL_INSPECT, i, PLAY_TOKEN_OF(7));
+    for (int i = 0; i < 3; i++)
+        play_answer(CALL_RELEASE, i, VOTE_DELETED);
+    ask_answer(play.now_us);
+    ask_expect(200, NULL);
+    ask_expect_lock();
+    ask_expect_closed();
+    ck_assert(json_is_true(ask_member("released")));
+    ck_assert_int_eq(
+        json_integer_value(json_object_get(ask_member("nodes"), "released")),
+        3);
+}
+END_TEST
+
+START_TEST(another_number_is_told)
+{
+    set_force("8");
+    ck_assert(!ask_send("DELETE", "/locks/order:42", NULL));
+    for (int i = 0; i < PLAY_NODES; i++)
+        play_answer_held(CALL_INSPECT, i, PLAY_TOKEN_OF(7));
+    ask_answer(play.now_us);
+    ask_expect(409, "not_owner");
+    ck_assert_str_eq(ask_text("detail"),
+                     "the lock is held with another fencing number, or with a "
+                     "value that has none");
+    ask_expect_closed();
+}
+END_TEST
+
+START_TEST(only_a_number_is_taken)
+{
+    static const char *const values[] = {
+        "", "0", "-7", "7a", "%2", "12345678901234567", "1.5", "%00"};
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        set_force(values[i]);
+        ck_assert(ask_send("DELETE", "/locks/order:42", NULL));
+        ask_expect(400, "invalid_request");
+        ck_assert_int_eq(play.sent_count, 0);
+    }
+    set_force("");
+    expect_refused("the argument force is not a fencing number; take the field "
+                   "fencing_token of GET /locks/<id>");
+    set_force("7");
+    query_add(&ask.request.query, span_of("force"), span_of("8"));
+    expect_refused("the argument force occurs twice");
+}
+END_TEST
+
+START_TEST(a_token_beside_it_is_refused)
+{
+    static const char detail[] =
+        "the argument force needs no token; send one of the two, and no body";
+    set_force("7");
+    ask.request.lock_token = span_of(ASK_TOKEN);
+    expect_refused(detail);
+    set_force("7");
+    ask.request.body = span_of("{\"token\":\"" ASK_TOKEN "\"}");
+    expect_refused(detail);
+}
+END_TEST
+
+START_TEST(other_calls_ignore_it)
+{
+    set_force("7");
+    ck_assert(!ask_send("GET", "/locks/order:42", NULL));
+    ck_assert_int_eq(ask.request.counted_as, LOCK_INSPECT);
+}
+END_TEST
+
+Suite *check_locks_force(void)
+{
+    Suite *suite = suite_create("locks_force");
+    TCase *tc = tcase_create("locks_force");
+    tcase_add_checked_fixture(tc, ask_begin, ask_end);
+    tcase_add_test(tc, it_is_answered_like_a_release);
+    tcase_add_test(tc, another_number_is_told);
+    tcase_add_test(tc, only_a_number_is_taken);
+    tcase_add_test(tc, a_token_beside_it_is_refused);
+    tcase_add_test(tc, other_calls_ignore_it);
+    suite_add_tcase(suite, tc);
+    return suite;
+}

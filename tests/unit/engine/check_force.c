@@ -1,0 +1,180 @@
+/*
+ * A release by the fencing number: a look for the token, then a release.
+ */
+#include <check.h>
+
+#include "waiting.h"
+
+Suite *check_force(void);
+
+#define WANTED PLAY_TOKEN_OF(7) ".web-3"
+
+/* So many nodes have it, and those before them do not. */
+static void find_on(int first, int end)
+{
+    for (int i = 0; i < first; i++)
+        if (play.is_up[i])
+            play_answer(CALL_INSPECT, i, VOTE_FREE);
+    for (int i = first; i < end; i++)
+        play_answer_held(CALL_INSPECT, i, WANTED);
+}
+
+static engine_op force(void)
+{
+    return engine_force(play.engine, PLAY_RESOURCE, 7, NULL);
+}
+
+START_TEST(what_has_the_number_is_released_everywhere)
+{
+    engine_op op = force();
+    ck_assert_int_eq(play_count(CALL_INSPECT), 5);
+    find_on(0, 2);
+    ck_assert_int_eq(play_count(CALL_RELEASE), 0);
+    play_answer_held(CALL_INSPECT, 2, WANTED);
+    ck_assert_int_eq(play_count(CALL_RELEASE), 5);
+    ck_assert_str_eq(play_find(CALL_RELEASE, 4)->token, WANTED);
+    for (int i = 0; i < 3; i++)
+        play_answer(CALL_RELEASE, i, VOTE_DELETED);
+    const struct engine_result *result =
+        engine_take(play.engine, op, play.now_us);
+    ck_assert_int_eq(result->outcome, OUTCOME_RELEASED);
+    ck_assert_int_eq(result->votes_for, 3);
+    engine_close(play.engine, op);
+    ck_assert_uint_eq(play.metrics.outcomes[LOCK_FORCE][OUTCOME_RELEASED], 1);
+    ck_assert_uint_eq(play.metrics.round_duration[LOCK_FORCE].count, 1);
+    ck_assert_uint_eq(play.metrics.round_duration[LOCK_RELEASE].count, 1);
+    ck_assert_int_eq(engine_in_flight(play.engine), 0);
+}
+END_TEST
+
+START_TEST(a_minoritys_leftover_is_found_and_deleted)
+{
+    engine_op op = force();
+    find_on(4, 5);
+    ck_assert_int_eq(play_count(CALL_RELEASE), 5);
+    play_answer(CALL_RELEASE, 4, VOTE_DELETED);
+    for (int i = 0; i < 3; i++)
+        play_answer(CALL_RELEASE, i, VOTE_FREE);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_RELEASED);
+    ck_assert_int_eq(engine_take(play.engine, op, play.now_us)->votes_for, 1);
+}
+END_TEST
+
+START_TEST(another_number_is_left_alone)
+{
+    engine_op op = force();
+    for (int i = 0; i < 5; i++)
+        play_answer_held(CALL_INSPECT, i, PLAY_TOKEN_OF(8));
+    ck_assert_int_eq(play_outcome(op), OUTCOME_NOT_OWNER);
+    ck_assert_int_eq(play_count(CALL_RELEASE), 0);
+}
+END_TEST
+
+START_TEST(a_value_without_a_number_is_left_alone)
+{
+    engine_op op = force();
+    for (int i = 0; i < 5; i++)
+        play_answer_held(CALL_INSPECT, i, "7");
+    ck_assert_int_eq(play_outcome(op), OUTCOME_NOT_OWNER);
+    ck_assert_int_eq(play_count(CALL_RELEASE), 0);
+}
+END_TEST
+
+START_TEST(a_free_lock_is_not_found)
+{
+    engine_op op = force();
+    for (int i = 0; i < 5; i++)
+        play_answer(CALL_INSPECT, i, VOTE_FREE);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_NOT_FOUND);
+}
+END_TEST
+
+START_TEST(nodes_that_are_away_get_the_release_later)
+{
+    play_node_down(0);
+    play_node_down(1);
+    engine_op op = force();
+    find_on(2, 5);
+    for (int i = 2; i < 5; i++)
+        play_answer(CALL_RELEASE, i, VOTE_DELETED);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_RELEASED);
+    engine_close(play.engine, op);
+    play_advance(1000000);
+    play_node_up(0);
+    play_advance(1000000);
+    ck_assert(play_find(CALL_RELEASE, 0) != NULL);
+    ck_assert_str_eq(play_find(CALL_RELEASE, 0)->token, WANTED);
+}
+END_TEST
+
+START_TEST(without_a_majority_the_outcome_is_unknown)
+{
+    for (int i = 0; i < 3; i++)
+        play_node_down(i);
+    engine_op op = force();
+    ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
+}
+END_TEST
+
+START_TEST(without_room_for_the_release_no_node_votes)
+{
+    engine_op op = force();
+    for (int i = 0; i < 5; i++)
+        play.is_refusing[i] = true;
+    find_on(0, 3);
+    const struct engine_result *result =
+        engine_take(play.engine, op, play.now_us);
+    ck_assert_int_eq(result->outcome, OUTCOME_NO_QUORUM);
+    ck_assert_int_eq(result->votes[4].vote, VOTE_STALLED);
+}
+END_TEST
+
+START_TEST(who_waits_follows_right_behind_it)
+{
+    engine_op waiter = waiting_ask();
+    waiting_find_held();
+    int before = waiting_attempts();
+    (void)force();
+    find_on(0, 3);
+    play_answer(CALL_RELEASE, 0, VOTE_DELETED);
+    ck_assert_int_eq(waiting_attempts(), before + 1);
+    play_answer(CALL_RELEASE, 1, VOTE_DELETED);
+    ck_assert_int_eq(waiting_attempts(), before + 1);
+    waiting_grant();
+    ck_assert_int_eq(waiting_result(waiter)->outcome, OUTCOME_GRANTED);
+}
+END_TEST
+
+START_TEST(its_client_may_leave_between_look_and_release)
+{
+    engine_op op = force();
+    ck_assert(!engine_abandon(play.engine, op));
+    find_on(0, 5);
+    ck_assert_int_eq(play_count(CALL_RELEASE), 0);
+    op = force();
+    find_on(0, 3);
+    ck_assert_int_eq(play_count(CALL_RELEASE), 5);
+    ck_assert(!engine_abandon(play.engine, op));
+    play_answer(CALL_RELEASE, 0, VOTE_DELETED);
+    ck_assert_int_eq(engine_in_flight(play.engine), 0);
+}
+END_TEST
+
+Suite *check_force(void)
+{
+    Suite *suite = suite_create("force");
+    TCase *tc = tcase_create("force");
+    tcase_add_checked_fixture(tc, play_begin, play_end);
+    tcase_add_test(tc, what_has_the_number_is_released_everywhere);
+    tcase_add_test(tc, a_minoritys_leftover_is_found_and_deleted);
+    tcase_add_test(tc, another_number_is_left_alone);
+    tcase_add_test(tc, a_value_without_a_number_is_left_alone);
+    tcase_add_test(tc, a_free_lock_is_not_found);
+    tcase_add_test(tc, nodes_that_are_away_get_the_release_later);
+    tcase_add_test(tc, without_a_majority_the_outcome_is_unknown);
+    tcase_add_test(tc, without_room_for_the_release_no_node_votes);
+    tcase_add_test(tc, who_waits_follows_right_behind_it);
+    tcase_add_test(tc, its_client_may_leave_between_look_and_release);
+    suite_add_tcase(suite, tc);
+    return suite;
+}

@@ -1,0 +1,17 @@
+/*
+ * Replies of nodes as letters:
+ *   g granted  e extended  d deleted  f free  s stale
+ *   A B held by a token of ours, A or B   F G by others' values   X by a type
+ *   u unreachable  q quarantined  t silent  l late  k key refused  . pending
+ */
+#ifndef LETTERS_H
+#define LETTERS_H
+
+#include "../../../server/engine/call.h"
+
+enum { LETTERS_NUMBER_OF_B = 2 };
+
+/* Any of them but pending. */
+struct call_reply letters_reply(char letter);
+
+#endif
