@@ -34,7 +34,7 @@ C_FILES := $(wildcard server/*.[ch] server/*/*.[ch] api/*.[ch] \
 OBJ := $(patsubst %.c,$(OUT)/%.o,$(filter-out server/main.c,\
          $(sort $(wildcard server/*.c server/*/*.c api/*.c))))
 lua := $(patsubst %,server/node/scripts/%.lua,\
-         prelude release acquire repeat extend inspect repair listen \
+         prelude release acquire repeat extend inspect repair listen scan \
          permission row batch)
 
 .PHONY: help build deps run fmt clean install

@@ -13,6 +13,7 @@ enum {
     CALL_NONCE_MAX = 22,      /* "first-" and 16 hex digits */
     CALL_NAME_LEN = 16,       /* hex digits of a node's name */
     CALL_LISTEN_US = 3000000, /* outlives two listen calls that are lost */
+    CALL_SCAN_MAX = 32000,    /* bytes that a scan finds; it stops at half */
     CALL_WITNESSES_MAX =
         (NODES_MAX - 1) * 2 * (1 + CALL_NAME_LEN + DIGITS_MAX + 2),
 };
@@ -29,6 +30,7 @@ enum call_kind {
     CALL_RELEASE, /* deletes it */
     CALL_INSPECT, /* reads value and TTL */
     CALL_LISTEN,  /* lets releases be announced for a while */
+    CALL_SCAN,    /* finds keys that may be locks */
     CALL_KINDS
 };
 
@@ -39,7 +41,8 @@ enum call_kind {
 struct call {
     enum call_kind kind;
     struct span resource;  /* acquire, repeat, extend, repair, release,
-                              inspect: one name or several, see names.h */
+                              inspect: one name or several, see names.h;
+                              scan: what the names begin with */
     struct span token;     /* acquire, repeat, extend, repair, release */
     struct span admit;     /* all: what the node must carry */
     struct span nonce;     /* look (empty: mark nothing), revoke */
@@ -62,6 +65,8 @@ struct call {
     int64_t seen;      /* repair: the slots' number when the lock was missing;
                           repeat: the highest number that it may replace */
     int64_t listen_us; /* listen: for how long, mostly CALL_LISTEN_US */
+    int64_t cursor;    /* scan: where to go on; 0: begin */
+    int count;         /* scan: how many names are enough */
 };
 
 /* What a look found; scripts/permission.lua explains the words. */
@@ -114,7 +119,28 @@ struct call_reply {
                           nobody listens */
     struct span value; /* held: the first VALUE_MAX bytes; empty: foreign */
     struct call_look look; /* look */
+    int64_t cursor;        /* scan: where to go on; 0: this was all */
+    struct span names;     /* scan: see call_next_name */
 };
+
+/*
+ * Takes the first name off what a scan found: its length in decimal, ':', its
+ * bytes, and the next one. False: there is none, or rest is none of that.
+ */
+static inline bool call_next_name(struct span *rest, struct span *name)
+{
+    const char *colon =
+        rest->len > 0 ? memchr(rest->ptr, ':', rest->len) : NULL;
+    if (colon == NULL)
+        return false;
+    size_t head = (size_t)(colon - rest->ptr) + 1;
+    int64_t len = span_number((struct span){rest->ptr, head - 1}, 4);
+    if (len < 0 || (size_t)len > rest->len - head)
+        return false;
+    *name = (struct span){colon + 1, (size_t)len};
+    *rest = (struct span){name->ptr + len, rest->len - head - (size_t)len};
+    return true;
+}
 
 /* Whether such a call needs a node that may vote, and has a deadline there. */
 static inline bool call_asks_for_vote(enum call_kind kind)

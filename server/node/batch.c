@@ -69,7 +69,10 @@ static bool fits(const struct batch *batch, const struct call *call)
          memcmp(batch->admit.ptr, call->admit.ptr, call->admit.len) == 0);
     bool is_window_same = batch->window_us == 0 || call->window_us == 0 ||
                           batch->window_us == call->window_us;
-    return is_admit_same && is_window_same && is_deadline_near(batch, call);
+    /* a reply has room for what one scan finds */
+    bool is_only_scan = call->kind != CALL_SCAN || !batch->has_scan;
+    return is_admit_same && is_window_same && is_only_scan &&
+           is_deadline_near(batch, call);
 }
 
 static struct span copy(struct batch *batch, struct span span)
@@ -189,6 +192,12 @@ static void add_args(struct batch *batch, const struct call *call)
     case CALL_LISTEN:
         add_number(batch, call->listen_us);
         return;
+    case CALL_SCAN:
+        add_number(batch, call->cursor);
+        add_number(batch, call->count);
+        add(batch, copy(batch, call->resource));
+        batch->has_scan = true;
+        return;
     case CALL_KINDS:
         return;
     }
@@ -255,6 +264,7 @@ void batch_reset(struct batch *batch)
     batch->latest_us = 0;
     batch->kinds_count = 0;
     batch->slots_count = 0;
+    batch->has_scan = false;
 }
 
 /* ---- the reply ---------------------------------------------------------- */

@@ -21,7 +21,8 @@ enum {
     BATCH_FIELDS_MAX = BATCH_HEAD_FIELDS + BATCH_CALLS_MAX * SCRIPT_FIELDS_MAX,
     BATCH_CALL_TEXT_MAX = VALUE_MAX + SCRIPT_WORD_MAX, /* in a call's reply */
     BATCH_TEXT_MAX = BATCH_CALLS_MAX * (BATCH_CALL_TEXT_MAX + 1) +
-                     2 * CALL_STATE_MAX + CALL_WITNESSES_MAX, /* of a look */
+                     2 * CALL_STATE_MAX + CALL_WITNESSES_MAX + /* of a look */
+                     CALL_SCAN_MAX,
 };
 
 /* All zero at first, except for prefix, which is borrowed. */
@@ -40,6 +41,7 @@ struct batch {
     char kinds[BATCH_KINDS_MAX];
     int slots_count; /* of the acquires and releases since the last ";" */
     uint16_t slots[BATCH_CALLS_MAX];
+    bool has_scan;
     size_t used;
     char bytes[BATCH_BYTES_MAX];
 };

@@ -20,7 +20,7 @@ const char *script_name(enum call_kind kind)
         [CALL_ACQUIRE] = "acquire", [CALL_REPEAT] = "repeat",
         [CALL_EXTEND] = "extend",   [CALL_REPAIR] = "repair",
         [CALL_RELEASE] = "release", [CALL_INSPECT] = "inspect",
-        [CALL_LISTEN] = "listen",
+        [CALL_LISTEN] = "listen",   [CALL_SCAN] = "scan",
     };
     assert(kind < CALL_KINDS);
     return names[kind];
@@ -32,7 +32,7 @@ char script_letter(enum call_kind kind)
         [CALL_LOOK] = 'k',    [CALL_ADMIT] = 'm',   [CALL_READMIT] = 'n',
         [CALL_REVOKE] = 'v',  [CALL_ACQUIRE] = 'a', [CALL_REPEAT] = 'g',
         [CALL_EXTEND] = 'e',  [CALL_REPAIR] = 'p',  [CALL_RELEASE] = 'r',
-        [CALL_INSPECT] = 'i', [CALL_LISTEN] = 'l',
+        [CALL_INSPECT] = 'i', [CALL_LISTEN] = 'l',  [CALL_SCAN] = 's',
     };
     assert(kind < CALL_KINDS);
     return letters[kind];
@@ -53,6 +53,9 @@ struct answer {
     unsigned kinds;
 };
 
+/* Of a cursor: it stays below the number of buckets. */
+enum { CURSOR_DIGITS = 15 };
+
 enum { LETTERS = 'Z' - 'A' + 1 };
 
 static const struct answer letters[LETTERS] = {
@@ -65,9 +68,10 @@ static const struct answer letters[LETTERS] = {
     ['S' - 'A'] = {VOTE_SKEWED, BY_SETTERS},
     ['C' - 'A'] = {VOTE_CHANGED, BY_WRITERS | BY(REPAIR)},
     ['O' - 'A'] = {VOTE_DONE, BY_WRITERS | BY(LISTEN)},
+    ['N' - 'A'] = {VOTE_KEY_REFUSED, BY(SCAN)},
 };
 
-enum { LOOK_FIELDS = 9, HELD_FIELDS = 3, NUMBER_FIELDS = 2 };
+enum { LOOK_FIELDS = 9, HELD_FIELDS = 3, SCAN_FIELDS = 3, NUMBER_FIELDS = 2 };
 
 /* A word and more fields. */
 static const struct {
@@ -78,6 +82,7 @@ static const struct {
     {"HELD", {VOTE_HELD, BY_VOTERS | BY(RELEASE) | BY(INSPECT)}, HELD_FIELDS},
     {"DELETED", {VOTE_DELETED, BY(RELEASE)}, NUMBER_FIELDS},
     {"FREE", {VOTE_FREE, BY(EXTEND)}, NUMBER_FIELDS},
+    {"KEYS", {VOTE_DONE, BY(SCAN)}, SCAN_FIELDS},
     {"STALE", {VOTE_STALE, BY(ACQUIRE) | BY(REPEAT)}, NUMBER_FIELDS},
 };
 
@@ -162,6 +167,21 @@ static bool decode_deleted(struct call_reply *reply,
     return true;
 }
 
+static bool decode_keys(struct call_reply *reply,
+                        const struct script_field *fields)
+{
+    if (fields[1].type != SCRIPT_FIELD_STRING ||
+        fields[2].type != SCRIPT_FIELD_STRING ||
+        fields[2].string.len > CALL_SCAN_MAX)
+        return false;
+    struct span rest = fields[2].string, name;
+    while (call_next_name(&rest, &name) && name.len <= RESOURCE_MAX)
+        continue;
+    reply->cursor = span_number(fields[1].string, CURSOR_DIGITS);
+    reply->names = fields[2].string;
+    return rest.len == 0 && reply->cursor >= 0;
+}
+
 static bool is_state_text(const struct script_field *field)
 {
     return field->type == SCRIPT_FIELD_STRING &&
@@ -232,6 +252,7 @@ struct call_reply script_decode(enum call_kind kind, int64_t node_now_us,
                                .node_now_us = node_now_us};
     if (reply.vote == VOTE_GARBAGE ||
         (reply.vote == VOTE_HELD && !decode_held(&reply, fields)) ||
+        (reply.vote == VOTE_DONE && !decode_keys(&reply, fields)) ||
         (reply.vote == VOTE_STALE && !decode_stale(&reply, fields)) ||
         (reply.vote == VOTE_FREE && !decode_missing(&reply, fields)) ||
         (reply.vote == VOTE_DELETED && !decode_deleted(&reply, fields)))

@@ -198,7 +198,7 @@ static enum call_kind any_kind_of_locks(struct run *run)
     if (hands_pick(run, 2) == 0)
         return hands_pick(run, 2) == 0 ? CALL_ACQUIRE : CALL_RELEASE;
     return (enum call_kind)(CALL_ACQUIRE +
-                            hands_pick(run, CALL_KINDS - CALL_ACQUIRE));
+                            hands_pick(run, CALL_SCAN - CALL_ACQUIRE));
 }
 
 /* A token that begins with the number, as those do that calls set. */

@@ -197,7 +197,7 @@ static void print_counts(const struct run *run)
     static const char *const words[LOOK_WORDS] = {
         "admitted", "superseded", "foreign", "empty",
         "bare",     "fresh",      "created", "marked"};
-    for (int i = 0; i < CALL_KINDS; i++)
+    for (int i = 0; i < CALL_SCAN; i++)
         printf("  %-20s %llu\n", script_name((enum call_kind)i),
                (unsigned long long)run->calls[i]);
     for (int i = CALL_LOOK; i < CALL_ACQUIRE; i++)

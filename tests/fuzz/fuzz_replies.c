@@ -84,11 +84,11 @@ static bool may_answer(enum call_kind kind, enum vote vote)
     case VOTE_STALE:
         return kind == CALL_ACQUIRE || kind == CALL_REPEAT;
     case VOTE_DONE:
-        return kind < CALL_ACQUIRE || kind == CALL_LISTEN;
+        return kind < CALL_ACQUIRE || kind >= CALL_LISTEN;
     case VOTE_CHANGED:
         return kind < CALL_ACQUIRE || kind == CALL_REPAIR;
     case VOTE_HELD:
-        return kind >= CALL_ACQUIRE && kind != CALL_LISTEN;
+        return kind >= CALL_ACQUIRE && kind < CALL_LISTEN;
     case VOTE_FREE:
         return kind == CALL_EXTEND || kind == CALL_RELEASE ||
                kind == CALL_INSPECT;

@@ -46,7 +46,7 @@ while at <= #kinds do
             arguments = n
         elseif kind == 'k' then
             arguments = 7
-        elseif kind == 'v' then
+        elseif kind == 'v' or kind == 's' then
             arguments = 3
         else -- m, n
             arguments = 4

@@ -14,6 +14,7 @@
 --
 --   a acquire  g repeat  e extend   p repair  r release  i inspect
 --   k look     m admit   n readmit  v revoke  l listen
+--   s scan
 --
 --   A capital letter: of several locks. The call's first argument is their
 --   count; lock... and slot... stand for as many arguments.
@@ -23,7 +24,7 @@
 -- A call is answered by a letter,
 --
 --   G granted  E extended  D deleted  F free  Q quarantined  L late  S skewed
---   C changed  O done
+--   C changed  O done  N key refused
 --
 -- or, if there is more to tell, by a word and fields.
 --

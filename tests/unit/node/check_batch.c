@@ -37,6 +37,8 @@ static const struct call any = {
     .slots = {0},
     .seen = 1700000000000005,
     .listen_us = CALL_LISTEN_US,
+    .cursor = 12,
+    .count = 100,
 };
 
 static struct call call_of(enum call_kind kind)
@@ -85,6 +87,7 @@ static const char *const kinds[CALL_KINDS] = {
     " 0 0 0 r p:r T",
     " 0 0 0 i p:r",
     " 0 0 0 l 3000000",
+    " 0 0 0 s 12 100 r",
 };
 
 START_TEST(a_call_is_encoded)

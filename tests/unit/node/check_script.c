@@ -68,6 +68,7 @@ static const struct {
     {'Q', VOTE_QUARANTINED, OF_VOTERS | OF(RELEASE) | OF(INSPECT)},
     {'L', VOTE_LATE, OF_VOTERS},
     {'S', VOTE_SKEWED, OF_SETTERS},
+    {'N', VOTE_KEY_REFUSED, OF(SCAN)},
 };
 
 static enum vote vote_of_letter(enum call_kind kind, int letter)
@@ -185,6 +186,42 @@ START_TEST(what_a_look_found_is_told)
         ck_assert_int_eq(
             script_decode((enum call_kind)kind, NOW, fields, LOOK_COUNT).vote,
             VOTE_GARBAGE);
+}
+END_TEST
+
+static struct call_reply decode_scan(const char *cursor, const char *names)
+{
+    const struct script_field fields[] = {string("KEYS"), string(cursor),
+                                          string(names)};
+    return script_decode(CALL_SCAN, NOW, fields, 3);
+}
+
+START_TEST(a_scan_tells_names_and_cursor)
+{
+    struct call_reply reply = decode_scan("42", "3:a:b0:5:1:2:3");
+    struct span name;
+    ck_assert_int_eq(reply.vote, VOTE_DONE);
+    ck_assert_int_eq(reply.cursor, 42);
+    ck_assert(call_next_name(&reply.names, &name) && span_is(name, "a:b"));
+    ck_assert(call_next_name(&reply.names, &name) && span_is(name, ""));
+    ck_assert(call_next_name(&reply.names, &name) && span_is(name, "1:2:3"));
+    ck_assert(!call_next_name(&reply.names, &name));
+    ck_assert_int_eq(decode_scan("0", "").vote, VOTE_DONE);
+}
+END_TEST
+
+START_TEST(a_scan_of_another_shape_is_garbage)
+{
+    static const char *const bad[][2] = {
+        {"", ""},      {"-1", ""},      {"1x", ""},    {"1234567890123456", ""},
+        {"0", "3:ab"}, {"0", ":a"},     {"0", "1:ab"}, {"0", "x:a"},
+        {"0", "a"},    {"0", "12345:a"}};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        ck_assert_int_eq(decode_scan(bad[i][0], bad[i][1]).vote, VOTE_GARBAGE);
+    const struct script_field fields[] = {string("KEYS"), integer(0),
+                                          string("")};
+    ck_assert_int_eq(script_decode(CALL_SCAN, NOW, fields, 3).vote,
+                     VOTE_GARBAGE);
 }
 END_TEST
 
@@ -401,6 +438,8 @@ Suite *check_script(void)
     Suite *suite = suite_create("script");
     TCase *tcase = tcase_create("script");
     tcase_add_test(tcase, the_text_knows_each_kind_by_its_letter);
+    tcase_add_test(tcase, a_scan_tells_names_and_cursor);
+    tcase_add_test(tcase, a_scan_of_another_shape_is_garbage);
     tcase_add_loop_test(tcase, each_kind_has_its_letters, 0, CALL_KINDS);
     tcase_add_loop_test(tcase, each_kind_has_its_words, 0, ANSWERS);
     tcase_add_test(tcase, what_comes_with_an_answer_is_told);

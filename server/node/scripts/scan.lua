@@ -1,0 +1,37 @@
+-- Finds locks of one node: the names of its keys of type string that begin with
+-- a prefix, from a cursor of SCAN on. How much it looks at is bounded, so that
+-- it holds up nothing else: the reply may be empty before the end.
+--
+-- ARGV  cursor count prefix
+-- KEYS cursor names | N, if the node denies its user the command
+--
+-- names  each with its length in front: "3:a:b5:order"
+if kind == 's' then
+    local from = #state - #'redlockd:state' + 1
+    local pattern = string.gsub(string.sub(state, 1, from - 1) .. ARGV[a + 2],
+        '[%[%]*?\\]', '\\%0') .. '*'
+    local cursor, count = ARGV[a], tonumber(ARGV[a + 1])
+    local names, seen, bytes = {}, {}, 0
+    for _ = 1, 200 do
+        local reply = redis.pcall('SCAN', cursor, 'MATCH', pattern,
+            'COUNT', '10', 'TYPE', 'string')
+        if reply.err then
+            return 'N'
+        end
+        cursor = reply[1]
+        for _, key in ipairs(reply[2]) do
+            local name = string.sub(key, from)
+            -- SCAN may give one twice; no lock has a longer name
+            if not seen[name] and #name <= 1020 then
+                seen[name] = true
+                bytes = bytes + #name
+                names[#names + 1] = #name .. ':' .. name
+            end
+        end
+        if cursor == '0' or #names >= count or bytes >= 16000 then
+            break
+        end
+    end
+    return {'KEYS', cursor, table.concat(names)}
+end
+
