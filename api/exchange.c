@@ -1,6 +1,7 @@
 #include "exchange.h"
 
 #include "handler.h"
+#include "list.h"
 #include "locks.h"
 #include "problem.h"
 
@@ -70,7 +71,10 @@ static enum exchange_step answer_settled(const struct service *service,
 {
     if (it->request.call == LOCK_ACQUIRE && it->has_left)
         return EXCHANGE_CLOSE; /* connection_end releases what was granted */
-    locks_answer(service, &it->request, now_us, response);
+    if (it->request.is_list)
+        list_answer(service, &it->request, response);
+    else
+        locks_answer(service, &it->request, now_us, response);
     return answer(response);
 }
 

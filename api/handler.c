@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "list.h"
 #include "locks.h"
 #include "ops.h"
 #include "problem.h"
@@ -11,6 +12,8 @@ static int counter_of(const struct route_match *match)
     switch (match->route) {
     case ROUTE_LOCK:
         return (int)match->call;
+    case ROUTE_LIST:
+        return METRICS_LIST;
     case ROUTE_LIVEZ:
     case ROUTE_READYZ:
         return METRICS_PROBE;
@@ -98,6 +101,8 @@ bool handler_begin(const struct service *service, struct http_request *request,
     }
     if (match.route == ROUTE_LOCK)
         return locks_begin(service, request, &match, client, response);
+    if (match.route == ROUTE_LIST)
+        return list_begin(service, request, client, response);
     answer_other(service, request, &match, response);
     return true;
 }

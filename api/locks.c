@@ -1,7 +1,6 @@
 #include "locks.h"
 
 #include <assert.h>
-#include <stdio.h>
 
 #include "../server/base/log.h"
 #include "../server/base/names.h"
@@ -15,21 +14,6 @@
 #include "retry.h"
 
 /* ---- checks ------------------------------------------------------------- */
-
-/* An input that is refused: 400 with what is wrong. */
-static void refuse(const struct http_request *request,
-                   const struct faults *errors, struct http_response *response)
-{
-    char many[PROBLEM_DETAIL_MAX];
-    (void)snprintf(many, sizeof many, "%d fields are invalid, see errors",
-                   errors->count);
-    struct problem problem = {
-        .code = PROBLEM_INVALID_REQUEST,
-        .detail = errors->count == 1 ? errors->list[0].detail : many,
-        .errors = errors,
-    };
-    problem_respond(&problem, request->id, response);
-}
 
 /* NULL: token is the one in the header or the body; else why there is none. */
 static const char *find_token(const struct http_request *request,
@@ -75,7 +59,7 @@ static bool read_body(const struct service *service,
             "not enough memory to read the body; nothing was done", request->id,
             response);
     else
-        refuse(request, &errors, response);
+        problem_respond_faults(&errors, request->id, response);
     return false;
 }
 
@@ -192,7 +176,7 @@ static int64_t read_force(const struct http_request *request,
         reason = "is not a fencing number; take the field fencing_token of "
                  "GET /locks/<id>";
     faults_add(&errors, "/force", "the argument force %s", reason);
-    refuse(request, &errors, response);
+    problem_respond_faults(&errors, request->id, response);
     return 0;
 }
 
@@ -239,7 +223,7 @@ static bool begin_with_token(const struct service *service,
     if (reason != NULL) {
         struct faults errors = {.count = 0};
         faults_add(&errors, "/token", "%s", reason);
-        refuse(request, &errors, response);
+        problem_respond_faults(&errors, request->id, response);
         goto done;
     }
     engine_op op =

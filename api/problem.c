@@ -164,3 +164,17 @@ void problem_respond_plain(enum problem_code code, const char *detail,
     struct problem problem = {.code = code, .detail = detail};
     problem_respond(&problem, request_id, response);
 }
+
+void problem_respond_faults(const struct faults *errors, const char *request_id,
+                            struct http_response *response)
+{
+    char many[PROBLEM_DETAIL_MAX];
+    (void)snprintf(many, sizeof many, "%d fields are invalid, see errors",
+                   errors->count);
+    struct problem problem = {
+        .code = PROBLEM_INVALID_REQUEST,
+        .detail = errors->count == 1 ? errors->list[0].detail : many,
+        .errors = errors,
+    };
+    problem_respond(&problem, request_id, response);
+}

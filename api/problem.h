@@ -62,6 +62,10 @@ void problem_respond_plain(enum problem_code code, const char *detail,
                            const char *request_id,
                            struct http_response *response);
 
+/* 400: an input that is refused, with what is wrong. */
+void problem_respond_faults(const struct faults *errors, const char *request_id,
+                            struct http_response *response);
+
 /*
  * 503 overloaded; detail says what was done. It takes a single allocation. If
  * there is no memory even for that, body is NULL, and the connection must end.

@@ -3,9 +3,15 @@
 #include "percent.h"
 
 static const char *const names[QUERY_ARGUMENTS] = {
-    [QUERY_VERBOSE] = "verbose",
-    [QUERY_FORCE] = "force",
+    [QUERY_VERBOSE] = "verbose", [QUERY_FORCE] = "force",
+    [QUERY_PREFIX] = "prefix",   [QUERY_LIMIT] = "limit",
+    [QUERY_CURSOR] = "cursor",
 };
+
+const char *query_name(enum query_argument argument)
+{
+    return names[argument];
+}
 
 void query_add(struct query *query, struct span name, struct span value)
 {

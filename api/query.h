@@ -6,13 +6,23 @@
 
 #include "../server/base/types.h"
 
-enum query_argument { QUERY_VERBOSE, QUERY_FORCE, QUERY_ARGUMENTS };
+enum query_argument {
+    QUERY_VERBOSE,
+    QUERY_FORCE,
+    QUERY_PREFIX,
+    QUERY_LIMIT,
+    QUERY_CURSOR,
+    QUERY_ARGUMENTS
+};
 
 struct query {
     struct span values[QUERY_ARGUMENTS]; /* borrowed, still percent-encoded;
                                             ptr NULL: not there */
     bool is_twice[QUERY_ARGUMENTS];
 };
+
+/* Static. */
+const char *query_name(enum query_argument argument);
 
 /* Takes one argument. value.ptr NULL: it has none, and counts as empty. */
 void query_add(struct query *query, struct span name, struct span value);

@@ -71,15 +71,41 @@ char *render_release(const struct engine_result *result, size_t *len)
     return json_end(&json, len);
 }
 
+static void put_found(struct json *json, const struct engine_result *result)
+{
+    render_lock(json, result->resource);
+    render_holder(json, result);
+    json_put_integer(json, "waiters", result->waiters);
+    put_count(json, "held", result);
+}
+
 char *render_inspect(const struct engine_result *result, size_t *len)
 {
     struct json json;
     json_begin(&json);
-    render_lock(&json, result->resource);
-    render_holder(&json, result);
-    json_put_integer(&json, "waiters", result->waiters);
-    put_count(&json, "held", result);
+    put_found(&json, result);
     return json_end(&json, len);
+}
+
+void render_page_begin(struct json *json)
+{
+    json_begin(json);
+    json_open_array(json, "locks");
+}
+
+void render_page_lock(struct json *json, const struct engine_result *result)
+{
+    json_open_object(json, NULL);
+    put_found(json, result);
+    json_close_object(json);
+}
+
+char *render_page_end(struct json *json, const char *cursor, size_t *len)
+{
+    json_close_array(json);
+    if (cursor != NULL)
+        json_put_text(json, "cursor", span_of(cursor));
+    return json_end(json, len);
 }
 
 /* ---- what operators ask ------------------------------------------------- */

@@ -22,6 +22,11 @@ char *render_grant(const struct engine_result *result,
 char *render_release(const struct engine_result *result, size_t *len);
 char *render_inspect(const struct engine_result *result, size_t *len);
 
+/* A body in parts: a page of locks. cursor NULL: it is the last one. */
+void render_page_begin(struct json *json);
+void render_page_lock(struct json *json, const struct engine_result *result);
+char *render_page_end(struct json *json, const char *cursor, size_t *len);
+
 /*
  * Members that tell what lock it is about: id, and resource, or resources if it
  * covers several.

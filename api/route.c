@@ -27,8 +27,8 @@ static const struct path paths[] = {
      false,
      NULL,
      ROUTE_LOCK,
-     "POST, OPTIONS",
-     {{"POST", LOCK_ACQUIRE}}},
+     "GET, HEAD, POST, OPTIONS",
+     {{"POST", LOCK_ACQUIRE}, {"GET", LOCK_INSPECT}, {"HEAD", LOCK_INSPECT}}},
     {"locks",
      true,
      NULL,
@@ -149,7 +149,8 @@ static void ask(struct route_match *match, const struct path *path,
     } else if (path->has_id && !take_id(match, id)) {
         match->route = ROUTE_BAD_ID;
     } else {
-        match->route = path->route;
+        bool is_list = method->call == LOCK_INSPECT && !path->has_id;
+        match->route = is_list ? ROUTE_LIST : path->route;
         match->call = method->call;
     }
 }

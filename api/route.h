@@ -9,6 +9,7 @@
 
 enum route {
     ROUTE_LOCK, /* a call on a lock: call tells which */
+    ROUTE_LIST, /* of the locks */
     ROUTE_NODES,
     ROUTE_LIVEZ,
     ROUTE_READYZ,

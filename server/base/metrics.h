@@ -12,9 +12,10 @@
 
 /* The call that a request counts as: an enum lock_call, or one of these. */
 enum metrics_call {
-    METRICS_PROBE = LOCK_CALLS, /* /livez, /readyz */
-    METRICS_SCRAPE,             /* /metrics */
-    METRICS_OTHER,              /* everything else */
+    METRICS_LIST = LOCK_CALLS, /* a page of the locks */
+    METRICS_PROBE,             /* /livez, /readyz */
+    METRICS_SCRAPE,            /* /metrics */
+    METRICS_OTHER,             /* everything else */
     METRICS_CALLS
 };
 

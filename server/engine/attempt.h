@@ -24,6 +24,7 @@ struct request {
     bool only_looks; /* extend: asks who has the lock, lengthens nothing */
     int64_t ttl_ms;
     int64_t number; /* force: of the lock */
+    uint16_t heard; /* bit per node: decide nothing before it answered */
     struct span resource;
     struct span owner;
     struct span key_hash;

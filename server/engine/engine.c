@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "eligibility.h"
+#include "listing.h"
 #include "nodes.h"
 #include "operation.h"
 #include "port.h"
@@ -24,6 +25,7 @@ struct engine {
     struct repairs repairs;
     struct operations operations;
     struct waits waits;
+    struct listings listings;
 };
 
 static const char *name_of_outcome(enum lock_call call, int outcome)
@@ -66,6 +68,7 @@ struct engine *engine_new(const struct engine_settings *settings,
     operations_init(&engine->operations, &engine->nodes, &engine->releases,
                     &engine->repairs);
     waits_init(&engine->waits, &engine->nodes, &engine->operations);
+    listings_init(&engine->listings, &engine->nodes, &engine->operations);
     if (!set_tick(engine)) {
         free(engine);
         return NULL;
@@ -77,6 +80,7 @@ void engine_free(struct engine *engine)
 {
     if (engine == NULL)
         return;
+    listings_fini(&engine->listings);
     waits_fini(&engine->waits);
     operations_fini(&engine->operations);
     repairs_fini(&engine->repairs);
@@ -154,6 +158,37 @@ engine_op engine_inspect(struct engine *engine, struct span resource,
                                                 });
 }
 
+engine_op engine_list(struct engine *engine, const struct engine_list *list,
+                      void *client)
+{
+    return listing_start(&engine->listings, list, client);
+}
+
+static struct listing *must_find_listing(const struct engine *engine,
+                                         engine_op op)
+{
+    struct listing *it = listing_find(&engine->listings, op);
+    assert(it != NULL);
+    return it;
+}
+
+const struct engine_page *engine_take_page(const struct engine *engine,
+                                           engine_op op)
+{
+    return &must_find_listing(engine, op)->page;
+}
+
+const struct engine_result *engine_page_lock(struct engine *engine,
+                                             engine_op op, int n)
+{
+    const struct listing *listing = must_find_listing(engine, op);
+    assert(n < listing->page.count);
+    struct operation *it =
+        operation_find(&engine->operations, listing->operations[n]);
+    it->result.waiters = waits_count(&engine->waits, it->request.resource);
+    return &it->result;
+}
+
 static struct operation *must_find(const struct engine *engine, engine_op op)
 {
     struct operation *it = operation_find(&engine->operations, op);
@@ -176,6 +211,8 @@ void engine_close(struct engine *engine, engine_op op)
 {
     if (waits_owns(op))
         waits_close(&engine->waits, op);
+    else if (listings_owns(op))
+        listing_end(&engine->listings, must_find_listing(engine, op));
     else
         operation_close(&engine->operations, must_find(engine, op));
 }
@@ -185,6 +222,10 @@ bool engine_abandon(struct engine *engine, engine_op op)
     char text[NAMES_LEN_MAX];
     if (waits_owns(op))
         return waits_abandon(&engine->waits, op);
+    if (listings_owns(op)) {
+        listing_end(&engine->listings, must_find_listing(engine, op));
+        return false;
+    }
     struct operation *it = must_find(engine, op);
     struct span resource = {text, span_copy(text, it->request.resource)};
     bool is_acquire = it->request.call == LOCK_ACQUIRE;
@@ -258,6 +299,9 @@ void engine_on_reply(struct engine *engine, int node, uint64_t tag,
     case TAG_REPAIR:
         repairs_on_reply(&engine->repairs, tag, &counted);
         break;
+    case TAG_SCAN:
+        listings_on_reply(&engine->listings, tag, &counted);
+        break;
     case TAG_ADMISSION:
         break;
     }
@@ -278,6 +322,7 @@ void engine_on_timer(struct engine *engine, uint32_t slot)
     releases_tick(&engine->releases, now_us);
     repairs_tick(&engine->repairs, now_us);
     waits_tick(&engine->waits, now_us);
+    listings_tick(&engine->listings, now_us);
     (void)set_tick(engine); /* cannot fail: the timer exists */
 }
 

@@ -66,6 +66,56 @@ engine_op engine_force(struct engine *engine, struct span resource,
 engine_op engine_inspect(struct engine *engine, struct span resource,
                          void *client);
 
+/* How far a listing is. All 0: at its beginning. */
+struct list_cursor {
+    uint16_t nodes; /* bit per node: those that it scans */
+    int at;         /* the one it is at, from 0 on */
+    int64_t scan;   /* that node's cursor */
+    uint64_t runs;  /* the servers that these nodes are */
+};
+
+/* What a page of locks is to have. */
+struct engine_list {
+    struct span prefix; /* of the resources, up to RESOURCE_MAX; may be empty */
+    int limit;          /* a page has about so many at most */
+    struct list_cursor cursor;
+    bool (*is_resource)(struct span name); /* others are not shown */
+};
+
+enum list_outcome {
+    LIST_PENDING,
+    LIST_PAGE,
+    LIST_LOST,      /* a node of the cursor is away, or another server now */
+    LIST_REFUSED,   /* the node's ACL denies SCAN */
+    LIST_NO_QUORUM, /* not enough nodes answered */
+    LIST_NO_MEMORY,
+};
+
+struct engine_page {
+    enum list_outcome outcome;
+    int count;     /* of locks; may be 0 before the end */
+    bool has_next; /* there are more pages: … */
+    struct list_cursor next;
+    int node; /* that was scanned; -1: none */
+};
+
+/*
+ * Begins a page of the locks that a majority has, each alone: of a lock of
+ * several resources each is shown. Operation, answer and 0 as above. For such
+ * an operation engine_take_page and engine_page_lock take the place of
+ * engine_take; the lock lives as long.
+ *
+ * What is held from the first page to the last is shown, unless a repair sets
+ * it meanwhile on a node that was scanned before. Nothing is shown twice,
+ * unless a node's table of keys shrinks meanwhile.
+ */
+engine_op engine_list(struct engine *engine, const struct engine_list *list,
+                      void *client);
+const struct engine_page *engine_take_page(const struct engine *engine,
+                                           engine_op op);
+const struct engine_result *engine_page_lock(struct engine *engine,
+                                             engine_op op, int n);
+
 /*
  * The final result, as of now_us; OUTCOME_PENDING before port.answer. If a
  * grant or extension has no time left by then, the result is

@@ -78,8 +78,9 @@ static void settle(struct operations *operations, struct operation *it,
         it->result.token = attempt_token(&it->attempt);
         result_tell_token(&it->result, it->result.token);
     }
-    if (it->is_for_waiter)
-        operations->on_settled(operations->ctx, it->client);
+    const struct operation_hook *hook = &operations->hooks[it->owned_by];
+    if (hook->on_settled != NULL)
+        hook->on_settled(hook->ctx, it->client);
     else
         port->answer(port->ctx, it->client);
 }
@@ -215,7 +216,8 @@ static bool decide(struct operations *operations, struct operation *it)
     const struct environment *env = operations->means.env;
     struct round *round = &it->attempt.round;
     enum verdict verdict = round_verdict(round);
-    if (verdict == VERDICT_OPEN)
+    if (verdict == VERDICT_OPEN ||
+        round_is_pending_on(round, it->request.heard))
         return false;
     int64_t now_us = environment_now(env);
     metrics_observe(&env->metrics->round_duration[round->kind],
@@ -374,7 +376,7 @@ static struct operation *operation_new(struct operations *operations,
     assert(order->owner.len <= OWNER_MAX);
     assert(order->key_hash.len <= KEY_HASH_LEN);
     it->was_held = false;
-    it->is_for_waiter = order->is_for_waiter;
+    it->owned_by = order->owned_by;
     it->client = order->client;
     it->request = (struct request){
         .call = order->call,
@@ -383,6 +385,7 @@ static struct operation *operation_new(struct operations *operations,
             order->call == LOCK_EXTEND && is_held_too_long(operations, order),
         .ttl_ms = order->ttl_ms,
         .number = order->number,
+        .heard = order->heard,
         .resource = texts_first(&it->texts),
         .owner = texts_second(&it->texts),
         .key_hash = {it->key_hash, span_copy(it->key_hash, order->key_hash)},
@@ -456,8 +459,9 @@ void operation_close(struct operations *operations, struct operation *it)
 
 void operation_discard(struct operations *operations, struct operation *it)
 {
-    assert(it->state == OPERATION_SETTLED &&
-           it->result.outcome != OUTCOME_GRANTED);
+    assert(it->owned_by == OWNER_LISTING ||
+           (it->state == OPERATION_SETTLED &&
+            it->result.outcome != OUTCOME_GRANTED));
     end(operations, it);
 }
 

@@ -26,6 +26,14 @@
 #include "repairs.h"
 #include "result.h"
 
+/* Who learns the outcome, instead of port.answer. */
+enum operation_owner {
+    OWNER_CLIENT, /* port.answer */
+    OWNER_WAITER,
+    OWNER_LISTING,
+    OWNERS
+};
+
 enum operation_state {
     OPERATION_ROUND,
     OPERATION_PAUSE,
@@ -37,7 +45,7 @@ struct operation {
     struct slots_head head;
     enum operation_state state;
     bool was_held; /* acquire: a node had another value */
-    bool is_for_waiter;
+    enum operation_owner owned_by;
     void *client;
     struct request request;
     struct attempt attempt;
@@ -46,14 +54,17 @@ struct operation {
     char key_hash[KEY_HASH_LEN];
 };
 
+struct operation_hook {
+    void (*on_settled)(void *ctx, void *client);
+    void *ctx;
+};
+
 struct operations {
     struct attempt_means means;
     struct repairs *repairs;
     struct slots slots;
     int in_flight; /* without an outcome */
-    /* Instead of port.answer, for those of a waiter. */
-    void (*on_settled)(void *ctx, void *client);
-    void *ctx;
+    struct operation_hook hooks[OWNERS];
 };
 
 /* What a client asks; the spans are borrowed, and copied. */
@@ -66,7 +77,8 @@ struct operation_order {
     int64_t asked_us; /* as in struct request */
     int64_t ttl_ms;
     int64_t number; /* force */
-    bool is_for_waiter;
+    uint16_t heard; /* as in struct request */
+    enum operation_owner owned_by;
     void *client;
 };
 
@@ -101,7 +113,9 @@ const struct engine_result *operation_take(struct operations *operations,
                                            int64_t now_us);
 void operation_close(struct operations *operations, struct operation *it);
 
-/* It is settled, lost, and another one follows: it ends without being counted.
+/*
+ * It ends without being counted: it is lost, and another one follows; or it is
+ * a listing's inspection, in any state.
  */
 void operation_discard(struct operations *operations, struct operation *it);
 bool operation_abandon(struct operations *operations, struct operation *it);

@@ -103,6 +103,14 @@ int round_count(const struct round *round, enum vote vote)
     return count;
 }
 
+bool round_is_pending_on(const struct round *round, uint16_t nodes)
+{
+    for (int i = 0; i < round->total; i++)
+        if ((nodes & 1u << i) != 0 && round->votes[i].vote == VOTE_PENDING)
+            return true;
+    return false;
+}
+
 static int count_not_voting(const struct round *round)
 {
     int count = 0;

@@ -101,6 +101,9 @@ static inline struct span round_value(const struct round *round, int node)
     return (struct span){round->values[node], round->votes[node].value_len};
 }
 
+/* Whether one of these nodes, a bit each, may still answer. */
+bool round_is_pending_on(const struct round *round, uint16_t nodes);
+
 /* How many nodes gave this vote. */
 int round_count(const struct round *round, enum vote vote);
 

@@ -7,9 +7,16 @@
 
 #include "../base/slots.h"
 
-enum tag_kind { TAG_OPERATION, TAG_RELEASE, TAG_ADMISSION, TAG_REPAIR };
+enum tag_kind {
+    TAG_OPERATION,
+    TAG_RELEASE,
+    TAG_ADMISSION,
+    TAG_REPAIR,
+    TAG_SCAN
+};
 
-enum { TAG_ROUND_BITS = 8 }; /* an operation's round, modulo 256 */
+/* An operation's round: --retry-count is at most 100. */
+enum { TAG_ROUND_BITS = 7 };
 
 static inline unsigned tag_bits(enum tag_kind kind, unsigned round)
 {

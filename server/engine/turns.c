@@ -338,7 +338,7 @@ static bool begin(struct waits *waits, struct waiter *it)
                                .key_hash = {it->key_hash, it->key_hash_len},
                                .asked_us = it->asked_us,
                                .ttl_ms = it->ttl_ms,
-                               .is_for_waiter = true,
+                               .owned_by = OWNER_WAITER,
                                .client = it,
                            });
     if (it->operation != 0)
@@ -439,6 +439,6 @@ void turns_settle_late(struct waits *waits, struct waiter *it, int64_t now_us)
 void turns_init(struct waits *waits)
 {
     TAILQ_INIT(&waits->ready);
-    waits->operations->on_settled = on_settled;
-    waits->operations->ctx = waits;
+    waits->operations->hooks[OWNER_WAITER] =
+        (struct operation_hook){on_settled, waits};
 }

@@ -300,7 +300,12 @@ static void print_answers(const struct engine *engine)
     print_answer("Grant", render_grant(&result, &times, &len));
     print_answer("Release", render_release(&result, &len));
     print_answer("Lock", render_inspect(&result, &len));
+    struct json page;
+    render_page_begin(&page);
+    render_page_lock(&page, &result);
     result.resource = span_of("a\nb");
+    render_page_lock(&page, &result);
+    print_answer("Locks", render_page_end(&page, "a", &len));
     print_answer("Grant of several", render_grant(&result, &times, &len));
     print_answer("Release of several", render_release(&result, &len));
     print_answer("Lock of several", render_inspect(&result, &len));

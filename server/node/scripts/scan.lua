@@ -14,7 +14,7 @@ if kind == 's' then
     local names, seen, bytes = {}, {}, 0
     for _ = 1, 200 do
         local reply = redis.pcall('SCAN', cursor, 'MATCH', pattern,
-            'COUNT', '10', 'TYPE', 'string')
+            'COUNT', count < 10 and ARGV[a + 1] or '10', 'TYPE', 'string')
         if reply.err then
             return 'N'
         end

@@ -24,9 +24,10 @@ static const struct {
     {"GET", "/readyz", METRICS_PROBE, 200, NULL, NULL},
     {"GET", "/metrics", METRICS_SCRAPE, 200, NULL, NULL},
     {"GET", "/openapi.yaml", METRICS_OTHER, 200, NULL, NULL},
-    {"OPTIONS", "/locks", METRICS_OTHER, 204, NULL, "POST, OPTIONS"},
+    {"GET", "/locks", METRICS_LIST, 0, NULL, NULL},
+    {"OPTIONS", "/locks", METRICS_OTHER, 204, NULL, "GET, HEAD, POST, OPTIONS"},
     {"PUT", "/locks", METRICS_OTHER, 405, "method_not_allowed",
-     "POST, OPTIONS"},
+     "GET, HEAD, POST, OPTIONS"},
     {"GET", "/locks/%zz", METRICS_OTHER, 400, "invalid_request", NULL},
     {"GET", "/lock", METRICS_OTHER, 404, "not_found", NULL},
 };
@@ -55,7 +56,7 @@ START_TEST(a_wrong_method_is_told_the_right_ones)
 {
     ck_assert(ask_send("PUT", "/locks", NULL));
     ck_assert_str_eq(ask_text("detail"),
-                     "this path supports only POST, OPTIONS");
+                     "this path supports only GET, HEAD, POST, OPTIONS");
 }
 END_TEST
 

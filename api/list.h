@@ -1,0 +1,18 @@
+/*
+ * GET /locks: a page of the locks that are held.
+ */
+#ifndef REDLOCKD_LIST_H
+#define REDLOCKD_LIST_H
+
+#include "http.h"
+#include "service.h"
+
+enum { LIST_LIMIT_MAX = 1000, LIST_LIMIT_DEFAULT = 100 };
+
+/* As locks_begin and locks_answer; sets request->is_list. */
+bool list_begin(const struct service *service, struct http_request *request,
+                void *client, struct http_response *response);
+void list_answer(const struct service *service, struct http_request *request,
+                 struct http_response *response);
+
+#endif

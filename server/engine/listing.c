@@ -1,0 +1,352 @@
+#include "listing.h"
+
+#include <assert.h>
+
+#include "tag.h"
+
+enum {
+    LISTINGS_MAX = 16, /* at once: each may inspect a thousand locks */
+    HANDLE_BIT = 2,    /* in the user's bits of a listing's handle */
+};
+
+static void on_settled(void *ctx, void *client);
+
+void listings_init(struct listings *listings, struct nodes *nodes,
+                   struct operations *operations)
+{
+    listings->nodes = nodes;
+    listings->operations = operations;
+    slots_init(&listings->slots, sizeof(struct listing), LISTINGS_MAX);
+    TAILQ_INIT(&listings->list);
+    operations->hooks[OWNER_LISTING] =
+        (struct operation_hook){on_settled, listings};
+}
+
+void listings_fini(struct listings *listings)
+{
+    while (!TAILQ_EMPTY(&listings->list))
+        listing_end(listings, TAILQ_FIRST(&listings->list));
+    slots_fini(&listings->slots);
+}
+
+static struct operation *operation_of(const struct listings *listings,
+                                      const struct listing *it, int i)
+{
+    struct operation *operation =
+        operation_find(listings->operations, it->operations[i]);
+    assert(operation != NULL);
+    return operation;
+}
+
+static void drop_operations(struct listings *listings, struct listing *it)
+{
+    for (int i = 0; i < it->count; i++)
+        operation_discard(listings->operations, operation_of(listings, it, i));
+    it->count = 0;
+    free(it->operations);
+    it->operations = NULL;
+}
+
+void listing_end(struct listings *listings, struct listing *it)
+{
+    drop_operations(listings, it);
+    TAILQ_REMOVE(&listings->list, it, link);
+    slots_give(&listings->slots, it);
+}
+
+bool listings_owns(uint64_t handle)
+{
+    return slots_user_bits(handle) == HANDLE_BIT;
+}
+
+struct listing *listing_find(const struct listings *listings, uint64_t handle)
+{
+    return slots_find(&listings->slots, handle);
+}
+
+/* ---- which nodes -------------------------------------------------------- */
+
+static int nodes_needed(const struct nodes *nodes)
+{
+    int total = nodes->env->settings.nodes;
+    return total - quorum_of(total) + 1;
+}
+
+/* The n-th node of those that are scanned; -1: there are no more. */
+static int nth_node(uint16_t nodes, int n)
+{
+    for (int i = 0; i < NODES_MAX; i++)
+        if ((nodes & 1u << i) != 0 && n-- == 0)
+            return i;
+    return -1;
+}
+
+/*
+ * Of the run IDs: a server that was restarted gives other cursors, and may
+ * have forgotten what was shown as its own. FNV-1a: finds no attacks.
+ */
+static uint64_t hash_runs(const struct nodes *nodes, uint16_t scanned)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    for (int i = 0; i < nodes->env->settings.nodes; i++)
+        for (const char *c = nodes->node[i].run_id;
+             (scanned & 1u << i) != 0 && *c != '\0'; c++)
+            hash = (hash ^ (unsigned char)*c) * 0x100000001b3;
+    return hash;
+}
+
+/* The first that vote. False: too few do. */
+static bool choose_nodes(const struct nodes *nodes, struct list_cursor *cursor)
+{
+    int needed = nodes_needed(nodes);
+    for (int i = 0; i < nodes->env->settings.nodes && needed > 0; i++) {
+        if (nodes->node[i].refusal != STATE_VOTING)
+            continue;
+        cursor->nodes |= (uint16_t)(1u << i);
+        needed--;
+    }
+    cursor->runs = hash_runs(nodes, cursor->nodes);
+    return needed == 0;
+}
+
+/* Whether all nodes of a cursor are there, and are still the same servers. */
+static bool is_usable(const struct nodes *nodes,
+                      const struct list_cursor *cursor)
+{
+    int count = 0;
+    for (int i = 0; i < NODES_MAX; i++) {
+        if ((cursor->nodes & 1u << i) == 0)
+            continue;
+        if (i >= nodes->env->settings.nodes || !nodes->node[i].is_up)
+            return false;
+        count++;
+    }
+    return count == nodes_needed(nodes) && cursor->at < count &&
+           cursor->runs == hash_runs(nodes, cursor->nodes);
+}
+
+/* ---- the page ----------------------------------------------------------- */
+
+static void settle(const struct listings *listings, struct listing *it,
+                   enum list_outcome outcome)
+{
+    const struct engine_port *port = &listings->nodes->env->port;
+    assert(it->state != LISTING_SETTLED);
+    it->state = LISTING_SETTLED;
+    it->page.outcome = outcome;
+    it->page.count = it->count;
+    port->answer(port->ctx, it->client);
+}
+
+static void fail(struct listings *listings, struct listing *it,
+                 enum list_outcome outcome)
+{
+    drop_operations(listings, it);
+    settle(listings, it, outcome);
+}
+
+enum judgement { SHOWN, LEFT_OUT, UNKNOWN };
+
+static bool is_enough(const struct engine_result *result)
+{
+    int answers = 0;
+    for (int i = 0; i < result->total; i++)
+        answers += vote_is_answer(result->votes[i].vote);
+    return answers >= result->quorum;
+}
+
+/*
+ * What only nodes that are away could make a majority is left out: no other
+ * list could be shown while two of five are away.
+ */
+static enum judgement judge(const struct listing *it,
+                            const struct engine_result *result)
+{
+    if (result->outcome == OUTCOME_NO_QUORUM)
+        return is_enough(result) ? LEFT_OUT : UNKNOWN;
+    if (result->outcome != OUTCOME_FOUND || result->votes_for < result->quorum)
+        return LEFT_OUT;
+    for (int i = 0; i < result->total; i++) {
+        enum vote vote = result->votes[i].vote;
+        if ((it->earlier & 1u << i) == 0)
+            continue;
+        if (vote == VOTE_HELD)
+            return LEFT_OUT;
+        if (vote != VOTE_FREE && vote != VOTE_KEY_REFUSED)
+            return UNKNOWN;
+    }
+    return SHOWN;
+}
+
+/* All inspections have their outcome. */
+static void finish(struct listings *listings, struct listing *it)
+{
+    int shown = 0;
+    bool is_unknown = false;
+    for (int i = 0; i < it->count; i++) {
+        struct operation *operation = operation_of(listings, it, i);
+        enum judgement judgement = judge(it, &operation->result);
+        is_unknown |= judgement == UNKNOWN;
+        if (judgement == SHOWN)
+            it->operations[shown++] = it->operations[i];
+        else
+            operation_discard(listings->operations, operation);
+    }
+    it->count = shown;
+    if (is_unknown)
+        fail(listings, it, LIST_NO_QUORUM);
+    else
+        settle(listings, it, LIST_PAGE);
+}
+
+static void on_settled(void *ctx, void *client)
+{
+    struct listings *listings = ctx;
+    struct listing *it = client;
+    it->pending--;
+    if (!it->is_starting && it->pending == 0)
+        finish(listings, it);
+}
+
+/* ---- inspections -------------------------------------------------------- */
+
+static bool begin_inspection(struct listings *listings, struct listing *it,
+                             struct span name)
+{
+    it->pending++;
+    uint64_t handle =
+        operation_start(listings->operations, &(struct operation_order){
+                                                  .call = LOCK_INSPECT,
+                                                  .resource = name,
+                                                  .heard = it->earlier,
+                                                  .owned_by = OWNER_LISTING,
+                                                  .client = it,
+                                              });
+    if (handle == 0) {
+        it->pending--;
+        return false;
+    }
+    it->operations[it->count++] = handle;
+    return true;
+}
+
+static int count_names(struct span names)
+{
+    int count = 0;
+    struct span name;
+    while (call_next_name(&names, &name))
+        count++;
+    return count;
+}
+
+static void inspect(struct listings *listings, struct listing *it,
+                    struct span names)
+{
+    struct span name;
+    int count = count_names(names);
+    bool has_memory = true;
+    it->state = LISTING_INSPECTING;
+    it->operations = malloc(sizeof *it->operations * (size_t)(count + 1));
+    if (it->operations == NULL) {
+        fail(listings, it, LIST_NO_MEMORY);
+        return;
+    }
+    it->is_starting = true;
+    while (has_memory && call_next_name(&names, &name))
+        if (it->is_resource(name))
+            has_memory = begin_inspection(listings, it, name);
+    it->is_starting = false;
+    if (!has_memory)
+        fail(listings, it, LIST_NO_MEMORY);
+    else if (it->pending == 0)
+        finish(listings, it);
+}
+
+/* ---- the scan ----------------------------------------------------------- */
+
+/* Where the next page begins. */
+static void set_next(struct listing *it, int64_t scan)
+{
+    struct engine_page *page = &it->page;
+    page->next = it->cursor;
+    page->next.scan = scan;
+    page->next.at += scan == 0;
+    page->has_next = nth_node(it->cursor.nodes, page->next.at) >= 0;
+}
+
+void listings_on_reply(struct listings *listings, uint64_t tag,
+                       const struct call_reply *reply)
+{
+    struct listing *it = listing_find(listings, tag);
+    if (it == NULL || it->state != LISTING_SCANNING)
+        return; /* too late */
+    if (reply->vote == VOTE_KEY_REFUSED) {
+        fail(listings, it, LIST_REFUSED);
+    } else if (reply->vote != VOTE_DONE) {
+        fail(listings, it, LIST_NO_QUORUM);
+    } else {
+        set_next(it, reply->cursor);
+        inspect(listings, it, reply->names);
+    }
+}
+
+void listings_tick(struct listings *listings, int64_t now_us)
+{
+    struct listing *next;
+    for (struct listing *it = TAILQ_FIRST(&listings->list); it; it = next) {
+        next = TAILQ_NEXT(it, link);
+        if (it->state == LISTING_SCANNING && now_us >= it->deadline_us)
+            fail(listings, it, LIST_NO_QUORUM);
+    }
+}
+
+/* ---- begin -------------------------------------------------------------- */
+
+static enum list_outcome send_scan(struct listings *listings,
+                                   struct listing *it,
+                                   const struct engine_list *list)
+{
+    struct nodes *nodes = listings->nodes;
+    bool is_first = it->cursor.nodes == 0;
+    if (is_first && !choose_nodes(nodes, &it->cursor))
+        return LIST_NO_QUORUM;
+    if (!is_first && !is_usable(nodes, &it->cursor))
+        return LIST_LOST;
+    int node = nth_node(it->cursor.nodes, it->cursor.at);
+    it->page.node = node;
+    it->earlier = it->cursor.nodes & (uint16_t)((1u << node) - 1);
+    it->deadline_us =
+        environment_now(nodes->env) + nodes->env->settings.node_timeout_us;
+    struct call call = {
+        .kind = CALL_SCAN,
+        .resource = list->prefix,
+        .cursor = it->cursor.scan,
+        .count = list->limit,
+    };
+    struct ballot ballot = nodes_send(nodes, node, &call, it->deadline_us,
+                                      slots_handle(it, tag_bits(TAG_SCAN, 0)));
+    return ballot.vote == VOTE_PENDING ? LIST_PENDING : LIST_NO_QUORUM;
+}
+
+uint64_t listing_start(struct listings *listings,
+                       const struct engine_list *list, void *client)
+{
+    assert(list->limit > 0 && list->prefix.len <= RESOURCE_MAX);
+    struct listing *it = slots_take(&listings->slots);
+    if (it == NULL)
+        return 0;
+    TAILQ_INSERT_TAIL(&listings->list, it, link);
+    it->state = LISTING_SCANNING;
+    it->client = client;
+    it->is_resource = list->is_resource;
+    it->cursor = list->cursor;
+    it->page = (struct engine_page){.outcome = LIST_PENDING, .node = -1};
+    it->is_starting = false;
+    it->pending = it->count = 0;
+    it->operations = NULL;
+    uint64_t handle = slots_handle(it, HANDLE_BIT);
+    enum list_outcome outcome = send_scan(listings, it, list);
+    if (outcome != LIST_PENDING)
+        settle(listings, it, outcome);
+    return handle;
+}

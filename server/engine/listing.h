@@ -1,0 +1,67 @@
+/*
+ * Lists the locks that a majority of the nodes has, a page at a time. Nothing
+ * is kept between two pages: the cursor says how far the listing is.
+ *
+ *   start ──→ SCANNING a node ──→ INSPECTING what it has ──→ SETTLED ──→ close
+ *
+ * A lock on q of N nodes is on at least one of any N - q + 1. So these are
+ * scanned one after the other, and each name that is found is inspected on all
+ * nodes, like a client's inspection. What an earlier one of them has, too, was
+ * shown there.
+ */
+#ifndef REDLOCKD_LISTING_H
+#define REDLOCKD_LISTING_H
+
+#include <sys/queue.h>
+
+#include "engine.h"
+#include "operation.h"
+
+enum listing_state { LISTING_SCANNING, LISTING_INSPECTING, LISTING_SETTLED };
+
+struct listing {
+    struct slots_head head;
+    TAILQ_ENTRY(listing) link;
+    enum listing_state state;
+    void *client;
+    bool (*is_resource)(struct span name);
+    int64_t deadline_us; /* of the scan */
+    uint16_t earlier;    /* bit per node: scanned before this one */
+    struct list_cursor cursor;
+    struct engine_page page;
+    bool is_starting; /* the inspections */
+    int pending;      /* of them */
+    int count;
+    uint64_t *operations; /* malloc'ed: a handle each; when settled those of
+                             the locks that are shown */
+};
+
+struct listings {
+    struct nodes *nodes;
+    struct operations *operations;
+    struct slots slots;
+    TAILQ_HEAD(, listing) list;
+};
+
+void listings_init(struct listings *listings, struct nodes *nodes,
+                   struct operations *operations);
+void listings_fini(struct listings *listings);
+
+/* As engine_list; the handle is one for which listings_owns is true. */
+uint64_t listing_start(struct listings *listings,
+                       const struct engine_list *list, void *client);
+bool listings_owns(uint64_t handle);
+
+struct listing *listing_find(const struct listings *listings, uint64_t handle);
+
+/* Ends it, in any state. */
+void listing_end(struct listings *listings, struct listing *it);
+
+/* A node's reply to a scan. */
+void listings_on_reply(struct listings *listings, uint64_t tag,
+                       const struct call_reply *reply);
+
+/* Gives up scans that get no reply. */
+void listings_tick(struct listings *listings, int64_t now_us);
+
+#endif

@@ -1,0 +1,241 @@
+/*
+ * A page of locks: a scan of one node, then an inspection of each name.
+ */
+#include <check.h>
+
+#include "../play.h"
+
+Suite *check_listing(void);
+
+#define HELD PLAY_TOKEN_OF(1) ".me"
+
+static bool is_resource(struct span name)
+{
+    return !span_is(name, "bad");
+}
+
+static engine_op list_from(struct list_cursor cursor)
+{
+    return engine_list(play.engine,
+                       &(struct engine_list){.prefix = span_of("o"),
+                                             .limit = 100,
+                                             .cursor = cursor,
+                                             .is_resource = is_resource},
+                       NULL);
+}
+
+static engine_op list(void)
+{
+    return list_from((struct list_cursor){0});
+}
+
+static void answer_scan(int node, int64_t cursor, const char *names)
+{
+    play_reply(play_find(CALL_SCAN, node),
+               (struct call_reply){.vote = VOTE_DONE,
+                                   .cursor = cursor,
+                                   .names = span_of(names)});
+}
+
+/* Of the oldest inspection: h held, f free, s nothing. */
+static void answer_inspect(const char *votes)
+{
+    for (int i = 0; votes[i] != '\0'; i++) {
+        if (votes[i] == 'h')
+            play_answer_held(CALL_INSPECT, i, HELD);
+        else if (votes[i] == 'f')
+            play_answer(CALL_INSPECT, i, VOTE_FREE);
+    }
+}
+
+static const struct engine_page *page_of(engine_op op)
+{
+    return engine_take_page(play.engine, op);
+}
+
+/* The cursor behind all of the first node. */
+static struct list_cursor second_node(void)
+{
+    engine_op op = list();
+    answer_scan(0, 0, "");
+    ck_assert(page_of(op)->has_next);
+    struct list_cursor next = page_of(op)->next;
+    engine_close(play.engine, op);
+    return next;
+}
+
+START_TEST(what_a_majority_has_is_shown)
+{
+    engine_op op = list();
+    ck_assert_int_eq(play_count(CALL_SCAN), 1);
+    ck_assert_int_eq(play_find(CALL_SCAN, 0)->call.count, 100);
+    answer_scan(0, 5, "3:o:a3:bad3:o:b");
+    ck_assert_int_eq(play_count(CALL_INSPECT), 10);
+    answer_inspect("hhh");
+    ck_assert_int_eq(page_of(op)->outcome, LIST_PENDING);
+    ck_assert_int_eq(play.answers, 0);
+    answer_inspect("...hh"); /* of o:a, too late */
+    answer_inspect("hffff");
+    ck_assert_int_eq(play.answers, 1);
+    const struct engine_page *page = page_of(op);
+    ck_assert_int_eq(page->outcome, LIST_PAGE);
+    ck_assert_int_eq(page->count, 1);
+    const struct engine_result *lock = engine_page_lock(play.engine, op, 0);
+    ck_assert(span_is(lock->resource, "o:a"));
+    ck_assert(span_is(lock->owner, "me"));
+    ck_assert_int_eq(lock->number, 1);
+    ck_assert(page->has_next);
+    ck_assert_int_eq(page->next.at, 0);
+    ck_assert_int_eq(page->next.scan, 5);
+    ck_assert_int_eq(page->next.nodes, 7);
+    engine_close(play.engine, op);
+    ck_assert_int_eq(engine_in_flight(play.engine), 0);
+}
+END_TEST
+
+START_TEST(the_last_node_ends_it)
+{
+    struct list_cursor cursor = {0};
+    for (int node = 0; node < 3; node++) {
+        engine_op op = list_from(cursor);
+        answer_scan(node, 0, "");
+        ck_assert_int_eq(page_of(op)->outcome, LIST_PAGE);
+        ck_assert_int_eq(page_of(op)->has_next, node < 2);
+        cursor = page_of(op)->next;
+        engine_close(play.engine, op);
+    }
+    ck_assert_int_eq(play_count(CALL_INSPECT), 0);
+}
+END_TEST
+
+START_TEST(what_an_earlier_node_has_was_shown_there)
+{
+    engine_op op = list_from(second_node());
+    answer_scan(1, 0, "3:o:a3:o:b");
+    answer_inspect(".hhhh");
+    ck_assert_int_eq(page_of(op)->outcome, LIST_PENDING); /* it is waited for */
+    answer_inspect("h");
+    answer_inspect("f");
+    answer_inspect(".hhhh");
+    ck_assert_int_eq(page_of(op)->outcome, LIST_PAGE);
+    ck_assert_int_eq(page_of(op)->count, 1);
+    ck_assert(span_is(engine_page_lock(play.engine, op, 0)->resource, "o:b"));
+    engine_close(play.engine, op);
+}
+END_TEST
+
+START_TEST(an_earlier_node_that_is_silent_ends_the_page)
+{
+    engine_op op = list_from(second_node());
+    answer_scan(1, 0, "3:o:a");
+    answer_inspect(".hhhh");
+    play_advance(50000);
+    ck_assert_int_eq(page_of(op)->outcome, LIST_NO_QUORUM);
+    engine_close(play.engine, op);
+}
+END_TEST
+
+START_TEST(the_nodes_that_vote_are_scanned)
+{
+    play_node_down(0);
+    play_node_down(2);
+    engine_op op = list();
+    ck_assert_int_eq(play_find(CALL_SCAN, 1)->node, 1);
+    answer_scan(1, 0, "3:o:a3:o:b");
+    answer_inspect(".h.hh");
+    answer_inspect(".h.ff"); /* others of it may be on those that are away */
+    ck_assert_int_eq(page_of(op)->outcome, LIST_PAGE);
+    ck_assert_int_eq(page_of(op)->count, 1);
+    ck_assert_int_eq(page_of(op)->next.nodes, 2 + 8 + 16);
+    engine_close(play.engine, op);
+    play_node_down(3);
+    op = list();
+    ck_assert_int_eq(page_of(op)->outcome, LIST_NO_QUORUM);
+    engine_close(play.engine, op);
+}
+END_TEST
+
+START_TEST(a_cursor_of_other_servers_is_lost)
+{
+    struct list_cursor cursor = second_node();
+    struct list_cursor wrong[] = {cursor, cursor, cursor};
+    wrong[0].runs++;
+    wrong[1].nodes = 3;
+    wrong[2].at = 3;
+    for (int i = 0; i < 3; i++) {
+        engine_op op = list_from(wrong[i]);
+        ck_assert_int_eq(page_of(op)->outcome, LIST_LOST);
+        engine_close(play.engine, op);
+    }
+    play_node_down(0);
+    engine_op op = list_from(cursor);
+    ck_assert_int_eq(page_of(op)->outcome, LIST_LOST);
+    engine_close(play.engine, op);
+}
+END_TEST
+
+START_TEST(a_scan_that_fails_ends_the_page)
+{
+    engine_op op = list();
+    play_answer(CALL_SCAN, 0, VOTE_KEY_REFUSED);
+    ck_assert_int_eq(page_of(op)->outcome, LIST_REFUSED);
+    ck_assert_int_eq(page_of(op)->node, 0);
+    engine_close(play.engine, op);
+    op = list();
+    play_answer(CALL_SCAN, 0, VOTE_UNREACHABLE);
+    ck_assert_int_eq(page_of(op)->outcome, LIST_NO_QUORUM);
+    engine_close(play.engine, op);
+    op = list();
+    play_advance(1000000);
+    ck_assert_int_eq(page_of(op)->outcome, LIST_NO_QUORUM);
+    answer_scan(0, 0, "3:o:a"); /* too late */
+    ck_assert_int_eq(page_of(op)->outcome, LIST_NO_QUORUM);
+    engine_close(play.engine, op);
+}
+END_TEST
+
+START_TEST(its_client_may_leave_at_any_time)
+{
+    engine_op op = list();
+    ck_assert(!engine_abandon(play.engine, op));
+    answer_scan(0, 0, "3:o:a");
+    ck_assert_int_eq(play_count(CALL_INSPECT), 0);
+    op = list();
+    answer_scan(0, 0, "3:o:a");
+    ck_assert(!engine_abandon(play.engine, op));
+    answer_inspect("hhhhh");
+    ck_assert_int_eq(engine_in_flight(play.engine), 0);
+    ck_assert_int_eq(play.answers, 0);
+}
+END_TEST
+
+START_TEST(there_is_a_limit_of_lists_at_once)
+{
+    engine_op first = list(), op = first;
+    int count = 0;
+    while (op != 0) {
+        ck_assert_int_lt(++count, 100);
+        op = list();
+    }
+    engine_abandon(play.engine, first);
+    ck_assert(list() != 0);
+}
+END_TEST
+
+Suite *check_listing(void)
+{
+    Suite *suite = suite_create("listing");
+    TCase *tc = tcase_create("listing");
+    tcase_add_checked_fixture(tc, play_begin, play_end);
+    tcase_add_test(tc, what_a_majority_has_is_shown);
+    tcase_add_test(tc, the_last_node_ends_it);
+    tcase_add_test(tc, what_an_earlier_node_has_was_shown_there);
+    tcase_add_test(tc, an_earlier_node_that_is_silent_ends_the_page);
+    tcase_add_test(tc, the_nodes_that_vote_are_scanned);
+    tcase_add_test(tc, a_cursor_of_other_servers_is_lost);
+    tcase_add_test(tc, a_scan_that_fails_ends_the_page);
+    tcase_add_test(tc, its_client_may_leave_at_any_time);
+    tcase_add_test(tc, there_is_a_limit_of_lists_at_once);
+    suite_add_tcase(suite, tc);
+    return suite;
+}
