@@ -1,0 +1,311 @@
+/*
+ * GET /locks over real nodes: exactly what is held, page by page.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <hiredis/hiredis.h>
+
+#include "http.h"
+#include "node.h"
+
+Suite *check_list(void);
+
+enum {
+    N = 5,
+    KEYS = 50000,
+    HELD = 600,          /* of the keys: on three nodes that stay */
+    OURS = 60,           /* through the server */
+    PAGES_MAX = 6000,    /* of a list that ends */
+    PAGE_NODE_US = 5000, /* of a node's time */
+    SHOWN_MAX = 2000,
+    SOON_MS = 9000,
+};
+
+static struct world world;
+static const struct server *const server = &world.servers[0];
+
+static void set_up(void)
+{
+    world_start(&world, N, "");
+}
+
+static void tear_down(void)
+{
+    world_finish(&world);
+}
+
+/* ---- pages -------------------------------------------------------------- */
+
+static struct shown {
+    int count, pages;
+    char *resources[SHOWN_MAX];
+} shown;
+
+static void forget_shown(void)
+{
+    for (int i = 0; i < shown.count; i++)
+        free(shown.resources[i]);
+    shown.count = shown.pages = 0;
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* One page; false: it was the last. cursor: in and out, "": the first. */
+static bool read_page(const char *arguments, char cursor[64])
+{
+    char path[256];
+    size_t i;
+    json_t *lock;
+    snprintf(path, sizeof path, "/locks?%s%s%s", arguments,
+             cursor[0] != '\0' ? "&cursor=" : "", cursor);
+    const struct answer *a = HTTP(server, .method = "GET", .path = path);
+    ck_assert_msg(a->status == 200, "%s", a->body);
+    json_array_foreach(json_object_get(a->json, "locks"), i, lock)
+    {
+        ck_assert_int_lt(shown.count, SHOWN_MAX);
+        shown.resources[shown.count++] =
+            strdup(json_string_value(json_object_get(lock, "resource")));
+    }
+    ck_assert_int_lt(++shown.pages, PAGES_MAX);
+    bool has_next = answer_has(a, "cursor");
+    snprintf(cursor, 64, "%s", has_next ? answer_text(a, "cursor") : "");
+    return has_next;
+}
+
+/* All pages; what is shown, sorted. */
+static void list(const char *arguments)
+{
+    char cursor[64] = "";
+    forget_shown();
+    while (read_page(arguments, cursor))
+        continue;
+    qsort(shown.resources, (size_t)shown.count, sizeof *shown.resources,
+          by_text);
+}
+
+static void expect_none_twice(void)
+{
+    for (int i = 1; i < shown.count; i++)
+        ck_assert_str_ne(shown.resources[i - 1], shown.resources[i]);
+}
+
+static bool is_shown(const char *resource)
+{
+    return bsearch(&resource, shown.resources, (size_t)shown.count,
+                   sizeof *shown.resources, by_text) != NULL;
+}
+
+/* ---- exactly what is held ----------------------------------------------- */
+
+/*
+ * Key i is on a majority if it is one of the first HELD; else on one node or on
+ * two, or is no lock at all.
+ */
+static void fill(struct node *node, int number)
+{
+    static const char script[] =
+        "local n, held, keys = tonumber(ARGV[1]), tonumber(ARGV[2]), "
+        "tonumber(ARGV[3]) "
+        "for i = 0, keys - 1 do "
+        "  local key, m = 'k:' .. i, i % 5 "
+        "  if i < held then "
+        "    if n >= 2 or (n + i) % 2 == 0 then "
+        "      redis.call('SET', key, 'theirs', 'PX', '600000') end "
+        "  elseif m == n then "
+        "    if i % 3 == 0 then redis.call('HSET', key, 'f', 'v') "
+        "    elseif i % 7 == 0 then redis.call('SET', key .. '\\n', 'x') "
+        "    else redis.call('SET', key, 'x') end "
+        "  elseif (i % 11 == 0 and (m + 1) % 5 == n) then "
+        "    redis.call('SET', key, 'x') "
+        "  end "
+        "end";
+    node_do(node, "EVAL %s 0 %d %d %d", script, number, HELD, KEYS);
+}
+
+/* Of all commands, what was measured by the node. */
+static long long node_us(struct node *node)
+{
+    long long us = -1;
+    struct redisReply *reply = node_try(node, "INFO commandstats");
+    const char *at = reply != NULL ? strstr(reply->str, "cmdstat_evalsha:") : 0;
+    if (at != NULL)
+        us = atoll(strstr(at, "usec=") + 5);
+    freeReplyObject(reply);
+    ck_assert_int_ge(us, 0);
+    return us;
+}
+
+START_TEST(exactly_the_held_of_50000_keys_with_two_nodes_away)
+{
+    char resource[64];
+    long long before[N];
+    for (int i = 0; i < N; i++)
+        fill(&world.nodes[i], i);
+    for (int i = 0; i < OURS; i++) {
+        struct lock lock;
+        snprintf(resource, sizeof resource, "k:ours:%d", i);
+        answer_expect(lock_acquire(server, resource, 60000, &lock), 201, NULL);
+    }
+    node_kill(&world.nodes[0]);
+    node_kill(&world.nodes[1]);
+    WAIT_UNTIL(SOON_MS, http_metric(server, "redlockd_quorum_margin") == 0);
+    for (int i = 2; i < N; i++)
+        before[i] = node_us(&world.nodes[i]);
+    list("prefix=k:&limit=100");
+    for (int i = 2; i < N; i++) {
+        long long us = node_us(&world.nodes[i]) - before[i];
+        printf("list: %d pages, %lld us of node %d each\n", shown.pages,
+               us / shown.pages, i);
+        ck_assert_int_lt(us / shown.pages, PAGE_NODE_US);
+    }
+    expect_none_twice();
+    ck_assert_int_eq(shown.count, HELD + OURS);
+    for (int i = 0; i < HELD; i++) {
+        snprintf(resource, sizeof resource, "k:%d", i);
+        ck_assert_msg(is_shown(resource), "%s", resource);
+    }
+    for (int i = 0; i < OURS; i++) {
+        snprintf(resource, sizeof resource, "k:ours:%d", i);
+        ck_assert_msg(is_shown(resource), "%s", resource);
+    }
+}
+END_TEST
+
+/* ---- while they change -------------------------------------------------- */
+
+START_TEST(what_stays_is_shown_once_while_others_come_and_go)
+{
+    enum { STAY = 200, CHANGING = 40, ROUNDS = 5 };
+    struct lock locks[CHANGING] = {{{0}, {0}, {0}, 0, 0}};
+    char resource[64];
+    unsigned seed = (unsigned)harness_now_ms();
+    printf("list: seed %u\n", seed);
+    srand(seed);
+    for (int i = 0; i < STAY; i++) {
+        snprintf(resource, sizeof resource, "c:stay:%d", i);
+        world_set(&world, rand() % 3, 3, resource, "theirs", 600000);
+    }
+    for (int round = 0; round < ROUNDS; round++) {
+        char cursor[64] = "";
+        forget_shown();
+        do {
+            struct lock *it = &locks[rand() % CHANGING];
+            snprintf(resource, sizeof resource, "c:%d", (int)(it - locks));
+            if (it->token[0] == '\0') {
+                (void)lock_acquire(server, resource, 60000, it);
+            } else {
+                (void)lock_release(server, it);
+                it->token[0] = '\0';
+            }
+        } while (read_page("prefix=c:&limit=10", cursor));
+        qsort(shown.resources, (size_t)shown.count, sizeof *shown.resources,
+              by_text);
+        expect_none_twice();
+        for (int i = 0; i < STAY; i++) {
+            snprintf(resource, sizeof resource, "c:stay:%d", i);
+            ck_assert_msg(is_shown(resource), "%s", resource);
+        }
+    }
+}
+END_TEST
+
+/* ---- one by one --------------------------------------------------------- */
+
+START_TEST(a_lock_is_shown_as_by_its_inspection)
+{
+    struct lock lock;
+    answer_expect(lock_acquire(server, "s:a/b", 50000, &lock), 201, NULL);
+    const struct answer *a =
+        HTTP(server, .method = "GET", .path = "/locks?prefix=s%3A");
+    char cursor[64];
+    while (json_array_size(json_object_get(a->json, "locks")) == 0) {
+        char path[128];
+        snprintf(cursor, sizeof cursor, "%s", answer_text(a, "cursor"));
+        snprintf(path, sizeof path, "/locks?prefix=s%%3A&cursor=%s", cursor);
+        a = HTTP(server, .method = "GET", .path = path);
+    }
+    const json_t *it = json_array_get(json_object_get(a->json, "locks"), 0);
+    ck_assert_str_eq(json_string_value(json_object_get(it, "id")), "~czphL2I");
+    ck_assert_str_eq(json_string_value(json_object_get(it, "resource")),
+                     "s:a/b");
+    ck_assert_int_eq(json_integer_value(json_object_get(it, "fencing_token")),
+                     lock.number);
+    ck_assert(json_object_get(it, "token") == NULL);
+    answer_expect(lock_release(server, &lock), 200, NULL);
+}
+END_TEST
+
+START_TEST(bad_arguments_are_refused)
+{
+    static const char *const arguments[] = {
+        "limit=0",          "limit=1001", "limit=",     "limit=x",
+        "limit=1&limit=2",  "prefix=%00", "prefix=%ff", "prefix=%",
+        "prefix=redlockd:", "cursor=",    "cursor=x",   "cursor=1.2.3.4"};
+    for (size_t i = 0; i < sizeof arguments / sizeof *arguments; i++) {
+        char path[128];
+        snprintf(path, sizeof path, "/locks?%s", arguments[i]);
+        const struct answer *a = HTTP(server, .method = "GET", .path = path);
+        answer_expect(a, 400, "invalid_request");
+        ck_assert_msg(answer_has(a, "errors"), "%s", a->body);
+    }
+}
+END_TEST
+
+START_TEST(a_node_that_denies_it_goes_on_voting)
+{
+    node_do(&world.nodes[0], "ACL SETUSER default -scan");
+    answer_expect(HTTP(server, .method = "GET", .path = "/locks"), 403,
+                  "key_refused");
+    ck_assert(http_metric(server, "redlockd_quorum_margin") == 2);
+    lock_expect_cycle(server, "d:a");
+    node_do(&world.nodes[0], "ACL SETUSER default +scan");
+}
+END_TEST
+
+/* Last: it restarts a node. */
+START_TEST(a_cursor_ends_with_the_server_it_was_made_for)
+{
+    char path[128];
+    const struct answer *a =
+        HTTP(server, .method = "GET", .path = "/locks?limit=1");
+    snprintf(path, sizeof path, "/locks?cursor=%s", answer_text(a, "cursor"));
+    answer_expect(HTTP(server, .method = "GET", .path = path), 200, NULL);
+    node_kill(&world.nodes[0]);
+    node_start(&world.nodes[0]);
+    WAIT_UNTIL(SOON_MS, http_metric(server, "redlockd_quorum_margin") == 2);
+    a = HTTP(server, .method = "GET", .path = path);
+    answer_expect(a, 400, "invalid_request");
+    ck_assert(strstr(a->body, "begin again") != NULL);
+}
+END_TEST
+
+static void add_case(Suite *suite, const char *name, const TTest *test)
+{
+    TCase *tc = tcase_create(name);
+    tcase_set_timeout(tc, 240);
+    tcase_add_unchecked_fixture(tc, set_up, tear_down);
+    tcase_add_test(tc, test);
+    suite_add_tcase(suite, tc);
+}
+
+Suite *check_list(void)
+{
+    Suite *suite = suite_create("list");
+    TCase *tc = tcase_create("list");
+    tcase_set_timeout(tc, 120);
+    tcase_add_unchecked_fixture(tc, set_up, tear_down);
+    tcase_add_test(tc, what_stays_is_shown_once_while_others_come_and_go);
+    tcase_add_test(tc, a_lock_is_shown_as_by_its_inspection);
+    tcase_add_test(tc, bad_arguments_are_refused);
+    tcase_add_test(tc, a_node_that_denies_it_goes_on_voting);
+    tcase_add_test(tc, a_cursor_ends_with_the_server_it_was_made_for);
+    suite_add_tcase(suite, tc);
+    add_case(suite, "list_exactly",
+             exactly_the_held_of_50000_keys_with_two_nodes_away);
+    return suite;
+}
