@@ -187,6 +187,9 @@ class Acquire(Case):
             time.sleep(0.05)
             os.kill(os.getpid(), signal.SIGINT)
 
+        # a job in the background ignores it
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        self.addCleanup(signal.signal, signal.SIGINT, before)
         with Client(fake.url) as client:
             threading.Thread(target=interrupt).start()
             with self.assertRaises(KeyboardInterrupt):
