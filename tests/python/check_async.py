@@ -82,7 +82,7 @@ class Life(Case):
             lock.check()
 
     async def test_the_next_replica_extends_while_the_first_is_silent(self):
-        one, two = self.fake(renew_after_ms=10, validity_ms=8000), self.fake()
+        one, two = self.fake(renew_after_ms=10, validity_ms=4000), self.fake()
         one.on("PUT", rest=silent)
         async with AsyncLock("a", urls=[one.url, two.url]) as lock:
             await eventually(lambda: two.of("PUT"), "the other extends")

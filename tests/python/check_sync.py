@@ -225,7 +225,7 @@ class Renew(Case):
             lock.check()
 
     def test_another_replica_extends_while_the_first_is_silent(self):
-        one, two = self.fake(renew_after_ms=10, validity_ms=8000), self.fake()
+        one, two = self.fake(renew_after_ms=10, validity_ms=4000), self.fake()
         one.on("PUT", rest=silent)
         with Lock("a", urls=[one.url, two.url]) as lock:
             wait_until(lambda: two.of("PUT"), "the other extends")
