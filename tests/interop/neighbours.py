@@ -213,6 +213,8 @@ def main():
     for header, rows in tables.items():
         page.show(header, rows)
     if os.environ.get("WRITE"):
+        if len(tables[page.REDLOCK] + tables[page.SINGLE]) < len(NEIGHBOURS):
+            sys.exit("WRITE=1: not all were played, nothing is written")
         page.write(tables)
     page.check(score, tables, {one.name for one in neighbours} - set(skipped))
     print(f"in {time.monotonic() - start:.0f} s; skipped: {skipped or 'none'}")

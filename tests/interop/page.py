@@ -41,7 +41,7 @@ def span(lines, header):
 
 
 def write(tables):
-    """Only whole runs may write: what was not played would be lost."""
+    """Of a run of all: the rows of others would be lost."""
     lines = PAGE.read_text().splitlines()
     for header, rows in tables.items():
         first, last = span(lines, header)
