@@ -246,7 +246,7 @@ static void inspect(struct listings *listings, struct listing *it,
     int count = count_names(names);
     bool has_memory = true;
     it->state = LISTING_INSPECTING;
-    it->operations = malloc(sizeof *it->operations * (size_t)(count + 1));
+    it->operations = calloc((size_t)count + 1, sizeof *it->operations);
     if (it->operations == NULL) {
         fail(listings, it, LIST_NO_MEMORY);
         return;

@@ -94,6 +94,14 @@ def token_or_force(case):
     case.headers = headers
 
 
+def begin_list(case):
+    """A cursor that comes from no page is one of no list."""
+    query = case.query if case.query is not None else {}
+    query.pop("cursor", None)
+    if "redlockd:" in str(query.get("prefix", "")):
+        query.pop("prefix")
+
+
 def number_tokens(case):
     """A token begins with a fencing number; a pattern does not tell which of
     16 digits are one."""
@@ -120,6 +128,8 @@ def before_call(context, case, kwargs):
     name = case.operation.definition.raw["operationId"]
     if name == "extendLock":
         one_token(case)
+    if name == "listLocks":
+        begin_list(case)
     if name == "releaseLock":
         token_or_force(case)
     if name in ("extendLock", "releaseLock"):
