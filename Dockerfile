@@ -20,10 +20,11 @@ FROM ${BASE}
 RUN apt-get update -qq \
  && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
       --no-install-recommends \
-      libgnutls30t64 libhiredis1.1.0 libjansson4 libmicrohttpd12t64 libuv1t64 \
+      libcurl4t64 libgnutls30t64 libhiredis1.1.0 libjansson4 \
+      libmicrohttpd12t64 libuv1t64 \
  && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/cache/debconf/*-old \
       /var/log/apt /var/log/dpkg.log
-COPY --from=build /out/usr/bin/redlockd /usr/bin/redlockd
+COPY --from=build /out/usr/bin/ /usr/bin/
 
 ARG VERSION
 LABEL org.opencontainers.image.title="redlockd" \

@@ -29,10 +29,15 @@ ALL_LDFLAGS = $(FLAGS_$(FLAVOUR)) $(LDFLAGS)
 lib_cflags = $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
 lib_libs = $(shell pkg-config --libs $(PKGS))
 
-C_FILES := $(wildcard server/*.[ch] server/*/*.[ch] api/*.[ch] \
+C_FILES := $(wildcard server/*.[ch] server/*/*.[ch] api/*.[ch] cli/*.[ch] \
              tests/*/*.[ch] tests/*/*/*.[ch])
 OBJ := $(patsubst %.c,$(OUT)/%.o,$(filter-out server/main.c,\
          $(sort $(wildcard server/*.c server/*/*.c api/*.c))))
+# redlockctl, and what it shares with redlockd
+CLI_PKGS := libcurl jansson
+CLI_OBJ := $(patsubst %.c,$(OUT)/%.o,$(sort $(wildcard cli/*.c))) \
+           $(patsubst %,$(OUT)/server/base/%.o,clock names random) \
+           $(patsubst %,$(OUT)/api/%.o,base64url id utf8)
 lua := $(patsubst %,server/node/scripts/%.lua,\
          prelude release acquire repeat extend inspect repair listen scan \
          permission row batch)
@@ -44,12 +49,17 @@ help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' \
 	  Makefile tests/tests.mk | expand -t 24
 
-build: $(OUT)/redlockd ## Build build/redlockd
+build: $(OUT)/redlockd $(OUT)/redlockctl ## Build build/redlockd, build/redlockctl
 
 $(OUT)/redlockd: $(OUT)/server/main.o $(OBJ)
 	@echo "LINK $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(lib_libs)
 	@[ $(FLAVOUR) != release ] || ln -sf release/redlockd build/redlockd
+
+$(OUT)/redlockctl: $(CLI_OBJ)
+	@echo "LINK $@"
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(shell pkg-config --libs $(CLI_PKGS))
+	@[ $(FLAVOUR) != release ] || ln -sf release/redlockctl build/redlockctl
 
 # Texts as C strings; the script's files in the order that prelude.lua tells
 $(GEN)/script.lua.h: $(lua)
@@ -81,8 +91,9 @@ fmt: ## Lay out the C files
 	@scripts/deps.sh lint
 	$(CLANG_FORMAT) -i $(C_FILES)
 
-install: $(OUT)/redlockd ## Copy to $(DESTDIR)$(PREFIX)/bin
-	install -D -m 755 $< $(DESTDIR)$(PREFIX)/bin/redlockd
+install: build ## Copy to $(DESTDIR)$(PREFIX)/bin
+	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin \
+	  $(OUT)/redlockd $(OUT)/redlockctl
 
 clean: ## Remove what was built
 	rm -rf build

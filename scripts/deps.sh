@@ -31,6 +31,7 @@ need_group() {
         need_library libmicrohttpd libmicrohttpd-dev
         need_library hiredis libhiredis-dev
         need_library jansson libjansson-dev
+        need_library libcurl libcurl4-openssl-dev
         need_library libuv libuv1-dev
         need_library gnutls libgnutls28-dev
         ;;
@@ -41,7 +42,6 @@ need_group() {
     test)
         need_command redis-server redis-server
         need_library check check
-        need_library libcurl libcurl4-openssl-dev
         need_file /usr/sbin/haproxy haproxy
         need_file /usr/sbin/nginx nginx
         need_file /usr/lib/nginx/modules/ngx_stream_module.so \

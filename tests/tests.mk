@@ -224,7 +224,7 @@ compose-test: ## Stop, pause, replace what docker-compose starts
 fresh: ## Follow README on bare trees of Debian 12 and 13
 	@tests/fresh/run.sh
 
-lint: $(OUT)/redlockd $(OUT)/tables.json ## Check layout, sizes, includes, scripts, docs, openapi.yaml
+lint: $(OUT)/redlockd $(OUT)/redlockctl $(OUT)/tables.json ## Check layout, sizes, includes, scripts, docs, openapi.yaml
 	tests/lint/build.sh
 	@tests/lint/format.sh $(CLANG_FORMAT) $(C_FILES)
 	python3 tests/lint/sources.py

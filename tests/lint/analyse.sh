@@ -7,7 +7,7 @@ set -euo pipefail
 
 clang_tidy=${CLANG_TIDY:-clang-tidy}
 cppcheck=${CPPCHECK:-cppcheck}
-mapfile -t files < <(find server api tests -name '*.c' | sort)
+mapfile -t files < <(find server api cli tests -name '*.c' | sort)
 
 # A configuration that cannot be read is no error to clang-tidy 14.
 if "$clang_tidy" --dump-config tests/unit/main.c -- 2>&1 |
@@ -39,7 +39,7 @@ for flag in "$@"; do
     -D* | -I[!/]*) options+=("$flag") ;;
     esac
 done
-"$cppcheck" "${options[@]}" server api tests || failed=1
+"$cppcheck" "${options[@]}" server api cli tests || failed=1
 
 [ $failed = 0 ] || exit 1
 echo "analyse: ${#files[@]} files, no finding"

@@ -11,5 +11,5 @@ while IFS= read -r file; do
         echo "Makefile: a new VERSION does not rebuild $file"
         failed=1
     }
-done < <(grep -l REDLOCKD_VERSION server/*.c server/*/*.c api/*.c)
+done < <(grep -l REDLOCKD_VERSION server/*.c server/*/*.c api/*.c cli/*.c)
 exit "$failed"

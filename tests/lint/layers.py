@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = ("server", "api")
+FOLDERS = ("server", "api", "cli")
 Graph = dict[str, set[str]]
 
 

@@ -10,7 +10,8 @@ LIBRARIES = {
     "uv.h": {"server/base/loop.c"},
     "hiredis/": {"server/node/wire.c"},
     "microhttpd.h": {"api/answer.h", "api/front.c", "api/library.h"},
-    "jansson.h": {"api/body.c"},
+    "jansson.h": {"api/body.c", "cli/http.h"},
+    "curl/": {"cli/http.c"},
 }
 CLOCKS = re.compile(r"\b(clock_gettime|gettimeofday|time|times|clock)\s*\(")
 
@@ -56,7 +57,7 @@ def check_source(path):
     lines = path.read_text().splitlines()
     check_sizes(name, lines)
     check_function_sizes(name, lines)
-    if not name.startswith(("server/", "api/")) or name.endswith(".py"):
+    if not name.startswith(("server/", "api/", "cli/")) or name.endswith(".py"):
         return
     for number, line in enumerate(lines, 1):
         include = re.match(r'#include [<"](.*)[>"]', line)
@@ -73,7 +74,7 @@ def check_header(path):
         complain(name, 1, "no include guard")
 
 
-for folder in ("server", "api", "tests"):
+for folder in ("server", "api", "cli", "tests"):
     for path in sorted((root / folder).rglob("*")):
         if path.suffix in (".c", ".h", ".lua", ".sh", ".py"):
             check_source(path)

@@ -1,0 +1,331 @@
+#include "commands.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "../server/base/clock.h"
+#include "complain.h"
+
+enum { LOOK_US = US_PER_S, NUMBER_SIZE = 24, PAGE = 1000 };
+
+/* ---- printing ------------------------------------------------------------ */
+
+static void print_json(const json_t *body)
+{
+    (void)json_dumpf(body, stdout, JSON_COMPACT | JSON_PRESERVE_ORDER);
+    (void)putchar('\n');
+    (void)fflush(stdout); /* main looks for errors */
+}
+
+/* In quotes for a shell. */
+static void print_quoted(const char *name, const char *text)
+{
+    (void)printf("export %s='", name);
+    for (; *text; text++)
+        if (*text == '\'')
+            (void)fputs("'\\''", stdout);
+        else
+            (void)putchar(*text);
+    (void)puts("'");
+}
+
+static void print_lock(const struct command *command, const struct lock *lock)
+{
+    char number[NUMBER_SIZE];
+    double left_s = (double)(lock->until_us - clock_now_us()) / US_PER_S;
+    (void)snprintf(number, sizeof number, "%" PRId64, lock->fencing_token);
+    print_quoted("REDLOCKD_RESOURCE", command->joined);
+    print_quoted("REDLOCKD_TOKEN", lock->token);
+    print_quoted("REDLOCKD_FENCING_TOKEN", number);
+    (void)printf("# yours for %.1f s\n", left_s);
+}
+
+/* "order:42", or "order:42, order:43" if the lock covers several. */
+static void print_names(const json_t *lock)
+{
+    const json_t *list = json_object_get(lock, "resources");
+    (void)fputs(http_text(lock, "resource"), stdout);
+    for (size_t i = 0; i < json_array_size(list); i++)
+        (void)printf("%s%s", i > 0 ? ", " : "",
+                     json_string_value(json_array_get(list, i)));
+}
+
+/* One line; how long it is still held only if with_time. */
+static void print_holder(const json_t *lock, bool with_time)
+{
+    const char *owner = http_text(lock, "owner");
+    int64_t number = http_number(lock, "fencing_token");
+    print_names(lock);
+    (void)printf(": held by %s", *owner ? owner : "somebody");
+    if (number != 0)
+        (void)printf(", fencing token %" PRId64, number);
+    if (with_time && json_object_get(lock, "remaining_ms") != NULL)
+        (void)printf(", for %.1f s",
+                     (double)http_number(lock, "remaining_ms") / MS_PER_S);
+    if (with_time && http_number(lock, "waiters") > 0)
+        (void)printf(", %" PRId64 " wait", http_number(lock, "waiters"));
+    (void)putchar('\n');
+}
+
+/* ---- the holder's ----------------------------------------------------------
+ */
+
+int command_acquire(struct command *command)
+{
+    const struct options *options = command->options;
+    const struct wish wish = {options->resources, options->resources_count,
+                              options->ttl_ms, options->wait_ms,
+                              options->owner};
+    struct lock lock;
+    json_t *answer = NULL;
+    enum service_result result =
+        service_acquire(&command->service, &wish, &lock, &answer);
+    if (result != SERVICE_DONE)
+        complain_of_acquire(options, result, command->service.detail);
+    else if (options->is_json)
+        print_json(answer);
+    else
+        print_lock(command, &lock);
+    json_decref(answer);
+    return complain_status(options, result);
+}
+
+int command_extend(struct command *command)
+{
+    const struct options *options = command->options;
+    struct lock lock = {.until_us = 0};
+    json_t *answer = NULL;
+    memcpy(lock.id, command->id, sizeof lock.id);
+    (void)snprintf(lock.token, sizeof lock.token, "%s", options->token);
+    enum service_result result =
+        service_extend(&command->service, &lock, options->ttl_ms, 0, &answer);
+    if (result != SERVICE_DONE)
+        complain_of_lock(options, "%s", command->service.detail);
+    else if (options->is_json)
+        print_json(answer);
+    else
+        (void)printf("yours for %.1f s\n",
+                     (double)(lock.until_us - clock_now_us()) / US_PER_S);
+    json_decref(answer);
+    return complain_status(options, result);
+}
+
+static enum service_result release_by_force(struct command *command,
+                                            json_t **answer)
+{
+    char path[ID_MAX + 64];
+    (void)snprintf(path, sizeof path, "/locks/%s?force=%" PRId64, command->id,
+                   command->options->force);
+    return service_ask(&command->service, "DELETE", path, answer);
+}
+
+int command_release(struct command *command)
+{
+    const struct options *options = command->options;
+    json_t *answer = NULL;
+    bool is_repeated = false;
+    enum service_result result =
+        options->force != 0
+            ? release_by_force(command, &answer)
+            : service_release(&command->service, command->id, options->token, 0,
+                              &is_repeated, &answer);
+    if (result != SERVICE_DONE)
+        complain_of_lock(options, "%s", command->service.detail);
+    else if (options->is_json)
+        print_json(answer);
+    json_decref(answer);
+    return complain_status(options, result);
+}
+
+/* ---- everybody's -----------------------------------------------------------
+ */
+
+static enum service_result look(struct command *command, json_t **answer)
+{
+    char path[ID_MAX + 16];
+    (void)snprintf(path, sizeof path, "/locks/%s", command->id);
+    return service_ask(&command->service, "GET", path, answer);
+}
+
+static void print_free(const struct command *command)
+{
+    const struct options *options = command->options;
+    for (int i = 0; i < options->resources_count; i++)
+        (void)printf("%s%s", i > 0 ? ", " : "", options->resources[i]);
+    (void)puts(": free");
+}
+
+int command_show(struct command *command)
+{
+    const struct options *options = command->options;
+    json_t *answer = NULL;
+    enum service_result result = look(command, &answer);
+    int status = complain_status(options, result);
+    if (result != SERVICE_DONE && result != SERVICE_LOST)
+        complain_of_lock(options, "%s", command->service.detail);
+    else if (options->is_json)
+        print_json(answer);
+    else if (result == SERVICE_DONE)
+        print_holder(answer, true);
+    else
+        print_free(command);
+    json_decref(answer);
+    return result == SERVICE_LOST ? EXIT_NOT_ACQUIRED : status;
+}
+
+/* free() it. NULL: no memory. */
+static char *format_page(const char *prefix, const char *cursor)
+{
+    char *escaped_prefix = http_escape(prefix);
+    char *escaped_cursor = http_escape(cursor);
+    char *path = NULL;
+    if (escaped_prefix == NULL || escaped_cursor == NULL ||
+        asprintf(&path, "/locks?limit=%d%s%s%s%s", PAGE,
+                 *prefix ? "&prefix=" : "", escaped_prefix,
+                 *cursor ? "&cursor=" : "", escaped_cursor) < 0)
+        path = NULL;
+    free(escaped_prefix);
+    free(escaped_cursor);
+    return path;
+}
+
+/* Locks change hands between two pages: none is told twice. */
+static void print_page(const struct command *command, const json_t *page,
+                       json_t *seen)
+{
+    const json_t *locks = json_object_get(page, "locks");
+    for (size_t i = 0; i < json_array_size(locks); i++) {
+        json_t *lock = json_array_get(locks, i);
+        const char *id = http_text(lock, "id");
+        if (json_object_get(seen, id) != NULL ||
+            json_object_set_new(seen, id, json_true()) != 0)
+            continue;
+        if (command->options->is_json)
+            print_json(lock);
+        else
+            print_holder(lock, true);
+    }
+}
+
+int command_list(struct command *command)
+{
+    const struct options *options = command->options;
+    const char *prefix = options->prefix != NULL ? options->prefix : "";
+    json_t *page = NULL, *seen = json_object();
+    enum service_result result = SERVICE_DONE;
+    const char *cursor = "";
+    do {
+        char *path = format_page(prefix, cursor);
+        result = path != NULL
+                     ? service_ask(&command->service, "GET", path, &page)
+                     : SERVICE_STOPPED;
+        free(path);
+        if (result == SERVICE_DONE)
+            print_page(command, page, seen);
+        cursor = http_text(page, "cursor");
+    } while (result == SERVICE_DONE && *cursor);
+    if (result != SERVICE_DONE)
+        complain("list: %s", command->service.detail);
+    json_decref(page);
+    json_decref(seen);
+    return complain_status(options, result);
+}
+
+static void print_nodes(const json_t *answer)
+{
+    const json_t *nodes = json_object_get(answer, "nodes");
+    (void)printf("%" PRId64 " of %" PRId64 " nodes vote; the quorum is %" PRId64
+                 "\n",
+                 http_number(answer, "voting"), http_number(answer, "total"),
+                 http_number(answer, "quorum"));
+    (void)printf("%-24s %-14s %9s  %s\n", "NODE", "STATE", "ROUNDTRIP",
+                 "DETAIL");
+    for (size_t i = 0; i < json_array_size(nodes); i++) {
+        const json_t *node = json_array_get(nodes, i);
+        char rtt[NUMBER_SIZE] = "-";
+        if (json_object_get(node, "rtt_us") != NULL)
+            (void)snprintf(rtt, sizeof rtt, "%.1f ms",
+                           (double)http_number(node, "rtt_us") / US_PER_MS);
+        (void)printf("%-24s %-14s %9s  %s\n", http_text(node, "node"),
+                     http_text(node, "state"), rtt, http_text(node, "detail"));
+    }
+}
+
+int command_nodes(struct command *command)
+{
+    const struct options *options = command->options;
+    json_t *answer = NULL;
+    enum service_result result =
+        service_ask(&command->service, "GET", "/nodes", &answer);
+    bool has_quorum =
+        http_number(answer, "voting") >= http_number(answer, "quorum");
+    if (result != SERVICE_DONE)
+        complain("nodes: %s", command->service.detail);
+    else if (options->is_json)
+        print_json(answer);
+    else
+        print_nodes(answer);
+    json_decref(answer);
+    return result == SERVICE_DONE && !has_quorum
+               ? EXIT_NO_QUORUM
+               : complain_status(options, result);
+}
+
+/* ---- watch -----------------------------------------------------------------
+ */
+
+/* What makes two answers differ: who holds the lock, not for how long. */
+static bool is_same(const json_t *a, const json_t *b)
+{
+    return a != NULL && http_number(a, "status") == http_number(b, "status") &&
+           http_number(a, "fencing_token") == http_number(b, "fencing_token") &&
+           strcmp(http_text(a, "owner"), http_text(b, "owner")) == 0;
+}
+
+static void print_change(const struct command *command, const json_t *answer)
+{
+    char now[sizeof "2026-01-01T00:00:00Z"];
+    time_t seconds = clock_wall_us() / US_PER_S;
+    struct tm date;
+    if (command->options->is_json) {
+        print_json(answer);
+        return;
+    }
+    if (gmtime_r(&seconds, &date) == NULL ||
+        strftime(now, sizeof now, "%Y-%m-%dT%H:%M:%SZ", &date) == 0)
+        now[0] = '\0';
+    (void)printf("%s ", now);
+    if (http_number(answer, "status") == 0)
+        print_holder(answer, false);
+    else
+        print_free(command);
+    (void)fflush(stdout); /* main looks for errors */
+}
+
+int command_watch(struct command *command)
+{
+    json_t *last = NULL;
+    enum service_result result = SERVICE_DONE;
+    while (!ferror(stdout)) {
+        json_t *answer = NULL;
+        result = look(command, &answer);
+        if (result != SERVICE_DONE && result != SERVICE_LOST)
+            complain_of_lock(command->options, "%s", command->service.detail);
+        if (result == SERVICE_REFUSED) {
+            json_decref(answer);
+            break;
+        }
+        if ((result == SERVICE_DONE || result == SERVICE_LOST) &&
+            !is_same(last, answer)) {
+            print_change(command, answer);
+            json_decref(last);
+            last = json_incref(answer);
+        }
+        json_decref(answer);
+        (void)wake_wait(command->service.wake, clock_now_us() + LOOK_US);
+    }
+    json_decref(last);
+    return complain_status(command->options, result);
+}

@@ -1,0 +1,27 @@
+/*
+ * The commands that are one call, or the same one again and again. Each prints
+ * to stdout and returns the exit status.
+ */
+#ifndef REDLOCKCTL_COMMANDS_H
+#define REDLOCKCTL_COMMANDS_H
+
+#include "options.h"
+#include "service.h"
+
+/* What all of them need. */
+struct command {
+    const struct options *options;
+    struct service service;
+    char joined[NAMES_LEN_MAX + 1]; /* the resources, as in names.h */
+    char id[ID_MAX + 1];            /* of their lock */
+};
+
+int command_acquire(struct command *command);
+int command_extend(struct command *command);
+int command_release(struct command *command);
+int command_show(struct command *command);
+int command_list(struct command *command);
+int command_nodes(struct command *command);
+int command_watch(struct command *command);
+
+#endif

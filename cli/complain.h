@@ -1,0 +1,24 @@
+/*
+ * What goes wrong: a line on stderr, and an exit status.
+ */
+#ifndef REDLOCKCTL_COMPLAIN_H
+#define REDLOCKCTL_COMPLAIN_H
+
+#include "options.h"
+#include "service.h"
+
+/* A line on stderr, behind "redlockctl: ". */
+void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* The same, behind the resources that options name. */
+void complain_of_lock(const struct options *options, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* The exit status after an acquire, extend, release or question. */
+int complain_status(const struct options *options, enum service_result result);
+
+/* Says why an acquire has failed. */
+void complain_of_acquire(const struct options *options,
+                         enum service_result result, const char *detail);
+
+#endif

@@ -1,0 +1,47 @@
+#include "family.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+bool family_has_group(pid_t group)
+{
+    siginfo_t info;
+    return waitid(P_PGID, (id_t)group, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+}
+
+bool family_has_children(void)
+{
+    siginfo_t info;
+    return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+}
+
+void family_signal(pid_t group, int signal)
+{
+    if (family_has_group(group))
+        (void)kill(-group, signal); /* all may just have ended */
+}
+
+static void kill_children(void)
+{
+    char path[64];
+    int pid = 0;
+    (void)snprintf(path, sizeof path, "/proc/self/task/%d/children",
+                   (int)getpid());
+    FILE *file = fopen(path, "re");
+    if (file == NULL)
+        return; /* no such kernel: what left the group is out of reach */
+    /* NOLINTNEXTLINE(cert-err34-c): the kernel writes numbers */
+    while (fscanf(file, "%d", &pid) == 1)
+        (void)kill(pid, SIGKILL); /* it may have ended: still ours */
+    (void)fclose(file);           /* only read: nothing can be lost */
+}
+
+void family_kill(pid_t group, bool children)
+{
+    if (group != 0)
+        family_signal(group, SIGKILL);
+    if (children)
+        kill_children();
+}

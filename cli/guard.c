@@ -1,0 +1,247 @@
+/*
+ * The states of a guard:
+ *
+ *   RUNS ──→ ENDS ──→ KILLS ──→ over
+ *             └───────────────→ over
+ *
+ * RUNS: the command runs. ENDS: SIGTERM was sent, to the command if it must
+ * end, or else to what it left running in its process group. KILLS: SIGKILL is
+ * sent until nobody is left.
+ */
+#include "guard.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../server/base/clock.h"
+#include "child.h"
+#include "family.h"
+
+enum { KILL_AGAIN_US = 2000, NS_PER_US = 1000 };
+
+enum state { RUNS, ENDS, KILLS };
+
+struct guard {
+    const struct guard_setup *setup;
+    struct guard_shared *shared;
+    int signal_fd, timer_fd;
+    enum state state;
+    pid_t command;
+    bool has_exited; /* the command itself */
+    bool is_orphan;  /* redlockctl is dead */
+    int64_t kill_us; /* ENDS: when the grace ends */
+    enum guard_end end;
+};
+
+static int64_t kill_by_us(const struct guard *guard)
+{
+    return guard->shared->until_us - guard->setup->margin_us;
+}
+
+static bool must_all_end(const struct guard *guard)
+{
+    return guard->end != GUARD_EXITED;
+}
+
+/* ---- what has happened -------------------------------------------------- */
+
+static void note_end(struct guard *guard, const siginfo_t *info)
+{
+    guard->has_exited = true;
+    guard->shared->code = info->si_code == CLD_EXITED
+                              ? info->si_status
+                              : GUARD_SIGNALLED + info->si_status;
+}
+
+/* Everybody who has ended: also what others left behind comes to us. */
+static void reap(struct guard *guard)
+{
+    siginfo_t info = {.si_pid = 0};
+    while (waitid(P_ALL, 0, &info, WEXITED | WSTOPPED | WNOHANG) == 0 &&
+           info.si_pid != 0) {
+        if (info.si_pid != guard->command)
+            ;
+        else if (info.si_code != CLD_STOPPED)
+            note_end(guard, &info);
+        else if (info.si_status == SIGTSTP) /* Ctrl-Z: nobody could resume it */
+            family_signal(guard->command, SIGCONT);
+        info.si_pid = 0;
+    }
+}
+
+static void forward(const struct guard *guard, int signal)
+{
+    if (signal == SIGCHLD)
+        return;
+    if (signal == SIGCONT) /* redlockctl may have come to the foreground */
+        child_give_terminal(guard->setup->redlockctl_group, guard->command);
+    family_signal(guard->command, signal);
+}
+
+static void read_signals(const struct guard *guard)
+{
+    struct signalfd_siginfo info;
+    while (read(guard->signal_fd, &info, sizeof info) == sizeof info)
+        forward(guard, (int)info.ssi_signo);
+}
+
+static void read_life(struct guard *guard)
+{
+    char bytes[64];
+    ssize_t got = 0;
+    do
+        got = read(guard->setup->life_fd, bytes, sizeof bytes);
+    while (got > 0);
+    if (got == 0)
+        guard->is_orphan = true;
+}
+
+/* ---- what is to be done -------------------------------------------------- */
+
+static enum guard_end reason_to_end(const struct guard *guard)
+{
+    if (guard->shared->is_lost)
+        return GUARD_LOST;
+    if (guard->has_exited)
+        return GUARD_EXITED;
+    if (clock_now_us() >= guard_term_us(guard->setup, guard->shared->until_us))
+        return GUARD_TIMED_OUT;
+    return guard->is_orphan ? GUARD_ORPHANED : GUARD_RUNS;
+}
+
+static void begin_to_end(struct guard *guard, enum guard_end end)
+{
+    guard->state = ENDS;
+    guard->end = end;
+    guard->kill_us = clock_now_us() + guard->setup->grace_us;
+    family_signal(guard->command, SIGTERM);
+    family_signal(guard->command, SIGCONT); /* what is stopped, too */
+}
+
+/* While ENDS and KILLS; what merely was left over may now have to end. */
+static void go_on_ending(struct guard *guard)
+{
+    int64_t now_us = clock_now_us();
+    bool is_late = now_us >= kill_by_us(guard);
+    if (guard->end == GUARD_EXITED && (is_late || guard->shared->is_lost))
+        guard->end = is_late ? GUARD_TIMED_OUT : GUARD_LOST;
+    bool has_group = family_has_group(guard->command);
+    if (is_late || now_us >= guard->kill_us ||
+        (must_all_end(guard) && !has_group))
+        guard->state = KILLS;
+    if (guard->state == KILLS)
+        family_kill(guard->command, must_all_end(guard));
+}
+
+static bool is_over(const struct guard *guard)
+{
+    if (guard->state == RUNS || !guard->has_exited)
+        return false;
+    return must_all_end(guard) ? !family_has_children()
+                               : !family_has_group(guard->command);
+}
+
+static int64_t next_us(const struct guard *guard)
+{
+    switch (guard->state) {
+    case RUNS:
+        return guard_term_us(guard->setup, guard->shared->until_us);
+    case ENDS:
+        return kill_by_us(guard) < guard->kill_us ? kill_by_us(guard)
+                                                  : guard->kill_us;
+    case KILLS:
+        break;
+    }
+    return clock_now_us() + KILL_AGAIN_US;
+}
+
+/* ---- the loop ------------------------------------------------------------ */
+
+/* By CLOCK_BOOTTIME: a machine that slept wakes the guard at once. */
+static void set_timer(const struct guard *guard, int64_t at_us)
+{
+    struct itimerspec at = {.it_value = {1, 0}};
+    if (at_us > US_PER_S)
+        at.it_value =
+            (struct timespec){at_us / US_PER_S, at_us % US_PER_S * NS_PER_US};
+    (void)timerfd_settime(guard->timer_fd, TFD_TIMER_ABSTIME, &at, NULL);
+}
+
+static void wait_for_more(struct guard *guard)
+{
+    struct pollfd fds[] = {
+        {.fd = guard->signal_fd, .events = POLLIN},
+        {.fd = guard->timer_fd, .events = POLLIN},
+        /* once it has ended it would always be ready */
+        {.fd = guard->is_orphan ? -1 : guard->setup->life_fd, .events = POLLIN},
+    };
+    set_timer(guard, next_us(guard));
+    (void)poll(fds, sizeof fds / sizeof *fds, -1);
+    read_signals(guard);
+    if (!guard->is_orphan)
+        read_life(guard);
+}
+
+static void watch(struct guard *guard)
+{
+    for (;;) {
+        reap(guard);
+        enum guard_end end =
+            guard->state == RUNS ? reason_to_end(guard) : GUARD_RUNS;
+        if (end != GUARD_RUNS)
+            begin_to_end(guard, end);
+        if (guard->state != RUNS)
+            go_on_ending(guard);
+        reap(guard);
+        if (is_over(guard))
+            break;
+        wait_for_more(guard);
+    }
+    guard->shared->end = (int)guard->end;
+}
+
+/* Blocks until redlockctl has the lock. False: it has ended without. */
+static bool wait_for_lock(const struct guard *guard)
+{
+    struct pollfd life = {.fd = guard->setup->life_fd, .events = POLLIN};
+    char byte = 0;
+    while (poll(&life, 1, -1) < 0 && errno == EINTR)
+        ;
+    return read(life.fd, &byte, 1) == 1;
+}
+
+static bool open_fds(struct guard *guard, const sigset_t *all)
+{
+    guard->signal_fd = signalfd(-1, all, SFD_CLOEXEC | SFD_NONBLOCK);
+    guard->timer_fd =
+        timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    return guard->signal_fd >= 0 && guard->timer_fd >= 0 &&
+           prctl(PR_SET_CHILD_SUBREAPER, 1) == 0;
+}
+
+void guard_run(const struct guard_setup *setup)
+{
+    struct guard guard = {.setup = setup, .shared = setup->shared};
+    sigset_t all;
+    (void)setpgid(0, 0);
+    (void)sigfillset(&all);
+    (void)sigprocmask(SIG_SETMASK, &all, NULL);
+    if (!wait_for_lock(&guard))
+        return;
+    guard.command = open_fds(&guard, &all) ? child_start(setup) : -1;
+    if (guard.command < 0) {
+        perror("redlockctl: the command cannot be started");
+        guard.shared->code = GUARD_NO_FORK;
+        guard.shared->end = GUARD_EXITED;
+        return;
+    }
+    guard.shared->command = guard.command;
+    watch(&guard);
+}

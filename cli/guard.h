@@ -1,0 +1,78 @@
+/*
+ * The process that runs the command and kills it in time.
+ *
+ *   redlockctl ─fork─→ guard ─fork─→ command    in a process group of its own
+ *     asks the            knows the
+ *     service             time, and nothing else
+ *
+ * The two watch each other, so that either may be stopped or killed:
+ *
+ *   redlockctl stops     the guard ends the command before the validity ends
+ *   redlockctl is killed the guard reads the end of the pipe, ends the command
+ *   the guard stops      redlockctl kills it before the validity ends
+ *   the guard is killed  the kernel kills the command (PR_SET_PDEATHSIG), and
+ *                        redlockctl whatever else there was
+ *
+ * The guard has its own process group: what stops the job of a shell does not
+ * stop it.
+ */
+#ifndef REDLOCKCTL_GUARD_H
+#define REDLOCKCTL_GUARD_H
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "../server/base/types.h"
+
+/* Why the command has ended. */
+enum guard_end {
+    GUARD_RUNS,
+    GUARD_EXITED,    /* by itself */
+    GUARD_LOST,      /* redlockctl said that the lock is lost */
+    GUARD_TIMED_OUT, /* the validity would have ended */
+    GUARD_ORPHANED,  /* redlockctl was killed */
+};
+
+enum { GUARD_SIGNALLED = 128, GUARD_NO_FORK = 71 /* EX_OSERR */ };
+
+/* In memory that both processes see. */
+struct guard_shared {
+    /* redlockctl writes */
+    _Atomic int64_t until_us; /* of clock_now_us(): the lock is ours */
+    atomic_bool is_lost;
+    int64_t fencing_token; /* this and the next before the command starts */
+    char token[TOKEN_MAX + 1];
+    /* the guard writes */
+    _Atomic pid_t command; /* and its process group; 0: none yet */
+    atomic_int end;        /* enum guard_end */
+    atomic_int code;       /* exit status, or GUARD_SIGNALLED + signal */
+};
+
+struct guard_setup {
+    struct guard_shared *shared;
+    char *const *command;
+    const char *resource; /* for the command's environment */
+    int64_t grace_us;     /* from SIGTERM to SIGKILL */
+    int64_t margin_us;    /* from SIGKILL to the end of the validity */
+    sigset_t signals;     /* of the command */
+    pid_t redlockctl_group;
+    int life_fd; /* not blocking. A byte: look; the end: redlockctl is dead */
+};
+
+/* When SIGTERM must be sent, for a lock that is ours until until_us. */
+static inline int64_t guard_term_us(const struct guard_setup *setup,
+                                    int64_t until_us)
+{
+    return until_us - setup->margin_us - setup->grace_us;
+}
+
+/*
+ * The whole life of the guard: waits for the first byte, starts the command,
+ * returns when everything that must end has ended.
+ */
+void guard_run(const struct guard_setup *setup);
+
+#endif

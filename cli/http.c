@@ -1,0 +1,195 @@
+#include "http.h"
+
+#include <curl/curl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../server/base/clock.h"
+#include "../server/base/types.h"
+
+enum {
+    CONNECT_MS = 2000,   /* then the host is taken for dead */
+    BODY_MAX = 1 << 24,  /* of an answer */
+    POLL_MAX_MS = 60000, /* libcurl's own timeouts come earlier */
+};
+
+struct http {
+    CURLM *multi;
+    CURL *easy;
+    const struct wake *wake;
+};
+
+/* The body of an answer, as it comes in. */
+struct bytes {
+    char *ptr;
+    size_t len, size;
+};
+
+struct http *http_new(const struct wake *wake)
+{
+    struct http *http = calloc(1, sizeof *http);
+    if (http == NULL || curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
+        free(http);
+        return NULL;
+    }
+    http->wake = wake;
+    http->multi = curl_multi_init();
+    http->easy = curl_easy_init();
+    if (http->multi != NULL && http->easy != NULL)
+        return http;
+    http_free(http);
+    return NULL;
+}
+
+void http_free(struct http *http)
+{
+    curl_easy_cleanup(http->easy);
+    (void)curl_multi_cleanup(http->multi); /* it is empty */
+    curl_global_cleanup();
+    free(http);
+}
+
+static size_t take_bytes(char *data, size_t size, size_t count, void *arg)
+{
+    struct bytes *bytes = arg;
+    size_t len = size * count;
+    if (bytes->len + len > BODY_MAX ||
+        !bytes_reserve(&bytes->ptr, &bytes->size, bytes->len + len))
+        return 0;
+    memcpy(bytes->ptr + bytes->len, data, len);
+    bytes->len += len;
+    return len;
+}
+
+static struct curl_slist *make_headers(const struct http_request *request)
+{
+    /* a server that does not know 100-continue would cost a second */
+    struct curl_slist *list = curl_slist_append(NULL, "Expect:");
+    if (request->body != NULL)
+        list = curl_slist_append(list, "Content-Type: application/json");
+    for (int i = 0; i < HTTP_HEADERS; i++)
+        if (request->headers[i] != NULL)
+            list = curl_slist_append(list, request->headers[i]);
+    return list;
+}
+
+static void set_up(struct http *http, const struct http_request *request,
+                   const char *url, char error[CURL_ERROR_SIZE],
+                   struct bytes *bytes)
+{
+    CURL *easy = http->easy;
+    long timeout_ms = (long)request->timeout_ms;
+    curl_easy_reset(easy);
+    curl_easy_setopt(easy, CURLOPT_URL, url);
+    curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, request->method);
+    if (request->body != NULL)
+        curl_easy_setopt(easy, CURLOPT_POSTFIELDS, request->body);
+    curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, timeout_ms);
+    curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS,
+                     timeout_ms < CONNECT_MS ? timeout_ms : (long)CONNECT_MS);
+    curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, error);
+    curl_easy_setopt(easy, CURLOPT_USERAGENT, "redlockctl/" REDLOCKD_VERSION);
+    curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, take_bytes);
+    curl_easy_setopt(easy, CURLOPT_WRITEDATA, bytes);
+}
+
+/* Runs the transfer to its end. False: wake said to stop. */
+static bool transfer(struct http *http)
+{
+    const struct wake *wake = http->wake;
+    int running = 1;
+    while (curl_multi_perform(http->multi, &running) == CURLM_OK && running) {
+        struct curl_waitfd fds[WAKE_FDS];
+        bool is_ready = false;
+        for (unsigned i = 0; i < wake->count; i++)
+            fds[i] = (struct curl_waitfd){wake->fds[i], CURL_WAIT_POLLIN, 0};
+        if (curl_multi_poll(http->multi, fds, wake->count, POLL_MAX_MS, NULL) !=
+            CURLM_OK)
+            return true;
+        for (unsigned i = 0; i < wake->count; i++)
+            is_ready = is_ready || fds[i].revents != 0;
+        if (is_ready && wake->on_ready(wake->ctx))
+            return false;
+    }
+    return true;
+}
+
+static CURLcode result_of(struct http *http)
+{
+    int left = 0;
+    const CURLMsg *message = curl_multi_info_read(http->multi, &left);
+    return message != NULL && message->msg == CURLMSG_DONE
+               ? message->data.result
+               : CURLE_OUT_OF_MEMORY;
+}
+
+static void finish(struct http *http, CURLcode result, const char *error,
+                   const struct bytes *bytes, struct http_answer *answer)
+{
+    if (result != CURLE_OK) {
+        (void)snprintf(answer->error, sizeof answer->error, "%s",
+                       *error ? error : curl_easy_strerror(result));
+        return;
+    }
+    curl_easy_getinfo(http->easy, CURLINFO_RESPONSE_CODE, &answer->status);
+    answer->body = json_loadb(bytes->ptr, bytes->len, 0, NULL);
+    if (json_is_object(answer->body))
+        return;
+    json_decref(answer->body);
+    answer->body = NULL;
+}
+
+void http_call(struct http *http, const struct http_request *request,
+               struct http_answer *answer)
+{
+    char error[CURL_ERROR_SIZE] = "";
+    struct bytes bytes = {NULL, 0, 0};
+    char *url = NULL;
+    *answer = (struct http_answer){.sent_us = clock_now_us()};
+    struct curl_slist *headers = make_headers(request);
+    if (headers == NULL ||
+        asprintf(&url, "%s%s", request->base, request->path) < 0) {
+        (void)snprintf(answer->error, sizeof answer->error, "out of memory");
+        curl_slist_free_all(headers);
+        return;
+    }
+    set_up(http, request, url, error, &bytes);
+    curl_easy_setopt(http->easy, CURLOPT_HTTPHEADER, headers);
+    if (curl_multi_add_handle(http->multi, http->easy) == CURLM_OK) {
+        answer->is_stopped = !transfer(http);
+        if (!answer->is_stopped)
+            finish(http, result_of(http), error, &bytes, answer);
+        /* closes the connection of what was stopped: the server notices */
+        (void)curl_multi_remove_handle(http->multi, http->easy);
+    }
+    curl_slist_free_all(headers);
+    free(bytes.ptr);
+    free(url);
+}
+
+void http_answer_free(struct http_answer *answer)
+{
+    json_decref(answer->body);
+    answer->body = NULL;
+}
+
+const char *http_text(const json_t *object, const char *name)
+{
+    const char *text = json_string_value(json_object_get(object, name));
+    return text != NULL ? text : "";
+}
+
+int64_t http_number(const json_t *object, const char *name)
+{
+    return json_integer_value(json_object_get(object, name));
+}
+
+char *http_escape(const char *text)
+{
+    char *escaped = curl_easy_escape(NULL, text, 0);
+    char *copy = escaped != NULL ? strdup(escaped) : NULL;
+    curl_free(escaped);
+    return copy;
+}

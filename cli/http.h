@@ -1,0 +1,53 @@
+/*
+ * One HTTP request at a time. libcurl and jansson live here.
+ */
+#ifndef REDLOCKCTL_HTTP_H
+#define REDLOCKCTL_HTTP_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "wake.h"
+
+enum { HTTP_ERROR_SIZE = 256, HTTP_HEADERS = 2 };
+
+struct http;
+
+struct http_request {
+    const char *method;
+    const char *base;                  /* http://host:port */
+    const char *path;                  /* begins with a slash */
+    const char *headers[HTTP_HEADERS]; /* "Name: value"; NULL: none */
+    const char *body;                  /* JSON; NULL: none */
+    int64_t timeout_ms;                /* of all; at least 1 */
+};
+
+struct http_answer {
+    long status;     /* 0: there is no answer */
+    bool is_stopped; /* no answer, because wake said so */
+    json_t *body;    /* NULL: none that is a JSON object */
+    int64_t sent_us; /* clock_now_us() before the request was sent */
+    char error[HTTP_ERROR_SIZE]; /* why there is no answer */
+};
+
+/*
+ * NULL: no memory. Starts no thread before the first request. wake must
+ * outlive it.
+ */
+struct http *http_new(const struct wake *wake);
+void http_free(struct http *http);
+
+/* Fills answer; http_answer_free frees what is in it. */
+void http_call(struct http *http, const struct http_request *request,
+               struct http_answer *answer);
+void http_answer_free(struct http_answer *answer);
+
+/* A member of an answer; "" and 0 if there is none. */
+const char *http_text(const json_t *object, const char *name);
+int64_t http_number(const json_t *object, const char *name);
+
+/* The text as it may stand in a query; free() it. NULL: no memory. */
+char *http_escape(const char *text);
+
+#endif

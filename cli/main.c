@@ -1,0 +1,100 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../server/base/names.h"
+#include "commands.h"
+#include "complain.h"
+#include "run.h"
+#include "table.h"
+
+static int (*const functions[COMMANDS])(struct command *command) = {
+    [COMMAND_ACQUIRE] = command_acquire, [COMMAND_EXTEND] = command_extend,
+    [COMMAND_RELEASE] = command_release, [COMMAND_SHOW] = command_show,
+    [COMMAND_LIST] = command_list,       [COMMAND_NODES] = command_nodes,
+    [COMMAND_WATCH] = command_watch,
+};
+
+/* Joins the resources and makes their id. False: one cannot be locked. */
+static bool name_lock(struct command *command)
+{
+    const struct options *options = command->options;
+    struct span names[NAMES_MAX];
+    size_t len = 0;
+    for (int i = 0; i < options->resources_count; i++) {
+        names[i] = span_of(options->resources[i]);
+        len += names[i].len + 1;
+        const char *wrong = id_check_resource(names[i]);
+        if (wrong == NULL && len > NAMES_LEN_MAX)
+            wrong = "is too long, together with the others";
+        if (wrong != NULL) {
+            complain("\"%.80s\": a resource %s", options->resources[i], wrong);
+            return false;
+        }
+    }
+    len = names_join(command->joined, names, options->resources_count);
+    command->joined[len] = '\0';
+    if (len > 0) /* or the command takes no resource */
+        len = id_encode(command->id, (struct span){command->joined, len});
+    command->id[len] = '\0';
+    return true;
+}
+
+static int ask(struct command *command)
+{
+    static const struct wake none = {.count = 0};
+    const struct options *options = command->options;
+    struct service *service = &command->service;
+    service->wake = &none;
+    service->http = http_new(&none);
+    if (service->http == NULL) {
+        complain("out of memory");
+        return EXIT_OS_ERROR;
+    }
+    service->replicas_count = options->urls_count;
+    memcpy(service->replicas, options->urls, sizeof options->urls);
+    int status = functions[options->command_id](command);
+    http_free(service->http);
+    return status;
+}
+
+static int run(const struct options *options)
+{
+    static struct command command; /* large */
+    command.options = options;
+    if (!name_lock(&command))
+        return EXIT_USAGE_ERROR;
+    return options->command_id == COMMAND_RUN
+               ? run_command(options, command.joined)
+               : ask(&command);
+}
+
+/* What is printed has to arrive, or a script would take it for complete. */
+static int end_output(int status)
+{
+    if (!ferror(stdout) && fflush(stdout) == 0)
+        return status;
+    perror("redlockctl: standard output");
+    return EXIT_OS_ERROR;
+}
+
+int main(int argc, char **argv)
+{
+    struct options options;
+    char error[OPTIONS_ERROR_SIZE];
+    if (!options_read(&options, argc, argv, error)) {
+        complain("%s", error);
+        return EXIT_USAGE_ERROR;
+    }
+    switch (options.action) {
+    case OPTIONS_HELP:
+        table_print_help(options.command_id);
+        return end_output(EXIT_SUCCESS);
+    case OPTIONS_VERSION:
+        (void)puts("redlockctl " REDLOCKD_VERSION);
+        return end_output(EXIT_SUCCESS);
+    case OPTIONS_RUN:
+        break;
+    }
+    return end_output(run(&options));
+}

@@ -1,0 +1,265 @@
+#include "run.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../server/base/clock.h"
+#include "complain.h"
+#include "keeper.h"
+#include "service.h"
+
+enum {
+    MARGIN_PARTS = 20, /* of the TTL: between SIGKILL and its end … */
+    MARGIN_MIN_US = 25000,
+    MARGIN_MAX_US = 1000000, /* … but not more or less than this */
+    RELEASE_US = 3000000,    /* how long a release may take */
+    NS_PER_US = 1000,
+};
+
+struct run {
+    const struct options *options;
+    const char *resource; /* joined, for the command */
+    struct keeper keeper;
+    struct service service;
+    struct wake wake;
+    struct lock lock;
+    bool is_running;          /* the command; signals are for it */
+    int caught;               /* the signal that ended the wait for the lock */
+    enum service_result lost; /* why the command had to end */
+};
+
+/* ---- signals and time ---------------------------------------------------- */
+
+/* What would end redlockctl, or concerns the command's terminal. */
+static const int forwarded[] = {SIGTERM, SIGINT,  SIGHUP,   SIGQUIT,
+                                SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT};
+
+static bool is_harmless(int signal)
+{
+    return signal == SIGWINCH || signal == SIGCONT || signal == SIGCHLD;
+}
+
+static void take_signal(struct run *run, int signal)
+{
+    if (signal == SIGCHLD)
+        return;
+    if (run->is_running)
+        keeper_signal(&run->keeper, signal);
+    else if (!is_harmless(signal))
+        run->caught = signal;
+}
+
+/* True: there is nothing left to wait for. */
+static bool on_ready(void *ctx)
+{
+    struct run *run = ctx;
+    struct signalfd_siginfo info;
+    uint64_t expired = 0;
+    while (read(run->wake.fds[0], &info, sizeof info) == sizeof info)
+        take_signal(run, (int)info.ssi_signo);
+    while (read(run->wake.fds[1], &expired, sizeof expired) > 0)
+        ;
+    keeper_look(&run->keeper);
+    return run->caught != 0 || run->keeper.has_ended;
+}
+
+/* Wakes us when the guard must be looked at, by CLOCK_BOOTTIME. */
+static void set_timer(const struct run *run)
+{
+    int64_t at_us = keeper_look_us(&run->keeper);
+    const struct itimerspec at = {
+        .it_interval = {0, 10000000}, /* again and again, if it still lives */
+        .it_value = {at_us / US_PER_S, at_us % US_PER_S * NS_PER_US}};
+    (void)timerfd_settime(run->wake.fds[1], TFD_TIMER_ABSTIME, &at, NULL);
+}
+
+/* Blocks what is read from fds[0] instead. before: for the command. */
+static bool open_wake(struct run *run, sigset_t *before)
+{
+    sigset_t set;
+    (void)sigemptyset(&set);
+    for (size_t i = 0; i < sizeof forwarded / sizeof *forwarded; i++)
+        (void)sigaddset(&set, forwarded[i]);
+    (void)sigaddset(&set, SIGCHLD);
+    (void)sigprocmask(SIG_BLOCK, &set, before);
+    run->wake = (struct wake){
+        .fds = {signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK),
+                timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK)},
+        .count = 2,
+        .on_ready = on_ready,
+        .ctx = run,
+    };
+    return run->wake.fds[0] >= 0 && run->wake.fds[1] >= 0;
+}
+
+/* ---- beginning ----------------------------------------------------------- */
+
+static int64_t margin_us(int64_t ttl_ms)
+{
+    int64_t us = ttl_ms * US_PER_MS / MARGIN_PARTS;
+    us = at_least(us, MARGIN_MIN_US);
+    return us < MARGIN_MAX_US ? us : MARGIN_MAX_US;
+}
+
+/* The guard first, while there is nothing yet that it could inherit. */
+static bool start(struct run *run)
+{
+    const struct options *options = run->options;
+    struct guard_setup setup = {
+        .command = options->command,
+        .resource = run->resource,
+        .grace_us = options->grace_ms * US_PER_MS,
+        .margin_us = margin_us(options->ttl_ms),
+        .redlockctl_group = getpgrp(),
+    };
+    /* whoever started us may have ignored it, and then nobody can wait */
+    if (signal(SIGCHLD, SIG_DFL) == SIG_ERR ||
+        !open_wake(run, &setup.signals) || !keeper_start(&run->keeper, &setup))
+        return false;
+    if (signal(SIGPIPE, SIG_IGN) == SIG_ERR)
+        return false;
+    run->service.http = http_new(&run->wake);
+    run->service.wake = &run->wake;
+    return run->service.http != NULL;
+}
+
+/* ---- while the command runs ---------------------------------------------- */
+
+/* Sooner than the service suggests if the command would have to end by then. */
+static int64_t renew_us(const struct run *run)
+{
+    int64_t now_us = clock_now_us();
+    int64_t end_us = guard_term_us(&run->keeper.setup, run->lock.until_us);
+    int64_t half_us = now_us + at_least(end_us - now_us, 0) / 2;
+    return run->lock.renew_us < half_us ? run->lock.renew_us : half_us;
+}
+
+static void set_until(struct run *run)
+{
+    keeper_extend(&run->keeper, run->lock.until_us);
+    set_timer(run);
+}
+
+static void extend(struct run *run)
+{
+    int64_t end_us = guard_term_us(&run->keeper.setup, run->lock.until_us);
+    enum service_result result = service_extend(
+        &run->service, &run->lock, run->options->ttl_ms, end_us, NULL);
+    if (result == SERVICE_STOPPED)
+        return;
+    if (result == SERVICE_DONE) {
+        set_until(run);
+        return;
+    }
+    run->lost = result;
+    if (result == SERVICE_LOST || result == SERVICE_REFUSED)
+        keeper_lose(&run->keeper);
+    /* otherwise the guard lets the command run for as long as it may */
+}
+
+/* Returns when the command has ended. */
+static void keep(struct run *run)
+{
+    while (!run->keeper.has_ended) {
+        int64_t until_us =
+            run->lost == SERVICE_DONE ? renew_us(run) : INT64_MAX;
+        if (wake_wait(&run->wake, until_us) && run->lost == SERVICE_DONE)
+            extend(run);
+    }
+}
+
+/* ---- the end --------------------------------------------------------------
+ */
+
+/* False: the lock had ended before the command did. */
+static bool release(struct run *run)
+{
+    bool is_repeated = false;
+    enum service_result result =
+        service_release(&run->service, run->lock.id, run->lock.token,
+                        clock_now_us() + RELEASE_US, &is_repeated, NULL);
+    if (result == SERVICE_UNAVAILABLE)
+        complain_of_lock(run->options, "not released, it ends with its TTL: %s",
+                         run->service.detail);
+    return result != SERVICE_LOST || is_repeated;
+}
+
+static const char *reason_of(const struct run *run, bool was_held)
+{
+    if (run->keeper.end == GUARD_RUNS)
+        return "the process that guards the command was killed";
+    if (run->keeper.end == GUARD_EXITED)
+        return was_held ? NULL : "the lock was lost while the command ran";
+    if (run->lost == SERVICE_LOST)
+        return "the lock is lost; the command was ended";
+    if (run->lost == SERVICE_DONE)
+        return "redlockctl stood still for too long; the command was ended";
+    return "the lock could not be extended; the command was ended";
+}
+
+static int finish(struct run *run)
+{
+    /* a second signal is for nobody: nothing but the release is left */
+    run->is_running = false;
+    run->caught = 0;
+    run->wake.count = 0;
+    bool was_held = release(run);
+    const char *reason = reason_of(run, was_held);
+    if (reason == NULL)
+        return run->keeper.code;
+    complain_of_lock(run->options, "%s%s%s", reason,
+                     run->lost != SERVICE_DONE ? ": " : "",
+                     run->lost != SERVICE_DONE ? run->service.detail : "");
+    return EXIT_LOCK_LOST;
+}
+
+/* Ends as the signal would have ended a program that does not catch it. */
+static int end_by(int caught)
+{
+    sigset_t set;
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, caught);
+    (void)signal(caught, SIG_DFL);
+    (void)raise(caught);
+    (void)sigprocmask(SIG_UNBLOCK, &set, NULL);
+    return EXIT_SIGNALLED + caught;
+}
+
+static int run_locked(struct run *run)
+{
+    keeper_run(&run->keeper, run->lock.token, run->lock.fencing_token,
+               run->lock.until_us);
+    run->is_running = true;
+    set_timer(run);
+    keep(run);
+    return finish(run);
+}
+
+int run_command(const struct options *options, const char *joined)
+{
+    struct run run = {.options = options, .resource = joined};
+    const struct wish wish = {options->resources, options->resources_count,
+                              options->ttl_ms, options->wait_ms,
+                              options->owner};
+    run.service.replicas_count = options->urls_count;
+    memcpy(run.service.replicas, options->urls, sizeof options->urls);
+    if (!start(&run)) {
+        complain("%s", strerror(errno));
+        return EXIT_OS_ERROR;
+    }
+    enum service_result result =
+        service_acquire(&run.service, &wish, &run.lock, NULL);
+    if (result == SERVICE_DONE)
+        return run_locked(&run);
+    if (result == SERVICE_STOPPED)
+        return run.caught ? end_by(run.caught) : EXIT_OS_ERROR;
+    complain_of_acquire(options, result, run.service.detail);
+    return complain_status(options, result);
+}

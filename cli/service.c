@@ -1,0 +1,373 @@
+#include "service.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../server/base/clock.h"
+#include "../server/base/random.h"
+
+enum {
+    SLICE_MS = 10000, /* of a wait: proxies may cut long requests */
+    ANSWER_MS = 5000, /* what an answer may take beyond a wait */
+    EXTEND_MS = 2000, /* … to an extend, which must leave time for more */
+    BACKOFF_FIRST_MS = 100, /* after no replica could help … */
+    BACKOFF_LAST_MS = 2000, /* … doubled up to this, and then random */
+};
+
+/* One call, to whichever replica. */
+struct call {
+    const char *method;
+    const char *path;
+    const char *headers[HTTP_HEADERS];
+    char *body;
+    int64_t timeout_ms;
+};
+
+static int64_t min64(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* ---- what an answer says ------------------------------------------------- */
+
+static void note_problem(struct service *service, const char *replica,
+                         const struct http_answer *answer)
+{
+    const char *detail = http_text(answer->body, "detail");
+    const json_t *holder = json_object_get(answer->body, "held_by");
+    const char *owner = http_text(holder, "owner");
+    size_t size = sizeof service->detail;
+    if (answer->status == 0)
+        (void)snprintf(service->detail, size, "%s: %s", replica, answer->error);
+    else if (*owner)
+        (void)snprintf(service->detail, size,
+                       "somebody else (%s) holds the lock", owner);
+    else if (holder != NULL)
+        (void)snprintf(service->detail, size, "somebody else holds the lock");
+    else if (*detail)
+        (void)snprintf(service->detail, size, "%s", detail);
+    else
+        (void)snprintf(service->detail, size,
+                       "%s answered with status %ld, as no redlockd does",
+                       replica, answer->status);
+}
+
+static enum service_result judge_conflict(const char *code)
+{
+    if (strcmp(code, "lock_held") == 0)
+        return SERVICE_HELD;
+    return strcmp(code, "max_hold_reached") == 0 ? SERVICE_FINAL : SERVICE_LOST;
+}
+
+static enum service_result judge(const struct http_answer *answer)
+{
+    const char *code = http_text(answer->body, "code");
+    if (answer->is_stopped)
+        return SERVICE_STOPPED;
+    if (answer->status >= 200 && answer->status < 300 && answer->body != NULL)
+        return SERVICE_DONE;
+    /* what has no code was not said by redlockd, but by something before it */
+    if (!*code || answer->status == 429 || answer->status >= 500)
+        return SERVICE_UNAVAILABLE;
+    if (answer->status == 409)
+        return judge_conflict(code);
+    return strcmp(code, "lock_not_found") == 0 ? SERVICE_LOST : SERVICE_REFUSED;
+}
+
+/* ---- one call ------------------------------------------------------------ */
+
+/* Asks the current replica; if that cannot help, the next one is current. */
+static enum service_result ask_one(struct service *service,
+                                   const struct call *call,
+                                   struct http_answer *answer)
+{
+    const char *replica = service->replicas[service->current];
+    const struct http_request request = {
+        .method = call->method,
+        .base = replica,
+        .path = call->path,
+        .headers = {call->headers[0], call->headers[1]},
+        .body = call->body,
+        .timeout_ms = at_least(call->timeout_ms, 1),
+    };
+    http_call(service->http, &request, answer);
+    enum service_result result = judge(answer);
+    if (result != SERVICE_DONE)
+        note_problem(service, replica, answer);
+    if (result == SERVICE_UNAVAILABLE)
+        service->current = (service->current + 1) % service->replicas_count;
+    return result;
+}
+
+/* From 0 to most. */
+static int64_t draw_ms(int64_t most)
+{
+    uint32_t bits = 0;
+    random_fill(&bits, sizeof bits);
+    return bits % (most + 1);
+}
+
+/* After each replica has failed rounds times: longer, and at random. */
+static int64_t backoff_ms(int rounds, const struct http_answer *answer)
+{
+    int64_t told_ms = http_number(answer->body, "retry_after_ms");
+    int64_t most_ms = BACKOFF_FIRST_MS;
+    for (int i = 1; i < rounds && most_ms < BACKOFF_LAST_MS; i++)
+        most_ms *= 2;
+    return min64(told_ms, BACKOFF_LAST_MS) / 2 + draw_ms(most_ms);
+}
+
+/* Counts the failures of a call over all replicas. */
+struct attempts {
+    int failed;
+    int64_t give_up_us;
+};
+
+/*
+ * After SERVICE_UNAVAILABLE: pauses when each replica has failed as often as
+ * the others. False: the time is up, or wake said to stop.
+ */
+static bool may_try_again(const struct service *service,
+                          struct attempts *attempts,
+                          const struct http_answer *answer,
+                          enum service_result *result)
+{
+    attempts->failed++;
+    if (attempts->failed % service->replicas_count != 0)
+        return true;
+    int rounds = attempts->failed / service->replicas_count;
+    int64_t now_us = clock_now_us();
+    if (now_us >= attempts->give_up_us)
+        return false;
+    int64_t pause_us = backoff_ms(rounds, answer) * US_PER_MS;
+    pause_us = min64(pause_us, attempts->give_up_us - now_us);
+    if (wake_wait(service->wake, now_us + pause_us))
+        return true;
+    *result = SERVICE_STOPPED;
+    return false;
+}
+
+/* Hands the body over to the caller, or frees it. */
+static void give_body(struct http_answer *answer, json_t **body)
+{
+    if (body == NULL) {
+        http_answer_free(answer);
+        return;
+    }
+    json_decref(*body);
+    *body = answer->body;
+}
+
+static void format_header(char *to, size_t size, const char *name,
+                          const char *value)
+{
+    (void)snprintf(to, size, "%s: %s", name, value);
+}
+
+/* ---- acquire ------------------------------------------------------------- */
+
+static json_t *list_resources(const struct wish *wish)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < wish->resources_count; i++)
+        if (json_array_append_new(list, json_string(wish->resources[i])) != 0) {
+            json_decref(list);
+            return NULL;
+        }
+    return list;
+}
+
+/* free() it. NULL: no memory. */
+static char *format_wish(const struct wish *wish, int64_t wait_ms)
+{
+    json_t *body =
+        json_pack("{s:o, s:I, s:I, s:s*}", "resources", list_resources(wish),
+                  "ttl_ms", (json_int_t)wish->ttl_ms, "wait_ms",
+                  (json_int_t)wait_ms, "owner", wish->owner);
+    char *text = body != NULL ? json_dumps(body, JSON_COMPACT) : NULL;
+    json_decref(body);
+    return text;
+}
+
+static void draw_key(char key[KEY_SIZE])
+{
+    unsigned char bytes[(KEY_SIZE - 1) / 2];
+    random_fill(bytes, sizeof bytes);
+    for (size_t i = 0; i < sizeof bytes; i++)
+        (void)snprintf(key + 2 * i, 3, "%02x", bytes[i]);
+}
+
+/* False: it lacks what an answer of redlockd has. */
+static bool read_lock(struct lock *lock, const struct http_answer *answer)
+{
+    const json_t *body = answer->body;
+    const char *id = http_text(body, "id"), *token = http_text(body, "token");
+    int64_t validity_ms = http_number(body, "validity_ms");
+    int64_t elapsed_ms = http_number(body, "elapsed_ms");
+    if (!*id || !*token || strlen(id) >= sizeof lock->id ||
+        strlen(token) >= sizeof lock->token || validity_ms <= 0)
+        return false;
+    memcpy(lock->id, id, strlen(id) + 1);
+    memcpy(lock->token, token, strlen(token) + 1);
+    lock->fencing_token = http_number(body, "fencing_token");
+    lock->until_us = answer->sent_us + (elapsed_ms + validity_ms) * US_PER_MS;
+    lock->renew_us =
+        clock_now_us() + http_number(body, "renew_after_ms") * US_PER_MS;
+    return true;
+}
+
+static enum service_result acquire_once(struct service *service,
+                                        const struct wish *wish,
+                                        const char *key_header, int64_t wait_ms,
+                                        struct http_answer *answer)
+{
+    struct call call = {
+        .method = "POST",
+        .path = "/locks",
+        .headers = {key_header},
+        .timeout_ms = wait_ms + ANSWER_MS,
+        .body = format_wish(wish, wait_ms),
+    };
+    if (call.body == NULL) {
+        (void)snprintf(service->detail, sizeof service->detail,
+                       "the resource or the owner is not valid UTF-8");
+        *answer = (struct http_answer){.status = 0};
+        return SERVICE_REFUSED;
+    }
+    enum service_result result = ask_one(service, &call, answer);
+    free(call.body);
+    return result;
+}
+
+/*
+ * After SERVICE_HELD. A wait that has ended goes on at once; who does not wait
+ * is told when to come back.
+ */
+static bool may_wait_on(const struct service *service, int64_t give_up_us,
+                        const struct http_answer *answer,
+                        enum service_result *result)
+{
+    int64_t now_us = clock_now_us();
+    int64_t again_us = now_us;
+    if (now_us >= give_up_us)
+        return false;
+    if (json_object_get(answer->body, "waited_ms") == NULL)
+        again_us += http_number(answer->body, "retry_after_ms") * US_PER_MS;
+    if (wake_wait(service->wake, min64(again_us, give_up_us)))
+        return true;
+    *result = SERVICE_STOPPED;
+    return false;
+}
+
+enum service_result service_acquire(struct service *service,
+                                    const struct wish *wish, struct lock *lock,
+                                    json_t **body)
+{
+    char key[KEY_SIZE], header[KEY_SIZE + 24];
+    struct attempts attempts = {0, wish->wait_ms == SERVICE_FOREVER
+                                       ? INT64_MAX
+                                       : clock_now_us() +
+                                             wish->wait_ms * US_PER_MS};
+    enum service_result result = SERVICE_UNAVAILABLE;
+    struct http_answer answer;
+    bool is_again = true;
+    draw_key(key);
+    format_header(header, sizeof header, "Idempotency-Key", key);
+    while (is_again) {
+        int64_t left_us = attempts.give_up_us - clock_now_us();
+        int64_t wait_ms =
+            min64(divide_up(at_least(left_us, 0), US_PER_MS), SLICE_MS);
+        result = acquire_once(service, wish, header, wait_ms, &answer);
+        is_again = false;
+        if (result == SERVICE_DONE && !read_lock(lock, &answer))
+            result = SERVICE_UNAVAILABLE;
+        if (result == SERVICE_HELD) {
+            attempts.failed = 0;
+            is_again =
+                may_wait_on(service, attempts.give_up_us, &answer, &result);
+        } else if (result == SERVICE_UNAVAILABLE) {
+            is_again = may_try_again(service, &attempts, &answer, &result);
+        }
+        give_body(&answer, body);
+    }
+    return result;
+}
+
+/* ---- extend and release -------------------------------------------------- */
+
+/* A call by the holder, to one replica after the other. */
+static enum service_result ask_all(struct service *service, struct call *call,
+                                   int64_t give_up_us, int64_t timeout_ms,
+                                   struct attempts *attempts,
+                                   struct http_answer *answer)
+{
+    *attempts = (struct attempts){0, give_up_us};
+    for (;;) {
+        /* leaves time for the other replicas, and for a second try */
+        int64_t left_ms = (give_up_us - clock_now_us()) / US_PER_MS;
+        call->timeout_ms = timeout_ms;
+        if (give_up_us != 0)
+            call->timeout_ms = min64(timeout_ms, at_least(left_ms / 4, 100));
+        enum service_result result = ask_one(service, call, answer);
+        if (result != SERVICE_UNAVAILABLE ||
+            !may_try_again(service, attempts, answer, &result))
+            return result;
+        http_answer_free(answer);
+    }
+}
+
+static bool format_path(char *path, size_t size, const char *id,
+                        const char *rest)
+{
+    return snprintf(path, size, "/locks/%s%s", id, rest) < (int)size;
+}
+
+enum service_result service_extend(struct service *service, struct lock *lock,
+                                   int64_t ttl_ms, int64_t give_up_us,
+                                   json_t **body)
+{
+    char path[ID_MAX + 32], header[TOKEN_MAX + 32], wish[64];
+    struct call call = {.method = "PUT", .path = path, .headers = {header}};
+    struct attempts attempts;
+    struct http_answer answer;
+    (void)format_path(path, sizeof path, lock->id, "/extend");
+    format_header(header, sizeof header, "X-Lock-Token", lock->token);
+    (void)snprintf(wish, sizeof wish, "{\"ttl_ms\":%" PRId64 "}", ttl_ms);
+    call.body = wish;
+    enum service_result result =
+        ask_all(service, &call, give_up_us, EXTEND_MS, &attempts, &answer);
+    if (result == SERVICE_DONE && !read_lock(lock, &answer))
+        result = SERVICE_UNAVAILABLE;
+    give_body(&answer, body);
+    return result;
+}
+
+enum service_result service_release(struct service *service, const char *id,
+                                    const char *token, int64_t give_up_us,
+                                    bool *is_repeated, json_t **body)
+{
+    char path[ID_MAX + 32], header[TOKEN_MAX + 32];
+    struct call call = {.method = "DELETE", .path = path, .headers = {header}};
+    struct attempts attempts;
+    struct http_answer answer;
+    (void)format_path(path, sizeof path, id, "");
+    format_header(header, sizeof header, "X-Lock-Token", token);
+    enum service_result result =
+        ask_all(service, &call, give_up_us, EXTEND_MS, &attempts, &answer);
+    *is_repeated = attempts.failed > 0;
+    give_body(&answer, body);
+    return result;
+}
+
+enum service_result service_ask(struct service *service, const char *method,
+                                const char *path, json_t **body)
+{
+    struct call call = {.method = method, .path = path};
+    struct attempts attempts;
+    struct http_answer answer;
+    enum service_result result =
+        ask_all(service, &call, 0, ANSWER_MS, &attempts, &answer);
+    give_body(&answer, body);
+    return result;
+}

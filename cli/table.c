@@ -1,0 +1,162 @@
+#include "table.h"
+
+#include <stdio.h>
+
+#include "../server/base/types.h"
+
+enum { DAY_MS = 24 * 60 * 60 * 1000 };
+
+#define IN(command) (1u << COMMAND_##command)
+#define IN_ALL ((1u << COMMANDS) - 1)
+
+#define AT(member) .offset = offsetof(struct options, member)
+
+const struct table_option table_options[TABLE_OPTIONS] = {
+    {'w', "wait", IS_TIME, IN(RUN) | IN(ACQUIRE), AT(wait_ms), 0, DAY_MS,
+     "TIME", "wait at most so long for the lock; otherwise for ever"},
+    {'n', "nonblock", IS_NOWAIT, IN(RUN) | IN(ACQUIRE), .form = "",
+     .help = "do not wait: the same as -w 0"},
+    {'t', "ttl", IS_TIME, IN(RUN) | IN(ACQUIRE) | IN(EXTEND), AT(ttl_ms),
+     TTL_MIN_MS, DAY_MS, "TIME",
+     "how long the lock lasts if not extended [30]"},
+    {'E', "conflict-exit-code", IS_NUMBER, IN(RUN) | IN(ACQUIRE),
+     AT(conflict_code), 0, 255, "CODE",
+     "exit status if somebody else holds the lock [1]"},
+    {0, "owner", IS_TEXT, IN(RUN) | IN(ACQUIRE), AT(owner), .form = "NAME",
+     .help = "shown to those who find the lock held"},
+    {0, "grace", IS_TIME, IN(RUN), AT(grace_ms), 0, DAY_MS, "TIME",
+     "from SIGTERM to SIGKILL [5, or a quarter of the TTL]"},
+    {0, "token", IS_TEXT, IN(EXTEND) | IN(RELEASE), AT(token), .form = "TOKEN",
+     .help = "from acquire [$REDLOCKD_TOKEN]"},
+    {0, "force", IS_NUMBER, IN(RELEASE), AT(force), 1, EXACT_MAX, "NUMBER",
+     "release it whoever holds it, if its fencing token is this"},
+    {0, "prefix", IS_TEXT, IN(LIST), AT(prefix), .form = "TEXT",
+     .help = "only resources that begin with it"},
+    {0, "url", IS_URLS, IN_ALL, .form = "URL",
+     .help = "a replica; more with more of --url [$REDLOCKD_URL, "
+             "or " TABLE_DEFAULT_URL "]"},
+    {0, "json", IS_FLAG, IN_ALL & ~IN(RUN), AT(is_json), .form = "",
+     .help = "print what the service answers, one JSON object a line"},
+    {'h', "help", IS_HELP, IN_ALL, .form = "", .help = "show this"},
+};
+
+#define RUN_HELP                                                               \
+    "Runs COMMAND while it holds the lock, and extends the lock meanwhile.\n"  \
+    "COMMAND finds REDLOCKD_RESOURCE, REDLOCKD_FENCING_TOKEN and\n"            \
+    "REDLOCKD_TOKEN in its environment. If the lock is lost, or cannot be\n"   \
+    "extended, COMMAND and all it has started get SIGTERM, and SIGKILL "       \
+    "before\n"                                                                 \
+    "the lock can be somebody else's.\n"                                       \
+    "\n"                                                                       \
+    "Exit status: that of COMMAND, or 128 + the signal that ended it;\n"       \
+    "  1    somebody else holds the lock; -E sets another one\n"               \
+    "  64   the command line is wrong, or the service refuses the request\n"   \
+    "  70   the lock was lost, or could not be extended\n"                     \
+    "  71   the system refuses a process or memory\n"                          \
+    "  75   no replica answers, or they have no quorum\n"                      \
+    "  126  COMMAND cannot be run; 127: it is not found\n"                     \
+    "\n"                                                                       \
+    "Examples:\n"                                                              \
+    "  redlockctl run -n backup -- pg_dump shop -f shop.sql\n"                 \
+    "  redlockctl run -w 60 -t 2m --grace 10 deploy -- ./deploy.sh\n"          \
+    "  redlockctl run account:1 account:2 -- ./transfer 1 2\n"
+
+#define STATUS_HELP                                                            \
+    "  64  the command line is wrong, or the service refuses the request\n"    \
+    "  75  no replica answers, or they have no quorum\n"
+
+const struct table_command table_commands[COMMANDS] = {
+    [COMMAND_RUN] = {"run", "RESOURCE... -- COMMAND [ARGUMENT]...",
+                     "run a command under a lock", 1, NAMES_MAX, RUN_HELP},
+    [COMMAND_ACQUIRE] = {"acquire", "RESOURCE...",
+                         "acquire a lock and leave it to its TTL", 1, NAMES_MAX,
+                         "Prints variables for a shell; extend and release "
+                         "read them.\n\nExit status: 0, or\n"
+                         "  1   somebody else holds the lock; -E sets another "
+                         "one\n" STATUS_HELP "\nExample:\n"
+                         "  eval \"$(redlockctl acquire -w 10 deploy)\"\n"},
+    [COMMAND_EXTEND] = {"extend", "[RESOURCE]...",
+                        "extend a lock that acquire has printed", 0, NAMES_MAX,
+                        "Without RESOURCE it takes $REDLOCKD_RESOURCE.\n\n"
+                        "Exit status: 0, or\n"
+                        "  1   it cannot be extended for longer "
+                        "(max_hold_reached)\n"
+                        "  70  the lock is lost: stop work now\n" STATUS_HELP},
+    [COMMAND_RELEASE] = {"release", "[RESOURCE]...",
+                         "release a lock that acquire has printed", 0,
+                         NAMES_MAX,
+                         "Without RESOURCE it takes $REDLOCKD_RESOURCE.\n\n"
+                         "Exit status: 0, or\n"
+                         "  70  the lock was lost before, or somebody else "
+                         "holds it\n" STATUS_HELP
+                         "\nExample: release what a dead client holds, by the "
+                         "number that show tells\n"
+                         "  redlockctl release --force 1795221641865000 "
+                         "order:42\n"},
+    [COMMAND_SHOW] = {"show", "RESOURCE...", "see who holds a lock", 1,
+                      NAMES_MAX,
+                      "Exit status: 0 if it is held, or\n"
+                      "  1   it is free\n" STATUS_HELP},
+    [COMMAND_LIST] = {"list", "", "list the locks that are held", 0, 0,
+                      "Exit status: 0, or\n" STATUS_HELP},
+    [COMMAND_NODES] =
+        {"nodes", "", "show the Redis masters", 0, 0,
+         "Exit status: 0 if a quorum of them votes, or\n" STATUS_HELP},
+    [COMMAND_WATCH] = {"watch", "RESOURCE...",
+                       "print a line whenever a lock changes hands", 1,
+                       NAMES_MAX,
+                       "Looks every second, until it is interrupted.\n\n"
+                       "Exit status:\n" STATUS_HELP},
+};
+
+bool table_has_value(const struct table_option *option)
+{
+    return *option->form != '\0';
+}
+
+bool table_is_of(const struct table_option *option, enum command_id command)
+{
+    return (option->commands & 1u << command) != 0;
+}
+
+/* ---- help -----------------------------------------------------------------
+ */
+
+static void print_options(enum command_id id)
+{
+    enum { WIDTH = 34 };
+    (void)puts("\nOptions:");
+    for (int i = 0; i < TABLE_OPTIONS; i++) {
+        const struct table_option *row = &table_options[i];
+        char letter[] = {'-', row->letter, ',', ' ', '\0'};
+        if (!table_is_of(row, id))
+            continue;
+        int width =
+            printf("  %s--%s%s%s", row->letter ? letter : "    ", row->name,
+                   table_has_value(row) ? " " : "", row->form);
+        (void)printf("%*s%s\n", width < WIDTH ? WIDTH - width : 1, "",
+                     row->help);
+    }
+    (void)puts("\nA TIME is in seconds or has a unit: 30, 1.5, 500ms, 2m, 1h.");
+}
+
+void table_print_help(enum command_id id)
+{
+    if (id != COMMANDS) {
+        const struct table_command *row = &table_commands[id];
+        (void)printf("redlockctl %s: %s\n\nUsage: redlockctl %s [OPTION]... "
+                     "%s\n",
+                     row->name, row->summary, row->name, row->form);
+        print_options(id);
+        (void)printf("\n%s", row->more);
+        return;
+    }
+    (void)puts("redlockctl: locks of redlockd for shells and scripts\n\n"
+               "Usage: redlockctl COMMAND [OPTION]... [ARGUMENT]...\n\n"
+               "Commands:");
+    for (int i = 0; i < COMMANDS; i++)
+        (void)printf("  %-9s %s\n", table_commands[i].name,
+                     table_commands[i].summary);
+    (void)puts("\nredlockctl COMMAND --help tells more; --version the "
+               "version.");
+}

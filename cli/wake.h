@@ -1,0 +1,26 @@
+/*
+ * Waiting that an event can end: a signal, a timer.
+ */
+#ifndef REDLOCKCTL_WAKE_H
+#define REDLOCKCTL_WAKE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { WAKE_FDS = 2 };
+
+/* What to do while something else is waited for. */
+struct wake {
+    int fds[WAKE_FDS]; /* to read from; the first count of them */
+    unsigned count;
+    bool (*on_ready)(void *ctx); /* one is readable; true: stop waiting */
+    void *ctx;
+};
+
+/*
+ * Waits until clock_now_us() is until_us, and calls on_ready meanwhile. False:
+ * on_ready said to stop.
+ */
+bool wake_wait(const struct wake *wake, int64_t until_us);
+
+#endif
