@@ -60,8 +60,7 @@ static int ask(struct command *command)
 
 static int run(const struct options *options)
 {
-    static struct command command; /* large */
-    command.options = options;
+    struct command command = {.options = options};
     if (!name_lock(&command))
         return EXIT_USAGE_ERROR;
     return options->command_id == COMMAND_RUN

@@ -54,12 +54,12 @@ struct wish {
 };
 
 /*
- * Each of these fills answer if there is one, unless answer is NULL; the caller
- * json_decrefs it. Without SERVICE_DONE, detail says why.
+ * Each of these fills body if there is an answer, unless body is NULL; the
+ * caller json_decrefs it. Without SERVICE_DONE, detail says why.
  */
 enum service_result service_acquire(struct service *service,
                                     const struct wish *wish, struct lock *lock,
-                                    json_t **answer);
+                                    json_t **body);
 
 /*
  * Extends lock, whose id, token and until_us are known. Asks until give_up_us,
@@ -67,7 +67,7 @@ enum service_result service_acquire(struct service *service,
  */
 enum service_result service_extend(struct service *service, struct lock *lock,
                                    int64_t ttl_ms, int64_t give_up_us,
-                                   json_t **answer);
+                                   json_t **body);
 
 /*
  * Asks until give_up_us, but each replica at least once. is_repeated: an
@@ -75,10 +75,10 @@ enum service_result service_extend(struct service *service, struct lock *lock,
  */
 enum service_result service_release(struct service *service, const char *id,
                                     const char *token, int64_t give_up_us,
-                                    bool *is_repeated, json_t **answer);
+                                    bool *is_repeated, json_t **body);
 
 /* Any other call, at least once at each replica. */
 enum service_result service_ask(struct service *service, const char *method,
-                                const char *path, json_t **answer);
+                                const char *path, json_t **body);
 
 #endif

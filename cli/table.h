@@ -49,6 +49,6 @@ bool table_has_value(const struct table_option *option);
 bool table_is_of(const struct table_option *option, enum command_id command);
 
 /* COMMANDS: the list of all commands. */
-void table_print_help(enum command_id command);
+void table_print_help(enum command_id id);
 
 #endif

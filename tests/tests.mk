@@ -78,6 +78,9 @@ $(OUT)/rows: $(patsubst %,$(OUT)/tests/bench/%.o,rows sample cost)
 bench-tools: $(OUT)/redlockd $(OUT)/load $(OUT)/baseline $(OUT)/contention \
              $(OUT)/load-etcd
 
+$(OUT)/beat: $(OUT)/tests/cli/beat.o
+	@echo "LINK $@"
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^
 $(OUT)/nemesis-proxy: $(OUT)/tests/nemesis/proxy.o
 	@echo "LINK $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^

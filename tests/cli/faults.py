@@ -1,0 +1,210 @@
+#!/usr/bin/env python3
+"""redlockctl run under faults: does the command ever live longer than the
+validity of its lock?
+
+faults.py [TRIES [FAULT...]]
+
+In each try redlockctl runs a command that ignores SIGTERM and tells when it
+lived, by the same clock by which a proxy tells until when the lock was valid.
+Then a fault happens, at a random moment of the renewals. Nothing of the
+command may live past the validity, and redlockctl must end as expected.
+"""
+from __future__ import annotations
+
+import os
+import random
+import signal
+import struct
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from world import World, children, is_alive, now_ns, wait_until
+
+TOGETHER = 4  # tries at the same time
+TTL_S = 1.0
+LOST, KILLED = 70, -signal.SIGKILL
+
+
+class Try:
+    """One redlockctl with its guard and its command, which is alive."""
+
+    def __init__(self, world: World, resource: str) -> None:
+        self.world, self.resource = world, resource
+        self.file = world.folder / resource
+        self.ctl = world.run(resource, str(self.file), "stubborn", "daemon", ttl=str(TTL_S),
+                             options=("--grace", "0.2"))
+        self.guard = self.command = 0
+
+    def wait_alive(self) -> None:
+        wait_until("the command", lambda: all(self.stamps_ns()))
+        [self.guard] = children(self.ctl.pid)
+        [self.command] = children(self.guard)
+        self.members = [self.command, *children(self.command)]
+
+    def stamps_ns(self) -> tuple[int, ...]:
+        try:
+            return struct.unpack("=qqq", self.file.read_bytes())
+        except (OSError, struct.error):
+            return (0, 0, 0)
+
+    def is_over(self) -> bool:
+        return not any(map(is_alive, self.members))
+
+    def early_ms(self) -> float:
+        """How long before the end of the validity its last sign of life was."""
+        return (self.world.until_ns[self.resource] -
+                max(self.stamps_ns())) / 1e6
+
+
+# ---- the faults: each hurts all tries, and undoes what must be undone --------
+
+Tries = list[Try]
+
+
+def wait_over(tries: Tries) -> None:
+    wait_until("the end of the commands",
+               lambda: all(one.is_over() for one in tries))
+
+
+def redlockctl_killed(_: World, tries: Tries) -> None:
+    for one in tries:
+        one.ctl.kill()
+
+
+def redlockctl_stopped(_: World, tries: Tries) -> None:
+    """Its whole process group, as by a shell; for longer than the TTL."""
+    for one in tries:
+        os.killpg(one.ctl.pid, signal.SIGSTOP)
+    time.sleep(TTL_S * 1.2)
+    wait_over(tries)
+    for one in tries:
+        os.killpg(one.ctl.pid, signal.SIGCONT)
+
+
+def guard_killed(_: World, tries: Tries) -> None:
+    for one in tries:
+        os.kill(one.guard, signal.SIGKILL)
+
+
+def guard_stopped(world: World, tries: Tries) -> None:
+    """It cannot end the command when no answer comes through any more."""
+    for one in tries:
+        os.kill(one.guard, signal.SIGSTOP)
+    answers_lost(world, tries)
+
+
+def answers_lost(world: World, tries: Tries) -> None:
+    for proxy in world.proxies:
+        proxy.is_cut = True
+    wait_over(tries)
+    for one in tries:
+        one.ctl.wait(20)
+    for proxy in world.proxies:
+        proxy.is_cut = False
+
+
+def quorum_lost(world: World, tries: Tries) -> None:
+    world.signal_nodes(3, signal.SIGSTOP)
+    wait_over(tries)
+    for one in tries:
+        one.ctl.wait(20)
+    world.signal_nodes(3, signal.SIGCONT)
+    world.wait_ready()
+
+
+def lock_taken_away(world: World, tries: Tries) -> None:
+    """Somebody else releases it."""
+    for one in tries:
+        words = Path(f"/proc/{one.command}/environ").read_text().split("\0")
+        [token] = [word.partition("=")[2] for word in words
+                   if word.startswith("REDLOCKD_TOKEN=")]
+        status = world.ask("DELETE", f"/locks/{one.resource}",
+                           X_Lock_Token=token)
+        assert status == 200, status
+
+
+def command_killed(_: World, tries: Tries) -> None:
+    """What it leaves behind in its process group must end before the release;
+    what has gone into a session of its own may live on."""
+    for one in tries:
+        os.kill(one.command, signal.SIGKILL)
+        one.ctl.wait(20)
+        for pid in one.members[2:]:
+            os.kill(pid, signal.SIGKILL)
+
+
+def replica_killed(world: World, tries: Tries) -> None:
+    """The other one must do: nothing is lost in three TTLs."""
+    number = random.randrange(2)
+    world.kill_server(number)
+    time.sleep(TTL_S * 3)
+    for one in tries:
+        assert one.ctl.poll() is None, "lost with one replica"
+        assert now_ns() - min(one.stamps_ns()) < 500e6, "not alive"
+        os.kill(one.guard, signal.SIGTERM)  # forwarded, ignored
+        one.ctl.kill()
+    world.restart_server(number)
+
+
+FAULTS: dict[Callable[[World, Tries], None], int] = {
+    redlockctl_killed: KILLED,
+    redlockctl_stopped: LOST,
+    guard_killed: LOST,
+    guard_stopped: LOST,
+    answers_lost: LOST,
+    quorum_lost: LOST,
+    lock_taken_away: LOST,
+    command_killed: 128 + signal.SIGKILL,
+    replica_killed: KILLED,
+}
+
+
+def one_round(world: World, fault, status: int, names: list[str]) -> list[float]:
+    """Returns how early each ended; raises AssertionError."""
+    tries = [Try(world, name) for name in names]
+    for one in tries:
+        one.wait_alive()
+    time.sleep(random.random() * TTL_S)
+    fault(world, tries)
+    wait_over(tries)
+    for one in tries:
+        got = one.ctl.wait(20)
+        assert got == status, f"redlockctl ended with {got}, not {status}"
+    early = [one.early_ms() for one in tries]
+    for ms in early:
+        assert ms >= 0, f"alive {-ms:.1f} ms after the validity"
+    return early
+
+
+def test(world: World, fault, status: int, tries: int) -> bool:
+    early: list[float] = []
+    while len(early) < tries:
+        names = [f"{fault.__name__}.{len(early) + i}"
+                 for i in range(min(TOGETHER, tries - len(early)))]
+        try:
+            early += one_round(world, fault, status, names)
+        except (AssertionError, TimeoutError) as problem:
+            print(f"FAIL  {fault.__name__}: {problem}; after {len(early)} "
+                  f"tries\n{(world.folder / 'ctl.log').read_text()[-2000:]}")
+            return False
+    print(f"ok    {fault.__name__}: {len(early)} tries; the last sign of life "
+          f"was {min(early):.0f} to {max(early):.0f} ms before the end of the "
+          "validity", flush=True)
+    return True
+
+
+def main() -> int:
+    tries = int(sys.argv[1]) if len(sys.argv) > 1 else 8
+    wanted = sys.argv[2:] or [fault.__name__ for fault in FAULTS]
+    with World() as world:
+        results = [test(world, fault, status, tries)
+                   for fault, status in FAULTS.items()
+                   if fault.__name__ in wanted]
+    print(f"{sum(results)} passed, {len(results) - sum(results)} failed")
+    return 0 if all(results) and results else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

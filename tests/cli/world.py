@@ -1,0 +1,205 @@
+"""Five Redis masters, two redlockd, and a proxy in front of each of those."""
+from __future__ import annotations
+
+import http.client
+import http.server
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "nemesis"))
+from cluster import free_ports, is_ready, spawn  # noqa: E402
+
+NODES = 5
+MAX_TTL_MS = 4000
+
+
+def now_ns() -> int:
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+
+
+def wait_until(what: str, is_true, timeout_s: float = 30) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not is_true():
+        if time.monotonic() > deadline:
+            raise TimeoutError(what)
+        time.sleep(0.01)
+
+
+class Proxy(http.server.ThreadingHTTPServer):
+    """Passes requests on, and notes until when each lock is valid, by the
+    answers that grant or extend it: from when a request came here, which is
+    after it was sent."""
+
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self, port: int, target: int, until_ns: dict[str, int]):
+        super().__init__(("127.0.0.1", port), Handler)
+        self.target, self.until_ns = target, until_ns
+        self.is_cut = False  # no answer comes through
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def handle_error(self, request, client_address) -> None:
+        pass  # the client or the server was killed
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: Proxy
+
+    def log_message(self, *args) -> None:
+        pass
+
+    def pass_on(self) -> None:
+        came_ns = now_ns()
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        link = http.client.HTTPConnection("127.0.0.1", self.server.target,
+                                          timeout=60)
+        try:
+            link.request(self.command, self.path, body, dict(self.headers))
+            answer = link.getresponse()
+            text = answer.read()
+        except OSError:
+            self.close_connection = True
+            return
+        finally:
+            link.close()
+        if self.server.is_cut:
+            self.close_connection = True
+            return
+        self.note(came_ns, answer.status, text)
+        self.send_response(answer.status)
+        self.send_header("Content-Type", answer.headers["Content-Type"])
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    do_GET = do_POST = do_PUT = do_DELETE = pass_on
+
+    def note(self, came_ns: int, status: int, text: bytes) -> None:
+        if status not in (200, 201):
+            return
+        answer = json.loads(text)
+        if "validity_ms" in answer:
+            ms = answer["elapsed_ms"] + answer["validity_ms"]
+            until_ns = self.server.until_ns
+            until_ns[answer["id"]] = max(until_ns.get(answer["id"], 0),
+                                         came_ns + ms * 1_000_000)
+
+
+class World:
+    """Use it with `with`. Everything it starts ends with this process."""
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="redlockctl."))
+        self.redlockd = os.environ.get("REDLOCKD", "build/release/redlockd")
+        self.redlockctl = os.environ.get("REDLOCKCTL",
+                                         "build/release/redlockctl")
+        self.beat = os.environ.get("BEAT", "build/release/beat")
+        self.until_ns: dict[str, int] = {}
+        ports = free_ports(NODES + 4)
+        self.nodes = [self.start_node(port) for port in ports[:NODES]]
+        self.node_ports = ports[:NODES]
+        self.server_ports = ports[NODES:NODES + 2]
+        self.servers = [self.start_server(i) for i in range(2)]
+        self.proxies = [
+            Proxy(port, target, self.until_ns)
+            for port, target in zip(ports[NODES + 2:], self.server_ports)]
+        self.urls = [f"http://127.0.0.1:{port}" for port in ports[NODES + 2:]]
+        self.wait_ready()
+
+    def __enter__(self) -> World:
+        return self
+
+    def __exit__(self, *_) -> None:
+        for child in [*self.servers, *self.nodes]:
+            child.kill()
+            child.wait()
+        shutil.rmtree(self.folder)
+
+    def start_node(self, port: int) -> subprocess.Popen:
+        folder = self.folder / str(port)
+        folder.mkdir()
+        with (self.folder / f"node{port}.log").open("ab") as log:
+            return spawn("redis-server", "--bind", "127.0.0.1", "--port",
+                         str(port), "--dir", str(folder), "--save", "",
+                         "--appendonly", "yes", "--appendfsync", "always",
+                         stdout=log, stderr=log)
+
+    def start_server(self, i: int) -> subprocess.Popen:
+        with (self.folder / f"server{i}.log").open("ab") as log:
+            return spawn(self.redlockd, "--listen",
+                         f"127.0.0.1:{self.server_ports[i]}", "--nodes",
+                         ",".join(f"127.0.0.1:{p}" for p in self.node_ports),
+                         "--max-ttl-ms", str(MAX_TTL_MS), "--drain-ms", "0",
+                         "--first-start", "yes", stdout=log, stderr=log)
+
+    def kill_server(self, i: int) -> None:
+        self.servers[i].kill()
+        self.servers[i].wait()
+
+    def restart_server(self, i: int) -> None:
+        self.servers[i] = self.start_server(i)
+        self.wait_ready()
+
+    def wait_ready(self) -> None:
+        wait_until("a quorum", lambda: all(
+            is_ready(("127.0.0.1", port)) for port in self.server_ports))
+
+    def signal_nodes(self, count: int, number: int) -> None:
+        for node in self.nodes[:count]:
+            node.send_signal(number)
+
+    def ask(self, method: str, path: str, **headers: str) -> int:
+        """Past the proxies; the status."""
+        link = http.client.HTTPConnection("127.0.0.1", self.server_ports[0],
+                                          timeout=10)
+        try:
+            link.request(method, path, headers={
+                name.replace("_", "-"): text for name, text in headers.items()})
+            return link.getresponse().status
+        finally:
+            link.close()
+
+    def run(self, resource: str, *beat: str, ttl: str = "1", wait: str = "20",
+            options: tuple[str, ...] = ()) -> subprocess.Popen:
+        """redlockctl run, in a process group of its own, as a shell's job."""
+        urls = [word for url in self.urls for word in ("--url", url)]
+        with (self.folder / "ctl.log").open("ab") as log:
+            return subprocess.Popen(
+                [self.redlockctl, "run", *urls, "-t", ttl, "-w", wait,
+                 *options, resource, "--", self.beat, *beat],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                process_group=0)
+
+
+def children(pid: int) -> list[int]:
+    try:
+        return [int(word) for word in Path(
+            f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
+
+
+def is_alive(pid: int) -> bool:
+    """Not even a zombie counts."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(
+            ")", 1)[1].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def cleanly(number: int, _frame) -> None:
+    sys.exit(128 + number)
+
+
+signal.signal(signal.SIGTERM, cleanly)
