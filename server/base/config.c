@@ -132,6 +132,18 @@ static bool is_name(const char *name, const char *text, size_t len)
     return strlen(name) == len && memcmp(name, text, len) == 0;
 }
 
+/* What redlockctl reads, and what it gives to the commands that it runs. */
+static bool env_is_of_client(const char *text, size_t len)
+{
+    static const char *const names[] = {"REDLOCKD_URL", "REDLOCKD_RESOURCE",
+                                        "REDLOCKD_TOKEN",
+                                        "REDLOCKD_FENCING_TOKEN"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (is_name(names[i], text, len))
+            return true;
+    return false;
+}
+
 static bool env_is_known(const char *text, size_t len)
 {
     char name[OPTION_NAME_SIZE];
@@ -158,7 +170,8 @@ static bool check_env(struct option_reader *reader, char **envp)
         char shown[OPTION_NAME_SIZE];
         size_t len = strcspn(*envp, "=");
         if (strncmp(*envp, env_prefix, sizeof env_prefix - 1) != 0 ||
-            env_is_known(*envp, len) || env_is_foreign(*envp))
+            env_is_known(*envp, len) || env_is_of_client(*envp, len) ||
+            env_is_foreign(*envp))
             continue;
         const char *name = *envp + sizeof env_prefix - 1;
         return option_fail(

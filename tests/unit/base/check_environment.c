@@ -88,6 +88,16 @@ START_TEST(variable_that_is_nearly_one_is_a_mistake)
 }
 END_TEST
 
+START_TEST(variables_of_redlockctl_are_let_pass)
+{
+    static const char env[] =
+        "REDLOCKD_URL=http://a:8080 REDLOCKD_RESOURCE=order:42 "
+        "REDLOCKD_TOKEN=1.a REDLOCKD_FENCING_TOKEN=1";
+
+    ck_assert_msg(words_load(&config, env, "--nodes a", error), "%s", error);
+}
+END_TEST
+
 Suite *check_environment(void)
 {
     Suite *suite = suite_create("environment");
@@ -97,6 +107,7 @@ Suite *check_environment(void)
                         0, sizeof services / sizeof *services);
     tcase_add_loop_test(tcase, variable_that_is_nearly_one_is_a_mistake, 0,
                         sizeof mistakes / sizeof *mistakes);
+    tcase_add_test(tcase, variables_of_redlockctl_are_let_pass);
     suite_add_tcase(suite, tcase);
     return suite;
 }
