@@ -8,7 +8,12 @@
 #include "../server/base/clock.h"
 #include "complain.h"
 
-enum { LOOK_US = US_PER_S, NUMBER_SIZE = 24, PAGE = 1000 };
+enum {
+    LOOK_US = US_PER_S,
+    TRY_US = 10 * US_PER_S, /* how long an extend or a release is tried */
+    NUMBER_SIZE = 24,
+    PAGE = 1000,
+};
 
 /* ---- printing ------------------------------------------------------------ */
 
@@ -100,7 +105,8 @@ int command_extend(struct command *command)
     memcpy(lock.id, command->id, sizeof lock.id);
     (void)snprintf(lock.token, sizeof lock.token, "%s", options->token);
     enum service_result result =
-        service_extend(&command->service, &lock, options->ttl_ms, 0, &answer);
+        service_extend(&command->service, &lock, options->ttl_ms,
+                       clock_now_us() + TRY_US, &answer);
     if (result != SERVICE_DONE)
         complain_of_lock(options, "%s", command->service.detail);
     else if (options->is_json)
@@ -129,13 +135,16 @@ int command_release(struct command *command)
     enum service_result result =
         options->force != 0
             ? release_by_force(command, &answer)
-            : service_release(&command->service, command->id, options->token, 0,
-                              &is_repeated, &answer);
+            : service_release(&command->service, command->id, options->token,
+                              clock_now_us() + TRY_US, &is_repeated, &answer);
     if (result != SERVICE_DONE)
         complain_of_lock(options, "%s", command->service.detail);
     else if (options->is_json)
         print_json(answer);
     json_decref(answer);
+    /* an answer was lost, and may have said that it is released */
+    if (result == SERVICE_LOST && is_repeated)
+        return EXIT_SUCCESS;
     return complain_status(options, result);
 }
 

@@ -47,6 +47,13 @@ need_group() {
         need_file /usr/lib/nginx/modules/ngx_stream_module.so \
             libnginx-mod-stream
         ;;
+    ctl)
+        need_command redis-server redis-server
+        need_command python3 python3
+        need_command script bsdutils
+        need_command pgrep procps
+        need_command setpriv util-linux
+        ;;
     nemesis)
         need_command redis-server redis-server
         need_command python3 python3

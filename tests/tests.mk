@@ -3,7 +3,8 @@
 .PHONY: test tests unit integration sim sim-long long readme asan lint analyse bench-tools \
         bench bench-contention bench-peers bench-scale bench-fsync \
         bench-profile soak crowd compose-test fresh openapi-test interop \
-        neighbours python-test nemesis nemesis-tools mutants mutate model fuzz fuzzers starved
+        neighbours python-test ctl-test nemesis nemesis-tools mutants mutate model \
+        fuzz fuzzers starved
 
 TEST_PKGS := $(PKGS) check libcurl
 test_libs = $(shell pkg-config --libs $(TEST_PKGS))
@@ -187,6 +188,11 @@ nemesis: ## Faults at random, and a proof; SECONDS=60 SEED=1 FAULTS=all
 	  --tools $(OUT) $(if $(SECONDS),--seconds $(SECONDS)) \
 	  $(if $(SEED),--seed $(SEED)) $(if $(FAULTS),--faults $(FAULTS)) \
 	  $(NEMESIS_ARGS)
+
+ctl-test: $(OUT)/redlockd $(OUT)/redlockctl $(OUT)/beat ## redlockctl: each command; faults; contention; TRIES=4 RUNS=40
+	@scripts/deps.sh build run ctl
+	@REDLOCKD=$(OUT)/redlockd REDLOCKCTL=$(OUT)/redlockctl BEAT=$(OUT)/beat \
+	  tests/cli/run.sh $(or $(TRIES),4) $(or $(RUNS),40)
 
 fuzz: ## Fuzz each parser; FUZZ_SECONDS=60 for each, FUZZERS="id json"
 	@scripts/deps.sh build fuzz

@@ -1,0 +1,228 @@
+#!/usr/bin/env bash
+# Each command of redlockctl on a real stack: what it prints, how it exits.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+# shellcheck source=scripts/stack.sh
+source scripts/stack.sh
+# shellcheck source=tests/lib/checks.sh
+source tests/lib/checks.sh
+
+ctl=${REDLOCKCTL:-build/redlockctl}
+dead=http://127.0.0.1:1 # nobody listens there
+said=''                 # what the last command wrote, to stdout and stderr
+status=0
+
+# Runs redlockctl; gives up after 30 s. It has no terminal.
+ask() { # argument…
+    status=0
+    said=$(timeout 30 "$ctl" "$@" 2>&1 </dev/null) || status=$?
+}
+
+# ask, and then: the status, and a text that was said.
+gives() { # status text argument…
+    local want=$1 text=$2
+    shift 2
+    ask "$@"
+    [ "$status" -eq "$want" ] && [[ $said == *"$text"* ]] && return
+    echo "redlockctl $*: status $status, not $want, or it lacks \"$text\":"
+    echo "$said"
+    return 1
+}
+
+hold() { # resource ttl option…
+    "$ctl" acquire "$1" -n -t "$2" "${@:3}" >/dev/null
+}
+
+command_line_is_checked() {
+    gives 64 "no command given" &&
+        gives 64 "no such command" lock a &&
+        gives 64 "put -- and a command" run a &&
+        gives 64 "put -- and a command" run a -- &&
+        gives 64 "which resource?" run -- true &&
+        gives 64 "no such option" run --json a -- true &&
+        gives 64 "needs a value" run -w -- true &&
+        gives 64 "is not a time" run -w soon a -- true &&
+        gives 64 "is not a time" run -t 0.01 a -- true &&
+        gives 64 "is not a time" run -t 1.2.3 a -- true &&
+        gives 64 "is not a whole number" run -E 256 a -- true &&
+        gives 64 "more than half of the TTL" run -t 4 --grace 2.1 a -- true &&
+        gives 64 "is not a URL" run --url localhost:8080 a -- true &&
+        gives 64 "control characters" run $'a\nb' -- true &&
+        gives 64 "16 resources at most" run {1..17} -- true &&
+        gives 64 "no --token" release a &&
+        gives 0 "redlockctl run: " run --help &&
+        gives 0 "Commands:" --help &&
+        gives 0 "redlockctl $(cat VERSION)" --version
+}
+
+options_behind_dashes_are_the_commands() {
+    gives 0 "-w 5 --help" run c1 -- echo -w 5 --help &&
+        gives 0 "a -- b" run c2 -n -- echo a -- b
+}
+
+command_is_told_of_its_lock() {
+    # shellcheck disable=SC2016 # for the shell that redlockctl starts
+    gives 0 "[e1][${EPOCHREALTIME:0:1}][${EPOCHREALTIME:0:1}" run e1 -- sh -c '
+        echo "[$REDLOCKD_RESOURCE][$(echo "$REDLOCKD_FENCING_TOKEN" |
+            cut -c1)][$REDLOCKD_TOKEN]"' &&
+        gives 0 $'[a\nb/c]' run b/c a -- sh -c 'echo "[$REDLOCKD_RESOURCE]"'
+}
+
+exit_status_is_the_commands() {
+    gives 0 "" run s1 -- true &&
+        gives 7 "" run s1 -- sh -c 'exit 7' &&
+        gives 137 "" run s1 -- sh -c 'kill -KILL $$' &&
+        gives 127 "No such file" run s1 -- /nowhere/command &&
+        gives 126 "Permission denied" run s1 -- /etc/passwd
+}
+
+lock_is_free_afterwards() {
+    gives 0 "" run f1 -n -- true && gives 1 "f1: free" show f1
+}
+
+held_lock_is_not_acquired() {
+    hold h1 20 --owner web-3 &&
+        gives 1 "h1: somebody else (web-3) holds the lock" run -n h1 -- true &&
+        gives 9 "gave up after 0.3 s" run -w 300ms -E 9 h1 -- true &&
+        gives 1 "holds the lock" acquire -n h1
+}
+
+waits_for_the_lock() {
+    hold w1 1 && gives 0 "mine" run -w 20 w1 -- echo mine
+}
+
+command_may_run_longer_than_the_ttl() {
+    gives 0 "1" run -t 0.5 l1 -- sh -c "sleep 1.6; $ctl show l1 --json |
+        grep -c remaining_ms"
+}
+
+signals_reach_the_command() {
+    local pid status=0
+    "$ctl" run g1 -- sh -c \
+        'trap "echo got it; exit 5" USR1; echo ready; while :; do sleep 0.05; done' \
+        >"$stack_dir/g1" </dev/null &
+    pid=$!
+    eventually 10 grep -q ready "$stack_dir/g1"
+    kill -USR1 "$pid"
+    wait "$pid" || status=$?
+    [ "$status" -eq 5 ] && grep -q "got it" "$stack_dir/g1"
+}
+
+signal_ends_the_wait() {
+    local pid status=0
+    hold g2 20
+    "$ctl" run g2 -- true 2>/dev/null &
+    pid=$!
+    eventually 10 has_waiter g2
+    kill -TERM "$pid"
+    wait "$pid" || status=$?
+    [ "$status" -eq 143 ] && ! has_waiter g2
+}
+
+has_waiter() { # resource
+    "$ctl" show "$1" --json | grep -q '"waiters":1'
+}
+
+ignored_signals_stay_ignored() {
+    gives 3 "" run i1 -- sh -c "trap '' HUP; $ctl run i2 -- sh -c 'kill -HUP \$\$; exit 3'"
+}
+
+leftovers_end_before_the_release() {
+    gives 0 "" run o1 --grace 0.2 -- sh -c 'sleep 987.1 & true' &&
+        gives 0 "" run o1 --grace 0.2 -- \
+            sh -c '(trap "" TERM; exec sleep 987.2) & true' &&
+        ! pgrep -f 'sleep 987[.]'
+}
+
+replica_that_is_dead_is_passed_over() {
+    gives 0 "hi" run --url $dead --url "$REDLOCKD_URL" r1 -- echo hi &&
+        REDLOCKD_URL="$dead, $REDLOCKD_URL/" gives 0 "hi" run r1 -- echo hi &&
+        gives 75 "$dead: " run -n --url $dead r1 -- echo hi &&
+        gives 75 "gave up after 0.5 s" run -w 0.5 --url $dead r1 -- echo hi &&
+        gives 75 "$dead: " show --url $dead r1
+}
+
+service_that_refuses_is_not_asked_again() {
+    gives 64 "ttl_ms is" run -t 10h x1 -- true
+}
+
+acquire_extend_release() {
+    # shellcheck disable=SC2016 # for the shell
+    local round='eval "$("$0" acquire -n -t 1 "$@")" && "$0" extend -t 30 &&
+        "$0" show "$@" && "$0" release && ! "$0" extend'
+    bash -c "$round" "$ctl" q1 &&
+        bash -c "$round" "$ctl" "it's" 'a b' &&
+        gives 0 '"token":"' acquire --json q2 &&
+        gives 70 "no such lock" release q3 \
+            --token "$(grep -o '[0-9]*[.][0-9a-f]\{40\}[^"]*' <<<"$said")" &&
+        gives 64 "token" release q3 --token nonsense
+}
+
+show_tells_the_holder() {
+    hold t1 20 --owner cron-1 &&
+        gives 0 "t1: held by cron-1, fencing token " show t1 &&
+        gives 0 '"owner":"cron-1"' show t1 --json &&
+        gives 1 "t2: free" show t2
+}
+
+nodes_are_listed() {
+    gives 0 "5 of 5 nodes vote" nodes && gives 0 '"voting":5' nodes --json &&
+        gives 0 "${stack_nodes[0]} " nodes
+}
+
+watch_tells_changes() {
+    local pid
+    "$ctl" watch v1 >"$stack_dir/v1" &
+    pid=$!
+    eventually 10 grep -q "v1: free" "$stack_dir/v1" &&
+        hold v1 2 --owner one &&
+        eventually 10 grep -q "v1: held by one" "$stack_dir/v1" &&
+        eventually 10 test "$(grep -c free "$stack_dir/v1")" -eq 1 &&
+        eventually 10 has_lines 3 "$stack_dir/v1"
+    local result=$?
+    kill "$pid"
+    wait "$pid" || true
+    return "$result"
+}
+
+has_lines() { # count file
+    [ "$(wc -l <"$2")" -eq "$1" ]
+}
+
+# With a terminal, the command has it, and Ctrl-Z does not stop it for ever.
+terminal_is_the_commands() {
+    local seen=$stack_dir/seen out=$stack_dir/terminal
+    : >"$seen"
+    # shellcheck disable=SC2016 # for the shell that redlockctl starts
+    type_slowly "$seen" | timeout 25 script -qec "$ctl run y1 -- sh -c '
+        echo begun >>$seen; read a; echo read >>$seen; read b
+        echo \"[\$a \$b]\"'" /dev/null >"$out" 2>&1
+    grep -q '\[word more\]' "$out"
+}
+
+type_slowly() { # file in which the command tells how far it is
+    eventually 10 grep -q begun "$1" && echo word &&
+        eventually 10 grep -q read "$1" && printf '\032' &&
+        sleep 0.5 && echo more && sleep 0.5
+}
+
+full_disk_is_told() {
+    ! "$ctl" nodes >/dev/full
+}
+
+stack_begin
+checks_begin stack_end
+port=21500
+while stack_is_taken "$port"; do port=$((port + 1)); done
+stack_start_nodes 5 $((port + 1)) --appendonly yes --appendfsync always
+stack_start_server "${REDLOCKD:-build/redlockd}" "127.0.0.1:$port" \
+    --log-level error --drain-ms 0
+export REDLOCKD_URL=http://127.0.0.1:$port
+unset REDLOCKD_RESOURCE REDLOCKD_TOKEN
+check_or_end "a quorum votes" eventually 20 gives 0 "5 of 5" nodes
+for name in $(declare -F | sed 's/declare -f //' | grep _); do
+    case $name in
+    stack_* | checks_* | check_* | has_* | type_*) ;;
+    *) check "${name//_/ }" "$name" ;;
+    esac
+done

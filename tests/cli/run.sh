@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# All tests of redlockctl; ends with the sum:
+#   run.sh TRIES-OF-EACH-FAULT CONTENDED-RUNS
+set -euo pipefail
+here=$(dirname "$0")
+
+said=$(mktemp)
+trap 'rm "$said"' EXIT
+status=0
+"$here"/commands.sh | tee -a "$said" || status=1
+"$here"/faults.py "$1" | tee -a "$said" || status=1
+"$here"/contended.py "$2" | tee -a "$said" || status=1
+awk -v status="$status" '
+    /^[0-9]+ passed, [0-9]+ failed$/ {parts++; passed += $1; failed += $3}
+    END {
+        if (parts != 3 || (status != 0 && failed == 0))
+            failed++ # one ended without its last line
+        printf "ctl-test: %d passed, %d failed\n", passed, failed
+    }' "$said"
+exit "$status"
