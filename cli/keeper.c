@@ -85,10 +85,10 @@ void keeper_signal(const struct keeper *keeper, int signal)
         (void)kill(keeper->guard, signal); /* not reaped yet: it is ours */
 }
 
-/* Half of the margin after the guard must have sent SIGKILL. */
+/* A bit after the guard must have sent SIGKILL. */
 int64_t keeper_look_us(const struct keeper *keeper)
 {
-    return keeper->setup.shared->until_us - keeper->setup.margin_us / 2;
+    return keeper->setup.shared->until_us - keeper->setup.margin_us / 4 * 3;
 }
 
 /*
@@ -114,8 +114,10 @@ void keeper_look(struct keeper *keeper)
     const struct guard_shared *shared = keeper->setup.shared;
     if (keeper->has_ended)
         return;
-    if (shared->until_us != 0 && clock_now_us() >= keeper_look_us(keeper))
+    if (shared->until_us != 0 && clock_now_us() >= keeper_look_us(keeper)) {
         (void)kill(keeper->guard, SIGKILL);
+        keeper->was_late = true;
+    }
     if (waitpid(keeper->guard, NULL, WNOHANG) != keeper->guard)
         return;
     keeper->end = (enum guard_end)shared->end;

@@ -10,6 +10,7 @@ struct keeper {
     struct guard_setup setup;
     pid_t guard;
     int life_fd;        /* the guard reads the other end */
+    bool was_late;      /* the guard stood still, and we killed it */
     bool has_ended;     /* the guard, and with it the command */
     bool had_children;  /* which the command has nothing to do with */
     enum guard_end end; /* GUARD_RUNS: the guard was killed */

@@ -16,7 +16,7 @@
 #include "service.h"
 
 enum {
-    MARGIN_PARTS = 20, /* of the TTL: between SIGKILL and its end … */
+    MARGIN_PARTS = 10, /* of the TTL: between SIGKILL and its end … */
     MARGIN_MIN_US = 25000,
     MARGIN_MAX_US = 1000000, /* … but not more or less than this */
     RELEASE_US = 3000000,    /* how long a release may take */
@@ -193,6 +193,9 @@ static bool release(struct run *run)
 
 static const char *reason_of(const struct run *run, bool was_held)
 {
+    if (run->keeper.end == GUARD_RUNS && run->keeper.was_late)
+        return "the process that guards the command stood still; both were "
+               "killed";
     if (run->keeper.end == GUARD_RUNS)
         return "the process that guards the command was killed";
     if (run->keeper.end == GUARD_EXITED)

@@ -117,8 +117,8 @@ starved: tests ## Let each allocation fail: of a start, of each call
 	@$(MAKE) -s --no-print-directory integration CK_RUN_SUITE=starved_server
 	@$(MAKE) -s --no-print-directory integration CK_RUN_SUITE=starved
 
-readme: $(OUT)/redlockd ## Paste the docs' commands, compare what they print
-	REDLOCKD=$(OUT)/redlockd tests/readme/run.sh
+readme: $(OUT)/redlockd $(OUT)/redlockctl ## Paste the docs' commands, compare what they print
+	REDLOCKD=$(OUT)/redlockd REDLOCKCTL=$(OUT)/redlockctl tests/readme/run.sh
 
 SIM_ARGS ?= $(if $(filter asan,$(FLAVOUR)),--seeds 150)
 sim: $(OUT)/sim $(OUT)/differ ## Run the simulation, 1,700 seeds
@@ -227,7 +227,7 @@ interop: $(OUT)/redlockd ## Break other Redlock libraries, then `neighbours`
 neighbours: $(OUT)/redlockd ## Which lock libraries exclude redlockd
 	@REDLOCKD=$(OUT)/redlockd tests/interop/run.sh neighbours
 
-compose-test: ## Stop, pause, replace what docker-compose starts
+compose-test: $(OUT)/redlockctl ## Stop, pause, replace what docker-compose starts
 	@tests/compose/run.sh
 
 fresh: ## Follow README on bare trees of Debian 12 and 13

@@ -23,7 +23,7 @@ from pathlib import Path
 from world import World, children, is_alive, now_ns, wait_until
 
 TOGETHER = 4  # tries at the same time
-TTL_S = 1.0
+TTL_S = 1.5
 LOST, KILLED = 70, -signal.SIGKILL
 
 

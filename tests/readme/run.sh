@@ -8,6 +8,9 @@ cd "$(dirname "$0")/../.."
 source scripts/stack.sh
 
 listen=${1:-${README_LISTEN:-127.0.0.1:8280}}
+redlockctl=${REDLOCKCTL:-build/redlockctl}
+PATH=$(realpath "$(dirname "$redlockctl")"):$PATH
+export PATH REDLOCKD_URL="http://$listen"
 stack_begin
 if [ $# -eq 0 ]; then
     if stack_is_taken "${listen##*:}"; then
@@ -43,6 +46,7 @@ mask() { # what differs from run to run
     sed -E 's/[0-9]{16}\.[0-9a-f]{40}/TOKEN/g; s/[0-9]{16}/NUMBER/g
             s/"(validity|elapsed|waited|remaining|retry_after)_ms":[0-9]+/"\1_ms":MS/g
             s/"(granted|held|released)":[3-5]/"\1":MOST/g
+            s/for [0-9.]+ s/for S/g
             s/"request_id":"[0-9a-f]{16}"/"request_id":"ID"/g'
 }
 
@@ -98,6 +102,7 @@ paste() {
         [[ $commands != *7101* ]] ||
             commands=${commands//7101/${stack_nodes[0]##*:}}
         actual=$(cd "$stack_dir" && bash -c "${commands//127.0.0.1:8080/$listen}")
+        actual=${actual//$'\n'/} # as blocks joins what the page shows
         if [ "$(mask <<<"$actual")" = "$(mask <<<"$expected")" ]; then
             passed=$((passed + 1))
         else
