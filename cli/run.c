@@ -230,7 +230,7 @@ static int end_by(int caught)
     (void)sigemptyset(&set);
     (void)sigaddset(&set, caught);
     (void)signal(caught, SIG_DFL);
-    (void)raise(caught);
+    (void)kill(getpid(), caught);
     (void)sigprocmask(SIG_UNBLOCK, &set, NULL);
     return EXIT_SIGNALLED + caught;
 }
@@ -245,24 +245,31 @@ static int run_locked(struct run *run)
     return finish(run);
 }
 
-int run_command(const struct options *options, const char *joined)
+static int acquire_and_run(struct run *run)
 {
-    struct run run = {.options = options, .resource = joined};
+    const struct options *options = run->options;
     const struct wish wish = {options->resources, options->resources_count,
                               options->ttl_ms, options->wait_ms,
                               options->owner};
+    enum service_result result =
+        service_acquire(&run->service, &wish, &run->lock, NULL);
+    if (result == SERVICE_DONE)
+        return run_locked(run);
+    if (result != SERVICE_STOPPED)
+        complain_of_acquire(options, result, run->service.detail);
+    return complain_status(options, result);
+}
+
+int run_command(const struct options *options, const char *joined)
+{
+    struct run run = {.options = options, .resource = joined};
     run.service.replicas_count = options->urls_count;
     memcpy(run.service.replicas, options->urls, sizeof options->urls);
     if (!start(&run)) {
         complain("%s", strerror(errno));
         return EXIT_OS_ERROR;
     }
-    enum service_result result =
-        service_acquire(&run.service, &wish, &run.lock, NULL);
-    if (result == SERVICE_DONE)
-        return run_locked(&run);
-    if (result == SERVICE_STOPPED)
-        return run.caught ? end_by(run.caught) : EXIT_OS_ERROR;
-    complain_of_acquire(options, result, run.service.detail);
-    return complain_status(options, result);
+    int status = acquire_and_run(&run);
+    http_free(run.service.http);
+    return run.caught ? end_by(run.caught) : status;
 }

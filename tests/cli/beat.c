@@ -32,11 +32,12 @@ static void fail(const char *what)
 static void take_witness(const char *path)
 {
     static const char overlap[] = "overlap\n";
-    int fd = open(path, O_RDWR | O_CREAT | O_APPEND, 0666);
+    static int fd; /* open until the last process that has it ends */
+    fd = open(path, O_RDWR | O_CREAT | O_APPEND, 0666);
     if (fd < 0)
         fail(path);
     if (flock(fd, LOCK_EX | LOCK_NB) == 0)
-        return; /* until the last process that has fd ends */
+        return;
     if (write(fd, overlap, sizeof overlap - 1) < 0)
         fail(path);
     exit(EXIT_FAILURE);
