@@ -158,6 +158,31 @@ acquire_extend_release() {
         gives 64 "token" release q3 --token nonsense
 }
 
+# by the number that show tells, and by no other one
+release_by_force() {
+    local number
+    hold z1 20 --owner gone
+    number=$("$ctl" show z1 --json | grep -o '[0-9]\{16\}')
+    gives 70 "another fencing number" release --force $((number - 1)) z1 &&
+        gives 0 "held by gone" show z1 &&
+        gives 0 "" release --force "$number" z1 &&
+        gives 1 "z1: free" show z1 &&
+        gives 70 "no such lock" release --force "$number" z1
+}
+
+list_follows_the_pages() {
+    local result=0
+    stack_spawn tests/cli/pages.py >"$stack_dir/pages"
+    local pid=$!
+    eventually 10 test -s "$stack_dir/pages"
+    gives 0 "$(printf 'x&%d: held by me, fencing token 7, for 5.0 s\n' 1 2 3 4)" \
+        list --prefix 'x&' --url "http://127.0.0.1:$(<"$stack_dir/pages")" &&
+        [ "$(wc -l <<<"$said")" -eq 4 ] || result=1
+    kill "$pid"
+    wait "$pid" || true
+    return "$result"
+}
+
 show_tells_the_holder() {
     hold t1 20 --owner cron-1 &&
         gives 0 "t1: held by cron-1, fencing token " show t1 &&
