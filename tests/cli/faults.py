@@ -11,6 +11,7 @@ command may live past the validity, and redlockctl must end as expected.
 """
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import signal
@@ -88,6 +89,19 @@ def guard_killed(_: World, tries: Tries) -> None:
         os.kill(one.guard, signal.SIGKILL)
 
 
+def both_killed(_: World, tries: Tries) -> None:
+    """The kernel kills the command; what that has started is out of reach."""
+    for one in tries:
+        os.kill(one.guard, signal.SIGKILL)
+        one.ctl.kill()
+    wait_until("the end of the commands",
+               lambda: not any(is_alive(one.command) for one in tries))
+    for one in tries:
+        for pid in one.members[1:]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)  # redlockctl was faster
+
+
 def guard_stopped(world: World, tries: Tries) -> None:
     """It cannot end the command when no answer comes through any more."""
     for one in tries:
@@ -103,6 +117,20 @@ def answers_lost(world: World, tries: Tries) -> None:
         one.ctl.wait(20)
     for proxy in world.proxies:
         proxy.is_cut = False
+
+
+def acquire_answer_lost(world: World, tries: Tries) -> None:
+    """The other replica gives the same lock again."""
+    repeats = world.repeats
+    world.proxies[0].is_cut = True
+    more = [Try(world, f"{one.resource}.more") for one in tries]
+    for one in more:
+        one.wait_alive()
+    world.proxies[0].is_cut = False
+    assert world.repeats >= repeats + len(more), "it was granted anew"
+    for one in [*tries, *more]:
+        one.ctl.kill()
+    wait_over(more)
 
 
 def quorum_lost(world: World, tries: Tries) -> None:
@@ -152,8 +180,10 @@ FAULTS: dict[Callable[[World, Tries], None], int] = {
     redlockctl_killed: KILLED,
     redlockctl_stopped: LOST,
     guard_killed: LOST,
+    both_killed: KILLED,
     guard_stopped: LOST,
     answers_lost: LOST,
+    acquire_answer_lost: KILLED,
     quorum_lost: LOST,
     lock_taken_away: LOST,
     command_killed: 128 + signal.SIGKILL,

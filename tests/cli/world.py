@@ -45,6 +45,7 @@ class Proxy(http.server.ThreadingHTTPServer):
         super().__init__(("127.0.0.1", port), Handler)
         self.target, self.until_ns = target, until_ns
         self.is_cut = False  # no answer comes through
+        self.repeats = 0  # acquires that got again what they had
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     def handle_error(self, request, client_address) -> None:
@@ -88,6 +89,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if status not in (200, 201):
             return
         answer = json.loads(text)
+        self.server.repeats += self.command == "POST" and status == 200
         if "validity_ms" in answer:
             ms = answer["elapsed_ms"] + answer["validity_ms"]
             until_ns = self.server.until_ns
@@ -124,6 +126,10 @@ class World:
             child.kill()
             child.wait()
         shutil.rmtree(self.folder)
+
+    @property
+    def repeats(self) -> int:
+        return sum(proxy.repeats for proxy in self.proxies)
 
     def start_node(self, port: int) -> subprocess.Popen:
         folder = self.folder / str(port)
