@@ -159,7 +159,7 @@ static void extend(struct run *run)
         return;
     }
     run->lost = result;
-    if (result == SERVICE_LOST || result == SERVICE_REFUSED)
+    if (result == SERVICE_LOST)
         keeper_lose(&run->keeper);
     /* otherwise the guard lets the command run for as long as it may */
 }

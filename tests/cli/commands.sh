@@ -119,6 +119,22 @@ signal_ends_the_wait() {
     [ "$status" -eq 143 ] && ! has_waiter g2
 }
 
+killed_wait_leaves_nothing() {
+    local pid guard
+    hold g3 20
+    "$ctl" run g3 -- true 2>/dev/null &
+    pid=$!
+    eventually 10 has_waiter g3
+    guard=$(pgrep -P "$pid")
+    kill -KILL "$pid"
+    wait "$pid" || true
+    eventually 10 is_gone "$guard" && ! has_waiter g3
+}
+
+is_gone() { # pid; a zombie whose parent does not look counts, too
+    ! grep -q '^State:.[^ZX]' "/proc/$1/status" 2>/dev/null
+}
+
 has_waiter() { # resource
     "$ctl" show "$1" --json | grep -q '"waiters":1'
 }
@@ -247,7 +263,7 @@ unset REDLOCKD_RESOURCE REDLOCKD_TOKEN
 check_or_end "a quorum votes" eventually 20 gives 0 "5 of 5" nodes
 for name in $(declare -F | sed 's/declare -f //' | grep _); do
     case $name in
-    stack_* | checks_* | check_* | has_* | type_*) ;;
+    stack_* | checks_* | check_* | has_* | is_* | type_*) ;;
     *) check "${name//_/ }" "$name" ;;
     esac
 done
