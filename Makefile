@@ -41,6 +41,8 @@ CLI_OBJ := $(patsubst %.c,$(OUT)/%.o,$(sort $(wildcard cli/*.c))) \
 lua := $(patsubst %,server/node/scripts/%.lua,\
          prelude release acquire repeat extend inspect repair listen scan \
          permission row batch)
+# one after the other: the page's script
+script := $(patsubst %,api/page/%.js,text metrics chart nodes locks page)
 
 .PHONY: help build deps run fmt clean install
 .DELETE_ON_ERROR:
@@ -62,11 +64,17 @@ $(OUT)/redlockctl: $(CLI_OBJ)
 	@[ $(FLAVOUR) != release ] || ln -sf release/redlockctl build/redlockctl
 
 # Texts as C strings; the script's files in the order that prelude.lua tells
+texts := $(addprefix $(GEN)/,script.lua.h openapi.yaml.h index.html.h \
+           page.css.h page.js.h page.svg.h)
 $(GEN)/script.lua.h: $(lua)
 $(GEN)/openapi.yaml.h: openapi.yaml
-$(GEN)/script.lua.h $(GEN)/openapi.yaml.h:
+$(GEN)/index.html.h: api/page/index.html
+$(GEN)/page.css.h: api/page/page.css
+$(GEN)/page.js.h: $(script)
+$(GEN)/page.svg.h: api/page/page.svg
+$(texts):
 	@mkdir -p $(@D)
-	@sed 's/\\/\\\\/g; s/"/\\"/g; s/.*/    "&\\n"/' $^ >$@
+	@sed 's/[\\"?]/\\&/g; s/.*/    "&\\n"/' $^ >$@
 
 # Every object, so that none that names the version can be forgotten
 $(OUT)/%.o: %.c VERSION
@@ -75,7 +83,7 @@ $(OUT)/%.o: %.c VERSION
 	$(Q)$(CC) $(ALL_CFLAGS) $(lib_cflags) -c -o $@ $<
 
 $(OUT)/server/node/script.o: $(GEN)/script.lua.h
-$(OUT)/api/ops.o: $(GEN)/openapi.yaml.h
+$(OUT)/api/pages.o: $(filter-out $(GEN)/script.lua.h,$(texts))
 
 deps: ## Install missing Debian packages
 	@scripts/deps.sh build run test readme lint analyse bench openapi

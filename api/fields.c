@@ -11,6 +11,18 @@ static void add(struct fields *fields, const char *name, const char *value)
     fields->count++;
 }
 
+/*
+ * A page takes everything from this server and sends nothing elsewhere; no
+ * other page may show it in a frame. A text is what its type says.
+ */
+static void add_for_browsers(struct fields *fields)
+{
+    add(fields, "Content-Security-Policy",
+        "default-src 'self'; base-uri 'none'; frame-ancestors 'none'; "
+        "form-action 'none'");
+    add(fields, "X-Content-Type-Options", "nosniff");
+}
+
 void fields_fill(struct fields *fields, const struct http_request *request,
                  const struct http_response *response)
 {
@@ -27,5 +39,7 @@ void fields_fill(struct fields *fields, const struct http_request *request,
             (long long)divide_up(response->retry_after_ms, MS_PER_S));
         add(fields, "Retry-After", fields->retry_after);
     }
+    if (response->is_page)
+        add_for_browsers(fields);
     add(fields, "Connection", response->close ? "close" : NULL);
 }

@@ -5,6 +5,7 @@
 #include "list.h"
 #include "locks.h"
 #include "ops.h"
+#include "pages.h"
 #include "problem.h"
 
 static int counter_of(const struct route_match *match)
@@ -61,8 +62,12 @@ static void answer_other(const struct service *service,
     case ROUTE_METRICS:
         ops_metrics(service, request, response);
         break;
+    case ROUTE_PAGE:
+    case ROUTE_PAGE_CSS:
+    case ROUTE_PAGE_JS:
+    case ROUTE_PAGE_ICON:
     case ROUTE_OPENAPI:
-        ops_openapi(service, request, response);
+        pages_respond(match->route, response);
         break;
     case ROUTE_OPTIONS:
         response->status = 204;
@@ -79,7 +84,7 @@ static void answer_other(const struct service *service,
         break;
     default:
         refuse(PROBLEM_NOT_FOUND,
-               "there is no such path; the paths are /locks, /locks/<id>, "
+               "there is no such path; the paths are /, /locks, /locks/<id>, "
                "/locks/<id>/extend, /nodes, /livez, /readyz, /metrics and "
                "/openapi.yaml",
                request, response);

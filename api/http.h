@@ -48,6 +48,7 @@ struct http_response {
     char *body;               /* malloc'ed, the front's to free; or NULL */
     size_t body_len;
     bool is_static;                       /* the body is not to be freed */
+    bool is_page;                         /* may be shown by a browser */
     const char *code;                     /* static: of a problem; NULL: none */
     const char *allow;                    /* static; NULL: none */
     int64_t retry_after_ms;               /* 0: none */

@@ -8,11 +8,6 @@
 #include "render.h"
 #include "retry.h"
 
-/* The file of this name, made a string by the Makefile. */
-static const char openapi[] =
-#include "openapi.yaml.h"
-    ;
-
 static void respond_memory(const struct http_request *request,
                            struct http_response *response)
 {
@@ -140,15 +135,4 @@ void ops_metrics(const struct service *service,
     }
     response->status = 200;
     response->content_type = "text/plain; version=0.0.4; charset=utf-8";
-}
-
-void ops_openapi(const struct service *service,
-                 const struct http_request *request,
-                 struct http_response *response)
-{
-    (void)service;
-    response->body = (char *)openapi;
-    response->body_len = sizeof openapi - 1;
-    response->is_static = true;
-    respond_with("application/yaml", request, response);
 }

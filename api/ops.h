@@ -30,9 +30,4 @@ void ops_metrics(const struct service *service,
                  const struct http_request *request,
                  struct http_response *response);
 
-/* GET /openapi.yaml: the API's description, as it was when this was built. */
-void ops_openapi(const struct service *service,
-                 const struct http_request *request,
-                 struct http_response *response);
-
 #endif

@@ -14,6 +14,10 @@ enum route {
     ROUTE_LIVEZ,
     ROUTE_READYZ,
     ROUTE_METRICS,
+    ROUTE_PAGE, /* the status page, and what it loads */
+    ROUTE_PAGE_CSS,
+    ROUTE_PAGE_JS,
+    ROUTE_PAGE_ICON,
     ROUTE_OPENAPI,
     ROUTE_OPTIONS,     /* any known path, or "*": allow tells */
     ROUTE_NOT_FOUND,   /* no such path */

@@ -80,6 +80,11 @@ need_group() {
         need_command pip3 python3-pip
         need_debian_python ensurepip python3-venv
         ;;
+    page)
+        need_command chromium chromium
+        need_command chromedriver chromium-driver
+        need_file /usr/share/fonts/truetype/dejavu fonts-dejavu-core
+        ;;
     analyse)
         need_command clang-tidy clang-tidy
         need_command cppcheck cppcheck

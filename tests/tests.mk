@@ -2,7 +2,7 @@
 
 .PHONY: test tests unit integration sim sim-long long readme asan lint analyse bench-tools \
         bench bench-contention bench-peers bench-scale bench-fsync \
-        bench-profile soak crowd compose-test fresh openapi-test interop \
+        bench-profile soak crowd compose-test fresh openapi-test page-test interop \
         neighbours python-test ctl-test nemesis nemesis-tools mutants mutate model \
         fuzz fuzzers starved
 
@@ -218,6 +218,9 @@ model: ## Check the voting rules exhaustively with Spin
 openapi-test: $(OUT)/redlockd ## Attack the API by its description
 	@REDLOCKD=$(OUT)/redlockd tests/openapi/run.sh
 
+page-test: $(OUT)/redlockd ## Look at the status page in a browser
+	@REDLOCKD=$(OUT)/redlockd tests/page/run.sh
+
 python-test: $(OUT)/redlockd ## Test the Python client, installed from its wheel
 	@REDLOCKD=$(OUT)/redlockd tests/python/run.sh $(TESTS)
 
@@ -243,8 +246,7 @@ lint: $(OUT)/redlockd $(OUT)/redlockctl $(OUT)/tables.json ## Check layout, size
 	shellcheck -x scripts/*.sh docker/*.sh tests/*/*.sh .ci/run
 
 # FLAVOUR is of no matter: nothing is compiled
-analyse: $(addprefix $(GEN)/,script.lua.h openapi.yaml.h unit_suites.h \
-           integration_suites.h)
+analyse: $(texts) $(GEN)/unit_suites.h $(GEN)/integration_suites.h
 analyse: ## Run clang-tidy and cppcheck over all C files
 	@scripts/deps.sh build test analyse
 	@tests/lint/analyse.sh $(C_FLAGS) $(lib_cflags)

@@ -75,9 +75,9 @@ START_TEST(openapi_is_served_byte_by_byte)
 }
 END_TEST
 
-static const char *const get_paths[] = {"/livez",        "/readyz",
-                                        "/nodes",        "/metrics",
-                                        "/openapi.yaml", "/locks/api:head"};
+static const char *const get_paths[] = {
+    "/livez",          "/readyz", "/nodes",    "/metrics", "/openapi.yaml",
+    "/locks/api:head", "/",       "/page.css", "/page.js", "/page.svg"};
 
 START_TEST(head_is_get_without_a_body)
 {
@@ -103,6 +103,10 @@ static const struct {
     {"/readyz", {"GET", "HEAD", "OPTIONS"}},
     {"/metrics", {"GET", "HEAD", "OPTIONS"}},
     {"/openapi.yaml", {"GET", "HEAD", "OPTIONS"}},
+    {"/", {"GET", "HEAD", "OPTIONS"}},
+    {"/page.css", {"GET", "HEAD", "OPTIONS"}},
+    {"/page.js", {"GET", "HEAD", "OPTIONS"}},
+    {"/page.svg", {"GET", "HEAD", "OPTIONS"}},
 };
 
 /* True if method is one of the comma-separated names in allow. */

@@ -68,6 +68,7 @@ static const struct call {
     {"GET", "/readyz?verbose", NULL, NULL, 200, NULL},
     {"GET", "/metrics", NULL, NULL, 200, NULL},
     {"GET", "/openapi.yaml", NULL, NULL, 200, NULL},
+    {"GET", "/", NULL, NULL, 200, NULL},
     {"GET", "/nowhere", NULL, NULL, 404, "not_found"},
     {"PUT", "/locks", NULL, NULL, 405, "method_not_allowed"},
 };

@@ -38,6 +38,7 @@ START_TEST(what_the_answer_has_is_told)
     response.allow = "GET, HEAD";
     response.retry_after_ms = 1;
     response.close = true;
+    response.is_page = true;
     strcpy(response.location, "/locks/a");
     fields_fill(&fields, &request, &response);
     ck_assert_int_eq(fields.count, FIELDS_MAX);
@@ -46,6 +47,10 @@ START_TEST(what_the_answer_has_is_told)
     ck_assert_str_eq(find("Allow"), "GET, HEAD");
     ck_assert_str_eq(find("Retry-After"), "1");
     ck_assert_str_eq(find("Connection"), "close");
+    ck_assert_str_eq(find("Content-Security-Policy"),
+                     "default-src 'self'; base-uri 'none'; frame-ancestors "
+                     "'none'; form-action 'none'");
+    ck_assert_str_eq(find("X-Content-Type-Options"), "nosniff");
 }
 END_TEST
 

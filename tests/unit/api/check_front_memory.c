@@ -39,6 +39,7 @@ static const struct {
     {HEAD("GET /livez") "\r\n", 200, 0},
     {HEAD("GET /metrics") "\r\n", 200, 0},
     {HEAD("GET /openapi.yaml") "\r\n", 200, 0},
+    {HEAD("GET /") "\r\n", 200, 0},
     {HEAD("GET /nope") "\r\n", 404, 0},
 };
 

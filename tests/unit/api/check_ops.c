@@ -164,17 +164,6 @@ START_TEST(metrics_are_text)
 }
 END_TEST
 
-START_TEST(the_description_is_yaml)
-{
-    get("/openapi.yaml");
-    ck_assert_int_eq(ask.response.status, 200);
-    ck_assert_str_eq(ask.response.content_type, "application/yaml");
-    ck_assert_uint_eq(ask.response.body_len, strlen(ask.response.body));
-    ck_assert_ptr_nonnull(strstr(ask.response.body, "\nopenapi: 3"));
-    ck_assert_ptr_nonnull(strstr(ask.response.body, "/locks/{id}/extend"));
-}
-END_TEST
-
 Suite *check_ops(void)
 {
     Suite *suite = suite_create("ops");
@@ -190,7 +179,6 @@ Suite *check_ops(void)
     tcase_add_test(tc, nodes_are_told_with_their_states);
     tcase_add_test(tc, nodes_are_told_with_the_age_of_their_states);
     tcase_add_test(tc, metrics_are_text);
-    tcase_add_test(tc, the_description_is_yaml);
     suite_add_tcase(suite, tc);
     return suite;
 }

@@ -51,6 +51,11 @@ static const struct {
     {"GET", "/openapi.yaml", ROUTE_OPENAPI},
     {"HEAD", "/openapi.yaml", ROUTE_OPENAPI},
     {"GET", "/openapi.yml", ROUTE_NOT_FOUND},
+    {"GET", "/", ROUTE_PAGE},
+    {"HEAD", "/", ROUTE_PAGE},
+    {"GET", "/page.css", ROUTE_PAGE_CSS},
+    {"GET", "/page.js", ROUTE_PAGE_JS},
+    {"GET", "/page.svg", ROUTE_PAGE_ICON},
     /* ids that are none */
     {"GET", "/locks/a%2Fb", ROUTE_BAD_ID},
     {"GET", "/locks/%2561", ROUTE_BAD_ID},
@@ -65,7 +70,8 @@ static const struct {
     {"DELETE", "/locks/redlockd:x", ROUTE_BAD_ID},
     /* paths */
     {"GET", "", ROUTE_NOT_FOUND},
-    {"GET", "/", ROUTE_NOT_FOUND},
+    {"GET", "//", ROUTE_NOT_FOUND},
+    {"GET", "/page", ROUTE_NOT_FOUND},
     {"GET", "*", ROUTE_NOT_FOUND},
     {"GET", "locks", ROUTE_NOT_FOUND},
     {"GET", "//locks", ROUTE_NOT_FOUND},
@@ -83,7 +89,7 @@ static const struct {
     /* absolute forms: the path counts, the host does not */
     {"GET", "HTTP://h/livez", ROUTE_LIVEZ},
     {"GET", "https://h/livez", ROUTE_LIVEZ},
-    {"GET", "http://livez", ROUTE_NOT_FOUND},
+    {"GET", "http://livez", ROUTE_PAGE},
     {"CONNECT", "h:80", ROUTE_NOT_FOUND},
     /* methods */
     {"GET", "/locks", ROUTE_LIST},
@@ -133,7 +139,7 @@ START_TEST(paths_are_listed_with_their_methods)
         ck_assert_int_eq(match.route, ROUTE_OPTIONS);
         ck_assert_str_eq(match.allow, allow);
     }
-    ck_assert_int_eq(n, 8);
+    ck_assert_int_eq(n, 12);
     ck_assert_str_eq(route_path(2, path), "PUT, OPTIONS");
     ck_assert_str_eq(path, "/locks/{id}/extend");
 }

@@ -1,0 +1,189 @@
+// Asks the server again and again, and shows what it answers.
+
+const TIMEOUT_MS = 5000;
+const BACKOFF_MAX = 8; // times the interval
+const TICK_MS = 500;
+
+// There is no answer, or one that is an error.
+class Unanswered extends Error {}
+
+async function ask(path) {
+  let response;
+  let body;
+  try {
+    response = await fetch(path, {cache: 'no-store',
+                                  signal: AbortSignal.timeout(TIMEOUT_MS)});
+    const isJson = /json/.test(response.headers.get('Content-Type'));
+    body = await (isJson ? response.json() : response.text());
+  } catch {
+    throw new Unanswered('This server does not answer.');
+  }
+  if (!response.ok) {
+    const why = body.detail || `status ${response.status}`;
+    throw new Unanswered(`This server cannot answer: ${why}.`);
+  }
+  return body;
+}
+
+// Shows every interval what read() finds, and tries less and less often while
+// that fails. Sleeps while nobody sees the page.
+class Poll {
+  constructor({intervalMs, read, show, fail}) {
+    Object.assign(this, {intervalMs, read, show, fail, failures: 0,
+                         isRunning: false});
+    document.addEventListener('visibilitychange', () => this.wake());
+    this.wake();
+  }
+
+  // At once; what runs already runs again.
+  async wake() {
+    clearTimeout(this.timer);
+    this.isDue = true;
+    while (!this.isRunning && this.isDue && !document.hidden) {
+      await this.run();
+    }
+  }
+
+  async run() {
+    this.isRunning = true;
+    this.isDue = false;
+    try {
+      const answer = await this.read();
+      this.failures = 0;
+      this.show(answer, performance.now());
+    } catch (error) {
+      if (!(error instanceof Unanswered)) {
+        throw error; // a bug
+      }
+      this.failures++;
+      this.fail(error);
+    } finally {
+      this.isRunning = false;
+      clearTimeout(this.timer);
+      this.timer = setTimeout(() => this.wake(), this.delayMs());
+    }
+  }
+
+  delayMs() {
+    const slower = Math.min(2 ** this.failures, BACKOFF_MAX);
+    return this.intervalMs * slower;
+  }
+}
+
+// ---- whether the server answers --------------------------------------------
+
+const server = {answeredAt: undefined};
+
+// True if it did not answer before.
+function noteAnswer(now) {
+  const wasGone = !byId('gone').hidden;
+  server.answeredAt = now;
+  byId('gone').hidden = true;
+  document.body.classList.remove('old');
+  setText(byId('gone-text'), '');
+  return wasGone;
+}
+
+function noteFailure(error) {
+  setText(byId('gone-text'), error.message);
+  document.title = 'No answer – redlockd';
+  byId('gone').hidden = false;
+  document.body.classList.add('old');
+  showSilence(performance.now());
+}
+
+// Outside of what is an alert: the seconds are not to be read out.
+function showSilence(now) {
+  setText(byId('gone-since'), server.answeredAt === undefined
+    ? 'It has not answered yet.'
+    : `No answer for ${formatDuration(now - server.answeredAt)}; ` +
+      'what you see below is as old.');
+}
+
+// ---- the parts -------------------------------------------------------------
+
+const nodes = new Nodes();
+const locks = new Locks();
+const traffic = new History();
+const charts = [
+  new Chart({title: 'Answers per second', format: formatRate, least: 1,
+             lines: [{name: 'done', label: 'done'},
+                     {name: 'refused', label: 'refused'}]}),
+  new Chart({title: 'Latency', format: formatLatency, least: 0.001,
+             lines: [{name: 'p50', label: 'median'},
+                     {name: 'p99', label: '99%'}]}),
+  new Chart({title: 'Refusals per second', format: formatRate, least: 1,
+             lines: [{name: 'held', label: '409 held'},
+                     {name: 'unavailable', label: '503'},
+                     {name: 'other', label: 'other'}]}),
+];
+
+function showTraffic(now) {
+  for (const chart of charts) {
+    chart.draw(traffic.points, now);
+  }
+}
+
+function showFacts({gauges, version}) {
+  const count = (name) => gauges.get(`redlockd_${name}`) || 0;
+  setText(byId('about'), `${version} at ${location.host}`);
+  setText(byId('facts'), [
+    plural(count('waiters'), 'client waits for a lock',
+           'clients wait for locks'),
+    plural(count('connections'), 'connection', 'connections'),
+    `${plural(count('releases_pending'), 'release', 'releases')} pending`,
+  ].join(' · '));
+}
+
+// Only /nodes tells whether the server answers: one of them must not hide what
+// another one shows.
+const polls = {
+  nodes: new Poll({
+    intervalMs: 1000,
+    read: () => ask('/nodes'),
+    show(answer, now) {
+      if (noteAnswer(now)) {
+        polls.metrics.wake();
+        polls.locks.wake();
+      }
+      nodes.show(answer, now);
+    },
+    fail: noteFailure,
+  }),
+  metrics: new Poll({
+    intervalMs: 2000,
+    read: () => ask('/metrics'),
+    show(text, now) {
+      const look = makeLook(text, now);
+      traffic.add(look);
+      showTraffic(now);
+      showFacts(look);
+    },
+    fail() {},
+  }),
+  locks: new Poll({
+    intervalMs: 3000,
+    read: () => locks.read(ask),
+    show: (found, now) => locks.show(found, now),
+    fail: ({message}) => locks.fail(message),
+  }),
+};
+
+byId('charts').append(...charts.map(({element}) => element));
+byId('filter').addEventListener('submit', (event) => event.preventDefault());
+byId('prefix').addEventListener('input', () => {
+  locks.wanted = PAGE;
+  polls.locks.wake();
+});
+byId('more').addEventListener('click', () => {
+  locks.wanted += PAGE;
+  polls.locks.wake();
+});
+setInterval(() => {
+  const now = performance.now();
+  if (!byId('gone').hidden) {
+    showSilence(now);
+  }
+  nodes.tick(now);
+  locks.tick(now);
+}, TICK_MS);

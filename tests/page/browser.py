@@ -1,0 +1,134 @@
+"""A headless Chromium, and what a test asks of the page it shows."""
+from __future__ import annotations
+
+import json
+import pathlib
+import time
+from collections.abc import Callable
+from typing import Any
+
+from selenium import webdriver
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.by import By
+from selenium.webdriver.remote.webelement import WebElement
+
+# in which a busy machine does anything that does not hang
+DEADLINE_S = 60.0
+AUDIT = (pathlib.Path(__file__).parent / "audit.js").read_text()
+
+
+def eventually(found: Callable[[], Any], what: str,
+               deadline_s: float = DEADLINE_S) -> Any:
+    """The first value that is true; asks ten times a second."""
+    end = time.monotonic() + deadline_s
+    while not (value := found()):
+        if time.monotonic() > end:
+            raise AssertionError(f"not within {deadline_s:.0f} s: {what}")
+        time.sleep(0.1)
+    return value
+
+
+class Browser:
+    def __init__(self, origin: str) -> None:
+        self.origin = origin
+        self.elsewhere: set[str] = set()
+        options = webdriver.ChromeOptions()
+        options.binary_location = "/usr/bin/chromium"
+        for argument in ("--headless=new", "--no-sandbox", "--lang=en",
+                         "--disable-dev-shm-usage", "--hide-scrollbars",
+                         "--force-device-scale-factor=1"):
+            options.add_argument(argument)
+        options.set_capability("goog:loggingPrefs",
+                               {"browser": "ALL", "performance": "ALL"})
+        self.driver = webdriver.Chrome(
+            options, webdriver.ChromeService("/usr/bin/chromedriver"))
+
+    def quit(self) -> None:
+        self.driver.quit()
+
+    # ---- what it shows ------------------------------------------------------
+
+    def open(self, path: str) -> None:
+        self.driver.get(self.origin + path)
+
+    def resize(self, width: int, height: int) -> None:
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
+            "width": width, "height": height, "deviceScaleFactor": 1,
+            "mobile": False})
+
+    def prefer(self, scheme: str) -> None:
+        """light or dark"""
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {
+            "features": [{"name": "prefers-color-scheme", "value": scheme}]})
+
+    def run(self, script: str, *arguments: Any) -> Any:
+        return self.driver.execute_script(script, *arguments)
+
+    def find(self, selector: str) -> list[WebElement]:
+        return self.driver.find_elements(By.CSS_SELECTOR, selector)
+
+    def text(self, selector: str) -> str:
+        """What is visible of the first one; "" if there is none."""
+        return str(self.run(
+            "return document.querySelector(arguments[0])?.innerText ?? ''",
+            selector))
+
+    def row(self, name: str) -> list[str]:
+        """The texts of the row whose first cell is this; [] if there is none."""
+        texts = self.run("""
+            for (const row of document.querySelectorAll('tbody tr')) {
+              if (row.cells[0].textContent === arguments[0]) {
+                return [...row.cells].map((cell) => cell.textContent);
+              }
+            }
+            return [];""", name)
+        return list(texts)
+
+    def picture(self, path: pathlib.Path, height_max: int) -> None:
+        self.run("scrollTo(0, 0)")
+        width, height = self.run("""
+            return [innerWidth, document.body.getBoundingClientRect().height]
+            """)
+        self.resize(width, min(int(height), height_max))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.driver.save_screenshot(str(path))
+
+    # ---- keys ---------------------------------------------------------------
+
+    def press(self, *keys: str) -> None:
+        ActionChains(self.driver).send_keys(*keys).perform()
+
+    def focused(self) -> dict[str, Any]:
+        """What has the focus: its text or id, and whether one sees that."""
+        return dict(self.run("""
+            const it = document.activeElement;
+            const style = getComputedStyle(it);
+            const box = it.getBoundingClientRect();
+            return {
+              name: it.id || it.textContent.trim(),
+              isSeen: style.outlineStyle !== 'none' &&
+                      parseFloat(style.outlineWidth) >= 2 &&
+                      box.width > 0 && box.top >= 0 &&
+                      box.bottom <= innerHeight,
+            };"""))
+
+    # ---- what must not be ---------------------------------------------------
+
+    def errors(self) -> list[str]:
+        """What the console got since the last call, network errors included."""
+        return [entry["message"] for entry in self.driver.get_log("browser")
+                if entry["level"] in ("SEVERE", "WARNING")]
+
+    def requests(self) -> list[str]:
+        """The URLs that were asked for since the last call."""
+        events = (json.loads(entry["message"])["message"]
+                  for entry in self.driver.get_log("performance"))
+        urls = [event["params"]["request"]["url"] for event in events
+                if event["method"] == "Network.requestWillBeSent"]
+        self.elsewhere |= {url for url in urls
+                           if not url.startswith(self.origin + "/")}
+        return urls
+
+    def audit(self, name: str) -> list[Any]:
+        """Runs one function of audit.js."""
+        return list(self.run(f"{AUDIT}; return {name}()"))

@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# The status page in a headless Chromium, over five nodes that are paused and
+# flushed; see stories.py. PICTURES is where the pictures go (build/page).
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+# shellcheck source=scripts/stack.sh
+source scripts/stack.sh
+# shellcheck source=tests/lib/libraries.sh
+source tests/lib/libraries.sh
+
+dir=build/page
+port=8480
+scripts/deps.sh build run openapi page
+libraries_python "$dir" tests/page/requirements.txt
+while stack_is_taken "$port"; do
+    port=$((port + 1))
+done
+stack_begin
+stack_start_nodes 5 7801 --appendonly no
+stack_start_server "${REDLOCKD:-build/redlockd}" "127.0.0.1:$port" \
+    --log-level error --first-start yes
+nodes=()
+for i in "${!stack_nodes[@]}"; do
+    nodes+=("${stack_nodes[i]}=${stack_pids[i]}")
+done
+PYTHONDONTWRITEBYTECODE=1 "$dir/venv/bin/python3" tests/page/main.py \
+    "http://127.0.0.1:$port" "$stack_server" "${nodes[@]}"

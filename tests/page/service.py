@@ -1,0 +1,110 @@
+"""The server behind the page, its nodes, and clients that lock."""
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import signal
+import subprocess
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+
+@dataclasses.dataclass
+class Lock:
+    resource: str
+    path: str
+    token: str
+    fencing_token: int
+
+
+@dataclasses.dataclass
+class Service:
+    origin: str
+    pid: int
+    nodes: dict[str, int]  # host:port, pid
+
+    def call(self, method: str, path: str, body: Any = None,
+             token: str = "") -> tuple[int, dict[str, Any]]:
+        headers = {"Content-Type": "application/json"} if body else {}
+        if token:
+            headers["X-Lock-Token"] = token
+        request = urllib.request.Request(
+            self.origin + path, json.dumps(body).encode() if body else None,
+            headers, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=90) as answer:
+                return answer.status, json.load(answer)
+        except urllib.error.HTTPError as refusal:
+            return refusal.code, json.load(refusal)
+
+    def acquire(self, resource: str, **fields: Any) -> Lock:
+        status, grant = self.call("POST", "/locks",
+                                  {"resource": resource, "ttl_ms": 60000,
+                                   **fields})
+        assert status == 201, grant
+        return Lock(resource, f"/locks/{grant['id']}", grant["token"],
+                    grant["fencing_token"])
+
+    def release(self, lock: Lock) -> None:
+        status, answer = self.call("DELETE", lock.path, token=lock.token)
+        assert status == 200, answer
+
+    def wait_for(self, resource: str) -> threading.Thread:
+        """A client that waits for the lock, and gives it back."""
+        def wait() -> None:
+            self.release(self.acquire(resource, wait_ms=50000))
+        client = threading.Thread(target=wait)
+        client.start()
+        return client
+
+    def flush(self, node: str) -> None:
+        """It forgets all locks."""
+        host, port = node.rsplit(":", 1)
+        subprocess.run(["redis-cli", "-h", host, "-p", port, "FLUSHALL"],
+                       check=True, capture_output=True, timeout=30)
+
+    @contextlib.contextmanager
+    def paused(self, nodes: Iterable[str]) -> Iterator[None]:
+        pids = [self.nodes[node] for node in nodes]
+        try:
+            for pid in pids:
+                os.kill(pid, signal.SIGSTOP)
+            yield
+        finally:
+            for pid in pids:
+                os.kill(pid, signal.SIGCONT)
+
+
+class Traffic:
+    """Clients at work until the block ends; one in five finds a lock held."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self.ended = threading.Event()
+        self.clients = [threading.Thread(target=self.work, args=(n,))
+                        for n in range(2)]
+
+    def work(self, client: int) -> None:
+        turn = 0
+        while not self.ended.wait(0.02):
+            turn += 1
+            name = f"traffic:{client}:{turn}"
+            lock = self.service.acquire(name, ttl_ms=2000)
+            if turn % 5 == 0:
+                self.service.call("POST", "/locks", {"resource": name})
+            self.service.release(lock)
+
+    def __enter__(self) -> Traffic:
+        for client in self.clients:
+            client.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.ended.set()
+        for client in self.clients:
+            client.join()
