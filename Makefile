@@ -64,10 +64,11 @@ $(OUT)/redlockctl: $(CLI_OBJ)
 	@[ $(FLAVOUR) != release ] || ln -sf release/redlockctl build/redlockctl
 
 # Texts as C strings; the script's files in the order that prelude.lua tells
-texts := $(addprefix $(GEN)/,script.lua.h openapi.yaml.h index.html.h \
-           page.css.h page.js.h page.svg.h)
+texts := $(addprefix $(GEN)/,script.lua.h openapi.yaml.h docs.html.h \
+           index.html.h page.css.h page.js.h page.svg.h)
 $(GEN)/script.lua.h: $(lua)
 $(GEN)/openapi.yaml.h: openapi.yaml
+$(GEN)/docs.html.h: $(GEN)/docs.html
 $(GEN)/index.html.h: api/page/index.html
 $(GEN)/page.css.h: api/page/page.css
 $(GEN)/page.js.h: $(script)
@@ -75,6 +76,11 @@ $(GEN)/page.svg.h: api/page/page.svg
 $(texts):
 	@mkdir -p $(@D)
 	@sed 's/[\\"?]/\\&/g; s/.*/    "&\\n"/' $^ >$@
+
+# For people, who read it in a browser
+$(GEN)/docs.html: openapi.yaml api/page/docs.py
+	@mkdir -p $(@D)
+	@api/page/docs.py $< >$@
 
 # Every object, so that none that names the version can be forgotten
 $(OUT)/%.o: %.c VERSION

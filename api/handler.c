@@ -66,6 +66,7 @@ static void answer_other(const struct service *service,
     case ROUTE_PAGE_CSS:
     case ROUTE_PAGE_JS:
     case ROUTE_PAGE_ICON:
+    case ROUTE_DOCS:
     case ROUTE_OPENAPI:
         pages_respond(match->route, response);
         break;
@@ -85,8 +86,8 @@ static void answer_other(const struct service *service,
     default:
         refuse(PROBLEM_NOT_FOUND,
                "there is no such path; the paths are /, /locks, /locks/<id>, "
-               "/locks/<id>/extend, /nodes, /livez, /readyz, /metrics and "
-               "/openapi.yaml",
+               "/locks/<id>/extend, /nodes, /livez, /readyz, /metrics, "
+               "/openapi.yaml and /docs",
                request, response);
     }
 }

@@ -15,6 +15,9 @@ static const char page_js[] =
 static const char page_svg[] =
 #include "page.svg.h"
     ;
+static const char docs_html[] =
+#include "docs.html.h"
+    ;
 static const char openapi[] =
 #include "openapi.yaml.h"
     ;
@@ -33,6 +36,7 @@ static const struct page pages[] = {
     {ROUTE_PAGE_CSS, "text/css; charset=utf-8", TEXT(page_css)},
     {ROUTE_PAGE_JS, "text/javascript; charset=utf-8", TEXT(page_js)},
     {ROUTE_PAGE_ICON, "image/svg+xml", TEXT(page_svg)},
+    {ROUTE_DOCS, "text/html; charset=utf-8", TEXT(docs_html)},
     {ROUTE_OPENAPI, "application/yaml", TEXT(openapi)},
 };
 

@@ -1,6 +1,6 @@
 /*
  * What is served as it was when this was built: the status page, and the
- * description of the API.
+ * description of the API, for programs and for people.
  */
 #ifndef REDLOCKD_PAGES_H
 #define REDLOCKD_PAGES_H

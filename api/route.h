@@ -18,6 +18,7 @@ enum route {
     ROUTE_PAGE_CSS,
     ROUTE_PAGE_JS,
     ROUTE_PAGE_ICON,
+    ROUTE_DOCS,
     ROUTE_OPENAPI,
     ROUTE_OPTIONS,     /* any known path, or "*": allow tells */
     ROUTE_NOT_FOUND,   /* no such path */

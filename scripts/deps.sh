@@ -34,6 +34,8 @@ need_group() {
         need_library libcurl libcurl4-openssl-dev
         need_library libuv libuv1-dev
         need_library gnutls libgnutls28-dev
+        need_debian_python yaml python3-yaml
+        need_debian_python markdown_it python3-markdown-it
         ;;
     run)
         need_command redis-server redis-server

@@ -76,8 +76,9 @@ START_TEST(openapi_is_served_byte_by_byte)
 END_TEST
 
 static const char *const get_paths[] = {
-    "/livez",          "/readyz", "/nodes",    "/metrics", "/openapi.yaml",
-    "/locks/api:head", "/",       "/page.css", "/page.js", "/page.svg"};
+    "/livez",        "/readyz",         "/nodes", "/metrics",
+    "/openapi.yaml", "/locks/api:head", "/",      "/page.css",
+    "/page.js",      "/page.svg",       "/docs"};
 
 START_TEST(head_is_get_without_a_body)
 {
@@ -107,6 +108,7 @@ static const struct {
     {"/page.css", {"GET", "HEAD", "OPTIONS"}},
     {"/page.js", {"GET", "HEAD", "OPTIONS"}},
     {"/page.svg", {"GET", "HEAD", "OPTIONS"}},
+    {"/docs", {"GET", "HEAD", "OPTIONS"}},
 };
 
 /* True if method is one of the comma-separated names in allow. */

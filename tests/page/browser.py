@@ -14,6 +14,7 @@ from selenium.webdriver.remote.webelement import WebElement
 
 # in which a busy machine does anything that does not hang
 DEADLINE_S = 60.0
+WIDE, PHONE = (1200, 900), (360, 780)
 AUDIT = (pathlib.Path(__file__).parent / "audit.js").read_text()
 
 
@@ -128,6 +129,16 @@ class Browser:
         self.elsewhere |= {url for url in urls
                            if not url.startswith(self.origin + "/")}
         return urls
+
+    def looks_good(self) -> None:
+        """No text is pale and nothing is cut, in both widths and schemes."""
+        for width, height in (PHONE, WIDE):
+            self.resize(width, height)
+            for scheme in ("dark", "light"):
+                self.prefer(scheme)
+                for audit in ("findPale", "findWide"):
+                    found = self.audit(audit)
+                    assert not found, f"{width} px, {scheme}: {found}"
 
     def audit(self, name: str) -> list[Any]:
         """Runs one function of audit.js."""

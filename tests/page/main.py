@@ -5,9 +5,30 @@ from __future__ import annotations
 import sys
 import traceback
 
+import stories
+import stories_docs
 from browser import Browser
 from service import Service
-from stories import STORIES
+
+STORIES = (
+    stories.the_quorum_is_the_first_thing_one_sees,
+    stories.a_paused_node_is_shown_within_3_s,
+    stories.without_a_quorum_it_says_so,
+    stories.traffic_is_drawn,
+    stories.a_held_lock_and_its_waiters_are_shown,
+    stories.hostile_names_are_only_text,
+    stories.a_prefix_and_show_more_narrow_and_widen,
+    stories.all_of_it_is_reached_by_keyboard,
+    stories.an_unseen_page_asks_nothing,
+    stories.a_quarantine_counts_down,
+    stories.pictures_are_taken,
+    stories_docs.the_pages_are_valid_html,
+    stories_docs.the_api_is_described_whole,
+    stories_docs.the_description_is_read_by_keyboard_and_phone,
+    stories.no_error_and_no_request_elsewhere,
+    stories.a_server_that_hangs_is_told,
+    stories.a_server_that_died_is_told,
+)
 
 
 def main() -> int:

@@ -27,6 +27,7 @@ static const struct {
     {"GET", "/page.css", METRICS_OTHER, 200, NULL, NULL},
     {"HEAD", "/page.js", METRICS_OTHER, 200, NULL, NULL},
     {"GET", "/page.svg", METRICS_OTHER, 200, NULL, NULL},
+    {"GET", "/docs", METRICS_OTHER, 200, NULL, NULL},
     {"GET", "/openapi.yaml", METRICS_OTHER, 200, NULL, NULL},
     {"GET", "/locks", METRICS_LIST, 0, NULL, NULL},
     {"POST", "/", METRICS_OTHER, 405, "method_not_allowed",

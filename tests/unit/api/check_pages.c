@@ -11,6 +11,7 @@ static const struct {
     {"/page.css", "text/css; charset=utf-8", "prefers-color-scheme: dark"},
     {"/page.js", "text/javascript; charset=utf-8", "'/metrics'"},
     {"/page.svg", "image/svg+xml", "</svg>\n"},
+    {"/docs", "text/html; charset=utf-8", "id=\"acquireLock\""},
     {"/openapi.yaml", "application/yaml", "\nopenapi: 3"},
     {"/openapi.yaml", "application/yaml", "/locks/{id}/extend"},
 };

@@ -56,6 +56,8 @@ static const struct {
     {"GET", "/page.css", ROUTE_PAGE_CSS},
     {"GET", "/page.js", ROUTE_PAGE_JS},
     {"GET", "/page.svg", ROUTE_PAGE_ICON},
+    {"GET", "/docs", ROUTE_DOCS},
+    {"GET", "/docs/", ROUTE_NOT_FOUND},
     /* ids that are none */
     {"GET", "/locks/a%2Fb", ROUTE_BAD_ID},
     {"GET", "/locks/%2561", ROUTE_BAD_ID},
@@ -139,7 +141,7 @@ START_TEST(paths_are_listed_with_their_methods)
         ck_assert_int_eq(match.route, ROUTE_OPTIONS);
         ck_assert_str_eq(match.allow, allow);
     }
-    ck_assert_int_eq(n, 12);
+    ck_assert_int_eq(n, 13);
     ck_assert_str_eq(route_path(2, path), "PUT, OPTIONS");
     ck_assert_str_eq(path, "/locks/{id}/extend");
 }
