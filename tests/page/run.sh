@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The status page in a headless Chromium, over five nodes that are paused and
-# flushed; see stories.py. PICTURES is where the pictures go (build/page).
+# flushed; see stories.py. STORIES takes some of them. PICTURES is where the
+# pictures go (build/page), PICTURES_S how long there is traffic before.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 # shellcheck source=scripts/stack.sh

@@ -284,13 +284,17 @@ def no_error_and_no_request_elsewhere(browser: Browser, _: Service) -> None:
 
 
 def a_server_that_hangs_is_told(browser: Browser, service: Service) -> None:
+    lock = service.acquire("hung")
     browser.open("/")
-    eventually(lambda: browser.find("#nodes tr"), "the page")
+    eventually(lambda: browser.row(lock.resource), "the lock")
     os.kill(service.pid, signal.SIGSTOP)
     try:
         eventually(lambda: browser.text("#gone-text") ==
                    "This server does not answer.", "it hangs")
         assert browser.find("#gone-text[role=alert]")
+        left_s = seconds_of(browser.row(lock.resource)[EXPIRES_IN])
+        eventually(lambda: seconds_of(
+            browser.row(lock.resource)[EXPIRES_IN]) < left_s, "time goes on")
         since = "No answer for "
         eventually(lambda: browser.text("#gone-since").startswith(since),
                    "since when")
@@ -304,6 +308,7 @@ def a_server_that_hangs_is_told(browser: Browser, service: Service) -> None:
                "it is back")
     eventually(lambda: "does not answer" not in browser.text("#locks-note"),
                "the list is new again")
+    service.release(lock)
     assert browser.run("return document.title") == "Locking works – redlockd"
 
 
