@@ -53,6 +53,7 @@ class Nodes {
       }
     }
     this.answer = answer;
+    document.title = `${judge(answer).line.replace(/[.:,].*/, '')} – redlockd`;
     this.tellNews();
     keepRows(byId('nodes'), this.rows, answer.nodes.map(({node}) => node),
              () => makeRow(NODE_COLUMNS));
@@ -93,7 +94,6 @@ class Nodes {
     byId('verdict').dataset.level = level;
     setText(byId('verdict-line'), line);
     setText(byId('verdict-detail'), detail + hope);
-    document.title = `${line.replace(/[.:,].*/, '')} – redlockd`;
     this.showPips();
     this.showIll();
   }

@@ -246,22 +246,24 @@ def an_unseen_page_asks_nothing(browser: Browser, _: Service) -> None:
 
 
 def pictures_are_taken(browser: Browser, service: Service) -> None:
-    """For README: one node is in quarantine, and clients wait."""
+    """For the docs: one node is in quarantine, and clients wait."""
     folder = pathlib.Path(os.environ.get("PICTURES", "build/page"))
-    locks = [service.acquire(name, owner=owner, ttl_ms=ttl_ms)
-             for name, owner, ttl_ms in (
-                 ("invoice:2026-11", "billing-1", 60000),
-                 ("order:42", "web-3", 30000),
-                 ("order:97", "web-1", 45000),
-                 ("report/daily", "cron@batch-2", 60000))]
-    clients = [service.wait_for("order:42") for _ in range(3)]
+    node = names_of(service)[1]
     browser.resize(*WIDE)
     browser.prefer("light")
     browser.open("/")
     with Traffic(service):
-        eventually(lambda: (browser.row("order:42") + [""] * 6)[WAITERS] == "3",
-                   "three clients wait")
-        time.sleep(float(os.environ.get("PICTURES_S", "10")))  # lines grow
+        time.sleep(float(os.environ.get("PICTURES_S", "5")))  # lines grow
+        service.flush(node)
+        locks = [service.acquire(name, owner=owner, ttl_ms=ttl_ms)
+                 for name, owner, ttl_ms in (
+                     ("invoice:2026-11", "billing-1", 60000),
+                     ("order:42", "web-3", 30000),
+                     ("order:97", "web-1", 45000),
+                     ("report/daily", "cron@batch-2", 60000))]
+        clients = [service.wait_for("order:42") for _ in range(3)]
+        eventually(lambda: (browser.row("order:42") + [""] * 6)[WAITERS] == "3"
+                   and browser.row(node)[VOTES_IN], "all that is to be shown")
         browser.picture(folder / "page.png", 2000)
         browser.looks_good()
         browser.resize(*PHONE)
@@ -280,7 +282,10 @@ def pictures_are_taken(browser: Browser, service: Service) -> None:
 def no_error_and_no_request_elsewhere(browser: Browser, _: Service) -> None:
     assert browser.requests()
     assert not browser.elsewhere, browser.elsewhere
-    assert not (errors := browser.errors()), errors
+    # without a quorum there is no list, either
+    errors = [error for error in browser.errors() if not re.search(
+        r"/locks\?\S* - .* status of 503 ", error)]
+    assert not errors, errors
 
 
 def a_server_that_hangs_is_told(browser: Browser, service: Service) -> None:
@@ -308,8 +313,9 @@ def a_server_that_hangs_is_told(browser: Browser, service: Service) -> None:
                "it is back")
     eventually(lambda: "does not answer" not in browser.text("#locks-note"),
                "the list is new again")
+    eventually(lambda: browser.run("return document.title") ==
+               "Locking works – redlockd", "the title of before")
     service.release(lock)
-    assert browser.run("return document.title") == "Locking works – redlockd"
 
 
 def a_server_that_died_is_told(browser: Browser, service: Service) -> None:
