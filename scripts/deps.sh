@@ -61,6 +61,21 @@ need_group() {
         need_command python3 python3
         need_file /usr/sbin/haproxy haproxy
         ;;
+    examples) # the tool chains of api/examples/
+        need_command curl curl
+        need_command jq jq
+        need_debian_python requests python3-requests
+        need_debian_python httpx python3-httpx
+        need_command node nodejs
+        need_command go golang-go
+        need_command javac default-jdk-headless
+        need_command php php-cli
+        [ -n "$(php -r 'echo extension_loaded("curl");' 2>/dev/null)" ] ||
+            missing+=(php-curl)
+        need_command ruby ruby
+        compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null ||
+            missing+=(postgresql)
+        ;;
     mutate)
         need_debian_python clang.cindex python3-clang
         need_command objcopy binutils

@@ -3,8 +3,8 @@
 .PHONY: test tests unit integration sim sim-long long readme asan lint analyse bench-tools \
         bench bench-contention bench-peers bench-scale bench-fsync \
         bench-profile soak crowd compose-test fresh openapi-test page-test interop \
-        neighbours python-test ctl-test nemesis nemesis-tools mutants mutate model \
-        fuzz fuzzers starved
+        neighbours python-test ctl-test examples examples-broken nemesis \
+        nemesis-tools mutants mutate model fuzz fuzzers starved
 
 TEST_PKGS := $(PKGS) check libcurl
 test_libs = $(shell pkg-config --libs $(TEST_PKGS))
@@ -230,6 +230,12 @@ interop: $(OUT)/redlockd ## Break other Redlock libraries, then `neighbours`
 neighbours: $(OUT)/redlockd ## Which lock libraries exclude redlockd
 	@REDLOCKD=$(OUT)/redlockd tests/interop/run.sh neighbours
 
+examples: $(OUT)/redlockd ## Copyable clients under faults; LANGUAGES="go ruby"
+	@REDLOCKD=$(OUT)/redlockd tests/examples/run.sh
+
+examples-broken: $(OUT)/redlockd ## The same with clients that are broken
+	@REDLOCKD=$(OUT)/redlockd tests/examples/run.sh --self-test
+
 compose-test: $(OUT)/redlockctl ## Stop, pause, replace what docker-compose starts
 	@tests/compose/run.sh
 
@@ -243,7 +249,8 @@ lint: $(OUT)/redlockd $(OUT)/redlockctl $(OUT)/tables.json ## Check layout, size
 	tests/lint/layers.py $(OUT)
 	python3 tests/lint/docs.py $(OUT)/redlockd $(OUT)/tables.json
 	tests/lint/spec.py $(OUT)/redlockd $(OUT)/tables.json
-	shellcheck -x scripts/*.sh docker/*.sh tests/*/*.sh .ci/run
+	shellcheck -x scripts/*.sh docker/*.sh tests/*/*.sh api/examples/*.sh \
+	  .ci/run
 
 # FLAVOUR is of no matter: nothing is compiled
 analyse: $(texts) $(GEN)/unit_suites.h $(GEN)/integration_suites.h

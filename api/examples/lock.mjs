@@ -1,0 +1,80 @@
+// A lock of redlockd with fetch, for Node 18 and later.
+import { randomUUID } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+
+export class LockLost extends Error {}
+
+// Runs work({ fence, signal, check }) under the lock. Hand signal to all that it
+// awaits: a loss aborts it. Call check before each step that cannot be undone.
+export async function withLock(urls, resource, { ttlMs = 30000, waitMs = 60000 }, work) {
+  const [lost, done, replicas] = [new AbortController(), new AbortController(), [...urls]];
+  const key = randomUUID(); // the same for each repeat
+  let until, pauseMs;
+  // Less a tenth of the TTL, in which the work can end.
+  const leftMs = () => until - ttlMs / 10 - performance.now();
+  const check = () => {
+    if (leftMs() <= 0) throw new LockLost("lock lost");
+  };
+
+  async function ask(method, path, limitMs, body) {
+    for (const _ of urls) { // until a replica can tell
+      const sent = performance.now();
+      const headers = { "Content-Type": "application/json", "Idempotency-Key": key };
+      const request = { method, headers, body: JSON.stringify(body) };
+      request.signal = AbortSignal.timeout(Math.max(Math.trunc(limitMs), 1));
+      try {
+        const answer = await fetch(replicas[0] + path, request);
+        const fields = await answer.json();
+        if ("validity_ms" in fields) {
+          until = sent + fields.elapsed_ms + fields.validity_ms;
+          pauseMs = fields.renew_after_ms;
+        }
+        if (answer.status < 429) return [answer.status, fields];
+      } catch {} // no answer
+      replicas.push(replicas.shift());
+    }
+    return [503, {}];
+  }
+
+  async function acquire() {
+    for (const deadline = performance.now() + waitMs; ; ) {
+      const leftMs = Math.max(Math.ceil(deadline - performance.now()), 0);
+      const want = { resource, ttl_ms: ttlMs, wait_ms: Math.min(leftMs, 10000) };
+      const [status, answer] = await ask("POST", "/locks", want.wait_ms + 2000, want);
+      if (status < 300) return answer;
+      if (![409, 503].includes(status) || performance.now() > deadline)
+        throw new Error(`${resource}: ${status} ${answer.detail}`);
+      if (status === 503) await sleep(200 + 800 * Math.random());
+    }
+  }
+
+  async function renew(path, body) {
+    while (leftMs() > 0) {
+      await sleep(Math.min(pauseMs, leftMs()), null, { signal: done.signal });
+      pauseMs = ttlMs / 20; // unless this succeeds
+      const [, answer] = await ask("PUT", path, leftMs() / urls.length, body);
+      if (["lock_not_found", "not_owner"].includes(answer.code)) until = 0;
+    }
+  }
+
+  const { id, token, fencing_token: fence } = await acquire();
+  const renewal = renew(`/locks/${id}/extend`, { token, ttl_ms: ttlMs })
+    .catch(() => {}) // the work is done
+    .finally(() => lost.abort(new LockLost("lock lost")));
+  try {
+    return await work({ fence, check, signal: lost.signal });
+  } finally {
+    done.abort();
+    await renewal;
+    await ask("DELETE", `/locks/${id}`, 2000, { token });
+  }
+}
+
+const [resource, ttlMs, waitMs, workMs] = [process.argv[2], ...process.argv.slice(3).map(Number)];
+await withLock(process.env.URLS.split(" "), resource, { ttlMs, waitMs }, async (lock) => {
+  for (let step = 0; step < workMs / 50; step++) {
+    await sleep(50, null, { signal: lock.signal });
+    lock.check();
+    console.log("working", Date.now(), lock.fence);
+  }
+});

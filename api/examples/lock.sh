@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+# lock.sh RESOURCE TTL_MS WAIT_MS COMMAND…: runs a command under a lock of redlockd,
+# for Linux. A loss kills the command's process group. The command finds its fencing
+# number in FENCE, and in the file LOCK_UNTIL when it must stop, in ms of /proc/uptime.
+set -euo pipefail
+read -ra urls <<<"${URLS:?the replicas of redlockd}"
+resource=$1 ttl_ms=$2 wait_ms=$3
+shift 3
+key=$(</proc/sys/kernel/random/uuid) # the same for each repeat
+LOCK_UNTIL=$(mktemp)
+export LOCK_UNTIL FENCE
+
+left() { # sets now_ms, which goes on while the machine sleeps, and left_ms
+    read -r now_ms _ </proc/uptime
+    now_ms=$((10#${now_ms/./} * 10))
+    read -r left_ms <"$LOCK_UNTIL" || left_ms=0
+    left_ms=$((left_ms - now_ms))
+}
+seconds() { printf '%d.%03d' $(($1 / 1000)) $(($1 % 1000)); }
+field() { jq -r ".$1 // \"\"" <<<"$answer"; }
+ask() { # method path limit-ms body: sets answer, of the first replica that can tell
+    for _ in "${urls[@]}"; do
+        left
+        sent_ms=$now_ms
+        answer=$(curl -s -X "$1" -m "$(seconds "$3")" -H 'Content-Type: application/json' \
+            -H @<(echo "Idempotency-Key: $key") --data-binary @<(echo "$4") "${urls[0]}$2" |
+            jq 'select((.status // 0) < 429)' 2>/dev/null) || answer=''
+        if [ -n "$(field validity_ms)" ]; then # less a tenth of the TTL, to end the work
+            until_ms=$((sent_ms + $(field elapsed_ms) + $(field validity_ms) - ttl_ms / 10))
+            echo "$until_ms" >"$LOCK_UNTIL.new"
+            mv "$LOCK_UNTIL.new" "$LOCK_UNTIL"
+            pause_ms=$(field renew_after_ms)
+        fi
+        [ -z "$answer" ] || return 0
+        urls=("${urls[@]:1}" "${urls[0]}")
+    done
+}
+renew() { # until the lock is lost
+    while left && [ "$left_ms" -gt 0 ]; do
+        sleep "$(seconds $((pause_ms < left_ms ? pause_ms : left_ms)))"
+        kill -0 -- "-$worker" || exit 0
+        pause_ms=$((ttl_ms / 20)) # unless this succeeds
+        if left && [ "$left_ms" -le 0 ]; then break; fi
+        ask PUT "$path/extend" $((left_ms / ${#urls[@]})) "{$token,\"ttl_ms\":$ttl_ms}"
+        [[ $(field code) =~ ^(lock_not_found|not_owner)$ ]] && break
+    done
+    echo 0 >"$LOCK_UNTIL"
+    kill -KILL -- "-$worker"
+}
+# shellcheck disable=SC2317 # called by the trap
+finish() {
+    kill "$renewer" 2>/dev/null || true
+    kill -KILL -- "-$worker" 2>/dev/null || true
+    ask DELETE "$path" 2000 "{$token}"
+    rm -f "$LOCK_UNTIL" "$LOCK_UNTIL.new"
+}
+
+left && deadline_ms=$((now_ms + wait_ms))
+until slice_ms=$((deadline_ms < now_ms ? 0 : deadline_ms - now_ms)) &&
+    slice_ms=$((slice_ms > 10000 ? 10000 : slice_ms)) &&
+    body=$(jq -n --arg resource "$resource" "{\$resource, ttl_ms: $ttl_ms, wait_ms: $slice_ms}") &&
+    ask POST /locks $((slice_ms + 2000)) "$body" && token=$(field token) && [ -n "$token" ]; do
+    left
+    if ! [[ $(field code) =~ ^(lock_held)?$ ]] || [ "$now_ms" -gt "$deadline_ms" ]; then
+        echo "$resource: ${answer:-no answer}" >&2
+        exit 75
+    fi
+    [ -n "$answer" ] || sleep "0.$((RANDOM % 8 + 2))"
+done
+path=/locks/$(field id) FENCE=$(field fencing_token) token="\"token\":\"$token\""
+set -m # the command gets a process group
+"$@" & worker=$!
+set +m
+renew >/dev/null 2>&1 & renewer=$!
+trap finish EXIT
+trap 'exit 143' INT TERM HUP
+wait "$worker" && status=0 || status=$?
+left
+[ "$left_ms" -gt 0 ] || { echo "lock lost" >&2 && exit 70; }
+exit "$status"

@@ -1,0 +1,80 @@
+"""A lock of redlockd for work that blocks, with requests; for Linux."""
+import contextlib, functools, os, random, signal, sys, threading, time, uuid
+import requests
+now = functools.partial(time.clock_gettime, time.CLOCK_BOOTTIME)
+
+
+class LockLost(Exception):
+    """Stop work: somebody else may hold the lock."""
+
+
+class Lock:
+    """`with Lock(…):` in the main thread, which SIGUSR1 interrupts on a loss."""
+
+    def __init__(self, urls, resource, ttl_ms=30000, wait_ms=60000):
+        self.urls, self.resource = list(urls), resource
+        self.ttl_ms, self.wait_ms, self.done = ttl_ms, wait_ms, threading.Event()
+
+    def __enter__(self):
+        self.key = str(uuid.uuid4())  # the same for each repeat
+        deadline, status = now() + self.wait_ms / 1000, 0
+        while status not in (200, 201):
+            wait_s = min(max(deadline - now(), 0), 10)
+            status, self.grant = self.ask(
+                "POST", "/locks", wait_s + 2, resource=self.resource,
+                ttl_ms=self.ttl_ms, wait_ms=int(wait_s * 1000))
+            if status >= 300 and (status not in (409, 503) or now() > deadline):
+                raise TimeoutError(f"{self.resource}: {status} {self.grant}")
+            if status == 503:
+                time.sleep(random.uniform(0.2, 1))
+        signal.signal(signal.SIGUSR1, lambda *_: self.check())
+        self.renewer = threading.Thread(target=self.renew)
+        self.renewer.start()
+        return self
+
+    def __exit__(self, *_):
+        self.done.set()
+        self.renewer.join()
+        self.ask("DELETE", f"/locks/{self.grant['id']}", 2, token=self.grant["token"])
+
+    def left_s(self):  # less a tenth of the TTL, in which the work can end
+        return self.until - self.ttl_ms / 10000 - now()
+
+    def check(self):  # for right before each step that cannot be undone
+        if self.left_s() <= 0:
+            raise LockLost
+
+    def renew(self):
+        while not self.done.wait(max(min(self.pause_s, self.left_s()), 0)):
+            if (left_s := self.left_s()) <= 0:
+                return os.kill(os.getpid(), signal.SIGUSR1)  # calls check()
+            self.pause_s = self.ttl_ms / 20000  # unless this succeeds
+            _, answer = self.ask(
+                "PUT", f"/locks/{self.grant['id']}/extend", left_s / len(self.urls) / 2,
+                token=self.grant["token"], ttl_ms=self.ttl_ms)
+            if answer.get("code") in ("lock_not_found", "not_owner"):
+                self.until = 0
+
+    def ask(self, method, path, limit_s, **body):
+        for _ in self.urls:  # until a replica can tell
+            sent, key = now(), {"Idempotency-Key": self.key}
+            with contextlib.suppress(requests.RequestException):
+                answer = requests.request(method, self.urls[0] + path, json=body,
+                                          headers=key, timeout=limit_s)
+                got = answer.json()
+                if "validity_ms" in got:
+                    self.until = sent + (got["elapsed_ms"] + got["validity_ms"]) / 1000
+                    self.pause_s = got["renew_after_ms"] / 1000
+                    self.fence = got["fencing_token"]
+                if answer.status_code < 429:
+                    return answer.status_code, got
+            self.urls.append(self.urls.pop(0))
+        return 503, {}
+
+
+if __name__ == "__main__":  # RESOURCE TTL_MS WAIT_MS WORK_MS
+    with Lock(os.environ["URLS"].split(), sys.argv[1], *map(int, sys.argv[2:4])) as lock:
+        for _ in range(int(sys.argv[4]) // 50):
+            time.sleep(0.05)
+            lock.check()
+            print("working", time.time_ns() // 10**6, lock.fence, flush=True)

@@ -1,0 +1,63 @@
+"""lock_requests.py, wrong on purpose: what is changed in its text, and which
+stories must notice."""
+import re
+
+BROKEN = [
+    ("never renews", [
+        ("self.renewer.start()", "self.done.wait(0)"),
+        ("self.renewer.join()", "pass"),
+    ], ["plain", "node_paused"]),
+    ("does not release", [
+        ("self.renewer.join()\n", "self.renewer.join()\n        return\n"),
+    ], ["plain"]),
+    ("does not wait", [
+        ('wait_ms=int(wait_s * 1000)', 'wait_ms=0'),
+        ("or now() > deadline", "or status == 409"),
+    ], ["contended"]),
+    ("asks the first replica only", [
+        ("self.urls.append(self.urls.pop(0))", "pass"),
+    ], ["replica_killed", "no_quorum"]),
+    ("waits for an answer as long as it takes", [
+        ("timeout=limit_s", "timeout=None"),
+    ], ["replica_stopped"]),
+    ("goes on after a loss", [
+        ("raise LockLost", "pass"),
+    ], ["lost", "all_dead", "asleep"]),
+    ("takes 404 and not_owner for no answer", [
+        ("self.until = 0", "pass"),
+    ], ["lost"]),
+    ("counts from the answer, not from the request", [
+        ("self.until = sent", "self.until = now()"),
+    ], ["all_dead"]),
+    ("looks for the loss in the background only", [
+        ("            lock.check()\n", ""),
+        ("min(self.pause_s, self.left_s())", "self.pause_s"),
+    ], ["asleep"]),
+    ("has a new key for each repeat", [
+        ('"Idempotency-Key": self.key', '"Idempotency-Key": str(uuid.uuid4())'),
+    ], ["answer_lost"]),
+]
+
+
+# the same for the files of api/examples/fencing/; changed wherever it stands
+BROKEN_SQL = [
+    ("compares nothing", [(r"(orders\.)?fence <= [^\s;]+", "true")],
+     ["late_write", "late_read", "late_put"]),
+    ("does not raise the fence on reads",
+     [(r"SET fence = (\S+)", "SET fence = fence")], ["late_read"]),
+]
+
+
+def break_file(source, changes, target):
+    text = source.read_text()
+    for old, new in changes:
+        if source.suffix == ".py":
+            assert text.count(old) == 1, f"{source} has not once: {old}"
+            text = text.replace(old, new)
+        else:
+            text, count = re.subn(old, new, text)
+            assert count, f"{source} has no {old}"
+    if source.suffix == ".py":
+        compile(text, target, "exec")
+    target.write_text(text)
+    return target

@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+"""Plays each story with each example of api/examples/, over real servers.
+
+LANGUAGES="go ruby" and STORIES="lost asleep" play some of it; JOBS=3 at a time.
+With --self-test, plays each story with an example that is wrong on purpose:
+the story must notice.
+"""
+import concurrent.futures
+import os
+import pathlib
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import traceback
+
+import fencing
+import stories
+from broken import BROKEN, BROKEN_SQL, break_file
+from databases import Postgresql, Sqlite
+from nodes import Clock
+from stage import Stage
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "api/examples"
+BUILD = ROOT / "build/examples"  # where run.sh compiled
+Clock.library = ""  # no clock is stepped
+PYTHON = "/usr/bin/python3"  # the one that Debian's packages are for
+
+# the tool without which a language is skipped, and how its example is run;
+# ... is where the lock's arguments go, if not to the end
+LANGUAGES = {
+    "shell": ("jq", ("bash", EXAMPLES / "lock.sh", ...,
+                     "bash", ROOT / "tests/examples/work.sh")),
+    "requests": (PYTHON, (PYTHON, EXAMPLES / "lock_requests.py")),
+    "httpx": (PYTHON, (PYTHON, EXAMPLES / "lock_httpx.py")),
+    "node": ("node", ("node", EXAMPLES / "lock.mjs")),
+    "go": ("go", (BUILD / "lock",)),
+    "java": ("java", ("java", "-cp", BUILD, "Lock")),
+    "php": ("php", ("php", EXAMPLES / "lock.php")),
+    "ruby": ("ruby", ("ruby", EXAMPLES / "lock.rb")),
+}
+# a file of api/examples/fencing/, and what runs it
+DATABASES = {
+    "postgresql": ("/usr/lib/postgresql", Postgresql),
+    "sqlite": (PYTHON, Sqlite),
+}
+
+
+def stories_of(module):
+    return {name.removeprefix("story_"): story
+            for name, story in vars(module).items() if name.startswith("story_")}
+
+
+STORIES, FENCING = stories_of(stories), stories_of(fencing)
+
+
+def chosen(variable, names):
+    wanted = os.environ.get(variable, "").split()
+    unknown = [name for name in wanted if name not in names]
+    if unknown:
+        sys.exit(f"{variable}: no such {unknown}; there are {list(names)}")
+    return wanted or list(names)
+
+
+def play(command, name):
+    with Stage(command) as stage:
+        STORIES[name](stage)
+
+
+def play_fencing(kind, source, name):
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="fencing."))
+    database = None
+    try:
+        database = kind(source, folder)
+        assert database.run("put", id=1, state="new", fence=0)
+        with Stage(None) as stage:
+            FENCING[name](stage, database)
+    finally:
+        if database:
+            database.close()
+        shutil.rmtree(folder)
+
+
+def told(player, *arguments):
+    """None, or what went wrong; and how long it took."""
+    start = time.monotonic()
+    try:
+        wrong = player(*arguments)
+    except AssertionError as error:
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        wrong = str(error) or f"{frame.line} ({frame.name})"
+    except Exception as error:  # the other stories can still be told
+        wrong = repr(error)
+    return wrong, time.monotonic() - start
+
+
+def missing(name, tool):
+    if os.path.exists(tool) or shutil.which(tool):
+        return False
+    print(f"skip  {name:<10} there is no {tool}")
+    return True
+
+
+def play_examples(pool):
+    jobs, skipped = {}, 0
+    for name in chosen("LANGUAGES", [*LANGUAGES, *DATABASES]):
+        tool, what = LANGUAGES.get(name) or DATABASES[name]
+        if missing(name, tool):
+            skipped += 1
+            continue
+        plays = STORIES if name in LANGUAGES else FENCING
+        for story in chosen("STORIES", [*STORIES, *FENCING]):
+            if story not in plays:
+                continue
+            job = pool.submit(told, play, what, story) if plays is STORIES \
+                else pool.submit(told, play_fencing, what,
+                                 EXAMPLES / f"fencing/{name}.sql", story)
+            jobs[job] = f"{name:<10} {plays[story].__doc__}"
+    ends = []
+    for job in concurrent.futures.as_completed(jobs):
+        wrong, span_s = job.result()
+        ends.append(wrong is None)
+        print(f"{'FAIL' if wrong else 'ok':<5} {jobs[job]} [{span_s:.1f} s]"
+              + (f"\n      {wrong}" if wrong else ""), flush=True)
+    # CI has all tool chains: to skip one there means to test nothing
+    return ends + [False] * (skipped if os.environ.get("CI") else 0)
+
+
+def play_broken(pool):
+    """Each defect is noticed by each story that is named beside it."""
+    jobs = {}
+    for number, (what, changes, names) in enumerate(BROKEN):
+        path = break_file(EXAMPLES / "lock_requests.py", changes,
+                          BUILD / f"broken{number}.py")
+        for name in names:
+            jobs[pool.submit(told, play, (PYTHON, path), name)] = what, name
+    for number, (what, changes, names) in enumerate(BROKEN_SQL):
+        for database, (_, kind) in DATABASES.items():
+            path = break_file(EXAMPLES / f"fencing/{database}.sql", changes,
+                              BUILD / f"{database}{number}.sql")
+            for name in names:
+                job = pool.submit(told, play_fencing, kind, path, name)
+                jobs[job] = f"{database} {what}", name
+    ends = []
+    for job in concurrent.futures.as_completed(jobs):
+        (what, name), (wrong, span_s) = jobs[job], job.result()
+        ends.append(wrong is not None)
+        print(f"{'ok' if wrong else 'FAIL':<5} {what}: {name} says: "
+              f"{wrong or 'nothing'} [{span_s:.1f} s]", flush=True)
+    unproven = {*STORIES, *FENCING} - {name for _, name in jobs.values()}
+    for name in unproven:
+        print(f"FAIL  no defect shows that {name} can fail")
+    return ends + [False] * len(unproven)
+
+
+def main():
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    start = time.monotonic()
+    self_test = "--self-test" in sys.argv[1:]
+    pool = concurrent.futures.ThreadPoolExecutor(int(os.environ.get("JOBS", 3)))
+    try:
+        ends = (play_broken if self_test else play_examples)(pool)
+    finally:
+        pool.shutdown(cancel_futures=True)
+    print(f"in {time.monotonic() - start:.0f} s")
+    print(f"{ends.count(True)} passed, {ends.count(False)} failed")
+    sys.exit(False in ends or True not in ends)
+
+
+main()

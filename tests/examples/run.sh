@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Plays what clients of redlockd go through with each of api/examples/:
+#   run.sh [--self-test]
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+dir=build/examples
+from=api/examples
+
+scripts/deps.sh build run examples
+mkdir -p "$dir"
+if command -v go >/dev/null; then
+    GO111MODULE=off go build -o "$dir/lock" "$from"/go/*.go
+fi
+if command -v javac >/dev/null; then
+    javac -Xlint:all,-serial,-try -Werror -d "$dir" "$from/Lock.java"
+fi
+export PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=tests/interop
+exec python3 tests/examples/main.py "$@"

@@ -1,0 +1,116 @@
+"""What a client of redlockd goes through; each story takes a Stage."""
+from cut import AnswerLost
+from nodes import wait_until
+from program import now_ms
+from stage import RENEWAL_MS, TTL_MS
+
+LONG_MS = 2 * TTL_MS  # work that needs renewals
+
+
+def story_plain(stage):
+    """acquire, renew, release"""
+    program = stage.start(work_ms=LONG_MS)
+    program.completes()
+    assert len(program.fences()) == 1
+    assert stage.is_free(), "it did not release the lock"
+
+
+def story_contended(stage):
+    """wait for another holder; give up when the time is up"""
+    stage.steal()
+    impatient = stage.start(wait_ms=300)
+    assert impatient.result() != 0, "it says that it got a lock that was held"
+    assert not impatient.stamps_ms(), "it worked without the lock"
+    stage.vacate("r", stage.nodes)
+    stage.rival_acquires()
+    program = stage.start(wait_ms=10000, work_ms=200)
+    stage.wait_for_waiter()
+    assert not program.stamps_ms(), "it worked before it had the lock"
+    released_ms = now_ms()
+    stage.rival_releases()
+    program.completes()
+    assert program.stamps_ms()[0] >= released_ms
+    assert min(program.fences()) > stage.grant["fencing_token"]
+
+
+def story_node_paused(stage):
+    """one node is paused all the time"""
+    stage.nodes[0].pause()
+    program = stage.start(work_ms=LONG_MS)
+    program.completes()
+    stage.nodes[0].resume()
+
+
+def story_replica_killed(stage):
+    """the first replica is killed while the lock is held"""
+    program = stage.start(work_ms=LONG_MS)
+    program.has_worked()
+    stage.kill_server(0)
+    program.completes()
+    assert stage.is_free(), "it did not release at the other replica"
+
+
+def story_replica_stopped(stage):
+    """the first replica hangs while the lock is held"""
+    program = stage.start(work_ms=LONG_MS)
+    program.has_worked()
+    stage.stop_server(0)
+    program.completes()
+    assert stage.is_free(), "it did not release at the other replica"
+
+
+def story_no_quorum(stage):
+    """the first replica answers 503, the second acquires"""
+    lonely = stage.start_lonely_server()
+    program = stage.start(wait_ms=500, work_ms=200,
+                          urls=[f"http://{lonely.address}", stage.urls[0]])
+    program.completes()
+
+
+def story_lost(stage):
+    """the lock is lost to another client: work ends at the next renewal"""
+    program = stage.start()
+    program.has_worked()
+    stage.wait_for_renewal()
+    stolen_ms = stage.steal()
+    program.loses()
+    # it would stand for TTL_MS yet, had nobody asked
+    program.quiet_after(stolen_ms + RENEWAL_MS * 2, "after the loss")
+    assert stage.holders("r") == 5, "it deleted the other client's lock"
+
+
+def story_all_dead(stage):
+    """no replica answers any more: work ends before the lock does"""
+    stage.rival_acquires()
+    program = stage.start()
+    stage.wait_for_waiter()
+    stage.sleep_ms(1500)  # a client that counts this wait wrongly is found out
+    stage.rival_releases()
+    program.has_worked()
+    stage.kill_server(0)
+    stage.stop_server(1)
+    expiry_ms = stage.expiry_ms()
+    program.loses()
+    program.quiet_after(expiry_ms, "after the lock had ended")
+
+
+def story_asleep(stage):
+    """the client sleeps past the end of its lock: no step after that"""
+    program = stage.start()
+    program.has_worked()
+    program.pause()
+    wait_until(stage.is_free, 10, "the lock expires")
+    woken_ms = stage.steal()
+    program.resume()
+    program.loses()
+    program.quiet_after(woken_ms, "after it woke up")
+    assert stage.holders("r") == 5, "it released the other client's lock"
+
+
+def story_answer_lost(stage):
+    """the answer to the acquire is lost: a repeat gets the lock back"""
+    with AnswerLost(stage.servers[0].address) as proxy:
+        program = stage.start(wait_ms=1000, work_ms=200,
+                              urls=[f"http://{proxy.address}", stage.urls[1]])
+        program.completes()
+        assert proxy.lost == 1
