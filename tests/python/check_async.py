@@ -149,7 +149,7 @@ class Loss(Case):
         fake = self.fake(renew_after_ms=20, validity_ms=1000)
         fake.on("PUT", problem(409, "max_hold_reached"))
         self.assertLessEqual(await self.lose(fake), 0)
-        self.assertEqual(len(fake.of("PUT")), 1)
+        self.assertLessEqual(len(fake.of("PUT")), 1)
 
     async def test_the_block_may_swallow_the_cancellation(self):
         fake = self.fake(renew_after_ms=20).on("PUT", GONE)
