@@ -125,7 +125,8 @@ def check_states():
 # ---- pages ------------------------------------------------------------------
 
 def pages():
-    for path in sorted([*root.glob("*.md"), *root.glob("docs/*.md")]):
+    for path in sorted([*root.glob("*.md"), *root.glob("docs/*.md"),
+                        *root.glob("api/*/*.md")]):
         yield path.relative_to(root).as_posix()
 
 
