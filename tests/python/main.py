@@ -6,6 +6,7 @@ import pathlib
 import sys
 import time
 import unittest
+import warnings
 
 
 class Result(unittest.TestResult):
@@ -43,6 +44,8 @@ class Result(unittest.TestResult):
 here = pathlib.Path(__file__).parent
 # it tells of blocks that hold up the loop: some do so on purpose
 logging.getLogger("asyncio").setLevel(logging.ERROR)
+# two tests fork while other threads run, on purpose
+warnings.filterwarnings("ignore", ".* is multi-threaded, use of fork")
 names = sys.argv[1:] or sorted(path.stem for path in here.glob("check_*.py"))
 result = Result()
 unittest.defaultTestLoader.loadTestsFromNames(names).run(result)
