@@ -6,7 +6,7 @@ import logging
 import time
 import unittest
 
-from fake import Fake, cut, grant, late, problem, silent, trickle
+from fake import Fake, after_release, cut, grant, late, problem, silent, trickle
 from redlockd import (AsyncClient, AsyncLock, LockHeld, LockLost,
                       RequestRefused)
 from redlockd._clock import now
@@ -186,7 +186,7 @@ class Loss(Case):
         self.assert_not_cancelled()
 
     async def test_nobody_is_cancelled_after_the_block(self):
-        fake = self.fake(renew_after_ms=1).on("PUT", rest=late(0.1, GONE))
+        fake = self.fake(renew_after_ms=1).on("PUT", rest=after_release(GONE))
         async with AsyncLock("a", urls=fake.url):
             await eventually(lambda: fake.of("PUT"), "an extend")
         await asyncio.sleep(0.3)

@@ -138,8 +138,9 @@ class Locks(Case):
                 errors.append(error)
 
         self.pause(self.world.nodes[0].process)
-        threads = [threading.Thread(target=work, args=(
-            self.urls[::1 if number % 2 else -1],)) for number in range(THREADS)]
+        orders = self.urls, self.urls[::-1]
+        threads = [threading.Thread(target=work, args=(orders[number % 2],))
+                   for number in range(THREADS)]
         for thread in threads:
             thread.start()
         for thread in threads:

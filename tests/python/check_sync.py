@@ -10,8 +10,8 @@ import time
 import unittest
 from unittest import mock
 
-from fake import (Fake, cut, grant, late, page, problem, silent, trickle,
-                  wait_until)
+from fake import (Fake, after_release, cut, grant, late, page, problem, silent,
+                  trickle, wait_until)
 from redlockd import (Client, Lock, LockHeld, LockLost, RequestRefused,
                       Unavailable)
 from redlockd._clock import now
@@ -294,6 +294,16 @@ class Renew(Case):
             before = len(fake.of("PUT"))
             time.sleep(0.4)
             self.assertEqual(len(fake.of("PUT")), before)
+
+    def test_no_loss_after_the_release(self):
+        fake = self.fake(renew_after_ms=1).on("PUT", rest=after_release(GONE))
+        losses = []
+        with Client(fake.url) as client:
+            with Lock("a", client=client, on_loss=losses.append) as lock:
+                wait_until(lambda: fake.of("PUT"), "an extend")
+            time.sleep(0.3)  # for the answer to the extend
+        self.assertEqual(losses, [])
+        self.assertFalse(lock.lost.is_set())
 
     def test_what_the_block_raises_goes_first(self):
         fake = self.fake(renew_after_ms=20).on("PUT", GONE)

@@ -72,6 +72,13 @@ def late(seconds: float, action: Action) -> Action:
     return act
 
 
+def after_release(action: Action) -> Action:
+    def act(handler: Handler, request: Request) -> None:
+        wait_until(lambda: handler.server.fake.of("DELETE"), "the release")
+        action(handler, request)
+    return act
+
+
 def silent(handler: Handler, request: Request) -> None:
     """No answer until the client leaves."""
     while handler.connection.recv(1000):
