@@ -29,9 +29,10 @@ BROKEN = [
     ("counts from the answer, not from the request", [
         ("self.until = sent", "self.until = now()"),
     ], ["all_dead"]),
-    ("looks for the loss in the background only", [
+    ("looks for the loss in the background only, which is slow", [
         ("            lock.check()\n", ""),
-        ("min(self.pause_s, self.left_s())", "self.pause_s"),
+        ("            if (left_s :=",
+         "            time.sleep(0.3)\n            if (left_s :="),
     ], ["asleep"]),
     ("has a new key for each repeat", [
         ('"Idempotency-Key": self.key', '"Idempotency-Key": str(uuid.uuid4())'),
