@@ -9,9 +9,13 @@ source scripts/stack.sh
 
 listen=${1:-${README_LISTEN:-127.0.0.1:8280}}
 redlockctl=${REDLOCKCTL:-build/redlockctl}
-PATH=$(realpath "$(dirname "$redlockctl")"):$PATH
+redlockctl=$(realpath "$redlockctl")
+PATH=$(dirname "$redlockctl"):$PATH
 export PATH REDLOCKD_URL="http://$listen"
 stack_begin
+# README names it where make has put it
+mkdir "$stack_dir/build"
+ln -s "$redlockctl" "$stack_dir/build/redlockctl"
 if [ $# -eq 0 ]; then
     if stack_is_taken "${listen##*:}"; then
         echo "Port ${listen##*:} is taken." >&2
