@@ -149,7 +149,7 @@ START_TEST(other_methods_get_405_with_allow)
 END_TEST
 
 static const char *const unknown[] = {
-    "/",        "/lock",      "/locks/",          "//locks",
+    "/page",    "/lock",      "/locks/",          "//locks",
     "/locks//", "/locks/a/b", "/locks/a/extend/", "/locks/a/",
     "/Locks",   "/nodes/",    "/livez/x",         "/locks/a/extend/b",
 };
