@@ -175,8 +175,7 @@ static void keep(struct run *run)
     }
 }
 
-/* ---- the end --------------------------------------------------------------
- */
+/* ---- the end ------------------------------------------------------------- */
 
 /* False: the lock had ended before the command did. */
 static bool release(struct run *run)

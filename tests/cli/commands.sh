@@ -186,6 +186,19 @@ release_by_force() {
         gives 70 "no such lock" release --force "$number" z1
 }
 
+release_what_is_held() { # resource
+    eventually 10 gives 0 "held by" show "$1"
+    "$ctl" release "$1" --force "$("$ctl" show "$1" --json | grep -o '[0-9]\{16\}')"
+}
+
+# With the next renewal, after 7 s; not with the validity, after 20.
+lost_lock_ends_the_command_at_once() {
+    local begun=$SECONDS
+    release_what_is_held l1 &
+    gives 70 "the lock is lost" run -t 21 --grace 0.2 --owner me l1 -- sleep 60 &&
+        wait $! && [ $((SECONDS - begun)) -lt 17 ]
+}
+
 list_follows_the_pages() {
     local result=0
     stack_spawn tests/cli/pages.py >"$stack_dir/pages"
@@ -263,7 +276,7 @@ unset REDLOCKD_RESOURCE REDLOCKD_TOKEN
 check_or_end "a quorum votes" eventually 20 gives 0 "5 of 5" nodes
 for name in $(declare -F | sed 's/declare -f //' | grep _); do
     case $name in
-    stack_* | checks_* | check_* | has_* | is_* | type_*) ;;
+    stack_* | checks_* | check_* | has_* | is_* | type_* | release_what_*) ;;
     *) check "${name//_/ }" "$name" ;;
     esac
 done
