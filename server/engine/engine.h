@@ -5,8 +5,9 @@
  * Four lifetimes, each with its own owner:
  *
  *   request    one HTTP request; owned by the front, waits for an operation
- *     └ operation   acquire, extend, release, force, inspect: one or more
- * rounds; │             from engine_acquire… to engine_close or engine_abandon
+ *     └ operation   acquire, extend, release, force or inspect: one or more
+ *     │             rounds; from engine_acquire… to engine_close or
+ *     │             engine_abandon
  *     └──── round   one call to all nodes; ends with its verdict, maybe before
  *     │             the last replies, which are then recognised by their tag
  *     │             and not counted
