@@ -42,7 +42,7 @@ static void drop_operations(struct listings *listings, struct listing *it)
 {
     for (int i = 0; i < it->count; i++)
         operation_discard(listings->operations, operation_of(listings, it, i));
-    it->count = 0;
+    it->shown = it->count = 0;
     free(it->operations);
     it->operations = NULL;
 }
@@ -125,6 +125,34 @@ static bool is_usable(const struct nodes *nodes,
            cursor->runs == hash_runs(nodes, cursor->nodes);
 }
 
+/* ---- the scan ----------------------------------------------------------- */
+
+/* Of the node that the cursor is at. LIST_PENDING, or why it is not sent. */
+static enum list_outcome send_scan(const struct listings *listings,
+                                   struct listing *it)
+{
+    struct nodes *nodes = listings->nodes;
+    bool is_first = it->cursor.nodes == 0;
+    if (is_first && !choose_nodes(nodes, &it->cursor))
+        return LIST_NO_QUORUM;
+    if (!is_first && !is_usable(nodes, &it->cursor))
+        return LIST_LOST;
+    int node = nth_node(it->cursor.nodes, it->cursor.at);
+    it->page.node = node;
+    it->earlier = it->cursor.nodes & (uint16_t)((1u << node) - 1);
+    it->deadline_us =
+        environment_now(nodes->env) + nodes->env->settings.node_timeout_us;
+    struct call call = {
+        .kind = CALL_SCAN,
+        .resource = it->wish.prefix,
+        .cursor = it->cursor.scan,
+        .count = it->wish.limit - it->shown,
+    };
+    struct ballot ballot = nodes_send(nodes, node, &call, it->deadline_us,
+                                      slots_handle(it, tag_bits(TAG_SCAN, 0)));
+    return ballot.vote == VOTE_PENDING ? LIST_PENDING : LIST_NO_QUORUM;
+}
+
 /* ---- the page ----------------------------------------------------------- */
 
 static void settle(const struct listings *listings, struct listing *it,
@@ -134,7 +162,7 @@ static void settle(const struct listings *listings, struct listing *it,
     assert(it->state != LISTING_SETTLED);
     it->state = LISTING_SETTLED;
     it->page.outcome = outcome;
-    it->page.count = it->count;
+    it->page.count = it->shown;
     port->answer(port->ctx, it->client);
 }
 
@@ -178,25 +206,49 @@ static enum judgement judge(const struct listing *it,
     return SHOWN;
 }
 
-/* All inspections have their outcome. */
-static void finish(struct listings *listings, struct listing *it)
+/*
+ * All inspections have their outcome. Keeps those of locks that are shown.
+ * False: some locks are not known.
+ */
+static bool keep_shown(const struct listings *listings, struct listing *it)
 {
-    int shown = 0;
-    bool is_unknown = false;
-    for (int i = 0; i < it->count; i++) {
+    bool is_known = true;
+    for (int i = it->shown; i < it->count; i++) {
         struct operation *operation = operation_of(listings, it, i);
         enum judgement judgement = judge(it, &operation->result);
-        is_unknown |= judgement == UNKNOWN;
+        is_known &= judgement != UNKNOWN;
         if (judgement == SHOWN)
-            it->operations[shown++] = it->operations[i];
+            it->operations[it->shown++] = it->operations[i];
         else
             operation_discard(listings->operations, operation);
     }
-    it->count = shown;
-    if (is_unknown)
+    it->count = it->shown;
+    return is_known;
+}
+
+/*
+ * So that few locks are one page. Within a node, a page ends where its scan
+ * does: what it costs a node is bounded.
+ */
+static bool goes_on(const struct listing *it)
+{
+    return it->page.has_next && it->page.next.at > it->cursor.at &&
+           it->shown < it->wish.limit;
+}
+
+static void finish(struct listings *listings, struct listing *it)
+{
+    if (!keep_shown(listings, it)) {
         fail(listings, it, LIST_NO_QUORUM);
-    else
-        settle(listings, it, LIST_PAGE);
+        return;
+    }
+    if (goes_on(it)) {
+        it->cursor = it->page.next;
+        it->state = LISTING_SCANNING;
+        if (send_scan(listings, it) == LIST_PENDING)
+            return;
+    }
+    settle(listings, it, LIST_PAGE); /* the next page tells what is wrong */
 }
 
 static void on_settled(void *ctx, void *client)
@@ -246,14 +298,16 @@ static void inspect(struct listings *listings, struct listing *it,
     int count = count_names(names);
     bool has_memory = true;
     it->state = LISTING_INSPECTING;
-    it->operations = calloc((size_t)count + 1, sizeof *it->operations);
-    if (it->operations == NULL) {
+    uint64_t *operations = reallocarray(
+        it->operations, (size_t)(it->count + count) + 1, sizeof *operations);
+    if (operations == NULL) {
         fail(listings, it, LIST_NO_MEMORY);
         return;
     }
+    it->operations = operations;
     it->is_starting = true;
     while (has_memory && call_next_name(&names, &name))
-        if (it->is_resource(name))
+        if (it->wish.is_resource(name))
             has_memory = begin_inspection(listings, it, name);
     it->is_starting = false;
     if (!has_memory)
@@ -262,7 +316,7 @@ static void inspect(struct listings *listings, struct listing *it,
         finish(listings, it);
 }
 
-/* ---- the scan ----------------------------------------------------------- */
+/* ---- what a scan has found ---------------------------------------------- */
 
 /* Where the next page begins. */
 static void set_next(struct listing *it, int64_t scan)
@@ -302,32 +356,6 @@ void listings_tick(struct listings *listings, int64_t now_us)
 
 /* ---- begin -------------------------------------------------------------- */
 
-static enum list_outcome send_scan(struct listings *listings,
-                                   struct listing *it,
-                                   const struct engine_list *list)
-{
-    struct nodes *nodes = listings->nodes;
-    bool is_first = it->cursor.nodes == 0;
-    if (is_first && !choose_nodes(nodes, &it->cursor))
-        return LIST_NO_QUORUM;
-    if (!is_first && !is_usable(nodes, &it->cursor))
-        return LIST_LOST;
-    int node = nth_node(it->cursor.nodes, it->cursor.at);
-    it->page.node = node;
-    it->earlier = it->cursor.nodes & (uint16_t)((1u << node) - 1);
-    it->deadline_us =
-        environment_now(nodes->env) + nodes->env->settings.node_timeout_us;
-    struct call call = {
-        .kind = CALL_SCAN,
-        .resource = list->prefix,
-        .cursor = it->cursor.scan,
-        .count = list->limit,
-    };
-    struct ballot ballot = nodes_send(nodes, node, &call, it->deadline_us,
-                                      slots_handle(it, tag_bits(TAG_SCAN, 0)));
-    return ballot.vote == VOTE_PENDING ? LIST_PENDING : LIST_NO_QUORUM;
-}
-
 uint64_t listing_start(struct listings *listings,
                        const struct engine_list *list, void *client)
 {
@@ -338,14 +366,16 @@ uint64_t listing_start(struct listings *listings,
     TAILQ_INSERT_TAIL(&listings->list, it, link);
     it->state = LISTING_SCANNING;
     it->client = client;
-    it->is_resource = list->is_resource;
+    it->wish = *list;
+    it->wish.prefix =
+        (struct span){it->prefix, span_copy(it->prefix, list->prefix)};
     it->cursor = list->cursor;
     it->page = (struct engine_page){.outcome = LIST_PENDING, .node = -1};
     it->is_starting = false;
-    it->pending = it->count = 0;
+    it->pending = it->shown = it->count = 0;
     it->operations = NULL;
     uint64_t handle = slots_handle(it, HANDLE_BIT);
-    enum list_outcome outcome = send_scan(listings, it, list);
+    enum list_outcome outcome = send_scan(listings, it);
     if (outcome != LIST_PENDING)
         settle(listings, it, outcome);
     return handle;

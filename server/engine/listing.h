@@ -3,6 +3,9 @@
  * is kept between two pages: the cursor says how far the listing is.
  *
  *   start ──→ SCANNING a node ──→ INSPECTING what it has ──→ SETTLED ──→ close
+ *               ↑                           │
+ *               └───── the next node ←──────┘ if it has no more, and the page
+ *                                             is not full
  *
  * A lock on q of N nodes is on at least one of any N - q + 1. So these are
  * scanned one after the other, and each name that is found is inspected on all
@@ -24,16 +27,17 @@ struct listing {
     TAILQ_ENTRY(listing) link;
     enum listing_state state;
     void *client;
-    bool (*is_resource)(struct span name);
+    struct engine_list wish; /* its prefix is in the text below */
+    char prefix[RESOURCE_MAX];
     int64_t deadline_us; /* of the scan */
     uint16_t earlier;    /* bit per node: scanned before this one */
     struct list_cursor cursor;
     struct engine_page page;
-    bool is_starting; /* the inspections */
-    int pending;      /* of them */
-    int count;
-    uint64_t *operations; /* malloc'ed: a handle each; when settled those of
-                             the locks that are shown */
+    bool is_starting;     /* the inspections */
+    int pending;          /* of them */
+    int shown;            /* the first of the operations are of locks … */
+    int count;            /* … that are shown; then those of this node */
+    uint64_t *operations; /* malloc'ed: a handle each */
 };
 
 struct listings {

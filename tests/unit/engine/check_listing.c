@@ -14,14 +14,19 @@ static bool is_resource(struct span name)
     return !span_is(name, "bad");
 }
 
-static engine_op list_from(struct list_cursor cursor)
+static engine_op list_some(struct list_cursor cursor, int limit)
 {
     return engine_list(play.engine,
                        &(struct engine_list){.prefix = span_of("o"),
-                                             .limit = 100,
+                                             .limit = limit,
                                              .cursor = cursor,
                                              .is_resource = is_resource},
                        NULL);
+}
+
+static engine_op list_from(struct list_cursor cursor)
+{
+    return list_some(cursor, 100);
 }
 
 static engine_op list(void)
@@ -56,10 +61,13 @@ static const struct engine_page *page_of(engine_op op)
 /* The cursor behind all of the first node. */
 static struct list_cursor second_node(void)
 {
-    engine_op op = list();
-    answer_scan(0, 0, "");
+    engine_op op = list_some((struct list_cursor){0}, 1);
+    answer_scan(0, 0, "3:o:x");
+    answer_inspect("hhh");
+    answer_inspect("...hh");
     ck_assert(page_of(op)->has_next);
     struct list_cursor next = page_of(op)->next;
+    ck_assert_int_eq(next.at, 1);
     engine_close(play.engine, op);
     return next;
 }
@@ -93,18 +101,57 @@ START_TEST(what_a_majority_has_is_shown)
 }
 END_TEST
 
-START_TEST(the_last_node_ends_it)
+START_TEST(few_locks_are_one_page)
 {
-    struct list_cursor cursor = {0};
-    for (int node = 0; node < 3; node++) {
-        engine_op op = list_from(cursor);
-        answer_scan(node, 0, "");
-        ck_assert_int_eq(page_of(op)->outcome, LIST_PAGE);
-        ck_assert_int_eq(page_of(op)->has_next, node < 2);
-        cursor = page_of(op)->next;
-        engine_close(play.engine, op);
-    }
-    ck_assert_int_eq(play_count(CALL_INSPECT), 0);
+    engine_op op = list();
+    answer_scan(0, 0, "3:o:a");
+    answer_inspect("hh.ff");
+    answer_inspect("..h"); /* earlier nodes must not be missing */
+    ck_assert_int_eq(play_find(CALL_SCAN, 1)->call.count, 99);
+    answer_scan(1, 0, "3:o:a3:o:b");
+    answer_inspect("hhhff");
+    answer_inspect("fhhhf");
+    answer_scan(2, 0, "");
+    const struct engine_page *page = page_of(op);
+    ck_assert_int_eq(page->outcome, LIST_PAGE);
+    ck_assert(!page->has_next);
+    ck_assert_int_eq(page->count, 2);
+    for (int i = 0; i < 2; i++)
+        ck_assert(span_is(engine_page_lock(play.engine, op, i)->resource,
+                          i == 0 ? "o:a" : "o:b"));
+    ck_assert_int_eq(play.answers, 1);
+    engine_close(play.engine, op);
+    ck_assert_int_eq(engine_in_flight(play.engine), 0);
+}
+END_TEST
+
+START_TEST(a_full_page_ends_with_its_node)
+{
+    struct list_cursor next = second_node();
+    ck_assert_int_eq(next.scan, 0);
+    engine_op op = list_from(next);
+    answer_scan(1, 9, "");
+    ck_assert_int_eq(page_of(op)->outcome, LIST_PAGE);
+    ck_assert_int_eq(page_of(op)->next.at, 1);
+    ck_assert_int_eq(page_of(op)->next.scan, 9);
+    engine_close(play.engine, op);
+}
+END_TEST
+
+START_TEST(a_next_node_that_is_away_is_left_to_the_next_page)
+{
+    engine_op op = list();
+    answer_scan(0, 0, "3:o:a");
+    play_node_down(1);
+    answer_inspect("h.hhf");
+    ck_assert_int_eq(page_of(op)->outcome, LIST_PAGE);
+    ck_assert_int_eq(page_of(op)->count, 1);
+    struct list_cursor next = page_of(op)->next;
+    ck_assert_int_eq(next.at, 1);
+    engine_close(play.engine, op);
+    op = list_from(next);
+    ck_assert_int_eq(page_of(op)->outcome, LIST_LOST);
+    engine_close(play.engine, op);
 }
 END_TEST
 
@@ -117,6 +164,7 @@ START_TEST(what_an_earlier_node_has_was_shown_there)
     answer_inspect("h");
     answer_inspect("f");
     answer_inspect(".hhhh");
+    answer_scan(2, 0, "");
     ck_assert_int_eq(page_of(op)->outcome, LIST_PAGE);
     ck_assert_int_eq(page_of(op)->count, 1);
     ck_assert(span_is(engine_page_lock(play.engine, op, 0)->resource, "o:b"));
@@ -141,7 +189,7 @@ START_TEST(the_nodes_that_vote_are_scanned)
     play_node_down(2);
     engine_op op = list();
     ck_assert_int_eq(play_find(CALL_SCAN, 1)->node, 1);
-    answer_scan(1, 0, "3:o:a3:o:b");
+    answer_scan(1, 7, "3:o:a3:o:b");
     answer_inspect(".h.hh");
     answer_inspect(".h.ff"); /* others of it may be on those that are away */
     ck_assert_int_eq(page_of(op)->outcome, LIST_PAGE);
@@ -228,7 +276,9 @@ Suite *check_listing(void)
     TCase *tc = tcase_create("listing");
     tcase_add_checked_fixture(tc, play_begin, play_end);
     tcase_add_test(tc, what_a_majority_has_is_shown);
-    tcase_add_test(tc, the_last_node_ends_it);
+    tcase_add_test(tc, few_locks_are_one_page);
+    tcase_add_test(tc, a_full_page_ends_with_its_node);
+    tcase_add_test(tc, a_next_node_that_is_away_is_left_to_the_next_page);
     tcase_add_test(tc, what_an_earlier_node_has_was_shown_there);
     tcase_add_test(tc, an_earlier_node_that_is_silent_ends_the_page);
     tcase_add_test(tc, the_nodes_that_vote_are_scanned);
