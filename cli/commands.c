@@ -39,7 +39,8 @@ static void print_quoted(const char *name, const char *text)
 static void print_lock(const struct command *command, const struct lock *lock)
 {
     char number[NUMBER_SIZE];
-    double left_s = (double)(lock->until_us - clock_now_us()) / US_PER_S;
+    double left_s =
+        (double)(lock->until_us - clock_now_us()) / (double)US_PER_S;
     (void)snprintf(number, sizeof number, "%" PRId64, lock->fencing_token);
     print_quoted("REDLOCKD_RESOURCE", command->joined);
     print_quoted("REDLOCKD_TOKEN", lock->token);
@@ -67,8 +68,8 @@ static void print_holder(const json_t *lock, bool with_time)
     if (number != 0)
         (void)printf(", fencing token %" PRId64, number);
     if (with_time && json_object_get(lock, "remaining_ms") != NULL)
-        (void)printf(", for %.1f s",
-                     (double)http_number(lock, "remaining_ms") / MS_PER_S);
+        (void)printf(", for %.1f s", (double)http_number(lock, "remaining_ms") /
+                                         (double)MS_PER_S);
     if (with_time && http_number(lock, "waiters") > 0)
         (void)printf(", %" PRId64 " wait", http_number(lock, "waiters"));
     (void)putchar('\n');
@@ -113,7 +114,8 @@ int command_extend(struct command *command)
         print_json(answer);
     else
         (void)printf("yours for %.1f s\n",
-                     (double)(lock.until_us - clock_now_us()) / US_PER_S);
+                     (double)(lock.until_us - clock_now_us()) /
+                         (double)US_PER_S);
     json_decref(answer);
     return complain_status(options, result);
 }

@@ -51,7 +51,7 @@ void complain_of_acquire(const struct options *options,
                          enum service_result result, const char *detail)
 {
     bool has_waited = options->wait_ms > 0 && result != SERVICE_REFUSED;
-    double waited_s = (double)options->wait_ms / MS_PER_S;
+    double waited_s = (double)options->wait_ms / (double)MS_PER_S;
     if (has_waited)
         complain_of_lock(options, "%s; gave up after %g s", detail, waited_s);
     else

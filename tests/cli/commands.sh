@@ -266,9 +266,9 @@ full_disk_is_told() {
 
 stack_begin
 checks_begin stack_end
-port=21500
+port=8580
 while stack_is_taken "$port"; do port=$((port + 1)); done
-stack_start_nodes 5 $((port + 1)) --appendonly yes --appendfsync always
+stack_start_nodes 5 7901 --appendonly yes --appendfsync always
 stack_start_server "${REDLOCKD:-build/redlockd}" "127.0.0.1:$port" \
     --log-level error --drain-ms 0
 export REDLOCKD_URL=http://127.0.0.1:$port
