@@ -258,7 +258,8 @@ static void print_nodes(const json_t *answer)
         char rtt[NUMBER_SIZE] = "-";
         if (json_object_get(node, "rtt_us") != NULL)
             (void)snprintf(rtt, sizeof rtt, "%.1f ms",
-                           (double)http_number(node, "rtt_us") / US_PER_MS);
+                           (double)http_number(node, "rtt_us") /
+                               (double)US_PER_MS);
         (void)printf("%-24s %-14s %9s  %s\n", http_text(node, "node"),
                      http_text(node, "state"), rtt, http_text(node, "detail"));
     }

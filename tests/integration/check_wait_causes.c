@@ -124,7 +124,7 @@ START_TEST(clients_of_one_server_do_not_starve_those_of_another)
     for (int i = 0;; i = (i + 1) % CROWD) {
         ck_assert_int_lt(harness_now_ms(), end_ms);
         answer_expect(lock_release(a, &held), 200, NULL);
-        WAIT_UNTIL(SOON_MS, http_metric(a, "redlockd_waiters") < CROWD ||
+        WAIT_UNTIL(SOON_MS, (int)http_metric(a, "redlockd_waiters") < CROWD ||
                                 http_metric(b, "redlockd_waiters") < 1);
         if (http_metric(b, "redlockd_waiters") < 1)
             break;
