@@ -20,6 +20,7 @@ import stories
 from broken import BROKEN, BROKEN_SQL, break_file
 from databases import Postgresql, Sqlite
 from nodes import Clock
+from selection import chosen
 from stage import Stage
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -54,14 +55,6 @@ def stories_of(module):
 
 
 STORIES, FENCING = stories_of(stories), stories_of(fencing)
-
-
-def chosen(variable, names):
-    wanted = os.environ.get(variable, "").split()
-    unknown = [name for name in wanted if name not in names]
-    if unknown:
-        sys.exit(f"{variable}: no such {unknown}; there are {list(names)}")
-    return wanted or list(names)
 
 
 def play(command, name):

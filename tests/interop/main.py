@@ -4,7 +4,6 @@
 
 STORIES="1 5" and LIBRARIES="pottery redlockd" play some of them only.
 """
-import os
 import pathlib
 import signal
 import sys
@@ -16,6 +15,7 @@ import stories_memory
 import stories_rounds
 from clients import HOLDERS, Library
 from nodes import Clock
+from selection import chosen
 from world import NotPossible
 
 BUILD = pathlib.Path(sys.argv[1])
@@ -45,14 +45,6 @@ def all_stories():
             if name.startswith("story_"):
                 found[name.removeprefix("story_")] = function
     return dict(sorted(found.items(), key=lambda item: int(item[0])))
-
-
-def chosen(variable, names):
-    wanted = os.environ.get(variable, "").split()
-    unknown = [name for name in wanted if name not in names]
-    if unknown:
-        sys.exit(f"{variable}: no such {unknown}; there are {list(names)}")
-    return wanted or list(names)
 
 
 def play(story, library):
