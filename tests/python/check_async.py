@@ -2,11 +2,11 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 import unittest
 
-from fake import Fake, after_release, cut, grant, late, problem, silent, trickle
+from fake import (WithFake, after_release, cut, grant, late, problem, silent,
+                  trickle)
 from redlockd import (AsyncClient, AsyncLock, LockHeld, LockLost,
                       RequestRefused)
 from redlockd._clock import now
@@ -23,15 +23,7 @@ async def eventually(predicate, what, limit_s=20):
         await asyncio.sleep(0.005)
 
 
-class Case(unittest.IsolatedAsyncioTestCase):
-    def setUp(self):
-        logging.getLogger("redlockd").setLevel(logging.CRITICAL)
-
-    def fake(self, **fields):
-        fake = Fake(**fields)
-        self.addCleanup(fake.close)
-        return fake
-
+class Case(WithFake, unittest.IsolatedAsyncioTestCase):
     def assert_not_cancelled(self):
         """Nothing of a cancellation is left in this task."""
         self.assertEqual(asyncio.current_task().cancelling(), 0)

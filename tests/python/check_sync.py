@@ -10,8 +10,8 @@ import time
 import unittest
 from unittest import mock
 
-from fake import (Fake, after_release, cut, grant, late, page, problem, silent,
-                  trickle, wait_until)
+from fake import (WithFake, after_release, cut, grant, late, page, problem,
+                  silent, trickle, wait_until)
 from redlockd import (Client, Lock, LockHeld, LockLost, RequestRefused,
                       Unavailable)
 from redlockd._clock import now
@@ -22,14 +22,8 @@ NO_QUORUM = problem(503, "no_quorum", retry_after_ms=10)
 GONE = problem(404, "lock_not_found")
 
 
-class Case(unittest.TestCase):
-    def setUp(self):
-        logging.getLogger("redlockd").setLevel(logging.CRITICAL)
-
-    def fake(self, **fields):
-        fake = Fake(**fields)
-        self.addCleanup(fake.close)
-        return fake
+class Case(WithFake, unittest.TestCase):
+    pass
 
 
 class Acquire(Case):

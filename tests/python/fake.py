@@ -4,6 +4,7 @@ from __future__ import annotations
 import http.server
 import itertools
 import json
+import logging
 import socket
 import threading
 import time
@@ -189,3 +190,15 @@ class Fake:
 
     def of(self, method: str) -> list[Request]:
         return [one for one in self.requests if one.method == method]
+
+
+class WithFake:
+    """For test cases: servers of this kind, which end with the test."""
+
+    def setUp(self):
+        logging.getLogger("redlockd").setLevel(logging.CRITICAL)
+
+    def fake(self, **fields):
+        fake = Fake(**fields)
+        self.addCleanup(fake.close)
+        return fake
