@@ -23,8 +23,9 @@
 #include "../server/base/clock.h"
 #include "child.h"
 #include "family.h"
+#include "wake.h"
 
-enum { KILL_AGAIN_US = 2000, NS_PER_US = 1000 };
+enum { KILL_AGAIN_US = 2000 };
 
 enum state { RUNS, ENDS, KILLS };
 
@@ -164,16 +165,6 @@ static int64_t next_us(const struct guard *guard)
 
 /* ---- the loop ------------------------------------------------------------ */
 
-/* By CLOCK_BOOTTIME: a machine that slept wakes the guard at once. */
-static void set_timer(const struct guard *guard, int64_t at_us)
-{
-    struct itimerspec at = {.it_value = {1, 0}};
-    if (at_us > US_PER_S)
-        at.it_value =
-            (struct timespec){at_us / US_PER_S, at_us % US_PER_S * NS_PER_US};
-    (void)timerfd_settime(guard->timer_fd, TFD_TIMER_ABSTIME, &at, NULL);
-}
-
 static void wait_for_more(struct guard *guard)
 {
     struct pollfd fds[] = {
@@ -182,7 +173,7 @@ static void wait_for_more(struct guard *guard)
         /* once it has ended it would always be ready */
         {.fd = guard->is_orphan ? -1 : guard->setup->life_fd, .events = POLLIN},
     };
-    set_timer(guard, next_us(guard));
+    wake_set_timer(guard->timer_fd, next_us(guard), 0);
     (void)poll(fds, sizeof fds / sizeof *fds, -1);
     read_signals(guard);
     if (!guard->is_orphan)

@@ -20,7 +20,7 @@ enum {
     MARGIN_MIN_US = 25000,
     MARGIN_MAX_US = 1000000, /* … but not more or less than this */
     RELEASE_US = 3000000,    /* how long a release may take */
-    NS_PER_US = 1000,
+    AGAIN_NS = 10000000,     /* until the guard is looked at again */
 };
 
 struct run {
@@ -70,14 +70,10 @@ static bool on_ready(void *ctx)
     return run->caught != 0 || run->keeper.has_ended;
 }
 
-/* Wakes us when the guard must be looked at, by CLOCK_BOOTTIME. */
+/* When the guard must be looked at; again and again, if it still lives. */
 static void set_timer(const struct run *run)
 {
-    int64_t at_us = keeper_look_us(&run->keeper);
-    const struct itimerspec at = {
-        .it_interval = {0, 10000000}, /* again and again, if it still lives */
-        .it_value = {at_us / US_PER_S, at_us % US_PER_S * NS_PER_US}};
-    (void)timerfd_settime(run->wake.fds[1], TFD_TIMER_ABSTIME, &at, NULL);
+    wake_set_timer(run->wake.fds[1], keeper_look_us(&run->keeper), AGAIN_NS);
 }
 
 /* Blocks what is read from fds[0] instead. before: for the command. */

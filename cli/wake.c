@@ -2,9 +2,13 @@
 
 #include <limits.h>
 #include <poll.h>
+#include <sys/timerfd.h>
+#include <time.h>
 
 #include "../server/base/clock.h"
 #include "../server/base/types.h"
+
+enum { NS_PER_US = 1000 };
 
 /* For poll: rounded up, so that it does not return just before the time. */
 static int left_ms(int64_t until_us)
@@ -27,4 +31,13 @@ bool wake_wait(const struct wake *wake, int64_t until_us)
             return false;
     } while (clock_now_us() < until_us);
     return true;
+}
+
+void wake_set_timer(int timer_fd, int64_t at_us, long again_ns)
+{
+    at_us = at_least(at_us, US_PER_S); /* 0 would switch it off */
+    const struct itimerspec at = {
+        .it_interval = {0, again_ns},
+        .it_value = {at_us / US_PER_S, at_us % US_PER_S * NS_PER_US}};
+    (void)timerfd_settime(timer_fd, TFD_TIMER_ABSTIME, &at, NULL);
 }

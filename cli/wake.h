@@ -23,4 +23,11 @@ struct wake {
  */
 bool wake_wait(const struct wake *wake, int64_t until_us);
 
+/*
+ * Sets a timerfd of CLOCK_BOOTTIME, which wakes at once after the machine has
+ * slept: readable when clock_now_us() is at_us, and again every again_ns, less
+ * than a second; 0: only once.
+ */
+void wake_set_timer(int timer_fd, int64_t at_us, long again_ns);
+
 #endif
