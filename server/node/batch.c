@@ -28,6 +28,12 @@ static_assert(NAMES_MAX * PREFIX_MAX + NAMES_LEN_MAX + TOKEN_MAX +
                   BATCH_BYTES_MAX,
               "an empty batch takes any call");
 
+/* Those of its calls. */
+static int count_args(const struct batch *batch)
+{
+    return batch->acquires + 2 * batch->releases + batch->args_count;
+}
+
 static bool has_room(const struct batch *batch, const struct call *call)
 {
     int names = names_count(call->resource);
@@ -38,7 +44,7 @@ static bool has_room(const struct batch *batch, const struct call *call)
                     call->found.len + call->mark.len + call->witnesses.len +
                     (size_t)NUMBERS_OF(names) * DIGITS_MAX;
     return batch->calls < BATCH_CALLS_MAX &&
-           ARGS_OF(names) <= BATCH_ARGS_MAX - batch->args_count &&
+           ARGS_OF(names) <= BATCH_ARGS_MAX - count_args(batch) &&
            needed <= sizeof batch->bytes - batch->used;
 }
 
@@ -88,21 +94,30 @@ static void add(struct batch *batch, struct span arg)
     batch->args[batch->args_count++] = arg;
 }
 
-static void add_number(struct batch *batch, int64_t number)
+static struct span copy_number(struct batch *batch, int64_t number)
 {
     char digits[DIGITS_MAX];
     assert(number >= 0);
-    add(batch, copy(batch, span_of_number(digits, (uint64_t)number)));
+    return copy(batch, span_of_number(digits, (uint64_t)number));
 }
 
-/* prefix + name, of each name */
+static void add_number(struct batch *batch, int64_t number)
+{
+    add(batch, copy_number(batch, number));
+}
+
+/* prefix + name */
+static struct span copy_lock(struct batch *batch, struct span name)
+{
+    struct span lock = copy(batch, batch->prefix);
+    lock.len += copy(batch, name).len;
+    return lock;
+}
+
 static void add_locks(struct batch *batch, struct span names)
 {
-    for (int left = names_count(names); left > 0; left--) {
-        struct span lock = copy(batch, batch->prefix);
-        lock.len += copy(batch, names_next(&names)).len;
-        add(batch, lock);
-    }
+    for (int left = names_count(names); left > 0; left--)
+        add(batch, copy_lock(batch, names_next(&names)));
 }
 
 static void add_slots(struct batch *batch, const struct call *call)
@@ -117,14 +132,8 @@ static void add_slots(struct batch *batch, const struct call *call)
  * semicolon parts those that may be about the same lock or slot; a lock's slot
  * is always the same.
  */
-static void part_slots(struct batch *batch, const struct call *call, int names)
+static void part_slots(struct batch *batch, const struct call *call)
 {
-    bool is_single = names == 1 &&
-                     (call->kind == CALL_ACQUIRE || call->kind == CALL_RELEASE);
-    if (!is_single) {
-        batch->slots_count = 0; /* it parts them itself */
-        return;
-    }
     for (int i = 0; i < batch->slots_count; i++)
         if (batch->slots[i] == call->slots[0]) {
             batch->kinds[batch->kinds_count++] = ';';
@@ -133,12 +142,39 @@ static void part_slots(struct batch *batch, const struct call *call, int names)
     batch->slots[batch->slots_count++] = call->slots[0];
 }
 
+/*
+ * An acquire or release of one lock, which are most calls. What the script
+ * reads at once stands together.
+ */
+static void add_single(struct batch *batch, const struct call *call)
+{
+    struct span lock = copy_lock(batch, call->resource);
+    struct span token = copy(batch, call->token);
+    part_slots(batch, call);
+    if (call->kind == CALL_RELEASE) {
+        batch->kinds[batch->kinds_count++] = 'r';
+        batch->locks[batch->releases] = lock;
+        batch->tokens[batch->releases++] = token;
+        return;
+    }
+    batch->kinds[batch->kinds_count++] = 'a';
+    add(batch, lock);
+    add(batch, token);
+    add_number(batch, call->ttl_ms);
+    batch->slots_of[batch->acquires++] = copy_number(batch, call->slots[0]);
+}
+
 /* The arguments that batch.lua and row.lua count for each kind. */
 static void add_args(struct batch *batch, const struct call *call)
 {
     int names = names_count(call->resource);
     char letter = script_letter(call->kind);
-    part_slots(batch, call, names);
+    if (names == 1 &&
+        (call->kind == CALL_ACQUIRE || call->kind == CALL_RELEASE)) {
+        add_single(batch, call);
+        return;
+    }
+    batch->slots_count = 0; /* it parts those before it from those behind it */
     if (names > 1) {
         add_number(batch, names);
         letter = (char)(letter - 'a' + 'A');
@@ -228,6 +264,13 @@ static void append(struct batch_command *command, struct span arg)
     command->args[command->count++] = arg;
 }
 
+static void append_all(struct batch_command *command, const struct span *args,
+                       int count)
+{
+    for (int i = 0; i < count; i++)
+        append(command, args[i]);
+}
+
 void batch_command(const struct batch *batch, const char *sha,
                    struct batch_command *command)
 {
@@ -247,14 +290,22 @@ void batch_command(const struct batch *batch, const char *sha,
     append(command,
            span_of_number(command->deadline, (uint64_t)batch->deadline_us));
     append(command, (struct span){batch->kinds, (size_t)batch->kinds_count});
-    for (int i = 0; i < batch->args_count; i++)
-        append(command, batch->args[i]);
+    append(command,
+           span_of_number(command->acquires, (uint64_t)batch->acquires));
+    append(command,
+           span_of_number(command->releases, (uint64_t)batch->releases));
+    append_all(command, batch->slots_of, batch->acquires);
+    append_all(command, batch->locks, batch->releases);
+    append_all(command, batch->tokens, batch->releases);
+    append_all(command, batch->args, batch->args_count);
 }
 
 void batch_reset(struct batch *batch)
 {
     batch->calls = 0;
     batch->args_count = 0;
+    batch->acquires = 0;
+    batch->releases = 0;
     batch->used = 0;
     batch->admit = (struct span){NULL, 0};
     batch->window_us = 0;

@@ -11,8 +11,8 @@
 enum {
     BATCH_CALLS_MAX = 64, /* bounds how long a node does nothing else */
     BATCH_ARGS_MAX = BATCH_CALLS_MAX * SCRIPT_ARGS_MAX,
-    BATCH_HEAD_ARGS = 9, /* EVALSHA, sha, 1, key, admit, median, window,
-                            deadline, kinds */
+    BATCH_HEAD_ARGS = 11, /* EVALSHA, sha, 1, key, admit, median, window,
+                             deadline, kinds, acquires, releases */
     BATCH_COMMAND_MAX = BATCH_HEAD_ARGS + BATCH_ARGS_MAX,
     BATCH_BYTES_MAX = 32 * 1024,
     BATCH_KINDS_MAX = 2 * BATCH_CALLS_MAX, /* letters and semicolons */
@@ -31,6 +31,11 @@ struct batch {
     int calls;
     int args_count;
     struct span args[BATCH_ARGS_MAX];
+    int acquires;                          /* of one lock … */
+    struct span slots_of[BATCH_CALLS_MAX]; /* … and their slots */
+    int releases;                          /* of one lock, … */
+    struct span locks[BATCH_CALLS_MAX];    /* … their locks … */
+    struct span tokens[BATCH_CALLS_MAX];   /* … and tokens */
     struct span admit;   /* of all calls; empty: no call needs it yet */
     int64_t window_us;   /* of all calls; 0: no call needs it yet */
     bool is_timed;       /* a call has a deadline: … */
@@ -61,6 +66,8 @@ struct batch_command {
     char window[DIGITS_MAX];
     char median[DIGITS_MAX];
     char deadline[DIGITS_MAX];
+    char acquires[DIGITS_MAX];
+    char releases[DIGITS_MAX];
 };
 
 /* The EVALSHA of a batch with at least one call. sha: 40 hex digits. */

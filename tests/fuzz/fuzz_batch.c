@@ -14,8 +14,8 @@
 #include "input.h"
 
 enum {
-    KINDS_AT = BATCH_HEAD_ARGS - 1,
-    DEADLINE_AT = BATCH_HEAD_ARGS - 2,
+    KINDS_AT = BATCH_HEAD_ARGS - 3,
+    DEADLINE_AT = BATCH_HEAD_ARGS - 4,
     SLOTS = 8,
     LATER_US = 500, /* for each byte */
 };
@@ -104,26 +104,60 @@ static const struct span *take_locks(const struct span *arg,
     return arg;
 }
 
-/* Takes off the arguments of the call; returns what follows them. */
-static const struct span *take_call(const struct span *arg,
-                                    const struct batch *batch,
-                                    const struct call *call)
+/* Where the next arguments of each sort are. */
+struct places {
+    const struct span *slot; /* of acquires of one lock … */
+    const struct span *lock; /* … and what is released: locks, … */
+    const struct span *token;
+    const struct span *arg; /* all others */
+};
+
+static struct places places_of(const struct calls *calls,
+                               const struct batch_command *command)
+{
+    int acquires = 0, releases = 0;
+    for (int i = 0; i < calls->count; i++) {
+        const struct call *call = &calls->call[i];
+        if (names_count(call->resource) > 1)
+            continue;
+        acquires += call->kind == CALL_ACQUIRE;
+        releases += call->kind == CALL_RELEASE;
+    }
+    (void)take_number(&command->args[KINDS_AT + 1], acquires);
+    (void)take_number(&command->args[KINDS_AT + 2], releases);
+    const struct span *slots = command->args + BATCH_HEAD_ARGS;
+    const struct span *locks = slots + acquires;
+    return (struct places){slots, locks, locks + releases,
+                           locks + 2 * releases};
+}
+
+/* Takes off the arguments of the call. */
+static void take_call(struct places *at, const struct batch *batch,
+                      const struct call *call)
 {
     int count = names_count(call->resource);
+    if (count == 1 && call->kind == CALL_RELEASE) {
+        at->lock = take_locks(at->lock, batch, call->resource, 1);
+        at->token = take_text(at->token, call->token);
+        return;
+    }
     if (count > 1)
-        arg = take_number(arg, count);
-    arg = take_locks(arg, batch, call->resource, count);
+        at->arg = take_number(at->arg, count);
+    at->arg = take_locks(at->arg, batch, call->resource, count);
     if (call->kind == CALL_INSPECT)
-        return arg;
-    arg = take_text(arg, call->token);
+        return;
+    at->arg = take_text(at->arg, call->token);
     if (call->kind == CALL_RELEASE)
-        return arg;
-    arg = take_number(arg, call->ttl_ms);
+        return;
+    at->arg = take_number(at->arg, call->ttl_ms);
+    if (count == 1 && call->kind == CALL_ACQUIRE) {
+        at->slot = take_number(at->slot, call->slots[0]);
+        return;
+    }
     for (int i = 0; i < count; i++)
-        arg = take_number(arg, call->slots[i]);
+        at->arg = take_number(at->arg, call->slots[i]);
     if (call->kind == CALL_REPEAT || call->kind == CALL_REPAIR)
-        arg = take_number(arg, call->seen);
-    return arg;
+        at->arg = take_number(at->arg, call->seen);
 }
 
 /*
@@ -177,10 +211,10 @@ static void check(struct batch *batch, struct calls *calls)
     batch_command(batch, "0123456789abcdef0123456789abcdef01234567", &command);
     (void)take_number(&command.args[DEADLINE_AT], deadline_of(calls));
     check_kinds(calls, command.args[KINDS_AT]);
-    const struct span *arg = command.args + BATCH_HEAD_ARGS;
+    struct places at = places_of(calls, &command);
     for (int i = 0; i < calls->count; i++)
-        arg = take_call(arg, batch, &calls->call[i]);
-    assert(arg == command.args + command.count);
+        take_call(&at, batch, &calls->call[i]);
+    assert(at.arg == command.args + command.count);
     batch_reset(batch);
     calls->count = 0;
     calls->used = 0;

@@ -50,8 +50,9 @@ BEATS_UNTOLD = Edit(
     "memory->beat.it < 0 && call->call.nonce.len > 0")
 # A row of acquires and releases deletes locks of any value.
 ROW_DELETES = Edit(
-    "server/node/scripts/row.lua", "            if value == token then\n",
-    "            if value ~= '' then\n")
+    "server/node/scripts/row.lua",
+    "            if value == ARGV[lock_at + token_offset] then\n",
+    "            if value then\n")
 
 DEFECTS = [
     # ---- rounds -------------------------------------------------------------
@@ -335,7 +336,7 @@ DEFECTS = [
     Defect("row without numbers", "differ", "batch", [Edit(
         "server/node/scripts/row.lua",
         "                        slots[filled] = digits\n",
-        "                        slots[filled] = found[fields] or '0'\n")]),
+        "                        slots[filled] = '0'\n")]),
     Defect("row without compare", "differ", "batch", [ROW_DELETES]),
     # ---- what nodes say of each other ---------------------------------------
     Defect("floor not compared by a look", "sim", "exclusion", [

@@ -1,7 +1,7 @@
 -- Sets locks: all of them or none, with one token, and with its number, which is
 -- above those of all their slots.
 --
--- ARGV  lock... token ttl_ms slot...
+-- ARGV  lock... token ttl_ms slot...; of one lock: its slot is ARGV[slot_at]
 -- G | HELD pttl value | STALE highest | Q | L | S
 --
 -- HELD and STALE tell of the first lock that cannot be set.
@@ -27,7 +27,7 @@ if kind == 'a' or kind == 'g' then
 
     -- One lock at once; repeat.lua looks at several before it sets the first.
     if kind == 'a' and n == 1 then
-        local slot = ARGV[b + 2]
+        local slot = ARGV[slot_at]
         local highest = tonumber(redis.call('HGET', state, slot) or 0)
         if highest < number and redis.call('SET', ARGV[a], ARGV[b], 'NX', 'PX',
             ARGV[b + 1]) then

@@ -8,7 +8,9 @@
 
 -- One call: what follows would cost more than the call.
 if string.find(kinds, '^%l$') then
-    local ok, reply = pcall(run, kinds, 6, 1)
+    local a = kinds == 'r' and 8 or arguments_at
+    slot_at = 8
+    local ok, reply = pcall(run, kinds, a, 1, a + 1)
     if ok and type(reply) == 'string' then
         return {now, beat, reply}
     end
@@ -16,7 +18,7 @@ if string.find(kinds, '^%l$') then
 end
 
 local answers, count, has_details = {}, 0, false
-local at, a = 1, 6 -- the next letter, its first argument
+local at, a = 1, arguments_at -- the next letter, its first argument
 
 while at <= #kinds do
     local _, last = string.find(kinds, '^[ar][ar][ar]+', at)
@@ -36,7 +38,15 @@ while at <= #kinds do
             n = tonumber(ARGV[a])
             a = a + 1
         end
-        if kind == 'a' or kind == 'e' then
+        local lock, others = a, a + n
+        if letter == 'a' then
+            slot_at = slot_at + 1
+            arguments = 3
+        elseif letter == 'r' then
+            lock_at = lock_at + 1
+            lock, others = lock_at, lock_at + token_offset
+            arguments = 0
+        elseif kind == 'a' or kind == 'e' then
             arguments = 2 + 2 * n
         elseif kind == 'g' or kind == 'p' then
             arguments = 3 + 2 * n
@@ -52,7 +62,7 @@ while at <= #kinds do
             arguments = 4
         end
         -- An error of one call is its reply; the other calls still run.
-        local ok, reply = pcall(run, kind, a, n)
+        local ok, reply = pcall(run, kind, lock, n, others)
         if not ok and type(reply) ~= 'table' then
             reply = {err = reply}
         end

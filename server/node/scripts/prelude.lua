@@ -3,13 +3,16 @@
 -- common kinds at once, then batch.lua, which runs the calls of a batch.
 --
 -- KEYS  state
--- ARGV  admit median_us window_us deadline_us kinds argument...
+-- ARGV  admit median_us window_us deadline_us kinds acquires releases
+--       slot... lock... token... argument...
 --
 -- admit        of calls that need a vote: as it was last seen on the node; of
 --              those that look at it and change it: without the replication ID
 -- median_us    of the nodes' clocks when the batch was sent; 0: unknown
 -- window_us    between a number and the node's clock
 -- deadline_us  by the node's clock: then the senders have given up
+-- acquires     of one lock: how many, and so how many slots follow
+-- releases     of one lock: how many, and so how many locks and tokens follow
 -- kinds        of the calls, a letter each:
 --
 --   a acquire  g repeat  e extend   p repair  r release  i inspect
@@ -32,6 +35,12 @@
 -- KEYS runs nothing of the script, so one call could fail all others.
 local state, admit, median_us, window_us, deadline_us, kinds =
     KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+
+-- Where the latest acquire of one lock has its slot and the latest release of one
+-- lock its lock, which is so far before its token; where the other arguments
+-- begin.
+local slot_at, lock_at, token_offset = 7, 7 + ARGV[6], ARGV[7] + 0
+local arguments_at = lock_at + 2 * token_offset + 1
 
 -- The node's clock in microseconds. Like the fencing numbers it stays below
 -- 2^53, where Lua's doubles and the conversion to a reply are exact.
@@ -97,7 +106,7 @@ end
 -- reply.
 --
 -- pttl   or the error at reading it, which is then the reply
--- value  nil: it was not read
+-- value  whole or so much of it; nil: it was not read
 local function held(lock, pttl, value)
     value = value or redis.pcall('GETRANGE', lock, '0', '255')
     if type(value) == 'table' and string.find(value.err, '^WRONGTYPE') then
@@ -106,15 +115,15 @@ local function held(lock, pttl, value)
     if type(pttl) == 'table' then
         return pttl
     end
-    return type(value) == 'table' and value or {'HELD', pttl, value}
+    return type(value) == 'table' and value or
+        {'HELD', pttl, string.sub(value, 1, 256)}
 end
 
 -- Runs one call. Its n locks, if it is about locks, are the arguments from
--- ARGV[a] on; the other ones follow from ARGV[b] on. Returns the reply, or
--- raises the error that becomes the reply.
+-- ARGV[a] on; the other ones stand from ARGV[b] on. Returns the reply, or raises
+-- the error that becomes the reply.
 --
 -- The files that follow are its body, one for each kind of call. One function
 -- for all, because each batch creates its functions anew.
-local function run(kind, a, n)
-local b = a + n
+local function run(kind, a, n, b)
 

@@ -1,7 +1,7 @@
 -- Deletes the locks that still have the token, and announces each one while
 -- servers listen.
 --
--- ARGV  lock... token
+-- ARGV  lock... token; of one lock: as lock_at tells
 -- D | DELETED listeners | HELD pttl value | F | Q
 --
 -- HELD tells of the first lock with another value; only if there is none, F that
@@ -13,7 +13,7 @@
 if kind == 'r' then
     local refused, other, pttl, other_value, is_missing, listeners
     local listened_until -- as the state says, once it was read
-    for i = a, b - 1 do
+    for i = a, a + n - 1 do
         local value = redis.pcall('GETRANGE', ARGV[i], '0', '255')
         if value == ARGV[b] then
             local deleted = redis.pcall('DEL', ARGV[i])

@@ -1,39 +1,77 @@
 end -- of run
 
+-- The numbers in the slots, from this field of a reply on; an error if one is
+-- none. nil and false: there is none yet.
+local function to_numbers(texts, first)
+    for i = first, #texts do
+        texts[i] = (texts[i] or 0) + 0
+    end
+end
+
+-- The values of locks, false where there is none or another type; one by one if
+-- the node denies its user MGET or one of them, which has an error then.
+local function read_locks(first, last)
+    local values = redis.pcall('MGET', unpack(ARGV, first, last))
+    if values.err then
+        values = {}
+        for i = first, last do
+            values[#values + 1] = redis.pcall('GETRANGE', ARGV[i], '0', '255')
+        end
+    end
+    return values
+end
+
+-- The reply to an acquire whose lock was not set.
+--
+-- value    that the lock has, or the error at setting it; false: it was not
+--          tried, as its slot has a number as high
+-- highest  that number; nil: what is in the slot is none
+local function not_set(lock, value, highest)
+    local pttl = redis.pcall('PTTL', lock)
+    if not highest then
+        return {err = 'ERR there is no number in the slot'}
+    end
+    if pttl == -2 then
+        return value or {'STALE', highest}
+    end
+    return held(lock, pttl, value or nil)
+end
+
 -- Rows of acquires and releases of one lock each, which are most calls:
 --
---   a  ARGV  lock token ttl_ms slot
+--   a  ARGV  lock token ttl_ms
 --      G | HELD pttl value | STALE highest | Q | L | S
---   r  ARGV  lock token
+--   r  its lock and token have places of their own
 --      D | DELETED listeners | HELD pttl value | F | Q
 --
 -- They do what acquire.lua and release.lua do. But a command costs a node more
 -- than all that is done around it, and a function nearly as much. So what they
 -- read of the state is read at once before the first of them, what they write is
--- written at once after the last, and what they delete is deleted at once. As no
--- two of them are about one lock or one slot, this shows nowhere.
+-- written at once after the last, and what they delete is read and deleted at
+-- once. As no two of them are about one lock or one slot, this shows nowhere.
 --
--- letters  of the calls, "a" (97) and "r" (114)
+-- Much of the rest is the price of Lua: so what is used often is local, texts
+-- become numbers by arithmetic, and no table is made that can be spared.
+--
+-- letters  of the calls: "a" (97) and "r" (114)
 -- answers  to which theirs are added, after the first count
--- a        where their arguments begin
+-- a        where the arguments of the acquires begin
 --
 -- Returns where the next arguments begin, and whether an answer may be more than
 -- a letter.
 local function run_row(letters, answers, count, a)
-    local try, sub = redis.pcall, string.sub
+    local ARGV, try, sub = ARGV, redis.pcall, string.sub
     local has_details = false
-    local wanted, fields, b = {'admit', 'beat', 'listened_until'}, 3, a
+    local fields = 3
     for i = 1, #letters do
         if letters[i] == 97 then -- a
             fields = fields + 1
-            wanted[fields] = ARGV[b + 3]
-            b = b + 4
-        else
-            b = b + 2
         end
     end
+    local releases, before = #letters - fields + 3, lock_at
 
-    local found = try('HMGET', state, unpack(wanted))
+    local found = try('HMGET', state, 'admit', 'beat', 'listened_until',
+        unpack(ARGV, slot_at + 1, slot_at + fields - 3))
     local refusal -- of all acquires
     local can_ask, may_vote = true, true
     if fields > 3 then
@@ -53,81 +91,88 @@ local function run_row(letters, answers, count, a)
         refusal = 'L'
     end
 
+    if not refusal and not pcall(to_numbers, found, 4) then
+        for i = 4, fields do
+            found[i] = tonumber(found[i] or 0) -- nil: it is none
+        end
+    end
+
+    local values = releases > 0 and read_locks(before + 1, before + releases)
     local window_us = tonumber(window_us)
-    local slots, filled, locks, tokens, deletes = {}, 0, {}, {}, 0
+    local slots, filled, deletes = {}, 0, 0
     fields = 3
     for i = 1, #letters do
-        local lock, token = ARGV[a], ARGV[a + 1]
         local reply = refusal
         if letters[i] == 114 then
-            local value = try('GETRANGE', lock, '0', '255')
-            if value == token then
+            lock_at = lock_at + 1
+            local value = values[lock_at - before]
+            if value == ARGV[lock_at + token_offset] then
                 reply = 'D'
                 deletes = deletes + 1
-                locks[deletes], tokens[deletes] = lock, token
             else
+                local lock = ARGV[lock_at]
                 local pttl = try('PTTL', lock)
                 if pttl == -2 then
                     -- It means something only if nothing was forgotten.
                     local ok, is_whole = pcall(is_admitted, found[1])
                     reply = ok and is_whole and 'F' or 'Q'
                 else
-                    reply, has_details = held(lock, pttl, value), true
+                    reply, has_details = held(lock, pttl, value or nil), true
                 end
             end
-            a = a + 2
         else
-            fields = fields + 1
+            fields, slot_at = fields + 1, slot_at + 1
             if not refusal then
+                local lock, token = ARGV[a], ARGV[a + 1]
                 local digits = sub(token, 1, 16)
-                local number = tonumber(digits)
-                local highest = tonumber(found[fields] or 0)
+                local number, highest = digits + 0, found[fields]
                 if number - now > window_us or now - number > window_us then
                     -- A number far ahead of this clock would block the slot
                     -- for correct ones; one far below may be lower than a
                     -- number that this node has forgotten.
                     reply = 'S'
                 else
-                    local set = highest and highest < number and
-                        try('SET', lock, token, 'NX', 'PX', ARGV[a + 2])
-                    if set and set.ok then
+                    -- GET spares the table that SET answers OK with.
+                    local is_above = highest and number > highest
+                    local value = is_above and
+                        try('SET', lock, token, 'NX', 'GET', 'PX', ARGV[a + 2])
+                    if is_above and not value then
                         -- Only now: a number that was not granted must not
                         -- make others stale.
                         reply = 'G'
-                        slots[filled + 1] = ARGV[a + 3]
+                        slots[filled + 1] = ARGV[slot_at]
                         filled = filled + 2
                         slots[filled] = digits
                     else
-                        -- Held; or free, but its slot has a higher number.
-                        local pttl = set or highest and try('PTTL', lock) or
-                            {err = 'ERR there is no number in the slot'}
-                        reply = pttl == -2 and {'STALE', highest} or
-                            held(lock, pttl)
-                        has_details = true
+                        reply, has_details =
+                            not_set(lock, value, highest), true
                     end
                 end
             end
-            a = a + 4
+            a = a + 3
         end
         answers[count + i] = reply
     end
 
     if deletes > 0 then
-        local deleted = try('DEL', unpack(locks))
+        local deleted = deletes == releases and
+            try('DEL', unpack(ARGV, before + 1, lock_at))
         local is_told = (tonumber(found[3]) or 0) > now
         if is_told or deleted ~= deletes then
             has_details = true
-            local k = 0
+            local at = before
             for i = count + 1, count + #letters do
+                if letters[i - count] == 114 then
+                    at = at + 1
+                end
                 if answers[i] == 'D' then
-                    k = k + 1
                     -- The node may deny its user one of the locks.
-                    local one = deleted == deletes or try('DEL', locks[k])
+                    local one = deleted == deletes or try('DEL', ARGV[at])
                     if type(one) == 'table' then
                         answers[i] = one
                     elseif is_told then
-                        answers[i] =
-                            {'DELETED', announce(locks[k], tokens[k])}
+                        answers[i] = {'DELETED',
+                            announce(ARGV[at], ARGV[at + token_offset])}
                     end
                 end
             end

@@ -76,18 +76,18 @@ static const char *command_words(void)
 #define SETS SEEN "15000000 1700000000123456 "
 
 static const char *const kinds[CALL_KINDS] = {
-    SEEN "0 0 k 00ff 1700000000123456 1 77 0 ab=1 cd=2 1700000000000003",
-    SEEN "0 0 m 1:run:m:0:n 60000 1 77",
-    SEEN "0 0 n 1:run:m:0:n 1:f:n:old 1 77",
-    SEEN "0 0 v 00ff 1700000000123456 1:f:n:old",
-    SETS "a p:r T 30000 0",
-    SETS "g p:r T 30000 0 1700000000000005",
-    SETS "e p:r T 30000 0",
-    SETS "p p:r T 30000 0 1700000000000005",
-    " 0 0 0 r p:r T",
-    " 0 0 0 i p:r",
-    " 0 0 0 l 3000000",
-    " 0 0 0 s 12 100 r",
+    SEEN "0 0 k 0 0 00ff 1700000000123456 1 77 0 ab=1 cd=2 1700000000000003",
+    SEEN "0 0 m 0 0 1:run:m:0:n 60000 1 77",
+    SEEN "0 0 n 0 0 1:run:m:0:n 1:f:n:old 1 77",
+    SEEN "0 0 v 0 0 00ff 1700000000123456 1:f:n:old",
+    SETS "a 1 0 0 p:r T 30000",
+    SETS "g 0 0 p:r T 30000 0 1700000000000005",
+    SETS "e 0 0 p:r T 30000 0",
+    SETS "p 0 0 p:r T 30000 0 1700000000000005",
+    " 0 0 0 r 0 1 p:r T",
+    " 0 0 0 i 0 0 p:r",
+    " 0 0 0 l 0 0 3000000",
+    " 0 0 0 s 0 0 12 100 r",
 };
 
 START_TEST(a_call_is_encoded)
@@ -116,9 +116,13 @@ START_TEST(several_calls_are_one_command)
     acquire.token = span_of("U");
     acquire.slots[0] = FENCE_SLOTS - 1;
     ck_assert(batch_add(&batch, &acquire));
+    acquire.resource = span_of("t");
+    acquire.slots[0] = 7;
+    acquire.ttl_ms = 500;
+    ck_assert(batch_add(&batch, &acquire));
     ck_assert_str_eq(command_words(), "EVALSHA " SHA " 1 p:redlockd:state " SETS
-                                      "raa p:q T p:r T 30000 0 "
-                                      "p:s U 30000 16383");
+                                      "raaa 3 1 0 16383 7 p:q T "
+                                      "p:r T 30000 p:s U 30000 p:t U 500");
 }
 END_TEST
 
@@ -130,14 +134,14 @@ START_TEST(a_batch_has_the_first_median_that_is_known)
         ck_assert(batch_add(&batch, &call));
     static const char begin[] =
         "EVALSHA " SHA " 1 p:redlockd:state 1:f:n:run 1000 15000000 "
-        "1700000000123456 eee p:r ";
+        "1700000000123456 eee 0 0 p:r ";
     ck_assert_mem_eq(command_words(), begin, sizeof begin - 1);
     batch_reset(&batch);
     call.median_us = 0;
     ck_assert(batch_add(&batch, &call));
     static const char anew[] =
         "EVALSHA " SHA " 1 p:redlockd:state 1:f:n:run 0 15000000 "
-        "1700000000123456 e p:r ";
+        "1700000000123456 e 0 0 p:r ";
     ck_assert_mem_eq(command_words(), anew, sizeof anew - 1);
 }
 END_TEST
@@ -203,7 +207,7 @@ START_TEST(what_is_left_out_is_an_empty_argument)
     ck_assert(batch_add(&batch, &call));
     ck_assert_str_eq(command_words(),
                      "EVALSHA " SHA " 1 p:redlockd:state 1:f:n:run 0 0 0 "
-                     "kv  0 0 0 1  0 00ff 1700000000123456 ");
+                     "kv 0 0  0 0 0 1  0 00ff 1700000000123456 ");
 }
 END_TEST
 

@@ -75,7 +75,7 @@ START_TEST(a_call_begins_with_the_count_of_its_names)
     call.resource = span_of("a\nbc\nd");
     snprintf(expected, sizeof expected,
              "EVALSHA " SHA " 1 p:redlockd:state " ADMIT
-             " 1700000000000000 15000000 %s r%cr p:r T 3 %s p:r T",
+             " 1700000000000000 15000000 %s r%cr 0 2 p:r p:r T T 3 %s",
              has_deadline ? "1700000000123456" : "0", kinds[_i].letter,
              kinds[_i].args);
     ck_assert(batch_add(&batch, &one));

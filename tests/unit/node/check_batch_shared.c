@@ -9,7 +9,7 @@
 
 #define SHA "0123456789abcdef0123456789abcdef01234567"
 
-enum { KINDS_AT = BATCH_HEAD_ARGS - 1, DEADLINE_AT = BATCH_HEAD_ARGS - 2 };
+enum { KINDS_AT = BATCH_HEAD_ARGS - 3, DEADLINE_AT = BATCH_HEAD_ARGS - 4 };
 
 static struct batch batch;
 

@@ -208,7 +208,10 @@ END_TEST
 
 static struct call mixed[6];
 
-/* Three locks that are there, three that are not. */
+/*
+ * Three locks that are there, three that are not; with one deadline, so that
+ * all are in one batch, however slow the machine is.
+ */
 static void mix(void)
 {
     static const char *const held[] = {"a", "b", "c"},
@@ -217,6 +220,7 @@ static void mix(void)
         set(held[i]);
         mixed[2 * i] = release(held[i], 1 + i);
         mixed[2 * i + 1] = acquire(free[i], 4 + i);
+        mixed[2 * i + 1].node_deadline_us = mixed[1].node_deadline_us;
     }
 }
 
@@ -291,6 +295,19 @@ START_TEST(who_may_not_ask_for_the_replication_is_not_granted)
     EXPECT_VOTES(VOTE_DELETED, UNFIT(NO_PERMISSION), VOTE_DELETED,
                  UNFIT(NO_PERMISSION), VOTE_DELETED, UNFIT(NO_PERMISSION));
     ck_assert_int_eq(master_integer(&live.master, "DBSIZE"), 1);
+}
+END_TEST
+
+/* As before there was a need for it. */
+START_TEST(who_may_not_read_at_once_releases_all_the_same)
+{
+    mix();
+    user("-mget");
+    live_ask_all(mixed, 6);
+    user("+mget");
+    EXPECT_VOTES(VOTE_DELETED, VOTE_GRANTED, VOTE_DELETED, VOTE_GRANTED,
+                 VOTE_DELETED, VOTE_GRANTED);
+    ck_assert_int_eq(has("a") + has("b") + has("c"), 0);
 }
 END_TEST
 
@@ -377,6 +394,7 @@ Suite *check_lua_batch(void)
     tcase_add_test(tcase, who_may_not_write_a_number_is_not_granted);
     tcase_add_test(tcase, who_may_not_read_the_state_is_not_granted);
     tcase_add_test(tcase, who_may_not_ask_for_the_replication_is_not_granted);
+    tcase_add_test(tcase, who_may_not_read_at_once_releases_all_the_same);
     tcase_add_test(tcase, who_may_not_delete_deletes_nothing);
     tcase_add_test(tcase, a_full_node_deletes);
     tcase_add_test(tcase, a_state_of_another_type_grants_nothing);

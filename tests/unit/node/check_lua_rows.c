@@ -195,6 +195,25 @@ START_TEST(each_call_has_the_answer_that_it_has_alone)
 }
 END_TEST
 
+/* A token is shorter, and a reply has a bound. */
+START_TEST(of_a_long_value_only_the_beginning_is_told)
+{
+    static char value[1001];
+    struct call calls[4];
+    memset(value, 'v', sizeof value - 1);
+    for (int i = 0; i < 4; i++) {
+        calls[i] = make_call(i, ADMITTED);
+        master_integer(&live.master, "DEL p:%s", names[i]);
+        master_text(&live.master, "SET p:%s %s", names[i], value);
+    }
+    live_ask_all(calls, 4);
+    for (int i = 0; i < 4; i++) {
+        ck_assert_int_eq(live.votes[i], VOTE_HELD);
+        ck_assert_uint_eq(strspn(live.answers[i].value, "v"), VALUE_MAX);
+    }
+}
+END_TEST
+
 Suite *check_lua_rows(void);
 
 Suite *check_lua_rows(void)
@@ -205,6 +224,7 @@ Suite *check_lua_rows(void)
     tcase_add_checked_fixture(tcase, setup, live_teardown);
     tcase_add_loop_test(tcase, each_call_has_the_answer_that_it_has_alone, 0,
                         ROW);
+    tcase_add_test(tcase, of_a_long_value_only_the_beginning_is_told);
     suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -11,7 +11,7 @@
 #include "../../../server/base/clock.h"
 #include "../../../server/node/batch.h"
 
-enum { KINDS_AT = BATCH_HEAD_ARGS - 1 }; /* in an EVALSHA */
+enum { KINDS_AT = BATCH_HEAD_ARGS - 3 }; /* in an EVALSHA */
 
 #define BULK(len, text) "$" #len "\r\n" text "\r\n"
 
