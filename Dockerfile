@@ -12,7 +12,7 @@ RUN [ "$(cat VERSION)" = "$VERSION" ] || { \
       echo "ARG VERSION is $VERSION, the file VERSION $(cat VERSION)" >&2; \
       exit 1; \
     } \
- && make -j"$(nproc)" install DESTDIR=/out PREFIX=/usr \
+ && make -j"$(nproc)" install-bin DESTDIR=/out PREFIX=/usr \
       CFLAGS="-fstack-protector-strong -D_FORTIFY_SOURCE=3" \
       LDFLAGS="-s -Wl,--as-needed,-z,relro,-z,now"
 
@@ -21,7 +21,7 @@ RUN apt-get update -qq \
  && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
       --no-install-recommends \
       libcurl4t64 libgnutls30t64 libhiredis1.1.0 libjansson4 \
-      libmicrohttpd12t64 libuv1t64 \
+      libmicrohttpd12t64 libsystemd0 libuv1t64 \
  && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/cache/debconf/*-old \
       /var/log/apt /var/log/dpkg.log
 COPY --from=build /out/usr/bin/ /usr/bin/

@@ -10,7 +10,7 @@ CLANG_FORMAT ?= clang-format
 VERSION := $(shell cat VERSION)
 # make V=1 shows the commands
 Q := $(if $(V),,@)
-PKGS := libmicrohttpd hiredis jansson libuv gnutls
+PKGS := libmicrohttpd hiredis jansson libuv gnutls libsystemd
 
 WARN := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes \
         -Wmissing-prototypes -Wvla
@@ -24,7 +24,7 @@ FLAGS_fuzz := $(FLAGS_asan) -fsanitize=fuzzer-no-link
 CFLAGS ?=
 C_FLAGS = -std=c11 -D_GNU_SOURCE -DREDLOCKD_VERSION='"$(VERSION)"' -I$(GEN) \
           $(WARN)
-ALL_CFLAGS = $(C_FLAGS) $(FLAGS_$(FLAVOUR)) -MMD -MP $(CFLAGS)
+ALL_CFLAGS = $(C_FLAGS) $(FLAGS_$(FLAVOUR)) -MMD -MP $(CPPFLAGS) $(CFLAGS)
 ALL_LDFLAGS = $(FLAGS_$(FLAVOUR)) $(LDFLAGS)
 lib_cflags = $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
 lib_libs = $(shell pkg-config --libs $(PKGS))
@@ -36,15 +36,16 @@ OBJ := $(patsubst %.c,$(OUT)/%.o,$(filter-out server/main.c,\
 # redlockctl, and what it shares with redlockd
 CLI_PKGS := libcurl jansson
 CLI_OBJ := $(patsubst %.c,$(OUT)/%.o,$(sort $(wildcard cli/*.c))) \
-           $(patsubst %,$(OUT)/server/base/%.o,clock names random) \
-           $(patsubst %,$(OUT)/api/%.o,base64url id utf8)
+           $(patsubst %,$(OUT)/server/base/%.o,clock names random utf8) \
+           $(patsubst %,$(OUT)/api/%.o,base64url id)
 lua := $(patsubst %,server/node/scripts/%.lua,\
          prelude release acquire repeat extend inspect repair listen scan \
          permission row batch)
 # one after the other: the page's script
-script := $(patsubst %,api/page/%.js,text metrics chart nodes locks page)
+script := $(patsubst %,api/page/%.js,text metrics chart nodes locks token page)
 
-.PHONY: help build deps run fmt clean install
+.PHONY: help build deps run fmt clean manual install install-bin \
+        install-manual install-service deb
 .DELETE_ON_ERROR:
 
 help: ## Show this list
@@ -91,6 +92,15 @@ $(OUT)/%.o: %.c VERSION
 $(OUT)/server/node/script.o: $(GEN)/script.lua.h
 $(OUT)/api/pages.o: $(filter-out $(GEN)/script.lua.h,$(texts))
 
+# Made from what --help of both programs says
+MANUAL := $(addprefix $(OUT)/share/,redlockd.8 redlockctl.1 redlockd.env \
+            redlockctl.bash)
+manual: $(MANUAL)
+$(MANUAL): scripts/manual.py $(OUT)/redlockd $(OUT)/redlockctl \
+           docs/configuration.md $(wildcard docs/man/*) debian/changelog
+	@mkdir -p $(@D)
+	@scripts/manual.py $(OUT) $(@F) >$@
+
 deps: ## Install missing Debian packages
 	@scripts/deps.sh build run test readme lint analyse bench openapi
 
@@ -105,9 +115,32 @@ fmt: ## Lay out the C files
 	@scripts/deps.sh lint
 	$(CLANG_FORMAT) -i $(C_FILES)
 
-install: build ## Copy to $(DESTDIR)$(PREFIX)/bin
+SHARE := $(DESTDIR)$(PREFIX)/share
+install: install-bin install-manual ## Copy to $(DESTDIR)$(PREFIX)
+
+install-bin: build
 	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin \
 	  $(OUT)/redlockd $(OUT)/redlockctl
+
+install-manual: $(MANUAL)
+	install -D -m 644 -t $(SHARE)/man/man8 $(OUT)/share/redlockd.8
+	install -D -m 644 -t $(SHARE)/man/man1 $(OUT)/share/redlockctl.1
+	install -D -m 644 $(OUT)/share/redlockctl.bash \
+	  $(SHARE)/bash-completion/completions/redlockctl
+
+install-service: $(MANUAL) ## Copy the systemd unit too; keeps redlockd.env
+	install -D -m 644 debian/redlockd.sysusers \
+	  $(DESTDIR)$(PREFIX)/lib/sysusers.d/redlockd.conf
+	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
+	sed 's|/usr/bin/redlockd|$(PREFIX)/bin/redlockd|' \
+	  debian/redlockd.service \
+	  >$(DESTDIR)$(PREFIX)/lib/systemd/system/redlockd.service
+	[ -e $(DESTDIR)/etc/redlockd/redlockd.env ] || install -D -m 640 \
+	  -t $(DESTDIR)/etc/redlockd $(OUT)/share/redlockd.env
+
+deb: ## Build Debian packages for this system in build/deb
+	@scripts/deps.sh build deb
+	@scripts/deb.sh build/deb
 
 clean: ## Remove what was built
 	rm -rf build

@@ -16,6 +16,7 @@ static void write_line(enum log_level level, const struct http_request *request,
                        const struct http_response *response, int64_t took_us,
                        int64_t dropped)
 {
+    bool is_traced = request->trace.id[0] != '\0';
     const struct log_field fields[] = {
         LOG_S("request_id", request->id),
         LOG_S("call", metrics_call_names[request->counted_as]),
@@ -23,6 +24,8 @@ static void write_line(enum log_level level, const struct http_request *request,
         LOG_S("code", response->code != NULL ? response->code : "-"),
         LOG_N("took_us", took_us),
         LOG_N("dropped", dropped), /* such lines, since the last one */
+        is_traced ? LOG_S("trace_id", request->trace.id) : LOG_END,
+        LOG_S("parent_id", request->trace.parent),
         LOG_END,
     };
     log_write(level, "request", fields);

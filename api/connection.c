@@ -5,9 +5,16 @@
 #include <stdlib.h>
 
 #include "../server/base/clock.h"
+#include "access.h"
+#include "audit.h"
 #include "written.h"
 
-enum { SWEEP_US = 500000 };
+enum {
+    SWEEP_US = 500000,
+    SHAKES_MIN = 4,  /* in a turn; to sign takes up to 2 ms … */
+    SHAKES_MAX = 64, /* … and to read a part of a message nothing */
+    SHAKES_US = 8000,
+};
 
 static void on_sweep(void *arg)
 {
@@ -21,6 +28,67 @@ static void on_sweep(void *arg)
         loop_timer_set(all->sweep_timer, now_us + SWEEP_US);
 }
 
+/* ---- handshakes --------------------------------------------------------- */
+
+/*
+ * Those that do not go on in this turn are told of again in the next. One whose
+ * client has left, or that was cut, ends without a computation: thousands of
+ * them must not keep others from theirs.
+ */
+static void go_on_shaking(struct connection *it, int events)
+{
+    struct connections *all = it->all;
+    if (events != LOOP_READABLE)
+        tls_session_abort(it->tls);
+    else if (all->shakes_left == 0)
+        return;
+    else
+        all->shakes_left--;
+    it->is_shaking = false;
+    (void)loop_watch_set(it->watch, LOOP_DISCONNECT);
+    tls_session_go_on(it->tls);
+    all->wake(all->ctx, it);
+}
+
+void connections_end_turn(struct connections *all, int64_t took_us)
+{
+    bool is_crowd = all->shakes_left == 0;
+    if (took_us > SHAKES_US && all->shakes > SHAKES_MIN)
+        all->shakes /= 2;
+    else if (is_crowd && took_us < SHAKES_US / 2 && all->shakes < SHAKES_MAX)
+        all->shakes *= 2;
+    all->shakes_left = all->shakes;
+}
+
+/* The session cannot go on before its client has sent more. */
+static bool await_handshake(void *ctx)
+{
+    struct connection *it = ctx;
+    if (it->all->is_ending ||
+        !loop_watch_set(it->watch, LOOP_READABLE | LOOP_DISCONNECT))
+        return false;
+    it->is_shaking = true;
+    it->all->pause(it->all->ctx, it);
+    return true;
+}
+
+/* ---- delays ------------------------------------------------------------- */
+
+/* It is refused now. */
+static void end_delay(struct connection *it)
+{
+    delay_end(&it->all->delays, &it->delay);
+    it->request.refusal.is_late = false;
+    it->state = CONNECTION_READING;
+    it->all->wake(it->all->ctx, it);
+}
+
+static void on_due(struct delay *delay)
+{
+    end_delay((struct connection *)((char *)delay -
+                                    offsetof(struct connection, delay)));
+}
+
 /* ---- clients that leave ------------------------------------------------- */
 
 /*
@@ -31,6 +99,8 @@ static void leave(struct connection *it)
 {
     struct http_request *request = &it->request;
     it->has_left = true;
+    if (it->state == CONNECTION_DELAYED)
+        end_delay(it);
     if (it->state != CONNECTION_WAITING || request->call != LOCK_ACQUIRE)
         return;
     (void)engine_abandon(it->all->engine, request->op);
@@ -39,24 +109,42 @@ static void leave(struct connection *it)
     it->all->wake(it->all->ctx, it);
 }
 
+bool connection_has_left(struct connection *it)
+{
+    return it->has_left || (it->tls != NULL && tls_session_has_ended(it->tls));
+}
+
 static void on_watch(void *arg, int events)
 {
     struct connection *it = arg;
-    (void)events;
-    /* The event is level-triggered: once is enough. */
-    (void)loop_watch_set(it->watch, 0);
-    leave(it);
+    if (it->is_shaking) {
+        go_on_shaking(it, events);
+    } else if (events == LOOP_READABLE && (it->state != CONNECTION_WAITING ||
+                                           !tls_session_has_ended(it->tls))) {
+        /* It has sent more than the request that waited: that will be read. */
+        (void)loop_watch_set(it->watch, LOOP_DISCONNECT);
+    } else {
+        /* The event is level-triggered: once is enough. */
+        (void)loop_watch_set(it->watch, 0);
+        leave(it);
+    }
 }
 
 /* ---- connections -------------------------------------------------------- */
 
 void connections_wake(struct connections *all)
 {
+    all->is_ending = true;
     for (struct deadline *at = all->deadlines.first; at != NULL;
          at = at->next) {
         struct connection *it = (struct connection *)at;
-        if (it->state == CONNECTION_WAITING)
+        if (it->is_shaking)
+            tls_session_abort(it->tls);
+        if (it->is_shaking || it->state == CONNECTION_WAITING)
             all->wake(all->ctx, it);
+        else if (it->state == CONNECTION_DELAYED)
+            end_delay(it);
+        it->is_shaking = false;
     }
 }
 
@@ -66,15 +154,18 @@ bool connections_init(struct connections *all, struct loop *loop,
     *all = (struct connections){.loop = loop,
                                 .engine = engine,
                                 .metrics = metrics,
+                                .shakes = SHAKES_MIN,
+                                .shakes_left = SHAKES_MIN,
                                 .deadlines = {.metrics = metrics}};
     all->sweep_timer = loop_timer_new(loop, on_sweep, all);
-    return all->sweep_timer != NULL;
+    return delays_init(&all->delays, loop, on_due) && all->sweep_timer != NULL;
 }
 
 void connections_fini(struct connections *all)
 {
     assert(all->deadlines.first == NULL);
     loop_timer_free(all->sweep_timer);
+    delays_fini(&all->delays);
 }
 
 struct connection *connection_new(struct connections *all, int fd, void *http)
@@ -91,6 +182,8 @@ struct connection *connection_new(struct connections *all, int fd, void *http)
         free(it);
         return NULL;
     }
+    if (all->audit != NULL)
+        peer_describe(it->client, fd);
     deadline_init(&it->deadline, &all->deadlines, fd, now_us);
     all->metrics->connections++;
     if (!all->is_sweeping) {
@@ -100,11 +193,20 @@ struct connection *connection_new(struct connections *all, int fd, void *http)
     return it;
 }
 
+bool connection_secure(struct connection *it, struct tls *tls,
+                       struct gnutls_session_int *library)
+{
+    it->tls =
+        tls_session_new(tls, library, it->deadline.fd, await_handshake, it);
+    return it->tls != NULL;
+}
+
 void connection_free(struct connection *it)
 {
     /* the library may close in the middle of a request if epoll fails */
     connection_end(it, false);
     loop_watch_free(it->watch);
+    tls_session_free(it->tls);
     deadline_fini(&it->deadline);
     it->all->metrics->connections--;
     free(it->body);
@@ -117,8 +219,12 @@ void connection_begin(struct connection *it, int64_t now_us)
 {
     assert(it->state == CONNECTION_IDLE);
     it->state = CONNECTION_READING;
-    it->request = (struct http_request){.head_read_us = now_us,
-                                        .counted_as = METRICS_OTHER};
+    it->request = (struct http_request){
+        .login = &it->login,
+        .client = it->client,
+        .head_read_us = now_us,
+        .counted_as = METRICS_OTHER,
+        .peer_name = it->tls != NULL ? tls_session_peer_name(it->tls) : ""};
     it->body_seen = 0;
     deadline_begin(&it->deadline, now_us);
     it->all->in_flight++;
@@ -130,6 +236,8 @@ bool connection_add_body(struct connection *it, struct span piece)
     struct http_request *request = &it->request;
     size_t kept = request->body.len;
     it->body_seen += piece.len;
+    if (request->refusal.detail != NULL) /* it is not looked at */
+        return it->body_seen <= HTTP_DISCARD_MAX;
     if (it->body_seen > HTTP_BODY_MAX) {
         request->body_is_too_large = true;
         return it->body_seen <= HTTP_DISCARD_MAX;
@@ -164,10 +272,26 @@ void connection_wait(struct connection *it)
         leave(it);
 }
 
+void connection_suspend(struct connection *it)
+{
+    if (it->tls != NULL && !it->has_left)
+        (void)loop_watch_set(it->watch, LOOP_READABLE | LOOP_DISCONNECT);
+}
+
+void connection_delay(struct connection *it, int64_t now_us)
+{
+    assert(it->state == CONNECTION_READING);
+    it->state = CONNECTION_DELAYED;
+    delay_begin(&it->all->delays, &it->delay, now_us);
+    if (it->has_left)
+        leave(it);
+}
+
 void connection_settle(struct connection *it)
 {
     bool was_waiting = it->state == CONNECTION_WAITING;
     assert(was_waiting || it->state == CONNECTION_READING);
+    /* To set the watch now would lose a FIN that was read in this turn. */
     it->state = CONNECTION_SETTLED;
     if (was_waiting)
         it->all->wake(it->all->ctx, it);
@@ -195,6 +319,9 @@ static void abandon(struct connection *it)
 {
     struct engine *engine = it->all->engine;
     engine_op op = it->request.op;
+    if (!it->request.is_list)
+        audit_note_abandoned(it->all->audit, &it->request,
+                             engine_peek(engine, op));
     if (engine_abandon(engine, op))
         it->all->metrics->undelivered_grants++;
 }
@@ -214,6 +341,8 @@ void connection_end(struct connection *it, bool is_written)
     else if (it->request.op != 0)
         abandon(it);
     it->request.op = 0;
+    access_end(it->all->access, &it->request, is_answered);
+    delay_end(&it->all->delays, &it->delay);
     it->state = CONNECTION_IDLE;
     if (is_answered)
         deadline_end(&it->deadline);

@@ -10,6 +10,8 @@
  *    └──── answer is out ───── │ ↑                                    │
  *                                └────────────────────────────────────┘
  *
+ * A refusal that must come late: READING → DELAYED → READING, and answered.
+ *
  * The HTTP library need not notice that a client left while its connection
  * waits. So the socket is watched here too, as long as the connection lasts. A
  * grant is released only if its client certainly has no answer:
@@ -27,52 +29,75 @@
  *
  * Extends, releases and inspections go on without their client: they leave no
  * lock that nobody owns.
+ *
+ * Over TLS a client may also leave by an alert, without a FIN. While a request
+ * waits, nobody reads; so a look at what lies in the socket tells. It is taken
+ * before a grant is answered, and each time that something comes while the
+ * connection is suspended, unless other data comes first.
  */
 #ifndef REDLOCKD_CONNECTION_H
 #define REDLOCKD_CONNECTION_H
 
 #include "../server/base/loop.h"
+#include "../server/base/peer.h"
 #include "crowd.h"
 #include "deadline.h"
+#include "delays.h"
 #include "http.h"
+#include "tls.h"
 
 enum connection_state {
     CONNECTION_IDLE,
     CONNECTION_READING,
+    CONNECTION_DELAYED,
     CONNECTION_WAITING,
     CONNECTION_SETTLED,
     CONNECTION_ANSWERED,
     CONNECTION_GONE,
 };
 
+struct access;
 struct connection;
+struct audit;
 
 /* All connections of a listener. */
 struct connections {
     struct loop *loop;
     struct engine *engine;
     struct metrics *metrics;
+    struct access *access; /* NULL: nobody is asked who they are */
     struct deadlines deadlines;
+    struct delays delays;
     struct crowd crowd;
+    struct audit *audit; /* NULL: there is no audit log */
     struct loop_timer *sweep_timer;
     bool is_sweeping; /* sweep_timer is set */
     int in_flight;    /* requests between begin and end */
+    int shakes;       /* handshakes that may go on in a turn … */
+    int shakes_left;  /* … and in this one */
+    bool is_ending;   /* no handshake is waited for any more */
     void (*wake)(void *ctx, struct connection *connection);
+    void (*pause)(void *ctx, struct connection *connection);
     void *ctx;
 };
 
 struct connection {
     struct deadline deadline; /* first, so that it leads to its connection */
+    struct delay delay;
     struct connections *all;
     struct loop_watch *watch;
-    void *http; /* the library's connection */
+    void *http;              /* the library's connection */
+    struct tls_session *tls; /* NULL: plain */
+    bool is_shaking;         /* its handshake waits for the client */
     enum connection_state state;
     bool has_left; /* the client has closed its side, or reset */
     bool is_held;  /* while it waits; the library knows no better. front.c */
     int looks;     /* … and how often there was no outcome */
+    struct http_login login;
     struct http_request request;
     uint32_t answered_run;  /* of the library; front.c */
     int64_t written_before; /* the answer of a grant, see written.h */
+    char client[PEER_MAX];  /* its address, for the audit log */
     char *body;
     size_t body_size; /* of its allocation */
     size_t body_seen; /* bytes that came, kept or not */
@@ -80,19 +105,32 @@ struct connection {
 
 /*
  * Calls wake for a connection that no longer waits, as its state is SETTLED or
- * GONE. False: no memory.
+ * GONE, or READING after a delay, or its handshake can go on; and pause, from
+ * within the library, for one whose handshake waits for its client. False: no
+ * memory.
  */
 bool connections_init(struct connections *all, struct loop *loop,
                       struct engine *engine, struct metrics *metrics);
 
+/*
+ * A turn of the HTTP side ends, which took so long. When a crowd of handshakes
+ * waits, as many go on in the next as fit into a few milliseconds: the nodes
+ * must be read meanwhile.
+ */
+void connections_end_turn(struct connections *all, int64_t took_us);
+
 /* All connections must have been freed. */
 void connections_fini(struct connections *all);
 
-/* Wakes each connection that waits: the process ends. */
+/* Wakes each connection that waits, is delayed or paused: the process ends. */
 void connections_wake(struct connections *all);
 
 /* A connection that was just accepted; NULL: no memory. fd is borrowed. */
 struct connection *connection_new(struct connections *all, int fd, void *http);
+
+/* It speaks TLS, by this session of the library. False: no memory. */
+bool connection_secure(struct connection *it, struct tls *tls,
+                       struct gnutls_session_int *library);
 
 /* Before its descriptor is closed. */
 void connection_free(struct connection *it);
@@ -114,6 +152,17 @@ void connection_hold(struct connection *it, int64_t now_us);
  * freed: it may wait for long, and many may.
  */
 void connection_wait(struct connection *it);
+
+/* … and it may wait for long: the library has suspended it. */
+void connection_suspend(struct connection *it);
+
+/* Whether its client certainly has left. */
+bool connection_has_left(struct connection *it);
+/*
+ * It is refused, and its answer comes later; wake tells when, or that the
+ * client has left. all->delays must have room.
+ */
+void connection_delay(struct connection *it, int64_t now_us);
 
 /* Its operation has its outcome. */
 void connection_settle(struct connection *it);

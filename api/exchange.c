@@ -1,5 +1,7 @@
 #include "exchange.h"
 
+#include "access.h"
+#include "audit.h"
 #include "handler.h"
 #include "list.h"
 #include "locks.h"
@@ -14,10 +16,8 @@ static enum exchange_step answer(const struct http_response *response)
 
 /* ---- the head ----------------------------------------------------------- */
 
-enum exchange_step exchange_begin(struct http_request *request,
-                                  const struct head *head, bool is_http_1_0,
-                                  struct requestid_source *ids,
-                                  struct http_response *response)
+static void take_fields(struct http_request *request, const struct head *head,
+                        struct requestid_source *ids)
 {
     struct span id = head->values[HEAD_REQUEST_ID];
     request->content_type = head->values[HEAD_CONTENT_TYPE];
@@ -28,13 +28,45 @@ enum exchange_step exchange_begin(struct http_request *request,
         request->id[span_copy(request->id, id)] = '\0';
     else
         requestid_make(ids, request->id);
+    trace_read(&request->trace, head->values[HEAD_TRACEPARENT]);
+}
 
+/* Who may not ask this. */
+static void refuse(const struct http_request *request,
+                   struct http_response *response)
+{
+    struct problem problem = {
+        .code = (enum problem_code)request->refusal.code,
+        .detail = request->refusal.detail,
+        .retry_after_ms = request->refusal.retry_after_ms,
+    };
+    problem_respond(&problem, request->id, response);
+    response->challenge = request->refusal.challenge;
+}
+
+static bool is_worth_reading(const struct head *head)
+{
+    return head->values[HEAD_EXPECT].ptr == NULL &&
+           head_content_length(head) <= HTTP_BODY_MAX;
+}
+
+enum exchange_step exchange_begin(const struct service *service,
+                                  struct http_request *request,
+                                  const struct head *head, bool is_http_1_0,
+                                  struct http_response *response)
+{
     const struct head_refusal refusal = head_check(head, is_http_1_0);
+    take_fields(request, head, service->ids);
     http_response_init(response);
     response->close = true;
-    if (refusal.reason != NULL)
+    if (refusal.reason != NULL) {
         problem_respond_plain(refusal.code, refusal.reason, request->id,
                               response);
+        return answer(response);
+    }
+    access_admit(service->access, request, head->values[HEAD_AUTHORIZATION]);
+    if (request->refusal.detail != NULL && !is_worth_reading(head))
+        refuse(request, response);
     else if (head_content_length(head) > HTTP_DISCARD_MAX)
         handler_refuse_body(request, response);
     else
@@ -59,6 +91,9 @@ static enum exchange_step give_up(const struct service *service,
                                   struct http_request *request,
                                   struct http_response *response)
 {
+    if (!request->is_list)
+        audit_note_abandoned(service->audit, request,
+                             engine_peek(service->engine, request->op));
     (void)engine_abandon(service->engine, request->op);
     request->op = 0;
     refuse_stopped(request, response);
@@ -69,7 +104,7 @@ static enum exchange_step answer_settled(const struct service *service,
                                          struct connection *it, int64_t now_us,
                                          struct http_response *response)
 {
-    if (it->request.call == LOCK_ACQUIRE && it->has_left)
+    if (it->request.call == LOCK_ACQUIRE && connection_has_left(it))
         return EXCHANGE_CLOSE; /* connection_end releases what was granted */
     if (it->request.is_list)
         list_answer(service, &it->request, response);
@@ -85,6 +120,12 @@ static enum exchange_step handle(const struct service *service,
     connection_hold(it, now_us);
     if (service->is_stopping) {
         refuse_stopped(&it->request, response);
+        return answer(response);
+    }
+    if (it->request.refusal.detail != NULL) {
+        if (it->request.refusal.is_late && delays_have_room(&it->all->delays))
+            return EXCHANGE_DELAY;
+        refuse(&it->request, response);
         return answer(response);
     }
     if (handler_begin(service, &it->request, it, response))

@@ -3,7 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "utf8.h"
+#include "../server/base/utf8.h"
 
 /* A text that was cut must not end within a character. */
 static void trim(char *text)

@@ -33,6 +33,7 @@ void fields_fill(struct fields *fields, const struct http_request *request,
     add(fields, "Location",
         response->location[0] != '\0' ? response->location : NULL);
     add(fields, "Allow", response->allow);
+    add(fields, "WWW-Authenticate", response->challenge);
     if (response->retry_after_ms > 0) { /* whole seconds, and no sooner */
         (void)snprintf(
             fields->retry_after, sizeof fields->retry_after, "%lld",

@@ -6,7 +6,7 @@
 
 #include "http.h"
 
-enum { FIELDS_MAX = 9, FIELDS_SECONDS_MAX = 20 };
+enum { FIELDS_MAX = 10, FIELDS_SECONDS_MAX = 20 };
 
 struct fields {
     int count;

@@ -1,5 +1,6 @@
 #include "front.h"
 
+#include <assert.h>
 #include <microhttpd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 #include "../server/base/clock.h"
 #include "accesslog.h"
 #include "answer.h"
+#include "audit.h"
 #include "body.h"
 #include "exchange.h"
 #include "library.h"
@@ -23,6 +25,7 @@ enum {
     FINISH_RUNS = 2,      /* until an answer is written, and known to be */
     QUIET_RUNS = 2,       /* in a row, while the library has requests to ask */
     QUIET_MS = 5,         /* until it runs again then, if nothing happens */
+    DELAYED_PART = 4,     /* of the connections at most one in so many */
 };
 
 struct front {
@@ -54,6 +57,8 @@ static void set_held(struct front *front, struct connection *it, bool is_held)
 static enum MHD_Result send_answer(struct front *front, struct connection *it,
                                    const struct http_response *response)
 {
+    audit_note_refusal(front->service.audit, &it->request, (struct span){0},
+                       response);
     if (!answer_queue(it->http, &it->request, response))
         return MHD_NO;
     int64_t now_us = clock_now_us();
@@ -62,6 +67,13 @@ static enum MHD_Result send_answer(struct front *front, struct connection *it,
     accesslog_note(&front->accesslog, &it->request, response, now_us);
     connection_answer(it, now_us);
     return MHD_YES;
+}
+
+static void suspend(struct front *front, struct connection *it)
+{
+    set_held(front, it, false);
+    MHD_suspend_connection(it->http);
+    connection_suspend(it);
 }
 
 /*
@@ -75,7 +87,7 @@ static enum MHD_Result send_answer(struct front *front, struct connection *it,
 static void wait_for_outcome(struct front *front, struct connection *it)
 {
     if (it->request.call == LOCK_EXTEND) {
-        MHD_suspend_connection(it->http);
+        suspend(front, it);
     } else {
         set_held(front, it, true);
         it->looks = 0;
@@ -86,10 +98,8 @@ static void wait_for_outcome(struct front *front, struct connection *it)
 /* There is no outcome in this run, either. */
 static enum MHD_Result look_again(struct front *front, struct connection *it)
 {
-    if (++it->looks == LOOKS_MAX) {
-        set_held(front, it, false);
-        MHD_suspend_connection(it->http);
-    }
+    if (++it->looks == LOOKS_MAX)
+        suspend(front, it);
     return MHD_YES;
 }
 
@@ -102,6 +112,10 @@ static enum MHD_Result take_step(struct front *front, struct connection *it,
         return MHD_YES;
     case EXCHANGE_WAIT:
         wait_for_outcome(front, it);
+        return MHD_YES;
+    case EXCHANGE_DELAY:
+        MHD_suspend_connection(it->http);
+        connection_delay(it, clock_now_us());
         return MHD_YES;
     case EXCHANGE_ANSWER:
         return send_answer(front, it, response);
@@ -144,8 +158,8 @@ static enum MHD_Result begin(struct front *front, struct connection *it,
         /* NOLINTNEXTLINE(clang-analyzer-optin.core.*): the kinds are flags */
         MHD_HEADER_KIND | MHD_GET_ARGUMENT_KIND, note_value, &head);
     enum exchange_step step =
-        exchange_begin(&it->request, &head, strcmp(version, "HTTP/1.0") == 0,
-                       &front->ids, &response);
+        exchange_begin(&front->service, &it->request, &head,
+                       strcmp(version, "HTTP/1.0") == 0, &response);
     return take_step(front, it, step, &response);
 }
 
@@ -174,8 +188,11 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *http,
     front->has_moved = true;
     if (*request == NULL) {
         struct connection *it = connection_of(http);
+        if (it == NULL ||
+            (it->tls != NULL && !tls_session_may_ask(it->tls, target)))
+            return MHD_NO;
         *request = it;
-        return it == NULL ? MHD_NO : begin(front, it, method, target, version);
+        return begin(front, it, method, target, version);
     }
     struct connection *it = *request;
     if (*piece_len > 0) {
@@ -216,6 +233,23 @@ static void on_completed(void *cls, struct MHD_Connection *http, void **request,
     *request = NULL;
 }
 
+/* NULL: no memory; then its handshake or its first request ends it. */
+static struct connection *open_connection(struct front *front,
+                                          struct MHD_Connection *http)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(http, MHD_CONNECTION_INFO_CONNECTION_FD);
+    if (info == NULL)
+        return NULL;
+    struct connection *it =
+        connection_new(&front->connections, info->connect_fd, http);
+    if (it == NULL || front->service.tls == NULL ||
+        connection_secure(it, front->service.tls, library_session(http)))
+        return it;
+    connection_free(it);
+    return NULL;
+}
+
 static void on_connection(void *cls, struct MHD_Connection *http,
                           void **context,
                           enum MHD_ConnectionNotificationCode code)
@@ -229,12 +263,7 @@ static void on_connection(void *cls, struct MHD_Connection *http,
         front->has_closed = true;
         return;
     }
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(http, MHD_CONNECTION_INFO_CONNECTION_FD);
-    /* without memory: NULL, and its first request ends it */
-    *context = info == NULL ? NULL
-                            : connection_new(&front->connections,
-                                             info->connect_fd, http);
+    *context = open_connection(front, http);
 }
 
 /* ---- the library in our loop -------------------------------------------- */
@@ -245,6 +274,12 @@ static void wake(void *ctx, struct connection *it)
     if (!it->is_held)
         MHD_resume_connection(it->http);
     front->is_due = true;
+}
+
+static void pause_connection(void *ctx, struct connection *it)
+{
+    (void)ctx;
+    MHD_suspend_connection(it->http);
 }
 
 void front_on_answer(void *client)
@@ -320,9 +355,13 @@ void front_serve(struct front *front)
     if (!front->is_due)
         return;
     front->is_due = false;
+    int64_t begin_us = clock_now_us();
     /* What is left waits for the nodes' turn, not for an event. */
-    if (run_library(front, RUNS_MAX, clock_now_us() + RUNS_US, &wait_ms))
-        loop_timer_set(front->timer, clock_now_us() + (int64_t)wait_ms * 1000);
+    bool has_wait = run_library(front, RUNS_MAX, begin_us + RUNS_US, &wait_ms);
+    int64_t now_us = clock_now_us();
+    if (has_wait)
+        loop_timer_set(front->timer, now_us + (int64_t)wait_ms * 1000);
+    connections_end_turn(&front->connections, now_us - begin_us);
     if (front->connections.metrics->connections >= front->connections_max)
         (void)loop_watch_set(front->door, LOOP_READABLE);
 }
@@ -351,6 +390,7 @@ static void init(struct front *front, const struct front_setup *setup)
         .engine = setup->engine,
         .config = setup->config,
         .metrics = setup->metrics,
+        .ids = &front->ids,
     };
     for (int i = 0; i < setup->config->nodes_count; i++)
         front->service.node_names[i] = setup->config->nodes[i].name;
@@ -368,8 +408,14 @@ static bool start(struct front *front, const struct front_setup *setup,
     if (!connections_init(&front->connections, setup->loop, setup->engine,
                           setup->metrics))
         return false;
+    if (!service_open(&front->service, setup->loop, error))
+        return false;
+    front->connections.access = front->service.access;
+    front->connections.audit = front->service.audit;
     front->connections.wake = wake;
+    front->connections.pause = pause_connection;
     front->connections.ctx = front;
+    front->connections.delays.most = setup->connections_max / DELAYED_PART;
     int fd = listener_open(config->listen_host, config->listen_port,
                            config->reuse_port, error, FRONT_ERROR_MAX);
     if (fd < 0)
@@ -377,7 +423,8 @@ static bool start(struct front *front, const struct front_setup *setup,
     const struct library_handlers handlers = {on_request, on_completed,
                                               on_connection, front};
     front->daemon =
-        library_start(&handlers, fd, (unsigned)front->connections_max);
+        library_start(&handlers, fd, (unsigned)front->connections_max,
+                      front->service.tls != NULL);
     if (front->daemon == NULL) {
         (void)snprintf(error, FRONT_ERROR_MAX, "the HTTP server cannot start");
         return false; /* the process ends, and the socket with it */
@@ -412,6 +459,11 @@ void front_end_drain(struct front *front)
     front->service.is_drained = true;
 }
 
+void front_reload(struct front *front)
+{
+    service_reload(&front->service);
+}
+
 int front_in_flight(const struct front *front)
 {
     return front->connections.in_flight;
@@ -441,5 +493,6 @@ void front_free(struct front *front)
         MHD_stop_daemon(front->daemon);
     }
     connections_fini(&front->connections);
+    service_close(&front->service);
     free(front);
 }

@@ -9,8 +9,9 @@
 #include "../server/base/loop.h"
 #include "../server/base/metrics.h"
 #include "../server/engine/engine.h"
+#include "service.h"
 
-enum { FRONT_ERROR_MAX = 400 };
+enum { FRONT_ERROR_MAX = SERVICE_ERROR_MAX };
 
 struct front;
 
@@ -52,6 +53,12 @@ void front_begin_drain(struct front *front);
  * and inspections are still served.
  */
 void front_end_drain(struct front *front);
+
+/*
+ * Reads again what may change while it serves: certificates, and who may ask
+ * what; and opens the audit log anew.
+ */
+void front_reload(struct front *front);
 
 /* Requests whose head was read and whose answer is not written yet. */
 int front_in_flight(const struct front *front);

@@ -2,28 +2,12 @@
 
 #include <stdio.h>
 
+#include "asked.h"
 #include "list.h"
 #include "locks.h"
 #include "ops.h"
 #include "pages.h"
 #include "problem.h"
-
-static int counter_of(const struct route_match *match)
-{
-    switch (match->route) {
-    case ROUTE_LOCK:
-        return (int)match->call;
-    case ROUTE_LIST:
-        return METRICS_LIST;
-    case ROUTE_LIVEZ:
-    case ROUTE_READYZ:
-        return METRICS_PROBE;
-    case ROUTE_METRICS:
-        return METRICS_SCRAPE;
-    default:
-        return METRICS_OTHER;
-    }
-}
 
 static void refuse(enum problem_code code, const char *detail,
                    const struct http_request *request,
@@ -96,11 +80,7 @@ bool handler_begin(const struct service *service, struct http_request *request,
                    void *client, struct http_response *response)
 {
     struct route_match match;
-    route_find(&match, request->method, request->target);
-    if (match.route == ROUTE_LOCK && match.call == LOCK_RELEASE &&
-        query_has(&request->query, QUERY_FORCE))
-        match.call = LOCK_FORCE;
-    request->counted_as = counter_of(&match);
+    asked_find(request, &match);
     if (request->body_is_too_large) {
         handler_refuse_body(request, response);
         return true;

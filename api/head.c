@@ -1,5 +1,6 @@
 #include "head.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <strings.h>
 
@@ -27,6 +28,9 @@ static const struct field {
     [HEAD_IDEMPOTENCY_KEY] = {"Idempotency-Key",
                               "the header field Idempotency-Key occurs twice"},
     [HEAD_REQUEST_ID] = {"X-Request-Id", NULL},
+    [HEAD_TRACEPARENT] = {"traceparent", NULL},
+    [HEAD_AUTHORIZATION] = {"Authorization",
+                            "the header field Authorization occurs twice"},
 };
 
 /* ---- texts -------------------------------------------------------------- */
@@ -94,6 +98,8 @@ static void pick(struct head *head, enum head_field field, struct span value)
     } else if (fields[field].twice != NULL) {
         head->has_twice = true;
         head->twice = field;
+    } else if (field == HEAD_TRACEPARENT) {
+        head->values[field].len = 0; /* none counts then, so not the first */
     }
 }
 
@@ -115,8 +121,15 @@ void head_add(struct head *head, struct span name, struct span value)
             pick(head, (enum head_field)i, value);
 }
 
+/* Where both were read, the name comes first; a copy of it lies behind. */
+static bool is_copied(struct span name, struct span value)
+{
+    return value.ptr != NULL && (uintptr_t)name.ptr > (uintptr_t)value.ptr;
+}
+
 void head_add_line(struct head *head, struct span name, struct span value)
 {
+    head->has_fold |= is_copied(name, value);
     if (name.ptr == head->line_end + 1)
         head->has_bare_cr = true;
     if (value.ptr == NULL)
@@ -140,6 +153,8 @@ static const char *find_doubtful_text(const struct head *head)
     if (head->has_bare_cr)
         return "a line of the head ends with a single CR or LF; end it with CR "
                "LF";
+    if (head->has_fold)
+        return "a header field goes on in the next line; send it in one";
     if (head->has_bad_name)
         return "a header field's name is empty, or contains a character that "
                "is not allowed";

@@ -19,6 +19,8 @@ enum head_field {
     HEAD_LOCK_TOKEN,
     HEAD_IDEMPOTENCY_KEY,
     HEAD_REQUEST_ID,
+    HEAD_TRACEPARENT,
+    HEAD_AUTHORIZATION,
     HEAD_FIELDS
 };
 
@@ -36,6 +38,7 @@ struct head {
     struct span values[HEAD_FIELDS]; /* borrowed; ptr NULL: not there */
     enum head_field twice;           /* a field that occurs twice */
     bool has_twice;
+    bool has_fold; /* a field that goes on in the next line */
     bool has_bad_name;
     bool has_bad_value;
     bool has_bare_cr;     /* or a bare LF: a line that ends with one of them */
@@ -55,6 +58,10 @@ void head_init(struct head *head, size_t bytes, size_t path_len);
  * The library also ends a line at a single CR or LF, which it overwrites with a
  * NUL: the next line then begins one byte after line_end. We would see a field
  * where a proxy in front of us saw a part of the value.
+ *
+ * libmicrohttpd 0.9 adds what the next line says to a copy of the name, and
+ * leaves the value behind: it would read "Content-Length:" and " 9" as no
+ * length, and the body as the next request. Later ones join both lines.
  */
 void head_add_line(struct head *head, struct span name, struct span value);
 

@@ -1,8 +1,8 @@
 #include "id.h"
 
 #include "../server/base/names.h"
+#include "../server/base/utf8.h"
 #include "base64url.h"
-#include "utf8.h"
 
 static bool is_plain_char(char c)
 {

@@ -1,6 +1,7 @@
 /*
- * What is kept of an Idempotency-Key in a lock's token: a hash of the key and
- * of what is locked, so that the same key with other resources is another lock.
+ * What is kept of an Idempotency-Key in a lock's token: a hash of the key, of
+ * who sent it and of what is locked, so that the same key of another identity,
+ * or with other resources, is another lock.
  * GnuTLS lives here.
  */
 #ifndef REDLOCKD_KEYHASH_H
@@ -15,9 +16,10 @@ bool keyhash_is_key(struct span key);
 
 /*
  * Writes the first 16 bytes of SHA-256 over key, U+000A and names, in
- * base64url. names as names_join leaves them. False: the library refuses to
- * hash.
+ * base64url; unless identity is empty, it and a colon come first. names as
+ * names_join leaves them. False: the library refuses to hash.
  */
-bool keyhash_make(char hash[KEY_HASH_LEN], struct span key, struct span names);
+bool keyhash_make(char hash[KEY_HASH_LEN], struct span identity,
+                  struct span key, struct span names);
 
 #endif

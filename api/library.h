@@ -7,6 +7,7 @@
 #define REDLOCKD_LIBRARY_H
 
 #include <microhttpd.h>
+#include <stdbool.h>
 
 /*
  * A connection's memory, reused for each request. It must hold the largest head
@@ -26,9 +27,15 @@ struct library_handlers {
 /*
  * Serves the listening socket fd; MHD_stop_daemon closes it. NULL: it cannot
  * start. MHD_ALLOW_SUSPEND_RESUME includes a descriptor that wakes the library;
- * MHD_USE_TURBO reads and writes at once, without asking epoll first.
+ * MHD_USE_TURBO reads and writes at once, without asking epoll first; with it
+ * the library says no goodbye to a TLS session. has_tls: each connection gets a
+ * session, which the connection's handler must prepare; see tls.h.
  */
 struct MHD_Daemon *library_start(const struct library_handlers *handlers,
-                                 int fd, unsigned connections_max);
+                                 int fd, unsigned connections_max,
+                                 bool has_tls);
+
+/* The session that the library made for a connection; NULL: it has none. */
+struct gnutls_session_int *library_session(struct MHD_Connection *http);
 
 #endif

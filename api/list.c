@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stdio.h>
 
+#include "access.h"
 #include "cursor.h"
 #include "problem.h"
 #include "render.h"
@@ -90,7 +91,8 @@ bool list_begin(const struct service *service, struct http_request *request,
     struct list_texts texts;
     request->is_list = true;
     request->call = LOCK_INSPECT;
-    if (!read_list(request, &list, &texts, response))
+    if (!read_list(request, &list, &texts, response) ||
+        !access_narrow(service->access, request, &list.prefix, response))
         return true;
     request->op = engine_list(service->engine, &list, client);
     if (request->op == 0)
@@ -110,9 +112,12 @@ static void respond_page(const struct service *service,
     char cursor[CURSOR_MAX];
     struct json json;
     render_page_begin(&json);
-    for (int i = 0; i < page->count; i++)
-        render_page_lock(&json,
-                         engine_page_lock(service->engine, request->op, i));
+    for (int i = 0; i < page->count; i++) {
+        const struct engine_result *lock =
+            engine_page_lock(service->engine, request->op, i);
+        if (access_shows(service->access, request, lock->resource))
+            render_page_lock(&json, lock);
+    }
     if (page->has_next)
         cursor_encode(cursor, &page->next);
     response->body = render_page_end(&json, page->has_next ? cursor : NULL,

@@ -5,6 +5,8 @@
 #include "../server/base/log.h"
 #include "../server/base/names.h"
 #include "../server/engine/token.h"
+#include "access.h"
+#include "audit.h"
 #include "body.h"
 #include "failure.h"
 #include "head.h"
@@ -115,7 +117,8 @@ static bool find_key_hash(const struct http_request *request,
     if (request->idempotency_key.ptr == NULL)
         return true;
     hash->len = KEY_HASH_LEN;
-    if (keyhash_make(text, request->idempotency_key, resource))
+    if (keyhash_make(text, span_of(request->identity), request->idempotency_key,
+                     resource))
         return true;
     problem_respond_overloaded(
         "the header Idempotency-Key cannot be hashed; nothing was done",
@@ -123,9 +126,31 @@ static bool find_key_hash(const struct http_request *request,
     return false;
 }
 
+/* Who wants it; by default, the identity. */
+static struct span owner_of(const struct http_request *request,
+                            const struct body *body)
+{
+    return body->has_owner ? body->owner : span_of(request->identity);
+}
+
 static int64_t ttl_of(const struct service *service, const struct body *body)
 {
     return body->has_ttl ? body->ttl_ms : service->config->default_ttl_ms;
+}
+
+/* For the audit log. */
+static void keep_owner(struct http_request *request, struct span owner)
+{
+    request->owner[span_copy(request->owner, owner)] = '\0';
+}
+
+static void keep_token(struct http_request *request, struct span token)
+{
+    struct token_parts parts;
+    if (!token_parse(token, &parts))
+        return;
+    keep_owner(request, parts.owner);
+    request->number = parts.number;
 }
 
 static bool begin_acquire(const struct service *service,
@@ -139,18 +164,23 @@ static bool begin_acquire(const struct service *service,
     if (!may_acquire(service, request, response))
         return true;
     if (read_body(service, request, &body, response) &&
-        find_key_hash(request, body.resource, hash, &key_hash, response)) {
+        access_allows(service->access, request, body.resource, response) &&
+        find_key_hash(request, body.resource, hash, &key_hash, response) &&
+        access_claim(service->access, request, body.resource, response)) {
         const struct engine_acquire acquire = {
             .resource = body.resource,
-            .owner = body.owner,
+            .owner = owner_of(request, &body),
             .key_hash = key_hash,
             .ttl_ms = ttl_of(service, &body),
             .wait_ms = body.wait_ms,
         };
         request->wait_ms = body.wait_ms;
+        keep_owner(request, acquire.owner);
         engine_op op = engine_acquire(service->engine, &acquire, client);
         is_pending = is_started(request, op, response);
     }
+    if (!is_pending) /* while the resource is known */
+        audit_note_refusal(service->audit, request, body.resource, response);
     body_fini(&body);
     return !is_pending;
 }
@@ -201,6 +231,7 @@ static bool begin_force(const struct service *service,
     int64_t number = read_force(request, response);
     if (number == 0)
         return true;
+    request->number = number;
     engine_op op = engine_force(service->engine, resource, number, client);
     if (op != 0)
         log_force(request, resource, number);
@@ -226,6 +257,7 @@ static bool begin_with_token(const struct service *service,
         problem_respond_faults(&errors, request->id, response);
         goto done;
     }
+    keep_token(request, token);
     engine_op op =
         match->call == LOCK_EXTEND
             ? engine_extend(service->engine, resource, token,
@@ -332,18 +364,23 @@ void locks_answer(const struct service *service, struct http_request *request,
     const struct engine_result *result =
         engine_take(engine, request->op, now_us);
     assert(result->outcome != OUTCOME_PENDING);
+    bool is_told = true;
     request->waited_ms = result->waited_ms;
-    if (!is_success(result->outcome)) {
+    if (!is_success(result->outcome))
         failure_respond(service, request, result, response);
-    } else if (!answer_success(request, result, now_us, response)) {
+    else
+        is_told = answer_success(request, result, now_us, response);
+    if (!is_told)
         problem_respond_overloaded("not enough memory for the answer",
                                    request->id, response);
+    if (is_told && is_success(result->outcome))
+        access_note(service->access, request, result, now_us);
+    audit_note(service->audit, request, result, response);
+    if (!is_told)
         (void)engine_abandon(engine, request->op);
-        request->op = 0;
+    else if (result->outcome != OUTCOME_GRANTED)
+        engine_close(engine, request->op);
+    else
         return;
-    } else if (result->outcome == OUTCOME_GRANTED) {
-        return;
-    }
-    engine_close(engine, request->op);
     request->op = 0;
 }

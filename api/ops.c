@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "../server/base/clock.h"
+#include "access.h"
 #include "problem.h"
 #include "render.h"
 #include "retry.h"
@@ -126,7 +127,8 @@ void ops_metrics(const struct service *service,
         respond_memory(request, response);
         return;
     }
-    bool is_whole = metrics_print(service->metrics, out);
+    bool is_whole = metrics_print(service->metrics, out) &&
+                    access_print(service->access, request->head_read_us, out);
     /* the C library succeeds even without memory to hand the text over */
     if (fclose(out) != 0 || !is_whole || response->body == NULL) {
         free(response->body);

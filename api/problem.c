@@ -13,6 +13,8 @@ static const struct kind {
 } kinds[PROBLEM_CODES] = {
     [PROBLEM_INVALID_REQUEST] = {400, "invalid_request", "Invalid request"},
     [PROBLEM_BAD_REQUEST] = {400, "bad_request", "Malformed HTTP"},
+    [PROBLEM_UNAUTHORIZED] = {401, "unauthorized", "Who asks is not known"},
+    [PROBLEM_FORBIDDEN] = {403, "forbidden", "Not allowed"},
     [PROBLEM_KEY_REFUSED] = {403, "key_refused", "Nodes refuse the key"},
     [PROBLEM_NOT_FOUND] = {404, "not_found", "No such path"},
     [PROBLEM_LOCK_NOT_FOUND] = {404, "lock_not_found", "No such lock"},
@@ -29,6 +31,7 @@ static const struct kind {
     [PROBLEM_MAX_HOLD_REACHED] = {409, "max_hold_reached",
                                   "Longest hold time reached"},
     [PROBLEM_TOO_MANY_WAITERS] = {429, "too_many_waiters", "Too many waiters"},
+    [PROBLEM_RATE_LIMITED] = {429, "rate_limited", "Limit reached"},
     [PROBLEM_NO_QUORUM] = {503, "no_quorum", "Not enough nodes"},
     [PROBLEM_VALIDITY_EXHAUSTED] = {503, "validity_exhausted",
                                     "Answered too late"},

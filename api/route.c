@@ -173,6 +173,8 @@ static void ask(struct route_match *match, const struct path *path,
 {
     const struct method *method = find_method(path, name);
     match->allow = path->allow;
+    if (method != NULL)
+        match->call = method->call;
     if (method == NULL) {
         bool is_options = strcmp(name, "OPTIONS") == 0;
         match->route = is_options ? ROUTE_OPTIONS : ROUTE_NOT_ALLOWED;
@@ -181,7 +183,6 @@ static void ask(struct route_match *match, const struct path *path,
     } else {
         bool is_list = method->call == LOCK_INSPECT && !path->has_id;
         match->route = is_list ? ROUTE_LIST : path->route;
-        match->call = method->call;
     }
 }
 

@@ -28,7 +28,7 @@ enum route {
 
 struct route_match {
     enum route route;
-    enum lock_call call; /* of ROUTE_LOCK */
+    enum lock_call call; /* of ROUTE_LOCK, ROUTE_LIST, ROUTE_BAD_ID */
     const char *allow;   /* methods of the path; static */
     size_t names_len;
     char names[NAMES_LEN_MAX]; /* of the id in the path: one, or several */

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Makes the two base images from Debian's packages, for machines that cannot
-# reach a registry: debian:trixie-slim, and the Redis of Debian 13 under the
-# name that docker-compose.yml uses. Existing images are kept.
+# Makes base images from Debian's packages, for machines that cannot reach a
+# registry: debian:trixie-slim, and the Redis and Prometheus of Debian 13 under
+# the names that docker-compose.yml uses. Existing images are kept. There is no
+# Grafana in Debian.
 #   docker/make-images.sh [--force]
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -10,14 +11,15 @@ source scripts/debian.sh
 
 base=debian:trixie-slim
 redis=${REDIS_IMAGE:-redis:8-alpine}
+prometheus=${PROMETHEUS_IMAGE:-prom/prometheus:v2.53.3}
 
 is_wanted() { # image
     [ "$force" = --force ] || ! docker image inspect "$1" >/dev/null 2>&1
 }
 
-import() { # image docker-import-option…
-    local image=$1
-    shift
+import() { # tree image docker-import-option…
+    local tree=$1 image=$2
+    shift 2
     tar -C "$tree" -c --one-file-system \
         --exclude='./var/cache/apt/*' --exclude='./var/lib/apt/lists/*' \
         --exclude='./usr/share/doc/*' --exclude='./usr/share/man/*' \
@@ -28,7 +30,9 @@ import() { # image docker-import-option…
     echo "Made $image from Debian packages."
 }
 
-in_tree() { # command…
+in_tree() { # tree command…
+    local tree=$1
+    shift
     chroot "$tree" /usr/bin/env DEBIAN_FRONTEND=noninteractive "$@" \
         >"$tree.log" 2>&1 || {
         tail -n 20 "$tree.log" >&2
@@ -46,8 +50,8 @@ case $force in
     ;;
 esac
 docker version >/dev/null || exit
-if ! is_wanted "$base" && ! is_wanted "$redis"; then
-    echo "$base and $redis exist; --force makes them again."
+if ! is_wanted "$base" && ! is_wanted "$redis" && ! is_wanted "$prometheus"; then
+    echo "$base, $redis and $prometheus exist; --force makes them again."
     exit 0
 fi
 if [ "$(id -u)" -ne 0 ]; then
@@ -58,21 +62,41 @@ scripts/deps.sh debootstrap
 
 mkdir -p build
 dir=$(mktemp -d build/images.XXXXXX)
-tree=$dir/tree
-trap 'debian_remove "$tree"; rm -rf "$dir"' EXIT
+clean_up() {
+    local tree
+    for tree in base redis prometheus; do
+        [ ! -d "$dir/$tree" ] || debian_remove "$dir/$tree"
+    done
+    rm -rf "$dir"
+}
+trap clean_up EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
-debian_unpack trixie "$tree"
-in_tree apt-get update -qq
-in_tree apt-get dist-upgrade -y -qq
-! is_wanted "$base" || import "$base" --change 'CMD ["bash"]'
-is_wanted "$redis" || exit 0
+debian_unpack trixie "$dir/base"
+in_tree "$dir/base" apt-get update -qq
+in_tree "$dir/base" apt-get dist-upgrade -y -qq
+! is_wanted "$base" || import "$dir/base" "$base" --change 'CMD ["bash"]'
 
-# no init here to start it
-printf '#!/bin/sh\nexit 101\n' >"$tree/usr/sbin/policy-rc.d"
-chmod +x "$tree/usr/sbin/policy-rc.d"
-in_tree apt-get install -y -qq --no-install-recommends redis-server
-in_tree install -d -o redis -g redis /data
-import "$redis" --change 'USER redis' --change 'WORKDIR /data' \
-    --change 'VOLUME /data' --change 'EXPOSE 6379' \
-    --change 'CMD ["redis-server"]'
+# The base and one package more, in a tree of its own.
+grow() { # name package
+    cp -a "$dir/base" "$dir/$1"
+    # no init here to start it
+    printf '#!/bin/sh\nexit 101\n' >"$dir/$1/usr/sbin/policy-rc.d"
+    chmod +x "$dir/$1/usr/sbin/policy-rc.d"
+    in_tree "$dir/$1" apt-get install -y -qq --no-install-recommends "$2"
+}
+
+if is_wanted "$redis"; then
+    grow redis redis-server
+    in_tree "$dir/redis" install -d -o redis -g redis /data
+    import "$dir/redis" "$redis" --change 'USER redis' --change 'WORKDIR /data' \
+        --change 'VOLUME /data' --change 'EXPOSE 6379' \
+        --change 'CMD ["redis-server"]'
+fi
+if is_wanted "$prometheus"; then
+    grow prometheus prometheus
+    in_tree "$dir/prometheus" install -d -o nobody -g nogroup /prometheus
+    import "$dir/prometheus" "$prometheus" --change 'USER nobody' \
+        --change 'WORKDIR /prometheus' --change 'VOLUME /prometheus' \
+        --change 'EXPOSE 9090' --change 'ENTRYPOINT ["/bin/prometheus"]'
+fi

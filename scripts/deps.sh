@@ -34,6 +34,7 @@ need_group() {
         need_library libcurl libcurl4-openssl-dev
         need_library libuv libuv1-dev
         need_library gnutls libgnutls28-dev
+        need_library libsystemd libsystemd-dev
         need_debian_python yaml python3-yaml
         need_debian_python markdown_it python3-markdown-it
         ;;
@@ -44,14 +45,23 @@ need_group() {
     test)
         need_command redis-server redis-server
         need_library check check
+        need_command curl curl
+        need_command openssl openssl
+        need_command python3 python3
         need_file /usr/sbin/haproxy haproxy
         need_file /usr/sbin/nginx nginx
         need_file /usr/lib/nginx/modules/ngx_stream_module.so \
             libnginx-mod-stream
         ;;
+    tls)
+        need_command python3 python3
+        need_command openssl openssl
+        need_command gnutls-cli gnutls-bin
+        ;;
     ctl)
         need_command redis-server redis-server
         need_command python3 python3
+        need_command openssl openssl
         need_command script bsdutils
         need_command pgrep procps
         need_command setpriv util-linux
@@ -59,6 +69,7 @@ need_group() {
     nemesis)
         need_command redis-server redis-server
         need_command python3 python3
+        need_command openssl openssl
         need_file /usr/sbin/haproxy haproxy
         ;;
     examples) # the tool chains of api/examples/
@@ -83,12 +94,15 @@ need_group() {
         ;;
     readme)
         need_command curl curl
+        need_command openssl openssl
         need_command jq jq
         ;;
     lint)
         need_command python3 python3
         need_command shellcheck shellcheck
         need_command clang-format clang-format
+        need_command mandoc mandoc
+        need_command man man-db
         need_debian_python yaml python3-yaml
         need_debian_python jsonschema python3-jsonschema
         ;;
@@ -96,6 +110,15 @@ need_group() {
         need_command python3 python3
         need_command pip3 python3-pip
         need_debian_python ensurepip python3-venv
+        ;;
+    kube)
+        need_command redis-server redis-server
+        need_command openssl openssl
+        ;;
+    alarms)
+        need_command redis-server redis-server
+        need_command promtool prometheus
+        need_debian_python yaml python3-yaml
         ;;
     page)
         need_command chromium chromium
@@ -128,6 +151,11 @@ need_group() {
     model)
         need_command gcc gcc
         need_command spin spin
+        ;;
+    deb)
+        need_file /usr/share/build-essential build-essential
+        need_command dh debhelper
+        need_command lintian lintian
         ;;
     debootstrap)
         need_command debootstrap debootstrap

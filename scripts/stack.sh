@@ -9,6 +9,7 @@ stack_nodes=()  # host:port of each node
 stack_pids=()   # of the nodes
 stack_server='' # pid of redlockd
 stack_dir=''
+stack_scheme=http # https: the server gets a certificate
 
 stack_is_taken() { # port
     (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null
@@ -73,7 +74,7 @@ stack_start_server() {
     local IFS=,
     stack_spawn "$binary" --listen "$listen" --nodes "${stack_nodes[*]}" "$@"
     stack_server=$!
-    until curl -fs -o /dev/null "http://$listen/readyz"; do
+    until curl -kfs -o /dev/null "$stack_scheme://$listen/readyz"; do
         if ! kill -0 "$stack_server" 2>/dev/null; then
             wait "$stack_server" || true
             echo "redlockd did not start" >&2

@@ -1,10 +1,11 @@
 /*
- * One blocking HTTP request over plain sockets: a probe that starts every few
+ * One blocking HTTP request over a socket: a probe that starts every few
  * seconds should not need an HTTP library.
  */
 #include "healthcheck.h"
 
 #include <errno.h>
+#include <gnutls/gnutls.h>
 #include <netdb.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -71,7 +72,87 @@ static int connect_any(const char *host, int port, int64_t deadline_us)
     return fd;
 }
 
-static bool send_request(int fd, const char *host, int port)
+/* ---- plain, or TLS ------------------------------------------------------ */
+
+/* A connection to the server. */
+struct probe {
+    int fd;
+    gnutls_session_t tls; /* NULL: plain */
+    gnutls_certificate_credentials_t credentials;
+    int64_t deadline_us;
+};
+
+/* A GnuTLS result as errno tells it. */
+static bool pass(ssize_t result)
+{
+    if (result == GNUTLS_E_AGAIN)
+        errno = ETIMEDOUT;
+    else if (result < 0 && result != GNUTLS_E_PULL_ERROR &&
+             result != GNUTLS_E_PUSH_ERROR)
+        errno = EPROTO;
+    return result >= 0;
+}
+
+/*
+ * The server asks itself, by an address that its certificate need not name: so
+ * this verifies nothing. It shows no certificate either; see tls.h.
+ */
+static bool shake_hands(struct probe *probe)
+{
+    int result = gnutls_certificate_allocate_credentials(&probe->credentials);
+    if (result >= 0)
+        result = gnutls_init(&probe->tls, GNUTLS_CLIENT | GNUTLS_NO_SIGNAL);
+    if (result >= 0)
+        result = gnutls_set_default_priority(probe->tls);
+    if (result >= 0)
+        result = gnutls_credentials_set(probe->tls, GNUTLS_CRD_CERTIFICATE,
+                                        probe->credentials);
+    if (result < 0)
+        return pass(result);
+    gnutls_transport_set_int(probe->tls, probe->fd);
+    do
+        result = gnutls_handshake(probe->tls);
+    while (result < 0 && !gnutls_error_is_fatal(result) &&
+           result != GNUTLS_E_AGAIN);
+    return pass(result);
+}
+
+static ssize_t probe_send(struct probe *probe, const char *text, size_t len)
+{
+    if (probe->tls == NULL)
+        return send(probe->fd, text, len, MSG_NOSIGNAL);
+    ssize_t sent = gnutls_record_send(probe->tls, text, len);
+    return pass(sent) ? sent : -1;
+}
+
+static ssize_t probe_recv(struct probe *probe, char *out, size_t size)
+{
+    if (probe->tls == NULL)
+        return recv(probe->fd, out, size, 0);
+    ssize_t got = gnutls_record_recv(probe->tls, out, size);
+    return pass(got) ? got : -1;
+}
+
+static bool probe_open(struct probe *probe, const char *host, int port,
+                       bool has_tls)
+{
+    probe->fd = connect_any(host, port, probe->deadline_us);
+    return probe->fd >= 0 && (!has_tls || shake_hands(probe));
+}
+
+static void probe_close(struct probe *probe)
+{
+    if (probe->tls != NULL)
+        gnutls_deinit(probe->tls);
+    if (probe->credentials != NULL)
+        gnutls_certificate_free_credentials(probe->credentials);
+    if (probe->fd >= 0)
+        (void)close(probe->fd); /* only read: nothing can be lost */
+}
+
+/* ---- the request -------------------------------------------------------- */
+
+static bool send_request(struct probe *probe, const char *host, int port)
 {
     char address[ADDRESS_TEXT_MAX];
     char request[ADDRESS_TEXT_MAX + 128];
@@ -82,7 +163,7 @@ static bool send_request(int fd, const char *host, int port)
                        "Connection: close\r\n\r\n",
                        address);
     /* it fits into the empty buffer of a new socket */
-    ssize_t sent = send(fd, request, (size_t)len, MSG_NOSIGNAL);
+    ssize_t sent = probe_send(probe, request, (size_t)len);
     if (sent == len)
         return true;
     if (sent >= 0)
@@ -91,16 +172,16 @@ static bool send_request(int fd, const char *host, int port)
 }
 
 /* The status code of the answer; -1: errno says why there is none. */
-static int read_status(int fd, int64_t deadline_us)
+static int read_status(struct probe *probe)
 {
     char answer[ANSWER_SIZE] = "";
     size_t len = 0;
     int status = 0;
 
     while (len < sizeof answer - 1 && !memchr(answer, '\n', len)) {
-        if (!limit_time(fd, deadline_us))
+        if (!limit_time(probe->fd, probe->deadline_us))
             return -1;
-        ssize_t got = recv(fd, answer + len, sizeof answer - 1 - len, 0);
+        ssize_t got = probe_recv(probe, answer + len, sizeof answer - 1 - len);
         if (got < 0 && errno != EINTR)
             return -1;
         if (got == 0)
@@ -115,15 +196,15 @@ static int read_status(int fd, int64_t deadline_us)
     return -1;
 }
 
-int healthcheck_run(const char *host, int port)
+int healthcheck_run(const char *host, int port, bool has_tls)
 {
-    int64_t deadline_us = clock_now_us() + TIMEOUT_US;
+    struct probe probe = {.deadline_us = clock_now_us() + TIMEOUT_US};
     const char *target = probe_host(host);
     int status = -1;
-    int fd = connect_any(target, port, deadline_us);
 
-    if (fd >= 0 && send_request(fd, target, port))
-        status = read_status(fd, deadline_us);
+    if (probe_open(&probe, target, port, has_tls) &&
+        send_request(&probe, target, port))
+        status = read_status(&probe);
     /* how the kernel reports that the time of limit_time has passed */
     if (status < 0 && (errno == EAGAIN || errno == EINPROGRESS))
         errno = ETIMEDOUT;
@@ -132,7 +213,6 @@ int healthcheck_run(const char *host, int port)
                       strerror(errno));
     else if (status != 200)
         (void)fprintf(stderr, "redlockd: not ready: status %d\n", status);
-    if (fd >= 0)
-        (void)close(fd); /* only read: nothing can be lost */
+    probe_close(&probe);
     return status == 200 ? 0 : 1;
 }

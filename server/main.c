@@ -12,29 +12,32 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sysexits.h>
 #include <unistd.h>
 
 #include "../api/front.h"
+#include "../api/service.h"
+#include "base/address.h"
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/loop.h"
+#include "base/notify.h"
 #include "base/process.h"
 #include "base/random.h"
 #include "base/timers.h"
 #include "engine/engine.h"
 #include "engine/port.h"
 #include "healthcheck.h"
-#include "node/link.h"
-#include "node/subscription.h"
+#include "masters.h"
+#include "node/trust.h"
+#include "start.h"
 
 enum {
     IN_FLIGHT_MOST_US = 8000000, /* for requests in flight after the drain */
     DRAIN_LOOK_US = 50000,
-    SILENCE_US = 1000000,    /* a node may owe a reply at least this long */
-    HEARTBEATS_US = 5000000, /* … and a heartbeat, which comes each second */
+    STOP_MOST_US = 5000000,  /* to answer the last clients and exit */
     DESCRIPTOR_RESERVE = 64, /* for nodes, log, listener, loop */
-    CONNECTIONS_MIN = 16,    /* fewer are a mistake … */
-    CONNECTIONS_FEW = 1000,  /* … and fewer than this may be one */
+    CONNECTIONS_MIN = 16,    /* fewer are a mistake */
     CONNECTIONS_MAX = 20000,
 };
 
@@ -47,8 +50,7 @@ struct server {
     struct loop *loop;
     struct engine *engine;
     struct front *front;
-    struct link *links[NODES_MAX];
-    struct subscription *subscriptions[NODES_MAX];
+    struct masters *masters;
     int64_t connections_max;
     struct timers *timers; /* of the engine */
     struct loop_timer *drain_timer;
@@ -61,7 +63,7 @@ static enum vote port_send(void *ctx, int node, const struct call *call,
                            uint64_t tag)
 {
     struct server *server = ctx;
-    return link_send(server->links[node], call, tag);
+    return masters_send(server->masters, node, call, tag);
 }
 
 static int64_t port_now(void *ctx)
@@ -97,74 +99,14 @@ static void port_answer(void *ctx, void *client)
 static void port_listen(void *ctx, bool is_on)
 {
     struct server *server = ctx;
-    for (int i = 0; i < server->config.nodes_count; i++)
-        if (is_on)
-            subscription_open(server->subscriptions[i]);
-        else
-            subscription_close(server->subscriptions[i]);
+    masters_listen(server->masters, is_on);
 }
 
 static void port_subscribe(void *ctx, int node, struct span resource,
                            bool is_on)
 {
     struct server *server = ctx;
-    subscription_set(server->subscriptions[node], resource, is_on);
-}
-
-/* ---- the links' events -------------------------------------------------- */
-
-static void on_up(void *ctx, int node, const struct node_facts *facts)
-{
-    struct server *server = ctx;
-    engine_on_node_up(server->engine, node, facts);
-}
-
-static void on_confirmed(void *ctx, int node, const struct node_facts *facts)
-{
-    struct server *server = ctx;
-    engine_on_node_confirmed(server->engine, node, facts);
-}
-
-static void on_down(void *ctx, int node, enum node_state reason,
-                    const char *detail)
-{
-    struct server *server = ctx;
-    engine_on_node_down(server->engine, node, reason, detail);
-}
-
-static void on_reply(void *ctx, int node, uint64_t tag,
-                     const struct call_reply *reply, int64_t sent_us,
-                     int64_t received_us)
-{
-    struct server *server = ctx;
-    engine_on_reply(server->engine, node, tag, reply, sent_us, received_us);
-}
-
-/* ---- the subscriptions' events ------------------------------------------ */
-
-static void on_listener_up(void *ctx, int node)
-{
-    struct server *server = ctx;
-    engine_on_listener_up(server->engine, node);
-}
-
-static void on_listener_down(void *ctx, int node)
-{
-    struct server *server = ctx;
-    engine_on_listener_down(server->engine, node);
-}
-
-static void on_subscribed(void *ctx, int node, struct span resource)
-{
-    struct server *server = ctx;
-    engine_on_subscribed(server->engine, node, resource);
-}
-
-static void on_announced(void *ctx, int node, struct span resource,
-                         int64_t number)
-{
-    struct server *server = ctx;
-    engine_on_announced(server->engine, node, resource, number);
+    masters_subscribe(server->masters, node, resource, is_on);
 }
 
 /* ---- the stages of a turn ----------------------------------------------- */
@@ -178,10 +120,7 @@ static void serve(void *arg)
 static void flush(void *arg)
 {
     struct server *server = arg;
-    for (int i = 0; i < server->config.nodes_count; i++) {
-        link_flush(server->links[i]);
-        subscription_flush(server->subscriptions[i]);
-    }
+    masters_flush(server->masters);
 }
 
 /* ---- the end ------------------------------------------------------------ */
@@ -200,6 +139,13 @@ static void look_whether_drained(void *arg)
         loop_timer_set(server->drain_timer, now_us + DRAIN_LOOK_US);
 }
 
+static void tell_draining(int64_t drain_ms)
+{
+    char status[64];
+    snprintf(status, sizeof status, "draining for %" PRId64 " ms", drain_ms);
+    notify_stopping(drain_ms * 1000 + IN_FLIGHT_MOST_US + STOP_MOST_US, status);
+}
+
 /* Serves for drain_ms, then ends when nothing is in flight. */
 static void drain(struct server *server, int64_t drain_ms)
 {
@@ -209,6 +155,7 @@ static void drain(struct server *server, int64_t drain_ms)
     }
     log_write(LOG_INFO, "draining",
               (struct log_field[]){LOG_N("drain_ms", drain_ms), LOG_END});
+    tell_draining(drain_ms);
     server->drained_us = clock_now_us() + drain_ms * 1000;
     front_begin_drain(server->front);
     look_whether_drained(server);
@@ -224,6 +171,19 @@ static void on_terminate(void *arg)
 static void on_interrupt(void *arg)
 {
     drain(arg, 0);
+}
+
+/* Reads again what may change while it serves. */
+static void on_hangup(void *arg)
+{
+    struct server *server = arg;
+    bool is_draining = server->drained_us != 0; /* which is told no more */
+    if (!is_draining)
+        notify_reloading();
+    masters_reload(server->masters);
+    front_reload(server->front);
+    if (!is_draining)
+        start_tell(&server->config);
 }
 
 /* ---- the beginning ------------------------------------------------------ */
@@ -288,36 +248,11 @@ static bool start_engine(struct server *server)
     return server->engine != NULL;
 }
 
-static bool start_links(struct server *server)
+static bool start_masters(struct server *server, char error[TRUST_TEXT_MAX])
 {
-    const struct config *config = &server->config;
-    struct link_events events = {on_up, on_confirmed, on_down, on_reply,
-                                 server};
-    int64_t silence_us = config->node_timeout_ms * 2000;
-    if (silence_us < SILENCE_US)
-        silence_us = SILENCE_US;
-    for (int i = 0; i < config->nodes_count; i++) {
-        server->links[i] = link_new(server->loop, i, &config->nodes[i],
-                                    config->key_prefix, silence_us, &events);
-        if (server->links[i] == NULL)
-            return false;
-    }
-    return true;
-}
-
-static bool start_subscriptions(struct server *server)
-{
-    const struct config *config = &server->config;
-    struct subscription_events events = {on_listener_up, on_listener_down,
-                                         on_subscribed, on_announced, server};
-    for (int i = 0; i < config->nodes_count; i++) {
-        server->subscriptions[i] =
-            subscription_new(server->loop, i, &config->nodes[i],
-                             config->key_prefix, HEARTBEATS_US, &events);
-        if (server->subscriptions[i] == NULL)
-            return false;
-    }
-    return true;
+    server->masters =
+        masters_new(server->loop, &server->config, server->engine, error);
+    return server->masters != NULL;
 }
 
 static bool start_loop(struct server *server)
@@ -332,7 +267,8 @@ static bool start_loop(struct server *server)
         loop_timer_new(server->loop, look_whether_drained, server);
     return server->timers != NULL && server->drain_timer != NULL &&
            loop_on_signal(server->loop, SIGTERM, on_terminate, server) &&
-           loop_on_signal(server->loop, SIGINT, on_interrupt, server);
+           loop_on_signal(server->loop, SIGINT, on_interrupt, server) &&
+           loop_on_signal(server->loop, SIGHUP, on_hangup, server);
 }
 
 static bool start_front(struct server *server, char error[FRONT_ERROR_MAX])
@@ -348,14 +284,16 @@ static bool start_front(struct server *server, char error[FRONT_ERROR_MAX])
     return server->front != NULL;
 }
 
-static bool start(struct server *server, char error[FRONT_ERROR_MAX])
+static bool start(struct server *server, char error[TRUST_TEXT_MAX])
 {
     if (!count_connections(server, error))
         return false;
+    server->metrics.started_us = clock_wall_us();
+    server->metrics.connections_max = (uint64_t)server->connections_max;
     snprintf(error, FRONT_ERROR_MAX, "no memory or no descriptors");
     /* the listener last: a client that connects finds everything running */
-    return start_loop(server) && start_engine(server) && start_links(server) &&
-           start_subscriptions(server) && start_front(server, error);
+    return start_loop(server) && start_engine(server) &&
+           start_masters(server, error) && start_front(server, error);
 }
 
 /* Answers every client, and releases what that abandons. */
@@ -363,81 +301,44 @@ static void stop_serving(struct server *server)
 {
     front_free(server->front);
     server->front = NULL;
-    for (int i = 0; i < server->config.nodes_count; i++)
-        if (server->links[i] != NULL)
-            link_flush(server->links[i]);
+    masters_flush_calls(server->masters);
 }
 
 static void stop(struct server *server)
 {
     stop_serving(server);
-    for (int i = 0; i < server->config.nodes_count; i++) {
-        link_free(server->links[i]);
-        subscription_free(server->subscriptions[i]);
-    }
+    masters_free(server->masters);
     engine_free(server->engine);
     loop_free(server->loop);
     timers_free(server->timers);
 }
 
-static void warn(const struct server *server)
-{
-    const struct config *config = &server->config;
-    if (server->connections_max < CONNECTIONS_FEW)
-        log_write(
-            LOG_WARN, "few_connections",
-            (struct log_field[]){
-                LOG_N("connections", server->connections_max),
-                LOG_S("detail",
-                      "to serve more clients, raise the limit of open files "
-                      "(ulimit -n)"),
-                LOG_END});
-    if (config->nodes_count % 2 == 0)
-        log_write(LOG_WARN, "even_number_of_nodes",
-                  (struct log_field[]){
-                      LOG_N("nodes", config->nodes_count),
-                      LOG_S("detail", "one node fewer would survive as many "
-                                      "failures"),
-                      LOG_END});
-    if (!config->restart_guard)
-        log_write(LOG_WARN, "restart_guard_off",
-                  (struct log_field[]){
-                      LOG_S("detail",
-                            "nodes that lost their memory vote at once: a lock "
-                            "may have two holders"),
-                      LOG_END});
-}
-
 /*
- * The result of a write shows that a node or client is gone. A terminal that
- * hangs up, or an operator who expects a reload, must not stop the locks.
+ * The result of a write shows that a node or client is gone, or a file full. A
+ * reload that comes before the loop runs must not stop the process.
  */
 static void ignore_signals(void)
 {
     if (signal(SIGPIPE, SIG_IGN) == SIG_ERR ||
+        signal(SIGXFSZ, SIG_IGN) == SIG_ERR ||
         signal(SIGHUP, SIG_IGN) == SIG_ERR)
         perror("redlockd: signals");
 }
 
 static int run(struct server *server)
 {
-    char error[FRONT_ERROR_MAX];
+    char error[TRUST_TEXT_MAX];
+    static_assert((int)TRUST_TEXT_MAX >= (int)FRONT_ERROR_MAX, "holds both");
     log_set_level((enum log_level)server->config.log_level);
+    log_set_format((enum log_format)server->config.log_format);
     ignore_signals();
     if (!start(server, error)) {
         fprintf(stderr, "redlockd: %s\n", error);
         stop(server);
         return EXIT_FAILURE;
     }
-    log_write(LOG_INFO, "start",
-              (struct log_field[]){
-                  LOG_S("version", REDLOCKD_VERSION),
-                  LOG_S("host", server->config.listen_host),
-                  LOG_N("port", server->config.listen_port),
-                  LOG_N("nodes", server->config.nodes_count),
-                  LOG_N("quorum", config_quorum(&server->config)),
-                  LOG_N("connections", server->connections_max), LOG_END});
-    warn(server);
+    start_log(&server->config, server->connections_max);
+    start_tell(&server->config);
     loop_run(server->loop);
     bool is_resolving = loop_is_resolving(server->loop);
     stop_serving(server);
@@ -446,6 +347,20 @@ static int run(struct server *server)
         _exit(EXIT_SUCCESS); /* without waiting for a name server that hangs */
     stop(server);
     return EXIT_SUCCESS;
+}
+
+/* What the files say counts, too. */
+static bool check(const struct config *config)
+{
+    char error[TRUST_TEXT_MAX];
+    static_assert((int)TRUST_TEXT_MAX >= (int)FRONT_ERROR_MAX, "holds both");
+    struct trust *trust = NULL;
+    bool is_valid =
+        trust_make(&trust, config, error) && service_check(config, error);
+    if (!is_valid)
+        fprintf(stderr, "redlockd: %s\n", error);
+    trust_free(trust);
+    return is_valid;
 }
 
 int main(int argc, char **argv, char **envp)
@@ -458,15 +373,18 @@ int main(int argc, char **argv, char **envp)
     }
     if (!config_load(&server.config, argc, argv, envp, error)) {
         fprintf(stderr, "redlockd: %s\n", error);
-        return EXIT_FAILURE;
+        return EX_CONFIG; /* to start it again would not help */
     }
     switch (server.config.action) {
     case CONFIG_SERVE:
         return run(&server);
     case CONFIG_HEALTHCHECK:
         return healthcheck_run(server.config.listen_host,
-                               server.config.listen_port);
+                               server.config.listen_port,
+                               *server.config.tls_cert != '\0');
     case CONFIG_CHECK:
+        if (!check(&server.config))
+            return EXIT_FAILURE;
         puts("configuration ok");
         break;
     case CONFIG_PRINT:

@@ -1,17 +1,19 @@
 # Everything that tests, measures or checks redlockd; included by ../Makefile
 
 .PHONY: test tests unit integration sim sim-long long readme asan lint analyse bench-tools \
-        bench bench-contention bench-peers bench-scale bench-fsync \
-        bench-profile soak crowd compose-test fresh openapi-test page-test interop \
+        bench bench-contention bench-peers bench-scale bench-fsync bench-flood \
+        bench-profile bench-options bench-tls soak crowd compose-test deb-test fresh \
+        openapi-test page-test interop \
         neighbours python-test ctl-test examples examples-broken nemesis \
-        nemesis-tools mutants mutate model fuzz fuzzers starved
+        nemesis-tools kube-test alarms-test mutants mutate model fuzz fuzzers starved \
+        tls-test
 
 TEST_PKGS := $(PKGS) check libcurl
 test_libs = $(shell pkg-config --libs $(TEST_PKGS))
 # the objects of some folders, below tests/
 objects = $(patsubst %.c,$(OUT)/%.o,$(sort $(wildcard $(1:%=tests/%/*.c))))
-unit_obj := $(call objects,unit unit/* lib/node)
-integration_obj := $(call objects,integration)
+unit_obj := $(call objects,unit unit/* lib/node lib/certs)
+integration_obj := $(call objects,integration lib/certs)
 sim_obj := $(call objects,sim lib/node)
 differ_obj := $(call objects,differ lib/node)
 
@@ -63,10 +65,13 @@ $(OUT)/load: $(load_obj) $(OUT)/tests/bench/redlockd.o
 $(OUT)/load-etcd: $(load_obj) $(OUT)/tests/bench/peers/etcd.o
 $(OUT)/load $(OUT)/load-etcd:
 	@echo "LINK $@"
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(shell pkg-config --libs gnutls)
+$(OUT)/flood: $(patsubst %,$(OUT)/tests/bench/%.o,flood http sample)
+	@echo "LINK $@"
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(shell pkg-config --libs gnutls)
 $(OUT)/contention: $(patsubst %,$(OUT)/tests/bench/%.o,contention http sample)
 	@echo "LINK $@"
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(shell pkg-config --libs gnutls)
 $(OUT)/baseline: $(patsubst %,$(OUT)/tests/bench/%.o,baseline sample)
 	@echo "LINK $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(lib_libs)
@@ -97,9 +102,9 @@ $(OUT)/starved-shim.so: tests/starved/shim.c tests/starved/page.h
 nemesis-tools: $(OUT)/redlockd $(OUT)/nemesis-proxy $(OUT)/nemesis-shim.so
 
 test: ## Run units, integration, docs and a short simulation
-	@scripts/deps.sh build test readme
+	@scripts/deps.sh build test readme tls
 	@$(MAKE) --no-print-directory -j$$(nproc) tests
-	@$(MAKE) --no-print-directory unit sim integration readme
+	@$(MAKE) --no-print-directory unit sim integration tls-test readme
 
 tests: $(OUT)/unit $(OUT)/sim $(OUT)/differ $(OUT)/integration nemesis-tools \
        $(OUT)/starved-shim.so
@@ -107,15 +112,23 @@ tests: $(OUT)/unit $(OUT)/sim $(OUT)/differ $(OUT)/integration nemesis-tools \
 unit: $(OUT)/unit ## Run the unit tests
 	tests/lib/suites.sh $(OUT)/unit tests/unit
 
+# suites that also run with HTTP_TLS=1; the others would see nothing new
+over_tls := clients rare wait_clients drain http framing
+
 # the servers look for leaks, the test program need not
 integration: $(OUT)/integration nemesis-tools $(OUT)/starved-shim.so
 integration: ## Test with real Redis servers
 	ASAN_OPTIONS=detect_leaks=0 REDLOCKD=$(OUT)/redlockd TOOLS=$(OUT) \
+	  TWICE="$(over_tls)" \
 	  tests/lib/suites.sh $(OUT)/integration tests/integration
 
 starved: tests ## Let each allocation fail: of a start, of each call
 	@$(MAKE) -s --no-print-directory integration CK_RUN_SUITE=starved_server
 	@$(MAKE) -s --no-print-directory integration CK_RUN_SUITE=starved
+
+tls-test: $(OUT)/redlockd ## Try each version, cipher and group of TLS
+	@scripts/deps.sh build tls
+	tests/tls/accepted.py $(OUT)/redlockd
 
 readme: $(OUT)/redlockd $(OUT)/redlockctl ## Paste the docs' commands, compare what they print
 	REDLOCKD=$(OUT)/redlockd REDLOCKCTL=$(OUT)/redlockctl tests/readme/run.sh
@@ -160,6 +173,17 @@ bench-scale: ## Measure with up to 10,000 clients, servers, distance; a plot
 	@$(MAKE) -s --no-print-directory -j$$(nproc) bench-tools nemesis-tools
 	@tests/bench/scale.sh
 
+bench-flood: ## One identity far above its limit; what others notice
+	@scripts/deps.sh build bench
+	@$(MAKE) -s --no-print-directory -j$$(nproc) bench-tools $(OUT)/flood
+	@tests/bench/flood.sh
+
+bench-options: ## Measure with OPTIONS="--audit-log FILE" and without, in turns; CLIENTS=64
+	@scripts/deps.sh build bench
+	@$(MAKE) -s --no-print-directory -j$$(nproc) bench-tools
+	@tests/bench/options.sh $(or $(CLIENTS),64) $(OPTIONS)
+
+
 bench-fsync: ## Measure beside redis-benchmark, with an fsync for each write
 	@scripts/deps.sh build bench
 	@$(MAKE) -s --no-print-directory -j$$(nproc) bench-tools
@@ -171,23 +195,28 @@ bench-profile: ## Where the CPU time of a cycle goes; OLD=binary compares
 	  $(OUT)/rows
 	@tests/bench/profile.sh
 
+bench-tls: ## TLS beside plain HTTP; the CPU time of a handshake; PAIRS=3
+	@scripts/deps.sh build bench tls
+	@$(MAKE) -s --no-print-directory -j$$(nproc) bench-tools
+	@tests/bench/tls.sh
+
 soak: ## A million cycles: memory and descriptors must not grow
 	@scripts/deps.sh build bench
 	@$(MAKE) --no-print-directory -j$$(nproc) bench-tools
 	@tests/bench/soak.sh
 
-crowd: ## Ten thousand clients that do nothing, and a few that work
-	@scripts/deps.sh build bench
+crowd: ## Ten thousand clients that do nothing, and a few that work; KINDS=tls
+	@scripts/deps.sh build bench tls
 	@$(MAKE) --no-print-directory -j$$(nproc) bench-tools
 	@tests/bench/crowd.sh
 
-nemesis: ## Faults at random, and a proof; SECONDS=60 SEED=1 FAULTS=all
+nemesis: ## Faults at random, and a proof; SECONDS=60 SEED=1 FAULTS=all TLS=1
 	@scripts/deps.sh build nemesis
 	@$(MAKE) -s --no-print-directory -j$$(nproc) nemesis-tools
 	@REDLOCKD=$${REDLOCKD:-$(OUT)/redlockd} tests/nemesis/nemesis.py \
 	  --tools $(OUT) $(if $(SECONDS),--seconds $(SECONDS)) \
 	  $(if $(SEED),--seed $(SEED)) $(if $(FAULTS),--faults $(FAULTS)) \
-	  $(NEMESIS_ARGS)
+	  $(if $(TLS),--tls) $(NEMESIS_ARGS)
 
 ctl-test: $(OUT)/redlockd $(OUT)/redlockctl $(OUT)/beat ## redlockctl: each command; faults; contention; TRIES=4 RUNS=40
 	@scripts/deps.sh build run ctl
@@ -236,20 +265,30 @@ examples: $(OUT)/redlockd ## Copyable clients under faults; LANGUAGES="go ruby"
 examples-broken: $(OUT)/redlockd ## The same with clients that are broken
 	@REDLOCKD=$(OUT)/redlockd tests/examples/run.sh --self-test
 
+kube-test: $(OUT)/redlockd ## Check the Kubernetes manifests; run their arguments
+	@REDLOCKD=$(OUT)/redlockd tests/kube/run.sh $(TESTS)
+
+alarms-test: $(OUT)/redlockd ## Let each alarm fire; ask each query of the dashboard
+	@REDLOCKD=$(OUT)/redlockd tests/alarms/run.sh $(TESTS)
+
 compose-test: $(OUT)/redlockctl ## Stop, pause, replace what docker-compose starts
 	@tests/compose/run.sh
 
 fresh: ## Follow README on bare trees of Debian 12 and 13
 	@tests/fresh/run.sh
 
-lint: $(OUT)/redlockd $(OUT)/redlockctl $(OUT)/tables.json ## Check layout, sizes, includes, scripts, docs, openapi.yaml
+deb-test: ## Build, install, run, upgrade, purge the packages; DEB=bookworm
+	@tests/package/run.sh
+
+lint: $(OUT)/redlockd $(OUT)/redlockctl $(OUT)/tables.json $(MANUAL) ## Check layout, sizes, includes, scripts, docs, openapi.yaml
 	tests/lint/build.sh
 	@tests/lint/format.sh $(CLANG_FORMAT) $(C_FILES)
 	python3 tests/lint/sources.py
 	tests/lint/layers.py $(OUT)
 	python3 tests/lint/docs.py $(OUT)/redlockd $(OUT)/tables.json
+	tests/lint/packages.py $(OUT)
 	tests/lint/spec.py $(OUT)/redlockd $(OUT)/tables.json
-	shellcheck -x scripts/*.sh docker/*.sh tests/*/*.sh api/examples/*.sh \
+	shellcheck -x scripts/*.sh docker/*.sh deploy/*/*.sh tests/*/*.sh api/examples/*.sh \
 	  .ci/run
 
 # FLAVOUR is of no matter: nothing is compiled

@@ -7,20 +7,27 @@ const TICK_MS = 500;
 // There is no answer, or one that is an error.
 class Unanswered extends Error {}
 
+// The server does not know who asks.
+class Unknown extends Unanswered {}
+
 async function ask(path) {
   let response;
   let body;
   try {
-    response = await fetch(path, {cache: 'no-store',
+    response = await fetch(path, {cache: 'no-store', headers: token.headers(),
                                   signal: AbortSignal.timeout(TIMEOUT_MS)});
     const isJson = /json/.test(response.headers.get('Content-Type'));
     body = await (isJson ? response.json() : response.text());
   } catch {
     throw new Unanswered('This server does not answer.');
   }
+  if (response.status === 401) {
+    throw new Unknown('This server asks for a token.');
+  }
   if (!response.ok) {
     const why = body.detail || `status ${response.status}`;
-    throw new Unanswered(`This server cannot answer: ${why}.`);
+    const what = response.status === 403 ? 'refuses' : 'cannot answer';
+    throw new Unanswered(`This server ${what}: ${why}.`);
   }
   return body;
 }
@@ -76,7 +83,8 @@ const server = {answeredAt: undefined};
 
 // True if it did not answer before.
 function noteAnswer(now) {
-  const wasGone = !byId('gone').hidden;
+  const wasGone = !byId('gone').hidden || !byId('token').hidden;
+  token.accept();
   server.answeredAt = now;
   byId('gone').hidden = true;
   document.body.classList.remove('old');
@@ -85,6 +93,12 @@ function noteAnswer(now) {
 }
 
 function noteFailure(error) {
+  if (error instanceof Unknown) {
+    byId('gone').hidden = true;
+    token.ask();
+    return;
+  }
+  token.accept();
   setText(byId('gone-text'), error.message);
   document.title = 'No answer – redlockd';
   byId('gone').hidden = false;
@@ -102,6 +116,7 @@ function showSilence(now) {
 
 // ---- the parts -------------------------------------------------------------
 
+const token = new Token(() => Object.values(polls).forEach((it) => it.wake()));
 const nodes = new Nodes();
 const locks = new Locks();
 const traffic = new History();
@@ -159,7 +174,7 @@ const polls = {
       showTraffic(now);
       showFacts(look);
     },
-    fail() {},
+    fail: ({message}) => setText(byId('facts'), message),
   }),
   locks: new Poll({
     intervalMs: 3000,

@@ -260,12 +260,15 @@ static const char *parse_forms(char *text, struct config_node *node)
         return parse_redis(text + 8, node);
     if (strncmp(text, "unix://", 7) == 0)
         return parse_unix(text + 7, node);
-    if (strncmp(text, "rediss://", 9) == 0)
-        return "TLS (rediss://) is not supported";
+    if (strncmp(text, "rediss://", 9) == 0) {
+        node->is_tls = true;
+        return parse_redis(text + 9, node);
+    }
     if (strstr(text, "://"))
-        return "only redis:// and unix:// are supported";
+        return "only redis://, rediss:// and unix:// are supported";
     if (strchr(text, '@'))
-        return "an address with a password must begin with redis://";
+        return "an address with a password must begin with redis:// or "
+               "rediss://";
     return address_parse(text, node->host, &node->port);
 }
 
@@ -297,6 +300,18 @@ const char *address_parse_node(const char *text, struct config_node *node)
     else
         address_format(node->name, sizeof node->name, node->host, node->port);
     return NULL;
+}
+
+bool address_is_loopback(const char *host)
+{
+    struct in6_addr v6;
+    struct in_addr v4;
+
+    if (inet_pton(AF_INET, host, &v4) == 1)
+        return ntohl(v4.s_addr) >> 24 == IN_LOOPBACKNET;
+    if (inet_pton(AF_INET6, host, &v6) == 1)
+        return IN6_IS_ADDR_LOOPBACK(&v6);
+    return strcmp(host, "localhost") == 0;
 }
 
 bool address_is_same(const struct config_node *a, const struct config_node *b)

@@ -16,7 +16,8 @@ enum {
 
 /* The forms of an address, for error lines. */
 #define ADDRESS_NODE_FORMS                                                     \
-    "host:port, redis://user:password@host:port/db or unix:///path?db=n"
+    "host:port, redis://user:password@host:port/db, "                          \
+    "rediss://user:password@host:port/db for TLS, or unix:///path?db=n"
 
 /*
  * Splits "host:port" or "[::1]:port" into host, without brackets, and port.
@@ -49,7 +50,10 @@ struct address_query address_query(int port, int flags);
 void address_escape(char *out, size_t size, const char *text,
                     const char *special);
 
-/* True if both must be the same server, whatever their databases. */
+/* True if only processes of this machine can reach the host. */
+bool address_is_loopback(const char *host);
+
+/* True if both must be the same server, whatever their databases and TLS. */
 bool address_is_same(const struct config_node *a, const struct config_node *b);
 
 #endif

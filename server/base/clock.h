@@ -12,7 +12,13 @@
  */
 int64_t clock_now_us(void);
 
-/* Wall clock in µs since 1970: for log lines only, never for a decision. */
+/* Wall clock in µs since 1970: for people to read, never for a decision. */
 int64_t clock_wall_us(void);
+
+/*
+ * CLOCK_MONOTONIC in µs, which stands during a suspend: for the service
+ * manager, which asks for this one.
+ */
+int64_t clock_monotonic_us(void);
 
 #endif

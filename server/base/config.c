@@ -135,8 +135,14 @@ static bool is_name(const char *name, const char *text, size_t len)
 /* What redlockctl reads, and what it gives to the commands that it runs. */
 static bool env_is_of_client(const char *text, size_t len)
 {
-    static const char *const names[] = {"REDLOCKD_URL", "REDLOCKD_RESOURCE",
+    static const char *const names[] = {"REDLOCKD_URL",
+                                        "REDLOCKD_RESOURCE",
                                         "REDLOCKD_TOKEN",
+                                        "REDLOCKD_AUTH_TOKEN",
+                                        "REDLOCKD_AUTH_TOKEN_FILE",
+                                        "REDLOCKD_CACERT",
+                                        "REDLOCKD_CERT",
+                                        "REDLOCKD_KEY",
                                         "REDLOCKD_FENCING_TOKEN"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (is_name(names[i], text, len))
@@ -333,6 +339,33 @@ static bool check_limits(struct option_reader *reader)
     return true;
 }
 
+/* A certificate proves nothing without its key. */
+static bool check_pair(struct option_reader *reader, const char *whose,
+                       const char *cert, const char *key)
+{
+    bool has_cert = *cert != '\0', has_key = *key != '\0';
+
+    *reader->origin = '\0';
+    return has_cert == has_key ||
+           option_fail(reader,
+                       "--%s-%s is given without --%s-%s; give both or none",
+                       whose, has_cert ? "cert" : "key", whose,
+                       has_cert ? "key" : "cert");
+}
+
+static bool check_tls(struct option_reader *reader)
+{
+    const struct config *config = reader->config;
+
+    if (!check_pair(reader, "node", config->node_cert, config->node_key) ||
+        !check_pair(reader, "tls", config->tls_cert, config->tls_key))
+        return false;
+    if (*config->tls_client_ca && !*config->tls_cert)
+        return option_fail(reader, "--tls-client-ca: needs TLS; give "
+                                   "--tls-cert and --tls-key too");
+    return true;
+}
+
 static bool check_nodes(struct option_reader *reader)
 {
     enum config_action action = reader->config->action;
@@ -341,9 +374,10 @@ static bool check_nodes(struct option_reader *reader)
         (action != CONFIG_SERVE && action != CONFIG_CHECK))
         return true;
     *reader->origin = '\0';
-    return option_fail(reader,
-                       "--nodes: no Redis masters given; for example --nodes "
-                       "10.0.0.1:6379,10.0.0.2:6379,10.0.0.3:6379");
+    return option_fail(
+        reader, "--nodes: no Redis masters given, and REDLOCKD_NODES is not "
+                "set; for example --nodes "
+                "10.0.0.1:6379,10.0.0.2:6379,10.0.0.3:6379");
 }
 
 /* Help and version are answered even if the other options are wrong. */
@@ -378,7 +412,15 @@ bool config_load(struct config *config, int argc, char **argv, char **envp,
         return true;
     return load_defaults(&reader) && load_env(&reader, envp) &&
            load_argv(&reader, argc, argv) && check_limits(&reader) &&
-           check_nodes(&reader);
+           check_tls(&reader) && check_nodes(&reader);
+}
+
+bool config_has_tls_nodes(const struct config *config)
+{
+    for (int i = 0; i < config->nodes_count; i++)
+        if (config->nodes[i].is_tls)
+            return true;
+    return false;
 }
 
 int config_quorum(const struct config *config)
@@ -399,11 +441,12 @@ void config_print(const struct config *config, FILE *out)
 
 void config_print_help(FILE *out)
 {
-    (void)fputs("redlockd: distributed locks over HTTP, held on several Redis "
-                "masters\n\nUsage: redlockd --nodes NODE,NODE,... [OPTION]...\n"
-                "\nA NODE is host:port, redis://user:password@host:port/db or "
-                "unix:///path?db=n.\n\nOptions:\n",
-                out);
+    (void)fputs(
+        "redlockd: distributed locks over HTTP, held on several Redis "
+        "masters\n\nUsage: redlockd --nodes NODE,NODE,... [OPTION]...\n"
+        "\nA NODE is host:port, redis://user:password@host:port/db, the same "
+        "with rediss://\nfor TLS, or unix:///path?db=n.\n\nOptions:\n",
+        out);
     for (int i = 0; i < OPTIONS; i++) {
         const struct option *option = &option_table[i];
         int width = fprintf(out, "  --%s %s", option->flag,

@@ -14,6 +14,7 @@ enum {
     CONFIG_NAME_MAX = 351, /* a socket's path, all of it percent-encoded */
     CONFIG_SECRET_MAX = 511,
     CONFIG_PREFIX_MAX = 64,
+    CONFIG_PATH_MAX = 1023,
     CONFIG_ERROR_MAX = 512,
 };
 
@@ -26,6 +27,7 @@ struct config_node {
     int port;
     int db;
     bool is_unix;
+    bool is_tls; /* name is the same without */
 };
 
 /* What the process should do. */
@@ -43,8 +45,14 @@ struct config {
     char listen_host[CONFIG_HOST_MAX + 1];
     int listen_port;
     bool reuse_port;
+    char tls_cert[CONFIG_PATH_MAX + 1]; /* "": plain HTTP */
+    char tls_key[CONFIG_PATH_MAX + 1];
+    char tls_client_ca[CONFIG_PATH_MAX + 1]; /* "": any client */
     struct config_node nodes[NODES_MAX];
     int nodes_count;
+    char node_ca[CONFIG_PATH_MAX + 1];   /* "": whom the system trusts */
+    char node_cert[CONFIG_PATH_MAX + 1]; /* "": none */
+    char node_key[CONFIG_PATH_MAX + 1];
     int64_t node_timeout_ms;
     int64_t default_ttl_ms;
     int64_t max_ttl_ms;
@@ -58,7 +66,10 @@ struct config {
     bool take_over;
     bool restart_guard;
     int64_t drain_ms;
-    int log_level; /* enum log_level */
+    char auth_file[CONFIG_PATH_MAX + 1]; /* "": none */
+    int log_level;                       /* enum log_level */
+    int log_format;                      /* enum log_format */
+    char audit_log[CONFIG_PATH_MAX + 1]; /* "-": stdout; "": none */
 };
 
 /*
@@ -73,6 +84,9 @@ bool config_load(struct config *config, int argc, char **argv, char **envp,
 /* The help text, and every value as --flag=value without secrets. */
 void config_print_help(FILE *out);
 void config_print(const struct config *config, FILE *out);
+
+/* Whether a node of the configuration speaks TLS. */
+bool config_has_tls_nodes(const struct config *config);
 
 /* Majority of the configured nodes: floor(N / 2) + 1. */
 int config_quorum(const struct config *config);

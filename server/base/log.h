@@ -1,5 +1,6 @@
 /*
- * Log lines in logfmt on stderr: ts=… level=… event=… key=value …
+ * Log lines on stderr, as logfmt (ts=… level=… event=… key=value …) or as JSON
+ * with the same names.
  *
  * Tokens, values of keys and passwords are never logged.
  */
@@ -14,6 +15,11 @@ enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR, LOG_OFF };
 /* Lines below level are dropped; LOG_OFF silences all. Default: LOG_INFO. */
 void log_set_level(enum log_level level);
 bool log_is_enabled(enum log_level level);
+
+enum log_format { LOG_LOGFMT, LOG_JSON };
+
+/* How lines look from now on. Default: LOG_LOGFMT. */
+void log_set_format(enum log_format format);
 
 /* One key and its value; made by the macros below. text is borrowed. */
 struct log_field {

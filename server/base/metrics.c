@@ -3,6 +3,8 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 const char *const metrics_call_names[METRICS_CALLS] = {
@@ -18,6 +20,14 @@ static const char *const handover_names[HANDOVER_CAUSES] = {
     [HANDOVER_ANNOUNCEMENT] = "announcement",
     [HANDOVER_EXPIRY] = "expiry",
     [HANDOVER_RETRY] = "retry",
+};
+
+static const char *const handshake_names[HANDSHAKE_RESULTS] = {
+    [HANDSHAKE_DONE] = "done",
+    [HANDSHAKE_CLOSED] = "closed",
+    [HANDSHAKE_NOT_TLS] = "not_tls",
+    [HANDSHAKE_BAD_CERTIFICATE] = "bad_certificate",
+    [HANDSHAKE_FAILED] = "failed",
 };
 
 /* Upper bounds of the buckets, in µs, and in seconds for Prometheus. */
@@ -151,8 +161,12 @@ static const struct plain {
     PLAIN(requests_abandoned, "http_requests_abandoned_total", "counter",
           "Requests whose client left before the answer."),
     PLAIN(connections, "connections", "gauge", "Open client connections."),
+    PLAIN(connections_max, "connections_max", "gauge",
+          "Client connections that may be open at once."),
     PLAIN(connections_cut, "connections_cut_total", "counter",
           "Client connections that were cut by a deadline."),
+    PLAIN(audit_lost, "audit_lost_total", "counter",
+          "Lines that the audit log has not taken."),
     PLAIN(undelivered_grants, "undelivered_grants_total", "counter",
           "Grants that were released because the client had left."),
     PLAIN(releases_pending, "releases_pending", "gauge",
@@ -212,6 +226,21 @@ static void print_outcomes(const struct metrics *metrics, enum lock_call call,
                   "outcome=\"%s\"} %" PRIu64 "\n",
                   metrics_call_names[call], name, metrics->outcomes[call][i]);
     }
+}
+
+static void print_tls(const struct metrics *metrics, struct text *out)
+{
+    head(out, "tls_handshakes_total", "counter",
+         "TLS handshakes of clients by their result.");
+    for (int i = 0; i < HANDSHAKE_RESULTS; i++)
+        print(out, "redlockd_tls_handshakes_total{result=\"%s\"} %" PRIu64 "\n",
+              handshake_names[i], metrics->tls_handshakes[i]);
+    head(out, "tls_certificate_expiry_timestamp_seconds", "gauge",
+         "When the certificate of --tls-cert expires, in Unix time.");
+    if (metrics->tls_until_s != 0)
+        print(out,
+              "redlockd_tls_certificate_expiry_timestamp_seconds %" PRId64 "\n",
+              metrics->tls_until_s);
 }
 
 static void print_operations(const struct metrics *metrics, struct text *out)
@@ -333,10 +362,61 @@ static uint64_t resident_pages(void)
     return pages;
 }
 
-static void print_process(struct text *out)
+/*
+ * Without reading the folder, which would hold up the loop while there are
+ * thousands. 0: the kernel is older than 6.2, and does not report it.
+ */
+static int64_t open_descriptors(void)
+{
+    struct stat status;
+    return stat("/proc/self/fd", &status) == 0 ? (int64_t)status.st_size : 0;
+}
+
+static void print_descriptors(struct text *out)
+{
+    struct rlimit limit;
+    int64_t open = open_descriptors();
+    if (open > 0)
+        print(out,
+              "# HELP process_open_fds Open file descriptors.\n"
+              "# TYPE process_open_fds gauge\n"
+              "process_open_fds %" PRId64 "\n",
+              open);
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
+        print(out,
+              "# HELP process_max_fds Most open file descriptors.\n"
+              "# TYPE process_max_fds gauge\n"
+              "process_max_fds %" PRIu64 "\n",
+              (uint64_t)limit.rlim_cur);
+}
+
+static int64_t us_of(struct timeval time)
+{
+    return (int64_t)time.tv_sec * 1000000 + time.tv_usec;
+}
+
+static void print_times(const struct metrics *metrics, struct text *out)
+{
+    struct rusage usage;
+    if (getrusage(RUSAGE_SELF, &usage) == 0)
+        print(out,
+              "# HELP process_cpu_seconds_total CPU time, user and system.\n"
+              "# TYPE process_cpu_seconds_total counter\n"
+              "process_cpu_seconds_total %.6f\n",
+              (double)(us_of(usage.ru_utime) + us_of(usage.ru_stime)) / 1e6);
+    print(out,
+          "# HELP process_start_time_seconds When it started, since 1970.\n"
+          "# TYPE process_start_time_seconds gauge\n"
+          "process_start_time_seconds %.3f\n",
+          (double)metrics->started_us / 1e6);
+}
+
+static void print_process(const struct metrics *metrics, struct text *out)
 {
     head(out, "build_info", "gauge", "The running version.");
     print(out, "redlockd_build_info{version=\"%s\"} 1\n", REDLOCKD_VERSION);
+    print_times(metrics, out);
+    print_descriptors(out);
     print(out,
           "# HELP process_resident_memory_bytes Resident memory size.\n"
           "# TYPE process_resident_memory_bytes gauge\n"
@@ -349,9 +429,10 @@ bool metrics_print(const struct metrics *metrics, FILE *stream)
     struct text out = {stream, true};
     print_plains(metrics, &out);
     print_requests(metrics, &out);
+    print_tls(metrics, &out);
     print_operations(metrics, &out);
     print_waiting(metrics, &out);
     print_nodes(metrics, &out);
-    print_process(&out);
+    print_process(metrics, &out);
     return out.is_whole;
 }

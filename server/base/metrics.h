@@ -28,6 +28,16 @@ enum metrics_handover {
     HANDOVER_CAUSES
 };
 
+/* What became of a client's TLS handshake. */
+enum metrics_handshake {
+    HANDSHAKE_DONE,
+    HANDSHAKE_CLOSED,          /* the client has sent nothing */
+    HANDSHAKE_NOT_TLS,         /* … something else */
+    HANDSHAKE_BAD_CERTIFICATE, /* … none that we trust */
+    HANDSHAKE_FAILED,          /* nothing in common, or it left */
+    HANDSHAKE_RESULTS
+};
+
 enum {
     METRICS_BUCKETS = 14,
     METRICS_OUTCOMES = 16,
@@ -53,6 +63,7 @@ struct metrics_histogram {
 
 struct metrics {
     const struct metrics_names *names; /* set by the engine; static */
+    int64_t started_us;                /* by the wall clock */
 
     /* HTTP: every accepted request is answered or abandoned once */
     uint64_t requests_accepted;
@@ -61,7 +72,13 @@ struct metrics {
     uint64_t responses[METRICS_CALLS][METRICS_STATUSES]; /* by status */
     struct metrics_histogram request_duration[METRICS_CALLS];
     uint64_t connections;     /* open now */
+    uint64_t connections_max; /* … at most */
     uint64_t connections_cut; /* by a deadline of ours */
+    uint64_t audit_lost;      /* lines that the audit log did not take */
+
+    /* TLS for clients */
+    uint64_t tls_handshakes[HANDSHAKE_RESULTS];
+    int64_t tls_until_s; /* the certificate ends, Unix time; 0: no TLS */
 
     /* operations and rounds */
     uint64_t outcomes[LOCK_CALLS][METRICS_OUTCOMES]; /* by enum outcome */

@@ -18,6 +18,7 @@ enum { DAY_MS = 24 * 60 * 60 * 1000, RATIO_CHARS = 17 };
 static const char *const first_starts[] = {"auto", "yes", "no", NULL};
 static const char *const levels[] = {"debug", "info", "warn",
                                      "error", "off",  NULL};
+static const char *const log_formats[] = {"logfmt", "json", NULL};
 
 const struct option option_table[OPTIONS] = {
     [OPTION_LISTEN] = {"listen", OPTION_IS_LISTEN, "127.0.0.1:8080",
@@ -25,8 +26,28 @@ const struct option option_table[OPTIONS] = {
     [OPTION_REUSE_PORT] = {"reuse-port", OPTION_IS_SWITCH, "off",
                            AT(reuse_port), .form = "on|off",
                            .help = "let several processes share the port"},
+    [OPTION_TLS_CERT] = {"tls-cert", OPTION_IS_PATH, AT(tls_cert),
+                         .form = "FILE",
+                         .help = "serve HTTPS with this certificate chain "
+                                 "(PEM)"},
+    [OPTION_TLS_KEY] = {"tls-key", OPTION_IS_PATH, AT(tls_key), .form = "FILE",
+                        .help = "the private key of --tls-cert (PEM)"},
+    [OPTION_TLS_CLIENT_CA] = {"tls-client-ca", OPTION_IS_PATH,
+                              AT(tls_client_ca), .form = "FILE",
+                              .help = "require client certificates that "
+                                      "these have signed (PEM)"},
     [OPTION_NODES] = {"nodes", OPTION_IS_NODES, .form = "NODE,NODE,...",
                       .help = "the independent Redis masters: 1 to 9, best 5"},
+    [OPTION_NODE_CA] = {"node-ca", OPTION_IS_PATH, AT(node_ca), .form = "FILE",
+                        .help = "PEM file of who may sign the certificates of "
+                                "rediss:// nodes; none: whom the system "
+                                "trusts"},
+    [OPTION_NODE_CERT] = {"node-cert", OPTION_IS_PATH, AT(node_cert),
+                          .form = "FILE",
+                          .help = "PEM file of the certificate shown to "
+                                  "rediss:// nodes"},
+    [OPTION_NODE_KEY] = {"node-key", OPTION_IS_PATH, AT(node_key),
+                         .form = "FILE", .help = "PEM file of its key"},
     [OPTION_NODE_TIMEOUT_MS] = {"node-timeout-ms", OPTION_IS_INTEGER, "250", 1,
                                 10000, AT(node_timeout_ms), .form = "MS",
                                 .help = "how long a round waits for nodes"},
@@ -78,9 +99,20 @@ const struct option option_table[OPTIONS] = {
                          AT(drain_ms), .form = "MS",
                          .help = "how long to serve on after SIGTERM, so that "
                                  "balancers notice"},
+    [OPTION_AUTH_FILE] = {"auth-file", OPTION_IS_PATH, AT(auth_file),
+                          .form = "FILE",
+                          .help = "who may ask what; without it, anybody may "
+                                  "ask anything"},
     [OPTION_LOG_LEVEL] = {"log-level", OPTION_IS_CHOICE, "info", AT(log_level),
                           .words = levels, .form = "LEVEL",
                           .help = "debug, info, warn, error or off"},
+    [OPTION_LOG_FORMAT] = {"log-format", OPTION_IS_CHOICE, "logfmt",
+                           AT(log_format), .words = log_formats,
+                           .form = "logfmt|json",
+                           .help = "how the log's lines look"},
+    [OPTION_AUDIT_LOG] = {"audit-log", OPTION_IS_PATH, AT(audit_log),
+                          .form = "FILE|-",
+                          .help = "append who got which lock; - is stdout"},
     [OPTION_CHECK_CONFIG] = {"check-config", OPTION_IS_ACTION,
                              .action = CONFIG_CHECK,
                              .help = "check the configuration and exit"},
@@ -231,6 +263,22 @@ static bool set_prefix(struct option_reader *reader,
     return true;
 }
 
+/* Whether such a file can be used turns out when it is opened. */
+static bool set_path(struct option_reader *reader, const struct option *option,
+                     const char *value)
+{
+    size_t len = strlen(value);
+
+    if (len > CONFIG_PATH_MAX)
+        return fail_value(reader, value, "a path of at most 1023 bytes");
+    for (const char *c = value; *c; c++)
+        if (iscntrl((unsigned char)*c))
+            return fail_value(reader, value,
+                              "a path without control characters");
+    memcpy(member(reader->config, option), value, len + 1);
+    return true;
+}
+
 static bool set_choice(struct option_reader *reader,
                        const struct option *option, const char *value)
 {
@@ -308,6 +356,8 @@ bool option_set(struct option_reader *reader, const struct option *option,
         return set_ratio(reader, option, value);
     case OPTION_IS_PREFIX:
         return set_prefix(reader, option, value);
+    case OPTION_IS_PATH:
+        return set_path(reader, option, value);
     case OPTION_IS_CHOICE:
         return set_choice(reader, option, value);
     case OPTION_IS_ACTION:
@@ -317,15 +367,22 @@ bool option_set(struct option_reader *reader, const struct option *option,
     return false;
 }
 
+static const char *scheme_of(const struct config_node *node)
+{
+    if (node->is_unix)
+        return "unix://";
+    return node->is_tls ? "rediss://" : "redis://";
+}
+
 static void print_nodes(const struct config *config, FILE *out)
 {
     for (int i = 0; i < config->nodes_count; i++) {
         const struct config_node *node = &config->nodes[i];
-        const char *scheme = node->is_unix ? "unix://" : "redis://";
+        const char *scheme = scheme_of(node);
         char user[3 * CONFIG_HOST_MAX + 1];
 
         (void)fputs(i > 0 ? "," : "", out);
-        if (node->is_unix || *node->password || node->db)
+        if (node->is_unix || node->is_tls || *node->password || node->db)
             (void)fputs(scheme, out);
         address_escape(user, sizeof user, node->user, ":/@,");
         if (*node->password)
@@ -374,6 +431,7 @@ void option_print(const struct option *option, const struct config *config,
         print_ratio(out, *(const double *)value);
         break;
     case OPTION_IS_PREFIX:
+    case OPTION_IS_PATH:
         (void)fputs(value, out);
         break;
     case OPTION_IS_CHOICE:

@@ -9,7 +9,13 @@
 enum option_id {
     OPTION_LISTEN,
     OPTION_REUSE_PORT,
+    OPTION_TLS_CERT,
+    OPTION_TLS_KEY,
+    OPTION_TLS_CLIENT_CA,
     OPTION_NODES,
+    OPTION_NODE_CA,
+    OPTION_NODE_CERT,
+    OPTION_NODE_KEY,
     OPTION_NODE_TIMEOUT_MS,
     OPTION_DEFAULT_TTL_MS,
     OPTION_MAX_TTL_MS,
@@ -23,7 +29,10 @@ enum option_id {
     OPTION_TAKE_OVER,
     OPTION_RESTART_GUARD,
     OPTION_DRAIN_MS,
+    OPTION_AUTH_FILE,
     OPTION_LOG_LEVEL,
+    OPTION_LOG_FORMAT,
+    OPTION_AUDIT_LOG,
     OPTION_CHECK_CONFIG,
     OPTION_PRINT_CONFIG,
     OPTION_HEALTHCHECK,
@@ -39,6 +48,7 @@ enum option_kind {
     OPTION_IS_INTEGER,
     OPTION_IS_RATIO,
     OPTION_IS_PREFIX,
+    OPTION_IS_PATH,   /* of a file; empty: none */
     OPTION_IS_CHOICE, /* one of some words; the field is an enum */
     OPTION_IS_ACTION, /* a flag only: no value, no variable */
 };

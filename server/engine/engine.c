@@ -207,6 +207,13 @@ const struct engine_result *engine_take(struct engine *engine, engine_op op,
     return operation_take(&engine->operations, it, now_us);
 }
 
+const struct engine_result *engine_peek(const struct engine *engine,
+                                        engine_op op)
+{
+    return waits_owns(op) ? waits_peek(&engine->waits, op)
+                          : &must_find(engine, op)->result;
+}
+
 void engine_close(struct engine *engine, engine_op op)
 {
     if (waits_owns(op))

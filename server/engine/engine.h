@@ -126,6 +126,10 @@ const struct engine_result *engine_page_lock(struct engine *engine,
 const struct engine_result *engine_take(struct engine *engine, engine_op op,
                                         int64_t now_us);
 
+/* The same without a look at the time: as it was when it was decided. */
+const struct engine_result *engine_peek(const struct engine *engine,
+                                        engine_op op);
+
 /* The client has its answer: the operation ends. */
 void engine_close(struct engine *engine, engine_op op);
 

@@ -10,8 +10,8 @@
 enum { FINGERPRINT_LEN = 16 };
 
 /*
- * Its hash in hex digits. names: "host:port/db" of each node, in any order,
- * at most NODES_MAX.
+ * Its hash in hex digits. names: of each node, in any order, at most NODES_MAX;
+ * they say nothing of TLS, so that it can be switched on in a running service.
  */
 void fingerprint_make(char hex[FINGERPRINT_LEN + 1], const char *const names[],
                       int count, int quorum, int64_t max_ttl_ms);

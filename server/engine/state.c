@@ -26,6 +26,8 @@ static const struct kind {
     [STATE_FAILED] = {"failed", "the node answered with an error"},
     [STATE_GARBAGE] = {"garbage", "the node sent an invalid reply"},
     [STATE_UNREACHABLE] = {"unreachable", "there is no connection to the node"},
+    [STATE_TLS_FAILED] = {"tls_failed",
+                          "no TLS connection to the node can be made"},
     [STATE_SILENT] = {"silent", "no reply within the node timeout"},
     [STATE_MOVED] = {"moved",
                      "the node's name or address now belongs to another "

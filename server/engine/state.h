@@ -25,6 +25,7 @@ enum node_state {
 
     /* the connection */
     STATE_UNREACHABLE, /* there is none */
+    STATE_TLS_FAILED,  /* TLS with the node, or its certificate, fails */
     STATE_SILENT,      /* nothing was received for too long */
     STATE_MOVED,       /* the address now leads to another server */
     STATE_UNCONFIRMED, /* not confirmed as the server that its name leads to */

@@ -116,6 +116,16 @@ const struct engine_result *waits_take(struct waits *waits, uint64_t handle,
     return &it->result;
 }
 
+const struct engine_result *waits_peek(const struct waits *waits,
+                                       uint64_t handle)
+{
+    const struct waiter *it = must_find(waits, handle);
+    const struct operation *operation =
+        operation_find(waits->operations, it->operation);
+    return it->state == WAITER_SETTLED && operation != NULL ? &operation->result
+                                                            : &it->result;
+}
+
 static void end(struct waits *waits, struct waiter *it)
 {
     waitqueues_dismiss(&waits->queues, it);

@@ -60,9 +60,11 @@ uint64_t waits_start(struct waits *waits, const struct operation_order *order,
                      int64_t wait_ms);
 bool waits_owns(uint64_t handle);
 
-/* As engine_take, engine_close, engine_abandon. */
+/* As engine_take, engine_peek, engine_close, engine_abandon. */
 const struct engine_result *waits_take(struct waits *waits, uint64_t handle,
                                        int64_t now_us);
+const struct engine_result *waits_peek(const struct waits *waits,
+                                       uint64_t handle);
 void waits_close(struct waits *waits, uint64_t handle);
 bool waits_abandon(struct waits *waits, uint64_t handle);
 

@@ -11,6 +11,7 @@ enum dial_state {
     DIAL_REST,
     DIAL_LOOKUP,
     DIAL_CONNECTING,
+    DIAL_SECURING, /* by TLS; within the time for connecting */
     DIAL_HANDSHAKE,
 };
 
@@ -57,7 +58,7 @@ static void fail(struct dial *dial, enum node_state reason, const char *detail)
 {
     char text[NODE_DETAIL_MAX]; /* detail may point into the wire */
     snprintf(text, sizeof text, "%s", detail);
-    if (dial->state == DIAL_CONNECTING)
+    if (dial->state == DIAL_CONNECTING || dial->state == DIAL_SECURING)
         resolver_skip(dial->setup.resolver);
     dial_stop(dial);
     dial->setup.events.failed(dial->setup.events.ctx, reason, text);
@@ -138,21 +139,42 @@ static bool take_reply(struct dial *dial)
     case WIRE_GARBAGE:
         break;
     }
-    fail(dial, STATE_GARBAGE, "sent what is no reply, or too long a one");
+    fail(dial, STATE_GARBAGE,
+         wire_hears_tls(dial->wire)
+             ? "speaks TLS: write rediss:// instead of redis://"
+             : "sent what is no reply, or too long a one");
     return false;
+}
+
+/*
+ * A node that speaks TLS, but is not asked to, closes the connection without a
+ * word.
+ */
+static void fail_broken(struct dial *dial)
+{
+    char text[NODE_DETAIL_MAX];
+    const struct config_node *config = dial->setup.config;
+    bool may_be_tls = dial->state == DIAL_HANDSHAKE && dial->step == 0 &&
+                      !config->is_tls && !config->is_unix;
+    snprintf(text, sizeof text, "%.120s%s", wire_error(dial->wire),
+             may_be_tls ? "; if the node speaks TLS, write rediss://" : "");
+    fail(dial, wire_reason(dial->wire), text);
 }
 
 static void read_replies(struct dial *dial)
 {
     bool has_read;
     if (!wire_read(dial->wire, &has_read)) {
-        fail(dial, STATE_UNREACHABLE, wire_error(dial->wire));
+        fail_broken(dial);
         return;
     }
     if (has_read)
         dial->silence.heard_us = clock_now_us();
     while (take_reply(dial))
         continue;
+    /* No poll would show an end of TLS behind the last bytes. */
+    if (dial->state == DIAL_HANDSHAKE && wire_error(dial->wire) != NULL)
+        fail_broken(dial);
 }
 
 static void write_steps(struct dial *dial)
@@ -161,7 +183,7 @@ static void write_steps(struct dial *dial)
         /* a reply may say more: that the server has too many clients */
         read_replies(dial);
         if (dial->state == DIAL_HANDSHAKE)
-            fail(dial, STATE_UNREACHABLE, wire_error(dial->wire));
+            fail_broken(dial);
         return;
     }
     bool is_done = wire_unsent(dial->wire) == 0;
@@ -172,13 +194,32 @@ static void write_steps(struct dial *dial)
 
 /* ---- connecting --------------------------------------------------------- */
 
-/* False: the attempt failed. */
+/* False: not yet, or the attempt failed. */
+static bool secure(struct dial *dial)
+{
+    enum session_shake shake = wire_shake(dial->wire);
+    if (shake == SESSION_READY)
+        return true;
+    int events = shake == SESSION_WANTS_WRITE ? LOOP_WRITABLE : LOOP_READABLE;
+    if (shake == SESSION_BROKEN)
+        fail_broken(dial);
+    else if (!loop_watch_set(dial->watch, events))
+        fail(dial, STATE_UNREACHABLE, "the socket cannot be watched");
+    return false;
+}
+
+/* False: not yet, or the attempt failed. */
 static bool begin_handshake(struct dial *dial)
 {
-    if (!wire_finish_connect(dial->wire)) {
-        fail(dial, STATE_UNREACHABLE, wire_error(dial->wire));
-        return false;
+    if (dial->state == DIAL_CONNECTING) {
+        if (!wire_finish_connect(dial->wire)) {
+            fail_broken(dial);
+            return false;
+        }
+        dial->state = DIAL_SECURING;
     }
+    if (!secure(dial))
+        return false;
     resolver_keep(dial->setup.resolver, &dial->address);
     enter(dial, DIAL_HANDSHAKE);
     return send_steps(dial);
@@ -187,13 +228,26 @@ static bool begin_handshake(struct dial *dial)
 static void on_watch(void *arg, int events)
 {
     struct dial *dial = arg;
-    if (dial->state == DIAL_CONNECTING && !begin_handshake(dial))
-        return;
+    if (dial->state == DIAL_CONNECTING || dial->state == DIAL_SECURING) {
+        if (!begin_handshake(dial))
+            return;
+        /* TLS may have read replies already, and waited for reading only. */
+        if (dial->setup.config->is_tls)
+            events |= LOOP_READABLE | LOOP_WRITABLE;
+    }
     /* Reading reports an error after the replies that came before it. */
     if (events & (LOOP_READABLE | LOOP_ERROR))
         read_replies(dial);
     if (dial->state == DIAL_HANDSHAKE && (events & LOOP_WRITABLE))
         write_steps(dial);
+}
+
+/* False: no memory. */
+static bool make_secure(struct dial *dial)
+{
+    const struct config_node *config = dial->setup.config;
+    return !config->is_tls ||
+           wire_secure(dial->wire, dial->setup.trust, config->host);
 }
 
 /* began_us: as in the result. */
@@ -206,9 +260,12 @@ static void start_connecting(struct dial *dial,
     dial->began_us = began_us;
     dial->wire =
         wire_new((const struct sockaddr *)&address->storage, address->len);
-    if (dial->wire == NULL || wire_error(dial->wire) != NULL) {
-        fail(dial, STATE_UNREACHABLE,
-             dial->wire ? wire_error(dial->wire) : "no memory to connect");
+    if (dial->wire == NULL || !make_secure(dial)) {
+        fail(dial, STATE_UNREACHABLE, "no memory to connect");
+        return;
+    }
+    if (wire_error(dial->wire) != NULL) {
+        fail_broken(dial);
         return;
     }
     dial->watch =
@@ -251,18 +308,28 @@ void dial_start(struct dial *dial)
 
 /* ---- silence ------------------------------------------------------------ */
 
+static const char *missing_in(enum dial_state state)
+{
+    if (state == DIAL_CONNECTING)
+        return "connection";
+    return state == DIAL_SECURING ? "TLS handshake" : "reply";
+}
+
+/* A server without TLS may say nothing to a handshake, and wait for more. */
 static void fail_silent(struct dial *dial)
 {
-    char text[SILENCE_TEXT_MAX];
+    char text[SILENCE_TEXT_MAX], detail[NODE_DETAIL_MAX];
     if (dial->state == DIAL_LOOKUP) {
         resolver_leave(dial->setup.resolver);
         connect_to_last(dial, "the name was not resolved in time");
         return;
     }
-    silence_explain(&dial->silence,
-                    dial->state == DIAL_CONNECTING ? "connection" : "reply",
-                    text);
-    fail(dial, STATE_SILENT, text);
+    bool may_be_plain = dial->state == DIAL_SECURING;
+    silence_explain(&dial->silence, missing_in(dial->state), text);
+    snprintf(detail, sizeof detail, "%s%s", text,
+             may_be_plain ? "; if the node does not speak TLS, write redis://"
+                          : "");
+    fail(dial, STATE_SILENT, detail);
 }
 
 static void on_timer(void *arg)

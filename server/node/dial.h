@@ -6,10 +6,10 @@
  * back on the last good address, and it leaves no trace on the node: it does
  * not load the script.
  *
- *              found            connected           last reply
- *   at rest → lookup ──→ connecting ──→ handshake ──→ done ─→ at rest
- *                └────────────┴────────────┴──→ failed ─────────↑
- *                        refused, silent, unfit, garbage
+ *              found            connected      secure       last reply
+ *   at rest → lookup ──→ connecting ──→ securing ──→ handshake ──→ done ─→ at
+ * rest └────────────┴─────────────┴────────────┴──→ failed ─────────↑ refused,
+ * silent, insecure, unfit, garbage
  */
 #ifndef REDLOCKD_DIAL_H
 #define REDLOCKD_DIAL_H
@@ -47,6 +47,7 @@ struct dial_events {
 struct dial_setup {
     struct loop *loop;
     const struct config_node *config;
+    struct trust *trust;       /* for a node that speaks TLS; borrowed */
     struct resolver *resolver; /* of this node; one dial at a time may use it */
     int64_t silence_us;        /* fails if the node says nothing for so long */
     bool is_probe;             /* only finds out whether the node is the same */

@@ -77,12 +77,15 @@ static void read_replies(struct line *line)
 {
     bool has_read;
     if (!wire_read(line->wire, &has_read)) {
-        line_fail(line, STATE_UNREACHABLE, wire_error(line->wire));
+        line_fail(line, wire_reason(line->wire), wire_error(line->wire));
         return;
     }
     if (has_read)
         line->silence.heard_us = clock_now_us();
     line->events.heard(line->events.ctx);
+    /* No poll would show an end of TLS behind the last bytes. */
+    if (line_is_up(line) && wire_error(line->wire) != NULL)
+        line_fail(line, wire_reason(line->wire), wire_error(line->wire));
 }
 
 static void on_watch(void *arg, int events)
@@ -146,8 +149,10 @@ static void take_failure(struct line *line)
     read_replies(line);
     if (line->state != LINE_UP)
         return; /* reading found a better reason */
-    const char *error = wire_error(line->wire);
-    line_fail(line, STATE_UNREACHABLE, error ? error : "no memory to go on");
+    if (wire_error(line->wire) != NULL)
+        line_fail(line, wire_reason(line->wire), wire_error(line->wire));
+    else
+        line_fail(line, STATE_UNREACHABLE, "no memory to go on");
 }
 
 static void on_timer(void *arg)

@@ -198,25 +198,23 @@ static void on_refuted(void *ctx, enum node_state reason, const char *detail)
 
 /* ---- begin and end ------------------------------------------------------ */
 
-struct link *link_new(struct loop *loop, int node,
-                      const struct config_node *config, const char *prefix,
-                      int64_t silence_us, const struct link_events *events)
+struct link *link_new(int node, const struct dial_setup *dialing,
+                      const char *prefix, const struct link_events *events)
 {
     struct link *link = calloc(1, sizeof *link);
     if (link == NULL)
         return NULL;
     link->node = node;
-    link->config = config;
+    link->config = dialing->config;
     pipeline_init(&link->pipeline, span_of(prefix));
     link->events = *events;
-    struct dial_setup dialing = {
-        .loop = loop, .config = config, .silence_us = silence_us};
+    struct dial_setup probing = *dialing;
     const struct line_events listening = {on_up, on_heard, on_down, owed_us,
                                           link};
     const struct confirm_events confirming = {on_confirmed, on_refuted, link};
-    bool is_made = line_init(&link->line, &dialing, &listening);
-    dialing.resolver = link->line.resolver;
-    link->confirm = confirm_new(&dialing, CONFIRMED_US / 2, &confirming);
+    bool is_made = line_init(&link->line, dialing, &listening);
+    probing.resolver = link->line.resolver;
+    link->confirm = confirm_new(&probing, CONFIRMED_US / 2, &confirming);
     if (!is_made || link->confirm == NULL) {
         link_free(link);
         return NULL;

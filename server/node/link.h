@@ -11,8 +11,8 @@
 #ifndef REDLOCKD_LINK_H
 #define REDLOCKD_LINK_H
 
-#include "../base/config.h"
 #include "../base/loop.h"
+#include "dial.h"
 #include "script.h"
 
 struct link;
@@ -42,13 +42,13 @@ struct link_events {
 };
 
 /*
- * Connects in the next turn, and again whenever it goes down. config and prefix
- * are borrowed until link_free. silence_us: a node that owes a reply and sends
- * nothing for so long is reconnected. NULL: no memory.
+ * Connects in the next turn, and again whenever it goes down. Takes all of
+ * dialing but resolver, is_probe and events; a node that owes a reply and sends
+ * nothing for its silence_us is reconnected. What dialing points to and prefix
+ * are borrowed until link_free. NULL: no memory.
  */
-struct link *link_new(struct loop *loop, int node,
-                      const struct config_node *config, const char *prefix,
-                      int64_t silence_us, const struct link_events *events);
+struct link *link_new(int node, const struct dial_setup *dialing,
+                      const char *prefix, const struct link_events *events);
 
 /*
  * Queues the call; it leaves with the next link_flush. VOTE_PENDING: a reply

@@ -163,9 +163,9 @@ void subscription_close(struct subscription *subscription)
 
 /* ---- begin and end ------------------------------------------------------ */
 
-struct subscription *subscription_new(struct loop *loop, int node,
-                                      const struct config_node *config,
-                                      const char *prefix, int64_t silence_us,
+struct subscription *subscription_new(int node,
+                                      const struct dial_setup *dialing,
+                                      const char *prefix,
                                       const struct subscription_events *events)
 {
     struct subscription *subscription = calloc(1, sizeof *subscription);
@@ -176,13 +176,11 @@ struct subscription *subscription_new(struct loop *loop, int node,
     size_t len = span_copy(subscription->channel, span_of(prefix));
     len += span_copy(subscription->channel + len, span_of(SCRIPT_RELEASED));
     subscription->head_len = len;
-    const struct dial_setup dialing = {.loop = loop,
-                                       .config = config,
-                                       .silence_us = silence_us,
-                                       .is_probe = true};
+    struct dial_setup probing = *dialing;
+    probing.is_probe = true;
     const struct line_events listening = {on_up, on_heard, on_down, owed_us,
                                           subscription};
-    if (!line_init(&subscription->line, &dialing, &listening)) {
+    if (!line_init(&subscription->line, &probing, &listening)) {
         subscription_free(subscription);
         return NULL;
     }

@@ -8,9 +8,7 @@
 #ifndef REDLOCKD_SUBSCRIPTION_H
 #define REDLOCKD_SUBSCRIPTION_H
 
-#include "../base/config.h"
-#include "../base/loop.h"
-#include "../base/types.h"
+#include "dial.h"
 
 struct subscription;
 
@@ -35,13 +33,14 @@ struct subscription_events {
 };
 
 /*
- * Closed at first. config and prefix are borrowed until subscription_free.
- * silence_us: a node that says nothing for so long is reconnected; longer than
- * the interval of listen calls. NULL: no memory.
+ * Closed at first. Takes all of dialing but resolver, is_probe and events; a
+ * node that says nothing for its silence_us, which is longer than the interval
+ * of listen calls, is reconnected. What dialing points to and prefix are
+ * borrowed until subscription_free. NULL: no memory.
  */
-struct subscription *subscription_new(struct loop *loop, int node,
-                                      const struct config_node *config,
-                                      const char *prefix, int64_t silence_us,
+struct subscription *subscription_new(int node,
+                                      const struct dial_setup *dialing,
+                                      const char *prefix,
                                       const struct subscription_events *events);
 
 /* Connects in the next turn, and again whenever it breaks. No-op if open. */

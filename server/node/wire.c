@@ -1,28 +1,22 @@
 #include "wire.h"
 
-#include <errno.h>
 #include <hiredis/hiredis.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdlib.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 enum {
     READ_BYTES = 16 * 1024, /* with one recv(2) */
     READS_MAX = WIRE_READ_MAX / READ_BYTES,
     OUT_KEPT_MAX = 64 * 1024,          /* of the empty output buffer */
+    TLS_ALERT = 0x15,                  /* no reply begins so */
     ARG_HEAD_MAX = 1 + DIGITS_MAX + 2, /* $len CR LF, *argc CR LF */
-    KEEPALIVE_S = 15,
-    KEEPALIVE_PROBES = 3,
 };
 
 struct wire {
     redisReader *reader;
-    int fd;
-    bool is_unix;
-    const char *error;
-    char *out; /* what waits to be written */
+    struct stream stream;
+    const char *error; /* NULL: that of the stream */
+    char first;        /* byte of what was read last */
+    char *out;         /* what waits to be written */
     size_t out_len;
     size_t out_size;
     struct wire_reply reply;
@@ -128,26 +122,6 @@ static redisReplyObjectFunctions parser_functions = {
 
 /* ---- begin and end ------------------------------------------------------ */
 
-static bool fail(struct wire *wire, const char *error)
-{
-    wire->error = error;
-    return false;
-}
-
-/*
- * By hand: hiredis 0.14 aborts, or connects to loopback, when it gets no memory
- * for the address. On failure wire->error says why.
- */
-static void start_connecting(struct wire *wire, const struct sockaddr *address,
-                             socklen_t len)
-{
-    wire->fd = socket(address->sa_family,
-                      SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (wire->fd < 0 || (connect(wire->fd, address, len) != 0 &&
-                         errno != EINPROGRESS && errno != EINTR))
-        wire->error = strerror(errno);
-}
-
 struct wire *wire_new(const struct sockaddr *address, socklen_t len)
 {
     struct wire *wire = malloc(sizeof *wire);
@@ -161,15 +135,14 @@ struct wire *wire_new(const struct sockaddr *address, socklen_t len)
     wire->reader->privdata = wire;
     /* never give the buffer back: hiredis asserts that it gets a new one */
     wire->reader->maxbuf = 0;
-    wire->fd = -1;
-    wire->is_unix = address->sa_family == AF_UNIX;
     wire->error = NULL;
+    wire->first = '\0';
     wire->out = NULL;
     wire->out_len = 0;
     wire->out_size = 0;
     wire->reply.count = 0;
     wire->text_len = 0;
-    start_connecting(wire, address, len);
+    stream_open(&wire->stream, address, len);
     return wire;
 }
 
@@ -178,49 +151,44 @@ void wire_free(struct wire *wire)
     if (wire == NULL)
         return;
     redisReaderFree(wire->reader);
-    if (wire->fd >= 0)
-        (void)close(wire->fd); /* an error does not matter any more */
+    stream_close(&wire->stream);
     free(wire->out);
     free(wire);
 }
 
+bool wire_secure(struct wire *wire, struct trust *trust, const char *host)
+{
+    return stream_secure(&wire->stream, trust, host);
+}
+
 const char *wire_error(const struct wire *wire)
 {
-    return wire->error;
+    return wire->error != NULL ? wire->error : wire->stream.error;
+}
+
+enum node_state wire_reason(const struct wire *wire)
+{
+    return wire->error != NULL ? STATE_UNREACHABLE : wire->stream.reason;
 }
 
 int wire_fd(const struct wire *wire)
 {
-    return wire->fd;
+    return wire->stream.fd;
 }
 
-static bool set(int fd, int level, int option, int value)
+bool wire_hears_tls(const struct wire *wire)
 {
-    return setsockopt(fd, level, option, &value, sizeof value) == 0;
+    return wire->first == TLS_ALERT;
 }
 
-/*
- * Commands are small and each is waited for, so Nagle's delay would only cost;
- * keepalive finds a node that vanished while nothing is asked of it.
- */
 bool wire_finish_connect(struct wire *wire)
 {
-    int fd = wire->fd;
-    int error = 0;
-    socklen_t len = sizeof error;
-    if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) != 0)
-        error = errno;
-    if (error != 0)
-        return fail(wire, strerror(error));
-    if (wire->is_unix)
-        return true;
-    if (!set(fd, IPPROTO_TCP, TCP_NODELAY, 1) ||
-        !set(fd, SOL_SOCKET, SO_KEEPALIVE, 1) ||
-        !set(fd, IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_S) ||
-        !set(fd, IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_S / KEEPALIVE_PROBES) ||
-        !set(fd, IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_PROBES))
-        return fail(wire, strerror(errno));
-    return true;
+    return stream_finish_connect(&wire->stream);
+}
+
+enum session_shake wire_shake(struct wire *wire)
+{
+    return stream_shake(&wire->stream);
 }
 
 /* ---- bytes -------------------------------------------------------------- */
@@ -262,9 +230,9 @@ size_t wire_unsent(const struct wire *wire)
 
 bool wire_write(struct wire *wire)
 {
-    ssize_t sent = send(wire->fd, wire->out, wire->out_len, MSG_NOSIGNAL);
+    ssize_t sent = stream_write(&wire->stream, wire->out, wire->out_len);
     if (sent < 0)
-        return errno == EAGAIN || errno == EINTR || fail(wire, strerror(errno));
+        return false;
     wire->out_len -= (size_t)sent;
     memmove(wire->out, wire->out + sent, wire->out_len);
     if (wire->out_len == 0 && wire->out_size > OUT_KEPT_MAX) {
@@ -278,25 +246,29 @@ bool wire_write(struct wire *wire)
 /*
  * By hand: hiredis does not read after a write has failed. If bytes came before
  * an error, only the next call reports it.
+ *
+ * TLS bounds itself, and must be read until it has no more: what it has taken
+ * from the socket, the descriptor does not show any more.
  */
 bool wire_read(struct wire *wire, bool *has_read)
 {
     char bytes[READ_BYTES];
+    bool is_tls = wire->stream.session != NULL;
     ssize_t got = sizeof bytes;
     *has_read = false;
-    for (int i = 0; i < READS_MAX && got == (ssize_t)sizeof bytes; i++) {
-        got = recv(wire->fd, bytes, sizeof bytes, 0);
+    for (int i = 0; (i < READS_MAX || is_tls) && got == (ssize_t)sizeof bytes;
+         i++) {
+        got = stream_read(&wire->stream, bytes, sizeof bytes);
         if (got <= 0)
             break;
         *has_read = true;
-        if (redisReaderFeed(wire->reader, bytes, (size_t)got) != REDIS_OK)
-            return fail(wire, "no memory to read");
+        wire->first = bytes[0];
+        if (redisReaderFeed(wire->reader, bytes, (size_t)got) != REDIS_OK) {
+            wire->error = "no memory to read";
+            return false;
+        }
     }
-    if (got > 0 || *has_read)
-        return true;
-    if (got == 0)
-        return fail(wire, "the node closed the connection");
-    return errno == EAGAIN || errno == EINTR || fail(wire, strerror(errno));
+    return got >= 0 || *has_read;
 }
 
 enum wire_next wire_next(struct wire *wire, const struct wire_reply **reply)

@@ -11,15 +11,14 @@
 #ifndef REDLOCKD_WIRE_H
 #define REDLOCKD_WIRE_H
 
-#include <sys/socket.h>
-
 #include "batch.h"
+#include "stream.h"
 
 enum {
     WIRE_FIELDS_MAX = BATCH_FIELDS_MAX,   /* of a reply */
     WIRE_TEXT_MAX = BATCH_TEXT_MAX,       /* of all strings in a reply */
     WIRE_ERROR_MAX = BATCH_CALL_TEXT_MAX, /* what is kept of an error */
-    WIRE_READ_MAX = 256 * 1024,           /* bytes that one wire_read reads */
+    WIRE_READ_MAX = SESSION_TURN_MAX,     /* bytes that one wire_read reads */
     WIRE_UNREAD_MAX = 64 * 1024 /* bytes of a reply that is not complete */
 };
 
@@ -34,16 +33,29 @@ struct wire *wire_new(const struct sockaddr *address, socklen_t len);
 void wire_free(struct wire *wire);
 
 /*
- * Why the connection is dead; NULL: it is not. Copy it: it may change with the
- * next call. After an error nothing can be written, but what came before it may
- * still be read.
+ * Before it is connected: it is to speak TLS with the node of this name, or IP
+ * address. False: no memory.
+ */
+bool wire_secure(struct wire *wire, struct trust *trust, const char *host);
+
+/*
+ * Why the connection is dead, in words and as a state; NULL: it is not. Copy
+ * it: it may change with the next call. After an error nothing can be written,
+ * but what came before it may still be read.
  */
 const char *wire_error(const struct wire *wire);
+enum node_state wire_reason(const struct wire *wire);
 
 int wire_fd(const struct wire *wire);
 
+/* Whether what was read last begins like an alert of TLS. */
+bool wire_hears_tls(const struct wire *wire);
+
 /* Call it once the descriptor is writable. False: it could not connect. */
 bool wire_finish_connect(struct wire *wire);
+
+/* Connected: what is missing until commands can be written. */
+enum session_shake wire_shake(struct wire *wire);
 
 /* Adds a command to the output. False: no memory, and no change. */
 bool wire_append(struct wire *wire, const struct span *args, int count);

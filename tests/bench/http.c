@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <err.h>
 #include <errno.h>
+#include <gnutls/gnutls.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,50 @@
 enum { LENGTH_FIELD = sizeof "\r\nContent-Length:" - 1 };
 
 static char request[1024], response[4096];
+static char authorization[256]; /* a line of the head, or empty */
+
+void http_set_token(const char *token)
+{
+    int length = snprintf(authorization, sizeof authorization,
+                          "Authorization: Bearer %s\r\n", token);
+    if (length < 0 || (size_t)length >= sizeof authorization)
+        errx(2, "the token is too long");
+}
+
+static gnutls_certificate_credentials_t credentials; /* NULL: plain */
+
+void http_use_tls(void)
+{
+    if (gnutls_certificate_allocate_credentials(&credentials) < 0)
+        errx(1, "no memory for TLS");
+}
+
+static void shake_hands(struct http *http)
+{
+    int rc = gnutls_init(&http->tls, GNUTLS_CLIENT | GNUTLS_NO_SIGNAL);
+    if (rc < 0 || gnutls_set_default_priority(http->tls) < 0 ||
+        gnutls_credentials_set(http->tls, GNUTLS_CRD_CERTIFICATE, credentials) <
+            0)
+        errx(1, "no memory for TLS");
+    gnutls_transport_set_int(http->tls, http->fd);
+    do
+        rc = gnutls_handshake(http->tls);
+    while (rc < 0 && !gnutls_error_is_fatal(rc));
+    if (rc < 0)
+        errx(1, "handshake: %s", gnutls_strerror(rc));
+}
+
+static ssize_t put(struct http *http, const char *text, size_t size)
+{
+    return http->tls ? gnutls_record_send(http->tls, text, size)
+                     : send(http->fd, text, size, MSG_NOSIGNAL);
+}
+
+static ssize_t take(struct http *http, char *out, size_t size)
+{
+    return http->tls ? gnutls_record_recv(http->tls, out, size)
+                     : recv(http->fd, out, size, 0);
+}
 
 static void forget(struct http *http)
 {
@@ -31,6 +76,8 @@ static void dial(struct http *http)
                 sizeof http->server) ||
         setsockopt(http->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one))
         err(1, "connect");
+    if (credentials)
+        shake_hands(http);
 }
 
 void http_open(struct http *http, const struct sockaddr_in *server)
@@ -42,6 +89,9 @@ void http_open(struct http *http, const struct sockaddr_in *server)
 void http_reopen(struct http *http)
 {
     close(http->fd);
+    if (http->tls)
+        gnutls_deinit(http->tls);
+    http->tls = NULL;
     forget(http);
     dial(http);
 }
@@ -61,32 +111,34 @@ struct sockaddr_in http_address(const char *text)
 static const char *send_request(struct http *http, int length)
 {
     forget(http);
-    ssize_t sent = send(http->fd, request, (size_t)length, MSG_NOSIGNAL);
+    ssize_t sent = put(http, request, (size_t)length);
     return sent == length ? NULL : "cannot send";
 }
 
 const char *http_get(struct http *http, const char *path)
 {
-    return send_request(http, snprintf(request, sizeof request,
-                                       "GET %s HTTP/1.1\r\nHost: bench\r\n\r\n",
-                                       path));
+    return send_request(http,
+                        snprintf(request, sizeof request,
+                                 "GET %s HTTP/1.1\r\nHost: bench\r\n%s\r\n",
+                                 path, authorization));
 }
 
 const char *http_post(struct http *http, const char *path, const char *body)
 {
-    return send_request(http, snprintf(request, sizeof request,
-                                       "POST %s HTTP/1.1\r\nHost: bench\r\n"
-                                       "Content-Type: application/json\r\n"
-                                       "Content-Length: %zu\r\n\r\n%s",
-                                       path, strlen(body), body));
+    return send_request(http,
+                        snprintf(request, sizeof request,
+                                 "POST %s HTTP/1.1\r\nHost: bench\r\n%s"
+                                 "Content-Type: application/json\r\n"
+                                 "Content-Length: %zu\r\n\r\n%s",
+                                 path, authorization, strlen(body), body));
 }
 
 const char *http_delete(struct http *http, const char *path, const char *token)
 {
     return send_request(http, snprintf(request, sizeof request,
-                                       "DELETE %s HTTP/1.1\r\nHost: bench\r\n"
+                                       "DELETE %s HTTP/1.1\r\nHost: bench\r\n%s"
                                        "X-Lock-Token: %s\r\n\r\n",
-                                       path, token));
+                                       path, authorization, token));
 }
 
 /* What is wrong with what was received, or NULL; the body, if its head is
@@ -127,10 +179,10 @@ static void keep(struct http *http)
 bool http_read(struct http *http, struct http_answer *answer)
 {
     size_t room = sizeof response - 1 - http->received;
-    ssize_t size = recv(http->fd, response + http->received, room, 0);
+    ssize_t size = take(http, response + http->received, room);
     bool is_whole = false;
     *answer = (struct http_answer){0};
-    if (size < 0 && errno == EINTR)
+    if (http->tls ? size == GNUTLS_E_AGAIN : size < 0 && errno == EINTR)
         return false;
     bring_back(http);
     if (size > 0)

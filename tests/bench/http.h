@@ -12,6 +12,7 @@
  * and an answer that comes in pieces is kept until it is whole. */
 struct http {
     int fd;
+    struct gnutls_session_int *tls; /* NULL: plain */
     struct sockaddr_in server;
     char *kept; /* the pieces; NULL: none */
     size_t received;
@@ -25,6 +26,9 @@ struct http_answer {
     const char *body; /* in `response`, and ends with a zero */
 };
 
+/* From now on connections speak TLS, and verify nothing. */
+void http_use_tls(void);
+
 /* Connects; ends the process if that fails. */
 void http_open(struct http *http, const struct sockaddr_in *server);
 
@@ -33,6 +37,9 @@ void http_reopen(struct http *http);
 
 /* HOST:PORT; ends the process if it is none. */
 struct sockaddr_in http_address(const char *text);
+
+/* A bearer token that all requests carry from now on; borrowed. */
+void http_set_token(const char *token);
 
 /* NULL, or why it could not be sent. */
 const char *http_get(struct http *http, const char *path);

@@ -21,7 +21,7 @@ IN_LIBC = re.compile(r"(?:__GI_|__libc_)?_*(\w+)")
 INTERRUPT = re.compile(r"asm_(sysvec_|common_interrupt)|el[01]\w*_irq")
 FAULT = re.compile(r"asm_exc_page_fault|el0_(da|ia)$")
 
-JSON = {"json", "body", "render", "problem", "utf8"}
+JSON = {"json", "body", "render", "problem", "jsontext", "utf8"}
 MALLOC = re.compile(r"(__libc_|_int_|__GI___libc_)?(malloc|free|cfree|realloc|"
                     r"calloc)\b|unlink_chunk|malloc_consolidate|sysmalloc|"
                     r"tcache_|arena_get|systrim|__default_morecore")

@@ -5,6 +5,7 @@
  *                                            by the clock: a cycle that had to
  *                                            wait counts from when it was due
  *
+ * -t speaks TLS. -a TOKEN sends this bearer token.
  * -c NAME=PID,PID… also prints the CPU time that these processes used while
  * cycles counted; PID 0 is this one.
  */
@@ -142,14 +143,20 @@ static void connect_all(const struct sockaddr_in *server)
 static void parse(int argc, char **argv, struct sockaddr_in *server)
 {
     int option;
-    while ((option = getopt(argc, argv, "c:")) == 'c' &&
-           load.costs_count < COSTS)
-        load.costs[load.costs_count++] = cost_of(optarg);
+    while ((option = getopt(argc, argv, "ta:c:")) == 't' || option == 'a' ||
+           (option == 'c' && load.costs_count < COSTS)) {
+        if (option == 't')
+            http_use_tls();
+        else if (option == 'a')
+            http_set_token(optarg);
+        else
+            load.costs[load.costs_count++] = cost_of(optarg);
+    }
     argc -= optind;
     argv += optind;
     if (option != -1 || argc < 3 || argc > 4)
-        errx(2, "usage: load [-c NAME=PID,…]… HOST:PORT CLIENTS SECONDS "
-                "[RATE]");
+        errx(2, "usage: load [-t] [-a TOKEN] [-c NAME=PID,…]… HOST:PORT "
+                "CLIENTS SECONDS [RATE]");
     *server = http_address(argv[0]);
     load.count = atoi(argv[1]);
     load.seconds = atof(argv[2]);

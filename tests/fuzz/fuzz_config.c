@@ -84,6 +84,7 @@ static void check_same(const struct config *a, const struct config *b)
            a->drain_ms == b->drain_ms && a->first_start == b->first_start &&
            a->config_epoch == b->config_epoch && a->take_over == b->take_over);
     assert(strcmp(a->key_prefix, b->key_prefix) == 0);
+    assert(strcmp(a->auth_file, b->auth_file) == 0);
     assert(a->nodes_count == b->nodes_count);
     for (int i = 0; i < a->nodes_count; i++)
         assert(strcmp(a->nodes[i].name, b->nodes[i].name) == 0 &&

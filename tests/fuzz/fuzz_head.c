@@ -3,10 +3,12 @@
  * trusted if no second reader could frame the request in another way.
  */
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
 #include "../../api/head.h"
+#include "../../api/trace.h"
 #include "input.h"
 
 enum { FIELDS_MAX = 32 };
@@ -100,6 +102,37 @@ static void check_id(const struct head *head)
         assert(memchr(safe, id.ptr[i], sizeof safe - 1) != NULL);
 }
 
+/* Whether it is hex that is not all zeros. */
+static bool is_trace_id(const char *text, size_t len)
+{
+    return strlen(text) == len && strspn(text, "0123456789abcdef") == len &&
+           strspn(text, "0") < len;
+}
+
+/* Ids stand in the one field, the trace first, each behind a dash. */
+static void check_trace(const struct head *head, const struct head *backwards,
+                        const struct field fields[], int count)
+{
+    struct trace trace, again;
+    char both[TRACE_ID_LEN + TRACE_PARENT_LEN + 4];
+    trace_read(&trace, head->values[HEAD_TRACEPARENT]);
+    trace_read(&again, backwards->values[HEAD_TRACEPARENT]);
+    assert(strcmp(trace.id, again.id) == 0);
+    assert(strcmp(trace.parent, again.parent) == 0);
+    if (trace.id[0] == '\0') {
+        assert(trace.parent[0] == '\0');
+        return;
+    }
+    struct span value = find(fields, count, "traceparent");
+    assert(count_named(fields, count, "traceparent") == 1);
+    assert(is_trace_id(trace.id, TRACE_ID_LEN));
+    assert(is_trace_id(trace.parent, TRACE_PARENT_LEN));
+    int len = snprintf(both, sizeof both, "-%s-%s-", trace.id, trace.parent);
+    assert(value.len >= 55 && memcmp(value.ptr + 2, both, (size_t)len) == 0);
+    assert(memcmp(value.ptr, "00", 2) != 0 || value.len == 55);
+    assert(memcmp(value.ptr, "ff", 2) != 0);
+}
+
 static void check_type(const struct head *head)
 {
     static const char json[] = "application/json";
@@ -136,5 +169,6 @@ void fuzz(struct input *input)
     if (is_good)
         check_trusted(fields, count, is_old);
     check_id(&head);
+    check_trace(&head, &backwards, fields, count);
     check_type(&head);
 }

@@ -103,6 +103,7 @@ START_TEST(story_05_and_06_a_node_that_forgot_does_not_vote)
     lose_memory(&world.nodes[0]);
     node_do(&world.nodes[1], "FLUSHALL");
     world_start_server(&world, 2, SMALL "--first-start yes");
+    WAIT_UNTIL(SOON_MS, http_probe(&world.servers[2], "/livez") == 200);
     for (int i = 0; i < 3; i++) {
         WAIT_UNTIL(SOON_MS, is_in_state(i, 0, "quarantined"));
         WAIT_UNTIL(SOON_MS, is_in_state(i, 1, "quarantined"));

@@ -62,18 +62,37 @@ static double open_requests(void)
 
 /* ---- clients that leave -------------------------------------------------- */
 
-/* One after the other is served; the key may be free between two of them. */
+static double grants_answered(void)
+{
+    double count = http_metric(server, "redlockd_http_requests_total{"
+                                       "call=\"acquire\",status=\"201\"}");
+    return count < 0 ? 0 : count; /* none is not told */
+}
+
+/*
+ * One after the other is served; the key may be free between two of them. On a
+ * busy machine a grant may be answered before its client comes to reset the
+ * connection, and stands then: so this is tried again.
+ */
 START_TEST(reset_behind_the_request_leaves_no_lock)
 {
     struct lock lock;
+    char resource[32];
+    double answered;
+    int tries = 0;
 
     world_start(&world, N, "");
-    for (int i = 0; i < 50; i++)
-        raw_reset(send_post("reset"));
-    /* who connects later is served when those have begun */
-    answer_expect(lock_acquire(server, "later", 9000, &lock), 201, NULL);
-    WAIT_UNTIL(15000, open_requests() <= 1);
-    expect_freed("reset");
+    do {
+        answered = grants_answered();
+        snprintf(resource, sizeof resource, "reset-%d", ++tries);
+        for (int i = 0; i < 50; i++)
+            raw_reset(send_post(resource));
+        /* who connects later is served when those have begun */
+        answer_expect(lock_acquire(server, "later", 9000, &lock), 201, NULL);
+        WAIT_UNTIL(15000, open_requests() <= 1);
+        answer_expect(lock_release(server, &lock), 200, NULL);
+    } while (grants_answered() > answered + 1 && tries < 20);
+    expect_freed(resource);
     world_stop(&world);
 }
 END_TEST
@@ -287,7 +306,7 @@ static void ask_and_never_read(int fd)
 {
     static const char text[] = "GET /openapi.yaml HTTP/1.1\r\nHost: x\r\n\r\n";
     for (int i = 0; i < 500; i++)
-        if (send(fd, text, sizeof text - 1, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+        if (!raw_send_now(fd, text, sizeof text - 1))
             break;
 }
 

@@ -358,7 +358,7 @@ START_TEST(story_24_busy_node_is_named)
 
     world_start(&world, 1, "");
     node_do(&world.nodes[0], "CONFIG SET busy-reply-threshold 1");
-    redisContext *other = redisConnect("127.0.0.1", world.nodes[0].port);
+    redisContext *other = node_connect(&world.nodes[0]);
     ck_assert(other && !other->err);
     redisAppendCommand(other, "EVAL %s 0", "while true do end");
     int is_written = 0;

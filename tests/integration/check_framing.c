@@ -111,6 +111,36 @@ START_TEST(smuggled_request_is_not_served)
 }
 END_TEST
 
+/*
+ * A field that goes on in the next line: a proxy in front of us joins the lines
+ * and takes the next request for the body, whose length follows.
+ */
+static const char *const folds[] = {
+    "Content-Length:\r\n ",
+    "Content-Length: \r\n\t",
+    "X-A: a\r\n b\r\nContent-Length:\r\n ",
+};
+
+START_TEST(request_in_a_body_of_folded_length_is_not_served)
+{
+    static const char body[] =
+        "GET /livez HTTP/1.1\r\nHost: x\r\nX-Request-Id: smuggled\r\n\r\n";
+    static const char next[] =
+        "GET /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    char text[1024], out[8192];
+    snprintf(text, sizeof text, POST HOST "%s%zu\r\n\r\n%s%s", folds[_i],
+             strlen(body), body, next);
+    int fd = raw_connect(server);
+
+    raw_send(fd, text, strlen(text));
+    raw_read(fd, out, sizeof out, NULL, 20000);
+    close(fd);
+    ck_assert_ptr_nonnull(strstr(out, " 400 "));
+    ck_assert_msg(strstr(out, "smuggled") == NULL, "%s", out);
+    next_request_works();
+}
+END_TEST
+
 START_TEST(http_1_0_needs_no_host)
 {
     static const char text[] = "GET /livez HTTP/1.0\r\n\r\n";
@@ -204,6 +234,8 @@ Suite *check_framing(void)
     tcase_add_unchecked_fixture(tcase, set_up, tear_down);
     tcase_add_loop_test(tcase, bad_framing_is_refused, 0, COUNT(framings));
     tcase_add_test(tcase, smuggled_request_is_not_served);
+    tcase_add_loop_test(tcase, request_in_a_body_of_folded_length_is_not_served,
+                        0, COUNT(folds));
     tcase_add_test(tcase, http_1_0_needs_no_host);
     tcase_add_test(tcase, two_thousand_headers_are_refused);
     tcase_add_test(tcase, long_target_is_refused);

@@ -3,9 +3,11 @@
  */
 #include <ctype.h>
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "fake.h"
@@ -252,6 +254,10 @@ START_TEST(metrics_are_valid_and_count)
                   http_metric(server, "redlockd_http_requests_abandoned_total");
     ck_assert_double_le(open, 1);
     ck_assert_double_eq(http_metric(server, "redlockd_quorum_margin"), 1);
+    ck_assert_double_ge(http_metric(server, "redlockd_connections_max"), 16);
+    ck_assert_double_le(fabs(http_metric(server, "process_start_time_seconds") -
+                             (double)time(NULL)),
+                        60);
     world_stop(&world);
 }
 END_TEST

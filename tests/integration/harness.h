@@ -23,6 +23,8 @@ struct node {
     bool is_durable; /* AOF, fsync always */
     bool is_cluster; /* of Redis Cluster; a restart makes it one */
     bool has_clock;  /* of its own, from the next start on: node_set_clock */
+    char tls[PATH_SIZE]; /* folder of tlsnode.h; "": without TLS */
+    bool asks;           /* for client certificates, with TLS */
     char dir[PATH_SIZE];
     struct redisContext *redis; /* connected when first used */
 };
@@ -30,6 +32,7 @@ struct node {
 struct server {
     pid_t pid; /* 0: not running */
     int port;
+    bool is_tls;             /* secure.h: who connects to it */
     char log[PATH_SIZE];     /* what it wrote to stderr */
     char ports[64];          /* "A=B": what it sends to port A goes to port B */
     char starved[PATH_SIZE]; /* the file of starve.h; "": it has memory */

@@ -10,6 +10,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "secure.h"
+
 enum { CALL_TIMEOUT_MS = 30000 };
 
 static CURL *kept;
@@ -136,15 +138,28 @@ static void set_body(CURL *curl, const struct request *request)
     curl_easy_setopt(curl, CURLOPT_COPYPOSTFIELDS, request->json);
 }
 
+static void set_tls(CURL *curl)
+{
+    const struct secure_client *client = secure_client();
+
+    curl_easy_setopt(curl, CURLOPT_CAINFO, client->authority);
+    if (client->pair) {
+        curl_easy_setopt(curl, CURLOPT_SSLCERT, client->pair->certificate);
+        curl_easy_setopt(curl, CURLOPT_SSLKEY, client->pair->key);
+    }
+}
+
 static CURLcode perform(CURL *curl, const struct server *server,
                         const struct request *request)
 {
     char url[9000];
     struct curl_slist *headers = make_headers(request);
 
-    snprintf(url, sizeof url, "http://127.0.0.1:%d%s", server->port,
-             request->path);
+    snprintf(url, sizeof url, "http%s://127.0.0.1:%d%s",
+             server->is_tls ? "s" : "", server->port, request->path);
     curl_easy_reset(curl);
+    if (server->is_tls)
+        set_tls(curl);
     set_body(curl, request);
     curl_easy_setopt(curl, CURLOPT_URL, url);
     curl_easy_setopt(curl, CURLOPT_PATH_AS_IS, 1L);

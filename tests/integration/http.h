@@ -95,6 +95,9 @@ void lock_expect_cycle(const struct server *server, const char *resource);
 int raw_connect(const struct server *server);
 void raw_send(int fd, const char *text, size_t len);
 
+/* Only what can be sent without waiting; false: nothing. */
+bool raw_send_now(int fd, const char *text, size_t len);
+
 /*
  * Reads until the peer closes or, if until is not NULL, the text has it.
  * Returns the bytes read; the test fails after ms.

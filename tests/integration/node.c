@@ -20,12 +20,23 @@ void node_disconnect(struct node *node)
     node->redis = NULL;
 }
 
+redisContext *node_connect(const struct node *node)
+{
+    const struct timeval timeout = {TIMEOUT_S, 0};
+    char path[PATH_SIZE + 8];
+
+    if (!*node->tls)
+        return redisConnectWithTimeout("127.0.0.1", node->port, timeout);
+    snprintf(path, sizeof path, "%s/socket", node->dir);
+    return redisConnectUnixWithTimeout(path, timeout);
+}
+
 static redisReply *ask(struct node *node, const char *format, va_list args)
 {
     struct timeval timeout = {TIMEOUT_S, 0};
 
     if (!node->redis)
-        node->redis = redisConnectWithTimeout("127.0.0.1", node->port, timeout);
+        node->redis = node_connect(node);
     if (!node->redis)
         return NULL;
     redisReply *reply = NULL;

@@ -7,6 +7,7 @@
 #include "harness.h"
 
 struct redisReply;
+struct redisContext;
 
 /* printf-like as redisCommand. NULL: no connection. The caller frees it. */
 struct redisReply *node_try(struct node *node, const char *format, ...);
@@ -22,6 +23,9 @@ const char *node_text(struct node *node, const char *format, ...);
 int node_count(struct node *node, const char *command);
 
 void node_disconnect(struct node *node);
+
+/* Another connection; look at its err. The caller frees it. */
+struct redisContext *node_connect(const struct node *node);
 
 /*
  * Makes node a replica of source, and waits until it has the memory. It stays

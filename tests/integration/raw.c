@@ -3,8 +3,11 @@
  */
 #include "http.h"
 
+#include "secure.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +26,9 @@ int raw_connect(const struct server *server)
     ck_assert_int_ge(fd, 0);
     ck_assert_msg(connect(fd, (struct sockaddr *)&at, sizeof at) == 0,
                   "connect: %s", strerror(errno));
+    secure_forget(fd);
+    if (server->is_tls)
+        ck_assert_int_eq(secure_shake(fd), 0);
     return fd;
 }
 
@@ -30,7 +36,8 @@ int raw_connect(const struct server *server)
 void raw_send(int fd, const char *text, size_t len)
 {
     while (len > 0) {
-        ssize_t sent = send(fd, text, len, MSG_NOSIGNAL);
+        ssize_t sent = secure_is(fd) ? secure_send(fd, text, len)
+                                     : send(fd, text, len, MSG_NOSIGNAL);
         if (sent < 0 && errno == EINTR)
             continue;
         if (sent < 0)
@@ -38,6 +45,17 @@ void raw_send(int fd, const char *text, size_t len)
         text += sent;
         len -= (size_t)sent;
     }
+}
+
+bool raw_send_now(int fd, const char *text, size_t len)
+{
+    int flags = fcntl(fd, F_GETFL);
+
+    ck_assert_int_eq(fcntl(fd, F_SETFL, flags | O_NONBLOCK), 0);
+    ssize_t sent = secure_is(fd) ? secure_send(fd, text, len)
+                                 : send(fd, text, len, MSG_NOSIGNAL);
+    ck_assert_int_eq(fcntl(fd, F_SETFL, flags), 0);
+    return sent > 0;
 }
 
 size_t raw_read(int fd, char *out, size_t size, const char *until, int ms)
@@ -51,9 +69,11 @@ size_t raw_read(int fd, char *out, size_t size, const char *until, int ms)
         int64_t left_ms = deadline_ms - harness_now_ms();
 
         ck_assert_msg(left_ms > 0, "nothing more after %d ms: %s", ms, out);
-        if (poll(&wait, 1, (int)left_ms) <= 0)
+        if (!(secure_is(fd) && secure_has_more(fd)) &&
+            poll(&wait, 1, (int)left_ms) <= 0)
             continue;
-        ssize_t got = recv(fd, out + len, size - 1 - len, 0);
+        ssize_t got = secure_is(fd) ? secure_recv(fd, out + len, size - 1 - len)
+                                    : recv(fd, out + len, size - 1 - len, 0);
         if (got < 0 && errno == EINTR)
             continue;
         if (got <= 0)

@@ -6,6 +6,7 @@
 #include <ctype.h>
 #include <hiredis/hiredis.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,8 @@
 
 #include "http.h"
 #include "node.h"
+#include "secure.h"
+#include "tlsnode.h"
 
 enum {
     START_MS = 20000,
@@ -42,40 +45,72 @@ static bool is_answering(struct node *node)
     return is_up;
 }
 
+enum { ARGS_MAX = 48 };
+
+/* Arguments that outlive the call; they are few. */
+struct args {
+    char *word[ARGS_MAX];
+    int count;
+};
+
+static void add(struct args *args, const char *option, const char *format, ...)
+{
+    va_list list;
+
+    ck_assert_int_lt(args->count + 2, ARGS_MAX);
+    args->word[args->count++] = strdup(option);
+    va_start(list, format);
+    if (vasprintf(&args->word[args->count++], format, list) < 0)
+        abort();
+    va_end(list);
+}
+
+static void free_args(struct args *args)
+{
+    for (int i = 0; i < args->count; i++)
+        free(args->word[i]);
+}
+
+static void add_ports(struct args *args, const struct node *node)
+{
+    bool is_tls = *node->tls;
+
+    add(args, "--port", "%d", is_tls ? 0 : node->port);
+    add(args, "--cluster-port", "%d",
+        node->is_cluster ? harness_free_port() : 0);
+    if (!is_tls)
+        return;
+    add(args, "--tls-port", "%d", node->port);
+    add(args, "--unixsocket", "%s/socket", node->dir);
+    add(args, "--tls-cert-file", "%s/" TLSNODE_CERT, node->tls);
+    add(args, "--tls-key-file", "%s/" TLSNODE_KEY, node->tls);
+    add(args, "--tls-ca-cert-file", "%s/" TLSNODE_CA, node->tls);
+    add(args, "--tls-auth-clients", node->asks ? "yes" : "no");
+    add(args, "--tls-replication", "yes");
+}
+
 void node_start(struct node *node)
 {
-    char port[16], bus[16], log[PATH_SIZE + 8];
+    char log[PATH_SIZE + 8];
     char preload[PRELOAD_SIZE], clock[PATH_SIZE + 32];
     char *env[] = {preload, clock, NULL};
-    char *argv[] = {"redis-server",
-                    "--port",
-                    port,
-                    "--bind",
-                    "127.0.0.1",
-                    "--dir",
-                    node->dir,
-                    "--save",
-                    "",
-                    "--appendonly",
-                    node->is_durable ? "yes" : "no",
-                    "--appendfsync",
-                    "always",
-                    "--enable-debug-command",
-                    "local",
-                    "--cluster-enabled",
-                    node->is_cluster ? "yes" : "no",
-                    "--cluster-port",
-                    bus,
-                    NULL};
+    struct args args = {.word = {strdup("redis-server")}, .count = 1};
 
     ck_assert_int_eq(node->pid, 0);
-    snprintf(port, sizeof port, "%d", node->port);
-    snprintf(bus, sizeof bus, "%d", node->is_cluster ? harness_free_port() : 0);
+    add_ports(&args, node);
+    add(&args, "--bind", "127.0.0.1");
+    add(&args, "--dir", "%s", node->dir);
+    add(&args, "--save", "%s", "");
+    add(&args, "--appendonly", node->is_durable ? "yes" : "no");
+    add(&args, "--appendfsync", "always");
+    add(&args, "--enable-debug-command", "local");
+    add(&args, "--cluster-enabled", node->is_cluster ? "yes" : "no");
     snprintf(log, sizeof log, "%s/log", node->dir);
     if (node->has_clock)
         write_preload("nemesis-shim.so", preload);
     snprintf(clock, sizeof clock, "NEMESIS_CLOCK=%s/clock", node->dir);
-    node->pid = harness_spawn(argv, node->has_clock ? env : NULL, log);
+    node->pid = harness_spawn(args.word, node->has_clock ? env : NULL, log);
+    free_args(&args);
     WAIT_UNTIL(START_MS, is_answering(node));
     /* tests are forked behind fixtures and must not share a connection */
     node_disconnect(node);
@@ -146,6 +181,8 @@ static void start_nodes(struct world *world, int count, bool is_durable)
         struct node *node = &world->nodes[i];
         node->port = harness_free_port();
         node->is_durable = is_durable;
+        if (tlsnode_is_usual())
+            snprintf(node->tls, sizeof node->tls, "%s", tlsnode_dir());
         harness_make_dir(node->dir);
         node_start(node);
     }
@@ -168,14 +205,16 @@ static void list_nodes(const struct world *world, char *out, size_t size)
     size_t len = 0;
 
     for (int i = 0; i < world->nodes_count; i++)
-        len += (size_t)snprintf(out + len, size - len, "%s127.0.0.1:%d",
-                                i > 0 ? "," : "", world->nodes[i].port);
+        len += (size_t)snprintf(
+            out + len, size - len, "%s%s127.0.0.1:%d", i > 0 ? "," : "",
+            *world->nodes[i].tls ? "rediss://" : "", world->nodes[i].port);
 }
 
 void world_start_server(struct world *world, int i, const char *options)
 {
     struct server *server = &world->servers[i];
-    char listen[32], nodes[512], copy[1024], *rest = NULL;
+    char listen[32], nodes[512], copy[2048], trust[PATH_SIZE + 32] = "";
+    char tls[1024] = "", *rest = NULL;
     char *argv[WORDS_MAX] = {(char *)harness_binary(), "--listen", listen,
                              "--nodes", nodes};
     char preload[PRELOAD_SIZE], ports[sizeof server->ports + 16];
@@ -196,10 +235,16 @@ void world_start_server(struct world *world, int i, const char *options)
     }
     snprintf(listen, sizeof listen, "127.0.0.1:%d", server->port);
     list_nodes(world, nodes, sizeof nodes);
+    if (strstr(nodes, "rediss://"))
+        snprintf(trust, sizeof trust, "--node-ca %s/" TLSNODE_CA,
+                 tlsnode_dir());
+    server->is_tls = secure_is_wanted() || strstr(options, "--tls-cert ");
+    if (secure_is_wanted())
+        secure_options(tls, sizeof tls);
     /* long node timeouts: a busy machine must not look like a silent node */
     snprintf(copy, sizeof copy,
-             "--node-timeout-ms 400 --log-level debug --drain-ms 0 %s",
-             options);
+             "--node-timeout-ms 400 --log-level debug --drain-ms 0 %s %s %s",
+             trust, tls, options);
     for (char *word = strtok_r(copy, " ", &rest); word && argc < WORDS_MAX - 1;
          word = strtok_r(NULL, " ", &rest))
         argv[argc++] = word;
@@ -229,13 +274,17 @@ static bool is_ready(const struct server *server)
     return http_probe(server, "/readyz") == 200;
 }
 
-/* Ready is a quorum; the tests begin when every node votes. */
+/*
+ * Ready is a quorum; the tests begin when every node votes. Anybody may ask
+ * that, also where there is an auth file.
+ */
 static bool is_complete(const struct world *world, int i)
 {
     const struct answer *answer =
-        HTTP(&world->servers[i], .method = "GET", .path = "/nodes");
+        HTTP(&world->servers[i], .method = "GET", .path = "/readyz");
 
-    return answer_int(answer, "voting") == world->nodes_count;
+    return answer->status == 200 &&
+           answer_int(answer, "voting") == world->nodes_count;
 }
 
 void world_wait_ready(const struct world *world, int i)

@@ -154,8 +154,8 @@ def check_links(page):
 
 
 def check_blocks(page):
-    """Console and sh are pasted, or gone through by compose-test; python-test
-    runs python."""
+    """Console and sh are pasted, or gone through by compose-test and deb-test;
+    python-test runs python."""
     if page == "CONTRIBUTING.md":
         return
     for fence in re.findall(r"^ *```(\S+)$", source(page), re.M):

@@ -10,6 +10,12 @@ EXAMPLE_MAX = 80  # lines of a file that users copy
 LIBRARIES = {
     "uv.h": {"server/base/loop.c"},
     "hiredis/": {"server/node/wire.c"},
+    "systemd/": {"server/base/notify.c"},
+    "gnutls/": {"api/certificates.c", "api/certificates.h", "api/digest.c",
+                "api/keyhash.c", "api/library.c", "api/peername.c",
+                "api/peername.h", "api/tls.c", "server/healthcheck.c",
+                "server/node/session.c",
+                "server/node/trust.c"},
     "microhttpd.h": {"api/answer.h", "api/front.c", "api/library.h"},
     "jansson.h": {"api/body.c", "cli/http.h"},
     "curl/": {"cli/http.c"},

@@ -25,6 +25,7 @@ class Defect:
     edits: list[Edit] = field(default_factory=list)
     faults: str = "all"  # the kinds that reveal it
     seed: int = 1        # the first, or the only one
+    tls: bool = False    # nemesis: over TLS, and with an auth file
     model: str = ""      # model: this one finds it, with this rule off
     rule: str = ""
     world: str = ""      # a switch of the model that is always on
@@ -338,6 +339,16 @@ DEFECTS = [
         "                        slots[filled] = digits\n",
         "                        slots[filled] = '0'\n")]),
     Defect("row without compare", "differ", "batch", [ROW_DELETES]),
+    # ---- who may ask --------------------------------------------------------
+    Defect("unknown tokens taken for known ones", "nemesis", "rights", [Edit(
+        "api/access.c",
+        "    return identities_find_digest(access->accounts.identities, &digest);",
+        "    int it = identities_find_digest(access->accounts.identities, &digest);\n"
+        "    return it < 0 ? 0 : it;")], tls=True),
+    Defect("prefixes not compared with the body", "nemesis", "rights", [Edit(
+        "api/access.c",
+        "           (account != NULL && identity_covers(account->identity, names)) ||",
+        "           (account != NULL && names.len > 0) ||")], tls=True),
     # ---- what nodes say of each other ---------------------------------------
     Defect("floor not compared by a look", "sim", "exclusion", [
         BEATS_UNTOLD, Edit(

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Takes one cure away at a time, and looks whether the tests notice.
 
-  run.py [--seconds 180] [--only TEXT]
+  run.py [--seconds 180] [--only TEXT] [--tls]
 
 Each defect of defects.py is built in a copy of its own; the copy's simulator
 runs seed after seed, or the nemesis runs against its server, until the
@@ -10,7 +10,8 @@ hold without the defect. Where no invariant falls, differ sees that a script
 does something else than the simulator's node. Of a rule that the code has twice
 over, the model is searched instead, with the rule and without it.
 
-TEXT is a part of a defect's name, or the name of a suite.
+TEXT is a part of a defect's name, or the name of a suite. --tls lets the
+nemesis speak TLS for each defect.
 """
 from __future__ import annotations
 
@@ -40,7 +41,8 @@ class Mutant(Tree):
         super().__init__(OUT / re.sub(r"\W+", "-", name))
         for path, text in edited(name, edits).items():
             (self.root / path).write_text(text)
-        self.build(["build", "build/release/sim", "build/release/differ"])
+        self.build(f"build/release/{program}"
+                   for program in ("redlockd", "sim", "differ"))
 
     def play(self, program: str, first: int, count: int, faults: str,
              timeout_s: float) -> str:
@@ -50,13 +52,14 @@ class Mutant(Tree):
             command += ["--faults", faults]
         return output(command, timeout_s)
 
-    def torment(self, seed: int, seconds: float, faults: str) -> str:
+    def torment(self, defect: Defect, seconds: float, is_tls: bool) -> str:
         """Until anything falls, or for so long."""
         env = os.environ | {"REDLOCKD": str(self.root / "build/release/redlockd")}
         child = subprocess.Popen(
-            [str(ROOT / "tests/nemesis/nemesis.py"), "--seed", str(seed),
-             "--seconds", str(int(seconds)), "--faults", faults, "--tools",
-             str(ROOT / "build/release")], text=True, env=env,
+            [str(ROOT / "tests/nemesis/nemesis.py"), "--seed",
+             str(defect.seed), "--seconds", str(int(seconds)), "--faults",
+             defect.faults, "--tools", str(ROOT / "build/release"),
+             *(["--tls"] if is_tls else [])], text=True, env=env,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         lines = []
         assert child.stdout
@@ -121,22 +124,24 @@ class Seeds:
 class Nemesis:
     """One seed, since a run takes long."""
 
-    def __init__(self, sound: Mutant) -> None:
-        self.sound = sound
+    def __init__(self, sound: Mutant, is_tls: bool) -> None:
+        """is_tls: always, not only where the defect needs it."""
+        self.sound, self.is_tls = sound, is_tls
         self.took_s = 0.0
 
     def find(self, defect: Defect, seconds: float) -> tuple[str, int]:
         mutant = Mutant(defect.name, defect.edits)
         begin = time.monotonic()
-        text = mutant.torment(defect.seed, seconds, defect.faults)
+        text = mutant.torment(defect, seconds, self.is_tls or defect.tls)
         self.took_s = time.monotonic() - begin
         for invariant in NEMESIS_FALLEN.findall(text):
             if invariant == defect.falls:
                 return invariant, defect.seed
         return "", 0
 
-    def holds(self, defect: Defect, seed: int) -> bool:
-        text = self.sound.torment(seed, self.took_s + 5, defect.faults)
+    def holds(self, defect: Defect, _seed: int) -> bool:
+        text = self.sound.torment(defect, self.took_s + 5,
+                                  self.is_tls or defect.tls)
         return ", 0 failed" in text and not NEMESIS_FALLEN.search(text)
 
 
@@ -171,6 +176,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--seconds", type=float, default=180)
     parser.add_argument("--only", default="")
+    parser.add_argument("--tls", action="store_true")
     options = parser.parse_args()
     for defect in DEFECTS:
         edited(defect.name, defect.edits)
@@ -178,7 +184,7 @@ def main() -> None:
               if options.only in one.name or options.only == one.suite]
     sound = Mutant("none")
     suites = {"sim": Seeds(sound, "sim"), "differ": Seeds(sound, "differ"),
-              "nemesis": Nemesis(sound), "model": Model()}
+              "nemesis": Nemesis(sound, options.tls), "model": Model()}
     failed = 0
     print(f"{'defect':52}{'suite':9}{'invariant':13}{'seed':>5}{'s':>6}")
     for defect in chosen:

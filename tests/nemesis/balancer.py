@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 from cluster import Address, free_ports, spawn
+from tls import Tls
 
 MODES = ("option http-keep-alive\n    http-reuse always",
          "option http-server-close",
@@ -27,10 +28,13 @@ defaults
 """
 LISTEN = """\
 listen {port}
-    bind 127.0.0.1:{port}
+    bind 127.0.0.1:{port} {front}
     {mode}
-    server redlockd {host}:{server}
+    server redlockd {host}:{server} {back}
 """
+# TLS 1.2 for its clients: in 1.3 it sends tickets, which look like answers
+FRONT = "ssl crt {bundle} ssl-max-ver TLSv1.2 no-tls-tickets"
+BACK = "ssl verify required ca-file {ca}"
 
 
 def program() -> str:
@@ -40,17 +44,22 @@ def program() -> str:
 
 
 class Balancer:
-    def __init__(self, directory: Path, servers: list[Address]) -> None:
-        """Listens when this returns."""
+    def __init__(self, directory: Path, servers: list[Address],
+                 tls: Tls | None) -> None:
+        """Listens when this returns. It ends TLS, and begins it anew: so it
+        does with connections what it does without."""
+        self.tls = tls
         ports = iter(free_ports(len(MODES) * len(servers)))
         # of each mode those to all servers
         self.addresses: list[list[Address]] = [
             [("127.0.0.1", next(ports)) for _ in servers] for _ in MODES]
+        front = FRONT.format(bundle=tls.bundle) if tls else ""
+        back = BACK.format(ca=tls.ca) if tls else ""
         text = HEAD
         for mode, addresses in zip(MODES, self.addresses):
             for (_, port), (host, server) in zip(addresses, servers):
                 text += LISTEN.format(port=port, mode=mode, host=host,
-                                      server=server)
+                                      server=server, front=front, back=back)
         file = directory / "haproxy.cfg"
         file.write_text(text)
         with (directory / "haproxy.log").open("ab") as log:

@@ -17,6 +17,8 @@ then releases nothing. The key with other resources is another lock.
   answered   each request has one answer, unless its server was killed; no
              client that waits is told to go before its time; 200 for an
              acquire is for those that asked with its key before
+  rights     who may not gets 401 or 403, and no lock by that; that it does not
+             end a lock of others is among kept
 """
 from __future__ import annotations
 
@@ -26,10 +28,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from history import (ACQUIRE, EXTEND, INSPECT, MS, RELEASE, Call, Span,
-                     Violation)
+from history import (ACQUIRE, EXTEND, INSPECT, LOOK, MS, RELEASE, STRANGER,
+                     TRESPASS, Call, Span, Violation)
 
-INVARIANTS = ("exclusion", "rising", "own", "kept", "answered")
+INVARIANTS = ("exclusion", "rising", "own", "kept", "answered", "rights")
 LOST = ("not_owner", "lock_not_found")
 UNAVAILABLE = {"503 no_quorum", "503 validity_exhausted", "503 overloaded",
                "503 shutting_down"}
@@ -40,7 +42,11 @@ ANSWERS = {
                            "409 max_hold_reached"},
     RELEASE: UNAVAILABLE | {"200 ", "404 lock_not_found", "409 not_owner"},
     INSPECT: UNAVAILABLE | {"200 ", "404 lock_not_found"},
+    STRANGER: {"401 unauthorized"},
+    TRESPASS: {"403 forbidden"},
+    LOOK: UNAVAILABLE | {"404 lock_not_found"},
 }
+OF_RIGHTS = (STRANGER, TRESPASS, LOOK)
 
 
 @dataclass
@@ -210,7 +216,8 @@ def check_answered(calls: Iterable[Call],
             if answer not in ANSWERS[call.op] or \
                     (is_early and answer in TIME_UP) or \
                     (is_new and call.status == 200):
-                yield Violation("answered", f"[{call}]", call.sent,
+                yield Violation("rights" if call.op in OF_RIGHTS else
+                                "answered", f"[{call}]", call.sent,
                                 call.resources[0])
             continue
         was_killed = call.code in ("closed", "refused") and any(

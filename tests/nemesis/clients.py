@@ -4,7 +4,6 @@ again when the answer is lost; or twice at once, which takes a second thread.
 """
 from __future__ import annotations
 
-import base64
 import json
 import random
 import threading
@@ -15,8 +14,11 @@ from dataclasses import dataclass, replace
 from connection import SILENT_S, Connection, Leave
 from history import (ACQUIRE, EXTEND, INSPECT, MS, RELEASE, Call, History,
                      Violation, now)
+from identities import ANYBODY, NARROW, WIDE, Identity
 from plan import log_uniform
 from register import Register, refused
+from trespass import MEDDLING, SHARE, Trespasser
+from wants import Want, lock_id
 
 TTL_MIN_MS = 200
 WAIT_MAX_MS = 4000
@@ -28,6 +30,7 @@ KEYED = 0.25       # … of acquires with an Idempotency-Key; of these:
 TWICE = 0.15       # … that are sent twice at once
 UNREAD = 0.25      # … that are sent again although they were granted
 REPEATS = 4        # at most
+LENT = 0.1         # share of calls about a lock by whoever has its token
 BUCKET = 100 * MS  # in which time with and without quorum is counted
 
 
@@ -35,38 +38,6 @@ def is_slow(resources: tuple[str, ...]) -> bool:
     """Half of the locks are held for long, to be met by faults while they are
     held; the others change hands as often as they can."""
     return int(resources[0][1:]) % 2 == 1
-
-
-def lock_id(resources: tuple[str, ...]) -> str:
-    """In the path of its URL."""
-    if len(resources) == 1:
-        return resources[0]
-    text = base64.urlsafe_b64encode("\n".join(resources).encode()).decode()
-    return "~~" + text.rstrip("=")
-
-
-@dataclass(frozen=True)
-class Want:
-    """What a client asks for, once or again."""
-    resources: tuple[str, ...]
-    key: str
-    owner: str
-
-    def head(self) -> str:
-        key = f"Idempotency-Key: {self.key}\r\n" if self.key else ""
-        return f"POST /locks HTTP/1.1\r\n{key}"
-
-    def body(self, call: Call) -> dict:
-        body: dict = {"ttl_ms": call.ttl_ms}
-        if len(self.resources) == 1:
-            body["resource"] = self.resources[0]
-        else:
-            body["resources"] = self.resources
-        if self.owner:
-            body["owner"] = self.owner
-        if call.wait_ms:
-            body["wait_ms"] = call.wait_ms
-        return body
 
 
 @dataclass(frozen=True)
@@ -96,7 +67,8 @@ class World:
     def count(self, call: Call) -> None:
         answer = f"{call.status} {call.code}" if call.status else call.code
         with self.lock:
-            self.outcomes[f"{'wait' if call.wait_ms else call.op} "
+            waits = call.op == ACQUIRE and call.wait_ms
+            self.outcomes[f"{'wait' if waits else call.op} "
                           f"{answer.strip()}"] += 1
         if call.op != ACQUIRE:
             return
@@ -111,13 +83,16 @@ class World:
 
 class Client(threading.Thread):
     def __init__(self, index: int, seed: int, world: World,
-                 connections: list[Connection],
-                 second: list[Connection]) -> None:
-        """connections: one to each server; second: for what is sent at once."""
+                 identity: Identity, connections: list[list[Connection]]
+                 ) -> None:
+        """connections: one to each server, and others for what is sent at
+        once."""
         super().__init__(name=f"client {index}", daemon=True)
-        self.index, self.world = index, world
+        self.index, self.world, self.identity = index, world, identity
+        self.names = [name for name in world.registers
+                      if identity.may_ask((name,))]
         self.rng = random.Random(f"{seed} client {index}")
-        self.connections, self.second = connections, second
+        self.connections, self.second = connections
         self.error = ""
 
     def run(self) -> None:
@@ -132,6 +107,8 @@ class Client(threading.Thread):
                 connection.close()
 
     def _cycle(self) -> None:
+        if self.identity is not ANYBODY and self.rng.random() < SHARE:
+            Trespasser(self).acquire()
         want = self._draw_want()
         if self.rng.random() < 0.02:
             self._inspect(want.resources)
@@ -146,10 +123,13 @@ class Client(threading.Thread):
         rng, count = self.rng, 1
         if rng.random() < SEVERAL:
             count = rng.randint(2, 3)
-        resources = sorted(rng.sample(list(self.world.registers), count))
+        resources = sorted(rng.sample(self.names, count))
         key = f"{rng.getrandbits(96):024x}" if rng.random() < KEYED else ""
         owner = f"client-{self.index}" if rng.random() < 0.3 else ""
         return Want(tuple(resources), key, owner)
+
+    def draw_name(self) -> str:
+        return self.rng.choice(self.names)
 
     def draw_ttl_ms(self, resources: tuple[str, ...]) -> int:
         longest = self.world.max_ttl_ms / (1 if is_slow(resources) else 4)
@@ -200,8 +180,8 @@ class Client(threading.Thread):
 
     def _prepare(self, want: Want, before: Call | None = None) -> Call:
         """Of what was asked for before, through another server."""
-        call = self._note(ACQUIRE, want.resources,
-                          self.draw_ttl_ms(want.resources))
+        call = self.note(ACQUIRE, want.resources,
+                         self.draw_ttl_ms(want.resources))
         call.key = want.key
         if self.rng.random() < WAITING:
             call.wait_ms = int(log_uniform(self.rng, 1, WAIT_MAX_MS))
@@ -217,8 +197,8 @@ class Client(threading.Thread):
         if not connection:
             connection = self.connections[call.server]
             leave = self._draw_leave(connection, call)
-        members = self.send(call, want.head(), want.body(call), connection,
-                            leave)
+        members = self._send(call, want.head() + self.identity.head(),
+                             want.body(call), connection, leave)
         return [Grant(call, members["token"])] if call.is_won else []
 
     def _draw_leave(self, connection: Connection, call: Call) -> Leave | None:
@@ -238,16 +218,16 @@ class Client(threading.Thread):
     # ---- calls --------------------------------------------------------------
 
     def _inspect(self, resources: tuple[str, ...]) -> None:
-        self._send(self._note(INSPECT, resources),
-                   f"GET /locks/{lock_id(resources)} HTTP/1.1\r\n")
+        self.ask(self.note(INSPECT, resources),
+                 f"GET /locks/{lock_id(resources)} HTTP/1.1\r\n")
 
-    def _note(self, op: str, resources: tuple[str, ...],
+    def note(self, op: str, resources: tuple[str, ...],
               ttl_ms: int = 0) -> Call:
         return Call(op, self.index, self.rng.randrange(len(self.connections)),
                     resources, ttl_ms)
 
     def _note_about(self, op: str, grant: Call, ttl_ms: int = 0) -> Call:
-        call = self._note(op, grant.resources, ttl_ms)
+        call = self.note(op, grant.resources, ttl_ms)
         call.of, call.number, call.key = grant.id, grant.number, grant.key
         return call
 
@@ -255,24 +235,33 @@ class Client(threading.Thread):
         resources = grant.call.resources
         call = self._note_about(EXTEND, grant.call,
                                 self.draw_ttl_ms(resources))
-        self._send(call, f"PUT /locks/{lock_id(resources)}/extend HTTP/1.1\r\n"
-                   f"X-Lock-Token: {grant.token}\r\n",
-                   {"ttl_ms": call.ttl_ms})
+        self.ask(call, f"PUT /locks/{lock_id(resources)}/extend HTTP/1.1\r\n"
+                 f"X-Lock-Token: {grant.token}\r\n",
+                 {"ttl_ms": call.ttl_ms}, self._draw_identity(resources))
         return call
 
     def release(self, grant: Grant) -> Call:
         call = self._note_about(RELEASE, grant.call)
-        self._send(call, f"DELETE /locks/{lock_id(call.resources)} HTTP/1.1\r\n"
-                   f"X-Lock-Token: {grant.token}\r\n")
+        self.ask(call, f"DELETE /locks/{lock_id(call.resources)} HTTP/1.1\r\n"
+                 f"X-Lock-Token: {grant.token}\r\n", None,
+                 self._draw_identity(call.resources))
         return call
 
-    def _send(self, call: Call, head: str, body: dict | None = None) -> None:
-        connection = self.connections[call.server]
-        self.send(call, head, body, connection,
-                  self._draw_leave(connection, call))
+    def _draw_identity(self, resources: tuple[str, ...]) -> Identity:
+        """Whoever has the token of a lock may have it by another name."""
+        if self.identity is ANYBODY or self.rng.random() >= LENT:
+            return self.identity
+        return NARROW if NARROW.may_ask(resources) else WIDE
 
-    def send(self, call: Call, head: str, body: dict | None,
-             connection: Connection, leave: Leave | None) -> dict:
+    def ask(self, call: Call, head: str, body: dict | None = None,
+            who: Identity | None = None) -> None:
+        """As this client, or somebody else."""
+        connection = self.connections[call.server]
+        self._send(call, head + (who or self.identity).head(), body, connection,
+                   self._draw_leave(connection, call))
+
+    def _send(self, call: Call, head: str, body: dict | None,
+              connection: Connection, leave: Leave | None) -> dict:
         """Notes the call before it is sent: a release ends belief then."""
         text = json.dumps(body).encode() if body is not None else b""
         self.world.goes_on.wait(SILENT_S)
@@ -327,9 +316,12 @@ class Holder:
                 self.client.extend(grant)
             elif act < 0.6:
                 self.client.release(grant)
+        if self.client.identity is not ANYBODY and \
+                self.rng.random() < MEDDLING:
+            Trespasser(self.client).meddle(self.grant)
         if not self.want.key or self.rng.random() >= 0.1:
             return
-        name = self.rng.choice(list(self.client.world.registers))
+        name = self.client.draw_name()
         resources = tuple(sorted({*self.want.resources, name}))
         if resources != self.want.resources:
             other = replace(self.want, resources=resources)

@@ -14,7 +14,9 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from identities import WIDE, Identities
 from plan import NODES, SERVERS
+from tls import Tls
 
 Address = tuple[str, int]
 SETTING = struct.Struct("=qqq")  # struct setting of shim.c
@@ -29,6 +31,8 @@ class Config:
     directory: Path
     modes: tuple[str, ...]  # persistence of each node
     max_ttl_ms: int
+    tls: Tls | None = None  # of nodes and servers
+    identities: Identities | None = None  # None: anybody may ask
 
 
 def free_ports(count: int) -> list[int]:
@@ -137,13 +141,17 @@ class Node(Process):
         mode = mode or self.mode
         self.data.mkdir(exist_ok=True)
         self.launch(
-            "redis-server", "--bind", "127.0.0.1", "--port",
-            str(self.address[1]), "--dir", str(self.data), "--save", "",
+            "redis-server", "--bind", "127.0.0.1", *self.ports(),
+            "--dir", str(self.data), "--save", "",
             "--appendonly", "no" if mode == "none" else "yes",
             "--appendfsync", "no" if mode == "none" else mode,
             "--auto-aof-rewrite-percentage", "0",
             "--repl-diskless-sync-delay", "0", "--shutdown-timeout", "0",
             "--busy-reply-threshold", "50")
+
+    def ports(self) -> list[str]:
+        port, tls = self.address[1], self.config.tls
+        return tls.of_node(port) if tls else ["--port", str(port)]
 
     def is_ready(self) -> bool:
         try:
@@ -219,6 +227,8 @@ class Redis:
 
     def __init__(self, node: Node, timeout_s: float = 5) -> None:
         self.socket = socket.create_connection(node.address, timeout_s)
+        if node.config.tls:
+            self.socket = node.config.tls.wrap(self.socket)
 
     def send(self, *words: str) -> None:
         text = f"*{len(words)}\r\n" + "".join(
@@ -247,13 +257,20 @@ class Redis:
         self.socket.close()
 
 
-def is_ready(address: Address) -> bool:
+def get(address: Address, path: str, timeout_s: float, tls: Tls | None,
+        head: str = "") -> str:
+    """What a redlockd there answers, head and body."""
+    with socket.create_connection(address, timeout_s) as plain, \
+            (tls.wrap(plain) if tls else plain) as connection:
+        connection.sendall(f"GET {path} HTTP/1.1\r\nHost: nemesis\r\n{head}"
+                           "Connection: close\r\n\r\n".encode())
+        return connection.makefile().read()
+
+
+def is_ready(address: Address, tls: Tls | None = None) -> bool:
     """Whether a redlockd there says that a quorum votes."""
     try:
-        with socket.create_connection(address, 1) as connection:
-            connection.sendall(b"GET /readyz HTTP/1.1\r\nHost: nemesis\r\n"
-                               b"Connection: close\r\n\r\n")
-            return connection.recv(4096).startswith(b"HTTP/1.1 200")
+        return get(address, "/readyz", 1, tls).startswith("HTTP/1.1 200")
     except OSError:
         return False
 
@@ -275,21 +292,27 @@ class Server(Process):
         self.launch(
             str(self.config.redlockd),
             "--listen", f"127.0.0.1:{self.address[1]}",
-            "--nodes", ",".join(f"127.0.0.1:{port}" for port in self.nodes),
+            "--nodes", ",".join(self.urls()),
             "--max-ttl-ms", str(self.config.max_ttl_ms),
             "--default-ttl-ms", "1000", "--node-timeout-ms", "50",
             "--retry-delay-ms", "50", "--drain-ms", "0", *self.extra,
+            *(self.config.tls.of_server() if self.config.tls else ()),
+            *(self.config.identities.of_server() if self.config.identities
+              else ()),
             ASAN_OPTIONS=sanitizer, NEMESIS_PORTS=",".join(
                 f"{a}={b}" for a, b in zip(self.nodes, self.own) if a != b))
 
+    def urls(self) -> list[str]:
+        scheme = "rediss://" if self.config.tls else ""
+        return [f"{scheme}127.0.0.1:{port}" for port in self.nodes]
+
     def is_ready(self) -> bool:
-        return is_ready(self.address)
+        return is_ready(self.address, self.config.tls)
 
     def metrics(self) -> dict[str, int]:
-        with socket.create_connection(self.address, 10) as connection:
-            connection.sendall(b"GET /metrics HTTP/1.1\r\nHost: nemesis\r\n"
-                               b"Connection: close\r\n\r\n")
-            lines = connection.makefile().read().splitlines()
+        head = WIDE.head() if self.config.identities else ""
+        lines = get(self.address, "/metrics", 10, self.config.tls,
+                    head).splitlines()
         words = (line.rsplit(" ", 1) for line in lines
                  if line.startswith("redlockd_"))
         return {name: int(float(value)) for name, value in words}
@@ -368,6 +391,12 @@ class Cluster:
         self.servers = [Server(config, i, port, self.proxy.ports[0],
                                self.proxy.ports[i], extra)
                         for i, port in enumerate(ports[NODES:])]
+
+    def connect(self, server: int, node: Node) -> socket.socket:
+        """To the node, as this server does: through the proxy."""
+        port = self.proxy.ports[server][node.index]
+        plain = socket.create_connection(("127.0.0.1", port), 10)
+        return self.config.tls.wrap(plain) if self.config.tls else plain
 
     def wait_for_nodes(self, timeout_s: float = 30) -> None:
         """Until each takes commands; raises if one does not."""

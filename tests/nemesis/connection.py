@@ -5,13 +5,13 @@ import contextlib
 import json
 import random
 import socket
-import struct
+import ssl
 from dataclasses import dataclass
 
 from history import EXTEND, Call, now
 from plan import log_uniform
+from stream import Plain, Secure
 
-READ_MAX = 16384
 SILENT_S = 30  # longer than any pause of a server, and all rounds of a call
 BROKEN = (502, 503, 504)  # a balancer lost its server, or has none
 
@@ -32,6 +32,7 @@ class Leave:
     how: str
     part: float    # of what is sent or read
     stay_s: float  # before that
+    is_polite: bool = False  # says goodbye, in TLS
 
     @staticmethod
     def draw(rng: random.Random, is_behind: bool,
@@ -39,7 +40,8 @@ class Leave:
         whens = (BEHIND,) if is_behind else (ASKING, WAITING, WAITING, UNREAD,
                                              READING)
         return Leave(rng.choice(whens), rng.choice((RESET, CLOSE, HALF)),
-                     rng.random(), log_uniform(rng, 0.0001, longest_s))
+                     rng.random(), log_uniform(rng, 0.0001, longest_s),
+                     rng.random() < 0.5)
 
 
 class Left(Exception):
@@ -47,10 +49,12 @@ class Left(Exception):
 
 
 class Connection:
-    def __init__(self, address: tuple[str, int],
-                 is_balanced: bool = False) -> None:
+    def __init__(self, address: tuple[str, int], is_balanced: bool = False,
+                 context: ssl.SSLContext | None = None) -> None:
+        """context: of TLS, if the server speaks it."""
         self.address, self.is_balanced = address, is_balanced
-        self.socket: socket.socket | None = None
+        self.context = context
+        self.stream: Plain | None = None
         self.opened = 0
         self.taken = b""  # of the answer that is awaited
 
@@ -60,7 +64,7 @@ class Connection:
         members: dict = {}
         is_kept = False
         try:
-            if self.socket and not self._is_clean():
+            if self.stream and not self._is_clean():
                 call.code = "stray"  # bytes that nobody asked for
                 return {}
             self._send(call, head, body, leave)
@@ -69,7 +73,7 @@ class Connection:
             members, is_last = self._read(call)
             is_kept = not is_last and not leave
             if leave and leave.when == BEHIND:
-                self._end(leave.how)
+                self._end(leave)
                 self._expect_end()
         except Left:
             call.code = "vanished"
@@ -87,22 +91,22 @@ class Connection:
         return members
 
     def close(self) -> None:
-        if self.socket:
-            self.socket.close()
-            self.socket = None
+        if self.stream:
+            self.stream.close()
+            self.stream = None
 
     # ---- leaving ------------------------------------------------------------
 
     def _leave(self, leave: Leave) -> None:
         """Returns if the client reads on."""
-        assert self.socket
+        assert self.stream
         if leave.when == READING:
-            self._receive(1 + int(leave.part * 400))
+            self.stream.take(1 + int(leave.part * 400))
         elif leave.when == UNREAD:
-            self.socket.recv(1, socket.MSG_PEEK)
+            self.stream.look()
         else:
             self._stay(leave.stay_s)
-        self._end(leave.how)
+        self._end(leave)
         if leave.how != HALF:
             raise Left
         if leave.when == ASKING:
@@ -111,28 +115,29 @@ class Connection:
 
     def _stay(self, stay_s: float) -> None:
         """At most so long, and until something comes."""
-        assert self.socket
-        self.socket.settimeout(stay_s)
+        assert self.stream
+        self.stream.wait(stay_s)
         with contextlib.suppress(TimeoutError):
             # not read but looked at: what lies there is never taken
-            self.socket.recv(1, socket.MSG_PEEK)
-        self.socket.settimeout(SILENT_S)
+            self.stream.look()
+        self.stream.wait(SILENT_S)
 
-    def _end(self, how: str) -> None:
+    def _end(self, leave: Leave) -> None:
         """Ends what the client sends, or all."""
-        assert self.socket
-        if how == HALF:
-            self.socket.shutdown(socket.SHUT_WR)
+        assert self.stream
+        if leave.how == HALF:
+            self.stream.end_sending(leave.is_polite)
             return
-        if how == RESET:
-            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
-                                   struct.pack("ii", 1, 0))
+        if leave.how == RESET:
+            self.stream.reset_at_end()
+        elif leave.is_polite:
+            self.stream.say_goodbye()
         self.close()
 
     def _expect_end(self) -> None:
         """Of an answered client that sends no more, and is there."""
         with contextlib.suppress(ConnectionResetError):
-            if self.socket and self.socket.recv(READ_MAX):
+            if self.stream and self.stream.receive():
                 raise ValueError("something behind the answer")
 
     # ---- one call -----------------------------------------------------------
@@ -140,10 +145,10 @@ class Connection:
     def _is_clean(self) -> bool:
         """No byte has come since the last answer. One that the server closed
         meanwhile is opened anew."""
-        assert self.socket
-        self.socket.settimeout(0)
+        assert self.stream
+        self.stream.wait(0)
         try:
-            if self.socket.recv(1):
+            if self.stream.receive():
                 return False
         except BlockingIOError:
             return True
@@ -155,19 +160,23 @@ class Connection:
     def _send(self, call: Call, head: str, body: bytes,
               leave: Leave | None) -> None:
         self.taken = b""
-        if not self.socket:
+        if not self.stream:
             self.opened = now()
-            self.socket = socket.create_connection(self.address, SILENT_S)
-            self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.socket.settimeout(SILENT_S)
+            self.stream = self._connect()
+        self.stream.wait(SILENT_S)
         text = (f"{head}Host: nemesis\r\nContent-Type: application/json\r\n"
                 f"Content-Length: {len(body)}\r\n\r\n").encode() + body
         call.sent = now()
         # a balancer opens a connection of its own
         call.opened = call.sent if self.is_balanced else self.opened
-        if leave and leave.when == ASKING:
-            text = text[:max(1, int(len(text) * leave.part))]
-        self.socket.sendall(text)
+        part = leave.part if leave and leave.when == ASKING else 1
+        self.stream.send(text, part)
+
+    def _connect(self) -> Plain:
+        plain = socket.create_connection(self.address, SILENT_S)
+        if not self.context:
+            return Plain(plain)
+        return Secure(plain, self.context, self.address[0])
 
     def _read(self, call: Call) -> tuple[dict, bool]:
         """The members of the answer, and whether it is the last one here."""
@@ -195,9 +204,9 @@ class Connection:
         call.number = call.number or number
         return members, fields.get("connection") == "close"
 
-    def _receive(self, size: int = READ_MAX) -> None:
-        assert self.socket
-        piece = self.socket.recv(size)
+    def _receive(self) -> None:
+        assert self.stream
+        piece = self.stream.receive()
         if not piece:
             raise ConnectionResetError
         self.taken += piece

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, replace
 MS = 1_000_000
 SECOND = 1_000_000_000
 ACQUIRE, EXTEND, RELEASE, INSPECT = "acquire", "extend", "release", "inspect"
+# with a token that nobody has; what an identity may not; what that brought
+STRANGER, TRESPASS, LOOK = "stranger", "trespass", "look"
 
 now = time.monotonic_ns
 _ids = itertools.count(1)

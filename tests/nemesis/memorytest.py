@@ -4,7 +4,6 @@ what they say, as far as servers allow it, and not further.
 from __future__ import annotations
 
 import re
-import socket
 import time
 from dataclasses import replace
 
@@ -107,8 +106,7 @@ def test_evict(stage: Stage) -> None:
         stage.prepare()
         life = stage.info(node, "run_id")
         stage.ask(node, "SET", "lock", "x", "PX", "60000")
-        port = stage.cluster.proxy.ports[0][node.index]
-        server = socket.create_connection(("127.0.0.1", port), 10)
+        server = stage.cluster.connect(0, node)
         steps = stage.injector.evict(Fault("evict", 0, 0, node.index, way=way))
         next(steps)
         server.sendall(b"SET late 1\r\n")
@@ -136,8 +134,7 @@ def test_glitch(stage: Stage) -> None:
             "glitch", 0, 0, node.index, (pair,), amount=100))
         next(steps)
         if is_seen:
-            port = stage.cluster.proxy.ports[1][node.index]
-            with socket.create_connection(("127.0.0.1", port), 10) as server:
+            with stage.cluster.connect(1, node) as server:
                 server.sendall(b"EVALSHA 0 0\r\n")
                 assert b"NOSCRIPT" in server.recv(100)
         stage.finish(steps)

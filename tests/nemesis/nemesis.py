@@ -7,12 +7,15 @@
 Three redlockd over five Redis masters behind a proxy. Which faults come when,
 and what clients do, comes from the seed; timing does not. plan.py tells which
 faults there are; checker.py, register.py and finish() below what must hold.
---faults all,-step,-race leaves two out. REDLOCKD names the binary.
+--faults all,-step,-race leaves two out. REDLOCKD names the binary. --tls: nodes
+and servers speak TLS and nothing else, and clients need tokens.
 
   alive        made whole again, each server grants within a quarantine
   mortal       no lock outlives its TTL
   descriptors  idle, the servers have as many as in the beginning
   waiters      idle, nobody is taken for one that waits
+  holders      idle, no identity is taken to hold a lock
+  renewed      no server refuses the new files that it is told to read
   crash        no server ended unasked, and no sanitizer reported anything
 """
 from __future__ import annotations
@@ -23,6 +26,7 @@ import random
 import re
 import shutil
 import signal
+import ssl
 import sys
 import tempfile
 import time
@@ -38,8 +42,11 @@ from cluster import Cluster, Config, Node, Redis
 from connection import Connection
 from faults import Injector
 from history import ACQUIRE, SECOND, Call, History, Violation, now
+from identities import ANYBODY, WIDE, Identities
 from plan import (ALL, HARMLESS, KINDS, SERVERS, Fault, max_ttl_ms, modes, plan,
                   quarantine_s)
+from renewal import REFUSED, Renewal
+from tls import Tls
 
 BINARY = "build/release/redlockd"
 CHECK_S = 10        # between two looks at what happened
@@ -47,7 +54,8 @@ MEMORY_S = 60       # how long calls are remembered for that
 IDLE_S = 75         # after which redlockd closes a connection
 SLACK_S = 10        # of a noisy machine
 CRASH = re.compile(r"Sanitizer|runtime error:|Assertion|assert|panic", re.I)
-AT_END = ("register", "alive", "mortal", "descriptors", "waiters", "crash")
+AT_END = ("register", "alive", "mortal", "descriptors", "waiters", "holders",
+          "renewed", "crash")
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -59,6 +67,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--clients", type=int, default=16)
     parser.add_argument("--resources", type=int, default=12)
     parser.add_argument("--tools", type=Path, default=Path("build/release"))
+    parser.add_argument("--tls", action="store_true",
+                        help="nodes and servers speak TLS and nothing else, "
+                        "and there is an auth file")
     parser.add_argument("--keep", action="store_true",
                         help="keep the directory with logs and data")
     return parser.parse_args()
@@ -90,10 +101,13 @@ class Run:
             Path(os.environ.get("REDLOCKD", BINARY)).resolve(),
             (options.tools / "nemesis-proxy").resolve(),
             (options.tools / "nemesis-shim.so").resolve(),
-            directory, modes(options.seed), self.max_ttl_ms))
+            directory, modes(options.seed), self.max_ttl_ms,
+            Tls(directory / "tls") if options.tls else None,
+            Identities(directory / "auth") if options.tls else None))
         self.injector = Injector(self.cluster, self.history, self.quarantine_s)
         self.world = World(options.resources, self.max_ttl_ms, self.history,
                            kinds)
+        self.renewal = Renewal(self.cluster, options.seed)
         self.balancer: Balancer | None = None
         self.clients: list[Client] = []
         self.found: dict[Violation, None] = {}  # in order
@@ -112,11 +126,14 @@ class Run:
         self.cluster.learn_names()
         addresses = [server.address for server in self.cluster.servers]
         if "balancer" in self.world.kinds:
-            self.balancer = Balancer(self.cluster.config.directory, addresses)
+            self.balancer = Balancer(self.cluster.config.directory, addresses,
+                                     self.cluster.config.tls)
             tooltest.test_balancer(self.balancer)
+        known = self.cluster.config.identities
         self.clients = [
-            Client(i, self.options.seed, self.world, self._connections(i),
-                   self._connections(i))
+            Client(i, self.options.seed, self.world,
+                   known.of_client(i) if known else ANYBODY,
+                   [self._connections(i), self._connections(i)])
             for i in range(self.options.clients)]
         self.history.begin = now()
         for client in self.clients:
@@ -124,11 +141,17 @@ class Run:
 
     def _connections(self, client: int) -> list[Connection]:
         """A third of the clients does not reach the servers themselves."""
+        context = self._context(client)
         if self.balancer and client % 3 == 0:
             mode = client // 3 % len(MODES)
-            return [Connection(one, is_balanced=True)
+            return [Connection(one, is_balanced=True, context=context)
                     for one in self.balancer.addresses[mode]]
-        return [Connection(one.address) for one in self.cluster.servers]
+        return [Connection(one.address, context=context)
+                for one in self.cluster.servers]
+
+    def _context(self, client: int) -> ssl.SSLContext | None:
+        tls = self.cluster.config.tls
+        return tls.of_client(client) if tls else None
 
     def inject(self, faults: list[Fault]) -> None:
         """Until all faults are over. Clients go on."""
@@ -143,6 +166,8 @@ class Run:
                 _, what, _, fault = events.pop(0)
                 (self.injector.begin if what == 1 else self.injector.end)(fault)
             self.injector.look()
+            if "renew" in self.world.kinds and self.renewal.look():
+                self.injector.done["renew"] += 1
             self._set_quiet(self.injector.is_quiet)
             self._watch()
             if at >= next_check:
@@ -232,12 +257,14 @@ class Run:
     def _check_alive(self) -> None:
         begin, limit_s = now(), self.quarantine_s + SLACK_S
         for server in self.cluster.servers:
-            connection, status = Connection(server.address), 0
+            connection = Connection(server.address, context=self._context(0))
+            head = WIDE.head() if self.cluster.config.identities else ""
+            status = 0
             while status != 201 and now() < begin + limit_s * SECOND:
                 name = f"alive{server.index}"
                 call = Call(ACQUIRE, -1, server.index, (name,))
                 body = f'{{"resource":"{name}","ttl_ms":200}}'
-                connection.request(call, "POST /locks HTTP/1.1\r\n",
+                connection.request(call, f"POST /locks HTTP/1.1\r\n{head}",
                                    body.encode())
                 status = call.status
                 self.injector.look()
@@ -273,6 +300,9 @@ class Run:
                 if name == "redlockd_waiters" and value:
                     self.report(Violation("waiters", f"{server.name}: {value}",
                                           now()))
+                if name.startswith("redlockd_identity_locks") and value:
+                    self.report(Violation("holders", f"{server.name}: {name} "
+                                          f"{value}", now()))
                 if name.startswith("redlockd_handovers_total"):
                     cause = name.split('"')[1]
                     self.handovers[cause] += value
@@ -305,9 +335,10 @@ class Run:
     def _check_logs(self) -> None:
         for server in self.cluster.servers:
             for line in server.log.read_text(errors="replace").splitlines():
-                if CRASH.search(line):
-                    self.report(Violation("crash", f"{server.name}: {line}",
-                                          now()))
+                for name, pattern in (("crash", CRASH), ("renewed", REFUSED)):
+                    if pattern.search(line):
+                        self.report(Violation(name, f"{server.name}: {line}",
+                                              now()))
 
     def _seconds(self) -> float:
         return (now() - self.history.begin) / SECOND

@@ -60,6 +60,8 @@ KINDS: dict[str, Kind] = {
     "hold": Kind(2, "pairs", 0.05, 10),
     "reset": Kind(1, "pairs", 0, 0),
     "half-close": Kind(1, "pairs", 0, 0),
+    # certificates and the auth file are read again; only over TLS
+    "renew": Kind(0, "server", 0, 0),
     # done by clients all the time: they leave before they have the answer, on
     # a fresh connection or on one that brought answers before; or behind it,
     # however impolitely; and a third of them sits behind HAProxy

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from checker import check, late_releases
-from history import (ACQUIRE, EXTEND, MS, RELEASE, Call, History, Span,
-                     Violation)
+from history import (ACQUIRE, EXTEND, LOOK, MS, RELEASE, STRANGER, TRESPASS,
+                     Call, History, Span, Violation)
+from identities import NARROW, WIDE
 from plan import (KINDS, NEEDS_MODE, PEER_MODES, Fault, clash, lossy_nodes,
                   modes, plan, quarantine_s, takes_locks)
 from register import Register, refused
@@ -292,6 +293,39 @@ def repeat_without_a_first(s: Script) -> None:
     s.keyed(0, 1, 1, 200).is_repeat = False
 
 
+def turned_away(s: Script) -> None:
+    one = s.grant(0, 1, 1)
+    s.call(STRANGER, 2, 3, 401, "unauthorized")
+    s.call(TRESPASS, 4, 5, 403, "forbidden")
+    s.call(TRESPASS, 6, 7, 0, "vanished")
+    s.call(LOOK, 8, 9, 404, "lock_not_found")
+    s.call(LOOK, 8, 9, 503, "no_quorum")
+    s.call(EXTEND, 10, 11, validity=100, lock=one)
+
+
+def let_in(s: Script) -> None:
+    s.call(STRANGER, 0, 1, 409, "lock_held")
+
+
+def let_in_elsewhere(s: Script) -> None:
+    s.call(TRESPASS, 0, 1, 201)
+
+
+def got_it_nevertheless(s: Script) -> None:
+    s.call(STRANGER, 0, 1, 0, "vanished")
+    s.call(LOOK, 2, 3)
+
+
+def turned_away_by_mistake(s: Script) -> None:
+    s.call(ACQUIRE, 0, 1, 403, "forbidden")
+
+
+def released_by_a_stranger(s: Script) -> None:
+    one = s.grant(0, 1, 1)
+    s.call(STRANGER, 2, 3, 401, "unauthorized")
+    s.call(EXTEND, 10, 11, 404, "lock_not_found", lock=one)
+
+
 HISTORIES: list[tuple[Callable[[Script], None], set[str]]] = [
     (fine, set()), (late_belief, set()),
     (two_holders, {"exclusion"}), (two_by_extend, {"exclusion"}),
@@ -318,6 +352,9 @@ HISTORIES: list[tuple[Callable[[Script], None], set[str]]] = [
     (repeat_as_if_it_were_free, {"exclusion"}),
     (key_of_another_lock, {"exclusion"}),
     (repeat_without_a_first, {"answered"}),
+    (turned_away, set()), (let_in, {"rights"}), (let_in_elsewhere, {"rights"}),
+    (got_it_nevertheless, {"rights"}), (turned_away_by_mistake, {"answered"}),
+    (released_by_a_stranger, {"kept"}),
 ]
 
 
@@ -427,10 +464,16 @@ def test_clashes() -> None:
     assert not clash(sleep, Fault("ring", 5, 7, pairs=((1, 3),)))
 
 
+def test_prefixes() -> None:
+    assert WIDE.may_ask(("r7", "x1")) and NARROW.may_ask(("r1", "r10"))
+    assert not NARROW.may_ask(("r1", "r7")) and not NARROW.may_ask(("x1",))
+
+
 def run() -> int:
     """The number of tests; raises if one fails."""
     tests = (test_histories, test_late_releases, test_snapshot, test_forgotten,
-             test_register, test_plan, test_needs, test_clashes)
+             test_register, test_plan, test_needs, test_clashes,
+             test_prefixes)
     for test in tests:
         test()
     return len(HISTORIES) + len(tests) - 1

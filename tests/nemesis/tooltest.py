@@ -4,7 +4,9 @@ yet.
 """
 from __future__ import annotations
 
+import itertools
 import socket
+import ssl
 import threading
 import time
 from contextlib import contextmanager
@@ -16,8 +18,11 @@ from cluster import Cluster, Node, Redis, is_ready
 from connection import (ASKING, BEHIND, CLOSE, HALF, READING, RESET, UNREAD,
                         WAITING, Connection, Leave)
 from history import ACQUIRE, Call
+from stream import Plain, Secure
+from tls import Tls
 
 S, N = 2, 4  # the pair that is tried
+Contexts = tuple[ssl.SSLContext | None, ssl.SSLContext | None]
 
 
 class Link:
@@ -135,61 +140,77 @@ ANSWER = (b"HTTP/1.1 201 Created\r\nContent-Type: application/json\r\n"
           b"Content-Length: 12\r\n\r\n{\"token\": 1}")
 
 
-def serve_one(listener: socket.socket, seen: list[str]) -> None:
+def serve_one(listener: socket.socket, context: ssl.SSLContext | None,
+              seen: list[str]) -> None:
     """Answers one request, however much of it comes, and notes the end."""
-    peer, _ = listener.accept()
-    peer.settimeout(10)
+    plain, _ = listener.accept()
+    plain.settimeout(10)
+    peer = Secure(plain, context) if context else Plain(plain)
     try:
-        text = peer.recv(65536)
+        text = peer.receive()
         if text.endswith(b"{}"):
-            peer.sendall(ANSWER)
-        seen.append("end" if peer.recv(1) == b"" else "more")
-        peer.sendall(b"")
+            peer.send(ANSWER)
+        seen.append("end" if peer.receive() == b"" else "more")
+    except ValueError:  # a record that is cut, and then a goodbye
+        seen.append("end")
     except ConnectionResetError:
         seen.append("reset")
     finally:
         peer.close()
 
 
-def test_leaves() -> None:
-    """Each way in which a client leaves, as its server sees it."""
+def test_leave(listener: socket.socket, leave: Leave,
+               contexts: Contexts) -> None:
+    """As its server sees it. contexts: of the client, the server."""
+    seen: list[str] = []
+    server = threading.Thread(target=serve_one,
+                              args=(listener, contexts[1], seen))
+    server.start()
+    call = Call(ACQUIRE, 0, 0, ("r",))
+    connection = Connection(listener.getsockname(), context=contexts[0])
+    connection.request(call, "POST /locks HTTP/1.1\r\n", b"{}", leave)
+    server.join(10)
+    is_asking = leave.when == ASKING
+    is_read = leave.when == BEHIND or (leave.how == HALF and not is_asking)
+    assert call.status == (201 if is_read else 0), (leave, call)
+    assert is_read or call.code == "vanished", (leave, call)
+    # what was not read makes a reset of any end
+    ends = {RESET: {"reset"}, HALF: {"end"},
+            CLOSE: {"end"} if is_read or is_asking else {"end", "reset"}}
+    assert set(seen) <= ends[leave.how] and seen, (leave, seen)
+    assert not connection.stream, "it does not go on"
+
+
+def test_leaves(tls: Tls | None) -> None:
+    """Each way in which a client leaves."""
+    pairs: list[Contexts] = [(None, None)]
+    if tls:
+        pairs = [(client, tls.listening())
+                 for client in (tls.context, tls.old_context)]
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        for when in (ASKING, WAITING, UNREAD, READING, BEHIND):
-            for how in (RESET, CLOSE, HALF):
-                seen: list[str] = []
-                server = threading.Thread(target=serve_one,
-                                          args=(listener, seen))
-                server.start()
-                call = Call(ACQUIRE, 0, 0, ("r",))
-                connection = Connection(listener.getsockname())
-                connection.request(call, "POST /locks HTTP/1.1\r\n", b"{}",
-                                   Leave(when, how, 0.5, 0.05))
-                server.join(10)
-                is_read = when == BEHIND or (how == HALF and when != ASKING)
-                assert call.status == (201 if is_read else 0), (when, how)
-                assert is_read or call.code == "vanished", (when, how, call)
-                # what was not read makes a reset of any end
-                ends = {RESET: {"reset"}, HALF: {"end"}, CLOSE: {
-                    "end"} if is_read or when == ASKING else {"end", "reset"}}
-                assert set(seen) <= ends[how] and seen, (when, how, seen)
-                assert not connection.socket, "it does not go on"
+        for leave in itertools.starmap(Leave, itertools.product(
+                (ASKING, WAITING, UNREAD, READING, BEHIND),
+                (RESET, CLOSE, HALF), (0.4, 0.9), (0.05,), (False, True))):
+            for contexts in pairs:
+                test_leave(listener, leave, contexts)
 
 
 def test_balancer(balancer: Balancer) -> None:
     """Servers run, and are ready."""
     for addresses in balancer.addresses:
         for address in addresses:
-            assert is_ready(address), f"nobody behind {address}"
+            assert is_ready(address, balancer.tls), f"nobody behind {address}"
 
 
 def run(cluster: Cluster, quarantine_s: float) -> None:
     cluster.wait_for_nodes()
     for node in cluster.nodes:
         test_clock(node)
-    test_delay(cluster)
-    test_stall(cluster)
-    test_connections(cluster)
-    test_leaves()
+    if not cluster.config.tls:  # the proxy passes bytes, whatever they are
+        test_delay(cluster)
+        test_stall(cluster)
+        test_connections(cluster)
+    test_leaves(cluster.config.tls)
     memorytest.run(cluster, quarantine_s)
     for node in cluster.nodes:
         with direct(node) as redis:

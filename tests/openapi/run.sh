@@ -12,6 +12,7 @@ source tests/lib/checks.sh
 source tests/lib/libraries.sh
 
 listen=127.0.0.1:8380
+guarded=127.0.0.1:8381
 dir=build/openapi
 tools=$dir/venv/bin
 examples=${EXAMPLES:-200}
@@ -26,12 +27,14 @@ is_served() {
     grep -i '^content-type: application/yaml' "$dir/head"
 }
 
-schemathesis() {
+schemathesis() { # host:port examples option…
+    local at=$1 count=$2
+    shift 2
     SCHEMATHESIS_HOOKS=tests.openapi.hooks PYTHONPATH=. PYTHONDONTWRITEBYTECODE=1 \
         "$tools/schemathesis" --config-file tests/openapi/schemathesis.toml \
         --no-color run openapi.yaml \
-        --url "http://$listen" --seed "${SEED:-1}" \
-        --max-examples "$examples" --checks all \
+        --url "http://$at" --seed "${SEED:-1}" \
+        --max-examples "$count" --checks all "$@" \
         --phases examples,coverage,fuzzing,stateful --continue-on-failure \
         >"$dir/schemathesis.log" 2>&1 || {
         tail -n 100 "$dir/schemathesis.log" | cut -c 1-200
@@ -52,10 +55,12 @@ client_works() {
 
 scripts/deps.sh build run openapi
 libraries_python "$dir" tests/openapi/requirements.txt
-if stack_is_taken "${listen##*:}"; then
-    echo "Port ${listen##*:} is taken." >&2
-    exit 1
-fi
+for at in "$listen" "$guarded"; do
+    if stack_is_taken "${at##*:}"; then
+        echo "Port ${at##*:} is taken." >&2
+        exit 1
+    fi
+done
 stack_begin
 checks_begin stack_end
 stack_start_nodes 5 7601 --appendonly no
@@ -64,7 +69,20 @@ stack_start_server "${REDLOCKD:-build/redlockd}" "$listen" --log-level error \
 check "openapi.yaml is valid as 3.0.3" is_valid_as 3.0.3
 check "openapi.yaml is valid as 3.1.0" is_valid_as 3.1.0
 check "the server serves it as it is" is_served
-check "schemathesis finds nothing, $examples examples" schemathesis
+check "schemathesis finds nothing, $examples examples" \
+    schemathesis "$listen" "$examples"
 sed -n '/^Test Phases:/,/^Seed:/p' "$dir/schemathesis.log"
+# the same with an auth file, and a token that may do everything
+(umask 077 && printf 'all sha256:%s lock,read,metrics,admin\n' \
+    "$(printf all-token | sha256sum | cut -d ' ' -f 1)" >"$stack_dir/auth")
+open_server=$stack_server
+stack_start_server "${REDLOCKD:-build/redlockd}" "$guarded" --log-level error \
+    --auth-file "$stack_dir/auth"
+check "with an auth file it finds nothing, $((examples / 10)) examples" \
+    schemathesis "$guarded" "$((examples / 10))" \
+    -H 'Authorization: Bearer all-token'
+kill -INT "$stack_server"
+wait "$stack_server" || true
+stack_server=$open_server
 check "a client is generated without a warning" generate_client
 check "the generated client works" client_works

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import json
 import pathlib
+import re
 import time
 from collections.abc import Callable
 from typing import Any
@@ -119,6 +120,11 @@ class Browser:
         """What the console got since the last call, network errors included."""
         return [entry["message"] for entry in self.driver.get_log("browser")
                 if entry["level"] in ("SEVERE", "WARNING")]
+
+    def unexpected_errors(self) -> list[str]:
+        """Without those of a time without a quorum, when there is no list."""
+        return [error for error in self.errors() if not re.search(
+            r"/locks\?\S* - .* status of 503 ", error)]
 
     def requests(self) -> list[str]:
         """The URLs that were asked for since the last call."""

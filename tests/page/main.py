@@ -8,6 +8,7 @@ import sys
 import traceback
 
 import stories
+import stories_auth
 import stories_docs
 from browser import Browser
 from service import Service
@@ -24,6 +25,7 @@ STORIES = (
     stories.an_unseen_page_asks_nothing,
     stories.a_quarantine_counts_down,
     stories.pictures_are_taken,
+    stories_auth.a_server_with_an_auth_file_asks_for_a_token,
     stories_docs.the_pages_are_valid_html,
     stories_docs.the_api_is_described_whole,
     stories_docs.the_description_is_read_by_keyboard_and_phone,

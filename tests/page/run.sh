@@ -24,5 +24,20 @@ nodes=()
 for i in "${!stack_nodes[@]}"; do
     nodes+=("${stack_nodes[i]}=${stack_pids[i]}")
 done
+# another server over the same nodes, which asks for a token
+guarded=$((port + 1))
+while stack_is_taken "$guarded"; do
+    guarded=$((guarded + 1))
+done
+(umask 077 && printf 'reader sha256:%s read,metrics\nlocker sha256:%s lock\n' \
+    "$(printf reader-token | sha256sum | cut -d ' ' -f 1)" \
+    "$(printf locker-token | sha256sum | cut -d ' ' -f 1)" >"$stack_dir/auth")
+open_server=$stack_server
+stack_start_server "${REDLOCKD:-build/redlockd}" "127.0.0.1:$guarded" \
+    --log-level error --auth-file "$stack_dir/auth"
+guarded_server=$stack_server
+stack_server=$open_server
+trap 'kill -INT "$guarded_server" || true; stack_end' EXIT
+export GUARDED="http://127.0.0.1:$guarded"
 PYTHONDONTWRITEBYTECODE=1 "$dir/venv/bin/python3" tests/page/main.py \
     "http://127.0.0.1:$port" "$stack_server" "${nodes[@]}"

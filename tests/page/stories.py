@@ -282,9 +282,7 @@ def pictures_are_taken(browser: Browser, service: Service) -> None:
 def no_error_and_no_request_elsewhere(browser: Browser, _: Service) -> None:
     assert browser.requests()
     assert not browser.elsewhere, browser.elsewhere
-    # without a quorum there is no list, either
-    errors = [error for error in browser.errors() if not re.search(
-        r"/locks\?\S* - .* status of 503 ", error)]
+    errors = browser.unexpected_errors()
     assert not errors, errors
 
 

@@ -54,13 +54,14 @@ mask() { # what differs from run to run
             s/"request_id":"[0-9a-f]{16}"/"request_id":"ID"/g'
 }
 
-# The scripts that the pages show, but those for Docker, which compose-test
-# goes through; a record separator after each.
+# The scripts that the pages show, but those for Docker and systemd, which
+# compose-test and deb-test go through, and for a cluster; a record separator
+# after each.
 scripts() {
     awk '
         /^```sh$/ {inside = 1; text = ""; next}
         /^```/ && inside {
-            if (text !~ /docker/) printf "%s\036", text
+            if (text !~ /docker|kubectl|systemctl|apt-get/) printf "%s\036", text
             inside = 0
             next
         }

@@ -4,6 +4,7 @@
 #include <check.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "../../../api/accesslog.h"
@@ -85,6 +86,19 @@ START_TEST(at_debug_each_answer_has_its_line)
     for (; (lines = strchr(lines, '\n')) != NULL; lines++)
         count++;
     ck_assert_int_eq(count, 20);
+}
+END_TEST
+
+START_TEST(a_trace_is_told)
+{
+    (void)strcpy(request.trace.id, "4bf92f3577b34da6a3ce929d0e0e4736");
+    (void)strcpy(request.trace.parent, "00f067aa0ba902b7");
+    note(500, 1);
+    ck_assert_str_eq(read_log(),
+                     "level=info event=request request_id=r-1 call=extend "
+                     "status=500 code=- took_us=1 dropped=0 "
+                     "trace_id=4bf92f3577b34da6a3ce929d0e0e4736 "
+                     "parent_id=00f067aa0ba902b7\n");
 }
 END_TEST
 
@@ -183,6 +197,7 @@ Suite *check_accesslog(void)
     TCase *tc = tcase_create("accesslog");
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_add_test(tc, at_debug_each_answer_has_its_line);
+    tcase_add_test(tc, a_trace_is_told);
     tcase_add_loop_test(tc, at_info_our_errors_and_slow_answers_are_logged, 0,
                         (int)(sizeof answers / sizeof *answers));
     tcase_add_test(tc, a_wait_is_not_slow);

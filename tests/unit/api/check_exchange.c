@@ -29,8 +29,10 @@ static void set_up(void)
     config = (struct config){.nodes_count = PLAY_NODES,
                              .default_ttl_ms = 12000,
                              .max_ttl_ms = 60000};
-    service = (struct service){
-        .engine = play.engine, .config = &config, .metrics = &play.metrics};
+    service = (struct service){.engine = play.engine,
+                               .config = &config,
+                               .metrics = &play.metrics,
+                               .ids = &ids};
     memcpy(service.node_names, node_names, sizeof node_names);
     ids = (struct requestid_source){.seed = 1};
     http_response_init(&response);
@@ -42,6 +44,19 @@ static void tear_down(void)
     pair_end();
 }
 
+static enum exchange_step go_on(void)
+{
+    free(response.body);
+    memset(&response, 0x55, sizeof response);
+    return exchange_go_on(&service, pair.it, play.now_us, &response);
+}
+
+static void expect(enum exchange_step step, int status)
+{
+    ck_assert_int_eq(step, EXCHANGE_ANSWER);
+    ck_assert_int_eq(response.status, status);
+}
+
 /* ---- heads -------------------------------------------------------------- */
 
 static enum exchange_step begin_with(const char *const fields[][2], int count)
@@ -51,7 +66,7 @@ static enum exchange_step begin_with(const char *const fields[][2], int count)
     for (int i = 0; i < count; i++)
         head_add(&head, span_of(fields[i][0]), span_of(fields[i][1]));
     memset(&response, 0x55, sizeof response);
-    return exchange_begin(&pair.it->request, &head, false, &ids, &response);
+    return exchange_begin(&service, &pair.it->request, &head, false, &response);
 }
 
 START_TEST(a_good_head_is_read_on)
@@ -75,6 +90,21 @@ START_TEST(a_good_head_is_read_on)
 }
 END_TEST
 
+START_TEST(the_trace_is_taken)
+{
+    static const char *const fields[][2] = {
+        {"Host", "x"},
+        {"Traceparent",
+         "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}};
+    ck_assert_int_eq(begin_with(fields, 1), EXCHANGE_READ);
+    ck_assert_str_eq(pair.it->request.trace.id, "");
+    ck_assert_int_eq(begin_with(fields, 2), EXCHANGE_READ);
+    ck_assert_str_eq(pair.it->request.trace.id,
+                     "4bf92f3577b34da6a3ce929d0e0e4736");
+    ck_assert_str_eq(pair.it->request.trace.parent, "00f067aa0ba902b7");
+}
+END_TEST
+
 START_TEST(the_query_is_taken)
 {
     struct head head;
@@ -82,7 +112,7 @@ START_TEST(the_query_is_taken)
     head_add(&head, span_of("Host"), span_of("x"));
     head_add_argument(&head, span_of("force"), span_of("7"));
     ck_assert_int_eq(
-        exchange_begin(&pair.it->request, &head, false, &ids, &response),
+        exchange_begin(&service, &pair.it->request, &head, false, &response),
         EXCHANGE_READ);
     ck_assert(query_has(&pair.it->request.query, QUERY_FORCE));
 }
@@ -129,22 +159,15 @@ START_TEST(http_1_0_needs_no_host)
     struct head head;
     head_init(&head, 100, 0);
     ck_assert_int_eq(
-        exchange_begin(&pair.it->request, &head, true, &ids, &response),
+        exchange_begin(&service, &pair.it->request, &head, true, &response),
         EXCHANGE_READ);
     ck_assert_int_eq(
-        exchange_begin(&pair.it->request, &head, false, &ids, &response),
+        exchange_begin(&service, &pair.it->request, &head, false, &response),
         EXCHANGE_ANSWER);
 }
 END_TEST
 
 /* ---- whole requests ----------------------------------------------------- */
-
-static enum exchange_step go_on(void)
-{
-    free(response.body);
-    memset(&response, 0x55, sizeof response);
-    return exchange_go_on(&service, pair.it, play.now_us, &response);
-}
 
 /* A request that has come whole. */
 static enum exchange_step request(const char *method, const char *target,
@@ -170,12 +193,6 @@ static void grant(void)
     for (int i = 0; i < 3; i++)
         play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
     ck_assert_int_eq(pair.wakes, 1);
-}
-
-static void expect(enum exchange_step step, int status)
-{
-    ck_assert_int_eq(step, EXCHANGE_ANSWER);
-    ck_assert_int_eq(response.status, status);
 }
 
 START_TEST(what_needs_no_node_is_answered_at_once)
@@ -329,6 +346,7 @@ static TCase *heads(void)
     TCase *tc = tcase_create("heads");
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_add_test(tc, a_good_head_is_read_on);
+    tcase_add_test(tc, the_trace_is_taken);
     tcase_add_test(tc, the_query_is_taken);
     tcase_add_test(tc, a_request_without_a_good_id_is_given_one);
     tcase_add_loop_test(tc, what_the_head_shows_is_refused_and_closes, 0,

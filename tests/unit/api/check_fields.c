@@ -36,6 +36,7 @@ START_TEST(what_the_answer_has_is_told)
 {
     response.content_type = "application/json";
     response.allow = "GET, HEAD";
+    response.challenge = "Bearer";
     response.retry_after_ms = 1;
     response.close = true;
     response.is_page = true;
@@ -45,6 +46,7 @@ START_TEST(what_the_answer_has_is_told)
     ck_assert_str_eq(find("Content-Type"), "application/json");
     ck_assert_str_eq(find("Location"), "/locks/a");
     ck_assert_str_eq(find("Allow"), "GET, HEAD");
+    ck_assert_str_eq(find("WWW-Authenticate"), "Bearer");
     ck_assert_str_eq(find("Retry-After"), "1");
     ck_assert_str_eq(find("Connection"), "close");
     ck_assert_str_eq(find("Content-Security-Policy"),

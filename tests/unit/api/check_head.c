@@ -116,6 +116,22 @@ START_TEST(fields_are_picked_by_their_whole_name)
 }
 END_TEST
 
+/* Nobody can tell which of them is meant. */
+START_TEST(a_trace_that_is_told_twice_is_none)
+{
+    struct head head;
+    head_init(&head, 0, 0);
+    head_add(&head, span_of("Host"), span_of("x"));
+    head_add(&head, span_of("TraceParent"), span_of("same"));
+    ck_assert_uint_eq(head.values[HEAD_TRACEPARENT].len, 4);
+    for (int i = 0; i < 2; i++) {
+        head_add(&head, span_of("traceparent"), span_of("same"));
+        ck_assert_uint_eq(head.values[HEAD_TRACEPARENT].len, 0);
+    }
+    ck_assert_ptr_null(head_check(&head, false).reason);
+}
+END_TEST
+
 START_TEST(content_length_is_read)
 {
     struct head head;
@@ -247,6 +263,19 @@ START_TEST(a_line_that_ends_with_cr_or_lf_alone_is_refused)
 }
 END_TEST
 
+/* "X:", "5": libmicrohttpd 0.9 leaves an empty value, and the name "X5". */
+START_TEST(a_name_that_was_copied_behind_its_value_is_refused)
+{
+    static const char bytes[] = "GET / HTTP/1.1\0\0X\0\0Host\0x\0\0X5";
+    struct head head;
+    head_init(&head, 0, 0);
+    head.line_end = bytes + 14;
+    head_add_line(&head, span_of(bytes + 28), span_of(bytes + 18));
+    ck_assert_str_eq(head_check(&head, true).reason,
+                     "a header field goes on in the next line; send it in one");
+}
+END_TEST
+
 START_TEST(a_line_without_a_value_has_an_empty_one)
 {
     static const char bytes[] = "GET / HTTP/1.1\0\0Host";
@@ -268,6 +297,7 @@ Suite *check_head(void)
     tcase_add_loop_test(tc, a_field_that_occurs_twice_is_named, 0,
                         (int)COUNT(single));
     tcase_add_test(tc, fields_are_picked_by_their_whole_name);
+    tcase_add_test(tc, a_trace_that_is_told_twice_is_none);
     tcase_add_test(tc, content_length_is_read);
     tcase_add_test(tc, blanks_behind_a_value_are_no_part_of_it);
     tcase_add_test(tc, a_head_has_a_price);
@@ -275,6 +305,7 @@ Suite *check_head(void)
     tcase_add_test(tc, only_json_in_utf_8_is_json);
     tcase_add_loop_test(tc, a_line_that_ends_with_cr_or_lf_alone_is_refused, 0,
                         COUNT(received));
+    tcase_add_test(tc, a_name_that_was_copied_behind_its_value_is_refused);
     tcase_add_test(tc, a_line_without_a_value_has_an_empty_one);
     suite_add_tcase(suite, tc);
     return suite;

@@ -8,6 +8,8 @@ Suite *check_keyhash(void);
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 #define KEY "0123456789abcdef"
 #define EIGHT "abcdefgh"
+#define LONGEST_NAME                                                           \
+    "nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn"
 #define ALL_OF_64                                                              \
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
 
@@ -49,21 +51,30 @@ START_TEST(the_hash_is_that_of_key_and_names)
     static char longest[NAMES_LEN_MAX];
     static char zeros[KEYHASH_KEY_MAX];
     const struct {
+        const char *identity;
         struct span key, names;
         const char *hash;
     } rows[] = {
-        {span_of(KEY), span_of("order:42"), "HBvC3OTCJKRp830X6_MckQ"},
-        {span_of(KEY), span_of("a\nb"), "96cfz9OaZ4GSpIOy1WDgCg"},
-        {{zeros, sizeof zeros},
+        {"", span_of(KEY), span_of("order:42"), "HBvC3OTCJKRp830X6_MckQ"},
+        {"", span_of(KEY), span_of("a\nb"), "96cfz9OaZ4GSpIOy1WDgCg"},
+        {"",
+         {zeros, sizeof zeros},
          {longest, sizeof longest},
          "3Ou86zkxXbTWG3yczHkTbw"},
+        {"billing", span_of(KEY), span_of("order:42"),
+         "Hgw67lm9H33xYOsf_uaBog"},
+        {LONGEST_NAME,
+         {zeros, sizeof zeros},
+         {longest, sizeof longest},
+         "A2EO50FrLcE-sUClcn9xNQ"},
     };
     memset(zeros, '0', sizeof zeros);
     memset(longest, 'x', sizeof longest);
     char hash[KEY_HASH_LEN + 1];
     for (size_t i = 0; i < COUNT(rows); i++) {
         hash[KEY_HASH_LEN] = '!';
-        ck_assert(keyhash_make(hash, rows[i].key, rows[i].names));
+        ck_assert(keyhash_make(hash, span_of(rows[i].identity), rows[i].key,
+                               rows[i].names));
         ck_assert_mem_eq(hash, rows[i].hash, KEY_HASH_LEN);
         ck_assert_int_eq(hash[KEY_HASH_LEN], '!');
     }

@@ -66,6 +66,8 @@ START_TEST(each_code_has_its_status_and_a_name_of_its_own)
     static const int statuses[PROBLEM_CODES] = {
         [PROBLEM_INVALID_REQUEST] = 400,
         [PROBLEM_BAD_REQUEST] = 400,
+        [PROBLEM_UNAUTHORIZED] = 401,
+        [PROBLEM_FORBIDDEN] = 403,
         [PROBLEM_KEY_REFUSED] = 403,
         [PROBLEM_NOT_FOUND] = 404,
         [PROBLEM_LOCK_NOT_FOUND] = 404,
@@ -78,6 +80,7 @@ START_TEST(each_code_has_its_status_and_a_name_of_its_own)
         [PROBLEM_NOT_OWNER] = 409,
         [PROBLEM_MAX_HOLD_REACHED] = 409,
         [PROBLEM_TOO_MANY_WAITERS] = 429,
+        [PROBLEM_RATE_LIMITED] = 429,
         [PROBLEM_NO_QUORUM] = 503,
         [PROBLEM_VALIDITY_EXHAUSTED] = 503,
         [PROBLEM_OVERLOADED] = 503,

@@ -190,7 +190,7 @@ START_TEST(a_socket_has_a_path_that_the_system_takes)
     refuse("unix://", "absolute");
     refuse("unix://r", "absolute");
     refuse("unix:///r?d=1", "db=n");
-    refuse("rediss://h", "TLS");
+    refuse("redisss://h", "only redis");
     refuse("tcp://h", "only redis");
 }
 END_TEST

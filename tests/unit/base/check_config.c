@@ -57,6 +57,7 @@ START_TEST(defaults_are_those_of_the_manual)
     ck_assert(config.restart_guard);
     ck_assert_int_eq(config.drain_ms, 12000);
     ck_assert_int_eq(config.log_level, LOG_INFO);
+    ck_assert_int_eq(config.log_format, LOG_LOGFMT);
 }
 END_TEST
 
@@ -123,6 +124,7 @@ static const struct {
     {"--nodes a --log-level loud", "loud", "warn"},
     {"--nodes a --reuse-port=2", "--reuse-port", "on or off"},
     {"--nodes a --key-prefix \t", "--key-prefix", "visible"},
+    {"--nodes a --auth-file a\x01", "--auth-file", "control characters"},
     {"--nodes a --key-prefix redlockd:", "--key-prefix", "own keys"},
     {"--nodes a --key-prefix a:redlockd:b:", "a:redlockd:b:", "own keys"},
     {"--nodes a --key-prefix my-redlockd", "--key-prefix", "own keys"},
@@ -148,6 +150,8 @@ static const struct {
     {"--nodes a --take-over 2", "--take-over", "on or off"},
     {"--nodes a --", "--:", "no such option"},
     {"--nodes a -x", "argument 3:", "options begin with --"},
+    {"--nodes a --node-cert c", "--node-cert", "without --node-key"},
+    {"--nodes a --node-key k", "--node-key", "without --node-cert"},
     {"--nodes a stray", "argument 3:", "--help"},
     {"--nodes a --check-config=1", "--check-config", "no value"},
     {"--nodes a --default-ttl-ms 60001", "60001", "--max-ttl-ms (60000)"},
@@ -168,8 +172,11 @@ static const struct {
     {"--nodes [fe80::1%]:1", "node 1", "IPv6"},
     {"--nodes [fe80::1%\xff]:1", "node 1", "IPv6"},
     {"--nodes [fe80::1%a\x1b[31m]:1", "node 1", "IPv6"},
-    {"--nodes rediss://a", "node 1", "TLS"},
-    {"--nodes http://a", "node 1", "redis:// and unix://"},
+    {"--nodes rediss://", "node 1", "host is missing"},
+    {"--nodes rediss:///r.sock", "node 1", "host is missing"},
+    {"--nodes redis://a,rediss://a", "node 2", "same server"},
+    {"--nodes u:p@a", "node 1", "rediss://"},
+    {"--nodes http://a", "node 1", "rediss:// and unix://"},
     {"--nodes redis://a/x", "node 1", "database"},
     {"--nodes redis://a/65536", "node 1", "database"},
     {"--nodes redis://", "node 1", "host is missing"},
@@ -222,6 +229,9 @@ static const struct {
     {"redis://:p@h:1/2", "h", "", "p", "h:1", 1, 2},
     {"redis://u:p%40%2f%3A:@[::1]", "::1", "u", "p@/::", "[::1]:6379", 6379, 0},
     {"redis://u:a@b@h", "h", "u", "a@b", "h:6379", 6379, 0},
+    /* nobody's name changes when TLS is switched on */
+    {"rediss://h", "h", "", "", "h:6379", 6379, 0},
+    {"rediss://u:p%40@[::1]:7/2", "::1", "u", "p@", "[::1]:7", 7, 2},
     {"unix:///run/r%20s.sock", "/run/r s.sock", "", "",
      "unix:///run/r%20s.sock", 0, 0},
     /* a name is told in JSON */
@@ -241,6 +251,31 @@ START_TEST(node_address_is_read)
     ck_assert_int_eq(node.port, nodes[_i].port);
     ck_assert_int_eq(node.db, nodes[_i].db);
     ck_assert_int_eq(node.is_unix, nodes[_i].host[0] == '/');
+    ck_assert_int_eq(node.is_tls, strncmp(nodes[_i].text, "rediss", 6) == 0);
+}
+END_TEST
+
+START_TEST(file_name_is_bounded)
+{
+    char args[1200] = "--nodes a --node-ca ";
+    size_t len = strlen(args);
+
+    memset(args + len, 'f', CONFIG_PATH_MAX);
+    expect("", args);
+    ck_assert_uint_eq(strlen(config.node_ca), CONFIG_PATH_MAX);
+    args[len + CONFIG_PATH_MAX] = 'f';
+    refuse("", args, "--node-ca", "1023");
+    expect("REDLOCKD_NODE_CA=/a", "--nodes a --node-ca=");
+    ck_assert_str_eq(config.node_ca, "");
+}
+END_TEST
+
+START_TEST(tls_is_known_of_all_nodes)
+{
+    expect("", "--nodes a,b");
+    ck_assert(!config_has_tls_nodes(&config));
+    expect("", "--nodes a,rediss://b");
+    ck_assert(config_has_tls_nodes(&config));
 }
 END_TEST
 
@@ -285,13 +320,17 @@ START_TEST(print_shows_all_values_and_no_password)
     char out[8192];
 
     expect("", "--print-config --nodes a,redis://u:SECRET@b:1/2,"
-               "redis://[::1]:5/7,unix://:SECRET@/r?db=3 --listen [::]:80");
+               "redis://[::1]:5/7,unix://:SECRET@/r?db=3,rediss://c,"
+               "rediss://u:SECRET@d/1 --listen [::]:80 --node-ca /ca.pem");
     ck_assert_int_eq(config.action, CONFIG_PRINT);
     printed(false, out, sizeof out);
     ck_assert_ptr_null(strstr(out, "SECRET"));
     ck_assert_ptr_nonnull(
         strstr(out, "--nodes=a:6379,redis://u:***@b:1/2,redis://[::1]:5/7,"
-                    "unix://:***@/r?db=3\n"));
+                    "unix://:***@/r?db=3,rediss://c:6379,"
+                    "rediss://u:***@d:6379/1\n"));
+    ck_assert_ptr_nonnull(strstr(out, "--node-ca=/ca.pem\n"));
+    ck_assert_ptr_nonnull(strstr(out, "--node-key=\n"));
     ck_assert_ptr_nonnull(strstr(out, "--listen=[::]:80\n"));
     ck_assert_ptr_nonnull(strstr(out, "--drift-factor=0.01\n"));
     ck_assert_ptr_nonnull(strstr(out, "--key-prefix=\n"));
@@ -301,11 +340,15 @@ END_TEST
 
 static const char *const printable[] = {
     ("--print-config --nodes a,redis://b/1 --retry-count 9 --reuse-port "
-     "--drift-factor 0.125 --log-level debug --key-prefix x:"),
+     "--drift-factor 0.125 --log-level debug --log-format json "
+     "--audit-log /a --auth-file /a/b "
+     "--key-prefix x:"),
     "--print-config --nodes a --drift-factor 0.000000000000001",
     "--print-config --nodes a --drift-factor 0.123456789012345",
     "--print-config --nodes unix:///a%20b%2cc%40d%25e%3ff?db=1,b",
     "--print-config --nodes redis://a%3a%2f%40%2c%20:p@b,c",
+    ("--print-config --nodes rediss://a,rediss://u:p@[::1]/3,b "
+     "--node-ca ca --node-cert c --node-key k"),
 };
 
 START_TEST(what_is_printed_can_be_read_again)
@@ -417,6 +460,8 @@ Suite *check_config(void)
     tcase_add_test(tcase, bad_environment_is_refused_by_its_name);
     tcase_add_loop_test(tcase, node_address_is_read, 0,
                         sizeof nodes / sizeof *nodes);
+    tcase_add_test(tcase, file_name_is_bounded);
+    tcase_add_test(tcase, tls_is_known_of_all_nodes);
     tcase_add_test(tcase, node_address_too_long_is_refused);
     tcase_add_test(tcase, print_shows_all_values_and_no_password);
     tcase_add_loop_test(tcase, what_is_printed_can_be_read_again, 0,

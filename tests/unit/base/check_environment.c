@@ -92,7 +92,9 @@ START_TEST(variables_of_redlockctl_are_let_pass)
 {
     static const char env[] =
         "REDLOCKD_URL=http://a:8080 REDLOCKD_RESOURCE=order:42 "
-        "REDLOCKD_TOKEN=1.a REDLOCKD_FENCING_TOKEN=1";
+        "REDLOCKD_TOKEN=1.a REDLOCKD_FENCING_TOKEN=1 "
+        "REDLOCKD_AUTH_TOKEN=a REDLOCKD_AUTH_TOKEN_FILE=b REDLOCKD_CACERT=c "
+        "REDLOCKD_CERT=d REDLOCKD_KEY=e";
 
     ck_assert_msg(words_load(&config, env, "--nodes a", error), "%s", error);
 }

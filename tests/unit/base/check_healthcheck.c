@@ -110,7 +110,7 @@ static int run(const char *host)
     ck_assert_int_eq(pipe(ends), 0);
     int old = dup(STDERR_FILENO);
     dup2(ends[1], STDERR_FILENO);
-    int code = healthcheck_run(host, server.port);
+    int code = healthcheck_run(host, server.port, false);
     dup2(old, STDERR_FILENO);
     close(old);
     fcntl(ends[0], F_SETFL, O_NONBLOCK);

@@ -110,6 +110,20 @@ START_TEST(levels_are_obeyed)
 }
 END_TEST
 
+START_TEST(lines_may_be_json)
+{
+    log_set_format(LOG_JSON);
+    log_write(
+        LOG_WARN, "x",
+        (struct log_field[]){LOG_S("node", "a b"), LOG_N("n", -5), LOG_END});
+    const char *line = read_log();
+    ck_assert_int_eq(strncmp(line, "{\"ts\":\"2", 8), 0);
+    ck_assert_str_eq(strstr(line, "Z\","),
+                     "Z\",\"level\":\"warn\",\"event\":\"x\","
+                     "\"node\":\"a b\",\"n\":-5}\n");
+}
+END_TEST
+
 START_TEST(a_reader_that_stalls_costs_lines_and_no_time)
 {
     static char text[1000];
@@ -163,6 +177,7 @@ Suite *check_log(void)
                         (int)(sizeof values / sizeof *values));
     tcase_add_loop_test(tcase, a_long_line_is_cut_and_still_whole, 0, 2);
     tcase_add_test(tcase, levels_are_obeyed);
+    tcase_add_test(tcase, lines_may_be_json);
     tcase_add_test(tcase, a_reader_that_stalls_costs_lines_and_no_time);
     tcase_add_test(tcase, a_limit_lets_a_burst_through_and_counts_the_rest);
     suite_add_tcase(suite, tcase);

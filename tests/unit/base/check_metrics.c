@@ -4,6 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "../../../server/base/metrics.h"
 
@@ -228,6 +232,49 @@ START_TEST(waits_are_counted_up_to_a_minute)
 }
 END_TEST
 
+static double number_of(const char *name)
+{
+    char line[NAME_MAX_LEN];
+    snprintf(line, sizeof line, "\n%s ", name);
+    const char *at = strstr(text, line);
+    ck_assert_msg(at != NULL, "%s", name);
+    return strtod(at + strlen(line), NULL);
+}
+
+START_TEST(the_process_tells_its_limits_and_its_use)
+{
+    struct rlimit limit;
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    metrics.started_us = 1795232967123456;
+    metrics.connections_max = 20000;
+    print();
+    double before = number_of("process_cpu_seconds_total");
+    while ((double)clock() < (before + 0.02) * (double)CLOCKS_PER_SEC)
+        ;
+    print();
+    ck_assert(has_line("process_start_time_seconds 1795232967.123"));
+    ck_assert(has_line("redlockd_connections_max 20000"));
+    ck_assert_double_gt(number_of("process_cpu_seconds_total"), before);
+    ck_assert_double_eq(number_of("process_max_fds"), (double)limit.rlim_cur);
+}
+END_TEST
+
+/* The kernel reports them since 6.2. */
+START_TEST(open_descriptors_are_counted_or_left_out)
+{
+    struct stat status;
+    ck_assert_int_eq(stat("/proc/self/fd", &status), 0);
+    int fd = dup(STDERR_FILENO);
+    print();
+    (void)close(fd); /* not written to */
+    if (status.st_size == 0)
+        ck_assert_ptr_null(strstr(text, "process_open_fds "));
+    else
+        ck_assert_double_eq(number_of("process_open_fds"),
+                            (double)status.st_size + 1);
+}
+END_TEST
+
 START_TEST(the_process_tells_its_version_and_its_memory)
 {
     print();
@@ -286,6 +333,8 @@ Suite *check_metrics(void)
     tcase_add_test(tc, outcomes_begin_at_zero);
     tcase_add_test(tc, histogram_counts_cumulatively);
     tcase_add_test(tc, waits_are_counted_up_to_a_minute);
+    tcase_add_test(tc, the_process_tells_its_limits_and_its_use);
+    tcase_add_test(tc, open_descriptors_are_counted_or_left_out);
     tcase_add_test(tc, the_process_tells_its_version_and_its_memory);
     tcase_add_test(tc, a_name_of_two_lines_takes_one);
     tcase_add_test(tc, a_name_that_is_too_long_is_cut);

@@ -62,14 +62,26 @@ static const struct {
     {OPTION_LOG_LEVEL, "warn", LOG_WARN},
     {OPTION_LOG_LEVEL, "error", LOG_ERROR},
     {OPTION_LOG_LEVEL, "off", LOG_OFF},
+    {OPTION_LOG_FORMAT, "logfmt", LOG_LOGFMT},
+    {OPTION_LOG_FORMAT, "json", LOG_JSON},
 };
+
+static int chosen(enum option_id id)
+{
+    switch (id) {
+    case OPTION_LOG_LEVEL:
+        return config.log_level;
+    case OPTION_LOG_FORMAT:
+        return config.log_format;
+    default:
+        return config.first_start;
+    }
+}
 
 START_TEST(a_choice_takes_each_of_its_words)
 {
     expect(words[_i].id, words[_i].value);
-    ck_assert_int_eq(words[_i].id == OPTION_LOG_LEVEL ? config.log_level
-                                                      : config.first_start,
-                     words[_i].number);
+    ck_assert_int_eq(chosen(words[_i].id), words[_i].number);
     ck_assert_str_eq(printed(words[_i].id), words[_i].value);
 }
 END_TEST
@@ -82,6 +94,23 @@ START_TEST(a_choice_lists_its_words)
            "\"loud\" is not valid; it must be debug, info, warn, error or off");
     refuse(OPTION_LOG_LEVEL, "",
            "\"\" is not valid; it must be debug, info, warn, error or off");
+}
+END_TEST
+
+START_TEST(a_path_is_taken_as_it_is)
+{
+    static char path[CONFIG_PATH_MAX + 2];
+    expect(OPTION_AUDIT_LOG, "/var/log/a b.log");
+    ck_assert_str_eq(config.audit_log, "/var/log/a b.log");
+    ck_assert_str_eq(printed(OPTION_AUDIT_LOG), "/var/log/a b.log");
+    expect(OPTION_AUDIT_LOG, "-");
+    expect(OPTION_AUDIT_LOG, "");
+    ck_assert_str_eq(config.audit_log, "");
+    memset(path, 'x', CONFIG_PATH_MAX);
+    expect(OPTION_AUDIT_LOG, path);
+    path[CONFIG_PATH_MAX] = 'x';
+    ck_assert(!set(OPTION_AUDIT_LOG, path));
+    ck_assert_ptr_nonnull(strstr(error, "a path of at most 1023 bytes"));
 }
 END_TEST
 
@@ -226,7 +255,9 @@ START_TEST(nodes_stand_one_behind_the_other)
            "master");
     refuse(OPTION_NODES, " , ",
            "no node given; want host:port, "
-           "redis://user:password@host:port/db or unix:///path?db=n");
+           "redis://user:password@host:port/db, "
+           "rediss://user:password@host:port/db for TLS, or "
+           "unix:///path?db=n");
 }
 END_TEST
 
@@ -264,6 +295,7 @@ Suite *check_option(void)
     tcase_add_loop_test(tcase, a_choice_takes_each_of_its_words, 0,
                         sizeof words / sizeof *words);
     tcase_add_test(tcase, a_choice_lists_its_words);
+    tcase_add_test(tcase, a_path_is_taken_as_it_is);
     tcase_add_test(tcase, a_switch_takes_four_words_for_each_of_its_two);
     tcase_add_loop_test(tcase, a_number_has_two_ends, 0,
                         sizeof ranges / sizeof *ranges);

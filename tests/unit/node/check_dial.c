@@ -7,6 +7,7 @@
 #include "../turns.h"
 #include "fake.h"
 #include "names.h"
+#include "secure.h"
 
 enum { SILENCE_US = 200000 };
 
@@ -45,6 +46,7 @@ static void make(bool is_probe)
 {
     const struct dial_setup setup = {.loop = loop,
                                      .config = &config,
+                                     .trust = secure.trust,
                                      .resolver = resolver,
                                      .silence_us = SILENCE_US,
                                      .is_probe = is_probe,
@@ -164,6 +166,30 @@ START_TEST(only_a_link_falls_back_on_the_last_good_address)
 }
 END_TEST
 
+START_TEST(scheme_that_does_not_fit_the_node_is_told)
+{
+    node.greeting = "\x15\x03\x03";
+    expect_failure(STATE_GARBAGE, "speaks TLS: write rediss://");
+    node.greeting = "";
+    expect_failure(STATE_UNREACHABLE, "if the node speaks TLS, write rediss:");
+    config.is_tls = true;
+    secure_setup();
+    make(false);
+    expect_failure(STATE_UNREACHABLE, "in the TLS handshake");
+    node.greeting = "-ERR max number of clients reached\r\n";
+    expect_failure(STATE_TLS_FAILED, "does not speak TLS: write redis://");
+    node.greeting = NULL;
+    node.is_deaf = true;
+    expect_failure(STATE_SILENT, "no TLS handshake for 200 ms; if the node");
+    dial_start(dial);
+    turns_until_count(loop, &node.accepted, 6);
+    dial_stop(dial);
+    dial_free(dial);
+    dial = NULL;
+    secure_teardown();
+}
+END_TEST
+
 START_TEST(a_stopped_attempt_tells_nothing)
 {
     dial_start(dial);
@@ -191,6 +217,7 @@ Suite *check_dial(void)
     tcase_add_test(tcase, an_unfit_node_has_a_reason);
     tcase_add_test(tcase, garbage_and_silence_are_failures);
     tcase_add_test(tcase, only_a_link_falls_back_on_the_last_good_address);
+    tcase_add_test(tcase, scheme_that_does_not_fit_the_node_is_told);
     tcase_add_test(tcase, a_stopped_attempt_tells_nothing);
     suite_add_tcase(suite, tcase);
     return suite;

@@ -69,7 +69,9 @@ static void *make_link(void)
 {
     static const struct config_node config = {.host = "127.0.0.1", .port = 1};
     static const struct link_events events = {0};
-    return link_new(loop, 0, &config, "", 1000000, &events);
+    const struct dial_setup dialing = {
+        .loop = loop, .config = &config, .silence_us = 1000000};
+    return link_new(0, &dialing, "", &events);
 }
 
 static void free_link(void *it)

@@ -68,8 +68,10 @@ void faked_start_link(void)
 {
     static const struct link_events events = {on_up, on_confirmed, on_down,
                                               on_reply, &faked};
-    faked.link = link_new(faked.loop, NODE, &faked.config,
-                          "p:", faked.silence_us, &events);
+    const struct dial_setup dialing = {.loop = faked.loop,
+                                       .config = &faked.config,
+                                       .silence_us = faked.silence_us};
+    faked.link = link_new(NODE, &dialing, "p:", &events);
     ck_assert_ptr_nonnull(faked.link);
     loop_set_stage(faked.loop, LOOP_FLUSH, flush, NULL);
 }

@@ -113,8 +113,9 @@ void heard_start(struct loop *loop, const struct config_node *config,
     static const struct subscription_events events = {
         on_up, on_down, on_subscribed, on_announced, &heard};
     heard = (struct heard){.loop = loop};
-    heard.subscription =
-        subscription_new(loop, NODE, config, "p:", silence_us, &events);
+    const struct dial_setup dialing = {
+        .loop = loop, .config = config, .silence_us = silence_us};
+    heard.subscription = subscription_new(NODE, &dialing, "p:", &events);
     ck_assert_ptr_nonnull(heard.subscription);
     loop_set_stage(loop, LOOP_FLUSH, heard_flush, NULL);
 }

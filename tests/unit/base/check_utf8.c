@@ -1,7 +1,7 @@
 #include <check.h>
 #include <jansson.h>
 
-#include "../../../api/utf8.h"
+#include "../../../server/base/utf8.h"
 
 Suite *check_utf8(void);
 

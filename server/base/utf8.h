@@ -4,7 +4,7 @@
 #ifndef REDLOCKD_UTF8_H
 #define REDLOCKD_UTF8_H
 
-#include "../server/base/types.h"
+#include "types.h"
 
 /* Bytes of the first character of text; 0: there is none, or it is none. */
 size_t utf8_len(struct span text);

@@ -1,0 +1,77 @@
+/*
+ * Who may ask what, and how much of it: the identities of --auth-file, and what
+ * they did here. In all calls but access_new, access may be NULL: then anybody
+ * may ask anything.
+ *
+ * A request is judged by the file as it was when its head was read, and once
+ * more when its body tells the resources. What waits for a lock then ends as it
+ * would have, even if its identity is removed meanwhile.
+ */
+#ifndef REDLOCKD_ACCESS_H
+#define REDLOCKD_ACCESS_H
+
+#include <stdio.h>
+
+#include "http.h"
+
+enum { ACCESS_ERROR_MAX = 350 };
+
+struct access;
+
+/*
+ * Reads the file. NULL: error is one line for people. Warns if others may read
+ * or write the file.
+ */
+struct access *access_new(const char *path, char error[ACCESS_ERROR_MAX]);
+
+/* After the last request has ended. NULL is ignored. */
+void access_free(struct access *access);
+
+/*
+ * Reads the file again. Logs what came of it; false: the file cannot be used,
+ * and all stays as it is.
+ */
+bool access_reload(struct access *access);
+
+/*
+ * The head was read: sets request->identity, or request->refusal. Sets
+ * counted_as if it is refused. authorization: the field's value; ptr NULL: it
+ * was not sent.
+ */
+void access_admit(struct access *access, struct http_request *request,
+                  struct span authorization);
+
+/* Whether the identity may name them, as in names.h; else response tells. */
+bool access_allows(struct access *access, struct http_request *request,
+                   struct span names, struct http_response *response);
+
+/*
+ * A list: narrows the prefix to what the identity may see, as far as one prefix
+ * can. False: it may see none of it, and response tells.
+ */
+bool access_narrow(struct access *access, struct http_request *request,
+                   struct span *prefix, struct http_response *response);
+
+/* Whether a list shows it to the identity. */
+bool access_shows(const struct access *access,
+                  const struct http_request *request, struct span name);
+
+/*
+ * An acquire is about to begin: it counts among the locks that the identity
+ * holds, until access_end. False: there are too many, and response tells.
+ */
+bool access_claim(struct access *access, struct http_request *request,
+                  struct span names, struct http_response *response);
+
+/* A call on a lock went well. */
+void access_note(struct access *access, struct http_request *request,
+                 const struct engine_result *result, int64_t now_us);
+
+/* The request is over; is_answered: the client has its answer. */
+void access_end(struct access *access, struct http_request *request,
+                bool is_answered);
+
+/* Its metrics, behind the others. False: some are missing. */
+bool access_print(struct access *access, int64_t now_us, FILE *out);
+
+#endif

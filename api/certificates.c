@@ -1,0 +1,183 @@
+#include "certificates.h"
+
+#include <errno.h>
+#include <gnutls/x509.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { FILE_MAX = 1024 * 1024 };
+
+struct reader {
+    const struct certificate_files *files;
+    char *error;
+    size_t error_size;
+};
+
+/* "--option file: reason" */
+static bool fail(const struct reader *reader, const char *option,
+                 const char *path, const char *reason)
+{
+    (void)snprintf(reader->error, reader->error_size, "--%s \"%.200s\": %s",
+                   option, path, reason);
+    return false;
+}
+
+/* ---- files -------------------------------------------------------------- */
+
+/* The file's text, terminated; NULL: errno says why. */
+static char *read_all(FILE *file, size_t *len)
+{
+    char *text = malloc(FILE_MAX + 1);
+    if (text == NULL)
+        return NULL;
+    *len = fread(text, 1, FILE_MAX + 1, file);
+    if (ferror(file) || *len > FILE_MAX) {
+        errno = ferror(file) ? errno : EFBIG;
+        free(text);
+        return NULL;
+    }
+    text[*len] = '\0';
+    return text;
+}
+
+/* mode: of the file, or NULL. */
+static bool read_file(const struct reader *reader, const char *option,
+                      const char *path, gnutls_datum_t *out, mode_t *mode)
+{
+    struct stat info;
+    size_t len = 0;
+    FILE *file = fopen(path, "re");
+    char *text = file != NULL ? read_all(file, &len) : NULL;
+    int reason = errno;
+    if (text != NULL && mode != NULL)
+        *mode = fstat(fileno(file), &info) == 0 ? info.st_mode : 0;
+    if (file != NULL)
+        (void)fclose(file); /* only read */
+    if (text == NULL)
+        return fail(reader, option, path, strerror(reason));
+    out->data = (unsigned char *)text;
+    out->size = (unsigned)len;
+    return true;
+}
+
+/* A key must not stay in memory that others are given. */
+static void forget(gnutls_datum_t *text)
+{
+    if (text->data != NULL)
+        gnutls_memset(text->data, 0, text->size);
+    free(text->data);
+    text->data = NULL;
+}
+
+/* ---- what they hold ----------------------------------------------------- */
+
+/* When the first of the chain, the server's own, is valid. */
+static bool read_times(const struct reader *reader, struct certificates *it,
+                       const gnutls_datum_t *chain)
+{
+    gnutls_x509_crt_t *list = NULL;
+    unsigned count = 0;
+    int rc = gnutls_x509_crt_list_import2(&list, &count, chain,
+                                          GNUTLS_X509_FMT_PEM, 0);
+    if (rc < 0 || count == 0)
+        return fail(reader, "tls-cert", reader->files->chain,
+                    "holds no certificate in PEM; want the server's own, "
+                    "then those that signed it");
+    it->since_s = gnutls_x509_crt_get_activation_time(list[0]);
+    it->until_s = gnutls_x509_crt_get_expiration_time(list[0]);
+    for (unsigned i = 0; i < count; i++)
+        gnutls_x509_crt_deinit(list[i]);
+    gnutls_free(list);
+    return true;
+}
+
+static const char *key_reason(int rc)
+{
+    switch (rc) {
+    case GNUTLS_E_CERTIFICATE_KEY_MISMATCH:
+        return "does not belong to the first certificate of --tls-cert";
+    case GNUTLS_E_DECRYPTION_FAILED:
+        return "is encrypted; give it without a passphrase, readable only by "
+               "redlockd";
+    case GNUTLS_E_MEMORY_ERROR:
+        return "no memory";
+    default:
+        return "holds no private key in PEM";
+    }
+}
+
+static bool set_pair(const struct reader *reader, struct certificates *it,
+                     const gnutls_datum_t *chain)
+{
+    const char *path = reader->files->key;
+    gnutls_datum_t key = {NULL, 0};
+    mode_t mode = 0;
+    if (!read_file(reader, "tls-key", path, &key, &mode))
+        return false;
+    int rc = gnutls_certificate_set_x509_key_mem2(it->credentials, chain, &key,
+                                                  GNUTLS_X509_FMT_PEM, NULL, 0);
+    forget(&key);
+    it->is_key_open = (mode & S_IRWXO) != 0;
+    return rc >= 0 || fail(reader, "tls-key", path, key_reason(rc));
+}
+
+static bool load_pair(const struct reader *reader, struct certificates *it)
+{
+    gnutls_datum_t chain = {NULL, 0};
+    bool is_done =
+        read_file(reader, "tls-cert", reader->files->chain, &chain, NULL) &&
+        read_times(reader, it, &chain) && set_pair(reader, it, &chain);
+    free(chain.data);
+    return is_done;
+}
+
+static bool load_client_ca(const struct reader *reader, struct certificates *it)
+{
+    const char *path = reader->files->client_ca;
+    gnutls_datum_t text = {NULL, 0};
+    it->has_client_ca = *path != '\0';
+    if (!it->has_client_ca)
+        return true;
+    if (!read_file(reader, "tls-client-ca", path, &text, NULL))
+        return false;
+    int count = gnutls_certificate_set_x509_trust_mem(it->credentials, &text,
+                                                      GNUTLS_X509_FMT_PEM);
+    free(text.data);
+    return count > 0 ||
+           fail(reader, "tls-client-ca", path,
+                "holds no certificate in PEM; want those that sign the "
+                "clients' certificates");
+}
+
+struct certificates *certificates_load(const struct certificate_files *files,
+                                       char *error, size_t error_size)
+{
+    const struct reader reader = {files, error, error_size};
+    struct certificates *it = calloc(1, sizeof *it);
+    (void)snprintf(error, error_size, "no memory for certificates");
+    if (it == NULL)
+        return NULL;
+    it->holders = 1;
+    if (gnutls_certificate_allocate_credentials(&it->credentials) >= 0 &&
+        load_pair(&reader, it) && load_client_ca(&reader, it))
+        return it;
+    certificates_drop(it);
+    return NULL;
+}
+
+struct certificates *certificates_hold(struct certificates *it)
+{
+    it->holders++;
+    return it;
+}
+
+void certificates_drop(struct certificates *it)
+{
+    if (it == NULL || --it->holders > 0)
+        return;
+    if (it->credentials != NULL)
+        gnutls_certificate_free_credentials(it->credentials);
+    free(it);
+}

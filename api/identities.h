@@ -1,0 +1,73 @@
+/*
+ * Who may ask, and for what: what an auth file says. A line an identity:
+ *
+ *   name  credential  scopes  [key=value …]
+ *
+ *   credential   sha256: and the SHA-256 of a bearer token in hex, or cert: and
+ *                the name in a client certificate
+ *   scopes       some of lock, read, metrics, admin; commas between
+ *   keys         prefix (may occur again), rate, burst, locks
+ *
+ * Blanks are between the words; a '%' in a name of a certificate or in a prefix
+ * begins a percent-encoded byte. Lines that are blank or begin with '#' say
+ * nothing. Pure.
+ */
+#ifndef REDLOCKD_IDENTITIES_H
+#define REDLOCKD_IDENTITIES_H
+
+#include "digest.h"
+
+enum {
+    IDENTITY_NAME_MAX = 64,
+    IDENTITY_PREFIXES_MAX = 16,
+    IDENTITY_LOCKS_MAX = 1000000,
+    IDENTITIES_MAX = 1000,
+    IDENTITIES_LINE_MAX = 16384,
+    IDENTITIES_ERROR_MAX = 200,
+};
+
+enum scope { SCOPE_LOCK, SCOPE_READ, SCOPE_METRICS, SCOPE_ADMIN, SCOPES };
+
+struct identity {
+    char name[IDENTITY_NAME_MAX + 1];
+    unsigned scopes; /* a bit each */
+    int64_t rate;    /* requests a second; 0: as many as it likes */
+    int64_t burst;   /* … and at once */
+    int64_t locks;   /* held at once; 0: as many as it likes */
+    int prefixes_count;
+    struct span prefixes[IDENTITY_PREFIXES_MAX]; /* none: all resources */
+};
+
+struct identities;
+
+/*
+ * Reads a whole file. NULL: error is "LINE: reason", or only the reason if no
+ * line is at fault; it repeats nothing of the file, which may hold a secret
+ * where none belongs.
+ */
+struct identities *identities_parse(struct span text,
+                                    char error[IDENTITIES_ERROR_MAX]);
+
+/* NULL is ignored. */
+void identities_free(struct identities *all);
+
+/* In the order of their names. */
+int identities_count(const struct identities *all);
+const struct identity *identities_at(const struct identities *all, int i);
+
+/*
+ * The identity with this name, credential; -1: there is none. Looking for a
+ * digest takes the same time whatever it is.
+ */
+int identities_find_name(const struct identities *all, const char *name);
+int identities_find_digest(const struct identities *all,
+                           const struct digest *digest);
+int identities_find_certificate(const struct identities *all, const char *name);
+
+/* Whether each of the names (as in names.h) begins with one of its prefixes. */
+bool identity_covers(const struct identity *it, struct span names);
+
+/* Static. */
+const char *scope_name(enum scope scope);
+
+#endif

@@ -1,0 +1,67 @@
+#include "service.h"
+
+#include <assert.h>
+
+#include "../server/base/log.h"
+#include "access.h"
+#include "audit.h"
+#include "tls.h"
+
+static bool open_access(struct service *service, const struct config *config,
+                        char error[SERVICE_ERROR_MAX])
+{
+    static_assert((int)ACCESS_ERROR_MAX <= (int)SERVICE_ERROR_MAX, "");
+    if (*config->auth_file == '\0')
+        return true;
+    service->access = access_new(config->auth_file, error);
+    return service->access != NULL;
+}
+
+static bool open_tls(struct service *service, const struct config *config,
+                     struct metrics *metrics, char error[SERVICE_ERROR_MAX])
+{
+    if (*config->tls_cert == '\0')
+        return true;
+    service->tls = tls_new(config, metrics, error, SERVICE_ERROR_MAX);
+    return service->tls != NULL;
+}
+
+bool service_check(const struct config *config, char error[SERVICE_ERROR_MAX])
+{
+    static struct metrics metrics; /* too large for the stack; nobody's */
+    struct service service = {.config = config};
+    bool is_good = open_access(&service, config, error) &&
+                   open_tls(&service, config, &metrics, error);
+    service_close(&service);
+    return is_good;
+}
+
+bool service_open(struct service *service, struct loop *loop,
+                  char error[SERVICE_ERROR_MAX])
+{
+    const struct config *config = service->config;
+    if (!open_access(service, config, error) ||
+        !open_tls(service, config, service->metrics, error))
+        return false;
+    if (*config->audit_log == '\0')
+        return true;
+    service->audit = audit_open(loop, service->metrics, config->audit_log,
+                                error, SERVICE_ERROR_MAX);
+    return service->audit != NULL;
+}
+
+void service_reload(struct service *service)
+{
+    audit_reopen(service->audit);
+    if (service->tls != NULL)
+        tls_reload(service->tls);
+    if (access_reload(service->access))
+        log_write(LOG_INFO, "reloaded", NULL);
+}
+
+void service_close(struct service *service)
+{
+    audit_free(service->audit);
+    tls_free(service->tls);
+    access_free(service->access);
+}

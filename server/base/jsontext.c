@@ -1,0 +1,64 @@
+#include "jsontext.h"
+
+#include "utf8.h"
+
+/* Whether it is ASCII and stands in a string as it is (RFC 8259 §7). */
+static bool is_plain(unsigned char byte)
+{
+    return byte >= 0x20 && byte < 0x80 && byte != '"' && byte != '\\';
+}
+
+/*
+ * The same of eight at once. A byte that is not plain gets its highest bit set
+ * by one of the four; where all are plain, no difference borrows from the next.
+ */
+static bool is_word_plain(const char *bytes)
+{
+    const uint64_t each = 0x0101010101010101u;
+    uint64_t word;
+    memcpy(&word, bytes, sizeof word);
+    uint64_t found = word | (word - each * 0x20) |
+                     ((word ^ each * '"') - each) |
+                     ((word ^ each * '\\') - each);
+    return (found & each * 0x80) == 0;
+}
+
+/* Some bytes in front of text that stand in a string as they are; 0: none. */
+static size_t plain_step(struct span text)
+{
+    unsigned char byte = (unsigned char)*text.ptr;
+    if (byte >= 0x80)
+        return utf8_len(text);
+    if (text.len >= sizeof(uint64_t) && is_word_plain(text.ptr))
+        return sizeof(uint64_t);
+    return is_plain(byte);
+}
+
+size_t jsontext_plain_len(struct span text)
+{
+    size_t len = 0;
+    while (len < text.len) {
+        size_t step = plain_step((struct span){text.ptr + len, text.len - len});
+        if (step == 0)
+            break;
+        len += step;
+    }
+    return len;
+}
+
+size_t jsontext_escape(char at[JSONTEXT_ESCAPE_MAX], unsigned char byte)
+{
+    static const char hex[] = "0123456789ABCDEF";
+    static const char with_letter[] = "\"\\\b\t\n\f\r";
+    static const char letters[] = "\"\\btnfr";
+    const char *found = memchr(with_letter, byte, sizeof with_letter - 1);
+    at[0] = '\\';
+    if (found != NULL) {
+        at[1] = letters[found - with_letter];
+        return 2;
+    }
+    (void)span_copy(at + 1, span_of("u00"));
+    at[4] = hex[byte >> 4];
+    at[5] = hex[byte & 15];
+    return JSONTEXT_ESCAPE_MAX;
+}

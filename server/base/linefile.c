@@ -1,0 +1,197 @@
+#include "linefile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/*
+ *   bytes   … written ……│ a line, written in part ……│ … not yet ……│ free
+ *                       line                  written            len       size
+ */
+struct linefile {
+    int fd;
+    bool is_regular; /* always takes all, or fails */
+    int error;
+    size_t line;    /* the beginning of the first line that is not whole yet */
+    size_t written; /* what is in front is in the file */
+    size_t len;
+    size_t size;
+    char *path;
+    char bytes[];
+};
+
+/* ---- opening ------------------------------------------------------------ */
+
+/*
+ * Without a reader, Linux opens a FIFO only to read and write (fifo(7)). Lines
+ * then wait in it for whoever reads it next.
+ */
+static int open_path(const char *path)
+{
+    const int flags = O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
+    struct stat info;
+    bool is_fifo = stat(path, &info) == 0 && S_ISFIFO(info.st_mode);
+    return open(path, flags | (is_fifo ? O_RDWR : O_WRONLY), 0640);
+}
+
+/* A stdout that was closed became a /dev/null that only reads. */
+static int take_stdout(void)
+{
+    int flags = fcntl(STDOUT_FILENO, F_GETFL);
+    if (flags >= 0 && (flags & O_ACCMODE) != O_RDONLY)
+        return STDOUT_FILENO;
+    errno = EBADF;
+    return -1;
+}
+
+static bool is_stdout(const char *path)
+{
+    return strcmp(path, "-") == 0;
+}
+
+static void use(struct linefile *file, int fd)
+{
+    struct stat info;
+    file->fd = fd;
+    file->is_regular = fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
+}
+
+struct linefile *linefile_open(const char *path, size_t kept,
+                               const char **reason)
+{
+    struct linefile *file = malloc(sizeof *file + kept);
+    char *copy = strdup(path);
+    int fd = -1;
+    errno = ENOMEM;
+    if (file != NULL && copy != NULL)
+        fd = is_stdout(path) ? take_stdout() : open_path(path);
+    if (fd < 0) {
+        *reason = strerror(errno);
+        free(copy);
+        free(file);
+        return NULL;
+    }
+    *file = (struct linefile){.path = copy, .size = kept};
+    use(file, fd);
+    return file;
+}
+
+static void close_file(const struct linefile *file)
+{
+    if (file->fd != STDOUT_FILENO)
+        (void)close(file->fd); /* each write was checked */
+}
+
+void linefile_free(struct linefile *file)
+{
+    if (file == NULL)
+        return;
+    close_file(file);
+    free(file->path);
+    free(file);
+}
+
+bool linefile_reopen(struct linefile *file, const char **reason)
+{
+    if (is_stdout(file->path))
+        return true;
+    (void)linefile_flush(file); /* into the old one, if it takes it */
+    int fd = open_path(file->path);
+    if (fd < 0) {
+        *reason = strerror(errno);
+        return false;
+    }
+    close_file(file);
+    use(file, fd);
+    file->written = file->line;
+    return true;
+}
+
+/* ---- writing ------------------------------------------------------------ */
+
+/*
+ * What polls as writable has room for so many bytes, unless another process
+ * fills it in between; our own descriptors do not even block then.
+ */
+static size_t piece_len(const struct linefile *file)
+{
+    size_t rest = file->len - file->written;
+    return file->is_regular || rest < PIPE_BUF ? rest : PIPE_BUF;
+}
+
+static bool is_ready(const struct linefile *file)
+{
+    struct pollfd out = {.fd = file->fd, .events = POLLOUT};
+    if (file->is_regular || poll(&out, 1, 0) == 1)
+        return true; /* or it is broken, and write tells why */
+    errno = EAGAIN;
+    return false;
+}
+
+static void note_written(struct linefile *file, size_t len)
+{
+    file->written += len;
+    const char *first = file->bytes + file->line;
+    const char *end = memrchr(first, '\n', file->written - file->line);
+    if (end != NULL)
+        file->line += (size_t)(end + 1 - first);
+    if (file->written == file->len)
+        file->line = file->written = file->len = 0;
+}
+
+bool linefile_flush(struct linefile *file)
+{
+    file->error = 0;
+    while (file->written < file->len) {
+        ssize_t len = -1;
+        if (is_ready(file))
+            len = write(file->fd, file->bytes + file->written, piece_len(file));
+        if (len < 0 && errno == EINTR)
+            continue;
+        if (len <= 0) {
+            file->error = len < 0 ? errno : EAGAIN;
+            return false;
+        }
+        note_written(file, (size_t)len);
+    }
+    return true;
+}
+
+/* Moves what is not written to the front. */
+static void compact(struct linefile *file)
+{
+    memmove(file->bytes, file->bytes + file->line, file->len - file->line);
+    file->len -= file->line;
+    file->written -= file->line;
+    file->line = 0;
+}
+
+bool linefile_add(struct linefile *file, struct span line)
+{
+    if (line.len > file->size - file->len && file->line > 0)
+        compact(file);
+    if (line.len > file->size - file->len)
+        return false;
+    file->len += span_copy(file->bytes + file->len, line);
+    return true;
+}
+
+int64_t linefile_pending(const struct linefile *file)
+{
+    int64_t count = 0;
+    struct span rest = {file->bytes + file->line, file->len - file->line};
+    for (const char *end; rest.len > 0; count++) {
+        end = memchr(rest.ptr, '\n', rest.len);
+        rest.len -= (size_t)(end + 1 - rest.ptr);
+        rest.ptr = end + 1;
+    }
+    return count;
+}
+
+int linefile_error(const struct linefile *file)
+{
+    return file->error;
+}

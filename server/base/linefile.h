@@ -1,0 +1,43 @@
+/*
+ * A file, pipe or terminal that whole lines are appended to, whether or not it
+ * takes them now. What it does not take is kept, up to a limit, for later: it
+ * never keeps the caller waiting, unless a disk hangs.
+ */
+#ifndef REDLOCKD_LINEFILE_H
+#define REDLOCKD_LINEFILE_H
+
+#include "types.h"
+
+struct linefile;
+
+/*
+ * Opens path to append to it, "-" is stdout; a file that is not there is made
+ * with mode 0640, less the umask. A FIFO need not have a reader. Up to kept
+ * bytes are kept. NULL: *reason is static text, or that of strerror(3).
+ */
+struct linefile *linefile_open(const char *path, size_t kept,
+                               const char **reason);
+
+/* What is not written by now is lost. NULL is ignored. */
+void linefile_free(struct linefile *file);
+
+/* Takes a line, which ends with a newline. False: it is lost. */
+bool linefile_add(struct linefile *file, struct span line);
+
+/* Writes what was taken, as far as that goes now. True: all of it. */
+bool linefile_flush(struct linefile *file);
+
+/*
+ * Opens the path again: the file was moved away. What is not written yet goes
+ * into the new one, a line that is written in part once more and whole. False:
+ * it goes on with the old one, *reason as above. Stdout stays what it is.
+ */
+bool linefile_reopen(struct linefile *file, const char **reason);
+
+/* Lines that are taken and not written. */
+int64_t linefile_pending(const struct linefile *file);
+
+/* Why the last linefile_flush did not write all, an errno; 0: it did. */
+int linefile_error(const struct linefile *file);
+
+#endif

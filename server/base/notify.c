@@ -1,0 +1,36 @@
+#include "notify.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <systemd/sd-daemon.h>
+
+#include "clock.h"
+#include "log.h"
+
+/* What sd_notify answered. A manager that hears nothing may kill the process */
+static void look(int rc)
+{
+    if (rc < 0)
+        log_write(
+            LOG_WARN, "notify_failed",
+            (struct log_field[]){LOG_S("detail", strerror(-rc)), LOG_END});
+}
+
+void notify_ready(const char *status)
+{
+    look(sd_notifyf(0, "READY=1\nSTATUS=%s", status));
+}
+
+void notify_reloading(void)
+{
+    look(sd_notifyf(0,
+                    "RELOADING=1\nMONOTONIC_USEC=%" PRId64
+                    "\nSTATUS=reading its files again",
+                    clock_monotonic_us()));
+}
+
+void notify_stopping(int64_t most_us, const char *status)
+{
+    look(sd_notifyf(0, "STOPPING=1\nEXTEND_TIMEOUT_USEC=%" PRId64 "\nSTATUS=%s",
+                    most_us, status));
+}

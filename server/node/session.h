@@ -1,0 +1,55 @@
+/*
+ * TLS on the socket of one connection to a node. <gnutls/…> is included by
+ * session.c and trust.c alone.
+ *
+ * The node must prove that it is the one whose name the configuration has.
+ * Nothing is resumed, as that would skip the proof.
+ *
+ * Nothing here calls back or waits.
+ */
+#ifndef REDLOCKD_SESSION_H
+#define REDLOCKD_SESSION_H
+
+#include <sys/types.h>
+
+#include "../engine/state.h"
+#include "trust.h"
+
+struct session;
+
+/*
+ * For a socket that does not block and stays the caller's. host: the name to be
+ * proved, or an IP address. It goes by what trust has now. NULL: no memory.
+ */
+struct session *session_new(struct trust *trust, const char *host, int fd);
+
+/* Says goodbye, if the socket takes it. NULL is ignored. */
+void session_free(struct session *session);
+
+enum session_shake {
+    SESSION_READY,
+    SESSION_WANTS_READ,  /* call it again when the socket is readable, … */
+    SESSION_WANTS_WRITE, /* … or writable */
+    SESSION_BROKEN,
+};
+
+/* Goes on shaking hands. Once it is ready, it remains so. */
+enum session_shake session_shake(struct session *session);
+
+/*
+ * As stream_write and stream_read. A read takes at most SESSION_TURN_MAX bytes
+ * from the socket before it says that there is no more for now.
+ */
+ssize_t session_write(struct session *session, const char *bytes, size_t len);
+ssize_t session_read(struct session *session, char *bytes, size_t size);
+
+enum { SESSION_TURN_MAX = 256 * 1024 };
+
+/*
+ * Why it is dead: a sentence without secrets; NULL: it is not. The reason is
+ * STATE_TLS_FAILED, or that of the connection below.
+ */
+const char *session_error(const struct session *session);
+enum node_state session_reason(const struct session *session);
+
+#endif

@@ -1,0 +1,53 @@
+/*
+ * What TLS to the nodes rests on: who may sign the nodes' certificates, and the
+ * certificate that is shown to nodes which ask for one. Read from files, and
+ * read again while the service runs.
+ */
+#ifndef REDLOCKD_TRUST_H
+#define REDLOCKD_TRUST_H
+
+#include "../base/config.h"
+
+enum { TRUST_TEXT_MAX = CONFIG_ERROR_MAX + CONFIG_PATH_MAX };
+
+struct trust;
+
+/*
+ * Reads the files of config, which is borrowed until trust_free, if a node of
+ * it speaks TLS; else *trust is NULL. False: error is one line that names the
+ * option, the file and the reason.
+ */
+bool trust_make(struct trust **trust, const struct config *config,
+                char error[TRUST_TEXT_MAX]);
+
+/* Sessions that began before go on. NULL is ignored. */
+void trust_free(struct trust *trust);
+
+/*
+ * Reads the files again, for sessions that begin from now on. False: nothing
+ * has changed; error as above.
+ */
+bool trust_reload(struct trust *trust, char error[TRUST_TEXT_MAX]);
+
+/* What is wrong with our certificate at now_s since 1970; NULL: nothing. */
+const char *trust_warning(const struct trust *trust, int64_t now_s);
+
+/* ---- for sessions -------------------------------------------------------- */
+
+struct gnutls_certificate_credentials_st;
+struct gnutls_priority_st;
+
+/* What was read at one time; lives for as long as somebody holds it. */
+struct credentials {
+    int holders;
+    struct gnutls_certificate_credentials_st *certificates;
+    struct gnutls_priority_st *priority; /* protocols and ciphers */
+    bool has_own;                        /* a certificate of ours … */
+    int64_t begins_s, ends_s;            /* … and when it is valid */
+};
+
+/* What is valid now; each must be let go. */
+struct credentials *credentials_hold(struct trust *trust);
+void credentials_let_go(struct credentials *credentials);
+
+#endif

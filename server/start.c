@@ -1,0 +1,70 @@
+#include "start.h"
+
+#include <stdio.h>
+
+#include "base/address.h"
+#include "base/log.h"
+#include "base/notify.h"
+
+enum { CONNECTIONS_FEW = 1000 }; /* fewer than this may be a mistake */
+
+static void warn_of(const char *event, const char *detail)
+{
+    log_write(LOG_WARN, event,
+              (struct log_field[]){LOG_S("detail", detail), LOG_END});
+}
+
+static void warn(const struct config *config, int64_t connections)
+{
+    if (connections < CONNECTIONS_FEW)
+        log_write(
+            LOG_WARN, "few_connections",
+            (struct log_field[]){
+                LOG_N("connections", connections),
+                LOG_S("detail",
+                      "to serve more clients, raise the limit of open files "
+                      "(ulimit -n)"),
+                LOG_END});
+    if (*config->tls_cert == '\0' && !address_is_loopback(config->listen_host))
+        warn_of("clients_in_the_clear",
+                "others on the network can read tokens and use them; set "
+                "--tls-cert and --tls-key, or listen on 127.0.0.1");
+    if (*config->auth_file == '\0' && !address_is_loopback(config->listen_host))
+        warn_of("open_to_all",
+                "whoever can connect may acquire, and force the release of, "
+                "every lock; set --auth-file, or listen on 127.0.0.1");
+    if (config->nodes_count % 2 == 0)
+        log_write(LOG_WARN, "even_number_of_nodes",
+                  (struct log_field[]){
+                      LOG_N("nodes", config->nodes_count),
+                      LOG_S("detail", "one node fewer would survive as many "
+                                      "failures"),
+                      LOG_END});
+    if (!config->restart_guard)
+        warn_of("restart_guard_off",
+                "nodes that lost their memory vote at once: a lock may have "
+                "two holders");
+}
+
+void start_log(const struct config *config, int64_t connections)
+{
+    log_write(LOG_INFO, "start",
+              (struct log_field[]){LOG_S("version", REDLOCKD_VERSION),
+                                   LOG_S("host", config->listen_host),
+                                   LOG_N("port", config->listen_port),
+                                   LOG_N("nodes", config->nodes_count),
+                                   LOG_N("quorum", config_quorum(config)),
+                                   LOG_N("connections", connections), LOG_END});
+    warn(config, connections);
+}
+
+void start_tell(const struct config *config)
+{
+    char address[ADDRESS_TEXT_MAX];
+    char status[ADDRESS_TEXT_MAX + 64];
+    address_format(address, sizeof address, config->listen_host,
+                   config->listen_port);
+    (void)snprintf(status, sizeof status, "serving on %s over %d nodes",
+                   address, config->nodes_count);
+    notify_ready(status);
+}

@@ -1,0 +1,18 @@
+/*
+ * What is said of a server that has started: in the log, what of its
+ * configuration may be a mistake, and to the service manager.
+ */
+#ifndef REDLOCKD_START_H
+#define REDLOCKD_START_H
+
+#include <stdint.h>
+
+#include "base/config.h"
+
+/* The line "start", and warnings. connections: how many it can serve. */
+void start_log(const struct config *config, int64_t connections);
+
+/* Tells the service manager that it serves; again after each reload. */
+void start_tell(const struct config *config);
+
+#endif

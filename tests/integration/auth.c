@@ -1,0 +1,125 @@
+#include "auth.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SOON_MS = 9000 };
+
+static void write_text(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+    close(fd);
+}
+
+void auth_make(char path[PATH_SIZE], const char *text)
+{
+    char dir[PATH_SIZE];
+    harness_make_dir(dir);
+    snprintf(path, PATH_SIZE, "%.200s/auth", dir);
+    write_text(path, text);
+}
+
+const char auth_standard[] =
+    "# the tests' own\n"
+    "red " AUTH_RED " lock,read prefix=r/ prefix=shared%20/\n"
+    "green " AUTH_GREEN " lock,read prefix=g/ prefix=shared%20/\n"
+    "blue " AUTH_BLUE " lock,read,metrics,admin\n"
+    "gate cert:gate lock\n";
+
+void auth_start(struct world *world, int nodes, char path[PATH_SIZE])
+{
+    char options[PATH_SIZE + 32];
+    auth_make(path, auth_standard);
+    snprintf(options, sizeof options, "--auth-file %s", path);
+    world_start(world, nodes, options);
+}
+
+void auth_finish(struct world *world)
+{
+    char *log = harness_read_file(world->servers[0].log);
+    if (strstr(log, "Bearer") != NULL)
+        harness_fail("the log contains a token");
+    free(log);
+    world_finish(world);
+}
+
+void auth_change(const char *path, const char *text)
+{
+    char other[PATH_SIZE + 8];
+    snprintf(other, sizeof other, "%s.new", path);
+    write_text(other, text);
+    ck_assert_int_eq(rename(other, path), 0);
+}
+
+int auth_count_log(const struct server *server, const char *text)
+{
+    char *log = harness_read_file(server->log);
+    int count = 0;
+    for (const char *at = log; (at = strstr(at, text)) != NULL; at++)
+        count++;
+    free(log);
+    return count;
+}
+
+void auth_reload(const struct server *server, const char *path,
+                 const char *text)
+{
+    int before = auth_count_log(server, "event=auth_file_re");
+    auth_change(path, text);
+    kill(server->pid, SIGHUP);
+    WAIT_UNTIL(SOON_MS, auth_count_log(server, "event=auth_file_re") > before);
+}
+
+const struct answer *auth_call(const struct server *server, const char *token,
+                               const struct request *request)
+{
+    struct request with = *request;
+    char header[256];
+    int at = 0;
+    while (with.headers[at] != NULL)
+        at++;
+    if (token != NULL) {
+        snprintf(header, sizeof header, "Authorization: Bearer %s", token);
+        with.headers[at] = header;
+    }
+    return http_call(server, &with);
+}
+
+const struct answer *auth_acquire(const struct server *server,
+                                  const char *token, const char *json,
+                                  struct lock *lock)
+{
+    const struct answer *answer =
+        AUTH(server, token, .method = "POST", .path = "/locks", .json = json);
+    if (lock == NULL || answer->status >= 300)
+        return answer;
+    snprintf(lock->path, sizeof lock->path, "/locks/%s",
+             answer_text(answer, "id"));
+    snprintf(lock->token, sizeof lock->token, "%s",
+             answer_text(answer, "token"));
+    lock->number = answer_int(answer, "fencing_token");
+    return answer;
+}
+
+const struct answer *auth_release(const struct server *server,
+                                  const char *token, const struct lock *lock)
+{
+    return AUTH(server, token, .method = "DELETE", .path = lock->path,
+                .token = lock->token);
+}
+
+double auth_metric(const struct server *server, const char *token,
+                   const char *sample)
+{
+    const struct answer *answer =
+        AUTH(server, token, .method = "GET", .path = "/metrics");
+    const char *line = strstr(answer->body, sample);
+    answer_expect(answer, 200, NULL);
+    return line != NULL ? strtod(line + strlen(sample), NULL) : -1;
+}

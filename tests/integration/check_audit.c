@@ -1,0 +1,343 @@
+/*
+ * The audit log of a real server: each event has one line, which is there
+ * before the answer; none is lost or torn by a rotation; and a file that takes
+ * no lines keeps nobody from locking.
+ */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "grant.h"
+#include "tally.h"
+#include "waiter.h"
+
+Suite *check_audit(void);
+
+enum { N = 3, SOON_MS = 20000, CLIENTS = 4, ROTATIONS = 8 };
+
+static struct world world;
+static const struct server *const server = &world.servers[0];
+static char dir[PATH_SIZE], path[PATH_SIZE];
+
+/* ---- the file ----------------------------------------------------------- */
+
+static void name_file(void)
+{
+    harness_make_dir(dir);
+    (void)snprintf(path, sizeof path, "%.200s/audit", dir);
+}
+
+/* A server whose audit log is path. */
+static void begin(const char *options)
+{
+    char text[2 * PATH_SIZE];
+    (void)snprintf(text, sizeof text, "--audit-log %s %s", path, options);
+    world_start(&world, N, text);
+}
+
+/* The last line; the caller frees it. */
+static json_t *last_line(void)
+{
+    char *text = harness_read_file(path);
+    size_t len = strlen(text);
+    ck_assert_uint_gt(len, 0);
+    ck_assert_int_eq(text[len - 1], '\n');
+    text[len - 1] = '\0';
+    const char *before = strrchr(text, '\n');
+    json_t *line = json_loads(before != NULL ? before + 1 : text, 0, NULL);
+    ck_assert_ptr_nonnull(line);
+    free(text);
+    return line;
+}
+
+/* The answer that is there now has this line already. */
+static void expect_line(const struct answer *answer, const char *event)
+{
+    json_t *line = last_line();
+    ck_assert_str_eq(tally_member(line, "event"), event);
+    ck_assert_str_eq(tally_member(line, "request_id"),
+                     answer_header(answer, "X-Request-Id"));
+    ck_assert_int_eq(json_integer_value(json_object_get(line, "status")),
+                     answer->status);
+    ck_assert_str_eq(tally_member(line, "code"),
+                     answer_has(answer, "code") ? answer_text(answer, "code")
+                                                : "");
+    ck_assert_ptr_nonnull(strstr(tally_member(line, "client"), "127.0.0.1:"));
+    json_decref(line);
+}
+
+/* ---- tokens ------------------------------------------------------------- */
+
+enum { TOKENS_MAX = 64 };
+
+static char tokens[TOKENS_MAX][256];
+static int tokens_count;
+
+static void keep_token(const char *token)
+{
+    ck_assert_int_lt(tokens_count, TOKENS_MAX);
+    (void)snprintf(tokens[tokens_count++], sizeof *tokens, "%s", token);
+}
+
+/* Neither whole nor the part that nobody can guess. */
+static void expect_no_tokens(const char *name)
+{
+    char *text = harness_read_file(name);
+    ck_assert_int_gt(tokens_count, 0);
+    for (int i = 0; i < tokens_count; i++) {
+        char secret[41];
+        (void)snprintf(secret, sizeof secret, "%s", strchr(tokens[i], '.') + 1);
+        ck_assert_ptr_null(strstr(text, secret));
+    }
+    free(text);
+}
+
+/* ---- events ------------------------------------------------------------- */
+
+#define KEY "0f8fad5b-d9cb-469f-a165-70867728950e"
+#define TRACE_ID "4bf92f3577b34da6a3ce929d0e0e4736"
+
+static void expect_force(const struct lock *lock, json_int_t number,
+                         const char *event)
+{
+    char target[1600];
+    (void)snprintf(target, sizeof target, "%s?force=%lld", lock->path,
+                   (long long)number);
+    expect_line(HTTP(server, .method = "DELETE", .path = target), event);
+}
+
+static void play_one_lock(void)
+{
+    struct lock lock;
+    expect_line(lock_acquire(server, "one", 9000, &lock), "grant");
+    keep_token(lock.token);
+    json_t *line = last_line();
+    ck_assert_int_eq(json_integer_value(json_object_get(line, "fencing_token")),
+                     lock.number);
+    json_decref(line);
+    expect_line(lock_extend(server, &lock, 9000), "extend");
+    expect_line(lock_acquire(server, "one", 9000, NULL), "refused");
+    expect_force(&lock, lock.number - 1, "refused");
+    expect_line(lock_release(server, &lock), "release");
+    expect_line(lock_release(server, &lock), "refused");
+    expect_line(lock_extend(server, &lock, 9000), "refused");
+    expect_line(lock_acquire(server, "one", 9000, &lock), "grant");
+    keep_token(lock.token);
+    expect_force(&lock, lock.number, "force_release");
+}
+
+static void play_several(void)
+{
+    struct grant grant;
+    const char *json = "{\"resources\":[\"b\",\"a\"],\"owner\":\"web-3\"}";
+    expect_line(grant_ask(server, json, KEY, &grant), "grant");
+    keep_token(grant.token);
+    expect_line(grant_ask(server, json, KEY, &grant), "repeat");
+    keep_token(grant.token);
+    json_t *line = last_line();
+    const json_t *names = json_object_get(line, "resources");
+    ck_assert_str_eq(json_string_value(json_array_get(names, 0)), "a");
+    ck_assert_str_eq(json_string_value(json_array_get(names, 1)), "b");
+    ck_assert_str_eq(tally_member(line, "id"), "~~YQpi");
+    ck_assert_str_eq(tally_member(line, "owner"), "web-3");
+    json_decref(line);
+    expect_line(grant_release(server, &grant), "release");
+}
+
+static void play_wait(void)
+{
+    struct lock lock;
+    expect_line(lock_acquire(server, "queue", 9000, &lock), "grant");
+    keep_token(lock.token);
+    int fd = waiter_send(server, "queue", 9000, 9000);
+    waiter_expect_count(server, 1);
+    answer_expect(lock_release(server, &lock), 200, NULL);
+    struct verdict verdict = waiter_expect_grant(fd, "queue", SOON_MS);
+    keep_token(verdict.lock.token);
+    json_t *line = last_line();
+    ck_assert_str_eq(tally_member(line, "event"), "grant");
+    ck_assert_int_eq(json_integer_value(json_object_get(line, "waited_ms")),
+                     verdict.waited_ms);
+    json_decref(line);
+    answer_expect(lock_release(server, &verdict.lock), 200, NULL);
+}
+
+START_TEST(each_event_has_its_line_before_the_answer)
+{
+    name_file();
+    begin(_i == 0 ? "" : "--log-format json");
+    play_one_lock();
+    play_several();
+    play_wait();
+    int before = tally_file(path).lines;
+    answer_expect(lock_inspect(server, "one"), 404, "lock_not_found");
+    answer_expect(
+        HTTP(server, .method = "POST", .path = "/locks", .json = "{}"), 400,
+        "invalid_request");
+    ck_assert_int_eq(tally_file(path).lines, before);
+    world_stop(&world);
+    expect_no_tokens(path);
+    expect_no_tokens(server->log);
+    char *text = harness_read_file(path);
+    ck_assert_ptr_null(strstr(text, KEY));
+    free(text);
+}
+END_TEST
+
+/* Each line of the log is JSON, too. */
+START_TEST(a_trace_leads_from_the_log_to_the_audit_log)
+{
+    name_file();
+    begin("--log-format json");
+    answer_expect(
+        HTTP(server, .method = "POST", .path = "/locks",
+             .json = "{\"resource\":\"t\"}",
+             .headers = {"traceparent: 00-" TRACE_ID "-00f067aa0ba902b7-01"}),
+        201, NULL);
+    json_t *line = last_line();
+    ck_assert_str_eq(tally_member(line, "trace_id"), TRACE_ID);
+    ck_assert_str_eq(tally_member(line, "parent_id"), "00f067aa0ba902b7");
+    json_decref(line);
+    answer_expect(
+        HTTP(server, .method = "POST", .path = "/locks",
+             .json = "{\"resource\":\"u\"}",
+             .headers = {"traceparent: 00-" TRACE_ID "-00f067aa0ba902b7-01",
+                         "Traceparent: 00-" TRACE_ID "-00f067aa0ba902b7-01"}),
+        201, NULL);
+    line = last_line();
+    ck_assert_ptr_null(json_object_get(line, "trace_id"));
+    json_decref(line);
+    world_stop(&world);
+    struct tally tally = tally_file(server->log);
+    ck_assert_int_gt(tally.lines, 5);
+    char *log = harness_read_file(server->log);
+    ck_assert_ptr_nonnull(strstr(log, ",\"trace_id\":\"" TRACE_ID "\","));
+    free(log);
+}
+END_TEST
+
+/* As many as the metrics count, and of each grant that was told before. */
+START_TEST(grants_that_nobody_took_are_told)
+{
+    name_file();
+    begin("");
+    for (int i = 0; i < 200; i++) {
+        int fd = grant_send(server,
+                            i % 3 == 0 ? "{\"resource\":\"reset\"}"
+                                       : "{\"resource\":\"reset\","
+                                         "\"wait_ms\":1000}",
+                            NULL);
+        if (i % 2 == 0)
+            harness_pause_ms(1);
+        raw_reset(fd);
+    }
+    WAIT_UNTIL(SOON_MS,
+               lock_acquire(server, "reset", 9000, NULL)->status == 201);
+    struct tally tally = tally_file(path);
+    ck_assert_double_eq(
+        http_metric(server, "redlockd_undelivered_grants_total"),
+        tally.undelivered);
+    world_stop(&world);
+}
+END_TEST
+
+/* ---- rotation ----------------------------------------------------------- */
+
+/* What a client has counted. */
+struct counted {
+    int grants;
+    int releases;
+};
+
+/* Until the file called stop is there. */
+static void work(int client, const char *stop, int out)
+{
+    struct counted counted = {0};
+    struct lock lock;
+    char resource[16];
+    (void)snprintf(resource, sizeof resource, "r%d", client % 3);
+    while (access(stop, F_OK) != 0) {
+        if (lock_acquire(server, resource, 9000, &lock)->status != 201)
+            continue;
+        counted.grants++;
+        counted.releases += lock_release(server, &lock)->status == 200;
+    }
+    ck_assert_int_eq(write(out, &counted, sizeof counted), (int)sizeof counted);
+    _exit(0);
+}
+
+static bool exists(const char *name)
+{
+    return access(name, F_OK) == 0;
+}
+
+/* Moves the file away, as logrotate does, in the middle of everything. */
+static void rotate(int number)
+{
+    char moved[PATH_SIZE + 16];
+    struct stat info = {0};
+    (void)snprintf(moved, sizeof moved, "%s.%d", path, number);
+    WAIT_UNTIL(SOON_MS, stat(path, &info) == 0 && info.st_size > 0);
+    ck_assert_int_eq(rename(path, moved), 0);
+    harness_pause_ms(number % 3 * 5); /* the old one is still written to */
+    ck_assert_int_eq(kill(server->pid, SIGHUP), 0);
+    WAIT_UNTIL(SOON_MS, exists(path));
+}
+
+START_TEST(a_rotation_loses_and_tears_no_line)
+{
+    struct counted sum = {0}, counted;
+    struct tally tally = {0};
+    char stop[PATH_SIZE + 16], moved[PATH_SIZE + 16];
+    pid_t pids[CLIENTS];
+    int ends[2];
+    name_file();
+    begin("--log-level info");
+    (void)snprintf(stop, sizeof stop, "%.200s/stop", dir);
+    ck_assert_int_eq(pipe(ends), 0);
+    for (int i = 0; i < CLIENTS; i++) {
+        pids[i] = harness_fork();
+        if (pids[i] == 0)
+            work(i, stop, ends[1]);
+    }
+    for (int i = 0; i < ROTATIONS; i++)
+        rotate(i);
+    ck_assert_int_ge(open(stop, O_WRONLY | O_CREAT, 0600), 0);
+    for (int i = 0; i < CLIENTS; i++) {
+        ck_assert_int_eq(read(ends[0], &counted, sizeof counted),
+                         (int)sizeof counted);
+        ck_assert_int_eq(harness_reap(pids[i], SOON_MS), 0);
+        sum.grants += counted.grants;
+        sum.releases += counted.releases;
+    }
+    world_stop(&world);
+    for (int i = 0; i <= ROTATIONS; i++) {
+        (void)snprintf(moved, sizeof moved, i < ROTATIONS ? "%s.%d" : "%s",
+                       path, i);
+        char *text = harness_read_file(moved);
+        tally_text(&tally, text);
+        free(text);
+    }
+    ck_assert_int_gt(sum.grants, ROTATIONS);
+    ck_assert_int_eq(tally.grants, sum.grants);
+    ck_assert_int_eq(tally.releases, sum.releases);
+    ck_assert_int_eq(tally.lost, 0);
+}
+END_TEST
+
+Suite *check_audit(void)
+{
+    Suite *suite = suite_create("audit");
+    TCase *tcase = tcase_create("audit");
+    tcase_set_timeout(tcase, 120);
+    tcase_add_loop_test(tcase, each_event_has_its_line_before_the_answer, 0, 2);
+    tcase_add_test(tcase, a_trace_leads_from_the_log_to_the_audit_log);
+    tcase_add_test(tcase, grants_that_nobody_took_are_told);
+    tcase_add_test(tcase, a_rotation_loses_and_tears_no_line);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

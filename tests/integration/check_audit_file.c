@@ -1,0 +1,263 @@
+/*
+ * An audit log that takes no lines keeps nobody from locking.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "grant.h"
+#include "tally.h"
+
+Suite *check_audit_file(void);
+
+enum { N = 3, SOON_MS = 20000, LONG_NAMES = 15 };
+
+static struct world world;
+static const struct server *const server = &world.servers[0];
+static char dir[PATH_SIZE], path[PATH_SIZE];
+
+/* ---- the file ----------------------------------------------------------- */
+
+static void name_file(void)
+{
+    harness_make_dir(dir);
+    (void)snprintf(path, sizeof path, "%.200s/audit", dir);
+}
+
+/* A server whose audit log is path. */
+static void begin(const char *options)
+{
+    char text[2 * PATH_SIZE];
+    (void)snprintf(text, sizeof text, "--audit-log %s %s", path, options);
+    world_start(&world, N, text);
+}
+
+static bool log_has(const char *words)
+{
+    char *log = harness_read_file(server->log);
+    bool is_there = strstr(log, words) != NULL;
+    free(log);
+    return is_there;
+}
+
+START_TEST(without_a_new_file_the_old_one_goes_on)
+{
+    char moved[PATH_SIZE + 16];
+    name_file();
+    begin("");
+    lock_expect_cycle(server, "before");
+    (void)snprintf(moved, sizeof moved, "%s.1", path);
+    ck_assert_int_eq(rename(path, moved), 0);
+    ck_assert_int_eq(mkdir(path, 0700), 0);
+    ck_assert_int_eq(kill(server->pid, SIGHUP), 0);
+    WAIT_UNTIL(SOON_MS, log_has("event=audit_not_reopened"));
+    lock_expect_cycle(server, "after");
+    ck_assert_int_eq(tally_file(moved).grants, 2);
+    world_stop(&world);
+}
+END_TEST
+
+/* ---- files that take no lines ------------------------------------------- */
+
+/* An acquire and a release whose lines are long: 10 KB each. */
+static void cycle_long(int number)
+{
+    static char json[8192];
+    struct grant grant;
+    size_t len =
+        (size_t)snprintf(json, sizeof json, "{\"resources\":[\"%d\"", number);
+    for (int i = 0; i < LONG_NAMES; i++)
+        len += (size_t)snprintf(json + len, sizeof json - len, ",\"%c%0254d\"",
+                                'a' + i, i);
+    (void)snprintf(json + len, sizeof json - len, "]}");
+    answer_expect(grant_ask(server, json, NULL, &grant), 201, NULL);
+    answer_expect(grant_release(server, &grant), 200, NULL);
+}
+
+static int lost(void)
+{
+    return (int)http_metric(server, "redlockd_audit_lost_total");
+}
+
+/* Until lines are lost; returns the number of all. */
+static int overflow(void)
+{
+    int lines = 0;
+    for (; lost() == 0; lines += 2)
+        cycle_long(0);
+    for (int i = 0; i < 5; i++, lines += 2)
+        cycle_long(0);
+    ck_assert_int_ge(lost(), 10);
+    return lines;
+}
+
+/* Reads until so many grants and releases were told, or lost. */
+static void read_fifo(int fd, struct tally *tally, int lines)
+{
+    static char text[4 * 1024 * 1024];
+    size_t len = 0;
+    int64_t deadline_ms = harness_now_ms() + SOON_MS;
+    for (;;) {
+        ck_assert_int_lt(harness_now_ms(), deadline_ms);
+        ssize_t got = read(fd, text + len, sizeof text - 1 - len);
+        if (got > 0)
+            len += (size_t)got;
+        text[len] = '\0';
+        if (got > 0 && text[len - 1] == '\n') {
+            tally_text(tally, text);
+            len = 0;
+        }
+        if (len == 0 && tally->grants + tally->releases + tally->lost >= lines)
+            return;
+        if (got <= 0)
+            harness_pause_ms(5);
+    }
+}
+
+START_TEST(a_reader_that_stopped_keeps_nobody_from_locking)
+{
+    struct tally tally = {0};
+    name_file();
+    ck_assert_int_eq(mkfifo(path, 0600), 0);
+    begin("--log-level info"); /* nobody reads yet */
+    int lines = overflow();
+    int fd = open(path, O_RDONLY | O_NONBLOCK);
+    ck_assert_int_ge(fd, 0);
+    read_fifo(fd, &tally, lines - lost());
+    cycle_long(0); /* the hole is told with the next line */
+    read_fifo(fd, &tally, lines + 2);
+    ck_assert_int_eq(tally.lost, lost());
+    ck_assert_int_eq(tally.grants + tally.releases + tally.lost, lines + 2);
+    world_stop(&world);
+    ck_assert(log_has("level=error event=audit_lines_lost "));
+}
+END_TEST
+
+/* In a name space of its own; false: this process may not. */
+static bool mount_small_disk(void)
+{
+    return unshare(CLONE_NEWNS) == 0 &&
+           mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+           mount("tmpfs", dir, "tmpfs", 0, "size=256k") == 0;
+}
+
+/* Grants and releases that the file tells of, or says are lost. */
+static int count_told(void)
+{
+    struct tally tally = tally_file(path);
+    return tally.grants + tally.releases + tally.lost;
+}
+
+START_TEST(a_full_disk_keeps_nobody_from_locking)
+{
+    name_file();
+    if (!mount_small_disk()) {
+        printf("a full disk is not tested: %s\n", strerror(errno));
+        return;
+    }
+    begin("--log-level info");
+    int lines = overflow();
+    ck_assert(log_has("event=audit_not_written detail=\"No space left on "
+                      "device\""));
+    ck_assert_int_eq(mount(NULL, dir, NULL, MS_REMOUNT, "size=16m"), 0);
+    cycle_long(0);
+    WAIT_UNTIL(SOON_MS, count_told() == lines + 2);
+    ck_assert_int_eq(tally_file(path).lost, lost());
+    world_stop(&world);
+}
+END_TEST
+
+/* Nor does the limit of the size of its files end the server. */
+START_TEST(a_limit_of_file_sizes_keeps_nobody_from_locking)
+{
+    struct stat info;
+    struct rlimit limit;
+    name_file();
+    begin("--log-level off");
+    lock_expect_cycle(server, "before");
+    ck_assert_int_eq(stat(path, &info), 0);
+    ck_assert_int_eq(prlimit(server->pid, RLIMIT_FSIZE, NULL, &limit), 0);
+    limit.rlim_cur = (rlim_t)info.st_size + 10;
+    ck_assert_int_eq(prlimit(server->pid, RLIMIT_FSIZE, &limit, NULL), 0);
+    lock_expect_cycle(server, "meanwhile");
+    limit.rlim_cur = limit.rlim_max;
+    ck_assert_int_eq(prlimit(server->pid, RLIMIT_FSIZE, &limit, NULL), 0);
+    lock_expect_cycle(server, "after");
+    struct tally tally = tally_file(path);
+    ck_assert_int_eq(tally.grants, 3);
+    ck_assert_int_eq(tally.releases, 3);
+    ck_assert_int_eq(lost(), 0);
+    world_stop(&world);
+}
+END_TEST
+
+/* ---- stdout, and what is no file ---------------------------------------- */
+
+START_TEST(lines_go_to_stdout)
+{
+    (void)snprintf(path, sizeof path, "-");
+    begin("--log-format json"); /* into the same file here */
+    lock_expect_cycle(server, "a");
+    ck_assert_int_eq(kill(server->pid, SIGHUP), 0);
+    lock_expect_cycle(server, "b");
+    world_stop(&world);
+    struct tally tally = tally_file(server->log);
+    ck_assert_int_eq(tally.grants, 2);
+    ck_assert_int_eq(tally.releases, 2);
+}
+END_TEST
+
+static const char *const bad_files[] = {"/", "/nowhere/audit",
+                                        "/dev/null/audit"};
+
+START_TEST(what_is_no_file_is_refused_in_one_line)
+{
+    char *output;
+    char *argv[] = {
+        (char *)harness_binary(), "--nodes", "127.0.0.1:1", "--audit-log",
+        (char *)bad_files[_i],    NULL};
+    ck_assert_int_eq(harness_run(argv, NULL, &output), 1);
+    ck_assert_ptr_eq(strstr(output, "redlockd: --audit-log: \""), output);
+    ck_assert_ptr_nonnull(strstr(output, bad_files[_i]));
+    ck_assert_str_eq(strchr(output, '\n'), "\n");
+    free(output);
+}
+END_TEST
+
+START_TEST(a_closed_stdout_is_refused)
+{
+    char command[2 * PATH_SIZE], *output;
+    char *argv[] = {"sh", "-c", command, NULL};
+    (void)snprintf(command, sizeof command,
+                   "exec %s --nodes 127.0.0.1:1 --audit-log - >&-",
+                   harness_binary());
+    ck_assert_int_eq(harness_run(argv, NULL, &output), 1);
+    ck_assert_ptr_eq(strstr(output, "redlockd: --audit-log: \"-\": "), output);
+    free(output);
+}
+END_TEST
+
+Suite *check_audit_file(void)
+{
+    Suite *suite = suite_create("audit_file");
+    TCase *tcase = tcase_create("audit_file");
+    tcase_set_timeout(tcase, 120);
+    tcase_add_test(tcase, without_a_new_file_the_old_one_goes_on);
+    tcase_add_test(tcase, a_reader_that_stopped_keeps_nobody_from_locking);
+    tcase_add_test(tcase, a_full_disk_keeps_nobody_from_locking);
+    tcase_add_test(tcase, a_limit_of_file_sizes_keeps_nobody_from_locking);
+    tcase_add_test(tcase, lines_go_to_stdout);
+    tcase_add_loop_test(tcase, what_is_no_file_is_refused_in_one_line, 0,
+                        (int)(sizeof bad_files / sizeof *bad_files));
+    tcase_add_test(tcase, a_closed_stdout_is_refused);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

@@ -1,0 +1,235 @@
+/*
+ * The auth file: what is refused of it, and how it is changed.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "auth.h"
+#include "waiter.h"
+
+Suite *check_auth_file(void);
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+enum { N = 3, SOON_MS = 9000 };
+
+static struct world world;
+static struct server *const server = &world.servers[0];
+static char path[PATH_SIZE];
+
+static void start(void)
+{
+    auth_start(&world, N, path);
+}
+
+static void finish(void)
+{
+    auth_finish(&world);
+}
+
+#define ASK(authorization)                                                     \
+    "GET /nodes HTTP/1.1\r\nHost: x\r\n" authorization "\r\n"
+
+/* ---- reload ------------------------------------------------------------- */
+
+START_TEST(a_reload_changes_who_may_ask)
+{
+    char out[8192];
+    static const char ask[] = ASK("Authorization: Bearer red\r\n");
+    int fd = raw_connect(server);
+    raw_send(fd, ask, sizeof ask - 1);
+    raw_read(fd, out, sizeof out, "}\n", SOON_MS);
+    ck_assert_msg(strncmp(out, "HTTP/1.1 200 ", 13) == 0, "%s", out);
+    auth_reload(server, path, "blue " AUTH_BLUE " read,metrics\n");
+    ck_assert_int_eq(auth_count_log(server, "identities=1"), 1);
+    raw_send(fd, ask, sizeof ask - 1); /* the connection is as it was */
+    raw_read(fd, out, sizeof out, "}\n", SOON_MS);
+    ck_assert_msg(strncmp(out, "HTTP/1.1 401 ", 13) == 0, "%s", out);
+    close(fd);
+    answer_expect(AUTH(server, "blue", .method = "GET", .path = "/nodes"), 200,
+                  NULL);
+    auth_reload(server, path, auth_standard);
+    answer_expect(AUTH(server, "red", .method = "GET", .path = "/nodes"), 200,
+                  NULL);
+}
+END_TEST
+
+static const struct {
+    const char *text, *says;
+} bad_files[] = {
+    {"", "names no identity"},
+    {"red\n", ":1: the second word"},
+    {"# ok\n\nred " AUTH_RED " lock\nred " AUTH_BLUE " lock\n", ":4: the name"},
+    {"red " AUTH_RED " lock", ":1: the last line has no end"},
+    {"red " AUTH_RED " lock\r\n", ":1: the line ends with CR LF"},
+    {"red " AUTH_RED " root\n", ":1: the third word"},
+};
+
+START_TEST(a_bad_reload_changes_nothing)
+{
+    int before = auth_count_log(server, bad_files[_i].says);
+    auth_reload(server, path, bad_files[_i].text);
+    ck_assert_int_eq(auth_count_log(server, bad_files[_i].says), before + 1);
+    answer_expect(AUTH(server, "red", .method = "GET", .path = "/nodes"), 200,
+                  NULL);
+    auth_reload(server, path, auth_standard);
+}
+END_TEST
+
+START_TEST(a_file_that_is_gone_changes_nothing)
+{
+    int before = auth_count_log(server, "event=auth_file_refused");
+    ck_assert_int_eq(unlink(path), 0);
+    kill(server->pid, SIGHUP);
+    WAIT_UNTIL(SOON_MS,
+               auth_count_log(server, "event=auth_file_refused") > before);
+    answer_expect(AUTH(server, "red", .method = "GET", .path = "/nodes"), 200,
+                  NULL);
+    auth_reload(server, path, auth_standard);
+}
+END_TEST
+
+static int send_waiting(const char *resource)
+{
+    char text[512], json[128];
+    int fd = raw_connect(server);
+    snprintf(json, sizeof json, "{\"resource\":\"%s\",\"wait_ms\":20000}",
+             resource);
+    snprintf(text, sizeof text,
+             "POST /locks HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer red\r\n"
+             "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s",
+             strlen(json), json);
+    raw_send(fd, text, strlen(text));
+    return fd;
+}
+
+START_TEST(who_is_removed_while_it_waits_still_gets_its_lock)
+{
+    struct lock lock;
+    answer_expect(auth_acquire(server, "red", "{\"resource\":\"r/w\"}", &lock),
+                  201, NULL);
+    int fd = send_waiting("r/w");
+    WAIT_UNTIL(SOON_MS,
+               auth_metric(server, "blue", "\nredlockd_waiters ") == 1);
+    auth_reload(server, path, "blue " AUTH_BLUE " lock,read,metrics\n");
+    answer_expect(auth_release(server, "red", &lock), 401, "unauthorized");
+    answer_expect(auth_release(server, "blue", &lock), 200, NULL);
+    struct verdict verdict = waiter_expect_grant(fd, "r/w", SOON_MS);
+    ck_assert_int_eq(verdict.status, 201);
+    auth_reload(server, path, auth_standard);
+}
+END_TEST
+
+/* ---- the start ---------------------------------------------------------- */
+
+static int run(const char *file, const char *action, char **output)
+{
+    char *argv[] = {(char *)harness_binary(),
+                    "--nodes",
+                    "127.0.0.1:1",
+                    "--auth-file",
+                    (char *)file,
+                    (char *)action,
+                    NULL};
+    return harness_run(argv, NULL, output);
+}
+
+static void expect_bad(const char *file, const char *says)
+{
+    for (int i = 0; i < 2; i++) {
+        char *output;
+        ck_assert_int_eq(run(file, i == 0 ? "--check-config" : NULL, &output),
+                         EXIT_FAILURE);
+        ck_assert_msg(strncmp(output, "redlockd: --auth-file: ", 23) == 0 &&
+                          strstr(output, says) != NULL &&
+                          strchr(output, '\n') == output + strlen(output) - 1,
+                      "%s", output);
+        free(output);
+    }
+}
+
+START_TEST(a_bad_file_is_one_line_and_no_start)
+{
+    char file[PATH_SIZE];
+    auth_make(file, bad_files[_i].text);
+    expect_bad(file, bad_files[_i].says);
+}
+END_TEST
+
+START_TEST(what_is_no_file_is_no_start)
+{
+    char file[PATH_SIZE], fifo[PATH_SIZE + 8];
+    auth_make(file, auth_standard);
+    snprintf(fifo, sizeof fifo, "%s.fifo", file);
+    ck_assert_int_eq(mkfifo(fifo, 0600), 0);
+    expect_bad(fifo, "not a regular file");
+    expect_bad("/tmp", "not a regular file");
+    expect_bad("/nonexistent/auth", "no such file");
+}
+END_TEST
+
+START_TEST(a_file_that_others_may_read_is_told)
+{
+    char file[PATH_SIZE], *output;
+    auth_make(file, auth_standard);
+    ck_assert_int_eq(run(file, "--check-config", &output), 0);
+    ck_assert_ptr_null(strstr(output, "auth_file_open"));
+    free(output);
+    ck_assert_int_eq(chmod(file, 0644), 0);
+    ck_assert_int_eq(run(file, "--check-config", &output), 0);
+    ck_assert_ptr_nonnull(strstr(output, "auth_file_open"));
+    ck_assert_ptr_nonnull(strstr(output, "configuration ok"));
+    free(output);
+}
+END_TEST
+
+START_TEST(the_health_check_needs_no_token)
+{
+    char listen[32], *output;
+    char *argv[] = {(char *)harness_binary(), "--listen", listen,
+                    "--healthcheck", NULL};
+    snprintf(listen, sizeof listen, "127.0.0.1:%d", server->port);
+    ck_assert_int_eq(harness_run(argv, NULL, &output), 0);
+    free(output);
+}
+END_TEST
+
+/* Here it is only this machine that could connect; 127.1 does not show it. */
+START_TEST(an_open_server_is_told)
+{
+    struct server *open = &world.servers[1];
+    char options[64];
+    open->port = harness_free_port();
+    snprintf(options, sizeof options, "--listen 127.1:%d", open->port);
+    world_start_server(&world, 1, options);
+    world_wait_ready(&world, 1);
+    ck_assert_int_eq(auth_count_log(open, "event=open_to_all"), 1);
+    ck_assert_int_eq(auth_count_log(server, "event=open_to_all"), 0);
+    world_stop_server(&world, 1);
+}
+END_TEST
+
+Suite *check_auth_file(void)
+{
+    Suite *suite = suite_create("auth_file");
+    TCase *tc = tcase_create("files");
+    tcase_set_timeout(tc, 60);
+    tcase_add_unchecked_fixture(tc, start, finish);
+    tcase_add_test(tc, a_reload_changes_who_may_ask);
+    tcase_add_loop_test(tc, a_bad_reload_changes_nothing, 0,
+                        (int)COUNT(bad_files));
+    tcase_add_test(tc, a_file_that_is_gone_changes_nothing);
+    tcase_add_test(tc, who_is_removed_while_it_waits_still_gets_its_lock);
+    tcase_add_loop_test(tc, a_bad_file_is_one_line_and_no_start, 0,
+                        (int)COUNT(bad_files));
+    tcase_add_test(tc, what_is_no_file_is_no_start);
+    tcase_add_test(tc, a_file_that_others_may_read_is_told);
+    tcase_add_test(tc, the_health_check_needs_no_token);
+    tcase_add_test(tc, an_open_server_is_told);
+    suite_add_tcase(suite, tc);
+    return suite;
+}

@@ -1,0 +1,217 @@
+/*
+ * A client certificate as an identity: the listener's TLS and the auth file
+ * together.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "auth.h"
+#include "secure.h"
+
+Suite *check_identity(void);
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+#define UNKNOWN "the name in the client certificate is not known here"
+
+enum { N = 3, SOON_MS = 9000 };
+
+static const char standard[] = "team cert:team.example lock,read prefix=t/\n"
+                               "mesh cert:spiffe://mesh/a lock\n"
+                               "mail cert:a@mail.example lock\n"
+                               "plain cert:plain lock\n"
+                               "blue " AUTH_BLUE " lock,read,metrics,admin\n";
+
+static struct world world;
+static struct server *const server = &world.servers[0];
+static struct authority ours, theirs;
+static char path[PATH_SIZE];
+static struct pair shown;
+
+/* Who asks from now on. */
+static void ask_as(const struct subject *subject)
+{
+    shown = authority_issue(&theirs, subject);
+    secure_set_client(
+        &(struct secure_client){.authority = ours.path, .pair = &shown});
+    http_disconnect();
+}
+
+static const struct subject team = {.dns = "team.example", .is_client = true};
+
+static void start(void)
+{
+    const struct subject subject = {.common = "localhost"};
+    char options[6 * PATH_SIZE];
+    authority_make(&ours, "ours");
+    authority_make(&theirs, "theirs");
+    auth_make(path, standard);
+    struct pair pair = authority_issue(&ours, &subject);
+    ask_as(&team);
+    snprintf(options, sizeof options,
+             "--tls-cert %s --tls-key %s --tls-client-ca %s --auth-file %s "
+             "--audit-log %s.audit",
+             pair.certificate, pair.key, theirs.path, path, path);
+    world_start(&world, N, options);
+}
+
+static void finish(void)
+{
+    world_finish(&world);
+    authority_free(&ours);
+    authority_free(&theirs);
+}
+
+static const struct answer *acquire(const char *token, struct lock *lock)
+{
+    return auth_acquire(server, token, "{\"resource\":\"t/1\"}", lock);
+}
+
+/* owner NULL: nobody's certificate */
+static const struct {
+    struct subject subject;
+    const char *owner;
+} clients[] = {
+    {{.common = "plain", .is_client = true}, "plain"},
+    {{.common = "plain", .dns = "team.example", .is_client = true}, "team"},
+    {{.uri = "spiffe://mesh/a", .is_client = true}, "mesh"},
+    {{.email = "a@mail.example", .is_client = true}, "mail"},
+    {{.common = "plain",
+      .dns = "team.example",
+      .uri = "spiffe://mesh/a",
+      .email = "a@mail.example",
+      .is_client = true},
+     "team"},
+    {{.common = "plain",
+      .uri = "spiffe://mesh/a",
+      .email = "a@mail.example",
+      .is_client = true},
+     "mesh"},
+    /* a name that counts more hides those that count less */
+    {{.common = "plain", .dns = "x.example", .is_client = true}, NULL},
+    {{.uri = "spiffe://mesh/a", .dns = "x.example", .is_client = true}, NULL},
+    {{.common = "team.example", .uri = "spiffe://x", .is_client = true}, NULL},
+    /* no name is near enough to another one */
+    {{.common = "team", .is_client = true}, NULL},
+    {{.common = "blue", .is_client = true}, NULL},
+    {{.common = "Plain", .is_client = true}, NULL},
+    {{.common = "plain ", .is_client = true}, NULL},
+    {{.dns = "team.example.", .is_client = true}, NULL},
+    {{.dns = "*.example", .is_client = true}, NULL},
+    {{.common = AUTH_BLUE, .is_client = true}, NULL},
+    {{.is_client = true}, NULL},
+};
+
+START_TEST(the_name_in_the_certificate_is_the_identity)
+{
+    struct lock lock;
+    ask_as(&clients[_i].subject);
+    const struct answer *a = acquire(NULL, &lock);
+    if (clients[_i].owner == NULL) {
+        answer_expect(a, 401, "unauthorized");
+        ck_assert_str_eq(answer_header(a, "WWW-Authenticate"),
+                         "Bearer realm=\"redlockd\"");
+        return;
+    }
+    answer_expect(a, 201, NULL);
+    ck_assert_str_eq(answer_text(a, "owner"), clients[_i].owner);
+    answer_expect(auth_release(server, NULL, &lock), 200, NULL);
+}
+END_TEST
+
+START_TEST(a_token_counts_more_than_the_certificate)
+{
+    struct lock lock;
+    ask_as(&team);
+    answer_expect(acquire("blue", &lock), 201, NULL);
+    answer_expect(auth_release(server, NULL, &lock), 200, NULL);
+    answer_expect(AUTH(server, "blue", .method = "GET", .path = "/metrics"),
+                  200, NULL);
+    answer_expect(HTTP(server, .method = "GET", .path = "/metrics"), 403,
+                  "forbidden");
+    answer_expect(acquire("reds", NULL), 401, "unauthorized");
+    const struct answer *a =
+        HTTP(server, .method = "GET", .path = "/nodes",
+             .headers = {"Authorization: Basic dGVhbTp0ZWFt"});
+    answer_expect(a, 401, "unauthorized");
+}
+END_TEST
+
+START_TEST(who_is_trusted_but_not_known_needs_a_token)
+{
+    static const struct subject other = {.dns = "x.example", .is_client = true};
+    ask_as(&other);
+    const struct answer *a = acquire(NULL, NULL);
+    answer_expect(a, 401, "unauthorized");
+    ck_assert_ptr_nonnull(strstr(answer_text(a, "detail"), UNKNOWN));
+    answer_expect(AUTH(server, "blue", .method = "GET", .path = "/nodes"), 200,
+                  NULL);
+    answer_expect(HTTP(server, .method = "GET", .path = "/readyz"), 200, NULL);
+}
+END_TEST
+
+START_TEST(a_certificates_identity_has_scopes_and_prefixes)
+{
+    ask_as(&team);
+    answer_expect(auth_acquire(server, NULL, "{\"resource\":\"u/1\"}", NULL),
+                  403, "forbidden");
+    answer_expect(HTTP(server, .method = "GET", .path = "/nodes"), 200, NULL);
+    ask_as(&clients[0].subject);
+    answer_expect(HTTP(server, .method = "GET", .path = "/nodes"), 403,
+                  "forbidden");
+}
+END_TEST
+
+START_TEST(a_reload_changes_what_a_certificate_may_on_its_connection)
+{
+    char out[8192];
+    static const char ask[] = "GET /nodes HTTP/1.1\r\nHost: x\r\n\r\n";
+    static const int statuses[] = {200, 401, 403, 200};
+    static const char *const files[] = {
+        NULL, "blue " AUTH_BLUE " read\n",
+        "team cert:team.example lock\nblue " AUTH_BLUE " read\n", standard};
+    ask_as(&team);
+    int fd = raw_connect(server);
+    for (size_t i = 0; i < COUNT(files); i++) {
+        if (files[i] != NULL)
+            auth_reload(server, path, files[i]);
+        raw_send(fd, ask, sizeof ask - 1);
+        raw_read(fd, out, sizeof out, "}\n", SOON_MS);
+        ck_assert_msg(atoi(out + 9) == statuses[i], "%zu: %s", i, out);
+    }
+    close(fd);
+}
+END_TEST
+
+START_TEST(the_audit_log_names_the_identity_of_a_certificate)
+{
+    struct lock lock;
+    char file[PATH_SIZE + 8];
+    snprintf(file, sizeof file, "%s.audit", path);
+    ask_as(&clients[2].subject);
+    answer_expect(acquire(NULL, &lock), 201, NULL);
+    answer_expect(auth_release(server, NULL, &lock), 200, NULL);
+    char *audit = harness_read_file(file);
+    ck_assert_msg(strstr(audit, "\"identity\":\"mesh\"") != NULL, "%s", audit);
+    free(audit);
+}
+END_TEST
+
+Suite *check_identity(void)
+{
+    Suite *suite = suite_create("identity");
+    TCase *tc = tcase_create("certificates");
+    tcase_set_timeout(tc, 60);
+    tcase_add_unchecked_fixture(tc, start, finish);
+    tcase_add_loop_test(tc, the_name_in_the_certificate_is_the_identity, 0,
+                        (int)COUNT(clients));
+    tcase_add_test(tc, a_token_counts_more_than_the_certificate);
+    tcase_add_test(tc, who_is_trusted_but_not_known_needs_a_token);
+    tcase_add_test(tc, a_certificates_identity_has_scopes_and_prefixes);
+    tcase_add_test(tc,
+                   a_reload_changes_what_a_certificate_may_on_its_connection);
+    tcase_add_test(tc, the_audit_log_names_the_identity_of_a_certificate);
+    suite_add_tcase(suite, tc);
+    return suite;
+}

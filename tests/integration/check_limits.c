@@ -1,0 +1,328 @@
+/*
+ * How much identities may ask and hold.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "auth.h"
+#include "waiter.h"
+
+Suite *check_limits(void);
+
+enum { N = 3, SOON_MS = 9000, CROWD = 40, HALF = CROWD / 2 };
+
+#define ASK(token)                                                             \
+    "GET /nodes HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " token "\r\n\r"  \
+    "\n"
+#define LOCKS "\nredlockd_identity_locks{identity=\"green\"}"
+#define BLUE_LOCKS "\nredlockd_identity_locks{identity=\"blue\"}"
+#define LIMITED                                                                \
+    "\nredlockd_identity_requests_total{identity=\"red\",result=\"limited\"}"
+
+/* red: hardly any requests; green: two locks; blue: as good as all */
+static const char text[] =
+    "red " AUTH_RED " lock,read rate=1 burst=3\n"
+    "green " AUTH_GREEN " lock,read locks=2\n"
+    "blue " AUTH_BLUE " lock,read,metrics,admin locks=1000\n";
+
+static struct world world;
+static struct server *const server = &world.servers[0];
+static char options[PATH_SIZE + 32];
+
+static void start(void)
+{
+    char path[PATH_SIZE];
+    auth_make(path, text);
+    snprintf(options, sizeof options, "--auth-file %s", path);
+    world_start(&world, N, options);
+}
+
+static void finish(void)
+{
+    world_finish(&world);
+}
+
+/* ---- requests ----------------------------------------------------------- */
+
+START_TEST(more_requests_than_allowed_get_429)
+{
+    int refused = 0;
+    for (int i = 0; i < 7; i++) {
+        const struct answer *a =
+            AUTH(server, "red", .method = "GET", .path = "/nodes");
+        if (a->status == 200)
+            continue;
+        refused++;
+        answer_expect(a, 429, "rate_limited");
+        ck_assert_int_ge(answer_int(a, "retry_after_ms"), 1);
+        ck_assert_ptr_nonnull(answer_header(a, "Retry-After"));
+    }
+    ck_assert_int_ge(refused, 1);
+    for (int i = 0; i < 50; i++)
+        answer_expect(AUTH(server, "blue", .method = "GET", .path = "/nodes"),
+                      200, NULL);
+    ck_assert_int_eq(http_probe(server, "/readyz"), 200);
+    WAIT_UNTIL(SOON_MS,
+               AUTH(server, "red", .method = "GET", .path = "/nodes")->status ==
+                   200);
+}
+END_TEST
+
+static int status_of(int fd)
+{
+    char out[8192];
+    raw_read(fd, out, sizeof out, "}\n", SOON_MS);
+    return strncmp(out, "HTTP/1.1 ", 9) == 0 ? atoi(out + 9) : 0;
+}
+
+/* Late, but each gets one, and its connection goes on. */
+START_TEST(a_crowd_of_refusals_is_answered)
+{
+    int fds[CROWD];
+    int64_t begin_ms = harness_now_ms();
+    for (int i = 0; i < CROWD; i++) {
+        fds[i] = raw_connect(server);
+        raw_send(fds[i], ASK("red"), sizeof ASK("red") - 1);
+    }
+    answer_expect(AUTH(server, "blue", .method = "GET", .path = "/nodes"), 200,
+                  NULL);
+    for (int i = 0; i < CROWD; i++) {
+        int status = status_of(fds[i]);
+        ck_assert_msg(status == 200 || status == 429, "%d", status);
+    }
+    ck_assert_int_ge(harness_now_ms() - begin_ms, 1000);
+    for (int i = 0; i < CROWD; i++) {
+        raw_send(fds[i], ASK("blue"), sizeof ASK("blue") - 1);
+        ck_assert_int_eq(status_of(fds[i]), 200);
+        close(fds[i]);
+    }
+}
+END_TEST
+
+START_TEST(who_leaves_while_its_refusal_is_late_is_gone)
+{
+    double limited = auth_metric(server, "blue", LIMITED);
+    for (int i = 0; i < CROWD; i++) {
+        int fd = raw_connect(server);
+        raw_send(fd, ASK("red"), sizeof ASK("red") - 1);
+        if (i % 2 == 0)
+            raw_reset(fd);
+        else
+            close(fd);
+    }
+    WAIT_UNTIL(SOON_MS, auth_metric(server, "blue", LIMITED) > limited);
+    WAIT_UNTIL(SOON_MS, (int)auth_metric(server, "blue",
+                                         "\nredlockd_connections ") < HALF);
+    ck_assert_int_eq(http_probe(server, "/livez"), 200);
+}
+END_TEST
+
+START_TEST(crowds_of_strangers_are_slowed_down)
+{
+    static const char ask[] = "GET /nodes HTTP/1.1\r\nHost: x\r\n\r\n";
+    int fd = raw_connect(server);
+    int64_t begin_ms = harness_now_ms();
+    bool was_late = false;
+    for (int i = 0; i < 20000 && !was_late; i++) {
+        raw_send(fd, ask, sizeof ask - 1);
+        int64_t asked_ms = harness_now_ms();
+        ck_assert_int_eq(status_of(fd), 401);
+        was_late = harness_now_ms() - asked_ms >= 1000;
+        ck_assert_int_lt(harness_now_ms() - begin_ms, 50000);
+    }
+    ck_assert(was_late);
+    close(fd);
+}
+END_TEST
+
+/* Its end must not wait for them, nor forget one. */
+START_TEST(a_server_with_late_refusals_ends)
+{
+    int fds[CROWD];
+    world_start_server(&world, 1, options);
+    world_wait_ready(&world, 1);
+    for (int i = 0; i < CROWD; i++) {
+        fds[i] = raw_connect(&world.servers[1]);
+        raw_send(fds[i], ASK("red"), sizeof ASK("red") - 1);
+    }
+    WAIT_UNTIL(SOON_MS, (int)auth_metric(&world.servers[1], "blue",
+                                         "\nredlockd_connections ") >= CROWD);
+    world_stop_server(&world, 1);
+    for (int i = 0; i < CROWD; i++)
+        close(fds[i]);
+}
+END_TEST
+
+/* ---- locks -------------------------------------------------------------- */
+
+static void hold(const char *resource, int ttl_ms, struct lock *lock)
+{
+    char json[128];
+    snprintf(json, sizeof json, "{\"resource\":\"%s\",\"ttl_ms\":%d}", resource,
+             ttl_ms);
+    answer_expect(auth_acquire(server, "green", json, lock), 201, NULL);
+}
+
+static void expect_locks(int count)
+{
+    WAIT_UNTIL(SOON_MS, auth_metric(server, "blue", LOCKS) == count);
+}
+
+#define MORE "{\"resource\":\"more\",\"ttl_ms\":1000}"
+
+static void expect_full(void)
+{
+    const struct answer *a = auth_acquire(server, "green", MORE, NULL);
+    answer_expect(a, 429, "rate_limited");
+    ck_assert_ptr_nonnull(strstr(answer_text(a, "detail"), "locks"));
+}
+
+START_TEST(more_locks_than_allowed_get_429)
+{
+    struct lock a, b, c;
+    hold("a", 50000, &a);
+    hold("b", 50000, &b);
+    expect_full();
+    expect_locks(2);
+    answer_expect(auth_acquire(server, "blue", MORE, &c), 201, NULL);
+    answer_expect(auth_release(server, "blue", &c), 200, NULL);
+    answer_expect(auth_release(server, "green", &a), 200, NULL);
+    hold("a", 50000, &a);
+    expect_full();
+    answer_expect(auth_release(server, "green", &a), 200, NULL);
+    answer_expect(auth_release(server, "green", &b), 200, NULL);
+    expect_locks(0);
+}
+END_TEST
+
+START_TEST(a_lock_that_expires_counts_no_longer)
+{
+    struct lock a, b;
+    hold("a", 50000, &a);
+    hold("b", 300, &b);
+    expect_full();
+    WAIT_UNTIL(SOON_MS, auth_acquire(server, "green", MORE, &b)->status == 201);
+    answer_expect(auth_release(server, "green", &a), 200, NULL);
+    answer_expect(auth_release(server, "green", &b), 200, NULL);
+}
+END_TEST
+
+START_TEST(each_server_counts_its_own)
+{
+    struct lock a, b, c;
+    char force[1700];
+    world_start_server(&world, 1, options);
+    world_wait_ready(&world, 1);
+    hold("a", 50000, &a);
+    hold("b", 1500, &b);
+    answer_expect(auth_acquire(&world.servers[1], "green", MORE, &c), 201,
+                  NULL);
+    answer_expect(auth_release(&world.servers[1], "green", &a), 200, NULL);
+    snprintf(force, sizeof force, "%s?force=%lld", b.path, (long long)b.number);
+    answer_expect(AUTH(server, "blue", .method = "DELETE", .path = force), 200,
+                  NULL);
+    expect_locks(2);
+    expect_full();
+    WAIT_UNTIL(SOON_MS, auth_acquire(server, "green", MORE, &c)->status == 201);
+    answer_expect(auth_release(server, "green", &c), 200, NULL);
+    answer_expect(auth_release(server, "green", &a), 404, NULL);
+    expect_locks(1); /* it cannot know that the other server did it */
+    world_stop_server(&world, 1);
+    world_stop_server(&world, 0);
+    world_start_server(&world, 0, options);
+    world_wait_ready(&world, 0);
+    expect_locks(0);
+}
+END_TEST
+
+static int send_acquire(const char *token, const char *resource, int wait_ms)
+{
+    char message[512], json[128];
+    int fd = raw_connect(server);
+    snprintf(json, sizeof json, "{\"resource\":\"%s\",\"wait_ms\":%d}",
+             resource, wait_ms);
+    snprintf(message, sizeof message,
+             "POST /locks HTTP/1.1\r\nHost: x\r\n"
+             "Authorization: Bearer %s\r\n"
+             "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s",
+             token, strlen(json), json);
+    raw_send(fd, message, strlen(message));
+    return fd;
+}
+
+START_TEST(who_waits_counts_and_who_leaves_does_not)
+{
+    struct lock theirs, more;
+    answer_expect(auth_acquire(server, "blue",
+                               "{\"resource\":\"w\",\"ttl_ms\":50000}",
+                               &theirs),
+                  201, NULL);
+    int first = send_acquire("green", "w", 30000);
+    int second = send_acquire("green", "w", 30000);
+    int third = send_acquire("green", "w", 30000);
+    WAIT_UNTIL(SOON_MS,
+               auth_metric(server, "blue", "\nredlockd_waiters ") == 3);
+    expect_locks(1); /* only one of them can get it */
+    close(first);
+    close(second);
+    WAIT_UNTIL(SOON_MS,
+               auth_metric(server, "blue", "\nredlockd_waiters ") == 1);
+    expect_locks(1);
+    answer_expect(auth_release(server, "blue", &theirs), 200, NULL);
+    struct verdict verdict = waiter_expect_grant(third, "w", SOON_MS);
+    expect_locks(1);
+    answer_expect(auth_release(server, "green", &verdict.lock), 200, NULL);
+    expect_locks(0);
+    answer_expect(auth_acquire(server, "green", MORE, &more), 201, NULL);
+    answer_expect(auth_release(server, "green", &more), 200, NULL);
+}
+END_TEST
+
+/* What nodes have, of a list that is not cut. */
+static int count_held(void)
+{
+    const struct answer *a = AUTH(server, "blue", .method = "GET",
+                                  .path = "/locks?prefix=n&limit=1000");
+    answer_expect(a, 200, NULL);
+    return answer_has(a, "cursor")
+               ? -2
+               : (int)json_array_size(json_object_get(a->json, "locks"));
+}
+
+/* Many leave at about the moment of their grant: none may stay counted. */
+START_TEST(what_nobody_got_does_not_count)
+{
+    for (int i = 0; i < 200; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "n%d", i);
+        int fd = send_acquire("blue", name, 0);
+        for (volatile int spin = i * 500; spin > 0; spin--)
+            ;
+        raw_reset(fd);
+    }
+    WAIT_UNTIL(SOON_MS,
+               count_held() == auth_metric(server, "blue", BLUE_LOCKS));
+}
+END_TEST
+
+Suite *check_limits(void)
+{
+    Suite *suite = suite_create("limits");
+    TCase *tc = tcase_create("limits");
+    tcase_set_timeout(tc, 90);
+    tcase_add_unchecked_fixture(tc, start, finish);
+    tcase_add_test(tc, more_requests_than_allowed_get_429);
+    tcase_add_test(tc, a_crowd_of_refusals_is_answered);
+    tcase_add_test(tc, who_leaves_while_its_refusal_is_late_is_gone);
+    tcase_add_test(tc, crowds_of_strangers_are_slowed_down);
+    tcase_add_test(tc, a_server_with_late_refusals_ends);
+    tcase_add_test(tc, more_locks_than_allowed_get_429);
+    tcase_add_test(tc, a_lock_that_expires_counts_no_longer);
+    tcase_add_test(tc, who_waits_counts_and_who_leaves_does_not);
+    tcase_add_test(tc, what_nobody_got_does_not_count);
+    tcase_add_test(tc, each_server_counts_its_own);
+    suite_add_tcase(suite, tc);
+    return suite;
+}

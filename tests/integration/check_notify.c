@@ -1,0 +1,134 @@
+/*
+ * What the service manager hears of a server; the test is the manager.
+ */
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "http.h"
+
+Suite *check_notify(void);
+
+enum { HEARD_MS = 10000 };
+
+static struct world world;
+static struct server *const server = &world.servers[0];
+static struct sockaddr_un address = {.sun_family = AF_UNIX};
+static int manager;
+
+static void set_up(void)
+{
+    char dir[PATH_SIZE];
+    harness_make_dir(dir);
+    int len =
+        snprintf(address.sun_path, sizeof address.sun_path, "%s/notify", dir);
+    ck_assert_int_lt(len, (int)sizeof address.sun_path);
+    manager = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    ck_assert_int_eq(bind(manager, (struct sockaddr *)&address, sizeof address),
+                     0);
+    ck_assert_int_eq(setenv("NOTIFY_SOCKET", address.sun_path, 1), 0);
+}
+
+static void tear_down(void)
+{
+    unsetenv("NOTIFY_SOCKET");
+    close(manager);
+}
+
+/* The next message, which has to come. */
+static const char *heard(void)
+{
+    static char message[512];
+    ssize_t len = -1;
+    WAIT_UNTIL(HEARD_MS,
+               (len = recv(manager, message, sizeof message - 1, 0)) > 0);
+    message[len] = '\0';
+    return message;
+}
+
+static bool hears_nothing(void)
+{
+    char byte;
+    return recv(manager, &byte, 1, 0) < 0;
+}
+
+/* On READY=1 systemd starts what comes after: it must find a server. */
+START_TEST(ready_is_told_when_clients_can_connect)
+{
+    char status[128];
+    world_start_nodes(&world, 3);
+    world_start_server(&world, 0, "");
+    const char *message = heard();
+    ck_assert_int_eq(http_probe(server, "/livez"), 200);
+    snprintf(status, sizeof status,
+             "READY=1\nSTATUS=serving on 127.0.0.1:%d over 3 nodes",
+             server->port);
+    ck_assert_str_eq(message, status);
+    ck_assert(hears_nothing());
+    world_stop(&world);
+}
+END_TEST
+
+START_TEST(a_reload_is_told_from_begin_to_end)
+{
+    world_start(&world, 1, "");
+    heard();
+    for (int i = 0; i < 3; i++) {
+        kill(server->pid, SIGHUP);
+        ck_assert_ptr_nonnull(strstr(heard(), "RELOADING=1\nMONOTONIC_USEC="));
+        ck_assert_ptr_nonnull(strstr(heard(), "READY=1\n"));
+    }
+    ck_assert(hears_nothing());
+    world_stop(&world);
+}
+END_TEST
+
+/* It would be READY=1, which takes the end back. */
+START_TEST(who_drains_tells_of_no_reload)
+{
+    world_start(&world, 1, "--drain-ms 60000");
+    heard();
+    kill(server->pid, SIGTERM);
+    ck_assert_str_eq(heard(), "STOPPING=1\nEXTEND_TIMEOUT_USEC=73000000\n"
+                              "STATUS=draining for 60000 ms");
+    kill(server->pid, SIGHUP);
+    WAIT_UNTIL(HEARD_MS, http_probe(server, "/readyz") == 503);
+    kill(server->pid, SIGTERM);
+    ck_assert_int_eq(harness_reap(server->pid, 20000), 0);
+    server->pid = 0;
+    ck_assert(hears_nothing());
+    world_stop(&world);
+}
+END_TEST
+
+/* A manager may not take it for started, and may not try it again. */
+START_TEST(a_bad_configuration_is_never_ready)
+{
+    char *output;
+    char *argv[] = {(char *)harness_binary(), NULL};
+    ck_assert_int_eq(harness_run(argv, NULL, &output), 78);
+    ck_assert_msg(strstr(output, "REDLOCKD_NODES"), "%s", output);
+    ck_assert(hears_nothing());
+    free(output);
+}
+END_TEST
+
+Suite *check_notify(void)
+{
+    Suite *suite = suite_create("notify");
+    TCase *tcase = tcase_create("notify");
+    tcase_set_timeout(tcase, 60);
+    tcase_add_checked_fixture(tcase, set_up, tear_down);
+    tcase_add_test(tcase, ready_is_told_when_clients_can_connect);
+    tcase_add_test(tcase, a_reload_is_told_from_begin_to_end);
+    tcase_add_test(tcase, who_drains_tells_of_no_reload);
+    tcase_add_test(tcase, a_bad_configuration_is_never_ready);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

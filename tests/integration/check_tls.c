@@ -1,0 +1,451 @@
+/*
+ * TLS for clients: what is refused at the start, who may connect, what a reload
+ * changes, and that a probe gets through.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include "auth.h"
+#include "secure.h"
+
+Suite *check_tls(void);
+
+enum { SOON_MS = 9000, TEXT_SIZE = 4096, DAY_S = 86400 };
+
+static const char livez[] = "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n";
+static const char nodes[] = "GET /nodes HTTP/1.1\r\nHost: x\r\n\r\n";
+
+static struct world world;
+static struct server *const server = &world.servers[0];
+static struct authority ours, theirs;
+static struct pair pair;
+
+static void make_authorities(void)
+{
+    const struct subject subject = {.common = "localhost"};
+    authority_make(&ours, "ours");
+    authority_make(&theirs, "theirs");
+    pair = authority_issue(&ours, &subject);
+}
+
+static void connect_as(const struct pair *client)
+{
+    secure_set_client(
+        &(struct secure_client){.authority = ours.path, .pair = client});
+}
+
+static const char *options_with(const char *more)
+{
+    static char text[8 * PATH_SIZE];
+    snprintf(text, sizeof text, "--tls-cert %s --tls-key %s %s",
+             pair.certificate, pair.key, more);
+    return text;
+}
+
+static void begin(void)
+{
+    make_authorities();
+    connect_as(NULL);
+    world_start(&world, 1, options_with(""));
+}
+
+/* The server trusts their clients, and this client is one. */
+static void begin_mutual(void)
+{
+    static struct pair client;
+    const struct subject subject = {.dns = "first.example", .is_client = true};
+    char more[PATH_SIZE + 32];
+    make_authorities();
+    client = authority_issue(&theirs, &subject);
+    connect_as(&client);
+    snprintf(more, sizeof more, "--tls-client-ca %s", theirs.path);
+    world_start(&world, 1, options_with(more));
+}
+
+static void end(void)
+{
+    world_stop(&world);
+    authority_free(&ours);
+    authority_free(&theirs);
+}
+
+static bool log_has(const char *text)
+{
+    if (access(server->log, R_OK) != 0)
+        return false;
+    char *log = harness_read_file(server->log);
+    bool has = strstr(log, text) != NULL;
+    free(log);
+    return has;
+}
+
+/* Whether this text gets an answer on a new connection. */
+static bool is_answered(const char *text)
+{
+    char out[TEXT_SIZE] = "";
+    struct server plain = *server;
+    plain.is_tls = false;
+    int fd = raw_connect(&plain);
+    if (secure_shake(fd) == 0) {
+        raw_send(fd, text, strlen(text));
+        raw_read(fd, out, sizeof out, "}\n", SOON_MS);
+    }
+    close(fd);
+    return strncmp(out, "HTTP/1.1 200 ", 13) == 0;
+}
+
+static double handshakes(const char *result)
+{
+    char sample[80];
+    snprintf(sample, sizeof sample,
+             "redlockd_tls_handshakes_total{result=\"%s\"}", result);
+    return http_metric(server, sample);
+}
+
+/* ---- the start ----------------------------------------------------------- */
+
+/*
+ * What redlockd says when it does not start with these options: EX_CONFIG if
+ * they are wrong, EXIT_FAILURE if a file is, which may be there the next time.
+ */
+static void expect_refused(int status, const char *options, const char *reason)
+{
+    char text[6 * PATH_SIZE], *output;
+    char *argv[] = {"sh", "-c", text, NULL};
+    snprintf(text, sizeof text,
+             "%s --nodes 127.0.0.1:1 --listen 127.0.0.1:%d %s",
+             harness_binary(), harness_free_port(), options);
+    ck_assert_int_eq(harness_run(argv, NULL, &output), status);
+    ck_assert_msg(strstr(output, reason), "'%s' instead of '%s'", output,
+                  reason);
+    ck_assert_ptr_eq(strchr(output, '\n'), output + strlen(output) - 1);
+    free(output);
+}
+
+static void write_text(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_ge(fputs(text, file), 0);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+START_TEST(what_is_wrong_at_the_start_is_told_in_one_line)
+{
+    char text[4 * PATH_SIZE];
+    make_authorities();
+    const struct subject other = {.common = "other"};
+    struct pair second = authority_issue(&ours, &other);
+    expect_refused(EX_CONFIG, "--tls-cert x.pem",
+                   "--tls-cert is given without --tls-key");
+    expect_refused(EX_CONFIG, "--tls-key x.pem",
+                   "--tls-key is given without --tls-cert");
+    expect_refused(EX_CONFIG, "--tls-client-ca x.pem",
+                   "--tls-client-ca: needs TLS; give --tls-cert");
+    expect_refused(EXIT_FAILURE, "--tls-cert /none/a --tls-key /none/b",
+                   "--tls-cert \"/none/a\": No such file or directory");
+    snprintf(text, sizeof text, "--tls-cert %s --tls-key /none/b",
+             pair.certificate);
+    expect_refused(EXIT_FAILURE, text,
+                   "--tls-key \"/none/b\": No such file or directory");
+    snprintf(text, sizeof text, "--tls-cert %s --tls-key %s", pair.certificate,
+             second.key);
+    expect_refused(EXIT_FAILURE, text,
+                   "does not belong to the first certificate");
+    snprintf(text, sizeof text, "--tls-cert %s --tls-key %s", pair.key,
+             pair.key);
+    expect_refused(EXIT_FAILURE, text, "holds no certificate in PEM");
+    snprintf(text, sizeof text, "--tls-cert %s --tls-key %s", pair.certificate,
+             pair.certificate);
+    expect_refused(EXIT_FAILURE, text, "holds no private key in PEM");
+    write_text(second.key, "");
+    expect_refused(EXIT_FAILURE, options_with("--tls-client-ca /none/c"),
+                   "--tls-client-ca \"/none/c\": No such file");
+    snprintf(text, sizeof text, "--tls-client-ca %s", second.key);
+    expect_refused(EXIT_FAILURE, options_with(text),
+                   "holds no certificate in PEM");
+    authority_free(&ours);
+    authority_free(&theirs);
+}
+END_TEST
+
+/* Operators must notice; but whoever does not verify it is served. */
+START_TEST(what_is_unwise_is_warned_of)
+{
+    static const struct subject subjects[] = {
+        {.common = "old", .since_s = -2 * DAY_S, .until_s = -DAY_S},
+        {.common = "new", .since_s = DAY_S, .until_s = 2 * DAY_S},
+    };
+    static const char *const events[] = {"event=tls_certificate_expired",
+                                         "event=tls_certificate_not_yet_valid"};
+    make_authorities();
+    pair = authority_issue(&ours, &subjects[_i]);
+    ck_assert_int_eq(chmod(pair.key, 0644), 0);
+    connect_as(NULL);
+    secure_set_client(&(struct secure_client){.authority = NULL});
+    world_start_nodes(&world, 1);
+    world_start_server(&world, 0, options_with(""));
+    WAIT_UNTIL(SOON_MS, log_has("event=start"));
+    ck_assert(log_has(events[_i]));
+    ck_assert(log_has("event=tls_key_is_open"));
+    ck_assert(is_answered(livez));
+    end();
+}
+END_TEST
+
+static const struct {
+    const char *host;
+    bool has_tls, has_auth;
+} listeners[] = {
+    {"127.0.0.1", false, false}, {"0.0.0.0", false, false},
+    {"0.0.0.0", true, false},    {"0.0.0.0", false, true},
+    {"0.0.0.0", true, true},
+};
+
+START_TEST(a_server_that_others_can_reach_warns_of_what_is_missing)
+{
+    const bool is_reached = strcmp(listeners[_i].host, "127.0.0.1") != 0;
+    char options[12 * PATH_SIZE], auth[PATH_SIZE];
+    make_authorities();
+    connect_as(NULL);
+    auth_make(auth, "blue " AUTH_BLUE " lock\n");
+    world_start_nodes(&world, 1);
+    server->port = harness_free_port();
+    snprintf(options, sizeof options, "--listen %s:%d %s %s %s",
+             listeners[_i].host, server->port,
+             listeners[_i].has_tls ? options_with("") : "",
+             listeners[_i].has_auth ? "--auth-file" : "",
+             listeners[_i].has_auth ? auth : "");
+    world_start_server(&world, 0, options);
+    world_wait_ready(&world, 0);
+    ck_assert_int_eq(auth_count_log(server, "event=clients_in_the_clear"),
+                     is_reached && !listeners[_i].has_tls);
+    ck_assert_int_eq(auth_count_log(server, "event=open_to_all"),
+                     is_reached && !listeners[_i].has_auth);
+    end();
+}
+END_TEST
+
+/* ---- who may connect ----------------------------------------------------- */
+
+START_TEST(plain_http_is_closed_and_counted)
+{
+    char out[TEXT_SIZE];
+    begin();
+    struct server plain = *server;
+    plain.is_tls = false;
+    ck_assert_int_eq(raw_status(&plain, livez, strlen(livez), out, sizeof out),
+                     0);
+    ck_assert_double_eq(handshakes("not_tls"), 1);
+    ck_assert(log_has("the client does not speak TLS"));
+    end();
+}
+END_TEST
+
+static int count_warnings(void)
+{
+    return auth_count_log(server, "level=warn") +
+           auth_count_log(server, "level=error");
+}
+
+/* Now, and not when the deadline for a head passes; and it is no error. */
+START_TEST(tls_to_the_plain_port_is_refused_at_once)
+{
+    static const char *const kinds[] = {NULL, "NORMAL:-VERS-ALL:+VERS-TLS1.2"};
+    secure_set_client(&(struct secure_client){.priorities = kinds[_i]});
+    world_start(&world, 1, "");
+    int before = count_warnings();
+    for (int i = 0; i < 20; i++) { /* a hello is random, in part */
+        int fd = raw_connect(server);
+        ck_assert_int_lt(secure_shake(fd), 0);
+        close(fd);
+    }
+    ck_assert_double_eq(http_metric(server, "redlockd_connections_cut_total"),
+                        0);
+    ck_assert_int_eq(count_warnings(), before);
+    lock_expect_cycle(server, "next");
+    world_stop(&world);
+}
+END_TEST
+
+START_TEST(old_versions_are_refused)
+{
+    static const char *const old[] = {
+        "NORMAL:-VERS-ALL:+VERS-TLS1.1:%COMPAT",
+        "NORMAL:-VERS-ALL:+VERS-TLS1.0:%COMPAT",
+        "NORMAL:-VERS-ALL:+VERS-TLS1.2:-KX-ALL:+RSA",
+        "NORMAL:-VERS-ALL:+VERS-TLS1.2:-CIPHER-ALL:+AES-256-CBC:+AES-128-CBC"};
+    begin();
+    for (size_t i = 0; i < sizeof old / sizeof *old; i++) {
+        secure_set_client(&(struct secure_client){.priorities = old[i]});
+        ck_assert_msg(!is_answered(livez), "%s", old[i]);
+    }
+    connect_as(NULL);
+    ck_assert(is_answered(livez));
+    ck_assert_double_ge(handshakes("failed"), 4);
+    end();
+}
+END_TEST
+
+START_TEST(only_clients_with_a_good_certificate_are_served)
+{
+    const struct subject good = {.uri = "spiffe://x/a", .is_client = true};
+    const struct subject old = {.dns = "old.example",
+                                .since_s = -2 * DAY_S,
+                                .until_s = -DAY_S,
+                                .is_client = true};
+    const struct subject early = {.dns = "early.example",
+                                  .since_s = DAY_S,
+                                  .until_s = 2 * DAY_S,
+                                  .is_client = true};
+    const struct subject no_client = {.dns = "server.example"};
+    begin_mutual();
+    struct pair client = authority_issue(&theirs, &good);
+    connect_as(&client);
+    ck_assert(is_answered(nodes));
+    const struct pair bad[] = {
+        authority_issue(&ours, &good), authority_issue(&theirs, &old),
+        authority_issue(&theirs, &early), authority_issue(&theirs, &no_client)};
+    for (int i = 0; i < 4; i++) {
+        connect_as(&bad[i]);
+        ck_assert_msg(!is_answered(nodes), "client %d", i);
+    }
+    connect_as(&client);
+    /* the first is not of whom the server asks for: it shows none at all */
+    ck_assert_double_eq(handshakes("bad_certificate"), 3);
+    ck_assert(log_has("event=tls_refused"));
+    end();
+}
+END_TEST
+
+START_TEST(without_a_certificate_only_probes_of_this_machine_are_answered)
+{
+    begin_mutual();
+    const struct pair *client = secure_client()->pair;
+    connect_as(NULL);
+    ck_assert(is_answered(livez));
+    ck_assert(!is_answered(nodes));
+    char listen[32];
+    snprintf(listen, sizeof listen, "--listen=127.0.0.1:%d", server->port);
+    char *argv[] = {
+        (char *)harness_binary(), listen,      "--healthcheck", "--tls-cert",
+        pair.certificate,         "--tls-key", pair.key,        NULL};
+    char *output;
+    ck_assert_int_eq(harness_run(argv, NULL, &output), 0);
+    ck_assert_str_eq(output, "");
+    free(output);
+    connect_as(client);
+    end();
+}
+END_TEST
+
+/* ---- reload -------------------------------------------------------------- */
+
+static void reload(const char *event)
+{
+    kill(server->pid, SIGHUP);
+    WAIT_UNTIL(SOON_MS, log_has(event));
+}
+
+START_TEST(a_reload_serves_the_new_certificate_and_keeps_connections)
+{
+    const struct subject subject = {.common = "localhost", .is_rsa = true};
+    char out[TEXT_SIZE];
+    begin();
+    int fd = raw_connect(server);
+    struct pair renewed = authority_issue(&theirs, &subject);
+    authority_replace(&pair, &renewed);
+    reload("event=tls_reloaded");
+    ck_assert(!is_answered(livez)); /* it trusts ours */
+    raw_send(fd, livez, strlen(livez));
+    raw_read(fd, out, sizeof out, "}\n", SOON_MS);
+    ck_assert_ptr_nonnull(strstr(out, "HTTP/1.1 200 "));
+    close(fd);
+    secure_set_client(&(struct secure_client){.authority = theirs.path});
+    http_disconnect();
+    ck_assert(is_answered(livez));
+    end();
+}
+END_TEST
+
+START_TEST(a_bad_reload_changes_nothing)
+{
+    begin();
+    write_text(pair.key, "nothing\n");
+    reload("event=tls_reload_failed");
+    ck_assert(log_has("holds no private key in PEM"));
+    ck_assert(is_answered(livez));
+    end();
+}
+END_TEST
+
+/* Also on the connections that it has. */
+START_TEST(who_is_not_trusted_any_more_is_not_served_any_more)
+{
+    char out[TEXT_SIZE];
+    begin_mutual();
+    int fd = raw_connect(server);
+    raw_send(fd, nodes, strlen(nodes));
+    raw_read(fd, out, sizeof out, "}\n", SOON_MS);
+    ck_assert_ptr_nonnull(strstr(out, "HTTP/1.1 200 "));
+    reload("event=tls_reloaded"); /* the same again: nothing changes */
+    raw_send(fd, nodes, strlen(nodes));
+    raw_read(fd, out, sizeof out, "}\n", SOON_MS);
+    ck_assert_ptr_nonnull(strstr(out, "HTTP/1.1 200 "));
+    ck_assert_int_eq(rename(ours.path, theirs.path), 0);
+    kill(server->pid, SIGHUP);
+    WAIT_UNTIL(SOON_MS, !is_answered(nodes));
+    raw_send(fd, nodes, strlen(nodes));
+    ck_assert_uint_eq(raw_read(fd, out, sizeof out, "}\n", SOON_MS), 0);
+    close(fd);
+    http_disconnect();
+    end();
+}
+END_TEST
+
+/* ---- keep-alive and large answers ---------------------------------------- */
+
+START_TEST(large_answers_come_whole)
+{
+    begin();
+    double before = handshakes("done");
+    for (int i = 0; i < 20; i++) {
+        const struct answer *a =
+            HTTP(server, .method = "GET", .path = "/openapi.yaml");
+        answer_expect(a, 200, NULL);
+        ck_assert_uint_gt(a->body_len, 50000);
+    }
+    ck_assert_double_le(handshakes("done"), before); /* kept alive */
+    end();
+}
+END_TEST
+
+Suite *check_tls(void)
+{
+    Suite *suite = suite_create("tls");
+    TCase *tcase = tcase_create("tls");
+    tcase_set_timeout(tcase, 60);
+    tcase_add_test(tcase, what_is_wrong_at_the_start_is_told_in_one_line);
+    tcase_add_loop_test(tcase, what_is_unwise_is_warned_of, 0, 2);
+    tcase_add_loop_test(tcase,
+                        a_server_that_others_can_reach_warns_of_what_is_missing,
+                        0, (int)(sizeof listeners / sizeof *listeners));
+    tcase_add_test(tcase, plain_http_is_closed_and_counted);
+    tcase_add_loop_test(tcase, tls_to_the_plain_port_is_refused_at_once, 0, 2);
+    tcase_add_test(tcase, old_versions_are_refused);
+    tcase_add_test(tcase, only_clients_with_a_good_certificate_are_served);
+    tcase_add_test(
+        tcase, without_a_certificate_only_probes_of_this_machine_are_answered);
+    tcase_add_test(tcase,
+                   a_reload_serves_the_new_certificate_and_keeps_connections);
+    tcase_add_test(tcase, a_bad_reload_changes_nothing);
+    tcase_add_test(tcase, who_is_not_trusted_any_more_is_not_served_any_more);
+    tcase_add_test(tcase, large_answers_come_whole);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

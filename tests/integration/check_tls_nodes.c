@@ -1,0 +1,382 @@
+/*
+ * TLS to the nodes: locks work over it, and GET /nodes says precisely why a
+ * node is not believed.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include "grant.h"
+#include "node.h"
+#include "tlsnode.h"
+#include "waiter.h"
+
+Suite *check_tls_nodes(void);
+
+#define COUNT(array) (int)(sizeof(array) / sizeof *(array))
+
+enum { SOON_MS = 20000, HOUR_S = 3600 };
+
+static struct world world;
+static const struct server *const server = &world.servers[0];
+static char dir[PATH_SIZE]; /* of the last node's certificate */
+
+/* Before the nodes start; each reads its files then. */
+static void secure_nodes(int first, int count)
+{
+    for (int i = first; i < first + count; i++)
+        snprintf(world.nodes[i].tls, sizeof world.nodes[i].tls, "%s",
+                 tlsnode_dir());
+}
+
+/* Nodes with TLS, stopped and started anew. */
+static void restart_nodes(int first, int count)
+{
+    for (int i = first; i < first + count; i++) {
+        node_kill(&world.nodes[i]);
+        node_start(&world.nodes[i]);
+    }
+}
+
+static void start_secure(int count, const char *options)
+{
+    world_start_nodes(&world, count);
+    secure_nodes(0, count);
+    restart_nodes(0, count);
+    world_start_server(&world, 0, options);
+    world_wait_ready(&world, 0);
+}
+
+/* What GET /nodes says of node 0. */
+static bool node_has(const char *state, const char *detail)
+{
+    const struct answer *a = HTTP(server, .method = "GET", .path = "/nodes");
+    return strcmp(answer_text(a, "nodes.0.state"), state) == 0 &&
+           strstr(answer_text(a, "nodes.0.detail"), detail);
+}
+
+static bool log_has(const char *text)
+{
+    char *log = harness_read_file(server->log);
+    bool has = strstr(log, text) != NULL;
+    free(log);
+    return has;
+}
+
+static void await_node(const char *state, const char *detail)
+{
+    WAIT_UNTIL(SOON_MS, http_probe(server, "/livez") == 200);
+    WAIT_UNTIL(SOON_MS, node_has(state, detail));
+}
+
+/* ---- locks --------------------------------------------------------------- */
+
+START_TEST(locks_work_over_tls)
+{
+    struct lock lock;
+    start_secure(3, "");
+    answer_expect(lock_acquire(server, "a", 20000, &lock), 201, NULL);
+    answer_expect(lock_acquire(server, "a", 20000, NULL), 409, "lock_held");
+    answer_expect(lock_extend(server, &lock, 30000), 200, NULL);
+    answer_expect(lock_inspect(server, "a"), 200, NULL);
+    answer_expect(HTTP(server, .method = "GET", .path = "/locks"), 200, NULL);
+    int fd = waiter_send(server, "a", 20000, 15000);
+    waiter_expect_count(server, 1);
+    answer_expect(lock_release(server, &lock), 200, NULL);
+    lock = waiter_expect_grant(fd, "a", SOON_MS).lock;
+    answer_expect(lock_release(server, &lock), 200, NULL);
+    ck_assert(!log_has("rediss://")); /* a node's name is as without TLS */
+    world_stop(&world);
+}
+END_TEST
+
+/* Releases come through another server: subscriptions speak TLS, too. */
+START_TEST(releases_are_announced_over_tls)
+{
+    enum { TURNS = 20 };
+    struct lock lock;
+    const struct server *other = &world.servers[1];
+    start_secure(3, "");
+    world_start_server(&world, 1, "");
+    world_wait_ready(&world, 1);
+    answer_expect(lock_acquire(server, "a", 60000, &lock), 201, NULL);
+    for (int i = 0; i < TURNS; i++) {
+        int fd = waiter_send(i % 2 ? server : other, "a", 60000, 40000);
+        waiter_expect_count(i % 2 ? server : other, 1);
+        answer_expect(lock_release(i % 2 ? other : server, &lock), 200, NULL);
+        lock = waiter_expect_grant(fd, "a", SOON_MS).lock;
+    }
+    /* the first ones may be woken by the subscription, once it is confirmed */
+    ck_assert_int_gt(waiter_handovers(server, "announcement") +
+                         waiter_handovers(other, "announcement"),
+                     0);
+    world_stop(&world);
+}
+END_TEST
+
+START_TEST(nodes_with_and_without_tls_mix)
+{
+    world_start_nodes(&world, 3);
+    secure_nodes(0, 1);
+    restart_nodes(0, 1);
+    world_start_server(&world, 0, "");
+    world_wait_ready(&world, 0);
+    lock_expect_cycle(server, "a");
+    world_stop(&world);
+}
+END_TEST
+
+/* Same hosts, same ports: no new configuration, and no lock is lost. */
+START_TEST(tls_can_be_switched_on_in_a_service)
+{
+    struct lock lock;
+    world_start(&world, 3, "");
+    answer_expect(lock_acquire(server, "a", 60000, &lock), 201, NULL);
+    world_stop_server(&world, 0);
+    secure_nodes(0, 3);
+    restart_nodes(0, 3);
+    world_start_server(&world, 0, "");
+    world_wait_ready(&world, 0);
+    ck_assert(!log_has("other_configuration"));
+    answer_expect(lock_extend(server, &lock, 60000), 200, NULL);
+    answer_expect(lock_release(server, &lock), 200, NULL);
+    world_stop(&world);
+}
+END_TEST
+
+START_TEST(nodes_that_die_and_hang_cost_no_request)
+{
+    start_secure(5, "");
+    node_kill(&world.nodes[3]);
+    node_pause(&world.nodes[4]);
+    for (int i = 0; i < 20; i++)
+        lock_expect_cycle(server, "a");
+    node_start(&world.nodes[3]);
+    node_resume(&world.nodes[4]);
+    world_wait_ready(&world, 0);
+    lock_expect_cycle(server, "a");
+    world_stop(&world);
+}
+END_TEST
+
+/* ---- certificates -------------------------------------------------------- */
+
+static const struct {
+    struct certs_wish wish;
+    bool is_foreign; /* signed by itself */
+    const char *detail;
+} bad[] = {
+    {{.address = "127.0.0.1", .begins_s = -2 * HOUR_S, .ends_s = -HOUR_S},
+     false,
+     "has expired"},
+    {{.address = "127.0.0.1", .begins_s = HOUR_S / 2}, false, "not yet valid"},
+    {{.name = "redis1.test"}, false, "not for the name in --nodes: 127.0.0.1"},
+    {{.address = "127.0.0.1"}, true, "self-signed"},
+};
+
+static void start_one(const struct certs *certs)
+{
+    world_start_nodes(&world, 1);
+    tlsnode_make_dir(dir);
+    if (certs != NULL)
+        tlsnode_replace(dir, certs);
+    snprintf(world.nodes[0].tls, sizeof world.nodes[0].tls, "%s", dir);
+    restart_nodes(0, 1);
+}
+
+START_TEST(node_that_proves_nothing_does_not_vote)
+{
+    struct certs_wish wish = bad[_i].wish;
+    wish.issuer = bad[_i].is_foreign ? NULL : tlsnode_ca();
+    struct certs *certs = certs_new(&wish);
+    start_one(certs);
+    world_start_server(&world, 0, "");
+    await_node("tls_failed", bad[_i].detail);
+    WAIT_UNTIL(SOON_MS, log_has(bad[_i].detail));
+    ck_assert_int_eq(http_probe(server, "/readyz"), 503);
+    certs_free(certs);
+    world_stop(&world);
+}
+END_TEST
+
+/* The old connection goes on, but the node must be confirmed by new ones. */
+START_TEST(replaced_certificate_is_verified_again)
+{
+    char options[2 * PATH_SIZE + 64];
+    struct certs *self = certs_new_node(NULL);
+    struct certs *fresh = certs_new_node(tlsnode_ca());
+    start_one(NULL);
+    world_start_server(&world, 0, "");
+    world_wait_ready(&world, 0);
+    snprintf(options, sizeof options,
+             "CONFIG SET tls-cert-file %s/" TLSNODE_CERT
+             " tls-key-file %s/" TLSNODE_KEY,
+             dir, dir);
+    tlsnode_replace(dir, self);
+    node_do(&world.nodes[0], options);
+    await_node("tls_failed", "self-signed");
+    tlsnode_replace(dir, fresh);
+    node_do(&world.nodes[0], options);
+    world_wait_ready(&world, 0);
+    lock_expect_cycle(server, "a");
+    certs_free(self);
+    certs_free(fresh);
+    world_stop(&world);
+}
+END_TEST
+
+START_TEST(node_that_asks_gets_our_certificate)
+{
+    char options[3 * PATH_SIZE];
+    start_one(NULL);
+    world.nodes[0].asks = true;
+    restart_nodes(0, 1);
+    world_start_server(&world, 0, "");
+    await_node("tls_failed", "wants a client certificate");
+    world_stop_server(&world, 0);
+    snprintf(options, sizeof options,
+             "--node-cert %s/" TLSNODE_CERT " --node-key %s/" TLSNODE_KEY, dir,
+             dir);
+    world_start_server(&world, 0, options);
+    world_wait_ready(&world, 0);
+    lock_expect_cycle(server, "a");
+    world_stop(&world);
+}
+END_TEST
+
+/* ---- the wrong scheme ---------------------------------------------------- */
+
+START_TEST(scheme_that_does_not_fit_is_named)
+{
+    char options[PATH_SIZE];
+    start_one(NULL);
+    snprintf(options, sizeof options, "--nodes redis://127.0.0.1:%d",
+             world.nodes[0].port);
+    world_start_server(&world, 0, options);
+    await_node("unreachable", "if the node speaks TLS, write rediss://");
+    world_stop_server(&world, 0);
+    *world.nodes[0].tls = '\0';
+    restart_nodes(0, 1);
+    snprintf(options, sizeof options,
+             "--nodes rediss://127.0.0.1:%d --node-ca %s/" TLSNODE_CA,
+             world.nodes[0].port, tlsnode_dir());
+    world_start_server(&world, 0, options);
+    await_node("silent", "if the node does not speak TLS, write redis://");
+    world_stop(&world);
+}
+END_TEST
+
+/* ---- files --------------------------------------------------------------- */
+
+static void hang_up(void)
+{
+    ck_assert_int_eq(kill(server->pid, SIGHUP), 0);
+}
+
+START_TEST(hangup_reads_the_files_again)
+{
+    char options[PATH_SIZE + 32], path[PATH_SIZE + 16], ours[PATH_SIZE];
+    struct certs *stranger = certs_new_ca();
+    start_one(NULL);
+    tlsnode_make_dir(ours);
+    snprintf(path, sizeof path, "%s/" TLSNODE_CA, ours);
+    snprintf(options, sizeof options, "--node-ca %s", path);
+    certs_write(stranger, path);
+    world_start_server(&world, 0, options);
+    await_node("tls_failed", "an issuer that --node-ca");
+    certs_write(tlsnode_ca(), path);
+    hang_up();
+    world_wait_ready(&world, 0);
+    ck_assert(log_has("event=node_tls_reloaded"));
+    ck_assert_int_eq(truncate(path, 0), 0);
+    hang_up();
+    WAIT_UNTIL(SOON_MS, log_has("event=node_tls_not_reloaded"));
+    ck_assert(log_has("no certificate or key in PEM form"));
+    restart_nodes(0, 1); /* a new connection, by the old file */
+    world_wait_ready(&world, 0);
+    lock_expect_cycle(server, "a");
+    certs_free(stranger);
+    world_stop(&world);
+}
+END_TEST
+
+static void expect_refusal(int status, const char *option, const char *path,
+                           const char *reason)
+{
+    char *output;
+    char nodes[] = "rediss://:SECRET@127.0.0.1:1";
+    char flag[64];
+    snprintf(flag, sizeof flag, "--%s", option);
+    char *check[] = {(char *)harness_binary(),
+                     "--check-config",
+                     "--nodes",
+                     nodes,
+                     flag,
+                     (char *)path,
+                     NULL};
+    char *serve[] = {
+        (char *)harness_binary(), "--nodes", nodes, flag, (char *)path, NULL};
+    char *const *const both[] = {check, serve};
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(harness_run(both[i], NULL, &output), status);
+        ck_assert_msg(strstr(output, reason) && strstr(output, flag), "%s",
+                      output);
+        ck_assert_ptr_null(strstr(output, "SECRET"));
+        free(output);
+    }
+}
+
+START_TEST(bad_files_are_refused_at_the_start)
+{
+    char path[PATH_SIZE + 16];
+    tlsnode_make_dir(dir);
+    expect_refusal(EXIT_FAILURE, "node-ca", "/none.pem", "No such file");
+    snprintf(path, sizeof path, "%s/" TLSNODE_KEY, dir);
+    expect_refusal(EXIT_FAILURE, "node-ca", path,
+                   "no certificate or key in PEM form");
+    snprintf(path, sizeof path, "%s/" TLSNODE_CERT, dir);
+    expect_refusal(EX_CONFIG, "node-cert", path, "without --node-key");
+}
+END_TEST
+
+START_TEST(password_and_key_are_in_no_log)
+{
+    char options[4 * PATH_SIZE];
+    start_one(NULL);
+    node_do(&world.nodes[0], "CONFIG SET requirepass hunter2");
+    snprintf(options, sizeof options,
+             "--nodes rediss://:hunter3@127.0.0.1:%d --node-ca %s/" TLSNODE_CA
+             " --node-cert %s/" TLSNODE_CERT " --node-key %s/" TLSNODE_KEY,
+             world.nodes[0].port, dir, dir, dir);
+    world_start_server(&world, 0, options);
+    await_node("no_permission", "");
+    ck_assert(!log_has("hunter"));
+    ck_assert(!log_has("PRIVATE"));
+    world_stop(&world);
+}
+END_TEST
+
+Suite *check_tls_nodes(void)
+{
+    Suite *suite = suite_create("tls_nodes");
+    TCase *tc = tcase_create("tls_nodes");
+    tcase_set_timeout(tc, 120);
+    tcase_add_test(tc, locks_work_over_tls);
+    tcase_add_test(tc, releases_are_announced_over_tls);
+    tcase_add_test(tc, nodes_with_and_without_tls_mix);
+    tcase_add_test(tc, tls_can_be_switched_on_in_a_service);
+    tcase_add_test(tc, nodes_that_die_and_hang_cost_no_request);
+    tcase_add_loop_test(tc, node_that_proves_nothing_does_not_vote, 0,
+                        COUNT(bad));
+    tcase_add_test(tc, replaced_certificate_is_verified_again);
+    tcase_add_test(tc, node_that_asks_gets_our_certificate);
+    tcase_add_test(tc, scheme_that_does_not_fit_is_named);
+    tcase_add_test(tc, hangup_reads_the_files_again);
+    tcase_add_test(tc, bad_files_are_refused_at_the_start);
+    tcase_add_test(tc, password_and_key_are_in_no_log);
+    suite_add_tcase(suite, tc);
+    return suite;
+}

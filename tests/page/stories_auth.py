@@ -1,0 +1,79 @@
+"""What a person sees of a server that has an auth file.
+
+It serves at GUARDED, over the same nodes; there is a token that may read, and
+one that may only lock.
+"""
+from __future__ import annotations
+
+import os
+
+from selenium.webdriver.common.keys import Keys
+
+from browser import Browser, eventually
+from service import Service
+
+
+def enter(browser: Browser, token: str) -> None:
+    eventually(lambda: browser.find("#token")[0].is_displayed(),
+               "it asks for a token")
+    assert browser.run("return document.activeElement.id") == "token-text"
+    browser.press(token, Keys.ENTER)
+
+
+def is_closed(browser: Browser) -> bool:
+    return not any(browser.find(f"#{name}")[0].is_displayed()
+                   for name in ("verdict", "locks", "charts", "gone"))
+
+
+def check(browser: Browser, service: Service) -> None:
+    browser.open("/")
+    eventually(lambda: browser.find("#token")[0].is_displayed(), "it asks")
+    assert is_closed(browser)
+    assert browser.run("return document.title") == "Token needed – redlockd"
+    browser.looks_good()
+    enter(browser, "no-such-token")
+    eventually(lambda: browser.text("#token-why") ==
+               "The server does not know this token.", "a wrong token")
+    assert is_closed(browser)
+    enter(browser, "é")
+    eventually(lambda: browser.text("#token-why") == "This cannot be a token.",
+               "no token at all")
+    enter(browser, "locker-token")
+    eventually(lambda: "lacks the scope read" in browser.text("#gone-text"),
+               "who may not read is told")
+    assert not browser.find("#token")[0].is_displayed()
+    assert "lacks the scope read" in browser.text("#locks-note")
+    browser.run("sessionStorage.clear()")
+    enter(browser, "reader-token")
+    eventually(lambda: browser.text("#verdict-line") == "Locking works.",
+               "a good token")
+    lock = service.acquire("guarded")
+    eventually(lambda: browser.row("guarded"), "the locks")
+    eventually(lambda: "connection" in browser.text("#facts"), "the metrics")
+    service.release(lock)
+    assert not browser.find("#token")[0].is_displayed()
+    browser.run("location.reload()")
+    eventually(lambda: browser.text("#verdict-line") == "Locking works.",
+               "the token is kept in the tab")
+
+
+def a_server_with_an_auth_file_asks_for_a_token(browser: Browser,
+                                                service: Service) -> None:
+    origin = browser.origin
+    errors = browser.unexpected_errors()
+    assert not errors, errors
+    browser.requests()
+    browser.origin = os.environ["GUARDED"]
+    try:
+        check(browser, service)
+        asked = browser.requests()
+        assert asked and not any("token" in url for url in asked), asked
+        # the console tells of each 401 and 403, and of nothing else
+        for error in browser.errors():
+            assert "status of 401" in error or "status of 403" in error, error
+    finally:
+        browser.origin = origin
+    browser.open("/")
+    eventually(lambda: browser.text("#verdict-line") == "Locking works.",
+               "the other server asks for none")
+    browser.requests()

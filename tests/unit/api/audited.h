@@ -1,0 +1,36 @@
+/*
+ * A service with an audit log in a file, and a log that can be read.
+ */
+#ifndef REDLOCKD_TEST_AUDITED_H
+#define REDLOCKD_TEST_AUDITED_H
+
+#include "../../../api/audit.h"
+#include "ask.h"
+
+extern struct audited {
+    struct loop *loop;
+    struct audit *audit; /* NULL: the test has freed it */
+    char path[64];       /* of its file */
+    char moved[64];      /* where a test may move that */
+    int log;
+} audited;
+
+/* ask_begin for a client that is known; each test is a process of its own. */
+void audited_begin(void);
+void audited_end(void);
+
+/* What the log has told since. */
+const char *audited_log(void);
+
+/* All of a file; good until the next call. */
+char *audited_all(const char *name);
+
+int audited_count(const char *name);
+
+/* The n-th line, from 0, without its end; NULL: there are no more. */
+const char *audited_line(const char *name, int n);
+
+/* The line without its moment, which must be one. */
+const char *audited_body(const char *line);
+
+#endif

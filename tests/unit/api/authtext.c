@@ -1,0 +1,32 @@
+#include "authtext.h"
+
+#include <check.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char path[64];
+
+const char *authtext_write(const char *text)
+{
+    if (path[0] == '\0') {
+        strcpy(path, "/tmp/redlockd-auth.XXXXXX");
+        int made = mkstemp(path);
+        ck_assert_int_ge(made, 0);
+        close(made);
+    }
+    int fd = open(path, O_WRONLY | O_TRUNC);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+    close(fd);
+    return path;
+}
+
+void authtext_remove(void)
+{
+    if (path[0] != '\0')
+        ck_assert_int_eq(unlink(path), 0);
+    path[0] = '\0';
+}

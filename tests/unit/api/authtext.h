@@ -1,0 +1,17 @@
+/*
+ * Auth files for the tests.
+ */
+#ifndef REDLOCKD_TEST_AUTHTEXT_H
+#define REDLOCKD_TEST_AUTHTEXT_H
+
+/* SHA-256 of "secret" and of "other" */
+#define AUTHTEXT_SECRET                                                        \
+    "sha256:2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b"
+#define AUTHTEXT_OTHER                                                         \
+    "sha256:d9298a10d1b0735837dc4bd85dac641b0f3cef27a47e5d53a54f2f3f5b2fcffa"
+
+/* A file of its own, with this text from now on. */
+const char *authtext_write(const char *text);
+void authtext_remove(void);
+
+#endif

@@ -1,0 +1,436 @@
+/*
+ * Who may ask what; the limits are in check_access_limits.c.
+ */
+#include <check.h>
+
+#include <stdio.h>
+
+#include "../../../api/access.h"
+#include "../../../api/identities.h"
+#include "../../../api/problem.h"
+#include "ask.h"
+#include "authtext.h"
+
+Suite *check_access(void);
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+#define PLAIN "Bearer realm=\"redlockd\""
+#define INVALID PLAIN ", error=\"invalid_token\""
+
+static struct access *access_now;
+
+static void use(const char *text)
+{
+    char error[ACCESS_ERROR_MAX];
+    access_now = access_new(authtext_write(text), error);
+    ck_assert_msg(access_now != NULL, "%s", error);
+    ask.service.access = access_now;
+}
+
+static struct http_login login;
+
+static void set_up(void)
+{
+    ask_begin();
+    memset(&login, 0, sizeof login);
+    ask.request.login = &login;
+}
+
+static void tear_down(void)
+{
+    access_end(access_now, &ask.request, true);
+    ask_end();
+    access_free(access_now);
+    access_now = NULL;
+    authtext_remove();
+}
+
+static const struct http_refusal *admit(const char *method, const char *target,
+                                        const char *authorization)
+{
+    ask.request.method = method;
+    ask.request.target = target;
+    ask.request.identity[0] = '\0';
+    ask.request.refusal = (struct http_refusal){0};
+    ask.request.head_read_us = play.now_us;
+    access_admit(access_now, &ask.request,
+                 authorization != NULL ? span_of(authorization)
+                                       : (struct span){0});
+    return &ask.request.refusal;
+}
+
+/* ---- who asks ----------------------------------------------------------- */
+
+static const struct {
+    const char *authorization, *peer_name;
+    const char *identity;  /* "": it is refused … */
+    const char *challenge; /* … so */
+} askers[] = {
+    {"Bearer secret", NULL, "billing", NULL},
+    {"bearer secret", "", "billing", NULL},
+    {"BEARER   secret", NULL, "billing", NULL},
+    {NULL, "gate way", "gateway", NULL},
+    {"Bearer secret", "gate way", "billing", NULL},
+    {"Bearer secret", "nobody", "billing", NULL},
+    {NULL, NULL, "", PLAIN},
+    {NULL, "", "", PLAIN},
+    {NULL, "nobody", "", PLAIN},
+    {"", NULL, "", PLAIN},
+    {"", "gate way", "", PLAIN},
+    {"Basic c2VjcmV0", "gate way", "", PLAIN},
+    {"Bearersecret", NULL, "", PLAIN},
+    {"Beare", NULL, "", PLAIN},
+    {"Bearer\tsecret", NULL, "", PLAIN},
+    {"secret", NULL, "", PLAIN},
+    {"Bearer", NULL, "", INVALID},
+    {"Bearer ", NULL, "", INVALID},
+    {"Bearer Secret", NULL, "", INVALID},
+    {"Bearer secre", NULL, "", INVALID},
+    {"Bearer secret1", NULL, "", INVALID},
+    {"Bearer secret secret", NULL, "", INVALID},
+    {"Bearer wrong", "gate way", "", INVALID},
+};
+
+static void check_asker(int i, const char *before)
+{
+    use("billing " AUTHTEXT_SECRET " read\ngateway cert:gate%20way read\n");
+    if (before != NULL)
+        ck_assert_ptr_null(admit("GET", "/nodes", before)->detail);
+    ask.request.peer_name = askers[i].peer_name;
+    const struct http_refusal *refusal =
+        admit("GET", "/nodes", askers[i].authorization);
+    ck_assert_str_eq(ask.request.identity, askers[i].identity);
+    ck_assert_pstr_eq(refusal->challenge, askers[i].challenge);
+    if (askers[i].challenge == NULL) {
+        ck_assert_ptr_null(refusal->detail);
+        return;
+    }
+    ck_assert_ptr_nonnull(refusal->detail);
+    ck_assert_int_eq(refusal->code, (int)PROBLEM_UNAUTHORIZED);
+}
+
+START_TEST(who_asks_is_known_or_refused)
+{
+    check_asker(_i, NULL);
+}
+END_TEST
+
+/* Whoever asked before on the connection. */
+START_TEST(a_token_that_is_kept_changes_nothing)
+{
+    check_asker(_i, "Bearer secret");
+}
+END_TEST
+
+/* ---- scopes ------------------------------------------------------------- */
+
+enum { OPEN = SCOPES };
+
+static const struct {
+    const char *method, *target, *force;
+    int scope;
+} calls[] = {
+    {"POST", "/locks", NULL, SCOPE_LOCK},
+    {"PUT", "/locks/a/extend", NULL, SCOPE_LOCK},
+    {"DELETE", "/locks/a", NULL, SCOPE_LOCK},
+    {"DELETE", "/locks/a", "7", SCOPE_ADMIN},
+    {"DELETE", "/locks/a", "", SCOPE_ADMIN},
+    {"DELETE", "/locks/~", "7", SCOPE_ADMIN},
+    {"DELETE", "/locks/~", NULL, SCOPE_LOCK},
+    {"GET", "/locks/~", NULL, SCOPE_READ},
+    {"PUT", "/locks/a%2/extend", NULL, SCOPE_LOCK},
+    {"GET", "/locks/a", NULL, SCOPE_READ},
+    {"HEAD", "/locks/a", NULL, SCOPE_READ},
+    {"GET", "/locks", NULL, SCOPE_READ},
+    {"GET", "http://x/locks", NULL, SCOPE_READ},
+    {"GET", "/nodes", NULL, SCOPE_READ},
+    {"GET", "/metrics", NULL, SCOPE_METRICS},
+    {"HEAD", "/metrics", NULL, SCOPE_METRICS},
+    {"GET", "/livez", NULL, OPEN},
+    {"GET", "/readyz", NULL, OPEN},
+    {"GET", "/", NULL, OPEN},
+    {"GET", "/page.css", NULL, OPEN},
+    {"GET", "/page.js", NULL, OPEN},
+    {"GET", "/page.svg", NULL, OPEN},
+    {"GET", "/docs", NULL, OPEN},
+    {"GET", "/openapi.yaml", NULL, OPEN},
+    {"OPTIONS", "/locks", NULL, OPEN},
+    {"OPTIONS", "*", NULL, OPEN},
+    {"PATCH", "/locks", NULL, OPEN},
+    {"GET", "/nope", NULL, OPEN},
+};
+
+static void expect_scope(int i, int has)
+{
+    const struct http_refusal *refusal =
+        admit(calls[i].method, calls[i].target, "Bearer secret");
+    bool is_allowed = calls[i].scope == OPEN || calls[i].scope == has;
+    ck_assert_msg((refusal->detail == NULL) == is_allowed, "%s %s with %s",
+                  calls[i].method, calls[i].target,
+                  scope_name((enum scope)has));
+    if (is_allowed)
+        return;
+    ck_assert_int_eq(refusal->code, (int)PROBLEM_FORBIDDEN);
+    ck_assert_ptr_null(refusal->challenge);
+    ck_assert_ptr_nonnull(
+        strstr(refusal->detail, scope_name((enum scope)calls[i].scope)));
+}
+
+START_TEST(each_call_needs_its_scope)
+{
+    if (calls[_i].force != NULL)
+        query_add(&ask.request.query, span_of("force"),
+                  span_of(calls[_i].force));
+    for (int has = 0; has < SCOPES; has++) {
+        char text[200];
+        snprintf(text, sizeof text, "a " AUTHTEXT_SECRET " %s\n",
+                 scope_name((enum scope)has));
+        use(text);
+        expect_scope(_i, has);
+        ask.request.access_result = 0;
+        access_free(access_now);
+    }
+    use("a " AUTHTEXT_SECRET " read\n");
+    bool is_open =
+        admit(calls[_i].method, calls[_i].target, NULL)->detail == NULL;
+    ck_assert(is_open == (calls[_i].scope == OPEN));
+}
+END_TEST
+
+START_TEST(without_a_file_anybody_may_ask)
+{
+    for (size_t i = 0; i < COUNT(calls); i++)
+        ck_assert_ptr_null(
+            admit(calls[i].method, calls[i].target, "Bearer x")->detail);
+    ck_assert_str_eq(ask.request.identity, "");
+    ck_assert(access_allows(NULL, &ask.request, span_of("a"), &ask.response));
+    ck_assert(access_shows(NULL, &ask.request, span_of("a")));
+    ck_assert(access_claim(NULL, &ask.request, span_of("a"), &ask.response));
+}
+END_TEST
+
+/* ---- prefixes ----------------------------------------------------------- */
+
+#define PREFIXED "a " AUTHTEXT_SECRET " lock,read,admin prefix=b/ prefix=bc\n"
+
+static const struct {
+    const char *target;
+    bool is_inside;
+} targets[] = {
+    {"/locks/bc", true},         {"/locks/bcd", true},
+    {"/locks/~Yi94", true}, /* b/x */
+    {"/locks/%7EYi94", true},    {"/locks/b", false},
+    {"/locks/~Yi8uLi9h", true}, /* b/../a: a name is no path */
+    {"/locks/B", false},         {"/locks/~Yy94", false}, /* c/x */
+    {"/locks/~~Yi94CmJj", true},                          /* b/x, bc */
+    {"/locks/~~Yi94CmM", false},                          /* b/x, c */
+    {"/locks/~~YQpiL3g", false},                          /* a, b/x */
+    {"/locks/%62%63", true},     {"/locks/%61", false},
+};
+
+START_TEST(the_id_in_the_path_must_lie_inside)
+{
+    char extend[100];
+    use(PREFIXED);
+    snprintf(extend, sizeof extend, "%s/extend", targets[_i].target);
+    for (int i = 0; i < 4; i++) {
+        if (i == 3)
+            query_add(&ask.request.query, span_of("force"), span_of("1"));
+        const struct http_refusal *refusal =
+            admit(i == 0   ? "GET"
+                  : i == 1 ? "PUT"
+                           : "DELETE",
+                  i == 1 ? extend : targets[_i].target, "Bearer secret");
+        ck_assert_msg((refusal->detail == NULL) == targets[_i].is_inside, "%s",
+                      targets[_i].target);
+        if (!targets[_i].is_inside)
+            ck_assert_int_eq(refusal->code, (int)PROBLEM_FORBIDDEN);
+    }
+}
+END_TEST
+
+static const struct {
+    const char *body;
+    bool is_inside;
+} bodies[] = {
+    {"{\"resource\":\"b/x\"}", true},
+    {"{\"resource\":\"\\u0062/x\"}", true},
+    {"{\"resource\":\"b\\/x\"}", true},
+    {"{\"resource\":\"c\"}", false},
+    {"{\"resource\":\" b/x\"}", false},
+    {"{\"resources\":[\"bc\",\"b/x\"]}", true},
+    {"{\"resources\":[\"b/x\",\"c\"]}", false},
+    {"{\"resources\":[\"a\",\"b/x\"]}", false},
+    {"{\"resources\":[\"b/x\",\"bb\",\"bc\"]}", false},
+    {"{\"resources\":[\"c\"]}", false},
+};
+
+START_TEST(what_an_acquire_names_must_lie_inside)
+{
+    use(PREFIXED);
+    ck_assert_ptr_null(admit("POST", "/locks", "Bearer secret")->detail);
+    bool is_answered = ask_send("POST", "/locks", bodies[_i].body);
+    ck_assert_msg(is_answered == !bodies[_i].is_inside, "%s", bodies[_i].body);
+    ck_assert_int_eq(play_count(CALL_ACQUIRE),
+                     bodies[_i].is_inside ? PLAY_NODES : 0);
+    if (is_answered)
+        ask_expect(403, "forbidden");
+}
+END_TEST
+
+static const struct {
+    const char *prefix;  /* asked for */
+    const char *scanned; /* NULL: it is refused */
+} lists[] = {
+    {"", "b"},      {"b", "b"},   {"b/", "b/"}, {"b/x", "b/x"}, {"bc", "bc"},
+    {"bcd", "bcd"}, {"bd", NULL}, {"a", NULL},  {"B", NULL},
+};
+
+START_TEST(a_list_is_narrowed)
+{
+    struct span prefix = span_of(lists[_i].prefix);
+    use(PREFIXED);
+    (void)admit("GET", "/locks", "Bearer secret");
+    bool may = access_narrow(access_now, &ask.request, &prefix, &ask.response);
+    ck_assert_msg(may == (lists[_i].scanned != NULL), "%s", lists[_i].prefix);
+    if (may)
+        ck_assert(span_is(prefix, lists[_i].scanned));
+    else
+        ck_assert_int_eq(ask.response.status, 403);
+}
+END_TEST
+
+START_TEST(a_list_shows_what_lies_inside)
+{
+    struct span prefix = span_of("z");
+    use(PREFIXED "all " AUTHTEXT_OTHER " read\n");
+    (void)admit("GET", "/locks", "Bearer secret");
+    ck_assert(access_shows(access_now, &ask.request, span_of("b/x")));
+    ck_assert(!access_shows(access_now, &ask.request, span_of("bd")));
+    (void)admit("GET", "/locks", "Bearer other");
+    ck_assert(access_shows(access_now, &ask.request, span_of("bd")));
+    ck_assert(access_narrow(access_now, &ask.request, &prefix, &ask.response));
+    ck_assert(span_is(prefix, "z"));
+}
+END_TEST
+
+/* ---- owner and key ------------------------------------------------------ */
+
+static struct span token_sent(void)
+{
+    return span_of(play_find(CALL_ACQUIRE, 0)->token);
+}
+
+static bool contains(struct span text, const char *part)
+{
+    return memmem(text.ptr, text.len, part, strlen(part)) != NULL;
+}
+
+START_TEST(the_identity_is_the_owner_if_none_is_sent)
+{
+    use("bill-1 " AUTHTEXT_SECRET " lock\n");
+    (void)admit("POST", "/locks", "Bearer secret");
+    ck_assert(!ask_send("POST", "/locks", "{\"resource\":\"a\"}"));
+    ck_assert(contains(token_sent(), ".bill-1"));
+    ask_anew();
+    (void)admit("POST", "/locks", "Bearer secret");
+    ck_assert(
+        !ask_send("POST", "/locks", "{\"resource\":\"a\",\"owner\":\"x\"}"));
+    ck_assert(contains(token_sent(), ".x"));
+}
+END_TEST
+
+/* What keyhash_make makes of key and resource, made by another program. */
+static const struct {
+    const char *authorization, *hash;
+} keys[] = {
+    {"Bearer secret", "+zZogFLvmBujbfdSZ5w9Zvw."},
+    {"Bearer other", "+8cgDLwiUGxwGSXaGoDHw6A."},
+};
+
+START_TEST(the_same_key_of_another_is_another)
+{
+    use("a " AUTHTEXT_SECRET " lock\nb " AUTHTEXT_OTHER " lock\n");
+    for (size_t i = 0; i < COUNT(keys); i++) {
+        ask_anew();
+        ask.request.idempotency_key = span_of("0123456789abcdef");
+        (void)admit("POST", "/locks", keys[i].authorization);
+        ck_assert(!ask_send("POST", "/locks", "{\"resource\":\"order:42\"}"));
+        ck_assert_msg(contains(token_sent(), keys[i].hash), "%.*s",
+                      (int)token_sent().len, token_sent().ptr);
+    }
+}
+END_TEST
+
+/* ---- reload ------------------------------------------------------------- */
+
+START_TEST(a_reload_is_seen_by_the_next_request)
+{
+    use("a " AUTHTEXT_SECRET " read\n");
+    ck_assert_ptr_null(admit("GET", "/nodes", "Bearer secret")->detail);
+    authtext_write("b " AUTHTEXT_OTHER " read\n");
+    ck_assert(access_reload(access_now));
+    ck_assert_ptr_nonnull(admit("GET", "/nodes", "Bearer secret")->detail);
+    ck_assert_ptr_null(admit("GET", "/nodes", "Bearer other")->detail);
+    authtext_write("b " AUTHTEXT_OTHER " read\nhalf");
+    ck_assert(!access_reload(access_now));
+    ck_assert_ptr_null(admit("GET", "/nodes", "Bearer other")->detail);
+    ck_assert(access_reload(NULL));
+}
+END_TEST
+
+START_TEST(who_is_removed_before_the_body_came_is_refused)
+{
+    use("a " AUTHTEXT_SECRET " lock\n");
+    (void)admit("POST", "/locks", "Bearer secret");
+    authtext_write("b " AUTHTEXT_OTHER " read\n");
+    ck_assert(access_reload(access_now));
+    ck_assert(ask_send("POST", "/locks", "{\"resource\":\"a\"}"));
+    ask_expect(401, "unauthorized");
+    ck_assert_str_eq(ask.response.challenge, INVALID);
+    struct span prefix = span_of("");
+    free(ask.response.body);
+    ck_assert(!access_narrow(access_now, &ask.request, &prefix, &ask.response));
+    ck_assert(!access_shows(access_now, &ask.request, span_of("a")));
+}
+END_TEST
+
+START_TEST(who_is_removed_while_it_waits_is_answered)
+{
+    use("a " AUTHTEXT_SECRET " lock locks=1\n");
+    (void)admit("POST", "/locks", "Bearer secret");
+    ck_assert(!ask_send("POST", "/locks", "{\"resource\":\"a\"}"));
+    authtext_write("b " AUTHTEXT_OTHER " read\n");
+    ck_assert(access_reload(access_now));
+    for (int i = 0; i < 3; i++)
+        play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
+    ask_answer(play.now_us);
+    ask_expect(201, NULL);
+}
+END_TEST
+
+Suite *check_access(void)
+{
+    Suite *suite = suite_create("access");
+    TCase *tc = tcase_create("access");
+    tcase_add_checked_fixture(tc, set_up, tear_down);
+    tcase_add_loop_test(tc, who_asks_is_known_or_refused, 0,
+                        (int)COUNT(askers));
+    tcase_add_loop_test(tc, each_call_needs_its_scope, 0, (int)COUNT(calls));
+    tcase_add_test(tc, without_a_file_anybody_may_ask);
+    tcase_add_loop_test(tc, the_id_in_the_path_must_lie_inside, 0,
+                        (int)COUNT(targets));
+    tcase_add_loop_test(tc, what_an_acquire_names_must_lie_inside, 0,
+                        (int)COUNT(bodies));
+    tcase_add_loop_test(tc, a_list_is_narrowed, 0, (int)COUNT(lists));
+    tcase_add_test(tc, a_list_shows_what_lies_inside);
+    tcase_add_test(tc, the_identity_is_the_owner_if_none_is_sent);
+    tcase_add_test(tc, the_same_key_of_another_is_another);
+    tcase_add_test(tc, a_reload_is_seen_by_the_next_request);
+    tcase_add_loop_test(tc, a_token_that_is_kept_changes_nothing, 0,
+                        (int)(sizeof askers / sizeof *askers));
+    tcase_add_test(tc, who_is_removed_before_the_body_came_is_refused);
+    tcase_add_test(tc, who_is_removed_while_it_waits_is_answered);
+    suite_add_tcase(suite, tc);
+    return suite;
+}

@@ -1,0 +1,331 @@
+/*
+ * How much identities may ask and hold.
+ */
+#include <check.h>
+#include <stdio.h>
+
+#include "../../../api/access.h"
+#include "../../../api/problem.h"
+#include "../../../server/base/clock.h"
+#include "../starve.h"
+#include "ask.h"
+#include "authtext.h"
+
+Suite *check_access_limits(void);
+
+#define TOKEN_A                                                                \
+    "{\"token\":\"1795221642000000."                                           \
+    "8f1c27a5b9d04e6e8f1c27a5b9d04e6e8f1c27a5\"}"
+
+static struct access *access_now;
+static int64_t ahead_us; /* of the nodes' time: buckets begin in ours */
+
+static void use(const char *text)
+{
+    char error[ACCESS_ERROR_MAX];
+    access_now = access_new(authtext_write(text), error);
+    ck_assert_msg(access_now != NULL, "%s", error);
+    ask.service.access = access_now;
+}
+
+static void end(bool is_answered)
+{
+    access_end(access_now, &ask.request, is_answered);
+    ask_anew();
+}
+
+static void tear_down(void)
+{
+    end(true);
+    ask_end();
+    access_free(access_now);
+    access_now = NULL;
+    authtext_remove();
+}
+
+static const struct http_refusal *admit(const char *method, const char *target)
+{
+    ask.request.method = method;
+    ask.request.target = target;
+    ask.request.head_read_us = play.now_us + ahead_us;
+    access_admit(access_now, &ask.request, span_of("Bearer secret"));
+    return &ask.request.refusal;
+}
+
+static void expect_metric(const char *line)
+{
+    char *text = NULL;
+    size_t len;
+    FILE *out = open_memstream(&text, &len);
+    ck_assert(access_print(access_now, play.now_us + ahead_us, out));
+    (void)fclose(out);
+    ck_assert_msg(strstr(text, line) != NULL, "no %s in %s", line, text);
+    free(text);
+}
+
+/* ---- requests ----------------------------------------------------------- */
+
+static void expect_limited(bool is_late)
+{
+    const struct http_refusal *refusal = admit("GET", "/nodes");
+    ck_assert_ptr_nonnull(refusal->detail);
+    ck_assert_int_eq(refusal->code, (int)PROBLEM_RATE_LIMITED);
+    ck_assert_int_ge(refusal->retry_after_ms, 1);
+    ck_assert_int_le(refusal->retry_after_ms, 2000);
+    ck_assert(refusal->is_late == is_late);
+    end(true);
+}
+
+START_TEST(more_requests_than_allowed_are_refused)
+{
+    use("a " AUTHTEXT_SECRET " read rate=2 burst=3\n");
+    for (int i = 0; i < 3; i++) {
+        ck_assert_ptr_null(admit("GET", "/nodes")->detail);
+        end(true);
+    }
+    for (int i = 0; i < 3; i++)
+        expect_limited(false);
+    expect_limited(true);
+    ahead_us += 500000;
+    ck_assert_ptr_null(admit("GET", "/nodes")->detail);
+    end(true);
+    expect_limited(false);
+    expect_limited(true);
+    expect_metric("{identity=\"a\",result=\"allowed\"} 4\n");
+    expect_metric("{identity=\"a\",result=\"limited\"} 6\n");
+}
+END_TEST
+
+START_TEST(what_is_forbidden_counts_among_the_requests)
+{
+    use("a " AUTHTEXT_SECRET " read rate=1\n");
+    ck_assert_int_eq(admit("GET", "/metrics")->code, (int)PROBLEM_FORBIDDEN);
+    end(true);
+    expect_limited(false);
+    expect_metric("{identity=\"a\",result=\"forbidden\"} 1\n");
+}
+END_TEST
+
+START_TEST(what_is_open_does_not_count)
+{
+    use("a " AUTHTEXT_SECRET " read rate=1\n");
+    for (int i = 0; i < 5; i++)
+        ck_assert_ptr_null(admit("GET", "/readyz")->detail);
+    ck_assert_ptr_null(admit("GET", "/nodes")->detail);
+}
+END_TEST
+
+START_TEST(crowds_of_strangers_are_answered_late)
+{
+    int late = 0;
+    use("a " AUTHTEXT_OTHER " read\n");
+    for (int i = 0; i < 1000; i++) {
+        late += admit("GET", "/nodes")->is_late;
+        end(true);
+    }
+    ck_assert_int_eq(late, 800);
+    ahead_us += 1000000;
+    ck_assert(!admit("GET", "/nodes")->is_late);
+    expect_metric("redlockd_unauthorized_total 1001\n");
+}
+END_TEST
+
+/* ---- locks -------------------------------------------------------------- */
+
+static bool acquire(const char *body)
+{
+    const struct http_refusal *refusal = admit("POST", "/locks");
+    return refusal->detail == NULL && !ask_send("POST", "/locks", body);
+}
+
+static void grant(int status)
+{
+    int first = play.sent_count > PLAY_NODES ? play.sent_count - PLAY_NODES : 0;
+    for (int i = first; i < play.sent_count; i++)
+        if (!play.sent[i].is_answered)
+            play_answer(CALL_ACQUIRE, play.sent[i].node, VOTE_GRANTED);
+    ask_answer(play.now_us);
+    ck_assert_int_eq(ask.response.status, status);
+}
+
+/* The client has its answer: the operation ends as connection_end ends it. */
+static void deliver(void)
+{
+    if (ask.request.op != 0)
+        engine_close(play.engine, ask.request.op);
+    ask.request.op = 0;
+    end(true);
+}
+
+static void hold(const char *body)
+{
+    ck_assert(acquire(body));
+    grant(201);
+    deliver();
+}
+
+static void expect_full(const char *body)
+{
+    ck_assert(!acquire(body));
+    if (ask.request.refusal.detail != NULL)
+        ck_assert_int_eq(ask.request.refusal.code, (int)PROBLEM_RATE_LIMITED);
+    else
+        ask_expect(429, "rate_limited");
+    end(true);
+}
+
+#define X "{\"resource\":\"x\",\"ttl_ms\":10000}"
+#define Y "{\"resource\":\"y\",\"ttl_ms\":20000}"
+#define Z "{\"resource\":\"z\",\"ttl_ms\":20000}"
+
+static void set_up(void)
+{
+    ask_begin();
+    ahead_us = clock_now_us();
+}
+
+static void use_two(void)
+{
+    ask_begin();
+    use("a " AUTHTEXT_SECRET " lock,read,admin locks=2\n");
+}
+
+START_TEST(more_locks_than_allowed_are_refused)
+{
+    hold(X);
+    hold(Y);
+    expect_full(Z);
+    expect_metric("redlockd_identity_locks{identity=\"a\"} 2\n");
+    ck_assert_ptr_null(admit("GET", "/nodes")->detail);
+    end(true);
+    play_advance(10000000); /* x ends */
+    hold(Z);
+    expect_full(X);
+}
+END_TEST
+
+START_TEST(locks_that_have_expired_are_not_shown)
+{
+    hold(X);
+    hold(Y);
+    play_advance(10000000); /* x ends, and nobody acquires */
+    expect_metric("redlockd_identity_locks{identity=\"a\"} 1\n");
+}
+END_TEST
+
+START_TEST(a_release_makes_room_and_a_refused_one_does_not)
+{
+    hold(X);
+    hold(Y);
+    (void)admit("DELETE", "/locks/x");
+    ask_and_vote("DELETE", "/locks/x", TOKEN_A, CALL_RELEASE, VOTE_HELD);
+    ck_assert_int_eq(ask.response.status, 409);
+    end(true);
+    expect_full(Z);
+    (void)admit("DELETE", "/locks/x");
+    ask_and_vote("DELETE", "/locks/x", TOKEN_A, CALL_RELEASE, VOTE_DELETED);
+    ask_expect(200, NULL);
+    end(true);
+    hold(Z);
+}
+END_TEST
+
+START_TEST(an_extension_counts_longer)
+{
+    hold(X);
+    hold(Y);
+    (void)admit("PUT", "/locks/x/extend");
+    ask_and_vote("PUT", "/locks/x/extend", TOKEN_A, CALL_EXTEND, VOTE_EXTENDED);
+    ask_expect(200, NULL);
+    end(true);
+    play_advance(11000000);
+    expect_full(Z);
+}
+END_TEST
+
+START_TEST(who_is_refused_or_left_holds_nothing)
+{
+    for (int i = 0; i < 3; i++) {
+        ck_assert(acquire(X));
+        for (int node = 0; node < 3; node++)
+            play_answer_held(CALL_ACQUIRE, node, PLAY_TOKEN_OF(1));
+        ask_answer(play.now_us);
+        ck_assert_int_eq(ask.response.status, 409);
+        end(true);
+    }
+    for (int i = 0; i < 3; i++) {
+        ck_assert(acquire(Y));
+        grant(201);
+        end(false); /* it was not written: ask_anew abandons it */
+    }
+    for (int i = 0; i < 3; i++) {
+        ck_assert(acquire(Z));
+        end(false);
+    }
+    expect_metric("redlockd_identity_locks{identity=\"a\"} 0\n");
+}
+END_TEST
+
+START_TEST(a_repeat_is_let_through)
+{
+    hold(X);
+    hold(Y);
+    ask.request.idempotency_key = span_of("0123456789abcdef");
+    ck_assert(acquire(X));
+    end(false);
+    ask.request.idempotency_key = span_of("0123456789abcdef");
+    expect_full(Z);
+    expect_metric("redlockd_identity_locks{identity=\"a\"} 2\n");
+}
+END_TEST
+
+START_TEST(without_memory_nothing_is_acquired)
+{
+    (void)admit("POST", "/locks");
+    starve.is_on = true;
+    for (int left = 1; left < 30; left++) {
+        starve.left = left;
+        if (!ask_send("POST", "/locks", X))
+            break;
+        ck_assert_int_eq(ask.response.status, 503);
+        access_end(access_now, &ask.request, true);
+    }
+    starve.is_on = false;
+    ck_assert(ask.request.op != 0);
+}
+END_TEST
+
+START_TEST(a_stream_without_room_is_told)
+{
+    char room[64];
+    FILE *out = fmemopen(room, sizeof room, "w");
+    setbuf(out, NULL);
+    ck_assert(!access_print(access_now, 0, out));
+    ck_assert(access_print(NULL, 0, out));
+    (void)fclose(out);
+}
+END_TEST
+
+Suite *check_access_limits(void)
+{
+    Suite *suite = suite_create("access_limits");
+    TCase *tc = tcase_create("requests");
+    tcase_add_checked_fixture(tc, set_up, tear_down);
+    tcase_add_test(tc, more_requests_than_allowed_are_refused);
+    tcase_add_test(tc, what_is_forbidden_counts_among_the_requests);
+    tcase_add_test(tc, what_is_open_does_not_count);
+    tcase_add_test(tc, crowds_of_strangers_are_answered_late);
+    suite_add_tcase(suite, tc);
+    tc = tcase_create("locks");
+    tcase_add_checked_fixture(tc, use_two, tear_down);
+    tcase_add_test(tc, more_locks_than_allowed_are_refused);
+    tcase_add_test(tc, locks_that_have_expired_are_not_shown);
+    tcase_add_test(tc, a_release_makes_room_and_a_refused_one_does_not);
+    tcase_add_test(tc, an_extension_counts_longer);
+    tcase_add_test(tc, who_is_refused_or_left_holds_nothing);
+    tcase_add_test(tc, a_repeat_is_let_through);
+    tcase_add_test(tc, without_memory_nothing_is_acquired);
+    tcase_add_test(tc, a_stream_without_room_is_told);
+    suite_add_tcase(suite, tc);
+    return suite;
+}

@@ -1,0 +1,153 @@
+#include <check.h>
+#include <stdio.h>
+
+#include "../../../api/accounts.h"
+#include "../starve.h"
+#include "authtext.h"
+
+Suite *check_accounts(void);
+
+#define A "a " AUTHTEXT_SECRET " lock locks=5\n"
+#define A_LESS "a " AUTHTEXT_SECRET " lock locks=1\n"
+#define B "b " AUTHTEXT_OTHER " lock rate=2\n"
+
+static struct accounts all;
+static struct holdings *holdings;
+
+static struct identities *parse(const char *text)
+{
+    char error[IDENTITIES_ERROR_MAX];
+    struct identities *identities = identities_parse(span_of(text), error);
+    ck_assert_msg(identities != NULL, "%s", error);
+    return identities;
+}
+
+static void set(const char *text)
+{
+    ck_assert(accounts_set(&all, parse(text), 0));
+}
+
+static void set_up(void)
+{
+    all = (struct accounts){.list = NULL};
+    holdings = holdings_new();
+    set(A B);
+}
+
+static void tear_down(void)
+{
+    holdings_free(holdings);
+    accounts_fini(&all);
+}
+
+static void hold(struct account *it, const char *name)
+{
+    struct holding *claim;
+    ck_assert_int_eq(
+        (int)holdings_claim(holdings, &it->holder, span_of(name), 0, &claim),
+        (int)HOLDINGS_CLAIMED);
+    holdings_grant(holdings, claim, 100);
+    holdings_drop(holdings, claim, false);
+}
+
+START_TEST(each_identity_has_its_account)
+{
+    ck_assert_str_eq(all.list[0]->holder.name, "a");
+    ck_assert_int_eq(all.list[0]->holder.most, 5);
+    ck_assert_str_eq(all.list[1]->holder.name, "b");
+    ck_assert_int_eq(all.list[1]->holder.most, 0);
+    ck_assert_int_eq(all.list[1]->requests.level, 2000000);
+}
+END_TEST
+
+START_TEST(a_reload_keeps_what_was_done)
+{
+    const struct account *a = all.list[0], *b = all.list[1];
+    all.list[1]->results[ACCOUNT_LIMITED] = 7;
+    all.list[1]->requests.level = 5;
+    hold(all.list[0], "x");
+    set(B A_LESS);
+    ck_assert_ptr_eq(all.list[0], a);
+    ck_assert_ptr_eq(all.list[1], b);
+    ck_assert_int_eq(b->requests.level, 5);
+    ck_assert_uint_eq(b->results[ACCOUNT_LIMITED], 7);
+    ck_assert_int_eq(a->holder.count, 1);
+    ck_assert_int_eq(a->holder.most, 1);
+    ck_assert_ptr_eq(a->identity, identities_at(all.identities, 0));
+}
+END_TEST
+
+START_TEST(who_is_removed_is_forgotten)
+{
+    all.list[0]->results[ACCOUNT_ALLOWED] = 7;
+    set(B);
+    ck_assert_ptr_null(all.gone);
+    set(A B);
+    ck_assert_uint_eq(all.list[0]->results[ACCOUNT_ALLOWED], 0);
+}
+END_TEST
+
+START_TEST(who_is_removed_and_holds_locks_is_kept)
+{
+    struct account *a = all.list[0];
+    hold(a, "x");
+    set(B);
+    ck_assert_ptr_eq(all.gone, a);
+    ck_assert_ptr_null(a->identity);
+    set(B);
+    ck_assert_ptr_eq(all.gone, a);
+    set(A B);
+    ck_assert_ptr_null(all.gone);
+    ck_assert_ptr_eq(all.list[0], a);
+    ck_assert_int_eq(a->holder.count, 1);
+    set(B);
+    ck_assert(!holdings_is_full(holdings, &a->holder, 100));
+    set(B);
+    ck_assert_ptr_null(all.gone);
+}
+END_TEST
+
+START_TEST(without_memory_nothing_changes)
+{
+    struct account *a = all.list[0];
+    struct identities *three = parse(A B "c cert:x read\nd cert:y read\n");
+    hold(a, "x");
+    set(B);
+    starve.is_on = true;
+    for (int left = 1; left <= 3; left++) {
+        starve.left = left;
+        ck_assert(!accounts_set(&all, three, 0));
+        ck_assert_ptr_eq(all.gone, a);
+        ck_assert_int_eq(identities_count(all.identities), 1);
+    }
+    starve.is_on = false;
+    ck_assert(accounts_set(&all, three, 0));
+    ck_assert_ptr_eq(all.list[0], a);
+}
+END_TEST
+
+START_TEST(a_stream_without_room_is_told)
+{
+    char room[200];
+    FILE *out = fmemopen(room, sizeof room, "w");
+    ck_assert_ptr_nonnull(out);
+    setbuf(out, NULL);
+    ck_assert(!accounts_print(&all, out));
+    (void)fclose(out);
+}
+END_TEST
+
+Suite *check_accounts(void)
+{
+    Suite *suite = suite_create("accounts");
+    TCase *tc = tcase_create("accounts");
+    tcase_add_checked_fixture(tc, set_up, tear_down);
+    tcase_add_test(tc, each_identity_has_its_account);
+    tcase_add_test(tc, a_reload_keeps_what_was_done);
+    tcase_add_test(tc, who_is_removed_is_forgotten);
+    tcase_add_test(tc, who_is_removed_and_holds_locks_is_kept);
+    tcase_add_test(tc, without_memory_nothing_changes);
+    tcase_add_test(tc, a_stream_without_room_is_told);
+    suite_add_tcase(suite, tc);
+    return suite;
+}

@@ -1,0 +1,351 @@
+/*
+ * What each answer leaves in the audit log.
+ */
+#include <check.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../starve.h"
+#include "audited.h"
+
+Suite *check_audit(void);
+
+/* Of an acquire that was granted before. */
+#define KEY "0123456789abcdef"
+#define EARLIER                                                                \
+    "1795221641865000.00112233445566778899aabbccddeeff01234567"                \
+    "+Hgw67lm9H33xYOsf_uaBog"
+
+#define TRACE_ID "4bf92f3577b34da6a3ce929d0e0e4736"
+
+/* The only line; '#' stands for any digits. */
+static void expect(const char *form)
+{
+    const char *at = audited_body(audited_line(audited.path, 0));
+    for (const char *c = form; *c != '\0'; c++) {
+        ck_assert_msg(*c == '#' ? *at >= '0' && *at <= '9' : *at == *c,
+                      "%s\n%s", form,
+                      audited_body(audited_line(audited.path, 0)));
+        at += *c == '#' ? strspn(at, "0123456789") : 1;
+    }
+    ck_assert_str_eq(at, "");
+    ck_assert_ptr_null(audited_line(audited.path, 1));
+}
+
+#define HEAD(event, call)                                                      \
+    "\"event\":\"" event "\",\"request_id\":\"r-1\",\"identity\":\"billing\"," \
+    "\"client\":\"127.0.0.1:9\",\"call\":\"" call "\","
+#define ORDER "\"id\":\"order:42\",\"resources\":[\"order:42\"],"
+/* by default, as the identity is known */
+#define OWNER "\"owner\":\"billing\","
+/* of ASK_TOKEN */
+#define NUMBER "\"fencing_token\":1795221642000000,"
+
+/* ---- what came of a call ------------------------------------------------ */
+
+START_TEST(a_grant_tells_who_got_what)
+{
+    memcpy(ask.request.trace.id, TRACE_ID, sizeof TRACE_ID);
+    (void)strcpy(ask.request.trace.parent, "00f067aa0ba902b7");
+    ask_and_vote("POST", "/locks",
+                 "{\"resources\":[\"b \\\"\\u00e9\",\"a\"],\"ttl_ms\":30000,"
+                 "\"owner\":\"web-3\"}",
+                 CALL_ACQUIRE, VOTE_GRANTED);
+    expect("\"event\":\"grant\",\"request_id\":\"r-1\",\"trace_id\":\"" TRACE_ID
+           "\",\"parent_id\":\"00f067aa0ba902b7\",\"identity\":\"billing\","
+           "\"client\":\"127.0.0.1:9\",\"call\":\"acquire\","
+           "\"id\":\"~~YQpiICLDqQ\",\"resources\":[\"a\",\"b "
+           "\\\"\xc3\xa9\"],\"fencing_token\":#,\"owner\":\"web-3\","
+           "\"ttl_ms\":30000,\"validity_ms\":#,\"status\":201}");
+    ck_assert(ask.request.is_audited);
+}
+END_TEST
+
+/* Nobody is known, and nothing else that may be left out. */
+START_TEST(what_is_not_known_is_left_out)
+{
+    ask.request.identity[0] = '\0';
+    ask.request.client = NULL;
+    ask_call_and_vote(LOCK_ACQUIRE, VOTE_GRANTED);
+    expect(
+        "\"event\":\"grant\",\"request_id\":\"r-1\",\"call\":\"acquire\"," ORDER
+        "\"fencing_token\":#,\"ttl_ms\":30000,\"validity_ms\":#,"
+        "\"status\":201}");
+}
+END_TEST
+
+START_TEST(a_repeated_grant_is_told_as_one)
+{
+    ask.request.idempotency_key = span_of(KEY);
+    ck_assert(!ask_call(LOCK_ACQUIRE));
+    for (int i = 0; i < 3; i++)
+        play_answer_held(CALL_ACQUIRE, i, EARLIER);
+    for (int i = 0; i < 3; i++)
+        play_answer(CALL_REPEAT, i, VOTE_GRANTED);
+    ask_answer(play.now_us);
+    ask_expect(200, NULL);
+    expect(HEAD("repeat", "acquire") ORDER "\"fencing_token\":#," OWNER
+                                           "\"ttl_ms\":30000,\"validity_ms\":#,"
+                                           "\"status\":200}");
+    ck_assert_ptr_null(strstr(audited_line(audited.path, 0), KEY));
+}
+END_TEST
+
+static const struct {
+    enum lock_call call;
+    int ballot;
+    const char *line;
+} outcomes[] = {
+    {LOCK_EXTEND, VOTE_EXTENDED,
+     HEAD("extend", "extend") ORDER NUMBER
+     "\"ttl_ms\":3000,\"validity_ms\":#,\"status\":200}"},
+    {LOCK_EXTEND, VOTE_HELD,
+     HEAD("refused", "extend") ORDER NUMBER
+     "\"status\":409,\"code\":\"not_owner\"}"},
+    {LOCK_EXTEND, VOTE_FREE,
+     HEAD("refused", "extend") ORDER NUMBER
+     "\"status\":404,\"code\":\"lock_not_found\"}"},
+    {LOCK_EXTEND, VOTE_KEY_REFUSED,
+     HEAD("refused", "extend") ORDER NUMBER
+     "\"status\":403,\"code\":\"key_refused\"}"},
+    {LOCK_RELEASE, VOTE_DELETED,
+     HEAD("release", "release") ORDER NUMBER "\"status\":200}"},
+    {LOCK_RELEASE, VOTE_HELD,
+     HEAD("refused", "release") ORDER NUMBER
+     "\"status\":409,\"code\":\"not_owner\"}"},
+    {LOCK_FORCE, VOTE_FREE,
+     HEAD("refused", "force") ORDER
+     "\"fencing_token\":7,\"status\":404,\"code\":\"lock_not_found\"}"},
+    {LOCK_ACQUIRE, VOTE_QUARANTINED,
+     HEAD("failed", "acquire") ORDER OWNER
+     "\"status\":503,\"code\":\"no_quorum\"}"},
+};
+
+START_TEST(each_outcome_has_its_line)
+{
+    ask_call_and_vote((int)outcomes[_i].call, outcomes[_i].ballot);
+    expect(outcomes[_i].line);
+    ck_assert_ptr_null(strstr(audited_line(audited.path, 0), "8f1c27a5"));
+}
+END_TEST
+
+START_TEST(a_refused_acquire_tells_who_holds_the_lock)
+{
+    ck_assert(!ask_call(LOCK_ACQUIRE));
+    for (int i = 0; i < 3; i++)
+        play_reply(play_find(CALL_ACQUIRE, i),
+                   (struct call_reply){.vote = VOTE_HELD,
+                                       .pttl_ms = 1000,
+                                       .value = span_of(ASK_TOKEN ".web-3")});
+    ask_answer(play.now_us);
+    expect(HEAD("refused", "acquire") ORDER OWNER
+           "\"status\":409,\"code\":\"lock_held\",\"held_by\":{"
+           "\"remaining_ms\":#," NUMBER "\"owner\":\"web-3\"}}");
+}
+END_TEST
+
+START_TEST(a_forced_release_tells_what_came_of_it)
+{
+    ck_assert(!ask_call(LOCK_FORCE));
+    for (int i = 0; play_find(CALL_INSPECT, i) != NULL; i++)
+        play_answer_held(CALL_INSPECT, i, PLAY_TOKEN_OF(7));
+    for (int i = 0; play_outcome(ask.request.op) == OUTCOME_PENDING; i++)
+        play_answer(CALL_RELEASE, i, VOTE_DELETED);
+    ask_answer(play.now_us);
+    expect(HEAD("force_release", "force") ORDER
+           "\"fencing_token\":7,\"status\":200}");
+}
+END_TEST
+
+START_TEST(a_look_at_a_lock_leaves_no_line)
+{
+    ask_call_and_vote(LOCK_INSPECT, VOTE_FREE);
+    ask_expect(404, "lock_not_found");
+    ck_assert_ptr_null(audited_line(audited.path, 0));
+}
+END_TEST
+
+/* A grant that its client cannot be told of is none. */
+START_TEST(a_grant_without_memory_for_its_answer_is_undelivered)
+{
+    ck_assert(!ask_call(LOCK_ACQUIRE));
+    for (int i = 0; i < 3; i++)
+        play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
+    starve = (struct starve){.is_on = true, .left = 1};
+    ask_answer(play.now_us);
+    starve.is_on = false;
+    ask_expect(503, "overloaded");
+    expect(HEAD("undelivered", "acquire") ORDER
+           "\"fencing_token\":#," OWNER "\"ttl_ms\":30000,\"validity_ms\":#,"
+           "\"released\":true,\"status\":503,\"code\":\"overloaded\"}");
+}
+END_TEST
+
+/* ---- clients that leave ------------------------------------------------- */
+
+static void abandon(void)
+{
+    audit_note_abandoned(audited.audit, &ask.request,
+                         engine_peek(play.engine, ask.request.op));
+}
+
+START_TEST(a_grant_whose_client_left_is_undelivered)
+{
+    ck_assert(!ask_call(LOCK_ACQUIRE));
+    abandon();
+    ck_assert_ptr_null(audited_line(audited.path, 0));
+    for (int i = 0; i < 3; i++)
+        play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
+    play_advance(60000000); /* however late that turns out */
+    abandon();
+    expect(HEAD("undelivered", "acquire") ORDER
+           "\"fencing_token\":#," OWNER "\"ttl_ms\":30000,\"validity_ms\":0,"
+           "\"released\":true}");
+}
+END_TEST
+
+/* Its client may have the answer to the first acquire. */
+START_TEST(a_repeat_whose_client_left_stays_held)
+{
+    ask.request.idempotency_key = span_of(KEY);
+    ck_assert(!ask_call(LOCK_ACQUIRE));
+    for (int i = 0; i < 3; i++)
+        play_answer_held(CALL_ACQUIRE, i, EARLIER);
+    for (int i = 0; i < 3; i++)
+        play_answer(CALL_REPEAT, i, VOTE_GRANTED);
+    abandon();
+    expect(HEAD("undelivered", "acquire") ORDER
+           "\"fencing_token\":#," OWNER "\"ttl_ms\":30000,\"validity_ms\":0,"
+           "\"released\":false}");
+}
+END_TEST
+
+START_TEST(a_release_whose_client_left_may_take_effect)
+{
+    ck_assert(!ask_call(LOCK_RELEASE));
+    abandon();
+    expect(HEAD("abandoned", "release") ORDER
+           "\"fencing_token\":1795221642000000}");
+}
+END_TEST
+
+START_TEST(a_look_whose_client_left_leaves_no_line)
+{
+    ck_assert(!ask_call(LOCK_INSPECT));
+    abandon();
+    ck_assert_ptr_null(audited_line(audited.path, 0));
+}
+END_TEST
+
+/* ---- who is not let in -------------------------------------------------- */
+
+static void refuse(int status, const char *code, struct span names)
+{
+    ask.response.status = status;
+    ask.response.code = code;
+    audit_note_refusal(audited.audit, &ask.request, names, &ask.response);
+}
+
+static const struct {
+    const char *method, *target;
+    bool is_force;
+    const char *line;
+} targets[] = {
+    {"DELETE", "/locks/order:42", false, HEAD("refused", "release") ORDER},
+    {"DELETE", "/locks/order:42", true, HEAD("refused", "force") ORDER},
+    {"POST", "/locks", false, HEAD("refused", "acquire")},
+    {"GET", "/metrics", false, HEAD("refused", "metrics")},
+};
+
+START_TEST(a_refusal_tells_what_was_asked)
+{
+    char line[400];
+    ask.request.method = targets[_i].method;
+    ask.request.target = targets[_i].target;
+    ask.request.counted_as = METRICS_SCRAPE;
+    if (targets[_i].is_force)
+        query_add(&ask.request.query, span_of("force"), span_of("7"));
+    refuse(403, "forbidden", (struct span){0});
+    (void)snprintf(line, sizeof line, "%s%s", targets[_i].line,
+                   "\"status\":403,\"code\":\"forbidden\"}");
+    expect(line);
+    refuse(403, "forbidden", (struct span){0}); /* once is enough */
+    ck_assert_int_eq(audited_count(audited.path), 1);
+}
+END_TEST
+
+START_TEST(a_refusal_of_resources_of_a_body_tells_them)
+{
+    ask.request.method = "POST";
+    ask.request.target = "/locks";
+    refuse(403, "forbidden", span_of("a\nb"));
+    expect(HEAD("refused",
+                "acquire") "\"id\":\"~~YQpi\",\"resources\":[\"a\",\"b\"],"
+                           "\"status\":403,\"code\":\"forbidden\"}");
+}
+END_TEST
+
+START_TEST(other_answers_are_no_refusals)
+{
+    static const int statuses[] = {200, 201, 400, 404, 405, 409, 413, 503};
+    ask.request.method = "POST";
+    ask.request.target = "/locks";
+    for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++)
+        refuse(statuses[i], NULL, (struct span){0});
+    ck_assert_ptr_null(audited_line(audited.path, 0));
+    refuse(401, NULL, (struct span){0});
+    ask.request.is_audited = false;
+    refuse(429, NULL, (struct span){0});
+    ck_assert_int_eq(audited_count(audited.path), 2);
+}
+END_TEST
+
+/* Whoever has no token must not be able to fill the disk. */
+START_TEST(a_flood_of_refusals_is_counted_instead)
+{
+    ask.request.method = "POST";
+    ask.request.target = "/locks";
+    for (int i = 0; i < 5000; i++) {
+        refuse(401, "unauthorized", (struct span){0});
+        ask.request.is_audited = false;
+    }
+    int count = audited_count(audited.path);
+    ck_assert_int_ge(count, 1000);
+    ck_assert_int_lt(count, 4000);
+    while (audited_count(audited.path) == count) {
+        refuse(401, "unauthorized", (struct span){0});
+        ask.request.is_audited = false;
+    }
+    ck_assert_ptr_nonnull(
+        strstr(audited_line(audited.path, count), "\"dropped\":"));
+    ck_assert_uint_eq(play.metrics.audit_lost, 0);
+}
+END_TEST
+
+Suite *check_audit(void)
+{
+    Suite *suite = suite_create("audit");
+    TCase *tc = tcase_create("audit");
+    tcase_set_timeout(tc, 60);
+    tcase_add_checked_fixture(tc, audited_begin, audited_end);
+    tcase_add_test(tc, a_grant_tells_who_got_what);
+    tcase_add_test(tc, what_is_not_known_is_left_out);
+    tcase_add_test(tc, a_repeated_grant_is_told_as_one);
+    tcase_add_loop_test(tc, each_outcome_has_its_line, 0,
+                        (int)(sizeof outcomes / sizeof *outcomes));
+    tcase_add_test(tc, a_refused_acquire_tells_who_holds_the_lock);
+    tcase_add_test(tc, a_forced_release_tells_what_came_of_it);
+    tcase_add_test(tc, a_look_at_a_lock_leaves_no_line);
+    tcase_add_test(tc, a_grant_without_memory_for_its_answer_is_undelivered);
+    tcase_add_test(tc, a_grant_whose_client_left_is_undelivered);
+    tcase_add_test(tc, a_repeat_whose_client_left_stays_held);
+    tcase_add_test(tc, a_release_whose_client_left_may_take_effect);
+    tcase_add_test(tc, a_look_whose_client_left_leaves_no_line);
+    tcase_add_loop_test(tc, a_refusal_tells_what_was_asked, 0,
+                        (int)(sizeof targets / sizeof *targets));
+    tcase_add_test(tc, a_refusal_of_resources_of_a_body_tells_them);
+    tcase_add_test(tc, other_answers_are_no_refusals);
+    tcase_add_test(tc, a_flood_of_refusals_is_counted_instead);
+    suite_add_tcase(suite, tc);
+    return suite;
+}

@@ -1,0 +1,244 @@
+/*
+ * An audit log whose file takes no lines, is moved away, or cannot be.
+ */
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../starve.h"
+#include "../turns.h"
+#include "audited.h"
+
+Suite *check_audit_file(void);
+
+enum { FILLED = 1 << 20 }; /* Check writes files, too, but no such ones */
+
+static char error[400];
+
+static void set_up(void)
+{
+    (void)signal(SIGXFSZ, SIG_IGN);
+    audited_begin();
+}
+
+/* ---- a file that takes no lines ----------------------------------------- */
+
+/* The file begins with one long line, behind which it cannot grow. */
+static void fill(void)
+{
+    static char line[FILLED];
+    int fd = open(audited.path, O_WRONLY | O_APPEND);
+    memset(line, '#', sizeof line);
+    line[FILLED - 1] = '\n';
+    ck_assert_int_eq(write(fd, line, sizeof line), (int)sizeof line);
+    close(fd);
+}
+
+static void limit_size(bool is_limited)
+{
+    struct rlimit limit;
+    ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    limit.rlim_cur = is_limited ? FILLED : RLIM_INFINITY;
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+static void note(void)
+{
+    static const struct engine_result result = {.outcome = OUTCOME_RELEASED,
+                                                .resource = {"order:42", 8}};
+    ask.request.call = LOCK_RELEASE;
+    ask.response.status = 200;
+    audit_note(audited.audit, &ask.request, &result, &ask.response);
+}
+
+static bool is_written(void *arg)
+{
+    return audited_count(audited.path) >= *(int *)arg;
+}
+
+START_TEST(what_was_not_written_is_written_later)
+{
+    int count = 4;
+    fill();
+    limit_size(true);
+    note();
+    note();
+    ck_assert_int_eq(audited_count(audited.path), 1);
+    const char *log = audited_log();
+    ck_assert_ptr_nonnull(
+        strstr(log, "event=audit_not_written detail=\"File too large\""));
+    ck_assert_str_eq(log + strcspn(log, "\n"), "\n");
+    limit_size(false);
+    note();
+    ck_assert_int_eq(audited_count(audited.path), count);
+    ck_assert_ptr_nonnull(strstr(audited_log(), "event=audit_written_again"));
+    ck_assert_int_eq(truncate(audited.path, FILLED), 0);
+    limit_size(true);
+    note();
+    limit_size(false);
+    count = 2; /* without another line, too */
+    turns_until(audited.loop, is_written, &count);
+    ck_assert_uint_eq(play.metrics.audit_lost, 0);
+}
+END_TEST
+
+/* In the file; there may be room for that, and not for a line. */
+static int sum_of_lost(void)
+{
+    static const char form[] = "\"event\":\"lines_lost\",\"lost\":";
+    int sum = 0;
+    for (const char *at = audited_all(audited.path);
+         (at = strstr(at, form)) != NULL;) {
+        at += sizeof form - 1;
+        sum += (int)strtol(at, NULL, 10);
+    }
+    return sum;
+}
+
+START_TEST(lost_lines_are_counted_and_told)
+{
+    int count = 1;
+    fill();
+    limit_size(true);
+    for (; play.metrics.audit_lost == 0; count++)
+        note();
+    for (int i = 0; i < 10; i++)
+        note();
+    count--; /* those that are kept, and the first */
+    ck_assert_int_gt(count, 1000);
+    ck_assert_ptr_nonnull(
+        strstr(audited_log(), "level=error event=audit_lines_lost lost=1 "));
+    limit_size(false);
+    turns_until(audited.loop, is_written, &count);
+    note();
+    note();
+    ck_assert_int_eq(sum_of_lost(), 11);
+    count = audited_count(audited.path);
+    ck_assert_ptr_nonnull(
+        strstr(audited_line(audited.path, count - 3), "lines_lost"));
+    ck_assert_ptr_null(
+        strstr(audited_line(audited.path, count - 2), "lines_lost"));
+    ck_assert_ptr_null(
+        strstr(audited_line(audited.path, count - 1), "lines_lost"));
+    ck_assert_uint_eq(play.metrics.audit_lost, 11);
+}
+END_TEST
+
+START_TEST(a_line_without_memory_is_lost)
+{
+    starve = (struct starve){.is_on = true, .left = 1};
+    note();
+    starve.is_on = false;
+    ck_assert_uint_eq(play.metrics.audit_lost, 1);
+    note();
+    ck_assert_str_eq(audited_body(audited_line(audited.path, 0)),
+                     "\"event\":\"lines_lost\",\"lost\":1}");
+    ck_assert_int_eq(audited_count(audited.path), 2);
+}
+END_TEST
+
+START_TEST(what_is_not_written_at_the_end_is_lost)
+{
+    fill();
+    limit_size(true);
+    note();
+    note();
+    audit_free(audited.audit);
+    audited.audit = NULL;
+    ck_assert_uint_eq(play.metrics.audit_lost, 2);
+    ck_assert_ptr_nonnull(
+        strstr(audited_log(), "event=audit_lines_lost lost=2 "));
+}
+END_TEST
+
+/* ---- the file ----------------------------------------------------------- */
+
+START_TEST(behind_a_rotation_there_is_a_new_file)
+{
+    note();
+    ck_assert_int_eq(rename(audited.path, audited.moved), 0);
+    note();
+    audit_reopen(audited.audit);
+    note();
+    ck_assert_int_eq(audited_count(audited.moved), 2);
+    ck_assert_int_eq(audited_count(audited.path), 1);
+    ck_assert_str_eq(audited_log(), "");
+}
+END_TEST
+
+START_TEST(a_rotation_that_fails_is_told)
+{
+    ck_assert_int_eq(rename(audited.path, audited.moved), 0);
+    ck_assert_int_eq(mkdir(audited.path, 0700), 0);
+    audit_reopen(audited.audit);
+    ck_assert_ptr_nonnull(strstr(
+        audited_log(),
+        "level=error event=audit_not_reopened detail=\"Is a directory\""));
+    note();
+    ck_assert_int_eq(audited_count(audited.moved), 1);
+    ck_assert_int_eq(rmdir(audited.path), 0);
+}
+END_TEST
+
+START_TEST(a_file_that_cannot_be_opened_is_named)
+{
+    ck_assert_ptr_null(audit_open(audited.loop, &play.metrics, "/nowhere/audit",
+                                  error, sizeof error));
+    ck_assert_str_eq(error, "--audit-log: \"/nowhere/audit\": No such file or "
+                            "directory; it must be - or a file that can be "
+                            "written, in a directory that exists");
+}
+END_TEST
+
+START_TEST(without_memory_there_is_no_audit_log)
+{
+    starve = (struct starve){.is_on = true, .left = _i + 1};
+    struct audit *other = audit_open(audited.loop, &play.metrics, audited.path,
+                                     error, sizeof error);
+    starve.is_on = false;
+    ck_assert_ptr_null(other);
+    ck_assert_ptr_nonnull(
+        strstr(error, _i == 0 || _i == 3 ? "no memory" : strerror(ENOMEM)));
+}
+END_TEST
+
+START_TEST(without_an_audit_log_nothing_happens)
+{
+    audit_free(audited.audit);
+    audited.audit = NULL;
+    ck_assert(!ask_call(LOCK_RELEASE));
+    audit_note_abandoned(NULL, &ask.request,
+                         engine_peek(play.engine, ask.request.op));
+    note();
+    ask.response.status = 401;
+    audit_note_refusal(NULL, &ask.request, (struct span){0}, &ask.response);
+    audit_reopen(NULL);
+    audit_free(NULL);
+    ck_assert(!ask.request.is_audited);
+}
+END_TEST
+
+Suite *check_audit_file(void)
+{
+    Suite *suite = suite_create("audit_file");
+    TCase *tc = tcase_create("audit_file");
+    tcase_set_timeout(tc, 60);
+    tcase_add_checked_fixture(tc, set_up, audited_end);
+    tcase_add_test(tc, what_was_not_written_is_written_later);
+    tcase_add_test(tc, lost_lines_are_counted_and_told);
+    tcase_add_test(tc, a_line_without_memory_is_lost);
+    tcase_add_test(tc, what_is_not_written_at_the_end_is_lost);
+    tcase_add_test(tc, behind_a_rotation_there_is_a_new_file);
+    tcase_add_test(tc, a_rotation_that_fails_is_told);
+    tcase_add_test(tc, a_file_that_cannot_be_opened_is_named);
+    tcase_add_loop_test(tc, without_memory_there_is_no_audit_log, 0, 4);
+    tcase_add_test(tc, without_an_audit_log_nothing_happens);
+    suite_add_tcase(suite, tc);
+    return suite;
+}

@@ -1,0 +1,116 @@
+#include <check.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../../../api/authfile.h"
+#include "../starve.h"
+#include "authtext.h"
+
+Suite *check_authfile(void);
+
+#define GOOD "a " AUTHTEXT_SECRET " lock\n"
+
+static char error[AUTHFILE_ERROR_MAX];
+
+static void tear_down(void)
+{
+    starve.is_on = false;
+    authtext_remove();
+}
+
+static void expect(const char *path, const char *reason)
+{
+    char line[AUTHFILE_ERROR_MAX];
+    struct identities *all = authfile_load(path, error);
+    ck_assert_ptr_null(all);
+    snprintf(line, sizeof line, "--auth-file: %s:%s", path, reason);
+    ck_assert_str_eq(error, line);
+}
+
+START_TEST(a_good_file_is_read)
+{
+    struct identities *all = authfile_load(authtext_write(GOOD), error);
+    ck_assert_msg(all != NULL, "%s", error);
+    ck_assert_int_eq(identities_count(all), 1);
+    identities_free(all);
+}
+END_TEST
+
+START_TEST(an_error_has_file_and_line)
+{
+    expect(authtext_write(GOOD "b\n"),
+           "2: the second word must be sha256: and 64 hex digits, the SHA-256 "
+           "of the token, or cert: and the name in a client certificate");
+    expect(authtext_write(""),
+           " it names no identity, so nobody could ask anything; without "
+           "--auth-file anybody may");
+}
+END_TEST
+
+START_TEST(what_is_no_file_is_refused_at_once)
+{
+    char path[64];
+    expect("/nonexistent/auth", " no such file or directory");
+    expect("/tmp", " it is not a regular file");
+    expect("/dev/zero", " it is not a regular file");
+    snprintf(path, sizeof path, "%s.fifo", authtext_write(GOOD));
+    ck_assert_int_eq(mkfifo(path, 0600), 0);
+    expect(path, " it is not a regular file");
+    ck_assert_int_eq(unlink(path), 0);
+}
+END_TEST
+
+START_TEST(a_mebibyte_and_no_more)
+{
+    const char *path = authtext_write(GOOD "#\n");
+    FILE *file = fopen(path, "a");
+    ck_assert_ptr_nonnull(file);
+    size_t len = sizeof GOOD "#\n" - 1;
+    for (; len < AUTHFILE_SIZE_MAX; len++)
+        fputc('\n', file);
+    ck_assert_int_eq(fflush(file), 0);
+    struct identities *all = authfile_load(path, error);
+    ck_assert_msg(all != NULL, "%s", error);
+    identities_free(all);
+    fputc('\n', file);
+    (void)fclose(file);
+    expect(path, " it is larger than 1 MiB");
+}
+END_TEST
+
+START_TEST(a_long_path_is_cut)
+{
+    char path[600];
+    memset(path, 'x', sizeof path);
+    path[sizeof path - 1] = '\0';
+    ck_assert_ptr_null(authfile_load(path, error));
+    ck_assert_ptr_nonnull(strstr(error, "xxx: file name too long"));
+}
+END_TEST
+
+START_TEST(without_memory_it_says_so)
+{
+    const char *path = authtext_write(GOOD);
+    starve.is_on = true;
+    for (int left = 1; left <= 4; left++) {
+        starve.left = left;
+        expect(path, " no memory");
+    }
+}
+END_TEST
+
+Suite *check_authfile(void)
+{
+    Suite *suite = suite_create("authfile");
+    TCase *tc = tcase_create("authfile");
+    tcase_add_checked_fixture(tc, NULL, tear_down);
+    tcase_add_test(tc, a_good_file_is_read);
+    tcase_add_test(tc, an_error_has_file_and_line);
+    tcase_add_test(tc, what_is_no_file_is_refused_at_once);
+    tcase_add_test(tc, a_mebibyte_and_no_more);
+    tcase_add_test(tc, a_long_path_is_cut);
+    tcase_add_test(tc, without_memory_it_says_so);
+    suite_add_tcase(suite, tc);
+    return suite;
+}

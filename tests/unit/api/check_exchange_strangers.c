@@ -1,0 +1,278 @@
+/*
+ * What front does with a request whose sender may not ask it.
+ */
+#include <check.h>
+#include <stdio.h>
+
+#include "../../../api/access.h"
+#include "../../../api/exchange.h"
+#include "../../../server/base/clock.h"
+#include "authtext.h"
+#include "pair.h"
+
+Suite *check_exchange_strangers(void);
+
+static const struct config config = {.default_ttl_ms = 12000,
+                                     .max_ttl_ms = 60000};
+static struct service service;
+static struct requestid_source ids;
+static struct http_response response;
+
+static void on_answer(void *answered)
+{
+    connection_settle(answered);
+}
+
+static void set_up(void)
+{
+    char error[ACCESS_ERROR_MAX];
+    pair_begin();
+    ids = (struct requestid_source){.seed = 1};
+    service = (struct service){.engine = play.engine,
+                               .config = &config,
+                               .metrics = &play.metrics,
+                               .ids = &ids};
+    service.access = access_new(
+        authtext_write("a " AUTHTEXT_SECRET " lock locks=1\n"), error);
+    ck_assert_msg(service.access != NULL, "%s", error);
+    pair.all.access = service.access;
+    http_response_init(&response);
+}
+
+static void tear_down(void)
+{
+    free(response.body);
+    pair_end();
+    access_free(service.access);
+    authtext_remove();
+}
+
+static enum exchange_step go_on(void)
+{
+    free(response.body);
+    memset(&response, 0x55, sizeof response);
+    return exchange_go_on(&service, pair.it, play.now_us, &response);
+}
+
+static void expect(enum exchange_step step, int status)
+{
+    ck_assert_int_eq(step, EXCHANGE_ANSWER);
+    ck_assert_int_eq(response.status, status);
+}
+
+/* There is an auth file, and the head carries no token. */
+static enum exchange_step begin_as_stranger(const char *const fields[][2],
+                                            int count)
+{
+    struct head head;
+    head_init(&head, 100, 0);
+    for (int i = 0; i < count; i++)
+        head_add(&head, span_of(fields[i][0]), span_of(fields[i][1]));
+    connection_begin(pair.it, play.now_us);
+    pair.it->request.method = "POST";
+    pair.it->request.target = "/locks";
+    return exchange_begin(&service, &pair.it->request, &head, false, &response);
+}
+
+START_TEST(a_refusal_waits_for_the_body_and_keeps_the_connection)
+{
+    static const char *const fields[][2] = {{"Host", "x"},
+                                            {"Content-Length", "16384"}};
+    static const char piece[HTTP_BODY_MAX];
+    ck_assert_int_eq(begin_as_stranger(fields, 2), EXCHANGE_READ);
+    ck_assert(connection_add_body(pair.it, (struct span){piece, sizeof piece}));
+    ck_assert_ptr_null(pair.it->body); /* it is not kept */
+    expect(go_on(), 401);
+    ck_assert_str_eq(response.challenge, "Bearer realm=\"redlockd\"");
+    ck_assert(!response.close);
+    ck_assert_int_eq(pair.it->request.counted_as, LOCK_ACQUIRE);
+}
+END_TEST
+
+static const char *const not_read[][2] = {
+    {"Content-Length", "16385"},
+    {"Expect", "100-continue"},
+};
+
+START_TEST(a_refusal_does_not_ask_for_a_large_body)
+{
+    const char *const fields[][2] = {{"Host", "x"},
+                                     {not_read[_i][0], not_read[_i][1]}};
+    ck_assert_int_eq(begin_as_stranger(fields, 2), EXCHANGE_ANSWER);
+    ck_assert_int_eq(response.status, 401);
+    ck_assert_ptr_nonnull(response.challenge);
+    ck_assert(response.close);
+}
+END_TEST
+
+START_TEST(a_body_without_end_is_not_read_for_a_refusal)
+{
+    static const char *const fields[][2] = {{"Host", "x"},
+                                            {"Transfer-Encoding", "chunked"}};
+    static const char piece[HTTP_BODY_MAX];
+    ck_assert_int_eq(begin_as_stranger(fields, 2), EXCHANGE_READ);
+    for (int i = 0; i < HTTP_DISCARD_MAX / HTTP_BODY_MAX; i++)
+        ck_assert(
+            connection_add_body(pair.it, (struct span){piece, sizeof piece}));
+    ck_assert(!connection_add_body(pair.it, (struct span){piece, 1}));
+}
+END_TEST
+
+static bool is_awake(void *arg)
+{
+    (void)arg;
+    return pair.wakes > 0;
+}
+
+static void be_late(void)
+{
+    static const char *const fields[][2] = {{"Host", "x"}};
+    ck_assert_int_eq(begin_as_stranger(fields, 1), EXCHANGE_READ);
+    pair.it->request.refusal.is_late = true;
+    pair.all.delays.most = 1;
+    ck_assert_int_eq(go_on(), EXCHANGE_DELAY);
+    connection_delay(pair.it, clock_now_us() - DELAYS_US);
+    ck_assert_int_eq(pair.all.delays.count, 1);
+}
+
+START_TEST(one_of_too_many_refusals_comes_late)
+{
+    be_late();
+    turns_until(pair.loop, is_awake, NULL);
+    expect(go_on(), 401);
+    ck_assert_int_eq(pair.all.delays.count, 0);
+}
+END_TEST
+
+START_TEST(without_room_it_comes_at_once)
+{
+    static const char *const fields[][2] = {{"Host", "x"}};
+    ck_assert_int_eq(begin_as_stranger(fields, 1), EXCHANGE_READ);
+    pair.it->request.refusal.is_late = true;
+    expect(go_on(), 401);
+}
+END_TEST
+
+START_TEST(who_leaves_meanwhile_is_not_delayed)
+{
+    be_late();
+    pair_leave();
+    ck_assert_int_eq(pair.wakes, 1);
+    ck_assert_int_eq(pair.all.delays.count, 0);
+}
+END_TEST
+
+START_TEST(who_left_before_is_not_delayed)
+{
+    static const char *const fields[][2] = {{"Host", "x"}};
+    ck_assert_int_eq(begin_as_stranger(fields, 1), EXCHANGE_READ);
+    pair_leave();
+    connection_delay(pair.it, clock_now_us());
+    ck_assert_int_eq(pair.wakes, 1);
+    ck_assert_int_eq(pair.all.delays.count, 0);
+}
+END_TEST
+
+START_TEST(stopping_wakes_those_that_are_delayed)
+{
+    be_late();
+    service.is_stopping = true;
+    connections_wake(&pair.all);
+    ck_assert_int_eq(pair.wakes, 1);
+    expect(go_on(), 503);
+    ck_assert_str_eq(response.code, "shutting_down");
+}
+END_TEST
+
+START_TEST(a_connection_that_closes_is_not_delayed)
+{
+    be_late();
+    connection_end(pair.it, false);
+    ck_assert_int_eq(pair.all.delays.count, 0);
+}
+END_TEST
+
+/* ---- locks that are counted --------------------------------------------- */
+
+static void acquire_as_known(void)
+{
+    static const char body[] = "{\"resource\":\"a\",\"ttl_ms\":30000}";
+    struct head head;
+    head_init(&head, 100, 0);
+    head_add(&head, span_of("Host"), span_of("x"));
+    head_add(&head, span_of("Authorization"), span_of("Bearer secret"));
+    connection_begin(pair.it, play.now_us);
+    pair.it->request.method = "POST";
+    pair.it->request.target = "/locks";
+    ck_assert_int_eq(
+        exchange_begin(&service, &pair.it->request, &head, false, &response),
+        EXCHANGE_READ);
+    pair.it->request.content_type = span_of("application/json");
+    pair.it->request.body = span_of(body);
+    ck_assert_int_eq(go_on(), EXCHANGE_WAIT);
+    connection_wait(pair.it);
+}
+
+static void expect_locks(const char *line)
+{
+    char *text = NULL;
+    size_t len;
+    FILE *out = open_memstream(&text, &len);
+    ck_assert(access_print(service.access, play.now_us, out));
+    (void)fclose(out);
+    ck_assert_msg(strstr(text, line) != NULL, "no %s in %s", line, text);
+    free(text);
+}
+
+START_TEST(a_grant_counts_until_it_turns_out_that_nobody_got_it)
+{
+    play.on_answer = on_answer;
+    for (int i = 0; i < 2; i++) {
+        bool is_written = i == 1;
+        play.sent_count = 0;
+        acquire_as_known();
+        expect_locks("redlockd_identity_locks{identity=\"a\"} 1\n");
+        for (int node = 0; node < 3; node++)
+            play_answer(CALL_ACQUIRE, node, VOTE_GRANTED);
+        expect(go_on(), 201);
+        connection_answer(pair.it, play.now_us);
+        connection_end(pair.it, is_written);
+        expect_locks(is_written
+                         ? "redlockd_identity_locks{identity=\"a\"} 1\n"
+                         : "redlockd_identity_locks{identity=\"a\"} 0\n");
+        free(response.body);
+        response.body = NULL; /* before the next request */
+    }
+}
+END_TEST
+
+START_TEST(who_stops_waiting_is_not_counted)
+{
+    play.on_answer = on_answer;
+    acquire_as_known();
+    pair_leave();
+    connection_end(pair.it, false);
+    expect_locks("redlockd_identity_locks{identity=\"a\"} 0\n");
+}
+END_TEST
+
+Suite *check_exchange_strangers(void)
+{
+    Suite *suite = suite_create("exchange_strangers");
+    TCase *tc = tcase_create("strangers");
+    tcase_add_checked_fixture(tc, set_up, tear_down);
+    tcase_add_test(tc, a_refusal_waits_for_the_body_and_keeps_the_connection);
+    tcase_add_loop_test(tc, a_refusal_does_not_ask_for_a_large_body, 0,
+                        (int)(sizeof not_read / sizeof *not_read));
+    tcase_add_test(tc, a_body_without_end_is_not_read_for_a_refusal);
+    tcase_add_test(tc, one_of_too_many_refusals_comes_late);
+    tcase_add_test(tc, without_room_it_comes_at_once);
+    tcase_add_test(tc, who_leaves_meanwhile_is_not_delayed);
+    tcase_add_test(tc, who_left_before_is_not_delayed);
+    tcase_add_test(tc, stopping_wakes_those_that_are_delayed);
+    tcase_add_test(tc, a_connection_that_closes_is_not_delayed);
+    tcase_add_test(tc, a_grant_counts_until_it_turns_out_that_nobody_got_it);
+    tcase_add_test(tc, who_stops_waiting_is_not_counted);
+    suite_add_tcase(suite, tc);
+    return suite;
+}

@@ -1,0 +1,362 @@
+#include <check.h>
+#include <stdio.h>
+
+#include "../../../api/identities.h"
+#include "../starve.h"
+
+Suite *check_identities(void);
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+/* SHA-256 of "secret", of "other", and of nothing */
+#define SECRET                                                                 \
+    "sha256:2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b"
+#define OTHER                                                                  \
+    "sha256:d9298a10d1b0735837dc4bd85dac641b0f3cef27a47e5d53a54f2f3f5b2fcffa"
+#define EMPTY                                                                  \
+    "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+#define FOUR "abcd"
+#define SIXTY                                                                  \
+    FOUR FOUR FOUR FOUR FOUR FOUR FOUR FOUR FOUR FOUR FOUR FOUR FOUR FOUR FOUR
+#define A17                                                                    \
+    "prefix=a prefix=a prefix=a prefix=a prefix=a prefix=a prefix=a prefix=a " \
+    "prefix=a prefix=a prefix=a prefix=a prefix=a prefix=a prefix=a prefix=a " \
+    "prefix=a"
+
+static struct identities *all;
+static char error[IDENTITIES_ERROR_MAX];
+
+static void parse(struct span text)
+{
+    identities_free(all);
+    all = identities_parse(text, error);
+}
+
+static const struct identity *only(const char *text)
+{
+    parse(span_of(text));
+    ck_assert_msg(all != NULL, "%s: %s", text, error);
+    ck_assert_int_eq(identities_count(all), 1);
+    return identities_at(all, 0);
+}
+
+static void tear_down(void)
+{
+    identities_free(all);
+    all = NULL;
+}
+
+/* ---- what is read ------------------------------------------------------- */
+
+START_TEST(a_line_with_everything)
+{
+    const struct identity *it =
+        only("billing  " SECRET "\t lock,read prefix=billing/ prefix=a%20b "
+             "rate=500 burst=1000 locks=2000 \n");
+    ck_assert_str_eq(it->name, "billing");
+    ck_assert_uint_eq(it->scopes, 1u << SCOPE_LOCK | 1u << SCOPE_READ);
+    ck_assert_int_eq(it->rate, 500);
+    ck_assert_int_eq(it->burst, 1000);
+    ck_assert_int_eq(it->locks, 2000);
+    ck_assert_int_eq(it->prefixes_count, 2);
+    ck_assert(span_is(it->prefixes[0], "billing/"));
+    ck_assert(span_is(it->prefixes[1], "a b"));
+}
+END_TEST
+
+START_TEST(a_line_with_as_little_as_possible)
+{
+    const struct identity *it = only("# who\n\n \t\na " SECRET " admin\n");
+    ck_assert_uint_eq(it->scopes, 1u << SCOPE_ADMIN);
+    ck_assert_int_eq(it->rate, 0);
+    ck_assert_int_eq(it->burst, 0);
+    ck_assert_int_eq(it->locks, 0);
+    ck_assert_int_eq(it->prefixes_count, 0);
+}
+END_TEST
+
+START_TEST(without_burst_it_is_the_rate)
+{
+    ck_assert_int_eq(only("a " SECRET " lock rate=7\n")->burst, 7);
+    ck_assert_int_eq(only("a " SECRET " lock burst=9 rate=7\n")->burst, 9);
+}
+END_TEST
+
+START_TEST(the_longest_of_all)
+{
+    static char text[IDENTITIES_LINE_MAX + 2];
+    const struct identity *it =
+        only(SIXTY FOUR " " SECRET " metrics,admin,read,lock rate=1000000 "
+                        "burst=1000000 locks=1000000\n");
+    ck_assert_str_eq(it->name, SIXTY FOUR);
+    ck_assert_uint_eq(it->scopes, (1u << SCOPES) - 1);
+    memset(text, ' ', IDENTITIES_LINE_MAX);
+    (void)span_copy(text, span_of("a " SECRET " lock"));
+    text[IDENTITIES_LINE_MAX] = '\n';
+    (void)only(text);
+    text[0] = '#';
+    (void)span_copy(text + IDENTITIES_LINE_MAX, span_of(" \n"));
+    parse((struct span){text, sizeof text});
+    ck_assert_ptr_null(all);
+    ck_assert_str_eq(error, "1: the line is longer than 16384 bytes");
+}
+END_TEST
+
+/* ---- what is refused ---------------------------------------------------- */
+
+static const struct {
+    const char *text;
+    const char *start; /* of the error */
+} refused[] = {
+    {"", "it names no identity"},
+    {"# nobody\n\n", "it names no identity"},
+    {"a " SECRET " lock", "1: the last line has no end"},
+    {"a " SECRET " lock\nb", "2: the last line has no end"},
+    {"\xef\xbb\xbf"
+     "a " SECRET " lock\n",
+     "1: the file begins with a byte order mark"},
+    {"# x\r\n", "1: the line ends with CR LF"},
+    {"\na " SECRET " lock\r\n", "2: the line ends with CR LF"},
+    {"a\v " SECRET " lock\n", "1: the line contains a control character"},
+    {"# \x7f\n", "1: the line contains a control character"},
+    {SIXTY FOUR "a " SECRET " lock\n", "1: the name must"},
+    {"a/b " SECRET " lock\n", "1: the name must"},
+    {"\xc3\xa4 " SECRET " lock\n", "1: the name must"},
+    {"a\n", "1: the second word must"},
+    {"a secret lock\n", "1: the second word must"},
+    {"a sha256: lock\n", "1: the second word must"},
+    {"a sha256:00 lock\n", "1: the second word must"},
+    {"a SHA256" OTHER " lock\n", "1: the second word must"},
+    {"a " SECRET "0 lock\n", "1: the second word must"},
+    {"a " EMPTY " lock\n", "1: this is the SHA-256 of an empty token"},
+    {"a cert: lock\n", "1: cert: must"},
+    {"a cert:x%2 lock\n", "1: cert: must"},
+    {"a cert:x%00 lock\n", "1: cert: must"},
+    {"a " SECRET "\n", "1: the third word must"},
+    {"a " SECRET " ,\n", "1: the third word must"},
+    {"a " SECRET " lock,\n", "1: the third word must"},
+    {"a " SECRET " ,lock\n", "1: the third word must"},
+    {"a " SECRET " lock,,read\n", "1: the third word must"},
+    {"a " SECRET " lock,lock\n", "1: the third word must"},
+    {"a " SECRET " Lock\n", "1: the third word must"},
+    {"a " SECRET " locks\n", "1: the third word must"},
+    {"a " SECRET " prefix=a\n", "1: the third word must"},
+    {"a " SECRET " lock read\n", "1: behind the scopes"},
+    {"a " SECRET " lock color=blue\n", "1: behind the scopes"},
+    {"a " SECRET " lock # later\n", "1: behind the scopes"},
+    {"a " SECRET " lock prefix=\n", "1: prefix= must"},
+    {"a " SECRET " lock prefix=%\n", "1: prefix= must"},
+    {"a " SECRET " lock prefix=%0a\n", "1: prefix= must"},
+    {"a " SECRET " lock prefix=%00\n", "1: prefix= must"},
+    {"a " SECRET " lock prefix=\xff\n", "1: prefix= must"},
+    {"a " SECRET " lock prefix=redlockd:x\n", "1: prefix= must"},
+    {"a " SECRET " lock " A17 "\n", "1: it has more than 16 prefixes"},
+    {"a " SECRET " lock rate=0\n", "1: rate= must"},
+    {"a " SECRET " lock rate=\n", "1: rate= must"},
+    {"a " SECRET " lock rate=1000001\n", "1: rate= must"},
+    {"a " SECRET " lock rate=00000001\n", "1: rate= must"},
+    {"a " SECRET " lock rate=-1\n", "1: rate= must"},
+    {"a " SECRET " lock rate=1 rate=1\n", "1: rate= must"},
+    {"a " SECRET " lock rate=1 burst=0\n", "1: burst= must"},
+    {"a " SECRET " lock rate=1 burst=1 burst=1\n", "1: burst= must"},
+    {"a " SECRET " lock burst=1\n", "1: burst= needs rate="},
+    {"a " SECRET " lock locks=0\n", "1: locks= must"},
+    {"a " SECRET " lock locks=1000001\n", "1: locks= must"},
+    {"a " SECRET " lock locks=5 locks=5\n", "1: locks= must"},
+    {"a " SECRET " lock\n\na " OTHER " read\n",
+     "3: the name is that of line 1"},
+    {"a " SECRET " lock\nb " SECRET " read\n",
+     "2: the token is that of line 1"},
+    {"b cert:x lock\na " SECRET " lock\nc cert:%78 read\n",
+     "3: the certificate is that of line 1"},
+};
+
+START_TEST(what_is_wrong_is_told_with_its_line)
+{
+    parse(span_of(refused[_i].text));
+    ck_assert_msg(all == NULL, "%s", refused[_i].text);
+    ck_assert_msg(
+        strncmp(error, refused[_i].start, strlen(refused[_i].start)) == 0,
+        "%s: %s", refused[_i].text, error);
+    ck_assert_ptr_null(strchr(error, '\n'));
+}
+END_TEST
+
+START_TEST(a_nul_is_refused)
+{
+    static const char text[] = "a\0b " SECRET " lock\n";
+    parse((struct span){text, sizeof text - 1});
+    ck_assert_ptr_null(all);
+    ck_assert_str_eq(error, "1: the line contains a control character");
+}
+END_TEST
+
+START_TEST(what_may_be_a_secret_is_not_repeated)
+{
+    static const char *const texts[] = {
+        "hunter2/ " SECRET " lock\n",
+        "a hunter2 lock\n",
+        "a " SECRET " hunter2\n",
+        "a " SECRET " lock hunter2\n",
+        "a " SECRET " lock rate=hunter2\n",
+        "a " SECRET " lock prefix=redlockd:hunter2\n",
+        "a cert:hunter2 lock\nb cert:hunter2 lock\n",
+    };
+    for (size_t i = 0; i < COUNT(texts); i++) {
+        parse(span_of(texts[i]));
+        ck_assert_ptr_null(all);
+        ck_assert_msg(strstr(error, "hunter2") == NULL, "%s", error);
+    }
+}
+END_TEST
+
+/* ---- many --------------------------------------------------------------- */
+
+static char *make_many(int count)
+{
+    char *text = NULL;
+    size_t len;
+    FILE *out = open_memstream(&text, &len);
+    for (int i = count; i > 0; i--)
+        fprintf(out, "n%d sha256:%064d lock\n", i, i);
+    (void)fclose(out);
+    return text;
+}
+
+START_TEST(a_thousand_and_no_more)
+{
+    char *text = make_many(IDENTITIES_MAX);
+    parse(span_of(text));
+    ck_assert_msg(all != NULL, "%s", error);
+    ck_assert_int_eq(identities_count(all), IDENTITIES_MAX);
+    for (int i = 1; i < IDENTITIES_MAX; i++)
+        ck_assert_int_lt(strcmp(identities_at(all, i - 1)->name,
+                                identities_at(all, i)->name),
+                         0);
+    for (int i = 1; i <= IDENTITIES_MAX; i++) {
+        char name[16], hex[65];
+        struct digest digest;
+        snprintf(name, sizeof name, "n%d", i);
+        snprintf(hex, sizeof hex, "%064d", i);
+        ck_assert(digest_read(&digest, span_of(hex)));
+        int number = identities_find_name(all, name);
+        ck_assert_str_eq(identities_at(all, number)->name, name);
+        ck_assert_int_eq(identities_find_digest(all, &digest), number);
+    }
+    free(text);
+    text = make_many(IDENTITIES_MAX + 1);
+    parse(span_of(text));
+    ck_assert_ptr_null(all);
+    ck_assert_str_eq(error, "1001: there are more than 1000 identities");
+    free(text);
+}
+END_TEST
+
+START_TEST(who_is_not_there_is_not_found)
+{
+    struct digest digest;
+    parse(span_of("b cert:gate%20way lock\nd " SECRET " lock\n"));
+    ck_assert_int_eq(identities_find_name(all, "a"), -1);
+    ck_assert_int_eq(identities_find_name(all, "c"), -1);
+    ck_assert_int_eq(identities_find_name(all, "e"), -1);
+    ck_assert_int_eq(identities_find_name(all, ""), -1);
+    ck_assert(digest_make(&digest, span_of("secret")));
+    ck_assert_int_eq(identities_find_digest(all, &digest), 1);
+    ck_assert(digest_make(&digest, span_of("secret1")));
+    ck_assert_int_eq(identities_find_digest(all, &digest), -1);
+    /* the digest of who has none */
+    digest = (struct digest){{0}};
+    ck_assert_int_eq(identities_find_digest(all, &digest), -1);
+    ck_assert_int_eq(identities_find_certificate(all, "gate way"), 0);
+    ck_assert_int_eq(identities_find_certificate(all, "gate"), -1);
+    ck_assert_int_eq(identities_find_certificate(all, "gate%20way"), -1);
+    ck_assert_int_eq(identities_find_certificate(all, ""), -1);
+}
+END_TEST
+
+/* ---- prefixes ----------------------------------------------------------- */
+
+static const struct {
+    const char *names;
+    bool is_covered;
+} covers[] = {
+    {"a/", true},
+    {"a/b", true},
+    {"a/../b", true},
+    {"a", false},
+    {"", false},
+    {"A/b", false},
+    {"xa/", false},
+    {"a/b\na/c", true},
+    {"a/b\nc", false},
+    {"c\nd\na/b", false},
+    {"a/b\n\xc3\xa4x", true},
+    {"\xc3\xa4", true},
+    {"\xc3", false},
+    {"a%2fb", false},
+};
+
+START_TEST(each_name_must_begin_with_a_prefix)
+{
+    const struct identity *it =
+        only("a " SECRET " lock prefix=a/ prefix=%C3%a4\n");
+    ck_assert_msg(identity_covers(it, span_of(covers[_i].names)) ==
+                      covers[_i].is_covered,
+                  "%s", covers[_i].names);
+}
+END_TEST
+
+START_TEST(without_prefixes_all_is_covered)
+{
+    const struct identity *it = only("a " SECRET " lock\n");
+    for (size_t i = 0; i < COUNT(covers); i++)
+        ck_assert(identity_covers(it, span_of(covers[i].names)));
+}
+END_TEST
+
+START_TEST(scopes_have_names)
+{
+    ck_assert_str_eq(scope_name(SCOPE_LOCK), "lock");
+    ck_assert_str_eq(scope_name(SCOPE_ADMIN), "admin");
+}
+END_TEST
+
+START_TEST(without_memory_there_is_none)
+{
+    char *text = make_many(20);
+    starve.is_on = true;
+    for (int left = 1;; left++) {
+        starve.left = left;
+        parse(span_of(text));
+        if (all != NULL)
+            break;
+        ck_assert_str_eq(error, "no memory");
+        ck_assert_int_lt(left, 20);
+    }
+    starve.is_on = false;
+    free(text);
+}
+END_TEST
+
+Suite *check_identities(void)
+{
+    Suite *suite = suite_create("identities");
+    TCase *tc = tcase_create("identities");
+    tcase_add_checked_fixture(tc, NULL, tear_down);
+    tcase_add_test(tc, a_line_with_everything);
+    tcase_add_test(tc, a_line_with_as_little_as_possible);
+    tcase_add_test(tc, without_burst_it_is_the_rate);
+    tcase_add_test(tc, the_longest_of_all);
+    tcase_add_loop_test(tc, what_is_wrong_is_told_with_its_line, 0,
+                        (int)COUNT(refused));
+    tcase_add_test(tc, a_nul_is_refused);
+    tcase_add_test(tc, what_may_be_a_secret_is_not_repeated);
+    tcase_add_test(tc, a_thousand_and_no_more);
+    tcase_add_test(tc, who_is_not_there_is_not_found);
+    tcase_add_loop_test(tc, each_name_must_begin_with_a_prefix, 0,
+                        (int)COUNT(covers));
+    tcase_add_test(tc, without_prefixes_all_is_covered);
+    tcase_add_test(tc, scopes_have_names);
+    tcase_add_test(tc, without_memory_there_is_none);
+    suite_add_tcase(suite, tc);
+    return suite;
+}

@@ -1,0 +1,90 @@
+/*
+ * Which values of traceparent count, by W3C Trace Context §3.2.
+ */
+#include <check.h>
+
+#include "../../../api/trace.h"
+
+Suite *check_trace(void);
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+#define ID "4bf92f3577b34da6a3ce929d0e0e4736"
+#define PARENT "00f067aa0ba902b7"
+
+static const char *const valid[] = {
+    "00-" ID "-" PARENT "-00",
+    "00-" ID "-" PARENT "-01",
+    "00-" ID "-" PARENT "-ff", /* flags of later versions are of no matter */
+    /* a later version is read as this one, and may have more */
+    "01-" ID "-" PARENT "-01",
+    "cc-" ID "-" PARENT "-01-what-the-future-will-be-like",
+    "fe-" ID "-" PARENT "-01-",
+};
+
+START_TEST(a_valid_value_is_taken_over)
+{
+    struct trace trace = {"x", "y"};
+    trace_read(&trace, span_of(valid[_i]));
+    ck_assert_str_eq(trace.id, ID);
+    ck_assert_str_eq(trace.parent, PARENT);
+}
+END_TEST
+
+static const char *const invalid[] = {
+    "",
+    "00",
+    "00-" ID "-" PARENT,
+    "00-" ID "-" PARENT "-",
+    "00-" ID "-" PARENT "-0",
+    "00-" ID "-" PARENT "-011",
+    "00-" ID "-" PARENT "-01-",
+    "00-" ID "-" PARENT "-01-more",
+    "00-" ID "-" PARENT "-01, 00-" ID "-" PARENT "-01",
+    "01-" ID "-" PARENT "-01more",
+    "01-" ID "-" PARENT "-01 ",
+    "ff-" ID "-" PARENT "-01",
+    "FF-" ID "-" PARENT "-01",
+    "0-" ID "-" PARENT "-01-",
+    "0x-" ID "-" PARENT "-01",
+    "000-" ID "-" PARENT "-01",
+    " 00-" ID "-" PARENT "-01",
+    "00-00000000000000000000000000000000-" PARENT "-01",
+    "00-" ID "-0000000000000000-01",
+    "00-4BF92F3577B34DA6A3CE929D0E0E4736-" PARENT "-01",
+    "00-" ID "-00F067AA0BA902B7-01",
+    "00-4bf92f3577b34da6a3ce929d0e0e473g-" PARENT "-01",
+    "00-" ID "-00f067aa0ba902b.-01",
+    "00-" ID "-" PARENT "-0G",
+    "00_" ID "-" PARENT "-01",
+    "00-" ID "_" PARENT "-01",
+    "00-" ID "-" PARENT "_01",
+    "00-4bf92f3577b34da6a3ce929d0e0e473-6" PARENT "-01",
+};
+
+START_TEST(any_other_value_is_as_none)
+{
+    struct trace trace = {"x", "y"};
+    trace_read(&trace, span_of(invalid[_i]));
+    ck_assert_str_eq(trace.id, "");
+    ck_assert_str_eq(trace.parent, "");
+}
+END_TEST
+
+START_TEST(a_field_that_is_not_there_is_none)
+{
+    struct trace trace = {"x", "y"};
+    trace_read(&trace, (struct span){0});
+    ck_assert_str_eq(trace.id, "");
+}
+END_TEST
+
+Suite *check_trace(void)
+{
+    Suite *suite = suite_create("trace");
+    TCase *tc = tcase_create("trace");
+    tcase_add_loop_test(tc, a_valid_value_is_taken_over, 0, COUNT(valid));
+    tcase_add_loop_test(tc, any_other_value_is_as_none, 0, COUNT(invalid));
+    tcase_add_test(tc, a_field_that_is_not_there_is_none);
+    suite_add_tcase(suite, tc);
+    return suite;
+}

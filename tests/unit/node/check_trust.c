@@ -1,0 +1,169 @@
+/*
+ * The files of TLS: each mistake has its sentence, and a reload that fails
+ * leaves what was.
+ */
+#include <check.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "secure.h"
+
+Suite *check_trust(void);
+
+enum { HOUR_S = 3600 };
+
+static char error[TRUST_TEXT_MAX];
+
+static void write_text(int which, const char *text)
+{
+    FILE *file = fopen(secure.path[which], "w");
+    ck_assert_ptr_nonnull(file);
+    fputs(text, file);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+static void give_pair(const struct certs *certs, const struct certs *key)
+{
+    certs_write(certs, secure.path[1]);
+    certs_write_key(key, secure.path[2]);
+    snprintf(secure.config.node_cert, sizeof secure.config.node_cert, "%s",
+             secure.path[1]);
+    snprintf(secure.config.node_key, sizeof secure.config.node_key, "%s",
+             secure.path[2]);
+}
+
+static void refuse(const char *option, const char *reason)
+{
+    struct trust *trust;
+    ck_assert(!trust_make(&trust, &secure.config, error));
+    ck_assert_ptr_null(trust);
+    ck_assert_msg(strstr(error, option) && strstr(error, reason), "%s", error);
+    ck_assert_ptr_null(strchr(error, '\n'));
+    ck_assert_ptr_null(strstr(error, "PRIVATE"));
+}
+
+START_TEST(without_tls_no_file_is_read)
+{
+    struct trust *trust;
+    secure.config.nodes[0].is_tls = false;
+    snprintf(secure.config.node_ca, sizeof secure.config.node_ca, "/none");
+    ck_assert(trust_make(&trust, &secure.config, error));
+    ck_assert_ptr_null(trust);
+    trust_free(trust);
+}
+END_TEST
+
+START_TEST(file_that_is_no_ca_is_refused)
+{
+    write_text(0, "");
+    refuse("--node-ca: /tmp/redlockd-tls", "PEM");
+    write_text(0, "hello");
+    refuse("--node-ca", "PEM");
+    write_text(0, "-----BEGIN CERTIFICATE-----\nAAAA\n"
+                  "-----END CERTIFICATE-----\n");
+    refuse("--node-ca", "");
+    ck_assert_int_eq(unlink(secure.path[0]), 0);
+    refuse("--node-ca", "No such file");
+    snprintf(secure.config.node_ca, sizeof secure.config.node_ca, "/tmp");
+    refuse("--node-ca: /tmp", "directory");
+}
+END_TEST
+
+START_TEST(pair_must_fit)
+{
+    struct trust *trust;
+    struct certs *ours = certs_new(&(struct certs_wish){.name = "us"});
+    struct certs *other = certs_new(&(struct certs_wish){.name = "us"});
+    give_pair(ours, ours);
+    ck_assert_msg(trust_make(&trust, &secure.config, error), "%s", error);
+    trust_free(trust);
+    give_pair(ours, other);
+    refuse("--node-key", "does not belong to the certificate");
+    write_text(2, "hello");
+    refuse("--node-key", "PEM");
+    ck_assert_int_eq(unlink(secure.path[2]), 0);
+    refuse("--node-key", "No such file");
+    certs_write_key(ours, secure.path[2]);
+    write_text(1, certs_key_pem(ours));
+    refuse("--node-cert", "PEM");
+    ck_assert_int_eq(unlink(secure.path[1]), 0);
+    refuse("--node-cert", "No such file");
+    certs_free(other);
+    certs_free(ours);
+}
+END_TEST
+
+START_TEST(key_with_a_passphrase_is_refused)
+{
+    struct certs *ours = certs_new(&(struct certs_wish){.name = "us"});
+    give_pair(ours, ours);
+    write_text(
+        2, "-----BEGIN ENCRYPTED PRIVATE KEY-----\n"
+           "MIHsMFcGCSqGSIb3DQEFDTBKMCkGCSqGSIb3DQEFDDAcBAhdwC3tDmqK2QICCAAw\n"
+           "-----END ENCRYPTED PRIVATE KEY-----\n");
+    refuse("--node-key", "");
+    certs_free(ours);
+}
+END_TEST
+
+START_TEST(bad_reload_leaves_what_was)
+{
+    secure_start();
+    write_text(0, "hello");
+    ck_assert(!trust_reload(secure.trust, error));
+    ck_assert_ptr_nonnull(strstr(error, "--node-ca"));
+    secure_start();
+}
+END_TEST
+
+/* Who connected before goes on; who connects now goes by the new CA. */
+START_TEST(reload_counts_for_new_sessions)
+{
+    char bytes[8];
+    struct certs *old = certs_new_node(secure.ca);
+    struct certs *other = certs_new_ca();
+    secure_start();
+    certs_write(other, secure.path[0]);
+    ck_assert_msg(trust_reload(secure.trust, error), "%s", error);
+    secure_say("+OK\r\n", 5);
+    ck_assert_int_eq(session_read(secure.session, bytes, sizeof bytes), 5);
+    secure_connect(&(struct secure_server){.certs = old}, "localhost");
+    secure_expect_broken(STATE_TLS_FAILED, "signed by an issuer");
+    certs_free(other);
+    certs_free(old);
+}
+END_TEST
+
+START_TEST(certificate_out_of_its_time_is_a_warning)
+{
+    int64_t now_s = time(NULL);
+    struct certs *ours = certs_new(&(struct certs_wish){.name = "us"});
+    ck_assert_ptr_null(trust_warning(secure.trust, now_s));
+    give_pair(ours, ours);
+    secure_trust();
+    ck_assert_ptr_null(trust_warning(secure.trust, now_s));
+    ck_assert_ptr_nonnull(
+        strstr(trust_warning(secure.trust, now_s + 2 * HOUR_S), "expired"));
+    ck_assert_ptr_nonnull(
+        strstr(trust_warning(secure.trust, now_s - 2 * HOUR_S), "not yet"));
+    certs_free(ours);
+}
+END_TEST
+
+Suite *check_trust(void)
+{
+    Suite *suite = suite_create("trust");
+    TCase *tc = tcase_create("trust");
+    tcase_add_checked_fixture(tc, secure_setup, secure_teardown);
+    tcase_add_test(tc, without_tls_no_file_is_read);
+    tcase_add_test(tc, file_that_is_no_ca_is_refused);
+    tcase_add_test(tc, pair_must_fit);
+    tcase_add_test(tc, key_with_a_passphrase_is_refused);
+    tcase_add_test(tc, bad_reload_leaves_what_was);
+    tcase_add_test(tc, reload_counts_for_new_sessions);
+    tcase_add_test(tc, certificate_out_of_its_time_is_a_warning);
+    suite_add_tcase(suite, tc);
+    return suite;
+}
