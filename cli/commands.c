@@ -325,7 +325,7 @@ int command_watch(struct command *command)
         result = look(command, &answer);
         if (result != SERVICE_DONE && result != SERVICE_LOST)
             complain_of_lock(command->options, "%s", command->service.detail);
-        if (result == SERVICE_REFUSED) {
+        if (result == SERVICE_REFUSED || result == SERVICE_DENIED) {
             json_decref(answer);
             break;
         }

@@ -26,6 +26,11 @@ void complain_of_lock(const struct options *options, const char *format, ...)
     va_end(args);
 }
 
+void complain_of_trouble(const char *detail)
+{
+    complain("no lock yet, still trying: %s", detail);
+}
+
 int complain_status(const struct options *options, enum service_result result)
 {
     switch (result) {
@@ -39,6 +44,8 @@ int complain_status(const struct options *options, enum service_result result)
         return EXIT_LOCK_LOST;
     case SERVICE_REFUSED:
         return EXIT_USAGE_ERROR;
+    case SERVICE_DENIED:
+        return EXIT_DENIED;
     case SERVICE_UNAVAILABLE:
         return EXIT_NO_QUORUM;
     case SERVICE_STOPPED:
@@ -50,7 +57,8 @@ int complain_status(const struct options *options, enum service_result result)
 void complain_of_acquire(const struct options *options,
                          enum service_result result, const char *detail)
 {
-    bool has_waited = options->wait_ms > 0 && result != SERVICE_REFUSED;
+    bool has_waited = options->wait_ms > 0 && result != SERVICE_REFUSED &&
+                      result != SERVICE_DENIED;
     double waited_s = (double)options->wait_ms / (double)MS_PER_S;
     if (has_waited)
         complain_of_lock(options, "%s; gave up after %g s", detail, waited_s);

@@ -14,6 +14,9 @@ void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void complain_of_lock(const struct options *options, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* For service.h: an acquire goes on failing. */
+void complain_of_trouble(const char *detail);
+
 /* The exit status after an acquire, extend, release or question. */
 int complain_status(const struct options *options, enum service_result result);
 

@@ -9,15 +9,17 @@
 #include "../server/base/types.h"
 
 enum {
-    CONNECT_MS = 2000,   /* then the host is taken for dead */
-    BODY_MAX = 1 << 24,  /* of an answer */
-    POLL_MAX_MS = 60000, /* libcurl's own timeouts come earlier */
+    CONNECT_MS = 2000,       /* then the host is taken for dead */
+    BODY_MAX = 1 << 24,      /* of an answer */
+    POLL_MAX_MS = 60000,     /* libcurl's own timeouts come earlier */
+    RETRY_MAX_MS = 86400000, /* whatever an answer tells */
 };
 
 struct http {
     CURLM *multi;
     CURL *easy;
     const struct wake *wake;
+    const struct http_trust *trust;
 };
 
 /* The body of an answer, as it comes in. */
@@ -26,7 +28,7 @@ struct bytes {
     size_t len, size;
 };
 
-struct http *http_new(const struct wake *wake)
+struct http *http_new(const struct wake *wake, const struct http_trust *trust)
 {
     struct http *http = calloc(1, sizeof *http);
     if (http == NULL || curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
@@ -34,6 +36,7 @@ struct http *http_new(const struct wake *wake)
         return NULL;
     }
     http->wake = wake;
+    http->trust = trust;
     http->multi = curl_multi_init();
     http->easy = curl_easy_init();
     if (http->multi != NULL && http->easy != NULL)
@@ -62,6 +65,22 @@ static size_t take_bytes(char *data, size_t size, size_t count, void *arg)
     return len;
 }
 
+/* False: no memory. What it wrote of a secret, it wipes. */
+static bool add_bearer(struct curl_slist **list, const char *bearer)
+{
+    char *header = NULL;
+    int len = asprintf(&header, "Authorization: Bearer %s", bearer);
+    if (len < 0)
+        return false;
+    struct curl_slist *longer = curl_slist_append(*list, header);
+    explicit_bzero(header, (size_t)len);
+    free(header);
+    if (longer == NULL)
+        return false;
+    *list = longer;
+    return true;
+}
+
 static struct curl_slist *make_headers(const struct http_request *request)
 {
     /* a server that does not know 100-continue would cost a second */
@@ -71,7 +90,30 @@ static struct curl_slist *make_headers(const struct http_request *request)
     for (int i = 0; i < HTTP_HEADERS; i++)
         if (request->headers[i] != NULL)
             list = curl_slist_append(list, request->headers[i]);
+    if (*request->bearer && !add_bearer(&list, request->bearer)) {
+        curl_slist_free_all(list);
+        return NULL;
+    }
     return list;
+}
+
+/* libcurl checks certificate and name unless it is told not to. */
+static void set_trust(CURL *easy, const struct http_trust *trust)
+{
+    curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+    if (trust->ca_file != NULL) {
+        curl_easy_setopt(easy, CURLOPT_CAINFO, trust->ca_file);
+        /* or it would trust the system's beside it */
+        curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
+    }
+    if (trust->cert_file != NULL) {
+        const char *key = trust->key_file;
+        curl_easy_setopt(easy, CURLOPT_SSLCERT, trust->cert_file);
+        curl_easy_setopt(easy, CURLOPT_SSLKEY,
+                         key != NULL ? key : trust->cert_file);
+        /* or it would ask the terminal, which is the command's */
+        curl_easy_setopt(easy, CURLOPT_KEYPASSWD, "");
+    }
 }
 
 static void set_up(struct http *http, const struct http_request *request,
@@ -93,6 +135,7 @@ static void set_up(struct http *http, const struct http_request *request,
     curl_easy_setopt(easy, CURLOPT_USERAGENT, "redlockctl/" REDLOCKD_VERSION);
     curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, take_bytes);
     curl_easy_setopt(easy, CURLOPT_WRITEDATA, bytes);
+    set_trust(easy, http->trust);
 }
 
 /* Runs the transfer to its end. False: wake said to stop. */
@@ -125,20 +168,41 @@ static CURLcode result_of(struct http *http)
                : CURLE_OUT_OF_MEMORY;
 }
 
+static bool is_of_certificates(CURLcode result)
+{
+    return result == CURLE_PEER_FAILED_VERIFICATION ||
+           result == CURLE_SSL_CACERT_BADFILE ||
+           result == CURLE_SSL_CERTPROBLEM || result == CURLE_SSL_CLIENTCERT;
+}
+
+/* A proxy that refuses has only the header. */
+static int64_t retry_after_ms(struct http *http, const json_t *body)
+{
+    curl_off_t seconds = 0;
+    int64_t told_ms = http_number(body, "retry_after_ms");
+    curl_easy_getinfo(http->easy, CURLINFO_RETRY_AFTER, &seconds);
+    if (told_ms <= 0 && seconds > 0)
+        told_ms = seconds < RETRY_MAX_MS ? seconds * MS_PER_S : RETRY_MAX_MS;
+    told_ms = at_least(told_ms, 0);
+    return told_ms < RETRY_MAX_MS ? told_ms : RETRY_MAX_MS;
+}
+
 static void finish(struct http *http, CURLcode result, const char *error,
                    const struct bytes *bytes, struct http_answer *answer)
 {
     if (result != CURLE_OK) {
         (void)snprintf(answer->error, sizeof answer->error, "%s",
                        *error ? error : curl_easy_strerror(result));
+        answer->is_untrusted = is_of_certificates(result);
         return;
     }
     curl_easy_getinfo(http->easy, CURLINFO_RESPONSE_CODE, &answer->status);
     answer->body = json_loadb(bytes->ptr, bytes->len, 0, NULL);
-    if (json_is_object(answer->body))
-        return;
-    json_decref(answer->body);
-    answer->body = NULL;
+    if (!json_is_object(answer->body)) {
+        json_decref(answer->body);
+        answer->body = NULL;
+    }
+    answer->retry_after_ms = retry_after_ms(http, answer->body);
 }
 
 void http_call(struct http *http, const struct http_request *request,

@@ -12,30 +12,49 @@
 
 enum { HTTP_ERROR_SIZE = 256, HTTP_HEADERS = 2 };
 
+enum {
+    HTTP_UNAUTHORIZED = 401,
+    HTTP_FORBIDDEN = 403,
+    HTTP_TOO_MANY = 429,
+};
+
 struct http;
+
+/*
+ * For https://: whom to trust, and who we are. PEM files; they are read with
+ * each connection, so that they may be replaced.
+ */
+struct http_trust {
+    const char *ca_file;   /* NULL: what the system trusts */
+    const char *cert_file; /* NULL: none */
+    const char *key_file;  /* NULL: cert_file has it, too */
+};
 
 struct http_request {
     const char *method;
     const char *base;                  /* http://host:port */
     const char *path;                  /* begins with a slash */
     const char *headers[HTTP_HEADERS]; /* "Name: value"; NULL: none */
+    const char *bearer;                /* a token; "": none */
     const char *body;                  /* JSON; NULL: none */
     int64_t timeout_ms;                /* of all; at least 1 */
 };
 
 struct http_answer {
-    long status;     /* 0: there is no answer */
-    bool is_stopped; /* no answer, because wake said so */
-    json_t *body;    /* NULL: none that is a JSON object */
-    int64_t sent_us; /* clock_now_us() before the request was sent */
+    long status;       /* 0: there is no answer */
+    bool is_stopped;   /* no answer, because wake said so */
+    bool is_untrusted; /* no answer: a certificate, theirs or ours, is wrong */
+    int64_t retry_after_ms; /* of the body, or of the header; 0: none */
+    json_t *body;           /* NULL: none that is a JSON object */
+    int64_t sent_us;        /* clock_now_us() before the request was sent */
     char error[HTTP_ERROR_SIZE]; /* why there is no answer */
 };
 
 /*
- * NULL: no memory. Starts no thread before the first request. wake must
- * outlive it.
+ * NULL: no memory. Starts no thread before the first request. wake and trust
+ * must outlive it.
  */
-struct http *http_new(const struct wake *wake);
+struct http *http_new(const struct wake *wake, const struct http_trust *trust);
 void http_free(struct http *http);
 
 /* Fills answer; http_answer_free frees what is in it. */

@@ -40,13 +40,15 @@ static bool name_lock(struct command *command)
     return true;
 }
 
-static int ask(struct command *command)
+static int ask(struct command *command, struct credentials *credentials)
 {
     static const struct wake none = {.count = 0};
     const struct options *options = command->options;
     struct service *service = &command->service;
     service->wake = &none;
-    service->http = http_new(&none);
+    service->credentials = credentials;
+    service->on_trouble = complain_of_trouble;
+    service->http = http_new(&none, &credentials->trust);
     if (service->http == NULL) {
         complain("out of memory");
         return EXIT_OS_ERROR;
@@ -61,11 +63,17 @@ static int ask(struct command *command)
 static int run(const struct options *options)
 {
     struct command command = {.options = options};
+    struct credentials credentials;
+    char error[OPTIONS_ERROR_SIZE];
     if (!name_lock(&command))
         return EXIT_USAGE_ERROR;
+    if (!credentials_take(&credentials, options, error)) {
+        complain("%s", error);
+        return EXIT_USAGE_ERROR;
+    }
     return options->command_id == COMMAND_RUN
-               ? run_command(options, command.joined)
-               : ask(&command);
+               ? run_command(options, command.joined, &credentials)
+               : ask(&command, &credentials);
 }
 
 /* What is printed has to arrive, or a script would take it for complete. */

@@ -104,6 +104,8 @@ static bool set_value(struct options *options, const struct table_option *row,
     case IS_HELP:
         options->action = OPTIONS_HELP;
         return true;
+    case IS_REFUSED:
+        return fail(error, "--%s: %s", row->name, row->help);
     case IS_TEXT:
         *(const char **)member = value;
         return true;

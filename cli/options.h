@@ -28,6 +28,7 @@ enum {
     EXIT_OS_ERROR = 71,
     EXIT_LOCK_LOST = 70,
     EXIT_NO_QUORUM = 75,
+    EXIT_DENIED = 77,
     EXIT_SIGNALLED = 128, /* + the signal */
 };
 
@@ -44,7 +45,8 @@ struct options {
     int64_t grace_ms; /* OPTIONS_UNSET: a default that fits ttl_ms */
     int64_t conflict_code;
     const char *owner, *token, *prefix; /* NULL: not given */
-    int64_t force;                      /* a fencing token; 0: not given */
+    const char *ca_file, *cert_file, *key_file, *auth_token_file; /* as well */
+    int64_t force; /* a fencing token; 0: not given */
     char **resources;
     int resources_count;
     char **command; /* what to run; ends with NULL */

@@ -121,7 +121,7 @@ static bool start(struct run *run)
         return false;
     if (signal(SIGPIPE, SIG_IGN) == SIG_ERR)
         return false;
-    run->service.http = http_new(&run->wake);
+    run->service.http = http_new(&run->wake, &run->service.credentials->trust);
     run->service.wake = &run->wake;
     return run->service.http != NULL;
 }
@@ -180,7 +180,7 @@ static bool release(struct run *run)
     enum service_result result =
         service_release(&run->service, run->lock.id, run->lock.token,
                         clock_now_us() + RELEASE_US, &is_repeated, NULL);
-    if (result == SERVICE_UNAVAILABLE)
+    if (result == SERVICE_UNAVAILABLE || result == SERVICE_DENIED)
         complain_of_lock(run->options, "not released, it ends with its TTL: %s",
                          run->service.detail);
     return result != SERVICE_LOST || is_repeated;
@@ -235,6 +235,8 @@ static int run_locked(struct run *run)
     keeper_run(&run->keeper, run->lock.token, run->lock.fencing_token,
                run->lock.until_us);
     run->is_running = true;
+    /* a token or a certificate may be about to be replaced */
+    run->service.outlasts_denials = true;
     set_timer(run);
     keep(run);
     return finish(run);
@@ -255,9 +257,12 @@ static int acquire_and_run(struct run *run)
     return complain_status(options, result);
 }
 
-int run_command(const struct options *options, const char *joined)
+int run_command(const struct options *options, const char *joined,
+                struct credentials *credentials)
 {
     struct run run = {.options = options, .resource = joined};
+    run.service.credentials = credentials;
+    run.service.on_trouble = complain_of_trouble;
     run.service.replicas_count = options->urls_count;
     memcpy(run.service.replicas, options->urls, sizeof options->urls);
     if (!start(&run)) {

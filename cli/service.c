@@ -6,6 +6,7 @@
 
 #include "../server/base/clock.h"
 #include "../server/base/random.h"
+#include "verdict.h"
 
 enum {
     SLICE_MS = 10000, /* of a wait: proxies may cut long requests */
@@ -13,6 +14,8 @@ enum {
     EXTEND_MS = 2000, /* … to an extend, which must leave time for more */
     BACKOFF_FIRST_MS = 100, /* after no replica could help … */
     BACKOFF_LAST_MS = 2000, /* … doubled up to this, and then random */
+    HOLDERS_PAUSE_US = 50000,
+    TELL_US = 5000000,
 };
 
 /* One call, to whichever replica. */
@@ -29,73 +32,44 @@ static int64_t min64(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* ---- what an answer says ------------------------------------------------- */
-
-static void note_problem(struct service *service, const char *replica,
-                         const struct http_answer *answer)
-{
-    const char *detail = http_text(answer->body, "detail");
-    const json_t *holder = json_object_get(answer->body, "held_by");
-    const char *owner = http_text(holder, "owner");
-    size_t size = sizeof service->detail;
-    if (answer->status == 0)
-        (void)snprintf(service->detail, size, "%s: %s", replica, answer->error);
-    else if (*owner)
-        (void)snprintf(service->detail, size,
-                       "somebody else (%s) holds the lock", owner);
-    else if (holder != NULL)
-        (void)snprintf(service->detail, size, "somebody else holds the lock");
-    else if (*detail)
-        (void)snprintf(service->detail, size, "%s", detail);
-    else
-        (void)snprintf(service->detail, size,
-                       "%s answered with status %ld, as no redlockd does",
-                       replica, answer->status);
-}
-
-static enum service_result judge_conflict(const char *code)
-{
-    if (strcmp(code, "lock_held") == 0)
-        return SERVICE_HELD;
-    return strcmp(code, "max_hold_reached") == 0 ? SERVICE_FINAL : SERVICE_LOST;
-}
-
-static enum service_result judge(const struct http_answer *answer)
-{
-    const char *code = http_text(answer->body, "code");
-    if (answer->is_stopped)
-        return SERVICE_STOPPED;
-    if (answer->status >= 200 && answer->status < 300 && answer->body != NULL)
-        return SERVICE_DONE;
-    /* what has no code was not said by redlockd, but by something before it */
-    if (!*code || answer->status == 429 || answer->status >= 500)
-        return SERVICE_UNAVAILABLE;
-    if (answer->status == 409)
-        return judge_conflict(code);
-    return strcmp(code, "lock_not_found") == 0 ? SERVICE_LOST : SERVICE_REFUSED;
-}
-
 /* ---- one call ------------------------------------------------------------ */
+
+/* The current replica, which may be told another token than before. */
+static void ask_replica(struct service *service, const struct call *call,
+                        struct http_answer *answer)
+{
+    const struct http_request request = {
+        .method = call->method,
+        .base = service->replicas[service->current],
+        .path = call->path,
+        .headers = {call->headers[0], call->headers[1]},
+        .bearer = service->credentials->bearer,
+        .body = call->body,
+        .timeout_ms = at_least(call->timeout_ms, 1),
+    };
+    http_call(service->http, &request, answer);
+    if (answer->status != HTTP_UNAUTHORIZED ||
+        !credentials_refresh(service->credentials))
+        return;
+    http_answer_free(answer);
+    http_call(service->http, &request, answer);
+}
+
+static bool may_others_help(enum service_result result)
+{
+    return result == SERVICE_UNAVAILABLE || result == SERVICE_DENIED;
+}
 
 /* Asks the current replica; if that cannot help, the next one is current. */
 static enum service_result ask_one(struct service *service,
                                    const struct call *call,
                                    struct http_answer *answer)
 {
-    const char *replica = service->replicas[service->current];
-    const struct http_request request = {
-        .method = call->method,
-        .base = replica,
-        .path = call->path,
-        .headers = {call->headers[0], call->headers[1]},
-        .body = call->body,
-        .timeout_ms = at_least(call->timeout_ms, 1),
-    };
-    http_call(service->http, &request, answer);
-    enum service_result result = judge(answer);
+    ask_replica(service, call, answer);
+    enum service_result result = verdict_of(answer);
     if (result != SERVICE_DONE)
-        note_problem(service, replica, answer);
-    if (result == SERVICE_UNAVAILABLE)
+        verdict_explain(service, service->replicas[service->current], answer);
+    if (may_others_help(result))
         service->current = (service->current + 1) % service->replicas_count;
     return result;
 }
@@ -111,38 +85,72 @@ static int64_t draw_ms(int64_t most)
 /* After each replica has failed rounds times: longer, and at random. */
 static int64_t backoff_ms(int rounds, const struct http_answer *answer)
 {
-    int64_t told_ms = http_number(answer->body, "retry_after_ms");
+    int64_t told_ms = min64(answer->retry_after_ms, BACKOFF_LAST_MS) / 2;
     int64_t most_ms = BACKOFF_FIRST_MS;
     for (int i = 1; i < rounds && most_ms < BACKOFF_LAST_MS; i++)
         most_ms *= 2;
-    return min64(told_ms, BACKOFF_LAST_MS) / 2 + draw_ms(most_ms);
+    if (answer->status == HTTP_TOO_MANY) /* it would refuse until then */
+        told_ms = answer->retry_after_ms;
+    return told_ms + draw_ms(most_ms);
 }
 
 /* Counts the failures of a call over all replicas. */
 struct attempts {
     int failed;
+    int denied;         /* of the last ones, one after the other */
+    bool may_have_done; /* what was asked: an answer was lost, or unclear */
+    bool is_holders;    /* who has to ask again well before the time is up */
     int64_t give_up_us;
+    int64_t tell_us; /* when people are told; 0: not yet known, or told */
 };
 
+static void note_failure(struct attempts *attempts, enum service_result result,
+                         const struct http_answer *answer)
+{
+    if (attempts->failed++ == 0 && !attempts->is_holders)
+        attempts->tell_us = clock_now_us() + TELL_US;
+    attempts->denied = result == SERVICE_DENIED ? attempts->denied + 1 : 0;
+    if (result == SERVICE_UNAVAILABLE && answer->status != HTTP_TOO_MANY)
+        attempts->may_have_done = true;
+}
+
+static int64_t pause_us(const struct service *service,
+                        const struct attempts *attempts,
+                        const struct http_answer *answer, int64_t left_us)
+{
+    int rounds = attempts->failed / service->replicas_count;
+    int64_t us = backoff_ms(rounds, answer) * US_PER_MS;
+    if (attempts->is_holders)
+        us = min64(us, at_least(left_us / 4, HOLDERS_PAUSE_US));
+    return min64(us, left_us);
+}
+
 /*
- * After SERVICE_UNAVAILABLE: pauses when each replica has failed as often as
- * the others. False: the time is up, or wake said to stop.
+ * When a replica could not help: pauses when each has failed as often as the
+ * others. False: the time is up, all have denied it, or wake said to stop.
  */
 static bool may_try_again(const struct service *service,
                           struct attempts *attempts,
                           const struct http_answer *answer,
                           enum service_result *result)
 {
-    attempts->failed++;
+    note_failure(attempts, *result, answer);
     if (attempts->failed % service->replicas_count != 0)
         return true;
-    int rounds = attempts->failed / service->replicas_count;
-    int64_t now_us = clock_now_us();
-    if (now_us >= attempts->give_up_us)
+    if (attempts->denied >= service->replicas_count &&
+        !service->outlasts_denials)
         return false;
-    int64_t pause_us = backoff_ms(rounds, answer) * US_PER_MS;
-    pause_us = min64(pause_us, attempts->give_up_us - now_us);
-    if (wake_wait(service->wake, now_us + pause_us))
+    int64_t now_us = clock_now_us();
+    int64_t left_us = attempts->give_up_us - now_us;
+    if (left_us <= 0)
+        return false;
+    if (service->on_trouble != NULL && attempts->tell_us != 0 &&
+        now_us >= attempts->tell_us) {
+        service->on_trouble(service->detail);
+        attempts->tell_us = 0;
+    }
+    if (wake_wait(service->wake,
+                  now_us + pause_us(service, attempts, answer, left_us)))
         return true;
     *result = SERVICE_STOPPED;
     return false;
@@ -253,7 +261,7 @@ static bool may_wait_on(const struct service *service, int64_t give_up_us,
     if (now_us >= give_up_us)
         return false;
     if (json_object_get(answer->body, "waited_ms") == NULL)
-        again_us += http_number(answer->body, "retry_after_ms") * US_PER_MS;
+        again_us += answer->retry_after_ms * US_PER_MS;
     if (wake_wait(service->wake, min64(again_us, give_up_us)))
         return true;
     *result = SERVICE_STOPPED;
@@ -265,13 +273,12 @@ enum service_result service_acquire(struct service *service,
                                     json_t **body)
 {
     char key[KEY_SIZE], header[KEY_SIZE + 24];
-    struct attempts attempts = {0, wish->wait_ms == SERVICE_FOREVER
-                                       ? INT64_MAX
-                                       : clock_now_us() +
-                                             wish->wait_ms * US_PER_MS};
+    struct attempts attempts = {.give_up_us = INT64_MAX};
     enum service_result result = SERVICE_UNAVAILABLE;
     struct http_answer answer;
     bool is_again = true;
+    if (wish->wait_ms != SERVICE_FOREVER)
+        attempts.give_up_us = clock_now_us() + wish->wait_ms * US_PER_MS;
     draw_key(key);
     format_header(header, sizeof header, "Idempotency-Key", key);
     while (is_again) {
@@ -283,10 +290,10 @@ enum service_result service_acquire(struct service *service,
         if (result == SERVICE_DONE && !read_lock(lock, &answer))
             result = SERVICE_UNAVAILABLE;
         if (result == SERVICE_HELD) {
-            attempts.failed = 0;
+            attempts.failed = attempts.denied = 0;
             is_again =
                 may_wait_on(service, attempts.give_up_us, &answer, &result);
-        } else if (result == SERVICE_UNAVAILABLE) {
+        } else if (may_others_help(result)) {
             is_again = may_try_again(service, &attempts, &answer, &result);
         }
         give_body(&answer, body);
@@ -302,7 +309,7 @@ static enum service_result ask_all(struct service *service, struct call *call,
                                    struct attempts *attempts,
                                    struct http_answer *answer)
 {
-    *attempts = (struct attempts){0, give_up_us};
+    *attempts = (struct attempts){.is_holders = true, .give_up_us = give_up_us};
     for (;;) {
         /* leaves time for the other replicas, and for a second try */
         int64_t left_ms = (give_up_us - clock_now_us()) / US_PER_MS;
@@ -310,7 +317,7 @@ static enum service_result ask_all(struct service *service, struct call *call,
         if (give_up_us != 0)
             call->timeout_ms = min64(timeout_ms, at_least(left_ms / 4, 100));
         enum service_result result = ask_one(service, call, answer);
-        if (result != SERVICE_UNAVAILABLE ||
+        if (!may_others_help(result) ||
             !may_try_again(service, attempts, answer, &result))
             return result;
         http_answer_free(answer);
@@ -355,7 +362,7 @@ enum service_result service_release(struct service *service, const char *id,
     format_header(header, sizeof header, "X-Lock-Token", token);
     enum service_result result =
         ask_all(service, &call, give_up_us, EXTEND_MS, &attempts, &answer);
-    *is_repeated = attempts.failed > 0;
+    *is_repeated = attempts.may_have_done;
     give_body(&answer, body);
     return result;
 }

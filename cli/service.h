@@ -7,6 +7,7 @@
 
 #include "../api/id.h"
 #include "../server/base/types.h"
+#include "credentials.h"
 #include "http.h"
 
 enum {
@@ -19,6 +20,10 @@ enum {
 struct service {
     struct http *http;
     const struct wake *wake;
+    struct credentials *credentials;
+    bool outlasts_denials; /* a denial may pass: it is asked again */
+    /* an acquire fails for long, and goes on; once for each; NULL: nobody */
+    void (*on_trouble)(const char *detail);
     const char *replicas[SERVICE_REPLICAS_MAX];
     int replicas_count;
     int current;                      /* the replica to ask first */
@@ -28,10 +33,11 @@ struct service {
 /* What came of a call. */
 enum service_result {
     SERVICE_DONE,
-    SERVICE_HELD,        /* acquire: somebody else holds the lock */
-    SERVICE_LOST,        /* 404, or 409 not_owner */
-    SERVICE_FINAL,       /* 409 max_hold_reached: the validity stands */
-    SERVICE_REFUSED,     /* another 4xx: it would not help to try again */
+    SERVICE_HELD,    /* acquire: somebody else holds the lock */
+    SERVICE_LOST,    /* 404, or 409 not_owner */
+    SERVICE_FINAL,   /* 409 max_hold_reached: the validity stands */
+    SERVICE_REFUSED, /* another 4xx: it would not help to try again */
+    SERVICE_DENIED,  /* 401 or 403 at each replica, or a wrong certificate */
     SERVICE_UNAVAILABLE, /* no replica answered, or they have no quorum */
     SERVICE_STOPPED,     /* by wake */
 };

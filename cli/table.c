@@ -35,6 +35,20 @@ const struct table_option table_options[TABLE_OPTIONS] = {
     {0, "url", IS_URLS, IN_ALL, .form = "URL",
      .help = "a replica; more with more of --url [$REDLOCKD_URL, "
              "or " TABLE_DEFAULT_URL "]"},
+    {0, "auth-token-file", IS_TEXT, IN_ALL, AT(auth_token_file), .form = "FILE",
+     .help = "the token that the service knows us by, one line "
+             "[$REDLOCKD_AUTH_TOKEN_FILE; the token: $REDLOCKD_AUTH_TOKEN]"},
+    /* or getopt would take it for the one above */
+    {0, "auth-token", IS_REFUSED, IN_ALL, .form = "TOKEN",
+     .help = "everybody could see it in the list of processes; write it to a "
+             "file for --auth-token-file, or set REDLOCKD_AUTH_TOKEN"},
+    {0, "cacert", IS_TEXT, IN_ALL, AT(ca_file), .form = "FILE",
+     .help = "for https: the CAs to trust [$REDLOCKD_CACERT, or the "
+             "system's]"},
+    {0, "cert", IS_TEXT, IN_ALL, AT(cert_file), .form = "FILE",
+     .help = "for https: our certificate [$REDLOCKD_CERT]"},
+    {0, "key", IS_TEXT, IN_ALL, AT(key_file), .form = "FILE",
+     .help = "for https: its key [$REDLOCKD_KEY, or in FILE of --cert]"},
     {0, "json", IS_FLAG, IN_ALL & ~IN(RUN), AT(is_json), .form = "",
      .help = "print what the service answers, one JSON object a line"},
     {'h', "help", IS_HELP, IN_ALL, .form = "", .help = "show this"},
@@ -54,6 +68,9 @@ const struct table_option table_options[TABLE_OPTIONS] = {
     "  70   the lock was lost, or could not be extended\n"                     \
     "  71   the system refuses a process or memory\n"                          \
     "  75   no replica answers, or they have no quorum\n"                      \
+    "  77   the service does not know us, or does not allow it, or it has "    \
+    "no\n"                                                                     \
+    "       certificate that we trust\n"                                       \
     "  126  COMMAND cannot be run; 127: it is not found\n"                     \
     "\n"                                                                       \
     "Examples:\n"                                                              \
@@ -63,7 +80,9 @@ const struct table_option table_options[TABLE_OPTIONS] = {
 
 #define STATUS_HELP                                                            \
     "  64  the command line is wrong, or the service refuses the request\n"    \
-    "  75  no replica answers, or they have no quorum\n"
+    "  75  no replica answers, or they have no quorum\n"                       \
+    "  77  the service does not know us, or does not allow it, or it has no\n" \
+    "      certificate that we trust\n"
 
 const struct table_command table_commands[COMMANDS] = {
     [COMMAND_RUN] = {"run", "RESOURCE... -- COMMAND [ARGUMENT]...",
@@ -129,7 +148,7 @@ static void print_options(enum command_id id)
     for (int i = 0; i < TABLE_OPTIONS; i++) {
         const struct table_option *row = &table_options[i];
         char letter[] = {'-', row->letter, ',', ' ', '\0'};
-        if (!table_is_of(row, id))
+        if (!table_is_of(row, id) || row->kind == IS_REFUSED)
             continue;
         int width =
             printf("  %s--%s%s%s", row->letter ? letter : "    ", row->name,

@@ -19,6 +19,7 @@ enum table_kind {
     IS_URLS,
     IS_TIME,
     IS_NUMBER,
+    IS_REFUSED, /* not told by --help; help says why */
 };
 
 /* An option, of one command or more. */
@@ -39,7 +40,7 @@ struct table_command {
     const char *more; /* of the help */
 };
 
-enum { TABLE_OPTIONS = 12 };
+enum { TABLE_OPTIONS = 17 };
 
 extern const struct table_option table_options[TABLE_OPTIONS];
 extern const struct table_command table_commands[COMMANDS];

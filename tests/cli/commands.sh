@@ -158,6 +158,11 @@ replica_that_is_dead_is_passed_over() {
         gives 75 "$dead: " show --url $dead r1
 }
 
+trouble_is_told_once() {
+    gives 75 "still trying: $dead: " run -w 8 --url $dead r2 -- true &&
+        [ "$(grep -c "still trying" <<<"$said")" -eq 1 ]
+}
+
 service_that_refuses_is_not_asked_again() {
     gives 64 "ttl_ms is" run -t 10h x1 -- true
 }

@@ -8,12 +8,14 @@ said=$(mktemp)
 trap 'rm "$said"' EXIT
 status=0
 "$here"/commands.sh | tee -a "$said" || status=1
+"$here"/secure.py | tee -a "$said" || status=1
+"$here"/real.py | tee -a "$said" || status=1
 "$here"/faults.py "$1" | tee -a "$said" || status=1
 "$here"/contended.py "$2" | tee -a "$said" || status=1
 awk -v status="$status" '
     /^[0-9]+ passed, [0-9]+ failed$/ {parts++; passed += $1; failed += $3}
     END {
-        if (parts != 3 || (status != 0 && failed == 0))
+        if (parts != 5 || (status != 0 && failed == 0))
             failed++ # one ended without its last line
         printf "ctl-test: %d passed, %d failed\n", passed, failed
     }' "$said"

@@ -40,9 +40,10 @@ class Proxy(http.server.ThreadingHTTPServer):
 
     daemon_threads = True
     request_queue_size = 128
+    handler: type[Handler]
 
     def __init__(self, port: int, target: int, until_ns: dict[str, int]):
-        super().__init__(("127.0.0.1", port), Handler)
+        super().__init__(("127.0.0.1", port), self.handler)
         self.target, self.until_ns = target, until_ns
         self.is_cut = False  # no answer comes through
         self.repeats = 0  # acquires that got again what they had
@@ -95,6 +96,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             until_ns = self.server.until_ns
             until_ns[answer["id"]] = max(until_ns.get(answer["id"], 0),
                                          came_ns + ms * 1_000_000)
+
+
+Proxy.handler = Handler
 
 
 class World:

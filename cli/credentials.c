@@ -1,0 +1,179 @@
+#include "credentials.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char token_variable[] = "REDLOCKD_AUTH_TOKEN";
+
+static bool fail(char error[OPTIONS_ERROR_SIZE], const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static bool fail(char error[OPTIONS_ERROR_SIZE], const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(error, OPTIONS_ERROR_SIZE, format, args);
+    va_end(args);
+    return false;
+}
+
+/* ---- files ----------------------------------------------------------------
+ */
+
+/* Returns how much it has read, at most size; -1: errno says why. */
+static ssize_t read_file(const char *path, int flags, char *to, size_t size)
+{
+    size_t len = 0;
+    ssize_t got = 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | flags);
+    if (fd < 0)
+        return -1;
+    do {
+        got = read(fd, to + len, size - len);
+        len += got > 0 ? (size_t)got : 0;
+    } while ((got > 0 && len < size) || (got < 0 && errno == EINTR));
+    int error = errno;
+    (void)close(fd); /* only read: nothing can be lost */
+    errno = error;
+    return got < 0 ? -1 : (ssize_t)len;
+}
+
+/* A file that an option or, without that, a variable names. */
+struct setting {
+    const char **path;
+    const char *option, *variable;
+};
+
+/* Sets the path, and name to where it comes from; the path may stay NULL. */
+static const char *find_path(const struct setting *setting)
+{
+    if (*setting->path != NULL)
+        return setting->option;
+    const char *path = getenv(setting->variable);
+    *setting->path = path != NULL && *path != '\0' ? path : NULL;
+    return setting->variable;
+}
+
+/* libcurl would tell only with the first connection, and less clearly. */
+static bool take_path(const struct setting *setting,
+                      char error[OPTIONS_ERROR_SIZE])
+{
+    char byte = 0;
+    const char *name = find_path(setting);
+    return *setting->path == NULL ||
+           read_file(*setting->path, 0, &byte, 1) >= 0 ||
+           fail(error, "%s: %.150s cannot be read: %s", name, *setting->path,
+                strerror(errno));
+}
+
+/* ---- the token ------------------------------------------------------------
+ */
+
+/* What is wrong with it; NULL: nothing. It goes into a header as it is. */
+static const char *check_bearer(const char *text, size_t len)
+{
+    if (len == 0)
+        return "it is empty";
+    if (memchr(text, '\n', len) != NULL)
+        return "it has more than one line";
+    if (len > BEARER_MAX)
+        return "it is longer than 4096 characters";
+    for (size_t i = 0; i < len; i++)
+        if (text[i] <= ' ' || text[i] > '~')
+            return "it has a character that is no letter, digit or ASCII sign";
+    return NULL;
+}
+
+/* What is wrong with the file; NULL: nothing, and bearer is filled. */
+static const char *read_bearer(const char *path, int flags,
+                               char bearer[BEARER_MAX + 1])
+{
+    char text[BEARER_MAX + 3]; /* one too many, and the end of a line */
+    ssize_t got = read_file(path, flags, text, sizeof text);
+    if (got < 0)
+        return strerror(errno);
+    size_t len = (size_t)got;
+    if (len > 0 && text[len - 1] == '\n')
+        len--;
+    if (len > 0 && text[len - 1] == '\r')
+        len--;
+    const char *wrong = check_bearer(text, len);
+    if (wrong != NULL)
+        return wrong;
+    memcpy(bearer, text, len);
+    bearer[len] = '\0';
+    return NULL;
+}
+
+/*
+ * Moves the token out of the environment: a command under a lock may print its
+ * own, and others of this user can read that of redlockctl in /proc.
+ */
+static const char *take_variable(char *value, char bearer[BEARER_MAX + 1])
+{
+    size_t len = strlen(value);
+    const char *wrong = check_bearer(value, len);
+    if (wrong == NULL)
+        memcpy(bearer, value, len + 1);
+    explicit_bzero(value, len);
+    (void)unsetenv(token_variable); /* fails only for an invalid name */
+    return wrong;
+}
+
+static bool take_bearer(struct credentials *credentials, const char *option,
+                        char error[OPTIONS_ERROR_SIZE])
+{
+    char *value = getenv(token_variable), *bearer = credentials->bearer;
+    const char **path = &credentials->bearer_file, *wrong = NULL;
+    *path = option;
+    const char *name = find_path(&(struct setting){path, "--auth-token-file",
+                                                   "REDLOCKD_AUTH_TOKEN_FILE"});
+    bool is_set = value != NULL && *value != '\0';
+    if (is_set)
+        wrong = take_variable(value, bearer);
+    if (*path == NULL)
+        return wrong == NULL || fail(error, "%s: %s", token_variable, wrong);
+    if (is_set && option == NULL)
+        return fail(error, "%s and %s are both set: unset one of them", name,
+                    token_variable);
+    wrong = read_bearer(*path, 0, bearer);
+    return wrong == NULL || fail(error, "%s: %.150s: %s", name, *path, wrong);
+}
+
+bool credentials_refresh(struct credentials *credentials)
+{
+    char bearer[BEARER_MAX + 1];
+    /* not waiting for a writer: the file may be a pipe */
+    if (credentials->bearer_file == NULL ||
+        read_bearer(credentials->bearer_file, O_NONBLOCK, bearer) != NULL ||
+        strcmp(bearer, credentials->bearer) == 0)
+        return false;
+    memcpy(credentials->bearer, bearer, sizeof bearer);
+    return true;
+}
+
+bool credentials_take(struct credentials *credentials,
+                      const struct options *options,
+                      char error[OPTIONS_ERROR_SIZE])
+{
+    struct http_trust *trust = &credentials->trust;
+    *credentials = (struct credentials){
+        .trust = {options->ca_file, options->cert_file, options->key_file}};
+    const struct setting files[] = {
+        {&trust->ca_file, "--cacert", "REDLOCKD_CACERT"},
+        {&trust->cert_file, "--cert", "REDLOCKD_CERT"},
+        {&trust->key_file, "--key", "REDLOCKD_KEY"},
+    };
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        if (!take_path(&files[i], error))
+            return false;
+    if (trust->key_file != NULL && trust->cert_file == NULL)
+        return fail(error, "--key without --cert: name the certificate of "
+                           "this key");
+    return take_bearer(credentials, options->auth_token_file, error);
+}
