@@ -123,6 +123,27 @@ class Locks(Case):
         with Lock("a/b ü?#%", wait=0, urls=self.urls):
             pass
 
+    async def test_listed_and_released_by_force(self):
+        with self.assertRaises(LockLost), Client(self.urls) as client, \
+                Lock("force:b", "force:a", owner="me", client=client) as lock:
+            found = sorted(client.locks("force:"), key=lambda one: one.resources)
+            self.assertEqual([one.resources for one in found],
+                             [("force:a",), ("force:b",)])
+            async with AsyncClient(self.urls) as other:
+                self.assertEqual({one.id async for one in other.locks("force:")},
+                                 {one.id for one in found})
+            one = found[0]
+            self.assertEqual((one.owner, one.fencing_token),
+                             ("me", lock.fencing_token))
+            self.assertFalse(client.force_release(one.id, lock.fencing_token - 1))
+            for one in found:
+                self.assertTrue(client.force_release(one.id, lock.fencing_token))
+                self.assertFalse(client.force_release(one.id,
+                                                      lock.fencing_token))
+            self.assertEqual(list(client.locks("force:")), [])
+            with Lock("force:a", wait=0, client=client):
+                pass
+
     def test_threads_take_turns(self):
         witness, errors = Witness(), []
 

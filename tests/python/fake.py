@@ -6,6 +6,7 @@ import itertools
 import json
 import logging
 import socket
+import ssl
 import threading
 import time
 from dataclasses import dataclass
@@ -56,9 +57,19 @@ def problem(status: int, code: str, **fields: Any) -> Action:
         status, {"status": status, "code": code, "detail": code, **fields})
 
 
-def page(status: int, text: str) -> Action:
+def page(status: int, text: str, **headers: str) -> Action:
     """What is not from redlockd, or not all of it."""
-    return lambda handler, _: handler.answer_text(status, text)
+    return lambda handler, _: handler.answer_text(status, text, headers)
+
+
+def knows(*tokens: str) -> Action:
+    """As usual for these; 401 for everybody else."""
+    def act(handler: Handler, request: Request) -> None:
+        text = request.headers.get("authorization", "")
+        is_known = text in [f"Bearer {token}" for token in tokens]
+        action = usual if is_known else problem(401, "unauthorized")
+        action(handler, request)
+    return act
 
 
 def cut(handler: Handler, _: Request) -> None:
@@ -117,14 +128,17 @@ class Handler(http.server.BaseHTTPRequestHandler):
             json.loads(text) if text else {}, self.client_address)
         self.server.fake.take(request)(self, request)
 
-    do_POST = do_PUT = do_DELETE = serve
+    do_GET = do_POST = do_PUT = do_DELETE = serve
 
     def answer(self, status: int, body: dict[str, Any]) -> None:
         self.answer_text(status, json.dumps(body))
 
-    def answer_text(self, status: int, text: str) -> None:
+    def answer_text(self, status: int, text: str,
+                    headers: dict[str, str] | None = None) -> None:
         try:
             self.send_response(status)
+            for name, value in (headers or {}).items():
+                self.send_header(name.replace("_", "-"), value)
             self.send_header("Content-Length", str(len(text)))
             self.end_headers()
             self.wfile.write(text.encode())
@@ -146,12 +160,21 @@ class Server(http.server.ThreadingHTTPServer):
     def handle_error(self, *_: Any) -> None:
         pass  # connections break here
 
+    def finish_request(self, request: Any, client_address: Any) -> None:
+        if self.fake.tls is None:
+            super().finish_request(request, client_address)
+            return
+        with self.fake.tls.wrap_socket(request, server_side=True) as tls:
+            super().finish_request(tls, client_address)
+
 
 class Fake:
     """Follows the scripts of POST, PUT and DELETE, then its `rest` for ever."""
 
-    def __init__(self, **fields: int) -> None:
+    def __init__(self, tls: ssl.SSLContext | None = None,
+                 **fields: int) -> None:
         """fields: of every grant, as ttl_ms."""
+        self.tls = tls
         self.fields = fields
         self.scripts: dict[str, list[Action]] = {}
         self.rest: dict[str, Action] = {}
@@ -160,7 +183,8 @@ class Fake:
         self._numbers = itertools.count(1_795_221_641_865_000)
         self._server = Server(("127.0.0.1", 0), Handler)
         self._server.fake = self
-        self.url = "http://127.0.0.1:%d" % self._server.server_address[1]
+        self.url = "%s://127.0.0.1:%d" % (
+            "https" if tls else "http", self._server.server_address[1])
         threading.Thread(target=self._server.serve_forever, args=(0.01,),
                          daemon=True).start()
 

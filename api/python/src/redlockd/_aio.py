@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 from types import TracebackType
 from typing import Any, TypeVar
 
 import httpx
 
-from ._base import LIMITS, Holder, ssl_context, timeouts
+from ._base import LIMITS, Caller, Holder
 from ._clock import LONGEST_SLEEP_S
 from ._errors import LockLost
+from ._ops import HeldLock, force_release, list_page
 from ._talk import (
     Answer,
     Hold,
-    Replicas,
     Send,
     Sleep,
     Talk,
@@ -31,19 +31,10 @@ T = TypeVar("T")
 _releases: set[asyncio.Task[Any]] = set()
 
 
-class AsyncClient:
+class AsyncClient(Caller):
     """Connections to the servers, for any number of locks of one event loop."""
 
-    def __init__(
-        self,
-        urls: str | Iterable[str] | None = None,
-        timeout: float = 5.0,
-    ) -> None:
-        """urls: those of the replicas; by default REDLOCKD_URL, separated by
-        commas, or http://127.0.0.1:8080. timeout: seconds for an answer."""
-        self._replicas = Replicas(urls)
-        self._timeout_s = timeout
-        self._pool: httpx.AsyncClient | None = None
+    _pool: httpx.AsyncClient | None = None
 
     async def aclose(self) -> None:
         """Closes the connections; whoever uses the client opens new ones."""
@@ -57,21 +48,44 @@ class AsyncClient:
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
+    async def locks(self, prefix: str = "") -> AsyncIterator[HeldLock]:
+        """Those that are held now, and whose resources begin with prefix. What
+        comes or goes meanwhile may be listed or not."""
+        seen: set[str] = set()  # a lock may be on two pages
+        cursor = ""
+        while True:
+            page = await self._run(
+                list_page(self._replicas, prefix, cursor, self._timeout_s)
+            )
+            for lock in page.locks:
+                if lock.id not in seen:
+                    seen.add(lock.id)
+                    yield lock
+            cursor = page.cursor
+            if not cursor:
+                return
+
+    async def force_release(self, id: str, fencing_token: int) -> bool:
+        """Releases the lock of somebody who is dead: whose id and fencing_token
+        locks() tells. Its holder is not told. False: nobody holds it with this
+        number, or not any more."""
+        return await self._run(
+            force_release(self._replicas, id, fencing_token, self._timeout_s)
+        )
+
     async def _send(self, step: Send) -> Answer | None:
         if self._pool is None:
-            self._pool = httpx.AsyncClient(limits=LIMITS, verify=ssl_context())
-        try:
-            response = await self._pool.request(
-                step.method,
-                step.url,
-                headers=step.headers,
-                json=step.body,
-                timeout=timeouts(step),
+            self._pool = httpx.AsyncClient(
+                limits=LIMITS, verify=self._identity.context
             )
+        pool = self._pool
+        try:
+            response = await pool.send(self._request(pool, step))
+            if self._is_other_identity(response):
+                response = await pool.send(self._request(pool, step))
         except httpx.HTTPError as error:
-            log.debug("%s: %s", step.url, error)
-            return None
-        return Answer.read(response.status_code, response.content)
+            return self._failure(step, error)
+        return self._answer(response)
 
     async def _run(self, talk: Talk[T]) -> T:
         try:

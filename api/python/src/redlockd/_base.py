@@ -1,20 +1,14 @@
-"""What Lock and AsyncLock have in common."""
+"""What the clients and the locks for threads and asyncio have in common."""
 
 from __future__ import annotations
 
-import functools
 import ssl
+from collections.abc import Iterable
 
 import httpx
 
-from ._talk import Hold, Send, Wish
-
-
-# Reading the certificates takes longer than acquiring a lock.
-@functools.cache
-def ssl_context() -> ssl.SSLContext:
-    return httpx.create_ssl_context()
-
+from ._identity import File, Identity, is_untrusted
+from ._talk import UNTRUSTED, Answer, Hold, Replicas, Send, Wish, log
 
 # A server closes what was idle for 75 s. There is no limit to the number of
 # connections: an extend must not wait for acquires that wait for locks.
@@ -23,8 +17,74 @@ LIMITS = httpx.Limits(
 )
 
 
-def timeouts(step: Send) -> httpx.Timeout:
-    return httpx.Timeout(step.timeout_s, read=step.timeout_s + step.wait_s)
+class Caller:
+    """What Client and AsyncClient know: whom they ask, and who they are."""
+
+    def __init__(
+        self,
+        urls: str | Iterable[str] | None = None,
+        timeout: float = 5.0,
+        *,
+        auth_token: str | None = None,
+        auth_token_file: File | None = None,
+        ca_file: File | None = None,
+        cert_file: File | None = None,
+        key_file: File | None = None,
+        ssl_context: ssl.SSLContext | None = None,
+    ) -> None:
+        """urls: those of the replicas; by default REDLOCKD_URL, separated by
+        commas, or http://127.0.0.1:8080. timeout: seconds for an answer.
+
+        auth_token: by which the servers know us, or auth_token_file, a file
+        with it, read again when they do not; by default REDLOCKD_AUTH_TOKEN or
+        REDLOCKD_AUTH_TOKEN_FILE. ca_file: whom to trust instead of the usual
+        CAs; cert_file, key_file: our certificate; by default REDLOCKD_CACERT,
+        REDLOCKD_CERT, REDLOCKD_KEY. ssl_context: instead of these files."""
+        self._replicas = Replicas(urls)
+        self._timeout_s = timeout
+        self._identity = Identity(
+            auth_token=auth_token,
+            auth_token_file=auth_token_file,
+            ca_file=ca_file,
+            cert_file=cert_file,
+            key_file=key_file,
+            ssl_context=ssl_context,
+        )
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """What a kind of client has of its own."""
+
+    def _request(
+        self, pool: httpx.Client | httpx.AsyncClient, step: Send
+    ) -> httpx.Request:
+        return pool.build_request(
+            step.method,
+            step.url,
+            headers={**step.headers, **self._identity.headers},
+            json=step.body,
+            timeout=httpx.Timeout(
+                step.timeout_s, read=step.timeout_s + step.wait_s
+            ),
+        )
+
+    def _is_other_identity(self, response: httpx.Response) -> bool:
+        """Whether it is worth asking again at once."""
+        refused = response.request.headers.get("Authorization")
+        return response.status_code == 401 and self._identity.refresh(refused)
+
+    def _answer(self, response: httpx.Response) -> Answer:
+        return Answer.read(
+            response.status_code,
+            response.content,
+            response.headers.get("Retry-After", ""),
+        )
+
+    def _failure(self, step: Send, error: httpx.HTTPError) -> Answer | None:
+        log.debug("%s: %s", step.url, error)
+        if is_untrusted(error):
+            return Answer(0, {"code": UNTRUSTED, "detail": str(error)})
+        return None
 
 
 class Holder:

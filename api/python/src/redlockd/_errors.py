@@ -33,6 +33,19 @@ class Unavailable(RedlockdError):
     If an answer was lost, the lock may be held until its TTL ends."""
 
 
+class RateLimited(Unavailable):
+    """No server granted it, since they are asked too often."""
+
+    def __init__(self, message: str, retry_after: float) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after  # seconds
+
+
+class Untrusted(RedlockdError):
+    """No server has a certificate that we trust, for its name and not
+    expired."""
+
+
 class RequestRefused(RedlockdError):
     """The request is wrong, and would be wrong again."""
 
@@ -40,3 +53,11 @@ class RequestRefused(RedlockdError):
         super().__init__(message)
         self.status = status
         self.code = code
+
+
+class Unauthorized(RequestRefused):
+    """401: the servers do not know our token, or want one."""
+
+
+class Forbidden(RequestRefused):
+    """403: they know us, and do not allow it."""

@@ -5,19 +5,19 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
 from typing import TypeVar
 
 import httpx
 
-from ._base import LIMITS, Holder, ssl_context, timeouts
+from ._base import LIMITS, Caller, Holder
 from ._clock import LONGEST_SLEEP_S, now
 from ._errors import LockLost
+from ._ops import HeldLock, force_release, list_page
 from ._talk import (
     Answer,
     Hold,
-    Replicas,
     Send,
     Sleep,
     Talk,
@@ -31,18 +31,10 @@ from ._talk import (
 T = TypeVar("T")
 
 
-class Client:
+class Client(Caller):
     """Connections to the servers, for any number of locks and threads."""
 
-    def __init__(
-        self,
-        urls: str | Iterable[str] | None = None,
-        timeout: float = 5.0,
-    ) -> None:
-        """urls: those of the replicas; by default REDLOCKD_URL, separated by
-        commas, or http://127.0.0.1:8080. timeout: seconds for an answer."""
-        self._replicas = Replicas(urls)
-        self._timeout_s = timeout
+    def _prepare(self) -> None:
         # of each process, since a forked child must not use our connections
         self._pools: dict[int, httpx.Client] = {}
 
@@ -58,26 +50,49 @@ class Client:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def locks(self, prefix: str = "") -> Iterator[HeldLock]:
+        """Those that are held now, and whose resources begin with prefix. What
+        comes or goes meanwhile may be listed or not."""
+        seen: set[str] = set()  # a lock may be on two pages
+        cursor = ""
+        while True:
+            page = self._run(
+                list_page(self._replicas, prefix, cursor, self._timeout_s),
+                time.sleep,
+            )
+            for lock in page.locks:
+                if lock.id not in seen:
+                    seen.add(lock.id)
+                    yield lock
+            cursor = page.cursor
+            if not cursor:
+                return
+
+    def force_release(self, id: str, fencing_token: int) -> bool:
+        """Releases the lock of somebody who is dead: whose id and fencing_token
+        locks() tells. Its holder is not told. False: nobody holds it with this
+        number, or not any more."""
+        return self._run(
+            force_release(self._replicas, id, fencing_token, self._timeout_s),
+            time.sleep,
+        )
+
     def _pool(self) -> httpx.Client:
         pool = self._pools.get(os.getpid())
         if pool is None:
-            new = httpx.Client(limits=LIMITS, verify=ssl_context())
+            new = httpx.Client(limits=LIMITS, verify=self._identity.context)
             pool = self._pools.setdefault(os.getpid(), new)
         return pool
 
     def _send(self, step: Send) -> Answer | None:
+        pool = self._pool()
         try:
-            response = self._pool().request(
-                step.method,
-                step.url,
-                headers=step.headers,
-                json=step.body,
-                timeout=timeouts(step),
-            )
+            response = pool.send(self._request(pool, step))
+            if self._is_other_identity(response):
+                response = pool.send(self._request(pool, step))
         except httpx.HTTPError as error:
-            log.debug("%s: %s", step.url, error)
-            return None
-        return Answer.read(response.status_code, response.content)
+            return self._failure(step, error)
+        return self._answer(response)
 
     def _run(self, talk: Talk[T], sleep: Callable[[float], None]) -> T:
         try:

@@ -17,7 +17,17 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from ._clock import now
-from ._errors import LockHeld, LockLost, RequestRefused, Unavailable
+from ._errors import (
+    Forbidden,
+    LockHeld,
+    LockLost,
+    RateLimited,
+    RedlockdError,
+    RequestRefused,
+    Unauthorized,
+    Unavailable,
+    Untrusted,
+)
 
 log = logging.getLogger("redlockd")
 
@@ -28,6 +38,7 @@ LONGEST_WAIT_S = 10.0
 AVOID_S = 5.0
 BACKOFF_FIRST_S, BACKOFF_LAST_S = 0.05, 2.0
 ENDED = ("lock_not_found", "not_owner")
+UNTRUSTED = "untrusted"  # the code of an Answer that no server gave
 
 
 @dataclass(frozen=True)
@@ -51,13 +62,17 @@ class Answer:
     body: Mapping[str, Any]
 
     @staticmethod
-    def read(status: int, content: bytes) -> Answer:
+    def read(status: int, content: bytes, retry_after: str = "") -> Answer:
         """A proxy may answer instead of redlockd, with a page of its own."""
         try:
             body = json.loads(content)
         except ValueError:
             body = None
-        return Answer(status, body if isinstance(body, dict) else {})
+        if not isinstance(body, dict):
+            body = {}
+        if "retry_after_ms" not in body and retry_after.isdecimal():
+            body["retry_after_ms"] = int(retry_after) * 1000
+        return Answer(status, body)
 
     @property
     def code(self) -> str:
@@ -69,11 +84,18 @@ class Answer:
         return 300 <= self.status < 500 and self.status not in (408, 429)
 
     @property
+    def is_denial(self) -> bool:
+        """Whoever said it: a gateway may know the identities, too. Another
+        replica may know another list of them."""
+        return self.status in (401, 403) or self.code == UNTRUSTED
+
+    @property
     def retry_after_s(self) -> float:
         return float(self.body.get("retry_after_ms", 0)) / 1000
 
     def __str__(self) -> str:
-        return f"{self.status} {self.body.get('detail', '')}".rstrip()
+        status = f"{self.status} " if self.status else ""
+        return f"{status}{self.body.get('detail', '')}".rstrip()
 
 
 Step = Send | Sleep
@@ -187,6 +209,21 @@ class Replicas:
         self._avoid_until[url] = now() + AVOID_S
 
 
+def denial(what: str, answer: Answer) -> RedlockdError:
+    if answer.status == 401:
+        return Unauthorized(f"{what}: {answer}", 401, answer.code)
+    if answer.status == 403:
+        return Forbidden(f"{what}: {answer}", 403, answer.code)
+    return Untrusted(f"{what}: {answer}")
+
+
+def unavailable(what: str, answer: Answer | None, why: str) -> Unavailable:
+    text = f"{what} ({why})"
+    if answer and answer.status == 429:
+        return RateLimited(text, answer.retry_after_s)
+    return Unavailable(text)
+
+
 def backoff_s(failures: int, answer: Answer | None) -> float:
     """Random, so that clients that failed together come back apart."""
     longest = min(BACKOFF_LAST_S, BACKOFF_FIRST_S * 2.0 ** min(failures, 10))
@@ -199,7 +236,7 @@ def acquire(replicas: Replicas, wish: Wish, timeout_s: float) -> Talk[Grant]:
     key: whichever of them was granted, the next gets the lock again."""
     headers = {"Idempotency-Key": uuid.uuid4().hex}
     deadline = float("inf") if wish.wait is None else now() + wish.wait
-    failures = 0
+    failures = denials = 0
     while True:
         wait_s = min(max(deadline - now(), 0.0), LONGEST_WAIT_S)
         body = {**wish.body(), "wait_ms": int(wait_s * 1000)}
@@ -218,6 +255,12 @@ def acquire(replicas: Replicas, wish: Wish, timeout_s: float) -> Talk[Grant]:
             if not answer.body.get("waited_ms"):  # it did not wait
                 yield Sleep(min(answer.retry_after_s, left_s))
             continue
+        denials = denials + 1 if answer and answer.is_denial else 0
+        if answer and answer.is_denial:
+            replicas.avoid(url)
+            if denials >= len(replicas.urls):
+                raise denial(wish.name, answer)
+            continue
         if answer and answer.is_final:
             raise RequestRefused(
                 f"{wish.name}: {answer}", answer.status, answer.code
@@ -227,14 +270,15 @@ def acquire(replicas: Replicas, wish: Wish, timeout_s: float) -> Talk[Grant]:
         why = f"{url}: {answer or 'no answer'}"
         # each replica once, and one of them again
         if left_s <= 0 and failures > len(replicas.urls):
-            raise Unavailable(f"{wish.name}: no server grants it ({why})")
+            raise unavailable(f"{wish.name}: no server grants it", answer, why)
         log.log(
             logging.WARNING if failures == 1 else logging.INFO,
             "%s: not acquired yet, trying again (%s)",
             wish.name,
             why,
         )
-        yield Sleep(min(backoff_s(failures, answer), max(left_s, 0.0)))
+        told = answer if failures % len(replicas.urls) == 0 else None
+        yield Sleep(min(backoff_s(failures, told), max(left_s, 0.0)))
 
 
 def held(wish: Wish, answer: Answer) -> LockHeld:
@@ -291,6 +335,7 @@ def extend(replicas: Replicas, hold: Hold, timeout_s: float) -> Talk[bool]:
 def release(replicas: Replicas, hold: Hold, timeout_s: float) -> Talk[None]:
     """Raises LockLost if the lock had ended. If no server answers, the lock
     ends by itself: that harms nobody but those who wait, and is only logged."""
+    may_be_done = False  # by a request without an answer that tells
     for failures in range(1, len(replicas.urls) + 2):
         url = replicas.choose()
         answer = yield Send(
@@ -303,14 +348,17 @@ def release(replicas: Replicas, hold: Hold, timeout_s: float) -> Talk[None]:
         if answer and answer.status == 200:
             return
         if answer and answer.code in ENDED:
-            # after a failure, that may have been our own release
-            if failures == 1:
-                raise LockLost(f"{hold.name}: the lock had ended ({answer})")
-            return
+            # that may have been our own release
+            if may_be_done:
+                return
+            raise LockLost(f"{hold.name}: the lock had ended ({answer})")
+        if not answer or not (answer.is_denial or answer.status == 429):
+            may_be_done = True
         replicas.avoid(url)
         if hold.remaining_s <= 0:
             break
-        yield Sleep(backoff_s(failures, None))
+        told = answer if answer and answer.status == 429 else None
+        yield Sleep(min(backoff_s(failures, told), hold.remaining_s))
     log.warning(
         "%s: not released; it is free in %.1f s (%s)",
         hold.name,

@@ -1,0 +1,129 @@
+"""Who we are to the servers, and whom we trust."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import re
+import ssl
+from pathlib import Path
+from typing import TypeAlias
+
+import httpx
+
+File: TypeAlias = str | os.PathLike[str]
+# It goes into a header as it is.
+_TOKEN = re.compile(r"[!-~]{1,4096}")
+
+
+# Reading the certificates takes longer than acquiring a lock.
+@functools.cache
+def _usual_context() -> ssl.SSLContext:
+    return httpx.create_ssl_context()
+
+
+def _no_passphrase() -> str:
+    """Without it, ssl would ask the terminal."""
+    return ""
+
+
+def _context(
+    ca_file: File | None, cert_file: File | None, key_file: File | None
+) -> ssl.SSLContext:
+    if key_file and not cert_file:
+        raise ValueError("key_file without cert_file: name its certificate")
+    if not ca_file and not cert_file:
+        return _usual_context()
+    context = (
+        ssl.create_default_context(cafile=ca_file)
+        if ca_file
+        else httpx.create_ssl_context()
+    )
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    if cert_file:
+        context.load_cert_chain(cert_file, key_file, _no_passphrase)
+    return context
+
+
+def _checked(text: str, where: str) -> str:
+    """Never tells the token itself."""
+    if not text:
+        raise ValueError(f"{where} is empty")
+    if "\n" in text:
+        raise ValueError(f"{where} has more than one line")
+    if not _TOKEN.fullmatch(text):
+        raise ValueError(
+            f"{where} is not 1 to 4096 ASCII letters, digits and signs"
+        )
+    return text
+
+
+def _read(file: File) -> str:
+    text = Path(file).read_text("utf-8", errors="replace")
+    text = text.removesuffix("\n").removesuffix("\r")
+    return _checked(text, f"the token file {os.fspath(file)}")
+
+
+class Identity:
+    """A bearer token, which may be replaced, and what TLS needs. What is not
+    given is taken from the environment."""
+
+    def __init__(
+        self,
+        *,
+        auth_token: str | None,
+        auth_token_file: File | None,
+        ca_file: File | None,
+        cert_file: File | None,
+        key_file: File | None,
+        ssl_context: ssl.SSLContext | None,
+    ) -> None:
+        if ssl_context and (ca_file or cert_file or key_file):
+            raise ValueError("give either an ssl_context or files")
+        if auth_token is None and auth_token_file is None:
+            auth_token = os.environ.get("REDLOCKD_AUTH_TOKEN") or None
+            auth_token_file = os.environ.get("REDLOCKD_AUTH_TOKEN_FILE") or None
+        if auth_token is not None and auth_token_file is not None:
+            raise ValueError("give either a token or a file that has it")
+        self._file = auth_token_file
+        self._token = ""
+        if auth_token_file is not None:
+            self._token = _read(auth_token_file)
+        elif auth_token is not None:
+            self._token = _checked(auth_token, "the token")
+        if not (ca_file or cert_file or key_file):
+            ca_file = os.environ.get("REDLOCKD_CACERT")
+            cert_file = os.environ.get("REDLOCKD_CERT")
+            key_file = os.environ.get("REDLOCKD_KEY")
+        self._files = ca_file, cert_file, key_file
+        self._context = ssl_context
+        if self._context is None and any(self._files):
+            self._context = _context(*self._files)  # tells at once what fails
+
+    @property
+    def context(self) -> ssl.SSLContext:
+        return self._context or _usual_context()
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self._token}"} if self._token else {}
+
+    def refresh(self, refused: str | None) -> bool:
+        """After a 401. Whether there is another token than the one that was
+        refused, in its header: another thread may have found it first. A file
+        that cannot be read, or is half written, changes nothing."""
+        if self._file is None:
+            return False
+        with contextlib.suppress(OSError, ValueError):
+            self._token = _read(self._file)
+        return self.headers.get("Authorization") != refused
+
+
+def is_untrusted(error: BaseException | None) -> bool:
+    """Whether a connection failed because of the server's certificate."""
+    while error is not None:
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
