@@ -8,20 +8,20 @@ public class Lock implements AutoCloseable {
     private final HttpClient http = HttpClient.newHttpClient();
     private final ExecutorService renewer = Executors.newSingleThreadExecutor();
     private final String key = UUID.randomUUID().toString(); // the same for each repeat
+    private final String bearer = System.getenv("REDLOCKD_AUTH_TOKEN"); // null: none
     private final Thread worker = Thread.currentThread();
     private final List<String> urls = new ArrayList<>();
-    private volatile long ttlMs, untilMs, pauseMs;
+    private volatile long ttlMs, untilMs, pauseMs, toldMs;
     private String grant = "";
     public Lock(List<String> urls, String resource, long ttlMs, long waitMs) throws Exception {
-        this.urls.addAll(urls);
-        this.ttlMs = ttlMs;
+        this.urls.addAll(urls); this.ttlMs = ttlMs;
         for (long endMs = nowMs() + waitMs; field(grant, "token").isEmpty(); ) {
             long sliceMs = Math.max(0, Math.min(10000, endMs - nowMs()));
             grant = ask("POST", "/locks", sliceMs + 2000, "{\"resource\":\"" + resource
                 + "\",\"ttl_ms\":" + ttlMs + ",\"wait_ms\":" + sliceMs + "}");
             boolean end = nowMs() > endMs || !"lock_held".contains(field(grant, "code"));
             if (end && field(grant, "token").isEmpty()) throw new TimeoutException(grant);
-            if (grant.isEmpty()) Thread.sleep(ThreadLocalRandom.current().nextInt(200, 1000));
+            if (grant.isEmpty()) Thread.sleep(toldMs + (long) (200 + 800 * Math.random()));
         }
         renewer.submit(() -> { renew(); return null; });
     }
@@ -46,10 +46,9 @@ public class Lock implements AutoCloseable {
     private String token() { return "\"token\":\"" + field(grant, "token") + "\""; }
     private long nowMs() { return System.nanoTime() / 1000000; } // stops in a suspend
     private long leftMs() { return untilMs - ttlMs / 10 - nowMs(); } // a tenth to end work
-    long ms(HttpResponse<String> r, String name) { return Long.parseLong(field(r.body(), name)); }
+    long ms(HttpResponse<String> r, String n) { return Long.parseLong("0" + field(r.body(), n)); }
     private static String field(String json, String name) { // will do for redlockd's answers
-        String[] parts = json.split("\"" + name + "\":\"?", 2);
-        return parts.length < 2 ? "" : parts[1].split("[\",}]", 2)[0];
+        return (json + '"' + name + "\":").split('"' + name + "\":\"?", 2)[1].split("[\",}]", 2)[0];
     }
     String ask(String method, String path, long limitMs, String body) throws InterruptedException {
         for (int i = 0; i < urls.size(); i++, Collections.rotate(urls, -1)) try {
@@ -57,13 +56,15 @@ public class Lock implements AutoCloseable {
             var request = HttpRequest.newBuilder(URI.create(urls.get(0) + path))
                 .header("Content-Type", "application/json").header("Idempotency-Key", key)
                 .method(method, HttpRequest.BodyPublishers.ofString(body))
-                .timeout(java.time.Duration.ofMillis(Math.max(1, limitMs))).build();
-            var answer = http.send(request, HttpResponse.BodyHandlers.ofString());
+                .timeout(java.time.Duration.ofMillis(Math.max(1, limitMs)));
+            if (bearer != null) request.header("Authorization", "Bearer " + bearer);
+            var answer = http.send(request.build(), HttpResponse.BodyHandlers.ofString());
             if (answer.statusCode() < 300 && !method.equals("DELETE")) {
                 untilMs = sentMs + ms(answer, "elapsed_ms") + ms(answer, "validity_ms");
                 pauseMs = ms(answer, "renew_after_ms");
             }
             if (answer.statusCode() < 429) return answer.body();
+            toldMs = ms(answer, "retry_after_ms");
         } catch (java.io.IOException e) { /* no answer: the next replica */ }
         return "";
     }
@@ -71,8 +72,7 @@ public class Lock implements AutoCloseable {
         var urls = List.of(System.getenv("URLS").split(" "));
         try (var lock = new Lock(urls, args[0], Long.parseLong(args[1]), Long.parseLong(args[2]))) {
             for (int step = 0; step < Integer.parseInt(args[3]) / 50; step++) {
-                Thread.sleep(50);
-                lock.check();
+                Thread.sleep(50); lock.check();
                 System.out.println("working " + System.currentTimeMillis() + " " + lock.fence());
             }
         } catch (InterruptedException e) { throw new CancellationException("lock lost"); }

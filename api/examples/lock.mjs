@@ -1,14 +1,15 @@
 // A lock of redlockd with fetch, for Node 18 and later.
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-
+const bearer = process.env.REDLOCKD_AUTH_TOKEN; // by which redlockd knows us, if it asks
 export class LockLost extends Error {}
 
 // Runs work({ fence, signal, check }) under the lock. Hand signal to all that it
 // awaits: a loss aborts it. Call check before each step that cannot be undone.
 export async function withLock(urls, resource, { ttlMs = 30000, waitMs = 60000 }, work) {
   const [lost, done, replicas] = [new AbortController(), new AbortController(), [...urls]];
-  const key = randomUUID(); // the same for each repeat
+  const headers = { "Content-Type": "application/json", "Idempotency-Key": randomUUID() };
+  if (bearer) headers.Authorization = `Bearer ${bearer}`;
   let until, pauseMs;
   // Less a tenth of the TTL, in which the work can end.
   const leftMs = () => until - ttlMs / 10 - performance.now();
@@ -16,15 +17,14 @@ export async function withLock(urls, resource, { ttlMs = 30000, waitMs = 60000 }
     if (leftMs() <= 0) throw new LockLost("lock lost");
   };
 
-  async function ask(method, path, limitMs, body) {
+  async function ask(method, path, limitMs, body, fields = {}) {
     for (const _ of urls) { // until a replica can tell
       const sent = performance.now();
-      const headers = { "Content-Type": "application/json", "Idempotency-Key": key };
-      const request = { method, headers, body: JSON.stringify(body) };
-      request.signal = AbortSignal.timeout(Math.max(Math.trunc(limitMs), 1));
+      const signal = AbortSignal.timeout(Math.max(Math.trunc(limitMs), 1));
+      const request = { method, headers, signal, body: JSON.stringify(body) };
       try {
         const answer = await fetch(replicas[0] + path, request);
-        const fields = await answer.json();
+        fields = await answer.json();
         if ("validity_ms" in fields) {
           until = sent + fields.elapsed_ms + fields.validity_ms;
           pauseMs = fields.renew_after_ms;
@@ -33,7 +33,7 @@ export async function withLock(urls, resource, { ttlMs = 30000, waitMs = 60000 }
       } catch {} // no answer
       replicas.push(replicas.shift());
     }
-    return [503, {}];
+    return [503, fields];
   }
 
   async function acquire() {
@@ -44,7 +44,7 @@ export async function withLock(urls, resource, { ttlMs = 30000, waitMs = 60000 }
       if (status < 300) return answer;
       if (![409, 503].includes(status) || performance.now() > deadline)
         throw new Error(`${resource}: ${status} ${answer.detail}`);
-      if (status === 503) await sleep(200 + 800 * Math.random());
+      if (status === 503) await sleep(200 + 800 * Math.random() + (answer.retry_after_ms ?? 0));
     }
   }
 

@@ -17,7 +17,7 @@ class Lock {
             if ($status >= 300 && (self::now() > $deadline || !in_array($status, [409, 503]))) {
                 throw new RuntimeException("$resource: $status " . json_encode($answer));
             }
-            if ($status === 503) usleep(random_int(200000, 1000000));
+            if ($status === 503) usleep(1e3 * (rand(200, 1000) + ($answer['retry_after_ms'] ?? 0)));
         }
         [$this->path, $this->token] = ["/locks/{$answer['id']}", $answer['token']];
         $this->fence = $answer['fencing_token'];
@@ -50,6 +50,7 @@ class Lock {
         foreach ($this->urls as $_) { // until a replica can tell
             $sent = self::now();
             $head = ['Content-Type: application/json', "Idempotency-Key: $this->key"];
+            if ($bearer = getenv('REDLOCKD_AUTH_TOKEN')) $head[] = "Authorization: Bearer $bearer";
             curl_setopt_array($curl = curl_init($this->urls[0] . $path), [
                 CURLOPT_CUSTOMREQUEST => $method, CURLOPT_POSTFIELDS => json_encode($body),
                 CURLOPT_TIMEOUT_MS => max(1, (int) $limitMs),
@@ -63,7 +64,7 @@ class Lock {
             if ($answer && $status < 429) return [$status, $answer];
             $this->urls[] = array_shift($this->urls); // the next replica
         }
-        return [503, []];
+        return [503, $answer];
     }
 }
 

@@ -2,12 +2,11 @@
 require "json"
 require "net/http"
 require "securerandom"
-
 class Lock
+  BEARER = ENV["REDLOCKD_AUTH_TOKEN"] # by which redlockd knows us, if it asks
   class Lost < StandardError; end # stop work: somebody else may hold the lock
-
   def initialize(urls, resource, ttl_ms: 30_000, wait_ms: 60_000)
-    @urls, @resource, @ttl_ms, @wait_s = urls.dup, resource, ttl_ms, wait_ms / 1000.0
+    @urls, @resource, @ttl_ms, @wait_s, @told_s = urls.dup, resource, ttl_ms, wait_ms / 1000.0, 0
   end
 
   # Yields while the lock is held; a loss raises Lock::Lost in the block, at once.
@@ -33,7 +32,7 @@ class Lock
       status, answer = ask("POST", "/locks", wait_s + 2, want)
       return "/locks/#{answer[:id]}", *answer.values_at(:token, :fencing_token) if status < 300
       raise "#{status} #{answer}" unless [409, 503].include?(status) && now < deadline
-      sleep(rand(0.2..1)) if status == 503
+      sleep(rand(0.2..1) + @told_s) if status == 503
     end
   end
 
@@ -52,11 +51,13 @@ class Lock
       @urls.rotate! if attempt.positive? # the next replica
       sent, url = now, URI(@urls.first + path)
       head = {"Content-Type" => "application/json", "Idempotency-Key" => @key}
+      head["Authorization"] = "Bearer #{BEARER}" if BEARER
       opts = {open_timeout: limit_s, read_timeout: limit_s, max_retries: 0}
       reply = Net::HTTP.start(url.host, url.port, use_ssl: url.scheme == "https", **opts) do |http|
         http.send_request(method, url.path, body.to_json, head)
       end
       answer = JSON.parse(reply.body, symbolize_names: true)
+      @told_s = answer.fetch(:retry_after_ms, 0) / 1000.0
       if answer in {elapsed_ms:, validity_ms:, renew_after_ms:}
         @until, @pause_s = sent + (elapsed_ms + validity_ms) / 1000.0, renew_after_ms / 1000.0
       end
@@ -66,7 +67,6 @@ class Lock
     [503, {}]
   end
 end
-
 if $PROGRAM_NAME == __FILE__ # RESOURCE TTL_MS WAIT_MS WORK_MS
   $stdout.sync = true
   lock = Lock.new(ENV["URLS"].split, ARGV[0], ttl_ms: ARGV[1].to_i, wait_ms: ARGV[2].to_i)

@@ -4,9 +4,9 @@
 # number in FENCE, and in the file LOCK_UNTIL when it must stop, in ms of /proc/uptime.
 set -euo pipefail
 read -ra urls <<<"${URLS:?the replicas of redlockd}"
-resource=$1 ttl_ms=$2 wait_ms=$3
-shift 3
-key=$(</proc/sys/kernel/random/uuid) # the same for each repeat
+resource=$1 ttl_ms=$2 wait_ms=$3 && shift 3
+head="Idempotency-Key: $(</proc/sys/kernel/random/uuid)" # the same for each repeat
+bearer=${REDLOCKD_AUTH_TOKEN:+"Authorization: Bearer $REDLOCKD_AUTH_TOKEN"} # if redlockd asks
 LOCK_UNTIL=$(mktemp)
 export LOCK_UNTIL FENCE
 
@@ -22,13 +22,12 @@ ask() { # method path limit-ms body: sets answer, of the first replica that can 
     for _ in "${urls[@]}"; do
         left
         sent_ms=$now_ms
-        answer=$(curl -s -X "$1" -m "$(seconds "$3")" -H 'Content-Type: application/json' \
-            -H @<(echo "Idempotency-Key: $key") --data-binary @<(echo "$4") "${urls[0]}$2" |
-            jq 'select((.status // 0) < 429)' 2>/dev/null) || answer=''
+        raw=$(curl -s -X "$1" "${urls[0]}$2" -m "$(seconds "$3")" --data-binary @<(echo "$4") \
+            -H 'Content-Type: application/json' -H @<(printf '%s\n' "$head" "$bearer")) || raw=''
+        answer=$(jq 'select((.status // 0) < 429)' <<<"$raw" 2>/dev/null) || answer=''
         if [ -n "$(field validity_ms)" ]; then # less a tenth of the TTL, to end the work
             until_ms=$((sent_ms + $(field elapsed_ms) + $(field validity_ms) - ttl_ms / 10))
-            echo "$until_ms" >"$LOCK_UNTIL.new"
-            mv "$LOCK_UNTIL.new" "$LOCK_UNTIL"
+            echo "$until_ms" >"$LOCK_UNTIL.new" && mv "$LOCK_UNTIL.new" "$LOCK_UNTIL"
             pause_ms=$(field renew_after_ms)
         fi
         [ -z "$answer" ] || return 0
@@ -62,10 +61,11 @@ until slice_ms=$((deadline_ms < now_ms ? 0 : deadline_ms - now_ms)) &&
     ask POST /locks $((slice_ms + 2000)) "$body" && token=$(field token) && [ -n "$token" ]; do
     left
     if ! [[ $(field code) =~ ^(lock_held)?$ ]] || [ "$now_ms" -gt "$deadline_ms" ]; then
-        echo "$resource: ${answer:-no answer}" >&2
-        exit 75
+        echo "$resource: ${answer:-no answer}" >&2 && exit 75
     fi
-    [ -n "$answer" ] || sleep "0.$((RANDOM % 8 + 2))"
+    [ -n "$answer" ] && continue
+    told_ms=$(answer=$raw field retry_after_ms 2>/dev/null) || told_ms=0
+    sleep "$(seconds $((told_ms + RANDOM % 800 + 200)))"
 done
 path=/locks/$(field id) FENCE=$(field fencing_token) token="\"token\":\"$token\""
 set -m # the command gets a process group

@@ -2,19 +2,20 @@
 import asyncio, contextlib, functools, os, random, sys, time, uuid
 import httpx
 now = functools.partial(time.clock_gettime, time.CLOCK_BOOTTIME)
-
+BEARER = os.environ.get("REDLOCKD_AUTH_TOKEN")  # by which redlockd knows us, if it asks
 
 class LockLost(Exception): """Stop work: somebody else may hold the lock."""
-
 
 class Lock:
     def __init__(self, urls, resource, ttl_ms=30000, wait_ms=60000):
         self.urls, self.resource = list(urls), resource
-        self.ttl_ms, self.wait_s, self.key = ttl_ms, wait_ms / 1000, str(uuid.uuid4())
+        self.ttl_ms, self.wait_s = ttl_ms, wait_ms / 1000
+        auth = {"Authorization": f"Bearer {BEARER}"} if BEARER else {}
+        self.head = {"Idempotency-Key": str(uuid.uuid4()), **auth}
 
     async def hold(self, work):
         """Returns what work(lock) does. A loss cancels it, and raises LockLost."""
-        async with httpx.AsyncClient(headers={"Idempotency-Key": self.key}) as self.http:
+        async with httpx.AsyncClient(headers=self.head) as self.http:
             grant = await self.acquire(now() + self.wait_s)
             path, token = f"/locks/{grant['id']}", grant["token"]
             renewal = self.renew(f"{path}/extend", token=token, ttl_ms=self.ttl_ms)
@@ -45,7 +46,7 @@ class Lock:
             if status not in (409, 503) or now() > deadline:
                 raise TimeoutError(f"{self.resource}: {status} {answer}")
             if status == 503:
-                await asyncio.sleep(random.uniform(0.2, 1))
+                await asyncio.sleep(random.uniform(0.2, 1) + answer.get("retry_after_ms", 0) / 1000)
 
     async def renew(self, path, **want):
         answer = {}
@@ -56,7 +57,7 @@ class Lock:
 
     async def ask(self, method, path, limit_s, **body):
         for _ in self.urls:  # until a replica can tell
-            sent, url = now(), self.urls[0] + path
+            sent, url, got = now(), self.urls[0] + path, {}
             with contextlib.suppress(httpx.HTTPError, ValueError):
                 answer = await self.http.request(method, url, json=body, timeout=limit_s)
                 got = answer.json()
@@ -66,8 +67,7 @@ class Lock:
                 if answer.status_code < 429:
                     return answer.status_code, got
             self.urls.append(self.urls.pop(0))
-        return 503, {}
-
+        return 503, got
 
 async def work(lock):
     for _ in range(int(sys.argv[4]) // 50):

@@ -2,10 +2,10 @@
 import contextlib, functools, os, random, signal, sys, threading, time, uuid
 import requests
 now = functools.partial(time.clock_gettime, time.CLOCK_BOOTTIME)
+BEARER = os.environ.get("REDLOCKD_AUTH_TOKEN")  # by which redlockd knows us, if it asks
 
 
-class LockLost(Exception):
-    """Stop work: somebody else may hold the lock."""
+class LockLost(Exception): """Stop work: somebody else may hold the lock."""
 
 
 class Lock:
@@ -16,7 +16,8 @@ class Lock:
         self.ttl_ms, self.wait_ms, self.done = ttl_ms, wait_ms, threading.Event()
 
     def __enter__(self):
-        self.key = str(uuid.uuid4())  # the same for each repeat
+        self.head = {"Idempotency-Key": str(uuid.uuid4())}  # the same for each repeat
+        self.head |= {"Authorization": f"Bearer {BEARER}"} if BEARER else {}
         deadline, status = now() + self.wait_ms / 1000, 0
         while status not in (200, 201):
             wait_s = min(max(deadline - now(), 0), 10)
@@ -26,7 +27,7 @@ class Lock:
             if status >= 300 and (status not in (409, 503) or now() > deadline):
                 raise TimeoutError(f"{self.resource}: {status} {self.grant}")
             if status == 503:
-                time.sleep(random.uniform(0.2, 1))
+                time.sleep(random.uniform(0.2, 1) + self.grant.get("retry_after_ms", 0) / 1000)
         signal.signal(signal.SIGUSR1, lambda *_: self.check())
         self.renewer = threading.Thread(target=self.renew)
         self.renewer.start()
@@ -49,27 +50,26 @@ class Lock:
             if (left_s := self.left_s()) <= 0:
                 return os.kill(os.getpid(), signal.SIGUSR1)  # calls check()
             self.pause_s = self.ttl_ms / 20000  # unless this succeeds
-            _, answer = self.ask(
-                "PUT", f"/locks/{self.grant['id']}/extend", left_s / len(self.urls) / 2,
-                token=self.grant["token"], ttl_ms=self.ttl_ms)
+            path, token = f"/locks/{self.grant['id']}/extend", self.grant["token"]
+            _, answer = self.ask("PUT", path, left_s / len(self.urls) / 2, token=token,
+                                 ttl_ms=self.ttl_ms)
             if answer.get("code") in ("lock_not_found", "not_owner"):
                 self.until = 0
 
     def ask(self, method, path, limit_s, **body):
         for _ in self.urls:  # until a replica can tell
-            sent, key = now(), {"Idempotency-Key": self.key}
+            sent, url, got = now(), self.urls[0] + path, {}
             with contextlib.suppress(requests.RequestException):
-                answer = requests.request(method, self.urls[0] + path, json=body,
-                                          headers=key, timeout=limit_s)
+                answer = requests.request(method, url, json=body, timeout=limit_s,
+                                          headers=self.head)
                 got = answer.json()
                 if "validity_ms" in got:
                     self.until = sent + (got["elapsed_ms"] + got["validity_ms"]) / 1000
-                    self.pause_s = got["renew_after_ms"] / 1000
-                    self.fence = got["fencing_token"]
+                    self.pause_s, self.fence = got["renew_after_ms"] / 1000, got["fencing_token"]
                 if answer.status_code < 429:
                     return answer.status_code, got
             self.urls.append(self.urls.pop(0))
-        return 503, {}
+        return 503, got
 
 
 if __name__ == "__main__":  # RESOURCE TTL_MS WAIT_MS WORK_MS

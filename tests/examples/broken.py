@@ -35,8 +35,11 @@ BROKEN = [
          "            time.sleep(0.3)\n            if (left_s :="),
     ], ["asleep"]),
     ("has a new key for each repeat", [
-        ('"Idempotency-Key": self.key', '"Idempotency-Key": str(uuid.uuid4())'),
-    ], ["answer_lost"]),
+        ("headers=self.head", 'headers={"Idempotency-Key": str(uuid.uuid4())}'),
+    ], ["answer_lost", "known"]),
+    ("comes back too early", [
+        (' + self.grant.get("retry_after_ms", 0) / 1000', ""),
+    ], ["known"]),
 ]
 
 

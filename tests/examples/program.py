@@ -18,7 +18,7 @@ def now_ms():
 class Program:
     """It works under a lock; each step is a line "working STAMP_MS FENCE"."""
 
-    def __init__(self, command, urls, lock, work_ms):
+    def __init__(self, command, urls, lock, work_ms, variables):
         """lock: resource, TTL and wait, for where the command has `...`"""
         command = list(command) + [...] * (... not in command)
         place = command.index(...)
@@ -26,7 +26,7 @@ class Program:
         self.lines = []
         self.process = spawn(
             [*map(str, command), str(work_ms)], text=True,
-            env={**os.environ, "URLS": " ".join(urls)},
+            env={**os.environ, "URLS": " ".join(urls), **variables},
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT)
         self.reader = threading.Thread(target=self._read, daemon=True)

@@ -32,10 +32,11 @@ class Stage(World):
             program.leave()
         super().__exit__(*details)
 
-    def start(self, wait_ms=5000, work_ms=4 * TTL_MS, ttl_ms=TTL_MS, urls=None):
+    def start(self, wait_ms=5000, work_ms=4 * TTL_MS, ttl_ms=TTL_MS, urls=None,
+              **variables):
         """The example, which asks for the lock `r`."""
         program = Program(self.command, urls or self.urls,
-                          ["r", ttl_ms, wait_ms], work_ms)
+                          ["r", ttl_ms, wait_ms], work_ms, variables)
         self.programs.append(program)
         return program
 

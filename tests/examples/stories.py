@@ -1,5 +1,6 @@
 """What a client of redlockd goes through; each story takes a Stage."""
 from cut import AnswerLost
+from gate import RETRY_MS, TOKEN, Gate
 from nodes import wait_until
 from program import now_ms
 from stage import RENEWAL_MS, TTL_MS
@@ -114,3 +115,21 @@ def story_answer_lost(stage):
                               urls=[f"http://{proxy.address}", stage.urls[1]])
         program.completes()
         assert proxy.lost == 1
+
+
+def story_known(stage):
+    """a token with each request; a refusal of one who asks too often"""
+    with Gate(stage.servers[0].address) as gate:
+        stranger = stage.start(urls=[gate.url], REDLOCKD_AUTH_TOKEN="wrong")
+        assert stranger.result() != 0, "it works without being known"
+        assert not stranger.stamps_ms(), "it worked without the lock"
+        assert gate.unknown <= 2, "it asks again and again"
+        gate.moments.clear()
+        gate.unknown = 0
+        program = stage.start(work_ms=LONG_MS, urls=[gate.url],
+                              REDLOCKD_AUTH_TOKEN=TOKEN)
+        program.completes()
+        assert gate.unknown == 0, "it does not send the token each time"
+        assert stage.is_free(), "it did not release the lock"
+        assert gate.paused_ms() >= RETRY_MS, \
+            f"it came back after {gate.paused_ms():.0f} ms"

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
 	"time"
 )
 
@@ -26,6 +27,7 @@ func (f fields) ms(name string) time.Duration {
 // ask returns the answer of the first replica that can tell.
 func (l *Lock) ask(ctx context.Context, limit time.Duration, method, path string,
 	body fields) fields {
+	told := fields{"code": noAnswer}
 	for range l.URLs {
 		sent := time.Since(start)
 		url := l.URLs[int(l.replica.Load())%len(l.URLs)] + path
@@ -36,9 +38,12 @@ func (l *Lock) ask(ctx context.Context, limit time.Duration, method, path string
 			}
 			return answer
 		}
+		if err == nil {
+			told["retry_after_ms"] = answer["retry_after_ms"]
+		}
 		l.replica.Add(1) // the next one, also next time
 	}
-	return fields{"code": noAnswer}
+	return told
 }
 
 func (l *Lock) askOne(ctx context.Context, limit time.Duration, method, url string,
@@ -54,6 +59,9 @@ func (l *Lock) askOne(ctx context.Context, limit time.Duration, method, url stri
 		return 0, nil, err
 	}
 	request.Header = http.Header{"Content-Type": {"application/json"}, "Idempotency-Key": {l.key}}
+	if bearer := os.Getenv("REDLOCKD_AUTH_TOKEN"); bearer != "" { // by which redlockd knows us
+		request.Header.Set("Authorization", "Bearer "+bearer)
+	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return 0, nil, err

@@ -54,7 +54,8 @@ func (l *Lock) acquire(ctx context.Context, resource string) (fields, error) {
 		if code != "lock_held" && code != noAnswer || time.Now().After(deadline) || ctx.Err() != nil {
 			return nil, fmt.Errorf("%s: %v", resource, grant)
 		} else if code == noAnswer {
-			time.Sleep(200*time.Millisecond + time.Duration(random[0])*3*time.Millisecond)
+			pause := 200*time.Millisecond + time.Duration(random[0])*3*time.Millisecond
+			time.Sleep(pause + grant.ms("retry_after_ms"))
 		}
 	}
 }
