@@ -235,6 +235,42 @@ serves_nodes_of_a_file() {
     return $is_served
 }
 
+# The profile, but without Grafana, which Debian does not have.
+check_monitoring() {
+    check "Prometheus starts" compose --profile monitoring up -d --no-deps \
+        prometheus
+    check "it reaches redlockd" eventually 40 prometheus_says \
+        'up{job="redlockd"} == 1'
+    check "it has our rules" prometheus_has_rules
+    check "it is no root, and cannot write its root" \
+        is_hardened "$(container prometheus)"
+    check "Grafana's files are where its settings say" grafana_finds_its_files
+    check "Prometheus ends" compose --profile monitoring rm -fs prometheus
+}
+
+prometheus_says() { # query
+    request 200 "127.0.0.1:$PROMETHEUS_PORT/api/v1/query" -G \
+        --data-urlencode "query=$1" &&
+        jq -e '.data.result | length > 0' <<<"$body"
+}
+
+prometheus_has_rules() {
+    request 200 "127.0.0.1:$PROMETHEUS_PORT/api/v1/rules" &&
+        [ "$(jq '[.data.groups[].rules[]] | length' <<<"$body")" = \
+            "$(grep -c 'alert:' deploy/prometheus/rules.yml)" ]
+}
+
+grafana_finds_its_files() {
+    local config
+    config=$(compose --profile monitoring config) || return
+    grep -qF "$PWD/deploy/grafana/redlockd.json:/var/lib/grafana/dashboards/" \
+        <<<"$config" &&
+        grep -qF 'path: /var/lib/grafana/dashboards' \
+            deploy/grafana/provisioning/dashboards/*.yml &&
+        grep -qF 'http://prometheus:9090' \
+            deploy/grafana/provisioning/datasources/*.yml
+}
+
 # The lock is taken for long enough to be held when the stack is up again.
 check_restart() {
     local at last kept_token
@@ -378,6 +414,7 @@ check_start
 check_losses
 check_replicas
 [ -n "${CI:-}" ] || check_operating # short in CI
+check_monitoring
 check_restart
 check_sleep
 check_end

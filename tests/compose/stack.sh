@@ -5,6 +5,7 @@ project=redlockd-test
 ours=label=com.docker.compose.project=$project
 export REDLOCKD_IMAGE=redlockd:test
 export REDLOCKD_PUBLISH=''
+export PROMETHEUS_PORT=19090
 
 token=''  # of the last grant
 number='' # of the last grant
@@ -27,6 +28,9 @@ stack_choose() {
         port=$((port + 2))
     done
     REDLOCKD_PUBLISH=127.0.0.1:$port-$((port + 1))
+    while stack_is_taken "$PROMETHEUS_PORT"; do
+        PROMETHEUS_PORT=$((PROMETHEUS_PORT + 1))
+    done
 }
 
 compose() { # argument…

@@ -1,0 +1,102 @@
+"""Rules and dashboard in a real Prometheus, over servers with clients and with
+troubles: nothing fires without, the right alarms do with."""
+from __future__ import annotations
+
+import json
+import re
+import time
+import unittest
+
+import yaml
+
+from world import PROMETHEUS, ROOT, Clients, World, running, wait_until
+
+
+def panels() -> dict[str, list[str]]:
+    """The queries of each panel, with values for its variables."""
+    board = json.loads((ROOT / "deploy/grafana/redlockd.json").read_text())
+    found: dict[str, list[str]] = {}
+    for panel in board["panels"]:
+        for target in panel.get("targets", []):
+            text = target["expr"]
+            for name, value in (("job", "redlockd"), ("instance", ".*"),
+                                ("__rate_interval", "8s")):
+                text = text.replace(f"${name}", value)
+            found.setdefault(panel["title"], []).append(text)
+    return found
+
+
+def metrics_in(text: str) -> set[str]:
+    return set(re.findall(r"\b(?:redlockd|process)_\w+", text))
+
+
+# of a server that speaks TLS
+ELSEWHERE = {"redlockd_tls_certificate_expiry_timestamp_seconds"}
+
+
+class Live(unittest.TestCase):
+    def test_queries_and_alarms(self) -> None:
+        with running() as world:
+            self.every_metric_is_there(world)
+            with Clients(world):
+                self.calm(world)
+                with world.paused(0):
+                    wait_until(lambda: "RedlockdNodeNotVoting" in world.alarms(),
+                               "a paused node is reported")
+                    self.assertNotIn("RedlockdNoQuorum", world.alarms())
+                self.every_panel_has_data(world)
+                self.no_quorum(world)
+                self.a_server_dies(world)
+
+    def every_metric_is_there(self, world: World) -> None:
+        told = world.metrics(world.server_ports[0])
+        known = set(re.findall(r"^# TYPE (\w+)", told, re.M))
+        known |= {f"{name}_{part}" for name in known
+                  for part in ("bucket", "sum", "count")}
+        used = metrics_in((PROMETHEUS / "rules.yml").read_text())
+        for queries in panels().values():
+            for query in queries:
+                used |= metrics_in(query)
+        self.assertLessEqual(used - ELSEWHERE, known)
+
+    def calm(self, world: World) -> None:
+        """Clients at work, and no alarm for a while. A busy machine may stop a
+        node for the second after which this copy of the rules complains."""
+        query = "sum(redlockd_operations_total{outcome='released'}) > 50"
+        wait_until(lambda: world.query(query), "clients work")
+
+        def is_calm() -> bool:
+            for _ in range(8):
+                if world.alarms():
+                    return False
+                time.sleep(0.5)
+            return True
+        wait_until(is_calm, "no alarm fires")
+
+    def every_panel_has_data(self, world: World) -> None:
+        for title, queries in panels().items():
+            for query in queries:
+                with self.subTest(title):
+                    wait_until(lambda q=query: world.query(q), query)
+
+    def no_quorum(self, world: World) -> None:
+        for node in world.nodes[:3]:
+            node.kill()
+        wait_until(lambda: {"RedlockdNoQuorum", "RedlockdNodeNotVoting",
+                            "RedlockdServerErrors"} <= world.alarms(),
+                   "the quorum is lost")
+        rules = yaml.safe_load((PROMETHEUS / "rules.yml").read_text())
+        self.assertLessEqual(world.alarms(), {
+            rule["alert"] for group in rules["groups"]
+            for rule in group["rules"]})
+
+    def a_server_dies(self, world: World) -> None:
+        world.servers[0].kill()
+        wait_until(lambda: "RedlockdDown" in world.alarms(), "one is down")
+        self.assertNotIn("RedlockdAllDown", world.alarms())
+        world.servers[1].kill()
+        wait_until(lambda: "RedlockdAllDown" in world.alarms(), "all are down")
+
+
+if __name__ == "__main__":
+    unittest.main()

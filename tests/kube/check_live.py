@@ -1,0 +1,252 @@
+"""The arguments, variables and probes of the pods, on loopback: five Redis and
+one redlockd, in a folder that stands for their volumes."""
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import pathlib
+import shutil
+import signal
+import ssl
+import subprocess
+import tempfile
+import time
+import unittest
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import manifests
+from manifests import ROOT, Object, container, environment, find
+from ports import free_ports
+
+REDLOCKD = ROOT / os.environ.get("REDLOCKD", "build/redlockd")
+WAIT_S = 30
+TOKEN = "a token of a test"
+
+
+def wait_until(is_so: Callable[[], bool], seconds: float = WAIT_S) -> None:
+    until = time.monotonic() + seconds
+    while not is_so():
+        if time.monotonic() > until:
+            raise AssertionError(f"not within {seconds} s")
+        time.sleep(0.05)
+
+
+class World:
+    """Paths of the pods lie below a folder; each pod has a port of its own."""
+
+    def __init__(self, overlay: str, folder: pathlib.Path) -> None:
+        self.folder = folder
+        self.is_secure = overlay == "secure"
+        objects = manifests.render(overlay)
+        self.redis = find(objects, "StatefulSet", "redis")
+        self.redlockd = find(objects, "Deployment", "redlockd")
+        self.secrets = manifests.secrets(
+            SCHEME="rediss" if self.is_secure else "redis")
+        *self.ports, self.port = free_ports(self.redis["spec"]["replicas"] + 1)
+        self.nodes: list[subprocess.Popen[bytes]] = []
+        self.server: subprocess.Popen[bytes] | None = None
+        self.mount()
+
+    def path(self, path: str, pod: str = "") -> pathlib.Path:
+        return self.folder / pod / path.lstrip("/")
+
+    def write(self, path: str, text: str, pod: str = "") -> None:
+        file = self.path(path, pod)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+
+    def mount(self) -> None:
+        self.write("/etc/redis/users.acl",
+                   manifests.secret(self.secrets, "redis-users"))
+        urls = manifests.secret(self.secrets, "redlockd-nodes")
+        for i, port in enumerate(self.ports):
+            urls = urls.replace(f"redis-{i}.redis:6379", f"127.0.0.1:{port}")
+            self.path("/data", f"redis-{i}").mkdir(parents=True)
+        self.write("/etc/redlockd/nodes/nodes", urls)
+        if self.is_secure:
+            digest = hashlib.sha256(TOKEN.encode()).hexdigest()
+            self.write("/etc/redlockd/auth/identities",
+                       f"tester sha256:{digest} lock,read\n")
+            self.make_certificates()
+
+    def make_certificates(self) -> None:
+        made = self.path("/made")
+        made.mkdir()
+
+        def openssl(*words: str) -> None:
+            subprocess.run(["openssl", *words], check=True, cwd=made,
+                           capture_output=True)
+        key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
+        openssl("req", "-x509", *key, "-keyout", "ca.key", "-out", "ca.crt",
+                "-subj", "/CN=ca", "-days", "2")
+        (made / "names").write_text("subjectAltName=IP:127.0.0.1\n")
+        openssl("req", *key, "-keyout", "tls.key", "-out", "tls.csr", "-subj",
+                "/CN=test")
+        openssl("x509", "-req", "-in", "tls.csr", "-CA", "ca.crt", "-CAkey",
+                "ca.key", "-CAcreateserial", "-out", "tls.crt", "-days", "2",
+                "-extfile", "names")
+        for place in ("/etc/redis-tls", "/etc/redlockd/tls",
+                      "/etc/redlockd/node-tls"):
+            shutil.copytree(made, self.path(place))
+
+    def start_node(self, i: int) -> subprocess.Popen[bytes]:
+        words = []
+        for word in container(self.redis)["args"]:
+            if word == "6379":
+                word = str(self.ports[i])
+            elif word.startswith("/"):
+                word = str(self.path(word, f"redis-{i}" if word == "/data"
+                                     else ""))
+            words.append(word)
+        return subprocess.Popen([*container(self.redis)["command"], *words,
+                                 "--bind", "127.0.0.1"],
+                                stdout=subprocess.DEVNULL)
+
+    def probe_node(self, i: int, name: str) -> bool:
+        command = container(self.redis)[name]["exec"]["command"]
+        return subprocess.run([command[0], "-p", str(self.ports[i]),
+                               *command[1:]], capture_output=True,
+                              check=False).returncode == 0
+
+    def start(self) -> None:
+        self.nodes = [self.start_node(i) for i in range(len(self.ports))]
+        variables = {name: f"127.0.0.1:{self.port}" if name == "REDLOCKD_LISTEN"
+                     else str(self.path(value)) if value.startswith("/")
+                     else value
+                     for name, value in environment(self.redlockd).items()}
+        with open(self.folder / "log", "wb") as log:
+            self.server = subprocess.Popen([REDLOCKD], env=variables,
+                                           stderr=log)
+
+    def stop(self) -> None:
+        for process in [self.server, *self.nodes]:
+            if process:
+                process.kill()
+                process.wait()
+
+    def ask(self, method: str, path: str, body: Any = None,
+            lock_token: str = "") -> tuple[int, Any]:
+        headers = {"Authorization": f"Bearer {TOKEN}"} if self.is_secure else {}
+        if body:
+            headers["Content-Type"] = "application/json"
+        if lock_token:
+            headers["X-Lock-Token"] = lock_token
+        context = ssl.create_default_context(
+            cafile=self.path("/made/ca.crt")) if self.is_secure else None
+        request = urllib.request.Request(
+            f"http{'s' if context else ''}://127.0.0.1:{self.port}{path}",
+            json.dumps(body).encode() if body else None, headers,
+            method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=10,
+                                        context=context) as answer:
+                return answer.status, json.load(answer)
+        except urllib.error.HTTPError as refusal:
+            return refusal.code, json.load(refusal)
+        except OSError as error:
+            return 0, str(error)
+
+    def states(self) -> list[str]:
+        status, nodes = self.ask("GET", "/nodes")
+        return [node["state"] for node in nodes["nodes"]] if status == 200 else []
+
+    def probe(self, name: str) -> bool:
+        path = container(self.redlockd)[name]["httpGet"]["path"]
+        return self.ask("GET", path)[0] == 200
+
+
+@contextlib.contextmanager
+def world(overlay: str) -> Iterator[World]:
+    with tempfile.TemporaryDirectory() as folder:
+        one = World(overlay, pathlib.Path(folder))
+        try:
+            one.start()
+            yield one
+        finally:
+            one.stop()
+
+
+def knows(option: str) -> bool:
+    return f"--{option} " in subprocess.run(
+        [REDLOCKD, "--help"], check=True, text=True, capture_output=True).stdout
+
+
+class Live(unittest.TestCase):
+    def lock_and_release(self, one: World) -> None:
+        wait_until(lambda: one.states() == ["voting"] * len(one.ports))
+        for name in ("readinessProbe", "livenessProbe"):
+            self.assertTrue(one.probe(name), name)
+            for i in range(len(one.ports)):
+                self.assertTrue(one.probe_node(i, name), name)
+        status, lock = one.ask("POST", "/locks", {"resource": "a"})
+        self.assertEqual(status, 201, lock)
+        path, token = f"/locks/{lock['id']}", lock["token"]
+        self.assertEqual(one.ask("PUT", f"{path}/extend",
+                                 lock_token=token)[0], 200)
+        status, page = one.ask("GET", "/locks")
+        self.assertEqual((status, len(page["locks"])), (200, 1), page)
+        self.assertEqual(one.ask("DELETE", path, lock_token=token)[0], 200)
+
+    def test_the_base_serves(self) -> None:
+        with world("base") as one:
+            self.lock_and_release(one)
+            self.only_redlockd_may(one)
+            self.a_restarted_node_votes(one)
+            self.it_drains(one)
+
+    @unittest.skipUnless(all(map(knows, ("tls-cert", "auth-file", "node-ca"))),
+                         "of a build without TLS")
+    def test_the_secure_overlay_serves(self) -> None:
+        with world("secure") as one:
+            self.lock_and_release(one)
+
+    def test_secure_nodes_speak_tls_only(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            one = World("secure", pathlib.Path(folder))
+            self.addCleanup(one.stop)
+            one.nodes = [one.start_node(0)]
+            wait_until(lambda: one.probe_node(0, "readinessProbe"))
+            plain = subprocess.run(["redis-cli", "-p", str(one.ports[0]),
+                                    "ping"], capture_output=True, check=False)
+            self.assertNotIn(b"PONG", plain.stdout)
+
+    def only_redlockd_may(self, one: World) -> None:
+        for user, refusal in (("", "NOAUTH"), ("--user probe --pass x",
+                                               "NOPERM")):
+            for command in ("GET a", "INFO", "CONFIG GET dir", "FLUSHALL",
+                            "ACL LIST", "PUBLISH redlockd:released:a 1"):
+                said = subprocess.run(
+                    ["redis-cli", "-p", str(one.ports[0]), *user.split(),
+                     *command.split()],
+                    check=False, text=True, capture_output=True).stdout
+                self.assertIn(refusal, said, command)
+
+    def a_restarted_node_votes(self, one: World) -> None:
+        """At once, by its append-only file, and not after a quarantine."""
+        one.nodes[0].kill()
+        one.nodes[0].wait()
+        wait_until(lambda: one.states()[0] != "voting")
+        self.assertTrue(one.probe("readinessProbe"))
+        one.nodes[0] = one.start_node(0)
+        wait_until(lambda: one.states()[0] == "voting")
+
+    def it_drains(self, one: World) -> None:
+        assert one.server
+        began = time.monotonic()
+        one.server.send_signal(signal.SIGTERM)
+        wait_until(lambda: not one.probe("readinessProbe"))
+        self.assertTrue(one.probe("livenessProbe"))
+        grace_s = one.redlockd["spec"]["template"]["spec"][
+            "terminationGracePeriodSeconds"]
+        self.assertEqual(one.server.wait(timeout=grace_s), 0)
+        self.assertGreater(time.monotonic() - began, int(
+            environment(one.redlockd)["REDLOCKD_DRAIN_MS"]) / 1000 - 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

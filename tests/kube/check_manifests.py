@@ -1,0 +1,307 @@
+"""Schemas, and what must agree: within the manifests, with the binary, with
+openapi.yaml and with the docs."""
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import unittest
+from typing import Any
+
+import kubernetes_validate
+import yaml
+
+import manifests
+from manifests import OVERLAYS, ROOT, Object, container, environment, find
+
+VERSIONS = ("1.27", kubernetes_validate.latest_version())
+REDLOCKD = os.environ.get("REDLOCKD", "build/redlockd")
+IN_FLIGHT_S = 8  # after the drain: docs/operations.md
+
+
+def each() -> list[tuple[str, list[Object]]]:
+    return [(overlay, manifests.render(overlay)) for overlay in OVERLAYS]
+
+
+def workloads(objects: list[Object]) -> list[Object]:
+    return [find(objects, "StatefulSet", "redis"),
+            find(objects, "Deployment", "redlockd")]
+
+
+def selects(selector: Object, labels: Object) -> bool:
+    return selector.items() <= labels.items()
+
+
+def redlockd_says(*arguments: str, **variables: str) -> str:
+    return subprocess.run([ROOT / REDLOCKD, *arguments], check=True, text=True,
+                          capture_output=True, env=variables).stdout
+
+
+class Schemas(unittest.TestCase):
+    def test_each_object_is_valid_in_old_and_new_versions(self) -> None:
+        for overlay, objects in each():
+            for one in objects + manifests.secrets():
+                for version in VERSIONS:
+                    with self.subTest(overlay, kind=one["kind"],
+                                      version=version):
+                        kubernetes_validate.validate(one, version, strict=True)
+
+    def test_a_wrong_object_is_not(self) -> None:
+        objects = manifests.render("base")
+        find(objects, "Deployment", "redlockd")["spec"]["replica"] = 2
+        with self.assertRaises(kubernetes_validate.ValidationError):
+            kubernetes_validate.validate(
+                find(objects, "Deployment", "redlockd"), VERSIONS[1], True)
+
+    @unittest.skipUnless(os.environ.get("KUBECTL"), "KUBECTL names none")
+    def test_kustomize_renders_the_same(self) -> None:
+        for overlay, objects in each():
+            out = subprocess.run(
+                [os.environ["KUBECTL"], "kustomize", manifests.FOLDER / overlay],
+                check=True, text=True, capture_output=True).stdout
+            self.assertEqual(by_name(list(yaml.safe_load_all(out))),
+                             by_name(objects))
+
+
+def by_name(objects: list[Object]) -> Object:
+    """The lists that are merged by name in one order."""
+    def order(value: Any, name: str = "") -> Any:
+        if isinstance(value, dict):
+            return {key: order(member, key) for key, member in value.items()}
+        if isinstance(value, list):
+            members = [order(member) for member in value]
+            key = manifests.MERGE_KEYS.get(name)
+            return sorted(members, key=lambda m: str(m[key])) if key and all(
+                isinstance(m, dict) and key in m for m in members) else members
+        return value
+    return {f"{one['kind']}/{one['metadata']['name']}": order(one)
+            for one in objects}
+
+
+class Agreement(unittest.TestCase):
+    def test_selectors_match_the_pods_and_no_others(self) -> None:
+        for overlay, objects in each():
+            labels = {one["metadata"]["name"]:
+                      one["spec"]["template"]["metadata"]["labels"]
+                      for one in workloads(objects)}
+            for one in objects:
+                spec = one.get("spec", {})
+                selector = spec.get("selector") or spec.get("podSelector")
+                if not selector:
+                    continue
+                with self.subTest(overlay, kind=one["kind"]):
+                    chosen = {name for name, its in labels.items() if selects(
+                        selector.get("matchLabels", selector), its)}
+                    self.assertEqual(chosen, {one["metadata"]["name"]})
+
+    def test_ports_and_volumes_are_there(self) -> None:
+        for _, objects in each():
+            for one in workloads(objects):
+                pod = one["spec"]["template"]["spec"]
+                ports = {port["name"]: port["containerPort"]
+                         for port in container(one)["ports"]}
+                service = find(objects, "Service", one["metadata"]["name"])
+                for port in service["spec"]["ports"]:
+                    self.assertEqual(ports[port["targetPort"]], port["port"])
+                policy = find(objects, "NetworkPolicy", one["metadata"]["name"])
+                for rule in policy["spec"]["ingress"]:
+                    self.assertEqual([port["port"] for port in rule["ports"]],
+                                     list(ports.values()))
+                volumes = {volume["name"] for volume in pod["volumes"]}
+                volumes |= {claim["metadata"]["name"] for claim in
+                            one["spec"].get("volumeClaimTemplates", [])}
+                self.assertEqual({mount["name"] for mount in
+                                  container(one)["volumeMounts"]}, volumes)
+
+    def test_files_are_in_volumes(self) -> None:
+        for overlay, objects in each():
+            for one in workloads(objects):
+                words = container(one).get("args", []) + [
+                    entry["value"] for entry in container(one).get("env", [])]
+                mounts = [mount["mountPath"]
+                          for mount in container(one)["volumeMounts"]]
+                for path in (word for word in words if word.startswith("/")):
+                    with self.subTest(overlay, path=path):
+                        self.assertTrue(any(f"{path}/".startswith(f"{mount}/")
+                                            for mount in mounts))
+
+    def test_the_nodes_are_those_of_the_set(self) -> None:
+        for _, objects in each():
+            redis = find(objects, "StatefulSet", "redis")
+            urls = manifests.secret(manifests.secrets(), "redlockd-nodes")
+            hosts = re.findall(r"@([\w.-]+):(\d+)$", urls, re.M)
+            self.assertEqual(hosts, [
+                (f"redis-{i}.{redis['spec']['serviceName']}",
+                 str(container(redis)["ports"][0]["containerPort"]))
+                for i in range(redis["spec"]["replicas"])])
+            mounted = environment(find(objects, "Deployment", "redlockd"))
+            self.assertEqual(mounted["REDLOCKD_NODES_FILE"].rsplit("/", 1)[1],
+                             *find(manifests.secrets(), "Secret",
+                                   "redlockd-nodes")["stringData"])
+
+    def test_disruptions_leave_a_quorum(self) -> None:
+        for _, objects in each():
+            for one in workloads(objects):
+                budget = find(objects, "PodDisruptionBudget",
+                              one["metadata"]["name"])["spec"]
+                left = one["spec"]["replicas"] - budget["maxUnavailable"]
+                self.assertGreater(left, one["spec"]["replicas"] // 2 - 1)
+            nodes = find(objects, "StatefulSet", "redis")["spec"]["replicas"]
+            budget = find(objects, "PodDisruptionBudget", "redis")["spec"]
+            # and one more may fail meanwhile
+            self.assertGreater(nodes - budget["maxUnavailable"] - 1, nodes // 2)
+
+    def test_secrets_are_nowhere_but_in_secrets(self) -> None:
+        for path in manifests.FOLDER.rglob("*.yaml"):
+            for one in yaml.safe_load_all(path.read_text()):
+                self.assertNotEqual(one.get("kind"), "Secret", path)
+            self.assertNotRegex(path.read_text(), r"://[^/\s]*:[^/\s]*@")
+        first, second = (manifests.secret(manifests.secrets(), "redlockd-nodes")
+                         for _ in range(2))
+        self.assertNotEqual(first, second)
+
+
+class Pods(unittest.TestCase):
+    def test_they_are_restricted(self) -> None:
+        for overlay, objects in each():
+            (space,) = [one for one in objects if one["kind"] == "Namespace"]
+            self.assertEqual(space["metadata"]["labels"][
+                "pod-security.kubernetes.io/enforce"], "restricted")
+            for one in workloads(objects):
+                with self.subTest(overlay, name=one["metadata"]["name"]):
+                    pod = one["spec"]["template"]["spec"]
+                    its = container(one)["securityContext"]
+                    self.assertTrue(pod["securityContext"]["runAsNonRoot"])
+                    self.assertGreater(pod["securityContext"]["runAsUser"], 0)
+                    self.assertEqual(pod["securityContext"]["seccompProfile"],
+                                     {"type": "RuntimeDefault"})
+                    self.assertTrue(its["readOnlyRootFilesystem"])
+                    self.assertFalse(its["allowPrivilegeEscalation"])
+                    self.assertEqual(its["capabilities"], {"drop": ["ALL"]})
+                    self.assertFalse(pod["automountServiceAccountToken"])
+                    self.assertFalse(pod["enableServiceLinks"])
+                    self.assertIn("memory", container(one)["resources"]["limits"])
+
+    def test_the_image_runs_as_the_same_user(self) -> None:
+        user = re.search(r"^USER (\d+):(\d+)$",
+                         (ROOT / "Dockerfile").read_text(), re.M)
+        assert user
+        pod = find(manifests.render("base"), "Deployment",
+                   "redlockd")["spec"]["template"]["spec"]
+        self.assertEqual([str(pod["securityContext"][name])
+                          for name in ("runAsUser", "runAsGroup")],
+                         list(user.groups()))
+
+    def test_probes_ask_what_openapi_describes(self) -> None:
+        paths = yaml.safe_load((ROOT / "openapi.yaml").read_text())["paths"]
+        for overlay, objects in each():
+            one = container(find(objects, "Deployment", "redlockd"))
+            for kind, path in (("readinessProbe", "/readyz"),
+                               ("livenessProbe", "/livez")):
+                asked = one[kind]["httpGet"]
+                self.assertEqual(asked["path"], path)
+                self.assertIn("get", paths[path])
+                self.assertEqual(asked.get("scheme", "HTTP") == "HTTPS",
+                                 overlay == "secure")
+
+    def test_options_are_those_of_the_binary(self) -> None:
+        flags = re.findall(r"^  --([a-z-]+)", redlockd_says("--help"), re.M)
+        known = {"REDLOCKD_" + flag.upper().replace("-", "_")
+                 for flag in flags} | {"REDLOCKD_NODES_FILE"}
+        for overlay, objects in each():
+            names = set(environment(find(objects, "Deployment", "redlockd")))
+            if overlay == "secure" and "tls-cert" not in flags:
+                continue  # of a build without TLS
+            self.assertLessEqual(names, known, overlay)
+
+    def test_a_stop_outlasts_the_drain_and_the_drain_the_probes(self) -> None:
+        for _, objects in each():
+            one = find(objects, "Deployment", "redlockd")
+            drain_s = int(environment(one)["REDLOCKD_DRAIN_MS"]) / 1000
+            grace_s = one["spec"]["template"]["spec"][
+                "terminationGracePeriodSeconds"]
+            probe = container(one)["readinessProbe"]
+            self.assertGreater(grace_s, drain_s + IN_FLIGHT_S)
+            self.assertGreater(drain_s, probe["failureThreshold"] *
+                               probe["periodSeconds"] + probe["timeoutSeconds"])
+
+    def test_a_node_votes_before_the_next_is_restarted(self) -> None:
+        for _, objects in each():
+            variables = environment(find(objects, "Deployment", "redlockd"))
+            printed = redlockd_says("--nodes", "a:1", "--print-config", **{
+                name: value for name, value in variables.items()
+                if name == "REDLOCKD_MAX_TTL_MS"})
+            told = dict(re.findall(r"^(?:--)?([\w-]+)[ =](\S+)$", printed, re.M))
+            # docs/guarantees.md; with these numbers 4 W is less
+            quarantine_s = int(told["max-ttl-ms"]) * 1.01 / 1000 + 5 + int(
+                told["node-timeout-ms"]) / 1000 + 1
+            redis = find(objects, "StatefulSet", "redis")["spec"]
+            self.assertGreater(redis["minReadySeconds"], quarantine_s)
+            self.assertEqual(redis["updateStrategy"], {"type": "RollingUpdate"})
+
+    def test_the_nodes_share_no_machine_unless_they_may(self) -> None:
+        for overlay, objects in each():
+            pod = find(objects, "StatefulSet",
+                       "redis")["spec"]["template"]["spec"]
+            rules = pod.get("affinity", {}).get("podAntiAffinity", {}).get(
+                "requiredDuringSchedulingIgnoredDuringExecution", [])
+            self.assertEqual(len(rules), overlay != "few-machines")
+
+
+class Nodes(unittest.TestCase):
+    def settings(self, words: list[str]) -> dict[str, str]:
+        """Of arguments: --name value; none of ours has two."""
+        names = [word.removeprefix("--") for word in words[::2]]
+        self.assertTrue(all(word.startswith("--") for word in words[::2]))
+        return dict(zip(names, words[1::2], strict=True))
+
+    def test_they_have_all_that_the_conf_file_asks_for(self) -> None:
+        asked = dict(re.findall(r"^([a-z-]+) (.*)$",
+                                (ROOT / "docker/redis.conf").read_text(), re.M))
+        del asked["bind"]  # to all: as without arguments
+        for overlay, objects in each():
+            has = self.settings(
+                container(find(objects, "StatefulSet", "redis"))["args"])
+            self.assertEqual(asked, {name: json.dumps(value) if value == ""
+                                     else value for name, value in has.items()
+                                     if name in asked}, overlay)
+
+    def test_they_refuse_writes_before_they_are_killed(self) -> None:
+        one = container(find(manifests.render("base"), "StatefulSet", "redis"))
+        most = int(self.settings(one["args"])["maxmemory"].removesuffix("mb"))
+        limit = int(one["resources"]["limits"]["memory"].removesuffix("Mi"))
+        self.assertLessEqual(2 * most, limit)
+
+    def test_their_user_may_do_what_the_docs_tell(self) -> None:
+        docs = (ROOT / "docs/operations.md").read_text()
+        told = re.search(r"ACL SETUSER redlockd on '>change-me' (.*)$", docs,
+                         re.M)
+        assert told
+        users = manifests.secret(manifests.secrets(), "redis-users")
+        rules = re.search(r"^user redlockd reset on #\w{64} (.*)$", users, re.M)
+        assert rules
+        self.assertEqual(sorted(rules[1].split()),
+                         sorted(told[1].replace("'", "").split()))
+
+    def test_loading_the_append_only_file_is_allowed_everything(self) -> None:
+        """Redis drops transactions that its default user may not do."""
+        users = manifests.secret(manifests.secrets(), "redis-users")
+        self.assertRegex(users, r"(?m)^user default reset on #\w{64} "
+                                r"~\* &\* \+@all$")
+
+    def test_nobody_else_reaches_them(self) -> None:
+        for _, objects in each():
+            policy = find(objects, "NetworkPolicy", "redis")["spec"]
+            self.assertEqual(policy.get("egress", []), [])
+            self.assertEqual(sorted(policy["policyTypes"]),
+                             ["Egress", "Ingress"])
+            (rule,) = policy["ingress"]
+            (peer,) = rule["from"]
+            servers = find(objects, "Deployment", "redlockd")
+            self.assertEqual(peer, {"podSelector": {
+                "matchLabels": servers["spec"]["selector"]["matchLabels"]}})
+
+
+if __name__ == "__main__":
+    unittest.main()
