@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
-"""crowd.py LOAD HOST:PORT PID: ten thousand connections that do nothing.
+"""crowd.py LOAD HOST:PORT PID [tls]: ten thousand connections that do nothing.
 
 Idle ones, silent ones, ones that never read what they asked for, and ones that
 wait for a thousand locks: meanwhile others are served with a p99 within 3 times
 of alone; when they have left, the server's descriptors and memory are as before.
-Those that wait cost little memory, and no CPU time.
+Those that wait cost little memory, and no CPU time. Over TLS each connection
+has shaken hands, and been served once.
 """
 import json
 import os
 import resource
 import socket
+import ssl
 import statistics
 import subprocess
 import sys
@@ -19,7 +21,14 @@ CROWD, CLIENTS, SECONDS, RUNS = 10000, 8, 2, 3
 P99_TIMES, MEMORY_KIB = 3, 4096
 RESOURCES, WAITING_KIB = 1000, 100000
 IDLE_S, IDLE_SHARE = 5, 0.05
-LOAD, LISTEN, SERVER = sys.argv[1], sys.argv[2], int(sys.argv[3])
+SHAKEN_KIB = 60  # of memory for each, its handshake included
+LOAD, LISTEN, SERVER = [sys.argv[1]], sys.argv[2], int(sys.argv[3])
+SECURE = None  # how to speak TLS
+if "tls" in sys.argv[4:]:
+    LOAD.append("-t")
+    SECURE = ssl.create_default_context()
+    SECURE.check_hostname = False
+    SECURE.verify_mode = ssl.CERT_NONE
 HOST, PORT = LISTEN.rsplit(":", 1)
 GET = b"GET %s HTTP/1.1\r\nHost: x\r\n\r\n"
 counts = {True: 0, False: 0}
@@ -34,7 +43,7 @@ def p99_us():
     """The median of some runs."""
     values = []
     for _ in range(RUNS):
-        words = subprocess.run([LOAD, LISTEN, str(CLIENTS), str(SECONDS)],
+        words = subprocess.run([*LOAD, LISTEN, str(CLIENTS), str(SECONDS)],
                                check=True, capture_output=True,
                                text=True).stdout.split()
         told = dict(zip(words[::2], words[1::2]))
@@ -55,10 +64,21 @@ def memory_kib():
     return 0
 
 
+def shake(one):
+    """And asks at once: later it would have been silent for too long."""
+    secure = SECURE.wrap_socket(one)
+    secure.sendall(GET % b"/livez")
+    if not secure.recv(1024).startswith(b"HTTP/1.1 200 "):
+        sys.exit("crowd: not served over TLS")
+    return secure
+
+
 def connect():
     crowd = []
     for _ in range(CROWD):
-        crowd.append(socket.create_connection((HOST, PORT)))
+        one = socket.create_connection((HOST, PORT))
+        one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        crowd.append(shake(one) if SECURE else one)
     return crowd
 
 
@@ -66,6 +86,10 @@ def idle(crowd):
     for one in crowd:
         one.sendall(GET % b"/livez")
         one.recv(1024)
+
+
+def shaken(crowd):
+    del crowd
 
 
 def silent(crowd):
@@ -128,6 +152,11 @@ def judge_waiting():
     judge(share <= IDLE_SHARE, f"waiting: {share:.1%} of a core meanwhile")
 
 
+def judge_shaken(memory):
+    each = (memory_kib() - memory) / CROWD
+    judge(each <= SHAKEN_KIB, f"shaken: {each:.1f} KiB each")
+
+
 def settle(before):
     """Waits until the server has noticed that they left."""
     deadline = time.monotonic() + 30
@@ -140,7 +169,7 @@ def main():
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     alone = p99_us()
-    kinds = (idle, silent, unread, waiting)
+    kinds = (shaken,) if SECURE else (idle, silent, unread, waiting)
     # once before it is measured, as what is made once is no leak
     for kind in kinds:
         leave(come(kind))
@@ -151,6 +180,8 @@ def main():
         peak = memory_kib()
         if kind is waiting:
             judge_waiting()
+        if kind is shaken:
+            judge_shaken(memory)
         among = p99_us()
         leave(crowd)
         settle(before)

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # What README tells a newcomer, `git clone`, `make run` and `make test`, on
 # fresh machines: trees of Debian 12 and 13 with git, make and ca-certificates
-# in them, and nothing else. Then both compilers, warnings being errors.
+# in them, and nothing else. In between what the docs show of TLS; then both
+# compilers, warnings being errors.
 # FRESH=bookworm or FRESH=trixie takes one. Needs root; works on HEAD.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -159,6 +160,9 @@ check_release() { # release
     tree_begin "$1"
     "${inside[@]}" git -c advice.detachedHead=false clone -q redlockd.git redlockd
     check_run "$1"
+    check "$1: locks over TLS, to clients and nodes" \
+        logged "${inside[@]}" tests/fresh/tls.sh
+    check "$1: TLS leaves no process" eventually 2 is_empty
     check "$1: make test passes" logged "${inside[@]}" make test
     show_log 6
     check "$1: make test leaves no process" eventually 2 is_empty
