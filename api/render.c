@@ -130,6 +130,8 @@ static void put_node(struct json *json, const struct render_node *node,
         json_put_integer(json, "clock_steps", (int64_t)view->clock_steps);
     if (view->rtt_us > 0)
         json_put_integer(json, "rtt_us", view->rtt_us);
+    if (view->is_connected)
+        json_put_boolean(json, "durable", view->is_durable);
     json_close_object(json);
 }
 

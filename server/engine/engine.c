@@ -372,6 +372,8 @@ void engine_view_node(const struct engine *engine, int node,
         .quarantine_us =
             eligibility_remaining_us(&nodes->admission, node, now_us),
         .rtt_us = it->rtt_us,
+        .is_connected = it->is_up,
+        .is_durable = nodes->admission.node[node].is_durable,
     };
     status_describe(nodes, node, now_us, view->detail);
 }

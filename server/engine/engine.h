@@ -157,6 +157,8 @@ struct engine_node_view {
     int64_t clock_offset_us; /* node's clock minus the median of all */
     uint64_t clock_steps;    /* seen so far */
     int64_t rtt_us;          /* last round trip; 0 unknown */
+    bool is_connected;
+    bool is_durable; /* while connected: it forgets nothing when it restarts */
 };
 
 void engine_view_node(const struct engine *engine, int node,

@@ -13,6 +13,12 @@ static const char *const persistence[][2] = {
 
 enum { PERSISTENCE_COUNT = sizeof persistence / sizeof *persistence };
 
+/*
+ * The user that Redis loads its append-only file as. What a script wrote and
+ * this user may not write is dropped without a word.
+ */
+#define LOADER "default"
+
 /* ---- commands ----------------------------------------------------------- */
 
 static void add(struct handshake_command *command, const char *word)
@@ -72,6 +78,10 @@ void handshake_command(struct handshake_command *command,
         add_words(command, "CONFIG", "GET");
         for (int i = 0; i < PERSISTENCE_COUNT; i++)
             add(command, persistence[i][0]);
+        return;
+    case HANDSHAKE_RIGHTS:
+        add_words(command, "ACL", "GETUSER");
+        add(command, LOADER);
         return;
     case HANDSHAKE_NAME:
         add_words(command, "CLIENT", "SETNAME");
@@ -250,6 +260,31 @@ static enum node_state take_persistence(struct handshake *handshake,
     return STATE_VOTING;
 }
 
+/* The value behind the first such name; empty: there is none. */
+static struct span find_field(const struct script_field *fields, int count,
+                              const char *name)
+{
+    for (int i = 0; i < count - 1; i++)
+        if (fields[i].type == SCRIPT_FIELD_STRING &&
+            span_is(fields[i].string, name) &&
+            fields[i + 1].type == SCRIPT_FIELD_STRING)
+            return fields[i + 1].string;
+    return (struct span){"", 0};
+}
+
+/*
+ * The flags and passwords before these two are never called like them; the
+ * selectors behind them may be, and only add rights.
+ */
+static void take_rights(struct handshake *handshake,
+                        const struct script_field *fields, int count)
+{
+    handshake->is_durable =
+        handshake->is_durable &&
+        span_is(find_field(fields, count, "commands"), "+@all") &&
+        span_is(find_field(fields, count, "keys"), "~*");
+}
+
 /* -1: it is not a decimal number of at most 10 digits. */
 static int64_t read_number(const struct script_field *field)
 {
@@ -285,6 +320,10 @@ enum node_state handshake_take(struct handshake *handshake,
 {
     if (step == HANDSHAKE_NAME)
         return STATE_VOTING; /* the name only helps to read CLIENT LIST */
+    if (step == HANDSHAKE_RIGHTS) {
+        take_rights(handshake, fields, count);
+        return STATE_VOTING;
+    }
     bool is_error = count == 1 && fields[0].type == SCRIPT_FIELD_ERROR;
     if (step == HANDSHAKE_PERSISTENCE && is_error)
         return STATE_VOTING; /* not allowed to ask: counts as not durable */

@@ -11,7 +11,7 @@
 
 /*
  * The commands in their order; they leave in one write. The first reply is
- * not to HANDSHAKE_PERSISTENCE or HANDSHAKE_NAME, whose errors are ignored: a
+ * not to one of the three whose errors are ignored, PERSISTENCE to NAME: a
  * server that accepts no more clients answers only the first command.
  */
 enum handshake_step {
@@ -21,6 +21,7 @@ enum handshake_step {
     HANDSHAKE_REPLICATION,
     HANDSHAKE_MEMORY,
     HANDSHAKE_PERSISTENCE,
+    HANDSHAKE_RIGHTS, /* of the user that the append-only file is loaded as */
     HANDSHAKE_NAME,
     HANDSHAKE_TIME,
     HANDSHAKE_LOAD,

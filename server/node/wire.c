@@ -7,6 +7,7 @@ enum {
     READ_BYTES = 16 * 1024, /* with one recv(2) */
     READS_MAX = WIRE_READ_MAX / READ_BYTES,
     OUT_KEPT_MAX = 64 * 1024,          /* of the empty output buffer */
+    DEPTH_MAX = 3,                     /* of arrays: the rights of a user */
     TLS_ALERT = 0x15,                  /* no reply begins so */
     ARG_HEAD_MAX = 1 + DIGITS_MAX + 2, /* $len CR LF, *argc CR LF */
 };
@@ -69,8 +70,10 @@ static void *on_array(const redisReadTask *task, size_t elements)
 static void *on_array(const redisReadTask *task, int elements)
 #endif
 {
-    bool is_too_deep = task->parent != NULL && task->parent->parent != NULL;
-    if (is_too_deep || task->type != REDIS_REPLY_ARRAY ||
+    int depth = 1;
+    for (const redisReadTask *it = task->parent; it != NULL; it = it->parent)
+        depth++;
+    if (depth > DEPTH_MAX || task->type != REDIS_REPLY_ARRAY ||
         elements >= WIRE_FIELDS_MAX)
         return NULL;
     struct script_field *field = add_field(task, SCRIPT_FIELD_ARRAY);

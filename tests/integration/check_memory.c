@@ -108,6 +108,62 @@ START_TEST(story_40_locks_are_evicted_between_two_looks)
 }
 END_TEST
 
+static void restart_without(struct node *node, const char *command)
+{
+    node_kill(node);
+    node->lacks = command;
+    node_start(node);
+}
+
+static bool has_durable_node(void)
+{
+    const struct answer *answer =
+        HTTP(&world.servers[0], .method = "GET", .path = "/nodes");
+
+    return strstr(answer->body, "\"durable\":true") != NULL;
+}
+
+/*
+ * Redis loads its append-only file as the user default, and silently drops what
+ * a script wrote if that user may not do it: here each extension. Its lock ends
+ * when the TTL of before the extension does.
+ */
+START_TEST(story_52_append_only_file_is_loaded_without_the_rights_to_it)
+{
+    struct node *node = &world.nodes[0];
+
+    start(1);
+    rival_hold(&world, 0, 3000, &holder);
+    rival_extend(&world, 0, LIMIT_MS, &holder);
+    restart_without(node, "-pexpireat");
+    rival_expect_refused_without(&world, &holder, 0, RETURN_MS);
+    world_stop(&world);
+}
+END_TEST
+
+/* All of them, and the servers too: nobody knows better. */
+START_TEST(story_52_all_append_only_files_are_loaded_without_the_rights)
+{
+    world_start_nodes(&world, N);
+    for (int i = 0; i < N; i++)
+        restart_without(&world.nodes[i], "-pexpireat");
+    world_start_server(&world, 0, LIMIT " --first-start yes");
+    world_wait_ready(&world, 0);
+    ck_assert(!has_durable_node());
+    rival_hold(&world, 0, 3000, &holder);
+    rival_extend(&world, 0, LIMIT_MS, &holder);
+    world_kill_server(&world, 0);
+    for (int i = 0; i < N; i++)
+        node_kill(&world.nodes[i]);
+    for (int i = 0; i < N; i++)
+        node_start(&world.nodes[i]);
+    world_start_server(&world, 0, LIMIT);
+    WAIT_UNTIL(RETURN_MS, http_probe(&world.servers[0], "/livez") == 200);
+    rival_expect_refused_without(&world, &holder, 0, RETURN_MS);
+    world_stop(&world);
+}
+END_TEST
+
 Suite *check_memory(void)
 {
     Suite *suite = suite_create("memory");
@@ -119,6 +175,10 @@ Suite *check_memory(void)
     tcase_add_test(tc,
                    story_39_replica_that_was_cut_off_takes_its_masters_address);
     tcase_add_test(tc, story_40_locks_are_evicted_between_two_looks);
+    tcase_add_test(
+        tc, story_52_append_only_file_is_loaded_without_the_rights_to_it);
+    tcase_add_test(
+        tc, story_52_all_append_only_files_are_loaded_without_the_rights);
     suite_add_tcase(suite, tc);
     return suite;
 }

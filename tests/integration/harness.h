@@ -25,6 +25,7 @@ struct node {
     bool has_clock;  /* of its own, from the next start on: node_set_clock */
     char tls[PATH_SIZE]; /* folder of tlsnode.h; "": without TLS */
     bool asks;           /* for client certificates, with TLS */
+    const char *lacks; /* "-COMMAND" that its user default may not run; NULL */
     char dir[PATH_SIZE];
     struct redisContext *redis; /* connected when first used */
 };

@@ -98,6 +98,18 @@ void rival_hold(struct world *world, int server, int ttl_ms,
     WAIT_UNTIL(HOLD_MS, try_to_hold(world, server, ttl_ms, holder));
 }
 
+void rival_extend(struct world *world, int server, int ttl_ms,
+                  struct holder *holder)
+{
+    int64_t sent_ms = harness_now_ms();
+    const struct answer *answer =
+        lock_extend(&world->servers[server], &holder->lock, ttl_ms);
+
+    ck_assert_int_eq(answer->status, 200);
+    holder->ends_ms = sent_ms + answer_int(answer, "elapsed_ms") +
+                      answer_int(answer, "validity_ms");
+}
+
 /* ---- the rivals ---------------------------------------------------------- */
 
 /* A letter a node: H has the holder's key, R a rival's, - none. */

@@ -27,6 +27,10 @@ bool rival_all_vote_everywhere(const struct world *world);
 void rival_hold(struct world *world, int server, int ttl_ms,
                 struct holder *holder);
 
+/* The holder extends its lock through the server. */
+void rival_extend(struct world *world, int server, int ttl_ms,
+                  struct holder *holder);
+
 /*
  * Asks all servers that run for the holder's lock until its validity ends:
  * none may grant it. Afterwards one does, with a higher number.

@@ -71,6 +71,17 @@ static void free_args(struct args *args)
         free(args->word[i]);
 }
 
+/* What its user default may do, from its start on. */
+static void add_rights(struct args *args, const struct node *node)
+{
+    if (node->lacks == NULL)
+        return;
+    add(args, "--user", "default");
+    add(args, "on", "nopass");
+    add(args, "~*", "&*");
+    add(args, "+@all", "%s", node->lacks);
+}
+
 static void add_ports(struct args *args, const struct node *node)
 {
     bool is_tls = *node->tls;
@@ -98,6 +109,7 @@ void node_start(struct node *node)
 
     ck_assert_int_eq(node->pid, 0);
     add_ports(&args, node);
+    add_rights(&args, node);
     add(&args, "--bind", "127.0.0.1");
     add(&args, "--dir", "%s", node->dir);
     add(&args, "--save", "%s", "");

@@ -282,6 +282,7 @@ static void print_answers(const struct engine *engine)
     engine_view_node(engine, 0, view);
     view->quarantine_us = view->rtt_us = 1;
     view->clock_steps = 1;
+    view->is_connected = true;
     view->has_clock = true;
     faults_add(&errors, "/a", "a");
     struct problem lock = {

@@ -218,11 +218,16 @@ START_TEST(nodes_are_rendered)
     free(body);
     nodes.list[0].view.quarantine_us = 1500001;
     nodes.list[0].view.clock_steps = 1;
+    nodes.list[0].view.is_connected = true;
     body = render_nodes(&nodes, &body_len);
     ck_assert_ptr_nonnull(strstr(body,
                                  ",\"since_ms\":2000,\"quarantine_ms\":1501,"
                                  "\"clock_lead_ms\":-1,\"clock_steps\":1,"
-                                 "\"rtt_us\":321}"));
+                                 "\"rtt_us\":321,\"durable\":false}"));
+    free(body);
+    nodes.list[0].view.is_durable = true;
+    body = render_nodes(&nodes, &body_len);
+    ck_assert_ptr_nonnull(strstr(body, "\"rtt_us\":321,\"durable\":true}"));
 }
 END_TEST
 

@@ -60,6 +60,7 @@ START_TEST(commands_depend_on_the_node)
     ck_assert_str_eq(words(HANDSHAKE_PERSISTENCE),
                      "CONFIG GET appendonly appendfsync "
                      "no-appendfsync-on-rewrite");
+    ck_assert_str_eq(words(HANDSHAKE_RIGHTS), "ACL GETUSER default");
     ck_assert_str_eq(words(HANDSHAKE_NAME), "CLIENT SETNAME redlockd");
     ck_assert_str_eq(words(HANDSHAKE_TIME), "TIME");
     ck_assert_ptr_eq(strstr(words(HANDSHAKE_LOAD), "SCRIPT LOAD --"),
@@ -241,6 +242,52 @@ START_TEST(who_may_not_ask_takes_it_for_not_durable)
 }
 END_TEST
 
+static const struct {
+    const char *fields[12];
+    bool is_durable;
+} rights[] = {
+    {{"flags", "on", "passwords", "commands", "+@all", "keys", "~*"}, true},
+    {{"commands", "+@all", "keys", "~*", "commands", "-@all", "keys", ""},
+     true},
+    {{"commands", "-@all", "keys", "~*", "commands", "+@all", "keys", "~*"},
+     false},
+    {{"commands", "+@all", "keys", "", "commands", "+@all", "keys", "~*"},
+     false},
+    {{"commands", "+@all -set", "keys", "~*"}, false},
+    {{"commands", "+@all", "keys", "%R~*"}, false},
+    {{"commands", "+@all", "channels", "&*"}, false},
+    {{"keys", "~*", "commands"}, false},
+    {{NULL}, false},
+};
+
+START_TEST(durable_is_what_may_be_loaded)
+{
+    struct script_field fields[12];
+    int count = 0;
+    for (; rights[_i].fields[count] != NULL; count++)
+        fields[count] = string(rights[_i].fields[count]);
+    handshake.is_durable = true;
+    ck_assert_int_eq(
+        handshake_take(&handshake, HANDSHAKE_RIGHTS, fields, count),
+        STATE_VOTING);
+    ck_assert_int_eq(handshake.is_durable, rights[_i].is_durable);
+    handshake.is_durable = false;
+    ck_assert_int_eq(
+        handshake_take(&handshake, HANDSHAKE_RIGHTS, fields, count),
+        STATE_VOTING);
+    ck_assert(!handshake.is_durable);
+}
+END_TEST
+
+START_TEST(rights_that_are_not_told_are_not_there)
+{
+    handshake.is_durable = true;
+    ck_assert_int_eq(take(HANDSHAKE_RIGHTS, "-NOPERM no 'acl|getuser'"),
+                     STATE_VOTING);
+    ck_assert(!handshake.is_durable);
+}
+END_TEST
+
 static const char *const times[][2] = {
     {"-5", "0"},          {"0", "0"},         {"1700000000", "1000000"},
     {"9999999999", "0"},  {"", ""},           {"1700000000", "x"},
@@ -262,7 +309,8 @@ START_TEST(replies_of_another_shape_are_garbage)
                                           {.type = SCRIPT_FIELD_NIL}};
     for (int step = 0; step < HANDSHAKE_STEPS; step++)
         for (int count = step == HANDSHAKE_PERSISTENCE;
-             step != HANDSHAKE_NAME && count <= 2; count++)
+             step != HANDSHAKE_RIGHTS && step != HANDSHAKE_NAME && count <= 2;
+             count++)
             ck_assert_int_eq(handshake_take(&handshake,
                                             (enum handshake_step)step, fields,
                                             count),
@@ -297,6 +345,8 @@ Suite *check_handshake(void)
     tcase_add_loop_test(tcase, refusals_are_named, 0, COUNT(refusals));
     tcase_add_loop_test(tcase, durable_is_what_forgets_nothing, 0,
                         COUNT(persistences));
+    tcase_add_loop_test(tcase, durable_is_what_may_be_loaded, 0, COUNT(rights));
+    tcase_add_test(tcase, rights_that_are_not_told_are_not_there);
     tcase_add_test(tcase, who_may_not_ask_takes_it_for_not_durable);
     tcase_add_loop_test(tcase, times_that_are_none_are_garbage, 0,
                         COUNT(times));

@@ -184,6 +184,50 @@ START_TEST(persistence_is_told)
 }
 END_TEST
 
+static const struct {
+    const char *change;
+    bool is_durable;
+} rights[] = {
+    {"ACL SETUSER default +@all", true},
+    {"ACL SETUSER default off", true},
+    {"ACL SETUSER default >another", true},
+    {"ACL SETUSER default (+get ~x)", true},
+    {"ACL SETUSER default (+@all ~*)", true},
+    {"ACL SETUSER default resetchannels", true},
+    {"ACL SETUSER default -pexpireat", false},
+    {"ACL SETUSER default -@dangerous", false},
+    {"ACL SETUSER default -@all +evalsha +set", false},
+    {"ACL SETUSER default -@all (+@all ~*)", false},
+    {"ACL SETUSER default resetkeys ~p:*", false},
+};
+
+/* Redis loads its append-only file as the user default. */
+START_TEST(durable_needs_all_rights_of_the_user_default)
+{
+    master_text(&live.master, "CONFIG SET appendonly yes appendfsync always");
+    master_text(&live.master, "ACL SETUSER other on >secret ~* &* +@all");
+    snprintf(live.config.user, sizeof live.config.user, "other");
+    snprintf(live.config.password, sizeof live.config.password, "secret");
+    ck_assert_str_eq(master_text(&live.master, rights[_i].change), "OK");
+    live_reconnect();
+    turns_until_count(live.loop, &live.ups, 2);
+    ck_assert_int_eq(live.is_durable, rights[_i].is_durable);
+    ck_assert_int_eq(live.downs, 0);
+}
+END_TEST
+
+START_TEST(rights_that_nobody_may_see_are_not_there)
+{
+    master_text(&live.master, "CONFIG SET appendonly yes appendfsync always");
+    turns_until_count(live.loop, &live.confirmed, 1);
+    ck_assert(live.is_durable);
+    master_text(&live.master, "ACL SETUSER default -acl|getuser");
+    turns_until_count(live.loop, &live.confirmed, 2);
+    ck_assert(!live.is_durable);
+    ck_assert_int_eq(live.downs, 0);
+}
+END_TEST
+
 START_TEST(passwords_and_databases_work)
 {
     master_text(&live.master, "CONFIG SET requirepass s3cret");
@@ -222,6 +266,9 @@ Suite *check_link_live(void)
                         (int)(sizeof unfit / sizeof *unfit));
     tcase_add_test(tcase, a_change_of_persistence_is_told_by_a_confirmation);
     tcase_add_test(tcase, persistence_is_told);
+    tcase_add_loop_test(tcase, durable_needs_all_rights_of_the_user_default, 0,
+                        (int)(sizeof rights / sizeof *rights));
+    tcase_add_test(tcase, rights_that_nobody_may_see_are_not_there);
     tcase_add_test(tcase, passwords_and_databases_work);
     suite_add_tcase(suite, tcase);
     return suite;

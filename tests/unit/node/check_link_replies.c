@@ -19,6 +19,7 @@ static const char *const garbage[] = {
     "*1000\r\n",
     "*2147483647\r\n",
     "*4\r\n" NOW DETAIL "*1\r\n*1\r\n:1\r\n",
+    "*4\r\n" NOW DETAIL "*1\r\n*1\r\n*1\r\n:1\r\n",
     "*3\r\n*2\r\n" FREE ":1\r\n" NOW,
     "*3\r\n:0\r\n:0\r\n" FREE,
     "*3\r\n" TIME "$1\r\n0\r\n" FREE,

@@ -23,6 +23,8 @@ static const struct fake_rule defaults[] = {
     {"CONFIG GET",
      "*6\r\n" BULK(10, "appendonly") BULK(3, "yes") BULK(11, "appendfsync")
          BULK(6, "always") BULK(25, "no-appendfsync-on-rewrite") BULK(2, "no")},
+    {"ACL GETUSER", "*4\r\n" BULK(8, "commands") BULK(5, "+@all")
+                        BULK(4, "keys") BULK(2, "~*")},
     {"TIME", "*2\r\n" BULK(10, "1700000000") BULK(6, "123456")},
     {"SCRIPT LOAD", BULK(40, FAKE_SHA)},
     {"EVALSHA", EACH "F"},
