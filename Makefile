@@ -40,7 +40,7 @@ CLI_OBJ := $(patsubst %.c,$(OUT)/%.o,$(sort $(wildcard cli/*.c))) \
            $(patsubst %,$(OUT)/api/%.o,base64url id)
 lua := $(patsubst %,server/node/scripts/%.lua,\
          prelude release acquire repeat extend inspect repair listen scan \
-         permission row batch)
+         permission single row batch)
 # one after the other: the page's script
 script := $(patsubst %,api/page/%.js,text metrics chart nodes locks token page)
 

@@ -1,6 +1,7 @@
 #include "batch.h"
 
 #include <assert.h>
+#include <ctype.h>
 
 #include "../base/names.h"
 
@@ -271,6 +272,21 @@ static void append_all(struct batch_command *command, const struct span *args,
         append(command, args[i]);
 }
 
+/* One call about one lock or none, for which the counts would tell nothing. */
+static bool is_single(const struct batch *batch)
+{
+    return batch->kinds_count == 1 && islower((unsigned char)*batch->kinds);
+}
+
+static void append_counts(struct batch_command *command,
+                          const struct batch *batch)
+{
+    append(command,
+           span_of_number(command->acquires, (uint64_t)batch->acquires));
+    append(command,
+           span_of_number(command->releases, (uint64_t)batch->releases));
+}
+
 void batch_command(const struct batch *batch, const char *sha,
                    struct batch_command *command)
 {
@@ -290,10 +306,8 @@ void batch_command(const struct batch *batch, const char *sha,
     append(command,
            span_of_number(command->deadline, (uint64_t)batch->deadline_us));
     append(command, (struct span){batch->kinds, (size_t)batch->kinds_count});
-    append(command,
-           span_of_number(command->acquires, (uint64_t)batch->acquires));
-    append(command,
-           span_of_number(command->releases, (uint64_t)batch->releases));
+    if (!is_single(batch))
+        append_counts(command, batch);
     append_all(command, batch->slots_of, batch->acquires);
     append_all(command, batch->locks, batch->releases);
     append_all(command, batch->tokens, batch->releases);

@@ -123,9 +123,11 @@ static struct places places_of(const struct calls *calls,
         acquires += call->kind == CALL_ACQUIRE;
         releases += call->kind == CALL_RELEASE;
     }
-    (void)take_number(&command->args[KINDS_AT + 1], acquires);
-    (void)take_number(&command->args[KINDS_AT + 2], releases);
-    const struct span *slots = command->args + BATCH_HEAD_ARGS;
+    const struct span *slots = command->args + KINDS_AT + 1;
+    if (calls->count > 1 || names_count(calls->call[0].resource) > 1) {
+        slots = take_number(slots, acquires);
+        slots = take_number(slots, releases);
+    }
     const struct span *locks = slots + acquires;
     return (struct places){slots, locks, locks + releases,
                            locks + 2 * releases};

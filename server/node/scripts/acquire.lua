@@ -1,7 +1,7 @@
 -- Sets locks: all of them or none, with one token, and with its number, which is
 -- above those of all their slots.
 --
--- ARGV  lock... token ttl_ms slot...; of one lock: its slot is ARGV[slot_at]
+-- ARGV  lock... token ttl_ms slot...; of one lock: its slot is ARGV[s]
 -- G | HELD pttl value | STALE highest | Q | L | S
 --
 -- HELD and STALE tell of the first lock that cannot be set.
@@ -13,7 +13,7 @@ if kind == 'a' or kind == 'g' then
 
     -- The command may have waited for minutes in the socket of a paused node.
     -- Its sender has given up and can no longer release the lock.
-    if now > tonumber(deadline_us) then
+    if now > tonumber(ARGV[4]) then
         return 'L'
     end
 
@@ -21,13 +21,13 @@ if kind == 'a' or kind == 'g' then
     -- one far below may be lower than a number that this node has forgotten.
     local digits = string.sub(ARGV[b], 1, 16)
     local number = tonumber(digits)
-    if math.abs(number - now) > tonumber(window_us) then
+    if math.abs(number - now) > tonumber(ARGV[3]) then
         return 'S'
     end
 
     -- One lock at once; repeat.lua looks at several before it sets the first.
     if kind == 'a' and n == 1 then
-        local slot = ARGV[slot_at]
+        local slot = ARGV[s]
         local highest = tonumber(redis.call('HGET', state, slot) or 0)
         if highest < number and redis.call('SET', ARGV[a], ARGV[b], 'NX', 'PX',
             ARGV[b + 1]) then

@@ -6,17 +6,6 @@
 --          otherwise 0
 -- letters  the answer to each call; ".": the next detail is
 
--- One call: what follows would cost more than the call.
-if string.find(kinds, '^%l$') then
-    local a = kinds == 'r' and 8 or arguments_at
-    slot_at = 8
-    local ok, reply = pcall(run, kinds, a, 1, a + 1)
-    if ok and type(reply) == 'string' then
-        return {now, beat, reply}
-    end
-    return {now, beat, '.', type(reply) == 'table' and reply or {err = reply}}
-end
-
 local answers, count, has_details = {}, 0, false
 local at, a = 1, arguments_at -- the next letter, its first argument
 
@@ -62,7 +51,7 @@ while at <= #kinds do
             arguments = 4
         end
         -- An error of one call is its reply; the other calls still run.
-        local ok, reply = pcall(run, kind, lock, n, others)
+        local ok, reply = pcall(run, kind, lock, n, others, slot_at)
         if not ok and type(reply) ~= 'table' then
             reply = {err = reply}
         end

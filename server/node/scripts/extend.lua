@@ -36,7 +36,7 @@ if kind == 'e' then
     if not is_admitted() then
         return 'Q'
     end
-    if now > tonumber(deadline_us) then
+    if now > tonumber(ARGV[4]) then
         return 'L'
     end
 

@@ -1,5 +1,6 @@
 -- The calls that give and take the node's permission to vote.
 if string.find('kmnv', kind, 1, true) then
+    local admit, median_us = ARGV[1], ARGV[2]
     local of_this_node, epoch, fingerprint, run_id =
         string.match(admit, '^((%d+):([^:]*):[^:]*:)([^:]*)$')
     epoch = tonumber(epoch)

@@ -1,9 +1,10 @@
 -- The script that runs on the nodes is made of the files of this folder: this
--- one first, then the kinds of call, then row.lua, which runs many of the most
--- common kinds at once, then batch.lua, which runs the calls of a batch.
+-- one first, then the kinds of call, then single.lua, which runs a batch of one
+-- call, then row.lua, which runs many of the most common kinds at once, then
+-- batch.lua, which runs the calls of a batch.
 --
 -- KEYS  state
--- ARGV  admit median_us window_us deadline_us kinds acquires releases
+-- ARGV  admit median_us window_us deadline_us kinds [acquires releases]
 --       slot... lock... token... argument...
 --
 -- admit        of calls that need a vote: as it was last seen on the node; of
@@ -12,7 +13,8 @@
 -- window_us    between a number and the node's clock
 -- deadline_us  by the node's clock: then the senders have given up
 -- acquires     of one lock: how many, and so how many slots follow
--- releases     of one lock: how many, and so how many locks and tokens follow
+-- releases     of one lock: how many, and so how many locks and tokens follow;
+--              both counts are left out if kinds is one small letter
 -- kinds        of the calls, a letter each:
 --
 --   a acquire  g repeat  e extend   p repair  r release  i inspect
@@ -33,14 +35,10 @@
 --
 -- The locks are arguments, not KEYS: a node that denies its user one of the
 -- KEYS runs nothing of the script, so one call could fail all others.
-local state, admit, median_us, window_us, deadline_us, kinds =
-    KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-
--- Where the latest acquire of one lock has its slot and the latest release of one
--- lock its lock, which is so far before its token; where the other arguments
--- begin.
-local slot_at, lock_at, token_offset = 7, 7 + ARGV[6], ARGV[7] + 0
-local arguments_at = lock_at + 2 * token_offset + 1
+--
+-- What most calls need is read from ARGV each time: a local that a function uses
+-- costs more, as each batch creates its functions anew.
+local state, kinds = KEYS[1], ARGV[5]
 
 -- The node's clock in microseconds. Like the fencing numbers it stays below
 -- 2^53, where Lua's doubles and the conversion to a reply are exact.
@@ -58,9 +56,9 @@ local admitted
 local function is_admitted(found)
     if admitted == nil then
         found = found or redis.call('HGET', state, 'admit')
-        admitted = found == admit and
+        admitted = found == ARGV[1] and
             string.find(redis.call('INFO', 'replication'),
-                'master_replid:' .. string.sub(admit, -40), 1, true) ~= nil
+                'master_replid:' .. string.sub(ARGV[1], -40), 1, true) ~= nil
     end
     return admitted
 end
@@ -76,9 +74,9 @@ local beat = 0
 local function promise(slot, digits)
     if beat == 0 then
         beat = redis.call('HINCRBY', state, 'beat', '1')
-        if median_us ~= '0' then
-            redis.call('HSET', state, 'voted', median_us,
-                slot or 'voted', digits or median_us)
+        if ARGV[2] ~= '0' then
+            redis.call('HSET', state, 'voted', ARGV[2],
+                slot or 'voted', digits or ARGV[2])
             return
         end
     end
@@ -120,10 +118,11 @@ local function held(lock, pttl, value)
 end
 
 -- Runs one call. Its n locks, if it is about locks, are the arguments from
--- ARGV[a] on; the other ones stand from ARGV[b] on. Returns the reply, or raises
--- the error that becomes the reply.
+-- ARGV[a] on; the other ones stand from ARGV[b] on, but the slot of an acquire of
+-- one lock is ARGV[s]. Returns the reply, or raises the error that becomes the
+-- reply.
 --
 -- The files that follow are its body, one for each kind of call. One function
 -- for all, because each batch creates its functions anew.
-local function run(kind, a, n, b)
+local function run(kind, a, n, b, s)
 

@@ -12,14 +12,14 @@ if kind == 'p' then
     if not is_admitted() then
         return 'Q'
     end
-    if now > tonumber(deadline_us) then
+    if now > tonumber(ARGV[4]) then
         return 'L'
     end
 
     -- The slots take the token's number, which may be old, but must not be far
     -- ahead.
     local number = tonumber(string.sub(ARGV[b], 1, 16))
-    if number - now > tonumber(window_us) then
+    if number - now > tonumber(ARGV[3]) then
         return 'S'
     end
 

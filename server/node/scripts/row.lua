@@ -1,5 +1,3 @@
-end -- of run
-
 -- The numbers in the slots, from this field of a reply on; an error if one is
 -- none. nil and false: there is none yet.
 local function to_numbers(texts, first)
@@ -85,7 +83,7 @@ local function run_row(letters, answers, count, a)
     elseif not may_vote then
         -- A node that lost its memory has lost the admission with it.
         refusal = 'Q'
-    elseif now > tonumber(deadline_us) then
+    elseif now > tonumber(ARGV[4]) then
         -- The command may have waited for minutes in the socket of a paused
         -- node. Its sender has given up and can no longer release the lock.
         refusal = 'L'
@@ -98,7 +96,7 @@ local function run_row(letters, answers, count, a)
     end
 
     local values = releases > 0 and read_locks(before + 1, before + releases)
-    local window_us = tonumber(window_us)
+    local window_us = tonumber(ARGV[3])
     local slots, filled, deletes = {}, 0, 0
     fields = 3
     for i = 1, #letters do
@@ -180,19 +178,21 @@ local function run_row(letters, answers, count, a)
     end
 
     if filled > 0 then
-        local written
+        local raised = beat
         if beat == 0 then
             local kept = tonumber(found[2]) or 0
-            beat = kept >= 0 and kept < 2^53 and kept + 1 or 1
+            raised = kept >= 0 and kept < 2^53 and kept + 1 or 1
             slots[filled + 1] = 'beat'
-            slots[filled + 2] = string.format('%d', beat)
-            if median_us ~= '0' then
+            slots[filled + 2] = string.format('%d', raised)
+            if ARGV[2] ~= '0' then
                 slots[filled + 3] = 'voted'
-                slots[filled + 4] = median_us
+                slots[filled + 4] = ARGV[2]
             end
         end
-        written = try('HSET', state, unpack(slots))
-        if type(written) == 'table' then -- no grant without it
+        local written = try('HSET', state, unpack(slots))
+        if type(written) ~= 'table' then
+            beat = raised
+        else -- no grant without it
             has_details = true
             for i = count + 1, count + #letters do
                 if answers[i] == 'G' then

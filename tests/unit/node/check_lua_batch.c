@@ -267,6 +267,7 @@ START_TEST(who_may_not_write_a_number_is_not_granted)
     EXPECT_VOTES(VOTE_DELETED, UNFIT(NO_PERMISSION), VOTE_DELETED,
                  UNFIT(NO_PERMISSION), VOTE_DELETED, UNFIT(NO_PERMISSION));
     ck_assert_int_eq(has("a") + has("b") + has("c"), 0);
+    ck_assert_int_eq(live.reply.beat, 0); /* it was not raised */
     user("+hset");
     for (char slot[] = "4"; slot[0] <= '6'; slot[0]++)
         ck_assert_str_eq(permit_field(slot), "");
