@@ -55,13 +55,13 @@ static void set_held(struct front *front, struct connection *it, bool is_held)
 }
 
 static enum MHD_Result send_answer(struct front *front, struct connection *it,
-                                   const struct http_response *response)
+                                   const struct http_response *response,
+                                   int64_t now_us)
 {
     audit_note_refusal(front->service.audit, &it->request, (struct span){0},
                        response);
     if (!answer_queue(it->http, &it->request, response))
         return MHD_NO;
-    int64_t now_us = clock_now_us();
     set_held(front, it, false);
     it->answered_run = front->run;
     accesslog_note(&front->accesslog, &it->request, response, now_us);
@@ -105,7 +105,8 @@ static enum MHD_Result look_again(struct front *front, struct connection *it)
 
 static enum MHD_Result take_step(struct front *front, struct connection *it,
                                  enum exchange_step step,
-                                 const struct http_response *response)
+                                 const struct http_response *response,
+                                 int64_t now_us)
 {
     switch (step) {
     case EXCHANGE_READ:
@@ -115,10 +116,10 @@ static enum MHD_Result take_step(struct front *front, struct connection *it,
         return MHD_YES;
     case EXCHANGE_DELAY:
         MHD_suspend_connection(it->http);
-        connection_delay(it, clock_now_us());
+        connection_delay(it, now_us);
         return MHD_YES;
     case EXCHANGE_ANSWER:
-        return send_answer(front, it, response);
+        return send_answer(front, it, response, now_us);
     default:
         return MHD_NO;
     }
@@ -146,7 +147,8 @@ static enum MHD_Result begin(struct front *front, struct connection *it,
 {
     struct http_response response;
     struct head head;
-    connection_begin(it, clock_now_us());
+    int64_t now_us = clock_now_us();
+    connection_begin(it, now_us);
     it->request.method = method;
     it->request.target = target;
     const union MHD_ConnectionInfo *size = MHD_get_connection_info(
@@ -160,7 +162,7 @@ static enum MHD_Result begin(struct front *front, struct connection *it,
     enum exchange_step step =
         exchange_begin(&front->service, &it->request, &head,
                        strcmp(version, "HTTP/1.0") == 0, &response);
-    return take_step(front, it, step, &response);
+    return take_step(front, it, step, &response, now_us);
 }
 
 static struct connection *connection_of(struct MHD_Connection *http)
@@ -186,7 +188,7 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *http,
         !front->service.is_stopping)
         return look_again(front, known);
     front->has_moved = true;
-    if (*request == NULL) {
+    if (known == NULL) {
         struct connection *it = connection_of(http);
         if (it == NULL ||
             (it->tls != NULL && !tls_session_may_ask(it->tls, target)))
@@ -194,17 +196,17 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *http,
         *request = it;
         return begin(front, it, method, target, version);
     }
-    struct connection *it = *request;
     if (*piece_len > 0) {
         bool is_taken =
-            connection_add_body(it, (struct span){piece, *piece_len});
+            connection_add_body(known, (struct span){piece, *piece_len});
         *piece_len = 0;
         return is_taken ? MHD_YES : MHD_NO;
     }
     struct http_response response;
+    int64_t now_us = clock_now_us();
     enum exchange_step step =
-        exchange_go_on(&front->service, it, clock_now_us(), &response);
-    return take_step(front, it, step, &response);
+        exchange_go_on(&front->service, known, now_us, &response);
+    return take_step(front, known, step, &response, now_us);
 }
 
 /*

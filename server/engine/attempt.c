@@ -72,8 +72,9 @@ static void send_to_all(struct attempt *attempt,
     for (int i = 0; i < round->total; i++) {
         if (round->votes[i].vote != VOTE_PENDING)
             continue;
-        /* as of the moment of sending: it grows while a node is unreachable */
-        int64_t uncertainty_us = nodes_uncertainty_us(means->nodes, i);
+        /* as of this moment: it grows while a node is unreachable */
+        int64_t uncertainty_us =
+            nodes_uncertainty_us(means->nodes, i, round->start_us);
         if (uncertainty_us > attempt->uncertainty_us)
             attempt->uncertainty_us = uncertainty_us;
         struct ballot ballot =

@@ -298,7 +298,7 @@ void engine_on_reply(struct engine *engine, int node, uint64_t tag,
         break;
     case TAG_RELEASE: {
         uint64_t asking =
-            releases_on_reply(&engine->releases, node, tag, reply);
+            releases_on_reply(&engine->releases, node, tag, reply, received_us);
         if (asking != 0)
             take_release(engine, node, asking, &counted);
         break;

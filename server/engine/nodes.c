@@ -58,10 +58,10 @@ int64_t nodes_median_us(const struct nodes *nodes, int64_t now_us)
     return clocks_median_at(&nodes->clocks, now_us);
 }
 
-int64_t nodes_uncertainty_us(const struct nodes *nodes, int node)
+int64_t nodes_uncertainty_us(const struct nodes *nodes, int node,
+                             int64_t moment_us)
 {
-    return clocks_uncertainty_us(&nodes->clocks, node,
-                                 environment_now(nodes->env));
+    return clocks_uncertainty_us(&nodes->clocks, node, moment_us);
 }
 
 bool nodes_is_before(const struct nodes *nodes, int node, int64_t node_us,

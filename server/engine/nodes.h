@@ -61,8 +61,12 @@ bool nodes_is_before(const struct nodes *nodes, int node, int64_t node_us,
 bool nodes_is_past(const struct nodes *nodes, int node, int64_t node_us,
                    int64_t moment_us);
 
-/* How much later a call may run because we do not know the clock exactly. */
-int64_t nodes_uncertainty_us(const struct nodes *nodes, int node);
+/*
+ * How much later a call that is sent at moment_us may run because we do not
+ * know the clock exactly.
+ */
+int64_t nodes_uncertainty_us(const struct nodes *nodes, int node,
+                             int64_t moment_us);
 
 /*
  * Why the node is not asked by such a call; STATE_VOTING: it is. An acquire,

@@ -133,7 +133,8 @@ bool releases_ask(struct releases *releases, struct round *round,
         return false;
     for (int i = 0; i < round->total; i++) {
         struct ballot ballot = send_to(releases, i, &call, it);
-        int64_t uncertainty_us = nodes_uncertainty_us(nodes, i);
+        int64_t uncertainty_us =
+            nodes_uncertainty_us(nodes, i, round->start_us);
         if (ballot.vote == VOTE_PENDING && uncertainty_us > widest_us)
             widest_us = uncertainty_us;
         if (ballot.vote == VOTE_PENDING)
@@ -176,13 +177,13 @@ static bool is_majority_in_time(const struct releases *releases,
  * nobody was granted, and nobody extends.
  */
 static void take_answer(struct releases *releases, struct release *it, int node,
-                        const struct call_reply *reply)
+                        const struct call_reply *reply, int64_t received_us)
 {
     const struct nodes *nodes = releases->nodes;
     bool is_for_good =
         it->operation == 0 ||
         nodes_is_past(nodes, node, reply->node_now_us, it->set_ends_us);
-    if (environment_now(releases->env) <= it->in_time_us ||
+    if (received_us <= it->in_time_us ||
         nodes_is_before(nodes, node, reply->node_now_us, it->in_time_us))
         it->in_time |= bit(node);
     if (!is_for_good && reply->vote != VOTE_DELETED)
@@ -204,9 +205,9 @@ static void hand_over(struct releases *releases, struct release *it)
 }
 
 /* Forgets it when nothing is left to do. */
-static void go_on(struct releases *releases, struct release *it)
+static void go_on(struct releases *releases, struct release *it, int64_t now_us)
 {
-    bool is_time = environment_now(releases->env) >= it->set_ends_us;
+    bool is_time = now_us >= it->set_ends_us;
     bool is_first_over = it->in_flight == 0 && (it->owed == 0 || is_time);
     if (is_first_over && it->operation != 0 && !it->asks_again &&
         !is_majority_in_time(releases, it))
@@ -218,11 +219,10 @@ static void go_on(struct releases *releases, struct release *it)
 }
 
 uint64_t releases_on_reply(struct releases *releases, int node, uint64_t tag,
-                           const struct call_reply *reply)
+                           const struct call_reply *reply, int64_t received_us)
 {
     if (tag_is_debt(tag)) {
-        debts_on_reply(&releases->debts, node, tag, reply->vote,
-                       environment_now(releases->env));
+        debts_on_reply(&releases->debts, node, tag, reply->vote, received_us);
         show_pending(releases);
         return 0;
     }
@@ -232,8 +232,8 @@ uint64_t releases_on_reply(struct releases *releases, int node, uint64_t tag,
     uint64_t operation = it->operation;
     it->in_flight &= (uint16_t)~bit(node);
     if (vote_ends_release(reply->vote))
-        take_answer(releases, it, node, reply);
-    go_on(releases, it);
+        take_answer(releases, it, node, reply, received_us);
+    go_on(releases, it, received_us);
     show_pending(releases);
     return operation;
 }
@@ -249,7 +249,7 @@ void releases_tick(struct releases *releases, int64_t now_us)
     for (struct release *it = TAILQ_FIRST(&releases->list); it; it = next) {
         next = TAILQ_NEXT(it, link);
         if (now_us >= it->set_ends_us)
-            go_on(releases, it);
+            go_on(releases, it, now_us);
     }
     debts_tick(&releases->debts, now_us);
     show_pending(releases);

@@ -67,11 +67,11 @@ bool releases_ask(struct releases *releases, struct round *round,
                   struct span resource, struct span token, uint64_t operation);
 
 /*
- * A reply to a call with a tag of kind TAG_RELEASE. Returns the operation that
- * wants the vote, or 0.
+ * A reply to a call with a tag of kind TAG_RELEASE, read at received_us.
+ * Returns the operation that wants the vote, or 0.
  */
 uint64_t releases_on_reply(struct releases *releases, int node, uint64_t tag,
-                           const struct call_reply *reply);
+                           const struct call_reply *reply, int64_t received_us);
 
 /* Repeats what connected nodes owe, forgets what has expired. */
 void releases_tick(struct releases *releases, int64_t now_us);

@@ -136,6 +136,8 @@ int round_common_value(const struct round *round, int *count)
     *count = 0;
     for (int i = 0; i < round->total; i++) {
         int same = 0;
+        if (round->votes[i].vote != VOTE_HELD)
+            continue;
         for (int j = 0; j < round->total; j++)
             same += is_same_value(round, i, j);
         if (same > *count) {

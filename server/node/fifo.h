@@ -11,9 +11,9 @@ enum { FIFO_MAX = 16384 };
 
 struct fifo_entry {
     uint64_t tag;
-    int64_t sent_us;
-    int command;   /* what was sent; the pipeline numbers it */
-    bool is_first; /* of the entries that one reply answers */
+    int64_t sent_us; /* of the first; of the others nothing */
+    int command;     /* what was sent; the pipeline numbers it */
+    bool is_first;   /* of the entries that one reply answers */
 };
 
 struct fifo {
@@ -31,6 +31,9 @@ int fifo_answered(const struct fifo *fifo);
 
 /* The oldest; NULL: nothing is owed. Valid until the next push. */
 const struct fifo_entry *fifo_first(const struct fifo *fifo);
+
+/* The oldest of the newest count, 1 or more. Valid until the next push. */
+struct fifo_entry *fifo_newest(struct fifo *fifo, int count);
 
 /* Takes the oldest out; false: there is none. */
 bool fifo_pop(struct fifo *fifo, struct fifo_entry *entry);

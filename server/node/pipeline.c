@@ -33,6 +33,9 @@ bool pipeline_append(struct pipeline *pipeline)
 {
     struct batch_command command;
     if (pipeline->batch.calls > 0) {
+        if (!pipeline->is_broken)
+            fifo_newest(&pipeline->fifo, pipeline->batch.calls)->sent_us =
+                clock_now_us();
         batch_command(&pipeline->batch, pipeline->sha, &command);
         batch_reset(&pipeline->batch);
         if (!wire_append(pipeline->wire, command.args, command.count))
@@ -54,9 +57,10 @@ enum vote pipeline_call(struct pipeline *pipeline, const struct call *call,
         assert(is_added); /* an empty batch takes any call */
     }
     struct fifo_entry entry = {.tag = tag,
-                               .sent_us = clock_now_us(),
                                .command = (int)call->kind,
                                .is_first = pipeline->batch.calls == 1};
+    if (entry.is_first)
+        entry.sent_us = clock_now_us();
     if (fifo_push(&pipeline->fifo, entry))
         return VOTE_PENDING;
     pipeline->is_broken = true; /* the batch has a call that the FIFO lacks */
@@ -81,15 +85,26 @@ int64_t pipeline_oldest_us(const struct pipeline *pipeline)
     return oldest != NULL ? oldest->sent_us : 0;
 }
 
+/* False: nothing is owed. */
+static bool take_oldest(struct pipeline *pipeline, struct fifo_entry *entry,
+                        struct pipeline_reply *reply)
+{
+    if (!fifo_pop(&pipeline->fifo, entry))
+        return false;
+    if (entry->is_first)
+        pipeline->sent_us = entry->sent_us;
+    reply->tag = entry->tag;
+    reply->sent_us = pipeline->sent_us;
+    return true;
+}
+
 static enum pipeline_next take_call(struct pipeline *pipeline,
                                     struct pipeline_reply *reply)
 {
     struct fifo_entry entry;
-    bool is_there = fifo_pop(&pipeline->fifo, &entry);
+    bool is_there = take_oldest(pipeline, &entry, reply);
     assert(is_there && pipeline->unread > 0);
     pipeline->unread--;
-    reply->tag = entry.tag;
-    reply->sent_us = entry.sent_us;
     reply->script =
         batch_next(&pipeline->reader, (enum call_kind)entry.command);
     return PIPELINE_CALL;
@@ -100,11 +115,10 @@ static enum pipeline_next take_step(struct pipeline *pipeline,
                                     struct pipeline_reply *reply)
 {
     struct fifo_entry entry;
-    bool is_there = fifo_pop(&pipeline->fifo, &entry);
+    bool is_there = take_oldest(pipeline, &entry, reply);
     bool is_array = from->fields[0].type == SCRIPT_FIELD_ARRAY;
     assert(is_there && entry.command >= COMMAND_STEP);
     reply->step = entry.command - COMMAND_STEP;
-    reply->sent_us = entry.sent_us;
     reply->fields = from->fields + is_array;
     reply->count = from->count - is_array;
     return PIPELINE_STEP;
@@ -141,11 +155,9 @@ bool pipeline_drop(struct pipeline *pipeline, struct pipeline_reply *reply)
     batch_reset(&pipeline->batch);
     pipeline->unread = 0;
     pipeline->is_broken = false;
-    while (fifo_pop(&pipeline->fifo, &entry)) {
+    while (take_oldest(pipeline, &entry, reply)) {
         if (entry.command >= COMMAND_STEP)
             continue;
-        reply->tag = entry.tag;
-        reply->sent_us = entry.sent_us;
         reply->script = (struct call_reply){.vote = VOTE_UNREACHABLE};
         return true;
     }

@@ -21,8 +21,9 @@ struct pipeline {
     struct fifo fifo;
     struct batch batch; /* the newest in the FIFO, not yet in the wire */
     struct batch_reader reader;
-    int unread;     /* calls whose replies the reader still has */
-    bool is_broken; /* no memory: the connection must go down */
+    int unread;      /* calls whose replies the reader still has */
+    int64_t sent_us; /* what the latest reply answers */
+    bool is_broken;  /* no memory: the connection must go down */
 };
 
 /* Call it once. prefix, borrowed, comes before all keys. */
@@ -53,7 +54,10 @@ bool pipeline_step(struct pipeline *pipeline, int step, const struct span *args,
 /* Hands the calls so far to the wire. False: no memory. */
 bool pipeline_append(struct pipeline *pipeline);
 
-/* When the oldest command without a reply was sent; 0: there is none. */
+/*
+ * When the oldest command without a reply was sent, or the first of its calls
+ * queued if it was not handed over yet; 0: there is none.
+ */
 int64_t pipeline_oldest_us(const struct pipeline *pipeline);
 
 enum pipeline_next {

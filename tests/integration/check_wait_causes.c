@@ -324,8 +324,8 @@ static const char *const denials[] = {
 START_TEST(nodes_that_never_announce_need_only_the_delay)
 {
     world_start_nodes(&world, N);
-    tell_nodes(denials[_i]);
-    start_servers("");
+    tell_nodes(denials[_i]); /* which are not durable then */
+    start_servers("--first-start yes");
     expect_handovers();
     ck_assert_int_eq(waiter_handovers(b, "announcement"), 0);
     world_stop(&world);

@@ -398,7 +398,8 @@ static int64_t tell_time(void *ctx)
 static uint64_t reply_to(struct releases *releases, int node)
 {
     const struct call_reply deleted = {.vote = VOTE_DELETED};
-    return releases_on_reply(releases, node, tags[node], &deleted);
+    return releases_on_reply(releases, node, tags[node], &deleted,
+                             tell_time(NULL));
 }
 
 START_TEST(only_who_asked_for_a_release_is_told_its_answers)
