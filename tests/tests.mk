@@ -288,6 +288,7 @@ lint: $(OUT)/redlockd $(OUT)/redlockctl $(OUT)/tables.json $(MANUAL) ## Check la
 	python3 tests/lint/docs.py $(OUT)/redlockd $(OUT)/tables.json
 	tests/lint/packages.py $(OUT)
 	tests/lint/spec.py $(OUT)/redlockd $(OUT)/tables.json
+	tests/mutants/run.py --check
 	shellcheck -x scripts/*.sh docker/*.sh deploy/*/*.sh tests/*/*.sh api/examples/*.sh \
 	  .ci/run
 

@@ -342,9 +342,9 @@ DEFECTS = [
     # ---- who may ask --------------------------------------------------------
     Defect("unknown tokens taken for known ones", "nemesis", "rights", [Edit(
         "api/access.c",
-        "    return identities_find_digest(access->accounts.identities, &digest);",
-        "    int it = identities_find_digest(access->accounts.identities, &digest);\n"
-        "    return it < 0 ? 0 : it;")], tls=True),
+        "        keep(access, login, token, number);\n    return number;",
+        "        keep(access, login, token, number);\n"
+        "    return number < 0 ? 0 : number;")], tls=True),
     Defect("prefixes not compared with the body", "nemesis", "rights", [Edit(
         "api/access.c",
         "           (account != NULL && identity_covers(account->identity, names)) ||",
