@@ -149,7 +149,7 @@ DEFECTS = [
         "return announcing >= 0;")]),
     Defect("vanished waiter keeps what it was granted", "sim", "tidy", [Edit(
         "server/engine/operation.c", "    if (is_granted || may_hold)\n",
-        "    if ((is_granted || may_hold) && !it->is_for_waiter)\n")]),
+        "    if ((is_granted || may_hold) &&\n        it->owned_by != OWNER_WAITER)\n")]),
     # ---- several resources --------------------------------------------------
     Defect("partial multi-lock", "sim", "tidy", [Edit(
         "tests/lib/node/simnode.c",
