@@ -43,13 +43,6 @@ const struct fifo_entry *fifo_first(const struct fifo *fifo)
     return fifo->count > 0 ? &fifo->ring[fifo->first] : NULL;
 }
 
-struct fifo_entry *fifo_newest(struct fifo *fifo, int count)
-{
-    assert(count > 0 && (uint32_t)count <= fifo->count);
-    return &fifo->ring[(fifo->first + fifo->count - (uint32_t)count) &
-                       (fifo->room - 1)];
-}
-
 bool fifo_pop(struct fifo *fifo, struct fifo_entry *entry)
 {
     if (fifo->count == 0)

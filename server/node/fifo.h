@@ -11,7 +11,7 @@ enum { FIFO_MAX = 16384 };
 
 struct fifo_entry {
     uint64_t tag;
-    int64_t sent_us; /* of the first; of the others nothing */
+    int64_t sent_us; /* of the first; 0: of the others */
     int command;     /* what was sent; the pipeline numbers it */
     bool is_first;   /* of the entries that one reply answers */
 };
@@ -31,9 +31,6 @@ int fifo_answered(const struct fifo *fifo);
 
 /* The oldest; NULL: nothing is owed. Valid until the next push. */
 const struct fifo_entry *fifo_first(const struct fifo *fifo);
-
-/* The oldest of the newest count, 1 or more. Valid until the next push. */
-struct fifo_entry *fifo_newest(struct fifo *fifo, int count);
 
 /* Takes the oldest out; false: there is none. */
 bool fifo_pop(struct fifo *fifo, struct fifo_entry *entry);

@@ -33,9 +33,6 @@ bool pipeline_append(struct pipeline *pipeline)
 {
     struct batch_command command;
     if (pipeline->batch.calls > 0) {
-        if (!pipeline->is_broken)
-            fifo_newest(&pipeline->fifo, pipeline->batch.calls)->sent_us =
-                clock_now_us();
         batch_command(&pipeline->batch, pipeline->sha, &command);
         batch_reset(&pipeline->batch);
         if (!wire_append(pipeline->wire, command.args, command.count))
@@ -85,7 +82,7 @@ int64_t pipeline_oldest_us(const struct pipeline *pipeline)
     return oldest != NULL ? oldest->sent_us : 0;
 }
 
-/* False: nothing is owed. */
+/* Calls of one batch share the time of the first. False: nothing is owed. */
 static bool take_oldest(struct pipeline *pipeline, struct fifo_entry *entry,
                         struct pipeline_reply *reply)
 {

@@ -22,7 +22,7 @@ struct pipeline {
     struct batch batch; /* the newest in the FIFO, not yet in the wire */
     struct batch_reader reader;
     int unread;      /* calls whose replies the reader still has */
-    int64_t sent_us; /* what the latest reply answers */
+    int64_t sent_us; /* of the calls that unread counts */
     bool is_broken;  /* no memory: the connection must go down */
 };
 
@@ -54,10 +54,7 @@ bool pipeline_step(struct pipeline *pipeline, int step, const struct span *args,
 /* Hands the calls so far to the wire. False: no memory. */
 bool pipeline_append(struct pipeline *pipeline);
 
-/*
- * When the oldest command without a reply was sent, or the first of its calls
- * queued if it was not handed over yet; 0: there is none.
- */
+/* When the oldest command without a reply was sent; 0: there is none. */
 int64_t pipeline_oldest_us(const struct pipeline *pipeline);
 
 enum pipeline_next {
@@ -72,7 +69,7 @@ enum pipeline_next {
 struct pipeline_reply {
     uint64_t tag;
     int step;
-    int64_t sent_us;
+    int64_t sent_us; /* it was sent at this time or a moment later */
     struct call_reply script;
     const struct script_field *fields;
     int count;
