@@ -13,7 +13,8 @@ if kind == 'a' or kind == 'g' then
 
     -- The command may have waited for minutes in the socket of a paused node.
     -- Its sender has given up and can no longer release the lock.
-    if now > tonumber(ARGV[4]) then
+    local window_us, deadline_us = ARGV[3], ARGV[4]
+    if now > tonumber(deadline_us) then
         return 'L'
     end
 
@@ -21,7 +22,7 @@ if kind == 'a' or kind == 'g' then
     -- one far below may be lower than a number that this node has forgotten.
     local digits = string.sub(ARGV[b], 1, 16)
     local number = tonumber(digits)
-    if math.abs(number - now) > tonumber(ARGV[3]) then
+    if math.abs(number - now) > tonumber(window_us) then
         return 'S'
     end
 

@@ -36,7 +36,8 @@ if kind == 'e' then
     if not is_admitted() then
         return 'Q'
     end
-    if now > tonumber(ARGV[4]) then
+    local deadline_us = ARGV[4]
+    if now > tonumber(deadline_us) then
         return 'L'
     end
 

@@ -4,8 +4,8 @@
 -- batch.lua, which runs the calls of a batch.
 --
 -- KEYS  state
--- ARGV  admit median_us window_us deadline_us kinds [acquires releases]
---       slot... lock... token... argument...
+-- ARGV  1 admit  2 median_us  3 window_us  4 deadline_us  5 kinds
+--       [6 acquires  7 releases]  slot...  lock...  token...  argument...
 --
 -- admit        of calls that need a vote: as it was last seen on the node; of
 --              those that look at it and change it: without the replication ID
@@ -36,8 +36,8 @@
 -- The locks are arguments, not KEYS: a node that denies its user one of the
 -- KEYS runs nothing of the script, so one call could fail all others.
 --
--- What most calls need is read from ARGV each time: a local that a function uses
--- costs more, as each batch creates its functions anew.
+-- What most calls need is read from ARGV each time: a local that several
+-- functions share costs more, as each batch creates its functions anew.
 local state, kinds = KEYS[1], ARGV[5]
 
 -- The node's clock in microseconds. Like the fencing numbers it stays below
@@ -55,10 +55,11 @@ local admitted
 
 local function is_admitted(found)
     if admitted == nil then
+        local admit = ARGV[1]
         found = found or redis.call('HGET', state, 'admit')
-        admitted = found == ARGV[1] and
+        admitted = found == admit and
             string.find(redis.call('INFO', 'replication'),
-                'master_replid:' .. string.sub(ARGV[1], -40), 1, true) ~= nil
+                'master_replid:' .. string.sub(admit, -40), 1, true) ~= nil
     end
     return admitted
 end
@@ -74,9 +75,10 @@ local beat = 0
 local function promise(slot, digits)
     if beat == 0 then
         beat = redis.call('HINCRBY', state, 'beat', '1')
-        if ARGV[2] ~= '0' then
-            redis.call('HSET', state, 'voted', ARGV[2],
-                slot or 'voted', digits or ARGV[2])
+        local median_us = ARGV[2]
+        if median_us ~= '0' then
+            redis.call('HSET', state, 'voted', median_us,
+                slot or 'voted', digits or median_us)
             return
         end
     end

@@ -12,14 +12,15 @@ if kind == 'p' then
     if not is_admitted() then
         return 'Q'
     end
-    if now > tonumber(ARGV[4]) then
+    local window_us, deadline_us = ARGV[3], ARGV[4]
+    if now > tonumber(deadline_us) then
         return 'L'
     end
 
     -- The slots take the token's number, which may be old, but must not be far
     -- ahead.
     local number = tonumber(string.sub(ARGV[b], 1, 16))
-    if number - now > tonumber(ARGV[3]) then
+    if number - now > tonumber(window_us) then
         return 'S'
     end
 

@@ -58,6 +58,7 @@ end
 -- Returns where the next arguments begin, and whether an answer may be more than
 -- a letter.
 local function run_row(letters, answers, count, a)
+    local median_us, window_us, deadline_us = ARGV[2], ARGV[3] + 0, ARGV[4] + 0
     local ARGV, try, sub = ARGV, redis.pcall, string.sub
     local has_details = false
     local fields = 3
@@ -83,7 +84,7 @@ local function run_row(letters, answers, count, a)
     elseif not may_vote then
         -- A node that lost its memory has lost the admission with it.
         refusal = 'Q'
-    elseif now > tonumber(ARGV[4]) then
+    elseif now > deadline_us then
         -- The command may have waited for minutes in the socket of a paused
         -- node. Its sender has given up and can no longer release the lock.
         refusal = 'L'
@@ -96,7 +97,6 @@ local function run_row(letters, answers, count, a)
     end
 
     local values = releases > 0 and read_locks(before + 1, before + releases)
-    local window_us = tonumber(ARGV[3])
     local slots, filled, deletes = {}, 0, 0
     fields = 3
     for i = 1, #letters do
@@ -184,9 +184,9 @@ local function run_row(letters, answers, count, a)
             raised = kept >= 0 and kept < 2^53 and kept + 1 or 1
             slots[filled + 1] = 'beat'
             slots[filled + 2] = string.format('%d', raised)
-            if ARGV[2] ~= '0' then
+            if median_us ~= '0' then
                 slots[filled + 3] = 'voted'
-                slots[filled + 4] = ARGV[2]
+                slots[filled + 4] = median_us
             end
         end
         local written = try('HSET', state, unpack(slots))
