@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the suites of a folder, JOBS at a time (5): they mostly wait. Ends with
+# Runs the suites of a folder, JOBS at a time (3): they mostly wait. Ends with
 # what failed, and the sum of their last lines, as Check writes them.
 # CK_RUN_SUITE runs only one, CK_EXCLUDE_TAGS leaves some out, as Check does.
 # TWICE names suites that run once more, with HTTP_TLS=1.
@@ -28,7 +28,7 @@ list_suites() {
 
 # shellcheck disable=SC2016
 list_suites |
-    xargs -P "${JOBS:-5}" -n 1 bash -c '
+    xargs -P "${JOBS:-3}" -n 1 bash -c '
         [[ $1 != *+tls ]] || export HTTP_TLS=1
         CK_RUN_SUITE=${1%+tls} "$runner" >"$work/$1" 2>&1
         status=$?
