@@ -89,7 +89,13 @@ pid_t harness_fork(void);
  */
 pid_t harness_spawn(char *const argv[], char *const env[], const char *log);
 
-/* Waits for the end of pid; its wait status, -1 if it lives on after ms. */
+/* The state letter of /proc/PID/stat: T is stopped, Z has ended, ? is gone. */
+char harness_state(pid_t pid);
+
+/*
+ * Waits for the end of pid; its wait status, 0 if another process started it,
+ * -1 if it lives on after ms.
+ */
 int harness_reap(pid_t pid, int ms);
 
 /*

@@ -138,31 +138,16 @@ void node_kill(struct node *node)
     node->pid = 0;
 }
 
-/* The state letter of /proc/PID/stat: T is stopped. */
-static char process_state(pid_t pid)
-{
-    char path[64], state = '?';
-
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    FILE *file = fopen(path, "r");
-    if (!file)
-        return state;
-    if (fscanf(file, "%*d %*s %c", &state) != 1)
-        state = '?';
-    (void)fclose(file); /* only read */
-    return state;
-}
-
 static void pause_process(pid_t pid)
 {
     kill(pid, SIGSTOP);
-    WAIT_UNTIL(START_MS, process_state(pid) == 'T');
+    WAIT_UNTIL(START_MS, harness_state(pid) == 'T');
 }
 
 static void resume_process(pid_t pid)
 {
     kill(pid, SIGCONT);
-    WAIT_UNTIL(START_MS, process_state(pid) != 'T');
+    WAIT_UNTIL(START_MS, harness_state(pid) != 'T');
 }
 
 void node_pause(const struct node *node)
