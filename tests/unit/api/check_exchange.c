@@ -4,70 +4,19 @@
  */
 #include <check.h>
 
-#include "../../../api/exchange.h"
-#include "pair.h"
+#include "exchanged.h"
 
 Suite *check_exchange(void);
 
-static const char *const node_names[] = {"n1", "n2", "n3", "n4", "n5"};
 static const char acquire[] = "{\"resource\":\"order:42\",\"ttl_ms\":30000}";
-
-static struct config config;
-static struct service service;
-static struct requestid_source ids;
-static struct http_response response;
-
-static void on_answer(void *answered)
-{
-    connection_settle(answered);
-}
 
 static void set_up(void)
 {
-    pair_begin();
-    play.on_answer = on_answer;
-    config = (struct config){.nodes_count = PLAY_NODES,
-                             .default_ttl_ms = 12000,
-                             .max_ttl_ms = 60000};
-    service = (struct service){.engine = play.engine,
-                               .config = &config,
-                               .metrics = &play.metrics,
-                               .ids = &ids};
-    memcpy(service.node_names, node_names, sizeof node_names);
-    ids = (struct requestid_source){.seed = 1};
-    http_response_init(&response);
-}
-
-static void tear_down(void)
-{
-    free(response.body);
-    pair_end();
-}
-
-static enum exchange_step go_on(void)
-{
-    free(response.body);
-    memset(&response, 0x55, sizeof response);
-    return exchange_go_on(&service, pair.it, play.now_us, &response);
-}
-
-static void expect(enum exchange_step step, int status)
-{
-    ck_assert_int_eq(step, EXCHANGE_ANSWER);
-    ck_assert_int_eq(response.status, status);
+    exchanged_begin();
+    play.on_answer = exchanged_on_answer;
 }
 
 /* ---- heads -------------------------------------------------------------- */
-
-static enum exchange_step begin_with(const char *const fields[][2], int count)
-{
-    struct head head;
-    head_init(&head, 100, 0);
-    for (int i = 0; i < count; i++)
-        head_add(&head, span_of(fields[i][0]), span_of(fields[i][1]));
-    memset(&response, 0x55, sizeof response);
-    return exchange_begin(&service, &pair.it->request, &head, false, &response);
-}
 
 START_TEST(a_good_head_is_read_on)
 {
@@ -79,7 +28,7 @@ START_TEST(a_good_head_is_read_on)
         {"X-Request-Id", "mine.1"},
         {"Content-Length", "262144"},
     };
-    ck_assert_int_eq(begin_with(fields, 6), EXCHANGE_READ);
+    ck_assert_int_eq(exchanged_ask(fields, 6), EXCHANGE_READ);
     const struct http_request *taken = &pair.it->request;
     ck_assert_ptr_eq(taken->content_type.ptr, fields[1][1]);
     ck_assert_ptr_eq(taken->lock_token.ptr, fields[2][1]);
@@ -96,9 +45,9 @@ START_TEST(the_trace_is_taken)
         {"Host", "x"},
         {"Traceparent",
          "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}};
-    ck_assert_int_eq(begin_with(fields, 1), EXCHANGE_READ);
+    ck_assert_int_eq(exchanged_ask(fields, 1), EXCHANGE_READ);
     ck_assert_str_eq(pair.it->request.trace.id, "");
-    ck_assert_int_eq(begin_with(fields, 2), EXCHANGE_READ);
+    ck_assert_int_eq(exchanged_ask(fields, 2), EXCHANGE_READ);
     ck_assert_str_eq(pair.it->request.trace.id,
                      "4bf92f3577b34da6a3ce929d0e0e4736");
     ck_assert_str_eq(pair.it->request.trace.parent, "00f067aa0ba902b7");
@@ -111,9 +60,9 @@ START_TEST(the_query_is_taken)
     head_init(&head, 100, 0);
     head_add(&head, span_of("Host"), span_of("x"));
     head_add_argument(&head, span_of("force"), span_of("7"));
-    ck_assert_int_eq(
-        exchange_begin(&service, &pair.it->request, &head, false, &response),
-        EXCHANGE_READ);
+    ck_assert_int_eq(exchange_begin(&exchanged.service, &pair.it->request,
+                                    &head, false, &exchanged.response),
+                     EXCHANGE_READ);
     ck_assert(query_has(&pair.it->request.query, QUERY_FORCE));
 }
 END_TEST
@@ -124,10 +73,10 @@ START_TEST(a_request_without_a_good_id_is_given_one)
     static const char *const bad[][2] = {{"Host", "x"},
                                          {"X-Request-Id", "a b"}};
     char first[REQUESTID_MAX + 1];
-    ck_assert_int_eq(begin_with(without, 1), EXCHANGE_READ);
+    ck_assert_int_eq(exchanged_ask(without, 1), EXCHANGE_READ);
     ck_assert_uint_eq(strlen(pair.it->request.id), REQUESTID_LEN);
     strcpy(first, pair.it->request.id);
-    ck_assert_int_eq(begin_with(bad, 2), EXCHANGE_READ);
+    ck_assert_int_eq(exchanged_ask(bad, 2), EXCHANGE_READ);
     ck_assert_uint_eq(strlen(pair.it->request.id), REQUESTID_LEN);
     ck_assert_str_ne(pair.it->request.id, first);
 }
@@ -146,11 +95,11 @@ static const struct {
 
 START_TEST(what_the_head_shows_is_refused_and_closes)
 {
-    ck_assert_int_eq(begin_with(refused[_i].fields, 2), EXCHANGE_ANSWER);
-    ck_assert_int_eq(response.status, refused[_i].status);
-    ck_assert_str_eq(response.code, refused[_i].code);
-    ck_assert(response.close);
-    ck_assert_ptr_nonnull(strstr(response.body, pair.it->request.id));
+    ck_assert_int_eq(exchanged_ask(refused[_i].fields, 2), EXCHANGE_ANSWER);
+    ck_assert_int_eq(exchanged.response.status, refused[_i].status);
+    ck_assert_str_eq(exchanged.response.code, refused[_i].code);
+    ck_assert(exchanged.response.close);
+    ck_assert_ptr_nonnull(strstr(exchanged.response.body, pair.it->request.id));
 }
 END_TEST
 
@@ -158,12 +107,12 @@ START_TEST(http_1_0_needs_no_host)
 {
     struct head head;
     head_init(&head, 100, 0);
-    ck_assert_int_eq(
-        exchange_begin(&service, &pair.it->request, &head, true, &response),
-        EXCHANGE_READ);
-    ck_assert_int_eq(
-        exchange_begin(&service, &pair.it->request, &head, false, &response),
-        EXCHANGE_ANSWER);
+    ck_assert_int_eq(exchange_begin(&exchanged.service, &pair.it->request,
+                                    &head, true, &exchanged.response),
+                     EXCHANGE_READ);
+    ck_assert_int_eq(exchange_begin(&exchanged.service, &pair.it->request,
+                                    &head, false, &exchanged.response),
+                     EXCHANGE_ANSWER);
 }
 END_TEST
 
@@ -179,7 +128,7 @@ static enum exchange_step request(const char *method, const char *target,
     pair.it->request.target = target;
     pair.it->request.content_type = span_of("application/json");
     pair.it->request.body = span_of(body);
-    return go_on();
+    return exchanged_go_on();
 }
 
 static void wait_for_outcome(void)
@@ -197,8 +146,8 @@ static void grant(void)
 
 START_TEST(what_needs_no_node_is_answered_at_once)
 {
-    expect(request("GET", "/livez", ""), 200);
-    ck_assert(!response.close);
+    exchanged_expect(request("GET", "/livez", ""), 200);
+    ck_assert(!exchanged.response.close);
     ck_assert_int_eq(pair.it->deadline.at_us, 0);
 }
 END_TEST
@@ -208,8 +157,8 @@ START_TEST(an_outcome_is_waited_for_and_answered)
     wait_for_outcome();
     ck_assert_int_eq((int)pair.it->state, (int)CONNECTION_WAITING);
     grant();
-    expect(go_on(), 201);
-    ck_assert(!response.close);
+    exchanged_expect(exchanged_go_on(), 201);
+    ck_assert(!exchanged.response.close);
     ck_assert(pair.it->request.op != 0); /* until it was written */
 }
 END_TEST
@@ -218,8 +167,8 @@ START_TEST(an_outcome_that_is_known_at_once_is_answered_at_once)
 {
     for (int i = 0; i < 3; i++)
         play.is_refusing[i] = true;
-    expect(request("GET", "/locks/a", ""), 503);
-    ck_assert_str_eq(response.code, "no_quorum");
+    exchanged_expect(request("GET", "/locks/a", ""), 503);
+    ck_assert_str_eq(exchanged.response.code, "no_quorum");
     ck_assert_int_eq(pair.wakes, 0);
 }
 END_TEST
@@ -229,8 +178,8 @@ START_TEST(a_grant_that_comes_too_late_for_its_client_is_none)
     wait_for_outcome();
     grant();
     play_advance(30000000);
-    expect(go_on(), 503);
-    ck_assert_str_eq(response.code, "validity_exhausted");
+    exchanged_expect(exchanged_go_on(), 503);
+    ck_assert_str_eq(exchanged.response.code, "validity_exhausted");
 }
 END_TEST
 
@@ -239,7 +188,7 @@ START_TEST(who_has_left_gets_no_grant)
     wait_for_outcome();
     grant();
     pair_leave();
-    ck_assert_int_eq(go_on(), EXCHANGE_CLOSE);
+    ck_assert_int_eq(exchanged_go_on(), EXCHANGE_CLOSE);
     connection_end(pair.it, false);
     ck_assert_int_eq(play_count(CALL_RELEASE), PLAY_NODES);
 }
@@ -252,7 +201,7 @@ START_TEST(who_has_left_gets_other_answers)
     pair_leave();
     for (int i = 0; i < 3; i++)
         play_answer(CALL_INSPECT, i, VOTE_FREE);
-    expect(go_on(), 404);
+    exchanged_expect(exchanged_go_on(), 404);
 }
 END_TEST
 
@@ -261,15 +210,15 @@ START_TEST(who_left_before_the_outcome_is_closed)
     wait_for_outcome();
     pair_leave();
     ck_assert_int_eq(pair.wakes, 1);
-    ck_assert_int_eq(go_on(), EXCHANGE_CLOSE);
+    ck_assert_int_eq(exchanged_go_on(), EXCHANGE_CLOSE);
 }
 END_TEST
 
 START_TEST(what_has_its_answer_gets_no_other)
 {
-    expect(request("GET", "/livez", ""), 200);
+    exchanged_expect(request("GET", "/livez", ""), 200);
     connection_answer(pair.it, play.now_us);
-    ck_assert_int_eq(go_on(), EXCHANGE_CLOSE);
+    ck_assert_int_eq(exchanged_go_on(), EXCHANGE_CLOSE);
 }
 END_TEST
 
@@ -280,11 +229,11 @@ START_TEST(a_body_that_is_too_large_is_refused)
     pair.it->request.method = "POST";
     pair.it->request.target = "/locks";
     ck_assert(connection_add_body(pair.it, (struct span){piece, sizeof piece}));
-    expect(go_on(), 413);
-    ck_assert_str_eq(response.code, "body_too_large");
-    ck_assert_ptr_nonnull(strstr(response.body, " 16384 bytes"));
+    exchanged_expect(exchanged_go_on(), 413);
+    ck_assert_str_eq(exchanged.response.code, "body_too_large");
+    ck_assert_ptr_nonnull(strstr(exchanged.response.body, " 16384 bytes"));
     ck_assert_int_eq(pair.it->request.counted_as, LOCK_ACQUIRE);
-    ck_assert(!response.close);
+    ck_assert(!exchanged.response.close);
 }
 END_TEST
 
@@ -292,28 +241,28 @@ END_TEST
 
 START_TEST(draining_serves_and_closes)
 {
-    service.is_draining = true;
-    expect(request("GET", "/livez", ""), 200);
-    ck_assert(response.close);
+    exchanged.service.is_draining = true;
+    exchanged_expect(request("GET", "/livez", ""), 200);
+    ck_assert(exchanged.response.close);
 }
 END_TEST
 
 START_TEST(draining_answers_what_waits_and_closes)
 {
     wait_for_outcome();
-    service.is_draining = true;
+    exchanged.service.is_draining = true;
     grant();
-    expect(go_on(), 201);
-    ck_assert(response.close);
+    exchanged_expect(exchanged_go_on(), 201);
+    ck_assert(exchanged.response.close);
 }
 END_TEST
 
 START_TEST(stopping_begins_nothing)
 {
-    service.is_stopping = true;
-    expect(request("POST", "/locks", acquire), 503);
-    ck_assert_str_eq(response.code, "shutting_down");
-    ck_assert(response.close);
+    exchanged.service.is_stopping = true;
+    exchanged_expect(request("POST", "/locks", acquire), 503);
+    ck_assert_str_eq(exchanged.response.code, "shutting_down");
+    ck_assert(exchanged.response.close);
     ck_assert_int_eq(play_count(CALL_ACQUIRE), 0);
 }
 END_TEST
@@ -322,12 +271,12 @@ START_TEST(stopping_wakes_and_abandons_what_waits)
 {
     wait_for_outcome();
     play_answer(CALL_ACQUIRE, 0, VOTE_GRANTED);
-    service.is_stopping = true;
+    exchanged.service.is_stopping = true;
     connections_wake(&pair.all);
     ck_assert_int_eq(pair.wakes, 1);
-    expect(go_on(), 503);
-    ck_assert_str_eq(response.code, "shutting_down");
-    ck_assert(response.close);
+    exchanged_expect(exchanged_go_on(), 503);
+    ck_assert_str_eq(exchanged.response.code, "shutting_down");
+    ck_assert(exchanged.response.close);
     ck_assert(pair.it->request.op == 0);
     ck_assert_int_eq(engine_in_flight(play.engine), 0);
     ck_assert_ptr_nonnull(play_find(CALL_RELEASE, 0));
@@ -344,7 +293,7 @@ END_TEST
 static TCase *heads(void)
 {
     TCase *tc = tcase_create("heads");
-    tcase_add_checked_fixture(tc, set_up, tear_down);
+    tcase_add_checked_fixture(tc, set_up, exchanged_end);
     tcase_add_test(tc, a_good_head_is_read_on);
     tcase_add_test(tc, the_trace_is_taken);
     tcase_add_test(tc, the_query_is_taken);
@@ -358,7 +307,7 @@ static TCase *heads(void)
 static TCase *whole_requests(void)
 {
     TCase *tc = tcase_create("whole requests");
-    tcase_add_checked_fixture(tc, set_up, tear_down);
+    tcase_add_checked_fixture(tc, set_up, exchanged_end);
     tcase_add_test(tc, what_needs_no_node_is_answered_at_once);
     tcase_add_test(tc, an_outcome_is_waited_for_and_answered);
     tcase_add_test(tc, an_outcome_that_is_known_at_once_is_answered_at_once);

@@ -5,73 +5,37 @@
 #include <stdio.h>
 
 #include "../../../api/access.h"
-#include "../../../api/exchange.h"
 #include "../../../server/base/clock.h"
 #include "authtext.h"
-#include "pair.h"
+#include "exchanged.h"
 
 Suite *check_exchange_strangers(void);
-
-static const struct config config = {.default_ttl_ms = 12000,
-                                     .max_ttl_ms = 60000};
-static struct service service;
-static struct requestid_source ids;
-static struct http_response response;
-
-static void on_answer(void *answered)
-{
-    connection_settle(answered);
-}
 
 static void set_up(void)
 {
     char error[ACCESS_ERROR_MAX];
-    pair_begin();
-    ids = (struct requestid_source){.seed = 1};
-    service = (struct service){.engine = play.engine,
-                               .config = &config,
-                               .metrics = &play.metrics,
-                               .ids = &ids};
-    service.access = access_new(
+    exchanged_begin();
+    struct access *access = access_new(
         authtext_write("a " AUTHTEXT_SECRET " lock locks=1\n"), error);
-    ck_assert_msg(service.access != NULL, "%s", error);
-    pair.all.access = service.access;
-    http_response_init(&response);
+    ck_assert_msg(access != NULL, "%s", error);
+    exchanged.service.access = pair.all.access = access;
 }
 
 static void tear_down(void)
 {
-    free(response.body);
-    pair_end();
-    access_free(service.access);
+    exchanged_end();
+    access_free(exchanged.service.access);
     authtext_remove();
-}
-
-static enum exchange_step go_on(void)
-{
-    free(response.body);
-    memset(&response, 0x55, sizeof response);
-    return exchange_go_on(&service, pair.it, play.now_us, &response);
-}
-
-static void expect(enum exchange_step step, int status)
-{
-    ck_assert_int_eq(step, EXCHANGE_ANSWER);
-    ck_assert_int_eq(response.status, status);
 }
 
 /* There is an auth file, and the head carries no token. */
 static enum exchange_step begin_as_stranger(const char *const fields[][2],
                                             int count)
 {
-    struct head head;
-    head_init(&head, 100, 0);
-    for (int i = 0; i < count; i++)
-        head_add(&head, span_of(fields[i][0]), span_of(fields[i][1]));
     connection_begin(pair.it, play.now_us);
     pair.it->request.method = "POST";
     pair.it->request.target = "/locks";
-    return exchange_begin(&service, &pair.it->request, &head, false, &response);
+    return exchanged_ask(fields, count);
 }
 
 START_TEST(a_refusal_waits_for_the_body_and_keeps_the_connection)
@@ -82,9 +46,9 @@ START_TEST(a_refusal_waits_for_the_body_and_keeps_the_connection)
     ck_assert_int_eq(begin_as_stranger(fields, 2), EXCHANGE_READ);
     ck_assert(connection_add_body(pair.it, (struct span){piece, sizeof piece}));
     ck_assert_ptr_null(pair.it->body); /* it is not kept */
-    expect(go_on(), 401);
-    ck_assert_str_eq(response.challenge, "Bearer realm=\"redlockd\"");
-    ck_assert(!response.close);
+    exchanged_expect(exchanged_go_on(), 401);
+    ck_assert_str_eq(exchanged.response.challenge, "Bearer realm=\"redlockd\"");
+    ck_assert(!exchanged.response.close);
     ck_assert_int_eq(pair.it->request.counted_as, LOCK_ACQUIRE);
 }
 END_TEST
@@ -99,9 +63,9 @@ START_TEST(a_refusal_does_not_ask_for_a_large_body)
     const char *const fields[][2] = {{"Host", "x"},
                                      {not_read[_i][0], not_read[_i][1]}};
     ck_assert_int_eq(begin_as_stranger(fields, 2), EXCHANGE_ANSWER);
-    ck_assert_int_eq(response.status, 401);
-    ck_assert_ptr_nonnull(response.challenge);
-    ck_assert(response.close);
+    ck_assert_int_eq(exchanged.response.status, 401);
+    ck_assert_ptr_nonnull(exchanged.response.challenge);
+    ck_assert(exchanged.response.close);
 }
 END_TEST
 
@@ -130,7 +94,7 @@ static void be_late(void)
     ck_assert_int_eq(begin_as_stranger(fields, 1), EXCHANGE_READ);
     pair.it->request.refusal.is_late = true;
     pair.all.delays.most = 1;
-    ck_assert_int_eq(go_on(), EXCHANGE_DELAY);
+    ck_assert_int_eq(exchanged_go_on(), EXCHANGE_DELAY);
     connection_delay(pair.it, clock_now_us() - DELAYS_US);
     ck_assert_int_eq(pair.all.delays.count, 1);
 }
@@ -139,7 +103,7 @@ START_TEST(one_of_too_many_refusals_comes_late)
 {
     be_late();
     turns_until(pair.loop, is_awake, NULL);
-    expect(go_on(), 401);
+    exchanged_expect(exchanged_go_on(), 401);
     ck_assert_int_eq(pair.all.delays.count, 0);
 }
 END_TEST
@@ -149,7 +113,7 @@ START_TEST(without_room_it_comes_at_once)
     static const char *const fields[][2] = {{"Host", "x"}};
     ck_assert_int_eq(begin_as_stranger(fields, 1), EXCHANGE_READ);
     pair.it->request.refusal.is_late = true;
-    expect(go_on(), 401);
+    exchanged_expect(exchanged_go_on(), 401);
 }
 END_TEST
 
@@ -176,11 +140,11 @@ END_TEST
 START_TEST(stopping_wakes_those_that_are_delayed)
 {
     be_late();
-    service.is_stopping = true;
+    exchanged.service.is_stopping = true;
     connections_wake(&pair.all);
     ck_assert_int_eq(pair.wakes, 1);
-    expect(go_on(), 503);
-    ck_assert_str_eq(response.code, "shutting_down");
+    exchanged_expect(exchanged_go_on(), 503);
+    ck_assert_str_eq(exchanged.response.code, "shutting_down");
 }
 END_TEST
 
@@ -204,12 +168,12 @@ static void acquire_as_known(void)
     connection_begin(pair.it, play.now_us);
     pair.it->request.method = "POST";
     pair.it->request.target = "/locks";
-    ck_assert_int_eq(
-        exchange_begin(&service, &pair.it->request, &head, false, &response),
-        EXCHANGE_READ);
+    ck_assert_int_eq(exchange_begin(&exchanged.service, &pair.it->request,
+                                    &head, false, &exchanged.response),
+                     EXCHANGE_READ);
     pair.it->request.content_type = span_of("application/json");
     pair.it->request.body = span_of(body);
-    ck_assert_int_eq(go_on(), EXCHANGE_WAIT);
+    ck_assert_int_eq(exchanged_go_on(), EXCHANGE_WAIT);
     connection_wait(pair.it);
 }
 
@@ -218,7 +182,7 @@ static void expect_locks(const char *line)
     char *text = NULL;
     size_t len;
     FILE *out = open_memstream(&text, &len);
-    ck_assert(access_print(service.access, play.now_us, out));
+    ck_assert(access_print(exchanged.service.access, play.now_us, out));
     (void)fclose(out);
     ck_assert_msg(strstr(text, line) != NULL, "no %s in %s", line, text);
     free(text);
@@ -226,7 +190,7 @@ static void expect_locks(const char *line)
 
 START_TEST(a_grant_counts_until_it_turns_out_that_nobody_got_it)
 {
-    play.on_answer = on_answer;
+    play.on_answer = exchanged_on_answer;
     for (int i = 0; i < 2; i++) {
         bool is_written = i == 1;
         play.sent_count = 0;
@@ -234,21 +198,21 @@ START_TEST(a_grant_counts_until_it_turns_out_that_nobody_got_it)
         expect_locks("redlockd_identity_locks{identity=\"a\"} 1\n");
         for (int node = 0; node < 3; node++)
             play_answer(CALL_ACQUIRE, node, VOTE_GRANTED);
-        expect(go_on(), 201);
+        exchanged_expect(exchanged_go_on(), 201);
         connection_answer(pair.it, play.now_us);
         connection_end(pair.it, is_written);
         expect_locks(is_written
                          ? "redlockd_identity_locks{identity=\"a\"} 1\n"
                          : "redlockd_identity_locks{identity=\"a\"} 0\n");
-        free(response.body);
-        response.body = NULL; /* before the next request */
+        free(exchanged.response.body);
+        exchanged.response.body = NULL; /* before the next request */
     }
 }
 END_TEST
 
 START_TEST(who_stops_waiting_is_not_counted)
 {
-    play.on_answer = on_answer;
+    play.on_answer = exchanged_on_answer;
     acquire_as_known();
     pair_leave();
     connection_end(pair.it, false);

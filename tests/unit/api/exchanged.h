@@ -1,0 +1,29 @@
+/*
+ * One request of a played connection, from its head to its answer.
+ */
+#ifndef REDLOCKD_TEST_EXCHANGED_H
+#define REDLOCKD_TEST_EXCHANGED_H
+
+#include "../../../api/exchange.h"
+#include "pair.h"
+
+extern struct exchanged {
+    struct service service;
+    struct http_response response; /* the latest */
+} exchanged;
+
+/* pair_begin, and the service over its engine; nobody settles requests yet. */
+void exchanged_begin(void);
+void exchanged_end(void);
+
+/* For play.on_answer: settles the connection. */
+void exchanged_on_answer(void *answered);
+
+/* The head has these fields, names and values. */
+enum exchange_step exchanged_ask(const char *const fields[][2], int count);
+enum exchange_step exchanged_go_on(void);
+
+/* The step must be an answer with this status. */
+void exchanged_expect(enum exchange_step step, int status);
+
+#endif
