@@ -57,23 +57,14 @@ void auth_change(const char *path, const char *text)
     ck_assert_int_eq(rename(other, path), 0);
 }
 
-int auth_count_log(const struct server *server, const char *text)
-{
-    char *log = harness_read_file(server->log);
-    int count = 0;
-    for (const char *at = log; (at = strstr(at, text)) != NULL; at++)
-        count++;
-    free(log);
-    return count;
-}
-
 void auth_reload(const struct server *server, const char *path,
                  const char *text)
 {
-    int before = auth_count_log(server, "event=auth_file_re");
+    int before = server_count_log(server, "event=auth_file_re");
     auth_change(path, text);
     kill(server->pid, SIGHUP);
-    WAIT_UNTIL(SOON_MS, auth_count_log(server, "event=auth_file_re") > before);
+    WAIT_UNTIL(SOON_MS,
+               server_count_log(server, "event=auth_file_re") > before);
 }
 
 const struct answer *auth_call(const struct server *server, const char *token,

@@ -33,9 +33,6 @@ void auth_change(const char *path, const char *text);
 void auth_reload(const struct server *server, const char *path,
                  const char *text);
 
-/* How many lines of the server's log contain this. */
-int auth_count_log(const struct server *server, const char *text);
-
 /* A call with this token; NULL: none. */
 const struct answer *auth_call(const struct server *server, const char *token,
                                const struct request *request);

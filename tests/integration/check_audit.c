@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "auditlog.h"
 #include "grant.h"
 #include "tally.h"
 #include "waiter.h"
@@ -24,20 +25,6 @@ static const struct server *const server = &world.servers[0];
 static char dir[PATH_SIZE], path[PATH_SIZE];
 
 /* ---- the file ----------------------------------------------------------- */
-
-static void name_file(void)
-{
-    harness_make_dir(dir);
-    (void)snprintf(path, sizeof path, "%.200s/audit", dir);
-}
-
-/* A server whose audit log is path. */
-static void begin(const char *options)
-{
-    char text[2 * PATH_SIZE];
-    (void)snprintf(text, sizeof text, "--audit-log %s %s", path, options);
-    world_start(&world, N, text);
-}
 
 /* The last line; the caller frees it. */
 static json_t *last_line(void)
@@ -168,8 +155,8 @@ static void play_wait(void)
 
 START_TEST(each_event_has_its_line_before_the_answer)
 {
-    name_file();
-    begin(_i == 0 ? "" : "--log-format json");
+    auditlog_name(dir, path);
+    auditlog_start(&world, N, path, _i == 0 ? "" : "--log-format json");
     play_one_lock();
     play_several();
     play_wait();
@@ -191,8 +178,8 @@ END_TEST
 /* Each line of the log is JSON, too. */
 START_TEST(a_trace_leads_from_the_log_to_the_audit_log)
 {
-    name_file();
-    begin("--log-format json");
+    auditlog_name(dir, path);
+    auditlog_start(&world, N, path, "--log-format json");
     answer_expect(
         HTTP(server, .method = "POST", .path = "/locks",
              .json = "{\"resource\":\"t\"}",
@@ -223,8 +210,8 @@ END_TEST
 /* As many as the metrics count, and of each grant that was told before. */
 START_TEST(grants_that_nobody_took_are_told)
 {
-    name_file();
-    begin("");
+    auditlog_name(dir, path);
+    auditlog_start(&world, N, path, "");
     for (int i = 0; i < 200; i++) {
         int fd = grant_send(server,
                             i % 3 == 0 ? "{\"resource\":\"reset\"}"
@@ -295,8 +282,8 @@ START_TEST(a_rotation_loses_and_tears_no_line)
     char stop[PATH_SIZE + 16], moved[PATH_SIZE + 16];
     pid_t pids[CLIENTS];
     int ends[2];
-    name_file();
-    begin("--log-level info");
+    auditlog_name(dir, path);
+    auditlog_start(&world, N, path, "--log-level info");
     (void)snprintf(stop, sizeof stop, "%.200s/stop", dir);
     ck_assert_int_eq(pipe(ends), 0);
     for (int i = 0; i < CLIENTS; i++) {

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "auditlog.h"
 #include "grant.h"
 #include "tally.h"
 
@@ -26,39 +27,17 @@ static char dir[PATH_SIZE], path[PATH_SIZE];
 
 /* ---- the file ----------------------------------------------------------- */
 
-static void name_file(void)
-{
-    harness_make_dir(dir);
-    (void)snprintf(path, sizeof path, "%.200s/audit", dir);
-}
-
-/* A server whose audit log is path. */
-static void begin(const char *options)
-{
-    char text[2 * PATH_SIZE];
-    (void)snprintf(text, sizeof text, "--audit-log %s %s", path, options);
-    world_start(&world, N, text);
-}
-
-static bool log_has(const char *words)
-{
-    char *log = harness_read_file(server->log);
-    bool is_there = strstr(log, words) != NULL;
-    free(log);
-    return is_there;
-}
-
 START_TEST(without_a_new_file_the_old_one_goes_on)
 {
     char moved[PATH_SIZE + 16];
-    name_file();
-    begin("");
+    auditlog_name(dir, path);
+    auditlog_start(&world, N, path, "");
     lock_expect_cycle(server, "before");
     (void)snprintf(moved, sizeof moved, "%s.1", path);
     ck_assert_int_eq(rename(path, moved), 0);
     ck_assert_int_eq(mkdir(path, 0700), 0);
     ck_assert_int_eq(kill(server->pid, SIGHUP), 0);
-    WAIT_UNTIL(SOON_MS, log_has("event=audit_not_reopened"));
+    WAIT_UNTIL(SOON_MS, server_count_log(server, "event=audit_not_reopened"));
     lock_expect_cycle(server, "after");
     ck_assert_int_eq(tally_file(moved).grants, 2);
     world_stop(&world);
@@ -125,9 +104,9 @@ static void read_fifo(int fd, struct tally *tally, int lines)
 START_TEST(a_reader_that_stopped_keeps_nobody_from_locking)
 {
     struct tally tally = {0};
-    name_file();
+    auditlog_name(dir, path);
     ck_assert_int_eq(mkfifo(path, 0600), 0);
-    begin("--log-level info"); /* nobody reads yet */
+    auditlog_start(&world, N, path, "--log-level info"); /* nobody reads yet */
     int lines = overflow();
     int fd = open(path, O_RDONLY | O_NONBLOCK);
     ck_assert_int_ge(fd, 0);
@@ -137,7 +116,7 @@ START_TEST(a_reader_that_stopped_keeps_nobody_from_locking)
     ck_assert_int_eq(tally.lost, lost());
     ck_assert_int_eq(tally.grants + tally.releases + tally.lost, lines + 2);
     world_stop(&world);
-    ck_assert(log_has("level=error event=audit_lines_lost "));
+    ck_assert(server_count_log(server, "level=error event=audit_lines_lost "));
 }
 END_TEST
 
@@ -158,15 +137,16 @@ static int count_told(void)
 
 START_TEST(a_full_disk_keeps_nobody_from_locking)
 {
-    name_file();
+    auditlog_name(dir, path);
     if (!mount_small_disk()) {
         printf("a full disk is not tested: %s\n", strerror(errno));
         return;
     }
-    begin("--log-level info");
+    auditlog_start(&world, N, path, "--log-level info");
     int lines = overflow();
-    ck_assert(log_has("event=audit_not_written detail=\"No space left on "
-                      "device\""));
+    ck_assert(server_count_log(
+        server, "event=audit_not_written detail=\"No space left on "
+                "device\""));
     ck_assert_int_eq(mount(NULL, dir, NULL, MS_REMOUNT, "size=16m"), 0);
     cycle_long(0);
     WAIT_UNTIL(SOON_MS, count_told() == lines + 2);
@@ -180,8 +160,8 @@ START_TEST(a_limit_of_file_sizes_keeps_nobody_from_locking)
 {
     struct stat info;
     struct rlimit limit;
-    name_file();
-    begin("--log-level off");
+    auditlog_name(dir, path);
+    auditlog_start(&world, N, path, "--log-level off");
     lock_expect_cycle(server, "before");
     ck_assert_int_eq(stat(path, &info), 0);
     ck_assert_int_eq(prlimit(server->pid, RLIMIT_FSIZE, NULL, &limit), 0);
@@ -204,7 +184,8 @@ END_TEST
 START_TEST(lines_go_to_stdout)
 {
     (void)snprintf(path, sizeof path, "-");
-    begin("--log-format json"); /* into the same file here */
+    auditlog_start(&world, N, path,
+                   "--log-format json"); /* into the same file here */
     lock_expect_cycle(server, "a");
     ck_assert_int_eq(kill(server->pid, SIGHUP), 0);
     lock_expect_cycle(server, "b");

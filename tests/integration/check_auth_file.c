@@ -45,7 +45,7 @@ START_TEST(a_reload_changes_who_may_ask)
     raw_read(fd, out, sizeof out, "}\n", SOON_MS);
     ck_assert_msg(strncmp(out, "HTTP/1.1 200 ", 13) == 0, "%s", out);
     auth_reload(server, path, "blue " AUTH_BLUE " read,metrics\n");
-    ck_assert_int_eq(auth_count_log(server, "identities=1"), 1);
+    ck_assert_int_eq(server_count_log(server, "identities=1"), 1);
     raw_send(fd, ask, sizeof ask - 1); /* the connection is as it was */
     raw_read(fd, out, sizeof out, "}\n", SOON_MS);
     ck_assert_msg(strncmp(out, "HTTP/1.1 401 ", 13) == 0, "%s", out);
@@ -71,9 +71,9 @@ static const struct {
 
 START_TEST(a_bad_reload_changes_nothing)
 {
-    int before = auth_count_log(server, bad_files[_i].says);
+    int before = server_count_log(server, bad_files[_i].says);
     auth_reload(server, path, bad_files[_i].text);
-    ck_assert_int_eq(auth_count_log(server, bad_files[_i].says), before + 1);
+    ck_assert_int_eq(server_count_log(server, bad_files[_i].says), before + 1);
     answer_expect(AUTH(server, "red", .method = "GET", .path = "/nodes"), 200,
                   NULL);
     auth_reload(server, path, auth_standard);
@@ -82,11 +82,11 @@ END_TEST
 
 START_TEST(a_file_that_is_gone_changes_nothing)
 {
-    int before = auth_count_log(server, "event=auth_file_refused");
+    int before = server_count_log(server, "event=auth_file_refused");
     ck_assert_int_eq(unlink(path), 0);
     kill(server->pid, SIGHUP);
     WAIT_UNTIL(SOON_MS,
-               auth_count_log(server, "event=auth_file_refused") > before);
+               server_count_log(server, "event=auth_file_refused") > before);
     answer_expect(AUTH(server, "red", .method = "GET", .path = "/nodes"), 200,
                   NULL);
     auth_reload(server, path, auth_standard);
@@ -207,8 +207,8 @@ START_TEST(an_open_server_is_told)
     snprintf(options, sizeof options, "--listen 127.1:%d", open->port);
     world_start_server(&world, 1, options);
     world_wait_ready(&world, 1);
-    ck_assert_int_eq(auth_count_log(open, "event=open_to_all"), 1);
-    ck_assert_int_eq(auth_count_log(server, "event=open_to_all"), 0);
+    ck_assert_int_eq(server_count_log(open, "event=open_to_all"), 1);
+    ck_assert_int_eq(server_count_log(server, "event=open_to_all"), 0);
     world_stop_server(&world, 1);
 }
 END_TEST

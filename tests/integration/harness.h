@@ -153,6 +153,9 @@ void world_kill_server(struct world *world, int i);
 void server_pause(const struct server *server); /* as node_pause */
 void server_resume(const struct server *server);
 
+/* How often its log, which must be there, contains this text. */
+int server_count_log(const struct server *server, const char *text);
+
 /* SIGSTOP, and SIGCONT: as node_pause and node_resume. */
 void world_pause_server(const struct world *world, int i);
 void world_resume_server(const struct world *world, int i);

@@ -170,6 +170,16 @@ void server_resume(const struct server *server)
     resume_process(server->pid);
 }
 
+int server_count_log(const struct server *server, const char *text)
+{
+    char *log = harness_read_file(server->log);
+    int count = 0;
+    for (const char *at = log; (at = strstr(at, text)) != NULL; at++)
+        count++;
+    free(log);
+    return count;
+}
+
 static void start_nodes(struct world *world, int count, bool is_durable)
 {
     memset(world, 0, sizeof *world);

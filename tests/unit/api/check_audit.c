@@ -74,7 +74,8 @@ START_TEST(what_is_not_known_is_left_out)
 }
 END_TEST
 
-START_TEST(a_repeated_grant_is_told_as_one)
+/* The lock is held by an earlier request with this key. */
+static void repeat(void)
 {
     ask.request.idempotency_key = span_of(KEY);
     ck_assert(!ask_call(LOCK_ACQUIRE));
@@ -82,6 +83,11 @@ START_TEST(a_repeated_grant_is_told_as_one)
         play_answer_held(CALL_ACQUIRE, i, EARLIER);
     for (int i = 0; i < 3; i++)
         play_answer(CALL_REPEAT, i, VOTE_GRANTED);
+}
+
+START_TEST(a_repeated_grant_is_told_as_one)
+{
+    repeat();
     ask_answer(play.now_us);
     ask_expect(200, NULL);
     expect(HEAD("repeat", "acquire") ORDER "\"fencing_token\":#," OWNER
@@ -207,12 +213,7 @@ END_TEST
 /* Its client may have the answer to the first acquire. */
 START_TEST(a_repeat_whose_client_left_stays_held)
 {
-    ask.request.idempotency_key = span_of(KEY);
-    ck_assert(!ask_call(LOCK_ACQUIRE));
-    for (int i = 0; i < 3; i++)
-        play_answer_held(CALL_ACQUIRE, i, EARLIER);
-    for (int i = 0; i < 3; i++)
-        play_answer(CALL_REPEAT, i, VOTE_GRANTED);
+    repeat();
     abandon();
     expect(HEAD("undelivered", "acquire") ORDER
            "\"fencing_token\":#," OWNER "\"ttl_ms\":30000,\"validity_ms\":0,"
