@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { DATA_VERSION = 3 }; /* of keys and scripts on the nodes */
+enum { DATA_VERSION = 4 }; /* of keys and scripts on the nodes */
 
 #define FNV_BASIS UINT64_C(0xcbf29ce484222325)
 

@@ -178,6 +178,9 @@ void hands_interfere(struct run *run)
     case 0:
         hands_forget(run);
         break;
+    case 13:
+        delete_field(run, "top", &memory->top, sizeof memory->top);
+        break;
     case 8:
         change_replid(run);
         break;

@@ -7,7 +7,7 @@
 #include "../../server/engine/fence.h"
 
 enum {
-    FIELDS_MAX = 9 + SIM_WITNESSES + SIM_RESOURCES,
+    FIELDS_MAX = 10 + SIM_WITNESSES + SIM_RESOURCES,
     ENDS_MS = 100,
 };
 
@@ -64,6 +64,7 @@ static void list(const struct simmemory *memory, struct fields *fields)
         snprintf(name, sizeof name, "w:%s", memory->witnesses[i].name);
         add_number(fields, name, simnumber(memory->witnesses[i].beat));
     }
+    add_number(fields, "top", memory->top);
     for (int i = 0; i < SIM_RESOURCES; i++) {
         if (memory->highest[i] == 0)
             continue;

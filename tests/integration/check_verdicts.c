@@ -94,8 +94,8 @@ static int slot_of(const char *resource)
 
 static void raise_number(int node, const char *resource, long long number)
 {
-    node_do(&world.nodes[node], "HSET redlockd:state %d %lld",
-            slot_of(resource), number);
+    node_do(&world.nodes[node], "HSET redlockd:state %d %lld top %lld",
+            slot_of(resource), number, number);
 }
 
 START_TEST(acquire_stale_number_is_raised_above_the_highest)

@@ -339,6 +339,14 @@ DEFECTS = [
         "                        slots[filled] = digits\n",
         "                        slots[filled] = '0'\n")]),
     Defect("row without compare", "differ", "batch", [ROW_DELETES]),
+    # a slot above the top, whose number is then not looked at
+    Defect("row that leaves the top", "differ", "batch", [Edit(
+        "server/node/scripts/row.lua", "        if top_digits then\n",
+        "        if top_digits == '' then\n")]),
+    Defect("repair that leaves the top", "differ", "batch", [Edit(
+        "server/node/scripts/repair.lua",
+        "        local is_above = top and higher > top\n",
+        "        local is_above = false\n")]),
     # ---- who may ask --------------------------------------------------------
     Defect("unknown tokens taken for known ones", "nemesis", "rights", [Edit(
         "api/access.c",

@@ -28,13 +28,16 @@ if kind == 'a' or kind == 'g' then
 
     -- One lock at once; repeat.lua looks at several before it sets the first.
     if kind == 'a' and n == 1 then
-        local slot = ARGV[s]
-        local highest = tonumber(redis.call('HGET', state, slot) or 0)
+        local slot, highest = ARGV[s], tonumber(redis.call('HGET', state, 'top'))
+        local is_above = highest and number > highest
+        if not is_above then
+            highest = tonumber(redis.call('HGET', state, slot) or 0)
+        end
         if highest < number and redis.call('SET', ARGV[a], ARGV[b], 'NX', 'PX',
             ARGV[b + 1]) then
             -- Only now: a number that was not granted must not make others
             -- stale.
-            promise(slot, digits)
+            promise(slot, digits, is_above)
             return 'G'
         end
 

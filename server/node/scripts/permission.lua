@@ -47,6 +47,9 @@ if string.find('kmnv', kind, 1, true) then
     local function write_mark(nonce, deadline_us)
         local born = now <= tonumber(deadline_us) and median_us or '0'
         local mark = of_this_memory .. born .. ':' .. nonce
+        if redis.call('EXISTS', state) == 0 then -- no slot has a number
+            redis.call('HSET', state, 'top', '0')
+        end
         redis.call('HSET', state, 'mark', mark)
         return mark
     end
@@ -92,7 +95,6 @@ if string.find('kmnv', kind, 1, true) then
     --   SUPERSEDED  admit or mark has a higher epoch
     --   FOREIGN     admit has this epoch, but another configuration
     --   EMPTY       there was no state, and none was written
-    --   BARE        there is a state without a mark of this memory; unchanged
     --   BARE        there is a state without a mark of this memory; still none
     --   FRESH       there was no state; marked now
     --   MARKED      had been marked before
@@ -156,8 +158,8 @@ if string.find('kmnv', kind, 1, true) then
         if kept < floor and nonce ~= '' then
             forget()
             kept = floor
-            redis.call('HSET', state, 'beat', text_of(kept))
             mark = write_mark(nonce, ARGV[a + 1])
+            redis.call('HSET', state, 'beat', text_of(kept))
             return answer('CREATED')
         end
 

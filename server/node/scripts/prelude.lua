@@ -71,19 +71,27 @@ local beat = 0
 -- Records that the node promises something, once a batch: an older memory that
 -- is put back afterwards has a lower beat.
 --
+-- No slot has a number above the top of the state. So a number above the top is
+-- above that of its slot, which most calls then need not read. Whatever writes a
+-- number into a slot raises the top in the same command. A state begins with a
+-- top of 0. One that lost it gets none again, as its slots may have any number.
+--
 -- slot, digits  of a new lock; nil: there is none
-local function promise(slot, digits)
+-- is_above      whether the number is above the top, and so becomes it
+local function promise(slot, digits, is_above)
+    local top = is_above and 'top' or slot -- a field may be written twice
     if beat == 0 then
         beat = redis.call('HINCRBY', state, 'beat', '1')
         local median_us = ARGV[2]
         if median_us ~= '0' then
             redis.call('HSET', state, 'voted', median_us,
-                slot or 'voted', digits or median_us)
+                slot or 'voted', digits or median_us,
+                top or 'voted', digits or median_us)
             return
         end
     end
     if slot then
-        redis.call('HSET', state, slot, digits)
+        redis.call('HSET', state, slot, digits, top, digits)
     end
 end
 

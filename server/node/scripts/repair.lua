@@ -55,6 +55,7 @@ if kind == 'p' then
         end
     end
 
+    local top = tonumber(redis.call('HGET', state, 'top'))
     for _, i in ipairs(set) do
         local slot = ARGV[i + n + 2]
         local highest = n == 1 and seen or
@@ -62,7 +63,11 @@ if kind == 'p' then
         -- Always higher: the same repair, or another one that found no key
         -- here, then does nothing; nor does the acquire.
         local higher = number > highest and number or highest + 1
-        redis.call('HSET', state, slot, string.format('%.0f', higher))
+        local digits = string.format('%.0f', higher)
+        local is_above = top and higher > top
+        top = is_above and higher or top
+        redis.call('HSET', state, slot, digits, is_above and 'top' or slot,
+            digits)
     end
     return 'G'
 end

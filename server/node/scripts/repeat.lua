@@ -67,8 +67,9 @@ if kind == 'g' or kind == 'a' then
             return reply
         end
     end
+    local top = tonumber(redis.call('HGET', state, 'top'))
     for i = b + 2, b + 1 + n do
-        promise(ARGV[i], digits)
+        promise(ARGV[i], digits, top and number > top)
     end
     return 'G'
 end

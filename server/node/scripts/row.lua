@@ -1,9 +1,11 @@
--- The numbers in the slots, from this field of a reply on; an error if one is
--- none. nil and false: there is none yet.
-local function to_numbers(texts, first)
-    for i = first, #texts do
-        texts[i] = (texts[i] or 0) + 0
+-- The numbers in the slots that stand in ARGV from first to last; 0: there is
+-- none yet, nil: what is there is none.
+local function read_slots(first, last)
+    local numbers = redis.pcall('HMGET', state, unpack(ARGV, first, last))
+    for i = 1, #numbers do
+        numbers[i] = tonumber(numbers[i] or 0)
     end
+    return numbers
 end
 
 -- The values of locks, false where there is none or another type; one by one if
@@ -61,19 +63,18 @@ local function run_row(letters, answers, count, a)
     local median_us, window_us, deadline_us = ARGV[2], ARGV[3] + 0, ARGV[4] + 0
     local ARGV, try, sub = ARGV, redis.pcall, string.sub
     local has_details = false
-    local fields = 3
+    local acquires, first_slot = 0, slot_at + 1
     for i = 1, #letters do
         if letters[i] == 97 then -- a
-            fields = fields + 1
+            acquires = acquires + 1
         end
     end
-    local releases, before = #letters - fields + 3, lock_at
+    local releases, before = #letters - acquires, lock_at
 
-    local found = try('HMGET', state, 'admit', 'beat', 'listened_until',
-        unpack(ARGV, slot_at + 1, slot_at + fields - 3))
+    local found = try('HMGET', state, 'admit', 'beat', 'listened_until', 'top')
     local refusal -- of all acquires
     local can_ask, may_vote = true, true
-    if fields > 3 then
+    if acquires > 0 then
         can_ask, may_vote = pcall(is_admitted, found[1])
     end
     if found.err then
@@ -90,15 +91,12 @@ local function run_row(letters, answers, count, a)
         refusal = 'L'
     end
 
-    if not refusal and not pcall(to_numbers, found, 4) then
-        for i = 4, fields do
-            found[i] = tonumber(found[i] or 0) -- nil: it is none
-        end
-    end
+    local top = tonumber(found[4]) or 2^53 -- unknown: above all numbers
+    local new_top, top_digits = top, nil
+    local numbers -- in the slots, once one of them was to be read
 
     local values = releases > 0 and read_locks(before + 1, before + releases)
     local slots, filled, deletes = {}, 0, 0
-    fields = 3
     for i = 1, #letters do
         local reply = refusal
         if letters[i] == 114 then
@@ -119,17 +117,22 @@ local function run_row(letters, answers, count, a)
                 end
             end
         else
-            fields, slot_at = fields + 1, slot_at + 1
+            slot_at = slot_at + 1
             if not refusal then
                 local lock, token = ARGV[a], ARGV[a + 1]
                 local digits = sub(token, 1, 16)
-                local number, highest = digits + 0, found[fields]
+                local number, highest = digits + 0, top
                 if number - now > window_us or now - number > window_us then
                     -- A number far ahead of this clock would block the slot
                     -- for correct ones; one far below may be lower than a
                     -- number that this node has forgotten.
                     reply = 'S'
                 else
+                    if number <= top then
+                        numbers = numbers or
+                            read_slots(first_slot, first_slot + acquires - 1)
+                        highest = numbers[slot_at - first_slot + 1]
+                    end
                     -- GET spares the table that SET answers OK with.
                     local is_above = highest and number > highest
                     local value = is_above and
@@ -141,6 +144,9 @@ local function run_row(letters, answers, count, a)
                         slots[filled + 1] = ARGV[slot_at]
                         filled = filled + 2
                         slots[filled] = digits
+                        if number > new_top then
+                            new_top, top_digits = number, digits
+                        end
                     else
                         reply, has_details =
                             not_set(lock, value, highest), true
@@ -188,6 +194,10 @@ local function run_row(letters, answers, count, a)
                 slots[filled + 3] = 'voted'
                 slots[filled + 4] = median_us
             end
+        end
+        if top_digits then
+            slots[#slots + 1] = 'top'
+            slots[#slots + 1] = top_digits
         end
         local written = try('HSET', state, unpack(slots))
         if type(written) ~= 'table' then

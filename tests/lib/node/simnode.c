@@ -217,6 +217,13 @@ static bool may_replace(const struct simkey *key, const struct call *call)
            earlier.number <= call->seen;
 }
 
+static void write_slot(struct simmemory *memory, int64_t *slot, int64_t number)
+{
+    *slot = number;
+    if (memory->top.is_there && number > memory->top.it)
+        memory->top.it = number;
+}
+
 /* An acquire, or a repeat. */
 static enum vote acquire(struct simbatch *batch, const struct simcall *call,
                          struct simreply *answer)
@@ -239,7 +246,7 @@ static enum vote acquire(struct simbatch *batch, const struct simcall *call,
     promise(batch, call);
     for (int i = 0; i < call->names; i++) {
         int64_t left = left_ms(batch, key_of(batch, call, i));
-        *slot_of(batch, call, i) = ask->number;
+        write_slot(batch->memory, slot_of(batch, call, i), ask->number);
         set_key(batch, call, call->resources[i],
                 left > ask->ttl_ms ? left : ask->ttl_ms);
     }
@@ -320,7 +327,8 @@ static enum vote repair(struct simbatch *batch, const struct simcall *call,
         int64_t *highest = slot_of(batch, call, i);
         if (key_of(batch, call, i) != NULL)
             continue;
-        *highest = ask->number > *highest ? ask->number : *highest + 1;
+        write_slot(batch->memory, highest,
+                   ask->number > *highest ? ask->number : *highest + 1);
         set_key(batch, call, call->resources[i], ask->ttl_ms);
     }
     return VOTE_GRANTED;

@@ -65,6 +65,7 @@ struct simmemory {
     struct simkey keys[SIM_RESOURCES];
     int64_t highest[SIM_RESOURCES]; /* slots, each by its first resource;
                                        0: not there */
+    struct simnumber top;           /* of all slots */
     struct simnumber max_ttl_ms, beat, seen_us, voted_us, evicted;
     struct simnumber listened_until_us;
     char durable; /* '0', '1'; 0: not there */

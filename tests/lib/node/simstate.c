@@ -13,7 +13,7 @@ bool simstate_is_there(const struct simmemory *memory)
            memory->durable != 0 || memory->max_ttl_ms.is_there ||
            memory->beat.is_there || memory->seen_us.is_there ||
            memory->voted_us.is_there || memory->evicted.is_there ||
-           memory->listened_until_us.is_there ||
+           memory->listened_until_us.is_there || memory->top.is_there ||
            memory->witnesses[0].name[0] != '\0';
 }
 
@@ -93,6 +93,8 @@ static void write_mark(struct simbatch *batch, const struct simcall *call)
     char memory[CALL_STATE_MAX + 1];
     const struct call *ask = &call->call;
     bool is_in_time = batch->clock_us <= ask->node_deadline_us;
+    if (!simstate_is_there(batch->memory))
+        batch->memory->top = simnumber(0);
     (void)print_memory(batch, call, memory);
     int len =
         snprintf(batch->memory->mark, sizeof batch->memory->mark, "%s%lld:%.*s",
@@ -229,8 +231,8 @@ static enum call_look_word look_at_state(struct simbatch *batch,
         forget(batch);
     if (memory->beat.it < call->call.floor && call->call.nonce.len > 0) {
         forget(batch);
-        memory->beat = simnumber(call->call.floor);
         write_mark(batch, call);
+        memory->beat = simnumber(call->call.floor);
         return LOOK_CREATED;
     }
     if (!is_admitted(batch, call))

@@ -319,7 +319,7 @@ END_TEST
 START_TEST(an_error_of_one_call_is_not_that_of_its_neighbours)
 {
     live_admit();
-    master_integer(&live.master, "HSET p:redlockd:state 9 spoilt");
+    live_write_slot(9, "spoilt");
     master_text(&live.master,
                 "ACL SETUSER default resetkeys ~p:redlockd:state ~p:[acd]");
     struct call calls[] = {

@@ -359,7 +359,7 @@ START_TEST(a_spoilt_slot_fails_only_its_call)
         "spoilt", "nan", "1e300", "-5", "9007199254740992", ""};
     bool is_lower = strcmp(numbers[_i], "-5") == 0; /* as good as none */
     mix();
-    permit_set("5", numbers[_i]);
+    live_write_slot(5, numbers[_i]);
     live_ask_all(mixed, 6);
     EXPECT_VOTES(VOTE_DELETED, VOTE_GRANTED, VOTE_DELETED);
     ck_assert_int_eq(live.votes[3],

@@ -230,7 +230,7 @@ START_TEST(a_spoilt_slot_is_left_alone)
 {
     static const char *const numbers[] = {"spoilt", "1e300", "-5",
                                           "9007199254740992", "nan"};
-    master_integer(&live.master, "HSET p:redlockd:state 8 %s", numbers[_i]);
+    live_write_slot(8, numbers[_i]);
     struct call call = make_repair("a\nb\nc");
     ck_assert_int_eq(live_ask(&call), VOTE_CHANGED);
     ck_assert_str_eq(several_values(), "---");

@@ -144,11 +144,11 @@ END_TEST
 
 START_TEST(a_spoilt_slot_is_left_alone)
 {
-    master_integer(&live.master, "HSET " SLOT " spoilt");
+    live_write_slot(7, "spoilt");
     ck_assert_int_eq(live_run(CALL_EXTEND, "r", "A"), VOTE_FREE);
     ck_assert_int_eq(live.reply.highest, 0);
     ck_assert_int_eq(live_ask(&call), VOTE_CHANGED);
-    master_integer(&live.master, "HSET " SLOT " 1e300");
+    live_write_slot(7, "1e300");
     ck_assert_int_eq(live_run(CALL_EXTEND, "r", "A"), VOTE_FREE);
     ck_assert_int_eq(live.reply.highest, -1);
     ck_assert(!is_set());

@@ -200,7 +200,7 @@ END_TEST
 
 START_TEST(an_error_sets_none)
 {
-    master_integer(&live.master, "HSET p:redlockd:state 9 spoilt");
+    live_write_slot(9, "spoilt");
     ck_assert_int_eq(several_run(CALL_ACQUIRE, "a\nb\nc", "A"), UNFIT(FAILED));
     master_integer(&live.master, "HDEL p:redlockd:state 9");
     master_text(&live.master, "ACL SETUSER default -set");

@@ -34,7 +34,7 @@ START_TEST(a_node_without_state_is_marked_once)
     PERMIT_ASSERT_WORD(permit_look_with(PERMIT_OTHER_NONCE), LOOK_MARKED);
     ck_assert_str_eq(live.mark, live.first_mark);
     PERMIT_ASSERT_WORD(permit_probe(), LOOK_MARKED);
-    ck_assert_int_eq(master_integer(&live.master, "HLEN " PERMIT_STATE), 1);
+    ck_assert_int_eq(master_integer(&live.master, "HLEN " PERMIT_STATE), 2);
     ck_assert_int_eq(master_integer(&live.master, "PTTL " PERMIT_STATE), -1);
 }
 END_TEST

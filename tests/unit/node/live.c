@@ -252,3 +252,10 @@ void live_admit(void)
     ck_assert_int_eq(live_run(CALL_LOOK, "", ""), VOTE_DONE);
     ck_assert_int_eq(live_run(CALL_ADMIT, "", ""), VOTE_DONE);
 }
+
+void live_write_slot(int slot, const char *text)
+{
+    (void)master_integer(&live.master, "HSET p:redlockd:state %d %b", slot,
+                         text, strlen(text));
+    (void)master_integer(&live.master, "HDEL p:redlockd:state top");
+}

@@ -98,4 +98,7 @@ int live_run(enum call_kind kind, const char *resource, const char *token);
 /* Admits the node by LIVE_ADMIT. */
 void live_admit(void);
 
+/* Writes into a slot as somebody else might; so the node has no top. */
+void live_write_slot(int slot, const char *text);
+
 #endif

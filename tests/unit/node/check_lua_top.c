@@ -1,0 +1,205 @@
+/*
+ * The top of the state, on a real redis-server: no slot has a number above it,
+ * so most acquires need not read theirs.
+ */
+#include <check.h>
+#include <stdio.h>
+
+#include "permit.h"
+
+enum { SLOT = 7, OTHER_SLOT = 8, ROW = 4 };
+
+static int64_t base_us; /* before all numbers that the tests give */
+
+static void setup(void)
+{
+    live_setup();
+    live_admit();
+    base_us = live_node_now_us();
+}
+
+static struct call call_with(enum call_kind kind, const char *resource,
+                             const char *token, int64_t number)
+{
+    struct call call = live_call(kind, resource, token);
+    call.number = number;
+    call.slots[1] = OTHER_SLOT;
+    return call;
+}
+
+/*
+ * The vote on an acquire of this slot with this number. Unless it is alone, it
+ * is in a row with three of other slots and lower numbers.
+ */
+static int acquire(int slot, int64_t number, bool is_alone)
+{
+    static const char *const names[ROW] = {"r", "s", "t", "u"};
+    static const char *const tokens[ROW] = {"A", "B", "C", "D"};
+    struct call calls[ROW];
+    for (int i = 0; i < ROW; i++) {
+        master_integer(&live.master, "DEL p:%s", names[i]);
+        calls[i] = call_with(CALL_ACQUIRE, names[i], tokens[i], number - i);
+        calls[i].slots[0] = (uint16_t)(slot + 100 * i);
+    }
+    live_ask_all(calls, is_alone ? 1 : ROW);
+    return live.votes[0];
+}
+
+/* ---- what raises it ------------------------------------------------------ */
+
+static const struct {
+    enum call_kind kind;
+    const char *resource;
+} setters[] = {
+    {CALL_ACQUIRE, "r"},   {CALL_ACQUIRE, "r\ns"}, {CALL_REPEAT, "r"},
+    {CALL_REPEAT, "r\ns"}, {CALL_REPAIR, "r"},     {CALL_REPAIR, "r\ns"},
+};
+
+enum { SETTERS = sizeof setters / sizeof *setters };
+
+START_TEST(it_is_the_highest_number_that_was_set)
+{
+    struct call call =
+        call_with(setters[_i].kind, setters[_i].resource, "A", base_us);
+    ck_assert_int_eq(permit_number("top"), 0);
+    ck_assert_int_eq(live_ask(&call), VOTE_GRANTED);
+    ck_assert_int_eq(permit_number("top"), base_us);
+    ck_assert_int_eq(permit_number("7"), base_us);
+    /* what has a lower number leaves it */
+    call.resource = span_of(call.resource.len == 1 ? "t" : "t\nu");
+    call.token = span_of("B");
+    call.slots[0] = 20;
+    call.slots[1] = 21;
+    call.number--;
+    ck_assert_int_eq(live_ask(&call), VOTE_GRANTED);
+    ck_assert_int_eq(permit_number("top"), base_us);
+    ck_assert_int_eq(permit_number("20"), base_us - 1);
+}
+END_TEST
+
+/* Not the last one of the row, but the highest. */
+START_TEST(a_row_raises_it_to_its_highest_number)
+{
+    ck_assert_int_eq(acquire(SLOT, base_us, false), VOTE_GRANTED);
+    ck_assert_int_eq(permit_number("top"), base_us);
+    ck_assert_int_eq(permit_number("307"), base_us - 3);
+}
+END_TEST
+
+/* A repair takes the number after that of the slot. */
+START_TEST(a_repair_above_its_token_raises_it_as_far)
+{
+    struct call repair = call_with(CALL_REPAIR, "r", "A", base_us);
+    ck_assert_int_eq(acquire(SLOT, base_us + 5, true), VOTE_GRANTED);
+    master_integer(&live.master, "DEL p:r");
+    repair.seen = base_us + 5;
+    ck_assert_int_eq(live_ask(&repair), VOTE_GRANTED);
+    ck_assert_int_eq(permit_number("7"), base_us + 6);
+    ck_assert_int_eq(permit_number("top"), base_us + 6);
+}
+END_TEST
+
+/* The first two of the locks share a slot, which rises twice. */
+START_TEST(a_repair_of_several_raises_it_to_its_highest_number)
+{
+    struct call repair = call_with(CALL_REPAIR, "r\ns\nt", "A", base_us);
+    ck_assert_int_eq(acquire(SLOT, base_us + 5, true), VOTE_GRANTED);
+    ck_assert_int_eq(acquire(OTHER_SLOT, base_us + 5, true), VOTE_GRANTED);
+    master_integer(&live.master, "DEL p:r");
+    repair.slots[1] = SLOT;
+    repair.slots[2] = OTHER_SLOT;
+    repair.seen = 3 * ((base_us + 5) % (INT64_C(1) << 49));
+    ck_assert_int_eq(live_ask(&repair), VOTE_GRANTED);
+    ck_assert_int_eq(permit_number("7"), base_us + 7);
+    ck_assert_int_eq(permit_number("8"), base_us + 6);
+    ck_assert_int_eq(permit_number("top"), base_us + 7);
+}
+END_TEST
+
+START_TEST(what_is_not_granted_does_not_raise_it)
+{
+    struct call calls[ROW];
+    master_text(&live.master, "SET p:r foreign");
+    for (int count = 1; count <= ROW; count += ROW - 1) {
+        for (int i = 0; i < ROW; i++) {
+            calls[i] = call_with(CALL_ACQUIRE, "r", "A", base_us + i);
+            calls[i].slots[0] = (uint16_t)(SLOT + i); /* so they make a row */
+        }
+        live_ask_all(calls, count);
+        ck_assert_int_eq(live.votes[count - 1], VOTE_HELD);
+        ck_assert_int_eq(permit_number("top"), 0);
+    }
+}
+END_TEST
+
+/* ---- what it decides ----------------------------------------------------- */
+
+/* At the top or below it, the number in the slot decides, as without a top. */
+START_TEST(a_number_that_is_not_above_it_is_compared_with_its_slot)
+{
+    bool is_alone = _i % 2 == 0, has_top = _i < 2;
+    ck_assert_int_eq(acquire(SLOT, base_us, true), VOTE_GRANTED);
+    if (!has_top)
+        master_integer(&live.master, "HDEL " PERMIT_STATE " top");
+    ck_assert_int_eq(acquire(SLOT, base_us, is_alone), VOTE_STALE);
+    ck_assert_int_eq(live.answers[0].highest, base_us);
+    ck_assert_int_eq(acquire(SLOT, base_us - 10, is_alone), VOTE_STALE);
+    ck_assert_int_eq(live.answers[0].highest, base_us);
+    ck_assert_int_eq(acquire(OTHER_SLOT, base_us, is_alone), VOTE_GRANTED);
+    ck_assert_int_eq(acquire(OTHER_SLOT + 1, base_us - 20, is_alone),
+                     VOTE_GRANTED);
+    ck_assert_int_eq(acquire(SLOT, base_us + 10, is_alone), VOTE_GRANTED);
+    ck_assert_int_eq(permit_number("7"), base_us + 10);
+    /* nothing makes a top where other slots may have any number */
+    ck_assert_int_eq(permit_number("top"), has_top ? base_us + 10 : 0);
+}
+END_TEST
+
+/* ---- where it comes from ------------------------------------------------- */
+
+/* Whether the node is known to have had a memory before or not. */
+START_TEST(a_new_state_begins_with_none)
+{
+    master_text(&live.master, "FLUSHALL");
+    PERMIT_ASSERT_WORD(permit_look_above(_i == 0 ? 0 : base_us, LIVE_NONCE),
+                       _i == 0 ? LOOK_FRESH : LOOK_CREATED);
+    ck_assert_str_eq(permit_field("top"), "0");
+}
+END_TEST
+
+START_TEST(a_state_that_is_there_keeps_its_own)
+{
+    ck_assert_int_eq(acquire(SLOT, base_us, true), VOTE_GRANTED);
+    if (_i == 0)
+        master_integer(&live.master, "HDEL " PERMIT_STATE " top");
+    ck_assert_int_eq(permit_revoke(live.admission), VOTE_DONE);
+    ck_assert_int_eq(permit_admit(permit_other_mark()), VOTE_DONE);
+    ck_assert_int_eq(permit_number("top"), _i == 0 ? 0 : base_us);
+    PERMIT_ASSERT_WORD(permit_look_above(base_us + 1000000000, LIVE_NONCE),
+                       LOOK_CREATED);
+    ck_assert_int_eq(permit_number("top"), _i == 0 ? 0 : base_us);
+    ck_assert(_i != 0 || permit_field("top")[0] == '\0');
+}
+END_TEST
+
+Suite *check_lua_top(void);
+
+Suite *check_lua_top(void)
+{
+    Suite *suite = suite_create("lua_top");
+    TCase *tcase = tcase_create("lua_top");
+    tcase_set_timeout(tcase, 60);
+    tcase_add_checked_fixture(tcase, setup, live_teardown);
+    tcase_add_loop_test(tcase, it_is_the_highest_number_that_was_set, 0,
+                        SETTERS);
+    tcase_add_test(tcase, a_row_raises_it_to_its_highest_number);
+    tcase_add_test(tcase, a_repair_above_its_token_raises_it_as_far);
+    tcase_add_test(tcase, a_repair_of_several_raises_it_to_its_highest_number);
+    tcase_add_test(tcase, what_is_not_granted_does_not_raise_it);
+    tcase_add_loop_test(
+        tcase, a_number_that_is_not_above_it_is_compared_with_its_slot, 0, 4);
+    tcase_add_loop_test(tcase, a_new_state_begins_with_none, 0, 2);
+    tcase_add_loop_test(tcase, a_state_that_is_there_keeps_its_own, 0, 2);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
