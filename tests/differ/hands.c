@@ -178,9 +178,6 @@ void hands_interfere(struct run *run)
     case 0:
         hands_forget(run);
         break;
-    case 13:
-        delete_field(run, "top", &memory->top, sizeof memory->top);
-        break;
     case 8:
         change_replid(run);
         break;
@@ -201,6 +198,9 @@ void hands_interfere(struct run *run)
         break;
     case 4:
         delete_field(run, "beat", &memory->beat, sizeof memory->beat);
+        break;
+    case 13:
+        delete_field(run, "top", &memory->top, sizeof memory->top);
         break;
     case 5:
         real_command(run->real, "DEL %s%s", REAL_PREFIX,

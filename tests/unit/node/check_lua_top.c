@@ -158,7 +158,7 @@ END_TEST
 /* ---- where it comes from ------------------------------------------------- */
 
 /* Whether the node is known to have had a memory before or not. */
-START_TEST(a_new_state_begins_with_none)
+START_TEST(a_new_state_begins_with_a_top_of_zero)
 {
     master_text(&live.master, "FLUSHALL");
     PERMIT_ASSERT_WORD(permit_look_above(_i == 0 ? 0 : base_us, LIVE_NONCE),
@@ -198,7 +198,7 @@ Suite *check_lua_top(void)
     tcase_add_test(tcase, what_is_not_granted_does_not_raise_it);
     tcase_add_loop_test(
         tcase, a_number_that_is_not_above_it_is_compared_with_its_slot, 0, 4);
-    tcase_add_loop_test(tcase, a_new_state_begins_with_none, 0, 2);
+    tcase_add_loop_test(tcase, a_new_state_begins_with_a_top_of_zero, 0, 2);
     tcase_add_loop_test(tcase, a_state_that_is_there_keeps_its_own, 0, 2);
     suite_add_tcase(suite, tcase);
     return suite;
