@@ -12,8 +12,8 @@ TEST_PKGS := $(PKGS) check libcurl
 test_libs = $(shell pkg-config --libs $(TEST_PKGS))
 # the objects of some folders, below tests/
 objects = $(patsubst %.c,$(OUT)/%.o,$(sort $(wildcard $(1:%=tests/%/*.c))))
-unit_obj := $(call objects,unit unit/* lib/node lib/certs)
-integration_obj := $(call objects,integration lib/certs)
+unit_obj := $(call objects,unit unit/* lib/node lib/certs lib/folder)
+integration_obj := $(call objects,integration lib/certs lib/folder)
 sim_obj := $(call objects,sim lib/node)
 differ_obj := $(call objects,differ lib/node)
 

@@ -6,7 +6,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +17,8 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "../lib/folder/folder.h"
 
 /*
  * Below the range from which the kernel picks ports of outgoing connections.
@@ -31,15 +32,6 @@ static int slice_lock, first_port;
 static int failures;
 
 /* ---- the run ------------------------------------------------------------ */
-
-static int remove_entry(const char *path, const struct stat *info, int kind,
-                        struct FTW *ftw)
-{
-    (void)info;
-    (void)kind;
-    (void)ftw;
-    return remove(path);
-}
 
 /* The lock of a slice lasts until this process and its children end. */
 static bool take_slice(int number)
@@ -85,7 +77,7 @@ void harness_fail(const char *text)
 
 int harness_end(void)
 {
-    if (nftw(run_dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS) != 0)
+    if (!folder_remove(run_dir))
         harness_fail(run_dir);
     return failures;
 }

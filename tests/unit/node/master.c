@@ -2,7 +2,6 @@
 
 #include <check.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <hiredis/hiredis.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -14,6 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../../lib/folder/folder.h"
+
 enum { TRIES = 1000, TRY_US = 10000, HEAR_S = 5 };
 
 static void run_server(const struct master *master)
@@ -21,6 +22,7 @@ static void run_server(const struct master *master)
     char out[64];
     snprintf(out, sizeof out, "%s/log", master->dir);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    setpgid(0, 0);
     int fd = open(out, O_WRONLY | O_CREAT, 0600);
     if (fd < 0 || dup2(fd, STDOUT_FILENO) < 0 || dup2(fd, STDERR_FILENO) < 0)
         _exit(126);
@@ -54,6 +56,7 @@ void master_start(struct master *master)
     ck_assert_int_ge(master->pid, 0);
     if (master->pid == 0)
         run_server(master);
+    setpgid(master->pid, master->pid); /* whoever comes first */
     for (int i = 0; i < TRIES; i++) {
         if (is_answering(master))
             return;
@@ -64,22 +67,14 @@ void master_start(struct master *master)
     ck_abort_msg("redis-server does not answer");
 }
 
-static int remove_entry(const char *path, const struct stat *stat, int type,
-                        struct FTW *at)
-{
-    (void)stat, (void)type, (void)at;
-    return remove(path);
-}
-
 void master_stop(struct master *master)
 {
     redisFree(master->redis);
     if (master->ears != NULL)
         redisFree(master->ears);
-    kill(master->pid, SIGKILL);
+    kill(-master->pid, SIGKILL); /* and its child that rewrites a file */
     waitpid(master->pid, NULL, 0);
-    ck_assert_int_eq(nftw(master->dir, remove_entry, 4, FTW_DEPTH | FTW_PHYS),
-                     0);
+    ck_assert(folder_remove(master->dir));
 }
 
 static redisReply *ask(struct master *master, const char *format, va_list args)

@@ -1,0 +1,13 @@
+/* Folders of tests. */
+#ifndef REDLOCKD_TEST_FOLDER_H
+#define REDLOCKD_TEST_FOLDER_H
+
+#include <stdbool.h>
+
+/*
+ * Removes it and all that is in it. A child that a killed redis-server leaves,
+ * which rewrites a file there, may add to it for a while: so it tries for 10 s.
+ */
+bool folder_remove(const char *path);
+
+#endif
