@@ -35,8 +35,8 @@ list_suites |
         cat "$work/$1"
         exit $((status != 0))' suite && status=0 || status=1
 
-# Check: file.c:line:F|E:case:test:loop: message
-grep -hE '^[^ :]+:[0-9]+:[FE]:' "$work"/* || true
+# Check: file.c:line:F|E|S:case:test:loop: message
+grep -hE '^[^ :]+:[0-9]+:[FES]:' "$work"/* || true
 awk -v status="$status" '
     /^[0-9]+%: Checks: / {
         gsub(",", "")
