@@ -9,7 +9,8 @@ import unittest
 
 import yaml
 
-from world import PROMETHEUS, ROOT, Clients, World, running, wait_until
+from waiting import wait_until
+from world import PROMETHEUS, ROOT, Clients, World, running
 
 
 def panels() -> dict[str, list[str]]:

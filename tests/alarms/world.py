@@ -12,31 +12,22 @@ import signal
 import subprocess
 import tempfile
 import threading
-import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import yaml
 
 from ports import free_ports
+from waiting import wait_until
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 REDLOCKD = ROOT / os.environ.get("REDLOCKD", "build/redlockd")
 PROMETHEUS = ROOT / "deploy/prometheus"
 NODES = 5
 SERVERS = 2
-WAIT_S = 60
-
-
-def wait_until(is_so: Callable[[], Any], what: str) -> None:
-    until = time.monotonic() + WAIT_S
-    while not is_so():
-        if time.monotonic() > until:
-            raise AssertionError(f"{what}: not within {WAIT_S} s")
-        time.sleep(0.2)
 
 
 class World:

@@ -94,15 +94,15 @@ class Contest:
         ctl = self.world.run("contended", str(file), *words, "witness",
                              str(self.witness), ttl=str(TTL_S), wait="300",
                              options=("--grace", "0.2"))
-        wait_until("a turn", lambda: ctl.poll() is not None or
-                   is_beating(file), 290)
+        wait_until(lambda: ctl.poll() is not None or is_beating(file),
+                   "a turn", 290)
         if ctl.poll() is None:
             [guard] = children(ctl.pid)
             members = [guard, *children(guard)]
             time.sleep(after_s)
             end(ctl, guard)
-            wait_until("the end of a run", lambda: not any(
-                map(is_alive, members)) and ctl.poll() is not None)
+            wait_until(lambda: not any(map(is_alive, members)) and
+                       ctl.poll() is not None, "the end of a run")
         with self.lock:
             self.ends[end.__name__] += 1
             if ctl.returncode not in ENDS[end]:

@@ -39,7 +39,7 @@ class Try:
         self.guard = self.command = 0
 
     def wait_alive(self) -> None:
-        wait_until("the command", lambda: all(self.stamps_ns()))
+        wait_until(lambda: all(self.stamps_ns()), "the command")
         [self.guard] = children(self.ctl.pid)
         [self.command] = children(self.guard)
         self.members = [self.command, *children(self.command)]
@@ -65,8 +65,8 @@ Tries = list[Try]
 
 
 def wait_over(tries: Tries) -> None:
-    wait_until("the end of the commands",
-               lambda: all(one.is_over() for one in tries))
+    wait_until(lambda: all(one.is_over() for one in tries),
+               "the end of the commands")
 
 
 def redlockctl_killed(_: World, tries: Tries) -> None:
@@ -94,8 +94,8 @@ def both_killed(_: World, tries: Tries) -> None:
     for one in tries:
         os.kill(one.guard, signal.SIGKILL)
         one.ctl.kill()
-    wait_until("the end of the commands",
-               lambda: not any(is_alive(one.command) for one in tries))
+    wait_until(lambda: not any(is_alive(one.command) for one in tries),
+               "the end of the commands")
     for one in tries:
         for pid in one.members[1:]:
             with contextlib.suppress(ProcessLookupError):

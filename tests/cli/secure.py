@@ -75,7 +75,7 @@ class Desk:
         ctl = self.start("run", *urls, *self.ca, "-t", ttl, "--grace", "0.1",
                          *words, "kept", "--", *SLEEP, **variables)
         try:
-            wait_until("the command", (self.folder / "begun").exists)
+            wait_until((self.folder / "begun").exists, "the command")
         except TimeoutError:
             ctl.kill()
             raise AssertionError(ctl.communicate()[0]) from None
@@ -305,10 +305,10 @@ def token_is_rotated(desk: Desk) -> None:
         desk.write("token", TOKEN)
         ctl = desk.run([gate], "--auth-token-file", "token", ttl="3")
         gate.tokens = [NEXT]
-        wait_until("a refusal", lambda: len(gate.asked) >= 3)
+        wait_until(lambda: len(gate.asked) >= 3, "a refusal")
         desk.write("token", "half a tok")
         before = len(gate.asked)
-        wait_until("another one", lambda: len(gate.asked) > before)
+        wait_until(lambda: len(gate.asked) > before, "another one")
         desk.write("token", NEXT)
         desk.stop(ctl, 3)
         assert gate.asked[-1] == ("DELETE", f"Bearer {NEXT}"), gate.asked[-1]

@@ -14,8 +14,10 @@ import threading
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "nemesis"))
+sys.path[:0] = [str(Path(__file__).resolve().parents[1] / name)
+                for name in ("nemesis", "lib")]
 from cluster import free_ports, is_ready, spawn  # noqa: E402
+from waiting import wait_until  # noqa: E402
 
 NODES = 5
 MAX_TTL_MS = 4000
@@ -23,14 +25,6 @@ MAX_TTL_MS = 4000
 
 def now_ns() -> int:
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-
-
-def wait_until(what: str, is_true, timeout_s: float = 30) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not is_true():
-        if time.monotonic() > deadline:
-            raise TimeoutError(what)
-        time.sleep(0.01)
 
 
 class Proxy(http.server.ThreadingHTTPServer):
@@ -161,8 +155,8 @@ class World:
         self.wait_ready()
 
     def wait_ready(self) -> None:
-        wait_until("a quorum", lambda: all(
-            is_ready(("127.0.0.1", port)) for port in self.server_ports))
+        wait_until(lambda: all(is_ready(("127.0.0.1", port))
+                               for port in self.server_ports), "a quorum")
 
     def signal_nodes(self, count: int, number: int) -> None:
         for node in self.nodes[:count]:

@@ -8,7 +8,8 @@ import signal
 import sqlite3
 import subprocess
 
-from nodes import spawn, wait_until
+from nodes import spawn
+from waiting import wait_until
 
 
 class Sqlite:
@@ -53,7 +54,7 @@ class Postgresql:
                 [*self.user, str(self.bin / "postgres"), "-D", data, "-F",
                  "-k", str(folder), "-c", "listen_addresses="], stdout=log,
                 stderr=log, cwd=folder)
-        wait_until(lambda: self.psql("-c", "SELECT 1").returncode == 0, 60,
+        wait_until(lambda: self.psql("-c", "SELECT 1").returncode == 0,
                    "PostgreSQL starts")
 
     def psql(self, *arguments):

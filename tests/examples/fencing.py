@@ -1,12 +1,12 @@
 """Two clients of redlockd and a row that both change; each takes a Stage and a
 database that has the order 1."""
-from nodes import wait_until
+from waiting import wait_until
 
 
 def two_grants(stage):
     """The numbers of a client that slept past its lock, and of the next one."""
     late = stage.rival_acquires(ttl_ms=300)
-    wait_until(stage.is_free, 10, "the lock expires")
+    wait_until(stage.is_free, "the lock expires", 10)
     present = stage.rival_acquires()
     return late["fencing_token"], present["fencing_token"]
 

@@ -7,7 +7,8 @@ import subprocess
 import threading
 import time
 
-from nodes import end, spawn, wait_until
+from nodes import end, spawn
+from waiting import wait_until
 
 
 def now_ms():
@@ -50,7 +51,7 @@ class Program:
     def has_worked(self, limit_s=15):
         """Waits for the first step."""
         wait_until(lambda: self._steps() or self.process.poll() is not None,
-                   limit_s, f"the example works: {self.tail()}")
+                   f"the example works: {self.tail()}", limit_s)
         assert self._steps(), f"it ended without work: {self.tail()}"
 
     def result(self, limit_s=30):

@@ -15,5 +15,5 @@ fi
 if command -v javac >/dev/null; then
     javac -Xlint:all,-serial,-try -Werror -d "$dir" "$from/Lock.java"
 fi
-export PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=tests/interop
+export PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=tests/interop:tests/lib
 exec python3 tests/examples/main.py "$@"

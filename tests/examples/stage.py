@@ -5,8 +5,9 @@ import os
 import signal
 import time
 
-from nodes import HOST, end, free_port, wait_until
+from nodes import HOST, end, free_port
 from program import Program, now_ms
+from waiting import wait_until
 from world import REDLOCKD_CLIENT, Server, World
 
 TTL_MS = 3000
@@ -45,7 +46,7 @@ class Stage(World):
         server = Server(self.folder, [f"{HOST}:{free_port()}" for _ in range(5)],
                         [], "no")
         self.servers.insert(0, server)
-        wait_until(lambda: server.get("/livez")[0] == 200, 10, "it listens")
+        wait_until(lambda: server.get("/livez")[0] == 200, "it listens", 10)
         return server
 
     # -- the rival speaks to the last server
@@ -65,7 +66,7 @@ class Stage(World):
             status, self.grant = self.ask("POST", "/locks", {
                 "resource": "r", "ttl_ms": ttl_ms, "wait_ms": wait_ms})
             return status == 201
-        wait_until(try_it, 10, "the rival gets the lock")
+        wait_until(try_it, "the rival gets the lock", 10)
         return self.grant
 
     def rival_releases(self):
@@ -80,7 +81,7 @@ class Stage(World):
                      {"token": self.grant["token"], "ttl_ms": 4000})
             return any(json.loads(server.get("/locks/r")[1]).get("waiters")
                        for server in self.servers)
-        wait_until(someone_waits, 30, "the example waits")
+        wait_until(someone_waits, "the example waits", 30)
 
     # -- what the nodes know
 
@@ -92,8 +93,8 @@ class Stage(World):
     def wait_for_renewal(self):
         """Until just after a renewal: the most is left of the lock."""
         before = self.expiry_ms()
-        wait_until(lambda: self.expiry_ms() > before + RENEWAL_MS / 3, 10,
-                   "the example renews the lock")
+        wait_until(lambda: self.expiry_ms() > before + RENEWAL_MS / 3,
+                   "the example renews the lock", 10)
 
     def is_free(self):
         return self.holders("r") == 0

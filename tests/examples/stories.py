@@ -1,9 +1,9 @@
 """What a client of redlockd goes through; each story takes a Stage."""
 from cut import AnswerLost
 from gate import RETRY_MS, TOKEN, Gate
-from nodes import wait_until
 from program import now_ms
 from stage import RENEWAL_MS, TTL_MS
+from waiting import wait_until
 
 LONG_MS = 2 * TTL_MS  # work that needs renewals
 
@@ -100,7 +100,7 @@ def story_asleep(stage):
     program = stage.start()
     program.has_worked()
     program.pause()
-    wait_until(stage.is_free, 10, "the lock expires")
+    wait_until(stage.is_free, "the lock expires", 10)
     woken_ms = stage.steal()
     program.resume()
     program.loses()

@@ -4,7 +4,7 @@ import math
 import time
 from collections import Counter
 
-from nodes import wait_until
+from waiting import wait_until
 from world import must, try_until
 
 THEIRS_MS = 60000  # of locks that must last
@@ -69,7 +69,7 @@ class Meeting:
 
     def wait_for(self, key, is_there, what):
         wait_until(lambda: all((value is not None) == is_there
-                               for value in self.values(key)), LIMIT_S, what)
+                               for value in self.values(key)), what, LIMIT_S)
 
     # -- steps of redlockd
 

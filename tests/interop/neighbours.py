@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import page
 import wires_redlock
 import wires_single
-from clients import HOLDERS, Client, Library
+from clients import HOLDERS, Library
 from meeting import OURS_MS, THEIRS_MS, Meeting, Score
 from nodes import Clock
 from wires import Replay, Wire

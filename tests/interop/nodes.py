@@ -9,7 +9,8 @@ import signal
 import socket
 import struct
 import subprocess
-import time
+
+from waiting import wait_until
 
 HOST = "127.0.0.1"
 # below what the kernel hands out to clients, which would take them in between
@@ -19,15 +20,6 @@ given_ports = set()
 
 class NodeError(Exception):
     """The node answered with an error."""
-
-
-def wait_until(predicate, limit_s, what):
-    """Polls; fails loudly, because the story cannot go on."""
-    until = time.monotonic() + limit_s
-    while not predicate():
-        if time.monotonic() > until:
-            raise TimeoutError(f"in vain for {limit_s:g} s: {what}")
-        time.sleep(0.005)
 
 
 def free_port():
@@ -127,7 +119,7 @@ class Node:
         with open(self.folder / "log", "ab") as log:
             self.process = spawn(command, stdout=log, stderr=log,
                                  env=self.clock.environment())
-        wait_until(self.is_up, 10, f"redis-server on {self.port} starts")
+        wait_until(self.is_up, f"redis-server on {self.port} starts", 10)
 
     def is_up(self):
         if self.process.poll() is not None:

@@ -21,7 +21,7 @@ libraries_python "$dir" "$from/requirements.txt"
 libraries_rust "$dir/rslock" "$from/rslock" rslock-holder || true
 cc -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -shared -fPIC \
     -o "$dir/clock.so" "$from/clock.c"
-export PYTHONDONTWRITEBYTECODE=1
+export PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=tests/lib
 for part in "$@"; do
     python3 "$from/$part.py" "$dir"
 done

@@ -10,7 +10,8 @@ import tempfile
 import time
 
 from clients import HOLDERS, Client, Library
-from nodes import HOST, Clock, Node, end, free_port, spawn, wait_until
+from nodes import HOST, Clock, Node, end, free_port, spawn
+from waiting import wait_until
 from proxy import Proxy
 
 # the greatest TTL of the stories; a small one makes quarantines short
@@ -168,8 +169,8 @@ class World:
         """Until redlockd lets the nodes vote; libraries know no such thing."""
         for server in self.servers:
             wait_until(lambda one=server: one.is_ready() and
-                       one.voting() >= self.voters, limit_s,
-                       f"{self.voters} nodes vote at {server.address}")
+                       one.voting() >= self.voters,
+                       f"{self.voters} nodes vote at {server.address}", limit_s)
 
 
 def must(answer, what):

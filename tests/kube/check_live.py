@@ -16,24 +16,16 @@ import time
 import unittest
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import manifests
-from manifests import ROOT, Object, container, environment, find
+from manifests import ROOT, container, environment, find
 from ports import free_ports
+from waiting import wait_until
 
 REDLOCKD = ROOT / os.environ.get("REDLOCKD", "build/redlockd")
-WAIT_S = 30
 TOKEN = "a token of a test"
-
-
-def wait_until(is_so: Callable[[], bool], seconds: float = WAIT_S) -> None:
-    until = time.monotonic() + seconds
-    while not is_so():
-        if time.monotonic() > until:
-            raise AssertionError(f"not within {seconds} s")
-        time.sleep(0.05)
 
 
 class World:
@@ -178,7 +170,8 @@ def knows(option: str) -> bool:
 
 class Live(unittest.TestCase):
     def lock_and_release(self, one: World) -> None:
-        wait_until(lambda: one.states() == ["voting"] * len(one.ports))
+        wait_until(lambda: one.states() == ["voting"] * len(one.ports),
+                   "all nodes vote")
         for name in ("readinessProbe", "livenessProbe"):
             self.assertTrue(one.probe(name), name)
             for i in range(len(one.ports)):
@@ -210,7 +203,8 @@ class Live(unittest.TestCase):
             one = World("secure", pathlib.Path(folder))
             self.addCleanup(one.stop)
             one.nodes = [one.start_node(0)]
-            wait_until(lambda: one.probe_node(0, "readinessProbe"))
+            wait_until(lambda: one.probe_node(0, "readinessProbe"),
+                       "the node is ready")
             plain = subprocess.run(["redis-cli", "-p", str(one.ports[0]),
                                     "ping"], capture_output=True, check=False)
             self.assertNotIn(b"PONG", plain.stdout)
@@ -230,16 +224,16 @@ class Live(unittest.TestCase):
         """At once, by its append-only file, and not after a quarantine."""
         one.nodes[0].kill()
         one.nodes[0].wait()
-        wait_until(lambda: one.states()[0] != "voting")
+        wait_until(lambda: one.states()[0] != "voting", "the node is missed")
         self.assertTrue(one.probe("readinessProbe"))
         one.nodes[0] = one.start_node(0)
-        wait_until(lambda: one.states()[0] == "voting")
+        wait_until(lambda: one.states()[0] == "voting", "the node votes")
 
     def it_drains(self, one: World) -> None:
         assert one.server
         began = time.monotonic()
         one.server.send_signal(signal.SIGTERM)
-        wait_until(lambda: not one.probe("readinessProbe"))
+        wait_until(lambda: not one.probe("readinessProbe"), "it drains")
         self.assertTrue(one.probe("livenessProbe"))
         grace_s = one.redlockd["spec"]["template"]["spec"][
             "terminationGracePeriodSeconds"]

@@ -7,22 +7,11 @@ import http.client
 import signal
 import ssl
 import subprocess
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 from certificates import Certificates
 from ports import free_ports
-
-WAIT_S = 60
-
-
-def wait_until(what: str, is_true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + WAIT_S
-    while not is_true():
-        if time.monotonic() > deadline:
-            raise AssertionError(f"in vain: {what}")
-        time.sleep(0.02)
+from waiting import wait_until
 
 
 def identity(name: str, token: str, rest: str = "lock,read") -> str:
@@ -76,7 +65,7 @@ class Guarded:
             f"127.0.0.1:{self.node_port}", "--node-timeout-ms", "2000",
             "--first-start", "yes", "--tls-cert", f"{at}/cert.pem", "--tls-key",
             f"{at}/key.pem", "--auth-file", f"{at}/auth", *asked)
-        wait_until("redlockd is ready", self.is_ready)
+        wait_until(self.is_ready, "redlockd is ready")
 
     def is_ready(self) -> bool:
         link = http.client.HTTPSConnection(
@@ -112,7 +101,7 @@ class Guarded:
         """Both are read when it returns."""
         before = self.count("auth_file_read")
         self.server.send_signal(signal.SIGHUP)
-        wait_until("a reload", lambda: self.count("auth_file_read") > before)
+        wait_until(lambda: self.count("auth_file_read") > before, "a reload")
 
     def serve(self, certificate: str) -> None:
         self.write_certificate(certificate)

@@ -6,18 +6,16 @@ import logging
 import os
 import pathlib
 import shutil
-import sys
 import tempfile
 import time
 import unittest
 from unittest import mock
 
-sys.path.append(str(pathlib.Path(__file__).parents[1] / "lib"))
-
-from certificates import Certificates  # noqa: E402
-from guarded import Guarded, identity, wait_until  # noqa: E402
-from redlockd import (AsyncClient, AsyncLock, Client, Forbidden,  # noqa: E402
-                      Lock, RateLimited, Unauthorized, Untrusted)
+from certificates import Certificates
+from guarded import Guarded, identity
+from redlockd import (AsyncClient, AsyncLock, Client, Forbidden, Lock,
+                      RateLimited, Unauthorized, Untrusted)
+from waiting import wait_until
 
 REDLOCKD = os.environ.get("REDLOCKD", "build/release/redlockd")
 TOKEN, NEXT = "first+token/of~2026==", "second.token"
@@ -51,7 +49,7 @@ class Case(unittest.IsolatedAsyncioTestCase):
 
     def extended(self, lock):
         until = lock._held.grant.until
-        wait_until("extended", lambda: lock._held.grant.until > until)
+        wait_until(lambda: lock._held.grant.until > until, "extended")
 
     async def test_a_token_lets_in(self):
         guard = self.guarded(identity("batch", TOKEN, "lock prefix=b/"),

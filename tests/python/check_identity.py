@@ -8,20 +8,17 @@ import pathlib
 import shutil
 import socket
 import ssl
-import sys
 import tempfile
 import unittest
 from unittest import mock
 
-sys.path.append(str(pathlib.Path(__file__).parents[1] / "lib"))
-
-from certificates import Certificates  # noqa: E402
-from fake import (WithFake, cut, grant, knows, page, problem, usual,  # noqa: E402
-                  wait_until)
-from redlockd import (AsyncClient, AsyncLock, Client, Forbidden,  # noqa: E402
-                      Lock, LockLost, RateLimited, RequestRefused,
-                      Unauthorized, Unavailable, Untrusted)
-from redlockd._clock import now  # noqa: E402
+from certificates import Certificates
+from fake import WithFake, cut, grant, knows, page, problem, usual
+from redlockd import (AsyncClient, AsyncLock, Client, Forbidden, Lock,
+                      LockLost, RateLimited, RequestRefused, Unauthorized,
+                      Unavailable, Untrusted)
+from redlockd._clock import now
+from waiting import wait_until
 
 TOKEN, NEXT = "first+token/of~2026==", "second.token"
 LIMITED = problem(429, "rate_limited", retry_after_ms=1000)

@@ -11,14 +11,12 @@ import sys
 import threading
 import unittest
 
-sys.path.append(str(pathlib.Path(__file__).parents[1] / "interop"))
-
-from fake import wait_until  # noqa: E402
-from nodes import Clock, end, spawn  # noqa: E402
-from proxy import Proxy  # noqa: E402
-from redlockd import (AsyncClient, AsyncLock, Client, Lock,  # noqa: E402
-                      LockHeld, LockLost, Unavailable)
-from world import REDLOCKD_CLIENT, World  # noqa: E402
+from nodes import Clock, end, spawn
+from proxy import Proxy
+from redlockd import (AsyncClient, AsyncLock, Client, Lock, LockHeld,
+                      LockLost, Unavailable)
+from waiting import wait_until
+from world import REDLOCKD_CLIENT, World
 
 Clock.library = pathlib.Path("build/python/clock.so").resolve()
 THREADS, TURNS = 8, 12

@@ -11,10 +11,11 @@ import unittest
 from unittest import mock
 
 from fake import (WithFake, after_release, cut, grant, late, page, problem,
-                  silent, trickle, wait_until)
+                  silent, trickle)
 from redlockd import (Client, Lock, LockHeld, LockLost, RequestRefused,
                       Unavailable)
 from redlockd._clock import now
+from waiting import wait_until
 
 HELD = problem(409, "lock_held", retry_after_ms=20, held_by={
     "owner": "web-3", "remaining_ms": 1500, "fencing_token": 7})

@@ -12,6 +12,8 @@ import time
 from dataclasses import dataclass
 from typing import Any, Callable
 
+from waiting import wait_until
+
 
 @dataclass
 class Request:
@@ -23,14 +25,6 @@ class Request:
 
 
 Action = Callable[["Handler", Request], None]
-
-
-def wait_until(predicate: Callable[[], Any], what: str, limit_s=20.0) -> None:
-    until = time.monotonic() + limit_s
-    while not predicate():
-        if time.monotonic() > until:
-            raise AssertionError(f"in vain for {limit_s:g} s: {what}")
-        time.sleep(0.005)
 
 
 # ---- what the script can say, request by request ----------------------------
