@@ -26,7 +26,7 @@ import time
 from collections.abc import Iterable
 
 from defects import DEFECTS, Defect, Edit
-from tree import ROOT, Tree, run
+from tree import ROOT, DoesNotBuild, Tree, run
 
 OUT = ROOT / "build" / "mutants"
 BATCH = 4  # seeds that one run of the simulator plays
@@ -194,7 +194,11 @@ def main() -> None:
     for defect in chosen:
         suite = suites[defect.suite]
         begin = time.monotonic()
-        invariant, seed = suite.find(defect, options.seconds)
+        try:
+            invariant, seed = suite.find(defect, options.seconds)
+        except DoesNotBuild as error:  # the other defects are tried all the same
+            print(error)
+            invariant, seed = "", 0
         took = time.monotonic() - begin
         is_good = bool(invariant) and suite.holds(defect, seed)
         failed += not is_good

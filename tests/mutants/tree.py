@@ -13,6 +13,10 @@ COPIED = ("Makefile", "VERSION", "openapi.yaml", "server", "api", "tests")
 BUILT = ("gen", "release")  # of build/: only what is changed is built anew
 
 
+class DoesNotBuild(SystemExit):
+    """Ends the run, with what the compiler said, unless it is caught."""
+
+
 class Tree:
     """The project at `root`, copied with its objects from `source`."""
 
@@ -36,7 +40,8 @@ class Tree:
         """What must succeed."""
         done = self.make(targets)
         if done.returncode != 0:
-            sys.exit(f"mutants: {self.root}:\n{done.stdout}{done.stderr}")
+            raise DoesNotBuild(
+                f"mutants: {self.root}:\n{done.stdout}{done.stderr}")
 
 
 def clean_environment() -> dict[str, str]:
