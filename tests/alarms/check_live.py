@@ -10,7 +10,7 @@ import unittest
 import yaml
 
 from waiting import wait_until
-from world import PROMETHEUS, ROOT, Clients, World, running
+from world import PROMETHEUS, ROOT, WAIT_S, Clients, World, running
 
 
 def panels() -> dict[str, list[str]]:
@@ -43,7 +43,7 @@ class Live(unittest.TestCase):
                 self.calm(world)
                 with world.paused(0):
                     wait_until(lambda: "RedlockdNodeNotVoting" in world.alarms(),
-                               "a paused node is reported")
+                               "a paused node is reported", WAIT_S)
                     self.assertNotIn("RedlockdNoQuorum", world.alarms())
                 self.every_panel_has_data(world)
                 self.no_quorum(world)
@@ -64,7 +64,7 @@ class Live(unittest.TestCase):
         """Clients at work, and no alarm for a while. A busy machine may stop a
         node for the second after which this copy of the rules complains."""
         query = "sum(redlockd_operations_total{outcome='released'}) > 50"
-        wait_until(lambda: world.query(query), "clients work")
+        wait_until(lambda: world.query(query), "clients work", WAIT_S)
 
         def is_calm() -> bool:
             for _ in range(8):
@@ -72,20 +72,20 @@ class Live(unittest.TestCase):
                     return False
                 time.sleep(0.5)
             return True
-        wait_until(is_calm, "no alarm fires")
+        wait_until(is_calm, "no alarm fires", WAIT_S)
 
     def every_panel_has_data(self, world: World) -> None:
         for title, queries in panels().items():
             for query in queries:
                 with self.subTest(title):
-                    wait_until(lambda q=query: world.query(q), query)
+                    wait_until(lambda q=query: world.query(q), query, WAIT_S)
 
     def no_quorum(self, world: World) -> None:
         for node in world.nodes[:3]:
             node.kill()
         wait_until(lambda: {"RedlockdNoQuorum", "RedlockdNodeNotVoting",
                             "RedlockdServerErrors"} <= world.alarms(),
-                   "the quorum is lost")
+                   "the quorum is lost", WAIT_S)
         rules = yaml.safe_load((PROMETHEUS / "rules.yml").read_text())
         self.assertLessEqual(world.alarms(), {
             rule["alert"] for group in rules["groups"]
@@ -93,10 +93,12 @@ class Live(unittest.TestCase):
 
     def a_server_dies(self, world: World) -> None:
         world.servers[0].kill()
-        wait_until(lambda: "RedlockdDown" in world.alarms(), "one is down")
+        wait_until(lambda: "RedlockdDown" in world.alarms(), "one is down",
+                   WAIT_S)
         self.assertNotIn("RedlockdAllDown", world.alarms())
         world.servers[1].kill()
-        wait_until(lambda: "RedlockdAllDown" in world.alarms(), "all are down")
+        wait_until(lambda: "RedlockdAllDown" in world.alarms(), "all are down",
+                   WAIT_S)
 
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ REDLOCKD = ROOT / os.environ.get("REDLOCKD", "build/redlockd")
 PROMETHEUS = ROOT / "deploy/prometheus"
 NODES = 5
 SERVERS = 2
+WAIT_S = 60
 
 
 class World:
@@ -59,7 +60,8 @@ class World:
                 f"server-{port}", REDLOCKD, "--listen", f"127.0.0.1:{port}",
                 "--nodes", names, "--first-start", "yes"))
         wait_until(lambda: all(self.is_whole(port)
-                               for port in self.server_ports), "all nodes vote")
+                               for port in self.server_ports),
+                   "all nodes vote", WAIT_S)
 
     def is_whole(self, port: int) -> bool:
         try:
@@ -91,7 +93,7 @@ class World:
             f"--storage.tsdb.path={self.folder}/data",
             f"--web.listen-address=127.0.0.1:{self.prometheus_port}")
         wait_until(lambda: len(self.query('up{job="redlockd"} == 1')) == SERVERS,
-                   "Prometheus reaches the servers")
+                   "Prometheus reaches the servers", WAIT_S)
 
     def ask(self, path: str, **words: str) -> Any:
         with urllib.request.urlopen(

@@ -21,7 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 from subprocess import Popen
 
-from world import World, children, is_alive, wait_until
+from world import WAIT_S, World, children, is_alive, wait_until
 
 CLIENTS = 4
 TTL_S = 1.0
@@ -102,7 +102,7 @@ class Contest:
             time.sleep(after_s)
             end(ctl, guard)
             wait_until(lambda: not any(map(is_alive, members)) and
-                       ctl.poll() is not None, "the end of a run")
+                       ctl.poll() is not None, "the end of a run", WAIT_S)
         with self.lock:
             self.ends[end.__name__] += 1
             if ctl.returncode not in ENDS[end]:

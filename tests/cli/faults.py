@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from world import World, children, is_alive, now_ns, wait_until
+from world import WAIT_S, World, children, is_alive, now_ns, wait_until
 
 TOGETHER = 4  # tries at the same time
 TTL_S = 1.5
@@ -39,7 +39,7 @@ class Try:
         self.guard = self.command = 0
 
     def wait_alive(self) -> None:
-        wait_until(lambda: all(self.stamps_ns()), "the command")
+        wait_until(lambda: all(self.stamps_ns()), "the command", WAIT_S)
         [self.guard] = children(self.ctl.pid)
         [self.command] = children(self.guard)
         self.members = [self.command, *children(self.command)]
@@ -66,7 +66,7 @@ Tries = list[Try]
 
 def wait_over(tries: Tries) -> None:
     wait_until(lambda: all(one.is_over() for one in tries),
-               "the end of the commands")
+               "the end of the commands", WAIT_S)
 
 
 def redlockctl_killed(_: World, tries: Tries) -> None:
@@ -95,7 +95,7 @@ def both_killed(_: World, tries: Tries) -> None:
         os.kill(one.guard, signal.SIGKILL)
         one.ctl.kill()
     wait_until(lambda: not any(is_alive(one.command) for one in tries),
-               "the end of the commands")
+               "the end of the commands", WAIT_S)
     for one in tries:
         for pid in one.members[1:]:
             with contextlib.suppress(ProcessLookupError):

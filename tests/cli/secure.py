@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gate import Certificates, Gate
-from world import World, children, wait_until
+from world import WAIT_S, World, children, wait_until
 
 TOKEN, NEXT = "first+token/of~2026==", "second.token"
 DENIED, USAGE, NO_ANSWER = 77, 64, 75
@@ -75,7 +75,7 @@ class Desk:
         ctl = self.start("run", *urls, *self.ca, "-t", ttl, "--grace", "0.1",
                          *words, "kept", "--", *SLEEP, **variables)
         try:
-            wait_until((self.folder / "begun").exists, "the command")
+            wait_until((self.folder / "begun").exists, "the command", WAIT_S)
         except TimeoutError:
             ctl.kill()
             raise AssertionError(ctl.communicate()[0]) from None
@@ -305,10 +305,10 @@ def token_is_rotated(desk: Desk) -> None:
         desk.write("token", TOKEN)
         ctl = desk.run([gate], "--auth-token-file", "token", ttl="3")
         gate.tokens = [NEXT]
-        wait_until(lambda: len(gate.asked) >= 3, "a refusal")
+        wait_until(lambda: len(gate.asked) >= 3, "a refusal", WAIT_S)
         desk.write("token", "half a tok")
         before = len(gate.asked)
-        wait_until(lambda: len(gate.asked) > before, "another one")
+        wait_until(lambda: len(gate.asked) > before, "another one", WAIT_S)
         desk.write("token", NEXT)
         desk.stop(ctl, 3)
         assert gate.asked[-1] == ("DELETE", f"Bearer {NEXT}"), gate.asked[-1]

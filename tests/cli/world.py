@@ -20,6 +20,7 @@ from cluster import free_ports, is_ready, spawn  # noqa: E402
 from waiting import wait_until  # noqa: E402
 
 NODES = 5
+WAIT_S = 30
 MAX_TTL_MS = 4000
 
 
@@ -156,7 +157,8 @@ class World:
 
     def wait_ready(self) -> None:
         wait_until(lambda: all(is_ready(("127.0.0.1", port))
-                               for port in self.server_ports), "a quorum")
+                               for port in self.server_ports), "a quorum",
+                   WAIT_S)
 
     def signal_nodes(self, count: int, number: int) -> None:
         for node in self.nodes[:count]:

@@ -55,7 +55,7 @@ class Postgresql:
                  "-k", str(folder), "-c", "listen_addresses="], stdout=log,
                 stderr=log, cwd=folder)
         wait_until(lambda: self.psql("-c", "SELECT 1").returncode == 0,
-                   "PostgreSQL starts")
+                   "PostgreSQL starts", 60)
 
     def psql(self, *arguments):
         return subprocess.run(

@@ -25,6 +25,7 @@ from ports import free_ports
 from waiting import wait_until
 
 REDLOCKD = ROOT / os.environ.get("REDLOCKD", "build/redlockd")
+WAIT_S = 30
 TOKEN = "a token of a test"
 
 
@@ -171,7 +172,7 @@ def knows(option: str) -> bool:
 class Live(unittest.TestCase):
     def lock_and_release(self, one: World) -> None:
         wait_until(lambda: one.states() == ["voting"] * len(one.ports),
-                   "all nodes vote")
+                   "all nodes vote", WAIT_S)
         for name in ("readinessProbe", "livenessProbe"):
             self.assertTrue(one.probe(name), name)
             for i in range(len(one.ports)):
@@ -204,7 +205,7 @@ class Live(unittest.TestCase):
             self.addCleanup(one.stop)
             one.nodes = [one.start_node(0)]
             wait_until(lambda: one.probe_node(0, "readinessProbe"),
-                       "the node is ready")
+                       "the node is ready", WAIT_S)
             plain = subprocess.run(["redis-cli", "-p", str(one.ports[0]),
                                     "ping"], capture_output=True, check=False)
             self.assertNotIn(b"PONG", plain.stdout)
@@ -224,16 +225,19 @@ class Live(unittest.TestCase):
         """At once, by its append-only file, and not after a quarantine."""
         one.nodes[0].kill()
         one.nodes[0].wait()
-        wait_until(lambda: one.states()[0] != "voting", "the node is missed")
+        wait_until(lambda: one.states()[0] != "voting", "the node is missed",
+                   WAIT_S)
         self.assertTrue(one.probe("readinessProbe"))
         one.nodes[0] = one.start_node(0)
-        wait_until(lambda: one.states()[0] == "voting", "the node votes")
+        wait_until(lambda: one.states()[0] == "voting", "the node votes",
+                   WAIT_S)
 
     def it_drains(self, one: World) -> None:
         assert one.server
         began = time.monotonic()
         one.server.send_signal(signal.SIGTERM)
-        wait_until(lambda: not one.probe("readinessProbe"), "it drains")
+        wait_until(lambda: not one.probe("readinessProbe"), "it drains",
+                   WAIT_S)
         self.assertTrue(one.probe("livenessProbe"))
         grace_s = one.redlockd["spec"]["template"]["spec"][
             "terminationGracePeriodSeconds"]

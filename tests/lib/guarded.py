@@ -13,6 +13,8 @@ from certificates import Certificates
 from ports import free_ports
 from waiting import wait_until
 
+WAIT_S = 60
+
 
 def identity(name: str, token: str, rest: str = "lock,read") -> str:
     """A line of the auth file."""
@@ -65,7 +67,7 @@ class Guarded:
             f"127.0.0.1:{self.node_port}", "--node-timeout-ms", "2000",
             "--first-start", "yes", "--tls-cert", f"{at}/cert.pem", "--tls-key",
             f"{at}/key.pem", "--auth-file", f"{at}/auth", *asked)
-        wait_until(self.is_ready, "redlockd is ready")
+        wait_until(self.is_ready, "redlockd is ready", WAIT_S)
 
     def is_ready(self) -> bool:
         link = http.client.HTTPSConnection(
@@ -101,7 +103,8 @@ class Guarded:
         """Both are read when it returns."""
         before = self.count("auth_file_read")
         self.server.send_signal(signal.SIGHUP)
-        wait_until(lambda: self.count("auth_file_read") > before, "a reload")
+        wait_until(lambda: self.count("auth_file_read") > before, "a reload",
+                   WAIT_S)
 
     def serve(self, certificate: str) -> None:
         self.write_certificate(certificate)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 
-def wait_until(is_so: Callable[[], Any], what: str, limit_s: float = 60) -> None:
+def wait_until(is_so: Callable[[], Any], what: str, limit_s: float = 20) -> None:
     """Asks a hundred times a second. Raises TimeoutError if it was in vain."""
     until = time.monotonic() + limit_s
     while not is_so():

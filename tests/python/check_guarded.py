@@ -12,7 +12,7 @@ import unittest
 from unittest import mock
 
 from certificates import Certificates
-from guarded import Guarded, identity
+from guarded import WAIT_S, Guarded, identity
 from redlockd import (AsyncClient, AsyncLock, Client, Forbidden, Lock,
                       RateLimited, Unauthorized, Untrusted)
 from waiting import wait_until
@@ -49,7 +49,7 @@ class Case(unittest.IsolatedAsyncioTestCase):
 
     def extended(self, lock):
         until = lock._held.grant.until
-        wait_until(lambda: lock._held.grant.until > until, "extended")
+        wait_until(lambda: lock._held.grant.until > until, "extended", WAIT_S)
 
     async def test_a_token_lets_in(self):
         guard = self.guarded(identity("batch", TOKEN, "lock prefix=b/"),
