@@ -1,6 +1,6 @@
 # Everything that tests, measures or checks redlockd; included by ../Makefile
 
-.PHONY: test tests unit integration sim sim-long long readme asan lint analyse bench-tools \
+.PHONY: test gate nightly tests unit integration sim sim-long long readme asan lint analyse bench-tools \
         bench bench-contention bench-peers bench-scale bench-fsync bench-flood \
         bench-profile bench-options bench-tls soak crowd compose-test deb-test fresh \
         openapi-test page-test interop \
@@ -103,11 +103,18 @@ nemesis-tools: $(OUT)/redlockd $(OUT)/nemesis-proxy $(OUT)/nemesis-shim.so
 
 test: ## Run units, integration, docs and a short simulation
 	@scripts/deps.sh build test readme tls
-	@$(MAKE) --no-print-directory -j$$(nproc) tests
-	@$(MAKE) --no-print-directory unit sim integration tls-test readme
+	@$(MAKE) --no-print-directory -j$$(nproc) build tests
+	@tests/gate/run.py test $(STEPS)
+
+gate: ## What each change must pass; STEPS="lint asan" runs some of it
+	@.ci/run $(STEPS)
+
+nightly: ## What searches further, for hours; STEPS="mutants" runs some of it
+	@scripts/deps.sh build
+	@tests/gate/run.py nightly $(STEPS)
 
 tests: $(OUT)/unit $(OUT)/sim $(OUT)/differ $(OUT)/integration nemesis-tools \
-       $(OUT)/starved-shim.so
+       $(OUT)/starved-shim.so $(OUT)/beat $(OUT)/tables.json
 
 unit: $(OUT)/unit ## Run the unit tests
 	tests/lib/suites.sh $(OUT)/unit tests/unit
@@ -146,12 +153,28 @@ long: ## 100,000 grants over restarting nodes
 	@$(MAKE) --no-print-directory integration FENCE_GRANTS=100000 \
 	  CK_RUN_SUITE=fence
 
-# each unit test forks off the runner: what it has freed is not to be copied
 asan: export ASAN_OPTIONS ?= quarantine_size_mb=4
-asan: ## Run units, integration and simulation under ASan, UBSan
+# Tests of a suite share a process: it is looked through for leaks once, and is
+# not copied for each test. These leave something behind for the next one.
+asan: export CK_FORK = no
+asan: export CK_EXCLUDE_TAGS ?= $(if $(SHORT),slow)
+asan: export FORKED = access_limits audit audit_file confirm dial linefile log \
+                      front_turns process
+asan: ## Run units, integration, simulation under ASan, UBSan; SHORT=1
 	@scripts/deps.sh build test
 	@$(MAKE) --no-print-directory -j$$(nproc) FLAVOUR=asan tests
-	@$(MAKE) --no-print-directory FLAVOUR=asan unit sim integration
+	@WITHOUT="$(if $(SHORT),$(asan_unit_rest))" \
+	  $(MAKE) --no-print-directory FLAVOUR=asan unit
+	@$(MAKE) --no-print-directory FLAVOUR=asan sim
+	@WITHOUT="$(if $(SHORT),$(asan_rest))" CK_FORK= \
+	  $(MAKE) --no-print-directory FLAVOUR=asan integration
+
+# What SHORT=1 leaves to the nightly run: suites about who may vote and about
+# time, whose code the units and the simulation go through under ASan as well.
+asan_unit_rest := rivals
+asan_rest := admission contention faults fence fitness flood load memory \
+             memory_clocks memory_old memory_servers proxies repair \
+             tls_clients verdicts wait_crowds wait_noise
 
 bench: ## Measure against the literal Redlock page; draw a plot
 	@scripts/deps.sh build bench
@@ -294,6 +317,6 @@ lint: $(OUT)/redlockd $(OUT)/redlockctl $(OUT)/tables.json $(MANUAL) ## Check la
 
 # FLAVOUR is of no matter: nothing is compiled
 analyse: $(texts) $(GEN)/unit_suites.h $(GEN)/integration_suites.h
-analyse: ## Run clang-tidy and cppcheck over all C files
+analyse: ## Run clang-tidy and cppcheck over C files; FOLDERS="server api"
 	@scripts/deps.sh build test analyse
-	@tests/lint/analyse.sh $(C_FLAGS) $(lib_cflags)
+	@FOLDERS="$(FOLDERS)" tests/lint/analyse.sh $(C_FLAGS) $(lib_cflags)

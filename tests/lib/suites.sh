@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# Runs the suites of a folder, JOBS at a time (3): they mostly wait. Ends with
-# what failed, and the sum of their last lines, as Check writes them.
+# Runs the suites of a folder, JOBS at a time (three a core): they mostly wait.
+# Ends with what failed, and the sum of their last lines, as Check writes them.
 # CK_RUN_SUITE runs only one, CK_EXCLUDE_TAGS leaves some out, as Check does.
-# TWICE names suites that run once more, with HTTP_TLS=1.
+# WITHOUT names suites that do not run, TWICE those that run once more with
+# HTTP_TLS=1, and FORKED those whose tests need a process each, even with
+# CK_FORK=no. checks/, beside the runner, tells how long each test took.
 #   suites.sh RUNNER FOLDER
 set -euo pipefail
 runner=$1
@@ -13,7 +15,9 @@ export CK_DEFAULT_TIMEOUT=${CK_DEFAULT_TIMEOUT:-60}
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-export runner work
+times=$(dirname "$runner")/checks/$(basename "$runner")
+mkdir -p "$times"
+export runner work times
 
 # The largest first: they take the longest.
 list_suites() {
@@ -21,6 +25,7 @@ list_suites() {
     find "$folder" -name 'check_*.c' -printf '%s %f\n' | sort -rn |
         sed 's/.*check_\(.*\)\.c/\1/' |
         while read -r name; do
+            [[ " ${WITHOUT:-} " != *" $name "* ]] || continue
             echo "$name"
             [[ " ${TWICE:-} " != *" $name "* ]] || echo "$name+tls"
         done
@@ -28,8 +33,10 @@ list_suites() {
 
 # shellcheck disable=SC2016
 list_suites |
-    xargs -P "${JOBS:-3}" -n 1 bash -c '
+    xargs -P "${JOBS:-$((3 * $(nproc)))}" -n 1 bash -c '
         [[ $1 != *+tls ]] || export HTTP_TLS=1
+        [[ " ${FORKED:-} " != *" $1 "* ]] || unset CK_FORK
+        export CK_XML_LOG_FILE_NAME=$times/$1.xml
         CK_RUN_SUITE=${1%+tls} "$runner" >"$work/$1" 2>&1
         status=$?
         cat "$work/$1"

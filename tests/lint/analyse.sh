@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# clang-tidy and cppcheck over every C file; each finding is an error:
+# clang-tidy and cppcheck over the C files of FOLDERS (all); each finding is an
+# error:
 #   analyse.sh COMPILER-FLAG…
 # .clang-tidy and tests/.clang-tidy say what is looked for, and why not the
 # rest; for cppcheck it stands here. CLANG_TIDY and CPPCHECK name other ones.
@@ -7,7 +8,8 @@ set -euo pipefail
 
 clang_tidy=${CLANG_TIDY:-clang-tidy}
 cppcheck=${CPPCHECK:-cppcheck}
-mapfile -t files < <(find server api cli tests -name '*.c' | sort)
+read -ra folders <<<"${FOLDERS:-server api cli tests}"
+mapfile -t files < <(find "${folders[@]}" -name '*.c' | sort)
 
 # A configuration that cannot be read is no error to clang-tidy 14.
 if "$clang_tidy" --dump-config tests/unit/main.c -- 2>&1 |
@@ -39,7 +41,7 @@ for flag in "$@"; do
     -D* | -I[!/]*) options+=("$flag") ;;
     esac
 done
-"$cppcheck" "${options[@]}" server api cli tests || failed=1
+"$cppcheck" "${options[@]}" "${folders[@]}" || failed=1
 
 [ $failed = 0 ] || exit 1
 echo "analyse: ${#files[@]} files, no finding"
