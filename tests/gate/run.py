@@ -23,13 +23,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import costs
+import runtest
 from steps import TABLES, Step
 
 ROOT = Path(__file__).resolve().parents[2]
 CORES = os.cpu_count() or 1
 # at a time; a step may start several processes of its own
 LANES = {"waits": 2 * CORES, "computes": 1}
-LIMIT_S = 45 * 60   # no step may keep the others from being told
 SHOWN, SHOWN_FAILED = 3, 250
 TICK_S = 0.1
 
@@ -55,8 +55,8 @@ class Result:
 class Table:
     """Steps that run, wait for their turn, or have ended."""
 
-    def __init__(self, name: str, steps: list[Step]) -> None:
-        self.folder = ROOT / "build" / name
+    def __init__(self, folder: Path, steps: list[Step]) -> None:
+        self.folder = folder
         self.folder.mkdir(parents=True, exist_ok=True)
         self.begun = time.monotonic()
         self.waiting = list(steps)
@@ -106,7 +106,7 @@ class Table:
 
     def end_all(self) -> None:
         for run in list(self.running):
-            if time.monotonic() - run.begun > LIMIT_S:
+            if time.monotonic() - run.begun > run.step.limit_s:
                 os.killpg(run.child.pid, signal.SIGKILL)
             pid, status, usage = os.wait4(run.child.pid, os.WNOHANG)
             if pid == 0:
@@ -170,16 +170,17 @@ def main() -> None:
         sys.exit(f"usage: run.py {'|'.join(TABLES)} [STEP…]")
     name = sys.argv[1]
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    runtest.run(lambda folder, steps: Table(folder, steps).play())
     costs.forget_tests(ROOT)
     begun = time.monotonic()
-    table = Table(name, chosen(TABLES[name], sys.argv[2:]))
-    results = table.play()
+    folder = ROOT / "build" / name
+    results = Table(folder, chosen(TABLES[name], sys.argv[2:])).play()
     failed = [result.step.name for result in results if result.status != 0]
     print()
     for line in costs.report(ROOT, results, time.monotonic() - begun):
         print(line)
     if not sys.argv[2:]:
-        note(table.folder, failed)
+        note(folder, failed)
     if failed:
         print(f"failed: {', '.join(failed)}")
     print(f"{name}: {len(results) - len(failed)} passed, {len(failed)} failed")

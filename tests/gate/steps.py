@@ -12,6 +12,7 @@ class Step:
     command: str
     kind: str = "waits"            # or "computes"
     after: tuple[str, ...] = ()    # the steps that must have passed
+    limit_s: float = 45 * 60       # then it is killed, and has failed
 
 
 def make(name: str, target: str = "", kind: str = "waits",
