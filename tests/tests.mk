@@ -12,20 +12,10 @@ TEST_PKGS := $(PKGS) check libcurl
 test_libs = $(shell pkg-config --libs $(TEST_PKGS))
 # the objects of some folders, below tests/
 objects = $(patsubst %.c,$(OUT)/%.o,$(sort $(wildcard $(1:%=tests/%/*.c))))
-unit_obj := $(call objects,unit unit/* lib/node lib/certs lib/folder)
-integration_obj := $(call objects,integration lib/certs lib/folder)
+unit_obj := $(call objects,unit unit/* lib/node lib/certs lib/folder lib/suite)
+integration_obj := $(call objects,integration lib/certs lib/folder lib/suite)
 sim_obj := $(call objects,sim lib/node)
 differ_obj := $(call objects,differ lib/node)
-
-# The suites of a folder: check_NAME.c defines Suite *check_NAME(void). A folder
-# is newer when a suite was added or deleted.
-$(GEN)/%_suites.h: tests/integration $(wildcard tests/unit/*/)
-	@mkdir -p $(@D)
-	@for f in $(wildcard tests/$*/check_*.c tests/$*/*/check_*.c); do \
-	  echo "SUITE($$(basename $$f .c))"; done >$@
-
-$(OUT)/tests/unit/main.o: $(GEN)/unit_suites.h
-$(OUT)/tests/integration/main.o: $(GEN)/integration_suites.h
 
 # tests/unit/starve.c stands between our objects and the C library
 starvable := malloc calloc realloc strdup open_memstream
@@ -316,7 +306,6 @@ lint: $(OUT)/redlockd $(OUT)/redlockctl $(OUT)/tables.json $(MANUAL) ## Check la
 	  .ci/run
 
 # FLAVOUR is of no matter: nothing is compiled
-analyse: $(texts) $(GEN)/unit_suites.h $(GEN)/integration_suites.h
-analyse: ## Run clang-tidy and cppcheck over C files; FOLDERS="server api"
+analyse: $(texts) ## Run clang-tidy and cppcheck over C files; FOLDERS="server api"
 	@scripts/deps.sh build test analyse
 	@FOLDERS="$(FOLDERS)" tests/lint/analyse.sh $(C_FLAGS) $(lib_cflags)

@@ -12,8 +12,6 @@
 #include "http.h"
 #include "node.h"
 
-Suite *check_admission(void);
-
 #define SMALL "--max-ttl-ms 1000 --node-timeout-ms 300 "
 
 enum { QUARANTINE_MS = 10300, AWHILE_MS = 30000, SOON_MS = 8000 };
@@ -89,12 +87,14 @@ static int64_t lock_without(int node, int server)
     return harness_now_ms() - began_ms;
 }
 
+SUITE(admission, .timeout_s = 120, .tags = "slow");
+
 /*
  * One node restarts empty (story 5), another is flushed under a living
  * connection and keeps its run_id (6, 25): neither votes, on no server, not
  * even on one that was started afterwards.
  */
-START_TEST(story_05_and_06_a_node_that_forgot_does_not_vote)
+TEST(story_05_and_06_a_node_that_forgot_does_not_vote)
 {
     world_start_forgetful_nodes(&world, 5);
     start_servers(2, SMALL "--first-start yes");
@@ -118,10 +118,9 @@ START_TEST(story_05_and_06_a_node_that_forgot_does_not_vote)
         WAIT_UNTIL(AWHILE_MS, voting(i) == 5);
     world_stop(&world);
 }
-END_TEST
 
 /* They look like a first start; a server's word is not enough. */
-START_TEST(story_28_five_nodes_that_forgot_are_no_first_start)
+TEST(story_28_five_nodes_that_forgot_are_no_first_start)
 {
     struct lock lock;
     world_start_forgetful_nodes(&world, 5);
@@ -154,9 +153,8 @@ START_TEST(story_28_five_nodes_that_forgot_are_no_first_start)
         WAIT_UNTIL(SOON_MS, is_in_state(1, i, "quarantined"));
     world_stop(&world);
 }
-END_TEST
 
-START_TEST(first_start_yes_admits_nodes_that_are_not_durable_at_once)
+TEST(first_start_yes_admits_nodes_that_are_not_durable_at_once)
 {
     world_start_forgetful_nodes(&world, 5);
     int64_t began_ms = harness_now_ms();
@@ -166,9 +164,8 @@ START_TEST(first_start_yes_admits_nodes_that_are_not_durable_at_once)
     cycle(0, "first");
     world_stop(&world);
 }
-END_TEST
 
-START_TEST(a_durable_node_votes_again_once_it_has_loaded)
+TEST(a_durable_node_votes_again_once_it_has_loaded)
 {
     struct lock lock;
     world_start(&world, 5, "");
@@ -180,14 +177,13 @@ START_TEST(a_durable_node_votes_again_once_it_has_loaded)
     ck_assert_int_eq(node_integer(&world.nodes[0], "EXISTS kept"), 1);
     world_stop(&world);
 }
-END_TEST
 
 /*
  * A node lives for a while without its append-only file, and is admitted; then
  * the old file comes back, with the old permission and without what was
  * granted meanwhile. Likewise a backup. The beat in it is too old.
  */
-START_TEST(story_29_a_life_without_the_file_costs_the_vote)
+TEST(story_29_a_life_without_the_file_costs_the_vote)
 {
     struct node *node = &world.nodes[0];
     world_start_nodes(&world, 3);
@@ -207,10 +203,9 @@ START_TEST(story_29_a_life_without_the_file_costs_the_vote)
     ck_assert_int_ge(harness_now_ms() - promised_ms, QUARANTINE_MS);
     world_stop(&world);
 }
-END_TEST
 
 /* Two servers that disagree about the same nodes at the same epoch. */
-START_TEST(story_10_another_configuration_is_named_and_never_admitted)
+TEST(story_10_another_configuration_is_named_and_never_admitted)
 {
     struct lock lock;
     world_start_nodes(&world, 3);
@@ -226,7 +221,6 @@ START_TEST(story_10_another_configuration_is_named_and_never_admitted)
     cycle(0, "other");
     world_stop(&world);
 }
-END_TEST
 
 static bool is_any_granted(const char *resource)
 {
@@ -243,7 +237,7 @@ static bool is_any_granted(const char *resource)
  * old ones stand down (32); the greatest TTL governs the timers until what was
  * granted under it has ended (33).
  */
-START_TEST(story_32_and_33_limits_change_under_running_servers)
+TEST(story_32_and_33_limits_change_under_running_servers)
 {
     struct lock lock;
     world_start_nodes(&world, 5);
@@ -274,9 +268,8 @@ START_TEST(story_32_and_33_limits_change_under_running_servers)
                      "1000");
     world_stop(&world);
 }
-END_TEST
 
-START_TEST(story_23_the_same_server_twice_has_no_vote)
+TEST(story_23_the_same_server_twice_has_no_vote)
 {
     char options[200];
     world_start_nodes(&world, 3);
@@ -290,9 +283,8 @@ START_TEST(story_23_the_same_server_twice_has_no_vote)
     ck_assert_int_eq(http_probe(&world.servers[0], "/readyz"), 503);
     world_stop(&world);
 }
-END_TEST
 
-START_TEST(restart_guard_off_admits_at_sight_and_says_so)
+TEST(restart_guard_off_admits_at_sight_and_says_so)
 {
     world_start_forgetful_nodes(&world, 3);
     start_servers(1, SMALL "--restart-guard off");
@@ -305,26 +297,4 @@ START_TEST(restart_guard_off_admits_at_sight_and_says_so)
     ck_assert_ptr_nonnull(strstr(log, "restart_guard_off"));
     free(log);
     world_stop(&world);
-}
-END_TEST
-
-Suite *check_admission(void)
-{
-    Suite *suite = suite_create("admission");
-    TCase *tc = tcase_create("admission");
-    tcase_set_timeout(tc, 120);
-    tcase_set_tags(tc, "slow"); /* quarantines last 10 s */
-    tcase_add_test(tc, story_05_and_06_a_node_that_forgot_does_not_vote);
-    tcase_add_test(tc, story_28_five_nodes_that_forgot_are_no_first_start);
-    tcase_add_test(tc,
-                   first_start_yes_admits_nodes_that_are_not_durable_at_once);
-    tcase_add_test(tc, a_durable_node_votes_again_once_it_has_loaded);
-    tcase_add_test(tc, story_29_a_life_without_the_file_costs_the_vote);
-    tcase_add_test(tc,
-                   story_10_another_configuration_is_named_and_never_admitted);
-    tcase_add_test(tc, story_32_and_33_limits_change_under_running_servers);
-    tcase_add_test(tc, story_23_the_same_server_twice_has_no_vote);
-    tcase_add_test(tc, restart_guard_off_admits_at_sight_and_says_so);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

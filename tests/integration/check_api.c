@@ -8,10 +8,6 @@
 #include "http.h"
 #include "node.h"
 
-Suite *check_api(void);
-
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-
 enum { N = 3 };
 
 static struct world world;
@@ -37,9 +33,11 @@ static void expect_match(const char *text, const char *pattern)
     regfree(&regex);
 }
 
+SUITE(api, .timeout_s = 60, .set_up_once = set_up, .tear_down_once = tear_down);
+
 /* ---- the life of a lock ------------------------------------------------- */
 
-START_TEST(acquire_answers_as_documented)
+TEST(acquire_answers_as_documented)
 {
     const struct answer *a = HTTP(
         server, .method = "POST", .path = "/locks",
@@ -70,9 +68,8 @@ START_TEST(acquire_answers_as_documented)
     ck_assert_int_eq(answer_int(a, "nodes.quorum"), 2);
     ck_assert_int_eq(answer_int(a, "nodes.total"), N);
 }
-END_TEST
 
-START_TEST(key_on_the_nodes_is_resource_and_token)
+TEST(key_on_the_nodes_is_resource_and_token)
 {
     struct lock lock;
 
@@ -85,9 +82,8 @@ START_TEST(key_on_the_nodes_is_resource_and_token)
         ck_assert_int_le(pttl, 20000);
     }
 }
-END_TEST
 
-START_TEST(life_of_a_lock)
+TEST(life_of_a_lock)
 {
     struct lock lock;
 
@@ -122,9 +118,8 @@ START_TEST(life_of_a_lock)
     answer_expect(lock_extend(server, &lock, 1000), 404, "lock_not_found");
     WAIT_UNTIL(5000, world_count_keys(&world, "api:life") == 0);
 }
-END_TEST
 
-START_TEST(held_lock_is_refused_with_its_holder)
+TEST(held_lock_is_refused_with_its_holder)
 {
     struct lock other;
     const struct answer *a = HTTP(
@@ -145,7 +140,6 @@ START_TEST(held_lock_is_refused_with_its_holder)
     answer_expect(a, 200, NULL);
     ck_assert_str_eq(answer_text(a, "owner"), "me");
 }
-END_TEST
 
 static void expect_of_lock(const struct answer *a, const char *code,
                            const struct lock *lock)
@@ -155,7 +149,7 @@ static void expect_of_lock(const struct answer *a, const char *code,
     ck_assert_str_eq(answer_text(a, "id"), lock->path + strlen("/locks/"));
 }
 
-START_TEST(problem_of_a_lock_names_it)
+TEST(problem_of_a_lock_names_it)
 {
     struct lock lock, other;
 
@@ -172,9 +166,8 @@ START_TEST(problem_of_a_lock_names_it)
     /* what is refused unread names none */
     ck_assert(!answer_has(lock_acquire(server, "", 1000, NULL), "id"));
 }
-END_TEST
 
-START_TEST(each_grant_has_a_new_token_and_a_higher_number)
+TEST(each_grant_has_a_new_token_and_a_higher_number)
 {
     struct lock before, lock;
 
@@ -188,9 +181,8 @@ START_TEST(each_grant_has_a_new_token_and_a_higher_number)
         before = lock;
     }
 }
-END_TEST
 
-START_TEST(omitted_ttl_is_the_default)
+TEST(omitted_ttl_is_the_default)
 {
     const struct answer *a = HTTP(server, .method = "POST", .path = "/locks",
                                   .json = "{\"resource\":\"api:default\"}");
@@ -199,9 +191,8 @@ START_TEST(omitted_ttl_is_the_default)
     ck_assert_int_eq(answer_int(a, "ttl_ms"), 30000);
     ck_assert(!answer_has(a, "owner"));
 }
-END_TEST
 
-START_TEST(shortest_and_longest_ttl_are_accepted)
+TEST(shortest_and_longest_ttl_are_accepted)
 {
     struct lock lock;
 
@@ -211,11 +202,10 @@ START_TEST(shortest_and_longest_ttl_are_accepted)
     WAIT_UNTIL(5000, lock_inspect(server, "api:short")->status == 404);
     ck_assert_int_eq(world_count_keys(&world, "api:short"), 0);
 }
-END_TEST
 
 /* ---- extend and release: where the token may stand ---------------------- */
 
-START_TEST(extend_takes_the_token_from_header_or_body)
+TEST(extend_takes_the_token_from_header_or_body)
 {
     struct lock lock;
     char body[400];
@@ -243,9 +233,8 @@ START_TEST(extend_takes_the_token_from_header_or_body)
              .token = MADE_UP_TOKEN);
     answer_expect(a, 409, "not_owner");
 }
-END_TEST
 
-START_TEST(shorter_extend_shortens_the_answer_not_the_key)
+TEST(shorter_extend_shortens_the_answer_not_the_key)
 {
     struct lock lock;
 
@@ -258,9 +247,8 @@ START_TEST(shorter_extend_shortens_the_answer_not_the_key)
         ck_assert_int_gt(node_integer(&world.nodes[i], "PTTL api:shrink"),
                          10000);
 }
-END_TEST
 
-START_TEST(release_takes_the_token_from_header_or_body)
+TEST(release_takes_the_token_from_header_or_body)
 {
     struct lock lock;
     char body[400];
@@ -276,7 +264,6 @@ START_TEST(release_takes_the_token_from_header_or_body)
     a = HTTP(server, .method = "DELETE", .path = path, .json = body);
     answer_expect(a, 200, NULL);
 }
-END_TEST
 
 /* ---- ids ---------------------------------------------------------------- */
 
@@ -297,7 +284,7 @@ static const struct {
     {"extend", "/locks/extend"},
 };
 
-START_TEST(id_is_canonical_and_works_in_every_call)
+TEST_EACH(id_is_canonical_and_works_in_every_call, ids)
 {
     struct lock lock;
 
@@ -312,10 +299,9 @@ START_TEST(id_is_canonical_and_works_in_every_call)
     answer_expect(lock_extend(server, &lock, 9000), 200, NULL);
     answer_expect(lock_release(server, &lock), 200, NULL);
 }
-END_TEST
 
 /* 255 characters of four bytes: the longest resource there can be. */
-START_TEST(longest_resource_works)
+TEST(longest_resource_works)
 {
     struct lock lock;
     char resource[1024] = "";
@@ -327,9 +313,8 @@ START_TEST(longest_resource_works)
     answer_expect(lock_extend(server, &lock, 9000), 200, NULL);
     answer_expect(lock_release(server, &lock), 200, NULL);
 }
-END_TEST
 
-START_TEST(percent_encoded_id_is_decoded_once)
+TEST(percent_encoded_id_is_decoded_once)
 {
     struct lock lock;
 
@@ -341,10 +326,9 @@ START_TEST(percent_encoded_id_is_decoded_once)
     a = HTTP(server, .method = "GET", .path = "/locks/%7EYS9i");
     answer_expect(a, 404, "lock_not_found");
 }
-END_TEST
 
 /* A hold of one TTL at most: the first extend would pass it. */
-START_TEST(extend_beyond_max_hold_is_refused)
+TEST(extend_beyond_max_hold_is_refused)
 {
     struct world own;
     struct lock lock;
@@ -358,9 +342,8 @@ START_TEST(extend_beyond_max_hold_is_refused)
     answer_expect(lock_release(&own.servers[0], &lock), 200, NULL);
     world_stop(&own);
 }
-END_TEST
 
-START_TEST(key_prefix_is_put_in_front)
+TEST(key_prefix_is_put_in_front)
 {
     struct world own;
     struct lock lock;
@@ -373,33 +356,4 @@ START_TEST(key_prefix_is_put_in_front)
     ck_assert_int_eq(
         node_integer(&own.nodes[0], "EXISTS redlock:redlockd:state"), 1);
     world_stop(&own);
-}
-END_TEST
-
-Suite *check_api(void)
-{
-    Suite *suite = suite_create("api");
-    TCase *tcase = tcase_create("api");
-
-    tcase_set_timeout(tcase, 60);
-    tcase_add_unchecked_fixture(tcase, set_up, tear_down);
-    tcase_add_test(tcase, acquire_answers_as_documented);
-    tcase_add_test(tcase, key_on_the_nodes_is_resource_and_token);
-    tcase_add_test(tcase, life_of_a_lock);
-    tcase_add_test(tcase, held_lock_is_refused_with_its_holder);
-    tcase_add_test(tcase, problem_of_a_lock_names_it);
-    tcase_add_test(tcase, each_grant_has_a_new_token_and_a_higher_number);
-    tcase_add_test(tcase, omitted_ttl_is_the_default);
-    tcase_add_test(tcase, shortest_and_longest_ttl_are_accepted);
-    tcase_add_test(tcase, extend_takes_the_token_from_header_or_body);
-    tcase_add_test(tcase, shorter_extend_shortens_the_answer_not_the_key);
-    tcase_add_test(tcase, release_takes_the_token_from_header_or_body);
-    tcase_add_loop_test(tcase, id_is_canonical_and_works_in_every_call, 0,
-                        COUNT(ids));
-    tcase_add_test(tcase, longest_resource_works);
-    tcase_add_test(tcase, percent_encoded_id_is_decoded_once);
-    tcase_add_test(tcase, extend_beyond_max_hold_is_refused);
-    tcase_add_test(tcase, key_prefix_is_put_in_front);
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

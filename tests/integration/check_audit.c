@@ -16,8 +16,6 @@
 #include "tally.h"
 #include "waiter.h"
 
-Suite *check_audit(void);
-
 enum { N = 3, SOON_MS = 20000, CLIENTS = 4, ROTATIONS = 8 };
 
 static struct world world;
@@ -153,7 +151,9 @@ static void play_wait(void)
     answer_expect(lock_release(server, &verdict.lock), 200, NULL);
 }
 
-START_TEST(each_event_has_its_line_before_the_answer)
+SUITE(audit, .timeout_s = 120);
+
+TEST_RANGE(each_event_has_its_line_before_the_answer, 0, 2)
 {
     auditlog_name(dir, path);
     auditlog_start(&world, N, path, _i == 0 ? "" : "--log-format json");
@@ -173,10 +173,9 @@ START_TEST(each_event_has_its_line_before_the_answer)
     ck_assert_ptr_null(strstr(text, KEY));
     free(text);
 }
-END_TEST
 
 /* Each line of the log is JSON, too. */
-START_TEST(a_trace_leads_from_the_log_to_the_audit_log)
+TEST(a_trace_leads_from_the_log_to_the_audit_log)
 {
     auditlog_name(dir, path);
     auditlog_start(&world, N, path, "--log-format json");
@@ -205,10 +204,9 @@ START_TEST(a_trace_leads_from_the_log_to_the_audit_log)
     ck_assert_ptr_nonnull(strstr(log, ",\"trace_id\":\"" TRACE_ID "\","));
     free(log);
 }
-END_TEST
 
 /* As many as the metrics count, and of each grant that was told before. */
-START_TEST(grants_that_nobody_took_are_told)
+TEST(grants_that_nobody_took_are_told)
 {
     auditlog_name(dir, path);
     auditlog_start(&world, N, path, "");
@@ -230,7 +228,6 @@ START_TEST(grants_that_nobody_took_are_told)
         tally.undelivered);
     world_stop(&world);
 }
-END_TEST
 
 /* ---- rotation ----------------------------------------------------------- */
 
@@ -275,7 +272,7 @@ static void rotate(int number)
     WAIT_UNTIL(SOON_MS, exists(path));
 }
 
-START_TEST(a_rotation_loses_and_tears_no_line)
+TEST(a_rotation_loses_and_tears_no_line)
 {
     struct counted sum = {0}, counted;
     struct tally tally = {0};
@@ -313,18 +310,4 @@ START_TEST(a_rotation_loses_and_tears_no_line)
     ck_assert_int_eq(tally.grants, sum.grants);
     ck_assert_int_eq(tally.releases, sum.releases);
     ck_assert_int_eq(tally.lost, 0);
-}
-END_TEST
-
-Suite *check_audit(void)
-{
-    Suite *suite = suite_create("audit");
-    TCase *tcase = tcase_create("audit");
-    tcase_set_timeout(tcase, 120);
-    tcase_add_loop_test(tcase, each_event_has_its_line_before_the_answer, 0, 2);
-    tcase_add_test(tcase, a_trace_leads_from_the_log_to_the_audit_log);
-    tcase_add_test(tcase, grants_that_nobody_took_are_told);
-    tcase_add_test(tcase, a_rotation_loses_and_tears_no_line);
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

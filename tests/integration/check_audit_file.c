@@ -17,17 +17,17 @@
 #include "grant.h"
 #include "tally.h"
 
-Suite *check_audit_file(void);
-
 enum { N = 3, SOON_MS = 20000, LONG_NAMES = 15 };
 
 static struct world world;
 static const struct server *const server = &world.servers[0];
 static char dir[PATH_SIZE], path[PATH_SIZE];
 
+SUITE(audit_file, .timeout_s = 120);
+
 /* ---- the file ----------------------------------------------------------- */
 
-START_TEST(without_a_new_file_the_old_one_goes_on)
+TEST(without_a_new_file_the_old_one_goes_on)
 {
     char moved[PATH_SIZE + 16];
     auditlog_name(dir, path);
@@ -42,7 +42,6 @@ START_TEST(without_a_new_file_the_old_one_goes_on)
     ck_assert_int_eq(tally_file(moved).grants, 2);
     world_stop(&world);
 }
-END_TEST
 
 /* ---- files that take no lines ------------------------------------------- */
 
@@ -101,7 +100,7 @@ static void read_fifo(int fd, struct tally *tally, int lines)
     }
 }
 
-START_TEST(a_reader_that_stopped_keeps_nobody_from_locking)
+TEST(a_reader_that_stopped_keeps_nobody_from_locking)
 {
     struct tally tally = {0};
     auditlog_name(dir, path);
@@ -118,7 +117,6 @@ START_TEST(a_reader_that_stopped_keeps_nobody_from_locking)
     world_stop(&world);
     ck_assert(server_count_log(server, "level=error event=audit_lines_lost "));
 }
-END_TEST
 
 /* In a name space of its own; false: this process may not. */
 static bool mount_small_disk(void)
@@ -135,7 +133,7 @@ static int count_told(void)
     return tally.grants + tally.releases + tally.lost;
 }
 
-START_TEST(a_full_disk_keeps_nobody_from_locking)
+TEST(a_full_disk_keeps_nobody_from_locking)
 {
     auditlog_name(dir, path);
     if (!mount_small_disk()) {
@@ -153,10 +151,9 @@ START_TEST(a_full_disk_keeps_nobody_from_locking)
     ck_assert_int_eq(tally_file(path).lost, lost());
     world_stop(&world);
 }
-END_TEST
 
 /* Nor does the limit of the size of its files end the server. */
-START_TEST(a_limit_of_file_sizes_keeps_nobody_from_locking)
+TEST(a_limit_of_file_sizes_keeps_nobody_from_locking)
 {
     struct stat info;
     struct rlimit limit;
@@ -177,11 +174,10 @@ START_TEST(a_limit_of_file_sizes_keeps_nobody_from_locking)
     ck_assert_int_eq(lost(), 0);
     world_stop(&world);
 }
-END_TEST
 
 /* ---- stdout, and what is no file ---------------------------------------- */
 
-START_TEST(lines_go_to_stdout)
+TEST(lines_go_to_stdout)
 {
     (void)snprintf(path, sizeof path, "-");
     auditlog_start(&world, N, path,
@@ -194,12 +190,11 @@ START_TEST(lines_go_to_stdout)
     ck_assert_int_eq(tally.grants, 2);
     ck_assert_int_eq(tally.releases, 2);
 }
-END_TEST
 
 static const char *const bad_files[] = {"/", "/nowhere/audit",
                                         "/dev/null/audit"};
 
-START_TEST(what_is_no_file_is_refused_in_one_line)
+TEST_EACH(what_is_no_file_is_refused_in_one_line, bad_files)
 {
     char *output;
     char *argv[] = {
@@ -211,9 +206,8 @@ START_TEST(what_is_no_file_is_refused_in_one_line)
     ck_assert_str_eq(strchr(output, '\n'), "\n");
     free(output);
 }
-END_TEST
 
-START_TEST(a_closed_stdout_is_refused)
+TEST(a_closed_stdout_is_refused)
 {
     char command[2 * PATH_SIZE], *output;
     char *argv[] = {"sh", "-c", command, NULL};
@@ -223,22 +217,4 @@ START_TEST(a_closed_stdout_is_refused)
     ck_assert_int_eq(harness_run(argv, NULL, &output), 1);
     ck_assert_ptr_eq(strstr(output, "redlockd: --audit-log: \"-\": "), output);
     free(output);
-}
-END_TEST
-
-Suite *check_audit_file(void)
-{
-    Suite *suite = suite_create("audit_file");
-    TCase *tcase = tcase_create("audit_file");
-    tcase_set_timeout(tcase, 120);
-    tcase_add_test(tcase, without_a_new_file_the_old_one_goes_on);
-    tcase_add_test(tcase, a_reader_that_stopped_keeps_nobody_from_locking);
-    tcase_add_test(tcase, a_full_disk_keeps_nobody_from_locking);
-    tcase_add_test(tcase, a_limit_of_file_sizes_keeps_nobody_from_locking);
-    tcase_add_test(tcase, lines_go_to_stdout);
-    tcase_add_loop_test(tcase, what_is_no_file_is_refused_in_one_line, 0,
-                        (int)(sizeof bad_files / sizeof *bad_files));
-    tcase_add_test(tcase, a_closed_stdout_is_refused);
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

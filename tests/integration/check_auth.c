@@ -8,8 +8,6 @@
 
 #include "auth.h"
 
-Suite *check_auth(void);
-
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 #define KEY "Idempotency-Key: 6f1c27a5-b9d0-4e6e-8f1c-27a5b9d04e6e"
 
@@ -47,7 +45,9 @@ static const struct {
     {"GET", "/locks/~", NULL},
 };
 
-START_TEST(who_is_not_known_is_refused)
+SUITE(auth, .timeout_s = 60, .set_up_once = start, .tear_down_once = finish);
+
+TEST_EACH(who_is_not_known_is_refused, calls)
 {
     for (int i = 0; i < 2; i++) {
         const struct answer *a =
@@ -63,18 +63,16 @@ START_TEST(who_is_not_known_is_refused)
             answer_expect(a, 401, "unauthorized");
     }
 }
-END_TEST
 
 static const char *const open_paths[] = {
     "/livez",   "/readyz",   "/",     "/page.css",
     "/page.js", "/page.svg", "/docs", "/openapi.yaml",
 };
 
-START_TEST(some_paths_are_open)
+TEST_EACH(some_paths_are_open, open_paths)
 {
     ck_assert_int_eq(http_probe(server, open_paths[_i]), 200);
 }
-END_TEST
 
 #define ASK(authorization)                                                     \
     "GET /nodes HTTP/1.1\r\nHost: x\r\n" authorization "\r\n"
@@ -113,7 +111,7 @@ static const struct {
     {"GET /%6eodes HTTP/1.1\r\nHost: x\r\n\r\n", 404},
 };
 
-START_TEST(a_head_is_read_in_one_way)
+TEST_EACH(a_head_is_read_in_one_way, heads)
 {
     char out[8192];
     int status = raw_status(server, heads[_i].text, strlen(heads[_i].text), out,
@@ -121,10 +119,9 @@ START_TEST(a_head_is_read_in_one_way)
     ck_assert_msg(status == heads[_i].status, "%d for %s", status,
                   heads[_i].text);
 }
-END_TEST
 
 /* Whatever the library makes of it, it is not another token. */
-START_TEST(a_folded_head_opens_nothing)
+TEST(a_folded_head_opens_nothing)
 {
     static const char *const folded[] = {
         ASK("Authorization: Bearer re\r\n d\r\n"),
@@ -141,9 +138,8 @@ START_TEST(a_folded_head_opens_nothing)
                       folded[i]);
     }
 }
-END_TEST
 
-START_TEST(a_long_token_is_refused)
+TEST(a_long_token_is_refused)
 {
     static const int lengths[] = {64, 1000, 5000, 10000, 100000};
     for (size_t i = 0; i < COUNT(lengths); i++) {
@@ -156,7 +152,6 @@ START_TEST(a_long_token_is_refused)
         free(text);
     }
 }
-END_TEST
 
 /* ---- bodies of what is refused ------------------------------------------ */
 
@@ -182,7 +177,7 @@ static void ask_twice(int body_len, const char *fields, bool is_kept)
     free(body);
 }
 
-START_TEST(a_refusal_keeps_the_connection_if_the_body_is_small)
+TEST(a_refusal_keeps_the_connection_if_the_body_is_small)
 {
     ask_twice(0, "", true);
     ask_twice(2, "Content-Type: application/json\r\n", true);
@@ -191,11 +186,10 @@ START_TEST(a_refusal_keeps_the_connection_if_the_body_is_small)
     ask_twice(2000000, "", false);
     ask_twice(5, "Expect: 100-continue\r\n", false);
 }
-END_TEST
 
 /* ---- 403 ---------------------------------------------------------------- */
 
-START_TEST(scopes_are_needed)
+TEST(scopes_are_needed)
 {
     struct lock lock;
     char target[1700];
@@ -210,7 +204,6 @@ START_TEST(scopes_are_needed)
     answer_expect(AUTH(server, "blue", .method = "DELETE", .path = target), 200,
                   NULL);
 }
-END_TEST
 
 static const struct {
     const char *json;
@@ -235,7 +228,7 @@ static const struct {
     {"{\"resource\":\"r/\\u0000\"}", 400},
 };
 
-START_TEST(acquires_need_a_prefix)
+TEST_EACH(acquires_need_a_prefix, acquires)
 {
     struct lock lock;
     const struct answer *a =
@@ -247,9 +240,8 @@ START_TEST(acquires_need_a_prefix)
     if (a->status == 201)
         answer_expect(auth_release(server, "red", &lock), 200, NULL);
 }
-END_TEST
 
-START_TEST(ids_need_a_prefix)
+TEST(ids_need_a_prefix)
 {
     struct lock lock;
     char target[1700];
@@ -267,9 +259,8 @@ START_TEST(ids_need_a_prefix)
     answer_expect(AUTH(server, "red", .method = "GET", .path = "/locks/%67"),
                   403, "forbidden");
 }
-END_TEST
 
-START_TEST(a_locks_token_is_good_for_all_within_the_prefix)
+TEST(a_locks_token_is_good_for_all_within_the_prefix)
 {
     struct lock lock;
     char target[1700];
@@ -282,11 +273,10 @@ START_TEST(a_locks_token_is_good_for_all_within_the_prefix)
                   200, NULL);
     answer_expect(auth_release(server, "green", &lock), 200, NULL);
 }
-END_TEST
 
 /* ---- owner and key ------------------------------------------------------ */
 
-START_TEST(the_identity_is_the_owner)
+TEST(the_identity_is_the_owner)
 {
     struct lock lock;
     const struct answer *a =
@@ -302,9 +292,8 @@ START_TEST(the_identity_is_the_owner)
     ck_assert_str_eq(answer_text(a, "owner"), "me");
     answer_expect(auth_release(server, "red", &lock), 200, NULL);
 }
-END_TEST
 
-START_TEST(another_identity_cannot_repeat_an_acquire)
+TEST(another_identity_cannot_repeat_an_acquire)
 {
     static const char json[] = "{\"resource\":\"shared /k\"}";
     answer_expect(AUTH(server, "red", .method = "POST", .path = "/locks",
@@ -317,7 +306,6 @@ START_TEST(another_identity_cannot_repeat_an_acquire)
                        .json = json, .headers = {KEY}),
                   200, NULL);
 }
-END_TEST
 
 /* ---- lists -------------------------------------------------------------- */
 
@@ -329,7 +317,7 @@ static int count_listed(const char *token, const char *target)
     return (int)json_array_size(json_object_get(a->json, "locks"));
 }
 
-START_TEST(lists_show_what_lies_inside)
+TEST(lists_show_what_lies_inside)
 {
     static const char *const resources[] = {"r/l1", "r/l2", "g/l1", "shared /l",
                                             "l"};
@@ -357,11 +345,10 @@ START_TEST(lists_show_what_lies_inside)
     for (size_t i = 0; i < COUNT(resources); i++)
         answer_expect(auth_release(server, "blue", &locks[i]), 200, NULL);
 }
-END_TEST
 
 /* ---- metrics ------------------------------------------------------------ */
 
-START_TEST(what_identities_ask_is_counted)
+TEST(what_identities_ask_is_counted)
 {
     static const char allowed[] =
         "redlockd_identity_requests_total{identity=\"green\","
@@ -382,34 +369,4 @@ START_TEST(what_identities_ask_is_counted)
     ck_assert(auth_metric(server, "blue", forbidden) == was_forbidden + 2);
     ck_assert(auth_metric(server, "blue", "\nredlockd_unauthorized_total ") ==
               strangers + 1);
-}
-END_TEST
-
-static TCase *requests(void)
-{
-    TCase *tc = tcase_create("requests");
-    tcase_set_timeout(tc, 60);
-    tcase_add_unchecked_fixture(tc, start, finish);
-    tcase_add_loop_test(tc, who_is_not_known_is_refused, 0, (int)COUNT(calls));
-    tcase_add_loop_test(tc, some_paths_are_open, 0, (int)COUNT(open_paths));
-    tcase_add_loop_test(tc, a_head_is_read_in_one_way, 0, (int)COUNT(heads));
-    tcase_add_test(tc, a_folded_head_opens_nothing);
-    tcase_add_test(tc, a_long_token_is_refused);
-    tcase_add_test(tc, a_refusal_keeps_the_connection_if_the_body_is_small);
-    tcase_add_test(tc, scopes_are_needed);
-    tcase_add_loop_test(tc, acquires_need_a_prefix, 0, (int)COUNT(acquires));
-    tcase_add_test(tc, ids_need_a_prefix);
-    tcase_add_test(tc, a_locks_token_is_good_for_all_within_the_prefix);
-    tcase_add_test(tc, the_identity_is_the_owner);
-    tcase_add_test(tc, another_identity_cannot_repeat_an_acquire);
-    tcase_add_test(tc, lists_show_what_lies_inside);
-    tcase_add_test(tc, what_identities_ask_is_counted);
-    return tc;
-}
-
-Suite *check_auth(void)
-{
-    Suite *suite = suite_create("auth");
-    suite_add_tcase(suite, requests());
-    return suite;
 }

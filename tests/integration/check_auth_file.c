@@ -11,10 +11,6 @@
 #include "auth.h"
 #include "waiter.h"
 
-Suite *check_auth_file(void);
-
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-
 enum { N = 3, SOON_MS = 9000 };
 
 static struct world world;
@@ -34,9 +30,12 @@ static void finish(void)
 #define ASK(authorization)                                                     \
     "GET /nodes HTTP/1.1\r\nHost: x\r\n" authorization "\r\n"
 
+SUITE(auth_file, .timeout_s = 60, .set_up_once = start,
+      .tear_down_once = finish);
+
 /* ---- reload ------------------------------------------------------------- */
 
-START_TEST(a_reload_changes_who_may_ask)
+TEST(a_reload_changes_who_may_ask)
 {
     char out[8192];
     static const char ask[] = ASK("Authorization: Bearer red\r\n");
@@ -56,7 +55,6 @@ START_TEST(a_reload_changes_who_may_ask)
     answer_expect(AUTH(server, "red", .method = "GET", .path = "/nodes"), 200,
                   NULL);
 }
-END_TEST
 
 static const struct {
     const char *text, *says;
@@ -69,7 +67,7 @@ static const struct {
     {"red " AUTH_RED " root\n", ":1: the third word"},
 };
 
-START_TEST(a_bad_reload_changes_nothing)
+TEST_EACH(a_bad_reload_changes_nothing, bad_files)
 {
     int before = server_count_log(server, bad_files[_i].says);
     auth_reload(server, path, bad_files[_i].text);
@@ -78,9 +76,8 @@ START_TEST(a_bad_reload_changes_nothing)
                   NULL);
     auth_reload(server, path, auth_standard);
 }
-END_TEST
 
-START_TEST(a_file_that_is_gone_changes_nothing)
+TEST(a_file_that_is_gone_changes_nothing)
 {
     int before = server_count_log(server, "event=auth_file_refused");
     ck_assert_int_eq(unlink(path), 0);
@@ -91,7 +88,6 @@ START_TEST(a_file_that_is_gone_changes_nothing)
                   NULL);
     auth_reload(server, path, auth_standard);
 }
-END_TEST
 
 static int send_waiting(const char *resource)
 {
@@ -107,7 +103,7 @@ static int send_waiting(const char *resource)
     return fd;
 }
 
-START_TEST(who_is_removed_while_it_waits_still_gets_its_lock)
+TEST(who_is_removed_while_it_waits_still_gets_its_lock)
 {
     struct lock lock;
     answer_expect(auth_acquire(server, "red", "{\"resource\":\"r/w\"}", &lock),
@@ -122,7 +118,6 @@ START_TEST(who_is_removed_while_it_waits_still_gets_its_lock)
     ck_assert_int_eq(verdict.status, 201);
     auth_reload(server, path, auth_standard);
 }
-END_TEST
 
 /* ---- the start ---------------------------------------------------------- */
 
@@ -152,15 +147,14 @@ static void expect_bad(const char *file, const char *says)
     }
 }
 
-START_TEST(a_bad_file_is_one_line_and_no_start)
+TEST_EACH(a_bad_file_is_one_line_and_no_start, bad_files)
 {
     char file[PATH_SIZE];
     auth_make(file, bad_files[_i].text);
     expect_bad(file, bad_files[_i].says);
 }
-END_TEST
 
-START_TEST(what_is_no_file_is_no_start)
+TEST(what_is_no_file_is_no_start)
 {
     char file[PATH_SIZE], fifo[PATH_SIZE + 8];
     auth_make(file, auth_standard);
@@ -170,9 +164,8 @@ START_TEST(what_is_no_file_is_no_start)
     expect_bad("/tmp", "not a regular file");
     expect_bad("/nonexistent/auth", "no such file");
 }
-END_TEST
 
-START_TEST(a_file_that_others_may_read_is_told)
+TEST(a_file_that_others_may_read_is_told)
 {
     char file[PATH_SIZE], *output;
     auth_make(file, auth_standard);
@@ -185,9 +178,8 @@ START_TEST(a_file_that_others_may_read_is_told)
     ck_assert_ptr_nonnull(strstr(output, "configuration ok"));
     free(output);
 }
-END_TEST
 
-START_TEST(the_health_check_needs_no_token)
+TEST(the_health_check_needs_no_token)
 {
     char listen[32], *output;
     char *argv[] = {(char *)harness_binary(), "--listen", listen,
@@ -196,10 +188,9 @@ START_TEST(the_health_check_needs_no_token)
     ck_assert_int_eq(harness_run(argv, NULL, &output), 0);
     free(output);
 }
-END_TEST
 
 /* Here it is only this machine that could connect; 127.1 does not show it. */
-START_TEST(an_open_server_is_told)
+TEST(an_open_server_is_told)
 {
     struct server *open = &world.servers[1];
     char options[64];
@@ -210,26 +201,4 @@ START_TEST(an_open_server_is_told)
     ck_assert_int_eq(server_count_log(open, "event=open_to_all"), 1);
     ck_assert_int_eq(server_count_log(server, "event=open_to_all"), 0);
     world_stop_server(&world, 1);
-}
-END_TEST
-
-Suite *check_auth_file(void)
-{
-    Suite *suite = suite_create("auth_file");
-    TCase *tc = tcase_create("files");
-    tcase_set_timeout(tc, 60);
-    tcase_add_unchecked_fixture(tc, start, finish);
-    tcase_add_test(tc, a_reload_changes_who_may_ask);
-    tcase_add_loop_test(tc, a_bad_reload_changes_nothing, 0,
-                        (int)COUNT(bad_files));
-    tcase_add_test(tc, a_file_that_is_gone_changes_nothing);
-    tcase_add_test(tc, who_is_removed_while_it_waits_still_gets_its_lock);
-    tcase_add_loop_test(tc, a_bad_file_is_one_line_and_no_start, 0,
-                        (int)COUNT(bad_files));
-    tcase_add_test(tc, what_is_no_file_is_no_start);
-    tcase_add_test(tc, a_file_that_others_may_read_is_told);
-    tcase_add_test(tc, the_health_check_needs_no_token);
-    tcase_add_test(tc, an_open_server_is_told);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

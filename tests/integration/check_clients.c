@@ -14,8 +14,6 @@
 #include "http.h"
 #include "node.h"
 
-Suite *check_clients(void);
-
 enum { N = 3, IDLE = 5000, DRIP_MS = 250, TEXT_SIZE = 1024 };
 
 static struct world world;
@@ -69,12 +67,14 @@ static double grants_answered(void)
     return count < 0 ? 0 : count; /* none is not told */
 }
 
+SUITE(clients, .timeout_s = 120);
+
 /*
  * One after the other is served; the key may be free between two of them. On a
  * busy machine a grant may be answered before its client comes to reset the
  * connection, and stands then: so this is tried again.
  */
-START_TEST(reset_behind_the_request_leaves_no_lock)
+TEST(reset_behind_the_request_leaves_no_lock)
 {
     struct lock lock;
     char resource[32];
@@ -95,7 +95,6 @@ START_TEST(reset_behind_the_request_leaves_no_lock)
     expect_freed(resource);
     world_stop(&world);
 }
-END_TEST
 
 /* The nodes that would decide are paused, so the operation is under way. */
 static void leave_while_running(void (*leave)(int fd), const char *resource)
@@ -120,17 +119,15 @@ static void leave_politely(int fd)
     close(fd);
 }
 
-START_TEST(reset_while_the_operation_runs_leaves_no_lock)
+TEST(reset_while_the_operation_runs_leaves_no_lock)
 {
     leave_while_running(raw_reset, "running-reset");
 }
-END_TEST
 
-START_TEST(close_while_the_operation_runs_leaves_no_lock)
+TEST(close_while_the_operation_runs_leaves_no_lock)
 {
     leave_while_running(leave_politely, "running-close");
 }
-END_TEST
 
 /*
  * The nodes have granted, and their replies lie in the server's sockets beside
@@ -153,17 +150,15 @@ static void leave_before_the_answer(void (*leave)(int fd), const char *resource)
     world_stop(&world);
 }
 
-START_TEST(story_18_reset_before_the_answer_releases_the_grant)
+TEST(story_18_reset_before_the_answer_releases_the_grant)
 {
     leave_before_the_answer(raw_reset, "granted-reset");
 }
-END_TEST
 
-START_TEST(story_18_close_before_the_answer_releases_the_grant)
+TEST(story_18_close_before_the_answer_releases_the_grant)
 {
     leave_before_the_answer(leave_politely, "granted-close");
 }
-END_TEST
 
 /* ---- clients that leave behind their answer ------------------------------ */
 
@@ -238,7 +233,8 @@ static void acquire_and_end(const struct ending *ending, const char *resource,
         close(fd);
 }
 
-START_TEST(story_36_what_was_answered_is_held_however_the_connection_ends)
+TEST_EACH(story_36_what_was_answered_is_held_however_the_connection_ends,
+          endings)
 {
     const struct ending *ending = &endings[_i];
     char resource[32];
@@ -260,9 +256,8 @@ START_TEST(story_36_what_was_answered_is_held_however_the_connection_ends)
         http_metric(server, "redlockd_undelivered_grants_total"), 0);
     world_stop(&world);
 }
-END_TEST
 
-START_TEST(what_nobody_read_ends_with_its_ttl)
+TEST(what_nobody_read_ends_with_its_ttl)
 {
     static const struct ending unread = {.is_unread = true, .is_reset = true};
 
@@ -272,13 +267,12 @@ START_TEST(what_nobody_read_ends_with_its_ttl)
     expect_freed("unread");
     world_stop(&world);
 }
-END_TEST
 
 /*
  * A half-closed connection may count as left, or be answered; but a lock
  * without an answer must not stay.
  */
-START_TEST(half_close_leaves_no_lock_without_an_answer)
+TEST(half_close_leaves_no_lock_without_an_answer)
 {
     char out[4096];
 
@@ -296,7 +290,6 @@ START_TEST(half_close_leaves_no_lock_without_an_answer)
     }
     world_stop(&world);
 }
-END_TEST
 
 /* ---- clients that drip --------------------------------------------------- */
 
@@ -317,7 +310,7 @@ static bool is_cut_off(int fd)
     return poll(&look, 1, 0) == 1;
 }
 
-START_TEST(slow_drip_in_head_and_body_is_cut)
+TEST(slow_drip_in_head_and_body_is_cut)
 {
     static const char head[] = "GET /livez HTTP/1.1\r\nHost: x\r\nX-Long: ";
     static const char body[] = "POST /locks HTTP/1.1\r\nHost: x\r\n"
@@ -355,10 +348,9 @@ START_TEST(slow_drip_in_head_and_body_is_cut)
         close(fds[i]);
     world_stop(&world);
 }
-END_TEST
 
 /* A slow request that is done within the deadline is served. */
-START_TEST(request_in_small_pieces_is_served)
+TEST(request_in_small_pieces_is_served)
 {
     char out[4096];
 
@@ -374,7 +366,6 @@ START_TEST(request_in_small_pieces_is_served)
     close(fd);
     world_stop(&world);
 }
-END_TEST
 
 /* ---- many clients -------------------------------------------------------- */
 
@@ -388,7 +379,7 @@ static void raise_descriptors(void)
     ck_assert_uint_gt(limit.rlim_cur, IDLE + 100);
 }
 
-START_TEST(five_thousand_idle_connections_hinder_nobody)
+TEST(five_thousand_idle_connections_hinder_nobody)
 {
     static int fds[IDLE];
     struct lock lock;
@@ -411,28 +402,4 @@ START_TEST(five_thousand_idle_connections_hinder_nobody)
         close(fds[i]);
     WAIT_UNTIL(20000, http_metric(server, "redlockd_connections") < 10);
     world_stop(&world);
-}
-END_TEST
-
-Suite *check_clients(void)
-{
-    Suite *suite = suite_create("clients");
-    TCase *tcase = tcase_create("clients");
-
-    tcase_set_timeout(tcase, 120);
-    tcase_add_test(tcase, reset_behind_the_request_leaves_no_lock);
-    tcase_add_test(tcase, reset_while_the_operation_runs_leaves_no_lock);
-    tcase_add_test(tcase, close_while_the_operation_runs_leaves_no_lock);
-    tcase_add_test(tcase, story_18_reset_before_the_answer_releases_the_grant);
-    tcase_add_test(tcase, story_18_close_before_the_answer_releases_the_grant);
-    tcase_add_loop_test(
-        tcase, story_36_what_was_answered_is_held_however_the_connection_ends,
-        0, (int)(sizeof endings / sizeof *endings));
-    tcase_add_test(tcase, what_nobody_read_ends_with_its_ttl);
-    tcase_add_test(tcase, half_close_leaves_no_lock_without_an_answer);
-    tcase_add_test(tcase, slow_drip_in_head_and_body_is_cut);
-    tcase_add_test(tcase, request_in_small_pieces_is_served);
-    tcase_add_test(tcase, five_thousand_idle_connections_hinder_nobody);
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

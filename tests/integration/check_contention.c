@@ -11,8 +11,6 @@
 #include "http.h"
 #include "node.h"
 
-Suite *check_contention(void);
-
 enum { N = 5, WORKERS = 16, HOLD_MS = 5, POLL_MS = 50, RUN_MS = 5000 };
 
 /* What the workers share with the test. */
@@ -125,7 +123,9 @@ static int contend(int poll_ms)
     return atomic_load(&contest->hand_overs);
 }
 
-START_TEST(who_waits_as_told_gets_it_as_often_as_who_polls)
+SUITE(contention, .timeout_s = 120, .set_up = setup, .tear_down = teardown);
+
+TEST(who_waits_as_told_gets_it_as_often_as_who_polls)
 {
     int polling = contend(POLL_MS);
     int told = contend(0);
@@ -133,7 +133,6 @@ START_TEST(who_waits_as_told_gets_it_as_often_as_who_polls)
     for (int i = 0; i < WORKERS; i++)
         ck_assert_int_gt(atomic_load(&contest->grants[i]), 0);
 }
-END_TEST
 
 /* All come at once, each for one turn. */
 static int64_t burst(int poll_ms)
@@ -146,21 +145,8 @@ static int64_t burst(int poll_ms)
     return took_ms;
 }
 
-START_TEST(a_burst_is_served_as_fast_as_by_polling)
+TEST(a_burst_is_served_as_fast_as_by_polling)
 {
     int64_t polling_ms = burst(POLL_MS);
     ck_assert_int_le(burst(0), polling_ms * 3 + 500);
-}
-END_TEST
-
-Suite *check_contention(void)
-{
-    Suite *suite = suite_create("contention");
-    TCase *tcase = tcase_create("retry_after_ms");
-    tcase_set_timeout(tcase, 120);
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_test(tcase, who_waits_as_told_gets_it_as_often_as_who_polls);
-    tcase_add_test(tcase, a_burst_is_served_as_fast_as_by_polling);
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

@@ -9,8 +9,6 @@
 
 #include "http.h"
 
-Suite *check_drain(void);
-
 static struct world world;
 static struct server *const server = &world.servers[0];
 
@@ -25,7 +23,9 @@ static void expect_end(void)
     world_stop(&world);
 }
 
-START_TEST(drain_is_told_to_balancers_and_fails_nobody)
+SUITE(drain, .timeout_s = 60);
+
+TEST(drain_is_told_to_balancers_and_fails_nobody)
 {
     struct lock lock;
 
@@ -44,10 +44,9 @@ START_TEST(drain_is_told_to_balancers_and_fails_nobody)
     kill(server->pid, SIGTERM); /* the second: at once */
     expect_end();
 }
-END_TEST
 
 /* With nothing in flight, too. */
-START_TEST(drain_lasts_as_long_as_is_configured)
+TEST(drain_lasts_as_long_as_is_configured)
 {
     world_start(&world, 1, "--drain-ms 2500");
     int64_t start_ms = harness_now_ms();
@@ -55,15 +54,13 @@ START_TEST(drain_lasts_as_long_as_is_configured)
     expect_end();
     ck_assert_int_ge(harness_now_ms() - start_ms, 2490);
 }
-END_TEST
 
-START_TEST(interrupt_waits_for_no_balancer)
+TEST(interrupt_waits_for_no_balancer)
 {
     world_start(&world, 1, "--drain-ms 600000");
     kill(server->pid, SIGINT);
     expect_end();
 }
-END_TEST
 
 static const char head[] =
     "POST /locks HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
@@ -79,7 +76,7 @@ static double in_flight(void)
 }
 
 /* New locks would only put off the end. */
-START_TEST(drain_that_is_over_refuses_new_locks)
+TEST(drain_that_is_over_refuses_new_locks)
 {
     world_start(&world, 1, "");
     int fd = raw_connect(server);
@@ -93,10 +90,9 @@ START_TEST(drain_that_is_over_refuses_new_locks)
     http_disconnect();
     expect_end();
 }
-END_TEST
 
 /* Requests that wait for silent nodes are answered before the end. */
-START_TEST(drain_answers_what_is_in_flight)
+TEST_RANGE(drain_answers_what_is_in_flight, 0, 2)
 {
     static const int signals[] = {SIGTERM, SIGINT};
     char out[4096];
@@ -113,20 +109,4 @@ START_TEST(drain_answers_what_is_in_flight)
     ck_assert_ptr_nonnull(strstr(out, " 503 "));
     close(fd);
     world_stop(&world);
-}
-END_TEST
-
-Suite *check_drain(void)
-{
-    Suite *suite = suite_create("drain");
-    TCase *tcase = tcase_create("drain");
-
-    tcase_set_timeout(tcase, 60);
-    tcase_add_test(tcase, drain_is_told_to_balancers_and_fails_nobody);
-    tcase_add_test(tcase, drain_lasts_as_long_as_is_configured);
-    tcase_add_test(tcase, interrupt_waits_for_no_balancer);
-    tcase_add_test(tcase, drain_that_is_over_refuses_new_locks);
-    tcase_add_loop_test(tcase, drain_answers_what_is_in_flight, 0, 2);
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

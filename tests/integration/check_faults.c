@@ -10,8 +10,6 @@
 #include "http.h"
 #include "node.h"
 
-Suite *check_faults(void);
-
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
 static struct world world;
@@ -29,11 +27,13 @@ static json_int_t cycle(const char *resource)
     return elapsed_ms;
 }
 
+SUITE(faults, .timeout_s = 90);
+
 /*
  * The acquire lies in the socket of a paused node while everything that could
  * take it back dies. It runs after the resume, and must then do nothing.
  */
-START_TEST(story_02_paused_node_leaves_no_orphan)
+TEST(story_02_paused_node_leaves_no_orphan)
 {
     struct node *paused = &world.nodes[0];
     struct lock lock;
@@ -53,9 +53,8 @@ START_TEST(story_02_paused_node_leaves_no_orphan)
     ck_assert_int_eq(world_count_keys(&world, "orphan"), 2);
     world_stop(&world);
 }
-END_TEST
 
-START_TEST(story_13_one_node_with_an_error_fails_no_round)
+TEST(story_13_one_node_with_an_error_fails_no_round)
 {
     world_start(&world, 3, "");
     node_do(&world.nodes[0], "CONFIG SET maxmemory 1");
@@ -67,10 +66,9 @@ START_TEST(story_13_one_node_with_an_error_fails_no_round)
         cycle("error");
     world_stop(&world);
 }
-END_TEST
 
 /* A majority of the configured nodes, no more and no less. */
-START_TEST(story_14_quorum_is_an_integer_majority_of_the_configured)
+TEST_RANGE(story_14_quorum_is_an_integer_majority_of_the_configured, 3, 6)
 {
     int n = _i, q = n / 2 + 1;
 
@@ -87,13 +85,12 @@ START_TEST(story_14_quorum_is_an_integer_majority_of_the_configured)
     cycle("quorum");
     world_stop(&world);
 }
-END_TEST
 
 #define OWN_TOKEN(digit)                                                       \
     "000000000000000" digit ".00112233445566778899aabbccddeeff01234567"
 
 /* Without releases behind lost rounds, the partial keys would block both. */
-START_TEST(story_15_partial_locks_are_released_between_attempts)
+TEST(story_15_partial_locks_are_released_between_attempts)
 {
     struct lock lock;
 
@@ -110,9 +107,8 @@ START_TEST(story_15_partial_locks_are_released_between_attempts)
     }
     world_stop(&world);
 }
-END_TEST
 
-START_TEST(story_17_release_of_an_expired_lock_is_one_clear_answer)
+TEST(story_17_release_of_an_expired_lock_is_one_clear_answer)
 {
     struct lock lock;
 
@@ -124,7 +120,6 @@ START_TEST(story_17_release_of_an_expired_lock_is_one_clear_answer)
     ck_assert_int_lt(harness_now_ms() - start_ms, 1000);
     world_stop(&world);
 }
-END_TEST
 
 static const struct {
     const char *banner, *reply;
@@ -143,7 +138,7 @@ static const struct {
     {NULL, "+"},
 };
 
-START_TEST(story_20_garbage_from_a_node_does_not_end_the_server)
+TEST_EACH(story_20_garbage_from_a_node_does_not_end_the_server, garbage)
 {
     world_start_nodes(&world, 2);
     fake_start(&world, garbage[_i].banner, garbage[_i].reply);
@@ -155,10 +150,9 @@ START_TEST(story_20_garbage_from_a_node_does_not_end_the_server)
     ck_assert_int_eq(answer_int(a, "voting"), 2);
     world_stop(&world);
 }
-END_TEST
 
 /* Nobody waits for a paused minority, and it is not torn from the rest. */
-START_TEST(story_21_paused_minority_stops_no_acquire)
+TEST(story_21_paused_minority_stops_no_acquire)
 {
     world_start(&world, 5, "--node-timeout-ms 3000 " AT_SIGHT);
     node_pause(&world.nodes[0]);
@@ -173,9 +167,8 @@ START_TEST(story_21_paused_minority_stops_no_acquire)
     WAIT_UNTIL(5000, world_count_keys(&world, "paused") == 0);
     world_stop(&world);
 }
-END_TEST
 
-START_TEST(story_21_paused_majority_is_no_quorum_and_heals)
+TEST(story_21_paused_majority_is_no_quorum_and_heals)
 {
     world_start(&world, 5, "--node-timeout-ms 300");
     for (int i = 0; i < 3; i++)
@@ -190,11 +183,10 @@ START_TEST(story_21_paused_majority_is_no_quorum_and_heals)
     cycle("heal");
     world_stop(&world);
 }
-END_TEST
 
 /* It is carried out when the nodes are back: the old validity is worth nothing,
    and the answer must not say that it stands. */
-START_TEST(story_21_release_without_quorum_ends_the_validity)
+TEST(story_21_release_without_quorum_ends_the_validity)
 {
     struct lock lock, next;
 
@@ -214,9 +206,8 @@ START_TEST(story_21_release_without_quorum_ends_the_validity)
     answer_expect(lock_release(server, &next), 200, NULL);
     world_stop(&world);
 }
-END_TEST
 
-START_TEST(story_22_resource_cannot_overwrite_the_bookkeeping)
+TEST(story_22_resource_cannot_overwrite_the_bookkeeping)
 {
     struct lock lock;
 
@@ -231,10 +222,9 @@ START_TEST(story_22_resource_cannot_overwrite_the_bookkeeping)
                      fields);
     world_stop(&world);
 }
-END_TEST
 
 /* A lock where another installation is about to keep its bookkeeping. */
-START_TEST(story_22_resource_cannot_take_the_place_of_anothers_bookkeeping)
+TEST(story_22_resource_cannot_take_the_place_of_anothers_bookkeeping)
 {
     world_start(&world, 1, "");
     answer_expect(lock_acquire(server, "other:redlockd:state", 60000, NULL),
@@ -247,13 +237,12 @@ START_TEST(story_22_resource_cannot_take_the_place_of_anothers_bookkeeping)
     lock_expect_cycle(&world.servers[1], "a");
     world_stop(&world);
 }
-END_TEST
 
 /* Whatever some hand writes into a slot: that slot fails, nothing else does. */
 static const char *const poisons[] = {"9007199254740991", "9007199254740992",
                                       "99999999999999999999", "x"};
 
-START_TEST(story_22_poisoned_slot_stops_nothing_else)
+TEST(story_22_poisoned_slot_stops_nothing_else)
 {
     world_start(&world, 3, "");
     for (size_t i = 0; i < COUNT(poisons); i++) {
@@ -269,7 +258,6 @@ START_TEST(story_22_poisoned_slot_stops_nothing_else)
     cycle("poison");
     world_stop(&world);
 }
-END_TEST
 
 /* ---- fault 24: errors of real nodes -------------------------------------- */
 
@@ -285,7 +273,7 @@ static const struct {
     {"REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE", "read_only"},
 };
 
-START_TEST(story_24_error_of_a_node_is_named_and_never_held)
+TEST_EACH(story_24_error_of_a_node_is_named_and_never_held, errors)
 {
     world_start(&world, 1, "");
     cycle("named");
@@ -300,10 +288,9 @@ START_TEST(story_24_error_of_a_node_is_named_and_never_held)
     answer_expect(lock_release(server, &lock), 200, NULL);
     world_stop(&world);
 }
-END_TEST
 
 /* Nobody may take it, but the nodes are as well as ever. */
-START_TEST(story_24_a_refused_key_is_told_and_stops_nothing_else)
+TEST(story_24_a_refused_key_is_told_and_stops_nothing_else)
 {
     struct lock lock;
 
@@ -333,9 +320,8 @@ START_TEST(story_24_a_refused_key_is_told_and_stops_nothing_else)
     cycle("other"); /* a minority that refuses stops nobody */
     world_stop(&world);
 }
-END_TEST
 
-START_TEST(story_24_flushed_scripts_are_loaded_again)
+TEST(story_24_flushed_scripts_are_loaded_again)
 {
     struct lock lock;
 
@@ -349,10 +335,9 @@ START_TEST(story_24_flushed_scripts_are_loaded_again)
                lock_acquire(server, "noscript", 9000, &lock)->status == 201);
     world_stop(&world);
 }
-END_TEST
 
 /* A script without end: the node says BUSY to everything but SCRIPT KILL. */
-START_TEST(story_24_busy_node_is_named)
+TEST(story_24_busy_node_is_named)
 {
     struct lock lock;
 
@@ -375,7 +360,6 @@ START_TEST(story_24_busy_node_is_named)
     redisFree(other);
     world_stop(&world);
 }
-END_TEST
 
 /* ---- fault 24: errors that only a handshake meets ------------------------ */
 
@@ -402,7 +386,7 @@ static bool has_state(int node, const char *state)
     return strcmp(answer_text(a, path), state) == 0;
 }
 
-START_TEST(story_24_error_in_the_handshake_is_named)
+TEST_EACH(story_24_error_in_the_handshake_is_named, handshakes)
 {
     world_start_nodes(&world, 2);
     fake_start(&world, NULL, handshakes[_i].reply);
@@ -412,40 +396,4 @@ START_TEST(story_24_error_in_the_handshake_is_named)
     for (int i = 0; i < 10; i++)
         cycle("handshake");
     world_stop(&world);
-}
-END_TEST
-
-Suite *check_faults(void)
-{
-    Suite *suite = suite_create("faults");
-    TCase *tcase = tcase_create("faults");
-
-    tcase_set_timeout(tcase, 90);
-    tcase_add_test(tcase, story_02_paused_node_leaves_no_orphan);
-    tcase_add_test(tcase, story_13_one_node_with_an_error_fails_no_round);
-    tcase_add_loop_test(
-        tcase, story_14_quorum_is_an_integer_majority_of_the_configured, 3, 6);
-    tcase_add_test(tcase, story_15_partial_locks_are_released_between_attempts);
-    tcase_add_test(tcase,
-                   story_17_release_of_an_expired_lock_is_one_clear_answer);
-    tcase_add_loop_test(tcase,
-                        story_20_garbage_from_a_node_does_not_end_the_server, 0,
-                        COUNT(garbage));
-    tcase_add_test(tcase, story_21_paused_minority_stops_no_acquire);
-    tcase_add_test(tcase, story_21_paused_majority_is_no_quorum_and_heals);
-    tcase_add_test(tcase, story_21_release_without_quorum_ends_the_validity);
-    tcase_add_test(tcase, story_22_resource_cannot_overwrite_the_bookkeeping);
-    tcase_add_test(
-        tcase, story_22_resource_cannot_take_the_place_of_anothers_bookkeeping);
-    tcase_add_test(tcase, story_22_poisoned_slot_stops_nothing_else);
-    tcase_add_loop_test(tcase, story_24_error_of_a_node_is_named_and_never_held,
-                        0, COUNT(errors));
-    tcase_add_test(tcase,
-                   story_24_a_refused_key_is_told_and_stops_nothing_else);
-    tcase_add_test(tcase, story_24_flushed_scripts_are_loaded_again);
-    tcase_add_test(tcase, story_24_busy_node_is_named);
-    tcase_add_loop_test(tcase, story_24_error_in_the_handshake_is_named, 0,
-                        COUNT(handshakes));
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

@@ -14,8 +14,6 @@
 #include "http.h"
 #include "node.h"
 
-Suite *check_fence(void);
-
 enum { N = 5, WORKERS = 4, RESOURCES = 16, GRANTS = 3000 };
 
 #define HOUR_US 3600000000LL
@@ -135,7 +133,9 @@ static void restart_each_node(struct store *store)
     }
 }
 
-START_TEST(story_08_numbers_rise_over_servers_and_restarted_nodes)
+SUITE(fence, .timeout_s = 900);
+
+TEST(story_08_numbers_rise_over_servers_and_restarted_nodes)
 {
     struct store *store = store_new();
     pid_t workers[WORKERS];
@@ -153,10 +153,9 @@ START_TEST(story_08_numbers_rise_over_servers_and_restarted_nodes)
     ck_assert_int_ge(atomic_load(&store->grants), grants_wanted());
     world_stop(&world);
 }
-END_TEST
 
 /* What the second server grants is above what the first one granted. */
-START_TEST(numbers_rise_from_server_to_server)
+TEST(numbers_rise_from_server_to_server)
 {
     struct lock lock, before = {.number = 0};
 
@@ -175,10 +174,9 @@ START_TEST(numbers_rise_from_server_to_server)
     }
     world_stop(&world);
 }
-END_TEST
 
 /* All clocks were an hour ahead once, and gave out a number: for so long. */
-START_TEST(numbers_of_clocks_that_were_ahead_are_named)
+TEST(numbers_of_clocks_that_were_ahead_are_named)
 {
     static const char raise[] =
         "local s = redis.call('HGETALL', KEYS[1]) for i = 1, #s, 2 do "
@@ -199,19 +197,4 @@ START_TEST(numbers_of_clocks_that_were_ahead_are_named)
     ck_assert_ptr_nonnull(strstr(answer_text(answer, "detail"), "once ahead"));
     answer_expect(lock_acquire(server, "other", 9000, &lock), 201, NULL);
     world_stop(&world);
-}
-END_TEST
-
-Suite *check_fence(void)
-{
-    Suite *suite = suite_create("fence");
-    TCase *tcase = tcase_create("fence");
-
-    tcase_set_timeout(tcase, 900);
-    tcase_add_test(tcase,
-                   story_08_numbers_rise_over_servers_and_restarted_nodes);
-    tcase_add_test(tcase, numbers_rise_from_server_to_server);
-    tcase_add_test(tcase, numbers_of_clocks_that_were_ahead_are_named);
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

@@ -8,10 +8,6 @@
 #include "http.h"
 #include "node.h"
 
-Suite *check_fitness(void);
-
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-
 static struct world world;
 static const struct server *const server = &world.servers[0];
 
@@ -40,7 +36,9 @@ static const struct {
     {"REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE", "read_only", "127.0.0.1:1"},
 };
 
-START_TEST(unfit_node_is_named)
+SUITE(fitness, .timeout_s = 90);
+
+TEST_EACH(unfit_node_is_named, unfit)
 {
     world_start_nodes(&world, 3);
     node_do(&world.nodes[2], unfit[_i].damage);
@@ -54,9 +52,8 @@ START_TEST(unfit_node_is_named)
     WAIT_UNTIL(10000, node_2_has("state", "voting"));
     world_stop(&world);
 }
-END_TEST
 
-START_TEST(node_that_becomes_unfit_is_named)
+TEST_EACH(node_that_becomes_unfit_is_named, unfit)
 {
     world_start(&world, 3, "");
     node_do(&world.nodes[2], unfit[_i].damage);
@@ -67,9 +64,8 @@ START_TEST(node_that_becomes_unfit_is_named)
     WAIT_UNTIL(10000, node_2_has("state", "voting"));
     world_stop(&world);
 }
-END_TEST
 
-START_TEST(node_of_a_cluster_is_named)
+TEST(node_of_a_cluster_is_named)
 {
     world_start_nodes(&world, 3);
     node_kill(&world.nodes[2]);
@@ -80,19 +76,4 @@ START_TEST(node_of_a_cluster_is_named)
     WAIT_UNTIL(10000, node_2_has("state", "cluster"));
     cycle("unfit");
     world_stop(&world);
-}
-END_TEST
-
-Suite *check_fitness(void)
-{
-    Suite *suite = suite_create("fitness");
-    TCase *tcase = tcase_create("fitness");
-
-    tcase_set_timeout(tcase, 90);
-    tcase_add_loop_test(tcase, unfit_node_is_named, 0, COUNT(unfit));
-    tcase_add_loop_test(tcase, node_that_becomes_unfit_is_named, 0,
-                        COUNT(unfit));
-    tcase_add_test(tcase, node_of_a_cluster_is_named);
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

@@ -10,8 +10,6 @@
 #include "http.h"
 #include "node.h"
 
-Suite *check_flood(void);
-
 /* The server keeps 64 descriptors for itself. */
 enum { DESCRIPTORS = 264, LIMIT = 200 };
 
@@ -91,16 +89,17 @@ static void expect_open(void)
     close(fd);
 }
 
-START_TEST(silent_ones_that_leave_make_room)
+SUITE(flood, .timeout_s = 60, .set_up = setup, .tear_down = teardown);
+
+TEST(silent_ones_that_leave_make_room)
 {
     fill();
     leave_all();
     expect_open();
     WAIT_UNTIL(WAIT_MS, http_metric(server, "redlockd_connections") < 10);
 }
-END_TEST
 
-START_TEST(idle_ones_that_leave_while_it_stands_still_make_room)
+TEST(idle_ones_that_leave_while_it_stands_still_make_room)
 {
     fill_with_idle();
     server_pause(server);
@@ -109,9 +108,8 @@ START_TEST(idle_ones_that_leave_while_it_stands_still_make_room)
     expect_open();
     WAIT_UNTIL(WAIT_MS, http_metric(server, "redlockd_connections") < 10);
 }
-END_TEST
 
-START_TEST(one_that_leaves_makes_room_for_one_that_waits)
+TEST(one_that_leaves_makes_room_for_one_that_waits)
 {
     fill_with_halves();
     int fd = raw_connect(server);
@@ -122,9 +120,8 @@ START_TEST(one_that_leaves_makes_room_for_one_that_waits)
     close(fd);
     leave_all();
 }
-END_TEST
 
-START_TEST(the_one_that_was_idle_for_longest_gives_way)
+TEST(the_one_that_was_idle_for_longest_gives_way)
 {
     char out[16];
     fill_with_idle();
@@ -141,38 +138,19 @@ START_TEST(the_one_that_was_idle_for_longest_gives_way)
     leave_all();
     close(fds[LIMIT]);
 }
-END_TEST
 
-START_TEST(those_that_let_it_wait_give_way)
+TEST(those_that_let_it_wait_give_way)
 {
     fill_with_halves();
     for (int i = 0; i < 3; i++)
         expect_open();
     leave_all();
 }
-END_TEST
 
-START_TEST(silent_ones_give_way)
+TEST(silent_ones_give_way)
 {
     fill();
     for (int i = 0; i < 20; i++)
         expect_open();
     leave_all();
-}
-END_TEST
-
-Suite *check_flood(void)
-{
-    Suite *suite = suite_create("flood");
-    TCase *tcase = tcase_create("flood");
-    tcase_set_timeout(tcase, 60);
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_test(tcase, silent_ones_that_leave_make_room);
-    tcase_add_test(tcase, idle_ones_that_leave_while_it_stands_still_make_room);
-    tcase_add_test(tcase, one_that_leaves_makes_room_for_one_that_waits);
-    tcase_add_test(tcase, the_one_that_was_idle_for_longest_gives_way);
-    tcase_add_test(tcase, those_that_let_it_wait_give_way);
-    tcase_add_test(tcase, silent_ones_give_way);
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

@@ -9,8 +9,6 @@
 #include "node.h"
 #include "waiter.h"
 
-Suite *check_force(void);
-
 enum { N = 5, SOON_MS = 9000, TTL_MS = 50000 };
 
 #define LEFTOVER "1795221641865000.8f1c27a5b9d04e6e8f1c27a5b9d04e6e8f1c27a5"
@@ -35,7 +33,10 @@ static const struct answer *force(const char *path, json_int_t number)
     return HTTP(server, .method = "DELETE", .path = target);
 }
 
-START_TEST(the_lock_with_the_number_is_deleted)
+SUITE(force, .timeout_s = 60, .set_up_once = set_up,
+      .tear_down_once = tear_down);
+
+TEST(the_lock_with_the_number_is_deleted)
 {
     struct lock lock, next;
     answer_expect(lock_acquire(server, "f:a", TTL_MS, &lock), 201, NULL);
@@ -54,9 +55,8 @@ START_TEST(the_lock_with_the_number_is_deleted)
     answer_expect(lock_extend(server, &next, TTL_MS), 200, NULL);
     answer_expect(lock_release(server, &next), 200, NULL);
 }
-END_TEST
 
-START_TEST(it_is_logged_with_number_and_resource)
+TEST(it_is_logged_with_number_and_resource)
 {
     struct lock lock;
     char line[128];
@@ -71,9 +71,8 @@ START_TEST(it_is_logged_with_number_and_resource)
     ck_assert_msg(strstr(log, line) != NULL, "%s is not in %s", line, log);
     free(log);
 }
-END_TEST
 
-START_TEST(a_minoritys_leftover_is_deleted)
+TEST(a_minoritys_leftover_is_deleted)
 {
     world_set(&world, 4, 1, "f:left", LEFTOVER, TTL_MS);
     answer_expect(force("/locks/f:left", 1795221641865001), 409, "not_owner");
@@ -82,17 +81,15 @@ START_TEST(a_minoritys_leftover_is_deleted)
     ck_assert_int_eq(answer_int(a, "nodes.released"), 1);
     ck_assert_int_eq(world_count_keys(&world, "f:left"), 0);
 }
-END_TEST
 
-START_TEST(a_value_without_a_number_stays)
+TEST(a_value_without_a_number_stays)
 {
     world_set(&world, 0, N, "f:theirs", "7", TTL_MS);
     answer_expect(force("/locks/f:theirs", 7), 409, "not_owner");
     ck_assert_int_eq(world_count_keys(&world, "f:theirs"), N);
 }
-END_TEST
 
-START_TEST(all_resources_of_a_lock_are_deleted)
+TEST(all_resources_of_a_lock_are_deleted)
 {
     struct grant all;
     grant_ask(server, "{\"resources\":[\"f:x\",\"f:y\"],\"ttl_ms\":50000}",
@@ -105,9 +102,8 @@ START_TEST(all_resources_of_a_lock_are_deleted)
         SOON_MS,
         world_count_keys(&world, "f:x") + world_count_keys(&world, "f:y") == 0);
 }
-END_TEST
 
-START_TEST(who_waits_gets_the_lock)
+TEST(who_waits_gets_the_lock)
 {
     struct lock lock;
     answer_expect(lock_acquire(server, "f:wait", TTL_MS, &lock), 201, NULL);
@@ -116,10 +112,12 @@ START_TEST(who_waits_gets_the_lock)
     answer_expect(force(lock.path, lock.number), 200, NULL);
     (void)waiter_expect_grant(fd, "f:wait", SOON_MS);
 }
-END_TEST
+
+GROUP(force_away, .timeout_s = 60, .set_up_once = set_up,
+      .tear_down_once = tear_down);
 
 /* Last: it takes nodes away. */
-START_TEST(nodes_that_were_away_get_the_release_later)
+TEST(nodes_that_were_away_get_the_release_later)
 {
     struct lock lock;
     answer_expect(lock_acquire(server, "f:away", TTL_MS, &lock), 201, NULL);
@@ -133,26 +131,4 @@ START_TEST(nodes_that_were_away_get_the_release_later)
     for (int i = 0; i < 3; i++)
         node_start(&world.nodes[i]);
     WAIT_UNTIL(SOON_MS, world_count_keys(&world, "f:away") == 0);
-}
-END_TEST
-
-Suite *check_force(void)
-{
-    Suite *suite = suite_create("force");
-    TCase *tc = tcase_create("force");
-    tcase_set_timeout(tc, 60);
-    tcase_add_unchecked_fixture(tc, set_up, tear_down);
-    tcase_add_test(tc, the_lock_with_the_number_is_deleted);
-    tcase_add_test(tc, it_is_logged_with_number_and_resource);
-    tcase_add_test(tc, a_minoritys_leftover_is_deleted);
-    tcase_add_test(tc, a_value_without_a_number_stays);
-    tcase_add_test(tc, all_resources_of_a_lock_are_deleted);
-    tcase_add_test(tc, who_waits_gets_the_lock);
-    suite_add_tcase(suite, tc);
-    tc = tcase_create("force_away");
-    tcase_set_timeout(tc, 60);
-    tcase_add_unchecked_fixture(tc, set_up, tear_down);
-    tcase_add_test(tc, nodes_that_were_away_get_the_release_later);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -9,10 +9,6 @@
 #include "http.h"
 #include "node.h"
 
-Suite *check_framing(void);
-
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-
 static struct world world;
 static const struct server *const server = &world.servers[0];
 
@@ -81,7 +77,10 @@ static const struct {
      415},
 };
 
-START_TEST(bad_framing_is_refused)
+SUITE(framing, .timeout_s = 60, .set_up_once = set_up,
+      .tear_down_once = tear_down);
+
+TEST_EACH(bad_framing_is_refused, framings)
 {
     char out[8192];
     const char *text = framings[_i].text;
@@ -91,10 +90,9 @@ START_TEST(bad_framing_is_refused)
                   "status %d: %s", status, out);
     next_request_works();
 }
-END_TEST
 
 /* What stands behind a doubtful body must never be taken for a request. */
-START_TEST(smuggled_request_is_not_served)
+TEST(smuggled_request_is_not_served)
 {
     static const char text[] =
         POST HOST "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -109,7 +107,6 @@ START_TEST(smuggled_request_is_not_served)
     ck_assert_ptr_null(strstr(out, " 200 "));
     next_request_works();
 }
-END_TEST
 
 /*
  * A field that goes on in the next line: a proxy in front of us joins the lines
@@ -121,7 +118,7 @@ static const char *const folds[] = {
     "X-A: a\r\n b\r\nContent-Length:\r\n ",
 };
 
-START_TEST(request_in_a_body_of_folded_length_is_not_served)
+TEST_EACH(request_in_a_body_of_folded_length_is_not_served, folds)
 {
     static const char body[] =
         "GET /livez HTTP/1.1\r\nHost: x\r\nX-Request-Id: smuggled\r\n\r\n";
@@ -139,9 +136,8 @@ START_TEST(request_in_a_body_of_folded_length_is_not_served)
     ck_assert_msg(strstr(out, "smuggled") == NULL, "%s", out);
     next_request_works();
 }
-END_TEST
 
-START_TEST(http_1_0_needs_no_host)
+TEST(http_1_0_needs_no_host)
 {
     static const char text[] = "GET /livez HTTP/1.0\r\n\r\n";
     char out[4096];
@@ -149,9 +145,8 @@ START_TEST(http_1_0_needs_no_host)
     ck_assert_int_eq(raw_status(server, text, strlen(text), out, sizeof out),
                      200);
 }
-END_TEST
 
-START_TEST(two_thousand_headers_are_refused)
+TEST(two_thousand_headers_are_refused)
 {
     char *text = harness_repeat("GET /livez HTTP/1.1\r\nHost: x\r\n#\r\n",
                                 "X-Header: some value\r\n", 2000);
@@ -162,9 +157,8 @@ START_TEST(two_thousand_headers_are_refused)
     free(text);
     next_request_works();
 }
-END_TEST
 
-START_TEST(long_target_is_refused)
+TEST(long_target_is_refused)
 {
     char *text =
         harness_repeat("GET /# HTTP/1.1\r\nHost: x\r\n\r\n", "x", 100000);
@@ -175,7 +169,6 @@ START_TEST(long_target_is_refused)
     free(text);
     next_request_works();
 }
-END_TEST
 
 /* What makes a head large, '#' being the pad; and how large it may get. */
 static const struct {
@@ -203,7 +196,7 @@ static char *large_request(int kind, int bytes, const char *resource)
 }
 
 /* Carried out and told, or neither. */
-START_TEST(a_head_of_any_size_is_told_what_became_of_it)
+TEST_EACH(a_head_of_any_size_is_told_what_became_of_it, large)
 {
     int counts[2] = {0};
     for (int bytes = 100; bytes <= large[_i].most; bytes += 150) {
@@ -222,25 +215,4 @@ START_TEST(a_head_of_any_size_is_told_what_became_of_it)
     ck_assert_int_gt(counts[0], 0);
     ck_assert_int_gt(counts[1], 0);
     next_request_works();
-}
-END_TEST
-
-Suite *check_framing(void)
-{
-    Suite *suite = suite_create("framing");
-    TCase *tcase = tcase_create("framing");
-
-    tcase_set_timeout(tcase, 60);
-    tcase_add_unchecked_fixture(tcase, set_up, tear_down);
-    tcase_add_loop_test(tcase, bad_framing_is_refused, 0, COUNT(framings));
-    tcase_add_test(tcase, smuggled_request_is_not_served);
-    tcase_add_loop_test(tcase, request_in_a_body_of_folded_length_is_not_served,
-                        0, COUNT(folds));
-    tcase_add_test(tcase, http_1_0_needs_no_host);
-    tcase_add_test(tcase, two_thousand_headers_are_refused);
-    tcase_add_test(tcase, long_target_is_refused);
-    tcase_add_loop_test(tcase, a_head_of_any_size_is_told_what_became_of_it, 0,
-                        COUNT(large));
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

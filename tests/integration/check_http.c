@@ -8,10 +8,6 @@
 
 #include "http.h"
 
-Suite *check_http(void);
-
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-
 enum { N = 3 };
 
 static struct world world;
@@ -27,7 +23,10 @@ static void tear_down(void)
     world_finish(&world);
 }
 
-START_TEST(nodes_are_listed)
+SUITE(http, .timeout_s = 60, .set_up_once = set_up,
+      .tear_down_once = tear_down);
+
+TEST(nodes_are_listed)
 {
     const struct answer *a = HTTP(server, .method = "GET", .path = "/nodes");
     char name[64];
@@ -45,9 +44,8 @@ START_TEST(nodes_are_listed)
         ck_assert_uint_gt(strlen(answer_text(a, path)), 0);
     }
 }
-END_TEST
 
-START_TEST(probes_answer)
+TEST(probes_answer)
 {
     answer_expect(HTTP(server, .method = "GET", .path = "/livez"), 200, NULL);
     answer_expect(HTTP(server, .method = "GET", .path = "/readyz"), 200, NULL);
@@ -59,10 +57,9 @@ START_TEST(probes_answer)
     snprintf(name, sizeof name, "127.0.0.1:%d", world.nodes[N - 1].port);
     ck_assert_ptr_nonnull(strstr(a->body, name));
 }
-END_TEST
 
 /* make runs this where the file lies. */
-START_TEST(openapi_is_served_byte_by_byte)
+TEST(openapi_is_served_byte_by_byte)
 {
     char *text = harness_read_file("openapi.yaml");
 
@@ -73,14 +70,13 @@ START_TEST(openapi_is_served_byte_by_byte)
     ck_assert(strcmp(a->body, text) == 0); /* too long to be printed */
     free(text);
 }
-END_TEST
 
 static const char *const get_paths[] = {
     "/livez",        "/readyz",         "/nodes", "/metrics",
     "/openapi.yaml", "/locks/api:head", "/",      "/page.css",
     "/page.js",      "/page.svg",       "/docs"};
 
-START_TEST(head_is_get_without_a_body)
+TEST_EACH(head_is_get_without_a_body, get_paths)
 {
     struct lock lock;
 
@@ -91,7 +87,6 @@ START_TEST(head_is_get_without_a_body)
     ck_assert_ptr_nonnull(answer_header(a, "Content-Length"));
     answer_expect(lock_release(server, &lock), 200, NULL);
 }
-END_TEST
 
 static const struct {
     const char *path, *allow[5];
@@ -125,7 +120,7 @@ static bool is_listed(const char *allow, const char *method)
     return false;
 }
 
-START_TEST(other_methods_get_405_with_allow)
+TEST_EACH(other_methods_get_405_with_allow, paths)
 {
     static const char *const methods[] = {"GET",   "POST",  "PUT", "DELETE",
                                           "PATCH", "TRACE", "FROB"};
@@ -146,7 +141,6 @@ START_TEST(other_methods_get_405_with_allow)
         ck_assert_str_eq(answer_header(a, "Allow"), allow);
     }
 }
-END_TEST
 
 static const char *const unknown[] = {
     "/page",    "/lock",      "/locks/",          "//locks",
@@ -154,7 +148,7 @@ static const char *const unknown[] = {
     "/Locks",   "/nodes/",    "/livez/x",         "/locks/a/extend/b",
 };
 
-START_TEST(unknown_path_is_404)
+TEST_EACH(unknown_path_is_404, unknown)
 {
     answer_expect(HTTP(server, .method = "GET", .path = unknown[_i]), 404,
                   "not_found");
@@ -162,9 +156,8 @@ START_TEST(unknown_path_is_404)
                        .json = "{\"resource\":\"x\"}"),
                   404, "not_found");
 }
-END_TEST
 
-START_TEST(request_id_is_echoed_if_it_is_harmless)
+TEST(request_id_is_echoed_if_it_is_harmless)
 {
     const struct answer *a = HTTP(server, .method = "GET", .path = "/livez",
                                   .headers = {"X-Request-Id: Ab-1._z"});
@@ -181,9 +174,8 @@ START_TEST(request_id_is_echoed_if_it_is_harmless)
     a = HTTP(server, .method = "GET", .path = "/livez", .headers = {long_id});
     ck_assert_uint_le(strlen(answer_header(a, "X-Request-Id")), 64);
 }
-END_TEST
 
-START_TEST(ids_of_requests_differ)
+TEST(ids_of_requests_differ)
 {
     char first[128];
     const struct answer *a = HTTP(server, .method = "GET", .path = "/livez");
@@ -192,9 +184,8 @@ START_TEST(ids_of_requests_differ)
     a = HTTP(server, .method = "GET", .path = "/livez");
     ck_assert_str_ne(first, answer_header(a, "X-Request-Id"));
 }
-END_TEST
 
-START_TEST(content_type_may_have_parameters)
+TEST(content_type_may_have_parameters)
 {
     const char *body = "{\"resource\":\"api:type\"}";
     const struct answer *a =
@@ -203,10 +194,9 @@ START_TEST(content_type_may_have_parameters)
 
     answer_expect(a, 201, NULL);
 }
-END_TEST
 
 /* Two requests in one packet: two answers, in order. */
-START_TEST(pipelined_requests_are_answered_in_order)
+TEST(pipelined_requests_are_answered_in_order)
 {
     static const char both[] =
         "POST /locks HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
@@ -222,9 +212,8 @@ START_TEST(pipelined_requests_are_answered_in_order)
     char *second = strstr(out, "HTTP/1.1 200");
     ck_assert_msg(first && second && first < second, "%s", out);
 }
-END_TEST
 
-START_TEST(absolute_target_is_routed_by_its_path)
+TEST(absolute_target_is_routed_by_its_path)
 {
     static const char text[] =
         "GET http://any.example:1/livez HTTP/1.1\r\nHost: x\r\n\r\n";
@@ -235,28 +224,4 @@ START_TEST(absolute_target_is_routed_by_its_path)
     static const char stars[] = "OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n";
     ck_assert_int_eq(raw_status(server, stars, strlen(stars), out, sizeof out),
                      204);
-}
-END_TEST
-
-Suite *check_http(void)
-{
-    Suite *suite = suite_create("http");
-    TCase *tcase = tcase_create("http");
-
-    tcase_set_timeout(tcase, 60);
-    tcase_add_unchecked_fixture(tcase, set_up, tear_down);
-    tcase_add_test(tcase, nodes_are_listed);
-    tcase_add_test(tcase, probes_answer);
-    tcase_add_test(tcase, openapi_is_served_byte_by_byte);
-    tcase_add_loop_test(tcase, head_is_get_without_a_body, 0, COUNT(get_paths));
-    tcase_add_loop_test(tcase, other_methods_get_405_with_allow, 0,
-                        COUNT(paths));
-    tcase_add_loop_test(tcase, unknown_path_is_404, 0, COUNT(unknown));
-    tcase_add_test(tcase, request_id_is_echoed_if_it_is_harmless);
-    tcase_add_test(tcase, ids_of_requests_differ);
-    tcase_add_test(tcase, content_type_may_have_parameters);
-    tcase_add_test(tcase, pipelined_requests_are_answered_in_order);
-    tcase_add_test(tcase, absolute_target_is_routed_by_its_path);
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

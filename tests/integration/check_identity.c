@@ -10,8 +10,6 @@
 #include "auth.h"
 #include "secure.h"
 
-Suite *check_identity(void);
-
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 #define UNKNOWN "the name in the client certificate is not known here"
 
@@ -103,7 +101,10 @@ static const struct {
     {{.is_client = true}, NULL},
 };
 
-START_TEST(the_name_in_the_certificate_is_the_identity)
+SUITE(identity, .timeout_s = 60, .set_up_once = start,
+      .tear_down_once = finish);
+
+TEST_EACH(the_name_in_the_certificate_is_the_identity, clients)
 {
     struct lock lock;
     ask_as(&clients[_i].subject);
@@ -118,9 +119,8 @@ START_TEST(the_name_in_the_certificate_is_the_identity)
     ck_assert_str_eq(answer_text(a, "owner"), clients[_i].owner);
     answer_expect(auth_release(server, NULL, &lock), 200, NULL);
 }
-END_TEST
 
-START_TEST(a_token_counts_more_than_the_certificate)
+TEST(a_token_counts_more_than_the_certificate)
 {
     struct lock lock;
     ask_as(&team);
@@ -136,9 +136,8 @@ START_TEST(a_token_counts_more_than_the_certificate)
              .headers = {"Authorization: Basic dGVhbTp0ZWFt"});
     answer_expect(a, 401, "unauthorized");
 }
-END_TEST
 
-START_TEST(who_is_trusted_but_not_known_needs_a_token)
+TEST(who_is_trusted_but_not_known_needs_a_token)
 {
     static const struct subject other = {.dns = "x.example", .is_client = true};
     ask_as(&other);
@@ -149,9 +148,8 @@ START_TEST(who_is_trusted_but_not_known_needs_a_token)
                   NULL);
     answer_expect(HTTP(server, .method = "GET", .path = "/readyz"), 200, NULL);
 }
-END_TEST
 
-START_TEST(a_certificates_identity_has_scopes_and_prefixes)
+TEST(a_certificates_identity_has_scopes_and_prefixes)
 {
     ask_as(&team);
     answer_expect(auth_acquire(server, NULL, "{\"resource\":\"u/1\"}", NULL),
@@ -161,9 +159,8 @@ START_TEST(a_certificates_identity_has_scopes_and_prefixes)
     answer_expect(HTTP(server, .method = "GET", .path = "/nodes"), 403,
                   "forbidden");
 }
-END_TEST
 
-START_TEST(a_reload_changes_what_a_certificate_may_on_its_connection)
+TEST(a_reload_changes_what_a_certificate_may_on_its_connection)
 {
     char out[8192];
     static const char ask[] = "GET /nodes HTTP/1.1\r\nHost: x\r\n\r\n";
@@ -182,9 +179,8 @@ START_TEST(a_reload_changes_what_a_certificate_may_on_its_connection)
     }
     close(fd);
 }
-END_TEST
 
-START_TEST(the_audit_log_names_the_identity_of_a_certificate)
+TEST(the_audit_log_names_the_identity_of_a_certificate)
 {
     struct lock lock;
     char file[PATH_SIZE + 8];
@@ -195,23 +191,4 @@ START_TEST(the_audit_log_names_the_identity_of_a_certificate)
     char *audit = harness_read_file(file);
     ck_assert_msg(strstr(audit, "\"identity\":\"mesh\"") != NULL, "%s", audit);
     free(audit);
-}
-END_TEST
-
-Suite *check_identity(void)
-{
-    Suite *suite = suite_create("identity");
-    TCase *tc = tcase_create("certificates");
-    tcase_set_timeout(tc, 60);
-    tcase_add_unchecked_fixture(tc, start, finish);
-    tcase_add_loop_test(tc, the_name_in_the_certificate_is_the_identity, 0,
-                        (int)COUNT(clients));
-    tcase_add_test(tc, a_token_counts_more_than_the_certificate);
-    tcase_add_test(tc, who_is_trusted_but_not_known_needs_a_token);
-    tcase_add_test(tc, a_certificates_identity_has_scopes_and_prefixes);
-    tcase_add_test(tc,
-                   a_reload_changes_what_a_certificate_may_on_its_connection);
-    tcase_add_test(tc, the_audit_log_names_the_identity_of_a_certificate);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -9,10 +9,6 @@
 #include "http.h"
 #include "node.h"
 
-Suite *check_input(void);
-
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-
 static struct world world;
 static const struct server *const server = &world.servers[0];
 
@@ -109,7 +105,10 @@ static bool has_pointer(const struct answer *answer, const char *pointer)
     return false;
 }
 
-START_TEST(bad_body_is_400_and_names_the_member)
+SUITE(input, .timeout_s = 60, .set_up_once = set_up,
+      .tear_down_once = tear_down);
+
+TEST_EACH(bad_body_is_400_and_names_the_member, bodies)
 {
     const struct answer *a = HTTP(server, .method = "POST", .path = "/locks",
                                   .json = bodies[_i].body);
@@ -120,7 +119,6 @@ START_TEST(bad_body_is_400_and_names_the_member)
                       bodies[_i].pointer, a->body);
     next_request_works();
 }
-END_TEST
 
 static const struct {
     const char *form;
@@ -138,7 +136,7 @@ static const struct {
     {"{#\"resource\":\"x\"}", " ", 16300, NULL},
 };
 
-START_TEST(long_body_is_checked)
+TEST_EACH(long_body_is_checked, long_bodies)
 {
     char *body = harness_repeat(long_bodies[_i].form, long_bodies[_i].unit,
                                 long_bodies[_i].count);
@@ -157,9 +155,8 @@ START_TEST(long_body_is_checked)
     free(body);
     next_request_works();
 }
-END_TEST
 
-START_TEST(longest_resource_and_owner_are_accepted)
+TEST(longest_resource_and_owner_are_accepted)
 {
     char *body = harness_repeat(
         "{\"resource\":\"#\",\"owner\":\"az.AZ:09@/-_\"}", "x", 255);
@@ -174,9 +171,8 @@ START_TEST(longest_resource_and_owner_are_accepted)
     answer_expect(a, 201, NULL);
     free(body);
 }
-END_TEST
 
-START_TEST(empty_body_is_400)
+TEST(empty_body_is_400)
 {
     const struct answer *a =
         HTTP(server, .method = "POST", .path = "/locks",
@@ -187,7 +183,6 @@ START_TEST(empty_body_is_400)
     answer_expect(a, 400, "invalid_request");
     next_request_works();
 }
-END_TEST
 
 static const char *const types[] = {
     "Content-Type: application/x-www-form-urlencoded",
@@ -198,7 +193,7 @@ static const char *const types[] = {
     "Content-Type:", /* curl: not sent */
 };
 
-START_TEST(other_content_type_is_415_and_names_json)
+TEST_EACH(other_content_type_is_415_and_names_json, types)
 {
     const struct answer *a =
         HTTP(server, .method = "POST", .path = "/locks",
@@ -208,7 +203,6 @@ START_TEST(other_content_type_is_415_and_names_json)
     ck_assert_ptr_nonnull(strstr(answer_text(a, "detail"), "--json"));
     next_request_works();
 }
-END_TEST
 
 static const char *const bad_keys[] = {
     "Idempotency-Key: 1",
@@ -221,7 +215,7 @@ static const char *const bad_keys[] = {
      "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef-"),
 };
 
-START_TEST(a_bad_idempotency_key_is_refused)
+TEST_EACH(a_bad_idempotency_key_is_refused, bad_keys)
 {
     const struct answer *a =
         HTTP(server, .method = "POST", .path = "/locks",
@@ -231,9 +225,8 @@ START_TEST(a_bad_idempotency_key_is_refused)
     ck_assert_ptr_nonnull(strstr(answer_text(a, "detail"), "Idempotency-Key"));
     next_request_works();
 }
-END_TEST
 
-START_TEST(two_idempotency_keys_are_refused)
+TEST(two_idempotency_keys_are_refused)
 {
     static const char key[] = "Idempotency-Key: 0123456789abcdef";
     const struct answer *a =
@@ -243,9 +236,8 @@ START_TEST(two_idempotency_keys_are_refused)
     answer_expect(a, 400, "bad_request");
     next_request_works();
 }
-END_TEST
 
-START_TEST(body_above_16_kib_is_413)
+TEST(body_above_16_kib_is_413)
 {
     char *body = harness_repeat("{#\"resource\":\"x\"}", " ", 16384 + 1 - 16);
 
@@ -265,9 +257,8 @@ START_TEST(body_above_16_kib_is_413)
     free(body);
     next_request_works();
 }
-END_TEST
 
-START_TEST(chunked_body_works)
+TEST(chunked_body_works)
 {
     const struct answer *a = HTTP(server, .method = "POST", .path = "/locks",
                                   .json = "{\"resource\":\"input:chunked\"}",
@@ -275,7 +266,6 @@ START_TEST(chunked_body_works)
 
     answer_expect(a, 201, NULL);
 }
-END_TEST
 
 /* ---- ids ---------------------------------------------------------------- */
 
@@ -314,7 +304,7 @@ static const char *const bad_ids[] = {
     "~YSBi%0A",
 };
 
-START_TEST(bad_or_non_canonical_id_is_400)
+TEST_EACH(bad_or_non_canonical_id_is_400, bad_ids)
 {
     char path[128];
 
@@ -328,9 +318,8 @@ START_TEST(bad_or_non_canonical_id_is_400)
     answer_expect(a, 400, "invalid_request");
     next_request_works();
 }
-END_TEST
 
-START_TEST(id_of_256_characters_is_400)
+TEST(id_of_256_characters_is_400)
 {
     char *path = harness_repeat("/locks/#", "x", 256);
 
@@ -343,7 +332,6 @@ START_TEST(id_of_256_characters_is_400)
     free(path);
     next_request_works();
 }
-END_TEST
 
 /* ---- tokens ------------------------------------------------------------- */
 
@@ -361,7 +349,7 @@ static const char *const bad_tokens[] = {
     "[]",
 };
 
-START_TEST(bad_token_is_400)
+TEST_EACH(bad_token_is_400, bad_tokens)
 {
     const char *body = bad_tokens[_i];
 
@@ -373,9 +361,8 @@ START_TEST(bad_token_is_400)
         "invalid_request");
     next_request_works();
 }
-END_TEST
 
-START_TEST(long_token_is_400)
+TEST(long_token_is_400)
 {
     char *token = harness_repeat(MADE_UP_TOKEN ".#", "t", 65);
 
@@ -391,33 +378,4 @@ START_TEST(long_token_is_400)
         400, "invalid_request");
     free(token);
     next_request_works();
-}
-END_TEST
-
-Suite *check_input(void)
-{
-    Suite *suite = suite_create("input");
-    TCase *tcase = tcase_create("input");
-
-    tcase_set_timeout(tcase, 60);
-    tcase_add_unchecked_fixture(tcase, set_up, tear_down);
-    tcase_add_loop_test(tcase, bad_body_is_400_and_names_the_member, 0,
-                        COUNT(bodies));
-    tcase_add_loop_test(tcase, long_body_is_checked, 0, COUNT(long_bodies));
-    tcase_add_test(tcase, longest_resource_and_owner_are_accepted);
-    tcase_add_test(tcase, empty_body_is_400);
-    tcase_add_loop_test(tcase, other_content_type_is_415_and_names_json, 0,
-                        COUNT(types));
-    tcase_add_loop_test(tcase, a_bad_idempotency_key_is_refused, 0,
-                        COUNT(bad_keys));
-    tcase_add_test(tcase, two_idempotency_keys_are_refused);
-    tcase_add_test(tcase, body_above_16_kib_is_413);
-    tcase_add_test(tcase, chunked_body_works);
-    tcase_add_loop_test(tcase, bad_or_non_canonical_id_is_400, 0,
-                        COUNT(bad_ids));
-    tcase_add_test(tcase, id_of_256_characters_is_400);
-    tcase_add_loop_test(tcase, bad_token_is_400, 0, COUNT(bad_tokens));
-    tcase_add_test(tcase, long_token_is_400);
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

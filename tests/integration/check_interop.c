@@ -8,8 +8,6 @@
 #include "http.h"
 #include "node.h"
 
-Suite *check_interop(void);
-
 enum { N = 5, Q = 3 };
 
 static struct world world;
@@ -32,7 +30,10 @@ static void expect_excluded(const char *resource, int foreign)
     WAIT_UNTIL(5000, world_count_keys(&world, resource) == foreign);
 }
 
-START_TEST(plain_redlock_excludes_ours)
+SUITE(interop, .timeout_s = 60, .set_up_once = set_up,
+      .tear_down_once = tear_down);
+
+TEST(plain_redlock_excludes_ours)
 {
     struct lock lock;
 
@@ -46,9 +47,8 @@ START_TEST(plain_redlock_excludes_ours)
     answer_expect(lock_acquire(server, "plain", 9000, &lock), 201, NULL);
     answer_expect(lock_release(server, &lock), 200, NULL);
 }
-END_TEST
 
-START_TEST(setnx_without_ttl_excludes_ours)
+TEST(setnx_without_ttl_excludes_ours)
 {
     for (int i = 0; i < Q; i++)
         ck_assert_int_eq(node_integer(&world.nodes[i], "SETNX old 1"), 1);
@@ -59,9 +59,8 @@ START_TEST(setnx_without_ttl_excludes_ours)
     expect_excluded("old", Q);
     answer_expect(lock_inspect(server, "old"), 200, NULL);
 }
-END_TEST
 
-START_TEST(hash_as_of_redisson_excludes_ours)
+TEST(hash_as_of_redisson_excludes_ours)
 {
     for (int i = 0; i < Q; i++)
         node_do(&world.nodes[i], "HSET redisson id:1 1");
@@ -70,7 +69,6 @@ START_TEST(hash_as_of_redisson_excludes_ours)
         ck_assert_str_eq(node_text(&world.nodes[i], "TYPE redisson"), "hash");
     answer_expect(lock_inspect(server, "redisson"), 200, NULL);
 }
-END_TEST
 
 static const char *const types[] = {"LPUSH list x", "SADD set x",
                                     "ZADD zset 1 x", "XADD stream * a b",
@@ -78,7 +76,7 @@ static const char *const types[] = {"LPUSH list x", "SADD set x",
 static const char *const type_keys[] = {"list", "set", "zset", "stream",
                                         "bits"};
 
-START_TEST(key_of_any_type_excludes_ours)
+TEST_RANGE(key_of_any_type_excludes_ours, 0, sizeof types / sizeof *types)
 {
     for (int i = 0; i < N; i++)
         node_do(&world.nodes[i], types[_i]);
@@ -90,10 +88,9 @@ START_TEST(key_of_any_type_excludes_ours)
     answer_expect(lock_release(server, &lock), 409, "not_owner");
     ck_assert_int_eq(world_count_keys(&world, type_keys[_i]), N);
 }
-END_TEST
 
 /* The value of a foreign lock is no secret of ours, but it is its token. */
-START_TEST(foreign_value_is_never_shown)
+TEST(foreign_value_is_never_shown)
 {
     world_set(&world, 0, N, "secret", "c0ffee00c0ffee", 30000);
     const struct answer *a = lock_acquire(server, "secret", 9000, NULL);
@@ -103,7 +100,6 @@ START_TEST(foreign_value_is_never_shown)
     answer_expect(a, 200, NULL);
     ck_assert_ptr_null(strstr(a->body, "c0ffee"));
 }
-END_TEST
 
 /* Values of keys that were never locks of ours, and of other libraries. */
 static const char *const foreign_values[] = {
@@ -123,7 +119,8 @@ static void expect_refused(const struct answer *a)
 }
 
 /* It would be a way to delete any key whose value can be guessed. */
-START_TEST(story_51_a_foreign_value_is_no_token)
+TEST_RANGE(story_51_a_foreign_value_is_no_token, 0,
+           sizeof foreign_values / sizeof *foreign_values)
 {
     const char *value = foreign_values[_i];
     struct lock lock = {.path = "/locks/theirs"};
@@ -145,9 +142,8 @@ START_TEST(story_51_a_foreign_value_is_no_token)
     }
     world_del(&world, 0, N, "theirs");
 }
-END_TEST
 
-START_TEST(ours_excludes_plain_redlock)
+TEST(ours_excludes_plain_redlock)
 {
     struct lock lock;
     int granted = 0;
@@ -163,10 +159,9 @@ START_TEST(ours_excludes_plain_redlock)
         granted += node_text(&world.nodes[i], "SET ours v NX PX 1000") != NULL;
     ck_assert_int_eq(granted, N);
 }
-END_TEST
 
 /* The usual release script of other clients works on our key. */
-START_TEST(ours_is_released_by_the_usual_script)
+TEST(ours_is_released_by_the_usual_script)
 {
     static const char script[] =
         "if redis.call('GET',KEYS[1])==ARGV[1] then "
@@ -180,26 +175,4 @@ START_TEST(ours_is_released_by_the_usual_script)
                                       script, lock.token),
                          1);
     answer_expect(lock_inspect(server, "usual"), 404, "lock_not_found");
-}
-END_TEST
-
-Suite *check_interop(void)
-{
-    Suite *suite = suite_create("interop");
-    TCase *tcase = tcase_create("interop");
-
-    tcase_set_timeout(tcase, 60);
-    tcase_add_unchecked_fixture(tcase, set_up, tear_down);
-    tcase_add_test(tcase, plain_redlock_excludes_ours);
-    tcase_add_test(tcase, setnx_without_ttl_excludes_ours);
-    tcase_add_test(tcase, hash_as_of_redisson_excludes_ours);
-    tcase_add_loop_test(tcase, key_of_any_type_excludes_ours, 0,
-                        sizeof types / sizeof *types);
-    tcase_add_test(tcase, foreign_value_is_never_shown);
-    tcase_add_loop_test(tcase, story_51_a_foreign_value_is_no_token, 0,
-                        sizeof foreign_values / sizeof *foreign_values);
-    tcase_add_test(tcase, ours_excludes_plain_redlock);
-    tcase_add_test(tcase, ours_is_released_by_the_usual_script);
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

@@ -9,8 +9,6 @@
 #include "auth.h"
 #include "waiter.h"
 
-Suite *check_limits(void);
-
 enum { N = 3, SOON_MS = 9000, CROWD = 40, HALF = CROWD / 2 };
 
 #define ASK(token)                                                             \
@@ -44,9 +42,11 @@ static void finish(void)
     world_finish(&world);
 }
 
+SUITE(limits, .timeout_s = 90, .set_up_once = start, .tear_down_once = finish);
+
 /* ---- requests ----------------------------------------------------------- */
 
-START_TEST(more_requests_than_allowed_get_429)
+TEST(more_requests_than_allowed_get_429)
 {
     int refused = 0;
     for (int i = 0; i < 7; i++) {
@@ -68,7 +68,6 @@ START_TEST(more_requests_than_allowed_get_429)
                AUTH(server, "red", .method = "GET", .path = "/nodes")->status ==
                    200);
 }
-END_TEST
 
 static int status_of(int fd)
 {
@@ -78,7 +77,7 @@ static int status_of(int fd)
 }
 
 /* Late, but each gets one, and its connection goes on. */
-START_TEST(a_crowd_of_refusals_is_answered)
+TEST(a_crowd_of_refusals_is_answered)
 {
     int fds[CROWD];
     int64_t begin_ms = harness_now_ms();
@@ -99,9 +98,8 @@ START_TEST(a_crowd_of_refusals_is_answered)
         close(fds[i]);
     }
 }
-END_TEST
 
-START_TEST(who_leaves_while_its_refusal_is_late_is_gone)
+TEST(who_leaves_while_its_refusal_is_late_is_gone)
 {
     double limited = auth_metric(server, "blue", LIMITED);
     for (int i = 0; i < CROWD; i++) {
@@ -117,9 +115,8 @@ START_TEST(who_leaves_while_its_refusal_is_late_is_gone)
                                          "\nredlockd_connections ") < HALF);
     ck_assert_int_eq(http_probe(server, "/livez"), 200);
 }
-END_TEST
 
-START_TEST(crowds_of_strangers_are_slowed_down)
+TEST(crowds_of_strangers_are_slowed_down)
 {
     static const char ask[] = "GET /nodes HTTP/1.1\r\nHost: x\r\n\r\n";
     int fd = raw_connect(server);
@@ -135,10 +132,9 @@ START_TEST(crowds_of_strangers_are_slowed_down)
     ck_assert(was_late);
     close(fd);
 }
-END_TEST
 
 /* Its end must not wait for them, nor forget one. */
-START_TEST(a_server_with_late_refusals_ends)
+TEST(a_server_with_late_refusals_ends)
 {
     int fds[CROWD];
     world_start_server(&world, 1, options);
@@ -153,7 +149,6 @@ START_TEST(a_server_with_late_refusals_ends)
     for (int i = 0; i < CROWD; i++)
         close(fds[i]);
 }
-END_TEST
 
 /* ---- locks -------------------------------------------------------------- */
 
@@ -179,7 +174,7 @@ static void expect_full(void)
     ck_assert_ptr_nonnull(strstr(answer_text(a, "detail"), "locks"));
 }
 
-START_TEST(more_locks_than_allowed_get_429)
+TEST(more_locks_than_allowed_get_429)
 {
     struct lock a, b, c;
     hold("a", 50000, &a);
@@ -195,9 +190,8 @@ START_TEST(more_locks_than_allowed_get_429)
     answer_expect(auth_release(server, "green", &b), 200, NULL);
     expect_locks(0);
 }
-END_TEST
 
-START_TEST(a_lock_that_expires_counts_no_longer)
+TEST(a_lock_that_expires_counts_no_longer)
 {
     struct lock a, b;
     hold("a", 50000, &a);
@@ -207,35 +201,6 @@ START_TEST(a_lock_that_expires_counts_no_longer)
     answer_expect(auth_release(server, "green", &a), 200, NULL);
     answer_expect(auth_release(server, "green", &b), 200, NULL);
 }
-END_TEST
-
-START_TEST(each_server_counts_its_own)
-{
-    struct lock a, b, c;
-    char force[1700];
-    world_start_server(&world, 1, options);
-    world_wait_ready(&world, 1);
-    hold("a", 50000, &a);
-    hold("b", 1500, &b);
-    answer_expect(auth_acquire(&world.servers[1], "green", MORE, &c), 201,
-                  NULL);
-    answer_expect(auth_release(&world.servers[1], "green", &a), 200, NULL);
-    snprintf(force, sizeof force, "%s?force=%lld", b.path, (long long)b.number);
-    answer_expect(AUTH(server, "blue", .method = "DELETE", .path = force), 200,
-                  NULL);
-    expect_locks(2);
-    expect_full();
-    WAIT_UNTIL(SOON_MS, auth_acquire(server, "green", MORE, &c)->status == 201);
-    answer_expect(auth_release(server, "green", &c), 200, NULL);
-    answer_expect(auth_release(server, "green", &a), 404, NULL);
-    expect_locks(1); /* it cannot know that the other server did it */
-    world_stop_server(&world, 1);
-    world_stop_server(&world, 0);
-    world_start_server(&world, 0, options);
-    world_wait_ready(&world, 0);
-    expect_locks(0);
-}
-END_TEST
 
 static int send_acquire(const char *token, const char *resource, int wait_ms)
 {
@@ -252,7 +217,7 @@ static int send_acquire(const char *token, const char *resource, int wait_ms)
     return fd;
 }
 
-START_TEST(who_waits_counts_and_who_leaves_does_not)
+TEST(who_waits_counts_and_who_leaves_does_not)
 {
     struct lock theirs, more;
     answer_expect(auth_acquire(server, "blue",
@@ -278,7 +243,6 @@ START_TEST(who_waits_counts_and_who_leaves_does_not)
     answer_expect(auth_acquire(server, "green", MORE, &more), 201, NULL);
     answer_expect(auth_release(server, "green", &more), 200, NULL);
 }
-END_TEST
 
 /* What nodes have, of a list that is not cut. */
 static int count_held(void)
@@ -292,7 +256,7 @@ static int count_held(void)
 }
 
 /* Many leave at about the moment of their grant: none may stay counted. */
-START_TEST(what_nobody_got_does_not_count)
+TEST(what_nobody_got_does_not_count)
 {
     for (int i = 0; i < 200; i++) {
         char name[16];
@@ -305,28 +269,33 @@ START_TEST(what_nobody_got_does_not_count)
     WAIT_UNTIL(SOON_MS,
                count_held() == auth_metric(server, "blue", BLUE_LOCKS));
 }
-END_TEST
 
-Suite *check_limits(void)
+/* what it stops, it must have started */
+GROUP(own, .timeout_s = 90, .set_up = start, .tear_down = finish);
+
+TEST(each_server_counts_its_own)
 {
-    Suite *suite = suite_create("limits");
-    TCase *tc = tcase_create("limits");
-    tcase_set_timeout(tc, 90);
-    tcase_add_unchecked_fixture(tc, start, finish);
-    tcase_add_test(tc, more_requests_than_allowed_get_429);
-    tcase_add_test(tc, a_crowd_of_refusals_is_answered);
-    tcase_add_test(tc, who_leaves_while_its_refusal_is_late_is_gone);
-    tcase_add_test(tc, crowds_of_strangers_are_slowed_down);
-    tcase_add_test(tc, a_server_with_late_refusals_ends);
-    tcase_add_test(tc, more_locks_than_allowed_get_429);
-    tcase_add_test(tc, a_lock_that_expires_counts_no_longer);
-    tcase_add_test(tc, who_waits_counts_and_who_leaves_does_not);
-    tcase_add_test(tc, what_nobody_got_does_not_count);
-    suite_add_tcase(suite, tc);
-    TCase *own = tcase_create("own"); /* what it stops, it must have started */
-    tcase_set_timeout(own, 90);
-    tcase_add_checked_fixture(own, start, finish);
-    tcase_add_test(own, each_server_counts_its_own);
-    suite_add_tcase(suite, own);
-    return suite;
+    struct lock a, b, c;
+    char force[1700];
+    world_start_server(&world, 1, options);
+    world_wait_ready(&world, 1);
+    hold("a", 50000, &a);
+    hold("b", 1500, &b);
+    answer_expect(auth_acquire(&world.servers[1], "green", MORE, &c), 201,
+                  NULL);
+    answer_expect(auth_release(&world.servers[1], "green", &a), 200, NULL);
+    snprintf(force, sizeof force, "%s?force=%lld", b.path, (long long)b.number);
+    answer_expect(AUTH(server, "blue", .method = "DELETE", .path = force), 200,
+                  NULL);
+    expect_locks(2);
+    expect_full();
+    WAIT_UNTIL(SOON_MS, auth_acquire(server, "green", MORE, &c)->status == 201);
+    answer_expect(auth_release(server, "green", &c), 200, NULL);
+    answer_expect(auth_release(server, "green", &a), 404, NULL);
+    expect_locks(1); /* it cannot know that the other server did it */
+    world_stop_server(&world, 1);
+    world_stop_server(&world, 0);
+    world_start_server(&world, 0, options);
+    world_wait_ready(&world, 0);
+    expect_locks(0);
 }

@@ -10,8 +10,6 @@
 #include "http.h"
 #include "node.h"
 
-Suite *check_list(void);
-
 enum {
     N = 5,
     KEYS = 50000,
@@ -140,42 +138,6 @@ static long long node_us(struct node *node)
     return us;
 }
 
-START_TEST(exactly_the_held_of_50000_keys_with_two_nodes_away)
-{
-    char resource[64];
-    long long before[N];
-    for (int i = 0; i < N; i++)
-        fill(&world.nodes[i], i);
-    for (int i = 0; i < OURS; i++) {
-        struct lock lock;
-        snprintf(resource, sizeof resource, "k:ours:%d", i);
-        answer_expect(lock_acquire(server, resource, 60000, &lock), 201, NULL);
-    }
-    node_kill(&world.nodes[0]);
-    node_kill(&world.nodes[1]);
-    WAIT_UNTIL(SOON_MS, http_metric(server, "redlockd_quorum_margin") == 0);
-    for (int i = 2; i < N; i++)
-        before[i] = node_us(&world.nodes[i]);
-    list("prefix=k:&limit=100");
-    for (int i = 2; i < N; i++) {
-        long long us = node_us(&world.nodes[i]) - before[i];
-        printf("list: %d pages, %lld us of node %d each\n", shown.pages,
-               us / shown.pages, i);
-        ck_assert_int_lt(us / shown.pages, PAGE_NODE_US);
-    }
-    expect_none_twice();
-    ck_assert_int_eq(shown.count, HELD + OURS);
-    for (int i = 0; i < HELD; i++) {
-        snprintf(resource, sizeof resource, "k:%d", i);
-        ck_assert_msg(is_shown(resource), "%s", resource);
-    }
-    for (int i = 0; i < OURS; i++) {
-        snprintf(resource, sizeof resource, "k:ours:%d", i);
-        ck_assert_msg(is_shown(resource), "%s", resource);
-    }
-}
-END_TEST
-
 /* ---- while they change -------------------------------------------------- */
 
 /* Below bound. */
@@ -185,7 +147,10 @@ static int draw(uint32_t *seed, int bound)
     return (int)(*seed >> 16) % bound;
 }
 
-START_TEST(what_stays_is_shown_once_while_others_come_and_go)
+SUITE(list, .timeout_s = 120, .set_up_once = set_up,
+      .tear_down_once = tear_down);
+
+TEST(what_stays_is_shown_once_while_others_come_and_go)
 {
     enum { STAY = 200, CHANGING = 40, ROUNDS = 5 };
     struct lock locks[CHANGING] = {{{0}, {0}, {0}, 0, 0}};
@@ -218,11 +183,10 @@ START_TEST(what_stays_is_shown_once_while_others_come_and_go)
         }
     }
 }
-END_TEST
 
 /* ---- one by one --------------------------------------------------------- */
 
-START_TEST(a_lock_is_shown_as_by_its_inspection)
+TEST(a_lock_is_shown_as_by_its_inspection)
 {
     struct lock lock;
     answer_expect(lock_acquire(server, "s:a/b", 50000, &lock), 201, NULL);
@@ -244,9 +208,8 @@ START_TEST(a_lock_is_shown_as_by_its_inspection)
     ck_assert(json_object_get(it, "token") == NULL);
     answer_expect(lock_release(server, &lock), 200, NULL);
 }
-END_TEST
 
-START_TEST(bad_arguments_are_refused)
+TEST(bad_arguments_are_refused)
 {
     static const char *const arguments[] = {
         "limit=0",          "limit=1001", "limit=",     "limit=x",
@@ -260,9 +223,8 @@ START_TEST(bad_arguments_are_refused)
         ck_assert_msg(answer_has(a, "errors"), "%s", a->body);
     }
 }
-END_TEST
 
-START_TEST(a_node_that_denies_it_goes_on_voting)
+TEST(a_node_that_denies_it_goes_on_voting)
 {
     node_do(&world.nodes[0], "ACL SETUSER default -scan");
     answer_expect(HTTP(server, .method = "GET", .path = "/locks"), 403,
@@ -271,10 +233,9 @@ START_TEST(a_node_that_denies_it_goes_on_voting)
     lock_expect_cycle(server, "d:a");
     node_do(&world.nodes[0], "ACL SETUSER default +scan");
 }
-END_TEST
 
 /* Last: it restarts a node. */
-START_TEST(a_cursor_ends_with_the_server_it_was_made_for)
+TEST(a_cursor_ends_with_the_server_it_was_made_for)
 {
     char path[128];
     const struct answer *a =
@@ -288,30 +249,41 @@ START_TEST(a_cursor_ends_with_the_server_it_was_made_for)
     answer_expect(a, 400, "invalid_request");
     ck_assert(strstr(a->body, "begin again") != NULL);
 }
-END_TEST
 
-static void add_case(Suite *suite, const char *name, const TTest *test)
-{
-    TCase *tc = tcase_create(name);
-    tcase_set_timeout(tc, 240);
-    tcase_add_unchecked_fixture(tc, set_up, tear_down);
-    tcase_add_test(tc, test);
-    suite_add_tcase(suite, tc);
-}
+GROUP(list_exactly, .timeout_s = 240, .set_up_once = set_up,
+      .tear_down_once = tear_down);
 
-Suite *check_list(void)
+TEST(exactly_the_held_of_50000_keys_with_two_nodes_away)
 {
-    Suite *suite = suite_create("list");
-    TCase *tc = tcase_create("list");
-    tcase_set_timeout(tc, 120);
-    tcase_add_unchecked_fixture(tc, set_up, tear_down);
-    tcase_add_test(tc, what_stays_is_shown_once_while_others_come_and_go);
-    tcase_add_test(tc, a_lock_is_shown_as_by_its_inspection);
-    tcase_add_test(tc, bad_arguments_are_refused);
-    tcase_add_test(tc, a_node_that_denies_it_goes_on_voting);
-    tcase_add_test(tc, a_cursor_ends_with_the_server_it_was_made_for);
-    suite_add_tcase(suite, tc);
-    add_case(suite, "list_exactly",
-             exactly_the_held_of_50000_keys_with_two_nodes_away);
-    return suite;
+    char resource[64];
+    long long before[N];
+    for (int i = 0; i < N; i++)
+        fill(&world.nodes[i], i);
+    for (int i = 0; i < OURS; i++) {
+        struct lock lock;
+        snprintf(resource, sizeof resource, "k:ours:%d", i);
+        answer_expect(lock_acquire(server, resource, 60000, &lock), 201, NULL);
+    }
+    node_kill(&world.nodes[0]);
+    node_kill(&world.nodes[1]);
+    WAIT_UNTIL(SOON_MS, http_metric(server, "redlockd_quorum_margin") == 0);
+    for (int i = 2; i < N; i++)
+        before[i] = node_us(&world.nodes[i]);
+    list("prefix=k:&limit=100");
+    for (int i = 2; i < N; i++) {
+        long long us = node_us(&world.nodes[i]) - before[i];
+        printf("list: %d pages, %lld us of node %d each\n", shown.pages,
+               us / shown.pages, i);
+        ck_assert_int_lt(us / shown.pages, PAGE_NODE_US);
+    }
+    expect_none_twice();
+    ck_assert_int_eq(shown.count, HELD + OURS);
+    for (int i = 0; i < HELD; i++) {
+        snprintf(resource, sizeof resource, "k:%d", i);
+        ck_assert_msg(is_shown(resource), "%s", resource);
+    }
+    for (int i = 0; i < OURS; i++) {
+        snprintf(resource, sizeof resource, "k:ours:%d", i);
+        ck_assert_msg(is_shown(resource), "%s", resource);
+    }
 }

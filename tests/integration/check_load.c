@@ -13,8 +13,6 @@
 #include "http.h"
 #include "node.h"
 
-Suite *check_load(void);
-
 /* It must not look like a silent node. */
 #define SLOW_MACHINE "--node-timeout-ms 400"
 
@@ -100,8 +98,10 @@ static void end_load(void)
                   atomic_load(&load->failed), load->failure);
 }
 
+SUITE(load, .timeout_s = 300);
+
 /* What the nodes said meanwhile lies in its sockets. */
-START_TEST(a_server_that_is_held_up_fails_no_request)
+TEST(a_server_that_is_held_up_fails_no_request)
 {
     start_load("--node-timeout-ms 200");
     for (int i = 0; i < 10; i++) {
@@ -113,7 +113,6 @@ START_TEST(a_server_that_is_held_up_fails_no_request)
     end_load();
     world_stop(&world);
 }
-END_TEST
 
 static bool are_voting(int count)
 {
@@ -167,7 +166,7 @@ static void pause_and_resume(int first, int count)
     let_work(SOME_CYCLES);
 }
 
-START_TEST(one_and_two_dead_nodes_fail_no_request)
+TEST(one_and_two_dead_nodes_fail_no_request)
 {
     start_load(SLOW_MACHINE);
     let_work(SOME_CYCLES);
@@ -177,9 +176,8 @@ START_TEST(one_and_two_dead_nodes_fail_no_request)
     WAIT_UNTIL(2 * TTL_MS, keys_left() == 0);
     world_stop(&world);
 }
-END_TEST
 
-START_TEST(one_and_two_paused_nodes_fail_no_request)
+TEST(one_and_two_paused_nodes_fail_no_request)
 {
     start_load(SLOW_MACHINE);
     let_work(SOME_CYCLES);
@@ -189,9 +187,8 @@ START_TEST(one_and_two_paused_nodes_fail_no_request)
     expect_no_keys();
     world_stop(&world);
 }
-END_TEST
 
-START_TEST(one_dead_and_one_paused_node_fail_no_request)
+TEST(one_dead_and_one_paused_node_fail_no_request)
 {
     start_load(SLOW_MACHINE);
     node_kill(&world.nodes[2]);
@@ -204,7 +201,6 @@ START_TEST(one_dead_and_one_paused_node_fail_no_request)
     WAIT_UNTIL(2 * TTL_MS, keys_left() == 0);
     world_stop(&world);
 }
-END_TEST
 
 static void expect_no_quorum(void)
 {
@@ -226,7 +222,7 @@ static void expect_recovery(void)
     expect_no_keys();
 }
 
-START_TEST(three_dead_nodes_are_no_quorum_until_one_is_back)
+TEST(three_dead_nodes_are_no_quorum_until_one_is_back)
 {
     world_start(&world, N, "");
     for (int i = 0; i < 3; i++)
@@ -238,10 +234,9 @@ START_TEST(three_dead_nodes_are_no_quorum_until_one_is_back)
     expect_recovery();
     world_stop(&world);
 }
-END_TEST
 
 /* The acquires lie in the paused nodes' sockets, and must not come to life. */
-START_TEST(three_paused_nodes_are_no_quorum_until_one_is_back)
+TEST(three_paused_nodes_are_no_quorum_until_one_is_back)
 {
     world_start(&world, N, "");
     for (int i = 0; i < 3; i++)
@@ -254,21 +249,4 @@ START_TEST(three_paused_nodes_are_no_quorum_until_one_is_back)
         node_resume(&world.nodes[i]);
     expect_recovery();
     world_stop(&world);
-}
-END_TEST
-
-Suite *check_load(void)
-{
-    Suite *suite = suite_create("load");
-    TCase *tcase = tcase_create("load");
-
-    tcase_set_timeout(tcase, 300);
-    tcase_add_test(tcase, a_server_that_is_held_up_fails_no_request);
-    tcase_add_test(tcase, one_and_two_dead_nodes_fail_no_request);
-    tcase_add_test(tcase, one_and_two_paused_nodes_fail_no_request);
-    tcase_add_test(tcase, one_dead_and_one_paused_node_fail_no_request);
-    tcase_add_test(tcase, three_dead_nodes_are_no_quorum_until_one_is_back);
-    tcase_add_test(tcase, three_paused_nodes_are_no_quorum_until_one_is_back);
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

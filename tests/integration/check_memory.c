@@ -13,8 +13,6 @@
 #include "node.h"
 #include "rival.h"
 
-Suite *check_memory(void);
-
 #define LIMIT "--max-ttl-ms 8000"
 
 enum { N = 5, LIMIT_MS = 8000, RETURN_MS = 40000, HEARTBEAT_MS = 1500 };
@@ -31,11 +29,13 @@ static void start(int servers)
         world_wait_ready(&world, i);
 }
 
+SUITE(memory, .timeout_s = 120, .tags = "slow");
+
 /*
  * The first node becomes a replica of the fourth, which has not the lock, and
  * a master again: with its old run_id and the other's permission to vote.
  */
-START_TEST(story_37_replica_of_another_node_for_a_moment)
+TEST(story_37_replica_of_another_node_for_a_moment)
 {
     start(2);
     rival_hold(&world, 0, LIMIT_MS, &holder);
@@ -44,9 +44,8 @@ START_TEST(story_37_replica_of_another_node_for_a_moment)
     rival_expect_refused_without(&world, &holder, 0, RETURN_MS);
     world_stop(&world);
 }
-END_TEST
 
-START_TEST(story_38_node_is_rebuilt_from_the_files_of_another)
+TEST(story_38_node_is_rebuilt_from_the_files_of_another)
 {
     start(2);
     rival_hold(&world, 0, LIMIT_MS, &holder);
@@ -58,13 +57,12 @@ START_TEST(story_38_node_is_rebuilt_from_the_files_of_another)
     rival_expect_refused_without(&world, &holder, 0, RETURN_MS);
     world_stop(&world);
 }
-END_TEST
 
 /*
  * The replica was cut off before the lock was granted. It takes over the port
  * of its master, as others take over an address.
  */
-START_TEST(story_39_replica_that_was_cut_off_takes_its_masters_address)
+TEST(story_39_replica_that_was_cut_off_takes_its_masters_address)
 {
     struct node replica = {.is_durable = true};
     struct node *master = &world.nodes[0];
@@ -86,13 +84,12 @@ START_TEST(story_39_replica_that_was_cut_off_takes_its_masters_address)
     rival_expect_refused_without(&world, &holder, 0, RETURN_MS);
     world_stop(&world);
 }
-END_TEST
 
 /*
  * Keys with a TTL are evicted, the node's state has none; and nobody evicts any
  * more when the next look comes. Until then, for a heartbeat, the node votes.
  */
-START_TEST(story_40_locks_are_evicted_between_two_looks)
+TEST(story_40_locks_are_evicted_between_two_looks)
 {
     struct node *node = &world.nodes[0];
 
@@ -106,7 +103,6 @@ START_TEST(story_40_locks_are_evicted_between_two_looks)
     rival_expect_refused_without(&world, &holder, 0, RETURN_MS);
     world_stop(&world);
 }
-END_TEST
 
 static void restart_without(struct node *node, const char *command)
 {
@@ -128,7 +124,7 @@ static bool has_durable_node(void)
  * a script wrote if that user may not do it: here each extension. Its lock ends
  * when the TTL of before the extension does.
  */
-START_TEST(story_52_append_only_file_is_loaded_without_the_rights_to_it)
+TEST(story_52_append_only_file_is_loaded_without_the_rights_to_it)
 {
     struct node *node = &world.nodes[0];
 
@@ -139,10 +135,9 @@ START_TEST(story_52_append_only_file_is_loaded_without_the_rights_to_it)
     rival_expect_refused_without(&world, &holder, 0, RETURN_MS);
     world_stop(&world);
 }
-END_TEST
 
 /* All of them, and the servers too: nobody knows better. */
-START_TEST(story_52_all_append_only_files_are_loaded_without_the_rights)
+TEST(story_52_all_append_only_files_are_loaded_without_the_rights)
 {
     world_start_nodes(&world, N);
     for (int i = 0; i < N; i++)
@@ -161,24 +156,4 @@ START_TEST(story_52_all_append_only_files_are_loaded_without_the_rights)
     WAIT_UNTIL(RETURN_MS, http_probe(&world.servers[0], "/livez") == 200);
     rival_expect_refused_without(&world, &holder, 0, RETURN_MS);
     world_stop(&world);
-}
-END_TEST
-
-Suite *check_memory(void)
-{
-    Suite *suite = suite_create("memory");
-    TCase *tc = tcase_create("memory");
-    tcase_set_timeout(tc, 120);
-    tcase_set_tags(tc, "slow"); /* quarantines last 14 s */
-    tcase_add_test(tc, story_37_replica_of_another_node_for_a_moment);
-    tcase_add_test(tc, story_38_node_is_rebuilt_from_the_files_of_another);
-    tcase_add_test(tc,
-                   story_39_replica_that_was_cut_off_takes_its_masters_address);
-    tcase_add_test(tc, story_40_locks_are_evicted_between_two_looks);
-    tcase_add_test(
-        tc, story_52_append_only_file_is_loaded_without_the_rights_to_it);
-    tcase_add_test(
-        tc, story_52_all_append_only_files_are_loaded_without_the_rights);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -13,8 +13,6 @@
 #include "node.h"
 #include "rival.h"
 
-Suite *check_memory_clocks(void);
-
 #define LIMIT "--max-ttl-ms 3000"
 
 enum {
@@ -39,8 +37,10 @@ static void start_nodes(int64_t ahead_ms)
     node_start(node);
 }
 
+SUITE(memory_clocks, .timeout_s = 120, .tags = "slow");
+
 /* Each server has seen the node in the wrong time, and only one may pay. */
-START_TEST(story_48_clock_an_hour_ahead_is_set_right)
+TEST(story_48_clock_an_hour_ahead_is_set_right)
 {
     start_nodes(HOUR_MS);
     for (int i = 0; i < 3; i++)
@@ -56,7 +56,6 @@ START_TEST(story_48_clock_an_hour_ahead_is_set_right)
         NULL);
     world_stop(&world);
 }
-END_TEST
 
 static void restart_server(int i)
 {
@@ -66,7 +65,7 @@ static void restart_server(int i)
 }
 
 /* Two servers, restarted in turns: none lives as long as a quarantine. */
-START_TEST(story_48_servers_that_are_restarted_end_a_quarantine)
+TEST(story_48_servers_that_are_restarted_end_a_quarantine)
 {
     world_start_nodes(&world, N);
     for (int i = 0; i < 2; i++)
@@ -87,13 +86,12 @@ START_TEST(story_48_servers_that_are_restarted_end_a_quarantine)
     }
     world_stop(&world);
 }
-END_TEST
 
 /*
  * The server sends, and hears 150 ms later: a clock that steps by 120 ms in
  * between looks like one that does not. The lock ends on it all the same.
  */
-START_TEST(story_49_step_that_hides_behind_a_slow_reply)
+TEST(story_49_step_that_hides_behind_a_slow_reply)
 {
     start_nodes(0);
     snprintf(world.servers[0].ports, sizeof world.servers[0].ports, "%d=%d",
@@ -111,18 +109,4 @@ START_TEST(story_49_step_that_hides_behind_a_slow_reply)
                       (long long)left_ms);
     }
     world_stop(&world);
-}
-END_TEST
-
-Suite *check_memory_clocks(void)
-{
-    Suite *suite = suite_create("memory_clocks");
-    TCase *tc = tcase_create("memory_clocks");
-    tcase_set_timeout(tc, 120);
-    tcase_set_tags(tc, "slow"); /* quarantines last 10 s */
-    tcase_add_test(tc, story_48_clock_an_hour_ahead_is_set_right);
-    tcase_add_test(tc, story_48_servers_that_are_restarted_end_a_quarantine);
-    tcase_add_test(tc, story_49_step_that_hides_behind_a_slow_reply);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -13,8 +13,6 @@
 #include "node.h"
 #include "rival.h"
 
-Suite *check_memory_old(void);
-
 #define LIMIT "--max-ttl-ms 8000"
 
 enum { N = 5, LIMIT_MS = 8000, SOON_MS = 10000, RETURN_MS = 40000 };
@@ -56,7 +54,9 @@ static void bring_back(struct node *copy)
     node_do(victim, "REPLICAOF NO ONE");
 }
 
-START_TEST(story_41_old_copy_comes_back_under_the_same_run_id)
+SUITE(memory_old, .timeout_s = 120, .tags = "slow");
+
+TEST(story_41_old_copy_comes_back_under_the_same_run_id)
 {
     struct node copy;
 
@@ -68,13 +68,12 @@ START_TEST(story_41_old_copy_comes_back_under_the_same_run_id)
     node_kill(&copy);
     world_stop(&world);
 }
-END_TEST
 
 /*
  * The server that knows how old the memory is looks a moment too late: a fresh
  * one has looked before it.
  */
-START_TEST(story_42_fresh_server_looks_first_at_an_old_copy)
+TEST(story_42_fresh_server_looks_first_at_an_old_copy)
 {
     struct node copy;
 
@@ -90,7 +89,6 @@ START_TEST(story_42_fresh_server_looks_first_at_an_old_copy)
     node_kill(&copy);
     world_stop(&world);
 }
-END_TEST
 
 /* Whether the server has come to know the node again, and what it holds. */
 static bool has_judged(int server)
@@ -108,7 +106,7 @@ static bool has_judged(int server)
 }
 
 /* A backup from just before the lock. */
-START_TEST(story_43_refused_backup_and_a_restarted_server)
+TEST(story_43_refused_backup_and_a_restarted_server)
 {
     struct node backup = {.pid = 0};
 
@@ -128,13 +126,12 @@ START_TEST(story_43_refused_backup_and_a_restarted_server)
     rival_expect_refused_without(&world, &holder, 0, RETURN_MS);
     world_stop(&world);
 }
-END_TEST
 
 /*
  * The lock is in the node's memory only, and so is what the server wrote of
  * that. Node and server share a machine, which loses its power.
  */
-START_TEST(story_44_append_only_file_is_switched_off_at_run_time)
+TEST(story_44_append_only_file_is_switched_off_at_run_time)
 {
     start(1);
     node_do(victim, "CONFIG SET appendonly no");
@@ -146,19 +143,4 @@ START_TEST(story_44_append_only_file_is_switched_off_at_run_time)
     start_fresh(0);
     rival_expect_refused_without(&world, &holder, 0, RETURN_MS);
     world_stop(&world);
-}
-END_TEST
-
-Suite *check_memory_old(void)
-{
-    Suite *suite = suite_create("memory_old");
-    TCase *tc = tcase_create("memory_old");
-    tcase_set_timeout(tc, 120);
-    tcase_set_tags(tc, "slow"); /* quarantines last 14 s */
-    tcase_add_test(tc, story_41_old_copy_comes_back_under_the_same_run_id);
-    tcase_add_test(tc, story_42_fresh_server_looks_first_at_an_old_copy);
-    tcase_add_test(tc, story_43_refused_backup_and_a_restarted_server);
-    tcase_add_test(tc, story_44_append_only_file_is_switched_off_at_run_time);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

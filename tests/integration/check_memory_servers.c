@@ -11,8 +11,6 @@
 #include "node.h"
 #include "rival.h"
 
-Suite *check_memory_servers(void);
-
 #define LIMIT "--max-ttl-ms 8000 "
 
 enum { N = 5, LIMIT_MS = 8000, SOON_MS = 10000, RETURN_MS = 40000 };
@@ -36,12 +34,14 @@ static bool counts_all_until(int server, int64_t until_ms)
            harness_now_ms() > until_ms;
 }
 
+SUITE(memory_servers, .timeout_s = 120, .tags = "slow");
+
 /*
  * The first node's name leads the second server to another machine, for longer
  * than a quarantine (10.4 s here). Both know the node by the same name, and
  * neither must count it for a lock of the other.
  */
-START_TEST(story_45_one_name_leads_two_servers_to_two_machines)
+TEST(story_45_one_name_leads_two_servers_to_two_machines)
 {
     static const char options[] = "--max-ttl-ms 4000";
     struct node other = {.is_durable = true};
@@ -69,7 +69,6 @@ START_TEST(story_45_one_name_leads_two_servers_to_two_machines)
     node_kill(&other);
     world_stop(&world);
 }
-END_TEST
 
 /* Returns when the server has just looked at all nodes. */
 static void wait_for_looks(void)
@@ -86,7 +85,7 @@ static void wait_for_looks(void)
  * The first server is one that has watched the nodes, and sees it with its next
  * heartbeat. The fresh one must not have called it a first start by then.
  */
-START_TEST(story_46_all_nodes_are_flushed_beside_a_fresh_server)
+TEST(story_46_all_nodes_are_flushed_beside_a_fresh_server)
 {
     static const char options[] = LIMIT "--node-timeout-ms 50";
 
@@ -103,7 +102,6 @@ START_TEST(story_46_all_nodes_are_flushed_beside_a_fresh_server)
     WAIT_UNTIL(RETURN_MS, rival_all_vote_everywhere(&world));
     world_stop(&world);
 }
-END_TEST
 
 /* A server of a higher epoch over nodes of its own and one of ours. */
 static void start_staging(struct node own[2])
@@ -125,7 +123,7 @@ static void start_staging(struct node own[2])
 }
 
 /* Production goes on with its other four, on old servers and on new ones. */
-START_TEST(story_47_staging_server_has_one_node_of_production_in_its_list)
+TEST(story_47_staging_server_has_one_node_of_production_in_its_list)
 {
     /* a slow disk must not look like a production that stops */
     static const char options[] = "--node-timeout-ms 1000";
@@ -145,19 +143,4 @@ START_TEST(story_47_staging_server_has_one_node_of_production_in_its_list)
     for (int i = 0; i < 2; i++)
         node_kill(&own[i]);
     world_stop(&world);
-}
-END_TEST
-
-Suite *check_memory_servers(void)
-{
-    Suite *suite = suite_create("memory_servers");
-    TCase *tc = tcase_create("memory_servers");
-    tcase_set_timeout(tc, 120);
-    tcase_set_tags(tc, "slow"); /* quarantines last 14 s */
-    tcase_add_test(tc, story_45_one_name_leads_two_servers_to_two_machines);
-    tcase_add_test(tc, story_46_all_nodes_are_flushed_beside_a_fresh_server);
-    tcase_add_test(
-        tc, story_47_staging_server_has_one_node_of_production_in_its_list);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -13,8 +13,6 @@
 
 #include "http.h"
 
-Suite *check_notify(void);
-
 enum { HEARD_MS = 10000 };
 
 static struct world world;
@@ -58,8 +56,10 @@ static bool hears_nothing(void)
     return recv(manager, &byte, 1, 0) < 0;
 }
 
+SUITE(notify, .timeout_s = 60, .set_up = set_up, .tear_down = tear_down);
+
 /* On READY=1 systemd starts what comes after: it must find a server. */
-START_TEST(ready_is_told_when_clients_can_connect)
+TEST(ready_is_told_when_clients_can_connect)
 {
     char status[128];
     world_start_nodes(&world, 3);
@@ -73,9 +73,8 @@ START_TEST(ready_is_told_when_clients_can_connect)
     ck_assert(hears_nothing());
     world_stop(&world);
 }
-END_TEST
 
-START_TEST(a_reload_is_told_from_begin_to_end)
+TEST(a_reload_is_told_from_begin_to_end)
 {
     world_start(&world, 1, "");
     heard();
@@ -87,10 +86,9 @@ START_TEST(a_reload_is_told_from_begin_to_end)
     ck_assert(hears_nothing());
     world_stop(&world);
 }
-END_TEST
 
 /* It would be READY=1, which takes the end back. */
-START_TEST(who_drains_tells_of_no_reload)
+TEST(who_drains_tells_of_no_reload)
 {
     world_start(&world, 1, "--drain-ms 60000");
     heard();
@@ -105,10 +103,9 @@ START_TEST(who_drains_tells_of_no_reload)
     ck_assert(hears_nothing());
     world_stop(&world);
 }
-END_TEST
 
 /* A manager may not take it for started, and may not try it again. */
-START_TEST(a_bad_configuration_is_never_ready)
+TEST(a_bad_configuration_is_never_ready)
 {
     char *output;
     char *argv[] = {(char *)harness_binary(), NULL};
@@ -116,19 +113,4 @@ START_TEST(a_bad_configuration_is_never_ready)
     ck_assert_msg(strstr(output, "REDLOCKD_NODES"), "%s", output);
     ck_assert(hears_nothing());
     free(output);
-}
-END_TEST
-
-Suite *check_notify(void)
-{
-    Suite *suite = suite_create("notify");
-    TCase *tcase = tcase_create("notify");
-    tcase_set_timeout(tcase, 60);
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_test(tcase, ready_is_told_when_clients_can_connect);
-    tcase_add_test(tcase, a_reload_is_told_from_begin_to_end);
-    tcase_add_test(tcase, who_drains_tells_of_no_reload);
-    tcase_add_test(tcase, a_bad_configuration_is_never_ready);
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

@@ -14,10 +14,6 @@
 #include "http.h"
 #include "node.h"
 
-Suite *check_process(void);
-
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-
 enum { WORDS_MAX = 16 };
 
 static struct world world;
@@ -53,7 +49,9 @@ static const struct {
     {"--check-config --nodes 127.0.0.1:1 --retry-count x", "--retry-count"},
 };
 
-START_TEST(bad_configuration_is_one_line_and_no_start)
+SUITE(process, .timeout_s = 60);
+
+TEST_EACH(bad_configuration_is_one_line_and_no_start, bad_starts)
 {
     char *output;
 
@@ -63,7 +61,6 @@ START_TEST(bad_configuration_is_one_line_and_no_start)
                   "not one line: %s", output);
     free(output);
 }
-END_TEST
 
 static const struct {
     const char *options, *says;
@@ -76,7 +73,7 @@ static const struct {
     {"--print-config --nodes redis://u:SECRET@h:1", "u:***@h:1"},
 };
 
-START_TEST(action_exits_with_0)
+TEST_EACH(action_exits_with_0, actions)
 {
     char *output;
 
@@ -85,9 +82,8 @@ START_TEST(action_exits_with_0)
     ck_assert_ptr_null(strstr(output, "SECRET"));
     free(output);
 }
-END_TEST
 
-START_TEST(second_server_on_the_port_is_refused)
+TEST(second_server_on_the_port_is_refused)
 {
     char options[128], *output;
 
@@ -102,7 +98,6 @@ START_TEST(second_server_on_the_port_is_refused)
     free(output);
     world_stop(&world);
 }
-END_TEST
 
 static bool has_started(const struct server *it)
 {
@@ -113,7 +108,7 @@ static bool has_started(const struct server *it)
     return has;
 }
 
-START_TEST(two_servers_share_a_port_if_both_say_so)
+TEST(two_servers_share_a_port_if_both_say_so)
 {
     world_start(&world, 1, "--reuse-port");
     world.servers[1].port = server->port;
@@ -123,9 +118,8 @@ START_TEST(two_servers_share_a_port_if_both_say_so)
     WAIT_UNTIL(10000, http_probe(server, "/readyz") == 200);
     world_stop(&world);
 }
-END_TEST
 
-START_TEST(starts_with_no_node_and_turns_ready)
+TEST(starts_with_no_node_and_turns_ready)
 {
     struct lock lock;
 
@@ -144,9 +138,8 @@ START_TEST(starts_with_no_node_and_turns_ready)
     answer_expect(lock_release(server, &lock), 200, NULL);
     world_stop(&world);
 }
-END_TEST
 
-START_TEST(healthcheck_tells_readiness)
+TEST(healthcheck_tells_readiness)
 {
     char options[128], *output;
 
@@ -167,9 +160,8 @@ START_TEST(healthcheck_tells_readiness)
     ck_assert_int_eq(run(options, &output), 1);
     free(output);
 }
-END_TEST
 
-START_TEST(healthcheck_names_a_status_that_is_none)
+TEST(healthcheck_names_a_status_that_is_none)
 {
     char options[128], *output;
 
@@ -182,12 +174,11 @@ START_TEST(healthcheck_names_a_status_that_is_none)
     free(output);
     node_kill(&world.nodes[0]);
 }
-END_TEST
 
 /* ---- what it says -------------------------------------------------------- */
 
 /* world_stop looks for tokens; here at debug level, with errors on the way. */
-START_TEST(no_token_comes_into_the_log)
+TEST(no_token_comes_into_the_log)
 {
     struct lock lock;
 
@@ -212,7 +203,6 @@ START_TEST(no_token_comes_into_the_log)
     free(log);
     world_stop(&world);
 }
-END_TEST
 
 /* One line of the exposition format: a comment, or name{labels} number. */
 static bool is_sample(const char *line, size_t len)
@@ -235,7 +225,7 @@ static bool is_sample(const char *line, size_t len)
            (space[-1] == '}' || isalpha((unsigned char)space[-1]));
 }
 
-START_TEST(metrics_are_valid_and_count)
+TEST(metrics_are_valid_and_count)
 {
     struct lock lock;
 
@@ -260,7 +250,6 @@ START_TEST(metrics_are_valid_and_count)
                         60);
     world_stop(&world);
 }
-END_TEST
 
 static double answers_to(const char *call)
 {
@@ -271,7 +260,7 @@ static double answers_to(const char *call)
     return http_metric(server, sample);
 }
 
-START_TEST(probes_and_scrapes_are_counted_apart)
+TEST(probes_and_scrapes_are_counted_apart)
 {
     world_start(&world, 1, ""); /* by its probe */
     answer_expect(HTTP(server, .method = "GET", .path = "/nodes"), 200, NULL);
@@ -286,26 +275,4 @@ START_TEST(probes_and_scrapes_are_counted_apart)
     ck_assert_double_eq(answers_to("other") - others, 1);
     ck_assert_double_eq(answers_to("metrics") - scrapes, 4);
     world_stop(&world);
-}
-END_TEST
-
-Suite *check_process(void)
-{
-    Suite *suite = suite_create("process");
-    TCase *tcase = tcase_create("process");
-
-    tcase_set_timeout(tcase, 60);
-    tcase_add_loop_test(tcase, bad_configuration_is_one_line_and_no_start, 0,
-                        COUNT(bad_starts));
-    tcase_add_loop_test(tcase, action_exits_with_0, 0, COUNT(actions));
-    tcase_add_test(tcase, second_server_on_the_port_is_refused);
-    tcase_add_test(tcase, two_servers_share_a_port_if_both_say_so);
-    tcase_add_test(tcase, starts_with_no_node_and_turns_ready);
-    tcase_add_test(tcase, healthcheck_tells_readiness);
-    tcase_add_test(tcase, healthcheck_names_a_status_that_is_none);
-    tcase_add_test(tcase, no_token_comes_into_the_log);
-    tcase_add_test(tcase, metrics_are_valid_and_count);
-    tcase_add_test(tcase, probes_and_scrapes_are_counted_apart);
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

@@ -7,8 +7,6 @@
 #include "http.h"
 #include "proxy.h"
 
-Suite *check_proxies(void);
-
 enum { N = 3, LOCKS = 20, TTL_MS = 60000, RESETS_MS = 500 };
 
 static const struct proxy_mode modes[] = {
@@ -58,7 +56,10 @@ static void acquire_all(const struct server *proxy, int mode,
     http_disconnect();
 }
 
-START_TEST(story_36_a_proxy_that_resets_does_not_lose_the_lock)
+SUITE(proxies, .timeout_s = 120, .set_up_once = set_up,
+      .tear_down_once = tear_down);
+
+TEST_EACH(story_36_a_proxy_that_resets_does_not_lose_the_lock, modes)
 {
     const struct proxy_mode *mode = &modes[_i];
     struct lock locks[LOCKS];
@@ -79,19 +80,4 @@ START_TEST(story_36_a_proxy_that_resets_does_not_lose_the_lock)
     ck_assert_double_eq(
         http_metric(server, "redlockd_undelivered_grants_total"), lost);
     proxy_stop(pid);
-}
-END_TEST
-
-Suite *check_proxies(void)
-{
-    Suite *suite = suite_create("proxies");
-    TCase *tcase = tcase_create("proxies");
-
-    tcase_set_timeout(tcase, 120);
-    tcase_add_unchecked_fixture(tcase, set_up, tear_down);
-    tcase_add_loop_test(tcase,
-                        story_36_a_proxy_that_resets_does_not_lose_the_lock, 0,
-                        (int)(sizeof modes / sizeof *modes));
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

@@ -10,8 +10,6 @@
 #include "http.h"
 #include "node.h"
 
-Suite *check_rare(void);
-
 enum {
     N = 3,
     SOON_MS = 20000,
@@ -66,8 +64,10 @@ static void acquire_late(char answer[ANSWER_HEAD])
     close(fd);
 }
 
+SUITE(rare, .timeout_s = 120);
+
 /* On a busy machine it may be later still, and no_quorum. */
-START_TEST(a_grant_that_comes_too_late_is_validity_exhausted)
+TEST(a_grant_that_comes_too_late_is_validity_exhausted)
 {
     char answer[ANSWER_HEAD];
     bool is_seen = false;
@@ -88,7 +88,6 @@ START_TEST(a_grant_that_comes_too_late_is_validity_exhausted)
                           "outcome=\"validity_exhausted\"}") >= 1);
     world_stop(&world);
 }
-END_TEST
 
 /* ---- not delivered ------------------------------------------------------ */
 
@@ -121,7 +120,7 @@ static void leave_unread(void)
  * A server that is stopped in the middle of a turn finds the reset first, and
  * abandons the acquire: that is released too, and was never granted.
  */
-START_TEST(a_grant_whose_client_has_left_is_undelivered_and_released)
+TEST(a_grant_whose_client_has_left_is_undelivered_and_released)
 {
     world_start(&world, N, AT_SIGHT " --node-timeout-ms 10000");
     for (int i = 0; i < TRIES && undelivered() == 0; i++)
@@ -129,7 +128,6 @@ START_TEST(a_grant_whose_client_has_left_is_undelivered_and_released)
     WAIT_UNTIL(SOON_MS, undelivered() == 1);
     world_stop(&world);
 }
-END_TEST
 
 /* ---- back-pressure ------------------------------------------------------ */
 
@@ -157,7 +155,7 @@ static void inspect_many(void)
 }
 
 /* It gets no more, and is named. Then it answers, and votes as before. */
-START_TEST(a_node_that_owes_too_many_replies_is_stalled)
+TEST(a_node_that_owes_too_many_replies_is_stalled)
 {
     struct lock lock;
 
@@ -174,19 +172,4 @@ START_TEST(a_node_that_owes_too_many_replies_is_stalled)
                lock_acquire(server, "order:42", 60000, &lock)->status == 201);
     answer_expect(lock_release(server, &lock), 200, NULL);
     world_stop(&world);
-}
-END_TEST
-
-Suite *check_rare(void)
-{
-    Suite *suite = suite_create("rare");
-    TCase *tcase = tcase_create("rare");
-
-    tcase_set_timeout(tcase, 120);
-    tcase_add_test(tcase, a_grant_that_comes_too_late_is_validity_exhausted);
-    tcase_add_test(tcase,
-                   a_grant_whose_client_has_left_is_undelivered_and_released);
-    tcase_add_test(tcase, a_node_that_owes_too_many_replies_is_stalled);
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

@@ -6,8 +6,6 @@
 #include "http.h"
 #include "node.h"
 
-Suite *check_repair(void);
-
 enum { TTL_MS = 30000, DEADLINE_MS = 10000 };
 
 static struct world world;
@@ -48,7 +46,9 @@ static void take_on_three_of_five(const char *resource, bool is_dead,
     ck_assert_int_eq(world_count_keys(&world, resource), 3);
 }
 
-START_TEST(story_50_an_extend_sets_the_lock_where_it_is_missing)
+SUITE(repair, .timeout_s = 120);
+
+TEST_RANGE(story_50_an_extend_sets_the_lock_where_it_is_missing, 0, 2)
 {
     bool is_dead = _i == 1;
     struct lock lock;
@@ -72,10 +72,10 @@ START_TEST(story_50_an_extend_sets_the_lock_where_it_is_missing)
     WAIT_UNTIL(DEADLINE_MS, world_count_keys(&world, "repair") == 0);
     world_stop(&world);
 }
-END_TEST
 
 /* Two nodes have it, two have not, and who knows of the fifth? */
-START_TEST(story_50_a_lock_that_the_silent_may_have_is_not_known_to_be_free)
+TEST_RANGE(story_50_a_lock_that_the_silent_may_have_is_not_known_to_be_free, 0,
+           2)
 {
     struct lock lock;
 
@@ -90,10 +90,9 @@ START_TEST(story_50_a_lock_that_the_silent_may_have_is_not_known_to_be_free)
     answer_expect(lock_extend(server, &lock, TTL_MS), 200, NULL);
     world_stop(&world);
 }
-END_TEST
 
 /* The repair of its last extend is due behind the release. */
-START_TEST(a_release_leaves_nothing_for_the_repair)
+TEST(a_release_leaves_nothing_for_the_repair)
 {
     struct lock lock;
 
@@ -107,21 +106,4 @@ START_TEST(a_release_leaves_nothing_for_the_repair)
     while (harness_now_ms() < due_ms)
         ck_assert_int_eq(world_count_keys(&world, "gone"), 0);
     world_stop(&world);
-}
-END_TEST
-
-Suite *check_repair(void)
-{
-    Suite *suite = suite_create("repair");
-    TCase *tcase = tcase_create("repair");
-
-    tcase_set_timeout(tcase, 120);
-    tcase_add_loop_test(
-        tcase, story_50_an_extend_sets_the_lock_where_it_is_missing, 0, 2);
-    tcase_add_loop_test(
-        tcase, story_50_a_lock_that_the_silent_may_have_is_not_known_to_be_free,
-        0, 2);
-    tcase_add_test(tcase, a_release_leaves_nothing_for_the_repair);
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

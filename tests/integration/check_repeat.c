@@ -13,8 +13,6 @@
 #include "node.h"
 #include "waiter.h"
 
-Suite *check_repeat(void);
-
 #define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
 #define KEY "9f1c27a5-b9d0-4e6e-8f1c-27a5b9d04e6e"
 #define OTHER_KEY "0f1c27a5-b9d0-4e6e-8f1c-27a5b9d04e6e"
@@ -85,9 +83,12 @@ static void expect_replaced(const struct grant *first,
     answer_expect(grant_inspect(server, second), 404, "lock_not_found");
 }
 
+SUITE(repeat, .timeout_s = 60, .set_up_once = set_up,
+      .tear_down_once = tear_down);
+
 /* ---- an answer that is lost --------------------------------------------- */
 
-START_TEST(a_lost_answer_is_made_good)
+TEST_RANGE(a_lost_answer_is_made_good, 0, 2)
 {
     struct grant second;
     const struct server *const servers[] = {server, another};
@@ -102,10 +103,9 @@ START_TEST(a_lost_answer_is_made_good)
     expect_replaced(&first, &second);
     WAIT_UNTIL(SOON_MS, world_count_keys(&world, "lost") == 0);
 }
-END_TEST
 
 /* The answer is written, nobody reads it, and the server dies. */
-START_TEST(a_server_that_died_with_the_answer_is_made_good)
+TEST(a_server_that_died_with_the_answer_is_made_good)
 {
     struct grant grant;
     world_start_server(&world, 2, "");
@@ -121,10 +121,9 @@ START_TEST(a_server_that_died_with_the_answer_is_made_good)
                   NULL);
     answer_expect(grant_release(server, &grant), 200, NULL);
 }
-END_TEST
 
 /* Of several resources, named in another order. */
-START_TEST(several_are_repeated_as_one)
+TEST(several_are_repeated_as_one)
 {
     struct grant first, second;
     answer_expect(
@@ -139,9 +138,8 @@ START_TEST(several_are_repeated_as_one)
         SOON_MS,
         world_count_keys(&world, "s:a") + world_count_keys(&world, "s:b") == 0);
 }
-END_TEST
 
-START_TEST(a_repeat_may_be_repeated)
+TEST(a_repeat_may_be_repeated)
 {
     struct grant grants[8];
     for (int i = 0; i < COUNT(grants); i++)
@@ -152,11 +150,10 @@ START_TEST(a_repeat_may_be_repeated)
         ck_assert_int_gt(grants[i].number, grants[i - 1].number);
     expect_replaced(&grants[COUNT(grants) - 2], &grants[COUNT(grants) - 1]);
 }
-END_TEST
 
 /* ---- what is no repeat -------------------------------------------------- */
 
-START_TEST(other_resources_or_keys_are_other_locks)
+TEST(other_resources_or_keys_are_other_locks)
 {
     struct grant one, two;
     answer_expect(grant_ask(server, wish("k:1", 60000, 0), KEY, &one), 201,
@@ -177,9 +174,8 @@ START_TEST(other_resources_or_keys_are_other_locks)
     answer_expect(grant_release(server, &one), 200, NULL);
     answer_expect(grant_release(server, &two), 200, NULL);
 }
-END_TEST
 
-START_TEST(after_a_release_it_is_an_acquire)
+TEST(after_a_release_it_is_an_acquire)
 {
     struct grant grant;
     struct lock other;
@@ -193,11 +189,10 @@ START_TEST(after_a_release_it_is_an_acquire)
                   "lock_held");
     answer_expect(lock_release(server, &other), 200, NULL);
 }
-END_TEST
 
 /* ---- how long it lasts -------------------------------------------------- */
 
-START_TEST(a_shorter_ttl_shortens_the_answer_alone)
+TEST(a_shorter_ttl_shortens_the_answer_alone)
 {
     struct grant grant;
     grant_ask(server, wish("short", 60000, 0), KEY, &grant);
@@ -211,9 +206,8 @@ START_TEST(a_shorter_ttl_shortens_the_answer_alone)
         ck_assert_int_gt(node_integer(&world.nodes[i], "PTTL short"), 40000);
     answer_expect(grant_release(server, &grant), 200, NULL);
 }
-END_TEST
 
-START_TEST(a_longer_ttl_counts)
+TEST(a_longer_ttl_counts)
 {
     struct grant grant;
     grant_ask(server, wish("long", 5000, 0), KEY, &grant);
@@ -224,10 +218,9 @@ START_TEST(a_longer_ttl_counts)
                             node_integer(&world.nodes[4], "PTTL long") > 40000);
     answer_expect(grant_release(server, &grant), 200, NULL);
 }
-END_TEST
 
 /* Its client may work under the first answer. */
-START_TEST(a_repeat_whose_client_left_is_not_undone)
+TEST(a_repeat_whose_client_left_is_not_undone)
 {
     struct grant grant;
     grant_ask(server, wish("gone", 60000, 0), KEY, &grant);
@@ -242,11 +235,10 @@ START_TEST(a_repeat_whose_client_left_is_not_undone)
                   NULL);
     answer_expect(grant_release(server, &grant), 200, NULL);
 }
-END_TEST
 
 /* ---- others ------------------------------------------------------------- */
 
-START_TEST(the_holder_does_not_queue_behind_others)
+TEST_RANGE(the_holder_does_not_queue_behind_others, 0, 2)
 {
     struct grant grant;
     const struct server *const servers[] = {server, another};
@@ -263,7 +255,6 @@ START_TEST(the_holder_does_not_queue_behind_others)
     struct verdict verdict = waiter_expect_grant(fd, "q", SOON_MS);
     answer_expect(lock_release(server, &verdict.lock), 200, NULL);
 }
-END_TEST
 
 enum { RIVALS = 8, ROUNDS = 12 };
 
@@ -280,7 +271,7 @@ static int count_valid(const struct grant *grants, int count)
     return valid;
 }
 
-START_TEST(of_repeats_at_once_one_token_counts)
+TEST(of_repeats_at_once_one_token_counts)
 {
     struct grant grants[RIVALS + 2];
     int won = 0, lost = 0;
@@ -317,26 +308,4 @@ START_TEST(of_repeats_at_once_one_token_counts)
     printf("repeat: of %d at once %d got the lock, %d did not\n",
            ROUNDS * RIVALS, won, lost);
     ck_assert_int_gt(won, 0);
-}
-END_TEST
-
-Suite *check_repeat(void)
-{
-    Suite *suite = suite_create("repeat");
-    TCase *tcase = tcase_create("repeat");
-    tcase_set_timeout(tcase, 60);
-    tcase_add_unchecked_fixture(tcase, set_up, tear_down);
-    tcase_add_loop_test(tcase, a_lost_answer_is_made_good, 0, 2);
-    tcase_add_test(tcase, a_server_that_died_with_the_answer_is_made_good);
-    tcase_add_test(tcase, several_are_repeated_as_one);
-    tcase_add_test(tcase, a_repeat_may_be_repeated);
-    tcase_add_test(tcase, other_resources_or_keys_are_other_locks);
-    tcase_add_test(tcase, after_a_release_it_is_an_acquire);
-    tcase_add_test(tcase, a_shorter_ttl_shortens_the_answer_alone);
-    tcase_add_test(tcase, a_longer_ttl_counts);
-    tcase_add_test(tcase, a_repeat_whose_client_left_is_not_undone);
-    tcase_add_loop_test(tcase, the_holder_does_not_queue_behind_others, 0, 2);
-    tcase_add_test(tcase, of_repeats_at_once_one_token_counts);
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

@@ -12,8 +12,6 @@
 #include "grant.h"
 #include "node.h"
 
-Suite *check_several(void);
-
 #define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
 
 enum { N = 5, SOON_MS = 9000 };
@@ -31,9 +29,12 @@ static void tear_down(void)
     world_finish(&world);
 }
 
+SUITE(several, .timeout_s = 60, .set_up_once = set_up,
+      .tear_down_once = tear_down);
+
 /* ---- all or none -------------------------------------------------------- */
 
-START_TEST(one_that_is_held_holds_up_all)
+TEST(one_that_is_held_holds_up_all)
 {
     struct grant one, all;
     const struct answer *a;
@@ -59,9 +60,8 @@ START_TEST(one_that_is_held_holds_up_all)
                                 world_count_keys(&world, "n:c") ==
                             0);
 }
-END_TEST
 
-START_TEST(several_hold_up_one_and_others)
+TEST(several_hold_up_one_and_others)
 {
     static const char *const others[] = {
         "{\"resource\":\"o:a\"}",
@@ -84,10 +84,9 @@ START_TEST(several_hold_up_one_and_others)
     answer_expect(grant_ask(server, others[4], NULL, &all), 201, NULL);
     answer_expect(grant_release(server, &all), 200, NULL);
 }
-END_TEST
 
 /* A node refuses the second key: the first must not stay. */
-START_TEST(one_that_the_nodes_refuse_leaves_none)
+TEST(one_that_the_nodes_refuse_leaves_none)
 {
     for (int i = 0; i < N; i++)
         node_do(&world.nodes[i],
@@ -101,11 +100,10 @@ START_TEST(one_that_the_nodes_refuse_leaves_none)
     ck_assert_int_eq(world_count_keys(&world, "ok:2"), 0);
     lock_expect_cycle(server, "ok:1");
 }
-END_TEST
 
 /* ---- by their id -------------------------------------------------------- */
 
-START_TEST(a_list_of_one_is_that_one)
+TEST(a_list_of_one_is_that_one)
 {
     struct grant one;
     const struct answer *a =
@@ -116,9 +114,8 @@ START_TEST(a_list_of_one_is_that_one)
     ck_assert_str_eq(one.path, "/locks/single");
     answer_expect(grant_release(server, &one), 200, NULL);
 }
-END_TEST
 
-START_TEST(the_id_stands_for_all)
+TEST(the_id_stands_for_all)
 {
     struct grant all, one;
     const struct answer *a =
@@ -147,9 +144,8 @@ START_TEST(the_id_stands_for_all)
     answer_expect(grant_extend(server, &all, 5000), 404, "lock_not_found");
     answer_expect(grant_inspect(server, &all), 404, "lock_not_found");
 }
-END_TEST
 
-START_TEST(a_lock_that_lost_one_of_them_is_lost)
+TEST(a_lock_that_lost_one_of_them_is_lost)
 {
     struct grant all;
     grant_ask(server, "{\"resources\":[\"l:a\",\"l:b\"]}", NULL, &all);
@@ -160,7 +156,6 @@ START_TEST(a_lock_that_lost_one_of_them_is_lost)
     answer_expect(grant_release(server, &all), 404, "lock_not_found");
     WAIT_UNTIL(SOON_MS, world_count_keys(&world, "l:a") == 0);
 }
-END_TEST
 
 /* Sixteen names that have 4096 bytes with what joins them. */
 static const char *longest(void)
@@ -174,7 +169,7 @@ static const char *longest(void)
     return json;
 }
 
-START_TEST(the_longest_works_by_its_id_however_that_is_written)
+TEST(the_longest_works_by_its_id_however_that_is_written)
 {
     struct grant all;
     char plain[sizeof all.path];
@@ -195,9 +190,8 @@ START_TEST(the_longest_works_by_its_id_however_that_is_written)
     answer_expect(grant_ask(server, longest(), NULL, &all), 201, NULL);
     answer_expect(grant_release(server, &all), 200, NULL);
 }
-END_TEST
 
-START_TEST(other_ids_of_several_are_refused)
+TEST(other_ids_of_several_are_refused)
 {
     static const char *const bad[] = {
         "/locks/~~Ygph",  /* b before a */
@@ -210,7 +204,6 @@ START_TEST(other_ids_of_several_are_refused)
         answer_expect(HTTP(server, .method = "GET", .path = bad[i]), 400,
                       "invalid_request");
 }
-END_TEST
 
 /* ---- bad lists ---------------------------------------------------------- */
 
@@ -241,14 +234,13 @@ static void expect_pointer(const struct answer *a, const char *pointer)
                      pointer);
 }
 
-START_TEST(a_bad_list_is_pointed_at)
+TEST_EACH(a_bad_list_is_pointed_at, lists)
 {
     expect_pointer(grant_ask(server, lists[_i].json, NULL, NULL),
                    lists[_i].pointer);
 }
-END_TEST
 
-START_TEST(a_byte_too_much_is_refused)
+TEST(a_byte_too_much_is_refused)
 {
     char json[8192];
     strcpy(json, longest());
@@ -257,7 +249,6 @@ START_TEST(a_byte_too_much_is_refused)
     memcpy(zeros, "\xc3\xa9", 2);
     expect_pointer(grant_ask(server, json, NULL, NULL), "/resources");
 }
-END_TEST
 
 /* ---- rivals ------------------------------------------------------------- */
 
@@ -324,7 +315,7 @@ static void work(int worker)
     }
 }
 
-START_TEST(rivals_neither_meet_nor_block_each_other)
+TEST(rivals_neither_meet_nor_block_each_other)
 {
     pid_t workers[WORKERS];
     contest = mmap(NULL, sizeof *contest, PROT_READ | PROT_WRITE,
@@ -358,10 +349,9 @@ START_TEST(rivals_neither_meet_nor_block_each_other)
                             0);
     world_stop_server(&world, 1);
 }
-END_TEST
 
 /* Who waits for several is served when the last of them is free. */
-START_TEST(who_waits_for_several_waits_for_each)
+TEST(who_waits_for_several_waits_for_each)
 {
     struct lock a, b;
     char out[4096];
@@ -379,27 +369,4 @@ START_TEST(who_waits_for_several_waits_for_each)
     ck_assert_int_eq(strncmp(out, "HTTP/1.1 201 ", 13), 0);
     ck_assert_ptr_nonnull(strstr(out, "\"resources\":[\"w:a\",\"w:b\"]"));
     close(fd);
-}
-END_TEST
-
-Suite *check_several(void)
-{
-    Suite *suite = suite_create("several");
-    TCase *tcase = tcase_create("several");
-    tcase_set_timeout(tcase, 60);
-    tcase_add_unchecked_fixture(tcase, set_up, tear_down);
-    tcase_add_test(tcase, one_that_is_held_holds_up_all);
-    tcase_add_test(tcase, several_hold_up_one_and_others);
-    tcase_add_test(tcase, one_that_the_nodes_refuse_leaves_none);
-    tcase_add_test(tcase, a_list_of_one_is_that_one);
-    tcase_add_test(tcase, the_id_stands_for_all);
-    tcase_add_test(tcase, a_lock_that_lost_one_of_them_is_lost);
-    tcase_add_test(tcase, the_longest_works_by_its_id_however_that_is_written);
-    tcase_add_test(tcase, other_ids_of_several_are_refused);
-    tcase_add_loop_test(tcase, a_bad_list_is_pointed_at, 0, COUNT(lists));
-    tcase_add_test(tcase, a_byte_too_much_is_refused);
-    tcase_add_test(tcase, rivals_neither_meet_nor_block_each_other);
-    tcase_add_test(tcase, who_waits_for_several_waits_for_each);
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

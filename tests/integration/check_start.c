@@ -12,10 +12,6 @@
 
 #include "http.h"
 
-Suite *check_start(void);
-
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-
 static struct server server;
 
 /*
@@ -58,8 +54,10 @@ static const struct {
     {"exec \"$@\" <&- >&- 2>&-", 0, 2},
 };
 
+SUITE(start, .timeout_s = 60);
+
 /* What is written to them must not reach a node, a client or the loop. */
-START_TEST(closed_standard_descriptor_is_taken_by_nothing_else)
+TEST_EACH(closed_standard_descriptor_is_taken_by_nothing_else, closings)
 {
     start(closings[_i].command);
     for (int fd = closings[_i].first; fd <= closings[_i].last; fd++) {
@@ -70,7 +68,6 @@ START_TEST(closed_standard_descriptor_is_taken_by_nothing_else)
     }
     stop();
 }
-END_TEST
 
 static const struct {
     const char *command, *says, *says_not;
@@ -82,7 +79,7 @@ static const struct {
     {"ulimit -S -n 70; exec \"$@\"", " connections=", "connections=6"},
 };
 
-START_TEST(start_tells_for_how_many_connections)
+TEST_EACH(start_tells_for_how_many_connections, limits)
 {
     start(limits[_i].command);
     stop();
@@ -91,9 +88,8 @@ START_TEST(start_tells_for_how_many_connections)
     ck_assert_msg(!strstr(log, limits[_i].says_not), "%s", log);
     free(log);
 }
-END_TEST
 
-START_TEST(descriptors_for_hardly_any_connection_are_refused)
+TEST(descriptors_for_hardly_any_connection_are_refused)
 {
     char command[] = "ulimit -n 79; exec \"$0\" --nodes 127.0.0.1:1 "
                      "--listen 203.0.113.1:80";
@@ -105,18 +101,16 @@ START_TEST(descriptors_for_hardly_any_connection_are_refused)
                              "79; at least 80 are needed\n");
     free(output);
 }
-END_TEST
 
 /* ---- signals ------------------------------------------------------------- */
 
-START_TEST(hangup_does_not_end_it)
+TEST(hangup_does_not_end_it)
 {
     start("exec \"$@\"");
     kill(server.pid, SIGHUP);
     ck_assert_int_eq(http_probe(&server, "/livez"), 200);
     stop();
 }
-END_TEST
 
 /* ---- output -------------------------------------------------------------- */
 
@@ -128,7 +122,7 @@ static const char *const outputs[] = {
     "exec \"$0\" --version >&-",
 };
 
-START_TEST(output_that_cannot_be_written_is_a_failure)
+TEST_EACH(output_that_cannot_be_written_is_a_failure, outputs)
 {
     char *argv[] = {"sh", "-c", (char *)outputs[_i], (char *)harness_binary(),
                     NULL};
@@ -137,24 +131,4 @@ START_TEST(output_that_cannot_be_written_is_a_failure)
     ck_assert_int_eq(harness_run(argv, NULL, &output), 1);
     ck_assert_msg(strstr(output, "redlockd: standard output: "), "%s", output);
     free(output);
-}
-END_TEST
-
-Suite *check_start(void)
-{
-    Suite *suite = suite_create("start");
-    TCase *tcase = tcase_create("start");
-
-    tcase_set_timeout(tcase, 60);
-    tcase_add_loop_test(tcase,
-                        closed_standard_descriptor_is_taken_by_nothing_else, 0,
-                        COUNT(closings));
-    tcase_add_loop_test(tcase, start_tells_for_how_many_connections, 0,
-                        COUNT(limits));
-    tcase_add_test(tcase, descriptors_for_hardly_any_connection_are_refused);
-    tcase_add_test(tcase, hangup_does_not_end_it);
-    tcase_add_loop_test(tcase, output_that_cannot_be_written_is_a_failure, 0,
-                        COUNT(outputs));
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

@@ -12,10 +12,6 @@
 #include "node.h"
 #include "starve.h"
 
-Suite *check_starved(void);
-
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-
 /* Long ones, so that buffers have to grow. */
 #define LONG_TEXT                                                              \
     "jkjkjkjkjkjkjkjkjkjkjkjkjkjkjkjkjkjkjkjkjkjkjkjkjkjkjkjkjkjkjkjkjkjkjkjk" \
@@ -356,20 +352,6 @@ static void sweep(const struct call *call, bool lasts)
     printf("%s %s: %d allocations\n", call->method, call->path, n - 1);
 }
 
-START_TEST(each_allocation_of_a_call_fails_once)
-{
-    sweep(&calls[_i], false);
-}
-END_TEST
-
-START_TEST(all_allocations_of_a_call_fail_from_one_on)
-{
-    sweep(&calls[_i], true);
-}
-END_TEST
-
-/* ---- the suite ---------------------------------------------------------- */
-
 static void set_up(void)
 {
     char dir[PATH_SIZE], options[2 * PATH_SIZE];
@@ -396,17 +378,15 @@ static void tear_down(void)
     world_finish(&world); /* tells of a crash, or a leak */
 }
 
-Suite *check_starved(void)
-{
-    Suite *suite = suite_create("starved");
-    TCase *tcase = tcase_create("calls");
+SUITE(starved, .timeout_s = 300, .set_up_once = set_up,
+      .tear_down_once = tear_down);
 
-    tcase_set_timeout(tcase, 300);
-    tcase_add_unchecked_fixture(tcase, set_up, tear_down);
-    tcase_add_loop_test(tcase, each_allocation_of_a_call_fails_once, 0,
-                        COUNT(calls));
-    tcase_add_loop_test(tcase, all_allocations_of_a_call_fail_from_one_on, 0,
-                        COUNT(calls));
-    suite_add_tcase(suite, tcase);
-    return suite;
+TEST_EACH(each_allocation_of_a_call_fails_once, calls)
+{
+    sweep(&calls[_i], false);
+}
+
+TEST_EACH(all_allocations_of_a_call_fail_from_one_on, calls)
+{
+    sweep(&calls[_i], true);
 }

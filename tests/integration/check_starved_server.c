@@ -14,8 +14,6 @@
 #include "node.h"
 #include "starve.h"
 
-Suite *check_starved_server(void);
-
 /* ASan makes a start long. */
 #ifdef __SANITIZE_ADDRESS__
 enum { STRIDE = 7 };
@@ -111,17 +109,17 @@ static void sweep_starts(bool lasts)
     world_stop(&world);
 }
 
-START_TEST(each_allocation_of_a_start_fails_once)
+SUITE(starved_server, .timeout_s = 300);
+
+TEST(each_allocation_of_a_start_fails_once)
 {
     sweep_starts(false);
 }
-END_TEST
 
-START_TEST(all_allocations_of_a_start_fail_from_one_on)
+TEST(all_allocations_of_a_start_fail_from_one_on)
 {
     sweep_starts(true);
 }
-END_TEST
 
 /* ---- connections to nodes ----------------------------------------------- */
 
@@ -157,7 +155,7 @@ static void start(void)
     world_wait_ready(&world, 0);
 }
 
-START_TEST(each_allocation_of_a_connection_to_a_node_fails_once)
+TEST(each_allocation_of_a_connection_to_a_node_fails_once)
 {
     start();
     int descriptors = count_descriptors();
@@ -171,7 +169,6 @@ START_TEST(each_allocation_of_a_connection_to_a_node_fails_once)
     lock_expect_cycle(server, "after:all:that");
     world_stop(&world);
 }
-END_TEST
 
 /* Inspections that are all handled in one turn, and come back as one reply. */
 static void inspect_many(const char *path)
@@ -195,7 +192,7 @@ static void inspect_many(const char *path)
 }
 
 /* The buffers for what is read have grown then, and shrink. */
-START_TEST(each_allocation_behind_a_long_reply_fails_once)
+TEST(each_allocation_behind_a_long_reply_fails_once)
 {
     char *value = harness_repeat("#", "somebody", VALUE_UNITS);
 
@@ -213,19 +210,4 @@ START_TEST(each_allocation_behind_a_long_reply_fails_once)
     answer_expect(lock_inspect(server, "held"), 200, NULL);
     free(value);
     world_stop(&world);
-}
-END_TEST
-
-Suite *check_starved_server(void)
-{
-    Suite *suite = suite_create("starved_server");
-    TCase *tcase = tcase_create("server");
-
-    tcase_set_timeout(tcase, 300);
-    tcase_add_test(tcase, each_allocation_of_a_start_fails_once);
-    tcase_add_test(tcase, all_allocations_of_a_start_fail_from_one_on);
-    tcase_add_test(tcase, each_allocation_of_a_connection_to_a_node_fails_once);
-    tcase_add_test(tcase, each_allocation_behind_a_long_reply_fails_once);
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

@@ -13,8 +13,6 @@
 #include "auth.h"
 #include "secure.h"
 
-Suite *check_tls(void);
-
 enum { SOON_MS = 9000, TEXT_SIZE = 4096, DAY_S = 86400 };
 
 static const char livez[] = "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n";
@@ -130,7 +128,9 @@ static void write_text(const char *path, const char *text)
     ck_assert_int_eq(fclose(file), 0);
 }
 
-START_TEST(what_is_wrong_at_the_start_is_told_in_one_line)
+SUITE(tls, .timeout_s = 60);
+
+TEST(what_is_wrong_at_the_start_is_told_in_one_line)
 {
     char text[4 * PATH_SIZE];
     make_authorities();
@@ -167,10 +167,9 @@ START_TEST(what_is_wrong_at_the_start_is_told_in_one_line)
     authority_free(&ours);
     authority_free(&theirs);
 }
-END_TEST
 
 /* Operators must notice; but whoever does not verify it is served. */
-START_TEST(what_is_unwise_is_warned_of)
+TEST_RANGE(what_is_unwise_is_warned_of, 0, 2)
 {
     static const struct subject subjects[] = {
         {.common = "old", .since_s = -2 * DAY_S, .until_s = -DAY_S},
@@ -191,7 +190,6 @@ START_TEST(what_is_unwise_is_warned_of)
     ck_assert(is_answered(livez));
     end();
 }
-END_TEST
 
 static const struct {
     const char *host;
@@ -202,7 +200,7 @@ static const struct {
     {"0.0.0.0", true, true},
 };
 
-START_TEST(a_server_that_others_can_reach_warns_of_what_is_missing)
+TEST_EACH(a_server_that_others_can_reach_warns_of_what_is_missing, listeners)
 {
     const bool is_reached = strcmp(listeners[_i].host, "127.0.0.1") != 0;
     char options[12 * PATH_SIZE], auth[PATH_SIZE];
@@ -224,11 +222,10 @@ START_TEST(a_server_that_others_can_reach_warns_of_what_is_missing)
                      is_reached && !listeners[_i].has_auth);
     end();
 }
-END_TEST
 
 /* ---- who may connect ----------------------------------------------------- */
 
-START_TEST(plain_http_is_closed_and_counted)
+TEST(plain_http_is_closed_and_counted)
 {
     char out[TEXT_SIZE];
     begin();
@@ -240,7 +237,6 @@ START_TEST(plain_http_is_closed_and_counted)
     ck_assert(log_has("the client does not speak TLS"));
     end();
 }
-END_TEST
 
 static int count_warnings(void)
 {
@@ -249,7 +245,7 @@ static int count_warnings(void)
 }
 
 /* Now, and not when the deadline for a head passes; and it is no error. */
-START_TEST(tls_to_the_plain_port_is_refused_at_once)
+TEST_RANGE(tls_to_the_plain_port_is_refused_at_once, 0, 2)
 {
     static const char *const kinds[] = {NULL, "NORMAL:-VERS-ALL:+VERS-TLS1.2"};
     secure_set_client(&(struct secure_client){.priorities = kinds[_i]});
@@ -266,9 +262,8 @@ START_TEST(tls_to_the_plain_port_is_refused_at_once)
     lock_expect_cycle(server, "next");
     world_stop(&world);
 }
-END_TEST
 
-START_TEST(old_versions_are_refused)
+TEST(old_versions_are_refused)
 {
     static const char *const old[] = {
         "NORMAL:-VERS-ALL:+VERS-TLS1.1:%COMPAT",
@@ -285,9 +280,8 @@ START_TEST(old_versions_are_refused)
     ck_assert_double_ge(handshakes("failed"), 4);
     end();
 }
-END_TEST
 
-START_TEST(only_clients_with_a_good_certificate_are_served)
+TEST(only_clients_with_a_good_certificate_are_served)
 {
     const struct subject good = {.uri = "spiffe://x/a", .is_client = true};
     const struct subject old = {.dns = "old.example",
@@ -316,9 +310,8 @@ START_TEST(only_clients_with_a_good_certificate_are_served)
     ck_assert(log_has("event=tls_refused"));
     end();
 }
-END_TEST
 
-START_TEST(without_a_certificate_only_probes_of_this_machine_are_answered)
+TEST(without_a_certificate_only_probes_of_this_machine_are_answered)
 {
     begin_mutual();
     const struct pair *client = secure_client()->pair;
@@ -337,7 +330,6 @@ START_TEST(without_a_certificate_only_probes_of_this_machine_are_answered)
     connect_as(client);
     end();
 }
-END_TEST
 
 /* ---- reload -------------------------------------------------------------- */
 
@@ -347,7 +339,7 @@ static void reload(const char *event)
     WAIT_UNTIL(SOON_MS, log_has(event));
 }
 
-START_TEST(a_reload_serves_the_new_certificate_and_keeps_connections)
+TEST(a_reload_serves_the_new_certificate_and_keeps_connections)
 {
     const struct subject subject = {.common = "localhost", .is_rsa = true};
     char out[TEXT_SIZE];
@@ -366,9 +358,8 @@ START_TEST(a_reload_serves_the_new_certificate_and_keeps_connections)
     ck_assert(is_answered(livez));
     end();
 }
-END_TEST
 
-START_TEST(a_bad_reload_changes_nothing)
+TEST(a_bad_reload_changes_nothing)
 {
     begin();
     write_text(pair.key, "nothing\n");
@@ -377,10 +368,9 @@ START_TEST(a_bad_reload_changes_nothing)
     ck_assert(is_answered(livez));
     end();
 }
-END_TEST
 
 /* Also on the connections that it has. */
-START_TEST(who_is_not_trusted_any_more_is_not_served_any_more)
+TEST(who_is_not_trusted_any_more_is_not_served_any_more)
 {
     char out[TEXT_SIZE];
     begin_mutual();
@@ -401,11 +391,10 @@ START_TEST(who_is_not_trusted_any_more_is_not_served_any_more)
     http_disconnect();
     end();
 }
-END_TEST
 
 /* ---- keep-alive and large answers ---------------------------------------- */
 
-START_TEST(large_answers_come_whole)
+TEST(large_answers_come_whole)
 {
     begin();
     double before = handshakes("done");
@@ -417,30 +406,4 @@ START_TEST(large_answers_come_whole)
     }
     ck_assert_double_le(handshakes("done"), before); /* kept alive */
     end();
-}
-END_TEST
-
-Suite *check_tls(void)
-{
-    Suite *suite = suite_create("tls");
-    TCase *tcase = tcase_create("tls");
-    tcase_set_timeout(tcase, 60);
-    tcase_add_test(tcase, what_is_wrong_at_the_start_is_told_in_one_line);
-    tcase_add_loop_test(tcase, what_is_unwise_is_warned_of, 0, 2);
-    tcase_add_loop_test(tcase,
-                        a_server_that_others_can_reach_warns_of_what_is_missing,
-                        0, (int)(sizeof listeners / sizeof *listeners));
-    tcase_add_test(tcase, plain_http_is_closed_and_counted);
-    tcase_add_loop_test(tcase, tls_to_the_plain_port_is_refused_at_once, 0, 2);
-    tcase_add_test(tcase, old_versions_are_refused);
-    tcase_add_test(tcase, only_clients_with_a_good_certificate_are_served);
-    tcase_add_test(
-        tcase, without_a_certificate_only_probes_of_this_machine_are_answered);
-    tcase_add_test(tcase,
-                   a_reload_serves_the_new_certificate_and_keeps_connections);
-    tcase_add_test(tcase, a_bad_reload_changes_nothing);
-    tcase_add_test(tcase, who_is_not_trusted_any_more_is_not_served_any_more);
-    tcase_add_test(tcase, large_answers_come_whole);
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

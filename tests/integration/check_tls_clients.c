@@ -14,8 +14,6 @@
 #include "secure.h"
 #include "waiter.h"
 
-Suite *check_tls_clients(void);
-
 enum { N = 3, TTL_MS = 60000, SOON_MS = 9000, TEXT_SIZE = 4096 };
 
 static struct world world;
@@ -94,8 +92,10 @@ static void expect_freed(const char *resource)
     answer_expect(lock_inspect(server, resource), 404, "lock_not_found");
 }
 
+SUITE(tls_clients, .timeout_s = 60);
+
 /* i: a way to leave, with TLS 1.3 and then with 1.2. */
-START_TEST(who_leaves_while_it_waits_is_forgotten_at_once)
+TEST_RANGE(who_leaves_while_it_waits_is_forgotten_at_once, 0, 2 * LEAVINGS)
 {
     struct lock held;
     begin("");
@@ -110,10 +110,9 @@ START_TEST(who_leaves_while_it_waits_is_forgotten_at_once)
     expect_freed("w");
     end();
 }
-END_TEST
 
 /* The nodes that would decide are paused, so the operation is under way. */
-START_TEST(who_leaves_while_the_nodes_are_asked_leaves_no_lock)
+TEST_RANGE(who_leaves_while_the_nodes_are_asked_leaves_no_lock, 0, 2 * LEAVINGS)
 {
     begin("--node-timeout-ms 5000 --retry-count 0 " AT_SIGHT);
     speak(_i >= LEAVINGS);
@@ -130,10 +129,9 @@ START_TEST(who_leaves_while_the_nodes_are_asked_leaves_no_lock)
     expect_freed("r");
     end();
 }
-END_TEST
 
 /* The votes lie in the server's sockets beside the goodbye. */
-START_TEST(who_left_before_the_answer_is_granted_nothing)
+TEST_RANGE(who_left_before_the_answer_is_granted_nothing, 0, 2 * LEAVINGS)
 {
     begin("--node-timeout-ms 5000 --retry-count 0 " AT_SIGHT);
     speak(_i >= LEAVINGS);
@@ -152,11 +150,10 @@ START_TEST(who_left_before_the_answer_is_granted_nothing)
     expect_freed("g");
     end();
 }
-END_TEST
 
 /* ---- behind the answer --------------------------------------------------- */
 
-START_TEST(what_was_answered_is_held_however_the_client_leaves)
+TEST_RANGE(what_was_answered_is_held_however_the_client_leaves, 0, 2 * LEAVINGS)
 {
     char out[TEXT_SIZE], name[16];
     begin("");
@@ -178,10 +175,9 @@ START_TEST(what_was_answered_is_held_however_the_client_leaves)
         http_metric(server, "redlockd_undelivered_grants_total"), 0);
     end();
 }
-END_TEST
 
 /* It pipelines, and has not left: the requests are answered in their order. */
-START_TEST(more_data_is_no_goodbye)
+TEST_RANGE(more_data_is_no_goodbye, 0, 2)
 {
     static const char more[] = "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n";
     char out[2 * TEXT_SIZE];
@@ -200,7 +196,6 @@ START_TEST(more_data_is_no_goodbye)
     close(fd);
     end();
 }
-END_TEST
 
 /* ---- programs of others -------------------------------------------------- */
 
@@ -268,31 +263,8 @@ static const struct program {
     {python, SIGKILL}, {s_client, 0},
 };
 
-START_TEST(programs_of_others_that_leave_are_forgotten)
+TEST_EACH(programs_of_others_that_leave_are_forgotten, programs)
 {
     char *argv[] = {"sh", "-c", programs[_i].text, NULL};
     expect_forgotten(argv, programs[_i].signal_number);
-}
-END_TEST
-
-Suite *check_tls_clients(void)
-{
-    Suite *suite = suite_create("tls_clients");
-    TCase *tcase = tcase_create("tls_clients");
-    tcase_set_timeout(tcase, 60);
-    tcase_add_loop_test(tcase, who_leaves_while_it_waits_is_forgotten_at_once,
-                        0, 2 * LEAVINGS);
-    tcase_add_loop_test(tcase,
-                        who_leaves_while_the_nodes_are_asked_leaves_no_lock, 0,
-                        2 * LEAVINGS);
-    tcase_add_loop_test(tcase, who_left_before_the_answer_is_granted_nothing, 0,
-                        2 * LEAVINGS);
-    tcase_add_loop_test(tcase,
-                        what_was_answered_is_held_however_the_client_leaves, 0,
-                        2 * LEAVINGS);
-    tcase_add_loop_test(tcase, more_data_is_no_goodbye, 0, 2);
-    tcase_add_loop_test(tcase, programs_of_others_that_leave_are_forgotten, 0,
-                        (int)(sizeof programs / sizeof *programs));
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

@@ -14,10 +14,6 @@
 #include "tlsnode.h"
 #include "waiter.h"
 
-Suite *check_tls_nodes(void);
-
-#define COUNT(array) (int)(sizeof(array) / sizeof *(array))
-
 enum { SOON_MS = 20000, HOUR_S = 3600 };
 
 static struct world world;
@@ -72,9 +68,11 @@ static void await_node(const char *state, const char *detail)
     WAIT_UNTIL(SOON_MS, node_has(state, detail));
 }
 
+SUITE(tls_nodes, .timeout_s = 120);
+
 /* ---- locks --------------------------------------------------------------- */
 
-START_TEST(locks_work_over_tls)
+TEST(locks_work_over_tls)
 {
     struct lock lock;
     start_secure(3, "");
@@ -91,10 +89,9 @@ START_TEST(locks_work_over_tls)
     ck_assert(!log_has("rediss://")); /* a node's name is as without TLS */
     world_stop(&world);
 }
-END_TEST
 
 /* Releases come through another server: subscriptions speak TLS, too. */
-START_TEST(releases_are_announced_over_tls)
+TEST(releases_are_announced_over_tls)
 {
     enum { TURNS = 20 };
     struct lock lock;
@@ -115,9 +112,8 @@ START_TEST(releases_are_announced_over_tls)
                      0);
     world_stop(&world);
 }
-END_TEST
 
-START_TEST(nodes_with_and_without_tls_mix)
+TEST(nodes_with_and_without_tls_mix)
 {
     world_start_nodes(&world, 3);
     secure_nodes(0, 1);
@@ -127,10 +123,9 @@ START_TEST(nodes_with_and_without_tls_mix)
     lock_expect_cycle(server, "a");
     world_stop(&world);
 }
-END_TEST
 
 /* Same hosts, same ports: no new configuration, and no lock is lost. */
-START_TEST(tls_can_be_switched_on_in_a_service)
+TEST(tls_can_be_switched_on_in_a_service)
 {
     struct lock lock;
     world_start(&world, 3, "");
@@ -145,9 +140,8 @@ START_TEST(tls_can_be_switched_on_in_a_service)
     answer_expect(lock_release(server, &lock), 200, NULL);
     world_stop(&world);
 }
-END_TEST
 
-START_TEST(nodes_that_die_and_hang_cost_no_request)
+TEST(nodes_that_die_and_hang_cost_no_request)
 {
     start_secure(5, "");
     node_kill(&world.nodes[3]);
@@ -160,7 +154,6 @@ START_TEST(nodes_that_die_and_hang_cost_no_request)
     lock_expect_cycle(server, "a");
     world_stop(&world);
 }
-END_TEST
 
 /* ---- certificates -------------------------------------------------------- */
 
@@ -187,7 +180,7 @@ static void start_one(const struct certs *certs)
     restart_nodes(0, 1);
 }
 
-START_TEST(node_that_proves_nothing_does_not_vote)
+TEST_EACH(node_that_proves_nothing_does_not_vote, bad)
 {
     struct certs_wish wish = bad[_i].wish;
     wish.issuer = bad[_i].is_foreign ? NULL : tlsnode_ca();
@@ -200,10 +193,9 @@ START_TEST(node_that_proves_nothing_does_not_vote)
     certs_free(certs);
     world_stop(&world);
 }
-END_TEST
 
 /* The old connection goes on, but the node must be confirmed by new ones. */
-START_TEST(replaced_certificate_is_verified_again)
+TEST(replaced_certificate_is_verified_again)
 {
     char options[2 * PATH_SIZE + 64];
     struct certs *self = certs_new_node(NULL);
@@ -226,9 +218,8 @@ START_TEST(replaced_certificate_is_verified_again)
     certs_free(fresh);
     world_stop(&world);
 }
-END_TEST
 
-START_TEST(node_that_asks_gets_our_certificate)
+TEST(node_that_asks_gets_our_certificate)
 {
     char options[3 * PATH_SIZE];
     start_one(NULL);
@@ -245,11 +236,10 @@ START_TEST(node_that_asks_gets_our_certificate)
     lock_expect_cycle(server, "a");
     world_stop(&world);
 }
-END_TEST
 
 /* ---- the wrong scheme ---------------------------------------------------- */
 
-START_TEST(scheme_that_does_not_fit_is_named)
+TEST(scheme_that_does_not_fit_is_named)
 {
     char options[PATH_SIZE];
     start_one(NULL);
@@ -267,7 +257,6 @@ START_TEST(scheme_that_does_not_fit_is_named)
     await_node("silent", "if the node does not speak TLS, write redis://");
     world_stop(&world);
 }
-END_TEST
 
 /* ---- files --------------------------------------------------------------- */
 
@@ -276,7 +265,7 @@ static void hang_up(void)
     ck_assert_int_eq(kill(server->pid, SIGHUP), 0);
 }
 
-START_TEST(hangup_reads_the_files_again)
+TEST(hangup_reads_the_files_again)
 {
     char options[PATH_SIZE + 32], path[PATH_SIZE + 16], ours[PATH_SIZE];
     struct certs *stranger = certs_new_ca();
@@ -301,7 +290,6 @@ START_TEST(hangup_reads_the_files_again)
     certs_free(stranger);
     world_stop(&world);
 }
-END_TEST
 
 static void expect_refusal(int status, const char *option, const char *path,
                            const char *reason)
@@ -329,7 +317,7 @@ static void expect_refusal(int status, const char *option, const char *path,
     }
 }
 
-START_TEST(bad_files_are_refused_at_the_start)
+TEST(bad_files_are_refused_at_the_start)
 {
     char path[PATH_SIZE + 16];
     tlsnode_make_dir(dir);
@@ -340,9 +328,8 @@ START_TEST(bad_files_are_refused_at_the_start)
     snprintf(path, sizeof path, "%s/" TLSNODE_CERT, dir);
     expect_refusal(EX_CONFIG, "node-cert", path, "without --node-key");
 }
-END_TEST
 
-START_TEST(password_and_key_are_in_no_log)
+TEST(password_and_key_are_in_no_log)
 {
     char options[4 * PATH_SIZE];
     start_one(NULL);
@@ -356,27 +343,4 @@ START_TEST(password_and_key_are_in_no_log)
     ck_assert(!log_has("hunter"));
     ck_assert(!log_has("PRIVATE"));
     world_stop(&world);
-}
-END_TEST
-
-Suite *check_tls_nodes(void)
-{
-    Suite *suite = suite_create("tls_nodes");
-    TCase *tc = tcase_create("tls_nodes");
-    tcase_set_timeout(tc, 120);
-    tcase_add_test(tc, locks_work_over_tls);
-    tcase_add_test(tc, releases_are_announced_over_tls);
-    tcase_add_test(tc, nodes_with_and_without_tls_mix);
-    tcase_add_test(tc, tls_can_be_switched_on_in_a_service);
-    tcase_add_test(tc, nodes_that_die_and_hang_cost_no_request);
-    tcase_add_loop_test(tc, node_that_proves_nothing_does_not_vote, 0,
-                        COUNT(bad));
-    tcase_add_test(tc, replaced_certificate_is_verified_again);
-    tcase_add_test(tc, node_that_asks_gets_our_certificate);
-    tcase_add_test(tc, scheme_that_does_not_fit_is_named);
-    tcase_add_test(tc, hangup_reads_the_files_again);
-    tcase_add_test(tc, bad_files_are_refused_at_the_start);
-    tcase_add_test(tc, password_and_key_are_in_no_log);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -11,8 +11,6 @@
 #include "node.h"
 #include "waiter.h"
 
-Suite *check_wait_causes(void);
-
 enum { N = 3, Q = 2, TTL_MS = 60000, WAIT_MS = 50000, SOON_MS = 12000 };
 
 /* The longest: without news a hand-over mostly takes seconds. */
@@ -72,9 +70,14 @@ static struct verdict expect_grant(int fd, const char *resource)
     return verdict;
 }
 
+SUITE(wait_causes);
+
 /* ---- releases through another server ------------------------------------ */
 
-START_TEST(an_announcement_wakes_a_waiter_of_another_server)
+GROUP(news, .timeout_s = 60, .set_up_once = begin_patiently,
+      .tear_down_once = finish);
+
+TEST(an_announcement_wakes_a_waiter_of_another_server)
 {
     enum { TURNS = 20 };
     hold(a, "turns", TTL_MS);
@@ -93,9 +96,8 @@ START_TEST(an_announcement_wakes_a_waiter_of_another_server)
     ck_assert_int_eq(waiter_handovers(a, "expiry"), 0);
     answer_expect(lock_release(a, &held), 200, NULL);
 }
-END_TEST
 
-START_TEST(a_release_while_a_subscription_begins_is_not_missed)
+TEST(a_release_while_a_subscription_begins_is_not_missed)
 {
     for (int i = 0; i < 20; i++) {
         char resource[16];
@@ -107,10 +109,9 @@ START_TEST(a_release_while_a_subscription_begins_is_not_missed)
         expect_grant(fd, resource);
     }
 }
-END_TEST
 
 /* a hands the lock on and on: it may have 16 grants in a row, about. */
-START_TEST(clients_of_one_server_do_not_starve_those_of_another)
+TEST(clients_of_one_server_do_not_starve_those_of_another)
 {
     enum { CROWD = 4 };
     int fds[CROWD];
@@ -138,7 +139,6 @@ START_TEST(clients_of_one_server_do_not_starve_those_of_another)
     expect_grant(other, "turn");
     answer_expect(lock_release(a, &held), 200, NULL);
 }
-END_TEST
 
 /* The one that is answered next; its connection is closed and -1 then. */
 static struct verdict next_grant(struct pollfd *fds, int count)
@@ -163,7 +163,7 @@ static int count_sets(void)
 }
 
 /* One contends at each server: the others ask no node. */
-START_TEST(a_crowd_on_two_servers_asks_the_nodes_twice_a_hand_over)
+TEST(a_crowd_on_two_servers_asks_the_nodes_twice_a_hand_over)
 {
     enum { EACH = 16, CROWD = 2 * EACH };
     struct pollfd fds[CROWD];
@@ -187,11 +187,10 @@ START_TEST(a_crowd_on_two_servers_asks_the_nodes_twice_a_hand_over)
     ck_assert_int_ge(count_sets() - sets, CROWD);
     answer_expect(lock_release(a, &held), 200, NULL);
 }
-END_TEST
 
 /* ---- the end of a TTL ---------------------------------------------------- */
 
-START_TEST(the_end_of_a_foreign_lock_is_waited_for)
+TEST(the_end_of_a_foreign_lock_is_waited_for)
 {
     enum { FOREIGN_MS = 1500 };
     int before = waiter_handovers(a, "release");
@@ -202,9 +201,8 @@ START_TEST(the_end_of_a_foreign_lock_is_waited_for)
     ck_assert_int_eq(waiter_handovers(a, "release"), before);
     answer_expect(lock_release(a, &held), 200, NULL);
 }
-END_TEST
 
-START_TEST(the_end_of_the_ttl_wakes)
+TEST(the_end_of_the_ttl_wakes)
 {
     enum { HOLD_MS = 1500 };
     int before = waiter_handovers(b, "expiry");
@@ -218,10 +216,9 @@ START_TEST(the_end_of_the_ttl_wakes)
     answer_expect(lock_release(a, &ended), 409, "not_owner");
     answer_expect(lock_release(a, &held), 200, NULL);
 }
-END_TEST
 
 /* The head learns of the new end when the old one has come. */
-START_TEST(an_extended_lock_is_waited_for_until_its_new_end)
+TEST(an_extended_lock_is_waited_for_until_its_new_end)
 {
     enum { HOLD_MS = 1000, LONGER_MS = 2500 };
     hold(a, "longer", HOLD_MS);
@@ -234,12 +231,14 @@ START_TEST(an_extended_lock_is_waited_for_until_its_new_end)
     ck_assert_int_ge(harness_now_ms() - since_ms, validity_ms);
     answer_expect(lock_release(a, &held), 200, NULL);
 }
-END_TEST
 
 /* ---- what nobody announces ----------------------------------------------- */
 
+GROUP(delay, .timeout_s = 60, .set_up_once = begin_plainly,
+      .tear_down_once = finish);
+
 /* With a TTL, and without. */
-START_TEST(a_foreign_release_is_found_by_the_delay)
+TEST_RANGE(a_foreign_release_is_found_by_the_delay, 0, 2)
 {
     world_set(&world, 0, Q, "theirs", "4a6f2c", _i == 0 ? TTL_MS : 0);
     int fd = send_waiter(a, "theirs");
@@ -249,9 +248,8 @@ START_TEST(a_foreign_release_is_found_by_the_delay)
     expect_grant(fd, "theirs");
     answer_expect(lock_release(a, &held), 200, NULL);
 }
-END_TEST
 
-START_TEST(no_quorum_is_waited_out)
+TEST(no_quorum_is_waited_out)
 {
     node_pause(&world.nodes[0]);
     node_pause(&world.nodes[1]);
@@ -263,9 +261,8 @@ START_TEST(no_quorum_is_waited_out)
     node_resume(&world.nodes[1]);
     answer_expect(lock_release(a, &held), 200, NULL);
 }
-END_TEST
 
-START_TEST(no_quorum_until_the_time_is_up)
+TEST(no_quorum_until_the_time_is_up)
 {
     node_pause(&world.nodes[0]);
     node_pause(&world.nodes[1]);
@@ -277,9 +274,10 @@ START_TEST(no_quorum_until_the_time_is_up)
     node_resume(&world.nodes[0]);
     node_resume(&world.nodes[1]);
 }
-END_TEST
 
-START_TEST(a_quorum_that_is_away_while_clients_wait)
+GROUP(own, .timeout_s = 60);
+
+TEST(a_quorum_that_is_away_while_clients_wait)
 {
     begin("");
     hold(a, "gone", TTL_MS);
@@ -294,7 +292,6 @@ START_TEST(a_quorum_that_is_away_while_clients_wait)
     expect_grant(fd, "gone");
     world_stop(&world);
 }
-END_TEST
 
 /* ---- nodes that may not announce ------------------------------------------
  */
@@ -321,7 +318,7 @@ static const char *const denials[] = {
     "ACL SETUSER default -subscribe", "ACL SETUSER default -publish",
     "ACL SETUSER default resetchannels -unsubscribe"};
 
-START_TEST(nodes_that_never_announce_need_only_the_delay)
+TEST_RANGE(nodes_that_never_announce_need_only_the_delay, 0, 2)
 {
     world_start_nodes(&world, N);
     tell_nodes(denials[_i]); /* which are not durable then */
@@ -330,10 +327,9 @@ START_TEST(nodes_that_never_announce_need_only_the_delay)
     ck_assert_int_eq(waiter_handovers(b, "announcement"), 0);
     world_stop(&world);
 }
-END_TEST
 
 /* Redis ends the connections of those that may no longer listen. */
-START_TEST(announcements_that_end_while_clients_wait)
+TEST_RANGE(announcements_that_end_while_clients_wait, 1, 3)
 {
     begin("");
     hold(a, "mute", TTL_MS);
@@ -345,39 +341,4 @@ START_TEST(announcements_that_end_while_clients_wait)
     answer_expect(lock_release(b, &held), 200, NULL);
     expect_handovers();
     world_stop(&world);
-}
-END_TEST
-
-Suite *check_wait_causes(void)
-{
-    Suite *suite = suite_create("wait_causes");
-    TCase *news = tcase_create("news");
-    tcase_set_timeout(news, 60);
-    tcase_add_unchecked_fixture(news, begin_patiently, finish);
-    tcase_add_test(news, an_announcement_wakes_a_waiter_of_another_server);
-    tcase_add_test(news, a_release_while_a_subscription_begins_is_not_missed);
-    tcase_add_test(news, clients_of_one_server_do_not_starve_those_of_another);
-    tcase_add_test(news,
-                   a_crowd_on_two_servers_asks_the_nodes_twice_a_hand_over);
-    tcase_add_test(news, the_end_of_a_foreign_lock_is_waited_for);
-    tcase_add_test(news, the_end_of_the_ttl_wakes);
-    tcase_add_test(news, an_extended_lock_is_waited_for_until_its_new_end);
-    suite_add_tcase(suite, news);
-
-    TCase *delay = tcase_create("delay");
-    tcase_set_timeout(delay, 60);
-    tcase_add_unchecked_fixture(delay, begin_plainly, finish);
-    tcase_add_loop_test(delay, a_foreign_release_is_found_by_the_delay, 0, 2);
-    tcase_add_test(delay, no_quorum_is_waited_out);
-    tcase_add_test(delay, no_quorum_until_the_time_is_up);
-    suite_add_tcase(suite, delay);
-
-    TCase *own = tcase_create("own");
-    tcase_set_timeout(own, 60);
-    tcase_add_test(own, a_quorum_that_is_away_while_clients_wait);
-    tcase_add_loop_test(own, nodes_that_never_announce_need_only_the_delay, 0,
-                        2);
-    tcase_add_loop_test(own, announcements_that_end_while_clients_wait, 1, 3);
-    suite_add_tcase(suite, own);
-    return suite;
 }

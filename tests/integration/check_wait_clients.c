@@ -10,8 +10,6 @@
 #include "node.h"
 #include "waiter.h"
 
-Suite *check_wait_clients(void);
-
 enum { N = 3, TTL_MS = 60000, SOON_MS = 9000, TEXT_SIZE = 4096 };
 
 static struct world world;
@@ -36,7 +34,9 @@ static int send_wait(void)
     return fd;
 }
 
-START_TEST(a_release_hands_the_lock_over)
+SUITE(wait_clients, .timeout_s = 60);
+
+TEST(a_release_hands_the_lock_over)
 {
     char out[TEXT_SIZE];
     begin("");
@@ -50,9 +50,8 @@ START_TEST(a_release_hands_the_lock_over)
     close(fd);
     world_stop(&world);
 }
-END_TEST
 
-START_TEST(time_up_tells_the_holder_and_the_wait)
+TEST(time_up_tells_the_holder_and_the_wait)
 {
     begin("");
     const struct answer *a =
@@ -66,9 +65,8 @@ START_TEST(time_up_tells_the_holder_and_the_wait)
     ck_assert_int_eq((int)waiters(), 0);
     world_stop(&world);
 }
-END_TEST
 
-START_TEST(a_free_lock_is_not_waited_for)
+TEST(a_free_lock_is_not_waited_for)
 {
     begin("");
     const struct answer *a =
@@ -78,7 +76,6 @@ START_TEST(a_free_lock_is_not_waited_for)
     ck_assert_int_lt(answer_int(a, "waited_ms"), SOON_MS);
     world_stop(&world);
 }
-END_TEST
 
 /* ---- clients that leave -------------------------------------------------- */
 
@@ -106,7 +103,7 @@ static void leave_behind_another_request(int fd)
 static void (*const leavings[])(int fd) = {
     leave_politely, raw_reset, close_half, leave_behind_another_request};
 
-START_TEST(who_leaves_is_forgotten_at_once)
+TEST_EACH(who_leaves_is_forgotten_at_once, leavings)
 {
     begin("");
     leavings[_i](send_wait());
@@ -116,10 +113,9 @@ START_TEST(who_leaves_is_forgotten_at_once)
     WAIT_UNTIL(SOON_MS, world_count_keys(&world, "w") == 0);
     world_stop(&world);
 }
-END_TEST
 
 /* Requests of one connection are answered in their order. */
-START_TEST(a_request_behind_one_that_waits_waits_too)
+TEST(a_request_behind_one_that_waits_waits_too)
 {
     static const char more[] = "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n";
     char out[2 * TEXT_SIZE];
@@ -135,11 +131,10 @@ START_TEST(a_request_behind_one_that_waits_waits_too)
     close(fd);
     world_stop(&world);
 }
-END_TEST
 
 /* ---- the server's end ---------------------------------------------------- */
 
-START_TEST(a_server_that_drains_lets_nobody_wait)
+TEST(a_server_that_drains_lets_nobody_wait)
 {
     char out[TEXT_SIZE];
     begin("--drain-ms 60000");
@@ -163,10 +158,9 @@ START_TEST(a_server_that_drains_lets_nobody_wait)
     server->pid = 0;
     world_stop(&world);
 }
-END_TEST
 
 /* Nor does it end with a client that waits. */
-START_TEST(an_interrupt_waits_for_nobody_who_waits)
+TEST(an_interrupt_waits_for_nobody_who_waits)
 {
     char out[TEXT_SIZE];
     begin("");
@@ -179,22 +173,4 @@ START_TEST(an_interrupt_waits_for_nobody_who_waits)
     ck_assert_int_ge(harness_reap(server->pid, SOON_MS), 0);
     server->pid = 0;
     world_stop(&world);
-}
-END_TEST
-
-Suite *check_wait_clients(void)
-{
-    Suite *suite = suite_create("wait_clients");
-    TCase *tcase = tcase_create("wait_clients");
-    tcase_set_timeout(tcase, 60);
-    tcase_add_test(tcase, a_release_hands_the_lock_over);
-    tcase_add_test(tcase, time_up_tells_the_holder_and_the_wait);
-    tcase_add_test(tcase, a_free_lock_is_not_waited_for);
-    tcase_add_loop_test(tcase, who_leaves_is_forgotten_at_once, 0,
-                        (int)(sizeof leavings / sizeof *leavings));
-    tcase_add_test(tcase, a_request_behind_one_that_waits_waits_too);
-    tcase_add_test(tcase, a_server_that_drains_lets_nobody_wait);
-    tcase_add_test(tcase, an_interrupt_waits_for_nobody_who_waits);
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

@@ -12,8 +12,6 @@
 #include "node.h"
 #include "waiter.h"
 
-Suite *check_wait_crowds(void);
-
 enum {
     N = 3,
     TTL_MS = 60000,
@@ -93,7 +91,10 @@ static void expect_last(int last)
     lock_expect_cycle(server, "w");
 }
 
-START_TEST(clients_that_vanish_before_the_release)
+SUITE(wait_crowds, .timeout_s = 90, .set_up_once = begin,
+      .tear_down_once = finish);
+
+TEST_RANGE(clients_that_vanish_before_the_release, 0, 2)
 {
     int count = crowd_size();
     hold();
@@ -105,13 +106,12 @@ START_TEST(clients_that_vanish_before_the_release)
     answer_expect(lock_release(server, &held), 200, NULL);
     expect_last(last);
 }
-END_TEST
 
 /*
  * Some are granted the lock in the moment in which they go: what reached their
  * kernel is theirs, for a TTL.
  */
-START_TEST(clients_that_vanish_around_the_release)
+TEST_RANGE(clients_that_vanish_around_the_release, 0, 2)
 {
     int count = crowd_size();
     hold();
@@ -125,10 +125,9 @@ START_TEST(clients_that_vanish_around_the_release)
     leavings[_i](fds[0]);
     expect_last(last);
 }
-END_TEST
 
 /* Before the release, or while the lock passes through its connections. */
-START_TEST(a_process_that_is_killed_while_it_waits)
+TEST_RANGE(a_process_that_is_killed_while_it_waits, 0, 2)
 {
     int count = crowd_size();
     hold();
@@ -150,13 +149,51 @@ START_TEST(a_process_that_is_killed_while_it_waits)
     ck_assert_int_ge(harness_reap(pid, SOON_MS), 0);
     expect_last(last);
 }
-END_TEST
 
 /* ---- who may wait ---------------------------------------------------------
  */
 
+/* Whoever leaves makes room. */
+TEST(a_queue_is_no_longer_full_when_somebody_leaves)
+{
+    hold();
+    send_crowd(EACH_MAX, TTL_MS);
+    waiter_expect_count(server, EACH_MAX);
+    close(fds[EACH_MAX / 2]);
+    waiter_expect_count(server, EACH_MAX - 1);
+    fds[EACH_MAX / 2] = waiter_send(server, "w", TTL_MS, WAIT_MS);
+    waiter_expect_count(server, EACH_MAX);
+    answer_expect(lock_release(server, &held), 200, NULL);
+    /* in their order: a thousand hand-overs */
+    for (int i = 0; i < EACH_MAX; i++) {
+        int next = i < EACH_MAX / 2 ? i : (i + 1) % EACH_MAX;
+        if (i == EACH_MAX - 1)
+            next = EACH_MAX / 2;
+        held = waiter_expect_grant(fds[next], "w", SOON_MS).lock;
+        answer_expect(lock_release(server, &held), 200, NULL);
+    }
+}
+
+/* ---- signals --------------------------------------------------------------
+ */
+
+TEST(a_hangup_ends_no_wait)
+{
+    hold();
+    int fd = waiter_send(server, "w", TTL_MS, WAIT_MS);
+    waiter_expect_count(server, 1);
+    kill(server->pid, SIGHUP);
+    harness_pause_ms(100);
+    waiter_expect_count(server, 1);
+    answer_expect(lock_release(server, &held), 200, NULL);
+    held = waiter_expect_grant(fd, "w", SOON_MS).lock;
+    answer_expect(lock_release(server, &held), 200, NULL);
+}
+
+GROUP(ends, .timeout_s = 90);
+
 /* All are told at once, and the process ends. */
-START_TEST(a_full_queue_refuses_and_is_told_of_the_end)
+TEST(a_full_queue_refuses_and_is_told_of_the_end)
 {
     begin();
     hold();
@@ -180,49 +217,9 @@ START_TEST(a_full_queue_refuses_and_is_told_of_the_end)
     server->pid = 0;
     world_stop(&world);
 }
-END_TEST
-
-/* Whoever leaves makes room. */
-START_TEST(a_queue_is_no_longer_full_when_somebody_leaves)
-{
-    hold();
-    send_crowd(EACH_MAX, TTL_MS);
-    waiter_expect_count(server, EACH_MAX);
-    close(fds[EACH_MAX / 2]);
-    waiter_expect_count(server, EACH_MAX - 1);
-    fds[EACH_MAX / 2] = waiter_send(server, "w", TTL_MS, WAIT_MS);
-    waiter_expect_count(server, EACH_MAX);
-    answer_expect(lock_release(server, &held), 200, NULL);
-    /* in their order: a thousand hand-overs */
-    for (int i = 0; i < EACH_MAX; i++) {
-        int next = i < EACH_MAX / 2 ? i : (i + 1) % EACH_MAX;
-        if (i == EACH_MAX - 1)
-            next = EACH_MAX / 2;
-        held = waiter_expect_grant(fds[next], "w", SOON_MS).lock;
-        answer_expect(lock_release(server, &held), 200, NULL);
-    }
-}
-END_TEST
-
-/* ---- signals --------------------------------------------------------------
- */
-
-START_TEST(a_hangup_ends_no_wait)
-{
-    hold();
-    int fd = waiter_send(server, "w", TTL_MS, WAIT_MS);
-    waiter_expect_count(server, 1);
-    kill(server->pid, SIGHUP);
-    harness_pause_ms(100);
-    waiter_expect_count(server, 1);
-    answer_expect(lock_release(server, &held), 200, NULL);
-    held = waiter_expect_grant(fd, "w", SOON_MS).lock;
-    answer_expect(lock_release(server, &held), 200, NULL);
-}
-END_TEST
 
 /* The lock is released through another server, and the time of one is up. */
-START_TEST(a_server_that_is_paused_while_clients_wait)
+TEST(a_server_that_is_paused_while_clients_wait)
 {
     begin();
     world_start_server(&world, 1, "");
@@ -243,26 +240,4 @@ START_TEST(a_server_that_is_paused_while_clients_wait)
         answer_expect(lock_release(server, &verdict.lock), 200, NULL);
     waiter_expect_grant(last, "w", SOON_MS);
     world_stop(&world);
-}
-END_TEST
-
-Suite *check_wait_crowds(void)
-{
-    Suite *suite = suite_create("wait_crowds");
-    TCase *crowds = tcase_create("crowds");
-    tcase_set_timeout(crowds, 90);
-    tcase_add_unchecked_fixture(crowds, begin, finish);
-    tcase_add_loop_test(crowds, clients_that_vanish_before_the_release, 0, 2);
-    tcase_add_loop_test(crowds, clients_that_vanish_around_the_release, 0, 2);
-    tcase_add_loop_test(crowds, a_process_that_is_killed_while_it_waits, 0, 2);
-    tcase_add_test(crowds, a_queue_is_no_longer_full_when_somebody_leaves);
-    tcase_add_test(crowds, a_hangup_ends_no_wait);
-    suite_add_tcase(suite, crowds);
-
-    TCase *ends = tcase_create("ends");
-    tcase_set_timeout(ends, 90);
-    tcase_add_test(ends, a_full_queue_refuses_and_is_told_of_the_end);
-    tcase_add_test(ends, a_server_that_is_paused_while_clients_wait);
-    suite_add_tcase(suite, ends);
-    return suite;
 }

@@ -12,8 +12,6 @@
 #include "node.h"
 #include "waiter.h"
 
-Suite *check_wait_noise(void);
-
 enum { N = 3, TTL_MS = 60000, WAIT_MS = 50000, SOON_MS = 15000 };
 
 static struct world world;
@@ -67,9 +65,14 @@ static void wait_for_listeners(const char *resource)
         WAIT_UNTIL(SOON_MS, count_listeners(&world.nodes[i], resource) == 1);
 }
 
+SUITE(wait_noise);
+
 /* ---- connections that break ---------------------------------------------- */
 
-START_TEST(subscriptions_that_are_killed_come_back)
+GROUP(two_servers, .timeout_s = 60, .set_up_once = begin,
+      .tear_down_once = finish);
+
+TEST(subscriptions_that_are_killed_come_back)
 {
     hold("killed");
     int fd = send_waiter("killed");
@@ -82,10 +85,9 @@ START_TEST(subscriptions_that_are_killed_come_back)
     wait_for_listeners("killed");
     hand_over(fd, "killed");
 }
-END_TEST
 
 /* In the moment in which they would tell. */
-START_TEST(subscriptions_that_are_killed_at_the_release)
+TEST(subscriptions_that_are_killed_at_the_release)
 {
     hold("killed now");
     int fd = send_waiter("killed now");
@@ -94,10 +96,9 @@ START_TEST(subscriptions_that_are_killed_at_the_release)
         node_do(&world.nodes[j], "CLIENT KILL TYPE pubsub");
     hand_over(fd, "killed now");
 }
-END_TEST
 
 /* As many as may be silent, before and while the lock is released. */
-START_TEST(a_node_that_is_paused_tells_nothing)
+TEST_RANGE(a_node_that_is_paused_tells_nothing, 0, N)
 {
     hold("paused");
     int fd = send_waiter("paused");
@@ -108,7 +109,6 @@ START_TEST(a_node_that_is_paused_tells_nothing)
     node_resume(&world.nodes[_i]);
     WAIT_UNTIL(SOON_MS, world_count_keys(&world, "paused") == 0);
 }
-END_TEST
 
 /* ---- announcements that are not true --------------------------------------
  */
@@ -150,7 +150,7 @@ static double cpu_s(const struct server *server)
 /* Numbers that tell nothing, and such as are of the future. */
 static const char *const messages[] = {"", "9999999999999999", "no number"};
 
-START_TEST(a_flood_of_false_announcements)
+TEST_EACH(a_flood_of_false_announcements, messages)
 {
     redisContext *to[N];
     hold("flood");
@@ -181,7 +181,6 @@ START_TEST(a_flood_of_false_announcements)
     for (int i = 0; i < N; i++)
         redisFree(to[i]);
 }
-END_TEST
 
 /* ---- what is no announcement -----------------------------------------------
  */
@@ -215,7 +214,15 @@ static void meddle_with(const char *text)
     ck_assert_uint_lt(len, sizeof b->ports);
 }
 
-START_TEST(noise_among_the_announcements)
+static void begin_one(void)
+{
+    world_start(&world, N, "");
+}
+
+GROUP(noise, .timeout_s = 60, .set_up_once = begin_one,
+      .tear_down_once = finish);
+
+TEST_EACH(noise_among_the_announcements, noises)
 {
     meddle_with(noises[_i]);
     world_start_server(&world, 1, "");
@@ -228,32 +235,4 @@ START_TEST(noise_among_the_announcements)
         hand_over(fd, "noise");
     }
     world_stop_server(&world, 1);
-}
-END_TEST
-
-static void begin_one(void)
-{
-    world_start(&world, N, "");
-}
-
-Suite *check_wait_noise(void)
-{
-    Suite *suite = suite_create("wait_noise");
-    TCase *two = tcase_create("two servers");
-    tcase_set_timeout(two, 60);
-    tcase_add_unchecked_fixture(two, begin, finish);
-    tcase_add_test(two, subscriptions_that_are_killed_come_back);
-    tcase_add_test(two, subscriptions_that_are_killed_at_the_release);
-    tcase_add_loop_test(two, a_node_that_is_paused_tells_nothing, 0, N);
-    tcase_add_loop_test(two, a_flood_of_false_announcements, 0,
-                        (int)(sizeof messages / sizeof *messages));
-    suite_add_tcase(suite, two);
-
-    TCase *noise = tcase_create("noise");
-    tcase_set_timeout(noise, 60);
-    tcase_add_unchecked_fixture(noise, begin_one, finish);
-    tcase_add_loop_test(noise, noise_among_the_announcements, 0,
-                        (int)(sizeof noises / sizeof *noises));
-    suite_add_tcase(suite, noise);
-    return suite;
 }

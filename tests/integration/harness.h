@@ -8,10 +8,11 @@
 #ifndef REDLOCKD_TEST_HARNESS_H
 #define REDLOCKD_TEST_HARNESS_H
 
-#include <check.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
+
+#include "../lib/suite/suite.h"
 
 enum { WORLD_NODES = 9, WORLD_SERVERS = 4, PATH_SIZE = 256 };
 

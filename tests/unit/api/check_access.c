@@ -1,17 +1,15 @@
 /*
  * Who may ask what; the limits are in check_access_limits.c.
  */
-#include <check.h>
 
 #include <stdio.h>
 
 #include "../../../api/access.h"
 #include "../../../api/identities.h"
 #include "../../../api/problem.h"
+#include "../../lib/suite/suite.h"
 #include "ask.h"
 #include "authtext.h"
-
-Suite *check_access(void);
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 #define PLAIN "Bearer realm=\"redlockd\""
@@ -109,18 +107,18 @@ static void check_asker(int i, const char *before)
     ck_assert_int_eq(refusal->code, (int)PROBLEM_UNAUTHORIZED);
 }
 
-START_TEST(who_asks_is_known_or_refused)
+SUITE(access, .set_up = set_up, .tear_down = tear_down);
+
+TEST_EACH(who_asks_is_known_or_refused, askers)
 {
     check_asker(_i, NULL);
 }
-END_TEST
 
 /* Whoever asked before on the connection. */
-START_TEST(a_token_that_is_kept_changes_nothing)
+TEST_EACH(a_token_that_is_kept_changes_nothing, askers)
 {
     check_asker(_i, "Bearer secret");
 }
-END_TEST
 
 /* ---- scopes ------------------------------------------------------------- */
 
@@ -176,7 +174,7 @@ static void expect_scope(int i, int has)
         strstr(refusal->detail, scope_name((enum scope)calls[i].scope)));
 }
 
-START_TEST(each_call_needs_its_scope)
+TEST_EACH(each_call_needs_its_scope, calls)
 {
     if (calls[_i].force != NULL)
         query_add(&ask.request.query, span_of("force"),
@@ -195,9 +193,8 @@ START_TEST(each_call_needs_its_scope)
         admit(calls[_i].method, calls[_i].target, NULL)->detail == NULL;
     ck_assert(is_open == (calls[_i].scope == OPEN));
 }
-END_TEST
 
-START_TEST(without_a_file_anybody_may_ask)
+TEST(without_a_file_anybody_may_ask)
 {
     for (size_t i = 0; i < COUNT(calls); i++)
         ck_assert_ptr_null(
@@ -207,7 +204,6 @@ START_TEST(without_a_file_anybody_may_ask)
     ck_assert(access_shows(NULL, &ask.request, span_of("a")));
     ck_assert(access_claim(NULL, &ask.request, span_of("a"), &ask.response));
 }
-END_TEST
 
 /* ---- prefixes ----------------------------------------------------------- */
 
@@ -228,7 +224,7 @@ static const struct {
     {"/locks/%62%63", true},     {"/locks/%61", false},
 };
 
-START_TEST(the_id_in_the_path_must_lie_inside)
+TEST_EACH(the_id_in_the_path_must_lie_inside, targets)
 {
     char extend[100];
     use(PREFIXED);
@@ -247,7 +243,6 @@ START_TEST(the_id_in_the_path_must_lie_inside)
             ck_assert_int_eq(refusal->code, (int)PROBLEM_FORBIDDEN);
     }
 }
-END_TEST
 
 static const struct {
     const char *body;
@@ -265,7 +260,7 @@ static const struct {
     {"{\"resources\":[\"c\"]}", false},
 };
 
-START_TEST(what_an_acquire_names_must_lie_inside)
+TEST_EACH(what_an_acquire_names_must_lie_inside, bodies)
 {
     use(PREFIXED);
     ck_assert_ptr_null(admit("POST", "/locks", "Bearer secret")->detail);
@@ -276,7 +271,6 @@ START_TEST(what_an_acquire_names_must_lie_inside)
     if (is_answered)
         ask_expect(403, "forbidden");
 }
-END_TEST
 
 static const struct {
     const char *prefix;  /* asked for */
@@ -286,7 +280,7 @@ static const struct {
     {"bcd", "bcd"}, {"bd", NULL}, {"a", NULL},  {"B", NULL},
 };
 
-START_TEST(a_list_is_narrowed)
+TEST_EACH(a_list_is_narrowed, lists)
 {
     struct span prefix = span_of(lists[_i].prefix);
     use(PREFIXED);
@@ -298,9 +292,8 @@ START_TEST(a_list_is_narrowed)
     else
         ck_assert_int_eq(ask.response.status, 403);
 }
-END_TEST
 
-START_TEST(a_list_shows_what_lies_inside)
+TEST(a_list_shows_what_lies_inside)
 {
     struct span prefix = span_of("z");
     use(PREFIXED "all " AUTHTEXT_OTHER " read\n");
@@ -312,7 +305,6 @@ START_TEST(a_list_shows_what_lies_inside)
     ck_assert(access_narrow(access_now, &ask.request, &prefix, &ask.response));
     ck_assert(span_is(prefix, "z"));
 }
-END_TEST
 
 /* ---- owner and key ------------------------------------------------------ */
 
@@ -326,7 +318,7 @@ static bool contains(struct span text, const char *part)
     return memmem(text.ptr, text.len, part, strlen(part)) != NULL;
 }
 
-START_TEST(the_identity_is_the_owner_if_none_is_sent)
+TEST(the_identity_is_the_owner_if_none_is_sent)
 {
     use("bill-1 " AUTHTEXT_SECRET " lock\n");
     (void)admit("POST", "/locks", "Bearer secret");
@@ -338,7 +330,6 @@ START_TEST(the_identity_is_the_owner_if_none_is_sent)
         !ask_send("POST", "/locks", "{\"resource\":\"a\",\"owner\":\"x\"}"));
     ck_assert(contains(token_sent(), ".x"));
 }
-END_TEST
 
 /* What keyhash_make makes of key and resource, made by another program. */
 static const struct {
@@ -348,7 +339,7 @@ static const struct {
     {"Bearer other", "+8cgDLwiUGxwGSXaGoDHw6A."},
 };
 
-START_TEST(the_same_key_of_another_is_another)
+TEST(the_same_key_of_another_is_another)
 {
     use("a " AUTHTEXT_SECRET " lock\nb " AUTHTEXT_OTHER " lock\n");
     for (size_t i = 0; i < COUNT(keys); i++) {
@@ -360,11 +351,10 @@ START_TEST(the_same_key_of_another_is_another)
                       (int)token_sent().len, token_sent().ptr);
     }
 }
-END_TEST
 
 /* ---- reload ------------------------------------------------------------- */
 
-START_TEST(a_reload_is_seen_by_the_next_request)
+TEST(a_reload_is_seen_by_the_next_request)
 {
     use("a " AUTHTEXT_SECRET " read\n");
     ck_assert_ptr_null(admit("GET", "/nodes", "Bearer secret")->detail);
@@ -377,9 +367,8 @@ START_TEST(a_reload_is_seen_by_the_next_request)
     ck_assert_ptr_null(admit("GET", "/nodes", "Bearer other")->detail);
     ck_assert(access_reload(NULL));
 }
-END_TEST
 
-START_TEST(who_is_removed_before_the_body_came_is_refused)
+TEST(who_is_removed_before_the_body_came_is_refused)
 {
     use("a " AUTHTEXT_SECRET " lock\n");
     (void)admit("POST", "/locks", "Bearer secret");
@@ -393,9 +382,8 @@ START_TEST(who_is_removed_before_the_body_came_is_refused)
     ck_assert(!access_narrow(access_now, &ask.request, &prefix, &ask.response));
     ck_assert(!access_shows(access_now, &ask.request, span_of("a")));
 }
-END_TEST
 
-START_TEST(who_is_removed_while_it_waits_is_answered)
+TEST(who_is_removed_while_it_waits_is_answered)
 {
     use("a " AUTHTEXT_SECRET " lock locks=1\n");
     (void)admit("POST", "/locks", "Bearer secret");
@@ -406,31 +394,4 @@ START_TEST(who_is_removed_while_it_waits_is_answered)
         play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
     ask_answer(play.now_us);
     ask_expect(201, NULL);
-}
-END_TEST
-
-Suite *check_access(void)
-{
-    Suite *suite = suite_create("access");
-    TCase *tc = tcase_create("access");
-    tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_add_loop_test(tc, who_asks_is_known_or_refused, 0,
-                        (int)COUNT(askers));
-    tcase_add_loop_test(tc, each_call_needs_its_scope, 0, (int)COUNT(calls));
-    tcase_add_test(tc, without_a_file_anybody_may_ask);
-    tcase_add_loop_test(tc, the_id_in_the_path_must_lie_inside, 0,
-                        (int)COUNT(targets));
-    tcase_add_loop_test(tc, what_an_acquire_names_must_lie_inside, 0,
-                        (int)COUNT(bodies));
-    tcase_add_loop_test(tc, a_list_is_narrowed, 0, (int)COUNT(lists));
-    tcase_add_test(tc, a_list_shows_what_lies_inside);
-    tcase_add_test(tc, the_identity_is_the_owner_if_none_is_sent);
-    tcase_add_test(tc, the_same_key_of_another_is_another);
-    tcase_add_test(tc, a_reload_is_seen_by_the_next_request);
-    tcase_add_loop_test(tc, a_token_that_is_kept_changes_nothing, 0,
-                        (int)(sizeof askers / sizeof *askers));
-    tcase_add_test(tc, who_is_removed_before_the_body_came_is_refused);
-    tcase_add_test(tc, who_is_removed_while_it_waits_is_answered);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

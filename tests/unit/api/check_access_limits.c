@@ -1,17 +1,15 @@
 /*
  * How much identities may ask and hold.
  */
-#include <check.h>
 #include <stdio.h>
 
 #include "../../../api/access.h"
 #include "../../../api/problem.h"
 #include "../../../server/base/clock.h"
+#include "../../lib/suite/suite.h"
 #include "../starve.h"
 #include "ask.h"
 #include "authtext.h"
-
-Suite *check_access_limits(void);
 
 #define TOKEN_A                                                                \
     "{\"token\":\"1795221642000000."                                           \
@@ -76,7 +74,17 @@ static void expect_limited(bool is_late)
     end(true);
 }
 
-START_TEST(more_requests_than_allowed_are_refused)
+static void set_up(void)
+{
+    ask_begin();
+    ahead_us = clock_now_us();
+}
+
+SUITE(access_limits);
+
+GROUP(requests, .set_up = set_up, .tear_down = tear_down);
+
+TEST(more_requests_than_allowed_are_refused)
 {
     use("a " AUTHTEXT_SECRET " read rate=2 burst=3\n");
     for (int i = 0; i < 3; i++) {
@@ -94,9 +102,8 @@ START_TEST(more_requests_than_allowed_are_refused)
     expect_metric("{identity=\"a\",result=\"allowed\"} 4\n");
     expect_metric("{identity=\"a\",result=\"limited\"} 6\n");
 }
-END_TEST
 
-START_TEST(what_is_forbidden_counts_among_the_requests)
+TEST(what_is_forbidden_counts_among_the_requests)
 {
     use("a " AUTHTEXT_SECRET " read rate=1\n");
     ck_assert_int_eq(admit("GET", "/metrics")->code, (int)PROBLEM_FORBIDDEN);
@@ -104,18 +111,16 @@ START_TEST(what_is_forbidden_counts_among_the_requests)
     expect_limited(false);
     expect_metric("{identity=\"a\",result=\"forbidden\"} 1\n");
 }
-END_TEST
 
-START_TEST(what_is_open_does_not_count)
+TEST(what_is_open_does_not_count)
 {
     use("a " AUTHTEXT_SECRET " read rate=1\n");
     for (int i = 0; i < 5; i++)
         ck_assert_ptr_null(admit("GET", "/readyz")->detail);
     ck_assert_ptr_null(admit("GET", "/nodes")->detail);
 }
-END_TEST
 
-START_TEST(crowds_of_strangers_are_answered_late)
+TEST(crowds_of_strangers_are_answered_late)
 {
     int late = 0;
     use("a " AUTHTEXT_OTHER " read\n");
@@ -128,7 +133,6 @@ START_TEST(crowds_of_strangers_are_answered_late)
     ck_assert(!admit("GET", "/nodes")->is_late);
     expect_metric("redlockd_unauthorized_total 1001\n");
 }
-END_TEST
 
 /* ---- locks -------------------------------------------------------------- */
 
@@ -178,19 +182,15 @@ static void expect_full(const char *body)
 #define Y "{\"resource\":\"y\",\"ttl_ms\":20000}"
 #define Z "{\"resource\":\"z\",\"ttl_ms\":20000}"
 
-static void set_up(void)
-{
-    ask_begin();
-    ahead_us = clock_now_us();
-}
-
 static void use_two(void)
 {
     ask_begin();
     use("a " AUTHTEXT_SECRET " lock,read,admin locks=2\n");
 }
 
-START_TEST(more_locks_than_allowed_are_refused)
+GROUP(locks, .set_up = use_two, .tear_down = tear_down);
+
+TEST(more_locks_than_allowed_are_refused)
 {
     hold(X);
     hold(Y);
@@ -202,18 +202,16 @@ START_TEST(more_locks_than_allowed_are_refused)
     hold(Z);
     expect_full(X);
 }
-END_TEST
 
-START_TEST(locks_that_have_expired_are_not_shown)
+TEST(locks_that_have_expired_are_not_shown)
 {
     hold(X);
     hold(Y);
     play_advance(10000000); /* x ends, and nobody acquires */
     expect_metric("redlockd_identity_locks{identity=\"a\"} 1\n");
 }
-END_TEST
 
-START_TEST(a_release_makes_room_and_a_refused_one_does_not)
+TEST(a_release_makes_room_and_a_refused_one_does_not)
 {
     hold(X);
     hold(Y);
@@ -228,9 +226,8 @@ START_TEST(a_release_makes_room_and_a_refused_one_does_not)
     end(true);
     hold(Z);
 }
-END_TEST
 
-START_TEST(an_extension_counts_longer)
+TEST(an_extension_counts_longer)
 {
     hold(X);
     hold(Y);
@@ -241,9 +238,8 @@ START_TEST(an_extension_counts_longer)
     play_advance(11000000);
     expect_full(Z);
 }
-END_TEST
 
-START_TEST(who_is_refused_or_left_holds_nothing)
+TEST(who_is_refused_or_left_holds_nothing)
 {
     for (int i = 0; i < 3; i++) {
         ck_assert(acquire(X));
@@ -264,9 +260,8 @@ START_TEST(who_is_refused_or_left_holds_nothing)
     }
     expect_metric("redlockd_identity_locks{identity=\"a\"} 0\n");
 }
-END_TEST
 
-START_TEST(a_repeat_is_let_through)
+TEST(a_repeat_is_let_through)
 {
     hold(X);
     hold(Y);
@@ -277,9 +272,8 @@ START_TEST(a_repeat_is_let_through)
     expect_full(Z);
     expect_metric("redlockd_identity_locks{identity=\"a\"} 2\n");
 }
-END_TEST
 
-START_TEST(without_memory_nothing_is_acquired)
+TEST(without_memory_nothing_is_acquired)
 {
     (void)admit("POST", "/locks");
     starve.is_on = true;
@@ -293,9 +287,8 @@ START_TEST(without_memory_nothing_is_acquired)
     starve.is_on = false;
     ck_assert(ask.request.op != 0);
 }
-END_TEST
 
-START_TEST(a_stream_without_room_is_told)
+TEST(a_stream_without_room_is_told)
 {
     char room[64];
     FILE *out = fmemopen(room, sizeof room, "w");
@@ -303,29 +296,4 @@ START_TEST(a_stream_without_room_is_told)
     ck_assert(!access_print(access_now, 0, out));
     ck_assert(access_print(NULL, 0, out));
     (void)fclose(out);
-}
-END_TEST
-
-Suite *check_access_limits(void)
-{
-    Suite *suite = suite_create("access_limits");
-    TCase *tc = tcase_create("requests");
-    tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_add_test(tc, more_requests_than_allowed_are_refused);
-    tcase_add_test(tc, what_is_forbidden_counts_among_the_requests);
-    tcase_add_test(tc, what_is_open_does_not_count);
-    tcase_add_test(tc, crowds_of_strangers_are_answered_late);
-    suite_add_tcase(suite, tc);
-    tc = tcase_create("locks");
-    tcase_add_checked_fixture(tc, use_two, tear_down);
-    tcase_add_test(tc, more_locks_than_allowed_are_refused);
-    tcase_add_test(tc, locks_that_have_expired_are_not_shown);
-    tcase_add_test(tc, a_release_makes_room_and_a_refused_one_does_not);
-    tcase_add_test(tc, an_extension_counts_longer);
-    tcase_add_test(tc, who_is_refused_or_left_holds_nothing);
-    tcase_add_test(tc, a_repeat_is_let_through);
-    tcase_add_test(tc, without_memory_nothing_is_acquired);
-    tcase_add_test(tc, a_stream_without_room_is_told);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -1,15 +1,13 @@
 /*
  * Which answers are logged at which level, what a line says, what is counted.
  */
-#include <check.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "../../../api/accesslog.h"
-
-Suite *check_accesslog(void);
+#include "../../lib/suite/suite.h"
 
 enum { SECOND = 1000000 };
 
@@ -67,7 +65,9 @@ static void note(int status, int64_t took_us)
     accesslog_note(&accesslog, &request, &response, START + took_us);
 }
 
-START_TEST(at_debug_each_answer_has_its_line)
+SUITE(accesslog, .set_up = set_up, .tear_down = tear_down);
+
+TEST(at_debug_each_answer_has_its_line)
 {
     log_set_level(LOG_DEBUG);
     note(200, 1234);
@@ -87,9 +87,8 @@ START_TEST(at_debug_each_answer_has_its_line)
         count++;
     ck_assert_int_eq(count, 20);
 }
-END_TEST
 
-START_TEST(a_trace_is_told)
+TEST(a_trace_is_told)
 {
     (void)strcpy(request.trace.id, "4bf92f3577b34da6a3ce929d0e0e4736");
     (void)strcpy(request.trace.parent, "00f067aa0ba902b7");
@@ -100,7 +99,6 @@ START_TEST(a_trace_is_told)
                      "trace_id=4bf92f3577b34da6a3ce929d0e0e4736 "
                      "parent_id=00f067aa0ba902b7\n");
 }
-END_TEST
 
 static const struct {
     int status;
@@ -111,7 +109,7 @@ static const struct {
     {500, 0, true},  {503, SECOND + 1, true},
 };
 
-START_TEST(at_info_our_errors_and_slow_answers_are_logged)
+TEST_EACH(at_info_our_errors_and_slow_answers_are_logged, answers)
 {
     char expected[200];
     snprintf(expected, sizeof expected,
@@ -121,10 +119,9 @@ START_TEST(at_info_our_errors_and_slow_answers_are_logged)
     note(answers[_i].status, answers[_i].took_us);
     ck_assert_str_eq(read_log(), answers[_i].is_logged ? expected : "");
 }
-END_TEST
 
 /* As it was asked to; but what came on top of the wait was our time. */
-START_TEST(a_wait_is_not_slow)
+TEST(a_wait_is_not_slow)
 {
     request.wait_ms = 50000;
     request.waited_ms = 20000;
@@ -137,17 +134,15 @@ START_TEST(a_wait_is_not_slow)
     ck_assert_uint_eq(metrics.responses[LOCK_EXTEND][201], 3);
     ck_assert_uint_eq(metrics.request_duration[LOCK_EXTEND].count, 0);
 }
-END_TEST
 
-START_TEST(at_warn_nothing_is_logged)
+TEST(at_warn_nothing_is_logged)
 {
     log_set_level(LOG_WARN);
     note(500, 2 * SECOND);
     ck_assert_str_eq(read_log(), "");
 }
-END_TEST
 
-START_TEST(too_many_lines_are_dropped_and_counted)
+TEST(too_many_lines_are_dropped_and_counted)
 {
     for (int i = 0; i < 10; i++) {
         note(500, 0);
@@ -163,19 +158,17 @@ START_TEST(too_many_lines_are_dropped_and_counted)
     note(500, SECOND);
     ck_assert_str_eq(read_log(), "");
 }
-END_TEST
 
 /* An answer that is not logged takes no line from one that is. */
-START_TEST(good_answers_use_up_no_lines)
+TEST(good_answers_use_up_no_lines)
 {
     for (int i = 0; i < 20; i++)
         note(200, 0);
     note(500, 0);
     ck_assert_ptr_nonnull(strstr(read_log(), " dropped=0\n"));
 }
-END_TEST
 
-START_TEST(each_answer_is_counted)
+TEST(each_answer_is_counted)
 {
     note(200, 3);
     note(503, 4);
@@ -188,23 +181,4 @@ START_TEST(each_answer_is_counted)
     ck_assert_uint_eq(metrics.request_duration[LOCK_EXTEND].count, 3);
     ck_assert_uint_eq(metrics.request_duration[LOCK_EXTEND].sum_us, 12);
     ck_assert_uint_eq(metrics.request_duration[METRICS_PROBE].sum_us, 6);
-}
-END_TEST
-
-Suite *check_accesslog(void)
-{
-    Suite *suite = suite_create("accesslog");
-    TCase *tc = tcase_create("accesslog");
-    tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_add_test(tc, at_debug_each_answer_has_its_line);
-    tcase_add_test(tc, a_trace_is_told);
-    tcase_add_loop_test(tc, at_info_our_errors_and_slow_answers_are_logged, 0,
-                        (int)(sizeof answers / sizeof *answers));
-    tcase_add_test(tc, a_wait_is_not_slow);
-    tcase_add_test(tc, at_warn_nothing_is_logged);
-    tcase_add_test(tc, too_many_lines_are_dropped_and_counted);
-    tcase_add_test(tc, good_answers_use_up_no_lines);
-    tcase_add_test(tc, each_answer_is_counted);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -1,11 +1,9 @@
-#include <check.h>
 #include <stdio.h>
 
 #include "../../../api/accounts.h"
+#include "../../lib/suite/suite.h"
 #include "../starve.h"
 #include "authtext.h"
-
-Suite *check_accounts(void);
 
 #define A "a " AUTHTEXT_SECRET " lock locks=5\n"
 #define A_LESS "a " AUTHTEXT_SECRET " lock locks=1\n"
@@ -50,7 +48,9 @@ static void hold(struct account *it, const char *name)
     holdings_drop(holdings, claim, false);
 }
 
-START_TEST(each_identity_has_its_account)
+SUITE(accounts, .set_up = set_up, .tear_down = tear_down);
+
+TEST(each_identity_has_its_account)
 {
     ck_assert_str_eq(all.list[0]->holder.name, "a");
     ck_assert_int_eq(all.list[0]->holder.most, 5);
@@ -58,9 +58,8 @@ START_TEST(each_identity_has_its_account)
     ck_assert_int_eq(all.list[1]->holder.most, 0);
     ck_assert_int_eq(all.list[1]->requests.level, 2000000);
 }
-END_TEST
 
-START_TEST(a_reload_keeps_what_was_done)
+TEST(a_reload_keeps_what_was_done)
 {
     const struct account *a = all.list[0], *b = all.list[1];
     all.list[1]->results[ACCOUNT_LIMITED] = 7;
@@ -75,9 +74,8 @@ START_TEST(a_reload_keeps_what_was_done)
     ck_assert_int_eq(a->holder.most, 1);
     ck_assert_ptr_eq(a->identity, identities_at(all.identities, 0));
 }
-END_TEST
 
-START_TEST(who_is_removed_is_forgotten)
+TEST(who_is_removed_is_forgotten)
 {
     all.list[0]->results[ACCOUNT_ALLOWED] = 7;
     set(B);
@@ -85,9 +83,8 @@ START_TEST(who_is_removed_is_forgotten)
     set(A B);
     ck_assert_uint_eq(all.list[0]->results[ACCOUNT_ALLOWED], 0);
 }
-END_TEST
 
-START_TEST(who_is_removed_and_holds_locks_is_kept)
+TEST(who_is_removed_and_holds_locks_is_kept)
 {
     struct account *a = all.list[0];
     hold(a, "x");
@@ -105,9 +102,8 @@ START_TEST(who_is_removed_and_holds_locks_is_kept)
     set(B);
     ck_assert_ptr_null(all.gone);
 }
-END_TEST
 
-START_TEST(without_memory_nothing_changes)
+TEST(without_memory_nothing_changes)
 {
     struct account *a = all.list[0];
     struct identities *three = parse(A B "c cert:x read\nd cert:y read\n");
@@ -124,9 +120,8 @@ START_TEST(without_memory_nothing_changes)
     ck_assert(accounts_set(&all, three, 0));
     ck_assert_ptr_eq(all.list[0], a);
 }
-END_TEST
 
-START_TEST(a_stream_without_room_is_told)
+TEST(a_stream_without_room_is_told)
 {
     char room[200];
     FILE *out = fmemopen(room, sizeof room, "w");
@@ -134,20 +129,4 @@ START_TEST(a_stream_without_room_is_told)
     setbuf(out, NULL);
     ck_assert(!accounts_print(&all, out));
     (void)fclose(out);
-}
-END_TEST
-
-Suite *check_accounts(void)
-{
-    Suite *suite = suite_create("accounts");
-    TCase *tc = tcase_create("accounts");
-    tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_add_test(tc, each_identity_has_its_account);
-    tcase_add_test(tc, a_reload_keeps_what_was_done);
-    tcase_add_test(tc, who_is_removed_is_forgotten);
-    tcase_add_test(tc, who_is_removed_and_holds_locks_is_kept);
-    tcase_add_test(tc, without_memory_nothing_changes);
-    tcase_add_test(tc, a_stream_without_room_is_told);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

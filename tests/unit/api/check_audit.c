@@ -1,14 +1,12 @@
 /*
  * What each answer leaves in the audit log.
  */
-#include <check.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "../../lib/suite/suite.h"
 #include "../starve.h"
 #include "audited.h"
-
-Suite *check_audit(void);
 
 /* Of an acquire that was granted before. */
 #define KEY "0123456789abcdef"
@@ -41,9 +39,12 @@ static void expect(const char *form)
 /* of ASK_TOKEN */
 #define NUMBER "\"fencing_token\":1795221642000000,"
 
+SUITE(audit, .timeout_s = 60, .set_up = audited_begin,
+      .tear_down = audited_end);
+
 /* ---- what came of a call ------------------------------------------------ */
 
-START_TEST(a_grant_tells_who_got_what)
+TEST(a_grant_tells_who_got_what)
 {
     memcpy(ask.request.trace.id, TRACE_ID, sizeof TRACE_ID);
     (void)strcpy(ask.request.trace.parent, "00f067aa0ba902b7");
@@ -59,10 +60,9 @@ START_TEST(a_grant_tells_who_got_what)
            "\"ttl_ms\":30000,\"validity_ms\":#,\"status\":201}");
     ck_assert(ask.request.is_audited);
 }
-END_TEST
 
 /* Nobody is known, and nothing else that may be left out. */
-START_TEST(what_is_not_known_is_left_out)
+TEST(what_is_not_known_is_left_out)
 {
     ask.request.identity[0] = '\0';
     ask.request.client = NULL;
@@ -72,7 +72,6 @@ START_TEST(what_is_not_known_is_left_out)
         "\"fencing_token\":#,\"ttl_ms\":30000,\"validity_ms\":#,"
         "\"status\":201}");
 }
-END_TEST
 
 /* The lock is held by an earlier request with this key. */
 static void repeat(void)
@@ -85,7 +84,7 @@ static void repeat(void)
         play_answer(CALL_REPEAT, i, VOTE_GRANTED);
 }
 
-START_TEST(a_repeated_grant_is_told_as_one)
+TEST(a_repeated_grant_is_told_as_one)
 {
     repeat();
     ask_answer(play.now_us);
@@ -95,7 +94,6 @@ START_TEST(a_repeated_grant_is_told_as_one)
                                            "\"status\":200}");
     ck_assert_ptr_null(strstr(audited_line(audited.path, 0), KEY));
 }
-END_TEST
 
 static const struct {
     enum lock_call call;
@@ -127,15 +125,14 @@ static const struct {
      "\"status\":503,\"code\":\"no_quorum\"}"},
 };
 
-START_TEST(each_outcome_has_its_line)
+TEST_EACH(each_outcome_has_its_line, outcomes)
 {
     ask_call_and_vote((int)outcomes[_i].call, outcomes[_i].ballot);
     expect(outcomes[_i].line);
     ck_assert_ptr_null(strstr(audited_line(audited.path, 0), "8f1c27a5"));
 }
-END_TEST
 
-START_TEST(a_refused_acquire_tells_who_holds_the_lock)
+TEST(a_refused_acquire_tells_who_holds_the_lock)
 {
     ck_assert(!ask_call(LOCK_ACQUIRE));
     for (int i = 0; i < 3; i++)
@@ -148,9 +145,8 @@ START_TEST(a_refused_acquire_tells_who_holds_the_lock)
            "\"status\":409,\"code\":\"lock_held\",\"held_by\":{"
            "\"remaining_ms\":#," NUMBER "\"owner\":\"web-3\"}}");
 }
-END_TEST
 
-START_TEST(a_forced_release_tells_what_came_of_it)
+TEST(a_forced_release_tells_what_came_of_it)
 {
     ck_assert(!ask_call(LOCK_FORCE));
     for (int i = 0; play_find(CALL_INSPECT, i) != NULL; i++)
@@ -161,18 +157,16 @@ START_TEST(a_forced_release_tells_what_came_of_it)
     expect(HEAD("force_release", "force") ORDER
            "\"fencing_token\":7,\"status\":200}");
 }
-END_TEST
 
-START_TEST(a_look_at_a_lock_leaves_no_line)
+TEST(a_look_at_a_lock_leaves_no_line)
 {
     ask_call_and_vote(LOCK_INSPECT, VOTE_FREE);
     ask_expect(404, "lock_not_found");
     ck_assert_ptr_null(audited_line(audited.path, 0));
 }
-END_TEST
 
 /* A grant that its client cannot be told of is none. */
-START_TEST(a_grant_without_memory_for_its_answer_is_undelivered)
+TEST(a_grant_without_memory_for_its_answer_is_undelivered)
 {
     ck_assert(!ask_call(LOCK_ACQUIRE));
     for (int i = 0; i < 3; i++)
@@ -185,7 +179,6 @@ START_TEST(a_grant_without_memory_for_its_answer_is_undelivered)
            "\"fencing_token\":#," OWNER "\"ttl_ms\":30000,\"validity_ms\":#,"
            "\"released\":true,\"status\":503,\"code\":\"overloaded\"}");
 }
-END_TEST
 
 /* ---- clients that leave ------------------------------------------------- */
 
@@ -195,7 +188,7 @@ static void abandon(void)
                          engine_peek(play.engine, ask.request.op));
 }
 
-START_TEST(a_grant_whose_client_left_is_undelivered)
+TEST(a_grant_whose_client_left_is_undelivered)
 {
     ck_assert(!ask_call(LOCK_ACQUIRE));
     abandon();
@@ -208,10 +201,9 @@ START_TEST(a_grant_whose_client_left_is_undelivered)
            "\"fencing_token\":#," OWNER "\"ttl_ms\":30000,\"validity_ms\":0,"
            "\"released\":true}");
 }
-END_TEST
 
 /* Its client may have the answer to the first acquire. */
-START_TEST(a_repeat_whose_client_left_stays_held)
+TEST(a_repeat_whose_client_left_stays_held)
 {
     repeat();
     abandon();
@@ -219,24 +211,21 @@ START_TEST(a_repeat_whose_client_left_stays_held)
            "\"fencing_token\":#," OWNER "\"ttl_ms\":30000,\"validity_ms\":0,"
            "\"released\":false}");
 }
-END_TEST
 
-START_TEST(a_release_whose_client_left_may_take_effect)
+TEST(a_release_whose_client_left_may_take_effect)
 {
     ck_assert(!ask_call(LOCK_RELEASE));
     abandon();
     expect(HEAD("abandoned", "release") ORDER
            "\"fencing_token\":1795221642000000}");
 }
-END_TEST
 
-START_TEST(a_look_whose_client_left_leaves_no_line)
+TEST(a_look_whose_client_left_leaves_no_line)
 {
     ck_assert(!ask_call(LOCK_INSPECT));
     abandon();
     ck_assert_ptr_null(audited_line(audited.path, 0));
 }
-END_TEST
 
 /* ---- who is not let in -------------------------------------------------- */
 
@@ -258,7 +247,7 @@ static const struct {
     {"GET", "/metrics", false, HEAD("refused", "metrics")},
 };
 
-START_TEST(a_refusal_tells_what_was_asked)
+TEST_EACH(a_refusal_tells_what_was_asked, targets)
 {
     char line[400];
     ask.request.method = targets[_i].method;
@@ -273,9 +262,8 @@ START_TEST(a_refusal_tells_what_was_asked)
     refuse(403, "forbidden", (struct span){0}); /* once is enough */
     ck_assert_int_eq(audited_count(audited.path), 1);
 }
-END_TEST
 
-START_TEST(a_refusal_of_resources_of_a_body_tells_them)
+TEST(a_refusal_of_resources_of_a_body_tells_them)
 {
     ask.request.method = "POST";
     ask.request.target = "/locks";
@@ -284,9 +272,8 @@ START_TEST(a_refusal_of_resources_of_a_body_tells_them)
                 "acquire") "\"id\":\"~~YQpi\",\"resources\":[\"a\",\"b\"],"
                            "\"status\":403,\"code\":\"forbidden\"}");
 }
-END_TEST
 
-START_TEST(other_answers_are_no_refusals)
+TEST(other_answers_are_no_refusals)
 {
     static const int statuses[] = {200, 201, 400, 404, 405, 409, 413, 503};
     ask.request.method = "POST";
@@ -299,10 +286,9 @@ START_TEST(other_answers_are_no_refusals)
     refuse(429, NULL, (struct span){0});
     ck_assert_int_eq(audited_count(audited.path), 2);
 }
-END_TEST
 
 /* Whoever has no token must not be able to fill the disk. */
-START_TEST(a_flood_of_refusals_is_counted_instead)
+TEST(a_flood_of_refusals_is_counted_instead)
 {
     ask.request.method = "POST";
     ask.request.target = "/locks";
@@ -320,33 +306,4 @@ START_TEST(a_flood_of_refusals_is_counted_instead)
     ck_assert_ptr_nonnull(
         strstr(audited_line(audited.path, count), "\"dropped\":"));
     ck_assert_uint_eq(play.metrics.audit_lost, 0);
-}
-END_TEST
-
-Suite *check_audit(void)
-{
-    Suite *suite = suite_create("audit");
-    TCase *tc = tcase_create("audit");
-    tcase_set_timeout(tc, 60);
-    tcase_add_checked_fixture(tc, audited_begin, audited_end);
-    tcase_add_test(tc, a_grant_tells_who_got_what);
-    tcase_add_test(tc, what_is_not_known_is_left_out);
-    tcase_add_test(tc, a_repeated_grant_is_told_as_one);
-    tcase_add_loop_test(tc, each_outcome_has_its_line, 0,
-                        (int)(sizeof outcomes / sizeof *outcomes));
-    tcase_add_test(tc, a_refused_acquire_tells_who_holds_the_lock);
-    tcase_add_test(tc, a_forced_release_tells_what_came_of_it);
-    tcase_add_test(tc, a_look_at_a_lock_leaves_no_line);
-    tcase_add_test(tc, a_grant_without_memory_for_its_answer_is_undelivered);
-    tcase_add_test(tc, a_grant_whose_client_left_is_undelivered);
-    tcase_add_test(tc, a_repeat_whose_client_left_stays_held);
-    tcase_add_test(tc, a_release_whose_client_left_may_take_effect);
-    tcase_add_test(tc, a_look_whose_client_left_leaves_no_line);
-    tcase_add_loop_test(tc, a_refusal_tells_what_was_asked, 0,
-                        (int)(sizeof targets / sizeof *targets));
-    tcase_add_test(tc, a_refusal_of_resources_of_a_body_tells_them);
-    tcase_add_test(tc, other_answers_are_no_refusals);
-    tcase_add_test(tc, a_flood_of_refusals_is_counted_instead);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

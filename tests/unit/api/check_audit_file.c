@@ -1,7 +1,6 @@
 /*
  * An audit log whose file takes no lines, is moved away, or cannot be.
  */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -11,11 +10,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../../lib/suite/suite.h"
 #include "../starve.h"
 #include "../turns.h"
 #include "audited.h"
-
-Suite *check_audit_file(void);
 
 enum { FILLED = 1 << 20 }; /* Check writes files, too, but no such ones */
 
@@ -62,7 +60,9 @@ static bool is_written(void *arg)
     return audited_count(audited.path) >= *(int *)arg;
 }
 
-START_TEST(what_was_not_written_is_written_later)
+SUITE(audit_file, .timeout_s = 60, .set_up = set_up, .tear_down = audited_end);
+
+TEST(what_was_not_written_is_written_later)
 {
     int count = 4;
     fill();
@@ -86,7 +86,6 @@ START_TEST(what_was_not_written_is_written_later)
     turns_until(audited.loop, is_written, &count);
     ck_assert_uint_eq(play.metrics.audit_lost, 0);
 }
-END_TEST
 
 /* In the file; there may be room for that, and not for a line. */
 static int sum_of_lost(void)
@@ -101,7 +100,7 @@ static int sum_of_lost(void)
     return sum;
 }
 
-START_TEST(lost_lines_are_counted_and_told)
+TEST(lost_lines_are_counted_and_told)
 {
     int count = 1;
     fill();
@@ -128,9 +127,8 @@ START_TEST(lost_lines_are_counted_and_told)
         strstr(audited_line(audited.path, count - 1), "lines_lost"));
     ck_assert_uint_eq(play.metrics.audit_lost, 11);
 }
-END_TEST
 
-START_TEST(a_line_without_memory_is_lost)
+TEST(a_line_without_memory_is_lost)
 {
     starve = (struct starve){.is_on = true, .left = 1};
     note();
@@ -141,9 +139,8 @@ START_TEST(a_line_without_memory_is_lost)
                      "\"event\":\"lines_lost\",\"lost\":1}");
     ck_assert_int_eq(audited_count(audited.path), 2);
 }
-END_TEST
 
-START_TEST(what_is_not_written_at_the_end_is_lost)
+TEST(what_is_not_written_at_the_end_is_lost)
 {
     fill();
     limit_size(true);
@@ -155,11 +152,10 @@ START_TEST(what_is_not_written_at_the_end_is_lost)
     ck_assert_ptr_nonnull(
         strstr(audited_log(), "event=audit_lines_lost lost=2 "));
 }
-END_TEST
 
 /* ---- the file ----------------------------------------------------------- */
 
-START_TEST(behind_a_rotation_there_is_a_new_file)
+TEST(behind_a_rotation_there_is_a_new_file)
 {
     note();
     ck_assert_int_eq(rename(audited.path, audited.moved), 0);
@@ -170,9 +166,8 @@ START_TEST(behind_a_rotation_there_is_a_new_file)
     ck_assert_int_eq(audited_count(audited.path), 1);
     ck_assert_str_eq(audited_log(), "");
 }
-END_TEST
 
-START_TEST(a_rotation_that_fails_is_told)
+TEST(a_rotation_that_fails_is_told)
 {
     ck_assert_int_eq(rename(audited.path, audited.moved), 0);
     ck_assert_int_eq(mkdir(audited.path, 0700), 0);
@@ -184,9 +179,8 @@ START_TEST(a_rotation_that_fails_is_told)
     ck_assert_int_eq(audited_count(audited.moved), 1);
     ck_assert_int_eq(rmdir(audited.path), 0);
 }
-END_TEST
 
-START_TEST(a_file_that_cannot_be_opened_is_named)
+TEST(a_file_that_cannot_be_opened_is_named)
 {
     ck_assert_ptr_null(audit_open(audited.loop, &play.metrics, "/nowhere/audit",
                                   error, sizeof error));
@@ -194,9 +188,8 @@ START_TEST(a_file_that_cannot_be_opened_is_named)
                             "directory; it must be - or a file that can be "
                             "written, in a directory that exists");
 }
-END_TEST
 
-START_TEST(without_memory_there_is_no_audit_log)
+TEST_RANGE(without_memory_there_is_no_audit_log, 0, 4)
 {
     starve = (struct starve){.is_on = true, .left = _i + 1};
     struct audit *other = audit_open(audited.loop, &play.metrics, audited.path,
@@ -206,9 +199,8 @@ START_TEST(without_memory_there_is_no_audit_log)
     ck_assert_ptr_nonnull(
         strstr(error, _i == 0 || _i == 3 ? "no memory" : strerror(ENOMEM)));
 }
-END_TEST
 
-START_TEST(without_an_audit_log_nothing_happens)
+TEST(without_an_audit_log_nothing_happens)
 {
     audit_free(audited.audit);
     audited.audit = NULL;
@@ -221,24 +213,4 @@ START_TEST(without_an_audit_log_nothing_happens)
     audit_reopen(NULL);
     audit_free(NULL);
     ck_assert(!ask.request.is_audited);
-}
-END_TEST
-
-Suite *check_audit_file(void)
-{
-    Suite *suite = suite_create("audit_file");
-    TCase *tc = tcase_create("audit_file");
-    tcase_set_timeout(tc, 60);
-    tcase_add_checked_fixture(tc, set_up, audited_end);
-    tcase_add_test(tc, what_was_not_written_is_written_later);
-    tcase_add_test(tc, lost_lines_are_counted_and_told);
-    tcase_add_test(tc, a_line_without_memory_is_lost);
-    tcase_add_test(tc, what_is_not_written_at_the_end_is_lost);
-    tcase_add_test(tc, behind_a_rotation_there_is_a_new_file);
-    tcase_add_test(tc, a_rotation_that_fails_is_told);
-    tcase_add_test(tc, a_file_that_cannot_be_opened_is_named);
-    tcase_add_loop_test(tc, without_memory_there_is_no_audit_log, 0, 4);
-    tcase_add_test(tc, without_an_audit_log_nothing_happens);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

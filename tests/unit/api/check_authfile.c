@@ -1,13 +1,11 @@
-#include <check.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "../../../api/authfile.h"
+#include "../../lib/suite/suite.h"
 #include "../starve.h"
 #include "authtext.h"
-
-Suite *check_authfile(void);
 
 #define GOOD "a " AUTHTEXT_SECRET " lock\n"
 
@@ -28,16 +26,17 @@ static void expect(const char *path, const char *reason)
     ck_assert_str_eq(error, line);
 }
 
-START_TEST(a_good_file_is_read)
+SUITE(authfile, .tear_down = tear_down);
+
+TEST(a_good_file_is_read)
 {
     struct identities *all = authfile_load(authtext_write(GOOD), error);
     ck_assert_msg(all != NULL, "%s", error);
     ck_assert_int_eq(identities_count(all), 1);
     identities_free(all);
 }
-END_TEST
 
-START_TEST(an_error_has_file_and_line)
+TEST(an_error_has_file_and_line)
 {
     expect(authtext_write(GOOD "b\n"),
            "2: the second word must be sha256: and 64 hex digits, the SHA-256 "
@@ -46,9 +45,8 @@ START_TEST(an_error_has_file_and_line)
            " it names no identity, so nobody could ask anything; without "
            "--auth-file anybody may");
 }
-END_TEST
 
-START_TEST(what_is_no_file_is_refused_at_once)
+TEST(what_is_no_file_is_refused_at_once)
 {
     char path[64];
     expect("/nonexistent/auth", " no such file or directory");
@@ -59,9 +57,8 @@ START_TEST(what_is_no_file_is_refused_at_once)
     expect(path, " it is not a regular file");
     ck_assert_int_eq(unlink(path), 0);
 }
-END_TEST
 
-START_TEST(a_mebibyte_and_no_more)
+TEST(a_mebibyte_and_no_more)
 {
     const char *path = authtext_write(GOOD "#\n");
     FILE *file = fopen(path, "a");
@@ -77,9 +74,8 @@ START_TEST(a_mebibyte_and_no_more)
     (void)fclose(file);
     expect(path, " it is larger than 1 MiB");
 }
-END_TEST
 
-START_TEST(a_long_path_is_cut)
+TEST(a_long_path_is_cut)
 {
     char path[600];
     memset(path, 'x', sizeof path);
@@ -87,9 +83,8 @@ START_TEST(a_long_path_is_cut)
     ck_assert_ptr_null(authfile_load(path, error));
     ck_assert_ptr_nonnull(strstr(error, "xxx: file name too long"));
 }
-END_TEST
 
-START_TEST(without_memory_it_says_so)
+TEST(without_memory_it_says_so)
 {
     const char *path = authtext_write(GOOD);
     starve.is_on = true;
@@ -97,20 +92,4 @@ START_TEST(without_memory_it_says_so)
         starve.left = left;
         expect(path, " no memory");
     }
-}
-END_TEST
-
-Suite *check_authfile(void)
-{
-    Suite *suite = suite_create("authfile");
-    TCase *tc = tcase_create("authfile");
-    tcase_add_checked_fixture(tc, NULL, tear_down);
-    tcase_add_test(tc, a_good_file_is_read);
-    tcase_add_test(tc, an_error_has_file_and_line);
-    tcase_add_test(tc, what_is_no_file_is_refused_at_once);
-    tcase_add_test(tc, a_mebibyte_and_no_more);
-    tcase_add_test(tc, a_long_path_is_cut);
-    tcase_add_test(tc, without_memory_it_says_so);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -1,11 +1,7 @@
-#include <check.h>
 #include <string.h>
 
 #include "../../../api/base64url.h"
-
-Suite *check_base64url(void);
-
-#define COUNT(array) (sizeof(array) / sizeof *(array))
+#include "../../lib/suite/suite.h"
 
 /* RFC 4648 §10, and the two characters that differ from base64. */
 static const struct {
@@ -21,7 +17,9 @@ static const struct {
     {"\xff\xef\xbe\xff", "_---_w"},
 };
 
-START_TEST(bytes_and_text_lead_to_each_other)
+SUITE(base64url);
+
+TEST_EACH(bytes_and_text_lead_to_each_other, pairs)
 {
     size_t size = strlen(pairs[_i].bytes), len = strlen(pairs[_i].text);
     char text[16], bytes[16];
@@ -32,28 +30,15 @@ START_TEST(bytes_and_text_lead_to_each_other)
     ck_assert_uint_eq(len, size);
     ck_assert_mem_eq(bytes, pairs[_i].bytes, len);
 }
-END_TEST
 
 static const char *const bad[] = {"Z",    "Zm9vY", "Zh",    "Zm9",
                                   "Zg==", "Zm+v",  "Zm/v",  "Zm9v\n",
                                   " Zm9", "Zm9~",  "Zm\xc3"};
 
-START_TEST(other_texts_are_refused)
+TEST_EACH(other_texts_are_refused, bad)
 {
     char bytes[16];
     size_t len;
     ck_assert_msg(!base64url_decode(span_of(bad[_i]), bytes, &len), "%s",
                   bad[_i]);
-}
-END_TEST
-
-Suite *check_base64url(void)
-{
-    Suite *suite = suite_create("base64url");
-    TCase *tc = tcase_create("base64url");
-    tcase_add_loop_test(tc, bytes_and_text_lead_to_each_other, 0,
-                        (int)COUNT(pairs));
-    tcase_add_loop_test(tc, other_texts_are_refused, 0, (int)COUNT(bad));
-    suite_add_tcase(suite, tc);
-    return suite;
 }

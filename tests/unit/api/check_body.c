@@ -1,11 +1,9 @@
-#include <check.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "../../../api/body.h"
 #include "../../../api/http.h"
-
-Suite *check_body(void);
+#include "../../lib/suite/suite.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
@@ -30,7 +28,9 @@ static void expect_span(struct span text, const char *expected)
     ck_assert_mem_eq(text.ptr, expected, text.len);
 }
 
-START_TEST(members_of_an_acquire_are_read)
+SUITE(body, .tear_down = tear_down);
+
+TEST(members_of_an_acquire_are_read)
 {
     ck_assert(parse("{\"resource\":\"caf\\u00e9\",\"ttl_ms\":1000,"
                     "\"wait_ms\":7,\"owner\":\"a@b:/-._\"}",
@@ -42,9 +42,8 @@ START_TEST(members_of_an_acquire_are_read)
     ck_assert_int_eq(body.ttl_ms, 1000);
     ck_assert_int_eq(body.wait_ms, 7);
 }
-END_TEST
 
-START_TEST(milliseconds_reach_to_both_ends)
+TEST(milliseconds_reach_to_both_ends)
 {
     ck_assert(parse("{\"resource\":\"x\",\"ttl_ms\":100,\"wait_ms\":0}",
                     LOCK_ACQUIRE));
@@ -56,9 +55,8 @@ START_TEST(milliseconds_reach_to_both_ends)
     ck_assert_int_eq(body.ttl_ms, MAX_TTL_MS);
     ck_assert_int_eq(body.wait_ms, WAIT_MAX_MS);
 }
-END_TEST
 
-START_TEST(members_may_be_left_out)
+TEST(members_may_be_left_out)
 {
     ck_assert(parse(" {\"resource\":\"x\"}\r\n", LOCK_ACQUIRE));
     ck_assert(!body.has_ttl && !body.has_owner);
@@ -70,7 +68,6 @@ START_TEST(members_may_be_left_out)
     ck_assert(parse("{\"token\":\"t\"}", LOCK_RELEASE));
     expect_span(body.token, "t");
 }
-END_TEST
 
 static const struct {
     const char *body;
@@ -135,18 +132,17 @@ static const struct {
     {"{\"ttl_ms\":1000}", LOCK_RELEASE, "/ttl_ms"},
 };
 
-START_TEST(what_is_wrong_is_pointed_at)
+TEST_EACH(what_is_wrong_is_pointed_at, bad)
 {
     ck_assert_msg(!parse(bad[_i].body, bad[_i].call), "%s", bad[_i].body);
     ck_assert_int_eq(errors.count, 1);
     ck_assert_str_eq(errors.list[0].pointer, bad[_i].pointer);
     ck_assert_uint_gt(strlen(errors.list[0].detail), 10);
 }
-END_TEST
 
 /* ---- several resources -------------------------------------------------- */
 
-START_TEST(several_resources_are_sorted_and_joined)
+TEST_RANGE(several_resources_are_sorted_and_joined, 0, 3)
 {
     static const char *const orders[] = {
         "{\"resources\":[\"a\",\"a/b\",\"\\u00e9\"]}",
@@ -157,15 +153,13 @@ START_TEST(several_resources_are_sorted_and_joined)
     ck_assert(body.has_resources && !body.has_resource);
     expect_span(body.resource, "a\na/b\n\xc3\xa9");
 }
-END_TEST
 
-START_TEST(one_of_several_is_one)
+TEST(one_of_several_is_one)
 {
     ck_assert(parse("{\"resources\":[\"a\"]}", LOCK_ACQUIRE));
     expect_span(body.resource, "a");
     ck_assert_ptr_null(body.joined);
 }
-END_TEST
 
 /* So many names of so many bytes each, all distinct. */
 static const char *list(int count, int bytes)
@@ -179,7 +173,7 @@ static const char *list(int count, int bytes)
     return text;
 }
 
-START_TEST(all_resources_have_at_most_4096_bytes)
+TEST(all_resources_have_at_most_4096_bytes)
 {
     static char text[HTTP_BODY_MAX];
     for (int extra = 0; extra <= 1; extra++) {
@@ -202,9 +196,8 @@ START_TEST(all_resources_have_at_most_4096_bytes)
         body_fini(&body);
     }
 }
-END_TEST
 
-START_TEST(each_wrong_resource_is_told)
+TEST(each_wrong_resource_is_told)
 {
     ck_assert(!parse("{\"resources\":[\"a\",2,\"\",\"b\",\"a\",\"b\"]}",
                      LOCK_ACQUIRE));
@@ -217,11 +210,10 @@ START_TEST(each_wrong_resource_is_told)
     ck_assert(!parse(list(NAMES_MAX, 256), LOCK_ACQUIRE));
     ck_assert_int_eq(errors.count, FAULTS_MAX);
 }
-END_TEST
 
 /* ---- all ---------------------------------------------------------------- */
 
-START_TEST(all_errors_are_told_at_once)
+TEST(all_errors_are_told_at_once)
 {
     ck_assert(!parse("{\"ttl_ms\":0,\"owner\":1,\"what\":2}", LOCK_ACQUIRE));
     ck_assert_int_eq(errors.count, 4);
@@ -231,9 +223,8 @@ START_TEST(all_errors_are_told_at_once)
                      "(milliseconds)");
     ck_assert_str_eq(errors.list[3].pointer, "/resource");
 }
-END_TEST
 
-START_TEST(a_bad_wait_is_told_its_limits)
+TEST(a_bad_wait_is_told_its_limits)
 {
     ck_assert(!parse("{\"resource\":\"x\",\"wait_ms\":50001}", LOCK_ACQUIRE));
     ck_assert_str_eq(errors.list[0].detail,
@@ -245,10 +236,9 @@ START_TEST(a_bad_wait_is_told_its_limits)
                      "wait_ms is a string; it must be an integer from 0 to "
                      "50000 (milliseconds)");
 }
-END_TEST
 
 /* The list is made of the same table that body_member reads. */
-START_TEST(unknown_members_are_told_which_are_known)
+TEST_RANGE(unknown_members_are_told_which_are_known, 0, LOCK_INSPECT)
 {
     static const char *const lists[] = {
         [LOCK_ACQUIRE] = "resource, resources, ttl_ms, wait_ms and owner",
@@ -261,17 +251,15 @@ START_TEST(unknown_members_are_told_which_are_known)
     ck_assert(!parse("{\"what\":1}", (enum lock_call)_i));
     ck_assert_str_eq(errors.list[0].detail, expected);
 }
-END_TEST
 
-START_TEST(members_are_counted)
+TEST(members_are_counted)
 {
     ck_assert_str_eq(body_member(LOCK_ACQUIRE, 4), "owner");
     ck_assert_ptr_null(body_member(LOCK_ACQUIRE, 5));
     ck_assert_ptr_null(body_member(LOCK_INSPECT, 0));
 }
-END_TEST
 
-START_TEST(tokens_are_not_repeated)
+TEST(tokens_are_not_repeated)
 {
     static const char *const bodies[] = {
         "{\"token\":\"secret-1\" \"secret-2\"}",
@@ -289,38 +277,12 @@ START_TEST(tokens_are_not_repeated)
         body_fini(&body);
     }
 }
-END_TEST
 
-START_TEST(deep_nesting_is_refused)
+TEST(deep_nesting_is_refused)
 {
     char text[HTTP_BODY_MAX];
     memset(text, '[', sizeof text);
     ck_assert(!body_read(&body, (struct span){text, sizeof text}, LOCK_ACQUIRE,
                          MAX_TTL_MS, &errors));
     ck_assert_str_eq(errors.list[0].pointer, "");
-}
-END_TEST
-
-Suite *check_body(void)
-{
-    Suite *suite = suite_create("body");
-    TCase *tc = tcase_create("body");
-    tcase_add_checked_fixture(tc, NULL, tear_down);
-    tcase_add_test(tc, members_of_an_acquire_are_read);
-    tcase_add_test(tc, members_may_be_left_out);
-    tcase_add_test(tc, milliseconds_reach_to_both_ends);
-    tcase_add_loop_test(tc, what_is_wrong_is_pointed_at, 0, COUNT(bad));
-    tcase_add_loop_test(tc, several_resources_are_sorted_and_joined, 0, 3);
-    tcase_add_test(tc, one_of_several_is_one);
-    tcase_add_test(tc, all_resources_have_at_most_4096_bytes);
-    tcase_add_test(tc, each_wrong_resource_is_told);
-    tcase_add_test(tc, all_errors_are_told_at_once);
-    tcase_add_test(tc, a_bad_wait_is_told_its_limits);
-    tcase_add_loop_test(tc, unknown_members_are_told_which_are_known, 0,
-                        LOCK_INSPECT);
-    tcase_add_test(tc, members_are_counted);
-    tcase_add_test(tc, tokens_are_not_repeated);
-    tcase_add_test(tc, deep_nesting_is_refused);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

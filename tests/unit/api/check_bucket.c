@@ -1,8 +1,6 @@
-#include <check.h>
 
 #include "../../../api/bucket.h"
-
-Suite *check_bucket(void);
+#include "../../lib/suite/suite.h"
 
 static struct bucket bucket;
 static int64_t wait_us;
@@ -16,7 +14,9 @@ static int count(int64_t rate, int64_t burst, int64_t now_us)
     return taken;
 }
 
-START_TEST(it_gives_its_burst_and_then_its_rate)
+SUITE(bucket);
+
+TEST(it_gives_its_burst_and_then_its_rate)
 {
     bucket_init(&bucket, 20, 1000);
     ck_assert_int_eq(count(10, 20, 1000), 20);
@@ -26,18 +26,16 @@ START_TEST(it_gives_its_burst_and_then_its_rate)
     ck_assert_int_eq(count(10, 20, 1000 + 100000), 1);
     ck_assert_int_eq(count(10, 20, 1000 + 1100000), 10);
 }
-END_TEST
 
-START_TEST(it_never_holds_more_than_its_burst)
+TEST(it_never_holds_more_than_its_burst)
 {
     bucket_init(&bucket, 3, 0);
     ck_assert_int_eq(count(BUCKET_MAX, 3, INT64_MAX / 2), 3);
     ck_assert_int_eq(count(1, 3, INT64_MAX / 2 + 3000000), 3);
     ck_assert_int_eq(count(1, 3, INT64_MAX / 2 + 6000001), 3);
 }
-END_TEST
 
-START_TEST(the_largest_numbers_fit)
+TEST(the_largest_numbers_fit)
 {
     bucket_init(&bucket, BUCKET_MAX, 0);
     ck_assert_int_eq(count(BUCKET_MAX, BUCKET_MAX, 0), BUCKET_MAX);
@@ -45,27 +43,24 @@ START_TEST(the_largest_numbers_fit)
     ck_assert_int_eq(count(BUCKET_MAX, BUCKET_MAX, 999999), 999999);
     ck_assert_int_eq(count(1, BUCKET_MAX, INT64_MAX), BUCKET_MAX);
 }
-END_TEST
 
-START_TEST(what_a_reload_takes_away_is_gone)
+TEST(what_a_reload_takes_away_is_gone)
 {
     bucket_init(&bucket, 100, 0);
     ck_assert_int_eq(count(10, 5, 0), 5);
     ck_assert_int_eq(count(10, 100, 1000000), 10);
 }
-END_TEST
 
-START_TEST(time_that_stands_still_gives_nothing)
+TEST(time_that_stands_still_gives_nothing)
 {
     bucket_init(&bucket, 1, 5000);
     ck_assert_int_eq(count(1, 1, 4000), 1);
     ck_assert_int_eq(count(1, 1, 5000), 0);
     ck_assert_int_eq(wait_us, 1000000);
 }
-END_TEST
 
 /* Taking as often as possible gives the rate, whatever it is. */
-START_TEST(over_time_it_gives_its_rate)
+TEST(over_time_it_gives_its_rate)
 {
     static const int64_t rates[] = {1, 3, 7, 999, 1001, 999999};
     for (size_t i = 0; i < sizeof rates / sizeof *rates; i++) {
@@ -79,19 +74,4 @@ START_TEST(over_time_it_gives_its_rate)
         ck_assert_int_ge(taken, most - 1);
         ck_assert_int_le(taken, most);
     }
-}
-END_TEST
-
-Suite *check_bucket(void)
-{
-    Suite *suite = suite_create("bucket");
-    TCase *tc = tcase_create("bucket");
-    tcase_add_test(tc, it_gives_its_burst_and_then_its_rate);
-    tcase_add_test(tc, it_never_holds_more_than_its_burst);
-    tcase_add_test(tc, the_largest_numbers_fit);
-    tcase_add_test(tc, what_a_reload_takes_away_is_gone);
-    tcase_add_test(tc, time_that_stands_still_gives_nothing);
-    tcase_add_test(tc, over_time_it_gives_its_rate);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

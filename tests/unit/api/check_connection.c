@@ -1,15 +1,13 @@
 /*
  * What becomes of a grant, by what was written and when the client left.
  */
-#include <check.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
 
 #include "../../../server/base/clock.h"
+#include "../../lib/suite/suite.h"
 #include "pair.h"
-
-Suite *check_connection(void);
 
 /* A request whose operation runs. */
 static void begin(enum lock_call call, engine_op op)
@@ -30,7 +28,9 @@ static void grant(void)
     connection_settle(pair.it);
 }
 
-START_TEST(written_whole_is_held_however_the_connection_ends)
+SUITE(connection, .set_up = pair_begin, .tear_down = pair_end);
+
+TEST(written_whole_is_held_however_the_connection_ends)
 {
     begin(LOCK_ACQUIRE, play_acquire());
     grant();
@@ -43,9 +43,8 @@ START_TEST(written_whole_is_held_however_the_connection_ends)
     ck_assert_uint_eq(play.metrics.undelivered_grants, 0);
     ck_assert_uint_eq(play.metrics.requests_answered, 1);
 }
-END_TEST
 
-START_TEST(not_written_whole_is_released)
+TEST(not_written_whole_is_released)
 {
     begin(LOCK_ACQUIRE, play_acquire());
     grant();
@@ -56,10 +55,9 @@ START_TEST(not_written_whole_is_released)
     ck_assert_uint_eq(play.metrics.undelivered_grants, 1);
     ck_assert_uint_eq(play.metrics.requests_abandoned, 1);
 }
-END_TEST
 
 /* What the kernel does not count may have come, if it was sent at all. */
-START_TEST(only_an_answered_grant_may_have_come)
+TEST(only_an_answered_grant_may_have_come)
 {
     ck_assert(!connection_may_have_answer(pair.it));
     begin(LOCK_ACQUIRE, play_acquire());
@@ -71,9 +69,8 @@ START_TEST(only_an_answered_grant_may_have_come)
     connection_end(pair.it, true);
     ck_assert(!connection_may_have_answer(pair.it));
 }
-END_TEST
 
-START_TEST(left_between_grant_and_answer_is_released)
+TEST(left_between_grant_and_answer_is_released)
 {
     begin(LOCK_ACQUIRE, play_acquire());
     grant();
@@ -84,9 +81,8 @@ START_TEST(left_between_grant_and_answer_is_released)
     ck_assert_int_eq(play_count(CALL_RELEASE), PLAY_NODES);
     ck_assert_uint_eq(play.metrics.undelivered_grants, 1);
 }
-END_TEST
 
-START_TEST(left_while_the_acquire_runs_is_released)
+TEST(left_while_the_acquire_runs_is_released)
 {
     begin(LOCK_ACQUIRE, play_acquire());
     play_answer(CALL_ACQUIRE, 0, VOTE_GRANTED);
@@ -98,9 +94,8 @@ START_TEST(left_while_the_acquire_runs_is_released)
     /* it was granted nothing */
     ck_assert_uint_eq(play.metrics.undelivered_grants, 0);
 }
-END_TEST
 
-START_TEST(left_before_the_acquire_runs_is_released)
+TEST(left_before_the_acquire_runs_is_released)
 {
     connection_begin(pair.it, clock_now_us());
     connection_hold(pair.it, clock_now_us());
@@ -112,10 +107,9 @@ START_TEST(left_before_the_acquire_runs_is_released)
     ck_assert(pair.it->request.op == 0);
     connection_end(pair.it, false);
 }
-END_TEST
 
 /* It would get no answer: what it sends is over. */
-START_TEST(half_closed_while_the_acquire_runs_is_released)
+TEST(half_closed_while_the_acquire_runs_is_released)
 {
     begin(LOCK_ACQUIRE, play_acquire());
     play_answer(CALL_ACQUIRE, 0, VOTE_GRANTED);
@@ -125,10 +119,9 @@ START_TEST(half_closed_while_the_acquire_runs_is_released)
     ck_assert_int_ge(play_count(CALL_RELEASE), 1);
     connection_end(pair.it, false);
 }
-END_TEST
 
 /* A peer that closes with bytes unread resets. */
-START_TEST(reset_while_the_acquire_runs_is_released)
+TEST(reset_while_the_acquire_runs_is_released)
 {
     int error = 0;
     socklen_t len = sizeof error;
@@ -144,7 +137,6 @@ START_TEST(reset_while_the_acquire_runs_is_released)
     ck_assert_int_ge(play_count(CALL_RELEASE), 1);
     connection_end(pair.it, false);
 }
-END_TEST
 
 static bool has_passed(void *arg)
 {
@@ -152,7 +144,7 @@ static bool has_passed(void *arg)
 }
 
 /* It is read once this one is answered; but its client may still leave. */
-START_TEST(a_second_request_does_not_end_the_wait)
+TEST(a_second_request_does_not_end_the_wait)
 {
     int64_t until_us = clock_now_us() + 20000;
     begin(LOCK_ACQUIRE, play_acquire());
@@ -165,9 +157,8 @@ START_TEST(a_second_request_does_not_end_the_wait)
     ck_assert_int_eq((int)pair.it->state, (int)CONNECTION_GONE);
     connection_end(pair.it, false);
 }
-END_TEST
 
-START_TEST(inspection_goes_on_without_its_client)
+TEST(inspection_goes_on_without_its_client)
 {
     begin(LOCK_INSPECT, engine_inspect(play.engine, PLAY_RESOURCE, NULL));
     pair_leave();
@@ -175,7 +166,6 @@ START_TEST(inspection_goes_on_without_its_client)
     ck_assert_int_eq(pair.wakes, 0);
     connection_end(pair.it, false);
 }
-END_TEST
 
 /* ---- bodies ------------------------------------------------------------- */
 
@@ -186,7 +176,9 @@ static bool add(size_t len)
     return connection_add_body(pair.it, (struct span){piece, len});
 }
 
-START_TEST(a_body_comes_in_pieces)
+GROUP(requests, .set_up = pair_begin, .tear_down = pair_end);
+
+TEST(a_body_comes_in_pieces)
 {
     connection_begin(pair.it, clock_now_us());
     ck_assert(connection_add_body(pair.it, span_of("{\"a\"")));
@@ -201,9 +193,8 @@ START_TEST(a_body_comes_in_pieces)
     ck_assert(connection_add_body(pair.it, span_of("x")));
     ck_assert_uint_eq(pair.it->request.body.len, 1);
 }
-END_TEST
 
-START_TEST(a_request_that_waits_keeps_no_body)
+TEST(a_request_that_waits_keeps_no_body)
 {
     connection_begin(pair.it, clock_now_us());
     ck_assert(connection_add_body(pair.it, span_of("{}")));
@@ -215,9 +206,8 @@ START_TEST(a_request_that_waits_keeps_no_body)
     ck_assert_uint_eq(pair.it->request.body.len, 0);
     connection_end(pair.it, false);
 }
-END_TEST
 
-START_TEST(a_body_that_is_too_large_is_dropped)
+TEST(a_body_that_is_too_large_is_dropped)
 {
     connection_begin(pair.it, clock_now_us());
     ck_assert(add(HTTP_BODY_MAX));
@@ -228,9 +218,8 @@ START_TEST(a_body_that_is_too_large_is_dropped)
     ck_assert(add(HTTP_DISCARD_MAX - HTTP_BODY_MAX - 1));
     ck_assert(!add(1));
 }
-END_TEST
 
-START_TEST(each_body_is_counted_from_its_start)
+TEST(each_body_is_counted_from_its_start)
 {
     for (int i = 0; i < 2; i++) {
         connection_begin(pair.it, clock_now_us());
@@ -239,11 +228,10 @@ START_TEST(each_body_is_counted_from_its_start)
         connection_end(pair.it, false);
     }
 }
-END_TEST
 
 /* ---- counters, deadlines ------------------------------------------------ */
 
-START_TEST(requests_and_connections_are_counted)
+TEST(requests_and_connections_are_counted)
 {
     ck_assert_uint_eq(play.metrics.connections, 1);
     ck_assert_int_eq(pair.all.in_flight, 0);
@@ -259,10 +247,9 @@ START_TEST(requests_and_connections_are_counted)
     connection_end(pair.it, true); /* it has no request */
     ck_assert_uint_eq(play.metrics.requests_answered, 1);
 }
-END_TEST
 
 /* The library closes in the middle of a request if epoll fails. */
-START_TEST(a_request_whose_connection_is_closed_is_abandoned)
+TEST(a_request_whose_connection_is_closed_is_abandoned)
 {
     begin(LOCK_ACQUIRE, play_acquire());
     pair_close();
@@ -271,19 +258,17 @@ START_TEST(a_request_whose_connection_is_closed_is_abandoned)
     ck_assert_int_eq(engine_in_flight(play.engine), 0);
     pair_open();
 }
-END_TEST
 
 /* The library may say so of an answer that never was one. */
-START_TEST(what_was_not_answered_is_abandoned)
+TEST(what_was_not_answered_is_abandoned)
 {
     connection_begin(pair.it, clock_now_us());
     connection_end(pair.it, true);
     ck_assert_uint_eq(play.metrics.requests_answered, 0);
     ck_assert_uint_eq(play.metrics.requests_abandoned, 1);
 }
-END_TEST
 
-START_TEST(the_deadline_follows_the_request)
+TEST(the_deadline_follows_the_request)
 {
     ck_assert(pair.it->deadline.is_idle);
     ck_assert_int_ne(pair.it->deadline.at_us, 0);
@@ -298,7 +283,6 @@ START_TEST(the_deadline_follows_the_request)
     connection_end(pair.it, true);
     ck_assert(pair.it->deadline.is_idle);
 }
-END_TEST
 
 static bool is_quiet(void *arg)
 {
@@ -312,17 +296,16 @@ static bool is_cut(void *arg)
     return play.metrics.connections_cut > 0;
 }
 
-START_TEST(a_connection_whose_deadline_passed_is_cut)
+TEST(a_connection_whose_deadline_passed_is_cut)
 {
     char byte;
     pair.it->deadline.at_us = 1;
     turns_until(pair.loop, is_cut, NULL);
     ck_assert_int_eq(recv(pair.client, &byte, 1, MSG_DONTWAIT), 0);
 }
-END_TEST
 
 /* Sweeps end with the last connection, and begin anew with the next. */
-START_TEST(a_later_connection_is_swept_too)
+TEST(a_later_connection_is_swept_too)
 {
     pair_close();
     ck_assert_uint_eq(play.metrics.connections, 0);
@@ -332,47 +315,12 @@ START_TEST(a_later_connection_is_swept_too)
     pair.it->deadline.at_us = 1;
     turns_until(pair.loop, is_cut, NULL);
 }
-END_TEST
 
-START_TEST(requests_that_wait_are_woken)
+TEST(requests_that_wait_are_woken)
 {
     connections_wake(&pair.all);
     ck_assert_int_eq(pair.wakes, 0);
     begin(LOCK_INSPECT, engine_inspect(play.engine, PLAY_RESOURCE, NULL));
     connections_wake(&pair.all);
     ck_assert_int_eq(pair.wakes, 1);
-}
-END_TEST
-
-Suite *check_connection(void)
-{
-    Suite *suite = suite_create("connection");
-    TCase *tc = tcase_create("connection");
-    tcase_add_checked_fixture(tc, pair_begin, pair_end);
-    tcase_add_test(tc, written_whole_is_held_however_the_connection_ends);
-    tcase_add_test(tc, not_written_whole_is_released);
-    tcase_add_test(tc, only_an_answered_grant_may_have_come);
-    tcase_add_test(tc, left_between_grant_and_answer_is_released);
-    tcase_add_test(tc, left_while_the_acquire_runs_is_released);
-    tcase_add_test(tc, left_before_the_acquire_runs_is_released);
-    tcase_add_test(tc, half_closed_while_the_acquire_runs_is_released);
-    tcase_add_test(tc, reset_while_the_acquire_runs_is_released);
-    tcase_add_test(tc, a_second_request_does_not_end_the_wait);
-    tcase_add_test(tc, inspection_goes_on_without_its_client);
-    suite_add_tcase(suite, tc);
-    tc = tcase_create("requests");
-    tcase_add_checked_fixture(tc, pair_begin, pair_end);
-    tcase_add_test(tc, a_body_comes_in_pieces);
-    tcase_add_test(tc, a_request_that_waits_keeps_no_body);
-    tcase_add_test(tc, a_body_that_is_too_large_is_dropped);
-    tcase_add_test(tc, each_body_is_counted_from_its_start);
-    tcase_add_test(tc, requests_and_connections_are_counted);
-    tcase_add_test(tc, a_request_whose_connection_is_closed_is_abandoned);
-    tcase_add_test(tc, what_was_not_answered_is_abandoned);
-    tcase_add_test(tc, the_deadline_follows_the_request);
-    tcase_add_test(tc, a_connection_whose_deadline_passed_is_cut);
-    tcase_add_test(tc, a_later_connection_is_swept_too);
-    tcase_add_test(tc, requests_that_wait_are_woken);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

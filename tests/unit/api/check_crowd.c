@@ -1,10 +1,10 @@
-#include <check.h>
 
 #include "../../../api/crowd.h"
+#include "../../lib/suite/suite.h"
 
-Suite *check_crowd(void);
+SUITE(crowd);
 
-START_TEST(a_few_are_no_crowd)
+TEST(a_few_are_no_crowd)
 {
     struct crowd crowd = {0};
     ck_assert(!crowd_is_leaving(&crowd, 99));
@@ -12,9 +12,8 @@ START_TEST(a_few_are_no_crowd)
     ck_assert(!crowd_is_leaving(&crowd, 0));
     ck_assert(!crowd_is_leaving(&crowd, 0));
 }
-END_TEST
 
-START_TEST(a_hundred_are_one_when_half_have_left)
+TEST(a_hundred_are_one_when_half_have_left)
 {
     struct crowd crowd = {0};
     ck_assert(!crowd_is_leaving(&crowd, 60));
@@ -23,9 +22,8 @@ START_TEST(a_hundred_are_one_when_half_have_left)
     ck_assert(crowd_is_leaving(&crowd, 50));
     ck_assert(crowd_is_leaving(&crowd, 10));
 }
-END_TEST
 
-START_TEST(the_rest_that_stays_is_looked_at_once_more)
+TEST(the_rest_that_stays_is_looked_at_once_more)
 {
     struct crowd crowd = {0};
     ck_assert(!crowd_is_leaving(&crowd, 300));
@@ -37,9 +35,8 @@ START_TEST(the_rest_that_stays_is_looked_at_once_more)
     ck_assert(!crowd_is_leaving(&crowd, 0));
     ck_assert_uint_eq(crowd.most, 0);
 }
-END_TEST
 
-START_TEST(a_crowd_that_stays_keeps_its_memory)
+TEST(a_crowd_that_stays_keeps_its_memory)
 {
     struct crowd crowd = {0};
     for (int i = 0; i < 5; i++)
@@ -47,17 +44,4 @@ START_TEST(a_crowd_that_stays_keeps_its_memory)
     ck_assert(!crowd_is_leaving(&crowd, 200));
     ck_assert(!crowd_is_leaving(&crowd, 200));
     ck_assert(crowd_is_leaving(&crowd, 150));
-}
-END_TEST
-
-Suite *check_crowd(void)
-{
-    Suite *suite = suite_create("crowd");
-    TCase *tc = tcase_create("crowd");
-    tcase_add_test(tc, a_few_are_no_crowd);
-    tcase_add_test(tc, a_hundred_are_one_when_half_have_left);
-    tcase_add_test(tc, the_rest_that_stays_is_looked_at_once_more);
-    tcase_add_test(tc, a_crowd_that_stays_keeps_its_memory);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

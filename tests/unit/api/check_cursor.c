@@ -1,8 +1,6 @@
-#include <check.h>
 
 #include "../../../api/cursor.h"
-
-Suite *check_cursor(void);
+#include "../../lib/suite/suite.h"
 
 static bool decode(const char *text)
 {
@@ -10,7 +8,9 @@ static bool decode(const char *text)
     return cursor_decode(span_of(text), &cursor);
 }
 
-START_TEST(what_is_encoded_is_decoded)
+SUITE(cursor);
+
+TEST(what_is_encoded_is_decoded)
 {
     static const struct list_cursor cursors[] = {
         {.nodes = 7, .at = 0, .scan = 22, .runs = 0xffddd08420860eff},
@@ -28,9 +28,8 @@ START_TEST(what_is_encoded_is_decoded)
         ck_assert_uint_eq(found.runs, cursors[i].runs);
     }
 }
-END_TEST
 
-START_TEST(nothing_else_is_decoded)
+TEST(nothing_else_is_decoded)
 {
     static const char *const texts[] = {
         "",
@@ -55,15 +54,4 @@ START_TEST(nothing_else_is_decoded)
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         ck_assert_msg(!decode(texts[i]), "%s", texts[i]);
-}
-END_TEST
-
-Suite *check_cursor(void)
-{
-    Suite *suite = suite_create("cursor");
-    TCase *tc = tcase_create("cursor");
-    tcase_add_test(tc, what_is_encoded_is_decoded);
-    tcase_add_test(tc, nothing_else_is_decoded);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -2,13 +2,11 @@
  * Deadlines of clients, in a time that the tests make up.
  */
 #include <arpa/inet.h>
-#include <check.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "../../../api/deadline.h"
-
-Suite *check_deadline(void);
+#include "../../lib/suite/suite.h"
 
 enum { CLIENTS = 3 };
 
@@ -66,9 +64,11 @@ static void serve(struct deadline *it, int64_t at_us)
     deadline_end(it);
 }
 
+SUITE(deadline, .set_up = set_up, .tear_down = tear_down);
+
 /* ---- deadlines ---------------------------------------------------------- */
 
-START_TEST(a_first_request_must_come_in_ten_seconds)
+TEST(a_first_request_must_come_in_ten_seconds)
 {
     deadlines_sweep(&all, START + 10 * SECOND - 1);
     expect_cut(false, false, false);
@@ -79,17 +79,15 @@ START_TEST(a_first_request_must_come_in_ten_seconds)
     deadlines_sweep(&all, START + 10 * SECOND + 3);
     expect_cut(true, true, true);
 }
-END_TEST
 
-START_TEST(a_first_head_wins_no_time)
+TEST(a_first_head_wins_no_time)
 {
     deadline_begin(&its[0], START + 9 * SECOND);
     deadlines_sweep(&all, START + 10 * SECOND);
     expect_cut(true, false, false);
 }
-END_TEST
 
-START_TEST(a_whole_request_waits_for_us_without_end)
+TEST(a_whole_request_waits_for_us_without_end)
 {
     for (int i = 0; i < CLIENTS; i++) {
         deadline_begin(&its[i], START);
@@ -99,9 +97,8 @@ START_TEST(a_whole_request_waits_for_us_without_end)
     ck_assert(!deadlines_make_room(&all, START + 1000 * SECOND));
     expect_cut(false, false, false);
 }
-END_TEST
 
-START_TEST(an_answer_must_be_taken_in_ten_seconds)
+TEST(an_answer_must_be_taken_in_ten_seconds)
 {
     deadline_begin(&its[0], START);
     deadline_stop(&its[0], START + SECOND);
@@ -113,9 +110,8 @@ START_TEST(an_answer_must_be_taken_in_ten_seconds)
     deadlines_sweep(&all, START + 30 * SECOND);
     expect_cut(true, false, false);
 }
-END_TEST
 
-START_TEST(an_idle_connection_lasts_75_seconds_from_its_answer)
+TEST(an_idle_connection_lasts_75_seconds_from_its_answer)
 {
     for (int i = 0; i < CLIENTS; i++)
         serve(&its[i], START + i);
@@ -124,9 +120,8 @@ START_TEST(an_idle_connection_lasts_75_seconds_from_its_answer)
     deadlines_sweep(&all, START + 75 * SECOND + 1);
     expect_cut(true, true, false);
 }
-END_TEST
 
-START_TEST(a_later_head_must_be_followed_by_its_body_in_ten_seconds)
+TEST(a_later_head_must_be_followed_by_its_body_in_ten_seconds)
 {
     for (int i = 0; i < CLIENTS; i++)
         serve(&its[i], START);
@@ -136,10 +131,9 @@ START_TEST(a_later_head_must_be_followed_by_its_body_in_ten_seconds)
     deadlines_sweep(&all, START + 40 * SECOND);
     expect_cut(false, true, false);
 }
-END_TEST
 
 /* What was answered by its head alone is no first request either. */
-START_TEST(a_request_after_a_refused_head_has_time_of_its_own)
+TEST(a_request_after_a_refused_head_has_time_of_its_own)
 {
     deadline_begin(&its[0], START);
     deadline_answer(&its[0], START);
@@ -152,7 +146,6 @@ START_TEST(a_request_after_a_refused_head_has_time_of_its_own)
     deadlines_sweep(&all, START + 18 * SECOND);
     expect_cut(true, false, false);
 }
-END_TEST
 
 /* ---- a head that began -------------------------------------------------- */
 
@@ -185,7 +178,7 @@ static void send_over_tcp(void)
 }
 
 /* Just now, for this test. */
-START_TEST(a_head_that_began_must_be_whole_in_ten_seconds)
+TEST(a_head_that_began_must_be_whole_in_ten_seconds)
 {
     send_over_tcp();
     for (int i = 0; i < CLIENTS; i++)
@@ -203,9 +196,8 @@ START_TEST(a_head_that_began_must_be_whole_in_ten_seconds)
     deadlines_sweep(&all, START + 74 * SECOND);
     ck_assert_uint_eq(metrics.connections_cut, 1);
 }
-END_TEST
 
-START_TEST(what_came_with_the_last_request_begins_no_other)
+TEST(what_came_with_the_last_request_begins_no_other)
 {
     enum { AGO_US = 60000 }; /* or longer */
     send_over_tcp();
@@ -214,11 +206,10 @@ START_TEST(what_came_with_the_last_request_begins_no_other)
     deadlines_sweep(&all, START + AGO_US);
     ck_assert_int_eq(its[0].at_us, START + 75 * SECOND);
 }
-END_TEST
 
 /* ---- room --------------------------------------------------------------- */
 
-START_TEST(the_longest_idle_gives_way)
+TEST(the_longest_idle_gives_way)
 {
     ck_assert(deadlines_make_room(&all, START + 3));
     expect_cut(true, false, false);
@@ -229,9 +220,8 @@ START_TEST(the_longest_idle_gives_way)
     expect_cut(true, true, true);
     ck_assert(!deadlines_make_room(&all, START + 7));
 }
-END_TEST
 
-START_TEST(a_request_has_one_second_before_it_gives_way)
+TEST(a_request_has_one_second_before_it_gives_way)
 {
     for (int i = 0; i < CLIENTS; i++)
         deadline_begin(&its[i], START + SECOND / 2);
@@ -240,9 +230,8 @@ START_TEST(a_request_has_one_second_before_it_gives_way)
     expect_cut(true, false, false);
     ck_assert(!deadlines_make_room(&all, START + SECOND));
 }
-END_TEST
 
-START_TEST(an_answer_has_one_second_before_it_gives_way)
+TEST(an_answer_has_one_second_before_it_gives_way)
 {
     for (int i = 0; i < CLIENTS; i++) {
         deadline_begin(&its[i], START);
@@ -253,10 +242,9 @@ START_TEST(an_answer_has_one_second_before_it_gives_way)
     ck_assert(deadlines_make_room(&all, START + 6 * SECOND));
     expect_cut(false, true, false);
 }
-END_TEST
 
 /* Those that wait for us are passed once, not for each newcomer. */
-START_TEST(who_waits_for_us_goes_to_the_end)
+TEST(who_waits_for_us_goes_to_the_end)
 {
     for (int i = 0; i < 2; i++) {
         deadline_begin(&its[i], START);
@@ -275,9 +263,8 @@ START_TEST(who_waits_for_us_goes_to_the_end)
     ck_assert(deadlines_make_room(&all, START + 2 * SECOND));
     expect_cut(true, false, true);
 }
-END_TEST
 
-START_TEST(nobody_gives_way_where_nobody_is)
+TEST(nobody_gives_way_where_nobody_is)
 {
     for (int i = 0; i < CLIENTS; i++)
         deadline_fini(&its[i]);
@@ -285,10 +272,9 @@ START_TEST(nobody_gives_way_where_nobody_is)
     for (int i = 0; i < CLIENTS; i++)
         deadline_init(&its[i], &all, its[i].fd, START);
 }
-END_TEST
 
 /* In turn: who takes an answer or sends a head goes to the end of the list. */
-START_TEST(who_was_busy_last_gives_way_last)
+TEST(who_was_busy_last_gives_way_last)
 {
     for (int i = 0; i < CLIENTS; i++)
         serve(&its[i], START);
@@ -304,10 +290,9 @@ START_TEST(who_was_busy_last_gives_way_last)
     ck_assert(deadlines_make_room(&all, START + 3 * SECOND));
     expect_cut(true, true, true);
 }
-END_TEST
 
 /* The answer took long to be taken; the others are asked first. */
-START_TEST(who_took_its_answer_last_gives_way_last)
+TEST(who_took_its_answer_last_gives_way_last)
 {
     deadline_begin(&its[0], START);
     deadline_stop(&its[0], START);
@@ -317,31 +302,4 @@ START_TEST(who_took_its_answer_last_gives_way_last)
     deadline_end(&its[0]);
     ck_assert(deadlines_make_room(&all, START + 1));
     expect_cut(false, true, false);
-}
-END_TEST
-
-Suite *check_deadline(void)
-{
-    Suite *suite = suite_create("deadline");
-    TCase *tc = tcase_create("deadline");
-    tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_add_test(tc, a_first_request_must_come_in_ten_seconds);
-    tcase_add_test(tc, a_first_head_wins_no_time);
-    tcase_add_test(tc, a_whole_request_waits_for_us_without_end);
-    tcase_add_test(tc, an_answer_must_be_taken_in_ten_seconds);
-    tcase_add_test(tc, an_idle_connection_lasts_75_seconds_from_its_answer);
-    tcase_add_test(tc,
-                   a_later_head_must_be_followed_by_its_body_in_ten_seconds);
-    tcase_add_test(tc, a_request_after_a_refused_head_has_time_of_its_own);
-    tcase_add_test(tc, a_head_that_began_must_be_whole_in_ten_seconds);
-    tcase_add_test(tc, what_came_with_the_last_request_begins_no_other);
-    tcase_add_test(tc, the_longest_idle_gives_way);
-    tcase_add_test(tc, a_request_has_one_second_before_it_gives_way);
-    tcase_add_test(tc, an_answer_has_one_second_before_it_gives_way);
-    tcase_add_test(tc, who_waits_for_us_goes_to_the_end);
-    tcase_add_test(tc, nobody_gives_way_where_nobody_is);
-    tcase_add_test(tc, who_was_busy_last_gives_way_last);
-    tcase_add_test(tc, who_took_its_answer_last_gives_way_last);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -1,10 +1,8 @@
-#include <check.h>
 
 #include "../../../api/delays.h"
 #include "../../../server/base/clock.h"
+#include "../../lib/suite/suite.h"
 #include "../turns.h"
-
-Suite *check_delays(void);
 
 static struct loop *loop;
 static struct delays all;
@@ -33,7 +31,9 @@ static void tear_down(void)
     loop_free(loop);
 }
 
-START_TEST(each_is_due_in_its_turn_and_not_before)
+SUITE(delays, .set_up = set_up, .tear_down = tear_down);
+
+TEST(each_is_due_in_its_turn_and_not_before)
 {
     int64_t now_us = clock_now_us();
     for (int i = 0; i < 3; i++) {
@@ -48,9 +48,8 @@ START_TEST(each_is_due_in_its_turn_and_not_before)
     }
     ck_assert_int_eq(all.count, 0);
 }
-END_TEST
 
-START_TEST(those_taken_out_are_not_due)
+TEST(those_taken_out_are_not_due)
 {
     int64_t now_us = clock_now_us();
     for (int i = 0; i < 3; i++)
@@ -66,23 +65,9 @@ START_TEST(those_taken_out_are_not_due)
     turns_expect_rest(loop);
     ck_assert_int_eq(due_count, 1);
 }
-END_TEST
 
-START_TEST(without_room_none_is_delayed)
+TEST(without_room_none_is_delayed)
 {
     all.most = 0;
     ck_assert(!delays_have_room(&all));
-}
-END_TEST
-
-Suite *check_delays(void)
-{
-    Suite *suite = suite_create("delays");
-    TCase *tc = tcase_create("delays");
-    tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_add_test(tc, each_is_due_in_its_turn_and_not_before);
-    tcase_add_test(tc, those_taken_out_are_not_due);
-    tcase_add_test(tc, without_room_none_is_delayed);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

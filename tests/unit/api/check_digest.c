@@ -1,13 +1,13 @@
-#include <check.h>
 
 #include "../../../api/digest.h"
-
-Suite *check_digest(void);
+#include "../../lib/suite/suite.h"
 
 /* FIPS 180-2, appendix B.1 */
 #define ABC "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 
-START_TEST(the_digest_is_that_of_the_standard)
+SUITE(digest);
+
+TEST(the_digest_is_that_of_the_standard)
 {
     struct digest made, read;
     ck_assert(digest_make(&made, span_of("abc")));
@@ -16,9 +16,8 @@ START_TEST(the_digest_is_that_of_the_standard)
     ck_assert(digest_make(&made, (struct span){NULL, 0}));
     ck_assert(digest_same(&made, &read) == 0);
 }
-END_TEST
 
-START_TEST(hex_may_be_of_either_case)
+TEST(hex_may_be_of_either_case)
 {
     struct digest lower, upper;
     char text[] = ABC;
@@ -28,9 +27,8 @@ START_TEST(hex_may_be_of_either_case)
     ck_assert(digest_read(&upper, span_of(text)));
     ck_assert(digest_same(&lower, &upper) != 0);
 }
-END_TEST
 
-START_TEST(other_texts_are_none)
+TEST(other_texts_are_none)
 {
     static const char others[] = "g/:@`G \n\xff";
     struct digest digest;
@@ -46,9 +44,8 @@ START_TEST(other_texts_are_none)
             text[at] = was;
         }
 }
-END_TEST
 
-START_TEST(each_bit_makes_another)
+TEST(each_bit_makes_another)
 {
     struct digest a = {{0}}, b;
     for (int i = 0; i < DIGEST_WORDS * 64; i++) {
@@ -57,17 +54,4 @@ START_TEST(each_bit_makes_another)
         ck_assert(digest_same(&a, &b) == 0);
         ck_assert(digest_same(&b, &b) == UINT64_MAX);
     }
-}
-END_TEST
-
-Suite *check_digest(void)
-{
-    Suite *suite = suite_create("digest");
-    TCase *tc = tcase_create("digest");
-    tcase_add_test(tc, the_digest_is_that_of_the_standard);
-    tcase_add_test(tc, hex_may_be_of_either_case);
-    tcase_add_test(tc, other_texts_are_none);
-    tcase_add_test(tc, each_bit_makes_another);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -2,11 +2,9 @@
  * What front does with a request without asking a handler, and when it waits,
  * answers or closes.
  */
-#include <check.h>
 
+#include "../../lib/suite/suite.h"
 #include "exchanged.h"
-
-Suite *check_exchange(void);
 
 static const char acquire[] = "{\"resource\":\"order:42\",\"ttl_ms\":30000}";
 
@@ -16,9 +14,13 @@ static void set_up(void)
     play.on_answer = exchanged_on_answer;
 }
 
+SUITE(exchange);
+
 /* ---- heads -------------------------------------------------------------- */
 
-START_TEST(a_good_head_is_read_on)
+GROUP(heads, .set_up = set_up, .tear_down = exchanged_end);
+
+TEST(a_good_head_is_read_on)
 {
     static const char *const fields[][2] = {
         {"Host", "x"},
@@ -37,9 +39,8 @@ START_TEST(a_good_head_is_read_on)
     ck_assert_str_eq(taken->id, "mine.1");
     ck_assert(!query_has(&taken->query, QUERY_VERBOSE));
 }
-END_TEST
 
-START_TEST(the_trace_is_taken)
+TEST(the_trace_is_taken)
 {
     static const char *const fields[][2] = {
         {"Host", "x"},
@@ -52,9 +53,8 @@ START_TEST(the_trace_is_taken)
                      "4bf92f3577b34da6a3ce929d0e0e4736");
     ck_assert_str_eq(pair.it->request.trace.parent, "00f067aa0ba902b7");
 }
-END_TEST
 
-START_TEST(the_query_is_taken)
+TEST(the_query_is_taken)
 {
     struct head head;
     head_init(&head, 100, 0);
@@ -65,9 +65,8 @@ START_TEST(the_query_is_taken)
                      EXCHANGE_READ);
     ck_assert(query_has(&pair.it->request.query, QUERY_FORCE));
 }
-END_TEST
 
-START_TEST(a_request_without_a_good_id_is_given_one)
+TEST(a_request_without_a_good_id_is_given_one)
 {
     static const char *const without[][2] = {{"Host", "x"}};
     static const char *const bad[][2] = {{"Host", "x"},
@@ -80,7 +79,6 @@ START_TEST(a_request_without_a_good_id_is_given_one)
     ck_assert_uint_eq(strlen(pair.it->request.id), REQUESTID_LEN);
     ck_assert_str_ne(pair.it->request.id, first);
 }
-END_TEST
 
 static const struct {
     const char *fields[2][2];
@@ -93,7 +91,7 @@ static const struct {
     {{{"Host", "x"}, {"Content-Length", "262145"}}, 413, "body_too_large"},
 };
 
-START_TEST(what_the_head_shows_is_refused_and_closes)
+TEST_EACH(what_the_head_shows_is_refused_and_closes, refused)
 {
     ck_assert_int_eq(exchanged_ask(refused[_i].fields, 2), EXCHANGE_ANSWER);
     ck_assert_int_eq(exchanged.response.status, refused[_i].status);
@@ -101,9 +99,8 @@ START_TEST(what_the_head_shows_is_refused_and_closes)
     ck_assert(exchanged.response.close);
     ck_assert_ptr_nonnull(strstr(exchanged.response.body, pair.it->request.id));
 }
-END_TEST
 
-START_TEST(http_1_0_needs_no_host)
+TEST(http_1_0_needs_no_host)
 {
     struct head head;
     head_init(&head, 100, 0);
@@ -114,7 +111,6 @@ START_TEST(http_1_0_needs_no_host)
                                     &head, false, &exchanged.response),
                      EXCHANGE_ANSWER);
 }
-END_TEST
 
 /* ---- whole requests ----------------------------------------------------- */
 
@@ -144,15 +140,16 @@ static void grant(void)
     ck_assert_int_eq(pair.wakes, 1);
 }
 
-START_TEST(what_needs_no_node_is_answered_at_once)
+GROUP(whole_requests, .set_up = set_up, .tear_down = exchanged_end);
+
+TEST(what_needs_no_node_is_answered_at_once)
 {
     exchanged_expect(request("GET", "/livez", ""), 200);
     ck_assert(!exchanged.response.close);
     ck_assert_int_eq(pair.it->deadline.at_us, 0);
 }
-END_TEST
 
-START_TEST(an_outcome_is_waited_for_and_answered)
+TEST(an_outcome_is_waited_for_and_answered)
 {
     wait_for_outcome();
     ck_assert_int_eq((int)pair.it->state, (int)CONNECTION_WAITING);
@@ -161,9 +158,8 @@ START_TEST(an_outcome_is_waited_for_and_answered)
     ck_assert(!exchanged.response.close);
     ck_assert(pair.it->request.op != 0); /* until it was written */
 }
-END_TEST
 
-START_TEST(an_outcome_that_is_known_at_once_is_answered_at_once)
+TEST(an_outcome_that_is_known_at_once_is_answered_at_once)
 {
     for (int i = 0; i < 3; i++)
         play.is_refusing[i] = true;
@@ -171,9 +167,8 @@ START_TEST(an_outcome_that_is_known_at_once_is_answered_at_once)
     ck_assert_str_eq(exchanged.response.code, "no_quorum");
     ck_assert_int_eq(pair.wakes, 0);
 }
-END_TEST
 
-START_TEST(a_grant_that_comes_too_late_for_its_client_is_none)
+TEST(a_grant_that_comes_too_late_for_its_client_is_none)
 {
     wait_for_outcome();
     grant();
@@ -181,9 +176,8 @@ START_TEST(a_grant_that_comes_too_late_for_its_client_is_none)
     exchanged_expect(exchanged_go_on(), 503);
     ck_assert_str_eq(exchanged.response.code, "validity_exhausted");
 }
-END_TEST
 
-START_TEST(who_has_left_gets_no_grant)
+TEST(who_has_left_gets_no_grant)
 {
     wait_for_outcome();
     grant();
@@ -192,9 +186,8 @@ START_TEST(who_has_left_gets_no_grant)
     connection_end(pair.it, false);
     ck_assert_int_eq(play_count(CALL_RELEASE), PLAY_NODES);
 }
-END_TEST
 
-START_TEST(who_has_left_gets_other_answers)
+TEST(who_has_left_gets_other_answers)
 {
     ck_assert_int_eq(request("GET", "/locks/a", ""), EXCHANGE_WAIT);
     connection_wait(pair.it);
@@ -203,26 +196,23 @@ START_TEST(who_has_left_gets_other_answers)
         play_answer(CALL_INSPECT, i, VOTE_FREE);
     exchanged_expect(exchanged_go_on(), 404);
 }
-END_TEST
 
-START_TEST(who_left_before_the_outcome_is_closed)
+TEST(who_left_before_the_outcome_is_closed)
 {
     wait_for_outcome();
     pair_leave();
     ck_assert_int_eq(pair.wakes, 1);
     ck_assert_int_eq(exchanged_go_on(), EXCHANGE_CLOSE);
 }
-END_TEST
 
-START_TEST(what_has_its_answer_gets_no_other)
+TEST(what_has_its_answer_gets_no_other)
 {
     exchanged_expect(request("GET", "/livez", ""), 200);
     connection_answer(pair.it, play.now_us);
     ck_assert_int_eq(exchanged_go_on(), EXCHANGE_CLOSE);
 }
-END_TEST
 
-START_TEST(a_body_that_is_too_large_is_refused)
+TEST(a_body_that_is_too_large_is_refused)
 {
     static const char piece[HTTP_BODY_MAX + 1];
     connection_begin(pair.it, play.now_us);
@@ -235,19 +225,17 @@ START_TEST(a_body_that_is_too_large_is_refused)
     ck_assert_int_eq(pair.it->request.counted_as, LOCK_ACQUIRE);
     ck_assert(!exchanged.response.close);
 }
-END_TEST
 
 /* ---- draining and stopping ---------------------------------------------- */
 
-START_TEST(draining_serves_and_closes)
+TEST(draining_serves_and_closes)
 {
     exchanged.service.is_draining = true;
     exchanged_expect(request("GET", "/livez", ""), 200);
     ck_assert(exchanged.response.close);
 }
-END_TEST
 
-START_TEST(draining_answers_what_waits_and_closes)
+TEST(draining_answers_what_waits_and_closes)
 {
     wait_for_outcome();
     exchanged.service.is_draining = true;
@@ -255,9 +243,8 @@ START_TEST(draining_answers_what_waits_and_closes)
     exchanged_expect(exchanged_go_on(), 201);
     ck_assert(exchanged.response.close);
 }
-END_TEST
 
-START_TEST(stopping_begins_nothing)
+TEST(stopping_begins_nothing)
 {
     exchanged.service.is_stopping = true;
     exchanged_expect(request("POST", "/locks", acquire), 503);
@@ -265,9 +252,8 @@ START_TEST(stopping_begins_nothing)
     ck_assert(exchanged.response.close);
     ck_assert_int_eq(play_count(CALL_ACQUIRE), 0);
 }
-END_TEST
 
-START_TEST(stopping_wakes_and_abandons_what_waits)
+TEST(stopping_wakes_and_abandons_what_waits)
 {
     wait_for_outcome();
     play_answer(CALL_ACQUIRE, 0, VOTE_GRANTED);
@@ -281,54 +267,9 @@ START_TEST(stopping_wakes_and_abandons_what_waits)
     ck_assert_int_eq(engine_in_flight(play.engine), 0);
     ck_assert_ptr_nonnull(play_find(CALL_RELEASE, 0));
 }
-END_TEST
 
-START_TEST(stopping_wakes_only_what_waits)
+TEST(stopping_wakes_only_what_waits)
 {
     connections_wake(&pair.all);
     ck_assert_int_eq(pair.wakes, 0);
-}
-END_TEST
-
-static TCase *heads(void)
-{
-    TCase *tc = tcase_create("heads");
-    tcase_add_checked_fixture(tc, set_up, exchanged_end);
-    tcase_add_test(tc, a_good_head_is_read_on);
-    tcase_add_test(tc, the_trace_is_taken);
-    tcase_add_test(tc, the_query_is_taken);
-    tcase_add_test(tc, a_request_without_a_good_id_is_given_one);
-    tcase_add_loop_test(tc, what_the_head_shows_is_refused_and_closes, 0,
-                        (int)(sizeof refused / sizeof *refused));
-    tcase_add_test(tc, http_1_0_needs_no_host);
-    return tc;
-}
-
-static TCase *whole_requests(void)
-{
-    TCase *tc = tcase_create("whole requests");
-    tcase_add_checked_fixture(tc, set_up, exchanged_end);
-    tcase_add_test(tc, what_needs_no_node_is_answered_at_once);
-    tcase_add_test(tc, an_outcome_is_waited_for_and_answered);
-    tcase_add_test(tc, an_outcome_that_is_known_at_once_is_answered_at_once);
-    tcase_add_test(tc, a_grant_that_comes_too_late_for_its_client_is_none);
-    tcase_add_test(tc, who_has_left_gets_no_grant);
-    tcase_add_test(tc, who_has_left_gets_other_answers);
-    tcase_add_test(tc, who_left_before_the_outcome_is_closed);
-    tcase_add_test(tc, what_has_its_answer_gets_no_other);
-    tcase_add_test(tc, a_body_that_is_too_large_is_refused);
-    tcase_add_test(tc, draining_serves_and_closes);
-    tcase_add_test(tc, draining_answers_what_waits_and_closes);
-    tcase_add_test(tc, stopping_begins_nothing);
-    tcase_add_test(tc, stopping_wakes_and_abandons_what_waits);
-    tcase_add_test(tc, stopping_wakes_only_what_waits);
-    return tc;
-}
-
-Suite *check_exchange(void)
-{
-    Suite *suite = suite_create("exchange");
-    suite_add_tcase(suite, heads());
-    suite_add_tcase(suite, whole_requests());
-    return suite;
 }

@@ -1,15 +1,13 @@
 /*
  * What front does with a request whose sender may not ask it.
  */
-#include <check.h>
 #include <stdio.h>
 
 #include "../../../api/access.h"
 #include "../../../server/base/clock.h"
+#include "../../lib/suite/suite.h"
 #include "authtext.h"
 #include "exchanged.h"
-
-Suite *check_exchange_strangers(void);
 
 static void set_up(void)
 {
@@ -38,7 +36,9 @@ static enum exchange_step begin_as_stranger(const char *const fields[][2],
     return exchanged_ask(fields, count);
 }
 
-START_TEST(a_refusal_waits_for_the_body_and_keeps_the_connection)
+SUITE(exchange_strangers, .set_up = set_up, .tear_down = tear_down);
+
+TEST(a_refusal_waits_for_the_body_and_keeps_the_connection)
 {
     static const char *const fields[][2] = {{"Host", "x"},
                                             {"Content-Length", "16384"}};
@@ -51,14 +51,13 @@ START_TEST(a_refusal_waits_for_the_body_and_keeps_the_connection)
     ck_assert(!exchanged.response.close);
     ck_assert_int_eq(pair.it->request.counted_as, LOCK_ACQUIRE);
 }
-END_TEST
 
 static const char *const not_read[][2] = {
     {"Content-Length", "16385"},
     {"Expect", "100-continue"},
 };
 
-START_TEST(a_refusal_does_not_ask_for_a_large_body)
+TEST_EACH(a_refusal_does_not_ask_for_a_large_body, not_read)
 {
     const char *const fields[][2] = {{"Host", "x"},
                                      {not_read[_i][0], not_read[_i][1]}};
@@ -67,9 +66,8 @@ START_TEST(a_refusal_does_not_ask_for_a_large_body)
     ck_assert_ptr_nonnull(exchanged.response.challenge);
     ck_assert(exchanged.response.close);
 }
-END_TEST
 
-START_TEST(a_body_without_end_is_not_read_for_a_refusal)
+TEST(a_body_without_end_is_not_read_for_a_refusal)
 {
     static const char *const fields[][2] = {{"Host", "x"},
                                             {"Transfer-Encoding", "chunked"}};
@@ -80,7 +78,6 @@ START_TEST(a_body_without_end_is_not_read_for_a_refusal)
             connection_add_body(pair.it, (struct span){piece, sizeof piece}));
     ck_assert(!connection_add_body(pair.it, (struct span){piece, 1}));
 }
-END_TEST
 
 static bool is_awake(void *arg)
 {
@@ -99,34 +96,31 @@ static void be_late(void)
     ck_assert_int_eq(pair.all.delays.count, 1);
 }
 
-START_TEST(one_of_too_many_refusals_comes_late)
+TEST(one_of_too_many_refusals_comes_late)
 {
     be_late();
     turns_until(pair.loop, is_awake, NULL);
     exchanged_expect(exchanged_go_on(), 401);
     ck_assert_int_eq(pair.all.delays.count, 0);
 }
-END_TEST
 
-START_TEST(without_room_it_comes_at_once)
+TEST(without_room_it_comes_at_once)
 {
     static const char *const fields[][2] = {{"Host", "x"}};
     ck_assert_int_eq(begin_as_stranger(fields, 1), EXCHANGE_READ);
     pair.it->request.refusal.is_late = true;
     exchanged_expect(exchanged_go_on(), 401);
 }
-END_TEST
 
-START_TEST(who_leaves_meanwhile_is_not_delayed)
+TEST(who_leaves_meanwhile_is_not_delayed)
 {
     be_late();
     pair_leave();
     ck_assert_int_eq(pair.wakes, 1);
     ck_assert_int_eq(pair.all.delays.count, 0);
 }
-END_TEST
 
-START_TEST(who_left_before_is_not_delayed)
+TEST(who_left_before_is_not_delayed)
 {
     static const char *const fields[][2] = {{"Host", "x"}};
     ck_assert_int_eq(begin_as_stranger(fields, 1), EXCHANGE_READ);
@@ -135,9 +129,8 @@ START_TEST(who_left_before_is_not_delayed)
     ck_assert_int_eq(pair.wakes, 1);
     ck_assert_int_eq(pair.all.delays.count, 0);
 }
-END_TEST
 
-START_TEST(stopping_wakes_those_that_are_delayed)
+TEST(stopping_wakes_those_that_are_delayed)
 {
     be_late();
     exchanged.service.is_stopping = true;
@@ -146,15 +139,13 @@ START_TEST(stopping_wakes_those_that_are_delayed)
     exchanged_expect(exchanged_go_on(), 503);
     ck_assert_str_eq(exchanged.response.code, "shutting_down");
 }
-END_TEST
 
-START_TEST(a_connection_that_closes_is_not_delayed)
+TEST(a_connection_that_closes_is_not_delayed)
 {
     be_late();
     connection_end(pair.it, false);
     ck_assert_int_eq(pair.all.delays.count, 0);
 }
-END_TEST
 
 /* ---- locks that are counted --------------------------------------------- */
 
@@ -188,7 +179,7 @@ static void expect_locks(const char *line)
     free(text);
 }
 
-START_TEST(a_grant_counts_until_it_turns_out_that_nobody_got_it)
+TEST(a_grant_counts_until_it_turns_out_that_nobody_got_it)
 {
     play.on_answer = exchanged_on_answer;
     for (int i = 0; i < 2; i++) {
@@ -208,35 +199,12 @@ START_TEST(a_grant_counts_until_it_turns_out_that_nobody_got_it)
         exchanged.response.body = NULL; /* before the next request */
     }
 }
-END_TEST
 
-START_TEST(who_stops_waiting_is_not_counted)
+TEST(who_stops_waiting_is_not_counted)
 {
     play.on_answer = exchanged_on_answer;
     acquire_as_known();
     pair_leave();
     connection_end(pair.it, false);
     expect_locks("redlockd_identity_locks{identity=\"a\"} 0\n");
-}
-END_TEST
-
-Suite *check_exchange_strangers(void)
-{
-    Suite *suite = suite_create("exchange_strangers");
-    TCase *tc = tcase_create("strangers");
-    tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_add_test(tc, a_refusal_waits_for_the_body_and_keeps_the_connection);
-    tcase_add_loop_test(tc, a_refusal_does_not_ask_for_a_large_body, 0,
-                        (int)(sizeof not_read / sizeof *not_read));
-    tcase_add_test(tc, a_body_without_end_is_not_read_for_a_refusal);
-    tcase_add_test(tc, one_of_too_many_refusals_comes_late);
-    tcase_add_test(tc, without_room_it_comes_at_once);
-    tcase_add_test(tc, who_leaves_meanwhile_is_not_delayed);
-    tcase_add_test(tc, who_left_before_is_not_delayed);
-    tcase_add_test(tc, stopping_wakes_those_that_are_delayed);
-    tcase_add_test(tc, a_connection_that_closes_is_not_delayed);
-    tcase_add_test(tc, a_grant_counts_until_it_turns_out_that_nobody_got_it);
-    tcase_add_test(tc, who_stops_waiting_is_not_counted);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -1,8 +1,6 @@
-#include <check.h>
 
 #include "../../../api/fields.h"
-
-Suite *check_fields(void);
+#include "../../lib/suite/suite.h"
 
 static struct http_request request;
 static struct http_response response;
@@ -23,16 +21,17 @@ static const char *find(const char *name)
     return NULL;
 }
 
-START_TEST(each_answer_has_its_id_and_is_not_stored)
+SUITE(fields, .set_up = set_up);
+
+TEST(each_answer_has_its_id_and_is_not_stored)
 {
     fields_fill(&fields, &request, &response);
     ck_assert_int_eq(fields.count, 2);
     ck_assert_str_eq(find("X-Request-Id"), "r-1");
     ck_assert_str_eq(find("Cache-Control"), "no-store");
 }
-END_TEST
 
-START_TEST(what_the_answer_has_is_told)
+TEST(what_the_answer_has_is_told)
 {
     response.content_type = "application/json";
     response.allow = "GET, HEAD";
@@ -54,7 +53,6 @@ START_TEST(what_the_answer_has_is_told)
                      "'none'; form-action 'none'");
     ck_assert_str_eq(find("X-Content-Type-Options"), "nosniff");
 }
-END_TEST
 
 static const struct {
     int64_t ms;
@@ -64,23 +62,9 @@ static const struct {
     {1000, "1"}, {1001, "2"}, {INT64_MAX - 999, "9223372036854775"},
 };
 
-START_TEST(retry_after_is_rounded_up)
+TEST_EACH(retry_after_is_rounded_up, waits)
 {
     response.retry_after_ms = waits[_i].ms;
     fields_fill(&fields, &request, &response);
     ck_assert_pstr_eq(find("Retry-After"), waits[_i].seconds);
-}
-END_TEST
-
-Suite *check_fields(void)
-{
-    Suite *suite = suite_create("fields");
-    TCase *tc = tcase_create("fields");
-    tcase_add_checked_fixture(tc, set_up, NULL);
-    tcase_add_test(tc, each_answer_has_its_id_and_is_not_stored);
-    tcase_add_test(tc, what_the_answer_has_is_told);
-    tcase_add_loop_test(tc, retry_after_is_rounded_up, 0,
-                        (int)(sizeof waits / sizeof *waits));
-    suite_add_tcase(suite, tc);
-    return suite;
 }

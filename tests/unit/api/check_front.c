@@ -1,7 +1,6 @@
 /*
  * Requests over real sockets: what is read of them, answered, counted, logged.
  */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -9,9 +8,8 @@
 
 #include "../../../api/http.h"
 #include "../../../server/base/log.h"
+#include "../../lib/suite/suite.h"
 #include "served.h"
-
-Suite *check_front(void);
 
 static void expect_status(int fd, int status)
 {
@@ -34,9 +32,11 @@ static void expect_closed(int fd)
     close(fd);
 }
 
+SUITE(front, .set_up = served_begin, .tear_down = served_end);
+
 /* ---- answers ------------------------------------------------------------ */
 
-START_TEST(an_answer_is_written_whole)
+TEST(an_answer_is_written_whole)
 {
     static const char text[] = "GET /livez HTTP/1.1\r\nHost: x\r\n"
                                "X-Request-Id: r-1\r\n\r\n";
@@ -53,9 +53,8 @@ START_TEST(an_answer_is_written_whole)
                      "\r\n\r\n{\"status\":\"alive\"}\n");
     close(fd);
 }
-END_TEST
 
-START_TEST(a_connection_serves_one_request_after_the_other)
+TEST(a_connection_serves_one_request_after_the_other)
 {
     int fd = ask(SERVED_GET("/livez"), 200);
     served_send(fd, SERVED_GET("/nope"));
@@ -71,7 +70,6 @@ START_TEST(a_connection_serves_one_request_after_the_other)
     ck_assert_int_eq(front_in_flight(served.front), 0);
     close(fd);
 }
-END_TEST
 
 static int count(const char *text, const char *part)
 {
@@ -84,7 +82,7 @@ static int count(const char *text, const char *part)
 }
 
 /* And the nodes have their turns in between. */
-START_TEST(requests_that_come_at_once_are_answered_in_a_row)
+TEST(requests_that_come_at_once_are_answered_in_a_row)
 {
     enum { REQUESTS = 100, TURNS_LEAST = REQUESTS / 20 };
     static const char request[] = SERVED_GET("/livez");
@@ -97,9 +95,8 @@ START_TEST(requests_that_come_at_once_are_answered_in_a_row)
     ck_assert_int_eq(count(got, "{\"status\":\"alive\"}\n"), REQUESTS - 1);
     ck_assert_int_ge(served.turns - before, TURNS_LEAST);
 }
-END_TEST
 
-START_TEST(who_asks_for_the_head_gets_no_body)
+TEST(who_asks_for_the_head_gets_no_body)
 {
     int fd = served_ask("HEAD /livez HTTP/1.1\r\nHost: x\r\n\r\n");
     const char *answer = served_read(fd, "\r\n\r\n");
@@ -107,7 +104,6 @@ START_TEST(who_asks_for_the_head_gets_no_body)
     ck_assert_str_eq(strstr(answer, "\r\n\r\n"), "\r\n\r\n");
     close(fd);
 }
-END_TEST
 
 /* The value of X-Request-Id that a request without one is given. */
 static void ask_for_id(char id[64])
@@ -120,17 +116,16 @@ static void ask_for_id(char id[64])
     close(fd);
 }
 
-START_TEST(each_request_has_an_id_of_its_own)
+TEST(each_request_has_an_id_of_its_own)
 {
     char first[64], second[64];
     ask_for_id(first);
     ask_for_id(second);
     ck_assert_str_ne(first, second);
 }
-END_TEST
 
 /* Nor do those of servers that were started at another time. */
-START_TEST(the_ids_of_two_servers_differ)
+TEST(the_ids_of_two_servers_differ)
 {
     char first[64], second[64];
     ask_for_id(first);
@@ -139,7 +134,6 @@ START_TEST(the_ids_of_two_servers_differ)
     ask_for_id(second);
     ck_assert_str_ne(first, second);
 }
-END_TEST
 
 /* ---- heads -------------------------------------------------------------- */
 
@@ -162,25 +156,23 @@ static const struct {
     {"DELETE /locks/a HTTP/1.1\r\n" HOST "X-Lock-Token: no\r\n\r\n", 400},
 };
 
-START_TEST(a_head_is_read_as_it_was_sent)
+TEST_EACH(a_head_is_read_as_it_was_sent, heads)
 {
     close(ask(heads[_i].text, heads[_i].status));
     ck_assert_int_eq(play.sent_count, 0);
 }
-END_TEST
 
 /* From 1.0 on the library refuses it itself, with a page of its own. */
-START_TEST(a_head_without_a_host_is_refused)
+TEST(a_head_without_a_host_is_refused)
 {
     int fd = served_ask("GET /livez HTTP/1.1\r\n\r\n");
     const char *answer = served_read(fd, "\r\n\r\n");
     ck_assert_msg(strncmp(answer, "HTTP/1.1 400 ", 13) == 0, "%s", answer);
     close(fd);
 }
-END_TEST
 
 /* By the bytes that were sent, and what each of its parts takes. */
-START_TEST(a_head_that_is_too_large_is_refused)
+TEST(a_head_that_is_too_large_is_refused)
 {
     char text[7000];
     char pad[6300];
@@ -194,9 +186,8 @@ START_TEST(a_head_that_is_too_large_is_refused)
     int fd = ask(text, 431);
     expect_closed(fd);
 }
-END_TEST
 
-START_TEST(arguments_are_no_part_of_the_path)
+TEST(arguments_are_no_part_of_the_path)
 {
     int fd = served_ask(SERVED_GET("/readyz?verbose"));
     const char *answer = served_read(fd, "}\n");
@@ -207,11 +198,10 @@ START_TEST(arguments_are_no_part_of_the_path)
     ck_assert_int_eq(count(served_read(fd, "}\n"), "\"state\""), 0);
     close(fd);
 }
-END_TEST
 
 /* ---- locks -------------------------------------------------------------- */
 
-START_TEST(a_grant_is_answered_when_the_nodes_have_voted)
+TEST(a_grant_is_answered_when_the_nodes_have_voted)
 {
     int fd = served_ask(SERVED_ACQUIRE);
     served_await_acquires(1);
@@ -230,9 +220,8 @@ START_TEST(a_grant_is_answered_when_the_nodes_have_voted)
     ck_assert_int_eq(play_count(CALL_RELEASE), 0);
     ck_assert_uint_eq(play.metrics.connections, 0);
 }
-END_TEST
 
-START_TEST(a_body_is_read_to_its_end)
+TEST(a_body_is_read_to_its_end)
 {
     int fd = served_ask(SERVED_POST(16));
     served_pass();
@@ -245,9 +234,8 @@ START_TEST(a_body_is_read_to_its_end)
     expect_status(fd, 201);
     close(fd);
 }
-END_TEST
 
-START_TEST(a_chunked_body_is_put_together)
+TEST(a_chunked_body_is_put_together)
 {
     int fd = served_ask("POST /locks HTTP/1.1\r\nHost: x\r\n"
                         "Content-Type: application/json\r\n"
@@ -258,7 +246,6 @@ START_TEST(a_chunked_body_is_put_together)
     expect_status(fd, 201);
     close(fd);
 }
-END_TEST
 
 static bool has_no_connection(void *arg)
 {
@@ -266,7 +253,7 @@ static bool has_no_connection(void *arg)
     return play.metrics.connections == 0;
 }
 
-START_TEST(a_client_that_leaves_gets_no_lock)
+TEST(a_client_that_leaves_gets_no_lock)
 {
     int fd = served_ask(SERVED_ACQUIRE);
     served_await_acquires(1);
@@ -277,10 +264,9 @@ START_TEST(a_client_that_leaves_gets_no_lock)
     ck_assert_uint_eq(play.metrics.requests_abandoned, 1);
     ck_assert_int_eq(front_in_flight(served.front), 0);
 }
-END_TEST
 
 /* Of a body without end only so much is read. */
-START_TEST(a_body_far_too_large_is_cut_off)
+TEST(a_body_far_too_large_is_cut_off)
 {
     static char chunk[0x1000 + sizeof "1000\r\n\r\n"];
     int fd = served_ask("POST /locks HTTP/1.1\r\nHost: x\r\n"
@@ -300,10 +286,9 @@ START_TEST(a_body_far_too_large_is_cut_off)
     ck_assert_uint_eq(play.metrics.connections, 0);
     close(fd);
 }
-END_TEST
 
 /* The client cannot have read it. */
-START_TEST(an_answer_that_was_not_taken_whole_is_none)
+TEST(an_answer_that_was_not_taken_whole_is_none)
 {
     enum { REQUESTS = 300 }; /* more than the kernel has room for */
     uint64_t answered;
@@ -320,7 +305,6 @@ START_TEST(an_answer_that_was_not_taken_whole_is_none)
     ck_assert_uint_eq(play.metrics.requests_answered, answered);
     ck_assert_uint_eq(play.metrics.requests_abandoned, 1);
 }
-END_TEST
 
 /* ---- the log ------------------------------------------------------------ */
 
@@ -337,7 +321,9 @@ static void set_up_log(void)
     log_set_level(LOG_DEBUG);
 }
 
-START_TEST(an_answer_has_its_line_in_the_log)
+GROUP(front_log, .set_up = set_up_log, .tear_down = served_end);
+
+TEST(an_answer_has_its_line_in_the_log)
 {
     char text[8192];
     close(ask("GET /locks/%00 HTTP/1.1\r\nHost: x\r\nX-Request-Id: r-1\r\n\r\n",
@@ -353,53 +339,4 @@ START_TEST(an_answer_has_its_line_in_the_log)
     int64_t took_us = strtoll(strstr(line, "took_us=") + 8, NULL, 10);
     ck_assert_int_ge(took_us, 0);
     ck_assert_int_lt(took_us, 5000000);
-}
-END_TEST
-
-static TCase *with(const char *name)
-{
-    TCase *tc = tcase_create(name);
-    tcase_add_checked_fixture(tc, served_begin, served_end);
-    return tc;
-}
-
-static TCase *answers(void)
-{
-    TCase *tc = with("answers");
-    tcase_add_test(tc, an_answer_is_written_whole);
-    tcase_add_test(tc, a_connection_serves_one_request_after_the_other);
-    tcase_add_test(tc, requests_that_come_at_once_are_answered_in_a_row);
-    tcase_add_test(tc, who_asks_for_the_head_gets_no_body);
-    tcase_add_test(tc, each_request_has_an_id_of_its_own);
-    tcase_add_test(tc, the_ids_of_two_servers_differ);
-    return tc;
-}
-
-static TCase *requests(void)
-{
-    TCase *tc = with("requests");
-    tcase_add_loop_test(tc, a_head_is_read_as_it_was_sent, 0,
-                        (int)(sizeof heads / sizeof *heads));
-    tcase_add_test(tc, a_head_without_a_host_is_refused);
-    tcase_add_test(tc, a_head_that_is_too_large_is_refused);
-    tcase_add_test(tc, arguments_are_no_part_of_the_path);
-    tcase_add_test(tc, a_grant_is_answered_when_the_nodes_have_voted);
-    tcase_add_test(tc, a_body_is_read_to_its_end);
-    tcase_add_test(tc, a_chunked_body_is_put_together);
-    tcase_add_test(tc, a_client_that_leaves_gets_no_lock);
-    tcase_add_test(tc, a_body_far_too_large_is_cut_off);
-    tcase_add_test(tc, an_answer_that_was_not_taken_whole_is_none);
-    return tc;
-}
-
-Suite *check_front(void)
-{
-    Suite *suite = suite_create("front");
-    TCase *tc = tcase_create("log");
-    tcase_add_checked_fixture(tc, set_up_log, served_end);
-    tcase_add_test(tc, an_answer_has_its_line_in_the_log);
-    suite_add_tcase(suite, answers());
-    suite_add_tcase(suite, requests());
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -2,15 +2,13 @@
  * The largest heads that are taken, with the longest ids: in the path of a
  * request, and in the Location of an answer.
  */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "../../../api/head.h"
+#include "../../lib/suite/suite.h"
 #include "served.h"
-
-Suite *check_front_heads(void);
 
 #define TOKEN "0000000000000007.8f1c27a5b9d04e6e8f1c27a5b9d04e6e8f1c27a5"
 
@@ -102,7 +100,9 @@ static bool has_asked(void *arg)
     return play_count(*kind) >= PLAY_NODES;
 }
 
-START_TEST(the_longest_id_may_stand_in_the_largest_head)
+SUITE(front_heads, .set_up = set_up, .tear_down = served_end);
+
+TEST_RANGE(the_longest_id_may_stand_in_the_largest_head, 0, CALLS *FILLINGS)
 {
     char path[HEAD_PATH_MAX + 1];
     enum call_kind kind = calls[_i % CALLS].kind;
@@ -118,9 +118,8 @@ START_TEST(the_longest_id_may_stand_in_the_largest_head)
     expect(fd, "HTTP/1.1 404 ");
     close(fd);
 }
-END_TEST
 
-START_TEST(a_larger_head_is_refused_beside_an_id)
+TEST(a_larger_head_is_refused_beside_an_id)
 {
     char path[HEAD_PATH_MAX + 1];
     sprintf(path, "/locks/%s", longest.id);
@@ -129,11 +128,10 @@ START_TEST(a_larger_head_is_refused_beside_an_id)
     ck_assert_int_eq(play.sent_count, 0);
     close(fd);
 }
-END_TEST
 
 /* ---- the id in Location ------------------------------------------------- */
 
-START_TEST(the_longest_id_may_answer_the_largest_head)
+TEST_RANGE(the_longest_id_may_answer_the_largest_head, 0, FILLINGS)
 {
     int fd = served_ask(request("POST", "/locks", longest.body,
                                 (enum filling)_i, HEAD_COST_MAX));
@@ -145,19 +143,4 @@ START_TEST(the_longest_id_may_answer_the_largest_head)
     ck_assert_ptr_nonnull(location);
     ck_assert_int_eq(strncmp(strchr(location, '~'), longest.id, ID_MAX), 0);
     close(fd);
-}
-END_TEST
-
-Suite *check_front_heads(void)
-{
-    Suite *suite = suite_create("front_heads");
-    TCase *tc = tcase_create("front_heads");
-    tcase_add_checked_fixture(tc, set_up, served_end);
-    tcase_add_loop_test(tc, the_longest_id_may_stand_in_the_largest_head, 0,
-                        CALLS * FILLINGS);
-    tcase_add_test(tc, a_larger_head_is_refused_beside_an_id);
-    tcase_add_loop_test(tc, the_longest_id_may_answer_the_largest_head, 0,
-                        FILLINGS);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

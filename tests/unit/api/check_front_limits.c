@@ -1,13 +1,11 @@
 /*
  * A full front, one that drains, and one that stops.
  */
-#include <check.h>
 #include <unistd.h>
 
 #include "../../../server/base/clock.h"
+#include "../../lib/suite/suite.h"
 #include "served.h"
-
-Suite *check_front_limits(void);
 
 #define HALF SERVED_POST(16) "{"
 
@@ -38,9 +36,11 @@ static void expect_last(int fd, const char *part)
     ck_assert_msg(strstr(answer, part) != NULL, "%s", answer);
 }
 
+SUITE(front_limits, .set_up = served_begin, .tear_down = served_end);
+
 /* ---- full --------------------------------------------------------------- */
 
-START_TEST(the_one_that_is_idle_for_longest_gives_way)
+TEST(the_one_that_is_idle_for_longest_gives_way)
 {
     fill(SERVED_GET("/livez"));
     for (int i = 0; i < SERVED_CONNECTIONS; i++)
@@ -55,9 +55,8 @@ START_TEST(the_one_that_is_idle_for_longest_gives_way)
     served_send(clients[2], SERVED_GET("/livez"));
     expect(clients[2], " 200 ");
 }
-END_TEST
 
-START_TEST(one_that_leaves_makes_room)
+TEST(one_that_leaves_makes_room)
 {
     fill(HALF);
     int fd = served_ask(SERVED_GET("/livez"));
@@ -67,9 +66,8 @@ START_TEST(one_that_leaves_makes_room)
     expect(fd, " 200 ");
     ck_assert_uint_eq(play.metrics.connections_cut, 0);
 }
-END_TEST
 
-START_TEST(who_waits_for_the_nodes_never_gives_way)
+TEST(who_waits_for_the_nodes_never_gives_way)
 {
     fill(SERVED_ACQUIRE);
     served_await_acquires(SERVED_CONNECTIONS);
@@ -83,10 +81,9 @@ START_TEST(who_waits_for_the_nodes_never_gives_way)
     ck_assert_uint_eq(play.metrics.requests_answered, SERVED_CONNECTIONS + 1);
     ck_assert_uint_eq(play.metrics.connections_cut, 1);
 }
-END_TEST
 
 /* Nobody sends anything more: time alone makes room. */
-START_TEST(half_a_request_gives_way_after_a_second)
+TEST(half_a_request_gives_way_after_a_second)
 {
     fill(HALF);
     served_pass();
@@ -96,12 +93,11 @@ START_TEST(half_a_request_gives_way_after_a_second)
     expect_end(clients[0]);
     ck_assert_uint_eq(play.metrics.connections_cut, 1);
 }
-END_TEST
 
 /* ---- at rest ------------------------------------------------------------ */
 
 /* Its knock lasts. */
-START_TEST(who_waits_for_room_does_not_keep_the_loop_awake)
+TEST(who_waits_for_room_does_not_keep_the_loop_awake)
 {
     fill(SERVED_ACQUIRE);
     served_await_acquires(SERVED_CONNECTIONS);
@@ -109,9 +105,8 @@ START_TEST(who_waits_for_room_does_not_keep_the_loop_awake)
     turns_expect_rest(served.loop);
     close(fd);
 }
-END_TEST
 
-START_TEST(who_sends_nothing_does_not_either)
+TEST(who_sends_nothing_does_not_either)
 {
     fill(SERVED_GET("/livez"));
     expect(clients[0], " 200 ");
@@ -119,11 +114,10 @@ START_TEST(who_sends_nothing_does_not_either)
     close(clients[0]);
     turns_expect_rest(served.loop);
 }
-END_TEST
 
 /* ---- draining ----------------------------------------------------------- */
 
-START_TEST(draining_it_serves_but_is_not_ready)
+TEST(draining_it_serves_but_is_not_ready)
 {
     int fd = served_ask(SERVED_GET("/readyz"));
     expect(fd, " 200 ");
@@ -135,9 +129,8 @@ START_TEST(draining_it_serves_but_is_not_ready)
     served_grant();
     expect_last(fd, " 201 ");
 }
-END_TEST
 
-START_TEST(drained_it_grants_no_new_lock)
+TEST(drained_it_grants_no_new_lock)
 {
     front_begin_drain(served.front);
     front_end_drain(served.front);
@@ -145,11 +138,10 @@ START_TEST(drained_it_grants_no_new_lock)
     ck_assert_int_eq(play_count(CALL_ACQUIRE), 0);
     expect_last(served_ask(SERVED_GET("/livez")), " 200 ");
 }
-END_TEST
 
 /* ---- stopping ----------------------------------------------------------- */
 
-START_TEST(stopping_answers_what_waits_and_closes_all)
+TEST(stopping_answers_what_waits_and_closes_all)
 {
     clients[0] = served_ask(SERVED_ACQUIRE);
     served_await_acquires(1);
@@ -166,10 +158,9 @@ START_TEST(stopping_answers_what_waits_and_closes_all)
     ck_assert_uint_eq(play.metrics.requests_abandoned, 1);
     ck_assert_int_ge(play_count(CALL_RELEASE), 1);
 }
-END_TEST
 
 /* The library ends the process if it is stopped while a request waits. */
-START_TEST(stopping_begins_nothing_that_came_too_late)
+TEST(stopping_begins_nothing_that_came_too_late)
 {
     int fd = served_ask(SERVED_GET("/livez"));
     expect(fd, " 200 ");
@@ -179,9 +170,8 @@ START_TEST(stopping_begins_nothing_that_came_too_late)
     expect_last(fd, "\"code\":\"shutting_down\"");
     ck_assert_int_eq(play_count(CALL_ACQUIRE), 0);
 }
-END_TEST
 
-START_TEST(stopping_answers_all_that_wait)
+TEST(stopping_answers_all_that_wait)
 {
     fill(SERVED_ACQUIRE);
     served_await_acquires(SERVED_CONNECTIONS);
@@ -190,7 +180,6 @@ START_TEST(stopping_answers_all_that_wait)
     for (int i = 0; i < SERVED_CONNECTIONS; i++)
         expect_last(clients[i], "\"code\":\"shutting_down\"");
 }
-END_TEST
 
 /* ---- starting ----------------------------------------------------------- */
 
@@ -206,7 +195,7 @@ static struct front *start_another(char error[FRONT_ERROR_MAX])
     return front_new(&setup, error);
 }
 
-START_TEST(where_another_listens_it_does_not_start)
+TEST(where_another_listens_it_does_not_start)
 {
     char error[FRONT_ERROR_MAX], expected[FRONT_ERROR_MAX];
     served.config.listen_port = served.port;
@@ -216,10 +205,9 @@ START_TEST(where_another_listens_it_does_not_start)
     ck_assert_str_eq(error, expected);
     close(served_ask(SERVED_GET("/livez")));
 }
-END_TEST
 
 /* It stops without having turned. */
-START_TEST(one_that_nobody_asked_stops)
+TEST(one_that_nobody_asked_stops)
 {
     char error[FRONT_ERROR_MAX];
     struct front *other = start_another(error);
@@ -227,39 +215,4 @@ START_TEST(one_that_nobody_asked_stops)
     ck_assert_int_eq(front_in_flight(other), 0);
     front_free(other);
     front_free(NULL);
-}
-END_TEST
-
-static TCase *with(const char *name)
-{
-    TCase *tc = tcase_create(name);
-    tcase_add_checked_fixture(tc, served_begin, served_end);
-    return tc;
-}
-
-Suite *check_front_limits(void)
-{
-    Suite *suite = suite_create("front_limits");
-    TCase *tc = with("full");
-    tcase_add_test(tc, the_one_that_is_idle_for_longest_gives_way);
-    tcase_add_test(tc, one_that_leaves_makes_room);
-    tcase_add_test(tc, who_waits_for_the_nodes_never_gives_way);
-    tcase_add_test(tc, half_a_request_gives_way_after_a_second);
-    suite_add_tcase(suite, tc);
-    tc = with("at rest");
-    tcase_add_test(tc, who_waits_for_room_does_not_keep_the_loop_awake);
-    tcase_add_test(tc, who_sends_nothing_does_not_either);
-    suite_add_tcase(suite, tc);
-    tc = with("draining");
-    tcase_add_test(tc, draining_it_serves_but_is_not_ready);
-    tcase_add_test(tc, drained_it_grants_no_new_lock);
-    suite_add_tcase(suite, tc);
-    tc = with("starting, stopping");
-    tcase_add_test(tc, stopping_answers_what_waits_and_closes_all);
-    tcase_add_test(tc, stopping_begins_nothing_that_came_too_late);
-    tcase_add_test(tc, stopping_answers_all_that_wait);
-    tcase_add_test(tc, where_another_listens_it_does_not_start);
-    tcase_add_test(tc, one_that_nobody_asked_stops);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

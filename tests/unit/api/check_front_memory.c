@@ -2,16 +2,14 @@
  * Each allocation of a request, and of a start, fails once. No request leaves
  * memory behind.
  */
-#include <check.h>
 #include <errno.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "../../lib/suite/suite.h"
 #include "../growth.h"
 #include "../starve.h"
 #include "served.h"
-
-Suite *check_front_memory(void);
 
 /* A connection that has no memory for itself and its watch is closed; so is one
  * that has none for the request's body. */
@@ -153,7 +151,9 @@ static bool ask_without(int n, int number)
     return true;
 }
 
-START_TEST(each_allocation_of_a_request_may_fail)
+SUITE(front_memory, .set_up = set_up, .tear_down = served_end);
+
+TEST_EACH(each_allocation_of_a_request_may_fail, requests)
 {
     int n = 1;
     while (ask_without(n, _i))
@@ -162,7 +162,6 @@ START_TEST(each_allocation_of_a_request_may_fail)
     ck_assert_int_eq(ask(_i), requests[_i].status);
     close(client.fd);
 }
-END_TEST
 
 static int request;
 
@@ -173,12 +172,11 @@ static void ask_and_close(void)
     turns_until(served.loop, has_settled, NULL);
 }
 
-START_TEST(a_request_leaves_nothing)
+TEST_EACH(a_request_leaves_nothing, requests)
 {
     request = _i;
     growth_expect_none(ask_and_close);
 }
-END_TEST
 
 /* In the midst of its body, and while the nodes are asked. */
 static void leave(void)
@@ -191,16 +189,15 @@ static void leave(void)
     turns_until(served.loop, has_settled, NULL);
 }
 
-START_TEST(a_client_that_leaves_leaves_nothing)
+TEST(a_client_that_leaves_leaves_nothing)
 {
     client.ballot = VOTE_GRANTED;
     growth_expect_none(leave);
 }
-END_TEST
 
 /* ---- the start ---------------------------------------------------------- */
 
-START_TEST(each_allocation_of_a_start_may_fail)
+TEST(each_allocation_of_a_start_may_fail)
 {
     const struct front_setup setup = {
         .loop = served.loop,
@@ -223,7 +220,6 @@ START_TEST(each_allocation_of_a_start_may_fail)
     ck_assert_int_gt(n, 3);
     front_free(front);
 }
-END_TEST
 
 static void start_and_stop(void)
 {
@@ -232,24 +228,7 @@ static void start_and_stop(void)
     ask_and_close();
 }
 
-START_TEST(a_front_leaves_nothing)
+TEST(a_front_leaves_nothing)
 {
     growth_expect_none(start_and_stop);
-}
-END_TEST
-
-Suite *check_front_memory(void)
-{
-    Suite *suite = suite_create("front_memory");
-    TCase *tc = tcase_create("front_memory");
-    tcase_add_checked_fixture(tc, set_up, served_end);
-    tcase_add_loop_test(tc, each_allocation_of_a_request_may_fail, 0,
-                        (int)(sizeof requests / sizeof *requests));
-    tcase_add_test(tc, each_allocation_of_a_start_may_fail);
-    tcase_add_loop_test(tc, a_request_leaves_nothing, 0,
-                        (int)(sizeof requests / sizeof *requests));
-    tcase_add_test(tc, a_client_that_leaves_leaves_nothing);
-    tcase_add_test(tc, a_front_leaves_nothing);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

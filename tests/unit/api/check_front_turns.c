@@ -2,16 +2,14 @@
  * Many requests at once, large answers, and slow ones: the nodes have their
  * turns meanwhile.
  */
-#include <check.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "../../lib/suite/suite.h"
 #include "../growth.h"
 #include "../starve.h"
 #include "served.h"
-
-Suite *check_front_turns(void);
 
 #define LARGE SERVED_GET("/openapi.yaml")
 
@@ -66,7 +64,9 @@ static size_t large_size(void)
     return size;
 }
 
-START_TEST(a_large_answer_takes_more_than_one_turn)
+SUITE(front_turns, .set_up = served_begin, .tear_down = served_end);
+
+TEST(a_large_answer_takes_more_than_one_turn)
 {
     enum { ANSWERS = 16 };
     size_t size = large_size();
@@ -78,9 +78,8 @@ START_TEST(a_large_answer_takes_more_than_one_turn)
     ck_assert_int_ge(served.turns - before, ANSWERS);
     close(client.fd);
 }
-END_TEST
 
-START_TEST(who_asks_for_the_head_of_a_large_one_gets_no_body)
+TEST(who_asks_for_the_head_of_a_large_one_gets_no_body)
 {
     client.fd = served_ask("HEAD /openapi.yaml HTTP/1.1\r\nHost: x\r\n\r\n");
     await(1);
@@ -89,10 +88,9 @@ START_TEST(who_asks_for_the_head_of_a_large_one_gets_no_body)
     ck_assert_str_eq(strstr(client.text, "\r\n\r\n"), "\r\n\r\n");
     close(client.fd);
 }
-END_TEST
 
 /* The server has no copy for each of them. */
-START_TEST(who_does_not_read_a_large_answer_takes_little_memory)
+TEST(who_does_not_read_a_large_answer_takes_little_memory)
 {
     enum { ASKED = 300 }; /* more than the kernel has room for */
     int fds[SERVED_CONNECTIONS];
@@ -114,11 +112,10 @@ START_TEST(who_does_not_read_a_large_answer_takes_little_memory)
     for (int i = 0; i < SERVED_CONNECTIONS; i++)
         close(fds[i]);
 }
-END_TEST
 
 /* ---- many, and slow ones ------------------------------------------------ */
 
-START_TEST(requests_that_take_long_are_answered_one_in_a_turn)
+TEST(requests_that_take_long_are_answered_one_in_a_turn)
 {
     enum { REQUESTS = 16 };
     starve.takes_us = 5000; /* an answer takes several allocations */
@@ -129,18 +126,4 @@ START_TEST(requests_that_take_long_are_answered_one_in_a_turn)
     ck_assert_uint_le(play.metrics.requests_answered, REQUESTS / 2 + 1);
     starve.takes_us = 0;
     close(fd);
-}
-END_TEST
-
-Suite *check_front_turns(void)
-{
-    Suite *suite = suite_create("front_turns");
-    TCase *tc = tcase_create("front_turns");
-    tcase_add_checked_fixture(tc, served_begin, served_end);
-    tcase_add_test(tc, a_large_answer_takes_more_than_one_turn);
-    tcase_add_test(tc, who_asks_for_the_head_of_a_large_one_gets_no_body);
-    tcase_add_test(tc, who_does_not_read_a_large_answer_takes_little_memory);
-    tcase_add_test(tc, requests_that_take_long_are_answered_one_in_a_turn);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -2,16 +2,14 @@
  * Requests that wait for their outcome: held at first, suspended if it takes
  * long.
  */
-#include <check.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "../../../server/base/clock.h"
+#include "../../lib/suite/suite.h"
 #include "served.h"
-
-Suite *check_front_waits(void);
 
 enum {
     REST_US = 200000,
@@ -72,9 +70,11 @@ static void rest(void)
     loop_timer_free(timer);
 }
 
+SUITE(front_waits, .set_up = served_begin, .tear_down = served_end);
+
 /* ---- how long it takes -------------------------------------------------- */
 
-START_TEST(what_waits_for_long_costs_nothing_and_is_answered)
+TEST(what_waits_for_long_costs_nothing_and_is_answered)
 {
     int fd = ask(SERVED_ACQUIRE, CALL_ACQUIRE);
     rest();
@@ -85,9 +85,8 @@ START_TEST(what_waits_for_long_costs_nothing_and_is_answered)
     ck_assert_ptr_nonnull(strstr(served_read(fd, "}\n"), " 201 Created\r\n"));
     close(fd);
 }
-END_TEST
 
-START_TEST(others_are_served_while_one_waits)
+TEST(others_are_served_while_one_waits)
 {
     int waiting = ask(SERVED_ACQUIRE, CALL_ACQUIRE);
     for (int i = 0; i < 100; i++) {
@@ -100,9 +99,8 @@ START_TEST(others_are_served_while_one_waits)
     (void)served_read(waiting, " 201 Created\r\n");
     close(waiting);
 }
-END_TEST
 
-START_TEST(what_was_sent_behind_it_is_answered_after_it)
+TEST(what_was_sent_behind_it_is_answered_after_it)
 {
     static const char both[] = SERVED_ACQUIRE SERVED_GET("/livez");
     int fd = ask(both, CALL_ACQUIRE);
@@ -116,11 +114,10 @@ START_TEST(what_was_sent_behind_it_is_answered_after_it)
     ck_assert_ptr_nonnull(strstr(granted, "alive"));
     close(fd);
 }
-END_TEST
 
 /* ---- resets ------------------------------------------------------------- */
 
-START_TEST(an_extension_goes_on_when_its_client_resets)
+TEST(an_extension_goes_on_when_its_client_resets)
 {
     int fd = ask(EXTEND, CALL_EXTEND);
     play_answer(CALL_EXTEND, 0, VOTE_EXTENDED);
@@ -133,9 +130,8 @@ START_TEST(an_extension_goes_on_when_its_client_resets)
     ck_assert_uint_eq(play.metrics.outcomes[LOCK_EXTEND][OUTCOME_EXTENDED], 1);
     ck_assert_int_eq(play_count(CALL_RELEASE), 0);
 }
-END_TEST
 
-START_TEST(an_acquire_ends_when_its_client_resets)
+TEST(an_acquire_ends_when_its_client_resets)
 {
     int fd = ask(SERVED_ACQUIRE, CALL_ACQUIRE);
     play_answer(CALL_ACQUIRE, 0, VOTE_GRANTED);
@@ -144,10 +140,9 @@ START_TEST(an_acquire_ends_when_its_client_resets)
     ck_assert_int_eq(play_count(CALL_RELEASE), PLAY_NODES);
     ck_assert_uint_eq(play.metrics.requests_abandoned, 1);
 }
-END_TEST
 
 /* A node that was unreachable gets it when it is back. */
-START_TEST(a_release_reaches_all_nodes_when_its_client_resets)
+TEST(a_release_reaches_all_nodes_when_its_client_resets)
 {
     play_node_down(4);
     int fd = ask(RELEASE, CALL_RELEASE);
@@ -161,7 +156,6 @@ START_TEST(a_release_reaches_all_nodes_when_its_client_resets)
     play_advance(DEBT_US);
     ck_assert_ptr_nonnull(play_find(CALL_RELEASE, 4));
 }
-END_TEST
 
 /* ---- resets behind an answer -------------------------------------------- */
 
@@ -187,7 +181,7 @@ static bool is_over(void *arg)
 }
 
 /* Between the run that writes the answer and the one that notes it, too. */
-START_TEST(a_grant_that_was_written_stands_when_its_client_resets)
+TEST(a_grant_that_was_written_stands_when_its_client_resets)
 {
     enum { TIMES = 30 };
     for (int i = 1; i <= TIMES; i++) {
@@ -202,21 +196,4 @@ START_TEST(a_grant_that_was_written_stands_when_its_client_resets)
     }
     ck_assert_uint_eq(play.metrics.undelivered_grants, 0);
     ck_assert_int_eq(play_count(CALL_RELEASE), 0);
-}
-END_TEST
-
-Suite *check_front_waits(void)
-{
-    Suite *suite = suite_create("front_waits");
-    TCase *tc = tcase_create("front_waits");
-    tcase_add_checked_fixture(tc, served_begin, served_end);
-    tcase_add_test(tc, what_waits_for_long_costs_nothing_and_is_answered);
-    tcase_add_test(tc, others_are_served_while_one_waits);
-    tcase_add_test(tc, what_was_sent_behind_it_is_answered_after_it);
-    tcase_add_test(tc, an_extension_goes_on_when_its_client_resets);
-    tcase_add_test(tc, an_acquire_ends_when_its_client_resets);
-    tcase_add_test(tc, a_release_reaches_all_nodes_when_its_client_resets);
-    tcase_add_test(tc, a_grant_that_was_written_stands_when_its_client_resets);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

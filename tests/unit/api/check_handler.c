@@ -1,11 +1,9 @@
 /*
  * Which request is answered by whom, and what it is counted as.
  */
-#include <check.h>
 
+#include "../../lib/suite/suite.h"
 #include "ask.h"
-
-Suite *check_handler(void);
 
 static const struct {
     const char *method, *target;
@@ -39,7 +37,9 @@ static const struct {
     {"GET", "/lock", METRICS_OTHER, 404, "not_found", NULL},
 };
 
-START_TEST(each_route_has_its_handler)
+SUITE(handler, .set_up = ask_begin, .tear_down = ask_end);
+
+TEST_EACH(each_route_has_its_handler, rows)
 {
     if (rows[_i].call == LOCK_ACQUIRE) {
         ask.request.body = span_of("{\"resource\":\"a\"}");
@@ -57,27 +57,24 @@ START_TEST(each_route_has_its_handler)
                      rows[_i].status == 0 || rows[_i].status == 204);
     ck_assert(!ask.response.close);
 }
-END_TEST
 
-START_TEST(a_wrong_method_is_told_the_right_ones)
+TEST(a_wrong_method_is_told_the_right_ones)
 {
     ck_assert(ask_send("PUT", "/locks", NULL));
     ck_assert_str_eq(ask_text("detail"),
                      "this path supports only GET, HEAD, POST, OPTIONS");
 }
-END_TEST
 
-START_TEST(a_wrong_path_is_told_the_right_ones)
+TEST(a_wrong_path_is_told_the_right_ones)
 {
     ck_assert(ask_send("GET", "/lock", NULL));
     ck_assert_ptr_nonnull(strstr(ask_text("detail"), "/locks/<id>/extend"));
     ck_assert(ask_send("GET", "/locks/%zz", NULL));
     ck_assert_ptr_nonnull(strstr(ask_text("detail"), "not the canonical id"));
 }
-END_TEST
 
 /* Whatever was asked; but it is counted as that. */
-START_TEST(a_body_that_is_too_large_is_refused)
+TEST(a_body_that_is_too_large_is_refused)
 {
     ask.request.body_is_too_large = true;
     ask.request.lock_token = span_of(ASK_TOKEN);
@@ -87,19 +84,4 @@ START_TEST(a_body_that_is_too_large_is_refused)
                      "the body is too large; the limit is 16384 bytes");
     ck_assert_int_eq(ask.request.counted_as, LOCK_RELEASE);
     ck_assert_int_eq(play.sent_count, 0);
-}
-END_TEST
-
-Suite *check_handler(void)
-{
-    Suite *suite = suite_create("handler");
-    TCase *tc = tcase_create("handler");
-    tcase_add_checked_fixture(tc, ask_begin, ask_end);
-    tcase_add_loop_test(tc, each_route_has_its_handler, 0,
-                        (int)(sizeof rows / sizeof *rows));
-    tcase_add_test(tc, a_wrong_method_is_told_the_right_ones);
-    tcase_add_test(tc, a_wrong_path_is_told_the_right_ones);
-    tcase_add_test(tc, a_body_that_is_too_large_is_refused);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -1,9 +1,7 @@
-#include <check.h>
 #include <stdio.h>
 
 #include "../../../api/head.h"
-
-Suite *check_head(void);
+#include "../../lib/suite/suite.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
@@ -66,7 +64,9 @@ static const struct {
      true},
 };
 
-START_TEST(doubtful_framing_is_refused)
+SUITE(head);
+
+TEST_EACH(doubtful_framing_is_refused, heads)
 {
     struct head head;
     head_init(&head, 0, 0);
@@ -77,7 +77,6 @@ START_TEST(doubtful_framing_is_refused)
     ck_assert_msg((reason == NULL) == heads[_i].is_good, "row %d: %s", _i,
                   reason);
 }
-END_TEST
 
 static const char *const single[] = {
     "Host",         "Content-Length",   "Transfer-Encoding",
@@ -85,7 +84,7 @@ static const char *const single[] = {
     "X-Lock-Token", "Idempotency-Key",
 };
 
-START_TEST(a_field_that_occurs_twice_is_named)
+TEST_EACH(a_field_that_occurs_twice_is_named, single)
 {
     char expected[80];
     struct head head;
@@ -98,9 +97,8 @@ START_TEST(a_field_that_occurs_twice_is_named)
              single[_i]);
     ck_assert_str_eq(head_check(&head, false).reason, expected);
 }
-END_TEST
 
-START_TEST(fields_are_picked_by_their_whole_name)
+TEST(fields_are_picked_by_their_whole_name)
 {
     struct head head;
     head_init(&head, 0, 0);
@@ -114,10 +112,9 @@ START_TEST(fields_are_picked_by_their_whole_name)
     head_add(&head, span_of("X-Request-Id"), span_of("second"));
     ck_assert_str_eq(head.values[HEAD_REQUEST_ID].ptr, "first");
 }
-END_TEST
 
 /* Nobody can tell which of them is meant. */
-START_TEST(a_trace_that_is_told_twice_is_none)
+TEST(a_trace_that_is_told_twice_is_none)
 {
     struct head head;
     head_init(&head, 0, 0);
@@ -130,9 +127,8 @@ START_TEST(a_trace_that_is_told_twice_is_none)
     }
     ck_assert_ptr_null(head_check(&head, false).reason);
 }
-END_TEST
 
-START_TEST(content_length_is_read)
+TEST(content_length_is_read)
 {
     struct head head;
     head_init(&head, 0, 0);
@@ -143,9 +139,8 @@ START_TEST(content_length_is_read)
     head_add(&head, span_of("Content-Length"), span_of("18446744073709551615"));
     ck_assert_int_eq(head_content_length(&head), INT64_MAX);
 }
-END_TEST
 
-START_TEST(blanks_behind_a_value_are_no_part_of_it)
+TEST(blanks_behind_a_value_are_no_part_of_it)
 {
     static const char blanks[] = "   ";
     struct head head;
@@ -159,9 +154,8 @@ START_TEST(blanks_behind_a_value_are_no_part_of_it)
     head_add(&head, span_of("X-Request-Id"), (struct span){blanks + 1, 0});
     ck_assert_uint_eq(head.values[HEAD_REQUEST_ID].len, 0);
 }
-END_TEST
 
-START_TEST(a_head_has_a_price)
+TEST(a_head_has_a_price)
 {
     struct head head;
     static char cookie[HEAD_COST_MAX / 2];
@@ -184,10 +178,9 @@ START_TEST(a_head_has_a_price)
         ck_assert_int_eq(head_check(&head, false).reason != NULL, i);
     }
 }
-END_TEST
 
 /* So that a lock of many resources can be named beside the usual fields. */
-START_TEST(the_path_of_a_lock_has_no_price)
+TEST(the_path_of_a_lock_has_no_price)
 {
     struct head head;
     head_init(&head, HEAD_PATH_MAX + HEAD_COST_MAX, HEAD_PATH_MAX);
@@ -197,9 +190,8 @@ START_TEST(the_path_of_a_lock_has_no_price)
     head_init(&head, 0, 10); /* the library does not tell */
     ck_assert_uint_eq(head.cost, 0);
 }
-END_TEST
 
-START_TEST(only_json_in_utf_8_is_json)
+TEST(only_json_in_utf_8_is_json)
 {
     static const char *const good[] = {
         "application/json",
@@ -232,7 +224,6 @@ START_TEST(only_json_in_utf_8_is_json)
         ck_assert_msg(!head_is_json(span_of(bad[i])), "%s", bad[i]);
     ck_assert(!head_is_json((struct span){NULL, 0}));
 }
-END_TEST
 
 /* Lines as the library leaves them: it ends each with NULs. */
 static const struct {
@@ -247,7 +238,7 @@ static const struct {
     {"GET / HTTP/1.1\0\0Host: \0Accept: y\0\0", {16, 23}, false},
 };
 
-START_TEST(a_line_that_ends_with_cr_or_lf_alone_is_refused)
+TEST_EACH(a_line_that_ends_with_cr_or_lf_alone_is_refused, received)
 {
     struct head head;
     head_init(&head, 0, 0);
@@ -261,10 +252,9 @@ START_TEST(a_line_that_ends_with_cr_or_lf_alone_is_refused)
     ck_assert_int_eq(head_check(&head, false).reason == NULL,
                      received[_i].is_good);
 }
-END_TEST
 
 /* "X:", "5": libmicrohttpd 0.9 leaves an empty value, and the name "X5". */
-START_TEST(a_name_that_was_copied_behind_its_value_is_refused)
+TEST(a_name_that_was_copied_behind_its_value_is_refused)
 {
     static const char bytes[] = "GET / HTTP/1.1\0\0X\0\0Host\0x\0\0X5";
     struct head head;
@@ -274,9 +264,8 @@ START_TEST(a_name_that_was_copied_behind_its_value_is_refused)
     ck_assert_str_eq(head_check(&head, true).reason,
                      "a header field goes on in the next line; send it in one");
 }
-END_TEST
 
-START_TEST(a_line_without_a_value_has_an_empty_one)
+TEST(a_line_without_a_value_has_an_empty_one)
 {
     static const char bytes[] = "GET / HTTP/1.1\0\0Host";
     struct head head;
@@ -286,27 +275,4 @@ START_TEST(a_line_without_a_value_has_an_empty_one)
     ck_assert_ptr_nonnull(head.values[HEAD_HOST].ptr);
     ck_assert_uint_eq(head.values[HEAD_HOST].len, 0);
     ck_assert_ptr_eq(head.line_end, bytes + 14);
-}
-END_TEST
-
-Suite *check_head(void)
-{
-    Suite *suite = suite_create("head");
-    TCase *tc = tcase_create("head");
-    tcase_add_loop_test(tc, doubtful_framing_is_refused, 0, COUNT(heads));
-    tcase_add_loop_test(tc, a_field_that_occurs_twice_is_named, 0,
-                        (int)COUNT(single));
-    tcase_add_test(tc, fields_are_picked_by_their_whole_name);
-    tcase_add_test(tc, a_trace_that_is_told_twice_is_none);
-    tcase_add_test(tc, content_length_is_read);
-    tcase_add_test(tc, blanks_behind_a_value_are_no_part_of_it);
-    tcase_add_test(tc, a_head_has_a_price);
-    tcase_add_test(tc, the_path_of_a_lock_has_no_price);
-    tcase_add_test(tc, only_json_in_utf_8_is_json);
-    tcase_add_loop_test(tc, a_line_that_ends_with_cr_or_lf_alone_is_refused, 0,
-                        COUNT(received));
-    tcase_add_test(tc, a_name_that_was_copied_behind_its_value_is_refused);
-    tcase_add_test(tc, a_line_without_a_value_has_an_empty_one);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -1,10 +1,8 @@
-#include <check.h>
 #include <stdio.h>
 
 #include "../../../api/holdings.h"
+#include "../../lib/suite/suite.h"
 #include "../starve.h"
-
-Suite *check_holdings(void);
 
 enum { CROWD = 3000, STEPS = 20000, NAMES = 24 };
 
@@ -37,7 +35,9 @@ static void hold(const char *names, int64_t now_us, int64_t until_us)
     holdings_drop(all, claim, false);
 }
 
-START_TEST(no_more_than_the_most_are_held)
+SUITE(holdings, .set_up = set_up, .tear_down = tear_down);
+
+TEST(no_more_than_the_most_are_held)
 {
     hold("x", 0, 100);
     hold("y", 0, 100);
@@ -46,9 +46,8 @@ START_TEST(no_more_than_the_most_are_held)
     ck_assert_int_eq((int)try_claim("x\ny", 0), (int)HOLDINGS_FULL);
     ck_assert_int_eq(holder.count, 2);
 }
-END_TEST
 
-START_TEST(each_holder_has_its_own)
+TEST(each_holder_has_its_own)
 {
     struct holding *its;
     hold("x", 0, 100);
@@ -61,9 +60,8 @@ START_TEST(each_holder_has_its_own)
     ck_assert_int_eq(holder.count, 2);
     ck_assert_int_eq(other.count, 0);
 }
-END_TEST
 
-START_TEST(what_expires_makes_room)
+TEST(what_expires_makes_room)
 {
     hold("x", 0, 100);
     hold("y", 0, 200);
@@ -73,9 +71,8 @@ START_TEST(what_expires_makes_room)
     ck_assert(!holdings_is_full(all, &holder, 200));
     ck_assert_int_eq(holder.count, 0);
 }
-END_TEST
 
-START_TEST(what_is_released_makes_room)
+TEST(what_is_released_makes_room)
 {
     hold("x", 0, 100);
     holdings_release(all, &holder, span_of("y"));
@@ -83,9 +80,8 @@ START_TEST(what_is_released_makes_room)
     holdings_release(all, &holder, span_of("x"));
     ck_assert_int_eq(holder.count, 0);
 }
-END_TEST
 
-START_TEST(an_extension_moves_the_end)
+TEST(an_extension_moves_the_end)
 {
     hold("x", 0, 100);
     hold("y", 0, 100);
@@ -97,9 +93,8 @@ START_TEST(an_extension_moves_the_end)
     ck_assert(!holdings_is_full(all, &holder, 299));
     ck_assert_int_eq(holder.count, 0);
 }
-END_TEST
 
-START_TEST(a_repeat_counts_once)
+TEST(a_repeat_counts_once)
 {
     hold("x", 0, 100);
     hold("x", 0, 150);
@@ -108,9 +103,8 @@ START_TEST(a_repeat_counts_once)
     hold("x", 0, 170); /* though it is full */
     ck_assert_int_eq(holder.count, 2);
 }
-END_TEST
 
-START_TEST(what_is_under_way_counts)
+TEST(what_is_under_way_counts)
 {
     struct holding *first, *second;
     ck_assert_int_eq((int)try_claim("x", 0), (int)HOLDINGS_CLAIMED);
@@ -126,9 +120,8 @@ START_TEST(what_is_under_way_counts)
     holdings_drop(all, second, false);
     ck_assert_int_eq(holder.count, 0);
 }
-END_TEST
 
-START_TEST(what_is_undone_is_not_held)
+TEST(what_is_undone_is_not_held)
 {
     struct holding *waits;
     ck_assert_int_eq((int)try_claim("x", 0), (int)HOLDINGS_CLAIMED);
@@ -140,9 +133,8 @@ START_TEST(what_is_undone_is_not_held)
     holdings_drop(all, waits, true);
     ck_assert_int_eq(holder.count, 0);
 }
-END_TEST
 
-START_TEST(a_claim_outlives_what_expires_and_what_is_released)
+TEST(a_claim_outlives_what_expires_and_what_is_released)
 {
     hold("x", 0, 100);
     ck_assert_int_eq((int)try_claim("x", 0), (int)HOLDINGS_CLAIMED);
@@ -154,9 +146,8 @@ START_TEST(a_claim_outlives_what_expires_and_what_is_released)
     holdings_drop(all, claim, false);
     ck_assert_int_eq(holder.count, 0);
 }
-END_TEST
 
-START_TEST(a_crowd_fits)
+TEST(a_crowd_fits)
 {
     char name[16];
     holder.most = CROWD;
@@ -170,10 +161,9 @@ START_TEST(a_crowd_fits)
         ck_assert_int_eq(holder.count, CROWD - i);
     }
 }
-END_TEST
 
 /* Beside a model that looks at each name. */
-START_TEST(at_random_it_is_what_a_simple_one_is)
+TEST(at_random_it_is_what_a_simple_one_is)
 {
     int64_t until_us[NAMES] = {0};
     unsigned seed = 7;
@@ -210,9 +200,8 @@ START_TEST(at_random_it_is_what_a_simple_one_is)
         }
     }
 }
-END_TEST
 
-START_TEST(without_memory_nothing_is_claimed)
+TEST(without_memory_nothing_is_claimed)
 {
     char name[16];
     holder.most = CROWD;
@@ -238,26 +227,4 @@ START_TEST(without_memory_nothing_is_claimed)
     starve.is_on = false;
     ck_assert(!holdings_is_full(all, &holder, 10 + 199));
     ck_assert_int_eq(holder.count, 0);
-}
-END_TEST
-
-Suite *check_holdings(void)
-{
-    Suite *suite = suite_create("holdings");
-    TCase *tc = tcase_create("holdings");
-    tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_add_test(tc, no_more_than_the_most_are_held);
-    tcase_add_test(tc, each_holder_has_its_own);
-    tcase_add_test(tc, what_expires_makes_room);
-    tcase_add_test(tc, what_is_released_makes_room);
-    tcase_add_test(tc, an_extension_moves_the_end);
-    tcase_add_test(tc, a_repeat_counts_once);
-    tcase_add_test(tc, what_is_under_way_counts);
-    tcase_add_test(tc, what_is_undone_is_not_held);
-    tcase_add_test(tc, a_claim_outlives_what_expires_and_what_is_released);
-    tcase_add_test(tc, a_crowd_fits);
-    tcase_add_test(tc, at_random_it_is_what_a_simple_one_is);
-    tcase_add_test(tc, without_memory_nothing_is_claimed);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -1,12 +1,8 @@
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../../../api/id.h"
-
-Suite *check_id(void);
-
-#define COUNT(array) (sizeof(array) / sizeof *(array))
+#include "../../lib/suite/suite.h"
 
 static const struct {
     const char *resource, *id;
@@ -34,7 +30,9 @@ static const struct {
      "~~YQpiCmMKZAplCmYKZwpoCmkKagprCmwKbQpuCm8KcA"},
 };
 
-START_TEST(resource_and_id_name_each_other)
+SUITE(id);
+
+TEST_EACH(resource_and_id_name_each_other, pairs)
 {
     struct span resource = span_of(pairs[_i].resource);
     char id[ID_MAX], back[NAMES_LEN_MAX];
@@ -46,7 +44,6 @@ START_TEST(resource_and_id_name_each_other)
     ck_assert_uint_eq(len, resource.len);
     ck_assert_mem_eq(back, resource.ptr, len);
 }
-END_TEST
 
 static const char *const bad_ids[] = {
     "",
@@ -99,7 +96,7 @@ static const char *const bad_ids[] = {
     "~~YQpiCmMKZAplCmYKZwpoCmkKagprCmwKbQpuCm8KcApx",
 };
 
-START_TEST(other_spellings_are_refused)
+TEST_EACH(other_spellings_are_refused, bad_ids)
 {
     char resource[NAMES_LEN_MAX];
     size_t len;
@@ -107,7 +104,6 @@ START_TEST(other_spellings_are_refused)
     ck_assert_msg(!id_decode(span_of(bad_ids[_i]), resource, &len), "%s",
                   bad_ids[_i]);
 }
-END_TEST
 
 static const struct {
     const char *resource;
@@ -150,16 +146,15 @@ static const struct {
     {"\xf0\x9f\x28\x92", false},
 };
 
-START_TEST(resource_is_checked)
+TEST_EACH(resource_is_checked, resources)
 {
     const char *reason = id_check_resource(span_of(resources[_i].resource));
 
     ck_assert_msg((reason == NULL) == resources[_i].is_good, "row %d: %s", _i,
                   reason);
 }
-END_TEST
 
-START_TEST(resource_may_have_255_characters)
+TEST(resource_may_have_255_characters)
 {
     char text[256 * 4];
     char id[ID_MAX], back[NAMES_LEN_MAX];
@@ -182,10 +177,9 @@ START_TEST(resource_may_have_255_characters)
     memset(text, 'x', sizeof text);
     ck_assert(!id_decode((struct span){text, sizeof text}, back, &len));
 }
-END_TEST
 
 /* Sixteen names, each 255 characters or less, with all the bytes allowed. */
-START_TEST(several_may_have_4096_bytes)
+TEST(several_may_have_4096_bytes)
 {
     static char names[NAMES_LEN_MAX + 1], id[ID_MAX + 4], back[NAMES_LEN_MAX];
     size_t len;
@@ -207,10 +201,9 @@ START_TEST(several_may_have_4096_bytes)
     ck_assert_uint_eq(len, NAMES_LEN_MAX);
     ck_assert_mem_eq(back, names, NAMES_LEN_MAX);
 }
-END_TEST
 
 /* An id far longer than any must not be decoded past the buffer. */
-START_TEST(overlong_id_is_refused)
+TEST(overlong_id_is_refused)
 {
     char *id = malloc(20000);
     char resource[NAMES_LEN_MAX];
@@ -224,19 +217,4 @@ START_TEST(overlong_id_is_refused)
             ck_assert(!id_decode((struct span){id, at}, resource, &len));
     }
     free(id);
-}
-END_TEST
-
-Suite *check_id(void)
-{
-    Suite *suite = suite_create("id");
-    TCase *tc = tcase_create("id");
-    tcase_add_loop_test(tc, resource_and_id_name_each_other, 0, COUNT(pairs));
-    tcase_add_loop_test(tc, other_spellings_are_refused, 0, COUNT(bad_ids));
-    tcase_add_loop_test(tc, resource_is_checked, 0, COUNT(resources));
-    tcase_add_test(tc, resource_may_have_255_characters);
-    tcase_add_test(tc, several_may_have_4096_bytes);
-    tcase_add_test(tc, overlong_id_is_refused);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

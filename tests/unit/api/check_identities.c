@@ -1,10 +1,8 @@
-#include <check.h>
 #include <stdio.h>
 
 #include "../../../api/identities.h"
+#include "../../lib/suite/suite.h"
 #include "../starve.h"
-
-Suite *check_identities(void);
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 /* SHA-256 of "secret", of "other", and of nothing */
@@ -45,9 +43,11 @@ static void tear_down(void)
     all = NULL;
 }
 
+SUITE(identities, .tear_down = tear_down);
+
 /* ---- what is read ------------------------------------------------------- */
 
-START_TEST(a_line_with_everything)
+TEST(a_line_with_everything)
 {
     const struct identity *it =
         only("billing  " SECRET "\t lock,read prefix=billing/ prefix=a%20b "
@@ -61,9 +61,8 @@ START_TEST(a_line_with_everything)
     ck_assert(span_is(it->prefixes[0], "billing/"));
     ck_assert(span_is(it->prefixes[1], "a b"));
 }
-END_TEST
 
-START_TEST(a_line_with_as_little_as_possible)
+TEST(a_line_with_as_little_as_possible)
 {
     const struct identity *it = only("# who\n\n \t\na " SECRET " admin\n");
     ck_assert_uint_eq(it->scopes, 1u << SCOPE_ADMIN);
@@ -72,16 +71,14 @@ START_TEST(a_line_with_as_little_as_possible)
     ck_assert_int_eq(it->locks, 0);
     ck_assert_int_eq(it->prefixes_count, 0);
 }
-END_TEST
 
-START_TEST(without_burst_it_is_the_rate)
+TEST(without_burst_it_is_the_rate)
 {
     ck_assert_int_eq(only("a " SECRET " lock rate=7\n")->burst, 7);
     ck_assert_int_eq(only("a " SECRET " lock burst=9 rate=7\n")->burst, 9);
 }
-END_TEST
 
-START_TEST(the_longest_of_all)
+TEST(the_longest_of_all)
 {
     static char text[IDENTITIES_LINE_MAX + 2];
     const struct identity *it =
@@ -99,7 +96,6 @@ START_TEST(the_longest_of_all)
     ck_assert_ptr_null(all);
     ck_assert_str_eq(error, "1: the line is longer than 16384 bytes");
 }
-END_TEST
 
 /* ---- what is refused ---------------------------------------------------- */
 
@@ -170,7 +166,7 @@ static const struct {
      "3: the certificate is that of line 1"},
 };
 
-START_TEST(what_is_wrong_is_told_with_its_line)
+TEST_EACH(what_is_wrong_is_told_with_its_line, refused)
 {
     parse(span_of(refused[_i].text));
     ck_assert_msg(all == NULL, "%s", refused[_i].text);
@@ -179,18 +175,16 @@ START_TEST(what_is_wrong_is_told_with_its_line)
         "%s: %s", refused[_i].text, error);
     ck_assert_ptr_null(strchr(error, '\n'));
 }
-END_TEST
 
-START_TEST(a_nul_is_refused)
+TEST(a_nul_is_refused)
 {
     static const char text[] = "a\0b " SECRET " lock\n";
     parse((struct span){text, sizeof text - 1});
     ck_assert_ptr_null(all);
     ck_assert_str_eq(error, "1: the line contains a control character");
 }
-END_TEST
 
-START_TEST(what_may_be_a_secret_is_not_repeated)
+TEST(what_may_be_a_secret_is_not_repeated)
 {
     static const char *const texts[] = {
         "hunter2/ " SECRET " lock\n",
@@ -207,7 +201,6 @@ START_TEST(what_may_be_a_secret_is_not_repeated)
         ck_assert_msg(strstr(error, "hunter2") == NULL, "%s", error);
     }
 }
-END_TEST
 
 /* ---- many --------------------------------------------------------------- */
 
@@ -222,7 +215,7 @@ static char *make_many(int count)
     return text;
 }
 
-START_TEST(a_thousand_and_no_more)
+TEST(a_thousand_and_no_more)
 {
     char *text = make_many(IDENTITIES_MAX);
     parse(span_of(text));
@@ -249,9 +242,8 @@ START_TEST(a_thousand_and_no_more)
     ck_assert_str_eq(error, "1001: there are more than 1000 identities");
     free(text);
 }
-END_TEST
 
-START_TEST(who_is_not_there_is_not_found)
+TEST(who_is_not_there_is_not_found)
 {
     struct digest digest;
     parse(span_of("b cert:gate%20way lock\nd " SECRET " lock\n"));
@@ -271,7 +263,6 @@ START_TEST(who_is_not_there_is_not_found)
     ck_assert_int_eq(identities_find_certificate(all, "gate%20way"), -1);
     ck_assert_int_eq(identities_find_certificate(all, ""), -1);
 }
-END_TEST
 
 /* ---- prefixes ----------------------------------------------------------- */
 
@@ -295,7 +286,7 @@ static const struct {
     {"a%2fb", false},
 };
 
-START_TEST(each_name_must_begin_with_a_prefix)
+TEST_EACH(each_name_must_begin_with_a_prefix, covers)
 {
     const struct identity *it =
         only("a " SECRET " lock prefix=a/ prefix=%C3%a4\n");
@@ -303,24 +294,21 @@ START_TEST(each_name_must_begin_with_a_prefix)
                       covers[_i].is_covered,
                   "%s", covers[_i].names);
 }
-END_TEST
 
-START_TEST(without_prefixes_all_is_covered)
+TEST(without_prefixes_all_is_covered)
 {
     const struct identity *it = only("a " SECRET " lock\n");
     for (size_t i = 0; i < COUNT(covers); i++)
         ck_assert(identity_covers(it, span_of(covers[i].names)));
 }
-END_TEST
 
-START_TEST(scopes_have_names)
+TEST(scopes_have_names)
 {
     ck_assert_str_eq(scope_name(SCOPE_LOCK), "lock");
     ck_assert_str_eq(scope_name(SCOPE_ADMIN), "admin");
 }
-END_TEST
 
-START_TEST(without_memory_there_is_none)
+TEST(without_memory_there_is_none)
 {
     char *text = make_many(20);
     starve.is_on = true;
@@ -334,29 +322,4 @@ START_TEST(without_memory_there_is_none)
     }
     starve.is_on = false;
     free(text);
-}
-END_TEST
-
-Suite *check_identities(void)
-{
-    Suite *suite = suite_create("identities");
-    TCase *tc = tcase_create("identities");
-    tcase_add_checked_fixture(tc, NULL, tear_down);
-    tcase_add_test(tc, a_line_with_everything);
-    tcase_add_test(tc, a_line_with_as_little_as_possible);
-    tcase_add_test(tc, without_burst_it_is_the_rate);
-    tcase_add_test(tc, the_longest_of_all);
-    tcase_add_loop_test(tc, what_is_wrong_is_told_with_its_line, 0,
-                        (int)COUNT(refused));
-    tcase_add_test(tc, a_nul_is_refused);
-    tcase_add_test(tc, what_may_be_a_secret_is_not_repeated);
-    tcase_add_test(tc, a_thousand_and_no_more);
-    tcase_add_test(tc, who_is_not_there_is_not_found);
-    tcase_add_loop_test(tc, each_name_must_begin_with_a_prefix, 0,
-                        (int)COUNT(covers));
-    tcase_add_test(tc, without_prefixes_all_is_covered);
-    tcase_add_test(tc, scopes_have_names);
-    tcase_add_test(tc, without_memory_there_is_none);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -1,12 +1,8 @@
-#include <check.h>
 #include <jansson.h>
 #include <stdlib.h>
 
 #include "../../../api/json.h"
-
-Suite *check_json(void);
-
-#define COUNT(array) (sizeof(array) / sizeof *(array))
+#include "../../lib/suite/suite.h"
 
 enum { PLACES = 20 };
 
@@ -31,7 +27,9 @@ static void expect_text(const char *expected)
     ck_assert_uint_eq(len, strlen(expected));
 }
 
-START_TEST(values_stand_in_the_order_of_the_calls)
+SUITE(json, .set_up = set_up, .tear_down = tear_down);
+
+TEST(values_stand_in_the_order_of_the_calls)
 {
     json_begin(&json);
     json_open_object(&json, "empty");
@@ -52,7 +50,6 @@ START_TEST(values_stand_in_the_order_of_the_calls)
                 "{\"{\":\"[\",\"b\":false},[],0],"
                 "\"i\":9223372036854775807}\n");
 }
-END_TEST
 
 static const struct {
     struct span text;
@@ -66,7 +63,7 @@ static const struct {
      "\x7f\xc3\xa9\xe2\x82\xac\xf0\x9f\x94\x92"},
 };
 
-START_TEST(texts_are_escaped_as_little_as_they_may)
+TEST_EACH(texts_are_escaped_as_little_as_they_may, texts)
 {
     char expected[80];
     json_begin(&json);
@@ -75,10 +72,9 @@ START_TEST(texts_are_escaped_as_little_as_they_may)
                    texts[_i].written);
     expect_text(expected);
 }
-END_TEST
 
 /* Eight bytes are looked at together: each byte, at each place of a text. */
-START_TEST(other_readers_read_each_byte_at_each_place)
+TEST_RANGE(other_readers_read_each_byte_at_each_place, 0, PLACES)
 {
     for (int byte = 0; byte < 0x100; byte++) {
         char bytes[PLACES];
@@ -99,9 +95,8 @@ START_TEST(other_readers_read_each_byte_at_each_place)
     }
     text = NULL;
 }
-END_TEST
 
-START_TEST(what_is_not_utf_8_is_left_out)
+TEST(what_is_not_utf_8_is_left_out)
 {
     json_begin(&json);
     json_put_text(&json, "a", span_of("\xff"));
@@ -110,9 +105,8 @@ START_TEST(what_is_not_utf_8_is_left_out)
     json_put_text(&json, "d", span_of("y"));
     expect_text("{\"b\":\"x\",\"d\":\"y\"}\n");
 }
-END_TEST
 
-START_TEST(buffer_grows)
+TEST(buffer_grows)
 {
     char bytes[3000];
     memset(bytes, '\x01', sizeof bytes);
@@ -124,9 +118,8 @@ START_TEST(buffer_grows)
     ck_assert_uint_eq(len, 8 + 6 * sizeof bytes + 1000 * 9 + 2 - 1);
     ck_assert_str_eq(text + len - 11, ",\"b\":true}\n");
 }
-END_TEST
 
-START_TEST(nothing_is_written_without_memory)
+TEST(nothing_is_written_without_memory)
 {
     json = (struct json){.has_failed = true};
     json_open_object(&json, "a");
@@ -136,22 +129,4 @@ START_TEST(nothing_is_written_without_memory)
     json_close_object(&json);
     ck_assert_uint_eq(json.size, 0);
     ck_assert_ptr_null(json_end(&json, &len));
-}
-END_TEST
-
-Suite *check_json(void)
-{
-    Suite *suite = suite_create("json");
-    TCase *tc = tcase_create("json");
-    tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_add_test(tc, values_stand_in_the_order_of_the_calls);
-    tcase_add_loop_test(tc, texts_are_escaped_as_little_as_they_may, 0,
-                        COUNT(texts));
-    tcase_add_loop_test(tc, other_readers_read_each_byte_at_each_place, 0,
-                        PLACES);
-    tcase_add_test(tc, what_is_not_utf_8_is_left_out);
-    tcase_add_test(tc, buffer_grows);
-    tcase_add_test(tc, nothing_is_written_without_memory);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -1,9 +1,7 @@
-#include <check.h>
 #include <string.h>
 
 #include "../../../api/keyhash.h"
-
-Suite *check_keyhash(void);
+#include "../../lib/suite/suite.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 #define KEY "0123456789abcdef"
@@ -32,21 +30,21 @@ static const struct {
     {EIGHT EIGHT "\xc3\xa9", false},
 };
 
-START_TEST(keys_are_told_from_other_texts)
+SUITE(keyhash);
+
+TEST_EACH(keys_are_told_from_other_texts, keys)
 {
     ck_assert_msg(keyhash_is_key(span_of(keys[_i].key)) == keys[_i].is_good,
                   "%s", keys[_i].key);
 }
-END_TEST
 
-START_TEST(a_nul_is_no_part_of_a_key)
+TEST(a_nul_is_no_part_of_a_key)
 {
     ck_assert(!keyhash_is_key((struct span){EIGHT "\0" EIGHT, 17}));
 }
-END_TEST
 
 /* Made by another program: other servers have to find the same. */
-START_TEST(the_hash_is_that_of_key_and_names)
+TEST(the_hash_is_that_of_key_and_names)
 {
     static char longest[NAMES_LEN_MAX];
     static char zeros[KEYHASH_KEY_MAX];
@@ -78,17 +76,4 @@ START_TEST(the_hash_is_that_of_key_and_names)
         ck_assert_mem_eq(hash, rows[i].hash, KEY_HASH_LEN);
         ck_assert_int_eq(hash[KEY_HASH_LEN], '!');
     }
-}
-END_TEST
-
-Suite *check_keyhash(void)
-{
-    Suite *suite = suite_create("keyhash");
-    TCase *tc = tcase_create("keyhash");
-    tcase_add_loop_test(tc, keys_are_told_from_other_texts, 0,
-                        (int)COUNT(keys));
-    tcase_add_test(tc, a_nul_is_no_part_of_a_key);
-    tcase_add_test(tc, the_hash_is_that_of_key_and_names);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -2,7 +2,6 @@
  * The listening socket, and what is said when there is none.
  */
 #include <arpa/inet.h>
-#include <check.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,9 +9,8 @@
 #include <unistd.h>
 
 #include "../../../api/listener.h"
+#include "../../lib/suite/suite.h"
 #include "../node/names.h"
-
-Suite *check_listener(void);
 
 static char error[200];
 
@@ -52,7 +50,9 @@ static int connect_to(const struct sockaddr_in *at)
     return fd;
 }
 
-START_TEST(clients_can_connect)
+SUITE(listener);
+
+TEST(clients_can_connect)
 {
     int fd = open_any("127.0.0.1", false);
     struct sockaddr_in at = address_of(fd);
@@ -67,9 +67,8 @@ START_TEST(clients_can_connect)
     close(client);
     close(fd);
 }
-END_TEST
 
-START_TEST(a_port_that_is_taken_is_refused)
+TEST(a_port_that_is_taken_is_refused)
 {
     char expected[200];
     int first = open_any("127.0.0.1", false);
@@ -81,18 +80,16 @@ START_TEST(a_port_that_is_taken_is_refused)
     ck_assert_str_eq(error, expected);
     ck_assert_int_eq(dup(first), lowest); /* none is left open */
 }
-END_TEST
 
-START_TEST(several_may_share_a_port_if_all_say_so)
+TEST(several_may_share_a_port_if_all_say_so)
 {
     int first = open_any("127.0.0.1", true);
     ck_assert_int_ge(open_at("127.0.0.1", port_of(first), true), 0);
     ck_assert_int_eq(open_at("127.0.0.1", port_of(first), false), -1);
 }
-END_TEST
 
 /* The side that closes first keeps the port for a while. */
-START_TEST(a_restart_does_not_wait_for_old_connections)
+TEST(a_restart_does_not_wait_for_old_connections)
 {
     int fd = open_any("127.0.0.1", false);
     struct sockaddr_in at = address_of(fd);
@@ -105,9 +102,8 @@ START_TEST(a_restart_does_not_wait_for_old_connections)
     fd = open_at("127.0.0.1", ntohs(at.sin_port), false);
     ck_assert_msg(fd >= 0, "%s", error);
 }
-END_TEST
 
-START_TEST(a_name_is_resolved)
+TEST(a_name_is_resolved)
 {
     names_resolve_to("127.0.0.1", 0);
     struct sockaddr_in at = address_of(open_any("here.test", false));
@@ -116,9 +112,8 @@ START_TEST(a_name_is_resolved)
     ck_assert_int_eq(open_at("nowhere.test", 7, false), -1);
     ck_assert_str_eq(error, "listen nowhere.test:7: name or service not known");
 }
-END_TEST
 
-START_TEST(an_address_of_another_machine_is_refused)
+TEST(an_address_of_another_machine_is_refused)
 {
     ck_assert_int_eq(open_at("192.0.2.1", 7, false), -1);
     ck_assert_str_eq(error,
@@ -126,28 +121,11 @@ START_TEST(an_address_of_another_machine_is_refused)
     ck_assert_int_eq(open_at("2001:db8::1", 7, false), -1);
     ck_assert_int_eq(strncmp(error, "listen [2001:db8::1]:7: ", 24), 0);
 }
-END_TEST
 
-START_TEST(a_long_reason_is_cut)
+TEST(a_long_reason_is_cut)
 {
     char small[12];
     ck_assert_int_eq(listener_open("192.0.2.1", 7, false, small, sizeof small),
                      -1);
     ck_assert_str_eq(small, "listen 192.");
-}
-END_TEST
-
-Suite *check_listener(void)
-{
-    Suite *suite = suite_create("listener");
-    TCase *tc = tcase_create("listener");
-    tcase_add_test(tc, clients_can_connect);
-    tcase_add_test(tc, a_port_that_is_taken_is_refused);
-    tcase_add_test(tc, several_may_share_a_port_if_all_say_so);
-    tcase_add_test(tc, a_restart_does_not_wait_for_old_connections);
-    tcase_add_test(tc, a_name_is_resolved);
-    tcase_add_test(tc, an_address_of_another_machine_is_refused);
-    tcase_add_test(tc, a_long_reason_is_cut);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

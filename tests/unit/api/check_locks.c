@@ -1,11 +1,9 @@
 /*
  * Each outcome of the engine, and what the client is told of it.
  */
-#include <check.h>
 
+#include "../../lib/suite/suite.h"
 #include "ask.h"
-
-Suite *check_locks(void);
 
 /* Of a random time so many show its range. */
 enum { TRIALS = 40 };
@@ -29,9 +27,13 @@ static void expect_detail(const char *detail)
     ck_assert_ptr_eq(strstr(ask_text("detail"), detail), ask_text("detail"));
 }
 
+SUITE(locks);
+
 /* ---- granted ------------------------------------------------------------ */
 
-START_TEST(a_grant_is_created_and_stays_until_it_is_written)
+GROUP(granted_or_held, .set_up = ask_begin, .tear_down = ask_end);
+
+TEST(a_grant_is_created_and_stays_until_it_is_written)
 {
     ck_assert(!ask_call(LOCK_ACQUIRE));
     ck_assert_int_eq(play.sent[0].call.ttl_ms, 30000);
@@ -52,10 +54,9 @@ START_TEST(a_grant_is_created_and_stays_until_it_is_written)
     ck_assert_int_eq(play_outcome(ask.request.op), OUTCOME_GRANTED);
     ck_assert_int_eq(ask.response.retry_after_ms, 0);
 }
-END_TEST
 
 /* Half of what is left then comes before a third of the TTL. */
-START_TEST(a_late_grant_is_to_be_renewed_sooner)
+TEST_RANGE(a_late_grant_is_to_be_renewed_sooner, 0, 3)
 {
     static const int64_t late_ms[] = {9000, 11000, 20000};
     int64_t elapsed_ms = late_ms[_i];
@@ -72,9 +73,8 @@ START_TEST(a_late_grant_is_to_be_renewed_sooner)
                      _i == 0 ? 10000 : validity_ms / 2);
     ck_assert_int_eq(ask_number("elapsed_ms"), elapsed_ms);
 }
-END_TEST
 
-START_TEST(a_grant_that_is_too_late_is_released)
+TEST(a_grant_that_is_too_late_is_released)
 {
     ck_assert(!ask_call(LOCK_ACQUIRE));
     for (int i = 0; i < 3; i++)
@@ -88,9 +88,8 @@ START_TEST(a_grant_that_is_too_late_is_released)
     ck_assert_ptr_nonnull(strstr(ask_text("detail"), "released again"));
     ck_assert_int_ge(play_count(CALL_RELEASE), 3);
 }
-END_TEST
 
-START_TEST(the_ttl_has_a_default)
+TEST(the_ttl_has_a_default)
 {
     ck_assert(!ask_send("POST", "/locks", "{\"resource\":\"a\"}"));
     ck_assert_int_eq(play.sent[0].call.ttl_ms, ASK_DEFAULT_TTL_MS);
@@ -99,9 +98,8 @@ START_TEST(the_ttl_has_a_default)
         !ask_send("PUT", "/locks/a/extend", "{\"token\":\"" ASK_TOKEN "\"}"));
     ck_assert_int_eq(play.sent[0].call.ttl_ms, ASK_DEFAULT_TTL_MS);
 }
-END_TEST
 
-START_TEST(the_owner_is_told_again)
+TEST(the_owner_is_told_again)
 {
     ask_and_vote("POST", "/locks", "{\"resource\":\"a\",\"owner\":\"me\"}",
                  CALL_ACQUIRE, VOTE_GRANTED);
@@ -109,11 +107,10 @@ START_TEST(the_owner_is_told_again)
     ck_assert_str_eq(ask_text("owner"), "me");
     ck_assert_str_eq(ask.response.location, "/locks/a");
 }
-END_TEST
 
 /* ---- held --------------------------------------------------------------- */
 
-START_TEST(a_holder_is_told)
+TEST(a_holder_is_told)
 {
     ask_and_hold("1795221641865000.00112233445566778899aabbccddeeff01234567"
                  ".web-9",
@@ -128,9 +125,8 @@ START_TEST(a_holder_is_told)
         json_integer_value(json_object_get(holder, "remaining_ms")), 5000);
     ck_assert_str_eq(ask_text("detail"), "somebody else holds this lock");
 }
-END_TEST
 
-START_TEST(a_lock_without_end_is_told)
+TEST(a_lock_without_end_is_told)
 {
     ask_and_hold("theirs", -1);
     ck_assert_ptr_nonnull(ask_member("held_by"));
@@ -139,9 +135,8 @@ START_TEST(a_lock_without_end_is_told)
     ask_and_hold("theirs", 0);
     ck_assert_str_eq(ask_text("detail"), "somebody else holds this lock");
 }
-END_TEST
 
-START_TEST(a_young_lock_is_asked_for_soon)
+TEST(a_young_lock_is_asked_for_soon)
 {
     int64_t longest_ms = 0;
     for (int i = 0; i < TRIALS; i++) {
@@ -154,9 +149,8 @@ START_TEST(a_young_lock_is_asked_for_soon)
     }
     ck_assert_int_gt(longest_ms, 40);
 }
-END_TEST
 
-START_TEST(rivals_without_a_holder_are_told)
+TEST(rivals_without_a_holder_are_told)
 {
     ck_assert(!ask_call(LOCK_ACQUIRE));
     for (int round = 1; round <= 4; round++) {
@@ -171,11 +165,12 @@ START_TEST(rivals_without_a_holder_are_told)
     ck_assert_ptr_null(ask_member("held_by"));
     ck_assert_ptr_nonnull(strstr(ask_text("detail"), "others hold"));
 }
-END_TEST
 
 /* ---- extended, released, found ------------------------------------------ */
 
-START_TEST(an_extension_is_told_and_closed)
+GROUP(extended_released_found, .set_up = ask_begin, .tear_down = ask_end);
+
+TEST(an_extension_is_told_and_closed)
 {
     ask_call_and_vote(LOCK_EXTEND, VOTE_EXTENDED);
     ask_expect(200, NULL);
@@ -186,9 +181,8 @@ START_TEST(an_extension_is_told_and_closed)
     ck_assert_str_eq(ask_text("token"), ASK_TOKEN);
     ck_assert_uint_eq(play.metrics.outcomes[LOCK_EXTEND][OUTCOME_EXTENDED], 1);
 }
-END_TEST
 
-START_TEST(an_extension_that_is_too_late_leaves_the_old_validity)
+TEST(an_extension_that_is_too_late_leaves_the_old_validity)
 {
     ck_assert(!ask_call(LOCK_EXTEND));
     for (int i = 0; i < 3; i++)
@@ -202,9 +196,8 @@ START_TEST(an_extension_that_is_too_late_leaves_the_old_validity)
         strstr(ask_text("detail"), "the old validity still stands"));
     ck_assert_int_eq(play_count(CALL_RELEASE), 0);
 }
-END_TEST
 
-START_TEST(the_longest_hold_time_is_told)
+TEST(the_longest_hold_time_is_told)
 {
     ask.request.lock_token = span_of(PLAY_TOKEN); /* of long ago */
     ask_and_vote("PUT", "/locks/order:42/extend", NULL, CALL_EXTEND,
@@ -215,9 +208,8 @@ START_TEST(the_longest_hold_time_is_told)
     ask_expect_closed();
     ck_assert_int_eq(ask.response.retry_after_ms, 0);
 }
-END_TEST
 
-START_TEST(another_holder_is_told)
+TEST(another_holder_is_told)
 {
     for (int i = LOCK_EXTEND; i <= LOCK_RELEASE; i++) {
         ask_anew();
@@ -231,9 +223,8 @@ START_TEST(another_holder_is_told)
         ask_expect_closed();
     }
 }
-END_TEST
 
-START_TEST(a_lock_that_is_not_there_is_told)
+TEST(a_lock_that_is_not_there_is_told)
 {
     for (int i = LOCK_EXTEND; i <= LOCK_INSPECT; i++) {
         ask_anew();
@@ -244,9 +235,8 @@ START_TEST(a_lock_that_is_not_there_is_told)
         ask_expect_closed();
     }
 }
-END_TEST
 
-START_TEST(a_release_is_told)
+TEST(a_release_is_told)
 {
     ask_call_and_vote(LOCK_RELEASE, VOTE_DELETED);
     ask_expect(200, NULL);
@@ -255,9 +245,8 @@ START_TEST(a_release_is_told)
     ck_assert(json_is_true(ask_member("released")));
     ck_assert_str_eq(play.sent[0].token, ASK_TOKEN);
 }
-END_TEST
 
-START_TEST(an_inspection_tells_the_holder)
+TEST(an_inspection_tells_the_holder)
 {
     ck_assert(!ask_call(LOCK_INSPECT));
     for (int i = 0; i < 3; i++)
@@ -270,43 +259,4 @@ START_TEST(an_inspection_tells_the_holder)
     ck_assert_int_eq(ask_number("remaining_ms"), 5000);
     ck_assert_int_eq(ask_number("waiters"), 0);
     ck_assert_ptr_null(ask_member("released"));
-}
-END_TEST
-
-static TCase *granted_or_held(void)
-{
-    TCase *tc = tcase_create("granted or held");
-    tcase_add_checked_fixture(tc, ask_begin, ask_end);
-    tcase_add_test(tc, a_grant_is_created_and_stays_until_it_is_written);
-    tcase_add_loop_test(tc, a_late_grant_is_to_be_renewed_sooner, 0, 3);
-    tcase_add_test(tc, a_grant_that_is_too_late_is_released);
-    tcase_add_test(tc, the_ttl_has_a_default);
-    tcase_add_test(tc, the_owner_is_told_again);
-    tcase_add_test(tc, a_holder_is_told);
-    tcase_add_test(tc, a_lock_without_end_is_told);
-    tcase_add_test(tc, a_young_lock_is_asked_for_soon);
-    tcase_add_test(tc, rivals_without_a_holder_are_told);
-    return tc;
-}
-
-static TCase *others(void)
-{
-    TCase *tc = tcase_create("extended, released, found");
-    tcase_add_checked_fixture(tc, ask_begin, ask_end);
-    tcase_add_test(tc, an_extension_is_told_and_closed);
-    tcase_add_test(tc, an_extension_that_is_too_late_leaves_the_old_validity);
-    tcase_add_test(tc, the_longest_hold_time_is_told);
-    tcase_add_test(tc, another_holder_is_told);
-    tcase_add_test(tc, a_lock_that_is_not_there_is_told);
-    tcase_add_test(tc, a_release_is_told);
-    tcase_add_test(tc, an_inspection_tells_the_holder);
-    return tc;
-}
-
-Suite *check_locks(void)
-{
-    Suite *suite = suite_create("locks");
-    suite_add_tcase(suite, granted_or_held());
-    suite_add_tcase(suite, others());
-    return suite;
 }

@@ -1,11 +1,9 @@
 /*
  * DELETE /locks/<id>?force=<fencing number>.
  */
-#include <check.h>
 
+#include "../../lib/suite/suite.h"
 #include "ask.h"
-
-Suite *check_locks_force(void);
 
 static void set_force(const char *value)
 {
@@ -24,7 +22,9 @@ static void expect_refused(const char *detail)
     ck_assert_int_eq(play.sent_count, 0);
 }
 
-START_TEST(it_is_answered_like_a_release)
+SUITE(locks_force, .set_up = ask_begin, .tear_down = ask_end);
+
+TEST(it_is_answered_like_a_release)
 {
     set_force("0000000000000007");
     ck_assert(!ask_send("DELETE", "/locks/order:42", NULL));
@@ -42,9 +42,8 @@ START_TEST(it_is_answered_like_a_release)
         json_integer_value(json_object_get(ask_member("nodes"), "released")),
         3);
 }
-END_TEST
 
-START_TEST(another_number_is_told)
+TEST(another_number_is_told)
 {
     set_force("8");
     ck_assert(!ask_send("DELETE", "/locks/order:42", NULL));
@@ -57,9 +56,8 @@ START_TEST(another_number_is_told)
                      "value that has none");
     ask_expect_closed();
 }
-END_TEST
 
-START_TEST(only_a_number_is_taken)
+TEST(only_a_number_is_taken)
 {
     static const char *const values[] = {
         "", "0", "-7", "7a", "%2", "12345678901234567", "1.5", "%00"};
@@ -76,9 +74,8 @@ START_TEST(only_a_number_is_taken)
     query_add(&ask.request.query, span_of("force"), span_of("8"));
     expect_refused("the argument force occurs twice");
 }
-END_TEST
 
-START_TEST(a_token_beside_it_is_refused)
+TEST(a_token_beside_it_is_refused)
 {
     static const char detail[] =
         "the argument force needs no token; send one of the two, and no body";
@@ -89,26 +86,10 @@ START_TEST(a_token_beside_it_is_refused)
     ask.request.body = span_of("{\"token\":\"" ASK_TOKEN "\"}");
     expect_refused(detail);
 }
-END_TEST
 
-START_TEST(other_calls_ignore_it)
+TEST(other_calls_ignore_it)
 {
     set_force("7");
     ck_assert(!ask_send("GET", "/locks/order:42", NULL));
     ck_assert_int_eq(ask.request.counted_as, LOCK_INSPECT);
-}
-END_TEST
-
-Suite *check_locks_force(void)
-{
-    Suite *suite = suite_create("locks_force");
-    TCase *tc = tcase_create("locks_force");
-    tcase_add_checked_fixture(tc, ask_begin, ask_end);
-    tcase_add_test(tc, it_is_answered_like_a_release);
-    tcase_add_test(tc, another_number_is_told);
-    tcase_add_test(tc, only_a_number_is_taken);
-    tcase_add_test(tc, a_token_beside_it_is_refused);
-    tcase_add_test(tc, other_calls_ignore_it);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

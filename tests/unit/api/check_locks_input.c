@@ -1,11 +1,9 @@
 /*
  * What is refused before the engine is asked, and what is taken.
  */
-#include <check.h>
 
+#include "../../lib/suite/suite.h"
 #include "ask.h"
-
-Suite *check_locks_input(void);
 
 #define OTHER_TOKEN "1795221642000000.00112233445566778899aabbccddeeff01234567"
 #define IN_BODY "{\"token\":\"" ASK_TOKEN "\"}"
@@ -74,7 +72,9 @@ static const struct {
     {"GET", "/locks/a", NULL, NULL, NULL, 0, NULL, NULL},
 };
 
-START_TEST(input_is_refused_or_sent_to_the_nodes)
+SUITE(locks_input, .set_up = ask_begin, .tear_down = ask_end);
+
+TEST_EACH(input_is_refused_or_sent_to_the_nodes, refused)
 {
     if (refused[_i].type != NULL)
         ask.request.content_type = span_of(refused[_i].type);
@@ -94,9 +94,8 @@ START_TEST(input_is_refused_or_sent_to_the_nodes)
     ck_assert_int_eq(ask.response.retry_after_ms, 0);
     ck_assert_int_eq(ask_member("errors") != NULL, refused[_i].status == 400);
 }
-END_TEST
 
-START_TEST(what_is_wrong_is_listed)
+TEST(what_is_wrong_is_listed)
 {
     ck_assert(ask_send("POST", "/locks", "{\"resource\":1,\"owner\":1}"));
     ck_assert_uint_eq(json_array_size(ask_member("errors")), 2);
@@ -108,9 +107,8 @@ START_TEST(what_is_wrong_is_listed)
     ck_assert_str_eq(json_string_value(json_object_get(error, "detail")),
                      ask_text("detail"));
 }
-END_TEST
 
-START_TEST(the_token_is_sent_from_where_it_stands)
+TEST(the_token_is_sent_from_where_it_stands)
 {
     ck_assert(!ask_send("DELETE", "/locks/a", IN_BODY));
     ck_assert_str_eq(play.sent[0].token, ASK_TOKEN);
@@ -120,9 +118,8 @@ START_TEST(the_token_is_sent_from_where_it_stands)
     ck_assert_str_eq(play.sent[0].token, OTHER_TOKEN);
     ck_assert_int_eq(play.sent[0].call.ttl_ms, 5000);
 }
-END_TEST
 
-START_TEST(each_call_is_sent_as_its_kind)
+TEST(each_call_is_sent_as_its_kind)
 {
     static const struct {
         const char *method, *target;
@@ -139,9 +136,8 @@ START_TEST(each_call_is_sent_as_its_kind)
         ck_assert_int_eq(play_count(calls[i].kind), PLAY_NODES);
     }
 }
-END_TEST
 
-START_TEST(a_bad_idempotency_key_is_refused_to_acquire)
+TEST_RANGE(a_bad_idempotency_key_is_refused_to_acquire, 0, 4)
 {
     static const char *const bad[] = {
         "", "fifteen-letters", "two words and more",
@@ -155,7 +151,6 @@ START_TEST(a_bad_idempotency_key_is_refused_to_acquire)
     ask.request.body = (struct span){NULL, 0};
     ck_assert(!ask_send("DELETE", "/locks/a", NULL));
 }
-END_TEST
 
 /* What stands behind "+" in the token that this acquire sets. */
 static const char *hash_of(const char *key, const char *body)
@@ -171,7 +166,7 @@ static const char *hash_of(const char *key, const char *body)
     return hash == NULL ? NULL : strcpy(copies[at], hash + 1);
 }
 
-START_TEST(an_idempotency_key_is_hashed_into_the_token)
+TEST(an_idempotency_key_is_hashed_into_the_token)
 {
     static const char key[] = "0123456789abcdef";
     ck_assert_ptr_null(hash_of(NULL, "{\"resource\":\"order:42\"}"));
@@ -183,9 +178,8 @@ START_TEST(an_idempotency_key_is_hashed_into_the_token)
         hash_of(key, "{\"resources\":[\"b\",\"a\"],\"owner\":\"me\"}"),
         "96cfz9OaZ4GSpIOy1WDgCg.me");
 }
-END_TEST
 
-START_TEST(a_drained_server_grants_nothing_new)
+TEST(a_drained_server_grants_nothing_new)
 {
     ask.service.is_drained = true;
     ck_assert(ask_send("POST", "/locks", "{\"resource\":\"a\"}"));
@@ -193,9 +187,8 @@ START_TEST(a_drained_server_grants_nothing_new)
     ask_expect_retry(1000);
     ck_assert_int_eq(play.sent_count, 0);
 }
-END_TEST
 
-START_TEST(a_drained_server_extends_releases_and_inspects)
+TEST(a_drained_server_extends_releases_and_inspects)
 {
     ask.service.is_drained = true;
     ask.request.lock_token = span_of(ASK_TOKEN);
@@ -206,30 +199,9 @@ START_TEST(a_drained_server_extends_releases_and_inspects)
     ask_anew();
     ck_assert(!ask_send("GET", "/locks/a", NULL));
 }
-END_TEST
 
-START_TEST(a_draining_server_still_grants)
+TEST(a_draining_server_still_grants)
 {
     ask.service.is_draining = true;
     ck_assert(!ask_send("POST", "/locks", "{\"resource\":\"a\"}"));
-}
-END_TEST
-
-Suite *check_locks_input(void)
-{
-    Suite *suite = suite_create("locks_input");
-    TCase *tc = tcase_create("locks_input");
-    tcase_add_checked_fixture(tc, ask_begin, ask_end);
-    tcase_add_loop_test(tc, input_is_refused_or_sent_to_the_nodes, 0,
-                        (int)(sizeof refused / sizeof *refused));
-    tcase_add_test(tc, what_is_wrong_is_listed);
-    tcase_add_test(tc, the_token_is_sent_from_where_it_stands);
-    tcase_add_test(tc, each_call_is_sent_as_its_kind);
-    tcase_add_loop_test(tc, a_bad_idempotency_key_is_refused_to_acquire, 0, 4);
-    tcase_add_test(tc, an_idempotency_key_is_hashed_into_the_token);
-    tcase_add_test(tc, a_drained_server_grants_nothing_new);
-    tcase_add_test(tc, a_drained_server_extends_releases_and_inspects);
-    tcase_add_test(tc, a_draining_server_still_grants);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -1,13 +1,11 @@
 /*
  * What a client is told when too few nodes voted, or refused the key.
  */
-#include <check.h>
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "../../lib/suite/suite.h"
 #include "ask.h"
-
-Suite *check_locks_quorum(void);
 
 /* Of a random time so many show its range. */
 enum { TRIALS = 40 };
@@ -32,7 +30,9 @@ static const struct {
                     1000},
 };
 
-START_TEST(without_a_quorum_each_vote_is_told)
+SUITE(locks_quorum, .set_up = ask_begin, .tear_down = ask_end);
+
+TEST_RANGE(without_a_quorum_each_vote_is_told, 0, LOCK_CALLS)
 {
     ask_call_and_vote(_i, UNFIT(READ_ONLY));
     ask_expect(503, "no_quorum");
@@ -50,9 +50,8 @@ START_TEST(without_a_quorum_each_vote_is_told)
                          i < 3 ? "read_only" : "pending");
     }
 }
-END_TEST
 
-START_TEST(nodes_that_answered_are_not_missing)
+TEST(nodes_that_answered_are_not_missing)
 {
     ck_assert(!ask_call(LOCK_ACQUIRE));
     play_answer(CALL_ACQUIRE, 0, VOTE_GRANTED);
@@ -65,10 +64,9 @@ START_TEST(nodes_that_answered_are_not_missing)
         ask_text("detail"),
         "nothing was granted; 3 of 5 nodes did not vote, 3 votes are needed");
 }
-END_TEST
 
 /* Several attempts must fit into what is left of the validity. */
-START_TEST(an_extension_is_tried_again_within_its_ttl)
+TEST(an_extension_is_tried_again_within_its_ttl)
 {
     int64_t longest_ms[2] = {0};
     for (int i = 0; i < 2 * TRIALS; i++) {
@@ -85,7 +83,6 @@ START_TEST(an_extension_is_tried_again_within_its_ttl)
     ck_assert_int_gt(longest_ms[0], 300);
     ck_assert_int_le(longest_ms[1], 300);
 }
-END_TEST
 
 static void ask_in_quarantine(int call)
 {
@@ -107,7 +104,7 @@ static void expect_in(int64_t seconds)
     ck_assert_pstr_eq(found, expected);
 }
 
-START_TEST(when_a_quorum_is_expected_is_told)
+TEST(when_a_quorum_is_expected_is_told)
 {
     ask_quarantine();
     int64_t wait_us = engine_quorum_in_us(play.engine);
@@ -126,10 +123,9 @@ START_TEST(when_a_quorum_is_expected_is_told)
     ask_in_quarantine(LOCK_ACQUIRE);
     expect_in(wait_us / 1000000 - 1);
 }
-END_TEST
 
 /* Nothing is to be tried again: the release goes on by itself. */
-START_TEST(a_release_is_not_told_when_a_quorum_is_expected)
+TEST(a_release_is_not_told_when_a_quorum_is_expected)
 {
     ask_quarantine();
     ask_anew();
@@ -139,10 +135,9 @@ START_TEST(a_release_is_not_told_when_a_quorum_is_expected)
     ask_expect(503, "no_quorum");
     ck_assert_ptr_null(strstr(ask_text("detail"), "expected"));
 }
-END_TEST
 
 /* Numbers of clocks that were ahead are not reached yet. */
-START_TEST(a_bar_is_told_with_its_end)
+TEST(a_bar_is_told_with_its_end)
 {
     int64_t highest = PLAY_EPOCH_US + play.now_us + 60000000;
     ck_assert(!ask_call(LOCK_ACQUIRE));
@@ -161,9 +156,8 @@ START_TEST(a_bar_is_told_with_its_end)
                      1);
     ck_assert_int_eq(seconds, 46);
 }
-END_TEST
 
-START_TEST(a_refused_key_is_told_with_the_votes)
+TEST_RANGE(a_refused_key_is_told_with_the_votes, 0, LOCK_CALLS)
 {
     ask_call_and_vote(_i, VOTE_KEY_REFUSED);
     ask_expect(403, "key_refused");
@@ -173,22 +167,4 @@ START_TEST(a_refused_key_is_told_with_the_votes)
     ask_expect_closed();
     ck_assert_uint_eq(json_array_size(ask_member("nodes")), PLAY_NODES);
     ck_assert_int_eq(ask.response.retry_after_ms, 0);
-}
-END_TEST
-
-Suite *check_locks_quorum(void)
-{
-    Suite *suite = suite_create("locks_quorum");
-    TCase *tc = tcase_create("locks_quorum");
-    tcase_add_checked_fixture(tc, ask_begin, ask_end);
-    tcase_add_loop_test(tc, without_a_quorum_each_vote_is_told, 0, LOCK_CALLS);
-    tcase_add_test(tc, nodes_that_answered_are_not_missing);
-    tcase_add_test(tc, an_extension_is_tried_again_within_its_ttl);
-    tcase_add_test(tc, when_a_quorum_is_expected_is_told);
-    tcase_add_test(tc, a_release_is_not_told_when_a_quorum_is_expected);
-    tcase_add_test(tc, a_bar_is_told_with_its_end);
-    tcase_add_loop_test(tc, a_refused_key_is_told_with_the_votes, 0,
-                        LOCK_CALLS);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -2,11 +2,9 @@
  * Locks of several resources, and acquires that are repeated: what the nodes
  * are asked, and what the client is told.
  */
-#include <check.h>
 
+#include "../../lib/suite/suite.h"
 #include "ask.h"
-
-Suite *check_locks_several(void);
 
 #define ID "~~b3JkZXI6NDIKb3JkZXI6NDM"
 #define NAMES "order:42\norder:43"
@@ -28,9 +26,13 @@ static void expect_several(void)
     ck_assert_str_eq(json_string_value(json_array_get(list, 1)), "order:43");
 }
 
+SUITE(locks_several);
+
 /* ---- several resources -------------------------------------------------- */
 
-START_TEST(several_are_granted_as_one)
+GROUP(several_resources, .set_up = ask_begin, .tear_down = ask_end);
+
+TEST(several_are_granted_as_one)
 {
     ask_and_vote("POST", "/locks", BODY, CALL_ACQUIRE, VOTE_GRANTED);
     ask_expect(201, NULL);
@@ -39,17 +41,15 @@ START_TEST(several_are_granted_as_one)
     ck_assert_str_eq(ask.response.location, "/locks/" ID);
     ck_assert_str_eq(ask_text("token"), play.sent[0].token);
 }
-END_TEST
 
-START_TEST(their_order_is_no_matter)
+TEST(their_order_is_no_matter)
 {
     ck_assert(!ask_send("POST", "/locks",
                         "{\"resources\":[\"order:42\",\"order:43\"]}"));
     expect_names(NAMES);
 }
-END_TEST
 
-START_TEST(a_list_of_one_is_that_one)
+TEST(a_list_of_one_is_that_one)
 {
     ask_and_vote("POST", "/locks", "{\"resources\":[\"order:42\"]}",
                  CALL_ACQUIRE, VOTE_GRANTED);
@@ -59,7 +59,6 @@ START_TEST(a_list_of_one_is_that_one)
     ck_assert_ptr_null(ask_member("resources"));
     ck_assert_str_eq(ask.response.location, "/locks/order:42");
 }
-END_TEST
 
 static const struct {
     const char *method, *target;
@@ -73,7 +72,7 @@ static const struct {
      VOTE_FREE},
 };
 
-START_TEST(their_id_stands_for_all)
+TEST_EACH(their_id_stands_for_all, calls)
 {
     ask.request.lock_token = span_of(ASK_TOKEN);
     ask_and_vote(calls[_i].method, calls[_i].target, NULL, calls[_i].kind,
@@ -83,9 +82,8 @@ START_TEST(their_id_stands_for_all)
     expect_names(NAMES);
     expect_several();
 }
-END_TEST
 
-START_TEST(their_holder_is_told)
+TEST(their_holder_is_told)
 {
     ck_assert(!ask_send("POST", "/locks", BODY));
     for (int i = 0; i < 3; i++)
@@ -97,9 +95,8 @@ START_TEST(their_holder_is_told)
                      "somebody else holds at least one of these resources");
     ck_assert_ptr_nonnull(ask_member("held_by"));
 }
-END_TEST
 
-START_TEST(the_longest_is_answered)
+TEST(the_longest_is_answered)
 {
     char body[2 * NAMES_LEN_MAX], name[256];
     int len = sprintf(body, "{\"resources\":[");
@@ -115,7 +112,6 @@ START_TEST(the_longest_is_answered)
                       strlen("/locks/~~") + BASE64URL_LEN(NAMES_LEN_MAX - 1));
     ck_assert_str_eq(ask.response.location + strlen("/locks/"), ask_text("id"));
 }
-END_TEST
 
 /* ---- repeats ------------------------------------------------------------ */
 
@@ -129,7 +125,9 @@ static void ask_with_key(void)
     ck_assert(!ask_send("POST", "/locks", "{\"resource\":\"order:42\"}"));
 }
 
-START_TEST(a_first_acquire_with_a_key_is_created)
+GROUP(repeats, .set_up = ask_begin, .tear_down = ask_end);
+
+TEST(a_first_acquire_with_a_key_is_created)
 {
     ask_with_key();
     for (int i = 0; i < 3; i++)
@@ -137,9 +135,8 @@ START_TEST(a_first_acquire_with_a_key_is_created)
     ask_answer(play.now_us);
     ask_expect(201, NULL);
 }
-END_TEST
 
-START_TEST(a_repeat_is_answered_with_200_and_a_new_token)
+TEST(a_repeat_is_answered_with_200_and_a_new_token)
 {
     ask_with_key();
     for (int i = 0; i < 3; i++)
@@ -156,10 +153,9 @@ START_TEST(a_repeat_is_answered_with_200_and_a_new_token)
     ck_assert_int_gt(ask_number("fencing_token"), INT64_C(1795221641865000));
     ck_assert_str_eq(ask.response.location, "/locks/order:42");
 }
-END_TEST
 
 /* Nor is what it took undone if nobody reads the answer. */
-START_TEST(an_unread_repeat_stays)
+TEST(an_unread_repeat_stays)
 {
     ask_with_key();
     for (int i = 0; i < 3; i++)
@@ -172,9 +168,8 @@ START_TEST(an_unread_repeat_stays)
     ask.request.op = 0;
     ck_assert_int_eq(play_count(CALL_RELEASE), before);
 }
-END_TEST
 
-START_TEST(another_key_finds_the_lock_held)
+TEST(another_key_finds_the_lock_held)
 {
     ask.request.idempotency_key = span_of(KEY "-2");
     ck_assert(!ask_send("POST", "/locks", "{\"resource\":\"order:42\"}"));
@@ -183,28 +178,4 @@ START_TEST(another_key_finds_the_lock_held)
     ask_answer(play.now_us);
     ask_expect(409, "lock_held");
     ck_assert_int_eq(play_count(CALL_REPEAT), 0);
-}
-END_TEST
-
-Suite *check_locks_several(void)
-{
-    Suite *suite = suite_create("locks_several");
-    TCase *tc = tcase_create("several resources");
-    tcase_add_checked_fixture(tc, ask_begin, ask_end);
-    tcase_add_test(tc, several_are_granted_as_one);
-    tcase_add_test(tc, their_order_is_no_matter);
-    tcase_add_test(tc, a_list_of_one_is_that_one);
-    tcase_add_loop_test(tc, their_id_stands_for_all, 0,
-                        (int)(sizeof calls / sizeof *calls));
-    tcase_add_test(tc, their_holder_is_told);
-    tcase_add_test(tc, the_longest_is_answered);
-    suite_add_tcase(suite, tc);
-    tc = tcase_create("repeats");
-    tcase_add_checked_fixture(tc, ask_begin, ask_end);
-    tcase_add_test(tc, a_first_acquire_with_a_key_is_created);
-    tcase_add_test(tc, a_repeat_is_answered_with_200_and_a_new_token);
-    tcase_add_test(tc, an_unread_repeat_stays);
-    tcase_add_test(tc, another_key_finds_the_lock_held);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -1,9 +1,7 @@
 /* Acquires that may wait. */
-#include <check.h>
 
+#include "../../lib/suite/suite.h"
 #include "ask.h"
-
-Suite *check_locks_wait(void);
 
 enum { WAIT_MS = 1000 };
 
@@ -39,7 +37,9 @@ static void wait_in_vain(int ballot)
     ask_answer(play.now_us);
 }
 
-START_TEST(a_grant_tells_how_long_it_waited)
+SUITE(locks_wait, .set_up = ask_begin, .tear_down = ask_end);
+
+TEST(a_grant_tells_how_long_it_waited)
 {
     int64_t begun_us = play.now_us;
     ask_to_wait();
@@ -54,9 +54,8 @@ START_TEST(a_grant_tells_how_long_it_waited)
     ck_assert_int_eq(ask_number("elapsed_ms"), waited_ms + 100);
     ck_assert_int_eq(ask.request.waited_ms, waited_ms);
 }
-END_TEST
 
-START_TEST(a_grant_at_once_waited_for_no_time)
+TEST(a_grant_at_once_waited_for_no_time)
 {
     ask_to_wait();
     answer_attempt(VOTE_GRANTED);
@@ -64,9 +63,8 @@ START_TEST(a_grant_at_once_waited_for_no_time)
     ask_expect(201, NULL);
     ck_assert_int_eq(ask_number("waited_ms"), 0);
 }
-END_TEST
 
-START_TEST(who_does_not_ask_to_wait_is_told_of_no_wait)
+TEST(who_does_not_ask_to_wait_is_told_of_no_wait)
 {
     static const char *const bodies[] = {
         "{\"resource\":\"order:42\"}",
@@ -83,9 +81,8 @@ START_TEST(who_does_not_ask_to_wait_is_told_of_no_wait)
     ask_expect(200, NULL);
     ck_assert_ptr_null(ask_member("waited_ms"));
 }
-END_TEST
 
-START_TEST(time_up_tells_the_holder_and_the_wait)
+TEST(time_up_tells_the_holder_and_the_wait)
 {
     ask_to_wait();
     wait_in_vain(VOTE_HELD);
@@ -96,9 +93,8 @@ START_TEST(time_up_tells_the_holder_and_the_wait)
     ck_assert_int_eq(ask_number("waited_ms"), WAIT_MS);
     ck_assert_ptr_nonnull(ask_member("held_by"));
 }
-END_TEST
 
-START_TEST(no_quorum_in_the_end_tells_the_wait)
+TEST(no_quorum_in_the_end_tells_the_wait)
 {
     ask_to_wait();
     wait_in_vain(UNFIT(FAILED));
@@ -109,9 +105,8 @@ START_TEST(no_quorum_in_the_end_tells_the_wait)
     ck_assert_int_eq(ask_number("waited_ms"), WAIT_MS);
     ck_assert_ptr_nonnull(ask_member("nodes"));
 }
-END_TEST
 
-START_TEST(too_many_waiters_are_told_the_limits)
+TEST(too_many_waiters_are_told_the_limits)
 {
     const struct engine_acquire acquire = {
         .resource = PLAY_RESOURCE, .ttl_ms = 30000, .wait_ms = WAIT_MS};
@@ -133,9 +128,8 @@ START_TEST(too_many_waiters_are_told_the_limits)
     ck_assert_uint_eq(
         play.metrics.outcomes[LOCK_ACQUIRE][OUTCOME_TOO_MANY_WAITERS], 1);
 }
-END_TEST
 
-START_TEST(a_server_that_stops_waits_no_longer)
+TEST(a_server_that_stops_waits_no_longer)
 {
     ask_to_wait();
     answer_attempt(VOTE_HELD);
@@ -150,31 +144,12 @@ START_TEST(a_server_that_stops_waits_no_longer)
     ck_assert_ptr_nonnull(strstr(ask_text("detail"), "ask another one"));
     ck_assert_ptr_null(ask_member("nodes"));
 }
-END_TEST
 
 /* Before the engine is asked, there is no wait to tell of. */
-START_TEST(what_is_refused_at_once_tells_no_wait)
+TEST(what_is_refused_at_once_tells_no_wait)
 {
     ask.service.is_drained = true;
     ck_assert(ask_send("POST", "/locks", WAIT));
     ask_expect(503, "shutting_down");
     ck_assert_ptr_null(ask_member("waited_ms"));
-}
-END_TEST
-
-Suite *check_locks_wait(void)
-{
-    Suite *suite = suite_create("locks_wait");
-    TCase *tc = tcase_create("locks_wait");
-    tcase_add_checked_fixture(tc, ask_begin, ask_end);
-    tcase_add_test(tc, a_grant_tells_how_long_it_waited);
-    tcase_add_test(tc, a_grant_at_once_waited_for_no_time);
-    tcase_add_test(tc, who_does_not_ask_to_wait_is_told_of_no_wait);
-    tcase_add_test(tc, time_up_tells_the_holder_and_the_wait);
-    tcase_add_test(tc, no_quorum_in_the_end_tells_the_wait);
-    tcase_add_test(tc, too_many_waiters_are_told_the_limits);
-    tcase_add_test(tc, a_server_that_stops_waits_no_longer);
-    tcase_add_test(tc, what_is_refused_at_once_tells_no_wait);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

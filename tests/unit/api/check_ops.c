@@ -1,10 +1,8 @@
-#include <check.h>
 #include <stdio.h>
 
 #include "../../../server/base/clock.h"
+#include "../../lib/suite/suite.h"
 #include "ask.h"
-
-Suite *check_ops(void);
 
 static void get(const char *target)
 {
@@ -32,7 +30,9 @@ static void take_down_three(void)
         play_node_down(i);
 }
 
-START_TEST(alive_it_is_always)
+SUITE(ops, .set_up = ask_begin, .tear_down = ask_end);
+
+TEST(alive_it_is_always)
 {
     ask.service.is_draining = true;
     take_down_three();
@@ -41,9 +41,8 @@ START_TEST(alive_it_is_always)
     ck_assert_str_eq(ask_text("status"), "alive");
     ck_assert_uint_eq(ask.response.body_len, strlen(ask.response.body));
 }
-END_TEST
 
-START_TEST(ready_it_is_with_a_quorum)
+TEST(ready_it_is_with_a_quorum)
 {
     play_node_down(0);
     play_node_down(1);
@@ -55,18 +54,16 @@ START_TEST(ready_it_is_with_a_quorum)
     ck_assert_int_eq(ask_number("total"), 5);
     ck_assert_ptr_null(ask_member("nodes"));
 }
-END_TEST
 
-START_TEST(ready_and_verbose_it_lists_the_nodes)
+TEST(ready_and_verbose_it_lists_the_nodes)
 {
     query_add(&ask.request.query, span_of("verbose"), span_of(""));
     get("/readyz");
     ask_expect(200, NULL);
     expect_nodes("voting");
 }
-END_TEST
 
-START_TEST(without_a_quorum_it_is_not_ready)
+TEST(without_a_quorum_it_is_not_ready)
 {
     take_down_three();
     get("/readyz");
@@ -77,9 +74,8 @@ START_TEST(without_a_quorum_it_is_not_ready)
         "2 of 5 nodes may vote, 3 are needed; GET /nodes shows why");
     ck_assert_ptr_null(ask_member("nodes"));
 }
-END_TEST
 
-START_TEST(not_ready_and_verbose_it_lists_the_nodes)
+TEST(not_ready_and_verbose_it_lists_the_nodes)
 {
     take_down_three();
     query_add(&ask.request.query, span_of("verbose"), span_of(""));
@@ -87,7 +83,6 @@ START_TEST(not_ready_and_verbose_it_lists_the_nodes)
     ask_expect(503, "no_quorum");
     expect_nodes("unreachable");
 }
-END_TEST
 
 static void expect_in(int64_t seconds)
 {
@@ -99,7 +94,7 @@ static void expect_in(int64_t seconds)
     ck_assert_pstr_eq(strstr(ask_text("detail"), "; a quorum"), expected);
 }
 
-START_TEST(when_a_quorum_is_expected_is_told)
+TEST(when_a_quorum_is_expected_is_told)
 {
     ask_quarantine();
     int64_t wait_us = engine_quorum_in_us(play.engine);
@@ -112,9 +107,8 @@ START_TEST(when_a_quorum_is_expected_is_told)
     play_advance(999999);
     expect_in(seconds - 1);
 }
-END_TEST
 
-START_TEST(draining_it_is_not_ready)
+TEST(draining_it_is_not_ready)
 {
     ask.service.is_draining = true;
     get("/readyz");
@@ -122,9 +116,8 @@ START_TEST(draining_it_is_not_ready)
     ask_expect_retry(1000);
     ck_assert_str_eq(ask_text("detail"), "this server is about to stop");
 }
-END_TEST
 
-START_TEST(nodes_are_told_with_their_states)
+TEST(nodes_are_told_with_their_states)
 {
     take_down_three();
     get("/nodes");
@@ -135,9 +128,8 @@ START_TEST(nodes_are_told_with_their_states)
     ck_assert_int_eq(ask_number("total"), 5);
     ck_assert_ptr_null(ask_member("status"));
 }
-END_TEST
 
-START_TEST(nodes_are_told_with_the_age_of_their_states)
+TEST(nodes_are_told_with_the_age_of_their_states)
 {
     struct engine_node_view view;
     engine_view_node(play.engine, 0, &view);
@@ -149,9 +141,8 @@ START_TEST(nodes_are_told_with_the_age_of_their_states)
     ck_assert_int_ge(since_ms, (before_us - view.since_us) / 1000);
     ck_assert_int_le(since_ms, (after_us - view.since_us) / 1000);
 }
-END_TEST
 
-START_TEST(metrics_are_text)
+TEST(metrics_are_text)
 {
     play.metrics.connections = 7;
     get("/metrics");
@@ -161,24 +152,4 @@ START_TEST(metrics_are_text)
     ck_assert_uint_eq(ask.response.body_len, strlen(ask.response.body));
     ck_assert_ptr_nonnull(
         strstr(ask.response.body, "\nredlockd_connections 7\n"));
-}
-END_TEST
-
-Suite *check_ops(void)
-{
-    Suite *suite = suite_create("ops");
-    TCase *tc = tcase_create("ops");
-    tcase_add_checked_fixture(tc, ask_begin, ask_end);
-    tcase_add_test(tc, alive_it_is_always);
-    tcase_add_test(tc, ready_it_is_with_a_quorum);
-    tcase_add_test(tc, ready_and_verbose_it_lists_the_nodes);
-    tcase_add_test(tc, without_a_quorum_it_is_not_ready);
-    tcase_add_test(tc, not_ready_and_verbose_it_lists_the_nodes);
-    tcase_add_test(tc, when_a_quorum_is_expected_is_told);
-    tcase_add_test(tc, draining_it_is_not_ready);
-    tcase_add_test(tc, nodes_are_told_with_their_states);
-    tcase_add_test(tc, nodes_are_told_with_the_age_of_their_states);
-    tcase_add_test(tc, metrics_are_text);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -1,8 +1,6 @@
-#include <check.h>
 
+#include "../../lib/suite/suite.h"
 #include "ask.h"
-
-Suite *check_pages(void);
 
 static const struct {
     const char *target, *content_type, *has;
@@ -16,7 +14,9 @@ static const struct {
     {"/openapi.yaml", "application/yaml", "/locks/{id}/extend"},
 };
 
-START_TEST(each_is_served_whole_with_its_type)
+SUITE(pages, .set_up = ask_begin, .tear_down = ask_end);
+
+TEST_EACH(each_is_served_whole_with_its_type, rows)
 {
     ck_assert(ask_send("GET", rows[_i].target, NULL));
     ck_assert_int_eq(ask.response.status, 200);
@@ -25,23 +25,9 @@ START_TEST(each_is_served_whole_with_its_type)
     ck_assert_ptr_nonnull(strstr(ask.response.body, rows[_i].has));
     ck_assert(ask.response.is_page);
 }
-END_TEST
 
-START_TEST(other_answers_are_no_pages)
+TEST(other_answers_are_no_pages)
 {
     ck_assert(ask_send("GET", "/nodes", NULL));
     ck_assert(!ask.response.is_page);
-}
-END_TEST
-
-Suite *check_pages(void)
-{
-    Suite *suite = suite_create("pages");
-    TCase *tc = tcase_create("pages");
-    tcase_add_checked_fixture(tc, ask_begin, ask_end);
-    tcase_add_loop_test(tc, each_is_served_whole_with_its_type, 0,
-                        (int)(sizeof rows / sizeof *rows));
-    tcase_add_test(tc, other_answers_are_no_pages);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -1,14 +1,12 @@
 /*
  * The name in a client's certificate.
  */
-#include <check.h>
 #include <gnutls/x509.h>
 #include <string.h>
 #include <time.h>
 
 #include "../../../api/peername.h"
-
-Suite *check_peername(void);
+#include "../../lib/suite/suite.h"
 
 enum { SIZE = 32 };
 
@@ -85,7 +83,9 @@ static const struct names cases[] = {
     {.common = "01234567890123456789012345678901", .want = ""},
 };
 
-START_TEST(the_strongest_name_is_taken)
+SUITE(peername);
+
+TEST_EACH(the_strongest_name_is_taken, cases)
 {
     char name[SIZE] = "not touched";
     gnutls_datum_t der;
@@ -94,24 +94,11 @@ START_TEST(the_strongest_name_is_taken)
     ck_assert_str_eq(name, cases[_i].want);
     gnutls_free(der.data);
 }
-END_TEST
 
-START_TEST(what_is_no_certificate_has_no_name)
+TEST(what_is_no_certificate_has_no_name)
 {
     char name[SIZE] = "not touched";
     const gnutls_datum_t der = {(unsigned char *)"\x30\x03nop", 5};
     peername_read(&der, name, sizeof name);
     ck_assert_str_eq(name, "");
-}
-END_TEST
-
-Suite *check_peername(void)
-{
-    Suite *suite = suite_create("peername");
-    TCase *tcase = tcase_create("peername");
-    tcase_add_loop_test(tcase, the_strongest_name_is_taken, 0,
-                        (int)(sizeof cases / sizeof *cases));
-    tcase_add_test(tcase, what_is_no_certificate_has_no_name);
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

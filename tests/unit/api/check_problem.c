@@ -1,13 +1,11 @@
-#include <check.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../../../api/problem.h"
+#include "../../lib/suite/suite.h"
 #include "../play.h"
-
-Suite *check_problem(void);
 
 static struct http_response response;
 
@@ -30,7 +28,9 @@ static void expect_body(const char *expected)
     ck_assert_str_eq(response.body, expected);
 }
 
-START_TEST(plain_problem_has_the_standard_members)
+SUITE(problem, .set_up = set_up, .tear_down = tear_down);
+
+TEST(plain_problem_has_the_standard_members)
 {
     problem_respond_plain(PROBLEM_NOT_FOUND, "no \"such\" path", "id-1",
                           &response);
@@ -42,9 +42,8 @@ START_TEST(plain_problem_has_the_standard_members)
                 "\"code\":\"not_found\",\"detail\":\"no \\\"such\\\" path\","
                 "\"request_id\":\"id-1\"}\n");
 }
-END_TEST
 
-START_TEST(overloaded_has_them_too)
+TEST(overloaded_has_them_too)
 {
     char expected[512];
     problem_respond_overloaded("nothing was done", "id-1", &response);
@@ -59,9 +58,8 @@ START_TEST(overloaded_has_them_too)
              (int)response.retry_after_ms);
     expect_body(expected);
 }
-END_TEST
 
-START_TEST(each_code_has_its_status_and_a_name_of_its_own)
+TEST(each_code_has_its_status_and_a_name_of_its_own)
 {
     static const int statuses[PROBLEM_CODES] = {
         [PROBLEM_INVALID_REQUEST] = 400,
@@ -94,9 +92,8 @@ START_TEST(each_code_has_its_status_and_a_name_of_its_own)
         ck_assert_uint_gt(strlen(problem_title((enum problem_code)i)), 0);
     }
 }
-END_TEST
 
-START_TEST(holder_is_told_as_far_as_known)
+TEST(holder_is_told_as_far_as_known)
 {
     struct engine_result held = {
         .remaining_ms = 5, .number = 7, .owner = {"me", 2}};
@@ -116,10 +113,9 @@ START_TEST(holder_is_told_as_far_as_known)
     problem_respond(&problem, "r", &response);
     ck_assert_ptr_nonnull(strstr(response.body, "\"held_by\":{}}\n"));
 }
-END_TEST
 
 /* Also a wait of no time. */
-START_TEST(a_wait_is_told)
+TEST(a_wait_is_told)
 {
     const int64_t waited_ms = 0;
     struct problem problem = {.code = PROBLEM_TOO_MANY_WAITERS,
@@ -133,9 +129,8 @@ START_TEST(a_wait_is_told)
                 "\"request_id\":\"r\",\"retry_after_ms\":5,"
                 "\"waited_ms\":0}\n");
 }
-END_TEST
 
-START_TEST(lock_is_named_as_where_it_was_granted)
+TEST(lock_is_named_as_where_it_was_granted)
 {
     struct problem problem = {.code = PROBLEM_NOT_OWNER,
                               .detail = "d",
@@ -147,7 +142,6 @@ START_TEST(lock_is_named_as_where_it_was_granted)
                 "\"request_id\":\"r\",\"id\":\"~YS8iYiI\","
                 "\"resource\":\"a/\\\"b\\\"\"}\n");
 }
-END_TEST
 
 static const char *text_of(json_t *nodes, size_t node, const char *member)
 {
@@ -156,7 +150,7 @@ static const char *text_of(json_t *nodes, size_t node, const char *member)
 }
 
 /* A vote that speaks of the node's state has the state's own reason. */
-START_TEST(votes_are_told_by_node)
+TEST(votes_are_told_by_node)
 {
     static const char *const names[] = {"n1", "n2", "n3"};
     struct engine_result result = {.total = 3,
@@ -186,9 +180,8 @@ START_TEST(votes_are_told_by_node)
     json_decref(root);
     play_end();
 }
-END_TEST
 
-START_TEST(errors_are_listed_up_to_a_limit)
+TEST(errors_are_listed_up_to_a_limit)
 {
     struct faults errors = {.count = 0};
     struct problem problem = {
@@ -201,10 +194,9 @@ START_TEST(errors_are_listed_up_to_a_limit)
         strstr(response.body,
                "\"errors\":[{\"pointer\":\"/a\",\"detail\":\"number 0\"},"));
 }
-END_TEST
 
 /* A text is cut between characters, or the problem could not be rendered. */
-START_TEST(long_texts_are_cut_between_characters)
+TEST_RANGE(long_texts_are_cut_between_characters, 0, 4)
 {
     static const char *const units[] = {"x", "\xc3\xa9", "\xe2\x82\xac",
                                         "\xf0\x9f\x94\x92"};
@@ -226,23 +218,4 @@ START_TEST(long_texts_are_cut_between_characters)
         free(response.body);
         response.body = NULL;
     }
-}
-END_TEST
-
-Suite *check_problem(void)
-{
-    Suite *suite = suite_create("problem");
-    TCase *tc = tcase_create("problem");
-    tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_add_test(tc, plain_problem_has_the_standard_members);
-    tcase_add_test(tc, overloaded_has_them_too);
-    tcase_add_test(tc, each_code_has_its_status_and_a_name_of_its_own);
-    tcase_add_test(tc, holder_is_told_as_far_as_known);
-    tcase_add_test(tc, a_wait_is_told);
-    tcase_add_test(tc, lock_is_named_as_where_it_was_granted);
-    tcase_add_test(tc, votes_are_told_by_node);
-    tcase_add_test(tc, errors_are_listed_up_to_a_limit);
-    tcase_add_loop_test(tc, long_texts_are_cut_between_characters, 0, 4);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

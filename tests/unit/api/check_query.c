@@ -1,8 +1,6 @@
-#include <check.h>
 
 #include "../../../api/query.h"
-
-Suite *check_query(void);
+#include "../../lib/suite/suite.h"
 
 static struct query query;
 static char out[4];
@@ -18,16 +16,17 @@ static void begin(void)
     query = (struct query){0};
 }
 
-START_TEST(what_is_not_there_is_not_found)
+SUITE(query, .set_up = begin);
+
+TEST(what_is_not_there_is_not_found)
 {
     query_add(&query, span_of("forced"), span_of("1"));
     query_add(&query, span_of("Force"), span_of("1"));
     query_add(&query, span_of("forc"), span_of("1"));
     ck_assert(!query_has(&query, QUERY_FORCE));
 }
-END_TEST
 
-START_TEST(a_value_is_decoded)
+TEST(a_value_is_decoded)
 {
     query_add(&query, span_of("force"), span_of("%61b%C3%bc"));
     ck_assert_ptr_null(read_force());
@@ -35,18 +34,16 @@ START_TEST(a_value_is_decoded)
     ck_assert_mem_eq(out, "ab\xc3\xbc", 4);
     ck_assert(!query_has(&query, QUERY_VERBOSE));
 }
-END_TEST
 
-START_TEST(without_a_value_it_is_empty)
+TEST(without_a_value_it_is_empty)
 {
     query_add(&query, span_of("force"), (struct span){0});
     ck_assert(query_has(&query, QUERY_FORCE));
     ck_assert_ptr_null(read_force());
     ck_assert_uint_eq(len, 0);
 }
-END_TEST
 
-START_TEST(doubtful_values_are_refused)
+TEST(doubtful_values_are_refused)
 {
     static const char *const values[] = {"abcde", "%", "%1", "a%4", "%xy"};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
@@ -55,26 +52,10 @@ START_TEST(doubtful_values_are_refused)
         ck_assert_ptr_nonnull(read_force());
     }
 }
-END_TEST
 
-START_TEST(a_second_one_is_refused)
+TEST(a_second_one_is_refused)
 {
     query_add(&query, span_of("force"), span_of("1"));
     query_add(&query, span_of("force"), span_of("1"));
     ck_assert_str_eq(read_force(), "occurs twice");
-}
-END_TEST
-
-Suite *check_query(void)
-{
-    Suite *suite = suite_create("query");
-    TCase *tc = tcase_create("query");
-    tcase_add_checked_fixture(tc, begin, NULL);
-    tcase_add_test(tc, what_is_not_there_is_not_found);
-    tcase_add_test(tc, a_value_is_decoded);
-    tcase_add_test(tc, without_a_value_it_is_empty);
-    tcase_add_test(tc, doubtful_values_are_refused);
-    tcase_add_test(tc, a_second_one_is_refused);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

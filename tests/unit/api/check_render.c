@@ -1,11 +1,9 @@
-#include <check.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../../../api/render.h"
-
-Suite *check_render(void);
+#include "../../lib/suite/suite.h"
 
 static char *body;
 static size_t body_len;
@@ -20,8 +18,10 @@ static void tear_down(void)
     free(body);
 }
 
+SUITE(render, .set_up = set_up, .tear_down = tear_down);
+
 /* The members in the documented order. */
-START_TEST(grant_is_rendered_as_documented)
+TEST(grant_is_rendered_as_documented)
 {
     struct engine_result result = {
         .resource = span_of("order:42"),
@@ -48,9 +48,8 @@ START_TEST(grant_is_rendered_as_documented)
     ck_assert_uint_eq(body_len, sizeof expected - 1);
     ck_assert_mem_eq(body, expected, body_len);
 }
-END_TEST
 
-START_TEST(release_is_rendered_as_documented)
+TEST(release_is_rendered_as_documented)
 {
     struct engine_result result = {
         .resource = span_of("a/b"), .votes_for = 5, .quorum = 3, .total = 5};
@@ -62,9 +61,8 @@ START_TEST(release_is_rendered_as_documented)
     ck_assert_uint_eq(body_len, sizeof expected - 1);
     ck_assert_mem_eq(body, expected, body_len);
 }
-END_TEST
 
-START_TEST(unknown_members_are_left_out)
+TEST(unknown_members_are_left_out)
 {
     struct engine_result result = {
         .resource = span_of("x"), .token = span_of("t"), .ttl_ms = 100};
@@ -75,7 +73,6 @@ START_TEST(unknown_members_are_left_out)
     ck_assert_ptr_null(memmem(body, body_len, "owner", 5));
     ck_assert_ptr_null(memmem(body, body_len, "waited", 6));
 }
-END_TEST
 
 /* What another JSON reader makes of it is what was put in. */
 static void expect_back(const char *name, struct span text)
@@ -88,7 +85,7 @@ static void expect_back(const char *name, struct span text)
     json_decref(root);
 }
 
-START_TEST(texts_are_escaped)
+TEST(texts_are_escaped)
 {
     char all[0x80];
     for (int i = 1; i < 0x80; i++)
@@ -114,10 +111,9 @@ START_TEST(texts_are_escaped)
         json_integer_value(json_object_get(root, "renew_after_ms")), -1);
     json_decref(root);
 }
-END_TEST
 
 /* The longest texts with the worst escapes, the largest numbers. */
-START_TEST(longest_answer_fits)
+TEST(longest_answer_fits)
 {
     char resource[RESOURCE_MAX], token[TOKEN_MAX], owner[OWNER_MAX];
     memset(resource, 1, sizeof resource);
@@ -142,9 +138,8 @@ START_TEST(longest_answer_fits)
     body = render_release(&result, &body_len);
     expect_back("resource", result.resource);
 }
-END_TEST
 
-START_TEST(several_resources_are_listed)
+TEST(several_resources_are_listed)
 {
     struct engine_result result = {.resource = span_of("a\nb/c")};
     struct render_times times = {0};
@@ -159,9 +154,8 @@ START_TEST(several_resources_are_listed)
         ck_assert_ptr_null(strstr(body, "\"resource\":"));
     }
 }
-END_TEST
 
-START_TEST(inspection_leaves_out_what_is_unknown)
+TEST(inspection_leaves_out_what_is_unknown)
 {
     struct engine_result result = {.resource = span_of("a"),
                                    .remaining_ms = -1,
@@ -189,9 +183,8 @@ START_TEST(inspection_leaves_out_what_is_unknown)
     body = render_inspect(&result, &body_len);
     ck_assert_ptr_null(strstr(body, "owner"));
 }
-END_TEST
 
-START_TEST(nodes_are_rendered)
+TEST(nodes_are_rendered)
 {
     struct render_nodes nodes = {
         .quorum = 1, .total = 1, .voting = 0, .now_us = 5000000};
@@ -228,22 +221,4 @@ START_TEST(nodes_are_rendered)
     nodes.list[0].view.is_durable = true;
     body = render_nodes(&nodes, &body_len);
     ck_assert_ptr_nonnull(strstr(body, "\"rtt_us\":321,\"durable\":true}"));
-}
-END_TEST
-
-Suite *check_render(void)
-{
-    Suite *suite = suite_create("render");
-    TCase *tc = tcase_create("render");
-    tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_add_test(tc, grant_is_rendered_as_documented);
-    tcase_add_test(tc, release_is_rendered_as_documented);
-    tcase_add_test(tc, unknown_members_are_left_out);
-    tcase_add_test(tc, texts_are_escaped);
-    tcase_add_test(tc, longest_answer_fits);
-    tcase_add_test(tc, several_resources_are_listed);
-    tcase_add_test(tc, inspection_leaves_out_what_is_unknown);
-    tcase_add_test(tc, nodes_are_rendered);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

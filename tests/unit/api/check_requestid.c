@@ -1,11 +1,11 @@
-#include <check.h>
 #include <string.h>
 
 #include "../../../api/requestid.h"
+#include "../../lib/suite/suite.h"
 
-Suite *check_requestid(void);
+SUITE(requestid);
 
-START_TEST(only_harmless_ids_are_echoed)
+TEST(only_harmless_ids_are_echoed)
 {
     static const char *const bad[] = {
         "",
@@ -23,9 +23,8 @@ START_TEST(only_harmless_ids_are_echoed)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         ck_assert_msg(!requestid_is_valid(span_of(bad[i])), "%s", bad[i]);
 }
-END_TEST
 
-START_TEST(made_ids_are_valid_and_differ)
+TEST(made_ids_are_valid_and_differ)
 {
     struct requestid_source one = {.seed = 1}, two = {.seed = 2};
     char id[REQUESTID_LEN + 1], before[REQUESTID_LEN + 1] = "";
@@ -41,10 +40,9 @@ START_TEST(made_ids_are_valid_and_differ)
         memcpy(before, id, sizeof id);
     }
 }
-END_TEST
 
 /* Known numbers of SplitMix64, the last digit first. */
-START_TEST(ids_are_numbers_of_a_generator_that_repeats_none)
+TEST(ids_are_numbers_of_a_generator_that_repeats_none)
 {
     static const char *const ids[] = {"fadcd1b7938a022e", "4f569b1aa6e987e6",
                                       "f454900881d54c60"};
@@ -54,16 +52,4 @@ START_TEST(ids_are_numbers_of_a_generator_that_repeats_none)
         requestid_make(&source, id);
         ck_assert_str_eq(id, ids[i]);
     }
-}
-END_TEST
-
-Suite *check_requestid(void)
-{
-    Suite *suite = suite_create("requestid");
-    TCase *tc = tcase_create("requestid");
-    tcase_add_test(tc, only_harmless_ids_are_echoed);
-    tcase_add_test(tc, made_ids_are_valid_and_differ);
-    tcase_add_test(tc, ids_are_numbers_of_a_generator_that_repeats_none);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -1,7 +1,7 @@
-#include <check.h>
 #include <stdlib.h>
 
 #include "../../../api/retry.h"
+#include "../../lib/suite/suite.h"
 
 enum { DRAWS = 20000 };
 
@@ -35,7 +35,9 @@ static void draw_held(int64_t held_ms, int64_t remaining_ms)
         note(retry_held_ms(held_ms, remaining_ms));
 }
 
-START_TEST(a_held_lock_is_asked_for_in_a_part_of_what_is_known)
+SUITE(retry);
+
+TEST(a_held_lock_is_asked_for_in_a_part_of_what_is_known)
 {
     draw_held(600, 30000); /* for as long as it has been held */
     expect_range(600);
@@ -52,9 +54,8 @@ START_TEST(a_held_lock_is_asked_for_in_a_part_of_what_is_known)
     draw_held(500, 0);
     expect_range(40);
 }
-END_TEST
 
-START_TEST(an_extension_is_tried_again_within_its_validity)
+TEST(an_extension_is_tried_again_within_its_validity)
 {
     for (int i = 0; i < DRAWS; i++)
         note(retry_extend_ms(3000));
@@ -68,17 +69,4 @@ START_TEST(an_extension_is_tried_again_within_its_validity)
         note(retry_extend_ms(20));
     ck_assert_int_eq(least, 1);
     ck_assert_int_eq(most, 2);
-}
-END_TEST
-
-Suite *check_retry(void);
-
-Suite *check_retry(void)
-{
-    Suite *suite = suite_create("retry");
-    TCase *tcase = tcase_create("retry");
-    tcase_add_test(tcase, a_held_lock_is_asked_for_in_a_part_of_what_is_known);
-    tcase_add_test(tcase, an_extension_is_tried_again_within_its_validity);
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

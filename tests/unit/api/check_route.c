@@ -1,11 +1,7 @@
-#include <check.h>
 #include <string.h>
 
 #include "../../../api/route.h"
-
-Suite *check_route(void);
-
-#define COUNT(array) (sizeof(array) / sizeof *(array))
+#include "../../lib/suite/suite.h"
 
 static const struct {
     const char *method, *target;
@@ -27,7 +23,9 @@ static const struct {
     {"GET", "http://h:1/locks/a", LOCK_INSPECT, "a"},
 };
 
-START_TEST(calls_on_locks_are_found)
+SUITE(route);
+
+TEST_EACH(calls_on_locks_are_found, calls)
 {
     struct route_match match;
 
@@ -37,7 +35,6 @@ START_TEST(calls_on_locks_are_found)
     ck_assert_uint_eq(match.names_len, strlen(calls[_i].resource));
     ck_assert_mem_eq(match.names, calls[_i].resource, match.names_len);
 }
-END_TEST
 
 static const struct {
     const char *method, *target;
@@ -106,7 +103,7 @@ static const struct {
     {"OPTIONS", "*", ROUTE_OPTIONS},
 };
 
-START_TEST(target_and_method_make_the_route)
+TEST_EACH(target_and_method_make_the_route, rows)
 {
     struct route_match match;
 
@@ -114,9 +111,8 @@ START_TEST(target_and_method_make_the_route)
     ck_assert_msg(match.route == rows[_i].route, "%s %s: %d", rows[_i].method,
                   rows[_i].target, (int)match.route);
 }
-END_TEST
 
-START_TEST(allow_lists_the_methods_of_the_path)
+TEST(allow_lists_the_methods_of_the_path)
 {
     struct route_match match;
 
@@ -127,9 +123,8 @@ START_TEST(allow_lists_the_methods_of_the_path)
     route_find(&match, "GET", "/locks/a/extend");
     ck_assert_str_eq(match.allow, "PUT, OPTIONS");
 }
-END_TEST
 
-START_TEST(paths_are_listed_with_their_methods)
+TEST(paths_are_listed_with_their_methods)
 {
     char path[ROUTE_PATH_MAX];
     const char *allow;
@@ -145,9 +140,8 @@ START_TEST(paths_are_listed_with_their_methods)
     ck_assert_str_eq(route_path(2, path), "PUT, OPTIONS");
     ck_assert_str_eq(path, "/locks/{id}/extend");
 }
-END_TEST
 
-START_TEST(long_id_is_bad_not_overflowing)
+TEST(long_id_is_bad_not_overflowing)
 {
     char target[8192] = "/locks/";
     struct route_match match;
@@ -155,18 +149,4 @@ START_TEST(long_id_is_bad_not_overflowing)
     memset(target + 7, 'x', sizeof target - 8);
     route_find(&match, "GET", target);
     ck_assert_int_eq(match.route, ROUTE_BAD_ID);
-}
-END_TEST
-
-Suite *check_route(void)
-{
-    Suite *suite = suite_create("route");
-    TCase *tc = tcase_create("route");
-    tcase_add_loop_test(tc, calls_on_locks_are_found, 0, COUNT(calls));
-    tcase_add_loop_test(tc, target_and_method_make_the_route, 0, COUNT(rows));
-    tcase_add_test(tc, allow_lists_the_methods_of_the_path);
-    tcase_add_test(tc, paths_are_listed_with_their_methods);
-    tcase_add_test(tc, long_id_is_bad_not_overflowing);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -1,13 +1,10 @@
 /*
  * Which values of traceparent count, by W3C Trace Context §3.2.
  */
-#include <check.h>
 
 #include "../../../api/trace.h"
+#include "../../lib/suite/suite.h"
 
-Suite *check_trace(void);
-
-#define COUNT(array) (sizeof(array) / sizeof *(array))
 #define ID "4bf92f3577b34da6a3ce929d0e0e4736"
 #define PARENT "00f067aa0ba902b7"
 
@@ -21,14 +18,15 @@ static const char *const valid[] = {
     "fe-" ID "-" PARENT "-01-",
 };
 
-START_TEST(a_valid_value_is_taken_over)
+SUITE(trace);
+
+TEST_EACH(a_valid_value_is_taken_over, valid)
 {
     struct trace trace = {"x", "y"};
     trace_read(&trace, span_of(valid[_i]));
     ck_assert_str_eq(trace.id, ID);
     ck_assert_str_eq(trace.parent, PARENT);
 }
-END_TEST
 
 static const char *const invalid[] = {
     "",
@@ -61,30 +59,17 @@ static const char *const invalid[] = {
     "00-4bf92f3577b34da6a3ce929d0e0e473-6" PARENT "-01",
 };
 
-START_TEST(any_other_value_is_as_none)
+TEST_EACH(any_other_value_is_as_none, invalid)
 {
     struct trace trace = {"x", "y"};
     trace_read(&trace, span_of(invalid[_i]));
     ck_assert_str_eq(trace.id, "");
     ck_assert_str_eq(trace.parent, "");
 }
-END_TEST
 
-START_TEST(a_field_that_is_not_there_is_none)
+TEST(a_field_that_is_not_there_is_none)
 {
     struct trace trace = {"x", "y"};
     trace_read(&trace, (struct span){0});
     ck_assert_str_eq(trace.id, "");
-}
-END_TEST
-
-Suite *check_trace(void)
-{
-    Suite *suite = suite_create("trace");
-    TCase *tc = tcase_create("trace");
-    tcase_add_loop_test(tc, a_valid_value_is_taken_over, 0, COUNT(valid));
-    tcase_add_loop_test(tc, any_other_value_is_as_none, 0, COUNT(invalid));
-    tcase_add_test(tc, a_field_that_is_not_there_is_none);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -2,14 +2,12 @@
  * What was written to a socket, over real ones.
  */
 #include <arpa/inet.h>
-#include <check.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "../../../api/written.h"
-
-Suite *check_written(void);
+#include "../../lib/suite/suite.h"
 
 static int server, client;
 
@@ -56,7 +54,9 @@ static void reset(void)
     ck_assert_int_eq(recv(server, &byte, 1, 0), -1); /* it has come */
 }
 
-START_TEST(what_was_written_is_counted)
+SUITE(written, .set_up = set_up, .tear_down = tear_down);
+
+TEST(what_was_written_is_counted)
 {
     ck_assert_int_eq(written_bytes(server), 0);
     answer(300);
@@ -64,9 +64,8 @@ START_TEST(what_was_written_is_counted)
     answer(200);
     ck_assert_int_eq(written_bytes(server), 500);
 }
-END_TEST
 
-START_TEST(a_reset_changes_nothing)
+TEST(a_reset_changes_nothing)
 {
     answer(300);
     reset();
@@ -74,9 +73,8 @@ START_TEST(a_reset_changes_nothing)
     ck_assert_int_eq(send(server, "more", 4, MSG_NOSIGNAL), -1);
     ck_assert_int_eq(written_bytes(server), 300);
 }
-END_TEST
 
-START_TEST(what_has_not_left_yet_counts)
+TEST(what_has_not_left_yet_counts)
 {
     int room = 1;
     ck_assert_int_eq(
@@ -86,27 +84,12 @@ START_TEST(what_has_not_left_yet_counts)
     reset();
     ck_assert_int_eq(written_bytes(server), 100000);
 }
-END_TEST
 
-START_TEST(where_nobody_counts_it_is_unknown)
+TEST(where_nobody_counts_it_is_unknown)
 {
     int ends[2];
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
     ck_assert_int_eq(written_bytes(ends[0]), -1);
     close(ends[0]);
     close(ends[1]);
-}
-END_TEST
-
-Suite *check_written(void)
-{
-    Suite *suite = suite_create("written");
-    TCase *tc = tcase_create("written");
-    tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_add_test(tc, what_was_written_is_counted);
-    tcase_add_test(tc, a_reset_changes_nothing);
-    tcase_add_test(tc, what_has_not_left_yet_counts);
-    tcase_add_test(tc, where_nobody_counts_it_is_unknown);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -2,13 +2,11 @@
  * Addresses: how long each part may be, which characters it may have, and when
  * two are one server. More forms are in check_config.c.
  */
-#include <check.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "../../../server/base/address.h"
-
-Suite *check_address(void);
+#include "../../lib/suite/suite.h"
 
 static struct config_node node;
 
@@ -38,9 +36,11 @@ static const char *fill(const char *front, size_t count, const char *behind)
     return text;
 }
 
+SUITE(address);
+
 /* ---- numbers ------------------------------------------------------------- */
 
-START_TEST(ports_and_databases_have_their_ends)
+TEST(ports_and_databases_have_their_ends)
 {
     allow("h:1");
     ck_assert_int_eq(node.port, 1);
@@ -65,11 +65,10 @@ START_TEST(ports_and_databases_have_their_ends)
     refuse("unix:///r?db=", "database");
     refuse("unix:///r?", "db=n");
 }
-END_TEST
 
 /* ---- hosts --------------------------------------------------------------- */
 
-START_TEST(a_host_has_letters_digits_and_three_signs)
+TEST(a_host_has_letters_digits_and_three_signs)
 {
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyz"
                                   "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -83,9 +82,8 @@ START_TEST(a_host_has_letters_digits_and_three_signs)
                       "byte %d", byte);
     }
 }
-END_TEST
 
-START_TEST(a_host_is_as_long_as_a_name_may_be)
+TEST(a_host_is_as_long_as_a_name_may_be)
 {
     allow(fill("", CONFIG_HOST_MAX, ":7"));
     ck_assert_uint_eq(strlen(node.host), CONFIG_HOST_MAX);
@@ -96,9 +94,8 @@ START_TEST(a_host_is_as_long_as_a_name_may_be)
     refuse(":7", "missing");
     refuse("[]:7", "missing");
 }
-END_TEST
 
-START_TEST(what_stands_in_brackets_is_an_address_of_ipv6)
+TEST(what_stands_in_brackets_is_an_address_of_ipv6)
 {
     allow("[0123:4567:89ab:cdef:0123:4567:123.123.123.123]:7");
     ck_assert_str_eq(node.host,
@@ -118,11 +115,10 @@ START_TEST(what_stands_in_brackets_is_an_address_of_ipv6)
     refuse("[::1]:", "port");
     refuse("::1", "brackets");
 }
-END_TEST
 
 /* ---- percent-encoding ---------------------------------------------------- */
 
-START_TEST(an_escape_is_two_hex_digits)
+TEST(an_escape_is_two_hex_digits)
 {
     static const char hex[] = "0123456789abcdefABCDEF";
     for (int byte = 1; byte <= 255; byte++) {
@@ -142,9 +138,8 @@ START_TEST(an_escape_is_two_hex_digits)
     refuse("unix:///%4", "percent");
     refuse("unix:///a%00b", "percent");
 }
-END_TEST
 
-START_TEST(user_and_password_have_room_for_their_decoded_bytes)
+TEST(user_and_password_have_room_for_their_decoded_bytes)
 {
     char user[CONFIG_HOST_MAX + 1];
     memset(user, 'a', CONFIG_HOST_MAX);
@@ -161,9 +156,8 @@ START_TEST(user_and_password_have_room_for_their_decoded_bytes)
     refuse("redis://u:%zz@h", "percent");
     refuse("redis://%zz:p@h", "percent");
 }
-END_TEST
 
-START_TEST(what_stands_before_the_at_is_a_user_and_a_password)
+TEST(what_stands_before_the_at_is_a_user_and_a_password)
 {
     refuse("redis://u@h", "user:password");
     refuse("redis://u:@h", "user:password");
@@ -179,9 +173,8 @@ START_TEST(what_stands_before_the_at_is_a_user_and_a_password)
     allow("unix://:p:q@/r");
     ck_assert_str_eq(node.password, "p:q");
 }
-END_TEST
 
-START_TEST(a_socket_has_a_path_that_the_system_takes)
+TEST(a_socket_has_a_path_that_the_system_takes)
 {
     allow(fill("unix:///", 106, ""));
     ck_assert_uint_eq(strlen(node.host), 107);
@@ -193,16 +186,14 @@ START_TEST(a_socket_has_a_path_that_the_system_takes)
     refuse("redisss://h", "only redis");
     refuse("tcp://h", "only redis");
 }
-END_TEST
 
-START_TEST(an_address_has_an_end)
+TEST(an_address_has_an_end)
 {
     refuse(fill("redis://:", 1900, "@"), "511");
     refuse(fill("redis://:", 3000, "@"), "too long");
 }
-END_TEST
 
-START_TEST(what_no_url_may_hold_is_escaped)
+TEST(what_no_url_may_hold_is_escaped)
 {
     char out[64];
     address_escape(out, sizeof out, "a!~ %\x7f\xff\n,b", "!,");
@@ -216,7 +207,6 @@ START_TEST(what_no_url_may_hold_is_escaped)
     ck_assert_str_eq(out, "%20%20");
     ck_assert_int_eq(out[8], 'x');
 }
-END_TEST
 
 /* ---- one server ---------------------------------------------------------- */
 
@@ -234,7 +224,8 @@ static const struct {
     {"[::1]:7", "h:7", false},
 };
 
-START_TEST(one_server_may_have_several_addresses)
+TEST_RANGE(one_server_may_have_several_addresses, 0,
+           sizeof pairs / sizeof *pairs)
 {
     struct config_node other;
     allow(pairs[_i].a);
@@ -243,36 +234,12 @@ START_TEST(one_server_may_have_several_addresses)
     ck_assert_int_eq(address_is_same(&node, &other), pairs[_i].is_same);
     ck_assert_int_eq(address_is_same(&other, &node), pairs[_i].is_same);
 }
-END_TEST
 
-START_TEST(a_socket_is_no_host)
+TEST(a_socket_is_no_host)
 {
     struct config_node socket;
     allow("unix:///r");
     socket = node;
     node.is_unix = false;
     ck_assert(!address_is_same(&node, &socket));
-}
-END_TEST
-
-Suite *check_address(void)
-{
-    Suite *suite = suite_create("address");
-    TCase *tcase = tcase_create("address");
-
-    tcase_add_test(tcase, ports_and_databases_have_their_ends);
-    tcase_add_test(tcase, a_host_has_letters_digits_and_three_signs);
-    tcase_add_test(tcase, a_host_is_as_long_as_a_name_may_be);
-    tcase_add_test(tcase, what_stands_in_brackets_is_an_address_of_ipv6);
-    tcase_add_test(tcase, an_escape_is_two_hex_digits);
-    tcase_add_test(tcase, user_and_password_have_room_for_their_decoded_bytes);
-    tcase_add_test(tcase, what_stands_before_the_at_is_a_user_and_a_password);
-    tcase_add_test(tcase, a_socket_has_a_path_that_the_system_takes);
-    tcase_add_test(tcase, an_address_has_an_end);
-    tcase_add_test(tcase, what_no_url_may_hold_is_escaped);
-    tcase_add_loop_test(tcase, one_server_may_have_several_addresses, 0,
-                        sizeof pairs / sizeof *pairs);
-    tcase_add_test(tcase, a_socket_is_no_host);
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

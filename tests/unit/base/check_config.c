@@ -1,16 +1,14 @@
 /*
  * The configuration: where values come from, and what is refused.
  */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "../../../server/base/address.h"
 #include "../../../server/base/config.h"
+#include "../../lib/suite/suite.h"
 #include "words.h"
-
-Suite *check_config(void);
 
 static struct config config;
 static char error[CONFIG_ERROR_MAX];
@@ -35,7 +33,9 @@ static void expect(const char *env, const char *args)
     ck_assert_msg(load(env, args), "refused: %s", error);
 }
 
-START_TEST(defaults_are_those_of_the_manual)
+SUITE(config);
+
+TEST(defaults_are_those_of_the_manual)
 {
     expect("", "--nodes a,b,c");
     ck_assert_int_eq(config.action, CONFIG_SERVE);
@@ -59,9 +59,8 @@ START_TEST(defaults_are_those_of_the_manual)
     ck_assert_int_eq(config.log_level, LOG_INFO);
     ck_assert_int_eq(config.log_format, LOG_LOGFMT);
 }
-END_TEST
 
-START_TEST(who_may_vote_is_configured)
+TEST(who_may_vote_is_configured)
 {
     expect("REDLOCKD_FIRST_START=yes",
            "--nodes a --config-epoch 7 --take-over --restart-guard=off");
@@ -72,9 +71,8 @@ START_TEST(who_may_vote_is_configured)
     expect("REDLOCKD_FIRST_START=yes", "--nodes a --first-start no");
     ck_assert_int_eq(config.first_start, FIRST_START_NO);
 }
-END_TEST
 
-START_TEST(flag_beats_environment_beats_default)
+TEST(flag_beats_environment_beats_default)
 {
     expect("REDLOCKD_RETRY_COUNT=7 REDLOCKD_NODES=a REDLOCKD_MAX_TTL_MS=50000",
            "--max-ttl-ms=40000 --retry-delay-ms 5");
@@ -87,9 +85,8 @@ START_TEST(flag_beats_environment_beats_default)
     expect("", "--nodes a --retry-count 1 --retry-count 2");
     ck_assert_int_eq(config.retry_count, 2);
 }
-END_TEST
 
-START_TEST(switches_and_empty_variables)
+TEST(switches_and_empty_variables)
 {
     expect("REDLOCKD_REUSE_PORT=true REDLOCKD_LOG_LEVEL=", "--nodes a");
     ck_assert(config.reuse_port);
@@ -102,7 +99,6 @@ START_TEST(switches_and_empty_variables)
     refuse("REDLOCKD_REUSE_PORT=maybe", "--nodes a", "REDLOCKD_REUSE_PORT",
            "on or off");
 }
-END_TEST
 
 static const struct {
     const char *args, *text, *other;
@@ -184,13 +180,13 @@ static const struct {
     {"--nodes unix:///x?y=1", "node 1", "db=n"},
 };
 
-START_TEST(bad_flag_is_refused_with_option_value_and_limit)
+TEST_RANGE(bad_flag_is_refused_with_option_value_and_limit, 0,
+           sizeof bad / sizeof *bad)
 {
     refuse("", bad[_i].args, bad[_i].text, bad[_i].other);
 }
-END_TEST
 
-START_TEST(prefix_like_the_reserved_one_is_accepted)
+TEST(prefix_like_the_reserved_one_is_accepted)
 {
     static const char *const prefixes[] = {"redlock:", "redlockd;", "redlockd-",
                                            "r:", "Redlockd:"};
@@ -201,9 +197,8 @@ START_TEST(prefix_like_the_reserved_one_is_accepted)
         ck_assert_str_eq(config.key_prefix, prefixes[i]);
     }
 }
-END_TEST
 
-START_TEST(bad_environment_is_refused_by_its_name)
+TEST(bad_environment_is_refused_by_its_name)
 {
     refuse("REDLOCKD_MAX_TTL_MS=9", "--nodes a", "REDLOCKD_MAX_TTL_MS: \"9\"",
            "100 to");
@@ -214,7 +209,6 @@ START_TEST(bad_environment_is_refused_by_its_name)
     refuse("REDLOCKD_VERSION=1", "--nodes a", "REDLOCKD_VERSION",
            "no such variable");
 }
-END_TEST
 
 static const struct {
     const char *text, *host, *user, *password, *name;
@@ -239,7 +233,7 @@ static const struct {
     {"unix://u:p@/r?db=3", "/r", "u", "p", "unix:///r", 0, 3},
 };
 
-START_TEST(node_address_is_read)
+TEST_RANGE(node_address_is_read, 0, sizeof nodes / sizeof *nodes)
 {
     struct config_node node;
 
@@ -253,9 +247,8 @@ START_TEST(node_address_is_read)
     ck_assert_int_eq(node.is_unix, nodes[_i].host[0] == '/');
     ck_assert_int_eq(node.is_tls, strncmp(nodes[_i].text, "rediss", 6) == 0);
 }
-END_TEST
 
-START_TEST(file_name_is_bounded)
+TEST(file_name_is_bounded)
 {
     char args[1200] = "--nodes a --node-ca ";
     size_t len = strlen(args);
@@ -268,18 +261,16 @@ START_TEST(file_name_is_bounded)
     expect("REDLOCKD_NODE_CA=/a", "--nodes a --node-ca=");
     ck_assert_str_eq(config.node_ca, "");
 }
-END_TEST
 
-START_TEST(tls_is_known_of_all_nodes)
+TEST(tls_is_known_of_all_nodes)
 {
     expect("", "--nodes a,b");
     ck_assert(!config_has_tls_nodes(&config));
     expect("", "--nodes a,rediss://b");
     ck_assert(config_has_tls_nodes(&config));
 }
-END_TEST
 
-START_TEST(node_address_too_long_is_refused)
+TEST(node_address_too_long_is_refused)
 {
     struct config_node node;
     char text[4000];
@@ -299,7 +290,6 @@ START_TEST(node_address_too_long_is_refused)
         ck_assert_ptr_nonnull(address_parse_node(text, &node));
     }
 }
-END_TEST
 
 /* What config_print or config_print_help wrote. */
 static void printed(bool is_help, char *out, size_t size)
@@ -315,7 +305,7 @@ static void printed(bool is_help, char *out, size_t size)
     ck_assert_int_eq(rc, 0);
 }
 
-START_TEST(print_shows_all_values_and_no_password)
+TEST(print_shows_all_values_and_no_password)
 {
     char out[8192];
 
@@ -336,7 +326,6 @@ START_TEST(print_shows_all_values_and_no_password)
     ck_assert_ptr_nonnull(strstr(out, "--key-prefix=\n"));
     ck_assert_ptr_nonnull(strstr(out, "--reuse-port=off\n"));
 }
-END_TEST
 
 static const char *const printable[] = {
     ("--print-config --nodes a,redis://b/1 --retry-count 9 --reuse-port "
@@ -351,7 +340,8 @@ static const char *const printable[] = {
      "--node-ca ca --node-cert c --node-key k"),
 };
 
-START_TEST(what_is_printed_can_be_read_again)
+TEST_RANGE(what_is_printed_can_be_read_again, 0,
+           sizeof printable / sizeof *printable)
 {
     char out[8192], again[8192];
 
@@ -369,9 +359,8 @@ START_TEST(what_is_printed_can_be_read_again)
             *c = ' ';
     ck_assert_str_eq(out, again);
 }
-END_TEST
 
-START_TEST(help_and_version_are_answered_whatever_else_is_wrong)
+TEST(help_and_version_are_answered_whatever_else_is_wrong)
 {
     char out[8192];
 
@@ -385,9 +374,8 @@ START_TEST(help_and_version_are_answered_whatever_else_is_wrong)
     ck_assert_ptr_nonnull(strstr(out, "--max-ttl-ms MS"));
     ck_assert_ptr_nonnull(strstr(out, "[127.0.0.1:8080]"));
 }
-END_TEST
 
-START_TEST(defaults_follow_a_lower_max_ttl)
+TEST(defaults_follow_a_lower_max_ttl)
 {
     expect("", "--nodes a --max-ttl-ms 5000");
     ck_assert_int_eq(config.default_ttl_ms, 5000);
@@ -410,9 +398,8 @@ START_TEST(defaults_follow_a_lower_max_ttl)
     expect("", "--check-config --nodes a");
     ck_assert_int_eq(config.action, CONFIG_CHECK);
 }
-END_TEST
 
-START_TEST(nodes_may_lie_in_a_file)
+TEST(nodes_may_lie_in_a_file)
 {
     char path[] = "/tmp/check_config.XXXXXX";
     char env[128];
@@ -432,9 +419,8 @@ START_TEST(nodes_may_lie_in_a_file)
     close(fd);
     unlink(path);
 }
-END_TEST
 
-START_TEST(quorum_is_an_integer_majority)
+TEST(quorum_is_an_integer_majority)
 {
     static const int quorums[] = {1, 2, 2, 3, 3, 4, 4, 5, 5};
 
@@ -442,34 +428,4 @@ START_TEST(quorum_is_an_integer_majority)
         config.nodes_count = n;
         ck_assert_int_eq(config_quorum(&config), quorums[n - 1]);
     }
-}
-END_TEST
-
-Suite *check_config(void)
-{
-    Suite *suite = suite_create("config");
-    TCase *tcase = tcase_create("config");
-
-    tcase_add_test(tcase, defaults_are_those_of_the_manual);
-    tcase_add_test(tcase, who_may_vote_is_configured);
-    tcase_add_test(tcase, flag_beats_environment_beats_default);
-    tcase_add_test(tcase, switches_and_empty_variables);
-    tcase_add_loop_test(tcase, bad_flag_is_refused_with_option_value_and_limit,
-                        0, sizeof bad / sizeof *bad);
-    tcase_add_test(tcase, prefix_like_the_reserved_one_is_accepted);
-    tcase_add_test(tcase, bad_environment_is_refused_by_its_name);
-    tcase_add_loop_test(tcase, node_address_is_read, 0,
-                        sizeof nodes / sizeof *nodes);
-    tcase_add_test(tcase, file_name_is_bounded);
-    tcase_add_test(tcase, tls_is_known_of_all_nodes);
-    tcase_add_test(tcase, node_address_too_long_is_refused);
-    tcase_add_test(tcase, print_shows_all_values_and_no_password);
-    tcase_add_loop_test(tcase, what_is_printed_can_be_read_again, 0,
-                        sizeof printable / sizeof *printable);
-    tcase_add_test(tcase, help_and_version_are_answered_whatever_else_is_wrong);
-    tcase_add_test(tcase, defaults_follow_a_lower_max_ttl);
-    tcase_add_test(tcase, nodes_may_lie_in_a_file);
-    tcase_add_test(tcase, quorum_is_an_integer_majority);
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

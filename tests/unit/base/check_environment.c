@@ -2,13 +2,11 @@
  * The environment: which variables are ours. Kubernetes gives each pod a
  * family of variables for every service beside it.
  */
-#include <check.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "../../lib/suite/suite.h"
 #include "words.h"
-
-Suite *check_environment(void);
 
 static struct config config;
 static char error[CONFIG_ERROR_MAX];
@@ -43,7 +41,10 @@ static void write_family(const char *service, char *out, size_t size)
     ck_assert_uint_lt(len, size);
 }
 
-START_TEST(variables_of_a_kubernetes_service_are_not_ours)
+SUITE(environment);
+
+TEST_RANGE(variables_of_a_kubernetes_service_are_not_ours, 0,
+           sizeof services / sizeof *services)
 {
     char env[3000];
 
@@ -57,7 +58,6 @@ START_TEST(variables_of_a_kubernetes_service_are_not_ours)
     ck_assert_int_eq(config.listen_port, 81);
     ck_assert(config.reuse_port);
 }
-END_TEST
 
 /* A user who gives a port, but no service, meant --listen. */
 static const char *const mistakes[] = {
@@ -76,7 +76,8 @@ static const char *const mistakes[] = {
     "REDLOCKD_NODES_FILES=/x",
 };
 
-START_TEST(variable_that_is_nearly_one_is_a_mistake)
+TEST_RANGE(variable_that_is_nearly_one_is_a_mistake, 0,
+           sizeof mistakes / sizeof *mistakes)
 {
     char name[64];
 
@@ -86,9 +87,8 @@ START_TEST(variable_that_is_nearly_one_is_a_mistake)
     ck_assert_msg(strstr(error, name), "%s", error);
     ck_assert_ptr_nonnull(strstr(error, "no such variable"));
 }
-END_TEST
 
-START_TEST(variables_of_redlockctl_are_let_pass)
+TEST(variables_of_redlockctl_are_let_pass)
 {
     static const char env[] =
         "REDLOCKD_URL=http://a:8080 REDLOCKD_RESOURCE=order:42 "
@@ -97,19 +97,4 @@ START_TEST(variables_of_redlockctl_are_let_pass)
         "REDLOCKD_CERT=d REDLOCKD_KEY=e";
 
     ck_assert_msg(words_load(&config, env, "--nodes a", error), "%s", error);
-}
-END_TEST
-
-Suite *check_environment(void)
-{
-    Suite *suite = suite_create("environment");
-    TCase *tcase = tcase_create("environment");
-
-    tcase_add_loop_test(tcase, variables_of_a_kubernetes_service_are_not_ours,
-                        0, sizeof services / sizeof *services);
-    tcase_add_loop_test(tcase, variable_that_is_nearly_one_is_a_mistake, 0,
-                        sizeof mistakes / sizeof *mistakes);
-    tcase_add_test(tcase, variables_of_redlockctl_are_let_pass);
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

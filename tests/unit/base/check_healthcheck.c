@@ -2,7 +2,6 @@
  * --healthcheck against a server that serves what the test says.
  */
 #include <arpa/inet.h>
-#include <check.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <signal.h>
@@ -14,9 +13,8 @@
 #include <unistd.h>
 
 #include "../../../server/healthcheck.h"
+#include "../../lib/suite/suite.h"
 #include "../node/names.h"
-
-Suite *check_healthcheck(void);
 
 enum { PIECES_MAX = 4, LONG = 5000, PAUSE_US = 20000, TIMEOUT_S = 60 };
 
@@ -142,13 +140,15 @@ static const struct {
     {{"HTTP/1.1 200 OK\r\n", "\r\n", "ok\n"}},
 };
 
-START_TEST(a_server_that_is_ready_is_ready)
+SUITE(healthcheck, .set_up = setup, .tear_down = teardown,
+      .timeout_s = TIMEOUT_S);
+
+TEST_RANGE(a_server_that_is_ready_is_ready, 0, sizeof ready / sizeof *ready)
 {
     serve(ready[_i].pieces, PIECES_MAX, PAUSE_US);
     ck_assert_int_eq(run("127.0.0.1"), 0);
     ck_assert_str_eq(said, "");
 }
-END_TEST
 
 static const struct {
     const char *pieces[PIECES_MAX];
@@ -160,7 +160,7 @@ static const struct {
     {{"HTTP/1.1 199 x\r\n\r\n"}, "status 199\n"},
 };
 
-START_TEST(another_status_is_told)
+TEST_RANGE(another_status_is_told, 0, sizeof unready / sizeof *unready)
 {
     char expected[64];
 
@@ -170,7 +170,6 @@ START_TEST(another_status_is_told)
              unready[_i].said);
     ck_assert_str_eq(said, expected);
 }
-END_TEST
 
 static const struct {
     const char *pieces[PIECES_MAX];
@@ -185,16 +184,16 @@ static const struct {
     {{"ok\n"}},
 };
 
-START_TEST(what_is_no_answer_of_ours_is_told)
+TEST_RANGE(what_is_no_answer_of_ours_is_told, 0,
+           sizeof strange / sizeof *strange)
 {
     serve(strange[_i].pieces, PIECES_MAX, PAUSE_US);
     ck_assert_int_eq(run("127.0.0.1"), 1);
     expect_no_answer("Protocol error");
 }
-END_TEST
 
 /* Longer than any buffer, with the end of the line or without. */
-START_TEST(of_a_first_line_without_end_its_status_counts)
+TEST_RANGE(of_a_first_line_without_end_its_status_counts, 0, 2)
 {
     static char line[LONG + 3];
     const char *const pieces[] = {"HTTP/1.1 200 ", line, NULL};
@@ -205,9 +204,8 @@ START_TEST(of_a_first_line_without_end_its_status_counts)
     serve(pieces, 2, PAUSE_US);
     ck_assert_int_eq(run("127.0.0.1"), 0);
 }
-END_TEST
 
-START_TEST(garbage_without_end_is_no_answer)
+TEST(garbage_without_end_is_no_answer)
 {
     static char line[LONG + 1];
     const char *const pieces[] = {line, NULL};
@@ -217,10 +215,9 @@ START_TEST(garbage_without_end_is_no_answer)
     ck_assert_int_eq(run("127.0.0.1"), 1);
     expect_no_answer("Protocol error");
 }
-END_TEST
 
 /* A byte now and then puts the end of the wait off no further. */
-START_TEST(a_server_that_does_not_come_to_the_point_is_not_waited_for)
+TEST(a_server_that_does_not_come_to_the_point_is_not_waited_for)
 {
     enum { BYTES = 100, PACE_US = 1900000 };
     const char *bytes[BYTES];
@@ -231,7 +228,6 @@ START_TEST(a_server_that_does_not_come_to_the_point_is_not_waited_for)
     ck_assert_int_eq(run("127.0.0.1"), 1);
     expect_no_answer("Connection timed out");
 }
-END_TEST
 
 /* ---- the request --------------------------------------------------------- */
 
@@ -250,15 +246,14 @@ static void expect_request(const char *host)
     ck_assert_str_eq(strstr(request, "\r\n\r\n"), "\r\n\r\n");
 }
 
-START_TEST(who_listens_on_every_address_is_asked_at_loopback)
+TEST_RANGE(who_listens_on_every_address_is_asked_at_loopback, 0, 2)
 {
     serve(ready[0].pieces, PIECES_MAX, 0);
     ck_assert_int_eq(run(_i == 0 ? "127.0.0.1" : "0.0.0.0"), 0);
     expect_request("127.0.0.1");
 }
-END_TEST
 
-START_TEST(so_is_who_listens_on_every_address_of_ipv6)
+TEST_RANGE(so_is_who_listens_on_every_address_of_ipv6, 0, 2)
 {
     struct sockaddr_in6 address = {.sin6_family = AF_INET6,
                                    .sin6_addr = in6addr_loopback};
@@ -275,50 +270,19 @@ START_TEST(so_is_who_listens_on_every_address_of_ipv6)
     ck_assert_int_eq(run(_i == 0 ? "::1" : "::"), 0);
     expect_request("[::1]");
 }
-END_TEST
 
 /* ---- nobody there -------------------------------------------------------- */
 
-START_TEST(where_nobody_listens_there_is_no_answer)
+TEST(where_nobody_listens_there_is_no_answer)
 {
     close(server.listener);
     ck_assert_int_eq(run("127.0.0.1"), 1);
     expect_no_answer("Connection refused");
 }
-END_TEST
 
-START_TEST(a_host_that_is_none_has_no_answer)
+TEST(a_host_that_is_none_has_no_answer)
 {
     names_resolve_to("", 0);
     ck_assert_int_eq(run("none.test"), 1);
     expect_no_answer("Cannot assign requested address");
-}
-END_TEST
-
-Suite *check_healthcheck(void)
-{
-    Suite *suite = suite_create("healthcheck");
-    TCase *tcase = tcase_create("healthcheck");
-
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_set_timeout(tcase, TIMEOUT_S);
-    tcase_add_loop_test(tcase, a_server_that_is_ready_is_ready, 0,
-                        sizeof ready / sizeof *ready);
-    tcase_add_loop_test(tcase, another_status_is_told, 0,
-                        sizeof unready / sizeof *unready);
-    tcase_add_loop_test(tcase, what_is_no_answer_of_ours_is_told, 0,
-                        sizeof strange / sizeof *strange);
-    tcase_add_loop_test(tcase, of_a_first_line_without_end_its_status_counts, 0,
-                        2);
-    tcase_add_test(tcase, garbage_without_end_is_no_answer);
-    tcase_add_test(tcase,
-                   a_server_that_does_not_come_to_the_point_is_not_waited_for);
-    tcase_add_loop_test(
-        tcase, who_listens_on_every_address_is_asked_at_loopback, 0, 2);
-    tcase_add_loop_test(tcase, so_is_who_listens_on_every_address_of_ipv6, 0,
-                        2);
-    tcase_add_test(tcase, where_nobody_listens_there_is_no_answer);
-    tcase_add_test(tcase, a_host_that_is_none_has_no_answer);
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

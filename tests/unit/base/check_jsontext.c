@@ -1,11 +1,9 @@
 /*
  * Which bytes stand in a JSON string as they are, and what becomes of the rest.
  */
-#include <check.h>
 
 #include "../../../server/base/jsontext.h"
-
-Suite *check_jsontext(void);
+#include "../../lib/suite/suite.h"
 
 static const struct {
     struct span text;
@@ -24,13 +22,14 @@ static const struct {
     {{"a\xff", 2}, 1},
 };
 
-START_TEST(plain_bytes_are_counted)
+SUITE(jsontext);
+
+TEST_EACH(plain_bytes_are_counted, rows)
 {
     ck_assert_uint_eq(jsontext_plain_len(rows[_i].text), rows[_i].len);
 }
-END_TEST
 
-START_TEST(each_byte_of_ascii_is_plain_or_has_an_escape)
+TEST(each_byte_of_ascii_is_plain_or_has_an_escape)
 {
     char at[JSONTEXT_ESCAPE_MAX];
     for (unsigned char c = 0; c < 0x80; c++) {
@@ -46,16 +45,4 @@ START_TEST(each_byte_of_ascii_is_plain_or_has_an_escape)
     }
     ck_assert_uint_eq(jsontext_escape(at, '\n'), 2);
     ck_assert_int_eq(at[1], 'n');
-}
-END_TEST
-
-Suite *check_jsontext(void)
-{
-    Suite *suite = suite_create("jsontext");
-    TCase *tc = tcase_create("jsontext");
-    tcase_add_loop_test(tc, plain_bytes_are_counted, 0,
-                        (int)(sizeof rows / sizeof *rows));
-    tcase_add_test(tc, each_byte_of_ascii_is_plain_or_has_an_escape);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -1,7 +1,6 @@
 /*
  * Files, pipes and terminals that take lines, take some of them, or none.
  */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -12,9 +11,8 @@
 #include <unistd.h>
 
 #include "../../../server/base/linefile.h"
+#include "../../lib/suite/suite.h"
 #include "../starve.h"
-
-Suite *check_linefile(void);
 
 /* Check writes files, too, but no such ones. */
 enum { KEPT = 20000, FILLED = 1 << 20 };
@@ -92,9 +90,11 @@ static void limit_size(bool is_limited)
     ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
 }
 
+SUITE(linefile, .set_up = set_up, .tear_down = tear_down);
+
 /* ---- opening ------------------------------------------------------------ */
 
-START_TEST(a_file_is_made_for_its_owner_and_group)
+TEST(a_file_is_made_for_its_owner_and_group)
 {
     struct stat info;
     begin();
@@ -103,9 +103,8 @@ START_TEST(a_file_is_made_for_its_owner_and_group)
     ck_assert(linefile_flush(file));
     ck_assert_str_eq(read_all(path), "");
 }
-END_TEST
 
-START_TEST(a_file_that_is_there_is_appended_to)
+TEST(a_file_that_is_there_is_appended_to)
 {
     begin();
     ck_assert(add("one\n") && linefile_flush(file));
@@ -117,9 +116,8 @@ START_TEST(a_file_that_is_there_is_appended_to)
     ck_assert_int_eq(linefile_pending(file), 0);
     ck_assert_str_eq(read_all(path), "one\ntwo\nthree\n");
 }
-END_TEST
 
-START_TEST(what_cannot_be_opened_says_why)
+TEST(what_cannot_be_opened_says_why)
 {
     ck_assert_ptr_null(linefile_open(dir, KEPT, &reason));
     ck_assert_str_eq(reason, strerror(EISDIR));
@@ -132,9 +130,8 @@ START_TEST(what_cannot_be_opened_says_why)
     ck_assert_ptr_null(linefile_open("-", KEPT, &reason));
     ck_assert_str_eq(reason, strerror(EBADF));
 }
-END_TEST
 
-START_TEST(without_memory_nothing_is_opened)
+TEST_RANGE(without_memory_nothing_is_opened, 0, 2)
 {
     starve = (struct starve){.is_on = true, .left = _i + 1};
     ck_assert_ptr_null(linefile_open(path, KEPT, &reason));
@@ -142,11 +139,10 @@ START_TEST(without_memory_nothing_is_opened)
     ck_assert_str_eq(reason, strerror(ENOMEM));
     ck_assert_int_ne(access(path, F_OK), 0);
 }
-END_TEST
 
 /* ---- pipes -------------------------------------------------------------- */
 
-START_TEST(a_fifo_needs_no_reader)
+TEST(a_fifo_needs_no_reader)
 {
     ck_assert_int_eq(mkfifo(path, 0600), 0);
     begin();
@@ -155,7 +151,6 @@ START_TEST(a_fifo_needs_no_reader)
     ck_assert(add("later\n") && linefile_flush(file));
     ck_assert_str_eq(read_all(path), "later\n");
 }
-END_TEST
 
 /* Reads what is in the pipe; each line must be the next one, and whole. */
 static int read_lines(int fd, int next)
@@ -178,7 +173,7 @@ static int read_lines(int fd, int next)
 }
 
 /* Lines longer than what a pipe takes at once, too. */
-START_TEST(a_pipe_without_reader_keeps_nobody_waiting)
+TEST_RANGE(a_pipe_without_reader_keeps_nobody_waiting, 0, 2)
 {
     int ends[2], taken = 0, seen = 0;
     size_t len = _i == 0 ? 300 : 9000;
@@ -203,9 +198,8 @@ START_TEST(a_pipe_without_reader_keeps_nobody_waiting)
         ck_assert_int_eq(linefile_error(file), 0);
     }
 }
-END_TEST
 
-START_TEST(a_pipe_whose_reader_left_is_an_error)
+TEST(a_pipe_whose_reader_left_is_an_error)
 {
     int ends[2];
     ck_assert_int_eq(pipe(ends), 0);
@@ -216,11 +210,10 @@ START_TEST(a_pipe_whose_reader_left_is_an_error)
     ck_assert_int_eq(linefile_error(file), EPIPE);
     ck_assert_int_eq(linefile_pending(file), 1);
 }
-END_TEST
 
 /* ---- a full disk -------------------------------------------------------- */
 
-START_TEST(a_full_device_keeps_lines_up_to_the_limit)
+TEST(a_full_device_keeps_lines_up_to_the_limit)
 {
     file = linefile_open("/dev/full", KEPT, &reason);
     for (int i = 0; i < KEPT / 100; i++)
@@ -229,9 +222,8 @@ START_TEST(a_full_device_keeps_lines_up_to_the_limit)
     ck_assert(!add("x\n"));
     ck_assert_int_eq(linefile_pending(file), KEPT / 100);
 }
-END_TEST
 
-START_TEST(a_line_that_was_cut_goes_on_where_it_was_cut)
+TEST(a_line_that_was_cut_goes_on_where_it_was_cut)
 {
     begin();
     ck_assert_int_eq(truncate(path, FILLED), 0);
@@ -245,11 +237,10 @@ START_TEST(a_line_that_was_cut_goes_on_where_it_was_cut)
     ck_assert(add("after\n") && linefile_flush(file));
     ck_assert_str_eq(read_all(path), "12345\n67890\nafter\n");
 }
-END_TEST
 
 /* ---- another file under the name ---------------------------------------- */
 
-START_TEST(behind_a_rotation_lines_go_into_the_new_file)
+TEST(behind_a_rotation_lines_go_into_the_new_file)
 {
     begin();
     ck_assert(add("one\n") && linefile_flush(file));
@@ -260,9 +251,8 @@ START_TEST(behind_a_rotation_lines_go_into_the_new_file)
     ck_assert_str_eq(read_all(moved), "one\ntwo\nthree\n");
     ck_assert_str_eq(read_all(path), "four\n");
 }
-END_TEST
 
-START_TEST(a_line_that_was_cut_is_whole_in_the_new_file)
+TEST(a_line_that_was_cut_is_whole_in_the_new_file)
 {
     begin();
     ck_assert_int_eq(truncate(path, FILLED), 0);
@@ -273,9 +263,8 @@ START_TEST(a_line_that_was_cut_is_whole_in_the_new_file)
     ck_assert_str_eq(read_all(moved), "12345\n6");
     ck_assert_str_eq(read_all(path), "67890\n");
 }
-END_TEST
 
-START_TEST(a_rotation_that_fails_keeps_the_old_file)
+TEST(a_rotation_that_fails_keeps_the_old_file)
 {
     begin();
     ck_assert_int_eq(rename(path, moved), 0);
@@ -286,9 +275,8 @@ START_TEST(a_rotation_that_fails_keeps_the_old_file)
     ck_assert_str_eq(read_all(moved), "one\n");
     ck_assert_int_eq(rmdir(path), 0);
 }
-END_TEST
 
-START_TEST(stdout_stays_what_it_is)
+TEST(stdout_stays_what_it_is)
 {
     int fd = open(path, O_WRONLY | O_CREAT, 0600);
     ck_assert_int_eq(dup2(fd, STDOUT_FILENO), STDOUT_FILENO);
@@ -299,27 +287,4 @@ START_TEST(stdout_stays_what_it_is)
     linefile_free(file);
     file = NULL;
     ck_assert_int_ge(fcntl(STDOUT_FILENO, F_GETFD), 0);
-}
-END_TEST
-
-Suite *check_linefile(void)
-{
-    Suite *suite = suite_create("linefile");
-    TCase *tc = tcase_create("linefile");
-    tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_add_test(tc, a_file_is_made_for_its_owner_and_group);
-    tcase_add_test(tc, a_file_that_is_there_is_appended_to);
-    tcase_add_test(tc, what_cannot_be_opened_says_why);
-    tcase_add_loop_test(tc, without_memory_nothing_is_opened, 0, 2);
-    tcase_add_test(tc, a_fifo_needs_no_reader);
-    tcase_add_loop_test(tc, a_pipe_without_reader_keeps_nobody_waiting, 0, 2);
-    tcase_add_test(tc, a_pipe_whose_reader_left_is_an_error);
-    tcase_add_test(tc, a_full_device_keeps_lines_up_to_the_limit);
-    tcase_add_test(tc, a_line_that_was_cut_goes_on_where_it_was_cut);
-    tcase_add_test(tc, behind_a_rotation_lines_go_into_the_new_file);
-    tcase_add_test(tc, a_line_that_was_cut_is_whole_in_the_new_file);
-    tcase_add_test(tc, a_rotation_that_fails_keeps_the_old_file);
-    tcase_add_test(tc, stdout_stays_what_it_is);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -1,10 +1,10 @@
-#include <check.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "../../../server/base/log.h"
+#include "../../lib/suite/suite.h"
 
 static int pipe_fds[2];
 
@@ -43,7 +43,9 @@ static const char *read_line(void)
     return line + at;
 }
 
-START_TEST(a_line_has_its_fields)
+SUITE(log, .set_up = setup, .tear_down = teardown);
+
+TEST(a_line_has_its_fields)
 {
     log_write(LOG_INFO, "node_up", NULL);
     ck_assert_str_eq(read_line(), "level=info event=node_up\n");
@@ -53,7 +55,6 @@ START_TEST(a_line_has_its_fields)
     ck_assert_str_eq(read_line(), "level=warn event=x node=a:1 n=-5 "
                                   "m=9223372036854775807\n");
 }
-END_TEST
 
 static const char *const values[][2] = {
     {"plain:1/2", "plain:1/2"},
@@ -67,7 +68,7 @@ static const char *const values[][2] = {
     {"gr\xc3\xbc\xc3\x9f", "gr\xc3\xbc\xc3\x9f"},
 };
 
-START_TEST(values_are_escaped)
+TEST_EACH(values_are_escaped, values)
 {
     char expected[200];
     snprintf(expected, sizeof expected, "level=error event=e v=%s\n",
@@ -76,9 +77,8 @@ START_TEST(values_are_escaped)
               (struct log_field[]){LOG_S("v", values[_i][0]), LOG_END});
     ck_assert_str_eq(read_line(), expected);
 }
-END_TEST
 
-START_TEST(a_long_line_is_cut_and_still_whole)
+TEST_RANGE(a_long_line_is_cut_and_still_whole, 0, 2)
 {
     static char text[5000];
     memset(text, _i == 0 ? '"' : 'x', sizeof text - 1);
@@ -93,9 +93,8 @@ START_TEST(a_long_line_is_cut_and_still_whole)
     if (_i == 0)
         ck_assert_str_eq(line + len - 4, "\\\"\"\n");
 }
-END_TEST
 
-START_TEST(levels_are_obeyed)
+TEST(levels_are_obeyed)
 {
     log_write(LOG_DEBUG, "e", NULL);
     ck_assert_str_eq(read_log(), "");
@@ -108,9 +107,8 @@ START_TEST(levels_are_obeyed)
     ck_assert_str_eq(read_log(), "");
     ck_assert(!log_is_enabled(LOG_OFF));
 }
-END_TEST
 
-START_TEST(lines_may_be_json)
+TEST(lines_may_be_json)
 {
     log_set_format(LOG_JSON);
     log_write(
@@ -122,9 +120,8 @@ START_TEST(lines_may_be_json)
                      "Z\",\"level\":\"warn\",\"event\":\"x\","
                      "\"node\":\"a b\",\"n\":-5}\n");
 }
-END_TEST
 
-START_TEST(a_reader_that_stalls_costs_lines_and_no_time)
+TEST(a_reader_that_stalls_costs_lines_and_no_time)
 {
     static char text[1000];
     memset(text, 'x', sizeof text - 1);
@@ -140,9 +137,8 @@ START_TEST(a_reader_that_stalls_costs_lines_and_no_time)
     log_write(LOG_INFO, "after", NULL);
     ck_assert_str_eq(read_line(), "level=info event=after\n");
 }
-END_TEST
 
-START_TEST(a_limit_lets_a_burst_through_and_counts_the_rest)
+TEST(a_limit_lets_a_burst_through_and_counts_the_rest)
 {
     struct log_limit limit = {.every_us = 1000, .burst = 3};
     int64_t now_us = 5000000;
@@ -162,24 +158,4 @@ START_TEST(a_limit_lets_a_burst_through_and_counts_the_rest)
         ck_assert_int_eq(limit.dropped, 0);
     }
     ck_assert(!log_limit_take(&limit, now_us));
-}
-END_TEST
-
-Suite *check_log(void);
-
-Suite *check_log(void)
-{
-    Suite *suite = suite_create("log");
-    TCase *tcase = tcase_create("log");
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_test(tcase, a_line_has_its_fields);
-    tcase_add_loop_test(tcase, values_are_escaped, 0,
-                        (int)(sizeof values / sizeof *values));
-    tcase_add_loop_test(tcase, a_long_line_is_cut_and_still_whole, 0, 2);
-    tcase_add_test(tcase, levels_are_obeyed);
-    tcase_add_test(tcase, lines_may_be_json);
-    tcase_add_test(tcase, a_reader_that_stalls_costs_lines_and_no_time);
-    tcase_add_test(tcase, a_limit_lets_a_burst_through_and_counts_the_rest);
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

@@ -2,17 +2,13 @@
  * Lines of both forms: whatever they are given, each is one line, whole, and
  * within its limit; one of JSON is read by a reader of JSON.
  */
-#include <check.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../../../server/base/logline.h"
-
-Suite *check_logline(void);
-
-#define COUNT(array) (sizeof(array) / sizeof *(array))
+#include "../../lib/suite/suite.h"
 
 static struct logline line;
 
@@ -41,7 +37,9 @@ static json_t *read_line(const struct log_field *fields)
     return json;
 }
 
-START_TEST(both_forms_have_the_same_names)
+SUITE(logline, .timeout_s = 30);
+
+TEST(both_forms_have_the_same_names)
 {
     const struct log_field fields[] = {LOG_S("event", "node_up"),
                                        LOG_N("n", INT64_MIN),
@@ -52,14 +50,12 @@ START_TEST(both_forms_have_the_same_names)
                      "{\"event\":\"node_up\",\"n\":-9223372036854775808,"
                      "\"detail\":\"a b\"}\n");
 }
-END_TEST
 
-START_TEST(a_line_may_have_no_fields)
+TEST(a_line_may_have_no_fields)
 {
     ck_assert_str_eq(write_line(LOG_LOGFMT, &LOG_END), "\n");
     ck_assert_str_eq(write_line(LOG_JSON, &LOG_END), "{}\n");
 }
-END_TEST
 
 static const char *const values[][2] = {
     {"", ""},
@@ -75,7 +71,7 @@ static const char *const values[][2] = {
     {"\xc0\xaf\"", "\xef\xbf\xbd\xef\xbf\xbd\\\""},
 };
 
-START_TEST(json_texts_are_escaped)
+TEST_EACH(json_texts_are_escaped, values)
 {
     char expected[200];
     (void)snprintf(expected, sizeof expected, "{\"v\":\"%s\"}\n",
@@ -85,7 +81,6 @@ START_TEST(json_texts_are_escaped)
                    (struct log_field[]){LOG_S("v", values[_i][0]), LOG_END}),
         expected);
 }
-END_TEST
 
 /* What is repeated, and the most bytes that one takes. */
 static const struct {
@@ -95,7 +90,7 @@ static const struct {
              {"\xff", 3}, {"\xe2\x82\xac", 3}, {"\xf0\x9f\x94\x92", 4}};
 
 /* Wherever the limit falls. */
-START_TEST(a_long_json_text_is_cut_between_characters)
+TEST_EACH(a_long_json_text_is_cut_between_characters, units)
 {
     static char text[3 * LOGLINE_MAX];
     size_t len = strlen(units[_i].unit);
@@ -110,10 +105,9 @@ START_TEST(a_long_json_text_is_cut_between_characters)
         json_decref(json);
     }
 }
-END_TEST
 
 /* A later field that has room stands whole, whatever was left out before. */
-START_TEST(fields_fill_a_line_to_any_length)
+TEST(fields_fill_a_line_to_any_length)
 {
     static char text[LOGLINE_MAX + 1];
     for (int format = LOG_LOGFMT; format <= LOG_JSON; format++)
@@ -133,9 +127,8 @@ START_TEST(fields_fill_a_line_to_any_length)
             json_decref(json);
         }
 }
-END_TEST
 
-START_TEST(any_bytes_become_json)
+TEST(any_bytes_become_json)
 {
     char text[4][60], *end;
     for (int round = 0; round < 20000; round++) {
@@ -150,21 +143,4 @@ START_TEST(any_bytes_become_json)
             LOG_S("a", text[0]), LOG_S("b", text[1]), LOG_N("c", random()),
             LOG_S("d", text[2]), LOG_S("e", text[3]), LOG_END}));
     }
-}
-END_TEST
-
-Suite *check_logline(void)
-{
-    Suite *suite = suite_create("logline");
-    TCase *tc = tcase_create("logline");
-    tcase_set_timeout(tc, 30);
-    tcase_add_test(tc, both_forms_have_the_same_names);
-    tcase_add_test(tc, a_line_may_have_no_fields);
-    tcase_add_loop_test(tc, json_texts_are_escaped, 0, COUNT(values));
-    tcase_add_loop_test(tc, a_long_json_text_is_cut_between_characters, 0,
-                        COUNT(units));
-    tcase_add_test(tc, fields_fill_a_line_to_any_length);
-    tcase_add_test(tc, any_bytes_become_json);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -1,4 +1,3 @@
-#include <check.h>
 #include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
@@ -11,6 +10,7 @@
 
 #include "../../../server/base/clock.h"
 #include "../../../server/base/types.h"
+#include "../../lib/suite/suite.h"
 #include "../turns.h"
 
 static struct loop *loop;
@@ -86,8 +86,10 @@ static void flush(void *arg)
         write_byte(pair[1]);
 }
 
+SUITE(loop, .timeout_s = 30, .set_up = setup, .tear_down = teardown);
+
 /* A timer that is set while reading runs after the next reading. */
-START_TEST(a_turn_reads_runs_timers_serves_and_flushes)
+TEST(a_turn_reads_runs_timers_serves_and_flushes)
 {
     timer = loop_timer_new(loop, on_timer, NULL);
     watch = loop_watch_new(loop, pair[0], on_readable, NULL);
@@ -98,9 +100,8 @@ START_TEST(a_turn_reads_runs_timers_serves_and_flushes)
     loop_run(loop);
     ck_assert_str_eq(order, "sfrsfrtsfrsf");
 }
-END_TEST
 
-START_TEST(a_loop_with_nothing_to_do_runs_until_it_is_stopped)
+TEST(a_loop_with_nothing_to_do_runs_until_it_is_stopped)
 {
     pid_t child = fork();
     if (child == 0) {
@@ -117,7 +118,6 @@ START_TEST(a_loop_with_nothing_to_do_runs_until_it_is_stopped)
     ck_assert_int_eq(waitpid(child, &status, 0), child);
     ck_assert(WIFSIGNALED(status));
 }
-END_TEST
 
 /* ---- freeing ------------------------------------------------------------ */
 
@@ -138,7 +138,7 @@ static void free_timer_within(void *arg)
     loop_timer_free(timer);
 }
 
-START_TEST(objects_may_be_freed_in_their_callbacks)
+TEST(objects_may_be_freed_in_their_callbacks)
 {
     calls = 0;
     watch = loop_watch_new(loop, pair[0], free_watch_within, NULL);
@@ -152,7 +152,6 @@ START_TEST(objects_may_be_freed_in_their_callbacks)
     loop_timer_free(NULL);
     loop_lookup_cancel(NULL);
 }
-END_TEST
 
 static struct loop_watch *other;
 
@@ -166,7 +165,7 @@ static void free_the_other(void *arg, int events)
 }
 
 /* Both are ready in one turn; the first frees the other. */
-START_TEST(a_watch_that_was_freed_is_not_called_in_the_same_turn)
+TEST(a_watch_that_was_freed_is_not_called_in_the_same_turn)
 {
     calls = 0;
     watch = loop_watch_new(loop, pair[0], free_the_other, &other);
@@ -176,9 +175,8 @@ START_TEST(a_watch_that_was_freed_is_not_called_in_the_same_turn)
     turns_until_count(loop, &calls, 1);
     ck_assert((watch == NULL) != (other == NULL));
 }
-END_TEST
 
-START_TEST(the_loop_frees_what_is_left)
+TEST(the_loop_frees_what_is_left)
 {
     watch = loop_watch_new(loop, pair[0], free_watch_within, NULL);
     ck_assert(loop_watch_set(watch, LOOP_READABLE));
@@ -187,7 +185,6 @@ START_TEST(the_loop_frees_what_is_left)
     ck_assert(loop_on_signal(loop, SIGUSR1, on_timer, NULL));
     /* teardown frees the loop, valgrind and ASan look */
 }
-END_TEST
 
 /* ---- watches ------------------------------------------------------------ */
 
@@ -200,7 +197,7 @@ static void note_events(void *arg, int events)
     calls++;
 }
 
-START_TEST(a_watch_tells_what_it_was_asked_for)
+TEST(a_watch_tells_what_it_was_asked_for)
 {
     calls = seen_events = 0;
     watch = loop_watch_new(loop, pair[0], note_events, NULL);
@@ -220,10 +217,9 @@ START_TEST(a_watch_tells_what_it_was_asked_for)
     turns_until_count(loop, &calls, 1);
     ck_assert_int_eq(seen_events, LOOP_WRITABLE);
 }
-END_TEST
 
 /* The second one may be made, but not set. */
-START_TEST(a_descriptor_has_one_watch_at_a_time)
+TEST(a_descriptor_has_one_watch_at_a_time)
 {
     struct loop_watch *first = loop_watch_new(loop, pair[0], NULL, NULL);
     struct loop_watch *second = loop_watch_new(loop, pair[0], NULL, NULL);
@@ -234,16 +230,14 @@ START_TEST(a_descriptor_has_one_watch_at_a_time)
     loop_watch_free(second);
     loop_watch_free(first);
 }
-END_TEST
 
-START_TEST(a_regular_file_cannot_be_watched)
+TEST(a_regular_file_cannot_be_watched)
 {
     FILE *file = tmpfile();
     ck_assert_ptr_nonnull(file);
     ck_assert_ptr_null(loop_watch_new(loop, fileno(file), note_events, NULL));
     (void)fclose(file); /* only read */
 }
-END_TEST
 
 /* A connection whose peer reset it. */
 static int make_reset_socket(void)
@@ -267,7 +261,7 @@ static int make_reset_socket(void)
     return fd;
 }
 
-START_TEST(a_reset_is_an_error_and_the_descriptor_may_be_closed)
+TEST(a_reset_is_an_error_and_the_descriptor_may_be_closed)
 {
     int fd = make_reset_socket();
     calls = seen_events = 0;
@@ -290,7 +284,6 @@ START_TEST(a_reset_is_an_error_and_the_descriptor_may_be_closed)
     loop_watch_free(watch);
     close(again);
 }
-END_TEST
 
 /* ---- signals and names -------------------------------------------------- */
 
@@ -300,7 +293,7 @@ static void count(void *arg)
     calls++;
 }
 
-START_TEST(signals_arrive_in_the_loop)
+TEST(signals_arrive_in_the_loop)
 {
     calls = 0;
     ck_assert(loop_on_signal(loop, SIGUSR1, count, NULL));
@@ -313,7 +306,6 @@ START_TEST(signals_arrive_in_the_loop)
     turns_until_count(loop, &calls, 2);
     ck_assert(!loop_on_signal(loop, SIGKILL, count, NULL));
 }
-END_TEST
 
 static char found[NI_MAXHOST + 8];
 
@@ -338,7 +330,7 @@ static void on_lookup(void *arg, const struct addrinfo *list, const char *error)
 
 static const char *const names[] = {"127.0.0.1", "localhost"};
 
-START_TEST(addresses_and_names_are_looked_up)
+TEST_RANGE(addresses_and_names_are_looked_up, 0, 2)
 {
     calls = 0;
     ck_assert_ptr_nonnull(
@@ -348,9 +340,8 @@ START_TEST(addresses_and_names_are_looked_up)
     ck_assert_str_eq(found, "127.0.0.1");
     ck_assert_int_eq(calls, 1);
 }
-END_TEST
 
-START_TEST(a_name_that_is_none_has_an_error)
+TEST(a_name_that_is_none_has_an_error)
 {
     calls = 0;
     /* a space is refused by the resolver before any server is asked */
@@ -359,10 +350,9 @@ START_TEST(a_name_that_is_none_has_an_error)
     turns_until_count(loop, &calls, 1);
     ck_assert_str_eq(found, "");
 }
-END_TEST
 
 /* Every node may hang at once. What is set already is somebody's wish. */
-START_TEST(each_node_has_a_thread_for_its_lookups)
+TEST(each_node_has_a_thread_for_its_lookups)
 {
     loop_free(loop);
     unsetenv("UV_THREADPOOL_SIZE");
@@ -375,16 +365,14 @@ START_TEST(each_node_has_a_thread_for_its_lookups)
     loop = loop_new();
     ck_assert_str_eq(getenv("UV_THREADPOOL_SIZE"), "3");
 }
-END_TEST
 
-START_TEST(a_name_that_nobody_can_be_asked_for_is_refused)
+TEST(a_name_that_nobody_can_be_asked_for_is_refused)
 {
     ck_assert_ptr_null(loop_lookup_new(loop, "\xff\xfe", 1, on_lookup, NULL));
     ck_assert(!loop_is_resolving(loop));
 }
-END_TEST
 
-START_TEST(a_lookup_that_was_given_up_does_not_call)
+TEST(a_lookup_that_was_given_up_does_not_call)
 {
     calls = 0;
     for (int i = 0; i < 20; i++)
@@ -393,33 +381,4 @@ START_TEST(a_lookup_that_was_given_up_does_not_call)
     loop_lookup_new(loop, "localhost", 6379, on_lookup, NULL);
     turns_until_count(loop, &calls, 1);
     ck_assert_int_eq(calls, 1);
-}
-END_TEST
-
-Suite *check_loop(void);
-
-Suite *check_loop(void)
-{
-    Suite *suite = suite_create("loop");
-    TCase *tcase = tcase_create("loop");
-    tcase_set_timeout(tcase, 30);
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_test(tcase, a_turn_reads_runs_timers_serves_and_flushes);
-    tcase_add_test(tcase, a_loop_with_nothing_to_do_runs_until_it_is_stopped);
-    tcase_add_test(tcase, objects_may_be_freed_in_their_callbacks);
-    tcase_add_test(tcase,
-                   a_watch_that_was_freed_is_not_called_in_the_same_turn);
-    tcase_add_test(tcase, the_loop_frees_what_is_left);
-    tcase_add_test(tcase, a_watch_tells_what_it_was_asked_for);
-    tcase_add_test(tcase, a_descriptor_has_one_watch_at_a_time);
-    tcase_add_test(tcase, a_regular_file_cannot_be_watched);
-    tcase_add_test(tcase, a_reset_is_an_error_and_the_descriptor_may_be_closed);
-    tcase_add_test(tcase, signals_arrive_in_the_loop);
-    tcase_add_loop_test(tcase, addresses_and_names_are_looked_up, 0, 2);
-    tcase_add_test(tcase, a_name_that_is_none_has_an_error);
-    tcase_add_test(tcase, each_node_has_a_thread_for_its_lookups);
-    tcase_add_test(tcase, a_name_that_nobody_can_be_asked_for_is_refused);
-    tcase_add_test(tcase, a_lookup_that_was_given_up_does_not_call);
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

@@ -2,7 +2,6 @@
  * libuv ends the process when it has no memory for a watch. It must log
  * that first.
  */
-#include <check.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -12,8 +11,9 @@
 #include <unistd.h>
 
 #include "../../../server/base/loop.h"
+#include "../../lib/suite/suite.h"
 
-Suite *check_loop_memory(void);
+#ifndef __SANITIZE_ADDRESS__ /* it has its own way to be without memory */
 
 /* A descriptor that libuv's table has no room for. */
 enum { FAR = 1000 };
@@ -51,7 +51,9 @@ static void watch_without_memory(int err)
     _exit(3);
 }
 
-START_TEST(loop_without_memory_says_so)
+SUITE(loop_memory);
+
+TEST(loop_without_memory_says_so)
 {
     char said[1024] = "";
     int ends[2], status;
@@ -68,18 +70,5 @@ START_TEST(loop_without_memory_says_so)
     ck_assert_msg(strstr(said, "event=no_memory"), "said: %s", said);
     close(ends[0]);
 }
-END_TEST
 
-Suite *check_loop_memory(void)
-{
-    Suite *suite = suite_create("loop_memory");
-    TCase *tcase = tcase_create("loop_memory");
-
-#ifndef __SANITIZE_ADDRESS__ /* it has its own way to be without memory */
-    tcase_add_test(tcase, loop_without_memory_says_so);
-#else
-    (void)loop_without_memory_says_so;
 #endif
-    suite_add_tcase(suite, tcase);
-    return suite;
-}

@@ -1,7 +1,6 @@
 /*
  * The loop's timers: never early, and after what came before they were due.
  */
-#include <check.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,6 +10,7 @@
 #include <unistd.h>
 
 #include "../../../server/base/clock.h"
+#include "../../lib/suite/suite.h"
 #include "../turns.h"
 
 enum { LATE_US = 2000 }; /* a timer may come so much later than it is due */
@@ -75,7 +75,9 @@ static void set_after_work(void *arg)
     }
 }
 
-START_TEST(timers_are_never_early)
+SUITE(loop_timers, .timeout_s = 30, .set_up = setup, .tear_down = teardown);
+
+TEST(timers_are_never_early)
 {
     static struct moment moments[MOMENTS];
     for (int i = 0; i < MOMENTS; i++)
@@ -85,14 +87,13 @@ START_TEST(timers_are_never_early)
     turns_until_count(loop, &fired, MOMENTS);
     ck_assert_int_eq(fired, MOMENTS);
 }
-END_TEST
 
 static bool is_past(void *arg)
 {
     return clock_now_us() >= *(const int64_t *)arg;
 }
 
-START_TEST(a_timer_is_replaced_and_stopped)
+TEST(a_timer_is_replaced_and_stopped)
 {
     struct moment moment = {.at_us = clock_now_us() + 20000};
     moment.timer = loop_timer_new(loop, check_moment, &moment);
@@ -105,7 +106,6 @@ START_TEST(a_timer_is_replaced_and_stopped)
     turns_until(loop, is_past, &later_us);
     ck_assert_int_eq(fired, 1);
 }
-END_TEST
 
 static void set_to_the_past(void *arg)
 {
@@ -132,7 +132,7 @@ static bool has_run(void *arg)
     return ++*turns > 5;
 }
 
-START_TEST(a_timer_that_is_due_can_still_be_put_off)
+TEST_RANGE(a_timer_that_is_due_can_still_be_put_off, 0, 2)
 {
     int turns = 0;
     bool stops = _i == 0;
@@ -143,16 +143,14 @@ START_TEST(a_timer_that_is_due_can_still_be_put_off)
     turns_until(loop, has_run, &turns);
     ck_assert_int_eq(fired, 0);
 }
-END_TEST
 
-START_TEST(a_timer_that_sets_itself_to_the_past_starves_nobody)
+TEST(a_timer_that_sets_itself_to_the_past_starves_nobody)
 {
     timer = loop_timer_new(loop, set_to_the_past, NULL);
     loop_timer_set(timer, 0);
     loop_set_stage(loop, LOOP_SERVE, count, NULL);
     turns_until_count(loop, &fired, 5);
 }
-END_TEST
 
 /* ---- what came before --------------------------------------------------- */
 
@@ -200,15 +198,14 @@ static void set_and_read(void)
     write_byte();
 }
 
-START_TEST(what_came_while_the_loop_was_busy_is_read_first)
+TEST(what_came_while_the_loop_was_busy_is_read_first)
 {
     set_and_read();
     loop_run(loop);
     ck_assert_int_eq(reads_before, 2);
 }
-END_TEST
 
-START_TEST(what_is_read_may_take_away_the_timer)
+TEST_RANGE(what_is_read_may_take_away_the_timer, 0, 2)
 {
     take_away = _i == 0 ? loop_timer_stop : loop_timer_free;
     set_and_read();
@@ -217,7 +214,6 @@ START_TEST(what_is_read_may_take_away_the_timer)
     turns_until(loop, is_past, &later_us);
     ck_assert_int_eq(reads_before, -1);
 }
-END_TEST
 
 static char state_of(pid_t pid)
 {
@@ -275,7 +271,7 @@ static int end_of(pid_t pid)
     return WEXITSTATUS(status);
 }
 
-START_TEST(what_came_while_the_process_was_stopped_is_read_first)
+TEST(what_came_while_the_process_was_stopped_is_read_first)
 {
     pid_t child = start_sleeper();
     while (!stop_asleep(child)) { /* the machine is busy */
@@ -286,25 +282,4 @@ START_TEST(what_came_while_the_process_was_stopped_is_read_first)
     while (clock_now_us() <= due_us + LATE_US)
         sched_yield();
     ck_assert_int_eq(end_of(child), 1);
-}
-END_TEST
-
-Suite *check_loop_timers(void);
-
-Suite *check_loop_timers(void)
-{
-    Suite *suite = suite_create("loop_timers");
-    TCase *tcase = tcase_create("loop_timers");
-    tcase_set_timeout(tcase, 30);
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_test(tcase, timers_are_never_early);
-    tcase_add_test(tcase, a_timer_is_replaced_and_stopped);
-    tcase_add_loop_test(tcase, a_timer_that_is_due_can_still_be_put_off, 0, 2);
-    tcase_add_test(tcase, a_timer_that_sets_itself_to_the_past_starves_nobody);
-    tcase_add_test(tcase, what_came_while_the_loop_was_busy_is_read_first);
-    tcase_add_loop_test(tcase, what_is_read_may_take_away_the_timer, 0, 2);
-    tcase_add_test(tcase,
-                   what_came_while_the_process_was_stopped_is_read_first);
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

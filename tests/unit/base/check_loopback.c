@@ -1,8 +1,6 @@
-#include <check.h>
 
 #include "../../../server/base/address.h"
-
-Suite *check_loopback(void);
+#include "../../lib/suite/suite.h"
 
 static const struct {
     const char *host;
@@ -14,19 +12,10 @@ static const struct {
     {"127.example", false}, {"", false},
 };
 
-START_TEST(loopback_is_told_from_elsewhere)
+SUITE(loopback);
+
+TEST_EACH(loopback_is_told_from_elsewhere, hosts)
 {
     ck_assert_msg(address_is_loopback(hosts[_i].host) == hosts[_i].is_loopback,
                   "%s", hosts[_i].host);
-}
-END_TEST
-
-Suite *check_loopback(void)
-{
-    Suite *suite = suite_create("loopback");
-    TCase *tc = tcase_create("loopback");
-    tcase_add_loop_test(tc, loopback_is_told_from_elsewhere, 0,
-                        (int)(sizeof hosts / sizeof *hosts));
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -1,4 +1,3 @@
-#include <check.h>
 #include <ctype.h>
 #include <regex.h>
 #include <stdio.h>
@@ -10,8 +9,7 @@
 #include <unistd.h>
 
 #include "../../../server/base/metrics.h"
-
-Suite *check_metrics(void);
+#include "../../lib/suite/suite.h"
 
 enum { NAME_MAX_LEN = 80, LABELS_MAX = 64 };
 
@@ -112,7 +110,9 @@ static void read_sample(struct reader *reader, const char *line)
         ck_assert_msg(line[len] == '{' || line[len] == ' ', "%s", line);
 }
 
-START_TEST(every_line_keeps_the_format)
+SUITE(metrics, .set_up = set_up, .tear_down = tear_down);
+
+TEST(every_line_keeps_the_format)
 {
     struct reader reader = {.count = 0};
     char *rest = NULL;
@@ -140,11 +140,10 @@ START_TEST(every_line_keeps_the_format)
     ck_assert_int_gt(reader.count, 15);
     regfree(&reader.sample);
 }
-END_TEST
 
 /* ---- the numbers --------------------------------------------------------- */
 
-START_TEST(counters_are_told)
+TEST(counters_are_told)
 {
     metrics.requests_accepted = 7;
     metrics.undelivered_grants = 2;
@@ -173,10 +172,9 @@ START_TEST(counters_are_told)
     ck_assert(
         has_line("redlockd_node_quarantine_seconds{node=\"h:2\"} 66.650"));
 }
-END_TEST
 
 /* Only of what the call can come to. */
-START_TEST(outcomes_begin_at_zero)
+TEST(outcomes_begin_at_zero)
 {
     print();
     ck_assert(has_line("redlockd_operations_total{operation=\"acquire\","
@@ -185,9 +183,8 @@ START_TEST(outcomes_begin_at_zero)
                        "outcome=\"held\"} 0"));
     ck_assert_ptr_null(strstr(text, "operation=\"extend\",outcome="));
 }
-END_TEST
 
-START_TEST(histogram_counts_cumulatively)
+TEST(histogram_counts_cumulatively)
 {
     struct metrics_histogram *histogram = &metrics.node_rtt[0];
     metrics_observe(histogram, 0);
@@ -205,10 +202,9 @@ START_TEST(histogram_counts_cumulatively)
     ck_assert(has_line(RTT "_sum{node=\"h:1\"} 3600.000201"));
     ck_assert(has_line(RTT "_count{node=\"h:1\"} 5"));
 }
-END_TEST
 
 /* Its bounds are its own, and it has no label. */
-START_TEST(waits_are_counted_up_to_a_minute)
+TEST(waits_are_counted_up_to_a_minute)
 {
     metrics_observe_wait(&metrics, 1000);
     metrics_observe_wait(&metrics, 50000000);
@@ -230,7 +226,6 @@ START_TEST(waits_are_counted_up_to_a_minute)
     ck_assert(has_line("redlockd_handovers_total{cause=\"expiry\"} 0"));
     ck_assert(has_line("redlockd_handovers_total{cause=\"retry\"} 4"));
 }
-END_TEST
 
 static double number_of(const char *name)
 {
@@ -241,7 +236,7 @@ static double number_of(const char *name)
     return strtod(at + strlen(line), NULL);
 }
 
-START_TEST(the_process_tells_its_limits_and_its_use)
+TEST(the_process_tells_its_limits_and_its_use)
 {
     struct rlimit limit;
     ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
@@ -257,10 +252,9 @@ START_TEST(the_process_tells_its_limits_and_its_use)
     ck_assert_double_gt(number_of("process_cpu_seconds_total"), before);
     ck_assert_double_eq(number_of("process_max_fds"), (double)limit.rlim_cur);
 }
-END_TEST
 
 /* The kernel reports them since 6.2. */
-START_TEST(open_descriptors_are_counted_or_left_out)
+TEST(open_descriptors_are_counted_or_left_out)
 {
     struct stat status;
     ck_assert_int_eq(stat("/proc/self/fd", &status), 0);
@@ -273,9 +267,8 @@ START_TEST(open_descriptors_are_counted_or_left_out)
         ck_assert_double_eq(number_of("process_open_fds"),
                             (double)status.st_size + 1);
 }
-END_TEST
 
-START_TEST(the_process_tells_its_version_and_its_memory)
+TEST(the_process_tells_its_version_and_its_memory)
 {
     print();
     ck_assert(
@@ -284,19 +277,17 @@ START_TEST(the_process_tells_its_version_and_its_memory)
     ck_assert_ptr_nonnull(memory);
     ck_assert_int_gt(strtoll(strchr(memory, ' '), NULL, 10), 100000);
 }
-END_TEST
 
-START_TEST(a_name_of_two_lines_takes_one)
+TEST(a_name_of_two_lines_takes_one)
 {
     metrics.node_names[0] = "a\n\\n\n";
     print();
     ck_assert_ptr_nonnull(
         strstr(text, "\nredlockd_node_voting{node=\"a\\n\\\\n\\n\"} "));
 }
-END_TEST
 
 /* Not within an escape. */
-START_TEST(a_name_that_is_too_long_is_cut)
+TEST(a_name_that_is_too_long_is_cut)
 {
     static char name[5000];
     char ending[] = "\\\"\"} 0\n";
@@ -310,35 +301,13 @@ START_TEST(a_name_that_is_too_long_is_cut)
     ck_assert_mem_eq(line + 1 + len - (sizeof ending - 2), ending,
                      sizeof ending - 1);
 }
-END_TEST
 
 /* As a stream in memory that cannot grow: it tells only whom it fails. */
-START_TEST(a_text_without_room_is_not_whole)
+TEST(a_text_without_room_is_not_whole)
 {
     FILE *out = fopen("/dev/full", "w");
     ck_assert_ptr_nonnull(out);
     ck_assert_int_eq(setvbuf(out, NULL, _IONBF, 0), 0);
     ck_assert(!metrics_print(&metrics, out));
     (void)fclose(out); /* nothing was written */
-}
-END_TEST
-
-Suite *check_metrics(void)
-{
-    Suite *suite = suite_create("metrics");
-    TCase *tc = tcase_create("metrics");
-    tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_add_test(tc, every_line_keeps_the_format);
-    tcase_add_test(tc, counters_are_told);
-    tcase_add_test(tc, outcomes_begin_at_zero);
-    tcase_add_test(tc, histogram_counts_cumulatively);
-    tcase_add_test(tc, waits_are_counted_up_to_a_minute);
-    tcase_add_test(tc, the_process_tells_its_limits_and_its_use);
-    tcase_add_test(tc, open_descriptors_are_counted_or_left_out);
-    tcase_add_test(tc, the_process_tells_its_version_and_its_memory);
-    tcase_add_test(tc, a_name_of_two_lines_takes_one);
-    tcase_add_test(tc, a_name_that_is_too_long_is_cut);
-    tcase_add_test(tc, a_text_without_room_is_not_whole);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

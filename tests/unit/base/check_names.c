@@ -1,9 +1,7 @@
-#include <check.h>
 #include <stdio.h>
 
 #include "../../../server/base/names.h"
-
-Suite *check_names(void);
+#include "../../lib/suite/suite.h"
 
 /* The names of a text, each in brackets, as names_next takes them off. */
 static const char *split(const char *text)
@@ -20,16 +18,17 @@ static const char *split(const char *text)
     return split;
 }
 
-START_TEST(names_are_taken_off_in_their_order)
+SUITE(names);
+
+TEST(names_are_taken_off_in_their_order)
 {
     ck_assert_str_eq(split("order:42"), "[order:42]");
     ck_assert_str_eq(split("b\na\nc"), "[b][a][c]");
     ck_assert_str_eq(split("a\n"), "[a][]");
     ck_assert_str_eq(split("\n\na"), "[][][a]");
 }
-END_TEST
 
-START_TEST(they_are_counted)
+TEST(they_are_counted)
 {
     ck_assert_int_eq(names_count(span_of("a")), 1);
     ck_assert_int_eq(names_count(span_of("a\nb")), 2);
@@ -41,7 +40,6 @@ START_TEST(they_are_counted)
     ck_assert(!names_are_several(cut));
     ck_assert_int_eq(names_count(cut), 1);
 }
-END_TEST
 
 static const char *join(struct span *list, int count)
 {
@@ -50,7 +48,7 @@ static const char *join(struct span *list, int count)
     return text;
 }
 
-START_TEST(they_are_joined_in_the_order_of_their_bytes)
+TEST(they_are_joined_in_the_order_of_their_bytes)
 {
     struct span one[] = {span_of("order:42")};
     ck_assert_str_eq(join(one, 1), "order:42");
@@ -61,9 +59,8 @@ START_TEST(they_are_joined_in_the_order_of_their_bytes)
     ck_assert_mem_eq(several[0].ptr, "B", 1);
     ck_assert_mem_eq(several[6].ptr, "\xc3\xa4", 2);
 }
-END_TEST
 
-START_TEST(what_is_joined_is_sorted)
+TEST(what_is_joined_is_sorted)
 {
     struct span list[] = {span_of("c"), span_of("a"), span_of("b")};
     ck_assert(names_are_sorted(span_of(join(list, 3))));
@@ -71,27 +68,12 @@ START_TEST(what_is_joined_is_sorted)
     ck_assert(names_are_sorted(span_of("a\nab\nb")));
     ck_assert(names_are_sorted(span_of("a\n\xc3\xa4")));
 }
-END_TEST
 
 /* Each lock has one form only. */
-START_TEST(other_texts_are_not)
+TEST_RANGE(other_texts_are_not, 0, 7)
 {
     static const char *const others[] = {
         "b\na", "a\na", "ab\na", "a\nc\nb", "\xc3\xa4\na", "a\n", "a\nb\n",
     };
     ck_assert(!names_are_sorted(span_of(others[_i])));
-}
-END_TEST
-
-Suite *check_names(void)
-{
-    Suite *suite = suite_create("names");
-    TCase *tcase = tcase_create("names");
-    tcase_add_test(tcase, names_are_taken_off_in_their_order);
-    tcase_add_test(tcase, they_are_counted);
-    tcase_add_test(tcase, they_are_joined_in_the_order_of_their_bytes);
-    tcase_add_test(tcase, what_is_joined_is_sorted);
-    tcase_add_loop_test(tcase, other_texts_are_not, 0, 7);
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

@@ -1,7 +1,6 @@
 /*
  * What a service manager hears: the test is one.
  */
-#include <check.h>
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -13,8 +12,7 @@
 
 #include "../../../server/base/clock.h"
 #include "../../../server/base/notify.h"
-
-Suite *check_notify(void);
+#include "../../lib/suite/suite.h"
 
 enum { MESSAGE_MAX = 512 };
 
@@ -49,16 +47,17 @@ static const char *heard(void)
     return message;
 }
 
-START_TEST(readiness_has_a_status)
+SUITE(notify, .set_up = set_up, .tear_down = tear_down);
+
+TEST(readiness_has_a_status)
 {
     notify_ready("serving");
     ck_assert_str_eq(heard(), "READY=1\nSTATUS=serving");
     ck_assert_str_eq(heard(), "");
 }
-END_TEST
 
 /* systemd ignores a reload that is older than the one it asked for */
-START_TEST(a_reload_tells_the_clock)
+TEST(a_reload_tells_the_clock)
 {
     int64_t before_us = clock_monotonic_us(), told_us = 0;
     char status[32];
@@ -70,15 +69,13 @@ START_TEST(a_reload_tells_the_clock)
     ck_assert_int_ge(told_us, before_us);
     ck_assert_int_le(told_us, clock_monotonic_us());
 }
-END_TEST
 
-START_TEST(the_end_asks_for_the_time_it_needs)
+TEST(the_end_asks_for_the_time_it_needs)
 {
     notify_stopping(620000000, "draining");
     ck_assert_str_eq(
         heard(), "STOPPING=1\nEXTEND_TIMEOUT_USEC=620000000\nSTATUS=draining");
 }
-END_TEST
 
 static void say_all(void)
 {
@@ -87,37 +84,20 @@ static void say_all(void)
     notify_stopping(1, "draining");
 }
 
-START_TEST(nothing_is_said_without_a_manager)
+TEST(nothing_is_said_without_a_manager)
 {
     unsetenv("NOTIFY_SOCKET");
     say_all();
     ck_assert_str_eq(heard(), "");
 }
-END_TEST
 
 /* One that is gone, and what is no address. */
 static const char *const nowhere[] = {"/tmp/nobody/listens/here", "relative",
                                       "@abstract-and-nobody-there", ""};
 
-START_TEST(a_manager_that_is_away_stops_nothing)
+TEST_EACH(a_manager_that_is_away_stops_nothing, nowhere)
 {
     setenv("NOTIFY_SOCKET", nowhere[_i], 1);
     say_all();
     ck_assert_str_eq(heard(), "");
-}
-END_TEST
-
-Suite *check_notify(void)
-{
-    Suite *suite = suite_create("notify");
-    TCase *tcase = tcase_create("notify");
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_test(tcase, readiness_has_a_status);
-    tcase_add_test(tcase, a_reload_tells_the_clock);
-    tcase_add_test(tcase, the_end_asks_for_the_time_it_needs);
-    tcase_add_test(tcase, nothing_is_said_without_a_manager);
-    tcase_add_loop_test(tcase, a_manager_that_is_away_stops_nothing, 0,
-                        (int)(sizeof nowhere / sizeof *nowhere));
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

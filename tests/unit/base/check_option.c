@@ -2,13 +2,11 @@
  * One value of one option: what it may be, from end to end, and what people are
  * told when it is something else. How values come in is in check_config.c.
  */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../../../server/base/option.h"
-
-Suite *check_option(void);
+#include "../../lib/suite/suite.h"
 
 static struct config config;
 static char error[CONFIG_ERROR_MAX];
@@ -78,15 +76,16 @@ static int chosen(enum option_id id)
     }
 }
 
-START_TEST(a_choice_takes_each_of_its_words)
+SUITE(option, .set_up = begin);
+
+TEST_RANGE(a_choice_takes_each_of_its_words, 0, sizeof words / sizeof *words)
 {
     expect(words[_i].id, words[_i].value);
     ck_assert_int_eq(chosen(words[_i].id), words[_i].number);
     ck_assert_str_eq(printed(words[_i].id), words[_i].value);
 }
-END_TEST
 
-START_TEST(a_choice_lists_its_words)
+TEST(a_choice_lists_its_words)
 {
     refuse(OPTION_FIRST_START, "Yes",
            "\"Yes\" is not valid; it must be auto, yes or no");
@@ -95,9 +94,8 @@ START_TEST(a_choice_lists_its_words)
     refuse(OPTION_LOG_LEVEL, "",
            "\"\" is not valid; it must be debug, info, warn, error or off");
 }
-END_TEST
 
-START_TEST(a_path_is_taken_as_it_is)
+TEST(a_path_is_taken_as_it_is)
 {
     static char path[CONFIG_PATH_MAX + 2];
     expect(OPTION_AUDIT_LOG, "/var/log/a b.log");
@@ -112,9 +110,8 @@ START_TEST(a_path_is_taken_as_it_is)
     ck_assert(!set(OPTION_AUDIT_LOG, path));
     ck_assert_ptr_nonnull(strstr(error, "a path of at most 1023 bytes"));
 }
-END_TEST
 
-START_TEST(a_switch_takes_four_words_for_each_of_its_two)
+TEST(a_switch_takes_four_words_for_each_of_its_two)
 {
     static const char *const on[] = {"on", "yes", "true", "1"};
     static const char *const off[] = {"off", "no", "false", "0"};
@@ -129,7 +126,6 @@ START_TEST(a_switch_takes_four_words_for_each_of_its_two)
     refuse(OPTION_TAKE_OVER, "ON", "\"ON\" is not valid; it must be on or off");
     refuse(OPTION_TAKE_OVER, "", "\"\" is not valid; it must be on or off");
 }
-END_TEST
 
 /* ---- numbers ------------------------------------------------------------- */
 
@@ -146,7 +142,7 @@ static const struct {
     {OPTION_DRAIN_MS, "0", "-1", "600000", "99999999999999999999999999"},
 };
 
-START_TEST(a_number_has_two_ends)
+TEST_RANGE(a_number_has_two_ends, 0, sizeof ranges / sizeof *ranges)
 {
     enum option_id id = ranges[_i].id;
     char said[CONFIG_ERROR_MAX];
@@ -166,9 +162,8 @@ START_TEST(a_number_has_two_ends)
     ck_assert(!set(id, "0x1"));
     ck_assert_str_eq(printed(id), ranges[_i].most); /* as it was */
 }
-END_TEST
 
-START_TEST(a_ratio_is_a_plain_decimal)
+TEST(a_ratio_is_a_plain_decimal)
 {
     static const char *const good[] = {"0", "0.5", "0.01", "0.25",
                                        "0.000000000000001"};
@@ -189,11 +184,10 @@ START_TEST(a_ratio_is_a_plain_decimal)
     expect(OPTION_DRIFT_FACTOR, "0.500");
     ck_assert_str_eq(printed(OPTION_DRIFT_FACTOR), "0.5");
 }
-END_TEST
 
 /* ---- texts --------------------------------------------------------------- */
 
-START_TEST(a_prefix_is_visible_and_not_too_long)
+TEST(a_prefix_is_visible_and_not_too_long)
 {
     char text[CONFIG_PREFIX_MAX + 2];
     for (int byte = 1; byte <= 255; byte++) {
@@ -210,10 +204,9 @@ START_TEST(a_prefix_is_visible_and_not_too_long)
     ck_assert_str_eq(config.key_prefix, text);
     ck_assert_str_eq(printed(OPTION_KEY_PREFIX), text);
 }
-END_TEST
 
 /* A resource could make it whole. */
-START_TEST(a_prefix_does_not_end_as_our_own_keys_begin)
+TEST(a_prefix_does_not_end_as_our_own_keys_begin)
 {
     static const char name[] = "redlockd:";
     for (size_t len = 1; len < sizeof name; len++) {
@@ -226,9 +219,8 @@ START_TEST(a_prefix_does_not_end_as_our_own_keys_begin)
                       "%s", value);
     }
 }
-END_TEST
 
-START_TEST(where_to_listen_is_a_host_and_a_port)
+TEST(where_to_listen_is_a_host_and_a_port)
 {
     expect(OPTION_LISTEN, "[::1]:80");
     ck_assert_str_eq(config.listen_host, "::1");
@@ -238,9 +230,8 @@ START_TEST(where_to_listen_is_a_host_and_a_port)
            "\"h\" is not valid: the port is missing; it must be host:port, as "
            "in 127.0.0.1:8080");
 }
-END_TEST
 
-START_TEST(nodes_stand_one_behind_the_other)
+TEST(nodes_stand_one_behind_the_other)
 {
     expect(OPTION_NODES, " a,\tb:7\r\nredis://:p@c/3,,");
     ck_assert_int_eq(config.nodes_count, 3);
@@ -259,20 +250,18 @@ START_TEST(nodes_stand_one_behind_the_other)
            "rediss://user:password@host:port/db for TLS, or "
            "unix:///path?db=n");
 }
-END_TEST
 
 /* ---- errors -------------------------------------------------------------- */
 
-START_TEST(an_error_is_one_line_and_names_its_origin)
+TEST(an_error_is_one_line_and_names_its_origin)
 {
     snprintf(reader.origin, sizeof reader.origin, "--log-level");
     refuse(OPTION_LOG_LEVEL, "a\nb\x1b\x7f",
            "--log-level: \"a?b??\" is not valid; it must be debug, info, warn, "
            "error or off");
 }
-END_TEST
 
-START_TEST(a_long_value_is_cut)
+TEST(a_long_value_is_cut)
 {
     char value[4096], said[CONFIG_ERROR_MAX];
     memset(value, 'v', sizeof value - 1);
@@ -283,29 +272,4 @@ START_TEST(a_long_value_is_cut)
     ck_assert(!option_fail(&reader, "%s", value));
     ck_assert_uint_lt(strlen(error), CONFIG_ERROR_MAX);
     ck_assert_uint_gt(strlen(error), CONFIG_ERROR_MAX / 2);
-}
-END_TEST
-
-Suite *check_option(void)
-{
-    Suite *suite = suite_create("option");
-    TCase *tcase = tcase_create("option");
-
-    tcase_add_checked_fixture(tcase, begin, NULL);
-    tcase_add_loop_test(tcase, a_choice_takes_each_of_its_words, 0,
-                        sizeof words / sizeof *words);
-    tcase_add_test(tcase, a_choice_lists_its_words);
-    tcase_add_test(tcase, a_path_is_taken_as_it_is);
-    tcase_add_test(tcase, a_switch_takes_four_words_for_each_of_its_two);
-    tcase_add_loop_test(tcase, a_number_has_two_ends, 0,
-                        sizeof ranges / sizeof *ranges);
-    tcase_add_test(tcase, a_ratio_is_a_plain_decimal);
-    tcase_add_test(tcase, a_prefix_is_visible_and_not_too_long);
-    tcase_add_test(tcase, a_prefix_does_not_end_as_our_own_keys_begin);
-    tcase_add_test(tcase, where_to_listen_is_a_host_and_a_port);
-    tcase_add_test(tcase, nodes_stand_one_behind_the_other);
-    tcase_add_test(tcase, an_error_is_one_line_and_names_its_origin);
-    tcase_add_test(tcase, a_long_value_is_cut);
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

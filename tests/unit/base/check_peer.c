@@ -1,12 +1,10 @@
 #include <arpa/inet.h>
-#include <check.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "../../../server/base/peer.h"
-
-Suite *check_peer(void);
+#include "../../lib/suite/suite.h"
 
 /* The port of a new socket of this family that is bound to loopback. */
 static int bind_loopback(int fd, int family)
@@ -29,7 +27,9 @@ static const struct {
     const char *form;
 } families[] = {{AF_INET, "127.0.0.1:%d"}, {AF_INET6, "[::1]:%d"}};
 
-START_TEST(the_other_end_is_told)
+SUITE(peer);
+
+TEST_RANGE(the_other_end_is_told, 0, 2)
 {
     char text[PEER_MAX], expected[PEER_MAX];
     struct sockaddr_storage at;
@@ -54,9 +54,8 @@ START_TEST(the_other_end_is_told)
     close(client);
     close(listener);
 }
-END_TEST
 
-START_TEST(what_has_no_address_has_no_text)
+TEST(what_has_no_address_has_no_text)
 {
     char text[PEER_MAX] = "before";
     int ends[2];
@@ -68,15 +67,4 @@ START_TEST(what_has_no_address_has_no_text)
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     peer_describe(text, fd);
     ck_assert_str_eq(text, "");
-}
-END_TEST
-
-Suite *check_peer(void)
-{
-    Suite *suite = suite_create("peer");
-    TCase *tc = tcase_create("peer");
-    tcase_add_loop_test(tc, the_other_end_is_told, 0, 2);
-    tcase_add_test(tc, what_has_no_address_has_no_text);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

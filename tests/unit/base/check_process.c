@@ -2,7 +2,6 @@
  * What a process is given when it starts. Each test is a process of its own:
  * its limits and descriptors are nobody else's.
  */
-#include <check.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,8 +9,7 @@
 #include <unistd.h>
 
 #include "../../../server/base/process.h"
-
-Suite *check_process(void);
+#include "../../lib/suite/suite.h"
 
 /* ---- the limit of open files --------------------------------------------- */
 
@@ -22,7 +20,9 @@ static struct rlimit limit_now(void)
     return limit;
 }
 
-START_TEST(the_limit_is_raised_as_far_as_it_may_be)
+SUITE(process);
+
+TEST(the_limit_is_raised_as_far_as_it_may_be)
 {
     const struct rlimit low = {64, 200};
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &low), 0);
@@ -30,16 +30,14 @@ START_TEST(the_limit_is_raised_as_far_as_it_may_be)
     ck_assert_uint_eq(limit_now().rlim_cur, 200);
     ck_assert_uint_eq(limit_now().rlim_max, 200);
 }
-END_TEST
 
-START_TEST(a_limit_that_is_high_enough_stays)
+TEST(a_limit_that_is_high_enough_stays)
 {
     const struct rlimit equal = {200, 200};
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &equal), 0);
     ck_assert_int_eq(process_raise_descriptors(), 200);
     ck_assert_uint_eq(limit_now().rlim_cur, 200);
 }
-END_TEST
 
 /* ---- descriptors --------------------------------------------------------- */
 
@@ -49,7 +47,7 @@ static bool is_open(int fd)
 }
 
 /* Bits: those of 0, 1 and 2 that are closed. */
-START_TEST(what_is_closed_of_the_first_three_is_filled)
+TEST_RANGE(what_is_closed_of_the_first_three_is_filled, 0, 8)
 {
     int next = dup(STDERR_FILENO);
     ck_assert_int_gt(next, STDERR_FILENO);
@@ -63,9 +61,8 @@ START_TEST(what_is_closed_of_the_first_three_is_filled)
     ck_assert(is_filled);
     ck_assert_msg(!is_open(next), "more was opened than was closed");
 }
-END_TEST
 
-START_TEST(what_was_open_is_left_as_it_was)
+TEST(what_was_open_is_left_as_it_was)
 {
     char word[8] = "";
     int ends[2];
@@ -77,9 +74,8 @@ START_TEST(what_was_open_is_left_as_it_was)
     ck_assert_int_eq(read(STDIN_FILENO, word, sizeof word - 1), 5);
     ck_assert_str_eq(word, "still");
 }
-END_TEST
 
-START_TEST(without_room_for_a_descriptor_it_says_so)
+TEST(without_room_for_a_descriptor_it_says_so)
 {
     const struct rlimit before = limit_now();
     const struct rlimit none = {0, before.rlim_max};
@@ -89,7 +85,6 @@ START_TEST(without_room_for_a_descriptor_it_says_so)
     ck_assert(!process_fill_descriptors());
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
-END_TEST
 
 /* ---- standard output ----------------------------------------------------- */
 
@@ -115,7 +110,7 @@ static void lead_output_to(int fd)
     dup2(fd, STDOUT_FILENO);
 }
 
-START_TEST(what_was_printed_is_written_out)
+TEST(what_was_printed_is_written_out)
 {
     char text[32] = "";
     int ends[2];
@@ -127,10 +122,9 @@ START_TEST(what_was_printed_is_written_out)
     ck_assert_str_eq(text, "a line\n");
     ck_assert_str_eq(said, "");
 }
-END_TEST
 
 /* Either by the last flush, or by one before it. */
-START_TEST(what_could_not_be_written_is_told)
+TEST_RANGE(what_could_not_be_written_is_told, 0, 2)
 {
     lead_output_to(open("/dev/full", O_WRONLY));
     fputs("a line\n", stdout);
@@ -139,22 +133,4 @@ START_TEST(what_could_not_be_written_is_told)
     ck_assert(!end_output());
     ck_assert_str_eq(said, "redlockd: standard output: No space left on "
                            "device\n");
-}
-END_TEST
-
-Suite *check_process(void)
-{
-    Suite *suite = suite_create("process");
-    TCase *tcase = tcase_create("process");
-
-    tcase_add_test(tcase, the_limit_is_raised_as_far_as_it_may_be);
-    tcase_add_test(tcase, a_limit_that_is_high_enough_stays);
-    tcase_add_test(tcase, without_room_for_a_descriptor_it_says_so);
-    tcase_add_loop_test(tcase, what_is_closed_of_the_first_three_is_filled, 0,
-                        8);
-    tcase_add_test(tcase, what_was_open_is_left_as_it_was);
-    tcase_add_test(tcase, what_was_printed_is_written_out);
-    tcase_add_loop_test(tcase, what_could_not_be_written_is_told, 0, 2);
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

@@ -1,14 +1,14 @@
-#include <check.h>
 #include <string.h>
 
 #include "../../../server/base/random.h"
-
-Suite *check_random(void);
+#include "../../lib/suite/suite.h"
 
 enum { GUARD = 0x5a, LONG = 2000, PIECES = 500, PIECE = 20 };
 
+SUITE(random);
+
 /* Whatever is left of the buffer in between. */
-START_TEST(as_many_bytes_are_filled_as_were_asked_for)
+TEST(as_many_bytes_are_filled_as_were_asked_for)
 {
     static unsigned char bytes[LONG + 1];
     for (size_t len = 0; len <= LONG; len += 37) {
@@ -26,9 +26,8 @@ START_TEST(as_many_bytes_are_filled_as_were_asked_for)
         ck_assert_msg(empty <= 20 + len / 64, "%zu of %zu", empty, len);
     }
 }
-END_TEST
 
-START_TEST(no_token_is_like_another)
+TEST(no_token_is_like_another)
 {
     static unsigned char pieces[PIECES][PIECE];
     for (int i = 0; i < PIECES; i++)
@@ -36,16 +35,4 @@ START_TEST(no_token_is_like_another)
     for (int i = 0; i < PIECES; i++)
         for (int j = 0; j < i; j++)
             ck_assert(memcmp(pieces[i], pieces[j], PIECE) != 0);
-}
-END_TEST
-
-Suite *check_random(void)
-{
-    Suite *suite = suite_create("random");
-    TCase *tcase = tcase_create("random");
-
-    tcase_add_test(tcase, as_many_bytes_are_filled_as_were_asked_for);
-    tcase_add_test(tcase, no_token_is_like_another);
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

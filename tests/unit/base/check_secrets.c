@@ -1,14 +1,12 @@
 /*
  * No error of the configuration shows a password, whatever the typing mistake.
  */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "../../lib/suite/suite.h"
 #include "words.h"
-
-Suite *check_secrets(void);
 
 static struct config config;
 static char error[CONFIG_ERROR_MAX];
@@ -47,22 +45,23 @@ static const char *const env_leaks[] = {
     "REDLOCKD_NODES_FILE=redis://u:SECRET@h",
 };
 
-START_TEST(no_error_shows_a_password)
+SUITE(secrets);
+
+TEST_RANGE(no_error_shows_a_password, 0, sizeof leaks / sizeof *leaks)
 {
     ck_assert(!words_load(&config, "", leaks[_i], error));
     ck_assert_msg(!strstr(error, "SEC"), "%s", error);
 }
-END_TEST
 
-START_TEST(no_error_of_the_environment_shows_a_password)
+TEST_RANGE(no_error_of_the_environment_shows_a_password, 0,
+           sizeof env_leaks / sizeof *env_leaks)
 {
     ck_assert(!words_load(&config, env_leaks[_i], "", error));
     ck_assert_msg(!strstr(error, "SEC"), "%s", error);
 }
-END_TEST
 
 /* Somebody gave the file with the password instead of that with the nodes. */
-START_TEST(no_error_of_a_file_shows_what_it_holds)
+TEST(no_error_of_a_file_shows_what_it_holds)
 {
     static const char *const texts[] = {"SECRET!", "u:SECRET", "SECRET SECRET"};
     char path[] = "/tmp/check_config.XXXXXX";
@@ -80,19 +79,4 @@ START_TEST(no_error_of_a_file_shows_what_it_holds)
     }
     close(fd);
     unlink(path);
-}
-END_TEST
-
-Suite *check_secrets(void)
-{
-    Suite *suite = suite_create("secrets");
-    TCase *tcase = tcase_create("secrets");
-
-    tcase_add_loop_test(tcase, no_error_shows_a_password, 0,
-                        sizeof leaks / sizeof *leaks);
-    tcase_add_loop_test(tcase, no_error_of_the_environment_shows_a_password, 0,
-                        sizeof env_leaks / sizeof *env_leaks);
-    tcase_add_test(tcase, no_error_of_a_file_shows_what_it_holds);
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

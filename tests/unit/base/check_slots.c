@@ -1,6 +1,6 @@
-#include <check.h>
 
 #include "../../../server/base/slots.h"
+#include "../../lib/suite/suite.h"
 
 struct thing {
     struct slots_head head;
@@ -19,7 +19,9 @@ static void teardown(void)
     slots_fini(&slots);
 }
 
-START_TEST(a_handle_finds_its_object_only)
+SUITE(slots, .set_up = setup, .tear_down = teardown);
+
+TEST(a_handle_finds_its_object_only)
 {
     struct thing *a = slots_take(&slots);
     struct thing *b = slots_take(&slots);
@@ -31,9 +33,8 @@ START_TEST(a_handle_finds_its_object_only)
     ck_assert_ptr_null(slots_find(&slots, 0));
     ck_assert_ptr_null(slots_find(&slots, handle + 1000));
 }
-END_TEST
 
-START_TEST(a_handle_of_an_earlier_use_finds_nothing)
+TEST(a_handle_of_an_earlier_use_finds_nothing)
 {
     struct thing *a = slots_take(&slots);
     uint64_t handle = slots_handle(a, 0);
@@ -45,9 +46,8 @@ START_TEST(a_handle_of_an_earlier_use_finds_nothing)
     ck_assert_ptr_eq(again, a);
     ck_assert_ptr_null(slots_find(&slots, handle));
 }
-END_TEST
 
-START_TEST(objects_stay_where_they_are_up_to_the_limit)
+TEST(objects_stay_where_they_are_up_to_the_limit)
 {
     struct thing *things[200];
     for (int i = 0; i < 200; i++) {
@@ -60,19 +60,4 @@ START_TEST(objects_stay_where_they_are_up_to_the_limit)
         ck_assert_int_eq(things[i]->value, i);
     slots_give(&slots, things[7]);
     ck_assert_ptr_nonnull(slots_take(&slots));
-}
-END_TEST
-
-Suite *check_slots(void);
-
-Suite *check_slots(void)
-{
-    Suite *suite = suite_create("slots");
-    TCase *tc = tcase_create("slots");
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, a_handle_finds_its_object_only);
-    tcase_add_test(tc, a_handle_of_an_earlier_use_finds_nothing);
-    tcase_add_test(tc, objects_stay_where_they_are_up_to_the_limit);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -1,7 +1,7 @@
-#include <check.h>
 
 #include "../../../server/base/clock.h"
 #include "../../../server/base/timers.h"
+#include "../../lib/suite/suite.h"
 #include "../turns.h"
 
 enum { SLOTS = 200 };
@@ -34,7 +34,9 @@ static void teardown(void)
     timers_free(timers);
 }
 
-START_TEST(each_slot_has_a_timer_of_its_own)
+SUITE(timers, .set_up = setup, .tear_down = teardown);
+
+TEST(each_slot_has_a_timer_of_its_own)
 {
     int64_t now_us = clock_now_us();
     for (uint32_t i = 0; i < SLOTS; i++)
@@ -43,9 +45,8 @@ START_TEST(each_slot_has_a_timer_of_its_own)
     for (int i = 0; i < SLOTS; i++)
         ck_assert_int_eq(fired_of[i], 1);
 }
-END_TEST
 
-START_TEST(a_timer_can_be_put_off_and_stopped)
+TEST(a_timer_can_be_put_off_and_stopped)
 {
     int64_t now_us = clock_now_us();
     ck_assert(timers_set(timers, 130, now_us));
@@ -59,9 +60,8 @@ START_TEST(a_timer_can_be_put_off_and_stopped)
     ck_assert_int_eq(fired_of[3], 1);
     ck_assert_int_eq(fired_of[130], 0);
 }
-END_TEST
 
-START_TEST(a_timer_can_be_put_forward)
+TEST(a_timer_can_be_put_forward)
 {
     int64_t now_us = clock_now_us();
     ck_assert(timers_set(timers, 5, now_us + 60000000));
@@ -69,10 +69,9 @@ START_TEST(a_timer_can_be_put_forward)
     turns_until_count(loop, &fired, 1);
     ck_assert_int_eq(fired_of[5], 1);
 }
-END_TEST
 
 /* Neither before its time, nor for what it was before. */
-START_TEST(a_timer_that_was_put_off_fires_once_and_in_time)
+TEST(a_timer_that_was_put_off_fires_once_and_in_time)
 {
     int64_t now_us = clock_now_us();
     ck_assert(timers_set(timers, 7, now_us + 5000));
@@ -84,30 +83,12 @@ START_TEST(a_timer_that_was_put_off_fires_once_and_in_time)
     turns_until_count(loop, &fired, 2);
     ck_assert_int_eq(fired_of[7], 1);
 }
-END_TEST
 
-START_TEST(a_timer_that_has_fired_can_be_set_again)
+TEST(a_timer_that_has_fired_can_be_set_again)
 {
     for (int i = 1; i <= 3; i++) {
         ck_assert(timers_set(timers, 9, clock_now_us() + 1000));
         turns_until_count(loop, &fired, i);
     }
     ck_assert_int_eq(fired_of[9], 3);
-}
-END_TEST
-
-Suite *check_timers(void);
-
-Suite *check_timers(void)
-{
-    Suite *suite = suite_create("timers");
-    TCase *tcase = tcase_create("timers");
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_test(tcase, each_slot_has_a_timer_of_its_own);
-    tcase_add_test(tcase, a_timer_can_be_put_off_and_stopped);
-    tcase_add_test(tcase, a_timer_can_be_put_forward);
-    tcase_add_test(tcase, a_timer_that_was_put_off_fires_once_and_in_time);
-    tcase_add_test(tcase, a_timer_that_has_fired_can_be_set_again);
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

@@ -1,8 +1,6 @@
-#include <check.h>
 
 #include "../../../server/base/timestamp.h"
-
-Suite *check_timestamp(void);
+#include "../../lib/suite/suite.h"
 
 static const struct {
     int64_t wall_us;
@@ -18,16 +16,17 @@ static const struct {
     {INT64_MAX, "294247-01-10T04:00:54.775Z"},
 };
 
-START_TEST(moments_are_written_in_utc)
+SUITE(timestamp);
+
+TEST_EACH(moments_are_written_in_utc, rows)
 {
     char text[TIMESTAMP_SIZE];
     timestamp_write(text, rows[_i].wall_us);
     ck_assert_str_eq(text, rows[_i].text);
 }
-END_TEST
 
 /* What it remembers is of one second only. */
-START_TEST(moments_may_come_in_any_order)
+TEST(moments_may_come_in_any_order)
 {
     char text[TIMESTAMP_SIZE];
     for (int round = 0; round < 3; round++)
@@ -35,16 +34,4 @@ START_TEST(moments_may_come_in_any_order)
             timestamp_write(text, rows[i].wall_us);
             ck_assert_str_eq(text, rows[i].text);
         }
-}
-END_TEST
-
-Suite *check_timestamp(void)
-{
-    Suite *suite = suite_create("timestamp");
-    TCase *tc = tcase_create("timestamp");
-    tcase_add_loop_test(tc, moments_are_written_in_utc, 0,
-                        (int)(sizeof rows / sizeof *rows));
-    tcase_add_test(tc, moments_may_come_in_any_order);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

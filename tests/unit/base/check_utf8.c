@@ -1,11 +1,7 @@
-#include <check.h>
 #include <jansson.h>
 
 #include "../../../server/base/utf8.h"
-
-Suite *check_utf8(void);
-
-#define COUNT(array) (sizeof(array) / sizeof *(array))
+#include "../../lib/suite/suite.h"
 
 static const struct {
     const char *text;
@@ -40,21 +36,21 @@ static const struct {
     {"\xff", 0},
 };
 
-START_TEST(first_character_is_measured)
+SUITE(utf8);
+
+TEST_EACH(first_character_is_measured, rows)
 {
     ck_assert_uint_eq(utf8_len(span_of(rows[_i].text)), rows[_i].len);
 }
-END_TEST
 
-START_TEST(what_stands_behind_a_text_is_not_read)
+TEST(what_stands_behind_a_text_is_not_read)
 {
     ck_assert_uint_eq(utf8_len((struct span){"a", 0}), 0);
     ck_assert_uint_eq(utf8_len((struct span){"\xc3\xa9", 1}), 0);
 }
-END_TEST
 
 /* Each pair of first bytes, against another reader. */
-START_TEST(other_readers_agree)
+TEST(other_readers_agree)
 {
     for (int first = 0; first < 0x100; first++)
         for (int second = 0; second < 0x100; second++)
@@ -67,16 +63,4 @@ START_TEST(other_readers_agree)
                               (unsigned)first, (unsigned)second);
                 json_decref(string);
             }
-}
-END_TEST
-
-Suite *check_utf8(void)
-{
-    Suite *suite = suite_create("utf8");
-    TCase *tc = tcase_create("utf8");
-    tcase_add_loop_test(tc, first_character_is_measured, 0, COUNT(rows));
-    tcase_add_test(tc, what_stands_behind_a_text_is_not_read);
-    tcase_add_test(tc, other_readers_agree);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -2,22 +2,23 @@
  * Who may vote: states, refusals, what people are told. Quarantines are in
  * check_quarantine.c, configurations in check_epochs.c.
  */
-#include <check.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "../../../server/engine/eligibility.h"
+#include "../../lib/suite/suite.h"
 #include "voters.h"
 
-START_TEST(starts_without_a_vote)
+SUITE(admission, .set_up = voters_begin);
+
+TEST(starts_without_a_vote)
 {
     VOTERS_ASSERT_PHASE(0, ADMISSION_DOWN);
     VOTERS_ASSERT_REFUSAL(0, STATE_UNREACHABLE);
     voters_expect_nothing();
 }
-END_TEST
 
-START_TEST(a_node_that_came_up_is_looked_at)
+TEST(a_node_that_came_up_is_looked_at)
 {
     voters_up(1);
     char admit[CALL_STATE_MAX + 1];
@@ -29,18 +30,16 @@ START_TEST(a_node_that_came_up_is_looked_at)
     voters_expect(ADMISSION_LOOK, 1);
     voters_expect_nothing();
 }
-END_TEST
 
-START_TEST(votes_once_it_carries_the_admission)
+TEST(votes_once_it_carries_the_admission)
 {
     voters_come(0, LOOK_ADMITTED, VOTERS_ADMIT, "");
     VOTERS_ASSERT_PHASE(0, ADMISSION_ADMITTED);
     VOTERS_ASSERT_REFUSAL(0, STATE_VOTING);
     voters_expect_nothing();
 }
-END_TEST
 
-START_TEST(heartbeats_come_every_second)
+TEST(heartbeats_come_every_second)
 {
     voters_all(LOOK_ADMITTED, VOTERS_ADMIT, "");
     for (int second = 0; second < 3; second++) {
@@ -50,9 +49,8 @@ START_TEST(heartbeats_come_every_second)
         ck_assert_int_eq(voters_look_around(), VOTERS_NODES);
     }
 }
-END_TEST
 
-START_TEST(a_vote_that_finds_no_admission_has_it_looked_at_at_once)
+TEST(a_vote_that_finds_no_admission_has_it_looked_at_at_once)
 {
     voters_all(LOOK_ADMITTED, VOTERS_ADMIT, "");
     admission_on_quarantined(&voters.admission, 2, voters.now_us);
@@ -67,9 +65,8 @@ START_TEST(a_vote_that_finds_no_admission_has_it_looked_at_at_once)
                              voters.now_us); /* is known */
     voters_expect_nothing();
 }
-END_TEST
 
-START_TEST(a_node_that_went_down_has_no_vote_and_nothing_to_do)
+TEST(a_node_that_went_down_has_no_vote_and_nothing_to_do)
 {
     voters_all(LOOK_ADMITTED, VOTERS_ADMIT, "");
     voters_pass(VOTERS_SECOND);
@@ -88,9 +85,8 @@ START_TEST(a_node_that_went_down_has_no_vote_and_nothing_to_do)
     voters_up(0);
     voters_expect(ADMISSION_LOOK, 0);
 }
-END_TEST
 
-START_TEST(a_look_that_failed_waits_a_second)
+TEST(a_look_that_failed_waits_a_second)
 {
     voters_up(0);
     voters_expect(ADMISSION_LOOK, 0);
@@ -104,9 +100,8 @@ START_TEST(a_look_that_failed_waits_a_second)
     voters_pass(1);
     voters_expect(ADMISSION_LOOK, 0);
 }
-END_TEST
 
-START_TEST(a_failed_heartbeat_takes_no_vote)
+TEST(a_failed_heartbeat_takes_no_vote)
 {
     voters_all(LOOK_ADMITTED, VOTERS_ADMIT, "");
     voters_pass(VOTERS_SECOND);
@@ -116,10 +111,9 @@ START_TEST(a_failed_heartbeat_takes_no_vote)
                          voters.now_us);
     VOTERS_ASSERT_REFUSAL(0, STATE_VOTING);
 }
-END_TEST
 
 /* Whether an ADMIT, READMIT or REVOKE that got no answer was done is open. */
-START_TEST(an_action_that_failed_is_looked_at_a_second_later)
+TEST(an_action_that_failed_is_looked_at_a_second_later)
 {
     voters_all(LOOK_ADMITTED, VOTERS_ADMIT, "");
     admission_on_step(&voters.admission, 3);
@@ -137,7 +131,6 @@ START_TEST(an_action_that_failed_is_looked_at_a_second_later)
     voters_found(3, LOOK_ADMITTED, VOTERS_ADMIT, ""); /* it was not done */
     voters_expect(ADMISSION_REVOKE, 3);
 }
-END_TEST
 
 static const struct {
     enum call_look_word word;
@@ -155,7 +148,7 @@ static const struct {
 
 /* Of the node's own, now or in an older life: an admission tells that a first
  * start is none. The first of one that is under way tells nothing yet. */
-START_TEST(story_46_who_saw_an_admission_objects_to_a_first_start)
+TEST_EACH(story_46_who_saw_an_admission_objects_to_a_first_start, sights)
 {
     voters_come(3, sights[_i].word, sights[_i].admit, sights[_i].mark);
     ck_assert(!admission_is_objecting(&voters.admission, voters.now_us));
@@ -169,9 +162,8 @@ START_TEST(story_46_who_saw_an_admission_objects_to_a_first_start)
     ck_assert(admission_is_objecting(&voters.admission, voters.now_us) ==
               sights[_i].is_seen);
 }
-END_TEST
 
-START_TEST(with_the_guard_off_nodes_are_admitted_at_sight)
+TEST(with_the_guard_off_nodes_are_admitted_at_sight)
 {
     voters.settings.is_off = true;
     voters_begin_again();
@@ -179,29 +171,4 @@ START_TEST(with_the_guard_off_nodes_are_admitted_at_sight)
     voters_come(4, LOOK_FRESH, "", VOTERS_MARK);
     voters_pass(1);
     voters_give(ADMISSION_ADMIT, 4);
-}
-END_TEST
-
-Suite *check_admission(void);
-
-Suite *check_admission(void)
-{
-    Suite *suite = suite_create("admission");
-    TCase *tc = tcase_create("admission");
-    tcase_add_checked_fixture(tc, voters_begin, NULL);
-    tcase_add_test(tc, starts_without_a_vote);
-    tcase_add_test(tc, a_node_that_came_up_is_looked_at);
-    tcase_add_test(tc, votes_once_it_carries_the_admission);
-    tcase_add_test(tc, heartbeats_come_every_second);
-    tcase_add_test(tc, a_vote_that_finds_no_admission_has_it_looked_at_at_once);
-    tcase_add_test(tc, a_node_that_went_down_has_no_vote_and_nothing_to_do);
-    tcase_add_test(tc, a_look_that_failed_waits_a_second);
-    tcase_add_test(tc, a_failed_heartbeat_takes_no_vote);
-    tcase_add_test(tc, an_action_that_failed_is_looked_at_a_second_later);
-    tcase_add_loop_test(tc,
-                        story_46_who_saw_an_admission_objects_to_a_first_start,
-                        0, (int)(sizeof sights / sizeof *sights));
-    tcase_add_test(tc, with_the_guard_off_nodes_are_admitted_at_sight);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

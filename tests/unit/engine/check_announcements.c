@@ -1,10 +1,12 @@
-#include <check.h>
 
+#include "../../lib/suite/suite.h"
 #include "waiting.h"
+
+SUITE(announcements, .set_up = play_begin, .tear_down = play_end);
 
 /* ---- announcements ------------------------------------------------------ */
 
-START_TEST(a_quorum_of_announcements_wakes_at_once)
+TEST(a_quorum_of_announcements_wakes_at_once)
 {
     engine_op op = waiting_for_news();
     waiting_announce(0);
@@ -16,9 +18,8 @@ START_TEST(a_quorum_of_announcements_wakes_at_once)
     ck_assert_int_eq(waiting_result(op)->outcome, OUTCOME_GRANTED);
     ck_assert_uint_eq(play.metrics.handovers[HANDOVER_ANNOUNCEMENT], 1);
 }
-END_TEST
 
-START_TEST(one_announcement_wakes_after_five_milliseconds)
+TEST(one_announcement_wakes_after_five_milliseconds)
 {
     (void)waiting_for_news();
     waiting_announce(4);
@@ -29,9 +30,8 @@ START_TEST(one_announcement_wakes_after_five_milliseconds)
     play_advance(1);
     ck_assert_int_eq(waiting_attempts(), 3);
 }
-END_TEST
 
-START_TEST(announcements_of_an_earlier_lock_wake_nobody)
+TEST(announcements_of_an_earlier_lock_wake_nobody)
 {
     engine_op a = waiting_ask(), b = waiting_ask();
     waiting_grant();
@@ -52,10 +52,9 @@ START_TEST(announcements_of_an_earlier_lock_wake_nobody)
     ck_assert_int_eq(waiting_attempts(), before);
     waiting_check(b);
 }
-END_TEST
 
 /* Somebody else may publish what he likes, as often as he likes. */
-START_TEST(false_announcements_cost_less_and_less)
+TEST(false_announcements_cost_less_and_less)
 {
     engine_op op = waiting_for_news();
     int tries = 0;
@@ -75,10 +74,9 @@ START_TEST(false_announcements_cost_less_and_less)
     ck_assert_int_ge(tries, 20); /* one may be true */
     ck_assert_int_le(tries, 40);
 }
-END_TEST
 
 /* A node that misses the lock announces what our own attempts leave there. */
-START_TEST(echoes_of_its_own_attempts_cost_less_and_less)
+TEST(echoes_of_its_own_attempts_cost_less_and_less)
 {
     engine_op op = waiting_ask();
     int tries = 0;
@@ -95,9 +93,8 @@ START_TEST(echoes_of_its_own_attempts_cost_less_and_less)
     ck_assert_int_ge(tries, 40); /* by the delay alone */
     ck_assert_int_le(tries, 90);
 }
-END_TEST
 
-START_TEST(it_tries_once_more_when_a_quorum_begins_to_announce)
+TEST(it_tries_once_more_when_a_quorum_begins_to_announce)
 {
     (void)waiting_ask();
     waiting_find_held();
@@ -111,9 +108,8 @@ START_TEST(it_tries_once_more_when_a_quorum_begins_to_announce)
     engine_on_subscribed(play.engine, 4, PLAY_RESOURCE);
     ck_assert_int_eq(waiting_attempts(), 2);
 }
-END_TEST
 
-START_TEST(a_node_without_heartbeats_does_not_announce)
+TEST(a_node_without_heartbeats_does_not_announce)
 {
     (void)waiting_ask();
     waiting_find_held();
@@ -125,25 +121,22 @@ START_TEST(a_node_without_heartbeats_does_not_announce)
     waiting_find_held();
     play_await_round(3 * PLAY_NODES);
 }
-END_TEST
 
-START_TEST(when_the_announcing_quorum_is_lost_it_tries_by_itself_again)
+TEST(when_the_announcing_quorum_is_lost_it_tries_by_itself_again)
 {
     (void)waiting_for_news();
     engine_on_listener_down(play.engine, 1);
     play_await_round(3 * PLAY_NODES);
 }
-END_TEST
 
-START_TEST(when_heartbeats_end_it_tries_by_itself_again)
+TEST(when_heartbeats_end_it_tries_by_itself_again)
 {
     (void)waiting_for_news();
     play_advance(3300000);
     ck_assert_int_gt(waiting_attempts(), 2);
 }
-END_TEST
 
-START_TEST(a_connection_that_comes_back_is_subscribed_again)
+TEST(a_connection_that_comes_back_is_subscribed_again)
 {
     (void)waiting_for_news();
     int before = play.subscriptions[1];
@@ -151,9 +144,8 @@ START_TEST(a_connection_that_comes_back_is_subscribed_again)
     engine_on_listener_up(play.engine, 1);
     ck_assert_int_eq(play.subscriptions[1], before + 1);
 }
-END_TEST
 
-START_TEST(listening_ends_a_while_after_the_last_waiter)
+TEST(listening_ends_a_while_after_the_last_waiter)
 {
     engine_op op = waiting_for_news();
     int listens = play_count(CALL_LISTEN);
@@ -166,7 +158,6 @@ START_TEST(listening_ends_a_while_after_the_last_waiter)
     ck_assert(!play.is_listening);
     ck_assert_int_eq(play.subscriptions[4], 0);
 }
-END_TEST
 
 /* ---- several servers ------------------------------------------------------
  */
@@ -196,7 +187,7 @@ static void pass_on(int times, int64_t listeners)
     play.sent_count = 0;
 }
 
-START_TEST(others_get_their_turn_after_some_grants_in_a_row)
+TEST(others_get_their_turn_after_some_grants_in_a_row)
 {
     pass_on(15, 2);
     release_heard_by(PLAY_TOKEN, 2);
@@ -207,38 +198,10 @@ START_TEST(others_get_their_turn_after_some_grants_in_a_row)
     play_advance(5000);
     ck_assert_int_eq(waiting_attempts(), 1); /* nobody took it */
 }
-END_TEST
 
-START_TEST(alone_it_need_not_let_others_go_first)
+TEST(alone_it_need_not_let_others_go_first)
 {
     pass_on(40, 1);
     release_heard_by(PLAY_TOKEN, 1);
     ck_assert_int_eq(waiting_attempts(), 1);
-}
-END_TEST
-
-Suite *check_announcements(void);
-
-Suite *check_announcements(void)
-{
-    Suite *suite = suite_create("announcements");
-    TCase *tcase = tcase_create("announcements");
-    tcase_add_checked_fixture(tcase, play_begin, play_end);
-#define ADD(test) tcase_add_test(tcase, test)
-    ADD(a_quorum_of_announcements_wakes_at_once);
-    ADD(one_announcement_wakes_after_five_milliseconds);
-    ADD(announcements_of_an_earlier_lock_wake_nobody);
-    ADD(false_announcements_cost_less_and_less);
-    ADD(echoes_of_its_own_attempts_cost_less_and_less);
-    ADD(it_tries_once_more_when_a_quorum_begins_to_announce);
-    ADD(a_node_without_heartbeats_does_not_announce);
-    ADD(when_the_announcing_quorum_is_lost_it_tries_by_itself_again);
-    ADD(when_heartbeats_end_it_tries_by_itself_again);
-    ADD(a_connection_that_comes_back_is_subscribed_again);
-    ADD(listening_ends_a_while_after_the_last_waiter);
-    ADD(others_get_their_turn_after_some_grants_in_a_row);
-    ADD(alone_it_need_not_let_others_go_first);
-    suite_add_tcase(suite, tcase);
-#undef ADD
-    return suite;
 }

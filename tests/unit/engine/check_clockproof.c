@@ -1,10 +1,12 @@
 /* The nodes' clocks: which are believed by a server without a history. */
-#include <check.h>
 #include <stdlib.h>
 
+#include "../../lib/suite/suite.h"
 #include "five.h"
 
-START_TEST(nothing_is_known_of_a_clock_without_a_reply)
+SUITE(clockproof, .set_up = five_begin);
+
+TEST(nothing_is_known_of_a_clock_without_a_reply)
 {
     clocks_on_up(&five.clocks, 0);
     clocks_tick(&five.clocks, five.now_us);
@@ -14,9 +16,8 @@ START_TEST(nothing_is_known_of_a_clock_without_a_reply)
     ck_assert_int_eq(clocks_uncertainty_us(&five.clocks, 0, five.now_us), 0);
     ck_assert(!clocks_judge(&five.clocks, five.now_us, &five.judgement));
 }
-END_TEST
 
-START_TEST(a_majority_that_agrees_is_good_at_once)
+TEST(a_majority_that_agrees_is_good_at_once)
 {
     five_up(0);
     five_up(1);
@@ -30,9 +31,8 @@ START_TEST(a_majority_that_agrees_is_good_at_once)
     ck_assert_int_eq(clocks_median_at(&five.clocks, five.now_us) / FIVE_MS,
                      (FIVE_EPOCH_US + five.now_us) / FIVE_MS);
 }
-END_TEST
 
-START_TEST(story_30_a_clock_that_differs_is_watched_for_the_greatest_ttl)
+TEST(story_30_a_clock_that_differs_is_watched_for_the_greatest_ttl)
 {
     five.offset_us[4] = FIVE_SECOND;
     five_all_up();
@@ -48,9 +48,8 @@ START_TEST(story_30_a_clock_that_differs_is_watched_for_the_greatest_ttl)
     FIVE_ASSERT_STATE(4, CLOCK_GOOD);
     ck_assert_int_eq(clocks_remaining_us(&five.clocks, 4, five.now_us), 0);
 }
-END_TEST
 
-START_TEST(a_clock_that_comes_to_agree_is_good)
+TEST(a_clock_that_comes_to_agree_is_good)
 {
     five.offset_us[4] = 40 * FIVE_MS;
     five_all_up();
@@ -61,10 +60,9 @@ START_TEST(a_clock_that_comes_to_agree_is_good)
     }
     FIVE_ASSERT_STATE(4, CLOCK_GOOD);
 }
-END_TEST
 
 /* Time alone proves nothing: replies do. */
-START_TEST(a_clock_that_was_not_watched_is_not_steady)
+TEST(a_clock_that_was_not_watched_is_not_steady)
 {
     five.offset_us[4] = FIVE_SECOND;
     five_all_up();
@@ -74,9 +72,8 @@ START_TEST(a_clock_that_was_not_watched_is_not_steady)
     clocks_tick(&five.clocks, five.now_us);
     FIVE_ASSERT_STATE(4, CLOCK_UNPROVEN);
 }
-END_TEST
 
-START_TEST(five_milliseconds_from_the_median_still_agree)
+TEST_RANGE(five_milliseconds_from_the_median_still_agree, 0, 4)
 {
     static const struct {
         int64_t offset_us;
@@ -91,10 +88,9 @@ START_TEST(five_milliseconds_from_the_median_still_agree)
     five_all_up();
     FIVE_ASSERT_STATE(4, leads[_i].state);
 }
-END_TEST
 
 /* It may have stepped by as much as it took. */
-START_TEST(a_slow_reply_proves_nothing)
+TEST(a_slow_reply_proves_nothing)
 {
     for (int i = 0; i < 4; i++)
         five_up(i);
@@ -107,11 +103,10 @@ START_TEST(a_slow_reply_proves_nothing)
     ck_assert(five_reply(4));
     FIVE_ASSERT_STATE(4, CLOCK_GOOD);
 }
-END_TEST
 
 /* A long way is no slow reply; but one of more than two timeouts tells nothing.
  */
-START_TEST(replies_that_are_all_slow_prove_something_within_limits)
+TEST_RANGE(replies_that_are_all_slow_prove_something_within_limits, 0, 2)
 {
     static const struct {
         int64_t trip_us;
@@ -127,10 +122,9 @@ START_TEST(replies_that_are_all_slow_prove_something_within_limits)
     clocks_tick(&five.clocks, five.now_us);
     FIVE_ASSERT_STATE(4, trips[_i].state);
 }
-END_TEST
 
 /* The median of three that differ is one of them: it agrees with itself. */
-START_TEST(story_11_a_median_that_nobody_shares_proves_nothing)
+TEST(story_11_a_median_that_nobody_shares_proves_nothing)
 {
     five.offset_us[0] = 1965 * FIVE_MS;
     five.offset_us[2] = 470 * FIVE_MS;
@@ -140,10 +134,9 @@ START_TEST(story_11_a_median_that_nobody_shares_proves_nothing)
     for (int i = 0; i < 3; i++)
         FIVE_ASSERT_STATE(i, CLOCK_UNPROVEN);
 }
-END_TEST
 
 /* Two stepped, two did not, and the fifth may show what both pairs do. */
-START_TEST(story_11_a_slow_reply_in_the_middle_joins_nobody)
+TEST(story_11_a_slow_reply_in_the_middle_joins_nobody)
 {
     five.offset_us[2] = five.offset_us[3] = 470 * FIVE_MS;
     for (int i = 0; i < 4; i++)
@@ -160,9 +153,8 @@ START_TEST(story_11_a_slow_reply_in_the_middle_joins_nobody)
     FIVE_ASSERT_STATE(4, CLOCK_GOOD);
     FIVE_ASSERT_STATE(2, CLOCK_UNPROVEN);
 }
-END_TEST
 
-START_TEST(a_node_that_is_down_is_no_part_of_the_majority)
+TEST(a_node_that_is_down_is_no_part_of_the_majority)
 {
     five_up(0);
     five_up(1);
@@ -173,30 +165,4 @@ START_TEST(a_node_that_is_down_is_no_part_of_the_majority)
     clocks_on_up(&five.clocks, 1);
     clocks_tick(&five.clocks, five.now_us);
     FIVE_ASSERT_STATE(0, CLOCK_GOOD);
-}
-END_TEST
-
-Suite *check_clockproof(void);
-
-Suite *check_clockproof(void)
-{
-    Suite *suite = suite_create("clockproof");
-    TCase *tc = tcase_create("clockproof");
-    tcase_add_checked_fixture(tc, five_begin, NULL);
-    tcase_add_test(tc, nothing_is_known_of_a_clock_without_a_reply);
-    tcase_add_test(tc, a_majority_that_agrees_is_good_at_once);
-    tcase_add_test(
-        tc, story_30_a_clock_that_differs_is_watched_for_the_greatest_ttl);
-    tcase_add_test(tc, a_clock_that_comes_to_agree_is_good);
-    tcase_add_test(tc, a_clock_that_was_not_watched_is_not_steady);
-    tcase_add_loop_test(tc, five_milliseconds_from_the_median_still_agree, 0,
-                        4);
-    tcase_add_test(tc, a_slow_reply_proves_nothing);
-    tcase_add_loop_test(
-        tc, replies_that_are_all_slow_prove_something_within_limits, 0, 2);
-    tcase_add_test(tc, story_11_a_median_that_nobody_shares_proves_nothing);
-    tcase_add_test(tc, story_11_a_slow_reply_in_the_middle_joins_nobody);
-    tcase_add_test(tc, a_node_that_is_down_is_no_part_of_the_majority);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

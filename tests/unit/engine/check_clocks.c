@@ -1,7 +1,7 @@
 /* The nodes' clocks: what is a step, and whose it is. */
-#include <check.h>
 #include <stdlib.h>
 
+#include "../../lib/suite/suite.h"
 #include "five.h"
 
 static void assert_all(enum clock_state state)
@@ -18,7 +18,9 @@ static const int64_t steps[] = {6 * FIVE_MS, 3600 * (int64_t)FIVE_SECOND,
 
 enum { STEPS = sizeof steps / sizeof *steps };
 
-START_TEST(story_11_a_step_is_told_and_its_reply_is_no_vote)
+SUITE(clocks, .set_up = five_begin);
+
+TEST_RANGE(story_11_a_step_is_told_and_its_reply_is_no_vote, 0, STEPS)
 {
     five_all_up();
     five.offset_us[1] = steps[_i];
@@ -40,9 +42,8 @@ START_TEST(story_11_a_step_is_told_and_its_reply_is_no_vote)
     FIVE_ASSERT_STATE(1, CLOCK_UNPROVEN); /* and learned anew */
     ck_assert(five_reply(1));
 }
-END_TEST
 
-START_TEST(a_step_below_five_milliseconds_is_none)
+TEST_RANGE(a_step_below_five_milliseconds_is_none, 0, 2)
 {
     five_all_up();
     five.offset_us[1] = _i == 0 ? 4900 : -4900;
@@ -51,10 +52,9 @@ START_TEST(a_step_below_five_milliseconds_is_none)
                             &five.judgement));
     FIVE_ASSERT_STATE(1, CLOCK_GOOD);
 }
-END_TEST
 
 /* A clock that runs fast: no reply is far from the one before. */
-START_TEST(many_small_steps_in_a_row_are_one_that_is_seen)
+TEST_RANGE(many_small_steps_in_a_row_are_one_that_is_seen, 0, 2)
 {
     bool is_same = true;
     five_all_up();
@@ -66,10 +66,9 @@ START_TEST(many_small_steps_in_a_row_are_one_that_is_seen)
     ck_assert(!is_same);
     FIVE_ASSERT_STATE(1, CLOCK_STEPPED);
 }
-END_TEST
 
 /* One that stays is believed once drift explains it. */
-START_TEST(a_small_step_that_stays_is_believed_a_second_later)
+TEST(a_small_step_that_stays_is_believed_a_second_later)
 {
     five_all_up();
     five.offset_us[1] = 4900;
@@ -81,9 +80,8 @@ START_TEST(a_small_step_that_stays_is_believed_a_second_later)
     ck_assert(five_reply(1));
     FIVE_ASSERT_STATE(1, CLOCK_GOOD);
 }
-END_TEST
 
-START_TEST(story_30_the_baseline_is_kept_over_a_lost_connection)
+TEST(story_30_the_baseline_is_kept_over_a_lost_connection)
 {
     five_all_up();
     clocks_on_down(&five.clocks, 2);
@@ -93,9 +91,8 @@ START_TEST(story_30_the_baseline_is_kept_over_a_lost_connection)
     ck_assert(!five_reply(2));
     FIVE_ASSERT_STATE(2, CLOCK_STEPPED);
 }
-END_TEST
 
-START_TEST(a_judgement_waits_no_longer_than_its_patience)
+TEST(a_judgement_waits_no_longer_than_its_patience)
 {
     five_all_up();
     five.offset_us[1] = FIVE_SECOND;
@@ -107,9 +104,8 @@ START_TEST(a_judgement_waits_no_longer_than_its_patience)
                            &five.judgement));
     ck_assert_uint_eq(five.judgement.stepped, 1u << 1);
 }
-END_TEST
 
-START_TEST(a_judgement_waits_for_connected_nodes_and_for_later_replies_only)
+TEST(a_judgement_waits_for_connected_nodes_and_for_later_replies_only)
 {
     five_all_up();
     clocks_on_down(&five.clocks, 4);
@@ -127,9 +123,8 @@ START_TEST(a_judgement_waits_for_connected_nodes_and_for_later_replies_only)
     ck_assert(five_reply(3));
     ck_assert(clocks_judge(&five.clocks, five.now_us, &five.judgement));
 }
-END_TEST
 
-START_TEST(a_clock_that_stepped_there_and_back_has_stepped_twice)
+TEST(a_clock_that_stepped_there_and_back_has_stepped_twice)
 {
     five_all_up();
     five.offset_us[1] = FIVE_SECOND;
@@ -142,9 +137,8 @@ START_TEST(a_clock_that_stepped_there_and_back_has_stepped_twice)
     ck_assert_uint_eq(five.judgement.stepped, 1u << 1);
     FIVE_ASSERT_STATE(1, CLOCK_GOOD); /* where the others are */
 }
-END_TEST
 
-START_TEST(two_of_five_that_step_together_are_two_steps)
+TEST(two_of_five_that_step_together_are_two_steps)
 {
     five_all_up();
     five.offset_us[1] = five.offset_us[3] = -FIVE_SECOND;
@@ -154,10 +148,9 @@ START_TEST(two_of_five_that_step_together_are_two_steps)
     ck_assert(!five.judgement.is_own);
     ck_assert_uint_eq(five.judgement.stepped, 1u << 1 | 1u << 3);
 }
-END_TEST
 
 /* Then it is our clock, or all is lost anyway: nobody is revoked. */
-START_TEST(a_majority_that_steps_at_once_makes_our_own_clock_suspect)
+TEST_RANGE(a_majority_that_steps_at_once_makes_our_own_clock_suspect, 0, 3)
 {
     five_all_up();
     for (int i = 0; i < 3 + _i; i++)
@@ -176,9 +169,8 @@ START_TEST(a_majority_that_steps_at_once_makes_our_own_clock_suspect)
     for (int i = 3 + _i; i < FIVE_NODES; i++)
         FIVE_ASSERT_STATE(i, CLOCK_UNPROVEN);
 }
-END_TEST
 
-START_TEST(a_majority_whose_clocks_are_all_over_the_place_is_watched)
+TEST(a_majority_whose_clocks_are_all_over_the_place_is_watched)
 {
     five_all_up();
     for (int i = 0; i < FIVE_NODES; i++)
@@ -194,12 +186,11 @@ START_TEST(a_majority_whose_clocks_are_all_over_the_place_is_watched)
     five_watch(62 * FIVE_SECOND);
     assert_all(CLOCK_GOOD);
 }
-END_TEST
 
 /* ---- no steps
  * ---------------------------------------------------------------- */
 
-START_TEST(story_35_a_node_that_was_paused_has_not_stepped)
+TEST_RANGE(story_35_a_node_that_was_paused_has_not_stepped, 0, 2)
 {
     five_all_up();
     int64_t sent_us = five.now_us;
@@ -211,9 +202,8 @@ START_TEST(story_35_a_node_that_was_paused_has_not_stepped)
     FIVE_ASSERT_STATE(1, CLOCK_GOOD);
     ck_assert(five_reply(1));
 }
-END_TEST
 
-START_TEST(story_35_a_server_that_was_stopped_has_seen_no_step)
+TEST(story_35_a_server_that_was_stopped_has_seen_no_step)
 {
     int64_t sent_us[FIVE_NODES];
     five_all_up();
@@ -229,9 +219,9 @@ START_TEST(story_35_a_server_that_was_stopped_has_seen_no_step)
     assert_all(CLOCK_GOOD);
     ck_assert(!clocks_judge(&five.clocks, five.now_us, &five.judgement));
 }
-END_TEST
 
-START_TEST(a_clock_that_drifts_by_a_two_hundred_and_fiftieth_has_not_stepped)
+TEST_RANGE(a_clock_that_drifts_by_a_two_hundred_and_fiftieth_has_not_stepped, 0,
+           2)
 {
     int sign = _i == 0 ? 1 : -1;
     five_all_up();
@@ -246,9 +236,8 @@ START_TEST(a_clock_that_drifts_by_a_two_hundred_and_fiftieth_has_not_stepped)
     clocks_on_up(&five.clocks, 1);
     ck_assert(five_reply(1));
 }
-END_TEST
 
-START_TEST(a_clock_far_from_the_median_is_known_but_far)
+TEST(a_clock_far_from_the_median_is_known_but_far)
 {
     five.offset_us[4] = FIVE_WINDOW_US / 2 - 10 * FIVE_MS;
     five.offset_us[0] = -FIVE_WINDOW_US / 2 - 10 * FIVE_MS;
@@ -265,11 +254,10 @@ START_TEST(a_clock_far_from_the_median_is_known_but_far)
     FIVE_ASSERT_STATE(0, CLOCK_GOOD);
     FIVE_ASSERT_STATE(4, CLOCK_FAR);
 }
-END_TEST
 
 /* ---- what is known together ---------------------------------------------- */
 
-START_TEST(the_median_is_known_once_a_majority_is_proven)
+TEST(the_median_is_known_once_a_majority_is_proven)
 {
     ck_assert(!clocks_are_known(&five.clocks));
     for (int i = 0; i < FIVE_NODES; i++) {
@@ -288,9 +276,8 @@ START_TEST(the_median_is_known_once_a_majority_is_proven)
     ck_assert(!five_reply(3));
     ck_assert(!clocks_are_known(&five.clocks));
 }
-END_TEST
 
-START_TEST(of_clocks_that_agree_with_nobody_none_is_known)
+TEST(of_clocks_that_agree_with_nobody_none_is_known)
 {
     for (int i = 0; i < FIVE_NODES; i++)
         five.offset_us[i] = i * FIVE_SECOND;
@@ -303,10 +290,9 @@ START_TEST(of_clocks_that_agree_with_nobody_none_is_known)
     ck_assert_int_ge(spread_us, 4 * FIVE_SECOND);
     ck_assert_int_le(spread_us, 4 * FIVE_SECOND + 20 * FIVE_MS);
 }
-END_TEST
 
 /* From where the first may be at least to where the last may be at most. */
-START_TEST(clocks_are_as_far_apart_as_they_may_be)
+TEST(clocks_are_as_far_apart_as_they_may_be)
 {
     ck_assert_int_eq(clocks_spread_us(&five.clocks, five.now_us), 0);
     five.offset_us[1] = 2 * FIVE_MS;
@@ -327,47 +313,4 @@ START_TEST(clocks_are_as_far_apart_as_they_may_be)
         FIVE_SECOND; /* as long as it is not judged it is none */
     ck_assert(!five_reply(2));
     ck_assert_int_le(clocks_spread_us(&five.clocks, five.now_us), 2 * FIVE_MS);
-}
-END_TEST
-
-static void add_steps(TCase *tc)
-{
-    tcase_add_loop_test(tc, story_11_a_step_is_told_and_its_reply_is_no_vote, 0,
-                        STEPS);
-    tcase_add_loop_test(tc, a_step_below_five_milliseconds_is_none, 0, 2);
-    tcase_add_loop_test(tc, many_small_steps_in_a_row_are_one_that_is_seen, 0,
-                        2);
-    tcase_add_test(tc, a_small_step_that_stays_is_believed_a_second_later);
-    tcase_add_test(tc, story_30_the_baseline_is_kept_over_a_lost_connection);
-    tcase_add_test(tc, a_judgement_waits_no_longer_than_its_patience);
-    tcase_add_test(
-        tc, a_judgement_waits_for_connected_nodes_and_for_later_replies_only);
-    tcase_add_test(tc, a_clock_that_stepped_there_and_back_has_stepped_twice);
-    tcase_add_test(tc, two_of_five_that_step_together_are_two_steps);
-    tcase_add_loop_test(
-        tc, a_majority_that_steps_at_once_makes_our_own_clock_suspect, 0, 3);
-    tcase_add_test(tc,
-                   a_majority_whose_clocks_are_all_over_the_place_is_watched);
-}
-
-Suite *check_clocks(void);
-
-Suite *check_clocks(void)
-{
-    Suite *suite = suite_create("clocks");
-    TCase *tc = tcase_create("clocks");
-    tcase_add_checked_fixture(tc, five_begin, NULL);
-    add_steps(tc);
-    tcase_add_loop_test(tc, story_35_a_node_that_was_paused_has_not_stepped, 0,
-                        2);
-    tcase_add_test(tc, story_35_a_server_that_was_stopped_has_seen_no_step);
-    tcase_add_loop_test(
-        tc, a_clock_that_drifts_by_a_two_hundred_and_fiftieth_has_not_stepped,
-        0, 2);
-    tcase_add_test(tc, a_clock_far_from_the_median_is_known_but_far);
-    tcase_add_test(tc, the_median_is_known_once_a_majority_is_proven);
-    tcase_add_test(tc, of_clocks_that_agree_with_nobody_none_is_known);
-    tcase_add_test(tc, clocks_are_as_far_apart_as_they_may_be);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

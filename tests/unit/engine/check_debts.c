@@ -1,5 +1,4 @@
 /* When nodes get what they owe, and in which order. */
-#include <check.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +8,7 @@
 #include "../../../server/engine/debts.h"
 #include "../../../server/engine/tag.h"
 #include "../../../server/engine/token.h"
+#include "../../lib/suite/suite.h"
 
 enum { NODES = 5, SECOND_US = 1000000, TTL_US = 60 * SECOND_US, CALLS = 2000 };
 
@@ -129,7 +129,9 @@ static void answer_all(enum vote vote)
         answer_next(vote);
 }
 
-START_TEST(a_node_that_is_there_gets_it_with_the_next_tick)
+SUITE(debts, .set_up = begin, .tear_down = end);
+
+TEST(a_node_that_is_there_gets_it_with_the_next_tick)
 {
     owe(2, 7, 0);
     owe(2, 8, 0);
@@ -144,9 +146,8 @@ START_TEST(a_node_that_is_there_gets_it_with_the_next_tick)
     ck_assert_int_eq(sent_count, 2);
     ck_assert_uint_eq(debts.store.items, 0);
 }
-END_TEST
 
-START_TEST(a_node_that_is_away_gets_it_when_it_is_back)
+TEST(a_node_that_is_away_gets_it_when_it_is_back)
 {
     set_up(4, false);
     owe(4, 1, 0);
@@ -157,9 +158,8 @@ START_TEST(a_node_that_is_away_gets_it_when_it_is_back)
     answer_next(VOTE_HELD);
     ck_assert_uint_eq(debts.store.items, 0);
 }
-END_TEST
 
-START_TEST(until_the_ttl_has_passed)
+TEST(until_the_ttl_has_passed)
 {
     set_up(4, false);
     owe(4, 1, 0);
@@ -171,9 +171,8 @@ START_TEST(until_the_ttl_has_passed)
     set_up(4, true);
     ck_assert_int_eq(sent_count, 0);
 }
-END_TEST
 
-START_TEST(what_it_may_have_comes_before_what_it_hardly_has)
+TEST(what_it_may_have_comes_before_what_it_hardly_has)
 {
     set_up(4, false);
     pass(10 * SECOND_US);
@@ -187,10 +186,9 @@ START_TEST(what_it_may_have_comes_before_what_it_hardly_has)
     for (int i = 0; i < 4; i++)
         ck_assert_int_eq(sent[i].name, order[i]);
 }
-END_TEST
 
 /* A server that was just started cannot know what others have sent there. */
-START_TEST(a_node_that_was_never_seen_may_have_all_from_before)
+TEST(a_node_that_was_never_seen_may_have_all_from_before)
 {
     end();
     set_up(4, false);
@@ -201,10 +199,9 @@ START_TEST(a_node_that_was_never_seen_may_have_all_from_before)
     set_up(4, true);
     ck_assert_int_eq(sent[0].name, 2);
 }
-END_TEST
 
 /* However late a lock's number says that it was acquired. */
-START_TEST(a_node_that_is_there_may_have_them_all)
+TEST(a_node_that_is_there_may_have_them_all)
 {
     owe(2, 1, -20 * SECOND_US);
     owe(2, 2, 20 * SECOND_US);
@@ -213,9 +210,8 @@ START_TEST(a_node_that_is_there_may_have_them_all)
     ck_assert_int_eq(sent[0].name, 1);
     ck_assert_int_eq(sent[1].name, 2);
 }
-END_TEST
 
-START_TEST(they_are_sent_a_few_hundred_at_a_time)
+TEST(they_are_sent_a_few_hundred_at_a_time)
 {
     for (int i = 0; i < 3 * OWED_WINDOW; i++)
         owe(1, i, 0);
@@ -230,9 +226,8 @@ START_TEST(they_are_sent_a_few_hundred_at_a_time)
         ck_assert_int_eq(sent[i].name, i);
     ck_assert_uint_eq(debts.store.items, 0);
 }
-END_TEST
 
-START_TEST(what_a_node_refuses_is_not_asked_of_it_all_the_time)
+TEST(what_a_node_refuses_is_not_asked_of_it_all_the_time)
 {
     owe(1, 1, 0);
     pass(SECOND_US / 5);
@@ -245,10 +240,9 @@ START_TEST(what_a_node_refuses_is_not_asked_of_it_all_the_time)
     answer_all(VOTE_DELETED);
     ck_assert_uint_eq(debts.store.items, 0);
 }
-END_TEST
 
 /* It has lost the key, or lets nobody set or delete it. */
-START_TEST(what_a_node_cannot_have_is_not_asked_of_it_again)
+TEST(what_a_node_cannot_have_is_not_asked_of_it_again)
 {
     owe(1, 1, 0);
     owe(1, 2, 0);
@@ -259,9 +253,8 @@ START_TEST(what_a_node_cannot_have_is_not_asked_of_it_again)
     pass(SECOND_US);
     ck_assert_int_eq(sent_count, 2);
 }
-END_TEST
 
-START_TEST(what_was_lost_with_the_connection_is_sent_again)
+TEST(what_was_lost_with_the_connection_is_sent_again)
 {
     for (int i = 0; i < 3; i++)
         owe(1, i, 0);
@@ -276,9 +269,8 @@ START_TEST(what_was_lost_with_the_connection_is_sent_again)
     answer_all(VOTE_DELETED);
     ck_assert_uint_eq(debts.store.items, 0);
 }
-END_TEST
 
-START_TEST(what_the_connection_does_not_take_waits)
+TEST(what_the_connection_does_not_take_waits)
 {
     owe(1, 1, 0);
     is_full = true;
@@ -287,9 +279,8 @@ START_TEST(what_the_connection_does_not_take_waits)
     pass(SECOND_US / 5);
     ck_assert_int_eq(sent_count, 1);
 }
-END_TEST
 
-START_TEST(the_unlikely_do_not_use_up_the_memory)
+TEST(the_unlikely_do_not_use_up_the_memory)
 {
     debts.store.limit = (size_t)8 * OWED_BLOCK;
     set_up(4, false);
@@ -305,10 +296,9 @@ START_TEST(the_unlikely_do_not_use_up_the_memory)
     set_up(4, true);
     ck_assert_int_eq(sent[0].name, 2);
 }
-END_TEST
 
 /* Not even if no more may be added: it has a place already. */
-START_TEST(an_answer_drops_nothing)
+TEST_RANGE(an_answer_drops_nothing, 0, 3)
 {
     static const enum vote votes[] = {VOTE_DELETED, VOTE_UNFIT,
                                       VOTE_UNREACHABLE};
@@ -321,7 +311,6 @@ START_TEST(an_answer_drops_nothing)
     ck_assert_uint_eq(metrics.releases_forgone, 0);
     ck_assert_uint_eq(debts.store.items, votes[_i] == VOTE_DELETED ? 0 : 1);
 }
-END_TEST
 
 /* What came on stderr since; a test is a process of its own. */
 static const char *read_log(int from)
@@ -332,7 +321,7 @@ static const char *read_log(int from)
     return text;
 }
 
-START_TEST(what_was_dropped_is_told_once_in_a_while)
+TEST(what_was_dropped_is_told_once_in_a_while)
 {
     int log[2];
     ck_assert_int_eq(pipe2(log, O_NONBLOCK), 0);
@@ -357,30 +346,4 @@ START_TEST(what_was_dropped_is_told_once_in_a_while)
     ck_assert_ptr_nonnull(
         strstr(read_log(log[0]), "event=releases_dropped count=1"));
     ck_assert_uint_eq(metrics.releases_dropped, 3);
-}
-END_TEST
-
-Suite *check_debts(void);
-
-Suite *check_debts(void)
-{
-    Suite *suite = suite_create("debts");
-    TCase *tc = tcase_create("debts");
-    tcase_add_checked_fixture(tc, begin, end);
-    tcase_add_test(tc, a_node_that_is_there_gets_it_with_the_next_tick);
-    tcase_add_test(tc, a_node_that_is_away_gets_it_when_it_is_back);
-    tcase_add_test(tc, until_the_ttl_has_passed);
-    tcase_add_test(tc, what_it_may_have_comes_before_what_it_hardly_has);
-    tcase_add_test(tc, a_node_that_was_never_seen_may_have_all_from_before);
-    tcase_add_test(tc, a_node_that_is_there_may_have_them_all);
-    tcase_add_test(tc, they_are_sent_a_few_hundred_at_a_time);
-    tcase_add_test(tc, what_a_node_refuses_is_not_asked_of_it_all_the_time);
-    tcase_add_test(tc, what_a_node_cannot_have_is_not_asked_of_it_again);
-    tcase_add_test(tc, what_was_lost_with_the_connection_is_sent_again);
-    tcase_add_test(tc, what_the_connection_does_not_take_waits);
-    tcase_add_test(tc, the_unlikely_do_not_use_up_the_memory);
-    tcase_add_loop_test(tc, an_answer_drops_nothing, 0, 3);
-    tcase_add_test(tc, what_was_dropped_is_told_once_in_a_while);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -2,9 +2,9 @@
  * How nodes get their vote before a quarantine has passed, as nobody can have
  * promised anything that they forgot; and what hinders any admission.
  */
-#include <check.h>
 
 #include "../../../server/engine/eligibility.h"
+#include "../../lib/suite/suite.h"
 #include "voters.h"
 
 enum { TOLD = 3 /* of four others: one of them was in each majority */ };
@@ -27,16 +27,19 @@ static void expect_admission_in(int64_t us)
 
 enum { WATCH_US = 3 * HEARTBEAT_US };
 
-START_TEST(when_all_promises_are_over_a_new_node_is_admitted_at_once)
+SUITE(eligibility);
+
+GROUP(idle, .set_up = voters_begin);
+
+TEST_RANGE(when_all_promises_are_over_a_new_node_is_admitted_at_once, 0, 2)
 {
     voters_admit_from(1, _i == 0 ? (int64_t)VOTERS_NEVER
                                  : voters.now_us - VOTERS_QUARANTINE_US);
     mark(0);
     expect_admission_in(WATCH_US);
 }
-END_TEST
 
-START_TEST(the_last_promise_of_anybody_is_waited_for)
+TEST(the_last_promise_of_anybody_is_waited_for)
 {
     voters_admit_from(1, 1);
     voters.memory[3].voted_us = voters.now_us - 60 * VOTERS_SECOND;
@@ -54,10 +57,9 @@ START_TEST(the_last_promise_of_anybody_is_waited_for)
         left_us - VOTERS_TIMEOUT_US);
     expect_admission_in(left_us - VOTERS_TIMEOUT_US);
 }
-END_TEST
 
 /* Somebody goes on promising all the time. */
-START_TEST(on_a_busy_stack_it_waits_for_its_quarantine)
+TEST(on_a_busy_stack_it_waits_for_its_quarantine)
 {
     voters_admit_from(1, voters.now_us);
     mark(0);
@@ -68,20 +70,18 @@ START_TEST(on_a_busy_stack_it_waits_for_its_quarantine)
     }
     expect_admission_in(VOTERS_QUARANTINE_US - 60 * (int64_t)VOTERS_SECOND);
 }
-END_TEST
 
 /* A round that it had a part in before may still be on its way to others. */
-START_TEST(looks_count_once_the_rounds_of_before_have_ended)
+TEST(looks_count_once_the_rounds_of_before_have_ended)
 {
     voters_spread_clocks(10 * VOTERS_SECOND);
     voters_admit_from(1, VOTERS_NEVER);
     mark(0);
     expect_admission_in(10 * VOTERS_SECOND + VOTERS_TIMEOUT_US);
 }
-END_TEST
 
 /* Two servers know the median as well as the clocks lie together. */
-START_TEST(a_promise_counts_as_late_as_it_may_have_been)
+TEST(a_promise_counts_as_late_as_it_may_have_been)
 {
     voters_spread_clocks(7 * VOTERS_SECOND);
     voters_admit_from(1, voters.now_us - 50 * VOTERS_SECOND);
@@ -91,10 +91,9 @@ START_TEST(a_promise_counts_as_late_as_it_may_have_been)
         eligibility_remaining_us(&voters.admission, 0, voters.now_us),
         VOTERS_QUARANTINE_US - 50 * VOTERS_SECOND - VOTERS_TIMEOUT_US);
 }
-END_TEST
 
 /* Nor above which beat an admission is to begin. */
-START_TEST(without_the_clocks_nobody_knows_when_it_was)
+TEST(without_the_clocks_nobody_knows_when_it_was)
 {
     admission_on_median(&voters.admission, false, VOTERS_EPOCH_US, 0);
     voters_admit_from(1, VOTERS_NEVER);
@@ -104,9 +103,8 @@ START_TEST(without_the_clocks_nobody_knows_when_it_was)
     (void)voters_look_around();
     voters_give(ADMISSION_ADMIT, 0);
 }
-END_TEST
 
-START_TEST(too_few_others_tell_nothing)
+TEST(too_few_others_tell_nothing)
 {
     voters_admit_from(VOTERS_NODES - TOLD + 1, VOTERS_NEVER);
     mark(0);
@@ -116,7 +114,6 @@ START_TEST(too_few_others_tell_nothing)
     (void)voters_look_around();
     voters_give(ADMISSION_ADMIT, 0);
 }
-END_TEST
 
 static const struct {
     enum call_look_word word;
@@ -129,7 +126,7 @@ static const struct {
 };
 
 /* One that forgot, too, or may have, cannot tell what it has promised. */
-START_TEST(only_those_who_vote_tell_what_was_promised)
+TEST_EACH(only_those_who_vote_tell_what_was_promised, others)
 {
     voters_admit_from(VOTERS_NODES - TOLD, VOTERS_NEVER);
     voters_down(2);
@@ -141,10 +138,9 @@ START_TEST(only_those_who_vote_tell_what_was_promised)
     (void)voters_look_around();
     voters_give(ADMISSION_ADMIT, 0);
 }
-END_TEST
 
 /* Each other time of a life is another memory. */
-START_TEST(who_has_forgotten_meanwhile_tells_nothing_any_more)
+TEST(who_has_forgotten_meanwhile_tells_nothing_any_more)
 {
     voters_admit_from(VOTERS_NODES - TOLD, VOTERS_NEVER);
     mark(0);
@@ -154,31 +150,14 @@ START_TEST(who_has_forgotten_meanwhile_tells_nothing_any_more)
     voters_found(2, LOOK_FRESH, "", VOTERS_OTHER_MARK);
     voters_pass_without(ADMISSION_ADMIT, 10 * VOTERS_SECOND);
 }
-END_TEST
-
-static TCase *idle_case(void)
-{
-    TCase *tc = tcase_create("idle");
-    tcase_add_checked_fixture(tc, voters_begin, NULL);
-    tcase_add_loop_test(
-        tc, when_all_promises_are_over_a_new_node_is_admitted_at_once, 0, 2);
-    tcase_add_test(tc, the_last_promise_of_anybody_is_waited_for);
-    tcase_add_test(tc, on_a_busy_stack_it_waits_for_its_quarantine);
-    tcase_add_test(tc, looks_count_once_the_rounds_of_before_have_ended);
-    tcase_add_test(tc, a_promise_counts_as_late_as_it_may_have_been);
-    tcase_add_test(tc, without_the_clocks_nobody_knows_when_it_was);
-    tcase_add_test(tc, too_few_others_tell_nothing);
-    tcase_add_loop_test(tc, only_those_who_vote_tell_what_was_promised, 0,
-                        (int)(sizeof others / sizeof *others));
-    tcase_add_test(tc, who_has_forgotten_meanwhile_tells_nothing_any_more);
-    return tc;
-}
 
 /* ---- contested ----------------------------------------------------------- */
 
+GROUP(hindered, .set_up = voters_begin);
+
 /* Another server sees the name vote, on what it takes for it: each look that
  * knows of that makes another mark. */
-START_TEST(story_45_while_others_see_the_name_vote_it_waits)
+TEST_RANGE(story_45_while_others_see_the_name_vote_it_waits, 0, 2)
 {
     voters_admit_from(1, _i == 0 ? (int64_t)VOTERS_NEVER : 0);
     mark(0);
@@ -194,12 +173,11 @@ START_TEST(story_45_while_others_see_the_name_vote_it_waits)
     voters_found(0, LOOK_CREATED, "", VOTERS_MARK); /* another loss */
     ck_assert(!eligibility_is_contested(&voters.admission, 0));
 }
-END_TEST
 
 /* ---- what else hinders --------------------------------------------------- */
 
 /* Which of the names is its own, nobody knows. */
-START_TEST(story_23_one_server_behind_two_names_is_admitted_under_none)
+TEST_RANGE(story_23_one_server_behind_two_names_is_admitted_under_none, 0, 2)
 {
     voters_admit_from(2, VOTERS_NEVER);
     mark(0);
@@ -215,9 +193,8 @@ START_TEST(story_23_one_server_behind_two_names_is_admitted_under_none)
     (void)voters_look_around();
     voters_give(ADMISSION_ADMIT, 0);
 }
-END_TEST
 
-START_TEST(a_node_that_is_not_marked_has_nothing_to_wait_for)
+TEST(a_node_that_is_not_marked_has_nothing_to_wait_for)
 {
     voters_admit_from(0, 0);
     ck_assert_int_eq(
@@ -227,9 +204,8 @@ START_TEST(a_node_that_is_not_marked_has_nothing_to_wait_for)
     ck_assert(!eligibility_is_due(&voters.admission, 0, voters.now_us));
     ck_assert(!eligibility_is_back(&voters.admission, 0, voters.now_us));
 }
-END_TEST
 
-START_TEST(nodes_that_are_down_or_mute_were_looked_at_long_enough)
+TEST(nodes_that_are_down_or_mute_were_looked_at_long_enough)
 {
     ck_assert_int_eq(eligibility_looked_us(&voters.admission), INT64_MAX);
     voters_up(0);
@@ -246,28 +222,4 @@ START_TEST(nodes_that_are_down_or_mute_were_looked_at_long_enough)
                          &(struct admission_action){ADMISSION_LOOK, 0},
                          voters.now_us);
     ck_assert_int_eq(eligibility_looked_us(&voters.admission), first_us + 1);
-}
-END_TEST
-
-static TCase *hindered_case(void)
-{
-    TCase *tc = tcase_create("hindered");
-    tcase_add_checked_fixture(tc, voters_begin, NULL);
-    tcase_add_loop_test(tc, story_45_while_others_see_the_name_vote_it_waits, 0,
-                        2);
-    tcase_add_loop_test(
-        tc, story_23_one_server_behind_two_names_is_admitted_under_none, 0, 2);
-    tcase_add_test(tc, a_node_that_is_not_marked_has_nothing_to_wait_for);
-    tcase_add_test(tc, nodes_that_are_down_or_mute_were_looked_at_long_enough);
-    return tc;
-}
-
-Suite *check_eligibility(void);
-
-Suite *check_eligibility(void)
-{
-    Suite *suite = suite_create("eligibility");
-    suite_add_tcase(suite, idle_case());
-    suite_add_tcase(suite, hindered_case());
-    return suite;
 }

@@ -1,13 +1,11 @@
 /*
  * An engine is made whole, or not at all.
  */
-#include <check.h>
 
+#include "../../lib/suite/suite.h"
 #include "../growth.h"
 #include "../play.h"
 #include "../starve.h"
-
-Suite *check_engine(void);
 
 static bool has_timers;
 static struct metrics metrics;
@@ -45,32 +43,22 @@ static void make_with_too_little(void)
     engine_free(engine);
 }
 
-START_TEST(each_of_its_allocations_may_fail)
+SUITE(engine);
+
+TEST(each_of_its_allocations_may_fail)
 {
     has_timers = true;
     growth_expect_none(make_with_too_little);
 }
-END_TEST
 
 static void make_without_a_timer(void)
 {
     ck_assert_ptr_null(make());
 }
 
-START_TEST(without_a_timer_there_is_none)
+TEST(without_a_timer_there_is_none)
 {
     has_timers = false;
     growth_expect_none(make_without_a_timer);
     engine_free(NULL);
-}
-END_TEST
-
-Suite *check_engine(void)
-{
-    Suite *suite = suite_create("engine");
-    TCase *tc = tcase_create("engine");
-    tcase_add_test(tc, each_of_its_allocations_may_fail);
-    tcase_add_test(tc, without_a_timer_there_is_none);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

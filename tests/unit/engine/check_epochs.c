@@ -1,9 +1,9 @@
 /*
  * Servers of different configurations on the same nodes.
  */
-#include <check.h>
 
 #include "../../../server/engine/eligibility.h"
+#include "../../lib/suite/suite.h"
 #include "voters.h"
 
 #define OTHER_ADMIT "1:ffffffffffffffff:@:" VOTERS_LIFE
@@ -30,7 +30,9 @@ static void quarantine(int nodes, const char *mark, const char *admit)
 /* ---- the same epoch --------------------------------------------------------
  */
 
-START_TEST(story_10_another_configuration_of_this_epoch_is_never_touched)
+SUITE(epochs, .set_up = voters_begin);
+
+TEST(story_10_another_configuration_of_this_epoch_is_never_touched)
 {
     voters_come(0, LOOK_FOREIGN, OTHER_ADMIT, "");
     VOTERS_ASSERT_PHASE(0, ADMISSION_FOREIGN);
@@ -43,7 +45,6 @@ START_TEST(story_10_another_configuration_of_this_epoch_is_never_touched)
         voters_expect_nothing();
     }
 }
-END_TEST
 
 static const struct {
     enum call_look_word word;
@@ -61,7 +62,7 @@ static void find_stranger(int i)
     voters_come(4, strangers[i].word, strangers[i].admit, strangers[i].mark);
 }
 
-START_TEST(story_10_while_one_node_is_foreign_none_is_admitted)
+TEST_RANGE(story_10_while_one_node_is_foreign_none_is_admitted, 0, STRANGERS)
 {
     find_stranger(_i);
     quarantine(4, VOTERS_MARK, "");
@@ -75,9 +76,8 @@ START_TEST(story_10_while_one_node_is_foreign_none_is_admitted)
         voters_expect_nothing();
     }
 }
-END_TEST
 
-START_TEST(whichever_node_is_foreign)
+TEST_RANGE(whichever_node_is_foreign, 0, VOTERS_NODES)
 {
     ck_assert(!eligibility_has_foreign(&voters.admission, voters.now_us));
     voters_come(_i, LOOK_FOREIGN, OTHER_ADMIT, "");
@@ -90,11 +90,11 @@ START_TEST(whichever_node_is_foreign)
     (void)voters_look_around();
     voters_expect(ADMISSION_ADMIT, other);
 }
-END_TEST
 
 /* Out of sight is not out of mind: whatever it promised there until now may
  * also lie on a node that is to be admitted. So for a while. */
-START_TEST(story_10_a_configuration_that_is_gone_counts_for_a_quarantine)
+TEST_RANGE(story_10_a_configuration_that_is_gone_counts_for_a_quarantine, 0,
+           2 * STRANGERS)
 {
     find_stranger(_i % STRANGERS);
     quarantine(4, VOTERS_MARK, "");
@@ -107,9 +107,8 @@ START_TEST(story_10_a_configuration_that_is_gone_counts_for_a_quarantine)
     ck_assert(!eligibility_has_foreign(&voters.admission, voters.now_us));
     voters_expect(ADMISSION_ADMIT, 0);
 }
-END_TEST
 
-START_TEST(a_configuration_that_comes_back_counts_anew)
+TEST_RANGE(a_configuration_that_comes_back_counts_anew, 0, STRANGERS)
 {
     find_stranger(_i);
     quarantine(4, VOTERS_MARK, "");
@@ -124,9 +123,8 @@ START_TEST(a_configuration_that_comes_back_counts_anew)
     (void)voters_look_around();
     voters_expect(ADMISSION_ADMIT, 0);
 }
-END_TEST
 
-START_TEST(while_one_node_is_foreign_none_is_readmitted)
+TEST_RANGE(while_one_node_is_foreign_none_is_readmitted, 0, STRANGERS)
 {
     find_stranger(_i);
     for (int i = 1; i < 4; i++) {
@@ -144,9 +142,8 @@ START_TEST(while_one_node_is_foreign_none_is_readmitted)
     (void)voters_look_around();
     voters_expect(ADMISSION_READMIT, 0);
 }
-END_TEST
 
-START_TEST(what_is_admitted_already_votes_on_beside_a_foreign_node)
+TEST(what_is_admitted_already_votes_on_beside_a_foreign_node)
 {
     voters_all(LOOK_ADMITTED, VOTERS_ADMIT, "");
     voters_down(4);
@@ -154,7 +151,6 @@ START_TEST(what_is_admitted_already_votes_on_beside_a_foreign_node)
     VOTERS_ASSERT_REFUSAL(0, STATE_VOTING);
     VOTERS_ASSERT_REFUSAL(4, STATE_FOREIGN);
 }
-END_TEST
 
 /* ---- a higher one ----------------------------------------------------------
  */
@@ -171,7 +167,7 @@ static const struct {
 };
 
 /* A staging server with one production node in its list is not the end. */
-START_TEST(story_47_one_node_of_a_higher_epoch_costs_one_vote)
+TEST_EACH(story_47_one_node_of_a_higher_epoch_costs_one_vote, higher)
 {
     voters_all(LOOK_ADMITTED, VOTERS_ADMIT, "");
     voters_pass(VOTERS_SECOND);
@@ -188,10 +184,9 @@ START_TEST(story_47_one_node_of_a_higher_epoch_costs_one_vote)
         voters_pass(VOTERS_SECOND);
     }
 }
-END_TEST
 
 /* By the operator, who saw the mistake. */
-START_TEST(story_47_a_node_that_is_taken_back_is_admitted_again)
+TEST(story_47_a_node_that_is_taken_back_is_admitted_again)
 {
     voters_all(LOOK_ADMITTED, VOTERS_ADMIT, "");
     voters_found(0, LOOK_SUPERSEDED, ADMIT_2, "");
@@ -202,12 +197,11 @@ START_TEST(story_47_a_node_that_is_taken_back_is_admitted_again)
     (void)voters_look_around();
     voters_give(ADMISSION_ADMIT, 0);
 }
-END_TEST
 
 /* ---- a lower one -----------------------------------------------------------
  */
 
-START_TEST(story_32_the_higher_epoch_marks_all_nodes_before_it_admits_one)
+TEST(story_32_the_higher_epoch_marks_all_nodes_before_it_admits_one)
 {
     begin_with_epoch(2);
     quarantine(4, MARK_2, VOTERS_ADMIT);
@@ -227,9 +221,8 @@ START_TEST(story_32_the_higher_epoch_marks_all_nodes_before_it_admits_one)
         voters_give(ADMISSION_ADMIT, i);
     voters_expect_nothing();
 }
-END_TEST
 
-START_TEST(a_node_that_was_marked_may_be_down_when_the_others_are_admitted)
+TEST(a_node_that_was_marked_may_be_down_when_the_others_are_admitted)
 {
     begin_with_epoch(2);
     voters_come(4, LOOK_CREATED, VOTERS_ADMIT, MARK_2);
@@ -237,10 +230,9 @@ START_TEST(a_node_that_was_marked_may_be_down_when_the_others_are_admitted)
     quarantine(4, MARK_2, VOTERS_ADMIT);
     voters_expect(ADMISSION_ADMIT, 0);
 }
-END_TEST
 
 /* Such a node has kept its durable memory: of the old configuration. */
-START_TEST(an_admission_of_a_lower_epoch_is_not_given_back)
+TEST(an_admission_of_a_lower_epoch_is_not_given_back)
 {
     begin_with_epoch(2);
     for (int i = 0; i < VOTERS_NODES; i++)
@@ -249,19 +241,17 @@ START_TEST(an_admission_of_a_lower_epoch_is_not_given_back)
     voters_pass_without(ADMISSION_READMIT, 10 * VOTERS_SECOND);
     VOTERS_ASSERT_REFUSAL(0, STATE_QUARANTINED);
 }
-END_TEST
 
-START_TEST(a_node_that_is_dead_for_good_is_given_up_by_take_over)
+TEST(a_node_that_is_dead_for_good_is_given_up_by_take_over)
 {
     voters.settings.has_take_over = true;
     begin_with_epoch(2);
     quarantine(4, MARK_2, VOTERS_ADMIT);
     voters_expect(ADMISSION_ADMIT, 0);
 }
-END_TEST
 
 /* Who admitted it had seen the mark on all. */
-START_TEST(an_admission_of_this_epoch_tells_that_all_nodes_were_marked)
+TEST_RANGE(an_admission_of_this_epoch_tells_that_all_nodes_were_marked, 0, 2)
 {
     static const struct {
         enum call_look_word word;
@@ -276,16 +266,14 @@ START_TEST(an_admission_of_this_epoch_tells_that_all_nodes_were_marked)
     voters_come(3, signs[_i].word, signs[_i].admit, signs[_i].mark);
     voters_expect(ADMISSION_ADMIT, 0);
 }
-END_TEST
 
-START_TEST(the_first_epoch_takes_nothing_over)
+TEST(the_first_epoch_takes_nothing_over)
 {
     quarantine(3, VOTERS_MARK, "");
     voters_expect(ADMISSION_ADMIT, 0);
 }
-END_TEST
 
-START_TEST(story_33_a_new_configuration_waits_by_the_ttl_of_the_old_one)
+TEST(story_33_a_new_configuration_waits_by_the_ttl_of_the_old_one)
 {
     voters.settings.max_ttl_ms = 1000;
     begin_with_epoch(2);
@@ -296,43 +284,4 @@ START_TEST(story_33_a_new_configuration_waits_by_the_ttl_of_the_old_one)
     voters_pass(1);
     ck_assert_int_eq(voters_look_around(), VOTERS_NODES);
     voters_expect(ADMISSION_ADMIT, 0);
-}
-END_TEST
-
-Suite *check_epochs(void);
-
-Suite *check_epochs(void)
-{
-    Suite *suite = suite_create("epochs");
-    TCase *tc = tcase_create("epochs");
-    tcase_add_checked_fixture(tc, voters_begin, NULL);
-    tcase_add_test(
-        tc, story_10_another_configuration_of_this_epoch_is_never_touched);
-    tcase_add_loop_test(tc, story_10_while_one_node_is_foreign_none_is_admitted,
-                        0, STRANGERS);
-    tcase_add_loop_test(
-        tc, story_10_a_configuration_that_is_gone_counts_for_a_quarantine, 0,
-        2 * STRANGERS);
-    tcase_add_loop_test(tc, a_configuration_that_comes_back_counts_anew, 0,
-                        STRANGERS);
-    tcase_add_loop_test(tc, whichever_node_is_foreign, 0, VOTERS_NODES);
-    tcase_add_loop_test(tc, while_one_node_is_foreign_none_is_readmitted, 0,
-                        STRANGERS);
-    tcase_add_test(tc, what_is_admitted_already_votes_on_beside_a_foreign_node);
-    tcase_add_loop_test(tc, story_47_one_node_of_a_higher_epoch_costs_one_vote,
-                        0, (int)(sizeof higher / sizeof *higher));
-    tcase_add_test(tc, story_47_a_node_that_is_taken_back_is_admitted_again);
-    tcase_add_test(
-        tc, story_32_the_higher_epoch_marks_all_nodes_before_it_admits_one);
-    tcase_add_test(
-        tc, a_node_that_was_marked_may_be_down_when_the_others_are_admitted);
-    tcase_add_test(tc, an_admission_of_a_lower_epoch_is_not_given_back);
-    tcase_add_test(tc, a_node_that_is_dead_for_good_is_given_up_by_take_over);
-    tcase_add_loop_test(
-        tc, an_admission_of_this_epoch_tells_that_all_nodes_were_marked, 0, 2);
-    tcase_add_test(tc, the_first_epoch_takes_nothing_over);
-    tcase_add_test(
-        tc, story_33_a_new_configuration_waits_by_the_ttl_of_the_old_one);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -1,8 +1,10 @@
-#include <check.h>
 
 #include "../../../server/engine/fence.h"
+#include "../../lib/suite/suite.h"
 
-START_TEST(slots_are_those_of_redis_cluster)
+SUITE(fence);
+
+TEST(slots_are_those_of_redis_cluster)
 {
     /* CLUSTER KEYSLOT of redis-server 7.0.15 */
     ck_assert_int_eq(fence_slot(span_of("123456789")), 12739);
@@ -11,9 +13,8 @@ START_TEST(slots_are_those_of_redis_cluster)
     /* no hash tags: each resource is hashed whole */
     ck_assert_int_ne(fence_slot(span_of("{a}1")), fence_slot(span_of("{a}2")));
 }
-END_TEST
 
-START_TEST(numbers_rise_above_all_that_is_known)
+TEST(numbers_rise_above_all_that_is_known)
 {
     ck_assert_int_eq(fence_next(1000, 0), 1000);
     ck_assert_int_eq(fence_next(1000, 1000), 1001);
@@ -23,25 +24,10 @@ START_TEST(numbers_rise_above_all_that_is_known)
     ck_assert_int_eq(fence_next(fence_next(1000, 2000), FENCE_MAX), FENCE_MAX);
     ck_assert_int_eq(fence_next(FENCE_MAX, FENCE_MAX), FENCE_MAX);
 }
-END_TEST
 
-START_TEST(window_is_a_quarter_of_max_ttl_or_a_second)
+TEST(window_is_a_quarter_of_max_ttl_or_a_second)
 {
     ck_assert_int_eq(fence_window_us(60000), 15000000);
     ck_assert_int_eq(fence_window_us(4000), 1000000);
     ck_assert_int_eq(fence_window_us(200), 1000000);
-}
-END_TEST
-
-Suite *check_fence(void);
-
-Suite *check_fence(void)
-{
-    Suite *suite = suite_create("fence");
-    TCase *tc = tcase_create("fence");
-    tcase_add_test(tc, slots_are_those_of_redis_cluster);
-    tcase_add_test(tc, numbers_rise_above_all_that_is_known);
-    tcase_add_test(tc, window_is_a_quarter_of_max_ttl_or_a_second);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

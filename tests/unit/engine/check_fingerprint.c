@@ -1,10 +1,12 @@
-#include <check.h>
 
 #include "../../../server/engine/fingerprint.h"
+#include "../../lib/suite/suite.h"
 
 static const char *const names[] = {"a:1/0", "b:1/0", "c:1/0"};
 
-START_TEST(depends_on_the_set_of_nodes_not_on_its_order)
+SUITE(fingerprint);
+
+TEST(depends_on_the_set_of_nodes_not_on_its_order)
 {
     static const char *const turned[] = {"c:1/0", "a:1/0", "b:1/0"};
     char first[FINGERPRINT_LEN + 1], second[FINGERPRINT_LEN + 1];
@@ -13,7 +15,6 @@ START_TEST(depends_on_the_set_of_nodes_not_on_its_order)
     ck_assert_uint_eq(strlen(first), FINGERPRINT_LEN);
     ck_assert_str_eq(first, second);
 }
-END_TEST
 
 static const struct {
     const char *names[3];
@@ -28,7 +29,7 @@ static const struct {
     {{"a:1/0", "b:1/0", "c:1/0"}, 3, 2, 60001},
 };
 
-START_TEST(story_10_depends_on_nodes_quorum_and_greatest_ttl)
+TEST_EACH(story_10_depends_on_nodes_quorum_and_greatest_ttl, others)
 {
     char first[FINGERPRINT_LEN + 1], second[FINGERPRINT_LEN + 1];
     fingerprint_make(first, names, 3, 2, 60000);
@@ -36,9 +37,8 @@ START_TEST(story_10_depends_on_nodes_quorum_and_greatest_ttl)
                      others[_i].quorum, others[_i].max_ttl_ms);
     ck_assert_str_ne(first, second);
 }
-END_TEST
 
-START_TEST(stories_37_and_38_each_node_has_a_name_of_its_own)
+TEST(stories_37_and_38_each_node_has_a_name_of_its_own)
 {
     static const char *const all[] = {"a:1/0", "b:1/0", "a:1/1", "a:1", ""};
     char hashes[5][FINGERPRINT_LEN + 1];
@@ -53,19 +53,4 @@ START_TEST(stories_37_and_38_each_node_has_a_name_of_its_own)
     char again[FINGERPRINT_LEN + 1];
     fingerprint_of_name(again, "a:1/0");
     ck_assert_str_eq(again, hashes[0]);
-}
-END_TEST
-
-Suite *check_fingerprint(void);
-
-Suite *check_fingerprint(void)
-{
-    Suite *suite = suite_create("fingerprint");
-    TCase *tc = tcase_create("fingerprint");
-    tcase_add_test(tc, depends_on_the_set_of_nodes_not_on_its_order);
-    tcase_add_loop_test(tc, story_10_depends_on_nodes_quorum_and_greatest_ttl,
-                        0, (int)(sizeof others / sizeof *others));
-    tcase_add_test(tc, stories_37_and_38_each_node_has_a_name_of_its_own);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

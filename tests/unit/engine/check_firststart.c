@@ -2,12 +2,14 @@
  * The first start, step by step, and when there is none. The ways out are in
  * check_firststart_ends.c, servers that race for one in check_rivals.c.
  */
-#include <check.h>
 
 #include "../../../server/engine/eligibility.h"
+#include "../../lib/suite/suite.h"
 #include "started.h"
 
-START_TEST(empty_nodes_are_admitted_within_a_few_looks)
+SUITE(firststart, .set_up = started_begin);
+
+TEST(empty_nodes_are_admitted_within_a_few_looks)
 {
     started_check_most();
     voters_found(4, LOOK_MARKED, "", VOTERS_MARK);
@@ -19,9 +21,8 @@ START_TEST(empty_nodes_are_admitted_within_a_few_looks)
     voters_expect_nothing();
     STARTED_ASSERT_STEP(FIRSTSTART_OVER);
 }
-END_TEST
 
-START_TEST(marked_nodes_wait_for_the_first_start_without_a_countdown)
+TEST(marked_nodes_wait_for_the_first_start_without_a_countdown)
 {
     started_mark_all();
     for (int i = 0; i < VOTERS_NODES; i++) {
@@ -34,10 +35,9 @@ START_TEST(marked_nodes_wait_for_the_first_start_without_a_countdown)
     ck_assert_int_gt(
         eligibility_remaining_us(&voters.admission, 1, voters.now_us), 0);
 }
-END_TEST
 
 /* Two heartbeats of whoever may object, and until older commands have ended. */
-START_TEST(story_46_the_hold_is_two_heartbeats_or_four_node_timeouts)
+TEST_RANGE(story_46_the_hold_is_two_heartbeats_or_four_node_timeouts, 0, 4)
 {
     static const int64_t timeouts_us[] = {50000, 500000, 500001, 2000000};
     static const int64_t holds_us[] = {STARTED_HOLD_US, STARTED_HOLD_US,
@@ -53,10 +53,9 @@ START_TEST(story_46_the_hold_is_two_heartbeats_or_four_node_timeouts)
     voters_expect(ADMISSION_PROBE, 0);
     STARTED_ASSERT_STEP(FIRSTSTART_CHECK);
 }
-END_TEST
 
 /* What is marked then says so, for whoever objects. */
-START_TEST(story_46_it_marks_while_it_leads_and_while_it_marks_the_rest)
+TEST(story_46_it_marks_while_it_leads_and_while_it_marks_the_rest)
 {
     const struct firststart *start = &voters.admission.start;
     ck_assert(!firststart_is_marking(start));
@@ -78,10 +77,9 @@ START_TEST(story_46_it_marks_while_it_leads_and_while_it_marks_the_rest)
     STARTED_ASSERT_STEP(FIRSTSTART_HOLD);
     ck_assert(!firststart_is_marking(start));
 }
-END_TEST
 
 /* The mark is a plain one now: somebody saw this node vote before. */
-START_TEST(story_46_an_objection_ends_it)
+TEST_RANGE(story_46_an_objection_ends_it, 0, 2)
 {
     static const enum call_look_word words[] = {LOOK_MARKED, LOOK_CREATED};
     started_mark_all();
@@ -94,12 +92,12 @@ START_TEST(story_46_an_objection_ends_it)
     voters_pass_without(ADMISSION_ADMIT,
                         VOTERS_QUARANTINE_US - 2 * HEARTBEAT_US);
 }
-END_TEST
 
 /* ---- none -----------------------------------------------------------------
  */
 
-START_TEST(story_28_nodes_that_are_not_durable_wait_for_the_operators_word)
+TEST_RANGE(story_28_nodes_that_are_not_durable_wait_for_the_operators_word,
+           FIRST_START_AUTO, FIRST_START_NO + 1)
 {
     voters.settings.first_start = (enum first_start)_i;
     voters_begin_again();
@@ -112,9 +110,8 @@ START_TEST(story_28_nodes_that_are_not_durable_wait_for_the_operators_word)
                      is_possible ? ADMISSION_PROBE : ADMISSION_LOOK);
     STARTED_ASSERT_STEP(is_possible ? FIRSTSTART_WAITING : FIRSTSTART_OVER);
 }
-END_TEST
 
-START_TEST(one_node_that_is_not_durable_is_enough_for_no_first_start)
+TEST(one_node_that_is_not_durable_is_enough_for_no_first_start)
 {
     for (int i = 0; i < 4; i++) {
         voters_up(i);
@@ -126,9 +123,8 @@ START_TEST(one_node_that_is_not_durable_is_enough_for_no_first_start)
     voters_expect(ADMISSION_LOOK, 4);
     STARTED_ASSERT_STEP(FIRSTSTART_OVER);
 }
-END_TEST
 
-START_TEST(durable_nodes_have_none_if_the_operator_says_so)
+TEST(durable_nodes_have_none_if_the_operator_says_so)
 {
     voters.settings.first_start = FIRST_START_NO;
     voters_begin_again();
@@ -136,9 +132,8 @@ START_TEST(durable_nodes_have_none_if_the_operator_says_so)
     voters_up(0);
     voters_expect(ADMISSION_LOOK, 0);
 }
-END_TEST
 
-START_TEST(the_last_node_is_waited_for_half_a_minute)
+TEST(the_last_node_is_waited_for_half_a_minute)
 {
     for (int i = 0; i < 4; i++) {
         voters_up(i);
@@ -157,7 +152,6 @@ START_TEST(the_last_node_is_waited_for_half_a_minute)
     voters_found(0, LOOK_FRESH, "", VOTERS_MARK);
     VOTERS_ASSERT_REFUSAL(0, STATE_QUARANTINED);
 }
-END_TEST
 
 static void find_four_empty_and(enum call_look_word word, const char *admit,
                                 const char *mark)
@@ -175,7 +169,7 @@ static void find_four_empty_and(enum call_look_word word, const char *admit,
 
 /* By somebody who may be in the middle of a first start of its own: nothing is
  * marked for two seconds. */
-START_TEST(a_node_that_was_marked_before_ends_it)
+TEST(a_node_that_was_marked_before_ends_it)
 {
     find_four_empty_and(LOOK_MARKED, "", VOTERS_OTHER_MARK);
     voters_expect_nothing();
@@ -191,10 +185,9 @@ START_TEST(a_node_that_was_marked_before_ends_it)
     voters_pass(1);
     voters_expect(ADMISSION_LOOK, 0);
 }
-END_TEST
 
 /* Then nobody has a first start, and nobody is disturbed. */
-START_TEST(a_node_that_was_used_before_ends_it)
+TEST_RANGE(a_node_that_was_used_before_ends_it, 0, STARTED_SIGNS)
 {
     if (started_signs[_i].word == LOOK_MARKED)
         return;
@@ -206,34 +199,4 @@ START_TEST(a_node_that_was_used_before_ends_it)
         voters_found(i, LOOK_FRESH, "", VOTERS_MARK);
         VOTERS_ASSERT_REFUSAL(i, STATE_QUARANTINED);
     }
-}
-END_TEST
-
-Suite *check_firststart(void);
-
-Suite *check_firststart(void)
-{
-    Suite *suite = suite_create("firststart");
-    TCase *tc = tcase_create("firststart");
-    tcase_add_checked_fixture(tc, started_begin, NULL);
-    tcase_add_test(tc, empty_nodes_are_admitted_within_a_few_looks);
-    tcase_add_test(tc,
-                   marked_nodes_wait_for_the_first_start_without_a_countdown);
-    tcase_add_loop_test(
-        tc, story_46_the_hold_is_two_heartbeats_or_four_node_timeouts, 0, 4);
-    tcase_add_test(
-        tc, story_46_it_marks_while_it_leads_and_while_it_marks_the_rest);
-    tcase_add_loop_test(tc, story_46_an_objection_ends_it, 0, 2);
-    tcase_add_loop_test(
-        tc, story_28_nodes_that_are_not_durable_wait_for_the_operators_word,
-        FIRST_START_AUTO, FIRST_START_NO + 1);
-    tcase_add_test(tc,
-                   one_node_that_is_not_durable_is_enough_for_no_first_start);
-    tcase_add_test(tc, durable_nodes_have_none_if_the_operator_says_so);
-    tcase_add_test(tc, the_last_node_is_waited_for_half_a_minute);
-    tcase_add_test(tc, a_node_that_was_marked_before_ends_it);
-    tcase_add_loop_test(tc, a_node_that_was_used_before_ends_it, 0,
-                        STARTED_SIGNS);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -1,11 +1,13 @@
 /*
  * The first start: each way out, at each step.
  */
-#include <check.h>
 
+#include "../../lib/suite/suite.h"
 #include "started.h"
 
-START_TEST(the_first_node_was_marked_by_somebody_else)
+SUITE(firststart_ends, .set_up = started_begin);
+
+TEST(the_first_node_was_marked_by_somebody_else)
 {
     started_find_all_empty();
     voters_expect(ADMISSION_LOOK, STARTED_LEAD);
@@ -15,9 +17,8 @@ START_TEST(the_first_node_was_marked_by_somebody_else)
     voters_pass(STARTED_YIELD_US);
     voters_expect(ADMISSION_LOOK, 0);
 }
-END_TEST
 
-START_TEST(another_node_was_marked_by_somebody_else)
+TEST_RANGE(another_node_was_marked_by_somebody_else, 0, STARTED_SIGNS)
 {
     started_lead();
     voters_expect(ADMISSION_LOOK, 0);
@@ -27,9 +28,8 @@ START_TEST(another_node_was_marked_by_somebody_else)
     VOTERS_ASSERT_REFUSAL(STARTED_LEAD, STATE_QUARANTINED);
     ck_assert(!voters.admission.start.is_marked[STARTED_LEAD]);
 }
-END_TEST
 
-START_TEST(a_mark_that_was_replaced_before_the_hold_ends_it)
+TEST(a_mark_that_was_replaced_before_the_hold_ends_it)
 {
     started_lead();
     voters_expect(ADMISSION_LOOK, 0);
@@ -38,10 +38,9 @@ START_TEST(a_mark_that_was_replaced_before_the_hold_ends_it)
     voters_found(STARTED_LEAD, LOOK_MARKED, "", VOTERS_OTHER_MARK);
     STARTED_ASSERT_STEP(FIRSTSTART_OVER);
 }
-END_TEST
 
 /* Whether the node was marked is not known. */
-START_TEST(a_lead_without_an_answer_begins_anew)
+TEST_RANGE(a_lead_without_an_answer_begins_anew, 0, 2)
 {
     started_find_all_empty();
     voters_expect(ADMISSION_LOOK, STARTED_LEAD);
@@ -64,9 +63,8 @@ START_TEST(a_lead_without_an_answer_begins_anew)
     voters_found(STARTED_LEAD, LOOK_MARKED, "", VOTERS_OTHER_MARK);
     STARTED_ASSERT_STEP(FIRSTSTART_OVER);
 }
-END_TEST
 
-START_TEST(trouble_at_any_node_later_ends_it)
+TEST_RANGE(trouble_at_any_node_later_ends_it, 0, 6)
 {
     static void (*const reach[])(void) = {started_lead, started_mark_all,
                                           started_check_most};
@@ -79,7 +77,6 @@ START_TEST(trouble_at_any_node_later_ends_it)
         started_give_no_answer(ADMISSION_PROBE, 4);
     STARTED_ASSERT_STEP(FIRSTSTART_OVER);
 }
-END_TEST
 
 static const struct {
     enum call_look_word word;
@@ -91,7 +88,7 @@ static const struct {
     {LOOK_BARE, ""},
 };
 
-START_TEST(a_mark_that_changed_during_the_hold_ends_it)
+TEST_RANGE(a_mark_that_changed_during_the_hold_ends_it, 0, 4)
 {
     started_mark_all();
     voters_pass(HEARTBEAT_US / 2);
@@ -101,9 +98,8 @@ START_TEST(a_mark_that_changed_during_the_hold_ends_it)
     voters_found(1, changes[_i].word, "", changes[_i].mark);
     STARTED_ASSERT_STEP(FIRSTSTART_OVER);
 }
-END_TEST
 
-START_TEST(story_27_a_mark_that_changed_at_the_second_look_ends_it)
+TEST_RANGE(story_27_a_mark_that_changed_at_the_second_look_ends_it, 0, 4)
 {
     started_check_most();
     voters_found(4, changes[_i].word, "", changes[_i].mark);
@@ -112,10 +108,9 @@ START_TEST(story_27_a_mark_that_changed_at_the_second_look_ends_it)
     while (admission_next(&voters.admission, voters.now_us, &action))
         ck_assert_int_eq((int)action.kind, ADMISSION_LOOK);
 }
-END_TEST
 
 /* One node less; the others were marked by us alone, and still are. */
-START_TEST(story_27_a_node_that_was_lost_while_others_are_admitted_waits)
+TEST_RANGE(story_27_a_node_that_was_lost_while_others_are_admitted_waits, 0, 3)
 {
     started_check_most();
     voters_found(4, LOOK_MARKED, "", VOTERS_MARK);
@@ -138,10 +133,9 @@ START_TEST(story_27_a_node_that_was_lost_while_others_are_admitted_waits)
     ck_assert_int_ne((int)admission_refusal(&voters.admission, 0),
                      STATE_VOTING);
 }
-END_TEST
 
 /* The answer to a look that was on its way when the last check came in. */
-START_TEST(story_27_a_mark_that_changed_at_the_last_moment_waits)
+TEST(story_27_a_mark_that_changed_at_the_last_moment_waits)
 {
     started_check_most();
     admission_want_look(&voters.admission, 0, voters.now_us);
@@ -155,9 +149,8 @@ START_TEST(story_27_a_mark_that_changed_at_the_last_moment_waits)
     voters_expect_nothing();
     VOTERS_ASSERT_REFUSAL(0, STATE_QUARANTINED);
 }
-END_TEST
 
-START_TEST(story_28_a_process_that_saw_an_admission_never_begins_one)
+TEST(story_28_a_process_that_saw_an_admission_never_begins_one)
 {
     voters_up(0);
     voters_expect(ADMISSION_PROBE, 0);
@@ -171,31 +164,4 @@ START_TEST(story_28_a_process_that_saw_an_admission_never_begins_one)
         VOTERS_ASSERT_REFUSAL(i, STATE_QUARANTINED);
     }
     voters_expect_nothing();
-}
-END_TEST
-
-Suite *check_firststart_ends(void);
-
-Suite *check_firststart_ends(void)
-{
-    Suite *suite = suite_create("firststart_ends");
-    TCase *tc = tcase_create("ends");
-    tcase_add_checked_fixture(tc, started_begin, NULL);
-    tcase_add_test(tc, the_first_node_was_marked_by_somebody_else);
-    tcase_add_loop_test(tc, another_node_was_marked_by_somebody_else, 0,
-                        STARTED_SIGNS);
-    tcase_add_test(tc, a_mark_that_was_replaced_before_the_hold_ends_it);
-    tcase_add_loop_test(tc, a_lead_without_an_answer_begins_anew, 0, 2);
-    tcase_add_loop_test(tc, trouble_at_any_node_later_ends_it, 0, 6);
-    tcase_add_loop_test(tc, a_mark_that_changed_during_the_hold_ends_it, 0, 4);
-    tcase_add_loop_test(
-        tc, story_27_a_mark_that_changed_at_the_second_look_ends_it, 0, 4);
-    tcase_add_loop_test(
-        tc, story_27_a_node_that_was_lost_while_others_are_admitted_waits, 0,
-        3);
-    tcase_add_test(tc, story_27_a_mark_that_changed_at_the_last_moment_waits);
-    tcase_add_test(tc,
-                   story_28_a_process_that_saw_an_admission_never_begins_one);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

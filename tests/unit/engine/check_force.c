@@ -1,11 +1,9 @@
 /*
  * A release by the fencing number: a look for the token, then a release.
  */
-#include <check.h>
 
+#include "../../lib/suite/suite.h"
 #include "waiting.h"
-
-Suite *check_force(void);
 
 #define WANTED PLAY_TOKEN_OF(7) ".web-3"
 
@@ -24,7 +22,9 @@ static engine_op force(void)
     return engine_force(play.engine, PLAY_RESOURCE, 7, NULL);
 }
 
-START_TEST(what_has_the_number_is_released_everywhere)
+SUITE(force, .set_up = play_begin, .tear_down = play_end);
+
+TEST(what_has_the_number_is_released_everywhere)
 {
     engine_op op = force();
     ck_assert_int_eq(play_count(CALL_INSPECT), 5);
@@ -45,9 +45,8 @@ START_TEST(what_has_the_number_is_released_everywhere)
     ck_assert_uint_eq(play.metrics.round_duration[LOCK_RELEASE].count, 1);
     ck_assert_int_eq(engine_in_flight(play.engine), 0);
 }
-END_TEST
 
-START_TEST(a_minoritys_leftover_is_found_and_deleted)
+TEST(a_minoritys_leftover_is_found_and_deleted)
 {
     engine_op op = force();
     find_on(4, 5);
@@ -58,9 +57,8 @@ START_TEST(a_minoritys_leftover_is_found_and_deleted)
     ck_assert_int_eq(play_outcome(op), OUTCOME_RELEASED);
     ck_assert_int_eq(engine_take(play.engine, op, play.now_us)->votes_for, 1);
 }
-END_TEST
 
-START_TEST(another_number_is_left_alone)
+TEST(another_number_is_left_alone)
 {
     engine_op op = force();
     for (int i = 0; i < 5; i++)
@@ -68,9 +66,8 @@ START_TEST(another_number_is_left_alone)
     ck_assert_int_eq(play_outcome(op), OUTCOME_NOT_OWNER);
     ck_assert_int_eq(play_count(CALL_RELEASE), 0);
 }
-END_TEST
 
-START_TEST(a_value_without_a_number_is_left_alone)
+TEST(a_value_without_a_number_is_left_alone)
 {
     engine_op op = force();
     for (int i = 0; i < 5; i++)
@@ -78,18 +75,16 @@ START_TEST(a_value_without_a_number_is_left_alone)
     ck_assert_int_eq(play_outcome(op), OUTCOME_NOT_OWNER);
     ck_assert_int_eq(play_count(CALL_RELEASE), 0);
 }
-END_TEST
 
-START_TEST(a_free_lock_is_not_found)
+TEST(a_free_lock_is_not_found)
 {
     engine_op op = force();
     for (int i = 0; i < 5; i++)
         play_answer(CALL_INSPECT, i, VOTE_FREE);
     ck_assert_int_eq(play_outcome(op), OUTCOME_NOT_FOUND);
 }
-END_TEST
 
-START_TEST(nodes_that_are_away_get_the_release_later)
+TEST(nodes_that_are_away_get_the_release_later)
 {
     play_node_down(0);
     play_node_down(1);
@@ -105,18 +100,16 @@ START_TEST(nodes_that_are_away_get_the_release_later)
     ck_assert(play_find(CALL_RELEASE, 0) != NULL);
     ck_assert_str_eq(play_find(CALL_RELEASE, 0)->token, WANTED);
 }
-END_TEST
 
-START_TEST(without_a_majority_the_outcome_is_unknown)
+TEST(without_a_majority_the_outcome_is_unknown)
 {
     for (int i = 0; i < 3; i++)
         play_node_down(i);
     engine_op op = force();
     ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
 }
-END_TEST
 
-START_TEST(without_room_for_the_release_no_node_votes)
+TEST(without_room_for_the_release_no_node_votes)
 {
     engine_op op = force();
     for (int i = 0; i < 5; i++)
@@ -127,9 +120,8 @@ START_TEST(without_room_for_the_release_no_node_votes)
     ck_assert_int_eq(result->outcome, OUTCOME_NO_QUORUM);
     ck_assert_int_eq(result->votes[4].vote, VOTE_STALLED);
 }
-END_TEST
 
-START_TEST(who_waits_follows_right_behind_it)
+TEST(who_waits_follows_right_behind_it)
 {
     engine_op waiter = waiting_ask();
     waiting_find_held();
@@ -143,9 +135,8 @@ START_TEST(who_waits_follows_right_behind_it)
     waiting_grant();
     ck_assert_int_eq(waiting_result(waiter)->outcome, OUTCOME_GRANTED);
 }
-END_TEST
 
-START_TEST(its_client_may_leave_between_look_and_release)
+TEST(its_client_may_leave_between_look_and_release)
 {
     engine_op op = force();
     ck_assert(!engine_abandon(play.engine, op));
@@ -157,24 +148,4 @@ START_TEST(its_client_may_leave_between_look_and_release)
     ck_assert(!engine_abandon(play.engine, op));
     play_answer(CALL_RELEASE, 0, VOTE_DELETED);
     ck_assert_int_eq(engine_in_flight(play.engine), 0);
-}
-END_TEST
-
-Suite *check_force(void)
-{
-    Suite *suite = suite_create("force");
-    TCase *tc = tcase_create("force");
-    tcase_add_checked_fixture(tc, play_begin, play_end);
-    tcase_add_test(tc, what_has_the_number_is_released_everywhere);
-    tcase_add_test(tc, a_minoritys_leftover_is_found_and_deleted);
-    tcase_add_test(tc, another_number_is_left_alone);
-    tcase_add_test(tc, a_value_without_a_number_is_left_alone);
-    tcase_add_test(tc, a_free_lock_is_not_found);
-    tcase_add_test(tc, nodes_that_are_away_get_the_release_later);
-    tcase_add_test(tc, without_a_majority_the_outcome_is_unknown);
-    tcase_add_test(tc, without_room_for_the_release_no_node_votes);
-    tcase_add_test(tc, who_waits_follows_right_behind_it);
-    tcase_add_test(tc, its_client_may_leave_between_look_and_release);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -1,11 +1,9 @@
 /*
  * A page of locks: a scan of one node, then an inspection of each name.
  */
-#include <check.h>
 
+#include "../../lib/suite/suite.h"
 #include "../play.h"
-
-Suite *check_listing(void);
 
 #define HELD PLAY_TOKEN_OF(1) ".me"
 
@@ -72,7 +70,9 @@ static struct list_cursor second_node(void)
     return next;
 }
 
-START_TEST(what_a_majority_has_is_shown)
+SUITE(listing, .set_up = play_begin, .tear_down = play_end);
+
+TEST(what_a_majority_has_is_shown)
 {
     engine_op op = list();
     ck_assert_int_eq(play_count(CALL_SCAN), 1);
@@ -99,9 +99,8 @@ START_TEST(what_a_majority_has_is_shown)
     engine_close(play.engine, op);
     ck_assert_int_eq(engine_in_flight(play.engine), 0);
 }
-END_TEST
 
-START_TEST(few_locks_are_one_page)
+TEST(few_locks_are_one_page)
 {
     engine_op op = list();
     answer_scan(0, 0, "3:o:a");
@@ -123,9 +122,8 @@ START_TEST(few_locks_are_one_page)
     engine_close(play.engine, op);
     ck_assert_int_eq(engine_in_flight(play.engine), 0);
 }
-END_TEST
 
-START_TEST(a_full_page_ends_with_its_node)
+TEST(a_full_page_ends_with_its_node)
 {
     struct list_cursor next = second_node();
     ck_assert_int_eq(next.scan, 0);
@@ -136,9 +134,8 @@ START_TEST(a_full_page_ends_with_its_node)
     ck_assert_int_eq(page_of(op)->next.scan, 9);
     engine_close(play.engine, op);
 }
-END_TEST
 
-START_TEST(a_next_node_that_is_away_is_left_to_the_next_page)
+TEST(a_next_node_that_is_away_is_left_to_the_next_page)
 {
     engine_op op = list();
     answer_scan(0, 0, "3:o:a");
@@ -153,9 +150,8 @@ START_TEST(a_next_node_that_is_away_is_left_to_the_next_page)
     ck_assert_int_eq(page_of(op)->outcome, LIST_LOST);
     engine_close(play.engine, op);
 }
-END_TEST
 
-START_TEST(what_an_earlier_node_has_was_shown_there)
+TEST(what_an_earlier_node_has_was_shown_there)
 {
     engine_op op = list_from(second_node());
     answer_scan(1, 0, "3:o:a3:o:b");
@@ -170,9 +166,8 @@ START_TEST(what_an_earlier_node_has_was_shown_there)
     ck_assert(span_is(engine_page_lock(play.engine, op, 0)->resource, "o:b"));
     engine_close(play.engine, op);
 }
-END_TEST
 
-START_TEST(an_earlier_node_that_is_silent_ends_the_page)
+TEST(an_earlier_node_that_is_silent_ends_the_page)
 {
     engine_op op = list_from(second_node());
     answer_scan(1, 0, "3:o:a");
@@ -181,9 +176,8 @@ START_TEST(an_earlier_node_that_is_silent_ends_the_page)
     ck_assert_int_eq(page_of(op)->outcome, LIST_NO_QUORUM);
     engine_close(play.engine, op);
 }
-END_TEST
 
-START_TEST(the_nodes_that_vote_are_scanned)
+TEST(the_nodes_that_vote_are_scanned)
 {
     play_node_down(0);
     play_node_down(2);
@@ -201,9 +195,8 @@ START_TEST(the_nodes_that_vote_are_scanned)
     ck_assert_int_eq(page_of(op)->outcome, LIST_NO_QUORUM);
     engine_close(play.engine, op);
 }
-END_TEST
 
-START_TEST(a_cursor_of_other_servers_is_lost)
+TEST(a_cursor_of_other_servers_is_lost)
 {
     struct list_cursor cursor = second_node();
     struct list_cursor wrong[] = {cursor, cursor, cursor};
@@ -220,9 +213,8 @@ START_TEST(a_cursor_of_other_servers_is_lost)
     ck_assert_int_eq(page_of(op)->outcome, LIST_LOST);
     engine_close(play.engine, op);
 }
-END_TEST
 
-START_TEST(a_scan_that_fails_ends_the_page)
+TEST(a_scan_that_fails_ends_the_page)
 {
     engine_op op = list();
     play_answer(CALL_SCAN, 0, VOTE_KEY_REFUSED);
@@ -240,9 +232,8 @@ START_TEST(a_scan_that_fails_ends_the_page)
     ck_assert_int_eq(page_of(op)->outcome, LIST_NO_QUORUM);
     engine_close(play.engine, op);
 }
-END_TEST
 
-START_TEST(its_client_may_leave_at_any_time)
+TEST(its_client_may_leave_at_any_time)
 {
     engine_op op = list();
     ck_assert(!engine_abandon(play.engine, op));
@@ -255,9 +246,8 @@ START_TEST(its_client_may_leave_at_any_time)
     ck_assert_int_eq(engine_in_flight(play.engine), 0);
     ck_assert_int_eq(play.answers, 0);
 }
-END_TEST
 
-START_TEST(there_is_a_limit_of_lists_at_once)
+TEST(there_is_a_limit_of_lists_at_once)
 {
     engine_op first = list(), op = first;
     int count = 0;
@@ -267,25 +257,4 @@ START_TEST(there_is_a_limit_of_lists_at_once)
     }
     engine_abandon(play.engine, first);
     ck_assert(list() != 0);
-}
-END_TEST
-
-Suite *check_listing(void)
-{
-    Suite *suite = suite_create("listing");
-    TCase *tc = tcase_create("listing");
-    tcase_add_checked_fixture(tc, play_begin, play_end);
-    tcase_add_test(tc, what_a_majority_has_is_shown);
-    tcase_add_test(tc, few_locks_are_one_page);
-    tcase_add_test(tc, a_full_page_ends_with_its_node);
-    tcase_add_test(tc, a_next_node_that_is_away_is_left_to_the_next_page);
-    tcase_add_test(tc, what_an_earlier_node_has_was_shown_there);
-    tcase_add_test(tc, an_earlier_node_that_is_silent_ends_the_page);
-    tcase_add_test(tc, the_nodes_that_vote_are_scanned);
-    tcase_add_test(tc, a_cursor_of_other_servers_is_lost);
-    tcase_add_test(tc, a_scan_that_fails_ends_the_page);
-    tcase_add_test(tc, its_client_may_leave_at_any_time);
-    tcase_add_test(tc, there_is_a_limit_of_lists_at_once);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

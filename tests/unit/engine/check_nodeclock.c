@@ -1,6 +1,6 @@
-#include <check.h>
 
 #include "../../../server/engine/nodeclock.h"
+#include "../../lib/suite/suite.h"
 
 /* What a link does with each reply; returns the step. */
 static int64_t observe(struct nodeclock *clock, int64_t node_us,
@@ -17,7 +17,9 @@ static int64_t observe(struct nodeclock *clock, int64_t node_us,
     return step_us;
 }
 
-START_TEST(first_reply_bounds_the_offset)
+SUITE(nodeclock);
+
+TEST(first_reply_bounds_the_offset)
 {
     struct nodeclock clock = {0};
     ck_assert_int_eq(observe(&clock, 10500, 100, 300), 0);
@@ -28,9 +30,8 @@ START_TEST(first_reply_bounds_the_offset)
     ck_assert_int_eq(nodeclock_latest_at(&clock, 1000), 11403);
     ck_assert_int_eq(nodeclock_earliest_at(&clock, 1000), 11197);
 }
-END_TEST
 
-START_TEST(a_faster_reply_narrows_a_slower_one_does_not_widen)
+TEST(a_faster_reply_narrows_a_slower_one_does_not_widen)
 {
     struct nodeclock clock = {0};
     (void)observe(&clock, 10500, 100, 300);
@@ -41,9 +42,8 @@ START_TEST(a_faster_reply_narrows_a_slower_one_does_not_widen)
     ck_assert_int_ge(clock.low_us, 10290);
     ck_assert_int_le(clock.high_us, 10330);
 }
-END_TEST
 
-START_TEST(a_wait_of_seconds_is_not_a_step)
+TEST(a_wait_of_seconds_is_not_a_step)
 {
     struct nodeclock clock = {0};
     (void)observe(&clock, 1000100, 0, 200);
@@ -52,9 +52,8 @@ START_TEST(a_wait_of_seconds_is_not_a_step)
     /* the server was paused: the reply lay in its socket */
     ck_assert_int_eq(observe(&clock, 6100100, 5100000, 9000000), 0);
 }
-END_TEST
 
-START_TEST(a_step_is_told_and_not_believed)
+TEST(a_step_is_told_and_not_believed)
 {
     struct nodeclock clock = {0};
     (void)observe(&clock, 1000100, 0, 200);
@@ -64,9 +63,8 @@ START_TEST(a_step_is_told_and_not_believed)
     ck_assert_int_eq(observe(&clock, 1002100, 2000, 2200), 0);
     ck_assert_int_eq(nodeclock_at(&clock, 0), 1000000);
 }
-END_TEST
 
-START_TEST(median_of_the_known)
+TEST(median_of_the_known)
 {
     struct nodeclock a = {true, 10, 10, 0};
     struct nodeclock b = {true, 3000, 3000, 0};
@@ -79,7 +77,6 @@ START_TEST(median_of_the_known)
     ck_assert_int_eq(nodeclock_median_at(clocks + 1, 1, 100), 0);
     ck_assert_int_eq(nodeclock_median_at(clocks, 0, 100), 0);
 }
-END_TEST
 
 /* Offsets of 1000 … 1200, as known at the moment 0. */
 static const struct nodeclock known = {true, 1000, 1200, 0};
@@ -94,15 +91,14 @@ static const struct {
     {1201, 1201, -1000, 1}, /* an older reply */
 };
 
-START_TEST(what_lies_beyond_the_widened_bounds_is_a_step)
+TEST_EACH(what_lies_beyond_the_widened_bounds_is_a_step, seen)
 {
     struct nodeclock reply = {true, seen[_i].low_us, seen[_i].high_us,
                               seen[_i].at_us};
     ck_assert_int_eq(nodeclock_step_us(&known, &reply), seen[_i].step_us);
 }
-END_TEST
 
-START_TEST(a_reply_that_disagrees_changes_nothing)
+TEST(a_reply_that_disagrees_changes_nothing)
 {
     struct nodeclock clock = known;
     struct nodeclock reply = {true, 1300, 1400, 0};
@@ -111,9 +107,8 @@ START_TEST(a_reply_that_disagrees_changes_nothing)
     ck_assert_int_eq(clock.high_us, known.high_us);
     ck_assert_int_eq(clock.at_us, known.at_us);
 }
-END_TEST
 
-START_TEST(bounds_widen_by_half_a_percent_to_each_side)
+TEST(bounds_widen_by_half_a_percent_to_each_side)
 {
     struct nodeclock_bounds bounds;
     struct nodeclock unknown = {0};
@@ -124,24 +119,4 @@ START_TEST(bounds_widen_by_half_a_percent_to_each_side)
     ck_assert_int_eq(bounds.low_us, 1000);
     ck_assert_int_eq(nodeclock_uncertainty_us(&known, 2000), 220);
     ck_assert_int_eq(nodeclock_uncertainty_us(&unknown, 2000), 0);
-}
-END_TEST
-
-Suite *check_nodeclock(void);
-
-Suite *check_nodeclock(void)
-{
-    Suite *suite = suite_create("nodeclock");
-    TCase *tc = tcase_create("nodeclock");
-    tcase_add_test(tc, first_reply_bounds_the_offset);
-    tcase_add_test(tc, a_faster_reply_narrows_a_slower_one_does_not_widen);
-    tcase_add_test(tc, a_wait_of_seconds_is_not_a_step);
-    tcase_add_test(tc, a_step_is_told_and_not_believed);
-    tcase_add_test(tc, median_of_the_known);
-    tcase_add_loop_test(tc, what_lies_beyond_the_widened_bounds_is_a_step, 0,
-                        (int)(sizeof seen / sizeof *seen));
-    tcase_add_test(tc, a_reply_that_disagrees_changes_nothing);
-    tcase_add_test(tc, bounds_widen_by_half_a_percent_to_each_side);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -1,14 +1,16 @@
 /*
  * What the engine sends to the nodes, and whom it asks.
  */
-#include <check.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "../../../server/engine/token.h"
+#include "../../lib/suite/suite.h"
 #include "../play.h"
 
-START_TEST(nothing_is_asked_of_nodes_without_admission)
+SUITE(nodes, .set_up = play_begin, .tear_down = play_end);
+
+TEST(nothing_is_asked_of_nodes_without_admission)
 {
     play_node_down(0);
     play_node_connect(0);
@@ -19,9 +21,8 @@ START_TEST(nothing_is_asked_of_nodes_without_admission)
     ck_assert_int_eq(engine_take(play.engine, op, play.now_us)->votes[0].state,
                      STATE_QUARANTINED);
 }
-END_TEST
 
-START_TEST(a_lost_admission_is_looked_at_at_once)
+TEST(a_lost_admission_is_looked_at_at_once)
 {
     (void)play_acquire();
     play_answer(CALL_ACQUIRE, 0, VOTE_QUARANTINED);
@@ -29,9 +30,8 @@ START_TEST(a_lost_admission_is_looked_at_at_once)
     play_answer_look(0, LOOK_ADMITTED, "", "");
     ck_assert_int_eq(engine_voting(play.engine), 5);
 }
-END_TEST
 
-START_TEST(heartbeats_look_at_the_admissions)
+TEST(heartbeats_look_at_the_admissions)
 {
     play_advance(1500000);
     for (int i = 0; i < PLAY_NODES; i++)
@@ -40,9 +40,8 @@ START_TEST(heartbeats_look_at_the_admissions)
     play_advance(1200000);
     ck_assert_int_eq(play_count(CALL_LOOK), 2 * PLAY_NODES);
 }
-END_TEST
 
-START_TEST(story_09_numbers_follow_the_median_of_the_nodes_clocks)
+TEST(story_09_numbers_follow_the_median_of_the_nodes_clocks)
 {
     play_node_down(4);
     play.offset_us[4] = 3600000000;
@@ -54,7 +53,6 @@ START_TEST(story_09_numbers_follow_the_median_of_the_nodes_clocks)
     ck_assert_int_eq(play.sent[play.sent_count - 1].call.number,
                      PLAY_EPOCH_US + play.now_us + 1);
 }
-END_TEST
 
 static void answer_looks(int node, enum call_look_word word, const char *mark)
 {
@@ -82,7 +80,7 @@ static void begin_with_clocks(int first, int64_t offset_us)
 }
 
 /* Two of five clocks are far ahead, and for a while no others are there. */
-START_TEST(story_09_two_clocks_far_ahead_leave_no_number_anywhere)
+TEST(story_09_two_clocks_far_ahead_leave_no_number_anywhere)
 {
     begin_with_clocks(3, 3600000000);
     ck_assert_int_eq(play_outcome(play_acquire()), OUTCOME_NO_QUORUM);
@@ -94,9 +92,8 @@ START_TEST(story_09_two_clocks_far_ahead_leave_no_number_anywhere)
     ck_assert_int_eq(play_find(CALL_ACQUIRE, 0)->call.number,
                      PLAY_EPOCH_US + play.now_us);
 }
-END_TEST
 
-START_TEST(all_clocks_that_are_set_back_take_the_numbers_along)
+TEST(all_clocks_that_are_set_back_take_the_numbers_along)
 {
     begin_with_clocks(0, 3600000000);
     (void)play_acquire();
@@ -113,10 +110,9 @@ START_TEST(all_clocks_that_are_set_back_take_the_numbers_along)
     ck_assert_int_eq(play_find(CALL_ACQUIRE, 0)->call.number,
                      PLAY_EPOCH_US + play.now_us);
 }
-END_TEST
 
 /* It would only leave keys and numbers, and releases, on those that vote. */
-START_TEST(what_cannot_be_won_is_not_sent)
+TEST(what_cannot_be_won_is_not_sent)
 {
     struct span token = span_of(PLAY_TOKEN);
     for (int i = 0; i < 3; i++)
@@ -136,9 +132,8 @@ START_TEST(what_cannot_be_won_is_not_sent)
     (void)engine_release(play.engine, PLAY_RESOURCE, token, &play);
     ck_assert_int_eq(play_count(CALL_RELEASE), 2);
 }
-END_TEST
 
-START_TEST(a_slot_far_ahead_takes_no_other_along)
+TEST(a_slot_far_ahead_takes_no_other_along)
 {
     (void)play_acquire();
     for (int i = 0; i < PLAY_NODES; i++)
@@ -150,7 +145,6 @@ START_TEST(a_slot_far_ahead_takes_no_other_along)
     ck_assert_int_eq(play.sent[play.sent_count - 1].call.number,
                      PLAY_EPOCH_US + play.now_us + 2);
 }
-END_TEST
 
 /* ---- what is sent -------------------------------------------------------- */
 
@@ -163,7 +157,7 @@ static void answer_all_looks(void)
         answer_looks(i, LOOK_ADMITTED, "");
 }
 
-START_TEST(a_lost_permission_is_marked_waited_for_and_given_back)
+TEST(a_lost_permission_is_marked_waited_for_and_given_back)
 {
     play_advance(2200000); /* before, a first start may be under way */
     play_node_down(0);
@@ -194,9 +188,8 @@ START_TEST(a_lost_permission_is_marked_waited_for_and_given_back)
     play_answer_look(0, LOOK_ADMITTED, "", "");
     ck_assert_int_eq(engine_voting(play.engine), PLAY_NODES);
 }
-END_TEST
 
-START_TEST(a_restarted_node_is_readmitted_by_what_it_carries)
+TEST(a_restarted_node_is_readmitted_by_what_it_carries)
 {
     play_advance(1000);
     play_node_down(0);
@@ -220,10 +213,9 @@ START_TEST(a_restarted_node_is_readmitted_by_what_it_carries)
     play_answer_look(0, LOOK_ADMITTED, "", "");
     ck_assert_int_eq(engine_voting(play.engine), PLAY_NODES);
 }
-END_TEST
 
 /* A vote needs the whole admission, as the last look has told it. */
-START_TEST(votes_are_asked_for_by_the_admission_that_was_seen)
+TEST(votes_are_asked_for_by_the_admission_that_was_seen)
 {
     (void)play_acquire();
     for (int i = 0; i < PLAY_NODES; i++)
@@ -242,7 +234,6 @@ START_TEST(votes_are_asked_for_by_the_admission_that_was_seen)
     ck_assert_str_eq(play_find(CALL_RELEASE, 3)->admit,
                      play_admission(3, false));
 }
-END_TEST
 
 static void expect_floor(int node, int64_t floor)
 {
@@ -252,7 +243,7 @@ static void expect_floor(int node, int64_t floor)
 }
 
 /* By its own word, … */
-START_TEST(a_beat_that_was_told_is_the_floor_from_then_on)
+TEST(a_beat_that_was_told_is_the_floor_from_then_on)
 {
     (void)play_acquire();
     play_reply(play_find(CALL_ACQUIRE, 2),
@@ -262,10 +253,9 @@ START_TEST(a_beat_that_was_told_is_the_floor_from_then_on)
     snprintf(told, sizeof told, " %s=41 ", play_name(2));
     ck_assert_ptr_nonnull(strstr(play_find(CALL_LOOK, 3)->witnesses, told));
 }
-END_TEST
 
 /* … or by that of another server, which a node has kept. */
-START_TEST(story_43_what_other_nodes_have_heard_is_the_floor_from_then_on)
+TEST(story_43_what_other_nodes_have_heard_is_the_floor_from_then_on)
 {
     char heard[CALL_WITNESSES_MAX + 1];
     play_advance(1200000);
@@ -284,10 +274,9 @@ START_TEST(story_43_what_other_nodes_have_heard_is_the_floor_from_then_on)
         answer_looks(i, LOOK_ADMITTED, "");
     expect_floor(2, 42);
 }
-END_TEST
 
 /* A refusal tells nothing that is known to be of this node. */
-START_TEST(what_is_no_answer_tells_no_beat)
+TEST(what_is_no_answer_tells_no_beat)
 {
     (void)play_acquire();
     play_reply(play_find(CALL_ACQUIRE, 2),
@@ -295,10 +284,9 @@ START_TEST(what_is_no_answer_tells_no_beat)
                    .vote = VOTE_UNFIT, .state = STATE_FAILED, .beat = 41});
     expect_floor(2, 1);
 }
-END_TEST
 
 /* Of fewer than a majority of the clocks nobody knows which are right. */
-START_TEST(the_median_goes_along_once_a_majority_of_clocks_is_known)
+TEST(the_median_goes_along_once_a_majority_of_clocks_is_known)
 {
     play_end();
     play_begin_with(&play_settings);
@@ -316,9 +304,8 @@ START_TEST(the_median_goes_along_once_a_majority_of_clocks_is_known)
     ck_assert_int_eq(play_find(CALL_ACQUIRE, 0)->call.median_us,
                      PLAY_EPOCH_US + play.now_us);
 }
-END_TEST
 
-START_TEST(story_46_who_saw_an_admission_says_so_with_each_look)
+TEST(story_46_who_saw_an_admission_says_so_with_each_look)
 {
     play_end();
     play_begin_with(&play_settings);
@@ -329,11 +316,10 @@ START_TEST(story_46_who_saw_an_admission_says_so_with_each_look)
     play_advance(1200000);
     ck_assert(play_find(CALL_LOOK, 0)->call.is_objecting);
 }
-END_TEST
 
 /* Three nodes on one host, whose clock was set: it looks as if our own had
  * stepped, and of the other two nothing is known until they reply again. */
-START_TEST(a_node_whose_clock_is_unknown_is_looked_at_all_the_same)
+TEST(a_node_whose_clock_is_unknown_is_looked_at_all_the_same)
 {
     static const int order[] = {0, 3, 4, 1, 2};
     play_advance(1000);
@@ -353,9 +339,8 @@ START_TEST(a_node_whose_clock_is_unknown_is_looked_at_all_the_same)
         answer_looks(i, LOOK_ADMITTED, "");
     ck_assert_int_eq(play_count(CALL_REVOKE), 0);
 }
-END_TEST
 
-START_TEST(every_mark_has_a_nonce_of_its_own)
+TEST(every_mark_has_a_nonce_of_its_own)
 {
     char first[CALL_NONCE_MAX + 1];
     play_advance(2200000);
@@ -366,9 +351,8 @@ START_TEST(every_mark_has_a_nonce_of_its_own)
     play_advance(1200000);
     ck_assert_str_ne(play_find(CALL_LOOK, 0)->nonce, first);
 }
-END_TEST
 
-START_TEST(a_deadline_is_told_as_the_nodes_own_clock_will_show_it)
+TEST(a_deadline_is_told_as_the_nodes_own_clock_will_show_it)
 {
     play_end();
     play_begin_with(&play_settings);
@@ -385,9 +369,8 @@ START_TEST(a_deadline_is_told_as_the_nodes_own_clock_will_show_it)
         ck_assert_int_gt(call->window_us, 0);
     }
 }
-END_TEST
 
-START_TEST(durability_that_ended_is_told_to_the_node)
+TEST(durability_that_ended_is_told_to_the_node)
 {
     struct node_facts facts = play_facts(2);
     facts.is_durable = false;
@@ -396,9 +379,8 @@ START_TEST(durability_that_ended_is_told_to_the_node)
     ck_assert_ptr_nonnull(look);
     ck_assert(!look->call.is_durable);
 }
-END_TEST
 
-START_TEST(a_call_that_cannot_be_sent_is_tried_again_a_second_later)
+TEST(a_call_that_cannot_be_sent_is_tried_again_a_second_later)
 {
     play.is_refusing[1] = true;
     play_advance(1200000);
@@ -408,10 +390,9 @@ START_TEST(a_call_that_cannot_be_sent_is_tried_again_a_second_later)
     play_advance(1200000);
     ck_assert(play_find(CALL_LOOK, 1) != NULL);
 }
-END_TEST
 
 /* Before that its nodes are only peeked at, which marks nothing. */
-START_TEST(a_first_start_admits_all_nodes_by_the_first_of_their_names)
+TEST(a_first_start_admits_all_nodes_by_the_first_of_their_names)
 {
     struct engine_settings settings = play_settings;
     play_end();
@@ -441,42 +422,4 @@ START_TEST(a_first_start_admits_all_nodes_by_the_first_of_their_names)
         play_answer_look(i, LOOK_ADMITTED, "", "");
     }
     ck_assert_int_eq(engine_voting(play.engine), PLAY_NODES);
-}
-END_TEST
-
-Suite *check_nodes(void);
-
-Suite *check_nodes(void)
-{
-    Suite *suite = suite_create("nodes");
-    TCase *tc = tcase_create("nodes");
-    tcase_add_checked_fixture(tc, play_begin, play_end);
-    tcase_add_test(tc, nothing_is_asked_of_nodes_without_admission);
-    tcase_add_test(tc, a_lost_admission_is_looked_at_at_once);
-    tcase_add_test(tc, heartbeats_look_at_the_admissions);
-    tcase_add_test(tc, story_09_numbers_follow_the_median_of_the_nodes_clocks);
-    tcase_add_test(tc, story_09_two_clocks_far_ahead_leave_no_number_anywhere);
-    tcase_add_test(tc, all_clocks_that_are_set_back_take_the_numbers_along);
-    tcase_add_test(tc, what_cannot_be_won_is_not_sent);
-    tcase_add_test(tc, a_slot_far_ahead_takes_no_other_along);
-    tcase_add_test(tc, a_lost_permission_is_marked_waited_for_and_given_back);
-    tcase_add_test(tc, a_restarted_node_is_readmitted_by_what_it_carries);
-    tcase_add_test(tc, votes_are_asked_for_by_the_admission_that_was_seen);
-    tcase_add_test(tc, a_beat_that_was_told_is_the_floor_from_then_on);
-    tcase_add_test(
-        tc, story_43_what_other_nodes_have_heard_is_the_floor_from_then_on);
-    tcase_add_test(tc, what_is_no_answer_tells_no_beat);
-    tcase_add_test(tc,
-                   the_median_goes_along_once_a_majority_of_clocks_is_known);
-    tcase_add_test(tc, story_46_who_saw_an_admission_says_so_with_each_look);
-    tcase_add_test(tc, a_node_whose_clock_is_unknown_is_looked_at_all_the_same);
-    tcase_add_test(tc, every_mark_has_a_nonce_of_its_own);
-    tcase_add_test(tc, a_deadline_is_told_as_the_nodes_own_clock_will_show_it);
-    tcase_add_test(tc, durability_that_ended_is_told_to_the_node);
-    tcase_add_test(tc,
-                   a_call_that_cannot_be_sent_is_tried_again_a_second_later);
-    tcase_add_test(tc,
-                   a_first_start_admits_all_nodes_by_the_first_of_their_names);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

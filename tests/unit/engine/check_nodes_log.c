@@ -1,13 +1,13 @@
 /*
  * What the log tells of nodes, their clocks and the quorum.
  */
-#include <check.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "../../../server/base/log.h"
+#include "../../lib/suite/suite.h"
 #include "../play.h"
 
 enum { SECOND = 1000000 };
@@ -52,7 +52,9 @@ static void expect_lines(const char *text, const char *part, int count)
     ck_assert_msg(found == count, "%d of %s in %s", found, part, text);
 }
 
-START_TEST(a_node_is_told_by_what_it_means)
+SUITE(nodes_log, .set_up = begin, .tear_down = end);
+
+TEST(a_node_is_told_by_what_it_means)
 {
     play_node_down(2);
     const char *text = read_log();
@@ -73,9 +75,8 @@ START_TEST(a_node_is_told_by_what_it_means)
                  1);
     expect_lines(text, "event=", 1);
 }
-END_TEST
 
-START_TEST(a_quorum_is_told_when_it_goes_and_when_it_comes)
+TEST(a_quorum_is_told_when_it_goes_and_when_it_comes)
 {
     play_node_down(0);
     play_node_down(1);
@@ -97,7 +98,6 @@ START_TEST(a_quorum_is_told_when_it_goes_and_when_it_comes)
     play_node_up(1);
     expect_lines(read_log(), "quorum", 0);
 }
-END_TEST
 
 static void answer_looks(void)
 {
@@ -106,7 +106,7 @@ static void answer_looks(void)
             play_answer_look(i, LOOK_ADMITTED, "", "");
 }
 
-START_TEST(a_clock_that_stepped_is_told_once)
+TEST(a_clock_that_stepped_is_told_once)
 {
     play_advance(1000);
     play.offset_us[3] = 2 * SECOND;
@@ -120,9 +120,8 @@ START_TEST(a_clock_that_stepped_is_told_once)
     expect_lines(text, "event=own_clock_suspect", 0);
     ck_assert_uint_eq(play.metrics.clock_steps[3], 1);
 }
-END_TEST
 
-START_TEST(our_own_clock_is_told_and_no_node)
+TEST(our_own_clock_is_told_and_no_node)
 {
     play_advance(1000);
     (void)play_acquire();
@@ -134,10 +133,9 @@ START_TEST(our_own_clock_is_told_and_no_node)
     expect_lines(text, " level=warn event=own_clock_suspect ", 1);
     expect_lines(text, "event=clock_step", 0);
 }
-END_TEST
 
 /* Before there is any node there is no quorum to be lost. */
-START_TEST(the_first_quorum_is_told)
+TEST(the_first_quorum_is_told)
 {
     play_end();
     play_begin_with(&play_settings);
@@ -147,21 +145,4 @@ START_TEST(the_first_quorum_is_told)
         expect_lines(read_log(), " event=quorum voting=3 ", i == 2);
     }
     expect_lines(read_log(), "no_quorum", 0);
-}
-END_TEST
-
-Suite *check_nodes_log(void);
-
-Suite *check_nodes_log(void)
-{
-    Suite *suite = suite_create("nodes_log");
-    TCase *tc = tcase_create("nodes_log");
-    tcase_add_checked_fixture(tc, begin, end);
-    tcase_add_test(tc, a_node_is_told_by_what_it_means);
-    tcase_add_test(tc, a_quorum_is_told_when_it_goes_and_when_it_comes);
-    tcase_add_test(tc, a_clock_that_stepped_is_told_once);
-    tcase_add_test(tc, our_own_clock_is_told_and_no_node);
-    tcase_add_test(tc, the_first_quorum_is_told);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

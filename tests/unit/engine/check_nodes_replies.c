@@ -1,8 +1,8 @@
 /*
  * What a reply tells of its node: how long it took, and whether it may vote.
  */
-#include <check.h>
 
+#include "../../lib/suite/suite.h"
 #include "../play.h"
 
 static void reply_after(int64_t us, enum vote vote)
@@ -14,7 +14,9 @@ static void reply_after(int64_t us, enum vote vote)
                     play.now_us);
 }
 
-START_TEST(the_last_round_trip_is_shown_and_each_one_counted)
+SUITE(nodes_replies, .set_up = play_begin, .tear_down = play_end);
+
+TEST(the_last_round_trip_is_shown_and_each_one_counted)
 {
     static const int64_t trips_us[] = {3000, 200};
     struct metrics_histogram before = play.metrics.node_rtt[0];
@@ -32,7 +34,6 @@ START_TEST(the_last_round_trip_is_shown_and_each_one_counted)
     ck_assert_uint_eq(play.metrics.node_rtt[0].count, before.count + 2);
     ck_assert_uint_eq(play.metrics.node_rtt[0].sum_us, before.sum_us + 3200);
 }
-END_TEST
 
 /* The clock of node 0 has passed its confirmation, and no tick has come. */
 static void let_confirmation_pass(void)
@@ -44,36 +45,20 @@ static void let_confirmation_pass(void)
     ck_assert(play.metrics.node_is_voting[0]);
 }
 
-START_TEST(a_vote_that_is_distrusted_tells_who_votes_at_once)
+TEST(a_vote_that_is_distrusted_tells_who_votes_at_once)
 {
     let_confirmation_pass();
     play_answer(CALL_ACQUIRE, 0, VOTE_GRANTED);
     ck_assert(!play.metrics.node_is_voting[0]);
     ck_assert_int_eq(engine_voting(play.engine), PLAY_NODES - 1);
 }
-END_TEST
 
 /* So that each vote need not look at all nodes. */
-START_TEST(a_vote_that_counts_changes_nothing_of_who_votes)
+TEST(a_vote_that_counts_changes_nothing_of_who_votes)
 {
     let_confirmation_pass();
     play_answer(CALL_ACQUIRE, 1, VOTE_GRANTED);
     ck_assert(play.metrics.node_is_voting[0]);
     play_advance(400000); /* the tick sees it, too */
     ck_assert(!play.metrics.node_is_voting[0]);
-}
-END_TEST
-
-Suite *check_nodes_replies(void);
-
-Suite *check_nodes_replies(void)
-{
-    Suite *suite = suite_create("nodes_replies");
-    TCase *tc = tcase_create("nodes_replies");
-    tcase_add_checked_fixture(tc, play_begin, play_end);
-    tcase_add_test(tc, the_last_round_trip_is_shown_and_each_one_counted);
-    tcase_add_test(tc, a_vote_that_is_distrusted_tells_who_votes_at_once);
-    tcase_add_test(tc, a_vote_that_counts_changes_nothing_of_who_votes);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

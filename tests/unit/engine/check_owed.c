@@ -1,11 +1,11 @@
 /* What a node owes: a queue that is sent in windows, and keeps what was lost.
  */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "../../../server/engine/owed.h"
+#include "../../lib/suite/suite.h"
 
 enum { NEVER_US = 1000000000 };
 
@@ -69,7 +69,9 @@ static void answer(uint32_t number, enum owed_answer how)
     ck_assert(owed_note_answer(&owed, number, how));
 }
 
-START_TEST(it_is_sent_in_order_and_leaves_when_it_is_answered)
+SUITE(owed, .timeout_s = 60, .set_up = setup, .tear_down = teardown);
+
+TEST(it_is_sent_in_order_and_leaves_when_it_is_answered)
 {
     uint32_t numbers[3];
     expect_none(0);
@@ -89,9 +91,8 @@ START_TEST(it_is_sent_in_order_and_leaves_when_it_is_answered)
     ck_assert_uint_eq(store.items, 0);
     ck_assert_uint_eq(store.bytes, 0);
 }
-END_TEST
 
-START_TEST(no_more_than_a_window_is_on_its_way)
+TEST(no_more_than_a_window_is_on_its_way)
 {
     uint32_t first = 0;
     push(0, OWED_WINDOW);
@@ -106,9 +107,8 @@ START_TEST(no_more_than_a_window_is_on_its_way)
     (void)expect(OWED_WINDOW);
     expect_none(0);
 }
-END_TEST
 
-START_TEST(what_was_lost_is_the_next_again_in_its_place)
+TEST(what_was_lost_is_the_next_again_in_its_place)
 {
     push(0, 9);
     uint32_t first = expect(0);
@@ -124,9 +124,8 @@ START_TEST(what_was_lost_is_the_next_again_in_its_place)
     expect_none(0);
     ck_assert_uint_eq(store.items, 10); /* 2 leaves behind 0 and 1 */
 }
-END_TEST
 
-START_TEST(what_was_refused_goes_to_the_end)
+TEST(what_was_refused_goes_to_the_end)
 {
     push(0, 2);
     answer(expect(0), OWED_REFUSED);
@@ -136,9 +135,8 @@ START_TEST(what_was_refused_goes_to_the_end)
     answer(expect(0), OWED_DONE);
     ck_assert(owed_is_empty(&owed));
 }
-END_TEST
 
-START_TEST(what_is_owed_no_longer_is_not_sent)
+TEST(what_is_owed_no_longer_is_not_sent)
 {
     ck_assert(push_until(0, 100));
     ck_assert(push_until(1, NEVER_US));
@@ -153,9 +151,8 @@ START_TEST(what_is_owed_no_longer_is_not_sent)
     answer(number, OWED_DONE);
     ck_assert(owed_is_empty(&owed));
 }
-END_TEST
 
-START_TEST(nor_kept_while_the_node_is_away)
+TEST(nor_kept_while_the_node_is_away)
 {
     for (int i = 0; i < 10000; i++)
         ck_assert(push_until(i, i));
@@ -173,9 +170,8 @@ START_TEST(nor_kept_while_the_node_is_away)
     owed_expire(&owed, NEVER_US);
     ck_assert(owed_is_empty(&owed));
 }
-END_TEST
 
-START_TEST(memory_is_limited_and_given_back)
+TEST(memory_is_limited_and_given_back)
 {
     int count = 0;
     while (push_until(count, NEVER_US))
@@ -187,9 +183,8 @@ START_TEST(memory_is_limited_and_given_back)
         answer(expect(i), OWED_DONE);
     ck_assert_uint_eq(store.bytes, 0);
 }
-END_TEST
 
-START_TEST(what_matters_less_gets_less_memory)
+TEST(what_matters_less_gets_less_memory)
 {
     struct owed_item item = {span_of("r"), span_of("t"), NEVER_US};
     while (owed_push(&owed, &item, store.limit / 2))
@@ -197,9 +192,8 @@ START_TEST(what_matters_less_gets_less_memory)
     ck_assert_uint_eq(store.bytes, store.limit / 2);
     ck_assert(owed_push(&owed, &item, SIZE_MAX));
 }
-END_TEST
 
-START_TEST(what_is_refused_is_given_up_without_memory)
+TEST(what_is_refused_is_given_up_without_memory)
 {
     while (push_until(0, NEVER_US))
         continue;
@@ -207,9 +201,8 @@ START_TEST(what_is_refused_is_given_up_without_memory)
     ck_assert(!owed_note_answer(&owed, expect(0), OWED_REFUSED));
     ck_assert_uint_eq(store.items, items - 1);
 }
-END_TEST
 
-START_TEST(the_longest_names_fit)
+TEST(the_longest_names_fit)
 {
     static char resource[RESOURCE_MAX], token[TOKEN_MAX];
     memset(resource, 'r', sizeof resource);
@@ -227,7 +220,6 @@ START_TEST(the_longest_names_fit)
         answer(number, OWED_DONE);
     }
 }
-END_TEST
 
 /* Against a plain list of names, of which each is there until it is done. */
 enum { NAMES = 30000, STEPS = 200000 };
@@ -303,7 +295,7 @@ static void play_step(void)
         play_lose();
 }
 
-START_TEST(each_is_done_once_whatever_happens)
+TEST(each_is_done_once_whatever_happens)
 {
     random_state = (uint64_t)getpid();
     printf("owed: seed %llu\n", (unsigned long long)random_state);
@@ -317,28 +309,4 @@ START_TEST(each_is_done_once_whatever_happens)
         play_step();
     ck_assert_int_eq(plain.done, plain.count);
     ck_assert_uint_eq(store.items, 0);
-}
-END_TEST
-
-Suite *check_owed(void);
-
-Suite *check_owed(void)
-{
-    Suite *suite = suite_create("owed");
-    TCase *tc = tcase_create("owed");
-    tcase_set_timeout(tc, 60);
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, it_is_sent_in_order_and_leaves_when_it_is_answered);
-    tcase_add_test(tc, no_more_than_a_window_is_on_its_way);
-    tcase_add_test(tc, what_was_lost_is_the_next_again_in_its_place);
-    tcase_add_test(tc, what_was_refused_goes_to_the_end);
-    tcase_add_test(tc, what_is_owed_no_longer_is_not_sent);
-    tcase_add_test(tc, nor_kept_while_the_node_is_away);
-    tcase_add_test(tc, memory_is_limited_and_given_back);
-    tcase_add_test(tc, what_matters_less_gets_less_memory);
-    tcase_add_test(tc, what_is_refused_is_given_up_without_memory);
-    tcase_add_test(tc, the_longest_names_fit);
-    tcase_add_test(tc, each_is_done_once_whatever_happens);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

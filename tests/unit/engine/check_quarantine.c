@@ -1,9 +1,9 @@
 /*
  * How nodes that may have forgotten something get their vote back: by time.
  */
-#include <check.h>
 
 #include "../../../server/engine/eligibility.h"
+#include "../../lib/suite/suite.h"
 #include "voters.h"
 
 static void mark(int node, const char *mark)
@@ -28,16 +28,17 @@ static const struct {
     {86400000, 87264000000 + 6050000},
 };
 
-START_TEST(it_lasts_as_long_as_locks_and_numbers_that_were_forgotten)
+SUITE(quarantine, .set_up = voters_begin);
+
+TEST_EACH(it_lasts_as_long_as_locks_and_numbers_that_were_forgotten, lengths)
 {
     voters.settings.max_ttl_ms = lengths[_i].max_ttl_ms;
     voters_begin_again();
     ck_assert_int_eq(eligibility_quarantine_us(&voters.admission),
                      lengths[_i].us);
 }
-END_TEST
 
-START_TEST(story_05_a_node_that_came_back_empty_waits_for_a_quarantine)
+TEST(story_05_a_node_that_came_back_empty_waits_for_a_quarantine)
 {
     mark(0, VOTERS_MARK);
     ck_assert_int_eq(remaining_us(0), VOTERS_QUARANTINE_US);
@@ -49,9 +50,8 @@ START_TEST(story_05_a_node_that_came_back_empty_waits_for_a_quarantine)
     voters_give(ADMISSION_ADMIT, 0);
     ck_assert_int_eq(remaining_us(0), 0);
 }
-END_TEST
 
-START_TEST(before_an_admission_every_node_that_is_there_is_looked_at)
+TEST(before_an_admission_every_node_that_is_there_is_looked_at)
 {
     voters_all(LOOK_ADMITTED, VOTERS_ADMIT, "");
     voters_down(4);
@@ -70,10 +70,9 @@ START_TEST(before_an_admission_every_node_that_is_there_is_looked_at)
     voters_found(3, LOOK_ADMITTED, VOTERS_ADMIT, "");
     voters_expect(ADMISSION_ADMIT, 0);
 }
-END_TEST
 
 /* One that answers errors only would hold up all others for ever. */
-START_TEST(a_node_that_answers_no_look_holds_up_no_other)
+TEST(a_node_that_answers_no_look_holds_up_no_other)
 {
     const struct admission_action look = {ADMISSION_LOOK, 1};
     mark(0, VOTERS_MARK);
@@ -86,9 +85,8 @@ START_TEST(a_node_that_answers_no_look_holds_up_no_other)
     admission_on_failure(&voters.admission, &look, voters.now_us);
     voters_expect(ADMISSION_ADMIT, 0);
 }
-END_TEST
 
-START_TEST(a_node_that_answers_no_look_is_not_admitted)
+TEST(a_node_that_answers_no_look_is_not_admitted)
 {
     mark(0, VOTERS_MARK);
     voters_pass(VOTERS_QUARANTINE_US);
@@ -103,9 +101,8 @@ START_TEST(a_node_that_answers_no_look_is_not_admitted)
     ck_assert_int_eq(voters_look_around(), 1);
     voters_expect(ADMISSION_ADMIT, 0);
 }
-END_TEST
 
-START_TEST(a_lost_connection_does_not_stop_the_timer)
+TEST(a_lost_connection_does_not_stop_the_timer)
 {
     mark(0, VOTERS_MARK);
     voters_pass(VOTERS_QUARANTINE_US / 2);
@@ -114,9 +111,8 @@ START_TEST(a_lost_connection_does_not_stop_the_timer)
     voters_come(0, LOOK_MARKED, "", VOTERS_MARK);
     voters_expect(ADMISSION_ADMIT, 0);
 }
-END_TEST
 
-START_TEST(story_25_every_loss_has_a_timer_of_its_own)
+TEST(story_25_every_loss_has_a_timer_of_its_own)
 {
     mark(0, VOTERS_MARK);
     voters_pass(VOTERS_QUARANTINE_US - 1);
@@ -128,9 +124,8 @@ START_TEST(story_25_every_loss_has_a_timer_of_its_own)
     ck_assert_int_eq(voters_look_around(), 1);
     voters_expect(ADMISSION_ADMIT, 0);
 }
-END_TEST
 
-START_TEST(story_06_memory_lost_on_a_live_connection_is_a_loss_like_any_other)
+TEST(story_06_memory_lost_on_a_live_connection_is_a_loss_like_any_other)
 {
     voters_all(LOOK_ADMITTED, VOTERS_ADMIT, "");
     admission_on_quarantined(&voters.admission, 1, voters.now_us);
@@ -143,10 +138,9 @@ START_TEST(story_06_memory_lost_on_a_live_connection_is_a_loss_like_any_other)
     ck_assert_int_eq(voters_look_around(), VOTERS_NODES);
     voters_expect(ADMISSION_ADMIT, 1);
 }
-END_TEST
 
 /* What the other nodes report at the end of a quarantine counts, too. */
-START_TEST(story_45_news_of_a_twin_at_the_last_moment_begin_it_anew)
+TEST_RANGE(story_45_news_of_a_twin_at_the_last_moment_begin_it_anew, 0, 2)
 {
     int64_t born_us = voters.now_us;
     voters_admit_from(1, 0);
@@ -163,10 +157,9 @@ START_TEST(story_45_news_of_a_twin_at_the_last_moment_begin_it_anew)
     voters_pass_without(ADMISSION_ADMIT, VOTERS_SECOND);
     ck_assert_int_eq(remaining_us(0), VOTERS_QUARANTINE_US - VOTERS_SECOND);
 }
-END_TEST
 
 /* S2 takes the vote away, S1 comes back with its timer run out long ago. */
-START_TEST(story_26_an_old_timer_admits_no_node_that_was_lost_again)
+TEST(story_26_an_old_timer_admits_no_node_that_was_lost_again)
 {
     mark(0, VOTERS_MARK);
     voters_down(0);
@@ -175,9 +168,8 @@ START_TEST(story_26_an_old_timer_admits_no_node_that_was_lost_again)
     voters_wait();
     ck_assert_int_eq(remaining_us(0), VOTERS_QUARANTINE_US);
 }
-END_TEST
 
-START_TEST(an_admission_that_came_too_late_begins_with_a_look)
+TEST(an_admission_that_came_too_late_begins_with_a_look)
 {
     mark(0, VOTERS_MARK);
     voters_pass(VOTERS_QUARANTINE_US);
@@ -189,9 +181,8 @@ START_TEST(an_admission_that_came_too_late_begins_with_a_look)
     voters_found(0, LOOK_MARKED, "", VOTERS_OTHER_MARK);
     voters_wait();
 }
-END_TEST
 
-START_TEST(an_admission_without_an_answer_is_looked_at_and_tried_again)
+TEST(an_admission_without_an_answer_is_looked_at_and_tried_again)
 {
     mark(0, VOTERS_MARK);
     voters_pass(VOTERS_QUARANTINE_US);
@@ -207,10 +198,9 @@ START_TEST(an_admission_without_an_answer_is_looked_at_and_tried_again)
     voters_found(0, LOOK_MARKED, "", VOTERS_MARK);
     voters_expect(ADMISSION_ADMIT, 0);
 }
-END_TEST
 
 /* A node whose clock stepped by an hour says it had run for an hour. */
-START_TEST(story_07_no_word_of_the_node_shortens_its_quarantine)
+TEST(story_07_no_word_of_the_node_shortens_its_quarantine)
 {
     voters.memory[0] = (struct voters_memory){
         .beat = INT64_MAX, .seen_us = 3600000000, .voted_us = 3600000000};
@@ -221,11 +211,10 @@ START_TEST(story_07_no_word_of_the_node_shortens_its_quarantine)
     (void)voters_look_around();
     voters_expect(ADMISSION_ADMIT, 0);
 }
-END_TEST
 
 /* ---- the greatest TTL ---------------------------------------------------- */
 
-START_TEST(story_33_the_greatest_ttl_governs_every_timer)
+TEST(story_33_the_greatest_ttl_governs_every_timer)
 {
     mark(0, VOTERS_MARK);
     mark(1, VOTERS_OTHER_MARK);
@@ -240,10 +229,9 @@ START_TEST(story_33_the_greatest_ttl_governs_every_timer)
     (void)voters_look_around();
     voters_expect(ADMISSION_ADMIT, 0);
 }
-END_TEST
 
 /* Whoever still names the old one may have promised by it: who is down, too. */
-START_TEST(a_lower_ttl_counts_once_no_node_names_the_greater_one)
+TEST(a_lower_ttl_counts_once_no_node_names_the_greater_one)
 {
     voters.settings.max_ttl_ms = 1000;
     voters_begin_again();
@@ -260,9 +248,8 @@ START_TEST(a_lower_ttl_counts_once_no_node_names_the_greater_one)
     ck_assert_int_eq(eligibility_quarantine_us(&voters.admission),
                      lengths[1].us);
 }
-END_TEST
 
-START_TEST(a_ttl_that_some_hand_wrote_counts_as_a_day_at_most)
+TEST(a_ttl_that_some_hand_wrote_counts_as_a_day_at_most)
 {
     voters.max_ttl_ms = INT64_MAX;
     mark(0, VOTERS_MARK);
@@ -273,12 +260,11 @@ START_TEST(a_ttl_that_some_hand_wrote_counts_as_a_day_at_most)
     ck_assert_int_eq(eligibility_quarantine_us(&voters.admission),
                      lengths[4].us);
 }
-END_TEST
 
 /* ---- the birth of a mark ------------------------------------------------- */
 
 /* Servers that are restarted every few seconds would never end one else. */
-START_TEST(story_48_a_quarantine_goes_on_when_servers_are_restarted)
+TEST(story_48_a_quarantine_goes_on_when_servers_are_restarted)
 {
     int64_t born_us = voters.now_us;
     const char *made = voters_mark_of(born_us);
@@ -295,7 +281,6 @@ START_TEST(story_48_a_quarantine_goes_on_when_servers_are_restarted)
     (void)voters_look_around();
     voters_expect(ADMISSION_ADMIT, 0);
 }
-END_TEST
 
 static const char *const strange[] = {
     "1:" VOTERS_LIFE ":0:aaaaaaaaaaaaaaaa", /* who made it knew no time */
@@ -306,7 +291,7 @@ static const char *const strange[] = {
     "",
 };
 
-START_TEST(a_birth_that_says_nothing_counts_from_the_first_sight)
+TEST_EACH(a_birth_that_says_nothing_counts_from_the_first_sight, strange)
 {
     if (strange[_i][0] == '\0') /* a good one, but no clocks to read it by */
         admission_on_median(&voters.admission, false, VOTERS_EPOCH_US, 0);
@@ -315,10 +300,9 @@ START_TEST(a_birth_that_says_nothing_counts_from_the_first_sight)
     ck_assert_int_eq(left_us, VOTERS_QUARANTINE_US);
     voters_pass_without(ADMISSION_ADMIT, VOTERS_QUARANTINE_US - 1);
 }
-END_TEST
 
 /* Sooner it is not known whether another server sees it vote. */
-START_TEST(story_45_a_mark_of_long_ago_is_watched_for_three_heartbeats)
+TEST(story_45_a_mark_of_long_ago_is_watched_for_three_heartbeats)
 {
     mark(0, voters_mark_of(1));
     ck_assert_int_eq(remaining_us(0), 3 * HEARTBEAT_US);
@@ -327,10 +311,9 @@ START_TEST(story_45_a_mark_of_long_ago_is_watched_for_three_heartbeats)
     (void)voters_look_around();
     voters_expect(ADMISSION_ADMIT, 0);
 }
-END_TEST
 
 /* Two servers know the median as well as the clocks lie together. */
-START_TEST(a_birth_counts_as_late_as_it_may_have_been)
+TEST(a_birth_counts_as_late_as_it_may_have_been)
 {
     int64_t born_us = voters.now_us - 10 * VOTERS_SECOND;
     voters_spread_clocks(7 * VOTERS_SECOND);
@@ -340,53 +323,4 @@ START_TEST(a_birth_counts_as_late_as_it_may_have_been)
                                           7 * VOTERS_SECOND);
     mark(1, voters_mark_of(born_us + 5 * VOTERS_SECOND));
     ck_assert_int_eq(remaining_us(1), VOTERS_QUARANTINE_US);
-}
-END_TEST
-
-static void add_births(TCase *tc)
-{
-    tcase_add_test(tc,
-                   story_48_a_quarantine_goes_on_when_servers_are_restarted);
-    tcase_add_loop_test(tc,
-                        a_birth_that_says_nothing_counts_from_the_first_sight,
-                        0, (int)(sizeof strange / sizeof *strange));
-    tcase_add_test(tc,
-                   story_45_a_mark_of_long_ago_is_watched_for_three_heartbeats);
-    tcase_add_test(tc, a_birth_counts_as_late_as_it_may_have_been);
-}
-
-Suite *check_quarantine(void);
-
-Suite *check_quarantine(void)
-{
-    Suite *suite = suite_create("quarantine");
-    TCase *tc = tcase_create("time");
-    tcase_add_checked_fixture(tc, voters_begin, NULL);
-    tcase_add_loop_test(
-        tc, it_lasts_as_long_as_locks_and_numbers_that_were_forgotten, 0,
-        (int)(sizeof lengths / sizeof *lengths));
-    tcase_add_test(tc,
-                   story_05_a_node_that_came_back_empty_waits_for_a_quarantine);
-    tcase_add_test(tc,
-                   before_an_admission_every_node_that_is_there_is_looked_at);
-    tcase_add_test(tc, a_node_that_answers_no_look_holds_up_no_other);
-    tcase_add_test(tc, a_node_that_answers_no_look_is_not_admitted);
-    tcase_add_test(tc, a_lost_connection_does_not_stop_the_timer);
-    tcase_add_test(tc, story_25_every_loss_has_a_timer_of_its_own);
-    tcase_add_test(
-        tc, story_06_memory_lost_on_a_live_connection_is_a_loss_like_any_other);
-    tcase_add_loop_test(
-        tc, story_45_news_of_a_twin_at_the_last_moment_begin_it_anew, 0, 2);
-    tcase_add_test(tc,
-                   story_26_an_old_timer_admits_no_node_that_was_lost_again);
-    tcase_add_test(tc, an_admission_that_came_too_late_begins_with_a_look);
-    tcase_add_test(tc,
-                   an_admission_without_an_answer_is_looked_at_and_tried_again);
-    tcase_add_test(tc, story_07_no_word_of_the_node_shortens_its_quarantine);
-    tcase_add_test(tc, story_33_the_greatest_ttl_governs_every_timer);
-    tcase_add_test(tc, a_lower_ttl_counts_once_no_node_names_the_greater_one);
-    tcase_add_test(tc, a_ttl_that_some_hand_wrote_counts_as_a_day_at_most);
-    add_births(tc);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

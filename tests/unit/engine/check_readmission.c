@@ -1,9 +1,9 @@
 /*
  * How nodes that were restarted with their memory get their vote back.
  */
-#include <check.h>
 
 #include "../../../server/engine/eligibility.h"
+#include "../../lib/suite/suite.h"
 #include "voters.h"
 
 enum { SAID_US = 2 * HEARTBEAT_US };
@@ -35,10 +35,14 @@ static void expect_quarantine(void)
     voters_expect(ADMISSION_ADMIT, 0);
 }
 
+SUITE(readmission);
+
 /* ---- nothing was promised since ------------------------------------------ */
 
+GROUP(whole, .set_up = voters_begin);
+
 /* Its memory need not last for that. */
-START_TEST(a_memory_younger_than_every_promise_is_whole)
+TEST_RANGE(a_memory_younger_than_every_promise_is_whole, 0, 2)
 {
     voters.is_durable = _i == 0;
     int64_t voted_us = voters.now_us - VOTERS_SECOND;
@@ -48,9 +52,8 @@ START_TEST(a_memory_younger_than_every_promise_is_whole)
     expect_readmission_in(VOTERS_TIMEOUT_US);
     ck_assert_str_eq(voters.admission.node[0].mark, "");
 }
-END_TEST
 
-START_TEST(a_memory_as_old_as_a_promise_is_not_whole)
+TEST_RANGE(a_memory_as_old_as_a_promise_is_not_whole, 0, 2)
 {
     voters_spread_clocks(_i);
     voters.is_durable = false;
@@ -60,10 +63,9 @@ START_TEST(a_memory_as_old_as_a_promise_is_not_whole)
     voters_pass_without(ADMISSION_READMIT, 10 * VOTERS_SECOND);
     expect_quarantine();
 }
-END_TEST
 
 /* Beats that it lost with the last second of its file counted looks only. */
-START_TEST(a_memory_younger_than_every_promise_may_have_lost_beats)
+TEST(a_memory_younger_than_every_promise_may_have_lost_beats)
 {
     voters.memory[0].beat = 7;
     voters.memory[0].seen_us = voters.now_us;
@@ -72,20 +74,18 @@ START_TEST(a_memory_younger_than_every_promise_may_have_lost_beats)
     restart(0);
     expect_readmission_in(VOTERS_TIMEOUT_US);
 }
-END_TEST
 
 /* What it last heard itself is no answer: the others had a part in it. */
-START_TEST(a_promise_that_is_in_its_own_memory_is_no_objection)
+TEST(a_promise_that_is_in_its_own_memory_is_no_objection)
 {
     voters.memory[0].seen_us = voters.memory[0].voted_us = voters.now_us;
     voters_admit_from(1, VOTERS_NEVER);
     restart(0);
     expect_readmission_in(VOTERS_TIMEOUT_US);
 }
-END_TEST
 
 /* After a night all nodes come back together; each one is a witness of four. */
-START_TEST(a_stack_that_slept_votes_again_without_a_quarantine)
+TEST(a_stack_that_slept_votes_again_without_a_quarantine)
 {
     for (int i = 0; i < VOTERS_NODES; i++) {
         voters.memory[i].seen_us = 90 * VOTERS_SECOND;
@@ -105,10 +105,9 @@ START_TEST(a_stack_that_slept_votes_again_without_a_quarantine)
     for (int i = 0; i < VOTERS_NODES; i++)
         VOTERS_ASSERT_REFUSAL(i, STATE_VOTING);
 }
-END_TEST
 
 /* Nobody is left who could tell what was promised behind their copies. */
-START_TEST(story_28_a_stack_that_does_not_last_waits)
+TEST(story_28_a_stack_that_does_not_last_waits)
 {
     voters.is_durable = false;
     for (int i = 0; i < VOTERS_NODES; i++) {
@@ -117,11 +116,10 @@ START_TEST(story_28_a_stack_that_does_not_last_waits)
     }
     voters_pass_without(ADMISSION_READMIT, VOTERS_QUARANTINE_US - 1);
 }
-END_TEST
 
 /* ---- its memory lasts ---------------------------------------------------- */
 
-START_TEST(a_durable_node_votes_again_once_the_others_could_speak)
+TEST(a_durable_node_votes_again_once_the_others_could_speak)
 {
     voters.memory[0].beat = 7;
     voters.memory[3].floor[0] = 7; /* what others have seen of it */
@@ -131,19 +129,17 @@ START_TEST(a_durable_node_votes_again_once_the_others_could_speak)
         eligibility_remaining_us(&voters.admission, 0, voters.now_us), SAID_US);
     expect_readmission_in(SAID_US);
 }
-END_TEST
 
-START_TEST(a_single_durable_node_has_nobody_to_wait_for)
+TEST(a_single_durable_node_has_nobody_to_wait_for)
 {
     voters.settings.nodes = voters.settings.quorum = 1;
     voters_begin_again();
     restart(0);
     expect_readmission_in(SAID_US);
 }
-END_TEST
 
 /* Before that the servers that it has told of a later one had no time. */
-START_TEST(others_that_have_just_come_up_count_two_heartbeats_later)
+TEST(others_that_have_just_come_up_count_two_heartbeats_later)
 {
     voters_admit_from(3, 0);
     restart(0);
@@ -151,9 +147,8 @@ START_TEST(others_that_have_just_come_up_count_two_heartbeats_later)
     voters_come(1, LOOK_ADMITTED, VOTERS_ADMIT, "");
     expect_readmission_in(SAID_US);
 }
-END_TEST
 
-START_TEST(too_few_others_tell_nothing)
+TEST(too_few_others_tell_nothing)
 {
     voters_admit_from(3, VOTERS_NEVER); /* two */
     voters.memory[0].seen_us = voters.now_us;
@@ -162,10 +157,9 @@ START_TEST(too_few_others_tell_nothing)
     (void)voters_look_around();
     voters_expect(ADMISSION_ADMIT, 0);
 }
-END_TEST
 
 /* Perhaps it has lost just what it would have to tell. */
-START_TEST(one_whose_memory_does_not_last_tells_nothing)
+TEST(one_whose_memory_does_not_last_tells_nothing)
 {
     voters_admit_from(3, VOTERS_NEVER);
     voters_come(2, LOOK_CREATED, "", VOTERS_MARK);
@@ -192,13 +186,12 @@ START_TEST(one_whose_memory_does_not_last_tells_nothing)
     (void)voters_look_around();
     voters_give(ADMISSION_READMIT, 0);
 }
-END_TEST
 
 /*
  * Node 2 may be as old as node 0, so that of those who had a part in some
  * promise only the one that is away may know.
  */
-START_TEST(while_one_is_away_only_those_who_vote_tell)
+TEST(while_one_is_away_only_those_who_vote_tell)
 {
     voters_admit_from(3, VOTERS_NEVER);
     voters.memory[0].seen_us = voters.memory[2].seen_us = voters.now_us;
@@ -211,10 +204,9 @@ START_TEST(while_one_is_away_only_those_who_vote_tell)
     (void)voters_look_around();
     voters_give(ADMISSION_READMIT, 0);
 }
-END_TEST
 
 /* Behind a new connection there may be another memory. */
-START_TEST(one_that_has_come_back_tells_nothing_before_a_look)
+TEST(one_that_has_come_back_tells_nothing_before_a_look)
 {
     admission_on_clock(&voters.admission, 0, false);
     voters_admit_from(2, 0);
@@ -228,9 +220,8 @@ START_TEST(one_that_has_come_back_tells_nothing_before_a_look)
     voters_found(2, LOOK_ADMITTED, VOTERS_ADMIT, "");
     expect_readmission_in(SAID_US);
 }
-END_TEST
 
-START_TEST(a_clock_that_is_not_known_well_hinders)
+TEST(a_clock_that_is_not_known_well_hinders)
 {
     admission_on_clock(&voters.admission, 0, false);
     voters_admit_from(1, voters.now_us);
@@ -239,9 +230,8 @@ START_TEST(a_clock_that_is_not_known_well_hinders)
     admission_on_clock(&voters.admission, 0, true);
     voters_give(ADMISSION_READMIT, 0);
 }
-END_TEST
 
-START_TEST(a_readmission_that_changed_nothing_looks_again)
+TEST(a_readmission_that_changed_nothing_looks_again)
 {
     voters_admit_from(1, voters.now_us);
     restart(0);
@@ -253,9 +243,8 @@ START_TEST(a_readmission_that_changed_nothing_looks_again)
     voters_found(0, LOOK_MARKED, "", VOTERS_MARK); /* somebody wiped it */
     expect_quarantine();
 }
-END_TEST
 
-START_TEST(a_readmission_without_an_answer_is_tried_again)
+TEST(a_readmission_without_an_answer_is_tried_again)
 {
     voters_admit_from(1, voters.now_us);
     restart(0);
@@ -270,11 +259,12 @@ START_TEST(a_readmission_without_an_answer_is_tried_again)
     (void)voters_look_around();
     voters_expect(ADMISSION_READMIT, 0);
 }
-END_TEST
 
 /* ---- neither ------------------------------------------------------------- */
 
-START_TEST(story_29_a_life_without_durability_costs_a_quarantine)
+GROUP(neither, .set_up = voters_begin);
+
+TEST_RANGE(story_29_a_life_without_durability_costs_a_quarantine, 0, 2)
 {
     voters_admit_from(1, voters.now_us);
     voters.is_durable = _i != 0; /* says its configuration */
@@ -295,11 +285,11 @@ START_TEST(story_29_a_life_without_durability_costs_a_quarantine)
     }
     VOTERS_ASSERT_REFUSAL(0, STATE_QUARANTINED);
 }
-END_TEST
 
 /* Two servers know the node, the one that was told more has gone: a witness
  * of either of three kinds keeps its word. */
-START_TEST(stories_41_to_43_a_memory_below_what_was_seen_is_not_given_back)
+TEST_RANGE(stories_41_to_43_a_memory_below_what_was_seen_is_not_given_back, 0,
+           3)
 {
     voters.memory[0].beat = 7;
     if (_i != 2)
@@ -310,10 +300,9 @@ START_TEST(stories_41_to_43_a_memory_below_what_was_seen_is_not_given_back)
     restart(0);
     voters_pass_without(ADMISSION_READMIT, VOTERS_QUARANTINE_US - 1);
 }
-END_TEST
 
 /* Seen alive by somebody else while this server waits for it. */
-START_TEST(story_45_a_twin_that_goes_on_voting_leaves_the_copy_behind)
+TEST(story_45_a_twin_that_goes_on_voting_leaves_the_copy_behind)
 {
     voters.memory[0].beat = 7;
     voters.memory[2].floor[0] = 7;
@@ -327,11 +316,11 @@ START_TEST(story_45_a_twin_that_goes_on_voting_leaves_the_copy_behind)
     voters_found(0, LOOK_CREATED, "", VOTERS_OTHER_MARK);
     expect_quarantine();
 }
-END_TEST
 
 /* Another machine waits under its name, for another server. Only the one that
  * was marked last may come back: otherwise both of them do in one moment. */
-START_TEST(story_45_beside_a_twin_that_was_marked_later_it_does_not_come_back)
+TEST_RANGE(story_45_beside_a_twin_that_was_marked_later_it_does_not_come_back,
+           0, 2)
 {
     int64_t born_us = voters.now_us;
     voters.memory[0].beat = 7;
@@ -352,10 +341,9 @@ START_TEST(story_45_beside_a_twin_that_was_marked_later_it_does_not_come_back)
     voters_found(0, LOOK_CREATED, VOTERS_OLD_ADMIT, voters_mark_of(again_us));
     expect_readmission_in(SAID_US);
 }
-END_TEST
 
 /* The clocks were ahead when it was made: it would hinder the node for long. */
-START_TEST(a_mark_from_the_future_hinders_nobody)
+TEST(a_mark_from_the_future_hinders_nobody)
 {
     voters.memory[2].latest_us[0] = voters.now_us + 3600LL * VOTERS_SECOND;
     voters_admit_from(1, voters.now_us);
@@ -365,10 +353,9 @@ START_TEST(a_mark_from_the_future_hinders_nobody)
                      0);
     expect_readmission_in(SAID_US);
 }
-END_TEST
 
 /* Not with the next heartbeat only: who decides meanwhile must know of it. */
-START_TEST(all_others_are_told_at_once_of_a_mark_and_of_an_admission)
+TEST(all_others_are_told_at_once_of_a_mark_and_of_an_admission)
 {
     voters_admit_from(1, voters.now_us);
     voters_up(0);
@@ -387,7 +374,6 @@ START_TEST(all_others_are_told_at_once_of_a_mark_and_of_an_admission)
     voters_found(0, LOOK_ADMITTED, VOTERS_ADMIT, "");
     ck_assert_int_eq(voters_look_around(), VOTERS_NODES - 1);
 }
-END_TEST
 
 static const char *const not_own[] = {
     "",
@@ -398,17 +384,16 @@ static const char *const not_own[] = {
 };
 
 /* Rebuilt from another node's files, or made its replica for a moment. */
-START_TEST(stories_37_and_38_memory_of_another_node_is_none)
+TEST_EACH(stories_37_and_38_memory_of_another_node_is_none, not_own)
 {
     voters.memory[0].seen_us = voters.now_us;
     voters_admit_from(1, voters.now_us - VOTERS_SECOND);
     voters_come(0, LOOK_CREATED, not_own[_i], VOTERS_MARK);
     expect_quarantine();
 }
-END_TEST
 
 /* Its locks ended before their time, whatever the file has kept. */
-START_TEST(a_durable_node_whose_clock_stepped_is_not_readmitted)
+TEST_RANGE(a_durable_node_whose_clock_stepped_is_not_readmitted, 0, 2)
 {
     voters_admit_from(1, voters.now_us);
     voters_up(0);
@@ -423,63 +408,4 @@ START_TEST(a_durable_node_whose_clock_stepped_is_not_readmitted)
     voters_expect(ADMISSION_LOOK, 0);
     voters_found(0, LOOK_MARKED, "", VOTERS_OTHER_MARK);
     expect_quarantine();
-}
-END_TEST
-
-static TCase *whole_case(void)
-{
-    TCase *tc = tcase_create("whole");
-    tcase_add_checked_fixture(tc, voters_begin, NULL);
-    tcase_add_loop_test(tc, a_memory_younger_than_every_promise_is_whole, 0, 2);
-    tcase_add_loop_test(tc, a_memory_as_old_as_a_promise_is_not_whole, 0, 2);
-    tcase_add_test(tc, a_memory_younger_than_every_promise_may_have_lost_beats);
-    tcase_add_test(tc, a_promise_that_is_in_its_own_memory_is_no_objection);
-    tcase_add_test(tc, a_stack_that_slept_votes_again_without_a_quarantine);
-    tcase_add_test(tc, story_28_a_stack_that_does_not_last_waits);
-    tcase_add_test(tc, a_durable_node_votes_again_once_the_others_could_speak);
-    tcase_add_test(tc, a_single_durable_node_has_nobody_to_wait_for);
-    tcase_add_test(tc,
-                   others_that_have_just_come_up_count_two_heartbeats_later);
-    tcase_add_test(tc, too_few_others_tell_nothing);
-    tcase_add_test(tc, one_whose_memory_does_not_last_tells_nothing);
-    tcase_add_test(tc, while_one_is_away_only_those_who_vote_tell);
-    tcase_add_test(tc, one_that_has_come_back_tells_nothing_before_a_look);
-    tcase_add_test(tc, a_clock_that_is_not_known_well_hinders);
-    tcase_add_test(tc, a_readmission_that_changed_nothing_looks_again);
-    tcase_add_test(tc, a_readmission_without_an_answer_is_tried_again);
-    return tc;
-}
-
-static TCase *neither_case(void)
-{
-    TCase *tc = tcase_create("neither");
-    tcase_add_checked_fixture(tc, voters_begin, NULL);
-    tcase_add_loop_test(
-        tc, story_29_a_life_without_durability_costs_a_quarantine, 0, 2);
-    tcase_add_loop_test(
-        tc, stories_41_to_43_a_memory_below_what_was_seen_is_not_given_back, 0,
-        3);
-    tcase_add_test(tc,
-                   story_45_a_twin_that_goes_on_voting_leaves_the_copy_behind);
-    tcase_add_loop_test(
-        tc, story_45_beside_a_twin_that_was_marked_later_it_does_not_come_back,
-        0, 2);
-    tcase_add_test(tc, a_mark_from_the_future_hinders_nobody);
-    tcase_add_test(tc,
-                   all_others_are_told_at_once_of_a_mark_and_of_an_admission);
-    tcase_add_loop_test(tc, stories_37_and_38_memory_of_another_node_is_none, 0,
-                        (int)(sizeof not_own / sizeof *not_own));
-    tcase_add_loop_test(
-        tc, a_durable_node_whose_clock_stepped_is_not_readmitted, 0, 2);
-    return tc;
-}
-
-Suite *check_readmission(void);
-
-Suite *check_readmission(void)
-{
-    Suite *suite = suite_create("readmission");
-    suite_add_tcase(suite, whole_case());
-    suite_add_tcase(suite, neither_case());
-    return suite;
 }

@@ -1,12 +1,14 @@
-#include <check.h>
 #include <string.h>
 
 #include "../../../server/engine/releases.h"
 #include "../../../server/engine/tag.h"
 #include "../../../server/engine/token.h"
+#include "../../lib/suite/suite.h"
 #include "../play.h"
 
-START_TEST(story_19_an_abandoned_grant_is_released)
+SUITE(releases, .set_up = play_begin, .tear_down = play_end);
+
+TEST(story_19_an_abandoned_grant_is_released)
 {
     engine_op op = play_acquire();
     for (int i = 0; i < 3; i++)
@@ -15,9 +17,8 @@ START_TEST(story_19_an_abandoned_grant_is_released)
     ck_assert_int_eq(play_count(CALL_RELEASE), 5);
     ck_assert_int_eq(engine_in_flight(play.engine), 0);
 }
-END_TEST
 
-START_TEST(abandoned_in_the_middle_of_a_round)
+TEST(abandoned_in_the_middle_of_a_round)
 {
     engine_op op = play_acquire();
     play_answer(CALL_ACQUIRE, 0, VOTE_GRANTED);
@@ -28,9 +29,8 @@ START_TEST(abandoned_in_the_middle_of_a_round)
     ck_assert_int_eq(play.answers, 0);
     ck_assert_int_eq(engine_in_flight(play.engine), 0);
 }
-END_TEST
 
-START_TEST(abandoned_between_rounds_needs_no_release)
+TEST(abandoned_between_rounds_needs_no_release)
 {
     engine_op op = play_acquire();
     play_split_votes();
@@ -40,9 +40,8 @@ START_TEST(abandoned_between_rounds_needs_no_release)
     play_advance(400000);
     ck_assert_int_eq(play_count(CALL_ACQUIRE), 5);
 }
-END_TEST
 
-START_TEST(a_node_out_of_reach_gets_the_release_when_it_is_back)
+TEST(a_node_out_of_reach_gets_the_release_when_it_is_back)
 {
     engine_op op = play_acquire();
     for (int i = 0; i < 3; i++)
@@ -60,7 +59,6 @@ START_TEST(a_node_out_of_reach_gets_the_release_when_it_is_back)
     play_answer(CALL_RELEASE, 4, VOTE_DELETED);
     ck_assert_uint_eq(play.metrics.releases_pending, 0);
 }
-END_TEST
 
 enum { LONG_US = 2000000000 };
 
@@ -75,7 +73,7 @@ static void be_without_node_4_for_long(void)
     }
 }
 
-START_TEST(a_node_that_is_away_for_long_puts_no_release_off)
+TEST(a_node_that_is_away_for_long_puts_no_release_off)
 {
     be_without_node_4_for_long();
     engine_op op = play_acquire();
@@ -88,9 +86,8 @@ START_TEST(a_node_that_is_away_for_long_puts_no_release_off)
     play_advance(100000 + 200000);
     ck_assert(play_find(CALL_RELEASE, 3) != NULL);
 }
-END_TEST
 
-START_TEST(nor_one_that_a_client_asked_for)
+TEST(nor_one_that_a_client_asked_for)
 {
     be_without_node_4_for_long();
     play_node_down(3);
@@ -99,10 +96,9 @@ START_TEST(nor_one_that_a_client_asked_for)
     play_advance(150000 + 200000);
     ck_assert(play_find(CALL_RELEASE, 3) != NULL);
 }
-END_TEST
 
 /* However well it is known by now: the acquire's deadline was made then. */
-START_TEST(what_counts_is_the_doubt_when_the_acquire_went_out)
+TEST(what_counts_is_the_doubt_when_the_acquire_went_out)
 {
     enum { IDLE_US = 90000000, DOUBT_US = IDLE_US / 100 };
     play.now_us += IDLE_US;
@@ -124,9 +120,8 @@ START_TEST(what_counts_is_the_doubt_when_the_acquire_went_out)
     play_advance(DOUBT_US / 2 + 100000 + 200000);
     ck_assert(play_find(CALL_RELEASE, 4) != NULL);
 }
-END_TEST
 
-START_TEST(an_owed_release_ends_with_the_ttl)
+TEST(an_owed_release_ends_with_the_ttl)
 {
     engine_op op = play_acquire();
     for (int i = 0; i < 3; i++)
@@ -143,9 +138,8 @@ START_TEST(an_owed_release_ends_with_the_ttl)
     play_advance(1000000);
     ck_assert_int_eq(play_count(CALL_RELEASE), 0);
 }
-END_TEST
 
-START_TEST(release_asks_every_node_and_outlives_its_answer)
+TEST(release_asks_every_node_and_outlives_its_answer)
 {
     engine_op op =
         engine_release(play.engine, PLAY_RESOURCE, span_of(PLAY_TOKEN), NULL);
@@ -161,9 +155,8 @@ START_TEST(release_asks_every_node_and_outlives_its_answer)
     play_answer(CALL_RELEASE, 4, VOTE_DELETED);
     ck_assert_uint_eq(play.metrics.releases_pending, 0);
 }
-END_TEST
 
-START_TEST(release_without_quorum_is_repeated_behind_the_503)
+TEST(release_without_quorum_is_repeated_behind_the_503)
 {
     for (int i = 0; i < 3; i++)
         play_node_down(i);
@@ -175,7 +168,6 @@ START_TEST(release_without_quorum_is_repeated_behind_the_503)
     play_advance(400000);
     ck_assert(play_find(CALL_RELEASE, 0) != NULL);
 }
-END_TEST
 
 static engine_op release_of(int64_t number)
 {
@@ -194,7 +186,7 @@ static void answer_all(int ballot)
         play_answer(CALL_RELEASE, i, ballot);
 }
 
-START_TEST(a_release_that_deleted_the_key_everywhere_is_done)
+TEST(a_release_that_deleted_the_key_everywhere_is_done)
 {
     (void)release_of(PLAY_EPOCH_US);
     answer_all(VOTE_DELETED);
@@ -202,13 +194,12 @@ START_TEST(a_release_that_deleted_the_key_everywhere_is_done)
     play_advance(2000000);
     ck_assert_int_eq(play_count(CALL_RELEASE), 5);
 }
-END_TEST
 
 /*
  * The acquire may still be coming there, or a repair; and where it is deleted
  * by now, it may be set once more by a repair that counted on the others.
  */
-START_TEST(a_release_that_missed_the_key_somewhere_asks_all_once_more)
+TEST_RANGE(a_release_that_missed_the_key_somewhere_asks_all_once_more, 0, 3)
 {
     engine_op op = release_of(PLAY_EPOCH_US);
     for (int i = 0; i < 4; i++)
@@ -230,7 +221,6 @@ START_TEST(a_release_that_missed_the_key_somewhere_asks_all_once_more)
     play_advance(2000000);
     ck_assert_int_eq(play_count(CALL_RELEASE), 10);
 }
-END_TEST
 
 /* What counts is when the node looked, not when its reply came. */
 static void answer_late(int node, enum vote vote, int64_t looked_us)
@@ -243,7 +233,7 @@ static void answer_late(int node, enum vote vote, int64_t looked_us)
                     play.now_us);
 }
 
-START_TEST(so_does_one_that_looked_in_time_however_late_it_is_told)
+TEST(so_does_one_that_looked_in_time_however_late_it_is_told)
 {
     int64_t sent_us = play.now_us;
     (void)release_of(PLAY_EPOCH_US);
@@ -256,9 +246,8 @@ START_TEST(so_does_one_that_looked_in_time_however_late_it_is_told)
     answer_all(VOTE_FREE);
     ck_assert_uint_eq(play.metrics.releases_pending, 0);
 }
-END_TEST
 
-START_TEST(a_node_that_looked_when_all_was_over_is_not_asked_again)
+TEST(a_node_that_looked_when_all_was_over_is_not_asked_again)
 {
     (void)release_of(PLAY_EPOCH_US);
     for (int i = 0; i < 4; i++)
@@ -267,10 +256,9 @@ START_TEST(a_node_that_looked_when_all_was_over_is_not_asked_again)
     answer_late(4, VOTE_FREE, play.now_us - 1000);
     ck_assert_uint_eq(play.metrics.releases_pending, 0);
 }
-END_TEST
 
 /* Meanwhile an extend may have found a majority that had it. */
-START_TEST(so_does_one_whose_majority_came_late)
+TEST(so_does_one_whose_majority_came_late)
 {
     engine_op op = release_of(PLAY_EPOCH_US);
     for (int i = 0; i < 2; i++)
@@ -288,10 +276,9 @@ START_TEST(so_does_one_whose_majority_came_late)
     answer_all(VOTE_FREE);
     ck_assert_uint_eq(play.metrics.releases_pending, 0);
 }
-END_TEST
 
 /* This server was stopped, the nodes were not. */
-START_TEST(but_not_if_only_its_answers_were_read_late)
+TEST(but_not_if_only_its_answers_were_read_late)
 {
     int64_t sent_us = play.now_us;
     (void)release_of(PLAY_EPOCH_US);
@@ -300,10 +287,9 @@ START_TEST(but_not_if_only_its_answers_were_read_late)
         answer_late(i, VOTE_DELETED, sent_us + 40000);
     ck_assert_uint_eq(play.metrics.releases_pending, 0);
 }
-END_TEST
 
 /* A grant that nobody has is extended by nobody. */
-START_TEST(a_release_behind_a_lost_acquire_asks_only_once)
+TEST(a_release_behind_a_lost_acquire_asks_only_once)
 {
     engine_op op = play_acquire();
     for (int i = 0; i < 3; i++)
@@ -313,9 +299,8 @@ START_TEST(a_release_behind_a_lost_acquire_asks_only_once)
         play_answer(CALL_RELEASE, i, i < 3 ? VOTE_DELETED : VOTE_FREE);
     ck_assert_uint_eq(play.metrics.releases_pending, 0);
 }
-END_TEST
 
-START_TEST(a_long_name_is_released_as_well)
+TEST(a_long_name_is_released_as_well)
 {
     char name[RESOURCE_MAX];
     memset(name, 'n', sizeof name);
@@ -329,7 +314,6 @@ START_TEST(a_long_name_is_released_as_well)
         play_answer(CALL_RELEASE, i, VOTE_DELETED);
     ck_assert_int_eq(play_outcome(op), OUTCOME_RELEASED);
 }
-END_TEST
 
 /* More than there is room for, which no node takes. */
 static void fill_up(void)
@@ -348,7 +332,7 @@ static void fill_up(void)
 }
 
 /* The nodes would be asked, and nobody know what they answer. */
-START_TEST(a_release_without_room_is_refused)
+TEST(a_release_without_room_is_refused)
 {
     fill_up();
     ck_assert_uint_eq(
@@ -357,9 +341,8 @@ START_TEST(a_release_without_room_is_refused)
     ck_assert_int_eq(play_count(CALL_RELEASE), 0);
     ck_assert_int_eq(engine_in_flight(play.engine), 0);
 }
-END_TEST
 
-START_TEST(an_abandoned_grant_is_released_without_room_to_remember_it)
+TEST(an_abandoned_grant_is_released_without_room_to_remember_it)
 {
     engine_op op = play_acquire();
     for (int i = 0; i < 3; i++)
@@ -372,7 +355,6 @@ START_TEST(an_abandoned_grant_is_released_without_room_to_remember_it)
     for (int i = 0; i < 4; i++)
         play_answer(CALL_RELEASE, i, VOTE_DELETED);
 }
-END_TEST
 
 /* ---- who waits for the answer -------------------------------------------- */
 
@@ -402,7 +384,7 @@ static uint64_t reply_to(struct releases *releases, int node)
                              tell_time(NULL));
 }
 
-START_TEST(only_who_asked_for_a_release_is_told_its_answers)
+TEST(only_who_asked_for_a_release_is_told_its_answers)
 {
     const struct environment env = {
         play_settings, {.send = note_tag, .now = tell_time}, &play.metrics};
@@ -431,39 +413,4 @@ START_TEST(only_who_asked_for_a_release_is_told_its_answers)
         ck_assert_uint_eq(reply_to(&releases, i), 0);
     ck_assert_uint_eq(play.metrics.releases_pending, 0);
     releases_fini(&releases);
-}
-END_TEST
-
-Suite *check_releases(void);
-
-Suite *check_releases(void)
-{
-    Suite *suite = suite_create("releases");
-    TCase *tc = tcase_create("releases");
-    tcase_add_checked_fixture(tc, play_begin, play_end);
-    tcase_add_test(tc, story_19_an_abandoned_grant_is_released);
-    tcase_add_test(tc, abandoned_in_the_middle_of_a_round);
-    tcase_add_test(tc, abandoned_between_rounds_needs_no_release);
-    tcase_add_test(tc, a_node_out_of_reach_gets_the_release_when_it_is_back);
-    tcase_add_test(tc, a_node_that_is_away_for_long_puts_no_release_off);
-    tcase_add_test(tc, nor_one_that_a_client_asked_for);
-    tcase_add_test(tc, what_counts_is_the_doubt_when_the_acquire_went_out);
-    tcase_add_test(tc, an_owed_release_ends_with_the_ttl);
-    tcase_add_test(tc, release_asks_every_node_and_outlives_its_answer);
-    tcase_add_test(tc, release_without_quorum_is_repeated_behind_the_503);
-    tcase_add_test(tc, a_release_that_deleted_the_key_everywhere_is_done);
-    tcase_add_loop_test(
-        tc, a_release_that_missed_the_key_somewhere_asks_all_once_more, 0, 3);
-    tcase_add_test(tc, so_does_one_that_looked_in_time_however_late_it_is_told);
-    tcase_add_test(tc, a_node_that_looked_when_all_was_over_is_not_asked_again);
-    tcase_add_test(tc, so_does_one_whose_majority_came_late);
-    tcase_add_test(tc, but_not_if_only_its_answers_were_read_late);
-    tcase_add_test(tc, a_release_behind_a_lost_acquire_asks_only_once);
-    tcase_add_test(tc, a_long_name_is_released_as_well);
-    tcase_add_test(tc, a_release_without_room_is_refused);
-    tcase_add_test(tc,
-                   an_abandoned_grant_is_released_without_room_to_remember_it);
-    tcase_add_test(tc, only_who_asked_for_a_release_is_told_its_answers);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -1,9 +1,9 @@
 /*
  * Repairs: what happens behind an extension that not all nodes had a key for.
  */
-#include <check.h>
 
 #include "../../../server/engine/token.h"
+#include "../../lib/suite/suite.h"
 #include "../play.h"
 
 enum { TIMEOUT_US = 50000, TICK_US = 200000, TTL_MS = 30000 };
@@ -77,7 +77,9 @@ static void expect_nothing(void)
     ck_assert_int_eq(play_count(CALL_EXTEND), 5);
 }
 
-START_TEST(story_50_a_lock_that_was_extended_is_set_where_it_is_missing)
+SUITE(repairs, .set_up = play_begin, .tear_down = play_end);
+
+TEST(story_50_a_lock_that_was_extended_is_set_where_it_is_missing)
 {
     int64_t start_us = play.now_us;
     extend_on_three();
@@ -107,10 +109,9 @@ START_TEST(story_50_a_lock_that_was_extended_is_set_where_it_is_missing)
     ck_assert_int_eq(play_count(CALL_REPAIR), 2);
     ck_assert_int_eq(play.answers, 1);
 }
-END_TEST
 
 /* Doubt about a node's clock makes a repair early, never late. */
-START_TEST(it_has_the_deadline_of_the_look)
+TEST(it_has_the_deadline_of_the_look)
 {
     extend_on_three();
     await_look();
@@ -120,9 +121,8 @@ START_TEST(it_has_the_deadline_of_the_look)
     ck_assert_int_le(repair_us, look_us);
     ck_assert_int_gt(repair_us, look_us - 10000);
 }
-END_TEST
 
-START_TEST(stragglers_that_lack_it_are_repaired_too)
+TEST(stragglers_that_lack_it_are_repaired_too)
 {
     engine_op op = extend();
     answer_all(CALL_EXTEND, 0, 2, VOTE_EXTENDED);
@@ -135,10 +135,9 @@ START_TEST(stragglers_that_lack_it_are_repaired_too)
     ck_assert_int_eq(play_count(CALL_REPAIR), 1);
     ck_assert(play_find(CALL_REPAIR, 3) != NULL);
 }
-END_TEST
 
 /* A silent node delays the others' repair to the end of the round. */
-START_TEST(the_round_ends_with_its_deadline)
+TEST(the_round_ends_with_its_deadline)
 {
     engine_op op = extend();
     answer_all(CALL_EXTEND, 0, 2, VOTE_EXTENDED);
@@ -150,9 +149,8 @@ START_TEST(the_round_ends_with_its_deadline)
     answer_all(CALL_EXTEND, 0, 2, VOTE_EXTENDED);
     ck_assert_int_eq(play_count(CALL_REPAIR), 1);
 }
-END_TEST
 
-START_TEST(a_lock_that_is_gone_by_then_is_not_set_again)
+TEST(a_lock_that_is_gone_by_then_is_not_set_again)
 {
     extend_on_three();
     await_look();
@@ -160,9 +158,8 @@ START_TEST(a_lock_that_is_gone_by_then_is_not_set_again)
     play_answer(CALL_EXTEND, 2, VOTE_FREE);
     expect_no_repair();
 }
-END_TEST
 
-START_TEST(nor_if_it_is_not_known_in_time)
+TEST(nor_if_it_is_not_known_in_time)
 {
     extend_on_three();
     await_look();
@@ -172,9 +169,8 @@ START_TEST(nor_if_it_is_not_known_in_time)
     play_reply(late, (struct call_reply){.vote = VOTE_EXTENDED});
     expect_no_repair();
 }
-END_TEST
 
-START_TEST(what_is_held_or_set_or_does_not_vote_stays_as_it_is)
+TEST(what_is_held_or_set_or_does_not_vote_stays_as_it_is)
 {
     engine_op op = extend();
     answer_all(CALL_EXTEND, 0, 2, VOTE_EXTENDED);
@@ -183,9 +179,8 @@ START_TEST(what_is_held_or_set_or_does_not_vote_stays_as_it_is)
     engine_close(play.engine, op);
     expect_nothing();
 }
-END_TEST
 
-START_TEST(a_slot_with_a_strange_number_is_left_alone)
+TEST(a_slot_with_a_strange_number_is_left_alone)
 {
     engine_op op = extend();
     answer_all(CALL_EXTEND, 0, 3, VOTE_EXTENDED);
@@ -193,9 +188,8 @@ START_TEST(a_slot_with_a_strange_number_is_left_alone)
     engine_close(play.engine, op);
     expect_nothing();
 }
-END_TEST
 
-START_TEST(a_node_that_may_not_vote_any_more_is_not_repaired)
+TEST(a_node_that_may_not_vote_any_more_is_not_repaired)
 {
     extend_on_three();
     await_look();
@@ -204,9 +198,8 @@ START_TEST(a_node_that_may_not_vote_any_more_is_not_repaired)
     ck_assert_int_eq(play_count(CALL_REPAIR), 1);
     ck_assert(play_find(CALL_REPAIR, 4) != NULL);
 }
-END_TEST
 
-START_TEST(votes_that_count_nowhere_count_here_neither)
+TEST(votes_that_count_nowhere_count_here_neither)
 {
     extend_on_three();
     await_look();
@@ -215,9 +208,8 @@ START_TEST(votes_that_count_nowhere_count_here_neither)
     play_answer(CALL_EXTEND, 2, VOTE_EXTENDED);
     expect_no_repair();
 }
-END_TEST
 
-START_TEST(nothing_is_repaired_past_the_validity)
+TEST(nothing_is_repaired_past_the_validity)
 {
     engine_op op = extend_for(100);
     answer_all(CALL_EXTEND, 0, 2, VOTE_EXTENDED);
@@ -227,9 +219,8 @@ START_TEST(nothing_is_repaired_past_the_validity)
     play_advance(TIMEOUT_US + TICK_US);
     ck_assert_int_eq(play_count(CALL_EXTEND), 5);
 }
-END_TEST
 
-START_TEST(a_failed_extend_repairs_nothing)
+TEST(a_failed_extend_repairs_nothing)
 {
     engine_op op = extend();
     answer_all(CALL_EXTEND, 0, 1, VOTE_EXTENDED);
@@ -239,9 +230,8 @@ START_TEST(a_failed_extend_repairs_nothing)
     engine_close(play.engine, op);
     expect_nothing();
 }
-END_TEST
 
-START_TEST(nor_does_one_whose_client_left)
+TEST_RANGE(nor_does_one_whose_client_left, 0, 2)
 {
     engine_op op = extend();
     answer_missing(4, 0);
@@ -251,9 +241,8 @@ START_TEST(nor_does_one_whose_client_left)
         play_answer(CALL_EXTEND, i, VOTE_EXTENDED);
     expect_nothing();
 }
-END_TEST
 
-START_TEST(nor_one_that_only_asked)
+TEST(nor_one_that_only_asked)
 {
     play.now_us += 101000000; /* beyond max_hold_ms */
     for (int i = 0; i < PLAY_NODES; i++) {
@@ -269,10 +258,9 @@ START_TEST(nor_one_that_only_asked)
     engine_close(play.engine, op);
     expect_nothing();
 }
-END_TEST
 
 /* Its operation is open until the last node has answered, for nobody. */
-START_TEST(nothing_is_kept_when_all_is_done)
+TEST(nothing_is_kept_when_all_is_done)
 {
     for (int i = 0; i < 3; i++) {
         engine_op op = extend();
@@ -284,32 +272,4 @@ START_TEST(nothing_is_kept_when_all_is_done)
         ck_assert_int_eq(play.timer_us[i], 0);
     play_advance(10 * TICK_US);
     ck_assert_int_eq(play_count(CALL_EXTEND), 15);
-}
-END_TEST
-
-Suite *check_repairs(void);
-
-Suite *check_repairs(void)
-{
-    Suite *suite = suite_create("repairs");
-    TCase *tc = tcase_create("repairs");
-    tcase_add_checked_fixture(tc, play_begin, play_end);
-    tcase_add_test(
-        tc, story_50_a_lock_that_was_extended_is_set_where_it_is_missing);
-    tcase_add_test(tc, it_has_the_deadline_of_the_look);
-    tcase_add_test(tc, stragglers_that_lack_it_are_repaired_too);
-    tcase_add_test(tc, the_round_ends_with_its_deadline);
-    tcase_add_test(tc, a_lock_that_is_gone_by_then_is_not_set_again);
-    tcase_add_test(tc, nor_if_it_is_not_known_in_time);
-    tcase_add_test(tc, what_is_held_or_set_or_does_not_vote_stays_as_it_is);
-    tcase_add_test(tc, a_slot_with_a_strange_number_is_left_alone);
-    tcase_add_test(tc, a_node_that_may_not_vote_any_more_is_not_repaired);
-    tcase_add_test(tc, votes_that_count_nowhere_count_here_neither);
-    tcase_add_test(tc, nothing_is_repaired_past_the_validity);
-    tcase_add_test(tc, a_failed_extend_repairs_nothing);
-    tcase_add_loop_test(tc, nor_does_one_whose_client_left, 0, 2);
-    tcase_add_test(tc, nor_one_that_only_asked);
-    tcase_add_test(tc, nothing_is_kept_when_all_is_done);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

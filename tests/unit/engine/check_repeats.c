@@ -1,9 +1,9 @@
 /*
  * Acquires with an idempotency key that find a lock of theirs.
  */
-#include <check.h>
 
 #include "../../../server/engine/token.h"
+#include "../../lib/suite/suite.h"
 #include "../play.h"
 
 #define KEY "0123456789abcdefghij-_"
@@ -41,9 +41,11 @@ static const struct engine_result *result_of(engine_op op)
     return engine_take(play.engine, op, play.now_us);
 }
 
+SUITE(repeats, .set_up = play_begin, .tear_down = play_end);
+
 /* ---- what repeats ------------------------------------------------------- */
 
-START_TEST(the_hash_is_part_of_the_token)
+TEST(the_hash_is_part_of_the_token)
 {
     engine_op op = ask();
     struct token_parts parts;
@@ -54,9 +56,8 @@ START_TEST(the_hash_is_part_of_the_token)
     ck_assert(span_is(parts.key_hash, KEY));
     ck_assert(span_is(parts.owner, "me"));
 }
-END_TEST
 
-START_TEST(a_lock_with_the_same_key_is_had_again)
+TEST(a_lock_with_the_same_key_is_had_again)
 {
     engine_op op = ask();
     char first[TOKEN_MAX + 1];
@@ -73,9 +74,8 @@ START_TEST(a_lock_with_the_same_key_is_had_again)
     ck_assert_int_gt(result_of(op)->number, 7);
     ck_assert_int_gt(result_of(op)->validity_ms, 0);
 }
-END_TEST
 
-START_TEST(the_lost_attempt_is_undone_before_the_repeat)
+TEST(the_lost_attempt_is_undone_before_the_repeat)
 {
     (void)ask();
     find_held(OWN, 0, 3);
@@ -88,10 +88,9 @@ START_TEST(the_lost_attempt_is_undone_before_the_repeat)
             ck_assert(is_released[play.sent[i].node]);
     }
 }
-END_TEST
 
 /* It lives on a minority that was never asked before, or on two of three. */
-START_TEST(free_nodes_count_too)
+TEST(free_nodes_count_too)
 {
     engine_op op = ask();
     find_held(OWN, 0, 2);
@@ -101,9 +100,8 @@ START_TEST(free_nodes_count_too)
     grant(CALL_REPEAT, 0, 3);
     ck_assert(result_of(op)->is_repeat);
 }
-END_TEST
 
-START_TEST(the_newest_of_its_tokens_may_be_replaced)
+TEST(the_newest_of_its_tokens_may_be_replaced)
 {
     (void)ask();
     find_held(OLDER_OWN, 0, 2);
@@ -111,31 +109,28 @@ START_TEST(the_newest_of_its_tokens_may_be_replaced)
     play_answer(CALL_ACQUIRE, 4, VOTE_GRANTED);
     ck_assert_int_eq(play_find(CALL_REPEAT, 0)->call.seen, 7);
 }
-END_TEST
 
 /* ---- what does not ------------------------------------------------------ */
 
 static const char *const others[] = {OTHER_KEY, NO_KEY, "a foreign value"};
 
-START_TEST(a_lock_with_another_key_is_held)
+TEST_RANGE(a_lock_with_another_key_is_held, 0, 3)
 {
     engine_op op = ask();
     find_held(others[_i], 0, 5);
     ck_assert_int_eq(play_count(CALL_REPEAT), 0);
     ck_assert_int_eq(result_of(op)->outcome, OUTCOME_HELD);
 }
-END_TEST
 
-START_TEST(without_a_key_nothing_is_repeated)
+TEST(without_a_key_nothing_is_repeated)
 {
     engine_op op = play_acquire();
     find_held(OWN, 0, 5);
     ck_assert_int_eq(play_count(CALL_REPEAT), 0);
     ck_assert_int_eq(result_of(op)->outcome, OUTCOME_HELD);
 }
-END_TEST
 
-START_TEST(a_leftover_beside_another_lock_is_not_repeated)
+TEST(a_leftover_beside_another_lock_is_not_repeated)
 {
     engine_op op = ask();
     find_held(OWN, 0, 2);
@@ -143,10 +138,9 @@ START_TEST(a_leftover_beside_another_lock_is_not_repeated)
     ck_assert_int_eq(play_count(CALL_REPEAT), 0);
     ck_assert_int_eq(result_of(op)->outcome, OUTCOME_HELD);
 }
-END_TEST
 
 /* Of two that are under way together one has the lock. */
-START_TEST(a_lock_that_was_granted_after_the_question_is_not_repeated)
+TEST(a_lock_that_was_granted_after_the_question_is_not_repeated)
 {
     static char value[TOKEN_MAX + 1];
     unsigned char random[TOKEN_RANDOM_BYTES] = {0};
@@ -158,7 +152,6 @@ START_TEST(a_lock_that_was_granted_after_the_question_is_not_repeated)
     ck_assert_int_eq(play_count(CALL_REPEAT), 0);
     ck_assert_int_eq(result_of(op)->outcome, OUTCOME_HELD);
 }
-END_TEST
 
 /* ---- a repeat that fails ------------------------------------------------ */
 
@@ -170,7 +163,7 @@ static engine_op begin_repeat(void)
     return op;
 }
 
-START_TEST(a_lost_repeat_is_held_and_not_undone)
+TEST(a_lost_repeat_is_held_and_not_undone)
 {
     engine_op op = begin_repeat();
     int releases = play_count(CALL_RELEASE);
@@ -181,9 +174,8 @@ START_TEST(a_lost_repeat_is_held_and_not_undone)
     engine_close(play.engine, op);
     ck_assert_int_eq(play_count(CALL_RELEASE), releases);
 }
-END_TEST
 
-START_TEST(a_split_repeat_is_not_tried_again)
+TEST(a_split_repeat_is_not_tried_again)
 {
     engine_op op = begin_repeat();
     grant(CALL_REPEAT, 0, 2);
@@ -193,9 +185,8 @@ START_TEST(a_split_repeat_is_not_tried_again)
     ck_assert_int_eq(result_of(op)->outcome, OUTCOME_HELD);
     ck_assert_int_eq(play_count(CALL_REPEAT), 5);
 }
-END_TEST
 
-START_TEST(a_repeat_that_is_abandoned_is_not_undone)
+TEST(a_repeat_that_is_abandoned_is_not_undone)
 {
     engine_op op = begin_repeat();
     grant(CALL_REPEAT, 0, 3);
@@ -203,18 +194,16 @@ START_TEST(a_repeat_that_is_abandoned_is_not_undone)
     ck_assert(engine_abandon(play.engine, op));
     ck_assert_int_eq(play_count(CALL_RELEASE), releases);
 }
-END_TEST
 
-START_TEST(a_repeat_that_is_abandoned_under_way_is_not_undone)
+TEST(a_repeat_that_is_abandoned_under_way_is_not_undone)
 {
     engine_op op = begin_repeat();
     int releases = play_count(CALL_RELEASE);
     ck_assert(!engine_abandon(play.engine, op));
     ck_assert_int_eq(play_count(CALL_RELEASE), releases);
 }
-END_TEST
 
-START_TEST(a_repeat_without_validity_is_not_undone)
+TEST(a_repeat_without_validity_is_not_undone)
 {
     engine_op op = begin_repeat();
     grant(CALL_REPEAT, 0, 3);
@@ -223,10 +212,9 @@ START_TEST(a_repeat_without_validity_is_not_undone)
     ck_assert_int_eq(result_of(op)->outcome, OUTCOME_VALIDITY_EXHAUSTED);
     ck_assert_int_eq(play_count(CALL_RELEASE), releases);
 }
-END_TEST
 
 /* What a slow one has set on some nodes is its own. */
-START_TEST(a_slow_repeat_is_tried_again_in_its_own_place)
+TEST(a_slow_repeat_is_tried_again_in_its_own_place)
 {
     engine_op op = begin_repeat();
     int64_t number = play_find(CALL_REPEAT, 0)->call.number;
@@ -238,9 +226,8 @@ START_TEST(a_slow_repeat_is_tried_again_in_its_own_place)
     grant(CALL_REPEAT, 0, 3);
     ck_assert(result_of(op)->is_repeat);
 }
-END_TEST
 
-START_TEST(a_stale_repeat_is_tried_again_with_a_higher_number)
+TEST(a_stale_repeat_is_tried_again_with_a_higher_number)
 {
     engine_op op = begin_repeat();
     int64_t number = play_find(CALL_REPEAT, 0)->call.number;
@@ -251,34 +238,4 @@ START_TEST(a_stale_repeat_is_tried_again_with_a_higher_number)
     ck_assert_int_gt(play_find(CALL_REPEAT, 0)->call.number, number + 1000);
     grant(CALL_REPEAT, 0, 3);
     ck_assert(result_of(op)->is_repeat);
-}
-END_TEST
-
-Suite *check_repeats(void);
-
-Suite *check_repeats(void)
-{
-    Suite *suite = suite_create("repeats");
-    TCase *tcase = tcase_create("repeats");
-    tcase_add_checked_fixture(tcase, play_begin, play_end);
-#define ADD(test) tcase_add_test(tcase, test)
-    ADD(the_hash_is_part_of_the_token);
-    ADD(a_lock_with_the_same_key_is_had_again);
-    ADD(the_lost_attempt_is_undone_before_the_repeat);
-    ADD(free_nodes_count_too);
-    ADD(the_newest_of_its_tokens_may_be_replaced);
-    tcase_add_loop_test(tcase, a_lock_with_another_key_is_held, 0, 3);
-    ADD(without_a_key_nothing_is_repeated);
-    ADD(a_leftover_beside_another_lock_is_not_repeated);
-    ADD(a_lock_that_was_granted_after_the_question_is_not_repeated);
-    ADD(a_lost_repeat_is_held_and_not_undone);
-    ADD(a_split_repeat_is_not_tried_again);
-    ADD(a_repeat_that_is_abandoned_is_not_undone);
-    ADD(a_repeat_that_is_abandoned_under_way_is_not_undone);
-    ADD(a_repeat_without_validity_is_not_undone);
-    ADD(a_slow_repeat_is_tried_again_in_its_own_place);
-    ADD(a_stale_repeat_is_tried_again_with_a_higher_number);
-    suite_add_tcase(suite, tcase);
-#undef ADD
-    return suite;
 }

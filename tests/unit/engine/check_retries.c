@@ -1,9 +1,9 @@
 /*
  * Rounds that were lost to time alone, and what is done about them.
  */
-#include <check.h>
 
 #include "../../../server/engine/token.h"
+#include "../../lib/suite/suite.h"
 #include "../play.h"
 
 enum { TIMEOUT_US = 50000, ROUNDS = 4 };
@@ -36,9 +36,11 @@ static void answer_from(int node, enum call_kind kind, int ballot)
         play_answer(kind, node, ballot);
 }
 
+SUITE(retries, .set_up = play_begin, .tear_down = play_end);
+
 /* ---- acquire ------------------------------------------------------------ */
 
-START_TEST(silence_is_tried_again_at_once)
+TEST(silence_is_tried_again_at_once)
 {
     engine_op op = play_acquire();
     char first[TOKEN_MAX + 1];
@@ -56,9 +58,8 @@ START_TEST(silence_is_tried_again_at_once)
     ck_assert_int_eq(engine_take(play.engine, op, play.now_us)->validity_ms,
                      29693);
 }
-END_TEST
 
-START_TEST(silence_uses_up_the_rounds)
+TEST(silence_uses_up_the_rounds)
 {
     engine_op op = play_acquire();
     play_advance(ROUNDS * TIMEOUT_US - 1);
@@ -68,10 +69,9 @@ START_TEST(silence_uses_up_the_rounds)
     ck_assert_int_eq(play_count(CALL_ACQUIRE), ROUNDS * 5);
     ck_assert_int_eq(play_count(CALL_RELEASE), ROUNDS * 5);
 }
-END_TEST
 
 /* Calls that were not sent before the server was held up. */
-START_TEST(late_calls_are_tried_again_at_once)
+TEST(late_calls_are_tried_again_at_once)
 {
     engine_op op = play_acquire();
     answer_from(2, CALL_ACQUIRE, VOTE_LATE);
@@ -81,9 +81,8 @@ START_TEST(late_calls_are_tried_again_at_once)
     answer_from(2, CALL_ACQUIRE, VOTE_GRANTED);
     ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
 }
-END_TEST
 
-START_TEST(silence_after_a_split_is_no_holder)
+TEST(silence_after_a_split_is_no_holder)
 {
     engine_op op = play_acquire();
     play_split_votes();
@@ -91,9 +90,8 @@ START_TEST(silence_after_a_split_is_no_holder)
     play_advance(3 * TIMEOUT_US);
     ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
 }
-END_TEST
 
-START_TEST(a_minority_that_refuses_spoils_no_other_round)
+TEST(a_minority_that_refuses_spoils_no_other_round)
 {
     engine_op op = play_acquire();
     play_answer(CALL_ACQUIRE, 0, UNFIT(LOADING));
@@ -103,9 +101,8 @@ START_TEST(a_minority_that_refuses_spoils_no_other_round)
     ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
     ck_assert_int_eq(play_count(CALL_ACQUIRE), 10);
 }
-END_TEST
 
-START_TEST(nodes_that_are_known_to_be_silent_are_not_waited_for)
+TEST(nodes_that_are_known_to_be_silent_are_not_waited_for)
 {
     for (int i = 0; i < 3; i++) {
         play.is_up[i] = false;
@@ -114,10 +111,9 @@ START_TEST(nodes_that_are_known_to_be_silent_are_not_waited_for)
     engine_op op = play_acquire();
     ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
 }
-END_TEST
 
 /* Nothing would be left of a lock that is granted later. */
-START_TEST(a_round_lasts_no_longer_than_the_ttl)
+TEST(a_round_lasts_no_longer_than_the_ttl)
 {
     struct engine_settings settings = play_settings;
     settings.node_timeout_us = 1000000;
@@ -134,11 +130,10 @@ START_TEST(a_round_lasts_no_longer_than_the_ttl)
     play_advance(1);
     ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
 }
-END_TEST
 
 /* ---- extend ------------------------------------------------------------- */
 
-START_TEST(an_extension_lost_to_time_is_tried_again)
+TEST(an_extension_lost_to_time_is_tried_again)
 {
     engine_op op = extend();
     play_answer(CALL_EXTEND, 0, VOTE_EXTENDED);
@@ -154,9 +149,8 @@ START_TEST(an_extension_lost_to_time_is_tried_again)
     ck_assert_int_eq(play_outcome(op), OUTCOME_EXTENDED);
     ck_assert_int_eq(play_count(CALL_RELEASE), 0);
 }
-END_TEST
 
-START_TEST(an_extension_is_unknown_when_all_rounds_are_silent)
+TEST(an_extension_is_unknown_when_all_rounds_are_silent)
 {
     engine_op op = extend();
     play_advance(ROUNDS * TIMEOUT_US - 1);
@@ -165,12 +159,11 @@ START_TEST(an_extension_is_unknown_when_all_rounds_are_silent)
     ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
     ck_assert_int_eq(play_count(CALL_EXTEND), ROUNDS * 5);
 }
-END_TEST
 
 /* ---- release, inspect --------------------------------------------------- */
 
 /* It is right however late it runs: the first one is waited for. */
-START_TEST(a_release_is_waited_for_as_long_as_others_try)
+TEST(a_release_is_waited_for_as_long_as_others_try)
 {
     engine_op op = release();
     play_answer(CALL_RELEASE, 0, VOTE_DELETED);
@@ -187,10 +180,9 @@ START_TEST(a_release_is_waited_for_as_long_as_others_try)
     play_advance(1);
     ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
 }
-END_TEST
 
 /* The server is held up for longer than all rounds, and had not sent it. */
-START_TEST(a_release_is_waited_for_behind_a_stall)
+TEST(a_release_is_waited_for_behind_a_stall)
 {
     engine_op op = release();
     play.now_us += 10 * TIMEOUT_US;
@@ -200,9 +192,8 @@ START_TEST(a_release_is_waited_for_behind_a_stall)
     answer_from(2, CALL_RELEASE, VOTE_DELETED);
     ck_assert_int_eq(play_outcome(op), OUTCOME_RELEASED);
 }
-END_TEST
 
-START_TEST(an_inspection_lost_to_silence_is_tried_again)
+TEST(an_inspection_lost_to_silence_is_tried_again)
 {
     engine_op op = engine_inspect(play.engine, PLAY_RESOURCE, NULL);
     play_advance(TIMEOUT_US);
@@ -210,28 +201,4 @@ START_TEST(an_inspection_lost_to_silence_is_tried_again)
     ck_assert_int_eq(play_count(CALL_INSPECT), 10);
     play_advance((ROUNDS - 1) * TIMEOUT_US);
     ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
-}
-END_TEST
-
-Suite *check_retries(void);
-
-Suite *check_retries(void)
-{
-    Suite *suite = suite_create("retries");
-    TCase *tc = tcase_create("retries");
-    tcase_add_checked_fixture(tc, play_begin, play_end);
-    tcase_add_test(tc, silence_is_tried_again_at_once);
-    tcase_add_test(tc, silence_uses_up_the_rounds);
-    tcase_add_test(tc, late_calls_are_tried_again_at_once);
-    tcase_add_test(tc, silence_after_a_split_is_no_holder);
-    tcase_add_test(tc, a_minority_that_refuses_spoils_no_other_round);
-    tcase_add_test(tc, nodes_that_are_known_to_be_silent_are_not_waited_for);
-    tcase_add_test(tc, a_round_lasts_no_longer_than_the_ttl);
-    tcase_add_test(tc, an_extension_lost_to_time_is_tried_again);
-    tcase_add_test(tc, an_extension_is_unknown_when_all_rounds_are_silent);
-    tcase_add_test(tc, a_release_is_waited_for_as_long_as_others_try);
-    tcase_add_test(tc, a_release_is_waited_for_behind_a_stall);
-    tcase_add_test(tc, an_inspection_lost_to_silence_is_tried_again);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -2,12 +2,14 @@
  * How a node loses its vote: its durability was switched off, its clock
  * stepped.
  */
-#include <check.h>
 
 #include "../../../server/engine/eligibility.h"
+#include "../../lib/suite/suite.h"
 #include "voters.h"
 
-START_TEST(story_44_durability_that_was_turned_off_is_written_down_at_once)
+SUITE(revocation, .set_up = voters_begin);
+
+TEST(story_44_durability_that_was_turned_off_is_written_down_at_once)
 {
     voters_all(LOOK_ADMITTED, VOTERS_ADMIT, "");
     admission_on_durable(&voters.admission, 3, true, voters.now_us);
@@ -19,9 +21,8 @@ START_TEST(story_44_durability_that_was_turned_off_is_written_down_at_once)
     admission_on_durable(&voters.admission, 3, false, voters.now_us);
     voters_expect_nothing();
 }
-END_TEST
 
-START_TEST(story_11_a_node_whose_clock_stepped_loses_its_vote)
+TEST(story_11_a_node_whose_clock_stepped_loses_its_vote)
 {
     voters_all(LOOK_ADMITTED, VOTERS_ADMIT, "");
     admission_on_step(&voters.admission, 1);
@@ -34,9 +35,8 @@ START_TEST(story_11_a_node_whose_clock_stepped_loses_its_vote)
         eligibility_remaining_us(&voters.admission, 1, voters.now_us),
         VOTERS_QUARANTINE_US);
 }
-END_TEST
 
-START_TEST(a_step_seen_on_a_lost_connection_takes_the_vote_after_it)
+TEST(a_step_seen_on_a_lost_connection_takes_the_vote_after_it)
 {
     voters_all(LOOK_ADMITTED, VOTERS_ADMIT, "");
     voters_down(1);
@@ -46,10 +46,9 @@ START_TEST(a_step_seen_on_a_lost_connection_takes_the_vote_after_it)
     voters_come(1, LOOK_ADMITTED, VOTERS_ADMIT, "");
     voters_expect(ADMISSION_REVOKE, 1);
 }
-END_TEST
 
 /* Somebody else admitted it meanwhile, so that our own attempt did nothing. */
-START_TEST(a_step_is_not_forgotten_over_an_admission_that_was_too_late)
+TEST(a_step_is_not_forgotten_over_an_admission_that_was_too_late)
 {
     voters_come(0, LOOK_FRESH, "", VOTERS_MARK);
     voters_pass(VOTERS_QUARANTINE_US);
@@ -64,10 +63,9 @@ START_TEST(a_step_is_not_forgotten_over_an_admission_that_was_too_late)
     VOTERS_ASSERT_REFUSAL(0, STATE_STEPPED);
     voters_expect(ADMISSION_REVOKE, 0);
 }
-END_TEST
 
 /* S1 revoked, S2 has revoked before. */
-START_TEST(a_revocation_that_found_another_state_looks_again)
+TEST(a_revocation_that_found_another_state_looks_again)
 {
     voters_all(LOOK_ADMITTED, VOTERS_ADMIT, "");
     admission_on_step(&voters.admission, 1);
@@ -75,24 +73,4 @@ START_TEST(a_revocation_that_found_another_state_looks_again)
     voters_expect(ADMISSION_LOOK, 1);
     voters_found(1, LOOK_MARKED, "", VOTERS_OTHER_MARK);
     voters_expect_nothing();
-}
-END_TEST
-
-Suite *check_revocation(void);
-
-Suite *check_revocation(void)
-{
-    Suite *suite = suite_create("revocation");
-    TCase *tc = tcase_create("revocation");
-    tcase_add_checked_fixture(tc, voters_begin, NULL);
-    tcase_add_test(
-        tc, story_44_durability_that_was_turned_off_is_written_down_at_once);
-    tcase_add_test(tc, story_11_a_node_whose_clock_stepped_loses_its_vote);
-    tcase_add_test(tc,
-                   a_step_seen_on_a_lost_connection_takes_the_vote_after_it);
-    tcase_add_test(tc,
-                   a_step_is_not_forgotten_over_an_admission_that_was_too_late);
-    tcase_add_test(tc, a_revocation_that_found_another_state_looks_again);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

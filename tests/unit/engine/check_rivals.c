@@ -10,10 +10,10 @@
  *
  * RIVALS_SEEDS=n plays more, RIVALS_SEED=n one again.
  */
-#include <check.h>
 #include <stdlib.h>
 
 #include "../../../server/engine/eligibility.h"
+#include "../../lib/suite/suite.h"
 #include "rivals.h"
 
 enum { SECOND = 1000000, SEEDS = 400 };
@@ -55,7 +55,9 @@ static void play(unsigned seed, int other_epoch)
         2 * eligibility_quarantine_us(&rivals.server[0].admission));
 }
 
-START_TEST(stories_25_to_28_no_node_that_forgot_is_admitted_too_early)
+SUITE(rivals, .timeout_s = 600);
+
+TEST(stories_25_to_28_no_node_that_forgot_is_admitted_too_early)
 {
     int admissions = 0, readmissions = 0, won = 0;
     for (unsigned i = 0; i < count_seeds(); i++) {
@@ -71,11 +73,10 @@ START_TEST(stories_25_to_28_no_node_that_forgot_is_admitted_too_early)
         ck_assert_int_ge(won, (int)count_seeds() * 20);
     }
 }
-END_TEST
 
 /* One node comes back with an older memory again and again, under the same
  * run_id or another; others lose theirs, or are restarted whole. */
-START_TEST(stories_41_to_43_no_node_that_was_put_back_is_admitted_too_early)
+TEST(stories_41_to_43_no_node_that_was_put_back_is_admitted_too_early)
 {
     int rollbacks = 0, readmissions = 0;
     for (unsigned i = 0; i < count_seeds(); i++) {
@@ -96,9 +97,8 @@ START_TEST(stories_41_to_43_no_node_that_was_put_back_is_admitted_too_early)
         ck_assert_int_ge(readmissions, (int)count_seeds() / 5);
     }
 }
-END_TEST
 
-START_TEST(story_32_a_higher_epoch_comes_in_and_never_beside_the_lower)
+TEST(story_32_a_higher_epoch_comes_in_and_never_beside_the_lower)
 {
     for (unsigned i = 0; i < count_seeds(); i++) {
         play(first_seed() + i, 2);
@@ -107,11 +107,10 @@ START_TEST(story_32_a_higher_epoch_comes_in_and_never_beside_the_lower)
             ck_assert_int_eq(rivals.server[0].admission.node[j].epoch_above, 2);
     }
 }
-END_TEST
 
 /* All lose their memory at once; a new server comes, and finds nothing but
  * nodes that look new. The other one was there, and knows better. */
-START_TEST(story_46_no_first_start_beside_a_server_that_saw_the_nodes_vote)
+TEST(story_46_no_first_start_beside_a_server_that_saw_the_nodes_vote)
 {
     for (unsigned i = 0; i < count_seeds(); i++) {
         rivals_begin(first_seed() + i, 1);
@@ -135,10 +134,9 @@ START_TEST(story_46_no_first_start_beside_a_server_that_saw_the_nodes_vote)
         rivals_run_until(RIVALS_FAULTS_END_US);
     }
 }
-END_TEST
 
 /* With nobody to disturb it, the first start takes two heartbeats. */
-START_TEST(an_undisturbed_first_start_is_quick)
+TEST(an_undisturbed_first_start_is_quick)
 {
     for (unsigned i = 0; i < count_seeds(); i++) {
         rivals_begin(first_seed() + i, 1);
@@ -151,25 +149,4 @@ START_TEST(an_undisturbed_first_start_is_quick)
         ck_assert_msg(admitted == RIVALS_NODES, "seed %u: %d", rivals.seed,
                       admitted);
     }
-}
-END_TEST
-
-Suite *check_rivals(void);
-
-Suite *check_rivals(void)
-{
-    Suite *suite = suite_create("rivals");
-    TCase *tc = tcase_create("rivals");
-    tcase_set_timeout(tc, 600);
-    tcase_add_test(tc,
-                   stories_25_to_28_no_node_that_forgot_is_admitted_too_early);
-    tcase_add_test(
-        tc, stories_41_to_43_no_node_that_was_put_back_is_admitted_too_early);
-    tcase_add_test(tc,
-                   story_32_a_higher_epoch_comes_in_and_never_beside_the_lower);
-    tcase_add_test(
-        tc, story_46_no_first_start_beside_a_server_that_saw_the_nodes_vote);
-    tcase_add_test(tc, an_undisturbed_first_start_is_quick);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

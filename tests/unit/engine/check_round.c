@@ -3,10 +3,10 @@
  * votes.
  * A round is written as a text, one letter a node; letters.h explains them.
  */
-#include <check.h>
 #include <string.h>
 
 #include "../../../server/engine/round.h"
+#include "../../lib/suite/suite.h"
 #include "letters.h"
 
 static struct round round_of;
@@ -195,14 +195,15 @@ static const struct row rows[] = {
     {LOCK_FORCE, "A", VERDICT_NOT_OWNER},
 };
 
-START_TEST(verdict_tables)
+SUITE(round, .timeout_s = 60);
+
+TEST_EACH(verdict_tables, rows)
 {
     const struct row *row = &rows[_i];
     ck_assert_msg(verdict_of(row->kind, row->votes) == row->verdict,
                   "kind %d, votes %s: verdict %d", row->kind, row->votes,
                   round_verdict(&round_of));
 }
-END_TEST
 
 /* The letters that a reply in a round of each kind can be. */
 static const char *const alphabet[] = {
@@ -252,22 +253,20 @@ static void check_every_prefix(enum lock_call kind, int total)
     }
 }
 
-START_TEST(no_later_reply_changes_a_verdict)
+TEST_RANGE(no_later_reply_changes_a_verdict, LOCK_ACQUIRE, LOCK_CALLS)
 {
     for (int total = 1; total <= 5; total++)
         check_every_prefix((enum lock_call)_i, total);
 }
-END_TEST
 
-START_TEST(quorum_is_the_majority_of_the_configured)
+TEST(quorum_is_the_majority_of_the_configured)
 {
     static const int quorums[] = {0, 1, 2, 2, 3, 3, 4, 4, 5, 5};
     for (int n = 1; n <= NODES_MAX; n++)
         ck_assert_int_eq(quorum_of(n), quorums[n]);
 }
-END_TEST
 
-START_TEST(a_second_reply_is_ignored)
+TEST(a_second_reply_is_ignored)
 {
     begin(LOCK_ACQUIRE, 3);
     vote(0, 'A');
@@ -275,9 +274,8 @@ START_TEST(a_second_reply_is_ignored)
     ck_assert_int_eq(round_count(&round_of, VOTE_GRANTED), 0);
     ck_assert_int_eq(round_of.pending, 2);
 }
-END_TEST
 
-START_TEST(the_deadline_silences_who_has_not_answered)
+TEST(the_deadline_silences_who_has_not_answered)
 {
     begin(LOCK_ACQUIRE, 5);
     vote(0, 'g');
@@ -286,7 +284,6 @@ START_TEST(the_deadline_silences_who_has_not_answered)
     ck_assert_int_eq(round_count(&round_of, VOTE_SILENT), 3);
     ck_assert_int_eq(round_verdict(&round_of), VERDICT_NO_QUORUM);
 }
-END_TEST
 
 static const struct {
     const char *votes;
@@ -297,7 +294,7 @@ static const struct {
     {"uuugg", false}, {"t", true},     {"u", false},     {"tuu", false},
 };
 
-START_TEST(a_round_is_lost_to_time_if_time_could_have_won_it)
+TEST_EACH(a_round_is_lost_to_time_if_time_could_have_won_it, lost_to_time)
 {
     const char *votes = lost_to_time[_i].votes;
     (void)verdict_of(LOCK_ACQUIRE, votes);
@@ -306,19 +303,17 @@ START_TEST(a_round_is_lost_to_time_if_time_could_have_won_it)
     ck_assert_msg(round_is_lost_to_time(&round_of) == lost_to_time[_i].is_so,
                   "%s", votes);
 }
-END_TEST
 
 /* It was not asked, as it was known to be. */
-START_TEST(who_was_silent_before_is_not_too_slow)
+TEST(who_was_silent_before_is_not_too_slow)
 {
     begin(LOCK_ACQUIRE, 3);
     for (int i = 0; i < 3; i++)
         round_note_unsent(&round_of, i, (struct ballot){.vote = VOTE_SILENT});
     ck_assert(!round_is_lost_to_time(&round_of));
 }
-END_TEST
 
-START_TEST(a_broken_connection_is_remembered_after_the_vote)
+TEST(a_broken_connection_is_remembered_after_the_vote)
 {
     begin(LOCK_ACQUIRE, 3);
     round_note_deadline(&round_of);
@@ -326,9 +321,8 @@ START_TEST(a_broken_connection_is_remembered_after_the_vote)
     ck_assert(round_of.votes[1].is_broken);
     ck_assert_int_eq(round_of.votes[1].vote, VOTE_SILENT);
 }
-END_TEST
 
-START_TEST(the_highest_number_is_kept)
+TEST(the_highest_number_is_kept)
 {
     begin(LOCK_ACQUIRE, 3);
     vote(0, 's');
@@ -336,7 +330,6 @@ START_TEST(the_highest_number_is_kept)
     round_note_reply(&round_of, 1, &lower);
     ck_assert_int_eq(round_of.highest, 77);
 }
-END_TEST
 
 /* letters: of the values; a TTL of 0: none is there */
 static int64_t remaining_with(const char *letters, const int64_t pttl_ms[],
@@ -360,7 +353,7 @@ static int64_t remaining_of(const int64_t pttl_ms[], int count)
 }
 
 /* Each node has a value of its own. */
-START_TEST(remaining_of_others_values_is_the_quorum_th_largest)
+TEST(remaining_of_others_values_is_the_quorum_th_largest)
 {
     int64_t pttl_ms[] = {10, 50, 30, 20, 40};
     ck_assert_int_eq(remaining_with("FGXFG", pttl_ms, 5), 30);
@@ -369,9 +362,8 @@ START_TEST(remaining_of_others_values_is_the_quorum_th_largest)
     ck_assert_int_eq(remaining_with("FGABB", pttl_ms, 5), -1);
     ck_assert_int_eq(remaining_with("AFAAG", pttl_ms, 5), 10);
 }
-END_TEST
 
-START_TEST(remaining_is_the_quorum_th_largest)
+TEST(remaining_is_the_quorum_th_largest)
 {
     ck_assert_int_eq(remaining_of((int64_t[]){10, 50, 30, 20, 40}, 5), 30);
     ck_assert_int_eq(remaining_of((int64_t[]){10, 0, 30, 20, 0}, 5), 10);
@@ -380,7 +372,6 @@ START_TEST(remaining_is_the_quorum_th_largest)
     ck_assert_int_eq(remaining_of((int64_t[]){10, 0, 0, 20, 0}, 5), -1);
     ck_assert_int_eq(remaining_of((int64_t[]){15}, 1), 15);
 }
-END_TEST
 
 /* A round that began at 1000; its majority came in so long after that. */
 static void win(int64_t flight_us)
@@ -396,7 +387,7 @@ static int64_t validity_ms(int64_t ttl_ms, int64_t elapsed_us, double drift)
 }
 
 /* 2 ms of the text, 5 ms of small steps. */
-START_TEST(validity_is_ttl_minus_elapsed_minus_drift)
+TEST(validity_is_ttl_minus_elapsed_minus_drift)
 {
     win(0);
     ck_assert_int_eq(validity_ms(30000, 0, 0.01), 29693);
@@ -407,10 +398,9 @@ START_TEST(validity_is_ttl_minus_elapsed_minus_drift)
     ck_assert_int_eq(validity_ms(100, 92001, 0.01), -1);
     ck_assert_int_eq(validity_ms(100, 900000, 0.0), -1);
 }
-END_TEST
 
 /* A clock may have stepped by so much between the vote and what is known. */
-START_TEST(story_49_the_flight_of_the_deciding_votes_is_paid_for)
+TEST(story_49_the_flight_of_the_deciding_votes_is_paid_for)
 {
     win(5000);
     ck_assert_int_eq(validity_ms(1000, 5000, 0.0), 1000 - 5 - 2 - 5);
@@ -421,32 +411,4 @@ START_TEST(story_49_the_flight_of_the_deciding_votes_is_paid_for)
     ck_assert_int_eq(validity_ms(1000, 200000, 0.01), 1000 - 200 - 12 - 150);
     ck_assert_int_eq(validity_ms(302, 150000, 0.0), 0);
     ck_assert_int_eq(validity_ms(301, 150000, 0.0), -1);
-}
-END_TEST
-
-Suite *check_round(void);
-
-Suite *check_round(void)
-{
-    Suite *suite = suite_create("round");
-    TCase *tc = tcase_create("round");
-    tcase_set_timeout(tc, 60);
-    tcase_add_loop_test(tc, verdict_tables, 0,
-                        (int)(sizeof rows / sizeof *rows));
-    tcase_add_loop_test(tc, no_later_reply_changes_a_verdict, LOCK_ACQUIRE,
-                        LOCK_CALLS);
-    tcase_add_test(tc, quorum_is_the_majority_of_the_configured);
-    tcase_add_test(tc, a_second_reply_is_ignored);
-    tcase_add_test(tc, the_deadline_silences_who_has_not_answered);
-    tcase_add_loop_test(tc, a_round_is_lost_to_time_if_time_could_have_won_it,
-                        0, (int)(sizeof lost_to_time / sizeof *lost_to_time));
-    tcase_add_test(tc, who_was_silent_before_is_not_too_slow);
-    tcase_add_test(tc, a_broken_connection_is_remembered_after_the_vote);
-    tcase_add_test(tc, the_highest_number_is_kept);
-    tcase_add_test(tc, remaining_is_the_quorum_th_largest);
-    tcase_add_test(tc, remaining_of_others_values_is_the_quorum_th_largest);
-    tcase_add_test(tc, validity_is_ttl_minus_elapsed_minus_drift);
-    tcase_add_test(tc, story_49_the_flight_of_the_deciding_votes_is_paid_for);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -2,13 +2,13 @@
  * Why a node does not vote: one reason, its name and its sentence, in the
  * order of their weight; and the votes that do not count for it.
  */
-#include <check.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "../../../server/base/log.h"
+#include "../../lib/suite/suite.h"
 #include "../play.h"
 
 enum { SECOND = 1000000, NONCE_DIGITS = 16 };
@@ -57,7 +57,9 @@ static const struct {
      "configuration"},
 };
 
-START_TEST(what_a_look_found_has_a_name_and_a_sentence)
+SUITE(status, .set_up = play_begin, .tear_down = play_end);
+
+TEST_EACH(what_a_look_found_has_a_name_and_a_sentence, looks)
 {
     reconnect(0);
     assert_state(0, "admitting");
@@ -67,9 +69,8 @@ START_TEST(what_a_look_found_has_a_name_and_a_sentence)
     ck_assert_str_eq(view.detail, looks[_i].detail);
     assert_state(1, "voting");
 }
-END_TEST
 
-START_TEST(the_countdown_is_that_of_the_quarantine)
+TEST(the_countdown_is_that_of_the_quarantine)
 {
     reconnect(0);
     play_answer_look(0, LOOK_CREATED, "", "1:run:n");
@@ -84,9 +85,8 @@ START_TEST(the_countdown_is_that_of_the_quarantine)
     ck_assert_str_eq(detail_of(0), "about to be admitted");
     ck_assert_int_eq(view.quarantine_us, 0);
 }
-END_TEST
 
-START_TEST(a_node_whose_time_is_up_tells_what_it_still_waits_for)
+TEST(a_node_whose_time_is_up_tells_what_it_still_waits_for)
 {
     reconnect(0);
     play_answer_look(0, LOOK_CREATED, "", "1:run:n");
@@ -101,10 +101,9 @@ START_TEST(a_node_whose_time_is_up_tells_what_it_still_waits_for)
     play_advance(30 * SECOND);
     ck_assert_str_eq(detail_of(0), "about to be admitted");
 }
-END_TEST
 
 /* Each look at it makes another mark, as more is heard of the other one. */
-START_TEST(story_45_a_contested_node_tells_so)
+TEST(story_45_a_contested_node_tells_so)
 {
     char mark[] = "1:run:a";
     play_advance(2 * SECOND);
@@ -120,9 +119,8 @@ START_TEST(story_45_a_contested_node_tells_so)
         play_advance(SECOND + SECOND / 5);
     }
 }
-END_TEST
 
-START_TEST(a_restarted_node_tells_what_it_waits_for)
+TEST(a_restarted_node_tells_what_it_waits_for)
 {
     reconnect(0);
     play_answer_look(0, LOOK_CREATED, play_admission(0, true), "1:run:n");
@@ -132,9 +130,8 @@ START_TEST(a_restarted_node_tells_what_it_waits_for)
     ck_assert_int_eq(view.quarantine_us, 2 * SECOND);
     assert_state(0, "quarantined");
 }
-END_TEST
 
-START_TEST(a_new_epoch_tells_what_it_waits_for)
+TEST(a_new_epoch_tells_what_it_waits_for)
 {
     struct engine_settings settings = play_settings;
     play_end();
@@ -148,9 +145,8 @@ START_TEST(a_new_epoch_tells_what_it_waits_for)
                      "waits until all nodes carry epoch 2; if one is gone "
                      "for good, stop the old servers and give --take-over");
 }
-END_TEST
 
-START_TEST(when_a_quorum_votes_again_is_told)
+TEST(when_a_quorum_votes_again_is_told)
 {
     ck_assert_int_eq(engine_quorum_in_us(play.engine), 0);
     for (int i = 0; i < 4; i++) {
@@ -167,7 +163,6 @@ START_TEST(when_a_quorum_votes_again_is_told)
     play_node_down(2);
     ck_assert_int_eq(engine_quorum_in_us(play.engine), 0); /* not known */
 }
-END_TEST
 
 /* ---- who it is ----------------------------------------------------------- */
 
@@ -181,7 +176,7 @@ static void connect_as(int node, const char *run_id)
     play_answer_look(node, LOOK_ADMITTED, "", "");
 }
 
-START_TEST(story_23_behind_two_names_one_server_has_no_vote)
+TEST(story_23_behind_two_names_one_server_has_no_vote)
 {
     connect_as(0, play_facts(1).run_id);
     assert_state(0, "duplicate");
@@ -191,9 +186,8 @@ START_TEST(story_23_behind_two_names_one_server_has_no_vote)
     play_node_down(1);
     assert_state(0, "voting");
 }
-END_TEST
 
-START_TEST(story_31_a_node_that_no_fresh_connection_confirms_loses_its_vote)
+TEST(story_31_a_node_that_no_fresh_connection_confirms_loses_its_vote)
 {
     play.is_unconfirmed[0] = true;
     play_advance(4900000);
@@ -211,9 +205,8 @@ START_TEST(story_31_a_node_that_no_fresh_connection_confirms_loses_its_vote)
     engine_on_node_confirmed(play.engine, 0, &facts);
     assert_state(0, "voting");
 }
-END_TEST
 
-START_TEST(an_older_confirmation_takes_nothing_back)
+TEST(an_older_confirmation_takes_nothing_back)
 {
     struct node_facts facts = play_facts(0);
     facts.confirmed_us -= 4 * (int64_t)SECOND;
@@ -222,9 +215,8 @@ START_TEST(an_older_confirmation_takes_nothing_back)
     play_advance(2 * SECOND);
     assert_state(0, "voting");
 }
-END_TEST
 
-START_TEST(story_31_a_grant_of_an_unconfirmed_node_is_distrusted)
+TEST(story_31_a_grant_of_an_unconfirmed_node_is_distrusted)
 {
     play.is_unconfirmed[0] = true;
     play_advance(4970000);
@@ -241,11 +233,10 @@ START_TEST(story_31_a_grant_of_an_unconfirmed_node_is_distrusted)
     ck_assert_uint_eq(play.metrics.votes[0][VOTE_DISTRUSTED], 1);
     assert_state(0, "unconfirmed");
 }
-END_TEST
 
 /* ---- its clock ----------------------------------------------------------- */
 
-START_TEST(story_11_a_vote_of_a_clock_that_stepped_is_no_vote)
+TEST(story_11_a_vote_of_a_clock_that_stepped_is_no_vote)
 {
     play_advance(1000);
     engine_op op = play_acquire();
@@ -270,9 +261,8 @@ START_TEST(story_11_a_vote_of_a_clock_that_stepped_is_no_vote)
                      "may have forgotten locks; votes again in 67 s (its clock "
                      "stepped by 2000 ms)");
 }
-END_TEST
 
-START_TEST(story_35_a_majority_that_steps_is_our_own_clock_and_costs_no_vote)
+TEST(story_35_a_majority_that_steps_is_our_own_clock_and_costs_no_vote)
 {
     play_advance(1000);
     (void)play_acquire();
@@ -285,9 +275,8 @@ START_TEST(story_35_a_majority_that_steps_is_our_own_clock_and_costs_no_vote)
     ck_assert_int_eq(engine_voting(play.engine), PLAY_NODES);
     ck_assert_uint_eq(play.metrics.clock_steps[0], 0);
 }
-END_TEST
 
-START_TEST(story_34_a_clock_far_from_the_others_has_no_vote)
+TEST(story_34_a_clock_far_from_the_others_has_no_vote)
 {
     play_node_down(0);
     play_end();
@@ -312,7 +301,6 @@ START_TEST(story_34_a_clock_far_from_the_others_has_no_vote)
                                   "set it right");
     ck_assert_int_eq(play.metrics.clock_offset_us[0] / SECOND, 8);
 }
-END_TEST
 
 /* ---- what it answers ----------------------------------------------------- */
 
@@ -322,7 +310,7 @@ static const int errors[] = {
     UNFIT(FAILED),
 };
 
-START_TEST(story_24_an_error_is_shown_until_a_look_is_answered)
+TEST_EACH(story_24_an_error_is_shown_until_a_look_is_answered, errors)
 {
     (void)play_acquire();
     play_answer(CALL_ACQUIRE, 2, errors[_i]);
@@ -336,9 +324,8 @@ START_TEST(story_24_an_error_is_shown_until_a_look_is_answered)
     play_answer_look(2, LOOK_ADMITTED, "", "");
     assert_state(2, "voting");
 }
-END_TEST
 
-START_TEST(the_error_of_a_node_says_more_than_its_quarantine)
+TEST(the_error_of_a_node_says_more_than_its_quarantine)
 {
     reconnect(2);
     play_answer(CALL_LOOK, 2, UNFIT(NO_PERMISSION));
@@ -347,12 +334,11 @@ START_TEST(the_error_of_a_node_says_more_than_its_quarantine)
     assert_state(2, "unreachable");
     ck_assert_str_eq(view.detail, "reset");
 }
-END_TEST
 
 /* ---- the order ----------------------------------------------------------- */
 
 /* All that speaks against node 0, one reason after the other taken away. */
-START_TEST(the_first_reason_is_the_one_that_is_shown)
+TEST(the_first_reason_is_the_one_that_is_shown)
 {
     play_advance(1000);
     struct node_facts facts = play_facts(0);
@@ -378,7 +364,6 @@ START_TEST(the_first_reason_is_the_one_that_is_shown)
     play_answer_look(0, LOOK_ADMITTED, "", "");
     assert_state(0, "clock_unproven");
 }
-END_TEST
 
 /* ---- the log ------------------------------------------------------------- */
 
@@ -404,7 +389,7 @@ static int open_log(void)
     return fds[0];
 }
 
-START_TEST(a_change_is_logged_once)
+TEST(a_change_is_logged_once)
 {
     int log = open_log();
     reconnect(0);
@@ -425,11 +410,10 @@ START_TEST(a_change_is_logged_once)
     ck_assert_int_eq(count_lines(log, "event="), 0);
     close(log);
 }
-END_TEST
 
 /* A durable node that comes back is marked for a moment, and then readmitted:
  * a quarantine of 67 s that nobody has to wait for would only alarm. */
-START_TEST(a_quarantine_that_ends_at_once_is_not_logged)
+TEST(a_quarantine_that_ends_at_once_is_not_logged)
 {
     int log = open_log();
     reconnect(0);
@@ -445,44 +429,4 @@ START_TEST(a_quarantine_that_ends_at_once_is_not_logged)
     play_advance(2 * SECOND);
     ck_assert_int_eq(count_lines(log, "votes again in 66 s"), 1);
     close(log);
-}
-END_TEST
-
-static void add_clocks_and_errors(TCase *tc)
-{
-    tcase_add_test(tc, story_11_a_vote_of_a_clock_that_stepped_is_no_vote);
-    tcase_add_test(
-        tc, story_35_a_majority_that_steps_is_our_own_clock_and_costs_no_vote);
-    tcase_add_test(tc, story_34_a_clock_far_from_the_others_has_no_vote);
-    tcase_add_loop_test(tc, story_24_an_error_is_shown_until_a_look_is_answered,
-                        0, (int)(sizeof errors / sizeof *errors));
-    tcase_add_test(tc, the_error_of_a_node_says_more_than_its_quarantine);
-    tcase_add_test(tc, the_first_reason_is_the_one_that_is_shown);
-    tcase_add_test(tc, a_change_is_logged_once);
-    tcase_add_test(tc, a_quarantine_that_ends_at_once_is_not_logged);
-}
-
-Suite *check_status(void);
-
-Suite *check_status(void)
-{
-    Suite *suite = suite_create("status");
-    TCase *tc = tcase_create("standing");
-    tcase_add_checked_fixture(tc, play_begin, play_end);
-    tcase_add_loop_test(tc, what_a_look_found_has_a_name_and_a_sentence, 0,
-                        (int)(sizeof looks / sizeof *looks));
-    tcase_add_test(tc, the_countdown_is_that_of_the_quarantine);
-    tcase_add_test(tc, a_node_whose_time_is_up_tells_what_it_still_waits_for);
-    tcase_add_test(tc, story_45_a_contested_node_tells_so);
-    tcase_add_test(tc, a_restarted_node_tells_what_it_waits_for);
-    tcase_add_test(tc, a_new_epoch_tells_what_it_waits_for);
-    tcase_add_test(tc, when_a_quorum_votes_again_is_told);
-    tcase_add_test(tc, story_23_behind_two_names_one_server_has_no_vote);
-    tcase_add_test(
-        tc, story_31_a_node_that_no_fresh_connection_confirms_loses_its_vote);
-    tcase_add_test(tc, an_older_confirmation_takes_nothing_back);
-    tcase_add_test(tc, story_31_a_grant_of_an_unconfirmed_node_is_distrusted);
-    add_clocks_and_errors(tc);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -2,10 +2,10 @@
  * What people are told of a node that does not vote: each state has a sentence
  * of its own. Those with a countdown or an order are in check_status.c.
  */
-#include <check.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "../../lib/suite/suite.h"
 #include "../play.h"
 
 enum { SECOND = 1000000 };
@@ -25,7 +25,9 @@ static void begin_again(const struct engine_settings *settings)
     play_begin_with(settings);
 }
 
-START_TEST(a_node_that_was_never_there_is_being_connected_to)
+SUITE(status_sentences, .set_up = play_begin, .tear_down = play_end);
+
+TEST(a_node_that_was_never_there_is_being_connected_to)
 {
     begin_again(&play_settings);
     expect(0, "connecting", "not connected yet");
@@ -33,16 +35,14 @@ START_TEST(a_node_that_was_never_there_is_being_connected_to)
     expect(0, "silent", "no reply for 250 ms");
     expect(1, "connecting", "not connected yet");
 }
-END_TEST
 
-START_TEST(a_node_that_votes_is_admitted)
+TEST(a_node_that_votes_is_admitted)
 {
     expect(0, "voting", "admitted");
 }
-END_TEST
 
 /* Until all are there, and new; else as long as the others may object. */
-START_TEST(a_new_node_tells_what_it_waits_for)
+TEST(a_new_node_tells_what_it_waits_for)
 {
     static const char front[] =
         "is new; votes as soon as all nodes are connected and new, or in ";
@@ -58,10 +58,9 @@ START_TEST(a_new_node_tells_what_it_waits_for)
                      1);
     ck_assert_int_eq(seconds, (view.quarantine_us + SECOND - 1) / SECOND);
 }
-END_TEST
 
 /* Marked by us, it waits for nothing but the others' marks. */
-START_TEST(a_first_start_that_is_under_way_tells_so)
+TEST(a_first_start_that_is_under_way_tells_so)
 {
     begin_again(&play_settings);
     for (int i = 0; i < PLAY_NODES; i++) {
@@ -72,7 +71,6 @@ START_TEST(a_first_start_that_is_under_way_tells_so)
     expect(0, "first_start",
            "the nodes are about to be admitted for the first time");
 }
-END_TEST
 
 static void connect_as(int node, const struct node_facts *facts)
 {
@@ -82,16 +80,15 @@ static void connect_as(int node, const struct node_facts *facts)
     play_answer_look(node, LOOK_ADMITTED, "", "");
 }
 
-START_TEST(one_server_behind_two_names_is_told)
+TEST(one_server_behind_two_names_is_told)
 {
     const struct node_facts facts = play_facts(1);
     connect_as(0, &facts);
     expect(0, "duplicate", "one server answers to two of the names");
     expect(1, "duplicate", "one server answers to two of the names");
 }
-END_TEST
 
-START_TEST(a_node_that_is_not_confirmed_tells_so)
+TEST(a_node_that_is_not_confirmed_tells_so)
 {
     struct node_facts facts = play_facts(0);
     facts.confirmed_us = 0;
@@ -99,9 +96,8 @@ START_TEST(a_node_that_is_not_confirmed_tells_so)
     expect(0, "unconfirmed",
            "no new connection has confirmed the node recently");
 }
-END_TEST
 
-START_TEST(a_clock_that_stepped_is_told)
+TEST(a_clock_that_stepped_is_told)
 {
     play_advance(1000);
     play.offset_us[0] = 2 * SECOND;
@@ -109,7 +105,6 @@ START_TEST(a_clock_that_stepped_is_told)
     play_answer(CALL_ACQUIRE, 0, VOTE_GRANTED);
     expect(0, "clock_stepped", "the node's clock stepped");
 }
-END_TEST
 
 static void answer_looks(void)
 {
@@ -119,7 +114,7 @@ static void answer_looks(void)
 }
 
 /* However long it is away, it says by how much; until it votes again. */
-START_TEST(a_step_is_told_until_the_node_votes_again)
+TEST(a_step_is_told_until_the_node_votes_again)
 {
     play_advance(1000);
     play.offset_us[0] = -2 * SECOND - 500;
@@ -139,24 +134,4 @@ START_TEST(a_step_is_told_until_the_node_votes_again)
     play_node_down(0);
     play_node_connect(0);
     expect(0, "admitting", "its permission to vote is being checked");
-}
-END_TEST
-
-Suite *check_status_sentences(void);
-
-Suite *check_status_sentences(void)
-{
-    Suite *suite = suite_create("status_sentences");
-    TCase *tc = tcase_create("status_sentences");
-    tcase_add_checked_fixture(tc, play_begin, play_end);
-    tcase_add_test(tc, a_node_that_was_never_there_is_being_connected_to);
-    tcase_add_test(tc, a_node_that_votes_is_admitted);
-    tcase_add_test(tc, a_new_node_tells_what_it_waits_for);
-    tcase_add_test(tc, a_first_start_that_is_under_way_tells_so);
-    tcase_add_test(tc, one_server_behind_two_names_is_told);
-    tcase_add_test(tc, a_node_that_is_not_confirmed_tells_so);
-    tcase_add_test(tc, a_clock_that_stepped_is_told);
-    tcase_add_test(tc, a_step_is_told_until_the_node_votes_again);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

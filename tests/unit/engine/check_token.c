@@ -1,8 +1,8 @@
-#include <check.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "../../../server/engine/token.h"
+#include "../../lib/suite/suite.h"
 
 #define HEX40 "00112233445566778899aabbccddeeff01234567"
 
@@ -10,7 +10,9 @@ static const unsigned char random_bytes[TOKEN_RANDOM_BYTES] = {
     0x00, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0x99,
     0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff, 0x01, 0x23, 0x45, 0x67};
 
-START_TEST(made_with_sixteen_digits_random_and_owner)
+SUITE(token);
+
+TEST(made_with_sixteen_digits_random_and_owner)
 {
     char token[TOKEN_MAX + 1] = {0};
     size_t len = token_make(token, random_bytes,
@@ -23,9 +25,8 @@ START_TEST(made_with_sixteen_digits_random_and_owner)
     (void)token_make(token, random_bytes, &(struct token_parts){.number = 7});
     ck_assert_str_eq(token, "0000000000000007." HEX40);
 }
-END_TEST
 
-START_TEST(parsed_back)
+TEST(parsed_back)
 {
     struct token_parts parts;
     ck_assert(token_parse(span_of("1795221641865000." HEX40 ".a.b"), &parts));
@@ -49,9 +50,8 @@ START_TEST(parsed_back)
         &parts));
     ck_assert_uint_eq(parts.owner.len, 25);
 }
-END_TEST
 
-START_TEST(the_longest_token_is_as_long_as_it_may_be)
+TEST(the_longest_token_is_as_long_as_it_may_be)
 {
     char token[TOKEN_MAX + 1];
     snprintf(token, sizeof token, "%s%s.%064d", "0000000000000007." HEX40,
@@ -59,7 +59,6 @@ START_TEST(the_longest_token_is_as_long_as_it_may_be)
     ck_assert_uint_eq(strlen(token), TOKEN_MAX);
     ck_assert(token_is_ours(span_of(token)));
 }
-END_TEST
 
 /* A part of a token, and what it may be made of. */
 static const struct {
@@ -79,7 +78,7 @@ static const struct {
      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:@/-"},
 };
 
-START_TEST(each_part_has_its_alphabet_and_no_other_byte)
+TEST_EACH(each_part_has_its_alphabet_and_no_other_byte, alphabets)
 {
     for (int byte = 0; byte <= 255; byte++) {
         char text[TOKEN_MAX + 1];
@@ -92,9 +91,8 @@ START_TEST(each_part_has_its_alphabet_and_no_other_byte)
                       "byte %d", byte);
     }
 }
-END_TEST
 
-START_TEST(other_values_are_not_tokens)
+TEST(other_values_are_not_tokens)
 {
     static const char *const others[] = {
         "",
@@ -127,21 +125,4 @@ START_TEST(other_values_are_not_tokens)
     }
     /* a NUL within ends no token */
     ck_assert(!token_is_ours((struct span){"0000000000000007." HEX40, 58}));
-}
-END_TEST
-
-Suite *check_token(void);
-
-Suite *check_token(void)
-{
-    Suite *suite = suite_create("token");
-    TCase *tc = tcase_create("token");
-    tcase_add_test(tc, made_with_sixteen_digits_random_and_owner);
-    tcase_add_test(tc, parsed_back);
-    tcase_add_test(tc, the_longest_token_is_as_long_as_it_may_be);
-    tcase_add_loop_test(tc, each_part_has_its_alphabet_and_no_other_byte, 0,
-                        (int)(sizeof alphabets / sizeof *alphabets));
-    tcase_add_test(tc, other_values_are_not_tokens);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -1,8 +1,8 @@
-#include <check.h>
 #include <stdio.h>
 
 #include "../../../server/base/names.h"
 #include "../../../server/engine/waitqueue.h"
+#include "../../lib/suite/suite.h"
 
 enum { NAMES = 5, CLIENTS = 12, STEPS = 20000 };
 
@@ -52,9 +52,11 @@ static bool contends(const struct client *it)
     return waiter_is_contender(&it->waiter);
 }
 
+SUITE(waitqueue, .set_up = setup, .tear_down = teardown, .timeout_s = 60);
+
 /* ---- contenders --------------------------------------------------------- */
 
-START_TEST(the_first_contends)
+TEST(the_first_contends)
 {
     join(&clients[0], "a");
     join(&clients[1], "a");
@@ -63,9 +65,8 @@ START_TEST(the_first_contends)
     leave(&clients[0]);
     ck_assert(contends(&clients[1]));
 }
-END_TEST
 
-START_TEST(one_that_waits_for_something_else_holds_up_nobody)
+TEST(one_that_waits_for_something_else_holds_up_nobody)
 {
     join(&clients[0], "b");
     join(&clients[1], "a\nb");
@@ -73,9 +74,8 @@ START_TEST(one_that_waits_for_something_else_holds_up_nobody)
     ck_assert(!contends(&clients[1]));
     ck_assert(contends(&clients[2]));
 }
-END_TEST
 
-START_TEST(it_goes_before_later_ones_when_it_is_its_turn)
+TEST(it_goes_before_later_ones_when_it_is_its_turn)
 {
     join(&clients[0], "b");
     join(&clients[1], "a\nb");
@@ -84,10 +84,9 @@ START_TEST(it_goes_before_later_ones_when_it_is_its_turn)
     ck_assert(contends(&clients[1]));
     ck_assert(!contends(&clients[2]));
 }
-END_TEST
 
 /* The later one contends for c, too, which then falls to the next. */
-START_TEST(one_that_gives_way_gives_up_all_its_resources)
+TEST(one_that_gives_way_gives_up_all_its_resources)
 {
     join(&clients[0], "b");
     join(&clients[1], "a\nb");
@@ -99,9 +98,8 @@ START_TEST(one_that_gives_way_gives_up_all_its_resources)
     ck_assert(!contends(&clients[2]));
     ck_assert(contends(&clients[3]));
 }
-END_TEST
 
-START_TEST(two_orders_of_the_same_names_do_not_block_each_other)
+TEST(two_orders_of_the_same_names_do_not_block_each_other)
 {
     join(&clients[0], "a\nb");
     join(&clients[1], "b\nc");
@@ -114,7 +112,6 @@ START_TEST(two_orders_of_the_same_names_do_not_block_each_other)
     leave(&clients[1]);
     ck_assert(contends(&clients[2]));
 }
-END_TEST
 
 /* ---- any order ---------------------------------------------------------- */
 
@@ -174,7 +171,8 @@ static void check_contenders(void)
     }
 }
 
-START_TEST(contenders_are_those_that_find_all_free_in_the_order_of_arrival)
+TEST_RANGE(contenders_are_those_that_find_all_free_in_the_order_of_arrival, 1,
+           5)
 {
     state = (uint64_t)_i;
     for (int i = 0; i < STEPS; i++) {
@@ -186,11 +184,10 @@ START_TEST(contenders_are_those_that_find_all_free_in_the_order_of_arrival)
         check_contenders();
     }
 }
-END_TEST
 
 /* ---- other facts -------------------------------------------------------- */
 
-START_TEST(a_key_is_found_in_a_queue)
+TEST(a_key_is_found_in_a_queue)
 {
     struct span key = span_of("0123456789abcdefghij-_");
     join(&clients[0], "a");
@@ -202,28 +199,4 @@ START_TEST(a_key_is_found_in_a_queue)
     ck_assert_ptr_null(waitqueue_find_key(queue, span_of("")));
     ck_assert_ptr_null(
         waitqueue_find_key(queue, span_of("0123456789abcdefghij-A")));
-}
-END_TEST
-
-Suite *check_waitqueue(void);
-
-Suite *check_waitqueue(void)
-{
-    Suite *suite = suite_create("waitqueue");
-    TCase *tcase = tcase_create("waitqueue");
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_set_timeout(tcase, 60);
-#define ADD(test) tcase_add_test(tcase, test)
-    ADD(the_first_contends);
-    ADD(one_that_waits_for_something_else_holds_up_nobody);
-    ADD(it_goes_before_later_ones_when_it_is_its_turn);
-    ADD(one_that_gives_way_gives_up_all_its_resources);
-    ADD(two_orders_of_the_same_names_do_not_block_each_other);
-    ADD(a_key_is_found_in_a_queue);
-    tcase_add_loop_test(
-        tcase, contenders_are_those_that_find_all_free_in_the_order_of_arrival,
-        1, 5);
-    suite_add_tcase(suite, tcase);
-#undef ADD
-    return suite;
 }

@@ -1,11 +1,13 @@
-#include <check.h>
 #include <stdio.h>
 
+#include "../../lib/suite/suite.h"
 #include "waiting.h"
+
+SUITE(waits, .set_up = play_begin, .tear_down = play_end);
 
 /* ---- granted ------------------------------------------------------------ */
 
-START_TEST(a_free_lock_is_granted_at_once)
+TEST(a_free_lock_is_granted_at_once)
 {
     engine_op op = waiting_ask();
     waiting_grant();
@@ -16,9 +18,8 @@ START_TEST(a_free_lock_is_granted_at_once)
     ck_assert_uint_eq(play.metrics.waiters, 0);
     ck_assert_uint_eq(play.metrics.outcomes[LOCK_ACQUIRE][OUTCOME_GRANTED], 1);
 }
-END_TEST
 
-START_TEST(only_the_first_of_a_queue_tries)
+TEST(only_the_first_of_a_queue_tries)
 {
     engine_op a = waiting_ask(), b = waiting_ask(), c = waiting_ask();
     ck_assert_int_eq(waiting_attempts(), 1);
@@ -32,17 +33,15 @@ START_TEST(only_the_first_of_a_queue_tries)
     waiting_check(c);
     ck_assert_int_eq(play.answers, 1);
 }
-END_TEST
 
-START_TEST(another_resource_has_a_queue_of_its_own)
+TEST(another_resource_has_a_queue_of_its_own)
 {
     (void)waiting_ask();
     (void)waiting_ask_for(span_of("order:43"), WAITING_MS);
     ck_assert_int_eq(waiting_attempts(), 2);
 }
-END_TEST
 
-START_TEST(the_next_acquire_follows_right_behind_a_release)
+TEST(the_next_acquire_follows_right_behind_a_release)
 {
     engine_op a = waiting_ask(), b = waiting_ask();
     waiting_grant();
@@ -63,9 +62,8 @@ START_TEST(the_next_acquire_follows_right_behind_a_release)
     ck_assert_int_eq(waiting_result(b)->outcome, OUTCOME_GRANTED);
     ck_assert_uint_eq(play.metrics.handovers[HANDOVER_RELEASE], 1);
 }
-END_TEST
 
-START_TEST(a_release_during_an_attempt_causes_another_at_once)
+TEST(a_release_during_an_attempt_causes_another_at_once)
 {
     engine_op op = waiting_ask();
     (void)engine_release(play.engine, PLAY_RESOURCE, span_of(PLAY_TOKEN), NULL);
@@ -75,9 +73,8 @@ START_TEST(a_release_during_an_attempt_causes_another_at_once)
     waiting_grant();
     ck_assert_int_eq(waiting_result(op)->outcome, OUTCOME_GRANTED);
 }
-END_TEST
 
-START_TEST(it_tries_when_the_ttl_has_ended)
+TEST(it_tries_when_the_ttl_has_ended)
 {
     (void)waiting_for_news();
     waiting_heartbeats(4900000);
@@ -87,9 +84,8 @@ START_TEST(it_tries_when_the_ttl_has_ended)
     waiting_grant();
     ck_assert_uint_eq(play.metrics.handovers[HANDOVER_EXPIRY], 1);
 }
-END_TEST
 
-START_TEST(without_announcements_it_tries_after_a_random_delay)
+TEST(without_announcements_it_tries_after_a_random_delay)
 {
     (void)waiting_ask();
     for (int round = 1; round <= 10; round++) {
@@ -100,10 +96,9 @@ START_TEST(without_announcements_it_tries_after_a_random_delay)
     waiting_grant();
     ck_assert_uint_eq(play.metrics.handovers[HANDOVER_RETRY], 1);
 }
-END_TEST
 
 /* Its release announces nothing, whatever the nodes do. */
-START_TEST(a_lock_of_another_library_is_tried_again_and_again)
+TEST(a_lock_of_another_library_is_tried_again_and_again)
 {
     engine_op op = waiting_ask();
     for (int round = 1; round < 5; round++) {
@@ -116,11 +111,10 @@ START_TEST(a_lock_of_another_library_is_tried_again_and_again)
     }
     waiting_check(op);
 }
-END_TEST
 
 /* ---- the end of waiting -------------------------------------------------- */
 
-START_TEST(when_its_time_is_up_it_is_told_who_has_the_lock)
+TEST(when_its_time_is_up_it_is_told_who_has_the_lock)
 {
     engine_op a = waiting_ask_for(PLAY_RESOURCE, 1000);
     engine_op b = waiting_ask_for(PLAY_RESOURCE, 500);
@@ -146,9 +140,8 @@ START_TEST(when_its_time_is_up_it_is_told_who_has_the_lock)
     ck_assert_uint_eq(play.metrics.outcomes[LOCK_ACQUIRE][OUTCOME_HELD], 2);
     ck_assert_uint_eq(play.metrics.wait_duration.count, 2);
 }
-END_TEST
 
-START_TEST(when_its_time_is_up_without_a_quorum_it_is_told_so)
+TEST(when_its_time_is_up_without_a_quorum_it_is_told_so)
 {
     for (int i = 0; i < 3; i++)
         play_node_down(i);
@@ -159,9 +152,8 @@ START_TEST(when_its_time_is_up_without_a_quorum_it_is_told_so)
     ck_assert_int_eq(waiting_result(op)->votes[0].vote, VOTE_UNFIT);
     engine_close(play.engine, op);
 }
-END_TEST
 
-START_TEST(it_waits_for_a_quorum_as_well)
+TEST(it_waits_for_a_quorum_as_well)
 {
     for (int i = 0; i < 3; i++)
         play_node_down(i);
@@ -175,9 +167,8 @@ START_TEST(it_waits_for_a_quorum_as_well)
             play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
     ck_assert_int_eq(waiting_result(op)->outcome, OUTCOME_GRANTED);
 }
-END_TEST
 
-START_TEST(whoever_is_first_then_tries_soon)
+TEST(whoever_is_first_then_tries_soon)
 {
     (void)waiting_ask_for(PLAY_RESOURCE, 1);
     engine_op next = waiting_ask();
@@ -188,10 +179,9 @@ START_TEST(whoever_is_first_then_tries_soon)
     waiting_grant();
     ck_assert_int_eq(waiting_result(next)->outcome, OUTCOME_GRANTED);
 }
-END_TEST
 
 /* What is under way when the time is up is waited for. */
-START_TEST(a_grant_that_comes_a_little_late_counts)
+TEST(a_grant_that_comes_a_little_late_counts)
 {
     engine_op op = waiting_ask_for(PLAY_RESOURCE, 1);
     play_advance(2000);
@@ -199,9 +189,8 @@ START_TEST(a_grant_that_comes_a_little_late_counts)
     waiting_grant();
     ck_assert_int_eq(waiting_result(op)->outcome, OUTCOME_GRANTED);
 }
-END_TEST
 
-START_TEST(a_grant_that_nobody_takes_in_time_is_no_grant)
+TEST(a_grant_that_nobody_takes_in_time_is_no_grant)
 {
     const struct engine_acquire acquire = {
         .resource = PLAY_RESOURCE, .ttl_ms = 100, .wait_ms = WAITING_MS};
@@ -213,9 +202,8 @@ START_TEST(a_grant_that_nobody_takes_in_time_is_no_grant)
     ck_assert_int_eq(play_count(CALL_RELEASE), PLAY_NODES);
     engine_close(play.engine, op);
 }
-END_TEST
 
-START_TEST(a_refused_key_ends_the_waiting)
+TEST(a_refused_key_ends_the_waiting)
 {
     engine_op op = waiting_ask();
     for (int i = 0; i < PLAY_NODES; i++)
@@ -224,12 +212,11 @@ START_TEST(a_refused_key_ends_the_waiting)
     engine_close(play.engine, op);
     ck_assert_uint_eq(play.metrics.waiters, 0);
 }
-END_TEST
 
 /* ---- clients that leave ---------------------------------------------------
  */
 
-START_TEST(when_the_first_leaves_the_next_is_behind_its_release)
+TEST(when_the_first_leaves_the_next_is_behind_its_release)
 {
     engine_op a = waiting_ask(), b = waiting_ask();
     play_answer(CALL_ACQUIRE, 0, VOTE_GRANTED);
@@ -243,9 +230,8 @@ START_TEST(when_the_first_leaves_the_next_is_behind_its_release)
     waiting_grant();
     ck_assert_int_eq(waiting_result(b)->outcome, OUTCOME_GRANTED);
 }
-END_TEST
 
-START_TEST(a_grant_of_a_client_that_left_goes_to_the_next)
+TEST(a_grant_of_a_client_that_left_goes_to_the_next)
 {
     engine_op a = waiting_ask(), b = waiting_ask();
     waiting_grant();
@@ -255,9 +241,8 @@ START_TEST(a_grant_of_a_client_that_left_goes_to_the_next)
     waiting_grant();
     ck_assert_int_eq(waiting_result(b)->outcome, OUTCOME_GRANTED);
 }
-END_TEST
 
-START_TEST(who_leaves_in_the_middle_is_passed_over)
+TEST(who_leaves_in_the_middle_is_passed_over)
 {
     engine_op a = waiting_ask(), b = waiting_ask(), c = waiting_ask();
     waiting_find_held();
@@ -268,10 +253,9 @@ START_TEST(who_leaves_in_the_middle_is_passed_over)
     waiting_grant();
     ck_assert_int_eq(waiting_result(c)->outcome, OUTCOME_GRANTED);
 }
-END_TEST
 
 /* The same lock may have a client that does not wait. */
-START_TEST(an_abandoned_acquire_wakes_those_that_wait)
+TEST(an_abandoned_acquire_wakes_those_that_wait)
 {
     engine_op plain = play_acquire();
     engine_op op = waiting_ask();
@@ -283,12 +267,11 @@ START_TEST(an_abandoned_acquire_wakes_those_that_wait)
     waiting_grant();
     ck_assert_int_eq(waiting_result(op)->outcome, OUTCOME_GRANTED);
 }
-END_TEST
 
 /* ---- limits and the end ---------------------------------------------------
  */
 
-START_TEST(a_queue_has_a_limit)
+TEST(a_queue_has_a_limit)
 {
     for (int i = 0; i < 1000; i++)
         (void)waiting_ask();
@@ -300,9 +283,8 @@ START_TEST(a_queue_has_a_limit)
         play_outcome(waiting_ask_for(span_of("order:43"), WAITING_MS)),
         OUTCOME_PENDING);
 }
-END_TEST
 
-START_TEST(whoever_waits_when_the_server_stops_is_told_at_once)
+TEST(whoever_waits_when_the_server_stops_is_told_at_once)
 {
     engine_op a = waiting_ask(), b = waiting_ask();
     waiting_find_held();
@@ -318,12 +300,11 @@ START_TEST(whoever_waits_when_the_server_stops_is_told_at_once)
     waiting_grant();
     ck_assert_int_eq(waiting_result(lucky)->outcome, OUTCOME_GRANTED);
 }
-END_TEST
 
 /* ---- what operators see ---------------------------------------------------
  */
 
-START_TEST(an_inspection_tells_how_many_wait)
+TEST(an_inspection_tells_how_many_wait)
 {
     (void)waiting_ask();
     (void)waiting_ask();
@@ -334,40 +315,4 @@ START_TEST(an_inspection_tells_how_many_wait)
     ck_assert_int_eq(waiting_result(op)->outcome, OUTCOME_FOUND);
     ck_assert_int_eq(waiting_result(op)->waiters, 2);
     engine_close(play.engine, op);
-}
-END_TEST
-
-Suite *check_waits(void);
-
-Suite *check_waits(void)
-{
-    Suite *suite = suite_create("waits");
-    TCase *tcase = tcase_create("waits");
-    tcase_add_checked_fixture(tcase, play_begin, play_end);
-#define ADD(test) tcase_add_test(tcase, test)
-    ADD(a_free_lock_is_granted_at_once);
-    ADD(only_the_first_of_a_queue_tries);
-    ADD(another_resource_has_a_queue_of_its_own);
-    ADD(the_next_acquire_follows_right_behind_a_release);
-    ADD(a_release_during_an_attempt_causes_another_at_once);
-    ADD(it_tries_when_the_ttl_has_ended);
-    ADD(without_announcements_it_tries_after_a_random_delay);
-    ADD(a_lock_of_another_library_is_tried_again_and_again);
-    ADD(when_its_time_is_up_it_is_told_who_has_the_lock);
-    ADD(when_its_time_is_up_without_a_quorum_it_is_told_so);
-    ADD(it_waits_for_a_quorum_as_well);
-    ADD(whoever_is_first_then_tries_soon);
-    ADD(a_grant_that_comes_a_little_late_counts);
-    ADD(a_grant_that_nobody_takes_in_time_is_no_grant);
-    ADD(a_refused_key_ends_the_waiting);
-    ADD(when_the_first_leaves_the_next_is_behind_its_release);
-    ADD(a_grant_of_a_client_that_left_goes_to_the_next);
-    ADD(who_leaves_in_the_middle_is_passed_over);
-    ADD(an_abandoned_acquire_wakes_those_that_wait);
-    ADD(a_queue_has_a_limit);
-    ADD(whoever_waits_when_the_server_stops_is_told_at_once);
-    ADD(an_inspection_tells_how_many_wait);
-    suite_add_tcase(suite, tcase);
-#undef ADD
-    return suite;
 }

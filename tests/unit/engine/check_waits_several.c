@@ -1,9 +1,9 @@
 /*
  * Clients that wait for several resources at once, and repeats that wait.
  */
-#include <check.h>
 
 #include "../../../server/engine/fence.h"
+#include "../../lib/suite/suite.h"
 #include "waiting.h"
 
 #define A span_of("order:1")
@@ -24,7 +24,9 @@ static void release(struct span resource)
     (void)engine_release(play.engine, resource, span_of(PLAY_TOKEN), NULL);
 }
 
-START_TEST(several_are_asked_for_in_one_call)
+SUITE(waits_several, .set_up = play_begin, .tear_down = play_end);
+
+TEST(several_are_asked_for_in_one_call)
 {
     engine_op op = waiting_ask_for(BOTH, WAITING_MS);
     ck_assert_int_eq(waiting_attempts(), 1);
@@ -37,9 +39,8 @@ START_TEST(several_are_asked_for_in_one_call)
     engine_close(play.engine, op);
     ck_assert_uint_eq(play.metrics.waiters, 0);
 }
-END_TEST
 
-START_TEST(a_release_of_any_of_them_lets_it_try)
+TEST(a_release_of_any_of_them_lets_it_try)
 {
     (void)waiting_ask_for(BOTH, WAITING_MS);
     waiting_find_held();
@@ -55,9 +56,8 @@ START_TEST(a_release_of_any_of_them_lets_it_try)
     waiting_grant();
     ck_assert_int_eq(waiting_attempts(), 4);
 }
-END_TEST
 
-START_TEST(a_release_of_several_wakes_those_that_wait_for_one)
+TEST(a_release_of_several_wakes_those_that_wait_for_one)
 {
     engine_op a = waiting_ask_for(A, WAITING_MS);
     waiting_find_held();
@@ -70,9 +70,8 @@ START_TEST(a_release_of_several_wakes_those_that_wait_for_one)
     ck_assert_int_eq(waiting_result(a)->outcome, OUTCOME_GRANTED);
     ck_assert_int_eq(waiting_result(b)->outcome, OUTCOME_GRANTED);
 }
-END_TEST
 
-START_TEST(it_holds_up_nobody_who_can_go)
+TEST(it_holds_up_nobody_who_can_go)
 {
     (void)waiting_ask_for(B, WAITING_MS);
     waiting_find_held();
@@ -85,9 +84,8 @@ START_TEST(it_holds_up_nobody_who_can_go)
     ck_assert_int_eq(waiting_result(a)->outcome, OUTCOME_GRANTED);
     waiting_check(both);
 }
-END_TEST
 
-START_TEST(when_it_is_its_turn_it_waits_for_an_attempt_under_way)
+TEST(when_it_is_its_turn_it_waits_for_an_attempt_under_way)
 {
     engine_op b = waiting_ask_for(B, WAITING_MS);
     waiting_find_held();
@@ -102,9 +100,8 @@ START_TEST(when_it_is_its_turn_it_waits_for_an_attempt_under_way)
     waiting_grant();
     ck_assert_int_eq(waiting_result(both)->outcome, OUTCOME_GRANTED);
 }
-END_TEST
 
-START_TEST(its_grant_is_known_in_each_queue)
+TEST(its_grant_is_known_in_each_queue)
 {
     (void)waiting_ask_for(BOTH, WAITING_MS);
     engine_op a = waiting_ask_for(A, 1), b = waiting_ask_for(B, 1);
@@ -115,9 +112,8 @@ START_TEST(its_grant_is_known_in_each_queue)
     ck_assert(waiting_result(b)->has_holder);
     ck_assert_int_gt(waiting_result(b)->number, 0);
 }
-END_TEST
 
-START_TEST(its_time_ends_in_all_queues)
+TEST(its_time_ends_in_all_queues)
 {
     (void)waiting_ask_for(B, WAITING_MS);
     waiting_find_held();
@@ -128,10 +124,9 @@ START_TEST(its_time_ends_in_all_queues)
     engine_close(play.engine, both);
     ck_assert_uint_eq(play.metrics.waiters, 1);
 }
-END_TEST
 
 /* What came to one of its resources says nothing of the other. */
-START_TEST(it_takes_any_announcement)
+TEST(it_takes_any_announcement)
 {
     (void)waiting_ask_for(BOTH, WAITING_MS);
     waiting_find_held();
@@ -144,9 +139,8 @@ START_TEST(it_takes_any_announcement)
         engine_on_announced(play.engine, i, B, 1);
     ck_assert_int_eq(waiting_attempts(), 3);
 }
-END_TEST
 
-START_TEST(when_the_server_stops_all_are_told_once)
+TEST(when_the_server_stops_all_are_told_once)
 {
     for (int i = 0; i < 4; i++)
         (void)waiting_ask_for(i % 2 == 0 ? BOTH : A, WAITING_MS);
@@ -155,7 +149,6 @@ START_TEST(when_the_server_stops_all_are_told_once)
     ck_assert_int_eq(play.answers, 4);
     ck_assert_uint_eq(play.metrics.waiters, 0);
 }
-END_TEST
 
 /* ---- repeats ------------------------------------------------------------ */
 
@@ -183,7 +176,7 @@ static void grant_repeat(void)
         play_answer(CALL_REPEAT, i, VOTE_GRANTED);
 }
 
-START_TEST(a_repeat_does_not_wait_behind_others)
+TEST(a_repeat_does_not_wait_behind_others)
 {
     engine_op first = waiting_ask();
     find_held_by_own();
@@ -195,9 +188,8 @@ START_TEST(a_repeat_does_not_wait_behind_others)
     ck_assert(waiting_result(repeat)->is_repeat);
     waiting_check(first);
 }
-END_TEST
 
-START_TEST(a_repeat_goes_when_its_lock_is_found)
+TEST(a_repeat_goes_when_its_lock_is_found)
 {
     engine_op first = waiting_ask();
     engine_op repeat = ask_with_key();
@@ -209,10 +201,9 @@ START_TEST(a_repeat_goes_when_its_lock_is_found)
     ck_assert_int_eq(waiting_result(repeat)->outcome, OUTCOME_GRANTED);
     waiting_check(first);
 }
-END_TEST
 
 /* The first of two that came together keeps what it gets. */
-START_TEST(a_grant_while_it_waits_is_not_repeated)
+TEST(a_grant_while_it_waits_is_not_repeated)
 {
     engine_op first = ask_with_key();
     engine_op second = ask_with_key();
@@ -221,30 +212,4 @@ START_TEST(a_grant_while_it_waits_is_not_repeated)
     ck_assert_int_eq(waiting_result(first)->outcome, OUTCOME_GRANTED);
     ck_assert_int_eq(waiting_attempts(), 1);
     waiting_check(second);
-}
-END_TEST
-
-Suite *check_waits_several(void);
-
-Suite *check_waits_several(void)
-{
-    Suite *suite = suite_create("waits_several");
-    TCase *tcase = tcase_create("waits_several");
-    tcase_add_checked_fixture(tcase, play_begin, play_end);
-#define ADD(test) tcase_add_test(tcase, test)
-    ADD(several_are_asked_for_in_one_call);
-    ADD(a_release_of_any_of_them_lets_it_try);
-    ADD(a_release_of_several_wakes_those_that_wait_for_one);
-    ADD(it_holds_up_nobody_who_can_go);
-    ADD(when_it_is_its_turn_it_waits_for_an_attempt_under_way);
-    ADD(its_grant_is_known_in_each_queue);
-    ADD(its_time_ends_in_all_queues);
-    ADD(it_takes_any_announcement);
-    ADD(when_the_server_stops_all_are_told_once);
-    ADD(a_repeat_does_not_wait_behind_others);
-    ADD(a_repeat_goes_when_its_lock_is_found);
-    ADD(a_grant_while_it_waits_is_not_repeated);
-    suite_add_tcase(suite, tcase);
-#undef ADD
-    return suite;
 }

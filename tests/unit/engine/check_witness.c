@@ -1,11 +1,11 @@
 /*
  * What nodes tell of each other: floors, whose word counts, and when.
  */
-#include <check.h>
 #include <stdio.h>
 
 #include "../../../server/engine/witness.h"
 #include "../../../server/node/script.h"
+#include "../../lib/suite/suite.h"
 
 enum { NODES = 5, QUORUM = 3 };
 
@@ -48,9 +48,11 @@ static void expect_floors(int64_t a, int64_t b, int64_t c, int64_t d, int64_t e)
         ck_assert_int_eq(witness.node[i].floor, floors[i]);
 }
 
+SUITE(witness, .set_up = begin);
+
 /* ---- floors -------------------------------------------------------------- */
 
-START_TEST(a_beat_raises_the_floor_and_never_lowers_it)
+TEST(a_beat_raises_the_floor_and_never_lowers_it)
 {
     expect_floors(0, 0, 0, 0, 0);
     witness_on_beat(&witness, 2, 7);
@@ -59,9 +61,8 @@ START_TEST(a_beat_raises_the_floor_and_never_lowers_it)
     witness_on_beat(&witness, 4, -1);
     expect_floors(0, 0, 7, 0, 0);
 }
-END_TEST
 
-START_TEST(the_latest_mark_is_kept)
+TEST(the_latest_mark_is_kept)
 {
     ck_assert_int_eq(witness.node[2].latest_us, 0);
     witness_on_mark(&witness, 2, 7);
@@ -71,9 +72,8 @@ START_TEST(the_latest_mark_is_kept)
     ck_assert_int_eq(witness.node[3].latest_us, 0);
     expect_floors(0, 0, 0, 0, 0);
 }
-END_TEST
 
-START_TEST(what_is_known_of_the_others_is_written_for_a_node)
+TEST(what_is_known_of_the_others_is_written_for_a_node)
 {
     char text[CALL_WITNESSES_MAX + 1], expected[CALL_WITNESSES_MAX + 1];
     witness_on_beat(&witness, 0, 5);
@@ -90,9 +90,8 @@ START_TEST(what_is_known_of_the_others_is_written_for_a_node)
     ck_assert_uint_eq(span.len, strlen(expected));
     ck_assert_ptr_eq(span.ptr, text);
 }
-END_TEST
 
-START_TEST(the_longest_text_fits)
+TEST(the_longest_text_fits)
 {
     char text[CALL_WITNESSES_MAX + 1];
     witness_init(&witness, names, NODES_MAX, NODES_MAX / 2 + 1);
@@ -103,9 +102,8 @@ START_TEST(the_longest_text_fits)
     struct span span = witness_text(&witness, 4, text, sizeof text);
     ck_assert_uint_le(span.len, CALL_WITNESSES_MAX);
 }
-END_TEST
 
-START_TEST(what_one_server_writes_another_one_reads)
+TEST(what_one_server_writes_another_one_reads)
 {
     char text[CALL_WITNESSES_MAX + 1];
     struct witness other;
@@ -125,9 +123,8 @@ START_TEST(what_one_server_writes_another_one_reads)
                          i == 4 ? 0 : (INT64_C(1) << 52) - i);
     }
 }
-END_TEST
 
-START_TEST(a_single_node_has_nobody_to_tell_of_it)
+TEST(a_single_node_has_nobody_to_tell_of_it)
 {
     char text[8] = "x";
     witness_init(&witness, names, 1, 1);
@@ -137,9 +134,8 @@ START_TEST(a_single_node_has_nobody_to_tell_of_it)
     ck_assert(!witness_have_told(&witness, 0, &(struct witness_demand){0}));
     ck_assert_int_eq(witness_voted_us(&witness, 0), 0);
 }
-END_TEST
 
-START_TEST(what_a_node_has_heard_of_marks_is_known)
+TEST(what_a_node_has_heard_of_marks_is_known)
 {
     tell(2, "a=5 ma=50 b=6 mb=0 d=0 md=40 e=9", 10);
     expect_floors(5, 6, 0, 0, 9);
@@ -149,16 +145,14 @@ START_TEST(what_a_node_has_heard_of_marks_is_known)
     for (int i = 0; i < NODES; i++)
         ck_assert_int_eq(witness.node[i].latest_us, latest_us[i]);
 }
-END_TEST
 
-START_TEST(what_a_node_has_heard_raises_the_floors)
+TEST(what_a_node_has_heard_raises_the_floors)
 {
     tell(2, "a=5 b=6 d=0 e=9", 10);
     expect_floors(5, 6, 0, 0, 9);
     tell(3, "a=4 b=7 c=1 e=9", 20);
     expect_floors(5, 7, 1, 0, 9);
 }
-END_TEST
 
 static const struct {
     const char *text;
@@ -178,26 +172,24 @@ static const struct {
     {"a=5 b=6 d=7 e=8 a=9", 5, 6, 7, 8},
 };
 
-START_TEST(a_text_is_read_as_far_as_it_makes_sense)
+TEST_EACH(a_text_is_read_as_far_as_it_makes_sense, texts)
 {
     tell(2, texts[_i].text, 10);
     expect_floors(texts[_i].a, texts[_i].b, 0, texts[_i].d, texts[_i].e);
     ck_assert_int_eq(witness.node[2].told_us,
                      10); /* it is there all the same */
 }
-END_TEST
 
-START_TEST(what_stands_behind_a_text_is_not_read)
+TEST(what_stands_behind_a_text_is_not_read)
 {
     tell_part(2, "a=5 b=67", 1, 10);
     expect_floors(5, 6, 0, 0, 0);
     tell_part(2, "a=8 b=99", 3, 20);
     expect_floors(8, 6, 0, 0, 0);
 }
-END_TEST
 
 /* No memory has a beat as high: the node would never vote again. */
-START_TEST(a_number_that_lua_cannot_tell_raises_no_floor)
+TEST(a_number_that_lua_cannot_tell_raises_no_floor)
 {
     tell(2, "a=9007199254740992 b=9007199254740993 d=7", 10);
     expect_floors(INT64_C(1) << 53, 0, 0, 7, 0);
@@ -205,7 +197,6 @@ START_TEST(a_number_that_lua_cannot_tell_raises_no_floor)
     tell(2, "a=0 b=99999999999999999999999999999999999999 d=8", 10);
     expect_floors(INT64_C(1) << 53, 0, 0, 7, 0);
 }
-END_TEST
 
 /* ---- whose word counts --------------------------------------------------- */
 
@@ -216,7 +207,7 @@ static bool have_told(int node, int64_t since_us, int64_t long_us)
     return witness_have_told(&witness, node, &demand);
 }
 
-START_TEST(enough_others_share_a_node_with_each_majority)
+TEST(enough_others_share_a_node_with_each_majority)
 {
     static const int enough[NODES_MAX + 1] = {0, 1, 1, 2, 2, 3, 3, 4, 4, 5};
     for (int nodes = 1; nodes <= NODES_MAX; nodes++) {
@@ -232,18 +223,16 @@ START_TEST(enough_others_share_a_node_with_each_majority)
         }
     }
 }
-END_TEST
 
-START_TEST(a_node_is_no_witness_of_itself)
+TEST(a_node_is_no_witness_of_itself)
 {
     for (int i = 0; i < 3; i++)
         tell(i, "", 10);
     ck_assert(!have_told(0, 0, 0));
     ck_assert(have_told(3, 0, 0));
 }
-END_TEST
 
-START_TEST(looks_of_before_tell_nothing)
+TEST(looks_of_before_tell_nothing)
 {
     for (int i = 1; i < 4; i++)
         tell(i, "", 10 * i);
@@ -252,10 +241,9 @@ START_TEST(looks_of_before_tell_nothing)
     tell(1, "", 40);
     ck_assert(have_told(0, 20, 0));
 }
-END_TEST
 
 /* Since the first look that found it so: the others may write there since. */
-START_TEST(those_whose_memory_counts_for_long_are_heard)
+TEST(those_whose_memory_counts_for_long_are_heard)
 {
     for (int i = 1; i < 4; i++) {
         tell(i, "", 100 * i);
@@ -270,9 +258,8 @@ START_TEST(those_whose_memory_counts_for_long_are_heard)
     ck_assert(have_told(0, 0, 0));
     ck_assert(!have_told(0, 0, 1));
 }
-END_TEST
 
-START_TEST(those_who_vote_may_be_asked_for)
+TEST(those_who_vote_may_be_asked_for)
 {
     const struct witness_demand voters = {.must_be_admitted = true};
     for (int i = 1; i < 5; i++) {
@@ -286,9 +273,8 @@ START_TEST(those_who_vote_may_be_asked_for)
     witness_on_told(&witness, 3, &words);
     ck_assert(witness_have_told(&witness, 0, &voters));
 }
-END_TEST
 
-START_TEST(who_has_lost_its_memory_is_no_witness_any_more)
+TEST(who_has_lost_its_memory_is_no_witness_any_more)
 {
     for (int i = 1; i < 4; i++)
         tell(i, "a=7", 10);
@@ -297,7 +283,6 @@ START_TEST(who_has_lost_its_memory_is_no_witness_any_more)
     ck_assert(!have_told(0, 0, 0));
     expect_floors(7, 0, 0, 0, 0); /* what it has told was true */
 }
-END_TEST
 
 static void promise(int node, int64_t voted_us)
 {
@@ -305,7 +290,7 @@ static void promise(int node, int64_t voted_us)
     witness_on_told(&witness, node, &words);
 }
 
-START_TEST(the_last_promise_is_that_of_any_other)
+TEST(the_last_promise_is_that_of_any_other)
 {
     ck_assert_int_eq(witness_voted_us(&witness, 0), 0);
     promise(0, 500);
@@ -319,35 +304,4 @@ START_TEST(the_last_promise_is_that_of_any_other)
     ck_assert_int_eq(witness_voted_us(&witness, 0), 400);
     witness_on_lost(&witness, 4);
     ck_assert_int_eq(witness_voted_us(&witness, 0), 300);
-}
-END_TEST
-
-Suite *check_witness(void);
-
-Suite *check_witness(void)
-{
-    Suite *suite = suite_create("witness");
-    TCase *tc = tcase_create("witness");
-    tcase_add_checked_fixture(tc, begin, NULL);
-    tcase_add_test(tc, a_beat_raises_the_floor_and_never_lowers_it);
-    tcase_add_test(tc, the_latest_mark_is_kept);
-    tcase_add_test(tc, what_is_known_of_the_others_is_written_for_a_node);
-    tcase_add_test(tc, the_longest_text_fits);
-    tcase_add_test(tc, what_one_server_writes_another_one_reads);
-    tcase_add_test(tc, a_single_node_has_nobody_to_tell_of_it);
-    tcase_add_test(tc, what_a_node_has_heard_raises_the_floors);
-    tcase_add_test(tc, what_a_node_has_heard_of_marks_is_known);
-    tcase_add_test(tc, what_stands_behind_a_text_is_not_read);
-    tcase_add_loop_test(tc, a_text_is_read_as_far_as_it_makes_sense, 0,
-                        (int)(sizeof texts / sizeof *texts));
-    tcase_add_test(tc, a_number_that_lua_cannot_tell_raises_no_floor);
-    tcase_add_test(tc, enough_others_share_a_node_with_each_majority);
-    tcase_add_test(tc, a_node_is_no_witness_of_itself);
-    tcase_add_test(tc, looks_of_before_tell_nothing);
-    tcase_add_test(tc, those_whose_memory_counts_for_long_are_heard);
-    tcase_add_test(tc, those_who_vote_may_be_asked_for);
-    tcase_add_test(tc, who_has_lost_its_memory_is_no_witness_any_more);
-    tcase_add_test(tc, the_last_promise_is_that_of_any_other);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -1,8 +1,10 @@
-#include <check.h>
 
 #include "../../../server/node/backoff.h"
+#include "../../lib/suite/suite.h"
 
-START_TEST(waits_double_up_to_the_longest)
+SUITE(backoff);
+
+TEST(waits_double_up_to_the_longest)
 {
     static const int64_t longest_us[] = {20000,  40000,  80000, 160000,
                                          320000, 500000, 500000};
@@ -15,9 +17,8 @@ START_TEST(waits_double_up_to_the_longest)
     backoff_reset(&least);
     ck_assert_int_eq(backoff_next_us(&least, 0), 10000);
 }
-END_TEST
 
-START_TEST(jitter_stays_within_bounds)
+TEST(jitter_stays_within_bounds)
 {
     struct backoff backoff = {0};
     for (uint32_t i = 0; i < 100000; i++) {
@@ -25,17 +26,4 @@ START_TEST(jitter_stays_within_bounds)
         ck_assert_int_ge(wait_us, BACKOFF_FIRST_US / 2);
         ck_assert_int_le(wait_us, BACKOFF_LAST_US);
     }
-}
-END_TEST
-
-Suite *check_backoff(void);
-
-Suite *check_backoff(void)
-{
-    Suite *suite = suite_create("backoff");
-    TCase *tcase = tcase_create("backoff");
-    tcase_add_test(tcase, waits_double_up_to_the_longest);
-    tcase_add_test(tcase, jitter_stays_within_bounds);
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

@@ -2,10 +2,10 @@
  * Batches as commands; check_batch_replies.c has their replies, and what they
  * do on a node is check_lua.c.
  */
-#include <check.h>
 #include <stdio.h>
 
 #include "../../../server/node/batch.h"
+#include "../../lib/suite/suite.h"
 
 #define SHA "0123456789abcdef0123456789abcdef01234567"
 
@@ -90,7 +90,9 @@ static const char *const kinds[CALL_KINDS] = {
     " 0 0 0 s 12 100 r",
 };
 
-START_TEST(a_call_is_encoded)
+SUITE(batch, .set_up = setup);
+
+TEST_RANGE(a_call_is_encoded, 0, CALL_KINDS)
 {
     char expected[256];
     struct call call = call_of((enum call_kind)_i);
@@ -102,9 +104,8 @@ START_TEST(a_call_is_encoded)
     ck_assert(batch_add(&batch, &call));
     ck_assert_str_eq(command_words(), expected);
 }
-END_TEST
 
-START_TEST(several_calls_are_one_command)
+TEST(several_calls_are_one_command)
 {
     struct call release = call_of(CALL_RELEASE);
     struct call acquire = call_of(CALL_ACQUIRE);
@@ -124,10 +125,9 @@ START_TEST(several_calls_are_one_command)
                                       "raaa 3 1 0 16383 7 p:q T "
                                       "p:r T 30000 p:s U 30000 p:t U 500");
 }
-END_TEST
 
 /* Calls with different medians may share a batch. */
-START_TEST(a_batch_has_the_first_median_that_is_known)
+TEST(a_batch_has_the_first_median_that_is_known)
 {
     struct call call = call_of(CALL_EXTEND);
     for (call.median_us = 0; call.median_us < 3000; call.median_us += 1000)
@@ -144,10 +144,9 @@ START_TEST(a_batch_has_the_first_median_that_is_known)
         "1700000000123456 e p:r ";
     ck_assert_mem_eq(command_words(), anew, sizeof anew - 1);
 }
-END_TEST
 
 /* The spans of a call may be gone when the batch is sent. */
-START_TEST(what_a_call_borrows_is_copied)
+TEST(what_a_call_borrows_is_copied)
 {
     char resource[] = "r", token[] = "T", admit[] = "1:f:n:run";
     char nonce[] = "00ff", found[] = "1:f:n:old", witnesses[] = "ab=1";
@@ -172,9 +171,8 @@ START_TEST(what_a_call_borrows_is_copied)
     witnesses[0] = mark[0] = 'X';
     ck_assert_ptr_null(strchr(command_words(), 'X'));
 }
-END_TEST
 
-START_TEST(calls_of_another_admission_wait_for_the_next_batch)
+TEST(calls_of_another_admission_wait_for_the_next_batch)
 {
     struct call call = call_of(CALL_ACQUIRE);
     struct call inspect = call_of(CALL_INSPECT);
@@ -190,10 +188,9 @@ START_TEST(calls_of_another_admission_wait_for_the_next_batch)
     batch_reset(&batch);
     ck_assert(batch_add(&batch, &call));
 }
-END_TEST
 
 /* A probe marks nothing; a revocation need not know a mark. */
-START_TEST(what_is_left_out_is_an_empty_argument)
+TEST(what_is_left_out_is_an_empty_argument)
 {
     struct call call = call_of(CALL_LOOK);
     call.nonce = call.witnesses = span_of("");
@@ -209,9 +206,8 @@ START_TEST(what_is_left_out_is_an_empty_argument)
                      "EVALSHA " SHA " 1 p:redlockd:state 1:f:n:run 0 0 0 "
                      "kv 0 0  0 0 0 1  0 00ff 1700000000123456 ");
 }
-END_TEST
 
-START_TEST(it_has_a_limit)
+TEST(it_has_a_limit)
 {
     struct call call = call_of(CALL_ACQUIRE);
     for (int i = 0; i < BATCH_CALLS_MAX; i++)
@@ -219,9 +215,8 @@ START_TEST(it_has_a_limit)
     ck_assert(!batch_add(&batch, &call));
     (void)command_words();
 }
-END_TEST
 
-START_TEST(the_longest_calls_fit)
+TEST_RANGE(the_longest_calls_fit, CALL_ACQUIRE, CALL_LISTEN)
 {
     static char prefix[PREFIX_MAX], resource[RESOURCE_MAX];
     static char token[TOKEN_MAX];
@@ -239,10 +234,9 @@ START_TEST(the_longest_calls_fit)
     ck_assert_uint_le(batch.used, sizeof batch.bytes);
     ck_assert_uint_gt(strlen(command_words()), (size_t)calls * RESOURCE_MAX);
 }
-END_TEST
 
 /* Wherever the last one ends: what does not fit is not begun. */
-START_TEST(calls_of_each_length_fit)
+TEST_RANGE(calls_of_each_length_fit, CALL_ACQUIRE, CALL_LISTEN)
 {
     static char resource[RESOURCE_MAX];
     memset(resource, 'r', sizeof resource);
@@ -256,10 +250,9 @@ START_TEST(calls_of_each_length_fit)
             ck_assert_uint_le(batch.used, sizeof batch.bytes);
     }
 }
-END_TEST
 
 /* A node has one look at a time, after the other calls of the batch. */
-START_TEST(the_longest_look_fits)
+TEST_RANGE(the_longest_look_fits, CALL_LOOK, CALL_REVOKE + 1)
 {
     static char text[CALL_WITNESSES_MAX];
     static char prefix[PREFIX_MAX];
@@ -278,29 +271,4 @@ START_TEST(the_longest_look_fits)
     ck_assert_int_ge(calls, 10);
     ck_assert_uint_le(batch.used, sizeof batch.bytes);
     ck_assert_uint_gt(strlen(command_words()), (size_t)calls);
-}
-END_TEST
-
-Suite *check_batch(void);
-
-Suite *check_batch(void)
-{
-    Suite *suite = suite_create("batch");
-    TCase *tcase = tcase_create("batch");
-    tcase_add_checked_fixture(tcase, setup, NULL);
-    tcase_add_loop_test(tcase, a_call_is_encoded, 0, CALL_KINDS);
-    tcase_add_test(tcase, several_calls_are_one_command);
-    tcase_add_test(tcase, a_batch_has_the_first_median_that_is_known);
-    tcase_add_test(tcase, what_a_call_borrows_is_copied);
-    tcase_add_test(tcase, calls_of_another_admission_wait_for_the_next_batch);
-    tcase_add_test(tcase, what_is_left_out_is_an_empty_argument);
-    tcase_add_test(tcase, it_has_a_limit);
-    tcase_add_loop_test(tcase, the_longest_calls_fit, CALL_ACQUIRE,
-                        CALL_LISTEN);
-    tcase_add_loop_test(tcase, calls_of_each_length_fit, CALL_ACQUIRE,
-                        CALL_LISTEN);
-    tcase_add_loop_test(tcase, the_longest_look_fits, CALL_LOOK,
-                        CALL_REVOKE + 1);
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

@@ -1,9 +1,9 @@
 /*
  * Replies to batches; what the parts of a reply mean is check_script.c.
  */
-#include <check.h>
 
 #include "../../../server/node/batch.h"
+#include "../../lib/suite/suite.h"
 
 #define FIELD(type, number, text)                                              \
     {                                                                          \
@@ -19,7 +19,9 @@
 #define TIME NUMBER(1700000000123456)
 #define BEAT NUMBER(41)
 
-START_TEST(each_call_has_its_part_of_the_reply)
+SUITE(batch_replies);
+
+TEST(each_call_has_its_part_of_the_reply)
 {
     static const struct script_field fields[] = {
         ARRAY(6),
@@ -54,10 +56,9 @@ START_TEST(each_call_has_its_part_of_the_reply)
     ck_assert_int_eq(reply.vote, VOTE_STALE);
     ck_assert_int_eq(reply.highest, 1700000000000009);
 }
-END_TEST
 
 /* Of all calls or of one. */
-START_TEST(letters_or_details_may_be_all_that_there_is)
+TEST(letters_or_details_may_be_all_that_there_is)
 {
     static const struct script_field letters[] = {ARRAY(3), TIME, BEAT,
                                                   STRING("DQF")};
@@ -76,10 +77,9 @@ START_TEST(letters_or_details_may_be_all_that_there_is)
     ck_assert_int_eq(batch_next(&reader, CALL_RELEASE).state,
                      STATE_OUT_OF_MEMORY);
 }
-END_TEST
 
 /* The others keep theirs. */
-START_TEST(a_letter_that_its_kind_never_has_is_garbage)
+TEST(a_letter_that_its_kind_never_has_is_garbage)
 {
     static const struct script_field fields[] = {ARRAY(3), TIME, BEAT,
                                                  STRING("FGF")};
@@ -89,10 +89,9 @@ START_TEST(a_letter_that_its_kind_never_has_is_garbage)
     ck_assert_int_eq(batch_next(&reader, CALL_INSPECT).vote, VOTE_GARBAGE);
     ck_assert_int_eq(batch_next(&reader, CALL_INSPECT).vote, VOTE_FREE);
 }
-END_TEST
 
 /* A dot stands for more than a letter. */
-START_TEST(a_letter_in_place_of_a_detail_is_garbage)
+TEST(a_letter_in_place_of_a_detail_is_garbage)
 {
     static const struct script_field fields[] = {ARRAY(4), TIME, BEAT,
                                                  STRING("F."), STRING("F")};
@@ -101,9 +100,8 @@ START_TEST(a_letter_in_place_of_a_detail_is_garbage)
     ck_assert_int_eq(batch_next(&reader, CALL_INSPECT).vote, VOTE_FREE);
     ck_assert_int_eq(batch_next(&reader, CALL_INSPECT).vote, VOTE_GARBAGE);
 }
-END_TEST
 
-START_TEST(an_error_of_the_batch_is_that_of_each_call)
+TEST(an_error_of_the_batch_is_that_of_each_call)
 {
     static const struct script_field error =
         FIELD(ERROR, 0, "NOSCRIPT No matching script.");
@@ -113,7 +111,6 @@ START_TEST(an_error_of_the_batch_is_that_of_each_call)
         ck_assert_int_eq(batch_next(&reader, CALL_ACQUIRE).state,
                          STATE_NO_SCRIPT);
 }
-END_TEST
 
 /* To two calls. */
 static const struct {
@@ -157,28 +154,10 @@ static const struct {
 
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
-START_TEST(a_reply_of_another_shape_is_garbage_for_each_call)
+TEST_RANGE(a_reply_of_another_shape_is_garbage_for_each_call, 0, SHAPES)
 {
     struct batch_reader reader;
     batch_read(&reader, shapes[_i].fields, shapes[_i].count, 2);
     for (int i = 0; i < 2; i++)
         ck_assert_int_eq(batch_next(&reader, CALL_INSPECT).vote, VOTE_GARBAGE);
-}
-END_TEST
-
-Suite *check_batch_replies(void);
-
-Suite *check_batch_replies(void)
-{
-    Suite *suite = suite_create("batch_replies");
-    TCase *tcase = tcase_create("batch_replies");
-    tcase_add_test(tcase, each_call_has_its_part_of_the_reply);
-    tcase_add_test(tcase, letters_or_details_may_be_all_that_there_is);
-    tcase_add_test(tcase, a_letter_that_its_kind_never_has_is_garbage);
-    tcase_add_test(tcase, a_letter_in_place_of_a_detail_is_garbage);
-    tcase_add_test(tcase, an_error_of_the_batch_is_that_of_each_call);
-    tcase_add_loop_test(
-        tcase, a_reply_of_another_shape_is_garbage_for_each_call, 0, SHAPES);
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

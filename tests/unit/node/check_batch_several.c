@@ -2,10 +2,10 @@
  * Calls for several names in batches; what they do on a node is
  * check_lua_several.c.
  */
-#include <check.h>
 #include <stdio.h>
 
 #include "../../../server/node/batch.h"
+#include "../../lib/suite/suite.h"
 
 #define SHA "0123456789abcdef0123456789abcdef01234567"
 #define ADMIT "1:f:n:run"
@@ -64,9 +64,12 @@ static const struct {
     [CALL_INSPECT] = {'I', "p:a p:bc p:d"},
 };
 
-enum { FIRST = CALL_ACQUIRE, END = CALL_LISTEN }; /* of kinds with names */
+enum { FIRST = CALL_ACQUIRE, END = CALL_LISTEN };
+SUITE(batch_several, .set_up = setup);
 
-START_TEST(a_call_begins_with_the_count_of_its_names)
+/* of kinds with names */
+
+TEST_RANGE(a_call_begins_with_the_count_of_its_names, FIRST, END)
 {
     char expected[512];
     struct call call = call_of((enum call_kind)_i);
@@ -83,7 +86,6 @@ START_TEST(a_call_begins_with_the_count_of_its_names)
     ck_assert(batch_add(&batch, &one));
     ck_assert_str_eq(command_words(), expected);
 }
-END_TEST
 
 /* NAMES_MAX names that are together as long as they may be. */
 static struct span longest_names(void)
@@ -112,7 +114,7 @@ static struct call longest_call(enum call_kind kind)
     return call;
 }
 
-START_TEST(an_empty_batch_takes_the_longest_call)
+TEST_RANGE(an_empty_batch_takes_the_longest_call, FIRST, END)
 {
     static char prefix[PREFIX_MAX];
     memset(prefix, 'p', sizeof prefix);
@@ -125,10 +127,9 @@ START_TEST(an_empty_batch_takes_the_longest_call)
     ck_assert_uint_le(batch.used, sizeof batch.bytes);
     ck_assert_uint_gt(strlen(command_words()), (size_t)calls * NAMES_LEN_MAX);
 }
-END_TEST
 
 /* Wherever the last one ends: what does not fit is not begun. */
-START_TEST(calls_of_each_length_fit)
+TEST_RANGE(calls_of_each_length_fit, FIRST, END)
 {
     for (size_t len = 2 * NAMES_MAX; len <= NAMES_LEN_MAX; len++) {
         struct call call = longest_call((enum call_kind)_i);
@@ -138,10 +139,9 @@ START_TEST(calls_of_each_length_fit)
             ck_assert_uint_le(batch.used, sizeof batch.bytes);
     }
 }
-END_TEST
 
 /* Short names: it is not the bytes that are too many. */
-START_TEST(the_arguments_have_room)
+TEST_RANGE(the_arguments_have_room, FIRST, END)
 {
     struct call several = call_of((enum call_kind)_i);
     struct call one = call_of((enum call_kind)_i);
@@ -161,9 +161,8 @@ START_TEST(the_arguments_have_room)
         ck_assert_int_le(batch.calls, BATCH_CALLS_MAX);
     }
 }
-END_TEST
 
-START_TEST(the_names_are_copied)
+TEST(the_names_are_copied)
 {
     char names[] = "a\nb";
     struct call call = call_of(CALL_INSPECT);
@@ -171,23 +170,4 @@ START_TEST(the_names_are_copied)
     ck_assert(batch_add(&batch, &call));
     memset(names, 'X', sizeof names - 1);
     ck_assert_ptr_null(strchr(command_words(), 'X'));
-}
-END_TEST
-
-Suite *check_batch_several(void);
-
-Suite *check_batch_several(void)
-{
-    Suite *suite = suite_create("batch_several");
-    TCase *tcase = tcase_create("batch_several");
-    tcase_add_checked_fixture(tcase, setup, NULL);
-    tcase_add_loop_test(tcase, a_call_begins_with_the_count_of_its_names, FIRST,
-                        END);
-    tcase_add_loop_test(tcase, an_empty_batch_takes_the_longest_call, FIRST,
-                        END);
-    tcase_add_loop_test(tcase, calls_of_each_length_fit, FIRST, END);
-    tcase_add_loop_test(tcase, the_arguments_have_room, FIRST, END);
-    tcase_add_test(tcase, the_names_are_copied);
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

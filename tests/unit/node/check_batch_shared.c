@@ -2,10 +2,10 @@
  * Which calls share a batch, and which of them may run at once: deadlines, and
  * semicolons.
  */
-#include <check.h>
 #include <stdlib.h>
 
 #include "../../../server/node/batch.h"
+#include "../../lib/suite/suite.h"
 
 #define SHA "0123456789abcdef0123456789abcdef01234567"
 
@@ -93,7 +93,9 @@ static const struct {
     {"E1r1", "Er"},
 };
 
-START_TEST(a_semicolon_parts_calls_of_one_slot)
+SUITE(batch_shared, .set_up = setup);
+
+TEST_EACH(a_semicolon_parts_calls_of_one_slot, rows)
 {
     for (int again = 0; again < 2; again++) {
         for (const char *at = rows[_i].calls; *at != '\0'; at += 2)
@@ -102,10 +104,9 @@ START_TEST(a_semicolon_parts_calls_of_one_slot)
         batch_reset(&batch);
     }
 }
-END_TEST
 
 /* A lock's slot is the same in all calls, another lock's may be. */
-START_TEST(slots_count_not_names)
+TEST(slots_count_not_names)
 {
     struct call call = call_of('a', 1);
     ck_assert(batch_add(&batch, &call));
@@ -116,9 +117,8 @@ START_TEST(slots_count_not_names)
     ck_assert(batch_add(&batch, &call));
     ck_assert_str_eq(head_word(KINDS_AT), "a;aa");
 }
-END_TEST
 
-START_TEST(a_batch_of_one_slot_has_room)
+TEST(a_batch_of_one_slot_has_room)
 {
     for (int i = 0; i < BATCH_CALLS_MAX; i++)
         add(i % 2 == 0 ? 'a' : 'r', 7);
@@ -132,9 +132,8 @@ START_TEST(a_batch_of_one_slot_has_room)
         ck_assert_int_eq(word[2 * i + 1], i < BATCH_CALLS_MAX - 1 ? ';' : 0);
     }
 }
-END_TEST
 
-START_TEST(a_batch_of_as_many_slots_as_calls_has_none)
+TEST(a_batch_of_as_many_slots_as_calls_has_none)
 {
     for (int i = 0; i < BATCH_CALLS_MAX; i++)
         add('r', FENCE_SLOTS - 1 - i);
@@ -142,7 +141,6 @@ START_TEST(a_batch_of_as_many_slots_as_calls_has_none)
     ck_assert_uint_eq(strlen(word), BATCH_CALLS_MAX);
     ck_assert_uint_eq(strspn(word, "r"), BATCH_CALLS_MAX);
 }
-END_TEST
 
 /* ---- deadlines ----------------------------------------------------------- */
 
@@ -166,7 +164,8 @@ static int64_t deadline(void)
     return strtoll(head_word(DEADLINE_AT), NULL, 10);
 }
 
-START_TEST(the_earliest_deadline_is_that_of_the_batch)
+TEST_RANGE(the_earliest_deadline_is_that_of_the_batch, 0,
+           (int)sizeof with_deadline)
 {
     char letter = with_deadline[_i];
     ck_assert(may_add(letter, deadline_us));
@@ -181,9 +180,8 @@ START_TEST(the_earliest_deadline_is_that_of_the_batch)
     ck_assert(may_add(letter, deadline_us + 3 * SLACK_US));
     ck_assert_int_eq(deadline(), deadline_us + 3 * SLACK_US);
 }
-END_TEST
 
-START_TEST(deadlines_far_apart_share_no_batch)
+TEST(deadlines_far_apart_share_no_batch)
 {
     ck_assert_int_eq(SLACK_US, 2000);
     for (int i = 0; i < 4; i++) {
@@ -203,10 +201,9 @@ START_TEST(deadlines_far_apart_share_no_batch)
         batch_reset(&batch);
     }
 }
-END_TEST
 
 /* Whatever their field says. */
-START_TEST(calls_without_a_deadline_share_any_batch)
+TEST_RANGE(calls_without_a_deadline_share_any_batch, 0, (int)sizeof without)
 {
     char letter = without[_i];
     ck_assert(may_add(letter, deadline_us + 9 * SLACK_US));
@@ -218,26 +215,4 @@ START_TEST(calls_without_a_deadline_share_any_batch)
     ck_assert(may_add(letter, deadline_us + 9 * SLACK_US));
     ck_assert_int_eq(deadline(), deadline_us);
     ck_assert_int_eq(batch.calls, 6);
-}
-END_TEST
-
-Suite *check_batch_shared(void);
-
-Suite *check_batch_shared(void)
-{
-    Suite *suite = suite_create("batch_shared");
-    TCase *tcase = tcase_create("batch_shared");
-    tcase_add_checked_fixture(tcase, setup, NULL);
-    tcase_add_loop_test(tcase, a_semicolon_parts_calls_of_one_slot, 0,
-                        (int)(sizeof rows / sizeof *rows));
-    tcase_add_test(tcase, slots_count_not_names);
-    tcase_add_test(tcase, a_batch_of_one_slot_has_room);
-    tcase_add_test(tcase, a_batch_of_as_many_slots_as_calls_has_none);
-    tcase_add_loop_test(tcase, the_earliest_deadline_is_that_of_the_batch, 0,
-                        (int)sizeof with_deadline);
-    tcase_add_test(tcase, deadlines_far_apart_share_no_batch);
-    tcase_add_loop_test(tcase, calls_without_a_deadline_share_any_batch, 0,
-                        (int)sizeof without);
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

@@ -1,10 +1,10 @@
-#include <check.h>
 #include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include "../../../server/base/clock.h"
 #include "../../../server/node/confirm.h"
+#include "../../lib/suite/suite.h"
 #include "../turns.h"
 #include "fake.h"
 #include "names.h"
@@ -100,7 +100,9 @@ static void pass_us(int64_t pass_us)
     turns_until(loop, is_past, &until_us);
 }
 
-START_TEST(confirms_on_fresh_connections_by_fresh_lookups)
+SUITE(confirm, .timeout_s = 30, .set_up = setup, .tear_down = teardown);
+
+TEST(confirms_on_fresh_connections_by_fresh_lookups)
 {
     int before = names_asked();
     begin(INTERVAL_US, clock_now_us());
@@ -112,18 +114,16 @@ START_TEST(confirms_on_fresh_connections_by_fresh_lookups)
     ck_assert_int_eq(refuted, 0);
     ck_assert_int_ge(longest_us, INTERVAL_US / 4 * 3);
 }
-END_TEST
 
-START_TEST(what_was_not_resolved_is_confirmed_soon)
+TEST(what_was_not_resolved_is_confirmed_soon)
 {
     int64_t before_us = clock_now_us();
     begin(60000000, 0);
     until_confirmed(1);
     ck_assert_int_lt(clock_now_us() - before_us, 2 * CONFIRM_RETRY_US);
 }
-END_TEST
 
-START_TEST(another_run_id_refutes_once)
+TEST(another_run_id_refutes_once)
 {
     begin(INTERVAL_US, clock_now_us());
     until_confirmed(1);
@@ -138,7 +138,6 @@ START_TEST(another_run_id_refutes_once)
     confirm_begin(confirm, FAKE_RUN_ID, clock_now_us());
     until_confirmed(2);
 }
-END_TEST
 
 static const struct {
     const char *command, *reply;
@@ -156,7 +155,7 @@ static const struct {
     {"TIME", "HTTP/1.1 200 OK\r\n", STATE_GARBAGE},
 };
 
-START_TEST(an_unfit_node_is_refuted)
+TEST_EACH(an_unfit_node_is_refuted, unfit)
 {
     begin(INTERVAL_US, clock_now_us());
     until_confirmed(1);
@@ -165,7 +164,6 @@ START_TEST(an_unfit_node_is_refuted)
     ck_assert_str_eq(state_name(reason), state_name(unfit[_i].vote));
     ck_assert_str_ne(detail, "");
 }
-END_TEST
 
 static const struct {
     const char *command, *reply, *better;
@@ -176,7 +174,7 @@ static const struct {
     {"INFO server", "-ERR max number of clients reached\r\n", SERVER},
 };
 
-START_TEST(what_passes_refutes_nothing)
+TEST_EACH(what_passes_refutes_nothing, passing)
 {
     begin(INTERVAL_US, clock_now_us());
     until_confirmed(1);
@@ -188,11 +186,10 @@ START_TEST(what_passes_refutes_nothing)
     until_confirmed(before + 2);
     ck_assert_int_eq(refuted, 0);
 }
-END_TEST
 
 static const char *const nowhere[] = {"", "127.0.0.9"};
 
-START_TEST(a_name_that_leads_nowhere_refutes_nothing)
+TEST_EACH(a_name_that_leads_nowhere_refutes_nothing, nowhere)
 {
     begin(INTERVAL_US, clock_now_us());
     until_confirmed(1);
@@ -205,10 +202,9 @@ START_TEST(a_name_that_leads_nowhere_refutes_nothing)
     until_confirmed(before + 2);
     ck_assert_int_eq(refuted, 0);
 }
-END_TEST
 
 /* The lookup takes longer than the timeout; its late answer still counts. */
-START_TEST(a_slow_name_server_is_asked_one_thing_at_a_time)
+TEST(a_slow_name_server_is_asked_one_thing_at_a_time)
 {
     begin(INTERVAL_US, clock_now_us());
     until_confirmed(1);
@@ -220,10 +216,9 @@ START_TEST(a_slow_name_server_is_asked_one_thing_at_a_time)
     ck_assert_int_le(names_asked(), before + 4);
     ck_assert_int_eq(refuted, 0);
 }
-END_TEST
 
 /* This process was stopped while the replies were on their way. */
-START_TEST(a_stopped_process_refutes_nothing)
+TEST(a_stopped_process_refutes_nothing)
 {
     begin(INTERVAL_US, clock_now_us());
     for (int i = 0; i < 5; i++) {
@@ -234,9 +229,8 @@ START_TEST(a_stopped_process_refutes_nothing)
     until_confirmed(confirmed + 1);
     ck_assert_int_eq(refuted, 0);
 }
-END_TEST
 
-START_TEST(nothing_comes_after_the_end)
+TEST(nothing_comes_after_the_end)
 {
     begin(INTERVAL_US, clock_now_us());
     turns_until_count(loop, &node.accepted, 1); /* in its handshake */
@@ -246,29 +240,4 @@ START_TEST(nothing_comes_after_the_end)
     ck_assert_int_eq(confirmed, before);
     ck_assert_int_eq(node.accepted, 1);
     confirm_end(confirm);
-}
-END_TEST
-
-#define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
-
-Suite *check_confirm(void);
-
-Suite *check_confirm(void)
-{
-    Suite *suite = suite_create("confirm");
-    TCase *tcase = tcase_create("confirm");
-    tcase_set_timeout(tcase, 30);
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_test(tcase, confirms_on_fresh_connections_by_fresh_lookups);
-    tcase_add_test(tcase, what_was_not_resolved_is_confirmed_soon);
-    tcase_add_test(tcase, another_run_id_refutes_once);
-    tcase_add_loop_test(tcase, an_unfit_node_is_refuted, 0, COUNT(unfit));
-    tcase_add_loop_test(tcase, what_passes_refutes_nothing, 0, COUNT(passing));
-    tcase_add_loop_test(tcase, a_name_that_leads_nowhere_refutes_nothing, 0,
-                        COUNT(nowhere));
-    tcase_add_test(tcase, a_slow_name_server_is_asked_one_thing_at_a_time);
-    tcase_add_test(tcase, a_stopped_process_refutes_nothing);
-    tcase_add_test(tcase, nothing_comes_after_the_end);
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

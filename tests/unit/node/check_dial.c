@@ -1,9 +1,9 @@
-#include <check.h>
 #include <signal.h>
 #include <stdio.h>
 
 #include "../../../server/base/clock.h"
 #include "../../../server/node/dial.h"
+#include "../../lib/suite/suite.h"
 #include "../turns.h"
 #include "fake.h"
 #include "names.h"
@@ -87,7 +87,9 @@ static void expect_failure(enum node_state vote, const char *text)
     ck_assert_msg(strstr(detail, text) != NULL, "%s", detail);
 }
 
-START_TEST(hands_over_a_live_connection)
+SUITE(dial, .timeout_s = 30, .set_up = setup_node, .tear_down = teardown_node);
+
+TEST(hands_over_a_live_connection)
 {
     int64_t before_us = clock_now_us();
     dial_start(dial);
@@ -103,9 +105,8 @@ START_TEST(hands_over_a_live_connection)
     ck_assert_int_ge(result.heard_us, result.time_received_us);
     ck_assert_int_eq(failures, 0);
 }
-END_TEST
 
-START_TEST(a_probe_leaves_the_script_out)
+TEST(a_probe_leaves_the_script_out)
 {
     make(true);
     dial_start(dial);
@@ -114,9 +115,8 @@ START_TEST(a_probe_leaves_the_script_out)
     ck_assert_int_gt(handshake.node_now_us, 0);
     ck_assert_int_eq(node.loads, 0);
 }
-END_TEST
 
-START_TEST(an_unfit_node_has_a_reason)
+TEST(an_unfit_node_has_a_reason)
 {
     fake_say(&node, "INFO replication",
              "$55\r\nrole:slave\r\nmaster_host:10.1.2.3\r\nmaster_port:6379\r\n"
@@ -124,9 +124,8 @@ START_TEST(an_unfit_node_has_a_reason)
     expect_failure(STATE_READ_ONLY, "10.1.2.3:6379");
     ck_assert_int_eq(node.loads, 1); /* it was on its way */
 }
-END_TEST
 
-START_TEST(garbage_and_silence_are_failures)
+TEST(garbage_and_silence_are_failures)
 {
     fake_say(&node, "TIME", "HTTP/1.1 400 Bad Request\r\n\r\n");
     expect_failure(STATE_GARBAGE, "no reply");
@@ -136,11 +135,10 @@ START_TEST(garbage_and_silence_are_failures)
     fake_say(&node, "SCRIPT LOAD", "");
     expect_failure(STATE_SILENT, "no reply for 200 ms");
 }
-END_TEST
 
 /* Without a name server a link still reaches its node; a probe must not: the
    name may lead somewhere else by now. */
-START_TEST(only_a_link_falls_back_on_the_last_good_address)
+TEST(only_a_link_falls_back_on_the_last_good_address)
 {
     snprintf(config.host, sizeof config.host, "node.test");
     names_resolve_to("", 0);
@@ -164,9 +162,8 @@ START_TEST(only_a_link_falls_back_on_the_last_good_address)
     turns_until_count(loop, &dones, 3);
     ck_assert_int_gt(result.began_us, 0);
 }
-END_TEST
 
-START_TEST(scheme_that_does_not_fit_the_node_is_told)
+TEST(scheme_that_does_not_fit_the_node_is_told)
 {
     node.greeting = "\x15\x03\x03";
     expect_failure(STATE_GARBAGE, "speaks TLS: write rediss://");
@@ -188,9 +185,8 @@ START_TEST(scheme_that_does_not_fit_the_node_is_told)
     dial = NULL;
     secure_teardown();
 }
-END_TEST
 
-START_TEST(a_stopped_attempt_tells_nothing)
+TEST(a_stopped_attempt_tells_nothing)
 {
     dial_start(dial);
     dial_stop(dial); /* lookup */
@@ -201,24 +197,4 @@ START_TEST(a_stopped_attempt_tells_nothing)
     dial_start(dial);
     turns_until_count(loop, &dones, 1);
     ck_assert_int_eq(failures, 0);
-}
-END_TEST
-
-Suite *check_dial(void);
-
-Suite *check_dial(void)
-{
-    Suite *suite = suite_create("dial");
-    TCase *tcase = tcase_create("dial");
-    tcase_set_timeout(tcase, 30);
-    tcase_add_checked_fixture(tcase, setup_node, teardown_node);
-    tcase_add_test(tcase, hands_over_a_live_connection);
-    tcase_add_test(tcase, a_probe_leaves_the_script_out);
-    tcase_add_test(tcase, an_unfit_node_has_a_reason);
-    tcase_add_test(tcase, garbage_and_silence_are_failures);
-    tcase_add_test(tcase, only_a_link_falls_back_on_the_last_good_address);
-    tcase_add_test(tcase, scheme_that_does_not_fit_the_node_is_told);
-    tcase_add_test(tcase, a_stopped_attempt_tells_nothing);
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

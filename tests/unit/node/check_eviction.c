@@ -1,9 +1,9 @@
 /*
  * A node that throws keys away, and keeps its state: on a real Redis server.
  */
-#include <check.h>
 #include <stdio.h>
 
+#include "../../lib/suite/suite.h"
 #include "permit.h"
 
 static void evict(void)
@@ -22,7 +22,10 @@ static void evict(void)
                      0);
 }
 
-START_TEST(story_40_a_node_that_threw_keys_away_loses_its_admission)
+SUITE(eviction, .timeout_s = 60, .set_up = live_setup,
+      .tear_down = live_teardown);
+
+TEST_RANGE(story_40_a_node_that_threw_keys_away_loses_its_admission, 0, 2)
 {
     live_admit();
     ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_GRANTED);
@@ -37,10 +40,9 @@ START_TEST(story_40_a_node_that_threw_keys_away_loses_its_admission)
     ck_assert_int_eq(permit_number("beat"), LIVE_MEDIAN_US + 2);
     ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "B"), VOTE_QUARANTINED);
 }
-END_TEST
 
 /* Locks that were evicted before the quarantine have expired by its end. */
-START_TEST(what_was_thrown_away_before_an_admission_is_forgiven)
+TEST(what_was_thrown_away_before_an_admission_is_forgiven)
 {
     evict();
     live_admit();
@@ -49,10 +51,9 @@ START_TEST(what_was_thrown_away_before_an_admission_is_forgiven)
     evict();
     PERMIT_ASSERT_WORD(permit_look(), LOOK_CREATED);
 }
-END_TEST
 
 /* The evictions of that life are forgiven; in this one there was none. */
-START_TEST(what_an_older_life_threw_away_is_no_objection)
+TEST(what_an_older_life_threw_away_is_no_objection)
 {
     permit_restart(7);
     permit_set("evicted", "5");
@@ -61,11 +62,10 @@ START_TEST(what_an_older_life_threw_away_is_no_objection)
     ck_assert_int_eq(permit_readmit(PERMIT_OLD), VOTE_DONE);
     PERMIT_ASSERT_WORD(permit_look(), LOOK_ADMITTED);
 }
-END_TEST
 
 /* It restarts whole, and its locks are evicted before it votes again: its
  * memory is not what it was, whichever call comes first. */
-START_TEST(story_40_a_restarted_node_that_threw_keys_away_is_not_whole)
+TEST_RANGE(story_40_a_restarted_node_that_threw_keys_away_is_not_whole, 0, 3)
 {
     permit_restart(7);
     evict();
@@ -79,23 +79,4 @@ START_TEST(story_40_a_restarted_node_that_threw_keys_away_is_not_whole)
         ck_assert_str_eq(permit_field("admit"), "");
         ck_assert_int_eq(permit_admit(live.first_mark), VOTE_DONE);
     }
-}
-END_TEST
-
-Suite *check_eviction(void);
-
-Suite *check_eviction(void)
-{
-    Suite *suite = suite_create("eviction");
-    TCase *tc = tcase_create("eviction");
-    tcase_set_timeout(tc, 60);
-    tcase_add_checked_fixture(tc, live_setup, live_teardown);
-    tcase_add_loop_test(
-        tc, story_40_a_node_that_threw_keys_away_loses_its_admission, 0, 2);
-    tcase_add_test(tc, what_was_thrown_away_before_an_admission_is_forgiven);
-    tcase_add_test(tc, what_an_older_life_threw_away_is_no_objection);
-    tcase_add_loop_test(
-        tc, story_40_a_restarted_node_that_threw_keys_away_is_not_whole, 0, 3);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -1,8 +1,10 @@
-#include <check.h>
 
 #include "../../../server/node/fifo.h"
+#include "../../lib/suite/suite.h"
 
-START_TEST(entries_come_out_in_order_while_it_grows)
+SUITE(fifo);
+
+TEST(entries_come_out_in_order_while_it_grows)
 {
     struct fifo fifo = {0};
     struct fifo_entry entry;
@@ -24,9 +26,8 @@ START_TEST(entries_come_out_in_order_while_it_grows)
     ck_assert_uint_eq(out, in);
     fifo_fini(&fifo);
 }
-END_TEST
 
-START_TEST(it_has_a_limit)
+TEST(it_has_a_limit)
 {
     struct fifo fifo = {0};
     struct fifo_entry entry = {0};
@@ -37,9 +38,8 @@ START_TEST(it_has_a_limit)
     ck_assert(fifo_push(&fifo, entry));
     fifo_fini(&fifo);
 }
-END_TEST
 
-START_TEST(a_reply_answers_up_to_the_next_first)
+TEST(a_reply_answers_up_to_the_next_first)
 {
     static const int sizes[] = {1, 3, 1, 100, 2};
     struct fifo fifo = {0};
@@ -55,18 +55,4 @@ START_TEST(a_reply_answers_up_to_the_next_first)
             ck_assert(fifo_pop(&fifo, &entry));
     }
     fifo_fini(&fifo);
-}
-END_TEST
-
-Suite *check_fifo(void);
-
-Suite *check_fifo(void)
-{
-    Suite *suite = suite_create("fifo");
-    TCase *tcase = tcase_create("fifo");
-    tcase_add_test(tcase, entries_come_out_in_order_while_it_grows);
-    tcase_add_test(tcase, it_has_a_limit);
-    tcase_add_test(tcase, a_reply_answers_up_to_the_next_first);
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

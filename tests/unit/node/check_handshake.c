@@ -1,7 +1,7 @@
-#include <check.h>
 #include <stdio.h>
 
 #include "../../../server/node/handshake.h"
+#include "../../lib/suite/suite.h"
 
 #define RUN_ID "0123456789abcdef0123456789abcdef01234567"
 #define SHA "89abcdef0123456789abcdef0123456789abcdef"
@@ -46,7 +46,9 @@ static enum node_state take(enum handshake_step step, const char *text)
     return handshake_take(&handshake, step, &field, 1);
 }
 
-START_TEST(commands_depend_on_the_node)
+SUITE(handshake, .set_up = setup);
+
+TEST(commands_depend_on_the_node)
 {
     ck_assert_str_eq(words(HANDSHAKE_AUTH), "");
     ck_assert_str_eq(words(HANDSHAKE_SELECT), "");
@@ -67,9 +69,8 @@ START_TEST(commands_depend_on_the_node)
                      words(HANDSHAKE_LOAD));
     ck_assert_ptr_nonnull(strstr(words(HANDSHAKE_LOAD), "STALE"));
 }
-END_TEST
 
-START_TEST(facts_are_learned)
+TEST(facts_are_learned)
 {
     const struct script_field time[] = {string("1700000000"), string("000042")};
     ck_assert_int_eq(take(HANDSHAKE_SERVER,
@@ -95,7 +96,6 @@ START_TEST(facts_are_learned)
     ck_assert_int_eq(take(HANDSHAKE_NAME, "-NOPERM no"), STATE_VOTING);
     ck_assert_int_eq(take(HANDSHAKE_AUTH, "OK"), STATE_VOTING);
 }
-END_TEST
 
 static const char *const fit[] = {
     "redis_version:7.0.0\n",
@@ -107,13 +107,12 @@ static const char *const fit[] = {
     "valkey_version:8\nredis_version:7.2.4\n",
 };
 
-START_TEST(versions_from_redis_7_and_valkey_7_2_are_fit)
+TEST_EACH(versions_from_redis_7_and_valkey_7_2_are_fit, fit)
 {
     char info[200];
     snprintf(info, sizeof info, "%srun_id:" RUN_ID "\n", fit[_i]);
     ck_assert_int_eq(take(HANDSHAKE_SERVER, info), STATE_VOTING);
 }
-END_TEST
 
 struct refusal {
     enum handshake_step step;
@@ -187,7 +186,7 @@ static const struct refusal refusals[] = {
     {HANDSHAKE_LOAD, "-LOADING \x01\x1b[31m", STATE_LOADING, "LOADING ??[31m"},
 };
 
-START_TEST(refusals_are_named)
+TEST_EACH(refusals_are_named, refusals)
 {
     const struct refusal *refusal = &refusals[_i];
     ck_assert_int_eq(take(refusal->step, refusal->reply), refusal->vote);
@@ -196,7 +195,6 @@ START_TEST(refusals_are_named)
     ck_assert_str_ne(handshake.detail, "");
     ck_assert_ptr_null(strstr(handshake.detail, "s3cret"));
 }
-END_TEST
 
 static const struct {
     const char *fields[8];
@@ -221,7 +219,7 @@ static const struct {
     {{NULL}, false},
 };
 
-START_TEST(durable_is_what_forgets_nothing)
+TEST_EACH(durable_is_what_forgets_nothing, persistences)
 {
     struct script_field fields[8];
     int count = 0;
@@ -232,15 +230,13 @@ START_TEST(durable_is_what_forgets_nothing)
         STATE_VOTING);
     ck_assert_int_eq(handshake.is_durable, persistences[_i].is_durable);
 }
-END_TEST
 
-START_TEST(who_may_not_ask_takes_it_for_not_durable)
+TEST(who_may_not_ask_takes_it_for_not_durable)
 {
     ck_assert_int_eq(take(HANDSHAKE_PERSISTENCE, "-NOPERM no 'config|get'"),
                      STATE_VOTING);
     ck_assert(!handshake.is_durable);
 }
-END_TEST
 
 static const struct {
     const char *fields[12];
@@ -260,7 +256,7 @@ static const struct {
     {{NULL}, false},
 };
 
-START_TEST(durable_is_what_may_be_loaded)
+TEST_EACH(durable_is_what_may_be_loaded, rights)
 {
     struct script_field fields[12];
     int count = 0;
@@ -277,16 +273,14 @@ START_TEST(durable_is_what_may_be_loaded)
         STATE_VOTING);
     ck_assert(!handshake.is_durable);
 }
-END_TEST
 
-START_TEST(rights_that_are_not_told_are_not_there)
+TEST(rights_that_are_not_told_are_not_there)
 {
     handshake.is_durable = true;
     ck_assert_int_eq(take(HANDSHAKE_RIGHTS, "-NOPERM no 'acl|getuser'"),
                      STATE_VOTING);
     ck_assert(!handshake.is_durable);
 }
-END_TEST
 
 static const char *const times[][2] = {
     {"-5", "0"},          {"0", "0"},         {"1700000000", "1000000"},
@@ -294,16 +288,15 @@ static const char *const times[][2] = {
     {"17000000000", "0"}, {"1700000000", ""}, {"+1700000000", "1"},
 };
 
-START_TEST(times_that_are_none_are_garbage)
+TEST_EACH(times_that_are_none_are_garbage, times)
 {
     const struct script_field fields[] = {string(times[_i][0]),
                                           string(times[_i][1])};
     ck_assert_int_eq(handshake_take(&handshake, HANDSHAKE_TIME, fields, 2),
                      STATE_GARBAGE);
 }
-END_TEST
 
-START_TEST(replies_of_another_shape_are_garbage)
+TEST(replies_of_another_shape_are_garbage)
 {
     const struct script_field fields[] = {{.type = SCRIPT_FIELD_INTEGER},
                                           {.type = SCRIPT_FIELD_NIL}};
@@ -316,42 +309,13 @@ START_TEST(replies_of_another_shape_are_garbage)
                                             count),
                              STATE_GARBAGE);
 }
-END_TEST
 
 /* What was known of an earlier one is not taken for it. */
-START_TEST(a_role_must_be_told_each_time)
+TEST(a_role_must_be_told_each_time)
 {
     ck_assert_int_eq(take(HANDSHAKE_REPLICATION, "role:master\r\n"),
                      STATE_VOTING);
     ck_assert_int_eq(take(HANDSHAKE_REPLICATION, "role:\r\n"), STATE_GARBAGE);
     ck_assert_int_eq(take(HANDSHAKE_REPLICATION, "role:x\r\n"),
                      STATE_READ_ONLY);
-}
-END_TEST
-
-#define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
-
-Suite *check_handshake(void);
-
-Suite *check_handshake(void)
-{
-    Suite *suite = suite_create("handshake");
-    TCase *tcase = tcase_create("handshake");
-    tcase_add_checked_fixture(tcase, setup, NULL);
-    tcase_add_test(tcase, commands_depend_on_the_node);
-    tcase_add_test(tcase, facts_are_learned);
-    tcase_add_loop_test(tcase, versions_from_redis_7_and_valkey_7_2_are_fit, 0,
-                        COUNT(fit));
-    tcase_add_loop_test(tcase, refusals_are_named, 0, COUNT(refusals));
-    tcase_add_loop_test(tcase, durable_is_what_forgets_nothing, 0,
-                        COUNT(persistences));
-    tcase_add_loop_test(tcase, durable_is_what_may_be_loaded, 0, COUNT(rights));
-    tcase_add_test(tcase, rights_that_are_not_told_are_not_there);
-    tcase_add_test(tcase, who_may_not_ask_takes_it_for_not_durable);
-    tcase_add_loop_test(tcase, times_that_are_none_are_garbage, 0,
-                        COUNT(times));
-    tcase_add_test(tcase, replies_of_another_shape_are_garbage);
-    tcase_add_test(tcase, a_role_must_be_told_each_time);
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

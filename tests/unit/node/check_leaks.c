@@ -3,7 +3,6 @@
  * a loop that lives on. LeakSanitizer would see only the former.
  */
 #include <arpa/inet.h>
-#include <check.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,12 +11,11 @@
 
 #include "../../../server/base/clock.h"
 #include "../../../server/node/confirm.h"
+#include "../../lib/suite/suite.h"
 #include "../growth.h"
 #include "../play.h"
 #include "faked.h"
 #include "heard.h"
-
-Suite *check_leaks(void);
 
 enum { LONG = RESOURCE_MAX };
 
@@ -102,27 +100,26 @@ static void use_a_loop(void)
     end_loop();
 }
 
-START_TEST(watches_and_timers_leave_nothing)
+SUITE(leaks, .timeout_s = 60);
+
+TEST(watches_and_timers_leave_nothing)
 {
     begin_loop();
     growth_expect_none(use_watches_and_timers);
     end_loop();
 }
-END_TEST
 
-START_TEST(lookups_leave_nothing)
+TEST(lookups_leave_nothing)
 {
     begin_loop();
     growth_expect_none(use_lookups);
     end_loop();
 }
-END_TEST
 
-START_TEST(a_loop_leaves_nothing)
+TEST(a_loop_leaves_nothing)
 {
     growth_expect_none(use_a_loop);
 }
-END_TEST
 
 /* ---- connections --------------------------------------------------------- */
 
@@ -178,7 +175,7 @@ static void use_a_dial(void)
     turn();
 }
 
-START_TEST(an_attempt_to_connect_leaves_nothing)
+TEST(an_attempt_to_connect_leaves_nothing)
 {
     int fd = take_port();
     begin_loop();
@@ -186,7 +183,6 @@ START_TEST(an_attempt_to_connect_leaves_nothing)
     end_loop();
     close(fd);
 }
-END_TEST
 
 static void use_a_link(void)
 {
@@ -207,14 +203,13 @@ static void use_a_link(void)
     turn();
 }
 
-START_TEST(a_link_leaves_nothing)
+TEST(a_link_leaves_nothing)
 {
     faked_setup();
     faked.silence_us = 10 * (int64_t)FAKED_SILENCE_US;
     growth_expect_none(use_a_link);
     faked_teardown();
 }
-END_TEST
 
 static void use_a_subscription(void)
 {
@@ -229,13 +224,12 @@ static void use_a_subscription(void)
     turn();
 }
 
-START_TEST(a_subscription_leaves_nothing)
+TEST(a_subscription_leaves_nothing)
 {
     faked_setup();
     growth_expect_none(use_a_subscription);
     faked_teardown();
 }
-END_TEST
 
 /* ---- locks --------------------------------------------------------------- */
 
@@ -270,11 +264,10 @@ static void use_an_engine(void)
     play_end();
 }
 
-START_TEST(an_engine_leaves_nothing)
+TEST(an_engine_leaves_nothing)
 {
     growth_expect_none(use_an_engine);
 }
-END_TEST
 
 /* In one that lives on, all the same. */
 static void use_locks(void)
@@ -294,28 +287,9 @@ static void use_locks(void)
     engine_close(play.engine, op);
 }
 
-START_TEST(locks_leave_nothing)
+TEST(locks_leave_nothing)
 {
     play_begin();
     growth_expect_none(use_locks);
     play_end();
-}
-END_TEST
-
-Suite *check_leaks(void)
-{
-    Suite *suite = suite_create("leaks");
-    TCase *tcase = tcase_create("leaks");
-
-    tcase_set_timeout(tcase, 60);
-    tcase_add_test(tcase, watches_and_timers_leave_nothing);
-    tcase_add_test(tcase, lookups_leave_nothing);
-    tcase_add_test(tcase, a_loop_leaves_nothing);
-    tcase_add_test(tcase, an_attempt_to_connect_leaves_nothing);
-    tcase_add_test(tcase, a_link_leaves_nothing);
-    tcase_add_test(tcase, a_subscription_leaves_nothing);
-    tcase_add_test(tcase, an_engine_leaves_nothing);
-    tcase_add_test(tcase, locks_leave_nothing);
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

@@ -1,7 +1,6 @@
 /*
  * The life of a link, against a node that misbehaves.
  */
-#include <check.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
@@ -9,6 +8,7 @@
 #include <unistd.h>
 
 #include "../../../server/base/clock.h"
+#include "../../lib/suite/suite.h"
 #include "faked.h"
 
 static bool is_past(void *arg)
@@ -23,7 +23,10 @@ static void pass_us(int64_t pass_us)
     turns_until(faked.loop, is_past, &until_us);
 }
 
-START_TEST(comes_up_with_facts_and_answers)
+SUITE(link, .timeout_s = 30, .set_up = faked_setup,
+      .tear_down = faked_teardown);
+
+TEST(comes_up_with_facts_and_answers)
 {
     int64_t begin_us = clock_now_us();
     faked_start_link();
@@ -44,9 +47,8 @@ START_TEST(comes_up_with_facts_and_answers)
     ck_assert_int_eq(faked.votes[0], VOTE_FREE);
     ck_assert_int_ge(faked.received_us, faked.sent_us);
 }
-END_TEST
 
-START_TEST(a_refused_connection_is_tried_again)
+TEST(a_refused_connection_is_tried_again)
 {
     fake_stop(&faked.node); /* nobody listens on its port now */
     faked_start_link();
@@ -56,9 +58,8 @@ START_TEST(a_refused_connection_is_tried_again)
     faked.config.port = faked.node.port;
     faked_until_up(1);
 }
-END_TEST
 
-START_TEST(a_node_that_accepts_and_says_nothing_is_silent)
+TEST(a_node_that_accepts_and_says_nothing_is_silent)
 {
     fake_say(&faked.node, "", "");
     faked_start_link();
@@ -66,10 +67,9 @@ START_TEST(a_node_that_accepts_and_says_nothing_is_silent)
     faked_until_down(2);
     ck_assert_int_eq(faked.node.accepted, 2);
 }
-END_TEST
 
 /* A listener with a full backlog: its SYN queue answers nobody any more. */
-START_TEST(a_connection_that_is_not_made_is_silent)
+TEST(a_connection_that_is_not_made_is_silent)
 {
     int fds[16];
     struct sockaddr_in addr = {.sin_family = AF_INET,
@@ -87,9 +87,8 @@ START_TEST(a_connection_that_is_not_made_is_silent)
     for (int i = 0; i < 16; i++)
         close(fds[i]);
 }
-END_TEST
 
-START_TEST(silence_with_pending_calls_ends_the_link)
+TEST(silence_with_pending_calls_ends_the_link)
 {
     fake_say(&faked.node, "EVALSHA", "");
     faked_start_link();
@@ -108,11 +107,10 @@ START_TEST(silence_with_pending_calls_ends_the_link)
     faked_until_up(2);
     ck_assert_int_eq(faked.replies, 2);
 }
-END_TEST
 
 /* A turn that serves thousands of requests lasts longer than a node may take.
  */
-START_TEST(what_has_gathered_is_written_within_the_turn)
+TEST(what_has_gathered_is_written_within_the_turn)
 {
     enum { CALLS = 8000, LEAST = 64 * 1024 };
     int there = 0;
@@ -128,9 +126,8 @@ START_TEST(what_has_gathered_is_written_within_the_turn)
     turns_until_count(faked.loop, &faked.replies, CALLS);
     ck_assert_int_eq(faked.downs, 0);
 }
-END_TEST
 
-START_TEST(a_link_that_owes_nothing_lives_through_silence)
+TEST(a_link_that_owes_nothing_lives_through_silence)
 {
     faked_start_link();
     faked_until_up(1);
@@ -140,9 +137,8 @@ START_TEST(a_link_that_owes_nothing_lives_through_silence)
     turns_until_count(faked.loop, &faked.replies, 1);
     ck_assert_int_eq(faked.votes[0], VOTE_FREE);
 }
-END_TEST
 
-START_TEST(a_link_that_waits_rests)
+TEST(a_link_that_waits_rests)
 {
     fake_say(&faked.node, "TIME", "");
     faked_start_link();
@@ -155,10 +151,9 @@ START_TEST(a_link_that_waits_rests)
     ck_assert_int_eq(faked_inspect(1), VOTE_PENDING);
     turns_expect_rest(faked.loop); /* for a reply */
 }
-END_TEST
 
 /* The process was stopped; the replies are in the socket. */
-START_TEST(replies_in_the_socket_are_no_silence)
+TEST(replies_in_the_socket_are_no_silence)
 {
     faked_start_link();
     faked_until_up(1);
@@ -168,9 +163,8 @@ START_TEST(replies_in_the_socket_are_no_silence)
     ck_assert_int_eq(faked.votes[0], VOTE_FREE);
     ck_assert_int_eq(faked.downs, 0);
 }
-END_TEST
 
-START_TEST(the_user_and_database_are_sent)
+TEST(the_user_and_database_are_sent)
 {
     snprintf(faked.config.user, sizeof faked.config.user, "alice");
     snprintf(faked.config.password, sizeof faked.config.password, "pass word");
@@ -182,18 +176,16 @@ START_TEST(the_user_and_database_are_sent)
     faked_until_up(1);
     ck_assert_int_eq(faked.downs, 0);
 }
-END_TEST
 
-START_TEST(a_name_that_the_node_refuses_does_not_matter)
+TEST(a_name_that_the_node_refuses_does_not_matter)
 {
     fake_say(&faked.node, "CLIENT SETNAME", "-NOPERM no\r\n");
     faked_start_link();
     faked_until_up(1);
     ck_assert_int_eq(faked.downs, 0);
 }
-END_TEST
 
-START_TEST(a_loading_node_is_up_soon_after_it_is_ready)
+TEST(a_loading_node_is_up_soon_after_it_is_ready)
 {
     fake_say(&faked.node, "SCRIPT LOAD", "-LOADING Redis is loading\r\n");
     faked_start_link();
@@ -204,9 +196,8 @@ START_TEST(a_loading_node_is_up_soon_after_it_is_ready)
     faked_until_up(1);
     ck_assert_int_lt(clock_now_us() - ready_us, 2000000);
 }
-END_TEST
 
-START_TEST(a_full_node_is_named)
+TEST(a_full_node_is_named)
 {
     faked.node.greeting = "-ERR max number of clients reached\r\n";
     faked_start_link();
@@ -214,18 +205,16 @@ START_TEST(a_full_node_is_named)
     faked_until_down(2);
     ck_assert_int_eq(faked.reason, STATE_TOO_MANY);
 }
-END_TEST
 
 /* ::1 comes before 127.0.0.1, where the node listens. */
-START_TEST(a_name_with_several_addresses_is_tried_through)
+TEST(a_name_with_several_addresses_is_tried_through)
 {
     snprintf(faked.config.host, sizeof faked.config.host, "localhost");
     faked_start_link();
     faked_until_up(1);
 }
-END_TEST
 
-START_TEST(an_unknown_name_is_unreachable)
+TEST(an_unknown_name_is_unreachable)
 {
     snprintf(faked.config.host, sizeof faked.config.host,
              "no such host.invalid");
@@ -234,9 +223,8 @@ START_TEST(an_unknown_name_is_unreachable)
     ck_assert_int_eq(faked.reason, STATE_UNREACHABLE);
     ck_assert_str_ne(faked.detail, "");
 }
-END_TEST
 
-START_TEST(a_link_is_freed_in_every_state)
+TEST(a_link_is_freed_in_every_state)
 {
     faked_start_link();
     link_free(faked.link); /* idle */
@@ -250,33 +238,4 @@ START_TEST(a_link_is_freed_in_every_state)
     faked_start_link();
     faked_until_up(faked.ups + 1);
     ck_assert_int_eq(faked.replies, 0);
-}
-END_TEST
-
-Suite *check_link(void);
-
-Suite *check_link(void)
-{
-    Suite *suite = suite_create("link");
-    TCase *tcase = tcase_create("link");
-    tcase_set_timeout(tcase, 30);
-    tcase_add_checked_fixture(tcase, faked_setup, faked_teardown);
-    tcase_add_test(tcase, comes_up_with_facts_and_answers);
-    tcase_add_test(tcase, a_refused_connection_is_tried_again);
-    tcase_add_test(tcase, a_node_that_accepts_and_says_nothing_is_silent);
-    tcase_add_test(tcase, a_connection_that_is_not_made_is_silent);
-    tcase_add_test(tcase, silence_with_pending_calls_ends_the_link);
-    tcase_add_test(tcase, what_has_gathered_is_written_within_the_turn);
-    tcase_add_test(tcase, a_link_that_owes_nothing_lives_through_silence);
-    tcase_add_test(tcase, a_link_that_waits_rests);
-    tcase_add_test(tcase, replies_in_the_socket_are_no_silence);
-    tcase_add_test(tcase, the_user_and_database_are_sent);
-    tcase_add_test(tcase, a_name_that_the_node_refuses_does_not_matter);
-    tcase_add_test(tcase, a_loading_node_is_up_soon_after_it_is_ready);
-    tcase_add_test(tcase, a_full_node_is_named);
-    tcase_add_test(tcase, a_name_with_several_addresses_is_tried_through);
-    tcase_add_test(tcase, an_unknown_name_is_unreachable);
-    tcase_add_test(tcase, a_link_is_freed_in_every_state);
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

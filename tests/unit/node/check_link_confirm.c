@@ -1,10 +1,10 @@
 /*
  * A link that is up, and what confirmations do to it.
  */
-#include <check.h>
 #include <stdio.h>
 
 #include "../../../server/base/clock.h"
+#include "../../lib/suite/suite.h"
 #include "faked.h"
 #include "names.h"
 
@@ -17,7 +17,10 @@ static void until_confirmed(int count)
     turns_until_count(faked.loop, &faked.confirmed, count);
 }
 
-START_TEST(a_healthy_node_is_confirmed_in_time)
+SUITE(link_confirm, .timeout_s = 30, .set_up = faked_setup,
+      .tear_down = faked_teardown);
+
+TEST(a_healthy_node_is_confirmed_in_time)
 {
     int64_t begin_us = clock_now_us();
     faked_start_link();
@@ -36,9 +39,8 @@ START_TEST(a_healthy_node_is_confirmed_in_time)
     ck_assert_int_eq(faked.downs, 0);
     ck_assert_int_eq(faked.ups, 1);
 }
-END_TEST
 
-START_TEST(a_name_that_leads_to_another_server_ends_the_link)
+TEST(a_name_that_leads_to_another_server_ends_the_link)
 {
     fake_say(&faked.node, "EVALSHA", "");
     faked.silence_us = 10000000;
@@ -55,7 +57,6 @@ START_TEST(a_name_that_leads_to_another_server_ends_the_link)
     ck_assert_str_eq(faked.run_id, OTHER_RUN_ID);
     ck_assert_int_eq(faked.downs, 1);
 }
-END_TEST
 
 static bool was_asked(void *arg)
 {
@@ -64,7 +65,7 @@ static bool was_asked(void *arg)
 }
 
 /* For a while nobody answers at the name; the connection still works. */
-START_TEST(a_confirmation_that_does_not_come_closes_nothing)
+TEST(a_confirmation_that_does_not_come_closes_nothing)
 {
     snprintf(faked.config.host, sizeof faked.config.host, "node.test");
     names_resolve_to("127.0.0.1", 0);
@@ -80,9 +81,8 @@ START_TEST(a_confirmation_that_does_not_come_closes_nothing)
     until_confirmed(1);
     ck_assert_int_eq(faked.downs, 0);
 }
-END_TEST
 
-START_TEST(the_last_good_address_confirms_nothing)
+TEST(the_last_good_address_confirms_nothing)
 {
     snprintf(faked.config.host, sizeof faked.config.host, "node.test");
     names_resolve_to("127.0.0.1", 0);
@@ -98,9 +98,8 @@ START_TEST(the_last_good_address_confirms_nothing)
     ck_assert_int_ge(faked.facts.confirmed_us, before_us);
     ck_assert_int_lt(clock_now_us() - before_us, 2 * SLACK_US);
 }
-END_TEST
 
-START_TEST(a_link_is_freed_while_it_is_confirmed)
+TEST(a_link_is_freed_while_it_is_confirmed)
 {
     faked_start_link();
     faked_until_up(1);
@@ -112,22 +111,4 @@ START_TEST(a_link_is_freed_while_it_is_confirmed)
     faked_until_up(2);
     ck_assert_int_eq(faked.confirmed, 0);
     ck_assert_int_eq(faked.downs, 0);
-}
-END_TEST
-
-Suite *check_link_confirm(void);
-
-Suite *check_link_confirm(void)
-{
-    Suite *suite = suite_create("link_confirm");
-    TCase *tcase = tcase_create("link_confirm");
-    tcase_set_timeout(tcase, 30);
-    tcase_add_checked_fixture(tcase, faked_setup, faked_teardown);
-    tcase_add_test(tcase, a_healthy_node_is_confirmed_in_time);
-    tcase_add_test(tcase, a_name_that_leads_to_another_server_ends_the_link);
-    tcase_add_test(tcase, a_confirmation_that_does_not_come_closes_nothing);
-    tcase_add_test(tcase, the_last_good_address_confirms_nothing);
-    tcase_add_test(tcase, a_link_is_freed_while_it_is_confirmed);
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

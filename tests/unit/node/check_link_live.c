@@ -1,16 +1,19 @@
 /*
  * A link and what a real redis-server refuses.
  */
-#include <check.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
 #include "../../../server/base/clock.h"
 #include "../../../server/node/batch.h"
+#include "../../lib/suite/suite.h"
 #include "../turns.h"
 #include "live.h"
 
-START_TEST(errors_of_a_node_have_their_names)
+SUITE(link_live, .timeout_s = 60, .set_up = live_setup,
+      .tear_down = live_teardown);
+
+TEST(errors_of_a_node_have_their_names)
 {
     live_admit();
     ck_assert_str_eq(master_text(&live.master, "CONFIG SET maxmemory 1"), "OK");
@@ -29,7 +32,6 @@ START_TEST(errors_of_a_node_have_their_names)
     master_text(&live.master, "REPLICAOF NO ONE");
     turns_until_count(live.loop, &live.ups, 2);
 }
-END_TEST
 
 static bool has_failed_to_save(void *arg)
 {
@@ -39,7 +41,7 @@ static bool has_failed_to_save(void *arg)
 }
 
 /* Redis says so in 330 bytes, to each call of a batch. */
-START_TEST(a_node_that_cannot_save_is_named_by_a_whole_batch)
+TEST(a_node_that_cannot_save_is_named_by_a_whole_batch)
 {
     static char names[BATCH_CALLS_MAX][12];
     struct call calls[BATCH_CALLS_MAX];
@@ -61,9 +63,8 @@ START_TEST(a_node_that_cannot_save_is_named_by_a_whole_batch)
                          "misconfigured");
     ck_assert_int_eq(live.downs, 0);
 }
-END_TEST
 
-START_TEST(a_key_that_an_acl_refuses_is_told_from_a_command)
+TEST(a_key_that_an_acl_refuses_is_told_from_a_command)
 {
     enum call_kind kinds[] = {CALL_ACQUIRE, CALL_EXTEND, CALL_RELEASE,
                               CALL_INSPECT};
@@ -83,9 +84,8 @@ START_TEST(a_key_that_an_acl_refuses_is_told_from_a_command)
     ck_assert_int_eq(live_run(CALL_INSPECT, "app:1", ""), UNFIT(NO_PERMISSION));
     ck_assert_int_eq(live.downs, 0);
 }
-END_TEST
 
-START_TEST(flushed_scripts_come_back)
+TEST(flushed_scripts_come_back)
 {
     live_admit();
     master_text(&live.master, "SCRIPT FLUSH");
@@ -93,9 +93,8 @@ START_TEST(flushed_scripts_come_back)
     ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_GRANTED);
     ck_assert_int_eq(live.downs, 0);
 }
-END_TEST
 
-START_TEST(a_node_at_its_maxclients_is_named)
+TEST(a_node_at_its_maxclients_is_named)
 {
     master_text(&live.master, "CONFIG SET maxclients 1");
     master_text(&live.master, "CLIENT KILL TYPE normal SKIPME yes");
@@ -104,9 +103,8 @@ START_TEST(a_node_at_its_maxclients_is_named)
     master_text(&live.master, "CONFIG SET maxclients 100");
     turns_until_count(live.loop, &live.ups, 2);
 }
-END_TEST
 
-START_TEST(a_node_that_may_evict_is_refused)
+TEST(a_node_that_may_evict_is_refused)
 {
     master_text(&live.master, "CONFIG SET maxmemory 100mb maxmemory-policy "
                               "allkeys-lru");
@@ -117,7 +115,6 @@ START_TEST(a_node_that_may_evict_is_refused)
     master_text(&live.master, "CONFIG SET maxmemory-policy noeviction");
     turns_until_count(live.loop, &live.ups, 2);
 }
-END_TEST
 
 static const struct {
     const char *damage, *mend;
@@ -133,7 +130,7 @@ static const struct {
 };
 
 /* Nothing that is asked over the connection itself would show it. */
-START_TEST(a_node_that_becomes_unfit_is_left)
+TEST_EACH(a_node_that_becomes_unfit_is_left, unfit)
 {
     int64_t begin_us = clock_now_us();
     ck_assert_str_eq(master_text(&live.master, unfit[_i].damage), "OK");
@@ -144,7 +141,6 @@ START_TEST(a_node_that_becomes_unfit_is_left)
     ck_assert_str_eq(master_text(&live.master, unfit[_i].mend), "OK");
     turns_until_count(live.loop, &live.ups, 2);
 }
-END_TEST
 
 /* This test's and the link's. */
 static bool has_two_clients(void *arg)
@@ -154,7 +150,7 @@ static bool has_two_clients(void *arg)
                   "connected_clients:2\r\n") != NULL;
 }
 
-START_TEST(a_change_of_persistence_is_told_by_a_confirmation)
+TEST(a_change_of_persistence_is_told_by_a_confirmation)
 {
     ck_assert(!live.is_durable);
     master_text(&live.master, "CONFIG SET appendonly yes appendfsync always");
@@ -163,9 +159,8 @@ START_TEST(a_change_of_persistence_is_told_by_a_confirmation)
     ck_assert_int_eq(live.downs, 0);
     turns_until(live.loop, has_two_clients, NULL);
 }
-END_TEST
 
-START_TEST(persistence_is_told)
+TEST(persistence_is_told)
 {
     ck_assert(!live.is_durable);
     ck_assert_str_eq(master_text(&live.master,
@@ -182,7 +177,6 @@ START_TEST(persistence_is_told)
     ck_assert(!live.is_durable);
     ck_assert_int_eq(live.downs, 0);
 }
-END_TEST
 
 static const struct {
     const char *change;
@@ -202,7 +196,7 @@ static const struct {
 };
 
 /* Redis loads its append-only file as the user default. */
-START_TEST(durable_needs_all_rights_of_the_user_default)
+TEST_EACH(durable_needs_all_rights_of_the_user_default, rights)
 {
     master_text(&live.master, "CONFIG SET appendonly yes appendfsync always");
     master_text(&live.master, "ACL SETUSER other on >secret ~* &* +@all");
@@ -214,9 +208,8 @@ START_TEST(durable_needs_all_rights_of_the_user_default)
     ck_assert_int_eq(live.is_durable, rights[_i].is_durable);
     ck_assert_int_eq(live.downs, 0);
 }
-END_TEST
 
-START_TEST(rights_that_nobody_may_see_are_not_there)
+TEST(rights_that_nobody_may_see_are_not_there)
 {
     master_text(&live.master, "CONFIG SET appendonly yes appendfsync always");
     turns_until_count(live.loop, &live.confirmed, 1);
@@ -226,9 +219,8 @@ START_TEST(rights_that_nobody_may_see_are_not_there)
     ck_assert(!live.is_durable);
     ck_assert_int_eq(live.downs, 0);
 }
-END_TEST
 
-START_TEST(passwords_and_databases_work)
+TEST(passwords_and_databases_work)
 {
     master_text(&live.master, "CONFIG SET requirepass s3cret");
     live_reconnect();
@@ -245,31 +237,4 @@ START_TEST(passwords_and_databases_work)
     ck_assert_int_eq(master_integer(&live.master, "EXISTS p:r"), 0);
     master_text(&live.master, "SELECT 5");
     ck_assert_int_eq(master_integer(&live.master, "EXISTS p:r"), 1);
-}
-END_TEST
-
-Suite *check_link_live(void);
-
-Suite *check_link_live(void)
-{
-    Suite *suite = suite_create("link_live");
-    TCase *tcase = tcase_create("link_live");
-    tcase_set_timeout(tcase, 60);
-    tcase_add_checked_fixture(tcase, live_setup, live_teardown);
-    tcase_add_test(tcase, errors_of_a_node_have_their_names);
-    tcase_add_test(tcase, a_node_that_cannot_save_is_named_by_a_whole_batch);
-    tcase_add_test(tcase, a_key_that_an_acl_refuses_is_told_from_a_command);
-    tcase_add_test(tcase, flushed_scripts_come_back);
-    tcase_add_test(tcase, a_node_at_its_maxclients_is_named);
-    tcase_add_test(tcase, a_node_that_may_evict_is_refused);
-    tcase_add_loop_test(tcase, a_node_that_becomes_unfit_is_left, 0,
-                        (int)(sizeof unfit / sizeof *unfit));
-    tcase_add_test(tcase, a_change_of_persistence_is_told_by_a_confirmation);
-    tcase_add_test(tcase, persistence_is_told);
-    tcase_add_loop_test(tcase, durable_needs_all_rights_of_the_user_default, 0,
-                        (int)(sizeof rights / sizeof *rights));
-    tcase_add_test(tcase, rights_that_nobody_may_see_are_not_there);
-    tcase_add_test(tcase, passwords_and_databases_work);
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

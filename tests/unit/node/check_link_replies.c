@@ -1,11 +1,11 @@
 /*
  * Replies that come wrong, late, in pieces or not at all: each call gets one.
  */
-#include <check.h>
 #include <stdio.h>
 #include <sys/socket.h>
 
 #include "../../../server/node/batch.h"
+#include "../../lib/suite/suite.h"
 #include "faked.h"
 
 #define TIME ":1700000000123456\r\n"
@@ -43,7 +43,10 @@ static const char *const garbage[] = {
     "*4\r\n" NOW DETAIL "*3\r\n$4\r\nHELD\r\n:-7\r\n$1\r\nx\r\n",
 };
 
-START_TEST(garbage_ends_the_link)
+SUITE(link_replies, .timeout_s = 30, .set_up = faked_setup,
+      .tear_down = faked_teardown);
+
+TEST_EACH(garbage_ends_the_link, garbage)
 {
     fake_say(&faked.node, "EVALSHA", garbage[_i]);
     faked_start_link();
@@ -58,9 +61,8 @@ START_TEST(garbage_ends_the_link)
     turns_until_count(faked.loop, &faked.replies, 2);
     ck_assert_int_eq(faked.votes[1], VOTE_FREE);
 }
-END_TEST
 
-START_TEST(too_long_a_reply_ends_the_link)
+TEST_RANGE(too_long_a_reply_ends_the_link, 0, 2)
 {
     static char flood[200000];
     enum { LONG = BATCH_TEXT_MAX + 1 };
@@ -75,9 +77,8 @@ START_TEST(too_long_a_reply_ends_the_link)
     ck_assert_int_eq(faked_inspect(1), VOTE_PENDING);
     faked_expect_down(STATE_GARBAGE, "too long");
 }
-END_TEST
 
-START_TEST(an_unsolicited_reply_ends_the_link)
+TEST(an_unsolicited_reply_ends_the_link)
 {
     faked_start_link();
     faked_until_up(1);
@@ -85,18 +86,16 @@ START_TEST(an_unsolicited_reply_ends_the_link)
     faked_expect_down(STATE_GARBAGE, "nobody asked for");
     faked_until_up(2);
 }
-END_TEST
 
-START_TEST(a_reply_that_came_with_the_handshake_ends_the_link)
+TEST(a_reply_that_came_with_the_handshake_ends_the_link)
 {
     fake_say(&faked.node, "SCRIPT LOAD", "$40\r\n" FAKE_SHA "\r\n" FREE_REPLY);
     faked_start_link();
     faked_expect_down(STATE_GARBAGE, "nobody asked for");
 }
-END_TEST
 
 /* Or it would be taken for the reply to what the first one made us send. */
-START_TEST(a_reply_that_came_before_its_call_was_sent_ends_the_link)
+TEST(a_reply_that_came_before_its_call_was_sent_ends_the_link)
 {
     fake_say(&faked.node, "EVALSHA", FREE_REPLY FREE_REPLY);
     faked.sends_in_reply = true;
@@ -108,9 +107,8 @@ START_TEST(a_reply_that_came_before_its_call_was_sent_ends_the_link)
     ck_assert_int_eq(faked.votes[0], VOTE_FREE);
     ck_assert_int_eq(faked.votes[1], VOTE_UNREACHABLE);
 }
-END_TEST
 
-START_TEST(replies_in_single_bytes_are_put_together)
+TEST(replies_in_single_bytes_are_put_together)
 {
     faked.node.is_sliced = true;
     faked_start_link();
@@ -122,9 +120,8 @@ START_TEST(replies_in_single_bytes_are_put_together)
         ck_assert_int_eq(faked.votes[i], VOTE_FREE);
     ck_assert_int_eq(faked.downs, 0);
 }
-END_TEST
 
-START_TEST(a_lost_connection_answers_each_call_once)
+TEST(a_lost_connection_answers_each_call_once)
 {
     fake_say(&faked.node, "EVALSHA", "");
     faked_start_link();
@@ -142,9 +139,8 @@ START_TEST(a_lost_connection_answers_each_call_once)
     faked_until_up(2);
     ck_assert_int_eq(faked.replies, 100);
 }
-END_TEST
 
-START_TEST(a_write_to_a_closed_connection_calls_nobody_back)
+TEST(a_write_to_a_closed_connection_calls_nobody_back)
 {
     faked_start_link();
     faked_until_up(1);
@@ -160,10 +156,9 @@ START_TEST(a_write_to_a_closed_connection_calls_nobody_back)
     faked_expect_down(STATE_UNREACHABLE, "");
     ck_assert_int_eq(faked.replies, 1);
 }
-END_TEST
 
 /* The reply was on its way before the connection broke: it is a vote. */
-START_TEST(replies_that_came_before_a_failed_write_count)
+TEST(replies_that_came_before_a_failed_write_count)
 {
     faked_start_link();
     faked_until_up(1);
@@ -178,10 +173,9 @@ START_TEST(replies_that_came_before_a_failed_write_count)
     ck_assert_int_eq(faked.votes[0], VOTE_FREE);
     ck_assert_int_eq(faked.votes[1], VOTE_UNREACHABLE);
 }
-END_TEST
 
 /* A paused node: bounded memory, then everything is answered. */
-START_TEST(too_many_pending_calls_are_stalled)
+TEST(too_many_pending_calls_are_stalled)
 {
     int sent = 0;
     faked.silence_us = 10000000; /* for slow machines */
@@ -203,9 +197,8 @@ START_TEST(too_many_pending_calls_are_stalled)
         ck_assert_int_eq(faked.votes[i], VOTE_FREE);
     }
 }
-END_TEST
 
-START_TEST(calls_of_a_turn_leave_as_one_command)
+TEST(calls_of_a_turn_leave_as_one_command)
 {
     faked_start_link();
     faked_until_up(1);
@@ -218,7 +211,6 @@ START_TEST(calls_of_a_turn_leave_as_one_command)
         ck_assert_int_eq(faked.votes[i], VOTE_FREE);
     }
 }
-END_TEST
 
 static int replies_when_due;
 
@@ -248,7 +240,7 @@ static void send_long_replies(void)
 }
 
 /* When the timer runs, all of it has been read. */
-START_TEST(what_lies_in_the_socket_is_read_at_once)
+TEST(what_lies_in_the_socket_is_read_at_once)
 {
     int calls = 3 * BATCH_CALLS_MAX;
     fake_say(&faked.node, "EVALSHA", "");
@@ -265,9 +257,8 @@ START_TEST(what_lies_in_the_socket_is_read_at_once)
     ck_assert_int_eq(replies_when_due, calls);
     loop_timer_free(timer);
 }
-END_TEST
 
-START_TEST(each_call_of_a_batch_gets_its_reply)
+TEST(each_call_of_a_batch_gets_its_reply)
 {
     static const int votes[] = {VOTE_FREE, UNFIT(OUT_OF_MEMORY), VOTE_HELD,
                                 VOTE_FREE};
@@ -285,10 +276,9 @@ START_TEST(each_call_of_a_batch_gets_its_reply)
     }
     ck_assert_int_eq(faked.downs, 0);
 }
-END_TEST
 
 /* The replies after it in the batch do not count either. */
-START_TEST(garbage_within_a_batch_ends_the_link)
+TEST(garbage_within_a_batch_ends_the_link)
 {
     fake_say(&faked.node, "EVALSHA", "*3\r\n" NOW "$3\r\nFGF\r\n");
     faked_start_link();
@@ -301,9 +291,8 @@ START_TEST(garbage_within_a_batch_ends_the_link)
     ck_assert_int_eq(faked.votes[1], VOTE_GARBAGE);
     ck_assert_int_eq(faked.votes[2], VOTE_UNREACHABLE);
 }
-END_TEST
 
-START_TEST(flushed_scripts_are_loaded_again_once)
+TEST(flushed_scripts_are_loaded_again_once)
 {
     faked_start_link();
     faked_until_up(1);
@@ -322,34 +311,4 @@ START_TEST(flushed_scripts_are_loaded_again_once)
     ck_assert_int_eq(faked.node.loads, 2);
     ck_assert_int_eq(faked.downs, 0);
     ck_assert_int_eq(faked.ups, 1);
-}
-END_TEST
-
-Suite *check_link_replies(void);
-
-Suite *check_link_replies(void)
-{
-    Suite *suite = suite_create("link_replies");
-    TCase *tcase = tcase_create("link_replies");
-    tcase_set_timeout(tcase, 30);
-    tcase_add_checked_fixture(tcase, faked_setup, faked_teardown);
-    tcase_add_loop_test(tcase, garbage_ends_the_link, 0,
-                        (int)(sizeof garbage / sizeof *garbage));
-    tcase_add_loop_test(tcase, too_long_a_reply_ends_the_link, 0, 2);
-    tcase_add_test(tcase, an_unsolicited_reply_ends_the_link);
-    tcase_add_test(tcase, a_reply_that_came_with_the_handshake_ends_the_link);
-    tcase_add_test(tcase,
-                   a_reply_that_came_before_its_call_was_sent_ends_the_link);
-    tcase_add_test(tcase, replies_in_single_bytes_are_put_together);
-    tcase_add_test(tcase, a_lost_connection_answers_each_call_once);
-    tcase_add_test(tcase, a_write_to_a_closed_connection_calls_nobody_back);
-    tcase_add_test(tcase, replies_that_came_before_a_failed_write_count);
-    tcase_add_test(tcase, too_many_pending_calls_are_stalled);
-    tcase_add_test(tcase, calls_of_a_turn_leave_as_one_command);
-    tcase_add_test(tcase, what_lies_in_the_socket_is_read_at_once);
-    tcase_add_test(tcase, each_call_of_a_batch_gets_its_reply);
-    tcase_add_test(tcase, garbage_within_a_batch_ends_the_link);
-    tcase_add_test(tcase, flushed_scripts_are_loaded_again_once);
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

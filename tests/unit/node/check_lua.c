@@ -1,10 +1,10 @@
 /*
  * The script on a real redis-server, through a real link.
  */
-#include <check.h>
 #include <stdio.h>
 
 #include "../../../server/node/batch.h"
+#include "../../lib/suite/suite.h"
 #include "../turns.h"
 #include "live.h"
 
@@ -13,7 +13,9 @@ static long long pttl(const char *resource)
     return master_integer(&live.master, "PTTL p:%s", resource);
 }
 
-START_TEST(a_lock_lives_from_acquire_to_release)
+SUITE(lua, .timeout_s = 60, .set_up = live_setup, .tear_down = live_teardown);
+
+TEST(a_lock_lives_from_acquire_to_release)
 {
     live_admit();
     struct call call = live_call(CALL_ACQUIRE, "r", "A");
@@ -43,9 +45,8 @@ START_TEST(a_lock_lives_from_acquire_to_release)
     ck_assert_int_eq(master_integer(&live.master, "EXISTS p:r"), 0);
     ck_assert_int_eq(live.downs, 0);
 }
-END_TEST
 
-START_TEST(a_held_lock_is_held_for_others)
+TEST(a_held_lock_is_held_for_others)
 {
     live_admit();
     ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_GRANTED);
@@ -60,9 +61,8 @@ START_TEST(a_held_lock_is_held_for_others)
     /* its own token does not take it a second time either */
     ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_HELD);
 }
-END_TEST
 
-START_TEST(a_node_without_our_admission_is_quarantined)
+TEST(a_node_without_our_admission_is_quarantined)
 {
     ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_QUARANTINED);
     ck_assert_int_eq(live_run(CALL_EXTEND, "r", "A"), VOTE_QUARANTINED);
@@ -80,19 +80,17 @@ START_TEST(a_node_without_our_admission_is_quarantined)
     ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_QUARANTINED);
     ck_assert_int_eq(master_integer(&live.master, "DBSIZE"), 0);
 }
-END_TEST
 
 /* It still returns and deletes the locks that it has. */
-START_TEST(a_node_without_our_admission_deletes_what_it_has)
+TEST(a_node_without_our_admission_deletes_what_it_has)
 {
     master_text(&live.master, "SET p:r %s PX 10000", live_token("A"));
     ck_assert_int_eq(live_run(CALL_INSPECT, "r", ""), VOTE_HELD);
     ck_assert_int_eq(live_run(CALL_RELEASE, "r", "B"), VOTE_HELD);
     ck_assert_int_eq(live_run(CALL_RELEASE, "r", "A"), VOTE_DELETED);
 }
-END_TEST
 
-START_TEST(a_command_after_its_deadline_changes_nothing)
+TEST(a_command_after_its_deadline_changes_nothing)
 {
     live_admit();
     struct call call = live_call(CALL_ACQUIRE, "r", "A");
@@ -106,9 +104,8 @@ START_TEST(a_command_after_its_deadline_changes_nothing)
     ck_assert_int_eq(live_ask(&call), VOTE_LATE);
     ck_assert_int_le(pttl("r"), LIVE_TTL_MS);
 }
-END_TEST
 
-START_TEST(a_number_far_from_the_clock_is_skewed)
+TEST(a_number_far_from_the_clock_is_skewed)
 {
     live_admit();
     for (int sign = -1; sign <= 1; sign += 2) {
@@ -120,9 +117,8 @@ START_TEST(a_number_far_from_the_clock_is_skewed)
             master_integer(&live.master, "HEXISTS p:redlockd:state 7"), 0);
     }
 }
-END_TEST
 
-START_TEST(numbers_in_a_slot_only_rise)
+TEST(numbers_in_a_slot_only_rise)
 {
     live_admit();
     struct call call = live_call(CALL_ACQUIRE, "r", "A");
@@ -144,9 +140,8 @@ START_TEST(numbers_in_a_slot_only_rise)
     call.number = accepted + 1;
     ck_assert_int_eq(live_ask(&call), VOTE_GRANTED);
 }
-END_TEST
 
-START_TEST(a_refused_number_is_not_remembered)
+TEST(a_refused_number_is_not_remembered)
 {
     live_admit();
     ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_GRANTED);
@@ -157,9 +152,8 @@ START_TEST(a_refused_number_is_not_remembered)
     ck_assert_str_eq(master_text(&live.master, "HGET p:redlockd:state 7"),
                      before);
 }
-END_TEST
 
-START_TEST(story_03_a_shorter_extension_shortens_nothing)
+TEST(story_03_a_shorter_extension_shortens_nothing)
 {
     live_admit();
     ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_GRANTED);
@@ -169,10 +163,9 @@ START_TEST(story_03_a_shorter_extension_shortens_nothing)
         ck_assert_int_gt(pttl("r"), LIVE_TTL_MS - 10000);
     }
 }
-END_TEST
 
 /* It would be a later holder's resource, with a lower number. */
-START_TEST(story_04_an_extension_creates_no_key)
+TEST(story_04_an_extension_creates_no_key)
 {
     live_admit();
     ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_GRANTED);
@@ -180,14 +173,13 @@ START_TEST(story_04_an_extension_creates_no_key)
     ck_assert_int_eq(live_run(CALL_EXTEND, "r", "A"), VOTE_FREE);
     ck_assert_int_eq(pttl("r"), -2);
 }
-END_TEST
 
 static const char *const foreign[] = {
     "HSET p:r field 1", "RPUSH p:r x",    "SADD p:r x",
     "ZADD p:r 1 x",     "XADD p:r * f v",
 };
 
-START_TEST(a_key_of_another_type_is_held)
+TEST_EACH(a_key_of_another_type_is_held, foreign)
 {
     static const enum call_kind kinds[] = {CALL_ACQUIRE, CALL_EXTEND,
                                            CALL_RELEASE, CALL_INSPECT};
@@ -205,9 +197,8 @@ START_TEST(a_key_of_another_type_is_held)
     ck_assert_int_eq(master_integer(&live.master, "EXISTS p:r"), 1);
     ck_assert_int_eq(live.downs, 0);
 }
-END_TEST
 
-START_TEST(a_key_without_ttl_is_held)
+TEST(a_key_without_ttl_is_held)
 {
     live_admit();
     master_text(&live.master, "SET p:r legacy");
@@ -219,9 +210,8 @@ START_TEST(a_key_without_ttl_is_held)
     ck_assert_int_eq(pttl("r"), -1);
     ck_assert_int_eq(live_run(CALL_RELEASE, "r", "legacy"), VOTE_DELETED);
 }
-END_TEST
 
-START_TEST(a_long_value_is_cut_and_equals_no_token)
+TEST(a_long_value_is_cut_and_equals_no_token)
 {
     char token[VALUE_MAX + 1];
     memset(token, 'x', sizeof token - 1);
@@ -240,9 +230,8 @@ START_TEST(a_long_value_is_cut_and_equals_no_token)
     ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_HELD);
     ck_assert_int_eq(live_run(CALL_RELEASE, "r", "A"), VOTE_HELD);
 }
-END_TEST
 
-START_TEST(a_user_without_a_command_gets_no_vote_not_held)
+TEST(a_user_without_a_command_gets_no_vote_not_held)
 {
     live_admit();
     master_text(&live.master, "SET p:r x");
@@ -252,10 +241,9 @@ START_TEST(a_user_without_a_command_gets_no_vote_not_held)
     ck_assert_int_eq(live_run(CALL_RELEASE, "r", "A"), UNFIT(NO_PERMISSION));
     ck_assert_int_eq(live_run(CALL_INSPECT, "r", "A"), UNFIT(NO_PERMISSION));
 }
-END_TEST
 
 /* One batch: what the first calls do, the next ones see. */
-START_TEST(calls_of_a_batch_run_in_their_order)
+TEST(calls_of_a_batch_run_in_their_order)
 {
     static const enum vote votes[] = {VOTE_GRANTED, VOTE_HELD, VOTE_EXTENDED,
                                       VOTE_DELETED, VOTE_FREE, VOTE_GRANTED,
@@ -276,11 +264,10 @@ START_TEST(calls_of_a_batch_run_in_their_order)
     ck_assert_str_eq(live.value, "B");
     ck_assert_int_eq(master_integer(&live.master, "PTTL p:r") > 0, 1);
 }
-END_TEST
 
 /* Calls that need a vote, and those that give it, go in batches of their own.
  */
-START_TEST(batches_run_in_their_order)
+TEST(batches_run_in_their_order)
 {
     static const enum vote votes[] = {VOTE_QUARANTINED, VOTE_DONE,
                                       VOTE_DONE,        VOTE_GRANTED,
@@ -295,10 +282,9 @@ START_TEST(batches_run_in_their_order)
     for (int i = 0; i < CALLS; i++)
         ck_assert_int_eq(live.votes[i], votes[i]);
 }
-END_TEST
 
 /* As long a reply as any; more than one read of the link. */
-START_TEST(a_full_batch_of_long_values_is_read)
+TEST(a_full_batch_of_long_values_is_read)
 {
     struct call calls[BATCH_CALLS_MAX];
     char value[VALUE_MAX + 1];
@@ -313,10 +299,9 @@ START_TEST(a_full_batch_of_long_values_is_read)
     ck_assert_str_eq(live.value, value);
     ck_assert_int_eq(live.downs, 0);
 }
-END_TEST
 
 /* A slot that somebody else has spoilt, and a key that we may not touch. */
-START_TEST(an_error_of_one_call_is_not_that_of_its_neighbours)
+TEST(an_error_of_one_call_is_not_that_of_its_neighbours)
 {
     live_admit();
     live_write_slot(9, "spoilt");
@@ -338,36 +323,4 @@ START_TEST(an_error_of_one_call_is_not_that_of_its_neighbours)
     master_text(&live.master, "ACL SETUSER default allkeys");
     ck_assert_int_eq(master_integer(&live.master, "EXISTS p:a p:b p:c p:d"), 2);
     ck_assert_int_eq(live.downs, 0);
-}
-END_TEST
-
-Suite *check_lua(void);
-
-Suite *check_lua(void)
-{
-    Suite *suite = suite_create("lua");
-    TCase *tcase = tcase_create("lua");
-    tcase_set_timeout(tcase, 60);
-    tcase_add_checked_fixture(tcase, live_setup, live_teardown);
-    tcase_add_test(tcase, a_lock_lives_from_acquire_to_release);
-    tcase_add_test(tcase, a_held_lock_is_held_for_others);
-    tcase_add_test(tcase, a_node_without_our_admission_is_quarantined);
-    tcase_add_test(tcase, a_node_without_our_admission_deletes_what_it_has);
-    tcase_add_test(tcase, a_command_after_its_deadline_changes_nothing);
-    tcase_add_test(tcase, a_number_far_from_the_clock_is_skewed);
-    tcase_add_test(tcase, numbers_in_a_slot_only_rise);
-    tcase_add_test(tcase, a_refused_number_is_not_remembered);
-    tcase_add_test(tcase, story_03_a_shorter_extension_shortens_nothing);
-    tcase_add_test(tcase, story_04_an_extension_creates_no_key);
-    tcase_add_loop_test(tcase, a_key_of_another_type_is_held, 0,
-                        (int)(sizeof foreign / sizeof *foreign));
-    tcase_add_test(tcase, a_key_without_ttl_is_held);
-    tcase_add_test(tcase, a_long_value_is_cut_and_equals_no_token);
-    tcase_add_test(tcase, a_user_without_a_command_gets_no_vote_not_held);
-    tcase_add_test(tcase, calls_of_a_batch_run_in_their_order);
-    tcase_add_test(tcase, batches_run_in_their_order);
-    tcase_add_test(tcase, a_full_batch_of_long_values_is_read);
-    tcase_add_test(tcase, an_error_of_one_call_is_not_that_of_its_neighbours);
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

@@ -3,9 +3,9 @@
  * at once, on a real redis-server: what they promise, what they do to each
  * other, and what fails only one of them.
  */
-#include <check.h>
 #include <stdio.h>
 
+#include "../../lib/suite/suite.h"
 #include "permit.h"
 
 static int64_t base_us; /* the number of A */
@@ -58,8 +58,10 @@ static bool has(const char *name)
             ck_assert_int_eq(live.votes[i], expected_votes[i]);                \
     } while (0)
 
+SUITE(lua_batch, .timeout_s = 60, .set_up = setup, .tear_down = live_teardown);
+
 /* Rows, single calls and calls of other kinds; or none that promises. */
-START_TEST(a_batch_of_rows_counts_once)
+TEST(a_batch_of_rows_counts_once)
 {
     struct call calls[] = {
         acquire("a", 1), acquire("b", 2),
@@ -85,10 +87,9 @@ START_TEST(a_batch_of_rows_counts_once)
     ck_assert_int_eq(permit_number("beat"), beat + 1);
     ck_assert_int_eq(permit_number("voted"), 5);
 }
-END_TEST
 
 /* Then the last promise that is known stays. */
-START_TEST(a_row_without_a_median_leaves_the_one_that_is_there)
+TEST(a_row_without_a_median_leaves_the_one_that_is_there)
 {
     struct call calls[] = {acquire("a", 1), acquire("b", 2), acquire("c", 3)};
     int64_t beat = permit_number("beat");
@@ -101,9 +102,8 @@ START_TEST(a_row_without_a_median_leaves_the_one_that_is_there)
     ck_assert_int_eq(permit_number("voted"), 5);
     ck_assert_int_eq(permit_number("3"), base_us);
 }
-END_TEST
 
-START_TEST(a_beat_that_is_none_of_ours_begins_anew)
+TEST_RANGE(a_beat_that_is_none_of_ours_begins_anew, 0, 5)
 {
     static const char *const beats[] = {"spoilt", "-1", "nan", "1e300",
                                         "9007199254740992"};
@@ -114,7 +114,6 @@ START_TEST(a_beat_that_is_none_of_ours_begins_anew)
     ck_assert_int_eq(live.reply.beat, 1);
     ck_assert_int_eq(permit_number("beat"), 1);
 }
-END_TEST
 
 /* ---- one lock twice ------------------------------------------------------ */
 
@@ -147,7 +146,7 @@ static void expect_among(const struct call *first, int first_vote,
     ck_assert_int_eq(live.downs, 0);
 }
 
-START_TEST(what_is_released_can_be_acquired_in_the_same_batch)
+TEST_RANGE(what_is_released_can_be_acquired_in_the_same_batch, 0, PLACES)
 {
     struct call first = release("r", 1), second = acquire("r", 1);
     set("r");
@@ -156,27 +155,24 @@ START_TEST(what_is_released_can_be_acquired_in_the_same_batch)
     ck_assert_str_eq(live_holder("r"), "B");
     ck_assert_int_eq(permit_number("1"), base_us);
 }
-END_TEST
 
-START_TEST(what_is_acquired_can_be_released_in_the_same_batch)
+TEST_RANGE(what_is_acquired_can_be_released_in_the_same_batch, 0, PLACES)
 {
     struct call first = acquire("r", 1), second = release("r", 1);
     expect_among(&first, VOTE_GRANTED, &second, VOTE_DELETED, _i);
     ck_assert(!has("r"));
     ck_assert_int_eq(permit_number("1"), base_us);
 }
-END_TEST
 
-START_TEST(a_lock_is_deleted_once)
+TEST_RANGE(a_lock_is_deleted_once, 0, PLACES)
 {
     struct call call = release("r", 1);
     set("r");
     expect_among(&call, VOTE_DELETED, &call, VOTE_FREE, _i);
     ck_assert(!has("r"));
 }
-END_TEST
 
-START_TEST(a_lock_is_granted_once)
+TEST_RANGE(a_lock_is_granted_once, 0, PLACES)
 {
     struct call first = acquire("r", 1), second = acquire("r", 1);
     second.token = span_of("B");
@@ -185,10 +181,9 @@ START_TEST(a_lock_is_granted_once)
     ck_assert_str_eq(live_holder("r"), "A");
     ck_assert_int_eq(permit_number("1"), base_us);
 }
-END_TEST
 
 /* The second must be above the first. */
-START_TEST(locks_of_one_slot_get_rising_numbers)
+TEST_RANGE(locks_of_one_slot_get_rising_numbers, 0, PLACES)
 {
     struct call first = acquire("r", 1), second = acquire("q", 1);
     expect_among(&first, VOTE_GRANTED, &second, VOTE_STALE, _i);
@@ -202,7 +197,6 @@ START_TEST(locks_of_one_slot_get_rising_numbers)
     EXPECT_VOTES(VOTE_GRANTED, VOTE_GRANTED, VOTE_GRANTED);
     ck_assert_int_eq(permit_number("1"), base_us + 2);
 }
-END_TEST
 
 /* ---- what a node refuses ------------------------------------------------- */
 
@@ -232,7 +226,7 @@ static void user(const char *rights)
 }
 
 /* To read it does not help. */
-START_TEST(a_key_that_is_refused_fails_only_its_call)
+TEST_RANGE(a_key_that_is_refused_fails_only_its_call, 0, 4)
 {
     static const char *const rights[] = {
         "resetkeys ~p:redlockd:state ~p:[acdef]",
@@ -257,9 +251,8 @@ START_TEST(a_key_that_is_refused_fails_only_its_call)
     ck_assert_int_eq(permit_number("5"), refused == 3 ? 0 : base_us);
     ck_assert_int_eq(live.downs, 0);
 }
-END_TEST
 
-START_TEST(who_may_not_write_a_number_is_not_granted)
+TEST(who_may_not_write_a_number_is_not_granted)
 {
     mix();
     user("-hset");
@@ -273,9 +266,8 @@ START_TEST(who_may_not_write_a_number_is_not_granted)
         ck_assert_str_eq(permit_field(slot), "");
     ck_assert_int_eq(live.downs, 0);
 }
-END_TEST
 
-START_TEST(who_may_not_read_the_state_is_not_granted)
+TEST(who_may_not_read_the_state_is_not_granted)
 {
     mix();
     user("-hmget");
@@ -284,10 +276,9 @@ START_TEST(who_may_not_read_the_state_is_not_granted)
                  UNFIT(NO_PERMISSION), VOTE_DELETED, UNFIT(NO_PERMISSION));
     ck_assert_int_eq(master_integer(&live.master, "DBSIZE"), 1);
 }
-END_TEST
 
 /* By which the script knows whether it has our admission. */
-START_TEST(who_may_not_ask_for_the_replication_is_not_granted)
+TEST(who_may_not_ask_for_the_replication_is_not_granted)
 {
     mix();
     user("-info");
@@ -297,10 +288,9 @@ START_TEST(who_may_not_ask_for_the_replication_is_not_granted)
                  UNFIT(NO_PERMISSION), VOTE_DELETED, UNFIT(NO_PERMISSION));
     ck_assert_int_eq(master_integer(&live.master, "DBSIZE"), 1);
 }
-END_TEST
 
 /* As before there was a need for it. */
-START_TEST(who_may_not_read_at_once_releases_all_the_same)
+TEST(who_may_not_read_at_once_releases_all_the_same)
 {
     mix();
     user("-mget");
@@ -310,9 +300,8 @@ START_TEST(who_may_not_read_at_once_releases_all_the_same)
                  VOTE_DELETED, VOTE_GRANTED);
     ck_assert_int_eq(has("a") + has("b") + has("c"), 0);
 }
-END_TEST
 
-START_TEST(who_may_not_delete_deletes_nothing)
+TEST(who_may_not_delete_deletes_nothing)
 {
     mix();
     user("-del");
@@ -322,9 +311,8 @@ START_TEST(who_may_not_delete_deletes_nothing)
                  VOTE_GRANTED, UNFIT(NO_PERMISSION), VOTE_GRANTED);
     ck_assert_int_eq(has("a") + has("b") + has("c"), 3);
 }
-END_TEST
 
-START_TEST(a_full_node_deletes)
+TEST(a_full_node_deletes)
 {
     mix();
     master_text(&live.master, "CONFIG SET maxmemory 1");
@@ -334,9 +322,8 @@ START_TEST(a_full_node_deletes)
                  UNFIT(OUT_OF_MEMORY), VOTE_DELETED, UNFIT(OUT_OF_MEMORY));
     ck_assert_int_eq(master_integer(&live.master, "DBSIZE"), 1);
 }
-END_TEST
 
-START_TEST(a_state_of_another_type_grants_nothing)
+TEST(a_state_of_another_type_grants_nothing)
 {
     mix();
     master_text(&live.master, "SET " PERMIT_STATE " x");
@@ -350,10 +337,9 @@ START_TEST(a_state_of_another_type_grants_nothing)
         ck_assert(live.votes[i] != VOTE_FREE && live.votes[i] != VOTE_DELETED);
     ck_assert_int_eq(live.downs, 0);
 }
-END_TEST
 
 /* Nobody knows what the highest was. */
-START_TEST(a_spoilt_slot_fails_only_its_call)
+TEST_RANGE(a_spoilt_slot_fails_only_its_call, 0, 6)
 {
     static const char *const numbers[] = {
         "spoilt", "nan", "1e300", "-5", "9007199254740992", ""};
@@ -370,36 +356,4 @@ START_TEST(a_spoilt_slot_fails_only_its_call)
     if (!is_lower)
         ck_assert_str_eq(permit_field("5"), numbers[_i]);
     ck_assert_int_eq(live.downs, 0);
-}
-END_TEST
-
-Suite *check_lua_batch(void);
-
-Suite *check_lua_batch(void)
-{
-    Suite *suite = suite_create("lua_batch");
-    TCase *tcase = tcase_create("lua_batch");
-    tcase_set_timeout(tcase, 60);
-    tcase_add_checked_fixture(tcase, setup, live_teardown);
-    tcase_add_test(tcase, a_batch_of_rows_counts_once);
-    tcase_add_test(tcase, a_row_without_a_median_leaves_the_one_that_is_there);
-    tcase_add_loop_test(tcase, a_beat_that_is_none_of_ours_begins_anew, 0, 5);
-    tcase_add_loop_test(
-        tcase, what_is_released_can_be_acquired_in_the_same_batch, 0, PLACES);
-    tcase_add_loop_test(
-        tcase, what_is_acquired_can_be_released_in_the_same_batch, 0, PLACES);
-    tcase_add_loop_test(tcase, a_lock_is_deleted_once, 0, PLACES);
-    tcase_add_loop_test(tcase, a_lock_is_granted_once, 0, PLACES);
-    tcase_add_loop_test(tcase, locks_of_one_slot_get_rising_numbers, 0, PLACES);
-    tcase_add_loop_test(tcase, a_key_that_is_refused_fails_only_its_call, 0, 4);
-    tcase_add_test(tcase, who_may_not_write_a_number_is_not_granted);
-    tcase_add_test(tcase, who_may_not_read_the_state_is_not_granted);
-    tcase_add_test(tcase, who_may_not_ask_for_the_replication_is_not_granted);
-    tcase_add_test(tcase, who_may_not_read_at_once_releases_all_the_same);
-    tcase_add_test(tcase, who_may_not_delete_deletes_nothing);
-    tcase_add_test(tcase, a_full_node_deletes);
-    tcase_add_test(tcase, a_state_of_another_type_grants_nothing);
-    tcase_add_loop_test(tcase, a_spoilt_slot_fails_only_its_call, 0, 6);
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

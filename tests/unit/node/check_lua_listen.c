@@ -1,9 +1,9 @@
 /*
  * Releases that are announced, by the script on a real redis-server.
  */
-#include <check.h>
 #include <stdio.h>
 
+#include "../../lib/suite/suite.h"
 #include "live.h"
 
 #define CHANNEL "p:" SCRIPT_RELEASED
@@ -38,7 +38,9 @@ static void setup(void)
     live_admit();
 }
 
-START_TEST(releases_are_announced_while_a_server_listens)
+SUITE(lua_listen, .timeout_s = 60, .set_up = setup, .tear_down = live_teardown);
+
+TEST(releases_are_announced_while_a_server_listens)
 {
     master_subscribe(&live.master, CHANNEL "a/b c");
     master_subscribe(&live.master, CHANNEL);
@@ -53,9 +55,8 @@ START_TEST(releases_are_announced_while_a_server_listens)
     listen_for(CALL_LISTEN_US); /* nothing came in between */
     ck_assert_str_eq(live_hear(), CHANNEL);
 }
-END_TEST
 
-START_TEST(what_deletes_nothing_is_not_announced)
+TEST(what_deletes_nothing_is_not_announced)
 {
     master_subscribe(&live.master, CHANNEL "r");
     listen_for(CALL_LISTEN_US);
@@ -67,9 +68,8 @@ START_TEST(what_deletes_nothing_is_not_announced)
     listen_for(CALL_LISTEN_US);
     ck_assert_str_eq(live_hear(), CHANNEL);
 }
-END_TEST
 
-START_TEST(a_call_that_listens_for_no_time_changes_nothing)
+TEST(a_call_that_listens_for_no_time_changes_nothing)
 {
     master_subscribe(&live.master, CHANNEL "r");
     listen_for(0);
@@ -88,9 +88,8 @@ START_TEST(a_call_that_listens_for_no_time_changes_nothing)
     ck_assert_int_eq(live.reply.vote, VOTE_DELETED);
     ck_assert_int_eq(live.reply.listeners, 0);
 }
-END_TEST
 
-START_TEST(a_batch_listens_from_the_call_on)
+TEST(a_batch_listens_from_the_call_on)
 {
     struct call calls[] = {
         live_call(CALL_RELEASE, "r", "A"),
@@ -112,7 +111,6 @@ START_TEST(a_batch_listens_from_the_call_on)
     ck_assert_str_eq(live_hear(), CHANNEL "s=A");
     ck_assert_str_eq(live_hear(), CHANNEL "t=A");
 }
-END_TEST
 
 /* A row, which runs at once: releases of r, s, t and u, an acquire of x. */
 static void ask_row(void)
@@ -135,7 +133,7 @@ static void set_row(void)
     set("u");
 }
 
-START_TEST(a_row_announces_what_it_deletes)
+TEST(a_row_announces_what_it_deletes)
 {
     static const enum vote votes[] = {VOTE_DELETED, VOTE_GRANTED, VOTE_DELETED,
                                       VOTE_FREE, VOTE_DELETED};
@@ -164,9 +162,8 @@ START_TEST(a_row_announces_what_it_deletes)
     listen_for(CALL_LISTEN_US);
     ck_assert_str_eq(live_hear(), CHANNEL); /* nothing else before */
 }
-END_TEST
 
-START_TEST(a_row_announces_nothing_that_it_may_not_delete)
+TEST(a_row_announces_nothing_that_it_may_not_delete)
 {
     static const int votes[] = {VOTE_DELETED, VOTE_GRANTED, VOTE_KEY_REFUSED,
                                 VOTE_FREE, VOTE_DELETED};
@@ -185,10 +182,9 @@ START_TEST(a_row_announces_nothing_that_it_may_not_delete)
     ck_assert_str_eq(live_hear(), CHANNEL "r=A");
     ck_assert_str_eq(live_hear(), CHANNEL "u=A");
 }
-END_TEST
 
 /* Or it would not be admitted as one that was never used. */
-START_TEST(a_node_without_state_gets_none_by_listening)
+TEST(a_node_without_state_gets_none_by_listening)
 {
     struct call probe = live_call(CALL_LOOK, "", "");
     probe.nonce = span_of("");
@@ -211,7 +207,6 @@ START_TEST(a_node_without_state_gets_none_by_listening)
                                                   "listened_until"),
                      1);
 }
-END_TEST
 
 static const struct {
     const char *deny;
@@ -223,7 +218,7 @@ static const struct {
      "ACL SETUSER default allchannels"},
 };
 
-START_TEST(who_may_not_publish_loses_nothing_else)
+TEST_EACH(who_may_not_publish_loses_nothing_else, denials)
 {
     master_subscribe(&live.master, CHANNEL "r");
     listen_for(CALL_LISTEN_US);
@@ -237,7 +232,6 @@ START_TEST(who_may_not_publish_loses_nothing_else)
     ck_assert_int_eq(release("r"), 1);
     ck_assert_int_eq(live.downs, 0);
 }
-END_TEST
 
 static const char *const spoilt[] = {
     "HSET p:redlockd:state listened_until soon",
@@ -246,35 +240,11 @@ static const char *const spoilt[] = {
     "SET p:redlockd:state x",
 };
 
-START_TEST(a_state_that_is_not_ours_loses_no_release)
+TEST_EACH(a_state_that_is_not_ours_loses_no_release, spoilt)
 {
     master_subscribe(&live.master, CHANNEL "r");
     listen_for(CALL_LISTEN_US);
     master_text(&live.master, spoilt[_i]);
     ck_assert_int_eq(release("r"), 0);
     ck_assert_int_eq(master_integer(&live.master, "EXISTS p:r"), 0);
-}
-END_TEST
-
-Suite *check_lua_listen(void);
-
-Suite *check_lua_listen(void)
-{
-    Suite *suite = suite_create("lua_listen");
-    TCase *tcase = tcase_create("lua_listen");
-    tcase_set_timeout(tcase, 60);
-    tcase_add_checked_fixture(tcase, setup, live_teardown);
-    tcase_add_test(tcase, releases_are_announced_while_a_server_listens);
-    tcase_add_test(tcase, what_deletes_nothing_is_not_announced);
-    tcase_add_test(tcase, a_call_that_listens_for_no_time_changes_nothing);
-    tcase_add_test(tcase, a_batch_listens_from_the_call_on);
-    tcase_add_test(tcase, a_row_announces_what_it_deletes);
-    tcase_add_test(tcase, a_row_announces_nothing_that_it_may_not_delete);
-    tcase_add_test(tcase, a_node_without_state_gets_none_by_listening);
-    tcase_add_loop_test(tcase, who_may_not_publish_loses_nothing_else, 0,
-                        (int)(sizeof denials / sizeof *denials));
-    tcase_add_loop_test(tcase, a_state_that_is_not_ours_loses_no_release, 0,
-                        (int)(sizeof spoilt / sizeof *spoilt));
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

@@ -2,9 +2,9 @@
  * Releases and repairs of several locks of which only some are there, on a real
  * redis-server.
  */
-#include <check.h>
 #include <stdio.h>
 
+#include "../../lib/suite/suite.h"
 #include "several.h"
 
 #define CHANNEL "p:" SCRIPT_RELEASED
@@ -33,7 +33,10 @@ static void set_all(const char *values)
     }
 }
 
-START_TEST(all_that_have_the_token_are_deleted)
+SUITE(lua_parts, .timeout_s = 60, .set_up = several_setup,
+      .tear_down = live_teardown);
+
+TEST_EACH(all_that_have_the_token_are_deleted, releases)
 {
     set_all(releases[_i].before);
     ck_assert_int_eq(several_run(CALL_RELEASE, "a\nb\nc", "A"),
@@ -46,9 +49,8 @@ START_TEST(all_that_have_the_token_are_deleted)
         ck_assert_int_le(live.reply.pttl_ms, (first + 1) * LIVE_TTL_MS);
     }
 }
-END_TEST
 
-START_TEST(a_missing_one_means_nothing_without_our_admission)
+TEST(a_missing_one_means_nothing_without_our_admission)
 {
     struct call call = several_call(CALL_RELEASE, "a\nb\nc", "A");
     call.admit = span_of(LIVE_ADMIT);
@@ -60,10 +62,9 @@ START_TEST(a_missing_one_means_nothing_without_our_admission)
     set_all("A-B");
     ck_assert_int_eq(live_ask(&call), VOTE_HELD);
 }
-END_TEST
 
 /* The node may not be asked again. */
-START_TEST(what_is_not_refused_is_deleted)
+TEST_RANGE(what_is_not_refused_is_deleted, 0, SEVERAL)
 {
     static const char *const rights[] = {"~p:[bc]", "~p:[ac]", "~p:[ab]"};
     static const char *const values[] = {"A--", "-A-", "--A"};
@@ -82,10 +83,9 @@ START_TEST(what_is_not_refused_is_deleted)
     several_restrict("allkeys");
     ck_assert_str_eq(several_values(), values[_i]);
 }
-END_TEST
 
 /* Its error asks for another release, which HELD would not. */
-START_TEST(an_error_is_told_before_another_holder)
+TEST(an_error_is_told_before_another_holder)
 {
     set_all("BAA");
     master_text(&live.master, "ACL SETUSER default -del");
@@ -94,10 +94,9 @@ START_TEST(an_error_is_told_before_another_holder)
     master_text(&live.master, "ACL SETUSER default +del");
     ck_assert_str_eq(several_values(), "BAA");
 }
-END_TEST
 
 /* Of each lock, on its own channel. */
-START_TEST(each_deletion_is_announced)
+TEST(each_deletion_is_announced)
 {
     struct call listen = several_call(CALL_LISTEN, "", "");
     listen.admit = span_of("");
@@ -127,7 +126,6 @@ START_TEST(each_deletion_is_announced)
     ck_assert_int_eq(several_run(CALL_RELEASE, "a\nb", "A"), VOTE_FREE);
     ck_assert_str_eq(live_hear(), CHANNEL "a=A");
 }
-END_TEST
 
 /* ---- repair ------------------------------------------------------------- */
 
@@ -140,7 +138,7 @@ static struct call make_repair(const char *names)
     return call;
 }
 
-START_TEST(only_those_that_are_missing_are_set)
+TEST_RANGE(only_those_that_are_missing_are_set, 0, 5)
 {
     static const char *const values[] = {"-AA", "A-A", "AA-", "--A", "---"};
     int64_t before = live_node_now_us() - 5000000;
@@ -159,10 +157,9 @@ START_TEST(only_those_that_are_missing_are_set)
     ck_assert_int_eq(live_ask(&call), VOTE_CHANGED);
     ck_assert_int_eq(several_run(CALL_EXTEND, "a\nb\nc", "A"), VOTE_EXTENDED);
 }
-END_TEST
 
 /* An extend may find that all have come back. */
-START_TEST(if_none_is_missing_nothing_changes)
+TEST(if_none_is_missing_nothing_changes)
 {
     struct call call = make_repair("a\nb\nc");
     set_all("AAA");
@@ -172,10 +169,9 @@ START_TEST(if_none_is_missing_nothing_changes)
         ck_assert_int_gt(several_pttl(i), i * LIVE_TTL_MS);
     }
 }
-END_TEST
 
 /* An acquire, or another repair, of any of the names. */
-START_TEST(what_was_set_since_then_stops_it)
+TEST_RANGE(what_was_set_since_then_stops_it, 0, SEVERAL)
 {
     struct call call = make_repair("a\nb\nc");
     struct call acquire = live_call(CALL_ACQUIRE, "x", "X");
@@ -184,9 +180,8 @@ START_TEST(what_was_set_since_then_stops_it)
     ck_assert_int_eq(live_ask(&call), VOTE_CHANGED);
     ck_assert_str_eq(several_values(), "---");
 }
-END_TEST
 
-START_TEST(if_another_has_one_none_is_set)
+TEST_RANGE(if_another_has_one_none_is_set, 0, SEVERAL)
 {
     struct call call = make_repair("a\nb\nc");
     several_set(_i, "B", LIVE_TTL_MS);
@@ -196,9 +191,8 @@ START_TEST(if_another_has_one_none_is_set)
     for (int i = 0; i < SEVERAL; i++)
         ck_assert_int_eq(several_slot(i), 0);
 }
-END_TEST
 
-START_TEST(higher_numbers_of_slots_rise_by_one)
+TEST(higher_numbers_of_slots_rise_by_one)
 {
     int64_t now_us = live_node_now_us();
     several_raise(0, now_us + 9000000);
@@ -209,9 +203,8 @@ START_TEST(higher_numbers_of_slots_rise_by_one)
     ck_assert_int_eq(several_slot(1), call.number);
     ck_assert_int_eq(several_slot(2), call.number);
 }
-END_TEST
 
-START_TEST(a_slot_that_is_shared_rises_for_each)
+TEST(a_slot_that_is_shared_rises_for_each)
 {
     struct call call = several_call(CALL_EXTEND, "a\nb\nc", "A");
     call.slots[1] = call.slots[2] = call.slots[0];
@@ -224,9 +217,8 @@ START_TEST(a_slot_that_is_shared_rises_for_each)
     ck_assert_str_eq(several_values(), "AAA");
     ck_assert_int_eq(several_slot(0), call.number + 2);
 }
-END_TEST
 
-START_TEST(a_spoilt_slot_is_left_alone)
+TEST_RANGE(a_spoilt_slot_is_left_alone, 0, 5)
 {
     static const char *const numbers[] = {"spoilt", "1e300", "-5",
                                           "9007199254740992", "nan"};
@@ -238,9 +230,8 @@ START_TEST(a_spoilt_slot_is_left_alone)
                      numbers[_i]);
     ck_assert_int_eq(live.downs, 0);
 }
-END_TEST
 
-START_TEST(whoever_may_not_repairs_none)
+TEST(whoever_may_not_repairs_none)
 {
     struct call repair = make_repair("a\nb\nc");
     struct call call = repair;
@@ -255,10 +246,9 @@ START_TEST(whoever_may_not_repairs_none)
     ck_assert_str_eq(several_values(), "---");
     ck_assert_int_eq(live_ask(&repair), VOTE_GRANTED);
 }
-END_TEST
 
 /* Those that were there before stay. */
-START_TEST(if_one_is_refused_those_that_were_set_are_deleted)
+TEST(if_one_is_refused_those_that_were_set_are_deleted)
 {
     set_all("-A-");
     struct call call = make_repair("a\nb\nc");
@@ -268,32 +258,4 @@ START_TEST(if_one_is_refused_those_that_were_set_are_deleted)
     ck_assert_str_eq(several_values(), "-A-");
     for (int i = 0; i < SEVERAL; i++)
         ck_assert_int_eq(several_slot(i), 0);
-}
-END_TEST
-
-Suite *check_lua_parts(void);
-
-Suite *check_lua_parts(void)
-{
-    Suite *suite = suite_create("lua_parts");
-    TCase *tcase = tcase_create("lua_parts");
-    tcase_set_timeout(tcase, 60);
-    tcase_add_checked_fixture(tcase, several_setup, live_teardown);
-    tcase_add_loop_test(tcase, all_that_have_the_token_are_deleted, 0,
-                        (int)(sizeof releases / sizeof *releases));
-    tcase_add_test(tcase, a_missing_one_means_nothing_without_our_admission);
-    tcase_add_loop_test(tcase, what_is_not_refused_is_deleted, 0, SEVERAL);
-    tcase_add_test(tcase, an_error_is_told_before_another_holder);
-    tcase_add_test(tcase, each_deletion_is_announced);
-    tcase_add_loop_test(tcase, only_those_that_are_missing_are_set, 0, 5);
-    tcase_add_test(tcase, if_none_is_missing_nothing_changes);
-    tcase_add_loop_test(tcase, what_was_set_since_then_stops_it, 0, SEVERAL);
-    tcase_add_loop_test(tcase, if_another_has_one_none_is_set, 0, SEVERAL);
-    tcase_add_test(tcase, higher_numbers_of_slots_rise_by_one);
-    tcase_add_test(tcase, a_slot_that_is_shared_rises_for_each);
-    tcase_add_loop_test(tcase, a_spoilt_slot_is_left_alone, 0, 5);
-    tcase_add_test(tcase, whoever_may_not_repairs_none);
-    tcase_add_test(tcase, if_one_is_refused_those_that_were_set_are_deleted);
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

@@ -1,9 +1,9 @@
 /*
  * A repair on a real redis-server, through a real link.
  */
-#include <check.h>
 #include <stdlib.h>
 
+#include "../../lib/suite/suite.h"
 #include "live.h"
 
 #define SLOT "p:redlockd:state 7"
@@ -27,7 +27,9 @@ static long long slot_number(void)
     return atoll(master_text(&live.master, "HGET " SLOT));
 }
 
-START_TEST(a_missing_lock_is_set_and_its_number_taken_over)
+SUITE(lua_repair, .timeout_s = 60, .set_up = setup, .tear_down = live_teardown);
+
+TEST(a_missing_lock_is_set_and_its_number_taken_over)
 {
     ck_assert_int_eq(live_run(CALL_EXTEND, "r", "A"), VOTE_FREE);
     ck_assert_int_eq(live.reply.highest, 0);
@@ -41,27 +43,24 @@ START_TEST(a_missing_lock_is_set_and_its_number_taken_over)
     ck_assert_int_eq(live_run(CALL_RELEASE, "r", "A"), VOTE_DELETED);
     ck_assert_int_eq(live.downs, 0);
 }
-END_TEST
 
-START_TEST(no_admission_no_repair)
+TEST(no_admission_no_repair)
 {
     call.admit = span_of(LIVE_ADMIT "x");
     ck_assert_int_eq(live_ask(&call), VOTE_QUARANTINED);
     ck_assert(!is_set());
 }
-END_TEST
 
-START_TEST(a_late_repair_does_nothing)
+TEST(a_late_repair_does_nothing)
 {
     call.node_deadline_us = live_node_now_us() - 1000000;
     ck_assert_int_eq(live_ask(&call), VOTE_LATE);
     ck_assert(!is_set());
 }
-END_TEST
 
 /* A lock may have been held for a long time, but its number must not block the
  * slot. */
-START_TEST(the_number_may_be_old_but_not_far_ahead)
+TEST(the_number_may_be_old_but_not_far_ahead)
 {
     int64_t now_us = call.number;
     call.number = now_us + LIVE_WINDOW_US + 1000000;
@@ -71,13 +70,12 @@ START_TEST(the_number_may_be_old_but_not_far_ahead)
     ck_assert_int_eq(live_ask(&call), VOTE_GRANTED);
     ck_assert_int_eq(slot_number(), call.number);
 }
-END_TEST
 
 static const char *const others[] = {"SET p:r %s PX 60000",
                                      "SET p:r %s PX 60000", "SET p:r %s",
                                      "HSET p:r %s 1"};
 
-START_TEST(what_is_there_stays)
+TEST_EACH(what_is_there_stays, others)
 {
     static const char *const values[] = {"B", "A", "B", ""};
     master_text(&live.master, others[_i],
@@ -87,10 +85,9 @@ START_TEST(what_is_there_stays)
     ck_assert_int_eq(master_integer(&live.master, "HEXISTS " SLOT), 0);
     ck_assert_int_eq(live.downs, 0);
 }
-END_TEST
 
 /* A release may have come in between: it must not be undone. */
-START_TEST(only_one_repair_of_those_that_found_no_key_is_done)
+TEST(only_one_repair_of_those_that_found_no_key_is_done)
 {
     ck_assert_int_eq(live_ask(&call), VOTE_GRANTED);
     ck_assert_int_eq(live_run(CALL_RELEASE, "r", "A"), VOTE_DELETED);
@@ -106,9 +103,8 @@ START_TEST(only_one_repair_of_those_that_found_no_key_is_done)
     ck_assert_int_eq(live_ask(&call), VOTE_CHANGED);
     ck_assert(!is_set());
 }
-END_TEST
 
-START_TEST(nor_is_it_done_after_the_acquire)
+TEST(nor_is_it_done_after_the_acquire)
 {
     struct call acquire = live_call(CALL_ACQUIRE, "r", "A");
     ck_assert_int_eq(live_ask(&acquire), VOTE_GRANTED);
@@ -117,9 +113,8 @@ START_TEST(nor_is_it_done_after_the_acquire)
     ck_assert_int_eq(live_ask(&call), VOTE_CHANGED);
     ck_assert(!is_set());
 }
-END_TEST
 
-START_TEST(nor_the_acquire_after_it)
+TEST(nor_the_acquire_after_it)
 {
     struct call acquire = live_call(CALL_ACQUIRE, "r", "A");
     acquire.number = call.number;
@@ -128,9 +123,8 @@ START_TEST(nor_the_acquire_after_it)
     ck_assert_int_eq(live_ask(&acquire), VOTE_STALE);
     ck_assert(!is_set());
 }
-END_TEST
 
-START_TEST(a_higher_number_of_the_slot_stays_the_higher_one)
+TEST(a_higher_number_of_the_slot_stays_the_higher_one)
 {
     long long higher = call.number + 500;
     master_integer(&live.master, "HSET " SLOT " %lld", higher);
@@ -140,9 +134,8 @@ START_TEST(a_higher_number_of_the_slot_stays_the_higher_one)
     ck_assert_int_eq(live_ask(&call), VOTE_GRANTED);
     ck_assert_int_eq(slot_number(), higher + 1);
 }
-END_TEST
 
-START_TEST(a_spoilt_slot_is_left_alone)
+TEST(a_spoilt_slot_is_left_alone)
 {
     live_write_slot(7, "spoilt");
     ck_assert_int_eq(live_run(CALL_EXTEND, "r", "A"), VOTE_FREE);
@@ -154,36 +147,10 @@ START_TEST(a_spoilt_slot_is_left_alone)
     ck_assert(!is_set());
     ck_assert_int_eq(live.downs, 0);
 }
-END_TEST
 
-START_TEST(an_error_is_no_repair)
+TEST(an_error_is_no_repair)
 {
     master_text(&live.master, "ACL SETUSER default -set");
     ck_assert_int_eq(live_ask(&call), UNFIT(NO_PERMISSION));
     ck_assert_int_eq(master_integer(&live.master, "HEXISTS " SLOT), 0);
-}
-END_TEST
-
-Suite *check_lua_repair(void);
-
-Suite *check_lua_repair(void)
-{
-    Suite *suite = suite_create("lua_repair");
-    TCase *tcase = tcase_create("lua_repair");
-    tcase_set_timeout(tcase, 60);
-    tcase_add_checked_fixture(tcase, setup, live_teardown);
-    tcase_add_test(tcase, a_missing_lock_is_set_and_its_number_taken_over);
-    tcase_add_test(tcase, no_admission_no_repair);
-    tcase_add_test(tcase, a_late_repair_does_nothing);
-    tcase_add_test(tcase, the_number_may_be_old_but_not_far_ahead);
-    tcase_add_loop_test(tcase, what_is_there_stays, 0,
-                        (int)(sizeof others / sizeof *others));
-    tcase_add_test(tcase, only_one_repair_of_those_that_found_no_key_is_done);
-    tcase_add_test(tcase, nor_is_it_done_after_the_acquire);
-    tcase_add_test(tcase, nor_the_acquire_after_it);
-    tcase_add_test(tcase, a_higher_number_of_the_slot_stays_the_higher_one);
-    tcase_add_test(tcase, a_spoilt_slot_is_left_alone);
-    tcase_add_test(tcase, an_error_is_no_repair);
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

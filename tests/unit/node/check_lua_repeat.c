@@ -2,9 +2,9 @@
  * Repeats on a real redis-server, through a real link: acquires with the
  * idempotency key of an earlier one.
  */
-#include <check.h>
 #include <stdio.h>
 
+#include "../../lib/suite/suite.h"
 #include "several.h"
 
 #define HEX "0123456789abcdef0123456789abcdef01234567"
@@ -32,7 +32,9 @@ static void setup(void)
     call = make_call("a");
 }
 
-START_TEST(a_free_lock_is_acquired)
+SUITE(lua_repeat, .timeout_s = 60, .set_up = setup, .tear_down = live_teardown);
+
+TEST(a_free_lock_is_acquired)
 {
     long long beat = several_beat();
     ck_assert_int_eq(live_ask(&call), VOTE_GRANTED);
@@ -43,10 +45,9 @@ START_TEST(a_free_lock_is_acquired)
     ck_assert_int_eq(several_beat(), beat + 1);
     ck_assert_int_eq(live.reply.beat, beat + 1);
 }
-END_TEST
 
 /* With or without an owner; of the same number, or a lower one. */
-START_TEST(an_earlier_lock_with_the_same_key_is_replaced)
+TEST_RANGE(an_earlier_lock_with_the_same_key_is_replaced, 0, 5)
 {
     static const char *const earlier[] = {
         FIRST,
@@ -68,7 +69,6 @@ START_TEST(an_earlier_lock_with_the_same_key_is_replaced)
     ck_assert_int_eq(live_run(CALL_RELEASE, "a", earlier[_i]), VOTE_HELD);
     ck_assert_int_eq(live_run(CALL_RELEASE, "a", SECOND), VOTE_DELETED);
 }
-END_TEST
 
 /* What the node must not take for an earlier lock of this client. */
 static const char *const others[] = {
@@ -101,16 +101,15 @@ static void expect_held(void)
     ck_assert_int_eq(several_beat(), beat);
 }
 
-START_TEST(another_lock_is_held)
+TEST_EACH(another_lock_is_held, others)
 {
     several_set(0, others[_i], LIVE_TTL_MS / 2);
     expect_held();
     ck_assert_str_eq(live.value, others[_i]);
     ck_assert_str_eq(several_value(0), others[_i]);
 }
-END_TEST
 
-START_TEST(a_foreign_type_is_held)
+TEST(a_foreign_type_is_held)
 {
     master_integer(&live.master, "RPUSH p:a x");
     master_integer(&live.master, "PEXPIRE p:a %d", LIVE_TTL_MS / 2);
@@ -118,10 +117,9 @@ START_TEST(a_foreign_type_is_held)
     ck_assert_str_eq(live.value, "");
     ck_assert_int_eq(live.downs, 0);
 }
-END_TEST
 
 /* Nobody may take what only has the same owner for a key hash. */
-START_TEST(a_token_without_a_key_replaces_nothing)
+TEST_RANGE(a_token_without_a_key_replaces_nothing, 0, 4)
 {
     static const char *const held[] = {
         FIRST,
@@ -141,10 +139,9 @@ START_TEST(a_token_without_a_key_replaces_nothing)
         expect_held();
     }
 }
-END_TEST
 
 /* Somebody who has the earlier token may rely on its TTL. */
-START_TEST(no_ttl_gets_shorter)
+TEST(no_ttl_gets_shorter)
 {
     several_set(0, FIRST, 2 * LIVE_TTL_MS);
     ck_assert_int_eq(live_ask(&call), VOTE_GRANTED);
@@ -152,19 +149,17 @@ START_TEST(no_ttl_gets_shorter)
     ck_assert_int_gt(several_pttl(0), 2 * LIVE_TTL_MS - 10000);
     ck_assert_int_le(several_pttl(0), 2 * LIVE_TTL_MS);
 }
-END_TEST
 
 /* None of ours is without. */
-START_TEST(a_lock_without_ttl_gets_one)
+TEST(a_lock_without_ttl_gets_one)
 {
     master_text(&live.master, "SET p:a %s", FIRST);
     ck_assert_int_eq(live_ask(&call), VOTE_GRANTED);
     ck_assert_int_gt(several_pttl(0), LIVE_TTL_MS - 10000);
     ck_assert_int_le(several_pttl(0), LIVE_TTL_MS);
 }
-END_TEST
 
-START_TEST(a_number_that_is_not_higher_is_stale)
+TEST(a_number_that_is_not_higher_is_stale)
 {
     several_set(0, FIRST, LIVE_TTL_MS / 2);
     for (int more = 0; more <= 1; more++) {
@@ -181,9 +176,8 @@ START_TEST(a_number_that_is_not_higher_is_stale)
     call.number += 2;
     ck_assert_int_eq(live_ask(&call), VOTE_GRANTED);
 }
-END_TEST
 
-START_TEST(it_is_refused_like_an_acquire)
+TEST(it_is_refused_like_an_acquire)
 {
     several_set(0, FIRST, LIVE_TTL_MS / 2);
     struct call late = call, skewed = call, other = call;
@@ -201,10 +195,9 @@ START_TEST(it_is_refused_like_an_acquire)
     ck_assert_int_le(several_pttl(0), LIVE_TTL_MS / 2);
     ck_assert_int_eq(several_slot(0), 0);
 }
-END_TEST
 
 /* The later one wins; what is late finds a higher number. */
-START_TEST(of_two_repeats_one_is_granted)
+TEST(of_two_repeats_one_is_granted)
 {
     struct call calls[] = {make_call("a"), make_call("a"), make_call("a")};
     several_set(0, FIRST, LIVE_TTL_MS);
@@ -219,12 +212,11 @@ START_TEST(of_two_repeats_one_is_granted)
     ck_assert_int_eq(live.votes[2], VOTE_GRANTED);
     ck_assert_int_eq(several_slot(0), calls[2].number);
 }
-END_TEST
 
 /* ---- of several locks --------------------------------------------------- */
 
 /* What of it is free is set. */
-START_TEST(all_are_replaced_or_set)
+TEST(all_are_replaced_or_set)
 {
     several_set(0, FIRST, LIVE_TTL_MS / 2);
     several_set(2, FIRST, 2 * LIVE_TTL_MS);
@@ -239,9 +231,8 @@ START_TEST(all_are_replaced_or_set)
     ck_assert_int_eq(several_run(CALL_RELEASE, "a\nb\nc", SECOND),
                      VOTE_DELETED);
 }
-END_TEST
 
-START_TEST(if_another_has_one_none_is_replaced)
+TEST_RANGE(if_another_has_one_none_is_replaced, 0, SEVERAL)
 {
     for (int i = 0; i < SEVERAL; i++)
         several_set(i, i == _i ? "B" : FIRST, LIVE_TTL_MS / 2);
@@ -251,9 +242,8 @@ START_TEST(if_another_has_one_none_is_replaced)
     for (int i = 0; i < SEVERAL; i++)
         ck_assert_str_eq(several_value(i), i == _i ? "B" : FIRST);
 }
-END_TEST
 
-START_TEST(if_one_is_stale_none_is_replaced)
+TEST_RANGE(if_one_is_stale_none_is_replaced, 0, SEVERAL)
 {
     several_set(0, FIRST, LIVE_TTL_MS / 2);
     several_set(1, FIRST, LIVE_TTL_MS / 2);
@@ -264,10 +254,9 @@ START_TEST(if_one_is_stale_none_is_replaced)
     ck_assert_str_eq(several_value(1), FIRST);
     ck_assert_int_eq(several_pttl(2), -2);
 }
-END_TEST
 
 /* As they were, with their TTL, or without one. */
-START_TEST(if_one_is_refused_the_others_are_restored)
+TEST_RANGE(if_one_is_refused_the_others_are_restored, 0, 2)
 {
     several_set(0, FIRST, LIVE_TTL_MS / 2);
     several_set(1, FIRST ".me", LIVE_TTL_MS / 2);
@@ -287,10 +276,9 @@ START_TEST(if_one_is_refused_the_others_are_restored)
     for (int i = 0; i < SEVERAL; i++)
         ck_assert_int_eq(several_slot(i), 0);
 }
-END_TEST
 
 /* With the key or without: it is no repeat. */
-START_TEST(an_acquire_replaces_nothing)
+TEST_RANGE(an_acquire_replaces_nothing, 0, SEVERAL)
 {
     several_set(_i, FIRST, LIVE_TTL_MS / 2);
     call = make_call(_i == 0 ? "a" : "a\nb\nc");
@@ -299,34 +287,4 @@ START_TEST(an_acquire_replaces_nothing)
     ck_assert_str_eq(live.value, FIRST);
     ck_assert_str_eq(several_value(_i), FIRST);
     ck_assert_int_eq(master_integer(&live.master, "EXISTS p:a p:b p:c"), 1);
-}
-END_TEST
-
-Suite *check_lua_repeat(void);
-
-Suite *check_lua_repeat(void)
-{
-    Suite *suite = suite_create("lua_repeat");
-    TCase *tcase = tcase_create("lua_repeat");
-    tcase_set_timeout(tcase, 60);
-    tcase_add_checked_fixture(tcase, setup, live_teardown);
-    tcase_add_test(tcase, a_free_lock_is_acquired);
-    tcase_add_loop_test(tcase, an_earlier_lock_with_the_same_key_is_replaced, 0,
-                        5);
-    tcase_add_loop_test(tcase, another_lock_is_held, 0,
-                        (int)(sizeof others / sizeof *others));
-    tcase_add_test(tcase, a_foreign_type_is_held);
-    tcase_add_loop_test(tcase, a_token_without_a_key_replaces_nothing, 0, 4);
-    tcase_add_test(tcase, no_ttl_gets_shorter);
-    tcase_add_test(tcase, a_lock_without_ttl_gets_one);
-    tcase_add_test(tcase, a_number_that_is_not_higher_is_stale);
-    tcase_add_test(tcase, it_is_refused_like_an_acquire);
-    tcase_add_test(tcase, of_two_repeats_one_is_granted);
-    tcase_add_test(tcase, all_are_replaced_or_set);
-    tcase_add_loop_test(tcase, if_another_has_one_none_is_replaced, 0, SEVERAL);
-    tcase_add_loop_test(tcase, if_one_is_stale_none_is_replaced, 0, SEVERAL);
-    tcase_add_loop_test(tcase, if_one_is_refused_the_others_are_restored, 0, 2);
-    tcase_add_loop_test(tcase, an_acquire_replaces_nothing, 0, SEVERAL);
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

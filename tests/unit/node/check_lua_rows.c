@@ -2,9 +2,9 @@
  * Rows of acquires and releases in one batch, which the script runs at once, on
  * a real redis-server: each has the answer that it would have alone.
  */
-#include <check.h>
 #include <stdio.h>
 
+#include "../../lib/suite/suite.h"
 #include "permit.h"
 
 /* ---- what a row may meet ------------------------------------------------- */
@@ -185,7 +185,9 @@ static void ask_at_once(enum mood mood, int first)
     }
 }
 
-START_TEST(each_call_has_the_answer_that_it_has_alone)
+SUITE(lua_rows, .timeout_s = 60, .set_up = setup, .tear_down = live_teardown);
+
+TEST_RANGE(each_call_has_the_answer_that_it_has_alone, 0, ROW)
 {
     for (int mood = 0; mood < MOODS; mood++)
         for (int has_top = 0; has_top < 2; has_top++) {
@@ -198,10 +200,9 @@ START_TEST(each_call_has_the_answer_that_it_has_alone)
         }
     ck_assert_int_eq(live.downs, 0);
 }
-END_TEST
 
 /* A token is shorter, and a reply has a bound. */
-START_TEST(of_a_long_value_only_the_beginning_is_told)
+TEST(of_a_long_value_only_the_beginning_is_told)
 {
     static char value[1001];
     struct call calls[4];
@@ -216,20 +217,4 @@ START_TEST(of_a_long_value_only_the_beginning_is_told)
         ck_assert_int_eq(live.votes[i], VOTE_HELD);
         ck_assert_uint_eq(strspn(live.answers[i].value, "v"), VALUE_MAX);
     }
-}
-END_TEST
-
-Suite *check_lua_rows(void);
-
-Suite *check_lua_rows(void)
-{
-    Suite *suite = suite_create("lua_rows");
-    TCase *tcase = tcase_create("lua_rows");
-    tcase_set_timeout(tcase, 60);
-    tcase_add_checked_fixture(tcase, setup, live_teardown);
-    tcase_add_loop_test(tcase, each_call_has_the_answer_that_it_has_alone, 0,
-                        ROW);
-    tcase_add_test(tcase, of_a_long_value_only_the_beginning_is_told);
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

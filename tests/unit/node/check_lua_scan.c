@@ -1,12 +1,10 @@
 /*
  * What a scan finds on a real node.
  */
-#include <check.h>
 #include <stdio.h>
 
+#include "../../lib/suite/suite.h"
 #include "live.h"
-
-Suite *check_lua_scan(void);
 
 enum { KEYS = 500, LOOPS_MAX = 1000 };
 
@@ -36,7 +34,10 @@ static int count_names(struct span names)
     return count;
 }
 
-START_TEST(it_finds_strings_that_begin_with_the_prefix)
+SUITE(lua_scan, .set_up = live_setup, .tear_down = live_teardown,
+      .timeout_s = 60);
+
+TEST(it_finds_strings_that_begin_with_the_prefix)
 {
     struct call call = scan_of("a*", 100);
     master_text(&live.master, "SET p:a*b 1");
@@ -53,9 +54,8 @@ START_TEST(it_finds_strings_that_begin_with_the_prefix)
     ck_assert_int_eq(count_names(live.reply.names), 2);
     ck_assert(has(live.reply.names, "aab"));
 }
-END_TEST
 
-START_TEST(special_characters_stand_for_themselves)
+TEST(special_characters_stand_for_themselves)
 {
     static const char *const names[] = {"[a]", "?", "\\", "a^-]", "%1"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -67,9 +67,8 @@ START_TEST(special_characters_stand_for_themselves)
         ck_assert_int_eq(count_names(live.reply.names), 1);
     }
 }
-END_TEST
 
-START_TEST(it_goes_on_at_the_cursor)
+TEST(it_goes_on_at_the_cursor)
 {
     struct call call = scan_of("k", 20);
     int loops = 0, found = 0;
@@ -84,9 +83,8 @@ START_TEST(it_goes_on_at_the_cursor)
     ck_assert_int_eq(found, KEYS);
     ck_assert_int_gt(loops, KEYS / 40);
 }
-END_TEST
 
-START_TEST(longer_names_are_left_out)
+TEST(longer_names_are_left_out)
 {
     struct call call = scan_of("", 20);
     char name[1100];
@@ -97,18 +95,16 @@ START_TEST(longer_names_are_left_out)
     ck_assert_int_eq(live_ask(&call), VOTE_DONE);
     ck_assert_int_eq(count_names(live.reply.names), 1);
 }
-END_TEST
 
-START_TEST(a_node_that_denies_the_command_says_so)
+TEST(a_node_that_denies_the_command_says_so)
 {
     struct call call = scan_of("", 20);
     master_text(&live.master, "ACL SETUSER default -scan");
     ck_assert_int_eq(live_ask(&call), VOTE_KEY_REFUSED);
     ck_assert_int_eq(live_run(CALL_INSPECT, "r", ""), VOTE_QUARANTINED);
 }
-END_TEST
 
-START_TEST(other_calls_of_the_batch_are_answered)
+TEST(other_calls_of_the_batch_are_answered)
 {
     struct call calls[] = {
         live_call(CALL_INSPECT, "r", ""),
@@ -121,21 +117,4 @@ START_TEST(other_calls_of_the_batch_are_answered)
     ck_assert_int_eq(live.votes[1], VOTE_DONE);
     ck_assert_int_eq(live.votes[2], VOTE_DONE);
     ck_assert_int_eq(live.votes[3], VOTE_QUARANTINED);
-}
-END_TEST
-
-Suite *check_lua_scan(void)
-{
-    Suite *suite = suite_create("lua_scan");
-    TCase *tcase = tcase_create("lua_scan");
-    tcase_add_checked_fixture(tcase, live_setup, live_teardown);
-    tcase_set_timeout(tcase, 60);
-    tcase_add_test(tcase, it_finds_strings_that_begin_with_the_prefix);
-    tcase_add_test(tcase, special_characters_stand_for_themselves);
-    tcase_add_test(tcase, it_goes_on_at_the_cursor);
-    tcase_add_test(tcase, longer_names_are_left_out);
-    tcase_add_test(tcase, a_node_that_denies_the_command_says_so);
-    tcase_add_test(tcase, other_calls_of_the_batch_are_answered);
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

@@ -2,15 +2,18 @@
  * Acquires, inspections and extensions of several locks on a real redis-server,
  * through a real link; check_lua_parts.c has releases and repairs.
  */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../../lib/suite/suite.h"
 #include "several.h"
+
+SUITE(lua_several, .timeout_s = 60, .set_up = several_setup,
+      .tear_down = live_teardown);
 
 /* ---- acquire ------------------------------------------------------------ */
 
-START_TEST(all_locks_live_from_acquire_to_release)
+TEST(all_locks_live_from_acquire_to_release)
 {
     struct call call = several_call(CALL_ACQUIRE, "a\nb\nc", "A");
     ck_assert_int_eq(live_ask(&call), VOTE_GRANTED);
@@ -33,10 +36,9 @@ START_TEST(all_locks_live_from_acquire_to_release)
     ck_assert_int_eq(several_run(CALL_INSPECT, "a\nb\nc", ""), VOTE_FREE);
     ck_assert_int_eq(live.downs, 0);
 }
-END_TEST
 
 /* A batch counts the arguments of each call. */
-START_TEST(calls_for_one_and_for_several_share_a_batch)
+TEST(calls_for_one_and_for_several_share_a_batch)
 {
     static const enum vote votes[] = {VOTE_GRANTED,  VOTE_HELD,    VOTE_GRANTED,
                                       VOTE_EXTENDED, VOTE_GRANTED, VOTE_HELD,
@@ -66,9 +68,8 @@ START_TEST(calls_for_one_and_for_several_share_a_batch)
         ck_assert_int_eq(live.votes[i], votes[i]);
     ck_assert_str_eq(several_values(), "-CC");
 }
-END_TEST
 
-START_TEST(as_many_as_there_may_be)
+TEST(as_many_as_there_may_be)
 {
     static char names[NAMES_LEN_MAX + 1];
     memset(names, 'r', NAMES_LEN_MAX);
@@ -84,7 +85,6 @@ START_TEST(as_many_as_there_may_be)
     ck_assert_int_eq(several_run(CALL_RELEASE, names, "A"), VOTE_DELETED);
     ck_assert_int_eq(master_integer(&live.master, "DBSIZE"), 1);
 }
-END_TEST
 
 /* What an acquire, or a repair, that set nothing must not have changed. */
 static void expect_unused(const char *values)
@@ -94,7 +94,7 @@ static void expect_unused(const char *values)
         ck_assert_int_eq(several_slot(i), 0);
 }
 
-START_TEST(if_one_is_held_none_is_set)
+TEST_RANGE(if_one_is_held_none_is_set, 0, SEVERAL)
 {
     static const char *const values[] = {"B--", "-B-", "--B"};
     long long beat = several_beat();
@@ -106,9 +106,8 @@ START_TEST(if_one_is_held_none_is_set)
     expect_unused(values[_i]);
     ck_assert_int_eq(several_beat(), beat); /* it promised nothing */
 }
-END_TEST
 
-START_TEST(if_one_is_stale_none_is_set)
+TEST_RANGE(if_one_is_stale_none_is_set, 0, SEVERAL)
 {
     struct call call = several_call(CALL_ACQUIRE, "a\nb\nc", "A");
     several_raise(_i, call.number);
@@ -118,9 +117,8 @@ START_TEST(if_one_is_stale_none_is_set)
     call.number++;
     ck_assert_int_eq(live_ask(&call), VOTE_GRANTED);
 }
-END_TEST
 
-START_TEST(the_first_that_cannot_be_set_is_told)
+TEST(the_first_that_cannot_be_set_is_told)
 {
     struct call call = several_call(CALL_ACQUIRE, "a\nb\nc", "A");
     several_set(1, "B", LIVE_TTL_MS);
@@ -133,9 +131,8 @@ START_TEST(the_first_that_cannot_be_set_is_told)
     ck_assert_int_eq(live.reply.highest, call.number + 2);
     ck_assert_str_eq(several_values(), "-BC");
 }
-END_TEST
 
-START_TEST(a_key_of_another_type_is_held)
+TEST(a_key_of_another_type_is_held)
 {
     master_text(&live.master, "HSET p:b field 1");
     ck_assert_int_eq(several_run(CALL_ACQUIRE, "a\nb\nc", "A"), VOTE_HELD);
@@ -148,9 +145,8 @@ START_TEST(a_key_of_another_type_is_held)
     ck_assert_int_eq(master_integer(&live.master, "EXISTS p:a p:b p:c"), 1);
     ck_assert_int_eq(live.downs, 0);
 }
-END_TEST
 
-START_TEST(names_may_share_a_slot)
+TEST(names_may_share_a_slot)
 {
     struct call call = several_call(CALL_ACQUIRE, "a\nb\nc", "A");
     call.slots[1] = call.slots[2] = call.slots[0];
@@ -161,9 +157,8 @@ START_TEST(names_may_share_a_slot)
     ck_assert_int_eq(live_ask(&call), VOTE_STALE);
     ck_assert_int_eq(live.reply.highest, call.number);
 }
-END_TEST
 
-START_TEST(whoever_may_not_sets_none)
+TEST(whoever_may_not_sets_none)
 {
     struct call call = several_call(CALL_ACQUIRE, "a\nb\nc", "A");
     call.node_deadline_us = live_node_now_us() - 1000000;
@@ -178,10 +173,9 @@ START_TEST(whoever_may_not_sets_none)
     ck_assert_int_eq(live_ask(&call), VOTE_QUARANTINED);
     expect_unused("---");
 }
-END_TEST
 
 /* A release would not be sent: it counts as harmless. */
-START_TEST(if_a_name_is_refused_none_is_set)
+TEST_RANGE(if_a_name_is_refused_none_is_set, 0, 6)
 {
     static const char *const rights[] = {
         "~p:b ~p:c",       "~p:a ~p:c",       "~p:a ~p:b",
@@ -196,9 +190,8 @@ START_TEST(if_a_name_is_refused_none_is_set)
     expect_unused("---");
     ck_assert_int_eq(live.downs, 0);
 }
-END_TEST
 
-START_TEST(an_error_sets_none)
+TEST(an_error_sets_none)
 {
     live_write_slot(9, "spoilt");
     ck_assert_int_eq(several_run(CALL_ACQUIRE, "a\nb\nc", "A"), UNFIT(FAILED));
@@ -214,11 +207,10 @@ START_TEST(an_error_sets_none)
     expect_unused("---");
     ck_assert_int_eq(several_run(CALL_ACQUIRE, "a\nb\nc", "A"), VOTE_GRANTED);
 }
-END_TEST
 
 /* ---- inspect ------------------------------------------------------------ */
 
-START_TEST(the_first_that_is_there_is_shown)
+TEST(the_first_that_is_there_is_shown)
 {
     several_set(2, "C", LIVE_TTL_MS);
     ck_assert_int_eq(several_run(CALL_INSPECT, "a\nb\nc", ""), VOTE_HELD);
@@ -232,11 +224,10 @@ START_TEST(the_first_that_is_there_is_shown)
     call.admit = span_of(LIVE_ADMIT);
     ck_assert_int_eq(live_ask(&call), VOTE_QUARANTINED);
 }
-END_TEST
 
 /* ---- extend ------------------------------------------------------------- */
 
-START_TEST(each_is_only_ever_extended)
+TEST(each_is_only_ever_extended)
 {
     several_set(0, "A", LIVE_TTL_MS / 2);
     several_set(1, "A", 2 * LIVE_TTL_MS);
@@ -247,10 +238,9 @@ START_TEST(each_is_only_ever_extended)
     ck_assert_int_gt(several_pttl(1), LIVE_TTL_MS);
     ck_assert_int_eq(several_pttl(2), -1);
 }
-END_TEST
 
 /* Whichever it is, and whether another one is missing. */
-START_TEST(if_another_has_one_none_is_extended)
+TEST_RANGE(if_another_has_one_none_is_extended, 0, SEVERAL)
 {
     for (int i = 0; i < SEVERAL; i++)
         several_set(i, i == _i ? "B" : "A", LIVE_TTL_MS / 2);
@@ -262,9 +252,8 @@ START_TEST(if_another_has_one_none_is_extended)
     for (int i = 0; i < SEVERAL; i++)
         ck_assert_int_le(several_pttl(i), LIVE_TTL_MS / 2);
 }
-END_TEST
 
-START_TEST(if_one_is_missing_none_is_extended)
+TEST_RANGE(if_one_is_missing_none_is_extended, 0, SEVERAL)
 {
     const int64_t part = INT64_C(1) << 49;
     int64_t numbers[SEVERAL];
@@ -283,9 +272,8 @@ START_TEST(if_one_is_missing_none_is_extended)
     for (int i = 0; i < SEVERAL; i++)
         ck_assert_int_le(several_pttl(i), LIVE_TTL_MS / 2);
 }
-END_TEST
 
-START_TEST(who_may_not_extend_extends_none)
+TEST(who_may_not_extend_extends_none)
 {
     for (int i = 0; i < SEVERAL; i++)
         several_set(i, "A", LIVE_TTL_MS / 2);
@@ -297,33 +285,4 @@ START_TEST(who_may_not_extend_extends_none)
     ck_assert_int_eq(live_ask(&call), VOTE_QUARANTINED);
     for (int i = 0; i < SEVERAL; i++)
         ck_assert_int_le(several_pttl(i), LIVE_TTL_MS / 2);
-}
-END_TEST
-
-Suite *check_lua_several(void);
-
-Suite *check_lua_several(void)
-{
-    Suite *suite = suite_create("lua_several");
-    TCase *tcase = tcase_create("lua_several");
-    tcase_set_timeout(tcase, 60);
-    tcase_add_checked_fixture(tcase, several_setup, live_teardown);
-    tcase_add_test(tcase, all_locks_live_from_acquire_to_release);
-    tcase_add_test(tcase, calls_for_one_and_for_several_share_a_batch);
-    tcase_add_test(tcase, as_many_as_there_may_be);
-    tcase_add_loop_test(tcase, if_one_is_held_none_is_set, 0, SEVERAL);
-    tcase_add_loop_test(tcase, if_one_is_stale_none_is_set, 0, SEVERAL);
-    tcase_add_test(tcase, the_first_that_cannot_be_set_is_told);
-    tcase_add_test(tcase, a_key_of_another_type_is_held);
-    tcase_add_test(tcase, names_may_share_a_slot);
-    tcase_add_test(tcase, whoever_may_not_sets_none);
-    tcase_add_loop_test(tcase, if_a_name_is_refused_none_is_set, 0, 6);
-    tcase_add_test(tcase, an_error_sets_none);
-    tcase_add_test(tcase, the_first_that_is_there_is_shown);
-    tcase_add_test(tcase, each_is_only_ever_extended);
-    tcase_add_loop_test(tcase, if_another_has_one_none_is_extended, 0, SEVERAL);
-    tcase_add_loop_test(tcase, if_one_is_missing_none_is_extended, 0, SEVERAL);
-    tcase_add_test(tcase, who_may_not_extend_extends_none);
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

@@ -2,9 +2,9 @@
  * The top of the state, on a real redis-server: no slot has a number above it,
  * so most acquires need not read theirs.
  */
-#include <check.h>
 #include <stdio.h>
 
+#include "../../lib/suite/suite.h"
 #include "permit.h"
 
 enum { SLOT = 7, OTHER_SLOT = 8, ROW = 4 };
@@ -57,7 +57,9 @@ static const struct {
 
 enum { SETTERS = sizeof setters / sizeof *setters };
 
-START_TEST(it_is_the_highest_number_that_was_set)
+SUITE(lua_top, .timeout_s = 60, .set_up = setup, .tear_down = live_teardown);
+
+TEST_RANGE(it_is_the_highest_number_that_was_set, 0, SETTERS)
 {
     struct call call =
         call_with(setters[_i].kind, setters[_i].resource, "A", base_us);
@@ -75,19 +77,17 @@ START_TEST(it_is_the_highest_number_that_was_set)
     ck_assert_int_eq(permit_number("top"), base_us);
     ck_assert_int_eq(permit_number("20"), base_us - 1);
 }
-END_TEST
 
 /* Not the last one of the row, but the highest. */
-START_TEST(a_row_raises_it_to_its_highest_number)
+TEST(a_row_raises_it_to_its_highest_number)
 {
     ck_assert_int_eq(acquire(SLOT, base_us, false), VOTE_GRANTED);
     ck_assert_int_eq(permit_number("top"), base_us);
     ck_assert_int_eq(permit_number("307"), base_us - 3);
 }
-END_TEST
 
 /* A repair takes the number after that of the slot. */
-START_TEST(a_repair_above_its_token_raises_it_as_far)
+TEST(a_repair_above_its_token_raises_it_as_far)
 {
     struct call repair = call_with(CALL_REPAIR, "r", "A", base_us);
     ck_assert_int_eq(acquire(SLOT, base_us + 5, true), VOTE_GRANTED);
@@ -97,10 +97,9 @@ START_TEST(a_repair_above_its_token_raises_it_as_far)
     ck_assert_int_eq(permit_number("7"), base_us + 6);
     ck_assert_int_eq(permit_number("top"), base_us + 6);
 }
-END_TEST
 
 /* The first two of the locks share a slot, which rises twice. */
-START_TEST(a_repair_of_several_raises_it_to_its_highest_number)
+TEST(a_repair_of_several_raises_it_to_its_highest_number)
 {
     struct call repair = call_with(CALL_REPAIR, "r\ns\nt", "A", base_us);
     ck_assert_int_eq(acquire(SLOT, base_us + 5, true), VOTE_GRANTED);
@@ -114,9 +113,8 @@ START_TEST(a_repair_of_several_raises_it_to_its_highest_number)
     ck_assert_int_eq(permit_number("8"), base_us + 6);
     ck_assert_int_eq(permit_number("top"), base_us + 7);
 }
-END_TEST
 
-START_TEST(what_is_not_granted_does_not_raise_it)
+TEST(what_is_not_granted_does_not_raise_it)
 {
     struct call calls[ROW];
     master_text(&live.master, "SET p:r foreign");
@@ -130,12 +128,11 @@ START_TEST(what_is_not_granted_does_not_raise_it)
         ck_assert_int_eq(permit_number("top"), 0);
     }
 }
-END_TEST
 
 /* ---- what it decides ----------------------------------------------------- */
 
 /* At the top or below it, the number in the slot decides, as without a top. */
-START_TEST(a_number_that_is_not_above_it_is_compared_with_its_slot)
+TEST_RANGE(a_number_that_is_not_above_it_is_compared_with_its_slot, 0, 4)
 {
     bool is_alone = _i % 2 == 0, has_top = _i < 2;
     ck_assert_int_eq(acquire(SLOT, base_us, true), VOTE_GRANTED);
@@ -153,21 +150,19 @@ START_TEST(a_number_that_is_not_above_it_is_compared_with_its_slot)
     /* nothing makes a top where other slots may have any number */
     ck_assert_int_eq(permit_number("top"), has_top ? base_us + 10 : 0);
 }
-END_TEST
 
 /* ---- where it comes from ------------------------------------------------- */
 
 /* Whether the node is known to have had a memory before or not. */
-START_TEST(a_new_state_begins_with_a_top_of_zero)
+TEST_RANGE(a_new_state_begins_with_a_top_of_zero, 0, 2)
 {
     master_text(&live.master, "FLUSHALL");
     PERMIT_ASSERT_WORD(permit_look_above(_i == 0 ? 0 : base_us, LIVE_NONCE),
                        _i == 0 ? LOOK_FRESH : LOOK_CREATED);
     ck_assert_str_eq(permit_field("top"), "0");
 }
-END_TEST
 
-START_TEST(a_state_that_is_there_keeps_its_own)
+TEST_RANGE(a_state_that_is_there_keeps_its_own, 0, 2)
 {
     ck_assert_int_eq(acquire(SLOT, base_us, true), VOTE_GRANTED);
     if (_i == 0)
@@ -179,27 +174,4 @@ START_TEST(a_state_that_is_there_keeps_its_own)
                        LOOK_CREATED);
     ck_assert_int_eq(permit_number("top"), _i == 0 ? 0 : base_us);
     ck_assert(_i != 0 || permit_field("top")[0] == '\0');
-}
-END_TEST
-
-Suite *check_lua_top(void);
-
-Suite *check_lua_top(void)
-{
-    Suite *suite = suite_create("lua_top");
-    TCase *tcase = tcase_create("lua_top");
-    tcase_set_timeout(tcase, 60);
-    tcase_add_checked_fixture(tcase, setup, live_teardown);
-    tcase_add_loop_test(tcase, it_is_the_highest_number_that_was_set, 0,
-                        SETTERS);
-    tcase_add_test(tcase, a_row_raises_it_to_its_highest_number);
-    tcase_add_test(tcase, a_repair_above_its_token_raises_it_as_far);
-    tcase_add_test(tcase, a_repair_of_several_raises_it_to_its_highest_number);
-    tcase_add_test(tcase, what_is_not_granted_does_not_raise_it);
-    tcase_add_loop_test(
-        tcase, a_number_that_is_not_above_it_is_compared_with_its_slot, 0, 4);
-    tcase_add_loop_test(tcase, a_new_state_begins_with_a_top_of_zero, 0, 2);
-    tcase_add_loop_test(tcase, a_state_that_is_there_keeps_its_own, 0, 2);
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

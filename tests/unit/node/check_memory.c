@@ -3,16 +3,19 @@
  * server: floors, beats, witnesses, and what REPLICAOF does.
  */
 #include <arpa/inet.h>
-#include <check.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "../../lib/suite/suite.h"
 #include "permit.h"
+
+SUITE(memory, .timeout_s = 60, .set_up = live_setup,
+      .tear_down = live_teardown);
 
 /* ---- the floor in a look ------------------------------------------------- */
 
-START_TEST(story_42_a_look_takes_the_admission_of_an_older_memory)
+TEST(story_42_a_look_takes_the_admission_of_an_older_memory)
 {
     live_admit();
     permit_set("beat", "7");
@@ -26,10 +29,9 @@ START_TEST(story_42_a_look_takes_the_admission_of_an_older_memory)
     ck_assert_int_eq(permit_number("beat"), 9);
     ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_QUARANTINED);
 }
-END_TEST
 
 /* Restarted from a backup: its state proves nothing to anyone. */
-START_TEST(story_43_a_refusal_takes_the_evidence_of_an_older_life)
+TEST(story_43_a_refusal_takes_the_evidence_of_an_older_life)
 {
     permit_restart(7);
     PERMIT_ASSERT_WORD(permit_look_above(7, PERMIT_OTHER_NONCE), LOOK_MARKED);
@@ -43,11 +45,10 @@ START_TEST(story_43_a_refusal_takes_the_evidence_of_an_older_life)
     ck_assert_int_eq(permit_number("beat"), 8);
     ck_assert_int_eq(permit_readmit(PERMIT_OLD), VOTE_CHANGED);
 }
-END_TEST
 
 /* Each server that knows a greater beat restarts the quarantine: once, not in
  * turns. The admission that ends it has a beat above them all. */
-START_TEST(story_45_whatever_is_heard_of_another_machine_makes_a_new_mark)
+TEST(story_45_whatever_is_heard_of_another_machine_makes_a_new_mark)
 {
     char mark[CALL_STATE_MAX + 1];
     PERMIT_ASSERT_WORD(permit_look(), LOOK_FRESH);
@@ -64,9 +65,8 @@ START_TEST(story_45_whatever_is_heard_of_another_machine_makes_a_new_mark)
     ck_assert_int_eq(permit_admit(live.first_mark), VOTE_DONE);
     PERMIT_ASSERT_WORD(permit_look_above(21, LIVE_NONCE), LOOK_ADMITTED);
 }
-END_TEST
 
-START_TEST(a_probe_knows_no_floor)
+TEST(a_probe_knows_no_floor)
 {
     PERMIT_ASSERT_WORD(permit_look_above(9, ""), LOOK_EMPTY);
     ck_assert(!permit_has_state());
@@ -74,12 +74,11 @@ START_TEST(a_probe_knows_no_floor)
     PERMIT_ASSERT_WORD(permit_look_above(9, ""), LOOK_MARKED);
     ck_assert_int_eq(master_integer(&live.master, "HLEN " PERMIT_STATE), 2);
 }
-END_TEST
 
 /* ---- votes --------------------------------------------------------------- */
 
 /* The beat alone tells a batch that promised from one before it. */
-START_TEST(a_batch_that_promises_counts_once)
+TEST(a_batch_that_promises_counts_once)
 {
     struct call calls[] = {
         live_call(CALL_ACQUIRE, "r", "A"), live_call(CALL_ACQUIRE, "s", "B"),
@@ -101,9 +100,8 @@ START_TEST(a_batch_that_promises_counts_once)
     ck_assert_int_eq(permit_number("10"), calls[3].number);
     ck_assert_str_eq(permit_field("9"), "");
 }
-END_TEST
 
-START_TEST(what_promises_nothing_is_not_counted)
+TEST(what_promises_nothing_is_not_counted)
 {
     static const struct {
         enum call_kind kind;
@@ -132,10 +130,9 @@ START_TEST(what_promises_nothing_is_not_counted)
     ck_assert_int_eq(permit_number("beat"), LIVE_MEDIAN_US + 2);
     ck_assert_int_eq(permit_number("voted"), 5);
 }
-END_TEST
 
 /* Servers' medians differ: that of the last promise counts. */
-START_TEST(the_last_promise_is_remembered)
+TEST(the_last_promise_is_remembered)
 {
     struct call call = live_call(CALL_ACQUIRE, "r", "A");
     live_admit();
@@ -156,14 +153,13 @@ START_TEST(the_last_promise_is_remembered)
     ck_assert_int_eq(permit_admit(permit_other_mark()), VOTE_DONE);
     ck_assert_int_eq(permit_number("voted"), LIVE_MEDIAN_US + 1);
 }
-END_TEST
 
 /* ---- witnesses ----------------------------------------------------------- */
 
 #define A "00000000000000aa"
 #define B "00000000000000bb"
 
-START_TEST(an_admitted_node_keeps_the_greatest_of_what_it_is_told)
+TEST(an_admitted_node_keeps_the_greatest_of_what_it_is_told)
 {
     live_admit();
     PERMIT_ASSERT_WORD(permit_tell(A "=5 " B "=0"), LOOK_ADMITTED);
@@ -179,10 +175,9 @@ START_TEST(an_admitted_node_keeps_the_greatest_of_what_it_is_told)
     PERMIT_ASSERT_WORD(permit_tell(""), LOOK_ADMITTED);
     ck_assert_str_eq(live.witnesses, "");
 }
-END_TEST
 
 /* Its memory may be anyone's, so nobody will read there what it was told. */
-START_TEST(a_node_whose_memory_does_not_count_answers_and_keeps_nothing)
+TEST(a_node_whose_memory_does_not_count_answers_and_keeps_nothing)
 {
     PERMIT_ASSERT_WORD(permit_tell(A "=5 " B "=6"), LOOK_FRESH);
     ck_assert_str_eq(live.witnesses, A "=0 " B "=0");
@@ -200,10 +195,9 @@ START_TEST(a_node_whose_memory_does_not_count_answers_and_keeps_nothing)
     ck_assert_str_eq(live.witnesses, A "=3");
     ck_assert_int_eq(permit_number("w:" A), 3);
 }
-END_TEST
 
 /* When all nodes restart at once, a server must have a node to write to. */
-START_TEST(a_node_that_was_restarted_whole_keeps_what_it_is_told)
+TEST(a_node_that_was_restarted_whole_keeps_what_it_is_told)
 {
     permit_restart(7);
     PERMIT_ASSERT_WORD(permit_tell(A "=5"), LOOK_MARKED);
@@ -215,9 +209,8 @@ START_TEST(a_node_that_was_restarted_whole_keeps_what_it_is_told)
     ck_assert_int_eq(live_ask(&call), VOTE_DONE);
     ck_assert_int_eq(permit_number("w:" A), 5);
 }
-END_TEST
 
-START_TEST(witnesses_outlive_a_quarantine)
+TEST(witnesses_outlive_a_quarantine)
 {
     live_admit();
     PERMIT_ASSERT_WORD(permit_tell(A "=5"), LOOK_ADMITTED);
@@ -226,11 +219,10 @@ START_TEST(witnesses_outlive_a_quarantine)
     PERMIT_ASSERT_WORD(permit_tell(A "=1"), LOOK_ADMITTED);
     ck_assert_str_eq(live.witnesses, A "=5");
 }
-END_TEST
 
 /* ---- another node's memory ----------------------------------------------- */
 
-START_TEST(story_38_files_of_another_node_are_no_admission)
+TEST(story_38_files_of_another_node_are_no_admission)
 {
     char other[CALL_STATE_MAX + 1];
     snprintf(other, sizeof other, "1:fingerprint:fedcba9876543210%s",
@@ -244,7 +236,6 @@ START_TEST(story_38_files_of_another_node_are_no_admission)
     ck_assert_str_eq(live.admit, other); /* and servers see whose it is */
     ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_QUARANTINED);
 }
-END_TEST
 
 /* On a port of its own: REPLICAOF does not take a Unix path. */
 static int listen_on_tcp(struct master *master)
@@ -296,8 +287,10 @@ static void teardown_two(void)
     live_teardown();
 }
 
+GROUP(copies, .timeout_s = 60, .set_up = setup_two, .tear_down = teardown_two);
+
 /* For 31 ms: its run_id is the same, and so is its memory. */
-START_TEST(a_node_that_was_a_replica_for_a_moment_has_no_vote)
+TEST(a_node_that_was_a_replica_for_a_moment_has_no_vote)
 {
     char before[CALL_STATE_MAX + 1];
     live_admit();
@@ -314,10 +307,9 @@ START_TEST(a_node_that_was_a_replica_for_a_moment_has_no_vote)
     ck_assert_int_eq(permit_readmit(before), VOTE_DONE);
     ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_GRANTED);
 }
-END_TEST
 
 /* It now has the other node's state, with its admission and its beat. */
-START_TEST(story_37_a_replica_of_another_lock_node_has_no_admission)
+TEST(story_37_a_replica_of_another_lock_node_has_no_admission)
 {
     static const char theirs[] = "1:fingerprint:fedcba9876543210:other:m";
     live_admit();
@@ -332,11 +324,10 @@ START_TEST(story_37_a_replica_of_another_lock_node_has_no_admission)
     ck_assert_str_eq(live.admit, theirs);
     ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_QUARANTINED);
 }
-END_TEST
 
 /* Its replica is detached, and becomes its master for a moment: the run_id
  * stays the same, and the admission is a moment old. */
-START_TEST(story_41_an_old_copy_under_the_same_run_id_gives_no_vote)
+TEST(story_41_an_old_copy_under_the_same_run_id_gives_no_vote)
 {
     static const enum call_kind kinds[] = {CALL_ACQUIRE, CALL_EXTEND,
                                            CALL_RELEASE};
@@ -362,57 +353,14 @@ START_TEST(story_41_an_old_copy_under_the_same_run_id_gives_no_vote)
     ck_assert_int_eq(permit_admit(live.first_mark), VOTE_DONE);
     ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "B"), VOTE_GRANTED);
 }
-END_TEST
 
 /* A first replica makes another replication ID: the admission was given to a
  * memory that had no copy. */
-START_TEST(a_node_that_gets_its_first_replica_loses_its_admission)
+TEST(a_node_that_gets_its_first_replica_loses_its_admission)
 {
     live_admit();
     ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_GRANTED);
     follow(&other, listen_on_tcp(&live.master));
     ck_assert_int_eq(live_run(CALL_ACQUIRE, "s", "A"), VOTE_QUARANTINED);
     PERMIT_ASSERT_WORD(permit_probe(), LOOK_BARE);
-}
-END_TEST
-
-static TCase *copies_case(void)
-{
-    TCase *tc = tcase_create("copies");
-    tcase_set_timeout(tc, 60);
-    tcase_add_checked_fixture(tc, setup_two, teardown_two);
-    tcase_add_test(tc, a_node_that_was_a_replica_for_a_moment_has_no_vote);
-    tcase_add_test(tc,
-                   story_37_a_replica_of_another_lock_node_has_no_admission);
-    tcase_add_test(tc,
-                   story_41_an_old_copy_under_the_same_run_id_gives_no_vote);
-    tcase_add_test(tc, a_node_that_gets_its_first_replica_loses_its_admission);
-    return tc;
-}
-
-Suite *check_memory(void);
-
-Suite *check_memory(void)
-{
-    Suite *suite = suite_create("memory");
-    TCase *tc = tcase_create("memory");
-    tcase_set_timeout(tc, 60);
-    tcase_add_checked_fixture(tc, live_setup, live_teardown);
-    tcase_add_test(tc, story_42_a_look_takes_the_admission_of_an_older_memory);
-    tcase_add_test(tc, story_43_a_refusal_takes_the_evidence_of_an_older_life);
-    tcase_add_test(
-        tc, story_45_whatever_is_heard_of_another_machine_makes_a_new_mark);
-    tcase_add_test(tc, a_probe_knows_no_floor);
-    tcase_add_test(tc, a_batch_that_promises_counts_once);
-    tcase_add_test(tc, what_promises_nothing_is_not_counted);
-    tcase_add_test(tc, the_last_promise_is_remembered);
-    tcase_add_test(tc, an_admitted_node_keeps_the_greatest_of_what_it_is_told);
-    tcase_add_test(
-        tc, a_node_whose_memory_does_not_count_answers_and_keeps_nothing);
-    tcase_add_test(tc, a_node_that_was_restarted_whole_keeps_what_it_is_told);
-    tcase_add_test(tc, witnesses_outlive_a_quarantine);
-    tcase_add_test(tc, story_38_files_of_another_node_are_no_admission);
-    suite_add_tcase(suite, tc);
-    suite_add_tcase(suite, copies_case());
-    return suite;
 }

@@ -4,14 +4,17 @@
  * replaced or rolled back in check_memory.c, and garbage in
  * check_permission_garbage.c.
  */
-#include <check.h>
 #include <stdio.h>
 
+#include "../../lib/suite/suite.h"
 #include "permit.h"
+
+SUITE(permission, .timeout_s = 60, .set_up = live_setup,
+      .tear_down = live_teardown);
 
 /* ---- look ---------------------------------------------------------------- */
 
-START_TEST(a_node_without_state_is_empty_and_stays_so_at_a_probe)
+TEST(a_node_without_state_is_empty_and_stays_so_at_a_probe)
 {
     PERMIT_ASSERT_WORD(permit_probe(), LOOK_EMPTY);
     ck_assert(!permit_has_state());
@@ -24,9 +27,8 @@ START_TEST(a_node_without_state_is_empty_and_stays_so_at_a_probe)
     ck_assert_int_eq(live.reply.look.voted_us, 0);
     ck_assert_int_eq(live.reply.beat, 0);
 }
-END_TEST
 
-START_TEST(a_node_without_state_is_marked_once)
+TEST(a_node_without_state_is_marked_once)
 {
     PERMIT_ASSERT_WORD(permit_look(), LOOK_FRESH);
     ck_assert_str_eq(live.mark, live.first_mark);
@@ -37,9 +39,8 @@ START_TEST(a_node_without_state_is_marked_once)
     ck_assert_int_eq(master_integer(&live.master, "HLEN " PERMIT_STATE), 2);
     ck_assert_int_eq(master_integer(&live.master, "PTTL " PERMIT_STATE), -1);
 }
-END_TEST
 
-START_TEST(a_state_without_a_mark_of_this_life_is_bare)
+TEST(a_state_without_a_mark_of_this_life_is_bare)
 {
     permit_set("7", "5");
     PERMIT_ASSERT_WORD(permit_probe(), LOOK_BARE);
@@ -50,9 +51,8 @@ START_TEST(a_state_without_a_mark_of_this_life_is_bare)
     ck_assert_str_eq(permit_field("mark"), live.first_mark);
     ck_assert_str_eq(permit_field("7"), "5");
 }
-END_TEST
 
-START_TEST(the_admission_of_an_older_life_stays_as_evidence)
+TEST(the_admission_of_an_older_life_stays_as_evidence)
 {
     permit_set("admit", PERMIT_OLD);
     permit_set("beat", "5");
@@ -67,9 +67,8 @@ START_TEST(the_admission_of_an_older_life_stays_as_evidence)
     ck_assert_str_eq(live.admit, PERMIT_OLD);
     ck_assert_str_eq(permit_field("beat"), "5"); /* nobody saw it admitted */
 }
-END_TEST
 
-START_TEST(a_look_at_an_admitted_node_is_counted)
+TEST(a_look_at_an_admitted_node_is_counted)
 {
     live_admit();
     permit_set("beat", "5");
@@ -87,10 +86,9 @@ START_TEST(a_look_at_an_admitted_node_is_counted)
     PERMIT_ASSERT_WORD(permit_probe(), LOOK_ADMITTED);
     ck_assert_int_eq(permit_number("beat"), 7);
 }
-END_TEST
 
 /* By the median of the nodes' clocks; a server without one sets nothing. */
-START_TEST(a_look_says_when_the_node_was_seen)
+TEST(a_look_says_when_the_node_was_seen)
 {
     struct call call = live_call(CALL_LOOK, "", "");
     live_admit();
@@ -110,9 +108,8 @@ START_TEST(a_look_says_when_the_node_was_seen)
     PERMIT_ASSERT_WORD(live.reply.look.word, LOOK_MARKED);
     ck_assert_int_eq(permit_number("seen"), LIVE_MEDIAN_US + 3);
 }
-END_TEST
 
-START_TEST(stories_29_and_44_durability_that_ended_is_written_down)
+TEST(stories_29_and_44_durability_that_ended_is_written_down)
 {
     live_admit();
     ck_assert_str_eq(permit_field("durable"), "1");
@@ -127,9 +124,8 @@ START_TEST(stories_29_and_44_durability_that_ended_is_written_down)
     ck_assert(!live.reply.look.is_durable);
     ck_assert_str_eq(permit_field("durable"), "0");
 }
-END_TEST
 
-START_TEST(story_06_a_flush_takes_permission_and_mark)
+TEST(story_06_a_flush_takes_permission_and_mark)
 {
     live_admit();
     master_text(&live.master, "FLUSHALL");
@@ -137,13 +133,12 @@ START_TEST(story_06_a_flush_takes_permission_and_mark)
     PERMIT_ASSERT_WORD(permit_look(), LOOK_FRESH);
     ck_assert_str_eq(permit_field("admit"), "");
 }
-END_TEST
 
 /* ---- marks --------------------------------------------------------------- */
 
 /* The node may have gone on promising while the command was delayed, so nobody
  * knows when it stopped. */
-START_TEST(a_mark_tells_when_it_was_made_if_that_is_known)
+TEST_RANGE(a_mark_tells_when_it_was_made_if_that_is_known, 0, 8)
 {
     struct call call = live_call(_i % 2 == 0 ? CALL_LOOK : CALL_REVOKE, "", "");
     char expected[CALL_STATE_MAX + 1];
@@ -160,7 +155,6 @@ START_TEST(a_mark_tells_when_it_was_made_if_that_is_known)
     ck_assert_int_eq(live_ask(&call), VOTE_DONE);
     ck_assert_str_eq(permit_field("mark"), expected);
 }
-END_TEST
 
 static enum call_look_word object(const char *nonce)
 {
@@ -172,7 +166,7 @@ static enum call_look_word object(const char *nonce)
 }
 
 /* Another machine that answers to the name has a later mark. */
-START_TEST(story_45_a_mark_is_made_anew_if_a_later_one_is_known)
+TEST_RANGE(story_45_a_mark_is_made_anew_if_a_later_one_is_known, 0, 4)
 {
     static const int64_t later_us[] = {INT64_MIN, -1, 0, 1};
     struct call call = live_call(CALL_LOOK, "", "");
@@ -193,10 +187,9 @@ START_TEST(story_45_a_mark_is_made_anew_if_a_later_one_is_known)
     ck_assert_int_eq(permit_readmit(PERMIT_OLD),
                      _i == 3 ? VOTE_CHANGED : VOTE_DONE);
 }
-END_TEST
 
 /* However often another server tries. */
-START_TEST(story_46_who_saw_an_admission_replaces_the_mark_of_a_first_start)
+TEST(story_46_who_saw_an_admission_replaces_the_mark_of_a_first_start)
 {
     static const char first[] = "first-00112233445566ff";
     char mark[CALL_STATE_MAX + 1];
@@ -217,7 +210,6 @@ START_TEST(story_46_who_saw_an_admission_replaces_the_mark_of_a_first_start)
         ck_assert_str_eq(permit_field("mark"), live.first_mark);
     }
 }
-END_TEST
 
 /* ---- configurations ------------------------------------------------------ */
 
@@ -236,7 +228,7 @@ static const struct {
     {"01:fingerprint:run", "", LOOK_FOREIGN},
 };
 
-START_TEST(story_10_another_configuration_is_never_touched)
+TEST(story_10_another_configuration_is_never_touched)
 {
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         master_text(&live.master, "FLUSHALL");
@@ -264,9 +256,8 @@ START_TEST(story_10_another_configuration_is_never_touched)
                          others[i].mark == NULL ? VOTE_DONE : VOTE_CHANGED);
     }
 }
-END_TEST
 
-START_TEST(story_32_a_lower_epoch_is_marked_and_has_no_vote_from_then_on)
+TEST(story_32_a_lower_epoch_is_marked_and_has_no_vote_from_then_on)
 {
     live_admit();
     permit_set("mark", "1:run:older:0:n");
@@ -281,11 +272,10 @@ START_TEST(story_32_a_lower_epoch_is_marked_and_has_no_vote_from_then_on)
     ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_QUARANTINED);
     PERMIT_ASSERT_WORD(permit_look(), LOOK_SUPERSEDED);
 }
-END_TEST
 
 /* ---- admit --------------------------------------------------------------- */
 
-START_TEST(an_admission_ends_the_quarantine)
+TEST(an_admission_ends_the_quarantine)
 {
     PERMIT_ASSERT_WORD(permit_look(), LOOK_FRESH);
     ck_assert_int_eq(permit_admit(live.first_mark), VOTE_DONE);
@@ -299,9 +289,8 @@ START_TEST(an_admission_ends_the_quarantine)
     ck_assert_int_eq(permit_number("seen"), LIVE_MEDIAN_US);
     ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_GRANTED);
 }
-END_TEST
 
-START_TEST(story_26_an_admission_that_comes_late_does_nothing)
+TEST_RANGE(story_26_an_admission_that_comes_late_does_nothing, 0, 3)
 {
     PERMIT_ASSERT_WORD(permit_look(), LOOK_FRESH);
     if (_i == 0) {
@@ -318,9 +307,8 @@ START_TEST(story_26_an_admission_that_comes_late_does_nothing)
     ck_assert_str_eq(permit_field("mark"), _i == 1 ? "" : permit_other_mark());
     ck_assert(permit_has_state() == (_i != 1));
 }
-END_TEST
 
-START_TEST(the_second_of_two_admissions_does_nothing)
+TEST(the_second_of_two_admissions_does_nothing)
 {
     PERMIT_ASSERT_WORD(permit_look(), LOOK_FRESH);
     ck_assert_int_eq(permit_admit(live.first_mark), VOTE_DONE);
@@ -329,10 +317,9 @@ START_TEST(the_second_of_two_admissions_does_nothing)
     ck_assert_int_eq(permit_number("beat"), LIVE_MEDIAN_US + 1);
     PERMIT_ASSERT_WORD(permit_look(), LOOK_ADMITTED);
 }
-END_TEST
 
 /* Only with the mark that was seen, not that of another life or memory. */
-START_TEST(a_mark_of_another_life_admits_nobody)
+TEST(a_mark_of_another_life_admits_nobody)
 {
     static const char *const marks[] = {"1:old:m:0:n", "1:run:m:0:n",
                                         "2:run:m:0:n", "", "x"};
@@ -342,11 +329,10 @@ START_TEST(a_mark_of_another_life_admits_nobody)
         ck_assert_str_eq(permit_field("admit"), "");
     }
 }
-END_TEST
 
 /* Above every beat that was seen, and above the time: no memory that is
  * restored later has a beat as high. */
-START_TEST(an_admission_begins_above_all_beats_before)
+TEST_RANGE(an_admission_begins_above_all_beats_before, 0, 10)
 {
     static const struct {
         int64_t kept, floor, above;
@@ -371,10 +357,9 @@ START_TEST(an_admission_begins_above_all_beats_before)
     PERMIT_ASSERT_WORD(permit_look_above(call.floor, LIVE_NONCE),
                        LOOK_ADMITTED);
 }
-END_TEST
 
 /* The quarantine lasted for the greatest TTL; now the present one is enough. */
-START_TEST(story_33_an_admission_names_the_ttl_of_the_configuration)
+TEST(story_33_an_admission_names_the_ttl_of_the_configuration)
 {
     static const int ttls[] = {5000, 90000, 60000};
     for (int i = 0; i < 3; i++) {
@@ -387,47 +372,4 @@ START_TEST(story_33_an_admission_names_the_ttl_of_the_configuration)
         ck_assert_int_eq(permit_revoke(""), VOTE_DONE);
         ck_assert_int_eq(permit_number("max_ttl"), ttls[i]);
     }
-}
-END_TEST
-
-static void add_admissions(TCase *tc)
-{
-    tcase_add_test(tc, an_admission_ends_the_quarantine);
-    tcase_add_loop_test(tc, story_26_an_admission_that_comes_late_does_nothing,
-                        0, 3);
-    tcase_add_test(tc, the_second_of_two_admissions_does_nothing);
-    tcase_add_test(tc, a_mark_of_another_life_admits_nobody);
-    tcase_add_loop_test(tc, an_admission_begins_above_all_beats_before, 0, 10);
-    tcase_add_test(tc,
-                   story_33_an_admission_names_the_ttl_of_the_configuration);
-}
-
-Suite *check_permission(void);
-
-Suite *check_permission(void)
-{
-    Suite *suite = suite_create("permission");
-    TCase *tc = tcase_create("permission");
-    tcase_set_timeout(tc, 60);
-    tcase_add_checked_fixture(tc, live_setup, live_teardown);
-    tcase_add_test(tc, a_node_without_state_is_empty_and_stays_so_at_a_probe);
-    tcase_add_test(tc, a_node_without_state_is_marked_once);
-    tcase_add_test(tc, a_state_without_a_mark_of_this_life_is_bare);
-    tcase_add_test(tc, the_admission_of_an_older_life_stays_as_evidence);
-    tcase_add_test(tc, a_look_at_an_admitted_node_is_counted);
-    tcase_add_test(tc, a_look_says_when_the_node_was_seen);
-    tcase_add_test(tc, stories_29_and_44_durability_that_ended_is_written_down);
-    tcase_add_test(tc, story_06_a_flush_takes_permission_and_mark);
-    tcase_add_loop_test(tc, a_mark_tells_when_it_was_made_if_that_is_known, 0,
-                        8);
-    tcase_add_loop_test(
-        tc, story_45_a_mark_is_made_anew_if_a_later_one_is_known, 0, 4);
-    tcase_add_test(
-        tc, story_46_who_saw_an_admission_replaces_the_mark_of_a_first_start);
-    tcase_add_test(tc, story_10_another_configuration_is_never_touched);
-    tcase_add_test(
-        tc, story_32_a_lower_epoch_is_marked_and_has_no_vote_from_then_on);
-    add_admissions(tc);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

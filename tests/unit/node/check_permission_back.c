@@ -2,13 +2,16 @@
  * The permission on the node: what readmit and revoke do to a real Redis
  * server's state.
  */
-#include <check.h>
 
+#include "../../lib/suite/suite.h"
 #include "permit.h"
+
+SUITE(permission_back, .timeout_s = 60, .set_up = live_setup,
+      .tear_down = live_teardown);
 
 /* ---- readmit ------------------------------------------------------------- */
 
-START_TEST(a_restarted_node_gets_its_permission_back)
+TEST_RANGE(a_restarted_node_gets_its_permission_back, 0, 2)
 {
     struct call call = live_call(CALL_READMIT, "", "");
     permit_restart(7);
@@ -25,21 +28,19 @@ START_TEST(a_restarted_node_gets_its_permission_back)
     ck_assert_int_eq(permit_readmit(PERMIT_OLD), VOTE_CHANGED);
     ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_GRANTED);
 }
-END_TEST
 
 /* Another server saw meanwhile that it is not durable any more. */
-START_TEST(story_44_a_readmission_that_comes_late_makes_nothing_durable)
+TEST(story_44_a_readmission_that_comes_late_makes_nothing_durable)
 {
     permit_restart(7);
     permit_set("durable", "0");
     ck_assert_int_eq(permit_readmit(PERMIT_OLD), VOTE_DONE);
     ck_assert_str_eq(permit_field("durable"), "0");
 }
-END_TEST
 
 /* The server that found it to be old has deleted what this one compares with,
  * and each loss makes another mark. */
-START_TEST(story_43_a_readmission_that_comes_late_does_nothing)
+TEST_RANGE(story_43_a_readmission_that_comes_late_does_nothing, 0, 5)
 {
     permit_restart(7);
     if (_i == 0)
@@ -57,11 +58,10 @@ START_TEST(story_43_a_readmission_that_comes_late_does_nothing)
     ck_assert_str_ne(permit_field("admit"), live.admission);
     ck_assert_int_eq(permit_readmit(""), VOTE_CHANGED);
 }
-END_TEST
 
 /* ---- revoke -------------------------------------------------------------- */
 
-START_TEST(a_revocation_takes_the_permission_and_leaves_a_new_mark)
+TEST(a_revocation_takes_the_permission_and_leaves_a_new_mark)
 {
     live_admit();
     ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_GRANTED);
@@ -74,9 +74,8 @@ START_TEST(a_revocation_takes_the_permission_and_leaves_a_new_mark)
     ck_assert_int_eq(master_integer(&live.master, "EXISTS p:r"), 1);
     ck_assert_int_eq(permit_revoke(""), VOTE_CHANGED);
 }
-END_TEST
 
-START_TEST(a_revocation_takes_the_evidence_of_an_older_life)
+TEST(a_revocation_takes_the_evidence_of_an_older_life)
 {
     permit_restart(7);
     ck_assert_int_eq(permit_revoke(""), VOTE_CHANGED);
@@ -87,34 +86,12 @@ START_TEST(a_revocation_takes_the_evidence_of_an_older_life)
     ck_assert_str_eq(permit_field("admit"), "");
     ck_assert_str_eq(permit_field("mark"), permit_other_mark());
 }
-END_TEST
 
-START_TEST(a_revocation_touches_no_other_state)
+TEST(a_revocation_touches_no_other_state)
 {
     ck_assert_int_eq(permit_revoke(""), VOTE_CHANGED);
     ck_assert(!permit_has_state());
     PERMIT_ASSERT_WORD(permit_look(), LOOK_FRESH);
     ck_assert_int_eq(permit_revoke(""), VOTE_CHANGED);
     ck_assert_str_eq(permit_field("mark"), live.first_mark);
-}
-END_TEST
-
-Suite *check_permission_back(void);
-
-Suite *check_permission_back(void)
-{
-    Suite *suite = suite_create("permission_back");
-    TCase *tc = tcase_create("permission");
-    tcase_set_timeout(tc, 60);
-    tcase_add_checked_fixture(tc, live_setup, live_teardown);
-    tcase_add_loop_test(tc, a_restarted_node_gets_its_permission_back, 0, 2);
-    tcase_add_test(
-        tc, story_44_a_readmission_that_comes_late_makes_nothing_durable);
-    tcase_add_loop_test(tc, story_43_a_readmission_that_comes_late_does_nothing,
-                        0, 5);
-    tcase_add_test(tc, a_revocation_takes_the_permission_and_leaves_a_new_mark);
-    tcase_add_test(tc, a_revocation_takes_the_evidence_of_an_older_life);
-    tcase_add_test(tc, a_revocation_touches_no_other_state);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -1,9 +1,9 @@
 /*
  * A permission that somebody else has written: never more than an error.
  */
-#include <check.h>
 #include <stdlib.h>
 
+#include "../../lib/suite/suite.h"
 #include "permit.h"
 
 #define WITNESS "0123456789abcdef"
@@ -51,11 +51,13 @@ static void write_everywhere(const char *text)
     ck_assert_int_eq(live.downs, 0);
 }
 
-START_TEST(garbage_in_the_fields_is_nothing)
+SUITE(permission_garbage, .timeout_s = 60, .set_up = live_setup,
+      .tear_down = live_teardown);
+
+TEST(garbage_in_the_fields_is_nothing)
 {
     with_each(write_everywhere);
 }
-END_TEST
 
 /* A beat that is not a count is 0: any floor is above it. */
 static void look_at_beat(const char *text)
@@ -74,11 +76,10 @@ static void look_at_beat(const char *text)
     ck_assert_int_eq(live.downs, 0);
 }
 
-START_TEST(a_beat_that_is_no_number_is_written_over)
+TEST(a_beat_that_is_no_number_is_written_over)
 {
     with_each(look_at_beat);
 }
-END_TEST
 
 static void promise_after(const char *text)
 {
@@ -92,11 +93,10 @@ static void promise_after(const char *text)
     ck_assert_int_eq(live.downs, 0);
 }
 
-START_TEST(a_moment_that_is_no_number_is_none)
+TEST(a_moment_that_is_no_number_is_none)
 {
     with_each(promise_after);
 }
-END_TEST
 
 static void hear_of_witness(const char *text)
 {
@@ -110,13 +110,12 @@ static void hear_of_witness(const char *text)
     ck_assert_int_eq(live.downs, 0);
 }
 
-START_TEST(a_witness_that_is_no_number_is_none)
+TEST(a_witness_that_is_no_number_is_none)
 {
     with_each(hear_of_witness);
 }
-END_TEST
 
-START_TEST(a_long_admission_or_mark_is_told_as_far_as_it_fits)
+TEST(a_long_admission_or_mark_is_told_as_far_as_it_fits)
 {
     char text[400];
     memset(text, 'x', sizeof text - 1);
@@ -126,9 +125,8 @@ START_TEST(a_long_admission_or_mark_is_told_as_far_as_it_fits)
     PERMIT_ASSERT_WORD(permit_look(), LOOK_FOREIGN);
     ck_assert_uint_eq(strlen(live.admit), CALL_STATE_MAX);
 }
-END_TEST
 
-START_TEST(a_state_of_another_type_is_an_error_and_no_more)
+TEST_RANGE(a_state_of_another_type_is_an_error_and_no_more, 0, 2)
 {
     static const enum call_kind kinds[] = {
         CALL_LOOK,    CALL_ADMIT,  CALL_READMIT, CALL_REVOKE,
@@ -138,24 +136,4 @@ START_TEST(a_state_of_another_type_is_an_error_and_no_more)
     for (int i = 0; i < 7; i++)
         ck_assert_int_eq(live_run(kinds[i], "r", "A"), UNFIT(FAILED));
     ck_assert_int_eq(live.downs, 0);
-}
-END_TEST
-
-Suite *check_permission_garbage(void);
-
-Suite *check_permission_garbage(void)
-{
-    Suite *suite = suite_create("permission_garbage");
-    TCase *tc = tcase_create("garbage");
-    tcase_set_timeout(tc, 60);
-    tcase_add_checked_fixture(tc, live_setup, live_teardown);
-    tcase_add_test(tc, garbage_in_the_fields_is_nothing);
-    tcase_add_test(tc, a_beat_that_is_no_number_is_written_over);
-    tcase_add_test(tc, a_moment_that_is_no_number_is_none);
-    tcase_add_test(tc, a_witness_that_is_no_number_is_none);
-    tcase_add_test(tc, a_long_admission_or_mark_is_told_as_far_as_it_fits);
-    tcase_add_loop_test(tc, a_state_of_another_type_is_an_error_and_no_more, 0,
-                        2);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

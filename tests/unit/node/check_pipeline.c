@@ -2,7 +2,6 @@
  * Commands in a row, and which reply belongs to which, over a socket whose
  * other end is the test's.
  */
-#include <check.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -10,8 +9,7 @@
 
 #include "../../../server/base/clock.h"
 #include "../../../server/node/pipeline.h"
-
-Suite *check_pipeline(void);
+#include "../../lib/suite/suite.h"
 
 enum { TAG = 1000, BYTES_MAX = 64 * 1024 };
 
@@ -142,9 +140,11 @@ static void expect_call(int number)
     ck_assert_int_eq(reply.script.vote, VOTE_FREE);
 }
 
+SUITE(pipeline, .set_up = setup, .tear_down = teardown, .timeout_s = 60);
+
 /* ---- commands ------------------------------------------------------------ */
 
-START_TEST(the_calls_of_a_turn_are_one_command)
+TEST(the_calls_of_a_turn_are_one_command)
 {
     call_all(3);
     ck_assert_uint_eq(wire_unsent(wire), 0);
@@ -156,9 +156,8 @@ START_TEST(the_calls_of_a_turn_are_one_command)
     ck_assert(pipeline_append(&pipeline));
     ck_assert_uint_eq(wire_unsent(wire), 0);
 }
-END_TEST
 
-START_TEST(more_calls_than_a_command_takes_are_two)
+TEST(more_calls_than_a_command_takes_are_two)
 {
     call_all(BATCH_CALLS_MAX + 1);
     ck_assert(pipeline_append(&pipeline));
@@ -171,9 +170,8 @@ START_TEST(more_calls_than_a_command_takes_are_two)
     expect_call(BATCH_CALLS_MAX);
     ck_assert_int_eq(next(), PIPELINE_NONE);
 }
-END_TEST
 
-START_TEST(so_are_calls_with_two_admissions)
+TEST(so_are_calls_with_two_admissions)
 {
     ck_assert_int_eq(call(TAG, ADMIT), VOTE_PENDING);
     ck_assert_int_eq(call(TAG + 1, "another"), VOTE_PENDING);
@@ -183,9 +181,8 @@ START_TEST(so_are_calls_with_two_admissions)
     expect_call(0);
     ck_assert_int_eq(next(), PIPELINE_NONE);
 }
-END_TEST
 
-START_TEST(a_step_keeps_its_place_between_calls)
+TEST_RANGE(a_step_keeps_its_place_between_calls, 0, 3)
 {
     call_all(2);
     step(_i);
@@ -205,9 +202,8 @@ START_TEST(a_step_keeps_its_place_between_calls)
     ck_assert_uint_eq(reply.fields[0].string.len, 2);
     expect_call(2);
 }
-END_TEST
 
-START_TEST(of_a_step_answered_with_an_array_its_elements_are_told)
+TEST(of_a_step_answered_with_an_array_its_elements_are_told)
 {
     step(1);
     (void)take_sent();
@@ -217,11 +213,10 @@ START_TEST(of_a_step_answered_with_an_array_its_elements_are_told)
     ck_assert_int_eq(reply.fields[0].integer, 3);
     ck_assert_int_eq(reply.fields[1].integer, 4);
 }
-END_TEST
 
 /* ---- times --------------------------------------------------------------- */
 
-START_TEST(each_reply_tells_when_its_command_was_sent)
+TEST(each_reply_tells_when_its_command_was_sent)
 {
     ck_assert_int_eq(pipeline_oldest_us(&pipeline), 0);
     int64_t before_us = clock_now_us();
@@ -245,20 +240,18 @@ START_TEST(each_reply_tells_when_its_command_was_sent)
     ck_assert_int_eq(reply.sent_us, oldest_us);
     ck_assert_int_eq(pipeline_oldest_us(&pipeline), 0);
 }
-END_TEST
 
 /* ---- what is no reply ---------------------------------------------------- */
 
-START_TEST(a_reply_that_nobody_asked_for_is_told)
+TEST_RANGE(a_reply_that_nobody_asked_for_is_told, 0, 2)
 {
     if (_i == 1) /* which is not sent yet */
         call_all(1);
     give_batch(1);
     ck_assert_int_eq(next(), PIPELINE_UNASKED);
 }
-END_TEST
 
-START_TEST(so_is_one_that_came_before_its_command_was_sent)
+TEST(so_is_one_that_came_before_its_command_was_sent)
 {
     int64_t heard_us = clock_now_us();
     give_batch(1);
@@ -267,9 +260,8 @@ START_TEST(so_is_one_that_came_before_its_command_was_sent)
     ck_assert_int_eq(pipeline_next(&pipeline, heard_us, &reply),
                      PIPELINE_UNASKED);
 }
-END_TEST
 
-START_TEST(half_a_reply_is_none_yet)
+TEST(half_a_reply_is_none_yet)
 {
     call_all(1);
     ck_assert(pipeline_append(&pipeline));
@@ -279,21 +271,19 @@ START_TEST(half_a_reply_is_none_yet)
     expect_call(0);
     ck_assert_int_eq(next(), PIPELINE_NONE);
 }
-END_TEST
 
-START_TEST(what_is_no_reply_at_all_is_garbage)
+TEST(what_is_no_reply_at_all_is_garbage)
 {
     call_all(1);
     ck_assert(pipeline_append(&pipeline));
     give("hello\r\n");
     ck_assert_int_eq(next(), PIPELINE_GARBAGE);
 }
-END_TEST
 
 /* ---- a lost connection --------------------------------------------------- */
 
 /* Sent or not, answered in part or not: each once, and no step. */
-START_TEST(each_call_without_a_reply_is_dropped_once)
+TEST(each_call_without_a_reply_is_dropped_once)
 {
     call_all(3);
     step(1);
@@ -318,10 +308,9 @@ START_TEST(each_call_without_a_reply_is_dropped_once)
     give_batch(1);
     expect_call(0);
 }
-END_TEST
 
 /* As when there is no memory for a command. */
-START_TEST(a_broken_one_takes_nothing_until_it_is_begun_anew)
+TEST(a_broken_one_takes_nothing_until_it_is_begun_anew)
 {
     call_all(1);
     pipeline.is_broken = true;
@@ -335,11 +324,10 @@ START_TEST(a_broken_one_takes_nothing_until_it_is_begun_anew)
     call_all(1);
     ck_assert(pipeline_append(&pipeline));
 }
-END_TEST
 
 /* ---- limits -------------------------------------------------------------- */
 
-START_TEST(so_many_replies_may_be_owed)
+TEST(so_many_replies_may_be_owed)
 {
     call_all(FIFO_MAX);
     ck_assert_int_eq(call(TAG, ADMIT), VOTE_STALLED);
@@ -347,10 +335,9 @@ START_TEST(so_many_replies_may_be_owed)
     expect_call(0);
     ck_assert_int_eq(call(TAG, ADMIT), VOTE_PENDING);
 }
-END_TEST
 
 /* A node that reads nothing must not use up our memory. */
-START_TEST(so_many_bytes_may_wait)
+TEST(so_many_bytes_may_wait)
 {
     static char bytes[1024 * 1024];
     static char name[RESOURCE_MAX];
@@ -366,31 +353,4 @@ START_TEST(so_many_bytes_may_wait)
         ck_assert_int_gt(recv(peer, bytes, sizeof bytes, 0), 0);
     }
     ck_assert_int_eq(pipeline_call(&pipeline, &it, TAG), VOTE_PENDING);
-}
-END_TEST
-
-Suite *check_pipeline(void)
-{
-    Suite *suite = suite_create("pipeline");
-    TCase *tcase = tcase_create("pipeline");
-
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_set_timeout(tcase, 60);
-    tcase_add_test(tcase, the_calls_of_a_turn_are_one_command);
-    tcase_add_test(tcase, more_calls_than_a_command_takes_are_two);
-    tcase_add_test(tcase, so_are_calls_with_two_admissions);
-    tcase_add_loop_test(tcase, a_step_keeps_its_place_between_calls, 0, 3);
-    tcase_add_test(tcase,
-                   of_a_step_answered_with_an_array_its_elements_are_told);
-    tcase_add_test(tcase, each_reply_tells_when_its_command_was_sent);
-    tcase_add_loop_test(tcase, a_reply_that_nobody_asked_for_is_told, 0, 2);
-    tcase_add_test(tcase, so_is_one_that_came_before_its_command_was_sent);
-    tcase_add_test(tcase, half_a_reply_is_none_yet);
-    tcase_add_test(tcase, what_is_no_reply_at_all_is_garbage);
-    tcase_add_test(tcase, each_call_without_a_reply_is_dropped_once);
-    tcase_add_test(tcase, a_broken_one_takes_nothing_until_it_is_begun_anew);
-    tcase_add_test(tcase, so_many_replies_may_be_owed);
-    tcase_add_test(tcase, so_many_bytes_may_wait);
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

@@ -1,9 +1,9 @@
-#include <check.h>
 #include <stdio.h>
 #include <sys/un.h>
 
 #include "../../../server/base/clock.h"
 #include "../../../server/node/resolver.h"
+#include "../../lib/suite/suite.h"
 #include "../turns.h"
 #include "names.h"
 
@@ -65,7 +65,9 @@ static bool has_resolved(void *arg)
     return !loop_is_resolving(loop);
 }
 
-START_TEST(each_question_resolves_anew)
+SUITE(resolver, .timeout_s = 30, .set_up = setup, .tear_down = teardown);
+
+TEST(each_question_resolves_anew)
 {
     int64_t before_us = clock_now_us();
     names_resolve_to("127.0.0.1", 0);
@@ -83,9 +85,8 @@ START_TEST(each_question_resolves_anew)
     ck_assert_str_eq(address, "");
     ck_assert_str_ne(error, "");
 }
-END_TEST
 
-START_TEST(numeric_addresses_need_no_name_server)
+TEST(numeric_addresses_need_no_name_server)
 {
     int before = names_asked();
     snprintf(config.host, sizeof config.host, "::1");
@@ -94,10 +95,9 @@ START_TEST(numeric_addresses_need_no_name_server)
     ck_assert_str_eq(address, "::1");
     ck_assert_int_eq(names_asked(), before);
 }
-END_TEST
 
 /* A few threads resolve for all nodes: one name must not take them all. */
-START_TEST(questions_that_were_given_up_share_one_lookup)
+TEST(questions_that_were_given_up_share_one_lookup)
 {
     int64_t before_us = clock_now_us();
     int before = names_asked();
@@ -113,9 +113,8 @@ START_TEST(questions_that_were_given_up_share_one_lookup)
     ck_assert_int_ge(began_us, before_us);
     ck_assert_int_le(began_us, clock_now_us() - 100000);
 }
-END_TEST
 
-START_TEST(a_late_answer_is_kept_for_the_next_question)
+TEST(a_late_answer_is_kept_for_the_next_question)
 {
     int before = names_asked();
     names_resolve_to("127.0.0.1", 100000);
@@ -132,10 +131,9 @@ START_TEST(a_late_answer_is_kept_for_the_next_question)
     turns_until_count(loop, &answers, 2);
     ck_assert_int_eq(names_asked(), before + 2);
 }
-END_TEST
 
 /* ::1 and 127.0.0.1, in any order, or only one of them. */
-START_TEST(a_refused_address_gives_the_turn_to_the_next)
+TEST(a_refused_address_gives_the_turn_to_the_next)
 {
     char first[sizeof address], second[sizeof address];
     snprintf(config.host, sizeof config.host, "localhost");
@@ -152,9 +150,8 @@ START_TEST(a_refused_address_gives_the_turn_to_the_next)
     ck_assert_str_ne(second, "");
     ck_assert(strcmp(address, first) == 0 || strcmp(address, second) != 0);
 }
-END_TEST
 
-START_TEST(a_path_is_an_address_at_once)
+TEST(a_path_is_an_address_at_once)
 {
     struct sockaddr_un un;
     config.is_unix = true;
@@ -168,9 +165,8 @@ START_TEST(a_path_is_an_address_at_once)
     ck_assert_int_eq(un.sun_family, AF_UNIX);
     ck_assert_str_eq(un.sun_path, config.host);
 }
-END_TEST
 
-START_TEST(the_last_good_address_is_known)
+TEST(the_last_good_address_is_known)
 {
     ck_assert_ptr_null(resolver_last(resolver));
     names_resolve_to("127.0.0.1", 0);
@@ -178,24 +174,4 @@ START_TEST(the_last_good_address_is_known)
     turns_until_count(loop, &answers, 1);
     resolver_keep(resolver, &bytes);
     ck_assert_mem_eq(resolver_last(resolver), &bytes, sizeof bytes);
-}
-END_TEST
-
-Suite *check_resolver(void);
-
-Suite *check_resolver(void)
-{
-    Suite *suite = suite_create("resolver");
-    TCase *tcase = tcase_create("resolver");
-    tcase_set_timeout(tcase, 30);
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_test(tcase, each_question_resolves_anew);
-    tcase_add_test(tcase, numeric_addresses_need_no_name_server);
-    tcase_add_test(tcase, questions_that_were_given_up_share_one_lookup);
-    tcase_add_test(tcase, a_late_answer_is_kept_for_the_next_question);
-    tcase_add_test(tcase, a_refused_address_gives_the_turn_to_the_next);
-    tcase_add_test(tcase, a_path_is_an_address_at_once);
-    tcase_add_test(tcase, the_last_good_address_is_known);
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

@@ -1,17 +1,19 @@
 /*
  * What replies mean; what the script does on a node is check_lua.c.
  */
-#include <check.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "../../../server/node/script.h"
+#include "../../lib/suite/suite.h"
 #include "../ballot.h"
 
 enum { NOW = 1700000000 };
 
-START_TEST(the_text_knows_each_kind_by_its_letter)
+SUITE(script);
+
+TEST(the_text_knows_each_kind_by_its_letter)
 {
     struct span text = script_text();
     char letters[CALL_KINDS + 1] = "";
@@ -29,7 +31,6 @@ START_TEST(the_text_knows_each_kind_by_its_letter)
     ck_assert_str_eq(script_name(CALL_ACQUIRE), "acquire");
     ck_assert_int_eq(script_letter(CALL_ACQUIRE), 'a');
 }
-END_TEST
 
 static struct script_field string(const char *text)
 {
@@ -80,7 +81,7 @@ static enum vote vote_of_letter(enum call_kind kind, int letter)
 }
 
 /* Any byte may come. */
-START_TEST(each_kind_has_its_letters)
+TEST_RANGE(each_kind_has_its_letters, 0, CALL_KINDS)
 {
     enum call_kind kind = (enum call_kind)_i;
     for (int letter = CHAR_MIN; letter <= CHAR_MAX; letter++) {
@@ -92,7 +93,6 @@ START_TEST(each_kind_has_its_letters)
         ck_assert_int_eq(reply.listeners, 0);
     }
 }
-END_TEST
 
 /* With more to tell. */
 static const struct {
@@ -124,7 +124,7 @@ static enum vote expected(int kind, const char *word, int count)
     return VOTE_GARBAGE;
 }
 
-START_TEST(each_kind_has_its_words)
+TEST_RANGE(each_kind_has_its_words, 0, ANSWERS)
 {
     const char *word = answers[_i].word;
     for (int kind = 0; kind < CALL_KINDS; kind++)
@@ -132,9 +132,8 @@ START_TEST(each_kind_has_its_words)
             ck_assert_int_eq(decode((enum call_kind)kind, word, count),
                              expected(kind, word, count));
 }
-END_TEST
 
-START_TEST(what_comes_with_an_answer_is_told)
+TEST(what_comes_with_an_answer_is_told)
 {
     struct script_field fields[] = {string("HELD"), integer(-1), string("")};
     struct call_reply reply = script_decode(CALL_INSPECT, NOW, fields, 3);
@@ -152,7 +151,6 @@ START_TEST(what_comes_with_an_answer_is_told)
     ck_assert_int_eq(reply.vote, VOTE_STALE);
     ck_assert_int_eq(reply.highest, 9007199254740991);
 }
-END_TEST
 
 static const char *const look_words[LOOK_WORDS] = {
     [LOOK_ADMITTED] = "ADMITTED", [LOOK_SUPERSEDED] = "SUPERSEDED",
@@ -163,7 +161,7 @@ static const char *const look_words[LOOK_WORDS] = {
 
 enum { LOOK_COUNT = 9 };
 
-START_TEST(what_a_look_found_is_told)
+TEST_RANGE(what_a_look_found_is_told, 0, LOOK_WORDS)
 {
     const struct script_field fields[LOOK_COUNT] = {
         string(look_words[_i]), string("1:f:n:run:m"), string("1:run:m:0:n"),
@@ -187,7 +185,6 @@ START_TEST(what_a_look_found_is_told)
             script_decode((enum call_kind)kind, NOW, fields, LOOK_COUNT).vote,
             VOTE_GARBAGE);
 }
-END_TEST
 
 static struct call_reply decode_scan(const char *cursor, const char *names)
 {
@@ -196,7 +193,7 @@ static struct call_reply decode_scan(const char *cursor, const char *names)
     return script_decode(CALL_SCAN, NOW, fields, 3);
 }
 
-START_TEST(a_scan_tells_names_and_cursor)
+TEST(a_scan_tells_names_and_cursor)
 {
     struct call_reply reply = decode_scan("42", "3:a:b0:5:1:2:3");
     struct span name;
@@ -208,9 +205,8 @@ START_TEST(a_scan_tells_names_and_cursor)
     ck_assert(!call_next_name(&reply.names, &name));
     ck_assert_int_eq(decode_scan("0", "").vote, VOTE_DONE);
 }
-END_TEST
 
-START_TEST(a_scan_of_another_shape_is_garbage)
+TEST(a_scan_of_another_shape_is_garbage)
 {
     static const char *const bad[][2] = {
         {"", ""},      {"-1", ""},      {"1x", ""},    {"1234567890123456", ""},
@@ -223,9 +219,8 @@ START_TEST(a_scan_of_another_shape_is_garbage)
     ck_assert_int_eq(script_decode(CALL_SCAN, NOW, fields, 3).vote,
                      VOTE_GARBAGE);
 }
-END_TEST
 
-START_TEST(a_look_of_another_shape_is_garbage)
+TEST(a_look_of_another_shape_is_garbage)
 {
     static char text[CALL_STATE_MAX + 2], witnesses[CALL_WITNESSES_MAX + 2];
     memset(text, 'x', sizeof text - 1);
@@ -256,10 +251,9 @@ START_TEST(a_look_of_another_shape_is_garbage)
     ck_assert_int_eq(script_decode(CALL_LOOK, NOW, fields, LOOK_COUNT).vote,
                      VOTE_GARBAGE);
 }
-END_TEST
 
 /* A server would take it for no mark, and yet wait for its quarantine. */
-START_TEST(who_says_that_it_is_marked_tells_the_mark)
+TEST_RANGE(who_says_that_it_is_marked_tells_the_mark, 0, 3)
 {
     static const char *const words[] = {"FRESH", "CREATED", "MARKED"};
     struct script_field fields[LOOK_COUNT] = {
@@ -278,10 +272,9 @@ START_TEST(who_says_that_it_is_marked_tells_the_mark)
     ck_assert_int_eq(script_decode(CALL_LOOK, NOW, fields, LOOK_COUNT).vote,
                      VOTE_DONE);
 }
-END_TEST
 
 /* The script returns no other numbers, and we add some of them to others. */
-START_TEST(a_look_with_a_number_that_lua_cannot_tell_is_garbage)
+TEST(a_look_with_a_number_that_lua_cannot_tell_is_garbage)
 {
     const int64_t exact = INT64_C(1) << 53;
     struct script_field fields[LOOK_COUNT] = {
@@ -303,9 +296,8 @@ START_TEST(a_look_with_a_number_that_lua_cannot_tell_is_garbage)
         }
     }
 }
-END_TEST
 
-START_TEST(a_release_tells_how_many_it_was_announced_to)
+TEST(a_release_tells_how_many_it_was_announced_to)
 {
     struct script_field fields[2] = {string("DELETED"), integer(7)};
     ck_assert_int_eq(script_decode(CALL_RELEASE, NOW, fields, 2).listeners, 7);
@@ -319,7 +311,6 @@ START_TEST(a_release_tells_how_many_it_was_announced_to)
     ck_assert_int_eq(script_decode(CALL_RELEASE, NOW, fields, 2).vote,
                      VOTE_GARBAGE);
 }
-END_TEST
 
 static void expect_garbage(struct script_field a, struct script_field b,
                            struct script_field c)
@@ -331,7 +322,7 @@ static void expect_garbage(struct script_field a, struct script_field b,
 }
 
 /* Somebody else wrote it: this slot fails, the connection stays. */
-START_TEST(a_slot_with_a_number_that_is_none_of_ours_is_an_error)
+TEST(a_slot_with_a_number_that_is_none_of_ours_is_an_error)
 {
     static const int64_t strange[] = {0, -5, INT64_C(1) << 53, INT64_MAX,
                                       INT64_MIN};
@@ -345,10 +336,9 @@ START_TEST(a_slot_with_a_number_that_is_none_of_ours_is_an_error)
     ck_assert_int_eq(script_decode(CALL_ACQUIRE, NOW, fields, 2).vote,
                      VOTE_GARBAGE);
 }
-END_TEST
 
 /* For a repair, which is skipped if the number in the slot is not ours. */
-START_TEST(a_missing_lock_is_told_with_the_number_of_its_slot)
+TEST(a_missing_lock_is_told_with_the_number_of_its_slot)
 {
     static const int64_t numbers[] = {0, 1, NOW, -5, INT64_C(1) << 53};
     static const int64_t highest[] = {0, 1, NOW, -1, -1};
@@ -365,9 +355,8 @@ START_TEST(a_missing_lock_is_told_with_the_number_of_its_slot)
     ck_assert_int_eq(script_decode(CALL_EXTEND, NOW, fields, 1).vote,
                      VOTE_GARBAGE);
 }
-END_TEST
 
-START_TEST(what_no_script_answers_is_garbage)
+TEST(what_no_script_answers_is_garbage)
 {
     static char text[VALUE_MAX + 2];
     struct script_field held = string("HELD");
@@ -382,7 +371,6 @@ START_TEST(what_no_script_answers_is_garbage)
         ck_assert_int_eq(script_decode(CALL_ACQUIRE, NOW, &nil, count).vote,
                          VOTE_GARBAGE);
 }
-END_TEST
 
 static const struct {
     const char *text;
@@ -420,7 +408,7 @@ static const struct {
     {"", UNFIT(FAILED)},
 };
 
-START_TEST(errors_have_names)
+TEST_EACH(errors_have_names, errors)
 {
     struct script_field field = {SCRIPT_FIELD_ERROR, 0,
                                  span_of(errors[_i].text)};
@@ -428,32 +416,4 @@ START_TEST(errors_have_names)
                      errors[_i].ballot);
     struct call_reply reply = script_decode(CALL_EXTEND, NOW, &field, 1);
     ck_assert_int_eq(ballot_of_reply(&reply), errors[_i].ballot);
-}
-END_TEST
-
-Suite *check_script(void);
-
-Suite *check_script(void)
-{
-    Suite *suite = suite_create("script");
-    TCase *tcase = tcase_create("script");
-    tcase_add_test(tcase, the_text_knows_each_kind_by_its_letter);
-    tcase_add_test(tcase, a_scan_tells_names_and_cursor);
-    tcase_add_test(tcase, a_scan_of_another_shape_is_garbage);
-    tcase_add_loop_test(tcase, each_kind_has_its_letters, 0, CALL_KINDS);
-    tcase_add_loop_test(tcase, each_kind_has_its_words, 0, ANSWERS);
-    tcase_add_test(tcase, what_comes_with_an_answer_is_told);
-    tcase_add_loop_test(tcase, what_a_look_found_is_told, 0, LOOK_WORDS);
-    tcase_add_test(tcase, a_look_of_another_shape_is_garbage);
-    tcase_add_loop_test(tcase, who_says_that_it_is_marked_tells_the_mark, 0, 3);
-    tcase_add_test(tcase, a_look_with_a_number_that_lua_cannot_tell_is_garbage);
-    tcase_add_test(tcase,
-                   a_slot_with_a_number_that_is_none_of_ours_is_an_error);
-    tcase_add_test(tcase, a_missing_lock_is_told_with_the_number_of_its_slot);
-    tcase_add_test(tcase, a_release_tells_how_many_it_was_announced_to);
-    tcase_add_test(tcase, what_no_script_answers_is_garbage);
-    tcase_add_loop_test(tcase, errors_have_names, 0,
-                        (int)(sizeof errors / sizeof *errors));
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

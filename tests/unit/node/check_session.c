@@ -2,7 +2,6 @@
  * TLS with a node: who is believed, what is said if not, and bytes that come
  * and go in any pieces.
  */
-#include <check.h>
 #include <gnutls/x509.h>
 #include <poll.h>
 #include <stdio.h>
@@ -10,9 +9,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "../../lib/suite/suite.h"
 #include "secure.h"
-
-Suite *check_session(void);
 
 enum { HOUR_S = 3600, BIG = 1024 * 1024 };
 
@@ -31,7 +29,9 @@ static const struct {
     {{.name = "a", .purpose = GNUTLS_KP_TLS_WWW_SERVER}, "a"},
 };
 
-START_TEST(node_that_proves_its_name_is_believed)
+SUITE(session, .set_up = secure_setup, .tear_down = secure_teardown);
+
+TEST_EACH(node_that_proves_its_name_is_believed, good)
 {
     struct certs_wish wish = good[_i].wish;
     wish.issuer = secure.ca;
@@ -42,7 +42,6 @@ START_TEST(node_that_proves_its_name_is_believed)
     ck_assert_int_eq(session_shake(secure.session), SESSION_READY);
     certs_free(certs);
 }
-END_TEST
 
 static const struct {
     struct certs_wish wish;
@@ -57,7 +56,7 @@ static const struct {
     {{.name = "a", .purpose = GNUTLS_KP_TLS_WWW_CLIENT}, "a", "not for serv"},
 };
 
-START_TEST(node_with_a_bad_certificate_is_refused_for_this_reason)
+TEST_EACH(node_with_a_bad_certificate_is_refused_for_this_reason, bad)
 {
     struct certs_wish wish = bad[_i].wish;
     wish.issuer = secure.ca;
@@ -66,9 +65,8 @@ START_TEST(node_with_a_bad_certificate_is_refused_for_this_reason)
     secure_expect_broken(STATE_TLS_FAILED, bad[_i].text);
     certs_free(certs);
 }
-END_TEST
 
-START_TEST(issuer_must_be_one_that_is_trusted)
+TEST(issuer_must_be_one_that_is_trusted)
 {
     struct certs *ca = certs_new_ca();
     struct certs *other = certs_new_node(ca);
@@ -85,9 +83,8 @@ START_TEST(issuer_must_be_one_that_is_trusted)
     certs_free(other);
     certs_free(ca);
 }
-END_TEST
 
-START_TEST(name_is_sent_but_no_address)
+TEST(name_is_sent_but_no_address)
 {
     char name[64];
     unsigned type;
@@ -106,11 +103,10 @@ START_TEST(name_is_sent_but_no_address)
         GNUTLS_E_REQUESTED_DATA_NOT_AVAILABLE);
     certs_free(certs);
 }
-END_TEST
 
 /* ---- protocols ----------------------------------------------------------- */
 
-START_TEST(tls_1_2_is_the_oldest)
+TEST(tls_1_2_is_the_oldest)
 {
     struct certs *certs = certs_new_node(secure.ca);
     secure_connect(&(struct secure_server){.certs = certs,
@@ -127,7 +123,6 @@ START_TEST(tls_1_2_is_the_oldest)
     secure_expect_broken(STATE_TLS_FAILED, "neither TLS 1.2 nor 1.3");
     certs_free(certs);
 }
-END_TEST
 
 /* ---- our own certificate ------------------------------------------------- */
 
@@ -145,7 +140,7 @@ static void give(const struct certs *certs)
     secure_trust();
 }
 
-START_TEST(node_that_wants_a_certificate_gets_ours)
+TEST_RANGE(node_that_wants_a_certificate_gets_ours, 0, 2)
 {
     struct certs *certs = certs_new_node(secure.ca);
     struct certs *ours =
@@ -166,7 +161,6 @@ START_TEST(node_that_wants_a_certificate_gets_ours)
     certs_free(ours);
     certs_free(certs);
 }
-END_TEST
 
 /* ---- what is no TLS ------------------------------------------------------ */
 
@@ -175,7 +169,7 @@ static void hear(const char *bytes, size_t len)
     ck_assert_int_eq(send(secure.fds[1], bytes, len, 0), (ssize_t)len);
 }
 
-START_TEST(server_without_tls_is_told_apart)
+TEST(server_without_tls_is_told_apart)
 {
     static const char *const words[] = {
         "-ERR max number of clients reached\r\n", "HTTP/1.1 400 Bad\r\n\r\n",
@@ -192,9 +186,8 @@ START_TEST(server_without_tls_is_told_apart)
         certs_free(certs);
     }
 }
-END_TEST
 
-START_TEST(end_in_the_handshake_is_told)
+TEST(end_in_the_handshake_is_told)
 {
     struct certs *certs = certs_new_node(secure.ca);
     secure_connect(&(struct secure_server){.certs = certs}, "localhost");
@@ -206,10 +199,9 @@ START_TEST(end_in_the_handshake_is_told)
     ck_assert_int_eq(session_reason(secure.session), STATE_UNREACHABLE);
     certs_free(certs);
 }
-END_TEST
 
 /* One byte after the other: nothing is mistaken for the first. */
-START_TEST(handshake_in_pieces_succeeds)
+TEST(handshake_in_pieces_succeeds)
 {
     char bytes[16384];
     int pair[2];
@@ -237,7 +229,6 @@ START_TEST(handshake_in_pieces_succeeds)
     close(pair[1]);
     certs_free(certs);
 }
-END_TEST
 
 /* ---- bytes --------------------------------------------------------------- */
 
@@ -254,7 +245,7 @@ static bool is_readable(int fd)
 }
 
 /* Tickets come with the first data, and hide it from who stops at them. */
-START_TEST(nothing_lies_unseen_behind_tickets)
+TEST(nothing_lies_unseen_behind_tickets)
 {
     char bytes[64];
     secure_start();
@@ -265,10 +256,9 @@ START_TEST(nothing_lies_unseen_behind_tickets)
     ck_assert_int_eq(session_read(secure.session, bytes, sizeof bytes), 0);
     ck_assert_ptr_null(session_error(secure.session));
 }
-END_TEST
 
 /* A short read means that the socket shows whatever is left. */
-START_TEST(short_read_leaves_nothing_behind)
+TEST(short_read_leaves_nothing_behind)
 {
     static char sent[BIG], got[BIG];
     size_t said = 0, done = 0;
@@ -292,9 +282,8 @@ START_TEST(short_read_leaves_nothing_behind)
     }
     ck_assert_int_eq(memcmp(sent, got, BIG), 0);
 }
-END_TEST
 
-START_TEST(what_the_socket_does_not_take_is_written_later)
+TEST(what_the_socket_does_not_take_is_written_later)
 {
     static char sent[BIG], got[BIG];
     size_t written = 0, done = 0;
@@ -319,9 +308,8 @@ START_TEST(what_the_socket_does_not_take_is_written_later)
     ck_assert_uint_eq(written, BIG);
     ck_assert_int_eq(memcmp(sent, got, BIG), 0);
 }
-END_TEST
 
-START_TEST(keys_may_change)
+TEST(keys_may_change)
 {
     char bytes[64];
     secure_start();
@@ -338,7 +326,6 @@ START_TEST(keys_may_change)
         ck_assert_int_eq(got, 4);
     }
 }
-END_TEST
 
 /* ---- ends ---------------------------------------------------------------- */
 
@@ -353,7 +340,7 @@ static void expect_end(enum node_state reason, const char *text)
     ck_assert_int_eq(session_read(secure.session, bytes, sizeof bytes), -1);
 }
 
-START_TEST(goodbye_is_a_close)
+TEST(goodbye_is_a_close)
 {
     char bytes[64];
     secure_start();
@@ -367,17 +354,15 @@ START_TEST(goodbye_is_a_close)
     ck_assert_ptr_nonnull(session_error(secure.session));
     expect_end(STATE_UNREACHABLE, "the node closed the connection");
 }
-END_TEST
 
-START_TEST(cut_is_told_from_a_close)
+TEST(cut_is_told_from_a_close)
 {
     secure_start();
     ck_assert_int_eq(shutdown(secure.fds[1], SHUT_RDWR), 0);
     expect_end(STATE_UNREACHABLE, "cut off");
 }
-END_TEST
 
-START_TEST(forged_bytes_end_it)
+TEST(forged_bytes_end_it)
 {
     secure_start();
     hear("\x17\x03\x03\x00 forgedforgedforgedforgedforgedfo", 37);
@@ -386,43 +371,12 @@ START_TEST(forged_bytes_end_it)
     hear("GET / HTTP/1.1\r\n\r\n", 18);
     expect_end(STATE_TLS_FAILED, "TLS failed: ");
 }
-END_TEST
 
-START_TEST(we_say_goodbye)
+TEST(we_say_goodbye)
 {
     char bytes[16];
     secure_start();
     session_free(secure.session);
     ck_assert_int_eq(gnutls_record_recv(secure.server, bytes, sizeof bytes), 0);
     secure.session = session_new(secure.trust, "a", secure.fds[0]);
-}
-END_TEST
-
-Suite *check_session(void)
-{
-    Suite *suite = suite_create("session");
-    TCase *tc = tcase_create("session");
-    tcase_add_checked_fixture(tc, secure_setup, secure_teardown);
-    tcase_add_loop_test(tc, node_that_proves_its_name_is_believed, 0,
-                        (int)(sizeof good / sizeof *good));
-    tcase_add_loop_test(tc,
-                        node_with_a_bad_certificate_is_refused_for_this_reason,
-                        0, (int)(sizeof bad / sizeof *bad));
-    tcase_add_test(tc, issuer_must_be_one_that_is_trusted);
-    tcase_add_test(tc, name_is_sent_but_no_address);
-    tcase_add_test(tc, tls_1_2_is_the_oldest);
-    tcase_add_loop_test(tc, node_that_wants_a_certificate_gets_ours, 0, 2);
-    tcase_add_test(tc, server_without_tls_is_told_apart);
-    tcase_add_test(tc, end_in_the_handshake_is_told);
-    tcase_add_test(tc, handshake_in_pieces_succeeds);
-    tcase_add_test(tc, nothing_lies_unseen_behind_tickets);
-    tcase_add_test(tc, short_read_leaves_nothing_behind);
-    tcase_add_test(tc, what_the_socket_does_not_take_is_written_later);
-    tcase_add_test(tc, keys_may_change);
-    tcase_add_test(tc, goodbye_is_a_close);
-    tcase_add_test(tc, cut_is_told_from_a_close);
-    tcase_add_test(tc, forged_bytes_end_it);
-    tcase_add_test(tc, we_say_goodbye);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

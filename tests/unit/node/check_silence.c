@@ -1,6 +1,6 @@
-#include <check.h>
 
 #include "../../../server/node/silence.h"
+#include "../../lib/suite/suite.h"
 
 enum { TIMEOUT_US = 300000 };
 
@@ -16,16 +16,17 @@ static const struct {
     {4000, 3000, 900000, 4000},
 };
 
-START_TEST(the_deadline_follows_the_debt_and_the_last_word)
+SUITE(silence);
+
+TEST_EACH(the_deadline_follows_the_debt_and_the_last_word, rows)
 {
     const struct silence silence = {TIMEOUT_US, rows[_i].heard_us};
     ck_assert_int_eq(
         silence_deadline_us(&silence, rows[_i].owed_us, rows[_i].now_us),
         rows[_i].since_us + TIMEOUT_US);
 }
-END_TEST
 
-START_TEST(the_text_names_what_is_missing_and_for_how_long)
+TEST(the_text_names_what_is_missing_and_for_how_long)
 {
     const struct silence silence = {TIMEOUT_US, 0};
     char text[SILENCE_TEXT_MAX];
@@ -33,18 +34,4 @@ START_TEST(the_text_names_what_is_missing_and_for_how_long)
     ck_assert_str_eq(text, "no reply for 300 ms");
     silence_explain(&silence, "connection", text);
     ck_assert_str_eq(text, "no connection for 300 ms");
-}
-END_TEST
-
-Suite *check_silence(void);
-
-Suite *check_silence(void)
-{
-    Suite *suite = suite_create("silence");
-    TCase *tcase = tcase_create("silence");
-    tcase_add_loop_test(tcase, the_deadline_follows_the_debt_and_the_last_word,
-                        0, (int)(sizeof rows / sizeof *rows));
-    tcase_add_test(tcase, the_text_names_what_is_missing_and_for_how_long);
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

@@ -1,16 +1,14 @@
 /*
  * Parts of a loop, and links, are made whole, or not at all.
  */
-#include <check.h>
 #include <unistd.h>
 
 #include "../../../server/base/clock.h"
 #include "../../../server/node/link.h"
+#include "../../lib/suite/suite.h"
 #include "../growth.h"
 #include "../starve.h"
 #include "../turns.h"
-
-Suite *check_starved(void);
 
 static struct loop *loop;
 static int ends[2];
@@ -118,7 +116,9 @@ static void make_with_too_little(void)
     turn();
 }
 
-START_TEST(each_allocation_may_fail)
+SUITE(starved);
+
+TEST_EACH(each_allocation_may_fail, things)
 {
     thing = _i;
     loop = loop_new();
@@ -126,15 +126,4 @@ START_TEST(each_allocation_may_fail)
     ck_assert_int_eq(pipe(ends), 0);
     growth_expect_none(make_with_too_little);
     loop_free(loop);
-}
-END_TEST
-
-Suite *check_starved(void)
-{
-    Suite *suite = suite_create("starved");
-    TCase *tc = tcase_create("starved");
-    tcase_add_loop_test(tc, each_allocation_may_fail, 0,
-                        (int)(sizeof things / sizeof *things));
-    suite_add_tcase(suite, tc);
-    return suite;
 }

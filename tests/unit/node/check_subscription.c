@@ -1,13 +1,13 @@
 /*
  * The life of a subscription, against a node that misbehaves.
  */
-#include <check.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/socket.h>
 
 #include "../../../server/base/clock.h"
 #include "../../../server/node/backoff.h"
+#include "../../lib/suite/suite.h"
 #include "fake.h"
 #include "heard.h"
 
@@ -66,7 +66,9 @@ static void open_until_up(void)
     heard_until_up(heard.ups + 1);
 }
 
-START_TEST(comes_up_with_heartbeats_and_leaves_no_trace)
+SUITE(subscription, .timeout_s = 30, .set_up = setup, .tear_down = teardown);
+
+TEST(comes_up_with_heartbeats_and_leaves_no_trace)
 {
     fake_say(&node, "SUBSCRIBE", ON_BEAT BEAT);
     heard_pass_us(50000);
@@ -81,9 +83,8 @@ START_TEST(comes_up_with_heartbeats_and_leaves_no_trace)
     heard_pass_us(50000);
     ck_assert_int_eq(node.accepted, 1);
 }
-END_TEST
 
-START_TEST(tells_what_is_subscribed_and_announced)
+TEST(tells_what_is_subscribed_and_announced)
 {
     heard_set("r", true); /* ignored: it is closed */
     open_until_up();
@@ -103,9 +104,8 @@ START_TEST(tells_what_is_subscribed_and_announced)
     ck_assert_int_eq(heard.subscribed, 1);
     ck_assert_int_eq(heard.downs, 0);
 }
-END_TEST
 
-START_TEST(announcements_in_single_bytes_are_put_together)
+TEST(announcements_in_single_bytes_are_put_together)
 {
     node.is_sliced = true;
     fake_say(&node, "SUBSCRIBE", ON_BEAT ON MESSAGE BEAT OFF);
@@ -115,7 +115,6 @@ START_TEST(announcements_in_single_bytes_are_put_together)
     ck_assert_int_eq(heard.announced, 1);
     ck_assert_int_eq(heard.downs, 0);
 }
-END_TEST
 
 static const char *const garbage[] = {
     "HTTP/1.1 400 Bad Request\r\n\r\n",
@@ -140,7 +139,7 @@ static const char *const garbage[] = {
     "*2\r\n" BULK(4, "pong") BULK(0, ""),
 };
 
-START_TEST(garbage_ends_it_until_it_connects_again)
+TEST_EACH(garbage_ends_it_until_it_connects_again, garbage)
 {
     fake_say(&node, "SUBSCRIBE", garbage[_i]);
     heard_open();
@@ -151,9 +150,8 @@ START_TEST(garbage_ends_it_until_it_connects_again)
     heard_until_up(heard.downs + 1);
     turns_until_count(loop, &heard.beats, 1);
 }
-END_TEST
 
-START_TEST(too_long_a_name_is_garbage)
+TEST(too_long_a_name_is_garbage)
 {
     static char text[RESOURCE_MAX + 200], name[RESOURCE_MAX + 2];
     static const int lengths[] = {RESOURCE_MAX, RESOURCE_MAX + 1};
@@ -172,10 +170,9 @@ START_TEST(too_long_a_name_is_garbage)
     ck_assert_int_eq(heard.announced, 1);
     ck_assert_uint_eq(strlen(heard.last), RESOURCE_MAX);
 }
-END_TEST
 
 /* What a message says is of no matter: anybody may publish. */
-START_TEST(the_text_of_a_message_is_ignored)
+TEST(the_text_of_a_message_is_ignored)
 {
     open_until_up();
     fake_send(&node, "*3\r\n" BULK(7, "message") BULK(21, HEARD_CHANNEL "r")
@@ -183,10 +180,9 @@ START_TEST(the_text_of_a_message_is_ignored)
     turns_until_count(loop, &heard.announced, 2);
     ck_assert_int_eq(heard.downs, 0);
 }
-END_TEST
 
 /* Longer than any backoff. */
-START_TEST(a_refusal_is_not_asked_about_again_soon)
+TEST(a_refusal_is_not_asked_about_again_soon)
 {
     fake_say(&node, "SUBSCRIBE", "-NOPERM no permission\r\n");
     heard_open();
@@ -200,9 +196,8 @@ START_TEST(a_refusal_is_not_asked_about_again_soon)
     heard_until_up(3); /* and soon, as it was no refusal */
     ck_assert_int_eq(heard.downs, 2);
 }
-END_TEST
 
-START_TEST(after_a_refusal_it_backs_off_as_ever)
+TEST(after_a_refusal_it_backs_off_as_ever)
 {
     fake_say(&node, "SUBSCRIBE", "-NOPERM no permission\r\n");
     heard_open();
@@ -216,9 +211,8 @@ START_TEST(after_a_refusal_it_backs_off_as_ever)
     fake_say(&node, "SUBSCRIBE", ON_BEAT);
     heard_until_up(2);
 }
-END_TEST
 
-START_TEST(silence_ends_it)
+TEST(silence_ends_it)
 {
     restart(SHORT_US);
     int64_t begin_us = clock_now_us();
@@ -227,9 +221,8 @@ START_TEST(silence_ends_it)
     ck_assert_int_ge(clock_now_us() - begin_us, SHORT_US);
     heard_until_up(2);
 }
-END_TEST
 
-START_TEST(heartbeats_are_no_silence)
+TEST(heartbeats_are_no_silence)
 {
     restart(BEATING_US);
     open_until_up();
@@ -240,9 +233,8 @@ START_TEST(heartbeats_are_no_silence)
     ck_assert_int_eq(heard.downs, 0);
     ck_assert_int_ge(heard.beats, 5);
 }
-END_TEST
 
-START_TEST(a_node_that_is_away_is_tried_again)
+TEST(a_node_that_is_away_is_tried_again)
 {
     fake_stop(&node); /* nobody listens on its port now */
     heard_open();
@@ -252,10 +244,9 @@ START_TEST(a_node_that_is_away_is_tried_again)
     config.port = node.port;
     heard_until_up(1);
 }
-END_TEST
 
 /* A paused node: bounded memory. */
-START_TEST(too_much_unsent_ends_it)
+TEST(too_much_unsent_ends_it)
 {
     static char name[RESOURCE_MAX + 1];
     enum { MOST = 10000 }; /* of waiters, so of names */
@@ -275,9 +266,8 @@ START_TEST(too_much_unsent_ends_it)
     fake_set_deaf(&node, false);
     heard_until_up(2);
 }
-END_TEST
 
-START_TEST(a_write_to_a_closed_connection_calls_nobody_back)
+TEST(a_write_to_a_closed_connection_calls_nobody_back)
 {
     open_until_up();
     struct linger reset = {1, 0};
@@ -290,11 +280,10 @@ START_TEST(a_write_to_a_closed_connection_calls_nobody_back)
     heard_until_down(1);
     heard_until_up(2);
 }
-END_TEST
 
 /* ---- closing ------------------------------------------------------------- */
 
-START_TEST(what_is_closed_hears_nothing)
+TEST(what_is_closed_hears_nothing)
 {
     restart(SHORT_US);
     open_until_up();
@@ -310,9 +299,8 @@ START_TEST(what_is_closed_hears_nothing)
     open_until_up();
     ck_assert_int_eq(node.accepted, 2);
 }
-END_TEST
 
-START_TEST(it_is_closed_while_it_fails)
+TEST(it_is_closed_while_it_fails)
 {
     static char name[RESOURCE_MAX + 1];
     memset(name, 'x', RESOURCE_MAX);
@@ -325,9 +313,8 @@ START_TEST(it_is_closed_while_it_fails)
     turns_until_count(loop, &heard.subscribed, 1);
     ck_assert_int_eq(heard.downs, 0);
 }
-END_TEST
 
-START_TEST(it_is_closed_while_it_dials)
+TEST(it_is_closed_while_it_dials)
 {
     restart(SHORT_US);
     fake_say(&node, "", ""); /* says nothing to the handshake */
@@ -340,9 +327,8 @@ START_TEST(it_is_closed_while_it_dials)
     }
     ck_assert_int_eq(heard.ups + heard.downs, 0);
 }
-END_TEST
 
-START_TEST(an_event_may_close_and_open_it)
+TEST_RANGE(an_event_may_close_and_open_it, 0, 2)
 {
     heard.reopens = _i;
     heard.closes_when_announced = true;
@@ -358,9 +344,8 @@ START_TEST(an_event_may_close_and_open_it)
     ck_assert_int_eq(heard.downs, 0);
     ck_assert_int_eq(node.accepted, 1 + _i);
 }
-END_TEST
 
-START_TEST(an_event_may_close_it_when_it_is_up)
+TEST(an_event_may_close_it_when_it_is_up)
 {
     heard.closes_when_up = true;
     open_until_up();
@@ -370,9 +355,8 @@ START_TEST(an_event_may_close_it_when_it_is_up)
     heard.closes_when_up = false;
     open_until_up();
 }
-END_TEST
 
-START_TEST(it_is_freed_in_every_state)
+TEST(it_is_freed_in_every_state)
 {
     heard_end(); /* closed */
     start();
@@ -402,37 +386,4 @@ START_TEST(it_is_freed_in_every_state)
     subscription_free(NULL);
     start();
     open_until_up();
-}
-END_TEST
-
-Suite *check_subscription(void);
-
-Suite *check_subscription(void)
-{
-    Suite *suite = suite_create("subscription");
-    TCase *tcase = tcase_create("subscription");
-    tcase_set_timeout(tcase, 30);
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_test(tcase, comes_up_with_heartbeats_and_leaves_no_trace);
-    tcase_add_test(tcase, tells_what_is_subscribed_and_announced);
-    tcase_add_test(tcase, announcements_in_single_bytes_are_put_together);
-    tcase_add_loop_test(tcase, garbage_ends_it_until_it_connects_again, 0,
-                        (int)(sizeof garbage / sizeof *garbage));
-    tcase_add_test(tcase, too_long_a_name_is_garbage);
-    tcase_add_test(tcase, the_text_of_a_message_is_ignored);
-    tcase_add_test(tcase, a_refusal_is_not_asked_about_again_soon);
-    tcase_add_test(tcase, after_a_refusal_it_backs_off_as_ever);
-    tcase_add_test(tcase, silence_ends_it);
-    tcase_add_test(tcase, heartbeats_are_no_silence);
-    tcase_add_test(tcase, a_node_that_is_away_is_tried_again);
-    tcase_add_test(tcase, too_much_unsent_ends_it);
-    tcase_add_test(tcase, a_write_to_a_closed_connection_calls_nobody_back);
-    tcase_add_test(tcase, what_is_closed_hears_nothing);
-    tcase_add_test(tcase, it_is_closed_while_it_fails);
-    tcase_add_test(tcase, it_is_closed_while_it_dials);
-    tcase_add_loop_test(tcase, an_event_may_close_and_open_it, 0, 2);
-    tcase_add_test(tcase, an_event_may_close_it_when_it_is_up);
-    tcase_add_test(tcase, it_is_freed_in_every_state);
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

@@ -1,11 +1,11 @@
 /*
  * A subscription to a real redis-server, beside a link.
  */
-#include <check.h>
 #include <stdio.h>
 
 #include "../../../server/node/backoff.h"
 #include "../../../server/node/wire.h"
+#include "../../lib/suite/suite.h"
 #include "heard.h"
 #include "live.h"
 
@@ -71,7 +71,10 @@ static void pass_a_beat(void)
     turns_until_count(live.loop, &heard.beats, beats + 1);
 }
 
-START_TEST(releases_are_announced_until_it_unsubscribes)
+SUITE(subscription_live, .timeout_s = 60, .set_up = setup,
+      .tear_down = teardown);
+
+TEST(releases_are_announced_until_it_unsubscribes)
 {
     pass_a_beat();
     set_and_wait("a/b c");
@@ -86,13 +89,12 @@ START_TEST(releases_are_announced_until_it_unsubscribes)
     ck_assert_int_eq(heard.announced, 1);
     ck_assert_int_eq(heard.downs, 0);
 }
-END_TEST
 
 /*
  * The longest name of a lock, of bytes that a protocol may trip over. Only a
  * line feed is in no name.
  */
-START_TEST(any_name_is_announced)
+TEST(any_name_is_announced)
 {
     static char name[RESOURCE_MAX + 1];
     memset(name, 'x', RESOURCE_MAX);
@@ -103,9 +105,8 @@ START_TEST(any_name_is_announced)
     turns_until_count(live.loop, &heard.announced, 1);
     ck_assert_str_eq(heard.last, name);
 }
-END_TEST
 
-START_TEST(a_killed_connection_comes_back)
+TEST(a_killed_connection_comes_back)
 {
     pass_a_beat();
     set_and_wait("r");
@@ -119,7 +120,6 @@ START_TEST(a_killed_connection_comes_back)
     ck_assert_int_eq(release("r"), 1);
     turns_until_count(live.loop, &heard.announced, 1);
 }
-END_TEST
 
 static const struct {
     const char *deny;
@@ -131,7 +131,7 @@ static const struct {
      "ACL SETUSER default allchannels"},
 };
 
-START_TEST(who_may_not_subscribe_is_down)
+TEST_EACH(who_may_not_subscribe_is_down, denials)
 {
     pass_a_beat();
     master_text(&live.master, denials[_i].deny);
@@ -148,10 +148,9 @@ START_TEST(who_may_not_subscribe_is_down)
     set_and_wait("s");
     ck_assert_int_eq(live.downs, 0);
 }
-END_TEST
 
 /* As docs/operations.md tells, but for what only a link needs. */
-START_TEST(a_user_needs_few_rights)
+TEST(a_user_needs_few_rights)
 {
     master_text(&live.master,
                 "ACL SETUSER few on >secret -@all +time +info +config|get "
@@ -173,10 +172,9 @@ START_TEST(a_user_needs_few_rights)
     catch_up();
     ck_assert_int_eq(heard.downs, 0);
 }
-END_TEST
 
 /* Whatever somebody publishes: the other work of each turn is done. */
-START_TEST(a_flood_is_read_in_pieces)
+TEST(a_flood_is_read_in_pieces)
 {
     enum { FLOOD = 100000, LEAST_BYTES = sizeof HEARD_CHANNEL + 20 };
     pass_a_beat();
@@ -193,24 +191,4 @@ START_TEST(a_flood_is_read_in_pieces)
     ck_assert_int_eq(heard.downs, 0);
     pass_a_beat();
     ck_assert_int_eq(heard.announced, FLOOD);
-}
-END_TEST
-
-Suite *check_subscription_live(void);
-
-Suite *check_subscription_live(void)
-{
-    Suite *suite = suite_create("subscription_live");
-    TCase *tcase = tcase_create("subscription_live");
-    tcase_set_timeout(tcase, 60);
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_test(tcase, releases_are_announced_until_it_unsubscribes);
-    tcase_add_test(tcase, any_name_is_announced);
-    tcase_add_test(tcase, a_killed_connection_comes_back);
-    tcase_add_loop_test(tcase, who_may_not_subscribe_is_down, 0,
-                        (int)(sizeof denials / sizeof *denials));
-    tcase_add_test(tcase, a_user_needs_few_rights);
-    tcase_add_test(tcase, a_flood_is_read_in_pieces);
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

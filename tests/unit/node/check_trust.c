@@ -2,15 +2,13 @@
  * The files of TLS: each mistake has its sentence, and a reload that fails
  * leaves what was.
  */
-#include <check.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "../../lib/suite/suite.h"
 #include "secure.h"
-
-Suite *check_trust(void);
 
 enum { HOUR_S = 3600 };
 
@@ -44,7 +42,9 @@ static void refuse(const char *option, const char *reason)
     ck_assert_ptr_null(strstr(error, "PRIVATE"));
 }
 
-START_TEST(without_tls_no_file_is_read)
+SUITE(trust, .set_up = secure_setup, .tear_down = secure_teardown);
+
+TEST(without_tls_no_file_is_read)
 {
     struct trust *trust;
     secure.config.nodes[0].is_tls = false;
@@ -53,9 +53,8 @@ START_TEST(without_tls_no_file_is_read)
     ck_assert_ptr_null(trust);
     trust_free(trust);
 }
-END_TEST
 
-START_TEST(file_that_is_no_ca_is_refused)
+TEST(file_that_is_no_ca_is_refused)
 {
     write_text(0, "");
     refuse("--node-ca: /tmp/redlockd-tls", "PEM");
@@ -69,9 +68,8 @@ START_TEST(file_that_is_no_ca_is_refused)
     snprintf(secure.config.node_ca, sizeof secure.config.node_ca, "/tmp");
     refuse("--node-ca: /tmp", "directory");
 }
-END_TEST
 
-START_TEST(pair_must_fit)
+TEST(pair_must_fit)
 {
     struct trust *trust;
     struct certs *ours = certs_new(&(struct certs_wish){.name = "us"});
@@ -93,9 +91,8 @@ START_TEST(pair_must_fit)
     certs_free(other);
     certs_free(ours);
 }
-END_TEST
 
-START_TEST(key_with_a_passphrase_is_refused)
+TEST(key_with_a_passphrase_is_refused)
 {
     struct certs *ours = certs_new(&(struct certs_wish){.name = "us"});
     give_pair(ours, ours);
@@ -106,9 +103,8 @@ START_TEST(key_with_a_passphrase_is_refused)
     refuse("--node-key", "");
     certs_free(ours);
 }
-END_TEST
 
-START_TEST(bad_reload_leaves_what_was)
+TEST(bad_reload_leaves_what_was)
 {
     secure_start();
     write_text(0, "hello");
@@ -116,10 +112,9 @@ START_TEST(bad_reload_leaves_what_was)
     ck_assert_ptr_nonnull(strstr(error, "--node-ca"));
     secure_start();
 }
-END_TEST
 
 /* Who connected before goes on; who connects now goes by the new CA. */
-START_TEST(reload_counts_for_new_sessions)
+TEST(reload_counts_for_new_sessions)
 {
     char bytes[8];
     struct certs *old = certs_new_node(secure.ca);
@@ -134,9 +129,8 @@ START_TEST(reload_counts_for_new_sessions)
     certs_free(other);
     certs_free(old);
 }
-END_TEST
 
-START_TEST(certificate_out_of_its_time_is_a_warning)
+TEST(certificate_out_of_its_time_is_a_warning)
 {
     int64_t now_s = time(NULL);
     struct certs *ours = certs_new(&(struct certs_wish){.name = "us"});
@@ -149,21 +143,4 @@ START_TEST(certificate_out_of_its_time_is_a_warning)
     ck_assert_ptr_nonnull(
         strstr(trust_warning(secure.trust, now_s - 2 * HOUR_S), "not yet"));
     certs_free(ours);
-}
-END_TEST
-
-Suite *check_trust(void)
-{
-    Suite *suite = suite_create("trust");
-    TCase *tc = tcase_create("trust");
-    tcase_add_checked_fixture(tc, secure_setup, secure_teardown);
-    tcase_add_test(tc, without_tls_no_file_is_read);
-    tcase_add_test(tc, file_that_is_no_ca_is_refused);
-    tcase_add_test(tc, pair_must_fit);
-    tcase_add_test(tc, key_with_a_passphrase_is_refused);
-    tcase_add_test(tc, bad_reload_leaves_what_was);
-    tcase_add_test(tc, reload_counts_for_new_sessions);
-    tcase_add_test(tc, certificate_out_of_its_time_is_a_warning);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -1,5 +1,4 @@
 #include <arpa/inet.h>
-#include <check.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
@@ -9,6 +8,7 @@
 #include <unistd.h>
 
 #include "../../../server/node/wire.h"
+#include "../../lib/suite/suite.h"
 #include "../growth.h"
 #include "../starve.h"
 
@@ -51,7 +51,9 @@ static size_t receive(char *bytes, size_t size)
     return got > 0 ? (size_t)got : 0;
 }
 
-START_TEST(commands_are_arrays_of_bulk_strings)
+SUITE(wire, .set_up = setup, .tear_down = teardown);
+
+TEST(commands_are_arrays_of_bulk_strings)
 {
     char bytes[256];
     const struct span set[] = {span_of("SET"), span_of("a key"), {NULL, 0}};
@@ -66,7 +68,6 @@ START_TEST(commands_are_arrays_of_bulk_strings)
     ck_assert_str_eq(bytes, "*3\r\n$3\r\nSET\r\n$5\r\na key\r\n$0\r\n\r\n"
                             "*1\r\n$4\r\nPING\r\n");
 }
-END_TEST
 
 /* The same byte all over would not show what was left out or sent twice. */
 static void fill(char *bytes, int which)
@@ -75,7 +76,7 @@ static void fill(char *bytes, int which)
         bytes[i] = (char)(i * 7 + i / 251 + which);
 }
 
-START_TEST(what_the_socket_does_not_take_is_sent_later)
+TEST(what_the_socket_does_not_take_is_sent_later)
 {
     static char sent[BIG], got[BIGS * (BIG + 64)], wanted[BIGS * (BIG + 64)];
     size_t got_len = 0, wanted_len = 0;
@@ -99,9 +100,8 @@ START_TEST(what_the_socket_does_not_take_is_sent_later)
     ck_assert_uint_eq(got_len, wanted_len);
     ck_assert_int_eq(memcmp(got, wanted, wanted_len), 0);
 }
-END_TEST
 
-START_TEST(a_large_buffer_is_given_back_when_it_is_sent)
+TEST(a_large_buffer_is_given_back_when_it_is_sent)
 {
     static char bytes[BIG];
     const struct span small = span_of("PING"), large = {bytes, sizeof bytes};
@@ -117,9 +117,8 @@ START_TEST(a_large_buffer_is_given_back_when_it_is_sent)
     ck_assert(wire_append(wire, &small, 1));
     ck_assert(wire_write(wire));
 }
-END_TEST
 
-START_TEST(an_error_is_told_and_what_came_before_can_be_read)
+TEST(an_error_is_told_and_what_came_before_can_be_read)
 {
     const struct span ping = span_of("PING");
     const struct wire_reply *reply;
@@ -134,10 +133,9 @@ START_TEST(an_error_is_told_and_what_came_before_can_be_read)
     ck_assert_int_eq(wire_next(wire, &reply), WIRE_REPLY);
     ck_assert_int_eq(reply->fields[0].type, SCRIPT_FIELD_STRING);
 }
-END_TEST
 
 /* However the bytes fall into pieces; of so many bits. */
-START_TEST(all_replies_come_before_the_end_of_the_connection)
+TEST_RANGE(all_replies_come_before_the_end_of_the_connection, 10, 17)
 {
     static const char one[] = {':', '1', '\r', '\n'};
     static char bytes[1 << 16];
@@ -157,7 +155,6 @@ START_TEST(all_replies_come_before_the_end_of_the_connection)
     ck_assert_int_eq(replies, (int)(len / sizeof one));
     ck_assert_str_eq(wire_error(wire), "the node closed the connection");
 }
-END_TEST
 
 /* ---- sockets ------------------------------------------------------------- */
 
@@ -187,7 +184,7 @@ static void await_connected(void)
 }
 
 /* No small command waits for another, and a node that is gone is noticed. */
-START_TEST(a_tcp_connection_is_quick_and_is_watched)
+TEST(a_tcp_connection_is_quick_and_is_watched)
 {
     struct sockaddr_in address;
     int fd = listen_on_loopback(&address);
@@ -204,9 +201,8 @@ START_TEST(a_tcp_connection_is_quick_and_is_watched)
     ck_assert_int_le(noticed_s, 60);
     close(fd);
 }
-END_TEST
 
-START_TEST(without_memory_there_is_neither_connection_nor_command)
+TEST(without_memory_there_is_neither_connection_nor_command)
 {
     static char bytes[BIG];
     const struct span large = {bytes, sizeof bytes};
@@ -222,9 +218,8 @@ START_TEST(without_memory_there_is_neither_connection_nor_command)
     ck_assert_uint_eq(wire_unsent(wire), 0);
     ck_assert(wire_append(wire, &large, 1));
 }
-END_TEST
 
-START_TEST(where_nobody_listens_there_is_no_connection)
+TEST(where_nobody_listens_there_is_no_connection)
 {
     struct sockaddr_in address;
     int fd = listen_on_loopback(&address);
@@ -237,26 +232,4 @@ START_TEST(where_nobody_listens_there_is_no_connection)
     }
     ck_assert_str_eq(wire_error(wire), "Connection refused");
     close(fd);
-}
-END_TEST
-
-Suite *check_wire(void);
-
-Suite *check_wire(void)
-{
-    Suite *suite = suite_create("wire");
-    TCase *tcase = tcase_create("bytes");
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_test(tcase, commands_are_arrays_of_bulk_strings);
-    tcase_add_test(tcase, what_the_socket_does_not_take_is_sent_later);
-    tcase_add_test(tcase, a_large_buffer_is_given_back_when_it_is_sent);
-    tcase_add_test(tcase, an_error_is_told_and_what_came_before_can_be_read);
-    tcase_add_loop_test(
-        tcase, all_replies_come_before_the_end_of_the_connection, 10, 17);
-    tcase_add_test(tcase, a_tcp_connection_is_quick_and_is_watched);
-    tcase_add_test(tcase,
-                   without_memory_there_is_neither_connection_nor_command);
-    tcase_add_test(tcase, where_nobody_listens_there_is_no_connection);
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

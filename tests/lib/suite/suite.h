@@ -1,0 +1,81 @@
+/*
+ * Tests of Check that register themselves where they are defined:
+ *
+ *     SUITE(bucket, .set_up = fill);
+ *
+ *     TEST(a_full_bucket_lets_all_pass)
+ *     {
+ *         ...
+ *     }
+ *
+ * A file has one SUITE, above its tests, which run in the order in which they
+ * stand there. GROUP begins a Check TCase of its own, with fixtures and limits
+ * of its own, for the tests below it.
+ */
+#ifndef REDLOCKD_SUITE_H
+#define REDLOCKD_SUITE_H
+
+#include <check.h>
+
+/* The tests of a TCase; SUITE and GROUP set the first members by name. */
+struct group {
+    const char *name;
+    void (*set_up)(void); /* for each test */
+    void (*tear_down)(void);
+    void (*set_up_once)(void); /* before the first one */
+    void (*tear_down_once)(void);
+    double timeout_s;   /* 0: as CK_DEFAULT_TIMEOUT says */
+    const char *tags;   /* for CK_EXCLUDE_TAGS; NULL: none */
+    struct group *also; /* its tests run in that group, too; NULL: no other */
+    TCase *tcase;
+};
+
+struct suite {
+    const char *name;
+    struct group *group; /* of the tests that follow */
+    Suite *check;
+    struct suite *next;
+};
+
+/* Called before main. A test runs once for each number from <= _i < to. */
+void suite_begin(struct suite *suite);
+void suite_begin_group(struct suite *suite, struct group *group);
+void suite_add(struct suite *suite, const TTest *test, int from, int to);
+
+/* Runs the suites of this program, or those that the environment picks, as
+ * Check's manual tells. Returns how many tests failed. */
+int suites_run(void);
+
+#define SUITE(id, ...)                                                         \
+    static struct suite suite_here = {.name = #id};                            \
+    static __attribute__((constructor)) void suite_register(void)              \
+    {                                                                          \
+        suite_begin(&suite_here);                                              \
+    }                                                                          \
+    GROUP(id, __VA_ARGS__)
+
+#define GROUP(id, ...)                                                         \
+    static struct group group_##id = {.name = #id, __VA_ARGS__};               \
+    static __attribute__((constructor)) void group_register_##id(void)         \
+    {                                                                          \
+        suite_begin_group(&suite_here, &group_##id);                           \
+    }                                                                          \
+    _Static_assert(1, "a semicolon follows")
+
+#define TEST(name) TEST_RANGE(name, 0, 1)
+
+/* Once for each row of the array; _i is its index. */
+#define TEST_EACH(name, rows)                                                  \
+    TEST_RANGE(name, 0, (int)(sizeof(rows) / sizeof *(rows)))
+
+/* Once for each number from <= _i < to. */
+#define TEST_RANGE(name, from, to)                                             \
+    static void name(int _i);                                                  \
+    static __attribute__((constructor)) void register_##name(void)             \
+    {                                                                          \
+        static const TTest test = {#name, name, __FILE__, __LINE__};           \
+        suite_add(&suite_here, &test, from, to);                               \
+    }                                                                          \
+    static void name(int _i __attribute__((unused)))
+
+#endif
