@@ -4,47 +4,92 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-static bool is_before(const struct event *a, const struct event *b)
+enum { PLACE_BITS = 20 /* a million events at a time */ };
+
+static const uint64_t place_mask = (UINT64_C(1) << PLACE_BITS) - 1;
+
+static bool is_before(struct heap_entry a, struct heap_entry b)
 {
-    return a->at_us != b->at_us ? a->at_us < b->at_us : a->order < b->order;
+    /* without a branch that nobody can predict */
+    return (a.at_us < b.at_us) |
+           ((a.at_us == b.at_us) & (a.order_and_place < b.order_and_place));
+}
+
+/* Entries behind the last one say which places are free. */
+static void grow(struct heap *heap)
+{
+    size_t room = heap->room ? 2 * heap->room : 256;
+    struct heap_entry *entries = realloc(heap->entries, room * sizeof *entries);
+    struct event *events = realloc(heap->events, room * sizeof *events);
+    if (entries == NULL || events == NULL || room > place_mask)
+        abort();
+    for (size_t i = heap->room; i < room; i++)
+        entries[i].order_and_place = i;
+    heap->entries = entries;
+    heap->events = events;
+    heap->room = room;
+}
+
+/* Moves the entry up from the hole to where it belongs. */
+static void rise(struct heap *heap, size_t hole, struct heap_entry entry)
+{
+    for (; hole > 0 && is_before(entry, heap->entries[(hole - 1) / 2]);
+         hole = (hole - 1) / 2)
+        heap->entries[hole] = heap->entries[(hole - 1) / 2];
+    heap->entries[hole] = entry;
 }
 
 void heap_push(struct heap *heap, struct event event)
 {
-    if (heap->count == heap->room) {
-        heap->room = heap->room ? 2 * heap->room : 256;
-        struct event *events =
-            realloc(heap->events, heap->room * sizeof *events);
-        if (events == NULL)
-            abort();
-        heap->events = events;
-    }
-    event.order = heap->pushed++;
+    if (heap->count == heap->room)
+        grow(heap);
     size_t at = heap->count++;
-    for (; at > 0 && is_before(&event, &heap->events[(at - 1) / 2]);
-         at = (at - 1) / 2)
-        heap->events[at] = heap->events[(at - 1) / 2];
-    heap->events[at] = event;
+    uint64_t place = heap->entries[at].order_and_place & place_mask;
+    struct heap_entry entry = {event.at_us,
+                               heap->pushed++ << PLACE_BITS | place};
+    heap->events[place] = event;
+    rise(heap, at, entry);
+}
+
+int64_t heap_next_us(const struct heap *heap)
+{
+    return heap->count > 0 ? heap->entries[0].at_us : INT64_MAX;
+}
+
+/*
+ * Moves the hole at the top down, where the last entry goes; from there it
+ * seldom rises, so nothing is compared with it on the way.
+ */
+static size_t sink(struct heap *heap)
+{
+    struct heap_entry *entries = heap->entries;
+    size_t hole = 0, child;
+    while ((child = 2 * hole + 1) + 1 < heap->count) {
+        child += is_before(entries[child + 1], entries[child]);
+        entries[hole] = entries[child];
+        hole = child;
+    }
+    if (child < heap->count) {
+        entries[hole] = entries[child];
+        hole = child;
+    }
+    return hole;
 }
 
 struct event heap_pop(struct heap *heap)
 {
     assert(heap->count > 0);
-    struct event top = heap->events[0];
-    struct event last = heap->events[--heap->count];
-    size_t at = 0;
-    for (;;) {
-        size_t child = 2 * at + 1;
-        if (child >= heap->count)
-            break;
-        if (child + 1 < heap->count &&
-            is_before(&heap->events[child + 1], &heap->events[child]))
-            child++;
-        if (!is_before(&heap->events[child], &last))
-            break;
-        heap->events[at] = heap->events[child];
-        at = child;
-    }
-    heap->events[at] = last;
-    return top;
+    struct heap_entry top = heap->entries[0];
+    struct heap_entry last = heap->entries[--heap->count];
+    if (heap->count > 0)
+        rise(heap, sink(heap), last);
+    heap->entries[heap->count] = top; /* its place is free */
+    return heap->events[top.order_and_place & place_mask];
+}
+
+void heap_fini(struct heap *heap)
+{
+    assert(heap->count == 0);
+    free(heap->entries);
+    free(heap->events);
 }

@@ -9,7 +9,6 @@
 
 struct event {
     int64_t at_us;
-    uint64_t order;
     int kind;
     int a, b;     /* their meaning depends on the kind */
     uint64_t tag; /* likewise */
@@ -17,8 +16,15 @@ struct event {
     void *object; /* likewise */
 };
 
+/* What is sorted: small, since it is moved often. */
+struct heap_entry {
+    int64_t at_us;
+    uint64_t order_and_place; /* the upper bits decide */
+};
+
 struct heap {
-    struct event *events;
+    struct heap_entry *entries;
+    struct event *events; /* each at its place */
     size_t count;
     size_t room;
     uint64_t pushed;
@@ -26,7 +32,13 @@ struct heap {
 
 void heap_push(struct heap *heap, struct event event);
 
+/* When the earliest is due; INT64_MAX: there is none. */
+int64_t heap_next_us(const struct heap *heap);
+
 /* The earliest; the heap must not be empty. */
 struct event heap_pop(struct heap *heap);
+
+/* Gives back the memory of an empty heap. */
+void heap_fini(struct heap *heap);
 
 #endif

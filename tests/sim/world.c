@@ -114,7 +114,7 @@ void world_handle(struct world *world, const struct event *event)
 void world_run(struct world *world, int64_t us)
 {
     int64_t until_us = world->now_us + us;
-    while (world->heap.count > 0 && world->heap.events[0].at_us <= until_us) {
+    while (heap_next_us(&world->heap) <= until_us) {
         if (world->clients->ledger.violation[0] != '\0')
             return; /* what follows means nothing */
         struct event event = heap_pop(&world->heap);
@@ -159,7 +159,7 @@ void world_fini(struct world *world)
         if (event.kind == EVENT_DELIVER || event.kind == EVENT_REPLY)
             message_forget(world, event.object);
     }
-    free(world->heap.events);
+    heap_fini(&world->heap);
     while (world->spare != NULL) {
         struct message *message = world->spare;
         world->spare = message->next;
