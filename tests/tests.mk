@@ -12,10 +12,11 @@ TEST_PKGS := $(PKGS) check libcurl
 test_libs = $(shell pkg-config --libs $(TEST_PKGS))
 # the objects of some folders, below tests/
 objects = $(patsubst %.c,$(OUT)/%.o,$(sort $(wildcard $(1:%=tests/%/*.c))))
-unit_obj := $(call objects,unit unit/* lib/node lib/certs lib/folder lib/suite)
+unit_obj := $(call objects,unit unit/* lib/node lib/certs lib/folder lib/seeds \
+              lib/suite)
 integration_obj := $(call objects,integration lib/certs lib/folder lib/suite)
-sim_obj := $(call objects,sim lib/node)
-differ_obj := $(call objects,differ lib/node)
+sim_obj := $(call objects,sim lib/node lib/seeds)
+differ_obj := $(call objects,differ lib/node lib/seeds)
 
 # tests/unit/starve.c stands between our objects and the C library
 starvable := malloc calloc realloc strdup open_memstream
@@ -130,14 +131,16 @@ tls-test: $(OUT)/redlockd ## Try each version, cipher and group of TLS
 readme: $(OUT)/redlockd $(OUT)/redlockctl ## Paste the docs' commands, compare what they print
 	REDLOCKD=$(OUT)/redlockd REDLOCKCTL=$(OUT)/redlockctl tests/readme/run.sh
 
-SIM_ARGS ?= $(if $(filter asan,$(FLAVOUR)),--seeds 150)
-sim: $(OUT)/sim $(OUT)/differ ## Run the simulation, 1,700 seeds
-	$(OUT)/differ
+# Half of the seeds are new each time, unless SEED is given.
+SIM_ARGS ?= --kept tests/sim/seeds $(if $(filter asan,$(FLAVOUR)),\
+              --seeds 40 --fresh 40,--seeds 400 --fresh 400)
+sim: $(OUT)/sim $(OUT)/differ ## Run the simulation, 800 seeds, half of them new; SEED=1
+	$(OUT)/differ --kept tests/differ/seeds --seeds 20 --fresh 20
 	$(OUT)/sim $(SIM_ARGS)
 
 sim-long: $(OUT)/sim $(OUT)/differ ## The same with 100 million rounds
-	$(OUT)/differ --seeds 500
-	$(OUT)/sim --seeds 15000
+	$(OUT)/differ --seeds 0 --fresh 500
+	$(OUT)/sim --seeds 0 --fresh 15000
 
 long: ## 100,000 grants over restarting nodes
 	@$(MAKE) --no-print-directory integration FENCE_GRANTS=100000 \

@@ -1,5 +1,6 @@
 /*
- * The differential test: differ [--seeds N] [--seed FIRST] [--batches B]
+ * The differential test: differ [--seeds N] [--seed FIRST] [--fresh N]
+ *                               [--kept FILE] [--batches B]
  *
  * Runs random batches of calls through a simulated node and through a real
  * redis-server with the real script, and compares what they reply, what they
@@ -16,6 +17,7 @@
 #include <unistd.h>
 
 #include "../../server/base/names.h"
+#include "../lib/seeds/seeds.h"
 #include "calls.h"
 #include "state.h"
 
@@ -175,11 +177,12 @@ static bool run_batch(struct run *run)
            state_has_same_locks(run);
 }
 
-static bool run_seed(struct run *run, uint64_t seed, int batches)
+static bool run_seed(void *ctx, uint64_t seed)
 {
+    struct run *run = ctx;
     run->random = seed;
     hands_begin(run);
-    for (int i = 0; i < batches; i++) {
+    for (int i = 0; i < run->batches; i++) {
         if (!run_batch(run)) {
             printf("seed %llu: batch %d differs\n", (unsigned long long)seed,
                    i + 1);
@@ -216,40 +219,53 @@ static void print_counts(const struct run *run)
                (unsigned long long)run->words[i]);
 }
 
-int main(int argc, char **argv)
+static void parse(int argc, char **argv, struct seeds *seeds, int *batches)
 {
     static const struct option options[] = {
         {"seeds", required_argument, NULL, 'n'},
         {"seed", required_argument, NULL, 's'},
+        {"fresh", required_argument, NULL, 'r'},
+        {"kept", required_argument, NULL, 'k'},
         {"batches", required_argument, NULL, 'b'},
         {0},
     };
-    uint64_t first = 1, count = 40, failed = 0;
-    int batches = 500;
     for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
         if (c == 'n') {
-            count = strtoull(optarg, NULL, 10);
+            seeds->count = strtoull(optarg, NULL, 10);
         } else if (c == 's') {
-            first = strtoull(optarg, NULL, 10);
+            seeds->first = strtoull(optarg, NULL, 10);
+        } else if (c == 'r') {
+            seeds->fresh = strtoull(optarg, NULL, 10);
+        } else if (c == 'k') {
+            seeds->kept = optarg;
         } else if (c == 'b') {
-            batches = atoi(optarg);
+            *batches = atoi(optarg);
         } else {
             fprintf(stderr, "usage: differ [--seeds N] [--seed FIRST] "
-                            "[--batches B]\n");
-            return EXIT_FAILURE;
+                            "[--fresh N] [--kept FILE] [--batches B]\n");
+            exit(EXIT_FAILURE);
         }
     }
-    static struct run run;
+}
+
+int main(int argc, char **argv)
+{
+    struct seeds seeds = {.first = 1, .count = 40};
+    static struct run run = {.batches = 500};
     static struct real real;
+    char replay[1000];
+    parse(argc, argv, &seeds, &run.batches);
+    snprintf(replay, sizeof replay, "%s --batches %d", argv[0], run.batches);
+    seeds.replay = replay;
     real_start(&real);
     run.real = &real;
-    for (uint64_t i = 0; i < count; i++)
-        failed += !run_seed(&run, first + i, batches);
+    struct seeds_played played = seeds_play(&seeds, run_seed, &run);
     real_stop(&real);
     print_counts(&run);
     printf("announced %llu\n", (unsigned long long)run.announced);
     printf("undecided batches %llu\n", (unsigned long long)run.undecided);
     printf("differ: %llu passed, %llu failed\n",
-           (unsigned long long)(count - failed), (unsigned long long)failed);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+           (unsigned long long)played.passed,
+           (unsigned long long)played.failed);
+    return played.failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -17,6 +17,7 @@ struct run {
     int64_t clock_us;                 /* the node's, when it last told */
     bool is_heard[SIM_RESOURCES + 1]; /* subscribed to; first the heartbeat */
     char heard[REAL_HEARD_MAX]; /* of the simulated node, like real_hear */
+    int batches;                /* of a seed */
     uint64_t announced;
     uint64_t calls[CALL_KINDS];
     uint64_t done[CALL_ACQUIRE]; /* of those that change who votes */

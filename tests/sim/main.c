@@ -1,8 +1,10 @@
 /*
- * The simulator: sim [--seeds N] [--seed FIRST] [--seconds S] [--trace]
+ * The simulator: sim [--seeds N] [--seed FIRST] [--fresh N] [--kept FILE]
+ *                    [--seconds S] [--faults NAME,...] [--trace]
  *
- * Runs N seeds, S simulated seconds each. A violation prints its seed; the
- * same seed repeats the same run, and --trace shows what happened in it.
+ * Runs the seeds of a file, N from FIRST on, and N that are new each time, S
+ * simulated seconds each. A violation prints its seed; the same seed repeats
+ * the same run, and --trace shows what happened in it.
  */
 #include <getopt.h>
 #include <stdio.h>
@@ -10,6 +12,7 @@
 #include <string.h>
 
 #include "../../server/base/log.h"
+#include "../lib/seeds/seeds.h"
 #include "clients.h"
 #include "endings.h"
 #include "faults.h"
@@ -68,16 +71,21 @@ static void add_totals(struct totals *totals, const struct world *world)
 }
 
 struct arguments {
-    uint64_t first;
-    uint64_t count;
+    struct seeds seeds;
     int64_t seconds;
     bool is_tracing;
     uint32_t only; /* bit per fault; 0: each seed chooses */
 };
 
-static bool run_seed(uint64_t seed, const struct arguments *arguments,
-                     struct totals *totals)
+struct run {
+    const struct arguments *arguments;
+    struct totals totals;
+};
+
+static bool run_seed(void *ctx, uint64_t seed)
 {
+    struct run *run = ctx;
+    const struct arguments *arguments = run->arguments;
     static struct world world;
     static struct clients clients;
     static struct faults faults;
@@ -89,7 +97,7 @@ static bool run_seed(uint64_t seed, const struct arguments *arguments,
     world_run(&world, arguments->seconds * 1000000);
     faults_calm(&world);
     endings_check(&world);
-    add_totals(totals, &world);
+    add_totals(&run->totals, &world);
     world_fini(&world);
     if (clients.ledger.violation[0] != '\0')
         printf("seed %llu: %s\n", (unsigned long long)seed,
@@ -150,6 +158,8 @@ static void parse(int argc, char **argv, struct arguments *arguments)
     static const struct option options[] = {
         {"seeds", required_argument, NULL, 'n'},
         {"seed", required_argument, NULL, 's'},
+        {"fresh", required_argument, NULL, 'r'},
+        {"kept", required_argument, NULL, 'k'},
         {"seconds", required_argument, NULL, 't'},
         {"faults", required_argument, NULL, 'f'},
         {"trace", no_argument, NULL, 'v'},
@@ -158,10 +168,16 @@ static void parse(int argc, char **argv, struct arguments *arguments)
     for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
         switch (c) {
         case 'n':
-            arguments->count = strtoull(optarg, NULL, 10);
+            arguments->seeds.count = strtoull(optarg, NULL, 10);
             break;
         case 's':
-            arguments->first = strtoull(optarg, NULL, 10);
+            arguments->seeds.first = strtoull(optarg, NULL, 10);
+            break;
+        case 'r':
+            arguments->seeds.fresh = strtoull(optarg, NULL, 10);
+            break;
+        case 'k':
+            arguments->seeds.kept = optarg;
             break;
         case 't':
             arguments->seconds = strtoll(optarg, NULL, 10);
@@ -174,28 +190,43 @@ static void parse(int argc, char **argv, struct arguments *arguments)
             break;
         default:
             fprintf(stderr, "usage: sim [--seeds N] [--seed FIRST] "
-                            "[--seconds S] [--faults NAME,...] [--trace]\n");
+                            "[--fresh N] [--kept FILE] [--seconds S] [--faults "
+                            "NAME,...] [--trace]\n");
             exit(EXIT_FAILURE);
         }
     }
 }
 
+/* What repeats a run, but for its seed. */
+static void print_replay(char *text, size_t size, const char *program,
+                         const struct arguments *arguments)
+{
+    size_t len = (size_t)snprintf(text, size, "%s --seconds %lld", program,
+                                  (long long)arguments->seconds);
+    const char *before = " --faults ";
+    for (int i = 0; i < FAULTS; i++)
+        if (arguments->only & 1u << i && len < size) {
+            len += (size_t)snprintf(text + len, size - len, "%s%s", before,
+                                    fault_names[i]);
+            before = ",";
+        }
+}
+
 int main(int argc, char **argv)
 {
-    struct arguments arguments = {.first = 1, .count = 1700, .seconds = 60};
-    static struct totals totals;
-    uint64_t failed = 0;
+    struct arguments arguments = {.seeds = {.first = 1, .count = 100},
+                                  .seconds = 60};
+    static struct run run;
+    char replay[1000];
     parse(argc, argv, &arguments);
+    print_replay(replay, sizeof replay, argv[0], &arguments);
+    arguments.seeds.replay = replay;
+    run.arguments = &arguments;
     (void)setvbuf(stdout, NULL, _IOLBF, 0); /* traces and logs in order */
     log_set_level(arguments.is_tracing ? LOG_DEBUG : LOG_OFF);
-    printf("seeds from %llu on, %llu of them, %lld seconds each\n",
-           (unsigned long long)arguments.first,
-           (unsigned long long)arguments.count, (long long)arguments.seconds);
-    for (uint64_t i = 0; i < arguments.count; i++)
-        failed += !run_seed(arguments.first + i, &arguments, &totals);
-    print_totals(&totals);
-    printf("sim: %llu passed, %llu failed\n",
-           (unsigned long long)(arguments.count - failed),
-           (unsigned long long)failed);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    struct seeds_played played = seeds_play(&arguments.seeds, run_seed, &run);
+    print_totals(&run.totals);
+    printf("sim: %llu passed, %llu failed\n", (unsigned long long)played.passed,
+           (unsigned long long)played.failed);
+    return played.failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
