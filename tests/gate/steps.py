@@ -59,12 +59,13 @@ GATE = [
     *FIRST,
     make("test"),
     computes("asan", "asan SHORT=1"),
-    make("nemesis", "nemesis SECONDS=60 SEED=1"),
-    make("nemesis-tls", "nemesis SECONDS=60 SEED=2 TLS=1"),
+    make("nemesis", "nemesis SECONDS=40"),
+    make("nemesis-tls", "nemesis SECONDS=40 TLS=1"),
+    make("nemesis-kept", "nemesis KEPT=1"),
     computes("lint"),
     computes("analyse", "analyse FOLDERS='server api cli'"),
     computes("model"),
-    computes("fuzz", "fuzz FUZZ_SECONDS=10"),
+    computes("fuzz", "fuzz FUZZ_SECONDS=3"),
     *WITH_NODES,
 ]
 

@@ -2,13 +2,14 @@
 """Real servers, real nodes, faults at random, and a proof of what it did.
 
   nemesis.py [--seconds 60] [--seed N] [--faults KIND,… | harmless | all]
-             [--clients 16] [--resources 12] [--keep]
+             [--clients 16] [--resources 12] [--keep] [--kept]
 
 Three redlockd over five Redis masters behind a proxy. Which faults come when,
 and what clients do, comes from the seed; timing does not. plan.py tells which
 faults there are; checker.py, register.py and finish() below what must hold.
 --faults all,-step,-race leaves two out. REDLOCKD names the binary. --tls: nodes
-and servers speak TLS and nothing else, and clients need tokens.
+and servers speak TLS and nothing else, and clients need tokens. Without --seed
+the seed is new. --kept plays one that failed once, see kept.py.
 
   alive        made whole again, each server grants within a quarantine
   mortal       no lock outlives its TTL
@@ -33,6 +34,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import kept
 import selftest
 import tooltest
 from balancer import MODES, Balancer
@@ -58,21 +60,36 @@ AT_END = ("register", "alive", "mortal", "descriptors", "waiters", "holders",
           "renewed", "crash")
 
 
-def parse_arguments() -> argparse.Namespace:
+def parse_arguments(words: list[str] | None = None) -> argparse.Namespace:
+    """is_new: nobody said which seed."""
     parser = argparse.ArgumentParser(description="faults at random")
     parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--seed", type=int,
-                        default=random.SystemRandom().randrange(1_000_000))
+    parser.add_argument("--seed", type=int)
     parser.add_argument("--faults", default="all")
-    parser.add_argument("--clients", type=int, default=16)
-    parser.add_argument("--resources", type=int, default=12)
+    parser.add_argument("--clients", type=int, default=kept.CLIENTS)
+    parser.add_argument("--resources", type=int, default=kept.RESOURCES)
     parser.add_argument("--tools", type=Path, default=Path("build/release"))
     parser.add_argument("--tls", action="store_true",
                         help="nodes and servers speak TLS and nothing else, "
                         "and there is an auth file")
     parser.add_argument("--keep", action="store_true",
                         help="keep the directory with logs and data")
-    return parser.parse_args()
+    parser.add_argument("--kept", action="store_true",
+                        help="play one of the seeds that failed once")
+    options = parser.parse_args(words)
+    options.is_new = options.seed is None
+    if options.is_new:
+        options.seed = random.SystemRandom().randrange(1_000_000)
+    return options
+
+
+def kept_one(options: argparse.Namespace) -> argparse.Namespace | None:
+    """What plays one of the seeds that are kept; None: there are none."""
+    words = kept.choose(kept.read(kept.FILE.read_text()), options.seed)
+    if not words:
+        return None
+    return parse_arguments([*words, "--tools", str(options.tools),
+                            *["--keep"] * options.keep])
 
 
 def kinds_of(text: str) -> set[str]:
@@ -372,17 +389,24 @@ class Run:
             failed += count > 0
             print(f"  {'FAIL' if count else 'ok  '} {name}" +
                   (f": {count} times" if count else ""))
-        print(f"seed {self.options.seed}")
+        print(kept.advice(self.options, self.options.is_new) if failed else
+              f"seed {self.options.seed}")
         print(f"{len(INVARIANTS + AT_END) - failed} passed, {failed} failed")
         return 1 if failed else 0
 
 
 def main() -> int:
     options = parse_arguments()
-    kinds = kinds_of(options.faults)
     print(f"selftest: {selftest.run()} passed")
+    if options.kept:
+        if (one := kept_one(options)) is None:
+            print("no seeds are kept")
+            return 0
+        options = one
+    kinds = kinds_of(options.faults)
     print(f"seed {options.seed}, {options.seconds:g} s of faults: "
           f"{', '.join(sorted(kinds))}", flush=True)
+    print(f"replay with: {kept.replay(options)}")
     print(f"locks of at most {max_ttl_ms(options.seed)} ms; nodes keep their "
           f"data: {', '.join(modes(options.seed))}", flush=True)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # tidy up

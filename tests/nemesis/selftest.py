@@ -10,6 +10,7 @@ from checker import check, late_releases
 from history import (ACQUIRE, EXTEND, LOOK, MS, RELEASE, STRANGER, TRESPASS,
                      Call, History, Span, Violation)
 from identities import NARROW, WIDE
+from kepttest import TESTS as OF_KEPT
 from plan import (KINDS, NEEDS_MODE, PEER_MODES, Fault, clash, lossy_nodes,
                   modes, plan, quarantine_s, takes_locks)
 from register import Register, refused
@@ -473,7 +474,7 @@ def run() -> int:
     """The number of tests; raises if one fails."""
     tests = (test_histories, test_late_releases, test_snapshot, test_forgotten,
              test_register, test_plan, test_needs, test_clashes,
-             test_prefixes)
+             test_prefixes, *OF_KEPT)
     for test in tests:
         test()
     return len(HISTORIES) + len(tests) - 1
