@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # openapi.yaml against the real thing: validators, schemathesis with all its
 # phases and checks, and a generated client, over five nodes. EXAMPLES (200) of
-# each operation that has parameters, SEED (1). The tools are in build/openapi.
+# each operation that has parameters; SEED, else a new one each time. What it
+# finds becomes a test of tests/integration. The tools are in build/openapi.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 # shellcheck source=scripts/stack.sh
@@ -16,6 +17,8 @@ guarded=127.0.0.1:8381
 dir=build/openapi
 tools=$dir/venv/bin
 examples=${EXAMPLES:-200}
+seed=${SEED:-$(($(date +%s%N) / 1000 % 1000000000))}
+again="make openapi-test SEED=$seed EXAMPLES=$examples"
 
 is_valid_as() { # version
     sed "s/^openapi: .*/openapi: $1/" openapi.yaml >"$dir/$1.yaml"
@@ -33,11 +36,14 @@ schemathesis() { # host:port examples option…
     SCHEMATHESIS_HOOKS=tests.openapi.hooks PYTHONPATH=. PYTHONDONTWRITEBYTECODE=1 \
         "$tools/schemathesis" --config-file tests/openapi/schemathesis.toml \
         --no-color run openapi.yaml \
-        --url "http://$at" --seed "${SEED:-1}" \
+        --url "http://$at" --seed "$seed" \
         --max-examples "$count" --checks all "$@" \
         --phases examples,coverage,fuzzing,stateful --continue-on-failure \
         >"$dir/schemathesis.log" 2>&1 || {
         tail -n 100 "$dir/schemathesis.log" | cut -c 1-200
+        [ -n "${SEED-}" ] ||
+            echo "seed $seed is new, so your change need not be the cause"
+        echo "replay with $again"
         return 1
     }
 }
@@ -61,6 +67,7 @@ for at in "$listen" "$guarded"; do
         exit 1
     fi
 done
+echo "replay with $again"
 stack_begin
 checks_begin stack_end
 stack_start_nodes 5 7601 --appendonly no
