@@ -141,11 +141,12 @@ tls-test: $(OUT)/redlockd ## Try each version, cipher and group of TLS
 readme: $(OUT)/redlockd $(OUT)/redlockctl ## Paste the docs' commands, compare what they print
 	REDLOCKD=$(OUT)/redlockd REDLOCKCTL=$(OUT)/redlockctl tests/readme/run.sh
 
-# Half of the seeds are new each time, unless SEED is given.
-SIM_ARGS ?= --kept tests/sim/seeds $(if $(filter asan,$(FLAVOUR)),\
-              --seeds 40 --fresh 40,--seeds 400 --fresh 400)
+# Half of the seeds are new each time, from SEED on if that is given.
+is_asan := $(filter asan,$(FLAVOUR))
+half = --seeds $(1) --fresh $(1)
+SIM_ARGS ?= --kept tests/sim/seeds $(call half,$(if $(is_asan),40,400))
 sim: $(OUT)/sim $(OUT)/differ ## Run the simulation, 800 seeds, half of them new; SEED=1
-	$(OUT)/differ --kept tests/differ/seeds --seeds 20 --fresh 20
+	$(OUT)/differ --kept tests/differ/seeds $(call half,$(if $(is_asan),10,20))
 	$(OUT)/sim $(SIM_ARGS)
 
 sim-long: $(OUT)/sim $(OUT)/differ ## The same with 100 million rounds
