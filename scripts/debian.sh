@@ -17,17 +17,19 @@ debian_archive() { # kind
     debian_archives | sed -n "s/^$1 //p"
 }
 
-# Whether a tree of this release could be made, with these packages in it. Their
-# names are those of the host's release.
-debian_can_unpack() { # release package…
+# Whether a tree of this release could be made.
+debian_can_unpack() { # release
     local release=$1 main proxy
-    shift
     main=$(debian_archive main)
     main=${main:-http://deb.debian.org/debian}
     ls "/usr/share/debootstrap/scripts/$release" || return
     proxy=$(debian_proxy)
     curl -fsS ${proxy:+--proxy "$proxy"} --retry 2 --max-time 20 -o /dev/null \
-        "${main%/}/dists/$release/Release" || return
+        "${main%/}/dists/$release/Release"
+}
+
+# Whether there are packages of these names, by what the host's apt knows.
+debian_can_install() { # package…
     apt-get install --simulate -qq --no-install-recommends "$@"
 }
 
