@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Tries what no gate runs in full, so that nothing rots unseen.
 
   check_tools.py [TARGET…]
@@ -22,7 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import workflows
-from steps import GATE, TEST, Step
+from steps import FIRST, GATE, TEST, Step
 from tools import TOOLS, Tool
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -67,6 +67,15 @@ def hidden(text: str) -> Iterator[str]:
             yield f"{name}: has no description, and nothing makes it"
 
 
+def missing_groups() -> Iterator[str]:
+    """Where several steps install at once, they stand in each other's way."""
+    script = (ROOT / "scripts/deps.sh").read_text()
+    words = FIRST[0].command.split()
+    for group in re.findall(r"^    ([a-z]+)\)", script, re.M):
+        if group not in words:
+            yield f"{group}: not among the packages of the step deps"
+
+
 def untried() -> list[str]:
     """What is wrong with the tables."""
     text = makefiles()
@@ -82,7 +91,7 @@ def untried() -> list[str]:
               for name in set(tried) if tried.count(name) > 1]
     wrong += [f"{tool.target}: its command does not make it" for tool in TOOLS
               if not re.search(rf"\bmake {tool.target}(?![\w-])", tool.command)]
-    return wrong + list(hidden(text))
+    return wrong + list(hidden(text)) + list(missing_groups())
 
 
 # ---- one tool ----------------------------------------------------------------
