@@ -17,6 +17,22 @@ debian_archive() { # kind
     debian_archives | sed -n "s/^$1 //p"
 }
 
+# Whether a tree of this release could be made.
+debian_can_unpack() { # release
+    local release=$1 main proxy
+    main=$(debian_archive main)
+    main=${main:-http://deb.debian.org/debian}
+    ls "/usr/share/debootstrap/scripts/$release" || return
+    proxy=$(debian_proxy)
+    curl -fsS ${proxy:+--proxy "$proxy"} --retry 2 --max-time 20 -o /dev/null \
+        "${main%/}/dists/$release/Release"
+}
+
+# Whether there are packages of these names, by what the host's apt knows.
+debian_can_install() { # package…
+    apt-get install --simulate -qq --no-install-recommends "$@"
+}
+
 # Lets apt in a tree get packages from where the host's apt does.
 debian_use_archives() { # release tree
     local release=$1 tree=$2 main security

@@ -5,6 +5,8 @@
 # redlockd can drain before its nodes end. Each dies with the script, even if
 # that gets SIGKILL.
 
+shopt -s inherit_errexit # what fails inside $(…) fails
+
 stack_nodes=()  # host:port of each node
 stack_pids=()   # of the nodes
 stack_server='' # pid of redlockd

@@ -1,6 +1,6 @@
 # Everything that tests, measures or checks redlockd; included by ../Makefile
 
-.PHONY: test gate nightly tests unit integration sim sim-long long readme asan lint analyse bench-tools \
+.PHONY: test gate nightly check-tools release-check tests unit integration sim sim-long long readme asan lint analyse bench-tools \
         bench bench-contention bench-peers bench-scale bench-fsync bench-flood \
         bench-profile bench-options bench-tls soak crowd compose-test deb-test fresh \
         openapi-test page-test interop \
@@ -114,6 +114,16 @@ nightly: ## What searches further, for hours; STEPS="mutants" runs some of it
 	@scripts/deps.sh build
 	@tests/gate/run.py nightly $(STEPS)
 
+check-tools: ## What no gate runs in full: does it still run? ONLY="soak crowd"
+	@scripts/deps.sh build run test lint bench peers profile nemesis mutate tls \
+	  openapi examples deb debootstrap fresh
+	@$(MAKE) --no-print-directory -j$$(nproc) build tests manual bench-tools
+	@tests/gate/check_tools.py $(ONLY)
+
+release-check: ## What must be true before a tag; CHECK=1: does it notice?
+	@scripts/deps.sh build deb
+	@tests/gate/release_check.py $(if $(CHECK),--check)
+
 tests: $(OUT)/unit $(OUT)/sim $(OUT)/differ $(OUT)/integration nemesis-tools \
        $(OUT)/starved-shim.so $(OUT)/beat $(OUT)/tables.json
 
@@ -144,18 +154,18 @@ readme: $(OUT)/redlockd $(OUT)/redlockctl ## Paste the docs' commands, compare w
 # Half of the seeds are new each time, from SEED on if that is given.
 is_asan := $(filter asan,$(FLAVOUR))
 half = --seeds $(1) --fresh $(1)
-SIM_ARGS ?= --kept tests/sim/seeds $(call half,$(if $(is_asan),40,400))
-sim: $(OUT)/sim $(OUT)/differ ## Run the simulation, 800 seeds, half of them new; SEED=1
+SIM_ARGS ?= --kept tests/sim/seeds $(call half,$(if $(is_asan),40,600))
+sim: $(OUT)/sim $(OUT)/differ ## Run the simulation, 1,200 seeds, half of them new; SEED=1
 	$(OUT)/differ --kept tests/differ/seeds $(call half,$(if $(is_asan),10,20))
 	$(OUT)/sim $(SIM_ARGS)
 
-sim-long: $(OUT)/sim $(OUT)/differ ## The same with 100 million rounds
-	$(OUT)/differ --seeds 0 --fresh 500
-	$(OUT)/sim --seeds 0 --fresh 15000
+sim-long: $(OUT)/sim $(OUT)/differ ## The same with 100 million rounds; SEEDS=15000
+	$(OUT)/differ --seeds 0 --fresh $(or $(SEEDS),500)
+	$(OUT)/sim --seeds 0 --fresh $(or $(SEEDS),15000)
 
-long: ## 100,000 grants over restarting nodes
-	@$(MAKE) --no-print-directory integration FENCE_GRANTS=100000 \
-	  CK_RUN_SUITE=fence
+long: ## 100,000 grants over restarting nodes; GRANTS=100000
+	@$(MAKE) --no-print-directory integration \
+	  FENCE_GRANTS=$(or $(GRANTS),100000) CK_RUN_SUITE=fence
 
 asan: export ASAN_OPTIONS ?= quarantine_size_mb=4
 # Tests of a suite share a process: it is looked through for leaks once, and is
@@ -227,12 +237,12 @@ bench-tls: ## TLS beside plain HTTP; the CPU time of a handshake; PAIRS=3
 	@$(MAKE) -s --no-print-directory -j$$(nproc) bench-tools
 	@tests/bench/tls.sh
 
-soak: ## A million cycles: memory and descriptors must not grow
+soak: ## A million cycles: memory and descriptors must not grow; CYCLES=1000000
 	@scripts/deps.sh build bench
 	@$(MAKE) --no-print-directory -j$$(nproc) bench-tools
 	@tests/bench/soak.sh
 
-crowd: ## Ten thousand clients that do nothing, and a few that work; KINDS=tls
+crowd: ## Ten thousand clients that do nothing, and a few that work; CROWD=10000 KINDS=tls
 	@scripts/deps.sh build bench tls
 	@$(MAKE) --no-print-directory -j$$(nproc) bench-tools
 	@tests/bench/crowd.sh
@@ -301,11 +311,11 @@ alarms-test: $(OUT)/redlockd ## Let each alarm fire; ask each query of the dashb
 compose-test: $(OUT)/redlockctl ## Stop, pause, replace what docker-compose starts
 	@tests/compose/run.sh
 
-fresh: ## Follow README on bare trees of Debian 12 and 13
-	@tests/fresh/run.sh
+fresh: ## Follow README on bare trees of Debian 12 and 13; CHECK=1: if it could
+	@tests/fresh/run.sh $(if $(CHECK),--check)
 
-deb-test: ## Build, install, run, upgrade, purge the packages; DEB=bookworm
-	@tests/package/run.sh
+deb-test: ## Build, install, run, upgrade, purge the packages; DEB=bookworm CHECK=1
+	@tests/package/run.sh $(if $(CHECK),--check)
 
 lint: $(OUT)/redlockd $(OUT)/redlockctl $(OUT)/tables.json $(MANUAL) ## Check layout, sizes, includes, scripts, docs, openapi.yaml
 	tests/lint/build.sh

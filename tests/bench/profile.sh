@@ -93,9 +93,12 @@ run() {
     watch "$1" "$2" "$server${server:+${pids:+,}}$pids" "${command[@]}"
 }
 
-set_row() { # what a run printed: a batch is one command on each of five nodes
+# What a run printed: a batch is one command on each of five nodes. One client
+# alone needs two for a cycle.
+set_row() { # line
     [[ $1 =~ \ cycles\ ([0-9]+)\ .*\ batches\ ([0-9]+) ]]
     row=$(((5 * BASH_REMATCH[1] + BASH_REMATCH[2] / 2) / BASH_REMATCH[2]))
+    [ "$row" -gt 0 ] || row=1
 }
 
 if [ "$(id -u)" -ne 0 ] && [ "$(</proc/sys/kernel/perf_event_paranoid)" -gt 1 ]

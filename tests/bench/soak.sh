@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A million acquire/release cycles (CYCLES) after a tenth of it as warm-up:
-# the server's memory and descriptors must not grow.
+# A million acquire/release cycles (CYCLES) after a tenth of it as warm-up, in
+# runs of 5 s (SECONDS_RUN): the server's memory and descriptors must not grow.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 # shellcheck source=scripts/stack.sh
@@ -8,6 +8,7 @@ source scripts/stack.sh
 
 listen=127.0.0.1:8181
 cycles=${CYCLES:-1000000}
+seconds=${SECONDS_RUN:-5}
 limit_kib=1024
 tools=${TOOLS:-build/release}
 
@@ -29,7 +30,7 @@ load() {
     local from
     from=$(answered)
     while [ $(($(answered) - from)) -lt $(($1 * 2)) ]; do
-        "$tools/load" "$listen" 64 5 | tee "$stack_dir/load"
+        "$tools/load" "$listen" 64 "$seconds" | tee "$stack_dir/load"
         grep -q ' failures 0 ' "$stack_dir/load"
     done
 }

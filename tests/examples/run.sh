@@ -9,11 +9,14 @@ from=api/examples
 
 scripts/deps.sh build run examples
 mkdir -p "$dir"
-if command -v go >/dev/null; then
-    GO111MODULE=off go build -o "$dir/lock" "$from"/go/*.go
-fi
-if command -v javac >/dev/null; then
-    javac -Xlint:all,-serial,-try -Werror -d "$dir" "$from/Lock.java"
+# the broken ones are in Python and SQL
+if [ "${1:-}" != --self-test ]; then
+    if command -v go >/dev/null; then
+        GO111MODULE=off go build -o "$dir/lock" "$from"/go/*.go
+    fi
+    if command -v javac >/dev/null; then
+        javac -Xlint:all,-serial,-try -Werror -d "$dir" "$from/Lock.java"
+    fi
 fi
 export PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=tests/interop:tests/lib
 exec python3 tests/examples/main.py "$@"

@@ -3,7 +3,8 @@
 # fresh machines: trees of Debian 12 and 13 with git, make and ca-certificates
 # in them, and nothing else. In between what the docs show of TLS; then both
 # compilers, warnings being errors.
-# FRESH=bookworm or FRESH=trixie takes one. Needs root; works on HEAD.
+# FRESH=bookworm or FRESH=trixie takes one. Needs root; works on HEAD. With
+# --check it only looks whether it could do so, and what the docs show of TLS.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 # shellcheck source=scripts/debian.sh
@@ -14,6 +15,7 @@ source scripts/stack.sh
 source tests/lib/checks.sh
 
 tree=''
+in_the_tree=(git make ca-certificates)
 holder=''  # of the namespaces of the tree: they go when it goes
 sleeper='' # its child, the first process in them
 inside=()  # in front of a command, runs it there
@@ -41,7 +43,7 @@ tree_begin() { # release
         PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
         bash -c 'cd && { [ ! -d redlockd ] || cd redlockd; } && exec "$@"' bash)
     logged "${inside[@]}" apt-get update -qq
-    logged "${inside[@]}" apt-get install -y -qq git make ca-certificates
+    logged "${inside[@]}" apt-get install -y -qq "${in_the_tree[@]}"
     git clone -q --bare . "$tree/root/redlockd.git"
 }
 
@@ -173,6 +175,18 @@ check_release() { # release
     echo "== $1 took $((SECONDS - begun)) s"
 }
 
+if [ "${1:-}" = --check ]; then
+    scripts/deps.sh debootstrap fresh
+    checks_begin true
+    check "each check is defined" checks_exist check_release check_run
+    for release in ${FRESH:-bookworm trixie}; do
+        check "$release: can be unpacked" debian_can_unpack "$release"
+    done
+    check "its packages can be had" debian_can_install clang \
+        "${in_the_tree[@]}"
+    check "locks over TLS, to clients and nodes" tests/fresh/tls.sh
+    exit
+fi
 if [ "$(id -u)" -ne 0 ]; then
     echo "Trees of another system need root: sudo make fresh" >&2
     exit 1

@@ -51,13 +51,15 @@ WITH_NODES = [
 
 FIRST = [
     Step("deps", "scripts/deps.sh build run test readme lint analyse model "
-         "fuzz nemesis tls openapi ctl examples page kube alarms"),
+         "fuzz nemesis tls openapi ctl examples page kube alarms "
+         "bench peers profile mutate deb debootstrap fresh"),  # check-tools
     make("build", "-j$(nproc) build tests manual", after=("deps",)),
 ]
 
 GATE = [
     *FIRST,
     make("test"),
+    make("check-tools"),
     computes("asan", "asan SHORT=1"),
     make("nemesis", "nemesis SECONDS=40"),
     make("nemesis-tls", "nemesis SECONDS=40 TLS=1"),
@@ -69,4 +71,47 @@ GATE = [
     *WITH_NODES,
 ]
 
-TABLES = {"test": TEST, "gate": GATE}
+
+def night(name: str, target: str = "", kind: str = "computes",
+          hours: float = 1) -> Step:
+    """A step that may take long."""
+    return Step(name, f"make --no-print-directory {target or name}", kind,
+                ("build",), hours * 3600)
+
+
+# Another number each night; what fails tells it.
+SEED = "SEED=$(date +%Y%m%d)"
+
+# In full what the gate runs in part, and what takes too long for it.
+NIGHTLY = [
+    *FIRST,
+    night("model", hours=3),
+    night("asan", hours=2),
+    night("analyse", hours=2),
+    night("fuzz", "fuzz FUZZ_SECONDS=60"),
+    night("nemesis", f"nemesis SECONDS=900 {SEED}", "waits"),
+    night("nemesis-tls", f"nemesis SECONDS=900 {SEED} TLS=1", "waits"),
+    night("sim-long", hours=3),
+    night("mutants", hours=4),
+    night("mutate", f"mutate COUNT=70 {SEED}", hours=5),
+    # both make trees of Debian, one after the other
+    night("deb-test", hours=2),
+    night("fresh", hours=2),
+    night("interop", kind="waits"),
+    night("examples-broken", kind="waits"),
+    night("starved", kind="waits"),
+    night("long", kind="waits"),
+    night("soak"),
+    night("crowd"),
+    night("bench", hours=2),
+    night("bench-contention", hours=2),
+    night("bench-peers", hours=2),
+    night("bench-scale", hours=2),
+    night("bench-flood"),
+    night("bench-options", "bench-options OPTIONS='--audit-log build/audit'"),
+    night("bench-fsync"),
+    night("bench-profile"),
+    night("bench-tls"),
+]
+
+TABLES = {"test": TEST, "gate": GATE, "nightly": NIGHTLY}

@@ -16,11 +16,16 @@ from=tests/interop
 
 scripts/deps.sh build run openapi
 mkdir -p "$dir"
+# one after the other, if this runs twice at a time
+exec {lock}>"$dir/lock"
+flock "$lock"
 libraries_python "$dir" "$from/requirements.txt"
 # Without it the column says `skipped`, and the run counts what is left.
 libraries_rust "$dir/rslock" "$from/rslock" rslock-holder || true
 cc -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -shared -fPIC \
-    -o "$dir/clock.so" "$from/clock.c"
+    -o "$dir/clock.so.new" "$from/clock.c"
+mv "$dir/clock.so.new" "$dir/clock.so" # another run may have it mapped
+exec {lock}>&-
 export PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=tests/lib
 for part in "$@"; do
     python3 "$from/$part.py" "$dir"

@@ -28,6 +28,18 @@ check() { # what command…
     rm "$output"
 }
 
+# Whether each check in these functions names a command that there is, for
+# scripts that take too long to be run after each change.
+checks_exist() { # function…
+    local name count=0
+    while read -r name; do
+        count=$((count + 1))
+        type "$name" || return
+    done < <(declare -f "$@" |
+        sed -nE 's/^ *check(_or_end)? "[^"]*" ([a-z_]+).*/\2/p')
+    [ "$count" -gt 0 ]
+}
+
 # Where nothing makes sense after a failure.
 check_or_end() { # what command…
     local before=$checks_failed

@@ -48,6 +48,10 @@ BRACKETS = ("int f(int a, int b, int c)\n{\n    return a || b && c;\n}\n",
             "return (a && b && c);", "return a || (b || c);")
 
 
+# where test_tree finds what it draws
+DRAWN_FROM = ("server/engine/round.c", "server/main.c")
+
+
 def finder(root: Path, text: str) -> Finder:
     file = root / "some.c"
     file.write_text(text)

@@ -86,8 +86,11 @@ def c_files(root: Path) -> list[Path]:
                   for file in (root / folder).rglob("*.c"))
 
 
-def all_places(root: Path, flags: list[str]) -> list[Place]:
-    return [place for file in c_files(root)
+def all_places(root: Path, flags: list[str],
+               names: tuple[str, ...] = ()) -> list[Place]:
+    """Of the files of these names; of all files, if there is no name."""
+    files = [root / name for name in names] or c_files(root)
+    return [place for file in files
             for place in Finder(root, file, flags).places()]
 
 

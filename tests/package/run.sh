@@ -2,7 +2,8 @@
 # The Debian packages on Debian 12 and 13: they are built twice with the same
 # bytes, then installed, configured, run, upgraded, removed and purged on a
 # minimal system that systemd has booted; the sandbox of the unit is real.
-# DEB=bookworm or DEB=trixie takes one. Needs root.
+# DEB=bookworm or DEB=trixie takes one. Needs root. With --check it only looks
+# whether it could do so.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 # shellcheck source=scripts/debian.sh
@@ -18,6 +19,8 @@ source tests/package/files.sh
 
 tree=''
 log=''
+in_the_tree=(systemd systemd-sysv dbus redis-server curl man-db logrotate
+    openssl)
 
 tree_begin() { # release kind
     tree=$PWD/build/package/$1-$2
@@ -98,8 +101,7 @@ are_the_same() {
 
 prepare() { # release
     tree_begin "$1" run &&
-        in_tree_install systemd systemd-sysv dbus redis-server curl man-db \
-        logrotate openssl || return
+        in_tree_install "${in_the_tree[@]}" || return
     printf '%s\n' 'unixsocket /run/redis/redis-server.sock' \
         'unixsocketperm 770' >>"$tree/etc/redis/redis.conf"
     mkdir "$tree/root/packages"
@@ -127,6 +129,18 @@ check_release() { # release
     echo "== $1 took $((SECONDS - begun)) s"
 }
 
+if [ "${1:-}" = --check ]; then
+    scripts/deps.sh debootstrap fresh
+    checks_begin true
+    check "each check is defined" checks_exist check_release story \
+        story_of_files
+    for release in ${DEB:-bookworm trixie}; do
+        check "$release: can be unpacked" debian_can_unpack "$release"
+    done
+    check "its packages can be had" debian_can_install make \
+        "${in_the_tree[@]}"
+    exit
+fi
 if [ "$(id -u)" -ne 0 ]; then
     echo "Trees of another system need root: sudo make deb-test" >&2
     exit 1

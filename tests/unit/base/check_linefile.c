@@ -86,7 +86,7 @@ static void limit_size(bool is_limited)
 {
     struct rlimit limit;
     ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &limit), 0);
-    limit.rlim_cur = is_limited ? FILLED + 7 : RLIM_INFINITY;
+    limit.rlim_cur = is_limited ? FILLED + 7 : limit.rlim_max;
     ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
 }
 

@@ -1,0 +1,301 @@
+#!/usr/bin/env python3
+"""What must be true before a version gets its tag.
+
+  release_check.py [--check]
+
+A line for each condition. --check proves that each of them can fail, but for the
+builds: in a copy of the project, in which one thing after the other is wrong.
+"""
+from __future__ import annotations
+
+import argparse
+import datetime
+import filecmp
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+# where the version stands: a file, and what it looks like there
+PLACES = [
+    ("VERSION", r"^(.+)$"),
+    ("CHANGELOG.md", r"\A(?s:.*?)^## (\S+)"),
+    ("debian/changelog", r"\Aredlockd \((\S+)\) unstable;"),
+    ("openapi.yaml", r"^  version: (\S+)$"),
+    ("openapi.yaml", r"title: redlockd, version: ([\d.]+)\}"),
+    ("api/python/pyproject.toml", r'^version = "(.+)"$'),
+    ("Dockerfile", r"^ARG VERSION=(\S+)$"),
+    ("docs/kubernetes.md", r"newTag: ([\d.]+)\}"),
+]
+# the same digits there are the version of something else
+FOREIGN = re.compile(r"tests/.*/Cargo\.(toml|lock)|tests/gate/release_check\.py")
+DATED = re.compile(r"^## (\S+) \((\d{4}-\d\d-\d\d)\)$", re.M)
+
+
+def git(root: Path, *command: str) -> str:
+    return subprocess.run(["git", *command], cwd=root, check=True, text=True,
+                          capture_output=True).stdout.strip()
+
+
+def version_of(root: Path) -> str:
+    return (root / "VERSION").read_text().strip()
+
+
+# ---- conditions: each tells what is wrong ------------------------------------
+
+def version_is_the_same(root: Path) -> Iterator[str]:
+    version = version_of(root)
+    if not re.fullmatch(r"\d+\.\d+\.\d+", version):
+        yield f"VERSION: {version} is not like 1.2.3"
+    for name, form in PLACES:
+        found = re.findall(form, (root / name).read_text(), re.M)
+        if set(found) != {version}:
+            yield f"{name}: {', '.join(found) or 'no version'}, not {version}"
+
+
+def no_other_place_has_it(root: Path) -> Iterator[str]:
+    """A place that is not in the table would keep the old version."""
+    version = version_of(root)
+    pattern = rf"(^|[^0-9.]){re.escape(version)}([^0-9.]|$)"
+    known = {name for name, _ in PLACES}
+    lines = subprocess.run(["git", "grep", "-InE", pattern], cwd=root,
+                           text=True, capture_output=True, check=False).stdout
+    for line in lines.splitlines():
+        name = line.split(":")[0]
+        if name not in known and not FOREIGN.fullmatch(name):
+            yield f"{line[:100]}: PLACES of release_check.py lacks it"
+
+
+def changelog_has_a_date(root: Path) -> Iterator[str]:
+    dates = dict(DATED.findall((root / "CHANGELOG.md").read_text()))
+    version = version_of(root)
+    if version not in dates:
+        yield f"CHANGELOG.md: no line like ## {version} (2026-01-31)"
+    elif dates[version] > datetime.date.today().isoformat():
+        yield f"CHANGELOG.md: {dates[version]} is yet to come"
+
+
+def version_has_no_tag(root: Path) -> Iterator[str]:
+    if git(root, "tag", "--list", f"v{version_of(root)}"):
+        yield f"v{version_of(root)} exists"
+
+
+def all_is_committed(root: Path) -> Iterator[str]:
+    yield from git(root, "status", "--porcelain").splitlines()
+
+
+def nightly_run_was_green(root: Path) -> Iterator[str]:
+    commit = git(root, "rev-parse", "HEAD")
+    try:
+        result = json.loads((root / "build/nightly/result").read_text())
+    except (OSError, ValueError) as error:
+        yield f"make nightly tells nothing: {error}"
+        return
+    if result["commit"] != commit:
+        yield f"make nightly ran on {result['commit']}, not on {commit}"
+    if result["failed"]:
+        yield f"make nightly: failed: {', '.join(result['failed'])}"
+
+
+def packages_have_the_same_bytes(root: Path) -> Iterator[str]:
+    """Built twice, on this system."""
+    folder = root / "build/release-check"
+    both = folder / "once", folder / "again"
+    for one in both:
+        done = subprocess.run([str(root / "scripts/deb.sh"), str(one)],
+                              cwd=root, text=True, check=False,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        if done.returncode != 0:
+            yield done.stdout
+            return
+    yield from different_packages(*both)
+
+
+def different_packages(once: Path, again: Path) -> Iterator[str]:
+    names = sorted({file.name for folder in (once, again)
+                    for file in folder.glob("*.deb")})
+    if not names:
+        yield "no package was built"
+    _, unequal, missing = filecmp.cmpfiles(once, again, names, shallow=False)
+    for name in unequal + missing:
+        yield f"{name}: differs from build to build"
+
+
+Condition = Callable[[Path], Iterator[str]]
+QUICK: list[Condition] = [
+    version_is_the_same, no_other_place_has_it, changelog_has_a_date,
+    version_has_no_tag, all_is_committed, nightly_run_was_green]
+
+
+class Counts:
+    def __init__(self) -> None:
+        self.passed = self.failed = 0
+
+    def tell(self, what: str, wrong: list[str]) -> None:
+        self.passed += not wrong
+        self.failed += bool(wrong)
+        print(f"{'FAIL' if wrong else 'ok':5} {what}", flush=True)
+        for text in wrong:
+            for line in text.splitlines():
+                print(f"      {line}", flush=True)
+
+    def end(self) -> None:
+        print(f"{self.passed} passed, {self.failed} failed")
+        sys.exit(self.failed > 0)
+
+
+def words(condition: Condition) -> str:
+    return condition.__name__.replace("_", " ")
+
+
+def release_check(counts: Counts) -> None:
+    for condition in QUICK:
+        counts.tell(words(condition), list(condition(ROOT)))
+    what = words(packages_have_the_same_bytes)
+    if shutil.which("dpkg-buildpackage"):
+        counts.tell(what, list(packages_have_the_same_bytes(ROOT)))
+    else:
+        print(f"SKIP  {what}: NOT CHECKED, this is no Debian; run it on one")
+    print("SKIP  packages of other systems: NOT CHECKED here; deb-test of the "
+          "nightly run builds and boots them")
+
+
+# ---- whether it notices ------------------------------------------------------
+
+class World:
+    """A copy of the project that may be released."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        names = git(ROOT, "ls-files", "-z", "--cached", "--others",
+                    "--exclude-standard").split("\0")
+        for name in names:
+            if name and (ROOT / name).exists():
+                (root / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(ROOT / name, root / name)
+        version = version_of(root)
+        text = (root / "CHANGELOG.md").read_text()
+        (root / "CHANGELOG.md").write_text(re.sub(
+            rf"^## {re.escape(version)} .*", f"## {version} (2020-01-31)", text,
+            flags=re.M))
+        git(root, "init", "-q")
+        git(root, "add", ".")
+        self.commit()
+        self.note(git(root, "rev-parse", "HEAD"), [])
+
+    def commit(self) -> None:
+        git(self.root, "-c", "user.name=x", "-c", "user.email=x", "commit",
+            "-q", "--allow-empty", "-m", "all")
+
+    def note(self, commit: str, failed: list[str]) -> None:
+        folder = self.root / "build/nightly"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "result").write_text(
+            json.dumps({"commit": commit, "failed": failed}))
+
+    def change(self, name: str, begin: int, end: int, new: str) -> str:
+        """The text before."""
+        text = (self.root / name).read_text()
+        (self.root / name).write_text(text[:begin] + new + text[end:])
+        return text
+
+
+def expect(counts: Counts, what: str, root: Path, condition: Condition,
+           says: str) -> None:
+    """It fails, and says why; says "": it passes."""
+    found = list(condition(root))
+    is_good = any(says in text for text in found) if says else not found
+    counts.tell(what, [] if is_good else [f"it says: {found}"])
+
+
+def check_places(counts: Counts, world: World) -> None:
+    for name, form in PLACES:
+        text = (world.root / name).read_text()
+        match = re.search(form, text, re.M)
+        if not match:
+            counts.tell(f"{name} has {form}", ["it has not"])
+            continue
+        world.change(name, *match.span(1), "9.9.9")
+        expect(counts, f"{name}: another version is noticed, {form}", world.root,
+               version_is_the_same, "9.9.9" if name == "VERSION" else name)
+        (world.root / name).write_text(text)
+
+
+def check_rest(counts: Counts, world: World) -> None:
+    root, version = world.root, version_of(world.root)
+    head = git(root, "rev-parse", "HEAD")
+    readme = world.change("README.md", 0, 0, f"This is {version}\n")
+    expect(counts, "a place that nobody knows is noticed", root,
+           no_other_place_has_it, "README.md")
+    expect(counts, "what is not committed is noticed", root, all_is_committed,
+           "README.md")
+    (root / "README.md").write_text(readme)
+    text = (root / "CHANGELOG.md").read_text()
+    for new in "unreleased", "2999-01-31":
+        begin = text.index("2020-01-31")
+        world.change("CHANGELOG.md", begin, begin + 10, new)
+        expect(counts, f"({new}) is noticed", root, changelog_has_a_date,
+               "CHANGELOG.md")
+        (root / "CHANGELOG.md").write_text(text)
+    git(root, "tag", f"v{version}")
+    expect(counts, "a tag that exists is noticed", root, version_has_no_tag,
+           "exists")
+    world.note(head, ["soak"])
+    expect(counts, "a failed night is noticed", root, nightly_run_was_green,
+           "soak")
+    world.note(f"{head}-dirty", [])
+    expect(counts, "the night of another commit is noticed", root,
+           nightly_run_was_green, "not on")
+    (root / "build/nightly/result").unlink()
+    expect(counts, "a missing night is noticed", root, nightly_run_was_green,
+           "tells nothing")
+
+
+def check_packages(counts: Counts, root: Path) -> None:
+    once, again = root / "once", root / "again"
+    for folder in once, again:
+        folder.mkdir()
+
+    def compare(_: Path) -> Iterator[str]:
+        return different_packages(once, again)
+    expect(counts, "no package is noticed", root, compare, "no package")
+    for folder in once, again:
+        (folder / "x.deb").write_text("same")
+    expect(counts, "packages may be the same", root, compare, "")
+    (again / "x.deb").write_text("else")
+    expect(counts, "packages that differ are noticed", root, compare, "x.deb")
+    (again / "x.deb").unlink()
+    expect(counts, "a missing package is noticed", root, compare, "x.deb")
+
+
+def self_check(counts: Counts) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        world = World(Path(name))
+        for condition in QUICK:
+            expect(counts, f"{words(condition)}: it can pass", world.root,
+                   condition, "")
+        check_places(counts, world)
+        check_rest(counts, world)
+    with tempfile.TemporaryDirectory() as name:
+        check_packages(counts, Path(name))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--check", action="store_true")
+    # nothing that git has set for a hook of its own
+    for variable in [name for name in os.environ if name.startswith("GIT_")]:
+        del os.environ[variable]
+    counts = Counts()
+    (self_check if parser.parse_args().check else release_check)(counts)
+    counts.end()
+
+
+if __name__ == "__main__":
+    main()

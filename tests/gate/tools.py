@@ -1,0 +1,146 @@
+"""How each make target is tried that no gate runs in full: a command that takes
+seconds, and shows that the tool still does its work. See check_tools.py.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Tool:
+    target: str
+    command: str       # for bash; `make TARGET` is in it
+    says: str = ""     # a regular expression that what it prints must match
+    lane: str = ""     # tools of a lane share ports or files: one at a time
+    needs: str = ""    # a command; where it fails, the machine cannot do this
+
+
+def short(target: str, variables: str = "", says: str = "", lane: str = "",
+          needs: str = "") -> Tool:
+    return Tool(target, f"make {target} {variables}", says, lane, needs)
+
+
+def bench(target: str, variables: str, says: str, needs: str = "") -> Tool:
+    """Their ports are fixed."""
+    return short(target, f"PAIRS=1 {variables}", says, "bench", needs)
+
+
+def copy(target: str, command: str, says: str = "") -> Tool:
+    """In a copy of the sources, without what was built: $COPY."""
+    return Tool(target, f"cd $COPY; {command}", says, "copy")
+
+
+# Ends what was started in the background as a terminal does, if it is ready.
+RUN = r"""
+export REDLOCKD_LISTEN=127.0.0.1:$(python3 -c 'import ports
+print(*ports.free_ports(1))')
+make run &
+make=$!
+until curl -fs -o /dev/null http://$REDLOCKD_LISTEN/readyz; do
+    kill -0 $make; sleep 0.2
+done
+curl -fs --json '{"resource":"order:42","ttl_ms":3000}' \
+    http://$REDLOCKD_LISTEN/locks
+kill -TERM $make
+wait $make || true
+! curl -s http://$REDLOCKD_LISTEN/livez
+"""
+
+INSTALL = r"""
+make install DESTDIR=$FOLDER/root
+cd $FOLDER/root/usr/local
+bin/redlockd --version
+bin/redlockctl --version
+test -s share/man/man8/redlockd.8
+test -s share/man/man1/redlockctl.1
+bash -n share/bash-completion/completions/redlockctl
+"""
+
+# it keeps redlockd.env
+SERVICE = r"""
+make install-service DESTDIR=$FOLDER/service
+cd $FOLDER/service
+grep '^ExecStart=/usr/local/bin/redlockd' \
+    usr/local/lib/systemd/system/redlockd.service
+test -s usr/local/lib/sysusers.d/redlockd.conf
+echo '# ours' >>etc/redlockd/redlockd.env
+cd - >/dev/null
+make install-service DESTDIR=$FOLDER/service
+tail -n 1 $FOLDER/service/etc/redlockd/redlockd.env
+"""
+
+# The gate runs the suites among all others: here it is their names that count.
+STARVED = r"""
+make starved -n | tee $FOLDER/suites
+sed -n 's/.*CK_RUN_SUITE=//p' $FOLDER/suites | while read -r suite; do
+    test -e tests/integration/check_$suite.c
+done
+"""
+
+# what make fmt has to put right
+FMT = r"""
+sed -i 's/^    /  /' server/base/clock.c
+! cmp -s server/base/clock.c $ROOT/server/base/clock.c
+make fmt C_FILES=server/base/clock.c
+cmp server/base/clock.c $ROOT/server/base/clock.c
+"""
+
+DEB = r"""
+env -u CI DEB_BUILD_OPTIONS='noopt noautodbgsym' make deb
+dpkg-deb --contents build/deb/redlockd_*.deb
+dpkg-deb --contents build/deb/redlockctl_*.deb
+"""
+
+TOOLS = [
+    # ---- what measures -------------------------------------------------------
+    bench("bench", "SECONDS_RUN=0.2 CLIENTS=1 PERSISTENCE=none",
+          r"(?s)2 stopped: [\d,]+ done/s.*^failures: 0$"),
+    bench("bench-contention", "SECONDS_RUN=0.5 CLIENTS=2 HOLDS_US=1000 "
+          "SERVERS=1 CLIENTS_EIGHT=", r"(?s)polls, 10 ms .*^failures: 0$"),
+    bench("bench-peers", "SECONDS_RUN=0.2 CLIENTS=1 "
+          "PEERS='aioredlock baseline etcd'", r"^6 runs; failures: 0"),
+    bench("bench-scale", "SECONDS_RUN=0.2 CLIENTS='1 64' CLIENTS_FEW=1 "
+          "SERVERS=2 DISTANCES_MS='direct 1'", r"^failures: 0$"),
+    bench("bench-flood", "SECONDS_RUN=1 FLOODERS=8",
+          r"(?s)flood sent [1-9].*p99 beside 8 .* alone: \d.*throughput .* without: \d"),
+    bench("bench-options", "SECONDS_RUN=0.2 CLIENTS=1 "
+          "OPTIONS='--drain-ms 10'", r"(?m)^cycles_per_s \d"),
+    bench("bench-fsync", "SECONDS_RUN=0.2 CLIENTS=1", r"^failures: 0$"),
+    bench("bench-profile", "SECONDS_RUN=0.2 CLIENTS=1", r"^failures: 0$",
+          needs="perf record -q -o /dev/null -e cpu-clock true"),
+    bench("bench-tls", "SECONDS_RUN=0.2 CLIENTS=1 HANDSHAKES=20",
+          r"(?s)^tls / plain: \d.*^handshake RSA 2048: \d"),
+    short("soak", "CYCLES=100 SECONDS_RUN=0.2",
+          r"^at the end: +RSS \d+ KiB, \d+ descriptors", "bench"),
+    short("crowd", "CROWD=200 RUNS=1 SECONDS_RUN=0.1 P99_TIMES=1000",
+          r"(?s)waiting: \d+ KiB meanwhile.* shaken: [\d.]+ KiB each", "bench"),
+    # ---- what searches -------------------------------------------------------
+    short("sim-long", "SEEDS=10", r"^sim: 10 passed, 0 failed"),
+    short("long", "GRANTS=100", r"^100%: Checks: [1-9]"),
+    Tool("starved", STARVED, "CK_RUN_SUITE"),
+    short("mutants", "MUTANTS_ARGS=\"--only 'no drift'\"",
+          r"^mutants: 1 passed, 0 failed"),
+    # but for what only computes, and takes a quarter of the time
+    Tool("mutate", "WITHOUT=rivals make mutate JOBS=1 SUITES=unit "
+         "MUTATE_ARGS=--check",
+          r"^mutate: 1 passed, 0 failed"),
+    short("examples-broken", "STORIES=lost", r"^[1-9]\d* passed, 0 failed"),
+    short("interop", "STORIES=1 LIBRARIES='redlock-py redlockd' "
+          "NEIGHBOURS=redsync", r"^1 passed, 0 failed(?s:.*)^[1-9]\d* passed"),
+    short("deb-test", "CHECK=1", r"^[1-9]\d* passed, 0 failed"),
+    short("fresh", "CHECK=1", r"^[1-9]\d* passed, 0 failed"),
+    # ---- what runs and installs ----------------------------------------------
+    Tool("run", RUN, r"fencing_token"),
+    Tool("install", INSTALL),
+    Tool("install-service", SERVICE, r"^# ours$"),
+    # ---- what starts others --------------------------------------------------
+    Tool("help", "make help | tee >(cat >&2) >$FOLDER/help\n"
+         "for one in $TARGETS; do grep -q \"^  make $one \" $FOLDER/help; done"),
+    copy("fmt", FMT),
+    copy("deps", "make deps"),
+    copy("gate", "make gate STEPS=deps", r"^gate: 1 passed, 0 failed"),
+    copy("nightly", "make nightly STEPS=deps", r"^nightly: 1 passed, 0 failed"),
+    copy("deb", DEB, r"(?s)\./usr/bin/redlockd$.*\./usr/bin/redlockctl$"),
+    short("release-check", "CHECK=1", r"^[1-9]\d* passed, 0 failed"),
+    copy("clean", "mkdir -p build; make clean; test ! -e build"),
+]
