@@ -278,8 +278,8 @@ mutate: ## Change code at random: who notices? COUNT=50 SEED=1 SUITES=unit,sim
 	  $(if $(JOBS),--jobs $(JOBS)) $(MUTATE_ARGS) -- \
 	  $(filter-out -Werror,$(C_FLAGS)) $(lib_cflags)
 
-model: ## Check the voting rules exhaustively with Spin
-	@tests/model/run.sh
+model: ## Check the voting rules exhaustively with Spin; SHORT=1
+	@SHORT=$(SHORT) tests/model/run.sh
 
 openapi-test: $(OUT)/redlockd ## Attack the API by its description
 	@REDLOCKD=$(OUT)/redlockd tests/openapi/run.sh

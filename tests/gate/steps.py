@@ -66,7 +66,7 @@ GATE = [
     make("nemesis-kept", "nemesis KEPT=1"),
     computes("lint"),
     computes("analyse", "analyse FOLDERS='server api cli'"),
-    computes("model"),
+    computes("model", "model SHORT=1"),
     computes("fuzz", "fuzz FUZZ_SECONDS=3"),
     *WITH_NODES,
 ]

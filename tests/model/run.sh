@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Searches the models of this folder exhaustively with Spin. With all rules on
-# nothing may go wrong; with a rule switched off, what its story tells must;
-# and the goals must be within reach, or the models would prove nothing.
+# Searches the models of this folder with Spin: exhaustively, or, with SHORT=1,
+# along random paths, as search.sh tells. With all rules on nothing may go wrong;
+# with a rule switched off, what its story tells must; and the goals must be
+# within reach, or the models would prove nothing.
 #   run.sh [model…]
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -87,6 +88,7 @@ rows() {
 }
 
 models=() macros=() stories=() expected=() shown=0
+[ -z "${SHORT:-}" ] || echo "Along random paths only: SHORT=1."
 echo "      $(print model "rule switched off" story expected found states s)"
 rows <<'END'
 admission   |                 | all rules on                          | nothing
