@@ -28,7 +28,6 @@ options=(
     --quiet -j "$(nproc)" --std=c11 --error-exitcode=1 --inline-suppr
     --enable='warning,performance,portability,style'
     --library=posix --library=gnu --library=bsd # bsd: <sys/queue.h>
-    '-DSTART_TEST(name)=static void name(int _i)' -DEND_TEST=
     --suppress=constParameterCallback # the library gives the signature
     --suppress=redundantContinue      # says that a loop has no body
     --suppress=shadowVariable         # -Wshadow sees scopes, this does not

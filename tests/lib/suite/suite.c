@@ -1,16 +1,39 @@
 #include "suite.h"
 
 #include <assert.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static struct suite *first;
+
+static void demand(bool is_so, const struct suite *suite, const char *rule)
+{
+    if (is_so)
+        return;
+    fprintf(stderr, "%s: SUITE(%s): %s\n", suite->file, suite->name, rule);
+    abort();
+}
+
+/* suites.sh runs the suites that the files name: another would never run. */
+static bool is_named_as_file(const struct suite *suite)
+{
+    char end[80];
+    snprintf(end, sizeof end, "/check_%s.c", suite->name);
+    size_t len = strlen(suite->file);
+    return len >= strlen(end) &&
+           strcmp(suite->file + len - strlen(end), end) == 0;
+}
 
 void suite_begin(struct suite *suite)
 {
     struct suite **at = &first;
     while (*at && strcmp((*at)->name, suite->name) < 0)
         at = &(*at)->next;
-    assert(!*at || strcmp((*at)->name, suite->name) != 0);
+    demand(!*at || strcmp((*at)->name, suite->name) != 0, suite,
+           "another file has a suite of that name");
+    demand(is_named_as_file(suite), suite, "its file must be check_NAME.c");
     suite->check = suite_create(suite->name);
     suite->next = *at;
     *at = suite;
@@ -51,8 +74,10 @@ void suite_add(struct suite *suite, const TTest *test, int from, int to)
 int suites_run(void)
 {
     SRunner *runner = srunner_create(NULL);
-    for (struct suite *it = first; it; it = it->next)
+    for (struct suite *it = first; it; it = it->next) {
+        demand(it->group->tcase != NULL, it, "its last group has no test");
         srunner_add_suite(runner, it->check);
+    }
     srunner_run_all(runner, CK_ENV);
     int failed = srunner_ntests_failed(runner);
     srunner_free(runner);

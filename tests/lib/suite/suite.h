@@ -9,8 +9,8 @@
  *     }
  *
  * A file has one SUITE, above its tests, which run in the order in which they
- * stand there. GROUP begins a Check TCase of its own, with fixtures and limits
- * of its own, for the tests below it.
+ * stand there; check_bucket.c has bucket. GROUP begins a Check TCase of its
+ * own, with fixtures and limits of its own, for the tests below it.
  */
 #ifndef REDLOCKD_SUITE_H
 #define REDLOCKD_SUITE_H
@@ -32,12 +32,14 @@ struct group {
 
 struct suite {
     const char *name;
+    const char *file;
     struct group *group; /* of the tests that follow */
     Suite *check;
     struct suite *next;
 };
 
-/* Called before main. A test runs once for each number from <= _i < to. */
+/* Called before main; a mistake ends the program. A test runs once for each
+ * number from <= _i < to. */
 void suite_begin(struct suite *suite);
 void suite_begin_group(struct suite *suite, struct group *group);
 void suite_add(struct suite *suite, const TTest *test, int from, int to);
@@ -47,7 +49,7 @@ void suite_add(struct suite *suite, const TTest *test, int from, int to);
 int suites_run(void);
 
 #define SUITE(id, ...)                                                         \
-    static struct suite suite_here = {.name = #id};                            \
+    static struct suite suite_here = {.name = #id, .file = __FILE__};          \
     static __attribute__((constructor)) void suite_register(void)              \
     {                                                                          \
         suite_begin(&suite_here);                                              \
