@@ -18,14 +18,16 @@ integration_obj := $(call objects,integration lib/certs lib/folder lib/suite)
 sim_obj := $(call objects,sim lib/node lib/seeds)
 differ_obj := $(call objects,differ lib/node lib/seeds)
 
-# tests/unit/starve.c stands between our objects and the C library
+# A folder is newer when a suite was added or deleted. tests/unit/starve.c
+# stands between our objects and the C library.
 starvable := malloc calloc realloc strdup open_memstream
-$(OUT)/unit: $(unit_obj) $(OBJ)
+$(OUT)/unit: $(unit_obj) $(OBJ) $(wildcard tests/unit/*/)
 	@echo "LINK $@"
-	$(Q)$(CC) $(ALL_LDFLAGS) $(starvable:%=-Wl,--wrap=%) -o $@ $^ $(test_libs)
-$(OUT)/integration: $(integration_obj)
+	$(Q)$(CC) $(ALL_LDFLAGS) $(starvable:%=-Wl,--wrap=%) -o $@ \
+	  $(filter %.o,$^) $(test_libs)
+$(OUT)/integration: $(integration_obj) tests/integration
 	@echo "LINK $@"
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(test_libs)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(test_libs)
 $(OUT)/sim: $(sim_obj) $(OBJ)
 	@echo "LINK $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(lib_libs)

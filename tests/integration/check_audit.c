@@ -212,9 +212,10 @@ TEST(grants_that_nobody_took_are_told)
     auditlog_start(&world, N, path, "");
     for (int i = 0; i < 200; i++) {
         int fd = grant_send(server,
-                            i % 3 == 0 ? "{\"resource\":\"reset\"}"
+                            i % 3 == 0 ? "{\"resource\":\"reset\","
+                                         "\"ttl_ms\":1000}"
                                        : "{\"resource\":\"reset\","
-                                         "\"wait_ms\":1000}",
+                                         "\"ttl_ms\":1000,\"wait_ms\":1000}",
                             NULL);
         if (i % 2 == 0)
             harness_pause_ms(1);

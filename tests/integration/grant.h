@@ -28,7 +28,7 @@ const struct answer *grant_release(const struct server *server,
 const struct answer *grant_inspect(const struct server *server,
                                    const struct grant *grant);
 
-/* The same as bytes, for a connection of its own. */
+/* The same as bytes, for a connection of its own; key may be NULL. */
 int grant_send(const struct server *server, const char *json, const char *key);
 
 #endif
