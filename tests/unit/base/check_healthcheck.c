@@ -143,7 +143,7 @@ static const struct {
 SUITE(healthcheck, .set_up = setup, .tear_down = teardown,
       .timeout_s = TIMEOUT_S);
 
-TEST_RANGE(a_server_that_is_ready_is_ready, 0, sizeof ready / sizeof *ready)
+TEST_EACH(a_server_that_is_ready_is_ready, ready)
 {
     serve(ready[_i].pieces, PIECES_MAX, PAUSE_US);
     ck_assert_int_eq(run("127.0.0.1"), 0);
@@ -160,7 +160,7 @@ static const struct {
     {{"HTTP/1.1 199 x\r\n\r\n"}, "status 199\n"},
 };
 
-TEST_RANGE(another_status_is_told, 0, sizeof unready / sizeof *unready)
+TEST_EACH(another_status_is_told, unready)
 {
     char expected[64];
 
@@ -184,8 +184,7 @@ static const struct {
     {{"ok\n"}},
 };
 
-TEST_RANGE(what_is_no_answer_of_ours_is_told, 0,
-           sizeof strange / sizeof *strange)
+TEST_EACH(what_is_no_answer_of_ours_is_told, strange)
 {
     serve(strange[_i].pieces, PIECES_MAX, PAUSE_US);
     ck_assert_int_eq(run("127.0.0.1"), 1);
