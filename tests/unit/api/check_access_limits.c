@@ -243,8 +243,7 @@ TEST(who_is_refused_or_left_holds_nothing)
 {
     for (int i = 0; i < 3; i++) {
         ck_assert(acquire(X));
-        for (int node = 0; node < 3; node++)
-            play_answer_held(CALL_ACQUIRE, node, PLAY_TOKEN_OF(1));
+        play_hold_range(CALL_ACQUIRE, 0, 3, PLAY_TOKEN_OF(1));
         ask_answer(play.now_us);
         ck_assert_int_eq(ask.response.status, 409);
         end(true);

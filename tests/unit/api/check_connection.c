@@ -22,8 +22,7 @@ static void begin(enum lock_call call, engine_op op)
 
 static void grant(void)
 {
-    for (int node = 0; node < 3; node++)
-        play_answer(CALL_ACQUIRE, node, VOTE_GRANTED);
+    play_answer_range(CALL_ACQUIRE, 0, 3, VOTE_GRANTED);
     ck_assert_int_eq(play_outcome(pair.it->request.op), OUTCOME_GRANTED);
     connection_settle(pair.it);
 }

@@ -1,12 +1,12 @@
 /*
  * Deadlines of clients, in a time that the tests make up.
  */
-#include <arpa/inet.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "../../../api/deadline.h"
 #include "../../lib/suite/suite.h"
+#include "../tcp.h"
 
 enum { CLIENTS = 3 };
 
@@ -149,31 +149,14 @@ TEST(a_request_after_a_refused_head_has_time_of_its_own)
 
 /* ---- a head that began -------------------------------------------------- */
 
-static void connect_pair(int pair[2])
-{
-    struct sockaddr_in at = {.sin_family = AF_INET,
-                             .sin_addr = {htonl(INADDR_LOOPBACK)}};
-    socklen_t len = sizeof at;
-    int listener = socket(AF_INET, SOCK_STREAM, 0);
-    ck_assert_int_eq(bind(listener, (struct sockaddr *)&at, len), 0);
-    ck_assert_int_eq(listen(listener, 1), 0);
-    ck_assert_int_eq(getsockname(listener, (struct sockaddr *)&at, &len), 0);
-    pair[1] = socket(AF_INET, SOCK_STREAM, 0);
-    ck_assert_int_eq(connect(pair[1], (struct sockaddr *)&at, len), 0);
-    pair[0] = accept(listener, NULL, NULL);
-    ck_assert_int_ge(pair[0], 0);
-    close(listener);
-}
-
 /* The first one has a connection of which the kernel tells when data came. */
 static void send_over_tcp(void)
 {
-    int pair[2];
-    connect_pair(pair);
+    struct tcp tcp = tcp_connect();
     close(its[0].fd);
-    its[0].fd = pair[0];
+    its[0].fd = tcp.server;
     close(clients[0]);
-    clients[0] = pair[1];
+    clients[0] = tcp.client;
     ck_assert_int_eq(send(clients[0], "GET", 3, 0), 3);
 }
 

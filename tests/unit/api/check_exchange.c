@@ -135,8 +135,7 @@ static void wait_for_outcome(void)
 
 static void grant(void)
 {
-    for (int i = 0; i < 3; i++)
-        play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
+    play_answer_range(CALL_ACQUIRE, 0, 3, VOTE_GRANTED);
     ck_assert_int_eq(pair.wakes, 1);
 }
 
@@ -192,8 +191,7 @@ TEST(who_has_left_gets_other_answers)
     ck_assert_int_eq(request("GET", "/locks/a", ""), EXCHANGE_WAIT);
     connection_wait(pair.it);
     pair_leave();
-    for (int i = 0; i < 3; i++)
-        play_answer(CALL_INSPECT, i, VOTE_FREE);
+    play_answer_range(CALL_INSPECT, 0, 3, VOTE_FREE);
     exchanged_expect(exchanged_go_on(), 404);
 }
 

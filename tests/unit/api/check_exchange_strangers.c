@@ -187,8 +187,7 @@ TEST(a_grant_counts_until_it_turns_out_that_nobody_got_it)
         play.sent_count = 0;
         acquire_as_known();
         expect_locks("redlockd_identity_locks{identity=\"a\"} 1\n");
-        for (int node = 0; node < 3; node++)
-            play_answer(CALL_ACQUIRE, node, VOTE_GRANTED);
+        play_answer_range(CALL_ACQUIRE, 0, 3, VOTE_GRANTED);
         exchanged_expect(exchanged_go_on(), 201);
         connection_answer(pair.it, play.now_us);
         connection_end(pair.it, is_written);

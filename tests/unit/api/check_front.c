@@ -9,6 +9,7 @@
 #include "../../../api/http.h"
 #include "../../../server/base/log.h"
 #include "../../lib/suite/suite.h"
+#include "../said.h"
 #include "served.h"
 
 static void expect_status(int fd, int status)
@@ -308,30 +309,26 @@ TEST(an_answer_that_was_not_taken_whole_is_none)
 
 /* ---- the log ------------------------------------------------------------ */
 
-static int log_end;
-
-/* Each test is a process of its own, so stderr may go into a pipe. */
 static void set_up_log(void)
 {
-    int ends[2];
     served_begin();
-    ck_assert_int_eq(pipe(ends), 0);
-    log_end = ends[0];
-    dup2(ends[1], STDERR_FILENO);
+    said_begin();
     log_set_level(LOG_DEBUG);
 }
 
-GROUP(front_log, .set_up = set_up_log, .tear_down = served_end);
+static void tear_down_log(void)
+{
+    served_end();
+    said_end();
+}
+
+GROUP(front_log, .set_up = set_up_log, .tear_down = tear_down_log);
 
 TEST(an_answer_has_its_line_in_the_log)
 {
-    char text[8192];
     close(ask("GET /locks/%00 HTTP/1.1\r\nHost: x\r\nX-Request-Id: r-1\r\n\r\n",
               400));
-    ssize_t got = read(log_end, text, sizeof text - 1);
-    ck_assert_int_gt(got, 0);
-    text[got] = '\0';
-    const char *line = strstr(text, "event=request ");
+    const char *line = strstr(said(), "event=request ");
     ck_assert_ptr_nonnull(line);
     ck_assert_ptr_eq(strstr(line, "event=request request_id=r-1 call=other "
                                   "status=400 code=invalid_request took_us="),

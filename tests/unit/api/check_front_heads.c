@@ -113,8 +113,7 @@ TEST_RANGE(the_longest_id_may_stand_in_the_largest_head, 0, CALLS *FILLINGS)
                                 (enum filling)(_i / CALLS), HEAD_COST_MAX));
     turns_until(served.loop, has_asked, &kind);
     ck_assert_uint_eq(play.sent[0].call.resource.len, NAMES_LEN_MAX);
-    for (int i = 0; i < PLAY_NODES; i++)
-        play_answer(kind, i, VOTE_FREE);
+    play_answer_range(kind, 0, PLAY_NODES, VOTE_FREE);
     expect(fd, "HTTP/1.1 404 ");
     close(fd);
 }

@@ -9,6 +9,7 @@
 
 #include "../../../server/base/clock.h"
 #include "../../lib/suite/suite.h"
+#include "../tcp.h"
 #include "served.h"
 
 enum {
@@ -45,14 +46,6 @@ static int ask(const char *text, enum call_kind kind)
     served_send(fd, text);
     turns_until(served.loop, has_sent, &kind);
     return fd;
-}
-
-static void reset(int fd)
-{
-    const struct linger at_once = {.l_onoff = 1};
-    ck_assert_int_eq(
-        setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once), 0);
-    close(fd);
 }
 
 static void stop(void *loop)
@@ -121,11 +114,10 @@ TEST(an_extension_goes_on_when_its_client_resets)
 {
     int fd = ask(EXTEND, CALL_EXTEND);
     play_answer(CALL_EXTEND, 0, VOTE_EXTENDED);
-    reset(fd);
+    tcp_reset(fd);
     served_pass();
     ck_assert_int_eq(front_in_flight(served.front), 1);
-    for (int i = 1; i < PLAY_NODES; i++)
-        play_answer(CALL_EXTEND, i, VOTE_EXTENDED);
+    play_answer_range(CALL_EXTEND, 1, PLAY_NODES, VOTE_EXTENDED);
     turns_until(served.loop, has_no_connection, NULL);
     ck_assert_uint_eq(play.metrics.outcomes[LOCK_EXTEND][OUTCOME_EXTENDED], 1);
     ck_assert_int_eq(play_count(CALL_RELEASE), 0);
@@ -135,7 +127,7 @@ TEST(an_acquire_ends_when_its_client_resets)
 {
     int fd = ask(SERVED_ACQUIRE, CALL_ACQUIRE);
     play_answer(CALL_ACQUIRE, 0, VOTE_GRANTED);
-    reset(fd);
+    tcp_reset(fd);
     turns_until(served.loop, has_no_connection, NULL);
     ck_assert_int_eq(play_count(CALL_RELEASE), PLAY_NODES);
     ck_assert_uint_eq(play.metrics.requests_abandoned, 1);
@@ -147,7 +139,7 @@ TEST(a_release_reaches_all_nodes_when_its_client_resets)
     play_node_down(4);
     int fd = ask(RELEASE, CALL_RELEASE);
     ck_assert_int_eq(play_count(CALL_RELEASE), PLAY_NODES - 1);
-    reset(fd);
+    tcp_reset(fd);
     turns_until(served.loop, has_no_connection, NULL);
     ck_assert_uint_eq(play.metrics.requests_abandoned, 1);
     for (int i = 0; i < PLAY_NODES - 1; i++)
@@ -169,7 +161,7 @@ static pid_t ask_and_reset(void)
     struct pollfd client = {.fd = served_connect(), .events = POLLIN};
     served_send(client.fd, SERVED_ACQUIRE);
     (void)poll(&client, 1, -1);
-    reset(client.fd);
+    tcp_reset(client.fd);
     _exit(0);
 }
 
@@ -189,8 +181,7 @@ TEST(a_grant_that_was_written_stands_when_its_client_resets)
         pid_t client = ask_and_reset();
         served_await_acquires(i);
         served_grant();
-        for (int node = 3; node < PLAY_NODES; node++)
-            play_answer(CALL_ACQUIRE, node, VOTE_GRANTED);
+        play_answer_range(CALL_ACQUIRE, 3, PLAY_NODES, VOTE_GRANTED);
         turns_until(served.loop, is_over, &accepted);
         ck_assert_int_eq(waitpid(client, NULL, 0), client);
     }

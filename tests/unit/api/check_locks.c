@@ -37,8 +37,7 @@ TEST(a_grant_is_created_and_stays_until_it_is_written)
 {
     ck_assert(!ask_call(LOCK_ACQUIRE));
     ck_assert_int_eq(play.sent[0].call.ttl_ms, 30000);
-    for (int i = 0; i < 3; i++)
-        play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
+    play_answer_range(CALL_ACQUIRE, 0, 3, VOTE_GRANTED);
     ask_answer(play.now_us + 7999);
     ask_expect(201, NULL);
     ask_expect_lock();
@@ -61,8 +60,7 @@ TEST_RANGE(a_late_grant_is_to_be_renewed_sooner, 0, 3)
     static const int64_t late_ms[] = {9000, 11000, 20000};
     int64_t elapsed_ms = late_ms[_i];
     ck_assert(!ask_call(LOCK_ACQUIRE));
-    for (int i = 0; i < 3; i++)
-        play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
+    play_answer_range(CALL_ACQUIRE, 0, 3, VOTE_GRANTED);
     play_advance(elapsed_ms * 1000);
     ask_answer(play.now_us);
     ask_expect(201, NULL);
@@ -77,8 +75,7 @@ TEST_RANGE(a_late_grant_is_to_be_renewed_sooner, 0, 3)
 TEST(a_grant_that_is_too_late_is_released)
 {
     ck_assert(!ask_call(LOCK_ACQUIRE));
-    for (int i = 0; i < 3; i++)
-        play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
+    play_answer_range(CALL_ACQUIRE, 0, 3, VOTE_GRANTED);
     play_advance(30000000);
     ask_answer(play.now_us);
     ask_expect(503, "validity_exhausted");
@@ -185,8 +182,7 @@ TEST(an_extension_is_told_and_closed)
 TEST(an_extension_that_is_too_late_leaves_the_old_validity)
 {
     ck_assert(!ask_call(LOCK_EXTEND));
-    for (int i = 0; i < 3; i++)
-        play_answer(CALL_EXTEND, i, VOTE_EXTENDED);
+    play_answer_range(CALL_EXTEND, 0, 3, VOTE_EXTENDED);
     play_advance(3000000);
     ask_answer(play.now_us);
     ask_expect(503, "validity_exhausted");
@@ -214,8 +210,7 @@ TEST(another_holder_is_told)
     for (int i = LOCK_EXTEND; i <= LOCK_RELEASE; i++) {
         ask_anew();
         ck_assert(!ask_call(i));
-        for (int node = 0; node < 3; node++)
-            play_answer_held(ask_kinds[i], node, PLAY_TOKEN_OF(1));
+        play_hold_range(ask_kinds[i], 0, 3, PLAY_TOKEN_OF(1));
         ask_answer(play.now_us);
         ask_expect(409, "not_owner");
         expect_detail("the lock is held with another token");
@@ -249,8 +244,7 @@ TEST(a_release_is_told)
 TEST(an_inspection_tells_the_holder)
 {
     ck_assert(!ask_call(LOCK_INSPECT));
-    for (int i = 0; i < 3; i++)
-        play_answer_held(CALL_INSPECT, i, PLAY_TOKEN_OF(1) ".me");
+    play_hold_range(CALL_INSPECT, 0, 3, PLAY_TOKEN_OF(1) ".me");
     ask_answer(play.now_us);
     ask_expect(200, NULL);
     ask_expect_lock();

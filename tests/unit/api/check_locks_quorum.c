@@ -56,8 +56,7 @@ TEST(nodes_that_answered_are_not_missing)
     ck_assert(!ask_call(LOCK_ACQUIRE));
     play_answer(CALL_ACQUIRE, 0, VOTE_GRANTED);
     play_answer_held(CALL_ACQUIRE, 1, "theirs");
-    for (int i = 2; i < 5; i++)
-        play_answer(CALL_ACQUIRE, i, UNFIT(LOADING));
+    play_answer_range(CALL_ACQUIRE, 2, 5, UNFIT(LOADING));
     ask_answer(play.now_us);
     ask_expect(503, "no_quorum");
     ck_assert_str_eq(

@@ -86,8 +86,7 @@ TEST_EACH(their_id_stands_for_all, calls)
 TEST(their_holder_is_told)
 {
     ck_assert(!ask_send("POST", "/locks", BODY));
-    for (int i = 0; i < 3; i++)
-        play_answer_held(CALL_ACQUIRE, i, PLAY_TOKEN_OF(1) ".me");
+    play_hold_range(CALL_ACQUIRE, 0, 3, PLAY_TOKEN_OF(1) ".me");
     ask_answer(play.now_us);
     ask_expect(409, "lock_held");
     expect_several();
@@ -130,8 +129,7 @@ GROUP(repeats, .set_up = ask_begin, .tear_down = ask_end);
 TEST(a_first_acquire_with_a_key_is_created)
 {
     ask_with_key();
-    for (int i = 0; i < 3; i++)
-        play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
+    play_answer_range(CALL_ACQUIRE, 0, 3, VOTE_GRANTED);
     ask_answer(play.now_us);
     ask_expect(201, NULL);
 }
@@ -139,12 +137,10 @@ TEST(a_first_acquire_with_a_key_is_created)
 TEST(a_repeat_is_answered_with_200_and_a_new_token)
 {
     ask_with_key();
-    for (int i = 0; i < 3; i++)
-        play_answer_held(CALL_ACQUIRE, i, EARLIER);
+    play_hold_range(CALL_ACQUIRE, 0, 3, EARLIER);
     ck_assert_int_eq(play_count(CALL_REPEAT), PLAY_NODES);
     const char *token = play_find(CALL_REPEAT, 0)->token;
-    for (int i = 0; i < 3; i++)
-        play_answer(CALL_REPEAT, i, VOTE_GRANTED);
+    play_answer_range(CALL_REPEAT, 0, 3, VOTE_GRANTED);
     ask_answer(play.now_us);
     ask_expect(200, NULL);
     ask_expect_lock();
@@ -158,10 +154,8 @@ TEST(a_repeat_is_answered_with_200_and_a_new_token)
 TEST(an_unread_repeat_stays)
 {
     ask_with_key();
-    for (int i = 0; i < 3; i++)
-        play_answer_held(CALL_ACQUIRE, i, EARLIER);
-    for (int i = 0; i < 3; i++)
-        play_answer(CALL_REPEAT, i, VOTE_GRANTED);
+    play_hold_range(CALL_ACQUIRE, 0, 3, EARLIER);
+    play_answer_range(CALL_REPEAT, 0, 3, VOTE_GRANTED);
     ask_answer(play.now_us);
     int before = play_count(CALL_RELEASE); /* of what was tried first */
     (void)engine_abandon(play.engine, ask.request.op);
@@ -173,8 +167,7 @@ TEST(another_key_finds_the_lock_held)
 {
     ask.request.idempotency_key = span_of(KEY "-2");
     ck_assert(!ask_send("POST", "/locks", "{\"resource\":\"order:42\"}"));
-    for (int i = 0; i < 3; i++)
-        play_answer_held(CALL_ACQUIRE, i, EARLIER);
+    play_hold_range(CALL_ACQUIRE, 0, 3, EARLIER);
     ask_answer(play.now_us);
     ask_expect(409, "lock_held");
     ck_assert_int_eq(play_count(CALL_REPEAT), 0);

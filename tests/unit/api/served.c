@@ -162,6 +162,5 @@ void served_pass(void)
 
 void served_grant(void)
 {
-    for (int i = 0; i < 3; i++)
-        play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
+    play_answer_range(CALL_ACQUIRE, 0, 3, VOTE_GRANTED);
 }

@@ -2,7 +2,6 @@
  * --healthcheck against a server that serves what the test says.
  */
 #include <arpa/inet.h>
-#include <fcntl.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -15,6 +14,7 @@
 #include "../../../server/healthcheck.h"
 #include "../../lib/suite/suite.h"
 #include "../node/names.h"
+#include "../said.h"
 
 enum { PIECES_MAX = 4, LONG = 5000, PAUSE_US = 20000, TIMEOUT_S = 60 };
 
@@ -24,8 +24,6 @@ static struct {
     pid_t child;
     int asked[2]; /* a pipe: the request that came in */
 } server;
-
-static char said[512];
 
 /* ---- the server ---------------------------------------------------------- */
 
@@ -53,10 +51,12 @@ static void setup(void)
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     listen_on((struct sockaddr *)&address, sizeof address);
     ck_assert_int_eq(pipe(server.asked), 0);
+    said_begin();
 }
 
 static void teardown(void)
 {
+    said_end();
     close(server.listener);
     if (server.child > 0) {
         kill(server.child, SIGKILL);
@@ -100,23 +100,10 @@ static void serve(const char *const pieces[], int count, unsigned pause_us)
 
 /* ---- the client ---------------------------------------------------------- */
 
-/* Its exit code; what it says comes into said. */
+/* Its exit code. */
 static int run(const char *host)
 {
-    int ends[2];
-
-    ck_assert_int_eq(pipe(ends), 0);
-    int old = dup(STDERR_FILENO);
-    dup2(ends[1], STDERR_FILENO);
-    int code = healthcheck_run(host, server.port, false);
-    dup2(old, STDERR_FILENO);
-    close(old);
-    fcntl(ends[0], F_SETFL, O_NONBLOCK);
-    ssize_t got = read(ends[0], said, sizeof said - 1);
-    said[got > 0 ? got : 0] = '\0';
-    close(ends[0]);
-    close(ends[1]);
-    return code;
+    return healthcheck_run(host, server.port, false);
 }
 
 /* What it says if there was no answer, for this reason. */
@@ -126,7 +113,7 @@ static void expect_no_answer(const char *reason)
 
     snprintf(expected, sizeof expected, "redlockd: no answer on port %d: %s\n",
              server.port, reason);
-    ck_assert_str_eq(said, expected);
+    ck_assert_str_eq(said(), expected);
 }
 
 /* ---- answers ------------------------------------------------------------- */
@@ -147,7 +134,7 @@ TEST_EACH(a_server_that_is_ready_is_ready, ready)
 {
     serve(ready[_i].pieces, PIECES_MAX, PAUSE_US);
     ck_assert_int_eq(run("127.0.0.1"), 0);
-    ck_assert_str_eq(said, "");
+    ck_assert_str_eq(said(), "");
 }
 
 static const struct {
@@ -168,7 +155,7 @@ TEST_EACH(another_status_is_told, unready)
     ck_assert_int_eq(run("127.0.0.1"), 1);
     snprintf(expected, sizeof expected, "redlockd: not ready: %s",
              unready[_i].said);
-    ck_assert_str_eq(said, expected);
+    ck_assert_str_eq(said(), expected);
 }
 
 static const struct {
