@@ -23,10 +23,10 @@ struct tcp tcp_connect(void)
     return it;
 }
 
-void tcp_reset(int fd)
+int tcp_reset(int fd)
 {
     const struct linger at_once = {.l_onoff = 1};
     ck_assert_int_eq(
         setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once), 0);
-    close(fd);
+    return close(fd);
 }

@@ -11,7 +11,7 @@ struct tcp {
 
 struct tcp tcp_connect(void);
 
-/* Closes this end so that the other one is reset. */
-void tcp_reset(int fd);
+/* Closes this end so that the other one is reset; as close. */
+int tcp_reset(int fd);
 
 #endif

@@ -178,6 +178,15 @@ int64_t ask_number(const char *member)
     return json_integer_value(ask_member(member));
 }
 
+void ask_expect_quorum_in(int64_t seconds)
+{
+    char expected[64];
+    snprintf(expected, sizeof expected, "; a quorum is expected in %d s",
+             (int)seconds);
+    ask_expect(503, "no_quorum");
+    ck_assert_pstr_eq(strstr(ask_text("detail"), "; a quorum"), expected);
+}
+
 void ask_quarantine(void)
 {
     for (int i = 0; i < 3; i++) {

@@ -59,6 +59,9 @@ const char *ask_text(const char *member);
 int64_t ask_number(const char *member);
 const json_t *ask_member(const char *member); /* or NULL */
 
+/* The detail ends with when a quorum is expected. */
+void ask_expect_quorum_in(int64_t seconds);
+
 /* Three nodes come back empty: there is no quorum for a known time. */
 void ask_quarantine(void);
 

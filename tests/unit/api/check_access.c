@@ -19,10 +19,7 @@ static struct access *access_now;
 
 static void use(const char *text)
 {
-    char error[ACCESS_ERROR_MAX];
-    access_now = access_new(authtext_write(text), error);
-    ck_assert_msg(access_now != NULL, "%s", error);
-    ask.service.access = access_now;
+    ask.service.access = access_now = authtext_access(text);
 }
 
 static struct http_login login;

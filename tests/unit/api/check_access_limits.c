@@ -20,10 +20,7 @@ static int64_t ahead_us; /* of the nodes' time: buckets begin in ours */
 
 static void use(const char *text)
 {
-    char error[ACCESS_ERROR_MAX];
-    access_now = access_new(authtext_write(text), error);
-    ck_assert_msg(access_now != NULL, "%s", error);
-    ask.service.access = access_now;
+    ask.service.access = access_now = authtext_access(text);
 }
 
 static void end(bool is_answered)
@@ -52,13 +49,7 @@ static const struct http_refusal *admit(const char *method, const char *target)
 
 static void expect_metric(const char *line)
 {
-    char *text = NULL;
-    size_t len;
-    FILE *out = open_memstream(&text, &len);
-    ck_assert(access_print(access_now, play.now_us + ahead_us, out));
-    (void)fclose(out);
-    ck_assert_msg(strstr(text, line) != NULL, "no %s in %s", line, text);
-    free(text);
+    authtext_expect_metric(access_now, play.now_us + ahead_us, line);
 }
 
 /* ---- requests ----------------------------------------------------------- */

@@ -3,7 +3,6 @@
  */
 #include <stdio.h>
 
-#include "../../../api/access.h"
 #include "../../../server/base/clock.h"
 #include "../../lib/suite/suite.h"
 #include "authtext.h"
@@ -11,12 +10,9 @@
 
 static void set_up(void)
 {
-    char error[ACCESS_ERROR_MAX];
     exchanged_begin();
-    struct access *access = access_new(
-        authtext_write("a " AUTHTEXT_SECRET " lock locks=1\n"), error);
-    ck_assert_msg(access != NULL, "%s", error);
-    exchanged.service.access = pair.all.access = access;
+    exchanged.service.access = pair.all.access =
+        authtext_access("a " AUTHTEXT_SECRET " lock locks=1\n");
 }
 
 static void tear_down(void)
@@ -168,15 +164,12 @@ static void acquire_as_known(void)
     connection_wait(pair.it);
 }
 
-static void expect_locks(const char *line)
+static void expect_locks(int count)
 {
-    char *text = NULL;
-    size_t len;
-    FILE *out = open_memstream(&text, &len);
-    ck_assert(access_print(exchanged.service.access, play.now_us, out));
-    (void)fclose(out);
-    ck_assert_msg(strstr(text, line) != NULL, "no %s in %s", line, text);
-    free(text);
+    char line[80];
+    (void)snprintf(line, sizeof line,
+                   "redlockd_identity_locks{identity=\"a\"} %d\n", count);
+    authtext_expect_metric(exchanged.service.access, play.now_us, line);
 }
 
 TEST(a_grant_counts_until_it_turns_out_that_nobody_got_it)
@@ -186,14 +179,12 @@ TEST(a_grant_counts_until_it_turns_out_that_nobody_got_it)
         bool is_written = i == 1;
         play.sent_count = 0;
         acquire_as_known();
-        expect_locks("redlockd_identity_locks{identity=\"a\"} 1\n");
+        expect_locks(1);
         play_answer_range(CALL_ACQUIRE, 0, 3, VOTE_GRANTED);
         exchanged_expect(exchanged_go_on(), 201);
         connection_answer(pair.it, play.now_us);
         connection_end(pair.it, is_written);
-        expect_locks(is_written
-                         ? "redlockd_identity_locks{identity=\"a\"} 1\n"
-                         : "redlockd_identity_locks{identity=\"a\"} 0\n");
+        expect_locks(is_written);
         free(exchanged.response.body);
         exchanged.response.body = NULL; /* before the next request */
     }
@@ -205,5 +196,5 @@ TEST(who_stops_waiting_is_not_counted)
     acquire_as_known();
     pair_leave();
     connection_end(pair.it, false);
-    expect_locks("redlockd_identity_locks{identity=\"a\"} 0\n");
+    expect_locks(0);
 }

@@ -24,12 +24,6 @@ enum {
 #define EXTEND "PUT /locks/a/extend HTTP/1.1\r\n" WITH_TOKEN
 #define RELEASE "DELETE /locks/a HTTP/1.1\r\n" WITH_TOKEN
 
-static bool has_no_connection(void *arg)
-{
-    (void)arg;
-    return play.metrics.connections == 0;
-}
-
 /* To all nodes that are up. */
 static bool has_sent(void *arg)
 {
@@ -37,8 +31,7 @@ static bool has_sent(void *arg)
     return play_count(*kind) >= PLAY_NODES - 1;
 }
 
-/* On a connection that has served before: from then on the library watches it.
- */
+/* On a connection that has served before. */
 static int ask(const char *text, enum call_kind kind)
 {
     int fd = served_ask(SERVED_GET("/livez"));
@@ -118,19 +111,28 @@ TEST(an_extension_goes_on_when_its_client_resets)
     served_pass();
     ck_assert_int_eq(front_in_flight(served.front), 1);
     play_answer_range(CALL_EXTEND, 1, PLAY_NODES, VOTE_EXTENDED);
-    turns_until(served.loop, has_no_connection, NULL);
+    served_await_leave();
     ck_assert_uint_eq(play.metrics.outcomes[LOCK_EXTEND][OUTCOME_EXTENDED], 1);
     ck_assert_int_eq(play_count(CALL_RELEASE), 0);
 }
 
-TEST(an_acquire_ends_when_its_client_resets)
+/* From its second request on the library watches a connection. */
+static const struct {
+    bool is_first;
+    int (*leave)(int fd);
+} leaves[] = {{true, close}, {false, close}, {false, tcp_reset}};
+
+TEST_EACH(an_acquire_ends_when_its_client_leaves, leaves)
 {
-    int fd = ask(SERVED_ACQUIRE, CALL_ACQUIRE);
+    int fd = leaves[_i].is_first ? served_ask(SERVED_ACQUIRE)
+                                 : ask(SERVED_ACQUIRE, CALL_ACQUIRE);
+    served_await_acquires(1);
     play_answer(CALL_ACQUIRE, 0, VOTE_GRANTED);
-    tcp_reset(fd);
-    turns_until(served.loop, has_no_connection, NULL);
+    leaves[_i].leave(fd);
+    served_await_leave();
     ck_assert_int_eq(play_count(CALL_RELEASE), PLAY_NODES);
     ck_assert_uint_eq(play.metrics.requests_abandoned, 1);
+    ck_assert_int_eq(front_in_flight(served.front), 0);
 }
 
 /* A node that was unreachable gets it when it is back. */
@@ -140,7 +142,7 @@ TEST(a_release_reaches_all_nodes_when_its_client_resets)
     int fd = ask(RELEASE, CALL_RELEASE);
     ck_assert_int_eq(play_count(CALL_RELEASE), PLAY_NODES - 1);
     tcp_reset(fd);
-    turns_until(served.loop, has_no_connection, NULL);
+    served_await_leave();
     ck_assert_uint_eq(play.metrics.requests_abandoned, 1);
     for (int i = 0; i < PLAY_NODES - 1; i++)
         play_answer(CALL_RELEASE, i, VOTE_DELETED);

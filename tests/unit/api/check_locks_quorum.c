@@ -83,7 +83,7 @@ TEST(an_extension_is_tried_again_within_its_ttl)
     ck_assert_int_le(longest_ms[1], 300);
 }
 
-static void ask_in_quarantine(int call)
+static void expect_in(int call, int64_t seconds)
 {
     ask_anew();
     ck_assert(!ask_call(call));
@@ -91,16 +91,7 @@ static void ask_in_quarantine(int call)
         if (play_find(ask_kinds[call], i) != NULL)
             play_answer(ask_kinds[call], i, UNFIT(QUARANTINED));
     ask_answer(play.now_us);
-    ask_expect(503, "no_quorum");
-}
-
-static void expect_in(int64_t seconds)
-{
-    char expected[64];
-    snprintf(expected, sizeof expected, "; a quorum is expected in %d s",
-             (int)seconds);
-    const char *found = strstr(ask_text("detail"), "; a quorum is expected");
-    ck_assert_pstr_eq(found, expected);
+    ask_expect_quorum_in(seconds);
 }
 
 TEST(when_a_quorum_is_expected_is_told)
@@ -111,16 +102,12 @@ TEST(when_a_quorum_is_expected_is_told)
     play_advance(wait_us % 1000000); /* whole seconds are left */
     wait_us = engine_quorum_in_us(play.engine);
     ck_assert_int_eq(wait_us % 1000000, 0);
-    ask_in_quarantine(LOCK_ACQUIRE);
-    expect_in(wait_us / 1000000);
-    ask_in_quarantine(LOCK_EXTEND);
-    expect_in(wait_us / 1000000);
+    expect_in(LOCK_ACQUIRE, wait_us / 1000000);
+    expect_in(LOCK_EXTEND, wait_us / 1000000);
     play_advance(1);
-    ask_in_quarantine(LOCK_ACQUIRE);
-    expect_in(wait_us / 1000000);
+    expect_in(LOCK_ACQUIRE, wait_us / 1000000);
     play_advance(999999);
-    ask_in_quarantine(LOCK_ACQUIRE);
-    expect_in(wait_us / 1000000 - 1);
+    expect_in(LOCK_ACQUIRE, wait_us / 1000000 - 1);
 }
 
 /* Nothing is to be tried again: the release goes on by itself. */

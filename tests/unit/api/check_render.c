@@ -1,4 +1,3 @@
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,71 +71,6 @@ TEST(unknown_members_are_left_out)
     ck_assert_ptr_nonnull(body);
     ck_assert_ptr_null(memmem(body, body_len, "owner", 5));
     ck_assert_ptr_null(memmem(body, body_len, "waited", 6));
-}
-
-/* What another JSON reader makes of it is what was put in. */
-static void expect_back(const char *name, struct span text)
-{
-    json_t *root = json_loadb(body, body_len, 0, NULL);
-    json_t *value = json_object_get(root, name);
-    ck_assert_ptr_nonnull(value);
-    ck_assert_uint_eq(json_string_length(value), text.len);
-    ck_assert_mem_eq(json_string_value(value), text.ptr, text.len);
-    json_decref(root);
-}
-
-TEST(texts_are_escaped)
-{
-    char all[0x80];
-    for (int i = 1; i < 0x80; i++)
-        all[i - 1] = (char)i;
-    struct engine_result result = {
-        .resource = {all + 10, 0x7f - 10}, /* behind U+000A */
-        .token = span_of("\"\\/\xc3\xa9\xf0\x9f\x94\x92"),
-        .owner = {all, 31},
-        .validity_ms = INT64_MAX,
-    };
-    struct render_times times = {INT64_MIN, -1, NULL};
-
-    body = render_grant(&result, &times, &body_len);
-    expect_back("resource", result.resource);
-    expect_back("token", result.token);
-    expect_back("owner", result.owner);
-    json_t *root = json_loadb(body, body_len, 0, NULL);
-    ck_assert_int_eq(json_integer_value(json_object_get(root, "validity_ms")),
-                     INT64_MAX);
-    ck_assert_int_eq(json_integer_value(json_object_get(root, "elapsed_ms")),
-                     INT64_MIN);
-    ck_assert_int_eq(
-        json_integer_value(json_object_get(root, "renew_after_ms")), -1);
-    json_decref(root);
-}
-
-/* The longest texts with the worst escapes, the largest numbers. */
-TEST(longest_answer_fits)
-{
-    char resource[RESOURCE_MAX], token[TOKEN_MAX], owner[OWNER_MAX];
-    memset(resource, 1, sizeof resource);
-    memset(token, '"', sizeof token);
-    memset(owner, 1, sizeof owner);
-    struct engine_result result = {
-        .resource = {resource, sizeof resource},
-        .token = {token, sizeof token},
-        .owner = {owner, sizeof owner},
-        .number = INT64_MAX,
-        .ttl_ms = INT64_MIN,
-        .votes_for = INT32_MIN,
-        .quorum = INT32_MIN,
-        .total = INT32_MIN,
-    };
-    const int64_t waited_ms = INT64_MIN;
-    struct render_times times = {INT64_MIN, INT64_MIN, &waited_ms};
-
-    body = render_grant(&result, &times, &body_len);
-    expect_back("resource", result.resource);
-    free(body);
-    body = render_release(&result, &body_len);
-    expect_back("resource", result.resource);
 }
 
 TEST(several_resources_are_listed)
