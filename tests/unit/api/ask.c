@@ -153,8 +153,21 @@ void ask_expect_closed(void)
     ck_assert_int_eq(engine_in_flight(play.engine), 0);
 }
 
+void ask_expect_failed(int status, const char *code, int64_t retry_most_ms)
+{
+    ask_expect(status, code);
+    ask_expect_lock();
+    ask_expect_retry(retry_most_ms);
+    ask_expect_closed();
+}
+
 void ask_expect_retry(int64_t most_ms)
 {
+    if (most_ms == 0) {
+        ck_assert_int_eq(ask.response.retry_after_ms, 0);
+        ck_assert_ptr_null(ask_member("retry_after_ms"));
+        return;
+    }
     ck_assert_int_ge(ask.response.retry_after_ms, 1);
     ck_assert_int_le(ask.response.retry_after_ms, most_ms);
     ck_assert_int_eq(ask_number("retry_after_ms"), ask.response.retry_after_ms);

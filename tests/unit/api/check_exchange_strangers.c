@@ -22,24 +22,23 @@ static void tear_down(void)
     authtext_remove();
 }
 
-/* There is an auth file, and the head carries no token. */
-static enum exchange_step begin_as_stranger(const char *const fields[][2],
-                                            int count)
+/* The head has this field, and no token. */
+static enum exchange_step begin_as_stranger(const char *name, const char *value)
 {
+    const char *const fields[][2] = {{"Host", "x"}, {name, value}};
     connection_begin(pair.it, play.now_us);
     pair.it->request.method = "POST";
     pair.it->request.target = "/locks";
-    return exchanged_ask(fields, count);
+    return exchanged_ask(fields, 2);
 }
 
 SUITE(exchange_strangers, .set_up = set_up, .tear_down = tear_down);
 
 TEST(a_refusal_waits_for_the_body_and_keeps_the_connection)
 {
-    static const char *const fields[][2] = {{"Host", "x"},
-                                            {"Content-Length", "16384"}};
     static const char piece[HTTP_BODY_MAX];
-    ck_assert_int_eq(begin_as_stranger(fields, 2), EXCHANGE_READ);
+    ck_assert_int_eq(begin_as_stranger("Content-Length", "16384"),
+                     EXCHANGE_READ);
     ck_assert(connection_add_body(pair.it, (struct span){piece, sizeof piece}));
     ck_assert_ptr_null(pair.it->body); /* it is not kept */
     exchanged_expect(exchanged_go_on(), 401);
@@ -55,9 +54,8 @@ static const char *const not_read[][2] = {
 
 TEST_EACH(a_refusal_does_not_ask_for_a_large_body, not_read)
 {
-    const char *const fields[][2] = {{"Host", "x"},
-                                     {not_read[_i][0], not_read[_i][1]}};
-    ck_assert_int_eq(begin_as_stranger(fields, 2), EXCHANGE_ANSWER);
+    ck_assert_int_eq(begin_as_stranger(not_read[_i][0], not_read[_i][1]),
+                     EXCHANGE_ANSWER);
     ck_assert_int_eq(exchanged.response.status, 401);
     ck_assert_ptr_nonnull(exchanged.response.challenge);
     ck_assert(exchanged.response.close);
@@ -65,10 +63,9 @@ TEST_EACH(a_refusal_does_not_ask_for_a_large_body, not_read)
 
 TEST(a_body_without_end_is_not_read_for_a_refusal)
 {
-    static const char *const fields[][2] = {{"Host", "x"},
-                                            {"Transfer-Encoding", "chunked"}};
     static const char piece[HTTP_BODY_MAX];
-    ck_assert_int_eq(begin_as_stranger(fields, 2), EXCHANGE_READ);
+    ck_assert_int_eq(begin_as_stranger("Transfer-Encoding", "chunked"),
+                     EXCHANGE_READ);
     for (int i = 0; i < HTTP_DISCARD_MAX / HTTP_BODY_MAX; i++)
         ck_assert(
             connection_add_body(pair.it, (struct span){piece, sizeof piece}));
@@ -83,8 +80,7 @@ static bool is_awake(void *arg)
 
 static void be_late(void)
 {
-    static const char *const fields[][2] = {{"Host", "x"}};
-    ck_assert_int_eq(begin_as_stranger(fields, 1), EXCHANGE_READ);
+    ck_assert_int_eq(begin_as_stranger("Accept", "*/*"), EXCHANGE_READ);
     pair.it->request.refusal.is_late = true;
     pair.all.delays.most = 1;
     ck_assert_int_eq(exchanged_go_on(), EXCHANGE_DELAY);
@@ -102,8 +98,7 @@ TEST(one_of_too_many_refusals_comes_late)
 
 TEST(without_room_it_comes_at_once)
 {
-    static const char *const fields[][2] = {{"Host", "x"}};
-    ck_assert_int_eq(begin_as_stranger(fields, 1), EXCHANGE_READ);
+    ck_assert_int_eq(begin_as_stranger("Accept", "*/*"), EXCHANGE_READ);
     pair.it->request.refusal.is_late = true;
     exchanged_expect(exchanged_go_on(), 401);
 }
@@ -118,8 +113,7 @@ TEST(who_leaves_meanwhile_is_not_delayed)
 
 TEST(who_left_before_is_not_delayed)
 {
-    static const char *const fields[][2] = {{"Host", "x"}};
-    ck_assert_int_eq(begin_as_stranger(fields, 1), EXCHANGE_READ);
+    ck_assert_int_eq(begin_as_stranger("Accept", "*/*"), EXCHANGE_READ);
     pair_leave();
     connection_delay(pair.it, clock_now_us());
     ck_assert_int_eq(pair.wakes, 1);

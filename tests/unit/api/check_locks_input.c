@@ -27,8 +27,6 @@ static const struct {
      "invalid_request", ""},
     {"POST", "/locks", "{\"resource\":\"a\",\"wait_ms\":50000}", NULL, NULL, 0,
      NULL, NULL},
-    {"PUT", "/locks/a/extend", "{\"wait_ms\":1}", NULL, ASK_TOKEN, 400,
-     "invalid_request", "this field is unknown here; the fields are token"},
     {"DELETE", "/locks/a", "{\"wait_ms\":1}", NULL, ASK_TOKEN, 400,
      "invalid_request", "this field is unknown here; the fields are token"},
     {"POST", "/locks", "{\"resource\":\"a\"}", NULL, "", 0, NULL, NULL},
