@@ -191,15 +191,6 @@ int64_t ask_number(const char *member)
     return json_integer_value(ask_member(member));
 }
 
-void ask_expect_quorum_in(int64_t seconds)
-{
-    char expected[64];
-    snprintf(expected, sizeof expected, "; a quorum is expected in %d s",
-             (int)seconds);
-    ask_expect(503, "no_quorum");
-    ck_assert_pstr_eq(strstr(ask_text("detail"), "; a quorum"), expected);
-}
-
 void ask_quarantine(void)
 {
     for (int i = 0; i < 3; i++) {
@@ -208,4 +199,31 @@ void ask_quarantine(void)
         play_answer_look(i, LOOK_MARKED, "", "1:run:nonce");
     }
     play.sent_count = 0;
+}
+
+static void expect_quorum_in(int64_t seconds)
+{
+    char expected[64];
+    snprintf(expected, sizeof expected, "; a quorum is expected in %d s",
+             (int)seconds);
+    ask_expect(503, "no_quorum");
+    ck_assert_pstr_eq(strstr(ask_text("detail"), "; a quorum"), expected);
+}
+
+void ask_expect_countdown(void (*look)(void))
+{
+    ask_quarantine();
+    int64_t wait_us = engine_quorum_in_us(play.engine);
+    ck_assert_int_gt(wait_us, 2000000);
+    play_advance(wait_us % 1000000); /* whole seconds are left */
+    wait_us = engine_quorum_in_us(play.engine);
+    ck_assert_int_eq(wait_us % 1000000, 0);
+    look();
+    expect_quorum_in(wait_us / 1000000);
+    play_advance(1);
+    look();
+    expect_quorum_in(wait_us / 1000000);
+    play_advance(999999);
+    look();
+    expect_quorum_in(wait_us / 1000000 - 1);
 }

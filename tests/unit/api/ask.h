@@ -63,8 +63,8 @@ const char *ask_text(const char *member);
 int64_t ask_number(const char *member);
 const json_t *ask_member(const char *member); /* or NULL */
 
-/* The detail ends with when a quorum is expected. */
-void ask_expect_quorum_in(int64_t seconds);
+/* What look asks for ends with when a quorum is expected, as time passes. */
+void ask_expect_countdown(void (*look)(void));
 
 /* Three nodes come back empty: there is no quorum for a known time. */
 void ask_quarantine(void);

@@ -9,15 +9,26 @@
 #include "../../lib/suite/suite.h"
 #include "pair.h"
 
-/* A request whose operation runs. */
-static void begin(enum lock_call call, engine_op op)
+/* A request that is held · its operation runs. */
+static void hold(void)
 {
-    ck_assert(op != 0);
     connection_begin(pair.it, clock_now_us());
     connection_hold(pair.it, clock_now_us());
+}
+
+static void run(enum lock_call call, engine_op op)
+{
+    ck_assert(op != 0);
     pair.it->request.call = call;
     pair.it->request.op = op;
     connection_wait(pair.it);
+}
+
+/* Both. */
+static void begin(enum lock_call call, engine_op op)
+{
+    hold();
+    run(call, op);
 }
 
 static void grant(void)
@@ -121,12 +132,9 @@ TEST_EACH(left_while_the_acquire_runs_is_released, leaves)
 
 TEST(left_before_the_acquire_runs_is_released)
 {
-    connection_begin(pair.it, clock_now_us());
-    connection_hold(pair.it, clock_now_us());
+    hold();
     pair_leave();
-    pair.it->request.call = LOCK_ACQUIRE;
-    pair.it->request.op = play_acquire();
-    connection_wait(pair.it);
+    run(LOCK_ACQUIRE, play_acquire());
     ck_assert_int_eq((int)pair.it->state, (int)CONNECTION_GONE);
     ck_assert(pair.it->request.op == 0);
     connection_end(pair.it, false);
@@ -193,9 +201,7 @@ TEST(a_request_that_waits_keeps_no_body)
     connection_begin(pair.it, clock_now_us());
     ck_assert(connection_add_body(pair.it, span_of("{}")));
     connection_hold(pair.it, clock_now_us());
-    pair.it->request.call = LOCK_ACQUIRE;
-    pair.it->request.op = play_acquire();
-    connection_wait(pair.it);
+    run(LOCK_ACQUIRE, play_acquire());
     ck_assert_ptr_null(pair.it->body);
     ck_assert_uint_eq(pair.it->request.body.len, 0);
     connection_end(pair.it, false);

@@ -55,11 +55,17 @@ static void expect_cut(bool first, bool second, bool third)
     ck_assert_int_eq((int)metrics.connections_cut, first + second + third);
 }
 
-/* A whole request and its answer. */
-static void serve(struct deadline *it, int64_t at_us)
+/* A whole request. */
+static void send_whole(struct deadline *it, int64_t at_us)
 {
     deadline_begin(it, at_us);
     deadline_stop(it, at_us);
+}
+
+/* And its answer. */
+static void serve(struct deadline *it, int64_t at_us)
+{
+    send_whole(it, at_us);
     deadline_answer(it, at_us);
     deadline_end(it);
 }
@@ -89,10 +95,8 @@ TEST(a_first_head_wins_no_time)
 
 TEST(a_whole_request_waits_for_us_without_end)
 {
-    for (int i = 0; i < CLIENTS; i++) {
-        deadline_begin(&its[i], START);
-        deadline_stop(&its[i], START);
-    }
+    for (int i = 0; i < CLIENTS; i++)
+        send_whole(&its[i], START);
     deadlines_sweep(&all, START + 1000 * SECOND);
     ck_assert(!deadlines_make_room(&all, START + 1000 * SECOND));
     expect_cut(false, false, false);
@@ -216,10 +220,8 @@ TEST(a_request_has_one_second_before_it_gives_way)
 
 TEST(an_answer_has_one_second_before_it_gives_way)
 {
-    for (int i = 0; i < CLIENTS; i++) {
-        deadline_begin(&its[i], START);
-        deadline_stop(&its[i], START);
-    }
+    for (int i = 0; i < CLIENTS; i++)
+        send_whole(&its[i], START);
     deadline_answer(&its[1], START + 5 * SECOND);
     ck_assert(!deadlines_make_room(&all, START + 6 * SECOND - 1));
     ck_assert(deadlines_make_room(&all, START + 6 * SECOND));
@@ -229,10 +231,8 @@ TEST(an_answer_has_one_second_before_it_gives_way)
 /* Those that wait for us are passed once, not for each newcomer. */
 TEST(who_waits_for_us_goes_to_the_end)
 {
-    for (int i = 0; i < 2; i++) {
-        deadline_begin(&its[i], START);
-        deadline_stop(&its[i], START);
-    }
+    for (int i = 0; i < 2; i++)
+        send_whole(&its[i], START);
     ck_assert_ptr_eq(all.first, &its[0]);
     ck_assert(deadlines_make_room(&all, START + SECOND));
     expect_cut(false, false, true);
@@ -262,10 +262,7 @@ TEST(who_was_busy_last_gives_way_last)
     for (int i = 0; i < CLIENTS; i++)
         serve(&its[i], START);
     deadline_begin(&its[0], START + SECOND);
-    deadline_begin(&its[1], START + SECOND);
-    deadline_stop(&its[1], START + SECOND);
-    deadline_answer(&its[1], START + SECOND);
-    deadline_end(&its[1]);
+    serve(&its[1], START + SECOND);
     ck_assert(deadlines_make_room(&all, START + 3 * SECOND));
     expect_cut(false, false, true);
     ck_assert(deadlines_make_room(&all, START + 3 * SECOND));
@@ -277,8 +274,7 @@ TEST(who_was_busy_last_gives_way_last)
 /* The answer took long to be taken; the others are asked first. */
 TEST(who_took_its_answer_last_gives_way_last)
 {
-    deadline_begin(&its[0], START);
-    deadline_stop(&its[0], START);
+    send_whole(&its[0], START);
     deadline_answer(&its[0], START);
     serve(&its[1], START);
     serve(&its[2], START);

@@ -141,5 +141,8 @@ TEST_RANGE(the_longest_id_may_answer_the_largest_head, 0, FILLINGS)
     const char *location = strstr(answer, "\r\nLocation: /locks/");
     ck_assert_ptr_nonnull(location);
     ck_assert_int_eq(strncmp(strchr(location, '~'), longest.id, ID_MAX), 0);
+    const char *id = strstr(answer, "{\"id\":\"~~");
+    ck_assert_ptr_nonnull(id);
+    ck_assert_int_eq(strncmp(strchr(id, '~'), longest.id, ID_MAX), 0);
     close(fd);
 }

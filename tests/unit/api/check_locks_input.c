@@ -103,11 +103,9 @@ TEST(what_is_wrong_is_listed)
                      ask_text("detail"));
 }
 
-TEST(the_token_is_sent_from_where_it_stands)
+/* The one in the body is in check_locks.c. */
+TEST(the_token_of_the_head_is_sent)
 {
-    ck_assert(!ask_send("DELETE", "/locks/a", IN_BODY));
-    ck_assert_str_eq(play.sent[0].token, ASK_TOKEN);
-    ask_anew();
     ask.request.lock_token = span_of(OTHER_TOKEN);
     ck_assert(!ask_send("PUT", "/locks/a/extend", "{\"ttl_ms\":5000}"));
     ck_assert_str_eq(play.sent[0].token, OTHER_TOKEN);
@@ -156,15 +154,6 @@ TEST(an_idempotency_key_is_hashed_into_the_token)
         "96cfz9OaZ4GSpIOy1WDgCg.me");
 }
 
-TEST(a_drained_server_grants_nothing_new)
-{
-    ask.service.is_drained = true;
-    ck_assert(ask_send("POST", "/locks", "{\"resource\":\"a\"}"));
-    ask_expect(503, "shutting_down");
-    ask_expect_retry(1000);
-    ck_assert_int_eq(play.sent_count, 0);
-}
-
 TEST(a_drained_server_extends_releases_and_inspects)
 {
     ask.service.is_drained = true;
@@ -175,10 +164,4 @@ TEST(a_drained_server_extends_releases_and_inspects)
     ck_assert(!ask_send("DELETE", "/locks/a", NULL));
     ask_anew();
     ck_assert(!ask_send("GET", "/locks/a", NULL));
-}
-
-TEST(a_draining_server_still_grants)
-{
-    ask.service.is_draining = true;
-    ck_assert(!ask_send("POST", "/locks", "{\"resource\":\"a\"}"));
 }

@@ -80,31 +80,23 @@ TEST(an_extension_is_tried_again_within_its_ttl)
     ck_assert_int_le(longest_ms[1], 300);
 }
 
-static void expect_in(int call, int64_t seconds)
+static int asked_in_quarantine;
+
+static void look(void)
 {
+    int call = asked_in_quarantine;
     ask_anew();
     ck_assert(!ask_call(call));
     for (int i = 0; i < PLAY_NODES; i++)
         if (play_find(ask_kinds[call], i) != NULL)
             play_answer(ask_kinds[call], i, UNFIT(QUARANTINED));
     ask_answer(play.now_us);
-    ask_expect_quorum_in(seconds);
 }
 
-TEST(when_a_quorum_is_expected_is_told)
+TEST_RANGE(when_a_quorum_is_expected_is_told, LOCK_ACQUIRE, LOCK_EXTEND + 1)
 {
-    ask_quarantine();
-    int64_t wait_us = engine_quorum_in_us(play.engine);
-    ck_assert_int_gt(wait_us, 2000000);
-    play_advance(wait_us % 1000000); /* whole seconds are left */
-    wait_us = engine_quorum_in_us(play.engine);
-    ck_assert_int_eq(wait_us % 1000000, 0);
-    expect_in(LOCK_ACQUIRE, wait_us / 1000000);
-    expect_in(LOCK_EXTEND, wait_us / 1000000);
-    play_advance(1);
-    expect_in(LOCK_ACQUIRE, wait_us / 1000000);
-    play_advance(999999);
-    expect_in(LOCK_ACQUIRE, wait_us / 1000000 - 1);
+    asked_in_quarantine = _i;
+    ask_expect_countdown(look);
 }
 
 /* Nothing is to be tried again: the release goes on by itself. */

@@ -42,24 +42,6 @@ TEST(several_are_granted_as_one)
     ck_assert_str_eq(ask_text("token"), play.sent[0].token);
 }
 
-TEST(their_order_is_no_matter)
-{
-    ck_assert(!ask_send("POST", "/locks",
-                        "{\"resources\":[\"order:42\",\"order:43\"]}"));
-    expect_names(NAMES);
-}
-
-TEST(a_list_of_one_is_that_one)
-{
-    ask_and_vote("POST", "/locks", "{\"resources\":[\"order:42\"]}",
-                 CALL_ACQUIRE, VOTE_GRANTED);
-    ask_expect(201, NULL);
-    expect_names("order:42");
-    ask_expect_lock();
-    ck_assert_ptr_null(ask_member("resources"));
-    ck_assert_str_eq(ask.response.location, "/locks/order:42");
-}
-
 static const struct {
     const char *method, *target;
     enum call_kind kind;
@@ -93,23 +75,6 @@ TEST(their_holder_is_told)
     ck_assert_str_eq(ask_text("detail"),
                      "somebody else holds at least one of these resources");
     ck_assert_ptr_nonnull(ask_member("held_by"));
-}
-
-TEST(the_longest_is_answered)
-{
-    char body[2 * NAMES_LEN_MAX], name[256];
-    int len = sprintf(body, "{\"resources\":[");
-    for (int i = NAMES_MAX - 1; i >= 0; i--) {
-        memset(name, 'a' + i, sizeof name - 1);
-        name[sizeof name - 1] = '\0';
-        len += sprintf(body + len, "\"%s\"%s", name, i > 0 ? "," : "]}");
-    }
-    ask_and_vote("POST", "/locks", body, CALL_ACQUIRE, VOTE_GRANTED);
-    ask_expect(201, NULL);
-    ck_assert_uint_eq(json_array_size(ask_member("resources")), NAMES_MAX);
-    ck_assert_uint_eq(strlen(ask.response.location),
-                      strlen("/locks/~~") + BASE64URL_LEN(NAMES_LEN_MAX - 1));
-    ck_assert_str_eq(ask.response.location + strlen("/locks/"), ask_text("id"));
 }
 
 /* ---- repeats ------------------------------------------------------------ */

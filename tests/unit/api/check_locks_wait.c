@@ -139,5 +139,7 @@ TEST(what_is_refused_at_once_tells_no_wait)
     ask.service.is_drained = true;
     ck_assert(ask_send("POST", "/locks", WAIT));
     ask_expect(503, "shutting_down");
+    ask_expect_retry(1000);
+    ck_assert_int_eq(play.sent_count, 0);
     ck_assert_ptr_null(ask_member("waited_ms"));
 }
