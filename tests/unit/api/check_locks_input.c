@@ -135,10 +135,7 @@ static const char *hash_of(const char *key, const char *body)
         ask.request.idempotency_key = span_of(key);
     ck_assert(!ask_send("POST", "/locks", body));
     const char *hash = strchr(play.sent[0].token, '+');
-    static char copies[4][TOKEN_MAX + 1];
-    static int at;
-    at = (at + 1) % 4;
-    return hash == NULL ? NULL : strcpy(copies[at], hash + 1);
+    return hash == NULL ? NULL : hash + 1;
 }
 
 TEST(an_idempotency_key_is_hashed_into_the_token)
