@@ -117,23 +117,6 @@ static void grant(void)
 
 GROUP(whole_requests, .set_up = set_up, .tear_down = exchanged_end);
 
-TEST(what_needs_no_node_is_answered_at_once)
-{
-    exchanged_expect(request("GET", "/livez", ""), 200);
-    ck_assert(!exchanged.response.close);
-    ck_assert_int_eq(pair.it->deadline.at_us, 0);
-}
-
-TEST(an_outcome_is_waited_for_and_answered)
-{
-    wait_for_outcome();
-    ck_assert_int_eq((int)pair.it->state, (int)CONNECTION_WAITING);
-    grant();
-    exchanged_expect(exchanged_go_on(), 201);
-    ck_assert(!exchanged.response.close);
-    ck_assert(pair.it->request.op != 0); /* until it was written */
-}
-
 TEST(an_outcome_that_is_known_at_once_is_answered_at_once)
 {
     for (int i = 0; i < 3; i++)
@@ -171,14 +154,6 @@ TEST(who_has_left_gets_other_answers)
     exchanged_expect(exchanged_go_on(), 404);
 }
 
-TEST(who_left_before_the_outcome_is_closed)
-{
-    wait_for_outcome();
-    pair_leave();
-    ck_assert_int_eq(pair.wakes, 1);
-    ck_assert_int_eq(exchanged_go_on(), EXCHANGE_CLOSE);
-}
-
 TEST(what_has_its_answer_gets_no_other)
 {
     exchanged_expect(request("GET", "/livez", ""), 200);
@@ -204,8 +179,6 @@ TEST(a_body_that_is_too_large_is_refused)
     ck_assert_int_eq(play.sent_count, 0);
 }
 
-/* ---- draining and stopping ---------------------------------------------- */
-
 TEST(draining_answers_what_waits_and_closes)
 {
     wait_for_outcome();
@@ -213,19 +186,4 @@ TEST(draining_answers_what_waits_and_closes)
     grant();
     exchanged_expect(exchanged_go_on(), 201);
     ck_assert(exchanged.response.close);
-}
-
-TEST(stopping_wakes_and_abandons_what_waits)
-{
-    wait_for_outcome();
-    play_answer(CALL_ACQUIRE, 0, VOTE_GRANTED);
-    exchanged.service.is_stopping = true;
-    connections_wake(&pair.all);
-    ck_assert_int_eq(pair.wakes, 1);
-    exchanged_expect(exchanged_go_on(), 503);
-    ck_assert_str_eq(exchanged.response.code, "shutting_down");
-    ck_assert(exchanged.response.close);
-    ck_assert(pair.it->request.op == 0);
-    ck_assert_int_eq(engine_in_flight(play.engine), 0);
-    ck_assert_ptr_nonnull(play_find(CALL_RELEASE, 0));
 }
