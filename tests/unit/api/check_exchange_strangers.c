@@ -126,6 +126,7 @@ TEST(stopping_wakes_those_that_are_delayed)
     ck_assert_int_eq(pair.wakes, 1);
     exchanged_expect(exchanged_go_on(), 503);
     ck_assert_str_eq(exchanged.response.code, "shutting_down");
+    ck_assert(exchanged.response.close);
 }
 
 TEST(a_connection_that_closes_is_not_delayed)
