@@ -186,6 +186,18 @@ void play_answer_held(enum call_kind kind, int node, const char *value)
                                          .value = span_of(value)});
 }
 
+void play_answer_range(enum call_kind kind, int from, int to, int ballot)
+{
+    for (int i = from; i < to; i++)
+        play_answer(kind, i, ballot);
+}
+
+void play_hold_range(enum call_kind kind, int from, int to, const char *value)
+{
+    for (int i = from; i < to; i++)
+        play_answer_held(kind, i, value);
+}
+
 int play_count(enum call_kind kind)
 {
     int count = 0;

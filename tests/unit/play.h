@@ -79,6 +79,10 @@ void play_answer(enum call_kind kind, int node, int ballot);
 void play_answer_held(enum call_kind kind, int node, const char *value);
 void play_reply(struct play_call *sent, struct call_reply reply);
 
+/* The same of all nodes from <= i < to. */
+void play_answer_range(enum call_kind kind, int from, int to, int ballot);
+void play_hold_range(enum call_kind kind, int from, int to, const char *value);
+
 /* Two nodes grant, two are held by one value and one by another. */
 void play_split_votes(void);
 

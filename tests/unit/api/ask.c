@@ -153,8 +153,21 @@ void ask_expect_closed(void)
     ck_assert_int_eq(engine_in_flight(play.engine), 0);
 }
 
+void ask_expect_failed(int status, const char *code, int64_t retry_most_ms)
+{
+    ask_expect(status, code);
+    ask_expect_lock();
+    ask_expect_retry(retry_most_ms);
+    ask_expect_closed();
+}
+
 void ask_expect_retry(int64_t most_ms)
 {
+    if (most_ms == 0) {
+        ck_assert_int_eq(ask.response.retry_after_ms, 0);
+        ck_assert_ptr_null(ask_member("retry_after_ms"));
+        return;
+    }
     ck_assert_int_ge(ask.response.retry_after_ms, 1);
     ck_assert_int_le(ask.response.retry_after_ms, most_ms);
     ck_assert_int_eq(ask_number("retry_after_ms"), ask.response.retry_after_ms);
@@ -186,4 +199,31 @@ void ask_quarantine(void)
         play_answer_look(i, LOOK_MARKED, "", "1:run:nonce");
     }
     play.sent_count = 0;
+}
+
+static void expect_quorum_in(int64_t seconds)
+{
+    char expected[64];
+    snprintf(expected, sizeof expected, "; a quorum is expected in %d s",
+             (int)seconds);
+    ask_expect(503, "no_quorum");
+    ck_assert_pstr_eq(strstr(ask_text("detail"), "; a quorum"), expected);
+}
+
+void ask_expect_countdown(void (*look)(void))
+{
+    ask_quarantine();
+    int64_t wait_us = engine_quorum_in_us(play.engine);
+    ck_assert_int_gt(wait_us, 2000000);
+    play_advance(wait_us % 1000000); /* whole seconds are left */
+    wait_us = engine_quorum_in_us(play.engine);
+    ck_assert_int_eq(wait_us % 1000000, 0);
+    look();
+    expect_quorum_in(wait_us / 1000000);
+    play_advance(1);
+    look();
+    expect_quorum_in(wait_us / 1000000);
+    play_advance(999999);
+    look();
+    expect_quorum_in(wait_us / 1000000 - 1);
 }

@@ -49,15 +49,22 @@ extern const enum call_kind ask_kinds[LOCK_CALLS];
 /* code NULL: it is no problem. */
 void ask_expect(int status, const char *code);
 
-/* It is about order:42 · its operation is closed · it is to be tried again. */
+/* It is about order:42 · its operation is closed · it is to be tried again, if
+ * most_ms is not 0. */
 void ask_expect_lock(void);
 void ask_expect_closed(void);
 void ask_expect_retry(int64_t most_ms);
+
+/* This problem, and all three. */
+void ask_expect_failed(int status, const char *code, int64_t retry_most_ms);
 
 /* Members of the answer's body; they must be there. */
 const char *ask_text(const char *member);
 int64_t ask_number(const char *member);
 const json_t *ask_member(const char *member); /* or NULL */
+
+/* What look asks for ends with when a quorum is expected, as time passes. */
+void ask_expect_countdown(void (*look)(void));
 
 /* Three nodes come back empty: there is no quorum for a known time. */
 void ask_quarantine(void);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "../../../server/base/log.h"
+#include "../said.h"
 
 enum { TEXT_MAX = 4 * 1024 * 1024 };
 
@@ -17,11 +18,7 @@ static char dir[] = "/tmp/redlockd-audit.XXXXXX";
 void audited_begin(void)
 {
     char error[400];
-    int ends[2];
-    ck_assert_int_eq(pipe(ends), 0);
-    ck_assert_int_eq(fcntl(ends[0], F_SETFL, O_NONBLOCK), 0);
-    ck_assert_int_eq(dup2(ends[1], STDERR_FILENO), STDERR_FILENO);
-    audited.log = ends[0];
+    said_begin();
     ck_assert_ptr_nonnull(mkdtemp(dir));
     (void)snprintf(audited.path, sizeof audited.path, "%s/audit", dir);
     (void)snprintf(audited.moved, sizeof audited.moved, "%s/audit.1", dir);
@@ -44,14 +41,7 @@ void audited_end(void)
     (void)unlink(audited.path);
     (void)unlink(audited.moved);
     ck_assert_int_eq(rmdir(dir), 0);
-}
-
-const char *audited_log(void)
-{
-    static char text[65536];
-    ssize_t len = read(audited.log, text, sizeof text - 1);
-    text[len > 0 ? len : 0] = '\0';
-    return text;
+    said_end();
 }
 
 char *audited_all(const char *name)

@@ -1,5 +1,5 @@
 /*
- * A service with an audit log in a file, and a log that can be read.
+ * A service with an audit log in a file, and said_begin for its log.
  */
 #ifndef REDLOCKD_TEST_AUDITED_H
 #define REDLOCKD_TEST_AUDITED_H
@@ -12,15 +12,11 @@ extern struct audited {
     struct audit *audit; /* NULL: the test has freed it */
     char path[64];       /* of its file */
     char moved[64];      /* where a test may move that */
-    int log;
 } audited;
 
 /* ask_begin for a client that is known; each test is a process of its own. */
 void audited_begin(void);
 void audited_end(void);
-
-/* What the log has told since. */
-const char *audited_log(void);
 
 /* All of a file; good until the next call. */
 char *audited_all(const char *name);

@@ -24,6 +24,26 @@ const char *authtext_write(const char *text)
     return path;
 }
 
+struct access *authtext_access(const char *text)
+{
+    char error[ACCESS_ERROR_MAX];
+    struct access *access = access_new(authtext_write(text), error);
+    ck_assert_msg(access != NULL, "%s", error);
+    return access;
+}
+
+void authtext_expect_metric(struct access *access, int64_t now_us,
+                            const char *line)
+{
+    char *text = NULL;
+    size_t len;
+    FILE *out = open_memstream(&text, &len);
+    ck_assert(access_print(access, now_us, out));
+    (void)fclose(out);
+    ck_assert_msg(strstr(text, line) != NULL, "no %s in %s", line, text);
+    free(text);
+}
+
 void authtext_remove(void)
 {
     if (path[0] != '\0')

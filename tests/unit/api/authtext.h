@@ -4,6 +4,8 @@
 #ifndef REDLOCKD_TEST_AUTHTEXT_H
 #define REDLOCKD_TEST_AUTHTEXT_H
 
+#include "../../../api/access.h"
+
 /* SHA-256 of "secret" and of "other" */
 #define AUTHTEXT_SECRET                                                        \
     "sha256:2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b"
@@ -13,5 +15,12 @@
 /* A file of its own, with this text from now on. */
 const char *authtext_write(const char *text);
 void authtext_remove(void);
+
+/* Who may ask what, by a file with this text. */
+struct access *authtext_access(const char *text);
+
+/* Their metrics have this line. */
+void authtext_expect_metric(struct access *access, int64_t now_us,
+                            const char *line);
 
 #endif

@@ -19,10 +19,7 @@ static struct access *access_now;
 
 static void use(const char *text)
 {
-    char error[ACCESS_ERROR_MAX];
-    access_now = access_new(authtext_write(text), error);
-    ck_assert_msg(access_now != NULL, "%s", error);
-    ask.service.access = access_now;
+    ask.service.access = access_now = authtext_access(text);
 }
 
 static struct http_login login;
@@ -390,8 +387,7 @@ TEST(who_is_removed_while_it_waits_is_answered)
     ck_assert(!ask_send("POST", "/locks", "{\"resource\":\"a\"}"));
     authtext_write("b " AUTHTEXT_OTHER " read\n");
     ck_assert(access_reload(access_now));
-    for (int i = 0; i < 3; i++)
-        play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
+    play_answer_range(CALL_ACQUIRE, 0, 3, VOTE_GRANTED);
     ask_answer(play.now_us);
     ask_expect(201, NULL);
 }

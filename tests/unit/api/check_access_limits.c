@@ -20,10 +20,7 @@ static int64_t ahead_us; /* of the nodes' time: buckets begin in ours */
 
 static void use(const char *text)
 {
-    char error[ACCESS_ERROR_MAX];
-    access_now = access_new(authtext_write(text), error);
-    ck_assert_msg(access_now != NULL, "%s", error);
-    ask.service.access = access_now;
+    ask.service.access = access_now = authtext_access(text);
 }
 
 static void end(bool is_answered)
@@ -52,13 +49,7 @@ static const struct http_refusal *admit(const char *method, const char *target)
 
 static void expect_metric(const char *line)
 {
-    char *text = NULL;
-    size_t len;
-    FILE *out = open_memstream(&text, &len);
-    ck_assert(access_print(access_now, play.now_us + ahead_us, out));
-    (void)fclose(out);
-    ck_assert_msg(strstr(text, line) != NULL, "no %s in %s", line, text);
-    free(text);
+    authtext_expect_metric(access_now, play.now_us + ahead_us, line);
 }
 
 /* ---- requests ----------------------------------------------------------- */
@@ -243,8 +234,7 @@ TEST(who_is_refused_or_left_holds_nothing)
 {
     for (int i = 0; i < 3; i++) {
         ck_assert(acquire(X));
-        for (int node = 0; node < 3; node++)
-            play_answer_held(CALL_ACQUIRE, node, PLAY_TOKEN_OF(1));
+        play_hold_range(CALL_ACQUIRE, 0, 3, PLAY_TOKEN_OF(1));
         ask_answer(play.now_us);
         ck_assert_int_eq(ask.response.status, 409);
         end(true);

@@ -78,10 +78,8 @@ static void repeat(void)
 {
     ask.request.idempotency_key = span_of(KEY);
     ck_assert(!ask_call(LOCK_ACQUIRE));
-    for (int i = 0; i < 3; i++)
-        play_answer_held(CALL_ACQUIRE, i, EARLIER);
-    for (int i = 0; i < 3; i++)
-        play_answer(CALL_REPEAT, i, VOTE_GRANTED);
+    play_hold_range(CALL_ACQUIRE, 0, 3, EARLIER);
+    play_answer_range(CALL_REPEAT, 0, 3, VOTE_GRANTED);
 }
 
 TEST(a_repeated_grant_is_told_as_one)
@@ -169,8 +167,7 @@ TEST(a_look_at_a_lock_leaves_no_line)
 TEST(a_grant_without_memory_for_its_answer_is_undelivered)
 {
     ck_assert(!ask_call(LOCK_ACQUIRE));
-    for (int i = 0; i < 3; i++)
-        play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
+    play_answer_range(CALL_ACQUIRE, 0, 3, VOTE_GRANTED);
     starve = (struct starve){.is_on = true, .left = 1};
     ask_answer(play.now_us);
     starve.is_on = false;
@@ -193,8 +190,7 @@ TEST(a_grant_whose_client_left_is_undelivered)
     ck_assert(!ask_call(LOCK_ACQUIRE));
     abandon();
     ck_assert_ptr_null(audited_line(audited.path, 0));
-    for (int i = 0; i < 3; i++)
-        play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
+    play_answer_range(CALL_ACQUIRE, 0, 3, VOTE_GRANTED);
     play_advance(60000000); /* however late that turns out */
     abandon();
     expect(HEAD("undelivered", "acquire") ORDER

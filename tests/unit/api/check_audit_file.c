@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "../../lib/suite/suite.h"
+#include "../said.h"
 #include "../starve.h"
 #include "../turns.h"
 #include "audited.h"
@@ -70,14 +71,14 @@ TEST(what_was_not_written_is_written_later)
     note();
     note();
     ck_assert_int_eq(audited_count(audited.path), 1);
-    const char *log = audited_log();
+    const char *log = said();
     ck_assert_ptr_nonnull(
         strstr(log, "event=audit_not_written detail=\"File too large\""));
     ck_assert_str_eq(log + strcspn(log, "\n"), "\n");
     limit_size(false);
     note();
     ck_assert_int_eq(audited_count(audited.path), count);
-    ck_assert_ptr_nonnull(strstr(audited_log(), "event=audit_written_again"));
+    ck_assert_ptr_nonnull(strstr(said(), "event=audit_written_again"));
     ck_assert_int_eq(truncate(audited.path, FILLED), 0);
     limit_size(true);
     note();
@@ -112,7 +113,7 @@ TEST(lost_lines_are_counted_and_told)
     count--; /* those that are kept, and the first */
     ck_assert_int_gt(count, 1000);
     ck_assert_ptr_nonnull(
-        strstr(audited_log(), "level=error event=audit_lines_lost lost=1 "));
+        strstr(said(), "level=error event=audit_lines_lost lost=1 "));
     limit_size(false);
     turns_until(audited.loop, is_written, &count);
     note();
@@ -149,8 +150,7 @@ TEST(what_is_not_written_at_the_end_is_lost)
     audit_free(audited.audit);
     audited.audit = NULL;
     ck_assert_uint_eq(play.metrics.audit_lost, 2);
-    ck_assert_ptr_nonnull(
-        strstr(audited_log(), "event=audit_lines_lost lost=2 "));
+    ck_assert_ptr_nonnull(strstr(said(), "event=audit_lines_lost lost=2 "));
 }
 
 /* ---- the file ----------------------------------------------------------- */
@@ -164,7 +164,7 @@ TEST(behind_a_rotation_there_is_a_new_file)
     note();
     ck_assert_int_eq(audited_count(audited.moved), 2);
     ck_assert_int_eq(audited_count(audited.path), 1);
-    ck_assert_str_eq(audited_log(), "");
+    ck_assert_str_eq(said(), "");
 }
 
 TEST(a_rotation_that_fails_is_told)
@@ -173,7 +173,7 @@ TEST(a_rotation_that_fails_is_told)
     ck_assert_int_eq(mkdir(audited.path, 0700), 0);
     audit_reopen(audited.audit);
     ck_assert_ptr_nonnull(strstr(
-        audited_log(),
+        said(),
         "level=error event=audit_not_reopened detail=\"Is a directory\""));
     note();
     ck_assert_int_eq(audited_count(audited.moved), 1);

@@ -9,21 +9,31 @@
 #include "../../lib/suite/suite.h"
 #include "pair.h"
 
-/* A request whose operation runs. */
-static void begin(enum lock_call call, engine_op op)
+/* A request that is held · its operation runs. */
+static void hold(void)
 {
-    ck_assert(op != 0);
     connection_begin(pair.it, clock_now_us());
     connection_hold(pair.it, clock_now_us());
+}
+
+static void run(enum lock_call call, engine_op op)
+{
+    ck_assert(op != 0);
     pair.it->request.call = call;
     pair.it->request.op = op;
     connection_wait(pair.it);
 }
 
+/* Both. */
+static void begin(enum lock_call call, engine_op op)
+{
+    hold();
+    run(call, op);
+}
+
 static void grant(void)
 {
-    for (int node = 0; node < 3; node++)
-        play_answer(CALL_ACQUIRE, node, VOTE_GRANTED);
+    play_answer_range(CALL_ACQUIRE, 0, 3, VOTE_GRANTED);
     ck_assert_int_eq(play_outcome(pair.it->request.op), OUTCOME_GRANTED);
     connection_settle(pair.it);
 }
@@ -82,11 +92,36 @@ TEST(left_between_grant_and_answer_is_released)
     ck_assert_uint_eq(play.metrics.undelivered_grants, 1);
 }
 
-TEST(left_while_the_acquire_runs_is_released)
+/* It would get no answer: what it sends is over. */
+static void half_close(void)
 {
+    ck_assert_int_eq(shutdown(pair.client, SHUT_WR), 0);
+    pair_await_leave();
+}
+
+/* A peer that closes with bytes unread resets. */
+static void reset(void)
+{
+    ck_assert_int_eq(send(pair.it->deadline.fd, "x", 1, 0), 1);
+    pair_leave();
+}
+
+static const struct {
+    void (*leave)(void);
+    int error; /* of the connection then */
+} leaves[] = {{pair_leave, 0}, {half_close, 0}, {reset, ECONNRESET}};
+
+TEST_EACH(left_while_the_acquire_runs_is_released, leaves)
+{
+    int error = 0;
+    socklen_t len = sizeof error;
     begin(LOCK_ACQUIRE, play_acquire());
     play_answer(CALL_ACQUIRE, 0, VOTE_GRANTED);
-    pair_leave();
+    leaves[_i].leave();
+    ck_assert_int_eq(
+        getsockopt(pair.it->deadline.fd, SOL_SOCKET, SO_ERROR, &error, &len),
+        0);
+    ck_assert_int_eq(error, leaves[_i].error);
     ck_assert_int_eq((int)pair.it->state, (int)CONNECTION_GONE);
     ck_assert_int_eq(pair.wakes, 1);
     ck_assert_int_ge(play_count(CALL_RELEASE), 1);
@@ -97,44 +132,11 @@ TEST(left_while_the_acquire_runs_is_released)
 
 TEST(left_before_the_acquire_runs_is_released)
 {
-    connection_begin(pair.it, clock_now_us());
-    connection_hold(pair.it, clock_now_us());
+    hold();
     pair_leave();
-    pair.it->request.call = LOCK_ACQUIRE;
-    pair.it->request.op = play_acquire();
-    connection_wait(pair.it);
+    run(LOCK_ACQUIRE, play_acquire());
     ck_assert_int_eq((int)pair.it->state, (int)CONNECTION_GONE);
     ck_assert(pair.it->request.op == 0);
-    connection_end(pair.it, false);
-}
-
-/* It would get no answer: what it sends is over. */
-TEST(half_closed_while_the_acquire_runs_is_released)
-{
-    begin(LOCK_ACQUIRE, play_acquire());
-    play_answer(CALL_ACQUIRE, 0, VOTE_GRANTED);
-    ck_assert_int_eq(shutdown(pair.client, SHUT_WR), 0);
-    pair_await_leave();
-    ck_assert_int_eq((int)pair.it->state, (int)CONNECTION_GONE);
-    ck_assert_int_ge(play_count(CALL_RELEASE), 1);
-    connection_end(pair.it, false);
-}
-
-/* A peer that closes with bytes unread resets. */
-TEST(reset_while_the_acquire_runs_is_released)
-{
-    int error = 0;
-    socklen_t len = sizeof error;
-    begin(LOCK_ACQUIRE, play_acquire());
-    play_answer(CALL_ACQUIRE, 0, VOTE_GRANTED);
-    ck_assert_int_eq(send(pair.it->deadline.fd, "x", 1, 0), 1);
-    pair_leave();
-    ck_assert_int_eq(
-        getsockopt(pair.it->deadline.fd, SOL_SOCKET, SO_ERROR, &error, &len),
-        0);
-    ck_assert_int_eq(error, ECONNRESET);
-    ck_assert_int_eq((int)pair.it->state, (int)CONNECTION_GONE);
-    ck_assert_int_ge(play_count(CALL_RELEASE), 1);
     connection_end(pair.it, false);
 }
 
@@ -199,9 +201,7 @@ TEST(a_request_that_waits_keeps_no_body)
     connection_begin(pair.it, clock_now_us());
     ck_assert(connection_add_body(pair.it, span_of("{}")));
     connection_hold(pair.it, clock_now_us());
-    pair.it->request.call = LOCK_ACQUIRE;
-    pair.it->request.op = play_acquire();
-    connection_wait(pair.it);
+    run(LOCK_ACQUIRE, play_acquire());
     ck_assert_ptr_null(pair.it->body);
     ck_assert_uint_eq(pair.it->request.body.len, 0);
     connection_end(pair.it, false);

@@ -1,12 +1,12 @@
 /*
  * Deadlines of clients, in a time that the tests make up.
  */
-#include <arpa/inet.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "../../../api/deadline.h"
 #include "../../lib/suite/suite.h"
+#include "../tcp.h"
 
 enum { CLIENTS = 3 };
 
@@ -55,11 +55,17 @@ static void expect_cut(bool first, bool second, bool third)
     ck_assert_int_eq((int)metrics.connections_cut, first + second + third);
 }
 
-/* A whole request and its answer. */
-static void serve(struct deadline *it, int64_t at_us)
+/* A whole request. */
+static void send_whole(struct deadline *it, int64_t at_us)
 {
     deadline_begin(it, at_us);
     deadline_stop(it, at_us);
+}
+
+/* And its answer. */
+static void serve(struct deadline *it, int64_t at_us)
+{
+    send_whole(it, at_us);
     deadline_answer(it, at_us);
     deadline_end(it);
 }
@@ -89,10 +95,8 @@ TEST(a_first_head_wins_no_time)
 
 TEST(a_whole_request_waits_for_us_without_end)
 {
-    for (int i = 0; i < CLIENTS; i++) {
-        deadline_begin(&its[i], START);
-        deadline_stop(&its[i], START);
-    }
+    for (int i = 0; i < CLIENTS; i++)
+        send_whole(&its[i], START);
     deadlines_sweep(&all, START + 1000 * SECOND);
     ck_assert(!deadlines_make_room(&all, START + 1000 * SECOND));
     expect_cut(false, false, false);
@@ -149,31 +153,14 @@ TEST(a_request_after_a_refused_head_has_time_of_its_own)
 
 /* ---- a head that began -------------------------------------------------- */
 
-static void connect_pair(int pair[2])
-{
-    struct sockaddr_in at = {.sin_family = AF_INET,
-                             .sin_addr = {htonl(INADDR_LOOPBACK)}};
-    socklen_t len = sizeof at;
-    int listener = socket(AF_INET, SOCK_STREAM, 0);
-    ck_assert_int_eq(bind(listener, (struct sockaddr *)&at, len), 0);
-    ck_assert_int_eq(listen(listener, 1), 0);
-    ck_assert_int_eq(getsockname(listener, (struct sockaddr *)&at, &len), 0);
-    pair[1] = socket(AF_INET, SOCK_STREAM, 0);
-    ck_assert_int_eq(connect(pair[1], (struct sockaddr *)&at, len), 0);
-    pair[0] = accept(listener, NULL, NULL);
-    ck_assert_int_ge(pair[0], 0);
-    close(listener);
-}
-
 /* The first one has a connection of which the kernel tells when data came. */
 static void send_over_tcp(void)
 {
-    int pair[2];
-    connect_pair(pair);
+    struct tcp tcp = tcp_connect();
     close(its[0].fd);
-    its[0].fd = pair[0];
+    its[0].fd = tcp.server;
     close(clients[0]);
-    clients[0] = pair[1];
+    clients[0] = tcp.client;
     ck_assert_int_eq(send(clients[0], "GET", 3, 0), 3);
 }
 
@@ -233,10 +220,8 @@ TEST(a_request_has_one_second_before_it_gives_way)
 
 TEST(an_answer_has_one_second_before_it_gives_way)
 {
-    for (int i = 0; i < CLIENTS; i++) {
-        deadline_begin(&its[i], START);
-        deadline_stop(&its[i], START);
-    }
+    for (int i = 0; i < CLIENTS; i++)
+        send_whole(&its[i], START);
     deadline_answer(&its[1], START + 5 * SECOND);
     ck_assert(!deadlines_make_room(&all, START + 6 * SECOND - 1));
     ck_assert(deadlines_make_room(&all, START + 6 * SECOND));
@@ -246,10 +231,8 @@ TEST(an_answer_has_one_second_before_it_gives_way)
 /* Those that wait for us are passed once, not for each newcomer. */
 TEST(who_waits_for_us_goes_to_the_end)
 {
-    for (int i = 0; i < 2; i++) {
-        deadline_begin(&its[i], START);
-        deadline_stop(&its[i], START);
-    }
+    for (int i = 0; i < 2; i++)
+        send_whole(&its[i], START);
     ck_assert_ptr_eq(all.first, &its[0]);
     ck_assert(deadlines_make_room(&all, START + SECOND));
     expect_cut(false, false, true);
@@ -279,10 +262,7 @@ TEST(who_was_busy_last_gives_way_last)
     for (int i = 0; i < CLIENTS; i++)
         serve(&its[i], START);
     deadline_begin(&its[0], START + SECOND);
-    deadline_begin(&its[1], START + SECOND);
-    deadline_stop(&its[1], START + SECOND);
-    deadline_answer(&its[1], START + SECOND);
-    deadline_end(&its[1]);
+    serve(&its[1], START + SECOND);
     ck_assert(deadlines_make_room(&all, START + 3 * SECOND));
     expect_cut(false, false, true);
     ck_assert(deadlines_make_room(&all, START + 3 * SECOND));
@@ -294,8 +274,7 @@ TEST(who_was_busy_last_gives_way_last)
 /* The answer took long to be taken; the others are asked first. */
 TEST(who_took_its_answer_last_gives_way_last)
 {
-    deadline_begin(&its[0], START);
-    deadline_stop(&its[0], START);
+    send_whole(&its[0], START);
     deadline_answer(&its[0], START);
     serve(&its[1], START);
     serve(&its[2], START);

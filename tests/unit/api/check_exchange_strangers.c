@@ -3,7 +3,6 @@
  */
 #include <stdio.h>
 
-#include "../../../api/access.h"
 #include "../../../server/base/clock.h"
 #include "../../lib/suite/suite.h"
 #include "authtext.h"
@@ -11,12 +10,9 @@
 
 static void set_up(void)
 {
-    char error[ACCESS_ERROR_MAX];
     exchanged_begin();
-    struct access *access = access_new(
-        authtext_write("a " AUTHTEXT_SECRET " lock locks=1\n"), error);
-    ck_assert_msg(access != NULL, "%s", error);
-    exchanged.service.access = pair.all.access = access;
+    exchanged.service.access = pair.all.access =
+        authtext_access("a " AUTHTEXT_SECRET " lock locks=1\n");
 }
 
 static void tear_down(void)
@@ -26,24 +22,22 @@ static void tear_down(void)
     authtext_remove();
 }
 
-/* There is an auth file, and the head carries no token. */
-static enum exchange_step begin_as_stranger(const char *const fields[][2],
-                                            int count)
+/* The head has a host, and this field. */
+static enum exchange_step begin_with(const char *name, const char *value)
 {
+    const char *const fields[][2] = {{"Host", "x"}, {name, value}};
     connection_begin(pair.it, play.now_us);
     pair.it->request.method = "POST";
     pair.it->request.target = "/locks";
-    return exchanged_ask(fields, count);
+    return exchanged_ask(fields, 2);
 }
 
 SUITE(exchange_strangers, .set_up = set_up, .tear_down = tear_down);
 
 TEST(a_refusal_waits_for_the_body_and_keeps_the_connection)
 {
-    static const char *const fields[][2] = {{"Host", "x"},
-                                            {"Content-Length", "16384"}};
     static const char piece[HTTP_BODY_MAX];
-    ck_assert_int_eq(begin_as_stranger(fields, 2), EXCHANGE_READ);
+    ck_assert_int_eq(begin_with("Content-Length", "16384"), EXCHANGE_READ);
     ck_assert(connection_add_body(pair.it, (struct span){piece, sizeof piece}));
     ck_assert_ptr_null(pair.it->body); /* it is not kept */
     exchanged_expect(exchanged_go_on(), 401);
@@ -59,9 +53,8 @@ static const char *const not_read[][2] = {
 
 TEST_EACH(a_refusal_does_not_ask_for_a_large_body, not_read)
 {
-    const char *const fields[][2] = {{"Host", "x"},
-                                     {not_read[_i][0], not_read[_i][1]}};
-    ck_assert_int_eq(begin_as_stranger(fields, 2), EXCHANGE_ANSWER);
+    ck_assert_int_eq(begin_with(not_read[_i][0], not_read[_i][1]),
+                     EXCHANGE_ANSWER);
     ck_assert_int_eq(exchanged.response.status, 401);
     ck_assert_ptr_nonnull(exchanged.response.challenge);
     ck_assert(exchanged.response.close);
@@ -69,10 +62,8 @@ TEST_EACH(a_refusal_does_not_ask_for_a_large_body, not_read)
 
 TEST(a_body_without_end_is_not_read_for_a_refusal)
 {
-    static const char *const fields[][2] = {{"Host", "x"},
-                                            {"Transfer-Encoding", "chunked"}};
     static const char piece[HTTP_BODY_MAX];
-    ck_assert_int_eq(begin_as_stranger(fields, 2), EXCHANGE_READ);
+    ck_assert_int_eq(begin_with("Transfer-Encoding", "chunked"), EXCHANGE_READ);
     for (int i = 0; i < HTTP_DISCARD_MAX / HTTP_BODY_MAX; i++)
         ck_assert(
             connection_add_body(pair.it, (struct span){piece, sizeof piece}));
@@ -87,8 +78,7 @@ static bool is_awake(void *arg)
 
 static void be_late(void)
 {
-    static const char *const fields[][2] = {{"Host", "x"}};
-    ck_assert_int_eq(begin_as_stranger(fields, 1), EXCHANGE_READ);
+    ck_assert_int_eq(begin_with("Accept", "*/*"), EXCHANGE_READ);
     pair.it->request.refusal.is_late = true;
     pair.all.delays.most = 1;
     ck_assert_int_eq(exchanged_go_on(), EXCHANGE_DELAY);
@@ -106,8 +96,7 @@ TEST(one_of_too_many_refusals_comes_late)
 
 TEST(without_room_it_comes_at_once)
 {
-    static const char *const fields[][2] = {{"Host", "x"}};
-    ck_assert_int_eq(begin_as_stranger(fields, 1), EXCHANGE_READ);
+    ck_assert_int_eq(begin_with("Accept", "*/*"), EXCHANGE_READ);
     pair.it->request.refusal.is_late = true;
     exchanged_expect(exchanged_go_on(), 401);
 }
@@ -122,8 +111,7 @@ TEST(who_leaves_meanwhile_is_not_delayed)
 
 TEST(who_left_before_is_not_delayed)
 {
-    static const char *const fields[][2] = {{"Host", "x"}};
-    ck_assert_int_eq(begin_as_stranger(fields, 1), EXCHANGE_READ);
+    ck_assert_int_eq(begin_with("Accept", "*/*"), EXCHANGE_READ);
     pair_leave();
     connection_delay(pair.it, clock_now_us());
     ck_assert_int_eq(pair.wakes, 1);
@@ -138,6 +126,7 @@ TEST(stopping_wakes_those_that_are_delayed)
     ck_assert_int_eq(pair.wakes, 1);
     exchanged_expect(exchanged_go_on(), 503);
     ck_assert_str_eq(exchanged.response.code, "shutting_down");
+    ck_assert(exchanged.response.close);
 }
 
 TEST(a_connection_that_closes_is_not_delayed)
@@ -152,15 +141,7 @@ TEST(a_connection_that_closes_is_not_delayed)
 static void acquire_as_known(void)
 {
     static const char body[] = "{\"resource\":\"a\",\"ttl_ms\":30000}";
-    struct head head;
-    head_init(&head, 100, 0);
-    head_add(&head, span_of("Host"), span_of("x"));
-    head_add(&head, span_of("Authorization"), span_of("Bearer secret"));
-    connection_begin(pair.it, play.now_us);
-    pair.it->request.method = "POST";
-    pair.it->request.target = "/locks";
-    ck_assert_int_eq(exchange_begin(&exchanged.service, &pair.it->request,
-                                    &head, false, &exchanged.response),
+    ck_assert_int_eq(begin_with("Authorization", "Bearer secret"),
                      EXCHANGE_READ);
     pair.it->request.content_type = span_of("application/json");
     pair.it->request.body = span_of(body);
@@ -168,15 +149,12 @@ static void acquire_as_known(void)
     connection_wait(pair.it);
 }
 
-static void expect_locks(const char *line)
+static void expect_locks(int count)
 {
-    char *text = NULL;
-    size_t len;
-    FILE *out = open_memstream(&text, &len);
-    ck_assert(access_print(exchanged.service.access, play.now_us, out));
-    (void)fclose(out);
-    ck_assert_msg(strstr(text, line) != NULL, "no %s in %s", line, text);
-    free(text);
+    char line[80];
+    (void)snprintf(line, sizeof line,
+                   "redlockd_identity_locks{identity=\"a\"} %d\n", count);
+    authtext_expect_metric(exchanged.service.access, play.now_us, line);
 }
 
 TEST(a_grant_counts_until_it_turns_out_that_nobody_got_it)
@@ -186,15 +164,12 @@ TEST(a_grant_counts_until_it_turns_out_that_nobody_got_it)
         bool is_written = i == 1;
         play.sent_count = 0;
         acquire_as_known();
-        expect_locks("redlockd_identity_locks{identity=\"a\"} 1\n");
-        for (int node = 0; node < 3; node++)
-            play_answer(CALL_ACQUIRE, node, VOTE_GRANTED);
+        expect_locks(1);
+        play_answer_range(CALL_ACQUIRE, 0, 3, VOTE_GRANTED);
         exchanged_expect(exchanged_go_on(), 201);
         connection_answer(pair.it, play.now_us);
         connection_end(pair.it, is_written);
-        expect_locks(is_written
-                         ? "redlockd_identity_locks{identity=\"a\"} 1\n"
-                         : "redlockd_identity_locks{identity=\"a\"} 0\n");
+        expect_locks(is_written);
         free(exchanged.response.body);
         exchanged.response.body = NULL; /* before the next request */
     }
@@ -206,5 +181,5 @@ TEST(who_stops_waiting_is_not_counted)
     acquire_as_known();
     pair_leave();
     connection_end(pair.it, false);
-    expect_locks("redlockd_identity_locks{identity=\"a\"} 0\n");
+    expect_locks(0);
 }

@@ -9,6 +9,7 @@
 #include "../../../api/http.h"
 #include "../../../server/base/log.h"
 #include "../../lib/suite/suite.h"
+#include "../said.h"
 #include "served.h"
 
 static void expect_status(int fd, int status)
@@ -96,12 +97,26 @@ TEST(requests_that_come_at_once_are_answered_in_a_row)
     ck_assert_int_ge(served.turns - before, TURNS_LEAST);
 }
 
-TEST(who_asks_for_the_head_gets_no_body)
+/* However large it is. */
+static const char *const pages[][2] = {{"/livez", "19\r\n"},
+                                       {"/openapi.yaml", ""}};
+
+TEST_EACH(who_asks_for_the_head_gets_no_body, pages)
 {
-    int fd = served_ask("HEAD /livez HTTP/1.1\r\nHost: x\r\n\r\n");
+    char text[80];
+    (void)snprintf(text, sizeof text, "HEAD %s HTTP/1.1\r\nHost: x\r\n\r\n",
+                   pages[_i][0]);
+    int fd = served_ask(text);
     const char *answer = served_read(fd, "\r\n\r\n");
-    ck_assert_ptr_nonnull(strstr(answer, "\r\nContent-Length: 19\r\n"));
+    const char *length = strstr(answer, "\r\nContent-Length: ");
+    ck_assert_ptr_nonnull(length);
+    ck_assert_int_eq(strncmp(length + 18, pages[_i][1], strlen(pages[_i][1])),
+                     0);
     ck_assert_str_eq(strstr(answer, "\r\n\r\n"), "\r\n\r\n");
+    served_pass();
+    served_send(fd, SERVED_GET("/nope"));
+    const char *next = served_read(fd, "}\n");
+    ck_assert_ptr_eq(strstr(next, "HTTP/1.1 404 "), next);
     close(fd);
 }
 
@@ -116,15 +131,6 @@ static void ask_for_id(char id[64])
     close(fd);
 }
 
-TEST(each_request_has_an_id_of_its_own)
-{
-    char first[64], second[64];
-    ask_for_id(first);
-    ask_for_id(second);
-    ck_assert_str_ne(first, second);
-}
-
-/* Nor do those of servers that were started at another time. */
 TEST(the_ids_of_two_servers_differ)
 {
     char first[64], second[64];
@@ -247,24 +253,6 @@ TEST(a_chunked_body_is_put_together)
     close(fd);
 }
 
-static bool has_no_connection(void *arg)
-{
-    (void)arg;
-    return play.metrics.connections == 0;
-}
-
-TEST(a_client_that_leaves_gets_no_lock)
-{
-    int fd = served_ask(SERVED_ACQUIRE);
-    served_await_acquires(1);
-    play_answer(CALL_ACQUIRE, 0, VOTE_GRANTED);
-    close(fd);
-    turns_until(served.loop, has_no_connection, NULL);
-    ck_assert_int_ge(play_count(CALL_RELEASE), 1);
-    ck_assert_uint_eq(play.metrics.requests_abandoned, 1);
-    ck_assert_int_eq(front_in_flight(served.front), 0);
-}
-
 /* Of a body without end only so much is read. */
 TEST(a_body_far_too_large_is_cut_off)
 {
@@ -301,37 +289,33 @@ TEST(an_answer_that_was_not_taken_whole_is_none)
     } while (play.metrics.requests_answered > answered);
     ck_assert_int_eq(front_in_flight(served.front), 1);
     close(fd);
-    turns_until(served.loop, has_no_connection, NULL);
+    served_await_leave();
     ck_assert_uint_eq(play.metrics.requests_answered, answered);
     ck_assert_uint_eq(play.metrics.requests_abandoned, 1);
 }
 
 /* ---- the log ------------------------------------------------------------ */
 
-static int log_end;
-
-/* Each test is a process of its own, so stderr may go into a pipe. */
 static void set_up_log(void)
 {
-    int ends[2];
     served_begin();
-    ck_assert_int_eq(pipe(ends), 0);
-    log_end = ends[0];
-    dup2(ends[1], STDERR_FILENO);
+    said_begin();
     log_set_level(LOG_DEBUG);
 }
 
-GROUP(front_log, .set_up = set_up_log, .tear_down = served_end);
+static void tear_down_log(void)
+{
+    served_end();
+    said_end();
+}
+
+GROUP(front_log, .set_up = set_up_log, .tear_down = tear_down_log);
 
 TEST(an_answer_has_its_line_in_the_log)
 {
-    char text[8192];
     close(ask("GET /locks/%00 HTTP/1.1\r\nHost: x\r\nX-Request-Id: r-1\r\n\r\n",
               400));
-    ssize_t got = read(log_end, text, sizeof text - 1);
-    ck_assert_int_gt(got, 0);
-    text[got] = '\0';
-    const char *line = strstr(text, "event=request ");
+    const char *line = strstr(said(), "event=request ");
     ck_assert_ptr_nonnull(line);
     ck_assert_ptr_eq(strstr(line, "event=request request_id=r-1 call=other "
                                   "status=400 code=invalid_request took_us="),

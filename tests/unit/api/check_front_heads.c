@@ -113,8 +113,7 @@ TEST_RANGE(the_longest_id_may_stand_in_the_largest_head, 0, CALLS *FILLINGS)
                                 (enum filling)(_i / CALLS), HEAD_COST_MAX));
     turns_until(served.loop, has_asked, &kind);
     ck_assert_uint_eq(play.sent[0].call.resource.len, NAMES_LEN_MAX);
-    for (int i = 0; i < PLAY_NODES; i++)
-        play_answer(kind, i, VOTE_FREE);
+    play_answer_range(kind, 0, PLAY_NODES, VOTE_FREE);
     expect(fd, "HTTP/1.1 404 ");
     close(fd);
 }
@@ -142,5 +141,8 @@ TEST_RANGE(the_longest_id_may_answer_the_largest_head, 0, FILLINGS)
     const char *location = strstr(answer, "\r\nLocation: /locks/");
     ck_assert_ptr_nonnull(location);
     ck_assert_int_eq(strncmp(strchr(location, '~'), longest.id, ID_MAX), 0);
+    const char *id = strstr(answer, "{\"id\":\"~~");
+    ck_assert_ptr_nonnull(id);
+    ck_assert_int_eq(strncmp(strchr(id, '~'), longest.id, ID_MAX), 0);
     close(fd);
 }

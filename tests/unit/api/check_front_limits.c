@@ -185,13 +185,7 @@ TEST(stopping_answers_all_that_wait)
 
 static struct front *start_another(char error[FRONT_ERROR_MAX])
 {
-    const struct front_setup setup = {
-        .loop = served.loop,
-        .engine = play.engine,
-        .config = &served.config,
-        .metrics = &play.metrics,
-        .connections_max = SERVED_CONNECTIONS,
-    };
+    const struct front_setup setup = served_setup();
     return front_new(&setup, error);
 }
 

@@ -199,13 +199,7 @@ TEST(a_client_that_leaves_leaves_nothing)
 
 TEST(each_allocation_of_a_start_may_fail)
 {
-    const struct front_setup setup = {
-        .loop = served.loop,
-        .engine = play.engine,
-        .config = &served.config,
-        .metrics = &play.metrics,
-        .connections_max = SERVED_CONNECTIONS,
-    };
+    const struct front_setup setup = served_setup();
     struct front *front = NULL;
     int n = 0;
     while (front == NULL) {

@@ -79,16 +79,6 @@ TEST(a_large_answer_takes_more_than_one_turn)
     close(client.fd);
 }
 
-TEST(who_asks_for_the_head_of_a_large_one_gets_no_body)
-{
-    client.fd = served_ask("HEAD /openapi.yaml HTTP/1.1\r\nHost: x\r\n\r\n");
-    await(1);
-    served_pass();
-    ck_assert_ptr_nonnull(strstr(client.text, "\r\nContent-Length: "));
-    ck_assert_str_eq(strstr(client.text, "\r\n\r\n"), "\r\n\r\n");
-    close(client.fd);
-}
-
 /* The server has no copy for each of them. */
 TEST(who_does_not_read_a_large_answer_takes_little_memory)
 {

@@ -9,6 +9,7 @@
 
 #include "../../../server/base/clock.h"
 #include "../../lib/suite/suite.h"
+#include "../tcp.h"
 #include "served.h"
 
 enum {
@@ -23,12 +24,6 @@ enum {
 #define EXTEND "PUT /locks/a/extend HTTP/1.1\r\n" WITH_TOKEN
 #define RELEASE "DELETE /locks/a HTTP/1.1\r\n" WITH_TOKEN
 
-static bool has_no_connection(void *arg)
-{
-    (void)arg;
-    return play.metrics.connections == 0;
-}
-
 /* To all nodes that are up. */
 static bool has_sent(void *arg)
 {
@@ -36,8 +31,7 @@ static bool has_sent(void *arg)
     return play_count(*kind) >= PLAY_NODES - 1;
 }
 
-/* On a connection that has served before: from then on the library watches it.
- */
+/* On a connection that has served before. */
 static int ask(const char *text, enum call_kind kind)
 {
     int fd = served_ask(SERVED_GET("/livez"));
@@ -45,14 +39,6 @@ static int ask(const char *text, enum call_kind kind)
     served_send(fd, text);
     turns_until(served.loop, has_sent, &kind);
     return fd;
-}
-
-static void reset(int fd)
-{
-    const struct linger at_once = {.l_onoff = 1};
-    ck_assert_int_eq(
-        setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once), 0);
-    close(fd);
 }
 
 static void stop(void *loop)
@@ -121,24 +107,32 @@ TEST(an_extension_goes_on_when_its_client_resets)
 {
     int fd = ask(EXTEND, CALL_EXTEND);
     play_answer(CALL_EXTEND, 0, VOTE_EXTENDED);
-    reset(fd);
+    tcp_reset(fd);
     served_pass();
     ck_assert_int_eq(front_in_flight(served.front), 1);
-    for (int i = 1; i < PLAY_NODES; i++)
-        play_answer(CALL_EXTEND, i, VOTE_EXTENDED);
-    turns_until(served.loop, has_no_connection, NULL);
+    play_answer_range(CALL_EXTEND, 1, PLAY_NODES, VOTE_EXTENDED);
+    served_await_leave();
     ck_assert_uint_eq(play.metrics.outcomes[LOCK_EXTEND][OUTCOME_EXTENDED], 1);
     ck_assert_int_eq(play_count(CALL_RELEASE), 0);
 }
 
-TEST(an_acquire_ends_when_its_client_resets)
+/* From its second request on the library watches a connection. */
+static const struct {
+    bool is_first;
+    int (*leave)(int fd);
+} leaves[] = {{true, close}, {false, close}, {false, tcp_reset}};
+
+TEST_EACH(an_acquire_ends_when_its_client_leaves, leaves)
 {
-    int fd = ask(SERVED_ACQUIRE, CALL_ACQUIRE);
+    int fd = leaves[_i].is_first ? served_ask(SERVED_ACQUIRE)
+                                 : ask(SERVED_ACQUIRE, CALL_ACQUIRE);
+    served_await_acquires(1);
     play_answer(CALL_ACQUIRE, 0, VOTE_GRANTED);
-    reset(fd);
-    turns_until(served.loop, has_no_connection, NULL);
+    leaves[_i].leave(fd);
+    served_await_leave();
     ck_assert_int_eq(play_count(CALL_RELEASE), PLAY_NODES);
     ck_assert_uint_eq(play.metrics.requests_abandoned, 1);
+    ck_assert_int_eq(front_in_flight(served.front), 0);
 }
 
 /* A node that was unreachable gets it when it is back. */
@@ -147,8 +141,8 @@ TEST(a_release_reaches_all_nodes_when_its_client_resets)
     play_node_down(4);
     int fd = ask(RELEASE, CALL_RELEASE);
     ck_assert_int_eq(play_count(CALL_RELEASE), PLAY_NODES - 1);
-    reset(fd);
-    turns_until(served.loop, has_no_connection, NULL);
+    tcp_reset(fd);
+    served_await_leave();
     ck_assert_uint_eq(play.metrics.requests_abandoned, 1);
     for (int i = 0; i < PLAY_NODES - 1; i++)
         play_answer(CALL_RELEASE, i, VOTE_DELETED);
@@ -169,7 +163,7 @@ static pid_t ask_and_reset(void)
     struct pollfd client = {.fd = served_connect(), .events = POLLIN};
     served_send(client.fd, SERVED_ACQUIRE);
     (void)poll(&client, 1, -1);
-    reset(client.fd);
+    tcp_reset(client.fd);
     _exit(0);
 }
 
@@ -189,8 +183,7 @@ TEST(a_grant_that_was_written_stands_when_its_client_resets)
         pid_t client = ask_and_reset();
         served_await_acquires(i);
         served_grant();
-        for (int node = 3; node < PLAY_NODES; node++)
-            play_answer(CALL_ACQUIRE, node, VOTE_GRANTED);
+        play_answer_range(CALL_ACQUIRE, 3, PLAY_NODES, VOTE_GRANTED);
         turns_until(served.loop, is_over, &accepted);
         ck_assert_int_eq(waitpid(client, NULL, 0), client);
     }

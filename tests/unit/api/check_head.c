@@ -64,15 +64,24 @@ static const struct {
      true},
 };
 
-SUITE(head);
+static struct head head;
+
+static void set_up(void)
+{
+    head_init(&head, 0, 0);
+}
+
+static void add(const char *name, const char *value)
+{
+    head_add(&head, span_of(name), span_of(value));
+}
+
+SUITE(head, .set_up = set_up);
 
 TEST_EACH(doubtful_framing_is_refused, heads)
 {
-    struct head head;
-    head_init(&head, 0, 0);
     for (int i = 0; i < FIELDS_MAX && heads[_i].fields[i][0] != NULL; i++)
-        head_add(&head, span_of(heads[_i].fields[i][0]),
-                 span_of(heads[_i].fields[i][1]));
+        add(heads[_i].fields[i][0], heads[_i].fields[i][1]);
     const char *reason = head_check(&head, heads[_i].is_http_1_0).reason;
     ck_assert_msg((reason == NULL) == heads[_i].is_good, "row %d: %s", _i,
                   reason);
@@ -87,12 +96,10 @@ static const char *const single[] = {
 TEST_EACH(a_field_that_occurs_twice_is_named, single)
 {
     char expected[80];
-    struct head head;
-    head_init(&head, 0, 0);
     if (_i > 0)
-        head_add(&head, span_of("Host"), span_of("x"));
+        add("Host", "x");
     for (int i = 0; i < 2; i++)
-        head_add(&head, span_of(single[_i]), span_of("1"));
+        add(single[_i], "1");
     snprintf(expected, sizeof expected, "the header field %s occurs twice",
              single[_i]);
     ck_assert_str_eq(head_check(&head, false).reason, expected);
@@ -100,29 +107,25 @@ TEST_EACH(a_field_that_occurs_twice_is_named, single)
 
 TEST(fields_are_picked_by_their_whole_name)
 {
-    struct head head;
-    head_init(&head, 0, 0);
-    head_add(&head, span_of("Content-Typ"), span_of("short"));
-    head_add(&head, span_of("Content-Types"), span_of("long"));
+    add("Content-Typ", "short");
+    add("Content-Types", "long");
     ck_assert_ptr_null(head.values[HEAD_CONTENT_TYPE].ptr);
-    head_add(&head, span_of("content-type"), span_of("text"));
+    add("content-type", "text");
     ck_assert_str_eq(head.values[HEAD_CONTENT_TYPE].ptr, "text");
     /* not terminated by NUL */
     head_add(&head, (struct span){"X-Request-Idle", 12}, span_of("first"));
-    head_add(&head, span_of("X-Request-Id"), span_of("second"));
+    add("X-Request-Id", "second");
     ck_assert_str_eq(head.values[HEAD_REQUEST_ID].ptr, "first");
 }
 
 /* Nobody can tell which of them is meant. */
 TEST(a_trace_that_is_told_twice_is_none)
 {
-    struct head head;
-    head_init(&head, 0, 0);
-    head_add(&head, span_of("Host"), span_of("x"));
-    head_add(&head, span_of("TraceParent"), span_of("same"));
+    add("Host", "x");
+    add("TraceParent", "same");
     ck_assert_uint_eq(head.values[HEAD_TRACEPARENT].len, 4);
     for (int i = 0; i < 2; i++) {
-        head_add(&head, span_of("traceparent"), span_of("same"));
+        add("traceparent", "same");
         ck_assert_uint_eq(head.values[HEAD_TRACEPARENT].len, 0);
     }
     ck_assert_ptr_null(head_check(&head, false).reason);
@@ -130,25 +133,21 @@ TEST(a_trace_that_is_told_twice_is_none)
 
 TEST(content_length_is_read)
 {
-    struct head head;
-    head_init(&head, 0, 0);
     ck_assert_int_eq(head_content_length(&head), -1);
-    head_add(&head, span_of("Content-Length"), span_of("16385"));
+    add("Content-Length", "16385");
     ck_assert_int_eq(head_content_length(&head), 16385);
     head_init(&head, 0, 0);
-    head_add(&head, span_of("Content-Length"), span_of("18446744073709551615"));
+    add("Content-Length", "18446744073709551615");
     ck_assert_int_eq(head_content_length(&head), INT64_MAX);
 }
 
 TEST(blanks_behind_a_value_are_no_part_of_it)
 {
     static const char blanks[] = "   ";
-    struct head head;
-    head_init(&head, 0, 0);
-    head_add(&head, span_of("X-Lock-Token"), span_of(" a b \t "));
+    add("X-Lock-Token", " a b \t ");
     ck_assert_uint_eq(head.values[HEAD_LOCK_TOKEN].len, 3);
     ck_assert_mem_eq(head.values[HEAD_LOCK_TOKEN].ptr, "a b", 3);
-    head_add(&head, span_of("X-Request-Id"), span_of(" \t "));
+    add("X-Request-Id", " \t ");
     ck_assert_uint_eq(head.values[HEAD_REQUEST_ID].len, 0);
     head_init(&head, 0, 0);
     head_add(&head, span_of("X-Request-Id"), (struct span){blanks + 1, 0});
@@ -157,23 +156,22 @@ TEST(blanks_behind_a_value_are_no_part_of_it)
 
 TEST(a_head_has_a_price)
 {
-    struct head head;
     static char cookie[HEAD_COST_MAX / 2];
     memset(cookie, 'c', sizeof cookie);
     head_init(&head, HEAD_COST_MAX - 1000, 0);
-    head_add(&head, span_of("Host"), span_of("x"));
+    add("Host", "x");
     ck_assert_ptr_null(head_check(&head, false).reason);
     for (int i = 0; i < 20; i++)
         head_add_argument(&head, span_of("a"), span_of("b"));
     ck_assert_int_eq(head_check(&head, false).code, PROBLEM_HEAD_TOO_LARGE);
     head_init(&head, sizeof cookie, 0);
-    head_add(&head, span_of("Host"), span_of("x"));
+    add("Host", "x");
     head_add(&head, span_of("Cookie"), (struct span){cookie, sizeof cookie});
     ck_assert_int_eq(head_check(&head, false).code, PROBLEM_HEAD_TOO_LARGE);
     for (int i = 0; i < 2; i++) { /* by its bytes it is small */
         memset(cookie, i == 0 ? 'c' : ';', 100);
         head_init(&head, 100, 0);
-        head_add(&head, span_of("Host"), span_of("x"));
+        add("Host", "x");
         head_add(&head, span_of("Cookie"), (struct span){cookie, 100});
         ck_assert_int_eq(head_check(&head, false).reason != NULL, i);
     }
@@ -182,7 +180,6 @@ TEST(a_head_has_a_price)
 /* So that a lock of many resources can be named beside the usual fields. */
 TEST(the_path_of_a_lock_has_no_price)
 {
-    struct head head;
     head_init(&head, HEAD_PATH_MAX + HEAD_COST_MAX, HEAD_PATH_MAX);
     ck_assert_uint_eq(head.cost, HEAD_COST_MAX);
     head_init(&head, HEAD_PATH_MAX + 500, HEAD_PATH_MAX + 400);
@@ -240,8 +237,6 @@ static const struct {
 
 TEST_EACH(a_line_that_ends_with_cr_or_lf_alone_is_refused, received)
 {
-    struct head head;
-    head_init(&head, 0, 0);
     head.line_end = received[_i].bytes + 14;
     for (int i = 0; i < 2; i++) {
         const char *name = received[_i].bytes + received[_i].names[i];
@@ -257,8 +252,6 @@ TEST_EACH(a_line_that_ends_with_cr_or_lf_alone_is_refused, received)
 TEST(a_name_that_was_copied_behind_its_value_is_refused)
 {
     static const char bytes[] = "GET / HTTP/1.1\0\0X\0\0Host\0x\0\0X5";
-    struct head head;
-    head_init(&head, 0, 0);
     head.line_end = bytes + 14;
     head_add_line(&head, span_of(bytes + 28), span_of(bytes + 18));
     ck_assert_str_eq(head_check(&head, true).reason,
@@ -268,8 +261,6 @@ TEST(a_name_that_was_copied_behind_its_value_is_refused)
 TEST(a_line_without_a_value_has_an_empty_one)
 {
     static const char bytes[] = "GET / HTTP/1.1\0\0Host";
-    struct head head;
-    head_init(&head, 0, 0);
     head.line_end = bytes + 14;
     head_add_line(&head, span_of(bytes + 16), (struct span){NULL, 0});
     ck_assert_ptr_nonnull(head.values[HEAD_HOST].ptr);

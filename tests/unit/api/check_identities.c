@@ -3,13 +3,12 @@
 #include "../../../api/identities.h"
 #include "../../lib/suite/suite.h"
 #include "../starve.h"
+#include "authtext.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
-/* SHA-256 of "secret", of "other", and of nothing */
-#define SECRET                                                                 \
-    "sha256:2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b"
-#define OTHER                                                                  \
-    "sha256:d9298a10d1b0735837dc4bd85dac641b0f3cef27a47e5d53a54f2f3f5b2fcffa"
+#define SECRET AUTHTEXT_SECRET
+#define OTHER AUTHTEXT_OTHER
+/* SHA-256 of nothing */
 #define EMPTY                                                                  \
     "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 #define FOUR "abcd"

@@ -29,10 +29,8 @@ TEST(it_is_answered_like_a_release)
     set_force("0000000000000007");
     ck_assert(!ask_send("DELETE", "/locks/order:42", NULL));
     ck_assert_int_eq(ask.request.counted_as, LOCK_FORCE);
-    for (int i = 0; i < 3; i++)
-        play_answer_held(CALL_INSPECT, i, PLAY_TOKEN_OF(7));
-    for (int i = 0; i < 3; i++)
-        play_answer(CALL_RELEASE, i, VOTE_DELETED);
+    play_hold_range(CALL_INSPECT, 0, 3, PLAY_TOKEN_OF(7));
+    play_answer_range(CALL_RELEASE, 0, 3, VOTE_DELETED);
     ask_answer(play.now_us);
     ask_expect(200, NULL);
     ask_expect_lock();
@@ -47,8 +45,7 @@ TEST(another_number_is_told)
 {
     set_force("8");
     ck_assert(!ask_send("DELETE", "/locks/order:42", NULL));
-    for (int i = 0; i < PLAY_NODES; i++)
-        play_answer_held(CALL_INSPECT, i, PLAY_TOKEN_OF(7));
+    play_hold_range(CALL_INSPECT, 0, PLAY_NODES, PLAY_TOKEN_OF(7));
     ask_answer(play.now_us);
     ask_expect(409, "not_owner");
     ck_assert_str_eq(ask_text("detail"),

@@ -42,24 +42,6 @@ TEST(several_are_granted_as_one)
     ck_assert_str_eq(ask_text("token"), play.sent[0].token);
 }
 
-TEST(their_order_is_no_matter)
-{
-    ck_assert(!ask_send("POST", "/locks",
-                        "{\"resources\":[\"order:42\",\"order:43\"]}"));
-    expect_names(NAMES);
-}
-
-TEST(a_list_of_one_is_that_one)
-{
-    ask_and_vote("POST", "/locks", "{\"resources\":[\"order:42\"]}",
-                 CALL_ACQUIRE, VOTE_GRANTED);
-    ask_expect(201, NULL);
-    expect_names("order:42");
-    ask_expect_lock();
-    ck_assert_ptr_null(ask_member("resources"));
-    ck_assert_str_eq(ask.response.location, "/locks/order:42");
-}
-
 static const struct {
     const char *method, *target;
     enum call_kind kind;
@@ -86,31 +68,13 @@ TEST_EACH(their_id_stands_for_all, calls)
 TEST(their_holder_is_told)
 {
     ck_assert(!ask_send("POST", "/locks", BODY));
-    for (int i = 0; i < 3; i++)
-        play_answer_held(CALL_ACQUIRE, i, PLAY_TOKEN_OF(1) ".me");
+    play_hold_range(CALL_ACQUIRE, 0, 3, PLAY_TOKEN_OF(1) ".me");
     ask_answer(play.now_us);
     ask_expect(409, "lock_held");
     expect_several();
     ck_assert_str_eq(ask_text("detail"),
                      "somebody else holds at least one of these resources");
     ck_assert_ptr_nonnull(ask_member("held_by"));
-}
-
-TEST(the_longest_is_answered)
-{
-    char body[2 * NAMES_LEN_MAX], name[256];
-    int len = sprintf(body, "{\"resources\":[");
-    for (int i = NAMES_MAX - 1; i >= 0; i--) {
-        memset(name, 'a' + i, sizeof name - 1);
-        name[sizeof name - 1] = '\0';
-        len += sprintf(body + len, "\"%s\"%s", name, i > 0 ? "," : "]}");
-    }
-    ask_and_vote("POST", "/locks", body, CALL_ACQUIRE, VOTE_GRANTED);
-    ask_expect(201, NULL);
-    ck_assert_uint_eq(json_array_size(ask_member("resources")), NAMES_MAX);
-    ck_assert_uint_eq(strlen(ask.response.location),
-                      strlen("/locks/~~") + BASE64URL_LEN(NAMES_LEN_MAX - 1));
-    ck_assert_str_eq(ask.response.location + strlen("/locks/"), ask_text("id"));
 }
 
 /* ---- repeats ------------------------------------------------------------ */
@@ -130,8 +94,7 @@ GROUP(repeats, .set_up = ask_begin, .tear_down = ask_end);
 TEST(a_first_acquire_with_a_key_is_created)
 {
     ask_with_key();
-    for (int i = 0; i < 3; i++)
-        play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
+    play_answer_range(CALL_ACQUIRE, 0, 3, VOTE_GRANTED);
     ask_answer(play.now_us);
     ask_expect(201, NULL);
 }
@@ -139,12 +102,10 @@ TEST(a_first_acquire_with_a_key_is_created)
 TEST(a_repeat_is_answered_with_200_and_a_new_token)
 {
     ask_with_key();
-    for (int i = 0; i < 3; i++)
-        play_answer_held(CALL_ACQUIRE, i, EARLIER);
+    play_hold_range(CALL_ACQUIRE, 0, 3, EARLIER);
     ck_assert_int_eq(play_count(CALL_REPEAT), PLAY_NODES);
     const char *token = play_find(CALL_REPEAT, 0)->token;
-    for (int i = 0; i < 3; i++)
-        play_answer(CALL_REPEAT, i, VOTE_GRANTED);
+    play_answer_range(CALL_REPEAT, 0, 3, VOTE_GRANTED);
     ask_answer(play.now_us);
     ask_expect(200, NULL);
     ask_expect_lock();
@@ -158,10 +119,8 @@ TEST(a_repeat_is_answered_with_200_and_a_new_token)
 TEST(an_unread_repeat_stays)
 {
     ask_with_key();
-    for (int i = 0; i < 3; i++)
-        play_answer_held(CALL_ACQUIRE, i, EARLIER);
-    for (int i = 0; i < 3; i++)
-        play_answer(CALL_REPEAT, i, VOTE_GRANTED);
+    play_hold_range(CALL_ACQUIRE, 0, 3, EARLIER);
+    play_answer_range(CALL_REPEAT, 0, 3, VOTE_GRANTED);
     ask_answer(play.now_us);
     int before = play_count(CALL_RELEASE); /* of what was tried first */
     (void)engine_abandon(play.engine, ask.request.op);
@@ -173,8 +132,7 @@ TEST(another_key_finds_the_lock_held)
 {
     ask.request.idempotency_key = span_of(KEY "-2");
     ck_assert(!ask_send("POST", "/locks", "{\"resource\":\"order:42\"}"));
-    for (int i = 0; i < 3; i++)
-        play_answer_held(CALL_ACQUIRE, i, EARLIER);
+    play_hold_range(CALL_ACQUIRE, 0, 3, EARLIER);
     ask_answer(play.now_us);
     ask_expect(409, "lock_held");
     ck_assert_int_eq(play_count(CALL_REPEAT), 0);

@@ -84,28 +84,14 @@ TEST(not_ready_and_verbose_it_lists_the_nodes)
     expect_nodes("unreachable");
 }
 
-static void expect_in(int64_t seconds)
+static void look(void)
 {
-    char expected[64];
-    snprintf(expected, sizeof expected, "; a quorum is expected in %d s",
-             (int)seconds);
     get("/readyz");
-    ask_expect(503, "no_quorum");
-    ck_assert_pstr_eq(strstr(ask_text("detail"), "; a quorum"), expected);
 }
 
 TEST(when_a_quorum_is_expected_is_told)
 {
-    ask_quarantine();
-    int64_t wait_us = engine_quorum_in_us(play.engine);
-    ck_assert_int_gt(wait_us, 2000000);
-    play_advance(wait_us % 1000000); /* whole seconds are left */
-    int64_t seconds = engine_quorum_in_us(play.engine) / 1000000;
-    expect_in(seconds);
-    play_advance(1);
-    expect_in(seconds);
-    play_advance(999999);
-    expect_in(seconds - 1);
+    ask_expect_countdown(look);
 }
 
 TEST(draining_it_is_not_ready)

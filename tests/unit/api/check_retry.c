@@ -29,30 +29,25 @@ static void expect_range(int64_t range_ms)
     least = most = sum = 0;
 }
 
-static void draw_held(int64_t held_ms, int64_t remaining_ms)
-{
-    for (int i = 0; i < DRAWS; i++)
-        note(retry_held_ms(held_ms, remaining_ms));
-}
-
 SUITE(retry);
 
-TEST(a_held_lock_is_asked_for_in_a_part_of_what_is_known)
+static const struct {
+    int64_t held_ms, remaining_ms, range_ms;
+} locks[] = {
+    {600, 30000, 600},    /* for as long as it has been held */
+    {30000, 400, 400},    /* or will be at most */
+    {50000, 50000, 1000}, /* nobody waits longer than a second */
+    {-1, -1, 1000},       /* another library's, without end */
+    {-1, 700, 700},
+    {2, 30000, 40}, /* not so often that asking is what keeps it busy */
+    {500, 0, 40},
+};
+
+TEST_EACH(a_held_lock_is_asked_for_in_a_part_of_what_is_known, locks)
 {
-    draw_held(600, 30000); /* for as long as it has been held */
-    expect_range(600);
-    draw_held(30000, 400); /* or will be at most */
-    expect_range(400);
-    draw_held(50000, 50000); /* nobody waits longer than a second */
-    expect_range(1000);
-    draw_held(-1, -1); /* another library's, without end */
-    expect_range(1000);
-    draw_held(-1, 700);
-    expect_range(700);
-    draw_held(2, 30000); /* not so often that asking is what keeps it busy */
-    expect_range(40);
-    draw_held(500, 0);
-    expect_range(40);
+    for (int i = 0; i < DRAWS; i++)
+        note(retry_held_ms(locks[_i].held_ms, locks[_i].remaining_ms));
+    expect_range(locks[_i].range_ms);
 }
 
 TEST(an_extension_is_tried_again_within_its_validity)

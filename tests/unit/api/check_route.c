@@ -3,6 +3,8 @@
 #include "../../../api/route.h"
 #include "../../lib/suite/suite.h"
 
+static struct route_match match;
+
 static const struct {
     const char *method, *target;
     enum lock_call call;
@@ -27,8 +29,6 @@ SUITE(route);
 
 TEST_EACH(calls_on_locks_are_found, calls)
 {
-    struct route_match match;
-
     route_find(&match, calls[_i].method, calls[_i].target);
     ck_assert_int_eq(match.route, ROUTE_LOCK);
     ck_assert_int_eq(match.call, calls[_i].call);
@@ -105,8 +105,6 @@ static const struct {
 
 TEST_EACH(target_and_method_make_the_route, rows)
 {
-    struct route_match match;
-
     route_find(&match, rows[_i].method, rows[_i].target);
     ck_assert_msg(match.route == rows[_i].route, "%s %s: %d", rows[_i].method,
                   rows[_i].target, (int)match.route);
@@ -114,8 +112,6 @@ TEST_EACH(target_and_method_make_the_route, rows)
 
 TEST(allow_lists_the_methods_of_the_path)
 {
-    struct route_match match;
-
     route_find(&match, "OPTIONS", "/locks");
     ck_assert_str_eq(match.allow, "GET, HEAD, POST, OPTIONS");
     route_find(&match, "BREW", "/locks/a");
@@ -131,7 +127,6 @@ TEST(paths_are_listed_with_their_methods)
     int n = 0;
 
     for (; (allow = route_path(n, path)) != NULL; n++) {
-        struct route_match match;
         route_find(&match, "OPTIONS", path);
         ck_assert_int_eq(match.route, ROUTE_OPTIONS);
         ck_assert_str_eq(match.allow, allow);
@@ -144,8 +139,6 @@ TEST(paths_are_listed_with_their_methods)
 TEST(long_id_is_bad_not_overflowing)
 {
     char target[8192] = "/locks/";
-    struct route_match match;
-
     memset(target + 7, 'x', sizeof target - 8);
     route_find(&match, "GET", target);
     ck_assert_int_eq(match.route, ROUTE_BAD_ID);

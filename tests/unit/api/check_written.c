@@ -1,31 +1,21 @@
 /*
  * What was written to a socket, over real ones.
  */
-#include <arpa/inet.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "../../../api/written.h"
 #include "../../lib/suite/suite.h"
+#include "../tcp.h"
 
 static int server, client;
 
 static void set_up(void)
 {
-    struct sockaddr_in at = {.sin_family = AF_INET,
-                             .sin_addr = {htonl(INADDR_LOOPBACK)}};
-    socklen_t len = sizeof at;
+    struct tcp tcp = tcp_connect();
     char request[7];
-    int listener = socket(AF_INET, SOCK_STREAM, 0);
-    ck_assert_int_eq(bind(listener, (struct sockaddr *)&at, sizeof at), 0);
-    ck_assert_int_eq(listen(listener, 1), 0);
-    ck_assert_int_eq(getsockname(listener, (struct sockaddr *)&at, &len), 0);
-    client = socket(AF_INET, SOCK_STREAM, 0);
-    ck_assert_int_eq(connect(client, (struct sockaddr *)&at, sizeof at), 0);
-    server = accept(listener, NULL, NULL);
-    ck_assert_int_ge(server, 0);
-    close(listener);
+    server = tcp.server;
+    client = tcp.client;
     ck_assert_int_eq(send(client, "request", sizeof request, 0), 7);
     ck_assert_int_eq(recv(server, request, sizeof request, MSG_WAITALL), 7);
 }
@@ -45,11 +35,8 @@ static void answer(size_t size)
 
 static void reset(void)
 {
-    const struct linger at_once = {.l_onoff = 1};
     char byte;
-    ck_assert_int_eq(
-        setsockopt(client, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once), 0);
-    close(client);
+    tcp_reset(client);
     client = -1;
     ck_assert_int_eq(recv(server, &byte, 1, 0), -1); /* it has come */
 }

@@ -41,6 +41,17 @@ static int find_port(void)
     ck_abort_msg("nothing listens");
 }
 
+struct front_setup served_setup(void)
+{
+    return (struct front_setup){
+        .loop = served.loop,
+        .engine = play.engine,
+        .config = &served.config,
+        .metrics = &play.metrics,
+        .connections_max = SERVED_CONNECTIONS,
+    };
+}
+
 void served_begin(void)
 {
     char error[FRONT_ERROR_MAX];
@@ -61,13 +72,7 @@ void served_begin(void)
     for (int i = 0; i < PLAY_NODES; i++)
         snprintf(served.config.nodes[i].name,
                  sizeof served.config.nodes[i].name, "n%d", i + 1);
-    const struct front_setup setup = {
-        .loop = served.loop,
-        .engine = play.engine,
-        .config = &served.config,
-        .metrics = &play.metrics,
-        .connections_max = SERVED_CONNECTIONS,
-    };
+    const struct front_setup setup = served_setup();
     served.front = front_new(&setup, error);
     ck_assert_msg(served.front != NULL, "%s", error);
     served.port = find_port();
@@ -144,6 +149,17 @@ const char *served_read(int fd, const char *until)
     return reading.text;
 }
 
+static bool has_no_connection(void *arg)
+{
+    (void)arg;
+    return play.metrics.connections == 0;
+}
+
+void served_await_leave(void)
+{
+    turns_until(served.loop, has_no_connection, NULL);
+}
+
 static bool has_asked(void *arg)
 {
     const int *count = arg;
@@ -162,6 +178,5 @@ void served_pass(void)
 
 void served_grant(void)
 {
-    for (int i = 0; i < 3; i++)
-        play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
+    play_answer_range(CALL_ACQUIRE, 0, 3, VOTE_GRANTED);
 }

@@ -30,6 +30,9 @@ extern struct served {
 void served_begin(void);
 void served_end(void);
 
+/* What another front in the same loop is made of. */
+struct front_setup served_setup(void);
+
 /* A client: a descriptor that blocks. */
 int served_connect(void);
 void served_send(int fd, const char *text);
@@ -42,6 +45,9 @@ int served_ask(const char *text);
  * the front has closed. Returns all of it, until the next call.
  */
 const char *served_read(int fd, const char *until);
+
+/* Turns until no client is connected. */
+void served_await_leave(void);
 
 /* Turns until so many operations have asked the nodes for acquires. */
 void served_await_acquires(int count);

@@ -1,6 +1,6 @@
 /*
- * Addresses: how long each part may be, which characters it may have, and when
- * two are one server. More forms are in check_config.c.
+ * Addresses: their forms, how long each part may be, which characters it may
+ * have, and when two are one server.
  */
 #include <stdio.h>
 #include <string.h>
@@ -38,35 +38,114 @@ static const char *fill(const char *front, size_t count, const char *behind)
 
 SUITE(address);
 
-/* ---- numbers ------------------------------------------------------------- */
+static const struct {
+    const char *text, *host, *user, *password, *name;
+    int port, db;
+} nodes[] = {
+    {"redis-1", "redis-1", "", "", "redis-1:6379", 6379, 0},
+    {"10.0.0.1:7001", "10.0.0.1", "", "", "10.0.0.1:7001", 7001, 0},
+    {"h:1", "h", "", "", "h:1", 1, 0},
+    {"h:65535", "h", "", "", "h:65535", 65535, 0},
+    {"h:00080", "h", "", "", "h:80", 80, 0},
+    {"[::1]:6380", "::1", "", "", "[::1]:6380", 6380, 0},
+    {"[fe80::1%eth0]", "fe80::1%eth0", "", "", "[fe80::1%eth0]:6379", 6379, 0},
+    {"[fe80::1%en-0.1_a]", "fe80::1%en-0.1_a", "", "",
+     "[fe80::1%en-0.1_a]:6379", 6379, 0},
+    {"[0123:4567:89ab:cdef:0123:4567:123.123.123.123]:7",
+     "0123:4567:89ab:cdef:0123:4567:123.123.123.123", "", "",
+     "[0123:4567:89ab:cdef:0123:4567:123.123.123.123]:7", 7, 0},
+    {"redis://h", "h", "", "", "h:6379", 6379, 0},
+    {"redis://h/", "h", "", "", "h:6379", 6379, 0},
+    {"redis://h/65535", "h", "", "", "h:6379", 6379, 65535},
+    {"redis://h:7/10", "h", "", "", "h:7", 7, 10},
+    {"redis://:p@h", "h", "", "p", "h:6379", 6379, 0},
+    {"redis://:p@h:1/2", "h", "", "p", "h:1", 1, 2},
+    {"redis://u:p@h:9/3", "h", "u", "p", "h:9", 9, 3},
+    {"redis://u:p%40%2f%3A:@[::1]", "::1", "u", "p@/::", "[::1]:6379", 6379, 0},
+    {"redis://u:a@b@h", "h", "u", "a@b", "h:6379", 6379, 0},
+    /* nobody's name changes when TLS is switched on */
+    {"rediss://h", "h", "", "", "h:6379", 6379, 0},
+    {"rediss://u:p%40@[::1]:7/2", "::1", "u", "p@", "[::1]:7", 7, 2},
+    {"unix:///run/r%20s.sock", "/run/r s.sock", "", "",
+     "unix:///run/r%20s.sock", 0, 0},
+    {"unix:///r?db=0", "/r", "", "", "unix:///r", 0, 0},
+    {"unix://u:p@/r?db=3", "/r", "u", "p", "unix:///r", 0, 3},
+    {"unix://:p:q@/r", "/r", "", "p:q", "unix:///r", 0, 0},
+    /* a name is told in JSON */
+    {"unix:///%ff%2F%25%3f", "/\xff/%?", "", "", "unix:///%ff/%25%3f", 0, 0},
+    {"unix:///%09%0a%0F%f0%A9%9f%01%10", "/\x09\x0a\x0f\xf0\xa9\x9f\x01\x10",
+     "", "", "unix:///%09%0a%0f%f0%a9%9f%01%10", 0, 0},
+};
 
-TEST(ports_and_databases_have_their_ends)
+TEST_EACH(an_address_is_read, nodes)
 {
-    allow("h:1");
-    ck_assert_int_eq(node.port, 1);
-    allow("h:65535");
-    ck_assert_int_eq(node.port, 65535);
-    allow("h:00080");
-    ck_assert_int_eq(node.port, 80);
-    refuse("h:0", "port");
-    refuse("h:65536", "port");
-    refuse("h:000080", "port");
-    refuse("h:1/", "port");
-    refuse("h:1:", "brackets");
-    allow("redis://h/65535");
-    ck_assert_int_eq(node.db, 65535);
-    allow("redis://h:7/10");
-    ck_assert_int_eq(node.port, 7);
-    ck_assert_int_eq(node.db, 10);
-    refuse("redis://h/65536", "database");
-    refuse("redis://h/-1", "database");
-    allow("unix:///r?db=0");
-    ck_assert_int_eq(node.db, 0);
-    refuse("unix:///r?db=", "database");
-    refuse("unix:///r?", "db=n");
+    allow(nodes[_i].text);
+    ck_assert_str_eq(node.host, nodes[_i].host);
+    ck_assert_str_eq(node.user, nodes[_i].user);
+    ck_assert_str_eq(node.password, nodes[_i].password);
+    ck_assert_str_eq(node.name, nodes[_i].name);
+    ck_assert_int_eq(node.port, nodes[_i].port);
+    ck_assert_int_eq(node.db, nodes[_i].db);
+    ck_assert_int_eq(node.is_unix, nodes[_i].host[0] == '/');
+    ck_assert_int_eq(node.is_tls, strncmp(nodes[_i].text, "rediss", 6) == 0);
 }
 
-/* ---- hosts --------------------------------------------------------------- */
+/* And a part of the reason. */
+static const char *const bad[][2] = {
+    {"h:0", "port must be 1 to 65535"},
+    {"h:65536", "port"},
+    {"h:000080", "port"},
+    {"h:1/", "port"},
+    {"h:", "port"},
+    {"h:6379x", "port"},
+    {"h:1:", "brackets"},
+    {"redis://h/65536", "database"},
+    {"redis://h/-1", "database"},
+    {"redis://h/x", "database"},
+    {"unix:///r?db=", "database"},
+    {"unix:///r?", "db=n"},
+    {"unix:///r?d=1", "db=n"},
+    {"", "missing"},
+    {":7", "missing"},
+    {"[]:7", "missing"},
+    {"redis://", "host is missing"},
+    {"rediss://", "host is missing"},
+    {"rediss:///r.sock", "host is missing"},
+    {"[00000:4567:89ab:cdef:0123:4567:123.123.123.123]:7", "IPv6"},
+    {"[1.2.3.4]", "IPv6"},
+    {"[a]:1", "IPv6"},
+    {"[%eth0]", "IPv6"},
+    {"[fe80::1%]", "IPv6"},
+    {"[fe80::1%\xff]:1", "IPv6"},
+    {"[fe80::1%a\x1b[31m]:1", "IPv6"},
+    {"[fe80::1%a%b]", "IPv6"},
+    {"[::1", "]"},
+    {"[::1]7", "port"},
+    {"[::1]:", "port"},
+    {"::1", "brackets"},
+    {"unix:///%", "percent"},
+    {"unix:///%4", "percent"},
+    {"unix:///a%00b", "percent"},
+    {"redis://u:%zz@h", "percent"},
+    {"redis://%zz:p@h", "percent"},
+    {"redis://u@h", "user:password"},
+    {"redis://u:@h", "user:password"},
+    {"redis://@h", "user:password"},
+    {"unix://u@/r", "user:password"},
+    {"redis://u:p/w@h", "%2F"},
+    {"u:p@h", "redis:// or rediss://"},
+    {"unix://", "absolute path"},
+    {"unix://r", "absolute path"},
+    {"redisss://h", "only redis"},
+    {"tcp://h", "only redis://, rediss:// and unix://"},
+};
+
+TEST_EACH(any_other_is_refused_with_a_reason, bad)
+{
+    refuse(bad[_i][0], bad[_i][1]);
+}
+
+/* ---- characters and lengths ---------------------------------------------- */
 
 TEST(a_host_has_letters_digits_and_three_signs)
 {
@@ -90,33 +169,8 @@ TEST(a_host_is_as_long_as_a_name_may_be)
     ck_assert_uint_eq(strlen(node.name), CONFIG_HOST_MAX + 2);
     refuse(fill("", CONFIG_HOST_MAX + 1, ":7"), "255");
     refuse(fill("[", CONFIG_HOST_MAX + 1, "]"), "255");
-    refuse("", "missing");
-    refuse(":7", "missing");
-    refuse("[]:7", "missing");
-}
-
-TEST(what_stands_in_brackets_is_an_address_of_ipv6)
-{
-    allow("[0123:4567:89ab:cdef:0123:4567:123.123.123.123]:7");
-    ck_assert_str_eq(node.host,
-                     "0123:4567:89ab:cdef:0123:4567:123.123.123.123");
-    ck_assert_int_eq(node.port, 7);
-    allow("[fe80::1%en-0.1_a]");
-    ck_assert_str_eq(node.host, "fe80::1%en-0.1_a");
-    ck_assert_int_eq(node.port, 6379);
-    refuse("[00000:4567:89ab:cdef:0123:4567:123.123.123.123]:7", "IPv6");
-    refuse("[1.2.3.4]", "IPv6");
-    refuse("[%eth0]", "IPv6");
-    refuse("[fe80::1%]", "IPv6");
-    refuse("[fe80::1%a%b]", "IPv6");
     refuse(fill("[", 100, "%eth0]"), "IPv6");
-    refuse("[::1", "]");
-    refuse("[::1]7", "port");
-    refuse("[::1]:", "port");
-    refuse("::1", "brackets");
 }
-
-/* ---- percent-encoding ---------------------------------------------------- */
 
 TEST(an_escape_is_two_hex_digits)
 {
@@ -132,11 +186,6 @@ TEST(an_escape_is_two_hex_digits)
         ck_assert_msg((address_parse_node(high, &node) == NULL) == is_hex,
                       "byte %d in front", byte);
     }
-    allow("unix:///%09%0a%0F%f0%A9%9f%01%10");
-    ck_assert_str_eq(node.host, "/\x09\x0a\x0f\xf0\xa9\x9f\x01\x10");
-    refuse("unix:///%", "percent");
-    refuse("unix:///%4", "percent");
-    refuse("unix:///a%00b", "percent");
 }
 
 TEST(user_and_password_have_room_for_their_decoded_bytes)
@@ -153,25 +202,6 @@ TEST(user_and_password_have_room_for_their_decoded_bytes)
     refuse(fill("redis://:", CONFIG_SECRET_MAX + 1, "@h"), "511");
     allow(fill("redis://:%41", CONFIG_SECRET_MAX - 1, "@h"));
     ck_assert_uint_eq(strlen(node.password), CONFIG_SECRET_MAX);
-    refuse("redis://u:%zz@h", "percent");
-    refuse("redis://%zz:p@h", "percent");
-}
-
-TEST(what_stands_before_the_at_is_a_user_and_a_password)
-{
-    refuse("redis://u@h", "user:password");
-    refuse("redis://u:@h", "user:password");
-    refuse("redis://@h", "user:password");
-    refuse("redis://u:p/w@h", "%2F");
-    refuse("unix://u@/r", "user:password");
-    refuse("u:p@h", "redis://");
-    allow("redis://:p@h");
-    ck_assert_str_eq(node.user, "");
-    allow("redis://u:p@h:9/3");
-    ck_assert_str_eq(node.user, "u");
-    ck_assert_str_eq(node.name, "h:9");
-    allow("unix://:p:q@/r");
-    ck_assert_str_eq(node.password, "p:q");
 }
 
 TEST(a_socket_has_a_path_that_the_system_takes)
@@ -180,17 +210,15 @@ TEST(a_socket_has_a_path_that_the_system_takes)
     ck_assert_uint_eq(strlen(node.host), 107);
     refuse(fill("unix:///", 107, ""), "107");
     refuse(fill("unix:///", 300, ""), "107");
-    refuse("unix://", "absolute");
-    refuse("unix://r", "absolute");
-    refuse("unix:///r?d=1", "db=n");
-    refuse("redisss://h", "only redis");
-    refuse("tcp://h", "only redis");
 }
 
 TEST(an_address_has_an_end)
 {
     refuse(fill("redis://:", 1900, "@"), "511");
     refuse(fill("redis://:", 3000, "@"), "too long");
+    refuse(fill("", 1900, ""), "255");
+    refuse(fill("redis://:", 1900, ""), "host is missing");
+    refuse(fill("unix:///", 1900, ""), "107");
 }
 
 TEST(what_no_url_may_hold_is_escaped)
@@ -216,6 +244,7 @@ static const struct {
 } pairs[] = {
     {"h", "H:6379", true},
     {"redis://u:p@h/1", "h", true},
+    {"redis://h", "rediss://h", true},
     {"h:1", "h:2", false},
     {"h", "i", false},
     {"unix:///r", "unix://:p@/r?db=3", true},
@@ -224,8 +253,7 @@ static const struct {
     {"[::1]:7", "h:7", false},
 };
 
-TEST_RANGE(one_server_may_have_several_addresses, 0,
-           sizeof pairs / sizeof *pairs)
+TEST_EACH(one_server_may_have_several_addresses, pairs)
 {
     struct config_node other;
     allow(pairs[_i].a);
@@ -242,4 +270,22 @@ TEST(a_socket_is_no_host)
     socket = node;
     node.is_unix = false;
     ck_assert(!address_is_same(&node, &socket));
+}
+
+/* ---- hosts of this machine --------------------------------------------- */
+
+static const struct {
+    const char *host;
+    bool is_loopback;
+} hosts[] = {
+    {"127.0.0.1", true},    {"127.255.0.9", true}, {"::1", true},
+    {"localhost", true},    {"0.0.0.0", false},    {"::", false},
+    {"10.0.0.5", false},    {"128.0.0.1", false},  {"::2", false},
+    {"127.example", false}, {"", false},
+};
+
+TEST_EACH(loopback_is_told_from_elsewhere, hosts)
+{
+    ck_assert_msg(address_is_loopback(hosts[_i].host) == hosts[_i].is_loopback,
+                  "%s", hosts[_i].host);
 }

@@ -43,8 +43,7 @@ static void write_family(const char *service, char *out, size_t size)
 
 SUITE(environment);
 
-TEST_RANGE(variables_of_a_kubernetes_service_are_not_ours, 0,
-           sizeof services / sizeof *services)
+TEST_EACH(variables_of_a_kubernetes_service_are_not_ours, services)
 {
     char env[3000];
 
@@ -74,10 +73,12 @@ static const char *const mistakes[] = {
     "REDLOCKD_XSERVICE_HOST=10.0.0.1",
     "REDLOCKD_=1",
     "REDLOCKD_NODES_FILES=/x",
+    "REDLOCKD_LISTEN_FILE=/x",
+    "REDLOCKD_MAX_TTL=9000",
+    "REDLOCKD_VERSION=1",
 };
 
-TEST_RANGE(variable_that_is_nearly_one_is_a_mistake, 0,
-           sizeof mistakes / sizeof *mistakes)
+TEST_EACH(variable_that_is_nearly_one_is_a_mistake, mistakes)
 {
     char name[64];
 

@@ -1,40 +1,20 @@
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "../../../server/base/log.h"
 #include "../../lib/suite/suite.h"
+#include "../said.h"
 
-static int pipe_fds[2];
-
-/* Each test is a process of its own, so stderr may go into a pipe. */
-static void setup(void)
+static void set_up(void)
 {
-    ck_assert_int_eq(pipe(pipe_fds), 0);
-    fcntl(pipe_fds[0], F_SETFL, O_NONBLOCK);
-    dup2(pipe_fds[1], STDERR_FILENO);
+    said_begin();
     log_set_level(LOG_INFO);
-}
-
-static void teardown(void)
-{
-    close(pipe_fds[0]);
-}
-
-/* What came since; each write(2) is one read(2) while lines are this short. */
-static const char *read_log(void)
-{
-    static char text[16384];
-    ssize_t got = read(pipe_fds[0], text, sizeof text - 1);
-    text[got > 0 ? got : 0] = '\0';
-    return text;
 }
 
 /* The line after its time stamp. */
 static const char *read_line(void)
 {
-    const char *line = read_log();
+    const char *line = said();
     int year, month, day, hour, minute, second, ms, at = 0;
     ck_assert_int_eq(sscanf(line, "ts=%4d-%2d-%2dT%2d:%2d:%2d.%3dZ %n", &year,
                             &month, &day, &hour, &minute, &second, &ms, &at),
@@ -43,7 +23,7 @@ static const char *read_line(void)
     return line + at;
 }
 
-SUITE(log, .set_up = setup, .tear_down = teardown);
+SUITE(log, .set_up = set_up, .tear_down = said_end);
 
 TEST(a_line_has_its_fields)
 {
@@ -85,7 +65,7 @@ TEST_RANGE(a_long_line_is_cut_and_still_whole, 0, 2)
     log_write(
         LOG_INFO, "e",
         (struct log_field[]){LOG_S("v", text), LOG_N("after", 1), LOG_END});
-    const char *line = read_log();
+    const char *line = said();
     size_t len = strlen(line);
     ck_assert_uint_le(len, 2048);
     ck_assert_uint_ge(len, 2000);
@@ -97,14 +77,14 @@ TEST_RANGE(a_long_line_is_cut_and_still_whole, 0, 2)
 TEST(levels_are_obeyed)
 {
     log_write(LOG_DEBUG, "e", NULL);
-    ck_assert_str_eq(read_log(), "");
+    ck_assert_str_eq(said(), "");
     ck_assert(!log_is_enabled(LOG_DEBUG));
     log_set_level(LOG_DEBUG);
     log_write(LOG_DEBUG, "e", NULL);
     ck_assert_str_eq(read_line(), "level=debug event=e\n");
     log_set_level(LOG_OFF);
     log_write(LOG_ERROR, "e", NULL);
-    ck_assert_str_eq(read_log(), "");
+    ck_assert_str_eq(said(), "");
     ck_assert(!log_is_enabled(LOG_OFF));
 }
 
@@ -114,7 +94,7 @@ TEST(lines_may_be_json)
     log_write(
         LOG_WARN, "x",
         (struct log_field[]){LOG_S("node", "a b"), LOG_N("n", -5), LOG_END});
-    const char *line = read_log();
+    const char *line = said();
     ck_assert_int_eq(strncmp(line, "{\"ts\":\"2", 8), 0);
     ck_assert_str_eq(strstr(line, "Z\","),
                      "Z\",\"level\":\"warn\",\"event\":\"x\","
@@ -128,7 +108,7 @@ TEST(a_reader_that_stalls_costs_lines_and_no_time)
     const struct log_field fields[] = {LOG_S("v", text), LOG_END};
     for (int i = 0; i < 200; i++) /* more than a pipe of 64 KiB holds */
         log_write(LOG_INFO, "e", fields);
-    while (*read_log() != '\0')
+    while (*said() != '\0')
         continue;
     log_write(LOG_INFO, "after", NULL);
     const char *line = read_line();

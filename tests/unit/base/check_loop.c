@@ -1,4 +1,3 @@
-#include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,12 +10,14 @@
 #include "../../../server/base/clock.h"
 #include "../../../server/base/types.h"
 #include "../../lib/suite/suite.h"
+#include "../tcp.h"
 #include "../turns.h"
 
 static struct loop *loop;
 static int pair[2];
 static char order[256]; /* what ran, a letter each */
 static int turns_left;
+static int calls, seen_events;
 static struct loop_timer *timer;
 static struct loop_watch *watch;
 
@@ -26,6 +27,7 @@ static void setup(void)
     ck_assert_ptr_nonnull(loop);
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
     order[0] = '\0';
+    calls = seen_events = 0;
 }
 
 static void teardown(void)
@@ -121,8 +123,6 @@ TEST(a_loop_with_nothing_to_do_runs_until_it_is_stopped)
 
 /* ---- freeing ------------------------------------------------------------ */
 
-static int calls;
-
 static void free_watch_within(void *arg, int events)
 {
     (void)arg;
@@ -140,7 +140,6 @@ static void free_timer_within(void *arg)
 
 TEST(objects_may_be_freed_in_their_callbacks)
 {
-    calls = 0;
     watch = loop_watch_new(loop, pair[0], free_watch_within, NULL);
     ck_assert(loop_watch_set(watch, LOOP_READABLE | LOOP_WRITABLE));
     write_byte(pair[1]);
@@ -167,7 +166,6 @@ static void free_the_other(void *arg, int events)
 /* Both are ready in one turn; the first frees the other. */
 TEST(a_watch_that_was_freed_is_not_called_in_the_same_turn)
 {
-    calls = 0;
     watch = loop_watch_new(loop, pair[0], free_the_other, &other);
     other = loop_watch_new(loop, pair[1], free_the_other, &watch);
     ck_assert(loop_watch_set(watch, LOOP_WRITABLE));
@@ -188,8 +186,6 @@ TEST(the_loop_frees_what_is_left)
 
 /* ---- watches ------------------------------------------------------------ */
 
-static int seen_events;
-
 static void note_events(void *arg, int events)
 {
     (void)arg;
@@ -199,7 +195,6 @@ static void note_events(void *arg, int events)
 
 TEST(a_watch_tells_what_it_was_asked_for)
 {
-    calls = seen_events = 0;
     watch = loop_watch_new(loop, pair[0], note_events, NULL);
     ck_assert_ptr_nonnull(watch);
     ck_assert_ptr_null(loop_watch_new(loop, -1, note_events, NULL));
@@ -239,32 +234,11 @@ TEST(a_regular_file_cannot_be_watched)
     (void)fclose(file); /* only read */
 }
 
-/* A connection whose peer reset it. */
-static int make_reset_socket(void)
-{
-    struct sockaddr_in addr = {.sin_family = AF_INET,
-                               .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t len = sizeof addr;
-    struct linger reset = {1, 0};
-    int listener = socket(AF_INET, SOCK_STREAM, 0);
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-    ck_assert_int_ge(listener, 0);
-    ck_assert_int_ge(fd, 0);
-    ck_assert_int_eq(bind(listener, (struct sockaddr *)&addr, len), 0);
-    ck_assert_int_eq(listen(listener, 1), 0);
-    getsockname(listener, (struct sockaddr *)&addr, &len);
-    ck_assert_int_eq(connect(fd, (struct sockaddr *)&addr, len), 0);
-    int peer = accept(listener, NULL, NULL);
-    setsockopt(peer, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
-    close(peer);
-    close(listener);
-    return fd;
-}
-
 TEST(a_reset_is_an_error_and_the_descriptor_may_be_closed)
 {
-    int fd = make_reset_socket();
-    calls = seen_events = 0;
+    struct tcp tcp = tcp_connect();
+    int fd = tcp.server;
+    tcp_reset(tcp.client);
     watch = loop_watch_new(loop, fd, note_events, NULL);
     ck_assert(loop_watch_set(watch, LOOP_DISCONNECT));
     turns_until_count(loop, &calls, 1);
@@ -295,7 +269,6 @@ static void count(void *arg)
 
 TEST(signals_arrive_in_the_loop)
 {
-    calls = 0;
     ck_assert(loop_on_signal(loop, SIGUSR1, count, NULL));
     raise(SIGUSR1);
     /* cppcheck-suppress unreachableCode; the signal is handled */
@@ -332,7 +305,6 @@ static const char *const names[] = {"127.0.0.1", "localhost"};
 
 TEST_RANGE(addresses_and_names_are_looked_up, 0, 2)
 {
-    calls = 0;
     ck_assert_ptr_nonnull(
         loop_lookup_new(loop, names[_i], 6379, on_lookup, NULL));
     ck_assert_int_eq(calls, 0);
@@ -343,7 +315,6 @@ TEST_RANGE(addresses_and_names_are_looked_up, 0, 2)
 
 TEST(a_name_that_is_none_has_an_error)
 {
-    calls = 0;
     /* a space is refused by the resolver before any server is asked */
     ck_assert_ptr_nonnull(
         loop_lookup_new(loop, "no name", 6379, on_lookup, NULL));
@@ -374,7 +345,6 @@ TEST(a_name_that_nobody_can_be_asked_for_is_refused)
 
 TEST(a_lookup_that_was_given_up_does_not_call)
 {
-    calls = 0;
     for (int i = 0; i < 20; i++)
         loop_lookup_cancel(
             loop_lookup_new(loop, names[i % 2], 6379, on_lookup, NULL));

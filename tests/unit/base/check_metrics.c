@@ -55,11 +55,12 @@ static void print(void)
     ck_assert_int_eq(rc, 0);
 }
 
-static bool has_line(const char *line)
+static void expect_line(const char *line)
 {
     const char *at = strstr(text, line);
-    return at != NULL && (at == text || at[-1] == '\n') &&
-           at[strlen(line)] == '\n';
+    ck_assert_msg(at != NULL && (at == text || at[-1] == '\n') &&
+                      at[strlen(line)] == '\n',
+                  "%s", line);
 }
 
 /* ---- the format ---------------------------------------------------------- */
@@ -155,32 +156,30 @@ TEST(counters_are_told)
     metrics.clock_steps[1] = 6;
     metrics.quarantine_us[1] = 66650000;
     print();
-    ck_assert(has_line("redlockd_http_requests_accepted_total 7"));
-    ck_assert(has_line("redlockd_undelivered_grants_total 2"));
-    ck_assert(has_line(
-        "redlockd_http_requests_total{call=\"release\",status=\"404\"} 5"));
-    ck_assert(has_line(
-        "redlockd_operations_total{operation=\"acquire\",outcome=\"held\"} 4"));
-    ck_assert(has_line("redlockd_votes_total{node=\"h:2\",vote=\"silent\"} 3"));
-    ck_assert(has_line("redlockd_node_voting{node=\"h:1\"} 0"));
-    ck_assert(has_line("redlockd_node_voting{node=\"h:2\"} 1"));
-    ck_assert(has_line("redlockd_quorum_margin -1"));
-    ck_assert(
-        has_line("redlockd_node_clock_lead_seconds{node=\"h:1\"} -1.500000"));
-    ck_assert(has_line("redlockd_node_clock_steps_total{node=\"h:2\"} 6"));
-    ck_assert(has_line("redlockd_node_quarantine_seconds{node=\"h:1\"} 0.000"));
-    ck_assert(
-        has_line("redlockd_node_quarantine_seconds{node=\"h:2\"} 66.650"));
+    expect_line("redlockd_http_requests_accepted_total 7");
+    expect_line("redlockd_undelivered_grants_total 2");
+    expect_line(
+        "redlockd_http_requests_total{call=\"release\",status=\"404\"} 5");
+    expect_line(
+        "redlockd_operations_total{operation=\"acquire\",outcome=\"held\"} 4");
+    expect_line("redlockd_votes_total{node=\"h:2\",vote=\"silent\"} 3");
+    expect_line("redlockd_node_voting{node=\"h:1\"} 0");
+    expect_line("redlockd_node_voting{node=\"h:2\"} 1");
+    expect_line("redlockd_quorum_margin -1");
+    expect_line("redlockd_node_clock_lead_seconds{node=\"h:1\"} -1.500000");
+    expect_line("redlockd_node_clock_steps_total{node=\"h:2\"} 6");
+    expect_line("redlockd_node_quarantine_seconds{node=\"h:1\"} 0.000");
+    expect_line("redlockd_node_quarantine_seconds{node=\"h:2\"} 66.650");
 }
 
 /* Only of what the call can come to. */
 TEST(outcomes_begin_at_zero)
 {
     print();
-    ck_assert(has_line("redlockd_operations_total{operation=\"acquire\","
-                       "outcome=\"granted\"} 0"));
-    ck_assert(has_line("redlockd_operations_total{operation=\"acquire\","
-                       "outcome=\"held\"} 0"));
+    expect_line("redlockd_operations_total{operation=\"acquire\","
+                "outcome=\"granted\"} 0");
+    expect_line("redlockd_operations_total{operation=\"acquire\","
+                "outcome=\"held\"} 0");
     ck_assert_ptr_null(strstr(text, "operation=\"extend\",outcome="));
 }
 
@@ -195,12 +194,12 @@ TEST(histogram_counts_cumulatively)
     ck_assert_uint_eq(histogram->count, 5);
     print();
 #define RTT "redlockd_node_round_trip_seconds"
-    ck_assert(has_line(RTT "_bucket{node=\"h:1\",le=\"0.0001\"} 3"));
-    ck_assert(has_line(RTT "_bucket{node=\"h:1\",le=\"0.00025\"} 4"));
-    ck_assert(has_line(RTT "_bucket{node=\"h:1\",le=\"2.5\"} 4"));
-    ck_assert(has_line(RTT "_bucket{node=\"h:1\",le=\"+Inf\"} 5"));
-    ck_assert(has_line(RTT "_sum{node=\"h:1\"} 3600.000201"));
-    ck_assert(has_line(RTT "_count{node=\"h:1\"} 5"));
+    expect_line(RTT "_bucket{node=\"h:1\",le=\"0.0001\"} 3");
+    expect_line(RTT "_bucket{node=\"h:1\",le=\"0.00025\"} 4");
+    expect_line(RTT "_bucket{node=\"h:1\",le=\"2.5\"} 4");
+    expect_line(RTT "_bucket{node=\"h:1\",le=\"+Inf\"} 5");
+    expect_line(RTT "_sum{node=\"h:1\"} 3600.000201");
+    expect_line(RTT "_count{node=\"h:1\"} 5");
 }
 
 /* Its bounds are its own, and it has no label. */
@@ -214,17 +213,17 @@ TEST(waits_are_counted_up_to_a_minute)
     metrics.handovers[HANDOVER_RETRY] = 4;
     print();
 #define WAIT "redlockd_wait_duration_seconds"
-    ck_assert(has_line(WAIT "_bucket{le=\"0.001\"} 1"));
-    ck_assert(has_line(WAIT "_bucket{le=\"25\"} 1"));
-    ck_assert(has_line(WAIT "_bucket{le=\"60\"} 2"));
-    ck_assert(has_line(WAIT "_bucket{le=\"+Inf\"} 3"));
-    ck_assert(has_line(WAIT "_sum 110.001001"));
-    ck_assert(has_line(WAIT "_count 3"));
-    ck_assert(has_line("redlockd_waiters 12"));
-    ck_assert(has_line("redlockd_handovers_total{cause=\"release\"} 3"));
-    ck_assert(has_line("redlockd_handovers_total{cause=\"announcement\"} 0"));
-    ck_assert(has_line("redlockd_handovers_total{cause=\"expiry\"} 0"));
-    ck_assert(has_line("redlockd_handovers_total{cause=\"retry\"} 4"));
+    expect_line(WAIT "_bucket{le=\"0.001\"} 1");
+    expect_line(WAIT "_bucket{le=\"25\"} 1");
+    expect_line(WAIT "_bucket{le=\"60\"} 2");
+    expect_line(WAIT "_bucket{le=\"+Inf\"} 3");
+    expect_line(WAIT "_sum 110.001001");
+    expect_line(WAIT "_count 3");
+    expect_line("redlockd_waiters 12");
+    expect_line("redlockd_handovers_total{cause=\"release\"} 3");
+    expect_line("redlockd_handovers_total{cause=\"announcement\"} 0");
+    expect_line("redlockd_handovers_total{cause=\"expiry\"} 0");
+    expect_line("redlockd_handovers_total{cause=\"retry\"} 4");
 }
 
 static double number_of(const char *name)
@@ -247,8 +246,8 @@ TEST(the_process_tells_its_limits_and_its_use)
     while ((double)clock() < (before + 0.02) * (double)CLOCKS_PER_SEC)
         ;
     print();
-    ck_assert(has_line("process_start_time_seconds 1795232967.123"));
-    ck_assert(has_line("redlockd_connections_max 20000"));
+    expect_line("process_start_time_seconds 1795232967.123");
+    expect_line("redlockd_connections_max 20000");
     ck_assert_double_gt(number_of("process_cpu_seconds_total"), before);
     ck_assert_double_eq(number_of("process_max_fds"), (double)limit.rlim_cur);
 }
@@ -271,8 +270,7 @@ TEST(open_descriptors_are_counted_or_left_out)
 TEST(the_process_tells_its_version_and_its_memory)
 {
     print();
-    ck_assert(
-        has_line("redlockd_build_info{version=\"" REDLOCKD_VERSION "\"} 1"));
+    expect_line("redlockd_build_info{version=\"" REDLOCKD_VERSION "\"} 1");
     const char *memory = strstr(text, "\nprocess_resident_memory_bytes ");
     ck_assert_ptr_nonnull(memory);
     ck_assert_int_gt(strtoll(strchr(memory, ' '), NULL, 10), 100000);

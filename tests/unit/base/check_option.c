@@ -78,7 +78,7 @@ static int chosen(enum option_id id)
 
 SUITE(option, .set_up = begin);
 
-TEST_RANGE(a_choice_takes_each_of_its_words, 0, sizeof words / sizeof *words)
+TEST_EACH(a_choice_takes_each_of_its_words, words)
 {
     expect(words[_i].id, words[_i].value);
     ck_assert_int_eq(chosen(words[_i].id), words[_i].number);
@@ -106,6 +106,7 @@ TEST(a_path_is_taken_as_it_is)
     ck_assert_str_eq(config.audit_log, "");
     memset(path, 'x', CONFIG_PATH_MAX);
     expect(OPTION_AUDIT_LOG, path);
+    ck_assert_str_eq(config.audit_log, path);
     path[CONFIG_PATH_MAX] = 'x';
     ck_assert(!set(OPTION_AUDIT_LOG, path));
     ck_assert_ptr_nonnull(strstr(error, "a path of at most 1023 bytes"));
@@ -135,6 +136,7 @@ static const struct {
 } ranges[] = {
     {OPTION_NODE_TIMEOUT_MS, "1", "0", "10000", "10001"},
     {OPTION_DEFAULT_TTL_MS, "100", "99", "86400000", "86400001"},
+    {OPTION_MAX_TTL_MS, "100", "99", "86400000", "86400001"},
     {OPTION_MAX_HOLD_MS, "100", "99", "2592000000", "2592000001"},
     {OPTION_RETRY_COUNT, "0", "-1", "100", "101"},
     {OPTION_RETRY_DELAY_MS, "0", "-1", "10000", "10001"},
@@ -142,8 +144,10 @@ static const struct {
     {OPTION_DRAIN_MS, "0", "-1", "600000", "99999999999999999999999999"},
 };
 
-TEST_RANGE(a_number_has_two_ends, 0, sizeof ranges / sizeof *ranges)
+TEST_EACH(a_number_has_two_ends, ranges)
 {
+    static const char *const others[] = {"",   "+1",  "-1", " 1",
+                                         "1 ", "0x1", "5e3"};
     enum option_id id = ranges[_i].id;
     char said[CONFIG_ERROR_MAX];
     expect(id, ranges[_i].least);
@@ -155,11 +159,8 @@ TEST_RANGE(a_number_has_two_ends, 0, sizeof ranges / sizeof *ranges)
              ranges[_i].below, ranges[_i].least, ranges[_i].most);
     refuse(id, ranges[_i].below, said);
     ck_assert(!set(id, ranges[_i].above));
-    ck_assert(!set(id, ""));
-    ck_assert(!set(id, "+1"));
-    ck_assert(!set(id, " 1"));
-    ck_assert(!set(id, "1 "));
-    ck_assert(!set(id, "0x1"));
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        ck_assert_msg(!set(id, others[i]), "%s", others[i]);
     ck_assert_str_eq(printed(id), ranges[_i].most); /* as it was */
 }
 
@@ -167,9 +168,9 @@ TEST(a_ratio_is_a_plain_decimal)
 {
     static const char *const good[] = {"0", "0.5", "0.01", "0.25",
                                        "0.000000000000001"};
-    static const char *const bad[] = {"0.51", "0.5000001", "1",    ".5",
-                                      "-0.1", "0,1",       "1e-3", "0.1.1",
-                                      "",     "0.1 ",      "inf"};
+    static const char *const bad[] = {
+        "0.51",  "0.5000001", "1",    ".5",  "-0.1", "0,1",   "1e-3",
+        "0.1.1", "",          "0.1 ", "inf", "nan",  "0x1p-4"};
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         expect(OPTION_DRIFT_FACTOR, good[i]);
         ck_assert_double_eq(config.drift_factor, strtod(good[i], NULL));
@@ -218,6 +219,12 @@ TEST(a_prefix_does_not_end_as_our_own_keys_begin)
         ck_assert_msg(set(OPTION_KEY_PREFIX, value) == (len < sizeof name - 1),
                       "%s", value);
     }
+    expect(OPTION_KEY_PREFIX, "Redlockd:");
+    expect(OPTION_KEY_PREFIX, "redlock:");
+    expect(OPTION_KEY_PREFIX, "redlockd;");
+    expect(OPTION_KEY_PREFIX, "redlockd-");
+    expect(OPTION_KEY_PREFIX, "r:");
+    ck_assert(!set(OPTION_KEY_PREFIX, "my-redlockd"));
 }
 
 TEST(where_to_listen_is_a_host_and_a_port)

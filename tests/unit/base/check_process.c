@@ -10,6 +10,7 @@
 
 #include "../../../server/base/process.h"
 #include "../../lib/suite/suite.h"
+#include "../said.h"
 
 /* ---- the limit of open files --------------------------------------------- */
 
@@ -88,21 +89,6 @@ TEST(without_room_for_a_descriptor_it_says_so)
 
 /* ---- standard output ----------------------------------------------------- */
 
-static char said[512];
-
-/* Of what goes to stderr; Check needs none of it. */
-static bool end_output(void)
-{
-    int ends[2];
-    ck_assert_int_eq(pipe(ends), 0);
-    dup2(ends[1], STDERR_FILENO);
-    fcntl(ends[0], F_SETFL, O_NONBLOCK);
-    bool is_written = process_end_output();
-    ssize_t got = read(ends[0], said, sizeof said - 1);
-    said[got > 0 ? got : 0] = '\0';
-    return is_written;
-}
-
 static void lead_output_to(int fd)
 {
     ck_assert_int_ge(fd, 0);
@@ -116,21 +102,23 @@ TEST(what_was_printed_is_written_out)
     int ends[2];
     ck_assert_int_eq(pipe(ends), 0);
     lead_output_to(ends[1]);
+    said_begin();
     fputs("a line\n", stdout);
-    ck_assert(end_output());
+    ck_assert(process_end_output());
     ck_assert_int_eq(read(ends[0], text, sizeof text - 1), 7);
     ck_assert_str_eq(text, "a line\n");
-    ck_assert_str_eq(said, "");
+    ck_assert_str_eq(said(), "");
 }
 
 /* Either by the last flush, or by one before it. */
 TEST_RANGE(what_could_not_be_written_is_told, 0, 2)
 {
     lead_output_to(open("/dev/full", O_WRONLY));
+    said_begin();
     fputs("a line\n", stdout);
     if (_i > 0)
         (void)fflush(stdout);
-    ck_assert(!end_output());
-    ck_assert_str_eq(said, "redlockd: standard output: No space left on "
-                           "device\n");
+    ck_assert(!process_end_output());
+    ck_assert_str_eq(said(), "redlockd: standard output: No space left on "
+                             "device\n");
 }

@@ -47,14 +47,13 @@ static const char *const env_leaks[] = {
 
 SUITE(secrets);
 
-TEST_RANGE(no_error_shows_a_password, 0, sizeof leaks / sizeof *leaks)
+TEST_EACH(no_error_shows_a_password, leaks)
 {
     ck_assert(!words_load(&config, "", leaks[_i], error));
     ck_assert_msg(!strstr(error, "SEC"), "%s", error);
 }
 
-TEST_RANGE(no_error_of_the_environment_shows_a_password, 0,
-           sizeof env_leaks / sizeof *env_leaks)
+TEST_EACH(no_error_of_the_environment_shows_a_password, env_leaks)
 {
     ck_assert(!words_load(&config, env_leaks[_i], "", error));
     ck_assert_msg(!strstr(error, "SEC"), "%s", error);
