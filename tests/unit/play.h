@@ -62,6 +62,9 @@ void play_end(void);
 extern const struct engine_settings play_settings;
 void play_begin_with(const struct engine_settings *settings);
 
+/* Another engine instead, likewise. */
+void play_begin_again(const struct engine_settings *settings);
+
 /* Lets time pass, with the timers and confirmations that are due in it. */
 void play_advance(int64_t us);
 
@@ -79,6 +82,10 @@ void play_answer(enum call_kind kind, int node, int ballot);
 void play_answer_held(enum call_kind kind, int node, const char *value);
 void play_reply(struct play_call *sent, struct call_reply reply);
 
+/* The same of all nodes from <= i < to. */
+void play_answer_range(enum call_kind kind, int from, int to, int ballot);
+void play_hold_range(enum call_kind kind, int from, int to, const char *value);
+
 /* Two nodes grant, two are held by one value and one by another. */
 void play_split_votes(void);
 
@@ -87,12 +94,23 @@ void play_node_up(int node);
 void play_node_connect(int node);
 void play_node_down(int node);
 
+/* All of them come up · so many go down. */
+void play_nodes_up(void);
+void play_nodes_down(int count);
+
+/* A fresh connection confirms the node now. */
+void play_confirm(int node);
+
 /*
  * Answers the oldest look at the node, of a stack that promises all the time;
  * of an admitted one admit "" is its admission.
  */
 void play_answer_look(int node, enum call_look_word word, const char *admit,
                       const char *mark);
+
+/* All looks at the node · at any node, of which each is admitted. */
+void play_answer_looks(int node, enum call_look_word word, const char *mark);
+void play_answer_all_looks(void);
 
 /* The hash of the node's name · what it carries when it is admitted; "older":
  * in a life before. Each in a buffer. */
@@ -106,9 +124,17 @@ struct node_facts play_facts(int node);
 #define PLAY_TOKEN_OF(digit)                                                   \
     "000000000000000" #digit ".00112233445566778899aabbccddeeff01234567"
 
-/* An acquire of PLAY_RESOURCE, this one for 30 s; what came of an operation. */
+/* A token of ours with this number, in a buffer. */
+struct span play_token(int64_t number);
+
+/* Calls for PLAY_RESOURCE: acquires, these for 30 s, of which the last one is
+ * granted by the first three nodes; others. What came of an operation. */
 engine_op play_acquire_of(struct span owner, int64_t ttl_ms);
 engine_op play_acquire(void);
+engine_op play_win(void);
+engine_op play_extend(struct span token, int64_t ttl_ms);
+engine_op play_release(struct span token);
 enum outcome play_outcome(engine_op op);
+const struct engine_result *play_result(engine_op op);
 
 #endif

@@ -137,8 +137,7 @@ TEST(our_own_clock_is_told_and_no_node)
 /* Before there is any node there is no quorum to be lost. */
 TEST(the_first_quorum_is_told)
 {
-    play_end();
-    play_begin_with(&play_settings);
+    play_begin_again(&play_settings);
     log_set_level(LOG_INFO);
     for (int i = 0; i < PLAY_NODES; i++) {
         play_node_up(i);

@@ -223,10 +223,8 @@ TEST(story_31_a_grant_of_an_unconfirmed_node_is_distrusted)
     engine_op op = play_acquire();
     ck_assert(play_find(CALL_ACQUIRE, 0) != NULL);
     play.now_us += 40000; /* no tick has come since */
-    for (int i = 0; i < 4; i++)
-        play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
-    const struct engine_result *result =
-        engine_take(play.engine, op, play.now_us);
+    play_answer_range(CALL_ACQUIRE, 0, 4, VOTE_GRANTED);
+    const struct engine_result *result = play_result(op);
     ck_assert_int_eq(result->votes[0].vote, VOTE_DISTRUSTED);
     ck_assert_int_eq(result->outcome, OUTCOME_GRANTED);
     ck_assert_int_eq(result->votes_for, 3);
@@ -244,11 +242,9 @@ TEST(story_11_a_vote_of_a_clock_that_stepped_is_no_vote)
     play_answer(CALL_ACQUIRE, 0, VOTE_GRANTED);
     assert_state(0, "clock_stepped");
     ck_assert_int_eq(play_count(CALL_LOOK), 4); /* to hear the others */
-    for (int i = 1; i < 4; i++)
-        play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
+    play_answer_range(CALL_ACQUIRE, 1, 4, VOTE_GRANTED);
     ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
-    ck_assert_int_eq(engine_take(play.engine, op, play.now_us)->votes[0].state,
-                     STATE_STEPPED);
+    ck_assert_int_eq(play_result(op)->votes[0].state, STATE_STEPPED);
     ck_assert_ptr_null(play_find(CALL_REVOKE, 0));
     play_answer_look(4, LOOK_ADMITTED, "", "");
     struct play_call *revoke = play_find(CALL_REVOKE, 0);
@@ -279,11 +275,9 @@ TEST(story_35_a_majority_that_steps_is_our_own_clock_and_costs_no_vote)
 TEST(story_34_a_clock_far_from_the_others_has_no_vote)
 {
     play_node_down(0);
-    play_end();
-    play_begin_with(&play_settings);
+    play_begin_again(&play_settings);
     play.offset_us[0] = 8 * SECOND; /* the window is 15 s */
-    for (int i = 0; i < PLAY_NODES; i++)
-        play_node_up(i);
+    play_nodes_up();
     assert_state(0, "clock_unproven");
     ck_assert_str_eq(view.detail,
                      "its clock is 8000 ms ahead of the others; it counts once "

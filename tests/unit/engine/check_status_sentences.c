@@ -21,8 +21,7 @@ static void expect(int node, const char *state, const char *detail)
 
 static void begin_again(const struct engine_settings *settings)
 {
-    play_end();
-    play_begin_with(settings);
+    play_begin_again(settings);
 }
 
 SUITE(status_sentences, .set_up = play_begin, .tear_down = play_end);

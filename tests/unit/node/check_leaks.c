@@ -252,8 +252,7 @@ static void use_an_engine(void)
     memset(name, 'n', sizeof name);
     play_begin();
     engine_op op = engine_acquire(play.engine, &acquire, NULL);
-    for (int i = 0; i < 3; i++)
-        play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
+    play_answer_range(CALL_ACQUIRE, 0, 3, VOTE_GRANTED);
     extend_on_three();
     play_node_down(4);
     engine_abandon(play.engine, op);
@@ -278,12 +277,10 @@ static void use_locks(void)
     play.sent_count = 0;
     engine_op op =
         engine_release(play.engine, resource, span_of(PLAY_TOKEN), NULL);
-    for (int i = 0; i < PLAY_NODES; i++)
-        play_answer(CALL_RELEASE, i, VOTE_DELETED);
+    play_answer_range(CALL_RELEASE, 0, PLAY_NODES, VOTE_DELETED);
     engine_close(play.engine, op);
     op = play_acquire();
-    for (int i = 0; i < PLAY_NODES; i++)
-        play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
+    play_answer_range(CALL_ACQUIRE, 0, PLAY_NODES, VOTE_GRANTED);
     engine_close(play.engine, op);
 }
 
