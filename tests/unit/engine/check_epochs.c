@@ -68,8 +68,7 @@ TEST_RANGE(story_10_while_one_node_is_foreign_none_is_admitted, 0, STRANGERS)
     quarantine(4, VOTERS_MARK, "");
     voters_expect_nothing();
     ck_assert(eligibility_has_foreign(&voters.admission, voters.now_us));
-    ck_assert_int_eq(
-        eligibility_remaining_us(&voters.admission, 0, voters.now_us), 0);
+    ck_assert_int_eq(voters_remaining_us(0), 0);
     for (int i = 0; i < 200; i++) {
         voters_pass(VOTERS_SECOND);
         ck_assert_int_eq(voters_look_around(), VOTERS_NODES);
@@ -85,9 +84,7 @@ TEST_RANGE(whichever_node_is_foreign, 0, VOTERS_NODES)
     int other = (_i + 1) % VOTERS_NODES;
     voters_come(other, LOOK_FRESH, "", VOTERS_MARK);
     voters_down(_i);
-    voters_pass_without(ADMISSION_ADMIT, VOTERS_QUARANTINE_US - 1);
-    voters_pass(1);
-    (void)voters_look_around();
+    voters_pass_until(ADMISSION_ADMIT, VOTERS_QUARANTINE_US);
     voters_expect(ADMISSION_ADMIT, other);
 }
 
@@ -101,9 +98,7 @@ TEST_RANGE(story_10_a_configuration_that_is_gone_counts_for_a_quarantine, 0,
     voters_down(4);
     if (_i >= STRANGERS) /* its memory is gone, too */
         voters_come(4, LOOK_FRESH, "", VOTERS_MARK);
-    voters_pass_without(ADMISSION_ADMIT, VOTERS_QUARANTINE_US - 1);
-    voters_pass(1);
-    (void)voters_look_around();
+    voters_pass_until(ADMISSION_ADMIT, VOTERS_QUARANTINE_US);
     ck_assert(!eligibility_has_foreign(&voters.admission, voters.now_us));
     voters_expect(ADMISSION_ADMIT, 0);
 }
@@ -118,9 +113,7 @@ TEST_RANGE(a_configuration_that_comes_back_counts_anew, 0, STRANGERS)
     (void)voters_look_around();
     find_stranger(_i);
     voters_down(4);
-    voters_pass_without(ADMISSION_ADMIT, VOTERS_QUARANTINE_US - 1);
-    voters_pass(1);
-    (void)voters_look_around();
+    voters_pass_until(ADMISSION_ADMIT, VOTERS_QUARANTINE_US);
     voters_expect(ADMISSION_ADMIT, 0);
 }
 
@@ -137,9 +130,7 @@ TEST_RANGE(while_one_node_is_foreign_none_is_readmitted, 0, STRANGERS)
     admission_want_look(&voters.admission, 4, voters.now_us);
     (void)voters_look_around();
     voters_down(4);
-    voters_pass_without(ADMISSION_READMIT, VOTERS_QUARANTINE_US - 1);
-    voters_pass(1);
-    (void)voters_look_around();
+    voters_pass_until(ADMISSION_READMIT, VOTERS_QUARANTINE_US);
     voters_expect(ADMISSION_READMIT, 0);
 }
 
@@ -192,9 +183,7 @@ TEST(story_47_a_node_that_is_taken_back_is_admitted_again)
     voters_found(0, LOOK_SUPERSEDED, ADMIT_2, "");
     voters_found(0, LOOK_FRESH, "", VOTERS_MARK); /* FLUSHALL */
     VOTERS_ASSERT_REFUSAL(0, STATE_QUARANTINED);
-    voters_pass_without(ADMISSION_ADMIT, VOTERS_QUARANTINE_US - 1);
-    voters_pass(1);
-    (void)voters_look_around();
+    voters_pass_until(ADMISSION_ADMIT, VOTERS_QUARANTINE_US);
     voters_give(ADMISSION_ADMIT, 0);
 }
 

@@ -54,18 +54,13 @@ TEST(a_minoritys_leftover_is_found_and_deleted)
     ck_assert_int_eq(play_result(op)->votes_for, 1);
 }
 
-TEST(another_number_is_left_alone)
-{
-    engine_op op = force();
-    play_hold_range(CALL_INSPECT, 0, 5, PLAY_TOKEN_OF(8));
-    ck_assert_int_eq(play_outcome(op), OUTCOME_NOT_OWNER);
-    ck_assert_int_eq(play_count(CALL_RELEASE), 0);
-}
+/* Another number, and none. */
+static const char *const others[] = {PLAY_TOKEN_OF(8), "7"};
 
-TEST(a_value_without_a_number_is_left_alone)
+TEST_EACH(another_value_is_left_alone, others)
 {
     engine_op op = force();
-    play_hold_range(CALL_INSPECT, 0, 5, "7");
+    play_hold_range(CALL_INSPECT, 0, 5, others[_i]);
     ck_assert_int_eq(play_outcome(op), OUTCOME_NOT_OWNER);
     ck_assert_int_eq(play_count(CALL_RELEASE), 0);
 }

@@ -3,7 +3,6 @@
  * stepped.
  */
 
-#include "../../../server/engine/eligibility.h"
 #include "../../lib/suite/suite.h"
 #include "voters.h"
 
@@ -31,9 +30,7 @@ TEST(story_11_a_node_whose_clock_stepped_loses_its_vote)
     voters_expect(ADMISSION_LOOK, 1);
     voters_found(1, LOOK_MARKED, "", VOTERS_OTHER_MARK);
     VOTERS_ASSERT_REFUSAL(1, STATE_QUARANTINED);
-    ck_assert_int_eq(
-        eligibility_remaining_us(&voters.admission, 1, voters.now_us),
-        VOTERS_QUARANTINE_US);
+    ck_assert_int_eq(voters_remaining_us(1), VOTERS_QUARANTINE_US);
 }
 
 TEST(a_step_seen_on_a_lost_connection_takes_the_vote_after_it)
