@@ -164,27 +164,6 @@ TEST(replies_in_the_socket_are_no_silence)
     ck_assert_int_eq(faked.downs, 0);
 }
 
-TEST(the_user_and_database_are_sent)
-{
-    snprintf(faked.config.user, sizeof faked.config.user, "alice");
-    snprintf(faked.config.password, sizeof faked.config.password, "pass word");
-    faked.config.db = 12;
-    fake_say(&faked.node, "AUTH", "-ERR\r\n");
-    fake_say(&faked.node, "AUTH alice pass word", "+OK\r\n");
-    fake_say(&faked.node, "SELECT 12", "+OK\r\n");
-    faked_start_link();
-    faked_until_up(1);
-    ck_assert_int_eq(faked.downs, 0);
-}
-
-TEST(a_name_that_the_node_refuses_does_not_matter)
-{
-    fake_say(&faked.node, "CLIENT SETNAME", "-NOPERM no\r\n");
-    faked_start_link();
-    faked_until_up(1);
-    ck_assert_int_eq(faked.downs, 0);
-}
-
 TEST(a_loading_node_is_up_soon_after_it_is_ready)
 {
     fake_say(&faked.node, "SCRIPT LOAD", "-LOADING Redis is loading\r\n");
@@ -197,31 +176,12 @@ TEST(a_loading_node_is_up_soon_after_it_is_ready)
     ck_assert_int_lt(clock_now_us() - ready_us, 2000000);
 }
 
-TEST(a_full_node_is_named)
-{
-    faked.node.greeting = "-ERR max number of clients reached\r\n";
-    faked_start_link();
-    faked_expect_down(STATE_TOO_MANY, "max number of clients");
-    faked_until_down(2);
-    ck_assert_int_eq(faked.reason, STATE_TOO_MANY);
-}
-
 /* ::1 comes before 127.0.0.1, where the node listens. */
 TEST(a_name_with_several_addresses_is_tried_through)
 {
     snprintf(faked.config.host, sizeof faked.config.host, "localhost");
     faked_start_link();
     faked_until_up(1);
-}
-
-TEST(an_unknown_name_is_unreachable)
-{
-    snprintf(faked.config.host, sizeof faked.config.host,
-             "no such host.invalid");
-    faked_start_link();
-    faked_until_down(1);
-    ck_assert_int_eq(faked.reason, STATE_UNREACHABLE);
-    ck_assert_str_ne(faked.detail, "");
 }
 
 TEST(a_link_is_freed_in_every_state)

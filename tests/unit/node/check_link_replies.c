@@ -14,6 +14,7 @@
 #define FREE_REPLY "*3\r\n" NOW FREE
 #define DETAIL "$1\r\n.\r\n"
 
+/* check_batch_replies.c has more that Redis could say, but no script does. */
 static const char *const garbage[] = {
     "HTTP/1.1 400 Bad Request\r\n\r\n",
     "*1000\r\n",
@@ -21,21 +22,9 @@ static const char *const garbage[] = {
     "*4\r\n" NOW DETAIL "*1\r\n*1\r\n:1\r\n",
     "*4\r\n" NOW DETAIL "*1\r\n*1\r\n*1\r\n:1\r\n",
     "*3\r\n*2\r\n" FREE ":1\r\n" NOW,
-    "*3\r\n:0\r\n:0\r\n" FREE,
-    "*3\r\n" TIME "$1\r\n0\r\n" FREE,
-    "*2\r\n" TIME FREE,
     "*3\r\n" NOW "$4\r\nFREE\r\n", /* of an older script */
-    "*3\r\n" NOW "$1\r\nG\r\n",
-    "*3\r\n" NOW "$1\r\nf\r\n",
     "*3\r\n" NOW "*0\r\n",
     "*3\r\n" NOW "$-1\r\n",
-    "*3\r\n" NOW "$0\r\n\r\n",
-    "*3\r\n" NOW ":1\r\n",
-    "*2\r\n" NOW,
-    "*3\r\n" NOW "$2\r\nFF\r\n",
-    "*3\r\n" NOW DETAIL, /* which does not follow */
-    "*4\r\n" NOW FREE "$4\r\nFREE\r\n",
-    "*4\r\n" NOW DETAIL "$1\r\nF\r\n",
     "*0\r\n",
     "$-1\r\n",
     "+OK\r\n",
@@ -196,6 +185,7 @@ TEST(too_many_pending_calls_are_stalled)
         ck_assert_uint_eq(faked.tags[i], (uint64_t)i);
         ck_assert_int_eq(faked.votes[i], VOTE_FREE);
     }
+    ck_assert_int_eq(faked_inspect(0), VOTE_PENDING);
 }
 
 TEST(calls_of_a_turn_leave_as_one_command)
