@@ -45,18 +45,6 @@ TEST(story_12_stragglers_of_a_won_round_count_nowhere)
     ck_assert_int_eq(play_outcome(next), OUTCOME_PENDING);
 }
 
-TEST(each_call_carries_admission_deadline_window_and_slot)
-{
-    (void)play_acquire();
-    const struct call *call = &play.sent[0].call;
-    ck_assert_str_eq(play.sent[0].admit, play_admission(0, false));
-    ck_assert_int_eq(call->median_us, PLAY_EPOCH_US + play.now_us);
-    ck_assert_int_eq(call->node_deadline_us, PLAY_EPOCH_US + 1050000 + 250);
-    ck_assert_int_eq(call->window_us, 15000000);
-    ck_assert_int_ge(call->slots[0], 0);
-    ck_assert_int_eq(call->ttl_ms, 30000);
-}
-
 TEST(story_01_every_round_has_a_token_of_its_own)
 {
     engine_op op = play_acquire();

@@ -11,18 +11,6 @@
 #include "../../lib/suite/suite.h"
 #include "faked.h"
 
-static bool is_past(void *arg)
-{
-    return clock_now_us() >= *(const int64_t *)arg;
-}
-
-/* Lets turns go by: to see that nothing happens, not to wait for something. */
-static void pass_us(int64_t pass_us)
-{
-    int64_t until_us = clock_now_us() + pass_us;
-    turns_until(faked.loop, is_past, &until_us);
-}
-
 SUITE(link, .timeout_s = 30, .set_up = faked_setup,
       .tear_down = faked_teardown);
 
@@ -131,7 +119,7 @@ TEST(a_link_that_owes_nothing_lives_through_silence)
 {
     faked_start_link();
     faked_until_up(1);
-    pass_us(3 * FAKED_SILENCE_US);
+    turns_pass(faked.loop, 3 * FAKED_SILENCE_US);
     ck_assert_int_eq(faked.downs, 0);
     ck_assert_int_eq(faked_inspect(1), VOTE_PENDING);
     turns_until_count(faked.loop, &faked.replies, 1);
