@@ -248,25 +248,6 @@ TEST(what_lies_in_the_socket_is_read_at_once)
     loop_timer_free(timer);
 }
 
-TEST(each_call_of_a_batch_gets_its_reply)
-{
-    static const int votes[] = {VOTE_FREE, UNFIT(OUT_OF_MEMORY), VOTE_HELD,
-                                VOTE_FREE};
-    fake_say(&faked.node, "EVALSHA",
-             "*5\r\n" NOW "$4\r\nF..F\r\n-OOM no memory\r\n"
-             "*3\r\n$4\r\nHELD\r\n:5\r\n$1\r\nx\r\n");
-    faked_start_link();
-    faked_until_up(1);
-    for (uint64_t tag = 0; tag < 4; tag++)
-        ck_assert_int_eq(faked_inspect(tag), VOTE_PENDING);
-    turns_until_count(faked.loop, &faked.replies, 4);
-    for (int i = 0; i < 4; i++) {
-        ck_assert_uint_eq(faked.tags[i], (uint64_t)i);
-        ck_assert_int_eq(faked.votes[i], votes[i]);
-    }
-    ck_assert_int_eq(faked.downs, 0);
-}
-
 /* The replies after it in the batch do not count either. */
 TEST(garbage_within_a_batch_ends_the_link)
 {

@@ -12,8 +12,7 @@ static int64_t base_us; /* the number of A */
 
 static void setup(void)
 {
-    live_setup();
-    live_admit();
+    live_setup_admitted();
     base_us = live_node_now_us();
     tokens_renumber(span_of("A"), base_us);
 }
@@ -67,10 +66,11 @@ TEST(a_batch_of_rows_counts_once)
         acquire("a", 1), acquire("b", 2),
         acquire("c", 3), release("a", 1),
         acquire("d", 4), acquire("e", 5),
-        acquire("f", 6), call_of(CALL_EXTEND, "b", 2),
+        acquire("f", 6), call_of(CALL_EXTEND, "b", 9),
         acquire("g", 7),
     };
     int64_t beat = permit_number("beat");
+    permit_set("seen", "5");
     live_ask_all(calls, 9);
     EXPECT_VOTES(VOTE_GRANTED, VOTE_GRANTED, VOTE_GRANTED, VOTE_DELETED,
                  VOTE_GRANTED, VOTE_GRANTED, VOTE_GRANTED, VOTE_EXTENDED,
@@ -80,6 +80,8 @@ TEST(a_batch_of_rows_counts_once)
     ck_assert_int_eq(permit_number("voted"), LIVE_MEDIAN_US);
     for (char slot[] = "1"; slot[0] <= '7'; slot[0]++)
         ck_assert_int_eq(permit_number(slot), base_us);
+    ck_assert_str_eq(permit_field("9"), "");    /* only acquires set them */
+    ck_assert_int_eq(permit_number("seen"), 5); /* only looks do */
     permit_set("voted", "5");
     live_ask_all(calls + 4, 3);
     EXPECT_VOTES(VOTE_HELD, VOTE_HELD, VOTE_HELD);

@@ -12,8 +12,7 @@ static struct call call;
 
 static void setup(void)
 {
-    live_setup();
-    live_admit();
+    live_setup_admitted();
     call = live_call(CALL_REPAIR, "r", "A");
 }
 

@@ -33,8 +33,7 @@ static void catch_up(void)
 
 static void setup(void)
 {
-    live_setup();
-    live_admit();
+    live_setup_admitted();
     heard_start(live.loop, &live.config, SILENCE_US);
     loop_set_stage(live.loop, LOOP_FLUSH, flush_both, NULL);
     heard_open();
@@ -46,13 +45,6 @@ static void teardown(void)
 {
     heard_end();
     live_teardown();
-}
-
-static void listen_once(void)
-{
-    struct call call = live_call(CALL_LISTEN, "", "");
-    call.admit = span_of("");
-    ck_assert_int_eq(live_ask(&call), VOTE_DONE);
 }
 
 /* Sets a lock and deletes it; returns how many were told. */
@@ -67,7 +59,7 @@ static int64_t release(const char *resource)
 static void pass_a_beat(void)
 {
     int beats = heard.beats;
-    listen_once();
+    live_listen(CALL_LISTEN_US);
     turns_until_count(live.loop, &heard.beats, beats + 1);
 }
 
