@@ -283,6 +283,18 @@ void play_nodes_down(int count)
         play_node_down(i);
 }
 
+void play_reconnect(int node)
+{
+    play_node_down(node);
+    play_node_connect(node);
+}
+
+void play_lose_memory(int node)
+{
+    play_reconnect(node);
+    play_answer_look(node, LOOK_CREATED, "", "1:run:n");
+}
+
 const struct engine_settings play_settings = {
     .nodes = PLAY_NODES,
     .node_names = {"a", "b", "c", "d", "e"},

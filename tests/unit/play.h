@@ -98,6 +98,10 @@ void play_node_down(int node);
 void play_nodes_up(void);
 void play_nodes_down(int count);
 
+/* Goes down and comes up · and is found without its memory, marked. */
+void play_reconnect(int node);
+void play_lose_memory(int node);
+
 /* A fresh connection confirms the node now. */
 void play_confirm(int node);
 

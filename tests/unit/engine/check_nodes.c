@@ -11,8 +11,7 @@ SUITE(nodes, .set_up = play_begin, .tear_down = play_end);
 
 TEST(nothing_is_asked_of_nodes_without_admission)
 {
-    play_node_down(0);
-    play_node_connect(0);
+    play_reconnect(0);
     engine_op op = play_acquire();
     ck_assert_int_eq(play_count(CALL_ACQUIRE), 4);
     play_answer_range(CALL_ACQUIRE, 1, 4, VOTE_GRANTED);
@@ -144,8 +143,7 @@ static void find_node_0_marked(void)
 TEST(a_lost_permission_is_marked_waited_for_and_given_back)
 {
     play_advance(2200000); /* before, a first start may be under way */
-    play_node_down(0);
-    play_node_connect(0);
+    play_reconnect(0);
     struct play_call *look = play_find(CALL_LOOK, 0);
     ck_assert_uint_eq(strlen(look->nonce), NONCE_DIGITS);
     ck_assert(look->call.is_durable);
@@ -176,8 +174,7 @@ TEST(a_lost_permission_is_marked_waited_for_and_given_back)
 TEST(a_restarted_node_is_readmitted_by_what_it_carries)
 {
     play_advance(1000);
-    play_node_down(0);
-    play_node_connect(0);
+    play_reconnect(0);
     play_answer_look(0, LOOK_CREATED, play_admission(0, true), "1:run:aaaa");
     for (int i = 0; i < 4 && play_find(CALL_READMIT, 0) == NULL; i++) {
         play_advance(1000000);
@@ -318,8 +315,7 @@ TEST(every_mark_has_a_nonce_of_its_own)
 {
     char first[CALL_NONCE_MAX + 1];
     play_advance(2200000);
-    play_node_down(0);
-    play_node_connect(0);
+    play_reconnect(0);
     strcpy(first, play_find(CALL_LOOK, 0)->nonce);
     play_answer_look(0, LOOK_ADMITTED, "", "");
     play_advance(1200000);

@@ -139,20 +139,13 @@ TEST(the_first_quorum_is_told)
     expect_lines(read_log(), "no_quorum", 0);
 }
 
-static void lose_memory(int node)
-{
-    play_node_down(node);
-    play_node_connect(node);
-    play_answer_look(node, LOOK_CREATED, "", "1:run:n");
-}
-
 TEST(a_change_is_logged_once)
 {
-    lose_memory(0);
+    play_lose_memory(0);
     play_advance(3 * SECOND);
-    lose_memory(1);
+    play_lose_memory(1);
     expect_lines(read_log(), "event=node node=a state=quar", 1);
-    lose_memory(2);
+    play_lose_memory(2);
     expect_lines(read_log(), "event=no_quorum", 1);
     for (int i = 0; i < 3; i++) {
         play_node_down(i);
@@ -174,7 +167,7 @@ TEST(a_quarantine_that_ends_at_once_is_not_logged)
     play_advance(SECOND / 2);
     play_answer_look(0, LOOK_ADMITTED, "", "");
     expect_lines(read_log(), "state=quarantined", 0);
-    lose_memory(0);
+    play_lose_memory(0);
     play_advance(2 * SECOND);
     expect_lines(read_log(), "votes again in 66 s", 1);
 }

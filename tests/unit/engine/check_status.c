@@ -36,12 +36,6 @@ static void expect(int node, const char *state, const char *detail)
     ck_assert_str_eq(view.detail, detail);
 }
 
-static void reconnect(int node)
-{
-    play_node_down(node);
-    play_node_connect(node);
-}
-
 /* ---- what the node carries ----------------------------------------------- */
 
 static const struct {
@@ -64,7 +58,7 @@ SUITE(status, .set_up = play_begin, .tear_down = play_end);
 
 TEST_EACH(what_a_look_found_has_a_name_and_a_sentence, looks)
 {
-    reconnect(0);
+    play_reconnect(0);
     expect(0, "admitting", "its permission to vote is being checked");
     play_answer_look(0, looks[_i].word, looks[_i].admit, looks[_i].mark);
     expect(0, looks[_i].state, looks[_i].detail);
@@ -73,8 +67,7 @@ TEST_EACH(what_a_look_found_has_a_name_and_a_sentence, looks)
 
 TEST(the_countdown_is_that_of_the_quarantine)
 {
-    reconnect(0);
-    play_answer_look(0, LOOK_CREATED, "", "1:run:n");
+    play_lose_memory(0);
     engine_view_node(play.engine, 0, &view);
     ck_assert_int_eq(view.quarantine_us, 66650000);
     play_advance(66 * SECOND);
@@ -89,9 +82,8 @@ TEST(the_countdown_is_that_of_the_quarantine)
 
 TEST(a_node_whose_time_is_up_tells_what_it_still_waits_for)
 {
-    reconnect(0);
-    play_answer_look(0, LOOK_CREATED, "", "1:run:n");
-    reconnect(1);
+    play_lose_memory(0);
+    play_reconnect(1);
     play_answer_look(1, LOOK_FOREIGN, "1:ffffffffffffffff:run", "");
     play_advance(30 * SECOND);
     play_answer_look(1, LOOK_FOREIGN, "1:ffffffffffffffff:run", "");
@@ -108,7 +100,7 @@ TEST(story_45_a_contested_node_tells_so)
 {
     char mark[] = "1:run:a";
     play_advance(2 * SECOND);
-    reconnect(0);
+    play_reconnect(0);
     for (int i = 0; i < 5; i++) {
         play_answer_look(0, LOOK_CREATED, "", mark);
         ck_assert(strstr(detail_of(0), i < 4 ? "votes again in"
@@ -123,7 +115,7 @@ TEST(story_45_a_contested_node_tells_so)
 
 TEST(a_restarted_node_tells_what_it_waits_for)
 {
-    reconnect(0);
+    play_reconnect(0);
     play_answer_look(0, LOOK_CREATED, play_admission(0, true), "1:run:n");
     ck_assert_str_eq(detail_of(0),
                      "was restarted; votes again in 2 s, or as soon as the "
@@ -151,8 +143,7 @@ TEST(when_a_quorum_votes_again_is_told)
     ck_assert_int_eq(engine_quorum_in_us(play.engine), 0);
     for (int i = 0; i < 4; i++) {
         play_advance(SECOND);
-        reconnect(i);
-        play_answer_look(i, LOOK_CREATED, "", "1:run:n");
+        play_lose_memory(i);
     }
     /* one votes; the second of the four to come is the third voter */
     ck_assert_int_eq(engine_quorum_in_us(play.engine), 66650000 - 2 * SECOND);
@@ -355,8 +346,7 @@ TEST(a_step_is_told_until_the_node_votes_again)
         play_advance(SECOND);
     }
     expect(0, "voting", "admitted");
-    play_node_down(0);
-    play_node_connect(0);
+    play_reconnect(0);
     expect(0, "admitting", "its permission to vote is being checked");
 }
 
@@ -385,7 +375,7 @@ TEST_EACH(story_24_an_error_is_shown_until_a_look_is_answered, errors)
 
 TEST(the_error_of_a_node_says_more_than_its_quarantine)
 {
-    reconnect(2);
+    play_reconnect(2);
     play_answer(CALL_LOOK, 2, UNFIT(NO_PERMISSION));
     assert_state(2, "no_permission");
     play_node_down(2);

@@ -191,8 +191,7 @@ static void use_a_link(void)
     int ups = faked.ups;
     faked_start_link();
     faked_until_up(ups + 1);
-    for (uint64_t tag = 0; tag < CALLS; tag++)
-        ck_assert_int_eq(faked_inspect(tag), VOTE_PENDING);
+    faked_inspect_all(CALLS);
     turns_until_count(faked.loop, &faked.replies, replies + CALLS);
     (void)faked_inspect(CALLS); /* is on its way */
     link_free(faked.link);

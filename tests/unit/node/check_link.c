@@ -79,8 +79,7 @@ TEST(a_connection_that_is_not_made_is_silent)
 TEST(silence_with_pending_calls_ends_the_link)
 {
     fake_say(&faked.node, "EVALSHA", "");
-    faked_start_link();
-    faked_until_up(1);
+    faked_bring_up();
     int64_t begin_us = clock_now_us();
     ck_assert_int_eq(faked_inspect(1), VOTE_PENDING);
     ck_assert_int_eq(faked_inspect(2), VOTE_PENDING);
@@ -102,8 +101,7 @@ TEST(what_has_gathered_is_written_within_the_turn)
 {
     enum { CALLS = 8000, LEAST = 64 * 1024 };
     int there = 0;
-    faked_start_link();
-    faked_until_up(1);
+    faked_bring_up();
     ck_assert_int_eq(faked_inspect(0), VOTE_PENDING);
     ck_assert_int_eq(ioctl(faked.node.peers[0].fd, FIONREAD, &there), 0);
     ck_assert_int_eq(there, 0); /* a few wait for the end of the turn */
@@ -117,8 +115,7 @@ TEST(what_has_gathered_is_written_within_the_turn)
 
 TEST(a_link_that_owes_nothing_lives_through_silence)
 {
-    faked_start_link();
-    faked_until_up(1);
+    faked_bring_up();
     turns_pass(faked.loop, 3 * FAKED_SILENCE_US);
     ck_assert_int_eq(faked.downs, 0);
     ck_assert_int_eq(faked_inspect(1), VOTE_PENDING);
@@ -143,8 +140,7 @@ TEST(a_link_that_waits_rests)
 /* The process was stopped; the replies are in the socket. */
 TEST(replies_in_the_socket_are_no_silence)
 {
-    faked_start_link();
-    faked_until_up(1);
+    faked_bring_up();
     faked.node.stops_process_us = 2 * FAKED_SILENCE_US;
     ck_assert_int_eq(faked_inspect(1), VOTE_PENDING);
     turns_until_count(faked.loop, &faked.replies, 1);
@@ -168,8 +164,7 @@ TEST(a_loading_node_is_up_soon_after_it_is_ready)
 TEST(a_name_with_several_addresses_is_tried_through)
 {
     snprintf(faked.config.host, sizeof faked.config.host, "localhost");
-    faked_start_link();
-    faked_until_up(1);
+    faked_bring_up();
 }
 
 TEST(a_link_is_freed_in_every_state)
@@ -179,11 +174,9 @@ TEST(a_link_is_freed_in_every_state)
     faked_start_link();
     turns_until_count(faked.loop, &faked.node.accepted, 1); /* handshake */
     link_free(faked.link);
-    faked_start_link();
-    faked_until_up(faked.ups + 1);
+    faked_bring_up();
     ck_assert_int_eq(faked_inspect(1), VOTE_PENDING);
     link_free(faked.link);
-    faked_start_link();
-    faked_until_up(faked.ups + 1);
+    faked_bring_up();
     ck_assert_int_eq(faked.replies, 0);
 }

@@ -41,8 +41,15 @@ void faked_teardown(void);
 
 void faked_start_link(void);
 
-/* Sends a call. */
+/* The same, until it is up. */
+void faked_bring_up(void);
+
+/* Sends a call · those with the tags 0 <= tag < count, which are taken. */
 enum vote faked_inspect(uint64_t tag);
+void faked_inspect_all(int count);
+
+/* So many calls have a reply, in the order of their tags, and all this one. */
+void faked_expect_replies(int count, int ballot);
 
 /* Until there were so many of them. */
 void faked_until_up(int ups);
