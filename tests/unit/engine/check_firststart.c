@@ -117,15 +117,6 @@ TEST(one_node_that_is_not_durable_is_enough_for_no_first_start)
     STARTED_ASSERT_STEP(FIRSTSTART_OVER);
 }
 
-TEST(durable_nodes_have_none_if_the_operator_says_so)
-{
-    voters.settings.first_start = FIRST_START_NO;
-    voters_begin_again();
-    STARTED_ASSERT_STEP(FIRSTSTART_OVER);
-    voters_up(0);
-    voters_expect(ADMISSION_LOOK, 0);
-}
-
 TEST(the_last_node_is_waited_for_half_a_minute)
 {
     started_find_empty(4);

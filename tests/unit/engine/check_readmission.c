@@ -228,29 +228,6 @@ TEST(a_clock_that_is_not_known_well_hinders)
     voters_give(ADMISSION_READMIT, 0);
 }
 
-TEST(a_readmission_that_changed_nothing_looks_again)
-{
-    voters_admit_from(1, voters.now_us);
-    restart(0);
-    voters_pass_until(ADMISSION_READMIT, SAID_US);
-    voters_do(ADMISSION_READMIT, 0);
-    voters_expect(ADMISSION_LOOK, 0);
-    voters_found(0, LOOK_MARKED, "", VOTERS_MARK); /* somebody wiped it */
-    expect_quarantine();
-}
-
-TEST(a_readmission_without_an_answer_is_tried_again)
-{
-    voters_admit_from(1, voters.now_us);
-    restart(0);
-    voters_pass_until(ADMISSION_READMIT, SAID_US);
-    voters_expect(ADMISSION_READMIT, 0);
-    voters_fail(ADMISSION_READMIT, 0);
-    voters_pass(VOTERS_SECOND);
-    (void)voters_look_around();
-    voters_expect(ADMISSION_READMIT, 0);
-}
-
 /* ---- neither ------------------------------------------------------------- */
 
 GROUP(neither, .set_up = voters_begin);
