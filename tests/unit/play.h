@@ -62,7 +62,7 @@ void play_end(void);
 extern const struct engine_settings play_settings;
 void play_begin_with(const struct engine_settings *settings);
 
-/* Another engine instead, likewise. */
+/* The same with another engine, in the middle of a test. */
 void play_begin_again(const struct engine_settings *settings);
 
 /* Lets time pass, with the timers and confirmations that are due in it. */
@@ -82,7 +82,7 @@ void play_answer(enum call_kind kind, int node, int ballot);
 void play_answer_held(enum call_kind kind, int node, const char *value);
 void play_reply(struct play_call *sent, struct call_reply reply);
 
-/* The same of all nodes from <= i < to. */
+/* All nodes from <= i < to reply likewise. */
 void play_answer_range(enum call_kind kind, int from, int to, int ballot);
 void play_hold_range(enum call_kind kind, int from, int to, const char *value);
 
@@ -94,11 +94,12 @@ void play_node_up(int node);
 void play_node_connect(int node);
 void play_node_down(int node);
 
-/* All of them come up · so many go down. */
+/* All nodes come up · the first so many go down. */
 void play_nodes_up(void);
 void play_nodes_down(int count);
 
-/* Goes down and comes up · and is found without its memory, marked. */
+/* Goes down and connects again · and a look finds that it has lost its memory.
+ */
 void play_reconnect(int node);
 void play_lose_memory(int node);
 
@@ -112,7 +113,7 @@ void play_confirm(int node);
 void play_answer_look(int node, enum call_look_word word, const char *admit,
                       const char *mark);
 
-/* All looks at the node · at any node, of which each is admitted. */
+/* Answers all looks at the node · at all nodes, which are admitted. */
 void play_answer_looks(int node, enum call_look_word word, const char *mark);
 void play_answer_all_looks(void);
 
@@ -131,13 +132,15 @@ struct node_facts play_facts(int node);
 /* A token of ours with this number, in a buffer. */
 struct span play_token(int64_t number);
 
-/* Calls for PLAY_RESOURCE: acquires, these for 30 s, of which the last one is
- * granted by the first three nodes; others. What came of an operation. */
+/* Calls for PLAY_RESOURCE. Without a TTL, acquires are for 30 s; the one of
+ * play_win is granted by the first three nodes. */
 engine_op play_acquire_of(struct span owner, int64_t ttl_ms);
 engine_op play_acquire(void);
 engine_op play_win(void);
 engine_op play_extend(struct span token, int64_t ttl_ms);
 engine_op play_release(struct span token);
+
+/* What came of an operation. */
 enum outcome play_outcome(engine_op op);
 const struct engine_result *play_result(engine_op op);
 

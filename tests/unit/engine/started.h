@@ -17,9 +17,11 @@ enum {
 /* As a fixture: a first start is possible, and no node is connected. */
 void started_begin(void);
 
-/* So many are there, and empty · of all the first is marked by us · all are ·
- * and were looked at again, but for the last one, which is asked. */
+/* So many nodes are there, and empty. */
 void started_find_empty(int count);
+
+/* All of them, and the first is marked by us · all are · and were looked at
+ * again, but for the last one, which is asked. */
 void started_lead(void);
 void started_mark_all(void);
 void started_check_most(void);

@@ -78,7 +78,7 @@ void voters_come(int node, enum call_look_word word, const char *admit,
 /* The action, which is expected now, is begun and answered. */
 void voters_do(enum admission_action_kind kind, int node);
 
-/* No answer comes to it, or to a look. */
+/* No answer comes to this action, which may be a look. */
 void voters_fail(enum admission_action_kind kind, int node);
 
 /* And a look that comes behind it finds the node admitted. */
@@ -96,7 +96,7 @@ void voters_wait(void);
 /* So long, in steps of half a heartbeat: no node is given this. */
 void voters_pass_without(enum admission_action_kind kind, int64_t us);
 
-/* The same but for the end, when it is the next thing to do. */
+/* No node is given this before so long; then it is the next thing to do. */
 void voters_pass_until(enum admission_action_kind kind, int64_t us);
 
 /* All five come up and are found so. */
@@ -105,7 +105,7 @@ void voters_all(enum call_look_word word, const char *admit, const char *mark);
 /* Nodes from this one on come up admitted; they promised last at voted_us. */
 void voters_admit_from(int first, int64_t voted_us);
 
-/* What is left of its quarantine. */
+/* How long the node's quarantine still lasts. */
 int64_t voters_remaining_us(int node);
 
 /* A mark that was made at this moment of ours; in one of five buffers. */

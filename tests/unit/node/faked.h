@@ -44,11 +44,11 @@ void faked_start_link(void);
 /* The same, until it is up. */
 void faked_bring_up(void);
 
-/* Sends a call · those with the tags 0 <= tag < count, which are taken. */
+/* Sends a call · so many, with the tags 0, 1, 2, …; none may be refused. */
 enum vote faked_inspect(uint64_t tag);
 void faked_inspect_all(int count);
 
-/* So many calls have a reply, in the order of their tags, and all this one. */
+/* The first so many replies were this one, in the order of those tags. */
 void faked_expect_replies(int count, int ballot);
 
 /* Until there were so many of them. */
