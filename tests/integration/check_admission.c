@@ -171,6 +171,7 @@ TEST(a_durable_node_votes_again_once_it_has_loaded)
     world_start(&world, 5, "");
     answer_expect(lock_acquire(&world.servers[0], "kept", 60000, &lock), 201,
                   NULL);
+    WAIT_UNTIL(SOON_MS, node_integer(&world.nodes[0], "EXISTS kept") == 1);
     lose_memory(&world.nodes[0]); /* which it has not */
     /* a quarantine would last 67 s */
     WAIT_UNTIL(AWHILE_MS, voting(0) == 5);

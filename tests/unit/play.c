@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "../../server/base/log.h"
+#include "../../server/engine/token.h"
 #include "starve.h"
 
 enum { CONFIRM_US = 1000000 };
@@ -117,16 +118,20 @@ const char *play_admission(int node, bool is_older)
     return admissions[node];
 }
 
+void play_confirm(int node)
+{
+    struct node_facts facts = play_facts(node);
+    engine_on_node_confirmed(play.engine, node, &facts);
+}
+
 static void confirm(void)
 {
     if (play.now_us < play.confirmed_us + CONFIRM_US)
         return;
     play.confirmed_us = play.now_us;
-    for (int i = 0; i < PLAY_NODES; i++) {
-        struct node_facts facts = play_facts(i);
+    for (int i = 0; i < PLAY_NODES; i++)
         if (play.is_up[i] && !play.is_unconfirmed[i])
-            engine_on_node_confirmed(play.engine, i, &facts);
-    }
+            play_confirm(i);
 }
 
 void play_advance(int64_t us)
@@ -231,6 +236,18 @@ void play_answer_look(int node, enum call_look_word word, const char *admit,
                      });
 }
 
+void play_answer_looks(int node, enum call_look_word word, const char *mark)
+{
+    while (play_find(CALL_LOOK, node) != NULL)
+        play_answer_look(node, word, "", mark);
+}
+
+void play_answer_all_looks(void)
+{
+    for (int i = 0; i < PLAY_NODES; i++)
+        play_answer_looks(i, LOOK_ADMITTED, "");
+}
+
 void play_node_connect(int node)
 {
     struct node_facts facts = play_facts(node);
@@ -252,6 +269,30 @@ void play_node_down(int node)
                        (struct call_reply){.vote = VOTE_UNREACHABLE});
     play.is_up[node] = false;
     engine_on_node_down(play.engine, node, STATE_UNREACHABLE, "reset");
+}
+
+void play_nodes_up(void)
+{
+    for (int i = 0; i < PLAY_NODES; i++)
+        play_node_up(i);
+}
+
+void play_nodes_down(int count)
+{
+    for (int i = 0; i < count; i++)
+        play_node_down(i);
+}
+
+void play_reconnect(int node)
+{
+    play_node_down(node);
+    play_node_connect(node);
+}
+
+void play_lose_memory(int node)
+{
+    play_reconnect(node);
+    play_answer_look(node, LOOK_CREATED, "", "1:run:n");
 }
 
 const struct engine_settings play_settings = {
@@ -289,14 +330,27 @@ void play_begin_with(const struct engine_settings *settings)
 void play_begin(void)
 {
     play_begin_with(&play_settings);
-    for (int i = 0; i < PLAY_NODES; i++)
-        play_node_up(i);
+    play_nodes_up();
     play.sent_count = 0;
 }
 
 void play_end(void)
 {
     engine_free(play.engine);
+}
+
+void play_begin_again(const struct engine_settings *settings)
+{
+    play_end();
+    play_begin_with(settings);
+}
+
+struct span play_token(int64_t number)
+{
+    static char text[TOKEN_MAX];
+    static const unsigned char random[TOKEN_RANDOM_BYTES];
+    const struct token_parts parts = {.number = number, .owner = span_of("me")};
+    return (struct span){text, token_make(text, random, &parts)};
 }
 
 engine_op play_acquire_of(struct span owner, int64_t ttl_ms)
@@ -311,15 +365,36 @@ engine_op play_acquire(void)
     return play_acquire_of(span_of("web-3"), 30000);
 }
 
+engine_op play_win(void)
+{
+    engine_op op = play_acquire();
+    play_answer_range(CALL_ACQUIRE, 0, 3, VOTE_GRANTED);
+    return op;
+}
+
+engine_op play_extend(struct span token, int64_t ttl_ms)
+{
+    return engine_extend(play.engine, PLAY_RESOURCE, token, ttl_ms, NULL);
+}
+
+engine_op play_release(struct span token)
+{
+    return engine_release(play.engine, PLAY_RESOURCE, token, NULL);
+}
+
+const struct engine_result *play_result(engine_op op)
+{
+    return engine_take(play.engine, op, play.now_us);
+}
+
 enum outcome play_outcome(engine_op op)
 {
-    return engine_take(play.engine, op, play.now_us)->outcome;
+    return play_result(op)->outcome;
 }
 
 void play_split_votes(void)
 {
-    for (int i = 0; i < 2; i++)
-        play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
+    play_answer_range(CALL_ACQUIRE, 0, 2, VOTE_GRANTED);
     play_answer_held(CALL_ACQUIRE, 2, PLAY_TOKEN_OF(1));
     play_answer_held(CALL_ACQUIRE, 3, PLAY_TOKEN_OF(1));
     play_answer_held(CALL_ACQUIRE, 4, PLAY_TOKEN_OF(2));

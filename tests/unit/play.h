@@ -62,6 +62,9 @@ void play_end(void);
 extern const struct engine_settings play_settings;
 void play_begin_with(const struct engine_settings *settings);
 
+/* The same with another engine, in the middle of a test. */
+void play_begin_again(const struct engine_settings *settings);
+
 /* Lets time pass, with the timers and confirmations that are due in it. */
 void play_advance(int64_t us);
 
@@ -91,12 +94,28 @@ void play_node_up(int node);
 void play_node_connect(int node);
 void play_node_down(int node);
 
+/* All nodes come up · the first so many go down. */
+void play_nodes_up(void);
+void play_nodes_down(int count);
+
+/* Goes down and connects again · and a look finds that it has lost its memory.
+ */
+void play_reconnect(int node);
+void play_lose_memory(int node);
+
+/* A fresh connection confirms the node now. */
+void play_confirm(int node);
+
 /*
  * Answers the oldest look at the node, of a stack that promises all the time;
  * of an admitted one admit "" is its admission.
  */
 void play_answer_look(int node, enum call_look_word word, const char *admit,
                       const char *mark);
+
+/* Answers all looks at the node · at all nodes, which are admitted. */
+void play_answer_looks(int node, enum call_look_word word, const char *mark);
+void play_answer_all_looks(void);
 
 /* The hash of the node's name · what it carries when it is admitted; "older":
  * in a life before. Each in a buffer. */
@@ -110,9 +129,19 @@ struct node_facts play_facts(int node);
 #define PLAY_TOKEN_OF(digit)                                                   \
     "000000000000000" #digit ".00112233445566778899aabbccddeeff01234567"
 
-/* An acquire of PLAY_RESOURCE, this one for 30 s; what came of an operation. */
+/* A token of ours with this number, in a buffer. */
+struct span play_token(int64_t number);
+
+/* Calls for PLAY_RESOURCE. Without a TTL, acquires are for 30 s; the one of
+ * play_win is granted by the first three nodes. */
 engine_op play_acquire_of(struct span owner, int64_t ttl_ms);
 engine_op play_acquire(void);
+engine_op play_win(void);
+engine_op play_extend(struct span token, int64_t ttl_ms);
+engine_op play_release(struct span token);
+
+/* What came of an operation. */
 enum outcome play_outcome(engine_op op);
+const struct engine_result *play_result(engine_op op);
 
 #endif

@@ -69,11 +69,16 @@ static bool has_passed(void *arg)
     return clock_now_us() >= *until_us;
 }
 
+void turns_pass(struct loop *loop, int64_t us)
+{
+    int64_t until_us = clock_now_us() + us;
+    turns_until(loop, has_passed, &until_us);
+}
+
 void turns_expect_rest(struct loop *loop)
 {
-    int64_t until_us = clock_now_us() + REST_US;
     clock_t before = clock();
-    turns_until(loop, has_passed, &until_us);
+    turns_pass(loop, REST_US);
     int64_t took_us = (int64_t)(clock() - before) * 1000000 / CLOCKS_PER_SEC;
     ck_assert_int_lt(took_us, REST_WORK_US);
 }

@@ -31,17 +31,12 @@ TEST(a_node_that_came_up_is_looked_at)
     voters_expect_nothing();
 }
 
-TEST(votes_once_it_carries_the_admission)
+TEST(votes_once_it_carries_the_admission_which_is_looked_at_every_second)
 {
-    voters_come(0, LOOK_ADMITTED, VOTERS_ADMIT, "");
+    voters_all(LOOK_ADMITTED, VOTERS_ADMIT, "");
     VOTERS_ASSERT_PHASE(0, ADMISSION_ADMITTED);
     VOTERS_ASSERT_REFUSAL(0, STATE_VOTING);
     voters_expect_nothing();
-}
-
-TEST(heartbeats_come_every_second)
-{
-    voters_all(LOOK_ADMITTED, VOTERS_ADMIT, "");
     for (int second = 0; second < 3; second++) {
         voters_pass(VOTERS_SECOND - 1);
         voters_expect_nothing();
@@ -78,9 +73,7 @@ TEST(a_node_that_went_down_has_no_vote_and_nothing_to_do)
     admission_on_done(&voters.admission,
                       &(struct admission_action){ADMISSION_ADMIT, 0},
                       voters.now_us);
-    admission_on_failure(&voters.admission,
-                         &(struct admission_action){ADMISSION_LOOK, 0},
-                         voters.now_us);
+    voters_fail(ADMISSION_LOOK, 0);
     VOTERS_ASSERT_PHASE(0, ADMISSION_DOWN);
     voters_up(0);
     voters_expect(ADMISSION_LOOK, 0);
@@ -90,9 +83,7 @@ TEST(a_look_that_failed_waits_a_second)
 {
     voters_up(0);
     voters_expect(ADMISSION_LOOK, 0);
-    admission_on_failure(&voters.admission,
-                         &(struct admission_action){ADMISSION_LOOK, 0},
-                         voters.now_us);
+    voters_fail(ADMISSION_LOOK, 0);
     VOTERS_ASSERT_PHASE(0, ADMISSION_UNSEEN);
     voters_pass(VOTERS_SECOND - 1);
     admission_want_look(&voters.admission, 0, voters.now_us);
@@ -106,9 +97,7 @@ TEST(a_failed_heartbeat_takes_no_vote)
     voters_all(LOOK_ADMITTED, VOTERS_ADMIT, "");
     voters_pass(VOTERS_SECOND);
     voters_expect(ADMISSION_LOOK, 0);
-    admission_on_failure(&voters.admission,
-                         &(struct admission_action){ADMISSION_LOOK, 0},
-                         voters.now_us);
+    voters_fail(ADMISSION_LOOK, 0);
     VOTERS_ASSERT_REFUSAL(0, STATE_VOTING);
 }
 
@@ -118,9 +107,7 @@ TEST(an_action_that_failed_is_looked_at_a_second_later)
     voters_all(LOOK_ADMITTED, VOTERS_ADMIT, "");
     admission_on_step(&voters.admission, 3);
     voters_expect(ADMISSION_REVOKE, 3);
-    admission_on_failure(&voters.admission,
-                         &(struct admission_action){ADMISSION_REVOKE, 3},
-                         voters.now_us);
+    voters_fail(ADMISSION_REVOKE, 3);
     VOTERS_ASSERT_PHASE(3, ADMISSION_UNSEEN);
     voters_pass(VOTERS_SECOND - 1);
     voters_expect_nothing();

@@ -15,7 +15,7 @@ TEST(a_quorum_of_announcements_wakes_at_once)
     waiting_announce(2);
     ck_assert_int_eq(waiting_attempts(), 3);
     waiting_grant();
-    ck_assert_int_eq(waiting_result(op)->outcome, OUTCOME_GRANTED);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
     ck_assert_uint_eq(play.metrics.handovers[HANDOVER_ANNOUNCEMENT], 1);
 }
 
@@ -42,8 +42,7 @@ TEST(announcements_of_an_earlier_lock_wake_nobody)
     for (int i = 0; i < PLAY_NODES; i++)
         engine_on_announced(play.engine, i, PLAY_RESOURCE, 0); /* unknown */
     ck_assert_int_eq(waiting_attempts(), before + 1);
-    for (int i = 0; i < PLAY_NODES; i++)
-        play_answer_held(CALL_ACQUIRE, i, PLAY_TOKEN_OF(5));
+    play_hold_range(CALL_ACQUIRE, 0, PLAY_NODES, PLAY_TOKEN_OF(5));
     play_advance(300000); /* past the doubt */
     before = waiting_attempts();
     for (int i = 0; i < PLAY_NODES; i++)
@@ -164,7 +163,7 @@ TEST(listening_ends_a_while_after_the_last_waiter)
 
 static void release_heard_by(const char *token, int64_t listeners)
 {
-    (void)engine_release(play.engine, PLAY_RESOURCE, span_of(token), NULL);
+    (void)play_release(span_of(token));
     for (int i = 0; i < PLAY_NODES; i++)
         play_reply(
             play_find(CALL_RELEASE, i),

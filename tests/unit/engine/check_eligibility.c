@@ -17,9 +17,7 @@ static void mark(int node)
 /* Not before so long, and then at once. */
 static void expect_admission_in(int64_t us)
 {
-    voters_pass_without(ADMISSION_ADMIT, us - 1);
-    voters_pass(1);
-    (void)voters_look_around();
+    voters_pass_until(ADMISSION_ADMIT, us);
     voters_give(ADMISSION_ADMIT, 0);
 }
 
@@ -52,9 +50,7 @@ TEST(the_last_promise_of_anybody_is_waited_for)
     int64_t left_us = VOTERS_QUARANTINE_US - 60 * VOTERS_SECOND;
     voters_pass(VOTERS_TIMEOUT_US);
     (void)voters_look_around();
-    ck_assert_int_eq(
-        eligibility_remaining_us(&voters.admission, 0, voters.now_us),
-        left_us - VOTERS_TIMEOUT_US);
+    ck_assert_int_eq(voters_remaining_us(0), left_us - VOTERS_TIMEOUT_US);
     expect_admission_in(left_us - VOTERS_TIMEOUT_US);
 }
 
@@ -87,9 +83,9 @@ TEST(a_promise_counts_as_late_as_it_may_have_been)
     voters_admit_from(1, voters.now_us - 50 * VOTERS_SECOND);
     mark(0);
     voters_pass_without(ADMISSION_ADMIT, 7 * VOTERS_SECOND + VOTERS_TIMEOUT_US);
-    ck_assert_int_eq(
-        eligibility_remaining_us(&voters.admission, 0, voters.now_us),
-        VOTERS_QUARANTINE_US - 50 * VOTERS_SECOND - VOTERS_TIMEOUT_US);
+    ck_assert_int_eq(voters_remaining_us(0), VOTERS_QUARANTINE_US -
+                                                 50 * VOTERS_SECOND -
+                                                 VOTERS_TIMEOUT_US);
 }
 
 /* Nor above which beat an admission is to begin. */
@@ -166,9 +162,7 @@ TEST_RANGE(story_45_while_others_see_the_name_vote_it_waits, 0, 2)
         voters_pass_without(ADMISSION_ADMIT, VOTERS_SECOND);
         voters_found(0, LOOK_CREATED, "", voters_mark_of(voters.now_us));
     }
-    ck_assert_int_eq(
-        eligibility_remaining_us(&voters.admission, 0, voters.now_us),
-        VOTERS_QUARANTINE_US);
+    ck_assert_int_eq(voters_remaining_us(0), VOTERS_QUARANTINE_US);
     expect_admission_in(_i == 0 ? (int64_t)WATCH_US : VOTERS_QUARANTINE_US);
     voters_found(0, LOOK_CREATED, "", VOTERS_MARK); /* another loss */
     ck_assert(!eligibility_is_contested(&voters.admission, 0));
@@ -199,8 +193,7 @@ TEST(a_node_that_is_not_marked_has_nothing_to_wait_for)
     voters_admit_from(0, 0);
     ck_assert_int_eq(
         eligibility_look_since_us(&voters.admission, 0, voters.now_us), 0);
-    ck_assert_int_eq(
-        eligibility_remaining_us(&voters.admission, 0, voters.now_us), 0);
+    ck_assert_int_eq(voters_remaining_us(0), 0);
     ck_assert(!eligibility_is_due(&voters.admission, 0, voters.now_us));
     ck_assert(!eligibility_is_back(&voters.admission, 0, voters.now_us));
 }
@@ -218,8 +211,6 @@ TEST(nodes_that_are_down_or_mute_were_looked_at_long_enough)
     ck_assert_int_eq(eligibility_looked_us(&voters.admission), first_us);
     voters_pass(VOTERS_SECOND);
     voters_expect(ADMISSION_LOOK, 0);
-    admission_on_failure(&voters.admission,
-                         &(struct admission_action){ADMISSION_LOOK, 0},
-                         voters.now_us);
+    voters_fail(ADMISSION_LOOK, 0);
     ck_assert_int_eq(eligibility_looked_us(&voters.admission), first_us + 1);
 }

@@ -27,6 +27,16 @@ static void quarantine(int nodes, const char *mark, const char *admit)
     ck_assert_int_ge(voters_look_around(), nodes);
 }
 
+/* So many each second, and nothing else. */
+static void expect_looks_only(int looks)
+{
+    for (int i = 0; i < 200; i++) {
+        voters_pass(VOTERS_SECOND);
+        ck_assert_int_eq(voters_look_around(), looks);
+        voters_expect_nothing();
+    }
+}
+
 /* ---- the same epoch --------------------------------------------------------
  */
 
@@ -39,11 +49,7 @@ TEST(story_10_another_configuration_of_this_epoch_is_never_touched)
     VOTERS_ASSERT_REFUSAL(0, STATE_FOREIGN);
     admission_on_step(&voters.admission, 0);
     admission_on_clock(&voters.admission, 0, true);
-    for (int i = 0; i < 200; i++) { /* it is looked at, and nothing else */
-        voters_pass(VOTERS_SECOND);
-        ck_assert_int_eq(voters_look_around(), 1);
-        voters_expect_nothing();
-    }
+    expect_looks_only(1);
 }
 
 static const struct {
@@ -68,13 +74,8 @@ TEST_RANGE(story_10_while_one_node_is_foreign_none_is_admitted, 0, STRANGERS)
     quarantine(4, VOTERS_MARK, "");
     voters_expect_nothing();
     ck_assert(eligibility_has_foreign(&voters.admission, voters.now_us));
-    ck_assert_int_eq(
-        eligibility_remaining_us(&voters.admission, 0, voters.now_us), 0);
-    for (int i = 0; i < 200; i++) {
-        voters_pass(VOTERS_SECOND);
-        ck_assert_int_eq(voters_look_around(), VOTERS_NODES);
-        voters_expect_nothing();
-    }
+    ck_assert_int_eq(voters_remaining_us(0), 0);
+    expect_looks_only(VOTERS_NODES);
 }
 
 TEST_RANGE(whichever_node_is_foreign, 0, VOTERS_NODES)
@@ -85,9 +86,7 @@ TEST_RANGE(whichever_node_is_foreign, 0, VOTERS_NODES)
     int other = (_i + 1) % VOTERS_NODES;
     voters_come(other, LOOK_FRESH, "", VOTERS_MARK);
     voters_down(_i);
-    voters_pass_without(ADMISSION_ADMIT, VOTERS_QUARANTINE_US - 1);
-    voters_pass(1);
-    (void)voters_look_around();
+    voters_pass_until(ADMISSION_ADMIT, VOTERS_QUARANTINE_US);
     voters_expect(ADMISSION_ADMIT, other);
 }
 
@@ -101,9 +100,7 @@ TEST_RANGE(story_10_a_configuration_that_is_gone_counts_for_a_quarantine, 0,
     voters_down(4);
     if (_i >= STRANGERS) /* its memory is gone, too */
         voters_come(4, LOOK_FRESH, "", VOTERS_MARK);
-    voters_pass_without(ADMISSION_ADMIT, VOTERS_QUARANTINE_US - 1);
-    voters_pass(1);
-    (void)voters_look_around();
+    voters_pass_until(ADMISSION_ADMIT, VOTERS_QUARANTINE_US);
     ck_assert(!eligibility_has_foreign(&voters.admission, voters.now_us));
     voters_expect(ADMISSION_ADMIT, 0);
 }
@@ -118,9 +115,7 @@ TEST_RANGE(a_configuration_that_comes_back_counts_anew, 0, STRANGERS)
     (void)voters_look_around();
     find_stranger(_i);
     voters_down(4);
-    voters_pass_without(ADMISSION_ADMIT, VOTERS_QUARANTINE_US - 1);
-    voters_pass(1);
-    (void)voters_look_around();
+    voters_pass_until(ADMISSION_ADMIT, VOTERS_QUARANTINE_US);
     voters_expect(ADMISSION_ADMIT, 0);
 }
 
@@ -137,9 +132,7 @@ TEST_RANGE(while_one_node_is_foreign_none_is_readmitted, 0, STRANGERS)
     admission_want_look(&voters.admission, 4, voters.now_us);
     (void)voters_look_around();
     voters_down(4);
-    voters_pass_without(ADMISSION_READMIT, VOTERS_QUARANTINE_US - 1);
-    voters_pass(1);
-    (void)voters_look_around();
+    voters_pass_until(ADMISSION_READMIT, VOTERS_QUARANTINE_US);
     voters_expect(ADMISSION_READMIT, 0);
 }
 
@@ -178,11 +171,8 @@ TEST_EACH(story_47_one_node_of_a_higher_epoch_costs_one_vote, higher)
     for (int i = 1; i < VOTERS_NODES; i++)
         VOTERS_ASSERT_REFUSAL(i, STATE_VOTING);
     admission_on_step(&voters.admission, 0);
-    for (int i = 0; i < 100; i++) { /* it is looked at, and nothing else */
-        ck_assert_int_ge(voters_look_around(), 4);
-        voters_expect_nothing();
-        voters_pass(VOTERS_SECOND);
-    }
+    (void)voters_look_around();
+    expect_looks_only(VOTERS_NODES);
 }
 
 /* By the operator, who saw the mistake. */
@@ -192,9 +182,7 @@ TEST(story_47_a_node_that_is_taken_back_is_admitted_again)
     voters_found(0, LOOK_SUPERSEDED, ADMIT_2, "");
     voters_found(0, LOOK_FRESH, "", VOTERS_MARK); /* FLUSHALL */
     VOTERS_ASSERT_REFUSAL(0, STATE_QUARANTINED);
-    voters_pass_without(ADMISSION_ADMIT, VOTERS_QUARANTINE_US - 1);
-    voters_pass(1);
-    (void)voters_look_around();
+    voters_pass_until(ADMISSION_ADMIT, VOTERS_QUARANTINE_US);
     voters_give(ADMISSION_ADMIT, 0);
 }
 

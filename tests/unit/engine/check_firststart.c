@@ -3,7 +3,6 @@
  * check_firststart_ends.c, servers that race for one in check_rivals.c.
  */
 
-#include "../../../server/engine/eligibility.h"
 #include "../../lib/suite/suite.h"
 #include "started.h"
 
@@ -27,13 +26,11 @@ TEST(marked_nodes_wait_for_the_first_start_without_a_countdown)
     started_mark_all();
     for (int i = 0; i < VOTERS_NODES; i++) {
         VOTERS_ASSERT_REFUSAL(i, STATE_WAITING);
-        ck_assert_int_eq(
-            eligibility_remaining_us(&voters.admission, i, voters.now_us), 0);
+        ck_assert_int_eq(voters_remaining_us(i), 0);
     }
     voters_down(0); /* none comes */
     VOTERS_ASSERT_REFUSAL(1, STATE_QUARANTINED);
-    ck_assert_int_gt(
-        eligibility_remaining_us(&voters.admission, 1, voters.now_us), 0);
+    ck_assert_int_gt(voters_remaining_us(1), 0);
 }
 
 /* Two heartbeats of whoever may object, and until older commands have ended. */
@@ -59,7 +56,7 @@ TEST(story_46_it_marks_while_it_leads_and_while_it_marks_the_rest)
 {
     const struct firststart *start = &voters.admission.start;
     ck_assert(!firststart_is_marking(start));
-    started_find_all_empty();
+    started_find_empty(VOTERS_NODES);
     ck_assert(!firststart_is_marking(start));
     voters_expect(ADMISSION_LOOK, STARTED_LEAD);
     ck_assert(firststart_is_marking(start));
@@ -113,33 +110,16 @@ TEST_RANGE(story_28_nodes_that_are_not_durable_wait_for_the_operators_word,
 
 TEST(one_node_that_is_not_durable_is_enough_for_no_first_start)
 {
-    for (int i = 0; i < 4; i++) {
-        voters_up(i);
-        voters_expect(ADMISSION_PROBE, i);
-        voters_found(i, LOOK_EMPTY, "", "");
-    }
+    started_find_empty(4);
     voters.is_durable = false;
     voters_up(4);
     voters_expect(ADMISSION_LOOK, 4);
     STARTED_ASSERT_STEP(FIRSTSTART_OVER);
 }
 
-TEST(durable_nodes_have_none_if_the_operator_says_so)
-{
-    voters.settings.first_start = FIRST_START_NO;
-    voters_begin_again();
-    STARTED_ASSERT_STEP(FIRSTSTART_OVER);
-    voters_up(0);
-    voters_expect(ADMISSION_LOOK, 0);
-}
-
 TEST(the_last_node_is_waited_for_half_a_minute)
 {
-    for (int i = 0; i < 4; i++) {
-        voters_up(i);
-        voters_expect(ADMISSION_PROBE, i);
-        voters_found(i, LOOK_EMPTY, "", "");
-    }
+    started_find_empty(4);
     voters_pass(STARTED_PATIENCE_US - 1);
     for (int i = 0; i < 4; i++) {
         voters_expect(ADMISSION_PROBE, i);
@@ -156,11 +136,7 @@ TEST(the_last_node_is_waited_for_half_a_minute)
 static void find_four_empty_and(enum call_look_word word, const char *admit,
                                 const char *mark)
 {
-    for (int i = 0; i < 4; i++) {
-        voters_up(i);
-        voters_expect(ADMISSION_PROBE, i);
-        voters_found(i, LOOK_EMPTY, "", "");
-    }
+    started_find_empty(4);
     voters_up(4);
     voters_expect(ADMISSION_PROBE, 4);
     voters_found(4, word, admit, mark);

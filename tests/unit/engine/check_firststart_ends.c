@@ -9,7 +9,7 @@ SUITE(firststart_ends, .set_up = started_begin);
 
 TEST(the_first_node_was_marked_by_somebody_else)
 {
-    started_find_all_empty();
+    started_find_empty(VOTERS_NODES);
     voters_expect(ADMISSION_LOOK, STARTED_LEAD);
     voters_found(STARTED_LEAD, LOOK_MARKED, "", VOTERS_OTHER_MARK);
     STARTED_ASSERT_STEP(FIRSTSTART_OVER);
@@ -42,10 +42,10 @@ TEST(a_mark_that_was_replaced_before_the_hold_ends_it)
 /* Whether the node was marked is not known. */
 TEST_RANGE(a_lead_without_an_answer_begins_anew, 0, 2)
 {
-    started_find_all_empty();
+    started_find_empty(VOTERS_NODES);
     voters_expect(ADMISSION_LOOK, STARTED_LEAD);
     if (_i == 0)
-        started_give_no_answer(ADMISSION_LOOK, STARTED_LEAD);
+        voters_fail(ADMISSION_LOOK, STARTED_LEAD);
     else
         voters_down(STARTED_LEAD);
     STARTED_ASSERT_STEP(FIRSTSTART_WAITING);
@@ -74,7 +74,7 @@ TEST_RANGE(trouble_at_any_node_later_ends_it, 0, 6)
     if (_i % 2 == 0)
         voters_down(4);
     else
-        started_give_no_answer(ADMISSION_PROBE, 4);
+        voters_fail(ADMISSION_PROBE, 4);
     STARTED_ASSERT_STEP(FIRSTSTART_OVER);
 }
 
@@ -118,7 +118,7 @@ TEST_RANGE(story_27_a_node_that_was_lost_while_others_are_admitted_waits, 0, 3)
     if (_i == 0) {
         voters_down(0);
     } else if (_i == 1) {
-        started_give_no_answer(ADMISSION_ADMIT, 0);
+        voters_fail(ADMISSION_ADMIT, 0);
     } else {
         admission_on_done(&voters.admission,
                           &(struct admission_action){ADMISSION_ADMIT, 0},

@@ -13,8 +13,7 @@ static void find_on(int first, int end)
     for (int i = 0; i < first; i++)
         if (play.is_up[i])
             play_answer(CALL_INSPECT, i, VOTE_FREE);
-    for (int i = first; i < end; i++)
-        play_answer_held(CALL_INSPECT, i, WANTED);
+    play_hold_range(CALL_INSPECT, first, end, WANTED);
 }
 
 static engine_op force(void)
@@ -33,10 +32,8 @@ TEST(what_has_the_number_is_released_everywhere)
     play_answer_held(CALL_INSPECT, 2, WANTED);
     ck_assert_int_eq(play_count(CALL_RELEASE), 5);
     ck_assert_str_eq(play_find(CALL_RELEASE, 4)->token, WANTED);
-    for (int i = 0; i < 3; i++)
-        play_answer(CALL_RELEASE, i, VOTE_DELETED);
-    const struct engine_result *result =
-        engine_take(play.engine, op, play.now_us);
+    play_answer_range(CALL_RELEASE, 0, 3, VOTE_DELETED);
+    const struct engine_result *result = play_result(op);
     ck_assert_int_eq(result->outcome, OUTCOME_RELEASED);
     ck_assert_int_eq(result->votes_for, 3);
     engine_close(play.engine, op);
@@ -52,26 +49,18 @@ TEST(a_minoritys_leftover_is_found_and_deleted)
     find_on(4, 5);
     ck_assert_int_eq(play_count(CALL_RELEASE), 5);
     play_answer(CALL_RELEASE, 4, VOTE_DELETED);
-    for (int i = 0; i < 3; i++)
-        play_answer(CALL_RELEASE, i, VOTE_FREE);
+    play_answer_range(CALL_RELEASE, 0, 3, VOTE_FREE);
     ck_assert_int_eq(play_outcome(op), OUTCOME_RELEASED);
-    ck_assert_int_eq(engine_take(play.engine, op, play.now_us)->votes_for, 1);
+    ck_assert_int_eq(play_result(op)->votes_for, 1);
 }
 
-TEST(another_number_is_left_alone)
-{
-    engine_op op = force();
-    for (int i = 0; i < 5; i++)
-        play_answer_held(CALL_INSPECT, i, PLAY_TOKEN_OF(8));
-    ck_assert_int_eq(play_outcome(op), OUTCOME_NOT_OWNER);
-    ck_assert_int_eq(play_count(CALL_RELEASE), 0);
-}
+/* Another number, and none. */
+static const char *const others[] = {PLAY_TOKEN_OF(8), "7"};
 
-TEST(a_value_without_a_number_is_left_alone)
+TEST_EACH(another_value_is_left_alone, others)
 {
     engine_op op = force();
-    for (int i = 0; i < 5; i++)
-        play_answer_held(CALL_INSPECT, i, "7");
+    play_hold_range(CALL_INSPECT, 0, 5, others[_i]);
     ck_assert_int_eq(play_outcome(op), OUTCOME_NOT_OWNER);
     ck_assert_int_eq(play_count(CALL_RELEASE), 0);
 }
@@ -79,8 +68,7 @@ TEST(a_value_without_a_number_is_left_alone)
 TEST(a_free_lock_is_not_found)
 {
     engine_op op = force();
-    for (int i = 0; i < 5; i++)
-        play_answer(CALL_INSPECT, i, VOTE_FREE);
+    play_answer_range(CALL_INSPECT, 0, 5, VOTE_FREE);
     ck_assert_int_eq(play_outcome(op), OUTCOME_NOT_FOUND);
 }
 
@@ -90,8 +78,7 @@ TEST(nodes_that_are_away_get_the_release_later)
     play_node_down(1);
     engine_op op = force();
     find_on(2, 5);
-    for (int i = 2; i < 5; i++)
-        play_answer(CALL_RELEASE, i, VOTE_DELETED);
+    play_answer_range(CALL_RELEASE, 2, 5, VOTE_DELETED);
     ck_assert_int_eq(play_outcome(op), OUTCOME_RELEASED);
     engine_close(play.engine, op);
     play_advance(1000000);
@@ -103,8 +90,7 @@ TEST(nodes_that_are_away_get_the_release_later)
 
 TEST(without_a_majority_the_outcome_is_unknown)
 {
-    for (int i = 0; i < 3; i++)
-        play_node_down(i);
+    play_nodes_down(3);
     engine_op op = force();
     ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
 }
@@ -115,8 +101,7 @@ TEST(without_room_for_the_release_no_node_votes)
     for (int i = 0; i < 5; i++)
         play.is_refusing[i] = true;
     find_on(0, 3);
-    const struct engine_result *result =
-        engine_take(play.engine, op, play.now_us);
+    const struct engine_result *result = play_result(op);
     ck_assert_int_eq(result->outcome, OUTCOME_NO_QUORUM);
     ck_assert_int_eq(result->votes[4].vote, VOTE_STALLED);
 }
@@ -133,7 +118,7 @@ TEST(who_waits_follows_right_behind_it)
     play_answer(CALL_RELEASE, 1, VOTE_DELETED);
     ck_assert_int_eq(waiting_attempts(), before + 1);
     waiting_grant();
-    ck_assert_int_eq(waiting_result(waiter)->outcome, OUTCOME_GRANTED);
+    ck_assert_int_eq(play_outcome(waiter), OUTCOME_GRANTED);
 }
 
 TEST(its_client_may_leave_between_look_and_release)

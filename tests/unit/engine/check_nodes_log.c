@@ -99,13 +99,6 @@ TEST(a_quorum_is_told_when_it_goes_and_when_it_comes)
     expect_lines(read_log(), "quorum", 0);
 }
 
-static void answer_looks(void)
-{
-    for (int i = 0; i < PLAY_NODES; i++)
-        while (play_find(CALL_LOOK, i) != NULL)
-            play_answer_look(i, LOOK_ADMITTED, "", "");
-}
-
 TEST(a_clock_that_stepped_is_told_once)
 {
     play_advance(1000);
@@ -113,7 +106,7 @@ TEST(a_clock_that_stepped_is_told_once)
     (void)play_acquire();
     play_answer(CALL_ACQUIRE, 3, VOTE_GRANTED);
     expect_lines(read_log(), "event=clock_step", 0); /* is not judged yet */
-    answer_looks();
+    play_answer_all_looks();
     const char *text = read_log();
     expect_lines(text, " level=warn event=clock_step node=d step_us=199", 1);
     expect_lines(text, "event=clock_step", 1);
@@ -137,12 +130,44 @@ TEST(our_own_clock_is_told_and_no_node)
 /* Before there is any node there is no quorum to be lost. */
 TEST(the_first_quorum_is_told)
 {
-    play_end();
-    play_begin_with(&play_settings);
+    play_begin_again(&play_settings);
     log_set_level(LOG_INFO);
     for (int i = 0; i < PLAY_NODES; i++) {
         play_node_up(i);
         expect_lines(read_log(), " event=quorum voting=3 ", i == 2);
     }
     expect_lines(read_log(), "no_quorum", 0);
+}
+
+TEST(a_change_is_logged_once)
+{
+    play_lose_memory(0);
+    play_advance(3 * SECOND);
+    play_lose_memory(1);
+    expect_lines(read_log(), "event=node node=a state=quar", 1);
+    play_lose_memory(2);
+    expect_lines(read_log(), "event=no_quorum", 1);
+    for (int i = 0; i < 3; i++) {
+        play_node_down(i);
+        play_node_up(i);
+    }
+    expect_lines(read_log(), "event=quorum", 1);
+    play_advance(3 * SECOND);
+    expect_lines(read_log(), "event=", 0);
+}
+
+/* A durable node that comes back is marked for a moment, and then readmitted:
+ * a quarantine of 67 s that nobody has to wait for would only alarm. */
+TEST(a_quarantine_that_ends_at_once_is_not_logged)
+{
+    play_node_down(0);
+    expect_lines(read_log(), "state=unreachable", 1);
+    play_node_connect(0);
+    play_answer_look(0, LOOK_CREATED, play_admission(0, true), "1:run:n");
+    play_advance(SECOND / 2);
+    play_answer_look(0, LOOK_ADMITTED, "", "");
+    expect_lines(read_log(), "state=quarantined", 0);
+    play_lose_memory(0);
+    play_advance(2 * SECOND);
+    expect_lines(read_log(), "votes again in 66 s", 1);
 }

@@ -21,14 +21,12 @@ TEST(granted_by_a_majority_at_once)
     play_answer(CALL_ACQUIRE, 2, VOTE_GRANTED);
     ck_assert_int_eq(play.answers, 1);
 
-    const struct engine_result *result =
-        engine_take(play.engine, op, play.now_us);
+    const struct engine_result *result = play_result(op);
     ck_assert_int_eq(result->outcome, OUTCOME_GRANTED);
     ck_assert_int_eq(result->number, PLAY_EPOCH_US + 1000000);
     ck_assert_uint_eq(result->owner.len, 5);
     ck_assert_int_eq(result->votes_for, 3);
-    ck_assert_int_eq(engine_take(play.engine, op, play.now_us)->validity_ms,
-                     29693);
+    ck_assert_int_eq(play_result(op)->validity_ms, 29693);
     engine_close(play.engine, op);
     ck_assert_int_eq(play_count(CALL_RELEASE), 0);
     ck_assert_int_eq(engine_in_flight(play.engine), 0);
@@ -36,9 +34,7 @@ TEST(granted_by_a_majority_at_once)
 
 TEST(story_12_stragglers_of_a_won_round_count_nowhere)
 {
-    engine_op op = play_acquire();
-    for (int i = 0; i < 3; i++)
-        play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
+    engine_op op = play_win();
     engine_close(play.engine, op);
     engine_op next = play_acquire();
     play_answer(CALL_ACQUIRE, 3, VOTE_GRANTED); /* of the first round */
@@ -47,18 +43,6 @@ TEST(story_12_stragglers_of_a_won_round_count_nowhere)
     play_answer(CALL_ACQUIRE, 0, VOTE_GRANTED);
     play_answer(CALL_ACQUIRE, 1, VOTE_GRANTED);
     ck_assert_int_eq(play_outcome(next), OUTCOME_PENDING);
-}
-
-TEST(each_call_carries_admission_deadline_window_and_slot)
-{
-    (void)play_acquire();
-    const struct call *call = &play.sent[0].call;
-    ck_assert_str_eq(play.sent[0].admit, play_admission(0, false));
-    ck_assert_int_eq(call->median_us, PLAY_EPOCH_US + play.now_us);
-    ck_assert_int_eq(call->node_deadline_us, PLAY_EPOCH_US + 1050000 + 250);
-    ck_assert_int_eq(call->window_us, 15000000);
-    ck_assert_int_ge(call->slots[0], 0);
-    ck_assert_int_eq(call->ttl_ms, 30000);
 }
 
 TEST(story_01_every_round_has_a_token_of_its_own)
@@ -99,10 +83,8 @@ TEST(held_by_one_value_tells_the_holder)
     static const char value[] =
         "1795221641865000.00112233445566778899aabbccddeeff01234567.web-9";
     engine_op op = play_acquire();
-    for (int i = 0; i < 3; i++)
-        play_answer_held(CALL_ACQUIRE, i, value);
-    const struct engine_result *result =
-        engine_take(play.engine, op, play.now_us);
+    play_hold_range(CALL_ACQUIRE, 0, 3, value);
+    const struct engine_result *result = play_result(op);
     ck_assert_int_eq(result->outcome, OUTCOME_HELD);
     ck_assert(result->has_holder);
     ck_assert_int_eq(result->number, 1795221641865000);
@@ -120,8 +102,7 @@ TEST(held_by_others_values_is_told_at_once)
     play_answer_held(CALL_ACQUIRE, 2, "theirs, 2");
     ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
     play_answer_held(CALL_ACQUIRE, 3, "theirs, 3");
-    const struct engine_result *result =
-        engine_take(play.engine, op, play.now_us);
+    const struct engine_result *result = play_result(op);
     ck_assert_int_eq(result->outcome, OUTCOME_HELD);
     ck_assert(result->has_holder);
     ck_assert_int_eq(result->number, 0);
@@ -140,11 +121,9 @@ TEST(stale_is_tried_again_at_once_with_a_higher_number)
             (struct call_reply){.vote = VOTE_STALE, .highest = highest + i});
     ck_assert_int_eq(play_count(CALL_ACQUIRE), 10);
     ck_assert_int_eq(play_find(CALL_ACQUIRE, 0)->call.number, highest + 3);
-    for (int i = 0; i < 3; i++)
-        play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
+    play_answer_range(CALL_ACQUIRE, 0, 3, VOTE_GRANTED);
     ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
-    ck_assert_int_eq(engine_take(play.engine, op, play.now_us)->number,
-                     highest + 3);
+    ck_assert_int_eq(play_result(op)->number, highest + 3);
 }
 
 TEST(split_votes_use_up_the_rounds_and_end_as_held)
@@ -156,7 +135,7 @@ TEST(split_votes_use_up_the_rounds_and_end_as_held)
         play_split_votes();
     }
     ck_assert_int_eq(play_outcome(op), OUTCOME_HELD);
-    ck_assert(!engine_take(play.engine, op, play.now_us)->has_holder);
+    ck_assert(!play_result(op)->has_holder);
     ck_assert_int_eq(play.answers, 1);
 }
 
@@ -164,8 +143,7 @@ TEST(stale_rounds_used_up_end_without_quorum)
 {
     engine_op op = play_acquire();
     for (int round = 0; round < 4; round++)
-        for (int i = 0; i < 5; i++)
-            play_answer(CALL_ACQUIRE, i, VOTE_STALE);
+        play_answer_range(CALL_ACQUIRE, 0, 5, VOTE_STALE);
     ck_assert_int_eq(play_count(CALL_ACQUIRE), 20);
     ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
 }
@@ -173,8 +151,7 @@ TEST(stale_rounds_used_up_end_without_quorum)
 TEST(no_quorum_is_told_without_a_retry)
 {
     engine_op op = play_acquire();
-    for (int i = 0; i < 3; i++)
-        play_answer(CALL_ACQUIRE, i, UNFIT(LOADING));
+    play_answer_range(CALL_ACQUIRE, 0, 3, UNFIT(LOADING));
     ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
     ck_assert_int_eq(play_count(CALL_ACQUIRE), 5);
     ck_assert_int_eq(play_count(CALL_RELEASE), 2); /* who did not answer */
@@ -184,8 +161,7 @@ TEST(no_quorum_is_told_without_a_retry)
 TEST(a_refused_key_is_told_and_says_nothing_of_the_nodes)
 {
     engine_op op = play_acquire();
-    for (int i = 0; i < 3; i++)
-        play_answer(CALL_ACQUIRE, i, VOTE_KEY_REFUSED);
+    play_answer_range(CALL_ACQUIRE, 0, 3, VOTE_KEY_REFUSED);
     ck_assert_int_eq(play_outcome(op), OUTCOME_KEY_REFUSED);
     ck_assert_int_eq(engine_voting(play.engine), 5);
     ck_assert(play_find(CALL_RELEASE, 0) == NULL); /* nothing was set */
@@ -199,21 +175,19 @@ TEST(unsendable_nodes_are_known_before_the_call_returns)
     engine_op op = play_acquire();
     ck_assert_int_eq(play.answers, 1);
     ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
-    ck_assert_int_eq(engine_take(play.engine, op, play.now_us)->votes[0].vote,
-                     VOTE_STALLED);
+    ck_assert_int_eq(play_result(op)->votes[0].vote, VOTE_STALLED);
 }
 
 TEST(votes_that_come_past_the_validity_win_nothing)
 {
     engine_op op = play_acquire_of((struct span){0}, 100);
     play.now_us += 40000; /* within the deadline, but … */
-    for (int i = 0; i < 3; i++)
-        play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
+    play_answer_range(CALL_ACQUIRE, 0, 3, VOTE_GRANTED);
     ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
     ck_assert_int_eq(engine_take(play.engine, op, 1057000)->validity_ms, 0);
     ck_assert_int_eq(play_outcome(op), OUTCOME_VALIDITY_EXHAUSTED);
     ck_assert_int_eq(play_count(CALL_RELEASE), 5);
-    ck_assert_uint_eq(engine_take(play.engine, op, play.now_us)->token.len, 0);
+    ck_assert_uint_eq(play_result(op)->token.len, 0);
 }
 
 TEST(an_outcome_counts_as_it_was_answered)
@@ -240,8 +214,7 @@ TEST(story_49_votes_that_flew_long_win_nothing)
 {
     engine_op op = play_acquire_of((struct span){0}, 100);
     play.now_us += 49000; /* 100 - 2 * 49 - 3 */
-    for (int i = 0; i < 3; i++)
-        play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
+    play_answer_range(CALL_ACQUIRE, 0, 3, VOTE_GRANTED);
     ck_assert_int_eq(play_outcome(op), OUTCOME_VALIDITY_EXHAUSTED);
     ck_assert_int_eq(play_count(CALL_RELEASE), 5);
 }
@@ -251,12 +224,10 @@ TEST(votes_behind_the_majority_cost_no_validity)
 {
     engine_op op = play_acquire();
     play.now_us += 1000;
-    for (int i = 0; i < 3; i++)
-        play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
+    play_answer_range(CALL_ACQUIRE, 0, 3, VOTE_GRANTED);
     play.now_us += 39000;
     play_answer(CALL_ACQUIRE, 3, VOTE_GRANTED);
-    ck_assert_int_eq(engine_take(play.engine, op, play.now_us)->validity_ms,
-                     30000 - 40 - 300 - 2 - 5);
+    ck_assert_int_eq(play_result(op)->validity_ms, 30000 - 40 - 300 - 2 - 5);
 }
 
 /* The server was held up: what the nodes said in time is as good as ever, but
@@ -265,37 +236,21 @@ TEST(replies_that_are_read_late_count_while_the_round_is_open)
 {
     engine_op op = play_acquire();
     play.now_us += 90000; /* past the deadline, and no timer has run */
-    for (int i = 0; i < 3; i++)
-        play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
+    play_answer_range(CALL_ACQUIRE, 0, 3, VOTE_GRANTED);
     ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
-    ck_assert_int_eq(engine_take(play.engine, op, play.now_us)->validity_ms,
-                     29518);
+    ck_assert_int_eq(play_result(op)->validity_ms, 29518);
 }
 
 /* ---- extend ------------------------------------------------------------- */
 
-static engine_op extend_for(int64_t number, int64_t ttl_ms)
-{
-    char token[TOKEN_MAX];
-    unsigned char random[TOKEN_RANDOM_BYTES] = {0};
-    size_t len = token_make(
-        token, random,
-        &(struct token_parts){.number = number, .owner = span_of("me")});
-    return engine_extend(play.engine, PLAY_RESOURCE, (struct span){token, len},
-                         ttl_ms, NULL);
-}
-
 static engine_op extend(int64_t number)
 {
-    return extend_for(number, 30000);
+    return play_extend(play_token(number), 30000);
 }
 
 static void extend_or_release(bool is_release, struct span token)
 {
-    if (is_release)
-        (void)engine_release(play.engine, PLAY_RESOURCE, token, NULL);
-    else
-        (void)engine_extend(play.engine, PLAY_RESOURCE, token, 30000, NULL);
+    (void)(is_release ? play_release(token) : play_extend(token, 30000));
 }
 
 /* The API refuses it before: what comes here is a bug. */
@@ -317,10 +272,8 @@ TEST_RANGE(story_51_a_text_that_is_no_token_reaches_no_node, 0, 2)
 TEST(extended_by_a_majority_that_had_the_token)
 {
     engine_op op = extend(PLAY_EPOCH_US);
-    for (int i = 0; i < 3; i++)
-        play_answer(CALL_EXTEND, i, VOTE_EXTENDED);
-    const struct engine_result *result =
-        engine_take(play.engine, op, play.now_us);
+    play_answer_range(CALL_EXTEND, 0, 3, VOTE_EXTENDED);
+    const struct engine_result *result = play_result(op);
     ck_assert_int_eq(result->outcome, OUTCOME_EXTENDED);
     ck_assert_int_eq(result->number, PLAY_EPOCH_US);
     ck_assert_int_eq(result->ttl_ms, 30000);
@@ -332,8 +285,7 @@ TEST(story_16_a_failed_extend_changes_nothing)
     engine_op op = extend(PLAY_EPOCH_US);
     play_answer(CALL_EXTEND, 0, VOTE_EXTENDED);
     play_answer(CALL_EXTEND, 1, VOTE_EXTENDED);
-    for (int i = 2; i < 5; i++)
-        play_answer(CALL_EXTEND, i, UNFIT(OUT_OF_MEMORY));
+    play_answer_range(CALL_EXTEND, 2, 5, UNFIT(OUT_OF_MEMORY));
     ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
     engine_abandon(play.engine, op);
     ck_assert_int_eq(play_count(CALL_RELEASE), 0);
@@ -342,12 +294,11 @@ TEST(story_16_a_failed_extend_changes_nothing)
 /* The key may have ended since, and another one hold the lock. */
 TEST(an_extension_that_is_read_past_its_validity_is_none)
 {
-    engine_op op = extend_for(PLAY_EPOCH_US, 100);
+    engine_op op = play_extend(play_token(PLAY_EPOCH_US), 100);
     play.now_us += 93000;
-    for (int i = 0; i < 3; i++)
-        play_answer(CALL_EXTEND, i, VOTE_EXTENDED);
+    play_answer_range(CALL_EXTEND, 0, 3, VOTE_EXTENDED);
     ck_assert_int_eq(play_outcome(op), OUTCOME_VALIDITY_EXHAUSTED);
-    ck_assert_uint_eq(engine_take(play.engine, op, play.now_us)->token.len, 0);
+    ck_assert_uint_eq(play_result(op)->token.len, 0);
     ck_assert_int_eq(play_count(CALL_RELEASE), 0);
 }
 
@@ -356,8 +307,7 @@ TEST(held_too_long_is_refused_without_lengthening)
     engine_op op = extend(PLAY_EPOCH_US + play.now_us - 71000000);
     for (int i = 0; i < 5; i++)
         ck_assert_int_eq(play_find(CALL_EXTEND, i)->call.ttl_ms, 0);
-    for (int i = 0; i < 3; i++)
-        play_answer(CALL_EXTEND, i, VOTE_EXTENDED);
+    play_answer_range(CALL_EXTEND, 0, 3, VOTE_EXTENDED);
     ck_assert_int_eq(play_outcome(op), OUTCOME_MAX_HOLD);
 
     (void)extend(PLAY_EPOCH_US + play.now_us - 69000000);
@@ -367,8 +317,7 @@ TEST(held_too_long_is_refused_without_lengthening)
 TEST(held_too_long_is_told_to_the_holder_only)
 {
     engine_op op = extend(PLAY_EPOCH_US + play.now_us - 71000000);
-    for (int i = 0; i < 5; i++)
-        play_answer(CALL_EXTEND, i, VOTE_FREE);
+    play_answer_range(CALL_EXTEND, 0, 5, VOTE_FREE);
     ck_assert_int_eq(play_outcome(op), OUTCOME_NOT_FOUND);
 }
 
@@ -382,8 +331,7 @@ TEST(inspect_tells_number_owner_and_remaining_but_no_token)
             CALL_INSPECT, i,
             "0000000000000009.00112233445566778899aabbccddeeff01234567"
             ".bob");
-    const struct engine_result *result =
-        engine_take(play.engine, op, play.now_us);
+    const struct engine_result *result = play_result(op);
     ck_assert_int_eq(result->outcome, OUTCOME_FOUND);
     ck_assert_int_eq(result->number, 9);
     ck_assert_int_eq(result->remaining_ms, 5000);

@@ -184,15 +184,6 @@ TEST(memory_is_limited_and_given_back)
     ck_assert_uint_eq(store.bytes, 0);
 }
 
-TEST(what_matters_less_gets_less_memory)
-{
-    struct owed_item item = {span_of("r"), span_of("t"), NEVER_US};
-    while (owed_push(&owed, &item, store.limit / 2))
-        continue;
-    ck_assert_uint_eq(store.bytes, store.limit / 2);
-    ck_assert(owed_push(&owed, &item, SIZE_MAX));
-}
-
 TEST(what_is_refused_is_given_up_without_memory)
 {
     while (push_until(0, NEVER_US))

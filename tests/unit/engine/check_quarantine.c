@@ -11,11 +11,6 @@ static void mark(int node, const char *mark)
     voters_come(node, LOOK_FRESH, "", mark);
 }
 
-static int64_t remaining_us(int node)
-{
-    return eligibility_remaining_us(&voters.admission, node, voters.now_us);
-}
-
 /* ---- time --------------------------------------------------------------- */
 
 static const struct {
@@ -41,14 +36,14 @@ TEST_EACH(it_lasts_as_long_as_locks_and_numbers_that_were_forgotten, lengths)
 TEST(story_05_a_node_that_came_back_empty_waits_for_a_quarantine)
 {
     mark(0, VOTERS_MARK);
-    ck_assert_int_eq(remaining_us(0), VOTERS_QUARANTINE_US);
+    ck_assert_int_eq(voters_remaining_us(0), VOTERS_QUARANTINE_US);
     voters_pass(VOTERS_QUARANTINE_US - 1);
     voters_wait();
-    ck_assert_int_eq(remaining_us(0), 1);
+    ck_assert_int_eq(voters_remaining_us(0), 1);
     voters_pass(1);
     ck_assert_int_eq(voters_look_around(), 1); /* the second look */
     voters_give(ADMISSION_ADMIT, 0);
-    ck_assert_int_eq(remaining_us(0), 0);
+    ck_assert_int_eq(voters_remaining_us(0), 0);
 }
 
 TEST(before_an_admission_every_node_that_is_there_is_looked_at)
@@ -74,7 +69,6 @@ TEST(before_an_admission_every_node_that_is_there_is_looked_at)
 /* One that answers errors only would hold up all others for ever. */
 TEST(a_node_that_answers_no_look_holds_up_no_other)
 {
-    const struct admission_action look = {ADMISSION_LOOK, 1};
     mark(0, VOTERS_MARK);
     voters_pass(VOTERS_QUARANTINE_US);
     voters_up(1);
@@ -82,7 +76,7 @@ TEST(a_node_that_answers_no_look_holds_up_no_other)
     voters_expect(ADMISSION_LOOK, 1);
     voters_found(0, LOOK_MARKED, "", VOTERS_MARK);
     voters_expect_nothing();
-    admission_on_failure(&voters.admission, &look, voters.now_us);
+    voters_fail(ADMISSION_LOOK, 1);
     voters_expect(ADMISSION_ADMIT, 0);
 }
 
@@ -92,9 +86,7 @@ TEST(a_node_that_answers_no_look_is_not_admitted)
     voters_pass(VOTERS_QUARANTINE_US);
     for (int i = 0; i < 5; i++) {
         voters_expect(ADMISSION_LOOK, 0);
-        admission_on_failure(&voters.admission,
-                             &(struct admission_action){ADMISSION_LOOK, 0},
-                             voters.now_us);
+        voters_fail(ADMISSION_LOOK, 0);
         voters_expect_nothing();
         voters_pass(VOTERS_SECOND);
     }
@@ -155,7 +147,8 @@ TEST_RANGE(story_45_news_of_a_twin_at_the_last_moment_begin_it_anew, 0, 2)
     voters.memory[0].beat = 1;
     voters_found(0, LOOK_CREATED, "", voters_mark_of(voters.now_us));
     voters_pass_without(ADMISSION_ADMIT, VOTERS_SECOND);
-    ck_assert_int_eq(remaining_us(0), VOTERS_QUARANTINE_US - VOTERS_SECOND);
+    ck_assert_int_eq(voters_remaining_us(0),
+                     VOTERS_QUARANTINE_US - VOTERS_SECOND);
 }
 
 /* S2 takes the vote away, S1 comes back with its timer run out long ago. */
@@ -166,7 +159,7 @@ TEST(story_26_an_old_timer_admits_no_node_that_was_lost_again)
     voters_pass(10 * (int64_t)VOTERS_QUARANTINE_US);
     voters_come(0, LOOK_MARKED, "", VOTERS_OTHER_MARK);
     voters_wait();
-    ck_assert_int_eq(remaining_us(0), VOTERS_QUARANTINE_US);
+    ck_assert_int_eq(voters_remaining_us(0), VOTERS_QUARANTINE_US);
 }
 
 TEST(an_admission_that_came_too_late_begins_with_a_look)
@@ -188,9 +181,7 @@ TEST(an_admission_without_an_answer_is_looked_at_and_tried_again)
     voters_pass(VOTERS_QUARANTINE_US);
     (void)voters_look_around();
     voters_expect(ADMISSION_ADMIT, 0);
-    admission_on_failure(&voters.admission,
-                         &(struct admission_action){ADMISSION_ADMIT, 0},
-                         voters.now_us);
+    voters_fail(ADMISSION_ADMIT, 0);
     VOTERS_ASSERT_PHASE(0, ADMISSION_UNSEEN);
     voters_expect_nothing();
     voters_pass(VOTERS_SECOND);
@@ -237,12 +228,12 @@ TEST(a_lower_ttl_counts_once_no_node_names_the_greater_one)
     voters_begin_again();
     mark(0, VOTERS_MARK);
     mark(1, VOTERS_MARK);
-    ck_assert_int_eq(remaining_us(0), VOTERS_QUARANTINE_US);
+    ck_assert_int_eq(voters_remaining_us(0), VOTERS_QUARANTINE_US);
     voters.max_ttl_ms = 1000;
     voters_found(0, LOOK_MARKED, "", VOTERS_MARK);
-    ck_assert_int_eq(remaining_us(0), VOTERS_QUARANTINE_US);
+    ck_assert_int_eq(voters_remaining_us(0), VOTERS_QUARANTINE_US);
     voters_down(1);
-    ck_assert_int_eq(remaining_us(0), VOTERS_QUARANTINE_US);
+    ck_assert_int_eq(voters_remaining_us(0), VOTERS_QUARANTINE_US);
     voters_up(1);
     voters_found(1, LOOK_MARKED, "", VOTERS_MARK);
     ck_assert_int_eq(eligibility_quarantine_us(&voters.admission),
@@ -271,14 +262,12 @@ TEST(story_48_a_quarantine_goes_on_when_servers_are_restarted)
     for (int i = 0; i < 13; i++) {
         voters_begin_again();
         mark(0, made);
-        ck_assert_int_eq(remaining_us(0),
+        ck_assert_int_eq(voters_remaining_us(0),
                          born_us + VOTERS_QUARANTINE_US - voters.now_us);
         voters_pass_without(ADMISSION_ADMIT, 5 * VOTERS_SECOND);
     }
-    voters_pass_without(ADMISSION_ADMIT,
-                        born_us + VOTERS_QUARANTINE_US - 1 - voters.now_us);
-    voters_pass(1);
-    (void)voters_look_around();
+    voters_pass_until(ADMISSION_ADMIT,
+                      born_us + VOTERS_QUARANTINE_US - voters.now_us);
     voters_expect(ADMISSION_ADMIT, 0);
 }
 
@@ -296,7 +285,7 @@ TEST_EACH(a_birth_that_says_nothing_counts_from_the_first_sight, strange)
     if (strange[_i][0] == '\0') /* a good one, but no clocks to read it by */
         admission_on_median(&voters.admission, false, VOTERS_EPOCH_US, 0);
     mark(0, strange[_i][0] != '\0' ? strange[_i] : voters_mark_of(1));
-    int64_t left_us = remaining_us(0);
+    int64_t left_us = voters_remaining_us(0);
     ck_assert_int_eq(left_us, VOTERS_QUARANTINE_US);
     voters_pass_without(ADMISSION_ADMIT, VOTERS_QUARANTINE_US - 1);
 }
@@ -305,10 +294,8 @@ TEST_EACH(a_birth_that_says_nothing_counts_from_the_first_sight, strange)
 TEST(story_45_a_mark_of_long_ago_is_watched_for_three_heartbeats)
 {
     mark(0, voters_mark_of(1));
-    ck_assert_int_eq(remaining_us(0), 3 * HEARTBEAT_US);
-    voters_pass_without(ADMISSION_ADMIT, 3 * HEARTBEAT_US - 1);
-    voters_pass(1);
-    (void)voters_look_around();
+    ck_assert_int_eq(voters_remaining_us(0), 3 * HEARTBEAT_US);
+    voters_pass_until(ADMISSION_ADMIT, 3 * HEARTBEAT_US);
     voters_expect(ADMISSION_ADMIT, 0);
 }
 
@@ -318,9 +305,9 @@ TEST(a_birth_counts_as_late_as_it_may_have_been)
     int64_t born_us = voters.now_us - 10 * VOTERS_SECOND;
     voters_spread_clocks(7 * VOTERS_SECOND);
     mark(0, voters_mark_of(born_us));
-    ck_assert_int_eq(remaining_us(0), VOTERS_QUARANTINE_US -
-                                          10 * VOTERS_SECOND +
-                                          7 * VOTERS_SECOND);
+    ck_assert_int_eq(voters_remaining_us(0), VOTERS_QUARANTINE_US -
+                                                 10 * VOTERS_SECOND +
+                                                 7 * VOTERS_SECOND);
     mark(1, voters_mark_of(born_us + 5 * VOTERS_SECOND));
-    ck_assert_int_eq(remaining_us(1), VOTERS_QUARANTINE_US);
+    ck_assert_int_eq(voters_remaining_us(1), VOTERS_QUARANTINE_US);
 }

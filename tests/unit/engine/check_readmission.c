@@ -17,9 +17,7 @@ static void restart(int node)
 /* It is not readmitted before so long, and then at once. */
 static void expect_readmission_in(int64_t us)
 {
-    voters_pass_without(ADMISSION_READMIT, us - 1);
-    voters_pass(1);
-    (void)voters_look_around();
+    voters_pass_until(ADMISSION_READMIT, us);
     voters_give(ADMISSION_READMIT, 0);
 }
 
@@ -125,8 +123,7 @@ TEST(a_durable_node_votes_again_once_the_others_could_speak)
     voters.memory[3].floor[0] = 7; /* what others have seen of it */
     voters_admit_from(1, voters.now_us);
     restart(0);
-    ck_assert_int_eq(
-        eligibility_remaining_us(&voters.admission, 0, voters.now_us), SAID_US);
+    ck_assert_int_eq(voters_remaining_us(0), SAID_US);
     expect_readmission_in(SAID_US);
 }
 
@@ -229,35 +226,6 @@ TEST(a_clock_that_is_not_known_well_hinders)
     voters_pass_without(ADMISSION_READMIT, 10 * VOTERS_SECOND);
     admission_on_clock(&voters.admission, 0, true);
     voters_give(ADMISSION_READMIT, 0);
-}
-
-TEST(a_readmission_that_changed_nothing_looks_again)
-{
-    voters_admit_from(1, voters.now_us);
-    restart(0);
-    voters_pass_without(ADMISSION_READMIT, SAID_US - 1);
-    voters_pass(1);
-    (void)voters_look_around();
-    voters_do(ADMISSION_READMIT, 0);
-    voters_expect(ADMISSION_LOOK, 0);
-    voters_found(0, LOOK_MARKED, "", VOTERS_MARK); /* somebody wiped it */
-    expect_quarantine();
-}
-
-TEST(a_readmission_without_an_answer_is_tried_again)
-{
-    voters_admit_from(1, voters.now_us);
-    restart(0);
-    voters_pass_without(ADMISSION_READMIT, SAID_US - 1);
-    voters_pass(1);
-    (void)voters_look_around();
-    voters_expect(ADMISSION_READMIT, 0);
-    admission_on_failure(&voters.admission,
-                         &(struct admission_action){ADMISSION_READMIT, 0},
-                         voters.now_us);
-    voters_pass(VOTERS_SECOND);
-    (void)voters_look_around();
-    voters_expect(ADMISSION_READMIT, 0);
 }
 
 /* ---- neither ------------------------------------------------------------- */

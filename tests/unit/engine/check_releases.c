@@ -2,7 +2,6 @@
 
 #include "../../../server/engine/releases.h"
 #include "../../../server/engine/tag.h"
-#include "../../../server/engine/token.h"
 #include "../../lib/suite/suite.h"
 #include "../play.h"
 
@@ -10,9 +9,7 @@ SUITE(releases, .set_up = play_begin, .tear_down = play_end);
 
 TEST(story_19_an_abandoned_grant_is_released)
 {
-    engine_op op = play_acquire();
-    for (int i = 0; i < 3; i++)
-        play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
+    engine_op op = play_win();
     engine_abandon(play.engine, op);
     ck_assert_int_eq(play_count(CALL_RELEASE), 5);
     ck_assert_int_eq(engine_in_flight(play.engine), 0);
@@ -43,14 +40,11 @@ TEST(abandoned_between_rounds_needs_no_release)
 
 TEST(a_node_out_of_reach_gets_the_release_when_it_is_back)
 {
-    engine_op op = play_acquire();
-    for (int i = 0; i < 3; i++)
-        play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
+    engine_op op = play_win();
     play_node_down(4); /* it may have set the key */
     engine_abandon(play.engine, op);
     ck_assert_int_eq(play_count(CALL_RELEASE), 4);
-    for (int i = 0; i < 4; i++)
-        play_answer(CALL_RELEASE, i, VOTE_DELETED);
+    play_answer_range(CALL_RELEASE, 0, 4, VOTE_DELETED);
     play_node_up(4);
     ck_assert_msg(play_find(CALL_RELEASE, 4) == NULL,
                   "the old connection may still carry the acquire");
@@ -67,18 +61,14 @@ static void be_without_node_4_for_long(void)
 {
     play_node_down(4);
     play.now_us += LONG_US;
-    for (int i = 0; i < 4; i++) {
-        struct node_facts facts = play_facts(i);
-        engine_on_node_confirmed(play.engine, i, &facts);
-    }
+    for (int i = 0; i < 4; i++)
+        play_confirm(i);
 }
 
 TEST(a_node_that_is_away_for_long_puts_no_release_off)
 {
     be_without_node_4_for_long();
-    engine_op op = play_acquire();
-    for (int i = 0; i < 3; i++)
-        play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
+    engine_op op = play_win();
     play_node_down(3); /* it may have set the key */
     engine_abandon(play.engine, op);
     ck_assert(play_find(CALL_RELEASE, 3) == NULL);
@@ -91,7 +81,7 @@ TEST(nor_one_that_a_client_asked_for)
 {
     be_without_node_4_for_long();
     play_node_down(3);
-    (void)engine_release(play.engine, PLAY_RESOURCE, span_of(PLAY_TOKEN), NULL);
+    (void)play_release(span_of(PLAY_TOKEN));
     play_node_connect(3);
     play_advance(150000 + 200000);
     ck_assert(play_find(CALL_RELEASE, 3) != NULL);
@@ -108,10 +98,8 @@ TEST(what_counts_is_the_doubt_when_the_acquire_went_out)
         engine_on_node_confirmed(play.engine, i, &facts);
     }
     engine_op op = play_acquire();
-    for (int i = 0; i < 4; i++)
-        play_answer(CALL_ACQUIRE, i, VOTE_GRANTED); /* this does, … */
-    struct node_facts facts = play_facts(4);
-    engine_on_node_confirmed(play.engine, 4, &facts); /* … and this */
+    play_answer_range(CALL_ACQUIRE, 0, 4, VOTE_GRANTED); /* this does, … */
+    play_confirm(4);                                     /* … and this */
     play_node_down(4);
     engine_abandon(play.engine, op);
     play_node_connect(4);
@@ -123,13 +111,10 @@ TEST(what_counts_is_the_doubt_when_the_acquire_went_out)
 
 TEST(an_owed_release_ends_with_the_ttl)
 {
-    engine_op op = play_acquire();
-    for (int i = 0; i < 3; i++)
-        play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
+    engine_op op = play_win();
     play_node_down(4);
     engine_abandon(play.engine, op);
-    for (int i = 0; i < 4; i++)
-        play_answer(CALL_RELEASE, i, VOTE_DELETED);
+    play_answer_range(CALL_RELEASE, 0, 4, VOTE_DELETED);
     ck_assert_uint_eq(play.metrics.releases_pending, 1);
     play_advance(30200000);
     ck_assert_uint_eq(play.metrics.releases_pending, 0);
@@ -141,11 +126,9 @@ TEST(an_owed_release_ends_with_the_ttl)
 
 TEST(release_asks_every_node_and_outlives_its_answer)
 {
-    engine_op op =
-        engine_release(play.engine, PLAY_RESOURCE, span_of(PLAY_TOKEN), NULL);
+    engine_op op = play_release(span_of(PLAY_TOKEN));
     ck_assert_int_eq(play_count(CALL_RELEASE), 5);
-    for (int i = 0; i < 3; i++)
-        play_answer(CALL_RELEASE, i, VOTE_DELETED);
+    play_answer_range(CALL_RELEASE, 0, 3, VOTE_DELETED);
     ck_assert_int_eq(play_outcome(op), OUTCOME_RELEASED);
     engine_close(play.engine, op);
     play_answer(CALL_RELEASE, 3, VOTE_DELETED);
@@ -158,10 +141,8 @@ TEST(release_asks_every_node_and_outlives_its_answer)
 
 TEST(release_without_quorum_is_repeated_behind_the_503)
 {
-    for (int i = 0; i < 3; i++)
-        play_node_down(i);
-    engine_op op =
-        engine_release(play.engine, PLAY_RESOURCE, span_of(PLAY_TOKEN), NULL);
+    play_nodes_down(3);
+    engine_op op = play_release(span_of(PLAY_TOKEN));
     ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
     engine_close(play.engine, op);
     play_node_up(0);
@@ -169,26 +150,20 @@ TEST(release_without_quorum_is_repeated_behind_the_503)
     ck_assert(play_find(CALL_RELEASE, 0) != NULL);
 }
 
-static engine_op release_of(int64_t number)
+/* Of a lock that may still be set. */
+static engine_op release(void)
 {
-    char token[TOKEN_MAX];
-    unsigned char random[TOKEN_RANDOM_BYTES] = {0};
-    size_t len = token_make(
-        token, random,
-        &(struct token_parts){.number = number, .owner = span_of("me")});
-    return engine_release(play.engine, PLAY_RESOURCE, (struct span){token, len},
-                          NULL);
+    return play_release(play_token(PLAY_EPOCH_US));
 }
 
 static void answer_all(int ballot)
 {
-    for (int i = 0; i < PLAY_NODES; i++)
-        play_answer(CALL_RELEASE, i, ballot);
+    play_answer_range(CALL_RELEASE, 0, PLAY_NODES, ballot);
 }
 
 TEST(a_release_that_deleted_the_key_everywhere_is_done)
 {
-    (void)release_of(PLAY_EPOCH_US);
+    (void)release();
     answer_all(VOTE_DELETED);
     ck_assert_uint_eq(play.metrics.releases_pending, 0);
     play_advance(2000000);
@@ -201,9 +176,8 @@ TEST(a_release_that_deleted_the_key_everywhere_is_done)
  */
 TEST_RANGE(a_release_that_missed_the_key_somewhere_asks_all_once_more, 0, 3)
 {
-    engine_op op = release_of(PLAY_EPOCH_US);
-    for (int i = 0; i < 4; i++)
-        play_answer(CALL_RELEASE, i, VOTE_DELETED);
+    engine_op op = release();
+    play_answer_range(CALL_RELEASE, 0, 4, VOTE_DELETED);
     if (_i == 0)
         play_answer(CALL_RELEASE, 4, VOTE_FREE);
     else if (_i == 1)
@@ -236,9 +210,8 @@ static void answer_late(int node, enum vote vote, int64_t looked_us)
 TEST(so_does_one_that_looked_in_time_however_late_it_is_told)
 {
     int64_t sent_us = play.now_us;
-    (void)release_of(PLAY_EPOCH_US);
-    for (int i = 0; i < 4; i++)
-        play_answer(CALL_RELEASE, i, VOTE_DELETED);
+    (void)release();
+    play_answer_range(CALL_RELEASE, 0, 4, VOTE_DELETED);
     play_advance(900000);
     answer_late(4, VOTE_FREE, sent_us + 99000);
     play_advance(700000);
@@ -249,9 +222,8 @@ TEST(so_does_one_that_looked_in_time_however_late_it_is_told)
 
 TEST(a_node_that_looked_when_all_was_over_is_not_asked_again)
 {
-    (void)release_of(PLAY_EPOCH_US);
-    for (int i = 0; i < 4; i++)
-        play_answer(CALL_RELEASE, i, VOTE_DELETED);
+    (void)release();
+    play_answer_range(CALL_RELEASE, 0, 4, VOTE_DELETED);
     play_advance(900000);
     answer_late(4, VOTE_FREE, play.now_us - 1000);
     ck_assert_uint_eq(play.metrics.releases_pending, 0);
@@ -260,16 +232,14 @@ TEST(a_node_that_looked_when_all_was_over_is_not_asked_again)
 /* Meanwhile an extend may have found a majority that had it. */
 TEST(so_does_one_whose_majority_came_late)
 {
-    engine_op op = release_of(PLAY_EPOCH_US);
-    for (int i = 0; i < 2; i++)
-        play_answer(CALL_RELEASE, i, VOTE_DELETED);
+    engine_op op = release();
+    play_answer_range(CALL_RELEASE, 0, 2, VOTE_DELETED);
     for (int i = 0; i < 4; i++) { /* it is waited for, and for once more */
         ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
         play_advance(50001);
     }
     ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
-    for (int i = 2; i < 5; i++)
-        play_answer(CALL_RELEASE, i, VOTE_DELETED);
+    play_answer_range(CALL_RELEASE, 2, 5, VOTE_DELETED);
     ck_assert_uint_eq(play.metrics.releases_pending, 5); /* one for each node */
     play_advance(700000);
     ck_assert_int_eq(play_count(CALL_RELEASE), 10);
@@ -281,7 +251,7 @@ TEST(so_does_one_whose_majority_came_late)
 TEST(but_not_if_only_its_answers_were_read_late)
 {
     int64_t sent_us = play.now_us;
-    (void)release_of(PLAY_EPOCH_US);
+    (void)release();
     play_advance(900000);
     for (int i = 0; i < PLAY_NODES; i++)
         answer_late(i, VOTE_DELETED, sent_us + 40000);
@@ -291,9 +261,7 @@ TEST(but_not_if_only_its_answers_were_read_late)
 /* A grant that nobody has is extended by nobody. */
 TEST(a_release_behind_a_lost_acquire_asks_only_once)
 {
-    engine_op op = play_acquire();
-    for (int i = 0; i < 3; i++)
-        play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
+    engine_op op = play_win();
     engine_abandon(play.engine, op);
     for (int i = 0; i < PLAY_NODES; i++)
         play_answer(CALL_RELEASE, i, i < 3 ? VOTE_DELETED : VOTE_FREE);
@@ -310,8 +278,7 @@ TEST(a_long_name_is_released_as_well)
     ck_assert_uint_eq(sent.len, sizeof name);
     ck_assert(memcmp(sent.ptr, name, sent.len) == 0);
     ck_assert_str_eq(play_find(CALL_RELEASE, 2)->token, PLAY_TOKEN);
-    for (int i = 0; i < PLAY_NODES; i++)
-        play_answer(CALL_RELEASE, i, VOTE_DELETED);
+    play_answer_range(CALL_RELEASE, 0, PLAY_NODES, VOTE_DELETED);
     ck_assert_int_eq(play_outcome(op), OUTCOME_RELEASED);
 }
 
@@ -335,25 +302,20 @@ static void fill_up(void)
 TEST(a_release_without_room_is_refused)
 {
     fill_up();
-    ck_assert_uint_eq(
-        engine_release(play.engine, PLAY_RESOURCE, span_of(PLAY_TOKEN), NULL),
-        0);
+    ck_assert_uint_eq(play_release(span_of(PLAY_TOKEN)), 0);
     ck_assert_int_eq(play_count(CALL_RELEASE), 0);
     ck_assert_int_eq(engine_in_flight(play.engine), 0);
 }
 
 TEST(an_abandoned_grant_is_released_without_room_to_remember_it)
 {
-    engine_op op = play_acquire();
-    for (int i = 0; i < 3; i++)
-        play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
+    engine_op op = play_win();
     play_node_down(4);
     fill_up();
     engine_abandon(play.engine, op);
     ck_assert_int_eq(play_count(CALL_RELEASE), 4);
     ck_assert_uint_eq(play.metrics.releases_dropped, 1);
-    for (int i = 0; i < 4; i++)
-        play_answer(CALL_RELEASE, i, VOTE_DELETED);
+    play_answer_range(CALL_RELEASE, 0, 4, VOTE_DELETED);
 }
 
 /* ---- who waits for the answer -------------------------------------------- */

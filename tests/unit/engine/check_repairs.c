@@ -2,26 +2,14 @@
  * Repairs: what happens behind an extension that not all nodes had a key for.
  */
 
-#include "../../../server/engine/token.h"
 #include "../../lib/suite/suite.h"
 #include "../play.h"
 
 enum { TIMEOUT_US = 50000, TICK_US = 200000, TTL_MS = 30000 };
 
-static engine_op extend_for(int64_t ttl_ms)
-{
-    char token[TOKEN_MAX];
-    unsigned char random[TOKEN_RANDOM_BYTES] = {0};
-    size_t len = token_make(
-        token, random,
-        &(struct token_parts){.number = PLAY_EPOCH_US, .owner = span_of("me")});
-    return engine_extend(play.engine, PLAY_RESOURCE, (struct span){token, len},
-                         ttl_ms, NULL);
-}
-
 static engine_op extend(void)
 {
-    return extend_for(TTL_MS);
+    return play_extend(play_token(PLAY_EPOCH_US), TTL_MS);
 }
 
 static void answer_missing(int node, int64_t highest)
@@ -32,17 +20,11 @@ static void answer_missing(int node, int64_t highest)
                (struct call_reply){.vote = VOTE_FREE, .highest = highest});
 }
 
-static void answer_all(enum call_kind kind, int first, int last, int ballot)
-{
-    for (int i = first; i <= last; i++)
-        play_answer(kind, i, ballot);
-}
-
 /* Extended on three, missing on two; the client has its answer. */
 static void extend_on_three(void)
 {
     engine_op op = extend();
-    answer_all(CALL_EXTEND, 0, 2, VOTE_EXTENDED);
+    play_answer_range(CALL_EXTEND, 0, 3, VOTE_EXTENDED);
     ck_assert_int_eq(play_outcome(op), OUTCOME_EXTENDED);
     answer_missing(3, 0);
     answer_missing(4, 77);
@@ -88,7 +70,7 @@ TEST(story_50_a_lock_that_was_extended_is_set_where_it_is_missing)
     await_look();
     const struct call *look = &play_find(CALL_EXTEND, 1)->call;
     ck_assert_int_eq(look->ttl_ms, 0);
-    answer_all(CALL_EXTEND, 0, 1, VOTE_EXTENDED);
+    play_answer_range(CALL_EXTEND, 0, 2, VOTE_EXTENDED);
     ck_assert_int_eq(play_count(CALL_REPAIR), 0);
     int64_t elapsed_ms = (play.now_us - start_us) / 1000;
     play_answer(CALL_EXTEND, 2, VOTE_EXTENDED);
@@ -103,7 +85,7 @@ TEST(story_50_a_lock_that_was_extended_is_set_where_it_is_missing)
     ck_assert_str_eq(repair->token, play.sent[0].token);
     ck_assert_int_eq(play_find(CALL_REPAIR, 3)->call.seen, 0);
 
-    answer_all(CALL_REPAIR, 3, 4, VOTE_GRANTED);
+    play_answer_range(CALL_REPAIR, 3, 5, VOTE_GRANTED);
     play_advance(10 * TICK_US);
     ck_assert_int_eq(play_count(CALL_EXTEND), 8);
     ck_assert_int_eq(play_count(CALL_REPAIR), 2);
@@ -116,7 +98,7 @@ TEST(it_has_the_deadline_of_the_look)
     extend_on_three();
     await_look();
     int64_t look_us = play_find(CALL_EXTEND, 0)->call.node_deadline_us;
-    answer_all(CALL_EXTEND, 0, 2, VOTE_EXTENDED);
+    play_answer_range(CALL_EXTEND, 0, 3, VOTE_EXTENDED);
     int64_t repair_us = play_find(CALL_REPAIR, 3)->call.node_deadline_us;
     ck_assert_int_le(repair_us, look_us);
     ck_assert_int_gt(repair_us, look_us - 10000);
@@ -125,13 +107,13 @@ TEST(it_has_the_deadline_of_the_look)
 TEST(stragglers_that_lack_it_are_repaired_too)
 {
     engine_op op = extend();
-    answer_all(CALL_EXTEND, 0, 2, VOTE_EXTENDED);
+    play_answer_range(CALL_EXTEND, 0, 3, VOTE_EXTENDED);
     engine_close(play.engine, op);
     play_advance(10000);
     answer_missing(3, 0);
     play_answer(CALL_EXTEND, 4, VOTE_EXTENDED);
     await_look_at(4);
-    answer_all(CALL_EXTEND, 0, 2, VOTE_EXTENDED);
+    play_answer_range(CALL_EXTEND, 0, 3, VOTE_EXTENDED);
     ck_assert_int_eq(play_count(CALL_REPAIR), 1);
     ck_assert(play_find(CALL_REPAIR, 3) != NULL);
 }
@@ -140,13 +122,13 @@ TEST(stragglers_that_lack_it_are_repaired_too)
 TEST(the_round_ends_with_its_deadline)
 {
     engine_op op = extend();
-    answer_all(CALL_EXTEND, 0, 2, VOTE_EXTENDED);
+    play_answer_range(CALL_EXTEND, 0, 3, VOTE_EXTENDED);
     answer_missing(3, 0);
     engine_close(play.engine, op);
     play_advance(TIMEOUT_US);
     answer_missing(4, 0); /* too late */
     await_look_at(4);
-    answer_all(CALL_EXTEND, 0, 2, VOTE_EXTENDED);
+    play_answer_range(CALL_EXTEND, 0, 3, VOTE_EXTENDED);
     ck_assert_int_eq(play_count(CALL_REPAIR), 1);
 }
 
@@ -154,7 +136,7 @@ TEST(a_lock_that_is_gone_by_then_is_not_set_again)
 {
     extend_on_three();
     await_look();
-    answer_all(CALL_EXTEND, 0, 1, VOTE_EXTENDED);
+    play_answer_range(CALL_EXTEND, 0, 2, VOTE_EXTENDED);
     play_answer(CALL_EXTEND, 2, VOTE_FREE);
     expect_no_repair();
 }
@@ -163,7 +145,7 @@ TEST(nor_if_it_is_not_known_in_time)
 {
     extend_on_three();
     await_look();
-    answer_all(CALL_EXTEND, 0, 1, VOTE_EXTENDED);
+    play_answer_range(CALL_EXTEND, 0, 2, VOTE_EXTENDED);
     struct play_call *late = play_find(CALL_EXTEND, 2);
     play_advance(2 * TICK_US);
     play_reply(late, (struct call_reply){.vote = VOTE_EXTENDED});
@@ -173,7 +155,7 @@ TEST(nor_if_it_is_not_known_in_time)
 TEST(what_is_held_or_set_or_does_not_vote_stays_as_it_is)
 {
     engine_op op = extend();
-    answer_all(CALL_EXTEND, 0, 2, VOTE_EXTENDED);
+    play_answer_range(CALL_EXTEND, 0, 3, VOTE_EXTENDED);
     play_answer_held(CALL_EXTEND, 3, "x");
     play_answer(CALL_EXTEND, 4, VOTE_LATE);
     engine_close(play.engine, op);
@@ -183,7 +165,7 @@ TEST(what_is_held_or_set_or_does_not_vote_stays_as_it_is)
 TEST(a_slot_with_a_strange_number_is_left_alone)
 {
     engine_op op = extend();
-    answer_all(CALL_EXTEND, 0, 3, VOTE_EXTENDED);
+    play_answer_range(CALL_EXTEND, 0, 4, VOTE_EXTENDED);
     answer_missing(4, -1);
     engine_close(play.engine, op);
     expect_nothing();
@@ -194,7 +176,7 @@ TEST(a_node_that_may_not_vote_any_more_is_not_repaired)
     extend_on_three();
     await_look();
     play_node_down(3);
-    answer_all(CALL_EXTEND, 0, 2, VOTE_EXTENDED);
+    play_answer_range(CALL_EXTEND, 0, 3, VOTE_EXTENDED);
     ck_assert_int_eq(play_count(CALL_REPAIR), 1);
     ck_assert(play_find(CALL_REPAIR, 4) != NULL);
 }
@@ -203,7 +185,7 @@ TEST(votes_that_count_nowhere_count_here_neither)
 {
     extend_on_three();
     await_look();
-    answer_all(CALL_EXTEND, 0, 1, VOTE_EXTENDED);
+    play_answer_range(CALL_EXTEND, 0, 2, VOTE_EXTENDED);
     play.offset_us[2] = 1000000; /* its clock stepped */
     play_answer(CALL_EXTEND, 2, VOTE_EXTENDED);
     expect_no_repair();
@@ -211,8 +193,8 @@ TEST(votes_that_count_nowhere_count_here_neither)
 
 TEST(nothing_is_repaired_past_the_validity)
 {
-    engine_op op = extend_for(100);
-    answer_all(CALL_EXTEND, 0, 2, VOTE_EXTENDED);
+    engine_op op = play_extend(play_token(PLAY_EPOCH_US), 100);
+    play_answer_range(CALL_EXTEND, 0, 3, VOTE_EXTENDED);
     answer_missing(3, 0);
     answer_missing(4, 0);
     engine_close(play.engine, op);
@@ -223,7 +205,7 @@ TEST(nothing_is_repaired_past_the_validity)
 TEST(a_failed_extend_repairs_nothing)
 {
     engine_op op = extend();
-    answer_all(CALL_EXTEND, 0, 1, VOTE_EXTENDED);
+    play_answer_range(CALL_EXTEND, 0, 2, VOTE_EXTENDED);
     for (int i = 2; i < 5; i++)
         answer_missing(i, 0);
     ck_assert_int_eq(play_outcome(op), OUTCOME_NOT_FOUND);
@@ -235,7 +217,8 @@ TEST_RANGE(nor_does_one_whose_client_left, 0, 2)
 {
     engine_op op = extend();
     answer_missing(4, 0);
-    answer_all(CALL_EXTEND, 0, 1 + _i, VOTE_EXTENDED); /* before, behind */
+    play_answer_range(CALL_EXTEND, 0, 2 + _i,
+                      VOTE_EXTENDED); /* before, behind */
     engine_abandon(play.engine, op);
     for (int i = 2 + _i; i < 4; i++)
         play_answer(CALL_EXTEND, i, VOTE_EXTENDED);
@@ -245,13 +228,10 @@ TEST_RANGE(nor_does_one_whose_client_left, 0, 2)
 TEST(nor_one_that_only_asked)
 {
     play.now_us += 101000000; /* beyond max_hold_ms */
-    for (int i = 0; i < PLAY_NODES; i++) {
-        struct node_facts facts = play_facts(i);
-        engine_on_node_confirmed(play.engine, i, &facts);
-    }
+    for (int i = 0; i < PLAY_NODES; i++)
+        play_confirm(i);
     engine_op op = extend();
-    for (int i = 0; i < 3; i++)
-        play_answer(CALL_EXTEND, i, VOTE_EXTENDED);
+    play_answer_range(CALL_EXTEND, 0, 3, VOTE_EXTENDED);
     ck_assert_int_eq(play_outcome(op), OUTCOME_MAX_HOLD);
     answer_missing(3, 0);
     answer_missing(4, 0);
@@ -264,7 +244,7 @@ TEST(nothing_is_kept_when_all_is_done)
 {
     for (int i = 0; i < 3; i++) {
         engine_op op = extend();
-        answer_all(CALL_EXTEND, 0, 4, VOTE_EXTENDED);
+        play_answer_range(CALL_EXTEND, 0, 5, VOTE_EXTENDED);
         engine_close(play.engine, op);
         ck_assert_int_eq(engine_in_flight(play.engine), 0);
     }

@@ -24,23 +24,6 @@ static engine_op ask(void)
     return op;
 }
 
-static void find_held(const char *value, int from, int to)
-{
-    for (int i = from; i < to; i++)
-        play_answer_held(CALL_ACQUIRE, i, value);
-}
-
-static void grant(enum call_kind kind, int from, int to)
-{
-    for (int i = from; i < to; i++)
-        play_answer(kind, i, VOTE_GRANTED);
-}
-
-static const struct engine_result *result_of(engine_op op)
-{
-    return engine_take(play.engine, op, play.now_us);
-}
-
 SUITE(repeats, .set_up = play_begin, .tear_down = play_end);
 
 /* ---- what repeats ------------------------------------------------------- */
@@ -49,10 +32,10 @@ TEST(the_hash_is_part_of_the_token)
 {
     engine_op op = ask();
     struct token_parts parts;
-    grant(CALL_ACQUIRE, 0, 3);
-    ck_assert_int_eq(result_of(op)->outcome, OUTCOME_GRANTED);
-    ck_assert(!result_of(op)->is_repeat);
-    ck_assert(token_parse(result_of(op)->token, &parts));
+    play_answer_range(CALL_ACQUIRE, 0, 3, VOTE_GRANTED);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
+    ck_assert(!play_result(op)->is_repeat);
+    ck_assert(token_parse(play_result(op)->token, &parts));
     ck_assert(span_is(parts.key_hash, KEY));
     ck_assert(span_is(parts.owner, "me"));
 }
@@ -62,23 +45,23 @@ TEST(a_lock_with_the_same_key_is_had_again)
     engine_op op = ask();
     char first[TOKEN_MAX + 1];
     strcpy(first, play_find(CALL_ACQUIRE, 4)->token);
-    find_held(OWN, 0, 3);
+    play_hold_range(CALL_ACQUIRE, 0, 3, OWN);
     ck_assert_int_eq(play_count(CALL_REPEAT), 5);
     const struct play_call *call = play_find(CALL_REPEAT, 0);
     ck_assert_int_eq(call->call.seen, 7);
     ck_assert_int_eq(call->call.ttl_ms, 30000);
     ck_assert_str_ne(call->token, first);
-    grant(CALL_REPEAT, 0, 3);
-    ck_assert_int_eq(result_of(op)->outcome, OUTCOME_GRANTED);
-    ck_assert(result_of(op)->is_repeat);
-    ck_assert_int_gt(result_of(op)->number, 7);
-    ck_assert_int_gt(result_of(op)->validity_ms, 0);
+    play_answer_range(CALL_REPEAT, 0, 3, VOTE_GRANTED);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
+    ck_assert(play_result(op)->is_repeat);
+    ck_assert_int_gt(play_result(op)->number, 7);
+    ck_assert_int_gt(play_result(op)->validity_ms, 0);
 }
 
 TEST(the_lost_attempt_is_undone_before_the_repeat)
 {
     (void)ask();
-    find_held(OWN, 0, 3);
+    play_hold_range(CALL_ACQUIRE, 0, 3, OWN);
     ck_assert_int_eq(play_count(CALL_RELEASE), 2); /* they may have granted */
     bool is_released[PLAY_NODES] = {false};
     for (int i = 0; i < play.sent_count; i++) {
@@ -93,50 +76,50 @@ TEST(the_lost_attempt_is_undone_before_the_repeat)
 TEST(free_nodes_count_too)
 {
     engine_op op = ask();
-    find_held(OWN, 0, 2);
-    grant(CALL_ACQUIRE, 2, 4);
+    play_hold_range(CALL_ACQUIRE, 0, 2, OWN);
+    play_answer_range(CALL_ACQUIRE, 2, 4, VOTE_GRANTED);
     play_answer(CALL_ACQUIRE, 4, VOTE_LATE);
     ck_assert_int_eq(play_count(CALL_REPEAT), 5);
-    grant(CALL_REPEAT, 0, 3);
-    ck_assert(result_of(op)->is_repeat);
+    play_answer_range(CALL_REPEAT, 0, 3, VOTE_GRANTED);
+    ck_assert(play_result(op)->is_repeat);
 }
 
 TEST(the_newest_of_its_tokens_may_be_replaced)
 {
     (void)ask();
-    find_held(OLDER_OWN, 0, 2);
-    find_held(OWN, 2, 4);
+    play_hold_range(CALL_ACQUIRE, 0, 2, OLDER_OWN);
+    play_hold_range(CALL_ACQUIRE, 2, 4, OWN);
     play_answer(CALL_ACQUIRE, 4, VOTE_GRANTED);
     ck_assert_int_eq(play_find(CALL_REPEAT, 0)->call.seen, 7);
 }
 
 /* ---- what does not ------------------------------------------------------ */
 
-static const char *const others[] = {OTHER_KEY, NO_KEY, "a foreign value"};
+/* The values on two nodes, and on the other three. */
+static const struct {
+    const char *two, *three;
+} others[] = {
+    {OTHER_KEY, OTHER_KEY},
+    {NO_KEY, NO_KEY},
+    {"a foreign value", "a foreign value"},
+    {OWN, NO_KEY}, /* a leftover */
+};
 
-TEST_RANGE(a_lock_with_another_key_is_held, 0, 3)
+TEST_EACH(a_lock_with_another_key_is_held, others)
 {
     engine_op op = ask();
-    find_held(others[_i], 0, 5);
+    play_hold_range(CALL_ACQUIRE, 0, 2, others[_i].two);
+    play_hold_range(CALL_ACQUIRE, 2, 5, others[_i].three);
     ck_assert_int_eq(play_count(CALL_REPEAT), 0);
-    ck_assert_int_eq(result_of(op)->outcome, OUTCOME_HELD);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_HELD);
 }
 
 TEST(without_a_key_nothing_is_repeated)
 {
     engine_op op = play_acquire();
-    find_held(OWN, 0, 5);
+    play_hold_range(CALL_ACQUIRE, 0, 5, OWN);
     ck_assert_int_eq(play_count(CALL_REPEAT), 0);
-    ck_assert_int_eq(result_of(op)->outcome, OUTCOME_HELD);
-}
-
-TEST(a_leftover_beside_another_lock_is_not_repeated)
-{
-    engine_op op = ask();
-    find_held(OWN, 0, 2);
-    find_held(NO_KEY, 2, 5);
-    ck_assert_int_eq(play_count(CALL_REPEAT), 0);
-    ck_assert_int_eq(result_of(op)->outcome, OUTCOME_HELD);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_HELD);
 }
 
 /* Of two that are under way together one has the lock. */
@@ -148,9 +131,9 @@ TEST(a_lock_that_was_granted_after_the_question_is_not_repeated)
                                       .key_hash = span_of(KEY)};
     value[token_make(value, random, &parts)] = '\0';
     engine_op op = ask();
-    find_held(value, 0, 5);
+    play_hold_range(CALL_ACQUIRE, 0, 5, value);
     ck_assert_int_eq(play_count(CALL_REPEAT), 0);
-    ck_assert_int_eq(result_of(op)->outcome, OUTCOME_HELD);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_HELD);
 }
 
 /* ---- a repeat that fails ------------------------------------------------ */
@@ -158,7 +141,7 @@ TEST(a_lock_that_was_granted_after_the_question_is_not_repeated)
 static engine_op begin_repeat(void)
 {
     engine_op op = ask();
-    find_held(OWN, 0, 5);
+    play_hold_range(CALL_ACQUIRE, 0, 5, OWN);
     ck_assert_int_eq(play_count(CALL_REPEAT), 5);
     return op;
 }
@@ -167,10 +150,9 @@ TEST(a_lost_repeat_is_held_and_not_undone)
 {
     engine_op op = begin_repeat();
     int releases = play_count(CALL_RELEASE);
-    grant(CALL_REPEAT, 0, 2);
-    for (int i = 2; i < 5; i++)
-        play_answer_held(CALL_REPEAT, i, OWN);
-    ck_assert_int_eq(result_of(op)->outcome, OUTCOME_HELD);
+    play_answer_range(CALL_REPEAT, 0, 2, VOTE_GRANTED);
+    play_hold_range(CALL_REPEAT, 2, 5, OWN);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_HELD);
     engine_close(play.engine, op);
     ck_assert_int_eq(play_count(CALL_RELEASE), releases);
 }
@@ -178,18 +160,17 @@ TEST(a_lost_repeat_is_held_and_not_undone)
 TEST(a_split_repeat_is_not_tried_again)
 {
     engine_op op = begin_repeat();
-    grant(CALL_REPEAT, 0, 2);
-    for (int i = 2; i < 4; i++)
-        play_answer_held(CALL_REPEAT, i, OWN);
+    play_answer_range(CALL_REPEAT, 0, 2, VOTE_GRANTED);
+    play_hold_range(CALL_REPEAT, 2, 4, OWN);
     play_answer_held(CALL_REPEAT, 4, NO_KEY);
-    ck_assert_int_eq(result_of(op)->outcome, OUTCOME_HELD);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_HELD);
     ck_assert_int_eq(play_count(CALL_REPEAT), 5);
 }
 
 TEST(a_repeat_that_is_abandoned_is_not_undone)
 {
     engine_op op = begin_repeat();
-    grant(CALL_REPEAT, 0, 3);
+    play_answer_range(CALL_REPEAT, 0, 3, VOTE_GRANTED);
     int releases = play_count(CALL_RELEASE);
     ck_assert(engine_abandon(play.engine, op));
     ck_assert_int_eq(play_count(CALL_RELEASE), releases);
@@ -206,10 +187,10 @@ TEST(a_repeat_that_is_abandoned_under_way_is_not_undone)
 TEST(a_repeat_without_validity_is_not_undone)
 {
     engine_op op = begin_repeat();
-    grant(CALL_REPEAT, 0, 3);
+    play_answer_range(CALL_REPEAT, 0, 3, VOTE_GRANTED);
     int releases = play_count(CALL_RELEASE);
     play.now_us += 30000000;
-    ck_assert_int_eq(result_of(op)->outcome, OUTCOME_VALIDITY_EXHAUSTED);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_VALIDITY_EXHAUSTED);
     ck_assert_int_eq(play_count(CALL_RELEASE), releases);
 }
 
@@ -221,10 +202,10 @@ TEST(a_slow_repeat_is_tried_again_in_its_own_place)
     play_advance(50000);
     ck_assert_int_eq(play_count(CALL_REPEAT), 10);
     ck_assert_int_eq(play.sent[play.sent_count - 1].call.seen, number);
-    grant(CALL_REPEAT, 0, 5); /* of the first round */
+    play_answer_range(CALL_REPEAT, 0, 5, VOTE_GRANTED); /* of the first round */
     ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
-    grant(CALL_REPEAT, 0, 3);
-    ck_assert(result_of(op)->is_repeat);
+    play_answer_range(CALL_REPEAT, 0, 3, VOTE_GRANTED);
+    ck_assert(play_result(op)->is_repeat);
 }
 
 TEST(a_stale_repeat_is_tried_again_with_a_higher_number)
@@ -236,6 +217,6 @@ TEST(a_stale_repeat_is_tried_again_with_a_higher_number)
             play_find(CALL_REPEAT, i),
             (struct call_reply){.vote = VOTE_STALE, .highest = number + 1000});
     ck_assert_int_gt(play_find(CALL_REPEAT, 0)->call.number, number + 1000);
-    grant(CALL_REPEAT, 0, 3);
-    ck_assert(result_of(op)->is_repeat);
+    play_answer_range(CALL_REPEAT, 0, 3, VOTE_GRANTED);
+    ck_assert(play_result(op)->is_repeat);
 }

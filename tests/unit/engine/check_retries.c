@@ -2,38 +2,19 @@
  * Rounds that were lost to time alone, and what is done about them.
  */
 
-#include "../../../server/engine/token.h"
 #include "../../lib/suite/suite.h"
 #include "../play.h"
 
 enum { TIMEOUT_US = 50000, ROUNDS = 4 };
 
-static struct span make_token(char token[TOKEN_MAX])
-{
-    unsigned char random[TOKEN_RANDOM_BYTES] = {0};
-    return (struct span){
-        token, token_make(token, random,
-                          &(struct token_parts){.number = PLAY_EPOCH_US,
-                                                .owner = span_of("me")})};
-}
-
 static engine_op extend(void)
 {
-    char token[TOKEN_MAX];
-    return engine_extend(play.engine, PLAY_RESOURCE, make_token(token), 30000,
-                         NULL);
+    return play_extend(play_token(PLAY_EPOCH_US), 30000);
 }
 
 static engine_op release(void)
 {
-    char token[TOKEN_MAX];
-    return engine_release(play.engine, PLAY_RESOURCE, make_token(token), NULL);
-}
-
-static void answer_from(int node, enum call_kind kind, int ballot)
-{
-    for (; node < PLAY_NODES; node++)
-        play_answer(kind, node, ballot);
+    return play_release(play_token(PLAY_EPOCH_US));
 }
 
 SUITE(retries, .set_up = play_begin, .tear_down = play_end);
@@ -50,35 +31,54 @@ TEST(silence_is_tried_again_at_once)
     ck_assert_int_eq(play_count(CALL_ACQUIRE), 10);
     ck_assert_int_eq(play_count(CALL_RELEASE), 5);
     ck_assert_str_eq(play_find(CALL_RELEASE, 0)->token, first);
-    answer_from(0, CALL_ACQUIRE, VOTE_GRANTED); /* of the first round */
+    play_answer_range(CALL_ACQUIRE, 0, PLAY_NODES,
+                      VOTE_GRANTED); /* of the first round */
     ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
     ck_assert_str_ne(play_find(CALL_ACQUIRE, 0)->token, first);
-    answer_from(2, CALL_ACQUIRE, VOTE_GRANTED);
+    play_answer_range(CALL_ACQUIRE, 2, PLAY_NODES, VOTE_GRANTED);
     ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
-    ck_assert_int_eq(engine_take(play.engine, op, play.now_us)->validity_ms,
-                     29693);
+    ck_assert_int_eq(play_result(op)->validity_ms, 29693);
 }
 
-TEST(silence_uses_up_the_rounds)
+static engine_op inspect(void)
 {
-    engine_op op = play_acquire();
-    play_advance(ROUNDS * TIMEOUT_US - 1);
-    ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
-    play_advance(1);
+    return engine_inspect(play.engine, PLAY_RESOURCE, NULL);
+}
+
+static const struct {
+    engine_op (*ask)(void);
+    enum call_kind kind;
+    int releases;
+} calls[] = {
+    {play_acquire, CALL_ACQUIRE, ROUNDS * 5},
+    {extend, CALL_EXTEND, 0},
+    {inspect, CALL_INSPECT, 0},
+};
+
+TEST_EACH(silence_uses_up_the_rounds, calls)
+{
+    engine_op op = calls[_i].ask();
+    for (int round = 1; round <= ROUNDS; round++) {
+        ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
+        ck_assert_int_eq(play_count(calls[_i].kind), round * 5);
+        play_advance(TIMEOUT_US - 1);
+        ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
+        play_advance(1);
+    }
     ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
-    ck_assert_int_eq(play_count(CALL_ACQUIRE), ROUNDS * 5);
-    ck_assert_int_eq(play_count(CALL_RELEASE), ROUNDS * 5);
+    ck_assert_int_eq(play_count(calls[_i].kind), ROUNDS * 5);
+    ck_assert_int_eq(play_count(CALL_RELEASE), calls[_i].releases);
 }
 
 /* Calls that were not sent before the server was held up. */
 TEST(late_calls_are_tried_again_at_once)
 {
     engine_op op = play_acquire();
-    answer_from(2, CALL_ACQUIRE, VOTE_LATE);
+    play_answer_range(CALL_ACQUIRE, 2, PLAY_NODES, VOTE_LATE);
     ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
     ck_assert_int_eq(play_count(CALL_ACQUIRE), 10);
     ck_assert_int_eq(play_count(CALL_RELEASE), 2); /* who may have granted */
-    answer_from(2, CALL_ACQUIRE, VOTE_GRANTED);
+    play_answer_range(CALL_ACQUIRE, 2, PLAY_NODES, VOTE_GRANTED);
     ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
 }
 
@@ -118,10 +118,8 @@ TEST(a_round_lasts_no_longer_than_the_ttl)
     struct engine_settings settings = play_settings;
     settings.node_timeout_us = 1000000;
     settings.retry_count = 0;
-    engine_free(play.engine);
-    play_begin_with(&settings);
-    for (int i = 0; i < PLAY_NODES; i++)
-        play_node_up(i);
+    play_begin_again(&settings);
+    play_nodes_up();
     engine_op op = play_acquire_of((struct span){0}, 100);
     ck_assert_int_lt(play_find(CALL_ACQUIRE, 0)->call.node_deadline_us,
                      PLAY_EPOCH_US + play.now_us + 101000);
@@ -141,26 +139,16 @@ TEST(an_extension_lost_to_time_is_tried_again)
     play_advance(TIMEOUT_US);
     ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
     ck_assert_int_eq(play_count(CALL_EXTEND), 10);
-    for (int i = 0; i < 2; i++)
-        play_answer(CALL_EXTEND, i, VOTE_EXTENDED);
-    answer_from(2, CALL_EXTEND, VOTE_EXTENDED); /* of the first round */
+    play_answer_range(CALL_EXTEND, 0, 2, VOTE_EXTENDED);
+    play_answer_range(CALL_EXTEND, 2, PLAY_NODES,
+                      VOTE_EXTENDED); /* of the first round */
     ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
     play_answer(CALL_EXTEND, 2, VOTE_EXTENDED);
     ck_assert_int_eq(play_outcome(op), OUTCOME_EXTENDED);
     ck_assert_int_eq(play_count(CALL_RELEASE), 0);
 }
 
-TEST(an_extension_is_unknown_when_all_rounds_are_silent)
-{
-    engine_op op = extend();
-    play_advance(ROUNDS * TIMEOUT_US - 1);
-    ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
-    play_advance(1);
-    ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
-    ck_assert_int_eq(play_count(CALL_EXTEND), ROUNDS * 5);
-}
-
-/* ---- release, inspect --------------------------------------------------- */
+/* ---- release ------------------------------------------------------------ */
 
 /* It is right however late it runs: the first one is waited for. */
 TEST(a_release_is_waited_for_as_long_as_others_try)
@@ -189,16 +177,6 @@ TEST(a_release_is_waited_for_behind_a_stall)
     play_advance(0); /* the deadline */
     ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
     play_advance(TIMEOUT_US - 1);
-    answer_from(2, CALL_RELEASE, VOTE_DELETED);
+    play_answer_range(CALL_RELEASE, 2, PLAY_NODES, VOTE_DELETED);
     ck_assert_int_eq(play_outcome(op), OUTCOME_RELEASED);
-}
-
-TEST(an_inspection_lost_to_silence_is_tried_again)
-{
-    engine_op op = engine_inspect(play.engine, PLAY_RESOURCE, NULL);
-    play_advance(TIMEOUT_US);
-    ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
-    ck_assert_int_eq(play_count(CALL_INSPECT), 10);
-    play_advance((ROUNDS - 1) * TIMEOUT_US);
-    ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
 }

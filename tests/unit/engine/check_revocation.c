@@ -3,7 +3,6 @@
  * stepped.
  */
 
-#include "../../../server/engine/eligibility.h"
 #include "../../lib/suite/suite.h"
 #include "voters.h"
 
@@ -30,10 +29,9 @@ TEST(story_11_a_node_whose_clock_stepped_loses_its_vote)
     voters_do(ADMISSION_REVOKE, 1);
     voters_expect(ADMISSION_LOOK, 1);
     voters_found(1, LOOK_MARKED, "", VOTERS_OTHER_MARK);
+    voters_expect_nothing();
     VOTERS_ASSERT_REFUSAL(1, STATE_QUARANTINED);
-    ck_assert_int_eq(
-        eligibility_remaining_us(&voters.admission, 1, voters.now_us),
-        VOTERS_QUARANTINE_US);
+    ck_assert_int_eq(voters_remaining_us(1), VOTERS_QUARANTINE_US);
 }
 
 TEST(a_step_seen_on_a_lost_connection_takes_the_vote_after_it)
@@ -62,15 +60,4 @@ TEST(a_step_is_not_forgotten_over_an_admission_that_was_too_late)
     voters_found(0, LOOK_ADMITTED, VOTERS_ADMIT, "");
     VOTERS_ASSERT_REFUSAL(0, STATE_STEPPED);
     voters_expect(ADMISSION_REVOKE, 0);
-}
-
-/* S1 revoked, S2 has revoked before. */
-TEST(a_revocation_that_found_another_state_looks_again)
-{
-    voters_all(LOOK_ADMITTED, VOTERS_ADMIT, "");
-    admission_on_step(&voters.admission, 1);
-    voters_do(ADMISSION_REVOKE, 1);
-    voters_expect(ADMISSION_LOOK, 1);
-    voters_found(1, LOOK_MARKED, "", VOTERS_OTHER_MARK);
-    voters_expect_nothing();
 }

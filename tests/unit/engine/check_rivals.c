@@ -43,9 +43,10 @@ static unsigned count_seeds(void)
     return text != NULL ? (unsigned)strtoul(text, NULL, 10) : SEEDS;
 }
 
-static void play(unsigned seed, int other_epoch)
+static void play(unsigned seed, int other_epoch, bool has_rollbacks)
 {
     rivals_begin(seed, other_epoch);
+    rivals.has_rollbacks = has_rollbacks;
     rivals_play_faults();
     for (int i = 0; i < RIVALS; i++)
         rivals.server[i].wakes_us = 0;
@@ -61,7 +62,7 @@ TEST(stories_25_to_28_no_node_that_forgot_is_admitted_too_early)
 {
     int admissions = 0, readmissions = 0, won = 0;
     for (unsigned i = 0; i < count_seeds(); i++) {
-        play(first_seed() + i, 1);
+        play(first_seed() + i, 1, false);
         expect_all_admitted(0);
         admissions += rivals.admissions;
         readmissions += rivals.readmissions;
@@ -80,14 +81,7 @@ TEST(stories_41_to_43_no_node_that_was_put_back_is_admitted_too_early)
 {
     int rollbacks = 0, readmissions = 0;
     for (unsigned i = 0; i < count_seeds(); i++) {
-        rivals_begin(first_seed() + i, 1);
-        rivals.has_rollbacks = true;
-        rivals_play_faults();
-        for (int j = 0; j < RIVALS; j++)
-            rivals.server[j].wakes_us = 0;
-        rivals_run_until(
-            RIVALS_FAULTS_END_US + 40 * SECOND +
-            2 * eligibility_quarantine_us(&rivals.server[0].admission));
+        play(first_seed() + i, 1, true);
         expect_all_admitted(0);
         rollbacks += rivals.rollbacks;
         readmissions += rivals.readmissions;
@@ -101,7 +95,7 @@ TEST(stories_41_to_43_no_node_that_was_put_back_is_admitted_too_early)
 TEST(story_32_a_higher_epoch_comes_in_and_never_beside_the_lower)
 {
     for (unsigned i = 0; i < count_seeds(); i++) {
-        play(first_seed() + i, 2);
+        play(first_seed() + i, 2, false);
         expect_all_admitted(1);
         for (int j = 0; j < RIVALS_NODES; j++)
             ck_assert_int_eq(rivals.server[0].admission.node[j].epoch_above, 2);

@@ -2,12 +2,9 @@
  * Why a node does not vote: one reason, its name and its sentence, in the
  * order of their weight; and the votes that do not count for it.
  */
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "../../../server/base/log.h"
 #include "../../lib/suite/suite.h"
 #include "../play.h"
 
@@ -33,10 +30,10 @@ static void assert_state(int node, const char *state)
     ck_assert(view.is_voting == (strcmp(state, "voting") == 0));
 }
 
-static void reconnect(int node)
+static void expect(int node, const char *state, const char *detail)
 {
-    play_node_down(node);
-    play_node_connect(node);
+    assert_state(node, state);
+    ck_assert_str_eq(view.detail, detail);
 }
 
 /* ---- what the node carries ----------------------------------------------- */
@@ -61,19 +58,16 @@ SUITE(status, .set_up = play_begin, .tear_down = play_end);
 
 TEST_EACH(what_a_look_found_has_a_name_and_a_sentence, looks)
 {
-    reconnect(0);
-    assert_state(0, "admitting");
-    ck_assert_str_eq(view.detail, "its permission to vote is being checked");
+    play_reconnect(0);
+    expect(0, "admitting", "its permission to vote is being checked");
     play_answer_look(0, looks[_i].word, looks[_i].admit, looks[_i].mark);
-    assert_state(0, looks[_i].state);
-    ck_assert_str_eq(view.detail, looks[_i].detail);
+    expect(0, looks[_i].state, looks[_i].detail);
     assert_state(1, "voting");
 }
 
 TEST(the_countdown_is_that_of_the_quarantine)
 {
-    reconnect(0);
-    play_answer_look(0, LOOK_CREATED, "", "1:run:n");
+    play_lose_memory(0);
     engine_view_node(play.engine, 0, &view);
     ck_assert_int_eq(view.quarantine_us, 66650000);
     play_advance(66 * SECOND);
@@ -88,9 +82,8 @@ TEST(the_countdown_is_that_of_the_quarantine)
 
 TEST(a_node_whose_time_is_up_tells_what_it_still_waits_for)
 {
-    reconnect(0);
-    play_answer_look(0, LOOK_CREATED, "", "1:run:n");
-    reconnect(1);
+    play_lose_memory(0);
+    play_reconnect(1);
     play_answer_look(1, LOOK_FOREIGN, "1:ffffffffffffffff:run", "");
     play_advance(30 * SECOND);
     play_answer_look(1, LOOK_FOREIGN, "1:ffffffffffffffff:run", "");
@@ -107,7 +100,7 @@ TEST(story_45_a_contested_node_tells_so)
 {
     char mark[] = "1:run:a";
     play_advance(2 * SECOND);
-    reconnect(0);
+    play_reconnect(0);
     for (int i = 0; i < 5; i++) {
         play_answer_look(0, LOOK_CREATED, "", mark);
         ck_assert(strstr(detail_of(0), i < 4 ? "votes again in"
@@ -122,7 +115,7 @@ TEST(story_45_a_contested_node_tells_so)
 
 TEST(a_restarted_node_tells_what_it_waits_for)
 {
-    reconnect(0);
+    play_reconnect(0);
     play_answer_look(0, LOOK_CREATED, play_admission(0, true), "1:run:n");
     ck_assert_str_eq(detail_of(0),
                      "was restarted; votes again in 2 s, or as soon as the "
@@ -134,10 +127,9 @@ TEST(a_restarted_node_tells_what_it_waits_for)
 TEST(a_new_epoch_tells_what_it_waits_for)
 {
     struct engine_settings settings = play_settings;
-    play_end();
     settings.config_epoch = 2;
     settings.first_start = FIRST_START_NO;
-    play_begin_with(&settings);
+    play_begin_again(&settings);
     play_node_connect(0);
     play_answer_look(0, LOOK_CREATED, "1:f:run", "2:run:n");
     play_advance(67 * SECOND);
@@ -151,8 +143,7 @@ TEST(when_a_quorum_votes_again_is_told)
     ck_assert_int_eq(engine_quorum_in_us(play.engine), 0);
     for (int i = 0; i < 4; i++) {
         play_advance(SECOND);
-        reconnect(i);
-        play_answer_look(i, LOOK_CREATED, "", "1:run:n");
+        play_lose_memory(i);
     }
     /* one votes; the second of the four to come is the third voter */
     ck_assert_int_eq(engine_quorum_in_us(play.engine), 66650000 - 2 * SECOND);
@@ -162,6 +153,48 @@ TEST(when_a_quorum_votes_again_is_told)
     ck_assert_int_eq(engine_quorum_in_us(play.engine), 66650000);
     play_node_down(2);
     ck_assert_int_eq(engine_quorum_in_us(play.engine), 0); /* not known */
+}
+
+/* ---- before it was there ------------------------------------------------- */
+
+TEST(a_node_that_was_never_there_is_being_connected_to)
+{
+    play_begin_again(&play_settings);
+    expect(0, "connecting", "not connected yet");
+    engine_on_node_down(play.engine, 0, STATE_SILENT, "no reply for 250 ms");
+    expect(0, "silent", "no reply for 250 ms");
+    expect(1, "connecting", "not connected yet");
+}
+
+/* Until all are there, and new; else as long as the others may object. */
+TEST(a_new_node_tells_what_it_waits_for)
+{
+    static const char front[] =
+        "is new; votes as soon as all nodes are connected and new, or in ";
+    play_begin_again(&play_settings);
+    play_node_connect(0);
+    play_answer_look(0, LOOK_EMPTY, "", "");
+    engine_view_node(play.engine, 0, &view);
+    ck_assert_str_eq(view.state, "first_start");
+    ck_assert_msg(strncmp(view.detail, front, sizeof front - 1) == 0, "%s",
+                  view.detail);
+    int seconds = 0;
+    ck_assert_int_eq(sscanf(view.detail + sizeof front - 1, "%4d s", &seconds),
+                     1);
+    ck_assert_int_eq(seconds, (view.quarantine_us + SECOND - 1) / SECOND);
+}
+
+/* Marked by us, it waits for nothing but the others' marks. */
+TEST(a_first_start_that_is_under_way_tells_so)
+{
+    play_begin_again(&play_settings);
+    for (int i = 0; i < PLAY_NODES; i++) {
+        play_node_connect(i);
+        play_answer_look(i, LOOK_EMPTY, "", "");
+    }
+    play_answer_look(0, LOOK_FRESH, "", "1:run:0");
+    expect(0, "first_start",
+           "the nodes are about to be admitted for the first time");
 }
 
 /* ---- who it is ----------------------------------------------------------- */
@@ -178,9 +211,10 @@ static void connect_as(int node, const char *run_id)
 
 TEST(story_23_behind_two_names_one_server_has_no_vote)
 {
+    static const char told[] = "one server answers to two of the names";
     connect_as(0, play_facts(1).run_id);
-    assert_state(0, "duplicate");
-    assert_state(1, "duplicate");
+    expect(0, "duplicate", told);
+    expect(1, "duplicate", told);
     assert_state(2, "voting");
     ck_assert_int_eq(engine_voting(play.engine), 3);
     play_node_down(1);
@@ -193,7 +227,8 @@ TEST(story_31_a_node_that_no_fresh_connection_confirms_loses_its_vote)
     play_advance(4900000);
     assert_state(0, "voting");
     play_advance(400000);
-    assert_state(0, "unconfirmed");
+    expect(0, "unconfirmed",
+           "no new connection has confirmed the node recently");
     assert_state(1, "voting");
     (void)play_acquire();
     ck_assert(play_find(CALL_ACQUIRE, 0) == NULL);
@@ -201,8 +236,7 @@ TEST(story_31_a_node_that_no_fresh_connection_confirms_loses_its_vote)
     facts.run_id = "another server, which has the name now";
     engine_on_node_confirmed(play.engine, 0, &facts);
     assert_state(0, "unconfirmed");
-    facts = play_facts(0);
-    engine_on_node_confirmed(play.engine, 0, &facts);
+    play_confirm(0);
     assert_state(0, "voting");
 }
 
@@ -223,10 +257,8 @@ TEST(story_31_a_grant_of_an_unconfirmed_node_is_distrusted)
     engine_op op = play_acquire();
     ck_assert(play_find(CALL_ACQUIRE, 0) != NULL);
     play.now_us += 40000; /* no tick has come since */
-    for (int i = 0; i < 4; i++)
-        play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
-    const struct engine_result *result =
-        engine_take(play.engine, op, play.now_us);
+    play_answer_range(CALL_ACQUIRE, 0, 4, VOTE_GRANTED);
+    const struct engine_result *result = play_result(op);
     ck_assert_int_eq(result->votes[0].vote, VOTE_DISTRUSTED);
     ck_assert_int_eq(result->outcome, OUTCOME_GRANTED);
     ck_assert_int_eq(result->votes_for, 3);
@@ -242,13 +274,11 @@ TEST(story_11_a_vote_of_a_clock_that_stepped_is_no_vote)
     engine_op op = play_acquire();
     play.offset_us[0] = 2 * SECOND + 500;
     play_answer(CALL_ACQUIRE, 0, VOTE_GRANTED);
-    assert_state(0, "clock_stepped");
+    expect(0, "clock_stepped", "the node's clock stepped");
     ck_assert_int_eq(play_count(CALL_LOOK), 4); /* to hear the others */
-    for (int i = 1; i < 4; i++)
-        play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
+    play_answer_range(CALL_ACQUIRE, 1, 4, VOTE_GRANTED);
     ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
-    ck_assert_int_eq(engine_take(play.engine, op, play.now_us)->votes[0].state,
-                     STATE_STEPPED);
+    ck_assert_int_eq(play_result(op)->votes[0].state, STATE_STEPPED);
     ck_assert_ptr_null(play_find(CALL_REVOKE, 0));
     play_answer_look(4, LOOK_ADMITTED, "", "");
     struct play_call *revoke = play_find(CALL_REVOKE, 0);
@@ -279,27 +309,45 @@ TEST(story_35_a_majority_that_steps_is_our_own_clock_and_costs_no_vote)
 TEST(story_34_a_clock_far_from_the_others_has_no_vote)
 {
     play_node_down(0);
-    play_end();
-    play_begin_with(&play_settings);
+    play_begin_again(&play_settings);
     play.offset_us[0] = 8 * SECOND; /* the window is 15 s */
-    for (int i = 0; i < PLAY_NODES; i++)
-        play_node_up(i);
+    play_nodes_up();
     assert_state(0, "clock_unproven");
     ck_assert_str_eq(view.detail,
                      "its clock is 8000 ms ahead of the others; it counts once "
                      "it agrees, or was steady for another 61 s");
     for (int i = 0; i < 61; i++) {
         play.sent_count = 0;
-        for (int j = 0; j < PLAY_NODES; j++) {
-            struct node_facts facts = play_facts(j);
-            engine_on_node_confirmed(play.engine, j, &facts);
-        }
+        for (int j = 0; j < PLAY_NODES; j++)
+            play_confirm(j);
         play_advance(SECOND);
     }
     assert_state(0, "skewed");
     ck_assert_str_eq(view.detail, "its clock is 8000 ms ahead of the others; "
                                   "set it right");
     ck_assert_int_eq(play.metrics.clock_offset_us[0] / SECOND, 8);
+}
+
+/* However long it is away, it says by how much; until it votes again. */
+TEST(a_step_is_told_until_the_node_votes_again)
+{
+    play_advance(1000);
+    play.offset_us[0] = -2 * SECOND - 500;
+    (void)play_acquire();
+    play_answer(CALL_ACQUIRE, 0, VOTE_GRANTED);
+    play_answer_all_looks();
+    play_answer(CALL_REVOKE, 0, VOTE_DONE);
+    expect(0, "admitting",
+           "its permission to vote is being checked (its clock stepped by "
+           "-2000 ms)");
+    for (int s = 0; s < 62; s++) { /* its clock is watched for so long */
+        play_answer_all_looks();
+        play.sent_count = 0;
+        play_advance(SECOND);
+    }
+    expect(0, "voting", "admitted");
+    play_reconnect(0);
+    expect(0, "admitting", "its permission to vote is being checked");
 }
 
 /* ---- what it answers ----------------------------------------------------- */
@@ -314,8 +362,8 @@ TEST_EACH(story_24_an_error_is_shown_until_a_look_is_answered, errors)
 {
     (void)play_acquire();
     play_answer(CALL_ACQUIRE, 2, errors[_i]);
-    assert_state(2, ballot_name(ballot_of_number(errors[_i])));
-    ck_assert_str_eq(view.detail, ballot_detail(ballot_of_number(errors[_i])));
+    expect(2, ballot_name(ballot_of_number(errors[_i])),
+           ballot_detail(ballot_of_number(errors[_i])));
     ck_assert_int_eq(engine_voting(play.engine), 4);
     play_advance(1200000);
     play_answer(CALL_LOOK, 2, errors[_i]);
@@ -327,12 +375,11 @@ TEST_EACH(story_24_an_error_is_shown_until_a_look_is_answered, errors)
 
 TEST(the_error_of_a_node_says_more_than_its_quarantine)
 {
-    reconnect(2);
+    play_reconnect(2);
     play_answer(CALL_LOOK, 2, UNFIT(NO_PERMISSION));
     assert_state(2, "no_permission");
     play_node_down(2);
-    assert_state(2, "unreachable");
-    ck_assert_str_eq(view.detail, "reset");
+    expect(2, "unreachable", "reset");
 }
 
 /* ---- the order ----------------------------------------------------------- */
@@ -363,70 +410,4 @@ TEST(the_first_reason_is_the_one_that_is_shown)
     play_answer(CALL_REVOKE, 0, VOTE_CHANGED);
     play_answer_look(0, LOOK_ADMITTED, "", "");
     assert_state(0, "clock_unproven");
-}
-
-/* ---- the log ------------------------------------------------------------- */
-
-static int count_lines(int fd, const char *part)
-{
-    static char text[65536];
-    ssize_t got = read(fd, text, sizeof text - 1);
-    text[got > 0 ? got : 0] = '\0';
-    int count = 0;
-    for (const char *at = strstr(text, part); at; at = strstr(at + 1, part))
-        count++;
-    return count;
-}
-
-/* Each test is a process of its own, so stderr may go into a pipe. */
-static int open_log(void)
-{
-    int fds[2];
-    ck_assert_int_eq(pipe(fds), 0);
-    fcntl(fds[0], F_SETFL, O_NONBLOCK);
-    dup2(fds[1], STDERR_FILENO);
-    log_set_level(LOG_INFO);
-    return fds[0];
-}
-
-TEST(a_change_is_logged_once)
-{
-    int log = open_log();
-    reconnect(0);
-    play_answer_look(0, LOOK_CREATED, "", "1:run:n");
-    play_advance(3 * SECOND);
-    reconnect(1);
-    play_answer_look(1, LOOK_CREATED, "", "1:run:n");
-    ck_assert_int_eq(count_lines(log, "event=node node=a state=quar"), 1);
-    reconnect(2);
-    play_answer_look(2, LOOK_CREATED, "", "1:run:n");
-    ck_assert_int_eq(count_lines(log, "event=no_quorum"), 1);
-    for (int i = 0; i < 3; i++) {
-        play_node_down(i);
-        play_node_up(i);
-    }
-    ck_assert_int_eq(count_lines(log, "event=quorum"), 1);
-    play_advance(3 * SECOND);
-    ck_assert_int_eq(count_lines(log, "event="), 0);
-    close(log);
-}
-
-/* A durable node that comes back is marked for a moment, and then readmitted:
- * a quarantine of 67 s that nobody has to wait for would only alarm. */
-TEST(a_quarantine_that_ends_at_once_is_not_logged)
-{
-    int log = open_log();
-    reconnect(0);
-    ck_assert_int_eq(count_lines(log, "state=unreachable"), 1);
-    play_answer_look(0, LOOK_CREATED, play_admission(0, true), "1:run:n");
-    assert_state(0, "quarantined");
-    play_advance(SECOND / 2);
-    play_answer_look(0, LOOK_ADMITTED, "", "");
-    assert_state(0, "voting");
-    ck_assert_int_eq(count_lines(log, "state=quarantined"), 0);
-    reconnect(0);
-    play_answer_look(0, LOOK_CREATED, "", "1:run:n");
-    play_advance(2 * SECOND);
-    ck_assert_int_eq(count_lines(log, "votes again in 66 s"), 1);
-    close(log);
 }

@@ -11,8 +11,8 @@ TEST(a_free_lock_is_granted_at_once)
 {
     engine_op op = waiting_ask();
     waiting_grant();
-    ck_assert_int_eq(waiting_result(op)->outcome, OUTCOME_GRANTED);
-    ck_assert_int_eq(waiting_result(op)->waited_ms, 0);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
+    ck_assert_int_eq(play_result(op)->waited_ms, 0);
     ck_assert(!play.is_listening);
     engine_close(play.engine, op);
     ck_assert_uint_eq(play.metrics.waiters, 0);
@@ -28,7 +28,7 @@ TEST(only_the_first_of_a_queue_tries)
     play_await_round(10);
     ck_assert_int_eq(waiting_attempts(), 2);
     waiting_grant();
-    ck_assert_int_eq(waiting_result(a)->outcome, OUTCOME_GRANTED);
+    ck_assert_int_eq(play_outcome(a), OUTCOME_GRANTED);
     waiting_check(b);
     waiting_check(c);
     ck_assert_int_eq(play.answers, 1);
@@ -46,32 +46,32 @@ TEST(the_next_acquire_follows_right_behind_a_release)
     engine_op a = waiting_ask(), b = waiting_ask();
     waiting_grant();
     char token[TOKEN_MAX + 1];
-    struct span span = waiting_result(a)->token;
+    struct span span = play_result(a)->token;
     snprintf(token, sizeof token, "%.*s", (int)span.len, span.ptr);
     engine_close(play.engine, a);
     play_advance(1000);
     ck_assert_int_eq(waiting_attempts(), 1); /* it is known to be held */
     int before = play.sent_count;
-    (void)engine_release(play.engine, PLAY_RESOURCE, span_of(token), NULL);
+    (void)play_release(span_of(token));
     for (int i = 0; i < PLAY_NODES; i++) {
         ck_assert_int_eq(play.sent[before + i].call.kind, CALL_RELEASE);
         ck_assert_int_eq(play.sent[before + PLAY_NODES + i].call.kind,
                          CALL_ACQUIRE);
     }
     waiting_grant();
-    ck_assert_int_eq(waiting_result(b)->outcome, OUTCOME_GRANTED);
+    ck_assert_int_eq(play_outcome(b), OUTCOME_GRANTED);
     ck_assert_uint_eq(play.metrics.handovers[HANDOVER_RELEASE], 1);
 }
 
 TEST(a_release_during_an_attempt_causes_another_at_once)
 {
     engine_op op = waiting_ask();
-    (void)engine_release(play.engine, PLAY_RESOURCE, span_of(PLAY_TOKEN), NULL);
+    (void)play_release(span_of(PLAY_TOKEN));
     ck_assert_int_eq(waiting_attempts(), 1);
     waiting_find_held();
     ck_assert_int_eq(waiting_attempts(), 2);
     waiting_grant();
-    ck_assert_int_eq(waiting_result(op)->outcome, OUTCOME_GRANTED);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
 }
 
 TEST(it_tries_when_the_ttl_has_ended)
@@ -102,8 +102,7 @@ TEST(a_lock_of_another_library_is_tried_again_and_again)
 {
     engine_op op = waiting_ask();
     for (int round = 1; round < 5; round++) {
-        for (int i = 0; i < PLAY_NODES; i++)
-            play_answer_held(CALL_ACQUIRE, i, "a foreign value");
+        play_hold_range(CALL_ACQUIRE, 0, PLAY_NODES, "a foreign value");
         if (round == 1)
             waiting_begin_to_announce(PLAY_RESOURCE, 3);
         else
@@ -124,7 +123,7 @@ TEST(when_its_time_is_up_it_is_told_who_has_the_lock)
     play_advance(500000 - 2 * WAITING_ROUND_TRIP_US - 1);
     waiting_check(b);
     play_advance(1);
-    const struct engine_result *result = waiting_result(b);
+    const struct engine_result *result = play_result(b);
     ck_assert_int_eq(result->outcome, OUTCOME_HELD);
     ck_assert_int_eq(result->waited_ms, 500);
     ck_assert(result->has_holder);
@@ -133,7 +132,7 @@ TEST(when_its_time_is_up_it_is_told_who_has_the_lock)
     ck_assert_uint_eq(result->resource.len, PLAY_RESOURCE.len);
     waiting_check(a);
     play_advance(500000);
-    ck_assert_int_eq(waiting_result(a)->outcome, OUTCOME_HELD);
+    ck_assert_int_eq(play_outcome(a), OUTCOME_HELD);
     engine_close(play.engine, a);
     engine_close(play.engine, b);
     ck_assert_int_eq(waiting_attempts(), 2);
@@ -143,20 +142,18 @@ TEST(when_its_time_is_up_it_is_told_who_has_the_lock)
 
 TEST(when_its_time_is_up_without_a_quorum_it_is_told_so)
 {
-    for (int i = 0; i < 3; i++)
-        play_node_down(i);
+    play_nodes_down(3);
     engine_op op = waiting_ask_for(PLAY_RESOURCE, 1000);
     ck_assert_int_eq(play.answers, 0);
     play_advance(1001000);
-    ck_assert_int_eq(waiting_result(op)->outcome, OUTCOME_NO_QUORUM);
-    ck_assert_int_eq(waiting_result(op)->votes[0].vote, VOTE_UNFIT);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
+    ck_assert_int_eq(play_result(op)->votes[0].vote, VOTE_UNFIT);
     engine_close(play.engine, op);
 }
 
 TEST(it_waits_for_a_quorum_as_well)
 {
-    for (int i = 0; i < 3; i++)
-        play_node_down(i);
+    play_nodes_down(3);
     engine_op op = waiting_ask();
     play_advance(1000000);
     waiting_check(op);
@@ -165,7 +162,7 @@ TEST(it_waits_for_a_quorum_as_well)
     for (int i = 0; i < PLAY_NODES; i++)
         if (play_find(CALL_ACQUIRE, i) != NULL)
             play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
-    ck_assert_int_eq(waiting_result(op)->outcome, OUTCOME_GRANTED);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
 }
 
 TEST(whoever_is_first_then_tries_soon)
@@ -177,7 +174,7 @@ TEST(whoever_is_first_then_tries_soon)
     ck_assert_int_eq(play.answers, 1); /* its time is up */
     play_await_round(2 * PLAY_NODES);
     waiting_grant();
-    ck_assert_int_eq(waiting_result(next)->outcome, OUTCOME_GRANTED);
+    ck_assert_int_eq(play_outcome(next), OUTCOME_GRANTED);
 }
 
 /* What is under way when the time is up is waited for. */
@@ -187,7 +184,7 @@ TEST(a_grant_that_comes_a_little_late_counts)
     play_advance(2000);
     waiting_check(op);
     waiting_grant();
-    ck_assert_int_eq(waiting_result(op)->outcome, OUTCOME_GRANTED);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
 }
 
 TEST(a_grant_that_nobody_takes_in_time_is_no_grant)
@@ -196,9 +193,9 @@ TEST(a_grant_that_nobody_takes_in_time_is_no_grant)
         .resource = PLAY_RESOURCE, .ttl_ms = 100, .wait_ms = WAITING_MS};
     engine_op op = engine_acquire(play.engine, &acquire, NULL);
     waiting_grant();
-    ck_assert_int_eq(waiting_result(op)->outcome, OUTCOME_GRANTED);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
     play.now_us += 100000;
-    ck_assert_int_eq(waiting_result(op)->outcome, OUTCOME_VALIDITY_EXHAUSTED);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_VALIDITY_EXHAUSTED);
     ck_assert_int_eq(play_count(CALL_RELEASE), PLAY_NODES);
     engine_close(play.engine, op);
 }
@@ -206,9 +203,8 @@ TEST(a_grant_that_nobody_takes_in_time_is_no_grant)
 TEST(a_refused_key_ends_the_waiting)
 {
     engine_op op = waiting_ask();
-    for (int i = 0; i < PLAY_NODES; i++)
-        play_answer(CALL_ACQUIRE, i, VOTE_KEY_REFUSED);
-    ck_assert_int_eq(waiting_result(op)->outcome, OUTCOME_KEY_REFUSED);
+    play_answer_range(CALL_ACQUIRE, 0, PLAY_NODES, VOTE_KEY_REFUSED);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_KEY_REFUSED);
     engine_close(play.engine, op);
     ck_assert_uint_eq(play.metrics.waiters, 0);
 }
@@ -228,7 +224,7 @@ TEST(when_the_first_leaves_the_next_is_behind_its_release)
         if (i > 0)
             play_answer_held(CALL_ACQUIRE, i, WAITING_OTHERS);
     waiting_grant();
-    ck_assert_int_eq(waiting_result(b)->outcome, OUTCOME_GRANTED);
+    ck_assert_int_eq(play_outcome(b), OUTCOME_GRANTED);
 }
 
 TEST(a_grant_of_a_client_that_left_goes_to_the_next)
@@ -239,7 +235,7 @@ TEST(a_grant_of_a_client_that_left_goes_to_the_next)
     ck_assert_int_eq(play_count(CALL_RELEASE), PLAY_NODES);
     ck_assert_int_eq(waiting_attempts(), 2);
     waiting_grant();
-    ck_assert_int_eq(waiting_result(b)->outcome, OUTCOME_GRANTED);
+    ck_assert_int_eq(play_outcome(b), OUTCOME_GRANTED);
 }
 
 TEST(who_leaves_in_the_middle_is_passed_over)
@@ -251,7 +247,7 @@ TEST(who_leaves_in_the_middle_is_passed_over)
     (void)engine_abandon(play.engine, a);
     play_await_round(2 * PLAY_NODES);
     waiting_grant();
-    ck_assert_int_eq(waiting_result(c)->outcome, OUTCOME_GRANTED);
+    ck_assert_int_eq(play_outcome(c), OUTCOME_GRANTED);
 }
 
 /* The same lock may have a client that does not wait. */
@@ -265,7 +261,7 @@ TEST(an_abandoned_acquire_wakes_those_that_wait)
     (void)engine_abandon(play.engine, plain);
     ck_assert_int_eq(waiting_attempts(), 3);
     waiting_grant();
-    ck_assert_int_eq(waiting_result(op)->outcome, OUTCOME_GRANTED);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
 }
 
 /* ---- limits and the end ---------------------------------------------------
@@ -276,7 +272,7 @@ TEST(a_queue_has_a_limit)
     for (int i = 0; i < 1000; i++)
         (void)waiting_ask();
     engine_op op = waiting_ask();
-    ck_assert_int_eq(waiting_result(op)->outcome, OUTCOME_TOO_MANY_WAITERS);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_TOO_MANY_WAITERS);
     engine_close(play.engine, op);
     ck_assert_uint_eq(play.metrics.waiters, 1000);
     ck_assert_int_eq(
@@ -289,16 +285,16 @@ TEST(whoever_waits_when_the_server_stops_is_told_at_once)
     engine_op a = waiting_ask(), b = waiting_ask();
     waiting_find_held();
     engine_stop_waiting(play.engine);
-    ck_assert_int_eq(waiting_result(a)->outcome, OUTCOME_STOPPED);
-    ck_assert_int_eq(waiting_result(b)->outcome, OUTCOME_STOPPED);
+    ck_assert_int_eq(play_outcome(a), OUTCOME_STOPPED);
+    ck_assert_int_eq(play_outcome(b), OUTCOME_STOPPED);
     engine_close(play.engine, a);
     engine_close(play.engine, b);
     engine_op late = waiting_ask();
     waiting_find_held();
-    ck_assert_int_eq(waiting_result(late)->outcome, OUTCOME_STOPPED);
+    ck_assert_int_eq(play_outcome(late), OUTCOME_STOPPED);
     engine_op lucky = waiting_ask();
     waiting_grant();
-    ck_assert_int_eq(waiting_result(lucky)->outcome, OUTCOME_GRANTED);
+    ck_assert_int_eq(play_outcome(lucky), OUTCOME_GRANTED);
 }
 
 /* ---- what operators see ---------------------------------------------------
@@ -310,9 +306,8 @@ TEST(an_inspection_tells_how_many_wait)
     (void)waiting_ask();
     waiting_find_held();
     engine_op op = engine_inspect(play.engine, PLAY_RESOURCE, NULL);
-    for (int i = 0; i < PLAY_NODES; i++)
-        play_answer_held(CALL_INSPECT, i, WAITING_OTHERS);
-    ck_assert_int_eq(waiting_result(op)->outcome, OUTCOME_FOUND);
-    ck_assert_int_eq(waiting_result(op)->waiters, 2);
+    play_hold_range(CALL_INSPECT, 0, PLAY_NODES, WAITING_OTHERS);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_FOUND);
+    ck_assert_int_eq(play_result(op)->waiters, 2);
     engine_close(play.engine, op);
 }

@@ -34,8 +34,8 @@ TEST(several_are_asked_for_in_one_call)
     ck_assert_int_eq(play.sent[0].call.slots[0], fence_slot(A));
     ck_assert_int_eq(play.sent[0].call.slots[1], fence_slot(B));
     waiting_grant();
-    ck_assert_int_eq(waiting_result(op)->outcome, OUTCOME_GRANTED);
-    ck_assert_uint_eq(waiting_result(op)->resource.len, BOTH.len);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
+    ck_assert_uint_eq(play_result(op)->resource.len, BOTH.len);
     engine_close(play.engine, op);
     ck_assert_uint_eq(play.metrics.waiters, 0);
 }
@@ -67,8 +67,8 @@ TEST(a_release_of_several_wakes_those_that_wait_for_one)
     ck_assert_int_eq(waiting_attempts(), 4);
     waiting_grant();
     waiting_grant();
-    ck_assert_int_eq(waiting_result(a)->outcome, OUTCOME_GRANTED);
-    ck_assert_int_eq(waiting_result(b)->outcome, OUTCOME_GRANTED);
+    ck_assert_int_eq(play_outcome(a), OUTCOME_GRANTED);
+    ck_assert_int_eq(play_outcome(b), OUTCOME_GRANTED);
 }
 
 TEST(it_holds_up_nobody_who_can_go)
@@ -81,7 +81,7 @@ TEST(it_holds_up_nobody_who_can_go)
     ck_assert_int_eq(waiting_attempts(), 2);
     check_last(A);
     waiting_grant();
-    ck_assert_int_eq(waiting_result(a)->outcome, OUTCOME_GRANTED);
+    ck_assert_int_eq(play_outcome(a), OUTCOME_GRANTED);
     waiting_check(both);
 }
 
@@ -98,7 +98,7 @@ TEST(when_it_is_its_turn_it_waits_for_an_attempt_under_way)
     ck_assert_int_eq(waiting_attempts(), 3);
     check_last(BOTH);
     waiting_grant();
-    ck_assert_int_eq(waiting_result(both)->outcome, OUTCOME_GRANTED);
+    ck_assert_int_eq(play_outcome(both), OUTCOME_GRANTED);
 }
 
 TEST(its_grant_is_known_in_each_queue)
@@ -108,9 +108,9 @@ TEST(its_grant_is_known_in_each_queue)
     waiting_grant();
     play_advance(1000 - WAITING_ROUND_TRIP_US);
     ck_assert_int_eq(waiting_attempts(), 1);
-    ck_assert(waiting_result(a)->has_holder);
-    ck_assert(waiting_result(b)->has_holder);
-    ck_assert_int_gt(waiting_result(b)->number, 0);
+    ck_assert(play_result(a)->has_holder);
+    ck_assert(play_result(b)->has_holder);
+    ck_assert_int_gt(play_result(b)->number, 0);
 }
 
 TEST(its_time_ends_in_all_queues)
@@ -119,8 +119,8 @@ TEST(its_time_ends_in_all_queues)
     waiting_find_held();
     engine_op both = waiting_ask_for(BOTH, 500);
     play_advance(500000);
-    ck_assert_int_eq(waiting_result(both)->outcome, OUTCOME_HELD);
-    ck_assert_uint_eq(waiting_result(both)->resource.len, BOTH.len);
+    ck_assert_int_eq(play_outcome(both), OUTCOME_HELD);
+    ck_assert_uint_eq(play_result(both)->resource.len, BOTH.len);
     engine_close(play.engine, both);
     ck_assert_uint_eq(play.metrics.waiters, 1);
 }
@@ -166,14 +166,12 @@ static engine_op ask_with_key(void)
 
 static void find_held_by_own(void)
 {
-    for (int i = 0; i < PLAY_NODES; i++)
-        play_answer_held(CALL_ACQUIRE, i, OWN);
+    play_hold_range(CALL_ACQUIRE, 0, PLAY_NODES, OWN);
 }
 
 static void grant_repeat(void)
 {
-    for (int i = 0; i < PLAY_NODES; i++)
-        play_answer(CALL_REPEAT, i, VOTE_GRANTED);
+    play_answer_range(CALL_REPEAT, 0, PLAY_NODES, VOTE_GRANTED);
 }
 
 TEST(a_repeat_does_not_wait_behind_others)
@@ -184,8 +182,8 @@ TEST(a_repeat_does_not_wait_behind_others)
     ck_assert_int_eq(waiting_attempts(), 2);
     find_held_by_own();
     grant_repeat();
-    ck_assert_int_eq(waiting_result(repeat)->outcome, OUTCOME_GRANTED);
-    ck_assert(waiting_result(repeat)->is_repeat);
+    ck_assert_int_eq(play_outcome(repeat), OUTCOME_GRANTED);
+    ck_assert(play_result(repeat)->is_repeat);
     waiting_check(first);
 }
 
@@ -198,7 +196,7 @@ TEST(a_repeat_goes_when_its_lock_is_found)
     ck_assert_int_eq(waiting_attempts(), 2);
     find_held_by_own();
     grant_repeat();
-    ck_assert_int_eq(waiting_result(repeat)->outcome, OUTCOME_GRANTED);
+    ck_assert_int_eq(play_outcome(repeat), OUTCOME_GRANTED);
     waiting_check(first);
 }
 
@@ -209,7 +207,7 @@ TEST(a_grant_while_it_waits_is_not_repeated)
     engine_op second = ask_with_key();
     play_advance(1000);
     waiting_grant();
-    ck_assert_int_eq(waiting_result(first)->outcome, OUTCOME_GRANTED);
+    ck_assert_int_eq(play_outcome(first), OUTCOME_GRANTED);
     ck_assert_int_eq(waiting_attempts(), 1);
     waiting_check(second);
 }

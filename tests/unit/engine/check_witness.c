@@ -135,23 +135,15 @@ TEST(a_single_node_has_nobody_to_tell_of_it)
     ck_assert_int_eq(witness_voted_us(&witness, 0), 0);
 }
 
-TEST(what_a_node_has_heard_of_marks_is_known)
+TEST(what_a_node_has_heard_raises_the_floors_and_tells_of_marks)
 {
     tell(2, "a=5 ma=50 b=6 mb=0 d=0 md=40 e=9", 10);
     expect_floors(5, 6, 0, 0, 9);
-    tell(3, "a=4 ma=49 mb=60 mc=9007199254740993 e=9 me=70", 20);
-    expect_floors(5, 6, 0, 0, 9);
+    tell(3, "a=4 ma=49 b=7 mb=60 c=1 mc=9007199254740993 e=9 me=70", 20);
+    expect_floors(5, 7, 1, 0, 9);
     const int64_t latest_us[NODES] = {50, 60, 0, 40, 70};
     for (int i = 0; i < NODES; i++)
         ck_assert_int_eq(witness.node[i].latest_us, latest_us[i]);
-}
-
-TEST(what_a_node_has_heard_raises_the_floors)
-{
-    tell(2, "a=5 b=6 d=0 e=9", 10);
-    expect_floors(5, 6, 0, 0, 9);
-    tell(3, "a=4 b=7 c=1 e=9", 20);
-    expect_floors(5, 7, 1, 0, 9);
 }
 
 static const struct {

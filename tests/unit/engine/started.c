@@ -18,9 +18,9 @@ void started_begin(void)
     voters_begin_again();
 }
 
-void started_find_all_empty(void)
+void started_find_empty(int count)
 {
-    for (int i = 0; i < VOTERS_NODES; i++) {
+    for (int i = 0; i < count; i++) {
         voters_up(i);
         voters_expect(ADMISSION_PROBE, i);
         voters_found(i, LOOK_EMPTY, "", "");
@@ -30,7 +30,7 @@ void started_find_all_empty(void)
 
 void started_lead(void)
 {
-    started_find_all_empty();
+    started_find_empty(VOTERS_NODES);
     STARTED_ASSERT_STEP(FIRSTSTART_WAITING);
     voters_expect(ADMISSION_LOOK, STARTED_LEAD);
     STARTED_ASSERT_STEP(FIRSTSTART_LEAD);
@@ -72,10 +72,4 @@ void started_check_most(void)
         voters_found(i, LOOK_MARKED, "", VOTERS_MARK);
     voters_expect_nothing();
     STARTED_ASSERT_STEP(FIRSTSTART_CHECK);
-}
-
-void started_give_no_answer(enum admission_action_kind kind, int node)
-{
-    admission_on_failure(&voters.admission,
-                         &(struct admission_action){kind, node}, voters.now_us);
 }

@@ -17,17 +17,17 @@ enum {
 /* As a fixture: a first start is possible, and no node is connected. */
 void started_begin(void);
 
-/* All are there, and empty · the first is marked by us · all are · and were
- * looked at again, but for the last one, which is asked. */
-void started_find_all_empty(void);
+/* So many nodes are there, and empty. */
+void started_find_empty(int count);
+
+/* All of them, and the first is marked by us · all are · and were looked at
+ * again, but for the last one, which is asked. */
 void started_lead(void);
 void started_mark_all(void);
 void started_check_most(void);
 
 /* So long they are looked at, and marked no other time. */
 void started_hold(int64_t us);
-
-void started_give_no_answer(enum admission_action_kind kind, int node);
 
 /* What tells that a node was used before. */
 extern const struct started_sign {

@@ -3,6 +3,8 @@
 #include <check.h>
 #include <stdio.h>
 
+#include "../../../server/engine/eligibility.h"
+
 struct voters voters;
 
 static struct {
@@ -198,6 +200,13 @@ void voters_pass_without(enum admission_action_kind kind, int64_t us)
     }
 }
 
+void voters_pass_until(enum admission_action_kind kind, int64_t us)
+{
+    voters_pass_without(kind, us - 1);
+    voters_pass(1);
+    (void)voters_look_around();
+}
+
 /* ---- other actions ------------------------------------------------------- */
 
 void voters_do(enum admission_action_kind kind, int node)
@@ -205,6 +214,12 @@ void voters_do(enum admission_action_kind kind, int node)
     voters_expect(kind, node);
     admission_on_done(&voters.admission, &(struct admission_action){kind, node},
                       voters.now_us);
+}
+
+void voters_fail(enum admission_action_kind kind, int node)
+{
+    const struct admission_action action = {kind, node};
+    admission_on_failure(&voters.admission, &action, voters.now_us);
 }
 
 void voters_give(enum admission_action_kind kind, int node)
@@ -216,6 +231,11 @@ void voters_give(enum admission_action_kind kind, int node)
     ck_assert_int_eq(action.node, node);
     voters_found(node, LOOK_ADMITTED, VOTERS_ADMIT, "");
     VOTERS_ASSERT_REFUSAL(node, STATE_VOTING);
+}
+
+int64_t voters_remaining_us(int node)
+{
+    return eligibility_remaining_us(&voters.admission, node, voters.now_us);
 }
 
 const char *voters_mark_of(int64_t born_us)

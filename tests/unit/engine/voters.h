@@ -78,6 +78,9 @@ void voters_come(int node, enum call_look_word word, const char *admit,
 /* The action, which is expected now, is begun and answered. */
 void voters_do(enum admission_action_kind kind, int node);
 
+/* No answer comes to this action, which may be a look. */
+void voters_fail(enum admission_action_kind kind, int node);
+
 /* And a look that comes behind it finds the node admitted. */
 void voters_give(enum admission_action_kind kind, int node);
 
@@ -90,14 +93,20 @@ int voters_look_around(void);
 /* The same, and then nothing is to be done. */
 void voters_wait(void);
 
-/* So long, in steps of half a heartbeat: the node is given nothing. */
+/* So long, in steps of half a heartbeat: no node is given this. */
 void voters_pass_without(enum admission_action_kind kind, int64_t us);
+
+/* No node is given this before so long; then it is the next thing to do. */
+void voters_pass_until(enum admission_action_kind kind, int64_t us);
 
 /* All five come up and are found so. */
 void voters_all(enum call_look_word word, const char *admit, const char *mark);
 
 /* Nodes from this one on come up admitted; they promised last at voted_us. */
 void voters_admit_from(int first, int64_t voted_us);
+
+/* How long the node's quarantine still lasts. */
+int64_t voters_remaining_us(int node);
 
 /* A mark that was made at this moment of ours; in one of five buffers. */
 const char *voters_mark_of(int64_t born_us);

@@ -20,11 +20,6 @@ engine_op waiting_ask(void)
     return waiting_ask_for(PLAY_RESOURCE, WAITING_MS);
 }
 
-const struct engine_result *waiting_result(engine_op op)
-{
-    return engine_take(play.engine, op, play.now_us);
-}
-
 void waiting_check(engine_op op)
 {
     ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
@@ -36,15 +31,13 @@ void waiting_check(engine_op op)
 void waiting_find_held(void)
 {
     play.now_us += WAITING_ROUND_TRIP_US;
-    for (int i = 0; i < PLAY_NODES; i++)
-        play_answer_held(CALL_ACQUIRE, i, WAITING_OTHERS);
+    play_hold_range(CALL_ACQUIRE, 0, PLAY_NODES, WAITING_OTHERS);
 }
 
 void waiting_grant(void)
 {
     play.now_us += WAITING_ROUND_TRIP_US;
-    for (int i = 0; i < PLAY_NODES; i++)
-        play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
+    play_answer_range(CALL_ACQUIRE, 0, PLAY_NODES, VOTE_GRANTED);
 }
 
 int waiting_attempts(void)

@@ -14,8 +14,6 @@ enum { WAITING_MS = 10000, WAITING_ROUND_TRIP_US = 300 };
 engine_op waiting_ask_for(struct span resource, int64_t wait_ms);
 engine_op waiting_ask(void);
 
-const struct engine_result *waiting_result(engine_op op);
-
 /* It has no outcome yet. */
 void waiting_check(engine_op op);
 

@@ -1,6 +1,6 @@
 /*
  * Batches as commands; check_batch_replies.c has their replies, and what they
- * do on a node is check_lua.c.
+ * do on a node is in check_lua.c and check_lua_several.c.
  */
 #include <stdio.h>
 
@@ -34,7 +34,7 @@ static const struct call any = {
     .number = 9007199254740991,
     .node_deadline_us = 1700000000123456,
     .window_us = 15000000,
-    .slots = {0},
+    .slots = {0, 5, FENCE_SLOTS - 1},
     .seen = 1700000000000005,
     .listen_us = CALL_LISTEN_US,
     .cursor = 12,
@@ -57,7 +57,7 @@ static struct call call_of(enum call_kind kind)
 /* The words of the command, joined by spaces. */
 static const char *command_words(void)
 {
-    static char words[65536];
+    static char words[2 * BATCH_BYTES_MAX];
     static struct batch_command command;
     size_t len = 0;
     batch_command(&batch, SHA, &command);
@@ -148,13 +148,16 @@ TEST(a_batch_has_the_first_median_that_is_known)
 /* The spans of a call may be gone when the batch is sent. */
 TEST(what_a_call_borrows_is_copied)
 {
-    char resource[] = "r", token[] = "T", admit[] = "1:f:n:run";
+    char resource[] = "r", names[] = "a\nb", token[] = "T";
+    char admit[] = "1:f:n:run";
     char nonce[] = "00ff", found[] = "1:f:n:old", witnesses[] = "ab=1";
     char mark[] = "1:run:m:0:n";
     struct call call = call_of(CALL_ACQUIRE);
     call.resource.ptr = resource;
     call.token.ptr = token;
     call.admit.ptr = admit;
+    ck_assert(batch_add(&batch, &call));
+    call.resource = span_of(names);
     ck_assert(batch_add(&batch, &call));
     call.nonce.ptr = nonce;
     call.found.ptr = found;
@@ -166,7 +169,8 @@ TEST(what_a_call_borrows_is_copied)
     call.kind = CALL_LOOK;
     ck_assert(batch_add(&batch, &call));
     /* cppcheck-suppress unreadVariable; nobody may read them: the test */
-    resource[0] = token[0] = admit[0] = nonce[0] = found[0] = 'X';
+    resource[0] = names[0] = names[2] = token[0] = admit[0] = nonce[0] =
+        found[0] = 'X';
     /* cppcheck-suppress unreadVariable; likewise */
     witnesses[0] = mark[0] = 'X';
     ck_assert_ptr_null(strchr(command_words(), 'X'));
@@ -216,59 +220,119 @@ TEST(it_has_a_limit)
     (void)command_words();
 }
 
-TEST_RANGE(the_longest_calls_fit, CALL_ACQUIRE, CALL_LISTEN)
+/* ---- several names ------------------------------------------------------- */
+
+static const struct {
+    char letter;
+    const char *args;
+} several[CALL_KINDS] = {
+    [CALL_ACQUIRE] = {'A', "p:a p:bc p:d T 30000 0 5 16383"},
+    [CALL_REPEAT] = {'G', "p:a p:bc p:d T 30000 0 5 16383 1700000000000005"},
+    [CALL_EXTEND] = {'E', "p:a p:bc p:d T 30000 0 5 16383"},
+    [CALL_REPAIR] = {'P', "p:a p:bc p:d T 30000 0 5 16383 1700000000000005"},
+    [CALL_RELEASE] = {'R', "p:a p:bc p:d T"},
+    [CALL_INSPECT] = {'I', "p:a p:bc p:d"},
+};
+
+/* Of the kinds with names. */
+enum { FIRST = CALL_ACQUIRE, END = CALL_LISTEN };
+
+TEST_RANGE(a_call_begins_with_the_count_of_its_names, FIRST, END)
 {
-    static char prefix[PREFIX_MAX], resource[RESOURCE_MAX];
-    static char token[TOKEN_MAX];
-    memset(prefix, 'p', sizeof prefix);
-    memset(resource, 'r', sizeof resource);
-    memset(token, 't', sizeof token);
-    batch.prefix = (struct span){prefix, sizeof prefix};
-    struct call call = call_of((enum call_kind)_i);
-    call.resource = (struct span){resource, sizeof resource};
-    call.token = (struct span){token, sizeof token};
-    int calls = 0;
-    while (batch_add(&batch, &call))
-        calls++;
-    ck_assert_int_ge(calls, 10);
-    ck_assert_uint_le(batch.used, sizeof batch.bytes);
-    ck_assert_uint_gt(strlen(command_words()), (size_t)calls * RESOURCE_MAX);
+    char expected[512];
+    struct call call = any, one = any;
+    bool has_deadline = _i != CALL_RELEASE && _i != CALL_INSPECT;
+    one.kind = CALL_RELEASE;
+    call.kind = (enum call_kind)_i;
+    call.resource = span_of("a\nbc\nd");
+    snprintf(expected, sizeof expected,
+             "EVALSHA " SHA " 1 p:redlockd:state " SEEN
+             "15000000 %s r%cr 0 2 p:r p:r T T 3 %s",
+             has_deadline ? "1700000000123456" : "0", several[_i].letter,
+             several[_i].args);
+    ck_assert(batch_add(&batch, &one));
+    ck_assert(batch_add(&batch, &call));
+    ck_assert(batch_add(&batch, &one));
+    ck_assert_str_eq(command_words(), expected);
 }
 
-/* Wherever the last one ends: what does not fit is not begun. */
-TEST_RANGE(calls_of_each_length_fit, CALL_ACQUIRE, CALL_LISTEN)
+/* Short names: it is not the bytes that are too many. */
+TEST_RANGE(the_arguments_have_room, FIRST, END)
 {
-    static char resource[RESOURCE_MAX];
-    memset(resource, 'r', sizeof resource);
-    for (size_t len = 1; len <= sizeof resource; len++) {
-        struct call call = call_of((enum call_kind)_i);
-        call.resource = (struct span){resource, len};
-        call.number = call.node_deadline_us = INT64_MAX;
-        call.ttl_ms = call.seen = INT64_MAX;
+    struct call call = call_of((enum call_kind)_i);
+    struct call one = call_of((enum call_kind)_i);
+    call.resource = span_of("a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\nl\nm\nn\no\np");
+    for (int before = 0; before < BATCH_CALLS_MAX; before++) {
+        int calls = 0;
         batch_reset(&batch);
-        while (batch_add(&batch, &call))
-            ck_assert_uint_le(batch.used, sizeof batch.bytes);
+        for (; calls < before; calls++)
+            ck_assert(batch_add(&batch, &one));
+        for (; batch_add(&batch, &call); calls++)
+            ck_assert_int_le(batch.args_count, BATCH_ARGS_MAX);
+        ck_assert(before > 0 || calls < BATCH_CALLS_MAX);
+        for (; batch_add(&batch, &one); calls++)
+            ck_assert_int_le(batch.args_count, BATCH_ARGS_MAX);
+        ck_assert_uint_lt(batch.used, sizeof batch.bytes / 2);
+        ck_assert_int_le(batch.calls, BATCH_CALLS_MAX);
     }
 }
 
-/* A node has one look at a time, after the other calls of the batch. */
-TEST_RANGE(the_longest_look_fits, CALL_LOOK, CALL_REVOKE + 1)
+/* ---- lengths ------------------------------------------------------------- */
+
+/* Each of its fields is as long as it may be. */
+static struct call longest_call(enum call_kind kind, int names)
 {
-    static char text[CALL_WITNESSES_MAX];
+    static char bytes[CALL_WITNESSES_MAX], text[NAMES_LEN_MAX];
+    struct call call = call_of(kind);
+    memset(bytes, 'x', sizeof bytes);
+    memset(text, 'r', sizeof text);
+    for (int i = 1; i < names; i++)
+        text[i * NAMES_LEN_MAX / names] = '\n';
+    call.resource.ptr = text;
+    call.resource.len = names == 1 ? RESOURCE_MAX : NAMES_LEN_MAX;
+    call.token = (struct span){bytes, TOKEN_MAX};
+    call.admit = call.found = call.mark = (struct span){bytes, CALL_STATE_MAX};
+    call.nonce = (struct span){bytes, CALL_NONCE_MAX};
+    call.witnesses = (struct span){bytes, CALL_WITNESSES_MAX};
+    call.ttl_ms = call.number = call.node_deadline_us = call.seen = INT64_MAX;
+    call.floor = call.median_us = call.max_ttl_ms = INT64_MAX;
+    for (int i = 0; i < NAMES_MAX; i++)
+        call.slots[i] = UINT16_MAX;
+    return call;
+}
+
+/* A node has one look at a time, after the other calls of the batch. */
+TEST_RANGE(the_longest_calls_fit, CALL_LOOK, END)
+{
     static char prefix[PREFIX_MAX];
-    memset(text, 't', sizeof text);
     memset(prefix, 'p', sizeof prefix);
     batch.prefix = (struct span){prefix, sizeof prefix};
-    struct call call = call_of((enum call_kind)_i);
-    call.admit = call.found = call.mark = (struct span){text, CALL_STATE_MAX};
-    call.nonce = (struct span){text, CALL_NONCE_MAX};
-    call.witnesses = (struct span){text, CALL_WITNESSES_MAX};
-    call.floor = call.median_us = call.node_deadline_us = INT64_MAX;
-    call.max_ttl_ms = INT64_MAX;
-    int calls = 0;
-    while (batch_add(&batch, &call))
-        calls++;
-    ck_assert_int_ge(calls, 10);
-    ck_assert_uint_le(batch.used, sizeof batch.bytes);
-    ck_assert_uint_gt(strlen(command_words()), (size_t)calls);
+    for (int names = 1; names <= NAMES_MAX; names += NAMES_MAX - 1) {
+        struct call call = longest_call((enum call_kind)_i, names);
+        size_t least = _i < FIRST ? 1 : call.resource.len;
+        int calls = 0;
+        batch_reset(&batch);
+        while (batch_add(&batch, &call))
+            calls++;
+        ck_assert_int_ge(calls, names == 1 ? 10 : 4);
+        ck_assert_uint_le(batch.used, sizeof batch.bytes);
+        ck_assert_uint_gt(strlen(command_words()), (size_t)calls * least);
+    }
+}
+
+/* Wherever the last one ends: what does not fit is not begun. */
+TEST_RANGE(calls_of_each_length_fit, FIRST, END)
+{
+    for (int names = 1; names <= NAMES_MAX; names += NAMES_MAX - 1) {
+        struct call call = longest_call((enum call_kind)_i, names);
+        size_t most = call.resource.len;
+        if (names == 1)
+            call.token = any.token;
+        for (size_t len = names == 1 ? 1 : 2 * NAMES_MAX; len <= most; len++) {
+            call.resource.len = len;
+            batch_reset(&batch);
+            while (batch_add(&batch, &call))
+                ck_assert_uint_le(batch.used, sizeof batch.bytes);
+        }
+    }
 }

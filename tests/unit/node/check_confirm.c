@@ -1,12 +1,10 @@
-#include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include "../../../server/base/clock.h"
 #include "../../../server/node/confirm.h"
 #include "../../lib/suite/suite.h"
-#include "../turns.h"
-#include "fake.h"
+#include "faked.h"
 #include "names.h"
 
 enum { SILENCE_US = 200000, INTERVAL_US = 100000 };
@@ -14,9 +12,6 @@ enum { SILENCE_US = 200000, INTERVAL_US = 100000 };
 #define OTHER_RUN_ID "f123456789abcdef0123456789abcdef01234567"
 #define SERVER "$69\r\nredis_version:7.0.15\r\nrun_id:" FAKE_RUN_ID "\r\n"
 
-static struct loop *loop;
-static struct fake node;
-static struct config_node config;
 static struct resolver *resolver;
 static struct confirm *confirm;
 static int confirmed, refuted;
@@ -26,7 +21,7 @@ static char detail[200];
 
 static void on_confirmed(void *ctx, const struct dial_result *result)
 {
-    ck_assert_ptr_eq(ctx, &node);
+    ck_assert_ptr_eq(ctx, &faked.node);
     ck_assert_str_eq(result->handshake->run_id, FAKE_RUN_ID);
     ck_assert_int_gt(result->began_us, began_us);
     if (began_us > 0 && result->began_us - began_us > longest_us)
@@ -38,7 +33,7 @@ static void on_confirmed(void *ctx, const struct dial_result *result)
 static void on_refuted(void *ctx, enum node_state its_reason,
                        const char *its_detail)
 {
-    ck_assert_ptr_eq(ctx, &node);
+    ck_assert_ptr_eq(ctx, &faked.node);
     reason = its_reason;
     snprintf(detail, sizeof detail, "%s", its_detail);
     refuted++;
@@ -46,11 +41,12 @@ static void on_refuted(void *ctx, enum node_state its_reason,
 
 static void begin(int64_t interval_us, int64_t known_us)
 {
-    const struct dial_setup dialing = {.loop = loop,
-                                       .config = &config,
+    const struct dial_setup dialing = {.loop = faked.loop,
+                                       .config = &faked.config,
                                        .resolver = resolver,
                                        .silence_us = SILENCE_US};
-    const struct confirm_events events = {on_confirmed, on_refuted, &node};
+    const struct confirm_events events = {on_confirmed, on_refuted,
+                                          &faked.node};
     confirm = confirm_new(&dialing, interval_us, &events);
     ck_assert_ptr_nonnull(confirm);
     confirm_begin(confirm, FAKE_RUN_ID, known_us);
@@ -58,14 +54,10 @@ static void begin(int64_t interval_us, int64_t known_us)
 
 static void setup(void)
 {
-    signal(SIGPIPE, SIG_IGN);
-    loop = loop_new();
-    memset(&config, 0, sizeof config);
-    fake_start(&node, loop);
-    snprintf(config.host, sizeof config.host, "node.test");
-    config.port = node.port;
+    faked_setup();
+    snprintf(faked.config.host, sizeof faked.config.host, "node.test");
     names_resolve_to("127.0.0.1", 0);
-    resolver = resolver_new(loop, &config);
+    resolver = resolver_new(faked.loop, &faked.config);
     ck_assert_ptr_nonnull(resolver);
 }
 
@@ -73,31 +65,18 @@ static void teardown(void)
 {
     confirm_free(confirm);
     resolver_free(resolver);
-    fake_stop(&node);
-    loop_free(loop);
+    faked_teardown();
 }
 
 static void until_confirmed(int count)
 {
-    turns_until_count(loop, &confirmed, count);
+    turns_until_count(faked.loop, &confirmed, count);
 }
 
 static bool has_hung_up(void *arg)
 {
     (void)arg;
-    return node.peers[0].fd < 0;
-}
-
-static bool is_past(void *arg)
-{
-    return clock_now_us() >= *(const int64_t *)arg;
-}
-
-/* Lets turns go by: to see that nothing happens, not to wait for something. */
-static void pass_us(int64_t pass_us)
-{
-    int64_t until_us = clock_now_us() + pass_us;
-    turns_until(loop, is_past, &until_us);
+    return faked.node.peers[0].fd < 0;
 }
 
 SUITE(confirm, .timeout_s = 30, .set_up = setup, .tear_down = teardown);
@@ -107,10 +86,10 @@ TEST(confirms_on_fresh_connections_by_fresh_lookups)
     int before = names_asked();
     begin(INTERVAL_US, clock_now_us());
     until_confirmed(5);
-    turns_until(loop, has_hung_up, NULL);
-    ck_assert_int_ge(node.accepted, 5);
+    turns_until(faked.loop, has_hung_up, NULL);
+    ck_assert_int_ge(faked.node.accepted, 5);
     ck_assert_int_ge(names_asked(), before + 5);
-    ck_assert_int_eq(node.loads, 0);
+    ck_assert_int_eq(faked.node.loads, 0);
     ck_assert_int_eq(refuted, 0);
     ck_assert_int_ge(longest_us, INTERVAL_US / 4 * 3);
 }
@@ -128,13 +107,13 @@ TEST(another_run_id_refutes_once)
     begin(INTERVAL_US, clock_now_us());
     until_confirmed(1);
     confirm_begin(confirm, OTHER_RUN_ID, clock_now_us());
-    turns_until_count(loop, &refuted, 1);
-    int before = node.accepted;
+    turns_until_count(faked.loop, &refuted, 1);
+    int before = faked.node.accepted;
     ck_assert_str_eq(state_name(reason), "moved");
     ck_assert_ptr_nonnull(strstr(detail, "run_id"));
-    pass_us(3 * (int64_t)INTERVAL_US);
+    turns_pass(faked.loop, 3 * (int64_t)INTERVAL_US);
     ck_assert_int_eq(refuted, 1);
-    ck_assert_int_eq(node.accepted, before);
+    ck_assert_int_eq(faked.node.accepted, before);
     confirm_begin(confirm, FAKE_RUN_ID, clock_now_us());
     until_confirmed(2);
 }
@@ -159,8 +138,8 @@ TEST_EACH(an_unfit_node_is_refuted, unfit)
 {
     begin(INTERVAL_US, clock_now_us());
     until_confirmed(1);
-    fake_say(&node, unfit[_i].command, unfit[_i].reply);
-    turns_until_count(loop, &refuted, 1);
+    fake_say(&faked.node, unfit[_i].command, unfit[_i].reply);
+    turns_until_count(faked.loop, &refuted, 1);
     ck_assert_str_eq(state_name(reason), state_name(unfit[_i].vote));
     ck_assert_str_ne(detail, "");
 }
@@ -178,11 +157,11 @@ TEST_EACH(what_passes_refutes_nothing, passing)
 {
     begin(INTERVAL_US, clock_now_us());
     until_confirmed(1);
-    fake_say(&node, passing[_i].command, passing[_i].reply);
-    int before = node.accepted;
-    turns_until_count(loop, &node.accepted, before + 2);
+    fake_say(&faked.node, passing[_i].command, passing[_i].reply);
+    int before = faked.node.accepted;
+    turns_until_count(faked.loop, &faked.node.accepted, before + 2);
     before = confirmed;
-    fake_say(&node, passing[_i].command, passing[_i].better);
+    fake_say(&faked.node, passing[_i].command, passing[_i].better);
     until_confirmed(before + 2);
     ck_assert_int_eq(refuted, 0);
 }
@@ -195,7 +174,7 @@ TEST_EACH(a_name_that_leads_nowhere_refutes_nothing, nowhere)
     until_confirmed(1);
     names_resolve_to(nowhere[_i], 0);
     int asked = names_asked();
-    pass_us(3 * (int64_t)CONFIRM_RETRY_US);
+    turns_pass(faked.loop, 3 * (int64_t)CONFIRM_RETRY_US);
     ck_assert_int_ge(names_asked(), asked + 2);
     int before = confirmed;
     names_resolve_to("127.0.0.1", 0);
@@ -222,8 +201,8 @@ TEST(a_stopped_process_refutes_nothing)
 {
     begin(INTERVAL_US, clock_now_us());
     for (int i = 0; i < 5; i++) {
-        int before = node.accepted;
-        turns_until_count(loop, &node.accepted, before + 1);
+        int before = faked.node.accepted;
+        turns_until_count(faked.loop, &faked.node.accepted, before + 1);
         usleep(2 * SILENCE_US);
     }
     until_confirmed(confirmed + 1);
@@ -233,11 +212,12 @@ TEST(a_stopped_process_refutes_nothing)
 TEST(nothing_comes_after_the_end)
 {
     begin(INTERVAL_US, clock_now_us());
-    turns_until_count(loop, &node.accepted, 1); /* in its handshake */
+    turns_until_count(faked.loop, &faked.node.accepted,
+                      1); /* in its handshake */
     confirm_end(confirm);
     int before = confirmed;
-    pass_us(3 * (int64_t)INTERVAL_US);
+    turns_pass(faked.loop, 3 * (int64_t)INTERVAL_US);
     ck_assert_int_eq(confirmed, before);
-    ck_assert_int_eq(node.accepted, 1);
+    ck_assert_int_eq(faked.node.accepted, 1);
     confirm_end(confirm);
 }

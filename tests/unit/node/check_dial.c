@@ -1,19 +1,14 @@
-#include <signal.h>
 #include <stdio.h>
 
 #include "../../../server/base/clock.h"
 #include "../../../server/node/dial.h"
 #include "../../lib/suite/suite.h"
-#include "../turns.h"
-#include "fake.h"
+#include "faked.h"
 #include "names.h"
 #include "secure.h"
 
 enum { SILENCE_US = 200000 };
 
-static struct loop *loop;
-static struct fake node;
-static struct config_node config;
 static struct resolver *resolver;
 static struct dial *dial;
 static struct wire *wire; /* of the last done event */
@@ -25,7 +20,7 @@ static char detail[200];
 
 static void on_done(void *ctx, const struct dial_result *its)
 {
-    ck_assert_ptr_eq(ctx, &node);
+    ck_assert_ptr_eq(ctx, &faked.node);
     wire_free(wire);
     wire = its->wire;
     result = *its;
@@ -36,7 +31,7 @@ static void on_done(void *ctx, const struct dial_result *its)
 static void on_failed(void *ctx, enum node_state its_reason,
                       const char *its_detail)
 {
-    ck_assert_ptr_eq(ctx, &node);
+    ck_assert_ptr_eq(ctx, &faked.node);
     reason = its_reason;
     snprintf(detail, sizeof detail, "%s", its_detail);
     failures++;
@@ -44,13 +39,14 @@ static void on_failed(void *ctx, enum node_state its_reason,
 
 static void make(bool is_probe)
 {
-    const struct dial_setup setup = {.loop = loop,
-                                     .config = &config,
-                                     .trust = secure.trust,
-                                     .resolver = resolver,
-                                     .silence_us = SILENCE_US,
-                                     .is_probe = is_probe,
-                                     .events = {on_done, on_failed, &node}};
+    const struct dial_setup setup = {
+        .loop = faked.loop,
+        .config = &faked.config,
+        .trust = secure.trust,
+        .resolver = resolver,
+        .silence_us = SILENCE_US,
+        .is_probe = is_probe,
+        .events = {on_done, on_failed, &faked.node}};
     dial_free(dial);
     dial = dial_new(&setup);
     ck_assert_ptr_nonnull(dial);
@@ -58,13 +54,8 @@ static void make(bool is_probe)
 
 static void setup_node(void)
 {
-    signal(SIGPIPE, SIG_IGN);
-    loop = loop_new();
-    memset(&config, 0, sizeof config);
-    fake_start(&node, loop);
-    snprintf(config.host, sizeof config.host, "127.0.0.1");
-    config.port = node.port;
-    resolver = resolver_new(loop, &config);
+    faked_setup();
+    resolver = resolver_new(faked.loop, &faked.config);
     ck_assert_ptr_nonnull(resolver);
     make(false);
 }
@@ -74,15 +65,14 @@ static void teardown_node(void)
     dial_free(dial);
     wire_free(wire);
     resolver_free(resolver);
-    fake_stop(&node);
-    loop_free(loop);
+    faked_teardown();
 }
 
 static void expect_failure(enum node_state vote, const char *text)
 {
     int before = failures;
     dial_start(dial);
-    turns_until_count(loop, &failures, before + 1);
+    turns_until_count(faked.loop, &failures, before + 1);
     ck_assert_str_eq(state_name(reason), state_name(vote));
     ck_assert_msg(strstr(detail, text) != NULL, "%s", detail);
 }
@@ -93,12 +83,12 @@ TEST(hands_over_a_live_connection)
 {
     int64_t before_us = clock_now_us();
     dial_start(dial);
-    turns_until_count(loop, &dones, 1);
+    turns_until_count(faked.loop, &dones, 1);
     ck_assert_str_eq(handshake.run_id, FAKE_RUN_ID);
     ck_assert_str_eq(handshake.sha, FAKE_SHA);
     ck_assert(handshake.is_durable);
     ck_assert_ptr_null(wire_error(wire));
-    ck_assert_int_ge(node.peers[0].fd, 0);
+    ck_assert_int_ge(faked.node.peers[0].fd, 0);
     ck_assert_int_ge(result.began_us, before_us);
     ck_assert_int_ge(result.time_sent_us, result.began_us);
     ck_assert_int_gt(result.time_received_us, result.time_sent_us);
@@ -110,29 +100,29 @@ TEST(a_probe_leaves_the_script_out)
 {
     make(true);
     dial_start(dial);
-    turns_until_count(loop, &dones, 1);
+    turns_until_count(faked.loop, &dones, 1);
     ck_assert_str_eq(handshake.run_id, FAKE_RUN_ID);
     ck_assert_int_gt(handshake.node_now_us, 0);
-    ck_assert_int_eq(node.loads, 0);
+    ck_assert_int_eq(faked.node.loads, 0);
 }
 
 TEST(an_unfit_node_has_a_reason)
 {
-    fake_say(&node, "INFO replication",
+    fake_say(&faked.node, "INFO replication",
              "$55\r\nrole:slave\r\nmaster_host:10.1.2.3\r\nmaster_port:6379\r\n"
              "x:1\r\n");
     expect_failure(STATE_READ_ONLY, "10.1.2.3:6379");
-    ck_assert_int_eq(node.loads, 1); /* it was on its way */
+    ck_assert_int_eq(faked.node.loads, 1); /* it was on its way */
 }
 
 TEST(garbage_and_silence_are_failures)
 {
-    fake_say(&node, "TIME", "HTTP/1.1 400 Bad Request\r\n\r\n");
+    fake_say(&faked.node, "TIME", "HTTP/1.1 400 Bad Request\r\n\r\n");
     expect_failure(STATE_GARBAGE, "no reply");
-    fake_say(&node, "TIME", "$-1\r\n");
+    fake_say(&faked.node, "TIME", "$-1\r\n");
     expect_failure(STATE_GARBAGE, "not those of Redis");
-    fake_say(&node, "TIME", "*2\r\n$10\r\n1700000000\r\n$1\r\n1\r\n");
-    fake_say(&node, "SCRIPT LOAD", "");
+    fake_say(&faked.node, "TIME", "*2\r\n$10\r\n1700000000\r\n$1\r\n1\r\n");
+    fake_say(&faked.node, "SCRIPT LOAD", "");
     expect_failure(STATE_SILENT, "no reply for 200 ms");
 }
 
@@ -140,46 +130,46 @@ TEST(garbage_and_silence_are_failures)
    name may lead somewhere else by now. */
 TEST(only_a_link_falls_back_on_the_last_good_address)
 {
-    snprintf(config.host, sizeof config.host, "node.test");
+    snprintf(faked.config.host, sizeof faked.config.host, "node.test");
     names_resolve_to("", 0);
     expect_failure(STATE_UNREACHABLE, "");
     names_resolve_to("127.0.0.1", 0);
     dial_start(dial);
-    turns_until_count(loop, &dones, 1);
+    turns_until_count(faked.loop, &dones, 1);
     names_resolve_to("", 0);
     dial_start(dial);
-    turns_until_count(loop, &dones, 2);
+    turns_until_count(faked.loop, &dones, 2);
     ck_assert_int_eq(result.began_us, 0);
     make(true);
     expect_failure(STATE_UNREACHABLE, "");
     names_resolve_to("127.0.0.1", 0);
     names_hold(true);
     expect_failure(STATE_UNREACHABLE, "not resolved in time");
-    ck_assert_int_eq(node.accepted, 2);
+    ck_assert_int_eq(faked.node.accepted, 2);
     make(false); /* waits for the same lookup, which is done in time */
     dial_start(dial);
     names_hold(false);
-    turns_until_count(loop, &dones, 3);
+    turns_until_count(faked.loop, &dones, 3);
     ck_assert_int_gt(result.began_us, 0);
 }
 
 TEST(scheme_that_does_not_fit_the_node_is_told)
 {
-    node.greeting = "\x15\x03\x03";
+    faked.node.greeting = "\x15\x03\x03";
     expect_failure(STATE_GARBAGE, "speaks TLS: write rediss://");
-    node.greeting = "";
+    faked.node.greeting = "";
     expect_failure(STATE_UNREACHABLE, "if the node speaks TLS, write rediss:");
-    config.is_tls = true;
+    faked.config.is_tls = true;
     secure_setup();
     make(false);
     expect_failure(STATE_UNREACHABLE, "in the TLS handshake");
-    node.greeting = "-ERR max number of clients reached\r\n";
+    faked.node.greeting = "-ERR max number of clients reached\r\n";
     expect_failure(STATE_TLS_FAILED, "does not speak TLS: write redis://");
-    node.greeting = NULL;
-    node.is_deaf = true;
+    faked.node.greeting = NULL;
+    faked.node.is_deaf = true;
     expect_failure(STATE_SILENT, "no TLS handshake for 200 ms; if the node");
     dial_start(dial);
-    turns_until_count(loop, &node.accepted, 6);
+    turns_until_count(faked.loop, &faked.node.accepted, 6);
     dial_stop(dial);
     dial_free(dial);
     dial = NULL;
@@ -191,10 +181,10 @@ TEST(a_stopped_attempt_tells_nothing)
     dial_start(dial);
     dial_stop(dial); /* lookup */
     dial_start(dial);
-    turns_until_count(loop, &node.accepted, 1);
+    turns_until_count(faked.loop, &faked.node.accepted, 1);
     dial_stop(dial); /* handshake */
     dial_stop(dial); /* at rest */
     dial_start(dial);
-    turns_until_count(loop, &dones, 1);
+    turns_until_count(faked.loop, &dones, 1);
     ck_assert_int_eq(failures, 0);
 }

@@ -46,6 +46,17 @@ static enum node_state take(enum handshake_step step, const char *text)
     return handshake_take(&handshake, step, &field, 1);
 }
 
+/* An array, up to a NULL. */
+static void take_list(enum handshake_step step, const char *const texts[])
+{
+    struct script_field fields[12];
+    int count = 0;
+    for (; texts[count] != NULL; count++)
+        fields[count] = string(texts[count]);
+    ck_assert_int_eq(handshake_take(&handshake, step, fields, count),
+                     STATE_VOTING);
+}
+
 SUITE(handshake, .set_up = setup);
 
 TEST(commands_depend_on_the_node)
@@ -221,13 +232,7 @@ static const struct {
 
 TEST_EACH(durable_is_what_forgets_nothing, persistences)
 {
-    struct script_field fields[8];
-    int count = 0;
-    for (; persistences[_i].fields[count] != NULL; count++)
-        fields[count] = string(persistences[_i].fields[count]);
-    ck_assert_int_eq(
-        handshake_take(&handshake, HANDSHAKE_PERSISTENCE, fields, count),
-        STATE_VOTING);
+    take_list(HANDSHAKE_PERSISTENCE, persistences[_i].fields);
     ck_assert_int_eq(handshake.is_durable, persistences[_i].is_durable);
 }
 
@@ -258,19 +263,11 @@ static const struct {
 
 TEST_EACH(durable_is_what_may_be_loaded, rights)
 {
-    struct script_field fields[12];
-    int count = 0;
-    for (; rights[_i].fields[count] != NULL; count++)
-        fields[count] = string(rights[_i].fields[count]);
     handshake.is_durable = true;
-    ck_assert_int_eq(
-        handshake_take(&handshake, HANDSHAKE_RIGHTS, fields, count),
-        STATE_VOTING);
+    take_list(HANDSHAKE_RIGHTS, rights[_i].fields);
     ck_assert_int_eq(handshake.is_durable, rights[_i].is_durable);
     handshake.is_durable = false;
-    ck_assert_int_eq(
-        handshake_take(&handshake, HANDSHAKE_RIGHTS, fields, count),
-        STATE_VOTING);
+    take_list(HANDSHAKE_RIGHTS, rights[_i].fields);
     ck_assert(!handshake.is_durable);
 }
 

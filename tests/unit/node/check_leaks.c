@@ -191,8 +191,7 @@ static void use_a_link(void)
     int ups = faked.ups;
     faked_start_link();
     faked_until_up(ups + 1);
-    for (uint64_t tag = 0; tag < CALLS; tag++)
-        ck_assert_int_eq(faked_inspect(tag), VOTE_PENDING);
+    faked_inspect_all(CALLS);
     turns_until_count(faked.loop, &faked.replies, replies + CALLS);
     (void)faked_inspect(CALLS); /* is on its way */
     link_free(faked.link);
@@ -252,8 +251,7 @@ static void use_an_engine(void)
     memset(name, 'n', sizeof name);
     play_begin();
     engine_op op = engine_acquire(play.engine, &acquire, NULL);
-    for (int i = 0; i < 3; i++)
-        play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
+    play_answer_range(CALL_ACQUIRE, 0, 3, VOTE_GRANTED);
     extend_on_three();
     play_node_down(4);
     engine_abandon(play.engine, op);
@@ -278,12 +276,10 @@ static void use_locks(void)
     play.sent_count = 0;
     engine_op op =
         engine_release(play.engine, resource, span_of(PLAY_TOKEN), NULL);
-    for (int i = 0; i < PLAY_NODES; i++)
-        play_answer(CALL_RELEASE, i, VOTE_DELETED);
+    play_answer_range(CALL_RELEASE, 0, PLAY_NODES, VOTE_DELETED);
     engine_close(play.engine, op);
     op = play_acquire();
-    for (int i = 0; i < PLAY_NODES; i++)
-        play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
+    play_answer_range(CALL_ACQUIRE, 0, PLAY_NODES, VOTE_GRANTED);
     engine_close(play.engine, op);
 }
 

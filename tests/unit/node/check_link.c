@@ -11,18 +11,6 @@
 #include "../../lib/suite/suite.h"
 #include "faked.h"
 
-static bool is_past(void *arg)
-{
-    return clock_now_us() >= *(const int64_t *)arg;
-}
-
-/* Lets turns go by: to see that nothing happens, not to wait for something. */
-static void pass_us(int64_t pass_us)
-{
-    int64_t until_us = clock_now_us() + pass_us;
-    turns_until(faked.loop, is_past, &until_us);
-}
-
 SUITE(link, .timeout_s = 30, .set_up = faked_setup,
       .tear_down = faked_teardown);
 
@@ -91,8 +79,7 @@ TEST(a_connection_that_is_not_made_is_silent)
 TEST(silence_with_pending_calls_ends_the_link)
 {
     fake_say(&faked.node, "EVALSHA", "");
-    faked_start_link();
-    faked_until_up(1);
+    faked_bring_up();
     int64_t begin_us = clock_now_us();
     ck_assert_int_eq(faked_inspect(1), VOTE_PENDING);
     ck_assert_int_eq(faked_inspect(2), VOTE_PENDING);
@@ -114,8 +101,7 @@ TEST(what_has_gathered_is_written_within_the_turn)
 {
     enum { CALLS = 8000, LEAST = 64 * 1024 };
     int there = 0;
-    faked_start_link();
-    faked_until_up(1);
+    faked_bring_up();
     ck_assert_int_eq(faked_inspect(0), VOTE_PENDING);
     ck_assert_int_eq(ioctl(faked.node.peers[0].fd, FIONREAD, &there), 0);
     ck_assert_int_eq(there, 0); /* a few wait for the end of the turn */
@@ -129,9 +115,8 @@ TEST(what_has_gathered_is_written_within_the_turn)
 
 TEST(a_link_that_owes_nothing_lives_through_silence)
 {
-    faked_start_link();
-    faked_until_up(1);
-    pass_us(3 * FAKED_SILENCE_US);
+    faked_bring_up();
+    turns_pass(faked.loop, 3 * FAKED_SILENCE_US);
     ck_assert_int_eq(faked.downs, 0);
     ck_assert_int_eq(faked_inspect(1), VOTE_PENDING);
     turns_until_count(faked.loop, &faked.replies, 1);
@@ -155,33 +140,11 @@ TEST(a_link_that_waits_rests)
 /* The process was stopped; the replies are in the socket. */
 TEST(replies_in_the_socket_are_no_silence)
 {
-    faked_start_link();
-    faked_until_up(1);
+    faked_bring_up();
     faked.node.stops_process_us = 2 * FAKED_SILENCE_US;
     ck_assert_int_eq(faked_inspect(1), VOTE_PENDING);
     turns_until_count(faked.loop, &faked.replies, 1);
     ck_assert_int_eq(faked.votes[0], VOTE_FREE);
-    ck_assert_int_eq(faked.downs, 0);
-}
-
-TEST(the_user_and_database_are_sent)
-{
-    snprintf(faked.config.user, sizeof faked.config.user, "alice");
-    snprintf(faked.config.password, sizeof faked.config.password, "pass word");
-    faked.config.db = 12;
-    fake_say(&faked.node, "AUTH", "-ERR\r\n");
-    fake_say(&faked.node, "AUTH alice pass word", "+OK\r\n");
-    fake_say(&faked.node, "SELECT 12", "+OK\r\n");
-    faked_start_link();
-    faked_until_up(1);
-    ck_assert_int_eq(faked.downs, 0);
-}
-
-TEST(a_name_that_the_node_refuses_does_not_matter)
-{
-    fake_say(&faked.node, "CLIENT SETNAME", "-NOPERM no\r\n");
-    faked_start_link();
-    faked_until_up(1);
     ck_assert_int_eq(faked.downs, 0);
 }
 
@@ -197,31 +160,11 @@ TEST(a_loading_node_is_up_soon_after_it_is_ready)
     ck_assert_int_lt(clock_now_us() - ready_us, 2000000);
 }
 
-TEST(a_full_node_is_named)
-{
-    faked.node.greeting = "-ERR max number of clients reached\r\n";
-    faked_start_link();
-    faked_expect_down(STATE_TOO_MANY, "max number of clients");
-    faked_until_down(2);
-    ck_assert_int_eq(faked.reason, STATE_TOO_MANY);
-}
-
 /* ::1 comes before 127.0.0.1, where the node listens. */
 TEST(a_name_with_several_addresses_is_tried_through)
 {
     snprintf(faked.config.host, sizeof faked.config.host, "localhost");
-    faked_start_link();
-    faked_until_up(1);
-}
-
-TEST(an_unknown_name_is_unreachable)
-{
-    snprintf(faked.config.host, sizeof faked.config.host,
-             "no such host.invalid");
-    faked_start_link();
-    faked_until_down(1);
-    ck_assert_int_eq(faked.reason, STATE_UNREACHABLE);
-    ck_assert_str_ne(faked.detail, "");
+    faked_bring_up();
 }
 
 TEST(a_link_is_freed_in_every_state)
@@ -231,11 +174,9 @@ TEST(a_link_is_freed_in_every_state)
     faked_start_link();
     turns_until_count(faked.loop, &faked.node.accepted, 1); /* handshake */
     link_free(faked.link);
-    faked_start_link();
-    faked_until_up(faked.ups + 1);
+    faked_bring_up();
     ck_assert_int_eq(faked_inspect(1), VOTE_PENDING);
     link_free(faked.link);
-    faked_start_link();
-    faked_until_up(faked.ups + 1);
+    faked_bring_up();
     ck_assert_int_eq(faked.replies, 0);
 }

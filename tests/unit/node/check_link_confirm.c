@@ -23,8 +23,7 @@ SUITE(link_confirm, .timeout_s = 30, .set_up = faked_setup,
 TEST(a_healthy_node_is_confirmed_in_time)
 {
     int64_t begin_us = clock_now_us();
-    faked_start_link();
-    faked_until_up(1);
+    faked_bring_up();
     ck_assert_int_ge(faked.facts.confirmed_us, begin_us);
     ck_assert_int_le(faked.facts.confirmed_us, faked.facts.sent_us);
     for (int i = 1; i <= 2; i++) {
@@ -44,8 +43,7 @@ TEST(a_name_that_leads_to_another_server_ends_the_link)
 {
     fake_say(&faked.node, "EVALSHA", "");
     faked.silence_us = 10000000;
-    faked_start_link();
-    faked_until_up(1);
+    faked_bring_up();
     ck_assert_int_eq(faked_inspect(1), VOTE_PENDING);
     fake_say(&faked.node, "INFO server",
              "$69\r\nredis_version:7.0.15\r\nrun_id:" OTHER_RUN_ID "\r\n");
@@ -69,8 +67,7 @@ TEST(a_confirmation_that_does_not_come_closes_nothing)
 {
     snprintf(faked.config.host, sizeof faked.config.host, "node.test");
     names_resolve_to("127.0.0.1", 0);
-    faked_start_link();
-    faked_until_up(1);
+    faked_bring_up();
     names_resolve_to("127.0.0.9", 0);
     int times = names_asked() + 3;
     turns_until(faked.loop, was_asked, &times);
@@ -86,8 +83,7 @@ TEST(the_last_good_address_confirms_nothing)
 {
     snprintf(faked.config.host, sizeof faked.config.host, "node.test");
     names_resolve_to("127.0.0.1", 0);
-    faked_start_link();
-    faked_until_up(1);
+    faked_bring_up();
     names_resolve_to("", 0);
     fake_close(&faked.node);
     faked_until_up(2);
@@ -101,8 +97,7 @@ TEST(the_last_good_address_confirms_nothing)
 
 TEST(a_link_is_freed_while_it_is_confirmed)
 {
-    faked_start_link();
-    faked_until_up(1);
+    faked_bring_up();
     fake_set_deaf(&faked.node, true);
     turns_until_count(faked.loop, &faked.node.accepted, 2);
     link_free(faked.link);

@@ -104,18 +104,6 @@ TEST(a_node_at_its_maxclients_is_named)
     turns_until_count(live.loop, &live.ups, 2);
 }
 
-TEST(a_node_that_may_evict_is_refused)
-{
-    master_text(&live.master, "CONFIG SET maxmemory 100mb maxmemory-policy "
-                              "allkeys-lru");
-    live_reconnect();
-    turns_until_count(live.loop, &live.downs, 1);
-    ck_assert_int_eq(live.reason, STATE_EVICTS);
-    ck_assert_ptr_nonnull(strstr(live.detail, "allkeys-lru"));
-    master_text(&live.master, "CONFIG SET maxmemory-policy noeviction");
-    turns_until_count(live.loop, &live.ups, 2);
-}
-
 static const struct {
     const char *damage, *mend;
     enum node_state reason;
@@ -158,24 +146,6 @@ TEST(a_change_of_persistence_is_told_by_a_confirmation)
     ck_assert(live.is_durable);
     ck_assert_int_eq(live.downs, 0);
     turns_until(live.loop, has_two_clients, NULL);
-}
-
-TEST(persistence_is_told)
-{
-    ck_assert(!live.is_durable);
-    ck_assert_str_eq(master_text(&live.master,
-                                 "CONFIG SET appendonly yes appendfsync "
-                                 "always no-appendfsync-on-rewrite no"),
-                     "OK");
-    live_reconnect();
-    turns_until_count(live.loop, &live.ups, 2);
-    ck_assert(live.is_durable);
-    ck_assert_str_eq(
-        master_text(&live.master, "ACL SETUSER default -config|get"), "OK");
-    live_reconnect();
-    turns_until_count(live.loop, &live.ups, 3);
-    ck_assert(!live.is_durable);
-    ck_assert_int_eq(live.downs, 0);
 }
 
 static const struct {

@@ -14,6 +14,7 @@
 #define FREE_REPLY "*3\r\n" NOW FREE
 #define DETAIL "$1\r\n.\r\n"
 
+/* check_batch_replies.c has more that Redis could say, but no script does. */
 static const char *const garbage[] = {
     "HTTP/1.1 400 Bad Request\r\n\r\n",
     "*1000\r\n",
@@ -21,21 +22,9 @@ static const char *const garbage[] = {
     "*4\r\n" NOW DETAIL "*1\r\n*1\r\n:1\r\n",
     "*4\r\n" NOW DETAIL "*1\r\n*1\r\n*1\r\n:1\r\n",
     "*3\r\n*2\r\n" FREE ":1\r\n" NOW,
-    "*3\r\n:0\r\n:0\r\n" FREE,
-    "*3\r\n" TIME "$1\r\n0\r\n" FREE,
-    "*2\r\n" TIME FREE,
     "*3\r\n" NOW "$4\r\nFREE\r\n", /* of an older script */
-    "*3\r\n" NOW "$1\r\nG\r\n",
-    "*3\r\n" NOW "$1\r\nf\r\n",
     "*3\r\n" NOW "*0\r\n",
     "*3\r\n" NOW "$-1\r\n",
-    "*3\r\n" NOW "$0\r\n\r\n",
-    "*3\r\n" NOW ":1\r\n",
-    "*2\r\n" NOW,
-    "*3\r\n" NOW "$2\r\nFF\r\n",
-    "*3\r\n" NOW DETAIL, /* which does not follow */
-    "*4\r\n" NOW FREE "$4\r\nFREE\r\n",
-    "*4\r\n" NOW DETAIL "$1\r\nF\r\n",
     "*0\r\n",
     "$-1\r\n",
     "+OK\r\n",
@@ -49,8 +38,7 @@ SUITE(link_replies, .timeout_s = 30, .set_up = faked_setup,
 TEST_EACH(garbage_ends_the_link, garbage)
 {
     fake_say(&faked.node, "EVALSHA", garbage[_i]);
-    faked_start_link();
-    faked_until_up(1);
+    faked_bring_up();
     ck_assert_int_eq(faked_inspect(1), VOTE_PENDING);
     faked_expect_down(STATE_GARBAGE, "sent ");
     ck_assert_int_eq(faked.replies_at_down, 1);
@@ -72,16 +60,14 @@ TEST_RANGE(too_long_a_reply_ends_the_link, 0, 2)
     if (_i == 1)
         memcpy(flood + begin + LONG, "\r\n", 3);
     fake_say(&faked.node, "EVALSHA", flood);
-    faked_start_link();
-    faked_until_up(1);
+    faked_bring_up();
     ck_assert_int_eq(faked_inspect(1), VOTE_PENDING);
     faked_expect_down(STATE_GARBAGE, "too long");
 }
 
 TEST(an_unsolicited_reply_ends_the_link)
 {
-    faked_start_link();
-    faked_until_up(1);
+    faked_bring_up();
     fake_send(&faked.node, "+hello\r\n");
     faked_expect_down(STATE_GARBAGE, "nobody asked for");
     faked_until_up(2);
@@ -99,8 +85,7 @@ TEST(a_reply_that_came_before_its_call_was_sent_ends_the_link)
 {
     fake_say(&faked.node, "EVALSHA", FREE_REPLY FREE_REPLY);
     faked.sends_in_reply = true;
-    faked_start_link();
-    faked_until_up(1);
+    faked_bring_up();
     ck_assert_int_eq(faked_inspect(1), VOTE_PENDING);
     faked_expect_down(STATE_GARBAGE, "nobody asked for");
     ck_assert_int_eq(faked.replies_at_down, 2);
@@ -111,39 +96,30 @@ TEST(a_reply_that_came_before_its_call_was_sent_ends_the_link)
 TEST(replies_in_single_bytes_are_put_together)
 {
     faked.node.is_sliced = true;
-    faked_start_link();
-    faked_until_up(1);
-    for (uint64_t tag = 0; tag < 5; tag++)
-        ck_assert_int_eq(faked_inspect(tag), VOTE_PENDING);
+    faked_bring_up();
+    faked_inspect_all(5);
     turns_until_count(faked.loop, &faked.replies, 5);
-    for (int i = 0; i < 5; i++)
-        ck_assert_int_eq(faked.votes[i], VOTE_FREE);
+    faked_expect_replies(5, VOTE_FREE);
     ck_assert_int_eq(faked.downs, 0);
 }
 
 TEST(a_lost_connection_answers_each_call_once)
 {
     fake_say(&faked.node, "EVALSHA", "");
-    faked_start_link();
-    faked_until_up(1);
-    for (uint64_t tag = 0; tag < 100; tag++)
-        ck_assert_int_eq(faked_inspect(tag), VOTE_PENDING);
+    faked_bring_up();
+    faked_inspect_all(100);
     turns_until_count(faked.loop, &faked.node.calls, 100);
     fake_close(&faked.node);
     faked_expect_down(STATE_UNREACHABLE, "the node closed the connection");
     ck_assert_int_eq(faked.replies_at_down, 100);
-    for (int i = 0; i < 100; i++) {
-        ck_assert_uint_eq(faked.tags[i], (uint64_t)i);
-        ck_assert_int_eq(faked.votes[i], VOTE_UNREACHABLE);
-    }
+    faked_expect_replies(100, VOTE_UNREACHABLE);
     faked_until_up(2);
     ck_assert_int_eq(faked.replies, 100);
 }
 
 TEST(a_write_to_a_closed_connection_calls_nobody_back)
 {
-    faked_start_link();
-    faked_until_up(1);
+    faked_bring_up();
     struct linger reset = {1, 0};
     setsockopt(faked.node.peers[0].fd, SOL_SOCKET, SO_LINGER, &reset,
                sizeof reset);
@@ -160,8 +136,7 @@ TEST(a_write_to_a_closed_connection_calls_nobody_back)
 /* The reply was on its way before the connection broke: it is a vote. */
 TEST(replies_that_came_before_a_failed_write_count)
 {
-    faked_start_link();
-    faked_until_up(1);
+    faked_bring_up();
     ck_assert_int_eq(faked_inspect(1), VOTE_PENDING);
     link_flush(faked.link);
     fake_send(&faked.node, FREE_REPLY);
@@ -179,8 +154,7 @@ TEST(too_many_pending_calls_are_stalled)
 {
     int sent = 0;
     faked.silence_us = 10000000; /* for slow machines */
-    faked_start_link();
-    faked_until_up(1);
+    faked_bring_up();
     fake_set_deaf(&faked.node, true);
     while (faked_inspect((uint64_t)sent) == VOTE_PENDING) {
         ck_assert_int_le(++sent, 16384);
@@ -192,24 +166,17 @@ TEST(too_many_pending_calls_are_stalled)
     fake_set_deaf(&faked.node, false);
     turns_until_count(faked.loop, &faked.replies, sent);
     ck_assert_int_eq(faked.downs, 0);
-    for (int i = 0; i < sent; i++) {
-        ck_assert_uint_eq(faked.tags[i], (uint64_t)i);
-        ck_assert_int_eq(faked.votes[i], VOTE_FREE);
-    }
+    faked_expect_replies(sent, VOTE_FREE);
+    ck_assert_int_eq(faked_inspect(0), VOTE_PENDING);
 }
 
 TEST(calls_of_a_turn_leave_as_one_command)
 {
-    faked_start_link();
-    faked_until_up(1);
-    for (uint64_t tag = 0; tag < BATCH_CALLS_MAX + 2; tag++)
-        ck_assert_int_eq(faked_inspect(tag), VOTE_PENDING);
+    faked_bring_up();
+    faked_inspect_all(BATCH_CALLS_MAX + 2);
     turns_until_count(faked.loop, &faked.replies, BATCH_CALLS_MAX + 2);
     ck_assert_int_eq(faked.node.batches, 2);
-    for (int i = 0; i < BATCH_CALLS_MAX + 2; i++) {
-        ck_assert_uint_eq(faked.tags[i], (uint64_t)i);
-        ck_assert_int_eq(faked.votes[i], VOTE_FREE);
-    }
+    faked_expect_replies(BATCH_CALLS_MAX + 2, VOTE_FREE);
 }
 
 static int replies_when_due;
@@ -244,10 +211,8 @@ TEST(what_lies_in_the_socket_is_read_at_once)
 {
     int calls = 3 * BATCH_CALLS_MAX;
     fake_say(&faked.node, "EVALSHA", "");
-    faked_start_link();
-    faked_until_up(1);
-    for (int tag = 0; tag < calls; tag++)
-        ck_assert_int_eq(faked_inspect((uint64_t)tag), VOTE_PENDING);
+    faked_bring_up();
+    faked_inspect_all(calls);
     turns_until_count(faked.loop, &faked.node.calls, calls);
     for (int batch = 0; batch < 3; batch++)
         send_long_replies();
@@ -258,33 +223,12 @@ TEST(what_lies_in_the_socket_is_read_at_once)
     loop_timer_free(timer);
 }
 
-TEST(each_call_of_a_batch_gets_its_reply)
-{
-    static const int votes[] = {VOTE_FREE, UNFIT(OUT_OF_MEMORY), VOTE_HELD,
-                                VOTE_FREE};
-    fake_say(&faked.node, "EVALSHA",
-             "*5\r\n" NOW "$4\r\nF..F\r\n-OOM no memory\r\n"
-             "*3\r\n$4\r\nHELD\r\n:5\r\n$1\r\nx\r\n");
-    faked_start_link();
-    faked_until_up(1);
-    for (uint64_t tag = 0; tag < 4; tag++)
-        ck_assert_int_eq(faked_inspect(tag), VOTE_PENDING);
-    turns_until_count(faked.loop, &faked.replies, 4);
-    for (int i = 0; i < 4; i++) {
-        ck_assert_uint_eq(faked.tags[i], (uint64_t)i);
-        ck_assert_int_eq(faked.votes[i], votes[i]);
-    }
-    ck_assert_int_eq(faked.downs, 0);
-}
-
 /* The replies after it in the batch do not count either. */
 TEST(garbage_within_a_batch_ends_the_link)
 {
     fake_say(&faked.node, "EVALSHA", "*3\r\n" NOW "$3\r\nFGF\r\n");
-    faked_start_link();
-    faked_until_up(1);
-    for (uint64_t tag = 0; tag < 3; tag++)
-        ck_assert_int_eq(faked_inspect(tag), VOTE_PENDING);
+    faked_bring_up();
+    faked_inspect_all(3);
     faked_expect_down(STATE_GARBAGE, "never gives");
     ck_assert_int_eq(faked.replies_at_down, 3);
     ck_assert_int_eq(faked.votes[0], VOTE_FREE);
@@ -294,16 +238,13 @@ TEST(garbage_within_a_batch_ends_the_link)
 
 TEST(flushed_scripts_are_loaded_again_once)
 {
-    faked_start_link();
-    faked_until_up(1);
+    faked_bring_up();
     fake_say(&faked.node, "EVALSHA", "-NOSCRIPT No matching script.\r\n");
-    for (uint64_t tag = 0; tag < 10; tag++)
-        ck_assert_int_eq(faked_inspect(tag), VOTE_PENDING);
+    faked_inspect_all(10);
     turns_until_count(faked.loop, &faked.node.loads, 2);
     fake_say(&faked.node, "EVALSHA", FREE_REPLY);
     turns_until_count(faked.loop, &faked.replies, 10);
-    for (int i = 0; i < 10; i++)
-        ck_assert_int_eq(faked.votes[i], UNFIT(NO_SCRIPT));
+    faked_expect_replies(10, UNFIT(NO_SCRIPT));
     ck_assert_int_eq(faked.node.calls, 10);
     ck_assert_int_eq(faked_inspect(11), VOTE_PENDING);
     turns_until_count(faked.loop, &faked.replies, 11);

@@ -1,5 +1,7 @@
 /*
- * The script on a real redis-server, through a real link.
+ * The script on a real redis-server, through a real link. What an acquire or a
+ * release finds is in check_lua_rows.c, numbers of slots are in
+ * check_lua_top.c.
  */
 #include <stdio.h>
 
@@ -68,6 +70,10 @@ TEST(a_node_without_our_admission_is_quarantined)
     ck_assert_int_eq(live_run(CALL_EXTEND, "r", "A"), VOTE_QUARANTINED);
     ck_assert_int_eq(live_run(CALL_RELEASE, "r", "A"), VOTE_QUARANTINED);
     ck_assert_int_eq(live_run(CALL_INSPECT, "r", "A"), VOTE_QUARANTINED);
+    /* it still returns and deletes the locks that it has */
+    master_text(&live.master, "SET p:r %s PX 10000", live_token("A"));
+    ck_assert_int_eq(live_run(CALL_INSPECT, "r", ""), VOTE_HELD);
+    ck_assert_int_eq(live_run(CALL_RELEASE, "r", "A"), VOTE_DELETED);
     live_admit();
     ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_GRANTED);
     struct call call = live_call(CALL_ACQUIRE, "s", "A");
@@ -79,78 +85,6 @@ TEST(a_node_without_our_admission_is_quarantined)
     master_text(&live.master, "FLUSHALL");
     ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_QUARANTINED);
     ck_assert_int_eq(master_integer(&live.master, "DBSIZE"), 0);
-}
-
-/* It still returns and deletes the locks that it has. */
-TEST(a_node_without_our_admission_deletes_what_it_has)
-{
-    master_text(&live.master, "SET p:r %s PX 10000", live_token("A"));
-    ck_assert_int_eq(live_run(CALL_INSPECT, "r", ""), VOTE_HELD);
-    ck_assert_int_eq(live_run(CALL_RELEASE, "r", "B"), VOTE_HELD);
-    ck_assert_int_eq(live_run(CALL_RELEASE, "r", "A"), VOTE_DELETED);
-}
-
-TEST(a_command_after_its_deadline_changes_nothing)
-{
-    live_admit();
-    struct call call = live_call(CALL_ACQUIRE, "r", "A");
-    call.node_deadline_us = live_node_now_us() - 1000000;
-    ck_assert_int_eq(live_ask(&call), VOTE_LATE);
-    ck_assert_int_eq(master_integer(&live.master, "EXISTS p:r"), 0);
-    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_GRANTED);
-    call = live_call(CALL_EXTEND, "r", "A");
-    call.ttl_ms = 2 * LIVE_TTL_MS;
-    call.node_deadline_us = live_node_now_us() - 1000000;
-    ck_assert_int_eq(live_ask(&call), VOTE_LATE);
-    ck_assert_int_le(pttl("r"), LIVE_TTL_MS);
-}
-
-TEST(a_number_far_from_the_clock_is_skewed)
-{
-    live_admit();
-    for (int sign = -1; sign <= 1; sign += 2) {
-        struct call call = live_call(CALL_ACQUIRE, "r", "A");
-        call.number += sign * (LIVE_WINDOW_US + 1000000);
-        ck_assert_int_eq(live_ask(&call), VOTE_SKEWED);
-        ck_assert_int_eq(master_integer(&live.master, "EXISTS p:r"), 0);
-        ck_assert_int_eq(
-            master_integer(&live.master, "HEXISTS p:redlockd:state 7"), 0);
-    }
-}
-
-TEST(numbers_in_a_slot_only_rise)
-{
-    live_admit();
-    struct call call = live_call(CALL_ACQUIRE, "r", "A");
-    int64_t accepted = call.number;
-    ck_assert_int_eq(live_ask(&call), VOTE_GRANTED);
-    call.resource = span_of("s");
-    ck_assert_int_eq(live_ask(&call), VOTE_STALE); /* the same number */
-    ck_assert_int_eq(live.reply.highest, accepted);
-    call.number = accepted - 1000;
-    ck_assert_int_eq(live_ask(&call), VOTE_STALE);
-    ck_assert_int_eq(live.reply.highest, accepted);
-    call.resource = span_of("r"); /* held comes before stale */
-    ck_assert_int_eq(live_ask(&call), VOTE_HELD);
-    call.resource = span_of("s");
-    call.slots[0] = 8;
-    ck_assert_int_eq(live_ask(&call), VOTE_GRANTED);
-    call.resource = span_of("t");
-    call.slots[0] = 7;
-    call.number = accepted + 1;
-    ck_assert_int_eq(live_ask(&call), VOTE_GRANTED);
-}
-
-TEST(a_refused_number_is_not_remembered)
-{
-    live_admit();
-    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_GRANTED);
-    char before[64];
-    snprintf(before, sizeof before, "%s",
-             master_text(&live.master, "HGET p:redlockd:state 7"));
-    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "B"), VOTE_HELD);
-    ck_assert_str_eq(master_text(&live.master, "HGET p:redlockd:state 7"),
-                     before);
 }
 
 TEST(story_03_a_shorter_extension_shortens_nothing)
@@ -198,19 +132,6 @@ TEST_EACH(a_key_of_another_type_is_held, foreign)
     ck_assert_int_eq(live.downs, 0);
 }
 
-TEST(a_key_without_ttl_is_held)
-{
-    live_admit();
-    master_text(&live.master, "SET p:r legacy");
-    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_HELD);
-    ck_assert_int_eq(live.reply.pttl_ms, -1);
-    ck_assert_str_eq(live.value, "legacy");
-    /* only ever longer: no end is longer than any */
-    ck_assert_int_eq(live_run(CALL_EXTEND, "r", "legacy"), VOTE_EXTENDED);
-    ck_assert_int_eq(pttl("r"), -1);
-    ck_assert_int_eq(live_run(CALL_RELEASE, "r", "legacy"), VOTE_DELETED);
-}
-
 TEST(a_long_value_is_cut_and_equals_no_token)
 {
     char token[VALUE_MAX + 1];
@@ -240,29 +161,6 @@ TEST(a_user_without_a_command_gets_no_vote_not_held)
     ck_assert_int_eq(live_run(CALL_EXTEND, "r", "A"), UNFIT(NO_PERMISSION));
     ck_assert_int_eq(live_run(CALL_RELEASE, "r", "A"), UNFIT(NO_PERMISSION));
     ck_assert_int_eq(live_run(CALL_INSPECT, "r", "A"), UNFIT(NO_PERMISSION));
-}
-
-/* One batch: what the first calls do, the next ones see. */
-TEST(calls_of_a_batch_run_in_their_order)
-{
-    static const enum vote votes[] = {VOTE_GRANTED, VOTE_HELD, VOTE_EXTENDED,
-                                      VOTE_DELETED, VOTE_FREE, VOTE_GRANTED,
-                                      VOTE_HELD};
-    struct call calls[] = {
-        live_call(CALL_ACQUIRE, "r", "A"), live_call(CALL_ACQUIRE, "r", "B"),
-        live_call(CALL_EXTEND, "r", "A"),  live_call(CALL_RELEASE, "r", "A"),
-        live_call(CALL_EXTEND, "r", "A"),  live_call(CALL_ACQUIRE, "r", "B"),
-        live_call(CALL_INSPECT, "r", ""),
-    };
-    enum { CALLS = sizeof calls / sizeof *calls };
-    live_admit();
-    for (int i = 1; i < CALLS; i++)
-        calls[i].number += i;
-    live_ask_all(calls, CALLS);
-    for (int i = 0; i < CALLS; i++)
-        ck_assert_int_eq(live.votes[i], votes[i]);
-    ck_assert_str_eq(live.value, "B");
-    ck_assert_int_eq(master_integer(&live.master, "PTTL p:r") > 0, 1);
 }
 
 /* Calls that need a vote, and those that give it, go in batches of their own.
@@ -297,30 +195,5 @@ TEST(a_full_batch_of_long_values_is_read)
     for (int i = 0; i < BATCH_CALLS_MAX; i++)
         ck_assert_int_eq(live.votes[i], VOTE_HELD);
     ck_assert_str_eq(live.value, value);
-    ck_assert_int_eq(live.downs, 0);
-}
-
-/* A slot that somebody else has spoilt, and a key that we may not touch. */
-TEST(an_error_of_one_call_is_not_that_of_its_neighbours)
-{
-    live_admit();
-    live_write_slot(9, "spoilt");
-    master_text(&live.master,
-                "ACL SETUSER default resetkeys ~p:redlockd:state ~p:[acd]");
-    struct call calls[] = {
-        live_call(CALL_ACQUIRE, "a", "A"),
-        live_call(CALL_ACQUIRE, "b", "A"),
-        live_call(CALL_ACQUIRE, "c", "A"),
-        live_call(CALL_ACQUIRE, "d", "A"),
-    };
-    for (int i = 0; i < 4; i++)
-        calls[i].slots[0] = (uint16_t)(7 + i);
-    live_ask_all(calls, 4);
-    ck_assert_int_eq(live.votes[0], VOTE_GRANTED);
-    ck_assert_int_eq(live.votes[1], VOTE_KEY_REFUSED);
-    ck_assert_int_eq(live.votes[2], UNFIT(FAILED));
-    ck_assert_int_eq(live.votes[3], VOTE_GRANTED);
-    master_text(&live.master, "ACL SETUSER default allkeys");
-    ck_assert_int_eq(master_integer(&live.master, "EXISTS p:a p:b p:c p:d"), 2);
     ck_assert_int_eq(live.downs, 0);
 }

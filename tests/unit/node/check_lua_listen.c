@@ -24,58 +24,45 @@ static int64_t release(const char *resource)
     return live.reply.listeners;
 }
 
-static void listen_for(int64_t us)
-{
-    struct call call = live_call(CALL_LISTEN, "", "");
-    call.admit = span_of("");
-    call.listen_us = us;
-    ck_assert_int_eq(live_ask(&call), VOTE_DONE);
-}
-
-static void setup(void)
-{
-    live_setup();
-    live_admit();
-}
-
-SUITE(lua_listen, .timeout_s = 60, .set_up = setup, .tear_down = live_teardown);
+SUITE(lua_listen, .timeout_s = 60, .set_up = live_setup_admitted,
+      .tear_down = live_teardown);
 
 TEST(releases_are_announced_while_a_server_listens)
 {
     master_subscribe(&live.master, CHANNEL "a/b c");
     master_subscribe(&live.master, CHANNEL);
     ck_assert_int_eq(release("a/b c"), 0);
-    listen_for(CALL_LISTEN_US);
+    live_listen(CALL_LISTEN_US);
     ck_assert_str_eq(live_hear(), CHANNEL);
     ck_assert_int_eq(release("a/b c"), 1);
     ck_assert_str_eq(live_hear(), CHANNEL "a/b c=A");
     ck_assert_int_eq(release("a/b"), 0);
     master_text(&live.master, "HSET p:redlockd:state listened_until 1");
     ck_assert_int_eq(release("a/b c"), 0);
-    listen_for(CALL_LISTEN_US); /* nothing came in between */
+    live_listen(CALL_LISTEN_US); /* nothing came in between */
     ck_assert_str_eq(live_hear(), CHANNEL);
 }
 
 TEST(what_deletes_nothing_is_not_announced)
 {
     master_subscribe(&live.master, CHANNEL "r");
-    listen_for(CALL_LISTEN_US);
+    live_listen(CALL_LISTEN_US);
     ck_assert_int_eq(live_run(CALL_RELEASE, "r", "A"), VOTE_FREE);
     ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "B"), VOTE_GRANTED);
     ck_assert_int_eq(live_run(CALL_RELEASE, "r", "A"), VOTE_HELD);
     ck_assert_int_eq(live.reply.listeners, 0);
     master_subscribe(&live.master, CHANNEL);
-    listen_for(CALL_LISTEN_US);
+    live_listen(CALL_LISTEN_US);
     ck_assert_str_eq(live_hear(), CHANNEL);
 }
 
 TEST(a_call_that_listens_for_no_time_changes_nothing)
 {
     master_subscribe(&live.master, CHANNEL "r");
-    listen_for(0);
+    live_listen(0);
     ck_assert_int_eq(release("r"), 0);
-    listen_for(CALL_LISTEN_US);
-    listen_for(0); /* it is set, not raised: a clock may have stepped */
+    live_listen(CALL_LISTEN_US);
+    live_listen(0); /* it is set, not raised: a clock may have stepped */
     ck_assert_int_eq(release("r"), 0);
     struct call calls[] = {
         live_call(CALL_LISTEN, "", ""),
@@ -148,7 +135,7 @@ TEST(a_row_announces_what_it_deletes)
         ck_assert_int_eq(live.answers[i].listeners, 0);
     }
     master_integer(&live.master, "DEL p:x");
-    listen_for(CALL_LISTEN_US);
+    live_listen(CALL_LISTEN_US);
     set_row();
     ask_row();
     for (int i = 0; i < 5; i++) {
@@ -159,7 +146,7 @@ TEST(a_row_announces_what_it_deletes)
     ck_assert_str_eq(live_hear(), CHANNEL "r=A");
     ck_assert_str_eq(live_hear(), CHANNEL "u=A");
     master_subscribe(&live.master, CHANNEL);
-    listen_for(CALL_LISTEN_US);
+    live_listen(CALL_LISTEN_US);
     ck_assert_str_eq(live_hear(), CHANNEL); /* nothing else before */
 }
 
@@ -170,7 +157,7 @@ TEST(a_row_announces_nothing_that_it_may_not_delete)
     master_subscribe(&live.master, CHANNEL "r");
     master_subscribe(&live.master, CHANNEL "s");
     master_subscribe(&live.master, CHANNEL "u");
-    listen_for(CALL_LISTEN_US);
+    live_listen(CALL_LISTEN_US);
     set_row();
     master_text(&live.master, "ACL SETUSER default resetkeys "
                               "~p:redlockd:state ~p:[rtux] %%R~p:s");
@@ -190,7 +177,7 @@ TEST(a_node_without_state_gets_none_by_listening)
     probe.nonce = span_of("");
     master_text(&live.master, "FLUSHALL");
     master_subscribe(&live.master, CHANNEL);
-    listen_for(CALL_LISTEN_US);
+    live_listen(CALL_LISTEN_US);
     ck_assert_int_eq(master_integer(&live.master, "PUBLISH %s probe", CHANNEL),
                      1);
     ck_assert_str_eq(live_hear(), CHANNEL "=probe"); /* alone */
@@ -199,7 +186,7 @@ TEST(a_node_without_state_gets_none_by_listening)
     ck_assert_int_eq((int)live.reply.look.word, LOOK_EMPTY);
     ck_assert_int_eq(live_run(CALL_LOOK, "", ""), VOTE_DONE);
     ck_assert_int_eq((int)live.reply.look.word, LOOK_FRESH);
-    listen_for(CALL_LISTEN_US);
+    live_listen(CALL_LISTEN_US);
     ck_assert_int_eq(live_run(CALL_LOOK, "", ""), VOTE_DONE);
     ck_assert_int_eq((int)live.reply.look.word, LOOK_MARKED);
     ck_assert_int_eq(live_run(CALL_ADMIT, "", ""), VOTE_DONE);
@@ -221,9 +208,9 @@ static const struct {
 TEST_EACH(who_may_not_publish_loses_nothing_else, denials)
 {
     master_subscribe(&live.master, CHANNEL "r");
-    listen_for(CALL_LISTEN_US);
+    live_listen(CALL_LISTEN_US);
     master_text(&live.master, denials[_i].deny);
-    listen_for(CALL_LISTEN_US);
+    live_listen(CALL_LISTEN_US);
     ck_assert_int_eq(release("r"), 0);
     ck_assert_int_eq(master_integer(&live.master, "EXISTS p:r"), 0);
     master_text(&live.master, denials[_i].allow);
@@ -243,7 +230,7 @@ static const char *const spoilt[] = {
 TEST_EACH(a_state_that_is_not_ours_loses_no_release, spoilt)
 {
     master_subscribe(&live.master, CHANNEL "r");
-    listen_for(CALL_LISTEN_US);
+    live_listen(CALL_LISTEN_US);
     master_text(&live.master, spoilt[_i]);
     ck_assert_int_eq(release("r"), 0);
     ck_assert_int_eq(master_integer(&live.master, "EXISTS p:r"), 0);

@@ -33,7 +33,7 @@ static void set_all(const char *values)
     }
 }
 
-SUITE(lua_parts, .timeout_s = 60, .set_up = several_setup,
+SUITE(lua_parts, .timeout_s = 60, .set_up = live_setup_admitted,
       .tear_down = live_teardown);
 
 TEST_EACH(all_that_have_the_token_are_deleted, releases)
@@ -98,14 +98,12 @@ TEST(an_error_is_told_before_another_holder)
 /* Of each lock, on its own channel. */
 TEST(each_deletion_is_announced)
 {
-    struct call listen = several_call(CALL_LISTEN, "", "");
-    listen.admit = span_of("");
     master_subscribe(&live.master, CHANNEL "a");
     master_subscribe(&live.master, CHANNEL "c");
     set_all("AAA");
     ck_assert_int_eq(several_run(CALL_RELEASE, "a\nb\nc", "A"), VOTE_DELETED);
     ck_assert_int_eq(live.reply.listeners, 0);
-    ck_assert_int_eq(live_ask(&listen), VOTE_DONE);
+    live_listen(CALL_LISTEN_US);
     set_all("AAA");
     ck_assert_int_eq(several_run(CALL_RELEASE, "a\nb\nc", "A"), VOTE_DELETED);
     ck_assert_int_eq(live.reply.listeners, 1); /* the most */
@@ -229,22 +227,6 @@ TEST_RANGE(a_spoilt_slot_is_left_alone, 0, 5)
     ck_assert_str_eq(master_text(&live.master, "HGET p:redlockd:state 8"),
                      numbers[_i]);
     ck_assert_int_eq(live.downs, 0);
-}
-
-TEST(whoever_may_not_repairs_none)
-{
-    struct call repair = make_repair("a\nb\nc");
-    struct call call = repair;
-    call.node_deadline_us = live_node_now_us() - 1000000;
-    ck_assert_int_eq(live_ask(&call), VOTE_LATE);
-    call = repair;
-    call.number += LIVE_WINDOW_US + 1000000;
-    ck_assert_int_eq(live_ask(&call), VOTE_SKEWED);
-    call = repair;
-    call.admit = span_of(LIVE_ADMIT);
-    ck_assert_int_eq(live_ask(&call), VOTE_QUARANTINED);
-    ck_assert_str_eq(several_values(), "---");
-    ck_assert_int_eq(live_ask(&repair), VOTE_GRANTED);
 }
 
 /* Those that were there before stay. */

@@ -12,8 +12,7 @@ static struct call call;
 
 static void setup(void)
 {
-    live_setup();
-    live_admit();
+    live_setup_admitted();
     call = live_call(CALL_REPAIR, "r", "A");
 }
 
@@ -42,20 +41,6 @@ TEST(a_missing_lock_is_set_and_its_number_taken_over)
     ck_assert_int_eq(live_run(CALL_EXTEND, "r", "A"), VOTE_EXTENDED);
     ck_assert_int_eq(live_run(CALL_RELEASE, "r", "A"), VOTE_DELETED);
     ck_assert_int_eq(live.downs, 0);
-}
-
-TEST(no_admission_no_repair)
-{
-    call.admit = span_of(LIVE_ADMIT "x");
-    ck_assert_int_eq(live_ask(&call), VOTE_QUARANTINED);
-    ck_assert(!is_set());
-}
-
-TEST(a_late_repair_does_nothing)
-{
-    call.node_deadline_us = live_node_now_us() - 1000000;
-    ck_assert_int_eq(live_ask(&call), VOTE_LATE);
-    ck_assert(!is_set());
 }
 
 /* A lock may have been held for a long time, but its number must not block the
@@ -104,16 +89,6 @@ TEST(only_one_repair_of_those_that_found_no_key_is_done)
     ck_assert(!is_set());
 }
 
-TEST(nor_is_it_done_after_the_acquire)
-{
-    struct call acquire = live_call(CALL_ACQUIRE, "r", "A");
-    ck_assert_int_eq(live_ask(&acquire), VOTE_GRANTED);
-    ck_assert_int_eq(live_run(CALL_RELEASE, "r", "A"), VOTE_DELETED);
-    call.number = acquire.number;
-    ck_assert_int_eq(live_ask(&call), VOTE_CHANGED);
-    ck_assert(!is_set());
-}
-
 TEST(nor_the_acquire_after_it)
 {
     struct call acquire = live_call(CALL_ACQUIRE, "r", "A");
@@ -122,17 +97,6 @@ TEST(nor_the_acquire_after_it)
     ck_assert_int_eq(live_run(CALL_RELEASE, "r", "A"), VOTE_DELETED);
     ck_assert_int_eq(live_ask(&acquire), VOTE_STALE);
     ck_assert(!is_set());
-}
-
-TEST(a_higher_number_of_the_slot_stays_the_higher_one)
-{
-    long long higher = call.number + 500;
-    master_integer(&live.master, "HSET " SLOT " %lld", higher);
-    ck_assert_int_eq(live_run(CALL_EXTEND, "r", "A"), VOTE_FREE);
-    ck_assert_int_eq(live.reply.highest, higher);
-    call.seen = higher;
-    ck_assert_int_eq(live_ask(&call), VOTE_GRANTED);
-    ck_assert_int_eq(slot_number(), higher + 1);
 }
 
 TEST(a_spoilt_slot_is_left_alone)

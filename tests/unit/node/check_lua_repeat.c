@@ -28,7 +28,7 @@ static struct call make_call(const char *names)
 
 static void setup(void)
 {
-    several_setup();
+    live_setup_admitted();
     call = make_call("a");
 }
 
@@ -177,18 +177,9 @@ TEST(a_number_that_is_not_higher_is_stale)
     ck_assert_int_eq(live_ask(&call), VOTE_GRANTED);
 }
 
-TEST(it_is_refused_like_an_acquire)
+TEST(an_error_replaces_nothing)
 {
     several_set(0, FIRST, LIVE_TTL_MS / 2);
-    struct call late = call, skewed = call, other = call;
-    late.node_deadline_us = live_node_now_us() - 1000000;
-    ck_assert_int_eq(live_ask(&late), VOTE_LATE);
-    skewed.number += LIVE_WINDOW_US + 1000000;
-    ck_assert_int_eq(live_ask(&skewed), VOTE_SKEWED);
-    skewed.number -= 2 * (LIVE_WINDOW_US + 1000000);
-    ck_assert_int_eq(live_ask(&skewed), VOTE_SKEWED);
-    other.admit = span_of(LIVE_ADMIT);
-    ck_assert_int_eq(live_ask(&other), VOTE_QUARANTINED);
     master_text(&live.master, "ACL SETUSER default -set");
     ck_assert_int_eq(live_ask(&call), UNFIT(NO_PERMISSION));
     ck_assert_str_eq(several_value(0), FIRST);
@@ -241,18 +232,6 @@ TEST_RANGE(if_another_has_one_none_is_replaced, 0, SEVERAL)
     ck_assert_str_eq(live.value, "B");
     for (int i = 0; i < SEVERAL; i++)
         ck_assert_str_eq(several_value(i), i == _i ? "B" : FIRST);
-}
-
-TEST_RANGE(if_one_is_stale_none_is_replaced, 0, SEVERAL)
-{
-    several_set(0, FIRST, LIVE_TTL_MS / 2);
-    several_set(1, FIRST, LIVE_TTL_MS / 2);
-    call = make_call("a\nb\nc");
-    several_raise(_i, call.number);
-    ck_assert_int_eq(live_ask(&call), VOTE_STALE);
-    ck_assert_str_eq(several_value(0), FIRST);
-    ck_assert_str_eq(several_value(1), FIRST);
-    ck_assert_int_eq(several_pttl(2), -2);
 }
 
 /* As they were, with their TTL, or without one. */

@@ -68,8 +68,7 @@ static enum vote expected(const struct row_call *it, enum mood mood)
 
 static void setup(void)
 {
-    live_setup();
-    live_admit();
+    live_setup_admitted();
     base_us = live_node_now_us();
     tokens_renumber(span_of("A"), base_us);
 }

@@ -8,7 +8,7 @@
 #include "../../lib/suite/suite.h"
 #include "several.h"
 
-SUITE(lua_several, .timeout_s = 60, .set_up = several_setup,
+SUITE(lua_several, .timeout_s = 60, .set_up = live_setup_admitted,
       .tear_down = live_teardown);
 
 /* ---- acquire ------------------------------------------------------------ */
@@ -158,20 +158,43 @@ TEST(names_may_share_a_slot)
     ck_assert_int_eq(live.reply.highest, call.number);
 }
 
-TEST(whoever_may_not_sets_none)
+/* Late, without the admission, with a number far ahead or far below. */
+static const struct {
+    enum call_kind kind;
+    const char *values;
+    int vote; /* if nothing is wrong */
+    bool has_limit_above, has_limit_below;
+} refused[] = {
+    {CALL_ACQUIRE, "---", VOTE_GRANTED, true, true},
+    {CALL_REPEAT, "---", VOTE_GRANTED, true, true},
+    {CALL_REPAIR, "-A-", VOTE_GRANTED, true, false},
+    {CALL_EXTEND, "AAA", VOTE_EXTENDED, false, false},
+};
+
+TEST_EACH(whoever_may_not_changes_nothing, refused)
 {
-    struct call call = several_call(CALL_ACQUIRE, "a\nb\nc", "A");
+    enum { FAR_US = LIVE_WINDOW_US + 1000000 };
+    for (int i = 0; i < SEVERAL; i++)
+        if (refused[_i].values[i] == 'A')
+            several_set(i, "A", LIVE_TTL_MS / 2);
+    const struct call good = several_call(refused[_i].kind, "a\nb\nc", "A");
+    struct call call = good;
     call.node_deadline_us = live_node_now_us() - 1000000;
     ck_assert_int_eq(live_ask(&call), VOTE_LATE);
-    call = several_call(CALL_ACQUIRE, "a\nb\nc", "A");
-    call.number += LIVE_WINDOW_US + 1000000;
-    ck_assert_int_eq(live_ask(&call), VOTE_SKEWED);
-    call.number -= 2 * (LIVE_WINDOW_US + 1000000);
-    ck_assert_int_eq(live_ask(&call), VOTE_SKEWED);
-    call = several_call(CALL_ACQUIRE, "a\nb\nc", "A");
-    call.admit = span_of(LIVE_ADMIT);
+    call = good;
+    call.admit = span_of(LIVE_ADMIT); /* that is only how it begins */
     ck_assert_int_eq(live_ask(&call), VOTE_QUARANTINED);
-    expect_unused("---");
+    call = good;
+    call.number += FAR_US;
+    if (refused[_i].has_limit_above)
+        ck_assert_int_eq(live_ask(&call), VOTE_SKEWED);
+    call.number -= 2 * (int64_t)FAR_US;
+    if (refused[_i].has_limit_below)
+        ck_assert_int_eq(live_ask(&call), VOTE_SKEWED);
+    expect_unused(refused[_i].values);
+    for (int i = 0; i < SEVERAL; i++)
+        ck_assert_int_le(several_pttl(i), LIVE_TTL_MS / 2);
+    ck_assert_int_eq(live_ask(&good), refused[_i].vote);
 }
 
 /* A release would not be sent: it counts as harmless. */
@@ -269,20 +292,6 @@ TEST_RANGE(if_one_is_missing_none_is_extended, 0, SEVERAL)
                      numbers[0] % part + numbers[1] % part + numbers[2] % part);
     ck_assert_int_eq(several_run(CALL_EXTEND, "c\nd", "B"),
                      _i == 2 ? VOTE_FREE : VOTE_HELD);
-    for (int i = 0; i < SEVERAL; i++)
-        ck_assert_int_le(several_pttl(i), LIVE_TTL_MS / 2);
-}
-
-TEST(who_may_not_extend_extends_none)
-{
-    for (int i = 0; i < SEVERAL; i++)
-        several_set(i, "A", LIVE_TTL_MS / 2);
-    struct call call = several_call(CALL_EXTEND, "a\nb\nc", "A");
-    call.node_deadline_us = live_node_now_us() - 1000000;
-    ck_assert_int_eq(live_ask(&call), VOTE_LATE);
-    call = several_call(CALL_EXTEND, "a\nb\nc", "A");
-    call.admit = span_of(LIVE_ADMIT);
-    ck_assert_int_eq(live_ask(&call), VOTE_QUARANTINED);
     for (int i = 0; i < SEVERAL; i++)
         ck_assert_int_le(several_pttl(i), LIVE_TTL_MS / 2);
 }

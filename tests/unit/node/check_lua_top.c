@@ -13,8 +13,7 @@ static int64_t base_us; /* before all numbers that the tests give */
 
 static void setup(void)
 {
-    live_setup();
-    live_admit();
+    live_setup_admitted();
     base_us = live_node_now_us();
 }
 

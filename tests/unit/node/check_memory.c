@@ -77,30 +77,6 @@ TEST(a_probe_knows_no_floor)
 
 /* ---- votes --------------------------------------------------------------- */
 
-/* The beat alone tells a batch that promised from one before it. */
-TEST(a_batch_that_promises_counts_once)
-{
-    struct call calls[] = {
-        live_call(CALL_ACQUIRE, "r", "A"), live_call(CALL_ACQUIRE, "s", "B"),
-        live_call(CALL_EXTEND, "r", "A"),  live_call(CALL_ACQUIRE, "t", "C"),
-        live_call(CALL_INSPECT, "r", ""),
-    };
-    enum { CALLS = sizeof calls / sizeof *calls };
-    live_admit();
-    permit_set_number("seen", 5);
-    for (int i = 0; i < CALLS; i++)
-        calls[i].slots[0] += (uint16_t)i;
-    live_ask_all(calls, CALLS);
-    ck_assert_int_eq(live.reply.beat, LIVE_MEDIAN_US + 2);
-    ck_assert_int_eq(permit_number("beat"), LIVE_MEDIAN_US + 2);
-    ck_assert_int_eq(permit_number("voted"), LIVE_MEDIAN_US);
-    ck_assert_int_eq(permit_number("seen"), 5); /* only looks set it */
-    ck_assert_int_eq(permit_number("7"), calls[0].number);
-    ck_assert_int_eq(permit_number("8"), calls[1].number);
-    ck_assert_int_eq(permit_number("10"), calls[3].number);
-    ck_assert_str_eq(permit_field("9"), "");
-}
-
 TEST(what_promises_nothing_is_not_counted)
 {
     static const struct {

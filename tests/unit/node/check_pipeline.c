@@ -157,21 +157,7 @@ TEST(the_calls_of_a_turn_are_one_command)
     ck_assert_uint_eq(wire_unsent(wire), 0);
 }
 
-TEST(more_calls_than_a_command_takes_are_two)
-{
-    call_all(BATCH_CALLS_MAX + 1);
-    ck_assert(pipeline_append(&pipeline));
-    ck_assert_int_eq(count_in(take_sent(), "EVALSHA"), 2);
-    give_batch(BATCH_CALLS_MAX);
-    for (int i = 0; i < BATCH_CALLS_MAX; i++)
-        expect_call(i);
-    ck_assert_int_eq(next(), PIPELINE_NONE);
-    give_batch(1);
-    expect_call(BATCH_CALLS_MAX);
-    ck_assert_int_eq(next(), PIPELINE_NONE);
-}
-
-TEST(so_are_calls_with_two_admissions)
+TEST(calls_with_two_admissions_are_two_commands)
 {
     ck_assert_int_eq(call(TAG, ADMIT), VOTE_PENDING);
     ck_assert_int_eq(call(TAG + 1, "another"), VOTE_PENDING);
@@ -243,15 +229,7 @@ TEST(each_reply_tells_when_its_command_was_sent)
 
 /* ---- what is no reply ---------------------------------------------------- */
 
-TEST_RANGE(a_reply_that_nobody_asked_for_is_told, 0, 2)
-{
-    if (_i == 1) /* which is not sent yet */
-        call_all(1);
-    give_batch(1);
-    ck_assert_int_eq(next(), PIPELINE_UNASKED);
-}
-
-TEST(so_is_one_that_came_before_its_command_was_sent)
+TEST(a_reply_that_came_before_its_command_was_sent_is_unasked)
 {
     int64_t heard_us = clock_now_us();
     give_batch(1);
@@ -259,25 +237,6 @@ TEST(so_is_one_that_came_before_its_command_was_sent)
     ck_assert(pipeline_append(&pipeline));
     ck_assert_int_eq(pipeline_next(&pipeline, heard_us, &reply),
                      PIPELINE_UNASKED);
-}
-
-TEST(half_a_reply_is_none_yet)
-{
-    call_all(1);
-    ck_assert(pipeline_append(&pipeline));
-    give("*3\r\n:1700000000123456\r\n:0\r\n$1\r\nF");
-    ck_assert_int_eq(next(), PIPELINE_NONE);
-    give("\r\n");
-    expect_call(0);
-    ck_assert_int_eq(next(), PIPELINE_NONE);
-}
-
-TEST(what_is_no_reply_at_all_is_garbage)
-{
-    call_all(1);
-    ck_assert(pipeline_append(&pipeline));
-    give("hello\r\n");
-    ck_assert_int_eq(next(), PIPELINE_GARBAGE);
 }
 
 /* ---- a lost connection --------------------------------------------------- */
@@ -326,15 +285,6 @@ TEST(a_broken_one_takes_nothing_until_it_is_begun_anew)
 }
 
 /* ---- limits -------------------------------------------------------------- */
-
-TEST(so_many_replies_may_be_owed)
-{
-    call_all(FIFO_MAX);
-    ck_assert_int_eq(call(TAG, ADMIT), VOTE_STALLED);
-    give_batch(BATCH_CALLS_MAX);
-    expect_call(0);
-    ck_assert_int_eq(call(TAG, ADMIT), VOTE_PENDING);
-}
 
 /* A node that reads nothing must not use up our memory. */
 TEST(so_many_bytes_may_wait)

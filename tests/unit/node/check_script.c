@@ -161,6 +161,11 @@ static const char *const look_words[LOOK_WORDS] = {
 
 enum { LOOK_COUNT = 9 };
 
+static enum vote look_vote(const struct script_field *fields, int count)
+{
+    return script_decode(CALL_LOOK, NOW, fields, count).vote;
+}
+
 TEST_RANGE(what_a_look_found_is_told, 0, LOOK_WORDS)
 {
     const struct script_field fields[LOOK_COUNT] = {
@@ -231,25 +236,20 @@ TEST(a_look_of_another_shape_is_garbage)
         integer(1),       integer(1),       string(witnesses + 1)};
     struct script_field fields[LOOK_COUNT];
     memcpy(fields, good, sizeof good);
-    ck_assert_int_eq(script_decode(CALL_LOOK, NOW, fields, LOOK_COUNT).vote,
-                     VOTE_DONE);
+    ck_assert_int_eq(look_vote(fields, LOOK_COUNT), VOTE_DONE);
     for (int count = 0; count < LOOK_COUNT; count++)
-        ck_assert_int_eq(script_decode(CALL_LOOK, NOW, fields, count).vote,
-                         VOTE_GARBAGE);
+        ck_assert_int_eq(look_vote(fields, count), VOTE_GARBAGE);
     for (int i = 0; i < LOOK_COUNT; i++) {
         bool is_text = i < 3 || i == LOOK_COUNT - 1;
         fields[i] = is_text ? integer(1) : string("1");
-        ck_assert_int_eq(script_decode(CALL_LOOK, NOW, fields, LOOK_COUNT).vote,
-                         VOTE_GARBAGE);
+        ck_assert_int_eq(look_vote(fields, LOOK_COUNT), VOTE_GARBAGE);
         fields[i] = is_text ? string(i < 3 ? text : witnesses)
                             : (struct script_field){0};
-        ck_assert_int_eq(script_decode(CALL_LOOK, NOW, fields, LOOK_COUNT).vote,
-                         VOTE_GARBAGE);
+        ck_assert_int_eq(look_vote(fields, LOOK_COUNT), VOTE_GARBAGE);
         fields[i] = good[i];
     }
     fields[0] = string("LOOKED");
-    ck_assert_int_eq(script_decode(CALL_LOOK, NOW, fields, LOOK_COUNT).vote,
-                     VOTE_GARBAGE);
+    ck_assert_int_eq(look_vote(fields, LOOK_COUNT), VOTE_GARBAGE);
 }
 
 /* A server would take it for no mark, and yet wait for its quarantine. */
@@ -260,17 +260,13 @@ TEST_RANGE(who_says_that_it_is_marked_tells_the_mark, 0, 3)
         string(words[_i]), string(""), string("1:run:m:0:n"),
         integer(1),        integer(1), integer(1),
         integer(1),        integer(1), string("")};
-    ck_assert_int_eq(script_decode(CALL_LOOK, NOW, fields, LOOK_COUNT).vote,
-                     VOTE_DONE);
+    ck_assert_int_eq(look_vote(fields, LOOK_COUNT), VOTE_DONE);
     fields[2].string = (struct span){"\0:run", 5};
-    ck_assert_int_eq(script_decode(CALL_LOOK, NOW, fields, LOOK_COUNT).vote,
-                     VOTE_GARBAGE);
+    ck_assert_int_eq(look_vote(fields, LOOK_COUNT), VOTE_GARBAGE);
     fields[2] = string("");
-    ck_assert_int_eq(script_decode(CALL_LOOK, NOW, fields, LOOK_COUNT).vote,
-                     VOTE_GARBAGE);
+    ck_assert_int_eq(look_vote(fields, LOOK_COUNT), VOTE_GARBAGE);
     fields[0] = string("BARE");
-    ck_assert_int_eq(script_decode(CALL_LOOK, NOW, fields, LOOK_COUNT).vote,
-                     VOTE_DONE);
+    ck_assert_int_eq(look_vote(fields, LOOK_COUNT), VOTE_DONE);
 }
 
 /* The script returns no other numbers, and we add some of them to others. */
@@ -281,8 +277,7 @@ TEST(a_look_with_a_number_that_lua_cannot_tell_is_garbage)
         string("BARE"), string(""),     string(""),
         integer(exact), integer(exact), integer(exact),
         integer(exact), integer(exact), string("")};
-    ck_assert_int_eq(script_decode(CALL_LOOK, NOW, fields, LOOK_COUNT).vote,
-                     VOTE_DONE);
+    ck_assert_int_eq(look_vote(fields, LOOK_COUNT), VOTE_DONE);
     for (int i = 3; i < LOOK_COUNT - 1; i++) {
         static const int64_t wrong[] = {-1, (INT64_C(1) << 53) + 1, INT64_MAX,
                                         INT64_MIN};
@@ -290,9 +285,7 @@ TEST(a_look_with_a_number_that_lua_cannot_tell_is_garbage)
             struct script_field changed[LOOK_COUNT];
             memcpy(changed, fields, sizeof fields);
             changed[i].integer = wrong[k];
-            ck_assert_int_eq(
-                script_decode(CALL_LOOK, NOW, changed, LOOK_COUNT).vote,
-                VOTE_GARBAGE);
+            ck_assert_int_eq(look_vote(changed, LOOK_COUNT), VOTE_GARBAGE);
         }
     }
 }

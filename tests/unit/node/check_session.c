@@ -33,14 +33,10 @@ SUITE(session, .set_up = secure_setup, .tear_down = secure_teardown);
 
 TEST_EACH(node_that_proves_its_name_is_believed, good)
 {
-    struct certs_wish wish = good[_i].wish;
-    wish.issuer = secure.ca;
-    struct certs *certs = certs_new(&wish);
-    secure_connect(&(struct secure_server){.certs = certs}, good[_i].host);
+    secure_connect_as(good[_i].wish, good[_i].host);
     ck_assert_msg(secure_shake(), "%s", session_error(secure.session));
     ck_assert_ptr_null(session_error(secure.session));
     ck_assert_int_eq(session_shake(secure.session), SESSION_READY);
-    certs_free(certs);
 }
 
 static const struct {
@@ -58,12 +54,8 @@ static const struct {
 
 TEST_EACH(node_with_a_bad_certificate_is_refused_for_this_reason, bad)
 {
-    struct certs_wish wish = bad[_i].wish;
-    wish.issuer = secure.ca;
-    struct certs *certs = certs_new(&wish);
-    secure_connect(&(struct secure_server){.certs = certs}, bad[_i].host);
+    secure_connect_as(bad[_i].wish, bad[_i].host);
     secure_expect_broken(STATE_TLS_FAILED, bad[_i].text);
-    certs_free(certs);
 }
 
 TEST(issuer_must_be_one_that_is_trusted)
@@ -89,19 +81,16 @@ TEST(name_is_sent_but_no_address)
     char name[64];
     unsigned type;
     size_t len = sizeof name;
-    struct certs *certs = certs_new_node(secure.ca);
-    secure_connect(&(struct secure_server){.certs = certs}, "localhost");
-    ck_assert(secure_shake());
+    secure_start();
     ck_assert_int_eq(
         gnutls_server_name_get(secure.server, name, &len, &type, 0), 0);
     ck_assert_str_eq(name, "localhost");
-    secure_connect(&(struct secure_server){.certs = certs}, "127.0.0.1");
+    secure_connect_as((struct certs_wish){.address = "127.0.0.1"}, "127.0.0.1");
     ck_assert(secure_shake());
     len = sizeof name;
     ck_assert_int_eq(
         gnutls_server_name_get(secure.server, name, &len, &type, 0),
         GNUTLS_E_REQUESTED_DATA_NOT_AVAILABLE);
-    certs_free(certs);
 }
 
 /* ---- protocols ----------------------------------------------------------- */
@@ -131,12 +120,7 @@ static const char *const versions[] = {"NORMAL:-VERS-ALL:+VERS-TLS1.2",
 
 static void give(const struct certs *certs)
 {
-    certs_write(certs, secure.path[1]);
-    certs_write_key(certs, secure.path[2]);
-    snprintf(secure.config.node_cert, sizeof secure.config.node_cert, "%s",
-             secure.path[1]);
-    snprintf(secure.config.node_key, sizeof secure.config.node_key, "%s",
-             secure.path[2]);
+    secure_give(certs, certs);
     secure_trust();
 }
 
@@ -176,28 +160,24 @@ TEST(server_without_tls_is_told_apart)
         "+OK\r\n"};
     secure_start();
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        struct certs *certs = certs_new_node(secure.ca);
-        secure_connect(&(struct secure_server){.certs = certs}, "localhost");
+        secure_connect_usual();
         ck_assert_int_eq(session_shake(secure.session), SESSION_WANTS_READ);
         hear(words[i], strlen(words[i]));
         ck_assert_int_eq(session_shake(secure.session), SESSION_BROKEN);
         ck_assert_ptr_nonnull(
             strstr(session_error(secure.session), "write redis://"));
-        certs_free(certs);
     }
 }
 
 TEST(end_in_the_handshake_is_told)
 {
-    struct certs *certs = certs_new_node(secure.ca);
-    secure_connect(&(struct secure_server){.certs = certs}, "localhost");
+    secure_connect_usual();
     ck_assert_int_eq(session_shake(secure.session), SESSION_WANTS_READ);
     ck_assert_int_eq(shutdown(secure.fds[1], SHUT_RDWR), 0);
     ck_assert_int_eq(session_shake(secure.session), SESSION_BROKEN);
     ck_assert_str_eq(session_error(secure.session),
                      "the node closed the connection in the TLS handshake");
     ck_assert_int_eq(session_reason(secure.session), STATE_UNREACHABLE);
-    certs_free(certs);
 }
 
 /* One byte after the other: nothing is mistaken for the first. */
@@ -205,8 +185,7 @@ TEST(handshake_in_pieces_succeeds)
 {
     char bytes[16384];
     int pair[2];
-    struct certs *certs = certs_new_node(secure.ca);
-    secure_connect(&(struct secure_server){.certs = certs}, "localhost");
+    secure_connect_usual();
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair),
                      0);
     gnutls_transport_set_int(secure.server, pair[1]);
@@ -227,7 +206,6 @@ TEST(handshake_in_pieces_succeeds)
     ck_assert_int_eq(session_shake(secure.session), SESSION_READY);
     close(pair[0]);
     close(pair[1]);
-    certs_free(certs);
 }
 
 /* ---- bytes --------------------------------------------------------------- */

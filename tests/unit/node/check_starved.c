@@ -1,5 +1,5 @@
 /*
- * Parts of a loop, and links, are made whole, or not at all.
+ * Parts of a loop, links and engines are made whole, or not at all.
  */
 #include <unistd.h>
 
@@ -7,6 +7,7 @@
 #include "../../../server/node/link.h"
 #include "../../lib/suite/suite.h"
 #include "../growth.h"
+#include "../play.h"
 #include "../starve.h"
 #include "../turns.h"
 
@@ -77,15 +78,41 @@ static void free_link(void *it)
     link_free(it);
 }
 
+static bool has_timers = true;
+static struct metrics metrics;
+
+static int64_t port_now(void *ctx)
+{
+    (void)ctx;
+    return 1000000;
+}
+
+static bool port_timer(void *ctx, uint32_t slot, int64_t at_us)
+{
+    (void)ctx, (void)slot, (void)at_us;
+    return has_timers;
+}
+
+static void *make_engine(void)
+{
+    static const struct engine_port port = {.now = port_now,
+                                            .timer = port_timer};
+    return engine_new(&play_settings, &port, &metrics);
+}
+
+static void free_engine(void *it)
+{
+    engine_free(it);
+}
+
 static const struct {
     void *(*make)(void);
     void (*free)(void *it);
     int allocations_least;
 } things[] = {
-    {make_watch, free_watch, 1},
-    {make_timer, free_timer, 1},
-    {make_lookup, free_lookup, 2},
-    {make_link, free_link, 5},
+    {make_watch, free_watch, 1},   {make_timer, free_timer, 1},
+    {make_lookup, free_lookup, 2}, {make_link, free_link, 5},
+    {make_engine, free_engine, 1},
 };
 
 /* ---- with too little memory ---------------------------------------------- */
@@ -126,4 +153,16 @@ TEST_EACH(each_allocation_may_fail, things)
     ck_assert_int_eq(pipe(ends), 0);
     growth_expect_none(make_with_too_little);
     loop_free(loop);
+}
+
+static void make_without_a_timer(void)
+{
+    ck_assert_ptr_null(make_engine());
+}
+
+TEST(without_a_timer_there_is_no_engine)
+{
+    has_timers = false;
+    growth_expect_none(make_without_a_timer);
+    engine_free(NULL);
 }

@@ -1,14 +1,13 @@
 /*
  * The life of a subscription, against a node that misbehaves.
  */
-#include <signal.h>
 #include <stdio.h>
 #include <sys/socket.h>
 
 #include "../../../server/base/clock.h"
 #include "../../../server/node/backoff.h"
 #include "../../lib/suite/suite.h"
-#include "fake.h"
+#include "faked.h"
 #include "heard.h"
 
 #define BULK(len, text) "$" #len "\r\n" text "\r\n"
@@ -20,44 +19,33 @@
 #define MESSAGE                                                                \
     "*3\r\n" BULK(7, "message") BULK(21, HEARD_CHANNEL "r") BULK(0, "")
 
-static struct loop *loop;
-static struct fake node;
-static struct config_node config;
-
 /* Long enough for slow machines, unless a test is about it. */
 enum { LONG_US = 5000000, SHORT_US = 300000, BEATING_US = 1000000 };
 
 static void start(void)
 {
-    heard_start(loop, &config, LONG_US);
+    heard_start(faked.loop, &faked.config, LONG_US);
 }
 
 static void restart(int64_t silence_us)
 {
     heard_end();
-    heard_start(loop, &config, silence_us);
+    heard_start(faked.loop, &faked.config, silence_us);
 }
 
 static void setup(void)
 {
-    signal(SIGPIPE, SIG_IGN);
-    memset(&config, 0, sizeof config);
-    loop = loop_new();
-    ck_assert_ptr_nonnull(loop);
-    fake_start(&node, loop);
-    fake_say(&node, "SUBSCRIBE", ON_BEAT);
-    fake_say(&node, "SUBSCRIBE " HEARD_CHANNEL "r", ON);
-    fake_say(&node, "UNSUBSCRIBE", OFF);
-    snprintf(config.host, sizeof config.host, "127.0.0.1");
-    config.port = node.port;
+    faked_setup();
+    fake_say(&faked.node, "SUBSCRIBE", ON_BEAT);
+    fake_say(&faked.node, "SUBSCRIBE " HEARD_CHANNEL "r", ON);
+    fake_say(&faked.node, "UNSUBSCRIBE", OFF);
     start();
 }
 
 static void teardown(void)
 {
     heard_end();
-    fake_stop(&node);
-    loop_free(loop);
+    faked_teardown();
 }
 
 static void open_until_up(void)
@@ -70,47 +58,47 @@ SUITE(subscription, .timeout_s = 30, .set_up = setup, .tear_down = teardown);
 
 TEST(comes_up_with_heartbeats_and_leaves_no_trace)
 {
-    fake_say(&node, "SUBSCRIBE", ON_BEAT BEAT);
-    heard_pass_us(50000);
-    ck_assert_int_eq(node.accepted, 0);
+    fake_say(&faked.node, "SUBSCRIBE", ON_BEAT BEAT);
+    turns_pass(faked.loop, 50000);
+    ck_assert_int_eq(faked.node.accepted, 0);
     open_until_up();
-    turns_until_count(loop, &heard.beats, 1);
+    turns_until_count(faked.loop, &heard.beats, 1);
     ck_assert_int_eq(heard.subscribed, 0);
     ck_assert_int_eq(heard.announced, 0);
     ck_assert_int_eq(heard.downs, 0);
-    ck_assert_int_eq(node.loads, 0);
+    ck_assert_int_eq(faked.node.loads, 0);
     heard_open();
-    heard_pass_us(50000);
-    ck_assert_int_eq(node.accepted, 1);
+    turns_pass(faked.loop, 50000);
+    ck_assert_int_eq(faked.node.accepted, 1);
 }
 
 TEST(tells_what_is_subscribed_and_announced)
 {
     heard_set("r", true); /* ignored: it is closed */
     open_until_up();
-    heard_pass_us(20000);
+    turns_pass(faked.loop, 20000);
     ck_assert_int_eq(heard.subscribed, 0);
     heard_set("r", true);
-    turns_until_count(loop, &heard.subscribed, 1);
+    turns_until_count(faked.loop, &heard.subscribed, 1);
     ck_assert_str_eq(heard.last, "r");
     heard.last[0] = '\0';
-    fake_send(&node, MESSAGE MESSAGE);
-    turns_until_count(loop, &heard.announced, 2);
+    fake_send(&faked.node, MESSAGE MESSAGE);
+    turns_until_count(faked.loop, &heard.announced, 2);
     ck_assert_str_eq(heard.last, "r");
-    int commands = node.commands;
+    int commands = faked.node.commands;
     heard_set("r", false);
-    turns_until_count(loop, &node.commands, commands + 1);
-    heard_pass_us(20000);
+    turns_until_count(faked.loop, &faked.node.commands, commands + 1);
+    turns_pass(faked.loop, 20000);
     ck_assert_int_eq(heard.subscribed, 1);
     ck_assert_int_eq(heard.downs, 0);
 }
 
 TEST(announcements_in_single_bytes_are_put_together)
 {
-    node.is_sliced = true;
-    fake_say(&node, "SUBSCRIBE", ON_BEAT ON MESSAGE BEAT OFF);
+    faked.node.is_sliced = true;
+    fake_say(&faked.node, "SUBSCRIBE", ON_BEAT ON MESSAGE BEAT OFF);
     open_until_up();
-    turns_until_count(loop, &heard.beats, 1);
+    turns_until_count(faked.loop, &heard.beats, 1);
     ck_assert_int_eq(heard.subscribed, 1);
     ck_assert_int_eq(heard.announced, 1);
     ck_assert_int_eq(heard.downs, 0);
@@ -141,14 +129,14 @@ static const char *const garbage[] = {
 
 TEST_EACH(garbage_ends_it_until_it_connects_again, garbage)
 {
-    fake_say(&node, "SUBSCRIBE", garbage[_i]);
+    fake_say(&faked.node, "SUBSCRIBE", garbage[_i]);
     heard_open();
     heard_until_down(1);
     ck_assert_int_eq(heard.ups, 1);
     ck_assert_int_eq(heard.beats + heard.announced + heard.subscribed, 0);
-    fake_say(&node, "SUBSCRIBE", ON_BEAT BEAT);
+    fake_say(&faked.node, "SUBSCRIBE", ON_BEAT BEAT);
     heard_until_up(heard.downs + 1);
-    turns_until_count(loop, &heard.beats, 1);
+    turns_until_count(faked.loop, &heard.beats, 1);
 }
 
 TEST(too_long_a_name_is_garbage)
@@ -162,9 +150,9 @@ TEST(too_long_a_name_is_garbage)
                  "*3\r\n$7\r\nmessage\r\n$%d\r\n" HEARD_CHANNEL
                  "%.*s\r\n$0\r\n\r\n",
                  20 + lengths[i], lengths[i], name);
-        fake_send(&node, text);
+        fake_send(&faked.node, text);
         if (i == 0)
-            turns_until_count(loop, &heard.announced, 1);
+            turns_until_count(faked.loop, &heard.announced, 1);
     }
     heard_until_down(1);
     ck_assert_int_eq(heard.announced, 1);
@@ -175,40 +163,40 @@ TEST(too_long_a_name_is_garbage)
 TEST(the_text_of_a_message_is_ignored)
 {
     open_until_up();
-    fake_send(&node, "*3\r\n" BULK(7, "message") BULK(21, HEARD_CHANNEL "r")
-                         BULK(5, "hello") MESSAGE);
-    turns_until_count(loop, &heard.announced, 2);
+    fake_send(&faked.node, "*3\r\n" BULK(7, "message") BULK(
+                               21, HEARD_CHANNEL "r") BULK(5, "hello") MESSAGE);
+    turns_until_count(faked.loop, &heard.announced, 2);
     ck_assert_int_eq(heard.downs, 0);
 }
 
 /* Longer than any backoff. */
 TEST(a_refusal_is_not_asked_about_again_soon)
 {
-    fake_say(&node, "SUBSCRIBE", "-NOPERM no permission\r\n");
+    fake_say(&faked.node, "SUBSCRIBE", "-NOPERM no permission\r\n");
     heard_open();
     heard_until_down(1);
-    heard_pass_us(2 * (int64_t)BACKOFF_LAST_US);
-    ck_assert_int_eq(node.accepted, 1);
-    fake_say(&node, "SUBSCRIBE", ON_BEAT);
+    turns_pass(faked.loop, 2 * (int64_t)BACKOFF_LAST_US);
+    ck_assert_int_eq(faked.node.accepted, 1);
+    fake_say(&faked.node, "SUBSCRIBE", ON_BEAT);
     heard_close();
     open_until_up(); /* at once */
-    fake_close(&node);
+    fake_close(&faked.node);
     heard_until_up(3); /* and soon, as it was no refusal */
     ck_assert_int_eq(heard.downs, 2);
 }
 
 TEST(after_a_refusal_it_backs_off_as_ever)
 {
-    fake_say(&node, "SUBSCRIBE", "-NOPERM no permission\r\n");
+    fake_say(&faked.node, "SUBSCRIBE", "-NOPERM no permission\r\n");
     heard_open();
     heard_until_down(1);
     heard_close();
-    fake_stop(&node);
+    fake_stop(&faked.node);
     heard_open();
-    heard_pass_us(100000);
-    fake_start(&node, loop);
-    config.port = node.port;
-    fake_say(&node, "SUBSCRIBE", ON_BEAT);
+    turns_pass(faked.loop, 100000);
+    fake_start(&faked.node, faked.loop);
+    faked.config.port = faked.node.port;
+    fake_say(&faked.node, "SUBSCRIBE", ON_BEAT);
     heard_until_up(2);
 }
 
@@ -227,8 +215,8 @@ TEST(heartbeats_are_no_silence)
     restart(BEATING_US);
     open_until_up();
     for (int i = 0; i < 6; i++) {
-        heard_pass_us(BEATING_US / 4);
-        fake_send(&node, BEAT);
+        turns_pass(faked.loop, BEATING_US / 4);
+        fake_send(&faked.node, BEAT);
     }
     ck_assert_int_eq(heard.downs, 0);
     ck_assert_int_ge(heard.beats, 5);
@@ -236,12 +224,12 @@ TEST(heartbeats_are_no_silence)
 
 TEST(a_node_that_is_away_is_tried_again)
 {
-    fake_stop(&node); /* nobody listens on its port now */
+    fake_stop(&faked.node); /* nobody listens on its port now */
     heard_open();
-    heard_pass_us(300000);
+    turns_pass(faked.loop, 300000);
     ck_assert_int_eq(heard.ups + heard.downs, 0);
-    fake_start(&node, loop);
-    config.port = node.port;
+    fake_start(&faked.node, faked.loop);
+    faked.config.port = faked.node.port;
     heard_until_up(1);
 }
 
@@ -251,11 +239,11 @@ TEST(too_much_unsent_ends_it)
     static char name[RESOURCE_MAX + 1];
     enum { MOST = 10000 }; /* of waiters, so of names */
     open_until_up();
-    fake_set_deaf(&node, true);
+    fake_set_deaf(&faked.node, true);
     memset(name, 'x', RESOURCE_MAX);
     for (int i = 0; i < MOST; i++)
         heard_set(name, true);
-    heard_pass_us(20000);
+    turns_pass(faked.loop, 20000);
     ck_assert_int_eq(heard.downs, 0);
     for (int i = 0; i < MOST; i++)
         heard_set(name, true);
@@ -263,7 +251,7 @@ TEST(too_much_unsent_ends_it)
     int64_t begin_us = clock_now_us();
     heard_until_down(1);
     ck_assert_int_lt(clock_now_us() - begin_us, LONG_US / 2); /* no silence */
-    fake_set_deaf(&node, false);
+    fake_set_deaf(&faked.node, false);
     heard_until_up(2);
 }
 
@@ -271,8 +259,9 @@ TEST(a_write_to_a_closed_connection_calls_nobody_back)
 {
     open_until_up();
     struct linger reset = {1, 0};
-    setsockopt(node.peers[0].fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
-    fake_close(&node);
+    setsockopt(faked.node.peers[0].fd, SOL_SOCKET, SO_LINGER, &reset,
+               sizeof reset);
+    fake_close(&faked.node);
     heard_set("r", true);
     heard_flush(NULL);
     heard_set("r", true); /* ignored */
@@ -287,17 +276,17 @@ TEST(what_is_closed_hears_nothing)
 {
     restart(SHORT_US);
     open_until_up();
-    fake_send(&node, MESSAGE);
+    fake_send(&faked.node, MESSAGE);
     heard_close();
     heard_close();
     heard_set("r", true);
-    heard_pass_us(2 * (int64_t)SHORT_US);
+    turns_pass(faked.loop, 2 * (int64_t)SHORT_US);
     ck_assert_int_eq(heard.announced, 0);
     ck_assert_int_eq(heard.downs, 0); /* who closes knows */
-    ck_assert_int_eq(node.accepted, 1);
-    ck_assert_int_eq(node.peers[0].fd, -1);
+    ck_assert_int_eq(faked.node.accepted, 1);
+    ck_assert_int_eq(faked.node.peers[0].fd, -1);
     open_until_up();
-    ck_assert_int_eq(node.accepted, 2);
+    ck_assert_int_eq(faked.node.accepted, 2);
 }
 
 TEST(it_is_closed_while_it_fails)
@@ -310,20 +299,20 @@ TEST(it_is_closed_while_it_fails)
     heard_close();
     open_until_up();
     heard_set("r", true);
-    turns_until_count(loop, &heard.subscribed, 1);
+    turns_until_count(faked.loop, &heard.subscribed, 1);
     ck_assert_int_eq(heard.downs, 0);
 }
 
 TEST(it_is_closed_while_it_dials)
 {
     restart(SHORT_US);
-    fake_say(&node, "", ""); /* says nothing to the handshake */
+    fake_say(&faked.node, "", ""); /* says nothing to the handshake */
     for (int i = 1; i <= 2; i++) {
         heard_open();
-        turns_until_count(loop, &node.accepted, i);
+        turns_until_count(faked.loop, &faked.node.accepted, i);
         heard_close();
-        heard_pass_us(2 * (int64_t)SHORT_US);
-        ck_assert_int_eq(node.accepted, i);
+        turns_pass(faked.loop, 2 * (int64_t)SHORT_US);
+        ck_assert_int_eq(faked.node.accepted, i);
     }
     ck_assert_int_eq(heard.ups + heard.downs, 0);
 }
@@ -333,23 +322,23 @@ TEST_RANGE(an_event_may_close_and_open_it, 0, 2)
     heard.reopens = _i;
     heard.closes_when_announced = true;
     open_until_up();
-    fake_send(&node, MESSAGE MESSAGE BEAT);
-    turns_until_count(loop, &heard.announced, 1);
+    fake_send(&faked.node, MESSAGE MESSAGE BEAT);
+    turns_until_count(faked.loop, &heard.announced, 1);
     ck_assert_str_eq(heard.last, "r");
     if (heard.reopens)
         heard_until_up(2);
-    heard_pass_us(50000);
+    turns_pass(faked.loop, 50000);
     ck_assert_int_eq(heard.announced, 1);
     ck_assert_int_eq(heard.beats, 0);
     ck_assert_int_eq(heard.downs, 0);
-    ck_assert_int_eq(node.accepted, 1 + _i);
+    ck_assert_int_eq(faked.node.accepted, 1 + _i);
 }
 
 TEST(an_event_may_close_it_when_it_is_up)
 {
     heard.closes_when_up = true;
     open_until_up();
-    heard_pass_us(50000);
+    turns_pass(faked.loop, 50000);
     ck_assert_int_eq(heard.ups, 1);
     ck_assert_int_eq(heard.downs, 0);
     heard.closes_when_up = false;
@@ -364,7 +353,7 @@ TEST(it_is_freed_in_every_state)
     heard_end(); /* about to dial */
     start();
     heard_open();
-    turns_until_count(loop, &node.accepted, 1);
+    turns_until_count(faked.loop, &faked.node.accepted, 1);
     heard_end(); /* in the handshake */
     start();
     open_until_up();
@@ -372,12 +361,12 @@ TEST(it_is_freed_in_every_state)
     heard_end();
     start();
     open_until_up();
-    fake_close(&node);
+    fake_close(&faked.node);
     heard_until_down(1);
     heard_end(); /* until the backoff ends */
     start();
     open_until_up();
-    fake_close(&node);
+    fake_close(&faked.node);
     for (int i = 0; i < 3; i++) { /* the second write fails */
         heard_set("r", true);
         heard_flush(NULL);

@@ -33,8 +33,7 @@ static void catch_up(void)
 
 static void setup(void)
 {
-    live_setup();
-    live_admit();
+    live_setup_admitted();
     heard_start(live.loop, &live.config, SILENCE_US);
     loop_set_stage(live.loop, LOOP_FLUSH, flush_both, NULL);
     heard_open();
@@ -46,13 +45,6 @@ static void teardown(void)
 {
     heard_end();
     live_teardown();
-}
-
-static void listen_once(void)
-{
-    struct call call = live_call(CALL_LISTEN, "", "");
-    call.admit = span_of("");
-    ck_assert_int_eq(live_ask(&call), VOTE_DONE);
 }
 
 /* Sets a lock and deletes it; returns how many were told. */
@@ -67,7 +59,7 @@ static int64_t release(const char *resource)
 static void pass_a_beat(void)
 {
     int beats = heard.beats;
-    listen_once();
+    live_listen(CALL_LISTEN_US);
     turns_until_count(live.loop, &heard.beats, beats + 1);
 }
 
@@ -138,7 +130,7 @@ TEST_EACH(who_may_not_subscribe_is_down, denials)
     heard_set("s", true);
     heard_until_down(1);
     int ups = heard.ups;
-    heard_pass_us(2 * (int64_t)BACKOFF_LAST_US);
+    turns_pass(live.loop, 2 * (int64_t)BACKOFF_LAST_US);
     ck_assert_int_le(heard.ups, ups + 1); /* if the server closed it first */
     ck_assert_int_eq(heard.downs, heard.ups);
     master_text(&live.master, denials[_i].allow);

@@ -22,16 +22,6 @@ static void write_text(int which, const char *text)
     ck_assert_int_eq(fclose(file), 0);
 }
 
-static void give_pair(const struct certs *certs, const struct certs *key)
-{
-    certs_write(certs, secure.path[1]);
-    certs_write_key(key, secure.path[2]);
-    snprintf(secure.config.node_cert, sizeof secure.config.node_cert, "%s",
-             secure.path[1]);
-    snprintf(secure.config.node_key, sizeof secure.config.node_key, "%s",
-             secure.path[2]);
-}
-
 static void refuse(const char *option, const char *reason)
 {
     struct trust *trust;
@@ -74,10 +64,10 @@ TEST(pair_must_fit)
     struct trust *trust;
     struct certs *ours = certs_new(&(struct certs_wish){.name = "us"});
     struct certs *other = certs_new(&(struct certs_wish){.name = "us"});
-    give_pair(ours, ours);
+    secure_give(ours, ours);
     ck_assert_msg(trust_make(&trust, &secure.config, error), "%s", error);
     trust_free(trust);
-    give_pair(ours, other);
+    secure_give(ours, other);
     refuse("--node-key", "does not belong to the certificate");
     write_text(2, "hello");
     refuse("--node-key", "PEM");
@@ -95,7 +85,7 @@ TEST(pair_must_fit)
 TEST(key_with_a_passphrase_is_refused)
 {
     struct certs *ours = certs_new(&(struct certs_wish){.name = "us"});
-    give_pair(ours, ours);
+    secure_give(ours, ours);
     write_text(
         2, "-----BEGIN ENCRYPTED PRIVATE KEY-----\n"
            "MIHsMFcGCSqGSIb3DQEFDTBKMCkGCSqGSIb3DQEFDDAcBAhdwC3tDmqK2QICCAAw\n"
@@ -135,7 +125,7 @@ TEST(certificate_out_of_its_time_is_a_warning)
     int64_t now_s = time(NULL);
     struct certs *ours = certs_new(&(struct certs_wish){.name = "us"});
     ck_assert_ptr_null(trust_warning(secure.trust, now_s));
-    give_pair(ours, ours);
+    secure_give(ours, ours);
     secure_trust();
     ck_assert_ptr_null(trust_warning(secure.trust, now_s));
     ck_assert_ptr_nonnull(

@@ -76,6 +76,26 @@ void faked_start_link(void)
     loop_set_stage(faked.loop, LOOP_FLUSH, flush, NULL);
 }
 
+void faked_bring_up(void)
+{
+    faked_start_link();
+    faked_until_up(faked.ups + 1);
+}
+
+void faked_inspect_all(int count)
+{
+    for (int tag = 0; tag < count; tag++)
+        ck_assert_int_eq(faked_inspect((uint64_t)tag), VOTE_PENDING);
+}
+
+void faked_expect_replies(int count, int ballot)
+{
+    for (int i = 0; i < count; i++) {
+        ck_assert_uint_eq(faked.tags[i], (uint64_t)i);
+        ck_assert_int_eq(faked.votes[i], ballot);
+    }
+}
+
 void faked_setup(void)
 {
     signal(SIGPIPE, SIG_IGN);

@@ -41,8 +41,15 @@ void faked_teardown(void);
 
 void faked_start_link(void);
 
-/* Sends a call. */
+/* The same, until it is up. */
+void faked_bring_up(void);
+
+/* Sends a call · so many, with the tags 0, 1, 2, …; none may be refused. */
 enum vote faked_inspect(uint64_t tag);
+void faked_inspect_all(int count);
+
+/* The first so many replies were this one, in the order of those tags. */
+void faked_expect_replies(int count, int ballot);
 
 /* Until there were so many of them. */
 void faked_until_up(int ups);

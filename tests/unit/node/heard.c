@@ -2,8 +2,6 @@
 
 #include <check.h>
 
-#include "../../../server/base/clock.h"
-
 enum { NODE = 3 };
 
 struct heard heard;
@@ -137,15 +135,4 @@ void heard_until_up(int ups)
 void heard_until_down(int downs)
 {
     turns_until_count(heard.loop, &heard.downs, downs);
-}
-
-static bool is_past(void *arg)
-{
-    return clock_now_us() >= *(const int64_t *)arg;
-}
-
-void heard_pass_us(int64_t us)
-{
-    int64_t until_us = clock_now_us() + us;
-    turns_until(heard.loop, is_past, &until_us);
 }

@@ -43,7 +43,4 @@ void heard_set(const char *resource, bool is_on);
 void heard_until_up(int ups);
 void heard_until_down(int downs);
 
-/* Lets turns go by: to see that nothing happens. */
-void heard_pass_us(int64_t us);
-
 #endif

@@ -253,6 +253,20 @@ void live_admit(void)
     ck_assert_int_eq(live_run(CALL_ADMIT, "", ""), VOTE_DONE);
 }
 
+void live_setup_admitted(void)
+{
+    live_setup();
+    live_admit();
+}
+
+void live_listen(int64_t us)
+{
+    struct call call = live_call(CALL_LISTEN, "", "");
+    call.admit = span_of("");
+    call.listen_us = us;
+    ck_assert_int_eq(live_ask(&call), VOTE_DONE);
+}
+
 void live_write_slot(int slot, const char *text)
 {
     (void)master_integer(&live.master, "HSET p:redlockd:state %d %b", slot,

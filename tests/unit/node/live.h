@@ -51,6 +51,9 @@ extern struct live live;
 void live_setup(void);
 void live_teardown(void);
 
+/* The same, and the node is admitted. */
+void live_setup_admitted(void);
+
 /* Drops the link and makes another by the present config. */
 void live_reconnect(void);
 
@@ -97,6 +100,9 @@ int live_run(enum call_kind kind, const char *resource, const char *token);
 
 /* Admits the node by LIVE_ADMIT. */
 void live_admit(void);
+
+/* A server listens for so long from now on. */
+void live_listen(int64_t us);
 
 /* Writes into a slot as somebody else might; so the node has no top. */
 void live_write_slot(int slot, const char *text);

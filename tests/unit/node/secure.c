@@ -92,6 +92,31 @@ void secure_connect(const struct secure_server *server, const char *host)
     ck_assert_ptr_nonnull(secure.session);
 }
 
+void secure_connect_as(struct certs_wish wish, const char *host)
+{
+    wish.issuer = secure.ca;
+    struct certs *certs = certs_new(&wish);
+    secure_connect(&(struct secure_server){.certs = certs}, host);
+    certs_free(certs);
+}
+
+void secure_connect_usual(void)
+{
+    struct certs *certs = certs_new_node(secure.ca);
+    secure_connect(&(struct secure_server){.certs = certs}, "localhost");
+    certs_free(certs);
+}
+
+void secure_give(const struct certs *certs, const struct certs *key)
+{
+    certs_write(certs, secure.path[1]);
+    certs_write_key(key, secure.path[2]);
+    snprintf(secure.config.node_cert, sizeof secure.config.node_cert, "%s",
+             secure.path[1]);
+    snprintf(secure.config.node_key, sizeof secure.config.node_key, "%s",
+             secure.path[2]);
+}
+
 void secure_disconnect(void)
 {
     if (secure.session == NULL)
@@ -136,10 +161,8 @@ bool secure_shake(void)
 
 void secure_start(void)
 {
-    struct certs *certs = certs_new_node(secure.ca);
-    secure_connect(&(struct secure_server){.certs = certs}, "localhost");
+    secure_connect_usual();
     ck_assert(secure_shake());
-    certs_free(certs);
 }
 
 void secure_expect_broken(enum node_state reason, const char *text)

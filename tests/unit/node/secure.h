@@ -42,6 +42,14 @@ void secure_trust(void);
 /* A server, and a client that wants to talk to this host. */
 void secure_connect(const struct secure_server *server, const char *host);
 
+/* The same with a certificate of our CA: by this wish · for localhost. */
+void secure_connect_as(struct certs_wish wish, const char *host);
+void secure_connect_usual(void);
+
+/* Our side is to have this certificate and key from the next secure_trust on.
+ */
+void secure_give(const struct certs *certs, const struct certs *key);
+
 /* Drops both. */
 void secure_disconnect(void);
 

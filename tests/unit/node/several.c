@@ -8,12 +8,6 @@ enum { FIRST_SLOT = 7 };
 
 static const char *const keys[SEVERAL] = {"p:a", "p:b", "p:c"};
 
-void several_setup(void)
-{
-    live_setup();
-    live_admit();
-}
-
 struct call several_call(enum call_kind kind, const char *names,
                          const char *token)
 {

@@ -8,9 +8,6 @@
 
 enum { SEVERAL = 3 };
 
-/* As a fixture, with live_teardown: the node is admitted. */
-void several_setup(void);
-
 /* Like live_call and live_run; the slots count up from 7. */
 struct call several_call(enum call_kind kind, const char *names,
                          const char *token);
