@@ -11,7 +11,7 @@
 #include "http.h"
 #include "node.h"
 
-enum { N = 5, WORKERS = 16, HOLD_MS = 5, POLL_MS = 50, RUN_MS = 5000 };
+enum { N = 5, WORKERS = 16, HOLD_MS = 5, POLL_MS = 50, RUN_MS = 3000 };
 
 /* What the workers share with the test. */
 struct contest {

@@ -48,11 +48,11 @@ TEST(drain_is_told_to_balancers_and_fails_nobody)
 /* With nothing in flight, too. */
 TEST(drain_lasts_as_long_as_is_configured)
 {
-    world_start(&world, 1, "--drain-ms 2500");
+    world_start(&world, 1, "--drain-ms 1200");
     int64_t start_ms = harness_now_ms();
     kill(server->pid, SIGTERM);
     expect_end();
-    ck_assert_int_ge(harness_now_ms() - start_ms, 2490);
+    ck_assert_int_ge(harness_now_ms() - start_ms, 1190);
 }
 
 TEST(interrupt_waits_for_no_balancer)
@@ -97,7 +97,7 @@ TEST_RANGE(drain_answers_what_is_in_flight, 0, 2)
     static const int signals[] = {SIGTERM, SIGINT};
     char out[4096];
 
-    world_start(&world, 1, AT_SIGHT " --node-timeout-ms 2000 --retry-count 0");
+    world_start(&world, 1, AT_SIGHT " --node-timeout-ms 1000 --retry-count 0");
     node_pause(&world.nodes[0]);
     int fd = raw_connect(server);
     raw_send(fd, head, strlen(head));

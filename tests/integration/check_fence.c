@@ -14,7 +14,7 @@
 #include "http.h"
 #include "node.h"
 
-enum { N = 5, WORKERS = 4, RESOURCES = 16, GRANTS = 3000 };
+enum { N = 5, WORKERS = 4, RESOURCES = 16, GRANTS = 1500 };
 
 #define HOUR_US 3600000000LL
 

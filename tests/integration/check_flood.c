@@ -24,6 +24,7 @@ static void setup(void)
 {
     const struct rlimit limit = {DESCRIPTORS, DESCRIPTORS};
     world_start_nodes(&world, 1);
+    world_admit_nodes(&world, "");
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
     world_start_server(&world, 0, "");
     world_wait_ready(&world, 0);

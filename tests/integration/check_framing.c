@@ -59,7 +59,7 @@ static const struct {
     {"GET /livez HTTP/1.1\r\n\r\n", 400, 400},
     {"GET /livez HTTP/1.1\r\n" HOST HOST "\r\n", 400, 400},
     {"GET\r\n\r\n", 400, 0},
-    {"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", 400, 0},
+    {"\x16\x03\x01\x02\x01\x01\x01\x01\xfc\x03\x03\r\n\r\n", 400, 0},
     {"GET /livez HTTP/9.9\r\n" HOST "\r\n", 505, 400},
     /* a CR alone is a part of the value to some, and ends it to others */
     {GET HOST "X-A: a\rX-B: b\r\n\r\n", 400, 400},

@@ -16,7 +16,7 @@
 /* It must not look like a silent node. */
 #define SLOW_MACHINE "--node-timeout-ms 400"
 
-enum { N = 5, WORKERS = 4, SOME_CYCLES = 300, TTL_MS = 5000 };
+enum { N = 5, WORKERS = 4, SOME_CYCLES = 150, TTL_MS = 5000 };
 
 /* What the workers share with the test. */
 struct load {
@@ -104,8 +104,8 @@ SUITE(load, .timeout_s = 300);
 TEST(a_server_that_is_held_up_fails_no_request)
 {
     start_load("--node-timeout-ms 200");
-    for (int i = 0; i < 10; i++) {
-        let_work(SOME_CYCLES / 10);
+    for (int i = 0; i < 6; i++) {
+        let_work(SOME_CYCLES / 5);
         kill(world.servers[0].pid, SIGSTOP);
         harness_pause_ms(300);
         kill(world.servers[0].pid, SIGCONT);

@@ -1,7 +1,6 @@
 /*
- * Servers that know different things of the same nodes: a fresh one beside one
- * that has seen it all, one of another installation, one that a name leads
- * elsewhere.
+ * Servers that know different things of the same nodes: one of another
+ * installation, one that a name leads elsewhere.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,21 +10,10 @@
 #include "node.h"
 #include "rival.h"
 
-#define LIMIT "--max-ttl-ms 8000 "
-
-enum { N = 5, LIMIT_MS = 8000, SOON_MS = 10000, RETURN_MS = 40000 };
+enum { N = 5, SOON_MS = 10000, RETURN_MS = 40000 };
 
 static struct world world;
 static struct holder holder;
-
-static void start(int servers, const char *options)
-{
-    world_start_nodes(&world, N);
-    for (int i = 0; i < servers; i++)
-        world_start_server(&world, i, options);
-    for (int i = 0; i < servers; i++)
-        world_wait_ready(&world, i);
-}
 
 /* True if nothing more is to be waited for: the server counts both machines. */
 static bool counts_all_until(int server, int64_t until_ms)
@@ -47,7 +35,7 @@ TEST(story_45_one_name_leads_two_servers_to_two_machines)
     struct node other = {.is_durable = true};
     struct server *second = &world.servers[1];
 
-    start(1, options);
+    rival_start(&world, N, 1, options);
     other.port = harness_free_port();
     harness_make_dir(other.dir);
     node_start(&other);
@@ -55,7 +43,7 @@ TEST(story_45_one_name_leads_two_servers_to_two_machines)
              other.port);
     world_start_server(&world, 1, options);
     WAIT_UNTIL(SOON_MS, http_probe(second, "/readyz") == 200);
-    int64_t until_ms = harness_now_ms() + 16000;
+    int64_t until_ms = harness_now_ms() + 14000;
     WAIT_UNTIL(RETURN_MS, counts_all_until(1, until_ms));
     rival_hold(&world, 0, 4000, &holder);
     rival_expect_refused(&world, &holder);
@@ -67,39 +55,6 @@ TEST(story_45_one_name_leads_two_servers_to_two_machines)
     WAIT_UNTIL(SOON_MS, http_probe(second, "/readyz") == 200);
     WAIT_UNTIL(RETURN_MS, rival_all_vote_everywhere(&world));
     node_kill(&other);
-    world_stop(&world);
-}
-
-/* Returns when the server has just looked at all nodes. */
-static void wait_for_looks(void)
-{
-    int before[N];
-
-    for (int i = 0; i < N; i++)
-        before[i] = node_count(&world.nodes[i], "evalsha");
-    for (int i = 0; i < N; i++)
-        WAIT_UNTIL(SOON_MS, node_count(&world.nodes[i], "evalsha") > before[i]);
-}
-
-/*
- * The first server is one that has watched the nodes, and sees it with its next
- * heartbeat. The fresh one must not have called it a first start by then.
- */
-TEST(story_46_all_nodes_are_flushed_beside_a_fresh_server)
-{
-    static const char options[] = LIMIT "--node-timeout-ms 50";
-
-    start(1, options);
-    rival_hold(&world, 0, LIMIT_MS, &holder);
-    wait_for_looks();
-    for (int i = 0; i < N; i++)
-        node_do(&world.nodes[i], "FLUSHALL");
-    world_start_server(&world, 1, options);
-    WAIT_UNTIL(SOON_MS, http_probe(&world.servers[1], "/livez") == 200);
-    /* nobody asks the first one, which would look: until its heartbeat */
-    harness_pause_ms(700);
-    rival_expect_refused(&world, &holder);
-    WAIT_UNTIL(RETURN_MS, rival_all_vote_everywhere(&world));
     world_stop(&world);
 }
 
@@ -129,7 +84,7 @@ TEST(story_47_staging_server_has_one_node_of_production_in_its_list)
     static const char options[] = "--node-timeout-ms 1000";
     struct node own[2];
 
-    start(2, options);
+    rival_start(&world, N, 2, options);
     start_staging(own);
     int64_t until_ms = harness_now_ms() + 6000;
     while (harness_now_ms() < until_ms)

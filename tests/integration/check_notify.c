@@ -76,7 +76,7 @@ TEST(ready_is_told_when_clients_can_connect)
 
 TEST(a_reload_is_told_from_begin_to_end)
 {
-    world_start(&world, 1, "");
+    world_start(&world, 1, AT_SIGHT);
     heard();
     for (int i = 0; i < 3; i++) {
         kill(server->pid, SIGHUP);
@@ -90,7 +90,7 @@ TEST(a_reload_is_told_from_begin_to_end)
 /* It would be READY=1, which takes the end back. */
 TEST(who_drains_tells_of_no_reload)
 {
-    world_start(&world, 1, "--drain-ms 60000");
+    world_start(&world, 1, AT_SIGHT " --drain-ms 60000");
     heard();
     kill(server->pid, SIGTERM);
     ck_assert_str_eq(heard(), "STOPPING=1\nEXTEND_TIMEOUT_USEC=73000000\n"

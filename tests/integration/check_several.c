@@ -260,7 +260,7 @@ static const struct {
     {"ab", 9000}, {"ba", 9000}, {"cb", 9000}, {"abc", 9000}, {"a", 9000},
 };
 
-enum { WORKERS = COUNT(wishes), RUN_MS = 5000, HOLD_MS = 2 };
+enum { WORKERS = COUNT(wishes), RUN_MS = 3000, HOLD_MS = 2 };
 
 static struct contest {
     atomic_int holders[3]; /* of a, b, c: worker + 1; 0: nobody */

@@ -360,6 +360,7 @@ static void set_up(void)
                  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     ck_assert_ptr_ne(tally, MAP_FAILED);
     world_start_nodes(&world, N);
+    world_admit_nodes(&world, "");
     starve_prepare(&world.servers[0]);
     /* a busy disk must not cost nodes their connections */
     harness_make_dir(dir);

@@ -21,8 +21,8 @@ enum { STRIDE = 7 };
 enum { STRIDE = 1 };
 #endif
 
-/* Allocations of a connection to a node, or of a call, are not half as many. */
-enum { N = 5, SOON_MS = 20000, SOME = 60, STRAND = 64, VALUE_UNITS = 30 };
+/* Allocations of a connection to a node, or of a call, are fewer than SOME. */
+enum { N = 5, SOON_MS = 20000, SOME = 40, STRAND = 64, VALUE_UNITS = 30 };
 
 static struct world world;
 static struct server *const server = &world.servers[0];
@@ -150,6 +150,7 @@ static bool are_all_voting(void)
 static void start(void)
 {
     world_start_nodes(&world, N);
+    world_admit_nodes(&world, "");
     starve_prepare(server);
     world_start_server(&world, 0, "");
     world_wait_ready(&world, 0);

@@ -214,6 +214,7 @@ TEST_EACH(a_server_that_others_can_reach_warns_of_what_is_missing, listeners)
              listeners[_i].has_tls ? options_with("") : "",
              listeners[_i].has_auth ? "--auth-file" : "",
              listeners[_i].has_auth ? auth : "");
+    world_admit_nodes(&world, "");
     world_start_server(&world, 0, options);
     world_wait_ready(&world, 0);
     ck_assert_int_eq(server_count_log(server, "event=clients_in_the_clear"),

@@ -42,6 +42,7 @@ static void start_secure(int count, const char *options)
     world_start_nodes(&world, count);
     secure_nodes(0, count);
     restart_nodes(0, count);
+    world_admit_nodes(&world, options);
     world_start_server(&world, 0, options);
     world_wait_ready(&world, 0);
 }
@@ -118,6 +119,7 @@ TEST(nodes_with_and_without_tls_mix)
     world_start_nodes(&world, 3);
     secure_nodes(0, 1);
     restart_nodes(0, 1);
+    world_admit_nodes(&world, "");
     world_start_server(&world, 0, "");
     world_wait_ready(&world, 0);
     lock_expect_cycle(server, "a");
@@ -201,6 +203,7 @@ TEST(replaced_certificate_is_verified_again)
     struct certs *self = certs_new_node(NULL);
     struct certs *fresh = certs_new_node(tlsnode_ca());
     start_one(NULL);
+    world_admit_nodes(&world, "");
     world_start_server(&world, 0, "");
     world_wait_ready(&world, 0);
     snprintf(options, sizeof options,

@@ -32,6 +32,7 @@ static void start_servers(const char *options)
 static void begin(const char *options)
 {
     world_start_nodes(&world, N);
+    world_admit_nodes(&world, options);
     start_servers(options);
 }
 
@@ -321,8 +322,9 @@ static const char *const denials[] = {
 TEST_RANGE(nodes_that_never_announce_need_only_the_delay, 0, 2)
 {
     world_start_nodes(&world, N);
+    world_admit_nodes(&world, "");
     tell_nodes(denials[_i]); /* which are not durable then */
-    start_servers("--first-start yes");
+    start_servers("");
     expect_handovers();
     ck_assert_int_eq(waiter_handovers(b, "announcement"), 0);
     world_stop(&world);

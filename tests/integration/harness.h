@@ -121,7 +121,8 @@ void harness_tool(const char *name, char path[PATH_SIZE]);
 
 /*
  * Starts count durable nodes and one server over them, and waits until it is
- * ready. options: further flags, separated by spaces; later ones win.
+ * ready. options: further flags, separated by spaces; later ones win. There is
+ * no first start: world_admit_nodes.
  */
 void world_start(struct world *world, int count, const char *options);
 
@@ -134,6 +135,13 @@ void world_start(struct world *world, int count, const char *options);
 /* Starts only the nodes; those that forget have no append-only file. */
 void world_start_nodes(struct world *world, int count);
 void world_start_forgetful_nodes(struct world *world, int count);
+
+/*
+ * Lets the nodes, which are new, vote for servers with these options: another
+ * server admits them at sight and ends. A first start, which waits for two
+ * seconds whether somebody objects, is thus left to the tests of first starts.
+ */
+void world_admit_nodes(struct world *world, const char *options);
 
 /* Starts server i over all nodes; does not wait until it is ready. */
 void world_start_server(struct world *world, int i, const char *options);

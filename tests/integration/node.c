@@ -152,6 +152,20 @@ void node_copy_files(const struct node *node, const struct node *source)
     run((char *[]){"cp", "-a", from, to, NULL});
 }
 
+void node_start_copy(struct node *copy, const struct node *node)
+{
+    *copy = (struct node){.is_durable = true, .port = harness_free_port()};
+    harness_make_dir(copy->dir);
+    node_copy_files(copy, node);
+    node_start(copy);
+}
+
+void node_bring_back(struct node *node, struct node *copy)
+{
+    node_replicate(node, copy);
+    node_do(node, "REPLICAOF NO ONE");
+}
+
 /* ---- clocks -------------------------------------------------------------- */
 
 /* The page of tests/nemesis/shim.c, with one setting of two in use. */

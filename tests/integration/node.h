@@ -39,6 +39,12 @@ void node_set_clock(const struct node *node, int64_t ms);
 /* Replaces the append-only files of node, which must be down. */
 void node_copy_files(const struct node *node, const struct node *source);
 
+/* Starts copy, a node of its own, with the memory that node has now. */
+void node_start_copy(struct node *copy, const struct node *node);
+
+/* node has the memory of copy from now on; it keeps its run_id. */
+void node_bring_back(struct node *node, struct node *copy);
+
 /* How many nodes have this key. */
 int world_count_keys(struct world *world, const char *key);
 

@@ -11,6 +11,7 @@
 #define RESOURCE "contended"
 
 enum {
+    SERVE_MS = 10000,
     HOLD_MS = 15000,  /* for the holder to get its majority */
     LOOK_MS = 4000,   /* by then each server has looked and confirmed anew */
     SPARE_MS = 1000,  /* that the attack must leave of the validity */
@@ -18,16 +19,49 @@ enum {
     NOBODY = -1,
 };
 
+/* ---- worlds -------------------------------------------------------------- */
+
+void rival_start(struct world *world, int nodes, int servers,
+                 const char *options)
+{
+    world_start_nodes(world, nodes);
+    for (int i = 0; i < servers; i++)
+        world_start_server(world, i, options);
+    for (int i = 0; i < servers; i++)
+        world_wait_ready(world, i);
+}
+
+void rival_start_fresh(struct world *world, int server, const char *options)
+{
+    world_start_server(world, server, options);
+    WAIT_UNTIL(SERVE_MS, http_probe(&world->servers[server], "/livez") == 200);
+    harness_pause_ms(1000);
+}
+
 /* ---- who votes ----------------------------------------------------------- */
+
+const char *rival_told(const struct world *world, int server, int node,
+                       const char *member)
+{
+    const struct answer *answer =
+        HTTP(&world->servers[server], .method = "GET", .path = "/nodes");
+    const json_t *list = json_object_get(answer->json, "nodes");
+    const char *text = json_string_value(
+        json_object_get(json_array_get(list, (size_t)node), member));
+
+    ck_assert_ptr_nonnull(text);
+    return text;
+}
+
+bool rival_is_in_state(const struct world *world, int server, int node,
+                       const char *state)
+{
+    return strcmp(rival_told(world, server, node, "state"), state) == 0;
+}
 
 bool rival_is_voting(const struct world *world, int server, int node)
 {
-    char path[32];
-    const struct answer *answer =
-        HTTP(&world->servers[server], .method = "GET", .path = "/nodes");
-
-    snprintf(path, sizeof path, "nodes.%d.state", node);
-    return strcmp(answer_text(answer, path), "voting") == 0;
+    return rival_is_in_state(world, server, node, "voting");
 }
 
 int rival_count_voting(const struct world *world, int server)
@@ -193,4 +227,33 @@ void rival_expect_refused_without(struct world *world,
 {
     watch(world, holder, node);
     WAIT_UNTIL(return_ms, rival_all_vote_everywhere(world));
+}
+
+/* ---- locks that the node has no part in ---------------------------------- */
+
+void rival_cycle(const struct server *server, const char *resource)
+{
+    struct lock lock;
+
+    answer_expect(lock_acquire(server, resource, 900, &lock), 201, NULL);
+    answer_expect(lock_release(server, &lock), 200, NULL);
+}
+
+int64_t rival_lock_without(struct world *world, int node, int server, int ms)
+{
+    int64_t began_ms = harness_now_ms();
+    const struct server *at = &world->servers[server];
+
+    while (!rival_is_voting(world, server, node)) {
+        struct lock lock;
+        answer_expect(lock_acquire(at, "without", 900, &lock), 201, NULL);
+        bool was_away = !rival_is_voting(world, server, node);
+        if (was_away)
+            ck_assert_int_eq(
+                node_integer(&world->nodes[node], "EXISTS without"), 0);
+        answer_expect(lock_release(at, &lock), 200, NULL);
+        ck_assert_int_lt(harness_now_ms() - began_ms, ms);
+        harness_pause_ms(100);
+    }
+    return harness_now_ms() - began_ms;
 }

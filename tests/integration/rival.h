@@ -12,6 +12,22 @@ struct holder {
     int64_t ends_ms; /* its validity, by harness_now_ms */
 };
 
+/*
+ * Starts nodes and the first servers over them with these options, and waits
+ * until all vote: by a first start.
+ */
+void rival_start(struct world *world, int nodes, int servers,
+                 const char *options);
+
+/* Starts a server, which has looked at the nodes when this returns. */
+void rival_start_fresh(struct world *world, int server, const char *options);
+
+/* What the server tells of a node: its "state" or "detail". */
+const char *rival_told(const struct world *world, int server, int node,
+                       const char *member);
+bool rival_is_in_state(const struct world *world, int server, int node,
+                       const char *state);
+
 /* GET /nodes: whether the node votes for the server; how many do. */
 bool rival_is_voting(const struct world *world, int server, int node);
 int rival_count_voting(const struct world *world, int server);
@@ -44,5 +60,14 @@ void rival_expect_refused(struct world *world, const struct holder *holder);
 void rival_expect_refused_without(struct world *world,
                                   const struct holder *holder, int node,
                                   int return_ms);
+
+/* Acquires and releases, with a TTL of less than a second. */
+void rival_cycle(const struct server *server, const char *resource);
+
+/*
+ * Until the node votes, locks are granted without its help. Returns for how
+ * long; it must be less than ms.
+ */
+int64_t rival_lock_without(struct world *world, int node, int server, int ms);
 
 #endif

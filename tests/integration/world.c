@@ -301,9 +301,39 @@ void world_wait_ready(const struct world *world, int i)
     http_disconnect(); /* not to be shared either */
 }
 
+/* Copies name and its value, if the options have it. */
+static void copy_option(const char *options, const char *name, char out[64])
+{
+    const char *at = strstr(options, name);
+    size_t len = strlen(name);
+
+    *out = '\0';
+    if (at)
+        snprintf(out, 64, "%.*s", (int)(len + 1 + strcspn(at + len + 1, " ")),
+                 at);
+}
+
+void world_admit_nodes(struct world *world, const char *options)
+{
+    enum { FIRST = WORLD_SERVERS - 1 };
+    char same[320] = AT_SIGHT, max_ttl[64], default_ttl[64], prefix[64];
+
+    copy_option(options, "--max-ttl-ms", max_ttl);
+    copy_option(options, "--default-ttl-ms", default_ttl);
+    copy_option(options, "--key-prefix", prefix);
+    snprintf(same, sizeof same, AT_SIGHT " %s %s %s", max_ttl, default_ttl,
+             prefix);
+    world_start_server(world, FIRST, same);
+    world_wait_ready(world, FIRST);
+    world_stop_server(world, FIRST);
+    world->servers[FIRST] = (struct server){.pid = 0};
+}
+
 void world_start(struct world *world, int count, const char *options)
 {
     world_start_nodes(world, count);
+    if (!strstr(options, AT_SIGHT))
+        world_admit_nodes(world, options);
     world_start_server(world, 0, options);
     world_wait_ready(world, 0);
 }

@@ -1,0 +1,60 @@
+/*
+ * Nodes that restart with their memory, or with what was their memory once.
+ *
+ * With a greatest TTL of 1 s a quarantine lasts 10.3 s.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "http.h"
+#include "node.h"
+#include "rival.h"
+
+#define SMALL "--max-ttl-ms 1000 --node-timeout-ms 300 "
+
+enum { QUARANTINE_MS = 10300, AWHILE_MS = 30000, SOON_MS = 8000 };
+
+static struct world world;
+
+SUITE(durable, .timeout_s = 120, .tags = "slow");
+
+TEST(a_durable_node_votes_again_once_it_has_loaded)
+{
+    struct lock lock;
+    world_start(&world, 5, "");
+    answer_expect(lock_acquire(&world.servers[0], "kept", 60000, &lock), 201,
+                  NULL);
+    WAIT_UNTIL(AWHILE_MS, node_integer(&world.nodes[0], "EXISTS kept") == 1);
+    node_kill(&world.nodes[0]);
+    node_start(&world.nodes[0]);
+    /* a quarantine would last 67 s */
+    WAIT_UNTIL(AWHILE_MS, rival_count_voting(&world, 0) == 5);
+    ck_assert_int_eq(node_integer(&world.nodes[0], "EXISTS kept"), 1);
+    world_stop(&world);
+}
+
+/*
+ * A node lives for a while without its append-only file, and is admitted; then
+ * the old file comes back, with the old permission and without what was
+ * granted meanwhile. Likewise a backup. The beat in it is too old.
+ */
+TEST(story_29_a_life_without_the_file_costs_the_vote)
+{
+    struct node *node = &world.nodes[0];
+    rival_start(&world, 3, 1, SMALL);
+    node_kill(node);
+    node->is_durable = false;
+    node_start(node);
+    WAIT_UNTIL(SOON_MS, rival_is_in_state(&world, 0, 0, "quarantined"));
+    (void)rival_lock_without(&world, 0, 0, AWHILE_MS);
+    int64_t promised_ms = harness_now_ms();
+    rival_cycle(&world.servers[0], "meanwhile");
+    node_kill(node);
+    node->is_durable = true;
+    node_start(node);
+    WAIT_UNTIL(SOON_MS, rival_is_in_state(&world, 0, 0, "quarantined"));
+    WAIT_UNTIL(AWHILE_MS, rival_is_in_state(&world, 0, 0, "voting"));
+    ck_assert_int_ge(harness_now_ms() - promised_ms, QUARANTINE_MS);
+    world_stop(&world);
+}

@@ -1,0 +1,85 @@
+/*
+ * Servers that disagree about the nodes, or about how long a lock may last.
+ *
+ * With a greatest TTL of 1 s a quarantine lasts 10.3 s.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "http.h"
+#include "node.h"
+#include "rival.h"
+
+#define SMALL "--max-ttl-ms 1000 --node-timeout-ms 300 "
+
+enum { QUARANTINE_MS = 10300, SOON_MS = 8000 };
+
+static struct world world;
+
+SUITE(epochs, .timeout_s = 120, .tags = "slow");
+
+/* Two servers that disagree about the same nodes at the same epoch. */
+TEST(story_10_another_configuration_is_named_and_never_admitted)
+{
+    struct lock lock;
+    rival_start(&world, 3, 1, SMALL);
+    world_start_server(&world, 1, "--max-ttl-ms 2000");
+    WAIT_UNTIL(SOON_MS, http_probe(&world.servers[1], "/livez") == 200);
+    for (int i = 0; i < 3; i++)
+        WAIT_UNTIL(SOON_MS,
+                   rival_is_in_state(&world, 1, i, "other_configuration"));
+    ck_assert_ptr_nonnull(
+        strstr(rival_told(&world, 1, 0, "detail"), "--config-epoch 2"));
+    answer_expect(lock_acquire(&world.servers[1], "other", 900, &lock), 503,
+                  "no_quorum");
+    ck_assert_int_eq(rival_count_voting(&world, 0), 3);
+    rival_cycle(&world.servers[0], "other");
+    world_stop(&world);
+}
+
+static bool is_any_granted(const char *resource)
+{
+    bool is_granted = false;
+    for (int i = 0; i < WORLD_SERVERS; i++)
+        is_granted |=
+            lock_acquire(&world.servers[i], resource, 900, NULL)->status == 201;
+    return is_granted;
+}
+
+/*
+ * The limits change under two old and two new servers. A lock that an old one
+ * granted for 4 s is respected by the new ones, whose greatest TTL is 1 s; the
+ * old ones stand down (32); the greatest TTL governs the timers until what was
+ * granted under it has ended (33).
+ */
+TEST(story_32_and_33_limits_change_under_running_servers)
+{
+    struct lock lock;
+    rival_start(&world, 5, 2, "--max-ttl-ms 4000 --node-timeout-ms 300");
+    answer_expect(lock_acquire(&world.servers[0], "long", 4000, &lock), 201,
+                  NULL);
+    int64_t valid_until_ms = harness_now_ms() + lock.validity_ms;
+    int64_t began_ms = harness_now_ms();
+    for (int i = 2; i < 4; i++)
+        world_start_server(&world, i, SMALL "--config-epoch 2");
+    for (int i = 2; i < 4; i++)
+        WAIT_UNTIL(SOON_MS, http_probe(&world.servers[i], "/livez") == 200);
+    while (harness_now_ms() < valid_until_ms - 500)
+        ck_assert(!is_any_granted("long") ||
+                  harness_now_ms() >= valid_until_ms);
+    for (int i = 0; i < 2; i++) {
+        WAIT_UNTIL(SOON_MS, rival_is_in_state(&world, i, 0, "superseded"));
+        ck_assert_ptr_nonnull(strstr(rival_told(&world, i, 0, "detail"),
+                                     "carries configuration epoch"));
+        answer_expect(lock_acquire(&world.servers[i], "old", 900, &lock), 503,
+                      "no_quorum");
+    }
+    for (int i = 2; i < 4; i++)
+        world_wait_ready(&world, i);
+    ck_assert_int_ge(harness_now_ms() - began_ms, QUARANTINE_MS);
+    rival_cycle(&world.servers[2], "long");
+    ck_assert_str_eq(node_text(&world.nodes[0], "HGET redlockd:state max_ttl"),
+                     "1000");
+    world_stop(&world);
+}

@@ -1,0 +1,76 @@
+/*
+ * Append-only files that are loaded without the rights to all that they hold:
+ * nobody may get a lock that the node had granted.
+ *
+ * With a greatest TTL of 8 s a quarantine lasts 14.5 s.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "http.h"
+#include "node.h"
+#include "rival.h"
+
+#define LIMIT "--max-ttl-ms 8000"
+
+enum { N = 5, LIMIT_MS = 8000, RETURN_MS = 40000 };
+
+static struct world world;
+static struct holder holder;
+
+SUITE(memory_rights, .timeout_s = 120, .tags = "slow");
+
+static void restart_without(struct node *node, const char *command)
+{
+    node_kill(node);
+    node->lacks = command;
+    node_start(node);
+}
+
+static bool has_durable_node(void)
+{
+    const struct answer *answer =
+        HTTP(&world.servers[0], .method = "GET", .path = "/nodes");
+
+    return strstr(answer->body, "\"durable\":true") != NULL;
+}
+
+/*
+ * Redis loads its append-only file as the user default, and silently drops what
+ * a script wrote if that user may not do it: here each extension. Its lock ends
+ * when the TTL of before the extension does.
+ */
+TEST(story_52_append_only_file_is_loaded_without_the_rights_to_it)
+{
+    struct node *node = &world.nodes[0];
+
+    rival_start(&world, N, 1, LIMIT);
+    rival_hold(&world, 0, 3000, &holder);
+    rival_extend(&world, 0, LIMIT_MS, &holder);
+    restart_without(node, "-pexpireat");
+    rival_expect_refused_without(&world, &holder, 0, RETURN_MS);
+    world_stop(&world);
+}
+
+/* All of them, and the servers too: nobody knows better. */
+TEST(story_52_all_append_only_files_are_loaded_without_the_rights)
+{
+    world_start_nodes(&world, N);
+    for (int i = 0; i < N; i++)
+        restart_without(&world.nodes[i], "-pexpireat");
+    world_start_server(&world, 0, LIMIT " --first-start yes");
+    world_wait_ready(&world, 0);
+    ck_assert(!has_durable_node());
+    rival_hold(&world, 0, 3000, &holder);
+    rival_extend(&world, 0, LIMIT_MS, &holder);
+    world_kill_server(&world, 0);
+    for (int i = 0; i < N; i++)
+        node_kill(&world.nodes[i]);
+    for (int i = 0; i < N; i++)
+        node_start(&world.nodes[i]);
+    world_start_server(&world, 0, LIMIT);
+    WAIT_UNTIL(RETURN_MS, http_probe(&world.servers[0], "/livez") == 200);
+    rival_expect_refused_without(&world, &holder, 0, RETURN_MS);
+    world_stop(&world);
+}
