@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "build" / "check-tools"
 COPY = FOLDER / "copy"
 MAKEFILES = ("Makefile", "tests/tests.mk")
-LIMIT_S = 240   # for a tool; on a busy machine each takes a multiple
+LIMIT_S = 900   # for a tool; one may wait until another has installed what both use
 SHOWN_FAILED = 40
 AT_A_TIME = 3   # lanes: they mostly wait
 

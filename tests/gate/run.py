@@ -29,7 +29,7 @@ from steps import TABLES, Step
 ROOT = Path(__file__).resolve().parents[2]
 CORES = os.cpu_count() or 1
 # at a time; a step may start several processes of its own
-LANES = {"waits": 2 * CORES, "computes": 1}
+LANES = {"waits": CORES + 1, "computes": 1}
 SHOWN, SHOWN_FAILED = 3, 250
 TICK_S = 0.1
 

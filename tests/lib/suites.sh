@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Runs the suites of a folder, JOBS at a time (three a core): they mostly wait.
-# Ends with what failed, and the sum of their last lines, as Check writes them.
+# Runs the suites of a folder, JOBS at a time (three a core, as most of them
+# wait). Ends with what failed, and the sum of their last lines, as Check writes
+# them.
 # CK_RUN_SUITE runs only one, CK_EXCLUDE_TAGS leaves some out, as Check does.
 # WITHOUT names suites that do not run, TWICE those that run once more with
 # HTTP_TLS=1, and FORKED those whose tests need a process each, even with
