@@ -14,6 +14,7 @@
 #include "delay.h"
 #include "http.h"
 #include "node.h"
+#include "secure.h"
 
 /* Handshakes take their time: with TLS some more than select(2) can name. */
 enum { N = 3, IDLE = 5000, IDLE_TLS = 1200, DRIP_MS = 250, TEXT_SIZE = 1024 };
@@ -404,7 +405,7 @@ static void raise_descriptors(void)
 TEST(five_thousand_idle_connections_hinder_nobody)
 {
     static int fds[IDLE];
-    const int idle = server->is_tls ? IDLE_TLS : IDLE;
+    const int idle = secure_is_wanted() ? IDLE_TLS : IDLE;
     struct lock lock;
     char out[4096];
 
