@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "build" / "check-tools"
 COPY = FOLDER / "copy"
 MAKEFILES = ("Makefile", "tests/tests.mk")
-LIMIT_S = 900   # for a tool; one may wait until another has installed what both use
+LIMIT_S = 900   # for a tool; one may wait for what another installs
 SHOWN_FAILED = 40
 AT_A_TIME = 3   # lanes: they mostly wait
 

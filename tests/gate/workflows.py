@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / ".github" / "workflows"
 WORKFLOWS = ("gate.yml", "nightly.yml")
 # what a machine needs before it can make anything
-SET_UP = re.compile(r"(apt-get (update|install)|git config) ")
+SET_UP = re.compile(r"(apt-get (update|install)|git config|service) ")
 PINNED = re.compile(r"[\w-]+/[\w-]+@v\d+")
 
 

@@ -6,7 +6,7 @@
 #include "../../server/base/clock.h"
 
 enum {
-    TURNS_DEADLINE_US = 10000000,
+    TURNS_DEADLINE_US = 40000000,
     TURNS_LOOK_US = 1000,
     REST_US = 100000,
     REST_WORK_US =
