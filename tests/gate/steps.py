@@ -36,19 +36,6 @@ TEST = [
     make("tls-test", after=()),
 ]
 
-# What runs without a build of its own, and mostly waits.
-WITH_NODES = [
-    make("ctl-test"),
-    make("python-test"),
-    make("openapi-test"),
-    make("examples"),
-    make("compose-test"),
-    make("neighbours"),
-    make("alarms-test"),
-    make("page-test"),
-    make("kube-test"),
-]
-
 FIRST = [
     Step("deps", "scripts/deps.sh build run test readme lint analyse model "
          "fuzz nemesis tls openapi ctl examples page kube alarms "
@@ -56,19 +43,28 @@ FIRST = [
     make("build", "-j$(nproc) build tests manual", after=("deps",)),
 ]
 
+# Those that wait most stand beside the tests, which compute more.
 GATE = [
     *FIRST,
     make("test"),
+    make("ctl-test"),
+    make("examples"),
+    make("compose-test"),
+    make("neighbours"),
     make("check-tools"),
-    computes("asan", "asan SHORT=1"),
+    make("python-test"),
+    make("page-test"),
     make("nemesis", "nemesis SECONDS=40"),
     make("nemesis-tls", "nemesis SECONDS=40 TLS=1"),
+    make("openapi-test"),
+    make("kube-test"),
+    make("alarms-test"),
     make("nemesis-kept", "nemesis KEPT=1"),
     computes("lint"),
+    computes("asan", "asan SHORT=1"),
     computes("analyse", "analyse FOLDERS='server api cli'"),
     computes("model", "model SHORT=1"),
     computes("fuzz", "fuzz FUZZ_SECONDS=3"),
-    *WITH_NODES,
 ]
 
 
