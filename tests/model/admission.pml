@@ -249,19 +249,19 @@ inline save_dump()
     :: d_step { VOTES(0, n, MAY_VOTE(n)) -> grant(0, n) } \
     :: d_step { VOTES(1, n, MAY_VOTE(n)) -> grant(1, n) } \
     :: d_step { n == LATE && late_mark != 0 -> run_late_admit(n) } \
-    :: d_step { admit[n] == CURRENT -> revoke(n) } \
-    :: d_step { restart(n) } \
+    FAULT(admit[n] == CURRENT, revoke(n)) \
+    FAULT(true, restart(n)) \
     FLUSH(n) STEP_CLOCK(n)
 
 #ifdef ONLY_RESTARTS
 #define FLUSH(n)
 #else
-#define FLUSH(n) :: d_step { flush(n) }
+#define FLUSH(n) FAULT(true, flush(n))
 #endif
 
 #ifdef UPTIME_TIMER
 #define STEP_CLOCK(n) \
-    :: d_step { watch[AT(0, n)] != 0 -> timer[AT(0, n)] = Q }
+    FAULT(watch[AT(0, n)] != 0, timer[AT(0, n)] = Q)
 #else
 #define STEP_CLOCK(n)
 #endif

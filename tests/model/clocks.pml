@@ -21,7 +21,9 @@
  */
 #include "common.pml"
 
+#ifndef T
 #define T 2 /* max_ttl, in ticks */
+#endif
 #define Q T /* if this is safe, more is */
 #ifdef SHORT_WATCH
 #define WATCH (T - 1)
@@ -193,7 +195,7 @@ inline learn_all(s)
     RECONNECT(s, n)
 
 #ifdef BASELINE_PER_CONNECTION
-#define RECONNECT(s, n) :: d_step { forget(s, n) }
+#define RECONNECT(s, n) FAULT(true, forget(s, n))
 #else
 #define RECONNECT(s, n)
 #endif
@@ -202,8 +204,8 @@ inline learn_all(s)
 #define TROUBLE(s)
 #else
 #define TROUBLE(s) \
-    :: d_step { KNOWN(s) == NODES -> own[s] = OWN_STEP - own[s] } \
-    :: d_step { forget_all(s) } /* a new process */
+    FAULT(KNOWN(s) == NODES, own[s] = OWN_STEP - own[s]) \
+    FAULT(true, forget_all(s)) /* a new process */
 #endif
 
 #define CLIENT(c, n) \
@@ -223,7 +225,7 @@ active proctype world()
     TROUBLE(1)
     CLIENT(0, 0) CLIENT(0, 1) CLIENT(0, 2)
     CLIENT(1, 0) CLIENT(1, 1) CLIENT(1, 2)
-    :: d_step { !unseen[0] && !unseen[1] -> step() }
+    FAULT(!unseen[0] && !unseen[1], step())
     :: d_step { away == Q -> run_admit() }
     :: d_step { left == 0 -> left = T }
     :: d_step { tick() }

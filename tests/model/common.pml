@@ -27,6 +27,16 @@
 #define any_node(n) if :: n = 0 :: n = 1 :: n = 2 fi
 #define IS_HOLDER(c) (COUNT(votes[c]) >= QUORUM)
 
+/* A choice of `do`: something fails. Without FAULTS this may happen any number
+ * of times; the short form of the search allows FAULTS of them in all. */
+#ifdef FAULTS
+byte faults;
+#define FAULT(guard, action) \
+    :: d_step { faults < FAULTS && (guard) -> faults++; action }
+#else
+#define FAULT(guard, action) :: d_step { guard -> action }
+#endif
+
 bool two_holders, falls_back, livelock, revokes_honest, is_reached;
 
 #ifndef NO_LOCKS

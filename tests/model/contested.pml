@@ -284,12 +284,12 @@ inline tick_server(s)
                 come_back(s); compress() } \
     :: d_step { !is_stopped[s] && COUNTS(s) -> vote(s) } \
     STOP(s) \
-    :: d_step { begin_server(s) }
+    FAULT(true, begin_server(s))
 
 #ifdef STOPS
-#define STOP(s) :: d_step { is_stopped[s] = !is_stopped[s] }
+#define STOP(s) FAULT(true, is_stopped[s] = !is_stopped[s])
 #else
-#define STOP(s) :: d_step { is_stopped[s] = 1 } /* for good */
+#define STOP(s) FAULT(true, is_stopped[s] = 1) /* for good */
 #endif
 
 active proctype world()
@@ -298,10 +298,10 @@ active proctype world()
     d_step { admit[1] = NONE; beat[1] = 0 }
     do
     SERVER(0) SERVER(1)
-    :: d_step { left[0] == 0 && admit[0] == CURRENT -> copy() }
-    :: d_step { lose(1) }
-    :: d_step { admit[0] == CURRENT -> restart(0) }
-    :: d_step { admit[1] == CURRENT -> restart(1) }
+    FAULT(left[0] == 0 && admit[0] == CURRENT, copy())
+    FAULT(true, lose(1))
+    FAULT(admit[0] == CURRENT, restart(0))
+    FAULT(admit[1] == CURRENT, restart(1))
     :: d_step { (has_passed[0] || is_stopped[0]) && \
                 (has_passed[1] || is_stopped[1]) -> \
                 tick_server(0); tick_server(1) }

@@ -23,7 +23,9 @@
 #define NODES 4
 #include "common.pml"
 
+#ifndef OLD_T
 #define OLD_T 2 /* max_ttl, in ticks */
+#endif
 #define NEW_T 1
 #define MAX_TTL(s) (s == 0 -> OLD_T : NEW_T)
 #define LONGEST OLD_T

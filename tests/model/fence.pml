@@ -22,7 +22,9 @@
 #define NO_LOCKS
 #include "common.pml"
 
+#ifndef W
 #define W 2
+#endif
 #ifdef SHORT_Q
 #define Q (3 * W)
 #elif defined(LEAST_Q)
@@ -145,7 +147,7 @@ inline tick()
     away = (away > 0 -> away - 1 : 0)
 }
 
-#define LOSE(clock) :: d_step { lose(clock) }
+#define LOSE(clock) FAULT(true, lose(clock))
 #define SET_CLOCK(n) \
     do :: ahead[n] < FAR -> ahead[n]++ :: break od
 

@@ -243,24 +243,24 @@ inline object(n)
     :: d_step { sent[AT(s, 0)] -> run_admit(s, 0) } \
     :: d_step { sent[AT(s, 1)] -> run_admit(s, 1) } \
     :: d_step { sent[AT(s, 2)] -> run_admit(s, 2) } \
-    :: d_step { step[s] == DONE -> step[s] = 0 } \
+    FAULT(step[s] == DONE, step[s] = 0) \
     RESTART(s)
 
 #ifdef SAID_YES
 #define RESTART(s)
 #elif defined(FLUSHED)
 #define RESTART(s) \
-    :: d_step { s == 0 && saw_admission[s] -> saw_admission[s] = 0 }
+    FAULT(s == 0 && saw_admission[s], saw_admission[s] = 0)
 #else
-#define RESTART(s) :: d_step { saw_admission[s] -> saw_admission[s] = 0 }
+#define RESTART(s) FAULT(saw_admission[s], saw_admission[s] = 0)
 #endif
 
 #ifdef ALL_LOST
 #define LOSS(n)
-#define LOSS_OF_ALL :: d_step { !all_lost -> lose_all() }
+#define LOSS_OF_ALL FAULT(!all_lost, lose_all())
 #else
 #define LOSS(n) \
-    :: d_step { losses < LOSSES + was_admitted -> lose_one(n) }
+    FAULT(losses < LOSSES + was_admitted, lose_one(n))
 #define LOSS_OF_ALL
 #endif
 

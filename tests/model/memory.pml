@@ -3,6 +3,12 @@
  * Two holders need a node that they share and that forgot: node 0. So the
  * others are only witnesses here, only node 0's lock is modelled, and a second
  * holder is a vote of node 0 while an older promise lasts.
+ *
+ * Smaller searches:
+ *   OLD_COPY   the only copy is the one from the beginning
+ *   LATE_COPY  the only copy is made while node 0 is not durable; node 0 and
+ *              the servers are restarted, and clocks step, but nothing else
+ *              fails
  */
 #define NO_LOCKS
 #include "common.pml"
@@ -76,7 +82,7 @@ mtype = {RIGHT, STEPPED, LEARNED};
 #ifdef STEPS
 mtype clock = RIGHT;
 #define STEP \
-    :: d_step { clock == RIGHT -> clock = STEPPED } \
+    FAULT(clock == RIGHT, clock = STEPPED) \
     :: d_step { clock == STEPPED && admit == CURRENT -> lose_admission() }
 #else
 #define clock RIGHT
@@ -384,6 +390,18 @@ inline tick()
     compress()
 }
 
+#ifdef LATE_COPY
+#define OTHER_FAULT(guard, action)
+#define MAY_COPY (!has_copy && !is_always)
+#else
+#define OTHER_FAULT(guard, action) FAULT(guard, action)
+#ifdef OLD_COPY
+#define MAY_COPY false
+#else
+#define MAY_COPY true
+#endif
+#endif
+
 #define SERVER(s) \
     :: d_step { look(s) } \
     :: d_step { exchange(s) } \
@@ -392,29 +410,32 @@ inline tick()
     :: d_step { admit == OLDER && LEFT <= lock && IS_CLOCK_GOOD -> \
                 readmit_idle(s) } \
     :: d_step { MAY_VOTE && LEFT < T -> vote(s) } \
-    :: d_step { MAY_DIE(s) -> begin_server(s) }
+    FAULT(MAY_DIE(s), begin_server(s))
 
 #define RESTART(mode) \
-    :: d_step { is_always && !has_evicted -> restart_whole(mode) } \
-    :: d_step { MAY_PUT_BACK -> put_back(mode) } \
-    :: d_step { take_over(mode) }
+    FAULT(is_always && !has_evicted, restart_whole(mode)) \
+    FAULT(MAY_PUT_BACK, put_back(mode)) \
+    OTHER_FAULT(true, take_over(mode))
 
 active proctype world()
 {
     byte low, high;
     d_step {
-        known[0] = 1; known[1] = 1; witness = 1
+        known[0] = 1; known[1] = 1; witness = 1;
+#ifdef OLD_COPY
+        save_copy()
+#endif
     }
     do
     SERVER(0) SERVER(1)
     RESTART(0) RESTART(1)
     :: d_step { is_sent -> run_readmit() }
-    :: d_step { MAY_PUT_BACK -> roll_back() }
+    OTHER_FAULT(MAY_PUT_BACK, roll_back())
     STEP
-    :: d_step { is_always -> is_always = 0 } /* CONFIG SET */
-    :: d_step { lock > 0 && admit == CURRENT -> lock = 0; has_evicted = 1 }
-    :: d_step { !has_evicted -> save_copy() }
-    :: d_step { flush() }
+    FAULT(is_always, is_always = 0) /* CONFIG SET */
+    OTHER_FAULT(lock > 0 && admit == CURRENT, lock = 0; has_evicted = 1)
+    :: d_step { MAY_COPY && !has_evicted -> save_copy() }
+    OTHER_FAULT(true, flush())
     :: d_step { has_passed[0] && has_passed[1] -> tick() }
     od
 }

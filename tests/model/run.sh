@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# Searches the models of this folder with Spin: exhaustively, or, with SHORT=1,
-# along random paths, as search.sh tells. With all rules on nothing may go wrong;
-# with a rule switched off, what its story tells must; and the goals must be
-# within reach, or the models would prove nothing.
+# Searches the models of this folder exhaustively with Spin. With all rules on
+# nothing may go wrong; with a rule switched off, what its story tells must;
+# and the goals must be within reach, or the models would prove nothing.
 #   run.sh [model…]
+# SHORT=1: the short form, for each change: with the bounds in the last column
+# of the table. It, too, catches each rule that is switched off and reaches each
+# goal. At night all is searched.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 # shellcheck source=tests/lib/checks.sh
@@ -41,8 +43,8 @@ compare() { # folder expected found
     }
 }
 
-print() { # model "macro…" story expected found states seconds
-    printf '%-11s · %-35s · %-44s · %-14s · %-14s · %7s · %4s' "$@"
+print() { # model "macro…" bounds story expected found states seconds
+    printf '%-11s · %-35s · %-18s · %-44s · %-14s · %-14s · %7s · %4s' "$@"
 }
 
 # The rows whose turn it is, as far as they are done.
@@ -56,16 +58,17 @@ show() {
         states=$(printf %.0f "${states:-0}")
         seconds=$(printf %.1f "$(<"$folder/tenths")e-1")
         check "$(print "${models[$shown]}" "${macros[$shown]:--}" \
-            "${stories[$shown]}" "${expected[$shown]}" "$found" "$states" \
-            "$seconds")" compare "$folder" "${expected[$shown]}" "$found"
+            "${bounds[$shown]:-all}" "${stories[$shown]}" \
+            "${expected[$shown]}" "$found" "$states" "$seconds")" \
+            compare "$folder" "${expected[$shown]}" "$found"
         shown=$((shown + 1))
     done
 }
 
 # As many at a time as there are processors.
 rows() {
-    local model macro story result names=()
-    while IFS='|' read -r model macro story result; do
+    local model macro story result limit names=() limits=() of=
+    while IFS='|' read -r model macro story result limit; do
         read -r model <<<"$model"
         if [ ${#wanted[@]} -gt 0 ] &&
             [[ " ${wanted[*]} " != *" $model "* ]]; then
@@ -76,9 +79,14 @@ rows() {
             show
         done
         read -ra names <<<"$macro"
-        search "$work/${#models[@]}" "$model" "${names[@]}" &
+        [ "$model" = "$of" ] || limits=()
+        of=$model
+        [ -z "${SHORT:-}" ] || [ -z "$limit" ] || read -ra limits <<<"$limit"
+        [ "${limits[*]}" != all ] || limits=()
+        search "$work/${#models[@]}" "$model" "${names[@]}" "${limits[@]}" &
         models+=("$model")
         macros+=("${names[*]}")
+        bounds+=("${limits[*]}")
         read -r "stories[${#stories[@]}]" <<<"$story"
         read -r "expected[${#expected[@]}]" <<<"$result"
     done
@@ -87,11 +95,19 @@ rows() {
     check_or_end "all were searched" [ "$shown" -eq "${#models[@]}" ]
 }
 
-models=() macros=() stories=() expected=() shown=0
-[ -z "${SHORT:-}" ] || echo "Along random paths only: SHORT=1."
-echo "      $(print model "rule switched off" story expected found states s)"
+models=() macros=() bounds=() stories=() expected=() shown=0
+if [ -n "${SHORT:-}" ]; then
+    echo "short form: smaller bounds; \`make model\` has them all"
+else
+    echo "full form: all bounds"
+fi
+echo "      $(print model "rule switched off" bounds story expected found \
+    states s)"
+# The last column: macros of the short form. A row without them has those of the
+# row above; models begin with all bounds. A rule that is switched off is caught
+# with the bounds that one of its "all rules on" has, or with smaller ones.
 rows <<'END'
-admission   |                 | all rules on                          | nothing
+admission   |                 | all rules on                          | nothing        | FAULTS=2
 admission   | REACH_GRANT     | goal: a lock is granted               | is_reached
 admission   | REACH_READMIT   | goal: admitted again after a loss     | is_reached
 admission   | NO_ADMIT_CHECK ONLY_RESTARTS | 5 restarted, votes before the heartbeat | two_holders
@@ -104,9 +120,8 @@ admission   | NO_MARK_NONCE   | 26 lost twice, one loss unseen        | two_hold
 admission   | BLIND_ADMIT     | 26 an ADMIT still lies in a socket    | two_holders
 admission   | OLD_MARK_REVOKE | 26 revoked, but the same mark         | two_holders
 admission   | NO_MARK_RUN_ID  | 26 an old dump brings its mark back   | two_holders
-first_start |                 | all rules on                          | nothing
+first_start |                 | all rules on                          | nothing        | FAULTS=4
 first_start | REACH_START     | goal: first start                     | is_reached
-first_start | SHARED_MARKS SET_IF_ABSENT LOSSES=0 | 27 an old view of empty nodes | two_holders
 first_start | SET_IF_ABSENT   | 27 set-if-absent does not help        | two_holders
 first_start | NO_SECOND_LOOK  | 27 no second look                     | two_holders
 first_start | NO_HOLD         | 27 no hold: a vote of before counts   | two_holders
@@ -117,8 +132,8 @@ first_start | ALL_LOST SAID_YES NO_MEMORY | 28 by who saw an admission | two_hol
 first_start | FLUSHED         | all rules on, all nodes flushed       | nothing
 first_start | FLUSHED NO_OBJECTION | 46 a server watches, and is silent | two_holders
 first_start | FLUSHED SHORT_HOLD | 46 it has no time to object        | two_holders
-memory      |                 | all rules on                          | nothing
-memory      | STEPS           | all rules on, and clocks step         | nothing
+first_start | SHARED_MARKS SET_IF_ABSENT LOSSES=0 | 27 an old view of empty nodes | two_holders | FAULTS=1
+memory      |                 | all rules on                          | nothing        | FAULTS=3 OLD_COPY
 memory      | REACH_READMIT   | goal: back, durable, with its lock    | is_reached
 memory      | NO_FLOOR        | 29, 41 an old file, a backup, a copy  | two_holders
 memory      | NO_WITNESS      | 43 the server that knew is restarted  | two_holders
@@ -127,14 +142,15 @@ memory      | NO_NAME         | 37, 38 memory of another node         | two_hold
 memory      | NO_REPLID       | 41 an old copy under the same run_id  | two_holders
 memory      | NO_EVICTED      | 40 locks are evicted, the state is not | two_holders
 memory      | NO_DURABLE      | 5, 39 a file that lost its tail       | two_holders
+memory      | BLIND_READMIT   | 26 a READMIT still lies in a socket   | two_holders
+memory      | RAISE_FLOOR     | 43 a beat from now is reached again   | two_holders
+memory      | UNWITNESSED     | what remains: only the dead knew      | two_holders
+memory      | STEPS           | all rules on, and clocks step         | nothing        | FAULTS=4 LATE_COPY
+memory      | NO_CLOCK        | 11 restarted, and its clock stepped   | two_holders
 memory      | NO_DURABLE_FIELD | 29 it is durable now, but was not    | two_holders
 memory      | NO_DURABLE_ZERO | 44 it was durable until CONFIG SET    | two_holders
 memory      | READMIT_RAISES  | 44 a late READMIT makes it durable    | two_holders
-memory      | BLIND_READMIT   | 26 a READMIT still lies in a socket   | two_holders
-memory      | RAISE_FLOOR     | 43 a beat from now is reached again   | two_holders
-memory      | NO_CLOCK        | 11 restarted, and its clock stepped   | two_holders
-memory      | UNWITNESSED     | what remains: only the dead knew      | two_holders
-witness     |                 | all rules on                          | nothing
+witness     |                 | all rules on                          | nothing        | FAULTS=3 OLD_COPY
 witness     | REACH_READMIT   | goal: back, durable, with its lock    | is_reached
 witness     | EMPTY_WITNESS   | 43 an emptied node as a witness       | two_holders
 witness     | WRITE_ADMITTED  | 43 one that waits is told nothing     | two_holders
@@ -156,7 +172,7 @@ birth       | REACH_ADMIT     | goal: admitted                        | is_reach
 birth       | SHORT_Q         | 48 births are a bit old               | two_holders
 birth       | OLD_BIRTH       | 48 a look that lay in a socket        | two_holders
 birth       | NO_MARK_REPLID  | 48 a mark of before is put back       | two_holders
-contested   |                 | all rules on                          | nothing
+contested   |                 | all rules on                          | nothing        | FAULTS=2
 contested   | REACH_ADMIT     | goal: the new machine is admitted     | is_reached
 contested   | ONE_HEARTBEAT   | 45 the other one had no time to tell  | two_holders
 contested   | OLD_BIRTH       | 45 the mark is not renewed            | two_holders
@@ -171,7 +187,7 @@ five        | REACH_READMIT   | goal: all are back                    | is_reach
 five        | ONE_MAY_BE_AWAY | 41 the only one that knows is away    | two_holders
 five        | ANY_THERE       | 41 an emptied one is asked            | two_holders
 five        | MOST_ARE_BAD    | what remains: most have forgotten     | two_holders
-clocks      |                 | all rules on                          | nothing
+clocks      |                 | all rules on                          | nothing        | T=1 FAULTS=2
 clocks      | REACH_READMIT   | goal: revoked, and admitted again     | is_reached
 clocks      | NO_STEP_TEST    | 11 steps are not looked for           | two_holders
 clocks      | TRUST_AT_SIGHT  | 11 stepped before the server began    | two_holders
@@ -181,20 +197,20 @@ clocks      | SUSPECT_NOBODY  | rule 8: the server's own clock stepped | revokes
 clocks      | SPREAD          | all rules on, clocks apart            | nothing
 clocks      | SPREAD BASELINE_PER_CONNECTION | 30 learned anew        | two_holders
 clocks      | SPREAD NO_HISTORY | what remains: steps to the others   | two_holders
-fence       |                 | all rules on                          | nothing
+fence       |                 | all rules on                          | nothing        | W=1
 fence       | REACH_RETURN    | goal: votes again, having forgotten   | is_reached
 fence       | NO_COMPARE      | 8 a number in the server's memory     | falls_back
 fence       | NODE_COUNTER    | 8 a counter on each node              | falls_back
 fence       | NO_WINDOW       | 9 the server's clock was ahead once   | falls_back
 fence       | NO_SPREAD       | 34 clocks far apart, and one steps    | falls_back
-fence       | SHORT_Q         | 34 away for 3 W                       | falls_back
-fence       | LEAST_Q         | all rules on, Q is 3 W and a tick     | nothing
 fence       | FAR_NODE        | what remains: steps to a wrong clock  | falls_back
+fence       | LEAST_Q         | all rules on, Q is 3 W and a tick     | nothing        | all
+fence       | SHORT_Q         | 34 away for 3 W                       | falls_back
 epochs      |                 | all rules on                          | nothing
-epochs      | REACH_CHANGE    | goal: all nodes have changed          | is_reached
+epochs      | OWN_TTL         | 33 max TTL was lowered                | two_holders
+epochs      | REACH_CHANGE    | goal: all nodes have changed          | is_reached     | OLD_T=1
 epochs      | SOME_MARKS      | 32 admitted before all were marked    | two_holders
 epochs      | OWN_MARK        | 32 the last mark is not waited for    | two_holders
-epochs      | OWN_TTL         | 33 max TTL was lowered                | two_holders
 epochs      | NO_EPOCHS       | 32 two revoke each other              | livelock
 epochs      | REACH_GO_ON     | goal: one node changes, the rest go on | is_reached
 epochs      | REACH_GO_ON ONE_STOPS | 47 one node stops all           | nothing

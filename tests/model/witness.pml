@@ -3,6 +3,9 @@
  * Node 0 is restarted with its memory or with an older copy; nodes 1 and 2 are
  * paused, restarted with their memory, or emptied (one of them). Two servers,
  * each of which may be replaced by a new one at any time.
+ *
+ * A smaller search:
+ *   OLD_COPY  the only copy is the one from the beginning
  */
 #define NO_LOCKS
 #include "common.pml"
@@ -260,23 +263,29 @@ inline tick()
     :: d_step { admit[0] != CURRENT && LEFT == 0 -> come_back(s) } \
     :: d_step { MAY_READMIT(s) -> come_back(s) } \
     :: d_step { MAY_VOTE && LEFT < T -> vote(s) } \
-    :: d_step { MAY_DIE(s) -> begin_server(s) }
+    FAULT(MAY_DIE(s), begin_server(s))
 
 #define OTHER(n) \
-    :: d_step { restart_other(n) } \
+    FAULT(true, restart_other(n)) \
     :: d_step { admit[n] == OLDER -> admit[n] = CURRENT } \
-    :: d_step { is_away[n] = !is_away[n]; begin_witness(n) }
+    FAULT(!is_away[n], is_away[n] = 1; begin_witness(n)) \
+    :: d_step { is_away[n] -> is_away[n] = 0; begin_witness(n) }
 
 active proctype world()
 {
     byte low, high;
+#ifdef OLD_COPY
+    d_step { save_copy() }
+#endif
     do
     SERVER(0) SERVER(1)
     OTHER(1) OTHER(2)
-    :: d_step { restart_whole() }
-    :: d_step { MAY_PUT_BACK -> put_back() }
+    FAULT(true, restart_whole())
+    FAULT(MAY_PUT_BACK, put_back())
+#ifndef OLD_COPY
     :: d_step { save_copy() }
-    :: d_step { lose(1) }
+#endif
+    FAULT(true, lose(1))
     :: d_step { admit[1] == NONE && emptied == T -> admit_other(1) }
     :: d_step { has_passed[0] && has_passed[1] -> tick() }
     od
