@@ -107,7 +107,7 @@ echo "      $(print model "rule switched off" bounds story expected found \
 # row above; models begin with all bounds. A rule that is switched off is caught
 # with the bounds that one of its "all rules on" has, or with smaller ones.
 rows <<'END'
-admission   |                 | all rules on                          | nothing        | FAULTS=2
+admission   |                 | all rules on | nothing | FAULTS=2
 admission   | REACH_GRANT     | goal: a lock is granted               | is_reached
 admission   | REACH_READMIT   | goal: admitted again after a loss     | is_reached
 admission   | NO_ADMIT_CHECK ONLY_RESTARTS | 5 restarted, votes before the heartbeat | two_holders
@@ -120,7 +120,7 @@ admission   | NO_MARK_NONCE   | 26 lost twice, one loss unseen        | two_hold
 admission   | BLIND_ADMIT     | 26 an ADMIT still lies in a socket    | two_holders
 admission   | OLD_MARK_REVOKE | 26 revoked, but the same mark         | two_holders
 admission   | NO_MARK_RUN_ID  | 26 an old dump brings its mark back   | two_holders
-first_start |                 | all rules on                          | nothing        | FAULTS=4
+first_start |                 | all rules on | nothing | FAULTS=4
 first_start | REACH_START     | goal: first start                     | is_reached
 first_start | SET_IF_ABSENT   | 27 set-if-absent does not help        | two_holders
 first_start | NO_SECOND_LOOK  | 27 no second look                     | two_holders
@@ -133,7 +133,7 @@ first_start | FLUSHED         | all rules on, all nodes flushed       | nothing
 first_start | FLUSHED NO_OBJECTION | 46 a server watches, and is silent | two_holders
 first_start | FLUSHED SHORT_HOLD | 46 it has no time to object        | two_holders
 first_start | SHARED_MARKS SET_IF_ABSENT LOSSES=0 | 27 an old view of empty nodes | two_holders | FAULTS=1
-memory      |                 | all rules on                          | nothing        | FAULTS=3 OLD_COPY
+memory      |                 | all rules on | nothing | FAULTS=3 OLD_COPY
 memory      | REACH_READMIT   | goal: back, durable, with its lock    | is_reached
 memory      | NO_FLOOR        | 29, 41 an old file, a backup, a copy  | two_holders
 memory      | NO_WITNESS      | 43 the server that knew is restarted  | two_holders
@@ -145,12 +145,12 @@ memory      | NO_DURABLE      | 5, 39 a file that lost its tail       | two_hold
 memory      | BLIND_READMIT   | 26 a READMIT still lies in a socket   | two_holders
 memory      | RAISE_FLOOR     | 43 a beat from now is reached again   | two_holders
 memory      | UNWITNESSED     | what remains: only the dead knew      | two_holders
-memory      | STEPS           | all rules on, and clocks step         | nothing        | FAULTS=4 LATE_COPY
+memory      | STEPS           | all rules on, and clocks step | nothing | FAULTS=4 LATE_COPY
 memory      | NO_CLOCK        | 11 restarted, and its clock stepped   | two_holders
 memory      | NO_DURABLE_FIELD | 29 it is durable now, but was not    | two_holders
 memory      | NO_DURABLE_ZERO | 44 it was durable until CONFIG SET    | two_holders
 memory      | READMIT_RAISES  | 44 a late READMIT makes it durable    | two_holders
-witness     |                 | all rules on                          | nothing        | FAULTS=3 OLD_COPY
+witness     |                 | all rules on | nothing | FAULTS=3 OLD_COPY
 witness     | REACH_READMIT   | goal: back, durable, with its lock    | is_reached
 witness     | EMPTY_WITNESS   | 43 an emptied node as a witness       | two_holders
 witness     | WRITE_ADMITTED  | 43 one that waits is told nothing     | two_holders
@@ -172,7 +172,7 @@ birth       | REACH_ADMIT     | goal: admitted                        | is_reach
 birth       | SHORT_Q         | 48 births are a bit old               | two_holders
 birth       | OLD_BIRTH       | 48 a look that lay in a socket        | two_holders
 birth       | NO_MARK_REPLID  | 48 a mark of before is put back       | two_holders
-contested   |                 | all rules on                          | nothing        | FAULTS=2
+contested   |                 | all rules on | nothing | FAULTS=2
 contested   | REACH_ADMIT     | goal: the new machine is admitted     | is_reached
 contested   | ONE_HEARTBEAT   | 45 the other one had no time to tell  | two_holders
 contested   | OLD_BIRTH       | 45 the mark is not renewed            | two_holders
@@ -187,7 +187,7 @@ five        | REACH_READMIT   | goal: all are back                    | is_reach
 five        | ONE_MAY_BE_AWAY | 41 the only one that knows is away    | two_holders
 five        | ANY_THERE       | 41 an emptied one is asked            | two_holders
 five        | MOST_ARE_BAD    | what remains: most have forgotten     | two_holders
-clocks      |                 | all rules on                          | nothing        | T=1 FAULTS=2
+clocks      |                 | all rules on | nothing | T=1 FAULTS=2
 clocks      | REACH_READMIT   | goal: revoked, and admitted again     | is_reached
 clocks      | NO_STEP_TEST    | 11 steps are not looked for           | two_holders
 clocks      | TRUST_AT_SIGHT  | 11 stepped before the server began    | two_holders
