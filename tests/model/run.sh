@@ -132,7 +132,7 @@ first_start | ALL_LOST SAID_YES NO_MEMORY | 28 by who saw an admission | two_hol
 first_start | FLUSHED         | all rules on, all nodes flushed       | nothing
 first_start | FLUSHED NO_OBJECTION | 46 a server watches, and is silent | two_holders
 first_start | FLUSHED SHORT_HOLD | 46 it has no time to object        | two_holders
-first_start | SHARED_MARKS SET_IF_ABSENT LOSSES=0 | 27 an old view of empty nodes | two_holders | FAULTS=1
+first_start | SHARED_MARKS SET_IF_ABSENT LOSSES=0 | 27 an old view of nodes | two_holders | FAULTS=1
 memory      |                 | all rules on | nothing | FAULTS=3 OLD_COPY
 memory      | REACH_READMIT   | goal: back, durable, with its lock    | is_reached
 memory      | NO_FLOOR        | 29, 41 an old file, a backup, a copy  | two_holders
