@@ -83,13 +83,15 @@ class Table:
             if any(one and one.status != 0 for one in needed):
                 self.waiting.remove(step)
                 self.end(Result(step, 1, is_skipped=True), "")
-            elif all(needed) and self.has_lane(step.kind):
+            elif all(needed) and self.has_lane(step):
                 self.waiting.remove(step)
                 self.running.append(self.start(step))
 
-    def has_lane(self, kind: str) -> bool:
-        taken = sum(run.step.kind == kind for run in self.running)
-        return taken < LANES[kind]
+    def has_lane(self, step: Step) -> bool:
+        beside = [run.step for run in self.running if run.step.kind == step.kind]
+        if any(one.is_alone for one in [step, *beside]):
+            return not beside
+        return len(beside) < LANES[step.kind]
 
     def start(self, step: Step) -> Run:
         log = self.folder / f"{step.name}.log"

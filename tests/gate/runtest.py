@@ -28,6 +28,8 @@ def steps(folder: Path) -> list[Step]:
         Step("first", f"cd {folder}; touch busy; sleep 0.2; rm busy",
              "computes"),
         Step("second", f"[ ! -e {folder}/busy ]", "computes"),
+        Step("beside", f"cd {folder}; touch beside; sleep 0.5; rm beside"),
+        Step("alone", f"sleep 0.2; [ ! -e {folder}/beside ]", is_alone=True),
     ]
 
 
@@ -39,7 +41,7 @@ def run(play: Callable[[Path, list[Step]], list[Result]]) -> None:
         results = {one.step.name: one for one in play(Path(name), table)}
     assert set(results) == {step.name for step in table}, set(results)
     passed = {name for name, one in results.items() if one.status == 0}
-    assert passed == {"good", "first", "second"}, passed
+    assert passed == {"good", "first", "second", "beside", "alone"}, passed
     skipped = {name for name, one in results.items() if one.is_skipped}
     assert skipped == {"needs it", "needs that"}, skipped
     assert "   why\n" in shown.getvalue(), shown.getvalue()
