@@ -51,12 +51,12 @@ void admission_want_look(struct admission *admission, int node, int64_t now_us)
         it->look_due_us = now_us;
 }
 
-/* Looks at all nodes but one (-1: at all) that were not looked at since. */
-static void want_looks(struct admission *admission, int but, int64_t since_us,
+/* Looks at all other nodes that were not looked at since. */
+static void want_looks(struct admission *admission, int node, int64_t since_us,
                        int64_t now_us)
 {
     for (int i = 0; i < count(admission); i++)
-        if (i != but && !admission->node[i].is_busy &&
+        if (i != node && !admission->node[i].is_busy &&
             admission->node[i].looked_us < since_us)
             admission_want_look(admission, i, now_us);
 }
@@ -73,9 +73,12 @@ bool admission_is_objecting(const struct admission *admission, int64_t now_us)
            now_us - admission->established_us >= HEARTBEAT_US;
 }
 
+/* Another machine that votes under its name keeps it from being marked. */
 static bool may_mark(const struct admission *admission, int node,
                      int64_t now_us)
 {
+    if (eligibility_is_outdated(admission, node))
+        return eligibility_may_renew(admission, node, now_us);
     return admission_is_objecting(admission, now_us) ||
            firststart_may_mark(&admission->start, node, now_us);
 }
@@ -129,11 +132,8 @@ bool admission_next(struct admission *admission, int64_t now_us,
                     struct admission_action *action)
 {
     advance_start(admission, now_us);
-    for (int i = 0; i < count(admission); i++) {
-        want_looks(admission, -1,
-                   eligibility_look_since_us(admission, i, now_us), now_us);
+    for (int i = 0; i < count(admission); i++)
         want_looks(admission, i, admission->node[i].news_us, now_us);
-    }
     for (int i = 0; i < count(admission); i++) {
         if (!choose(admission, i, now_us, &action->kind))
             continue;
@@ -154,17 +154,27 @@ static void look_soon(struct admission_node *node, int64_t now_us)
     node->look_due_us = now_us;
 }
 
+/* <epoch>:<fingerprint>:<name>:<run_id> */
+static void print_admit(const struct admission *admission, int node,
+                        const char *fingerprint, const char *run_id,
+                        char admit[ADMISSION_STATE_MAX + 1])
+{
+    char text[ADMISSION_STATE_MAX + 1]; /* gcc sees admit in *admission, too */
+    int len = snprintf(text, sizeof text, "%d:%s:%s:%s",
+                       admission->settings.epoch, fingerprint,
+                       admission->witness.node[node].name, run_id);
+    assert(len > 0 && len < (int)sizeof text);
+    memcpy(admit, text, sizeof text);
+}
+
 void admission_on_up(struct admission *admission, int node, const char *run_id,
                      bool is_durable, int64_t now_us)
 {
     struct admission_node *it = &admission->node[node];
-    char admit[sizeof it->admit];
-    int len =
-        snprintf(admit, sizeof admit, "%d:%s:%s:%s", admission->settings.epoch,
-                 admission->settings.fingerprint,
-                 admission->witness.node[node].name, run_id);
-    assert(len > 0 && len < (int)sizeof admit);
-    memcpy(it->admit, admit, sizeof admit);
+    const struct admission_settings *settings = &admission->settings;
+    print_admit(admission, node, settings->fingerprint, run_id, it->admit);
+    print_admit(admission, node, settings->former_fingerprint, run_id,
+                it->former);
     it->is_durable = is_durable;
     it->is_busy = it->is_mute = false;
     it->looked_us = 0;
@@ -194,17 +204,45 @@ static void establish(struct admission *admission, int64_t now_us)
         admission->established_us = now_us;
 }
 
-/* Takes what the node reports of others and of its last promise. */
+/* Takes what the node reports of others. */
 static void note_told(struct admission *admission, int node,
-                      const struct call_look *look, int64_t sent_us)
+                      const struct call_look *look, int64_t sent_us,
+                      int64_t now_us)
 {
     const struct witness_words words = {
         .is_admitted = admission->node[node].phase == ADMISSION_ADMITTED,
-        .voted_us = look->voted_us,
         .text = look->witnesses,
         .sent_us = sent_us,
+        .now_us = now_us,
     };
     witness_on_told(&admission->witness, node, &words);
+}
+
+/* The part of an admission or a mark that tells its birth; "": none. */
+static void read_birth(char birth[CALL_BIRTH_LEN + 1], struct span state)
+{
+    size_t len = 0;
+    int colons = 0;
+    for (size_t i = 0; i < state.len && colons < 4; i++)
+        if (state.ptr[i] == ':')
+            colons++;
+        else if (colons == 3 && len < CALL_BIRTH_LEN)
+            birth[len++] = state.ptr[i];
+    birth[len] = '\0';
+}
+
+static void note_birth(struct admission *admission, int node, struct span state,
+                       int64_t now_us)
+{
+    struct admission_node *it = &admission->node[node];
+    char birth[CALL_BIRTH_LEN + 1];
+    read_birth(birth, state);
+    if (strcmp(birth, it->birth) != 0) { /* what it told before is forgotten */
+        memcpy(it->birth, birth, sizeof birth);
+        it->life++;
+        witness_on_lost(&admission->witness, node);
+    }
+    witness_on_birth(&admission->witness, node, birth, now_us);
 }
 
 static void on_admitted(struct admission *admission,
@@ -222,8 +260,11 @@ static void on_admitted(struct admission *admission,
     node->is_of_epoch = true;
     establish(admission, now_us);
     firststart_forget(&admission->start, index);
-    witness_on_beat(&admission->witness, index, look->beat);
-    note_told(admission, index, look, sent_us);
+    note_birth(admission, index, look->admit, now_us);
+    if (!eligibility_is_outdated(admission, index))
+        witness_on_beat(&admission->witness, index, look->beat);
+    note_told(admission, index, look, sent_us, now_us);
+    eligibility_on_told(admission, index, look, sent_us, now_us);
 }
 
 /* True if the admission is the node's own: only run_id and replication ID may
@@ -234,44 +275,27 @@ static bool is_own(const struct admission_node *node, struct span admit)
     return admit.len > len && memcmp(admit.ptr, node->admit, len) == 0;
 }
 
-/* When this mark was made: <epoch>:<run_id>:<replication ID>:<born>:<nonce>. */
-static int64_t born_us(struct span mark)
-{
-    int64_t born = 0;
-    int colons = 0;
-    for (size_t i = 0; i < mark.len && colons < 4; i++) {
-        char c = mark.ptr[i];
-        if (c == ':')
-            colons++;
-        else if (colons == 3 && c >= '0' && c <= '9' && born < INT64_MAX / 100)
-            born = born * 10 + (c - '0');
-    }
-    return born;
-}
-
 static void on_marked(struct admission *admission, struct admission_node *node,
                       const struct call_look *look, int64_t sent_us,
                       int64_t now_us)
 {
     int index = (int)(node - admission->node);
-    bool was_marked = node->phase == ADMISSION_MARKED;
     node->phase = ADMISSION_MARKED;
     if (!node->is_of_epoch)
         admission->entered_us = now_us;
     node->is_of_epoch = true;
     if (!is_text(node->mark, look->mark)) {
         copy_state(node->mark, look->mark);
-        node->renewals = was_marked ? node->renewals + 1 : 0;
         node->sighted_us = node->news_us = now_us;
-        node->born_us = born_us(look->mark);
-        witness_on_mark(&admission->witness, index, node->born_us);
+        node->asked = (struct admission_asked){0};
     }
+    note_birth(admission, index, look->mark, now_us);
     copy_state(node->found, look->admit);
     node->is_restarted = is_own(node, look->admit);
     if (node->is_restarted)
         establish(admission, now_us);
     if (node->is_restarted && node->was_durable && node->is_durable)
-        note_told(admission, index, look, sent_us);
+        note_told(admission, index, look, sent_us, now_us);
     else
         witness_on_lost(&admission->witness, index);
 }
@@ -311,7 +335,6 @@ void admission_on_look(struct admission *admission, int node,
         look->max_ttl_ms < MAX_TTL_MOST_MS ? look->max_ttl_ms : MAX_TTL_MOST_MS;
     it->was_durable = look->is_durable;
     it->beat = look->beat;
-    it->seen_us = look->seen_us;
     firststart_on_look(&admission->start, node, look->word,
                        is_text(it->mark, look->mark), now_us);
     switch (look->word) {
@@ -338,6 +361,10 @@ void admission_on_look(struct admission *admission, int node,
         it->foreign_us = now_us;
         it->epoch_above = 0;
         copy_state(it->found, look->admit);
+        witness_on_lost(&admission->witness, node);
+        return;
+    case LOOK_MISNAMED:
+        it->phase = ADMISSION_MISNAMED;
         witness_on_lost(&admission->witness, node);
         return;
     case LOOK_SUPERSEDED:
@@ -392,6 +419,7 @@ void admission_on_quarantined(struct admission *admission, int node,
 void admission_on_step(struct admission *admission, int node)
 {
     admission->node[node].must_revoke = true;
+    eligibility_on_step(admission, node);
 }
 
 void admission_on_durable(struct admission *admission, int node,
@@ -403,9 +431,11 @@ void admission_on_durable(struct admission *admission, int node,
     it->is_durable = is_durable;
 }
 
+/* That of an outdated machine says nothing of the later one. */
 void admission_on_beat(struct admission *admission, int node, int64_t beat)
 {
-    witness_on_beat(&admission->witness, node, beat);
+    if (!eligibility_is_outdated(admission, node))
+        witness_on_beat(&admission->witness, node, beat);
 }
 
 void admission_on_clock(struct admission *admission, int node, bool is_good)
@@ -414,11 +444,10 @@ void admission_on_clock(struct admission *admission, int node, bool is_good)
 }
 
 void admission_on_median(struct admission *admission, bool is_known,
-                         int64_t ahead_us, int64_t spread_us)
+                         int64_t ahead_us)
 {
     admission->has_median = is_known;
     admission->median_ahead_us = ahead_us;
-    admission->spread_us = spread_us;
 }
 
 /* ---- the vote ----------------------------------------------------------- */
@@ -441,8 +470,20 @@ enum node_state admission_refusal(const struct admission *admission, int node)
         return STATE_FOREIGN;
     case ADMISSION_SUPERSEDED:
         return STATE_SUPERSEDED;
+    case ADMISSION_MISNAMED:
+        return STATE_DUPLICATE;
     case ADMISSION_ADMITTED:
-        return it->must_revoke ? STATE_STEPPED : STATE_VOTING;
+        if (it->must_revoke)
+            return STATE_STEPPED;
+        return eligibility_is_outdated(admission, node) ? STATE_QUARANTINED
+                                                        : STATE_VOTING;
     }
     abort();
+}
+
+bool admission_has_memory(const struct admission *admission, int node,
+                          uint32_t life)
+{
+    return admission->node[node].life == life &&
+           !eligibility_is_outdated(admission, node);
 }

@@ -4,16 +4,16 @@
  *
  * The permission is stored on the node, in the field admit of its state hash.
  * Acquire and extend compare it; it is lost with the node's memory. A node
- * without it is marked and waits in quarantine until everything it may have
- * forgotten has expired: slightly longer than the greatest TTL, as the Redlock
- * text asks after a crash. docs/guarantees.md has the rules and the reasons.
+ * without it is marked, and waits until everything that it may have forgotten
+ * has ended, as the Redlock text asks after a crash. docs/guarantees.md has the
+ * rules and the reasons.
  *
  *            up              look
  *   DOWN ────────→ UNSEEN ─────────┬→ EMPTY ──┐ all nodes are: first start
  *    ↑ down          ↑             │          ↓
  *    └── from any    │ a vote says ├→ MARKED ───→ admit, readmit ──┐
  *                    │ quarantined │   eligibility.h says when     │
- *                    │             ├→ FOREIGN, SUPERSEDED          │
+ *                    │             ├→ FOREIGN, SUPERSEDED, MISNAMED│
  *                    │             ↓                               │
  *                    └────────── ADMITTED ←────────────────────────┘
  *                    └─ revoke ←───┘  its clock stepped
@@ -41,6 +41,7 @@ struct admission_settings {
     int leader; /* the node to mark first: the one with the least name */
     int epoch;  /* at least 1 */
     char fingerprint[FINGERPRINT_LEN + 1];
+    char former_fingerprint[FINGERPRINT_LEN + 1];
     int64_t max_ttl_ms;
     int64_t node_timeout_us;
     enum first_start first_start; /* auto: durable nodes only */
@@ -56,6 +57,20 @@ enum admission_phase {
     ADMISSION_ADMITTED,
     ADMISSION_FOREIGN,
     ADMISSION_SUPERSEDED,
+    ADMISSION_MISNAMED,
+};
+
+/*
+ * A marked node asks the others what they have promised: the set of those that
+ * tell its birth as the latest, and of those that were looked at again after a
+ * moment at which a majority of all did.
+ */
+struct admission_asked {
+    uint16_t told;       /* a bit a node */
+    uint16_t again;      /* likewise; a majority of all: the answers are in */
+    int64_t together_us; /* all that told it did so at this moment */
+    int64_t end_us;      /* by then all that they promised has ended */
+    int64_t number;      /* they have accepted none above this one */
 };
 
 struct admission_node {
@@ -70,20 +85,21 @@ struct admission_node {
     bool is_restarted;  /* found is its own admission, from before a restart */
     char admit[ADMISSION_STATE_MAX +
                1]; /* what it must carry, without the replication ID */
-    char found[ADMISSION_STATE_MAX + 1]; /* the admission that it has */
-    char mark[ADMISSION_STATE_MAX + 1];  /* of its quarantine; "": none */
-    int renewals;                        /* how often the mark was replaced */
-    int64_t sighted_us;                  /* when the mark was first seen */
-    int64_t born_us; /* when it was made, by the clocks' median; 0: unknown */
-    int64_t news_us; /* when it was last seen marked anew, or admitted */
+    char former[ADMISSION_STATE_MAX + 1]; /* the same, as it was before */
+    char found[ADMISSION_STATE_MAX + 1];  /* the admission that it has */
+    char mark[ADMISSION_STATE_MAX + 1];   /* of its quarantine; "": none */
+    char birth[CALL_BIRTH_LEN + 1]; /* of its admission or mark; "": none */
+    uint32_t life;                  /* counts the births that were seen here */
+    struct admission_asked asked;   /* while it is marked */
+    int64_t sighted_us;             /* when the mark was first seen */
+    int64_t news_us; /* when the others were last to be told, or asked, of it */
     int64_t look_due_us;
     int64_t not_before_us; /* the last action failed: none before then */
     int64_t looked_us;     /* when the last answered look was sent; 0: none */
     int64_t foreign_us;    /* last seen with another configuration; 0: never */
     int epoch_above;       /* … of this higher epoch; 0: of ours */
     int64_t max_ttl_ms;    /* as stored on the node; 0: none */
-    int64_t beat;          /* of its memory, at the last look … */
-    int64_t seen_us;       /* … and when last seen admitted, by the median */
+    int64_t beat;          /* of its memory, at the last look */
 };
 
 struct admission {
@@ -94,8 +110,7 @@ struct admission {
     int64_t entered_us;     /* when the last node was first seen in our epoch */
     int64_t established_us; /* first saw an admission of our epoch; 0: never */
     bool has_median;        /* a majority of the clocks is known: … */
-    int64_t median_ahead_us; /* … their median minus our clock, … */
-    int64_t spread_us;       /* … and how far apart they may be */
+    int64_t median_ahead_us; /* … their median minus our clock */
 };
 
 /* What to do on a node. */
@@ -137,8 +152,7 @@ bool admission_next(struct admission *admission, int64_t now_us,
  * durable      whether it is durable, checked again
  * beat         a reply carried its beat
  * clock        whether the node's clock is known well
- * median       of the clocks minus ours, and how far apart they may be;
- *              repeated while a majority is known
+ * median       of the clocks minus ours; repeated while a majority is known
  */
 void admission_on_up(struct admission *admission, int node, const char *run_id,
                      bool is_durable, int64_t now_us);
@@ -159,7 +173,7 @@ void admission_on_durable(struct admission *admission, int node,
 void admission_on_beat(struct admission *admission, int node, int64_t beat);
 void admission_on_clock(struct admission *admission, int node, bool is_good);
 void admission_on_median(struct admission *admission, bool is_known,
-                         int64_t ahead_us, int64_t spread_us);
+                         int64_t ahead_us);
 
 /* Whether this server objects to any first start. */
 bool admission_is_objecting(const struct admission *admission, int64_t now_us);
@@ -169,5 +183,12 @@ void admission_want_look(struct admission *admission, int node, int64_t now_us);
 
 /* Why the node is not asked for votes; STATE_VOTING: it is. */
 enum node_state admission_refusal(const struct admission *admission, int node);
+
+/*
+ * Whether what the node answered in this life still counts: it was not admitted
+ * anew since, and no later birth became known under its name.
+ */
+bool admission_has_memory(const struct admission *admission, int node,
+                          uint32_t life);
 
 #endif

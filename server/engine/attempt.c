@@ -18,7 +18,7 @@ void attempt_init(struct attempt *attempt, struct span token)
     attempt->number = 0;
     attempt->seen_number = 0;
     attempt->is_repeat = false;
-    attempt->replaces = 0;
+    attempt->replaces = attempt->replacing = attempt->token_number = 0;
     attempt->token_len = span_copy(attempt->token, token);
 }
 
@@ -37,14 +37,51 @@ static void make_token(struct attempt *attempt,
     attempt->token_len = token_make(attempt->token, random, &parts);
 }
 
-/* Excludes the nodes that do not vote from the round. */
+/*
+ * Excludes the nodes that do not vote from the round. One whose admission has
+ * just changed is asked once that is read.
+ */
 static void leave_out_refused(struct round *round, const struct nodes *nodes)
 {
     for (int i = 0; i < round->total; i++) {
         enum node_state refusal = nodes_refusal(nodes, i, kinds[round->kind]);
-        if (refusal != STATE_VOTING)
+        if (nodes_is_looked_at(nodes, i))
+            round->votes[i].is_refused = true;
+        else if (refusal != STATE_VOTING)
             round_note_unsent(round, i, ballot_unfit(refusal));
     }
+}
+
+static struct call make_call(const struct attempt *attempt,
+                             const struct request *request)
+{
+    struct call call = {
+        .kind = attempt->is_repeat ? CALL_REPEAT : kinds[request->call],
+        .seen = attempt->replacing,
+        .resource = request->resource,
+        .token = attempt_token(attempt),
+        .ttl_ms = request->only_looks ? 0 : request->ttl_ms,
+        .number = attempt->token_number,
+    };
+    fence_slots(request->resource, call.slots);
+    return call;
+}
+
+static void send_to(struct attempt *attempt, const struct attempt_means *means,
+                    int node, struct call *call, uint64_t tag)
+{
+    struct round *round = &attempt->round;
+    /* as of this moment: it grows while a node is unreachable */
+    int64_t uncertainty_us =
+        nodes_uncertainty_us(means->nodes, node, round->start_us);
+    if (uncertainty_us > attempt->uncertainty_us)
+        attempt->uncertainty_us = uncertainty_us;
+    struct ballot ballot =
+        nodes_send(means->nodes, node, call, round->deadline_us, tag);
+    if (ballot.vote == VOTE_PENDING)
+        round_note_sent(round, node, nodes_life(means->nodes, node));
+    else
+        round_note_unsent(round, node, ballot);
 }
 
 /* Sends the round's call to all other nodes. */
@@ -53,37 +90,19 @@ static void send_to_all(struct attempt *attempt,
                         const struct request *request, uint64_t tag)
 {
     struct round *round = &attempt->round;
-    struct call call = {
-        .kind = attempt->is_repeat ? CALL_REPEAT : kinds[request->call],
-        .seen = attempt->replaces,
-        .resource = request->resource,
-        .ttl_ms = request->only_looks ? 0 : request->ttl_ms,
-        .median_us = nodes_median_us(means->nodes, round->start_us),
-    };
-    fence_slots(request->resource, call.slots);
     if (request->call == LOCK_ACQUIRE) {
-        call.number = nodes_next_number(means->nodes, call.median_us,
-                                        attempt->seen_number);
-        make_token(attempt, means, request, call.number);
+        attempt->token_number = nodes_next_number(
+            means->nodes, nodes_median_us(means->nodes, round->start_us),
+            attempt->seen_number);
+        make_token(attempt, means, request, attempt->token_number);
+        attempt->replacing = attempt->replaces;
         if (attempt->is_repeat) /* the next one takes the place of this one */
-            attempt->replaces = call.number;
+            attempt->replaces = attempt->token_number;
     }
-    call.token = attempt_token(attempt);
-    for (int i = 0; i < round->total; i++) {
-        if (round->votes[i].vote != VOTE_PENDING)
-            continue;
-        /* as of this moment: it grows while a node is unreachable */
-        int64_t uncertainty_us =
-            nodes_uncertainty_us(means->nodes, i, round->start_us);
-        if (uncertainty_us > attempt->uncertainty_us)
-            attempt->uncertainty_us = uncertainty_us;
-        struct ballot ballot =
-            nodes_send(means->nodes, i, &call, round->deadline_us, tag);
-        if (ballot.vote == VOTE_PENDING)
-            round_note_sent(round, i);
-        else
-            round_note_unsent(round, i, ballot);
-    }
+    struct call call = make_call(attempt, request);
+    for (int i = 0; i < round->total; i++)
+        if (round->votes[i].vote == VOTE_PENDING && !round->votes[i].is_refused)
+            send_to(attempt, means, i, &call, tag);
 }
 
 /* A grant older than its TTL (0: has none) would be worthless. */
@@ -107,6 +126,12 @@ static void begin_round(struct attempt *attempt,
     attempt->round.wanted = request->number;
 }
 
+static uint64_t tag_of(const struct attempt *attempt, const void *operation)
+{
+    return slots_handle(operation,
+                        tag_bits(TAG_OPERATION, (unsigned)attempt->number));
+}
+
 void attempt_begin(struct attempt *attempt, const struct attempt_means *means,
                    const struct request *request, const void *operation)
 {
@@ -114,10 +139,27 @@ void attempt_begin(struct attempt *attempt, const struct attempt_means *means,
     begin_round(attempt, means, request, request->call);
     leave_out_refused(round, means->nodes);
     if (round->pending >= round->quorum) /* fewer cannot decide */
-        send_to_all(
-            attempt, means, request,
-            slots_handle(operation,
-                         tag_bits(TAG_OPERATION, (unsigned)attempt->number)));
+        send_to_all(attempt, means, request, tag_of(attempt, operation));
+}
+
+void attempt_ask_again(struct attempt *attempt,
+                       const struct attempt_means *means,
+                       const struct request *request, int node,
+                       const void *operation)
+{
+    struct call call = make_call(attempt, request);
+    attempt->round.votes[node].is_refused = false;
+    send_to(attempt, means, node, &call, tag_of(attempt, operation));
+}
+
+void attempt_drop_outdated(struct attempt *attempt,
+                           const struct attempt_means *means)
+{
+    struct round *round = &attempt->round;
+    for (int i = 0; i < round->total; i++)
+        if (round->votes[i].is_sent &&
+            !nodes_has_memory(means->nodes, i, round->votes[i].life))
+            round_note_outdated(round, i);
 }
 
 bool attempt_release(struct attempt *attempt, const struct attempt_means *means,

@@ -37,6 +37,8 @@ struct attempt {
     int64_t seen_number;    /* acquire: the highest that a node accepted */
     bool is_repeat;         /* acquire: takes the place of earlier tokens … */
     int64_t replaces;       /* … with its key hash, up to this number */
+    int64_t replacing;      /* the same, of the round under way */
+    int64_t token_number;   /* acquire: of the round under way */
     int64_t uncertainty_us; /* its calls may run this much later */
     struct round round;
     size_t token_len;
@@ -66,6 +68,19 @@ void attempt_begin(struct attempt *attempt, const struct attempt_means *means,
  */
 bool attempt_release(struct attempt *attempt, const struct attempt_means *means,
                      const struct request *request, const void *operation);
+
+/*
+ * The admission of a node of the round had changed, and is known now, or known
+ * to be lost: sends it the call that it refused.
+ */
+void attempt_ask_again(struct attempt *attempt,
+                       const struct attempt_means *means,
+                       const struct request *request, int node,
+                       const void *operation);
+
+/* What nodes answered from a memory that is outdated no longer counts. */
+void attempt_drop_outdated(struct attempt *attempt,
+                           const struct attempt_means *means);
 
 /* After a won look of a force: the lock's token becomes that of the attempt. */
 void attempt_take_wanted(struct attempt *attempt);

@@ -9,18 +9,19 @@
 #include "vote.h"
 
 enum {
-    CALL_STATE_MAX = 160,     /* bytes of an admission or a mark */
-    CALL_NONCE_MAX = 22,      /* "first-" and 16 hex digits */
+    CALL_STATE_MAX = 192,     /* bytes of an admission or a mark */
+    CALL_NONCE_MAX = 16,      /* "first-" and 10 digits */
     CALL_NAME_LEN = 16,       /* hex digits of a node's name */
+    CALL_BIRTH_LEN = 26,      /* digits: a time, and chance */
     CALL_LISTEN_US = 3000000, /* outlives two listen calls that are lost */
     CALL_SCAN_MAX = 32000,    /* bytes that a scan finds; it stops at half */
     CALL_WITNESSES_MAX =
-        (NODES_MAX - 1) * 2 * (1 + CALL_NAME_LEN + DIGITS_MAX + 2),
+        (NODES_MAX - 1) * (2 * CALL_NAME_LEN + DIGITS_MAX + CALL_BIRTH_LEN + 5),
 };
 
 enum call_kind {
     CALL_LOOK,    /* reads the permission to vote; marks a node without one */
-    CALL_ADMIT,   /* gives the permission after a quarantine */
+    CALL_ADMIT,   /* gives the permission to a node that has none */
     CALL_READMIT, /* returns it to a restarted node */
     CALL_REVOKE,  /* takes it away */
     CALL_ACQUIRE, /* sets the lock */
@@ -48,17 +49,21 @@ struct call {
     struct span nonce;     /* look (empty: mark nothing), revoke */
     struct span found;     /* readmit, revoke: the older admit there */
     struct span mark;      /* admit, readmit: the mark there */
-    struct span witnesses; /* look: of the other nodes, name=beat… */
-    int64_t max_ttl_ms;    /* admit */
+    struct span witnesses; /* look, admit, readmit: of the other nodes,
+                              name=beat mname=birth… */
+    struct span latest;    /* look, revoke: the latest birth known of it */
+    struct span former;    /* look: its admission as it was without births */
+    int64_t max_ttl_ms;    /* look, admit */
     int64_t floor;         /* look, admit, readmit: the highest known beat */
-    int64_t latest_us;     /* look: when the latest known mark was made */
-    int64_t median_us; /* of the nodes' clocks, all with admit; 0: unknown */
-    bool is_durable;   /* look, admit, readmit */
-    bool is_objecting; /* look: to a first start */
-    int64_t ttl_ms;    /* acquire, repeat, extend (0: only look), repair */
-    int64_t number;    /* acquire, repeat, repair: the token's, in µs */
-    int64_t node_deadline_us; /* acquire, repeat, extend, repair: LATE after it;
-                                 look, revoke: a mark made later has no birth */
+    int64_t median_us;     /* admit, readmit: of the clocks; 0: unknown */
+    bool is_durable;       /* look, admit, readmit */
+    bool is_objecting;     /* look: to a first start */
+    bool is_renewing;      /* look: marks anew what was born before latest */
+    int64_t ttl_ms;        /* acquire, repeat, extend (0: only look), repair */
+    int64_t number;        /* acquire, repeat, repair: the token's, in µs;
+                              admit: above all that it may have forgotten */
+    int64_t
+        node_deadline_us; /* acquire, repeat, extend, repair: LATE after it */
     int64_t window_us; /* acquire, repeat, repair: between number and clock */
     uint16_t slots[NAMES_MAX]; /* acquire, repeat, extend, repair, release: of
                                   each name, 0 … FENCE_SLOTS - 1 */
@@ -74,6 +79,7 @@ enum call_look_word {
     LOOK_ADMITTED,
     LOOK_SUPERSEDED,
     LOOK_FOREIGN,
+    LOOK_MISNAMED,
     LOOK_EMPTY,
     LOOK_BARE,
     LOOK_FRESH,
@@ -89,9 +95,9 @@ struct call_look {
     int64_t max_ttl_ms; /* the greatest that was ever allowed there */
     bool is_durable;    /* its memory has been, ever since its admission */
     int64_t beat; /* rises with promises and with looks that find it admitted */
-    int64_t seen_us;       /* when a look last found it admitted, and … */
-    int64_t voted_us;      /* … its last promise, by the median; 0: none */
-    struct span witnesses; /* what it knows of others, name=beat… */
+    int64_t rest_us;       /* until all that it has promised has ended */
+    int64_t number;        /* it has accepted none above this one */
+    struct span witnesses; /* what it knows of others, as in call */
 };
 
 /* What a handshake learned of a node. The text is borrowed in the callback. */

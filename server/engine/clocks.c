@@ -83,22 +83,6 @@ bool clocks_are_known(const struct clocks *clocks)
     return known >= clocks->quorum;
 }
 
-int64_t clocks_spread_us(const struct clocks *clocks, int64_t moment_us)
-{
-    int64_t least_us = INT64_MAX, most_us = INT64_MIN;
-    for (int i = 0; i < clocks->count; i++) {
-        struct nodeclock_bounds bounds;
-        if (!is_trusted(&clocks->node[i]))
-            continue;
-        nodeclock_bounds_at(&clocks->node[i].base, moment_us, &bounds);
-        if (bounds.low_us < least_us)
-            least_us = bounds.low_us;
-        if (bounds.high_us > most_us)
-            most_us = bounds.high_us;
-    }
-    return most_us > least_us ? most_us - least_us : 0;
-}
-
 /* ---- proof -------------------------------------------------------------- */
 
 /* How precisely the best measured majority of the clocks is known. */

@@ -98,12 +98,6 @@ int64_t clocks_offset_us(const struct clocks *clocks, int node,
 /* Whether a majority of the clocks is proven: then the median is right. */
 bool clocks_are_known(const struct clocks *clocks);
 
-/*
- * How far apart the proven clocks may be, µs; 0: none is proven. The medians
- * of servers that reach different nodes differ by no more.
- */
-int64_t clocks_spread_us(const struct clocks *clocks, int64_t moment_us);
-
 /* How far off our estimate of the node's clock may be; 0 if unknown. */
 int64_t clocks_uncertainty_us(const struct clocks *clocks, int node,
                               int64_t moment_us);

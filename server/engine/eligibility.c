@@ -2,19 +2,131 @@
 
 #include "fence.h"
 
-enum { SLACK_US = 1000000 };
-
 enum {
+    SLACK_US = 1000000,
     /* a live server needs at most this long to report what it has seen */
     SAID_US = 2 * HEARTBEAT_US,
-    /* a marked node is watched this long, in case others report about it */
-    WATCH_US = 3 * HEARTBEAT_US,
+    /* another machine whose beats do not rise for so long is gone */
+    SILENT_US = 10 * HEARTBEAT_US,
 };
+
+/* ---- machines under one name -------------------------------------------- */
+
+bool eligibility_is_outdated(const struct admission *admission, int node)
+{
+    const struct admission_node *it = &admission->node[node];
+    return (it->phase == ADMISSION_ADMITTED || it->phase == ADMISSION_MARKED) &&
+           witness_knows_later(&admission->witness, node, it->birth);
+}
+
+/* The later one may not have any beats yet, while it waits to be admitted. */
+bool eligibility_may_renew(const struct admission *admission, int node,
+                           int64_t now_us)
+{
+    const struct witness_node *it = &admission->witness.node[node];
+    return now_us >= it->rose_us + SILENT_US &&
+           now_us >= it->born_us + eligibility_quarantine_us(admission);
+}
+
+/* ---- what the others have promised -------------------------------------- */
+
+/* It votes, and what it tells can be relied on. */
+static bool is_member(const struct admission *admission, int node)
+{
+    const struct admission_node *it = &admission->node[node];
+    return it->phase == ADMISSION_ADMITTED && !it->must_revoke &&
+           !eligibility_is_outdated(admission, node);
+}
+
+static int count_bits(uint16_t bits)
+{
+    int count = 0;
+    for (; bits != 0; bits &= (uint16_t)(bits - 1))
+        count++;
+    return count;
+}
+
+static bool is_majority(const struct admission *admission, uint16_t nodes)
+{
+    return count_bits(nodes) >= admission->settings.quorum;
+}
+
+/* The nodes, a bit each, that vote and tell its birth as the latest. */
+static uint16_t carriers_of(const struct admission *admission, int node)
+{
+    const struct witness_node *known = &admission->witness.node[node];
+    uint16_t carriers = 0;
+    if (strcmp(known->latest, admission->node[node].birth) == 0)
+        for (int i = 0; i < admission->settings.nodes; i++)
+            if (i != node && is_member(admission, i))
+                carriers |= known->carriers & (uint16_t)(1u << i);
+    return carriers;
+}
+
+/*
+ * One of the others, teller, answered a look. Each one that tells the birth for
+ * the first time makes all of them be asked again: a look counts only if it was
+ * sent when a majority of all knew of the birth.
+ */
+static void ask(struct admission *admission, int node, int teller,
+                const struct call_look *look, int64_t sent_us, int64_t now_us)
+{
+    struct admission_node *it = &admission->node[node];
+    struct admission_asked *asked = &it->asked;
+    uint16_t bit = (uint16_t)(1u << teller);
+    uint16_t carriers = carriers_of(admission, node);
+    bool is_new = (asked->told & bit) == 0;
+    asked->told &= carriers;
+    asked->again &= carriers;
+    if ((carriers & bit) == 0)
+        return;
+    asked->told |= bit;
+    if (is_new) {
+        *asked = (struct admission_asked){.told = asked->told};
+        if (is_majority(admission, asked->told))
+            asked->together_us = it->news_us = now_us;
+    } else if (asked->together_us != 0 && sent_us >= asked->together_us) {
+        int64_t end_us = now_us + look->rest_us + look->rest_us / 100 + 1;
+        asked->again |= bit;
+        if (end_us > asked->end_us)
+            asked->end_us = end_us;
+        if (look->number > asked->number)
+            asked->number = look->number;
+    }
+}
+
+void eligibility_on_told(struct admission *admission, int node,
+                         const struct call_look *look, int64_t sent_us,
+                         int64_t now_us)
+{
+    for (int i = 0; i < admission->settings.nodes; i++)
+        if (i != node && admission->node[i].phase == ADMISSION_MARKED &&
+            !is_majority(admission, admission->node[i].asked.again))
+            ask(admission, i, node, look, sent_us, now_us);
+}
+
+void eligibility_on_step(struct admission *admission, int node)
+{
+    for (int i = 0; i < admission->settings.nodes; i++) {
+        struct admission_asked *asked = &admission->node[i].asked;
+        asked->told &= (uint16_t) ~(1u << node);
+        asked->again &= asked->told;
+    }
+}
+
+/* Enough others can be asked. */
+static bool has_others(const struct admission *admission, int node)
+{
+    uint16_t members = 0;
+    for (int i = 0; i < admission->settings.nodes; i++)
+        if (i != node && is_member(admission, i))
+            members |= (uint16_t)(1u << i);
+    return is_majority(admission, members);
+}
 
 /* ---- quarantine --------------------------------------------------------- */
 
-/* The greatest that was allowed on any node, and may still be alive. */
-static int64_t greatest_ttl_ms(const struct admission *admission)
+int64_t eligibility_greatest_ttl_ms(const struct admission *admission)
 {
     int64_t greatest_ms = admission->settings.max_ttl_ms;
     for (int i = 0; i < admission->settings.nodes; i++)
@@ -25,18 +137,17 @@ static int64_t greatest_ttl_ms(const struct admission *admission)
 
 /*
  * What the node has forgotten must have expired: its locks, even if our clock
- * runs 1% fast, and its numbers, within four windows; besides, commands of a
- * server that has not noticed the loss yet.
+ * runs 1% fast, and its numbers, within four windows; besides, what a server
+ * does to whom its name still leads to another machine.
  */
 int64_t eligibility_quarantine_us(const struct admission *admission)
 {
     if (admission->settings.is_off)
         return 0;
-    int64_t ttl_ms = greatest_ttl_ms(admission);
-    int64_t locks_us = ttl_ms * 1010;
-    int64_t numbers_us = 4 * fence_window_us(ttl_ms);
+    int64_t locks_us = eligibility_greatest_ttl_ms(admission) * 1010;
+    int64_t numbers_us = 4 * (int64_t)FENCE_WINDOW_US;
     return (locks_us > numbers_us ? locks_us : numbers_us) + CONFIRMED_US +
-           admission->settings.node_timeout_us + SLACK_US;
+           SLACK_US;
 }
 
 /* This server is changing the nodes to a new configuration. */
@@ -46,37 +157,34 @@ static bool is_taking_over(const struct admission *admission)
            !admission->settings.has_take_over;
 }
 
-static int64_t later(int64_t a_us, int64_t b_us)
-{
-    return a_us > b_us ? a_us : b_us;
-}
-
 /*
- * A moment by the median, in our clock, at the latest: the server that stored
- * it may have reached other nodes than we do.
+ * When it is admitted without a word of the others. Until the last node was
+ * marked, the old configuration may have had its majority and granted locks:
+ * these must have expired, too.
  */
-static int64_t ours(const struct admission *admission, int64_t median_us)
+static int64_t due_us(const struct admission *admission, int node)
 {
-    return median_us - admission->median_ahead_us + admission->spread_us;
+    int64_t since_us = admission->node[node].sighted_us;
+    if (is_taking_over(admission) && admission->entered_us > since_us)
+        since_us = admission->entered_us;
+    return since_us + eligibility_quarantine_us(admission);
 }
 
-/* Counted from the mark's birth, the quarantine survives server restarts. */
-static int64_t marked_us(const struct admission *admission,
-                         const struct admission_node *node)
+/* When all that it may have forgotten has ended. */
+static bool has_ended(const struct admission *admission, int node,
+                      int64_t now_us)
 {
-    if (!admission->has_median || node->born_us == 0)
-        return node->sighted_us;
-    int64_t born_us = ours(admission, node->born_us);
-    return born_us < node->sighted_us ? born_us : node->sighted_us;
+    const struct admission_asked *asked = &admission->node[node].asked;
+    if (admission->settings.is_off)
+        return true;
+    if (is_majority(admission, asked->again))
+        return now_us >= asked->end_us;
+    int64_t due = due_us(admission, node);
+    return !has_others(admission, node) && now_us >= due &&
+           eligibility_looked_us(admission) >= due;
 }
 
-/* Looks after this moment show all rounds that the node took part in. */
-static int64_t rounds_end_us(const struct admission *admission,
-                             const struct admission_node *node)
-{
-    return node->sighted_us + admission->settings.node_timeout_us +
-           admission->spread_us;
-}
+/* ---- a memory that is whole ---------------------------------------------- */
 
 static bool are_all_others_there(const struct admission *admission, int node,
                                  int64_t since_us)
@@ -106,45 +214,6 @@ static bool have_told(const struct admission *admission, int node,
            witness_have_told(&admission->witness, node, demand);
 }
 
-/* Whether enough others have reported their last promises. */
-static bool is_told(const struct admission *admission, int node,
-                    bool must_be_admitted)
-{
-    const struct witness_demand demand = {
-        .since_us = rounds_end_us(admission, &admission->node[node]),
-        .must_be_admitted = must_be_admitted,
-    };
-    return admission->has_median && have_told(admission, node, &demand);
-}
-
-/* When everything ever promised has expired; INT64_MAX: unknown. */
-static int64_t idle_us(const struct admission *admission, int node)
-{
-    if (!is_told(admission, node, true))
-        return INT64_MAX;
-    int64_t voted_us = witness_voted_us(&admission->witness, node);
-    return voted_us == 0 ? 0
-                         : ours(admission, voted_us) +
-                               eligibility_quarantine_us(admission);
-}
-
-/*
- * Until the last node was marked, the old configuration may have had its
- * majority and granted locks: these must have expired too.
- */
-static int64_t due_us(const struct admission *admission, int node)
-{
-    const struct admission_node *it = &admission->node[node];
-    int64_t since_us = marked_us(admission, it);
-    if (is_taking_over(admission))
-        since_us = later(since_us, admission->entered_us);
-    int64_t due = since_us + eligibility_quarantine_us(admission);
-    int64_t idle = idle_us(admission, node);
-    if (admission->settings.is_off)
-        return due;
-    return later(idle < due ? idle : due, it->sighted_us + WATCH_US);
-}
-
 /* Nobody knows of a later one. */
 static bool is_latest_memory(const struct admission *admission, int node)
 {
@@ -164,15 +233,19 @@ int64_t eligibility_remaining_us(const struct admission *admission, int node,
                                  int64_t now_us)
 {
     const struct admission_node *it = &admission->node[node];
-    int64_t remaining_us = firststart_remaining_us(&admission->start, now_us);
-    if (it->phase == ADMISSION_EMPTY && remaining_us > 0)
-        return remaining_us + eligibility_quarantine_us(admission);
+    int64_t first_us = firststart_remaining_us(&admission->start, now_us);
+    if (it->phase == ADMISSION_EMPTY && first_us > 0)
+        return first_us + eligibility_quarantine_us(admission);
     if (it->mark[0] == '\0' || admission->start.is_marked[node])
         return 0;
-    if (is_lasting(admission, node) && now_us < it->sighted_us + SAID_US)
-        return it->sighted_us + SAID_US - now_us;
-    int64_t left_us = due_us(admission, node) - now_us;
-    return left_us > 0 ? left_us : 0;
+    int64_t end_us = due_us(admission, node);
+    if (is_majority(admission, it->asked.again))
+        end_us = it->asked.end_us;
+    else if (has_others(admission, node))
+        end_us = now_us + HEARTBEAT_US;
+    if (is_lasting(admission, node) && it->sighted_us + SAID_US < end_us)
+        end_us = it->sighted_us + SAID_US;
+    return end_us > now_us ? end_us - now_us : 0;
 }
 
 /* ---- what hinders ------------------------------------------------------- */
@@ -201,14 +274,6 @@ bool eligibility_has_taken_over(const struct admission *admission)
     return true;
 }
 
-/* Whenever others report a machine that votes under this name, the mark is
- * renewed. */
-bool eligibility_is_contested(const struct admission *admission, int node)
-{
-    enum { RENEWALS_LEAST = 4 }; /* fewer: servers knew different beats of it */
-    return admission->node[node].renewals >= RENEWALS_LEAST;
-}
-
 /* One server answers to two names: nobody knows which of them is right. */
 static bool is_duplicate(const struct admission *admission, int node)
 {
@@ -220,26 +285,6 @@ static bool is_duplicate(const struct admission *admission, int node)
     return false;
 }
 
-int64_t eligibility_latest_us(const struct admission *admission, int node,
-                              int64_t now_us)
-{
-    int64_t latest_us = admission->witness.node[node].latest_us;
-    bool is_past = admission->has_median &&
-                   latest_us < now_us + admission->median_ahead_us;
-    return is_past ? latest_us : 0;
-}
-
-/*
- * Nobody reports a later mark: it would be that of another machine, which waits
- * to be admitted, too. The next look makes this mark anew.
- */
-static bool is_latest_mark(const struct admission *admission, int node,
-                           int64_t now_us)
-{
-    return admission->node[node].born_us >=
-           eligibility_latest_us(admission, node, now_us);
-}
-
 static bool may_admit(const struct admission *admission, int node,
                       int64_t now_us)
 {
@@ -247,7 +292,7 @@ static bool may_admit(const struct admission *admission, int node,
            (admission->has_median || admission->settings.is_off) &&
            !eligibility_has_foreign(admission, now_us) &&
            eligibility_has_taken_over(admission) &&
-           is_latest_mark(admission, node, now_us) &&
+           !eligibility_is_outdated(admission, node) &&
            !is_duplicate(admission, node);
 }
 
@@ -264,42 +309,14 @@ int64_t eligibility_looked_us(const struct admission *admission)
     return least_us;
 }
 
-int64_t eligibility_look_since_us(const struct admission *admission, int node,
-                                  int64_t now_us)
-{
-    const struct admission_node *it = &admission->node[node];
-    if (it->phase != ADMISSION_MARKED)
-        return 0;
-    const int64_t moments_us[] = {rounds_end_us(admission, it),
-                                  it->sighted_us + SAID_US,
-                                  due_us(admission, node)};
-    int64_t since_us = 0;
-    for (size_t i = 0; i < sizeof moments_us / sizeof *moments_us; i++)
-        if (moments_us[i] <= now_us)
-            since_us = later(since_us, moments_us[i]);
-    return since_us;
-}
-
 bool eligibility_is_due(const struct admission *admission, int node,
                         int64_t now_us)
 {
-    if (!may_admit(admission, node, now_us))
-        return false;
-    if (firststart_may_admit(&admission->start, node))
-        return true;
-    int64_t due = due_us(admission, node);
-    /* if a later memory was just reported, the next look makes the mark anew */
-    return now_us >= due && eligibility_looked_us(admission) >= due &&
-           is_latest_memory(admission, node) && !admission->node[node].is_mute;
-}
-
-/* Nothing was promised since the moment that its memory dates from. */
-static bool is_unchanged(const struct admission *admission, int node)
-{
-    return is_told(admission, node, false) &&
-           admission->node[node].seen_us >
-               witness_voted_us(&admission->witness, node) +
-                   admission->settings.node_timeout_us + admission->spread_us;
+    return may_admit(admission, node, now_us) &&
+           (firststart_may_admit(&admission->start, node) ||
+            (has_ended(admission, node, now_us) &&
+             is_latest_memory(admission, node) &&
+             !admission->node[node].is_mute));
 }
 
 /* Any server that knows of a later memory had time to report it. A single node
@@ -320,8 +337,6 @@ bool eligibility_is_back(const struct admission *admission, int node,
 {
     return admission->node[node].is_restarted &&
            admission->node[node].is_clock_good &&
-           may_admit(admission, node, now_us) &&
-           (is_unchanged(admission, node) ||
-            (is_lasting(admission, node) &&
-             is_agreed(admission, node, now_us)));
+           may_admit(admission, node, now_us) && is_lasting(admission, node) &&
+           is_agreed(admission, node, now_us);
 }

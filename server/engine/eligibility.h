@@ -2,22 +2,26 @@
  * Decides from what is known of all nodes when one gets its permission to vote.
  * Pure.
  *
- *   after its quarantine   Q has passed since the node was marked
- *   at once, idle          nobody has promised anything for Q: whatever the
- *                          node may have forgotten has expired
- *   back, idle             nobody has promised anything since its memory was
- *                          written
- *   back, durable          its memory is durable, and no server has reported a
- *                          later one, though each had two heartbeats for it
+ *   asked      A majority of all, without it, knew of its mark and told
+ *              afterwards when all ends that they have promised; this has
+ * ended. Who counts a vote that the node has forgotten needs one of them: it
+ * told of that promise, or its later vote tells of the mark, by which the
+ * forgotten vote counts no more. in time    Fewer can be asked, and Q has
+ * passed since the mark was seen. back       Its memory is durable, and no
+ * server has reported a later one, though each had two heartbeats for it.
  *
- * In any case its mark is the latest that is known under its name.
+ * In any case no later birth is known under its name.
  */
 #ifndef REDLOCKD_ELIGIBILITY_H
 #define REDLOCKD_ELIGIBILITY_H
 
 #include "admission.h"
 
-/* Q: how long a node that lost its memory does not vote, µs. */
+/* The greatest TTL that any server is known to allow, ms. */
+int64_t eligibility_greatest_ttl_ms(const struct admission *admission);
+
+/* Q: how long a node that lost its memory does not vote if too few others can
+ * be asked, µs. */
 int64_t eligibility_quarantine_us(const struct admission *admission);
 
 /*
@@ -34,27 +38,29 @@ int64_t eligibility_remaining_us(const struct admission *admission, int node,
 bool eligibility_has_foreign(const struct admission *admission, int64_t now_us);
 bool eligibility_has_taken_over(const struct admission *admission);
 
-/* Other servers see another machine under the marked node's name. */
-bool eligibility_is_contested(const struct admission *admission, int node);
+/*
+ * Whether a later birth is known under its name than that of its admission or
+ * mark: another machine answers to it, and this one does not count · whether
+ * the other one is silent for so long that this one may be marked anew.
+ */
+bool eligibility_is_outdated(const struct admission *admission, int node);
+bool eligibility_may_renew(const struct admission *admission, int node,
+                           int64_t now_us);
+
+/*
+ * An admitted node told this of its promises, and of the births of others · its
+ * clock stepped, so what it told of their end is wrong.
+ */
+void eligibility_on_told(struct admission *admission, int node,
+                         const struct call_look *look, int64_t sent_us,
+                         int64_t now_us);
+void eligibility_on_step(struct admission *admission, int node);
 
 /*
  * Each connected node was looked at since then; INT64_MAX: none is connected.
  * A node that answers with errors counts as not connected.
  */
 int64_t eligibility_looked_us(const struct admission *admission);
-
-/* Since when all nodes must have been looked at, for this one's sake; 0: need
- * not be. */
-int64_t eligibility_look_since_us(const struct admission *admission, int node,
-                                  int64_t now_us);
-
-/*
- * When the latest mark was made that is known of the node, by the median; 0:
- * none is known. One from the future is not counted: the clocks were ahead
- * when it was made.
- */
-int64_t eligibility_latest_us(const struct admission *admission, int node,
-                              int64_t now_us);
 
 /* Whether a marked node should be admitted · readmitted. */
 bool eligibility_is_due(const struct admission *admission, int node,

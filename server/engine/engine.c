@@ -260,6 +260,7 @@ void engine_on_node_down(struct engine *engine, int node,
                          enum node_state reason, const char *detail)
 {
     nodes_on_down(&engine->nodes, node, reason, detail);
+    operations_on_looked(&engine->operations, node);
 }
 
 void engine_on_node_confirmed(struct engine *engine, int node,
@@ -310,6 +311,7 @@ void engine_on_reply(struct engine *engine, int node, uint64_t tag,
         listings_on_reply(&engine->listings, tag, &counted);
         break;
     case TAG_ADMISSION:
+        operations_on_looked(&engine->operations, node);
         break;
     }
 }

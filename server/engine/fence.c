@@ -32,9 +32,3 @@ int64_t fence_next(int64_t time_us, int64_t above)
     int64_t number = time_us > above ? time_us : above + 1;
     return number < FENCE_MAX ? number : FENCE_MAX;
 }
-
-int64_t fence_window_us(int64_t max_ttl_ms)
-{
-    int64_t window_us = max_ttl_ms * 1000 / 4;
-    return window_us < 1000000 ? 1000000 : window_us;
-}

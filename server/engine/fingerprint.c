@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { DATA_VERSION = 4 }; /* of keys and scripts on the nodes */
+/* Of keys and scripts on the nodes; and of the last form of before, in which
+ * the greatest TTL was part of the configuration. */
+enum { DATA_VERSION = 5, FORMER_VERSION = 4 };
 
 #define FNV_BASIS UINT64_C(0xcbf29ce484222325)
 
@@ -26,8 +28,10 @@ void fingerprint_of_name(char hex[FINGERPRINT_LEN + 1], const char *name)
     print_hash(hex, hash_text(FNV_BASIS, name));
 }
 
-void fingerprint_make(char hex[FINGERPRINT_LEN + 1], const char *const names[],
-                      int count, int quorum, int64_t max_ttl_ms)
+/* numbers: what the configuration has besides names. */
+static void hash_configuration(char hex[FINGERPRINT_LEN + 1],
+                               const char *const names[], int count,
+                               const char *numbers)
 {
     const char *sorted[NODES_MAX];
     assert(count <= NODES_MAX);
@@ -38,11 +42,26 @@ void fingerprint_make(char hex[FINGERPRINT_LEN + 1], const char *const names[],
             sorted[at] = sorted[at - 1];
         sorted[at] = names[i];
     }
-    char numbers[96];
-    snprintf(numbers, sizeof numbers, "%d %d %d %lld", DATA_VERSION, count,
-             quorum, (long long)max_ttl_ms);
     uint64_t hash = hash_text(FNV_BASIS, numbers);
     for (int i = 0; i < count; i++)
         hash = hash_text(hash, sorted[i]);
     print_hash(hex, hash);
+}
+
+void fingerprint_make(char hex[FINGERPRINT_LEN + 1], const char *const names[],
+                      int count, int quorum)
+{
+    char numbers[96];
+    snprintf(numbers, sizeof numbers, "%d %d %d", DATA_VERSION, count, quorum);
+    hash_configuration(hex, names, count, numbers);
+}
+
+void fingerprint_make_former(char hex[FINGERPRINT_LEN + 1],
+                             const char *const names[], int count, int quorum,
+                             int64_t max_ttl_ms)
+{
+    char numbers[96];
+    snprintf(numbers, sizeof numbers, "%d %d %d %lld", FORMER_VERSION, count,
+             quorum, (long long)max_ttl_ms);
+    hash_configuration(hex, names, count, numbers);
 }

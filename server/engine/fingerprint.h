@@ -14,7 +14,12 @@ enum { FINGERPRINT_LEN = 16 };
  * they say nothing of TLS, so that it can be switched on in a running service.
  */
 void fingerprint_make(char hex[FINGERPRINT_LEN + 1], const char *const names[],
-                      int count, int quorum, int64_t max_ttl_ms);
+                      int count, int quorum);
+
+/* The same as it was when the greatest TTL was part of the configuration. */
+void fingerprint_make_former(char hex[FINGERPRINT_LEN + 1],
+                             const char *const names[], int count, int quorum,
+                             int64_t max_ttl_ms);
 
 /* The hash of one node's name, in hex digits. */
 void fingerprint_of_name(char hex[FINGERPRINT_LEN + 1], const char *name);

@@ -40,11 +40,12 @@ void nodes_init(struct nodes *nodes, const struct environment *env)
     };
     memcpy(admission.fingerprint, settings->fingerprint,
            sizeof admission.fingerprint);
+    memcpy(admission.former_fingerprint, settings->former_fingerprint,
+           sizeof admission.former_fingerprint);
     memcpy(admission.names, settings->node_names, sizeof admission.names);
     admission_init(&nodes->admission, &admission);
     clocks_init(&nodes->clocks, settings->nodes, quorum_of(settings->nodes),
-                settings->max_ttl_ms, fence_window_us(settings->max_ttl_ms),
-                CLOCK_REPLY_US);
+                settings->max_ttl_ms, FENCE_WINDOW_US, CLOCK_REPLY_US);
     for (int i = 0; i < settings->nodes; i++) {
         struct node *it = &nodes->node[i];
         it->down_reason = it->condition = STATE_VOTING;
@@ -92,8 +93,8 @@ int64_t nodes_next_number(struct nodes *nodes, int64_t median_us, int64_t seen)
 
 int64_t nodes_barred_us(const struct nodes *nodes, int64_t number)
 {
-    int64_t most = nodes_median_us(nodes, environment_now(nodes->env)) +
-                   fence_window_us(nodes->env->settings.max_ttl_ms);
+    int64_t most =
+        nodes_median_us(nodes, environment_now(nodes->env)) + FENCE_WINDOW_US;
     return number > most ? number - most : 0;
 }
 
@@ -178,9 +179,10 @@ static void update(struct nodes *nodes, int node, int64_t now_us)
 static struct span make_nonce(const struct nodes *nodes,
                               char nonce[CALL_NONCE_MAX + 1])
 {
+    const uint64_t digits = 10000000000;
     bool is_first = firststart_is_marking(&nodes->admission.start);
-    snprintf(nonce, CALL_NONCE_MAX + 1, "%s%016llx", is_first ? "first-" : "",
-             (unsigned long long)environment_random(nodes->env));
+    snprintf(nonce, CALL_NONCE_MAX + 1, "%s%010llu", is_first ? "first-" : "",
+             (unsigned long long)(environment_random(nodes->env) % digits));
     return span_of(nonce);
 }
 
@@ -190,22 +192,13 @@ static const enum call_kind script_of[] = {
     [ADMISSION_REVOKE] = CALL_REVOKE,
 };
 
-/* Our deadline by the node's clock; long past if that is unknown. */
-static int64_t node_deadline_us(const struct nodes *nodes, int node,
-                                int64_t deadline_us)
-{
-    const struct nodeclock *clock = &nodes->clocks.node[node].base;
-    return clock->is_known ? nodeclock_latest_at(clock, deadline_us) : 0;
-}
-
 /* False: it was not sent. */
 static bool send_action(struct nodes *nodes,
                         const struct admission_action *action)
 {
     const struct admission *admission = &nodes->admission;
     const struct admission_node *it = &admission->node[action->node];
-    bool is_look =
-        action->kind == ADMISSION_PROBE || action->kind == ADMISSION_LOOK;
+    int64_t now_us = environment_now(nodes->env);
     /* cppcheck-suppress variableScope; the call points to it */
     char nonce[CALL_NONCE_MAX + 1];
     /* cppcheck-suppress variableScope; likewise */
@@ -215,24 +208,19 @@ static bool send_action(struct nodes *nodes,
         .admit = span_of(it->admit),
         .max_ttl_ms = nodes->env->settings.max_ttl_ms,
         .floor = admission->witness.node[action->node].floor,
-        .median_us = admission->has_median ? environment_now(nodes->env) +
-                                                 admission->median_ahead_us
-                                           : 0,
-        .node_deadline_us = node_deadline_us(
-            nodes, action->node,
-            environment_now(nodes->env) + nodes->env->settings.node_timeout_us),
+        .former = span_of(it->former),
+        .latest = span_of(admission->witness.node[action->node].latest),
+        .witnesses = witness_text(&admission->witness, action->node, witnesses,
+                                  sizeof witnesses),
+        .median_us =
+            admission->has_median ? now_us + admission->median_ahead_us : 0,
         .is_durable = it->is_durable,
-        .is_objecting =
-            admission_is_objecting(admission, environment_now(nodes->env)),
+        .is_objecting = admission_is_objecting(admission, now_us),
+        .is_renewing = eligibility_may_renew(admission, action->node, now_us),
+        .number = it->asked.number,
     };
     if (action->kind == ADMISSION_LOOK || action->kind == ADMISSION_REVOKE)
         call.nonce = make_nonce(nodes, nonce);
-    if (is_look) {
-        call.latest_us = eligibility_latest_us(admission, action->node,
-                                               environment_now(nodes->env));
-        call.witnesses = witness_text(&admission->witness, action->node,
-                                      witnesses, sizeof witnesses);
-    }
     if (action->kind == ADMISSION_ADMIT || action->kind == ADMISSION_READMIT)
         call.mark = span_of(it->mark);
     if (action->kind == ADMISSION_READMIT || action->kind == ADMISSION_REVOKE)
@@ -279,9 +267,10 @@ static void settle(struct nodes *nodes, int64_t now_us)
     for (int i = 0; i < nodes->env->settings.nodes; i++)
         admission_on_clock(&nodes->admission, i,
                            clocks_state(&nodes->clocks, i) == CLOCK_GOOD);
+    nodes->clocks.steady_us =
+        eligibility_greatest_ttl_ms(&nodes->admission) * 1000;
     admission_on_median(&nodes->admission, clocks_are_known(&nodes->clocks),
-                        clocks_median_at(&nodes->clocks, now_us) - now_us,
-                        clocks_spread_us(&nodes->clocks, now_us));
+                        clocks_median_at(&nodes->clocks, now_us) - now_us);
     while (admission_next(&nodes->admission, now_us, &action))
         if (!send_action(nodes, &action))
             admission_on_failure(&nodes->admission, &action, now_us);
@@ -333,10 +322,25 @@ struct ballot nodes_send(struct nodes *nodes, int node, struct call *call,
     if (call_asks_for_vote(call->kind)) {
         call->node_deadline_us =
             deadline_of(nodes, node, call->kind, deadline_us);
-        call->window_us = fence_window_us(nodes->env->settings.max_ttl_ms);
+        call->window_us = FENCE_WINDOW_US;
     }
     return (struct ballot){
         .vote = nodes->env->port.send(nodes->env->port.ctx, node, call, tag)};
+}
+
+uint32_t nodes_life(const struct nodes *nodes, int node)
+{
+    return nodes->admission.node[node].life;
+}
+
+bool nodes_has_memory(const struct nodes *nodes, int node, uint32_t life)
+{
+    return admission_has_memory(&nodes->admission, node, life);
+}
+
+bool nodes_is_looked_at(const struct nodes *nodes, int node)
+{
+    return nodes->admission.node[node].phase == ADMISSION_UNSEEN;
 }
 
 /* ---- events ------------------------------------------------------------- */

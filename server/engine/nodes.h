@@ -82,6 +82,16 @@ enum node_state nodes_refusal(const struct nodes *nodes, int node,
 struct ballot nodes_send(struct nodes *nodes, int node, struct call *call,
                          int64_t deadline_us, uint64_t tag);
 
+/*
+ * The node's life, and whether what it answered in it still counts: it was not
+ * admitted anew since, and no later machine is known under its name.
+ */
+uint32_t nodes_life(const struct nodes *nodes, int node);
+bool nodes_has_memory(const struct nodes *nodes, int node, uint32_t life);
+
+/* Its admission has changed, and is being read. */
+bool nodes_is_looked_at(const struct nodes *nodes, int node);
+
 /* What changes with time alone: quarantines that end, looks that are due. */
 void nodes_tick(struct nodes *nodes, int64_t now_us);
 

@@ -215,6 +215,7 @@ static bool decide(struct operations *operations, struct operation *it)
 {
     const struct environment *env = operations->means.env;
     struct round *round = &it->attempt.round;
+    attempt_drop_outdated(&it->attempt, &operations->means);
     enum verdict verdict = round_verdict(round);
     if (verdict == VERDICT_OPEN ||
         round_is_pending_on(round, it->request.heard))
@@ -302,6 +303,10 @@ static void take_reply(struct operations *operations, struct operation *it,
     go_on(operations, it);
 }
 
+/*
+ * A node that has just heard of another one's mark refuses what was sent
+ * before: its admission is read again at once, and it is asked again.
+ */
 void operation_on_reply(struct operations *operations, int node, uint64_t tag,
                         const struct call_reply *reply)
 {
@@ -309,7 +314,31 @@ void operation_on_reply(struct operations *operations, int node, uint64_t tag,
     if (it == NULL || tag_bits(TAG_OPERATION, (unsigned)it->attempt.number) !=
                           slots_user_bits(tag))
         return; /* of an earlier attempt */
-    take_reply(operations, it, node, reply);
+    struct round_vote *vote = &it->attempt.round.votes[node];
+    if (reply->vote == VOTE_QUARANTINED && vote->vote == VOTE_PENDING &&
+        nodes_is_looked_at(operations->means.nodes, node))
+        vote->is_refused = true;
+    else
+        take_reply(operations, it, node, reply);
+}
+
+void operations_on_looked(struct operations *operations, int node)
+{
+    if (nodes_is_looked_at(operations->means.nodes, node))
+        return;
+    for (uint32_t i = 0; i < operations->slots.count; i++) {
+        struct operation *it = slots_at(&operations->slots, i);
+        if (it == NULL || !it->attempt.round.votes[node].is_refused ||
+            it->attempt.round.votes[node].vote != VOTE_PENDING)
+            continue;
+        if (it->state == OPERATION_ROUND)
+            attempt_ask_again(&it->attempt, &operations->means, &it->request,
+                              node, it);
+        else /* an outcome has been told */
+            round_note_unsent(&it->attempt.round, node,
+                              ballot_unfit(STATE_QUARANTINED));
+        go_on(operations, it);
+    }
 }
 
 void operation_on_release(struct operations *operations, int node,

@@ -100,6 +100,9 @@ struct operation *operation_find(const struct operations *operations,
 void operation_on_reply(struct operations *operations, int node, uint64_t tag,
                         const struct call_reply *reply);
 
+/* The node's admission may have been read, or its connection broke. */
+void operations_on_looked(struct operations *operations, int node);
+
 /* A node's reply to a client's release. */
 void operation_on_release(struct operations *operations, int node,
                           uint64_t handle, const struct call_reply *reply);

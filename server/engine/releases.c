@@ -138,7 +138,7 @@ bool releases_ask(struct releases *releases, struct round *round,
         if (ballot.vote == VOTE_PENDING && uncertainty_us > widest_us)
             widest_us = uncertainty_us;
         if (ballot.vote == VOTE_PENDING)
-            round_note_sent(round, i);
+            round_note_sent(round, i, nodes_life(releases->nodes, i));
         else
             round_note_unsent(round, i, ballot);
     }

@@ -28,6 +28,7 @@ void round_init(struct round *round, enum lock_call kind, int total,
         round->votes[i].state = STATE_VOTING;
         round->votes[i].is_sent = false;
         round->votes[i].is_broken = false;
+        round->votes[i].is_refused = false;
         round->votes[i].highest = 0;
     }
 }
@@ -40,9 +41,10 @@ static void settle(struct round *round, int node, struct ballot ballot)
     round->pending--;
 }
 
-void round_note_sent(struct round *round, int node)
+void round_note_sent(struct round *round, int node, uint32_t life)
 {
     round->votes[node].is_sent = true;
+    round->votes[node].life = life;
 }
 
 void round_note_unsent(struct round *round, int node, struct ballot why)
@@ -74,6 +76,13 @@ void round_note_reply(struct round *round, int node,
         vote->pttl_ms = reply->pttl_ms;
         vote->value_len = span_copy(round->values[node], reply->value);
     }
+}
+
+void round_note_outdated(struct round *round, int node)
+{
+    enum vote *vote = &round->votes[node].vote;
+    if (*vote == VOTE_GRANTED || *vote == VOTE_EXTENDED || *vote == VOTE_FREE)
+        *vote = VOTE_DISTRUSTED;
 }
 
 void round_note_deadline(struct round *round)

@@ -37,6 +37,8 @@ struct round_vote {
     enum node_state state; /* unfit: why */
     bool is_sent;          /* the call was handed to the connection … */
     bool is_broken;        /* … which then broke */
+    bool is_refused;       /* its admission has changed: asked again then */
+    uint32_t life;         /* of the node, when it was sent */
     int64_t highest;       /* free, to an extend: from the reply */
     int64_t pttl_ms;       /* held: -1 no TTL */
     size_t value_len;      /* held; 0: a foreign type */
@@ -67,8 +69,9 @@ struct round {
 void round_init(struct round *round, enum lock_call kind, int total,
                 int64_t start_us, int64_t deadline_us);
 
-/* The call was sent to this node, or could not be, for this reason. */
-void round_note_sent(struct round *round, int node);
+/* The call was sent to this node, in this life of its, or could not be, for
+ * this reason. */
+void round_note_sent(struct round *round, int node, uint32_t life);
 void round_note_unsent(struct round *round, int node, struct ballot why);
 
 /* Nothing could be sent: no node votes. */
@@ -80,6 +83,10 @@ void round_leave_out(struct round *round);
  */
 void round_note_reply(struct round *round, int node,
                       const struct call_reply *reply);
+
+/* What the node answered counts no longer: its memory turned out to be
+ * outdated. */
+void round_note_outdated(struct round *round, int node);
 
 /* The deadline has passed: nodes that have not answered are silent. */
 void round_note_deadline(struct round *round);

@@ -98,7 +98,7 @@ static void describe_admission(const struct admission *admission, int node,
                  it->epoch_above, admission->settings.epoch);
     else if (refusal == STATE_FOREIGN)
         snprintf(detail, NODE_DETAIL_MAX,
-                 "serves another configuration (hosts, quorum or limits) of "
+                 "serves another configuration (hosts or quorum) of "
                  "epoch %d; to replace it, give --config-epoch %d",
                  admission->settings.epoch, admission->settings.epoch + 1);
     else if (it->phase == ADMISSION_UNSEEN)
@@ -110,7 +110,7 @@ static void describe_admission(const struct admission *admission, int node,
                  (int)divide_up(left_us, US_PER_S));
     else if (refusal != STATE_QUARANTINED)
         snprintf(detail, NODE_DETAIL_MAX, "%s", state_detail(refusal));
-    else if (eligibility_is_contested(admission, node))
+    else if (eligibility_is_outdated(admission, node))
         snprintf(detail, NODE_DETAIL_MAX,
                  "waits: another server sees another node under this name");
     else if (left_us > 0 && it->is_restarted)

@@ -3,29 +3,27 @@
  *
  * A node's beat rises with its promises, and with looks that find it admitted.
  * The highest beat known of a node is its floor: a memory below it is an older
- * one. With each look, servers store their floors on the other nodes, so that a
- * server that starts later knows them too. The last promises of the other nodes
- * show whether anybody has promised anything since some moment: of N nodes,
- * N - q + 1 others share one with each majority that the node belonged to.
- *
- * In the same way they report when a node was last marked: two machines that
- * answer to one name, each of them marked, would otherwise not be noticed
- * before both had been admitted.
+ * one. Each time it may have forgotten something, it is marked; the birth of
+ * its latest mark tells its admissions apart, and two machines that answer to
+ * one name. With each look, servers store both on the other nodes. So a server
+ * that starts later knows them too, and no node that knows of a birth can help
+ * an earlier admission to a majority: eligibility.h has the rule.
  */
 #ifndef REDLOCKD_WITNESS_H
 #define REDLOCKD_WITNESS_H
 
-#include "../base/types.h"
-#include "fingerprint.h"
+#include "call.h"
 
 struct witness_node {
-    char name[FINGERPRINT_LEN + 1]; /* hash of its name */
-    int64_t floor;                  /* greatest beat known of it; 0: none */
-    int64_t latest_us; /* its latest known mark was made then; 0: none */
+    char name[CALL_NAME_LEN + 1];    /* hash of its name */
+    int64_t floor;                   /* greatest beat known of it; 0: none */
+    char latest[CALL_BIRTH_LEN + 1]; /* its latest known birth; "": none */
+    uint16_t carriers; /* the nodes, a bit each, that told it as the latest */
+    int64_t born_us;   /* when it became known here */
+    int64_t rose_us;   /* when another node last told a higher floor */
     int64_t counts_us; /* its memory counts since then, … */
     int64_t told_us;   /* … last look sent at which it did; 0: it does not */
     bool is_admitted;  /* at that look */
-    int64_t voted_us;  /* its last promise, by the median of the clocks */
 };
 
 struct witness {
@@ -40,15 +38,16 @@ void witness_init(struct witness *witness, const char *const names[], int count,
 /* A reply of the node itself reported its beat. */
 void witness_on_beat(struct witness *witness, int node, int64_t beat);
 
-/* The node has a mark that was made then, by the median of the clocks. */
-void witness_on_mark(struct witness *witness, int node, int64_t born_us);
+/* The node has an admission or a mark with this birth. */
+void witness_on_birth(struct witness *witness, int node, const char *birth,
+                      int64_t now_us);
 
 /* What a look reports of a node whose memory counts. */
 struct witness_words {
     bool is_admitted; /* otherwise: restarted with its memory, and durable */
-    int64_t voted_us; /* its last promise */
-    struct span text; /* what it knows of others, "name=beat mname=born…" */
+    struct span text; /* what it knows of others, "name=beat mname=birth…" */
     int64_t sent_us;  /* when the look was sent */
+    int64_t now_us;
 };
 
 void witness_on_told(struct witness *witness, int node,
@@ -57,7 +56,11 @@ void witness_on_told(struct witness *witness, int node,
 /* The node's memory no longer counts, or the connection is new. */
 void witness_on_lost(struct witness *witness, int node);
 
-/* What is known of all other nodes, as text for a look at the node. */
+/* Whether a later birth is known of the node than this one. */
+bool witness_knows_later(const struct witness *witness, int node,
+                         const char *birth);
+
+/* What is known of all other nodes, as text for a call to the node. */
 struct span witness_text(const struct witness *witness, int node, char *text,
                          size_t size);
 
@@ -71,8 +74,5 @@ struct witness_demand {
 /* Whether there are enough such nodes. */
 bool witness_have_told(const struct witness *witness, int node,
                        const struct witness_demand *demand);
-
-/* The last promise of any other node whose memory counts; 0: none. */
-int64_t witness_voted_us(const struct witness *witness, int node);
 
 #endif

@@ -24,8 +24,8 @@ static_assert(ARGS_OF(1) * BATCH_CALLS_MAX <= BATCH_ARGS_MAX,
 static_assert(ARGS_OF(NAMES_MAX) <= BATCH_ARGS_MAX,
               "an empty batch takes any call");
 static_assert(NAMES_MAX * PREFIX_MAX + NAMES_LEN_MAX + TOKEN_MAX +
-                      3 * CALL_STATE_MAX + CALL_NONCE_MAX + CALL_WITNESSES_MAX +
-                      NUMBERS_OF(NAMES_MAX) * DIGITS_MAX <=
+                      4 * CALL_STATE_MAX + CALL_NONCE_MAX + CALL_WITNESSES_MAX +
+                      CALL_BIRTH_LEN + NUMBERS_OF(NAMES_MAX) * DIGITS_MAX <=
                   BATCH_BYTES_MAX,
               "an empty batch takes any call");
 
@@ -43,6 +43,7 @@ static bool has_room(const struct batch *batch, const struct call *call)
     size_t needed = (size_t)names * batch->prefix.len + call->resource.len +
                     call->token.len + call->admit.len + call->nonce.len +
                     call->found.len + call->mark.len + call->witnesses.len +
+                    call->latest.len + call->former.len +
                     (size_t)NUMBERS_OF(names) * DIGITS_MAX;
     return batch->calls < BATCH_CALLS_MAX &&
            ARGS_OF(names) <= BATCH_ARGS_MAX - count_args(batch) &&
@@ -165,6 +166,16 @@ static void add_single(struct batch *batch, const struct call *call)
     batch->slots_of[batch->acquires++] = copy_number(batch, call->slots[0]);
 }
 
+/* What an admission says of the node's memory. */
+static void add_memory(struct batch *batch, const struct call *call)
+{
+    add(batch, copy(batch, call->mark));
+    add_number(batch, call->is_durable);
+    add_number(batch, call->floor);
+    add_number(batch, call->median_us);
+    add(batch, copy(batch, call->witnesses));
+}
+
 /* The arguments that batch.lua and row.lua count for each kind. */
 static void add_args(struct batch *batch, const struct call *call)
 {
@@ -184,28 +195,27 @@ static void add_args(struct batch *batch, const struct call *call)
     switch (call->kind) {
     case CALL_LOOK:
         add(batch, copy(batch, call->nonce));
-        add_number(batch, call->node_deadline_us);
         add_number(batch, call->is_durable);
         add_number(batch, call->floor);
         add_number(batch, call->is_objecting);
         add(batch, copy(batch, call->witnesses));
-        add_number(batch, call->latest_us);
+        add(batch, copy(batch, call->latest));
+        add_number(batch, call->is_renewing);
+        add_number(batch, call->max_ttl_ms);
+        add(batch, copy(batch, call->former));
         return;
     case CALL_ADMIT:
-        add(batch, copy(batch, call->mark));
+        add_memory(batch, call);
         add_number(batch, call->max_ttl_ms);
-        add_number(batch, call->is_durable);
-        add_number(batch, call->floor);
+        add_number(batch, call->number);
         return;
     case CALL_READMIT:
-        add(batch, copy(batch, call->mark));
+        add_memory(batch, call);
         add(batch, copy(batch, call->found));
-        add_number(batch, call->is_durable);
-        add_number(batch, call->floor);
         return;
     case CALL_REVOKE:
         add(batch, copy(batch, call->nonce));
-        add_number(batch, call->node_deadline_us);
+        add(batch, copy(batch, call->latest));
         add(batch, copy(batch, call->found));
         return;
     case CALL_ACQUIRE:
@@ -249,8 +259,6 @@ bool batch_add(struct batch *batch, const struct call *call)
         batch->admit = copy(batch, call->admit);
     if (batch->window_us == 0)
         batch->window_us = call->window_us;
-    if (batch->median_us == 0)
-        batch->median_us = call->median_us;
     if (call_asks_for_vote(call->kind))
         note_deadline(batch, call->node_deadline_us);
     batch->calls++;
@@ -300,8 +308,6 @@ void batch_command(const struct batch *batch, const char *sha,
     append(command, (struct span){command->state_key, len});
     append(command, batch->admit);
     append(command,
-           span_of_number(command->median, (uint64_t)batch->median_us));
-    append(command,
            span_of_number(command->window, (uint64_t)batch->window_us));
     append(command,
            span_of_number(command->deadline, (uint64_t)batch->deadline_us));
@@ -323,7 +329,6 @@ void batch_reset(struct batch *batch)
     batch->used = 0;
     batch->admit = (struct span){NULL, 0};
     batch->window_us = 0;
-    batch->median_us = 0;
     batch->is_timed = false;
     batch->deadline_us = 0;
     batch->latest_us = 0;

@@ -11,8 +11,8 @@
 enum {
     BATCH_CALLS_MAX = 64, /* bounds how long a node does nothing else */
     BATCH_ARGS_MAX = BATCH_CALLS_MAX * SCRIPT_ARGS_MAX,
-    BATCH_HEAD_ARGS = 11, /* EVALSHA, sha, 1, key, admit, median, window,
-                             deadline, kinds, acquires, releases */
+    BATCH_HEAD_ARGS = 10, /* EVALSHA, sha, 1, key, admit, window, deadline,
+                             kinds, acquires, releases */
     BATCH_COMMAND_MAX = BATCH_HEAD_ARGS + BATCH_ARGS_MAX,
     BATCH_BYTES_MAX = 32 * 1024,
     BATCH_KINDS_MAX = 2 * BATCH_CALLS_MAX, /* letters and semicolons */
@@ -41,7 +41,6 @@ struct batch {
     bool is_timed;       /* a call has a deadline: … */
     int64_t deadline_us; /* … the earliest of all calls' … */
     int64_t latest_us;   /* … and the latest; 0: none has one yet */
-    int64_t median_us;   /* of the first call that knows it; 0: none does */
     int kinds_count;
     char kinds[BATCH_KINDS_MAX];
     int slots_count; /* of the acquires and releases since the last ";" */
@@ -64,7 +63,6 @@ struct batch_command {
     struct span args[BATCH_COMMAND_MAX];
     char state_key[PREFIX_MAX + SCRIPT_INFIX_MAX];
     char window[DIGITS_MAX];
-    char median[DIGITS_MAX];
     char deadline[DIGITS_MAX];
     char acquires[DIGITS_MAX];
     char releases[DIGITS_MAX];

@@ -88,9 +88,10 @@ static const struct {
 
 static const char *const look_words[LOOK_WORDS] = {
     [LOOK_ADMITTED] = "ADMITTED", [LOOK_SUPERSEDED] = "SUPERSEDED",
-    [LOOK_FOREIGN] = "FOREIGN",   [LOOK_EMPTY] = "EMPTY",
-    [LOOK_BARE] = "BARE",         [LOOK_FRESH] = "FRESH",
-    [LOOK_CREATED] = "CREATED",   [LOOK_MARKED] = "MARKED",
+    [LOOK_FOREIGN] = "FOREIGN",   [LOOK_MISNAMED] = "MISNAMED",
+    [LOOK_EMPTY] = "EMPTY",       [LOOK_BARE] = "BARE",
+    [LOOK_FRESH] = "FRESH",       [LOOK_CREATED] = "CREATED",
+    [LOOK_MARKED] = "MARKED",
 };
 
 /* VOTE_GARBAGE: there is none. */
@@ -221,8 +222,8 @@ decode_look(int64_t node_now_us, const struct script_field *fields, int count)
                  .max_ttl_ms = fields[3].integer,
                  .is_durable = fields[4].integer == 1,
                  .beat = fields[5].integer,
-                 .seen_us = fields[6].integer,
-                 .voted_us = fields[7].integer,
+                 .rest_us = fields[6].integer,
+                 .number = fields[7].integer,
                  .witnesses = fields[8].string},
     };
 }

@@ -4,7 +4,8 @@
 -- ARGV  lock... token ttl_ms slot...; of one lock: its slot is ARGV[s]
 -- G | HELD pttl value | STALE highest | Q | L | S
 --
--- HELD and STALE tell of the first lock that cannot be set.
+-- HELD and STALE tell of the first lock that cannot be set. STALE tells the bar,
+-- if that is what the number is not above.
 if kind == 'a' or kind == 'g' then
     -- A node that lost its memory has lost the admission with it: check first.
     if not is_admitted() then
@@ -13,7 +14,7 @@ if kind == 'a' or kind == 'g' then
 
     -- The command may have waited for minutes in the socket of a paused node.
     -- Its sender has given up and can no longer release the lock.
-    local window_us, deadline_us = ARGV[3], ARGV[4]
+    local window_us, deadline_us = ARGV[2], ARGV[3]
     if now > tonumber(deadline_us) then
         return 'L'
     end
@@ -31,13 +32,13 @@ if kind == 'a' or kind == 'g' then
         local slot, highest = ARGV[s], tonumber(redis.call('HGET', state, 'top'))
         local is_above = highest and number > highest
         if not is_above then
-            highest = tonumber(redis.call('HGET', state, slot) or 0)
+            highest = highest_of(slot)
         end
         if highest < number and redis.call('SET', ARGV[a], ARGV[b], 'NX', 'PX',
             ARGV[b + 1]) then
             -- Only now: a number that was not granted must not make others
             -- stale.
-            promise(slot, digits, is_above)
+            promise(ARGV[b + 1], slot, digits, is_above)
             return 'G'
         end
 

@@ -44,11 +44,13 @@ while at <= #kinds do
         elseif kind == 'i' or kind == 'l' then
             arguments = n
         elseif kind == 'k' then
-            arguments = 7
+            arguments = 9
         elseif kind == 'v' or kind == 's' then
             arguments = 3
-        else -- m, n
-            arguments = 4
+        elseif kind == 'm' then
+            arguments = 7
+        else -- n
+            arguments = 6
         end
         -- An error of one call is its reply; the other calls still run.
         local ok, reply = pcall(run, kind, lock, n, others, slot_at)

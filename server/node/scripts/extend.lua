@@ -36,7 +36,7 @@ if kind == 'e' then
     if not is_admitted() then
         return 'Q'
     end
-    local deadline_us = ARGV[4]
+    local deadline_us = ARGV[3]
     if now > tonumber(deadline_us) then
         return 'L'
     end
@@ -55,7 +55,7 @@ if kind == 'e' then
         return {'FREE', number_of(b + 2) or 0}
     end
 
-    promise()
+    promise(ARGV[b + 1])
     for i = a, b - 1 do
         pttl = n == 1 and pttl or redis.call('PTTL', ARGV[i])
         -- Only ever longer: a late, shorter extension must not take back what

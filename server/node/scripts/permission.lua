@@ -1,14 +1,26 @@
--- The calls that give and take the node's permission to vote.
+-- The calls that give and take the node's permission to vote: its admission,
+--
+--   <epoch>:<fingerprint>:<name>:<birth>:<news>:<run_id>:<replication ID>
+--
+-- A node that may have forgotten what it promised has a mark until it is admitted:
+--
+--   <epoch>:<run_id>:<replication ID>:<birth>:[first]
+--
+-- birth  when the mark was made, by this node's clock, in 16 digits of us, and 10
+--        digits of chance: no two are equal. Compared as texts, the greater one
+--        is later. The admission that follows the mark keeps it.
+-- news   how many births of other nodes were stored here since the admission. So
+--        a caller whose admission is right knows all of them.
+-- first  made by a first start
 if string.find('kmnv', kind, 1, true) then
-    local admit, median_us = ARGV[1], ARGV[2]
     local of_this_node, epoch, fingerprint, run_id =
-        string.match(admit, '^((%d+):([^:]*):[^:]*:)([^:]*)$')
+        string.match(ARGV[1], '^((%d+):([^:]*):[^:]*:)([^:]*)$')
     epoch = tonumber(epoch)
 
-    local memory = string.match(redis.call('INFO', 'replication'),
+    local replid = string.match(redis.call('INFO', 'replication'),
         'master_replid:(%x+)')
-    local current = admit .. ':' .. memory
-    local of_this_memory = epoch .. ':' .. run_id .. ':' .. memory .. ':'
+    local of_this_life = ':' .. run_id .. ':' .. replid
+    local of_this_memory = epoch .. of_this_life .. ':'
 
     -- Lua's own conversion would round the number.
     local function text_of(number)
@@ -27,26 +39,34 @@ if string.find('kmnv', kind, 1, true) then
         return tonumber(string.match(text, '^(%d+):')) or 0
     end
 
-    -- When a mark was made; 0: unknown.
-    local function born_of(mark)
-        return number_of(string.match(mark, '^%d+:[^:]*:[^:]*:(%d+):'))
+    -- The birth in an admission or a mark; '': there is none.
+    local function birth_of(text)
+        return string.match(text, '^%d+:[^:]*:[^:]*:(%d*):') or ''
     end
 
     local function begins(text, with)
         return string.sub(text, 1, #with) == with
     end
 
-    -- How many keys the node has evicted since it started.
+    -- Whether it is the admission of this node, in this memory.
+    local function is_current(admit)
+        return begins(admit, of_this_node) and
+            string.sub(admit, -#of_this_life) == of_this_life
+    end
+
     local function evicted_keys()
         local info = redis.call('INFO', 'stats')
         return string.match(info, 'evicted_keys:(%d+)') or '0'
     end
 
-    -- Stores when the quarantine began; 0: unknown, because the command was
-    -- delayed, and the node may have gone on promising in between.
-    local function write_mark(nonce, deadline_us)
-        local born = now <= tonumber(deadline_us) and median_us or '0'
-        local mark = of_this_memory .. born .. ':' .. nonce
+    -- latest  the latest birth that the caller knows under this name; '': none.
+    --         The new one is later, or others would not take it for the latest.
+    local function write_mark(nonce, latest)
+        local after = number_of(string.sub(latest, 1, 16))
+        local first, chance = string.match(nonce, '^(%a*)%-?(%d+)$')
+        local mark = of_this_memory ..
+            string.format('%016.0f', math.max(now, after + 1)) .. chance ..
+            ':' .. first
         if redis.call('EXISTS', state) == 0 then -- no slot has a number
             redis.call('HSET', state, 'top', '0')
         end
@@ -54,64 +74,87 @@ if string.find('kmnv', kind, 1, true) then
         return mark
     end
 
-    -- Writes the permission, at the end of the quarantine. The beat continues
-    -- above the current time. It rises slower than time, so no older memory
-    -- that is put back later has one as high, even if nobody knows of it then.
-    local function write_admission(durable, kept, floor)
-        beat = math.max(kept, tonumber(floor), tonumber(median_us)) + 1
-        redis.call('HSET', state, 'admit', current, 'durable', durable,
-            'beat', text_of(beat), 'seen', median_us, 'evicted', evicted_keys())
-        redis.call('HDEL', state, 'mark')
+    -- What the node has heard of others: of each the highest beat that any
+    -- server saw, so no server's floor is above it; and its latest birth.
+    --
+    -- told       name=beat mname=birth… of the caller; the reply has the same
+    --            names
+    -- is_stored  whether what the caller knows is stored
+    --
+    -- Also returns whether a birth was stored.
+    local function hear(told, is_stored)
+        local heard, is_news = {}, false
+        for name, known in string.gmatch(told, '(%w+)=(%d+)') do
+            local field, is_birth = 'w:' .. name, begins(name, 'm')
+            local kept = redis.call('HGET', state, field) or '0'
+            local is_later
+            if is_birth then
+                kept = #kept == 26 and string.match(kept, '^%d+$') or '0'
+                is_later = known > kept
+            else
+                kept = text_of(number_of(kept))
+                is_later = tonumber(known) > tonumber(kept)
+            end
+            if is_stored and is_later then
+                kept = known
+                redis.call('HSET', state, field, known)
+                is_news = is_news or is_birth
+            end
+            heard[#heard + 1] = name .. '=' .. kept
+        end
+        return table.concat(heard, ' '), is_news
     end
 
-    -- What the node has heard of others: of each the highest beat that any
-    -- server saw, so no server's floor is above it; and when it was last marked.
-    --
-    -- told      name=beat mname=born… of the caller; the reply has the same
-    --           names
-    -- is_raised whether to store what the caller knows
-    local function hear(told, is_raised)
-        local heard = {}
-        for name, known in string.gmatch(told, '(%w+)=(%d+)') do
-            local field = 'w:' .. name
-            local kept = number_of(redis.call('HGET', state, field))
-            if is_raised and tonumber(known) > kept then
-                kept = tonumber(known)
-                redis.call('HSET', state, field, known)
-            end
-            heard[#heard + 1] = name .. '=' .. text_of(kept)
-        end
-        return table.concat(heard, ' ')
+    -- Writes the permission. The beat continues above the current time. It rises
+    -- slower than time, so no older memory that is put back later has one as
+    -- high, even if nobody knows of it then.
+    local function write_admission(mark, kept, durable, floor, median_us, told)
+        beat = math.max(kept, tonumber(floor), tonumber(median_us)) + 1
+        redis.call('HSET', state,
+            'admit', of_this_node .. birth_of(mark) .. ':0' .. of_this_life,
+            'durable', durable, 'beat', text_of(beat),
+            'evicted', evicted_keys())
+        redis.call('HDEL', state, 'mark')
+        hear(told, true)
     end
 
     -- Looks at the node's permission, and marks the node if it has none.
     --
-    -- ARGV  nonce deadline_us durable floor objects witnesses latest_us
-    --       nonce "": mark nothing
+    -- ARGV  nonce durable floor objects witnesses latest renews max_ttl_ms former
+    --       nonce  10 digits; with "first-" in front, of a first start; "": mark
+    --              nothing
     --
-    -- word admit mark max_ttl durable beat seen voted witnesses
+    -- word admit mark max_ttl durable beat rest number witnesses
     --
-    --   ADMITTED    admit is the caller's; its beat was raised
+    --   ADMITTED    it is admitted; its beat was raised
     --   SUPERSEDED  admit or mark has a higher epoch
     --   FOREIGN     admit has this epoch, but another configuration
+    --   MISNAMED    it is admitted under another name
     --   EMPTY       there was no state, and none was written
     --   BARE        there is a state without a mark of this memory; still none
     --   FRESH       there was no state; marked now
     --   MARKED      had been marked before
+    --   CREATED     marked now
     --
     -- floor      the greatest beat that the caller knows of the node
     -- objects    1: the caller saw an admission and objects to first starts
-    -- witnesses  of the other nodes: name=beat mname=born…
-    -- latest_us  when the latest mark was made that the caller knows of under
-    --            this node's name; before median_us; 0: none
+    -- witnesses  of the other nodes: name=beat mname=birth…
+    -- latest     the latest birth that the caller knows under this name; '': none
+    -- renews     1: a node whose birth is an earlier one is marked anew
+    -- former     an admission of this node in the form without births, but for the
+    --            replication ID: it becomes one of ours
     --
     -- The fields after the word show the state after the look.
+    --
+    -- rest    until what the node has promised ends at the latest, us
+    -- number  a higher one is above all that it has accepted
     local function look()
         local fields = redis.call('HMGET', state, 'admit', 'mark', 'max_ttl',
-            'durable', 'beat', 'seen', 'voted', 'evicted')
+            'durable', 'beat', 'evicted', 'until', 'top', 'bar')
         local admit, mark, durable =
             fields[1] or '', fields[2] or '', fields[4]
-        local nonce, floor = ARGV[a], tonumber(ARGV[a + 3])
+        local nonce, floor, latest = ARGV[a], tonumber(ARGV[a + 2]), ARGV[a + 5]
+        local max_ttl_ms = number_of(fields[3])
         local kept = number_of(fields[5])
 
         local function forget()
@@ -123,62 +166,95 @@ if string.find('kmnv', kind, 1, true) then
         local function answer(word)
             local counts = word == 'ADMITTED' or
                 (begins(admit, of_this_node) and durable == '1')
+            local heard, is_news = hear(ARGV[a + 4], counts)
+            if is_news and word == 'ADMITTED' then
+                -- Servers that do not know of it yet must look first.
+                admit = string.gsub(admit, ':(%d+)' .. of_this_life .. '$',
+                    function(news)
+                        return ':' .. text_of(news + 1) .. of_this_life
+                    end)
+                redis.call('HSET', state, 'admit', admit)
+            end
             return {
-                word, string.sub(admit, 1, 160), string.sub(mark, 1, 160),
-                number_of(fields[3]), number_of(durable), kept,
-                number_of(fields[6]), number_of(fields[7]),
-                hear(ARGV[a + 5], counts)
+                word, string.sub(admit, 1, 192), string.sub(mark, 1, 192),
+                max_ttl_ms, number_of(durable), kept,
+                math.max(number_of(fields[7]) - now, 0),
+                math.max(number_of(fields[8]), number_of(fields[9])), heard
             }
+        end
+
+        -- Servers of before count this node no more. It told nobody when its
+        -- promises end: at the latest the greatest TTL from now.
+        if admit == ARGV[a + 8] .. ':' .. replid and nonce ~= '' then
+            max_ttl_ms = math.max(max_ttl_ms, tonumber(ARGV[a + 7]))
+            mark = write_mark(nonce, latest)
+            admit = of_this_node .. birth_of(mark) .. ':0' .. of_this_life
+            fields[7] = text_of(now + max_ttl_ms * 1000)
+            redis.call('HSET', state, 'admit', admit, 'until', fields[7])
+            redis.call('HDEL', state, 'mark', 'seen', 'voted')
+            mark = ''
         end
 
         local admit_epoch = epoch_of(admit)
         if admit_epoch > epoch or epoch_of(mark) > epoch then
             return answer('SUPERSEDED')
         end
-        if admit_epoch == epoch and
-            not begins(admit, epoch .. ':' .. fingerprint .. ':') then
-            return answer('FOREIGN')
+        if admit_epoch == epoch then
+            if not begins(admit, epoch .. ':' .. fingerprint .. ':') then
+                return answer('FOREIGN')
+            end
+            if not begins(admit, of_this_node) and
+                string.sub(admit, -#of_this_life) == of_this_life then
+                return answer('MISNAMED')
+            end
         end
 
         -- From now on its memory may lack what it has promised.
-        if durable == '1' and ARGV[a + 2] == '0' then
+        if durable == '1' and ARGV[a + 1] == '0' then
             redis.call('HSET', state, 'durable', '0')
             durable = '0'
         end
 
-        -- It has evicted keys since it started.
-        local evicted = admit == current and fields[8] or '0'
-        if admit ~= '' and evicted ~= evicted_keys() then
-            forget()
+        -- Keys that it has evicted since its admission, or since it started. A
+        -- count that fell was reset by somebody. Nor is a memory whole that has
+        -- lost its top.
+        if admit ~= '' then
+            local evicted = evicted_keys()
+            local known = is_current(admit) and number_of(fields[6]) or 0
+            if tonumber(evicted) > known or not fields[8] then
+                forget()
+            elseif tonumber(evicted) < known then
+                redis.call('HSET', state, 'evicted', evicted)
+            end
         end
 
-        -- An older memory was put back, or another machine answers to the name
-        -- and goes on promising. The quarantine begins now, and again whenever
-        -- a higher beat of that machine is reported.
+        -- An older memory was put back.
         if kept < floor and nonce ~= '' then
             forget()
             kept = floor
-            mark = write_mark(nonce, ARGV[a + 1])
+            mark = write_mark(nonce, latest)
             redis.call('HSET', state, 'beat', text_of(kept))
             return answer('CREATED')
         end
 
-        if admit == current then
-            kept = kept + 1
-            beat = kept
-            redis.call('HSET', state, 'beat', text_of(kept))
-            if median_us ~= '0' then
-                redis.call('HSET', state, 'seen', median_us)
-                fields[6] = median_us
+        -- Another machine that answers to the name was marked later.
+        local may_renew = nonce ~= '' and ARGV[a + 6] == '1'
+        if is_current(admit) then
+            if may_renew and birth_of(admit) < latest then
+                forget()
+            else
+                kept = kept + 1
+                beat = kept
+                local told_ms = tonumber(ARGV[a + 7])
+                max_ttl_ms = math.max(max_ttl_ms, told_ms)
+                redis.call('HSET', state, 'beat', text_of(kept),
+                    'max_ttl', text_of(max_ttl_ms))
+                return answer('ADMITTED')
             end
-            return answer('ADMITTED')
         end
 
-        -- Another machine that answers to the name was marked later: only the
-        -- one with the latest mark may be admitted.
-        local is_old = born_of(mark) < tonumber(ARGV[a + 6])
-        local is_first = string.find(mark, ':first-', 1, true)
-        local is_disputed = is_old or is_first and ARGV[a + 4] == '1'
+        local is_disputed = may_renew and birth_of(mark) < latest or
+            ARGV[a + 3] == '1' and string.find(mark, ':first', 1, true)
         if begins(mark, of_this_memory) and
             not (is_disputed and nonce ~= '') then
             return answer('MARKED')
@@ -187,7 +263,7 @@ if string.find('kmnv', kind, 1, true) then
         if nonce == '' then
             return answer(is_fresh and 'EMPTY' or 'BARE')
         end
-        mark = write_mark(nonce, ARGV[a + 1])
+        mark = write_mark(nonce, latest)
         -- The one from before a restart stays, as evidence.
         if admit_epoch < epoch then
             forget()
@@ -202,46 +278,53 @@ if string.find('kmnv', kind, 1, true) then
         return mark == ARGV[a] and begins(mark, of_this_memory)
     end
 
-    -- Gives the node the permission to vote, at the end of its quarantine.
+    -- Gives the node the permission to vote, once all that it may have forgotten
+    -- has ended. From now on it accepts numbers above the bar, which none that it
+    -- may have forgotten is above.
     --
-    -- ARGV  mark max_ttl_ms durable floor
+    -- ARGV  mark durable floor median_us witnesses max_ttl_ms number
     -- O | C
     local function admit()
-        local fields = redis.call('HMGET', state, 'mark', 'beat')
+        local fields = redis.call('HMGET', state, 'mark', 'beat', 'top')
         if not is_marked(fields[1]) then
             return 'C'
         end
-        redis.call('HSET', state, 'max_ttl', ARGV[a + 1])
-        write_admission(ARGV[a + 2], number_of(fields[2]), ARGV[a + 3])
+        local bar = ARGV[a + 6]
+        local top = math.max(number_of(fields[3]), tonumber(bar))
+        redis.call('HSET', state, 'max_ttl', ARGV[a + 5], 'until', '0',
+            'bar', bar, 'top', text_of(top))
+        write_admission(fields[1], number_of(fields[2]), ARGV[a + 1],
+            ARGV[a + 2], ARGV[a + 3], ARGV[a + 4])
         return 'O'
     end
 
     -- Returns the permission to a restarted node whose memory the caller
     -- found to be whole.
     --
-    -- ARGV  mark admit durable floor   admit: from before the restart
+    -- ARGV  mark durable floor median_us witnesses admit   admit: from before
     -- O | C
     local function readmit()
         local fields =
             redis.call('HMGET', state, 'mark', 'admit', 'beat', 'durable')
-        if not is_marked(fields[1]) or fields[2] ~= ARGV[a + 1] or
+        if not is_marked(fields[1]) or fields[2] ~= ARGV[a + 5] or
             evicted_keys() ~= '0' then
             return 'C'
         end
         -- Another server may have seen that it is no longer durable.
-        local durable = fields[4] == '1' and ARGV[a + 2] or '0'
-        write_admission(durable, number_of(fields[3]), ARGV[a + 3])
+        local durable = fields[4] == '1' and ARGV[a + 1] or '0'
+        write_admission(fields[1], number_of(fields[3]), durable, ARGV[a + 2],
+            ARGV[a + 3], ARGV[a + 4])
         return 'O'
     end
 
     -- Takes the permission from a node whose locks may have expired too early;
     -- or that from before a restart, which is then no longer evidence.
     --
-    -- ARGV  nonce deadline_us admit   admit: from before the restart; "": none
+    -- ARGV  nonce latest admit   admit: from before the restart; "": none
     -- O | C
     local function revoke()
         local found = redis.call('HGET', state, 'admit')
-        if found ~= current and found ~= ARGV[a + 2] then
+        if not found or not is_current(found) and found ~= ARGV[a + 2] then
             return 'C'
         end
         redis.call('HDEL', state, 'admit')

@@ -4,12 +4,12 @@
 -- batch.lua, which runs the calls of a batch.
 --
 -- KEYS  state
--- ARGV  1 admit  2 median_us  3 window_us  4 deadline_us  5 kinds
---       [6 acquires  7 releases]  slot...  lock...  token...  argument...
+-- ARGV  1 admit  2 window_us  3 deadline_us  4 kinds
+--       [5 acquires  6 releases]  slot...  lock...  token...  argument...
 --
 -- admit        of calls that need a vote: as it was last seen on the node; of
---              those that look at it and change it: without the replication ID
--- median_us    of the nodes' clocks when the batch was sent; 0: unknown
+--              those that look at it and change it: of that what the caller
+--              gives, <epoch>:<fingerprint>:<name>:<run_id>
 -- window_us    between a number and the node's clock
 -- deadline_us  by the node's clock: then the senders have given up
 -- acquires     of one lock: how many, and so how many slots follow
@@ -38,7 +38,7 @@
 --
 -- What most calls need is read from ARGV each time: a local that several
 -- functions share costs more, as each batch creates its functions anew.
-local state, kinds = KEYS[1], ARGV[5]
+local state, kinds = KEYS[1], ARGV[4]
 
 -- The node's clock in microseconds. Like the fencing numbers it stays below
 -- 2^53, where Lua's doubles and the conversion to a reply are exact.
@@ -68,31 +68,54 @@ end
 -- batches that promised something; 0: this is none of them.
 local beat = 0
 
--- Records that the node promises something, once a batch: an older memory that
--- is put back afterwards has a lower beat.
+-- Records that the node promises something. Its beat rises once a batch: an
+-- older memory that is put back afterwards has a lower one. What was promised
+-- ends at until, by the node's clock, at the latest; only an admission lowers it.
 --
 -- No slot has a number above the top of the state. So a number above the top is
 -- above that of its slot, which most calls then need not read. Whatever writes a
 -- number into a slot raises the top in the same command. A state begins with a
 -- top of 0. One that lost it gets none again, as its slots may have any number.
 --
+-- ttl_ms        as ARGV has it
 -- slot, digits  of a new lock; nil: there is none
 -- is_above      whether the number is above the top, and so becomes it
-local function promise(slot, digits, is_above)
-    local top = is_above and 'top' or slot -- a field may be written twice
+local promised_until -- as the state says, once it was read
+local function promise(ttl_ms, slot, digits, is_above)
+    local fields = {}
     if beat == 0 then
-        beat = redis.call('HINCRBY', state, 'beat', '1')
-        local median_us = ARGV[2]
-        if median_us ~= '0' then
-            redis.call('HSET', state, 'voted', median_us,
-                slot or 'voted', digits or median_us,
-                top or 'voted', digits or median_us)
-            return
-        end
+        local kept = redis.call('HMGET', state, 'beat', 'until')
+        beat = tonumber(kept[1]) or 0
+        beat = beat >= 0 and beat < 2^53 and beat + 1 or 1
+        promised_until = tonumber(kept[2]) or 0
+        fields = {'beat', string.format('%d', beat)}
+    end
+    local until_us = now + ttl_ms * 1000
+    -- what is no time of ours is overwritten
+    if not (promised_until >= until_us and promised_until < 2^53) then
+        promised_until = until_us
+        fields[#fields + 1] = 'until'
+        fields[#fields + 1] = string.format('%d', until_us)
     end
     if slot then
-        redis.call('HSET', state, slot, digits, top, digits)
+        fields[#fields + 1] = slot
+        fields[#fields + 1] = digits
     end
+    if is_above then
+        fields[#fields + 1] = 'top'
+        fields[#fields + 1] = digits
+    end
+    if #fields > 0 then
+        redis.call('HSET', state, unpack(fields))
+    end
+end
+
+-- A new lock needs a higher number than this: the highest of its slot, or the
+-- bar, above which is all that the node may have forgotten. An error, if what is
+-- in the slot is no number.
+local function highest_of(slot)
+    local found = redis.call('HMGET', state, slot, 'bar')
+    return math.max(tonumber(found[1] or 0), tonumber(found[2] or 0))
 end
 
 -- Announces that a lock was deleted, with the number of its token, which shows

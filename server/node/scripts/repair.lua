@@ -12,7 +12,7 @@ if kind == 'p' then
     if not is_admitted() then
         return 'Q'
     end
-    local window_us, deadline_us = ARGV[3], ARGV[4]
+    local window_us, deadline_us = ARGV[2], ARGV[3]
     if now > tonumber(deadline_us) then
         return 'L'
     end

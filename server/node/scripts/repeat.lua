@@ -36,8 +36,7 @@ if kind == 'g' or kind == 'a' then
             end
             replaced[i] = {value = value, pttl = pttl}
         end
-        local highest =
-            tonumber(redis.call('HGET', state, ARGV[i + n + 2]) or 0)
+        local highest = highest_of(ARGV[i + n + 2])
         if highest >= number then
             return {'STALE', highest}
         end
@@ -69,7 +68,7 @@ if kind == 'g' or kind == 'a' then
     end
     local top = tonumber(redis.call('HGET', state, 'top'))
     for i = b + 2, b + 1 + n do
-        promise(ARGV[i], digits, top and number > top)
+        promise(ttl_ms, ARGV[i], digits, top and number > top)
     end
     return 'G'
 end

@@ -60,7 +60,7 @@ end
 -- Returns where the next arguments begin, and whether an answer may be more than
 -- a letter.
 local function run_row(letters, answers, count, a)
-    local median_us, window_us, deadline_us = ARGV[2], ARGV[3] + 0, ARGV[4] + 0
+    local window_us, deadline_us = ARGV[2] + 0, ARGV[3] + 0
     local ARGV, try, sub = ARGV, redis.pcall, string.sub
     local has_details = false
     local acquires, first_slot = 0, slot_at + 1
@@ -71,7 +71,8 @@ local function run_row(letters, answers, count, a)
     end
     local releases, before = #letters - acquires, lock_at
 
-    local found = try('HMGET', state, 'admit', 'beat', 'listened_until', 'top')
+    local found = try('HMGET', state, 'admit', 'beat', 'listened_until', 'top',
+        'bar', 'until')
     local refusal -- of all acquires
     local can_ask, may_vote = true, true
     if acquires > 0 then
@@ -92,7 +93,8 @@ local function run_row(letters, answers, count, a)
     end
 
     local top = tonumber(found[4]) or 2^53 -- unknown: above all numbers
-    local new_top, top_digits = top, nil
+    local bar = tonumber(found[5] or 0)
+    local new_top, top_digits, longest_ms = top, nil, 0
     local numbers -- in the slots, once one of them was to be read
 
     local values = releases > 0 and read_locks(before + 1, before + releases)
@@ -132,6 +134,9 @@ local function run_row(letters, answers, count, a)
                         numbers = numbers or
                             read_slots(first_slot, first_slot + acquires - 1)
                         highest = numbers[slot_at - first_slot + 1]
+                        if highest and highest < bar then
+                            highest = bar
+                        end
                     end
                     -- GET spares the table that SET answers OK with.
                     local is_above = highest and number > highest
@@ -144,6 +149,8 @@ local function run_row(letters, answers, count, a)
                         slots[filled + 1] = ARGV[slot_at]
                         filled = filled + 2
                         slots[filled] = digits
+                        local ttl_ms = ARGV[a + 2] + 0
+                        longest_ms = ttl_ms > longest_ms and ttl_ms or longest_ms
                         if number > new_top then
                             new_top, top_digits = number, digits
                         end
@@ -184,16 +191,19 @@ local function run_row(letters, answers, count, a)
     end
 
     if filled > 0 then
-        local raised = beat
+        local raised, until_us = beat, now + longest_ms * 1000
         if beat == 0 then
             local kept = tonumber(found[2]) or 0
             raised = kept >= 0 and kept < 2^53 and kept + 1 or 1
             slots[filled + 1] = 'beat'
             slots[filled + 2] = string.format('%d', raised)
-            if median_us ~= '0' then
-                slots[filled + 3] = 'voted'
-                slots[filled + 4] = median_us
-            end
+            promised_until = tonumber(found[6]) or 0
+        end
+        local is_longer =
+            not (promised_until >= until_us and promised_until < 2^53)
+        if is_longer then
+            slots[#slots + 1] = 'until'
+            slots[#slots + 1] = string.format('%d', until_us)
         end
         if top_digits then
             slots[#slots + 1] = 'top'
@@ -202,6 +212,7 @@ local function run_row(letters, answers, count, a)
         local written = try('HSET', state, unpack(slots))
         if type(written) ~= 'table' then
             beat = raised
+            promised_until = is_longer and until_us or promised_until
         else -- no grant without it
             has_details = true
             for i = count + 1, count + #letters do
