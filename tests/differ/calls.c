@@ -13,11 +13,12 @@ static struct span any_text(struct run *run, const char *const *texts,
     return span_of(texts[hands_pick(run, count)]);
 }
 
-static const char *const nonces[] = {"0000000000000001", "0000000000000002",
-                                     "00000000000000ff",
-                                     "first-0000000000000003"};
+static const char *const nonces[] = {"0000000001", "0000000002", "9999999999",
+                                     "first-0000000003"};
 static const char *const others[] = {"00000000000000a1", "00000000000000b2",
                                      "m00000000000000b2", "00000000000000c3"};
+
+static const char *const beats[] = {"0", "3", "12", "9007199254740991"};
 
 enum { NONCES = 4, OTHERS = 4 };
 
@@ -36,31 +37,47 @@ typedef char state_text[CALL_STATE_MAX + 1];
 
 static struct span make_admission(struct run *run, state_text text)
 {
-    snprintf(text, sizeof(state_text), "%s:%s", hands_admit(run),
-             hands_replid(run));
+    hands_print_admission(run, text);
     return span_of(text);
 }
 
 static struct span make_mark(struct run *run, state_text text)
 {
     static const char *const lives[] = {"1:r1", "1:r2", "2:r1", "3:r2"};
-    snprintf(text, sizeof(state_text), "%s:%s:%lld:%s",
-             lives[hands_pick(run, 4)], hands_replid(run),
-             (long long)hands_pick(run, 2) * run->clock_us,
-             nonces[hands_pick(run, NONCES)]);
+    snprintf(text, sizeof(state_text), "%s:%s:%s:%s",
+             lives[hands_pick(run, 4)], hands_replid(run), hands_birth(run, ""),
+             hands_pick(run, 2) != 0 ? "first" : "");
     return span_of(text);
 }
 
-/* The admission that is there, whole or without the end, or another. */
+/* The admission that is there, or another: whole, or what a caller gives. */
 static struct span any_admit(struct run *run, bool is_whole, state_text text)
 {
-    const char *replid = strrchr(run->memory.admit, ':');
-    if (replid != NULL && hands_pick(run, 6) != 0)
-        return (struct span){run->memory.admit,
-                             is_whole ? strlen(run->memory.admit)
-                                      : (size_t)(replid - run->memory.admit)};
+    char name[CALL_STATE_MAX + 1], run_id[CALL_STATE_MAX / 2];
+    bool is_that = hands_pick(run, 6) != 0;
+    if (is_whole && is_that)
+        return span_of(run->memory.admit);
     if (is_whole && hands_pick(run, 2) == 0)
         return make_admission(run, text);
+    if (is_that && sscanf(run->memory.admit, "%[^:]:%*[^:]:%*[^:]:%*d:%*d:%95[^:]",
+                          name, run_id) == 2) {
+        const char *end = run->memory.admit;
+        for (int colons = 0; colons < 3; end++)
+            colons += *end == ':';
+        snprintf(text, sizeof(state_text), "%.*s%s",
+                 (int)(end - run->memory.admit), run->memory.admit, run_id);
+        return span_of(text);
+    }
+    return span_of(hands_admit(run));
+}
+
+/* Of the form of before: that which is there, without the end, or another. */
+static struct span any_former(struct run *run)
+{
+    const char *replid = strrchr(run->memory.admit, ':');
+    if (replid != NULL && hands_pick(run, 2) != 0)
+        return (struct span){run->memory.admit,
+                             (size_t)(replid - run->memory.admit)};
     return span_of(hands_admit(run));
 }
 
@@ -106,18 +123,18 @@ static int64_t any_median(struct run *run)
     }
 }
 
-/* Around the moment when the mark that is there was made, or none. */
-static int64_t any_latest_us(struct run *run)
+/* The birth of the mark or admission that is there, or another, or none. */
+static struct span any_latest(struct run *run, char text[CALL_BIRTH_LEN + 1])
 {
-    const char *born = run->memory.mark;
-    for (int i = 0; i < 3 && born != NULL; i++) {
-        born = strchr(born, ':');
-        born = born != NULL ? born + 1 : NULL;
-    }
-    if (born == NULL || hands_pick(run, 2) == 0)
-        return 0;
-    int64_t latest_us = atoll(born) + hands_pick(run, 3) - 1;
-    return latest_us > 0 ? latest_us : 0;
+    const char *of = hands_pick(run, 2) != 0 ? run->memory.mark
+                                             : run->memory.admit;
+    if (hands_pick(run, 3) == 0)
+        return span_of("");
+    text[0] = '\0';
+    (void)sscanf(of, "%*[^:]:%*[^:]:%*[^:]:%26[0-9]", text);
+    if (strlen(text) != CALL_BIRTH_LEN)
+        text[0] = '\0';
+    return span_of(hands_birth(run, text));
 }
 
 /* "name=number name=number…", of some. */
@@ -129,8 +146,10 @@ static struct span any_witnesses(struct run *run,
     for (int i = 0; i < OTHERS; i++)
         if (hands_pick(run, 3) != 0)
             len += (size_t)snprintf(text + len, CALL_WITNESSES_MAX + 1 - len,
-                                    "%s%s=%d", len > 0 ? " " : "", others[i],
-                                    (int)hands_pick(run, 9));
+                                    "%s%s=%s", len > 0 ? " " : "", others[i],
+                                    others[i][0] == 'm'
+                                        ? hands_birth(run, "")
+                                        : beats[hands_pick(run, 4)]);
     return (struct span){text, len};
 }
 
@@ -157,6 +176,7 @@ struct texts {
     char names[SIM_NAMES_MAX];
     char token[SIM_TOKEN_MAX];
     state_text found, mark;
+    char latest[CALL_BIRTH_LEN + 1];
     char witnesses[CALL_WITNESSES_MAX + 1];
 };
 
@@ -249,10 +269,12 @@ static void make_call(struct run *run, const struct shared *shared,
         .witnesses = any_witnesses(run, texts->witnesses),
         .max_ttl_ms = 1000 + 1000 * hands_pick(run, 3),
         .floor = any_floor(run),
-        .latest_us = any_latest_us(run),
+        .latest = any_latest(run, texts->latest),
+        .former = any_former(run),
         .median_us = shared->median_us,
         .is_durable = hands_pick(run, 3) != 0,
         .is_objecting = hands_pick(run, 2) != 0,
+        .is_renewing = hands_pick(run, 3) == 0,
         .ttl_ms = ttls_ms[hands_pick(run, 6)],
         .node_deadline_us = shared->deadline_us,
         .window_us = CALLS_WINDOW_US,
@@ -263,6 +285,10 @@ static void make_call(struct run *run, const struct shared *shared,
     }
     if (kind == CALL_ACQUIRE || kind == CALL_REPEAT || kind == CALL_REPAIR)
         choose_number(run, call, resource, texts->token);
+    if (kind == CALL_ADMIT)
+        call->number = hands_pick(run, 3) == 0
+                           ? 0
+                           : run->clock_us + (hands_pick(run, 3) - 1) * 500000;
     if (kind == CALL_LISTEN)
         call->listen_us = hands_pick(run, 3) * (CALL_LISTEN_US / 2);
     if (kind == CALL_LOOK && hands_pick(run, 3) == 0)

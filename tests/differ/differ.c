@@ -38,7 +38,7 @@ static bool is_same_look(const struct call_look *a, const struct call_look *b)
     return a->word == b->word && is_same_text(a->admit, b->admit) &&
            is_same_text(a->mark, b->mark) && a->max_ttl_ms == b->max_ttl_ms &&
            a->is_durable == b->is_durable && a->beat == b->beat &&
-           a->seen_us == b->seen_us && a->voted_us == b->voted_us &&
+           a->rest_us == b->rest_us && a->number == b->number &&
            is_same_text(a->witnesses, b->witnesses);
 }
 
@@ -59,15 +59,15 @@ static void print_reply(const char *whose, const struct call_reply *reply)
     printf("  %s: %s now %lld beat %lld pttl %lld highest %lld listeners %lld "
            "value %.*s "
            "look %d admit %.*s mark %.*s max_ttl %lld durable %d beat %lld "
-           "seen %lld voted %lld witnesses %.*s\n",
+           "rest %lld number %lld witnesses %.*s\n",
            whose, ballot_name(call_ballot(reply)),
            (long long)reply->node_now_us, (long long)reply->beat,
            (long long)reply->pttl_ms, (long long)reply->highest,
            (long long)reply->listeners, (int)reply->value.len, reply->value.ptr,
            (int)look->word, (int)look->admit.len, look->admit.ptr,
            (int)look->mark.len, look->mark.ptr, (long long)look->max_ttl_ms,
-           look->is_durable, (long long)look->beat, (long long)look->seen_us,
-           (long long)look->voted_us, (int)look->witnesses.len,
+           look->is_durable, (long long)look->beat, (long long)look->rest_us,
+           (long long)look->number, (int)look->witnesses.len,
            look->witnesses.ptr);
 }
 
@@ -198,7 +198,7 @@ static bool run_seed(void *ctx, uint64_t seed)
 static void print_counts(const struct run *run)
 {
     static const char *const words[LOOK_WORDS] = {
-        "admitted", "superseded", "foreign", "empty",
+        "admitted", "superseded", "foreign", "misnamed", "empty",
         "bare",     "fresh",      "created", "marked"};
     for (int i = 0; i < CALL_SCAN; i++)
         printf("  %-20s %llu\n", script_name((enum call_kind)i),

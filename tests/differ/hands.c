@@ -45,6 +45,29 @@ const char *hands_replid(struct run *run)
     return hands_pick(run, 6) != 0 ? run->process.replid : "00ff00ff00ff00ff";
 }
 
+const char *hands_birth(struct run *run, const char *known)
+{
+    static const char *const births[] = {
+        "16000000000000000000000001", "16000000000000000000000002",
+        "17000000000000010000000001", "90000000000000000000000003"};
+    if (known[0] != '\0' && hands_pick(run, 2) == 0)
+        return known;
+    return births[hands_pick(run, sizeof births / sizeof *births)];
+}
+
+void hands_print_admission(struct run *run, char text[CALL_STATE_MAX + 1])
+{
+    const char *of_caller = hands_admit(run);
+    const char *run_id = strrchr(of_caller, ':') + 1;
+    if (hands_pick(run, 6) == 0)
+        snprintf(text, CALL_STATE_MAX + 1, "%s:%s", of_caller,
+                 hands_replid(run));
+    else
+        snprintf(text, CALL_STATE_MAX + 1, "%.*s%s:%d:%s:%s",
+                 (int)(run_id - of_caller), of_caller, hands_birth(run, ""),
+                 (int)hands_pick(run, 3), run_id, hands_replid(run));
+}
+
 static void read_process(struct run *run)
 {
     char evicted[SIM_REPLID_LEN + 1];
@@ -63,8 +86,7 @@ static void delete_field(struct run *run, const char *name, void *field,
 static void write_admit(struct run *run)
 {
     struct simmemory *memory = &run->memory;
-    snprintf(memory->admit, sizeof memory->admit, "%s:%s", hands_admit(run),
-             hands_replid(run));
+    hands_print_admission(run, memory->admit);
     real_command(run->real, "HSET %s admit %s", HANDS_STATE_KEY, memory->admit);
 }
 
@@ -76,7 +98,7 @@ static void write_state(struct run *run)
         write_admit(run);
         return;
     }
-    switch (hands_pick(run, 5)) {
+    switch (hands_pick(run, 6)) {
     case 0:
         write_admit(run);
         break;
@@ -86,10 +108,20 @@ static void write_state(struct run *run)
                      memory->durable == '1' ? "1" : "0");
         break;
     case 2:
-        memory->voted_us =
+        memory->until_us =
             simnumber(run->clock_us + (hands_pick(run, 5) - 3) * 1000000);
-        real_command(run->real, "HSET %s voted %lld", HANDS_STATE_KEY,
-                     (long long)memory->voted_us.it);
+        real_command(run->real, "HSET %s until %lld", HANDS_STATE_KEY,
+                     (long long)memory->until_us.it);
+        break;
+    case 4:
+        memory->bar =
+            simnumber(run->clock_us + (hands_pick(run, 5) - 2) * 500000);
+        memory->top = memory->bar; /* no number of a slot is above it */
+        for (int i = 0; i < SIM_RESOURCES; i++)
+            if (memory->highest[i] > memory->top.it)
+                memory->top.it = memory->highest[i];
+        real_command(run->real, "HSET %s bar %lld top %lld", HANDS_STATE_KEY,
+                     (long long)memory->bar.it, (long long)memory->top.it);
         break;
     case 3:
         memory->listened_until_us =
@@ -174,7 +206,7 @@ void hands_interfere(struct run *run)
 {
     struct simmemory *memory = &run->memory;
     int resource = (int)hands_pick(run, SIM_RESOURCES);
-    switch (hands_pick(run, 16)) {
+    switch (hands_pick(run, 17)) {
     case 0:
         hands_forget(run);
         break;
@@ -201,6 +233,10 @@ void hands_interfere(struct run *run)
         break;
     case 13:
         delete_field(run, "top", &memory->top, sizeof memory->top);
+        break;
+    case 14:
+        delete_field(run, "until", &memory->until_us, sizeof memory->until_us);
+        delete_field(run, "bar", &memory->bar, sizeof memory->bar);
         break;
     case 5:
         real_command(run->real, "DEL %s%s", REAL_PREFIX,

@@ -34,6 +34,12 @@ int64_t hands_pick(struct run *run, int64_t below);
 const char *hands_admit(struct run *run);
 const char *hands_token(struct run *run);
 
+/* One of a few births, or mostly that which is known, if that is any. */
+const char *hands_birth(struct run *run, const char *known);
+
+/* An admission, in the form of before if so drawn. */
+void hands_print_admission(struct run *run, char text[CALL_STATE_MAX + 1]);
+
 /* A replication ID: mostly that of the node. */
 const char *hands_replid(struct run *run);
 

@@ -50,7 +50,7 @@ if string.find('kmnv', kind, 1, true) then
 
     -- Whether it is the admission of this node, in this memory.
     local function is_current(admit)
-        return begins(admit, of_this_node) and
+        return begins(admit, of_this_node) and birth_of(admit) ~= '' and
             string.sub(admit, -#of_this_life) == of_this_life
     end
 
@@ -186,10 +186,10 @@ if string.find('kmnv', kind, 1, true) then
         -- Servers of before count this node no more. It told nobody when its
         -- promises end: at the latest the greatest TTL from now.
         if admit == ARGV[a + 8] .. ':' .. replid and nonce ~= '' then
-            max_ttl_ms = math.max(max_ttl_ms, tonumber(ARGV[a + 7]))
+            local ttl_ms = math.max(max_ttl_ms, tonumber(ARGV[a + 7]))
             mark = write_mark(nonce, latest)
             admit = of_this_node .. birth_of(mark) .. ':0' .. of_this_life
-            fields[7] = text_of(now + max_ttl_ms * 1000)
+            fields[7] = text_of(now + ttl_ms * 1000)
             redis.call('HSET', state, 'admit', admit, 'until', fields[7])
             redis.call('HDEL', state, 'mark', 'seen', 'voted')
             mark = ''
@@ -291,6 +291,12 @@ if string.find('kmnv', kind, 1, true) then
         end
         local bar = ARGV[a + 6]
         local top = math.max(number_of(fields[3]), tonumber(bar))
+        local all = fields[3] and {} or redis.call('HGETALL', state)
+        for i = 1, #all, 2 do -- somebody deleted the top: that of the slots
+            if string.find(all[i], '^%d+$') then
+                top = math.max(top, number_of(all[i + 1]))
+            end
+        end
         redis.call('HSET', state, 'max_ttl', ARGV[a + 5], 'until', '0',
             'bar', bar, 'top', text_of(top))
         write_admission(fields[1], number_of(fields[2]), ARGV[a + 1],

@@ -77,6 +77,8 @@ void simcall_copy(struct simcall *copy, const struct call *call)
     keep(&copy->call.nonce, copy->nonce, sizeof copy->nonce);
     keep(&copy->call.found, copy->found, sizeof copy->found);
     keep(&copy->call.mark, copy->mark, sizeof copy->mark);
+    keep(&copy->call.latest, copy->latest, sizeof copy->latest);
+    keep(&copy->call.former, copy->former, sizeof copy->former);
     keep(&copy->call.witnesses, copy->witnesses, sizeof copy->witnesses);
 }
 
@@ -89,6 +91,8 @@ void simcall_repeat(struct simcall *copy, const struct simcall *from)
     copy->call.nonce.ptr = copy->nonce;
     copy->call.found.ptr = copy->found;
     copy->call.mark.ptr = copy->mark;
+    copy->call.latest.ptr = copy->latest;
+    copy->call.former.ptr = copy->former;
     copy->call.witnesses.ptr = copy->witnesses;
 }
 
@@ -155,16 +159,17 @@ static bool is_admitted(struct simbatch *batch, const struct simcall *call)
     return batch->is_admitted;
 }
 
-/* Once a batch. */
+/* The beat rises once a batch. */
 static void promise(struct simbatch *batch, const struct simcall *call)
 {
     struct simmemory *memory = batch->memory;
+    int64_t until_us = batch->clock_us + call->call.ttl_ms * 1000;
+    if (until_us > memory->until_us.it)
+        memory->until_us = simnumber(until_us);
     if (batch->beat > 0)
         return;
     batch->beat = memory->beat.it + 1;
     memory->beat = simnumber(batch->beat);
-    if (call->call.median_us != 0)
-        memory->voted_us = simnumber(call->call.median_us);
 }
 
 /* What acquire, extend and repair answer before they look at the lock. */
@@ -224,6 +229,15 @@ static void write_slot(struct simmemory *memory, int64_t *slot, int64_t number)
         memory->top.it = number;
 }
 
+/* A new lock needs a higher number. */
+static int64_t highest_of(const struct simbatch *batch,
+                          const struct simcall *call, int place)
+{
+    int64_t highest = *slot_of(batch, call, place);
+    int64_t bar = batch->memory->bar.it;
+    return highest > bar ? highest : bar;
+}
+
 /* An acquire, or a repeat. */
 static enum vote acquire(struct simbatch *batch, const struct simcall *call,
                          struct simreply *answer)
@@ -238,8 +252,9 @@ static enum vote acquire(struct simbatch *batch, const struct simcall *call,
         const struct simkey *held = key_of(batch, call, i);
         if (held != NULL && !may_replace(held, ask))
             return look_at_key(held, batch->clock_us, answer);
-        if (*slot_of(batch, call, i) >= ask->number) {
-            answer->reply.highest = *slot_of(batch, call, i);
+        int64_t highest = highest_of(batch, call, i);
+        if (highest >= ask->number) {
+            answer->reply.highest = highest;
             return VOTE_STALE;
         }
     }

@@ -29,6 +29,8 @@ struct simcall {
     char nonce[CALL_NONCE_MAX];
     char found[CALL_STATE_MAX];
     char mark[CALL_STATE_MAX];
+    char latest[CALL_BIRTH_LEN];
+    char former[CALL_STATE_MAX];
     char witnesses[CALL_WITNESSES_MAX];
 };
 
@@ -48,10 +50,10 @@ struct simkey {
     char token[SIM_TOKEN_MAX];
 };
 
-/* The greatest beat of another node that was told. */
+/* What was told of another node: its greatest beat, or its latest birth. */
 struct simwitness {
-    char name[CALL_NAME_LEN + 2]; /* "": none */
-    int64_t beat;
+    char name[CALL_NAME_LEN + 2];    /* "": none */
+    char digits[CALL_BIRTH_LEN + 1]; /* "": none */
 };
 
 /* A field of the state hash that may be 0. */
@@ -66,7 +68,8 @@ struct simmemory {
     int64_t highest[SIM_RESOURCES]; /* slots, each by its first resource;
                                        0: not there */
     struct simnumber top;           /* of all slots */
-    struct simnumber max_ttl_ms, beat, seen_us, voted_us, evicted;
+    struct simnumber bar, until_us;
+    struct simnumber max_ttl_ms, beat, evicted;
     struct simnumber listened_until_us;
     char durable; /* '0', '1'; 0: not there */
     char admit[CALL_STATE_MAX + 1];

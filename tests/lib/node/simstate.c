@@ -11,8 +11,8 @@ bool simstate_is_there(const struct simmemory *memory)
             return true;
     return memory->admit[0] != '\0' || memory->mark[0] != '\0' ||
            memory->durable != 0 || memory->max_ttl_ms.is_there ||
-           memory->beat.is_there || memory->seen_us.is_there ||
-           memory->voted_us.is_there || memory->evicted.is_there ||
+           memory->beat.is_there || memory->until_us.is_there ||
+           memory->bar.is_there || memory->evicted.is_there ||
            memory->listened_until_us.is_there || memory->top.is_there ||
            memory->witnesses[0].name[0] != '\0';
 }
@@ -48,12 +48,22 @@ static struct span part_of(struct span text, int number)
     return text;
 }
 
-/* When the mark was made; 0: unknown. */
-static int64_t born_us(const char *mark)
+/* The birth in an admission or a mark, "" if there is none. */
+static void read_birth(const char *state, char birth[CALL_BIRTH_LEN + 1])
 {
-    if (mark[0] == '\0')
-        return 0;
-    return atoll(part_of(span_of(mark), 3).ptr);
+    struct span part = {"", 0};
+    if (state[0] != '\0')
+        part = part_of(span_of(state), 3);
+    assert(part.len <= CALL_BIRTH_LEN);
+    birth[span_copy(birth, part)] = '\0';
+}
+
+static bool is_before(const char *state, struct span latest)
+{
+    char birth[CALL_BIRTH_LEN + 1], other[CALL_BIRTH_LEN + 1];
+    read_birth(state, birth);
+    other[span_copy(other, latest)] = '\0';
+    return strcmp(birth, other) < 0;
 }
 
 /* "<epoch>:<fingerprint>:" of the caller. */
@@ -78,52 +88,85 @@ static int print_memory(const struct simbatch *batch,
                     batch->process->replid);
 }
 
-/* Whether it has the admission that this caller gives to this memory. */
+/* "<epoch>:<fingerprint>:<name>:" of the caller. */
+static struct span name_of(const struct simcall *call)
+{
+    struct span admit = call->call.admit;
+    return (struct span){admit.ptr,
+                         (size_t)(part_of(admit, 3).ptr - admit.ptr)};
+}
+
+static bool is_named(const char *admit, const struct simcall *call)
+{
+    struct span name = name_of(call);
+    return strncmp(admit, name.ptr, name.len) == 0;
+}
+
+/* ":<run_id>:<replication ID>" of the caller and of this memory. */
+static void print_life(const struct simbatch *batch, const struct simcall *call,
+                       char text[CALL_STATE_MAX + 1])
+{
+    struct span run_id = part_of(call->call.admit, 3);
+    snprintf(text, CALL_STATE_MAX + 1, ":%.*s:%s", (int)run_id.len, run_id.ptr,
+             batch->process->replid);
+}
+
+static bool is_of_life(const struct simbatch *batch, const struct simcall *call)
+{
+    char life[CALL_STATE_MAX + 1];
+    const char *admit = batch->memory->admit;
+    print_life(batch, call, life);
+    size_t len = strlen(admit), tail = strlen(life);
+    return len >= tail && strcmp(admit + len - tail, life) == 0;
+}
+
+/* Whether it has the admission of this node, in this memory. */
 static bool is_admitted(const struct simbatch *batch,
                         const struct simcall *call)
 {
-    const char *admit = batch->memory->admit;
-    size_t len = call->call.admit.len;
-    return strncmp(admit, call->admit, len) == 0 && admit[len] == ':' &&
-           strcmp(admit + len + 1, batch->process->replid) == 0;
+    return is_named(batch->memory->admit, call) && is_of_life(batch, call) &&
+           part_of(span_of(batch->memory->admit), 3).len == CALL_BIRTH_LEN;
+}
+
+static void write_admit(struct simbatch *batch, const struct simcall *call,
+                        const char *birth, int64_t news)
+{
+    char text[CALL_STATE_MAX + 1], life[CALL_STATE_MAX + 1];
+    struct span name = name_of(call);
+    print_life(batch, call, life);
+    int len = snprintf(text, sizeof text, "%.*s%s:%lld%s", (int)name.len,
+                       name.ptr, birth, (long long)news, life);
+    assert(len < (int)sizeof text);
+    memcpy(batch->memory->admit, text, sizeof text);
+    batch->is_known = false;
 }
 
 static void write_mark(struct simbatch *batch, const struct simcall *call)
 {
     char memory[CALL_STATE_MAX + 1];
-    const struct call *ask = &call->call;
-    bool is_in_time = batch->clock_us <= ask->node_deadline_us;
+    enum { TIME_DIGITS = 16, CHANCE_DIGITS = CALL_BIRTH_LEN - TIME_DIGITS };
+    struct span nonce = call->call.nonce, latest = call->call.latest;
+    int64_t time_us = batch->clock_us;
+    if (latest.len > 0) {
+        char digits[TIME_DIGITS + 1];
+        digits[span_copy(digits, (struct span){latest.ptr, TIME_DIGITS})] =
+            '\0';
+        if (atoll(digits) >= time_us)
+            time_us = atoll(digits) + 1;
+    }
     if (!simstate_is_there(batch->memory))
         batch->memory->top = simnumber(0);
     (void)print_memory(batch, call, memory);
-    int len =
-        snprintf(batch->memory->mark, sizeof batch->memory->mark, "%s%lld:%.*s",
-                 memory, is_in_time ? (long long)ask->median_us : 0LL,
-                 (int)ask->nonce.len, ask->nonce.ptr);
+    int len = snprintf(batch->memory->mark, sizeof batch->memory->mark,
+                       "%s%016lld%.*s:%s", memory, (long long)time_us,
+                       CHANCE_DIGITS, nonce.ptr + nonce.len - CHANCE_DIGITS,
+                       nonce.len > CHANCE_DIGITS ? "first" : "");
     assert(len < (int)sizeof batch->memory->mark);
 }
 
 static int64_t greater(int64_t a, int64_t b)
 {
     return a > b ? a : b;
-}
-
-static void write_admission(struct simbatch *batch, const struct simcall *call,
-                            bool is_durable)
-{
-    struct simmemory *memory = batch->memory;
-    int64_t above = greater(memory->beat.it, call->call.floor);
-    int len = snprintf(memory->admit, sizeof memory->admit, "%.*s:%s",
-                       (int)call->call.admit.len, call->admit,
-                       batch->process->replid);
-    assert(len < (int)sizeof memory->admit);
-    batch->beat = greater(above, call->call.median_us) + 1;
-    memory->durable = is_durable ? '1' : '0';
-    memory->beat = simnumber(batch->beat);
-    memory->seen_us = simnumber(call->call.median_us);
-    memory->evicted = simnumber(batch->process->evicted);
-    memory->mark[0] = '\0';
-    batch->is_known = false;
 }
 
 /* ---- witnesses ---------------------------------------------------------- */
@@ -142,57 +185,77 @@ int64_t simstate_witness(const struct simmemory *memory, const char *name)
 {
     for (int i = 0; i < SIM_WITNESSES; i++)
         if (strcmp(memory->witnesses[i].name, name) == 0)
-            return memory->witnesses[i].beat;
+            return atoll(memory->witnesses[i].digits);
     return 0;
 }
 
-static size_t print_number(char *text, int64_t number)
+/* Numbers have no zeros in front, and births are equally long. */
+static bool is_later(const char *digits, const char *than)
 {
-    char digits[24];
-    size_t at = sizeof digits;
-    for (; at == sizeof digits || number > 0; number /= 10)
-        digits[--at] = (char)('0' + number % 10);
-    memcpy(text, digits + at, sizeof digits - at);
-    return sizeof digits - at;
+    size_t len = strlen(digits), than_len = strlen(than);
+    return len != than_len ? len > than_len : strcmp(digits, than) > 0;
 }
 
 /*
- * "name=number name=number…": stores it, and replies with what is stored. Each
- * heartbeat of each server brings one: too often for snprintf.
+ * "name=digits name=digits…": stores it, and replies with what is stored. Each
+ * heartbeat of each server brings one: too often for snprintf. True if a birth
+ * was stored.
  */
-static void hear(struct simmemory *memory, struct span told, bool is_raised,
+static bool hear(struct simmemory *memory, struct span told, bool is_stored,
                  struct simreply *answer)
 {
-    enum { NUMBER_MOST = 20, AROUND = 2 /* the space, the sign */ };
+    enum { AROUND = 2 /* the space, the sign */ };
     const char *at = told.ptr;
     const char *end = at + told.len;
     size_t len = 0;
+    bool is_news = false;
     while (at < end) {
+        struct simwitness known;
         const char *equals = memchr(at, '=', (size_t)(end - at));
-        char name[sizeof memory->witnesses[0].name];
-        assert(equals != NULL && equals - at < (int)sizeof name);
+        assert(equals != NULL && equals - at < (int)sizeof known.name);
         size_t name_len =
-            span_copy(name, (struct span){at, (size_t)(equals - at)});
-        name[name_len] = '\0';
-        int64_t beat = 0;
+            span_copy(known.name, (struct span){at, (size_t)(equals - at)});
+        known.name[name_len] = '\0';
+        size_t digits_len = 0;
         for (at = equals + 1; at < end && *at != ' '; at++)
-            beat = beat * 10 + (*at - '0');
-        struct simwitness *it = find(memory, name);
-        if (is_raised && beat > it->beat) {
-            memcpy(it->name, name, name_len + 1);
-            it->beat = beat;
+            known.digits[digits_len++] = *at;
+        known.digits[digits_len] = '\0';
+        struct simwitness *it = find(memory, known.name);
+        bool has_any = it->digits[0] != '\0';
+        if (is_stored && is_later(known.digits, has_any ? it->digits : "0")) {
+            *it = known;
+            has_any = true;
+            is_news |= known.name[0] == 'm';
         }
-        assert(len + name_len + NUMBER_MOST + AROUND <
-               sizeof answer->witnesses);
+        const struct span digits = span_of(has_any ? it->digits : "0");
+        assert(len + name_len + digits.len + AROUND < sizeof answer->witnesses);
         if (len > 0)
             answer->witnesses[len++] = ' ';
-        len +=
-            span_copy(answer->witnesses + len, (struct span){name, name_len});
+        len += span_copy(answer->witnesses + len,
+                         (struct span){known.name, name_len});
         answer->witnesses[len++] = '=';
-        len += print_number(answer->witnesses + len, it->beat);
+        len += span_copy(answer->witnesses + len, digits);
         at++;
     }
     answer->reply.look.witnesses = (struct span){answer->witnesses, len};
+    return is_news;
+}
+
+static void write_admission(struct simbatch *batch, const struct simcall *call,
+                            bool is_durable, struct simreply *answer)
+{
+    struct simmemory *memory = batch->memory;
+    int64_t above = greater(memory->beat.it, call->call.floor);
+    char birth[CALL_BIRTH_LEN + 1];
+    read_birth(memory->mark, birth);
+    write_admit(batch, call, birth, 0);
+    batch->beat = greater(above, call->call.median_us) + 1;
+    memory->durable = is_durable ? '1' : '0';
+    memory->beat = simnumber(batch->beat);
+    memory->evicted = simnumber(batch->process->evicted);
+    memory->mark[0] = '\0';
+    (void)hear(memory, call->call.witnesses, true, answer);
+    answer->reply.look.witnesses = (struct span){NULL, 0};
 }
 
 /* ---- the calls ---------------------------------------------------------- */
@@ -203,12 +266,37 @@ static void forget(struct simbatch *batch)
     batch->is_known = false;
 }
 
-/* Whether it has lost keys in this life; if admitted, since its admission. */
-static bool has_evicted(const struct simbatch *batch,
-                        const struct simcall *call)
+/*
+ * Whether it has lost keys in this life, if admitted, since its admission; or
+ * its top. A count that fell was reset.
+ */
+static bool has_lost(struct simbatch *batch, const struct simcall *call)
 {
-    int64_t known = is_admitted(batch, call) ? batch->memory->evicted.it : 0;
-    return batch->process->evicted != known;
+    struct simmemory *memory = batch->memory;
+    int64_t evicted = batch->process->evicted;
+    int64_t known = is_admitted(batch, call) ? memory->evicted.it : 0;
+    if (evicted > known || !memory->top.is_there)
+        return true;
+    if (evicted < known)
+        memory->evicted = simnumber(evicted);
+    return false;
+}
+
+/* An admission of before becomes one of ours. */
+static void convert(struct simbatch *batch, const struct simcall *call)
+{
+    char former[CALL_STATE_MAX + 1], birth[CALL_BIRTH_LEN + 1];
+    struct simmemory *memory = batch->memory;
+    snprintf(former, sizeof former, "%.*s:%s", (int)call->call.former.len,
+             call->call.former.ptr, batch->process->replid);
+    if (strcmp(memory->admit, former) != 0 || call->call.nonce.len == 0)
+        return;
+    int64_t ttl_ms = greater(memory->max_ttl_ms.it, call->call.max_ttl_ms);
+    write_mark(batch, call);
+    read_birth(memory->mark, birth);
+    write_admit(batch, call, birth, 0);
+    memory->mark[0] = '\0';
+    memory->until_us = simnumber(batch->clock_us + ttl_ms * 1000);
 }
 
 static enum call_look_word mark_if_bare(struct simbatch *batch,
@@ -216,11 +304,12 @@ static enum call_look_word mark_if_bare(struct simbatch *batch,
 {
     struct simmemory *memory = batch->memory;
     char of_this[CALL_STATE_MAX + 1];
-    bool may_mark = call->call.nonce.len > 0;
+    const struct call *ask = &call->call;
+    bool may_mark = ask->nonce.len > 0;
     (void)print_memory(batch, call, of_this);
-    bool is_old = born_us(memory->mark) < call->call.latest_us;
-    bool is_disputed = is_old || (strstr(memory->mark, ":first-") != NULL &&
-                                  call->call.is_objecting);
+    bool is_disputed =
+        (ask->is_renewing && is_before(memory->mark, ask->latest)) ||
+        (strstr(memory->mark, ":first") != NULL && ask->is_objecting);
     if (begins(memory->mark, of_this) && !(is_disputed && may_mark))
         return LOOK_MARKED;
     bool is_fresh = !simstate_is_there(memory);
@@ -238,41 +327,48 @@ static enum call_look_word look_at_state(struct simbatch *batch,
 {
     struct simmemory *memory = batch->memory;
     char configuration[CALL_STATE_MAX + 1];
+    const struct call *ask = &call->call;
     int epoch = epoch_of(call->admit);
+    bool may_mark = ask->nonce.len > 0;
+    convert(batch, call);
     if (epoch_of(memory->admit) > epoch || epoch_of(memory->mark) > epoch)
         return LOOK_SUPERSEDED;
     print_configuration(call, configuration);
-    if (epoch_of(memory->admit) == epoch &&
-        !begins(memory->admit, configuration))
-        return LOOK_FOREIGN;
-    if (memory->durable == '1' && !call->call.is_durable)
+    if (epoch_of(memory->admit) == epoch) {
+        if (!begins(memory->admit, configuration))
+            return LOOK_FOREIGN;
+        if (!is_named(memory->admit, call) && is_of_life(batch, call))
+            return LOOK_MISNAMED;
+    }
+    if (memory->durable == '1' && !ask->is_durable)
         memory->durable = '0';
-    if (memory->admit[0] != '\0' && has_evicted(batch, call))
+    if (memory->admit[0] != '\0' && has_lost(batch, call))
         forget(batch);
-    if (memory->beat.it < call->call.floor && call->call.nonce.len > 0) {
+    if (memory->beat.it < ask->floor && may_mark) {
         forget(batch);
         write_mark(batch, call);
-        memory->beat = simnumber(call->call.floor);
+        memory->beat = simnumber(ask->floor);
         return LOOK_CREATED;
     }
+    if (is_admitted(batch, call) && may_mark && ask->is_renewing &&
+        is_before(memory->admit, ask->latest))
+        forget(batch);
     if (!is_admitted(batch, call))
         return mark_if_bare(batch, call);
     batch->beat = memory->beat.it + 1;
     memory->beat = simnumber(batch->beat);
-    if (call->call.median_us != 0)
-        memory->seen_us = simnumber(call->call.median_us);
+    memory->max_ttl_ms =
+        simnumber(greater(memory->max_ttl_ms.it, ask->max_ttl_ms));
     return LOOK_ADMITTED;
 }
 
-/* Whether servers trust what it has heard of others. */
-static bool counts(const struct simbatch *batch, const struct simcall *call)
+/* Later births that an admitted node stores change its admission. */
+static void tell_news(struct simbatch *batch, const struct simcall *call)
 {
-    const struct simmemory *memory = batch->memory;
-    const struct span admit = call->call.admit;
-    struct span run_id = part_of(admit, 3);
-    return memory->durable == '1' &&
-           strncmp(memory->admit, admit.ptr,
-                   (size_t)(run_id.ptr - admit.ptr)) == 0;
+    char birth[CALL_BIRTH_LEN + 1];
+    read_birth(batch->memory->admit, birth);
+    struct span news = part_of(span_of(batch->memory->admit), 4);
+    write_admit(batch, call, birth, atoll(news.ptr) + 1);
 }
 
 static enum vote look(struct simbatch *batch, const struct simcall *call,
@@ -281,15 +377,19 @@ static enum vote look(struct simbatch *batch, const struct simcall *call,
     struct simmemory *memory = batch->memory;
     struct call_look *seen = &answer->reply.look;
     seen->word = look_at_state(batch, call);
-    seen->seen_us = memory->seen_us.it;
-    seen->voted_us = memory->voted_us.it;
+    /* servers trust what it has heard of others */
+    bool counts = seen->word == LOOK_ADMITTED ||
+                  (is_named(memory->admit, call) && memory->durable == '1');
+    if (hear(memory, call->call.witnesses, counts, answer) &&
+        seen->word == LOOK_ADMITTED)
+        tell_news(batch, call);
     seen->admit = span_of(memory->admit);
     seen->mark = span_of(memory->mark);
     seen->max_ttl_ms = memory->max_ttl_ms.it;
     seen->is_durable = memory->durable == '1';
     seen->beat = memory->beat.it;
-    hear(memory, call->call.witnesses,
-         seen->word == LOOK_ADMITTED || counts(batch, call), answer);
+    seen->rest_us = greater(memory->until_us.it - batch->clock_us, 0);
+    seen->number = greater(memory->top.it, memory->bar.it);
     return VOTE_DONE;
 }
 
@@ -303,16 +403,25 @@ static bool is_marked(const struct simbatch *batch, const struct simcall *call)
            begins(mark, of_this);
 }
 
-static enum vote give(struct simbatch *batch, const struct simcall *call)
+static enum vote give(struct simbatch *batch, const struct simcall *call,
+                      struct simreply *answer)
 {
+    struct simmemory *memory = batch->memory;
     if (!is_marked(batch, call))
         return VOTE_CHANGED;
-    batch->memory->max_ttl_ms = simnumber(call->call.max_ttl_ms);
-    write_admission(batch, call, call->call.is_durable);
+    memory->max_ttl_ms = simnumber(call->call.max_ttl_ms);
+    memory->until_us = simnumber(0);
+    memory->bar = simnumber(call->call.number);
+    int64_t top = greater(memory->top.it, call->call.number);
+    for (int i = 0; i < SIM_RESOURCES && !memory->top.is_there; i++)
+        top = greater(top, memory->highest[i]);
+    memory->top = simnumber(top);
+    write_admission(batch, call, call->call.is_durable, answer);
     return VOTE_DONE;
 }
 
-static enum vote readmit(struct simbatch *batch, const struct simcall *call)
+static enum vote readmit(struct simbatch *batch, const struct simcall *call,
+                         struct simreply *answer)
 {
     const struct simmemory *memory = batch->memory;
     if (!is_marked(batch, call) || memory->admit[0] == '\0' ||
@@ -320,7 +429,7 @@ static enum vote readmit(struct simbatch *batch, const struct simcall *call)
         batch->process->evicted != 0)
         return VOTE_CHANGED;
     write_admission(batch, call,
-                    call->call.is_durable && memory->durable == '1');
+                    call->call.is_durable && memory->durable == '1', answer);
     return VOTE_DONE;
 }
 
@@ -342,9 +451,9 @@ enum vote simstate_execute(struct simbatch *batch, const struct simcall *call,
     case CALL_LOOK:
         return look(batch, call, answer);
     case CALL_ADMIT:
-        return give(batch, call);
+        return give(batch, call, answer);
     case CALL_READMIT:
-        return readmit(batch, call);
+        return readmit(batch, call, answer);
     case CALL_REVOKE:
         return revoke(batch, call);
     default:
