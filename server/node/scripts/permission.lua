@@ -289,14 +289,10 @@ if string.find('kmnv', kind, 1, true) then
         if not is_marked(fields[1]) then
             return 'C'
         end
-        local bar = ARGV[a + 6]
-        local top = math.max(number_of(fields[3]), tonumber(bar))
-        local all = fields[3] and {} or redis.call('HGETALL', state)
-        for i = 1, #all, 2 do -- somebody deleted the top: that of the slots
-            if string.find(all[i], '^%d+$') then
-                top = math.max(top, number_of(all[i + 1]))
-            end
-        end
+        -- If somebody deleted the top: no number of a slot is above this one.
+        local bar, window_us = ARGV[a + 6], ARGV[2]
+        local top = math.max(fields[3] and number_of(fields[3]) or
+            now + window_us, tonumber(bar))
         redis.call('HSET', state, 'max_ttl', ARGV[a + 5], 'until', '0',
             'bar', bar, 'top', text_of(top))
         write_admission(fields[1], number_of(fields[2]), ARGV[a + 1],

@@ -412,10 +412,10 @@ static enum vote give(struct simbatch *batch, const struct simcall *call,
     memory->max_ttl_ms = simnumber(call->call.max_ttl_ms);
     memory->until_us = simnumber(0);
     memory->bar = simnumber(call->call.number);
-    int64_t top = greater(memory->top.it, call->call.number);
-    for (int i = 0; i < SIM_RESOURCES && !memory->top.is_there; i++)
-        top = greater(top, memory->highest[i]);
-    memory->top = simnumber(top);
+    int64_t top = memory->top.is_there
+                      ? memory->top.it
+                      : batch->clock_us + call->call.window_us;
+    memory->top = simnumber(greater(top, call->call.number));
     write_admission(batch, call, call->call.is_durable, answer);
     return VOTE_DONE;
 }
