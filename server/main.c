@@ -240,9 +240,6 @@ static bool start_engine(struct server *server)
     server->metrics.quorum = config_quorum(config);
     fingerprint_make(settings.fingerprint, settings.node_names,
                      config->nodes_count, config_quorum(config));
-    fingerprint_make_former(settings.former_fingerprint, settings.node_names,
-                            config->nodes_count, config_quorum(config),
-                            config->max_ttl_ms);
     struct engine_port port = {server,      port_send,     port_now,
                                port_random, port_timer,    port_answer,
                                port_listen, port_subscribe};

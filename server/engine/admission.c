@@ -154,27 +154,17 @@ static void look_soon(struct admission_node *node, int64_t now_us)
     node->look_due_us = now_us;
 }
 
-/* <epoch>:<fingerprint>:<name>:<run_id> */
-static void print_admit(const struct admission *admission, int node,
-                        const char *fingerprint, const char *run_id,
-                        char admit[ADMISSION_STATE_MAX + 1])
-{
-    char text[ADMISSION_STATE_MAX + 1]; /* gcc sees admit in *admission, too */
-    int len = snprintf(text, sizeof text, "%d:%s:%s:%s",
-                       admission->settings.epoch, fingerprint,
-                       admission->witness.node[node].name, run_id);
-    assert(len > 0 && len < (int)sizeof text);
-    memcpy(admit, text, sizeof text);
-}
-
 void admission_on_up(struct admission *admission, int node, const char *run_id,
                      bool is_durable, int64_t now_us)
 {
     struct admission_node *it = &admission->node[node];
-    const struct admission_settings *settings = &admission->settings;
-    print_admit(admission, node, settings->fingerprint, run_id, it->admit);
-    print_admit(admission, node, settings->former_fingerprint, run_id,
-                it->former);
+    char admit[sizeof it->admit];
+    int len =
+        snprintf(admit, sizeof admit, "%d:%s:%s:%s", admission->settings.epoch,
+                 admission->settings.fingerprint,
+                 admission->witness.node[node].name, run_id);
+    assert(len > 0 && len < (int)sizeof admit);
+    memcpy(it->admit, admit, sizeof admit);
     it->is_durable = is_durable;
     it->is_busy = it->is_mute = false;
     it->looked_us = 0;

@@ -41,7 +41,6 @@ struct admission_settings {
     int leader; /* the node to mark first: the one with the least name */
     int epoch;  /* at least 1 */
     char fingerprint[FINGERPRINT_LEN + 1];
-    char former_fingerprint[FINGERPRINT_LEN + 1];
     int64_t max_ttl_ms;
     int64_t node_timeout_us;
     enum first_start first_start; /* auto: durable nodes only */
@@ -85,9 +84,8 @@ struct admission_node {
     bool is_restarted;  /* found is its own admission, from before a restart */
     char admit[ADMISSION_STATE_MAX +
                1]; /* what it must carry, without the replication ID */
-    char former[ADMISSION_STATE_MAX + 1]; /* the same, as it was before */
-    char found[ADMISSION_STATE_MAX + 1];  /* the admission that it has */
-    char mark[ADMISSION_STATE_MAX + 1];   /* of its quarantine; "": none */
+    char found[ADMISSION_STATE_MAX + 1]; /* the admission that it has */
+    char mark[ADMISSION_STATE_MAX + 1];  /* of its quarantine; "": none */
     char birth[CALL_BIRTH_LEN + 1]; /* of its admission or mark; "": none */
     uint32_t life;                  /* counts the births that were seen here */
     struct admission_asked asked;   /* while it is marked */

@@ -16,7 +16,7 @@ enum {
     CALL_LISTEN_US = 3000000, /* outlives two listen calls that are lost */
     CALL_SCAN_MAX = 32000,    /* bytes that a scan finds; it stops at half */
     CALL_WITNESSES_MAX =
-        (NODES_MAX - 1) * (2 * CALL_NAME_LEN + DIGITS_MAX + CALL_BIRTH_LEN + 5),
+        (NODES_MAX - 1) * 2 * (1 + CALL_NAME_LEN + CALL_BIRTH_LEN + 2),
 };
 
 enum call_kind {
@@ -52,7 +52,6 @@ struct call {
     struct span witnesses; /* look, admit, readmit: of the other nodes,
                               name=beat mname=birth… */
     struct span latest;    /* look, revoke: the latest birth known of it */
-    struct span former;    /* look: its admission as it was without births */
     int64_t max_ttl_ms;    /* look, admit */
     int64_t floor;         /* look, admit, readmit: the highest known beat */
     int64_t median_us;     /* admit, readmit: of the clocks; 0: unknown */

@@ -274,17 +274,6 @@ bool eligibility_has_taken_over(const struct admission *admission)
     return true;
 }
 
-/* One server answers to two names: nobody knows which of them is right. */
-static bool is_duplicate(const struct admission *admission, int node)
-{
-    const char *run_id = strrchr(admission->node[node].admit, ':');
-    for (int i = 0; i < admission->settings.nodes; i++)
-        if (i != node && admission->node[i].phase != ADMISSION_DOWN &&
-            strcmp(strrchr(admission->node[i].admit, ':'), run_id) == 0)
-            return true;
-    return false;
-}
-
 static bool may_admit(const struct admission *admission, int node,
                       int64_t now_us)
 {
@@ -292,8 +281,7 @@ static bool may_admit(const struct admission *admission, int node,
            (admission->has_median || admission->settings.is_off) &&
            !eligibility_has_foreign(admission, now_us) &&
            eligibility_has_taken_over(admission) &&
-           !eligibility_is_outdated(admission, node) &&
-           !is_duplicate(admission, node);
+           !eligibility_is_outdated(admission, node);
 }
 
 /* ---- whether ------------------------------------------------------------ */

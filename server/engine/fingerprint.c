@@ -4,9 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Of keys and scripts on the nodes; and of the last form of before, in which
- * the greatest TTL was part of the configuration. */
-enum { DATA_VERSION = 5, FORMER_VERSION = 4 };
+enum { DATA_VERSION = 5 }; /* of keys and scripts on the nodes */
 
 #define FNV_BASIS UINT64_C(0xcbf29ce484222325)
 
@@ -28,10 +26,8 @@ void fingerprint_of_name(char hex[FINGERPRINT_LEN + 1], const char *name)
     print_hash(hex, hash_text(FNV_BASIS, name));
 }
 
-/* numbers: what the configuration has besides names. */
-static void hash_configuration(char hex[FINGERPRINT_LEN + 1],
-                               const char *const names[], int count,
-                               const char *numbers)
+void fingerprint_make(char hex[FINGERPRINT_LEN + 1], const char *const names[],
+                      int count, int quorum)
 {
     const char *sorted[NODES_MAX];
     assert(count <= NODES_MAX);
@@ -42,26 +38,10 @@ static void hash_configuration(char hex[FINGERPRINT_LEN + 1],
             sorted[at] = sorted[at - 1];
         sorted[at] = names[i];
     }
+    char numbers[96];
+    snprintf(numbers, sizeof numbers, "%d %d %d", DATA_VERSION, count, quorum);
     uint64_t hash = hash_text(FNV_BASIS, numbers);
     for (int i = 0; i < count; i++)
         hash = hash_text(hash, sorted[i]);
     print_hash(hex, hash);
-}
-
-void fingerprint_make(char hex[FINGERPRINT_LEN + 1], const char *const names[],
-                      int count, int quorum)
-{
-    char numbers[96];
-    snprintf(numbers, sizeof numbers, "%d %d %d", DATA_VERSION, count, quorum);
-    hash_configuration(hex, names, count, numbers);
-}
-
-void fingerprint_make_former(char hex[FINGERPRINT_LEN + 1],
-                             const char *const names[], int count, int quorum,
-                             int64_t max_ttl_ms)
-{
-    char numbers[96];
-    snprintf(numbers, sizeof numbers, "%d %d %d %lld", FORMER_VERSION, count,
-             quorum, (long long)max_ttl_ms);
-    hash_configuration(hex, names, count, numbers);
 }

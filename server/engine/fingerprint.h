@@ -16,11 +16,6 @@ enum { FINGERPRINT_LEN = 16 };
 void fingerprint_make(char hex[FINGERPRINT_LEN + 1], const char *const names[],
                       int count, int quorum);
 
-/* The same as it was when the greatest TTL was part of the configuration. */
-void fingerprint_make_former(char hex[FINGERPRINT_LEN + 1],
-                             const char *const names[], int count, int quorum,
-                             int64_t max_ttl_ms);
-
 /* The hash of one node's name, in hex digits. */
 void fingerprint_of_name(char hex[FINGERPRINT_LEN + 1], const char *name);
 

@@ -40,8 +40,6 @@ void nodes_init(struct nodes *nodes, const struct environment *env)
     };
     memcpy(admission.fingerprint, settings->fingerprint,
            sizeof admission.fingerprint);
-    memcpy(admission.former_fingerprint, settings->former_fingerprint,
-           sizeof admission.former_fingerprint);
     memcpy(admission.names, settings->node_names, sizeof admission.names);
     admission_init(&nodes->admission, &admission);
     clocks_init(&nodes->clocks, settings->nodes, quorum_of(settings->nodes),
@@ -208,7 +206,6 @@ static bool send_action(struct nodes *nodes,
         .admit = span_of(it->admit),
         .max_ttl_ms = nodes->env->settings.max_ttl_ms,
         .floor = admission->witness.node[action->node].floor,
-        .former = span_of(it->former),
         .latest = span_of(admission->witness.node[action->node].latest),
         .witnesses = witness_text(&admission->witness, action->node, witnesses,
                                   sizeof witnesses),

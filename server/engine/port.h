@@ -51,9 +51,8 @@ struct engine_settings {
     int retry_count; /* rounds after the first */
     int waiters_max; /* acquires that wait at once, up to WAITERS_MAX */
     double drift_factor;
-    char fingerprint[FINGERPRINT_LEN + 1];        /* of the configuration */
-    char former_fingerprint[FINGERPRINT_LEN + 1]; /* as it was before */
-    int config_epoch;                             /* at least 1 */
+    char fingerprint[FINGERPRINT_LEN + 1]; /* of the configuration */
+    int config_epoch;                      /* at least 1 */
     enum first_start first_start;
     bool has_take_over;
     bool is_guard_off;

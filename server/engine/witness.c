@@ -2,6 +2,8 @@
 
 #include <assert.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "fingerprint.h"
 
@@ -40,8 +42,9 @@ void witness_on_birth(struct witness *witness, int node, const char *birth,
 
 /* ---- the text ----------------------------------------------------------- */
 
-/* Before the name of the node whose latest birth is told. */
-#define MARK "m"
+#define NONE "00000000000000000000000000"
+
+static_assert(sizeof NONE == CALL_BIRTH_LEN + 1, "");
 
 struct span witness_text(const struct witness *witness, int node, char *text,
                          size_t size)
@@ -52,54 +55,41 @@ struct span witness_text(const struct witness *witness, int node, char *text,
         if (i == node)
             continue;
         const struct witness_node *it = &witness->node[i];
-        len += (size_t)snprintf(text + len, size - len,
-                                "%s%s=%lld " MARK "%s=%s", len > 0 ? " " : "",
-                                it->name, (long long)it->floor, it->name,
-                                it->latest[0] != '\0' ? it->latest : "0");
+        len += (size_t)snprintf(text + len, size - len, "%s%s=%0*lld m%s=%s",
+                                len > 0 ? " " : "", it->name, CALL_BIRTH_LEN,
+                                (long long)it->floor, it->name,
+                                it->latest[0] != '\0' ? it->latest : NONE);
         assert(len < size);
     }
     return (struct span){text, len};
 }
 
-static bool take(struct span *text, const char *word)
+/* The digits behind "name="; false: there are none in this text. */
+static bool find_digits(struct span text, const char *prefix, const char *name,
+                        char digits[CALL_BIRTH_LEN + 1])
 {
-    size_t len = strlen(word);
-    if (text->len < len || (len > 0 && memcmp(text->ptr, word, len) != 0))
+    char key[CALL_NAME_LEN + 4]; /* with the space in front, if there is one */
+    size_t len = (size_t)snprintf(key, sizeof key, " %s%s=", prefix, name);
+    const char *found =
+        text.len > 0 ? memmem(text.ptr, text.len, key, len) : NULL;
+    if (text.len >= len && memcmp(text.ptr, key + 1, len - 1) == 0)
+        found = text.ptr - 1;
+    if (found == NULL ||
+        text.ptr + text.len - found < (ptrdiff_t)len + CALL_BIRTH_LEN)
         return false;
-    text->ptr += len;
-    text->len -= len;
-    return true;
-}
-
-/*
- * The digits of "name=digits ", of which the space may be missing; empty: this
- * name is not next, or it has none.
- */
-static struct span take_digits(struct span *text, const char *prefix,
-                               const char *name)
-{
-    if (!take(text, prefix) || !take(text, name) || !take(text, "="))
-        return (struct span){text->ptr, 0};
-    struct span digits = {text->ptr, 0};
-    while (digits.len < text->len && digits.ptr[digits.len] >= '0' &&
-           digits.ptr[digits.len] <= '9')
-        digits.len++;
-    text->ptr += digits.len;
-    text->len -= digits.len;
-    (void)take(text, " ");
-    return digits;
+    digits[span_copy(digits, (struct span){found + len, CALL_BIRTH_LEN})] =
+        '\0';
+    return strspn(digits, "0123456789") == CALL_BIRTH_LEN;
 }
 
 /*
  * A number above EXACT_MAX counts as none: no memory has such a beat, and a
  * node with such a floor would never vote again.
  */
-static void hear_beat(struct witness_node *it, struct span digits,
+static void hear_beat(struct witness_node *it, const char *digits,
                       int64_t now_us)
 {
-    int64_t beat = 0;
-    for (size_t i = 0; i < digits.len && beat <= EXACT_MAX; i++)
-        beat = beat * 10 + (digits.ptr[i] - '0');
+    int64_t beat = strtoll(digits, NULL, 10); /* or the greatest number */
     if (beat > EXACT_MAX || beat <= it->floor)
         return;
     it->floor = beat;
@@ -107,38 +97,34 @@ static void hear_beat(struct witness_node *it, struct span digits,
 }
 
 static void hear_birth(struct witness *witness, int node, int teller,
-                       struct span digits, int64_t now_us)
+                       const char *birth, int64_t now_us)
 {
     struct witness_node *it = &witness->node[node];
-    char birth[CALL_BIRTH_LEN + 1];
-    if (digits.len > CALL_BIRTH_LEN)
-        return;
-    birth[span_copy(birth, digits)] = '\0';
-    if (digits.len == CALL_BIRTH_LEN)
-        witness_on_birth(witness, node, birth, now_us);
     uint16_t bit = (uint16_t)(1u << teller);
-    if (it->latest[0] != '\0' && strcmp(birth, it->latest) == 0)
+    if (strcmp(birth, NONE) != 0)
+        witness_on_birth(witness, node, birth, now_us);
+    it->carriers &= (uint16_t)~bit;
+    if (strcmp(birth, it->latest) == 0)
         it->carriers |= bit;
-    else
-        it->carriers &= (uint16_t)~bit;
 }
 
 void witness_on_told(struct witness *witness, int node,
                      const struct witness_words *words)
 {
     struct witness_node *it = &witness->node[node];
-    struct span text = words->text;
+    char digits[CALL_BIRTH_LEN + 1];
     if (it->told_us == 0)
         it->counts_us = words->sent_us;
     it->told_us = words->sent_us;
     it->is_admitted = words->is_admitted;
-    for (int i = 0; i < witness->count; i++) { /* as witness_text orders them */
+    for (int i = 0; i < witness->count; i++) {
         struct witness_node *other = &witness->node[i];
         if (i == node)
             continue;
-        hear_beat(other, take_digits(&text, "", other->name), words->now_us);
-        hear_birth(witness, i, node, take_digits(&text, MARK, other->name),
-                   words->now_us);
+        if (find_digits(words->text, "", other->name, digits))
+            hear_beat(other, digits, words->now_us);
+        if (find_digits(words->text, "m", other->name, digits))
+            hear_birth(witness, i, node, digits, words->now_us);
     }
 }
 

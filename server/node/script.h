@@ -26,7 +26,7 @@ struct script_field {
 };
 
 enum {
-    SCRIPT_ARGS_MAX = 9,    /* of a call for one name … */
+    SCRIPT_ARGS_MAX = 8,    /* of a call for one name … */
     SCRIPT_NUMBERS_MAX = 5, /* … of them numbers */
     SCRIPT_NAME_ARGS = 2,   /* more for each further name: lock, slot */
     SCRIPT_FIELDS_MAX = 10, /* of a call's reply, the array included */

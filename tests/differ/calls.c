@@ -18,7 +18,9 @@ static const char *const nonces[] = {"0000000001", "0000000002", "9999999999",
 static const char *const others[] = {"00000000000000a1", "00000000000000b2",
                                      "m00000000000000b2", "00000000000000c3"};
 
-static const char *const beats[] = {"0", "3", "12", "9007199254740991"};
+static const char *const beats[] = {
+    "00000000000000000000000000", "00000000000000000000000003",
+    "00000000000000000000000012", "00000000009007199254740991"};
 
 enum { NONCES = 4, OTHERS = 4 };
 
@@ -44,8 +46,8 @@ static struct span make_admission(struct run *run, state_text text)
 static struct span make_mark(struct run *run, state_text text)
 {
     static const char *const lives[] = {"1:r1", "1:r2", "2:r1", "3:r2"};
-    snprintf(text, sizeof(state_text), "%s:%s:%s:%s",
-             lives[hands_pick(run, 4)], hands_replid(run), hands_birth(run, ""),
+    snprintf(text, sizeof(state_text), "%s:%s:%s:%s", lives[hands_pick(run, 4)],
+             hands_replid(run), hands_birth(run, ""),
              hands_pick(run, 2) != 0 ? "first" : "");
     return span_of(text);
 }
@@ -59,8 +61,9 @@ static struct span any_admit(struct run *run, bool is_whole, state_text text)
         return span_of(run->memory.admit);
     if (is_whole && hands_pick(run, 2) == 0)
         return make_admission(run, text);
-    if (is_that && sscanf(run->memory.admit, "%[^:]:%*[^:]:%*[^:]:%*d:%*d:%95[^:]",
-                          name, run_id) == 2) {
+    if (is_that &&
+        sscanf(run->memory.admit, "%[^:]:%*[^:]:%*[^:]:%*d:%*d:%95[^:]", name,
+               run_id) == 2) {
         const char *end = run->memory.admit;
         for (int colons = 0; colons < 3; end++)
             colons += *end == ':';
@@ -68,16 +71,6 @@ static struct span any_admit(struct run *run, bool is_whole, state_text text)
                  (int)(end - run->memory.admit), run->memory.admit, run_id);
         return span_of(text);
     }
-    return span_of(hands_admit(run));
-}
-
-/* Of the form of before: that which is there, without the end, or another. */
-static struct span any_former(struct run *run)
-{
-    const char *replid = strrchr(run->memory.admit, ':');
-    if (replid != NULL && hands_pick(run, 2) != 0)
-        return (struct span){run->memory.admit,
-                             (size_t)(replid - run->memory.admit)};
     return span_of(hands_admit(run));
 }
 
@@ -126,8 +119,8 @@ static int64_t any_median(struct run *run)
 /* The birth of the mark or admission that is there, or another, or none. */
 static struct span any_latest(struct run *run, char text[CALL_BIRTH_LEN + 1])
 {
-    const char *of = hands_pick(run, 2) != 0 ? run->memory.mark
-                                             : run->memory.admit;
+    const char *of =
+        hands_pick(run, 2) != 0 ? run->memory.mark : run->memory.admit;
     if (hands_pick(run, 3) == 0)
         return span_of("");
     text[0] = '\0';
@@ -270,7 +263,6 @@ static void make_call(struct run *run, const struct shared *shared,
         .max_ttl_ms = 1000 + 1000 * hands_pick(run, 3),
         .floor = any_floor(run),
         .latest = any_latest(run, texts->latest),
-        .former = any_former(run),
         .median_us = shared->median_us,
         .is_durable = hands_pick(run, 3) != 0,
         .is_objecting = hands_pick(run, 2) != 0,

@@ -2,9 +2,9 @@
  * Nodes that forgot, servers that disagree: who may vote, and when again.
  *
  * A node that forgot stays away until what the others have promised has ended;
- * where too few others can be asked, for 14 s: 4 windows of 2 s, 5 s for servers
- * whose name leads elsewhere, and 1 s. That a node stays away for so long is what
- * the tests measure; how much longer, is not.
+ * where too few others can be asked, for 14 s: 4 windows of 2 s, 5 s for
+ * servers whose name leads elsewhere, and 1 s. That a node stays away for so
+ * long is what the tests measure; how much longer, is not.
  */
 #include <stdio.h>
 #include <stdlib.h>

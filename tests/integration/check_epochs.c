@@ -42,8 +42,8 @@ TEST(story_10_another_configuration_is_named_and_never_admitted)
 }
 
 /*
- * Servers whose limits differ share the nodes. One with a lower limit respects a
- * lock that is longer than it would grant, even where a node forgets it.
+ * Servers whose limits differ share the nodes. One with a lower limit respects
+ * a lock that is longer than it would grant, even where a node forgets it.
  */
 TEST(servers_with_other_limits_vote_and_wait_for_long_locks)
 {

@@ -34,7 +34,7 @@ class Defect:
 # A node accepts any number.
 WINDOW_OFF = Edit(
     "server/engine/nodes.c",
-    "call->window_us = fence_window_us(nodes->env->settings.max_ttl_ms);",
+    "call->window_us = FENCE_WINDOW_US;",
     "call->window_us = (int64_t)1 << 52;")
 # The last reply is always trusted.
 STEPS_BELIEVED = [
@@ -47,8 +47,8 @@ STEPS_BELIEVED = [
 # A look revokes no admission and renews no mark.
 BEATS_UNTOLD = Edit(
     "tests/lib/node/simstate.c",
-    "memory->beat.it < call->call.floor && call->call.nonce.len > 0",
-    "memory->beat.it < 0 && call->call.nonce.len > 0")
+    "memory->beat.it < ask->floor && may_mark",
+    "memory->beat.it < 0 && may_mark")
 # A row of acquires and releases deletes locks of any value.
 ROW_DELETES = Edit(
     "server/node/scripts/row.lua",
@@ -59,9 +59,10 @@ DEFECTS = [
     # ---- rounds -------------------------------------------------------------
     Defect("token reused across retries", "sim", "rising", [Edit(
         "server/engine/attempt.c",
-        "        make_token(attempt, means, request, call.number);",
+        "        make_token(attempt, means, request, attempt->token_number);",
         "        if (attempt->number == 1)\n"
-        "            make_token(attempt, means, request, call.number);")]),
+        "            make_token(attempt, means, request,\n"
+        "                       attempt->token_number);")]),
     Defect("quorum of 2 of 5", "sim", "exclusion", [Edit(
         "server/base/types.h", "return nodes / 2 + 1;", "return nodes / 2;")]),
     Defect("no drift", "sim", "kept", [Edit(
@@ -153,10 +154,10 @@ DEFECTS = [
     # ---- several resources --------------------------------------------------
     Defect("partial multi-lock", "sim", "tidy", [Edit(
         "tests/lib/node/simnode.c",
-        "            answer->reply.highest = *slot_of(batch, call, i);\n"
+        "            answer->reply.highest = highest;\n"
         "            return VOTE_STALE;\n"
         "        }\n",
-        "            answer->reply.highest = *slot_of(batch, call, i);\n"
+        "            answer->reply.highest = highest;\n"
         "            return VOTE_STALE;\n"
         "        }\n"
         "        if (held == NULL)\n"
@@ -184,9 +185,10 @@ DEFECTS = [
     # ---- repeats ------------------------------------------------------------
     Defect("repeat that keeps the old token", "sim", "rising", [Edit(
         "server/engine/attempt.c",
-        "        make_token(attempt, means, request, call.number);",
+        "        make_token(attempt, means, request, attempt->token_number);",
         "        if (!attempt->is_repeat)\n"
-        "            make_token(attempt, means, request, call.number);"), Edit(
+        "            make_token(attempt, means, request,\n"
+        "                       attempt->token_number);"), Edit(
         "server/engine/attempt.c", "    return attempt->is_repeat;\n",
         "    int count, best = round_common_value(&attempt->round, &count);\n"
         "    if (attempt->is_repeat)\n"
@@ -229,22 +231,14 @@ DEFECTS = [
         "server/engine/clocks.c", ".far_us = window_us / 2,",
         ".far_us = (int64_t)1 << 52,")], faults="flush,step"),
     # ---- who may vote -------------------------------------------------------
-    Defect("quarantine by run_id", "sim", "exclusion", [Edit(
-        "server/engine/admission.c", "    if (!is_text(node->mark, look->mark)) {\n"
-        "        copy_state(node->mark, look->mark);\n",
-        "    size_t life = 0;\n"
-        "    for (int colons = 0; life < look->mark.len; life++)\n"
-        "        if (look->mark.ptr[life] == ':' && ++colons == 3)\n"
-        "            break;\n"
-        "    bool is_known = strncmp(node->mark, look->mark.ptr, life) == 0;\n"
-        "    copy_state(node->mark, look->mark);\n"
-        "    if (!is_known) {\n"), Edit(
-        "server/engine/admission.c", "    node->mark[0] = '\\0';\n", "")],
+    Defect("answers kept for a new mark", "sim", "exclusion", [Edit(
+        "server/engine/admission.c",
+        "        node->asked = (struct admission_asked){0};\n", "")],
         faults="flush,break,block,slow"),
     Defect("no quarantine", "sim", "exclusion", [Edit(
         "server/engine/eligibility.c",
-        "    if (admission->settings.is_off)\n        return 0;\n",
-        "    if (admission)\n        return 0;\n")]),
+        "    if (admission->settings.is_off)\n        return true;\n",
+        "    if (admission)\n        return true;\n")]),
     # The code has a second safeguard: a server asks only nodes that it has seen
     # admitted, and a majority of them does not forget. The model has only one.
     Defect("first start without hold", "model", "two_holders",
@@ -267,7 +261,8 @@ DEFECTS = [
         faults="restore,promote,break,block,slow"),
     Defect("evictions not detected", "sim", "exclusion", [Edit(
         "tests/lib/node/simstate.c",
-        "return batch->process->evicted != known;", "return known < 0;")],
+        "    if (evicted > known || !memory->top.is_there)\n",
+        "    if (!memory->top.is_there)\n")],
         faults="evict,break"),
     Defect("restored memory votes", "sim", "exclusion", [Edit(
         "tests/lib/node/simnode.c",
@@ -364,10 +359,6 @@ DEFECTS = [
         "    return it->beat >= admission->witness.node[node].floor;",
         "    return it->beat >= 0;")],
         faults="restore,promote,rollback,break,block,slow"),
-    Defect("last promises ignored", "sim", "exclusion", [Edit(
-        "server/engine/witness.c", "    it->voted_us = words->voted_us;\n",
-        "    it->voted_us = 0 * words->voted_us;\n")],
-        faults="restore,flush,restart,block,slow"),
     Defect("no node name in the admission", "sim", "exclusion", [Edit(
         "server/engine/admission.c",
         "    size_t len = (size_t)(strrchr(node->admit, ':') - node->admit) + 1;\n",
@@ -385,8 +376,58 @@ DEFECTS = [
            "two_holders", model="five", rule="ONE_MAY_BE_AWAY"),
     Defect("beat not raised by an admission", "model", "two_holders",
            model="memory", rule="NO_RAISE"),
-    Defect("marks of twins not told", "model", "two_holders",
-           model="contested", rule="NO_BIRTHS"),
-    Defect("late mark with a birth", "model", "two_holders",
-           model="birth", rule="OLD_BIRTH"),
+    # ---- what the others have promised --------------------------------------
+    Defect("others' promises not waited for", "sim", "exclusion", [Edit(
+        "server/engine/eligibility.c",
+        "        int64_t end_us = now_us + look->rest_us + look->rest_us / 100 + 1;\n",
+        "        int64_t end_us = now_us;\n")], faults="flush,block,slow"),
+    Defect("extend without until", "sim", "exclusion", [Edit(
+        "tests/lib/node/simnode.c",
+        "    if (until_us > memory->until_us.it)\n",
+        "    if (until_us > memory->until_us.it &&\n"
+        "        call->call.kind != CALL_EXTEND)\n")],
+        faults="flush,block,slow"),
+    Defect("until of the last promise", "sim", "exclusion", [Edit(
+        "tests/lib/node/simnode.c",
+        "    if (until_us > memory->until_us.it)\n", "    if (until_us > 0)\n")],
+        faults="flush,block,slow"),
+    Defect("a minority is asked", "sim", "exclusion", [Edit(
+        "server/engine/eligibility.c",
+        "return count_bits(nodes) >= admission->settings.quorum;",
+        "return count_bits(nodes) >= admission->settings.quorum - 1;")],
+        faults="flush,block,slow,break"),
+    Defect("asked once", "sim", "exclusion", [Edit(
+        "server/engine/eligibility.c",
+        "    if (is_new) {\n",
+        "    asked->again |= bit;\n"
+        "    if (now_us + look->rest_us > asked->end_us)\n"
+        "        asked->end_us = now_us + look->rest_us;\n"
+        "    if (is_new && now_us < 0) {\n")], faults="flush,block,slow,break"),
+    Defect("nodes that wait are asked", "sim", "exclusion", [Edit(
+        "server/engine/admission.c",
+        "        note_told(admission, index, look, sent_us, now_us);\n    else\n",
+        "        note_told(admission, index, look, sent_us, now_us);\n"
+        "    if (node->phase == ADMISSION_MARKED) {\n"
+        "        note_told(admission, index, look, sent_us, now_us);\n"
+        "        eligibility_on_told(admission, index, look, sent_us, now_us);\n"
+        "    } else\n"), Edit(
+        "server/engine/eligibility.c",
+        "    return it->phase == ADMISSION_ADMITTED && !it->must_revoke &&\n",
+        "    return it->phase != ADMISSION_DOWN && !it->must_revoke &&\n"), Edit(
+        "tests/lib/node/simstate.c",
+        "    bool counts = seen->word == LOOK_ADMITTED ||\n",
+        "    bool counts = seen->word != LOOK_EMPTY ||\n")],
+        faults="flush,block,slow,break,restart"),
+    Defect("later births ignored", "sim", "exclusion", [Edit(
+        "server/engine/eligibility.c",
+        "witness_knows_later(&admission->witness, node, it->birth);",
+        "admission->has_median && it->birth[0] == '?';")],
+        faults="move,split,flush,block,slow,unconfirm"),
+    Defect("no bar", "sim", "rising", [Edit(
+        "tests/lib/node/simstate.c",
+        "    memory->bar = simnumber(call->call.number);\n",
+        "    memory->bar = simnumber(0);\n"), Edit(
+        "tests/lib/node/simstate.c",
+        "    memory->top = simnumber(greater(top, call->call.number));\n",
+        "    memory->top = simnumber(top);\n")], faults="flush,block,slow"),
 ]

@@ -77,28 +77,22 @@ if string.find('kmnv', kind, 1, true) then
     -- What the node has heard of others: of each the highest beat that any
     -- server saw, so no server's floor is above it; and its latest birth.
     --
-    -- told       name=beat mname=birth… of the caller; the reply has the same
-    --            names
+    -- told       name=beat mname=birth… of the caller, each of 26 digits; the
+    --            reply has the same names
     -- is_stored  whether what the caller knows is stored
     --
     -- Also returns whether a birth was stored.
     local function hear(told, is_stored)
         local heard, is_news = {}, false
         for name, known in string.gmatch(told, '(%w+)=(%d+)') do
-            local field, is_birth = 'w:' .. name, begins(name, 'm')
-            local kept = redis.call('HGET', state, field) or '0'
-            local is_later
-            if is_birth then
-                kept = #kept == 26 and string.match(kept, '^%d+$') or '0'
-                is_later = known > kept
-            else
-                kept = text_of(number_of(kept))
-                is_later = tonumber(known) > tonumber(kept)
+            local kept = redis.call('HGET', state, 'w:' .. name) or ''
+            if #kept ~= #known or string.find(kept, '%D') then
+                kept = string.rep('0', #known)
             end
-            if is_stored and is_later then
+            if is_stored and known > kept then
                 kept = known
-                redis.call('HSET', state, field, known)
-                is_news = is_news or is_birth
+                redis.call('HSET', state, 'w:' .. name, known)
+                is_news = is_news or begins(name, 'm')
             end
             heard[#heard + 1] = name .. '=' .. kept
         end
@@ -120,7 +114,7 @@ if string.find('kmnv', kind, 1, true) then
 
     -- Looks at the node's permission, and marks the node if it has none.
     --
-    -- ARGV  nonce durable floor objects witnesses latest renews max_ttl_ms former
+    -- ARGV  nonce durable floor objects witnesses latest renews max_ttl_ms
     --       nonce  10 digits; with "first-" in front, of a first start; "": mark
     --              nothing
     --
@@ -141,8 +135,6 @@ if string.find('kmnv', kind, 1, true) then
     -- witnesses  of the other nodes: name=beat mname=birth…
     -- latest     the latest birth that the caller knows under this name; '': none
     -- renews     1: a node whose birth is an earlier one is marked anew
-    -- former     an admission of this node in the form without births, but for the
-    --            replication ID: it becomes one of ours
     --
     -- The fields after the word show the state after the look.
     --
@@ -181,18 +173,6 @@ if string.find('kmnv', kind, 1, true) then
                 math.max(number_of(fields[7]) - now, 0),
                 math.max(number_of(fields[8]), number_of(fields[9])), heard
             }
-        end
-
-        -- Servers of before count this node no more. It told nobody when its
-        -- promises end: at the latest the greatest TTL from now.
-        if admit == ARGV[a + 8] .. ':' .. replid and nonce ~= '' then
-            local ttl_ms = math.max(max_ttl_ms, tonumber(ARGV[a + 7]))
-            mark = write_mark(nonce, latest)
-            admit = of_this_node .. birth_of(mark) .. ':0' .. of_this_life
-            fields[7] = text_of(now + ttl_ms * 1000)
-            redis.call('HSET', state, 'admit', admit, 'until', fields[7])
-            redis.call('HDEL', state, 'mark', 'seen', 'voted')
-            mark = ''
         end
 
         local admit_epoch = epoch_of(admit)

@@ -78,7 +78,6 @@ void simcall_copy(struct simcall *copy, const struct call *call)
     keep(&copy->call.found, copy->found, sizeof copy->found);
     keep(&copy->call.mark, copy->mark, sizeof copy->mark);
     keep(&copy->call.latest, copy->latest, sizeof copy->latest);
-    keep(&copy->call.former, copy->former, sizeof copy->former);
     keep(&copy->call.witnesses, copy->witnesses, sizeof copy->witnesses);
 }
 
@@ -92,7 +91,6 @@ void simcall_repeat(struct simcall *copy, const struct simcall *from)
     copy->call.found.ptr = copy->found;
     copy->call.mark.ptr = copy->mark;
     copy->call.latest.ptr = copy->latest;
-    copy->call.former.ptr = copy->former;
     copy->call.witnesses.ptr = copy->witnesses;
 }
 

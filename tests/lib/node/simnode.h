@@ -30,7 +30,6 @@ struct simcall {
     char found[CALL_STATE_MAX];
     char mark[CALL_STATE_MAX];
     char latest[CALL_BIRTH_LEN];
-    char former[CALL_STATE_MAX];
     char witnesses[CALL_WITNESSES_MAX];
 };
 

@@ -189,53 +189,46 @@ int64_t simstate_witness(const struct simmemory *memory, const char *name)
     return 0;
 }
 
-/* Numbers have no zeros in front, and births are equally long. */
-static bool is_later(const char *digits, const char *than)
-{
-    size_t len = strlen(digits), than_len = strlen(than);
-    return len != than_len ? len > than_len : strcmp(digits, than) > 0;
-}
-
 /*
- * "name=digits name=digits…": stores it, and replies with what is stored. Each
- * heartbeat of each server brings one: too often for snprintf. True if a birth
- * was stored.
+ * "name=digits name=digits…", all equally long: stores it, and replies with
+ * what is stored. Each heartbeat of each server brings one: too often for
+ * snprintf. True if a birth was stored.
  */
 static bool hear(struct simmemory *memory, struct span told, bool is_stored,
                  struct simreply *answer)
 {
-    enum { AROUND = 2 /* the space, the sign */ };
     const char *at = told.ptr;
     const char *end = at + told.len;
     size_t len = 0;
     bool is_news = false;
+    assert(told.len <= sizeof answer->witnesses);
     while (at < end) {
         struct simwitness known;
         const char *equals = memchr(at, '=', (size_t)(end - at));
         assert(equals != NULL && equals - at < (int)sizeof known.name);
-        size_t name_len =
-            span_copy(known.name, (struct span){at, (size_t)(equals - at)});
-        known.name[name_len] = '\0';
-        size_t digits_len = 0;
-        for (at = equals + 1; at < end && *at != ' '; at++)
-            known.digits[digits_len++] = *at;
-        known.digits[digits_len] = '\0';
+        known.name[span_copy(known.name,
+                             (struct span){at, (size_t)(equals - at)})] = '\0';
+        known.digits[span_copy(
+            known.digits, (struct span){equals + 1, CALL_BIRTH_LEN})] = '\0';
         struct simwitness *it = find(memory, known.name);
         bool has_any = it->digits[0] != '\0';
-        if (is_stored && is_later(known.digits, has_any ? it->digits : "0")) {
+        if (is_stored &&
+            (has_any ? strcmp(known.digits, it->digits) > 0
+                     : strspn(known.digits, "0") < CALL_BIRTH_LEN)) {
             *it = known;
             has_any = true;
             is_news |= known.name[0] == 'm';
         }
-        const struct span digits = span_of(has_any ? it->digits : "0");
-        assert(len + name_len + digits.len + AROUND < sizeof answer->witnesses);
-        if (len > 0)
-            answer->witnesses[len++] = ' ';
         len += span_copy(answer->witnesses + len,
-                         (struct span){known.name, name_len});
-        answer->witnesses[len++] = '=';
-        len += span_copy(answer->witnesses + len, digits);
-        at++;
+                         (struct span){at, (size_t)(equals + 1 - at)});
+        if (has_any)
+            memcpy(answer->witnesses + len, it->digits, CALL_BIRTH_LEN);
+        else
+            memset(answer->witnesses + len, '0', CALL_BIRTH_LEN);
+        len += CALL_BIRTH_LEN;
+        at = equals + 1 + CALL_BIRTH_LEN + 1;
+        if (at < end)
+            answer->witnesses[len++] = ' ';
     }
     answer->reply.look.witnesses = (struct span){answer->witnesses, len};
     return is_news;
@@ -282,23 +275,6 @@ static bool has_lost(struct simbatch *batch, const struct simcall *call)
     return false;
 }
 
-/* An admission of before becomes one of ours. */
-static void convert(struct simbatch *batch, const struct simcall *call)
-{
-    char former[CALL_STATE_MAX + 1], birth[CALL_BIRTH_LEN + 1];
-    struct simmemory *memory = batch->memory;
-    snprintf(former, sizeof former, "%.*s:%s", (int)call->call.former.len,
-             call->call.former.ptr, batch->process->replid);
-    if (strcmp(memory->admit, former) != 0 || call->call.nonce.len == 0)
-        return;
-    int64_t ttl_ms = greater(memory->max_ttl_ms.it, call->call.max_ttl_ms);
-    write_mark(batch, call);
-    read_birth(memory->mark, birth);
-    write_admit(batch, call, birth, 0);
-    memory->mark[0] = '\0';
-    memory->until_us = simnumber(batch->clock_us + ttl_ms * 1000);
-}
-
 static enum call_look_word mark_if_bare(struct simbatch *batch,
                                         const struct simcall *call)
 {
@@ -330,7 +306,6 @@ static enum call_look_word look_at_state(struct simbatch *batch,
     const struct call *ask = &call->call;
     int epoch = epoch_of(call->admit);
     bool may_mark = ask->nonce.len > 0;
-    convert(batch, call);
     if (epoch_of(memory->admit) > epoch || epoch_of(memory->mark) > epoch)
         return LOOK_SUPERSEDED;
     print_configuration(call, configuration);
@@ -412,9 +387,8 @@ static enum vote give(struct simbatch *batch, const struct simcall *call,
     memory->max_ttl_ms = simnumber(call->call.max_ttl_ms);
     memory->until_us = simnumber(0);
     memory->bar = simnumber(call->call.number);
-    int64_t top = memory->top.is_there
-                      ? memory->top.it
-                      : batch->clock_us + call->call.window_us;
+    int64_t top = memory->top.is_there ? memory->top.it
+                                       : batch->clock_us + call->call.window_us;
     memory->top = simnumber(greater(top, call->call.number));
     write_admission(batch, call, call->call.is_durable, answer);
     return VOTE_DONE;
