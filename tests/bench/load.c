@@ -5,13 +5,14 @@
  *                                            by the clock: a cycle that had to
  *                                            wait counts from when it was due
  *
- * -t speaks TLS. -a TOKEN sends this bearer token.
+ * -t speaks TLS. -a TOKEN sends this bearer token. Locks last -l MS, 30000.
  * -c NAME=PID,PID… also prints the CPU time that these processes used while
  * cycles counted; PID 0 is this one.
  */
 #include "client.h"
 #include "cost.h"
 #include "sample.h"
+#include "service.h"
 
 #include <err.h>
 #include <stdio.h>
@@ -44,6 +45,8 @@ static struct load {
     struct cost costs[COSTS];
     int costs_count;
 } load;
+
+int service_ttl_ms = 30000;
 
 static void watch(int fd, struct client *client)
 {
@@ -143,19 +146,21 @@ static void connect_all(const struct sockaddr_in *server)
 static void parse(int argc, char **argv, struct sockaddr_in *server)
 {
     int option;
-    while ((option = getopt(argc, argv, "ta:c:")) == 't' || option == 'a' ||
-           (option == 'c' && load.costs_count < COSTS)) {
+    while ((option = getopt(argc, argv, "ta:l:c:")) == 't' || option == 'a' ||
+           option == 'l' || (option == 'c' && load.costs_count < COSTS)) {
         if (option == 't')
             http_use_tls();
         else if (option == 'a')
             http_set_token(optarg);
+        else if (option == 'l')
+            service_ttl_ms = atoi(optarg);
         else
             load.costs[load.costs_count++] = cost_of(optarg);
     }
     argc -= optind;
     argv += optind;
     if (option != -1 || argc < 3 || argc > 4)
-        errx(2, "usage: load [-t] [-a TOKEN] [-c NAME=PID,…]… HOST:PORT "
+        errx(2, "usage: load [-t] [-a TOKEN] [-l MS] [-c NAME=PID,…]… HOST:PORT "
                 "CLIENTS SECONDS [RATE]");
     *server = http_address(argv[0]);
     load.count = atoi(argv[1]);

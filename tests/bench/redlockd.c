@@ -10,8 +10,8 @@ void service_greet(struct client *client)
 const char *service_acquire(struct client *client)
 {
     char body[128];
-    snprintf(body, sizeof body, "{\"resource\":\"%s\",\"ttl_ms\":30000}",
-             client->resource);
+    snprintf(body, sizeof body, "{\"resource\":\"%s\",\"ttl_ms\":%d}",
+             client->resource, service_ttl_ms);
     return http_post(&client->http, "/locks", body);
 }
 

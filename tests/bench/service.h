@@ -6,6 +6,9 @@
 /* What a client asks of a lock service over HTTP. Each program is linked with
  * one service: redlockd.c or peers/etcd.c. */
 
+/* How long the locks of redlockd last, ms. */
+extern int service_ttl_ms;
+
 /* What a client needs before its first cycle; its connection is open and waits
  * for answers. Ends the process if that fails. */
 void service_greet(struct client *client);

@@ -108,6 +108,7 @@ NIGHTLY = [
     night("bench-scale", hours=2),
     night("bench-flood"),
     night("bench-options", "bench-options OPTIONS='--audit-log build/audit'"),
+    night("bench-forgetting"),
     night("bench-fsync"),
     night("bench-profile"),
     night("bench-tls"),

@@ -106,6 +106,9 @@ TOOLS = [
           r"(?s)flood sent [1-9].*p99 beside 8 .* alone: \d.*throughput .* without: \d"),
     bench("bench-options", "SECONDS_RUN=0.2 CLIENTS=1 "
           "OPTIONS='--drain-ms 10'", r"(?m)^cycles_per_s \d"),
+    # a busy machine says nothing of the p99
+    bench("bench-forgetting", "SHORT=1 SCENES='idle limits' CLIENTS=4",
+          r"^3 passed, 0 failed"),
     bench("bench-fsync", "SECONDS_RUN=0.2 CLIENTS=1", r"^failures: 0$"),
     bench("bench-profile", "SECONDS_RUN=0.2 CLIENTS=1", r"^failures: 0$",
           needs="perf record -q -o /dev/null -e cpu-clock true"),
