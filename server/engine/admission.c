@@ -474,6 +474,7 @@ enum node_state admission_refusal(const struct admission *admission, int node)
 bool admission_has_memory(const struct admission *admission, int node,
                           uint32_t life)
 {
-    return admission->node[node].life == life &&
-           !eligibility_is_outdated(admission, node);
+    const struct admission_node *it = &admission->node[node];
+    return it->life == life &&
+           !witness_knows_later(&admission->witness, node, it->birth);
 }
