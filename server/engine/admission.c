@@ -73,7 +73,8 @@ bool admission_is_objecting(const struct admission *admission, int64_t now_us)
            now_us - admission->established_us >= HEARTBEAT_US;
 }
 
-/* Another machine that votes under its name keeps it from being marked. */
+/* Another machine with a later birth keeps it from being marked anew: the two
+ * would outdate each other for ever. */
 static bool may_mark(const struct admission *admission, int node,
                      int64_t now_us)
 {
@@ -91,7 +92,8 @@ static bool choose(const struct admission *admission, int node, int64_t now_us,
     if (it->phase == ADMISSION_DOWN || it->is_busy ||
         now_us < it->not_before_us)
         return false;
-    if (it->must_revoke &&
+    bool is_outdated = eligibility_is_outdated(admission, node);
+    if (it->must_revoke && !is_outdated &&
         (it->phase == ADMISSION_ADMITTED || it->phase == ADMISSION_MARKED))
         *kind = ADMISSION_REVOKE;
     else if (eligibility_is_back(admission, node, now_us))
