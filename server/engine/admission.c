@@ -233,6 +233,7 @@ static void note_birth(struct admission *admission, int node, struct span state,
         memcpy(it->birth, birth, sizeof birth);
         it->life++;
         witness_on_lost(&admission->witness, node);
+        eligibility_on_birth(admission, node);
     }
     witness_on_birth(&admission->witness, node, birth, now_us);
 }

@@ -105,13 +105,23 @@ void eligibility_on_told(struct admission *admission, int node,
             ask(admission, i, node, look, sent_us, now_us);
 }
 
+static void drop_told(struct admission_asked *asked, int node)
+{
+    asked->told &= (uint16_t) ~(1u << node);
+    asked->again &= asked->told;
+}
+
+void eligibility_on_birth(struct admission *admission, int node)
+{
+    for (int i = 0; i < admission->settings.nodes; i++)
+        if (!is_majority(admission, admission->node[i].asked.again))
+            drop_told(&admission->node[i].asked, node);
+}
+
 void eligibility_on_step(struct admission *admission, int node)
 {
-    for (int i = 0; i < admission->settings.nodes; i++) {
-        struct admission_asked *asked = &admission->node[i].asked;
-        asked->told &= (uint16_t) ~(1u << node);
-        asked->again &= asked->told;
-    }
+    for (int i = 0; i < admission->settings.nodes; i++)
+        drop_told(&admission->node[i].asked, node);
 }
 
 /* Enough others can be asked. */

@@ -48,12 +48,14 @@ bool eligibility_may_renew(const struct admission *admission, int node,
                            int64_t now_us);
 
 /*
- * An admitted node told this of its promises, and of the births of others · its
+ * An admitted node told this of its promises, and of the births of others · it
+ * has another birth, so it may have forgotten them between two looks · its
  * clock stepped, so what it told of their end is wrong.
  */
 void eligibility_on_told(struct admission *admission, int node,
                          const struct call_look *look, int64_t sent_us,
                          int64_t now_us);
+void eligibility_on_birth(struct admission *admission, int node);
 void eligibility_on_step(struct admission *admission, int node);
 
 /*
