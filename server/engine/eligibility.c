@@ -30,12 +30,12 @@ bool eligibility_may_renew(const struct admission *admission, int node,
 
 /* ---- what the others have promised -------------------------------------- */
 
-/* It votes, and what it tells can be relied on. */
+/* It votes, and what it tells can be relied on: by its own clock. */
 static bool is_member(const struct admission *admission, int node)
 {
     const struct admission_node *it = &admission->node[node];
     return it->phase == ADMISSION_ADMITTED && !it->must_revoke &&
-           !eligibility_is_outdated(admission, node);
+           it->is_clock_good && !eligibility_is_outdated(admission, node);
 }
 
 static int count_bits(uint16_t bits)
