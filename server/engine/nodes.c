@@ -338,7 +338,9 @@ bool nodes_has_memory(const struct nodes *nodes, int node, uint32_t life)
 
 bool nodes_is_looked_at(const struct nodes *nodes, int node)
 {
-    return nodes->admission.node[node].phase == ADMISSION_UNSEEN;
+    const struct admission_node *it = &nodes->admission.node[node];
+    return it->phase == ADMISSION_UNSEEN && it->is_busy &&
+           clocks_state(&nodes->clocks, node) == CLOCK_GOOD;
 }
 
 /* ---- events ------------------------------------------------------------- */
