@@ -24,6 +24,7 @@ static void record(int node, const struct call *call, uint64_t tag)
     (void)span_copy(sent->mark, call->mark);
     (void)span_copy(sent->witnesses, call->witnesses);
     (void)span_copy(sent->found, call->found);
+    (void)span_copy(sent->latest, call->latest);
 }
 
 static enum vote port_send(void *ctx, int node, const struct call *call,
@@ -112,9 +113,10 @@ const char *play_name(int node)
 const char *play_admission(int node, bool is_older)
 {
     static char admissions[PLAY_NODES][CALL_STATE_MAX + 1];
-    snprintf(admissions[node], sizeof admissions[node], "1:%s:%s:%s:%s",
-             PLAY_FINGERPRINT, play_name(node),
-             is_older ? "older" : play_facts(node).run_id, PLAY_MEMORY);
+    snprintf(admissions[node], sizeof admissions[node], "1:%s:%s:%s:%d:%s:%s",
+             PLAY_FINGERPRINT, play_name(node), play.birth[node],
+             play.news[node], is_older ? "older" : play_facts(node).run_id,
+             PLAY_MEMORY);
     return admissions[node];
 }
 
@@ -223,17 +225,23 @@ void play_answer_look(int node, enum call_look_word word, const char *admit,
 {
     struct play_call *sent = play_find(CALL_LOOK, node);
     ck_assert_msg(sent != NULL, "no look at node %d", node);
-    if (word == LOOK_ADMITTED && admit[0] == '\0')
+    bool is_admitted = word == LOOK_ADMITTED;
+    (void)sscanf(mark, "%*[^:]:%*[^:]:%*[^:]:%26[0-9]", play.birth[node]);
+    if (is_admitted && admit[0] == '\0')
         admit = play_admission(node, false);
-    play_reply(sent, (struct call_reply){
-                         .vote = VOTE_DONE,
-                         .look = {.word = word,
-                                  .admit = span_of(admit),
-                                  .mark = span_of(mark),
-                                  .is_durable = true,
-                                  .beat = 1,
-                                  .voted_us = PLAY_EPOCH_US + play.now_us},
-                     });
+    play_reply(
+        sent,
+        (struct call_reply){
+            .vote = VOTE_DONE,
+            .look = {.word = word,
+                     .admit = span_of(admit),
+                     .mark = span_of(mark),
+                     .is_durable = true,
+                     .beat = 1,
+                     .rest_us = is_admitted ? play.rest_us : 0,
+                     .number = is_admitted ? play.number : 0,
+                     .witnesses = span_of(is_admitted ? sent->witnesses : "")},
+        });
 }
 
 void play_answer_looks(int node, enum call_look_word word, const char *mark)
@@ -292,7 +300,7 @@ void play_reconnect(int node)
 void play_lose_memory(int node)
 {
     play_reconnect(node);
-    play_answer_look(node, LOOK_CREATED, "", "1:run:n");
+    play_answer_look(node, LOOK_CREATED, "", PLAY_MARK(2));
 }
 
 const struct engine_settings play_settings = {
@@ -313,6 +321,8 @@ void play_begin_with(const struct engine_settings *settings)
 {
     memset(&play, 0, sizeof play);
     play.now_us = play.confirmed_us = 1000000;
+    for (int i = 0; i < PLAY_NODES; i++)
+        strcpy(play.birth[i], PLAY_BIRTH(1));
     log_set_level(LOG_OFF);
     struct engine_port port = {
         .send = port_send,

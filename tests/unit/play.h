@@ -19,6 +19,10 @@ enum { PLAY_CALLS_MAX = 256, PLAY_NODES = 5, PLAY_TIMERS = 4096 };
 #define PLAY_RESOURCE span_of("order:42")
 #define PLAY_TOKEN "0000000000000001.8f1c27a5b9d04e6e8f1c27a5b9d04e6e8f1c27a5"
 
+/* A birth, and a mark that has it; a greater digit is later. */
+#define PLAY_BIRTH(digit) "000000000000000" #digit "0123456789"
+#define PLAY_MARK(digit) "1:run:" PLAY_MEMORY ":" PLAY_BIRTH(digit) ":"
+
 /* The nodes' clocks minus ours. */
 #define PLAY_EPOCH_US INT64_C(1795221641000000)
 
@@ -32,6 +36,7 @@ struct play_call {
     char mark[CALL_STATE_MAX + 1];
     char witnesses[CALL_WITNESSES_MAX + 1];
     char found[CALL_STATE_MAX + 1];
+    char latest[CALL_BIRTH_LEN + 1];
     bool is_answered;
 };
 
@@ -46,6 +51,9 @@ extern struct play {
     bool is_up[PLAY_NODES];
     bool is_unconfirmed[PLAY_NODES]; /* no fresh connection comes there */
     int64_t offset_us[PLAY_NODES];   /* what its clock is ahead */
+    char birth[PLAY_NODES][CALL_BIRTH_LEN + 1]; /* of what it carries */
+    int news[PLAY_NODES];    /* births of others that it has heard of */
+    int64_t rest_us, number; /* what an admitted node has promised */
     int64_t confirmed_us;
     unsigned char random_byte;
     bool is_listening;
@@ -107,8 +115,8 @@ void play_lose_memory(int node);
 void play_confirm(int node);
 
 /*
- * Answers the oldest look at the node, of a stack that promises all the time;
- * of an admitted one admit "" is its admission.
+ * Answers the oldest look at the node. If it is admitted, admit "" is its
+ * admission, and it stores what it is told of the others.
  */
 void play_answer_look(int node, enum call_look_word word, const char *admit,
                       const char *mark);

@@ -118,7 +118,7 @@ static const struct {
     {LOCK_FORCE, VOTE_FREE,
      HEAD("refused", "force") ORDER
      "\"fencing_token\":7,\"status\":404,\"code\":\"lock_not_found\"}"},
-    {LOCK_ACQUIRE, VOTE_QUARANTINED,
+    {LOCK_ACQUIRE, UNFIT(LOADING),
      HEAD("failed", "acquire") ORDER OWNER
      "\"status\":503,\"code\":\"no_quorum\"}"},
 };

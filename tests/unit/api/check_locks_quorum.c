@@ -129,7 +129,7 @@ TEST(a_bar_is_told_with_its_end)
                             "%" SCNd64 " s",
                             &seconds),
                      1);
-    ck_assert_int_eq(seconds, 46);
+    ck_assert_int_eq(seconds, 59);
 }
 
 TEST_RANGE(a_refused_key_is_told_with_the_votes, 0, LOCK_CALLS)

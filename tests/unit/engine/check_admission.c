@@ -119,6 +119,91 @@ TEST(an_action_that_failed_is_looked_at_a_second_later)
     voters_expect(ADMISSION_REVOKE, 3);
 }
 
+/* A machine that is admitted under another name is left alone. */
+TEST(story_23_a_node_with_another_name_is_looked_at_only)
+{
+    voters_all(LOOK_ADMITTED, VOTERS_ADMIT, "");
+    voters_found(1, LOOK_MISNAMED, "1:" VOTERS_FINGERPRINT ":0123:#:0:r:m", "");
+    VOTERS_ASSERT_REFUSAL(1, STATE_DUPLICATE);
+    admission_on_step(&voters.admission, 1);
+    for (int i = 0; i < 100; i++) {
+        voters_pass(VOTERS_SECOND);
+        ck_assert_int_eq(voters_look_around(), VOTERS_NODES);
+        voters_expect_nothing();
+    }
+    ck_assert(!witness_have_told(
+        &voters.admission.witness, 0,
+        &(struct witness_demand){.since_us = voters.now_us + 1}));
+    voters_found(1, LOOK_ADMITTED, VOTERS_ADMIT, "");
+    voters_expect(ADMISSION_REVOKE, 1); /* by the step */
+}
+
+/* ---- its memory ---------------------------------------------------------- */
+
+static void find_admitted(int node)
+{
+    voters_found(node, LOOK_ADMITTED, VOTERS_ADMIT, "");
+}
+
+static void find_marked(int node)
+{
+    voters_found(node, LOOK_CREATED, VOTERS_OLD_ADMIT, VOTERS_MARK);
+}
+
+/* By another server, before this one has seen the mark. */
+static void find_admitted_anew(int node)
+{
+    voters_found(node, LOOK_ADMITTED, VOTERS_ADMIT_OF(VOTERS_BIRTH(2)), "");
+}
+
+static void quarantine(int node)
+{
+    admission_on_quarantined(&voters.admission, node, voters.now_us);
+}
+
+/* Another node tells of a later machine under its name. */
+static void learn(int node)
+{
+    int other = (node + 1) % VOTERS_NODES;
+    strcpy(voters.memory[other].latest[node], VOTERS_BIRTH(2));
+    voters_found(other, LOOK_ADMITTED, VOTERS_ADMIT, "");
+}
+
+/* What happens after the node's vote; it counts if all that leaves its memory
+ * as it was. */
+static const struct {
+    void (*first)(int node), (*then)(int node);
+    bool counts;
+} turns[] = {
+    {find_admitted, find_admitted, true},
+    {voters_down, voters_up, true},
+    {quarantine, find_admitted, true},
+    {find_marked, find_admitted, false},
+    {voters_down, find_admitted, true},
+    {find_admitted_anew, quarantine, false},
+    {learn, find_admitted, false},
+    {voters_down, learn, false},
+    {quarantine, learn, false},
+    {learn, voters_down, false},
+    {find_marked, voters_down, false},
+};
+
+/* Whether it is connected or not: who voted after it knows of the other one,
+ * and counts on it. */
+TEST_EACH(what_was_answered_counts_as_long_as_the_memory_does, turns)
+{
+    voters_all(LOOK_ADMITTED, VOTERS_ADMIT, "");
+    uint32_t life = voters.admission.node[2].life;
+    ck_assert(admission_has_memory(&voters.admission, 2, life));
+    turns[_i].first(2);
+    turns[_i].then(2);
+    ck_assert(admission_has_memory(&voters.admission, 2, life) ==
+              turns[_i].counts);
+    ck_assert(!admission_has_memory(&voters.admission, 2, life + 9));
+}
+
+/* ---- first starts -------------------------------------------------------- */
+
 static const struct {
     enum call_look_word word;
     const char *admit, *mark;
@@ -126,11 +211,13 @@ static const struct {
 } sights[] = {
     {LOOK_ADMITTED, VOTERS_ADMIT, "", true},
     {LOOK_CREATED, VOTERS_OLD_ADMIT, VOTERS_MARK, true},
-    {LOOK_CREATED, "1:" VOTERS_FINGERPRINT ":0123456789abcdef:r:m", VOTERS_MARK,
-     false},
+    {LOOK_CREATED, "1:" VOTERS_FINGERPRINT ":0123456789abcdef:#:0:r:m",
+     VOTERS_MARK, false},
     {LOOK_CREATED, "", VOTERS_MARK, false},
-    {LOOK_FOREIGN, "1:ffffffffffffffff:@:r:m", "", false},
-    {LOOK_SUPERSEDED, "2:" VOTERS_FINGERPRINT ":@:r:m", "", false},
+    {LOOK_FOREIGN, "1:ffffffffffffffff:@:#:0:r:m", "", false},
+    {LOOK_MISNAMED, "1:" VOTERS_FINGERPRINT ":0123456789abcdef:#:0:r:m", "",
+     false},
+    {LOOK_SUPERSEDED, "2:" VOTERS_FINGERPRINT ":@:#:0:r:m", "", false},
 };
 
 /* Of the node's own, now or in an older life: an admission tells that a first

@@ -1,179 +1,374 @@
 /*
- * How nodes get their vote before a quarantine has passed, as nobody can have
- * promised anything that they forgot; and what hinders any admission.
+ * How nodes that may have forgotten something get their vote: the others tell
+ * when all has ended that they have promised. By time: check_quarantine.c.
  */
 
 #include "../../../server/engine/eligibility.h"
 #include "../../lib/suite/suite.h"
 #include "voters.h"
 
-enum { TOLD = 3 /* of four others: one of them was in each majority */ };
+enum {
+    SECOND = VOTERS_SECOND,
+    ASKED_US = HEARTBEAT_US + 1, /* the second look comes with a heartbeat */
+};
 
 static void mark(int node)
 {
+    voters_pass(1);
     voters_come(node, LOOK_FRESH, "", VOTERS_MARK);
 }
 
-/* Not before so long, and then at once. */
-static void expect_admission_in(int64_t us)
+/* All are looked at: the others are told of node 0's birth · and once more. */
+static void tell(void)
 {
-    voters_pass_until(ADMISSION_ADMIT, us);
-    voters_give(ADMISSION_ADMIT, 0);
+    voters_pass(1);
+    for (int i = 0; i < voters.settings.nodes; i++)
+        admission_want_look(&voters.admission, i, voters.now_us);
+    (void)voters_look_around();
 }
 
-/* ---- idle ---------------------------------------------------------------- */
+static void tell_twice(void)
+{
+    tell();
+    tell();
+}
 
-enum { WATCH_US = 3 * HEARTBEAT_US };
+/* One look at this node, which is admitted, whether it is due or not. */
+static void look_at(int node)
+{
+    voters_pass(1);
+    voters_found(node, LOOK_ADMITTED, VOTERS_ADMIT, "");
+}
 
 SUITE(eligibility);
 
-GROUP(idle, .set_up = voters_begin);
+GROUP(asked, .set_up = voters_begin);
 
-TEST_RANGE(when_all_promises_are_over_a_new_node_is_admitted_at_once, 0, 2)
+/* ---- whom it asks -------------------------------------------------------- */
+
+/* Another server knows of a machine that was marked later under the name. */
+static void outdate(int node, int teller)
 {
-    voters_admit_from(1, _i == 0 ? (int64_t)VOTERS_NEVER
-                                 : voters.now_us - VOTERS_QUARANTINE_US);
-    mark(0);
-    expect_admission_in(WATCH_US);
+    strcpy(voters.memory[teller].latest[node], VOTERS_BIRTH(9));
 }
 
-TEST(the_last_promise_of_anybody_is_waited_for)
+/*
+ * The others: a admitted; d the same, but tells of no birth; o the same, but
+ * node 1 knows it to be outdated; c the same, but its clock is not known well;
+ * r restarted, with a memory that counts; m marked; - down.
+ */
+static const struct {
+    int nodes;
+    const char *others;
+    enum { ASKED, IN_TIME, NEVER } end;
+} sets[] = {
+    {5, "aaaa", ASKED},   {5, "aaad", ASKED},   {5, "aaa-", ASKED},
+    {5, "aaao", ASKED},   {5, "aadd", NEVER}, /* not N - q */
+    {5, "dddd", NEVER},   {5, "aarr", IN_TIME}, {5, "aamm", IN_TIME},
+    {5, "aaoo", IN_TIME}, {5, "aacc", IN_TIME}, {5, "aa--", IN_TIME},
+    {5, "----", IN_TIME}, {4, "aaa", ASKED},    {4, "aad", NEVER},
+    {4, "aa-", IN_TIME},  {3, "aa", ASKED},     {3, "ad", NEVER},
+    {3, "a-", IN_TIME},   {2, "a", IN_TIME},    {1, "", IN_TIME},
+};
+
+static void bring(int node, char letter)
 {
-    voters_admit_from(1, 1);
-    voters.memory[3].voted_us = voters.now_us - 60 * VOTERS_SECOND;
-    voters.memory[0].voted_us = voters.now_us; /* is not its own judge */
-    voters_down(3);
-    voters_come(3, LOOK_ADMITTED, VOTERS_ADMIT, "");
-    mark(0);
-    voters_down(3); /* what it has told stays told */
-    (void)voters_look_around();
-    int64_t left_us = VOTERS_QUARANTINE_US - 60 * VOTERS_SECOND;
-    voters_pass(VOTERS_TIMEOUT_US);
-    (void)voters_look_around();
-    ck_assert_int_eq(voters_remaining_us(0), left_us - VOTERS_TIMEOUT_US);
-    expect_admission_in(left_us - VOTERS_TIMEOUT_US);
+    voters.memory[node].is_deaf = letter == 'd';
+    if (letter == 'o')
+        outdate(node, 1);
+    if (letter == '-')
+        return;
+    voters_up(node);
+    if (letter == 'm')
+        voters_found(node, LOOK_FRESH, "", VOTERS_MARK);
+    else if (letter == 'r')
+        voters_found(node, LOOK_CREATED, VOTERS_OLD_ADMIT, VOTERS_MARK);
+    else
+        voters_found(node, LOOK_ADMITTED, VOTERS_ADMIT, "");
+    if (letter == 'c' || letter == 'r') /* else it would be readmitted */
+        admission_on_clock(&voters.admission, node, false);
 }
 
-/* Somebody goes on promising all the time. */
-TEST(on_a_busy_stack_it_waits_for_its_quarantine)
+TEST_EACH(a_quorum_of_others_that_vote_must_know_of_its_birth, sets)
 {
-    voters_admit_from(1, voters.now_us);
+    voters.settings.nodes = sets[_i].nodes;
+    voters.settings.quorum = sets[_i].nodes / 2 + 1;
+    voters_begin_again();
+    for (int i = 1; i < sets[_i].nodes; i++)
+        bring(i, sets[_i].others[i - 1]);
     mark(0);
-    for (int64_t us = 0; us < 60 * (int64_t)VOTERS_SECOND;
-         us += VOTERS_SECOND) {
-        voters_pass_without(ADMISSION_ADMIT, VOTERS_SECOND);
-        voters.memory[2].voted_us = voters.now_us;
-    }
-    expect_admission_in(VOTERS_QUARANTINE_US - 60 * (int64_t)VOTERS_SECOND);
+    if (sets[_i].end == ASKED)
+        voters_pass_until(ADMISSION_ADMIT, ASKED_US);
+    else if (sets[_i].end == IN_TIME)
+        voters_pass_until(ADMISSION_ADMIT, VOTERS_QUARANTINE_US);
+    else
+        voters_pass_without(ADMISSION_ADMIT, 2 * (int64_t)VOTERS_QUARANTINE_US);
+    if (sets[_i].end != NEVER)
+        voters_give(ADMISSION_ADMIT, 0);
 }
 
-/* A round that it had a part in before may still be on its way to others. */
-TEST(looks_count_once_the_rounds_of_before_have_ended)
+/* ---- looks --------------------------------------------------------------- */
+
+/* The second look at each leaves when a majority of all knows of the birth. */
+TEST(each_is_looked_at_again_once_all_of_them_know)
 {
-    voters_spread_clocks(10 * VOTERS_SECOND);
-    voters_admit_from(1, VOTERS_NEVER);
+    admission_on_clock(&voters.admission, 4, false);
+    voters_admit_from(1);
     mark(0);
-    expect_admission_in(10 * VOTERS_SECOND + VOTERS_TIMEOUT_US);
+    look_at(1);
+    look_at(2);
+    look_at(1);
+    look_at(2);
+    look_at(3);
+    int64_t together_us = voters.now_us;
+    look_at(3);
+    look_at(1);
+    voters_pass(1);
+    voters.trip_us = voters.now_us - together_us + 1; /* had left before */
+    voters_found(2, LOOK_ADMITTED, VOTERS_ADMIT, "");
+    ck_assert(!eligibility_is_due(&voters.admission, 0, voters.now_us + 1));
+    voters.trip_us--;
+    voters_found(2, LOOK_ADMITTED, VOTERS_ADMIT, "");
+    ck_assert(eligibility_is_due(&voters.admission, 0, voters.now_us + 1));
 }
 
-/* Two servers know the median as well as the clocks lie together. */
-TEST(a_promise_counts_as_late_as_it_may_have_been)
+/* Each of the others, which answers a microsecond later. */
+static void expect_looks(void)
 {
-    voters_spread_clocks(7 * VOTERS_SECOND);
-    voters_admit_from(1, voters.now_us - 50 * VOTERS_SECOND);
-    mark(0);
-    voters_pass_without(ADMISSION_ADMIT, 7 * VOTERS_SECOND + VOTERS_TIMEOUT_US);
-    ck_assert_int_eq(voters_remaining_us(0), VOTERS_QUARANTINE_US -
-                                                 50 * VOTERS_SECOND -
-                                                 VOTERS_TIMEOUT_US);
+    for (int i = 1; i < VOTERS_NODES; i++)
+        voters_expect(ADMISSION_LOOK, i);
+    voters_expect_nothing();
+    voters_pass(1);
+    voters.trip_us = 1;
+    for (int i = 1; i < VOTERS_NODES; i++)
+        voters_found(i, LOOK_ADMITTED, VOTERS_ADMIT, "");
+    voters.trip_us = 0;
 }
 
-/* Nor above which beat an admission is to begin. */
-TEST(without_the_clocks_nobody_knows_when_it_was)
+/* Nobody waits for a heartbeat. */
+TEST(the_others_are_asked_at_once_and_told_of_its_admission)
 {
-    admission_on_median(&voters.admission, false, VOTERS_EPOCH_US, 0);
-    voters_admit_from(1, VOTERS_NEVER);
+    voters_admit_from(1);
     mark(0);
-    voters_pass_without(ADMISSION_ADMIT, 2 * (int64_t)VOTERS_QUARANTINE_US);
-    voters_spread_clocks(0);
-    (void)voters_look_around();
-    voters_give(ADMISSION_ADMIT, 0);
+    expect_looks();
+    expect_looks();
+    voters_pass(1);
+    voters_do(ADMISSION_ADMIT, 0);
+    voters_expect(ADMISSION_LOOK, 0);
+    voters_pass(1);
+    voters_found(0, LOOK_ADMITTED, VOTERS_ADMIT, "");
+    expect_looks();
 }
 
-TEST(too_few_others_tell_nothing)
+static void step(int node)
 {
-    voters_admit_from(VOTERS_NODES - TOLD + 1, VOTERS_NEVER);
-    mark(0);
-    voters_pass_without(ADMISSION_ADMIT, 10 * VOTERS_SECOND);
-    voters.memory[1].voted_us = VOTERS_NEVER;
-    voters_come(1, LOOK_ADMITTED, VOTERS_ADMIT, "");
-    (void)voters_look_around();
-    voters_give(ADMISSION_ADMIT, 0);
+    admission_on_step(&voters.admission, node);
+    admission_on_done(&voters.admission,
+                      &(struct admission_action){ADMISSION_REVOKE, node},
+                      voters.now_us); /* which another server did, too */
+    voters_found(node, LOOK_ADMITTED, VOTERS_ADMIT, "");
+}
+
+static void forget(int node)
+{
+    voters_found(node, LOOK_ADMITTED, VOTERS_ADMIT_OF(VOTERS_BIRTH(4)), "");
+}
+
+static void learn_of_a_twin(int node)
+{
+    outdate(node, 2);
+    voters_found(2, LOOK_ADMITTED, VOTERS_ADMIT, "");
 }
 
 static const struct {
-    enum call_look_word word;
-    const char *admit, *mark;
-} others[] = {
-    {LOOK_CREATED, VOTERS_OLD_ADMIT, VOTERS_MARK}, /* perhaps an old copy */
-    {LOOK_CREATED, "", VOTERS_MARK},
-    {LOOK_CREATED, "1:" VOTERS_FINGERPRINT ":0123456789abcdef:r:m",
-     VOTERS_MARK}, /* another node's memory */
+    void (*happens)(int node);
+    bool counts_behind_it; /* if all had told already */
+} losses[] = {
+    {step, false}, /* it may have told too early an end */
+    {forget, true},
+    {learn_of_a_twin, true},
 };
 
-/* One that forgot, too, or may have, cannot tell what it has promised. */
-TEST_EACH(only_those_who_vote_tell_what_was_promised, others)
+/* Between the two looks at it: the first one does not count any more. */
+TEST_EACH(who_may_not_be_the_same_any_more_begins_anew, losses)
 {
-    voters_admit_from(VOTERS_NODES - TOLD, VOTERS_NEVER);
-    voters_down(2);
-    admission_on_clock(&voters.admission, 2, false); /* it stays as it is */
-    voters_come(2, others[_i].word, others[_i].admit, others[_i].mark);
+    voters_admit_from(1);
+    voters_down(4);
     mark(0);
-    voters_pass_without(ADMISSION_ADMIT, 10 * VOTERS_SECOND);
-    voters_found(2, LOOK_ADMITTED, VOTERS_ADMIT, "");
-    (void)voters_look_around();
+    tell();
+    losses[_i].happens(1);
+    look_at(2);
+    look_at(3);
+    ck_assert(!eligibility_is_due(&voters.admission, 0, voters.now_us + 1));
+}
+
+/* Behind the second one it may forget what it likes. */
+TEST_EACH(what_was_told_by_all_stays_told, losses)
+{
+    voters_admit_from(1);
+    voters_down(4);
+    voters.memory[1].rest_us = SECOND;
+    mark(0);
+    tell_twice();
+    losses[_i].happens(1);
+    voters_pass(SECOND + SECOND / 100 + 1);
+    ck_assert(eligibility_is_due(&voters.admission, 0, voters.now_us) ==
+              losses[_i].counts_behind_it);
+}
+
+/* What was told for one mark tells nothing of another loss. */
+TEST(story_25_every_loss_asks_anew)
+{
+    voters_admit_from(1);
+    voters.memory[2].rest_us = SECOND;
+    mark(0);
+    tell_twice();
+    voters_pass(1);
+    voters_found(0, LOOK_FRESH, "", VOTERS_OTHER_MARK); /* a FLUSHALL */
+    voters.memory[2].rest_us = 10 * SECOND;
+    voters_pass_until(ADMISSION_ADMIT, ASKED_US + 10 * SECOND + SECOND / 10);
     voters_give(ADMISSION_ADMIT, 0);
 }
 
-/* Each other time of a life is another memory. */
-TEST(who_has_forgotten_meanwhile_tells_nothing_any_more)
+/* ---- what they tell ------------------------------------------------------ */
+
+static const struct {
+    int64_t first_us[VOTERS_NODES], second_us[VOTERS_NODES]; /* the rests */
+    int64_t end_us;                                          /* from then on */
+} rests[] = {
+    {{0}, {0}, 1},
+    {{0}, {0, 0, 10000000, 3000000}, 10100001},
+    {{0, 70000000}, {0, 50, 51, 99}, 100},
+    {{0}, {70000000, 1000, 100, 0}, 1011},
+};
+
+/* A server's clock may be 1% fast. Only the second looks tell, and only those
+ * at others. */
+TEST_EACH(all_that_they_have_promised_ends_first, rests)
 {
-    voters_admit_from(VOTERS_NODES - TOLD, VOTERS_NEVER);
+    voters_admit_from(1);
+    voters_down(4);
     mark(0);
-    voters_pass_without(ADMISSION_ADMIT, WATCH_US - 1);
-    admission_on_quarantined(&voters.admission, 2, voters.now_us);
-    voters_expect(ADMISSION_LOOK, 2);
-    voters_found(2, LOOK_FRESH, "", VOTERS_OTHER_MARK);
-    voters_pass_without(ADMISSION_ADMIT, 10 * VOTERS_SECOND);
+    for (int i = 0; i < VOTERS_NODES; i++)
+        voters.memory[i].rest_us = rests[_i].first_us[i];
+    tell();
+    for (int i = 0; i < VOTERS_NODES; i++)
+        voters.memory[i].rest_us = rests[_i].second_us[i];
+    tell();
+    ck_assert_int_eq(voters_remaining_us(0), rests[_i].end_us);
+    voters_pass_until(ADMISSION_ADMIT, rests[_i].end_us);
+    voters_give(ADMISSION_ADMIT, 0);
 }
 
-/* ---- contested ----------------------------------------------------------- */
+/* By then one of them may have promised more, which it cannot have forgotten.
+ */
+TEST(what_is_promised_behind_the_second_look_is_not_waited_for)
+{
+    voters_admit_from(1);
+    voters.memory[1].rest_us = 3 * SECOND;
+    mark(0);
+    tell_twice();
+    voters.memory[1].rest_us = voters.memory[2].rest_us = 60 * SECOND;
+    voters_pass_until(ADMISSION_ADMIT, 3 * SECOND + 3 * SECOND / 100 + 1);
+}
+
+TEST(the_highest_number_of_a_second_look_is_the_bar)
+{
+    voters.memory[4].number = 99; /* of one that is not asked in the end */
+    voters_admit_from(1);
+    mark(0);
+    tell();
+    voters.memory[1].number = 7;
+    voters.memory[2].number = 8;
+    voters.memory[3].number = 6;
+    voters.memory[4].number = 0;
+    tell();
+    voters_pass(1);
+    voters_expect(ADMISSION_ADMIT, 0);
+    ck_assert_int_eq(voters.admission.node[0].asked.number, 8);
+}
+
+/* Nobody knows above which beat an admission is to begin. */
+TEST(without_the_clocks_none_is_admitted)
+{
+    voters_know_clocks(false);
+    voters_admit_from(1);
+    mark(0);
+    voters_pass_without(ADMISSION_ADMIT, 2 * (int64_t)VOTERS_QUARANTINE_US);
+    voters_know_clocks(true);
+    voters_give(ADMISSION_ADMIT, 0);
+}
+
+/* ---- machines under one name --------------------------------------------- */
+
+GROUP(twins, .set_up = voters_begin);
+
+/* It does not vote, and nothing changes it: the two would mark each other for
+ * ever. What it carries is looked at all the same. */
+TEST_RANGE(story_45_a_machine_with_an_earlier_birth_has_no_say, 0, 2)
+{
+    voters_admit_from(1);
+    voters_come(0, _i == 0 ? LOOK_ADMITTED : LOOK_MARKED, VOTERS_ADMIT,
+                _i == 0 ? "" : VOTERS_MARK);
+    outdate(0, 3);
+    tell();
+    voters_pass(HEARTBEAT_US);
+    (void)voters_look_around();
+    VOTERS_ASSERT_REFUSAL(0, STATE_QUARANTINED);
+    ck_assert(eligibility_is_outdated(&voters.admission, 0));
+    admission_on_step(&voters.admission, 0);
+    admission_on_beat(&voters.admission, 0, 77); /* it is of that machine */
+    ck_assert_int_eq(voters.admission.witness.node[0].floor, 0);
+    for (int s = 0; s < 30; s++) {
+        voters_pass(HEARTBEAT_US);
+        voters_expect(ADMISSION_PROBE, 0);
+        voters_found(0, _i == 0 ? LOOK_ADMITTED : LOOK_MARKED, VOTERS_ADMIT,
+                     _i == 0 ? "" : VOTERS_MARK);
+        voters_wait();
+    }
+}
+
+/* When the other one's beats were last heard to rise, and whether news of it
+ * came later than a quarantine ago. */
+static const struct {
+    int64_t rose_us, born_us, renewed_us;
+} twins[] = {
+    {0, 0, VOTERS_QUARANTINE_US},
+    {VOTERS_QUARANTINE_US, 0, VOTERS_QUARANTINE_US + 10 * SECOND},
+    {VOTERS_QUARANTINE_US - 20 * SECOND, 0, VOTERS_QUARANTINE_US},
+    {0, 30 * SECOND, VOTERS_QUARANTINE_US + 30 * SECOND},
+};
+
+TEST_EACH(story_45_a_machine_is_marked_anew_when_the_other_one_is_gone, twins)
+{
+    int64_t begin_us = voters.now_us;
+    voters_admit_from(0);
+    struct witness_node *it = &voters.admission.witness.node[0];
+    for (int64_t us = 0; us < twins[_i].renewed_us; us += SECOND / 2) {
+        if (us == twins[_i].born_us)
+            witness_on_birth(&voters.admission.witness, 0, VOTERS_BIRTH(9),
+                             voters.now_us);
+        if (us <= twins[_i].rose_us)
+            voters.memory[2].floor[0] = us + 1;
+        ck_assert(!eligibility_is_outdated(&voters.admission, 0) ||
+                  !eligibility_may_renew(&voters.admission, 0, voters.now_us));
+        (void)voters_look_around();
+        voters_pass(SECOND / 2);
+    }
+    voters.now_us =
+        at_least(it->rose_us + 10 * SECOND, begin_us + twins[_i].renewed_us);
+    admission_want_look(&voters.admission, 0, voters.now_us);
+    voters_expect(ADMISSION_LOOK, 0);
+}
+
+/* ---- what hinders -------------------------------------------------------- */
 
 GROUP(hindered, .set_up = voters_begin);
-
-/* Another server sees the name vote, on what it takes for it: each look that
- * knows of that makes another mark. */
-TEST_RANGE(story_45_while_others_see_the_name_vote_it_waits, 0, 2)
-{
-    voters_admit_from(1, _i == 0 ? (int64_t)VOTERS_NEVER : 0);
-    mark(0);
-    for (int i = 0; i < 100; i++) {
-        ck_assert(eligibility_is_contested(&voters.admission, 0) == (i >= 4));
-        voters_pass_without(ADMISSION_ADMIT, VOTERS_SECOND);
-        voters_found(0, LOOK_CREATED, "", voters_mark_of(voters.now_us));
-    }
-    ck_assert_int_eq(voters_remaining_us(0), VOTERS_QUARANTINE_US);
-    expect_admission_in(_i == 0 ? (int64_t)WATCH_US : VOTERS_QUARANTINE_US);
-    voters_found(0, LOOK_CREATED, "", VOTERS_MARK); /* another loss */
-    ck_assert(!eligibility_is_contested(&voters.admission, 0));
-}
-
-/* ---- what else hinders --------------------------------------------------- */
 
 /* Which of the names is its own, nobody knows. */
 TEST_RANGE(story_23_one_server_behind_two_names_is_admitted_under_none, 0, 2)
 {
-    voters_admit_from(2, VOTERS_NEVER);
+    voters_admit_from(2);
     mark(0);
     char run_id[] = VOTERS_RUN; /* that of node 0 */
     admission_on_up(&voters.admission, 1, run_id, true, voters.now_us);
@@ -181,7 +376,7 @@ TEST_RANGE(story_23_one_server_behind_two_names_is_admitted_under_none, 0, 2)
     voters_found(1, LOOK_CREATED, _i == 0 ? "" : VOTERS_OLD_ADMIT, VOTERS_MARK);
     for (int i = 0; i < 100; i++) {
         voters_wait();
-        voters_pass(VOTERS_SECOND);
+        voters_pass(SECOND);
     }
     voters_down(1);
     (void)voters_look_around();
@@ -190,9 +385,7 @@ TEST_RANGE(story_23_one_server_behind_two_names_is_admitted_under_none, 0, 2)
 
 TEST(a_node_that_is_not_marked_has_nothing_to_wait_for)
 {
-    voters_admit_from(0, 0);
-    ck_assert_int_eq(
-        eligibility_look_since_us(&voters.admission, 0, voters.now_us), 0);
+    voters_admit_from(0);
     ck_assert_int_eq(voters_remaining_us(0), 0);
     ck_assert(!eligibility_is_due(&voters.admission, 0, voters.now_us));
     ck_assert(!eligibility_is_back(&voters.admission, 0, voters.now_us));
@@ -209,7 +402,7 @@ TEST(nodes_that_are_down_or_mute_were_looked_at_long_enough)
     voters_pass(1);
     voters_come(1, LOOK_FRESH, "", VOTERS_MARK);
     ck_assert_int_eq(eligibility_looked_us(&voters.admission), first_us);
-    voters_pass(VOTERS_SECOND);
+    voters_pass(SECOND);
     voters_expect(ADMISSION_LOOK, 0);
     voters_fail(ADMISSION_LOOK, 0);
     ck_assert_int_eq(eligibility_looked_us(&voters.admission), first_us + 1);

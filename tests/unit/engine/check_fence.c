@@ -24,10 +24,3 @@ TEST(numbers_rise_above_all_that_is_known)
     ck_assert_int_eq(fence_next(fence_next(1000, 2000), FENCE_MAX), FENCE_MAX);
     ck_assert_int_eq(fence_next(FENCE_MAX, FENCE_MAX), FENCE_MAX);
 }
-
-TEST(window_is_a_quarter_of_max_ttl_or_a_second)
-{
-    ck_assert_int_eq(fence_window_us(60000), 15000000);
-    ck_assert_int_eq(fence_window_us(4000), 1000000);
-    ck_assert_int_eq(fence_window_us(200), 1000000);
-}

@@ -10,8 +10,8 @@ TEST(depends_on_the_set_of_nodes_not_on_its_order)
 {
     static const char *const turned[] = {"c:1/0", "a:1/0", "b:1/0"};
     char first[FINGERPRINT_LEN + 1], second[FINGERPRINT_LEN + 1];
-    fingerprint_make(first, names, 3, 2, 60000);
-    fingerprint_make(second, turned, 3, 2, 60000);
+    fingerprint_make(first, names, 3, 2);
+    fingerprint_make(second, turned, 3, 2);
     ck_assert_uint_eq(strlen(first), FINGERPRINT_LEN);
     ck_assert_str_eq(first, second);
 }
@@ -19,23 +19,36 @@ TEST(depends_on_the_set_of_nodes_not_on_its_order)
 static const struct {
     const char *names[3];
     int count, quorum;
-    int64_t max_ttl_ms;
 } others[] = {
-    {{"a:1/0", "b:1/0", "c:2/0"}, 3, 2, 60000},
-    {{"a:1/0", "b:1/0", "c:1/1"}, 3, 2, 60000},
-    {{"a:1/0", "b:1/0c:1/0", ""}, 3, 2, 60000},
-    {{"a:1/0", "b:1/0", "c:1/0"}, 2, 2, 60000},
-    {{"a:1/0", "b:1/0", "c:1/0"}, 3, 3, 60000},
-    {{"a:1/0", "b:1/0", "c:1/0"}, 3, 2, 60001},
+    {{"a:1/0", "b:1/0", "c:2/0"}, 3, 2}, {{"a:1/0", "b:1/0", "c:1/1"}, 3, 2},
+    {{"a:1/0", "b:1/0c:1/0", ""}, 3, 2}, {{"a:1/0", "b:1/0", "c:1/0"}, 2, 2},
+    {{"a:1/0", "b:1/0", "c:1/0"}, 3, 3},
 };
 
-TEST_EACH(story_10_depends_on_nodes_quorum_and_greatest_ttl, others)
+TEST_EACH(story_10_depends_on_nodes_and_quorum, others)
 {
     char first[FINGERPRINT_LEN + 1], second[FINGERPRINT_LEN + 1];
-    fingerprint_make(first, names, 3, 2, 60000);
+    fingerprint_make(first, names, 3, 2);
     fingerprint_make(second, others[_i].names, others[_i].count,
-                     others[_i].quorum, others[_i].max_ttl_ms);
+                     others[_i].quorum);
     ck_assert_str_ne(first, second);
+    fingerprint_make_former(first, names, 3, 2, 60000);
+    fingerprint_make_former(second, others[_i].names, others[_i].count,
+                            others[_i].quorum, 60000);
+    ck_assert_str_ne(first, second);
+}
+
+/* What servers of before made of these nodes, for the greatest TTL that they
+ * had: by it a server knows what it may convert. */
+TEST(the_former_one_is_that_of_before)
+{
+    char former[FINGERPRINT_LEN + 1], now[FINGERPRINT_LEN + 1];
+    fingerprint_make_former(former, names, 3, 2, 60000);
+    ck_assert_str_eq(former, "6102b59ad1071c94");
+    fingerprint_make(now, names, 3, 2);
+    ck_assert_str_ne(former, now);
+    fingerprint_make_former(former, names, 3, 2, 60001);
+    ck_assert_str_ne(former, "6102b59ad1071c94");
 }
 
 TEST(stories_37_and_38_each_node_has_a_name_of_its_own)

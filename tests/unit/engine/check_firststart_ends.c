@@ -91,7 +91,7 @@ static const struct {
 TEST_RANGE(a_mark_that_changed_during_the_hold_ends_it, 0, 4)
 {
     started_mark_all();
-    voters_pass(HEARTBEAT_US / 2);
+    voters_pass(HEARTBEAT_US);
     voters_expect(ADMISSION_PROBE, 0); /* which marks nothing */
     voters_found(0, LOOK_MARKED, "", VOTERS_MARK);
     voters_expect(ADMISSION_PROBE, 1);

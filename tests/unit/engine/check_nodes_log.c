@@ -163,11 +163,13 @@ TEST(a_quarantine_that_ends_at_once_is_not_logged)
     play_node_down(0);
     expect_lines(read_log(), "state=unreachable", 1);
     play_node_connect(0);
-    play_answer_look(0, LOOK_CREATED, play_admission(0, true), "1:run:n");
+    play_answer_look(0, LOOK_CREATED, play_admission(0, true), PLAY_MARK(2));
     play_advance(SECOND / 2);
+    play_reconnect(0); /* readmitted by another server */
     play_answer_look(0, LOOK_ADMITTED, "", "");
     expect_lines(read_log(), "state=quarantined", 0);
-    play_lose_memory(0);
+    for (int i = 0; i < 3; i++)
+        play_lose_memory(i);
     play_advance(2 * SECOND);
-    expect_lines(read_log(), "votes again in 66 s", 1);
+    expect_lines(read_log(), "votes again in 66 s", 3);
 }

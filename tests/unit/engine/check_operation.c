@@ -114,7 +114,7 @@ TEST(held_by_others_values_is_told_at_once)
 TEST(stale_is_tried_again_at_once_with_a_higher_number)
 {
     engine_op op = play_acquire();
-    int64_t highest = PLAY_EPOCH_US + 9000000;
+    int64_t highest = PLAY_EPOCH_US + play.now_us + 1000000;
     for (int i = 0; i < 3; i++)
         play_reply(
             play_find(CALL_ACQUIRE, i),

@@ -1,5 +1,6 @@
 /*
- * How nodes that may have forgotten something get their vote back: by time.
+ * How nodes that may have forgotten something get their vote back if too few
+ * others can be asked: by time. With others: check_eligibility.c.
  */
 
 #include "../../../server/engine/eligibility.h"
@@ -17,10 +18,10 @@ static const struct {
     int64_t max_ttl_ms, us;
 } lengths[] = {
     {60000, VOTERS_QUARANTINE_US},
-    {1000, 4000000 + 6050000}, /* four windows of a second */
-    {100, 4000000 + 6050000},
-    {4000, 4040000 + 6050000},
-    {86400000, 87264000000 + 6050000},
+    {1000, 8000000 + 6000000}, /* four windows of two seconds */
+    {7920, 8000000 + 6000000},
+    {8000, 8080000 + 6000000},
+    {86400000, 87264000000 + 6000000},
 };
 
 SUITE(quarantine, .set_up = voters_begin);
@@ -37,32 +38,25 @@ TEST(story_05_a_node_that_came_back_empty_waits_for_a_quarantine)
 {
     mark(0, VOTERS_MARK);
     ck_assert_int_eq(voters_remaining_us(0), VOTERS_QUARANTINE_US);
-    voters_pass(VOTERS_QUARANTINE_US - 1);
-    voters_wait();
-    ck_assert_int_eq(voters_remaining_us(0), 1);
-    voters_pass(1);
-    ck_assert_int_eq(voters_look_around(), 1); /* the second look */
+    voters_pass_until(ADMISSION_ADMIT, VOTERS_QUARANTINE_US);
     voters_give(ADMISSION_ADMIT, 0);
     ck_assert_int_eq(voters_remaining_us(0), 0);
 }
 
 TEST(before_an_admission_every_node_that_is_there_is_looked_at)
 {
-    voters_all(LOOK_ADMITTED, VOTERS_ADMIT, "");
-    voters_down(4);
-    (void)voters_look_around();
-    voters_found(0, LOOK_FRESH, "", VOTERS_MARK);
+    voters_admit_from(3);
+    mark(0, VOTERS_MARK);
     voters_pass(VOTERS_QUARANTINE_US - 1);
     voters_wait(); /* which is too early to count */
-    voters_pass(1);
-    for (int i = 0; i < 3; i++)
-        voters_expect(ADMISSION_LOOK, i);
-    voters_found(0, LOOK_MARKED, "", VOTERS_MARK);
-    voters_found(1, LOOK_ADMITTED, VOTERS_ADMIT, "");
-    voters_found(2, LOOK_ADMITTED, VOTERS_ADMIT, "");
+    voters_pass(HEARTBEAT_US);
+    voters_expect(ADMISSION_LOOK, 0);
     voters_expect(ADMISSION_LOOK, 3);
-    voters_expect_nothing();
+    voters_found(0, LOOK_MARKED, "", VOTERS_MARK);
     voters_found(3, LOOK_ADMITTED, VOTERS_ADMIT, "");
+    voters_expect(ADMISSION_LOOK, 4);
+    voters_expect_nothing();
+    voters_found(4, LOOK_ADMITTED, VOTERS_ADMIT, "");
     voters_expect(ADMISSION_ADMIT, 0);
 }
 
@@ -110,42 +104,47 @@ TEST(story_25_every_loss_has_a_timer_of_its_own)
     voters_pass(VOTERS_QUARANTINE_US - 1);
     (void)voters_look_around();
     voters_found(0, LOOK_FRESH, "", VOTERS_OTHER_MARK); /* a FLUSHALL */
-    voters_pass(VOTERS_QUARANTINE_US - 1);
-    voters_wait();
-    voters_pass(1);
-    ck_assert_int_eq(voters_look_around(), 1);
+    voters_pass_until(ADMISSION_ADMIT, VOTERS_QUARANTINE_US);
     voters_expect(ADMISSION_ADMIT, 0);
 }
 
 TEST(story_06_memory_lost_on_a_live_connection_is_a_loss_like_any_other)
 {
-    voters_all(LOOK_ADMITTED, VOTERS_ADMIT, "");
-    admission_on_quarantined(&voters.admission, 1, voters.now_us);
-    voters_expect(ADMISSION_LOOK, 1);
-    voters_found(1, LOOK_FRESH, "", VOTERS_MARK);
-    VOTERS_ASSERT_REFUSAL(1, STATE_QUARANTINED);
-    voters_pass(VOTERS_QUARANTINE_US - 1);
-    voters_wait();
+    voters_admit_from(2);
     voters_pass(1);
-    ck_assert_int_eq(voters_look_around(), VOTERS_NODES);
-    voters_expect(ADMISSION_ADMIT, 1);
+    admission_on_quarantined(&voters.admission, 2, voters.now_us);
+    voters_expect(ADMISSION_LOOK, 2);
+    voters_found(2, LOOK_FRESH, "", VOTERS_MARK);
+    VOTERS_ASSERT_REFUSAL(2, STATE_QUARANTINED);
+    voters_pass_until(ADMISSION_ADMIT, VOTERS_QUARANTINE_US);
+    voters_expect(ADMISSION_ADMIT, 2);
+}
+
+/* Any of them may know of a promise that it would wait for. */
+TEST(while_a_quorum_of_others_votes_time_alone_admits_nobody)
+{
+    voters_admit_from(2);
+    voters.memory[2].rest_us = 100 * (int64_t)VOTERS_SECOND;
+    voters_pass(1);
+    mark(0, VOTERS_MARK);
+    voters_pass_until(ADMISSION_ADMIT,
+                      HEARTBEAT_US + 1 + 101 * (int64_t)VOTERS_SECOND);
 }
 
 /* What the other nodes report at the end of a quarantine counts, too. */
 TEST_RANGE(story_45_news_of_a_twin_at_the_last_moment_begin_it_anew, 0, 2)
 {
-    int64_t born_us = voters.now_us;
-    voters_admit_from(1, 0);
-    voters_come(0, LOOK_FRESH, "", voters_mark_of(born_us));
+    voters_admit_from(3);
+    mark(0, VOTERS_MARK);
     voters_pass(VOTERS_QUARANTINE_US);
     if (_i == 0)
         voters.memory[3].floor[0] = 1; /* a twin promises */
-    else
-        voters.memory[3].latest_us[0] = born_us + 1; /* … or was marked */
+    else                               /* … or was marked */
+        strcpy(voters.memory[3].latest[0], VOTERS_BIRTH(3));
     (void)voters_look_around();
     voters_expect_nothing();
     voters.memory[0].beat = 1;
-    voters_found(0, LOOK_CREATED, "", voters_mark_of(voters.now_us));
+    voters_found(0, LOOK_CREATED, "", VOTERS_MARK_OF(4));
     voters_pass_without(ADMISSION_ADMIT, VOTERS_SECOND);
     ck_assert_int_eq(voters_remaining_us(0),
                      VOTERS_QUARANTINE_US - VOTERS_SECOND);
@@ -194,12 +193,9 @@ TEST(an_admission_without_an_answer_is_looked_at_and_tried_again)
 TEST(story_07_no_word_of_the_node_shortens_its_quarantine)
 {
     voters.memory[0] = (struct voters_memory){
-        .beat = INT64_MAX, .seen_us = 3600000000, .voted_us = 3600000000};
+        .beat = INT64_MAX, .rest_us = -1, .number = INT64_MAX};
     mark(0, VOTERS_MARK);
-    voters_pass(VOTERS_QUARANTINE_US - 1);
-    voters_wait();
-    voters_pass(1);
-    (void)voters_look_around();
+    voters_pass_until(ADMISSION_ADMIT, VOTERS_QUARANTINE_US);
     voters_expect(ADMISSION_ADMIT, 0);
 }
 
@@ -214,10 +210,7 @@ TEST(story_33_the_greatest_ttl_governs_every_timer)
     (void)voters_look_around();
     ck_assert_int_eq(eligibility_quarantine_us(&voters.admission),
                      VOTERS_QUARANTINE_US + 60600000);
-    voters_pass(60600000);
-    voters_wait();
-    voters_pass(1);
-    (void)voters_look_around();
+    voters_pass_until(ADMISSION_ADMIT, 60600001);
     voters_expect(ADMISSION_ADMIT, 0);
 }
 
@@ -250,64 +243,4 @@ TEST(a_ttl_that_some_hand_wrote_counts_as_a_day_at_most)
     mark(1, VOTERS_MARK);
     ck_assert_int_eq(eligibility_quarantine_us(&voters.admission),
                      lengths[4].us);
-}
-
-/* ---- the birth of a mark ------------------------------------------------- */
-
-/* Servers that are restarted every few seconds would never end one else. */
-TEST(story_48_a_quarantine_goes_on_when_servers_are_restarted)
-{
-    int64_t born_us = voters.now_us;
-    const char *made = voters_mark_of(born_us);
-    for (int i = 0; i < 13; i++) {
-        voters_begin_again();
-        mark(0, made);
-        ck_assert_int_eq(voters_remaining_us(0),
-                         born_us + VOTERS_QUARANTINE_US - voters.now_us);
-        voters_pass_without(ADMISSION_ADMIT, 5 * VOTERS_SECOND);
-    }
-    voters_pass_until(ADMISSION_ADMIT,
-                      born_us + VOTERS_QUARANTINE_US - voters.now_us);
-    voters_expect(ADMISSION_ADMIT, 0);
-}
-
-static const char *const strange[] = {
-    "1:" VOTERS_LIFE ":0:aaaaaaaaaaaaaaaa", /* who made it knew no time */
-    "1:" VOTERS_LIFE,
-    "1:" VOTERS_LIFE ":",
-    "1:" VOTERS_LIFE ":9223372036854775807:a", /* is yet to come */
-    "1:" VOTERS_LIFE ":99999999999999999999999999999999:a",
-    "",
-};
-
-TEST_EACH(a_birth_that_says_nothing_counts_from_the_first_sight, strange)
-{
-    if (strange[_i][0] == '\0') /* a good one, but no clocks to read it by */
-        admission_on_median(&voters.admission, false, VOTERS_EPOCH_US, 0);
-    mark(0, strange[_i][0] != '\0' ? strange[_i] : voters_mark_of(1));
-    int64_t left_us = voters_remaining_us(0);
-    ck_assert_int_eq(left_us, VOTERS_QUARANTINE_US);
-    voters_pass_without(ADMISSION_ADMIT, VOTERS_QUARANTINE_US - 1);
-}
-
-/* Sooner it is not known whether another server sees it vote. */
-TEST(story_45_a_mark_of_long_ago_is_watched_for_three_heartbeats)
-{
-    mark(0, voters_mark_of(1));
-    ck_assert_int_eq(voters_remaining_us(0), 3 * HEARTBEAT_US);
-    voters_pass_until(ADMISSION_ADMIT, 3 * HEARTBEAT_US);
-    voters_expect(ADMISSION_ADMIT, 0);
-}
-
-/* Two servers know the median as well as the clocks lie together. */
-TEST(a_birth_counts_as_late_as_it_may_have_been)
-{
-    int64_t born_us = voters.now_us - 10 * VOTERS_SECOND;
-    voters_spread_clocks(7 * VOTERS_SECOND);
-    mark(0, voters_mark_of(born_us));
-    ck_assert_int_eq(voters_remaining_us(0), VOTERS_QUARANTINE_US -
-                                                 10 * VOTERS_SECOND +
-                                                 7 * VOTERS_SECOND);
-    mark(1, voters_mark_of(born_us + 5 * VOTERS_SECOND));
-    ck_assert_int_eq(voters_remaining_us(1), VOTERS_QUARANTINE_US);
 }

@@ -6,12 +6,24 @@
 #include "../../lib/suite/suite.h"
 #include "voters.h"
 
-enum { SAID_US = 2 * HEARTBEAT_US };
+enum {
+    SAID_US = 2 * HEARTBEAT_US,
+    BUSY_US = 60 * VOTERS_SECOND, /* so far ahead the others have promised */
+};
+
+static void begin(void)
+{
+    voters_begin();
+    for (int i = 0; i < VOTERS_NODES; i++)
+        voters.memory[i].rest_us = BUSY_US;
+}
 
 /* Restarted with its memory: what it carries is of its older life. */
 static void restart(int node)
 {
-    voters_come(node, LOOK_CREATED, VOTERS_OLD_ADMIT, VOTERS_MARK);
+    voters_pass(1);
+    voters_up(node);
+    voters_found(node, LOOK_CREATED, VOTERS_OLD_ADMIT, VOTERS_MARK);
 }
 
 /* It is not readmitted before so long, and then at once. */
@@ -21,110 +33,32 @@ static void expect_readmission_in(int64_t us)
     voters_give(ADMISSION_READMIT, 0);
 }
 
-/* It has to wait until whatever it forgot is over. */
+/* It has to wait until what the others have promised has ended. */
 static void expect_quarantine(void)
 {
-    for (int i = 1; i < VOTERS_NODES; i++)
-        voters.memory[i].voted_us = 0;
-    voters_pass_without(ADMISSION_READMIT, 60 * VOTERS_SECOND);
+    voters_pass_without(ADMISSION_READMIT, BUSY_US);
     VOTERS_ASSERT_REFUSAL(0, STATE_QUARANTINED);
-    voters_pass(VOTERS_QUARANTINE_US);
+    voters_pass(BUSY_US / 30);
     (void)voters_look_around();
     voters_expect(ADMISSION_ADMIT, 0);
 }
 
 SUITE(readmission);
 
-/* ---- nothing was promised since ------------------------------------------ */
-
-GROUP(whole, .set_up = voters_begin);
-
-/* Its memory need not last for that. */
-TEST_RANGE(a_memory_younger_than_every_promise_is_whole, 0, 2)
-{
-    voters.is_durable = _i == 0;
-    int64_t voted_us = voters.now_us - VOTERS_SECOND;
-    voters.memory[0].seen_us = voted_us + VOTERS_TIMEOUT_US + 1;
-    voters_admit_from(1, voted_us);
-    restart(0);
-    expect_readmission_in(VOTERS_TIMEOUT_US);
-    ck_assert_str_eq(voters.admission.node[0].mark, "");
-}
-
-TEST_RANGE(a_memory_as_old_as_a_promise_is_not_whole, 0, 2)
-{
-    voters_spread_clocks(_i);
-    voters.is_durable = false;
-    voters.memory[0].seen_us = voters.now_us;
-    voters_admit_from(1, voters.now_us - VOTERS_TIMEOUT_US - _i);
-    restart(0);
-    voters_pass_without(ADMISSION_READMIT, 10 * VOTERS_SECOND);
-    expect_quarantine();
-}
-
-/* Beats that it lost with the last second of its file counted looks only. */
-TEST(a_memory_younger_than_every_promise_may_have_lost_beats)
-{
-    voters.memory[0].beat = 7;
-    voters.memory[0].seen_us = voters.now_us;
-    voters.memory[2].floor[0] = 9;
-    voters_admit_from(1, VOTERS_NEVER);
-    restart(0);
-    expect_readmission_in(VOTERS_TIMEOUT_US);
-}
-
-/* What it last heard itself is no answer: the others had a part in it. */
-TEST(a_promise_that_is_in_its_own_memory_is_no_objection)
-{
-    voters.memory[0].seen_us = voters.memory[0].voted_us = voters.now_us;
-    voters_admit_from(1, VOTERS_NEVER);
-    restart(0);
-    expect_readmission_in(VOTERS_TIMEOUT_US);
-}
-
-/* After a night all nodes come back together; each one is a witness of four. */
-TEST(a_stack_that_slept_votes_again_without_a_quarantine)
-{
-    for (int i = 0; i < VOTERS_NODES; i++) {
-        voters.memory[i].seen_us = 90 * VOTERS_SECOND;
-        voters.memory[i].voted_us = 80 * VOTERS_SECOND;
-        restart(i);
-    }
-    voters_wait();
-    voters_pass(VOTERS_TIMEOUT_US);
-    for (int i = 0; i < VOTERS_NODES; i++) {
-        struct admission_action action;
-        (void)voters_look_around();
-        ck_assert(admission_next(&voters.admission, voters.now_us, &action));
-        ck_assert_int_eq((int)action.kind, ADMISSION_READMIT);
-        admission_on_done(&voters.admission, &action, voters.now_us);
-        voters_found(action.node, LOOK_ADMITTED, VOTERS_ADMIT, "");
-    }
-    for (int i = 0; i < VOTERS_NODES; i++)
-        VOTERS_ASSERT_REFUSAL(i, STATE_VOTING);
-}
-
-/* Nobody is left who could tell what was promised behind their copies. */
-TEST(story_28_a_stack_that_does_not_last_waits)
-{
-    voters.is_durable = false;
-    for (int i = 0; i < VOTERS_NODES; i++) {
-        voters.memory[i].seen_us = 90 * VOTERS_SECOND;
-        restart(i);
-    }
-    voters_pass_without(ADMISSION_READMIT, VOTERS_QUARANTINE_US - 1);
-}
-
 /* ---- its memory lasts ---------------------------------------------------- */
+
+GROUP(whole, .set_up = begin);
 
 TEST(a_durable_node_votes_again_once_the_others_could_speak)
 {
     voters.memory[0].beat = 7;
     voters.memory[3].floor[0] = 7; /* what others have seen of it */
-    voters_admit_from(1, voters.now_us);
+    voters_admit_from(1);
     restart(0);
-    ck_assert_int_eq(voters_remaining_us(0), SAID_US);
-    expect_readmission_in(SAID_US);
+    ck_assert_int_eq(voters_remaining_us(0), HEARTBEAT_US);
+    voters_pass(HEARTBEAT_US);
+    (void)voters_look_around();
+    expect_readmission_in(SAID_US - HEARTBEAT_US);
 }
 
 TEST(a_single_durable_node_has_nobody_to_wait_for)
@@ -132,13 +66,41 @@ TEST(a_single_durable_node_has_nobody_to_wait_for)
     voters.settings.nodes = voters.settings.quorum = 1;
     voters_begin_again();
     restart(0);
+    ck_assert_int_eq(voters_remaining_us(0), SAID_US);
     expect_readmission_in(SAID_US);
+}
+
+/* After a night all nodes come back together; each one is a witness of four. */
+TEST(a_stack_that_slept_votes_again_without_a_quarantine)
+{
+    for (int i = 0; i < VOTERS_NODES; i++)
+        restart(i);
+    voters_pass_without(ADMISSION_READMIT, SAID_US - VOTERS_NODES);
+    voters_pass(VOTERS_NODES);
+    for (int i = 0; i < VOTERS_NODES; i++) {
+        struct admission_action action;
+        (void)voters_look_around();
+        ck_assert(admission_next(&voters.admission, voters.now_us, &action));
+        ck_assert_int_eq((int)action.kind, ADMISSION_READMIT);
+        voters_found(action.node, LOOK_ADMITTED, VOTERS_ADMIT, "");
+        VOTERS_ASSERT_REFUSAL(action.node, STATE_VOTING);
+    }
+}
+
+/* Nobody is left who could tell what was promised behind their copies. */
+TEST(story_28_a_stack_that_does_not_last_waits)
+{
+    voters.is_durable = false;
+    for (int i = 0; i < VOTERS_NODES; i++)
+        restart(i);
+    voters_pass_without(ADMISSION_READMIT, VOTERS_QUARANTINE_US - 1);
+    VOTERS_ASSERT_REFUSAL(0, STATE_QUARANTINED);
 }
 
 /* Before that the servers that it has told of a later one had no time. */
 TEST(others_that_have_just_come_up_count_two_heartbeats_later)
 {
-    voters_admit_from(3, 0);
+    voters_admit_from(3);
     restart(0);
     voters_pass_without(ADMISSION_READMIT, 10 * VOTERS_SECOND);
     voters_come(1, LOOK_ADMITTED, VOTERS_ADMIT, "");
@@ -147,25 +109,21 @@ TEST(others_that_have_just_come_up_count_two_heartbeats_later)
 
 TEST(too_few_others_tell_nothing)
 {
-    voters_admit_from(3, VOTERS_NEVER); /* two */
-    voters.memory[0].seen_us = voters.now_us;
+    voters_admit_from(3); /* two */
     restart(0);
-    voters_pass_without(ADMISSION_READMIT, VOTERS_QUARANTINE_US);
-    (void)voters_look_around();
+    voters_pass_until(ADMISSION_ADMIT, VOTERS_QUARANTINE_US);
     voters_expect(ADMISSION_ADMIT, 0);
 }
 
 /* Perhaps it has lost just what it would have to tell. */
 TEST(one_whose_memory_does_not_last_tells_nothing)
 {
-    voters_admit_from(3, VOTERS_NEVER);
+    voters_admit_from(3);
     voters_come(2, LOOK_CREATED, "", VOTERS_MARK);
-    voters.memory[1].voted_us = VOTERS_NEVER;
     admission_on_clock(&voters.admission, 1, false); /* it stays as it is */
     voters.is_durable = false;
     restart(1);
     voters.is_durable = true;
-    voters.memory[0].seen_us = voters.now_us;
     restart(0);
     for (int i = 0; i < 10; i++) {
         voters_pass(VOTERS_SECOND);
@@ -180,8 +138,7 @@ TEST(one_whose_memory_does_not_last_tells_nothing)
     }
     voters_down(1);
     restart(1); /* as if it had always lasted */
-    (void)voters_look_around();
-    voters_give(ADMISSION_READMIT, 0);
+    expect_readmission_in(SAID_US);
 }
 
 /*
@@ -190,13 +147,10 @@ TEST(one_whose_memory_does_not_last_tells_nothing)
  */
 TEST(while_one_is_away_only_those_who_vote_tell)
 {
-    voters_admit_from(3, VOTERS_NEVER);
-    voters.memory[0].seen_us = voters.memory[2].seen_us = voters.now_us;
-    voters.memory[2].voted_us = VOTERS_NEVER;
+    voters_admit_from(3);
     restart(2);
     restart(0);
     voters_pass_without(ADMISSION_READMIT, 10 * VOTERS_SECOND);
-    voters.memory[1].voted_us = VOTERS_NEVER;
     voters_come(1, LOOK_CREATED, "", VOTERS_MARK);
     (void)voters_look_around();
     voters_give(ADMISSION_READMIT, 0);
@@ -206,7 +160,7 @@ TEST(while_one_is_away_only_those_who_vote_tell)
 TEST(one_that_has_come_back_tells_nothing_before_a_look)
 {
     admission_on_clock(&voters.admission, 0, false);
-    voters_admit_from(2, 0);
+    voters_admit_from(2);
     restart(0);
     voters_pass_without(ADMISSION_READMIT, 10 * VOTERS_SECOND);
     voters_down(2);
@@ -221,20 +175,20 @@ TEST(one_that_has_come_back_tells_nothing_before_a_look)
 TEST(a_clock_that_is_not_known_well_hinders)
 {
     admission_on_clock(&voters.admission, 0, false);
-    voters_admit_from(1, voters.now_us);
+    voters_admit_from(1);
     restart(0);
     voters_pass_without(ADMISSION_READMIT, 10 * VOTERS_SECOND);
     admission_on_clock(&voters.admission, 0, true);
     voters_give(ADMISSION_READMIT, 0);
 }
 
-/* ---- neither ------------------------------------------------------------- */
+/* ---- it may not ---------------------------------------------------------- */
 
-GROUP(neither, .set_up = voters_begin);
+GROUP(not_whole, .set_up = begin);
 
 TEST_RANGE(story_29_a_life_without_durability_costs_a_quarantine, 0, 2)
 {
-    voters_admit_from(1, voters.now_us);
+    voters_admit_from(1);
     voters.is_durable = _i != 0; /* says its configuration */
     voters_up(0);
     voters.is_durable = _i == 0; /* says its memory */
@@ -262,7 +216,7 @@ TEST_RANGE(stories_41_to_43_a_memory_below_what_was_seen_is_not_given_back, 0,
     voters.memory[0].beat = 7;
     if (_i != 2)
         voters.memory[1 + _i].floor[0] = 8;
-    voters_admit_from(1, 0);
+    voters_admit_from(1);
     if (_i == 2)
         admission_on_beat(&voters.admission, 0, 8); /* our own */
     restart(0);
@@ -274,13 +228,14 @@ TEST(story_45_a_twin_that_goes_on_voting_leaves_the_copy_behind)
 {
     voters.memory[0].beat = 7;
     voters.memory[2].floor[0] = 7;
-    voters_admit_from(1, voters.now_us);
+    voters_admit_from(1);
     restart(0);
     voters_pass_without(ADMISSION_READMIT, SAID_US - 1);
     voters.memory[2].floor[0] = 8;
     voters_pass(1);
     (void)voters_look_around();
     voters.memory[0].beat = 8; /* by the next look */
+    voters_pass(1);
     voters_found(0, LOOK_CREATED, "", VOTERS_OTHER_MARK);
     expect_quarantine();
 }
@@ -288,65 +243,28 @@ TEST(story_45_a_twin_that_goes_on_voting_leaves_the_copy_behind)
 /* Another machine waits under its name, for another server. Only the one that
  * was marked last may come back: otherwise both of them do in one moment. */
 TEST_RANGE(story_45_beside_a_twin_that_was_marked_later_it_does_not_come_back,
-           0, 2)
+           2, 4)
 {
-    int64_t born_us = voters.now_us;
-    voters.memory[0].beat = 7;
-    voters.memory[2].floor[0] = 7;
-    voters_admit_from(1, voters.now_us);
-    voters_come(0, LOOK_CREATED, VOTERS_OLD_ADMIT, voters_mark_of(born_us));
+    voters_admit_from(1);
+    restart(0);
     voters_pass_without(ADMISSION_READMIT, SAID_US - 1);
-    voters.memory[2].latest_us[0] = born_us + _i;
+    strcpy(voters.memory[2].latest[0],
+           _i == 2 ? VOTERS_BIRTH(2) : VOTERS_BIRTH(3));
     voters_pass(1);
     (void)voters_look_around();
-    if (_i == 0) { /* it is told of the mark that it has */
+    if (_i == 2) { /* it is told of the mark that it has */
         voters_give(ADMISSION_READMIT, 0);
         return;
     }
     voters_pass_without(ADMISSION_READMIT, VOTERS_SECOND);
-    int64_t again_us = voters.now_us;
-    ck_assert_int_gt(eligibility_latest_us(&voters.admission, 0, again_us), 0);
-    voters_found(0, LOOK_CREATED, VOTERS_OLD_ADMIT, voters_mark_of(again_us));
+    voters_found(0, LOOK_CREATED, VOTERS_OLD_ADMIT, VOTERS_MARK_OF(4));
     expect_readmission_in(SAID_US);
-}
-
-/* The clocks were ahead when it was made: it would hinder the node for long. */
-TEST(a_mark_from_the_future_hinders_nobody)
-{
-    voters.memory[2].latest_us[0] = voters.now_us + 3600LL * VOTERS_SECOND;
-    voters_admit_from(1, voters.now_us);
-    voters_come(0, LOOK_CREATED, VOTERS_OLD_ADMIT,
-                voters_mark_of(voters.now_us));
-    ck_assert_int_eq(eligibility_latest_us(&voters.admission, 0, voters.now_us),
-                     0);
-    expect_readmission_in(SAID_US);
-}
-
-/* Not with the next heartbeat only: who decides meanwhile must know of it. */
-TEST(all_others_are_told_at_once_of_a_mark_and_of_an_admission)
-{
-    voters_admit_from(1, voters.now_us);
-    voters_up(0);
-    voters_expect(ADMISSION_LOOK, 0);
-    voters_pass(1);
-    voters_found(0, LOOK_CREATED, VOTERS_OLD_ADMIT, VOTERS_MARK);
-    ck_assert_int_eq(voters_look_around(), VOTERS_NODES - 1);
-    voters_pass_without(ADMISSION_READMIT, SAID_US - 2);
-    voters_pass(1);
-    (void)voters_look_around();
-    voters_pass(1);
-    (void)voters_look_around();
-    voters_do(ADMISSION_READMIT, 0);
-    voters_expect(ADMISSION_LOOK, 0);
-    voters_pass(1);
-    voters_found(0, LOOK_ADMITTED, VOTERS_ADMIT, "");
-    ck_assert_int_eq(voters_look_around(), VOTERS_NODES - 1);
 }
 
 static const char *const not_own[] = {
     "",
-    "1:" VOTERS_FINGERPRINT ":0123456789abcdef:" VOTERS_LIFE, /* a name */
-    "1:ffffffffffffffff:@:" VOTERS_LIFE,
+    "1:" VOTERS_FINGERPRINT ":0123456789abcdef:#:0:" VOTERS_LIFE, /* a name */
+    "1:ffffffffffffffff:@:#:0:" VOTERS_LIFE,
     "1:" VOTERS_FINGERPRINT ":@",
     "1:" VOTERS_FINGERPRINT ":@:",
 };
@@ -354,8 +272,8 @@ static const char *const not_own[] = {
 /* Rebuilt from another node's files, or made its replica for a moment. */
 TEST_EACH(stories_37_and_38_memory_of_another_node_is_none, not_own)
 {
-    voters.memory[0].seen_us = voters.now_us;
-    voters_admit_from(1, voters.now_us - VOTERS_SECOND);
+    voters_admit_from(1);
+    voters_pass(1);
     voters_come(0, LOOK_CREATED, not_own[_i], VOTERS_MARK);
     expect_quarantine();
 }
@@ -363,7 +281,7 @@ TEST_EACH(stories_37_and_38_memory_of_another_node_is_none, not_own)
 /* Its locks ended before their time, whatever the file has kept. */
 TEST_RANGE(a_durable_node_whose_clock_stepped_is_not_readmitted, 0, 2)
 {
-    voters_admit_from(1, voters.now_us);
+    voters_admit_from(1);
     voters_up(0);
     if (_i == 0)
         admission_on_step(&voters.admission,
@@ -374,6 +292,7 @@ TEST_RANGE(a_durable_node_whose_clock_stepped_is_not_readmitted, 0, 2)
         admission_on_step(&voters.admission, 0); /* … or behind it */
     voters_do(ADMISSION_REVOKE, 0);
     voters_expect(ADMISSION_LOOK, 0);
+    voters_pass(1);
     voters_found(0, LOOK_MARKED, "", VOTERS_OTHER_MARK);
     expect_quarantine();
 }

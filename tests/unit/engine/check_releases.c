@@ -366,7 +366,7 @@ TEST(only_who_asked_for_a_release_is_told_its_answers)
     tags[0] = tag_forgotten();
     ck_assert_uint_eq(reply_to(&releases, 0), 0);
     for (int i = 0; i < PLAY_NODES; i++) {
-        round_note_sent(&round, i);
+        round_note_sent(&round, i, 0);
         round.votes[i].vote = VOTE_GRANTED;
     }
     releases_undo(&releases, &round, PLAY_RESOURCE, span_of(PLAY_TOKEN), 1000,

@@ -2,6 +2,7 @@
  * Repairs: what happens behind an extension that not all nodes had a key for.
  */
 
+#include "../../../server/engine/fence.h"
 #include "../../lib/suite/suite.h"
 #include "../play.h"
 
@@ -81,7 +82,7 @@ TEST(story_50_a_lock_that_was_extended_is_set_where_it_is_missing)
     ck_assert_int_eq(repair->call.number, PLAY_EPOCH_US);
     ck_assert_int_eq(repair->call.ttl_ms, TTL_MS - elapsed_ms);
     ck_assert_uint_gt(repair->call.admit.len, 0);
-    ck_assert_int_eq(repair->call.window_us, 15000000);
+    ck_assert_int_eq(repair->call.window_us, FENCE_WINDOW_US);
     ck_assert_str_eq(repair->token, play.sent[0].token);
     ck_assert_int_eq(play_find(CALL_REPAIR, 3)->call.seen, 0);
 

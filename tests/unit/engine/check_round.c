@@ -299,7 +299,7 @@ TEST_EACH(a_round_is_lost_to_time_if_time_could_have_won_it, lost_to_time)
     const char *votes = lost_to_time[_i].votes;
     (void)verdict_of(LOCK_ACQUIRE, votes);
     for (int i = 0; i < round_of.total; i++)
-        round_note_sent(&round_of, i);
+        round_note_sent(&round_of, i, 0);
     ck_assert_msg(round_is_lost_to_time(&round_of) == lost_to_time[_i].is_so,
                   "%s", votes);
 }

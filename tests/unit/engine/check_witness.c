@@ -3,11 +3,14 @@
  */
 #include <stdio.h>
 
+#include "../../../server/engine/fingerprint.h"
 #include "../../../server/engine/witness.h"
-#include "../../../server/node/script.h"
 #include "../../lib/suite/suite.h"
 
-enum { NODES = 5, QUORUM = 3 };
+enum { NODES = 5, QUORUM = 3, NOW_US = 1000 };
+
+/* A greater digit is later. */
+#define BIRTH(digit) "000000000000000" #digit "0123456789"
 
 static const char *const names[NODES_MAX] = {"a", "b", "c", "d", "e",
                                              "f", "g", "h", "i"};
@@ -18,21 +21,29 @@ static void begin(void)
     witness_init(&witness, names, NODES, QUORUM);
 }
 
-/* What the node has heard of others, as "a=1 b=2"; told by a look that left at
- * this moment. The last bytes stand behind the text. */
+static struct span birth(char digit)
+{
+    static char text[] = BIRTH(0);
+    text[15] = digit;
+    return span_of(text);
+}
+
+/* What the node has heard of others, as "a=1 b=2", where 2' is a birth; told by
+ * a look that left at this moment. The last bytes stand behind the text. */
 static void tell_part(int node, const char *text, size_t cut, int64_t sent_us)
 {
     char hashed[512];
     size_t len = 0;
     for (; *text != '\0'; text++) {
-        bool is_name = *text >= 'a' && *text <= 'a' + NODES - 1;
-        len +=
-            (size_t)snprintf(hashed + len, sizeof hashed - len, "%.*s",
-                             is_name ? FINGERPRINT_LEN : 1,
-                             is_name ? witness.node[*text - 'a'].name : text);
+        struct span part = {text, 1};
+        if (*text >= 'a' && *text <= 'a' + NODES - 1)
+            part = span_of(witness.node[*text - 'a'].name);
+        else if (text[1] == '\'')
+            part = birth(*text++);
+        len += span_copy(hashed + len, part);
     }
-    const struct witness_words words = {.text = {hashed, len - cut},
-                                        .sent_us = sent_us};
+    const struct witness_words words = {
+        .text = {hashed, len - cut}, .sent_us = sent_us, .now_us = NOW_US};
     witness_on_told(&witness, node, &words);
 }
 
@@ -62,27 +73,16 @@ TEST(a_beat_raises_the_floor_and_never_lowers_it)
     expect_floors(0, 0, 7, 0, 0);
 }
 
-TEST(the_latest_mark_is_kept)
-{
-    ck_assert_int_eq(witness.node[2].latest_us, 0);
-    witness_on_mark(&witness, 2, 7);
-    witness_on_mark(&witness, 2, 6);
-    witness_on_mark(&witness, 3, 0); /* it is not known when it was made */
-    ck_assert_int_eq(witness.node[2].latest_us, 7);
-    ck_assert_int_eq(witness.node[3].latest_us, 0);
-    expect_floors(0, 0, 0, 0, 0);
-}
-
 TEST(what_is_known_of_the_others_is_written_for_a_node)
 {
     char text[CALL_WITNESSES_MAX + 1], expected[CALL_WITNESSES_MAX + 1];
     witness_on_beat(&witness, 0, 5);
     witness_on_beat(&witness, 2, 70);
-    witness_on_mark(&witness, 3, 900);
-    witness_on_mark(&witness, 2, 901);
+    witness_on_birth(&witness, 3, BIRTH(3), NOW_US);
+    witness_on_birth(&witness, 2, BIRTH(4), NOW_US);
     struct span span = witness_text(&witness, 2, text, sizeof text);
     snprintf(expected, sizeof expected,
-             "%s=5 m%s=0 %s=0 m%s=0 %s=0 m%s=900 %s=0 m%s=0",
+             "%s=5 m%s=0 %s=0 m%s=0 %s=0 m%s=" BIRTH(3) " %s=0 m%s=0",
              witness.node[0].name, witness.node[0].name, witness.node[1].name,
              witness.node[1].name, witness.node[3].name, witness.node[3].name,
              witness.node[4].name, witness.node[4].name);
@@ -97,7 +97,7 @@ TEST(the_longest_text_fits)
     witness_init(&witness, names, NODES_MAX, NODES_MAX / 2 + 1);
     for (int i = 0; i < NODES_MAX; i++) {
         witness_on_beat(&witness, i, INT64_MAX);
-        witness_on_mark(&witness, i, INT64_MAX);
+        witness_on_birth(&witness, i, BIRTH(9), NOW_US);
     }
     struct span span = witness_text(&witness, 4, text, sizeof text);
     ck_assert_uint_le(span.len, CALL_WITNESSES_MAX);
@@ -111,7 +111,7 @@ TEST(what_one_server_writes_another_one_reads)
     witness_init(&other, names, NODES_MAX, NODES_MAX / 2 + 1);
     for (int i = 0; i < NODES_MAX; i++) {
         witness_on_beat(&witness, i, (INT64_C(1) << 53) - i);
-        witness_on_mark(&witness, i, (INT64_C(1) << 52) - i);
+        witness_on_birth(&witness, i, birth((char)('1' + i)).ptr, NOW_US);
     }
     const struct witness_words words = {
         .text = witness_text(&witness, 4, text, sizeof text), .sent_us = 1};
@@ -119,8 +119,9 @@ TEST(what_one_server_writes_another_one_reads)
     for (int i = 0; i < NODES_MAX; i++) {
         ck_assert_int_eq(other.node[i].floor,
                          i == 4 ? 0 : (INT64_C(1) << 53) - i);
-        ck_assert_int_eq(other.node[i].latest_us,
-                         i == 4 ? 0 : (INT64_C(1) << 52) - i);
+        ck_assert_str_eq(other.node[i].latest,
+                         i == 4 ? "" : birth((char)('1' + i)).ptr);
+        ck_assert_uint_eq(other.node[i].carriers, i == 4 ? 0 : 1u << 4);
     }
 }
 
@@ -132,19 +133,76 @@ TEST(a_single_node_has_nobody_to_tell_of_it)
     ck_assert_str_eq(text, "");
     tell(0, "", 10);
     ck_assert(!witness_have_told(&witness, 0, &(struct witness_demand){0}));
-    ck_assert_int_eq(witness_voted_us(&witness, 0), 0);
 }
 
-TEST(what_a_node_has_heard_raises_the_floors_and_tells_of_marks)
+TEST(what_a_node_has_heard_raises_the_floors_and_tells_of_births)
 {
-    tell(2, "a=5 ma=50 b=6 mb=0 d=0 md=40 e=9", 10);
+    tell(2, "a=5 ma=5' b=6 mb=0 d=0 md=4' e=9", 10);
     expect_floors(5, 6, 0, 0, 9);
-    tell(3, "a=4 ma=49 b=7 mb=60 c=1 mc=9007199254740993 e=9 me=70", 20);
+    tell(3, "a=4 ma=4' b=7 mb=6' c=1 mc=7 e=9 me=7'", 20);
     expect_floors(5, 7, 1, 0, 9);
-    const int64_t latest_us[NODES] = {50, 60, 0, 40, 70};
+    const char *const latest[NODES] = {BIRTH(5), BIRTH(6), "", BIRTH(4),
+                                       BIRTH(7)};
     for (int i = 0; i < NODES; i++)
-        ck_assert_int_eq(witness.node[i].latest_us, latest_us[i]);
+        ck_assert_str_eq(witness.node[i].latest, latest[i]);
 }
+
+TEST(when_a_floor_or_a_birth_became_known_is_kept)
+{
+    tell(2, "a=5 ma=5'", 10);
+    witness_on_beat(&witness, 1, 5); /* by its own word */
+    ck_assert_int_eq(witness.node[0].rose_us, NOW_US);
+    ck_assert_int_eq(witness.node[0].born_us, NOW_US);
+    ck_assert_int_eq(witness.node[1].rose_us, 0);
+    witness_on_birth(&witness, 0, BIRTH(5), 2 * NOW_US); /* is known */
+    ck_assert_int_eq(witness.node[0].born_us, NOW_US);
+    witness_on_birth(&witness, 0, BIRTH(6), 2 * NOW_US);
+    ck_assert_int_eq(witness.node[0].born_us, 2 * NOW_US);
+}
+
+/* ---- births -------------------------------------------------------------- */
+
+TEST(a_later_birth_is_the_latest_and_an_earlier_one_is_not)
+{
+    ck_assert(!witness_knows_later(&witness, 0, ""));
+    witness_on_birth(&witness, 0, BIRTH(5), NOW_US);
+    witness_on_birth(&witness, 0, BIRTH(4), NOW_US);
+    ck_assert_str_eq(witness.node[0].latest, BIRTH(5));
+    ck_assert(witness_knows_later(&witness, 0, BIRTH(4)));
+    ck_assert(!witness_knows_later(&witness, 0, BIRTH(5)));
+    ck_assert(!witness_knows_later(&witness, 0, BIRTH(6)));
+    /* by the last digit of the chance: no two are equal */
+    ck_assert(!witness_knows_later(&witness, 0, "00000000000000050123456789"));
+    ck_assert(witness_knows_later(&witness, 0, "00000000000000050123456788"));
+}
+
+/* Texts of nodes 1 and 2 in turn; who carries the latest birth of a then. */
+static const struct {
+    const char *of_1, *of_2;
+    unsigned carriers;
+} carried[] = {
+    {"a=0 ma=5'", "a=0 ma=5'", 1u << 1 | 1u << 2},
+    {"a=0 ma=5'", "a=0 ma=6'", 1u << 2},
+    {"a=0 ma=6'", "a=0 ma=5'", 1u << 1},
+    {"a=0 ma=5'", "a=0 ma=0", 1u << 1},
+    {"a=0 ma=5'", "a=0 ma=5", 1u << 1},
+    {"a=0 ma=5'", "a=0 ma=5'5", 1u << 1}, /* too long */
+    {"a=0 ma=0", "a=0", 0},
+};
+
+TEST_EACH(who_tells_the_latest_birth_carries_it, carried)
+{
+    tell(1, carried[_i].of_1, 10);
+    tell(2, carried[_i].of_2, 10);
+    ck_assert_uint_eq(witness.node[0].carriers, carried[_i].carriers);
+    witness_on_lost(&witness, 1); /* its memory may be another one now */
+    ck_assert_uint_eq(witness.node[0].carriers,
+                      carried[_i].carriers & ~(1u << 1));
+    witness_on_birth(&witness, 0, BIRTH(9), NOW_US);
+    ck_assert_uint_eq(witness.node[0].carriers, 0);
+}
+
+/* ---- the text ------------------------------------------------------------ */
 
 static const struct {
     const char *text;
@@ -187,7 +245,7 @@ TEST(a_number_that_lua_cannot_tell_raises_no_floor)
     expect_floors(INT64_C(1) << 53, 0, 0, 7, 0);
     tell(2, "a=9007199254740992 b=9223372036854775807 d=8", 10);
     tell(2, "a=0 b=99999999999999999999999999999999999999 d=8", 10);
-    expect_floors(INT64_C(1) << 53, 0, 0, 7, 0);
+    expect_floors(INT64_C(1) << 53, 0, 0, 8, 0);
 }
 
 /* ---- whose word counts --------------------------------------------------- */
@@ -274,26 +332,4 @@ TEST(who_has_lost_its_memory_is_no_witness_any_more)
     witness_on_lost(&witness, 2);
     ck_assert(!have_told(0, 0, 0));
     expect_floors(7, 0, 0, 0, 0); /* what it has told was true */
-}
-
-static void promise(int node, int64_t voted_us)
-{
-    const struct witness_words words = {.voted_us = voted_us, .sent_us = 10};
-    witness_on_told(&witness, node, &words);
-}
-
-TEST(the_last_promise_is_that_of_any_other)
-{
-    ck_assert_int_eq(witness_voted_us(&witness, 0), 0);
-    promise(0, 500);
-    ck_assert_int_eq(witness_voted_us(&witness, 0), 0);
-    promise(1, 0);
-    promise(2, 300);
-    promise(3, 200);
-    ck_assert_int_eq(witness_voted_us(&witness, 0), 300);
-    ck_assert_int_eq(witness_voted_us(&witness, 2), 500);
-    promise(4, 400);
-    ck_assert_int_eq(witness_voted_us(&witness, 0), 400);
-    witness_on_lost(&witness, 4);
-    ck_assert_int_eq(witness_voted_us(&witness, 0), 300);
 }

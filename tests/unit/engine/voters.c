@@ -13,15 +13,15 @@ static struct {
     const char *mark;
 } last[VOTERS_NODES];
 
-void voters_spread_clocks(int64_t spread_us)
+void voters_know_clocks(bool is_known)
 {
-    admission_on_median(&voters.admission, true, VOTERS_EPOCH_US, spread_us);
+    admission_on_median(&voters.admission, is_known, VOTERS_EPOCH_US);
 }
 
 void voters_begin_again(void)
 {
     admission_init(&voters.admission, &voters.settings);
-    voters_spread_clocks(0);
+    voters_know_clocks(true);
     for (int i = 0; i < VOTERS_NODES; i++)
         admission_on_clock(&voters.admission, i, true);
 }
@@ -79,21 +79,32 @@ void voters_expect_nothing(void)
 
 /* ---- looks --------------------------------------------------------------- */
 
-/* With the node's name where @ stands. */
-static struct span name_in(int node, const char *admit,
-                           char text[CALL_STATE_MAX + 1])
+/* With the node's name and birth where @ and # stand. */
+static struct span complete(int node, const char *admit,
+                            char text[2 * CALL_STATE_MAX])
 {
-    const char *at = strchr(admit, '@');
-    if (at == NULL)
-        return span_of(admit);
-    int len = snprintf(text, CALL_STATE_MAX + 1, "%.*s%s%s", (int)(at - admit),
-                       admit, voters.admission.witness.node[node].name, at + 1);
-    return (struct span){text, (size_t)len};
+    const char *birth = voters.admission.node[node].birth;
+    size_t len = 0;
+    for (; *admit != '\0'; admit++) {
+        struct span part = {admit, 1};
+        if (*admit == '@')
+            part = span_of(voters.admission.witness.node[node].name);
+        else if (*admit == '#')
+            part = span_of(birth[0] != '\0' ? birth : VOTERS_BIRTH(1));
+        len += span_copy(text + len, part);
+    }
+    return (struct span){text, len};
 }
 
-static int64_t by_median(int64_t moment_us)
+/* As a node whose memory counts: it stores what the server knows. */
+static void hear(int node)
 {
-    return moment_us > 0 ? VOTERS_EPOCH_US + moment_us : 0;
+    struct voters_memory *memory = &voters.memory[node];
+    for (int i = 0; i < voters.settings.nodes && !memory->is_deaf; i++) {
+        const char *latest = voters.admission.witness.node[i].latest;
+        if (i != node && strcmp(latest, memory->latest[i]) > 0)
+            strcpy(memory->latest[i], latest);
+    }
 }
 
 /* In the order of the nodes, as a node answers. */
@@ -101,13 +112,14 @@ static struct span print_heard(int node, char *text, size_t size)
 {
     const struct voters_memory *memory = &voters.memory[node];
     size_t len = 0;
-    for (int i = 0; i < VOTERS_NODES; i++) {
-        const struct witness_node *it = &voters.admission.witness.node[i];
+    for (int i = 0; i < voters.settings.nodes; i++) {
+        const char *name = voters.admission.witness.node[i].name;
+        const char *latest = memory->latest[i];
         if (i != node)
-            len += (size_t)snprintf(
-                text + len, size - len, "%s%s=%lld m%s=%lld",
-                len > 0 ? " " : "", it->name, (long long)memory->floor[i],
-                it->name, (long long)by_median(memory->latest_us[i]));
+            len += (size_t)snprintf(text + len, size - len, "%s%s=%lld m%s=%s",
+                                    len > 0 ? " " : "", name,
+                                    (long long)memory->floor[i], name,
+                                    latest[0] != '\0' ? latest : "0");
     }
     return (struct span){text, len};
 }
@@ -116,26 +128,28 @@ void voters_found(int node, enum call_look_word word, const char *admit,
                   const char *mark)
 {
     const struct voters_memory *memory = &voters.memory[node];
-    char named[CALL_STATE_MAX + 1];
+    char completed[2 * CALL_STATE_MAX];
     char heard[CALL_WITNESSES_MAX + 1];
+    if (word == LOOK_ADMITTED ||
+        (strchr(admit, '@') != NULL && voters.is_durable))
+        hear(node);
     const struct call_look look = {
         .word = word,
-        .admit = name_in(node, admit, named),
+        .admit = complete(node, admit, completed),
         .mark = span_of(mark),
         .max_ttl_ms =
             voters.max_ttl_ms != 0 ? voters.max_ttl_ms : VOTERS_TTL_MS,
         .is_durable = voters.is_durable,
         .beat = memory->beat,
-        .seen_us = by_median(memory->seen_us),
-        .voted_us =
-            by_median(memory->voted_us != 0 ? memory->voted_us : voters.now_us),
+        .rest_us = memory->rest_us,
+        .number = memory->number,
         .witnesses = print_heard(node, heard, sizeof heard),
     };
     last[node].word = word;
     last[node].admit = admit;
     last[node].mark = mark;
-    admission_on_look(&voters.admission, node, &look, voters.now_us,
-                      voters.now_us);
+    admission_on_look(&voters.admission, node, &look,
+                      voters.now_us - voters.trip_us, voters.now_us);
 }
 
 void voters_come(int node, enum call_look_word word, const char *admit,
@@ -148,7 +162,7 @@ void voters_come(int node, enum call_look_word word, const char *admit,
 
 void voters_all(enum call_look_word word, const char *admit, const char *mark)
 {
-    for (int i = 0; i < VOTERS_NODES; i++)
+    for (int i = 0; i < voters.settings.nodes; i++)
         voters_come(i, word, admit, mark);
 }
 
@@ -204,6 +218,8 @@ void voters_pass_until(enum admission_action_kind kind, int64_t us)
 {
     voters_pass_without(kind, us - 1);
     voters_pass(1);
+    for (int i = 0; i < voters.settings.nodes; i++)
+        admission_want_look(&voters.admission, i, voters.now_us);
     (void)voters_look_around();
 }
 
@@ -238,20 +254,8 @@ int64_t voters_remaining_us(int node)
     return eligibility_remaining_us(&voters.admission, node, voters.now_us);
 }
 
-const char *voters_mark_of(int64_t born_us)
+void voters_admit_from(int first)
 {
-    static char marks[VOTERS_NODES][CALL_STATE_MAX + 1];
-    static int next;
-    char *mark = marks[next++ % VOTERS_NODES];
-    snprintf(mark, sizeof marks[0], "1:" VOTERS_LIFE ":%lld:aaaaaaaaaaaaaaaa",
-             (long long)by_median(born_us));
-    return mark;
-}
-
-void voters_admit_from(int first, int64_t voted_us)
-{
-    for (int i = first; i < VOTERS_NODES; i++) {
-        voters.memory[i].voted_us = voted_us;
+    for (int i = first; i < voters.settings.nodes; i++)
         voters_come(i, LOOK_ADMITTED, VOTERS_ADMIT, "");
-    }
 }

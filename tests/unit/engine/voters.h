@@ -7,41 +7,49 @@
 #include "../../../server/engine/admission.h"
 
 enum {
-    VOTERS_NEVER = -1,
     VOTERS_NODES = 5,
     VOTERS_SECOND = 1000000,
     VOTERS_TTL_MS = 60000,
     VOTERS_TIMEOUT_US = 50000,
-    VOTERS_QUARANTINE_US = 60600000 + 5000000 + 50000 + 1000000,
+    VOTERS_QUARANTINE_US = 60600000 + 5000000 + 1000000,
 };
 
-/* In an admission @ stands for the hash of the node's own name. */
+/* In an admission @ stands for the hash of the node's own name, # for the birth
+ * of the mark that it had. */
 #define VOTERS_RUN "0123456789012345678901234567890123456789"
 #define VOTERS_OTHER_RUN "ffffffffffffffffffffffffffffffffffffffff"
 #define VOTERS_MEMORY "abcdabcdabcdabcdabcdabcdabcdabcdabcdabcd"
 #define VOTERS_FINGERPRINT "00112233445566ff"
-#define VOTERS_ADMIT "1:" VOTERS_FINGERPRINT ":@:" VOTERS_RUN ":" VOTERS_MEMORY
+#define VOTERS_ADMIT_OF(birth)                                                 \
+    "1:" VOTERS_FINGERPRINT ":@:" birth ":0:" VOTERS_RUN ":" VOTERS_MEMORY
+#define VOTERS_ADMIT VOTERS_ADMIT_OF("#")
 #define VOTERS_OLD_ADMIT                                                       \
-    "1:" VOTERS_FINGERPRINT ":@:" VOTERS_OTHER_RUN ":" VOTERS_MEMORY
+    "1:" VOTERS_FINGERPRINT ":@:#:0:" VOTERS_OTHER_RUN ":" VOTERS_MEMORY
 #define VOTERS_LIFE VOTERS_RUN ":" VOTERS_MEMORY
-#define VOTERS_MARK "1:" VOTERS_LIFE ":0:aaaaaaaaaaaaaaaa"
-#define VOTERS_OTHER_MARK "1:" VOTERS_LIFE ":0:bbbbbbbbbbbbbbbb"
+
+/* A greater digit is a later birth; that of an admission without a mark is 1.
+ */
+#define VOTERS_BIRTH(digit) "000000000000000" #digit "0123456789"
+#define VOTERS_MARK_OF(digit) "1:" VOTERS_LIFE ":" VOTERS_BIRTH(digit) ":"
+#define VOTERS_MARK VOTERS_MARK_OF(2)
+#define VOTERS_OTHER_MARK VOTERS_MARK_OF(3)
 
 /* The nodes' clocks minus ours. */
 #define VOTERS_EPOCH_US INT64_C(1795221641000000)
 
-/* What a look at a node tells besides; times in our clock. */
+/* What a look at a node tells besides. */
 struct voters_memory {
-    int64_t beat, seen_us;
-    int64_t voted_us; /* 0: now, as somebody promises all the time; NEVER */
-    int64_t floor[VOTERS_NODES];     /* what it has heard of the others … */
-    int64_t latest_us[VOTERS_NODES]; /* … and of their marks; 0: nothing */
+    int64_t beat, rest_us, number;
+    int64_t floor[VOTERS_NODES]; /* what it has heard of the others … */
+    char latest[VOTERS_NODES][CALL_BIRTH_LEN + 1]; /* … and of their births */
+    bool is_deaf; /* stores no birth that a server tells it */
 };
 
 extern struct voters {
     struct admission admission;
     struct admission_settings settings;
     int64_t now_us;
+    int64_t trip_us;    /* so long ago the next looks were sent */
     int64_t max_ttl_ms; /* what the next looks tell; 0: the usual one */
     bool is_durable;    /* the nodes, and what their state says of them */
     struct voters_memory memory[VOTERS_NODES];
@@ -56,8 +64,8 @@ void voters_begin(void);
 /* By voters.settings, as the test has changed them: another process. */
 void voters_begin_again(void);
 
-/* They are so far apart. */
-void voters_spread_clocks(int64_t spread_us);
+/* Whether a majority of the clocks is known. */
+void voters_know_clocks(bool is_known);
 
 void voters_up(int node);
 void voters_down(int node);
@@ -67,7 +75,7 @@ void voters_pass(int64_t us);
 void voters_expect(enum admission_action_kind kind, int node);
 void voters_expect_nothing(void);
 
-/* What a look that leaves and comes back now has found. */
+/* What a look that comes back now has found. */
 void voters_found(int node, enum call_look_word word, const char *admit,
                   const char *mark);
 
@@ -96,20 +104,18 @@ void voters_wait(void);
 /* So long, in steps of half a heartbeat: no node is given this. */
 void voters_pass_without(enum admission_action_kind kind, int64_t us);
 
-/* No node is given this before so long; then it is the next thing to do. */
+/* No node is given this before so long; then a heartbeat comes, and it is the
+ * next thing to do. */
 void voters_pass_until(enum admission_action_kind kind, int64_t us);
 
 /* All five come up and are found so. */
 void voters_all(enum call_look_word word, const char *admit, const char *mark);
 
-/* Nodes from this one on come up admitted; they promised last at voted_us. */
-void voters_admit_from(int first, int64_t voted_us);
+/* Nodes from this one on come up admitted. */
+void voters_admit_from(int first);
 
 /* How long the node's quarantine still lasts. */
 int64_t voters_remaining_us(int node);
-
-/* A mark that was made at this moment of ours; in one of five buffers. */
-const char *voters_mark_of(int64_t born_us);
 
 #define VOTERS_ASSERT_PHASE(index, it)                                         \
     ck_assert_int_eq((int)voters.admission.node[index].phase, (int)(it))
