@@ -160,8 +160,9 @@ static void parse(int argc, char **argv, struct sockaddr_in *server)
     argc -= optind;
     argv += optind;
     if (option != -1 || argc < 3 || argc > 4)
-        errx(2, "usage: load [-t] [-a TOKEN] [-l MS] [-c NAME=PID,…]… HOST:PORT "
-                "CLIENTS SECONDS [RATE]");
+        errx(2,
+             "usage: load [-t] [-a TOKEN] [-l MS] [-c NAME=PID,…]… HOST:PORT "
+             "CLIENTS SECONDS [RATE]");
     *server = http_address(argv[0]);
     load.count = atoi(argv[1]);
     load.seconds = atof(argv[2]);
