@@ -191,7 +191,7 @@ def story_33(library):
         old.process.kill()
         old.process.wait()
         world.servers.remove(old)
-        new = world.start_server(*world.next_epoch(), "--max-ttl-ms", "1000")
+        new = world.start_server("--max-ttl-ms", "1000")
         b = world.client_of([new.address])
         nodes[2].restart_empty()
         # beyond the quarantine by the new TTL, within the lock's validity

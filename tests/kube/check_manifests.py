@@ -234,8 +234,7 @@ class Pods(unittest.TestCase):
                 if name == "REDLOCKD_MAX_TTL_MS"})
             told = dict(re.findall(r"^(?:--)?([\w-]+)[ =](\S+)$", printed, re.M))
             # docs/guarantees.md; with these numbers 4 W is less
-            quarantine_s = int(told["max-ttl-ms"]) * 1.01 / 1000 + 5 + int(
-                told["node-timeout-ms"]) / 1000 + 1
+            quarantine_s = int(told["max-ttl-ms"]) * 1.01 / 1000 + 5 + 1
             redis = find(objects, "StatefulSet", "redis")["spec"]
             self.assertGreater(redis["minReadySeconds"], quarantine_s)
             self.assertEqual(redis["updateStrategy"], {"type": "RollingUpdate"})

@@ -106,12 +106,11 @@ def max_ttl_ms(seed: int) -> int:
     return random.Random(f"{seed} limit").choice(MAX_TTLS_MS)
 
 
-def quarantine_s(limit_ms: int, node_timeout_ms: int = 50) -> float:
-    """How long redlockd keeps a node away that lost its memory; the Q of
-    docs/guarantees.md."""
-    window = max(limit_ms / 4000, 1.0)
-    return (max(limit_ms * 1.01 / 1000, 4 * window) + 5 +
-            node_timeout_ms / 1000 + 1)
+def quarantine_s(limit_ms: int) -> float:
+    """How long redlockd keeps a node away that lost its memory, if too few others
+    can be asked; the Q of docs/guarantees.md."""
+    window_s = 2
+    return max(limit_ms * 1.01 / 1000, 4 * window_s) + 5 + 1
 
 
 def lossy_nodes(faults: list[Fault], begin: float, end: float) -> set[int]:
