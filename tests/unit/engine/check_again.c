@@ -302,8 +302,7 @@ GROUP(outdated, .set_up = begin, .tear_down = play_end);
 static void tell_of_a_twin(void)
 {
     char heard[CALL_WITNESSES_MAX + 1];
-    snprintf(heard, sizeof heard, "%s=1 m%s=" PLAY_BIRTH(2), play_name(0),
-             play_name(0));
+    snprintf(heard, sizeof heard, "m%s=" PLAY_BIRTH(2), play_name(0));
     struct call_reply reply = {
         .vote = VOTE_DONE,
         .look = {.word = LOOK_ADMITTED,

@@ -365,24 +365,6 @@ TEST_EACH(story_45_a_machine_is_marked_anew_when_the_other_one_is_gone, twins)
 
 GROUP(hindered, .set_up = voters_begin);
 
-/* Which of the names is its own, nobody knows. */
-TEST_RANGE(story_23_one_server_behind_two_names_is_admitted_under_none, 0, 2)
-{
-    voters_admit_from(2);
-    mark(0);
-    char run_id[] = VOTERS_RUN; /* that of node 0 */
-    admission_on_up(&voters.admission, 1, run_id, true, voters.now_us);
-    voters_expect(ADMISSION_LOOK, 1);
-    voters_found(1, LOOK_CREATED, _i == 0 ? "" : VOTERS_OLD_ADMIT, VOTERS_MARK);
-    for (int i = 0; i < 100; i++) {
-        voters_wait();
-        voters_pass(SECOND);
-    }
-    voters_down(1);
-    (void)voters_look_around();
-    voters_give(ADMISSION_ADMIT, 0);
-}
-
 TEST(a_node_that_is_not_marked_has_nothing_to_wait_for)
 {
     voters_admit_from(0);

@@ -32,23 +32,6 @@ TEST_EACH(story_10_depends_on_nodes_and_quorum, others)
     fingerprint_make(second, others[_i].names, others[_i].count,
                      others[_i].quorum);
     ck_assert_str_ne(first, second);
-    fingerprint_make_former(first, names, 3, 2, 60000);
-    fingerprint_make_former(second, others[_i].names, others[_i].count,
-                            others[_i].quorum, 60000);
-    ck_assert_str_ne(first, second);
-}
-
-/* What servers of before made of these nodes, for the greatest TTL that they
- * had: by it a server knows what it may convert. */
-TEST(the_former_one_is_that_of_before)
-{
-    char former[FINGERPRINT_LEN + 1], now[FINGERPRINT_LEN + 1];
-    fingerprint_make_former(former, names, 3, 2, 60000);
-    ck_assert_str_eq(former, "6102b59ad1071c94");
-    fingerprint_make(now, names, 3, 2);
-    ck_assert_str_ne(former, now);
-    fingerprint_make_former(former, names, 3, 2, 60001);
-    ck_assert_str_ne(former, "6102b59ad1071c94");
 }
 
 TEST(stories_37_and_38_each_node_has_a_name_of_its_own)

@@ -168,8 +168,8 @@ TEST(a_lost_permission_is_marked_waited_for_and_given_back)
     ck_assert(admit->call.is_durable);
     ck_assert_str_eq(admit->admit, expected);
     char told[CALL_WITNESSES_MAX + 1];
-    snprintf(told, sizeof told, "%s=1 m%s=" PLAY_BIRTH(1) " ", play_name(1),
-             play_name(1));
+    snprintf(told, sizeof told, "%s=%026d m%s=" PLAY_BIRTH(1) " ", play_name(1),
+             1, play_name(1));
     ck_assert_mem_eq(admit->witnesses, told, strlen(told));
     play_answer(CALL_ADMIT, 0, VOTE_DONE);
     ck_assert_int_eq(engine_voting(play.engine), PLAY_NODES - 1);
@@ -231,7 +231,7 @@ TEST(a_beat_that_was_told_is_the_floor_from_then_on)
                (struct call_reply){.vote = VOTE_GRANTED, .beat = 41});
     expect_floor(2, 41);
     char told[CALL_WITNESSES_MAX + 1];
-    snprintf(told, sizeof told, " %s=41 ", play_name(2));
+    snprintf(told, sizeof told, " %s=%026d ", play_name(2), 41);
     ck_assert_ptr_nonnull(strstr(play_find(CALL_LOOK, 3)->witnesses, told));
 }
 
@@ -240,8 +240,7 @@ TEST(story_43_what_other_nodes_have_heard_is_the_floor_from_then_on)
 {
     char heard[CALL_WITNESSES_MAX + 1];
     play_advance(1200000);
-    snprintf(heard, sizeof heard, "%s=1 %s=1 %s=42 %s=1", play_name(0),
-             play_name(1), play_name(2), play_name(4));
+    snprintf(heard, sizeof heard, "%s=%026d", play_name(2), 42);
     play_reply(
         play_find(CALL_LOOK, 3),
         (struct call_reply){.vote = VOTE_DONE,

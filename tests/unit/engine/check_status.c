@@ -136,8 +136,7 @@ TEST(story_45_a_machine_that_is_outdated_tells_so)
 {
     char heard[CALL_WITNESSES_MAX + 1];
     play_advance(2 * SECOND);
-    snprintf(heard, sizeof heard, "%s=1 m%s=" PLAY_BIRTH(2), play_name(0),
-             play_name(0));
+    snprintf(heard, sizeof heard, "m%s=" PLAY_BIRTH(2), play_name(0));
     struct call_reply reply = {
         .vote = VOTE_DONE,
         .look = {.word = LOOK_ADMITTED,

@@ -116,10 +116,10 @@ static struct span print_heard(int node, char *text, size_t size)
         const char *name = voters.admission.witness.node[i].name;
         const char *latest = memory->latest[i];
         if (i != node)
-            len += (size_t)snprintf(text + len, size - len, "%s%s=%lld m%s=%s",
-                                    len > 0 ? " " : "", name,
-                                    (long long)memory->floor[i], name,
-                                    latest[0] != '\0' ? latest : "0");
+            len += (size_t)snprintf(text + len, size - len,
+                                    "%s%s=%026lld m%s=%s", len > 0 ? " " : "",
+                                    name, (long long)memory->floor[i], name,
+                                    latest[0] != '\0' ? latest : VOTERS_NONE);
     }
     return (struct span){text, len};
 }

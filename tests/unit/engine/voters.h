@@ -30,6 +30,7 @@ enum {
 /* A greater digit is a later birth; that of an admission without a mark is 1.
  */
 #define VOTERS_BIRTH(digit) "000000000000000" #digit "0123456789"
+#define VOTERS_NONE "00000000000000000000000000"
 #define VOTERS_MARK_OF(digit) "1:" VOTERS_LIFE ":" VOTERS_BIRTH(digit) ":"
 #define VOTERS_MARK VOTERS_MARK_OF(2)
 #define VOTERS_OTHER_MARK VOTERS_MARK_OF(3)
