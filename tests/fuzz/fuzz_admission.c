@@ -2,10 +2,11 @@
  * Lines: nodes, epoch, options, and then events, each a letter with the number
  * of a node behind it, and what the event tells in the lines that follow. What
  * nodes tell of admissions, marks and witnesses may be anything that
- * script_decode lets pass.
+ * script_decode lets pass; what the fuzzer would not find has a short form.
  *
- * No node votes that was not seen admitted, none is admitted before its time,
- * and whatever is told stays within what the next call can carry.
+ * No node votes that was not seen admitted, none is admitted before its time or
+ * before enough others were asked, and whatever is told stays within what the
+ * next call can carry.
  */
 #include <assert.h>
 #include <string.h>
@@ -20,11 +21,11 @@ enum {
     MAX_TTL_MS = 60000,
     TIMEOUT_US = 250000,
     PATIENCE_US = 30000000,
-    WATCH_US = 3 * HEARTBEAT_US,
 };
 
 /* Of a day, the longest that a node's word may make of it. */
 #define QUARANTINE_MOST_US (INT64_C(86400000) * 1010 + 10000000)
+#define REST_MOST_US (EXACT_MAX + EXACT_MAX / 100 + 1)
 
 struct play {
     struct admission admission;
@@ -32,6 +33,8 @@ struct play {
     bool is_pending[NODES_MAX];
     struct admission_action pending[NODES_MAX];
     bool was_admitted[NODES_MAX]; /* by the last look */
+    /* looks at each node that told the birth of the mark that each has */
+    int told[NODES_MAX][NODES_MAX];
 };
 
 static const char *const names[NODES_MAX] = {"a:1", "b:2", "c:3", "d:4", "e:5",
@@ -46,21 +49,81 @@ static int64_t some(struct input *input)
 
 /* ---- looks -------------------------------------------------------------- */
 
+static size_t put(char *room, size_t len, const char *text)
+{
+    return len + span_copy(room + len, span_of(text));
+}
+
+/* A digit and zeros: a birth, or a beat. */
+static size_t put_number(char *room, size_t len, char digit)
+{
+    char text[] = "00000000000000000000000000";
+    text[digit % 2 == 0 ? 15 : 25] = (char)('0' + (digit & 7));
+    return put(room, len, text);
+}
+
 /*
- * "=" is what the server expects, "~" that of an older life; the fuzzer would
- * not find them.
+ * "=" is an admission that the server expects, with the birth that it knows, or
+ * that of a digit behind it; "~" that of an older life.
  */
-static struct span expand(const struct play *play, int node, struct span text,
-                          char room[2 * CALL_STATE_MAX])
+static struct span expand_admit(const struct play *play, int node,
+                                struct span text, char room[CALL_WITNESSES_MAX])
 {
     const struct admission_node *it = &play->admission.node[node];
-    bool is_old = text.len == 1 && text.ptr[0] == '~';
-    if (!is_old && (text.len != 1 || text.ptr[0] != '='))
+    bool is_old = text.len > 0 && text.ptr[0] == '~';
+    if (text.len == 0 || text.len > 2 || (!is_old && text.ptr[0] != '='))
         return text;
-    size_t len = span_copy(room, span_of(it->admit));
-    if (is_old && len > 0)
+    const char *run_id = strrchr(it->admit, ':');
+    if (run_id == NULL)
+        return text;
+    size_t len = span_copy(
+        room, (struct span){it->admit, (size_t)(run_id - it->admit) + 1});
+    len = text.len == 2 ? put_number(room, len, text.ptr[1])
+                        : put(room, len, it->birth);
+    len = put(room, len, ":0");
+    len = put(room, len, run_id);
+    if (is_old)
         room[len - 1] ^= 1;
-    len += span_copy(room + len, span_of(memory));
+    len = put(room, len, memory);
+    return (struct span){room, len};
+}
+
+/* "*" and a digit is a mark of this life with that birth. */
+static struct span expand_mark(const struct play *play, int node,
+                               struct span text, char room[CALL_WITNESSES_MAX])
+{
+    const char *admit = play->admission.node[node].admit;
+    if (text.len != 2 || text.ptr[0] != '*' || admit[0] == '\0')
+        return text;
+    size_t len = span_copy(room, (struct span){admit, strcspn(admit, ":")});
+    len = put(room, len, strrchr(admit, ':'));
+    len = put(room, len, memory);
+    len = put(room, len, ":");
+    len = put_number(room, len, text.ptr[1]);
+    len = put(room, len, ":");
+    return (struct span){room, len};
+}
+
+/* "*" and digits: a beat and a birth of each other node in turn. */
+static struct span expand_witnesses(const struct play *play, int node,
+                                    struct span text,
+                                    char room[CALL_WITNESSES_MAX])
+{
+    const struct witness *witness = &play->admission.witness;
+    size_t len = 0, at = 1;
+    if (text.len == 0 || text.ptr[0] != '*')
+        return text;
+    for (int i = 0; i < witness->count && at + 1 < text.len; i++) {
+        if (i == node)
+            continue;
+        for (int j = 0; j < 2; j++, at++) {
+            len = put(room, len, len > 0 ? " " : "");
+            len = put(room, len, j == 0 ? "" : "m");
+            len = put(room, len, witness->node[i].name);
+            len = put(room, len, "=");
+            len = put_number(room, len, text.ptr[at]);
+        }
+    }
     return (struct span){room, len};
 }
 
@@ -75,33 +138,68 @@ static bool is_look(const struct admission_action *action)
     return action->kind == ADMISSION_PROBE || action->kind == ADMISSION_LOOK;
 }
 
+/* Whom this look, at a node that is admitted, counts for. */
+static void note_told(struct play *play, int node)
+{
+    const struct admission *admission = &play->admission;
+    for (int i = 0; i < admission->settings.nodes; i++)
+        play->told[i][node] +=
+            play->was_admitted[node] && admission->node[i].birth[0] != '\0' &&
+            (admission->witness.node[i].carriers & 1u << node) &&
+            strcmp(admission->witness.node[i].latest,
+                   admission->node[i].birth) == 0;
+}
+
 static void look(struct play *play, struct input *input, int node)
 {
-    char admit[2 * CALL_STATE_MAX];
+    char admit[CALL_WITNESSES_MAX], mark[CALL_WITNESSES_MAX],
+        heard[CALL_WITNESSES_MAX], birth[CALL_BIRTH_LEN + 1];
     struct script_field fields[LOOK_FIELDS];
-    const struct admission_node *it = &play->admission.node[node];
     fields[0] = field(SCRIPT_FIELD_STRING, input_line(input), 0);
     fields[1] = field(SCRIPT_FIELD_STRING,
-                      it->phase == ADMISSION_DOWN
-                          ? input_line(input)
-                          : expand(play, node, input_line(input), admit),
-                      0);
-    fields[2] = field(SCRIPT_FIELD_STRING, input_line(input), 0);
+                      expand_admit(play, node, input_line(input), admit), 0);
+    fields[2] = field(SCRIPT_FIELD_STRING,
+                      expand_mark(play, node, input_line(input), mark), 0);
     for (int i = 3; i < LOOK_FIELDS - 1; i++)
         fields[i] =
             field(SCRIPT_FIELD_INTEGER, span_of(""), input_number(input));
-    fields[LOOK_FIELDS - 1] = field(SCRIPT_FIELD_STRING, input_line(input), 0);
+    fields[LOOK_FIELDS - 1] =
+        field(SCRIPT_FIELD_STRING,
+              expand_witnesses(play, node, input_line(input), heard), 0);
     struct call_reply reply = script_decode(CALL_LOOK, 1, fields, LOOK_FIELDS);
     if (!play->is_pending[node] || !is_look(&play->pending[node]) ||
         reply.vote != VOTE_DONE)
         return;
+    strcpy(birth, play->admission.node[node].birth);
     admission_on_look(&play->admission, node, &reply.look, play->now_us,
                       play->now_us);
     play->was_admitted[node] = reply.look.word == LOOK_ADMITTED;
     play->is_pending[node] = false;
+    if (strcmp(birth, play->admission.node[node].birth) != 0)
+        memset(play->told[node], 0, sizeof play->told[node]);
+    note_told(play, node);
 }
 
 /* ---- actions ------------------------------------------------------------ */
+
+/* A majority of others were seen to know of it twice; or it was marked for a
+ * quarantine, and fewer of them vote. */
+static void check_time(const struct play *play, int node)
+{
+    const struct admission *admission = &play->admission;
+    const struct admission_node *it = &admission->node[node];
+    int told_twice = 0, members = 0;
+    for (int i = 0; i < admission->settings.nodes; i++) {
+        bool is_other = i != node;
+        told_twice += is_other && play->told[node][i] >= 2;
+        members += is_other && admission->node[i].is_clock_good &&
+                   admission_refusal(admission, i) == STATE_VOTING;
+    }
+    bool is_time =
+        play->now_us >= it->sighted_us + eligibility_quarantine_us(admission);
+    assert(told_twice >= admission->settings.quorum ||
+           (is_time && members < admission->settings.quorum));
+}
 
 static void check_action(const struct play *play,
                          const struct admission_action *action)
@@ -116,9 +214,10 @@ static void check_action(const struct play *play,
     assert(it->phase == ADMISSION_MARKED && it->mark[0] != '\0');
     assert(!eligibility_has_foreign(admission, play->now_us));
     assert(action->kind != ADMISSION_READMIT || it->is_restarted);
+    assert(!witness_knows_later(&admission->witness, action->node, it->birth));
     if (action->kind == ADMISSION_ADMIT && !admission->settings.is_off &&
         !firststart_may_admit(&admission->start, action->node))
-        assert(play->now_us >= it->sighted_us + WATCH_US);
+        check_time(play, action->node);
 }
 
 static void act(struct play *play)
@@ -200,8 +299,7 @@ static void happen(struct play *play, struct input *input, char event, int node)
         return;
     case 'm': {
         int64_t ahead_us = some(input);
-        admission_on_median(admission, ahead_us != 0, ahead_us,
-                            some(input) >> 30);
+        admission_on_median(admission, ahead_us != 0, ahead_us);
         return;
     }
     default:
@@ -223,7 +321,9 @@ static void check_node(const struct play *play, int node)
     assert(strnlen(it->found, sizeof it->found) < sizeof it->found);
     assert(strnlen(it->mark, sizeof it->mark) < sizeof it->mark);
     int64_t left_us = eligibility_remaining_us(admission, node, play->now_us);
-    assert(left_us >= 0 && left_us <= QUARANTINE_MOST_US + PATIENCE_US);
+    assert(left_us >= 0 && left_us <= REST_MOST_US);
+    if (it->asked.again == 0)
+        assert(left_us <= QUARANTINE_MOST_US + PATIENCE_US);
     int64_t floor = admission->witness.node[node].floor;
     assert(floor >= 0 && floor <= EXACT_MAX);
     struct span words =

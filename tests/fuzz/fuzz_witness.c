@@ -1,7 +1,7 @@
 /*
- * Lines: how many nodes, which of them tells, the floor of each, and then what
- * it tells of the others. Floors only rise, and what a server says of them is
- * what another one hears.
+ * Lines: how many nodes, which of them tells, the floor of each, whose last
+ * digit is that of its birth, and then what it tells of the others. Floors and
+ * births only rise, and what a server says of them is what another one hears.
  */
 #include <assert.h>
 #include <string.h>
@@ -16,7 +16,7 @@ static const char *const names[NODES_MAX] = {"a:1", "b:2", "c:3", "d:4", "e:5",
 static void tell(struct witness *witness, int node, struct span text)
 {
     const struct witness_words words = {
-        .is_admitted = true, .voted_us = 7, .text = text, .sent_us = 9};
+        .is_admitted = true, .text = text, .sent_us = 9, .now_us = 10};
     witness_on_told(witness, node, &words);
 }
 
@@ -30,8 +30,10 @@ static void check_heard(const struct witness *witness, int node)
     tell(&other, node, words);
     for (int i = 0; i < witness->count; i++) {
         assert(other.node[i].floor == (i == node ? 0 : witness->node[i].floor));
-        assert(other.node[i].latest_us ==
-               (i == node ? 0 : witness->node[i].latest_us));
+        assert(strcmp(other.node[i].latest,
+                      i == node ? "" : witness->node[i].latest) == 0);
+        assert(other.node[i].carriers ==
+               (other.node[i].latest[0] == '\0' ? 0 : 1u << node));
     }
 }
 
@@ -42,12 +44,13 @@ static void check_told(struct witness *witness, int node, struct span text)
     for (int i = 0; i < witness->count; i++) {
         assert(witness->node[i].floor >= before.node[i].floor);
         assert(witness->node[i].floor <= EXACT_MAX);
-        assert(witness->node[i].latest_us >= before.node[i].latest_us);
-        assert(witness->node[i].latest_us <= EXACT_MAX);
+        assert(strcmp(witness->node[i].latest, before.node[i].latest) >= 0);
+        assert(strlen(witness->node[i].latest) % CALL_BIRTH_LEN == 0);
+        assert((witness->node[i].carriers & ~(1u << node)) == 0);
     }
     assert(witness->node[node].floor == before.node[node].floor);
     assert(witness->node[node].told_us == 9);
-    assert(witness_voted_us(witness, node) == 0);
+    assert(strcmp(witness->node[node].latest, before.node[node].latest) == 0);
 }
 
 void fuzz(struct input *input)
@@ -56,8 +59,14 @@ void fuzz(struct input *input)
     int count = (int)((uint64_t)input_number(input) % NODES_MAX) + 1;
     int node = (int)((uint64_t)input_number(input) % (uint64_t)count);
     witness_init(&witness, names, count, count / 2 + 1);
-    for (int i = 0; i < count; i++)
-        witness_on_beat(&witness, i, input_number(input) & (EXACT_MAX - 1));
+    for (int i = 0; i < count; i++) {
+        char birth[] = "00000000000000050123456789";
+        int64_t floor = input_number(input) & (EXACT_MAX - 1);
+        birth[15] = (char)('0' + floor % 10);
+        witness_on_beat(&witness, i, floor);
+        if (floor % 10 != 0)
+            witness_on_birth(&witness, i, birth, 1);
+    }
     check_heard(&witness, node);
     check_told(&witness, node, input_rest(input));
     check_heard(&witness, node);

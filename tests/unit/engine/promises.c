@@ -16,12 +16,12 @@ int promises_add(struct promises *promises, int64_t over_us)
     return number;
 }
 
-static int count_votes(const struct promise *promise)
+static int count(unsigned bits)
 {
-    int votes = 0;
-    for (unsigned bits = promise->voted; bits != 0; bits &= bits - 1)
-        votes++;
-    return votes;
+    int nodes = 0;
+    for (; bits != 0; bits &= bits - 1)
+        nodes++;
+    return nodes;
 }
 
 void promises_on_vote(struct promises *promises, int number, int node,
@@ -30,7 +30,15 @@ void promises_on_vote(struct promises *promises, int number, int node,
     struct promise *promise = &promises->promise[number % PROMISES_MAX];
     promise->voted_us[node] = now_us;
     promise->voted |= 1u << node;
-    promises->won += count_votes(promise) == promises->quorum;
+}
+
+void promises_on_count(struct promises *promises, int number, unsigned nodes)
+{
+    struct promise *promise = &promises->promise[number % PROMISES_MAX];
+    if (promise->counted != 0 || count(nodes) < promises->quorum)
+        return;
+    promise->counted = nodes;
+    promises->won++;
 }
 
 void promises_on_loss(struct promises *promises, int node, int64_t since_us)
@@ -74,8 +82,7 @@ bool promises_has_voted(const struct promises *promises, int node)
 int promises_find_broken(const struct promises *promises)
 {
     for (int i = 0; i < PROMISES_MAX; i++)
-        if (promises->promise[i].back != 0 &&
-            count_votes(&promises->promise[i]) >= promises->quorum)
+        if ((promises->promise[i].back & promises->promise[i].counted) != 0)
             return i;
     return -1;
 }

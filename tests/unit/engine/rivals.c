@@ -16,7 +16,6 @@ enum {
     SECOND = 1000000,
     TTL_MS = 5000,
     SILENCE_US = 1000000,
-    TIMEOUT_US = 50 * MS,
     ROUND_US = 300 * MS,
     FAULTS_END_US = RIVALS_FAULTS_END_US,
 };
@@ -25,6 +24,9 @@ enum {
 #define EPOCH_US INT64_C(1795221641000000)
 
 struct rivals rivals;
+
+/* They need not have the same. */
+static const int64_t timeouts_us[SERVERS] = {50 * MS, SECOND};
 
 /* ---- chance -------------------------------------------------------------- */
 
@@ -69,11 +71,11 @@ static void begin_server(int server)
         .epoch = rivals.epochs[server],
         .fingerprint = "00112233445566ff",
         .max_ttl_ms = TTL_MS,
-        .node_timeout_us = TIMEOUT_US,
+        .node_timeout_us = timeouts_us[server],
         .first_start = FIRST_START_AUTO,
     };
     admission_init(&it->admission, &settings);
-    admission_on_median(&it->admission, true, EPOCH_US, 0);
+    admission_on_median(&it->admission, true, EPOCH_US);
     it->round_us = rivals.now_us;
     for (int i = 0; i < NODES; i++) {
         if (rivals.node[i].has_stepped)
@@ -182,24 +184,24 @@ static void send_action(int server, const struct admission_action *action)
         .mark = span_of(it->mark),
         .max_ttl_ms = TTL_MS,
         .floor = admission->witness.node[action->node].floor,
+        .latest = span_of(admission->witness.node[action->node].latest),
+        .witnesses = witness_text(&admission->witness, action->node, witnesses,
+                                  sizeof witnesses),
         .median_us = EPOCH_US + rivals.now_us,
-        .node_deadline_us = EPOCH_US + rivals.now_us + TIMEOUT_US,
+        .window_us = SECOND,
         .is_durable = it->is_durable,
         .is_objecting = admission_is_objecting(admission, rivals.now_us),
+        .is_renewing =
+            eligibility_may_renew(admission, action->node, rivals.now_us),
+        .number = it->asked.number,
     };
     struct rivals_call *call =
         begin_call(server, action->node, draw_delay_us());
     if (action->kind == ADMISSION_LOOK || action->kind == ADMISSION_REVOKE) {
-        snprintf(nonce, sizeof nonce, "%s%016llx",
+        snprintf(nonce, sizeof nonce, "%s%010lld",
                  firststart_is_marking(&admission->start) ? "first-" : "",
-                 (unsigned long long)rivals_draw(INT64_MAX));
+                 (long long)rivals_draw(10000000000));
         ask.nonce = span_of(nonce);
-    }
-    if (ask.kind == CALL_LOOK) {
-        ask.latest_us =
-            eligibility_latest_us(admission, action->node, rivals.now_us);
-        ask.witnesses = witness_text(&admission->witness, action->node,
-                                     witnesses, sizeof witnesses);
     }
     simcall_copy(&call->call, &ask);
     call->action = *action;
@@ -209,16 +211,18 @@ static void send_action(int server, const struct admission_action *action)
 /* Asks for a lock that nobody has; as operation.c and nodes.c do it. */
 static void ask_for_votes(int server)
 {
-    const struct admission *admission = &rivals.server[server].admission;
+    struct rival *it = &rivals.server[server];
+    const struct admission *admission = &it->admission;
     int number = promises_add(&rivals.promises, rivals.now_us + TTL_MS * MS);
+    it->round[number % RIVALS_ROUNDS] =
+        (struct rivals_round){.promise = number};
     struct call ask = {
         .kind = CALL_ACQUIRE,
         .resource = span_of(simnode_resource(0)),
         .token = span_of("rival"),
-        .median_us = EPOCH_US + rivals.now_us,
         .ttl_ms = TTL_MS,
         .number = EPOCH_US + rivals.now_us,
-        .node_deadline_us = EPOCH_US + rivals.now_us + TIMEOUT_US,
+        .node_deadline_us = EPOCH_US + rivals.now_us + timeouts_us[server],
         .window_us = SECOND,
     };
     fence_slots(ask.resource, ask.slots);
@@ -227,11 +231,12 @@ static void ask_for_votes(int server)
             admission_refusal(admission, i) != STATE_VOTING)
             continue;
         struct rivals_call *call =
-            begin_call(server, i, rivals_draw(2 * TIMEOUT_US));
+            begin_call(server, i, rivals_draw(2 * timeouts_us[server]));
         ask.admit = span_of(admission->node[i].found);
         simcall_copy(&call->call, &ask);
         call->is_vote = true;
         call->promise = number;
+        call->voter = admission->node[i].life;
     }
 }
 
@@ -328,7 +333,6 @@ static void vote(struct rivals_call *call)
     memory->highest[0] = 0;
     promises_on_vote(&rivals.promises, call->promise, call->node,
                      rivals.now_us);
-    check_promises();
 }
 
 static void act_on_state(struct rivals_call *call)
@@ -358,6 +362,25 @@ static void run_call(struct rivals_call *call)
         act_on_state(call);
 }
 
+/* As operation.c and nodes.c do it, but with all the time in the world. */
+static void count_votes(const struct rivals_call *call)
+{
+    struct rival *it = &rivals.server[call->server];
+    struct rivals_round *round = &it->round[call->promise % RIVALS_ROUNDS];
+    if (round->promise != call->promise)
+        return;
+    if (call->reply.reply.vote == VOTE_GRANTED &&
+        admission_refusal(&it->admission, call->node) == STATE_VOTING) {
+        round->votes |= 1u << call->node;
+        round->voter[call->node] = call->voter;
+    }
+    for (int i = 0; i < NODES; i++)
+        if (!admission_has_memory(&it->admission, i, round->voter[i]))
+            round->votes &= ~(1u << i);
+    promises_on_count(&rivals.promises, call->promise, round->votes);
+    check_promises();
+}
+
 static void take_reply(struct rivals_call *call)
 {
     struct rival *it = &rivals.server[call->server];
@@ -367,7 +390,9 @@ static void take_reply(struct rivals_call *call)
     if (call->connection != to->number)
         return;
     admission_on_beat(&it->admission, call->node, reply->beat);
-    if (!call->is_vote)
+    if (call->is_vote)
+        count_votes(call);
+    else
         to->waiting_us = 0;
     if (reply->vote == VOTE_QUARANTINED)
         admission_on_quarantined(&it->admission, call->node, rivals.now_us);

@@ -15,6 +15,7 @@ enum {
     RIVALS_NODES = 5,
     RIVALS_CALLS_MAX = 256,
     RIVALS_COPIES = 8,
+    RIVALS_ROUNDS = 64, /* whose votes may still come in */
     RIVALS_FAULTS_END_US = 40000000,
 };
 
@@ -23,6 +24,7 @@ struct rivals_call {
     bool is_reply;
     bool is_vote; /* for this promise */
     int promise;
+    uint32_t voter; /* the node's life, as the server saw it */
     int server, node;
     int connection, life;
     int64_t sent_us, at_us; /* left; arrives there or comes back */
@@ -39,8 +41,16 @@ struct rivals_connection {
     int64_t waiting_us;        /* since when a reply is owed; 0: none is */
 };
 
+/* The votes that a server has for a promise. */
+struct rivals_round {
+    int promise;
+    unsigned votes;
+    uint32_t voter[RIVALS_NODES];
+};
+
 struct rival {
     struct admission admission;
+    struct rivals_round round[RIVALS_ROUNDS];
     struct rivals_connection to[RIVALS_NODES];
     int64_t wakes_us; /* does nothing before */
     int64_t tick_us;
