@@ -105,8 +105,8 @@ static void check_look(const struct call_look *look)
            look->witnesses.len <= CALL_WITNESSES_MAX);
     assert(is_within(look->max_ttl_ms, 0, EXACT_MAX));
     assert(is_within(look->beat, 0, EXACT_MAX));
-    assert(is_within(look->seen_us, 0, EXACT_MAX));
-    assert(is_within(look->voted_us, 0, EXACT_MAX));
+    assert(is_within(look->rest_us, 0, EXACT_MAX));
+    assert(is_within(look->number, 0, EXACT_MAX));
 }
 
 static void check_reply(enum call_kind kind, const struct call_reply *reply)
@@ -181,7 +181,7 @@ static void check_same_look(const struct call_look *a,
 {
     assert(a->word == b->word && a->max_ttl_ms == b->max_ttl_ms &&
            a->is_durable == b->is_durable && a->beat == b->beat &&
-           a->seen_us == b->seen_us && a->voted_us == b->voted_us);
+           a->rest_us == b->rest_us && a->number == b->number);
     check_bytes(a->admit, b->admit);
     check_bytes(a->mark, b->mark);
     check_bytes(a->witnesses, b->witnesses);
@@ -221,7 +221,7 @@ static void say_number(FILE *out, int64_t number)
 static void say_look(FILE *out, const struct call_look *look)
 {
     static const char *const words[LOOK_WORDS] = {
-        "ADMITTED", "SUPERSEDED", "FOREIGN", "EMPTY",
+        "ADMITTED", "SUPERSEDED", "FOREIGN", "MISNAMED", "EMPTY",
         "BARE",     "FRESH",      "CREATED", "MARKED"};
     (void)fputs("*9\r\n", out);
     say_string(out, span_of(words[look->word]));
@@ -230,8 +230,8 @@ static void say_look(FILE *out, const struct call_look *look)
     say_number(out, look->max_ttl_ms);
     say_number(out, look->is_durable);
     say_number(out, look->beat);
-    say_number(out, look->seen_us);
-    say_number(out, look->voted_us);
+    say_number(out, look->rest_us);
+    say_number(out, look->number);
     say_string(out, look->witnesses);
 }
 

@@ -24,12 +24,14 @@ static const struct call any = {
     .nonce = {"00ff", 4},
     .found = {"1:f:n:old", 9},
     .mark = {"1:run:m:0:n", 11},
-    .witnesses = {"ab=1 cd=2", 9},
+    .witnesses = {"ab=1 mab=2", 10},
+    .latest = {"17000000000000031234567890", CALL_BIRTH_LEN},
+    .former = {"1:o:n:run", 9},
     .max_ttl_ms = 60000,
     .floor = 77,
-    .latest_us = 1700000000000003,
     .median_us = 1700000000000000,
     .is_durable = true,
+    .is_renewing = true,
     .ttl_ms = 30000,
     .number = 9007199254740991,
     .node_deadline_us = 1700000000123456,
@@ -45,10 +47,8 @@ static struct call call_of(enum call_kind kind)
 {
     struct call call = any;
     call.kind = kind;
-    if (kind >= CALL_RELEASE) {
+    if (kind >= CALL_RELEASE)
         call.admit = span_of("");
-        call.floor = call.median_us = 0;
-    }
     if (kind < CALL_ACQUIRE || kind > CALL_REPAIR)
         call.window_us = 0;
     return call;
@@ -71,23 +71,25 @@ static const char *command_words(void)
 }
 
 /* The head of a batch whose calls have an admission, … */
-#define SEEN "1:f:n:run 1700000000000000 "
+#define SEEN "1:f:n:run "
 /* … and that of one whose calls have a deadline, too. */
 #define SETS SEEN "15000000 1700000000123456 "
 
 static const char *const kinds[CALL_KINDS] = {
-    SEEN "0 0 k 00ff 1700000000123456 1 77 0 ab=1 cd=2 1700000000000003",
-    SEEN "0 0 m 1:run:m:0:n 60000 1 77",
-    SEEN "0 0 n 1:run:m:0:n 1:f:n:old 1 77",
-    SEEN "0 0 v 00ff 1700000000123456 1:f:n:old",
+    SEEN "0 0 k 00ff 1 77 0 ab=1 mab=2 17000000000000031234567890 1 60000 "
+         "1:o:n:run",
+    SEEN "0 0 m 1:run:m:0:n 1 77 1700000000000000 ab=1 mab=2 60000 "
+         "9007199254740991",
+    SEEN "0 0 n 1:run:m:0:n 1 77 1700000000000000 ab=1 mab=2 1:f:n:old",
+    SEEN "0 0 v 00ff 17000000000000031234567890 1:f:n:old",
     SETS "a 0 p:r T 30000",
     SETS "g p:r T 30000 0 1700000000000005",
     SETS "e p:r T 30000 0",
     SETS "p p:r T 30000 0 1700000000000005",
-    " 0 0 0 r p:r T",
-    " 0 0 0 i p:r",
-    " 0 0 0 l 3000000",
-    " 0 0 0 s 12 100 r",
+    " 0 0 r p:r T",
+    " 0 0 i p:r",
+    " 0 0 l 3000000",
+    " 0 0 s 12 100 r",
 };
 
 SUITE(batch, .set_up = setup);
@@ -126,32 +128,14 @@ TEST(several_calls_are_one_command)
                                       "p:r T 30000 p:s U 30000 p:t U 500");
 }
 
-/* Calls with different medians may share a batch. */
-TEST(a_batch_has_the_first_median_that_is_known)
-{
-    struct call call = call_of(CALL_EXTEND);
-    for (call.median_us = 0; call.median_us < 3000; call.median_us += 1000)
-        ck_assert(batch_add(&batch, &call));
-    static const char begin[] =
-        "EVALSHA " SHA " 1 p:redlockd:state 1:f:n:run 1000 15000000 "
-        "1700000000123456 eee 0 0 p:r ";
-    ck_assert_mem_eq(command_words(), begin, sizeof begin - 1);
-    batch_reset(&batch);
-    call.median_us = 0;
-    ck_assert(batch_add(&batch, &call));
-    static const char anew[] =
-        "EVALSHA " SHA " 1 p:redlockd:state 1:f:n:run 0 15000000 "
-        "1700000000123456 e p:r ";
-    ck_assert_mem_eq(command_words(), anew, sizeof anew - 1);
-}
-
 /* The spans of a call may be gone when the batch is sent. */
 TEST(what_a_call_borrows_is_copied)
 {
     char resource[] = "r", names[] = "a\nb", token[] = "T";
     char admit[] = "1:f:n:run";
     char nonce[] = "00ff", found[] = "1:f:n:old", witnesses[] = "ab=1";
-    char mark[] = "1:run:m:0:n";
+    char mark[] = "1:run:m:0:n", former[] = "1:o:n:run";
+    char latest[] = "17000000000000031234567890";
     struct call call = call_of(CALL_ACQUIRE);
     call.resource.ptr = resource;
     call.token.ptr = token;
@@ -164,6 +148,8 @@ TEST(what_a_call_borrows_is_copied)
     call.witnesses.ptr = witnesses;
     call.witnesses.len = 4;
     call.mark.ptr = mark;
+    call.latest.ptr = latest;
+    call.former.ptr = former;
     call.kind = CALL_READMIT;
     ck_assert(batch_add(&batch, &call));
     call.kind = CALL_LOOK;
@@ -172,7 +158,7 @@ TEST(what_a_call_borrows_is_copied)
     resource[0] = names[0] = names[2] = token[0] = admit[0] = nonce[0] =
         found[0] = 'X';
     /* cppcheck-suppress unreadVariable; likewise */
-    witnesses[0] = mark[0] = 'X';
+    witnesses[0] = mark[0] = latest[0] = former[0] = 'X';
     ck_assert_ptr_null(strchr(command_words(), 'X'));
 }
 
@@ -197,18 +183,17 @@ TEST(calls_of_another_admission_wait_for_the_next_batch)
 TEST(what_is_left_out_is_an_empty_argument)
 {
     struct call call = call_of(CALL_LOOK);
-    call.nonce = call.witnesses = span_of("");
-    call.is_durable = false;
+    call.nonce = call.witnesses = call.latest = call.former = span_of("");
+    call.is_durable = call.is_renewing = false;
     call.is_objecting = true;
-    call.node_deadline_us = call.floor = call.latest_us = call.median_us = 0;
+    call.floor = call.max_ttl_ms = 0;
     ck_assert(batch_add(&batch, &call));
     call = call_of(CALL_REVOKE);
-    call.found = span_of("");
-    call.floor = call.median_us = 0;
+    call.found = call.latest = span_of("");
     ck_assert(batch_add(&batch, &call));
     ck_assert_str_eq(command_words(),
-                     "EVALSHA " SHA " 1 p:redlockd:state 1:f:n:run 0 0 0 "
-                     "kv 0 0  0 0 0 1  0 00ff 1700000000123456 ");
+                     "EVALSHA " SHA " 1 p:redlockd:state 1:f:n:run 0 0 "
+                     "kv 0 0  0 0 1   0 0  00ff  ");
 }
 
 TEST(it_has_a_limit)
@@ -291,7 +276,9 @@ static struct call longest_call(enum call_kind kind, int names)
     call.resource.ptr = text;
     call.resource.len = names == 1 ? RESOURCE_MAX : NAMES_LEN_MAX;
     call.token = (struct span){bytes, TOKEN_MAX};
-    call.admit = call.found = call.mark = (struct span){bytes, CALL_STATE_MAX};
+    call.admit = call.found = call.mark = call.former =
+        (struct span){bytes, CALL_STATE_MAX};
+    call.latest = (struct span){bytes, CALL_BIRTH_LEN};
     call.nonce = (struct span){bytes, CALL_NONCE_MAX};
     call.witnesses = (struct span){bytes, CALL_WITNESSES_MAX};
     call.ttl_ms = call.number = call.node_deadline_us = call.seen = INT64_MAX;

@@ -52,6 +52,35 @@ TEST(what_was_thrown_away_before_an_admission_is_forgiven)
     PERMIT_ASSERT_WORD(permit_look(), LOOK_CREATED);
 }
 
+/* Somebody has reset the node's statistics: that tells of no eviction, and the
+ * next one is seen. */
+TEST(story_56_a_count_that_fell_was_reset)
+{
+    evict();
+    live_admit();
+    long long before = permit_number("evicted");
+    ck_assert_int_gt(before, 0);
+    ck_assert_str_eq(master_text(&live.master, "CONFIG RESETSTAT"), "OK");
+    PERMIT_ASSERT_WORD(permit_look(), LOOK_ADMITTED);
+    ck_assert_str_eq(permit_field("evicted"), "0");
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_GRANTED);
+    evict(); /* fewer than before the reset, perhaps */
+    PERMIT_ASSERT_WORD(permit_probe(), LOOK_BARE);
+    ck_assert_str_eq(permit_field("admit"), "");
+}
+
+/* Otherwise the first reset would take the admission of all nodes at once. */
+TEST(story_56_resets_and_evictions_before_an_admission_are_forgiven)
+{
+    evict();
+    live_admit();
+    for (int i = 0; i < 2; i++) {
+        master_text(&live.master, "CONFIG RESETSTAT");
+        PERMIT_ASSERT_WORD(permit_probe(), LOOK_ADMITTED);
+        PERMIT_ASSERT_WORD(permit_look(), LOOK_ADMITTED);
+    }
+}
+
 /* The evictions of that life are forgiven; in this one there was none. */
 TEST(what_an_older_life_threw_away_is_no_objection)
 {
@@ -77,6 +106,6 @@ TEST_RANGE(story_40_a_restarted_node_that_threw_keys_away_is_not_whole, 0, 3)
                            LOOK_MARKED);
         ck_assert_str_eq(live.admit, "");
         ck_assert_str_eq(permit_field("admit"), "");
-        ck_assert_int_eq(permit_admit(live.first_mark), VOTE_DONE);
+        ck_assert_int_eq(permit_admit(live.marked), VOTE_DONE);
     }
 }

@@ -170,6 +170,8 @@ TEST(batches_run_in_their_order)
     static const enum vote votes[] = {VOTE_QUARANTINED, VOTE_DONE,
                                       VOTE_DONE,        VOTE_GRANTED,
                                       VOTE_DONE,        VOTE_QUARANTINED};
+    ck_assert_int_eq(live_run(CALL_LOOK, "", ""), VOTE_DONE);
+    live_make_admission(live.admission, live.marked, 0);
     struct call calls[] = {
         live_call(CALL_ACQUIRE, "r", "A"), live_call(CALL_LOOK, "", ""),
         live_call(CALL_ADMIT, "", ""),     live_call(CALL_ACQUIRE, "r", "A"),

@@ -22,7 +22,7 @@ TEST(story_42_a_look_takes_the_admission_of_an_older_memory)
     PERMIT_ASSERT_WORD(permit_look_above(7, LIVE_NONCE), LOOK_ADMITTED);
     PERMIT_ASSERT_WORD(permit_look_above(9, LIVE_NONCE), LOOK_CREATED);
     ck_assert_str_eq(live.admit, "");
-    ck_assert_str_eq(live.mark, live.first_mark);
+    ck_assert_str_eq(live.mark, permit_mark_of(LIVE_NONCE));
     ck_assert_int_eq(live.reply.look.beat, 9);
     ck_assert_int_eq(live.reply.beat, 0);
     ck_assert_str_eq(permit_field("admit"), "");
@@ -40,7 +40,7 @@ TEST(story_43_a_refusal_takes_the_evidence_of_an_older_life)
     ck_assert_str_eq(live.admit, PERMIT_OLD);
     PERMIT_ASSERT_WORD(permit_look_above(8, PERMIT_OTHER_NONCE), LOOK_CREATED);
     ck_assert_str_eq(live.admit, "");
-    ck_assert_str_eq(live.mark, permit_other_mark());
+    ck_assert_str_eq(live.mark, permit_mark_of(PERMIT_OTHER_NONCE));
     ck_assert_str_eq(permit_field("admit"), "");
     ck_assert_int_eq(permit_number("beat"), 8);
     ck_assert_int_eq(permit_readmit(PERMIT_OLD), VOTE_CHANGED);
@@ -50,19 +50,20 @@ TEST(story_43_a_refusal_takes_the_evidence_of_an_older_life)
  * turns. The admission that ends it has a beat above them all. */
 TEST(story_45_whatever_is_heard_of_another_machine_makes_a_new_mark)
 {
-    char mark[CALL_STATE_MAX + 1];
+    char first[CALL_STATE_MAX + 1], mark[CALL_STATE_MAX + 1];
     PERMIT_ASSERT_WORD(permit_look(), LOOK_FRESH);
+    strcpy(first, live.mark);
     PERMIT_ASSERT_WORD(permit_look_above(20, PERMIT_OTHER_NONCE), LOOK_CREATED);
-    snprintf(mark, sizeof mark, "%s", live.mark);
-    ck_assert_str_eq(mark, permit_other_mark());
-    ck_assert_int_eq(permit_admit(live.first_mark), VOTE_CHANGED);
+    strcpy(mark, live.mark);
+    ck_assert_str_eq(mark, permit_mark_of(PERMIT_OTHER_NONCE));
+    ck_assert_int_eq(permit_admit(first), VOTE_CHANGED);
     for (int floor = 12; floor <= 20;
          floor += 4) { /* a server that knows no greater beat */
         PERMIT_ASSERT_WORD(permit_look_above(floor, LIVE_NONCE), LOOK_MARKED);
         ck_assert_str_eq(live.mark, mark);
     }
     PERMIT_ASSERT_WORD(permit_look_above(21, LIVE_NONCE), LOOK_CREATED);
-    ck_assert_int_eq(permit_admit(live.first_mark), VOTE_DONE);
+    ck_assert_int_eq(permit_admit(live.marked), VOTE_DONE);
     PERMIT_ASSERT_WORD(permit_look_above(21, LIVE_NONCE), LOOK_ADMITTED);
 }
 
@@ -93,7 +94,7 @@ TEST(what_promises_nothing_is_not_counted)
     ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_GRANTED);
     permit_set_number("7", live_node_now_us() + LIVE_WINDOW_US);
     permit_set_number("top", live_node_now_us() + LIVE_WINDOW_US);
-    permit_set_number("voted", 5);
+    long long until_us = permit_number("until");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const char *token = rows[i].vote == VOTE_DELETED ? "A" : "B";
         ck_assert_int_eq(live_run(rows[i].kind, rows[i].resource, token),
@@ -104,30 +105,7 @@ TEST(what_promises_nothing_is_not_counted)
     late.node_deadline_us = 1;
     ck_assert_int_eq(live_ask(&late), VOTE_LATE);
     ck_assert_int_eq(permit_number("beat"), LIVE_MEDIAN_US + 2);
-    ck_assert_int_eq(permit_number("voted"), 5);
-}
-
-/* Servers' medians differ: that of the last promise counts. */
-TEST(the_last_promise_is_remembered)
-{
-    struct call call = live_call(CALL_ACQUIRE, "r", "A");
-    live_admit();
-    ck_assert_str_eq(permit_field("voted"), "");
-    ck_assert_int_eq(live_ask(&call), VOTE_GRANTED);
-    ck_assert_int_eq(permit_number("voted"), LIVE_MEDIAN_US);
-    call = live_call(CALL_EXTEND, "r", "A");
-    call.median_us = LIVE_MEDIAN_US - 1;
-    ck_assert_int_eq(live_ask(&call), VOTE_EXTENDED);
-    ck_assert_int_eq(permit_number("voted"), LIVE_MEDIAN_US - 1);
-    call.median_us = 0; /* not known */
-    ck_assert_int_eq(live_ask(&call), VOTE_EXTENDED);
-    ck_assert_int_eq(permit_number("voted"), LIVE_MEDIAN_US - 1);
-    call.median_us = LIVE_MEDIAN_US + 1;
-    ck_assert_int_eq(live_ask(&call), VOTE_EXTENDED);
-    ck_assert_int_eq(permit_number("voted"), LIVE_MEDIAN_US + 1);
-    ck_assert_int_eq(permit_revoke(""), VOTE_DONE); /* nor by a quarantine */
-    ck_assert_int_eq(permit_admit(permit_other_mark()), VOTE_DONE);
-    ck_assert_int_eq(permit_number("voted"), LIVE_MEDIAN_US + 1);
+    ck_assert_int_eq(permit_number("until"), until_us);
 }
 
 /* ---- witnesses ----------------------------------------------------------- */
@@ -158,15 +136,17 @@ TEST(a_node_whose_memory_does_not_count_answers_and_keeps_nothing)
     PERMIT_ASSERT_WORD(permit_tell(A "=5 " B "=6"), LOOK_FRESH);
     ck_assert_str_eq(live.witnesses, A "=0 " B "=0");
     permit_set("w:" A, "3");
+    permit_set("until", "0");
     PERMIT_ASSERT_WORD(permit_tell(A "=5"), LOOK_MARKED);
     permit_set("admit", PERMIT_OLD);
     PERMIT_ASSERT_WORD(permit_tell(A "=5"), LOOK_MARKED);
     permit_set("durable", "0");
     PERMIT_ASSERT_WORD(permit_tell(A "=5"), LOOK_MARKED);
     permit_set("durable", "1");
-    permit_set("admit", "1:fingerprint:fedcba9876543210:run:m");
+    permit_set("admit",
+               "1:fingerprint:fedcba9876543210:" PERMIT_OLD_BIRTH ":0:run:m");
     PERMIT_ASSERT_WORD(permit_tell(A "=5"), LOOK_MARKED);
-    permit_set("admit", "2:f:n:run:m");
+    permit_set("admit", "2:f:n:" PERMIT_OLD_BIRTH ":0:run:m");
     PERMIT_ASSERT_WORD(permit_tell(A "=5"), LOOK_SUPERSEDED);
     ck_assert_str_eq(live.witnesses, A "=3");
     ck_assert_int_eq(permit_number("w:" A), 3);
@@ -191,7 +171,8 @@ TEST(witnesses_outlive_a_quarantine)
     live_admit();
     PERMIT_ASSERT_WORD(permit_tell(A "=5"), LOOK_ADMITTED);
     ck_assert_int_eq(permit_revoke(""), VOTE_DONE);
-    ck_assert_int_eq(permit_admit(permit_other_mark()), VOTE_DONE);
+    ck_assert_int_eq(permit_admit(permit_mark_of(PERMIT_OTHER_NONCE)),
+                     VOTE_DONE);
     PERMIT_ASSERT_WORD(permit_tell(A "=1"), LOOK_ADMITTED);
     ck_assert_str_eq(live.witnesses, A "=5");
 }
@@ -200,10 +181,11 @@ TEST(witnesses_outlive_a_quarantine)
 
 TEST(story_38_files_of_another_node_are_no_admission)
 {
-    char other[CALL_STATE_MAX + 1];
-    snprintf(other, sizeof other, "1:fingerprint:fedcba9876543210%s",
-             strrchr(LIVE_ADMIT, ':'));
-    strcat(other, strrchr(live.admission, ':'));
+    static const char other[] =
+        "1:fingerprint:fedcba9876543210:" PERMIT_OLD_BIRTH ":0:other:m";
+    PERMIT_ASSERT_WORD(permit_look(), LOOK_FRESH);
+    permit_drop("mark");
+    permit_set("until", "0");
     permit_set("admit", other);
     permit_set("durable", "1");
     permit_set("beat", "1000");
@@ -275,10 +257,10 @@ TEST(a_node_that_was_a_replica_for_a_moment_has_no_vote)
     master_text(&live.master, "REPLICAOF NO ONE");
     ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_QUARANTINED);
     live_learn_memory();
-    ck_assert_str_ne(live.admission, before);
+    ck_assert_ptr_null(strstr(before, live.of_this_life));
     PERMIT_ASSERT_WORD(permit_look(), LOOK_CREATED);
     ck_assert_str_eq(live.admit, before); /* like that of an older life */
-    ck_assert_str_eq(live.mark, live.first_mark);
+    ck_assert_str_eq(live.mark, permit_mark_of(LIVE_NONCE));
     ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_QUARANTINED);
     ck_assert_int_eq(permit_readmit(before), VOTE_DONE);
     ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_GRANTED);
@@ -287,9 +269,12 @@ TEST(a_node_that_was_a_replica_for_a_moment_has_no_vote)
 /* It now has the other node's state, with its admission and its beat. */
 TEST(story_37_a_replica_of_another_lock_node_has_no_admission)
 {
-    static const char theirs[] = "1:fingerprint:fedcba9876543210:other:m";
+    static const char theirs[] =
+        "1:fingerprint:fedcba9876543210:" PERMIT_OLD_BIRTH ":0:other:m";
     live_admit();
-    master_integer(&other, "HSET " PERMIT_STATE " admit %s durable 1 beat 1000",
+    master_integer(&other,
+                   "HSET " PERMIT_STATE
+                   " admit %s durable 1 beat 1000 until 0 top 0",
                    theirs);
     follow(&live.master, listen_on_tcp(&other));
     detach(&live.master);
@@ -326,7 +311,7 @@ TEST(story_41_an_old_copy_under_the_same_run_id_gives_no_vote)
     live_learn_memory();
     PERMIT_ASSERT_WORD(permit_look(), LOOK_CREATED);
     ck_assert_str_eq(live.admit, before); /* like that of an older life */
-    ck_assert_int_eq(permit_admit(live.first_mark), VOTE_DONE);
+    ck_assert_int_eq(permit_admit(live.marked), VOTE_DONE);
     ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "B"), VOTE_GRANTED);
 }
 

@@ -7,7 +7,9 @@
 #include "permit.h"
 
 #define WITNESS "0123456789abcdef"
-#define WITNESS_FIELD "w:0123456789abcdef" /* its field */
+#define WITNESS_FIELD "w:0123456789abcdef" /* its field, … */
+#define BIRTH_FIELD "w:m0123456789abcdef"  /* … and that of its birth */
+#define BIRTH "17000000000000011234567890"
 
 static const char *const garbage[] = {
     "",      "x",
@@ -32,9 +34,9 @@ static void with_each(void (*check)(const char *text))
 
 static void write_everywhere(const char *text)
 {
-    static const char *const numbers[] = {"max_ttl",    "durable", "beat",
-                                          "seen",       "voted",   "evicted",
-                                          WITNESS_FIELD};
+    static const char *const numbers[] = {
+        "max_ttl", "durable", "beat", "until",       "top",
+        "bar",     "evicted", "7",    WITNESS_FIELD, BIRTH_FIELD};
     static const char *const texts[] = {"admit", "mark"};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         permit_set(numbers[i], text);
@@ -46,7 +48,7 @@ static void write_everywhere(const char *text)
         return; /* what begins like an admission of this epoch */
     PERMIT_ASSERT_WORD(permit_tell(WITNESS "=5"), LOOK_CREATED);
     ck_assert_int_eq(permit_readmit(text), VOTE_CHANGED);
-    ck_assert_int_eq(permit_admit(live.first_mark), VOTE_DONE);
+    ck_assert_int_eq(permit_admit(live.marked), VOTE_DONE);
     PERMIT_ASSERT_WORD(permit_look(), LOOK_ADMITTED);
     ck_assert_int_eq(live.downs, 0);
 }
@@ -81,22 +83,7 @@ TEST(a_beat_that_is_no_number_is_written_over)
     with_each(look_at_beat);
 }
 
-static void promise_after(const char *text)
-{
-    live_admit();
-    permit_set("voted", text);
-    permit_set("seen", text);
-    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_GRANTED);
-    PERMIT_ASSERT_WORD(permit_probe(), LOOK_ADMITTED);
-    ck_assert_int_ge(live.reply.look.voted_us, LIVE_MEDIAN_US);
-    ck_assert_int_le(live.reply.look.voted_us, INT64_C(1) << 53);
-    ck_assert_int_eq(live.downs, 0);
-}
-
-TEST(a_moment_that_is_no_number_is_none)
-{
-    with_each(promise_after);
-}
+/* ---- witnesses ----------------------------------------------------------- */
 
 static void hear_of_witness(const char *text)
 {
@@ -113,6 +100,23 @@ static void hear_of_witness(const char *text)
 TEST(a_witness_that_is_no_number_is_none)
 {
     with_each(hear_of_witness);
+}
+
+static void hear_of_birth(const char *text)
+{
+    live_admit();
+    permit_set(BIRTH_FIELD, text);
+    PERMIT_ASSERT_WORD(permit_tell("m" WITNESS "=0"), LOOK_ADMITTED);
+    ck_assert_str_eq(live.witnesses, "m" WITNESS "=0");
+    PERMIT_ASSERT_WORD(permit_tell("m" WITNESS "=" BIRTH), LOOK_ADMITTED);
+    ck_assert_str_eq(live.witnesses, "m" WITNESS "=" BIRTH);
+    ck_assert_str_eq(permit_field(BIRTH_FIELD), BIRTH);
+    ck_assert_int_eq(live.downs, 0);
+}
+
+TEST(a_birth_that_is_none_of_ours_is_none)
+{
+    with_each(hear_of_birth);
 }
 
 TEST(a_long_admission_or_mark_is_told_as_far_as_it_fits)

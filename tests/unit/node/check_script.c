@@ -154,9 +154,10 @@ TEST(what_comes_with_an_answer_is_told)
 
 static const char *const look_words[LOOK_WORDS] = {
     [LOOK_ADMITTED] = "ADMITTED", [LOOK_SUPERSEDED] = "SUPERSEDED",
-    [LOOK_FOREIGN] = "FOREIGN",   [LOOK_EMPTY] = "EMPTY",
-    [LOOK_BARE] = "BARE",         [LOOK_FRESH] = "FRESH",
-    [LOOK_CREATED] = "CREATED",   [LOOK_MARKED] = "MARKED",
+    [LOOK_FOREIGN] = "FOREIGN",   [LOOK_MISNAMED] = "MISNAMED",
+    [LOOK_EMPTY] = "EMPTY",       [LOOK_BARE] = "BARE",
+    [LOOK_FRESH] = "FRESH",       [LOOK_CREATED] = "CREATED",
+    [LOOK_MARKED] = "MARKED",
 };
 
 enum { LOOK_COUNT = 9 };
@@ -168,10 +169,15 @@ static enum vote look_vote(const struct script_field *fields, int count)
 
 TEST_RANGE(what_a_look_found_is_told, 0, LOOK_WORDS)
 {
-    const struct script_field fields[LOOK_COUNT] = {
-        string(look_words[_i]), string("1:f:n:run:m"), string("1:run:m:0:n"),
-        integer(60000),         integer(_i % 3),       integer(5),
-        integer(NOW - 6),       integer(NOW - 7),      string("ab=3 cd=4")};
+    const struct script_field fields[LOOK_COUNT] = {string(look_words[_i]),
+                                                    string("1:f:n:run:m"),
+                                                    string("1:run:m:0:n"),
+                                                    integer(60000),
+                                                    integer(_i % 3),
+                                                    integer(5),
+                                                    integer(6),
+                                                    integer(NOW - 7),
+                                                    string("ab=3 cd=4")};
     struct call_reply reply = script_decode(CALL_LOOK, NOW, fields, LOOK_COUNT);
     ck_assert_int_eq(reply.vote, VOTE_DONE);
     ck_assert_int_eq(reply.node_now_us, NOW);
@@ -181,8 +187,8 @@ TEST_RANGE(what_a_look_found_is_told, 0, LOOK_WORDS)
     ck_assert_int_eq(reply.look.max_ttl_ms, 60000);
     ck_assert_int_eq(reply.look.is_durable, _i % 3 == 1);
     ck_assert_int_eq(reply.look.beat, 5);
-    ck_assert_int_eq(reply.look.seen_us, NOW - 6);
-    ck_assert_int_eq(reply.look.voted_us, NOW - 7);
+    ck_assert_int_eq(reply.look.rest_us, 6);
+    ck_assert_int_eq(reply.look.number, NOW - 7);
     ck_assert_uint_eq(reply.look.witnesses.len, 9);
     ck_assert_mem_eq(reply.look.witnesses.ptr, "ab=3 cd=4", 9);
     for (int kind = CALL_ADMIT; kind < CALL_KINDS; kind++)

@@ -62,6 +62,8 @@ static void on_reply(void *ctx, int node, uint64_t tag,
              live.value);
     live.admit[span_copy(live.admit, reply->look.admit)] = '\0';
     live.mark[span_copy(live.mark, reply->look.mark)] = '\0';
+    if (live.mark[0] != '\0')
+        memcpy(live.marked, live.mark, sizeof live.marked);
     live.witnesses[span_copy(live.witnesses, reply->look.witnesses)] = '\0';
     live.replies++;
 }
@@ -139,29 +141,46 @@ const char *live_hear(void)
     return text;
 }
 
-static void read_memory(char id[RUN_ID_DIGITS + 1])
+void live_learn_memory(void)
 {
     const char *info = master_text(&live.master, "INFO replication");
     const char *at = strstr(info, "master_replid:");
     ck_assert_ptr_nonnull(at);
-    snprintf(id, RUN_ID_DIGITS + 1, "%s", at + strlen("master_replid:"));
+    snprintf(live.of_this_life, sizeof live.of_this_life, ":run:%.*s",
+             RUN_ID_DIGITS, at + strlen("master_replid:"));
+    if (live.admission[0] == '\0') /* as no node has it */
+        snprintf(live.admission, sizeof live.admission, LIVE_NAME "0:0%s",
+                 live.of_this_life);
 }
 
-void live_make_mark(char mark[CALL_STATE_MAX + 1], int64_t born_us,
-                    const char *nonce)
+/* What follows the third colon. */
+static const char *birth_in(const char *mark)
 {
-    char id[RUN_ID_DIGITS + 1];
-    read_memory(id);
-    snprintf(mark, CALL_STATE_MAX + 1, "1:run:%s:%lld:%s", id,
-             (long long)born_us, nonce);
+    for (int colons = 0; colons < 3; mark++) {
+        ck_assert_int_ne(*mark, '\0');
+        colons += *mark == ':';
+    }
+    return mark;
 }
 
-void live_learn_memory(void)
+void live_make_admission(char admission[CALL_STATE_MAX + 1], const char *mark,
+                         int news)
 {
-    char id[RUN_ID_DIGITS + 1];
-    read_memory(id);
-    snprintf(live.admission, sizeof live.admission, LIVE_ADMIT ":%s", id);
-    live_make_mark(live.first_mark, LIVE_MEDIAN_US, LIVE_NONCE);
+    snprintf(admission, CALL_STATE_MAX + 1, LIVE_NAME "%.*s:%d%s",
+             CALL_BIRTH_LEN, birth_in(mark), news, live.of_this_life);
+}
+
+bool live_is_mark_of(const char *mark, const char *nonce)
+{
+    char expected[CALL_STATE_MAX + 1];
+    bool is_first = strncmp(nonce, "first-", 6) == 0;
+    int64_t born_us = span_number((struct span){birth_in(mark), 16}, 16);
+    ck_assert_int_gt(born_us, live_node_now_us() - LIVE_WINDOW_US);
+    ck_assert_int_le(born_us, live_node_now_us() + 1000000);
+    snprintf(expected, sizeof expected, "1%s:%lld%s:%s", live.of_this_life,
+             (long long)born_us, is_first ? nonce + 6 : nonce,
+             is_first ? "first" : "");
+    return strcmp(mark, expected) == 0;
 }
 
 /* Calls that need a vote carry the whole admission, as a look returns it. */
@@ -178,6 +197,7 @@ struct call live_call(enum call_kind kind, const char *resource,
     int64_t now_us = live_node_now_us();
     bool is_new = kind == CALL_ACQUIRE || kind == CALL_REPEAT;
     int64_t known = is_new ? 0 : tokens_number(span_of(token), now_us);
+    int64_t number = known != 0 ? known : now_us;
     return (struct call){
         .kind = kind,
         .resource = span_of(resource),
@@ -185,13 +205,15 @@ struct call live_call(enum call_kind kind, const char *resource,
         .admit = admission_for(kind),
         .nonce = span_of(LIVE_NONCE),
         .found = span_of(""),
-        .mark = span_of(live.first_mark),
+        .mark = span_of(live.marked),
         .witnesses = span_of(""),
+        .latest = span_of(""),
+        .former = span_of(LIVE_FORMER),
         .median_us = LIVE_MEDIAN_US,
         .max_ttl_ms = LIVE_TTL_MS,
         .is_durable = true,
         .ttl_ms = LIVE_TTL_MS,
-        .number = known != 0 ? known : now_us,
+        .number = kind == CALL_ADMIT ? 0 : number,
         .node_deadline_us = now_us + DEADLINE_US,
         .window_us = LIVE_WINDOW_US,
         .slots = {7},
@@ -226,6 +248,9 @@ int live_ask(const struct call *call)
                          live_node_now_us() - LIVE_WINDOW_US);
     if (live.reply.vote == VOTE_GRANTED)
         tokens_renumber(call->token, call->number);
+    if (live.reply.vote == VOTE_DONE &&
+        (call->kind == CALL_ADMIT || call->kind == CALL_READMIT))
+        live_make_admission(live.admission, call->mark.ptr, 0);
     return ballot_of_reply(&live.reply);
 }
 

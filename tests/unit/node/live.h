@@ -9,8 +9,10 @@
 #include "master.h"
 #include "tokens.h"
 
-#define LIVE_ADMIT "1:fingerprint:0123456789abcdef:run"
-#define LIVE_NONCE "00112233445566ff"
+#define LIVE_NAME "1:fingerprint:0123456789abcdef:"
+#define LIVE_ADMIT LIVE_NAME "run"
+#define LIVE_FORMER "1:formerprint:0123456789abcdef:run"
+#define LIVE_NONCE "0011223344"
 #define LIVE_MEDIAN_US INT64_C(1700000000000001)
 
 enum { LIVE_TTL_MS = 60000, LIVE_WINDOW_US = 15000000, LIVE_VOTES_MAX = 64 };
@@ -34,10 +36,9 @@ struct live {
     char mark[CALL_STATE_MAX + 1];
     char witnesses[CALL_WITNESSES_MAX + 1];
 
-    /* LIVE_ADMIT followed by the node's replication ID, and the mark that a
-     * look with LIVE_NONCE makes */
-    char admission[CALL_STATE_MAX + 1];
-    char first_mark[CALL_STATE_MAX + 1];
+    char marked[CALL_STATE_MAX + 1];    /* the last mark that a look found */
+    char of_this_life[64];              /* how admissions end on this node */
+    char admission[CALL_STATE_MAX + 1]; /* what calls carry that need a vote */
     int votes[LIVE_VOTES_MAX]; /* by tag, which live_ask_all counts … */
     struct live_answer {
         int64_t pttl_ms, highest, listeners;
@@ -59,16 +60,20 @@ void live_reconnect(void);
 
 int64_t live_node_now_us(void);
 
-/* The mark of this nonce, by the node's replication ID; "": of none. */
-void live_make_mark(char mark[CALL_STATE_MAX + 1], int64_t born_us,
-                    const char *nonce);
-
 /* Reads the node's replication ID again, after it was a replica. */
 void live_learn_memory(void);
 
+/* The admission that follows this mark, after so many births of others. */
+void live_make_admission(char admission[CALL_STATE_MAX + 1], const char *mark,
+                         int news);
+
+/* Whether it is a mark that was made just now, in this memory. */
+bool live_is_mark_of(const char *mark, const char *nonce);
+
 /*
  * A call of this kind that is granted on a free lock; that looks, marks and is
- * durable; that admits what live.first_mark marks. No floor is known.
+ * durable; that admits what live.marked marks. No floor is known, and no
+ * number.
  */
 struct call live_call(enum call_kind kind, const char *resource,
                       const char *token);
@@ -85,7 +90,7 @@ const char *live_hear(void);
 /*
  * Sends the call and returns the ballot; the reply is in live. A name stands
  * for a token: what is set gets call.number, which is the name's number from
- * then on.
+ * then on. If this admits the node, live.admission is its admission.
  */
 int live_ask(const struct call *call);
 
@@ -98,7 +103,7 @@ void live_ask_all(const struct call *calls, int count);
 /* Makes a call and sends it. */
 int live_run(enum call_kind kind, const char *resource, const char *token);
 
-/* Admits the node by LIVE_ADMIT. */
+/* Looks at the node and admits it. */
 void live_admit(void);
 
 /* A server listens for so long from now on. */

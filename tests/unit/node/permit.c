@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* ---- fields -------------------------------------------------------------- */
+
 const char *permit_field(const char *name)
 {
     static char text[512];
@@ -30,17 +32,37 @@ void permit_set_number(const char *name, int64_t value)
     permit_set(name, digits);
 }
 
+void permit_drop(const char *name)
+{
+    (void)master_integer(&live.master, "HDEL " PERMIT_STATE " %s", name);
+}
+
 bool permit_has_state(void)
 {
     return master_integer(&live.master, "EXISTS " PERMIT_STATE) == 1;
+}
+
+const char *permit_mark_of(const char *nonce)
+{
+    static char mark[CALL_STATE_MAX + 1];
+    snprintf(mark, sizeof mark, "%.*s", CALL_STATE_MAX, permit_field("mark"));
+    ck_assert_msg(live_is_mark_of(mark, nonce), "%s is not of %s", mark, nonce);
+    return mark;
+}
+
+/* ---- looks --------------------------------------------------------------- */
+
+enum call_look_word permit_ask(const struct call *call)
+{
+    ck_assert_int_eq(live_ask(call), VOTE_DONE);
+    return live.reply.look.word;
 }
 
 enum call_look_word permit_look_with(const char *nonce)
 {
     struct call call = live_call(CALL_LOOK, "", "");
     call.nonce = span_of(nonce);
-    ck_assert_int_eq(live_ask(&call), VOTE_DONE);
-    return live.reply.look.word;
+    return permit_ask(&call);
 }
 
 enum call_look_word permit_look(void)
@@ -58,17 +80,26 @@ enum call_look_word permit_look_above(int64_t floor, const char *nonce)
     struct call call = live_call(CALL_LOOK, "", "");
     call.nonce = span_of(nonce);
     call.floor = floor;
-    ck_assert_int_eq(live_ask(&call), VOTE_DONE);
-    return live.reply.look.word;
+    return permit_ask(&call);
 }
 
 enum call_look_word permit_tell(const char *witnesses)
 {
     struct call call = live_call(CALL_LOOK, "", "");
     call.witnesses = span_of(witnesses);
-    ck_assert_int_eq(live_ask(&call), VOTE_DONE);
-    return live.reply.look.word;
+    return permit_ask(&call);
 }
+
+enum call_look_word permit_renew(const char *latest)
+{
+    struct call call = live_call(CALL_LOOK, "", "");
+    call.nonce = span_of(PERMIT_OTHER_NONCE);
+    call.latest = span_of(latest);
+    call.is_renewing = true;
+    return permit_ask(&call);
+}
+
+/* ---- what changes it ----------------------------------------------------- */
 
 int permit_admit(const char *mark)
 {
@@ -84,13 +115,6 @@ int permit_readmit(const char *found)
     return live_ask(&call);
 }
 
-const char *permit_other_mark(void)
-{
-    static char mark[CALL_STATE_MAX + 1];
-    live_make_mark(mark, LIVE_MEDIAN_US, PERMIT_OTHER_NONCE);
-    return mark;
-}
-
 int permit_revoke(const char *found)
 {
     struct call call = live_call(CALL_REVOKE, "", "");
@@ -101,9 +125,11 @@ int permit_revoke(const char *found)
 
 void permit_restart(int64_t beat)
 {
-    master_integer(&live.master, "HDEL " PERMIT_STATE " mark");
+    permit_drop("mark");
     permit_set("admit", PERMIT_OLD);
     permit_set("durable", "1");
+    permit_set("until", "0");
+    permit_set("top", "0");
     permit_set_number("beat", beat);
     permit_set_number("max_ttl", LIVE_TTL_MS);
     PERMIT_ASSERT_WORD(permit_look(), LOOK_CREATED);
