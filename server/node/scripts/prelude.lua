@@ -82,18 +82,19 @@ local beat = 0
 -- is_above      whether the number is above the top, and so becomes it
 local promised_until -- as the state says, once it was read
 local function promise(ttl_ms, slot, digits, is_above)
-    local fields = {}
+    local fields, raised = {}, beat
     if beat == 0 then
         local kept = redis.call('HMGET', state, 'beat', 'until')
-        beat = tonumber(kept[1]) or 0
-        beat = beat >= 0 and beat < 2^53 and beat + 1 or 1
+        raised = tonumber(kept[1]) or 0
+        raised = raised >= 0 and raised < 2^53 and raised + 1 or 1
         promised_until = tonumber(kept[2]) or 0
-        fields = {'beat', string.format('%d', beat)}
+        fields = {'beat', string.format('%d', raised)}
     end
     local until_us = now + ttl_ms * 1000
     -- what is no time of ours is overwritten
-    if not (promised_until >= until_us and promised_until < 2^53) then
-        promised_until = until_us
+    local is_longer =
+        not (promised_until >= until_us and promised_until < 2^53)
+    if is_longer then
         fields[#fields + 1] = 'until'
         fields[#fields + 1] = string.format('%d', until_us)
     end
@@ -108,6 +109,10 @@ local function promise(ttl_ms, slot, digits, is_above)
     if #fields > 0 then
         redis.call('HSET', state, unpack(fields))
     end
+    -- Only now: a server that heard of a beat which is not there would take
+    -- this memory for an older one.
+    beat = raised
+    promised_until = is_longer and until_us or promised_until
 end
 
 -- A new lock needs a higher number than this: the highest of its slot, or the

@@ -214,3 +214,47 @@ TEST(a_readmission_keeps_its_promises)
     ck_assert_int_eq(permit_readmit(PERMIT_OLD), VOTE_DONE);
     expect_rest(LIVE_TTL_MS);
 }
+
+/* ---- what could not be written ------------------------------------------- */
+
+/*
+ * Nor its beat: a server that heard of one that the node does not have would
+ * take the node for an older memory.
+ */
+TEST_RANGE(a_promise_that_was_not_written_is_not_counted, 0, PROMISES + 2)
+{
+    struct call calls[3];
+    bool is_batch = _i >= PROMISES; /* a single call in it, or a row */
+    set_all();
+    if (!is_batch && promises[_i].kind != CALL_EXTEND)
+        master_integer(&live.master, "DEL p:a p:b p:c");
+    for (int i = 0; i < 3; i++)
+        calls[i] =
+            is_batch ? call_at(_i == PROMISES ? 3 + i : i, SHORT_MS)
+                     : several_call(promises[_i].kind, promises[_i].names, "A");
+    long long beat = permit_number("beat");
+    master_text(&live.master, "ACL SETUSER default -hset");
+    live_ask_all(calls, is_batch ? 3 : 1);
+    ck_assert_int_eq(live.votes[0], UNFIT(NO_PERMISSION));
+    ck_assert_int_eq(live.reply.beat, 0);
+    master_text(&live.master, "ACL SETUSER default +hset");
+    ck_assert_int_eq(permit_number("beat"), beat);
+    ck_assert_str_eq(permit_field("until"), "0");
+    PERMIT_ASSERT_WORD(permit_look_above(beat, LIVE_NONCE), LOOK_ADMITTED);
+}
+
+/* It deletes what it is asked to, and that answer has the beat of the batch. */
+TEST(a_full_node_tells_no_beat_beside_a_release)
+{
+    set_all();
+    struct call calls[] = {several_call(CALL_EXTEND, "a", "A"),
+                           several_call(CALL_RELEASE, "b", "A")};
+    long long beat = permit_number("beat");
+    master_text(&live.master, "CONFIG SET maxmemory 1");
+    live_ask_all(calls, 2);
+    master_text(&live.master, "CONFIG SET maxmemory 0");
+    ck_assert_int_eq(live.votes[0], UNFIT(OUT_OF_MEMORY));
+    ck_assert_int_eq(live.votes[1], VOTE_DELETED);
+    ck_assert_int_eq(live.reply.beat, 0);
+    ck_assert_int_eq(permit_number("beat"), beat);
+}
