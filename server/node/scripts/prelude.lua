@@ -116,11 +116,13 @@ local function promise(ttl_ms, slot, digits, is_above)
 end
 
 -- A new lock needs a higher number than this: the highest of its slot, or the
--- bar, above which is all that the node may have forgotten. An error, if what is
--- in the slot is no number.
+-- bar, above which is nothing that the node may have forgotten. An error, if what
+-- is in the slot is no number.
 local function highest_of(slot)
     local found = redis.call('HMGET', state, slot, 'bar')
-    return math.max(tonumber(found[1] or 0), tonumber(found[2] or 0))
+    local highest, bar = tonumber(found[1] or 0), tonumber(found[2] or 0)
+    -- unknown: above all numbers
+    return math.max(highest, bar and bar >= 0 and bar or 2^53)
 end
 
 -- Announces that a lock was deleted, with the number of its token, which shows

@@ -37,7 +37,7 @@ if kind == 'g' or kind == 'a' then
             replaced[i] = {value = value, pttl = pttl}
         end
         local highest = highest_of(ARGV[i + n + 2])
-        if highest >= number then
+        if not (highest < number) then
             return {'STALE', highest}
         end
     end

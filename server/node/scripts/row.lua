@@ -94,6 +94,7 @@ local function run_row(letters, answers, count, a)
 
     local top = tonumber(found[4]) or 2^53 -- unknown: above all numbers
     local bar = tonumber(found[5] or 0)
+    bar = bar and bar >= 0 and bar or 2^53
     local new_top, top_digits, longest_ms = top, nil, 0
     local numbers -- in the slots, once one of them was to be read
 

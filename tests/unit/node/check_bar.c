@@ -114,6 +114,21 @@ TEST_RANGE(repairs_and_extensions_need_not_be_above_it, 0, 2)
     ck_assert_int_eq(live_ask(&call), VOTE_EXTENDED);
 }
 
+/* Nobody knows what it was: this fails, other calls of the batch do not. */
+TEST_RANGE(one_that_is_no_number_is_above_all, 0, 6 * WAYS)
+{
+    static const char *const texts[] = {"spoilt", "nan", "1e300",
+                                        "-5",     "",    "9007199254740992"};
+    int way = _i % WAYS;
+    permit_set("bar", texts[_i / WAYS]);
+    ck_assert_int_eq(ask(way, bar_us + 1), UNFIT(FAILED));
+    ck_assert_int_eq(master_integer(&live.master, "EXISTS p:r p:s"), 0);
+    ck_assert_str_eq(permit_field("7"), "");
+    if (ways[way].kind == CALL_ACQUIRE && strlen(ways[way].names) == 1)
+        ck_assert_int_eq(ask(way, live_node_now_us() + 2000000), VOTE_GRANTED);
+    ck_assert_int_eq(live.downs, 0);
+}
+
 /* ---- where it comes from ------------------------------------------------- */
 
 /* The highest number that the others tell; the top is never below it. */

@@ -177,6 +177,19 @@ TEST(a_number_that_is_not_higher_is_stale)
     ck_assert_int_eq(live_ask(&call), VOTE_GRANTED);
 }
 
+/* Nobody knows what the highest was. */
+TEST_RANGE(a_spoilt_slot_replaces_nothing, 0, 4)
+{
+    static const char *const numbers[] = {"spoilt", "nan", "1e300",
+                                          "9007199254740992"};
+    several_set(0, FIRST, LIVE_TTL_MS / 2);
+    live_write_slot(7, numbers[_i]);
+    ck_assert_int_eq(live_ask(&call), UNFIT(FAILED));
+    ck_assert_str_eq(several_value(0), FIRST);
+    ck_assert_int_le(several_pttl(0), LIVE_TTL_MS / 2);
+    ck_assert_int_eq(live.downs, 0);
+}
+
 TEST(an_error_replaces_nothing)
 {
     several_set(0, FIRST, LIVE_TTL_MS / 2);
