@@ -119,6 +119,16 @@ TEST(a_birth_that_is_none_of_ours_is_none)
     with_each(hear_of_birth);
 }
 
+/* Otherwise no machine could be marked later, so that name would never vote. */
+TEST_RANGE(a_birth_that_no_clock_reaches_is_none, 0, 5)
+{
+    static const char *const births[] = {
+        "99999999999999999999999999", "90071992547409920000000000",
+        "00000000000000001234567890", "1700000000000002123456789x",
+        "170000000000000212345678901"};
+    hear_of_birth(births[_i]);
+}
+
 TEST(a_long_admission_or_mark_is_told_as_far_as_it_fits)
 {
     char text[400];
