@@ -95,7 +95,8 @@ TEST(what_is_known_of_the_others_is_written_for_a_node)
         expected, sizeof expected,
         "%s=" NUMBER(5) " m%s=" NUMBER(0) " %s=" NUMBER(0) " m%s=" NUMBER(
             0) " %s=" NUMBER(0) " m%s=" BIRTH(3) " %s=" NUMBER(0) " m%"
-                                                                  "s=" NUMBER(0),
+                                                                  "s=" NUMBER(
+                                                                      0),
         witness.node[0].name, witness.node[0].name, witness.node[1].name,
         witness.node[1].name, witness.node[3].name, witness.node[3].name,
         witness.node[4].name, witness.node[4].name);

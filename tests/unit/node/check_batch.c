@@ -26,7 +26,6 @@ static const struct call any = {
     .mark = {"1:run:m:0:n", 11},
     .witnesses = {"ab=1 mab=2", 10},
     .latest = {"17000000000000031234567890", CALL_BIRTH_LEN},
-    .former = {"1:o:n:run", 9},
     .max_ttl_ms = 60000,
     .floor = 77,
     .median_us = 1700000000000000,
@@ -76,8 +75,7 @@ static const char *command_words(void)
 #define SETS SEEN "15000000 1700000000123456 "
 
 static const char *const kinds[CALL_KINDS] = {
-    SEEN "0 0 k 00ff 1 77 0 ab=1 mab=2 17000000000000031234567890 1 60000 "
-         "1:o:n:run",
+    SEEN "0 0 k 00ff 1 77 0 ab=1 mab=2 17000000000000031234567890 1 60000",
     SEEN "0 0 m 1:run:m:0:n 1 77 1700000000000000 ab=1 mab=2 60000 "
          "9007199254740991",
     SEEN "0 0 n 1:run:m:0:n 1 77 1700000000000000 ab=1 mab=2 1:f:n:old",
@@ -134,7 +132,7 @@ TEST(what_a_call_borrows_is_copied)
     char resource[] = "r", names[] = "a\nb", token[] = "T";
     char admit[] = "1:f:n:run";
     char nonce[] = "00ff", found[] = "1:f:n:old", witnesses[] = "ab=1";
-    char mark[] = "1:run:m:0:n", former[] = "1:o:n:run";
+    char mark[] = "1:run:m:0:n";
     char latest[] = "17000000000000031234567890";
     struct call call = call_of(CALL_ACQUIRE);
     call.resource.ptr = resource;
@@ -149,7 +147,6 @@ TEST(what_a_call_borrows_is_copied)
     call.witnesses.len = 4;
     call.mark.ptr = mark;
     call.latest.ptr = latest;
-    call.former.ptr = former;
     call.kind = CALL_READMIT;
     ck_assert(batch_add(&batch, &call));
     call.kind = CALL_LOOK;
@@ -158,7 +155,7 @@ TEST(what_a_call_borrows_is_copied)
     resource[0] = names[0] = names[2] = token[0] = admit[0] = nonce[0] =
         found[0] = 'X';
     /* cppcheck-suppress unreadVariable; likewise */
-    witnesses[0] = mark[0] = latest[0] = former[0] = 'X';
+    witnesses[0] = mark[0] = latest[0] = 'X';
     ck_assert_ptr_null(strchr(command_words(), 'X'));
 }
 
@@ -183,7 +180,7 @@ TEST(calls_of_another_admission_wait_for_the_next_batch)
 TEST(what_is_left_out_is_an_empty_argument)
 {
     struct call call = call_of(CALL_LOOK);
-    call.nonce = call.witnesses = call.latest = call.former = span_of("");
+    call.nonce = call.witnesses = call.latest = span_of("");
     call.is_durable = call.is_renewing = false;
     call.is_objecting = true;
     call.floor = call.max_ttl_ms = 0;
@@ -193,7 +190,7 @@ TEST(what_is_left_out_is_an_empty_argument)
     ck_assert(batch_add(&batch, &call));
     ck_assert_str_eq(command_words(),
                      "EVALSHA " SHA " 1 p:redlockd:state 1:f:n:run 0 0 "
-                     "kv 0 0  0 0 1   0 0  00ff  ");
+                     "kv 0 0  0 0 1   0 0 00ff  ");
 }
 
 TEST(it_has_a_limit)
@@ -276,8 +273,7 @@ static struct call longest_call(enum call_kind kind, int names)
     call.resource.ptr = text;
     call.resource.len = names == 1 ? RESOURCE_MAX : NAMES_LEN_MAX;
     call.token = (struct span){bytes, TOKEN_MAX};
-    call.admit = call.found = call.mark = call.former =
-        (struct span){bytes, CALL_STATE_MAX};
+    call.admit = call.found = call.mark = (struct span){bytes, CALL_STATE_MAX};
     call.latest = (struct span){bytes, CALL_BIRTH_LEN};
     call.nonce = (struct span){bytes, CALL_NONCE_MAX};
     call.witnesses = (struct span){bytes, CALL_WITNESSES_MAX};

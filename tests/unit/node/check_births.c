@@ -10,6 +10,8 @@
 
 #define A "00000000000000aa"
 #define B "00000000000000bb"
+#define NONE "00000000000000000000000000"
+#define BEAT(n) "0000000000000000000000000" #n
 #define EARLY "17000000000000010000000007"
 #define LATER "17000000000000010000000008" /* the same time, more chance */
 #define LATEST "17000000000000020000000000"
@@ -22,15 +24,16 @@ SUITE(births, .timeout_s = 60, .set_up = live_setup,
 TEST(an_admitted_node_keeps_the_latest_that_it_is_told)
 {
     live_admit();
-    PERMIT_ASSERT_WORD(permit_tell("m" A "=0 m" B "=" EARLY), LOOK_ADMITTED);
-    ck_assert_str_eq(live.witnesses, "m" A "=0 m" B "=" EARLY);
+    PERMIT_ASSERT_WORD(permit_tell("m" A "=" NONE " m" B "=" EARLY),
+                       LOOK_ADMITTED);
+    ck_assert_str_eq(live.witnesses, "m" A "=" NONE " m" B "=" EARLY);
     ck_assert_str_eq(permit_field("w:m" A), "");
     ck_assert_str_eq(permit_field("w:m" B), EARLY);
     PERMIT_ASSERT_WORD(permit_tell("m" B "=" LATER), LOOK_ADMITTED);
     ck_assert_str_eq(live.witnesses, "m" B "=" LATER);
     PERMIT_ASSERT_WORD(permit_tell("m" B "=" EARLY), LOOK_ADMITTED);
     ck_assert_str_eq(live.witnesses, "m" B "=" LATER);
-    PERMIT_ASSERT_WORD(permit_tell("m" B "=0"), LOOK_ADMITTED);
+    PERMIT_ASSERT_WORD(permit_tell("m" B "=" NONE), LOOK_ADMITTED);
     ck_assert_str_eq(live.witnesses, "m" B "=" LATER);
     PERMIT_ASSERT_WORD(permit_tell("m" B "=" LATEST), LOOK_ADMITTED);
     ck_assert_str_eq(permit_field("w:m" B), LATEST);
@@ -40,19 +43,22 @@ TEST(an_admitted_node_keeps_the_latest_that_it_is_told)
 TEST(beats_and_births_are_told_together)
 {
     live_admit();
-    PERMIT_ASSERT_WORD(permit_tell(A "=5 m" A "=" EARLY " " B "=0 m" B "=0"),
+    PERMIT_ASSERT_WORD(permit_tell(A "=" BEAT(5) " m" A "=" EARLY " " B "=" NONE
+                                                 " m" B "=" NONE),
                        LOOK_ADMITTED);
-    PERMIT_ASSERT_WORD(permit_tell(A "=4 m" A "=0 " B "=6 m" B "=" LATER),
+    PERMIT_ASSERT_WORD(permit_tell(A "=" BEAT(4) " m" A "=" NONE " " B
+                                                 "=" BEAT(6) " m" B "=" LATER),
                        LOOK_ADMITTED);
     ck_assert_str_eq(live.witnesses,
-                     A "=5 m" A "=" EARLY " " B "=6 m" B "=" LATER);
+                     A "=" BEAT(5) " m" A "=" EARLY " " B
+                                   "=" BEAT(6) " m" B "=" LATER);
 }
 
 /* As of beats: check_memory.c. */
 TEST(a_node_whose_memory_does_not_count_keeps_none)
 {
     PERMIT_ASSERT_WORD(permit_tell("m" A "=" EARLY), LOOK_FRESH);
-    ck_assert_str_eq(live.witnesses, "m" A "=0");
+    ck_assert_str_eq(live.witnesses, "m" A "=" NONE);
     permit_set("w:m" A, EARLY);
     PERMIT_ASSERT_WORD(permit_tell("m" A "=" LATER), LOOK_MARKED);
     ck_assert_str_eq(live.witnesses, "m" A "=" EARLY);
@@ -84,10 +90,10 @@ TEST(a_birth_that_is_stored_is_news)
         const char *told;
         int news;
     } rows[] = {
-        {"m" A "=0", 0},
+        {"m" A "=" NONE, 0},
         {"m" A "=" EARLY, 1},
         {"m" A "=" EARLY, 1},
-        {A "=5 m" A "=" EARLY, 1},
+        {A "=" BEAT(5) " m" A "=" EARLY, 1},
         {"m" A "=" LATER " m" B "=" EARLY, 2}, /* by one look */
         {"m" A "=" EARLY " m" B "=" LATER, 3},
     };

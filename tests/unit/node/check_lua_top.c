@@ -195,6 +195,7 @@ TEST_RANGE(who_lost_it_loses_the_admission, 0, 3)
     struct call admit = live_call(CALL_ADMIT, "", "");
     admit.number = base_us;
     ck_assert_int_eq(live_ask(&admit), VOTE_DONE);
-    ck_assert_int_eq(permit_number("top"), base_us);
+    /* above all that its slots may have */
+    ck_assert_int_ge(permit_number("top"), base_us);
     PERMIT_ASSERT_WORD(permit_look(), LOOK_ADMITTED);
 }

@@ -11,7 +11,6 @@
 
 #define LIVE_NAME "1:fingerprint:0123456789abcdef:"
 #define LIVE_ADMIT LIVE_NAME "run"
-#define LIVE_FORMER "1:formerprint:0123456789abcdef:run"
 #define LIVE_NONCE "0011223344"
 #define LIVE_MEDIAN_US INT64_C(1700000000000001)
 
