@@ -59,7 +59,7 @@ static struct release *remember(struct releases *releases, struct span resource,
     }
     it->operation = 0;
     it->owed = it->in_flight = it->in_time = 0;
-    it->asks_again = false;
+    it->is_again = it->is_unclean = false;
     it->in_time_us = 0;
     TAILQ_INSERT_TAIL(&releases->list, it, link);
     return it;
@@ -117,15 +117,11 @@ void releases_undo(struct releases *releases, const struct round *round,
     show_pending(releases);
 }
 
-/*
- * Another server may have sent the acquire just now. docs/guarantees.md says
- * why looks and repairs take a node timeout each.
- */
+/* Another server may have sent the acquire just now. */
 bool releases_ask(struct releases *releases, struct round *round,
                   struct span resource, struct span token, uint64_t operation)
 {
     const struct nodes *nodes = releases->nodes;
-    const struct engine_settings *settings = &releases->env->settings;
     struct release *it = remember(releases, resource, token);
     struct call call = call_of(resource, token);
     int64_t widest_us = 0;
@@ -145,51 +141,46 @@ bool releases_ask(struct releases *releases, struct round *round,
     it->operation = operation;
     it->owed = (uint16_t)(bit(round->total) - 1);
     it->in_time_us = round->deadline_us;
-    it->set_ends_us =
-        round->deadline_us + settings->node_timeout_us + widest_us;
-    it->until_us = round->start_us + settings->max_ttl_ms * 1000;
+    it->set_ends_us = round->deadline_us + widest_us;
+    it->until_us = round->start_us + releases->env->settings.max_ttl_ms * 1000;
     show_pending(releases);
     return true;
 }
 
 /* ---- answers ------------------------------------------------------------ */
 
-/* Asks all nodes once more. */
-static void ask_again(const struct releases *releases, struct release *it)
+static uint16_t all_of(const struct releases *releases)
 {
-    it->asks_again = true;
-    it->owed = (uint16_t)(bit(releases->env->settings.nodes) - 1);
+    return (uint16_t)(bit(releases->env->settings.nodes) - 1);
 }
 
-static bool is_majority_in_time(const struct releases *releases,
-                                const struct release *it)
+static bool is_majority(const struct releases *releases, uint16_t nodes)
 {
     int count = 0;
     for (int i = 0; i < releases->env->settings.nodes; i++)
-        count += (it->in_time & bit(i)) != 0;
+        count += (nodes & bit(i)) != 0;
     return count >= quorum_of(releases->env->settings.nodes);
 }
 
 /*
  * A node that lacks the key may still get it from an acquire that another
  * server has sent, or from a repair; and then others may get it, because an
- * extend found it there. But a release that no client asked for takes back what
- * nobody was granted, and nobody extends.
+ * extend found it there. One that had it when asked again did get it so.
  */
-static void take_answer(struct releases *releases, struct release *it, int node,
-                        const struct call_reply *reply, int64_t received_us)
+static void judge(const struct releases *releases, struct release *it, int node,
+                  const struct call_reply *reply, int64_t received_us)
 {
     const struct nodes *nodes = releases->nodes;
-    bool is_for_good =
-        it->operation == 0 ||
+    bool had_key = reply->vote == VOTE_DELETED;
+    bool is_past =
+        is_majority(releases, all_of(releases) & (uint16_t)~it->owed) &&
         nodes_is_past(nodes, node, reply->node_now_us, it->set_ends_us);
     if (received_us <= it->in_time_us ||
         nodes_is_before(nodes, node, reply->node_now_us, it->in_time_us))
         it->in_time |= bit(node);
-    if (!is_for_good && reply->vote != VOTE_DELETED)
-        ask_again(releases, it);
-    if (is_for_good || !it->asks_again)
-        it->owed &= (uint16_t)~bit(node);
+    it->is_unclean |= it->is_again ? had_key : !had_key && !is_past;
+    it->set_ends_us = at_least(
+        it->set_ends_us, received_us + releases->env->settings.node_timeout_us);
 }
 
 /* What was not answered in time becomes a debt. */
@@ -204,14 +195,37 @@ static void hand_over(struct releases *releases, struct release *it)
     it->owed &= (uint16_t)~due;
 }
 
+static void ask_again(struct releases *releases, struct release *it)
+{
+    struct call call =
+        call_of(texts_first(&it->texts), texts_second(&it->texts));
+    it->is_again = true;
+    it->is_unclean = false;
+    it->owed = all_of(releases);
+    for (int i = 0; i < releases->env->settings.nodes; i++)
+        (void)send_to(releases, i, &call, it);
+}
+
+/* A client's, when no answer is outstanding: whether a repair may follow. */
+static bool must_ask_again(const struct releases *releases,
+                           const struct release *it)
+{
+    return it->is_unclean ||
+           (!it->is_again && !is_majority(releases, it->in_time));
+}
+
 /* Forgets it when nothing is left to do. */
 static void go_on(struct releases *releases, struct release *it, int64_t now_us)
 {
+    bool is_clients = it->operation != 0;
     bool is_time = now_us >= it->set_ends_us;
-    bool is_first_over = it->in_flight == 0 && (it->owed == 0 || is_time);
-    if (is_first_over && it->operation != 0 && !it->asks_again &&
-        !is_majority_in_time(releases, it))
-        ask_again(releases, it);
+    if (is_clients && it->in_flight != 0)
+        return;
+    if (is_clients && must_ask_again(releases, it)) {
+        if (is_time)
+            ask_again(releases, it);
+        return;
+    }
     if (is_time)
         hand_over(releases, it);
     if (it->owed == 0 && it->in_flight == 0)
@@ -229,10 +243,13 @@ uint64_t releases_on_reply(struct releases *releases, int node, uint64_t tag,
     struct release *it = slots_find(&releases->slots, tag);
     if (it == NULL)
         return 0;
-    uint64_t operation = it->operation;
+    uint64_t operation = it->is_again ? 0 : it->operation;
     it->in_flight &= (uint16_t)~bit(node);
-    if (vote_ends_release(reply->vote))
-        take_answer(releases, it, node, reply, received_us);
+    if (vote_ends_release(reply->vote)) {
+        if (it->operation != 0)
+            judge(releases, it, node, reply, received_us);
+        it->owed &= (uint16_t)~bit(node);
+    }
     go_on(releases, it, received_us);
     show_pending(releases);
     return operation;

@@ -10,8 +10,9 @@
  *
  * After a client's release, the repair of an extend that is still under way may
  * set the key again. If all nodes had the key, and a majority answered so in
- * time, no such repair exists. Otherwise all nodes are asked once more, when no
- * repair can run any longer.
+ * time, no such repair exists. Otherwise all nodes are asked again, when no
+ * repair can run any longer, until none of them has the key. An asking ends
+ * when each node has answered it or lost its connection.
  */
 #ifndef REDLOCKD_RELEASES_H
 #define REDLOCKD_RELEASES_H
@@ -27,12 +28,14 @@ struct release {
     struct slots_head head;
     TAILQ_ENTRY(release) link;
     uint64_t operation;  /* handle that wants the votes; 0: none */
-    uint16_t owed;       /* bit per node: no final answer yet */
+    uint16_t owed;       /* bit per node: has yet to answer this asking */
     uint16_t in_flight;  /* bit per node: sent, reply outstanding */
     uint16_t in_time;    /* bit per node: answered by in_time_us */
-    bool asks_again;     /* a client's: the first answers are not final */
+    bool is_again;       /* a client's: it is asked again */
+    bool is_unclean;     /* a client's: this asking is not the last */
     int64_t in_time_us;  /* a client's: by then a majority must answer */
-    int64_t set_ends_us; /* from then on nothing can set the key */
+    int64_t set_ends_us; /* then no acquire can set the key any more, and no
+                            repair that found it before this asking */
     int64_t until_us;    /* the TTL has passed: no longer needed */
     struct texts texts;  /* resource and token */
 };
