@@ -206,6 +206,19 @@ fence       | NO_SPREAD       | 34 clocks far apart, and one steps    | falls_ba
 fence       | FAR_NODE        | what remains: steps to a wrong clock  | falls_back
 fence       | LEAST_Q         | all rules on, Q is 3 W and a tick     | nothing        | all
 fence       | SHORT_Q         | 34 away for 3 W                       | falls_back
+repair      |                 | all rules on | nothing | EXTENDS=1
+repair      | REACH_REPAIR    | goal: repaired after the release      | is_reached
+repair      | NO_WAIT         | 50 it looks at once                   | leftover
+repair      | NO_LOOK         | 50 it does not look                   | leftover
+repair      | NO_DEADLINE     | 50 it lay in a socket                 | leftover
+repair      | NO_COMPARE      | 50 set and deleted in between         | leftover
+repair      | ONCE            | 50 a late acquire                     | leftover
+repair      | ONLY_LATE       | 50 the same, all answer at once       | leftover
+repair      | ONLY_MISSED     | 50 a release that takes T             | leftover
+repair      | FIXED           | 50 and longer than 1.5 T              | leftover
+repair      | TWICE           | 50 extended between two askings       | leftover
+repair      | MOST_BREAK      | what remains: without a majority      | leftover
+repair      | NO_RAISE        | 50 two extends at once | leftover | T=1 FAULTS=0
 epochs      |                 | all rules on                          | nothing
 epochs      | OWN_TTL         | 33 max TTL was lowered                | two_holders
 epochs      | REACH_CHANGE    | goal: all nodes have changed          | is_reached     | OLD_T=1

@@ -134,8 +134,14 @@ DEFECTS = [
         "    if seen < 0 then\n")]),
     Defect("release that asks once", "sim", "tidy", [Edit(
         "server/engine/releases.c",
-        "    if (!is_for_good && reply->vote != VOTE_DELETED)\n",
-        "    if (!is_for_good && reply->vote == VOTE_PENDING)\n")]),
+        "it->is_again ? had_key : !had_key && !is_past;",
+        "it->is_again && had_key && !is_past;")]),
+    # The simulator would have to slow a release down between two nodes, and an
+    # extend to fall in between.
+    Defect("release that asks again too soon", "model", "leftover",
+           model="repair", rule="FIXED"),
+    Defect("release that asks no third time", "model", "leftover",
+           model="repair", rule="TWICE"),
     # ---- waiting ------------------------------------------------------------
     Defect("grant to one that waited without a second look", "sim", "exclusion", [Edit(
         "server/engine/waits.c",
