@@ -19,6 +19,7 @@ void attempt_init(struct attempt *attempt, struct span token)
     attempt->seen_number = 0;
     attempt->is_repeat = false;
     attempt->replaces = attempt->replacing = attempt->token_number = 0;
+    attempt->fresh = 0;
     attempt->token_len = span_copy(attempt->token, token);
 }
 
@@ -120,6 +121,7 @@ static void begin_round(struct attempt *attempt,
 {
     int64_t start_us = environment_now(means->env);
     attempt->number++;
+    attempt->fresh = 0;
     attempt->uncertainty_us = 0;
     round_init(&attempt->round, kind, means->env->settings.nodes, start_us,
                start_us + timeout_us(means, request));
@@ -197,13 +199,20 @@ bool attempt_repeats(struct attempt *attempt, const struct request *request)
     return attempt->is_repeat;
 }
 
-void attempt_undo(const struct attempt *attempt,
-                  const struct attempt_means *means,
+void attempt_note_reply(struct attempt *attempt, int node,
+                        const struct call_reply *reply)
+{
+    if (reply->was_free)
+        attempt->fresh |= (uint16_t)(1u << node);
+    round_note_reply(&attempt->round, node, reply);
+}
+
+void attempt_undo(struct attempt *attempt, const struct attempt_means *means,
                   const struct request *request)
 {
-    if (attempt->is_repeat)
-        return;
-    releases_undo(means->releases, &attempt->round, request->resource,
+    uint16_t nodes = attempt->is_repeat ? attempt->fresh : UINT16_MAX;
+    attempt->fresh = 0;
+    releases_undo(means->releases, &attempt->round, nodes, request->resource,
                   attempt_token(attempt), request->ttl_ms,
                   attempt->uncertainty_us);
 }

@@ -7,8 +7,8 @@
  *
  * An acquire that finds the lock held with its own key hash repeats an earlier
  * one, whose answer may be lost or in use. The next attempt takes the place of
- * its tokens, and is never undone: that would take the lock from a client that
- * goes by the earlier answer. What a lost one leaves ends with its TTL.
+ * its tokens, and is not undone there: that would take the lock from a client
+ * that goes by the earlier answer. What a lost one leaves ends with its TTL.
  */
 #ifndef REDLOCKD_ATTEMPT_H
 #define REDLOCKD_ATTEMPT_H
@@ -39,6 +39,8 @@ struct attempt {
     int64_t replaces;       /* … with its key hash, up to this number */
     int64_t replacing;      /* the same, of the round under way */
     int64_t token_number;   /* acquire: of the round under way */
+    uint16_t fresh;         /* … but none on these nodes, a bit each, where it
+                               was set, and has yet to be undone */
     int64_t uncertainty_us; /* its calls may run this much later */
     struct round round;
     size_t token_len;
@@ -96,12 +98,16 @@ void attempt_wait_on(struct attempt *attempt, const struct attempt_means *means,
  */
 bool attempt_repeats(struct attempt *attempt, const struct request *request);
 
+/* As round_note_reply. */
+void attempt_note_reply(struct attempt *attempt, int node,
+                        const struct call_reply *reply);
+
 /*
- * Releases a lost acquire on all nodes that may have set the key, unless it was
- * a repeat.
+ * Releases a lost acquire on all nodes that may have set the key; a repeat only
+ * where it is known to have replaced nothing. To be called again when a repeat
+ * has got more replies.
  */
-void attempt_undo(const struct attempt *attempt,
-                  const struct attempt_means *means,
+void attempt_undo(struct attempt *attempt, const struct attempt_means *means,
                   const struct request *request);
 
 /* As round_validity_ms. */

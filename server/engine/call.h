@@ -117,6 +117,7 @@ struct call_reply {
     enum node_state state; /* unfit: why */
     int64_t node_now_us;   /* the node's clock; 0: not in the reply */
     int64_t beat;          /* after the batch; 0: it promised nothing */
+    bool was_free;         /* granted, of a repeat: it replaced nothing */
     int64_t pttl_ms;       /* held: time to live, -1 none; otherwise 0 */
     int64_t highest;   /* stale, free of an extend: highest number accepted in
                           the slot; free: -1 if it is no number of ours */

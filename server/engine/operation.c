@@ -49,8 +49,7 @@ static void set_timer(const struct operations *operations,
                       at_us);
 }
 
-static void undo(const struct operations *operations,
-                 const struct operation *it)
+static void undo(const struct operations *operations, struct operation *it)
 {
     attempt_undo(&it->attempt, &operations->means, &it->request);
 }
@@ -281,10 +280,27 @@ static void end_if_complete(struct operations *operations, struct operation *it)
 {
     if (it->attempt.round.pending > 0)
         return;
-    repairs_start(operations->repairs, it->request.resource,
-                  attempt_token(&it->attempt), it->request.ttl_ms,
-                  &it->attempt.round);
+    if (it->request.call == LOCK_EXTEND)
+        repairs_start(operations->repairs, it->request.resource,
+                      attempt_token(&it->attempt), it->request.ttl_ms,
+                      &it->attempt.round);
+    else
+        undo(operations, it);
     end(operations, it);
+}
+
+/* needs_votes: something is still to be done once the last votes are known. */
+static void close(struct operations *operations, struct operation *it,
+                  bool needs_votes)
+{
+    if (!needs_votes) {
+        end(operations, it);
+        return;
+    }
+    operations->in_flight -= it->state == OPERATION_ROUND;
+    it->state = OPERATION_CLOSED;
+    set_timer(operations, it, it->attempt.round.deadline_us);
+    end_if_complete(operations, it);
 }
 
 /* A vote was noted. */
@@ -299,7 +315,7 @@ static void go_on(struct operations *operations, struct operation *it)
 static void take_reply(struct operations *operations, struct operation *it,
                        int node, const struct call_reply *reply)
 {
-    round_note_reply(&it->attempt.round, node, reply);
+    attempt_note_reply(&it->attempt, node, reply);
     go_on(operations, it);
 }
 
@@ -477,13 +493,11 @@ static void count_outcome(const struct operations *operations,
 
 void operation_close(struct operations *operations, struct operation *it)
 {
+    enum outcome outcome = it->result.outcome;
     count_outcome(operations, it);
-    if (it->result.outcome != OUTCOME_EXTENDED) {
-        end(operations, it);
-        return;
-    }
-    it->state = OPERATION_CLOSED;
-    end_if_complete(operations, it);
+    close(operations, it,
+          outcome == OUTCOME_EXTENDED ||
+              (outcome != OUTCOME_GRANTED && it->attempt.is_repeat));
 }
 
 void operation_discard(struct operations *operations, struct operation *it)
@@ -491,7 +505,7 @@ void operation_discard(struct operations *operations, struct operation *it)
     assert(it->owned_by == OWNER_LISTING ||
            (it->state == OPERATION_SETTLED &&
             it->result.outcome != OUTCOME_GRANTED));
-    end(operations, it);
+    close(operations, it, it->attempt.is_repeat);
 }
 
 bool operation_abandon(struct operations *operations, struct operation *it)
@@ -504,6 +518,6 @@ bool operation_abandon(struct operations *operations, struct operation *it)
         undo(operations, it);
     if (it->state == OPERATION_SETTLED)
         count_outcome(operations, it);
-    end(operations, it);
+    close(operations, it, it->attempt.is_repeat);
     return is_granted;
 }

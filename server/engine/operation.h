@@ -10,12 +10,12 @@
  *                    │ verdict, or no rounds left
  *                    │ verdict, or no attempts left
  *                 SETTLED ──→ close | abandon
- *                    │ close of an extension
+ *                    │ close of an extension, end of a lost repeat
  *                    ▼
- *                  CLOSED ──→ the last votes are known: repairs.h
+ *                  CLOSED ──→ the last votes are known: repairs.h, attempt.h
  *
  * After each lost attempt to acquire, the key is released on all nodes that may
- * have set it.
+ * have set it; attempt.h says which these are after a repeat.
  */
 #ifndef REDLOCKD_OPERATION_H
 #define REDLOCKD_OPERATION_H

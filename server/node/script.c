@@ -69,6 +69,7 @@ static const struct answer letters[LETTERS] = {
     ['C' - 'A'] = {VOTE_CHANGED, BY_WRITERS | BY(REPAIR)},
     ['O' - 'A'] = {VOTE_DONE, BY_WRITERS | BY(LISTEN)},
     ['N' - 'A'] = {VOTE_KEY_REFUSED, BY(SCAN)},
+    ['R' - 'A'] = {VOTE_GRANTED, BY(REPEAT)},
 };
 
 enum { LOOK_FIELDS = 9, HELD_FIELDS = 3, SCAN_FIELDS = 3, NUMBER_FIELDS = 2 };
@@ -236,7 +237,9 @@ struct call_reply script_decode_letter(enum call_kind kind, int64_t node_now_us,
         (letters[letter - 'A'].kinds & 1u << kind) == 0)
         return garbage();
     return (struct call_reply){.vote = letters[letter - 'A'].vote,
-                               .node_now_us = node_now_us};
+                               .node_now_us = node_now_us,
+                               .was_free =
+                                   kind == CALL_REPEAT && letter == 'G'};
 }
 
 struct call_reply script_decode(enum call_kind kind, int64_t node_now_us,

@@ -93,8 +93,8 @@ DEFECTS = [
         "               : deadline_us + ((int64_t)1 << 52);")]),
     Defect("lost straggler release", "sim", "tidy", [Edit(
         "server/engine/releases.c",
-        "if (!vote->is_sent || ballot_is_harmless(round_ballot(vote)))",
-        "if (!vote->is_sent || vote->vote != VOTE_GRANTED)")]),
+        "            ballot_is_harmless(round_ballot(vote)))",
+        "            vote->vote != VOTE_GRANTED)")]),
     Defect("failed extend that releases", "sim", "own", [Edit(
         "server/engine/operation.c",
         "        settle(operations, it, OUTCOME_NO_QUORUM);\n"
@@ -203,7 +203,12 @@ DEFECTS = [
         "    return attempt->is_repeat;\n")]),
     Defect("repeat that is undone", "sim", "exclusion", [Edit(
         "server/engine/attempt.c",
-        "    if (attempt->is_repeat)\n        return;\n", "")]),
+        "attempt->is_repeat ? attempt->fresh : UINT16_MAX;",
+        "attempt->is_repeat ? UINT16_MAX : UINT16_MAX;")]),
+    Defect("repeat that is undone where it replaced", "sim", "exclusion", [Edit(
+        "tests/lib/node/simnode.c",
+        "        answer->reply.was_free &= key_of(batch, call, i) == NULL;\n",
+        "")]),
     Defect("repeat that replaces anything newer", "sim", "kept", [Edit(
         "tests/lib/node/simnode.c", "           earlier.number <= call->seen;\n",
         "           call->seen > 0;\n"), Edit(

@@ -28,8 +28,8 @@
 --
 -- A call is answered by a letter,
 --
---   G granted  E extended  D deleted  F free  Q quarantined  L late  S skewed
---   C changed  O done  N key refused
+--   G granted  R granted in place of another value  E extended  D deleted
+--   F free  Q quarantined  L late  S skewed  C changed  O done  N key refused
 --
 -- or, if there is more to tell, by a word and fields.
 --

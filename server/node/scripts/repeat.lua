@@ -3,7 +3,8 @@
 -- free. Acquires of several locks, which replace nothing, end here too.
 --
 -- ARGV  lock... token ttl_ms slot... seen
--- as acquire, which has checked admission, deadline and number
+-- as acquire, which has checked admission, deadline and number; R, not G, if a
+-- value was replaced
 --
 -- seen: a higher number is that of a later request.
 if kind == 'g' or kind == 'a' then
@@ -70,6 +71,6 @@ if kind == 'g' or kind == 'a' then
     for i = b + 2, b + 1 + n do
         promise(ttl_ms, ARGV[i], digits, top and number > top)
     end
-    return 'G'
+    return next(replaced) and 'R' or 'G'
 end
 

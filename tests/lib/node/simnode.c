@@ -257,8 +257,10 @@ static enum vote acquire(struct simbatch *batch, const struct simcall *call,
         }
     }
     promise(batch, call);
+    answer->reply.was_free = ask->kind == CALL_REPEAT;
     for (int i = 0; i < call->names; i++) {
         int64_t left = left_ms(batch, key_of(batch, call, i));
+        answer->reply.was_free &= key_of(batch, call, i) == NULL;
         write_slot(batch->memory, slot_of(batch, call, i), ask->number);
         set_key(batch, call, call->resources[i],
                 left > ask->ttl_ms ? left : ask->ttl_ms);

@@ -194,6 +194,113 @@ TEST(a_repeat_without_validity_is_not_undone)
     ck_assert_int_eq(play_count(CALL_RELEASE), releases);
 }
 
+/* ---- what is undone: what took the place of nothing --------------------- */
+
+static void answer_was_free(int node)
+{
+    play_reply(play_find(CALL_REPEAT, node),
+               (struct call_reply){.vote = VOTE_GRANTED, .was_free = true});
+}
+
+static char repeated[TOKEN_MAX + 1];
+
+/* Begins a repeat, and keeps its token. */
+static engine_op begin_repeat_on_three(void)
+{
+    engine_op op = ask();
+    play_hold_range(CALL_ACQUIRE, 0, 3, OWN);
+    strcpy(repeated, play_find(CALL_REPEAT, 0)->token);
+    return op;
+}
+
+/* The nodes that were asked to delete that token, a bit each. */
+static unsigned undone(void)
+{
+    unsigned nodes = 0;
+    for (int i = 0; i < play.sent_count; i++)
+        if (play.sent[i].call.kind == CALL_RELEASE &&
+            strcmp(play.sent[i].token, repeated) == 0)
+            nodes |= 1u << play.sent[i].node;
+    return nodes;
+}
+
+TEST(a_lost_repeat_is_undone_where_it_replaced_nothing)
+{
+    engine_op op = begin_repeat_on_three();
+    play_answer(CALL_REPEAT, 0, VOTE_GRANTED);
+    answer_was_free(3);
+    play_hold_range(CALL_REPEAT, 1, 3, OWN);
+    ck_assert_uint_eq(undone(), 0);
+    play_answer_held(CALL_REPEAT, 4, OWN);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_HELD);
+    ck_assert_uint_eq(undone(), 1u << 3);
+    engine_close(play.engine, op);
+    ck_assert_int_eq(play_count(CALL_RELEASE), 3); /* two of the acquire */
+}
+
+/* Its outcome is known before its last votes, or its client leaves. */
+TEST_RANGE(so_it_is_when_the_last_votes_are_known, 0, 3)
+{
+    engine_op op = begin_repeat_on_three();
+    answer_was_free(3);
+    if (_i == 2) {
+        ck_assert(!engine_abandon(play.engine, op));
+        ck_assert_uint_eq(undone(), 1u << 3);
+        play_hold_range(CALL_REPEAT, 0, 3, OWN);
+    } else {
+        play_hold_range(CALL_REPEAT, 0, 3, OWN);
+        ck_assert_int_eq(play_outcome(op), OUTCOME_HELD);
+        engine_close(play.engine, op);
+        ck_assert_uint_eq(undone(), 1u << 3);
+    }
+    ck_assert_int_eq(engine_in_flight(play.engine), 0);
+    if (_i == 1)
+        play_advance(50000); /* too late for the last one */
+    answer_was_free(4);
+    ck_assert_uint_eq(undone(), _i == 1 ? 1u << 3 : 3u << 3);
+    ck_assert_int_eq(play.answers, _i == 2 ? 0 : 1);
+}
+
+TEST(so_it_is_if_its_grant_comes_to_nothing)
+{
+    engine_op op = begin_repeat_on_three();
+    play_answer_range(CALL_REPEAT, 0, 2, VOTE_GRANTED);
+    answer_was_free(3);
+    ck_assert(engine_abandon(play.engine, op));
+    ck_assert_uint_eq(undone(), 1u << 3);
+}
+
+TEST(a_repeat_that_is_granted_is_not_undone)
+{
+    engine_op op = begin_repeat_on_three();
+    for (int i = 0; i < 3; i++)
+        answer_was_free(i);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
+    ck_assert_int_gt(play_result(op)->validity_ms, 0);
+    engine_close(play.engine, op);
+    play_advance(100000);
+    ck_assert_uint_eq(undone(), 0);
+}
+
+/* What a stale one has set is gone before the next one comes there. */
+TEST(a_repeat_that_is_tried_again_is_undone_before)
+{
+    (void)begin_repeat_on_three();
+    int64_t number = play_find(CALL_REPEAT, 0)->call.number;
+    answer_was_free(3);
+    for (int i = 0; i < 3; i++)
+        play_reply(
+            play_find(CALL_REPEAT, i),
+            (struct call_reply){.vote = VOTE_STALE, .highest = number + 1000});
+    ck_assert_int_eq(play_count(CALL_REPEAT), 10);
+    ck_assert_uint_eq(undone(), 1u << 3);
+    int last = -1;
+    for (int i = 0; i < play.sent_count; i++)
+        if (play.sent[i].node == 3 && play.sent[i].call.kind != CALL_LOOK)
+            last = i;
+    ck_assert_int_eq(play.sent[last].call.kind, CALL_REPEAT);
+}
+
 /* What a slow one has set on some nodes is its own. */
 TEST(a_slow_repeat_is_tried_again_in_its_own_place)
 {

@@ -38,6 +38,7 @@ TEST(a_free_lock_is_acquired)
 {
     long long beat = several_beat();
     ck_assert_int_eq(live_ask(&call), VOTE_GRANTED);
+    ck_assert(live.reply.was_free);
     ck_assert_str_eq(several_value(0), SECOND);
     ck_assert_int_gt(several_pttl(0), LIVE_TTL_MS - 10000);
     ck_assert_int_le(several_pttl(0), LIVE_TTL_MS);
@@ -60,6 +61,7 @@ TEST_RANGE(an_earlier_lock_with_the_same_key_is_replaced, 0, 5)
     several_set(0, earlier[_i], LIVE_TTL_MS / 2);
     several_raise(0, SEEN);
     ck_assert_int_eq(live_ask(&call), VOTE_GRANTED);
+    ck_assert(!live.reply.was_free);
     ck_assert_str_eq(several_value(0), SECOND);
     ck_assert_int_gt(several_pttl(0), LIVE_TTL_MS - 10000);
     ck_assert_int_eq(several_slot(0), call.number);
@@ -219,13 +221,21 @@ TEST(of_two_repeats_one_is_granted)
 
 /* ---- of several locks --------------------------------------------------- */
 
-/* What of it is free is set. */
+TEST(all_that_are_free_are_set)
+{
+    call = make_call("a\nb\nc");
+    ck_assert_int_eq(live_ask(&call), VOTE_GRANTED);
+    ck_assert(live.reply.was_free);
+}
+
+/* What of it is free is set; but it replaced something. */
 TEST(all_are_replaced_or_set)
 {
     several_set(0, FIRST, LIVE_TTL_MS / 2);
     several_set(2, FIRST, 2 * LIVE_TTL_MS);
     call = make_call("a\nb\nc");
     ck_assert_int_eq(live_ask(&call), VOTE_GRANTED);
+    ck_assert(!live.reply.was_free);
     for (int i = 0; i < SEVERAL; i++) {
         ck_assert_str_eq(several_value(i), SECOND);
         ck_assert_int_eq(several_slot(i), call.number);

@@ -70,6 +70,7 @@ static const struct {
     {'L', VOTE_LATE, OF_VOTERS},
     {'S', VOTE_SKEWED, OF_SETTERS},
     {'N', VOTE_KEY_REFUSED, OF(SCAN)},
+    {'R', VOTE_GRANTED, OF(REPEAT)},
 };
 
 static enum vote vote_of_letter(enum call_kind kind, int letter)
@@ -91,6 +92,7 @@ TEST_RANGE(each_kind_has_its_letters, 0, CALL_KINDS)
         ck_assert_int_eq(reply.node_now_us, vote == VOTE_GARBAGE ? 0 : NOW);
         ck_assert_int_eq(reply.state, STATE_VOTING);
         ck_assert_int_eq(reply.listeners, 0);
+        ck_assert_int_eq(reply.was_free, kind == CALL_REPEAT && letter == 'G');
     }
 }
 
