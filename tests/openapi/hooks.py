@@ -113,9 +113,14 @@ def number_tokens(case):
 
 @schemathesis.hook
 def filter_case(context, case):
-    """Heads above 8 KiB get a page of the HTTP library, which has no type."""
-    path = case.path_parameters or {}
-    return len(quote(str(path.get("id", "")))) < PATH_MAX
+    """Heads above 8 KiB get a page of the HTTP library, which has no type. And
+    schemathesis takes each parameter that before_call changes for that of a
+    link: an id that was put right would be one of a lock that is missing."""
+    lock_id = str((case.path_parameters or {}).get("id", ""))
+    if is_valid(case) and case.meta.phase.name == TestPhase.STATEFUL and \
+            lock_id.startswith("~") and not is_canonical(lock_id):
+        return False
+    return len(quote(lock_id)) < PATH_MAX
 
 
 @schemathesis.hook
