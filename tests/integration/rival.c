@@ -15,6 +15,7 @@ enum {
     HOLD_MS = 15000,  /* for the holder to get its majority */
     LOOK_MS = 4000,   /* by then each server has looked and confirmed anew */
     SPARE_MS = 1000,  /* that the attack must leave of the validity */
+    ASK_MS = 5,       /* whether it is still refused */
     AFTER_MS = 30000, /* for the next holder, when the validity has ended */
     NOBODY = -1,
 };
@@ -212,6 +213,7 @@ static void watch(struct world *world, const struct holder *holder, int node)
         bool is_voting = must_be_away && rival_is_voting_anywhere(world, node);
         ck_assert_msg(!is_voting || harness_now_ms() > holder->ends_ms,
                       "node %d has forgotten a lock, and votes", node);
+        harness_pause_ms(ASK_MS);
     }
     WAIT_UNTIL(AFTER_MS, is_granted_next(world, holder));
 }
