@@ -46,7 +46,8 @@ static void allow_descriptors(void)
 static void begin(void)
 {
     allow_descriptors();
-    world_start(&world, N, "");
+    /* no node is slow but for the crowd, or for a busy machine */
+    world_start(&world, N, "--node-timeout-ms 2000");
 }
 
 static void finish(void)
