@@ -53,6 +53,21 @@ TEST(doubtful_values_are_refused)
     }
 }
 
+/* Whatever stands behind the value, as the next argument does. */
+TEST(a_cut_escape_takes_nothing_from_behind)
+{
+    static const char text[] = "%411";
+    for (size_t cut = 1; cut < 3; cut++) {
+        begin();
+        query_add(&query, span_of("force"), (struct span){text, cut});
+        ck_assert_ptr_nonnull(read_force());
+    }
+    begin();
+    query_add(&query, span_of("force"), (struct span){text, 3});
+    ck_assert_ptr_null(read_force());
+    ck_assert_uint_eq(len, 1);
+}
+
 TEST(a_second_one_is_refused)
 {
     query_add(&query, span_of("force"), span_of("1"));
