@@ -102,6 +102,8 @@ TEST(a_release_leaves_nothing_for_the_repair)
     take_on_three_of_five("gone", false, &lock);
     answer_expect(lock_extend(server, &lock, TTL_MS), 200, NULL);
     answer_expect(lock_release(&world.servers[1], &lock), 200, NULL);
+    /* a majority has answered; the others may be a little later */
+    WAIT_UNTIL(5000, world_count_keys(&world, "gone") == 0);
     int64_t due_ms = harness_now_ms() + 2000; /* two node timeouts, and more */
     while (harness_now_ms() < due_ms)
         ck_assert_int_eq(world_count_keys(&world, "gone"), 0);
