@@ -14,7 +14,7 @@
 #include "node.h"
 
 /* It must not look like a silent node. */
-#define SLOW_MACHINE "--node-timeout-ms 400"
+#define SLOW_MACHINE "--node-timeout-ms 2000"
 
 enum { N = 5, WORKERS = 4, SOME_CYCLES = 150, TTL_MS = 5000 };
 
