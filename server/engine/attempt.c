@@ -18,7 +18,7 @@ void attempt_init(struct attempt *attempt, struct span token)
     attempt->number = 0;
     attempt->seen_number = 0;
     attempt->is_repeat = false;
-    attempt->replaces = attempt->replacing = attempt->token_number = 0;
+    attempt->replaces = attempt->replacing = 0;
     attempt->fresh = 0;
     attempt->token_len = span_copy(attempt->token, token);
 }
@@ -62,7 +62,7 @@ static struct call make_call(const struct attempt *attempt,
         .resource = request->resource,
         .token = attempt_token(attempt),
         .ttl_ms = request->only_looks ? 0 : request->ttl_ms,
-        .number = attempt->token_number,
+        .number = attempt->seen_number,
     };
     fence_slots(request->resource, call.slots);
     return call;
@@ -92,13 +92,13 @@ static void send_to_all(struct attempt *attempt,
 {
     struct round *round = &attempt->round;
     if (request->call == LOCK_ACQUIRE) {
-        attempt->token_number = nodes_next_number(
+        attempt->seen_number = nodes_next_number(
             means->nodes, nodes_median_us(means->nodes, round->start_us),
             attempt->seen_number);
-        make_token(attempt, means, request, attempt->token_number);
+        make_token(attempt, means, request, attempt->seen_number);
         attempt->replacing = attempt->replaces;
         if (attempt->is_repeat) /* the next one takes the place of this one */
-            attempt->replaces = attempt->token_number;
+            attempt->replaces = attempt->seen_number;
     }
     struct call call = make_call(attempt, request);
     for (int i = 0; i < round->total; i++)
@@ -196,6 +196,9 @@ bool attempt_repeats(struct attempt *attempt, const struct request *request)
     attempt->is_repeat = round_may_repeat(&attempt->round, request->key_hash,
                                           &attempt->replaces) &&
                          attempt->replaces < request->asked_us;
+    if (attempt->is_repeat) /* by other clocks, it may be ahead of ours */
+        attempt->seen_number =
+            at_least(attempt->seen_number, attempt->replaces);
     return attempt->is_repeat;
 }
 

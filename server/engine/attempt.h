@@ -34,11 +34,11 @@ struct request {
 /* The newest attempt; of earlier ones only seen_number remains. */
 struct attempt {
     int number;             /* from 1 on; 0: none has begun */
-    int64_t seen_number;    /* acquire: the highest that a node accepted */
+    int64_t seen_number;    /* acquire: that of the round under way, or what
+                               nodes have accepted since */
     bool is_repeat;         /* acquire: takes the place of earlier tokens … */
     int64_t replaces;       /* … with its key hash, up to this number */
     int64_t replacing;      /* the same, of the round under way */
-    int64_t token_number;   /* acquire: of the round under way */
     uint16_t fresh;         /* … but none on these nodes, a bit each, where it
                                was set, and has yet to be undone */
     int64_t uncertainty_us; /* its calls may run this much later */

@@ -59,10 +59,10 @@ DEFECTS = [
     # ---- rounds -------------------------------------------------------------
     Defect("token reused across retries", "sim", "rising", [Edit(
         "server/engine/attempt.c",
-        "        make_token(attempt, means, request, attempt->token_number);",
+        "        make_token(attempt, means, request, attempt->seen_number);",
         "        if (attempt->number == 1)\n"
         "            make_token(attempt, means, request,\n"
-        "                       attempt->token_number);")]),
+        "                       attempt->seen_number);")]),
     Defect("quorum of 2 of 5", "sim", "exclusion", [Edit(
         "server/base/types.h", "return nodes / 2 + 1;", "return nodes / 2;")]),
     Defect("no drift", "sim", "kept", [Edit(
@@ -191,10 +191,10 @@ DEFECTS = [
     # ---- repeats ------------------------------------------------------------
     Defect("repeat that keeps the old token", "sim", "rising", [Edit(
         "server/engine/attempt.c",
-        "        make_token(attempt, means, request, attempt->token_number);",
+        "        make_token(attempt, means, request, attempt->seen_number);",
         "        if (!attempt->is_repeat)\n"
         "            make_token(attempt, means, request,\n"
-        "                       attempt->token_number);"), Edit(
+        "                       attempt->seen_number);"), Edit(
         "server/engine/attempt.c", "    return attempt->is_repeat;\n",
         "    int count, best = round_common_value(&attempt->round, &count);\n"
         "    if (attempt->is_repeat)\n"

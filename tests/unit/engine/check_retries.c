@@ -40,6 +40,24 @@ TEST(silence_is_tried_again_at_once)
     ck_assert_int_eq(play_result(op)->validity_ms, 29693);
 }
 
+/* Otherwise nodes that accepted the one before would refuse it. */
+TEST(each_round_has_a_higher_number_than_the_one_before)
+{
+    int64_t number = PLAY_EPOCH_US + play.now_us + 1000000;
+    (void)play_acquire();
+    for (int i = 0; i < PLAY_NODES; i++)
+        play_reply(play_find(CALL_ACQUIRE, i),
+                   (struct call_reply){.vote = VOTE_STALE, .highest = number});
+    for (int round = 3; round <= ROUNDS; round++) {
+        int64_t last = play_find(CALL_ACQUIRE, 0)->call.number;
+        ck_assert_int_gt(last, number);
+        number = last;
+        play_split_votes();
+        play_await_round(round * PLAY_NODES);
+    }
+    ck_assert_int_gt(play_find(CALL_ACQUIRE, 0)->call.number, number);
+}
+
 static engine_op inspect(void)
 {
     return engine_inspect(play.engine, PLAY_RESOURCE, NULL);
