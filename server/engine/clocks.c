@@ -83,6 +83,21 @@ bool clocks_are_known(const struct clocks *clocks)
     return known >= clocks->quorum;
 }
 
+int64_t clocks_apart_us(const struct clocks *clocks, int64_t moment_us)
+{
+    int64_t least_us = INT64_MAX, most_us = INT64_MIN;
+    for (int i = 0; i < clocks->count; i++) {
+        const struct clock_node *it = &clocks->node[i];
+        if (!it->base.is_known || it->is_far)
+            continue;
+        int64_t at_us = nodeclock_at(&it->base, moment_us);
+        least_us = at_us < least_us ? at_us : least_us;
+        most_us = at_least(most_us, at_us);
+    }
+    int64_t spread_us = most_us > least_us ? most_us - least_us : 0;
+    return spread_us + clocks->timeout_us; /* half of it for each server */
+}
+
 /* ---- proof -------------------------------------------------------------- */
 
 /* How precisely the best measured majority of the clocks is known. */

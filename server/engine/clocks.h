@@ -98,6 +98,12 @@ int64_t clocks_offset_us(const struct clocks *clocks, int node,
 /* Whether a majority of the clocks is proven: then the median is right. */
 bool clocks_are_known(const struct clocks *clocks);
 
+/*
+ * By how much the medians of servers may differ, as far as this one can know:
+ * some reach other nodes, or measure them by slow replies.
+ */
+int64_t clocks_apart_us(const struct clocks *clocks, int64_t moment_us);
+
 /* How far off our estimate of the node's clock may be; 0 if unknown. */
 int64_t clocks_uncertainty_us(const struct clocks *clocks, int node,
                               int64_t moment_us);

@@ -93,13 +93,15 @@ void engine_free(struct engine *engine)
 engine_op engine_acquire(struct engine *engine,
                          const struct engine_acquire *acquire, void *client)
 {
+    int64_t now_us = environment_now(&engine->env);
     const struct operation_order order = {
         .call = LOCK_ACQUIRE,
         .resource = acquire->resource,
         .owner = acquire->owner,
         .key_hash = acquire->key_hash,
-        .asked_us =
-            nodes_median_us(&engine->nodes, environment_now(&engine->env)),
+        .asked_us = acquire->key_hash.len > 0
+                        ? nodes_asked_us(&engine->nodes, now_us)
+                        : 0,
         .ttl_ms = acquire->ttl_ms,
         .client = client,
     };

@@ -89,6 +89,17 @@ int64_t nodes_next_number(struct nodes *nodes, int64_t median_us, int64_t seen)
     return fence_next(nodes->last_number, seen);
 }
 
+int64_t nodes_asked_us(struct nodes *nodes, int64_t now_us)
+{
+    int64_t median_us = nodes_median_us(nodes, now_us);
+    return median_us != 0 ? nodes_next_number(nodes, median_us, 0) : 0;
+}
+
+int64_t nodes_apart_us(const struct nodes *nodes, int64_t now_us)
+{
+    return clocks_apart_us(&nodes->clocks, now_us);
+}
+
 int64_t nodes_barred_us(const struct nodes *nodes, int64_t number)
 {
     int64_t most =

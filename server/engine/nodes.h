@@ -51,6 +51,16 @@ int64_t nodes_next_number(struct nodes *nodes, int64_t median_us, int64_t seen);
  */
 int64_t nodes_barred_us(const struct nodes *nodes, int64_t number);
 
+/*
+ * When something is asked, by the nodes' clocks: above all numbers that this
+ * server gave before, except those above a slot's, and below all that it gives
+ * later. 0: no clock is known.
+ */
+int64_t nodes_asked_us(struct nodes *nodes, int64_t now_us);
+
+/* By how much such times, and numbers, of different servers may differ. */
+int64_t nodes_apart_us(const struct nodes *nodes, int64_t now_us);
+
 /* Median of the nodes' clocks at now_us; 0: none is known. */
 int64_t nodes_median_us(const struct nodes *nodes, int64_t now_us);
 

@@ -502,7 +502,7 @@ void operation_close(struct operations *operations, struct operation *it)
 
 void operation_discard(struct operations *operations, struct operation *it)
 {
-    assert(it->owned_by == OWNER_LISTING ||
+    assert(it->owned_by == OWNER_LISTING || it->owned_by == OWNER_LOOK ||
            (it->state == OPERATION_SETTLED &&
             it->result.outcome != OUTCOME_GRANTED));
     close(operations, it, it->attempt.is_repeat);

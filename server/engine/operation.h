@@ -30,6 +30,7 @@
 enum operation_owner {
     OWNER_CLIENT, /* port.answer */
     OWNER_WAITER,
+    OWNER_LOOK, /* a waiter's inspection */
     OWNER_LISTING,
     OWNERS
 };
@@ -118,7 +119,7 @@ void operation_close(struct operations *operations, struct operation *it);
 
 /*
  * It ends without being counted: it is lost, and another one follows; or it is
- * a listing's inspection, in any state.
+ * the inspection of a listing or a waiter, in any state.
  */
 void operation_discard(struct operations *operations, struct operation *it);
 bool operation_abandon(struct operations *operations, struct operation *it);

@@ -2,79 +2,10 @@
 
 #include <assert.h>
 
-#include "timer.h"
-
-enum {
-    SLOW_US = 5000000, /* without news, although a quorum announces */
-    LEAST_RETRY_US = 1000,
-    EXPIRY_US = 1000, /* a node rounds a TTL */
-};
-
-/* ---- when it tries next ------------------------------------------------- */
-
-static void stop_timer(const struct waits *waits, const struct waiter *it)
-{
-    const struct engine_port *port = &waits->env->port;
-    /* cannot fail: the waiter has made its slot's timer */
-    (void)port->timer(port->ctx, timer_slot(TIMER_WAITER, it->head.index), 0);
-}
-
-void turns_set_timer(const struct waits *waits, const struct waiter *it)
-{
-    const struct engine_port *port = &waits->env->port;
-    int64_t at_us = it->until_us;
-    if (it->state != WAITER_QUEUED)
-        return;
-    if (waiter_is_contender(it) && it->plan->try_us < at_us)
-        at_us = it->plan->try_us;
-    (void)port->timer(port->ctx, timer_slot(TIMER_WAITER, it->head.index),
-                      at_us);
-}
-
-void turns_plan(struct waits *waits, struct waiter *it, int64_t now_us)
-{
-    struct waitplan *plan = it->plan;
-    const struct engine_result *last = &plan->last;
-    uint64_t delays = (uint64_t)waits->env->settings.retry_delay_us + 1;
-    int64_t delay_us = (int64_t)(environment_random(waits->env) % delays);
-    for (int i = 0; i < it->count; i++)
-        announcements_want(&waits->announcements, it->places[i].queue, now_us);
-    bool is_announced = last->outcome == OUTCOME_HELD && last->has_holder &&
-                        last->number != 0 && waiter_is_covered(it);
-    plan->try_by = HANDOVER_RETRY;
-    plan->try_us = now_us + (is_announced ? SLOW_US + delay_us
-                                          : at_least(delay_us, LEAST_RETRY_US));
-    if (last->outcome == OUTCOME_HELD && last->remaining_ms >= 0)
-        waitplan_try_at(
-            plan, plan->last_us + last->remaining_ms * US_PER_MS + EXPIRY_US,
-            HANDOVER_EXPIRY);
-    if (plan->announced != 0)
-        waitplan_try_at(plan,
-                        at_least(now_us + TURNS_ENOUGH_US, plan->hints_from_us),
-                        HANDOVER_ANNOUNCEMENT);
-    turns_set_timer(waits, it);
-}
+#include "look.h"
+#include "schedule.h"
 
 /* ---- who tries ---------------------------------------------------------- */
-
-void turns_make_ready(struct waits *waits, struct waiter *it,
-                      enum metrics_handover by)
-{
-    it->plan->woken_by = by;
-    if (it->state != WAITER_QUEUED || waiter_is_barred(it)) {
-        it->plan->is_woken = true;
-    } else if (!it->is_ready) {
-        it->is_ready = true;
-        TAILQ_INSERT_TAIL(&waits->ready, it, ready);
-    }
-}
-
-static void not_ready(struct waits *waits, struct waiter *it)
-{
-    if (it->is_ready)
-        TAILQ_REMOVE(&waits->ready, it, ready);
-    it->is_ready = false;
-}
 
 /* The contender for one of its resources, if it neither tries nor is to. */
 static struct waiter *idle_contender(const struct waiter *it, int place)
@@ -94,9 +25,9 @@ static void go_on_after_try(struct waits *waits, const struct waiter *tried,
         if (it == NULL)
             continue;
         if (it->plan->is_woken && (was_held || it->plan != tried->plan))
-            turns_make_ready(waits, it, it->plan->woken_by);
+            schedule_ready(waits, it, it->plan->woken_by);
         else
-            turns_plan(waits, it, now_us);
+            schedule_plan(waits, it, now_us);
     }
 }
 
@@ -108,7 +39,7 @@ static void go_on_after_grant(struct waits *waits, const struct waiter *granted,
         if (it == NULL)
             continue;
         it->plan->is_woken = false;
-        turns_plan(waits, it, now_us);
+        schedule_plan(waits, it, now_us);
     }
 }
 
@@ -122,42 +53,26 @@ static void go_on_after_leave(struct waits *waits, const struct waiter *left,
         if (it == NULL)
             continue;
         if (it->plan->is_woken)
-            turns_make_ready(waits, it, it->plan->woken_by);
+            schedule_ready(waits, it, it->plan->woken_by);
         else if (it->plan->try_us == 0)
-            turns_plan(waits, it, now_us);
+            schedule_plan(waits, it, now_us);
         else
-            turns_set_timer(waits, it);
+            schedule_timer(waits, it);
     }
-}
-
-/*
- * The lock is held by an earlier acquire with the same key: its repeat need not
- * wait. Once for each grant.
- */
-static void wake_repeat(struct waits *waits, const struct waiter *it,
-                        const struct engine_result *held)
-{
-    struct waiter *repeat =
-        waitqueue_find_key(it->places[0].queue, held->key_hash);
-    if (repeat == NULL || repeat->repeated == held->number ||
-        held->number >= repeat->asked_us || repeat->state != WAITER_QUEUED ||
-        waiter_is_barred(repeat))
-        return;
-    repeat->repeated = held->number;
-    turns_make_ready(waits, repeat, HANDOVER_CAUSES);
 }
 
 /* ---- the end of waiting ------------------------------------------------- */
 
 static void leave(struct waits *waits, struct waiter *it, int64_t now_us)
 {
-    not_ready(waits, it);
+    schedule_not_ready(waits, it);
+    look_end(waits, it);
     waitqueues_leave(&waits->queues, it);
     waits->count--;
     waits->env->metrics->waiters--;
     metrics_observe_wait(waits->env->metrics, now_us - it->since_us);
     it->state = WAITER_SETTLED;
-    stop_timer(waits, it);
+    schedule_no_timer(waits, it);
     for (int i = 0; i < it->count; i++)
         if (it->places[i].queue->count == 0)
             it->places[i].queue->empty_us = now_us;
@@ -245,7 +160,7 @@ static void note_grant(struct waits *waits, const struct waiter *it,
         queue->plan.announced = 0;
         waitplan_note(&queue->plan, &held, now_us);
     }
-    wake_repeat(waits, it, &held);
+    look_tell_of_grant(it);
 }
 
 static void take_grant(struct waits *waits, struct waiter *it,
@@ -271,7 +186,7 @@ static void doubt_hints(struct waits *waits, struct waitplan *plan,
     }
     if (plan->tried_by != HANDOVER_ANNOUNCEMENT)
         return; /* says nothing about them */
-    plan->hint_gap_us = at_least(plan->hint_gap_us * 2, LEAST_RETRY_US);
+    plan->hint_gap_us = at_least(plan->hint_gap_us * 2, SCHEDULE_LEAST_US);
     if (plan->hint_gap_us > most_us)
         plan->hint_gap_us = most_us;
     plan->hints_from_us = now_us + plan->hint_gap_us;
@@ -279,20 +194,20 @@ static void doubt_hints(struct waits *waits, struct waitplan *plan,
 
 /* An attempt was lost. */
 static void take_loss(struct waits *waits, struct waiter *it,
-                      const struct engine_result *result, int64_t now_us)
+                      const struct operation *operation, int64_t now_us)
 {
+    const struct engine_result *result = &operation->result;
     bool is_held = result->outcome == OUTCOME_HELD;
     doubt_hints(waits, it->plan, result, now_us);
     waitplan_note(it->plan, result, now_us);
     it->state = WAITER_QUEUED;
-    if (is_held)
-        wake_repeat(waits, it, result);
+    look_tell_of_loss(waits, it, operation, now_us);
     if (now_us >= it->until_us)
         settle_late(waits, it, now_us);
     else if (waits->is_stopped)
         settle_plainly(waits, it, OUTCOME_STOPPED, now_us);
     else if (!waiter_is_contender(it))
-        turns_set_timer(waits, it);
+        schedule_timer(waits, it);
     go_on_after_try(waits, it, is_held, now_us);
 }
 
@@ -312,7 +227,7 @@ static void take_outcome(struct waits *waits, struct waiter *it)
         answer(waits, it, now_us);
     } else {
         it->operation = 0;
-        take_loss(waits, it, result, now_us);
+        take_loss(waits, it, operation, now_us);
         operation_discard(operations, operation);
     }
 }
@@ -321,22 +236,25 @@ static void take_outcome(struct waits *waits, struct waiter *it)
 static bool begin(struct waits *waits, struct waiter *it)
 {
     struct waitplan *plan = it->plan;
+    int64_t now_us = environment_now(waits->env);
     assert(it->state == WAITER_QUEUED && it->operation == 0);
-    plan->tried_by = plan->woken_by;
+    look_end(waits, it);
+    plan->tried_by = waiter_is_contender(it) ? plan->woken_by : HANDOVER_CAUSES;
     plan->is_woken = false;
     plan->announced = 0;
     plan->try_us = 0;
     it->state = WAITER_TRYING;
+    it->begun = waits->queues.arrivals;
     it->is_answered = false;
     set_trying(it, it);
-    stop_timer(waits, it);
+    schedule_no_timer(waits, it);
     it->operation = operation_start(
         waits->operations, &(struct operation_order){
                                .call = LOCK_ACQUIRE,
                                .resource = it->names,
                                .owner = {it->owner, it->owner_len},
                                .key_hash = {it->key_hash, it->key_hash_len},
-                               .asked_us = it->asked_us,
+                               .asked_us = claim_try(&it->claim, now_us),
                                .ttl_ms = it->ttl_ms,
                                .owned_by = OWNER_WAITER,
                                .client = it,
@@ -345,20 +263,18 @@ static bool begin(struct waits *waits, struct waiter *it)
         return it->is_answered;
     it->state = WAITER_QUEUED; /* no memory: later */
     set_trying(it, NULL);
-    turns_plan(waits, it, environment_now(waits->env));
+    if (it->claim.number != 0)
+        claim_wait(&it->claim, now_us);
+    schedule_plan(waits, it, now_us);
     return false;
 }
 
 void turns_run(struct waits *waits)
 {
     struct waiter *it;
-    while ((it = TAILQ_FIRST(&waits->ready)) != NULL) {
-        not_ready(waits, it);
-        if (waiter_is_barred(it))
-            it->plan->is_woken = true; /* by one that was ready before it */
-        else if (begin(waits, it))
+    while ((it = schedule_next(waits)) != NULL)
+        if (begin(waits, it))
             take_outcome(waits, it);
-    }
 }
 
 static void on_settled(void *ctx, void *client)
@@ -372,12 +288,58 @@ static void on_settled(void *ctx, void *client)
     turns_run(waits);
 }
 
+/* ---- looks -------------------------------------------------------------- */
+
+static void take_look(struct waits *waits, struct waiter *it, int64_t now_us)
+{
+    look_take(waits, it, now_us);
+    schedule_claim(waits, it, now_us);
+}
+
+static void on_looked(void *ctx, void *client)
+{
+    struct waits *waits = ctx;
+    struct waiter *it = client;
+    if (it->look == 0)
+        return; /* it has just begun */
+    take_look(waits, it, environment_now(waits->env));
+    turns_run(waits);
+}
+
+static void look(struct waits *waits, struct waiter *it, int64_t now_us)
+{
+    it->claim.try_us = 0;
+    if (look_begin(waits, it, now_us))
+        take_look(waits, it, now_us);
+    else
+        schedule_timer(waits, it);
+}
+
+/* It queues behind others, but the lock may be its own. */
+static void queue_up(struct waits *waits, struct waiter *it, int64_t now_us)
+{
+    if (look_is_needed(it))
+        look(waits, it, now_us);
+    else
+        schedule_claim(waits, it, now_us);
+}
+
 /* ---- what happens ------------------------------------------------------- */
 
 void turns_wake(struct waits *waits, struct waiter *it,
                 enum metrics_handover by)
 {
-    turns_make_ready(waits, it, by);
+    schedule_ready(waits, it, by);
+    turns_run(waits);
+}
+
+void turns_claim(struct waits *waits, struct waiter *it)
+{
+    int64_t now_us = environment_now(waits->env);
+    if (it->claim.number == 0)
+        look(waits, it, now_us);
+    else
+        schedule_claim(waits, it, now_us);
     turns_run(waits);
 }
 
@@ -392,19 +354,19 @@ void turns_refuse(struct waits *waits, struct waiter *it, enum outcome outcome)
 
 void turns_begin(struct waits *waits, struct waiter *it, int64_t now_us)
 {
-    const struct engine_result *last = &it->places[0].queue->plan.last;
     waitqueues_join(&waits->queues, it);
     waits->count++;
     waits->env->metrics->waiters++;
     it->state = WAITER_QUEUED;
+    look_remember(it, now_us);
     if (waiter_is_contender(it))
-        turns_make_ready(waits, it, HANDOVER_CAUSES);
+        schedule_ready(waits, it, HANDOVER_CAUSES);
     else if (waits->is_stopped)
         settle_plainly(waits, it, OUTCOME_STOPPED, now_us);
-    else if (last->outcome == OUTCOME_HELD)
-        wake_repeat(waits, it, last);
+    else
+        queue_up(waits, it, now_us);
     if (!it->is_ready)
-        turns_set_timer(waits, it);
+        schedule_timer(waits, it);
     turns_run(waits);
 }
 
@@ -418,7 +380,7 @@ void turns_abandon(struct waits *waits, struct waiter *it, bool has_asked,
     for (int i = 0; has_asked && i < it->count; i++) {
         struct waiter *next = it->places[i].queue->contender;
         if (next != NULL)
-            turns_make_ready(waits, next, HANDOVER_RELEASE);
+            schedule_ready(waits, next, HANDOVER_RELEASE);
     }
     go_on_after_leave(waits, it, now_us);
     turns_run(waits);
@@ -441,4 +403,6 @@ void turns_init(struct waits *waits)
     TAILQ_INIT(&waits->ready);
     waits->operations->hooks[OWNER_WAITER] =
         (struct operation_hook){on_settled, waits};
+    waits->operations->hooks[OWNER_LOOK] =
+        (struct operation_hook){on_looked, waits};
 }

@@ -7,28 +7,18 @@
 
 #include "waits.h"
 
-/* After the first announcement the contender tries, whoever else announces. */
-enum { TURNS_ENOUGH_US = 5000 };
-
 /* To be called once, before anybody waits. */
 void turns_init(struct waits *waits);
 
-/* The waiter's timer: its next attempt, or the end of its time. */
-void turns_set_timer(const struct waits *waits, const struct waiter *it);
-
-/* After an attempt, or with other knowledge: when the contender tries. */
-void turns_plan(struct waits *waits, struct waiter *it, int64_t now_us);
-
-/*
- * It is to try as soon as no attempt for one of its resources is under way.
- * turns_run lets all that are ready try, those too that this makes ready;
- * turns_wake does both.
- */
-void turns_make_ready(struct waits *waits, struct waiter *it,
-                      enum metrics_handover by);
-void turns_run(struct waits *waits);
+/* It tries as soon as no attempt for one of its resources is under way. */
 void turns_wake(struct waits *waits, struct waiter *it,
                 enum metrics_handover by);
+
+/* All that are ready try, those too that this makes ready. */
+void turns_run(struct waits *waits);
+
+/* It is time for its claim: it asks for its lock, or tries to have it. */
+void turns_claim(struct waits *waits, struct waiter *it);
 
 /* It has just come: it tries at once, waits, or learns that it may not. */
 void turns_begin(struct waits *waits, struct waiter *it, int64_t now_us);

@@ -210,9 +210,12 @@ bool waiter_is_contender(const struct waiter *waiter)
 
 bool waiter_is_barred(const struct waiter *waiter)
 {
-    for (int i = 0; i < waiter->count; i++)
-        if (waiter->places[i].queue->trying != NULL)
+    for (int i = 0; i < waiter->count; i++) {
+        const struct waitqueue *queue = waiter->places[i].queue;
+        if (queue->trying != NULL ||
+            (queue->due != NULL && queue->due != waiter))
             return true;
+    }
     return false;
 }
 
@@ -224,20 +227,10 @@ bool waiter_is_covered(const struct waiter *waiter)
     return true;
 }
 
-struct waiter *waitqueue_find_key(const struct waitqueue *queue,
-                                  struct span key_hash)
+bool waiter_has_key(const struct waiter *waiter, struct span key_hash)
 {
-    const struct place *place;
-    if (key_hash.len == 0)
-        return NULL;
-    for (place = TAILQ_FIRST(&queue->places); place != NULL;
-         place = TAILQ_NEXT(place, link)) {
-        struct waiter *it = place->waiter;
-        if (it->key_hash_len == key_hash.len &&
-            memcmp(it->key_hash, key_hash.ptr, key_hash.len) == 0)
-            return it;
-    }
-    return NULL;
+    return key_hash.len > 0 && waiter->key_hash_len == key_hash.len &&
+           memcmp(waiter->key_hash, key_hash.ptr, key_hash.len) == 0;
 }
 
 /* ---- plans -------------------------------------------------------------- */

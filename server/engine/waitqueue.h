@@ -14,6 +14,7 @@
 
 #include "../base/metrics.h"
 #include "../base/slots.h"
+#include "claim.h"
 #include "result.h"
 
 enum waiter_state { WAITER_QUEUED, WAITER_TRYING, WAITER_SETTLED };
@@ -55,9 +56,10 @@ struct waiter {
     int64_t ttl_ms;
     int64_t since_us;
     int64_t until_us;
-    uint64_t arrival; /* rises from one to the next */
-    int64_t asked_us; /* as in struct request */
-    int64_t repeated; /* it tried to repeat the grant with this number */
+    uint64_t arrival;   /* rises from one to the next */
+    uint64_t begun;     /* the latest arrival when its attempt began */
+    struct claim claim; /* with a key: to what it was granted before … */
+    uint64_t look;      /* … and the operation that asks for it; 0: none */
     char key_hash[KEY_HASH_LEN];
     size_t key_hash_len;
     size_t owner_len;
@@ -80,6 +82,7 @@ struct waitqueue {
     int users;                /* waiters that are not closed */
     struct waiter *contender; /* NULL: all wait for something else as well */
     struct waiter *trying;    /* has an attempt under way; NULL: nobody has */
+    struct waiter *due;       /* repeats next, before all others; NULL: none */
     struct waitplan plan;     /* of contenders that wait for nothing else */
 
     bool is_subscribed;
@@ -130,15 +133,14 @@ void waitqueues_leave(struct waitqueues *queues, struct waiter *waiter);
 
 bool waiter_is_contender(const struct waiter *waiter);
 
-/* Whether an attempt for one of its resources is under way. */
+/* Whether an attempt for one of its resources is under way, or due before. */
 bool waiter_is_barred(const struct waiter *waiter);
 
 /* A quorum announces releases of all its resources. */
 bool waiter_is_covered(const struct waiter *waiter);
 
-/* One that waits, and asks with this key hash; NULL: there is none. */
-struct waiter *waitqueue_find_key(const struct waitqueue *queue,
-                                  struct span key_hash);
+/* Whether it asks with this key hash, which may be empty: then it does not. */
+bool waiter_has_key(const struct waiter *waiter, struct span key_hash);
 
 /* Remembers what an attempt found, without resource and token. */
 void waitplan_note(struct waitplan *plan, const struct engine_result *result,

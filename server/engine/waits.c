@@ -3,6 +3,7 @@
 #include <assert.h>
 
 #include "../base/names.h"
+#include "schedule.h"
 #include "timer.h"
 #include "turns.h"
 
@@ -81,8 +82,10 @@ uint64_t waits_start(struct waits *waits, const struct operation_order *order,
     it->client = order->client;
     it->is_ready = false;
     it->operation = 0;
-    it->repeated = 0;
-    it->asked_us = order->asked_us;
+    it->look = 0;
+    claim_init(&it->claim);
+    claim_date(&it->claim, order->asked_us,
+               nodes_apart_us(waits->operations->means.nodes, now_us));
     it->result = (struct engine_result){0};
     it->ttl_ms = order->ttl_ms;
     it->since_us = now_us;
@@ -208,13 +211,13 @@ static void on_release(struct waits *waits, struct waitqueue *queue,
     if (it == NULL)
         return;
     if (!is_others_turn(queue, now_us)) {
-        turns_make_ready(waits, it, HANDOVER_RELEASE);
+        schedule_ready(waits, it, HANDOVER_RELEASE);
         return;
     }
     queue->run = 0;
     it->plan->hints_from_us = now_us + YIELD_US;
     waitplan_try_at(it->plan, now_us + YIELD_US, HANDOVER_ANNOUNCEMENT);
-    turns_set_timer(waits, it);
+    schedule_timer(waits, it);
 }
 
 void waits_on_release(struct waits *waits, struct span resource)
@@ -254,7 +257,7 @@ static void check_cover(struct waits *waits, struct waitqueue *queue,
     if (it == NULL || queue->is_covered == was_covered)
         return;
     if (!queue->is_covered)
-        turns_plan(waits, it, now_us);
+        schedule_plan(waits, it, now_us);
     else if (waiter_is_covered(it))
         turns_wake(waits, it, HANDOVER_RETRY);
 }
@@ -305,13 +308,13 @@ void waits_on_announced(struct waits *waits, int node, struct span resource,
         return; /* of a lock before the one that is in the way */
     bool is_enough =
         waitplan_announce(plan, node) >= quorum_of(waits->env->settings.nodes);
-    int64_t at_us = at_least(is_enough ? now_us : now_us + TURNS_ENOUGH_US,
+    int64_t at_us = at_least(is_enough ? now_us : now_us + SCHEDULE_ENOUGH_US,
                              plan->hints_from_us);
     if (at_us <= now_us) {
         turns_wake(waits, it, HANDOVER_ANNOUNCEMENT);
     } else if (it->state == WAITER_QUEUED) {
         waitplan_try_at(plan, at_us, HANDOVER_ANNOUNCEMENT);
-        turns_set_timer(waits, it);
+        schedule_timer(waits, it);
     }
 }
 
@@ -325,8 +328,10 @@ void waits_on_timer(struct waits *waits, uint32_t index)
         turns_settle_late(waits, it, now_us);
     else if (waiter_is_contender(it) && now_us >= it->plan->try_us)
         turns_wake(waits, it, it->plan->try_by);
+    else if (claim_is_due(&it->claim, now_us))
+        turns_claim(waits, it);
     else
-        turns_set_timer(waits, it);
+        schedule_timer(waits, it);
 }
 
 void waits_tick(struct waits *waits, int64_t now_us)

@@ -26,7 +26,8 @@
  * contender tries once more, as a release may have been missed.
  *
  * A waiter whose key is that of the lock's holder repeats an acquire that was
- * granted. It tries at once, as the lock is its own.
+ * granted: it need not wait, as the lock is its own. claim.h tells when that is
+ * so; look.h how it learns that while others contend.
  *
  * Order among several servers is best effort: a server that others wait with
  * lets them go first after some grants in a row.
@@ -42,7 +43,9 @@ struct waits {
     struct operations *operations;
     struct slots slots; /* waiters */
     struct waitqueues queues;
-    TAILQ_HEAD(, waiter) ready; /* to try; empty between two events */
+    TAILQ_HEAD(, waiter)
+    ready; /* to try; between two events only repeats
+              that another attempt bars */
     struct announcements announcements;
     int count;       /* of those that wait */
     bool is_stopped; /* nobody waits any more */

@@ -148,7 +148,7 @@ DEFECTS = [
         "*operation_take(waits->operations, operation, now_us);",
         "operation->result;")]),
     Defect("waiting without a retry", "sim", "served", [Edit(
-        "server/engine/turns.c", "at_least(delay_us, LEAST_RETRY_US))",
+        "server/engine/schedule.c", "at_least(delay_us, SCHEDULE_LEAST_US))",
         "(int64_t)1 << 52)")]),
     Defect("announcements trusted to arrive", "sim", "served", [Edit(
         "server/engine/announcements.c",
@@ -219,6 +219,23 @@ DEFECTS = [
         "tests/lib/node/simnode.c",
         "                left > ask->ttl_ms ? left : ask->ttl_ms);\n",
         "                left > 0 ? ask->ttl_ms : ask->ttl_ms);\n")]),
+    Defect("repeat behind one that wants more", "sim", "regained", [Edit(
+        "server/engine/look.c",
+        "        if (contender != NULL && contender->count == 1)\n",
+        "        if (contender != NULL)\n"), Edit(
+        "server/engine/look.c",
+        "            tell_of_loss(waits, tried, place->waiter, operation, now_us);\n",
+        "            if (tried->count == 1)\n"
+        "                tell_of_loss(waits, tried, place->waiter, operation,\n"
+        "                             now_us);\n")]),
+    Defect("repeat that does not ask anew", "sim", "regained", [Edit(
+        "server/engine/claim.c",
+        "    if (!is_earlier && number >= claim->latest_us)\n",
+        "    if (!is_earlier)\n")]),
+    Defect("copy that asks anew for what came later", "sim", "kept", [Edit(
+        "server/engine/claim.c",
+        "    claim->latest_us = asked_us + apart_us;\n",
+        "    claim->latest_us = INT64_MAX - apart_us;\n")]),
     Defect("key hash without the resources", "nemesis", "answered", [Edit(
         "api/keyhash.c",
         "    len += span_copy(text + len, names);\n",

@@ -1,5 +1,5 @@
 /*
- * Clients that wait for several resources at once, and repeats that wait.
+ * Clients that wait for several resources at once.
  */
 
 #include "../../../server/engine/fence.h"
@@ -148,66 +148,4 @@ TEST(when_the_server_stops_all_are_told_once)
     engine_stop_waiting(play.engine);
     ck_assert_int_eq(play.answers, 4);
     ck_assert_uint_eq(play.metrics.waiters, 0);
-}
-
-/* ---- repeats ------------------------------------------------------------ */
-
-#define KEY "0123456789abcdefghij-_"
-#define OWN "0000000000000001.00112233445566778899aabbccddeeff01234567+" KEY
-
-static engine_op ask_with_key(void)
-{
-    const struct engine_acquire acquire = {.resource = PLAY_RESOURCE,
-                                           .key_hash = span_of(KEY),
-                                           .ttl_ms = 30000,
-                                           .wait_ms = WAITING_MS};
-    return engine_acquire(play.engine, &acquire, NULL);
-}
-
-static void find_held_by_own(void)
-{
-    play_hold_range(CALL_ACQUIRE, 0, PLAY_NODES, OWN);
-}
-
-static void grant_repeat(void)
-{
-    play_answer_range(CALL_REPEAT, 0, PLAY_NODES, VOTE_GRANTED);
-}
-
-TEST(a_repeat_does_not_wait_behind_others)
-{
-    engine_op first = waiting_ask();
-    find_held_by_own();
-    engine_op repeat = ask_with_key();
-    ck_assert_int_eq(waiting_attempts(), 2);
-    find_held_by_own();
-    grant_repeat();
-    ck_assert_int_eq(play_outcome(repeat), OUTCOME_GRANTED);
-    ck_assert(play_result(repeat)->is_repeat);
-    waiting_check(first);
-}
-
-TEST(a_repeat_goes_when_its_lock_is_found)
-{
-    engine_op first = waiting_ask();
-    engine_op repeat = ask_with_key();
-    ck_assert_int_eq(waiting_attempts(), 1);
-    find_held_by_own();
-    ck_assert_int_eq(waiting_attempts(), 2);
-    find_held_by_own();
-    grant_repeat();
-    ck_assert_int_eq(play_outcome(repeat), OUTCOME_GRANTED);
-    waiting_check(first);
-}
-
-/* The first of two that came together keeps what it gets. */
-TEST(a_grant_while_it_waits_is_not_repeated)
-{
-    engine_op first = ask_with_key();
-    engine_op second = ask_with_key();
-    play_advance(1000);
-    waiting_grant();
-    ck_assert_int_eq(play_outcome(first), OUTCOME_GRANTED);
-    ck_assert_int_eq(waiting_attempts(), 1);
-    waiting_check(second);
 }

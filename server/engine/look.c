@@ -1,0 +1,156 @@
+#include "look.h"
+
+#include <assert.h>
+
+#include "schedule.h"
+
+/* The nodes' clocks may have been unknown when it came. */
+static void find(const struct waits *waits, struct waiter *it, int64_t number,
+                 int64_t now_us)
+{
+    const struct nodes *nodes = waits->operations->means.nodes;
+    claim_date(&it->claim, nodes_median_us(nodes, it->since_us),
+               nodes_apart_us(nodes, now_us));
+    claim_find(&it->claim, number, now_us);
+}
+
+/* ---- when it comes ------------------------------------------------------ */
+
+static void remember(struct waiter *it, const struct waitplan *plan,
+                     int64_t now_us)
+{
+    if (plan->last.outcome == OUTCOME_HELD &&
+        waiter_has_key(it, plan->last.key_hash))
+        claim_know(&it->claim, plan->last.number, now_us);
+}
+
+void look_remember(struct waiter *it, int64_t now_us)
+{
+    for (int i = 0; i < it->count; i++) {
+        const struct waitqueue *queue = it->places[i].queue;
+        remember(it, &queue->plan, now_us);
+        if (queue->contender != NULL)
+            remember(it, queue->contender->plan, now_us);
+    }
+}
+
+bool look_is_needed(const struct waiter *it)
+{
+    if (it->key_hash_len == 0 || it->claim.number != 0)
+        return false;
+    for (int i = 0; i < it->count; i++) {
+        const struct waiter *contender = it->places[i].queue->contender;
+        if (contender != NULL && contender->count == 1)
+            return false;
+    }
+    return true;
+}
+
+/* ---- a look of its own -------------------------------------------------- */
+
+/* Whether a lock with its key was found; by too few nodes, if none is. */
+static bool sees(const struct waiter *it, const struct operation *operation,
+                 int64_t *number)
+{
+    const struct engine_result *result = &operation->result;
+    const struct span key_hash = {it->key_hash, it->key_hash_len};
+    if (!result->has_holder) {
+        (void)round_may_repeat(&operation->attempt.round, key_hash, number);
+        return *number != 0;
+    }
+    *number = result->number;
+    return waiter_has_key(it, result->key_hash);
+}
+
+bool look_begin(struct waits *waits, struct waiter *it, int64_t now_us)
+{
+    assert(it->look == 0);
+    it->look = operation_start(waits->operations, &(struct operation_order){
+                                                      .call = LOCK_INSPECT,
+                                                      .resource = it->names,
+                                                      .owned_by = OWNER_LOOK,
+                                                      .client = it,
+                                                  });
+    const struct operation *operation =
+        operation_find(waits->operations, it->look);
+    if (operation == NULL) /* no memory: later */
+        claim_wait(&it->claim, now_us);
+    return operation != NULL && operation->state == OPERATION_SETTLED;
+}
+
+void look_take(struct waits *waits, struct waiter *it, int64_t now_us)
+{
+    const struct operation *operation =
+        operation_find(waits->operations, it->look);
+    const struct engine_result *result = &operation->result;
+    int64_t number;
+    if (sees(it, operation, &number))
+        find(waits, it, number, now_us);
+    else if (result->has_holder || result->outcome == OUTCOME_NOT_FOUND)
+        claim_miss(&it->claim);
+    else
+        claim_wait(&it->claim, now_us);
+    look_end(waits, it);
+}
+
+void look_end(struct waits *waits, struct waiter *it)
+{
+    struct operation *operation = operation_find(waits->operations, it->look);
+    if (operation != NULL)
+        operation_discard(waits->operations, operation);
+    it->look = 0;
+}
+
+/* ---- attempts ----------------------------------------------------------- */
+
+/* The others with its key came too late; those before it had no lock either. */
+void look_tell_of_grant(const struct waiter *granted)
+{
+    const struct span key_hash = {granted->key_hash, granted->key_hash_len};
+    for (int i = 0; i < granted->count; i++) {
+        struct place *place = TAILQ_FIRST(&granted->places[i].queue->places);
+        for (; place != NULL; place = TAILQ_NEXT(place, link))
+            if (place->waiter->arrival <= granted->begun ||
+                waiter_has_key(place->waiter, key_hash))
+                claim_miss(&place->waiter->claim);
+    }
+}
+
+static void tell_of_loss(struct waits *waits, const struct waiter *tried,
+                         struct waiter *it, const struct operation *operation,
+                         int64_t now_us)
+{
+    bool is_about_it = it == tried || tried->count == 1;
+    int64_t number;
+    if (sees(it, operation, &number)) {
+        find(waits, it, number, now_us);
+        schedule_claim(waits, it, now_us);
+    } else if (operation->result.has_holder && is_about_it &&
+               it->arrival <= tried->begun) {
+        claim_miss(&it->claim); /* it had none when it came */
+    }
+}
+
+/* What a lost repeat has set stays on some nodes, and is its own. */
+static bool has_left_some(const struct operation *operation)
+{
+    const struct attempt *attempt = &operation->attempt;
+    const struct engine_result *result = &operation->result;
+    return attempt->is_repeat &&
+           (!result->has_holder || result->number == attempt->replaces);
+}
+
+void look_tell_of_loss(struct waits *waits, struct waiter *tried,
+                       const struct operation *operation, int64_t now_us)
+{
+    for (int i = 0; i < tried->count; i++) {
+        struct place *place = TAILQ_FIRST(&tried->places[i].queue->places);
+        for (; place != NULL; place = TAILQ_NEXT(place, link))
+            tell_of_loss(waits, tried, place->waiter, operation, now_us);
+    }
+    if (has_left_some(operation))
+        claim_know(&tried->claim, operation->attempt.replaces,
+                   now_us + CLAIM_ANEW_US);
+    else if (!operation->result.has_holder && tried->claim.number != 0)
+        claim_wait(&tried->claim, now_us);
+}

@@ -1,0 +1,420 @@
+/*
+ * Repeats that wait: whoever contends for the lock, its holder has it again.
+ */
+
+#include <stdio.h>
+
+#include "../../../server/engine/claim.h"
+#include "../../../server/engine/token.h"
+#include "../../lib/suite/suite.h"
+#include "waiting.h"
+
+#define A span_of("order:1")
+#define B span_of("order:2")
+#define BOTH span_of("order:1\norder:2")
+#define KEY "0123456789abcdefghij-_"
+#define OWN "0000000000000001.00112233445566778899aabbccddeeff01234567+" KEY
+
+static engine_op ask_for(struct span resource)
+{
+    const struct engine_acquire acquire = {.resource = resource,
+                                           .key_hash = span_of(KEY),
+                                           .ttl_ms = 30000,
+                                           .wait_ms = WAITING_MS};
+    return engine_acquire(play.engine, &acquire, NULL);
+}
+
+static engine_op ask(void)
+{
+    return ask_for(PLAY_RESOURCE);
+}
+
+/* A value with the key, granted so much after this moment. */
+static const char *own_after(int64_t us)
+{
+    static char value[TOKEN_MAX + 1];
+    unsigned char random[TOKEN_RANDOM_BYTES] = {0};
+    const struct token_parts parts = {
+        .number = PLAY_EPOCH_US + play.now_us + us, .key_hash = span_of(KEY)};
+    value[token_make(value, random, &parts)] = '\0';
+    return value;
+}
+
+static void find_held_by(const char *value)
+{
+    for (int i = 0; i < PLAY_NODES; i++)
+        if (play_find(CALL_ACQUIRE, i) != NULL)
+            play_answer_held(CALL_ACQUIRE, i, value);
+}
+
+static void grant_repeat(void)
+{
+    play_answer_range(CALL_REPEAT, 0, PLAY_NODES, VOTE_GRANTED);
+}
+
+/* It tries, finds the lock, and takes its place. */
+static void expect_repeat(engine_op op, const char *value)
+{
+    find_held_by(value);
+    ck_assert_int_eq(play_count(CALL_REPEAT), PLAY_NODES);
+    grant_repeat();
+    ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
+    ck_assert(play_result(op)->is_repeat);
+}
+
+/*
+ * Whoever tries meanwhile finds this value. True: then somebody tried to take
+ * its place, and none of the nodes has answered that.
+ */
+static bool is_repeated_within(int64_t us, const char *value)
+{
+    int before = play_count(CALL_REPEAT);
+    for (int64_t passed_us = 0; passed_us < us; passed_us += 1000) {
+        play_advance(1000);
+        find_held_by(value);
+        if (play_count(CALL_REPEAT) > before)
+            return true;
+    }
+    return false;
+}
+
+/* Clocks that are 400 ms apart, and steady for long enough to be proven. */
+static void begin_apart(int ahead)
+{
+    struct engine_settings settings = play_settings;
+    settings.max_ttl_ms = 1000;
+    play_begin_again(&settings);
+    for (int i = 0; i < ahead; i++)
+        play.offset_us[i] = 400000;
+    play_nodes_up();
+    play_advance(1100000);
+    play_answer_all_looks();
+    ck_assert_int_eq(engine_voting(play.engine), PLAY_NODES);
+}
+
+SUITE(waits_repeats, .set_up = play_begin, .tear_down = play_end);
+
+/* ---- behind others ------------------------------------------------------ */
+
+TEST(a_repeat_does_not_wait_behind_others)
+{
+    engine_op first = waiting_ask();
+    find_held_by(OWN);
+    engine_op repeat = ask();
+    ck_assert_int_eq(waiting_attempts(), 2);
+    expect_repeat(repeat, OWN);
+    waiting_check(first);
+}
+
+TEST(a_repeat_goes_when_its_lock_is_found)
+{
+    engine_op first = waiting_ask();
+    engine_op repeat = ask();
+    ck_assert_int_eq(waiting_attempts(), 1);
+    find_held_by(OWN);
+    ck_assert_int_eq(waiting_attempts(), 2);
+    expect_repeat(repeat, OWN);
+    waiting_check(first);
+}
+
+/* That was granted by a clock that is ahead. */
+TEST(a_repeat_has_a_higher_number_than_its_lock)
+{
+    const char *value = own_after(10000000);
+    (void)waiting_ask();
+    find_held_by(value);
+    engine_op repeat = ask();
+    find_held_by(value);
+    const struct call *call = &play_find(CALL_REPEAT, 0)->call;
+    ck_assert_int_gt(call->number, call->seen);
+    grant_repeat();
+    ck_assert(play_result(repeat)->is_repeat);
+}
+
+/* Who contends has a plan of its own. */
+TEST(story_57_a_repeat_finds_its_lock_in_the_plan_of_one_that_wants_more)
+{
+    engine_op both = waiting_ask_for(BOTH, WAITING_MS);
+    find_held_by(OWN);
+    engine_op repeat = ask_for(B);
+    ck_assert_int_eq(waiting_attempts(), 2);
+    expect_repeat(repeat, OWN);
+    waiting_check(both);
+}
+
+TEST(story_57_a_repeat_goes_when_one_that_wants_more_finds_its_lock)
+{
+    engine_op both = waiting_ask_for(BOTH, WAITING_MS);
+    engine_op repeat = ask_for(B);
+    play_answer_range(CALL_INSPECT, 0, PLAY_NODES, VOTE_SILENT);
+    find_held_by(OWN);
+    ck_assert_int_eq(waiting_attempts(), 2);
+    expect_repeat(repeat, OWN);
+    waiting_check(both);
+}
+
+TEST(story_57_a_repeat_of_several_finds_its_lock_in_the_last_queue)
+{
+    engine_op one = waiting_ask_for(B, WAITING_MS);
+    find_held_by(OWN);
+    engine_op repeat = ask_for(BOTH);
+    ck_assert_int_eq(waiting_attempts(), 2);
+    expect_repeat(repeat, OWN);
+    waiting_check(one);
+}
+
+/* Each of the two that wait wants another resource of the lock. */
+TEST(story_57_a_repeat_of_several_goes_when_an_attempt_no_longer_bars_it)
+{
+    engine_op a = waiting_ask_for(A, WAITING_MS);
+    engine_op b = waiting_ask_for(B, WAITING_MS);
+    engine_op repeat = ask_for(BOTH);
+    find_held_by(OWN); /* A's */
+    ck_assert_int_eq(waiting_attempts(), 2);
+    find_held_by(OWN); /* B's */
+    ck_assert_int_eq(waiting_attempts(), 3);
+    expect_repeat(repeat, OWN);
+    waiting_check(a);
+    waiting_check(b);
+}
+
+/* One of the two always tries; the repeat would need a moment without. */
+TEST(story_57_a_repeat_that_is_due_goes_before_the_next_attempts)
+{
+    (void)waiting_ask_for(A, WAITING_MS);
+    (void)waiting_ask_for(B, WAITING_MS);
+    engine_op repeat = ask_for(BOTH);
+    play_hold_range(CALL_ACQUIRE, 0, PLAY_NODES, OWN); /* A's */
+    ck_assert_int_eq(waiting_attempts(), 2);
+    (void)engine_release(play.engine, A, span_of(PLAY_TOKEN), NULL);
+    ck_assert_int_eq(waiting_attempts(), 2);
+    find_held_by(OWN); /* B's */
+    ck_assert_int_eq(waiting_attempts(), 3);
+    expect_repeat(repeat, OWN);
+    play_await_round(5 * PLAY_NODES); /* A's and B's */
+}
+
+/* ---- looks -------------------------------------------------------------- */
+
+/* Somebody contends for B who is told of the holder of A alone. */
+static engine_op wait_for_both(void)
+{
+    engine_op both = waiting_ask_for(BOTH, WAITING_MS);
+    find_held_by(WAITING_OTHERS);
+    waiting_begin_to_announce(A, PLAY_NODES);
+    waiting_begin_to_announce(B, PLAY_NODES);
+    find_held_by(WAITING_OTHERS);
+    ck_assert_int_eq(waiting_attempts(), 2);
+    return both;
+}
+
+TEST(story_57_where_nobody_learns_who_has_its_lock_a_repeat_looks)
+{
+    engine_op both = wait_for_both();
+    engine_op repeat = ask_for(B);
+    ck_assert_int_eq(play_count(CALL_INSPECT), PLAY_NODES);
+    ck_assert_uint_eq(play_find(CALL_INSPECT, 0)->call.resource.len, B.len);
+    ck_assert_int_eq(waiting_attempts(), 2);
+    play_hold_range(CALL_INSPECT, 0, PLAY_NODES, OWN);
+    ck_assert_int_eq(waiting_attempts(), 3);
+    expect_repeat(repeat, OWN);
+    waiting_check(both);
+}
+
+/* Otherwise it would overtake the one that contends. */
+TEST(a_look_that_finds_another_or_nobody_takes_nothing)
+{
+    wait_for_both();
+    engine_op of_another = ask_for(B);
+    play_hold_range(CALL_INSPECT, 0, PLAY_NODES, WAITING_OTHERS);
+    engine_op of_nobody = ask_for(B);
+    play_answer_range(CALL_INSPECT, 0, PLAY_NODES, VOTE_FREE);
+    play_advance(2 * CLAIM_ANEW_US);
+    ck_assert_int_eq(play_count(CALL_INSPECT), 2 * PLAY_NODES);
+    ck_assert_int_eq(waiting_attempts(), 2);
+    waiting_check(of_another);
+    waiting_check(of_nobody);
+}
+
+TEST(a_look_that_does_not_know_is_made_again)
+{
+    wait_for_both();
+    engine_op repeat = ask_for(B);
+    play_answer_range(CALL_INSPECT, 0, PLAY_NODES, VOTE_GARBAGE);
+    play_advance(CLAIM_ANEW_US - 1);
+    ck_assert_int_eq(play_count(CALL_INSPECT), PLAY_NODES);
+    play_advance(1);
+    ck_assert_int_eq(play_count(CALL_INSPECT), 2 * PLAY_NODES);
+    play_hold_range(CALL_INSPECT, 0, PLAY_NODES, OWN);
+    expect_repeat(repeat, OWN);
+}
+
+TEST(without_a_quorum_a_look_is_made_again)
+{
+    wait_for_both();
+    for (int i = 0; i < 3; i++)
+        play.is_refusing[i] = true;
+    engine_op repeat = ask_for(B);
+    play_answer_range(CALL_INSPECT, 3, PLAY_NODES, VOTE_FREE);
+    for (int i = 0; i < 3; i++)
+        play.is_refusing[i] = false;
+    play_advance(CLAIM_ANEW_US);
+    play_hold_range(CALL_INSPECT, 0, PLAY_NODES, OWN);
+    expect_repeat(repeat, OWN);
+}
+
+TEST(who_leaves_looks_no_longer)
+{
+    wait_for_both();
+    ck_assert(!engine_abandon(play.engine, ask_for(B)));
+    play_hold_range(CALL_INSPECT, 0, PLAY_NODES, OWN);
+    play_advance(2 * CLAIM_ANEW_US);
+    ck_assert_int_eq(waiting_attempts(), 2);
+    ck_assert_uint_eq(play.metrics.waiters, 1);
+}
+
+TEST(who_contends_by_then_looks_no_longer)
+{
+    engine_op both = wait_for_both();
+    engine_op repeat = ask_for(B);
+    ck_assert(!engine_abandon(play.engine, both));
+    play_await_round(3 * PLAY_NODES);
+    expect_repeat(repeat, OWN);
+    play_hold_range(CALL_INSPECT, 0, PLAY_NODES, OWN);
+    play_advance(2 * CLAIM_ANEW_US);
+    ck_assert_int_eq(play.answers, 1);
+}
+
+TEST(without_a_key_nobody_looks)
+{
+    wait_for_both();
+    waiting_check(waiting_ask_for(B, WAITING_MS));
+    ck_assert_int_eq(play_count(CALL_INSPECT), 0);
+}
+
+TEST(where_one_contends_for_this_alone_nobody_looks)
+{
+    waiting_check(waiting_ask());
+    find_held_by(WAITING_OTHERS);
+    waiting_check(ask());
+    ck_assert_int_eq(play_count(CALL_INSPECT), 0);
+}
+
+/* ---- numbers from other clocks ------------------------------------------ */
+
+TEST_RANGE(story_58_a_grant_that_seems_newer_is_asked_for_anew, 0, 2)
+{
+    engine_op other = _i == 1 ? waiting_ask() : 0;
+    engine_op repeat = ask();
+    const char *value = own_after(45000);
+    find_held_by(value);
+    ck_assert(!is_repeated_within(CLAIM_ANEW_US - 1000, value));
+    ck_assert(is_repeated_within(100000, value));
+    grant_repeat();
+    ck_assert_int_eq(play_outcome(repeat), OUTCOME_GRANTED);
+    ck_assert(play_result(repeat)->is_repeat);
+    if (other != 0)
+        waiting_check(other);
+}
+
+static const struct {
+    int64_t after_us;
+    bool is_open;
+} grants[] = {{450000, true}, {600000, false}};
+
+TEST_EACH(story_58_clocks_that_are_apart_leave_more_open, grants)
+{
+    begin_apart(1);
+    engine_op repeat = ask();
+    const char *value = own_after(grants[_i].after_us);
+    ck_assert_int_eq(is_repeated_within(2 * CLAIM_ANEW_US, value),
+                     grants[_i].is_open);
+    waiting_check(repeat);
+}
+
+/* Both copies of one request waited for somebody else's lock. */
+TEST(a_grant_after_a_look_that_missed_it_is_not_repeated)
+{
+    engine_op op = ask();
+    find_held_by(WAITING_OTHERS);
+    const char *value = own_after(-1000); /* by a clock that is behind */
+    ck_assert(!is_repeated_within(2 * CLAIM_ANEW_US, value));
+    waiting_check(op);
+}
+
+/* The same, but the look was another one's. */
+TEST_RANGE(a_grant_after_a_look_of_another_is_not_repeated, 0, 2)
+{
+    engine_op other = waiting_ask();
+    if (_i == 0) /* it begins before the repeat comes */
+        find_held_by(WAITING_OTHERS);
+    engine_op op = ask();
+    const char *value = own_after(45000);
+    if (_i == 0)
+        play_await_round(2 * PLAY_NODES);
+    find_held_by(WAITING_OTHERS);
+    ck_assert_int_eq(is_repeated_within(2 * CLAIM_ANEW_US, value), _i == 1);
+    waiting_check(op);
+    waiting_check(other);
+}
+
+/* The first of two that came together keeps what it gets. */
+TEST_RANGE(a_grant_while_it_waits_is_not_repeated, 0, 2)
+{
+    engine_op first = ask();
+    engine_op second = ask();
+    play_advance(_i == 0 ? 1000 : 40000);
+    const struct play_call *call = play_find(CALL_ACQUIRE, 0);
+    static char value[TOKEN_MAX + 1];
+    snprintf(value, sizeof value, "%s", call->token);
+    waiting_grant();
+    ck_assert_int_eq(play_outcome(first), OUTCOME_GRANTED);
+    ck_assert_int_eq(waiting_attempts(), 1);
+    ck_assert(!is_repeated_within(2 * CLAIM_ANEW_US, value));
+    waiting_check(second);
+}
+
+/* Its own numbers are ahead of the clocks that it reaches now. */
+TEST(story_58_on_one_server_a_later_request_is_later_whatever_the_clocks)
+{
+    static char value[TOKEN_MAX + 1];
+    begin_apart(3);
+    engine_op first = ask();
+    snprintf(value, sizeof value, "%s", play_find(CALL_ACQUIRE, 0)->token);
+    waiting_grant();
+    engine_close(play.engine, first);
+    play_node_down(0);
+    engine_op repeat = ask();
+    find_held_by(value);
+    ck_assert_int_eq(play_count(CALL_REPEAT), 4);
+    play_answer_range(CALL_REPEAT, 1, PLAY_NODES, VOTE_GRANTED);
+    ck_assert(play_result(repeat)->is_repeat);
+}
+
+/* It came when no node was reached. */
+TEST_RANGE(without_a_clock_a_repeat_is_dated_later, 0, 2)
+{
+    static char value[TOKEN_MAX + 1];
+    snprintf(value, sizeof value, "%s", own_after(_i == 0 ? -1000 : 200000));
+    play_nodes_down(PLAY_NODES);
+    engine_op repeat = ask();
+    play_advance(1000000);
+    play_nodes_up();
+    ck_assert_int_eq(is_repeated_within(2 * CLAIM_ANEW_US, value), _i == 0);
+    waiting_check(repeat);
+}
+
+/* ---- a repeat that fails ------------------------------------------------ */
+
+TEST(a_repeat_that_loses_is_tried_again)
+{
+    (void)waiting_ask();
+    find_held_by(OWN);
+    engine_op repeat = ask();
+    find_held_by(OWN);
+    play_hold_range(CALL_REPEAT, 0, PLAY_NODES, OWN);
+    ck_assert(!is_repeated_within(CLAIM_ANEW_US - 1000, OWN));
+    ck_assert(is_repeated_within(100000, OWN));
+    grant_repeat();
+    ck_assert_int_eq(play_outcome(repeat), OUTCOME_GRANTED);
+}
