@@ -23,13 +23,15 @@
  *   repaired   a lock that was extended without any faults is soon on all nodes
  *   served     when holders release and a quorum votes, a client that waits has
  *              the lock within its time
+ *   regained   … and so has, soon, a client that was granted it before and asks
+ *              again, whoever else waits and however far apart the clocks are
  *   tidy       when the faults have ended and all locks are released, no key is
  *              left on any node; not even by an extend that the client did not
  *              wait for
  *   alive      … and when a quarantine has passed since the last fault, every
  *              server can acquire every resource
  *
- * Each is checked at every event that could break it: ledger.c; the last four
+ * Each is checked at every event that could break it: ledger.c; the last five
  * at the end: endings.c.
  */
 #ifndef SIM_CLIENTS_H

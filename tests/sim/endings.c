@@ -20,7 +20,15 @@ enum {
     WAIT_MS = 4000,
     HOLD_US = 20000, /* at most a random delay more, even without news */
     LEAVERS = 4,
-    HANDOVER_US = 4000, /* mostly, from a request to release */
+    HANDOVER_US = 4000,  /* mostly, from a request to release */
+    APART_US = 400000,   /* within half a window */
+    RESTED_US = 2000000, /* a server knows that it does not reach a node */
+    REGAINERS = 8,
+    CROWD = 8,
+    ARRIVAL_US = 100000,
+    /* half a second of it because of the clocks, and before and after that an
+       attempt that is tried again after random delays */
+    REGAINED_US = 1400000,
 };
 
 /* Until no client asks or holds, but at most this many times step_us. */
@@ -218,6 +226,16 @@ static void pass_on(struct world *world, struct client *client)
                (int)world_random(world, SIM_FOREIGN));
 }
 
+static void pass_all_on(struct world *world, int count)
+{
+    for (int ms = 0; ms < 2 * WAIT_MS && !clients_are_idle(world->clients);
+         ms++) {
+        world_run(world, 1000);
+        for (int i = 0; i < count; i++)
+            pass_on(world, &world->clients->client[i]);
+    }
+}
+
 /*
  * Some clients wait for a lock at several servers, every third for another
  * resource as well, and each has it shortly.
@@ -235,12 +253,7 @@ static void check_served(struct world *world, int resource)
         client_ask(world, &all[i], ASK_ACQUIRE,
                    (int)world_random(world, SIM_FOREIGN));
     }
-    for (int ms = 0; ms < 2 * WAIT_MS && !clients_are_idle(world->clients);
-         ms++) {
-        world_run(world, 1000);
-        for (int i = 0; i < WAITERS; i++)
-            pass_on(world, &all[i]);
-    }
+    pass_all_on(world, WAITERS);
     if (world->clients->outcomes[OUTCOME_GRANTED] != granted + WAITERS)
         ledger_violated(world, "served", -1, resource);
 }
@@ -277,6 +290,88 @@ static void check_left(struct world *world, int resource)
     check_tidy_soon(world);
 }
 
+/* ---- who lost the answer has its lock again ----------------------------- */
+
+/*
+ * Two clocks are behind, and one server does not reach one of the others: its
+ * time is behind that of the other servers.
+ */
+static void set_apart(struct world *world)
+{
+    const struct simconfig *config =
+        servers_config(world, world->faults->configuration);
+    int first = (int)world_random(world, SIM_NODES);
+    for (int i = 0; i < 2; i++) {
+        int name = config->name[(first + i) % SIM_NODES];
+        machine_step(&world->machines[world->home[name]], world->now_us,
+                     -APART_US);
+    }
+    world_run(world, faults_quarantine_us(world) + ALIVE_MORE_US);
+    int server = (int)world_random(world, SIM_FOREIGN);
+    int node = (first + 2) % SIM_NODES;
+    simlink_of(world, server, node)->blocked_us = INT64_MAX;
+    simlink_break(world, server, node);
+    world_run(world, RESTED_US);
+}
+
+/* Some of the resources next to this one, with a key or without. */
+static void choose_near(struct world *world, struct client *client,
+                        int resource)
+{
+    int count = 1 + (int)world_random(world, SIM_HELD_MAX);
+    int first = resource + (int)world_random(world, 2);
+    client_choose(client, first % SIM_RESOURCES);
+    for (int i = 1; i < count; i++)
+        client_choose_also(client, (first + i) % SIM_RESOURCES);
+    if (world_chance(world, 50))
+        client->key = ++world->clients->keys;
+}
+
+/*
+ * A client is granted a lock, does not learn it, and asks again while others
+ * wait for some of its resources, or for more.
+ */
+static void check_regained(struct world *world, int resource)
+{
+    struct client *all = world->clients->client;
+    struct client *holder = &all[0];
+    int crowd = (int)world_random(world, CROWD);
+    choose_near(world, holder, resource);
+    holder->key = ++world->clients->keys;
+    holder->ttl_ms = 3000;
+    holder->wait_ms = WAIT_MS;
+    if (!ask(world, holder, ASK_ACQUIRE, (int)world_random(world, SIM_FOREIGN),
+             OUTCOME_GRANTED))
+        return; /* check_alive tells */
+    for (int i = 1; i <= crowd; i++) {
+        choose_near(world, &all[i], resource);
+        all[i].ttl_ms = 3000;
+        all[i].wait_ms = WAIT_MS;
+        client_ask(world, &all[i], ASK_ACQUIRE,
+                   (int)world_random(world, SIM_FOREIGN));
+    }
+    world_run(world, world_random(world, ARRIVAL_US));
+    int64_t asked_us = world->now_us;
+    (void)ask(world, holder, ASK_ACQUIRE, (int)world_random(world, SIM_FOREIGN),
+              OUTCOME_GRANTED);
+    if (holder->state != CLIENT_HOLDING ||
+        holder->granted_us - asked_us > REGAINED_US)
+        ledger_violated(world, "regained", 0, holder->resources[0]);
+    pass_all_on(world, crowd + 1);
+}
+
+static void check_all_regained(struct world *world)
+{
+    if (servers_config(world, world->faults->configuration)->max_ttl_ms <
+        REGAINED_US / 1000)
+        return; /* it would end meanwhile */
+    for (int i = 0; i < REGAINERS; i++)
+        check_regained(world, i % SIM_RESOURCES);
+    set_apart(world);
+    for (int i = 0; i < REGAINERS; i++)
+        check_regained(world, i % SIM_RESOURCES);
+}
+
 /* ---- all of it ---------------------------------------------------------- */
 
 void endings_check(struct world *world)
@@ -293,4 +388,5 @@ void endings_check(struct world *world)
     for (int i = 0; i < LEAVERS; i++)
         check_left(world, (int)world_random(world, SIM_RESOURCES));
     check_served(world, (int)world_random(world, SIM_RESOURCES));
+    check_all_regained(world);
 }

@@ -1,19 +1,22 @@
 #include "ledger.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "../../server/engine/token.h"
 #include "clients.h"
 #include "faults.h"
 #include "messages.h"
+#include "steps.h"
 #include "world.h"
 
 enum {
     LATE_US = 300000,      /* uncertainty of a node's clock: slow round trips */
     STEPPED_US = 20000000, /* … and how long a step may stay unnoticed */
     LATER_US = 200000,     /* after an evicted lock would have ended */
-    REPEAT_US = 300000,    /* how far apart servers see one moment */
+    MEASURED_US = 300000,  /* how much farther apart servers see clocks */
+    NEAR_US = 1000000,     /* clocks beyond this vote for no server */
 };
 
 void ledger_violated(struct world *world, const char *name, int client,
@@ -72,8 +75,27 @@ void ledger_on_grant(struct world *world, const struct client *client,
 
 /* ---- the keys ----------------------------------------------------------- */
 
+/*
+ * How much earlier than the grant a repeat may have been asked that takes its
+ * place: their servers see the two moments by clocks that differ, and so does
+ * the one that leaves it open which was first.
+ */
+static int64_t doubt_us(const struct world *world)
+{
+    int64_t least_us = 0, most_us = 0;
+    for (int i = 0; i < SIM_NAMES; i++) {
+        int64_t us = steps_offset_us(world, world->home[i]);
+        if (llabs(us) > NEAR_US)
+            continue;
+        least_us = us < least_us ? us : least_us;
+        most_us = us > most_us ? us : most_us;
+    }
+    return MEASURED_US + 2 * (most_us - least_us);
+}
+
 /* Its token, or one with its key that was asked for after it. */
-static bool is_its(const struct simkey *key, const struct client *client)
+static bool is_its(const struct world *world, const struct simkey *key,
+                   const struct client *client)
 {
     char text[KEY_HASH_LEN + 1];
     struct span hash = client_key_hash(client, text);
@@ -82,7 +104,7 @@ static bool is_its(const struct simkey *key, const struct client *client)
         memcmp(key->token, client->token, key->token_len) == 0)
         return true;
     return hash.len > 0 &&
-           client->repeated_us + REPEAT_US >= client->granted_us &&
+           client->repeated_us + doubt_us(world) >= client->granted_us &&
            token_parse((struct span){key->token, key->token_len}, &parts) &&
            parts.key_hash.len == hash.len &&
            memcmp(parts.key_hash.ptr, hash.ptr, hash.len) == 0;
@@ -95,7 +117,7 @@ bool ledger_has_lock(const struct world *world, const struct machine *machine,
     for (int i = 0; i < client->count; i++) {
         const struct simkey *key =
             simnode_key(&machine->memory, client->resources[i], clock_us);
-        if (key == NULL || !is_its(key, client))
+        if (key == NULL || !is_its(world, key, client))
             return false;
     }
     return true;
@@ -110,7 +132,7 @@ static void trace_keys(const struct world *world, int number,
         const struct simkey *key = &machine->memory.keys[client->resources[i]];
         if (key->is_set)
             world_trace(world, "machine %d has %s key %d, ends in %lld ms",
-                        number, is_its(key, client) ? "its" : "another",
+                        number, is_its(world, key, client) ? "its" : "another",
                         client->resources[i],
                         (long long)(key->expires_ms - clock_ms));
     }
