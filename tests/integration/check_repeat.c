@@ -50,24 +50,6 @@ static void await_readable(int fd)
     ck_assert_int_eq(poll(&wait, 1, SOON_MS), 1);
 }
 
-/* What an answer on a connection of its own granted. */
-static struct grant read_grant(int fd, int status)
-{
-    struct grant grant = {0};
-    char out[TEXT_SIZE];
-    raw_read(fd, out, sizeof out, "}\n", SOON_MS);
-    ck_assert_msg(atoi(out + strlen("HTTP/1.1 ")) == status, "%s", out);
-    json_t *body = json_loads(strstr(out, "\r\n\r\n") + 4, 0, NULL);
-    ck_assert_ptr_nonnull(body);
-    snprintf(grant.path, sizeof grant.path, "/locks/%s",
-             json_string_value(json_object_get(body, "id")));
-    snprintf(grant.token, sizeof grant.token, "%s",
-             json_string_value(json_object_get(body, "token")));
-    grant.number = json_integer_value(json_object_get(body, "fencing_token"));
-    json_decref(body);
-    return grant;
-}
-
 /* The second took the place of the first; it is released in the end. */
 static void expect_replaced(const struct grant *first,
                             const struct grant *second)
@@ -93,7 +75,7 @@ TEST_RANGE(a_lost_answer_is_made_good, 0, 2)
     struct grant second;
     const struct server *const servers[] = {server, another};
     int fd = grant_send(server, wish("lost", 60000, 0), KEY);
-    struct grant first = read_grant(fd, 201);
+    struct grant first = grant_read(fd, 201, SOON_MS);
     raw_reset(fd);
     const struct answer *a =
         grant_ask(servers[_i], wish("lost", 60000, 0), KEY, &second);
@@ -293,7 +275,7 @@ TEST(of_repeats_at_once_one_token_counts)
             ck_assert_msg(is_grant || strncmp(out, "HTTP/1.1 409 ", 13) == 0,
                           "%.13s", out);
             if (is_grant)
-                grants[count++] = read_grant(fds[i], 200);
+                grants[count++] = grant_read(fds[i], 200, SOON_MS);
             won += is_grant;
             lost += !is_grant;
             close(fds[i]);

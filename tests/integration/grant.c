@@ -1,6 +1,7 @@
 #include "grant.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 const struct answer *grant_ask(const struct server *server, const char *json,
@@ -60,4 +61,21 @@ int grant_send(const struct server *server, const char *json, const char *key)
     ck_assert_int_lt(len, (int)sizeof text);
     raw_send(fd, text, (size_t)len);
     return fd;
+}
+
+struct grant grant_read(int fd, int status, int ms)
+{
+    struct grant grant = {0};
+    char out[4096];
+    raw_read(fd, out, sizeof out, "}\n", ms);
+    ck_assert_msg(atoi(out + strlen("HTTP/1.1 ")) == status, "%s", out);
+    json_t *body = json_loads(strstr(out, "\r\n\r\n") + 4, 0, NULL);
+    ck_assert_ptr_nonnull(body);
+    snprintf(grant.path, sizeof grant.path, "/locks/%s",
+             json_string_value(json_object_get(body, "id")));
+    snprintf(grant.token, sizeof grant.token, "%s",
+             json_string_value(json_object_get(body, "token")));
+    grant.number = json_integer_value(json_object_get(body, "fencing_token"));
+    json_decref(body);
+    return grant;
 }

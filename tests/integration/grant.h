@@ -31,4 +31,7 @@ const struct answer *grant_inspect(const struct server *server,
 /* The same as bytes, for a connection of its own; key may be NULL. */
 int grant_send(const struct server *server, const char *json, const char *key);
 
+/* What the answer there, with this status and within ms, has granted. */
+struct grant grant_read(int fd, int status, int ms);
+
 #endif

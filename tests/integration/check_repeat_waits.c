@@ -1,0 +1,318 @@
+/*
+ * Repeats that wait: whoever else waits for the lock, and whatever the clocks
+ * of its server show, the holder has it again.
+ *
+ * The clocks of two nodes are behind. Server 0 reaches all nodes, server 1 all
+ * but one: so its time is behind that of server 0. What the nodes say to server
+ * 2 takes long to come back, so its time is behind, too.
+ *
+ * REPEAT_SEED=n plays a random test again.
+ */
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "delay.h"
+#include "grant.h"
+#include "node.h"
+#include "waiter.h"
+
+#define LIMIT "--max-ttl-ms 3000"
+#define OTHER_KEY "0f1c27a5-b9d0-4e6e-8f1c-27a5b9d04e6e"
+
+enum {
+    N = 5,
+    TTL_MS = 3000,
+    WAIT_MS = 8000,
+    BEHIND_MS = 400,
+    SLOW_MS = 90,
+    SOON_MS = 9000,
+    VOTING_MS = 20000,
+    /* half a second of it because of the clocks */
+    REGAINED_MS = 1500,
+    DOUBLED_MS = 1500, /* what would be taken in vain was taken by then */
+};
+
+static struct world world;
+static const struct server *const server = &world.servers[0];
+static const struct server *const behind = &world.servers[1];
+static const struct server *const slow = &world.servers[2];
+
+static bool all_vote(const struct server *it, int count)
+{
+    int voting = 0;
+    for (int i = 0; i < N; i++) {
+        char sample[96];
+        snprintf(sample, sizeof sample,
+                 "redlockd_node_voting{node=\"127.0.0.1:%d\"}",
+                 world.nodes[i].port);
+        voting += (int)http_metric(it, sample);
+    }
+    return voting == count;
+}
+
+static void set_up(void)
+{
+    world_start_nodes(&world, N);
+    for (int i = N - 2; i < N; i++) {
+        node_kill(&world.nodes[i]);
+        world.nodes[i].has_clock = true;
+        node_set_clock(&world.nodes[i], -BEHIND_MS);
+        node_start(&world.nodes[i]);
+    }
+    world_admit_nodes(&world, LIMIT);
+    snprintf(world.servers[1].ports, sizeof world.servers[1].ports, "%d=%d",
+             world.nodes[0].port, harness_free_port());
+    size_t len = 0;
+    for (int i = 0; i < N; i++)
+        len += (size_t)snprintf(world.servers[2].ports + len,
+                                sizeof world.servers[2].ports - len, "%s%d=%d",
+                                i > 0 ? "," : "", world.nodes[i].port,
+                                delay_replies(&world.nodes[i], SLOW_MS));
+    for (int i = 0; i < 3; i++)
+        world_start_server(&world, i, LIMIT);
+    /* clocks that differ are watched for the greatest TTL */
+    for (int i = 0; i < 3; i++)
+        WAIT_UNTIL(VOTING_MS,
+                   http_probe(&world.servers[i], "/readyz") == 200 &&
+                       all_vote(&world.servers[i], i == 1 ? N - 1 : N));
+}
+
+static void tear_down(void)
+{
+    world_finish(&world);
+}
+
+/* A body for these resources, each a letter after the name. */
+static const char *wish(const char *name, const char *letters, int wait_ms)
+{
+    static char json[512];
+    size_t len = (size_t)snprintf(json, sizeof json, "{\"resources\":[");
+    for (int i = 0; letters[i] != '\0'; i++)
+        len += (size_t)snprintf(json + len, sizeof json - len, "%s\"%s:%c\"",
+                                i > 0 ? "," : "", name, letters[i]);
+    snprintf(json + len, sizeof json - len, "],\"ttl_ms\":%d,\"wait_ms\":%d}",
+             TTL_MS, wait_ms);
+    return json;
+}
+
+/* A key of its own for each name. */
+static const char *key_of(const char *name)
+{
+    static char key[65];
+    snprintf(key, sizeof key, "%s-repeat-0123456789", name);
+    return key;
+}
+
+static struct grant hold(const struct server *at, const char *name,
+                         const char *letters)
+{
+    struct grant grant;
+    answer_expect(
+        grant_ask(at, wish(name, letters, WAIT_MS), key_of(name), &grant), 201,
+        NULL);
+    return grant;
+}
+
+/* The client has not had the answer, and asks again. */
+static struct grant expect_regained(const struct server *at, const char *name,
+                                    const char *letters)
+{
+    struct grant grant;
+    int64_t began_ms = harness_now_ms();
+    answer_expect(
+        grant_ask(at, wish(name, letters, WAIT_MS), key_of(name), &grant), 200,
+        NULL);
+    ck_assert_int_lt(harness_now_ms() - began_ms, REGAINED_MS);
+    return grant;
+}
+
+static void release(const struct grant *grant)
+{
+    answer_expect(grant_release(server, grant), 200, NULL);
+}
+
+static bool is_readable(int fd, int ms)
+{
+    struct pollfd wait = {.fd = fd, .events = POLLIN};
+    return poll(&wait, 1, ms) == 1;
+}
+
+static void expect_grant(int fd)
+{
+    struct grant grant = grant_read(fd, 201, SOON_MS);
+    close(fd);
+    release(&grant);
+}
+
+SUITE(repeat_waits, .timeout_s = 120, .tags = "slow", .set_up_once = set_up,
+      .tear_down_once = tear_down);
+
+/* ---- behind others ------------------------------------------------------ */
+
+/* All wait for h, and the holder of h as well. */
+TEST(story_57_behind_one_that_waits_for_more)
+{
+    struct grant grant = hold(server, "more", "h");
+    int fd = grant_send(server, wish("more", "ah", WAIT_MS), NULL);
+    waiter_expect_count(server, 1);
+    for (int i = 0; i < 3; i++)
+        grant = expect_regained(server, "more", "h");
+    release(&grant);
+    expect_grant(fd);
+}
+
+/* The one that waits is told who has a, not who has h. */
+TEST(story_57_behind_one_that_waits_for_something_else)
+{
+    struct grant grant = hold(server, "else", "h");
+    struct grant a;
+    answer_expect(grant_ask(server, wish("else", "a", 0), OTHER_KEY, &a), 201,
+                  NULL);
+    int fd = grant_send(server, wish("else", "ah", WAIT_MS), NULL);
+    waiter_expect_count(server, 1);
+    grant = expect_regained(server, "else", "h");
+    release(&grant);
+    ck_assert(!is_readable(fd, 100));
+    release(&a);
+    expect_grant(fd);
+}
+
+/* It holds several, and others wait for one of them each. */
+TEST(story_57_as_one_of_several_behind_those_that_wait_for_one)
+{
+    struct grant grant = hold(server, "several", "ah");
+    int fds[] = {grant_send(server, wish("several", "h", WAIT_MS), NULL),
+                 grant_send(server, wish("several", "a", WAIT_MS), NULL)};
+    waiter_expect_count(server, 2);
+    for (int i = 0; i < 3; i++)
+        grant = expect_regained(server, "several", "ah");
+    release(&grant);
+    expect_grant(fds[0]);
+    expect_grant(fds[1]);
+}
+
+/* ---- clocks ------------------------------------------------------------- */
+
+static const struct {
+    const struct server *at;
+    const char *name;
+} late[] = {{&world.servers[1], "behind"}, {&world.servers[2], "slow"}};
+
+TEST_EACH(story_58_where_the_time_is_behind, late)
+{
+    struct grant grant = hold(server, late[_i].name, "a");
+    grant = expect_regained(late[_i].at, late[_i].name, "a");
+    release(&grant);
+}
+
+TEST_EACH(story_58_behind_others_where_the_time_is_behind, late)
+{
+    struct grant grant = hold(server, late[_i].name, "bc");
+    int fd = grant_send(late[_i].at, wish(late[_i].name, "cd", WAIT_MS), NULL);
+    waiter_expect_count(late[_i].at, 1);
+    grant = expect_regained(late[_i].at, late[_i].name, "bc");
+    release(&grant);
+    expect_grant(fd);
+}
+
+/*
+ * Two copies of one request wait at two servers. One has the lock; the other
+ * does not take it away, at whichever server it is.
+ */
+TEST_RANGE(of_two_copies_that_wait_one_has_the_lock, 0, 4)
+{
+    const struct server *const others[] = {behind, slow};
+    const struct server *other = others[_i / 2];
+    char name[16];
+    snprintf(name, sizeof name, "twice%d", _i);
+    struct grant grant, first;
+    answer_expect(grant_ask(server, wish(name, "a", 0), OTHER_KEY, &first), 201,
+                  NULL);
+    int at_other = _i % 2;
+    int fds[2];
+    for (int i = 0; i < 2; i++) {
+        const struct server *at = i == at_other ? other : server;
+        fds[i] = grant_send(at, wish(name, "a", WAIT_MS), key_of(name));
+        waiter_expect_count(at, 1);
+    }
+    release(&first);
+    struct pollfd waits[] = {{fds[0], POLLIN, 0}, {fds[1], POLLIN, 0}};
+    ck_assert_int_eq(poll(waits, 2, SOON_MS), 1);
+    int won = (waits[0].revents & POLLIN) != 0 ? 0 : 1;
+    grant = grant_read(fds[won], 201, SOON_MS);
+    ck_assert(!is_readable(fds[!won], DOUBLED_MS));
+    answer_expect(grant_extend(server, &grant, TTL_MS), 200, NULL);
+    close(fds[!won]);
+    waiter_expect_count(won == at_other ? server : other, 0);
+    close(fds[won]);
+    release(&grant);
+}
+
+/* ---- at random ---------------------------------------------------------- */
+
+enum { SCENES = 12, OTHERS = 6, LETTERS = 3 };
+
+static unsigned long seed;
+
+static unsigned draw(unsigned below)
+{
+    seed = seed * 6364136223846793005UL + 1442695040888963407UL;
+    return (unsigned)(seed >> 33) % below;
+}
+
+static const char *draw_letters(void)
+{
+    static char text[LETTERS + 1];
+    unsigned mask = 1 + draw((1 << LETTERS) - 1);
+    int len = 0;
+    for (int i = 0; i < LETTERS; i++)
+        if ((mask >> i & 1) != 0)
+            text[len++] = (char)('a' + i);
+    text[len] = '\0';
+    return text;
+}
+
+static void play(int scene)
+{
+    char name[32], key[65], letters[LETTERS + 1];
+    int fds[OTHERS], others = (int)draw(OTHERS + 1);
+    snprintf(name, sizeof name, "scene%d", scene);
+    snprintf(letters, sizeof letters, "%s", draw_letters());
+    struct grant grant = hold(&world.servers[draw(3)], name, letters);
+    for (int i = 0; i < others; i++) {
+        snprintf(key, sizeof key, "%s-other-%d-0123456789", name, i);
+        fds[i] = grant_send(&world.servers[draw(3)],
+                            wish(name, draw_letters(), SOON_MS),
+                            draw(2) == 0 ? key : NULL);
+    }
+    harness_pause_ms((int)draw(50));
+    grant = expect_regained(&world.servers[draw(3)], name, letters);
+    release(&grant);
+    /* in any order: who waits for several needs all that others release */
+    for (int left = others; left > 0;) {
+        struct pollfd waits[OTHERS];
+        for (int i = 0; i < others; i++)
+            waits[i] = (struct pollfd){.fd = fds[i], .events = POLLIN};
+        ck_assert_int_gt(poll(waits, (nfds_t)others, SOON_MS), 0);
+        for (int i = 0; i < others; i++)
+            if (fds[i] >= 0 && waits[i].revents != 0) {
+                expect_grant(fds[i]);
+                fds[i] = -1;
+                left--;
+            }
+    }
+}
+
+TEST(stories_57_and_58_a_repeat_among_others_at_random)
+{
+    const char *text = getenv("REPEAT_SEED");
+    seed = text != NULL ? strtoul(text, NULL, 10) : (unsigned long)time(NULL);
+    printf("repeat_waits: REPEAT_SEED=%lu plays this again\n", seed);
+    fflush(stdout);
+    for (int i = 0; i < SCENES; i++)
+        play(i);
+}
