@@ -57,20 +57,19 @@ static bool is_same(const struct call_reply *real, const struct call_reply *sim)
 static void print_reply(const char *whose, const struct call_reply *reply)
 {
     const struct call_look *look = &reply->look;
-    printf("  %s: %s now %lld beat %lld free %d pttl %lld highest %lld "
-           "listeners %lld value %.*s "
-           "look %d admit %.*s mark %.*s max_ttl %lld durable %d beat %lld "
-           "rest %lld number %lld witnesses %.*s\n",
-           whose, ballot_name(call_ballot(reply)),
-           (long long)reply->node_now_us, (long long)reply->beat,
-           reply->was_free, (long long)reply->pttl_ms,
-           (long long)reply->highest, (long long)reply->listeners,
-           (int)reply->value.len, reply->value.ptr, (int)look->word,
-           (int)look->admit.len, look->admit.ptr, (int)look->mark.len,
-           look->mark.ptr, (long long)look->max_ttl_ms, look->is_durable,
-           (long long)look->beat, (long long)look->rest_us,
-           (long long)look->number, (int)look->witnesses.len,
-           look->witnesses.ptr);
+    printf(
+        "  %s: %s now %lld beat %lld free %d pttl %lld highest %lld "
+        "listeners %lld value %.*s "
+        "look %d admit %.*s mark %.*s max_ttl %lld durable %d beat %lld "
+        "rest %lld number %lld witnesses %.*s\n",
+        whose, ballot_name(call_ballot(reply)), (long long)reply->node_now_us,
+        (long long)reply->beat, reply->was_free, (long long)reply->pttl_ms,
+        (long long)reply->highest, (long long)reply->listeners,
+        (int)reply->value.len, reply->value.ptr, (int)look->word,
+        (int)look->admit.len, look->admit.ptr, (int)look->mark.len,
+        look->mark.ptr, (long long)look->max_ttl_ms, look->is_durable,
+        (long long)look->beat, (long long)look->rest_us,
+        (long long)look->number, (int)look->witnesses.len, look->witnesses.ptr);
 }
 
 static int64_t real_now_ms(void)
