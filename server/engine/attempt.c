@@ -23,6 +23,18 @@ void attempt_init(struct attempt *attempt, struct span token)
     attempt->token_len = span_copy(attempt->token, token);
 }
 
+bool attempt_is_held_too_long(const struct attempt_means *means,
+                              struct span token, int64_t ttl_ms)
+{
+    struct token_parts parts;
+    if (!token_parse(token, &parts))
+        return false;
+    int64_t now_us = nodes_median_us(means->nodes, environment_now(means->env));
+    int64_t end_us = now_us + ttl_ms * 1000;
+    int64_t max_us = means->env->settings.max_hold_ms * 1000;
+    return now_us != 0 && end_us - parts.number > max_us;
+}
+
 static void make_token(struct attempt *attempt,
                        const struct attempt_means *means,
                        const struct request *request, int64_t number)
@@ -57,7 +69,7 @@ static struct call make_call(const struct attempt *attempt,
                              const struct request *request)
 {
     struct call call = {
-        .kind = attempt->is_repeat ? CALL_REPEAT : kinds[request->call],
+        .kind = attempt->is_repeat ? CALL_REPEAT : kinds[attempt->round.kind],
         .seen = attempt->replacing,
         .resource = request->resource,
         .token = attempt_token(attempt),
@@ -144,14 +156,22 @@ void attempt_begin(struct attempt *attempt, const struct attempt_means *means,
         send_to_all(attempt, means, request, tag_of(attempt, operation));
 }
 
-void attempt_ask_again(struct attempt *attempt,
+bool attempt_ask_again(struct attempt *attempt,
                        const struct attempt_means *means,
                        const struct request *request, int node,
                        const void *operation)
 {
+    struct round_vote *vote = &attempt->round.votes[node];
+    if (!vote->is_refused || vote->vote != VOTE_PENDING)
+        return false;
     struct call call = make_call(attempt, request);
-    attempt->round.votes[node].is_refused = false;
-    send_to(attempt, means, node, &call, tag_of(attempt, operation));
+    vote->is_refused = false;
+    if (operation != NULL)
+        send_to(attempt, means, node, &call, tag_of(attempt, operation));
+    else
+        round_note_unsent(&attempt->round, node,
+                          ballot_unfit(STATE_QUARANTINED));
+    return true;
 }
 
 void attempt_drop_outdated(struct attempt *attempt,
@@ -202,9 +222,16 @@ bool attempt_repeats(struct attempt *attempt, const struct request *request)
     return attempt->is_repeat;
 }
 
-void attempt_note_reply(struct attempt *attempt, int node,
+void attempt_note_reply(struct attempt *attempt,
+                        const struct attempt_means *means, int node,
                         const struct call_reply *reply)
 {
+    struct round_vote *vote = &attempt->round.votes[node];
+    if (reply->vote == VOTE_QUARANTINED && vote->vote == VOTE_PENDING &&
+        nodes_is_looked_at(means->nodes, node)) {
+        vote->is_refused = true;
+        return;
+    }
     if (reply->was_free)
         attempt->fresh |= (uint16_t)(1u << node);
     round_note_reply(&attempt->round, node, reply);

@@ -54,6 +54,13 @@ struct attempt_means {
     struct releases *releases;
 };
 
+/*
+ * Extending past max_hold_ms is refused. But only the owner of the lock may
+ * learn that: so the round first asks for the token, without lengthening.
+ */
+bool attempt_is_held_too_long(const struct attempt_means *means,
+                              struct span token, int64_t ttl_ms);
+
 /* None has begun. token: the client's; empty for an acquire. */
 void attempt_init(struct attempt *attempt, struct span token);
 
@@ -72,10 +79,11 @@ bool attempt_release(struct attempt *attempt, const struct attempt_means *means,
                      const struct request *request, const void *operation);
 
 /*
- * The admission of a node of the round had changed, and is known now, or known
- * to be lost: sends it the call that it refused.
+ * The admission of a node is known now, or known to be lost: sends it the call
+ * that it refused, or was to get. Without an operation, whose outcome has been
+ * told, nothing is sent. False: it had nothing to get.
  */
-void attempt_ask_again(struct attempt *attempt,
+bool attempt_ask_again(struct attempt *attempt,
                        const struct attempt_means *means,
                        const struct request *request, int node,
                        const void *operation);
@@ -98,8 +106,13 @@ void attempt_wait_on(struct attempt *attempt, const struct attempt_means *means,
  */
 bool attempt_repeats(struct attempt *attempt, const struct request *request);
 
-/* As round_note_reply. */
-void attempt_note_reply(struct attempt *attempt, int node,
+/*
+ * As round_note_reply. But a node that has just heard of another one's mark
+ * refuses what was sent before: its admission is being read, and it is asked
+ * again.
+ */
+void attempt_note_reply(struct attempt *attempt,
+                        const struct attempt_means *means, int node,
                         const struct call_reply *reply);
 
 /*

@@ -171,9 +171,9 @@ static void clear_up(struct operations *operations, struct operation *it)
     it->was_held |= round_count(&attempt->round, VOTE_HELD) > 0;
     it->result.barred_us =
         nodes_barred_us(operations->means.nodes, attempt->round.highest);
-    if (it->result.barred_us == 0 &&
-        attempt->round.highest > attempt->seen_number)
-        attempt->seen_number = attempt->round.highest;
+    if (it->result.barred_us == 0)
+        attempt->seen_number =
+            at_least(attempt->seen_number, attempt->round.highest);
 }
 
 /* The votes are split, or the number was too low. */
@@ -293,14 +293,14 @@ static void end_if_complete(struct operations *operations, struct operation *it)
 static void close(struct operations *operations, struct operation *it,
                   bool needs_votes)
 {
-    if (!needs_votes) {
+    if (needs_votes) {
+        operations->in_flight -= it->state == OPERATION_ROUND;
+        it->state = OPERATION_CLOSED;
+        set_timer(operations, it, it->attempt.round.deadline_us);
+        end_if_complete(operations, it);
+    } else {
         end(operations, it);
-        return;
     }
-    operations->in_flight -= it->state == OPERATION_ROUND;
-    it->state = OPERATION_CLOSED;
-    set_timer(operations, it, it->attempt.round.deadline_us);
-    end_if_complete(operations, it);
 }
 
 /* A vote was noted. */
@@ -315,26 +315,16 @@ static void go_on(struct operations *operations, struct operation *it)
 static void take_reply(struct operations *operations, struct operation *it,
                        int node, const struct call_reply *reply)
 {
-    attempt_note_reply(&it->attempt, node, reply);
+    attempt_note_reply(&it->attempt, &operations->means, node, reply);
     go_on(operations, it);
 }
 
-/*
- * A node that has just heard of another one's mark refuses what was sent
- * before: its admission is read again at once, and it is asked again.
- */
 void operation_on_reply(struct operations *operations, int node, uint64_t tag,
                         const struct call_reply *reply)
 {
     struct operation *it = operation_find(operations, tag);
-    if (it == NULL || tag_bits(TAG_OPERATION, (unsigned)it->attempt.number) !=
-                          slots_user_bits(tag))
-        return; /* of an earlier attempt */
-    struct round_vote *vote = &it->attempt.round.votes[node];
-    if (reply->vote == VOTE_QUARANTINED && vote->vote == VOTE_PENDING &&
-        nodes_is_looked_at(operations->means.nodes, node))
-        vote->is_refused = true;
-    else
+    if (it != NULL && tag_bits(TAG_OPERATION, (unsigned)it->attempt.number) ==
+                          slots_user_bits(tag)) /* not of an earlier attempt */
         take_reply(operations, it, node, reply);
 }
 
@@ -344,16 +334,10 @@ void operations_on_looked(struct operations *operations, int node)
         return;
     for (uint32_t i = 0; i < operations->slots.count; i++) {
         struct operation *it = slots_at(&operations->slots, i);
-        if (it == NULL || !it->attempt.round.votes[node].is_refused ||
-            it->attempt.round.votes[node].vote != VOTE_PENDING)
-            continue;
-        if (it->state == OPERATION_ROUND)
+        if (it != NULL &&
             attempt_ask_again(&it->attempt, &operations->means, &it->request,
-                              node, it);
-        else /* an outcome has been told */
-            round_note_unsent(&it->attempt.round, node,
-                              ballot_unfit(STATE_QUARANTINED));
-        go_on(operations, it);
+                              node, it->state == OPERATION_ROUND ? it : NULL))
+            go_on(operations, it);
     }
 }
 
@@ -370,36 +354,18 @@ void operation_on_timer(struct operations *operations, uint32_t index)
     struct operation *it = slots_at(&operations->slots, index);
     if (it == NULL)
         return;
+    int64_t deadline_us = it->attempt.round.deadline_us;
     if (it->state == OPERATION_PAUSE) {
         try(operations, it);
-        return;
-    }
-    int64_t deadline_us = it->attempt.round.deadline_us;
-    if (environment_now(operations->means.env) < deadline_us) {
+    } else if (environment_now(operations->means.env) < deadline_us) {
         set_timer(operations, it, deadline_us);
-        return;
+    } else {
+        round_note_deadline(&it->attempt.round);
+        go_on(operations, it);
     }
-    round_note_deadline(&it->attempt.round);
-    go_on(operations, it);
 }
 
 /* ---- begin -------------------------------------------------------------- */
-
-/*
- * Extending past max_hold_ms is refused. But only the owner of the lock may
- * learn that: so the round first asks for the token, without lengthening.
- */
-static bool is_held_too_long(const struct operations *operations,
-                             const struct operation_order *order)
-{
-    struct token_parts parts;
-    if (!token_parse(order->token, &parts))
-        return false;
-    int64_t now_us = median_us(operations);
-    int64_t end_us = now_us + order->ttl_ms * 1000;
-    int64_t max_us = operations->means.env->settings.max_hold_ms * 1000;
-    return now_us != 0 && end_us - parts.number > max_us;
-}
 
 static struct operation *operation_new(struct operations *operations,
                                        const struct operation_order *order)
@@ -426,8 +392,9 @@ static struct operation *operation_new(struct operations *operations,
     it->request = (struct request){
         .call = order->call,
         .asked_us = order->asked_us,
-        .only_looks =
-            order->call == LOCK_EXTEND && is_held_too_long(operations, order),
+        .only_looks = order->call == LOCK_EXTEND &&
+                      attempt_is_held_too_long(&operations->means, order->token,
+                                               order->ttl_ms),
         .ttl_ms = order->ttl_ms,
         .number = order->number,
         .heard = order->heard,

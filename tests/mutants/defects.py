@@ -73,10 +73,10 @@ DEFECTS = [
         "ttl_us - 0 * (now_us - round->start_us) - drift_us")]),
     Defect("replies of earlier rounds counted", "sim", "kept", [Edit(
         "server/engine/operation.c",
-        "    if (it == NULL || tag_bits(TAG_OPERATION, "
-        "(unsigned)it->attempt.number) !=\n"
-        "                          slots_user_bits(tag))\n",
-        "    if (it == NULL)\n")]),
+        "    if (it != NULL && tag_bits(TAG_OPERATION, "
+        "(unsigned)it->attempt.number) ==\n"
+        "                          slots_user_bits(tag)) /* not of an earlier attempt */\n",
+        "    if (it != NULL)\n")]),
     # asked twice: at the verdict, and when the answer is written
     Defect("expired extension counted", "sim", "exclusion", [Edit(
         "server/engine/operation.c", "    return is_valid(operations, it) ? OUTCOME_EXTENDED\n"
