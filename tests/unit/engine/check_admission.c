@@ -131,9 +131,7 @@ TEST(story_23_a_node_with_another_name_is_looked_at_only)
         ck_assert_int_eq(voters_look_around(), VOTERS_NODES);
         voters_expect_nothing();
     }
-    ck_assert(!witness_have_told(
-        &voters.admission.witness, 0,
-        &(struct witness_demand){.since_us = voters.now_us + 1}));
+    ck_assert_int_eq(voters.admission.witness.node[1].told_us, 0);
     voters_found(1, LOOK_ADMITTED, VOTERS_ADMIT, "");
     voters_expect(ADMISSION_REVOKE, 1); /* by the step */
 }

@@ -132,6 +132,34 @@ TEST(each_is_looked_at_again_once_all_of_them_know)
     ck_assert(eligibility_is_due(&voters.admission, 0, voters.now_us + 1));
 }
 
+/* Else 1 and 2 would have been asked before a majority with 4 knew. */
+TEST(one_that_comes_to_know_it_later_makes_all_be_asked_again)
+{
+    voters_admit_from(1);
+    mark(0);
+    for (int i = 1; i < 4; i++)
+        look_at(i);
+    look_at(1);
+    look_at(2);
+    look_at(4);
+    look_at(4);
+    ck_assert(!eligibility_is_due(&voters.admission, 0, voters.now_us + 1));
+    look_at(1);
+    look_at(2);
+    ck_assert(eligibility_is_due(&voters.admission, 0, voters.now_us + 1));
+}
+
+TEST(a_node_that_is_about_to_lose_its_vote_tells_nothing)
+{
+    voters_admit_from(1);
+    voters_down(4);
+    mark(0);
+    admission_on_step(&voters.admission, 1);
+    for (int i = 0; i < 6; i++)
+        look_at(1 + i % 3);
+    ck_assert(!eligibility_is_due(&voters.admission, 0, voters.now_us + 1));
+}
+
 /* Each of the others, which answers a microsecond later. */
 static void expect_looks(void)
 {
