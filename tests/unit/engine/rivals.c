@@ -354,7 +354,9 @@ static void run_call(struct rivals_call *call)
     }
     call->is_reply = true;
     call->at_us = rivals.now_us + draw_delay_us();
-    if (call->connection == to->number)
+    if (call->is_vote) /* else few would come back before the connection ends */
+        call->at_us = rivals.now_us + rivals_draw(timeouts_us[call->server]);
+    else if (call->connection == to->number)
         call->at_us = in_order(&to->back_us, call->at_us);
     if (call->is_vote)
         vote(call);
