@@ -240,9 +240,11 @@ void attempt_note_reply(struct attempt *attempt,
 void attempt_undo(struct attempt *attempt, const struct attempt_means *means,
                   const struct request *request)
 {
-    uint16_t nodes = attempt->is_repeat ? attempt->fresh : UINT16_MAX;
+    for (int i = 0; i < attempt->round.total; i++)
+        attempt->round.votes[i].is_kept =
+            attempt->is_repeat && (attempt->fresh & 1u << i) == 0;
     attempt->fresh = 0;
-    releases_undo(means->releases, &attempt->round, nodes, request->resource,
+    releases_undo(means->releases, &attempt->round, request->resource,
                   attempt_token(attempt), request->ttl_ms,
                   attempt->uncertainty_us);
 }

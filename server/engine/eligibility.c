@@ -59,7 +59,7 @@ static uint16_t carriers_of(const struct admission *admission, int node)
     if (strcmp(known->latest, admission->node[node].birth) == 0)
         for (int i = 0; i < admission->settings.nodes; i++)
             if (i != node && is_member(admission, i))
-                carriers |= known->carriers & (uint16_t)(1u << i);
+                carriers |= (uint16_t)(known->carriers & 1u << i);
     return carriers;
 }
 

@@ -91,15 +91,15 @@ static struct ballot send_to(struct releases *releases, int node,
 
 /* Without memory it is sent once, and not repeated. */
 void releases_undo(struct releases *releases, const struct round *round,
-                   uint16_t nodes, struct span resource, struct span token,
-                   int64_t ttl_ms, int64_t uncertainty_us)
+                   struct span resource, struct span token, int64_t ttl_ms,
+                   int64_t uncertainty_us)
 {
     struct call call = call_of(resource, token);
     struct release *it = NULL;
     for (int i = 0; i < round->total; i++) {
         const struct round_vote *vote = &round->votes[i];
         bool is_sent = false;
-        if ((nodes & bit(i)) == 0 || !vote->is_sent ||
+        if (vote->is_kept || !vote->is_sent ||
             ballot_is_harmless(round_ballot(vote)))
             continue;
         if (it == NULL)

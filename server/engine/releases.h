@@ -52,15 +52,15 @@ void releases_init(struct releases *releases, struct nodes *nodes);
 void releases_fini(struct releases *releases);
 
 /*
- * After a lost acquire round: releases the key on each of these nodes, a bit
- * each, that was asked and may have set it, for ttl_ms at most. uncertainty_us:
+ * After a lost acquire round: releases the key on each node that was asked, may
+ * have set it and is not to keep it, for ttl_ms at most. uncertainty_us:
  * how much later than its deadline the acquire may have run. Without memory the
  * nodes are asked once; a node that does not get it keeps the key until its TTL
  * ends.
  */
 void releases_undo(struct releases *releases, const struct round *round,
-                   uint16_t nodes, struct span resource, struct span token,
-                   int64_t ttl_ms, int64_t uncertainty_us);
+                   struct span resource, struct span token, int64_t ttl_ms,
+                   int64_t uncertainty_us);
 
 /*
  * For a client: releases on all nodes. The round learns which of them were

@@ -29,6 +29,7 @@ void round_init(struct round *round, enum lock_call kind, int total,
         round->votes[i].is_sent = false;
         round->votes[i].is_broken = false;
         round->votes[i].is_refused = false;
+        round->votes[i].is_kept = false;
         round->votes[i].highest = 0;
     }
 }

@@ -37,6 +37,7 @@ struct round_vote {
     enum node_state state; /* unfit: why */
     bool is_sent;          /* the call was handed to the connection … */
     bool is_broken;        /* … which then broke */
+    bool is_kept;          /* acquire: what it set is not taken back */
     bool is_refused;       /* its admission has changed: asked again then */
     uint32_t life;         /* of the node, when it was sent */
     int64_t highest;       /* free, to an extend: from the reply */

@@ -111,7 +111,7 @@ TEST(acquire_stale_number_is_raised_above_the_highest)
     answer_expect(lock_acquire(server, "stale", 9000, &lock), 201, NULL);
     answer_expect(lock_release(server, &lock), 200, NULL);
     for (int i = 0; i < n; i++) {
-        highest = lock.number + 3000000 + i;
+        highest = lock.number + 1000000 + i;
         raise_number(i, "stale", highest);
     }
     answer_expect(lock_acquire(server, "stale", 9000, &lock), 201, NULL);

@@ -203,8 +203,8 @@ DEFECTS = [
         "    return attempt->is_repeat;\n")]),
     Defect("repeat that is undone", "sim", "exclusion", [Edit(
         "server/engine/attempt.c",
-        "attempt->is_repeat ? attempt->fresh : UINT16_MAX;",
-        "attempt->is_repeat ? UINT16_MAX : UINT16_MAX;")]),
+        "            attempt->is_repeat && (attempt->fresh & 1u << i) == 0;\n",
+        "            attempt->number == 0;\n")]),
     Defect("repeat that is undone where it replaced", "sim", "exclusion", [Edit(
         "tests/lib/node/simnode.c",
         "        answer->reply.was_free &= key_of(batch, call, i) == NULL;\n",

@@ -424,8 +424,8 @@ TEST(only_who_asked_for_a_release_is_told_its_answers)
         round_note_sent(&round, i, 0);
         round.votes[i].vote = VOTE_GRANTED;
     }
-    releases_undo(&releases, &round, UINT16_MAX, PLAY_RESOURCE,
-                  span_of(PLAY_TOKEN), 1000, 0);
+    releases_undo(&releases, &round, PLAY_RESOURCE, span_of(PLAY_TOKEN), 1000,
+                  0);
     for (int i = 0; i < PLAY_NODES; i++)
         ck_assert_uint_eq(reply_to(&releases, i), 0);
     ck_assert_uint_eq(play.metrics.releases_pending, 0);
