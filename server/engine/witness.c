@@ -70,6 +70,7 @@ static bool find_digits(struct span text, const char *prefix, const char *name,
 {
     char key[CALL_NAME_LEN + 4]; /* with the space in front, if there is one */
     size_t len = (size_t)snprintf(key, sizeof key, " %s%s=", prefix, name);
+    assert(len > 1 && len < sizeof key);
     const char *found =
         text.len > 0 ? memmem(text.ptr, text.len, key, len) : NULL;
     if (text.len >= len && memcmp(text.ptr, key + 1, len - 1) == 0)
