@@ -19,6 +19,23 @@ TEST(a_free_lock_is_granted_at_once)
     ck_assert_uint_eq(play.metrics.outcomes[LOCK_ACQUIRE][OUTCOME_GRANTED], 1);
 }
 
+/* For the audit, whether it was granted or refused. */
+TEST(an_outcome_may_be_looked_at_before_it_is_taken)
+{
+    engine_op op = waiting_ask(), last = waiting_ask();
+    ck_assert_int_eq((int)engine_peek(play.engine, op)->outcome,
+                     OUTCOME_PENDING);
+    waiting_grant();
+    const struct engine_result *result = engine_peek(play.engine, op);
+    ck_assert_int_eq((int)result->outcome, OUTCOME_GRANTED);
+    ck_assert_int_gt(result->number, 0);
+    engine_close(play.engine, op);
+    engine_stop_waiting(play.engine);
+    ck_assert_int_eq((int)engine_peek(play.engine, last)->outcome,
+                     (int)play_result(last)->outcome);
+    ck_assert_int_eq(play_outcome(last), OUTCOME_STOPPED);
+}
+
 TEST(only_the_first_of_a_queue_tries)
 {
     engine_op a = waiting_ask(), b = waiting_ask(), c = waiting_ask();
