@@ -265,7 +265,8 @@ static bool begin(struct waits *waits, struct waiter *it)
     set_trying(it, NULL);
     if (it->claim.number != 0)
         claim_wait(&it->claim, now_us);
-    schedule_plan(waits, it, now_us);
+    schedule_timer(waits, it);
+    go_on_after_try(waits, it, false, now_us);
     return false;
 }
 
