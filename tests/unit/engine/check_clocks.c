@@ -286,3 +286,18 @@ TEST(of_clocks_that_agree_with_nobody_none_is_known)
     five_watch(62 * FIVE_SECOND);
     ck_assert(clocks_are_known(&five.clocks));
 }
+
+/* A server that reaches the lowest measures by slow replies, one by quick ones.
+ */
+TEST(medians_differ_by_no_more_than_near_clocks_and_slow_replies)
+{
+    five.offset_us[0] = -400 * FIVE_MS;
+    five.offset_us[1] = 20 * FIVE_SECOND; /* votes for nobody */
+    five_all_up();
+    clocks_tick(&five.clocks, five.now_us);
+    ck_assert_int_eq(clocks_apart_us(&five.clocks, five.now_us),
+                     400 * FIVE_MS + FIVE_PATIENCE_US);
+    clocks_on_down(&five.clocks, 0); /* but others may reach it */
+    ck_assert_int_eq(clocks_apart_us(&five.clocks, five.now_us),
+                     400 * FIVE_MS + FIVE_PATIENCE_US);
+}
