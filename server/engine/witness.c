@@ -68,18 +68,22 @@ struct span witness_text(const struct witness *witness, int node, char *text,
 static bool find_digits(struct span text, const char *prefix, const char *name,
                         char digits[CALL_BIRTH_LEN + 1])
 {
-    char key[CALL_NAME_LEN + 4]; /* with the space in front, if there is one */
-    size_t len = (size_t)snprintf(key, sizeof key, " %s%s=", prefix, name);
-    assert(len > 1 && len < sizeof key);
-    const char *found =
-        text.len > 0 ? memmem(text.ptr, text.len, key, len) : NULL;
-    if (text.len >= len && memcmp(text.ptr, key + 1, len - 1) == 0)
-        found = text.ptr - 1;
-    if (found == NULL ||
-        text.ptr + text.len - found < (ptrdiff_t)len + CALL_BIRTH_LEN)
+    char key[CALL_NAME_LEN + 4];
+    snprintf(key, sizeof key, " %s%s=", prefix, name);
+    size_t len = strlen(key + 1);
+    const char *at = text.ptr;
+    if (text.len <= len)
         return false;
-    digits[span_copy(digits, (struct span){found + len, CALL_BIRTH_LEN})] =
-        '\0';
+    if (memcmp(at, key + 1, len) != 0) { /* only the first has no space */
+        at = memmem(at, text.len, key, len + 1);
+        if (at == NULL)
+            return false;
+        at++;
+    }
+    at += len;
+    if (text.ptr + text.len - at < CALL_BIRTH_LEN)
+        return false;
+    digits[span_copy(digits, (struct span){at, CALL_BIRTH_LEN})] = '\0';
     return strspn(digits, "0123456789") == CALL_BIRTH_LEN;
 }
 
