@@ -61,8 +61,8 @@ struct call {
     int64_t ttl_ms;        /* acquire, repeat, extend (0: only look), repair */
     int64_t number;        /* acquire, repeat, repair: the token's, in µs;
                               admit: above all that it may have forgotten */
-    int64_t
-        node_deadline_us; /* acquire, repeat, extend, repair: LATE after it */
+    /* acquire, repeat, extend, repair: LATE after it */
+    int64_t node_deadline_us;
     int64_t window_us; /* acquire, repeat, repair: between number and clock */
     uint16_t slots[NAMES_MAX]; /* acquire, repeat, extend, repair, release: of
                                   each name, 0 … FENCE_SLOTS - 1 */

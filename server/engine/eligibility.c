@@ -51,16 +51,28 @@ static bool is_majority(const struct admission *admission, uint16_t nodes)
     return count_bits(nodes) >= admission->settings.quorum;
 }
 
-/* The nodes, a bit each, that vote and tell its birth as the latest. */
+/* The others, a bit each, that can be asked. */
+static uint16_t members_beside(const struct admission *admission, int node)
+{
+    uint16_t members = 0;
+    for (int i = 0; i < admission->settings.nodes; i++)
+        if (i != node && is_member(admission, i))
+            members |= (uint16_t)(1u << i);
+    return members;
+}
+
+static bool has_others(const struct admission *admission, int node)
+{
+    return is_majority(admission, members_beside(admission, node));
+}
+
+/* Those of them that tell its birth as the latest. */
 static uint16_t carriers_of(const struct admission *admission, int node)
 {
     const struct witness_node *known = &admission->witness.node[node];
-    uint16_t carriers = 0;
-    if (strcmp(known->latest, admission->node[node].birth) == 0)
-        for (int i = 0; i < admission->settings.nodes; i++)
-            if (i != node && is_member(admission, i))
-                carriers |= (uint16_t)(known->carriers & 1u << i);
-    return carriers;
+    if (strcmp(known->latest, admission->node[node].birth) != 0)
+        return 0;
+    return known->carriers & members_beside(admission, node);
 }
 
 /*
@@ -122,16 +134,6 @@ void eligibility_on_step(struct admission *admission, int node)
 {
     for (int i = 0; i < admission->settings.nodes; i++)
         drop_told(&admission->node[i].asked, node);
-}
-
-/* Enough others can be asked. */
-static bool has_others(const struct admission *admission, int node)
-{
-    uint16_t members = 0;
-    for (int i = 0; i < admission->settings.nodes; i++)
-        if (i != node && is_member(admission, i))
-            members |= (uint16_t)(1u << i);
-    return is_majority(admission, members);
 }
 
 /* ---- quarantine --------------------------------------------------------- */

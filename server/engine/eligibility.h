@@ -2,15 +2,16 @@
  * Decides from what is known of all nodes when one gets its permission to vote.
  * Pure.
  *
- *   asked      A majority of all, without it, knew of its mark and told
- *              afterwards when all ends that they have promised; this has
- * ended. Who counts a vote that the node has forgotten needs one of them: it
- * told of that promise, or its later vote tells of the mark, by which the
- * forgotten vote counts no more. in time    Fewer can be asked, and Q has
- * passed since the mark was seen. back       Its memory is durable, and no
- * server has reported a later one, though each had two heartbeats for it.
+ *   asked    a majority of all, without it, knew of its mark, and told then
+ *            when all that they have promised ends; this has ended
+ *   in time  fewer can be asked, and Q has passed since the mark was seen
+ *   back     its memory is durable, and no server has reported a later one,
+ *            though each had two heartbeats for it
  *
- * In any case no later birth is known under its name.
+ * Asking is enough: whoever counts a vote that the node has forgotten needs one
+ * of those that were asked. Either that one told of the promise, or it voted
+ * later, and its admission tells of the mark, so the forgotten vote counts no
+ * more. In any case no later birth is known under the node's name.
  */
 #ifndef REDLOCKD_ELIGIBILITY_H
 #define REDLOCKD_ELIGIBILITY_H
