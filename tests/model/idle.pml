@@ -31,6 +31,21 @@
 #define WAIT (LIFE + 1)
 #endif
 
+/* How the rule is broken: answers that are late on their way back make the
+ * median of a server that asks for a lock low; another server's rounds count
+ * for longer; a batch that was sent earlier arrives later. */
+#ifdef SENDER_ERROR
+#define ASKED(s) (NOW(s) + 1)
+#else
+#define ASKED(s) NOW(s)
+#endif
+#ifdef OTHER_TIMEOUT
+#define LASTS (LIFE + 1)
+#else
+#define LASTS LIFE
+#endif
+byte early; /* ticks since it was sent, + 1; 0: none */
+
 /* Times are counted back from what the fast server's clock shows. */
 #define NOW(s) ((s) == 0 -> SPREAD : 0)
 #define LONG (Q + SPREAD) /* this long ago, or longer */
@@ -103,7 +118,7 @@ inline run_admit(n)
 inline begin_round(s)
 {
     age = 1;
-    asked = NOW(s);
+    asked = ASKED(s);
     left = T
 }
 
@@ -184,11 +199,12 @@ inline tick()
     copy_voted = (has_copy -> AGO(copy_voted, LONG) : 0);
     wait[0] = (wait[0] > 0 && wait[0] <= Q -> wait[0] + 1 : wait[0]);
     wait[1] = (wait[1] > 0 && wait[1] <= Q -> wait[1] + 1 : wait[1]);
+    early = (early > 0 && early <= LIFE -> early + 1 : 0);
     asked = (age > 0 -> asked + 1 : 0);
     age = (age > 0 -> age + 1 : 0);
     if
-    :: age > LIFE + 1 && COUNT(votes) < QUORUM -> forget_all()
-    :: age > LIFE + 1 && COUNT(votes) >= QUORUM -> age = 0; asked = 0
+    :: age > LASTS + 1 && COUNT(votes) < QUORUM -> forget_all()
+    :: age > LASTS + 1 && COUNT(votes) >= QUORUM -> age = 0; asked = 0
     :: else
     fi;
     if
@@ -229,5 +245,12 @@ active proctype world()
     :: d_step { admit[0] != NONE -> save_copy() }
     :: d_step { has_copy -> put_back() }
     :: d_step { tick() }
+#ifdef OVERTAKES
+    :: d_step { early == 0 -> early = 1 }
+    :: d_step { early > 0 && admit[1] == CURRENT ->
+                voted[1] = NOW(0) + early - 1; early = 0 }
+    :: d_step { early > 0 && admit[2] == CURRENT ->
+                voted[2] = NOW(0) + early - 1; early = 0 }
+#endif
     od
 }

@@ -167,6 +167,9 @@ idle        | NO_SPREAD       | the servers' medians are apart        | two_hold
 idle        | SHORT_Q         | the same, at the end of Q             | two_holders
 idle        | ONE_OTHER       | the other one has promised            | two_holders
 idle        | ADMIT_BY_OLDER  | those who wait, too, have forgotten   | two_holders
+idle        | OVERTAKES       | an earlier batch arrives later        | two_holders
+idle        | SENDER_ERROR    | replies are late on their way back    | two_holders
+idle        | OTHER_TIMEOUT   | another server's rounds take longer   | two_holders
 birth       |                 | all rules on                          | nothing
 birth       | REACH_ADMIT     | goal: admitted                        | is_reached
 birth       | SHORT_Q         | 48 births are a bit old               | two_holders
