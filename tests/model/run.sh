@@ -158,33 +158,28 @@ witness     | ONE_HEARTBEAT   | 42 others had no time to tell         | two_hold
 witness     | ONE_OTHER       | 43 the other one knows                | two_holders
 witness     | WAIT_OWN        | 43 a witness that has just come back  | two_holders
 witness     | UNWITNESSED     | what remains: only the dead knew      | two_holders
-idle        |                 | all rules on                          | nothing
-idle        | REACH_READMIT T=8 | goal: back at once, with its lock     | is_reached
-idle        | REACH_ADMIT     | goal: admitted before its time        | is_reached
-idle        | READ_EARLY      | a round is still under way            | two_holders
-idle        | NO_LIFE         | a round that began before counts less | two_holders
-idle        | NO_SPREAD       | the servers' medians are apart        | two_holders
-idle        | SHORT_Q         | the same, at the end of Q             | two_holders
-idle        | ONE_OTHER       | the other one has promised            | two_holders
-idle        | ADMIT_BY_OLDER  | those who wait, too, have forgotten   | two_holders
-idle        | OVERTAKES       | an earlier batch arrives later        | two_holders
-idle        | SENDER_ERROR    | replies are late on their way back    | two_holders
-idle        | OTHER_TIMEOUT   | another server's rounds take longer   | two_holders
-birth       |                 | all rules on                          | nothing
-birth       | REACH_ADMIT     | goal: admitted                        | is_reached
-birth       | SHORT_Q         | 48 births are a bit old               | two_holders
-birth       | OLD_BIRTH       | 48 a look that lay in a socket        | two_holders
-birth       | NO_MARK_REPLID  | 48 a mark of before is put back       | two_holders
-contested   |                 | all rules on | nothing | FAULTS=2
-contested   | REACH_ADMIT     | goal: the new machine is admitted     | is_reached
-contested   | ONE_HEARTBEAT   | 45 the other one had no time to tell  | two_holders
-contested   | OLD_BIRTH       | 45 the mark is not renewed            | two_holders
-contested   | NO_LOOK_BEAT    | 45 only promises are told             | two_holders
-contested   | RACE            | 45 by what was told a heartbeat ago   | two_holders
-contested   | NO_BIRTHS       | 45 both wait, and come back at once   | two_holders
-contested   | LATE_NEWS       | 45 a mark is told a heartbeat later   | two_holders
-contested   | STOPS           | what remains: a server was held up    | two_holders
-contested   | IDLE            | what remains: a twin, at once         | two_holders
+forgot      |                 | all rules on | nothing | FEW LOSERS=2 COMMON=1
+forgot      | REACH_ADMIT     | goal: admitted again                  | is_reached
+forgot      | REACH_GRANT     | goal: a lock with its new vote        | is_reached
+forgot      | UNTOLD          | 5 looks do not tell births            | two_holders
+forgot      | NO_VOTE_BIRTHS  | 5 old votes count                     | two_holders
+forgot      | OTHERS=1        | 53 one other may be asked             | two_holders
+forgot      | ANY_COUNTS      | 53 those who wait are asked           | two_holders
+forgot      | NO_ADMIT_BIRTHS | 5 who comes back knows of nobody      | two_holders
+forgot      | EQUAL_BIRTHS    | 25 lost again, under the same birth   | two_holders
+forgot      | BLIND_ADMIT     | 26 an ADMIT still lies in a socket    | two_holders | LOSERS=1
+forgot      | EXTENDS FAULTS=1 | all rules on, and extends            | nothing | FEW LOSERS=1
+forgot      | EXTENDS EXTENDS_UNTOLD FAULTS=1 | 53 only acquires tell | two_holders
+forgot      | EXTENDS UNTIL_LAST FAULTS=1 | 53 a shorter one is told  | two_holders
+forgot      | MACHINES=4 FAULTS=1 | all rules on, a name moves        | nothing | FEW LOSERS=2 COMMON=1
+forgot      | MACHINES=4 FAULTS=1 OUTDATED | 45 the old one is asked  | two_holders
+forgot      | MACHINES=4 FAULTS=1 NO_VOTE_BIRTHS | 45 the old one votes | two_holders
+forgot      | MACHINES=5 FEW LOSERS=2 FAULTS=1 | all rules on, two names move | nothing | all
+forgot      | NODES=5 FEW LOSERS=2 ENDLESS | all rules on, five nodes | nothing | FAULTS=1
+forgot      | NODES=5 FEW LOSERS=2 ENDLESS OTHERS=2 | 53 two others of four | two_holders
+forgot      | NUMBERS FEW LOSERS=2 | all rules on, numbers            | nothing        | FAULTS=2
+forgot      | NUMBERS FEW LOSERS=2 NO_BAR | 8 it takes lower numbers  | falls_back
+forgot      | NUMBERS FEW LOSERS=2 TOP_ONLY | 8 a bar is not told on  | falls_back
 five        |                 | all rules on                          | nothing
 five        | REACH_READMIT   | goal: all are back                    | is_reached
 five        | ONE_MAY_BE_AWAY | 41 the only one that knows is away    | two_holders
