@@ -155,8 +155,8 @@ static void inspect_many(void)
 }
 
 /*
- * It gets no more, and is named. Then it answers, and votes as before. All must be
- * sent within 20 s of silence, so many clients send few each.
+ * It gets no more, and is named. Then it answers, and votes as before. All must
+ * be sent within 20 s of silence, so many clients send few each.
  */
 TEST(a_node_that_owes_too_many_replies_is_stalled)
 {
