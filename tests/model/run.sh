@@ -171,7 +171,7 @@ forgot      | BLIND_ADMIT     | 26 an ADMIT still lies in a socket    | two_hold
 forgot      | EXTENDS FAULTS=1 | all rules on, and extends            | nothing | FEW LOSERS=1
 forgot      | EXTENDS EXTENDS_UNTOLD FAULTS=1 | 53 only acquires tell | two_holders
 forgot      | EXTENDS UNTIL_LAST FAULTS=1 | 53 a shorter one is told  | two_holders
-forgot      | MACHINES=4 FAULTS=1 | all rules on, a name moves        | nothing | FEW LOSERS=2 COMMON=1
+forgot      | MACHINES=4 FAULTS=1 | all rules on, a name moves | nothing | FEW LOSERS=2 COMMON=1
 forgot      | MACHINES=4 FAULTS=1 OUTDATED | 45 the old one is asked  | two_holders
 forgot      | MACHINES=4 FAULTS=1 NO_VOTE_BIRTHS | 45 the old one votes | two_holders
 forgot      | MACHINES=5 FEW LOSERS=2 FAULTS=1 | all rules on, two names move | nothing | all
