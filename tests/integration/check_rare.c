@@ -13,8 +13,9 @@
 enum {
     N = 3,
     SOON_MS = 20000,
-    TTL_MS = 4000,
-    LATE_MS = TTL_MS / 2, /* then drift leaves nothing of it */
+    TTL_MS = 2000,
+    /* then drift leaves nothing of it, but the number is not too old yet */
+    LATE_MS = TTL_MS / 2,
     TRIES = 5,
     CLIENTS = 60,
     CALLS = 280, /* of each client: together more than a node may owe */
