@@ -34,8 +34,9 @@ LABEL org.opencontainers.image.title="redlockd" \
       org.opencontainers.image.authors="the redlockd authors"
 
 # Everything is configured by REDLOCKD_… variables, so that the probe below
-# sees what the server sees. There is no authentication: publish the port
-# on loopback or a private network only.
+# sees what the server sees. It starts with REDLOCKD_AUTH_FILE, or with
+# REDLOCKD_ALLOW_ANONYMOUS=yes: then publish the port on loopback or a private
+# network only.
 ENV REDLOCKD_LISTEN=0.0.0.0:8080
 EXPOSE 8080
 # a number, so that an orchestrator can check that it is not root

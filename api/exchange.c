@@ -2,6 +2,7 @@
 
 #include "access.h"
 #include "audit.h"
+#include "browser.h"
 #include "handler.h"
 #include "list.h"
 #include "locks.h"
@@ -50,12 +51,29 @@ static bool is_worth_reading(const struct head *head)
            head_content_length(head) <= HTTP_BODY_MAX;
 }
 
+/* What is refused whoever asks. */
+static struct head_refusal check(const struct service *service,
+                                 const struct http_request *request,
+                                 const struct head *head, bool is_http_1_0)
+{
+    const struct browser_rules rules = {
+        .allowed_hosts = service->config->allowed_hosts,
+        .is_open = service->access == NULL,
+    };
+    struct head_refusal refusal = head_check(head, is_http_1_0);
+    return refusal.reason != NULL
+               ? refusal
+               : browser_check(head, &rules,
+                               strcmp(request->method, "GET") == 0);
+}
+
 enum exchange_step exchange_begin(const struct service *service,
                                   struct http_request *request,
                                   const struct head *head, bool is_http_1_0,
                                   struct http_response *response)
 {
-    const struct head_refusal refusal = head_check(head, is_http_1_0);
+    const struct head_refusal refusal =
+        check(service, request, head, is_http_1_0);
     take_fields(request, head, service->ids);
     http_response_init(response);
     response->close = true;

@@ -13,14 +13,13 @@ static void add(struct fields *fields, const char *name, const char *value)
 
 /*
  * A page takes everything from this server and sends nothing elsewhere; no
- * other page may show it in a frame. A text is what its type says.
+ * other page may show it in a frame.
  */
 static void add_for_browsers(struct fields *fields)
 {
     add(fields, "Content-Security-Policy",
         "default-src 'self'; base-uri 'none'; frame-ancestors 'none'; "
         "form-action 'none'");
-    add(fields, "X-Content-Type-Options", "nosniff");
 }
 
 void fields_fill(struct fields *fields, const struct http_request *request,
@@ -30,6 +29,9 @@ void fields_fill(struct fields *fields, const struct http_request *request,
     add(fields, "X-Request-Id", request->id);
     add(fields, "Cache-Control", "no-store");
     add(fields, "Content-Type", response->content_type);
+    /* a text is what its type says */
+    add(fields, "X-Content-Type-Options",
+        response->content_type != NULL ? "nosniff" : NULL);
     add(fields, "Location",
         response->location[0] != '\0' ? response->location : NULL);
     add(fields, "Allow", response->allow);

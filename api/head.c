@@ -31,6 +31,11 @@ static const struct field {
     [HEAD_TRACEPARENT] = {"traceparent", NULL},
     [HEAD_AUTHORIZATION] = {"Authorization",
                             "the header field Authorization occurs twice"},
+    [HEAD_ORIGIN] = {"Origin", "the header field Origin occurs twice"},
+    /* no page can set these */
+    [HEAD_SEC_FETCH_SITE] = {"Sec-Fetch-Site", NULL},
+    [HEAD_SEC_FETCH_MODE] = {"Sec-Fetch-Mode", NULL},
+    [HEAD_SEC_FETCH_DEST] = {"Sec-Fetch-Dest", NULL},
 };
 
 /* ---- texts -------------------------------------------------------------- */

@@ -10,6 +10,7 @@
 #include <regex.h>
 #include <string.h>
 
+#include "address.h"
 #include "option.h"
 
 static const char env_prefix[] = "REDLOCKD_";
@@ -366,6 +367,24 @@ static bool check_tls(struct option_reader *reader)
     return true;
 }
 
+/* Redis' protected mode does the same. */
+static bool check_anonymous(struct option_reader *reader)
+{
+    const struct config *config = reader->config;
+
+    *reader->origin = '\0';
+    return *config->auth_file || *config->tls_client_ca ||
+           config->allow_anonymous ||
+           (config->action != CONFIG_SERVE && config->action != CONFIG_CHECK) ||
+           address_is_loopback(config->listen_host) ||
+           option_fail(reader,
+                       "--listen: %.100s is not only this machine: whoever "
+                       "connects could take, and force the release of, every "
+                       "lock; set --auth-file or --tls-client-ca, listen on "
+                       "127.0.0.1, or say --allow-anonymous yes",
+                       config->listen_host);
+}
+
 static bool check_nodes(struct option_reader *reader)
 {
     enum config_action action = reader->config->action;
@@ -412,7 +431,8 @@ bool config_load(struct config *config, int argc, char **argv, char **envp,
         return true;
     return load_defaults(&reader) && load_env(&reader, envp) &&
            load_argv(&reader, argc, argv) && check_limits(&reader) &&
-           check_tls(&reader) && check_nodes(&reader);
+           check_tls(&reader) && check_nodes(&reader) &&
+           check_anonymous(&reader);
 }
 
 bool config_has_tls_nodes(const struct config *config)

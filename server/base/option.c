@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "address.h"
+#include "hosts.h"
 
 enum { DAY_MS = 24 * 60 * 60 * 1000, RATIO_CHARS = 17 };
 
@@ -103,6 +104,14 @@ const struct option option_table[OPTIONS] = {
                           .form = "FILE",
                           .help = "who may ask what; without it, anybody may "
                                   "ask anything"},
+    [OPTION_ALLOW_ANONYMOUS] = {"allow-anonymous", OPTION_IS_SWITCH, "off",
+                                AT(allow_anonymous), .form = "on|off",
+                                .help = "serve others than this machine "
+                                        "without --auth-file"},
+    [OPTION_ALLOWED_HOSTS] = {"allowed-hosts", OPTION_IS_HOSTS,
+                              AT(allowed_hosts), .form = "HOST,HOST,...",
+                              .help = "names that web pages of this server "
+                                      "may have; .example.com: all in it"},
     [OPTION_LOG_LEVEL] = {"log-level", OPTION_IS_CHOICE, "info", AT(log_level),
                           .words = levels, .form = "LEVEL",
                           .help = "debug, info, warn, error or off"},
@@ -279,6 +288,19 @@ static bool set_path(struct option_reader *reader, const struct option *option,
     return true;
 }
 
+static bool set_hosts(struct option_reader *reader, const struct option *option,
+                      const char *value)
+{
+    size_t len = strlen(value);
+
+    if (len > CONFIG_HOSTS_MAX || !hosts_are_valid(value))
+        return fail_value(reader, value,
+                          "names without ports, as in "
+                          "locks.example.com,.example.org");
+    memcpy(member(reader->config, option), value, len + 1);
+    return true;
+}
+
 static bool set_choice(struct option_reader *reader,
                        const struct option *option, const char *value)
 {
@@ -358,6 +380,8 @@ bool option_set(struct option_reader *reader, const struct option *option,
         return set_prefix(reader, option, value);
     case OPTION_IS_PATH:
         return set_path(reader, option, value);
+    case OPTION_IS_HOSTS:
+        return set_hosts(reader, option, value);
     case OPTION_IS_CHOICE:
         return set_choice(reader, option, value);
     case OPTION_IS_ACTION:
@@ -432,6 +456,7 @@ void option_print(const struct option *option, const struct config *config,
         break;
     case OPTION_IS_PREFIX:
     case OPTION_IS_PATH:
+    case OPTION_IS_HOSTS:
         (void)fputs(value, out);
         break;
     case OPTION_IS_CHOICE:

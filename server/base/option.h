@@ -30,6 +30,8 @@ enum option_id {
     OPTION_RESTART_GUARD,
     OPTION_DRAIN_MS,
     OPTION_AUTH_FILE,
+    OPTION_ALLOW_ANONYMOUS,
+    OPTION_ALLOWED_HOSTS,
     OPTION_LOG_LEVEL,
     OPTION_LOG_FORMAT,
     OPTION_AUDIT_LOG,
@@ -49,6 +51,7 @@ enum option_kind {
     OPTION_IS_RATIO,
     OPTION_IS_PREFIX,
     OPTION_IS_PATH,   /* of a file; empty: none */
+    OPTION_IS_HOSTS,  /* a list, as in hosts.h */
     OPTION_IS_CHOICE, /* one of some words; the field is an enum */
     OPTION_IS_ACTION, /* a flag only: no value, no variable */
 };

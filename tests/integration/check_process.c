@@ -43,8 +43,10 @@ static const struct {
     {"--nodes 127.0.0.1:1 --nope", "--nope"},
     {"--nodes 127.0.0.1:1 stray", "argument 3"},
     {"--nodes x:y", "--nodes"},
-    {"--nodes 127.0.0.1:1 --listen 203.0.113.1:80", "203.0.113.1:80"},
-    {"--nodes 127.0.0.1:1 --listen no-such-host.invalid:80",
+    {"--nodes 127.0.0.1:1 --listen 203.0.113.1:80", "--allow-anonymous"},
+    {"--nodes 127.0.0.1:1 --allow-anonymous --listen 203.0.113.1:80",
+     "203.0.113.1:80"},
+    {"--nodes 127.0.0.1:1 --allow-anonymous --listen no-such-host.invalid:80",
      "no-such-host.invalid"},
     {"--check-config --nodes 127.0.0.1:1 --retry-count x", "--retry-count"},
 };

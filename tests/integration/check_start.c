@@ -92,7 +92,7 @@ TEST_EACH(start_tells_for_how_many_connections, limits)
 TEST(descriptors_for_hardly_any_connection_are_refused)
 {
     char command[] = "ulimit -n 79; exec \"$0\" --nodes 127.0.0.1:1 "
-                     "--listen 203.0.113.1:80";
+                     "--listen 203.0.113.1:80 --allow-anonymous";
     char *argv[] = {"sh", "-c", command, (char *)harness_binary(), NULL};
     char *output;
 

@@ -209,9 +209,9 @@ TEST_EACH(a_server_that_others_can_reach_warns_of_what_is_missing, listeners)
     auth_make(auth, "blue " AUTH_BLUE " lock\n");
     world_start_nodes(&world, 1);
     server->port = harness_free_port();
-    snprintf(options, sizeof options, "--listen %s:%d %s %s %s",
-             listeners[_i].host, server->port,
-             listeners[_i].has_tls ? options_with("") : "",
+    snprintf(options, sizeof options,
+             "--listen %s:%d %s %s %s --allow-anonymous on", listeners[_i].host,
+             server->port, listeners[_i].has_tls ? options_with("") : "",
              listeners[_i].has_auth ? "--auth-file" : "",
              listeners[_i].has_auth ? auth : "");
     world_admit_nodes(&world, "");

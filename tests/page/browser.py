@@ -31,14 +31,14 @@ def eventually(found: Callable[[], Any], what: str,
 
 
 class Browser:
-    def __init__(self, origin: str) -> None:
+    def __init__(self, origin: str, *arguments: str) -> None:
         self.origin = origin
         self.elsewhere: set[str] = set()
         options = webdriver.ChromeOptions()
         options.binary_location = "/usr/bin/chromium"
         for argument in ("--headless=new", "--no-sandbox", "--lang=en",
                          "--disable-dev-shm-usage", "--hide-scrollbars",
-                         "--force-device-scale-factor=1"):
+                         "--force-device-scale-factor=1", *arguments):
             options.add_argument(argument)
         options.set_capability("goog:loggingPrefs",
                                {"browser": "ALL", "performance": "ALL"})

@@ -10,6 +10,7 @@ import traceback
 import stories
 import stories_auth
 import stories_docs
+import stories_foreign
 from browser import Browser
 from service import Service
 
@@ -26,6 +27,7 @@ STORIES = (
     stories.a_quarantine_counts_down,
     stories.pictures_are_taken,
     stories_auth.a_server_with_an_auth_file_asks_for_a_token,
+    stories_foreign.a_page_of_another_origin_gets_nothing,
     stories_docs.the_pages_are_valid_html,
     stories_docs.the_api_is_described_whole,
     stories_docs.the_description_is_read_by_keyboard_and_phone,

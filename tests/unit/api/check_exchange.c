@@ -74,6 +74,8 @@ static const struct {
     const char *code;
 } refused[] = {
     {{{"Accept", "x"}, {"Accept", "y"}}, 400, "bad_request"},
+    {{{"Host", "x.example"}, {"Accept", "y"}}, 421, "host_not_allowed"},
+    {{{"Host", "x"}, {"Origin", "http://y"}}, 403, "foreign_origin"},
     {{{"Host", "x"}, {"Expect", "tea"}}, 417, "expectation_failed"},
     {{{"Host", "x"}, {"Transfer-Encoding", "gzip"}}, 400, "bad_request"},
     {{{"Host", "x"}, {"Content-Length", "262145"}}, 413, "body_too_large"},

@@ -112,6 +112,11 @@ static const struct {
     {"--retry-count --nodes a", "--retry-count", "needs a value"},
     {"--nodes a --key-prefix \t", "--key-prefix", "visible"},
     {"--nodes a --auth-file a\x01", "--auth-file", "control characters"},
+    {"--nodes a --allowed-hosts a,b:80/", "--allowed-hosts", "without ports"},
+    {"--nodes a --allowed-hosts *", "--allowed-hosts", "without ports"},
+    {"--nodes a --listen 0.0.0.0:80", "--listen", "--allow-anonymous yes"},
+    {"--nodes a --listen [::]:80", "--listen", "--auth-file"},
+    {"--nodes a --check-config --listen h:80", "--listen", "--tls-client-ca"},
     {"--nodes a --key-prefix a:redlockd:b:", "a:redlockd:b:", "own keys"},
     {"--nodes a --listen h:0", "--listen", "1 to 65535"},
     {"--nodes a --listen [::1]", "--listen", "port is missing"},
@@ -194,7 +199,7 @@ TEST(print_shows_all_values_and_no_password)
 static const char *const printable[] = {
     ("--print-config --nodes a,redis://b/1 --retry-count 9 --reuse-port "
      "--drift-factor 0.125 --log-level debug --log-format json "
-     "--audit-log /a --auth-file /a/b "
+     "--audit-log /a --auth-file /a/b --allowed-hosts a,.b "
      "--key-prefix x:"),
     "--print-config --nodes a --drift-factor 0.000000000000001",
     "--print-config --nodes a --drift-factor 0.123456789012345",

@@ -1,0 +1,59 @@
+#include "hosts.h"
+
+#include <ctype.h>
+#include <string.h>
+#include <strings.h>
+
+static bool is_host_char(char c)
+{
+    return isalnum((unsigned char)c) || strchr("-_.:[]", c) != NULL;
+}
+
+static bool is_entry(struct span entry)
+{
+    for (size_t i = 0; i < entry.len; i++)
+        if (!is_host_char(entry.ptr[i]))
+            return false;
+    return entry.len > 1 || (entry.len == 1 && entry.ptr[0] != '.');
+}
+
+/* Takes the entry in front of the next comma out of the list; false: none. */
+static bool next_entry(const char **list, struct span *entry)
+{
+    if (*list == NULL)
+        return false;
+    *entry = (struct span){*list, strcspn(*list, ",")};
+    const char *end = *list + entry->len;
+    *list = *end == ',' ? end + 1 : NULL;
+    return true;
+}
+
+bool hosts_are_valid(const char *list)
+{
+    struct span entry;
+    if (*list == '\0')
+        return true;
+    while (next_entry(&list, &entry))
+        if (!is_entry(entry))
+            return false;
+    return true;
+}
+
+static bool is_host(struct span entry, struct span host)
+{
+    if (*entry.ptr == '.' && host.len > entry.len) {
+        host.ptr += host.len - entry.len;
+        host.len = entry.len;
+    }
+    return host.len == entry.len &&
+           strncasecmp(host.ptr, entry.ptr, host.len) == 0;
+}
+
+bool hosts_have(const char *list, struct span host)
+{
+    struct span entry;
+    while (next_entry(&list, &entry))
+        if (entry.len > 0 && is_host(entry, host))
+            return true;
+    return false;
+}
