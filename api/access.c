@@ -433,16 +433,13 @@ void access_note(struct access *access, struct http_request *request,
 {
     const struct account *account = account_of(access, request);
     int64_t until_us = now_us + result->ttl_ms * US_PER_MS;
-    if (result->outcome == OUTCOME_GRANTED && request->claim != NULL) {
+    if (request->claim != NULL) {
         holdings_grant(access->holdings, request->claim, until_us);
-        request->claim_is_granted = !result->is_repeat;
+        request->claim_is_granted =
+            result->outcome == OUTCOME_GRANTED && !result->is_repeat;
     }
-    if (account == NULL || account->holder.count == 0)
-        return;
-    if (result->outcome == OUTCOME_EXTENDED)
-        holdings_extend(access->holdings, &account->holder, result->resource,
-                        until_us);
-    else if (result->outcome == OUTCOME_RELEASED)
+    if (account != NULL && account->holder.count > 0 &&
+        result->outcome == OUTCOME_RELEASED)
         holdings_release(access->holdings, &account->holder, result->resource);
 }
 

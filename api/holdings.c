@@ -91,9 +91,12 @@ static void settle(struct holdings *all, size_t place, struct holding *it)
     put(all, place, it);
 }
 
+/* Nothing shortens the life of a key on the nodes. */
 static void hold_until(struct holdings *all, struct holding *it,
                        int64_t until_us)
 {
+    if (until_us <= it->until_us)
+        return;
     size_t place = it->until_us != 0 ? it->place : all->held++;
     it->until_us = until_us;
     settle(all, place, it);
@@ -254,16 +257,6 @@ void holdings_drop(struct holdings *all, struct holding *claim, bool is_undone)
     if (is_undone && claim->until_us != 0)
         end(all, claim);
     forget_unless_used(all, claim);
-}
-
-void holdings_extend(struct holdings *all, const struct holder *holder,
-                     struct span names, int64_t until_us)
-{
-    struct digest key;
-    struct holding *it =
-        make_key(all, holder, names, &key) ? find(all, &key) : NULL;
-    if (it != NULL && it->until_us != 0)
-        hold_until(all, it, until_us);
 }
 
 void holdings_release(struct holdings *all, const struct holder *holder,

@@ -1,14 +1,14 @@
 /*
  * The locks that identities hold through this server, so that none holds more
- * than it may. One is known from the acquire that may get it, until it is
+ * than it may. One is known from the call that may get or extend it, until it is
  * released or its TTL ends:
  *
  *            claim                    grant
  *   unknown ───────→ claimed by some ───────→ held ──→ unknown
- *              ↑      acquires           │  ↑    release, expiry
- *              └──── drop: the last ─────┘  └ extend
+ *              ↑       calls             │       release, expiry
+ *              └──── drop: the last ─────┘
  *
- * Acquires of the same resources are one lock, as only one of them can get it.
+ * Calls of the same resources are one lock, as only one of them can get it.
  */
 #ifndef REDLOCKD_HOLDINGS_H
 #define REDLOCKD_HOLDINGS_H
@@ -37,7 +37,7 @@ enum holdings_verdict { HOLDINGS_CLAIMED, HOLDINGS_FULL, HOLDINGS_NO_MEMORY };
 void holdings_expire(struct holdings *all, int64_t now_us);
 
 /*
- * An acquire is about to try. HOLDINGS_CLAIMED: *claim is its claim, to be
+ * An acquire or an extend is about to try. HOLDINGS_CLAIMED: *claim is its claim, to be
  * dropped. names as in names.h.
  */
 enum holdings_verdict holdings_claim(struct holdings *all,
@@ -48,16 +48,14 @@ enum holdings_verdict holdings_claim(struct holdings *all,
 bool holdings_is_full(struct holdings *all, const struct holder *holder,
                       int64_t now_us);
 
-/* What was claimed is held until then. */
+/* What was claimed is held until then, or until it was held already. */
 void holdings_grant(struct holdings *all, struct holding *claim,
                     int64_t until_us);
 
-/* The acquire is over; is_undone: it was granted, and is released again. */
+/* The call is over; is_undone: it was granted, and is released again. */
 void holdings_drop(struct holdings *all, struct holding *claim, bool is_undone);
 
-/* If it is known as held: it is held until then; not any more. */
-void holdings_extend(struct holdings *all, const struct holder *holder,
-                     struct span names, int64_t until_us);
+/* It is not held any more. */
 void holdings_release(struct holdings *all, const struct holder *holder,
                       struct span names);
 

@@ -258,6 +258,9 @@ static bool begin_with_token(const struct service *service,
         goto done;
     }
     keep_token(request, token);
+    if (match->call == LOCK_EXTEND &&
+        !access_claim(service->access, request, resource, response))
+        goto done;
     engine_op op =
         match->call == LOCK_EXTEND
             ? engine_extend(service->engine, resource, token,

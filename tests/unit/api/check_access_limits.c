@@ -11,9 +11,11 @@
 #include "ask.h"
 #include "authtext.h"
 
-#define TOKEN_A                                                                \
-    "{\"token\":\"1795221642000000."                                           \
-    "8f1c27a5b9d04e6e8f1c27a5b9d04e6e8f1c27a5\"}"
+#define TOKEN_MEMBER                                                           \
+    "\"token\":\"1795221642000000."                                            \
+    "8f1c27a5b9d04e6e8f1c27a5b9d04e6e8f1c27a5\""
+#define TOKEN_A "{" TOKEN_MEMBER "}"
+#define SHORT_A "{" TOKEN_MEMBER ",\"ttl_ms\":100}"
 
 static struct access *access_now;
 static int64_t ahead_us; /* of the nodes' time: buckets begin in ours */
@@ -228,6 +230,34 @@ TEST(an_extension_counts_longer)
     end(true);
     play_advance(11000000);
     expect_full(Z);
+}
+
+/* The key lives on: the extension is shorter than what it has. */
+TEST(a_short_extension_makes_no_room)
+{
+    hold(X);
+    hold(Y);
+    (void)admit("PUT", "/locks/x/extend");
+    ask_and_vote("PUT", "/locks/x/extend", SHORT_A, CALL_EXTEND, VOTE_EXTENDED);
+    ask_expect(200, NULL);
+    end(true);
+    play_advance(5000000);
+    expect_full(Z);
+}
+
+/* It was acquired through another server. */
+TEST(an_extended_lock_counts)
+{
+    hold(X);
+    (void)admit("PUT", "/locks/y/extend");
+    ask_and_vote("PUT", "/locks/y/extend", TOKEN_A, CALL_EXTEND, VOTE_EXTENDED);
+    ask_expect(200, NULL);
+    end(true);
+    expect_full(Z);
+    (void)admit("PUT", "/locks/z/extend");
+    ck_assert(ask_send("PUT", "/locks/z/extend", TOKEN_A));
+    ask_expect(429, "rate_limited");
+    end(true);
 }
 
 TEST(who_is_refused_or_left_holds_nothing)
