@@ -17,6 +17,11 @@ WARN := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes \
 ifdef CI
 WARN += -Werror
 endif
+# as Debian's hardening=+all
+HARDEN_release := -D_FORTIFY_SOURCE=2 -fstack-protector-strong \
+                  -fstack-clash-protection \
+                  -fPIE $(if $(filter x86_64,$(shell uname -m)),-fcf-protection)
+HARDEN_LINK_release := -pie -Wl,-z,relro -Wl,-z,now
 FLAGS_release := -O2 -g
 FLAGS_asan := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined \
               -fno-sanitize-recover=all
@@ -24,8 +29,9 @@ FLAGS_fuzz := $(FLAGS_asan) -fsanitize=fuzzer-no-link
 CFLAGS ?=
 C_FLAGS = -std=c11 -D_GNU_SOURCE -DREDLOCKD_VERSION='"$(VERSION)"' -I$(GEN) \
           $(WARN)
-ALL_CFLAGS = $(C_FLAGS) $(FLAGS_$(FLAVOUR)) -MMD -MP $(CPPFLAGS) $(CFLAGS)
-ALL_LDFLAGS = $(FLAGS_$(FLAVOUR)) $(LDFLAGS)
+ALL_CFLAGS = $(C_FLAGS) $(FLAGS_$(FLAVOUR)) $(HARDEN_$(FLAVOUR)) -MMD -MP \
+             $(CPPFLAGS) $(CFLAGS)
+ALL_LDFLAGS = $(FLAGS_$(FLAVOUR)) $(HARDEN_LINK_$(FLAVOUR)) $(LDFLAGS)
 lib_cflags = $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
 lib_libs = $(shell pkg-config --libs $(PKGS))
 

@@ -57,8 +57,9 @@ bool access_shows(const struct access *access,
                   const struct http_request *request, struct span name);
 
 /*
- * An acquire or an extend is about to begin: its lock counts among the locks that the identity
- * holds, until access_end. False: there are too many, and response tells.
+ * An acquire or an extend is about to begin: its lock counts among the locks
+ * that the identity holds, until access_end. False: there are too many, and
+ * response tells.
  */
 bool access_claim(struct access *access, struct http_request *request,
                   struct span names, struct http_response *response);

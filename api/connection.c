@@ -210,6 +210,7 @@ void connection_free(struct connection *it)
     deadline_fini(&it->deadline);
     it->all->metrics->connections--;
     free(it->body);
+    explicit_bzero(&it->login, sizeof it->login); /* it may hold a token */
     free(it);
 }
 

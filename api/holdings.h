@@ -1,7 +1,7 @@
 /*
  * The locks that identities hold through this server, so that none holds more
- * than it may. One is known from the call that may get or extend it, until it is
- * released or its TTL ends:
+ * than it may. One is known from the call that may get or extend it, until it
+ * is released or its TTL ends:
  *
  *            claim                    grant
  *   unknown ───────→ claimed by some ───────→ held ──→ unknown
@@ -37,8 +37,8 @@ enum holdings_verdict { HOLDINGS_CLAIMED, HOLDINGS_FULL, HOLDINGS_NO_MEMORY };
 void holdings_expire(struct holdings *all, int64_t now_us);
 
 /*
- * An acquire or an extend is about to try. HOLDINGS_CLAIMED: *claim is its claim, to be
- * dropped. names as in names.h.
+ * An acquire or an extend is about to try. HOLDINGS_CLAIMED: *claim is its
+ * claim, to be dropped. names as in names.h.
  */
 enum holdings_verdict holdings_claim(struct holdings *all,
                                      struct holder *holder, struct span names,

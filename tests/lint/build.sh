@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# A new VERSION must reach the binary: each file that names it is built anew.
+# What the Makefile promises. A new VERSION reaches the binary: each file that
+# names it is built anew. The binaries are hardened.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -12,4 +13,23 @@ while IFS= read -r file; do
         failed=1
     }
 done < <(grep -l REDLOCKD_VERSION server/*.c server/*/*.c api/*.c cli/*.c)
+
+has() { # binary what readelf-option pattern
+    readelf -W "$3" "$1" 2>/dev/null |
+        grep -E "$4" >/dev/null || {
+        echo "$1: not $2"
+        failed=1
+    }
+}
+
+for binary in build/release/redlockd build/release/redlockctl; do
+    has "$binary" "position independent" -h 'Type: +DYN'
+    has "$binary" "bound at the start" -d 'FLAGS.*NOW'
+    has "$binary" "read-only after relocation" -l GNU_RELRO
+    has "$binary" "with guarded stacks" -s __stack_chk_fail
+    has "$binary" "with checked copies" -s '__[a-z]+_chk(@|$)'
+done
+# the whole binary is only marked so if each library that it begins with is
+[ "$(uname -m)" != x86_64 ] ||
+    has build/release/server/main.o "with guarded branches" -n 'IBT, SHSTK'
 exit "$failed"

@@ -192,8 +192,8 @@ TEST(at_random_it_is_what_a_simple_one_is)
             ck_assert(is_known || held < holder.most);
             holdings_grant(all, claim, end_us);
             holdings_drop(all, claim, false);
-            until_us[at] = is_known && until_us[at] > end_us ? until_us[at]
-                                                             : end_us;
+            until_us[at] =
+                is_known && until_us[at] > end_us ? until_us[at] : end_us;
         }
     }
 }

@@ -53,7 +53,9 @@ TEST_EACH(variables_of_a_kubernetes_service_are_not_ours, services)
     ck_assert_int_eq(config.nodes_count, 1);
     ck_assert_int_eq(config.listen_port, 8080);
     strcat(env, "REDLOCKD_REUSE_PORT=on REDLOCKD_LISTEN=[::]:81");
-    ck_assert_msg(words_load(&config, env, "--nodes a", error), "%s", error);
+    ck_assert_msg(
+        words_load(&config, env, "--nodes a --allow-anonymous", error), "%s",
+        error);
     ck_assert_int_eq(config.listen_port, 81);
     ck_assert(config.reuse_port);
 }
