@@ -165,9 +165,11 @@ sim-long: $(OUT)/sim $(OUT)/differ ## The same with 100 million rounds; SEEDS=15
 	$(OUT)/differ --seeds 0 --fresh $(or $(SEEDS),500)
 	$(OUT)/sim --seeds 0 --fresh $(or $(SEEDS),15000)
 
-long: ## 100,000 grants over restarting nodes; GRANTS=100000
+long: ## 100,000 grants over restarting nodes; scenes 200 times; GRANTS=100000 TRIES=100
 	@$(MAKE) --no-print-directory integration \
 	  FENCE_GRANTS=$(or $(GRANTS),100000) CK_RUN_SUITE=fence
+	@$(MAKE) --no-print-directory integration CK_TIMEOUT_MULTIPLIER=10 \
+	  TAIL_TRIES=$(or $(TRIES),100) CK_RUN_SUITE=memory_tail
 
 asan: export ASAN_OPTIONS ?= quarantine_size_mb=4
 # Tests of a suite share a process: it is looked through for leaks once, and is
@@ -190,8 +192,8 @@ asan: ## Run units, integration, simulation under ASan, UBSan; SHORT=1
 asan_unit_rest := rivals
 asan_rest := admission contention durable epochs faults fence fitness flood \
              load memory memory_clocks memory_evicted memory_files \
-             memory_fresh memory_old memory_rights memory_servers proxies \
-             repair tls_clients verdicts wait_crowds wait_noise
+             memory_fresh memory_old memory_rights memory_servers memory_tail \
+             proxies repair tls_clients verdicts wait_crowds wait_noise
 
 bench: ## Measure against the literal Redlock page; draw a plot
 	@scripts/deps.sh build bench

@@ -99,7 +99,7 @@ NIGHTLY = [
     night("interop", kind="waits"),
     night("examples-broken", kind="waits"),
     night("starved", kind="waits"),
-    night("long", kind="waits"),
+    night("long", kind="waits", hours=3),
     night("soak"),
     night("crowd"),
     night("bench", hours=2),

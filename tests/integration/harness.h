@@ -21,7 +21,8 @@ struct redisContext;
 struct node {
     pid_t pid; /* 0: not running */
     int port;
-    bool is_durable; /* AOF, fsync always */
+    bool is_durable; /* AOF, fsync always … */
+    bool is_lazy;    /* … or everysec, from the next start on */
     bool is_cluster; /* of Redis Cluster; a restart makes it one */
     bool has_clock;  /* of its own, from the next start on: node_set_clock */
     char tls[PATH_SIZE]; /* folder of tlsnode.h; "": without TLS */

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { TIMEOUT_S = 10, TEXT_SIZE = 4096, SYNC_MS = 10000 };
@@ -150,6 +151,33 @@ void node_copy_files(const struct node *node, const struct node *source)
     snprintf(to, sizeof to, "%s/appendonlydir", node->dir);
     run((char *[]){"rm", "-rf", to, NULL});
     run((char *[]){"cp", "-a", from, to, NULL});
+}
+
+/* The first one: it is too short to be rewritten. */
+static void file_path(const struct node *node, char path[PATH_SIZE + 64])
+{
+    snprintf(path, PATH_SIZE + 64, "%s/appendonlydir/appendonly.aof.1.incr.aof",
+             node->dir);
+}
+
+long node_file_length(const struct node *node)
+{
+    char path[PATH_SIZE + 64];
+    struct stat info;
+
+    file_path(node, path);
+    ck_assert_int_eq(stat(path, &info), 0);
+    return (long)info.st_size;
+}
+
+void node_cut_file(const struct node *node, long length)
+{
+    char path[PATH_SIZE + 64];
+
+    ck_assert_int_eq(node->pid, 0);
+    ck_assert_int_le(length, node_file_length(node));
+    file_path(node, path);
+    ck_assert_int_eq(truncate(path, length), 0);
 }
 
 void node_start_copy(struct node *copy, const struct node *node)

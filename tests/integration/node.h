@@ -39,6 +39,11 @@ void node_set_clock(const struct node *node, int64_t ms);
 /* Replaces the append-only files of node, which must be down. */
 void node_copy_files(const struct node *node, const struct node *source);
 
+/* The append-only file: its length · the power cut that left no more of it,
+ * for a node that is down. */
+long node_file_length(const struct node *node);
+void node_cut_file(const struct node *node, long length);
+
 /* Starts copy, a node of its own, with the memory that node has now. */
 void node_start_copy(struct node *copy, const struct node *node);
 

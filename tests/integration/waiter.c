@@ -33,8 +33,10 @@ static void fill(struct verdict *verdict, const json_t *body)
 {
     struct lock *lock = &verdict->lock;
     json_t *waited = json_object_get(body, "waited_ms");
+    json_t *elapsed = json_object_get(body, "elapsed_ms");
     json_t *code = json_object_get(body, "code");
     verdict->waited_ms = waited ? (int)json_integer_value(waited) : -1;
+    verdict->elapsed_ms = elapsed ? (int)json_integer_value(elapsed) : -1;
     if (code)
         snprintf(verdict->code, sizeof verdict->code, "%s",
                  json_string_value(code));

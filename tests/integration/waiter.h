@@ -16,6 +16,7 @@ void waiter_expect_count(const struct server *server, int count);
 struct verdict {
     int status;
     int waited_ms;
+    int elapsed_ms;
     char code[64];    /* of a problem */
     struct lock lock; /* of a grant */
 };

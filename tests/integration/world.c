@@ -114,7 +114,7 @@ void node_start(struct node *node)
     add(&args, "--dir", "%s", node->dir);
     add(&args, "--save", "%s", "");
     add(&args, "--appendonly", node->is_durable ? "yes" : "no");
-    add(&args, "--appendfsync", "always");
+    add(&args, "--appendfsync", node->is_lazy ? "everysec" : "always");
     add(&args, "--enable-debug-command", "local");
     add(&args, "--cluster-enabled", node->is_cluster ? "yes" : "no");
     snprintf(log, sizeof log, "%s/log", node->dir);
