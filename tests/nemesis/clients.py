@@ -49,10 +49,10 @@ class Grant:
 class World:
     """What all clients share."""
 
-    def __init__(self, resources: int, max_ttl_ms: int, history: History,
-                 kinds: set[str]) -> None:
+    def __init__(self, resources: int, max_ttls_ms: tuple[int, ...],
+                 history: History, kinds: set[str]) -> None:
         self.kinds = kinds  # of faults, those of clients among them
-        self.max_ttl_ms = max_ttl_ms
+        self.max_ttls_ms = max_ttls_ms  # of each server
         self.history = history
         self.registers = {f"r{i}": Register(f"r{i}") for i in range(resources)}
         self.stop = threading.Event()
@@ -131,9 +131,10 @@ class Client(threading.Thread):
     def draw_name(self) -> str:
         return self.rng.choice(self.names)
 
-    def draw_ttl_ms(self, resources: tuple[str, ...]) -> int:
-        longest = self.world.max_ttl_ms / (1 if is_slow(resources) else 4)
-        return int(log_uniform(self.rng, TTL_MIN_MS, longest))
+    def _draw_ttl_ms(self, call: Call) -> int:
+        longest = self.world.max_ttls_ms[call.server]
+        return int(log_uniform(self.rng, TTL_MIN_MS, longest / (
+            1 if is_slow(call.resources) else 4)))
 
     def pause(self, low_s: float, high_s: float) -> None:
         self.world.stop.wait(log_uniform(self.rng, low_s, high_s))
@@ -180,8 +181,7 @@ class Client(threading.Thread):
 
     def _prepare(self, want: Want, before: Call | None = None) -> Call:
         """Of what was asked for before, through another server."""
-        call = self.note(ACQUIRE, want.resources,
-                         self.draw_ttl_ms(want.resources))
+        call = self.note(ACQUIRE, want.resources)
         call.key = want.key
         if self.rng.random() < WAITING:
             call.wait_ms = int(log_uniform(self.rng, 1, WAIT_MAX_MS))
@@ -189,6 +189,7 @@ class Client(threading.Thread):
             call.is_repeat = True
             if call.server == before.server:
                 call.server = (call.server + 1) % len(self.connections)
+        call.ttl_ms = self._draw_ttl_ms(call)
         return call
 
     def _ask(self, call: Call, want: Want, connection: Connection | None = None,
@@ -221,20 +222,19 @@ class Client(threading.Thread):
         self.ask(self.note(INSPECT, resources),
                  f"GET /locks/{lock_id(resources)} HTTP/1.1\r\n")
 
-    def note(self, op: str, resources: tuple[str, ...],
-              ttl_ms: int = 0) -> Call:
+    def note(self, op: str, resources: tuple[str, ...]) -> Call:
         return Call(op, self.index, self.rng.randrange(len(self.connections)),
-                    resources, ttl_ms)
+                    resources)
 
-    def _note_about(self, op: str, grant: Call, ttl_ms: int = 0) -> Call:
-        call = self.note(op, grant.resources, ttl_ms)
+    def _note_about(self, op: str, grant: Call) -> Call:
+        call = self.note(op, grant.resources)
         call.of, call.number, call.key = grant.id, grant.number, grant.key
         return call
 
     def extend(self, grant: Grant) -> Call:
         resources = grant.call.resources
-        call = self._note_about(EXTEND, grant.call,
-                                self.draw_ttl_ms(resources))
+        call = self._note_about(EXTEND, grant.call)
+        call.ttl_ms = self._draw_ttl_ms(call)
         self.ask(call, f"PUT /locks/{lock_id(resources)}/extend HTTP/1.1\r\n"
                  f"X-Lock-Token: {grant.token}\r\n",
                  {"ttl_ms": call.ttl_ms}, self._draw_identity(resources))

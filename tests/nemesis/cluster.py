@@ -30,7 +30,8 @@ class Config:
     shim: Path
     directory: Path
     modes: tuple[str, ...]  # persistence of each node
-    max_ttl_ms: int
+    max_ttls_ms: tuple[int, ...]  # of each server
+    timeouts_ms: tuple[int, ...]
     tls: Tls | None = None  # of nodes and servers
     identities: Identities | None = None  # None: anybody may ask
 
@@ -188,20 +189,22 @@ class Node(Process):
                    default=None)
 
     def note_size(self) -> None:
-        """How long the append-only file was, for lose_a_second."""
+        """How long the append-only file was, for lose_end."""
         if self.mode != "everysec":
             return
         if file := self._log_file():
             self.sizes = [*self.sizes[-5:],
                           (time.monotonic(), file, file.stat().st_size)]
 
-    def lose_a_second(self) -> None:
-        """What a power cut does to a file that is synced once a second."""
+    def lose_end(self, is_short: bool) -> None:
+        """What a power cut does to a file that is synced once a second: it loses
+        all that was written since then, which may be just now."""
         file = self._log_file()
         lately = [size for at, of, size in self.sizes
                   if of == file and at > time.monotonic() - 1]
         if file and lately:
-            os.truncate(file, min(*lately, file.stat().st_size))
+            size = lately[-1] if is_short else min(lately)
+            os.truncate(file, min(size, file.stat().st_size))
         self.sizes.clear()
 
 
@@ -293,8 +296,9 @@ class Server(Process):
             str(self.config.redlockd),
             "--listen", f"127.0.0.1:{self.address[1]}",
             "--nodes", ",".join(self.urls()),
-            "--max-ttl-ms", str(self.config.max_ttl_ms),
-            "--default-ttl-ms", "1000", "--node-timeout-ms", "50",
+            "--max-ttl-ms", str(self.config.max_ttls_ms[self.index]),
+            "--node-timeout-ms", str(self.config.timeouts_ms[self.index]),
+            "--default-ttl-ms", "1000",
             "--retry-delay-ms", "50", "--drain-ms", "0", *self.extra,
             *(self.config.tls.of_server() if self.config.tls else ()),
             *(self.config.identities.of_server() if self.config.identities

@@ -118,7 +118,7 @@ class Injector(MemoryFaults):
             text = f"server {fault.target}"
         if fault.pairs:
             text += " " + " ".join(f"{s}-{n}" for s, n in fault.pairs)
-        if fault.kind in ("drop", "hold", "half-close"):
+        if fault.kind in ("drop", "hold", "half-close", "lag"):
             text += " to the server" if fault.way else " to the node"
         if fault.peer >= 0:
             text += f" of node {fault.peer}"
@@ -322,6 +322,12 @@ class Injector(MemoryFaults):
             for s, n in fault.pairs:
                 for way in (0, 1):
                     self.cluster.proxy.tell("delay", s, n, way, ms, ms)
+            yield
+
+    def lag(self, fault: Fault) -> Iterator[None]:
+        for ms in (int(fault.amount), 0):
+            for s, n in fault.pairs:
+                self.cluster.proxy.tell("delay", s, n, fault.way, ms, ms // 10)
             yield
 
     def slice(self, fault: Fault) -> Iterator[None]:

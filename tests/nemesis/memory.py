@@ -43,7 +43,7 @@ class MemoryFaults:
     def kill_everysec(self, fault: Fault) -> Iterator[None]:
         node = self.cluster.nodes[fault.target]
         node.kill()
-        node.lose_a_second()
+        node.lose_end(is_short=fault.way == 1)
         yield
         node.start()
 

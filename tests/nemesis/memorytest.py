@@ -100,6 +100,20 @@ def test_old_memory(stage: Stage, node: Node, kind: str, way: int) -> None:
         assert (stage.info(node, "run_id") == life) == is_same_life
 
 
+def test_kill_everysec(stage: Stage) -> None:
+    """What was not there at the last look is lost, or at one before it."""
+    node = next(one for one in stage.cluster.nodes if one.mode == "everysec")
+    for way, left in ((1, "one"), (0, node.name)):
+        stage.prepare()
+        node.sizes.clear()
+        for value in ("one", "two"):
+            node.note_size()
+            stage.ask(node, "SET", "k", value)
+        stage.finish(stage.injector.kill_everysec(Fault(
+            "kill-everysec", 0, 0, node.index, way=way)))
+        assert stage.key(node) == left, way
+
+
 def test_evict(stage: Stage) -> None:
     node = stage.always
     for way in (0, 1):
@@ -165,6 +179,7 @@ def run(cluster: Cluster, quarantine_s: float) -> None:
     for way in (0, 1):
         test_old_memory(stage, stage.keeping, "old-copy", way)
     test_old_memory(stage, stage.always, "aof-off", 0)
+    test_kill_everysec(stage)
     test_evict(stage)
     test_glitch(stage)
     test_sleep_all(stage)

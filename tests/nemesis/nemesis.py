@@ -45,8 +45,8 @@ from connection import Connection
 from faults import Injector
 from history import ACQUIRE, SECOND, Call, History, Violation, now
 from identities import ANYBODY, WIDE, Identities
-from plan import (ALL, HARMLESS, KINDS, SERVERS, Fault, max_ttl_ms, modes, plan,
-                  quarantine_s)
+from plan import (ALL, HARMLESS, KINDS, SERVERS, Fault, max_ttls_ms, modes,
+                  plan, quarantine_s, timeouts_ms)
 from renewal import REFUSED, Renewal
 from tls import Tls
 
@@ -111,19 +111,20 @@ class Run:
     def __init__(self, options: argparse.Namespace, kinds: set[str],
                  directory: Path) -> None:
         self.options = options
-        self.max_ttl_ms = max_ttl_ms(options.seed)
+        max_ttls = max_ttls_ms(options.seed)
+        self.max_ttl_ms = max(max_ttls)
         self.quarantine_s = quarantine_s(self.max_ttl_ms)
         self.history = History()
         self.cluster = Cluster(Config(
             Path(os.environ.get("REDLOCKD", BINARY)).resolve(),
             (options.tools / "nemesis-proxy").resolve(),
             (options.tools / "nemesis-shim.so").resolve(),
-            directory, modes(options.seed), self.max_ttl_ms,
+            directory, modes(options.seed), max_ttls,
+            timeouts_ms(options.seed),
             Tls(directory / "tls") if options.tls else None,
             Identities(directory / "auth") if options.tls else None))
         self.injector = Injector(self.cluster, self.history, self.quarantine_s)
-        self.world = World(options.resources, self.max_ttl_ms, self.history,
-                           kinds)
+        self.world = World(options.resources, max_ttls, self.history, kinds)
         self.renewal = Renewal(self.cluster, options.seed)
         self.balancer: Balancer | None = None
         self.clients: list[Client] = []
@@ -407,8 +408,9 @@ def main() -> int:
     print(f"seed {options.seed}, {options.seconds:g} s of faults: "
           f"{', '.join(sorted(kinds))}", flush=True)
     print(f"replay with: {kept.replay(options)}")
-    print(f"locks of at most {max_ttl_ms(options.seed)} ms; nodes keep their "
-          f"data: {', '.join(modes(options.seed))}", flush=True)
+    print(f"nodes keep their data: {', '.join(modes(options.seed))}; servers "
+          f"allow locks of {max_ttls_ms(options.seed)} ms, and wait for "
+          f"{timeouts_ms(options.seed)} ms", flush=True)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # tidy up
     directory = Path(tempfile.mkdtemp(prefix="redlockd-nemesis."))
     run = Run(options, kinds, directory)

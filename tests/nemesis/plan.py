@@ -29,7 +29,7 @@ class Kind:
 KINDS: dict[str, Kind] = {
     "pause": Kind(3, "node", 0.05, 30),
     "kill-empty": Kind(2, "node", 0.05, 5, is_lossy=True),
-    "kill-everysec": Kind(1, "node", 0.05, 5, is_lossy=True),
+    "kill-everysec": Kind(2, "node", 0.05, 5, is_lossy=True),
     "kill-old": Kind(1, "node", 0.5, 5, is_lossy=True),
     "kill-always": Kind(3, "node", 0.05, 5),
     "flush": Kind(2, "node", 0, 0, is_lossy=True),
@@ -51,11 +51,12 @@ KINDS: dict[str, Kind] = {
     "server-kill": Kind(2, "server", 0.05, 3),
     "suspend-all": Kind(1, "all", 0.05, 4),
     "sleep-all": Kind(2, "all", 0.05, 5, is_lossy=True),
-    "quiet": Kind(1, "clients", 1, 5),
-    "ring": Kind(4, "ring", 1, 10),
+    "quiet": Kind(2, "clients", 1, 8),
+    "ring": Kind(6, "ring", 1, 10),
     "cut": Kind(3, "pairs", 0.05, 20),
     "drop": Kind(2, "pairs", 0.05, 20),
     "delay": Kind(2, "pairs", 0.5, 15),
+    "lag": Kind(3, "pairs", 0.5, 15),
     "slice": Kind(1, "pairs", 0.5, 10),
     "hold": Kind(2, "pairs", 0.05, 10),
     "reset": Kind(1, "pairs", 0, 0),
@@ -71,14 +72,16 @@ KINDS: dict[str, Kind] = {
     "balancer": Kind(0, "client", 0, 0),
 }
 MODES = (("always", "always", "always", "everysec", "none"),
-         ("always", "always", "always", "always", "everysec"))
+         ("always", "always", "always", "always", "everysec"),
+         ("always", "always", "everysec", "everysec", "none"))
 WITH_FILES = ("always", "everysec")
 NEEDS_MODE = {"kill-always": ("always",), "kill-old": ("always",),
               "kill-everysec": ("everysec",), "peer-copy": WITH_FILES,
               "old-copy": WITH_FILES, "aof-off": ("always",)}
 # a node's first replica costs it the vote: such a one soon has it again
 PEER_MODES = {"replica": ("always",), "peer-copy": WITH_FILES}
-MAX_TTLS_MS = (2000, 5000)
+MAX_TTLS_MS = (2000, 5000, 8000)
+TIMEOUTS_MS = ((50, 50, 50), (50, 150, 600))
 ALL = set(KINDS)
 HARMLESS = {name for name in ALL if not KINDS[name].is_lossy}
 
@@ -90,7 +93,7 @@ class Fault:
     end: float
     target: int = -1            # node or server
     pairs: tuple[tuple[int, int], ...] = ()  # server, node
-    way: int = 0                # 0 to the node, 1 from the node; or how
+    way: int = 0                # 0 to the node, 1 to the server; or how
     amount: float = 0           # of clocks: seconds or rate; of delays: ms
     peer: int = -1              # another node
 
@@ -101,9 +104,16 @@ def modes(seed: int) -> tuple[str, ...]:
     return tuple(rng.sample(rng.choice(MODES), NODES))
 
 
-def max_ttl_ms(seed: int) -> int:
-    """A node is back, or a lock has ended: which of them comes first."""
-    return random.Random(f"{seed} limit").choice(MAX_TTLS_MS)
+def max_ttls_ms(seed: int) -> tuple[int, ...]:
+    """Of each server."""
+    return tuple(random.Random(f"{seed} limits").choices(MAX_TTLS_MS,
+                                                         k=SERVERS))
+
+
+def timeouts_ms(seed: int) -> tuple[int, ...]:
+    """How long each server waits for nodes."""
+    rng = random.Random(f"{seed} timeouts")
+    return tuple(rng.sample(rng.choice(TIMEOUTS_MS), SERVERS))
 
 
 def quarantine_s(limit_ms: int) -> float:
@@ -149,6 +159,8 @@ def _amount(rng: random.Random, kind: str) -> float:
         return sign * log_uniform(rng, 0.02, 3600)
     if kind == "delay":
         return log_uniform(rng, 1, 300)
+    if kind == "lag":
+        return log_uniform(rng, 5, 150)
     return 0
 
 
@@ -181,6 +193,10 @@ def _pairs(rng: random.Random, kind: str) -> list[tuple[int, int]]:
         turn = rng.randrange(NODES)
         return [(s, (turn + 2 * s + 3 + i) % NODES)
                 for s in range(SERVERS) for i in range(2)]
+    if kind == "lag":  # one, or so many that the server's median is wrong
+        server = rng.randrange(SERVERS)
+        return [(server, n)
+                for n in rng.sample(range(NODES), rng.choice((1, 3, 4, 5)))]
     if rng.random() < 0.5:  # what leaves a server with a bare quorum
         server = rng.randrange(SERVERS)
         return [(server, n) for n in rng.sample(range(NODES), 2)]
@@ -224,6 +240,13 @@ def _blinds(fault: Fault, glitch: Fault) -> bool:
             kind.target == "all")
 
 
+def _hides(lag: Fault, step: Fault) -> bool:
+    """A way that is slow in one direction may hide a step from that server: see
+    What remains in docs/guarantees.md."""
+    return (lag.kind == "lag" and KINDS[step.kind].target == "clock" and
+            step.target in {node for _, node in lag.pairs})
+
+
 def clash(a: Fault, b: Fault) -> bool:
     """They must not be active at once."""
     if a.end + GAP_S <= b.begin or b.end + GAP_S <= a.begin:
@@ -233,7 +256,7 @@ def clash(a: Fault, b: Fault) -> bool:
         return True
     if len(targets) == 1 and targets != {"pairs"} and a.target == b.target:
         return True
-    return _blinds(a, b) or _blinds(b, a)
+    return (_blinds(a, b) or _blinds(b, a) or _hides(a, b) or _hides(b, a))
 
 
 def _is_allowed(rng: random.Random, fault: Fault, faults: list[Fault],
@@ -251,27 +274,48 @@ def _is_allowed(rng: random.Random, fault: Fault, faults: list[Fault],
     return len(nodes | {fault.target}) <= LOSSY_NODES
 
 
-def _strike(rng: random.Random, ring: Fault, kinds: list[str], last: float,
-            of_nodes: tuple[str, ...]) -> Fault | None:
-    """A loss of the only node that two servers both see: what the quarantine
-    is for. Left to chance alone they would meet too seldom."""
+def _pivots(ring: Fault) -> set[int]:
+    """The nodes that are the only one that two servers both see."""
     seen = [{n for n in range(NODES) if (s, n) not in ring.pairs}
             for s in range(SERVERS)]
-    pivots = {n for s in range(SERVERS) for n in seen[s] & seen[s - 1]
-              if len(seen[s] & seen[s - 1]) == 1}
+    return {n for s in range(SERVERS) for n in seen[s] & seen[s - 1]
+            if len(seen[s] & seen[s - 1]) == 1}
+
+
+def _strike(rng: random.Random, during: Fault, kinds: list[str], last: float,
+            of_nodes: tuple[str, ...]) -> Fault | None:
+    """A loss that everything depends on. In a ring, of a pivot: early, when it
+    has too few others to ask; or at the end, so that it can ask them at once,
+    while locks are held that only a bare majority has. And of any node while
+    nobody asks for locks. Left to chance alone they would meet too seldom."""
+    targets = _pivots(during) if during.kind == "ring" else set(range(NODES))
     lossy = [name for name in kinds if KINDS[name].is_lossy]
     if not lossy or rng.random() < 0.2:
         return None
-    at = ring.begin + rng.uniform(0.05, 0.5) * (ring.end - ring.begin)
+    is_early = during.kind == "quiet" or rng.random() < 0.4
+    at = during.begin + rng.uniform(0.05, 0.5) * (during.end - during.begin)
+    if not is_early:
+        at = max(at, during.end - rng.uniform(0.05, 0.5))
     for _ in range(10):
         fault = _draw(rng, lossy, at, last, of_nodes)
-        if fault.target not in pivots:
+        if fault.target not in targets:
             continue
+        length = fault.end - fault.begin
         if KINDS[fault.kind].is_late:
-            begin = at - (fault.end - fault.begin)
-            return replace(fault, begin=begin, end=at) if begin > 0 else None
-        return fault
+            return replace(fault, begin=at - length, end=at) if at > length \
+                else None
+        return fault if is_early else replace(fault, end=at + min(length, 0.3))
     return None
+
+
+def _hush(rng: random.Random, strike: Fault, kinds: list[str],
+          last: float) -> Fault | None:
+    """Nobody asks for locks until the node that forgot may vote again."""
+    if "quiet" not in kinds or rng.random() < 0.5:
+        return None
+    begin = strike.begin + rng.uniform(0.01, 0.3)
+    end = min(strike.end + log_uniform(rng, 0.5, 3), last)
+    return Fault("quiet", begin, end) if begin < end else None
 
 
 def plan(seed: int, seconds: float, kinds: set[str],
@@ -288,10 +332,14 @@ def plan(seed: int, seconds: float, kinds: set[str],
             if _is_allowed(rng, fault, recent, quarantine):
                 faults.append(fault)
                 break
-        if fault.kind == "ring" and fault is faults[-1]:
+        if fault.kind in ("ring", "quiet") and fault is faults[-1]:
             strike = _strike(rng, fault, names, seconds, modes(seed))
             if strike and _is_allowed(rng, strike, [*recent, fault],
                                       quarantine):
                 faults.append(strike)
+                hush = _hush(rng, strike, names, seconds)
+                if hush and _is_allowed(rng, hush, [*recent, fault, strike],
+                                        quarantine):
+                    faults.append(hush)
         at += rng.uniform(1, 3)
     return sorted(faults, key=lambda fault: fault.begin)

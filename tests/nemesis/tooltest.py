@@ -83,6 +83,14 @@ def test_delay(cluster: Cluster) -> None:
     assert link.reply() == b":1\r\n" and time.monotonic() - begin >= 0.12
     for way in (0, 1):
         cluster.proxy.tell("delay", S, N, way, 0, 0)
+    cluster.proxy.tell("delay", S, N, 1, 300, 1)
+    begin = time.monotonic()
+    link.count("lag")
+    with direct(cluster.nodes[N]) as redis:
+        while b"$1" not in redis.ask("GET", "lag"):
+            assert time.monotonic() - begin < 0.25, "that way is slow, too"
+    assert link.reply() == b":1\r\n" and time.monotonic() - begin >= 0.3
+    cluster.proxy.tell("delay", S, N, 1, 0, 0)
     cluster.proxy.tell("slice", S, N, 1)
     link.count()
     assert link.reply()[:1] == b":"

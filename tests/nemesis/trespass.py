@@ -59,8 +59,9 @@ class Trespasser:
                        "HTTP/1.1\r\n", who=self.client.identity)
 
     def _note(self, is_strange: bool, resources: tuple[str, ...]) -> Call:
-        return self.client.note(STRANGER if is_strange else TRESPASS, resources,
-                                self.client.world.max_ttl_ms)
+        call = self.client.note(STRANGER if is_strange else TRESPASS, resources)
+        call.ttl_ms = self.client.world.max_ttls_ms[call.server]
+        return call
 
     def _send(self, call: Call, head: str, body: dict | None = None,
               who: Identity | None = None) -> None:
