@@ -89,8 +89,7 @@ const char *id_check_resource(struct span resource)
         size_t len = utf8_len(rest);
         if (len == 0)
             return "must be valid UTF-8";
-        unsigned char first = (unsigned char)*rest.ptr;
-        if (first < 0x20 || first == 0x7f)
+        if (utf8_is_control(rest))
             return "must not contain control characters";
         i += len;
     }

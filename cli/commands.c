@@ -7,6 +7,7 @@
 
 #include "../server/base/clock.h"
 #include "complain.h"
+#include "shown.h"
 
 enum {
     LOOK_US = US_PER_S,
@@ -52,10 +53,11 @@ static void print_lock(const struct command *command, const struct lock *lock)
 static void print_names(const json_t *lock)
 {
     const json_t *list = json_object_get(lock, "resources");
-    (void)fputs(http_text(lock, "resource"), stdout);
-    for (size_t i = 0; i < json_array_size(list); i++)
-        (void)printf("%s%s", i > 0 ? ", " : "",
-                     json_string_value(json_array_get(list, i)));
+    shown_put(http_text(lock, "resource"), stdout);
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        (void)fputs(i > 0 ? ", " : "", stdout);
+        shown_put(json_string_value(json_array_get(list, i)), stdout);
+    }
 }
 
 /* One line; how long it is still held only if with_time. */
@@ -64,7 +66,8 @@ static void print_holder(const json_t *lock, bool with_time)
     const char *owner = http_text(lock, "owner");
     int64_t number = http_number(lock, "fencing_token");
     print_names(lock);
-    (void)printf(": held by %s", *owner ? owner : "somebody");
+    (void)fputs(": held by ", stdout);
+    shown_put(*owner ? owner : "somebody", stdout);
     if (number != 0)
         (void)printf(", fencing token %" PRId64, number);
     if (with_time && json_object_get(lock, "remaining_ms") != NULL)
@@ -163,8 +166,10 @@ static enum service_result look(struct command *command, json_t **answer)
 static void print_free(const struct command *command)
 {
     const struct options *options = command->options;
-    for (int i = 0; i < options->resources_count; i++)
-        (void)printf("%s%s", i > 0 ? ", " : "", options->resources[i]);
+    for (int i = 0; i < options->resources_count; i++) {
+        (void)fputs(i > 0 ? ", " : "", stdout);
+        shown_put(options->resources[i], stdout);
+    }
     (void)puts(": free");
 }
 
@@ -260,8 +265,10 @@ static void print_nodes(const json_t *answer)
             (void)snprintf(rtt, sizeof rtt, "%.1f ms",
                            (double)http_number(node, "rtt_us") /
                                (double)US_PER_MS);
-        (void)printf("%-24s %-14s %9s  %s\n", http_text(node, "node"),
-                     http_text(node, "state"), rtt, http_text(node, "detail"));
+        (void)printf("%-24s %-14s %9s  ", http_text(node, "node"),
+                     http_text(node, "state"), rtt);
+        shown_put(http_text(node, "detail"), stdout);
+        (void)putchar('\n');
     }
 }
 

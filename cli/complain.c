@@ -2,14 +2,29 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
+
+#include "shown.h"
+
+/* What the service says of others may be in it. */
+static void put(const char *format, va_list args)
+{
+    char *text;
+    if (vasprintf(&text, format, args) < 0) {
+        (void)fputs("no memory\n", stderr);
+        return;
+    }
+    shown_put(text, stderr);
+    (void)fputc('\n', stderr);
+    free(text);
+}
 
 void complain(const char *format, ...)
 {
     va_list args;
     va_start(args, format);
     (void)fputs("redlockctl: ", stderr);
-    (void)vfprintf(stderr, format, args);
-    (void)fputc('\n', stderr);
+    put(format, args);
     va_end(args);
 }
 
@@ -18,11 +33,12 @@ void complain_of_lock(const struct options *options, const char *format, ...)
     va_list args;
     va_start(args, format);
     (void)fputs("redlockctl: ", stderr);
-    for (int i = 0; i < options->resources_count; i++)
-        (void)fprintf(stderr, "%s%s", i > 0 ? ", " : "", options->resources[i]);
+    for (int i = 0; i < options->resources_count; i++) {
+        (void)fputs(i > 0 ? ", " : "", stderr);
+        shown_put(options->resources[i], stderr);
+    }
     (void)fputs(": ", stderr);
-    (void)vfprintf(stderr, format, args);
-    (void)fputc('\n', stderr);
+    put(format, args);
     va_end(args);
 }
 

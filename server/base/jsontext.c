@@ -46,19 +46,21 @@ size_t jsontext_plain_len(struct span text)
     return len;
 }
 
-size_t jsontext_escape(char at[JSONTEXT_ESCAPE_MAX], unsigned char byte)
+size_t jsontext_escape(char at[JSONTEXT_ESCAPE_MAX], uint32_t code)
 {
     static const char hex[] = "0123456789ABCDEF";
     static const char with_letter[] = "\"\\\b\t\n\f\r";
     static const char letters[] = "\"\\btnfr";
-    const char *found = memchr(with_letter, byte, sizeof with_letter - 1);
+    const char *found =
+        code < 0x80 ? memchr(with_letter, (int)code, sizeof with_letter - 1)
+                    : NULL;
     at[0] = '\\';
     if (found != NULL) {
         at[1] = letters[found - with_letter];
         return 2;
     }
-    (void)span_copy(at + 1, span_of("u00"));
-    at[4] = hex[byte >> 4];
-    at[5] = hex[byte & 15];
+    at[1] = 'u';
+    for (int i = 5; i > 1; i--, code >>= 4)
+        at[i] = hex[code & 15];
     return JSONTEXT_ESCAPE_MAX;
 }

@@ -6,7 +6,7 @@
 
 #include "types.h"
 
-enum { JSONTEXT_ESCAPE_MAX = 6 }; /* bytes that one may become: \u001F */
+enum { JSONTEXT_ESCAPE_MAX = 6 }; /* bytes of a character: \u001F */
 
 /*
  * How many bytes at the beginning stand in a string as they are. At the end of
@@ -15,7 +15,8 @@ enum { JSONTEXT_ESCAPE_MAX = 6 }; /* bytes that one may become: \u001F */
  */
 size_t jsontext_plain_len(struct span text);
 
-/* Writes a byte of ASCII with a backslash; returns the length. */
-size_t jsontext_escape(char at[JSONTEXT_ESCAPE_MAX], unsigned char byte);
+/* Writes the character of this number with a backslash; returns the length.
+ * code is at most U+FFFF. */
+size_t jsontext_escape(char at[JSONTEXT_ESCAPE_MAX], uint32_t code);
 
 #endif

@@ -32,12 +32,6 @@ static bool add_text(struct logline *line, const char *text)
     return add(line, text, strlen(text));
 }
 
-/* Its place is reserved. */
-static void add_quote(struct logline *line)
-{
-    line->text[line->len++] = '"';
-}
-
 static bool add_number(struct logline *line, int64_t number)
 {
     char digits[24];
@@ -45,68 +39,7 @@ static bool add_number(struct logline *line, int64_t number)
     return add_text(line, digits);
 }
 
-/* ---- logfmt ------------------------------------------------------------- */
-
-static bool is_plain(unsigned char byte)
-{
-    return byte > ' ' && byte != '"' && byte != '=' && byte != '\\' &&
-           byte != 0x7f;
-}
-
-static bool needs_quotes(const char *text)
-{
-    if (*text == '\0')
-        return true;
-    for (; *text != '\0'; text++)
-        if (!is_plain((unsigned char)*text))
-            return true;
-    return false;
-}
-
-static bool add_escaped(struct logline *line, char byte)
-{
-    char code[8];
-    if (byte == '\n')
-        return add_text(line, "\\n");
-    if (byte == '\r')
-        return add_text(line, "\\r");
-    if (byte == '\t')
-        return add_text(line, "\\t");
-    if (byte == '"' || byte == '\\')
-        snprintf(code, sizeof code, "\\%c", byte);
-    else if ((unsigned char)byte < ' ' || byte == 0x7f)
-        snprintf(code, sizeof code, "\\u%04x", (unsigned)byte);
-    else
-        snprintf(code, sizeof code, "%c", byte);
-    return add_text(line, code);
-}
-
-static void add_quoted(struct logline *line, const char *text)
-{
-    if (!add_text(line, "\""))
-        return;
-    while (*text != '\0' && add_escaped(line, *text))
-        text++;
-    add_quote(line);
-}
-
-/* False: there is no room for it. */
-static bool add_logfmt(struct logline *line, const struct log_field *field)
-{
-    if (line->len > 0 && !add_text(line, " "))
-        return false;
-    if (!add_text(line, field->key) || !add_text(line, "="))
-        return false;
-    if (field->text == NULL)
-        return add_number(line, field->number);
-    if (needs_quotes(field->text))
-        add_quoted(line, field->text);
-    else
-        (void)add(line, field->text, strnlen(field->text, room(line)));
-    return true;
-}
-
-/* ---- JSON --------------------------------------------------------------- */
+/* ---- texts --------------------------------------------------------------- */
 
 /* What stands for the first character of rest, which has *len bytes. */
 static struct span form_of(struct span rest, size_t *len,
@@ -117,10 +50,10 @@ static struct span form_of(struct span rest, size_t *len,
         *len = 1;
         return span_of("\xef\xbf\xbd"); /* U+FFFD: it is none */
     }
-    if (*len > 1 || jsontext_plain_len((struct span){rest.ptr, 1}) == 1)
+    if (*rest.ptr != '"' && *rest.ptr != '\\' && !utf8_is_obeyed(rest))
         return (struct span){rest.ptr, *len};
     return (struct span){escape,
-                         jsontext_escape(escape, (unsigned char)*rest.ptr)};
+                         jsontext_escape(escape, utf8_code(rest, *len))};
 }
 
 /* False: there is no room for it. */
@@ -135,6 +68,51 @@ static bool add_character(struct logline *line, struct span *rest)
     return true;
 }
 
+/* In quotes, as much as there is room for; false: there is none. */
+static bool add_quoted(struct logline *line, const char *text)
+{
+    struct span rest = span_of(text);
+    if (!add_text(line, "\""))
+        return false;
+    while (rest.len > 0 && add_character(line, &rest))
+        continue;
+    line->text[line->len++] = '"'; /* its place is reserved */
+    return true;
+}
+
+/* ---- logfmt ------------------------------------------------------------- */
+
+static bool needs_quotes(struct span text)
+{
+    if (text.len == 0)
+        return true;
+    while (text.len > 0) {
+        size_t len = utf8_len(text);
+        if (utf8_is_obeyed(text) || strchr(" \"=\\", *text.ptr) != NULL)
+            return true;
+        text = (struct span){text.ptr + len, text.len - len};
+    }
+    return false;
+}
+
+/* False: there is no room for it. */
+static bool add_logfmt(struct logline *line, const struct log_field *field)
+{
+    if (line->len > 0 && !add_text(line, " "))
+        return false;
+    if (!add_text(line, field->key) || !add_text(line, "="))
+        return false;
+    if (field->text == NULL)
+        return add_number(line, field->number);
+    if (needs_quotes(span_of(field->text)))
+        (void)add_quoted(line, field->text);
+    else
+        (void)add(line, field->text, strnlen(field->text, room(line)));
+    return true;
+}
+
+/* ---- JSON --------------------------------------------------------------- */
+
 /* False: there is no room for it. */
 static bool add_json(struct logline *line, const struct log_field *field)
 {
@@ -143,13 +121,7 @@ static bool add_json(struct logline *line, const struct log_field *field)
         return false;
     if (field->text == NULL)
         return add_number(line, field->number);
-    if (!add_text(line, "\""))
-        return false;
-    struct span rest = span_of(field->text);
-    while (rest.len > 0 && add_character(line, &rest))
-        continue;
-    add_quote(line);
-    return true;
+    return add_quoted(line, field->text);
 }
 
 /* ---- the line ----------------------------------------------------------- */

@@ -33,3 +33,34 @@ size_t utf8_len(struct span text)
             return fits(&forms[i], at, text.len) ? forms[i].len : 0;
     return 0;
 }
+
+uint32_t utf8_code(struct span text, size_t len)
+{
+    const unsigned char *at = (const unsigned char *)text.ptr;
+    uint32_t code = len == 1 ? *at : *at & (0x7fu >> len);
+    for (size_t i = 1; i < len; i++)
+        code = code << 6 | (at[i] & 0x3fu);
+    return code;
+}
+
+static bool is_control(uint32_t code)
+{
+    return code < 0x20 || (code >= 0x7f && code < 0xa0);
+}
+
+bool utf8_is_control(struct span text)
+{
+    size_t len = utf8_len(text);
+    return len > 0 && is_control(utf8_code(text, len));
+}
+
+bool utf8_is_obeyed(struct span text)
+{
+    size_t len = utf8_len(text);
+    if (len == 0)
+        return true;
+    uint32_t code = utf8_code(text, len);
+    return is_control(code) || code == 0x61c || code == 0x200e ||
+           code == 0x200f || (code >= 0x2028 && code <= 0x202e) ||
+           (code >= 0x2066 && code <= 0x2069);
+}

@@ -48,6 +48,7 @@ command_line_is_checked() {
         gives 64 "more than half of the TTL" run -t 4 --grace 2.1 a -- true &&
         gives 64 "is not a URL" run --url localhost:8080 a -- true &&
         gives 64 "control characters" run $'a\nb' -- true &&
+        gives 64 "control characters" run $'a\xc2\x9bm' -- true &&
         gives 64 "16 resources at most" run {1..17} -- true &&
         gives 64 "no --token" release a &&
         gives 0 "redlockctl run: " run --help &&
@@ -222,6 +223,15 @@ show_tells_the_holder() {
         gives 0 "t1: held by cron-1, fencing token " show t1 &&
         gives 0 '"owner":"cron-1"' show t1 --json &&
         gives 1 "t2: free" show t2
+}
+
+# Written right to left, its end would be in front.
+names_do_not_move_the_terminal() {
+    local name=$'hidden\xe2\x80\xaegnp.exe\xe2\x80\xa8'
+    hold "$name" 20 && gives 0 'hidden\u202Egnp.exe\u2028: held' show "$name" &&
+        gives 0 'hidden\u202Egnp.exe\u2028: held' list --prefix hidden &&
+        gives 1 'hidden\u202Egnp.exe\u2028: ' run -n "$name" -- true &&
+        gives 0 $'\xe2\x80\xae' list --json --prefix hidden
 }
 
 nodes_are_listed() {

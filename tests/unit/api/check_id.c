@@ -110,7 +110,10 @@ static const struct {
     {"a\x1f", false},
     {"a\x7f", false},
     {" ", true},
-    {"\xc2\x80", true}, /* C1 controls are characters */
+    {"\xc2\x80", false},
+    {"a\xc2\x9f", false},
+    {"\xc2\xa0", true},
+    {"\xe2\x80\xae", true}, /* redlockctl and the logs escape it */
     {"redlockd:", false},
     {"redlockd:x", false},
     {"a:redlockd:", false},

@@ -44,7 +44,7 @@ static const char *const values[][2] = {
     {"say \"hi\"", "\"say \\\"hi\\\"\""},
     {"back\\slash", "\"back\\\\slash\""},
     {"line\nts=forged\r\t", "\"line\\nts=forged\\r\\t\""},
-    {"\x01\x1b\x7f", "\"\\u0001\\u001b\\u007f\""},
+    {"\x01\x1b\x7f", "\"\\u0001\\u001B\\u007F\""},
     {"gr\xc3\xbc\xc3\x9f", "gr\xc3\xbc\xc3\x9f"},
 };
 

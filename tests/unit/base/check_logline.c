@@ -60,9 +60,13 @@ TEST(a_line_may_have_no_fields)
 static const char *const values[][2] = {
     {"", ""},
     {"say \"hi\" \\ a=b", "say \\\"hi\\\" \\\\ a=b"},
-    {"\b\t\n\f\r/\x01\x1f\x7f", "\\b\\t\\n\\f\\r/\\u0001\\u001F\x7f"},
+    {"\b\t\n\f\r/\x01\x1f\x7f", "\\b\\t\\n\\f\\r/\\u0001\\u001F\\u007F"},
     {"gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x94\x92",
      "gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x94\x92"},
+    /* what a terminal or an editor obeys */
+    {"\xc2\x9b\xc2\x85", "\\u009B\\u0085"},
+    {"a\xe2\x80\xaez\xe2\x81\xa6", "a\\u202Ez\\u2066"},
+    {"\xe2\x80\xa8\xd8\x9c", "\\u2028\\u061C"},
     /* each byte that is of no character becomes U+FFFD */
     {"a\xffz", "a\xef\xbf\xbdz"},
     {"\xc3", "\xef\xbf\xbd"},
