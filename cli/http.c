@@ -1,9 +1,11 @@
 #include "http.h"
 
+#include <arpa/inet.h>
 #include <curl/curl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "../server/base/clock.h"
 #include "../server/base/types.h"
@@ -116,6 +118,32 @@ static void set_trust(CURL *easy, const struct http_trust *trust)
     }
 }
 
+/* On this machine nobody else need read the token. */
+static bool is_loopback(const char *url)
+{
+    CURLU *parts = curl_url();
+    char *host = NULL;
+    struct in_addr v4;
+    struct in6_addr v6;
+    bool is_it = false;
+    if (parts != NULL &&
+        curl_url_set(parts, CURLUPART_URL, url, 0) == CURLUE_OK &&
+        curl_url_get(parts, CURLUPART_HOST, &host, 0) == CURLUE_OK) {
+        is_it = strcasecmp(host, "localhost") == 0 ||
+                (inet_pton(AF_INET, host, &v4) == 1 &&
+                 ntohl(v4.s_addr) >> 24 == IN_LOOPBACKNET);
+        size_t len = strlen(host);
+        if (len > 2 && *host == '[') {
+            host[len - 1] = '\0';
+            is_it = inet_pton(AF_INET6, host + 1, &v6) == 1 &&
+                    IN6_IS_ADDR_LOOPBACK(&v6);
+        }
+    }
+    curl_free(host);
+    curl_url_cleanup(parts);
+    return is_it;
+}
+
 static void set_up(struct http *http, const struct http_request *request,
                    const char *url, char error[CURL_ERROR_SIZE],
                    struct bytes *bytes)
@@ -124,6 +152,8 @@ static void set_up(struct http *http, const struct http_request *request,
     long timeout_ms = (long)request->timeout_ms;
     curl_easy_reset(easy);
     curl_easy_setopt(easy, CURLOPT_URL, url);
+    if (is_loopback(url))
+        curl_easy_setopt(easy, CURLOPT_PROXY, ""); /* none, whatever is set */
     curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, request->method);
     if (request->body != NULL)
         curl_easy_setopt(easy, CURLOPT_POSTFIELDS, request->body);

@@ -70,7 +70,7 @@ static bool add_url(struct options *options, const char *url,
         return fail(error, "more than %d URLs", OPTIONS_URLS_MAX);
     if (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0)
         return fail(error, "\"%.80s\" is not a URL such as " TABLE_DEFAULT_URL,
-                    url);
+                    strchr(url, '@') != NULL ? "(not shown)" : url);
     options->urls[options->urls_count++] = url;
     return true;
 }

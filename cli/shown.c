@@ -1,6 +1,7 @@
 #include "shown.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "../server/base/utf8.h"
 
@@ -19,4 +20,16 @@ void shown_put(const char *text, FILE *out)
         }
         rest = (struct span){rest.ptr + len, rest.len - len};
     }
+}
+
+void shown_url(const char *url, char out[SHOWN_URL_SIZE])
+{
+    const char *mark = strstr(url, "://");
+    const char *host = mark != NULL ? mark + 3 : url;
+    int scheme_len = (int)(host - url);
+    const char *end = host + strcspn(host, "/?#");
+    const char *at = memrchr(host, '@', (size_t)(end - host));
+    if (at != NULL)
+        host = at + 1;
+    (void)snprintf(out, SHOWN_URL_SIZE, "%.*s%s", scheme_len, url, host);
 }

@@ -7,7 +7,12 @@
 
 #include <stdio.h>
 
+enum { SHOWN_URL_SIZE = 240 };
+
 /* Errors of out are for the caller, which checks ferror once, at the end. */
 void shown_put(const char *text, FILE *out);
+
+/* Copies a URL without the user and the password in it; cuts a long one. */
+void shown_url(const char *url, char out[SHOWN_URL_SIZE]);
 
 #endif

@@ -1,4 +1,5 @@
 #include "verdict.h"
+#include "shown.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -59,9 +60,11 @@ static void explain_holder(struct service *service, const json_t *holder)
                    owner, *owner ? ") " : "");
 }
 
-void verdict_explain(struct service *service, const char *replica,
+void verdict_explain(struct service *service, const char *url,
                      const struct http_answer *answer)
 {
+    char replica[SHOWN_URL_SIZE];
+    shown_url(url, replica);
     const char *detail = http_text(answer->body, "detail");
     const json_t *holder = json_object_get(answer->body, "held_by");
     size_t size = sizeof service->detail;

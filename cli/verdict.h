@@ -9,7 +9,7 @@
 enum service_result verdict_of(const struct http_answer *answer);
 
 /* Sets service->detail, in one line, for an answer that is no success. */
-void verdict_explain(struct service *service, const char *replica,
+void verdict_explain(struct service *service, const char *url,
                      const struct http_answer *answer);
 
 #endif

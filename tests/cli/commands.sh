@@ -164,6 +164,25 @@ trouble_is_told_once() {
         [ "$(grep -c "still trying" <<<"$said")" -eq 1 ]
 }
 
+# Nobody listens there.
+proxies_are_not_asked_for_this_machine() {
+    local variable
+    for variable in http_proxy all_proxy ALL_PROXY; do
+        (
+            export "$variable=$dead"
+            gives 0 "5 of 5" nodes &&
+                gives 0 "5 of 5" nodes --url "${REDLOCKD_URL/127.0.0.1/localhost}"
+        ) || return
+    done
+}
+
+passwords_in_urls_are_not_shown() {
+    gives 75 "http://127.0.0.1:1: " nodes --url "http://me:secret@127.0.0.1:1" &&
+        [[ $said != *secret* ]] &&
+        gives 64 "is not a URL" nodes --url "me:secret@127.0.0.1:1" &&
+        [[ $said != *secret* ]]
+}
+
 service_that_refuses_is_not_asked_again() {
     gives 64 "ttl_ms is" run -t 10h x1 -- true
 }

@@ -46,6 +46,24 @@ class Acquire(Case):
                          ("DELETE", "/locks/an~id"))
         self.assertEqual(delete.headers["x-lock-token"], token)
 
+    def test_no_proxy_is_asked_for_this_machine(self):
+        nobody = "http://127.0.0.1:1"
+        for name in ("http_proxy", "all_proxy"):
+            with mock.patch.dict(os.environ, {name: nobody}):
+                for host in ("127.0.0.1", "localhost"):
+                    fake = self.fake()
+                    url = fake.url.replace("127.0.0.1", host)
+                    with Lock("order:42", urls=url):
+                        pass
+                    self.assertEqual(len(fake.requests), 2)
+
+    def test_no_password_is_logged(self):
+        with self.assertLogs("redlockd", logging.DEBUG) as logs, \
+                self.assertRaises(Unavailable):
+            with Lock("x", wait=0, urls="http://me:secret@127.0.0.1:1"):
+                pass
+        self.assertNotIn("secret", "".join(logs.output))
+
     def test_several_resources(self):
         fake = self.fake()
         with Lock("b", "a", urls=[fake.url]):

@@ -76,7 +76,9 @@ class AsyncClient(Caller):
     async def _send(self, step: Send) -> Answer | None:
         if self._pool is None:
             self._pool = httpx.AsyncClient(
-                limits=LIMITS, verify=self._identity.context
+                limits=LIMITS,
+                verify=self._identity.context,
+                mounts=self._direct(),
             )
         pool = self._pool
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import ssl
 from collections.abc import Iterable
 
@@ -15,6 +16,13 @@ from ._talk import UNTRUSTED, Answer, Hold, Replicas, Send, Wish, log
 LIMITS = httpx.Limits(
     max_connections=None, max_keepalive_connections=20, keepalive_expiry=60
 )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 class Caller:
@@ -55,6 +63,16 @@ class Caller:
     def _prepare(self) -> None:
         """What a kind of client has of its own."""
 
+    def _direct(self) -> dict[str, None]:
+        """What httpx should ask itself, whatever proxies the environment names:
+        on this machine nobody else need read the token."""
+        hosts = {httpx.URL(url).host for url in self._replicas.urls}
+        return {
+            f"all://[{host}]" if ":" in host else f"all://{host}": None
+            for host in hosts
+            if _is_loopback(host)
+        }
+
     def _request(
         self, pool: httpx.Client | httpx.AsyncClient, step: Send
     ) -> httpx.Request:
@@ -81,7 +99,8 @@ class Caller:
         )
 
     def _failure(self, step: Send, error: httpx.HTTPError) -> Answer | None:
-        log.debug("%s: %s", step.url, error)
+        url = httpx.URL(step.url).copy_with(userinfo=b"")  # no password
+        log.debug("%s: %s", url, error)
         if is_untrusted(error):
             return Answer(0, {"code": UNTRUSTED, "detail": str(error)})
         return None

@@ -80,7 +80,11 @@ class Client(Caller):
     def _pool(self) -> httpx.Client:
         pool = self._pools.get(os.getpid())
         if pool is None:
-            new = httpx.Client(limits=LIMITS, verify=self._identity.context)
+            new = httpx.Client(
+                limits=LIMITS,
+                verify=self._identity.context,
+                mounts=self._direct(),
+            )
             pool = self._pools.setdefault(os.getpid(), new)
         return pool
 
