@@ -9,8 +9,10 @@ enum {
     HASTE_US = 3000,  /* from an extend to the release that overtakes it … */
     REST_US = 300000, /* … or its repair */
     TTL_MOST_MS = 3000, /* mostly */
+    TTL_BRIEF_MS = 300,
     WAIT_MOST_MS = 4000,
     LEAVE_US = 1000000, /* of clients that wait */
+    TOGETHER_US = 5000, /* clients ask after a quiet spell */
     HELD_US = 200000,   /* mostly, until a release or an extend */
 };
 
@@ -101,6 +103,8 @@ static int64_t random_ttl_ms(struct world *world)
     int64_t most_ms = world_chance(world, 50) ? 700 : TTL_MOST_MS;
     if (world->clients->is_hasty)
         return TTL_MOST_MS; /* so that leftovers stay visible for long */
+    if (world->clients->is_brief)
+        return TTL_MIN_MS + world_random(world, TTL_BRIEF_MS);
     if (world_chance(world, 20))
         most_ms = world->faults->longest_ms;
     return TTL_MIN_MS + world_random(world, most_ms - TTL_MIN_MS);
@@ -207,7 +211,7 @@ static void begin(struct world *world, struct client *client)
         lose_request(world, client);
         return;
     }
-    int64_t most_ms = servers_config(world, server->configuration)->max_ttl_ms;
+    int64_t most_ms = server->options.max_ttl_ms;
     int64_t ttl_ms = client->ttl_ms < most_ms ? client->ttl_ms : most_ms;
     client->is_asked = true;
     client->op = 0;
@@ -261,8 +265,26 @@ static void choose(struct world *world, struct client *client)
         client->key = ++world->clients->keys;
 }
 
+/* Until the end of a quiet spell, and holders a little longer. */
+static void keep_quiet(struct world *world, struct client *client)
+{
+    if (client->state == CLIENT_HOLDING && !world->clients->is_silent &&
+        world_chance(world, 20)) {
+        client->ttl_ms = random_ttl_ms(world);
+        ask(world, client, ASK_EXTEND);
+        return;
+    }
+    int64_t left_us = world->clients->quiet_until_us - world->now_us;
+    int64_t more_us = client->state == CLIENT_HOLDING ? HELD_US : TOGETHER_US;
+    tell(world, client, left_us + world_random(world, more_us), CLIENT_STEP);
+}
+
 static void step(struct world *world, struct client *client)
 {
+    if (world->now_us < world->clients->quiet_until_us) {
+        keep_quiet(world, client);
+        return;
+    }
     if (client->state == CLIENT_HOLDING) {
         step_holding(world, client);
         return;

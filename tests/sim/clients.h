@@ -90,7 +90,10 @@ struct clients {
     bool has_ghosts;
     bool has_repeats; /* some acquires have a key, and are repeated */
     uint64_t keys;    /* so far */
+    bool is_brief;    /* most TTLs are short: a quiet spell outlasts them */
     bool is_hasty;    /* go on while an extend is under way */
+    int64_t quiet_until_us; /* nobody asks for a lock until then … */
+    bool is_silent;         /* … nor extends one */
     uint64_t outcomes[OUTCOME_KINDS];
     uint64_t votes[BALLOT_KINDS]; /* of the deciding rounds */
     uint64_t left;

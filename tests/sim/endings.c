@@ -13,7 +13,7 @@ enum {
     REPAIRED_US = 400000,
     PAUSE_US = 150000, /* too long for a round */
     STEP_US = 1000,
-    ANSWER_STEPS = 1500,
+    ANSWER_STEPS = 2000,
     PROMPT_US = 3000, /* how fast connections are without faults */
     SLOW_US = 20000,
     WAITERS = 8,
@@ -26,9 +26,9 @@ enum {
     REGAINERS = 8,
     CROWD = 8,
     ARRIVAL_US = 100000,
-    /* half a second of it because of the clocks, and before and after that an
-       attempt that is tried again after random delays */
-    REGAINED_US = 1400000,
+    /* half a second of it because of the clocks, and before and after that
+       attempts that are tried again after random delays, others in between */
+    REGAINED_US = 1900000,
 };
 
 /* Until no client asks or holds, but at most this many times step_us. */

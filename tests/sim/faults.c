@@ -8,11 +8,16 @@
 #include "messages.h"
 #include "names.h"
 #include "plan.h"
+#include "quiet.h"
 #include "steps.h"
 
 enum {
     HOLD_US = 4000000,
     QUARANTINE_MORE_US = 7000000,
+    LAG_US = 200000,      /* hides no step of a clock */
+    SHORT_LAG_US = 90000, /* a clock can be proven by it */
+    LAGS_US = 6000000,
+    APART_US = 2000000,
 };
 
 /* Mostly short, sometimes long. */
@@ -39,6 +44,20 @@ static void slow(struct world *world)
 {
     any_link(world)->delay_us =
         100 + world_random(world, world_chance(world, 50) ? 60000 : 500);
+}
+
+void faults_lag(struct world *world, int server, int64_t us)
+{
+    int64_t most_us = world_chance(world, 25) ? SHORT_LAG_US : LAG_US;
+    bool is_back = world_chance(world, 35);
+    for (int i = 0; i < SIM_NODES; i++) {
+        struct simlink *link = simlink_of(world, server, i);
+        if (world_chance(world, 20))
+            continue;
+        link->lag_us[is_back] = most_us / 2 + world_random(world, most_us / 2);
+        link->lag_us[!is_back] = 0;
+        link->lags_until_us = world->now_us + us;
+    }
 }
 
 /* Blocks one connection, all of a server, or all of a node. */
@@ -225,6 +244,26 @@ static void take_over(struct world *world)
     }
 }
 
+/* ---- servers and clients ------------------------------------------------ */
+
+/* A server that starts now knows the clocks only by such connections. */
+static void lag(struct world *world, int server)
+{
+    faults_lag(world, server, 200000 + world_random(world, LAGS_US));
+    if (world_chance(world, 30))
+        restart_server(world, server);
+}
+
+/* One after the other is restarted with other limits and timeouts. */
+static void change_options(struct world *world)
+{
+    for (int i = 0; i < SIM_FOREIGN; i++)
+        world_at(world, i * APART_US + world_random(world, APART_US),
+                 (struct event){.kind = EVENT_FAULT_ENDS,
+                                .a = FAULT_SERVER_RESTART,
+                                .b = i});
+}
+
 /* ---- the schedule ------------------------------------------------------- */
 
 int64_t faults_quarantine_us(const struct world *world)
@@ -291,6 +330,15 @@ static void make(struct world *world, enum fault fault)
     case FAULT_FOREIGN:
         server_start(world, SIM_FOREIGN, CONFIGURATION_FOREIGN, false);
         break;
+    case FAULT_LAG:
+        lag(world, any_server(world));
+        break;
+    case FAULT_OPTIONS:
+        change_options(world);
+        break;
+    case FAULT_QUIET:
+        quiet_make(world);
+        break;
     default:
         losses_make(world, fault, losses_any_machine(world));
         break;
@@ -321,6 +369,9 @@ static void end(struct world *world, const struct event *event)
     case FAULT_ROLLBACK:
     case FAULT_PROMOTE:
         copies_end(world, fault, event->b);
+        break;
+    case FAULT_QUIET:
+        quiet_ask(world, event->b);
         break;
     default:
         losses_end(world, fault, event->b);
@@ -391,7 +442,8 @@ void faults_calm(struct world *world)
     for (int i = 0; i < SIM_FOREIGN; i++) {
         struct simserver *server = &world->servers[i];
         server_resume(world, i);
-        if (server->configuration != faults->configuration)
+        if (server->configuration != faults->configuration ||
+            !server_has_usual_options(world, i))
             server_kill(world, i);
         if (server->engine == NULL)
             server_start(world, i, faults->configuration, false);
@@ -400,8 +452,10 @@ void faults_calm(struct world *world)
         for (int j = 0; j < SIM_NODES; j++) {
             struct simlink *link = simlink_of(world, i, j);
             link->delay_us = 500;
-            link->blocked_us = link->unconfirmed_us = 0;
+            link->blocked_us = link->unconfirmed_us = link->lags_until_us = 0;
         }
+    world->clients->quiet_until_us = 0;
+    world->clients->is_brief = false;
 }
 
 void faults_set_clocks(struct world *world)

@@ -20,6 +20,9 @@
  *   - what a node grants between an eviction and the next look, or the end of
  *     the evicted lock if it restarts before, does not violate exclusion
  *     against the client whose lock it evicted (ledger.c)
+ *   - a connection is slow in one direction by too little to hide a step
+ *   - when the faults end, all servers get the same node timeout: with
+ * different ones, a release may leave a key on a minority until its TTL ends
  *   - while a name leads to two machines, neither is lost, no new fault begins
  *     in the first 6 s, and no new configuration begins
  */
@@ -58,13 +61,23 @@ enum fault {
     FAULT_TARGET,  /* commands of the admission are lost, late, overtaken */
     FAULT_NEXT,    /* a new configuration takes over */
     FAULT_FOREIGN, /* another configuration of the same epoch */
+    FAULT_LAG,     /* a server's connections are slow in one direction */
+    FAULT_CUT,     /* a power cut: nodes lose the last they wrote, or all */
+    FAULT_OPTIONS, /* servers have different limits and timeouts, which change
+                    */
+    FAULT_QUIET,   /* nobody asks while a node forgets; then many at once */
     FAULTS
 };
+
+static inline uint64_t fault_bit(enum fault fault)
+{
+    return UINT64_C(1) << fault;
+}
 
 struct faults {
     struct simconfig configs[CONFIGURATIONS];
     enum configuration configuration; /* of servers that start now */
-    uint32_t enabled;                 /* bit per kind */
+    uint64_t enabled;                 /* bit per kind */
     bool is_calm;
     bool is_wild;       /* clocks step freely, but nothing is forgotten */
     bool goes_far;      /* clocks step by up to a minute */
@@ -87,6 +100,12 @@ void faults_on_send(struct world *world, struct message *message);
 /* After this long a quarantine has ended, with all its conditions, if nothing
  * goes wrong. */
 int64_t faults_quarantine_us(const struct world *world);
+
+/*
+ * For this long the server's connections are slow in one direction: its median
+ * of the clocks may be off, and what others send later overtakes what it sends.
+ */
+void faults_lag(struct world *world, int server, int64_t us);
 
 /* Begins no new fault for this long. */
 void faults_hold(struct world *world, int64_t us);

@@ -330,8 +330,7 @@ void ledger_on_execution(struct world *world, const struct message *message)
         check_deleted(world, message);
     if (vote != VOTE_GRANTED && vote != VOTE_EXTENDED)
         return;
-    bool is_late =
-        world->now_us - message->left_us > world->node_timeout_us + LATE_US;
+    bool is_late = world->now_us - message->due_us > LATE_US;
     int64_t stepped_us = world->stepped_us[message->machine];
     bool has_stepped =
         stepped_us != 0 && world->now_us - stepped_us < STEPPED_US;

@@ -14,6 +14,7 @@ enum {
     LATE_MOST_US = 6000000,
     HEARD_US = 1500000,
     NEAR_US = 10000,
+    JITTER_US = 500,
 };
 
 static struct engine *engine_of(struct world *world, int server)
@@ -40,6 +41,26 @@ int simlink_node_of(struct world *world, int server, int name)
     return -1;
 }
 
+static bool is_lagging(const struct world *world, const struct simlink *link)
+{
+    return world->now_us < link->lags_until_us;
+}
+
+int64_t simlink_travel_us(struct world *world, const struct simlink *link,
+                          bool is_back)
+{
+    if (is_lagging(world, link))
+        return 50 + link->lag_us[is_back] + world_random(world, JITTER_US);
+    return 50 + world_random(world, link->delay_us);
+}
+
+int64_t simlink_delay_us(const struct world *world, const struct simlink *link)
+{
+    return is_lagging(world, link)
+               ? link->lag_us[0] + link->lag_us[1] + JITTER_US
+               : link->delay_us;
+}
+
 bool simlink_is_good(struct world *world, int server, int node,
                      int64_t since_us)
 {
@@ -48,7 +69,7 @@ bool simlink_is_good(struct world *world, int server, int node,
     const struct machine *machine = &world->machines[link->met.machine];
     return it->engine != NULL && !it->is_paused && link->state == LINK_UP &&
            !link->is_cut && link->blocked_us <= world->now_us &&
-           link->delay_us <= NEAR_US &&
+           simlink_delay_us(world, link) <= NEAR_US &&
            world->now_us - link->up_us >= since_us &&
            world->now_us - link->heard_us <= HEARD_US &&
            machine->state == MACHINE_UP && machine->condition == STATE_VOTING &&
@@ -87,6 +108,9 @@ static bool meet(struct world *world, int server, int node,
 
 static int64_t round_trip_us(struct world *world, const struct simlink *link)
 {
+    if (is_lagging(world, link))
+        return simlink_travel_us(world, link, false) +
+               simlink_travel_us(world, link, true);
     return 100 + world_random(world, 2 * link->delay_us);
 }
 
@@ -169,8 +193,12 @@ void simlinks_start(struct world *world, int server)
 {
     for (int i = 0; i < SIM_NODES; i++) {
         struct simlink *link = simlink_of(world, server, i);
-        *link = (struct simlink){.connection = link->connection,
-                                 .blocked_us = link->blocked_us};
+        *link = (struct simlink){
+            .connection = link->connection,
+            .blocked_us = link->blocked_us,
+            .lag_us = {link->lag_us[0], link->lag_us[1]},
+            .lags_until_us = link->lags_until_us,
+        };
         TAILQ_INIT(&link->pending);
         connect_later(world, server, i, world_random(world, 20000));
     }
@@ -303,7 +331,7 @@ static void confirm(struct world *world, int server, int node)
     world_at(world, CONFIRM_US, event);
     event.kind = EVENT_CONFIRMED;
     bool is_slow = world_chance(world, 5) && !world->faults->is_calm;
-    int64_t delay_us = is_slow ? 3000000 : link->delay_us;
+    int64_t delay_us = is_slow ? 3000000 : simlink_delay_us(world, link);
     world_at(world, 100 + world_random(world, delay_us), event);
 }
 

@@ -46,6 +46,8 @@ struct simlink {
     int64_t arrives_us;     /* the last command; order is kept */
     int64_t replies_us;     /* the last reply */
     int64_t delay_us;       /* each way, at most */
+    int64_t lag_us[2];      /* to the node, and back: in its place … */
+    int64_t lags_until_us;  /* … until then */
     int64_t blocked_us;     /* nothing gets through until then */
     int64_t unconfirmed_us; /* no confirmation gets through until then */
     struct messages pending;
@@ -53,6 +55,14 @@ struct simlink {
 
 struct world;
 struct event;
+
+/*
+ * How long a message travels that leaves now, to the node or back; how long one
+ * there and back may.
+ */
+int64_t simlink_travel_us(struct world *world, const struct simlink *link,
+                          bool is_back);
+int64_t simlink_delay_us(const struct world *world, const struct simlink *link);
 
 struct simlink *simlink_of(struct world *world, int server, int node);
 

@@ -7,11 +7,14 @@
 #include "copies.h"
 #include "messages.h"
 #include "names.h"
+#include "plan.h"
 #include "steps.h"
 
 enum {
     WATCHED_US = 3000000,
     OBJECTS_US = 6000000, /* a server that watches notices a first start */
+    LAG_US = 1000000,
+    SHORT_LAG_US = 50000,
 };
 
 int losses_name_of(int machine)
@@ -38,12 +41,21 @@ int losses_any_machine(struct world *world)
 
 /* ---- what is allowed ---------------------------------------------------- */
 
+/* Where there are quiet spells, one that votes again may be lost again. */
+static bool is_lost_of_late(const struct world *world, int name)
+{
+    if (plan_is_on(world, FAULT_QUIET) &&
+        machine_is_admitted(&world->machines[world->home[name]]))
+        return false;
+    return world->lost_us[name] != 0 &&
+           world->now_us - world->lost_us[name] < faults_quarantine_us(world);
+}
+
 static int lost_of_late(const struct world *world)
 {
     int lost = 0;
     for (int i = 0; i < SIM_NAMES; i++)
-        lost += world->lost_us[i] != 0 &&
-                world->now_us - world->lost_us[i] < faults_quarantine_us(world);
+        lost += is_lost_of_late(world, i);
     return lost;
 }
 
@@ -164,6 +176,25 @@ void losses_init(struct world *world)
     }
 }
 
+void losses_write_late(struct world *world)
+{
+    bool is_everywhere = world_chance(world, 60);
+    for (int i = 0; i < SIM_NAMES; i++)
+        if (is_everywhere || world_chance(world, 50)) {
+            world->machines[i].usual = PERSISTS_EVERY_SECOND;
+            world->machines[i + SIM_NAMES].usual = PERSISTS_EVERY_SECOND;
+            world->machines[i].persistence = PERSISTS_EVERY_SECOND;
+        }
+}
+
+int64_t losses_lag_us(const struct world *world, int machine)
+{
+    bool has_cuts =
+        plan_is_on(world, FAULT_CUT) || plan_is_on(world, FAULT_QUIET);
+    return has_cuts && world->machines[machine].life % 3 != 0 ? SHORT_LAG_US
+                                                              : LAG_US;
+}
+
 void losses_heal(struct world *world, int machine)
 {
     if (losses_is_home(world, machine))
@@ -193,6 +224,22 @@ static void restart(struct world *world, int machine)
         return;
     losses_kill(world, machine);
     losses_start_later(world, machine, it->usual);
+}
+
+/* Some are empty afterwards. */
+static void cut(struct world *world, int machine)
+{
+    struct machine *it = &world->machines[machine];
+    bool keeps = world_chance(world, 85);
+    int64_t most_us = world_chance(world, 80) ? 100000 : 2000000;
+    if (it->state == MACHINE_DOWN || it->persistence == PERSISTS_ALWAYS ||
+        !losses_may_lose(world, machine))
+        return;
+    losses_kill(world, machine);
+    world_at(world, 5000 + world_random(world, most_us),
+             (struct event){.kind = EVENT_START_MACHINE,
+                            .a = machine,
+                            .b = keeps ? (int)it->usual : PERSISTS_NOTHING});
 }
 
 static void interlude(struct world *world, int machine)
@@ -327,6 +374,9 @@ void losses_make(struct world *world, enum fault fault, int machine)
     case FAULT_EVICT:
         evict(world, machine);
         break;
+    case FAULT_CUT:
+        cut(world, machine);
+        break;
     case FAULT_LOSE_ALL:
         lose_all(world);
         break;
@@ -354,6 +404,8 @@ void losses_end(struct world *world, enum fault fault, int machine)
 {
     if (fault == FAULT_FLUSH && losses_is_home(world, machine))
         flush(world, machine);
+    else if (fault == FAULT_CUT)
+        cut(world, machine);
     else if (fault == FAULT_INTERLUDE || fault == FAULT_UNDURABLE)
         end_interlude(world, machine);
 }

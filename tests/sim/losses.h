@@ -9,6 +9,12 @@
 /* The machines of all names: how they persist, and their clocks. */
 void losses_init(struct world *world);
 
+/* All nodes, or some, write what they promise up to a second later. */
+void losses_write_late(struct world *world);
+
+/* How far the disk of such a node may be behind. */
+int64_t losses_lag_us(const struct world *world, int machine);
+
 /* A machine that the current configuration uses; its name. */
 int losses_any_machine(struct world *world);
 int losses_any_name(struct world *world);

@@ -1,6 +1,7 @@
 #include "machine.h"
 
 #include <stdio.h>
+#include <string.h>
 
 enum { FLUSHED_EVERY_US = 1000000 };
 
@@ -77,6 +78,13 @@ enum node_state machine_unfitness(const struct machine *machine)
     default:
         return STATE_VOTING;
     }
+}
+
+bool machine_is_admitted(const struct machine *machine)
+{
+    const char *replid = strrchr(machine->memory.admit, ':');
+    return machine->state == MACHINE_UP && replid != NULL &&
+           strcmp(replid + 1, machine->process.replid) == 0;
 }
 
 void machine_execute(struct machine *machine, const struct simcall *call,

@@ -56,6 +56,9 @@ void machine_init(struct machine *machine, enum persistence usual,
 
 int64_t machine_clock(const struct machine *machine, int64_t now_us);
 
+/* It runs, with an admission of this memory. */
+bool machine_is_admitted(const struct machine *machine);
+
 /* Changes the speed of its clock, or steps it. */
 void machine_drift(struct machine *machine, int64_t now_us, int64_t ppm);
 void machine_step(struct machine *machine, int64_t now_us, int64_t step_us);

@@ -29,12 +29,17 @@ struct totals {
 };
 
 static const char *const fault_names[FAULTS] = {
-    "slow",           "break",     "block",     "double",  "pause",
-    "error",          "unconfirm", "restart",   "flush",   "interlude",
-    "undurable",      "restore",   "rollback",  "replace", "promote",
-    "evict",          "move",      "twin",      "split",   "lose_all",
-    "sleep",          "step",      "tiny_step", "drift",   "server_pause",
-    "server_restart", "target",    "next",      "foreign",
+    "slow",         "break",          "block",
+    "double",       "pause",          "error",
+    "unconfirm",    "restart",        "flush",
+    "interlude",    "undurable",      "restore",
+    "rollback",     "replace",        "promote",
+    "evict",        "move",           "twin",
+    "split",        "lose_all",       "sleep",
+    "step",         "tiny_step",      "drift",
+    "server_pause", "server_restart", "target",
+    "next",         "foreign",        "lag",
+    "cut",          "options",        "quiet",
 };
 
 static void add_totals(struct totals *totals, const struct world *world)
@@ -74,7 +79,7 @@ struct arguments {
     struct seeds seeds;
     int64_t seconds;
     bool is_tracing;
-    uint32_t only; /* bit per fault; 0: each seed chooses */
+    uint64_t only; /* bit per fault; 0: each seed chooses */
 };
 
 struct run {
@@ -135,9 +140,9 @@ static void print_totals(const struct totals *totals)
 }
 
 /* The bits of the faults in text, "step,restart"; exits on an unknown name. */
-static uint32_t parse_faults(char *text)
+static uint64_t parse_faults(char *text)
 {
-    uint32_t bits = 0;
+    uint64_t bits = 0;
     char *rest = NULL;
     for (const char *name = strtok_r(text, ",", &rest); name != NULL;
          name = strtok_r(NULL, ",", &rest)) {
@@ -148,7 +153,7 @@ static uint32_t parse_faults(char *text)
             fprintf(stderr, "sim: no such fault: %s\n", name);
             exit(EXIT_FAILURE);
         }
-        bits |= 1u << i;
+        bits |= fault_bit((enum fault)i);
     }
     return bits;
 }
@@ -205,7 +210,7 @@ static void print_replay(char *text, size_t size, const char *program,
                                   (long long)arguments->seconds);
     const char *before = " --faults ";
     for (int i = 0; i < FAULTS; i++)
-        if (arguments->only & 1u << i && len < size) {
+        if ((arguments->only & fault_bit((enum fault)i)) != 0 && len < size) {
             len += (size_t)snprintf(text + len, size - len, "%s%s", before,
                                     fault_names[i]);
             before = ",";

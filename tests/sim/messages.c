@@ -5,6 +5,7 @@
 
 #include "faults.h"
 #include "ledger.h"
+#include "losses.h"
 #include "news.h"
 #include "world.h"
 
@@ -49,9 +50,9 @@ void message_give_up(struct world *world, struct simlink *link,
 
 /* One direction of a connection: random delay, order kept. */
 static int64_t next_arrival(struct world *world, const struct simlink *link,
-                            int64_t last_us)
+                            bool is_back, int64_t last_us)
 {
-    int64_t at_us = world->now_us + 50 + world_random(world, link->delay_us);
+    int64_t at_us = world->now_us + simlink_travel_us(world, link, is_back);
     if (at_us < link->blocked_us)
         at_us = link->blocked_us;
     return at_us > last_us ? at_us : last_us;
@@ -77,11 +78,13 @@ enum vote message_send(struct world *world, int server, int node,
     message->tag = tag;
     message->sent_us = server_clock(&world->servers[server]);
     message->left_us = world->now_us;
+    message->due_us =
+        world->now_us + world->servers[server].options.node_timeout_us;
     simcall_copy(&message->call, call);
     TAILQ_INSERT_TAIL(&link->pending, message, link);
     link->pending_count++;
     simlink_watch(world, server, node);
-    link->arrives_us = next_arrival(world, link, link->arrives_us);
+    link->arrives_us = next_arrival(world, link, false, link->arrives_us);
     world_at(world, link->arrives_us - world->now_us,
              (struct event){.kind = EVENT_DELIVER, .object = message});
     faults_on_send(world, message);
@@ -95,7 +98,7 @@ static void send_reply(struct world *world, struct message *message)
         message_forget(world, message);
         return;
     }
-    link->replies_us = next_arrival(world, link, link->replies_us);
+    link->replies_us = next_arrival(world, link, true, link->replies_us);
     world_at(world, link->replies_us - world->now_us,
              (struct event){
                  .kind = EVENT_REPLY, .a = message->server, .object = message});
@@ -137,9 +140,10 @@ static void trace(const struct world *world, const struct message *message)
 static void execute(struct world *world, struct message *message)
 {
     struct machine *machine = &world->machines[message->machine];
-    int64_t lag_us = machine->persistence == PERSISTS_EVERY_SECOND
-                         ? world_random(world, 1000000)
-                         : 0;
+    int64_t lag_us =
+        machine->persistence == PERSISTS_EVERY_SECOND
+            ? world_random(world, losses_lag_us(world, message->machine))
+            : 0;
     ledger_before_execution(world, message);
     struct news news = {world, message->machine};
     machine_execute(machine, &message->call, world->now_us, lag_us,

@@ -22,6 +22,7 @@ struct message {
     uint64_t tag;
     int64_t sent_us; /* by the server's clock … */
     int64_t left_us; /* … and by the world's */
+    int64_t due_us;  /* the server's timeout later */
     struct simcall call;
     struct simreply answer;
 };

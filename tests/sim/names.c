@@ -64,13 +64,6 @@ static void lead_astray(struct world *world, int name)
     end_later(world, FAULT_TWIN, name, 5000000);
 }
 
-static bool is_admitted(const struct machine *machine)
-{
-    const char *replid = strrchr(machine->memory.admit, ':');
-    return machine->state == MACHINE_UP && replid != NULL &&
-           strcmp(replid + 1, machine->process.replid) == 0;
-}
-
 /*
  * Leads some servers to a new machine, the others to the old one. The new one
  * is empty, or a replica that was in sync until now.
@@ -83,7 +76,8 @@ static void split(struct world *world, int name)
     int goes =
         (stays + 1 + (int)world_random(world, SIM_FOREIGN - 1)) % SIM_FOREIGN;
     if (to < 0 || world->faults->configuration != CONFIGURATION_FIRST ||
-        !is_admitted(&world->machines[from]) || !losses_may_lose(world, from))
+        !machine_is_admitted(&world->machines[from]) ||
+        !losses_may_lose(world, from))
         return;
     for (int i = 0; i < SIM_FOREIGN; i++)
         if (i == goes || (i != stays && world_chance(world, 50)))

@@ -41,11 +41,15 @@ static const int64_t intervals_us[FAULTS] = {
     [FAULT_SERVER_RESTART] = 6000000,
     [FAULT_NEXT] = 0,
     [FAULT_FOREIGN] = 0,
+    [FAULT_LAG] = 4000000,
+    [FAULT_CUT] = 8000000,
+    [FAULT_OPTIONS] = 15000000,
+    [FAULT_QUIET] = 5000000,
 };
 
 bool plan_is_on(const struct world *world, enum fault fault)
 {
-    return (world->faults->enabled & 1u << fault) != 0;
+    return (world->faults->enabled & fault_bit(fault)) != 0;
 }
 
 void plan_again(struct world *world, enum fault fault)
@@ -89,21 +93,24 @@ static void make_wild(struct faults *faults)
         FAULT_PAUSE, FAULT_ERROR,     FAULT_STEP,         FAULT_DRIFT,
         FAULT_TWIN,  FAULT_UNCONFIRM, FAULT_SERVER_PAUSE, FAULT_SERVER_RESTART,
     };
-    uint32_t all = 0;
+    uint64_t all = 0;
     for (size_t i = 0; i < sizeof remembered / sizeof *remembered; i++)
-        all |= 1u << remembered[i];
-    faults->enabled = (faults->enabled & all) | 1u << FAULT_STEP;
+        all |= fault_bit(remembered[i]);
+    faults->enabled = (faults->enabled & all) | fault_bit(FAULT_STEP);
 }
 
 static void choose_faults(struct world *world)
 {
     struct faults *faults = world->faults;
-    const uint32_t late = 1u << FAULT_NEXT | 1u << FAULT_FOREIGN;
+    const uint64_t late = fault_bit(FAULT_NEXT) | fault_bit(FAULT_FOREIGN);
+    const int64_t kinds = INT64_C(1) << FAULTS;
     faults->rate =
         RATE_LEAST + (int)world_random(world, RATE_MOST - RATE_LEAST);
-    faults->enabled = (uint32_t)world_random(world, 1 << FAULTS);
+    faults->enabled = (uint64_t)world_random(world, kinds);
     if (world_chance(world, 60)) /* fewer kinds test deeper */
-        faults->enabled &= (uint32_t)world_random(world, 1 << FAULTS) | late;
+        faults->enabled &= (uint64_t)world_random(world, kinds) | late;
+    if (plan_is_on(world, FAULT_QUIET) && world_chance(world, 70))
+        faults->enabled |= fault_bit(FAULT_OPTIONS);
     if (world->only != 0)
         faults->enabled = world->only;
     faults->is_wild = world_chance(world, WILD_PERCENT);
@@ -127,6 +134,10 @@ void plan_init(struct world *world)
     choose_configs(world);
     losses_init(world);
     choose_faults(world);
+    if (plan_is_on(world, FAULT_CUT) || plan_is_on(world, FAULT_QUIET))
+        losses_write_late(world);
+    if (plan_is_on(world, FAULT_QUIET))
+        world->clients->is_brief = world_chance(world, 50);
     bool is_trusting = world_chance(world, TRUSTING_PERCENT);
     for (int i = 0; i < SIM_FOREIGN; i++) {
         if (plan_is_on(world, FAULT_DRIFT))

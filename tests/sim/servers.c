@@ -8,6 +8,7 @@
 #include "clients.h"
 #include "faults.h"
 #include "messages.h"
+#include "plan.h"
 #include "world.h"
 
 static const char *const names[SIM_NAMES] = {"n1", "n2", "n3", "n4",
@@ -54,7 +55,8 @@ static bool is_impaired(struct world *world, const struct simserver *server)
         if (link->state != LINK_UP || link->is_cut ||
             machine->state != MACHINE_UP ||
             machine->condition != STATE_VOTING ||
-            link->delay_us > world->node_timeout_us / 4 ||
+            simlink_delay_us(world, link) >
+                server->options.node_timeout_us / 4 ||
             link->blocked_us > world->now_us)
             return true;
     }
@@ -151,15 +153,46 @@ void server_on_timer(struct world *world, const struct event *event)
 
 /* ---- begin and end ------------------------------------------------------ */
 
+static struct simoptions usual_options(const struct world *world,
+                                       enum configuration configuration)
+{
+    return (struct simoptions){
+        .node_timeout_us = world->node_timeout_us,
+        .max_ttl_ms = servers_config(world, configuration)->max_ttl_ms,
+    };
+}
+
+bool server_has_usual_options(const struct world *world, int number)
+{
+    const struct simserver *server = &world->servers[number];
+    struct simoptions usual = usual_options(world, server->configuration);
+    return server->options.node_timeout_us == usual.node_timeout_us &&
+           server->options.max_ttl_ms == usual.max_ttl_ms;
+}
+
+static struct simoptions choose_options(struct world *world,
+                                        enum configuration configuration)
+{
+    static const int64_t timeouts_us[] = {20000, 50000, 250000, 1000000};
+    const int64_t limits_ms[] = {1000, 2000, world->faults->longest_ms};
+    struct simoptions options = usual_options(world, configuration);
+    if (!plan_is_on(world, FAULT_OPTIONS) || world->faults->is_calm)
+        return options;
+    options.node_timeout_us = timeouts_us[world_random(world, 4)];
+    options.max_ttl_ms = limits_ms[world_random(world, 3)];
+    return options;
+}
+
 void server_start(struct world *world, int number,
                   enum configuration configuration, bool is_trusting)
 {
     struct simserver *server = &world->servers[number];
     const struct simconfig *config = servers_config(world, configuration);
+    server->options = choose_options(world, configuration);
     struct engine_settings settings = {
         .nodes = SIM_NODES,
-        .node_timeout_us = world->node_timeout_us,
-        .max_ttl_ms = config->max_ttl_ms,
+        .node_timeout_us = server->options.node_timeout_us,
+        .max_ttl_ms = server->options.max_ttl_ms,
         .max_hold_ms = world->faults->longest_ms,
         .retry_delay_us = 200000,
         .retry_count = 3,

@@ -33,11 +33,18 @@ struct simconfig {
     int name[SIM_NODES]; /* of each node */
 };
 
+/* In worlds where servers have different ones, each start chooses them. */
+struct simoptions {
+    int64_t node_timeout_us;
+    int64_t max_ttl_ms;
+};
+
 struct simserver {
     struct world *world;
     int number;
     struct engine *engine; /* NULL: it is not running */
     enum configuration configuration;
+    struct simoptions options;
     bool is_trusting; /* runs with --first-start yes */
     int64_t voted_us; /* when it first saw a node that may vote, in this life */
     bool is_paused;
@@ -75,6 +82,9 @@ void servers_fini(struct world *world);
 /* Starts it, with --first-start yes or auto. */
 void server_start(struct world *world, int number,
                   enum configuration configuration, bool is_trusting);
+/* Whether it has the options of a world where all servers have the same. */
+bool server_has_usual_options(const struct world *world, int number);
+
 void server_kill(struct world *world, int number);
 void server_pause(struct world *world, int number, int64_t us);
 void server_resume(struct world *world, int number);

@@ -132,7 +132,7 @@ void world_init(struct world *world, uint64_t seed, struct clients *clients,
                 struct faults *faults)
 {
     bool is_tracing = world->is_tracing;
-    uint32_t only = world->only;
+    uint64_t only = world->only;
     *world = (struct world){
         .random = seed,
         .now_us = 1000000,

@@ -50,8 +50,8 @@ struct world {
     int64_t now_us;
     bool is_mute;    /* announcements do not arrive */
     bool is_tracing; /* set it before world_init, like only */
-    uint32_t only;   /* bit per fault that may happen; 0: the seed chooses */
-    int64_t node_timeout_us; /* of all servers: short, or the default */
+    uint64_t only;   /* bit per fault that may happen; 0: the seed chooses */
+    int64_t node_timeout_us; /* of servers: short, or the default; mostly */
     struct heap heap;
     struct machine machines[SIM_MACHINES];
     struct messages backlog[SIM_MACHINES]; /* in the sockets of paused ones */
