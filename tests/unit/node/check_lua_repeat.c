@@ -47,6 +47,18 @@ TEST(a_free_lock_is_acquired)
     ck_assert_int_eq(live.reply.beat, beat + 1);
 }
 
+TEST_RANGE(if_one_is_stale_none_is_replaced, 0, SEVERAL)
+{
+    several_set(0, FIRST, LIVE_TTL_MS / 2);
+    several_set(1, FIRST, LIVE_TTL_MS / 2);
+    call = make_call("a\nb\nc");
+    several_raise(_i, call.number);
+    ck_assert_int_eq(live_ask(&call), VOTE_STALE);
+    ck_assert_str_eq(several_value(0), FIRST);
+    ck_assert_str_eq(several_value(1), FIRST);
+    ck_assert_int_eq(several_pttl(2), -2);
+}
+
 /* With or without an owner; of the same number, or a lower one. */
 TEST_RANGE(an_earlier_lock_with_the_same_key_is_replaced, 0, 5)
 {

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import httpx
 
 from ._identity import File, Identity, is_untrusted
-from ._talk import UNTRUSTED, Answer, Hold, Replicas, Send, Wish, log
+from ._talk import UNTRUSTED, Answer, Hold, Replicas, Send, Wish, log, shown
 
 # A server closes what was idle for 75 s. There is no limit to the number of
 # connections: an extend must not wait for acquires that wait for locks.
@@ -99,8 +99,7 @@ class Caller:
         )
 
     def _failure(self, step: Send, error: httpx.HTTPError) -> Answer | None:
-        url = httpx.URL(step.url).copy_with(userinfo=b"")  # no password
-        log.debug("%s: %s", url, error)
+        log.debug("%s: %s", shown(step.url), error)
         if is_untrusted(error):
             return Answer(0, {"code": UNTRUSTED, "detail": str(error)})
         return None

@@ -17,6 +17,7 @@ from ._talk import (
     Talk,
     backoff_s,
     denial,
+    shown,
     unavailable,
 )
 
@@ -70,7 +71,7 @@ def ask(
             yield Sleep(backoff_s(0, None))
     if answer and denials == len(replicas.urls):
         raise denial(what, answer)
-    raise unavailable(what, answer, f"{url}: {answer or 'no answer'}")
+    raise unavailable(what, answer, f"{shown(url)}: {answer or 'no answer'}")
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import json
 import logging
 import os
 import random
+import re
 import uuid
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -179,6 +180,11 @@ class Wish:
         return body
 
 
+def shown(url: str) -> str:
+    """The URL without a user and a password."""
+    return re.sub(r"(?<=://)[^/?#]*@", "", url)
+
+
 class Replicas:
     """The servers, and which one to ask. Threads may share it."""
 
@@ -194,7 +200,9 @@ class Replicas:
             raise ValueError("name at least one URL of redlockd")
         for url in self.urls:
             if not url.startswith(("http://", "https://")):
-                raise ValueError(f"not an http:// or https:// URL: {url}")
+                raise ValueError(
+                    f"not an http:// or https:// URL: {shown(url)}"
+                )
         self._avoid_until: dict[str, float] = {}
 
     def choose(self) -> str:
@@ -267,7 +275,7 @@ def acquire(replicas: Replicas, wish: Wish, timeout_s: float) -> Talk[Grant]:
             )
         failures += 1
         replicas.avoid(url)
-        why = f"{url}: {answer or 'no answer'}"
+        why = f"{shown(url)}: {answer or 'no answer'}"
         # each replica once, and one of them again
         if left_s <= 0 and failures > len(replicas.urls):
             raise unavailable(f"{wish.name}: no server grants it", answer, why)
