@@ -1,7 +1,6 @@
 #include "admission.h"
 
 #include <assert.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,29 +13,17 @@ enum {
     MAX_TTL_MOST_MS = 86400000, /* a value written by hand must not overflow */
 };
 
-static int64_t hold_us(const struct admission_settings *settings)
-{
-    int64_t timeouts_us = HOLD_TIMEOUTS * settings->node_timeout_us;
-    return timeouts_us > HOLD_US ? timeouts_us : HOLD_US;
-}
-
 void admission_init(struct admission *admission,
                     const struct admission_settings *settings)
 {
     assert(settings->nodes >= 1 && settings->nodes <= NODES_MAX &&
            settings->leader < settings->nodes && settings->epoch >= 1);
     *admission = (struct admission){.settings = *settings};
-    witness_init(&admission->witness, settings->names, settings->nodes,
-                 settings->quorum);
+    witness_init(&admission->witness, settings->names, settings->nodes);
     firststart_init(
-        &admission->start, settings->nodes, settings->leader, hold_us(settings),
+        &admission->start, settings->nodes, settings->leader,
+        at_least(HOLD_TIMEOUTS * settings->node_timeout_us, HOLD_US),
         !settings->is_off && settings->first_start != FIRST_START_NO);
-}
-
-static bool is_text(const char *text, struct span span)
-{
-    return span.len == strlen(text) &&
-           (span.len == 0 || memcmp(span.ptr, text, span.len) == 0);
 }
 
 static int count(const struct admission *admission)
@@ -49,16 +36,6 @@ void admission_want_look(struct admission *admission, int node, int64_t now_us)
     struct admission_node *it = &admission->node[node];
     if (it->look_due_us > now_us)
         it->look_due_us = now_us;
-}
-
-/* Looks at all other nodes that were not looked at since. */
-static void want_looks(struct admission *admission, int node, int64_t since_us,
-                       int64_t now_us)
-{
-    for (int i = 0; i < count(admission); i++)
-        if (i != node && !admission->node[i].is_busy &&
-            admission->node[i].looked_us < since_us)
-            admission_want_look(admission, i, now_us);
 }
 
 /* ---- what to do --------------------------------------------------------- */
@@ -92,8 +69,7 @@ static bool choose(const struct admission *admission, int node, int64_t now_us,
     if (it->phase == ADMISSION_DOWN || it->is_busy ||
         now_us < it->not_before_us)
         return false;
-    bool is_outdated = eligibility_is_outdated(admission, node);
-    if (it->must_revoke && !is_outdated &&
+    if (it->must_revoke && !eligibility_is_outdated(admission, node) &&
         (it->phase == ADMISSION_ADMITTED || it->phase == ADMISSION_MARKED))
         *kind = ADMISSION_REVOKE;
     else if (eligibility_is_back(admission, node, now_us))
@@ -130,12 +106,21 @@ static void advance_start(struct admission *admission, int64_t now_us)
             admission_want_look(admission, i, now_us);
 }
 
+/* Looks at all other nodes that do not know yet what happened to a node. */
+static void spread_news(struct admission *admission, int node, int64_t now_us)
+{
+    for (int i = 0; i < count(admission); i++)
+        if (i != node && !admission->node[i].is_busy &&
+            admission->node[i].looked_us < admission->node[node].news_us)
+            admission_want_look(admission, i, now_us);
+}
+
 bool admission_next(struct admission *admission, int64_t now_us,
                     struct admission_action *action)
 {
     advance_start(admission, now_us);
     for (int i = 0; i < count(admission); i++)
-        want_looks(admission, i, admission->node[i].news_us, now_us);
+        spread_news(admission, i, now_us);
     for (int i = 0; i < count(admission); i++) {
         if (!choose(admission, i, now_us, &action->kind))
             continue;
@@ -190,184 +175,115 @@ static void copy_state(char to[ADMISSION_STATE_MAX + 1], struct span from)
     to[span_copy(to, from)] = '\0';
 }
 
-static void establish(struct admission *admission, int64_t now_us)
-{
-    if (admission->established_us == 0)
-        admission->established_us = now_us;
-}
-
-/* Takes what the node reports of others. */
-static void note_told(struct admission *admission, int node,
-                      const struct call_look *look, int64_t sent_us,
-                      int64_t now_us)
-{
-    const struct witness_words words = {
-        .is_admitted = admission->node[node].phase == ADMISSION_ADMITTED,
-        .text = look->witnesses,
-        .sent_us = sent_us,
-        .now_us = now_us,
-    };
-    witness_on_told(&admission->witness, node, &words);
-}
-
-/* The part of an admission or a mark that tells its birth; "": none. */
-static void read_birth(char birth[CALL_BIRTH_LEN + 1], struct span state)
-{
-    size_t len = 0;
-    int colons = 0;
-    for (size_t i = 0; i < state.len && colons < 4; i++)
-        if (state.ptr[i] == ':')
-            colons++;
-        else if (colons == 3 && len < CALL_BIRTH_LEN)
-            birth[len++] = state.ptr[i];
-    birth[len] = '\0';
-}
-
-static void note_birth(struct admission *admission, int node, struct span state,
+static void note_birth(struct admission *admission, int node, const char *state,
                        int64_t now_us)
 {
     struct admission_node *it = &admission->node[node];
-    char birth[CALL_BIRTH_LEN + 1];
-    read_birth(birth, state);
+    char birth[CALL_BIRTH_LEN + 1] = "";
+    (void)sscanf(state, "%*[^:]:%*[^:]:%*[^:]:%26[0-9]", birth);
     if (strcmp(birth, it->birth) != 0) { /* what it told before is forgotten */
         memcpy(it->birth, birth, sizeof birth);
         it->life++;
         witness_on_lost(&admission->witness, node);
-        eligibility_on_birth(admission, node);
     }
     witness_on_birth(&admission->witness, node, birth, now_us);
 }
 
-static void on_admitted(struct admission *admission,
-                        struct admission_node *node,
-                        const struct call_look *look, int64_t sent_us,
-                        int64_t now_us)
+/* It has an admission of ours, or this mark. */
+static void on_ours(struct admission *admission, int node, struct span mark,
+                    int64_t now_us)
 {
-    int index = (int)(node - admission->node);
-    node->phase = ADMISSION_ADMITTED;
-    copy_state(node->found, look->admit);
-    if (node->mark[0] != '\0')
-        node->news_us = now_us;
-    node->mark[0] = '\0';
-    node->is_restarted = false;
-    node->is_of_epoch = true;
-    establish(admission, now_us);
-    firststart_forget(&admission->start, index);
-    note_birth(admission, index, look->admit, now_us);
-    if (!eligibility_is_outdated(admission, index))
-        witness_on_beat(&admission->witness, index, look->beat);
-    note_told(admission, index, look, sent_us, now_us);
-    eligibility_on_told(admission, index, look, sent_us, now_us);
+    struct admission_node *it = &admission->node[node];
+    /* only run_id and replication ID may differ from what it must carry */
+    size_t len = (size_t)(strrchr(it->admit, ':') - it->admit) + 1;
+    bool is_own = strncmp(it->found, it->admit, len) == 0;
+    it->is_restarted = is_own && it->phase == ADMISSION_MARKED;
+    if (is_own && admission->established_us == 0)
+        admission->established_us = now_us;
+    if (!it->is_of_epoch)
+        admission->entered_us = now_us;
+    it->is_of_epoch = true;
+    if (!span_is(mark, it->mark)) {
+        copy_state(it->mark, mark);
+        it->sighted_us = it->news_us = now_us;
+        it->asked = (struct admission_asked){0};
+    }
+    note_birth(admission, node, mark.len > 0 ? it->mark : it->found, now_us);
 }
 
-/* True if the admission is the node's own: only run_id and replication ID may
- * differ from what it must carry. */
-static bool is_own(const struct admission_node *node, struct span admit)
+/* The epoch at the start of an admission or a mark; 0: there is none. */
+static long epoch_of(struct span state)
 {
-    size_t len = (size_t)(strrchr(node->admit, ':') - node->admit) + 1;
-    return admit.len > len && memcmp(admit.ptr, node->admit, len) == 0;
+    char text[ADMISSION_STATE_MAX + 1];
+    copy_state(text, state);
+    return strtol(text, NULL, 10);
 }
 
-static void on_marked(struct admission *admission, struct admission_node *node,
-                      const struct call_look *look, int64_t sent_us,
+static void on_others(struct admission_node *node, const struct call_look *look,
                       int64_t now_us)
 {
-    int index = (int)(node - admission->node);
-    node->phase = ADMISSION_MARKED;
-    if (!node->is_of_epoch)
-        admission->entered_us = now_us;
-    node->is_of_epoch = true;
-    if (!is_text(node->mark, look->mark)) {
-        copy_state(node->mark, look->mark);
-        node->sighted_us = node->news_us = now_us;
-        node->asked = (struct admission_asked){0};
-    }
-    note_birth(admission, index, look->mark, now_us);
-    copy_state(node->found, look->admit);
-    node->is_restarted = is_own(node, look->admit);
-    if (node->is_restarted)
-        establish(admission, now_us);
-    if (node->is_restarted && node->was_durable && node->is_durable)
-        note_told(admission, index, look, sent_us, now_us);
-    else
-        witness_on_lost(&admission->witness, index);
-}
-
-/* The epoch at the start of an admission or a mark. */
-static int epoch_of(struct span state)
-{
-    int epoch = 0;
-    for (size_t i = 0; i < state.len && epoch < INT_MAX / 10 - 1; i++) {
-        if (state.ptr[i] < '0' || state.ptr[i] > '9')
-            break;
-        epoch = epoch * 10 + (state.ptr[i] - '0');
-    }
-    return epoch;
-}
-
-static void on_superseded(struct admission_node *node,
-                          const struct call_look *look, int64_t now_us)
-{
-    int admit_epoch = epoch_of(look->admit);
-    int mark_epoch = epoch_of(look->mark);
-    node->phase = ADMISSION_SUPERSEDED;
     node->foreign_us = now_us;
-    node->epoch_above = admit_epoch > mark_epoch ? admit_epoch : mark_epoch;
+    node->epoch_above = at_least(epoch_of(look->admit), epoch_of(look->mark));
+}
+
+/* To be marked once that cannot disturb a first start. */
+static void on_bare(struct admission *admission, int node, int64_t now_us)
+{
+    const struct firststart *start = &admission->start;
+    if (start->step == FIRSTSTART_OVER)
+        admission_want_look(admission, node,
+                            at_least(start->yield_until_us, now_us));
 }
 
 void admission_on_look(struct admission *admission, int node,
                        const struct call_look *look, int64_t sent_us,
                        int64_t now_us)
 {
+    static const enum admission_phase phases[LOOK_WORDS] = {
+        [LOOK_ADMITTED] = ADMISSION_ADMITTED,
+        [LOOK_SUPERSEDED] = ADMISSION_SUPERSEDED,
+        [LOOK_FOREIGN] = ADMISSION_FOREIGN,
+        [LOOK_MISNAMED] = ADMISSION_MISNAMED,
+        [LOOK_EMPTY] = ADMISSION_EMPTY,
+        [LOOK_BARE] = ADMISSION_EMPTY,
+        [LOOK_FRESH] = ADMISSION_MARKED,
+        [LOOK_CREATED] = ADMISSION_MARKED,
+        [LOOK_MARKED] = ADMISSION_MARKED,
+    };
     struct admission_node *it = &admission->node[node];
     if (it->phase == ADMISSION_DOWN)
         return;
-    it->is_busy = it->is_mute = false;
+    assert(look->word < LOOK_WORDS);
+    firststart_on_look(&admission->start, node, look->word,
+                       span_is(look->mark, it->mark), now_us);
+    it->phase = phases[look->word];
+    bool is_admitted = it->phase == ADMISSION_ADMITTED;
+    it->is_busy = it->is_mute = it->is_restarted = false;
     it->looked_us = sent_us;
     it->max_ttl_ms =
         look->max_ttl_ms < MAX_TTL_MOST_MS ? look->max_ttl_ms : MAX_TTL_MOST_MS;
     it->was_durable = look->is_durable;
     it->beat = look->beat;
-    firststart_on_look(&admission->start, node, look->word,
-                       is_text(it->mark, look->mark), now_us);
-    switch (look->word) {
-    case LOOK_ADMITTED:
-        on_admitted(admission, it, look, sent_us, now_us);
-        return;
-    case LOOK_MARKED:
-    case LOOK_CREATED:
-    case LOOK_FRESH:
-        on_marked(admission, it, look, sent_us, now_us);
-        return;
-    case LOOK_EMPTY:
-    case LOOK_BARE: /* to be marked once that cannot disturb a first start */
-        it->phase = ADMISSION_EMPTY;
+    copy_state(it->found, look->admit);
+    if (is_admitted || it->phase == ADMISSION_MARKED)
+        on_ours(admission, node, is_admitted ? span_of("") : look->mark,
+                now_us);
+    else if (it->phase == ADMISSION_EMPTY)
+        on_bare(admission, node, now_us);
+    else if (it->phase != ADMISSION_MISNAMED)
+        on_others(it, look, now_us);
+    if (is_admitted || (it->is_restarted && it->was_durable && it->is_durable))
+        witness_on_told(&admission->witness, node, look, sent_us, now_us);
+    else
         witness_on_lost(&admission->witness, node);
-        if (admission->start.step == FIRSTSTART_OVER)
-            admission_want_look(admission, node,
-                                admission->start.yield_until_us > now_us
-                                    ? admission->start.yield_until_us
-                                    : now_us);
-        return;
-    case LOOK_FOREIGN:
-        it->phase = ADMISSION_FOREIGN;
-        it->foreign_us = now_us;
-        it->epoch_above = 0;
-        copy_state(it->found, look->admit);
-        witness_on_lost(&admission->witness, node);
-        return;
-    case LOOK_MISNAMED:
-        it->phase = ADMISSION_MISNAMED;
-        witness_on_lost(&admission->witness, node);
-        return;
-    case LOOK_SUPERSEDED:
-        on_superseded(it, look, now_us);
-        witness_on_lost(&admission->witness, node);
-        return;
-    case LOOK_WORDS:
-        break;
+    for (int i = 0; i < count(admission); i++)
+        admission->node[i].is_outdated = witness_knows_later(
+            &admission->witness, i, admission->node[i].birth);
+    if (is_admitted) {
+        firststart_forget(&admission->start, node);
+        admission_on_beat(admission, node, look->beat);
+        eligibility_on_told(admission, node, look, now_us);
     }
-    abort();
 }
 
 /* Whatever the result, and whatever others did: a look shows it. */
@@ -412,7 +328,9 @@ void admission_on_quarantined(struct admission *admission, int node,
 void admission_on_step(struct admission *admission, int node)
 {
     admission->node[node].must_revoke = true;
-    eligibility_on_step(admission, node);
+    witness_on_lost(&admission->witness, node);
+    for (int i = 0; i < count(admission); i++) /* it told a wrong end */
+        admission->node[i].asked.again &= (uint16_t) ~(1u << node);
 }
 
 void admission_on_durable(struct admission *admission, int node,
@@ -478,6 +396,5 @@ bool admission_has_memory(const struct admission *admission, int node,
                           uint32_t life)
 {
     const struct admission_node *it = &admission->node[node];
-    return it->life == life &&
-           !witness_knows_later(&admission->witness, node, it->birth);
+    return it->life == life && !it->is_outdated;
 }

@@ -60,16 +60,16 @@ enum admission_phase {
 };
 
 /*
- * A marked node asks the others what they have promised: the set of those that
- * tell its birth as the latest, and of those that were looked at again after a
- * moment at which a majority of all did.
+ * A marked node asks the others what they have promised: those that carry its
+ * birth, after a moment at which all of these did.
  */
 struct admission_asked {
-    uint16_t told;       /* a bit a node */
-    uint16_t again;      /* likewise; a majority of all: the answers are in */
-    int64_t together_us; /* all that told it did so at this moment */
-    int64_t end_us;      /* by then all that they promised has ended */
-    int64_t number;      /* they have accepted none above this one */
+    uint32_t joins;   /* as in witness at that moment */
+    int64_t since_us; /* that moment */
+    uint16_t again;   /* a bit for each that answered a look sent since then;
+                         a majority of all: the answers are in */
+    int64_t end_us;   /* by then all that they promised has ended */
+    int64_t number;   /* they have accepted none above this one */
 };
 
 struct admission_node {
@@ -82,6 +82,7 @@ struct admission_node {
     bool must_revoke;   /* its locks may have ended too early */
     bool is_of_epoch;   /* was seen with our epoch */
     bool is_restarted;  /* found is its own admission, from before a restart */
+    bool is_outdated;   /* a later birth than this one is known of it */
     char admit[ADMISSION_STATE_MAX +
                1]; /* what it must carry, without the replication ID */
     char found[ADMISSION_STATE_MAX + 1]; /* the admission that it has */
@@ -95,7 +96,7 @@ struct admission_node {
     int64_t not_before_us; /* the last action failed: none before then */
     int64_t looked_us;     /* when the last answered look was sent; 0: none */
     int64_t foreign_us;    /* last seen with another configuration; 0: never */
-    int epoch_above;       /* … of this higher epoch; 0: of ours */
+    int64_t epoch_above;   /* … of this epoch */
     int64_t max_ttl_ms;    /* as stored on the node; 0: none */
     int64_t beat;          /* of its memory, at the last look */
 };

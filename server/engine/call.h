@@ -10,7 +10,7 @@
 
 enum {
     CALL_STATE_MAX = 192,     /* bytes of an admission or a mark */
-    CALL_NONCE_MAX = 16,      /* "first-" and 10 digits */
+    CALL_NONCE_MAX = 16,      /* 10 digits, ":" and "first" or nothing */
     CALL_NAME_LEN = 16,       /* hex digits of a node's name */
     CALL_BIRTH_LEN = 26,      /* digits: a time, and chance */
     CALL_LISTEN_US = 3000000, /* outlives two listen calls that are lost */
@@ -49,8 +49,8 @@ struct call {
     struct span nonce;     /* look (empty: mark nothing), revoke */
     struct span found;     /* readmit, revoke: the older admit there */
     struct span mark;      /* admit, readmit: the mark there */
-    struct span witnesses; /* look, admit, readmit: of the other nodes,
-                              name=beat mname=birth… */
+    struct span witnesses; /* look, admit, readmit: "name=beat mname=birth " of
+                              each other node, both in CALL_BIRTH_LEN digits */
     struct span latest;    /* look, revoke: the latest birth known of it */
     int64_t max_ttl_ms;    /* look, admit */
     int64_t floor;         /* look, admit, readmit: the highest known beat */
@@ -96,7 +96,8 @@ struct call_look {
     int64_t beat; /* rises with promises and with looks that find it admitted */
     int64_t rest_us;       /* until all that it has promised has ended */
     int64_t number;        /* it has accepted none above this one */
-    struct span witnesses; /* what it knows of others, as in call */
+    struct span witnesses; /* the digits of what it knows of those in the call,
+                              in the same order */
 };
 
 /* What a handshake learned of a node. The text is borrowed in the callback. */

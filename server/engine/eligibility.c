@@ -15,8 +15,8 @@ enum {
 bool eligibility_is_outdated(const struct admission *admission, int node)
 {
     const struct admission_node *it = &admission->node[node];
-    return (it->phase == ADMISSION_ADMITTED || it->phase == ADMISSION_MARKED) &&
-           witness_knows_later(&admission->witness, node, it->birth);
+    return it->is_outdated &&
+           (it->phase == ADMISSION_ADMITTED || it->phase == ADMISSION_MARKED);
 }
 
 /* The later one may not have any beats yet, while it waits to be admitted. */
@@ -30,34 +30,21 @@ bool eligibility_may_renew(const struct admission *admission, int node,
 
 /* ---- what the others have promised -------------------------------------- */
 
-/* It votes, and what it tells can be relied on: by its own clock. */
-static bool is_member(const struct admission *admission, int node)
-{
-    const struct admission_node *it = &admission->node[node];
-    return it->phase == ADMISSION_ADMITTED && !it->must_revoke &&
-           it->is_clock_good && !eligibility_is_outdated(admission, node);
-}
-
-static int count_bits(uint16_t bits)
-{
-    int count = 0;
-    for (; bits != 0; bits &= (uint16_t)(bits - 1))
-        count++;
-    return count;
-}
-
 static bool is_majority(const struct admission *admission, uint16_t nodes)
 {
-    return count_bits(nodes) >= admission->settings.quorum;
+    return __builtin_popcount(nodes) >= admission->settings.quorum;
 }
 
-/* The others, a bit each, that can be asked. */
+/* The others, a bit each, that vote and whose clocks can be relied on. */
 static uint16_t members_beside(const struct admission *admission, int node)
 {
     uint16_t members = 0;
-    for (int i = 0; i < admission->settings.nodes; i++)
-        if (i != node && is_member(admission, i))
+    for (int i = 0; i < admission->settings.nodes; i++) {
+        const struct admission_node *it = &admission->node[i];
+        if (i != node && it->phase == ADMISSION_ADMITTED && !it->must_revoke &&
+            it->is_clock_good && !eligibility_is_outdated(admission, i))
             members |= (uint16_t)(1u << i);
+    }
     return members;
 }
 
@@ -75,65 +62,37 @@ static uint16_t carriers_of(const struct admission *admission, int node)
     return known->carriers & members_beside(admission, node);
 }
 
-/*
- * One of the others, teller, answered a look. Each one that tells the birth for
- * the first time makes all of them be asked again: a look counts only if it was
- * sent when a majority of all knew of the birth.
- */
+/* Each node that comes to carry the birth makes all be asked again: a look
+ * counts only if it was sent when all that are counted carried it. */
 static void ask(struct admission *admission, int node, int teller,
-                const struct call_look *look, int64_t sent_us, int64_t now_us)
+                const struct call_look *look, int64_t now_us)
 {
     struct admission_node *it = &admission->node[node];
     struct admission_asked *asked = &it->asked;
-    uint16_t bit = (uint16_t)(1u << teller);
+    uint32_t joins = admission->witness.node[node].joins;
     uint16_t carriers = carriers_of(admission, node);
-    bool is_new = (asked->told & bit) == 0;
-    asked->told &= carriers;
+    uint16_t bit = (uint16_t)(1u << teller);
     asked->again &= carriers;
-    if ((carriers & bit) == 0)
-        return;
-    asked->told |= bit;
-    if (is_new) {
-        *asked = (struct admission_asked){.told = asked->told};
-        if (is_majority(admission, asked->told))
-            asked->together_us = it->news_us = now_us;
-    } else if (asked->together_us != 0 && sent_us >= asked->together_us) {
+    if (asked->joins != joins) {
+        *asked = (struct admission_asked){.joins = joins, .since_us = now_us};
+        if (is_majority(admission, carriers))
+            it->news_us = now_us;
+    } else if ((carriers & bit) != 0 &&
+               admission->node[teller].looked_us >= asked->since_us) {
         int64_t end_us = now_us + look->rest_us + look->rest_us / 100 + 1;
         asked->again |= bit;
-        if (end_us > asked->end_us)
-            asked->end_us = end_us;
-        if (look->number > asked->number)
-            asked->number = look->number;
+        asked->end_us = at_least(end_us, asked->end_us);
+        asked->number = at_least(look->number, asked->number);
     }
 }
 
 void eligibility_on_told(struct admission *admission, int node,
-                         const struct call_look *look, int64_t sent_us,
-                         int64_t now_us)
+                         const struct call_look *look, int64_t now_us)
 {
     for (int i = 0; i < admission->settings.nodes; i++)
         if (i != node && admission->node[i].phase == ADMISSION_MARKED &&
             !is_majority(admission, admission->node[i].asked.again))
-            ask(admission, i, node, look, sent_us, now_us);
-}
-
-static void drop_told(struct admission_asked *asked, int node)
-{
-    asked->told &= (uint16_t) ~(1u << node);
-    asked->again &= asked->told;
-}
-
-void eligibility_on_birth(struct admission *admission, int node)
-{
-    for (int i = 0; i < admission->settings.nodes; i++)
-        if (!is_majority(admission, admission->node[i].asked.again))
-            drop_told(&admission->node[i].asked, node);
-}
-
-void eligibility_on_step(struct admission *admission, int node)
-{
-    for (int i = 0; i < admission->settings.nodes; i++)
-        drop_told(&admission->node[i].asked, node);
+            ask(admission, i, node, look, now_us);
 }
 
 /* ---- quarantine --------------------------------------------------------- */
@@ -142,8 +101,7 @@ int64_t eligibility_greatest_ttl_ms(const struct admission *admission)
 {
     int64_t greatest_ms = admission->settings.max_ttl_ms;
     for (int i = 0; i < admission->settings.nodes; i++)
-        if (admission->node[i].max_ttl_ms > greatest_ms)
-            greatest_ms = admission->node[i].max_ttl_ms;
+        greatest_ms = at_least(greatest_ms, admission->node[i].max_ttl_ms);
     return greatest_ms;
 }
 
@@ -157,8 +115,7 @@ int64_t eligibility_quarantine_us(const struct admission *admission)
     if (admission->settings.is_off)
         return 0;
     int64_t locks_us = eligibility_greatest_ttl_ms(admission) * 1010;
-    int64_t numbers_us = 4 * (int64_t)FENCE_WINDOW_US;
-    return (locks_us > numbers_us ? locks_us : numbers_us) + CONFIRMED_US +
+    return at_least(locks_us, 4 * (int64_t)FENCE_WINDOW_US) + CONFIRMED_US +
            SLACK_US;
 }
 
@@ -177,8 +134,8 @@ static bool is_taking_over(const struct admission *admission)
 static int64_t due_us(const struct admission *admission, int node)
 {
     int64_t since_us = admission->node[node].sighted_us;
-    if (is_taking_over(admission) && admission->entered_us > since_us)
-        since_us = admission->entered_us;
+    if (is_taking_over(admission))
+        since_us = at_least(since_us, admission->entered_us);
     return since_us + eligibility_quarantine_us(admission);
 }
 
@@ -198,32 +155,33 @@ static bool has_ended(const struct admission *admission, int node,
 
 /* ---- a memory that is whole ---------------------------------------------- */
 
-static bool are_all_others_there(const struct admission *admission, int node,
-                                 int64_t since_us)
-{
-    for (int i = 0; i < admission->settings.nodes; i++) {
-        const struct admission_node *it = &admission->node[i];
-        if (i != node && (it->phase == ADMISSION_DOWN || it->is_mute ||
-                          it->looked_us < since_us))
-            return false;
-    }
-    return true;
-}
-
 /*
- * Whether enough others have reported what they know. Some of those that do not
+ * Whether each server that knows of a later memory had time to report it, and
+ * enough other nodes told since what was reported. Some of those that do not
  * vote may be as old as this one: then none may be missing, because it could be
- * the only one that knows.
+ * the only one that knows. A single node has no others.
  */
-static bool have_told(const struct admission *admission, int node,
-                      const struct witness_demand *demand)
+static bool is_agreed(const struct admission *admission, int node,
+                      int64_t now_us)
 {
-    struct witness_demand voters = *demand;
-    voters.must_be_admitted = true;
-    if (witness_have_told(&admission->witness, node, &voters))
-        return true;
-    return are_all_others_there(admission, node, demand->since_us) &&
-           witness_have_told(&admission->witness, node, demand);
+    int nodes = admission->settings.nodes;
+    int enough = nodes - admission->settings.quorum + 1;
+    int64_t since_us = admission->node[node].sighted_us + SAID_US;
+    int whole = 0, voting = 0, there = 1;
+    for (int i = 0; i < nodes; i++) {
+        const struct admission_node *it = &admission->node[i];
+        const struct witness_node *known = &admission->witness.node[i];
+        if (i == node || it->looked_us < since_us)
+            continue;
+        there += it->phase != ADMISSION_DOWN && !it->is_mute;
+        if (known->told_us < since_us ||
+            known->told_us < known->counts_us + SAID_US)
+            continue;
+        whole++;
+        voting += it->phase == ADMISSION_ADMITTED;
+    }
+    return now_us >= since_us && (nodes == 1 || voting >= enough ||
+                                  (whole >= enough && there == nodes));
 }
 
 /* Nobody knows of a later one. */
@@ -319,24 +277,10 @@ bool eligibility_is_due(const struct admission *admission, int node,
              !admission->node[node].is_mute));
 }
 
-/* Any server that knows of a later memory had time to report it. A single node
- * has no others. */
-static bool is_agreed(const struct admission *admission, int node,
-                      int64_t now_us)
-{
-    const struct witness_demand demand = {
-        .since_us = admission->node[node].sighted_us + SAID_US,
-        .long_us = SAID_US,
-    };
-    return now_us >= demand.since_us && (admission->settings.nodes == 1 ||
-                                         have_told(admission, node, &demand));
-}
-
 bool eligibility_is_back(const struct admission *admission, int node,
                          int64_t now_us)
 {
-    return admission->node[node].is_restarted &&
-           admission->node[node].is_clock_good &&
+    return admission->node[node].is_clock_good &&
            may_admit(admission, node, now_us) && is_lasting(admission, node) &&
            is_agreed(admission, node, now_us);
 }

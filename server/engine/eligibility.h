@@ -8,10 +8,8 @@
  *   back     its memory is durable, and no server has reported a later one,
  *            though each had two heartbeats for it
  *
- * Asking is enough: whoever counts a vote that the node has forgotten needs one
- * of those that were asked. Either that one told of the promise, or it voted
- * later, and its admission tells of the mark, so the forgotten vote counts no
- * more. In any case no later birth is known under the node's name.
+ * In any case no later birth is known under the node's name. Why this is
+ * enough: docs/guarantees.md.
  */
 #ifndef REDLOCKD_ELIGIBILITY_H
 #define REDLOCKD_ELIGIBILITY_H
@@ -48,16 +46,10 @@ bool eligibility_is_outdated(const struct admission *admission, int node);
 bool eligibility_may_renew(const struct admission *admission, int node,
                            int64_t now_us);
 
-/*
- * An admitted node told this of its promises, and of the births of others · it
- * has another birth, so it may have forgotten them between two looks · its
- * clock stepped, so what it told of their end is wrong.
- */
+/* A look at an admitted node told this of its promises, and, through witness,
+ * of the births of others. */
 void eligibility_on_told(struct admission *admission, int node,
-                         const struct call_look *look, int64_t sent_us,
-                         int64_t now_us);
-void eligibility_on_birth(struct admission *admission, int node);
-void eligibility_on_step(struct admission *admission, int node);
+                         const struct call_look *look, int64_t now_us);
 
 /*
  * Each connected node was looked at since then; INT64_MAX: none is connected.

@@ -291,6 +291,9 @@ void engine_on_reply(struct engine *engine, int node, uint64_t tag,
                      int64_t received_us)
 {
     struct call_reply counted = *reply;
+    /* only then a call may wait for what the node carries */
+    bool was_unseen =
+        engine->nodes.admission.node[node].phase == ADMISSION_UNSEEN;
     struct ballot ballot =
         nodes_on_reply(&engine->nodes, node, tag, reply, sent_us, received_us);
     counted.vote = ballot.vote;
@@ -313,7 +316,8 @@ void engine_on_reply(struct engine *engine, int node, uint64_t tag,
         listings_on_reply(&engine->listings, tag, &counted);
         break;
     case TAG_ADMISSION:
-        operations_on_looked(&engine->operations, node);
+        if (was_unseen)
+            operations_on_looked(&engine->operations, node);
         break;
     }
 }

@@ -190,8 +190,9 @@ static struct span make_nonce(const struct nodes *nodes,
 {
     const uint64_t digits = 10000000000;
     bool is_first = firststart_is_marking(&nodes->admission.start);
-    snprintf(nonce, CALL_NONCE_MAX + 1, "%s%010llu", is_first ? "first-" : "",
-             (unsigned long long)(environment_random(nodes->env) % digits));
+    snprintf(nonce, CALL_NONCE_MAX + 1, "%010llu:%s",
+             (unsigned long long)(environment_random(nodes->env) % digits),
+             is_first ? "first" : "");
     return span_of(nonce);
 }
 

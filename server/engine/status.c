@@ -92,10 +92,11 @@ static void describe_admission(const struct admission *admission, int node,
     enum node_state refusal = admission_refusal(admission, node);
     int64_t left_us = eligibility_remaining_us(admission, node, now_us);
     if (refusal == STATE_SUPERSEDED)
-        snprintf(detail, NODE_DETAIL_MAX,
-                 "carries configuration epoch %d, this server has %d; restart "
-                 "it with the new configuration",
-                 it->epoch_above, admission->settings.epoch);
+        snprintf(
+            detail, NODE_DETAIL_MAX,
+            "carries configuration epoch %lld, this server has %d; restart "
+            "it with the new configuration",
+            (long long)it->epoch_above, admission->settings.epoch);
     else if (refusal == STATE_FOREIGN)
         snprintf(detail, NODE_DETAIL_MAX,
                  "serves another configuration (hosts or quorum) of "

@@ -7,13 +7,18 @@
 
 #include "fingerprint.h"
 
-void witness_init(struct witness *witness, const char *const names[], int count,
-                  int quorum)
+#define NONE "00000000000000000000000000"
+
+static_assert(sizeof NONE == CALL_BIRTH_LEN + 1, "");
+
+void witness_init(struct witness *witness, const char *const names[], int count)
 {
     assert(count >= 1 && count <= NODES_MAX);
-    *witness = (struct witness){.count = count, .enough = count - quorum + 1};
-    for (int i = 0; i < count; i++)
+    *witness = (struct witness){.count = count};
+    for (int i = 0; i < count; i++) {
         fingerprint_of_name(witness->node[i].name, names[i]);
+        memcpy(witness->node[i].latest, NONE, sizeof NONE);
+    }
 }
 
 void witness_on_beat(struct witness *witness, int node, int64_t beat)
@@ -26,7 +31,8 @@ void witness_on_beat(struct witness *witness, int node, int64_t beat)
 bool witness_knows_later(const struct witness *witness, int node,
                          const char *birth)
 {
-    return strcmp(witness->node[node].latest, birth) > 0;
+    const char *latest = witness->node[node].latest;
+    return strcmp(latest, NONE) > 0 && strcmp(latest, birth) > 0;
 }
 
 void witness_on_birth(struct witness *witness, int node, const char *birth,
@@ -40,99 +46,6 @@ void witness_on_birth(struct witness *witness, int node, const char *birth,
     it->born_us = now_us;
 }
 
-/* ---- the text ----------------------------------------------------------- */
-
-#define NONE "00000000000000000000000000"
-
-static_assert(sizeof NONE == CALL_BIRTH_LEN + 1, "");
-
-struct span witness_text(const struct witness *witness, int node, char *text,
-                         size_t size)
-{
-    size_t len = 0;
-    text[0] = '\0';
-    for (int i = 0; i < witness->count; i++) {
-        if (i == node)
-            continue;
-        const struct witness_node *it = &witness->node[i];
-        len += (size_t)snprintf(text + len, size - len, "%s%s=%0*lld m%s=%s",
-                                len > 0 ? " " : "", it->name, CALL_BIRTH_LEN,
-                                (long long)it->floor, it->name,
-                                it->latest[0] != '\0' ? it->latest : NONE);
-        assert(len < size);
-    }
-    return (struct span){text, len};
-}
-
-/* The digits behind "name="; false: there are none in this text. */
-static bool find_digits(struct span text, const char *prefix, const char *name,
-                        char digits[CALL_BIRTH_LEN + 1])
-{
-    char key[CALL_NAME_LEN + 4];
-    snprintf(key, sizeof key, " %s%s=", prefix, name);
-    size_t len = strlen(key + 1);
-    const char *at = text.ptr;
-    if (text.len <= len)
-        return false;
-    if (memcmp(at, key + 1, len) != 0) { /* only the first has no space */
-        at = memmem(at, text.len, key, len + 1);
-        if (at == NULL)
-            return false;
-        at++;
-    }
-    at += len;
-    if (text.ptr + text.len - at < CALL_BIRTH_LEN)
-        return false;
-    digits[span_copy(digits, (struct span){at, CALL_BIRTH_LEN})] = '\0';
-    return strspn(digits, "0123456789") == CALL_BIRTH_LEN;
-}
-
-/*
- * A number above EXACT_MAX counts as none: no memory has such a beat, and a
- * node with such a floor would never vote again.
- */
-static void hear_beat(struct witness_node *it, const char *digits,
-                      int64_t now_us)
-{
-    int64_t beat = strtoll(digits, NULL, 10); /* or the greatest number */
-    if (beat > EXACT_MAX || beat <= it->floor)
-        return;
-    it->floor = beat;
-    it->rose_us = now_us;
-}
-
-static void hear_birth(struct witness *witness, int node, int teller,
-                       const char *birth, int64_t now_us)
-{
-    struct witness_node *it = &witness->node[node];
-    uint16_t bit = (uint16_t)(1u << teller);
-    if (strcmp(birth, NONE) != 0)
-        witness_on_birth(witness, node, birth, now_us);
-    it->carriers &= (uint16_t)~bit;
-    if (strcmp(birth, it->latest) == 0)
-        it->carriers |= bit;
-}
-
-void witness_on_told(struct witness *witness, int node,
-                     const struct witness_words *words)
-{
-    struct witness_node *it = &witness->node[node];
-    char digits[CALL_BIRTH_LEN + 1];
-    if (it->told_us == 0)
-        it->counts_us = words->sent_us;
-    it->told_us = words->sent_us;
-    it->is_admitted = words->is_admitted;
-    for (int i = 0; i < witness->count; i++) {
-        struct witness_node *other = &witness->node[i];
-        if (i == node)
-            continue;
-        if (find_digits(words->text, "", other->name, digits))
-            hear_beat(other, digits, words->now_us);
-        if (find_digits(words->text, "m", other->name, digits))
-            hear_birth(witness, i, node, digits, words->now_us);
-    }
-}
-
 void witness_on_lost(struct witness *witness, int node)
 {
     witness->node[node].told_us = 0;
@@ -140,21 +53,80 @@ void witness_on_lost(struct witness *witness, int node)
         witness->node[i].carriers &= (uint16_t) ~(1u << node);
 }
 
-/* ---- what they tell ------------------------------------------------------ */
+/* ---- the text ----------------------------------------------------------- */
 
-static bool is_wanted(const struct witness_node *it,
-                      const struct witness_demand *demand)
+struct span witness_text(const struct witness *witness, int node, char *text,
+                         size_t size)
 {
-    return it->told_us != 0 && it->told_us >= demand->since_us &&
-           it->told_us >= it->counts_us + demand->long_us &&
-           (it->is_admitted || !demand->must_be_admitted);
+    size_t len = 0;
+    text[0] = '\0';
+    for (int i = 0; i < witness->count; i++) {
+        const struct witness_node *it = &witness->node[i];
+        if (i != node)
+            len += (size_t)snprintf(text + len, size - len, "%s=%0*lld m%s=%s ",
+                                    it->name, CALL_BIRTH_LEN,
+                                    (long long)it->floor, it->name, it->latest);
+        assert(len < size);
+    }
+    return (struct span){text, len};
 }
 
-bool witness_have_told(const struct witness *witness, int node,
-                       const struct witness_demand *demand)
+/*
+ * A number above EXACT_MAX counts as none: no memory has such a beat, and a
+ * node with such a floor would never vote again.
+ */
+static void hear_beat(struct witness_node *it, int64_t beat, int64_t now_us)
 {
-    int told = 0;
-    for (int i = 0; i < witness->count; i++)
-        told += i != node && is_wanted(&witness->node[i], demand);
-    return told >= witness->enough;
+    if (beat > EXACT_MAX || beat <= it->floor)
+        return;
+    it->floor = beat;
+    it->rose_us = now_us;
+}
+
+static void note_carrier(struct witness_node *it, int teller, const char *birth)
+{
+    uint16_t bit = (uint16_t)(1u << teller);
+    if (strcmp(birth, it->latest) < 0) {
+        it->carriers &= (uint16_t)~bit;
+    } else if ((it->carriers & bit) == 0) {
+        it->carriers |= bit;
+        it->joins++;
+    }
+}
+
+/* Whether the text has what our script answers. */
+static bool is_whole(const struct witness *witness, struct span known)
+{
+    size_t digits = 0;
+    while (digits < known.len && known.ptr[digits] >= '0' &&
+           known.ptr[digits] <= '9')
+        digits++;
+    return digits == known.len &&
+           digits == (size_t)(witness->count - 1) * 2 * CALL_BIRTH_LEN;
+}
+
+void witness_on_told(struct witness *witness, int node,
+                     const struct call_look *look, int64_t sent_us,
+                     int64_t now_us)
+{
+    struct span known = look->witnesses;
+    struct witness_node *it = &witness->node[node];
+    char beat[CALL_BIRTH_LEN + 1] = "", birth[CALL_BIRTH_LEN + 1] = "";
+    if (it->told_us == 0)
+        it->counts_us = sent_us;
+    it->told_us = sent_us;
+    if (!is_whole(witness, known))
+        return;
+    for (int i = 0; i < witness->count; i++) {
+        if (i == node)
+            continue;
+        memcpy(beat, known.ptr, CALL_BIRTH_LEN);
+        known.ptr += CALL_BIRTH_LEN;
+        memcpy(birth, known.ptr, CALL_BIRTH_LEN);
+        known.ptr += CALL_BIRTH_LEN;
+        hear_beat(&witness->node[i], strtoll(beat, NULL, 10), now_us);
+        witness_on_birth(witness, i, birth, now_us);
+        if (look->word == LOOK_ADMITTED)
+            note_carrier(&witness->node[i], node, birth);
+    }
 }

@@ -17,23 +17,22 @@
 struct witness_node {
     char name[CALL_NAME_LEN + 1];    /* hash of its name */
     int64_t floor;                   /* greatest beat known of it; 0: none */
-    char latest[CALL_BIRTH_LEN + 1]; /* its latest known birth; "": none */
-    uint16_t carriers; /* the nodes, a bit each, that told it as the latest */
+    char latest[CALL_BIRTH_LEN + 1]; /* its latest known birth; zeros: none */
+    uint16_t carriers; /* admitted nodes, a bit each, that told it as such */
+    uint32_t joins;    /* how often one was added to them */
     int64_t born_us;   /* when it became known here */
     int64_t rose_us;   /* when another node last told a higher floor */
     int64_t counts_us; /* its memory counts since then, … */
     int64_t told_us;   /* … last look sent at which it did; 0: it does not */
-    bool is_admitted;  /* at that look */
 };
 
 struct witness {
     int count;
-    int enough; /* this many others share a node with each of its majorities */
     struct witness_node node[NODES_MAX];
 };
 
-void witness_init(struct witness *witness, const char *const names[], int count,
-                  int quorum);
+void witness_init(struct witness *witness, const char *const names[],
+                  int count);
 
 /* A reply of the node itself reported its beat. */
 void witness_on_beat(struct witness *witness, int node, int64_t beat);
@@ -42,16 +41,11 @@ void witness_on_beat(struct witness *witness, int node, int64_t beat);
 void witness_on_birth(struct witness *witness, int node, const char *birth,
                       int64_t now_us);
 
-/* What a look reports of a node whose memory counts. */
-struct witness_words {
-    bool is_admitted; /* otherwise: restarted with its memory, and durable */
-    struct span text; /* what it knows of others, "name=beat mname=birth…" */
-    int64_t sent_us;  /* when the look was sent */
-    int64_t now_us;
-};
-
+/* A look sent at sent_us found that the node's memory counts, and reports what
+ * it knows of others. */
 void witness_on_told(struct witness *witness, int node,
-                     const struct witness_words *words);
+                     const struct call_look *look, int64_t sent_us,
+                     int64_t now_us);
 
 /* The node's memory no longer counts, or the connection is new. */
 void witness_on_lost(struct witness *witness, int node);
@@ -63,16 +57,5 @@ bool witness_knows_later(const struct witness *witness, int node,
 /* What is known of all other nodes, as text for a call to the node. */
 struct span witness_text(const struct witness *witness, int node, char *text,
                          size_t size);
-
-/* Which nodes witness_have_told counts. */
-struct witness_demand {
-    int64_t since_us;      /* looked at since then */
-    int64_t long_us;       /* whose memory has counted for at least this long */
-    bool must_be_admitted; /* and that vote */
-};
-
-/* Whether there are enough such nodes. */
-bool witness_have_told(const struct witness *witness, int node,
-                       const struct witness_demand *demand);
 
 #endif

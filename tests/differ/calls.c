@@ -13,8 +13,8 @@ static struct span any_text(struct run *run, const char *const *texts,
     return span_of(texts[hands_pick(run, count)]);
 }
 
-static const char *const nonces[] = {"0000000001", "0000000002", "9999999999",
-                                     "first-0000000003"};
+static const char *const nonces[] = {
+    "0000000001:", "0000000002:", "9999999999:", "0000000003:first"};
 static const char *const others[] = {"00000000000000a1", "00000000000000b2",
                                      "m00000000000000b2", "00000000000000c3"};
 

@@ -87,7 +87,9 @@ static void write_admit(struct run *run)
 {
     struct simmemory *memory = &run->memory;
     hands_print_admission(run, memory->admit);
-    real_command(run->real, "HSET %s admit %s", HANDS_STATE_KEY, memory->admit);
+    memory->top = simnumber(memory->top.it); /* which an admission begins */
+    real_command(run->real, "HSET %s admit %s top %lld", HANDS_STATE_KEY,
+                 memory->admit, (long long)memory->top.it);
 }
 
 static void write_state(struct run *run)
@@ -206,7 +208,7 @@ void hands_interfere(struct run *run)
 {
     struct simmemory *memory = &run->memory;
     int resource = (int)hands_pick(run, SIM_RESOURCES);
-    switch (hands_pick(run, 17)) {
+    switch (hands_pick(run, 16)) {
     case 0:
         hands_forget(run);
         break;
@@ -232,9 +234,6 @@ void hands_interfere(struct run *run)
         delete_field(run, "beat", &memory->beat, sizeof memory->beat);
         break;
     case 13:
-        delete_field(run, "top", &memory->top, sizeof memory->top);
-        break;
-    case 14:
         delete_field(run, "until", &memory->until_us, sizeof memory->until_us);
         delete_field(run, "bar", &memory->bar, sizeof memory->bar);
         break;

@@ -116,13 +116,8 @@ static struct span expand_witnesses(const struct play *play, int node,
     for (int i = 0; i < witness->count && at + 1 < text.len; i++) {
         if (i == node)
             continue;
-        for (int j = 0; j < 2; j++, at++) {
-            len = put(room, len, len > 0 ? " " : "");
-            len = put(room, len, j == 0 ? "" : "m");
-            len = put(room, len, witness->node[i].name);
-            len = put(room, len, "=");
+        for (int j = 0; j < 2; j++, at++)
             len = put_number(room, len, text.ptr[at]);
-        }
     }
     return (struct span){room, len};
 }

@@ -120,6 +120,29 @@ const char *play_admission(int node, bool is_older)
     return admissions[node];
 }
 
+struct span play_heard(int node, int other, int64_t beat, const char *birth)
+{
+    static char heard[CALL_WITNESSES_MAX + 1];
+    size_t len = 0;
+    for (int i = 0; i < PLAY_NODES; i++)
+        if (i != node)
+            len +=
+                (size_t)snprintf(heard + len, sizeof heard - len, "%026lld%s",
+                                 i == other ? (long long)beat : 0,
+                                 i == other ? birth : PLAY_NONE);
+    return (struct span){heard, len};
+}
+
+/* The numbers of "name=number name=number ", all equally long. */
+static struct span numbers_of(const char *told)
+{
+    static char numbers[CALL_WITNESSES_MAX + 1];
+    size_t len = 0;
+    while ((told = strchr(told, '=')) != NULL)
+        len += span_copy(numbers + len, (struct span){++told, CALL_BIRTH_LEN});
+    return (struct span){numbers, len};
+}
+
 void play_confirm(int node)
 {
     struct node_facts facts = play_facts(node);
@@ -229,19 +252,18 @@ void play_answer_look(int node, enum call_look_word word, const char *admit,
     (void)sscanf(mark, "%*[^:]:%*[^:]:%*[^:]:%26[0-9]", play.birth[node]);
     if (is_admitted && admit[0] == '\0')
         admit = play_admission(node, false);
-    play_reply(
-        sent,
-        (struct call_reply){
-            .vote = VOTE_DONE,
-            .look = {.word = word,
-                     .admit = span_of(admit),
-                     .mark = span_of(mark),
-                     .is_durable = true,
-                     .beat = 1,
-                     .rest_us = is_admitted ? play.rest_us : 0,
-                     .number = is_admitted ? play.number : 0,
-                     .witnesses = span_of(is_admitted ? sent->witnesses : "")},
-        });
+    play_reply(sent, (struct call_reply){
+                         .vote = VOTE_DONE,
+                         .look = {.word = word,
+                                  .admit = span_of(admit),
+                                  .mark = span_of(mark),
+                                  .is_durable = true,
+                                  .beat = 1,
+                                  .rest_us = is_admitted ? play.rest_us : 0,
+                                  .number = is_admitted ? play.number : 0,
+                                  .witnesses = numbers_of(
+                                      is_admitted ? sent->witnesses : "")},
+                     });
 }
 
 void play_answer_looks(int node, enum call_look_word word, const char *mark)

@@ -21,6 +21,7 @@ enum { PLAY_CALLS_MAX = 256, PLAY_NODES = 5, PLAY_TIMERS = 4096 };
 
 /* A birth, and a mark that has it; a greater digit is later. */
 #define PLAY_BIRTH(digit) "000000000000000" #digit "0123456789"
+#define PLAY_NONE "00000000000000000000000000"
 #define PLAY_MARK(digit) "1:run:" PLAY_MEMORY ":" PLAY_BIRTH(digit) ":"
 
 /* The nodes' clocks minus ours. */
@@ -129,6 +130,9 @@ void play_answer_all_looks(void);
  * in a life before. Each in a buffer. */
 const char *play_name(int node);
 const char *play_admission(int node, bool is_older);
+
+/* What the node tells that has heard of this other one only, in a buffer. */
+struct span play_heard(int node, int other, int64_t beat, const char *birth);
 
 /* The facts that a connection to the node tells now. */
 struct node_facts play_facts(int node);

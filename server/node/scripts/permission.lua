@@ -13,19 +13,14 @@
 --        a caller whose admission is right knows all of them.
 -- first  made by a first start
 if string.find('kmnv', kind, 1, true) then
-    local of_this_node, epoch, fingerprint, run_id =
-        string.match(ARGV[1], '^((%d+):([^:]*):[^:]*:)([^:]*)$')
+    local of_this_node, configuration, epoch, run_id =
+        string.match(ARGV[1], '^(((%d+):[^:]*:)[^:]*:)([^:]*)$')
     epoch = tonumber(epoch)
 
     local replid = string.match(redis.call('INFO', 'replication'),
         'master_replid:(%x+)')
     local of_this_life = ':' .. run_id .. ':' .. replid
     local of_this_memory = epoch .. of_this_life .. ':'
-
-    -- Lua's own conversion would round the number.
-    local function text_of(number)
-        return string.format('%.0f', number)
-    end
 
     -- The number in a field; 0: it is none, or not one that we have written.
     -- Lua also reads "nan" and "1e300" as numbers.
@@ -48,37 +43,35 @@ if string.find('kmnv', kind, 1, true) then
         return string.sub(text, 1, #with) == with
     end
 
+    local function is_of_this_life(admit)
+        return string.sub(admit, -#of_this_life) == of_this_life
+    end
+
     -- Whether it is the admission of this node, in this memory.
     local function is_current(admit)
         return begins(admit, of_this_node) and birth_of(admit) ~= '' and
-            string.sub(admit, -#of_this_life) == of_this_life
+            is_of_this_life(admit)
     end
 
     local function evicted_keys()
         local info = redis.call('INFO', 'stats')
-        return string.match(info, 'evicted_keys:(%d+)') or '0'
+        return tonumber(string.match(info, 'evicted_keys:(%d+)')) or 0
     end
 
-    -- latest  the latest birth that the caller knows under this name; '': none.
-    --         The new one is later, or others would not take it for the latest.
+    -- Others take the new birth for the latest, if it is later than this one.
     local function write_mark(nonce, latest)
         local after = number_of(string.sub(latest, 1, 16))
-        local first, chance = string.match(nonce, '^(%a*)%-?(%d+)$')
         local mark = of_this_memory ..
-            string.format('%016.0f', math.max(now, after + 1)) .. chance ..
-            ':' .. first
-        if redis.call('EXISTS', state) == 0 then -- no slot has a number
-            redis.call('HSET', state, 'top', '0')
-        end
+            string.format('%016.0f', math.max(now, after + 1)) .. nonce
         redis.call('HSET', state, 'mark', mark)
         return mark
     end
 
-    -- What the node has heard of others: of each the highest beat that any
-    -- server saw, so no server's floor is above it; and its latest birth.
+    -- What the node has heard of others: the highest beats and the latest births
+    -- that any server saw.
     --
     -- told       name=beat mname=birth… of the caller, each of 26 digits; the
-    --            reply has the same names
+    --            reply has the digits, in the same order
     -- is_stored  whether what the caller knows is stored
     --
     -- Also returns whether a birth was stored.
@@ -94,28 +87,27 @@ if string.find('kmnv', kind, 1, true) then
                 redis.call('HSET', state, 'w:' .. name, known)
                 is_news = is_news or begins(name, 'm')
             end
-            heard[#heard + 1] = name .. '=' .. kept
+            heard[#heard + 1] = kept
         end
-        return table.concat(heard, ' '), is_news
+        return table.concat(heard), is_news
     end
 
-    -- Writes the permission. The beat continues above the current time. It rises
-    -- slower than time, so no older memory that is put back later has one as
-    -- high, even if nobody knows of it then.
-    local function write_admission(mark, kept, durable, floor, median_us, told)
-        beat = math.max(kept, tonumber(floor), tonumber(median_us)) + 1
+    -- Writes the permission, as ARGV of admit and readmit say. The beat continues
+    -- above the current time. It rises slower than time, so no older memory that
+    -- is put back later has one as high, even if nobody knows of it then.
+    local function write_admission(mark, kept, durable)
+        beat = math.max(kept, ARGV[a + 2], ARGV[a + 3]) + 1
         redis.call('HSET', state,
             'admit', of_this_node .. birth_of(mark) .. ':0' .. of_this_life,
-            'durable', durable, 'beat', text_of(beat),
-            'evicted', evicted_keys())
+            'durable', durable, 'beat', beat, 'evicted', evicted_keys())
         redis.call('HDEL', state, 'mark')
-        hear(told, true)
+        hear(ARGV[a + 4], true)
     end
 
     -- Looks at the node's permission, and marks the node if it has none.
     --
     -- ARGV  nonce durable floor objects witnesses latest renews max_ttl_ms
-    --       nonce  10 digits; with "first-" in front, of a first start; "": mark
+    --       nonce  10 digits and ":"; then "first", of a first start; "": mark
     --              nothing
     --
     -- word admit mark max_ttl durable beat rest number witnesses
@@ -132,8 +124,8 @@ if string.find('kmnv', kind, 1, true) then
     --
     -- floor      the greatest beat that the caller knows of the node
     -- objects    1: the caller saw an admission and objects to first starts
-    -- witnesses  of the other nodes: name=beat mname=birth…
-    -- latest     the latest birth that the caller knows under this name; '': none
+    -- witnesses  of the other nodes, see hear
+    -- latest     the latest birth that the caller knows under this name
     -- renews     1: a node whose birth is an earlier one is marked anew
     --
     -- The fields after the word show the state after the look.
@@ -145,7 +137,7 @@ if string.find('kmnv', kind, 1, true) then
             'durable', 'beat', 'evicted', 'until', 'top', 'bar')
         local admit, mark, durable =
             fields[1] or '', fields[2] or '', fields[4]
-        local nonce, floor, latest = ARGV[a], tonumber(ARGV[a + 2]), ARGV[a + 5]
+        local nonce, floor, latest = ARGV[a], ARGV[a + 2] + 0, ARGV[a + 5]
         local max_ttl_ms = number_of(fields[3])
         local kept = number_of(fields[5])
 
@@ -163,7 +155,7 @@ if string.find('kmnv', kind, 1, true) then
                 -- Servers that do not know of it yet must look first.
                 admit = string.gsub(admit, ':(%d+)' .. of_this_life .. '$',
                     function(news)
-                        return ':' .. text_of(news + 1) .. of_this_life
+                        return string.format(':%d', news + 1) .. of_this_life
                     end)
                 redis.call('HSET', state, 'admit', admit)
             end
@@ -180,11 +172,10 @@ if string.find('kmnv', kind, 1, true) then
             return answer('SUPERSEDED')
         end
         if admit_epoch == epoch then
-            if not begins(admit, epoch .. ':' .. fingerprint .. ':') then
+            if not begins(admit, configuration) then
                 return answer('FOREIGN')
             end
-            if not begins(admit, of_this_node) and
-                string.sub(admit, -#of_this_life) == of_this_life then
+            if not begins(admit, of_this_node) and is_of_this_life(admit) then
                 return answer('MISNAMED')
             end
         end
@@ -196,14 +187,13 @@ if string.find('kmnv', kind, 1, true) then
         end
 
         -- Keys that it has evicted since its admission, or since it started. A
-        -- count that fell was reset by somebody. Nor is a memory whole that has
-        -- lost its top.
+        -- count that fell was reset by somebody.
         if admit ~= '' then
             local evicted = evicted_keys()
             local known = is_current(admit) and number_of(fields[6]) or 0
-            if tonumber(evicted) > known or not fields[8] then
+            if evicted > known then
                 forget()
-            elseif tonumber(evicted) < known then
+            elseif evicted < known then
                 redis.call('HSET', state, 'evicted', evicted)
             end
         end
@@ -213,30 +203,27 @@ if string.find('kmnv', kind, 1, true) then
             forget()
             kept = floor
             mark = write_mark(nonce, latest)
-            redis.call('HSET', state, 'beat', text_of(kept))
+            redis.call('HSET', state, 'beat', kept)
             return answer('CREATED')
         end
 
         -- Another machine that answers to the name was marked later.
         local may_renew = nonce ~= '' and ARGV[a + 6] == '1'
+        if is_current(admit) and may_renew and birth_of(admit) < latest then
+            forget()
+        end
         if is_current(admit) then
-            if may_renew and birth_of(admit) < latest then
-                forget()
-            else
-                kept = kept + 1
-                beat = kept
-                local told_ms = tonumber(ARGV[a + 7])
-                max_ttl_ms = math.max(max_ttl_ms, told_ms)
-                redis.call('HSET', state, 'beat', text_of(kept),
-                    'max_ttl', text_of(max_ttl_ms))
-                return answer('ADMITTED')
-            end
+            kept = kept + 1
+            beat = kept
+            max_ttl_ms = math.max(max_ttl_ms, ARGV[a + 7])
+            redis.call('HSET', state, 'beat', kept, 'max_ttl', max_ttl_ms)
+            return answer('ADMITTED')
         end
 
         local is_disputed = may_renew and birth_of(mark) < latest or
-            ARGV[a + 3] == '1' and string.find(mark, ':first', 1, true)
-        if begins(mark, of_this_memory) and
-            not (is_disputed and nonce ~= '') then
+            nonce ~= '' and ARGV[a + 3] == '1' and
+            string.find(mark, ':first', 1, true)
+        if begins(mark, of_this_memory) and not is_disputed then
             return answer('MARKED')
         end
         local is_fresh = redis.call('EXISTS', state) == 0
@@ -269,14 +256,10 @@ if string.find('kmnv', kind, 1, true) then
         if not is_marked(fields[1]) then
             return 'C'
         end
-        -- If somebody deleted the top: no number of a slot is above this one.
-        local bar, window_us = ARGV[a + 6], ARGV[2]
-        local top = math.max(fields[3] and number_of(fields[3]) or
-            now + window_us, tonumber(bar))
-        redis.call('HSET', state, 'max_ttl', ARGV[a + 5], 'until', '0',
-            'bar', bar, 'top', text_of(top))
-        write_admission(fields[1], number_of(fields[2]), ARGV[a + 1],
-            ARGV[a + 2], ARGV[a + 3], ARGV[a + 4])
+        local bar = ARGV[a + 6]
+        redis.call('HSET', state, 'max_ttl', ARGV[a + 5], 'until', 0,
+            'bar', bar, 'top', math.max(number_of(fields[3]), bar))
+        write_admission(fields[1], number_of(fields[2]), ARGV[a + 1])
         return 'O'
     end
 
@@ -289,13 +272,12 @@ if string.find('kmnv', kind, 1, true) then
         local fields =
             redis.call('HMGET', state, 'mark', 'admit', 'beat', 'durable')
         if not is_marked(fields[1]) or fields[2] ~= ARGV[a + 5] or
-            evicted_keys() ~= '0' then
+            evicted_keys() > 0 then
             return 'C'
         end
         -- Another server may have seen that it is no longer durable.
         local durable = fields[4] == '1' and ARGV[a + 1] or '0'
-        write_admission(fields[1], number_of(fields[3]), durable, ARGV[a + 2],
-            ARGV[a + 3], ARGV[a + 4])
+        write_admission(fields[1], number_of(fields[3]), durable)
         return 'O'
     end
 

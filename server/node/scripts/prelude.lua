@@ -74,8 +74,9 @@ local beat = 0
 --
 -- No slot has a number above the top of the state. So a number above the top is
 -- above that of its slot, which most calls then need not read. Whatever writes a
--- number into a slot raises the top in the same command. A state begins with a
--- top of 0. One that lost it gets none again, as its slots may have any number.
+-- number into a slot raises the top in the same command. The first admission
+-- makes it. A state that lost it gets none before the next one, as its slots may
+-- have any number.
 --
 -- ttl_ms        as ARGV has it
 -- slot, digits  of a new lock; nil: there is none

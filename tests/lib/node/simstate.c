@@ -144,7 +144,7 @@ static void write_admit(struct simbatch *batch, const struct simcall *call,
 static void write_mark(struct simbatch *batch, const struct simcall *call)
 {
     char memory[CALL_STATE_MAX + 1];
-    enum { TIME_DIGITS = 16, CHANCE_DIGITS = CALL_BIRTH_LEN - TIME_DIGITS };
+    enum { TIME_DIGITS = 16 };
     struct span nonce = call->call.nonce, latest = call->call.latest;
     int64_t time_us = batch->clock_us;
     if (latest.len > 0) {
@@ -154,13 +154,10 @@ static void write_mark(struct simbatch *batch, const struct simcall *call)
         if (atoll(digits) >= time_us)
             time_us = atoll(digits) + 1;
     }
-    if (!simstate_is_there(batch->memory))
-        batch->memory->top = simnumber(0);
     (void)print_memory(batch, call, memory);
     int len = snprintf(batch->memory->mark, sizeof batch->memory->mark,
-                       "%s%016lld%.*s:%s", memory, (long long)time_us,
-                       CHANCE_DIGITS, nonce.ptr + nonce.len - CHANCE_DIGITS,
-                       nonce.len > CHANCE_DIGITS ? "first" : "");
+                       "%s%016lld%.*s", memory, (long long)time_us,
+                       (int)nonce.len, nonce.ptr);
     assert(len < (int)sizeof batch->memory->mark);
 }
 
@@ -190,9 +187,9 @@ int64_t simstate_witness(const struct simmemory *memory, const char *name)
 }
 
 /*
- * "name=digits name=digits…", all equally long: stores it, and replies with
- * what is stored. Each heartbeat of each server brings one: too often for
- * snprintf. True if a birth was stored.
+ * "name=digits name=digits …", all equally long: stores it, and replies with
+ * the digits that are stored. Each heartbeat of each server brings one: too
+ * often for snprintf. True if a birth was stored.
  */
 static bool hear(struct simmemory *memory, struct span told, bool is_stored,
                  struct simreply *answer)
@@ -217,18 +214,14 @@ static bool hear(struct simmemory *memory, struct span told, bool is_stored,
                      : strspn(known.digits, "0") < CALL_BIRTH_LEN)) {
             *it = known;
             has_any = true;
-            is_news |= known.name[0] == 'm';
+            is_news |= *at == 'm';
         }
-        len += span_copy(answer->witnesses + len,
-                         (struct span){at, (size_t)(equals + 1 - at)});
         if (has_any)
             memcpy(answer->witnesses + len, it->digits, CALL_BIRTH_LEN);
         else
             memset(answer->witnesses + len, '0', CALL_BIRTH_LEN);
         len += CALL_BIRTH_LEN;
         at = equals + 1 + CALL_BIRTH_LEN + 1;
-        if (at < end)
-            answer->witnesses[len++] = ' ';
     }
     answer->reply.look.witnesses = (struct span){answer->witnesses, len};
     return is_news;
@@ -259,16 +252,14 @@ static void forget(struct simbatch *batch)
     batch->is_known = false;
 }
 
-/*
- * Whether it has lost keys in this life, if admitted, since its admission; or
- * its top. A count that fell was reset.
- */
+/* Whether it has lost keys in this life, if admitted, since its admission. A
+ * count that fell was reset. */
 static bool has_lost(struct simbatch *batch, const struct simcall *call)
 {
     struct simmemory *memory = batch->memory;
     int64_t evicted = batch->process->evicted;
     int64_t known = is_admitted(batch, call) ? memory->evicted.it : 0;
-    if (evicted > known || !memory->top.is_there)
+    if (evicted > known)
         return true;
     if (evicted < known)
         memory->evicted = simnumber(evicted);
@@ -387,9 +378,7 @@ static enum vote give(struct simbatch *batch, const struct simcall *call,
     memory->max_ttl_ms = simnumber(call->call.max_ttl_ms);
     memory->until_us = simnumber(0);
     memory->bar = simnumber(call->call.number);
-    int64_t top = memory->top.is_there ? memory->top.it
-                                       : batch->clock_us + call->call.window_us;
-    memory->top = simnumber(greater(top, call->call.number));
+    memory->top = simnumber(greater(memory->top.it, call->call.number));
     write_admission(batch, call, call->call.is_durable, answer);
     return VOTE_DONE;
 }

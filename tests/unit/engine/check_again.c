@@ -301,15 +301,13 @@ GROUP(outdated, .set_up = begin, .tear_down = play_end);
 /* Node 3 tells of a machine that was marked later under the name of node 0. */
 static void tell_of_a_twin(void)
 {
-    char heard[CALL_WITNESSES_MAX + 1];
-    snprintf(heard, sizeof heard, "m%s=" PLAY_BIRTH(2), play_name(0));
     struct call_reply reply = {
         .vote = VOTE_DONE,
         .look = {.word = LOOK_ADMITTED,
                  .admit = span_of(play_admission(3, false)),
                  .is_durable = true,
                  .beat = 2,
-                 .witnesses = span_of(heard)}};
+                 .witnesses = play_heard(3, 0, 0, PLAY_BIRTH(2))}};
     play_reply(play_find(CALL_LOOK, 3), reply);
 }
 

@@ -147,13 +147,13 @@ TEST(what_is_admitted_already_votes_on_beside_a_foreign_node)
 
 static const struct {
     const char *admit, *mark;
-    int epoch;
+    int64_t epoch;
 } higher[] = {
     {ADMIT_2, "", 2},
     {"", MARK_2, 2},
     {VOTERS_ADMIT, "3:run:x", 3},
     {"7:f:run", "12:run:x", 12},
-    {"999999999999999999999999:f:run", "", 999999999},
+    {"999999999999999999999999:f:run", "", INT64_MAX},
 };
 
 /* A staging server with one production node in its list is not the end. */

@@ -133,7 +133,7 @@ TEST(a_slot_far_ahead_takes_no_other_along)
 
 /* ---- what is sent -------------------------------------------------------- */
 
-enum { NONCE_DIGITS = 10 };
+enum { NONCE_LEN = 11 };
 
 /* The others are looked at twice, and what they told ends. */
 TEST(a_lost_permission_is_marked_waited_for_and_given_back)
@@ -144,7 +144,7 @@ TEST(a_lost_permission_is_marked_waited_for_and_given_back)
     play.number = PLAY_EPOCH_US + 7;
     play_reconnect(0);
     struct play_call *look = play_find(CALL_LOOK, 0);
-    ck_assert_uint_eq(strlen(look->nonce), NONCE_DIGITS);
+    ck_assert_uint_eq(strlen(look->nonce), NONCE_LEN);
     ck_assert_str_eq(look->latest, PLAY_BIRTH(1));
     ck_assert(look->call.is_durable);
     ck_assert_int_eq(look->call.max_ttl_ms, 60000);
@@ -238,18 +238,16 @@ TEST(a_beat_that_was_told_is_the_floor_from_then_on)
 /* … or by that of another server, which a node has kept. */
 TEST(story_43_what_other_nodes_have_heard_is_the_floor_from_then_on)
 {
-    char heard[CALL_WITNESSES_MAX + 1];
     play_advance(1200000);
-    snprintf(heard, sizeof heard, "%s=%026d", play_name(2), 42);
-    play_reply(
-        play_find(CALL_LOOK, 3),
-        (struct call_reply){.vote = VOTE_DONE,
+    play_reply(play_find(CALL_LOOK, 3),
+               (struct call_reply){
+                   .vote = VOTE_DONE,
+                   .beat = 2,
+                   .look = {.word = LOOK_ADMITTED,
+                            .admit = span_of(play_admission(3, false)),
+                            .is_durable = true,
                             .beat = 2,
-                            .look = {.word = LOOK_ADMITTED,
-                                     .admit = span_of(play_admission(3, false)),
-                                     .is_durable = true,
-                                     .beat = 2,
-                                     .witnesses = span_of(heard)}});
+                            .witnesses = play_heard(3, 2, 42, PLAY_NONE)}});
     play_answer_all_looks();
     expect_floor(2, 42);
 }
@@ -368,8 +366,7 @@ TEST(a_first_start_admits_all_nodes_by_the_first_of_their_names)
         play_answer_look(i, LOOK_EMPTY, "", "");
     }
     ck_assert(play_find(CALL_LOOK, 0) == NULL);
-    ck_assert_mem_eq(play_find(CALL_LOOK, 1)->nonce, "first-", 6);
-    ck_assert_uint_eq(strlen(play_find(CALL_LOOK, 1)->nonce), 6 + NONCE_DIGITS);
+    ck_assert_str_eq(play_find(CALL_LOOK, 1)->nonce + NONCE_LEN, "first");
     play_answer_look(1, LOOK_FRESH, "", "1:run:1");
     static const char *const marks[] = {"1:run:0", "1:run:1", "1:run:2",
                                         "1:run:3", "1:run:4"};

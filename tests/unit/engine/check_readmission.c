@@ -266,7 +266,6 @@ static const char *const not_own[] = {
     "1:" VOTERS_FINGERPRINT ":0123456789abcdef:#:0:" VOTERS_LIFE, /* a name */
     "1:ffffffffffffffff:@:#:0:" VOTERS_LIFE,
     "1:" VOTERS_FINGERPRINT ":@",
-    "1:" VOTERS_FINGERPRINT ":@:",
 };
 
 /* Rebuilt from another node's files, or made its replica for a moment. */

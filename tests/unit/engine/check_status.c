@@ -8,7 +8,7 @@
 #include "../../lib/suite/suite.h"
 #include "../play.h"
 
-enum { SECOND = 1000000, NONCE_DIGITS = 10, QUARANTINE_US = 66600000 };
+enum { SECOND = 1000000, NONCE_LEN = 11, QUARANTINE_US = 66600000 };
 
 static struct engine_node_view view;
 
@@ -134,15 +134,13 @@ TEST(a_node_whose_time_is_up_tells_what_it_still_waits_for)
 /* Another node tells of one that was marked later. */
 TEST(story_45_a_machine_that_is_outdated_tells_so)
 {
-    char heard[CALL_WITNESSES_MAX + 1];
     play_advance(2 * SECOND);
-    snprintf(heard, sizeof heard, "m%s=" PLAY_BIRTH(2), play_name(0));
     struct call_reply reply = {
         .vote = VOTE_DONE,
         .look = {.word = LOOK_ADMITTED,
                  .admit = span_of(play_admission(1, false)),
                  .beat = 2,
-                 .witnesses = span_of(heard)}};
+                 .witnesses = play_heard(1, 0, 0, PLAY_BIRTH(2))}};
     play_reply(play_find(CALL_LOOK, 1), reply);
     expect(0, "quarantined",
            "waits: another server sees another node under this name");
@@ -319,7 +317,7 @@ TEST(story_11_a_vote_of_a_clock_that_stepped_is_no_vote)
     play_answer_look(4, LOOK_ADMITTED, "", "");
     struct play_call *revoke = play_find(CALL_REVOKE, 0);
     ck_assert_ptr_nonnull(revoke);
-    ck_assert_uint_eq(strlen(revoke->nonce), NONCE_DIGITS);
+    ck_assert_uint_eq(strlen(revoke->nonce), NONCE_LEN);
     ck_assert_uint_eq(play.metrics.clock_steps[0], 1);
     play_answer(CALL_REVOKE, 0, VOTE_DONE);
     play_answer_look(0, LOOK_MARKED, "", PLAY_MARK(2));

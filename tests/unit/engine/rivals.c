@@ -198,9 +198,9 @@ static void send_action(int server, const struct admission_action *action)
     struct rivals_call *call =
         begin_call(server, action->node, draw_delay_us());
     if (action->kind == ADMISSION_LOOK || action->kind == ADMISSION_REVOKE) {
-        snprintf(nonce, sizeof nonce, "%s%010lld",
-                 firststart_is_marking(&admission->start) ? "first-" : "",
-                 (long long)rivals_draw(10000000000));
+        snprintf(nonce, sizeof nonce, "%010lld:%s",
+                 (long long)rivals_draw(10000000000),
+                 firststart_is_marking(&admission->start) ? "first" : "");
         ask.nonce = span_of(nonce);
     }
     simcall_copy(&call->call, &ask);

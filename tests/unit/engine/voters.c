@@ -113,12 +113,10 @@ static struct span print_heard(int node, char *text, size_t size)
     const struct voters_memory *memory = &voters.memory[node];
     size_t len = 0;
     for (int i = 0; i < voters.settings.nodes; i++) {
-        const char *name = voters.admission.witness.node[i].name;
         const char *latest = memory->latest[i];
         if (i != node)
-            len += (size_t)snprintf(text + len, size - len,
-                                    "%s%s=%026lld m%s=%s", len > 0 ? " " : "",
-                                    name, (long long)memory->floor[i], name,
+            len += (size_t)snprintf(text + len, size - len, "%026lld%s",
+                                    (long long)memory->floor[i],
                                     latest[0] != '\0' ? latest : VOTERS_NONE);
     }
     return (struct span){text, len};

@@ -152,13 +152,18 @@ TEST_RANGE(a_number_that_is_not_above_it_is_compared_with_its_slot, 0, 4)
 
 /* ---- where it comes from ------------------------------------------------- */
 
-/* Whether the node is known to have had a memory before or not. */
-TEST_RANGE(a_new_state_begins_with_a_top_of_zero, 0, 2)
+/* Before it, no slot has a number. */
+TEST_RANGE(an_admission_begins_it, 0, 2)
 {
+    struct call call = live_call(CALL_ADMIT, "", "");
     master_text(&live.master, "FLUSHALL");
-    PERMIT_ASSERT_WORD(permit_look_above(_i == 0 ? 0 : base_us, LIVE_NONCE),
-                       _i == 0 ? LOOK_FRESH : LOOK_CREATED);
-    ck_assert_str_eq(permit_field("top"), "0");
+    PERMIT_ASSERT_WORD(permit_look(), LOOK_FRESH);
+    ck_assert_str_eq(permit_field("top"), "");
+    call.mark = span_of(live.marked);
+    call.number = _i == 0 ? 0 : base_us;
+    ck_assert_int_eq(live_ask(&call), VOTE_DONE);
+    ck_assert_int_eq(permit_number("top"), call.number);
+    ck_assert_str_ne(permit_field("top"), "");
 }
 
 TEST(a_state_that_is_there_keeps_its_own)
@@ -172,30 +177,4 @@ TEST(a_state_that_is_there_keeps_its_own)
     PERMIT_ASSERT_WORD(permit_look_above(base_us + 1000000000, LIVE_NONCE),
                        LOOK_CREATED);
     ck_assert_int_eq(permit_number("top"), base_us);
-}
-
-/* It cannot tell what it has accepted: it waits like one that forgot. Until the
- * next look all numbers are compared with their slots. */
-TEST_RANGE(who_lost_it_loses_the_admission, 0, 3)
-{
-    ck_assert_int_eq(acquire(SLOT, base_us, true), VOTE_GRANTED);
-    permit_drop("top");
-    ck_assert_int_eq(acquire(SLOT, base_us - 1, true), VOTE_STALE);
-    if (_i == 0)
-        PERMIT_ASSERT_WORD(permit_look(), LOOK_CREATED);
-    else if (_i == 1)
-        PERMIT_ASSERT_WORD(permit_probe(), LOOK_BARE);
-    else
-        permit_set("admit", PERMIT_OLD); /* that of an older life, too */
-    PERMIT_ASSERT_WORD(permit_look(), _i == 0 ? LOOK_MARKED : LOOK_CREATED);
-    ck_assert_str_eq(live.admit, "");
-    ck_assert_str_eq(permit_field("admit"), "");
-    ck_assert_str_eq(permit_field("top"), "");
-    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_QUARANTINED);
-    struct call admit = live_call(CALL_ADMIT, "", "");
-    admit.number = base_us;
-    ck_assert_int_eq(live_ask(&admit), VOTE_DONE);
-    /* above all that its slots may have */
-    ck_assert_int_ge(permit_number("top"), base_us);
-    PERMIT_ASSERT_WORD(permit_look(), LOOK_ADMITTED);
 }

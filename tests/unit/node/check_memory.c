@@ -73,7 +73,7 @@ TEST(a_probe_knows_no_floor)
     ck_assert(!permit_has_state());
     PERMIT_ASSERT_WORD(permit_look(), LOOK_FRESH);
     PERMIT_ASSERT_WORD(permit_look_above(9, ""), LOOK_MARKED);
-    ck_assert_int_eq(master_integer(&live.master, "HLEN " PERMIT_STATE), 2);
+    ck_assert_int_eq(master_integer(&live.master, "HLEN " PERMIT_STATE), 1);
 }
 
 /* ---- votes --------------------------------------------------------------- */
@@ -121,14 +121,14 @@ TEST(an_admitted_node_keeps_the_greatest_of_what_it_is_told)
     live_admit();
     PERMIT_ASSERT_WORD(permit_tell(A "=" BEAT(5) " " B "=" NONE),
                        LOOK_ADMITTED);
-    ck_assert_str_eq(live.witnesses, A "=" BEAT(5) " " B "=" NONE);
+    ck_assert_str_eq(live.witnesses, BEAT(5) NONE);
     ck_assert_int_eq(permit_number("w:" A), 5);
     ck_assert_str_eq(permit_field("w:" B), "");
     PERMIT_ASSERT_WORD(permit_tell(A "=" BEAT(4) " " B "=" MOST),
                        LOOK_ADMITTED);
-    ck_assert_str_eq(live.witnesses, A "=" BEAT(5) " " B "=" MOST);
+    ck_assert_str_eq(live.witnesses, BEAT(5) MOST);
     PERMIT_ASSERT_WORD(permit_tell(B "=" BEAT(1)), LOOK_ADMITTED);
-    ck_assert_str_eq(live.witnesses, B "=" MOST);
+    ck_assert_str_eq(live.witnesses, MOST);
     ck_assert_int_eq(permit_number("w:" A), 5);
     PERMIT_ASSERT_WORD(permit_tell(""), LOOK_ADMITTED);
     ck_assert_str_eq(live.witnesses, "");
@@ -138,7 +138,7 @@ TEST(an_admitted_node_keeps_the_greatest_of_what_it_is_told)
 TEST(a_node_whose_memory_does_not_count_answers_and_keeps_nothing)
 {
     PERMIT_ASSERT_WORD(permit_tell(A "=5 " B "=6"), LOOK_FRESH);
-    ck_assert_str_eq(live.witnesses, A "=0 " B "=0");
+    ck_assert_str_eq(live.witnesses, "00");
     permit_set("w:" A, "3");
     permit_set("until", "0");
     PERMIT_ASSERT_WORD(permit_tell(A "=5"), LOOK_MARKED);
@@ -152,7 +152,7 @@ TEST(a_node_whose_memory_does_not_count_answers_and_keeps_nothing)
     PERMIT_ASSERT_WORD(permit_tell(A "=5"), LOOK_MARKED);
     permit_set("admit", "2:f:n:" PERMIT_OLD_BIRTH ":0:run:m");
     PERMIT_ASSERT_WORD(permit_tell(A "=5"), LOOK_SUPERSEDED);
-    ck_assert_str_eq(live.witnesses, A "=3");
+    ck_assert_str_eq(live.witnesses, "3");
     ck_assert_int_eq(permit_number("w:" A), 3);
 }
 
@@ -161,7 +161,7 @@ TEST(a_node_that_was_restarted_whole_keeps_what_it_is_told)
 {
     permit_restart(7);
     PERMIT_ASSERT_WORD(permit_tell(A "=5"), LOOK_MARKED);
-    ck_assert_str_eq(live.witnesses, A "=5");
+    ck_assert_str_eq(live.witnesses, "5");
     ck_assert_int_eq(permit_number("w:" A), 5);
     struct call call = live_call(CALL_LOOK, "", "");
     call.witnesses = span_of(A "=6");
@@ -178,7 +178,7 @@ TEST(witnesses_outlive_a_quarantine)
     ck_assert_int_eq(permit_admit(permit_mark_of(PERMIT_OTHER_NONCE)),
                      VOTE_DONE);
     PERMIT_ASSERT_WORD(permit_tell(A "=1"), LOOK_ADMITTED);
-    ck_assert_str_eq(live.witnesses, A "=5");
+    ck_assert_str_eq(live.witnesses, "5");
 }
 
 /* ---- another node's memory ----------------------------------------------- */

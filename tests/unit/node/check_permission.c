@@ -37,7 +37,7 @@ TEST(a_node_without_state_is_marked_once)
     PERMIT_ASSERT_WORD(permit_look_with(PERMIT_OTHER_NONCE), LOOK_MARKED);
     ck_assert_str_eq(live.mark, mark);
     PERMIT_ASSERT_WORD(permit_probe(), LOOK_MARKED);
-    ck_assert_int_eq(master_integer(&live.master, "HLEN " PERMIT_STATE), 2);
+    ck_assert_int_eq(master_integer(&live.master, "HLEN " PERMIT_STATE), 1);
     ck_assert_int_eq(master_integer(&live.master, "PTTL " PERMIT_STATE), -1);
 }
 
@@ -150,7 +150,7 @@ static enum call_look_word object(const char *nonce)
 /* However often another server tries. */
 TEST(story_46_who_saw_an_admission_replaces_the_mark_of_a_first_start)
 {
-    static const char first[] = "first-0011223344";
+    static const char first[] = "0011223344:first";
     char mark[CALL_STATE_MAX + 1];
     for (int i = 0; i < 2; i++) {
         master_text(&live.master, "FLUSHALL");

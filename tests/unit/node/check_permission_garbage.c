@@ -91,8 +91,7 @@ static void hear_of_witness(const char *text)
     live_admit();
     permit_set(WITNESS_FIELD, text);
     PERMIT_ASSERT_WORD(permit_tell(WITNESS "=5"), LOOK_ADMITTED);
-    ck_assert_mem_eq(live.witnesses, WITNESS "=", sizeof WITNESS);
-    int64_t beat = atoll(live.witnesses + sizeof WITNESS);
+    int64_t beat = atoll(live.witnesses);
     ck_assert_int_ge(beat, 5);
     ck_assert_int_le(beat, INT64_C(1) << 53);
     ck_assert_int_eq(live.downs, 0);
@@ -108,9 +107,9 @@ static void hear_of_birth(const char *text)
     live_admit();
     permit_set(BIRTH_FIELD, text);
     PERMIT_ASSERT_WORD(permit_tell("m" WITNESS "=" NO_BIRTH), LOOK_ADMITTED);
-    ck_assert_str_eq(live.witnesses, "m" WITNESS "=" NO_BIRTH);
+    ck_assert_str_eq(live.witnesses, NO_BIRTH);
     PERMIT_ASSERT_WORD(permit_tell("m" WITNESS "=" BIRTH), LOOK_ADMITTED);
-    ck_assert_str_eq(live.witnesses, "m" WITNESS "=" BIRTH);
+    ck_assert_str_eq(live.witnesses, BIRTH);
     ck_assert_str_eq(permit_field(BIRTH_FIELD), BIRTH);
     ck_assert_int_eq(live.downs, 0);
 }

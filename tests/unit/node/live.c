@@ -173,13 +173,11 @@ void live_make_admission(char admission[CALL_STATE_MAX + 1], const char *mark,
 bool live_is_mark_of(const char *mark, const char *nonce)
 {
     char expected[CALL_STATE_MAX + 1];
-    bool is_first = strncmp(nonce, "first-", 6) == 0;
     int64_t born_us = span_number((struct span){birth_in(mark), 16}, 16);
     ck_assert_int_gt(born_us, live_node_now_us() - LIVE_WINDOW_US);
     ck_assert_int_le(born_us, live_node_now_us() + 1000000);
-    snprintf(expected, sizeof expected, "1%s:%lld%s:%s", live.of_this_life,
-             (long long)born_us, is_first ? nonce + 6 : nonce,
-             is_first ? "first" : "");
+    snprintf(expected, sizeof expected, "1%s:%lld%s", live.of_this_life,
+             (long long)born_us, nonce);
     return strcmp(mark, expected) == 0;
 }
 

@@ -8,7 +8,7 @@
 #include "live.h"
 
 #define PERMIT_STATE "p:redlockd:state"
-#define PERMIT_OTHER_NONCE "9999999999"
+#define PERMIT_OTHER_NONCE "9999999999:"
 
 /* An admission of an older life, and its birth. */
 #define PERMIT_OLD_BIRTH "16000000000000001234567890"
