@@ -195,7 +195,8 @@ TEST(an_open_server_is_told)
     struct server *open = &world.servers[1];
     char options[80];
     open->port = harness_free_port();
-    snprintf(options, sizeof options, "--allow-anonymous --listen 127.1:%d", open->port);
+    snprintf(options, sizeof options, "--allow-anonymous --listen 127.1:%d",
+             open->port);
     world_start_server(&world, 1, options);
     world_wait_ready(&world, 1);
     ck_assert_int_eq(server_count_log(open, "event=open_to_all"), 1);
