@@ -36,6 +36,8 @@ void machine_step(struct machine *machine, int64_t now_us, int64_t step_us)
 {
     machine_drift(machine, now_us, machine->ppm);
     machine->clock_us += step_us;
+    if (step_us < 0)
+        machine->fell_us -= step_us;
     simnode_expire(&machine->memory, machine->clock_us);
 }
 

@@ -37,6 +37,7 @@ struct machine {
      */
     int64_t set_us;
     int64_t clock_us;
+    int64_t fell_us; /* by how much it stepped back in all */
     int64_t ppm;
     struct simmemory memory;
     struct simcopy disk;   /* what the next life begins with */
