@@ -214,7 +214,8 @@ static const char removed[] =
     "this identity was removed while its request was on its way";
 
 /* What a request needs; -1: it is open to all. */
-static int scope_of(const struct route_match *match)
+static int scope_of(const struct http_request *request,
+                    const struct route_match *match)
 {
     static const enum scope of_calls[LOCK_CALLS] = {
         [LOCK_ACQUIRE] = SCOPE_LOCK, [LOCK_EXTEND] = SCOPE_LOCK,
@@ -228,6 +229,8 @@ static int scope_of(const struct route_match *match)
         return (int)of_calls[match->call];
     case ROUTE_NODES:
         return SCOPE_READ;
+    case ROUTE_READYZ: /* with the nodes, or only whether they are enough */
+        return query_has(&request->query, QUERY_VERBOSE) ? (int)SCOPE_READ : -1;
     case ROUTE_METRICS:
         return SCOPE_METRICS;
     default:
@@ -239,7 +242,7 @@ static const char *const lacks_scope[SCOPES] = {
     [SCOPE_LOCK] = "this identity lacks the scope lock, which acquire, extend "
                    "and release need",
     [SCOPE_READ] = "this identity lacks the scope read, which inspections, "
-                   "lists and /nodes need",
+                   "lists, /nodes and /readyz?verbose need",
     [SCOPE_METRICS] = "this identity lacks the scope metrics, which /metrics "
                       "needs",
     [SCOPE_ADMIN] = "this identity lacks the scope admin, which a release by "
@@ -289,7 +292,7 @@ static enum account_result judge(struct access *access, struct account *account,
                                  struct http_request *request,
                                  const struct route_match *match)
 {
-    int scope = scope_of(match);
+    int scope = scope_of(request, match);
     struct span names = {match->names, match->names_len};
     if (!may_ask_now(account, request))
         return ACCOUNT_LIMITED;
@@ -313,7 +316,7 @@ void access_admit(struct access *access, struct http_request *request,
     if (access == NULL)
         return;
     asked_find(request, &match);
-    if (scope_of(&match) < 0 ||
+    if (scope_of(request, &match) < 0 ||
         !authenticate(access, request, authorization, &number))
         return;
     struct account *account = access->accounts.list[number];

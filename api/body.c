@@ -321,7 +321,8 @@ static void refuse_member(struct reader *reader, enum lock_call call,
     point_to(name, pointer);
     list_members(call, list);
     faults_add(reader->errors, pointer,
-               "this field is unknown here; the fields are %s", list);
+               "the field %s is unknown here; the fields are %s", pointer + 1,
+               list);
 }
 
 static void read_member(struct reader *reader, enum lock_call call,

@@ -75,7 +75,7 @@ const struct table_option table_options[TABLE_OPTIONS] = {
     "\n"                                                                       \
     "Examples:\n"                                                              \
     "  redlockctl run -n backup -- pg_dump shop -f shop.sql\n"                 \
-    "  redlockctl run -w 60 -t 2m --grace 10 deploy -- ./deploy.sh\n"          \
+    "  redlockctl run -w 1m -t 45 --grace 10 deploy -- ./deploy.sh\n"          \
     "  redlockctl run account:1 account:2 -- ./transfer 1 2\n"
 
 #define STATUS_HELP                                                            \

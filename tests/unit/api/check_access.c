@@ -122,7 +122,7 @@ TEST_EACH(a_token_that_is_kept_changes_nothing, askers)
 enum { OPEN = SCOPES };
 
 static const struct {
-    const char *method, *target, *force;
+    const char *method, *target, *query; /* verbose, or a value of force */
     int scope;
 } calls[] = {
     {"POST", "/locks", NULL, SCOPE_LOCK},
@@ -143,6 +143,7 @@ static const struct {
     {"HEAD", "/metrics", NULL, SCOPE_METRICS},
     {"GET", "/livez", NULL, OPEN},
     {"GET", "/readyz", NULL, OPEN},
+    {"GET", "/readyz", "verbose", SCOPE_READ},
     {"GET", "/", NULL, OPEN},
     {"GET", "/page.css", NULL, OPEN},
     {"GET", "/page.js", NULL, OPEN},
@@ -173,9 +174,11 @@ static void expect_scope(int i, int has)
 
 TEST_EACH(each_call_needs_its_scope, calls)
 {
-    if (calls[_i].force != NULL)
-        query_add(&ask.request.query, span_of("force"),
-                  span_of(calls[_i].force));
+    const char *query = calls[_i].query;
+    if (query != NULL && strcmp(query, "verbose") == 0)
+        query_add(&ask.request.query, span_of(query), span_of(""));
+    else if (query != NULL)
+        query_add(&ask.request.query, span_of("force"), span_of(query));
     for (int has = 0; has < SCOPES; has++) {
         char text[200];
         snprintf(text, sizeof text, "a " AUTHTEXT_SECRET " %s\n",

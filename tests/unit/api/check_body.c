@@ -242,7 +242,7 @@ TEST_RANGE(unknown_members_are_told_which_are_known, 0, LOCK_INSPECT)
     };
     char expected[FAULT_DETAIL_MAX];
     snprintf(expected, sizeof expected,
-             "this field is unknown here; the fields are %s", lists[_i]);
+             "the field what is unknown here; the fields are %s", lists[_i]);
     ck_assert(!parse("{\"what\":1}", (enum lock_call)_i));
     ck_assert_str_eq(errors.list[0].detail, expected);
 }
