@@ -41,7 +41,7 @@ static const struct {
     {"\xff", 0},
 };
 
-SUITE(utf8);
+SUITE(utf8, .timeout_s = 60);
 
 TEST_EACH(first_character_is_measured, rows)
 {
