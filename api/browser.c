@@ -71,7 +71,9 @@ struct head_refusal browser_check(const struct head *head,
     struct span host = head->values[HEAD_HOST];
     struct span origin = head->values[HEAD_ORIGIN];
     struct span site = head->values[HEAD_SEC_FETCH_SITE];
-    if (rules->is_open && host.ptr != NULL && !is_local(host_of(host)) &&
+    if (host.ptr == NULL)
+        host = span_of(""); /* HTTP/1.0 */
+    if (rules->is_open && !is_local(host_of(host)) &&
         !hosts_have(rules->allowed_hosts, host_of(host)))
         return (struct head_refusal){
             PROBLEM_HOST_NOT_ALLOWED,

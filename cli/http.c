@@ -118,27 +118,24 @@ static void set_trust(CURL *easy, const struct http_trust *trust)
     }
 }
 
+/* IPv6 is in brackets. */
+static bool is_loopback_host(const char *host)
+{
+    struct in_addr v4;
+    return strcasecmp(host, "localhost") == 0 || strcmp(host, "[::1]") == 0 ||
+           (inet_pton(AF_INET, host, &v4) == 1 &&
+            ntohl(v4.s_addr) >> 24 == IN_LOOPBACKNET);
+}
+
 /* On this machine nobody else need read the token. */
 static bool is_loopback(const char *url)
 {
     CURLU *parts = curl_url();
     char *host = NULL;
-    struct in_addr v4;
-    struct in6_addr v6;
-    bool is_it = false;
-    if (parts != NULL &&
-        curl_url_set(parts, CURLUPART_URL, url, 0) == CURLUE_OK &&
-        curl_url_get(parts, CURLUPART_HOST, &host, 0) == CURLUE_OK) {
-        is_it = strcasecmp(host, "localhost") == 0 ||
-                (inet_pton(AF_INET, host, &v4) == 1 &&
-                 ntohl(v4.s_addr) >> 24 == IN_LOOPBACKNET);
-        size_t len = strlen(host);
-        if (len > 2 && *host == '[') {
-            host[len - 1] = '\0';
-            is_it = inet_pton(AF_INET6, host + 1, &v6) == 1 &&
-                    IN6_IS_ADDR_LOOPBACK(&v6);
-        }
-    }
+    bool is_it = parts != NULL &&
+                 curl_url_set(parts, CURLUPART_URL, url, 0) == CURLUE_OK &&
+                 curl_url_get(parts, CURLUPART_HOST, &host, 0) == CURLUE_OK &&
+                 is_loopback_host(host);
     curl_free(host);
     curl_url_cleanup(parts);
     return is_it;
