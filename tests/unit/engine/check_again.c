@@ -12,7 +12,7 @@
 #define OWN                                                                    \
     "0000000000000007.00112233445566778899aabbccddeeff01234567+" KEY ".me"
 
-enum { TIMEOUT_US = 50000, TICK_US = 200000 };
+enum { TIMEOUT_US = 50000, TICK_US = 20000 };
 
 /* Rounds are not repeated, so each outcome is that of one. */
 static void begin(void)

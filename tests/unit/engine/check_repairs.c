@@ -6,7 +6,7 @@
 #include "../../lib/suite/suite.h"
 #include "../play.h"
 
-enum { TIMEOUT_US = 50000, TICK_US = 200000, TTL_MS = 30000 };
+enum { TIMEOUT_US = 50000, TICK_US = 20000, TTL_MS = 30000 };
 
 static engine_op extend(void)
 {
@@ -194,7 +194,7 @@ TEST(votes_that_count_nowhere_count_here_neither)
 
 TEST(nothing_is_repaired_past_the_validity)
 {
-    engine_op op = play_extend(play_token(PLAY_EPOCH_US), 100);
+    engine_op op = play_extend(play_token(PLAY_EPOCH_US), 60);
     play_answer_range(CALL_EXTEND, 0, 3, VOTE_EXTENDED);
     answer_missing(3, 0);
     answer_missing(4, 0);
