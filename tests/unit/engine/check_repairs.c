@@ -148,7 +148,7 @@ TEST(nor_if_it_is_not_known_in_time)
     await_look();
     play_answer_range(CALL_EXTEND, 0, 2, VOTE_EXTENDED);
     struct play_call *late = play_find(CALL_EXTEND, 2);
-    play_advance(2 * TICK_US);
+    play_advance(TIMEOUT_US + TICK_US);
     play_reply(late, (struct call_reply){.vote = VOTE_EXTENDED});
     expect_no_repair();
 }
