@@ -5,7 +5,8 @@ project=redlockd-test
 ours=label=com.docker.compose.project=$project
 export REDLOCKD_IMAGE=redlockd:test
 export REDLOCKD_PUBLISH=''
-export PROMETHEUS_PORT=19090
+# below the ports that other tests draw
+export PROMETHEUS_PORT=9690
 
 token=''  # of the last grant
 number='' # of the last grant
@@ -23,7 +24,7 @@ stack_choose() {
         echo "An engine, but neither docker compose nor docker-compose" >&2
         exit 1
     fi
-    local port=18080
+    local port=9680
     while stack_is_taken "$port" || stack_is_taken $((port + 1)); do
         port=$((port + 2))
     done
