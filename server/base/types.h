@@ -91,7 +91,8 @@ static inline struct span span_of(const char *text)
 /* Whether they are the bytes of the text. */
 static inline bool span_is(struct span span, const char *text)
 {
-    return span.len == strlen(text) && memcmp(span.ptr, text, span.len) == 0;
+    return span.len == strlen(text) &&
+           (span.len == 0 || memcmp(span.ptr, text, span.len) == 0);
 }
 
 enum { DIGITS_MAX = 20 }; /* of a 64-bit number */
