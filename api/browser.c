@@ -1,15 +1,8 @@
 #include "browser.h"
 
 #include <arpa/inet.h>
-#include <strings.h>
 
 #include "../server/base/hosts.h"
-
-static bool is_same(struct span a, struct span b)
-{
-    return a.len == b.len &&
-           (a.len == 0 || strncasecmp(a.ptr, b.ptr, a.len) == 0);
-}
 
 /* host:port, [address]:port, or the same without a port. */
 static struct span host_of(struct span authority)
@@ -51,7 +44,7 @@ static bool is_foreign(struct span origin, struct span host,
         return true; /* null: a page that must not say where it is from */
     const char *start = mark + 3;
     struct span authority = {start, origin.len - (size_t)(start - origin.ptr)};
-    return !is_same(authority, host) &&
+    return !span_is_like(authority, host) &&
            !hosts_have(allowed_hosts, host_of(authority));
 }
 
@@ -60,8 +53,9 @@ static bool is_foreign(struct span origin, struct span host,
 static bool opens_page(const struct head *head, bool is_get)
 {
     return is_get &&
-           is_same(head->values[HEAD_SEC_FETCH_MODE], span_of("navigate")) &&
-           is_same(head->values[HEAD_SEC_FETCH_DEST], span_of("document"));
+           span_is_like(head->values[HEAD_SEC_FETCH_MODE],
+                        span_of("navigate")) &&
+           span_is_like(head->values[HEAD_SEC_FETCH_DEST], span_of("document"));
 }
 
 struct head_refusal browser_check(const struct head *head,
@@ -73,15 +67,17 @@ struct head_refusal browser_check(const struct head *head,
     struct span site = head->values[HEAD_SEC_FETCH_SITE];
     if (host.ptr == NULL)
         host = span_of(""); /* HTTP/1.0 */
-    if (rules->is_open && !is_local(host_of(host)) &&
-        !hosts_have(rules->allowed_hosts, host_of(host)))
+    struct span name = host_of(host);
+    if (rules->is_open && !is_local(name) &&
+        !hosts_have(rules->allowed_hosts, name))
         return (struct head_refusal){
             PROBLEM_HOST_NOT_ALLOWED,
             "Host is neither an IP address, localhost, a name without a dot, "
             "nor one of --allowed-hosts"};
     if ((origin.ptr != NULL &&
          is_foreign(origin, host, rules->allowed_hosts)) ||
-        (is_same(site, span_of("cross-site")) && !opens_page(head, is_get)))
+        (span_is_like(site, span_of("cross-site")) &&
+         !opens_page(head, is_get)))
         return (struct head_refusal){
             PROBLEM_FOREIGN_ORIGIN,
             "a web page of another origin may not ask this server; if it is "

@@ -2,7 +2,6 @@
 
 #include <stdint.h>
 #include <stdlib.h>
-#include <strings.h>
 
 /* What the library takes for each field, argument and cookie, beside its text.
  */
@@ -59,8 +58,7 @@ static struct span trim(struct span text)
 /* Whatever the letters' case. */
 static bool is_word(struct span text, const char *word)
 {
-    return text.len == strlen(word) &&
-           strncasecmp(text.ptr, word, text.len) == 0;
+    return span_is_like(text, span_of(word));
 }
 
 /* RFC 9110 §5.6.2 */

@@ -2,7 +2,6 @@
 
 #include <ctype.h>
 #include <string.h>
-#include <strings.h>
 
 static bool is_host_char(char c)
 {
@@ -45,8 +44,7 @@ static bool is_host(struct span entry, struct span host)
         host.ptr += host.len - entry.len;
         host.len = entry.len;
     }
-    return host.len == entry.len &&
-           strncasecmp(host.ptr, entry.ptr, host.len) == 0;
+    return span_is_like(host, entry);
 }
 
 bool hosts_have(const char *list, struct span host)

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 enum {
     NODES_MAX = 9,         /* masters of a service */
@@ -93,6 +94,13 @@ static inline bool span_is(struct span span, const char *text)
 {
     return span.len == strlen(text) &&
            (span.len == 0 || memcmp(span.ptr, text, span.len) == 0);
+}
+
+/* Whether both are the same, whatever the case of their ASCII letters. */
+static inline bool span_is_like(struct span a, struct span b)
+{
+    return a.len == b.len &&
+           (a.len == 0 || strncasecmp(a.ptr, b.ptr, a.len) == 0);
 }
 
 enum { DIGITS_MAX = 20 }; /* of a 64-bit number */
