@@ -166,10 +166,7 @@ static enum service_result look(struct command *command, json_t **answer)
 static void print_free(const struct command *command)
 {
     const struct options *options = command->options;
-    for (int i = 0; i < options->resources_count; i++) {
-        (void)fputs(i > 0 ? ", " : "", stdout);
-        shown_put(options->resources[i], stdout);
-    }
+    shown_put_all(options->resources, options->resources_count, stdout);
     (void)puts(": free");
 }
 

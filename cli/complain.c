@@ -33,10 +33,7 @@ void complain_of_lock(const struct options *options, const char *format, ...)
     va_list args;
     va_start(args, format);
     (void)fputs("redlockctl: ", stderr);
-    for (int i = 0; i < options->resources_count; i++) {
-        (void)fputs(i > 0 ? ", " : "", stderr);
-        shown_put(options->resources[i], stderr);
-    }
+    shown_put_all(options->resources, options->resources_count, stderr);
     (void)fputs(": ", stderr);
     put(format, args);
     va_end(args);

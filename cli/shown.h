@@ -12,6 +12,9 @@ enum { SHOWN_URL_SIZE = 240 };
 /* Errors of out are for the caller, which checks ferror once, at the end. */
 void shown_put(const char *text, FILE *out);
 
+/* The same for several, with commas between. */
+void shown_put_all(char *const *texts, int count, FILE *out);
+
 /* Copies a URL without the user and the password in it; cuts a long one. */
 void shown_url(const char *url, char out[SHOWN_URL_SIZE]);
 

@@ -378,10 +378,8 @@ static void check_all_regained(struct world *world)
 static int64_t fell_us(const struct world *world)
 {
     int64_t most_us = 0;
-    for (int i = 0; i < SIM_NAMES && world->faults->is_wild; i++) {
-        int64_t one_us = world->machines[world->home[i]].fell_us;
-        most_us = one_us > most_us ? one_us : most_us;
-    }
+    for (int i = 0; i < SIM_NAMES && world->faults->is_wild; i++)
+        most_us = at_least(most_us, world->machines[world->home[i]].fell_us);
     return most_us;
 }
 

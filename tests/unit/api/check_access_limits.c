@@ -220,14 +220,19 @@ TEST(a_release_makes_room_and_a_refused_one_does_not)
     hold(Z);
 }
 
+static void extend(const char *target, const char *body)
+{
+    (void)admit("PUT", target);
+    ask_and_vote("PUT", target, body, CALL_EXTEND, VOTE_EXTENDED);
+    ask_expect(200, NULL);
+    end(true);
+}
+
 TEST(an_extension_counts_longer)
 {
     hold(X);
     hold(Y);
-    (void)admit("PUT", "/locks/x/extend");
-    ask_and_vote("PUT", "/locks/x/extend", TOKEN_A, CALL_EXTEND, VOTE_EXTENDED);
-    ask_expect(200, NULL);
-    end(true);
+    extend("/locks/x/extend", TOKEN_A);
     play_advance(11000000);
     expect_full(Z);
 }
@@ -237,10 +242,7 @@ TEST(a_short_extension_makes_no_room)
 {
     hold(X);
     hold(Y);
-    (void)admit("PUT", "/locks/x/extend");
-    ask_and_vote("PUT", "/locks/x/extend", SHORT_A, CALL_EXTEND, VOTE_EXTENDED);
-    ask_expect(200, NULL);
-    end(true);
+    extend("/locks/x/extend", SHORT_A);
     play_advance(5000000);
     expect_full(Z);
 }
@@ -249,10 +251,7 @@ TEST(a_short_extension_makes_no_room)
 TEST(an_extended_lock_counts)
 {
     hold(X);
-    (void)admit("PUT", "/locks/y/extend");
-    ask_and_vote("PUT", "/locks/y/extend", TOKEN_A, CALL_EXTEND, VOTE_EXTENDED);
-    ask_expect(200, NULL);
-    end(true);
+    extend("/locks/y/extend", TOKEN_A);
     expect_full(Z);
     (void)admit("PUT", "/locks/z/extend");
     ck_assert(ask_send("PUT", "/locks/z/extend", TOKEN_A));
