@@ -16,8 +16,12 @@ rss_kib() {
     awk '/^VmRSS/ {print $2}' "/proc/$stack_server/status"
 }
 
+# the fewest within a second: the connection that asked last may still close
 descriptors() {
-    find "/proc/$stack_server/fd" -mindepth 1 | wc -l
+    for _ in {1..10}; do
+        find "/proc/$stack_server/fd" -mindepth 1 | wc -l
+        sleep 0.1
+    done | sort -n | head -n 1
 }
 
 answered() {
@@ -64,4 +68,4 @@ load "$cycles"
 settle
 echo "at the end:        RSS $(rss_kib) KiB, $(descriptors) descriptors"
 [ $(($(rss_kib) - rss)) -lt $limit_kib ]
-[ "$(descriptors)" -eq "$fds" ]
+[ "$(descriptors)" -le "$fds" ]

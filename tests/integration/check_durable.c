@@ -46,8 +46,9 @@ TEST(story_29_a_life_without_the_file_costs_the_vote)
     node_kill(node);
     node->is_durable = false;
     node_start(node);
-    WAIT_UNTIL(SOON_MS, rival_is_in_state(&world, 0, 0, "quarantined"));
-    (void)rival_lock_without(&world, 0, 0, AWHILE_MS);
+    WAIT_UNTIL(SOON_MS,
+               node_integer(node, "HEXISTS redlockd:state admit") == 1);
+    WAIT_UNTIL(SOON_MS, rival_is_voting(&world, 0, 0));
     struct lock lock;
     int64_t promised_ms = harness_now_ms();
     answer_expect(lock_acquire(&world.servers[0], "meanwhile", HELD_MS, &lock),
