@@ -392,6 +392,11 @@ enum node_state admission_refusal(const struct admission *admission, int node)
     abort();
 }
 
+bool admission_is_unseen(const struct admission *admission, int node)
+{
+    return admission->node[node].phase == ADMISSION_UNSEEN;
+}
+
 bool admission_has_memory(const struct admission *admission, int node,
                           uint32_t life)
 {

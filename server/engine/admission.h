@@ -183,6 +183,9 @@ void admission_want_look(struct admission *admission, int node, int64_t now_us);
 /* Why the node is not asked for votes; STATE_VOTING: it is. */
 enum node_state admission_refusal(const struct admission *admission, int node);
 
+/* What it carries is not known now: it came up, was acted upon or refused. */
+bool admission_is_unseen(const struct admission *admission, int node);
+
 /*
  * Whether what the node answered in this life still counts: it was not admitted
  * anew since, and no later birth became known under its name.

@@ -3,6 +3,7 @@
 #include <assert.h>
 
 #include "fence.h"
+#include "status.h"
 #include "tag.h"
 #include "token.h"
 
@@ -58,7 +59,7 @@ static void leave_out_refused(struct round *round, const struct nodes *nodes)
 {
     for (int i = 0; i < round->total; i++) {
         enum node_state refusal = nodes_refusal(nodes, i, kinds[round->kind]);
-        if (nodes_is_looked_at(nodes, i))
+        if (status_is_looked_at(nodes, i))
             round->votes[i].is_refused = true;
         else if (refusal != STATE_VOTING)
             round_note_unsent(round, i, ballot_unfit(refusal));
@@ -228,7 +229,7 @@ void attempt_note_reply(struct attempt *attempt,
 {
     struct round_vote *vote = &attempt->round.votes[node];
     if (reply->vote == VOTE_QUARANTINED && vote->vote == VOTE_PENDING &&
-        nodes_is_looked_at(means->nodes, node)) {
+        status_is_looked_at(means->nodes, node)) {
         vote->is_refused = true;
         return;
     }

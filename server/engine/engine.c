@@ -293,8 +293,7 @@ void engine_on_reply(struct engine *engine, int node, uint64_t tag,
 {
     struct call_reply counted = *reply;
     /* only then a call may wait for what the node carries */
-    bool was_unseen =
-        engine->nodes.admission.node[node].phase == ADMISSION_UNSEEN;
+    bool was_unseen = admission_is_unseen(&engine->nodes.admission, node);
     struct ballot ballot =
         nodes_on_reply(&engine->nodes, node, tag, reply, sent_us, received_us);
     counted.vote = ballot.vote;

@@ -348,13 +348,6 @@ bool nodes_has_memory(const struct nodes *nodes, int node, uint32_t life)
     return admission_has_memory(&nodes->admission, node, life);
 }
 
-bool nodes_is_looked_at(const struct nodes *nodes, int node)
-{
-    const struct admission_node *it = &nodes->admission.node[node];
-    return it->phase == ADMISSION_UNSEEN && it->is_busy &&
-           clocks_state(&nodes->clocks, node) == CLOCK_GOOD;
-}
-
 /* ---- events ------------------------------------------------------------- */
 
 void nodes_on_up(struct nodes *nodes, int node, const struct node_facts *facts)
@@ -438,8 +431,9 @@ static bool is_condition(enum node_state state)
 }
 
 /*
- * A grant counts only if the node still qualified when the reply arrived. "No
- * such lock" counts only from a node that cannot have forgotten locks.
+ * A grant counts only if the node still qualified when the reply arrived; or if
+ * it refused an earlier call, as it was asked by what the node carried later.
+ * "No such lock" counts only from a node that cannot have forgotten locks.
  */
 static struct ballot judge(const struct nodes *nodes, int node,
                            const struct call_reply *reply, bool is_clock_same,
@@ -448,14 +442,19 @@ static struct ballot judge(const struct nodes *nodes, int node,
     const struct node *it = &nodes->node[node];
     struct ballot ballot = call_ballot(reply);
     bool is_refused = it->refusal != STATE_VOTING;
+    bool is_looked_at =
+        it->refusal == STATE_QUARANTINED && status_is_looked_at(nodes, node);
     if (reply->vote == VOTE_DELETED)
         return ballot;
     if (!is_clock_same)
         return ballot_unfit(STATE_STEPPED);
-    if (reply->vote == VOTE_FREE && is_refused)
+    if (reply->vote == VOTE_FREE && is_looked_at)
+        ballot.vote = VOTE_QUARANTINED;
+    else if (reply->vote == VOTE_FREE && is_refused)
         return ballot_unfit(it->refusal);
     if ((reply->vote == VOTE_GRANTED || reply->vote == VOTE_EXTENDED) &&
-        (is_refused || !status_is_confirmed(it, received_us)))
+        ((is_refused && !is_looked_at) ||
+         !status_is_confirmed(it, received_us)))
         ballot.vote = VOTE_DISTRUSTED;
     return ballot;
 }

@@ -99,13 +99,6 @@ struct ballot nodes_send(struct nodes *nodes, int node, struct call *call,
 uint32_t nodes_life(const struct nodes *nodes, int node);
 bool nodes_has_memory(const struct nodes *nodes, int node, uint32_t life);
 
-/*
- * Its admission may have changed, and is being read; if it turns out to be
- * admitted, the node votes: its clock is good, and so belongs to the majority
- * that numbers are made from.
- */
-bool nodes_is_looked_at(const struct nodes *nodes, int node);
-
 /* What changes with time alone: quarantines that end, looks that are due. */
 void nodes_tick(struct nodes *nodes, int64_t now_us);
 

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 
+#include "status.h"
 #include "tag.h"
 #include "timer.h"
 #include "token.h"
@@ -330,7 +331,7 @@ void operation_on_reply(struct operations *operations, int node, uint64_t tag,
 
 void operations_on_looked(struct operations *operations, int node)
 {
-    if (nodes_is_looked_at(operations->means.nodes, node))
+    if (status_is_looked_at(operations->means.nodes, node))
         return;
     for (uint32_t i = 0; i < operations->slots.count; i++) {
         struct operation *it = slots_at(&operations->slots, i);

@@ -58,6 +58,13 @@ enum node_state status_refusal(const struct nodes *nodes, int node,
     return refusal_of_clock(clocks_state(&nodes->clocks, node));
 }
 
+bool status_is_looked_at(const struct nodes *nodes, int node)
+{
+    const struct admission_node *it = &nodes->admission.node[node];
+    return admission_is_unseen(&nodes->admission, node) && it->is_busy &&
+           !it->must_revoke && clocks_state(&nodes->clocks, node) == CLOCK_GOOD;
+}
+
 bool status_is_voting(const struct nodes *nodes, int node)
 {
     const struct node *it = &nodes->node[node];
@@ -72,7 +79,7 @@ enum node_state status_shown(const struct nodes *nodes, int node)
         it->refusal != STATE_SUPERSEDED)
         return it->condition;
     if (it->refusal == STATE_QUARANTINED &&
-        nodes->admission.node[node].phase == ADMISSION_UNSEEN)
+        admission_is_unseen(&nodes->admission, node))
         return STATE_ADMITTING;
     return it->refusal;
 }
@@ -102,7 +109,7 @@ static void describe_admission(const struct admission *admission, int node,
                  "serves another configuration (hosts or quorum) of "
                  "epoch %d; to replace it, give --config-epoch %d",
                  admission->settings.epoch, admission->settings.epoch + 1);
-    else if (it->phase == ADMISSION_UNSEEN)
+    else if (admission_is_unseen(admission, node))
         snprintf(detail, NODE_DETAIL_MAX, "%s", state_detail(STATE_ADMITTING));
     else if (it->phase == ADMISSION_EMPTY && left_us > 0)
         snprintf(detail, NODE_DETAIL_MAX,

@@ -11,6 +11,13 @@
 enum node_state status_refusal(const struct nodes *nodes, int node,
                                int64_t now_us);
 
+/*
+ * Its admission may have changed, and is being read; if it turns out to be
+ * admitted, the node votes: its clock is good, and so belongs to the majority
+ * that numbers are made from.
+ */
+bool status_is_looked_at(const struct nodes *nodes, int node);
+
 /* Whether its name was recently confirmed to lead to this server. */
 bool status_is_confirmed(const struct node *node, int64_t now_us);
 

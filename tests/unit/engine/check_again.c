@@ -15,14 +15,20 @@
 enum { TIMEOUT_US = 50000, TICK_US = 20000 };
 
 /* Rounds are not repeated, so each outcome is that of one. */
-static void begin(void)
+static void begin_with_clock(int64_t offset_us)
 {
     struct engine_settings settings = play_settings;
     settings.retry_count = 0;
     play_begin_with(&settings);
+    play.offset_us[2] = offset_us;
     play_nodes_up();
     play_advance(1000);
     play.sent_count = 0;
+}
+
+static void begin(void)
+{
+    begin_with_clock(0);
 }
 
 static engine_op repeat(void)
@@ -146,6 +152,62 @@ TEST_RANGE(what_begins_behind_it_waits_for_the_same_look, 0, KINDS)
                      play_find(it->kind, 3)->token);
     play_answer_range(it->kind, 2, 5, (int)it->vote);
     ck_assert_int_eq(play_outcome(other), (int)it->outcome);
+}
+
+/* ---- a look behind the news ---------------------------------------------- */
+
+/*
+ * A heartbeat tells the news of node 2 first. Then two calls are under way: one
+ * that did not know of it, and one that did.
+ */
+static engine_op ask_before_and_behind_news(const struct kind *it,
+                                            engine_op *before)
+{
+    play_advance(1200000);
+    *before = it->ask();
+    play_answer_range(it->kind, 0, 2, (int)it->vote);
+    play_answer_range(it->kind, 3, 5, VOTE_LATE);
+    find_news();
+    engine_op behind = it->ask();
+    play_answer_range(it->kind, 0, 2, (int)it->vote);
+    play_answer_range(it->kind, 3, 5, VOTE_LATE);
+    play_answer(it->kind, 2, VOTE_QUARANTINED);
+    return behind;
+}
+
+/* It was asked by the right admission, so its answer counts. */
+TEST_RANGE(a_refusal_of_an_earlier_call_costs_no_later_one_its_vote, 0, KINDS)
+{
+    const struct kind *it = &kinds[_i];
+    engine_op before, behind = ask_before_and_behind_news(it, &before);
+    play_answer(it->kind, 2, (int)it->vote);
+    if (it->vote == VOTE_FREE) /* says more once it was looked at */
+        ck_assert_int_eq(play_outcome(behind), OUTCOME_PENDING);
+    else
+        ck_assert_int_eq(play_outcome(behind), (int)it->outcome);
+    play_answer_look(2, LOOK_ADMITTED, "", "");
+    while (play_find(it->kind, 2) != NULL)
+        play_answer(it->kind, 2, (int)it->vote);
+    ck_assert_int_eq(play_outcome(before), (int)it->outcome);
+    ck_assert_int_eq(play_outcome(behind), (int)it->outcome);
+}
+
+/* The step brought it to where the others are, so its clock is trusted. */
+TEST_RANGE(its_vote_is_lost_if_its_clock_has_stepped_meanwhile, 0, KINDS)
+{
+    const struct kind *it = &kinds[_i];
+    play_end();
+    begin_with_clock(-3000);
+    engine_op before, behind = ask_before_and_behind_news(it, &before);
+    play.offset_us[2] = 3000;
+    play_confirm(2);
+    for (int i = 0; i < PLAY_NODES; i++)
+        if (i != 2)
+            play_answer_looks(i, LOOK_ADMITTED, "");
+    ck_assert_uint_eq(play.metrics.clock_steps[2], 1);
+    while (play_find(it->kind, 2) != NULL)
+        play_answer(it->kind, 2, (int)it->vote);
+    ck_assert_int_eq(play_outcome(behind), OUTCOME_NO_QUORUM);
 }
 
 /* ---- not asked again ----------------------------------------------------- */
