@@ -3,7 +3,6 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <string.h>
-#include <strings.h>
 
 #include "../server/base/clock.h"
 #include "../server/base/log.h"
@@ -11,6 +10,7 @@
 #include "asked.h"
 #include "authfile.h"
 #include "head.h"
+#include "login.h"
 #include "problem.h"
 #include "retry.h"
 
@@ -21,7 +21,6 @@ enum { STRANGERS_RATE = 100, STRANGERS_BURST = 200 };
 
 struct access {
     const char *path;
-    uint32_t reads; /* of the file, with success */
     struct accounts accounts;
     struct holdings *holdings;
     struct bucket strangers;
@@ -46,7 +45,6 @@ static bool update(struct access *access, char error[ACCESS_ERROR_MAX])
         authfile_explain(access->path, "no memory", error);
         return false;
     }
-    access->reads++;
     log_write(LOG_INFO, "auth_file_read",
               (struct log_field[]){LOG_S("file", access->path),
                                    LOG_N("identities", count(access)),
@@ -94,9 +92,6 @@ bool access_reload(struct access *access)
 
 /* ---- who asks ----------------------------------------------------------- */
 
-#define CHALLENGE "Bearer realm=\"redlockd\""
-#define INVALID_TOKEN CHALLENGE ", error=\"invalid_token\""
-
 static void refuse(struct http_request *request, enum problem_code code,
                    const char *detail)
 {
@@ -104,103 +99,20 @@ static void refuse(struct http_request *request, enum problem_code code,
     request->refusal.detail = detail;
 }
 
-static bool refuse_stranger(struct access *access, struct http_request *request,
-                            const char *detail)
+/* The number of the identity; -1: it is not known. */
+static int authenticate(struct access *access, struct http_request *request,
+                        struct span authorization)
 {
     int64_t wait_us;
+    int number = login_find(access->accounts.identities, access->accounts.reads,
+                            request, authorization);
+    if (number >= 0)
+        return number;
     access->unauthorized++;
-    refuse(request, PROBLEM_UNAUTHORIZED, detail);
-    request->refusal.challenge = CHALLENGE;
     request->refusal.is_late =
         !bucket_take(&access->strangers, STRANGERS_RATE, STRANGERS_BURST,
                      request->head_read_us, &wait_us);
-    return false;
-}
-
-/* The token of "Bearer <token>", RFC 6750 §2.1; ptr NULL: another scheme. */
-static struct span token_of(struct span authorization)
-{
-    static const char scheme[] = "Bearer";
-    size_t len = sizeof scheme - 1;
-    if (authorization.len < len ||
-        strncasecmp(authorization.ptr, scheme, len) != 0)
-        return (struct span){0};
-    struct span token = {authorization.ptr + len, authorization.len - len};
-    if (token.len > 0 && *token.ptr != ' ')
-        return (struct span){0};
-    while (token.len > 0 && *token.ptr == ' ') {
-        token.ptr++;
-        token.len--;
-    }
-    return token;
-}
-
-static bool is_known(const struct access *access,
-                     const struct http_login *login, struct span token)
-{
-    return login != NULL && login->file == access->reads &&
-           digest_is_same_text((struct span){login->token, login->len}, token);
-}
-
-static void keep(const struct access *access, struct http_login *login,
-                 struct span token, int number)
-{
-    if (login == NULL || token.len > sizeof login->token)
-        return;
-    login->file = access->reads;
-    login->number = number;
-    login->len = span_copy(login->token, token);
-}
-
-/* The number of the token's identity; -1: none has it. */
-static int find_token(const struct access *access, struct http_login *login,
-                      struct span token)
-{
-    struct digest digest;
-    if (token.len > 0 && is_known(access, login, token))
-        return login->number;
-    if (token.len == 0 || !digest_make(&digest, token))
-        return -1;
-    int number = identities_find_digest(access->accounts.identities, &digest);
-    if (number >= 0)
-        keep(access, login, token, number);
-    return number;
-}
-
-static bool has_certificate(const struct http_request *request)
-{
-    return request->peer_name != NULL && request->peer_name[0] != '\0';
-}
-
-/* *number: the identity's. A token counts more than a certificate. */
-static bool authenticate(struct access *access, struct http_request *request,
-                         struct span authorization, int *number)
-{
-    if (authorization.ptr != NULL) {
-        struct span token = token_of(authorization);
-        if (token.ptr == NULL)
-            return refuse_stranger(access, request,
-                                   "the only supported authorization is "
-                                   "Authorization: Bearer <token>");
-        *number = find_token(access, request->login, token);
-        if (*number >= 0)
-            return true;
-        (void)refuse_stranger(access, request,
-                              "this bearer token is not known here");
-        request->refusal.challenge = INVALID_TOKEN;
-        return false;
-    }
-    if (!has_certificate(request))
-        return refuse_stranger(access, request,
-                               "send a token, as in Authorization: Bearer "
-                               "<token>");
-    *number = identities_find_certificate(access->accounts.identities,
-                                          request->peer_name);
-    return *number >= 0 ||
-           refuse_stranger(access, request,
-                           "the name in the client certificate is not known "
-                           "here; send a token, as in Authorization: Bearer "
-                           "<token>");
+    return -1;
 }
 
 /* ---- what it may do ----------------------------------------------------- */
@@ -288,22 +200,32 @@ static void note_result(struct http_request *request,
     request->access_result = (int)result + 1;
 }
 
+/* names: those that are known so far. */
+static bool is_allowed(const struct identity *identity,
+                       struct http_request *request,
+                       const struct route_match *match, struct span names)
+{
+    int scope = scope_of(request, match);
+    if ((identity->scopes & 1u << scope) == 0)
+        refuse(request, PROBLEM_FORBIDDEN, lacks_scope[scope]);
+    else if (names.len > 0 && !identity_covers(identity, names))
+        refuse(request, PROBLEM_FORBIDDEN, outside);
+    return request->refusal.detail == NULL;
+}
+
+static struct span names_of(const struct route_match *match)
+{
+    return (struct span){match->names, match->names_len};
+}
+
 static enum account_result judge(struct access *access, struct account *account,
                                  struct http_request *request,
                                  const struct route_match *match)
 {
-    int scope = scope_of(request, match);
-    struct span names = {match->names, match->names_len};
     if (!may_ask_now(account, request))
         return ACCOUNT_LIMITED;
-    if ((account->identity->scopes & 1u << scope) == 0) {
-        refuse(request, PROBLEM_FORBIDDEN, lacks_scope[scope]);
+    if (!is_allowed(account->identity, request, match, names_of(match)))
         return ACCOUNT_FORBIDDEN;
-    }
-    if (names.len > 0 && !identity_covers(account->identity, names)) {
-        refuse(request, PROBLEM_FORBIDDEN, outside);
-        return ACCOUNT_FORBIDDEN;
-    }
     return may_hold_more(access, account, request, match) ? ACCOUNT_ALLOWED
                                                           : ACCOUNT_LIMITED;
 }
@@ -312,20 +234,22 @@ void access_admit(struct access *access, struct http_request *request,
                   struct span authorization)
 {
     struct route_match match;
-    int number;
     if (access == NULL)
         return;
     asked_find(request, &match);
-    if (scope_of(request, &match) < 0 ||
-        !authenticate(access, request, authorization, &number))
+    if (scope_of(request, &match) < 0)
+        return;
+    int number = authenticate(access, request, authorization);
+    if (number < 0)
         return;
     struct account *account = access->accounts.list[number];
     memcpy(request->identity, account->identity->name,
            sizeof request->identity);
+    request->auth_file = access->accounts.reads;
     note_result(request, judge(access, account, request, &match));
 }
 
-/* ---- once the body is known --------------------------------------------- */
+/* ---- once more ---------------------------------------------------------- */
 
 /* NULL: anybody may ask, or a reload removed it. */
 static struct account *account_of(const struct access *access,
@@ -338,17 +262,40 @@ static struct account *account_of(const struct access *access,
     return number >= 0 ? access->accounts.list[number] : NULL;
 }
 
+bool access_stands(struct access *access, struct http_request *request,
+                   struct span names)
+{
+    struct route_match match;
+    if (access == NULL || request->auth_file == 0 ||
+        request->auth_file == access->accounts.reads)
+        return true;
+    const struct account *account = account_of(access, request);
+    if (account == NULL || account->since > request->auth_file) {
+        login_revoke(&request->refusal, removed);
+    } else {
+        request->auth_file = access->accounts.reads;
+        asked_find(request, &match);
+        if (is_allowed(account->identity, request, &match,
+                       names.len > 0 ? names : names_of(&match)))
+            return true;
+    }
+    note_result(request, ACCOUNT_FORBIDDEN);
+    return false;
+}
+
 /* For the second time, with the body. */
 static bool refuse_now(const struct account *account,
                        struct http_request *request,
                        struct http_response *response)
 {
-    enum problem_code code =
-        account != NULL ? PROBLEM_FORBIDDEN : PROBLEM_UNAUTHORIZED;
     note_result(request, ACCOUNT_FORBIDDEN);
-    problem_respond_plain(code, account != NULL ? outside : removed,
-                          request->id, response);
-    response->challenge = account != NULL ? NULL : INVALID_TOKEN;
+    if (account != NULL)
+        refuse(request, PROBLEM_FORBIDDEN, outside);
+    else
+        login_revoke(&request->refusal, removed);
+    problem_respond_plain((enum problem_code)request->refusal.code,
+                          request->refusal.detail, request->id, response);
+    response->challenge = request->refusal.challenge;
     return false;
 }
 

@@ -3,9 +3,9 @@
  * they did here. In all calls but access_new, access may be NULL: then anybody
  * may ask anything.
  *
- * A request is judged by the file as it was when its head was read, and once
- * more when its body tells the resources. What waits for a lock then ends as it
- * would have, even if its identity is removed meanwhile.
+ * A request is judged when its head was read, and once more when it is whole;
+ * an acquire also before its lock is told, and while it waits whenever the file
+ * was read again.
  */
 #ifndef REDLOCKD_ACCESS_H
 #define REDLOCKD_ACCESS_H
@@ -40,6 +40,14 @@ bool access_reload(struct access *access);
  */
 void access_admit(struct access *access, struct http_request *request,
                   struct span authorization);
+
+/*
+ * Whether a request that was let in may go on, by the file as it is now. names:
+ * what it asks for, as far as it is known; len 0: what its path names. False:
+ * sets request->refusal.
+ */
+bool access_stands(struct access *access, struct http_request *request,
+                   struct span names);
 
 /* Whether the identity may name them, as in names.h; else response tells. */
 bool access_allows(struct access *access, struct http_request *request,

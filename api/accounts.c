@@ -72,6 +72,15 @@ static void sort_out(struct accounts *all, struct account *candidates)
     }
 }
 
+/* Who was known by another credential before is somebody else. */
+static void date(const struct accounts *all, struct account *it,
+                 const struct identity *identity)
+{
+    if (it->identity == NULL ||
+        !identity_has_same_credential(it->identity, identity))
+        it->since = all->reads;
+}
+
 bool accounts_set(struct accounts *all, struct identities *identities,
                   int64_t now_us)
 {
@@ -82,6 +91,9 @@ bool accounts_set(struct accounts *all, struct identities *identities,
         free(list);
         return false;
     }
+    all->reads++;
+    for (size_t i = 0; i < count; i++)
+        date(all, list[i], identities_at(identities, (int)i));
     int old_count =
         all->identities != NULL ? identities_count(all->identities) : 0;
     for (int i = 0; i < old_count; i++) {

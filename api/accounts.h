@@ -21,6 +21,7 @@ enum account_result {
 
 struct account {
     const struct identity *identity; /* NULL: it is not in the file any more */
+    uint32_t since; /* the reading of the file that brought its credential */
     struct bucket requests;
     struct bucket refusals; /* those that were answered at once */
     struct holder holder;
@@ -30,6 +31,7 @@ struct account {
 
 struct accounts {
     struct identities *identities; /* owned; NULL: none yet */
+    uint32_t reads;                /* of the file, with success */
     struct account **list;         /* by the identities' numbers */
     struct account *gone;          /* on which locks are still counted */
 };

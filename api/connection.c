@@ -109,6 +109,33 @@ static void leave(struct connection *it)
     it->all->wake(it->all->ctx, it);
 }
 
+bool connection_is_trusted(struct connection *it)
+{
+    return it->tls == NULL || tls_session_may_ask(it->tls, it->request.target);
+}
+
+/* Its operation still runs when it is woken: see exchange_go_on. */
+static void review(struct connection *it)
+{
+    struct connections *all = it->all;
+    struct http_request *request = &it->request;
+    if (!connection_is_trusted(it))
+        leave(it);
+    else if (!access_stands(all->access, request,
+                            engine_peek(all->engine, request->op)->resource))
+        all->wake(all->ctx, it);
+}
+
+void connections_review(struct connections *all)
+{
+    for (struct deadline *at = all->deadlines.first; at != NULL;
+         at = at->next) {
+        struct connection *it = (struct connection *)at;
+        if (it->state == CONNECTION_WAITING && it->request.call == LOCK_ACQUIRE)
+            review(it);
+    }
+}
+
 bool connection_has_left(struct connection *it)
 {
     return it->has_left || (it->tls != NULL && tls_session_has_ended(it->tls));
@@ -271,6 +298,12 @@ void connection_wait(struct connection *it)
     free_body(it); /* the engine has copied what it needs */
     if (it->has_left)
         leave(it);
+}
+
+bool connection_is_to_wait(const struct connection *it)
+{
+    return it->is_held && it->state == CONNECTION_WAITING &&
+           it->request.refusal.detail == NULL && !it->all->is_ending;
 }
 
 void connection_suspend(struct connection *it)

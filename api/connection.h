@@ -75,7 +75,7 @@ struct connections {
     int in_flight;    /* requests between begin and end */
     int shakes;       /* handshakes that may go on in a turn … */
     int shakes_left;  /* … and in this one */
-    bool is_ending;   /* no handshake is waited for any more */
+    bool is_ending;   /* nothing is waited for any more */
     void (*wake)(void *ctx, struct connection *connection);
     void (*pause)(void *ctx, struct connection *connection);
     void *ctx;
@@ -156,8 +156,21 @@ void connection_wait(struct connection *it);
 /* … and it may wait for long: the library has suspended it. */
 void connection_suspend(struct connection *it);
 
+/* Whether it is held, and has nothing to answer yet. */
+bool connection_is_to_wait(const struct connection *it);
+
+/*
+ * Who may ask what has changed, or whom we trust: each acquire that waits, and
+ * may not any more, goes on to its refusal.
+ */
+void connections_review(struct connections *all);
+
+/* Whether the certificate of its client is still good enough. */
+bool connection_is_trusted(struct connection *it);
+
 /* Whether its client certainly has left. */
 bool connection_has_left(struct connection *it);
+
 /*
  * It is refused, and its answer comes later; wake tells when, or that the
  * client has left. all->delays must have room.

@@ -118,12 +118,42 @@ static enum exchange_step give_up(const struct service *service,
     return answer(response);
 }
 
+/* Whether an acquire was let in by what does not hold any more. */
+static bool is_revoked(const struct service *service,
+                       struct http_request *request)
+{
+    if (request->call != LOCK_ACQUIRE)
+        return false;
+    return request->refusal.detail != NULL ||
+           !access_stands(service->access, request,
+                          engine_peek(service->engine, request->op)->resource);
+}
+
+/* The lock that it waits for, or was granted just now, is not for it. */
+static enum exchange_step revoke(const struct service *service,
+                                 struct http_request *request,
+                                 struct http_response *response)
+{
+    const struct engine_result *result =
+        engine_peek(service->engine, request->op);
+    audit_note_abandoned(service->audit, request, result);
+    refuse(request, response);
+    audit_note_refusal(service->audit, request, result->resource, response);
+    if (engine_abandon(service->engine, request->op))
+        service->metrics->undelivered_grants++;
+    request->op = 0;
+    return answer(response);
+}
+
 static enum exchange_step answer_settled(const struct service *service,
                                          struct connection *it, int64_t now_us,
                                          struct http_response *response)
 {
-    if (it->request.call == LOCK_ACQUIRE && connection_has_left(it))
+    if (it->request.call == LOCK_ACQUIRE &&
+        (connection_has_left(it) || !connection_is_trusted(it)))
         return EXCHANGE_CLOSE; /* connection_end releases what was granted */
+    if (is_revoked(service, &it->request))
+        return revoke(service, &it->request, response);
     if (it->request.is_list)
         list_answer(service, &it->request, response);
     else
@@ -140,6 +170,8 @@ static enum exchange_step handle(const struct service *service,
         refuse_stopped(&it->request, response);
         return answer(response);
     }
+    if (it->request.refusal.detail == NULL)
+        (void)access_stands(service->access, &it->request, (struct span){0});
     if (it->request.refusal.detail != NULL) {
         if (it->request.refusal.is_late && delays_have_room(&it->all->delays))
             return EXCHANGE_DELAY;
@@ -163,11 +195,15 @@ enum exchange_step exchange_go_on(const struct service *service,
     response->close = service->is_draining;
     switch (it->state) {
     case CONNECTION_READING:
+        if (!connection_is_trusted(it))
+            return EXCHANGE_CLOSE;
         return handle(service, it, now_us, response);
     case CONNECTION_SETTLED:
         return answer_settled(service, it, now_us, response);
-    case CONNECTION_WAITING: /* woken without an outcome: the process ends */
-        return give_up(service, &it->request, response);
+    case CONNECTION_WAITING: /* woken without an outcome */
+        return it->request.refusal.detail != NULL && !service->is_stopping
+                   ? revoke(service, &it->request, response)
+                   : give_up(service, &it->request, response);
     default:
         return EXCHANGE_CLOSE; /* the client left */
     }

@@ -184,8 +184,7 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *http,
 {
     struct front *front = cls;
     struct connection *known = *request;
-    if (known != NULL && known->is_held && known->state == CONNECTION_WAITING &&
-        !front->service.is_stopping)
+    if (known != NULL && connection_is_to_wait(known))
         return look_again(front, known);
     front->has_moved = true;
     if (known == NULL) {
@@ -464,6 +463,7 @@ void front_end_drain(struct front *front)
 void front_reload(struct front *front)
 {
     service_reload(&front->service);
+    connections_review(&front->connections);
 }
 
 int front_in_flight(const struct front *front)

@@ -295,17 +295,24 @@ static bool is_same_certificate(struct span a, struct span b)
     return a.ptr != NULL && a.len == b.len && memcmp(a.ptr, b.ptr, a.len) == 0;
 }
 
-/* NULL, or what both have, though each must have its own (static). */
-static const char *find_common(const struct entry *a, const struct entry *b)
+/* NULL, or which credential both have (static). */
+static const char *find_same_credential(const struct entry *a,
+                                        const struct entry *b)
 {
-    if (strcmp(a->identity.name, b->identity.name) == 0)
-        return "name";
     if (is_same_certificate(a->certificate, b->certificate))
         return "certificate";
     if (a->certificate.ptr == NULL && b->certificate.ptr == NULL &&
         digest_same(&a->digest, &b->digest) != 0)
         return "token";
     return NULL;
+}
+
+/* NULL, or what both have, though each must have its own (static). */
+static const char *find_common(const struct entry *a, const struct entry *b)
+{
+    return strcmp(a->identity.name, b->identity.name) == 0
+               ? "name"
+               : find_same_credential(a, b);
 }
 
 /* A million comparisons at most, each of a few words. */
@@ -405,6 +412,18 @@ int identities_find_certificate(const struct identities *all, const char *name)
             span_is(all->list[i].certificate, name))
             return i;
     return -1;
+}
+
+static const struct entry *entry_of(const struct identity *identity)
+{
+    static_assert(offsetof(struct entry, identity) == 0, "");
+    return (const struct entry *)identity;
+}
+
+bool identity_has_same_credential(const struct identity *a,
+                                  const struct identity *b)
+{
+    return find_same_credential(entry_of(a), entry_of(b)) != NULL;
 }
 
 static bool begins_with(struct span name, struct span prefix)

@@ -64,6 +64,10 @@ int identities_find_digest(const struct identities *all,
                            const struct digest *digest);
 int identities_find_certificate(const struct identities *all, const char *name);
 
+/* Whether both are known by the same token or certificate. */
+bool identity_has_same_credential(const struct identity *a,
+                                  const struct identity *b);
+
 /* Whether each of the names (as in names.h) begins with one of its prefixes. */
 bool identity_covers(const struct identity *it, struct span names);
 

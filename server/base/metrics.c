@@ -168,7 +168,8 @@ static const struct plain {
     PLAIN(audit_lost, "audit_lost_total", "counter",
           "Lines that the audit log has not taken."),
     PLAIN(undelivered_grants, "undelivered_grants_total", "counter",
-          "Grants that were released because the client had left."),
+          "Grants that were released because the client had left, or may not "
+          "have them any more."),
     PLAIN(releases_pending, "releases_pending", "gauge",
           "Releases under way, and those that a node still owes."),
     PLAIN(

@@ -126,7 +126,10 @@ const struct engine_result *engine_page_lock(struct engine *engine,
 const struct engine_result *engine_take(struct engine *engine, engine_op op,
                                         int64_t now_us);
 
-/* The same without a look at the time: as it was when it was decided. */
+/*
+ * The same without a look at the time: as it was when it was decided. Before
+ * that, only the resource is known.
+ */
 const struct engine_result *engine_peek(const struct engine *engine,
                                         engine_op op);
 

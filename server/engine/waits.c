@@ -86,7 +86,7 @@ uint64_t waits_start(struct waits *waits, const struct operation_order *order,
     claim_init(&it->claim);
     claim_date(&it->claim, order->asked_us,
                nodes_apart_us(waits->operations->means.nodes, now_us));
-    it->result = (struct engine_result){0};
+    it->result = (struct engine_result){.resource = it->names};
     it->ttl_ms = order->ttl_ms;
     it->since_us = now_us;
     it->until_us = now_us + wait_ms * US_PER_MS;

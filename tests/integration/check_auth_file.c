@@ -89,33 +89,94 @@ TEST(a_file_that_is_gone_changes_nothing)
     auth_reload(server, path, auth_standard);
 }
 
-static int send_waiting(const char *resource)
+/* The head of an acquire of red, with this body. */
+static int send_head(const char *json, const char *fields)
 {
-    char text[512], json[128];
+    char text[512];
     int fd = raw_connect(server);
-    snprintf(json, sizeof json, "{\"resource\":\"%s\",\"wait_ms\":20000}",
-             resource);
     snprintf(text, sizeof text,
              "POST /locks HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer red\r\n"
-             "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s",
-             strlen(json), json);
+             "Content-Type: application/json\r\nContent-Length: %zu\r\n%s\r\n",
+             strlen(json), fields);
     raw_send(fd, text, strlen(text));
     return fd;
 }
 
-TEST(who_is_removed_while_it_waits_still_gets_its_lock)
+static int send_waiting(void)
+{
+    static const char json[] = "{\"resource\":\"r/w\",\"wait_ms\":50000}";
+    int fd = send_head(json, "");
+    raw_send(fd, json, sizeof json - 1);
+    WAIT_UNTIL(SOON_MS,
+               auth_metric(server, "blue", "\nredlockd_waiters ") == 1);
+    return fd;
+}
+
+static void expect_start(int fd, const char *start)
+{
+    char out[8192];
+    raw_read(fd, out, sizeof out, "}\n", SOON_MS);
+    ck_assert_msg(strncmp(out, start, strlen(start)) == 0, "%s", out);
+    close(fd);
+}
+
+static const struct {
+    const char *text, *answer;
+} losses[] = {
+    {"blue " AUTH_BLUE " lock,read,metrics\n", "HTTP/1.1 401 "},
+    {"red sha256:"
+     "0000000000000000000000000000000000000000000000000000000000000000 "
+     "lock\nblue " AUTH_BLUE " lock,read,metrics\n",
+     "HTTP/1.1 401 "},
+    {"red " AUTH_RED " read\nblue " AUTH_BLUE " lock,read,metrics\n",
+     "HTTP/1.1 403 "},
+    {"red " AUTH_RED " lock prefix=g/\nblue " AUTH_BLUE " lock,read,metrics\n",
+     "HTTP/1.1 403 "},
+};
+
+/* The lock is not released before that is told. */
+TEST_EACH(who_may_not_any_more_waits_no_longer, losses)
 {
     struct lock lock;
     answer_expect(auth_acquire(server, "red", "{\"resource\":\"r/w\"}", &lock),
                   201, NULL);
-    int fd = send_waiting("r/w");
-    WAIT_UNTIL(SOON_MS,
-               auth_metric(server, "blue", "\nredlockd_waiters ") == 1);
-    auth_reload(server, path, "blue " AUTH_BLUE " lock,read,metrics\n");
-    answer_expect(auth_release(server, "red", &lock), 401, "unauthorized");
+    int fd = send_waiting();
+    auth_reload(server, path, losses[_i].text);
+    expect_start(fd, losses[_i].answer);
+    ck_assert(auth_metric(server, "blue", "\nredlockd_waiters ") == 0);
+    answer_expect(auth_release(server, "blue", &lock), 200, NULL);
+    auth_reload(server, path, auth_standard);
+}
+
+TEST(who_may_wait_still_waits_on)
+{
+    struct lock lock;
+    answer_expect(auth_acquire(server, "red", "{\"resource\":\"r/w\"}", &lock),
+                  201, NULL);
+    int fd = send_waiting();
+    auth_reload(server, path,
+                "red " AUTH_RED " lock prefix=r/w\n"
+                "blue " AUTH_BLUE " lock,read,metrics\n");
     answer_expect(auth_release(server, "blue", &lock), 200, NULL);
     struct verdict verdict = waiter_expect_grant(fd, "r/w", SOON_MS);
     ck_assert_int_eq(verdict.status, 201);
+    answer_expect(auth_release(server, "blue", &verdict.lock), 200, NULL);
+    auth_reload(server, path, auth_standard);
+}
+
+/* Its head was let in. */
+TEST_EACH(a_request_is_judged_again_when_it_is_whole, losses)
+{
+    static const char json[] = "{\"resource\":\"r/b\"}";
+    char out[512];
+    int fd = send_head(json, "Expect: 100-continue\r\n");
+    raw_read(fd, out, sizeof out, "\r\n\r\n", SOON_MS);
+    ck_assert_msg(strncmp(out, "HTTP/1.1 100 ", 13) == 0, "%s", out);
+    auth_reload(server, path, losses[_i].text);
+    raw_send(fd, json, sizeof json - 1);
+    expect_start(fd, losses[_i].answer);
+    answer_expect(AUTH(server, "blue", .method = "GET", .path = "/locks/~ci9i"),
+                  404, "lock_not_found");
     auth_reload(server, path, auth_standard);
 }
 

@@ -252,8 +252,9 @@ def check_words():
 def texts():
     """The texts in the code, as patterns: a conversion is any text."""
     yield from (re.escape(vote["detail"]) for vote in tables["votes"])
-    for name in ("api/access.c", "api/head.c", "api/exchange.c", "api/handler.c", "api/body.c",
-                 "api/browser.c", "api/failure.c", "api/list.c",
+    for name in ("api/access.c", "api/login.c", "api/head.c", "api/exchange.c",
+                 "api/handler.c", "api/body.c", "api/browser.c", "api/failure.c",
+                 "api/list.c",
                  "api/locks.c", "api/ops.c"):
         code = re.sub(r'" PRId64\b(\s*")?', "d", source(name))
         for run in re.findall(r'"(?:[^"\\]|\\.)*"(?:\s+"(?:[^"\\]|\\.)*")*',

@@ -373,9 +373,9 @@ DEFECTS = [
         "        local is_above = false\n")]),
     # ---- who may ask --------------------------------------------------------
     Defect("unknown tokens taken for known ones", "nemesis", "rights", [Edit(
-        "api/access.c",
-        "        keep(access, login, token, number);\n    return number;",
-        "        keep(access, login, token, number);\n"
+        "api/login.c",
+        "        keep(login, file, token, number);\n    return number;",
+        "        keep(login, file, token, number);\n"
         "    return number < 0 ? 0 : number;")], tls=True),
     Defect("prefixes not compared with the body", "nemesis", "rights", [Edit(
         "api/access.c",

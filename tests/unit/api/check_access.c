@@ -383,14 +383,82 @@ TEST(who_is_removed_before_the_body_came_is_refused)
     ck_assert(!access_shows(access_now, &ask.request, span_of("a")));
 }
 
-TEST(who_is_removed_while_it_waits_is_answered)
+static const struct {
+    const char *text; /* the file later on */
+    int code;         /* PROBLEM_CODES: the request may go on */
+} changes[] = {
+    {"a " AUTHTEXT_SECRET " lock prefix=b\n", PROBLEM_CODES},
+    {"a " AUTHTEXT_SECRET " lock,read rate=1\n", PROBLEM_CODES},
+    {"a " AUTHTEXT_SECRET " lock prefix=b/\nb " AUTHTEXT_OTHER " lock\n",
+     PROBLEM_CODES},
+    {"a " AUTHTEXT_SECRET " lock prefix=c\n", PROBLEM_FORBIDDEN},
+    {"a " AUTHTEXT_SECRET " read,metrics,admin\n", PROBLEM_FORBIDDEN},
+    {"b " AUTHTEXT_SECRET " lock\n", PROBLEM_UNAUTHORIZED},
+    {"b " AUTHTEXT_OTHER " lock\n", PROBLEM_UNAUTHORIZED},
+    {"a " AUTHTEXT_OTHER " lock\n", PROBLEM_UNAUTHORIZED},
+    {"a cert:a lock\n", PROBLEM_UNAUTHORIZED},
+    {"a " AUTHTEXT_OTHER " lock\nb " AUTHTEXT_SECRET " lock\n",
+     PROBLEM_UNAUTHORIZED},
+};
+
+static void expect_stands(int code)
 {
-    use("a " AUTHTEXT_SECRET " lock locks=1\n");
+    const struct http_refusal *refusal = &ask.request.refusal;
+    bool stands = access_stands(access_now, &ask.request, span_of("b/x"));
+    ck_assert(stands == (code == PROBLEM_CODES));
+    if (stands) {
+        ck_assert_ptr_null(refusal->detail);
+        return;
+    }
+    ck_assert_int_eq(refusal->code, code);
+    ck_assert_ptr_nonnull(refusal->detail);
+    ck_assert_pstr_eq(refusal->challenge,
+                      code == PROBLEM_UNAUTHORIZED ? INVALID : NULL);
+}
+
+TEST_EACH(a_request_on_its_way_stands_by_the_file_as_it_is, changes)
+{
+    use("a " AUTHTEXT_SECRET " lock\n");
     (void)admit("POST", "/locks", "Bearer secret");
-    ck_assert(!ask_send("POST", "/locks", "{\"resource\":\"a\"}"));
-    authtext_write("b " AUTHTEXT_OTHER " read\n");
+    expect_stands(PROBLEM_CODES);
+    authtext_write("half");
+    ck_assert(!access_reload(access_now));
+    expect_stands(PROBLEM_CODES);
+    authtext_write(changes[_i].text);
     ck_assert(access_reload(access_now));
-    play_answer_range(CALL_ACQUIRE, 0, 3, VOTE_GRANTED);
-    ask_answer(play.now_us);
-    ask_expect(201, NULL);
+    expect_stands(changes[_i].code);
+}
+
+TEST(the_path_of_a_request_on_its_way_must_lie_inside_still)
+{
+    use("a " AUTHTEXT_SECRET " lock\n");
+    (void)admit("DELETE", "/locks/b", "Bearer secret");
+    authtext_write("a " AUTHTEXT_SECRET " lock prefix=c\n");
+    ck_assert(access_reload(access_now));
+    ck_assert(!access_stands(access_now, &ask.request, (struct span){0}));
+    ck_assert_int_eq(ask.request.refusal.code, PROBLEM_FORBIDDEN);
+}
+
+/* Whoever had the name before. */
+TEST(who_came_with_a_credential_that_is_new_is_not_who_was_removed)
+{
+    use("a " AUTHTEXT_SECRET " lock\nb " AUTHTEXT_OTHER " lock\n");
+    (void)admit("POST", "/locks", "Bearer secret");
+    authtext_write("b " AUTHTEXT_OTHER " lock\n");
+    ck_assert(access_reload(access_now));
+    authtext_write("a " AUTHTEXT_SECRET " lock\n");
+    ck_assert(access_reload(access_now));
+    expect_stands(PROBLEM_UNAUTHORIZED);
+    (void)admit("POST", "/locks", "Bearer secret");
+    expect_stands(PROBLEM_CODES);
+}
+
+TEST(what_is_open_to_all_stands)
+{
+    use("a " AUTHTEXT_SECRET " lock\n");
+    (void)admit("GET", "/livez", NULL);
+    authtext_write("b " AUTHTEXT_OTHER " lock\n");
+    ck_assert(access_reload(access_now));
+    expect_stands(PROBLEM_CODES);
+    ck_assert(access_stands(NULL, &ask.request, span_of("a")));
 }

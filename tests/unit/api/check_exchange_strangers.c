@@ -138,13 +138,19 @@ TEST(a_connection_that_closes_is_not_delayed)
 
 /* ---- locks that are counted --------------------------------------------- */
 
-static void acquire_as_known(void)
+/* A whole acquire of "a". */
+static void begin_as_known(void)
 {
     static const char body[] = "{\"resource\":\"a\",\"ttl_ms\":30000}";
     ck_assert_int_eq(begin_with("Authorization", "Bearer secret"),
                      EXCHANGE_READ);
     pair.it->request.content_type = span_of("application/json");
     pair.it->request.body = span_of(body);
+}
+
+static void acquire_as_known(void)
+{
+    begin_as_known();
     ck_assert_int_eq(exchanged_go_on(), EXCHANGE_WAIT);
     connection_wait(pair.it);
 }
@@ -182,4 +188,90 @@ TEST(who_stops_waiting_is_not_counted)
     pair_leave();
     connection_end(pair.it, false);
     expect_locks(0);
+}
+
+/* ---- who may not any more ----------------------------------------------- */
+
+static void change_file(const char *text)
+{
+    authtext_write(text);
+    ck_assert(access_reload(exchanged.service.access));
+}
+
+#define GONE "b " AUTHTEXT_OTHER " lock\n"
+#define ONLY_READS "a " AUTHTEXT_SECRET " read locks=1\n"
+
+/* The file changes between the head and the end of the body. */
+TEST(a_whole_request_is_judged_again)
+{
+    begin_as_known();
+    change_file(ONLY_READS);
+    exchanged_expect(exchanged_go_on(), 403);
+    ck_assert_str_eq(exchanged.response.code, "forbidden");
+    ck_assert_int_eq(play_count(CALL_ACQUIRE), 0);
+    expect_locks(0);
+}
+
+/* An acquire that is under way, and the nodes that have it. */
+static void acquire_and_change(const char *text)
+{
+    play.on_answer = exchanged_on_answer;
+    acquire_as_known();
+    play_answer_range(CALL_ACQUIRE, 0, 1, VOTE_GRANTED);
+    change_file(text);
+    connections_review(&pair.all);
+}
+
+static void expect_revoked(int status)
+{
+    exchanged_expect(exchanged_go_on(), status);
+    ck_assert_int_eq(play_count(CALL_RELEASE), PLAY_NODES);
+    ck_assert_int_eq((int)pair.it->request.op, 0);
+    connection_answer(pair.it, play.now_us);
+    connection_end(pair.it, true);
+}
+
+TEST(an_acquire_of_who_is_removed_ends_at_once)
+{
+    acquire_and_change(GONE);
+    ck_assert_int_eq(pair.wakes, 1);
+    expect_revoked(401);
+    ck_assert_pstr_eq(exchanged.response.challenge,
+                      "Bearer realm=\"redlockd\", error=\"invalid_token\"");
+    ck_assert_uint_eq(play.metrics.undelivered_grants, 0);
+}
+
+TEST(an_acquire_of_who_may_not_any_more_ends_at_once)
+{
+    acquire_and_change(ONLY_READS);
+    ck_assert_int_eq(pair.wakes, 1);
+    expect_revoked(403);
+    expect_locks(0);
+}
+
+TEST(an_acquire_of_who_may_go_on_goes_on)
+{
+    acquire_and_change("a " AUTHTEXT_SECRET " lock prefix=a\n");
+    ck_assert_int_eq(pair.wakes, 0);
+    play_answer_range(CALL_ACQUIRE, 1, 3, VOTE_GRANTED);
+    exchanged_expect(exchanged_go_on(), 201);
+    connection_answer(pair.it, play.now_us);
+    connection_end(pair.it, true);
+}
+
+/* It is woken, and granted before it is asked what it was woken for. */
+TEST(a_grant_that_comes_too_late_is_released)
+{
+    acquire_and_change(ONLY_READS);
+    play_answer_range(CALL_ACQUIRE, 1, 3, VOTE_GRANTED);
+    expect_revoked(403);
+    ck_assert_uint_eq(play.metrics.undelivered_grants, 1);
+    expect_locks(0);
+}
+
+TEST(a_stop_is_told_rather_than_a_refusal)
+{
+    acquire_and_change(GONE);
+    exchanged.service.is_stopping = true;
+    exchanged_expect(exchanged_go_on(), 503);
 }
