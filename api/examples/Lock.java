@@ -1,4 +1,3 @@
-import java.net.URI;
 import java.net.http.*;
 import java.util.*;
 import java.util.concurrent.*;
@@ -17,10 +16,11 @@ public class Lock implements AutoCloseable {
         this.urls.addAll(urls); this.ttlMs = ttlMs;
         for (long endMs = nowMs() + waitMs; field(grant, "token").isEmpty(); ) {
             long sliceMs = Math.max(0, Math.min(10000, endMs - nowMs()));
-            grant = ask("POST", "/locks", sliceMs + 2000, "{\"resource\":\"" + resource
+            grant = ask("POST", "/locks", sliceMs + 2000, "{\"resource\":\""
+                + resource.replace("\\", "\\\\").replace("\"", "\\\"")
                 + "\",\"ttl_ms\":" + ttlMs + ",\"wait_ms\":" + sliceMs + "}");
-            boolean end = nowMs() > endMs || !"lock_held".contains(field(grant, "code"));
-            if (end && field(grant, "token").isEmpty()) throw new TimeoutException(grant);
+            if (!"lock_held".contains(field(grant, "code"))) throw new IllegalStateException(grant);
+            if (nowMs() > endMs && fence().isEmpty()) throw new TimeoutException(grant);
             if (grant.isEmpty()) Thread.sleep(toldMs + (long) (200 + 800 * Math.random()));
         }
         renewer.submit(() -> { renew(); return null; });
@@ -53,7 +53,7 @@ public class Lock implements AutoCloseable {
     String ask(String method, String path, long limitMs, String body) throws InterruptedException {
         for (int i = 0; i < urls.size(); i++, Collections.rotate(urls, -1)) try {
             long sentMs = nowMs();
-            var request = HttpRequest.newBuilder(URI.create(urls.get(0) + path))
+            var request = HttpRequest.newBuilder(java.net.URI.create(urls.get(0) + path))
                 .header("Content-Type", "application/json").header("Idempotency-Key", key)
                 .method(method, HttpRequest.BodyPublishers.ofString(body))
                 .timeout(java.time.Duration.ofMillis(Math.max(1, limitMs)));

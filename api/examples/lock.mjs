@@ -1,6 +1,7 @@
 // A lock of redlockd with fetch, for Node 18 and later.
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
+import { pathToFileURL } from "node:url";
 const bearer = process.env.REDLOCKD_AUTH_TOKEN; // by which redlockd knows us, if it asks
 export class LockLost extends Error {}
 
@@ -11,8 +12,7 @@ export async function withLock(urls, resource, { ttlMs = 30000, waitMs = 60000 }
   const headers = { "Content-Type": "application/json", "Idempotency-Key": randomUUID() };
   if (bearer) headers.Authorization = `Bearer ${bearer}`;
   let until, pauseMs;
-  // Less a tenth of the TTL, in which the work can end.
-  const leftMs = () => until - ttlMs / 10 - performance.now();
+  const leftMs = () => until - ttlMs / 10 - performance.now(); // a tenth to end work
   const check = () => {
     if (leftMs() <= 0) throw new LockLost("lock lost");
   };
@@ -25,10 +25,8 @@ export async function withLock(urls, resource, { ttlMs = 30000, waitMs = 60000 }
       try {
         const answer = await fetch(replicas[0] + path, request);
         fields = await answer.json();
-        if ("validity_ms" in fields) {
-          until = sent + fields.elapsed_ms + fields.validity_ms;
-          pauseMs = fields.renew_after_ms;
-        }
+        pauseMs = fields.renew_after_ms ?? pauseMs;
+        if ("validity_ms" in fields) until = sent + fields.elapsed_ms + fields.validity_ms;
         if (answer.status < 429) return [answer.status, fields];
       } catch {} // no answer
       replicas.push(replicas.shift());
@@ -70,11 +68,13 @@ export async function withLock(urls, resource, { ttlMs = 30000, waitMs = 60000 }
   }
 }
 
-const [resource, ttlMs, waitMs, workMs] = [process.argv[2], ...process.argv.slice(3).map(Number)];
-await withLock(process.env.URLS.split(" "), resource, { ttlMs, waitMs }, async (lock) => {
-  for (let step = 0; step < workMs / 50; step++) {
-    await sleep(50, null, { signal: lock.signal });
-    lock.check();
-    console.log("working", Date.now(), lock.fence);
-  }
-});
+if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) { // not imported
+  const [resource, ttlMs, waitMs, workMs] = [process.argv[2], ...process.argv.slice(3).map(Number)];
+  await withLock(process.env.URLS.split(" "), resource, { ttlMs, waitMs }, async (lock) => {
+    for (let step = 0; step < workMs / 50; step++) {
+      await sleep(50, null, { signal: lock.signal });
+      lock.check();
+      console.log("working", Date.now(), lock.fence);
+    }
+  });
+}

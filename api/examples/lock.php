@@ -1,9 +1,8 @@
 <?php
-// A lock of redlockd with curl. PHP has no threads, so call check() between the steps
-// of the work, each shorter than a third of the TTL: it renews the lock when that is
-// due, and throws LockLost. The clock stops while the machine sleeps.
+// A lock of redlockd with curl. PHP has no threads, so call check() between the steps of the work,
+// each shorter than a third of the TTL: it renews the lock when that is due, and throws LockLost.
+// The clock stops while the machine sleeps.
 class LockLost extends RuntimeException {}
-
 class Lock {
     private $key, $path, $token, $until, $renewAt;
     public $fence;
@@ -68,6 +67,7 @@ class Lock {
     }
 }
 
+if (realpath($_SERVER['SCRIPT_FILENAME']) !== __FILE__) return; // it was included
 $lock = new Lock(explode(' ', getenv('URLS')), $argv[1], (int) $argv[2], (int) $argv[3]);
 try {
     for ($step = 0; $step < $argv[4] / 50; $step++) {

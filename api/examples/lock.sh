@@ -22,7 +22,7 @@ ask() { # method path limit-ms body: sets answer, of the first replica that can 
     for _ in "${urls[@]}"; do
         left
         sent_ms=$now_ms
-        raw=$(curl -s -X "$1" "${urls[0]}$2" -m "$(seconds "$3")" --data-binary @<(echo "$4") \
+        raw=$(curl -gs -X "$1" "${urls[0]}$2" -m "$(seconds "$3")" --data-binary @<(echo "$4") \
             -H 'Content-Type: application/json' -H @<(printf '%s\n' "$head" "$bearer")) || raw=''
         answer=$(jq 'select((.status // 0) < 429)' <<<"$raw" 2>/dev/null) || answer=''
         if [ -n "$(field validity_ms)" ]; then # less a tenth of the TTL, to end the work

@@ -30,8 +30,7 @@ class Lock:
             raise renewer.exception() or LockLost
         return worker.result()
 
-    def check(self):
-        """Call it right before each step that cannot be undone."""
+    def check(self):  # for right before each step that cannot be undone
         if (left_s := self.until - self.ttl_ms / 10000 - now()) <= 0:
             raise LockLost
         return left_s
@@ -44,7 +43,8 @@ class Lock:
             if status in (200, 201):
                 return answer
             if status not in (409, 503) or now() > deadline:
-                raise TimeoutError(f"{self.resource}: {status} {answer}")
+                wrong = TimeoutError if status in (409, 503) else ValueError
+                raise wrong(f"{self.resource}: {status} {answer}")
             if status == 503:
                 await asyncio.sleep(random.uniform(0.2, 1) + answer.get("retry_after_ms", 0) / 1000)
 

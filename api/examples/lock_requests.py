@@ -16,6 +16,7 @@ class Lock:
         self.ttl_ms, self.wait_ms, self.done = ttl_ms, wait_ms, threading.Event()
 
     def __enter__(self):
+        signal.signal(signal.SIGUSR1, lambda *_: self.check())  # or it raises
         self.head = {"Idempotency-Key": str(uuid.uuid4())}  # the same for each repeat
         self.head |= {"Authorization": f"Bearer {BEARER}"} if BEARER else {}
         deadline, status = now() + self.wait_ms / 1000, 0
@@ -25,10 +26,10 @@ class Lock:
                 "POST", "/locks", wait_s + 2, resource=self.resource,
                 ttl_ms=self.ttl_ms, wait_ms=int(wait_s * 1000))
             if status >= 300 and (status not in (409, 503) or now() > deadline):
-                raise TimeoutError(f"{self.resource}: {status} {self.grant}")
+                wrong = TimeoutError if status in (409, 503) else ValueError
+                raise wrong(f"{self.resource}: {status} {self.grant}")
             if status == 503:
                 time.sleep(random.uniform(0.2, 1) + self.grant.get("retry_after_ms", 0) / 1000)
-        signal.signal(signal.SIGUSR1, lambda *_: self.check())
         self.renewer = threading.Thread(target=self.renew)
         self.renewer.start()
         return self
@@ -60,14 +61,13 @@ class Lock:
         for _ in self.urls:  # until a replica can tell
             sent, url, got = now(), self.urls[0] + path, {}
             with contextlib.suppress(requests.RequestException):
-                answer = requests.request(method, url, json=body, timeout=limit_s,
-                                          headers=self.head)
-                got = answer.json()
+                reply = requests.request(method, url, json=body, timeout=limit_s, headers=self.head)
+                got = reply.json()
                 if "validity_ms" in got:
                     self.until = sent + (got["elapsed_ms"] + got["validity_ms"]) / 1000
                     self.pause_s, self.fence = got["renew_after_ms"] / 1000, got["fencing_token"]
-                if answer.status_code < 429:
-                    return answer.status_code, got
+                if reply.status_code < 429:
+                    return reply.status_code, got
             self.urls.append(self.urls.pop(0))
         return 503, got
 

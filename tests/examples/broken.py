@@ -37,6 +37,32 @@ BROKEN = [
     ("has a new key for each repeat", [
         ("headers=self.head", 'headers={"Idempotency-Key": str(uuid.uuid4())}'),
     ], ["answer_lost", "known"]),
+    ("blames the time for a refusal", [
+        ("wrong = TimeoutError if status in (409, 503) else ValueError",
+         "wrong = TimeoutError"),
+    ], ["refused"]),
+    ("does not say why it was refused", [
+        ('raise wrong(f"{self.resource}: {status} {self.grant}")',
+         "sys.exit(1)"),
+    ], ["refused"]),
+    ("asks for what was refused again and again", [
+        ("if status >= 300 and (status not in (409, 503) or now() > deadline)",
+         "if status >= 300 and now() > deadline"),
+    ], ["refused"]),
+    ("writes JSON by hand", [
+        ("json=body", """data=str(body).replace("'", '"')"""),
+        ("headers=self.head)",
+         'headers={**self.head, "Content-Type": "application/json"})'),
+    ], ["quoted"]),
+    ("runs the demo for whoever imports it", [
+        ('if __name__ == "__main__"', "if True"),
+    ], ["imported"]),
+    ("acquires before it knows whether it can be told of a loss", [
+        ("        signal.signal(signal.SIGUSR1, lambda *_: self.check())  # or it raises\n", ""),
+        ("        self.renewer = threading",
+         "        signal.signal(signal.SIGUSR1, lambda *_: self.check())\n"
+         "        self.renewer = threading"),
+    ], ["aside"]),
     ("comes back too early", [
         (' + self.grant.get("retry_after_ms", 0) / 1000', ""),
     ], ["known"]),

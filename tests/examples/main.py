@@ -105,7 +105,8 @@ def play_examples(pool):
             continue
         plays = STORIES if name in LANGUAGES else FENCING
         for story in chosen("STORIES", [*STORIES, *FENCING]):
-            if story not in plays:
+            if story not in plays or name not in getattr(
+                    plays[story], "languages", [name]):
                 continue
             job = pool.submit(told, play, what, story) if plays is STORIES \
                 else pool.submit(told, play_fencing, what,

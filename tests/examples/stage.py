@@ -2,6 +2,7 @@
 import http.client
 import json
 import os
+import pathlib
 import signal
 import time
 
@@ -12,6 +13,14 @@ from world import REDLOCKD_CLIENT, Server, World
 
 TTL_MS = 3000
 RENEWAL_MS = TTL_MS // 3  # after a renewal comes the next
+
+# how a program of that tool imports a file
+IMPORTS = {
+    "python3": ("-c", "import runpy; example = runpy.run_path({!r}, run_name='lock')"),
+    "node": ("--input-type=module", "-e", "await import({!r});"),
+    "php": ("-r", "require {!r};"),
+    "ruby": ("-e", "require {!r}"),
+}
 
 
 class Stage(World):
@@ -34,12 +43,18 @@ class Stage(World):
         super().__exit__(*details)
 
     def start(self, wait_ms=5000, work_ms=4 * TTL_MS, ttl_ms=TTL_MS, urls=None,
-              **variables):
-        """The example, which asks for the lock `r`."""
-        program = Program(self.command, urls or self.urls,
-                          ["r", ttl_ms, wait_ms], work_ms, variables)
+              resource="r", command=None, **variables):
+        """The example, which asks for the lock."""
+        program = Program(command or self.command, urls or self.urls,
+                          [resource, ttl_ms, wait_ms], work_ms, variables)
         self.programs.append(program)
         return program
+
+    def imports(self, program=""):
+        """The command for a program that imports the example first."""
+        tool, *_, file = self.command
+        *options, text = IMPORTS[pathlib.Path(tool).name]
+        return (tool, *options, text.format(str(file)) + program)
 
     def start_lonely_server(self):
         """One whose nodes are all down; the rival goes on with the others."""

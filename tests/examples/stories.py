@@ -4,6 +4,7 @@ from gate import RETRY_MS, TOKEN, Gate
 from program import now_ms
 from stage import RENEWAL_MS, TTL_MS
 from waiting import wait_until
+from world import MAX_TTL_MS
 
 LONG_MS = 2 * TTL_MS  # work that needs renewals
 
@@ -133,3 +134,53 @@ def story_known(stage):
         assert stage.is_free(), "it did not release the lock"
         assert gate.paused_ms() >= RETRY_MS, \
             f"it came back after {gate.paused_ms():.0f} ms"
+
+
+def story_refused(stage):
+    """the service refuses the request: it says why, and asks no more"""
+    program = stage.start(ttl_ms=10 * MAX_TTL_MS, wait_ms=60000)
+    assert program.result() != 0, "it says that it got what was refused"
+    said = "\n".join(program.lines)
+    assert "400" in said and "ttl_ms is" in said, \
+        f"it hides why it was refused: {program.tail()}"
+    assert "timeout" not in said.lower(), \
+        f"it blames the time: {program.tail()}"
+
+
+def story_quoted(stage):
+    """a name with all that JSON, URLs and shells quote"""
+    name = "it's \"a\\b\" {c,d} [e]: $f %41 ü"
+    program = stage.start(work_ms=LONG_MS, resource=name)
+    program.has_worked()
+    assert stage.holders(name) >= 3, "it locked something else"
+    program.completes()
+    assert len(program.fences()) == 1
+    assert stage.holders(name) == 0, "it did not release the lock"
+
+
+def story_imported(stage):
+    """a program of somebody else imports it: it does nothing of its own"""
+    program = stage.start(command=stage.imports())
+    assert program.result() == 0, f"it fails: {program.tail()}"
+    assert not program.lines, f"it says {program.tail()}"
+    assert stage.is_free(), "it took a lock"
+
+
+def story_aside(stage):
+    """another thread than the main one uses it: a lock that it takes is released"""
+    program = stage.start(command=stage.imports("""
+import os, sys, threading, time
+def work():
+    with example["Lock"](os.environ["URLS"].split(), sys.argv[1], int(sys.argv[2])) as lock:
+        print("working", time.time_ns() // 10**6, lock.fence, flush=True)
+threading.Thread(target=work).start()
+"""))
+    program.result()
+    assert program.stamps_ms() or "main thread" in "\n".join(program.lines), \
+        f"it does not say why: {program.tail()}"
+    assert stage.is_free(), "it keeps a lock that nobody uses"
+
+
+# these are told of some languages only
+story_imported.languages = {"requests", "httpx", "node", "php", "ruby"}
+story_aside.languages = {"requests"}
