@@ -156,36 +156,49 @@ int command_release(struct command *command)
 /* ---- everybody's -----------------------------------------------------------
  */
 
-static enum service_result look(struct command *command, json_t **answer)
+/* At one of the resources: of several, each may have another holder. Complains
+ * if nobody can tell: neither done, it is held, nor lost, it is free. */
+static enum service_result look(struct command *command, const char *resource,
+                                json_t **answer)
 {
-    char path[ID_MAX + 16];
-    (void)snprintf(path, sizeof path, "/locks/%s", command->id);
-    return service_ask(&command->service, "GET", path, answer);
+    char path[ID_MAX + 16], id[ID_MAX];
+    size_t len = id_encode(id, span_of(resource));
+    (void)snprintf(path, sizeof path, "/locks/%.*s", (int)len, id);
+    enum service_result result =
+        service_ask(&command->service, "GET", path, answer);
+    if (result != SERVICE_DONE && result != SERVICE_LOST)
+        complain_of_lock(command->options, "%s", command->service.detail);
+    return result;
 }
 
-static void print_free(const struct command *command)
+static void print_free(const char *resource)
 {
-    const struct options *options = command->options;
-    shown_put_all(options->resources, options->resources_count, stdout);
+    shown_put(resource, stdout);
     (void)puts(": free");
 }
 
 int command_show(struct command *command)
 {
     const struct options *options = command->options;
-    json_t *answer = NULL;
-    enum service_result result = look(command, &answer);
-    int status = complain_status(options, result);
-    if (result != SERVICE_DONE && result != SERVICE_LOST)
-        complain_of_lock(options, "%s", command->service.detail);
-    else if (options->is_json)
-        print_json(answer);
-    else if (result == SERVICE_DONE)
-        print_holder(answer, true);
-    else
-        print_free(command);
-    json_decref(answer);
-    return result == SERVICE_LOST ? EXIT_NOT_ACQUIRED : status;
+    int status = EXIT_NOT_ACQUIRED;
+    for (int i = 0; i < options->resources_count; i++) {
+        json_t *answer = NULL;
+        const char *resource = options->resources[i];
+        enum service_result result = look(command, resource, &answer);
+        bool is_known = result == SERVICE_DONE || result == SERVICE_LOST;
+        if (is_known && options->is_json)
+            print_json(answer);
+        else if (result == SERVICE_DONE)
+            print_holder(answer, true);
+        else if (result == SERVICE_LOST)
+            print_free(resource);
+        json_decref(answer);
+        if (!is_known)
+            return complain_status(options, result);
+        if (result == SERVICE_DONE)
+            status = EXIT_SUCCESS;
+    }
+    return status;
 }
 
 /* free() it. NULL: no memory. */
@@ -300,12 +313,13 @@ static bool is_same(const json_t *a, const json_t *b)
            strcmp(http_text(a, "owner"), http_text(b, "owner")) == 0;
 }
 
-static void print_change(const struct command *command, const json_t *answer)
+static void print_change(const struct options *options, const char *resource,
+                         const json_t *answer)
 {
     char now[sizeof "2026-01-01T00:00:00Z"];
     time_t seconds = clock_wall_us() / US_PER_S;
     struct tm date;
-    if (command->options->is_json) {
+    if (options->is_json) {
         print_json(answer);
         return;
     }
@@ -316,32 +330,42 @@ static void print_change(const struct command *command, const json_t *answer)
     if (http_number(answer, "status") == 0)
         print_holder(answer, false);
     else
-        print_free(command);
+        print_free(resource);
     (void)fflush(stdout); /* main looks for errors */
+}
+
+/* Looks at all resources, until one of them cannot be told. */
+static enum service_result look_again(struct command *command,
+                                      json_t *last[NAMES_MAX])
+{
+    const struct options *options = command->options;
+    for (int i = 0; i < options->resources_count; i++) {
+        json_t *answer = NULL;
+        const char *resource = options->resources[i];
+        enum service_result result = look(command, resource, &answer);
+        if (result != SERVICE_DONE && result != SERVICE_LOST) {
+            json_decref(answer);
+            return result;
+        }
+        if (!is_same(last[i], answer))
+            print_change(options, resource, answer);
+        json_decref(last[i]);
+        last[i] = answer;
+    }
+    return SERVICE_DONE;
 }
 
 int command_watch(struct command *command)
 {
-    json_t *last = NULL;
+    json_t *last[NAMES_MAX] = {NULL};
     enum service_result result = SERVICE_DONE;
     while (!ferror(stdout)) {
-        json_t *answer = NULL;
-        result = look(command, &answer);
-        if (result != SERVICE_DONE && result != SERVICE_LOST)
-            complain_of_lock(command->options, "%s", command->service.detail);
-        if (result == SERVICE_REFUSED || result == SERVICE_DENIED) {
-            json_decref(answer);
+        result = look_again(command, last);
+        if (result == SERVICE_REFUSED || result == SERVICE_DENIED)
             break;
-        }
-        if ((result == SERVICE_DONE || result == SERVICE_LOST) &&
-            !is_same(last, answer)) {
-            print_change(command, answer);
-            json_decref(last);
-            last = json_incref(answer);
-        }
-        json_decref(answer);
         (void)wake_wait(command->service.wake, clock_now_us() + LOOK_US);
     }
-    json_decref(last);
+    for (int i = 0; i < NAMES_MAX; i++)
+        json_decref(last[i]);
     return complain_status(command->options, result);
 }

@@ -18,7 +18,8 @@ const struct table_option table_options[TABLE_OPTIONS] = {
      .help = "do not wait: the same as -w 0"},
     {'t', "ttl", IS_TIME, IN(RUN) | IN(ACQUIRE) | IN(EXTEND), AT(ttl_ms),
      TTL_MIN_MS, DAY_MS, "TIME",
-     "how long the lock lasts if not extended [30]"},
+     "how long the lock lasts if not extended; at most 60, unless the service "
+     "allows more [30]"},
     {'E', "conflict-exit-code", IS_NUMBER, IN(RUN) | IN(ACQUIRE),
      AT(conflict_code), 0, 255, "CODE",
      "exit status if somebody else holds the lock [1]"},
@@ -114,8 +115,9 @@ const struct table_command table_commands[COMMANDS] = {
                          "order:42\n"},
     [COMMAND_SHOW] = {"show", "RESOURCE...", "see who holds a lock", 1,
                       NAMES_MAX,
-                      "Exit status: 0 if it is held, or\n"
-                      "  1   it is free\n" STATUS_HELP},
+                      "Prints a line for each RESOURCE.\n\n"
+                      "Exit status: 0 if one of them is held, or\n"
+                      "  1   all are free\n" STATUS_HELP},
     [COMMAND_LIST] = {"list", "", "list the locks that are held", 0, 0,
                       "Exit status: 0, or\n" STATUS_HELP},
     [COMMAND_NODES] =
@@ -124,7 +126,8 @@ const struct table_command table_commands[COMMANDS] = {
     [COMMAND_WATCH] = {"watch", "RESOURCE...",
                        "print a line whenever a lock changes hands", 1,
                        NAMES_MAX,
-                       "Looks every second, until it is interrupted.\n\n"
+                       "Looks at each RESOURCE every second, until it is "
+                       "interrupted.\n\n"
                        "Exit status:\n" STATUS_HELP},
 };
 

@@ -56,6 +56,60 @@ command_line_is_checked() {
         gives 0 "redlockctl $(cat VERSION)" --version
 }
 
+# Each example of --help, on a service with its default limits, and whether the
+# manual page has it. What they run is elsewhere: here it only says so.
+examples_of_help_work() {
+    local name line count=0 number page
+    mkdir -p "$stack_dir/bin"
+    for name in bin/pg_dump deploy.sh transfer; do
+        printf '#!/bin/sh\necho ran\n' >"$stack_dir/$name"
+        chmod +x "$stack_dir/$name"
+    done
+    ln -sf "$(realpath "$ctl")" "$stack_dir/bin/redlockctl"
+    page=$(scripts/manual.py "$(dirname "$ctl")" redlockctl.1 | sed 's/\\-/-/g')
+    while read -r line; do
+        hold order:42 20
+        number=$("$ctl" show order:42 --json | grep -o '[0-9]\{16\}')
+        line_works "${line/179*[0-9] /$number }" || return
+        [[ $page == *$'\n'"$line"$'\n'* ]] || {
+            echo "redlockctl(1) lacks: $line"
+            return 1
+        }
+        "$ctl" release order:42 --force "$number" 2>/dev/null || true
+        count=$((count + 1))
+    done < <(for name in $("$ctl" --help | sed -n 's/^  \([a-z]*\) .*/\1/p'); do
+        "$ctl" "$name" --help | sed '1,/^Examples*:/d'
+    done)
+    [ "$count" -ge 5 ]
+}
+
+line_works() { # line
+    (cd "$stack_dir" && PATH=$PWD/bin:$PATH timeout 30 bash -euc "$1") && return
+    echo "exits with $?: $1"
+    return 1
+}
+
+times_of_help_work() {
+    local time
+    for time in $("$ctl" run --help | sed -n 's/^A TIME.*: \(.*\)[.]$/\1/p' |
+        tr -d ,); do
+        gives 0 "" run -w "$time" times -- true || return
+        [ "$time" = 1h ] && return # the last one
+    done
+    return 1
+}
+
+# But for systemd, and for nodes that are not there.
+examples_of_the_daemons_page_work() {
+    local line count=0
+    while read -r line; do
+        line="$(dirname "$ctl")/redlockd${line##*redlockd} --check-config"
+        REDLOCKD_NODES=127.0.0.1:1 bash -euc "$line" || return
+        count=$((count + 1))
+    done < <(sed -n '/^.SH EXAMPLES/,/^.SH SEE/{/^.RS/{n;s/\\-/-/g;p}}' docs/man/redlockd.8)
+    [ "$count" -eq 2 ]
+}
+
 options_behind_dashes_are_the_commands() {
     gives 0 "-w 5 --help" run c1 -- echo -w 5 --help &&
         gives 0 "a -- b" run c2 -n -- echo a -- b
@@ -244,6 +298,13 @@ show_tells_the_holder() {
         gives 1 "t2: free" show t2
 }
 
+# The lock of both would tell of the first that is held.
+several_have_each_their_holder() {
+    hold k1 20 --owner ann && gives 0 "k1: held by ann" show k1 k2 &&
+        [[ $said == *$'\nk2: free' ]] && gives 1 $'k3: free\nk2: free' show k3 k2 &&
+        gives 0 '"resource":"k1"' show k2 k1 --json && [ "$(wc -l <<<"$said")" -eq 2 ]
+}
+
 # Written right to left, its end would be in front.
 names_do_not_move_the_terminal() {
     local name=$'hidden\xe2\x80\xaegnp.exe\xe2\x80\xa8'
@@ -268,6 +329,21 @@ watch_tells_changes() {
         eventually 10 test "$(grep -c free "$stack_dir/v1")" -eq 1 &&
         eventually 10 has_lines 3 "$stack_dir/v1"
     local result=$?
+    kill "$pid"
+    wait "$pid" || true
+    return "$result"
+}
+
+watch_tells_of_each() {
+    local pid result=0
+    hold v2 20 --owner two
+    "$ctl" watch v2 v3 >"$stack_dir/v2" &
+    pid=$!
+    eventually 10 grep -q " v3: free" "$stack_dir/v2" &&
+        grep -q " v2: held by two" "$stack_dir/v2" &&
+        hold v3 20 --owner three &&
+        eventually 10 grep -q " v3: held by three" "$stack_dir/v2" &&
+        has_lines 3 "$stack_dir/v2" || result=1
     kill "$pid"
     wait "$pid" || true
     return "$result"
@@ -310,7 +386,7 @@ unset REDLOCKD_RESOURCE REDLOCKD_TOKEN
 check_or_end "a quorum votes" eventually 20 gives 0 "5 of 5" nodes
 for name in $(declare -F | sed 's/declare -f //' | grep _); do
     case $name in
-    stack_* | checks_* | check_* | has_* | is_* | type_* | release_what_*) ;;
+    stack_* | checks_* | check_* | has_* | is_* | line_* | type_* | release_what_*) ;;
     *) check "${name//_/ }" "$name" ;;
     esac
 done
