@@ -425,20 +425,6 @@ DEFECTS = [
         "return __builtin_popcount(nodes) >= admission->settings.quorum;",
         "return __builtin_popcount(nodes) >= admission->settings.quorum - 1;")],
         faults="lag,cut,options,quiet"),
-    Defect("nodes that wait are asked", "sim", "exclusion", [Edit(
-        "server/engine/admission.c",
-        "    if (is_admitted || (it->is_restarted &&",
-        "    is_admitted |= it->phase == ADMISSION_MARKED;\n"
-        "    if (is_admitted || (it->is_restarted &&"), Edit(
-        "server/engine/witness.c", "look->word == LOOK_ADMITTED",
-        "look->word <= LOOK_MARKED"), Edit(
-        "server/engine/eligibility.c",
-        "i != node && it->phase == ADMISSION_ADMITTED &&",
-        "i != node && it->phase != ADMISSION_DOWN &&"), Edit(
-        "tests/lib/node/simstate.c",
-        "    bool counts = seen->word == LOOK_ADMITTED ||\n",
-        "    bool counts = seen->word != LOOK_EMPTY ||\n")],
-        faults="lag,cut,options,quiet", seed=1060),
     # A node forgets between its vote and those of the others, which are late.
     Defect("births that change no admission", "sim", "exclusion", [Edit(
         "tests/lib/node/simstate.c",
@@ -478,6 +464,17 @@ DEFECTS = [
         "        admission->node[i].is_outdated = witness_knows_later(\n",
         "        admission->node[i].is_outdated = now_us < 0 && witness_knows_later(\n")],
         tests="eligibility"),
+    Defect("nodes that wait are asked", "unit",
+           "a_quorum_of_others_that_vote_must_know_of_its_birth", [Edit(
+        "server/engine/admission.c",
+        "    if (is_admitted || (it->is_restarted &&",
+        "    is_admitted |= it->phase == ADMISSION_MARKED;\n"
+        "    if (is_admitted || (it->is_restarted &&"), Edit(
+        "server/engine/witness.c", "look->word == LOOK_ADMITTED",
+        "look->word <= LOOK_MARKED"), Edit(
+        "server/engine/eligibility.c",
+        "i != node && it->phase == ADMISSION_ADMITTED &&",
+        "i != node && it->phase != ADMISSION_DOWN &&")], tests="eligibility"),
     Defect("outdated nodes are asked", "unit",
            "a_quorum_of_others_that_vote_must_know_of_its_birth", [Edit(
         "server/engine/eligibility.c",

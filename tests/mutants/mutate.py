@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import os
 import shutil
 import signal
 import sys
@@ -28,7 +27,7 @@ import mutatetest
 from desk import Desk, Notes, work
 from places import all_places, draws
 from report import totals
-from stages import LANES, Runner, stages
+from stages import Runner, stages
 from tree import COPIED, ROOT, Tree
 from trial import Trial
 
@@ -55,12 +54,11 @@ def trials(root: Path, jobs: int, names: list[str],
            ended: threading.Event) -> list[Trial]:
     """A tree for each worker, each a copy of the first one, which is proven
     sound, and whose pieces tell how long they take."""
-    first_slice = int(os.environ.get("PORT_SLICE", 0))
     took_s: dict[str, float] = {}
     made: list[Trial] = []
     for job in range(jobs):
         tree = Tree(root / str(job), made[0].tree.root if made else ROOT)
-        runner = Runner(tree, first_slice + job * LANES, took_s, ended)
+        runner = Runner(tree, took_s, ended)
         made.append(Trial(runner, stages(names, tree.root)))
         if job == 0:
             prove_sound(made[0])

@@ -120,7 +120,7 @@ def judged(script: str, patience_s: float = 10) -> str:
     tree = Tree.__new__(Tree)  # nothing is built
     tree.root = ROOT
     took_s = {"shell it": 0.0}
-    runner = Runner(tree, 0, took_s, threading.Event())
+    runner = Runner(tree, took_s, threading.Event())
     return runner.judge(Stage("shell", [], [
         Piece("it", ["sh", "-c", script])], patience_s), "it")
 

@@ -82,8 +82,7 @@ def stages(names: list[str], root: Path) -> list[Stage]:
 class Running:
     """A piece that was started."""
 
-    def __init__(self, tree: Tree, piece: Piece, slice_: int,
-                 patience_s: float) -> None:
+    def __init__(self, tree: Tree, piece: Piece, patience_s: float) -> None:
         self.piece = piece
         self.begin = time.monotonic()
         self.end = self.begin + patience_s
@@ -94,7 +93,7 @@ class Running:
             CONFINED + piece.command, cwd=tree.root, start_new_session=True,
             stdin=subprocess.DEVNULL, stdout=self.output,
             stderr=subprocess.STDOUT,
-            env=clean_environment() | piece.env | {"PORT_SLICE": str(slice_)})
+            env=clean_environment() | piece.env)
 
     def is_over(self) -> bool:
         if self.child.poll() is None and time.monotonic() > self.end:
@@ -136,10 +135,9 @@ class Running:
 class Runner:
     """Runs stages in one tree."""
 
-    def __init__(self, tree: Tree, first_slice: int,
-                 took_s: dict[str, float], ended: threading.Event) -> None:
+    def __init__(self, tree: Tree, took_s: dict[str, float],
+                 ended: threading.Event) -> None:
         self.tree = tree
-        self.first_slice = first_slice
         self.took_s = took_s  # by each piece, without a mutant
         self.ended = ended    # nobody waits for the result any more
 
@@ -165,13 +163,13 @@ class Runner:
                         # the mutant's own suites and the short ones first;
                         # beside them the long ones, which are the last to end
                         piece = waiting.pop() if lane else waiting.popleft()
-                        lanes[lane] = self._start(stage, piece, lane)
+                        lanes[lane] = self._start(stage, piece)
                     elif it is not None and it.is_over():
                         lanes[lane] = None
                         if is_sound:
                             name = f"{stage.name} {it.piece.name}"
                             self.took_s[name] = it.took_s()
-                        if found := self._confirmed(stage, it, lane):
+                        if found := self._confirmed(stage, it):
                             return found
                 time.sleep(0.01)
             return ""
@@ -180,16 +178,15 @@ class Runner:
                 if it is not None:
                     it.stop()
 
-    def _start(self, stage: Stage, piece: Piece, lane: int) -> Running:
+    def _start(self, stage: Stage, piece: Piece) -> Running:
         usual_s = self.took_s.get(f"{stage.name} {piece.name}", 120)
-        return Running(self.tree, piece, self.first_slice + lane,
-                       stage.patience_s + 3 * usual_s)
+        return Running(self.tree, piece, stage.patience_s + 3 * usual_s)
 
-    def _confirmed(self, stage: Stage, once: Running, lane: int) -> str:
+    def _confirmed(self, stage: Stage, once: Running) -> str:
         """Why it failed, and failed again. The other lanes go on."""
         if not once.reason():
             return ""
-        again = self._start(stage, once.piece, lane)
+        again = self._start(stage, once.piece)
         try:
             while not again.is_over() and not self.ended.is_set():
                 time.sleep(0.01)

@@ -55,7 +55,8 @@ static void outdate(int node, int teller)
 /*
  * The others: a admitted; d the same, but tells of no birth; o the same, but
  * node 1 knows it to be outdated; c the same, but its clock is not known well;
- * r restarted, with a memory that counts; m marked; - down.
+ * r restarted, with a memory that counts; m marked, and tells of the birth all
+ * the same; - down.
  */
 static const struct {
     int nodes;
@@ -79,9 +80,10 @@ static void bring(int node, char letter)
     if (letter == '-')
         return;
     voters_up(node);
-    if (letter == 'm')
+    if (letter == 'm') {
+        strcpy(voters.memory[node].latest[0], VOTERS_BIRTH(2));
         voters_found(node, LOOK_FRESH, "", VOTERS_MARK);
-    else if (letter == 'r')
+    } else if (letter == 'r')
         voters_found(node, LOOK_CREATED, VOTERS_OLD_ADMIT, VOTERS_MARK);
     else
         voters_found(node, LOOK_ADMITTED, VOTERS_ADMIT, "");
