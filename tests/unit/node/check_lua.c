@@ -98,6 +98,19 @@ TEST(story_03_a_shorter_extension_shortens_nothing)
     }
 }
 
+/* No end is longer than any. */
+TEST(a_lock_without_ttl_is_held_and_keeps_none)
+{
+    live_admit();
+    master_text(&live.master, "SET p:r %s", live_token("A"));
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "B"), VOTE_HELD);
+    ck_assert_int_eq(live.reply.pttl_ms, -1);
+    ck_assert_str_eq(live.value, "A");
+    ck_assert_int_eq(live_run(CALL_EXTEND, "r", "A"), VOTE_EXTENDED);
+    ck_assert_int_eq(pttl("r"), -1);
+    ck_assert_int_eq(live_run(CALL_RELEASE, "r", "A"), VOTE_DELETED);
+}
+
 /* It would be a later holder's resource, with a lower number. */
 TEST(story_04_an_extension_creates_no_key)
 {

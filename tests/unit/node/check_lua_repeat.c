@@ -204,6 +204,27 @@ TEST_RANGE(a_spoilt_slot_replaces_nothing, 0, 4)
     ck_assert_int_eq(live.downs, 0);
 }
 
+/* Late, with a number far ahead or far below, without the admission. */
+TEST_RANGE(whoever_may_not_replaces_nothing, 0, 2)
+{
+    enum { FAR_US = LIVE_WINDOW_US + 1000000 };
+    several_set(0, FIRST, LIVE_TTL_MS / 2);
+    call = make_call(_i == 0 ? "a" : "a\nb\nc");
+    struct call late = call, ahead = call, behind = call, other = call;
+    late.node_deadline_us = live_node_now_us() - 1000000;
+    ck_assert_int_eq(live_ask(&late), VOTE_LATE);
+    ahead.number += FAR_US;
+    ck_assert_int_eq(live_ask(&ahead), VOTE_SKEWED);
+    behind.number -= FAR_US;
+    ck_assert_int_eq(live_ask(&behind), VOTE_SKEWED);
+    other.admit = span_of(LIVE_ADMIT);
+    ck_assert_int_eq(live_ask(&other), VOTE_QUARANTINED);
+    ck_assert_str_eq(several_value(0), FIRST);
+    ck_assert_int_le(several_pttl(0), LIVE_TTL_MS / 2);
+    ck_assert_int_eq(several_slot(0), 0);
+    ck_assert_int_eq(live_ask(&call), VOTE_GRANTED);
+}
+
 TEST(an_error_replaces_nothing)
 {
     several_set(0, FIRST, LIVE_TTL_MS / 2);

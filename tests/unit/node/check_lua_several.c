@@ -1,6 +1,7 @@
 /*
  * Acquires, inspections and extensions of several locks on a real redis-server,
- * through a real link; check_lua_parts.c has releases and repairs.
+ * through a real link; check_lua_parts.c has releases and repairs. What is
+ * refused of several is refused of one as well.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -161,14 +162,18 @@ TEST(names_may_share_a_slot)
 /* Late, without the admission, with a number far ahead or far below. */
 static const struct {
     enum call_kind kind;
-    const char *values;
+    const char *names, *values;
     int vote; /* if nothing is wrong */
     bool has_limit_above, has_limit_below;
 } refused[] = {
-    {CALL_ACQUIRE, "---", VOTE_GRANTED, true, true},
-    {CALL_REPEAT, "---", VOTE_GRANTED, true, true},
-    {CALL_REPAIR, "-A-", VOTE_GRANTED, true, false},
-    {CALL_EXTEND, "AAA", VOTE_EXTENDED, false, false},
+    {CALL_ACQUIRE, "a", "---", VOTE_GRANTED, true, true},
+    {CALL_REPEAT, "a", "---", VOTE_GRANTED, true, true},
+    {CALL_REPAIR, "a", "-A-", VOTE_GRANTED, true, false},
+    {CALL_EXTEND, "a", "A--", VOTE_EXTENDED, false, false},
+    {CALL_ACQUIRE, "a\nb\nc", "---", VOTE_GRANTED, true, true},
+    {CALL_REPEAT, "a\nb\nc", "---", VOTE_GRANTED, true, true},
+    {CALL_REPAIR, "a\nb\nc", "-A-", VOTE_GRANTED, true, false},
+    {CALL_EXTEND, "a\nb\nc", "AAA", VOTE_EXTENDED, false, false},
 };
 
 TEST_EACH(whoever_may_not_changes_nothing, refused)
@@ -177,7 +182,8 @@ TEST_EACH(whoever_may_not_changes_nothing, refused)
     for (int i = 0; i < SEVERAL; i++)
         if (refused[_i].values[i] == 'A')
             several_set(i, "A", LIVE_TTL_MS / 2);
-    const struct call good = several_call(refused[_i].kind, "a\nb\nc", "A");
+    const struct call good =
+        several_call(refused[_i].kind, refused[_i].names, "A");
     struct call call = good;
     call.node_deadline_us = live_node_now_us() - 1000000;
     ck_assert_int_eq(live_ask(&call), VOTE_LATE);
