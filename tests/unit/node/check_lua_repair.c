@@ -99,6 +99,16 @@ TEST(nor_the_acquire_after_it)
     ck_assert(!is_set());
 }
 
+TEST(nor_is_it_done_after_the_acquire)
+{
+    struct call acquire = live_call(CALL_ACQUIRE, "r", "A");
+    ck_assert_int_eq(live_ask(&acquire), VOTE_GRANTED);
+    ck_assert_int_eq(live_run(CALL_RELEASE, "r", "A"), VOTE_DELETED);
+    call.number = acquire.number;
+    ck_assert_int_eq(live_ask(&call), VOTE_CHANGED);
+    ck_assert(!is_set());
+}
+
 TEST(a_spoilt_slot_is_left_alone)
 {
     live_write_slot(7, "spoilt");
