@@ -25,6 +25,7 @@ struct access {
     struct holdings *holdings;
     struct bucket strangers;
     uint64_t unauthorized; /* requests */
+    struct places places;  /* that are taken */
 };
 
 /* ---- the file ----------------------------------------------------------- */
@@ -161,13 +162,15 @@ static const char *const lacks_scope[SCOPES] = {
                     "force needs",
 };
 
-static bool may_ask_now(struct account *account, struct http_request *request)
+static bool may_ask_now(struct account *account, struct http_request *request,
+                        int price)
 {
     const struct identity *identity = account->identity;
     int64_t now_us = request->head_read_us;
     int64_t wait_us, ignored;
-    if (identity->rate == 0 || bucket_take(&account->requests, identity->rate,
-                                           identity->burst, now_us, &wait_us))
+    if (identity->rate == 0 ||
+        bucket_take_several(&account->requests, identity->rate, identity->burst,
+                            price, now_us, &wait_us))
         return true;
     refuse(request, PROBLEM_RATE_LIMITED,
            "this identity makes more requests than it may; wait "
@@ -191,6 +194,21 @@ static bool may_hold_more(struct access *access, const struct account *account,
         return true;
     refuse(request, PROBLEM_RATE_LIMITED, too_many_locks);
     request->refusal.retry_after_ms = retry_within_ms(RETRY_MAX_MS);
+    return false;
+}
+
+/* list_begin looks again. */
+static bool may_list(const struct access *access, const struct account *account,
+                     struct http_request *request,
+                     const struct route_match *match)
+{
+    if (match->route != ROUTE_LIST ||
+        places_are_left(&access->places, &account->places, PLACE_LIST,
+                        ENGINE_LISTS_MAX))
+        return true;
+    refuse(request, PROBLEM_RATE_LIMITED, places_refusal(PLACE_LIST));
+    request->refusal.retry_after_ms = retry_within_ms(RETRY_MAX_MS);
+    request->refusal.is_late = true;
     return false;
 }
 
@@ -222,12 +240,14 @@ static enum account_result judge(struct access *access, struct account *account,
                                  struct http_request *request,
                                  const struct route_match *match)
 {
-    if (!may_ask_now(account, request))
+    if (!may_ask_now(account, request, asked_price(request, match)))
         return ACCOUNT_LIMITED;
     if (!is_allowed(account->identity, request, match, names_of(match)))
         return ACCOUNT_FORBIDDEN;
-    return may_hold_more(access, account, request, match) ? ACCOUNT_ALLOWED
-                                                          : ACCOUNT_LIMITED;
+    return may_hold_more(access, account, request, match) &&
+                   may_list(access, account, request, match)
+               ? ACCOUNT_ALLOWED
+               : ACCOUNT_LIMITED;
 }
 
 void access_admit(struct access *access, struct http_request *request,
@@ -378,6 +398,32 @@ bool access_claim(struct access *access, struct http_request *request,
     }
 }
 
+/* ---- places ------------------------------------------------------------- */
+
+bool access_take_place(struct access *access, struct http_request *request,
+                       enum place place, int most,
+                       struct http_response *response)
+{
+    struct account *account = account_of(access, request);
+    struct problem problem = {
+        .code = PROBLEM_RATE_LIMITED,
+        .detail = places_refusal(place),
+        .retry_after_ms = retry_within_ms(RETRY_MAX_MS),
+    };
+    if (account == NULL)
+        return true;
+    if (!places_are_left(&access->places, &account->places, place, most)) {
+        note_result(request, ACCOUNT_LIMITED);
+        problem_respond(&problem, request->id, response);
+        return false;
+    }
+    places_take(&access->places, &account->places, place);
+    request->place = (int)place + 1;
+    return true;
+}
+
+/* ---- how it ended ------------------------------------------------------- */
+
 void access_note(struct access *access, struct http_request *request,
                  const struct engine_result *result, int64_t now_us)
 {
@@ -400,6 +446,10 @@ void access_end(struct access *access, struct http_request *request,
         request->access_result > 0 ? account_of(access, request) : NULL;
     if (account != NULL)
         account->results[request->access_result - 1]++;
+    if (request->place > 0)
+        places_leave(&access->places, account != NULL ? &account->places : NULL,
+                     (enum place)(request->place - 1));
+    request->place = 0;
     if (request->claim != NULL)
         holdings_drop(access->holdings, request->claim,
                       request->claim_is_granted && !is_answered);

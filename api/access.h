@@ -13,6 +13,7 @@
 #include <stdio.h>
 
 #include "http.h"
+#include "places.h"
 
 enum { ACCESS_ERROR_MAX = 350 };
 
@@ -71,6 +72,15 @@ bool access_shows(const struct access *access,
  */
 bool access_claim(struct access *access, struct http_request *request,
                   struct span names, struct http_response *response);
+
+/*
+ * A wait or a list is about to begin: takes one of most places, until
+ * access_end. False: its identity has as many as are left to the others, and
+ * response tells.
+ */
+bool access_take_place(struct access *access, struct http_request *request,
+                       enum place place, int most,
+                       struct http_response *response);
 
 /* A call on a lock went well. */
 void access_note(struct access *access, struct http_request *request,

@@ -11,6 +11,7 @@
 #include "bucket.h"
 #include "holdings.h"
 #include "identities.h"
+#include "places.h"
 
 enum account_result {
     ACCOUNT_ALLOWED,
@@ -26,6 +27,7 @@ struct account {
     struct bucket refusals; /* those that were answered at once */
     struct holder holder;
     uint64_t results[ACCOUNT_RESULTS]; /* requests */
+    struct places places;
     struct account *next_gone;
 };
 

@@ -1,5 +1,7 @@
 #include "asked.h"
 
+enum { LOCKS_EACH = 10 }; /* of a page count as one request */
+
 static int counter_of(const struct route_match *match)
 {
     switch (match->route) {
@@ -15,6 +17,28 @@ static int counter_of(const struct route_match *match)
     default:
         return METRICS_OTHER;
     }
+}
+
+int asked_limit(struct span text)
+{
+    int64_t limit = span_number(text, 4);
+    return limit >= 1 && limit <= LIST_LIMIT_MAX ? (int)limit : 0;
+}
+
+int asked_price(const struct http_request *request,
+                const struct route_match *match)
+{
+    char digits[4];
+    size_t len;
+    int limit = LIST_LIMIT_DEFAULT;
+    if (match->route != ROUTE_LIST)
+        return 1;
+    if (query_has(&request->query, QUERY_LIMIT))
+        limit = query_read(&request->query, QUERY_LIMIT, digits, sizeof digits,
+                           &len) == NULL
+                    ? asked_limit((struct span){digits, len})
+                    : 0;
+    return limit > LOCKS_EACH ? limit / LOCKS_EACH : 1;
 }
 
 void asked_find(struct http_request *request, struct route_match *match)

@@ -24,15 +24,23 @@ static void fill(struct bucket *it, int64_t rate, int64_t burst, int64_t now_us)
         it->level = most;
 }
 
+bool bucket_take_several(struct bucket *it, int64_t rate, int64_t burst,
+                         int64_t count, int64_t now_us, int64_t *wait_us)
+{
+    assert(rate > 0 && rate <= BUCKET_MAX && burst > 0 && burst <= BUCKET_MAX);
+    assert(count > 0);
+    int64_t wanted = (count < burst ? count : burst) * REQUEST;
+    fill(it, rate, burst, now_us);
+    if (it->level < wanted) {
+        *wait_us = divide_up(wanted - it->level, rate);
+        return false;
+    }
+    it->level -= wanted;
+    return true;
+}
+
 bool bucket_take(struct bucket *it, int64_t rate, int64_t burst, int64_t now_us,
                  int64_t *wait_us)
 {
-    assert(rate > 0 && rate <= BUCKET_MAX && burst > 0 && burst <= BUCKET_MAX);
-    fill(it, rate, burst, now_us);
-    if (it->level < REQUEST) {
-        *wait_us = divide_up(REQUEST - it->level, rate);
-        return false;
-    }
-    it->level -= REQUEST;
-    return true;
+    return bucket_take_several(it, rate, burst, 1, now_us, wait_us);
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "access.h"
+#include "asked.h"
 #include "cursor.h"
 #include "problem.h"
 #include "render.h"
@@ -27,10 +28,8 @@ static const char *read_prefix(struct span text, struct engine_list *list)
 
 static const char *read_limit(struct span text, struct engine_list *list)
 {
-    int64_t limit = span_number(text, 4);
-    list->limit = (int)limit;
-    return limit < 1 || limit > LIST_LIMIT_MAX ? "must be from 1 to 1000"
-                                               : NULL;
+    list->limit = asked_limit(text);
+    return list->limit == 0 ? "must be from 1 to 1000" : NULL;
 }
 
 static const char *read_cursor(struct span text, struct engine_list *list)
@@ -92,7 +91,9 @@ bool list_begin(const struct service *service, struct http_request *request,
     request->is_list = true;
     request->call = LOCK_INSPECT;
     if (!read_list(request, &list, &texts, response) ||
-        !access_narrow(service->access, request, &list.prefix, response))
+        !access_narrow(service->access, request, &list.prefix, response) ||
+        !access_take_place(service->access, request, PLACE_LIST,
+                           ENGINE_LISTS_MAX, response))
         return true;
     request->op = engine_list(service->engine, &list, client);
     if (request->op == 0)

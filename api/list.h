@@ -7,8 +7,6 @@
 #include "http.h"
 #include "service.h"
 
-enum { LIST_LIMIT_MAX = 1000, LIST_LIMIT_DEFAULT = 100 };
-
 /* As locks_begin and locks_answer; sets request->is_list. */
 bool list_begin(const struct service *service, struct http_request *request,
                 void *client, struct http_response *response);

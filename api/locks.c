@@ -153,6 +153,15 @@ static void keep_token(struct http_request *request, struct span token)
     request->number = parts.number;
 }
 
+static bool may_wait(const struct service *service,
+                     struct http_request *request, const struct body *body,
+                     struct http_response *response)
+{
+    return body->wait_ms == 0 ||
+           access_take_place(service->access, request, PLACE_WAIT,
+                             engine_waiters_max(service->engine), response);
+}
+
 static bool begin_acquire(const struct service *service,
                           struct http_request *request, void *client,
                           struct http_response *response)
@@ -166,7 +175,8 @@ static bool begin_acquire(const struct service *service,
     if (read_body(service, request, &body, response) &&
         access_allows(service->access, request, body.resource, response) &&
         find_key_hash(request, body.resource, hash, &key_hash, response) &&
-        access_claim(service->access, request, body.resource, response)) {
+        access_claim(service->access, request, body.resource, response) &&
+        may_wait(service, request, &body, response)) {
         const struct engine_acquire acquire = {
             .resource = body.resource,
             .owner = owner_of(request, &body),

@@ -1,7 +1,7 @@
 # Everything that tests, measures or checks redlockd; included by ../Makefile
 
 .PHONY: test gate nightly check-tools release-check tests unit integration sim sim-long long readme asan lint analyse bench-tools \
-        bench bench-contention bench-peers bench-scale bench-fsync bench-flood bench-forgetting \
+        bench bench-contention bench-peers bench-scale bench-fsync bench-flood bench-forgetting bench-tenants \
         bench-profile bench-options bench-tls soak crowd compose-test deb-test fresh \
         openapi-test page-test interop \
         neighbours python-test ctl-test examples examples-broken nemesis \
@@ -225,11 +225,15 @@ bench-options: ## Measure with OPTIONS="--audit-log FILE" and without, in turns;
 	@$(MAKE) -s --no-print-directory -j$$(nproc) bench-tools
 	@tests/bench/options.sh $(or $(CLIENTS),64) $(OPTIONS)
 
-
 bench-forgetting: ## Nodes that forget under load, limits that change; SCENES="idle load"
 	@scripts/deps.sh build bench
 	@$(MAKE) -s --no-print-directory -j$$(nproc) bench-tools
 	@TOOLS=$(OUT) tests/bench/forgetting.py $(if $(SHORT),--short) $(SCENES)
+
+bench-tenants: ## What lists and waits of one client cost the others; SCENES="lists shares"
+	@scripts/deps.sh build bench
+	@$(MAKE) -s --no-print-directory -j$$(nproc) bench-tools
+	@TOOLS=$(OUT) tests/bench/tenants.py $(if $(SHORT),--short) $(SCENES)
 
 bench-fsync: ## Measure beside redis-benchmark, with an fsync for each write
 	@scripts/deps.sh build bench

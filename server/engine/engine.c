@@ -401,6 +401,11 @@ int64_t engine_quorum_in_us(const struct engine *engine)
     return status_quorum_in_us(&engine->nodes, environment_now(&engine->env));
 }
 
+int engine_waiters_max(const struct engine *engine)
+{
+    return engine->env.settings.waiters_max;
+}
+
 int engine_in_flight(const struct engine *engine)
 {
     return engine->operations.in_flight;

@@ -67,6 +67,8 @@ engine_op engine_force(struct engine *engine, struct span resource,
 engine_op engine_inspect(struct engine *engine, struct span resource,
                          void *client);
 
+enum { ENGINE_LISTS_MAX = 16 }; /* at once */
+
 /* How far a listing is. All 0: at its beginning. */
 struct list_cursor {
     uint16_t nodes; /* bit per node: those that it scans */
@@ -176,6 +178,9 @@ int engine_quorum(const struct engine *engine);
  * that is unknown.
  */
 int64_t engine_quorum_in_us(const struct engine *engine);
+
+/* Acquires that may wait at once. */
+int engine_waiters_max(const struct engine *engine);
 
 /* Operations that have no outcome yet. */
 int engine_in_flight(const struct engine *engine);

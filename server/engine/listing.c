@@ -5,25 +5,29 @@
 #include "tag.h"
 
 enum {
-    LISTINGS_MAX = 16, /* at once: each may inspect a thousand locks */
-    HANDLE_BIT = 2,    /* in the user's bits of a listing's handle */
+    INSPECTIONS_MAX = 32, /* that are begun in one turn */
+    HANDLE_BIT = 2,       /* in the user's bits of a listing's handle */
 };
 
 static void on_settled(void *ctx, void *client);
+static void give_turns(struct listings *listings);
 
 void listings_init(struct listings *listings, struct nodes *nodes,
                    struct operations *operations)
 {
     listings->nodes = nodes;
     listings->operations = operations;
-    slots_init(&listings->slots, sizeof(struct listing), LISTINGS_MAX);
+    slots_init(&listings->slots, sizeof(struct listing), ENGINE_LISTS_MAX);
     TAILQ_INIT(&listings->list);
+    listings->active = NULL;
+    listings->is_held = false;
     operations->hooks[OWNER_LISTING] =
         (struct operation_hook){on_settled, listings};
 }
 
 void listings_fini(struct listings *listings)
 {
+    listings->is_held = true;
     while (!TAILQ_EMPTY(&listings->list))
         listing_end(listings, TAILQ_FIRST(&listings->list));
     slots_fini(&listings->slots);
@@ -45,13 +49,9 @@ static void drop_operations(struct listings *listings, struct listing *it)
     it->shown = it->count = 0;
     free(it->operations);
     it->operations = NULL;
-}
-
-void listing_end(struct listings *listings, struct listing *it)
-{
-    drop_operations(listings, it);
-    TAILQ_REMOVE(&listings->list, it, link);
-    slots_give(&listings->slots, it);
+    free(it->names);
+    it->names = NULL;
+    it->left = (struct span){0};
 }
 
 bool listings_owns(uint64_t handle)
@@ -155,11 +155,22 @@ static enum list_outcome send_scan(const struct listings *listings,
 
 /* ---- the page ----------------------------------------------------------- */
 
-static void settle(const struct listings *listings, struct listing *it,
+static void end_turn(struct listings *listings, struct listing *it)
+{
+    if (listings->active != it)
+        return;
+    listings->active = NULL;
+    TAILQ_REMOVE(&listings->list, it, link);
+    TAILQ_INSERT_TAIL(&listings->list, it, link);
+}
+
+static void settle(struct listings *listings, struct listing *it,
                    enum list_outcome outcome)
 {
     const struct engine_port *port = &listings->nodes->env->port;
     assert(it->state != LISTING_SETTLED);
+    end_turn(listings, it);
+    it->deadline_us = 0;
     it->state = LISTING_SETTLED;
     it->page.outcome = outcome;
     it->page.count = it->shown;
@@ -240,24 +251,12 @@ static void finish(struct listings *listings, struct listing *it)
 {
     if (!keep_shown(listings, it)) {
         fail(listings, it, LIST_NO_QUORUM);
-        return;
-    }
-    if (goes_on(it)) {
+    } else if (goes_on(it)) {
         it->cursor = it->page.next;
         it->state = LISTING_SCANNING;
-        if (send_scan(listings, it) == LIST_PENDING)
-            return;
+    } else {
+        settle(listings, it, LIST_PAGE); /* the next tells what is wrong */
     }
-    settle(listings, it, LIST_PAGE); /* the next page tells what is wrong */
-}
-
-static void on_settled(void *ctx, void *client)
-{
-    struct listings *listings = ctx;
-    struct listing *it = client;
-    it->pending--;
-    if (!it->is_starting && it->pending == 0)
-        finish(listings, it);
 }
 
 /* ---- inspections -------------------------------------------------------- */
@@ -291,29 +290,106 @@ static int count_names(struct span names)
     return count;
 }
 
-static void inspect(struct listings *listings, struct listing *it,
-                    struct span names)
+/* Takes over what a scan has found. False: no memory. */
+static bool keep_names(struct listing *it, struct span names)
+{
+    size_t count = (size_t)(it->count + count_names(names));
+    uint64_t *operations =
+        reallocarray(it->operations, count + 1, sizeof *operations);
+    if (operations == NULL)
+        return false;
+    it->operations = operations;
+    free(it->names);
+    it->names = malloc(names.len + 1);
+    if (it->names == NULL)
+        return false;
+    it->left = (struct span){it->names, span_copy(it->names, names)};
+    return true;
+}
+
+/* The next few. */
+static void inspect(struct listings *listings, struct listing *it)
 {
     struct span name;
-    int count = count_names(names);
     bool has_memory = true;
-    it->state = LISTING_INSPECTING;
-    uint64_t *operations = reallocarray(
-        it->operations, (size_t)(it->count + count) + 1, sizeof *operations);
-    if (operations == NULL) {
-        fail(listings, it, LIST_NO_MEMORY);
-        return;
-    }
-    it->operations = operations;
     it->is_starting = true;
-    while (has_memory && call_next_name(&names, &name))
-        if (it->wish.is_resource(name))
+    for (int begun = 0; has_memory && begun < INSPECTIONS_MAX &&
+                        call_next_name(&it->left, &name);)
+        if (it->wish.is_resource(name)) {
             has_memory = begin_inspection(listings, it, name);
+            begun++;
+        }
     it->is_starting = false;
     if (!has_memory)
         fail(listings, it, LIST_NO_MEMORY);
-    else if (it->pending == 0)
+}
+
+/* ---- turns -------------------------------------------------------------- */
+
+/* No inspection is under way, and there may be none left. */
+static void on_inspected(struct listings *listings, struct listing *it)
+{
+    end_turn(listings, it);
+    if (it->left.len == 0)
         finish(listings, it);
+}
+
+static void on_settled(void *ctx, void *client)
+{
+    struct listings *listings = ctx;
+    struct listing *it = client;
+    it->pending--;
+    if (it->is_starting || it->pending > 0)
+        return;
+    on_inspected(listings, it);
+    give_turns(listings);
+}
+
+static void take_turn(struct listings *listings, struct listing *it)
+{
+    listings->active = it;
+    if (it->state == LISTING_INSPECTING) {
+        inspect(listings, it);
+        if (it->state == LISTING_INSPECTING && it->pending == 0)
+            on_inspected(listings, it);
+        return;
+    }
+    enum list_outcome outcome = send_scan(listings, it);
+    if (outcome != LIST_PENDING && it->page.has_next)
+        settle(listings, it, LIST_PAGE); /* the next tells what is wrong */
+    else if (outcome != LIST_PENDING)
+        fail(listings, it, outcome);
+}
+
+/* Of those that wait, the one that had no turn for longest; NULL: none. */
+static struct listing *find_next(const struct listings *listings)
+{
+    struct listing *it;
+    TAILQ_FOREACH(it, &listings->list, link)
+    if (it->state != LISTING_SETTLED)
+        return it;
+    return NULL;
+}
+
+/* Until one is active, or none waits. */
+static void give_turns(struct listings *listings)
+{
+    struct listing *it;
+    if (listings->is_held)
+        return;
+    listings->is_held = true; /* a turn may end at once, in here */
+    while (listings->active == NULL && (it = find_next(listings)) != NULL)
+        take_turn(listings, it);
+    listings->is_held = false;
+}
+
+void listing_end(struct listings *listings, struct listing *it)
+{
+    end_turn(listings, it);
+    drop_operations(listings, it);
+    TAILQ_REMOVE(&listings->list, it, link);
+    slots_give(&listings->slots, it);
+    give_turns(listings);
 }
 
 /* ---- what a scan has found ---------------------------------------------- */
@@ -332,16 +408,21 @@ void listings_on_reply(struct listings *listings, uint64_t tag,
                        const struct call_reply *reply)
 {
     struct listing *it = listing_find(listings, tag);
-    if (it == NULL || it->state != LISTING_SCANNING)
+    if (it == NULL || it->state != LISTING_SCANNING || it->deadline_us == 0)
         return; /* too late */
+    it->deadline_us = 0;
     if (reply->vote == VOTE_KEY_REFUSED) {
         fail(listings, it, LIST_REFUSED);
     } else if (reply->vote != VOTE_DONE) {
         fail(listings, it, LIST_NO_QUORUM);
+    } else if (!keep_names(it, reply->names)) {
+        fail(listings, it, LIST_NO_MEMORY);
     } else {
         set_next(it, reply->cursor);
-        inspect(listings, it, reply->names);
+        it->state = LISTING_INSPECTING;
+        end_turn(listings, it);
     }
+    give_turns(listings);
 }
 
 void listings_tick(struct listings *listings, int64_t now_us)
@@ -349,9 +430,10 @@ void listings_tick(struct listings *listings, int64_t now_us)
     struct listing *next;
     for (struct listing *it = TAILQ_FIRST(&listings->list); it; it = next) {
         next = TAILQ_NEXT(it, link);
-        if (it->state == LISTING_SCANNING && now_us >= it->deadline_us)
+        if (it->deadline_us != 0 && now_us >= it->deadline_us)
             fail(listings, it, LIST_NO_QUORUM);
     }
+    give_turns(listings);
 }
 
 /* ---- begin -------------------------------------------------------------- */
@@ -371,12 +453,13 @@ uint64_t listing_start(struct listings *listings,
         (struct span){it->prefix, span_copy(it->prefix, list->prefix)};
     it->cursor = list->cursor;
     it->page = (struct engine_page){.outcome = LIST_PENDING, .node = -1};
+    it->deadline_us = 0;
     it->is_starting = false;
     it->pending = it->shown = it->count = 0;
     it->operations = NULL;
+    it->names = NULL;
+    it->left = (struct span){0};
     uint64_t handle = slots_handle(it, HANDLE_BIT);
-    enum list_outcome outcome = send_scan(listings, it);
-    if (outcome != LIST_PENDING)
-        settle(listings, it, outcome);
+    give_turns(listings);
     return handle;
 }

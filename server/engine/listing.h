@@ -11,6 +11,10 @@
  * scanned one after the other, and each name that is found is inspected on all
  * nodes, like a client's inspection. What an earlier one of them has, too, was
  * shown there.
+ *
+ * One listing at a time is active, with one scan or a few inspections; then it
+ * is the next one's turn. So many lists delay other calls no more than one
+ * does, and a short list is not behind the long ones.
  */
 #ifndef REDLOCKD_LISTING_H
 #define REDLOCKD_LISTING_H
@@ -29,11 +33,13 @@ struct listing {
     void *client;
     struct engine_list wish; /* its prefix is in the text below */
     char prefix[RESOURCE_MAX];
-    int64_t deadline_us; /* of the scan */
+    int64_t deadline_us; /* of the scan; 0: it is not sent */
     uint16_t earlier;    /* bit per node: scanned before this one */
     struct list_cursor cursor;
     struct engine_page page;
-    bool is_starting;     /* the inspections */
+    char *names;          /* malloc'ed: what the last scan found */
+    struct span left;     /* … of which these are not inspected yet */
+    bool is_starting;     /* inspections */
     int pending;          /* of them */
     int shown;            /* the first of the operations are of locks … */
     int count;            /* … that are shown; then those of this node */
@@ -44,7 +50,9 @@ struct listings {
     struct nodes *nodes;
     struct operations *operations;
     struct slots slots;
-    TAILQ_HEAD(, listing) list;
+    TAILQ_HEAD(, listing) list; /* those that had no turn for longest first */
+    struct listing *active;     /* NULL: none */
+    bool is_held;               /* no listing becomes active */
 };
 
 void listings_init(struct listings *listings, struct nodes *nodes,

@@ -109,6 +109,7 @@ NIGHTLY = [
     night("bench-flood"),
     night("bench-options", "bench-options OPTIONS='--audit-log build/audit'"),
     night("bench-forgetting"),
+    night("bench-tenants"),
     night("bench-fsync"),
     night("bench-profile"),
     night("bench-tls"),

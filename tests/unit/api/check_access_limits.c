@@ -105,6 +105,38 @@ TEST(what_is_forbidden_counts_among_the_requests)
     expect_metric("{identity=\"a\",result=\"forbidden\"} 1\n");
 }
 
+static const struct http_refusal *list(const char *limit)
+{
+    query_add(&ask.request.query, span_of("limit"), span_of(limit));
+    return admit("GET", "/locks");
+}
+
+/* One for each ten locks, but no more than the burst. */
+TEST(a_list_counts_as_several_requests)
+{
+    static const struct {
+        const char *limit;
+        int lists;
+    } rows[] = {{"1", 100},  {"19", 100}, {"20", 50},   {"500", 2},
+                {"1000", 1}, {"x", 100},  {"1001", 100}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        use("a " AUTHTEXT_SECRET " read rate=100\n");
+        for (int n = 0; n < rows[i].lists; n++) {
+            ck_assert_msg(list(rows[i].limit)->detail == NULL, "%d of %s", n,
+                          rows[i].limit);
+            end(true);
+        }
+        expect_limited(false);
+        access_free(access_now);
+    }
+    use("a " AUTHTEXT_SECRET " read rate=10\n");
+    ck_assert_ptr_null(admit("GET", "/locks")->detail);
+    end(true);
+    expect_limited(false);
+    ahead_us += 1000000;
+    ck_assert_ptr_null(list("1000")->detail);
+}
+
 TEST(what_is_open_does_not_count)
 {
     use("a " AUTHTEXT_SECRET " read rate=1\n");
@@ -306,6 +338,111 @@ TEST(without_memory_nothing_is_acquired)
     starve.is_on = false;
     ck_assert(ask.request.op != 0);
 }
+
+/* ---- places ------------------------------------------------------------- */
+
+enum { ALL = 8 };
+
+static struct http_request placed[2 * ALL];
+static int placed_count;
+
+/* One more for the identity, of ALL. */
+static bool take(const char *identity, enum place place)
+{
+    struct http_request *request = &placed[placed_count];
+    *request = (struct http_request){.access_result = 1};
+    request->identity[span_copy(request->identity, span_of(identity))] = '\0';
+    struct http_response response = {0};
+    if (access_take_place(access_now, request, place, ALL, &response)) {
+        placed_count++;
+        return true;
+    }
+    ck_assert_int_eq(response.status, 429);
+    free(response.body);
+    return false;
+}
+
+static int take_all(const char *identity, enum place place)
+{
+    int count = 0;
+    while (take(identity, place))
+        count++;
+    return count;
+}
+
+static void leave_all(void)
+{
+    while (placed_count > 0)
+        access_end(access_now, &placed[--placed_count], true);
+}
+
+static void leave_and_tear_down(void)
+{
+    leave_all();
+    tear_down();
+}
+
+static void use_three(void)
+{
+    ask_begin();
+    placed_count = 0;
+    use("a " AUTHTEXT_SECRET " read\nb " AUTHTEXT_OTHER " read\n"
+        "c cert:c read\nd cert:d read\n");
+}
+
+GROUP(places, .set_up = use_three, .tear_down = leave_and_tear_down);
+
+TEST(nobody_takes_more_places_than_are_left)
+{
+    ck_assert_int_eq(take_all("a", PLACE_LIST), 4);
+    ck_assert_int_eq(take_all("a", PLACE_WAIT), 4);
+    leave_all();
+    ck_assert_int_eq(take_all("a", PLACE_LIST), 4);
+    ck_assert_int_eq(take_all("b", PLACE_LIST), 2);
+    ck_assert_int_eq(take_all("c", PLACE_LIST), 1);
+    ck_assert(take("d", PLACE_LIST));
+    ck_assert(!take("a", PLACE_LIST));
+    access_end(access_now, &placed[0], true);
+    access_end(access_now, &placed[1], true);
+    ck_assert_int_eq(take_all("d", PLACE_LIST), 1); /* of the two left */
+}
+
+/* Or who asks again at once would keep the server busy with refusals. */
+TEST(a_list_too_many_is_refused_late)
+{
+    while (placed_count < ENGINE_LISTS_MAX / 2) {
+        struct http_request *request = &placed[placed_count++];
+        struct http_response response = {0};
+        *request = (struct http_request){.identity = "a"};
+        ck_assert(access_take_place(access_now, request, PLACE_LIST,
+                                    ENGINE_LISTS_MAX, &response));
+    }
+    const struct http_refusal *refusal = admit("GET", "/locks");
+    ck_assert_int_eq(refusal->code, (int)PROBLEM_RATE_LIMITED);
+    ck_assert(refusal->is_late);
+    end(true);
+    access_end(access_now, &placed[0], true);
+    ck_assert_ptr_null(admit("GET", "/locks")->detail);
+}
+
+TEST(who_is_removed_leaves_no_place_taken)
+{
+    ck_assert_int_eq(take_all("a", PLACE_LIST), 4);
+    (void)authtext_write("b " AUTHTEXT_OTHER " read\n");
+    ck_assert(access_reload(access_now));
+    leave_all();
+    ck_assert_int_eq(take_all("b", PLACE_LIST), 4);
+}
+
+TEST(without_a_file_all_places_are_anybodys)
+{
+    struct http_request request = {0};
+    for (int i = 0; i < 2 * ALL; i++)
+        ck_assert(
+            access_take_place(NULL, &request, PLACE_LIST, ALL, &ask.response));
+}
+
+GROUP(streams, .set_up = use_two, .tear_down = tear_down);
 
 TEST(a_stream_without_room_is_told)
 {

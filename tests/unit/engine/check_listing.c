@@ -258,3 +258,83 @@ TEST(there_is_a_limit_of_lists_at_once)
     engine_abandon(play.engine, first);
     ck_assert(list() != 0);
 }
+
+/* So many calls of one turn delay other calls. */
+enum { TURN_MAX = 32 };
+
+static void answer_scan_of(int node, int count)
+{
+    char names[1000] = "";
+    size_t len = 0;
+    for (int i = 0; i < count; i++)
+        len += (size_t)snprintf(names + len, sizeof names - len, "4:o:%02d", i);
+    answer_scan(node, 1, names);
+}
+
+/* Calls that are not answered. */
+static int count_open(enum call_kind kind)
+{
+    int count = 0;
+    for (int i = 0; i < play.sent_count; i++)
+        count += play.sent[i].call.kind == kind && !play.sent[i].is_answered;
+    return count;
+}
+
+TEST(many_inspections_are_begun_a_few_at_a_time)
+{
+    engine_op op = list();
+    answer_scan_of(0, TURN_MAX + 1);
+    ck_assert_int_eq(count_open(CALL_INSPECT), 5 * TURN_MAX);
+    for (int i = 0; i < TURN_MAX - 1; i++)
+        answer_inspect("hhhhh");
+    ck_assert_int_eq(count_open(CALL_INSPECT), 5);
+    answer_inspect("hhh");
+    answer_inspect("...hh"); /* of that one, too late */
+    ck_assert_int_eq(count_open(CALL_INSPECT), 5);
+    ck_assert_int_eq(play.answers, 0);
+    answer_inspect("hhh");
+    ck_assert_int_eq(play.answers, 1);
+    ck_assert_int_eq(page_of(op)->count, TURN_MAX + 1);
+    engine_close(play.engine, op);
+}
+
+TEST(lists_take_turns)
+{
+    engine_op first = list();
+    engine_op second = list();
+    ck_assert_int_eq(count_open(CALL_SCAN), 1);
+    answer_scan_of(0, TURN_MAX + 1);
+    ck_assert_int_eq(count_open(CALL_INSPECT), 0);
+    ck_assert_int_eq(count_open(CALL_SCAN), 1); /* the second's */
+    answer_scan(0, 1, "3:o:x");
+    ck_assert_int_eq(count_open(CALL_INSPECT), 5 * TURN_MAX);
+    for (int i = 0; i < TURN_MAX; i++)
+        answer_inspect("fffff");
+    ck_assert_int_eq(count_open(CALL_INSPECT), 5);
+    answer_inspect("hhhhh"); /* the second is done before the first */
+    ck_assert_int_eq(page_of(second)->outcome, LIST_PAGE);
+    ck_assert_int_eq(page_of(second)->count, 1);
+    ck_assert_int_eq(page_of(first)->outcome, LIST_PENDING);
+    answer_inspect("fffff");
+    ck_assert_int_eq(page_of(first)->outcome, LIST_PAGE);
+    engine_close(play.engine, first);
+    engine_close(play.engine, second);
+    ck_assert_int_eq(engine_in_flight(play.engine), 0);
+}
+
+TEST(the_turn_of_one_that_ends_is_the_next_ones)
+{
+    engine_op gone = list();
+    engine_op lost = list();
+    engine_op last = list();
+    ck_assert(!engine_abandon(play.engine, gone));
+    answer_scan(0, 1, "3:o:x"); /* of the one that is gone */
+    play_advance(60000);        /* the next gets no reply */
+    ck_assert_int_eq(page_of(lost)->outcome, LIST_NO_QUORUM);
+    answer_scan(0, 1, "3:o:y"); /* too late */
+    answer_scan(0, 1, "3:o:z");
+    answer_inspect("hhhhh");
+    ck_assert_int_eq(page_of(last)->count, 1);
+    engine_close(play.engine, lost);
+    engine_close(play.engine, last);
+}

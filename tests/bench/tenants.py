@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+"""What one client's lists and waits cost the others.
+
+  tenants.py [--short] SCENE…     of: lists shares; else all
+
+  lists   clients take and release locks, while 16 others list the locks that
+          are held, a thousand a page. Beside it the same load without lists: the
+          ratio of their p99s
+  shares  one identity lists on 200 connections and waits on 4,000: how long do
+          the list and the wait of another one take?
+"""
+from __future__ import annotations
+
+import hashlib
+import http.client
+import json
+import socket
+import statistics
+import threading
+import time
+
+from stack import Load, Results, Stack, play
+
+HELD, LISTERS, LISTING, WAITING = 4000, 16, 200, 4000
+
+
+class Client:
+    """One connection that stays open."""
+
+    def __init__(self, port: int, token: str = "") -> None:
+        self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        self.headers = {"Content-Type": "application/json"}
+        if token:
+            self.headers["Authorization"] = f"Bearer {token}"
+
+    def ask(self, method: str, path: str, body: object = None) -> tuple[int, dict]:
+        self.connection.request(method, path,
+                                json.dumps(body) if body else None, self.headers)
+        answer = self.connection.getresponse()
+        return answer.status, json.loads(answer.read())
+
+    def list_all(self) -> int:
+        """Follows the cursors; returns how many locks were shown."""
+        shown, cursor = 0, ""
+        while True:
+            status, page = self.ask("GET", f"/locks?limit=1000{cursor}")
+            if status != 200:
+                raise RuntimeError(f"list: {status} {page}")
+            shown += len(page["locks"])
+            if page.get("cursor") is None:
+                return shown
+            cursor = f"&cursor={page['cursor']}"
+
+
+def hold(port: int, count: int, token: str = "") -> None:
+    """Takes so many locks for a minute."""
+    client = Client(port, token)
+    for number in range(count):
+        status, answer = client.ask("POST", "/locks", {
+            "resource": f"held:{number}", "ttl_ms": 60000})
+        if status != 201:
+            raise RuntimeError(f"acquire: {status} {answer}")
+
+
+def lists(stack: Stack, results: Results, is_short: bool) -> None:
+    port = stack.start_server(0)
+    seconds, held = (2, HELD // 4) if is_short else (8, HELD)
+    hold(port, held)
+    usual = Load(port, seconds).end()
+    has_ended = threading.Event()
+    shown: list[int] = []
+
+    def list_on() -> None:
+        client = Client(port)
+        while not has_ended.is_set():
+            shown.append(client.list_all())
+
+    listers = [threading.Thread(target=list_on) for _ in range(LISTERS)]
+    for lister in listers:
+        lister.start()
+    time.sleep(0.5)
+    busy = Load(port, seconds).end()
+    has_ended.set()
+    for lister in listers:
+        lister.join()
+    results.check(f"{len(shown)} lists by {LISTERS} clients, of at least "
+                  f"{min(shown, default=0)} locks", min(shown, default=0) >= held)
+    results.check(f"{busy['cycles']:.0f} cycles meanwhile, failures: "
+                  f"{busy['failures']:.0f}", busy["failures"] == 0)
+    ratio = busy["p99_us"] / usual["p99_us"]
+    results.check(f"p99 {busy['p99_us'] / 1000:.1f} ms, without lists "
+                  f"{usual['p99_us'] / 1000:.1f} ms: {ratio:.2f}", ratio <= 3)
+
+
+def begin_waits(port: int, token: str, count: int) -> list[socket.socket]:
+    """So many acquires that wait for locks which are held."""
+    waiting = []
+    for number in range(count):
+        body = json.dumps({"resource": f"held:{number % 100}", "ttl_ms": 1000,
+                           "wait_ms": 50000})
+        connection = socket.create_connection(("127.0.0.1", port))
+        connection.sendall(
+            f"POST /locks HTTP/1.1\r\nHost: localhost\r\n"
+            f"Authorization: Bearer {token}\r\n"
+            f"Content-Type: application/json\r\n"
+            f"Content-Length: {len(body)}\r\n\r\n{body}".encode())
+        waiting.append(connection)
+    return waiting
+
+
+def shares(stack: Stack, results: Results, is_short: bool) -> None:
+    listing, waiting = (20, 100) if is_short else (LISTING, WAITING)
+    limit_s = 1 if is_short else 0.1  # short ones run on busy machines
+    auth = stack.folder / "auth"
+    auth.write_text("".join(
+        f"{name} sha256:{hashlib.sha256(name.encode()).hexdigest()} lock,read\n"
+        for name in ("greedy", "operator")))
+    auth.chmod(0o600)
+    port = stack.start_server(0, "--auth-file", str(auth))
+    hold(port, 100, "greedy")
+    waits = begin_waits(port, "greedy", waiting)
+    has_ended = threading.Event()
+    answers: dict[int, int] = {}
+
+    def list_on() -> None:
+        client = Client(port, "greedy")
+        while not has_ended.is_set():
+            status, _ = client.ask("GET", "/locks?limit=1000")
+            answers[status] = answers.get(status, 0) + 1
+
+    listers = [threading.Thread(target=list_on) for _ in range(listing)]
+    for lister in listers:
+        lister.start()
+    time.sleep(1)
+    operator = Client(port, "operator")
+    took_s = []
+    for _ in range(20 if is_short else 100):
+        began = time.monotonic()
+        status, page = operator.ask("GET", "/locks")
+        took_s.append(time.monotonic() - began)
+        if status != 200:
+            raise RuntimeError(f"the operator's list: {status} {page}")
+    began = time.monotonic()
+    status, _ = operator.ask("POST", "/locks", {
+        "resource": "held:0", "ttl_ms": 1000, "wait_ms": 100})
+    waited_s = time.monotonic() - began
+    has_ended.set()
+    for lister in listers:
+        lister.join()
+    for wait in waits:
+        wait.close()
+    print(f"  {listing} connections of another identity list: {answers}")
+    results.check(f"an operator's list takes {statistics.median(took_s) * 1000:.0f} "
+                  f"ms, {max(took_s) * 1000:.0f} ms at most, beside {waiting} waits",
+                  statistics.median(took_s) <= limit_s)
+    results.check(f"an operator's wait of 100 ms ends after {waited_s * 1000:.0f} "
+                  f"ms: {status}", status == 409)
+
+
+if __name__ == "__main__":
+    play({"lists": lists, "shares": shares})
