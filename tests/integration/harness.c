@@ -198,7 +198,8 @@ pid_t harness_spawn(char *const argv[], char *const env[], const char *log)
     return pid;
 }
 
-char harness_state(pid_t pid)
+/* '?': there is no such process. *threads: those that it still has. */
+static char read_state(pid_t pid, int *threads)
 {
     char path[64], state = '?';
 
@@ -206,17 +207,34 @@ char harness_state(pid_t pid)
     FILE *file = fopen(path, "r");
     if (!file)
         return state;
-    if (fscanf(file, "%*d %*s %c", &state) != 1)
+    if (fscanf(file,
+               "%*d %*s %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
+               "%*s %*s %*s %*s %d",
+               &state, threads) != 2)
         state = '?';
     (void)fclose(file); /* only read */
     return state;
 }
 
-/* What a fixture started around all tests is no child of the test. */
+char harness_state(pid_t pid)
+{
+    int threads;
+
+    return read_state(pid, &threads);
+}
+
+/*
+ * What a fixture started around all tests is no child of the test. Its ports
+ * are free once all its threads have ended; the first may do so before others.
+ */
 static bool has_ended(pid_t pid, int *status)
 {
+    int threads = 0;
     pid_t ended = waitpid(pid, status, WNOHANG);
-    return ended > 0 || (ended < 0 && !strchr("RSDT", harness_state(pid)));
+    if (ended >= 0)
+        return ended > 0;
+    char state = read_state(pid, &threads);
+    return !strchr("RSDT", state) && (state != 'Z' || threads <= 1);
 }
 
 int harness_reap(pid_t pid, int ms)
