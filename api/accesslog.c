@@ -17,12 +17,14 @@ static void write_line(enum log_level level, const struct http_request *request,
                        int64_t dropped)
 {
     bool is_traced = request->trace.id[0] != '\0';
+    bool is_known = request->client != NULL && *request->client != '\0';
     const struct log_field fields[] = {
         LOG_S("request_id", request->id),
         LOG_S("call", metrics_call_names[request->counted_as]),
         LOG_N("status", response->status),
         LOG_S("code", response->code != NULL ? response->code : "-"),
         LOG_N("took_us", took_us),
+        LOG_S("client", is_known ? request->client : "-"),
         LOG_N("dropped", dropped), /* such lines, since the last one */
         is_traced ? LOG_S("trace_id", request->trace.id) : LOG_END,
         LOG_S("parent_id", request->trace.parent),

@@ -209,8 +209,7 @@ struct connection *connection_new(struct connections *all, int fd, void *http)
         free(it);
         return NULL;
     }
-    if (all->audit != NULL)
-        peer_describe(it->client, fd);
+    peer_describe(it->client, fd);
     deadline_init(&it->deadline, &all->deadlines, fd, now_us);
     all->metrics->connections++;
     if (!all->is_sweeping) {

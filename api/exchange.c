@@ -3,6 +3,7 @@
 #include "access.h"
 #include "audit.h"
 #include "browser.h"
+#include "forwarded.h"
 #include "handler.h"
 #include "list.h"
 #include "locks.h"
@@ -30,6 +31,19 @@ static void take_fields(struct http_request *request, const struct head *head,
     else
         requestid_make(ids, request->id);
     trace_read(&request->trace, head->values[HEAD_TRACEPARENT]);
+}
+
+/* The peer may be a proxy. */
+static void name_client(const struct service *service,
+                        struct http_request *request, const struct head *head)
+{
+    const char *proxies = service->config->trusted_proxies;
+    if (*proxies == '\0' || request->client == NULL)
+        return;
+    struct span client = forwarded_client(proxies, request->client, head);
+    request->forwarded[span_copy(request->forwarded, client)] = '\0';
+    if (client.len > 0)
+        request->client = request->forwarded;
 }
 
 /* Who may not ask this. */
@@ -75,6 +89,7 @@ enum exchange_step exchange_begin(const struct service *service,
     const struct head_refusal refusal =
         check(service, request, head, is_http_1_0);
     take_fields(request, head, service->ids);
+    name_client(service, request, head);
     http_response_init(response);
     response->close = true;
     if (refusal.reason != NULL) {

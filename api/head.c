@@ -44,7 +44,7 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t';
 }
 
-static struct span trim(struct span text)
+struct span head_trim(struct span text)
 {
     while (text.len > 0 && is_blank(text.ptr[text.len - 1]))
         text.len--;
@@ -106,9 +106,19 @@ static void pick(struct head *head, enum head_field field, struct span value)
     }
 }
 
+/* Each proxy may add one behind those that it was sent. */
+static void add_forwarded(struct head *head, struct span value)
+{
+    if (head->forwarded_count < HEAD_FORWARDED_MAX)
+        head->forwarded_count++;
+    for (int i = head->forwarded_count - 1; i > 0; i--)
+        head->forwarded[i] = head->forwarded[i - 1];
+    head->forwarded[0] = value;
+}
+
 void head_add(struct head *head, struct span name, struct span value)
 {
-    value = trim(value);
+    value = head_trim(value);
     head->cost += VALUE_COST;
     /* the library copies them, and splits them at each ';' */
     if (is_word(name, "Cookie")) {
@@ -119,6 +129,8 @@ void head_add(struct head *head, struct span name, struct span value)
     /* "Content-Length : 5" is read by some and skipped by others */
     head->has_bad_name |= !is_token(name);
     head->has_bad_value |= !is_field_value(value);
+    if (is_word(name, "X-Forwarded-For"))
+        add_forwarded(head, value);
     for (int i = 0; i < HEAD_FIELDS; i++)
         if (is_word(name, fields[i].name))
             pick(head, (enum head_field)i, value);
@@ -235,7 +247,7 @@ static struct span next_part(struct span *rest)
     size_t taken = end != NULL ? len + 1 : len;
     struct span part = {rest->ptr, len};
     *rest = (struct span){rest->ptr + taken, rest->len - taken};
-    return trim(part);
+    return head_trim(part);
 }
 
 /* name=value; of a charset only UTF-8. */

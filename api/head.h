@@ -29,6 +29,7 @@ enum head_field {
 };
 
 enum {
+    HEAD_FORWARDED_MAX = 4,
     /* The most of the library's memory that a head may take beside its path;
      * above it, 431. */
     HEAD_COST_MAX = 6 * 1024,
@@ -40,7 +41,10 @@ enum {
 
 struct head {
     struct span values[HEAD_FIELDS]; /* borrowed; ptr NULL: not there */
-    enum head_field twice;           /* a field that occurs twice */
+    /* the last fields X-Forwarded-For, the last one first; borrowed */
+    struct span forwarded[HEAD_FORWARDED_MAX];
+    int forwarded_count;
+    enum head_field twice; /* a field that occurs twice */
     bool has_twice;
     bool has_fold; /* a field that goes on in the next line */
     bool has_bad_name;
@@ -82,6 +86,9 @@ struct head_refusal {
     const char *reason;
 };
 struct head_refusal head_check(const struct head *head, bool is_http_1_0);
+
+/* Without the blanks and tabs around it. */
+struct span head_trim(struct span text);
 
 /* The announced length of the body; -1: none is announced. */
 int64_t head_content_length(const struct head *head);

@@ -6,6 +6,7 @@
 #define REDLOCKD_HTTP_H
 
 #include "../server/base/metrics.h"
+#include "../server/base/networks.h"
 #include "../server/base/types.h"
 #include "../server/engine/engine.h"
 #include "query.h"
@@ -76,7 +77,9 @@ struct http_request {
     int64_t waited_ms;     /* … and how long it did; set by locks_answer */
 
     /* for the audit log */
-    const char *client;        /* address:port; NULL, "": unknown */
+    const char *client; /* address:port, or what a trusted proxy says;
+                           NULL, "": unknown */
+    char forwarded[NETWORKS_ADDRESS_MAX]; /* what it says; "": nothing */
     char owner[OWNER_MAX + 1]; /* of an acquire, or of the token; "": none */
     int64_t number;            /* of the token, or to force; 0 none */
     bool is_audited;           /* it tells what came of the request */

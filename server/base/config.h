@@ -15,7 +15,7 @@ enum {
     CONFIG_SECRET_MAX = 511,
     CONFIG_PREFIX_MAX = 64,
     CONFIG_PATH_MAX = 1023,
-    CONFIG_HOSTS_MAX = 1023,
+    CONFIG_LIST_MAX = 1023,
     CONFIG_ERROR_MAX = 512,
 };
 
@@ -69,10 +69,11 @@ struct config {
     int64_t drain_ms;
     char auth_file[CONFIG_PATH_MAX + 1]; /* "": none */
     bool allow_anonymous;
-    char allowed_hosts[CONFIG_HOSTS_MAX + 1]; /* as in hosts.h */
-    int log_level;                            /* enum log_level */
-    int log_format;                           /* enum log_format */
-    char audit_log[CONFIG_PATH_MAX + 1];      /* "-": stdout; "": none */
+    char allowed_hosts[CONFIG_LIST_MAX + 1];   /* as in hosts.h */
+    char trusted_proxies[CONFIG_LIST_MAX + 1]; /* as in networks.h */
+    int log_level;                             /* enum log_level */
+    int log_format;                            /* enum log_format */
+    char audit_log[CONFIG_PATH_MAX + 1];       /* "-": stdout; "": none */
 };
 
 /*

@@ -16,23 +16,12 @@ static bool is_entry(struct span entry)
     return entry.len > 1 || (entry.len == 1 && entry.ptr[0] != '.');
 }
 
-/* Takes the entry in front of the next comma out of the list; false: none. */
-static bool next_entry(const char **list, struct span *entry)
-{
-    if (*list == NULL)
-        return false;
-    *entry = (struct span){*list, strcspn(*list, ",")};
-    const char *end = *list + entry->len;
-    *list = *end == ',' ? end + 1 : NULL;
-    return true;
-}
-
 bool hosts_are_valid(const char *list)
 {
     struct span entry;
     if (*list == '\0')
         return true;
-    while (next_entry(&list, &entry))
+    while (span_next_entry(&list, &entry))
         if (!is_entry(entry))
             return false;
     return true;
@@ -50,7 +39,7 @@ static bool is_host(struct span entry, struct span host)
 bool hosts_have(const char *list, struct span host)
 {
     struct span entry;
-    while (next_entry(&list, &entry))
+    while (span_next_entry(&list, &entry))
         if (entry.len > 0 && is_host(entry, host))
             return true;
     return false;

@@ -11,6 +11,7 @@
 
 #include "address.h"
 #include "hosts.h"
+#include "networks.h"
 
 enum { DAY_MS = 24 * 60 * 60 * 1000, RATIO_CHARS = 17 };
 
@@ -108,10 +109,21 @@ const struct option option_table[OPTIONS] = {
                                 AT(allow_anonymous), .form = "on|off",
                                 .help = "serve others than this machine "
                                         "without --auth-file"},
-    [OPTION_ALLOWED_HOSTS] = {"allowed-hosts", OPTION_IS_HOSTS,
-                              AT(allowed_hosts), .form = "HOST,HOST,...",
+    [OPTION_ALLOWED_HOSTS] = {"allowed-hosts", OPTION_IS_LIST,
+                              AT(allowed_hosts), .is_list = hosts_are_valid,
+                              .want = "names without ports, as in "
+                                      "locks.example.com,.example.org",
+                              .form = "HOST,HOST,...",
                               .help = "names that web pages of this server "
                                       "may have; .example.com: all in it"},
+    [OPTION_TRUSTED_PROXIES] = {"trusted-proxies", OPTION_IS_LIST,
+                                AT(trusted_proxies),
+                                .is_list = networks_are_valid,
+                                .want = "addresses or networks, as in "
+                                        "10.0.0.0/8,2001:db8::7",
+                                .form = "NET,NET,...",
+                                .help = "whose X-Forwarded-For names the "
+                                        "client in logs"},
     [OPTION_LOG_LEVEL] = {"log-level", OPTION_IS_CHOICE, "info", AT(log_level),
                           .words = levels, .form = "LEVEL",
                           .help = "debug, info, warn, error or off"},
@@ -288,15 +300,13 @@ static bool set_path(struct option_reader *reader, const struct option *option,
     return true;
 }
 
-static bool set_hosts(struct option_reader *reader, const struct option *option,
-                      const char *value)
+static bool set_list(struct option_reader *reader, const struct option *option,
+                     const char *value)
 {
     size_t len = strlen(value);
 
-    if (len > CONFIG_HOSTS_MAX || !hosts_are_valid(value))
-        return fail_value(reader, value,
-                          "names without ports, as in "
-                          "locks.example.com,.example.org");
+    if (len > CONFIG_LIST_MAX || !option->is_list(value))
+        return fail_value(reader, value, option->want);
     memcpy(member(reader->config, option), value, len + 1);
     return true;
 }
@@ -380,8 +390,8 @@ bool option_set(struct option_reader *reader, const struct option *option,
         return set_prefix(reader, option, value);
     case OPTION_IS_PATH:
         return set_path(reader, option, value);
-    case OPTION_IS_HOSTS:
-        return set_hosts(reader, option, value);
+    case OPTION_IS_LIST:
+        return set_list(reader, option, value);
     case OPTION_IS_CHOICE:
         return set_choice(reader, option, value);
     case OPTION_IS_ACTION:
@@ -456,7 +466,7 @@ void option_print(const struct option *option, const struct config *config,
         break;
     case OPTION_IS_PREFIX:
     case OPTION_IS_PATH:
-    case OPTION_IS_HOSTS:
+    case OPTION_IS_LIST:
         (void)fputs(value, out);
         break;
     case OPTION_IS_CHOICE:

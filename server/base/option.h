@@ -32,6 +32,7 @@ enum option_id {
     OPTION_AUTH_FILE,
     OPTION_ALLOW_ANONYMOUS,
     OPTION_ALLOWED_HOSTS,
+    OPTION_TRUSTED_PROXIES,
     OPTION_LOG_LEVEL,
     OPTION_LOG_FORMAT,
     OPTION_AUDIT_LOG,
@@ -51,7 +52,7 @@ enum option_kind {
     OPTION_IS_RATIO,
     OPTION_IS_PREFIX,
     OPTION_IS_PATH,   /* of a file; empty: none */
-    OPTION_IS_HOSTS,  /* a list, as in hosts.h */
+    OPTION_IS_LIST,   /* with commas between */
     OPTION_IS_CHOICE, /* one of some words; the field is an enum */
     OPTION_IS_ACTION, /* a flag only: no value, no variable */
 };
@@ -64,7 +65,9 @@ struct option {
     size_t offset;        /* of the field in struct config */
     enum config_action action;
     const char *const *words; /* of a choice, by number; ends with NULL */
-    const char *form;         /* of the value, for people */
+    bool (*is_list)(const char *text); /* of a list: whether it is one */
+    const char *want;                  /* … and what it must be */
+    const char *form;                  /* of the value, for people */
     const char *help;
 };
 

@@ -135,6 +135,20 @@ static inline int64_t span_number(struct span text, size_t most)
     return number;
 }
 
+/*
+ * Takes the entry in front of the next comma out of a list, which is NULL once
+ * that was the last. False: there is none.
+ */
+static inline bool span_next_entry(const char **list, struct span *entry)
+{
+    if (*list == NULL)
+        return false;
+    *entry = (struct span){*list, strcspn(*list, ",")};
+    const char *end = *list + entry->len;
+    *list = *end == ',' ? end + 1 : NULL;
+    return true;
+}
+
 /* Copies the bytes to to, which must have room; returns how many. */
 static inline size_t span_copy(char *to, struct span from)
 {

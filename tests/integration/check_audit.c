@@ -205,6 +205,45 @@ TEST(a_trace_leads_from_the_log_to_the_audit_log)
     free(log);
 }
 
+static const struct {
+    const char *options, *field, *client; /* NULL: the address of the peer */
+} forwarded[] = {
+    {"", "X-Forwarded-For: 203.0.113.9", NULL},
+    {"--trusted-proxies 127.0.0.0/8", "X-Forwarded-For: 203.0.113.9",
+     "203.0.113.9"},
+    {"--trusted-proxies 127.0.0.0/8",
+     "X-Forwarded-For: 198.51.100.1, 203.0.113.9, 127.0.0.5", "203.0.113.9"},
+    {"--trusted-proxies 127.0.0.0/8", "X-Forwarded-For: unknown", NULL},
+    {"--trusted-proxies 192.0.2.0/24", "X-Forwarded-For: 203.0.113.9", NULL},
+};
+
+TEST_EACH(the_client_behind_a_trusted_proxy_is_told, forwarded)
+{
+    char options[128];
+    auditlog_name(dir, path);
+    snprintf(options, sizeof options, "--log-level debug %s",
+             forwarded[_i].options);
+    auditlog_start(&world, N, path, options);
+    answer_expect(HTTP(server, .method = "POST", .path = "/locks",
+                       .json = "{\"resource\":\"t\"}",
+                       .headers = {forwarded[_i].field}),
+                  201, NULL);
+    json_t *line = last_line();
+    const char *client = forwarded[_i].client;
+    const char *told = tally_member(line, "client");
+    if (client != NULL)
+        ck_assert_str_eq(told, client);
+    else
+        ck_assert_msg(strncmp(told, "127.0.0.1:", 10) == 0, "%s", told);
+    world_stop(&world);
+    char *log = harness_read_file(server->log);
+    char field[128];
+    snprintf(field, sizeof field, " client=%s dropped=", told);
+    ck_assert_ptr_nonnull(strstr(log, field));
+    free(log);
+    json_decref(line);
+}
+
 /* As many as the metrics count, and of each grant that was told before. */
 TEST(grants_that_nobody_took_are_told)
 {

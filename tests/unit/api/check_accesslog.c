@@ -60,12 +60,12 @@ TEST(at_debug_each_answer_has_its_line)
     note(200, 1234);
     ck_assert_str_eq(read_log(),
                      "level=debug event=request request_id=r-1 call=extend "
-                     "status=200 code=- took_us=1234 dropped=0\n");
+                     "status=200 code=- took_us=1234 client=- dropped=0\n");
     response.code = "no_quorum";
     note(503, 2 * SECOND);
     ck_assert_str_eq(read_log(),
                      "level=debug event=request request_id=r-1 call=extend "
-                     "status=503 code=no_quorum took_us=2000000 dropped=0\n");
+                     "status=503 code=no_quorum took_us=2000000 client=- dropped=0\n");
     for (int i = 0; i < 20; i++)
         note(200, 1);
     const char *lines = read_log();
@@ -82,7 +82,7 @@ TEST(a_trace_is_told)
     note(500, 1);
     ck_assert_str_eq(read_log(),
                      "level=info event=request request_id=r-1 call=extend "
-                     "status=500 code=- took_us=1 dropped=0 "
+                     "status=500 code=- took_us=1 client=- dropped=0 "
                      "trace_id=4bf92f3577b34da6a3ce929d0e0e4736 "
                      "parent_id=00f067aa0ba902b7\n");
 }
@@ -101,7 +101,7 @@ TEST_EACH(at_info_our_errors_and_slow_answers_are_logged, answers)
     char expected[200];
     snprintf(expected, sizeof expected,
              "level=info event=request request_id=r-1 call=extend status=%d "
-             "code=- took_us=%d dropped=0\n",
+             "code=- took_us=%d client=- dropped=0\n",
              answers[_i].status, (int)answers[_i].took_us);
     note(answers[_i].status, answers[_i].took_us);
     ck_assert_str_eq(read_log(), answers[_i].is_logged ? expected : "");

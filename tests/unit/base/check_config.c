@@ -114,6 +114,8 @@ static const struct {
     {"--nodes a --auth-file a\x01", "--auth-file", "control characters"},
     {"--nodes a --allowed-hosts a,b:80/", "--allowed-hosts", "without ports"},
     {"--nodes a --allowed-hosts *", "--allowed-hosts", "without ports"},
+    {"--nodes a --trusted-proxies 10.0.0.0/33", "--trusted-proxies",
+     "10.0.0.0/8"},
     {"--nodes a --listen 0.0.0.0:80", "--listen", "--allow-anonymous yes"},
     {"--nodes a --listen [::]:80", "--listen", "--auth-file"},
     {"--nodes a --check-config --listen h:80", "--listen", "--tls-client-ca"},
@@ -200,6 +202,7 @@ static const char *const printable[] = {
     ("--print-config --nodes a,redis://b/1 --retry-count 9 --reuse-port "
      "--drift-factor 0.125 --log-level debug --log-format json "
      "--audit-log /a --auth-file /a/b --allowed-hosts a,.b "
+     "--trusted-proxies ::1,10.0.0.0/8 "
      "--key-prefix x:"),
     "--print-config --nodes a --drift-factor 0.000000000000001",
     "--print-config --nodes a --drift-factor 0.123456789012345",

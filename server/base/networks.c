@@ -1,0 +1,101 @@
+#include "networks.h"
+
+#include <arpa/inet.h>
+#include <string.h>
+
+enum { BITS_V4 = 32, BITS_V6 = 128, MAPPED = BITS_V6 - BITS_V4 };
+
+/* An IPv4 address is ::ffff:… in here. */
+static bool parse(struct span text, struct in6_addr *address, bool *is_v4)
+{
+    char copy[NETWORKS_ADDRESS_MAX];
+    unsigned char *bytes = address->s6_addr;
+    if (text.len >= sizeof copy || memchr(text.ptr, '\0', text.len) != NULL)
+        return false;
+    copy[span_copy(copy, text)] = '\0';
+    *is_v4 = inet_pton(AF_INET, copy, bytes + MAPPED / 8) == 1;
+    if (!*is_v4)
+        return inet_pton(AF_INET6, copy, bytes) == 1;
+    memset(bytes, 0, MAPPED / 8 - 2);
+    memset(bytes + MAPPED / 8 - 2, 0xff, 2);
+    return true;
+}
+
+struct network {
+    struct in6_addr address;
+    int bits; /* of it that count */
+};
+
+static bool parse_network(struct span text, struct network *network)
+{
+    bool is_v4;
+    const char *slash = memchr(text.ptr, '/', text.len);
+    struct span address = {text.ptr, slash != NULL ? (size_t)(slash - text.ptr)
+                                                   : text.len};
+    network->bits = BITS_V6;
+    if (!parse(address, &network->address, &is_v4))
+        return false;
+    if (slash == NULL)
+        return true;
+    int64_t bits =
+        span_number((struct span){slash + 1, text.len - address.len - 1}, 3);
+    network->bits = (int)bits + (is_v4 ? MAPPED : 0);
+    return bits >= 0 && network->bits <= BITS_V6;
+}
+
+bool networks_are_valid(const char *list)
+{
+    struct network network;
+    struct span entry;
+    if (*list == '\0')
+        return true;
+    while (span_next_entry(&list, &entry))
+        if (!parse_network(entry, &network))
+            return false;
+    return true;
+}
+
+static bool has(const struct network *network, const struct in6_addr *address)
+{
+    int whole = network->bits / 8, rest = network->bits % 8;
+    const unsigned char *a = network->address.s6_addr, *b = address->s6_addr;
+    return memcmp(a, b, (size_t)whole) == 0 &&
+           (rest == 0 || (a[whole] ^ b[whole]) >> (8 - rest) == 0);
+}
+
+bool networks_have(const char *list, struct span address)
+{
+    struct in6_addr wanted;
+    struct network network;
+    struct span entry;
+    bool is_v4;
+    if (!parse(address, &wanted, &is_v4))
+        return false;
+    while (span_next_entry(&list, &entry))
+        if (parse_network(entry, &network) && has(&network, &wanted))
+            return true;
+    return false;
+}
+
+/* Without brackets and port. */
+static struct span strip(struct span text)
+{
+    if (text.len == 0)
+        return text;
+    const char *bracket = memchr(text.ptr, ']', text.len);
+    if (*text.ptr == '[' && bracket != NULL)
+        return (struct span){text.ptr + 1, (size_t)(bracket - text.ptr) - 1};
+    const char *colon = memchr(text.ptr, ':', text.len);
+    size_t len = colon != NULL ? (size_t)(colon - text.ptr) : text.len;
+    bool is_last = memchr(text.ptr + len + (colon != NULL), ':',
+                          text.len - len - (colon != NULL)) == NULL;
+    return is_last ? (struct span){text.ptr, len} : text; /* IPv6 has several */
+}
+
+bool networks_read_address(struct span text, struct span *address)
+{
+    struct in6_addr ignored;
+    bool is_v4;
+    *address = strip(text);
+    return parse(*address, &ignored, &is_v4);
+}
