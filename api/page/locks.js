@@ -9,6 +9,11 @@ const PAGE = 100;
 // only so far in one call
 const CALLS_MAX = 20;
 
+// The count ends with the answer that decides; later ones may be as good.
+function formatHeld({held, total}) {
+  return `${held < total ? 'at least ' : ''}${held} of ${total}`;
+}
+
 class Locks {
   constructor() {
     this.rows = new Map();
@@ -77,7 +82,7 @@ class Locks {
       lock.fencing_token === undefined ? '' : String(lock.fencing_token),
       left === undefined ? '' : left > 0 ? formatLeft(left) : 'expired',
       formatCount(lock.waiters),
-      `${lock.nodes.held} of ${lock.nodes.total}`,
+      formatHeld(lock.nodes),
     ];
     const {element, cells} = this.rows.get(lock.id);
     element.classList.toggle('expired', left !== undefined && left <= 0);
