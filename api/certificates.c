@@ -167,6 +167,31 @@ struct certificates *certificates_load(const struct certificate_files *files,
     return NULL;
 }
 
+/* -1: it cannot be read, or never ends. */
+static int64_t end_of(const gnutls_datum_t *der)
+{
+    gnutls_x509_crt_t it = NULL;
+    int64_t end_s = -1;
+    if (gnutls_x509_crt_init(&it) < 0)
+        return -1;
+    if (gnutls_x509_crt_import(it, der, GNUTLS_X509_FMT_DER) >= 0)
+        end_s = gnutls_x509_crt_get_expiration_time(it);
+    gnutls_x509_crt_deinit(it);
+    return end_s;
+}
+
+int64_t certificates_next_end_s(const gnutls_datum_t *chain, unsigned count,
+                                int64_t after_s)
+{
+    int64_t next_s = INT64_MAX;
+    for (unsigned i = 0; i < count; i++) {
+        int64_t end_s = end_of(&chain[i]);
+        if (end_s > after_s && end_s < next_s)
+            next_s = end_s;
+    }
+    return next_s;
+}
+
 struct certificates *certificates_hold(struct certificates *it)
 {
     it->holders++;

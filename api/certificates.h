@@ -34,6 +34,13 @@ struct certificates {
 struct certificates *certificates_load(const struct certificate_files *files,
                                        char *error, size_t error_size);
 
+/*
+ * When the next certificate of a client's chain (DER) ends behind after_s, Unix
+ * time; INT64_MAX: none does.
+ */
+int64_t certificates_next_end_s(const gnutls_datum_t *chain, unsigned count,
+                                int64_t after_s);
+
 /* For as long as a session needs them. */
 struct certificates *certificates_hold(struct certificates *it);
 

@@ -19,8 +19,9 @@ enum {
     HANDSHAKE_RECORD = 22,
     ALERT_RECORD = 21,
     DATA_RECORD = 23,
-    HEADER_SIZE = 5, /* of a record: kind, version, length */
-    ALERT_SIZE = 19, /* of an encrypted alert in TLS 1.3: 2 + 1 + 16 */
+    HEADER_SIZE = 5,   /* of a record: kind, version, length */
+    CLOCK_GRAIN_S = 1, /* by so much the library's may be behind ours */
+    ALERT_SIZE = 19,   /* of an encrypted alert in TLS 1.3: 2 + 1 + 16 */
 };
 
 struct tls {
@@ -40,13 +41,19 @@ struct tls_session {
     enum metrics_handshake result;
     bool is_aborted;
     bool is_local;   /* the client is on this machine */
-    bool is_trusted; /* it has shown a certificate that we trust */
+    bool is_trusted; /* it has shown a certificate that we trust … */
+    int64_t until_s; /* … and that no part of it ends before */
     bool (*wait)(void *ctx);
     void *ctx;
     char peer_name[TLS_NAME_MAX + 1];
 };
 
 /* ---- the listener ------------------------------------------------------- */
+
+static int64_t now_s(void)
+{
+    return clock_wall_us() / US_PER_S;
+}
 
 static void warn(const char *event, const char *path, const char *detail)
 {
@@ -58,15 +65,14 @@ static void warn(const char *event, const char *path, const char *detail)
 static void warn_if_unwise(const struct tls *tls)
 {
     const struct certificates *it = tls->current;
-    int64_t now_s = clock_wall_us() / US_PER_S;
     if (it->is_key_open)
         warn("tls_key_is_open", tls->files.key,
              "others can read this private key; chmod 600 it");
-    if (now_s >= it->until_s)
+    if (now_s() >= it->until_s)
         warn("tls_certificate_expired", tls->files.chain,
              "clients that verify it will not connect; renew it and reload "
              "(SIGHUP)");
-    else if (now_s < it->since_s)
+    else if (now_s() < it->since_s)
         warn("tls_certificate_not_yet_valid", tls->files.chain,
              "clients that verify it will not connect; look at the clocks");
 }
@@ -112,18 +118,15 @@ void tls_reload(struct tls *tls)
                       LOG_S("reason", error),
                       LOG_S("detail", "the certificates read before are still "
                                       "served"),
-                      LOG_N("valid_for_s",
-                            tls->current->until_s - clock_wall_us() / US_PER_S),
+                      LOG_N("valid_for_s", tls->current->until_s - now_s()),
                       LOG_END});
         return;
     }
     serve(tls, loaded);
-    log_write(
-        LOG_INFO, "tls_reloaded",
-        (struct log_field[]){
-            LOG_S("file", tls->files.chain),
-            LOG_N("valid_for_s", loaded->until_s - clock_wall_us() / US_PER_S),
-            LOG_END});
+    log_write(LOG_INFO, "tls_reloaded",
+              (struct log_field[]){
+                  LOG_S("file", tls->files.chain),
+                  LOG_N("valid_for_s", loaded->until_s - now_s()), LOG_END});
 }
 
 void tls_free(struct tls *tls)
@@ -197,6 +200,7 @@ static int verify_client(gnutls_session_t library)
     if (!is_trusted(library))
         return refuse(it, GNUTLS_A_BAD_CERTIFICATE, GNUTLS_E_CERTIFICATE_ERROR);
     it->is_trusted = true;
+    it->until_s = certificates_next_end_s(chain, count, now_s());
     peername_read(&chain[0], it->peer_name, sizeof it->peer_name);
     return 0;
 }
@@ -217,10 +221,26 @@ static void verify_again(struct tls_session *it)
     it->certificates = current;
 }
 
+/*
+ * A certificate of the chain has ended: its own, or one that it may do without.
+ */
+static void look_at_end(struct tls_session *it)
+{
+    unsigned count = 0;
+    const gnutls_datum_t *chain =
+        gnutls_certificate_get_peers(it->library, &count);
+    it->is_trusted = is_trusted(it->library);
+    it->until_s = certificates_next_end_s(chain, count, it->until_s);
+    if (!it->is_trusted)
+        log_refusal("the client certificate has expired");
+}
+
 bool tls_session_may_ask(struct tls_session *it, const char *target)
 {
     if (it->certificates != it->tls->current)
         verify_again(it);
+    while (it->is_trusted && now_s() - CLOCK_GRAIN_S > it->until_s)
+        look_at_end(it);
     if (!it->certificates->has_client_ca || it->is_trusted)
         return true;
     if (it->is_local && is_probe(target))

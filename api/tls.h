@@ -85,9 +85,9 @@ void tls_session_abort(struct tls_session *it);
 
 /*
  * Whether its client may ask for target now. False: close the connection. After
- * a reload the client's certificate must satisfy the new --tls-client-ca.
- * Without a certificate only a client on this machine comes so far: it may ask
- * whether the server is alive and ready.
+ * a reload the client's certificate must satisfy the new --tls-client-ca, and
+ * it must not have expired. Without a certificate only a client on this machine
+ * comes so far: it may ask whether the server is alive and ready.
  */
 bool tls_session_may_ask(struct tls_session *it, const char *target);
 

@@ -12,6 +12,7 @@
 
 #include "auth.h"
 #include "secure.h"
+#include "waiter.h"
 
 enum { SOON_MS = 9000, TEXT_SIZE = 4096, DAY_S = 86400 };
 
@@ -329,6 +330,65 @@ TEST(without_a_certificate_only_probes_of_this_machine_are_answered)
     ck_assert_str_eq(output, "");
     free(output);
     connect_as(client);
+    end();
+}
+
+/* ---- client certificates that expire ------------------------------------- */
+
+enum { BRIEF_S = 5 }; /* long enough to connect and to ask */
+
+static struct pair connect_briefly(void)
+{
+    const struct subject subject = {.dns = "brief.example",
+                                    .since_s = -DAY_S,
+                                    .until_s = BRIEF_S,
+                                    .is_client = true};
+    static struct pair brief;
+    brief = authority_issue(&theirs, &subject);
+    connect_as(&brief);
+    return brief;
+}
+
+TEST(who_has_expired_is_not_served_any_more)
+{
+    char out[TEXT_SIZE];
+    size_t len = 1;
+    begin_mutual();
+    const struct pair *good = secure_client()->pair;
+    connect_briefly();
+    int fd = raw_connect(server);
+    connect_as(good);
+    raw_send(fd, nodes, strlen(nodes));
+    raw_read(fd, out, sizeof out, "}\n", SOON_MS);
+    ck_assert_ptr_nonnull(strstr(out, "HTTP/1.1 200 "));
+    for (int64_t end_ms = harness_now_ms() + SOON_MS; len > 0;) {
+        ck_assert_int_lt(harness_now_ms(), end_ms);
+        harness_pause_ms(100);
+        raw_send(fd, nodes, strlen(nodes));
+        len = raw_read(fd, out, sizeof out, "}\n", SOON_MS);
+    }
+    close(fd);
+    ck_assert(log_has("the client certificate has expired"));
+    end();
+}
+
+TEST(who_expires_while_it_waits_is_granted_nothing)
+{
+    char out[TEXT_SIZE];
+    struct lock lock;
+    begin_mutual();
+    const struct pair *good = secure_client()->pair;
+    answer_expect(lock_acquire(server, "w", 60000, &lock), 201, NULL);
+    connect_briefly();
+    int fd = waiter_send(server, "w", 60000, 50000);
+    WAIT_UNTIL(SOON_MS, !is_answered(nodes)); /* nobody connects so any more */
+    connect_as(good);
+    waiter_expect_count(server, 1);
+    harness_pause_ms(2000);
+    answer_expect(lock_release(server, &lock), 200, NULL);
+    ck_assert_uint_eq(raw_read(fd, out, sizeof out, "}\n", SOON_MS), 0);
+    close(fd);
+    answer_expect(lock_acquire(server, "w", 60000, NULL), 201, NULL);
     end();
 }
 
