@@ -456,6 +456,13 @@ void access_end(struct access *access, struct http_request *request,
     request->claim = NULL;
 }
 
+struct log_limit *access_refusals(struct access *access,
+                                  const struct http_request *request)
+{
+    struct account *account = account_of(access, request);
+    return account != NULL ? &account->told : NULL;
+}
+
 /* ---- metrics ------------------------------------------------------------ */
 
 bool access_print(struct access *access, int64_t now_us, FILE *out)

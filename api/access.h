@@ -18,6 +18,7 @@
 enum { ACCESS_ERROR_MAX = 350 };
 
 struct access;
+struct log_limit;
 
 /*
  * Reads the file. NULL: error is one line for people. Warns if others may read
@@ -89,6 +90,13 @@ void access_note(struct access *access, struct http_request *request,
 /* The request is over; is_answered: the client has its answer. */
 void access_end(struct access *access, struct http_request *request,
                 bool is_answered);
+
+/*
+ * How many refusals of the identity the audit log tells of; NULL: it is not
+ * known.
+ */
+struct log_limit *access_refusals(struct access *access,
+                                  const struct http_request *request);
 
 /* Its metrics, behind the others. False: some are missing. */
 bool access_print(struct access *access, int64_t now_us, FILE *out);

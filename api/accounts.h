@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 
+#include "../server/base/log.h"
 #include "bucket.h"
 #include "holdings.h"
 #include "identities.h"
@@ -25,6 +26,7 @@ struct account {
     uint32_t since; /* the reading of the file that brought its credential */
     struct bucket requests;
     struct bucket refusals; /* those that were answered at once */
+    struct log_limit told;  /* … and those that the audit log tells of */
     struct holder holder;
     uint64_t results[ACCOUNT_RESULTS]; /* requests */
     struct places places;

@@ -8,14 +8,15 @@
 #include "../server/base/log.h"
 #include "../server/base/names.h"
 #include "../server/base/timestamp.h"
+#include "access.h"
 #include "json.h"
 #include "render.h"
 
 enum {
-    KEPT_BYTES = 1024 * 1024,    /* some thousand lines */
-    RETRY_US = 100000,           /* until a file that took nothing */
-    COMPLAIN_US = 10 * US_PER_S, /* from one line about losses to the next */
-    REFUSALS_BURST = 1000,       /* of strangers, who may send any number … */
+    KEPT_BYTES = 1024 * 1024,     /* some thousand lines */
+    RETRY_US = 100000,            /* until a file that took nothing */
+    COMPLAIN_US = 10 * US_PER_S,  /* from one line about losses to the next */
+    REFUSALS_BURST = 1000,        /* of all strangers, and of an identity … */
     REFUSALS_US = US_PER_S / 100, /* … and then one each */
 };
 
@@ -24,10 +25,11 @@ struct audit {
     struct loop *loop;
     struct loop_timer *retry;
     struct metrics *metrics;
+    struct access *access;
     bool is_waiting; /* retry is set */
     bool is_failing; /* which the log has told */
     int64_t missing; /* lines lost since the last one that was taken */
-    struct log_limit refusals;
+    struct log_limit strangers; /* refusals of all who are not known */
     struct log_limit complaints;
 };
 
@@ -262,6 +264,18 @@ static int call_of(const struct http_request *request,
                : (int)match->call;
 }
 
+/* Whoever may send any number of requests must not be able to fill the disk. */
+static struct log_limit *limit_of(struct audit *audit,
+                                  const struct http_request *request)
+{
+    struct log_limit *limit = access_refusals(audit->access, request);
+    if (limit == NULL)
+        limit = &audit->strangers;
+    limit->every_us = REFUSALS_US;
+    limit->burst = REFUSALS_BURST;
+    return limit;
+}
+
 void audit_note_refusal(struct audit *audit, struct http_request *request,
                         struct span names, const struct http_response *response)
 {
@@ -270,7 +284,8 @@ void audit_note_refusal(struct audit *audit, struct http_request *request,
     if (audit == NULL || request->is_audited || !is_refusal(response))
         return;
     request->is_audited = true;
-    if (!log_limit_take(&audit->refusals, clock_now_us()))
+    struct log_limit *limit = limit_of(audit, request);
+    if (!log_limit_take(limit, clock_now_us()))
         return;
     route_find(&match, request->method, request->target);
     if (match.route == ROUTE_LOCK && names.len == 0)
@@ -278,15 +293,16 @@ void audit_note_refusal(struct audit *audit, struct http_request *request,
     begin_request(&json, "refused", request, call_of(request, &match));
     put_names(&json, names);
     put_answer(&json, response);
-    if (audit->refusals.dropped > 0)
-        json_put_integer(&json, "dropped", audit->refusals.dropped);
+    if (limit->dropped > 0)
+        json_put_integer(&json, "dropped", limit->dropped);
     end(audit, &json);
 }
 
 /* ---- beginning and end -------------------------------------------------- */
 
 struct audit *audit_open(struct loop *loop, struct metrics *metrics,
-                         const char *path, char *error, size_t size)
+                         struct access *access, const char *path, char *error,
+                         size_t size)
 {
     struct audit *audit = calloc(1, sizeof *audit);
     const char *reason = "no memory";
@@ -295,7 +311,7 @@ struct audit *audit_open(struct loop *loop, struct metrics *metrics,
     *audit = (struct audit){
         .loop = loop,
         .metrics = metrics,
-        .refusals = {.every_us = REFUSALS_US, .burst = REFUSALS_BURST},
+        .access = access,
         .complaints = {.every_us = COMPLAIN_US, .burst = 1},
     };
     audit->file = linefile_open(path, KEPT_BYTES, &reason);

@@ -14,11 +14,16 @@
 #include "../server/base/loop.h"
 #include "http.h"
 
+struct access;
 struct audit;
 
-/* Appends to path; "-" is stdout. NULL: error is one line for people. */
+/*
+ * Appends to path; "-" is stdout. NULL: error is one line for people. access
+ * may be NULL, and must live as long.
+ */
 struct audit *audit_open(struct loop *loop, struct metrics *metrics,
-                         const char *path, char *error, size_t size);
+                         struct access *access, const char *path, char *error,
+                         size_t size);
 void audit_free(struct audit *audit);
 
 /* The file was moved away: a new one is made. */
@@ -43,7 +48,9 @@ void audit_note_abandoned(struct audit *audit,
 
 /*
  * A 401, 403 or 429 that audit_note has not told of; of other answers nothing.
- * names: of the resources, as in names.h; len 0: those of the path, if any.
+ * A flood of them is counted instead: of strangers together, and of each
+ * identity. names: of the resources, as in names.h; len 0: those of the path,
+ * if any.
  */
 void audit_note_refusal(struct audit *audit, struct http_request *request,
                         struct span names,

@@ -45,8 +45,8 @@ bool service_open(struct service *service, struct loop *loop,
         return false;
     if (*config->audit_log == '\0')
         return true;
-    service->audit = audit_open(loop, service->metrics, config->audit_log,
-                                error, SERVICE_ERROR_MAX);
+    service->audit = audit_open(loop, service->metrics, service->access,
+                                config->audit_log, error, SERVICE_ERROR_MAX);
     return service->audit != NULL;
 }
 

@@ -15,9 +15,17 @@ struct audited audited;
 
 static char dir[] = "/tmp/redlockd-audit.XXXXXX";
 
-void audited_begin(void)
+void audited_open(struct access *access)
 {
     char error[400];
+    audited.audit = audit_open(audited.loop, &play.metrics, access,
+                               audited.path, error, sizeof error);
+    ck_assert_msg(audited.audit != NULL, "%s", error);
+    ask.service.audit = audited.audit;
+}
+
+void audited_begin(void)
+{
     said_begin();
     ck_assert_ptr_nonnull(mkdtemp(dir));
     (void)snprintf(audited.path, sizeof audited.path, "%s/audit", dir);
@@ -25,10 +33,7 @@ void audited_begin(void)
     ask_begin();
     log_set_level(LOG_INFO);
     audited.loop = loop_new();
-    audited.audit = audit_open(audited.loop, &play.metrics, audited.path, error,
-                               sizeof error);
-    ck_assert_msg(audited.audit != NULL, "%s", error);
-    ask.service.audit = audited.audit;
+    audited_open(NULL);
     (void)strcpy(ask.request.identity, "billing");
     ask.request.client = "127.0.0.1:9";
 }

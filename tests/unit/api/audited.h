@@ -18,6 +18,9 @@ extern struct audited {
 void audited_begin(void);
 void audited_end(void);
 
+/* Another log, in the same file; the first must have been freed. */
+void audited_open(struct access *access);
+
 /* All of a file; good until the next call. */
 char *audited_all(const char *name);
 

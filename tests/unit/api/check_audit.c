@@ -7,6 +7,7 @@
 #include "../../lib/suite/suite.h"
 #include "../starve.h"
 #include "audited.h"
+#include "authtext.h"
 
 /* Of an acquire that was granted before. */
 #define KEY "0123456789abcdef"
@@ -302,4 +303,39 @@ TEST(a_flood_of_refusals_is_counted_instead)
     ck_assert_ptr_nonnull(
         strstr(audited_line(audited.path, count), "\"dropped\":"));
     ck_assert_uint_eq(play.metrics.audit_lost, 0);
+}
+
+static void refuse_as(const char *identity, int times)
+{
+    ask.request.identity[span_copy(ask.request.identity, span_of(identity))] =
+        '\0';
+    for (int i = 0; i < times; i++) {
+        refuse(*identity == '\0' ? 401 : 403, NULL, (struct span){0});
+        ask.request.is_audited = false;
+    }
+}
+
+/* Neither strangers nor another identity take the room of its lines. */
+TEST(each_identity_has_lines_of_its_own)
+{
+    enum { KNOWN = 300 };
+    ask.request.method = "POST";
+    ask.request.target = "/locks";
+    audit_free(audited.audit);
+    struct access *access = authtext_access("billing " AUTHTEXT_SECRET " lock\n"
+                                            "other " AUTHTEXT_OTHER " lock\n");
+    audited_open(access);
+    refuse_as("", 5000);
+    refuse_as("other", 5000);
+    int before = audited_count(audited.path);
+    refuse_as("billing", KNOWN);
+    ck_assert_int_eq(audited_count(audited.path), before + KNOWN);
+    ck_assert_ptr_null(
+        strstr(audited_line(audited.path, before), "\"dropped\":"));
+    refuse_as("removed", 5000); /* counts as a stranger */
+    ck_assert_int_lt(audited_count(audited.path), before + KNOWN + 1000);
+    audit_free(audited.audit);
+    audited.audit = NULL;
+    access_free(access);
+    authtext_remove();
 }

@@ -182,8 +182,8 @@ TEST(a_rotation_that_fails_is_told)
 
 TEST(a_file_that_cannot_be_opened_is_named)
 {
-    ck_assert_ptr_null(audit_open(audited.loop, &play.metrics, "/nowhere/audit",
-                                  error, sizeof error));
+    ck_assert_ptr_null(audit_open(audited.loop, &play.metrics, NULL,
+                                  "/nowhere/audit", error, sizeof error));
     ck_assert_str_eq(error, "--audit-log: \"/nowhere/audit\": No such file or "
                             "directory; it must be - or a file that can be "
                             "written, in a directory that exists");
@@ -192,8 +192,8 @@ TEST(a_file_that_cannot_be_opened_is_named)
 TEST_RANGE(without_memory_there_is_no_audit_log, 0, 4)
 {
     starve = (struct starve){.is_on = true, .left = _i + 1};
-    struct audit *other = audit_open(audited.loop, &play.metrics, audited.path,
-                                     error, sizeof error);
+    struct audit *other = audit_open(audited.loop, &play.metrics, NULL,
+                                     audited.path, error, sizeof error);
     starve.is_on = false;
     ck_assert_ptr_null(other);
     ck_assert_ptr_nonnull(
