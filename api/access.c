@@ -123,6 +123,8 @@ static const char outside[] =
 static const char too_many_locks[] =
     "this identity holds as many locks on this server as it may; release one, "
     "or wait until one expires";
+static const char expired[] =
+    "this identity has expired: the moment that the auth file names is over";
 static const char removed[] =
     "this identity was removed while its request was on its way";
 
@@ -218,13 +220,23 @@ static void note_result(struct http_request *request,
     request->access_result = (int)result + 1;
 }
 
+static bool is_over(int64_t expires_s)
+{
+    return expires_s != 0 && clock_wall_us() / US_PER_S >= expires_s;
+}
+
 /* names: those that are known so far. */
-static bool is_allowed(const struct identity *identity,
+static bool is_allowed(const struct access *access,
+                       const struct identity *identity,
                        struct http_request *request,
                        const struct route_match *match, struct span names)
 {
     int scope = scope_of(request, match);
-    if ((identity->scopes & 1u << scope) == 0)
+    request->auth_file = access->accounts.reads;
+    request->expires_s = identity->expires_s;
+    if (is_over(identity->expires_s))
+        login_revoke(&request->refusal, expired);
+    else if ((identity->scopes & 1u << scope) == 0)
         refuse(request, PROBLEM_FORBIDDEN, lacks_scope[scope]);
     else if (names.len > 0 && !identity_covers(identity, names))
         refuse(request, PROBLEM_FORBIDDEN, outside);
@@ -242,7 +254,7 @@ static enum account_result judge(struct access *access, struct account *account,
 {
     if (!may_ask_now(account, request, asked_price(request, match)))
         return ACCOUNT_LIMITED;
-    if (!is_allowed(account->identity, request, match, names_of(match)))
+    if (!is_allowed(access, account->identity, request, match, names_of(match)))
         return ACCOUNT_FORBIDDEN;
     return may_hold_more(access, account, request, match) &&
                    may_list(access, account, request, match)
@@ -265,7 +277,6 @@ void access_admit(struct access *access, struct http_request *request,
     struct account *account = access->accounts.list[number];
     memcpy(request->identity, account->identity->name,
            sizeof request->identity);
-    request->auth_file = access->accounts.reads;
     note_result(request, judge(access, account, request, &match));
 }
 
@@ -287,15 +298,15 @@ bool access_stands(struct access *access, struct http_request *request,
 {
     struct route_match match;
     if (access == NULL || request->auth_file == 0 ||
-        request->auth_file == access->accounts.reads)
+        (request->auth_file == access->accounts.reads &&
+         !is_over(request->expires_s)))
         return true;
     const struct account *account = account_of(access, request);
     if (account == NULL || account->since > request->auth_file) {
         login_revoke(&request->refusal, removed);
     } else {
-        request->auth_file = access->accounts.reads;
         asked_find(request, &match);
-        if (is_allowed(account->identity, request, &match,
+        if (is_allowed(access, account->identity, request, &match,
                        names.len > 0 ? names : names_of(&match)))
             return true;
     }

@@ -5,7 +5,8 @@
  *
  * A request is judged when its head was read, and once more when it is whole;
  * an acquire also before its lock is told, and while it waits whenever the file
- * was read again.
+ * was read again. One whose identity has expired by then is granted
+ * nothing.
  */
 #ifndef REDLOCKD_ACCESS_H
 #define REDLOCKD_ACCESS_H

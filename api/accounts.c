@@ -163,6 +163,15 @@ static bool print_locks(const struct account *account, FILE *out)
                    account->holder.name, account->holder.count) >= 0;
 }
 
+static bool print_end(const struct account *account, FILE *out)
+{
+    return account->identity->expires_s == 0 ||
+           fprintf(out,
+                   "redlockd_identity_expiry_timestamp_seconds{identity="
+                   "\"%s\"} %" PRId64 "\n",
+                   account->holder.name, account->identity->expires_s) >= 0;
+}
+
 /* Names have only characters that need no escape. */
 bool accounts_print(const struct accounts *all, FILE *out)
 {
@@ -177,5 +186,9 @@ bool accounts_print(const struct accounts *all, FILE *out)
                            "through this server.");
     for (int i = 0; i < count; i++)
         is_whole &= print_locks(all->list[i], out);
+    is_whole &= print_head(out, "identity_expiry_timestamp_seconds", "gauge",
+                           "When an identity expires, in Unix time.");
+    for (int i = 0; i < count; i++)
+        is_whole &= print_end(all->list[i], out);
     return is_whole;
 }

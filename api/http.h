@@ -68,6 +68,7 @@ struct http_request {
     bool claim_is_granted; /* … and is undone if the answer gets lost */
     int access_result;     /* 1 + enum account_result; 0: nobody's */
     uint32_t auth_file;    /* which it was judged by; 0: none */
+    int64_t expires_s;     /* its identity, by that file; 0: never */
     int place;             /* 1 + enum place; 0: it has none */
     int64_t head_read_us;  /* when its head was read */
     enum lock_call call;   /* one on a lock: set by locks_begin */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "../server/base/names.h"
+#include "../server/base/timestamp.h"
 #include "bucket.h"
 #include "id.h"
 #include "percent.h"
@@ -166,6 +167,15 @@ static bool read_number(struct span word, int64_t most, int64_t *number)
     return *number >= 1 && *number <= most;
 }
 
+/* Which must not be set already. */
+static bool read_moment(struct span word, int64_t *unix_s)
+{
+    if (*unix_s != 0)
+        return false;
+    *unix_s = timestamp_read(word);
+    return *unix_s > 0;
+}
+
 static const char *read_key(struct span word, struct identity *it)
 {
     if (take_start(&word, "prefix="))
@@ -185,7 +195,13 @@ static const char *read_key(struct span word, struct identity *it)
                    ? NULL
                    : "locks= must occur once, with the locks held at once: 1 "
                      "to 1000000";
-    return "behind the scopes may stand only prefix=, rate=, burst= and locks=";
+    if (take_start(&word, "expires="))
+        return read_moment(word, &it->expires_s)
+                   ? NULL
+                   : "expires= must occur once, with a moment in UTC as in "
+                     "2027-01-31T18:00:00Z";
+    return "behind the scopes may stand only prefix=, rate=, burst=, locks= "
+           "and expires=";
 }
 
 static const char *read_entry(struct span line, struct entry *entry)

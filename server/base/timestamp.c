@@ -4,8 +4,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "types.h"
-
 /*
  * Thousands of lines fall into the same second: the C library would take most
  * of the time of a line to write it again for each.
@@ -36,4 +34,40 @@ void timestamp_write(char text[TIMESTAMP_SIZE], int64_t wall_us)
                          'Z',
                          '\0'};
     memcpy(text + len, rest, sizeof rest);
+}
+
+/* The digits at ptr, before the mark that must follow; -1: it is another text.
+ */
+static int read_part(const char *ptr, int digits, char mark)
+{
+    int number = 0;
+    for (int i = 0; i < digits; i++) {
+        if (ptr[i] < '0' || ptr[i] > '9')
+            return -1;
+        number = number * 10 + (ptr[i] - '0');
+    }
+    return ptr[digits] == mark ? number : -1;
+}
+
+int64_t timestamp_read(struct span text)
+{
+    static const char form[] = "2026-11-23T07:31:05Z";
+    if (text.len != sizeof form - 1)
+        return -1;
+    struct tm read = {
+        .tm_year = read_part(text.ptr, 4, '-') - 1900,
+        .tm_mon = read_part(text.ptr + 5, 2, '-') - 1,
+        .tm_mday = read_part(text.ptr + 8, 2, 'T'),
+        .tm_hour = read_part(text.ptr + 11, 2, ':'),
+        .tm_min = read_part(text.ptr + 14, 2, ':'),
+        .tm_sec = read_part(text.ptr + 17, 2, 'Z'),
+    };
+    struct tm normal = read; /* 30 February becomes a day in March */
+    time_t second = timegm(&normal);
+    bool is_moment =
+        second >= 0 && normal.tm_year == read.tm_year &&
+        normal.tm_mon == read.tm_mon && normal.tm_mday == read.tm_mday &&
+        normal.tm_hour == read.tm_hour && normal.tm_min == read.tm_min &&
+        normal.tm_sec == read.tm_sec;
+    return is_moment ? (int64_t)second : -1;
 }

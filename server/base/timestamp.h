@@ -7,6 +7,8 @@
 
 #include <stdint.h>
 
+#include "types.h"
+
 enum { TIMESTAMP_SIZE = 40 }; /* with its NUL, and any year */
 
 /*
@@ -14,5 +16,11 @@ enum { TIMESTAMP_SIZE = 40 }; /* with its NUL, and any year */
  * clock_wall_us().
  */
 void timestamp_write(char text[TIMESTAMP_SIZE], int64_t wall_us);
+
+/*
+ * Reads 2026-11-23T07:31:05Z, to the letter: Unix time, from 1970 on. -1: it is
+ * another text, or no such moment.
+ */
+int64_t timestamp_read(struct span text);
 
 #endif

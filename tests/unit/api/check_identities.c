@@ -50,12 +50,13 @@ TEST(a_line_with_everything)
 {
     const struct identity *it =
         only("billing  " SECRET "\t lock,read prefix=billing/ prefix=a%20b "
-             "rate=500 burst=1000 locks=2000 \n");
+             "rate=500 burst=1000 locks=2000 expires=2026-11-23T07:31:05Z \n");
     ck_assert_str_eq(it->name, "billing");
     ck_assert_uint_eq(it->scopes, 1u << SCOPE_LOCK | 1u << SCOPE_READ);
     ck_assert_int_eq(it->rate, 500);
     ck_assert_int_eq(it->burst, 1000);
     ck_assert_int_eq(it->locks, 2000);
+    ck_assert_int_eq(it->expires_s, 1795419065);
     ck_assert_int_eq(it->prefixes_count, 2);
     ck_assert(span_is(it->prefixes[0], "billing/"));
     ck_assert(span_is(it->prefixes[1], "a b"));
@@ -68,6 +69,7 @@ TEST(a_line_with_as_little_as_possible)
     ck_assert_int_eq(it->rate, 0);
     ck_assert_int_eq(it->burst, 0);
     ck_assert_int_eq(it->locks, 0);
+    ck_assert_int_eq(it->expires_s, 0);
     ck_assert_int_eq(it->prefixes_count, 0);
 }
 
@@ -135,6 +137,14 @@ static const struct {
     {"a " SECRET " Lock\n", "1: the third word must"},
     {"a " SECRET " locks\n", "1: the third word must"},
     {"a " SECRET " prefix=a\n", "1: the third word must"},
+    {"a " SECRET " lock expires=\n", "1: expires= must"},
+    {"a " SECRET " lock expires=2026-11-23\n", "1: expires= must"},
+    {"a " SECRET " lock expires=2027-02-29T00:00:00Z\n", "1: expires= must"},
+    {"a " SECRET " lock expires=2026-11-23T07:31:05+01:00\n",
+     "1: expires= must"},
+    {"a " SECRET " lock expires=2026-11-23T07:31:05Z "
+     "expires=2026-11-23T07:31:05Z\n",
+     "1: expires= must"},
     {"a " SECRET " lock read\n", "1: behind the scopes"},
     {"a " SECRET " lock color=blue\n", "1: behind the scopes"},
     {"a " SECRET " lock # later\n", "1: behind the scopes"},

@@ -1,0 +1,212 @@
+/*
+ * What may be asked no more: the auth file changes, or an identity expires.
+ */
+#include <poll.h>
+#include <stdio.h>
+
+#include "../../../api/access.h"
+#include "../../../api/problem.h"
+#include "../../../server/base/clock.h"
+#include "../../../server/base/timestamp.h"
+#include "../../lib/suite/suite.h"
+#include "ask.h"
+#include "authtext.h"
+
+#define INVALID "Bearer realm=\"redlockd\", error=\"invalid_token\""
+
+static struct access *access_now;
+
+static void use(const char *text)
+{
+    ask.service.access = access_now = authtext_access(text);
+}
+
+static void set_up(void)
+{
+    ask_begin();
+}
+
+static void tear_down(void)
+{
+    access_end(access_now, &ask.request, true);
+    ask_end();
+    access_free(access_now);
+    access_now = NULL;
+    authtext_remove();
+}
+
+static const struct http_refusal *admit(const char *method, const char *target,
+                                        const char *authorization)
+{
+    ask.request.method = method;
+    ask.request.target = target;
+    ask.request.identity[0] = '\0';
+    ask.request.refusal = (struct http_refusal){0};
+    ask.request.head_read_us = play.now_us;
+    access_admit(access_now, &ask.request,
+                 authorization != NULL ? span_of(authorization)
+                                       : (struct span){0});
+    return &ask.request.refusal;
+}
+
+/* ---- reload ------------------------------------------------------------- */
+
+SUITE(access_changes, .set_up = set_up, .tear_down = tear_down);
+
+TEST(a_reload_is_seen_by_the_next_request)
+{
+    use("a " AUTHTEXT_SECRET " read\n");
+    ck_assert_ptr_null(admit("GET", "/nodes", "Bearer secret")->detail);
+    authtext_write("b " AUTHTEXT_OTHER " read\n");
+    ck_assert(access_reload(access_now));
+    ck_assert_ptr_nonnull(admit("GET", "/nodes", "Bearer secret")->detail);
+    ck_assert_ptr_null(admit("GET", "/nodes", "Bearer other")->detail);
+    authtext_write("b " AUTHTEXT_OTHER " read\nhalf");
+    ck_assert(!access_reload(access_now));
+    ck_assert_ptr_null(admit("GET", "/nodes", "Bearer other")->detail);
+    ck_assert(access_reload(NULL));
+}
+
+TEST(who_is_removed_before_the_body_came_is_refused)
+{
+    use("a " AUTHTEXT_SECRET " lock\n");
+    (void)admit("POST", "/locks", "Bearer secret");
+    authtext_write("b " AUTHTEXT_OTHER " read\n");
+    ck_assert(access_reload(access_now));
+    ck_assert(ask_send("POST", "/locks", "{\"resource\":\"a\"}"));
+    ask_expect(401, "unauthorized");
+    ck_assert_str_eq(ask.response.challenge, INVALID);
+    struct span prefix = span_of("");
+    free(ask.response.body);
+    ck_assert(!access_narrow(access_now, &ask.request, &prefix, &ask.response));
+    ck_assert(!access_shows(access_now, &ask.request, span_of("a")));
+}
+
+static const struct {
+    const char *text; /* the file later on */
+    int code;         /* PROBLEM_CODES: the request may go on */
+} changes[] = {
+    {"a " AUTHTEXT_SECRET " lock prefix=b\n", PROBLEM_CODES},
+    {"a " AUTHTEXT_SECRET " lock,read rate=1\n", PROBLEM_CODES},
+    {"a " AUTHTEXT_SECRET " lock prefix=b/\nb " AUTHTEXT_OTHER " lock\n",
+     PROBLEM_CODES},
+    {"a " AUTHTEXT_SECRET " lock prefix=c\n", PROBLEM_FORBIDDEN},
+    {"a " AUTHTEXT_SECRET " read,metrics,admin\n", PROBLEM_FORBIDDEN},
+    {"b " AUTHTEXT_SECRET " lock\n", PROBLEM_UNAUTHORIZED},
+    {"b " AUTHTEXT_OTHER " lock\n", PROBLEM_UNAUTHORIZED},
+    {"a " AUTHTEXT_OTHER " lock\n", PROBLEM_UNAUTHORIZED},
+    {"a cert:a lock\n", PROBLEM_UNAUTHORIZED},
+    {"a " AUTHTEXT_OTHER " lock\nb " AUTHTEXT_SECRET " lock\n",
+     PROBLEM_UNAUTHORIZED},
+};
+
+static void expect_stands(int code)
+{
+    const struct http_refusal *refusal = &ask.request.refusal;
+    bool stands = access_stands(access_now, &ask.request, span_of("b/x"));
+    ck_assert(stands == (code == PROBLEM_CODES));
+    if (stands) {
+        ck_assert_ptr_null(refusal->detail);
+        return;
+    }
+    ck_assert_int_eq(refusal->code, code);
+    ck_assert_ptr_nonnull(refusal->detail);
+    ck_assert_pstr_eq(refusal->challenge,
+                      code == PROBLEM_UNAUTHORIZED ? INVALID : NULL);
+}
+
+TEST_EACH(a_request_on_its_way_stands_by_the_file_as_it_is, changes)
+{
+    use("a " AUTHTEXT_SECRET " lock\n");
+    (void)admit("POST", "/locks", "Bearer secret");
+    expect_stands(PROBLEM_CODES);
+    authtext_write("half");
+    ck_assert(!access_reload(access_now));
+    expect_stands(PROBLEM_CODES);
+    authtext_write(changes[_i].text);
+    ck_assert(access_reload(access_now));
+    expect_stands(changes[_i].code);
+}
+
+TEST(the_path_of_a_request_on_its_way_must_lie_inside_still)
+{
+    use("a " AUTHTEXT_SECRET " lock\n");
+    (void)admit("DELETE", "/locks/b", "Bearer secret");
+    authtext_write("a " AUTHTEXT_SECRET " lock prefix=c\n");
+    ck_assert(access_reload(access_now));
+    ck_assert(!access_stands(access_now, &ask.request, (struct span){0}));
+    ck_assert_int_eq(ask.request.refusal.code, PROBLEM_FORBIDDEN);
+}
+
+/* Whoever had the name before. */
+TEST(who_came_with_a_credential_that_is_new_is_not_who_was_removed)
+{
+    use("a " AUTHTEXT_SECRET " lock\nb " AUTHTEXT_OTHER " lock\n");
+    (void)admit("POST", "/locks", "Bearer secret");
+    authtext_write("b " AUTHTEXT_OTHER " lock\n");
+    ck_assert(access_reload(access_now));
+    authtext_write("a " AUTHTEXT_SECRET " lock\n");
+    ck_assert(access_reload(access_now));
+    expect_stands(PROBLEM_UNAUTHORIZED);
+    (void)admit("POST", "/locks", "Bearer secret");
+    expect_stands(PROBLEM_CODES);
+}
+
+TEST(what_is_open_to_all_stands)
+{
+    use("a " AUTHTEXT_SECRET " lock\n");
+    (void)admit("GET", "/livez", NULL);
+    authtext_write("b " AUTHTEXT_OTHER " lock\n");
+    ck_assert(access_reload(access_now));
+    expect_stands(PROBLEM_CODES);
+    ck_assert(access_stands(NULL, &ask.request, span_of("a")));
+}
+
+/* ---- what ends by itself ------------------------------------------------ */
+
+#define PAST "2000-01-01T00:00:00Z"
+#define FUTURE "2999-01-01T00:00:00Z"
+
+TEST(who_has_expired_is_known_and_refused)
+{
+    use("a " AUTHTEXT_SECRET " lock expires=" PAST "\n"
+        "b " AUTHTEXT_OTHER " lock expires=" FUTURE "\n");
+    const struct http_refusal *refusal =
+        admit("POST", "/locks", "Bearer secret");
+    ck_assert_int_eq(refusal->code, PROBLEM_UNAUTHORIZED);
+    ck_assert_ptr_nonnull(strstr(refusal->detail, "this identity has expired"));
+    ck_assert_str_eq(refusal->challenge, INVALID);
+    ck_assert_str_eq(ask.request.identity, "a"); /* for the audit log */
+    access_end(access_now, &ask.request, true);
+    authtext_expect_metric(
+        access_now, play.now_us,
+        "redlockd_identity_requests_total{identity=\"a\",result=\"forbidden\"} "
+        "1\n");
+    ck_assert_ptr_null(admit("POST", "/locks", "Bearer other")->detail);
+    ck_assert_ptr_null(admit("GET", "/livez", "Bearer secret")->detail);
+}
+
+TEST(when_identities_expire_is_told)
+{
+    use("a " AUTHTEXT_SECRET " lock expires=" PAST "\n"
+        "b " AUTHTEXT_OTHER " lock\n");
+    authtext_expect_metric(
+        access_now, play.now_us,
+        "# TYPE redlockd_identity_expiry_timestamp_seconds gauge\n"
+        "redlockd_identity_expiry_timestamp_seconds{identity=\"a\"} "
+        "946684800\n");
+}
+
+TEST(who_expires_on_the_way_is_refused)
+{
+    char text[TIMESTAMP_SIZE + 100], when[TIMESTAMP_SIZE];
+    int64_t end_us = clock_wall_us() + 1500000;
+    timestamp_write(when, end_us);
+    (void)snprintf(text, sizeof text,
+                   "a " AUTHTEXT_SECRET " lock expires=%.19sZ\n", when);
+    use(text);
+    ck_assert_ptr_null(admit("POST", "/locks", "Bearer secret")->detail);
+    while (clock_wall_us() < end_us)
+        (void)poll(NULL, 0, 10);
+    expect_stands(PROBLEM_UNAUTHORIZED);
+}
