@@ -21,11 +21,9 @@ enum {
 };
 
 struct audit {
+    struct audit_setup means;
     struct linefile *file;
-    struct loop *loop;
     struct loop_timer *retry;
-    struct metrics *metrics;
-    struct access *access;
     bool is_waiting; /* retry is set */
     bool is_failing; /* which the log has told */
     int64_t missing; /* lines lost since the last one that was taken */
@@ -53,31 +51,33 @@ static void tell_change(struct audit *audit)
     audit->is_failing = is_failing;
 }
 
-static void flush(struct audit *audit)
+/* True: all lines are in the file. */
+static bool flush(struct audit *audit)
 {
     bool is_done = linefile_flush(audit->file);
     tell_change(audit);
     if (is_done || audit->is_waiting)
-        return;
+        return is_done;
     audit->is_waiting = true;
     loop_timer_set(audit->retry, clock_now_us() + RETRY_US);
+    return false;
 }
 
 static void on_retry(void *arg)
 {
     struct audit *audit = arg;
     audit->is_waiting = false;
-    flush(audit);
+    (void)flush(audit);
 }
 
 static void lose(struct audit *audit, int64_t count)
 {
     audit->missing += count;
-    audit->metrics->audit_lost += (uint64_t)count;
+    audit->means.metrics->audit_lost += (uint64_t)count;
     if (log_limit_take(&audit->complaints, clock_now_us()))
         log_write(LOG_ERROR, "audit_lines_lost",
                   (struct log_field[]){
-                      LOG_N("lost", (int64_t)audit->metrics->audit_lost),
+                      LOG_N("lost", (int64_t)audit->means.metrics->audit_lost),
                       LOG_S("detail", "the audit log takes no lines; see "
                                       "--audit-log"),
                       LOG_END});
@@ -115,13 +115,15 @@ static void tell_hole(struct audit *audit)
         audit->missing = 0;
 }
 
-static void end(struct audit *audit, struct json *json)
+/* True: the line is in the file. */
+static bool end(struct audit *audit, struct json *json)
 {
     if (audit->missing > 0)
         tell_hole(audit);
-    if (!take(audit, json))
+    bool is_taken = take(audit, json);
+    if (!is_taken)
         lose(audit, 1);
-    flush(audit);
+    return flush(audit) && is_taken;
 }
 
 static void put_known(struct json *json, const char *name, const char *text)
@@ -166,6 +168,8 @@ static const char *event_of(const struct http_request *request,
                             const struct engine_result *result,
                             const struct http_response *response)
 {
+    if (request->call == LOCK_INSPECT)
+        return "read";
     switch (result->outcome) {
     case OUTCOME_GRANTED:
         if (response->status >= 500) /* no memory to tell the client */
@@ -203,13 +207,30 @@ static void put_released(struct json *json, const struct engine_result *result)
     json_put_boolean(json, "released", !result->is_repeat);
 }
 
-void audit_note(struct audit *audit, struct http_request *request,
+bool audit_announce(struct audit *audit, const struct http_request *request,
+                    struct span names)
+{
+    struct json json;
+    if (audit == NULL || !audit->means.is_required)
+        return true;
+    if (!flush(audit)) /* nor would it take this one */
+        return false;
+    begin_request(&json, "asked", request, (int)request->call);
+    put_names(&json, names);
+    if (request->number > 0)
+        json_put_integer(&json, "fencing_token", request->number);
+    put_known(&json, "owner", request->owner);
+    return end(audit, &json);
+}
+
+bool audit_note(struct audit *audit, struct http_request *request,
                 const struct engine_result *result,
                 const struct http_response *response)
 {
     struct json json;
-    if (audit == NULL || request->call == LOCK_INSPECT)
-        return;
+    if (audit == NULL ||
+        (request->call == LOCK_INSPECT && !audit->means.has_reads))
+        return true;
     request->is_audited = true;
     begin_request(&json, event_of(request, result, response), request,
                   (int)request->call);
@@ -224,7 +245,24 @@ void audit_note(struct audit *audit, struct http_request *request,
         render_holder(&json, result);
         json_close_object(&json);
     }
-    end(audit, &json);
+    return end(audit, &json) || !audit->means.is_required;
+}
+
+void audit_note_list(struct audit *audit, const struct http_request *request,
+                     const struct http_response *response)
+{
+    struct json json;
+    char prefix[RESOURCE_MAX];
+    size_t len;
+    if (audit == NULL || !audit->means.has_reads)
+        return;
+    begin_request(&json, "read", request, METRICS_LIST);
+    if (query_has(&request->query, QUERY_PREFIX) &&
+        query_read(&request->query, QUERY_PREFIX, prefix, sizeof prefix,
+                   &len) == NULL)
+        json_put_text(&json, "prefix", (struct span){prefix, len});
+    put_answer(&json, response);
+    (void)end(audit, &json);
 }
 
 void audit_note_abandoned(struct audit *audit,
@@ -241,7 +279,7 @@ void audit_note_abandoned(struct audit *audit,
     put_lock(&json, request, result);
     if (is_granted)
         put_released(&json, result);
-    end(audit, &json);
+    (void)end(audit, &json);
 }
 
 /* ---- who is not let in -------------------------------------------------- */
@@ -268,7 +306,7 @@ static int call_of(const struct http_request *request,
 static struct log_limit *limit_of(struct audit *audit,
                                   const struct http_request *request)
 {
-    struct log_limit *limit = access_refusals(audit->access, request);
+    struct log_limit *limit = access_refusals(audit->means.access, request);
     if (limit == NULL)
         limit = &audit->strangers;
     limit->every_us = REFUSALS_US;
@@ -295,13 +333,12 @@ void audit_note_refusal(struct audit *audit, struct http_request *request,
     put_answer(&json, response);
     if (limit->dropped > 0)
         json_put_integer(&json, "dropped", limit->dropped);
-    end(audit, &json);
+    (void)end(audit, &json);
 }
 
 /* ---- beginning and end -------------------------------------------------- */
 
-struct audit *audit_open(struct loop *loop, struct metrics *metrics,
-                         struct access *access, const char *path, char *error,
+struct audit *audit_open(const struct audit_setup *setup, char *error,
                          size_t size)
 {
     struct audit *audit = calloc(1, sizeof *audit);
@@ -309,15 +346,13 @@ struct audit *audit_open(struct loop *loop, struct metrics *metrics,
     if (audit == NULL)
         goto failed;
     *audit = (struct audit){
-        .loop = loop,
-        .metrics = metrics,
-        .access = access,
+        .means = *setup,
         .complaints = {.every_us = COMPLAIN_US, .burst = 1},
     };
-    audit->file = linefile_open(path, KEPT_BYTES, &reason);
+    audit->file = linefile_open(setup->path, KEPT_BYTES, &reason);
     if (audit->file == NULL)
         goto failed;
-    audit->retry = loop_timer_new(loop, on_retry, audit);
+    audit->retry = loop_timer_new(setup->loop, on_retry, audit);
     if (audit->retry != NULL)
         return audit;
     reason = "no memory";
@@ -325,7 +360,7 @@ failed:
     (void)snprintf(error, size,
                    "--audit-log: \"%.200s\": %s; it must be - or a file that "
                    "can be written, in a directory that exists",
-                   path, reason);
+                   setup->path, reason);
     audit_free(audit);
     return NULL;
 }
@@ -337,7 +372,7 @@ void audit_reopen(struct audit *audit)
         return;
     if (!linefile_reopen(audit->file, &reason))
         tell(LOG_ERROR, "audit_not_reopened", reason);
-    flush(audit);
+    (void)flush(audit);
 }
 
 void audit_free(struct audit *audit)

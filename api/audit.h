@@ -5,6 +5,8 @@
  *
  * An answer does not wait for a file that takes no lines: they are kept for a
  * while and then lost, which the metrics, the log and the next line tell.
+ * Unless each change must have its line: then it is told before it begins, too,
+ * and does not begin if the file does not take that line.
  *
  * Without an audit log each function takes NULL and does nothing.
  */
@@ -17,12 +19,18 @@
 struct access;
 struct audit;
 
-/*
- * Appends to path; "-" is stdout. NULL: error is one line for people. access
- * may be NULL, and must live as long.
- */
-struct audit *audit_open(struct loop *loop, struct metrics *metrics,
-                         struct access *access, const char *path, char *error,
+/* All borrowed until audit_free. */
+struct audit_setup {
+    struct loop *loop;
+    struct metrics *metrics;
+    struct access *access; /* may be NULL */
+    const char *path;      /* to append to; "-" is stdout */
+    bool is_required;      /* no lock may change without a line */
+    bool has_reads;        /* who looked at which lock has a line, too */
+};
+
+/* NULL: error is one line for people. */
+struct audit *audit_open(const struct audit_setup *setup, char *error,
                          size_t size);
 void audit_free(struct audit *audit);
 
@@ -30,12 +38,24 @@ void audit_free(struct audit *audit);
 void audit_reopen(struct audit *audit);
 
 /*
- * What came of an acquire, extend, release or force, as the response tells it.
- * Nothing of an inspect.
+ * An acquire, extend, release or force is about to begin. False: it must have a
+ * line, and the file takes none. Nothing is written if none is needed.
  */
-void audit_note(struct audit *audit, struct http_request *request,
+bool audit_announce(struct audit *audit, const struct http_request *request,
+                    struct span names);
+
+/*
+ * What came of an acquire, extend, release or force, as the response tells it;
+ * of an inspect if reads are told. False: it must have a line, which the file
+ * has not taken yet.
+ */
+bool audit_note(struct audit *audit, struct http_request *request,
                 const struct engine_result *result,
                 const struct http_response *response);
+
+/* A page of a list, if reads are told. */
+void audit_note_list(struct audit *audit, const struct http_request *request,
+                     const struct http_response *response);
 
 /*
  * The client leaves, or the process ends, before the answer: result is as far

@@ -176,3 +176,21 @@ void failure_respond(const struct service *service,
     }
     problem_respond(&problem, request->id, response);
 }
+
+void failure_respond_unaudited(const struct http_request *request,
+                               bool has_begun, struct http_response *response)
+{
+    char detail[PROBLEM_DETAIL_MAX];
+    struct problem problem = {
+        .code = PROBLEM_AUDIT_UNAVAILABLE,
+        .detail = detail,
+        .retry_after_ms = retry_within_ms(RETRY_MAX_MS),
+        .waited_ms = has_begun ? http_waited_ms(request) : NULL,
+    };
+    (void)snprintf(detail, sizeof detail,
+                   "%sthe audit log takes no lines, and without one no lock is "
+                   "changed here",
+                   has_begun ? meaning_of(request->call)
+                             : "nothing was done; ");
+    problem_respond(&problem, request->id, response);
+}

@@ -13,4 +13,11 @@ void failure_respond(const struct service *service,
                      const struct engine_result *result,
                      struct http_response *response);
 
+/*
+ * The audit log takes no lines, and a change must have one. has_begun: the
+ * change was asked of the nodes.
+ */
+void failure_respond_unaudited(const struct http_request *request,
+                               bool has_begun, struct http_response *response);
+
 #endif

@@ -5,6 +5,7 @@
 
 #include "access.h"
 #include "asked.h"
+#include "audit.h"
 #include "cursor.h"
 #include "problem.h"
 #include "render.h"
@@ -196,6 +197,7 @@ void list_answer(const struct service *service, struct http_request *request,
         assert(page->outcome == LIST_NO_QUORUM);
         respond_no_quorum(service, request, response);
     }
+    audit_note_list(service->audit, request, response);
     engine_close(service->engine, request->op);
     request->op = 0;
 }

@@ -79,6 +79,17 @@ static bool is_started(struct http_request *request, engine_op op,
     return op != 0;
 }
 
+/* Once all is known that is asked for. */
+static bool may_change(const struct service *service,
+                       const struct http_request *request, struct span resource,
+                       struct http_response *response)
+{
+    if (audit_announce(service->audit, request, resource))
+        return true;
+    failure_respond_unaudited(request, false, response);
+    return false;
+}
+
 static bool may_acquire(const struct service *service,
                         const struct http_request *request,
                         struct http_response *response)
@@ -186,8 +197,11 @@ static bool begin_acquire(const struct service *service,
         };
         request->wait_ms = body.wait_ms;
         keep_owner(request, acquire.owner);
-        engine_op op = engine_acquire(service->engine, &acquire, client);
-        is_pending = is_started(request, op, response);
+        is_pending =
+            may_change(service, request, body.resource, response) &&
+            is_started(request,
+                       engine_acquire(service->engine, &acquire, client),
+                       response);
     }
     if (!is_pending) /* while the resource is known */
         audit_note_refusal(service->audit, request, body.resource, response);
@@ -242,6 +256,8 @@ static bool begin_force(const struct service *service,
     if (number == 0)
         return true;
     request->number = number;
+    if (!may_change(service, request, resource, response))
+        return true;
     engine_op op = engine_force(service->engine, resource, number, client);
     if (op != 0)
         log_force(request, resource, number);
@@ -270,6 +286,8 @@ static bool begin_with_token(const struct service *service,
     keep_token(request, token);
     if (match->call == LOCK_EXTEND &&
         !access_claim(service->access, request, resource, response))
+        goto done;
+    if (!may_change(service, request, resource, response))
         goto done;
     engine_op op =
         match->call == LOCK_EXTEND
@@ -370,6 +388,20 @@ static bool is_success(enum outcome outcome)
            outcome == OUTCOME_RELEASED || outcome == OUTCOME_FOUND;
 }
 
+/* It went well, and the audit log has no line of it: nobody is told so. */
+static void take_back(const struct service *service,
+                      struct http_request *request,
+                      const struct engine_result *result,
+                      struct http_response *response)
+{
+    free(response->body);
+    response->body = NULL;
+    response->location[0] = '\0';
+    failure_respond_unaudited(request, true, response);
+    if (result->outcome == OUTCOME_GRANTED) /* it is released */
+        (void)audit_note(service->audit, request, result, response);
+}
+
 void locks_answer(const struct service *service, struct http_request *request,
                   int64_t now_us, struct http_response *response)
 {
@@ -377,18 +409,23 @@ void locks_answer(const struct service *service, struct http_request *request,
     const struct engine_result *result =
         engine_take(engine, request->op, now_us);
     assert(result->outcome != OUTCOME_PENDING);
+    bool is_good = is_success(result->outcome);
     bool is_told = true;
     request->waited_ms = result->waited_ms;
-    if (!is_success(result->outcome))
+    if (!is_good)
         failure_respond(service, request, result, response);
     else
         is_told = answer_success(request, result, now_us, response);
     if (!is_told)
         problem_respond_overloaded("not enough memory for the answer",
                                    request->id, response);
-    if (is_told && is_success(result->outcome))
+    if (!audit_note(service->audit, request, result, response) && is_good &&
+        is_told) {
+        take_back(service, request, result, response);
+        is_told = false;
+    }
+    if (is_good && (is_told || result->outcome != OUTCOME_GRANTED))
         access_note(service->access, request, result, now_us);
-    audit_note(service->audit, request, result, response);
     if (!is_told)
         (void)engine_abandon(engine, request->op);
     else if (result->outcome != OUTCOME_GRANTED)

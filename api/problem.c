@@ -39,6 +39,8 @@ static const struct kind {
     [PROBLEM_VALIDITY_EXHAUSTED] = {503, "validity_exhausted",
                                     "Answered too late"},
     [PROBLEM_OVERLOADED] = {503, "overloaded", "Overloaded"},
+    [PROBLEM_AUDIT_UNAVAILABLE] = {503, "audit_unavailable",
+                                   "Audit log takes no lines"},
     [PROBLEM_SHUTTING_DOWN] = {503, "shutting_down", "Shutting down"},
 };
 

@@ -45,8 +45,13 @@ bool service_open(struct service *service, struct loop *loop,
         return false;
     if (*config->audit_log == '\0')
         return true;
-    service->audit = audit_open(loop, service->metrics, service->access,
-                                config->audit_log, error, SERVICE_ERROR_MAX);
+    const struct audit_setup setup = {.loop = loop,
+                                      .metrics = service->metrics,
+                                      .access = service->access,
+                                      .path = config->audit_log,
+                                      .is_required = config->audit_required,
+                                      .has_reads = config->audit_reads};
+    service->audit = audit_open(&setup, error, SERVICE_ERROR_MAX);
     return service->audit != NULL;
 }
 

@@ -367,6 +367,17 @@ static bool check_tls(struct option_reader *reader)
     return true;
 }
 
+static bool check_audit(struct option_reader *reader)
+{
+    const struct config *config = reader->config;
+
+    *reader->origin = '\0';
+    return *config->audit_log ||
+           !(config->audit_required || config->audit_reads) ||
+           option_fail(reader, "--audit-%s: needs --audit-log",
+                       config->audit_required ? "required" : "reads");
+}
+
 /* Redis' protected mode does the same. */
 static bool check_anonymous(struct option_reader *reader)
 {
@@ -431,7 +442,7 @@ bool config_load(struct config *config, int argc, char **argv, char **envp,
         return true;
     return load_defaults(&reader) && load_env(&reader, envp) &&
            load_argv(&reader, argc, argv) && check_limits(&reader) &&
-           check_tls(&reader) && check_nodes(&reader) &&
+           check_tls(&reader) && check_nodes(&reader) && check_audit(&reader) &&
            check_anonymous(&reader);
 }
 

@@ -74,6 +74,8 @@ struct config {
     int log_level;                             /* enum log_level */
     int log_format;                            /* enum log_format */
     char audit_log[CONFIG_PATH_MAX + 1];       /* "-": stdout; "": none */
+    bool audit_required;
+    bool audit_reads;
 };
 
 /*

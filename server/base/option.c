@@ -134,6 +134,13 @@ const struct option option_table[OPTIONS] = {
     [OPTION_AUDIT_LOG] = {"audit-log", OPTION_IS_PATH, AT(audit_log),
                           .form = "FILE|-",
                           .help = "append who got which lock; - is stdout"},
+    [OPTION_AUDIT_REQUIRED] = {"audit-required", OPTION_IS_SWITCH, "off",
+                               AT(audit_required), .form = "on|off",
+                               .help = "change no lock without a line in "
+                                       "--audit-log"},
+    [OPTION_AUDIT_READS] = {"audit-reads", OPTION_IS_SWITCH, "off",
+                            AT(audit_reads), .form = "on|off",
+                            .help = "append who looked at which lock, too"},
     [OPTION_CHECK_CONFIG] = {"check-config", OPTION_IS_ACTION,
                              .action = CONFIG_CHECK,
                              .help = "check the configuration and exit"},

@@ -15,6 +15,7 @@
 
 #include "auditlog.h"
 #include "grant.h"
+#include "node.h"
 #include "tally.h"
 
 enum { N = 3, SOON_MS = 20000, LONG_NAMES = 15 };
@@ -171,6 +172,40 @@ TEST(a_limit_of_file_sizes_keeps_nobody_from_locking)
     struct tally tally = tally_file(path);
     ck_assert_int_eq(tally.grants, 3);
     ck_assert_int_eq(tally.releases, 3);
+    ck_assert_int_eq(lost(), 0);
+    world_stop(&world);
+}
+
+/* Under --audit-required it does; what is held can be looked at. */
+TEST(a_required_line_that_is_not_taken_stops_changes)
+{
+    struct stat info;
+    struct rlimit limit;
+    struct lock lock;
+    auditlog_name(dir, path);
+    auditlog_start(&world, N, path, "--audit-required on --log-level off");
+    answer_expect(lock_acquire(server, "a", 60000, &lock), 201, NULL);
+    ck_assert_int_eq(stat(path, &info), 0);
+    ck_assert_int_eq(prlimit(server->pid, RLIMIT_FSIZE, NULL, &limit), 0);
+    limit.rlim_cur = (rlim_t)info.st_size + 10;
+    ck_assert_int_eq(prlimit(server->pid, RLIMIT_FSIZE, &limit, NULL), 0);
+    for (int i = 0; i < 3; i++) {
+        answer_expect(lock_acquire(server, "b", 60000, NULL), 503,
+                      "audit_unavailable");
+        answer_expect(lock_extend(server, &lock, 60000), 503,
+                      "audit_unavailable");
+        answer_expect(lock_release(server, &lock), 503, "audit_unavailable");
+    }
+    answer_expect(lock_inspect(server, "a"), 200, NULL);
+    ck_assert_int_eq(world_count_keys(&world, "a"), N);
+    ck_assert_int_eq(world_count_keys(&world, "b"), 0);
+    limit.rlim_cur = limit.rlim_max;
+    ck_assert_int_eq(prlimit(server->pid, RLIMIT_FSIZE, &limit, NULL), 0);
+    answer_expect(lock_release(server, &lock), 200, NULL);
+    lock_expect_cycle(server, "b");
+    struct tally tally = tally_file(path);
+    ck_assert_int_eq(tally.grants, 2);
+    ck_assert_int_eq(tally.releases, 2);
     ck_assert_int_eq(lost(), 0);
     world_stop(&world);
 }

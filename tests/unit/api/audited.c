@@ -2,8 +2,10 @@
 
 #include <check.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "../../../server/base/log.h"
@@ -18,8 +20,8 @@ static char dir[] = "/tmp/redlockd-audit.XXXXXX";
 void audited_open(struct access *access)
 {
     char error[400];
-    audited.audit = audit_open(audited.loop, &play.metrics, access,
-                               audited.path, error, sizeof error);
+    audited.setup.access = access;
+    audited.audit = audit_open(&audited.setup, error, sizeof error);
     ck_assert_msg(audited.audit != NULL, "%s", error);
     ask.service.audit = audited.audit;
 }
@@ -27,12 +29,15 @@ void audited_open(struct access *access)
 void audited_begin(void)
 {
     said_begin();
+    (void)signal(SIGXFSZ, SIG_IGN);
     ck_assert_ptr_nonnull(mkdtemp(dir));
     (void)snprintf(audited.path, sizeof audited.path, "%s/audit", dir);
     (void)snprintf(audited.moved, sizeof audited.moved, "%s/audit.1", dir);
     ask_begin();
     log_set_level(LOG_INFO);
     audited.loop = loop_new();
+    audited.setup = (struct audit_setup){
+        .loop = audited.loop, .metrics = &play.metrics, .path = audited.path};
     audited_open(NULL);
     (void)strcpy(ask.request.identity, "billing");
     ask.request.client = "127.0.0.1:9";
@@ -47,6 +52,24 @@ void audited_end(void)
     (void)unlink(audited.moved);
     ck_assert_int_eq(rmdir(dir), 0);
     said_end();
+}
+
+void audited_fill(void)
+{
+    static char line[AUDITED_FILLED];
+    int fd = open(audited.path, O_WRONLY | O_APPEND);
+    memset(line, '#', sizeof line);
+    line[AUDITED_FILLED - 1] = '\n';
+    ck_assert_int_eq(write(fd, line, sizeof line), (int)sizeof line);
+    close(fd);
+}
+
+void audited_limit(bool is_limited)
+{
+    struct rlimit limit;
+    ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    limit.rlim_cur = is_limited ? AUDITED_FILLED : limit.rlim_max;
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
 }
 
 char *audited_all(const char *name)

@@ -10,8 +10,9 @@
 extern struct audited {
     struct loop *loop;
     struct audit *audit; /* NULL: the test has freed it */
-    char path[64];       /* of its file */
-    char moved[64];      /* where a test may move that */
+    struct audit_setup setup;
+    char path[64];  /* of its file */
+    char moved[64]; /* where a test may move that */
 } audited;
 
 /* ask_begin for a client that is known; each test is a process of its own. */
@@ -20,6 +21,14 @@ void audited_end(void);
 
 /* Another log, in the same file; the first must have been freed. */
 void audited_open(struct access *access);
+
+/*
+ * The file begins with one long line · behind which it cannot grow, or can
+ * again. Check writes files, too, but no such ones.
+ */
+enum { AUDITED_FILLED = 1 << 20 };
+void audited_fill(void);
+void audited_limit(bool is_limited);
 
 /* All of a file; good until the next call. */
 char *audited_all(const char *name);

@@ -3,10 +3,8 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,36 +14,9 @@
 #include "../turns.h"
 #include "audited.h"
 
-enum { FILLED = 1 << 20 }; /* Check writes files, too, but no such ones */
-
 static char error[400];
 
-static void set_up(void)
-{
-    (void)signal(SIGXFSZ, SIG_IGN);
-    audited_begin();
-}
-
 /* ---- a file that takes no lines ----------------------------------------- */
-
-/* The file begins with one long line, behind which it cannot grow. */
-static void fill(void)
-{
-    static char line[FILLED];
-    int fd = open(audited.path, O_WRONLY | O_APPEND);
-    memset(line, '#', sizeof line);
-    line[FILLED - 1] = '\n';
-    ck_assert_int_eq(write(fd, line, sizeof line), (int)sizeof line);
-    close(fd);
-}
-
-static void limit_size(bool is_limited)
-{
-    struct rlimit limit;
-    ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &limit), 0);
-    limit.rlim_cur = is_limited ? FILLED : limit.rlim_max;
-    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
-}
 
 static void note(void)
 {
@@ -61,13 +32,14 @@ static bool is_written(void *arg)
     return audited_count(audited.path) >= *(int *)arg;
 }
 
-SUITE(audit_file, .timeout_s = 60, .set_up = set_up, .tear_down = audited_end);
+SUITE(audit_file, .timeout_s = 60, .set_up = audited_begin,
+      .tear_down = audited_end);
 
 TEST(what_was_not_written_is_written_later)
 {
     int count = 4;
-    fill();
-    limit_size(true);
+    audited_fill();
+    audited_limit(true);
     note();
     note();
     ck_assert_int_eq(audited_count(audited.path), 1);
@@ -75,14 +47,14 @@ TEST(what_was_not_written_is_written_later)
     ck_assert_ptr_nonnull(
         strstr(log, "event=audit_not_written detail=\"File too large\""));
     ck_assert_str_eq(log + strcspn(log, "\n"), "\n");
-    limit_size(false);
+    audited_limit(false);
     note();
     ck_assert_int_eq(audited_count(audited.path), count);
     ck_assert_ptr_nonnull(strstr(said(), "event=audit_written_again"));
-    ck_assert_int_eq(truncate(audited.path, FILLED), 0);
-    limit_size(true);
+    ck_assert_int_eq(truncate(audited.path, AUDITED_FILLED), 0);
+    audited_limit(true);
     note();
-    limit_size(false);
+    audited_limit(false);
     count = 2; /* without another line, too */
     turns_until(audited.loop, is_written, &count);
     ck_assert_uint_eq(play.metrics.audit_lost, 0);
@@ -104,8 +76,8 @@ static int sum_of_lost(void)
 TEST(lost_lines_are_counted_and_told)
 {
     int count = 1;
-    fill();
-    limit_size(true);
+    audited_fill();
+    audited_limit(true);
     for (; play.metrics.audit_lost == 0; count++)
         note();
     for (int i = 0; i < 10; i++)
@@ -114,7 +86,7 @@ TEST(lost_lines_are_counted_and_told)
     ck_assert_int_gt(count, 1000);
     ck_assert_ptr_nonnull(
         strstr(said(), "level=error event=audit_lines_lost lost=1 "));
-    limit_size(false);
+    audited_limit(false);
     turns_until(audited.loop, is_written, &count);
     note();
     note();
@@ -143,8 +115,8 @@ TEST(a_line_without_memory_is_lost)
 
 TEST(what_is_not_written_at_the_end_is_lost)
 {
-    fill();
-    limit_size(true);
+    audited_fill();
+    audited_limit(true);
     note();
     note();
     audit_free(audited.audit);
@@ -182,8 +154,8 @@ TEST(a_rotation_that_fails_is_told)
 
 TEST(a_file_that_cannot_be_opened_is_named)
 {
-    ck_assert_ptr_null(audit_open(audited.loop, &play.metrics, NULL,
-                                  "/nowhere/audit", error, sizeof error));
+    audited.setup.path = "/nowhere/audit";
+    ck_assert_ptr_null(audit_open(&audited.setup, error, sizeof error));
     ck_assert_str_eq(error, "--audit-log: \"/nowhere/audit\": No such file or "
                             "directory; it must be - or a file that can be "
                             "written, in a directory that exists");
@@ -192,8 +164,7 @@ TEST(a_file_that_cannot_be_opened_is_named)
 TEST_RANGE(without_memory_there_is_no_audit_log, 0, 4)
 {
     starve = (struct starve){.is_on = true, .left = _i + 1};
-    struct audit *other = audit_open(audited.loop, &play.metrics, NULL,
-                                     audited.path, error, sizeof error);
+    struct audit *other = audit_open(&audited.setup, error, sizeof error);
     starve.is_on = false;
     ck_assert_ptr_null(other);
     ck_assert_ptr_nonnull(

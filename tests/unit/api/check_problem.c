@@ -84,6 +84,7 @@ TEST(each_code_has_its_status_and_a_name_of_its_own)
         [PROBLEM_NO_QUORUM] = 503,
         [PROBLEM_VALIDITY_EXHAUSTED] = 503,
         [PROBLEM_OVERLOADED] = 503,
+        [PROBLEM_AUDIT_UNAVAILABLE] = 503,
         [PROBLEM_SHUTTING_DOWN] = 503,
     };
     for (int i = 0; i < PROBLEM_CODES; i++) {

@@ -154,6 +154,17 @@ TEST(bad_environment_is_refused_by_its_name)
            "100 to");
 }
 
+TEST(lines_of_an_audit_log_need_one)
+{
+    refuse("", "--nodes a --audit-required",
+           "--audit-required:", "needs --audit-log");
+    refuse("", "--nodes a --audit-reads",
+           "--audit-reads:", "needs --audit-log");
+    expect("", "--nodes a --audit-required off --audit-reads off");
+    expect("", "--nodes a --audit-log - --audit-required --audit-reads");
+    ck_assert(config.audit_required && config.audit_reads);
+}
+
 TEST(tls_is_known_of_all_nodes)
 {
     expect("", "--nodes a,b");
@@ -201,7 +212,8 @@ TEST(print_shows_all_values_and_no_password)
 static const char *const printable[] = {
     ("--print-config --nodes a,redis://b/1 --retry-count 9 --reuse-port "
      "--drift-factor 0.125 --log-level debug --log-format json "
-     "--audit-log /a --auth-file /a/b --allowed-hosts a,.b "
+     "--audit-log /a --audit-required --audit-reads on "
+     "--auth-file /a/b --allowed-hosts a,.b "
      "--trusted-proxies ::1,10.0.0.0/8 "
      "--key-prefix x:"),
     "--print-config --nodes a --drift-factor 0.000000000000001",
