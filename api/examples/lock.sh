@@ -22,13 +22,14 @@ ask() { # method path limit-ms body: sets answer, of the first replica that can 
     for _ in "${urls[@]}"; do
         left
         sent_ms=$now_ms
-        raw=$(curl -gs -X "$1" "${urls[0]}$2" -m "$(seconds "$3")" --data-binary @<(echo "$4") \
+        raw=$(curl -s -X "$1" "${urls[0]}$2" -m "$(seconds "$3")" --data-binary @<(echo "$4") \
             -H 'Content-Type: application/json' -H @<(printf '%s\n' "$head" "$bearer")) || raw=''
         answer=$(jq 'select((.status // 0) < 429)' <<<"$raw" 2>/dev/null) || answer=''
-        if [ -n "$(field validity_ms)" ]; then # less a tenth of the TTL, to end the work
-            until_ms=$((sent_ms + $(field elapsed_ms) + $(field validity_ms) - ttl_ms / 10))
-            echo "$until_ms" >"$LOCK_UNTIL.new" && mv "$LOCK_UNTIL.new" "$LOCK_UNTIL"
-            pause_ms=$(field renew_after_ms)
+        if read -r lasts_ms renew_ms < <(jq -r "select(.validity_ms) |
+            \"\(.elapsed_ms + .validity_ms) \(.renew_after_ms)\"" <<<"$answer"); then
+            renew_at_ms=$((sent_ms + renew_ms)) # and less a tenth of the TTL, to end the work:
+            echo $((sent_ms + lasts_ms - ttl_ms / 10)) >"$LOCK_UNTIL.new"
+            mv "$LOCK_UNTIL.new" "$LOCK_UNTIL"
         fi
         [ -z "$answer" ] || return 0
         urls=("${urls[@]:1}" "${urls[0]}")
@@ -36,10 +37,11 @@ ask() { # method path limit-ms body: sets answer, of the first replica that can 
 }
 renew() { # until the lock is lost
     while left && [ "$left_ms" -gt 0 ]; do
+        pause_ms=$((renew_at_ms < now_ms ? 0 : renew_at_ms - now_ms))
         sleep "$(seconds $((pause_ms < left_ms ? pause_ms : left_ms)))"
         kill -0 -- "-$worker" || exit 0
-        pause_ms=$((ttl_ms / 20)) # unless this succeeds
         if left && [ "$left_ms" -le 0 ]; then break; fi
+        renew_at_ms=$((now_ms + ttl_ms / 20)) # unless this succeeds
         ask PUT "$path/extend" $((left_ms / ${#urls[@]})) "{$token,\"ttl_ms\":$ttl_ms}"
         [[ $(field code) =~ ^(lock_not_found|not_owner)$ ]] && break
     done
@@ -69,11 +71,9 @@ until slice_ms=$((deadline_ms < now_ms ? 0 : deadline_ms - now_ms)) &&
 done
 path=/locks/$(field id) FENCE=$(field fencing_token) token="\"token\":\"$token\""
 set -m # the command gets a process group
-"$@" & worker=$!
-set +m
+"$@" & worker=$! && set +m
 renew >/dev/null 2>&1 & renewer=$!
-trap finish EXIT
-trap 'exit 143' INT TERM HUP
+trap finish EXIT && trap 'exit 143' INT TERM HUP
 wait "$worker" && status=0 || status=$?
 left
 [ "$left_ms" -gt 0 ] || { echo "lock lost" >&2 && exit 70; }
