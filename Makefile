@@ -113,7 +113,7 @@ deps: ## Install missing Debian packages
 run: ## Start five Redis masters and redlockd on :8080
 	@scripts/deps.sh build run
 	@$(MAKE) --no-print-directory -j$$(nproc) build
-	@scripts/run.sh
+	@setpriv --pdeathsig TERM scripts/run.sh
 
 include tests/tests.mk
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs five durable Redis masters and redlockd until Ctrl-C.
+# Runs five durable Redis masters and redlockd until Ctrl-C. What the masters have
+# written goes with them. make ends this script when it is killed.
 # REDLOCKD_… variables configure redlockd as usual.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -20,7 +21,8 @@ cat <<END
 
 redlockd serves http://$listen on top of five Redis masters:
   ${stack_nodes[*]}
-Ctrl-C stops all of them. In another terminal:
+Ctrl-C stops all of them. They keep nothing: the next run begins without a lock.
+In another terminal:
 
   curl -s --json '{"resource":"order:42","ttl_ms":30000}' http://$listen/locks
 

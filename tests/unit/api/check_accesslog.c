@@ -107,6 +107,19 @@ TEST_EACH(at_info_our_errors_and_slow_answers_are_logged, answers)
     ck_assert_str_eq(read_log(), answers[_i].is_logged ? expected : "");
 }
 
+/* What makes it so is told already: the quorum, or the end. */
+TEST(at_info_a_probe_that_says_not_ready_is_not_logged)
+{
+    request.counted_as = METRICS_PROBE;
+    note(503, 1);
+    ck_assert_str_eq(read_log(), "");
+    ck_assert_uint_eq(metrics.responses[METRICS_PROBE][503], 1);
+    note(500, 1);
+    ck_assert_ptr_nonnull(strstr(read_log(), " status=500 "));
+    note(503, SECOND + 1);
+    ck_assert_ptr_nonnull(strstr(read_log(), " status=503 "));
+}
+
 /* As it was asked to; but what came on top of the wait was our time. */
 TEST(a_wait_is_not_slow)
 {
