@@ -357,7 +357,7 @@ bool access_narrow(struct access *access, struct http_request *request,
     if (account == NULL)
         return refuse_now(NULL, request, response);
     const struct identity *identity = account->identity;
-    if (identity->prefixes_count == 0 || identity_covers(identity, *prefix))
+    if (identity_covers(identity, *prefix))
         return true;
     for (int i = 0; i < identity->prefixes_count; i++) {
         struct span one = identity->prefixes[i];

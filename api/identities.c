@@ -147,13 +147,16 @@ static const char *read_scopes(struct span word, struct identity *it)
 
 static const char *read_prefix(struct span word, struct identity *it)
 {
+    if (span_is(word, "*")) {
+        it->has_all_resources = true;
+        return NULL;
+    }
     if (it->prefixes_count == IDENTITY_PREFIXES_MAX)
         return "it has more than 16 prefixes; give it a shorter one that "
                "covers several, or two identities";
     if (!decode(&word) || id_check_resource(word) != NULL)
         return "prefix= must be followed by what resources may begin with, "
-               "blanks as %20, '%' as %25; without it, all resources are "
-               "allowed";
+               "blanks as %20, '%' as %25, or by * for all resources";
     it->prefixes[it->prefixes_count++] = word;
     return NULL;
 }
@@ -204,6 +207,11 @@ static const char *read_key(struct span word, struct identity *it)
            "and expires=";
 }
 
+/* Scopes of calls that name resources. */
+enum {
+    NAMES_RESOURCES = 1 << SCOPE_LOCK | 1 << SCOPE_READ | 1 << SCOPE_ADMIN,
+};
+
 static const char *read_entry(struct span line, struct entry *entry)
 {
     struct identity *it = &entry->identity;
@@ -217,6 +225,13 @@ static const char *read_entry(struct span line, struct entry *entry)
         reason = read_key(word, it);
     if (reason != NULL)
         return reason;
+    if (it->has_all_resources && it->prefixes_count > 0)
+        return "prefix=* allows all resources, so it must be the only prefix; "
+               "a name that begins with '*' is written %2A";
+    if ((it->scopes & NAMES_RESOURCES) != 0 && !it->has_all_resources &&
+        it->prefixes_count == 0)
+        return "it has no prefix=; say which resources it may use, or "
+               "prefix=* for all";
     if (it->burst > 0 && it->rate == 0)
         return "burst= needs rate= as well";
     if (it->burst == 0)
@@ -451,7 +466,7 @@ static bool begins_with(struct span name, struct span prefix)
 bool identity_covers(const struct identity *it, struct span names)
 {
     bool is_covered = names.len > 0;
-    if (it->prefixes_count == 0)
+    if (it->has_all_resources)
         return true;
     while (is_covered && names.len > 0) {
         struct span name = names_next(&names);

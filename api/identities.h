@@ -6,7 +6,8 @@
  *   credential   sha256: and the SHA-256 of a bearer token in hex, or cert: and
  *                the name in a client certificate
  *   scopes       some of lock, read, metrics, admin; commas between
- *   keys         prefix (may occur again), rate, burst, locks, expires
+ *   keys         prefix (may occur again; * for all resources), rate, burst,
+ * locks, expires
  *
  * Blanks are between the words; a '%' in a name of a certificate or in a prefix
  * begins a percent-encoded byte. Lines that are blank or begin with '#' say
@@ -30,13 +31,14 @@ enum scope { SCOPE_LOCK, SCOPE_READ, SCOPE_METRICS, SCOPE_ADMIN, SCOPES };
 
 struct identity {
     char name[IDENTITY_NAME_MAX + 1];
-    unsigned scopes;   /* a bit each */
-    int64_t rate;      /* requests a second; 0: as many as it likes */
-    int64_t burst;     /* … and at once */
-    int64_t locks;     /* held at once; 0: as many as it likes */
-    int64_t expires_s; /* Unix time; 0: never */
+    unsigned scopes;        /* a bit each */
+    int64_t rate;           /* requests a second; 0: as many as it likes */
+    int64_t burst;          /* … and at once */
+    int64_t locks;          /* held at once; 0: as many as it likes */
+    int64_t expires_s;      /* Unix time; 0: never */
+    bool has_all_resources; /* else those with … */
     int prefixes_count;
-    struct span prefixes[IDENTITY_PREFIXES_MAX]; /* none: all resources */
+    struct span prefixes[IDENTITY_PREFIXES_MAX];
 };
 
 struct identities;

@@ -50,7 +50,7 @@ beside() { # flooders clients
 
 stack_begin
 stack_start_nodes 5 7901 --appendonly no
-(umask 077 && printf 'good sha256:%s lock\nbad sha256:%s lock rate=100\n' \
+(umask 077 && printf 'good sha256:%s lock prefix=*\nbad sha256:%s lock prefix=* rate=100\n' \
     "$(hash_of good)" "$(hash_of bad)" >"$stack_dir/auth")
 stack_start_server "$redlockd" "$listen" --log-level warn --first-start yes \
     --auth-file "$stack_dir/auth"

@@ -113,7 +113,7 @@ def shares(stack: Stack, results: Results, is_short: bool) -> None:
     limit_s = 1 if is_short else 0.1  # short ones run on busy machines
     auth = stack.folder / "auth"
     auth.write_text("".join(
-        f"{name} sha256:{hashlib.sha256(name.encode()).hexdigest()} lock,read\n"
+        f"{name} sha256:{hashlib.sha256(name.encode()).hexdigest()} lock,read prefix=*\n"
         for name in ("greedy", "operator")))
     auth.chmod(0o600)
     port = stack.start_server(0, "--auth-file", str(auth))

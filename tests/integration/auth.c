@@ -29,8 +29,8 @@ const char auth_standard[] =
     "# the tests' own\n"
     "red " AUTH_RED " lock,read prefix=r/ prefix=shared%20/\n"
     "green " AUTH_GREEN " lock,read prefix=g/ prefix=shared%20/\n"
-    "blue " AUTH_BLUE " lock,read,metrics,admin\n"
-    "gate cert:gate lock\n";
+    "blue " AUTH_BLUE " lock,read,metrics,admin prefix=*\n"
+    "gate cert:gate lock prefix=*\n";
 
 void auth_start(struct world *world, int nodes, char path[PATH_SIZE])
 {

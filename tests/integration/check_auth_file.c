@@ -43,7 +43,7 @@ TEST(a_reload_changes_who_may_ask)
     raw_send(fd, ask, sizeof ask - 1);
     raw_read(fd, out, sizeof out, "}\n", SOON_MS);
     ck_assert_msg(strncmp(out, "HTTP/1.1 200 ", 13) == 0, "%s", out);
-    auth_reload(server, path, "blue " AUTH_BLUE " read,metrics\n");
+    auth_reload(server, path, "blue " AUTH_BLUE " read,metrics prefix=*\n");
     ck_assert_int_eq(server_count_log(server, "identities=1"), 1);
     raw_send(fd, ask, sizeof ask - 1); /* the connection is as it was */
     raw_read(fd, out, sizeof out, "}\n", SOON_MS);
@@ -61,9 +61,11 @@ static const struct {
 } bad_files[] = {
     {"", "names no identity"},
     {"red\n", ":1: the second word"},
-    {"# ok\n\nred " AUTH_RED " lock\nred " AUTH_BLUE " lock\n", ":4: the name"},
-    {"red " AUTH_RED " lock", ":1: the last line has no end"},
-    {"red " AUTH_RED " lock\r\n", ":1: the line ends with CR LF"},
+    {"# ok\n\nred " AUTH_RED " lock prefix=*\nred " AUTH_BLUE
+     " lock prefix=*\n",
+     ":4: the name"},
+    {"red " AUTH_RED " lock prefix=*", ":1: the last line has no end"},
+    {"red " AUTH_RED " lock prefix=*\r\n", ":1: the line ends with CR LF"},
     {"red " AUTH_RED " root\n", ":1: the third word"},
 };
 
@@ -123,14 +125,16 @@ static void expect_start(int fd, const char *start)
 static const struct {
     const char *text, *answer;
 } losses[] = {
-    {"blue " AUTH_BLUE " lock,read,metrics\n", "HTTP/1.1 401 "},
+    {"blue " AUTH_BLUE " lock,read,metrics prefix=*\n", "HTTP/1.1 401 "},
     {"red sha256:"
      "0000000000000000000000000000000000000000000000000000000000000000 "
-     "lock\nblue " AUTH_BLUE " lock,read,metrics\n",
+     "lock prefix=*\nblue " AUTH_BLUE " lock,read,metrics prefix=*\n",
      "HTTP/1.1 401 "},
-    {"red " AUTH_RED " read\nblue " AUTH_BLUE " lock,read,metrics\n",
+    {"red " AUTH_RED " read prefix=*\nblue " AUTH_BLUE
+     " lock,read,metrics prefix=*\n",
      "HTTP/1.1 403 "},
-    {"red " AUTH_RED " lock prefix=g/\nblue " AUTH_BLUE " lock,read,metrics\n",
+    {"red " AUTH_RED " lock prefix=g/\nblue " AUTH_BLUE
+     " lock,read,metrics prefix=*\n",
      "HTTP/1.1 403 "},
 };
 
@@ -156,7 +160,7 @@ TEST(who_may_wait_still_waits_on)
     int fd = send_waiting();
     auth_reload(server, path,
                 "red " AUTH_RED " lock prefix=r/w\n"
-                "blue " AUTH_BLUE " lock,read,metrics\n");
+                "blue " AUTH_BLUE " lock,read,metrics prefix=*\n");
     answer_expect(auth_release(server, "blue", &lock), 200, NULL);
     struct verdict verdict = waiter_expect_grant(fd, "r/w", SOON_MS);
     ck_assert_int_eq(verdict.status, 201);

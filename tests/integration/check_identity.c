@@ -15,11 +15,12 @@
 
 enum { N = 3, SOON_MS = 9000 };
 
-static const char standard[] = "team cert:team.example lock,read prefix=t/\n"
-                               "mesh cert:spiffe://mesh/a lock\n"
-                               "mail cert:a@mail.example lock\n"
-                               "plain cert:plain lock\n"
-                               "blue " AUTH_BLUE " lock,read,metrics,admin\n";
+static const char standard[] =
+    "team cert:team.example lock,read prefix=t/\n"
+    "mesh cert:spiffe://mesh/a lock prefix=*\n"
+    "mail cert:a@mail.example lock prefix=*\n"
+    "plain cert:plain lock prefix=*\n"
+    "blue " AUTH_BLUE " lock,read,metrics,admin prefix=*\n";
 
 static struct world world;
 static struct server *const server = &world.servers[0];
@@ -166,8 +167,10 @@ TEST(a_reload_changes_what_a_certificate_may_on_its_connection)
     static const char ask[] = "GET /nodes HTTP/1.1\r\nHost: x\r\n\r\n";
     static const int statuses[] = {200, 401, 403, 200};
     static const char *const files[] = {
-        NULL, "blue " AUTH_BLUE " read\n",
-        "team cert:team.example lock\nblue " AUTH_BLUE " read\n", standard};
+        NULL, "blue " AUTH_BLUE " read prefix=*\n",
+        "team cert:team.example lock prefix=*\nblue " AUTH_BLUE
+        " read prefix=*\n",
+        standard};
     ask_as(&team);
     int fd = raw_connect(server);
     for (size_t i = 0; i < COUNT(files); i++) {

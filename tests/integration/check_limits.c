@@ -21,9 +21,9 @@ enum { N = 3, SOON_MS = 9000, CROWD = 40, HALF = CROWD / 2 };
 
 /* red: hardly any requests; green: two locks; blue: as good as all */
 static const char text[] =
-    "red " AUTH_RED " lock,read rate=1 burst=3\n"
-    "green " AUTH_GREEN " lock,read locks=2\n"
-    "blue " AUTH_BLUE " lock,read,metrics,admin locks=1000\n";
+    "red " AUTH_RED " lock,read prefix=* rate=1 burst=3\n"
+    "green " AUTH_GREEN " lock,read prefix=* locks=2\n"
+    "blue " AUTH_BLUE " lock,read,metrics,admin prefix=* locks=1000\n";
 
 static struct world world;
 static struct server *const server = &world.servers[0];

@@ -207,7 +207,7 @@ TEST_EACH(a_server_that_others_can_reach_warns_of_what_is_missing, listeners)
     char options[12 * PATH_SIZE], auth[PATH_SIZE];
     make_authorities();
     connect_as(NULL);
-    auth_make(auth, "blue " AUTH_BLUE " lock\n");
+    auth_make(auth, "blue " AUTH_BLUE " lock prefix=*\n");
     world_start_nodes(&world, 1);
     server->port = harness_free_port();
     snprintf(options, sizeof options,

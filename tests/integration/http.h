@@ -9,7 +9,7 @@
 
 #include "harness.h"
 
-enum { HTTP_HEADERS = 4, ANSWER_BODY = 128 * 1024, ANSWER_HEAD = 8 * 1024 };
+enum { HTTP_HEADERS = 4, ANSWER_BODY = 256 * 1024, ANSWER_HEAD = 8 * 1024 };
 
 struct request {
     const char *method;

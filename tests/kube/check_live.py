@@ -64,7 +64,7 @@ class World:
         if self.is_secure:
             digest = hashlib.sha256(TOKEN.encode()).hexdigest()
             self.write("/etc/redlockd/auth/identities",
-                       f"tester sha256:{digest} lock,read\n")
+                       f"tester sha256:{digest} lock,read prefix=*\n")
             self.make_certificates()
 
     def make_certificates(self) -> None:

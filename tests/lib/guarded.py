@@ -17,7 +17,9 @@ WAIT_S = 60
 
 
 def identity(name: str, token: str, rest: str = "lock,read") -> str:
-    """A line of the auth file."""
+    """A line of the auth file; for all resources, unless rest names some."""
+    if "prefix=" not in rest:
+        rest += " prefix=*"
     return f"{name} sha256:{hashlib.sha256(token.encode()).hexdigest()} {rest}"
 
 

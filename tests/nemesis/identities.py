@@ -27,7 +27,7 @@ class Identity:
     def line(self) -> str:
         digest = hashlib.sha256(self.token.encode()).hexdigest()
         words = [self.name, f"sha256:{digest}", self.scopes, LIMITS]
-        return " ".join(words + [f"prefix={one}" for one in self.prefixes])
+        return " ".join(words + [f"prefix={one}" for one in self.prefixes or ("*",)])
 
 
 ANYBODY = Identity("", "")  # where there is no auth file

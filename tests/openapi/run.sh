@@ -80,7 +80,7 @@ check "schemathesis finds nothing, $examples examples" \
     schemathesis "$listen" "$examples"
 sed -n '/^Test Phases:/,/^Seed:/p' "$dir/schemathesis.log"
 # the same with an auth file, and a token that may do everything
-(umask 077 && printf 'all sha256:%s lock,read,metrics,admin\n' \
+(umask 077 && printf 'all sha256:%s lock,read,metrics,admin prefix=*\n' \
     "$(printf all-token | sha256sum | cut -d ' ' -f 1)" >"$stack_dir/auth")
 open_server=$stack_server
 stack_start_server "${REDLOCKD:-build/redlockd}" "$guarded" --log-level error \

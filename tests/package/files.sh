@@ -121,7 +121,7 @@ journal_has() { # text
 write_identity() { # token
     local hash
     hash=$(printf %s "$1" | sha256sum)
-    echo "story sha256:${hash%% *} lock,read" | keep auth
+    echo "story sha256:${hash%% *} lock,read prefix=*" | keep auth
 }
 
 status_of() { # token

@@ -29,7 +29,7 @@ guarded=$((port + 1))
 while stack_is_taken "$guarded"; do
     guarded=$((guarded + 1))
 done
-(umask 077 && printf 'reader sha256:%s read,metrics\nlocker sha256:%s lock\n' \
+(umask 077 && printf 'reader sha256:%s read,metrics prefix=*\nlocker sha256:%s lock prefix=*\n' \
     "$(printf reader-token | sha256sum | cut -d ' ' -f 1)" \
     "$(printf locker-token | sha256sum | cut -d ' ' -f 1)" >"$stack_dir/auth")
 open_server=$stack_server

@@ -89,7 +89,8 @@ static const struct {
 
 static void check_asker(int i, const char *before)
 {
-    use("billing " AUTHTEXT_SECRET " read\ngateway cert:gate%20way read\n");
+    use("billing " AUTHTEXT_SECRET
+        " read prefix=*\ngateway cert:gate%20way read prefix=*\n");
     if (before != NULL)
         ck_assert_ptr_null(admit("GET", "/nodes", before)->detail);
     ask.request.peer_name = askers[i].peer_name;
@@ -182,14 +183,14 @@ TEST_EACH(each_call_needs_its_scope, calls)
         query_add(&ask.request.query, span_of("force"), span_of(query));
     for (int has = 0; has < SCOPES; has++) {
         char text[200];
-        snprintf(text, sizeof text, "a " AUTHTEXT_SECRET " %s\n",
+        snprintf(text, sizeof text, "a " AUTHTEXT_SECRET " %s prefix=*\n",
                  scope_name((enum scope)has));
         use(text);
         expect_scope(_i, has);
         ask.request.access_result = 0;
         access_free(access_now);
     }
-    use("a " AUTHTEXT_SECRET " read\n");
+    use("a " AUTHTEXT_SECRET " read prefix=*\n");
     bool is_open =
         admit(calls[_i].method, calls[_i].target, NULL)->detail == NULL;
     ck_assert(is_open == (calls[_i].scope == OPEN));
@@ -297,7 +298,7 @@ TEST_EACH(a_list_is_narrowed, lists)
 TEST(a_list_shows_what_lies_inside)
 {
     struct span prefix = span_of("z");
-    use(PREFIXED "all " AUTHTEXT_OTHER " read\n");
+    use(PREFIXED "all " AUTHTEXT_OTHER " read prefix=*\n");
     (void)admit("GET", "/locks", "Bearer secret");
     ck_assert(access_shows(access_now, &ask.request, span_of("b/x")));
     ck_assert(!access_shows(access_now, &ask.request, span_of("bd")));
@@ -321,7 +322,7 @@ static bool contains(struct span text, const char *part)
 
 TEST(the_identity_is_the_owner_if_none_is_sent)
 {
-    use("bill-1 " AUTHTEXT_SECRET " lock\n");
+    use("bill-1 " AUTHTEXT_SECRET " lock prefix=*\n");
     (void)admit("POST", "/locks", "Bearer secret");
     ck_assert(!ask_send("POST", "/locks", "{\"resource\":\"a\"}"));
     ck_assert(contains(token_sent(), ".bill-1"));
@@ -342,7 +343,8 @@ static const struct {
 
 TEST(the_same_key_of_another_is_another)
 {
-    use("a " AUTHTEXT_SECRET " lock\nb " AUTHTEXT_OTHER " lock\n");
+    use("a " AUTHTEXT_SECRET " lock prefix=*\nb " AUTHTEXT_OTHER
+        " lock prefix=*\n");
     for (size_t i = 0; i < COUNT(keys); i++) {
         ask_anew();
         ask.request.idempotency_key = span_of("0123456789abcdef");

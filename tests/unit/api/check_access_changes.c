@@ -55,13 +55,13 @@ SUITE(access_changes, .set_up = set_up, .tear_down = tear_down);
 
 TEST(a_reload_is_seen_by_the_next_request)
 {
-    use("a " AUTHTEXT_SECRET " read\n");
+    use("a " AUTHTEXT_SECRET " read prefix=*\n");
     ck_assert_ptr_null(admit("GET", "/nodes", "Bearer secret")->detail);
-    authtext_write("b " AUTHTEXT_OTHER " read\n");
+    authtext_write("b " AUTHTEXT_OTHER " read prefix=*\n");
     ck_assert(access_reload(access_now));
     ck_assert_ptr_nonnull(admit("GET", "/nodes", "Bearer secret")->detail);
     ck_assert_ptr_null(admit("GET", "/nodes", "Bearer other")->detail);
-    authtext_write("b " AUTHTEXT_OTHER " read\nhalf");
+    authtext_write("b " AUTHTEXT_OTHER " read prefix=*\nhalf");
     ck_assert(!access_reload(access_now));
     ck_assert_ptr_null(admit("GET", "/nodes", "Bearer other")->detail);
     ck_assert(access_reload(NULL));
@@ -69,9 +69,9 @@ TEST(a_reload_is_seen_by_the_next_request)
 
 TEST(who_is_removed_before_the_body_came_is_refused)
 {
-    use("a " AUTHTEXT_SECRET " lock\n");
+    use("a " AUTHTEXT_SECRET " lock prefix=*\n");
     (void)admit("POST", "/locks", "Bearer secret");
-    authtext_write("b " AUTHTEXT_OTHER " read\n");
+    authtext_write("b " AUTHTEXT_OTHER " read prefix=*\n");
     ck_assert(access_reload(access_now));
     ck_assert(ask_send("POST", "/locks", "{\"resource\":\"a\"}"));
     ask_expect(401, "unauthorized");
@@ -87,16 +87,18 @@ static const struct {
     int code;         /* PROBLEM_CODES: the request may go on */
 } changes[] = {
     {"a " AUTHTEXT_SECRET " lock prefix=b\n", PROBLEM_CODES},
-    {"a " AUTHTEXT_SECRET " lock,read rate=1\n", PROBLEM_CODES},
-    {"a " AUTHTEXT_SECRET " lock prefix=b/\nb " AUTHTEXT_OTHER " lock\n",
+    {"a " AUTHTEXT_SECRET " lock,read prefix=* rate=1\n", PROBLEM_CODES},
+    {"a " AUTHTEXT_SECRET " lock prefix=b/\nb " AUTHTEXT_OTHER
+     " lock prefix=*\n",
      PROBLEM_CODES},
     {"a " AUTHTEXT_SECRET " lock prefix=c\n", PROBLEM_FORBIDDEN},
-    {"a " AUTHTEXT_SECRET " read,metrics,admin\n", PROBLEM_FORBIDDEN},
-    {"b " AUTHTEXT_SECRET " lock\n", PROBLEM_UNAUTHORIZED},
-    {"b " AUTHTEXT_OTHER " lock\n", PROBLEM_UNAUTHORIZED},
-    {"a " AUTHTEXT_OTHER " lock\n", PROBLEM_UNAUTHORIZED},
-    {"a cert:a lock\n", PROBLEM_UNAUTHORIZED},
-    {"a " AUTHTEXT_OTHER " lock\nb " AUTHTEXT_SECRET " lock\n",
+    {"a " AUTHTEXT_SECRET " read,metrics,admin prefix=*\n", PROBLEM_FORBIDDEN},
+    {"b " AUTHTEXT_SECRET " lock prefix=*\n", PROBLEM_UNAUTHORIZED},
+    {"b " AUTHTEXT_OTHER " lock prefix=*\n", PROBLEM_UNAUTHORIZED},
+    {"a " AUTHTEXT_OTHER " lock prefix=*\n", PROBLEM_UNAUTHORIZED},
+    {"a cert:a lock prefix=*\n", PROBLEM_UNAUTHORIZED},
+    {"a " AUTHTEXT_OTHER " lock prefix=*\nb " AUTHTEXT_SECRET
+     " lock prefix=*\n",
      PROBLEM_UNAUTHORIZED},
 };
 
@@ -117,7 +119,7 @@ static void expect_stands(int code)
 
 TEST_EACH(a_request_on_its_way_stands_by_the_file_as_it_is, changes)
 {
-    use("a " AUTHTEXT_SECRET " lock\n");
+    use("a " AUTHTEXT_SECRET " lock prefix=*\n");
     (void)admit("POST", "/locks", "Bearer secret");
     expect_stands(PROBLEM_CODES);
     authtext_write("half");
@@ -130,7 +132,7 @@ TEST_EACH(a_request_on_its_way_stands_by_the_file_as_it_is, changes)
 
 TEST(the_path_of_a_request_on_its_way_must_lie_inside_still)
 {
-    use("a " AUTHTEXT_SECRET " lock\n");
+    use("a " AUTHTEXT_SECRET " lock prefix=*\n");
     (void)admit("DELETE", "/locks/b", "Bearer secret");
     authtext_write("a " AUTHTEXT_SECRET " lock prefix=c\n");
     ck_assert(access_reload(access_now));
@@ -141,11 +143,12 @@ TEST(the_path_of_a_request_on_its_way_must_lie_inside_still)
 /* Whoever had the name before. */
 TEST(who_came_with_a_credential_that_is_new_is_not_who_was_removed)
 {
-    use("a " AUTHTEXT_SECRET " lock\nb " AUTHTEXT_OTHER " lock\n");
+    use("a " AUTHTEXT_SECRET " lock prefix=*\nb " AUTHTEXT_OTHER
+        " lock prefix=*\n");
     (void)admit("POST", "/locks", "Bearer secret");
-    authtext_write("b " AUTHTEXT_OTHER " lock\n");
+    authtext_write("b " AUTHTEXT_OTHER " lock prefix=*\n");
     ck_assert(access_reload(access_now));
-    authtext_write("a " AUTHTEXT_SECRET " lock\n");
+    authtext_write("a " AUTHTEXT_SECRET " lock prefix=*\n");
     ck_assert(access_reload(access_now));
     expect_stands(PROBLEM_UNAUTHORIZED);
     (void)admit("POST", "/locks", "Bearer secret");
@@ -154,9 +157,9 @@ TEST(who_came_with_a_credential_that_is_new_is_not_who_was_removed)
 
 TEST(what_is_open_to_all_stands)
 {
-    use("a " AUTHTEXT_SECRET " lock\n");
+    use("a " AUTHTEXT_SECRET " lock prefix=*\n");
     (void)admit("GET", "/livez", NULL);
-    authtext_write("b " AUTHTEXT_OTHER " lock\n");
+    authtext_write("b " AUTHTEXT_OTHER " lock prefix=*\n");
     ck_assert(access_reload(access_now));
     expect_stands(PROBLEM_CODES);
     ck_assert(access_stands(NULL, &ask.request, span_of("a")));
@@ -169,8 +172,8 @@ TEST(what_is_open_to_all_stands)
 
 TEST(who_has_expired_is_known_and_refused)
 {
-    use("a " AUTHTEXT_SECRET " lock expires=" PAST "\n"
-        "b " AUTHTEXT_OTHER " lock expires=" FUTURE "\n");
+    use("a " AUTHTEXT_SECRET " lock prefix=* expires=" PAST "\n"
+        "b " AUTHTEXT_OTHER " lock prefix=* expires=" FUTURE "\n");
     const struct http_refusal *refusal =
         admit("POST", "/locks", "Bearer secret");
     ck_assert_int_eq(refusal->code, PROBLEM_UNAUTHORIZED);
@@ -188,8 +191,8 @@ TEST(who_has_expired_is_known_and_refused)
 
 TEST(when_identities_expire_is_told)
 {
-    use("a " AUTHTEXT_SECRET " lock expires=" PAST "\n"
-        "b " AUTHTEXT_OTHER " lock\n");
+    use("a " AUTHTEXT_SECRET " lock prefix=* expires=" PAST "\n"
+        "b " AUTHTEXT_OTHER " lock prefix=*\n");
     authtext_expect_metric(
         access_now, play.now_us,
         "# TYPE redlockd_identity_expiry_timestamp_seconds gauge\n"
@@ -203,7 +206,8 @@ TEST(who_expires_on_the_way_is_refused)
     int64_t end_us = clock_wall_us() + 1500000;
     timestamp_write(when, end_us);
     (void)snprintf(text, sizeof text,
-                   "a " AUTHTEXT_SECRET " lock expires=%.19sZ\n", when);
+                   "a " AUTHTEXT_SECRET " lock prefix=* expires=%.19sZ\n",
+                   when);
     use(text);
     ck_assert_ptr_null(admit("POST", "/locks", "Bearer secret")->detail);
     while (clock_wall_us() < end_us)

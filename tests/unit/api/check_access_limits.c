@@ -79,7 +79,7 @@ GROUP(requests, .set_up = set_up, .tear_down = tear_down);
 
 TEST(more_requests_than_allowed_are_refused)
 {
-    use("a " AUTHTEXT_SECRET " read rate=2 burst=3\n");
+    use("a " AUTHTEXT_SECRET " read prefix=* rate=2 burst=3\n");
     for (int i = 0; i < 3; i++) {
         ck_assert_ptr_null(admit("GET", "/nodes")->detail);
         end(true);
@@ -98,7 +98,7 @@ TEST(more_requests_than_allowed_are_refused)
 
 TEST(what_is_forbidden_counts_among_the_requests)
 {
-    use("a " AUTHTEXT_SECRET " read rate=1\n");
+    use("a " AUTHTEXT_SECRET " read prefix=* rate=1\n");
     ck_assert_int_eq(admit("GET", "/metrics")->code, (int)PROBLEM_FORBIDDEN);
     end(true);
     expect_limited(false);
@@ -120,7 +120,7 @@ TEST(a_list_counts_as_several_requests)
     } rows[] = {{"1", 100},  {"19", 100}, {"20", 50},   {"500", 2},
                 {"1000", 1}, {"x", 100},  {"1001", 100}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        use("a " AUTHTEXT_SECRET " read rate=100\n");
+        use("a " AUTHTEXT_SECRET " read prefix=* rate=100\n");
         for (int n = 0; n < rows[i].lists; n++) {
             ck_assert_msg(list(rows[i].limit)->detail == NULL, "%d of %s", n,
                           rows[i].limit);
@@ -129,7 +129,7 @@ TEST(a_list_counts_as_several_requests)
         expect_limited(false);
         access_free(access_now);
     }
-    use("a " AUTHTEXT_SECRET " read rate=10\n");
+    use("a " AUTHTEXT_SECRET " read prefix=* rate=10\n");
     ck_assert_ptr_null(admit("GET", "/locks")->detail);
     end(true);
     expect_limited(false);
@@ -139,7 +139,7 @@ TEST(a_list_counts_as_several_requests)
 
 TEST(what_is_open_does_not_count)
 {
-    use("a " AUTHTEXT_SECRET " read rate=1\n");
+    use("a " AUTHTEXT_SECRET " read prefix=* rate=1\n");
     for (int i = 0; i < 5; i++)
         ck_assert_ptr_null(admit("GET", "/readyz")->detail);
     ck_assert_ptr_null(admit("GET", "/nodes")->detail);
@@ -148,7 +148,7 @@ TEST(what_is_open_does_not_count)
 TEST(crowds_of_strangers_are_answered_late)
 {
     int late = 0;
-    use("a " AUTHTEXT_OTHER " read\n");
+    use("a " AUTHTEXT_OTHER " read prefix=*\n");
     for (int i = 0; i < 1000; i++) {
         late += admit("GET", "/nodes")->is_late;
         end(true);
@@ -210,7 +210,7 @@ static void expect_full(const char *body)
 static void use_two(void)
 {
     ask_begin();
-    use("a " AUTHTEXT_SECRET " lock,read,admin locks=2\n");
+    use("a " AUTHTEXT_SECRET " lock,read,admin prefix=* locks=2\n");
 }
 
 GROUP(locks, .set_up = use_two, .tear_down = tear_down);
@@ -386,8 +386,9 @@ static void use_three(void)
 {
     ask_begin();
     placed_count = 0;
-    use("a " AUTHTEXT_SECRET " read\nb " AUTHTEXT_OTHER " read\n"
-        "c cert:c read\nd cert:d read\n");
+    use("a " AUTHTEXT_SECRET " read prefix=*\nb " AUTHTEXT_OTHER
+        " read prefix=*\n"
+        "c cert:c read prefix=*\nd cert:d read prefix=*\n");
 }
 
 GROUP(places, .set_up = use_three, .tear_down = leave_and_tear_down);
@@ -428,7 +429,7 @@ TEST(a_list_too_many_is_refused_late)
 TEST(who_is_removed_leaves_no_place_taken)
 {
     ck_assert_int_eq(take_all("a", PLACE_LIST), 4);
-    (void)authtext_write("b " AUTHTEXT_OTHER " read\n");
+    (void)authtext_write("b " AUTHTEXT_OTHER " read prefix=*\n");
     ck_assert(access_reload(access_now));
     leave_all();
     ck_assert_int_eq(take_all("b", PLACE_LIST), 4);

@@ -63,9 +63,10 @@ TEST(at_debug_each_answer_has_its_line)
                      "status=200 code=- took_us=1234 client=- dropped=0\n");
     response.code = "no_quorum";
     note(503, 2 * SECOND);
-    ck_assert_str_eq(read_log(),
-                     "level=debug event=request request_id=r-1 call=extend "
-                     "status=503 code=no_quorum took_us=2000000 client=- dropped=0\n");
+    ck_assert_str_eq(
+        read_log(),
+        "level=debug event=request request_id=r-1 call=extend "
+        "status=503 code=no_quorum took_us=2000000 client=- dropped=0\n");
     for (int i = 0; i < 20; i++)
         note(200, 1);
     const char *lines = read_log();

@@ -5,9 +5,9 @@
 #include "../starve.h"
 #include "authtext.h"
 
-#define A "a " AUTHTEXT_SECRET " lock locks=5\n"
-#define A_LESS "a " AUTHTEXT_SECRET " lock locks=1\n"
-#define B "b " AUTHTEXT_OTHER " lock rate=2\n"
+#define A "a " AUTHTEXT_SECRET " lock prefix=* locks=5\n"
+#define A_LESS "a " AUTHTEXT_SECRET " lock prefix=* locks=1\n"
+#define B "b " AUTHTEXT_OTHER " lock prefix=* rate=2\n"
 
 static struct accounts all;
 static struct holdings *holdings;
@@ -106,7 +106,8 @@ TEST(who_is_removed_and_holds_locks_is_kept)
 TEST(without_memory_nothing_changes)
 {
     struct account *a = all.list[0];
-    struct identities *three = parse(A B "c cert:x read\nd cert:y read\n");
+    struct identities *three =
+        parse(A B "c cert:x read prefix=*\nd cert:y read prefix=*\n");
     hold(a, "x");
     set(B);
     starve.is_on = true;

@@ -322,8 +322,9 @@ TEST(each_identity_has_lines_of_its_own)
     ask.request.method = "POST";
     ask.request.target = "/locks";
     audit_free(audited.audit);
-    struct access *access = authtext_access("billing " AUTHTEXT_SECRET " lock\n"
-                                            "other " AUTHTEXT_OTHER " lock\n");
+    struct access *access =
+        authtext_access("billing " AUTHTEXT_SECRET " lock prefix=*\n"
+                        "other " AUTHTEXT_OTHER " lock prefix=*\n");
     audited_open(access);
     refuse_as("", 5000);
     refuse_as("other", 5000);

@@ -7,7 +7,7 @@
 #include "../starve.h"
 #include "authtext.h"
 
-#define GOOD "a " AUTHTEXT_SECRET " lock\n"
+#define GOOD "a " AUTHTEXT_SECRET " lock prefix=*\n"
 
 static char error[AUTHFILE_ERROR_MAX];
 

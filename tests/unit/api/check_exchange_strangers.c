@@ -12,7 +12,7 @@ static void set_up(void)
 {
     exchanged_begin();
     exchanged.service.access = pair.all.access =
-        authtext_access("a " AUTHTEXT_SECRET " lock locks=1\n");
+        authtext_access("a " AUTHTEXT_SECRET " lock prefix=* locks=1\n");
 }
 
 static void tear_down(void)
@@ -198,8 +198,8 @@ static void change_file(const char *text)
     ck_assert(access_reload(exchanged.service.access));
 }
 
-#define GONE "b " AUTHTEXT_OTHER " lock\n"
-#define ONLY_READS "a " AUTHTEXT_SECRET " read locks=1\n"
+#define GONE "b " AUTHTEXT_OTHER " lock prefix=*\n"
+#define ONLY_READS "a " AUTHTEXT_SECRET " read prefix=* locks=1\n"
 
 /* The file changes between the head and the end of the body. */
 TEST(a_whole_request_is_judged_again)

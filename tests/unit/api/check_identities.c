@@ -64,7 +64,8 @@ TEST(a_line_with_everything)
 
 TEST(a_line_with_as_little_as_possible)
 {
-    const struct identity *it = only("# who\n\n \t\na " SECRET " admin\n");
+    const struct identity *it =
+        only("# who\n\n \t\na " SECRET " admin prefix=*\n");
     ck_assert_uint_eq(it->scopes, 1u << SCOPE_ADMIN);
     ck_assert_int_eq(it->rate, 0);
     ck_assert_int_eq(it->burst, 0);
@@ -75,20 +76,21 @@ TEST(a_line_with_as_little_as_possible)
 
 TEST(without_burst_it_is_the_rate)
 {
-    ck_assert_int_eq(only("a " SECRET " lock rate=7\n")->burst, 7);
-    ck_assert_int_eq(only("a " SECRET " lock burst=9 rate=7\n")->burst, 9);
+    ck_assert_int_eq(only("a " SECRET " lock prefix=* rate=7\n")->burst, 7);
+    ck_assert_int_eq(only("a " SECRET " lock prefix=* burst=9 rate=7\n")->burst,
+                     9);
 }
 
 TEST(the_longest_of_all)
 {
     static char text[IDENTITIES_LINE_MAX + 2];
-    const struct identity *it =
-        only(SIXTY FOUR " " SECRET " metrics,admin,read,lock rate=1000000 "
-                        "burst=1000000 locks=1000000\n");
+    const struct identity *it = only(
+        SIXTY FOUR " " SECRET " metrics,admin,read,lock prefix=* rate=1000000 "
+                   "burst=1000000 locks=1000000\n");
     ck_assert_str_eq(it->name, SIXTY FOUR);
     ck_assert_uint_eq(it->scopes, (1u << SCOPES) - 1);
     memset(text, ' ', IDENTITIES_LINE_MAX);
-    (void)span_copy(text, span_of("a " SECRET " lock"));
+    (void)span_copy(text, span_of("a " SECRET " lock prefix=*"));
     text[IDENTITIES_LINE_MAX] = '\n';
     (void)only(text);
     text[0] = '#';
@@ -107,7 +109,7 @@ static const struct {
     {"", "it names no identity"},
     {"# nobody\n\n", "it names no identity"},
     {"a " SECRET " lock", "1: the last line has no end"},
-    {"a " SECRET " lock\nb", "2: the last line has no end"},
+    {"a " SECRET " lock prefix=*\nb", "2: the last line has no end"},
     {"\xef\xbb\xbf"
      "a " SECRET " lock\n",
      "1: the file begins with a byte order mark"},
@@ -154,6 +156,11 @@ static const struct {
     {"a " SECRET " lock prefix=%00\n", "1: prefix= must"},
     {"a " SECRET " lock prefix=\xff\n", "1: prefix= must"},
     {"a " SECRET " lock prefix=redlockd:x\n", "1: prefix= must"},
+    {"a " SECRET " lock\n", "1: it has no prefix="},
+    {"a " SECRET " metrics,read rate=1\n", "1: it has no prefix="},
+    {"a " SECRET " admin\n", "1: it has no prefix="},
+    {"a " SECRET " lock prefix=* prefix=a\n", "1: prefix=* allows all"},
+    {"a " SECRET " lock prefix=a prefix=*\n", "1: prefix=* allows all"},
     {"a " SECRET " lock " A17 "\n", "1: it has more than 16 prefixes"},
     {"a " SECRET " lock rate=0\n", "1: rate= must"},
     {"a " SECRET " lock rate=\n", "1: rate= must"},
@@ -163,15 +170,15 @@ static const struct {
     {"a " SECRET " lock rate=1 rate=1\n", "1: rate= must"},
     {"a " SECRET " lock rate=1 burst=0\n", "1: burst= must"},
     {"a " SECRET " lock rate=1 burst=1 burst=1\n", "1: burst= must"},
-    {"a " SECRET " lock burst=1\n", "1: burst= needs rate="},
+    {"a " SECRET " lock prefix=* burst=1\n", "1: burst= needs rate="},
     {"a " SECRET " lock locks=0\n", "1: locks= must"},
     {"a " SECRET " lock locks=1000001\n", "1: locks= must"},
     {"a " SECRET " lock locks=5 locks=5\n", "1: locks= must"},
-    {"a " SECRET " lock\n\na " OTHER " read\n",
+    {"a " SECRET " lock prefix=*\n\na " OTHER " read prefix=*\n",
      "3: the name is that of line 1"},
-    {"a " SECRET " lock\nb " SECRET " read\n",
+    {"a " SECRET " lock prefix=*\nb " SECRET " read prefix=*\n",
      "2: the token is that of line 1"},
-    {"b cert:x lock\na " SECRET " lock\nc cert:%78 read\n",
+    {"b cert:x lock prefix=*\na " SECRET " metrics\nc cert:%78 metrics\n",
      "3: the certificate is that of line 1"},
 };
 
@@ -202,7 +209,7 @@ TEST(what_may_be_a_secret_is_not_repeated)
         "a " SECRET " lock hunter2\n",
         "a " SECRET " lock rate=hunter2\n",
         "a " SECRET " lock prefix=redlockd:hunter2\n",
-        "a cert:hunter2 lock\nb cert:hunter2 lock\n",
+        "a cert:hunter2 metrics\nb cert:hunter2 metrics\n",
     };
     for (size_t i = 0; i < COUNT(texts); i++) {
         parse(span_of(texts[i]));
@@ -219,7 +226,7 @@ static char *make_many(int count)
     size_t len;
     FILE *out = open_memstream(&text, &len);
     for (int i = count; i > 0; i--)
-        fprintf(out, "n%d sha256:%064d lock\n", i, i);
+        fprintf(out, "n%d sha256:%064d metrics\n", i, i);
     (void)fclose(out);
     return text;
 }
@@ -255,7 +262,7 @@ TEST(a_thousand_and_no_more)
 TEST(who_is_not_there_is_not_found)
 {
     struct digest digest;
-    parse(span_of("b cert:gate%20way lock\nd " SECRET " lock\n"));
+    parse(span_of("b cert:gate%20way metrics\nd " SECRET " metrics\n"));
     ck_assert_int_eq(identities_find_name(all, "a"), -1);
     ck_assert_int_eq(identities_find_name(all, "c"), -1);
     ck_assert_int_eq(identities_find_name(all, "e"), -1);
@@ -304,11 +311,17 @@ TEST_EACH(each_name_must_begin_with_a_prefix, covers)
                   "%s", covers[_i].names);
 }
 
-TEST(without_prefixes_all_is_covered)
+TEST(all_is_covered_if_that_is_said)
 {
-    const struct identity *it = only("a " SECRET " lock\n");
+    const struct identity *it = only("a " SECRET " lock prefix=*\n");
     for (size_t i = 0; i < COUNT(covers); i++)
         ck_assert(identity_covers(it, span_of(covers[i].names)));
+    it = only("a " SECRET " metrics\n");
+    for (size_t i = 0; i < COUNT(covers); i++)
+        ck_assert(!identity_covers(it, span_of(covers[i].names)));
+    it = only("a " SECRET " lock prefix=%2a\n");
+    ck_assert(identity_covers(it, span_of("*a")));
+    ck_assert(!identity_covers(it, span_of("a")));
 }
 
 TEST(scopes_have_names)
