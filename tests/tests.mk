@@ -3,7 +3,7 @@
 .PHONY: test gate nightly check-tools release-check tests unit integration sim sim-long long readme asan lint analyse bench-tools \
         bench bench-contention bench-peers bench-scale bench-fsync bench-flood bench-forgetting bench-tenants \
         bench-profile bench-options bench-tls soak crowd compose-test deb-test fresh \
-        openapi-test page-test interop \
+        openapi-test page-test rights interop \
         neighbours python-test ctl-test examples examples-broken nemesis \
         nemesis-tools kube-test alarms-test mutants mutate model fuzz fuzzers starved \
         tls-test
@@ -152,6 +152,9 @@ tls-test: $(OUT)/redlockd ## Try each version, cipher and group of TLS
 
 readme: $(OUT)/redlockd $(OUT)/redlockctl ## Paste the docs' commands, compare what they print
 	REDLOCKD=$(OUT)/redlockd REDLOCKCTL=$(OUT)/redlockctl tests/readme/run.sh
+
+rights: $(OUT)/redlockd ## Every identity asks everything: scopes, prefixes, calls
+	REDLOCKD=$(OUT)/redlockd tests/rights/matrix.py
 
 # Half of the seeds are new each time, from SEED on if that is given.
 is_asan := $(filter asan,$(FLAVOUR))

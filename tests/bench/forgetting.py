@@ -17,9 +17,12 @@ notice? Then limits that change by a rolling restart.
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 import time
+from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parent.parent / "lib"))
 from stack import CLIENTS, NODES, SERVERS, Load, Results, Stack, ask, kill, play
 
 

@@ -16,9 +16,12 @@ import http.client
 import json
 import socket
 import statistics
+import sys
 import threading
 import time
+from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parent.parent / "lib"))
 from stack import Load, Results, Stack, play
 
 HELD, LISTERS, LISTING, WAITING = 4000, 16, 200, 4000

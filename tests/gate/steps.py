@@ -35,6 +35,7 @@ TEST = [
     make("unit", after=()),
     make("readme", after=()),
     make("tls-test", after=()),
+    make("rights", after=()),
 ]
 
 FIRST = [

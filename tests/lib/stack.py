@@ -1,6 +1,6 @@
-"""What benches that are written in Python share: five nodes and up to three
-servers, clients, and what came of it. REDLOCKD and TOOLS name the binary and the
-folder of the load generator, CLIENTS how many clients that has.
+"""Five nodes and up to three servers, clients, and what came of it. REDLOCKD and
+TOOLS name the binary and the folder of the load generator, CLIENTS how many
+clients that has.
 """
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "lib"))
 from ports import free_ports
 from waiting import wait_until
 
