@@ -155,7 +155,7 @@ static bool is_all_well(struct world *world, int server, int64_t since_us)
     return true;
 }
 
-/* True: it had this outcome. */
+/* True: it had this outcome. Without one for so long, it leaves. */
 static bool ask(struct world *world, struct client *client,
                 enum client_ask what, int server, enum outcome wanted)
 {
@@ -163,6 +163,7 @@ static bool ask(struct world *world, struct client *client,
     client_ask(world, client, what, server);
     for (int i = 0; i < ANSWER_STEPS && client->state == CLIENT_ASKING; i++)
         world_run(world, STEP_US);
+    client_leave(world, client);
     return world->clients->outcomes[wanted] > before;
 }
 
