@@ -142,15 +142,15 @@ static void run(char *const argv[])
     ck_assert_int_eq(harness_reap(harness_spawn(argv, NULL, NULL), SYNC_MS), 0);
 }
 
-void node_copy_files(const struct node *node, const struct node *source)
+void node_copy_files(const struct node *to, const struct node *from)
 {
-    char from[PATH_SIZE + 16], to[PATH_SIZE + 16];
+    char source[PATH_SIZE + 16], target[PATH_SIZE + 16];
 
-    ck_assert_int_eq(node->pid, 0);
-    snprintf(from, sizeof from, "%s/appendonlydir", source->dir);
-    snprintf(to, sizeof to, "%s/appendonlydir", node->dir);
-    run((char *[]){"rm", "-rf", to, NULL});
-    run((char *[]){"cp", "-a", from, to, NULL});
+    ck_assert_int_eq(to->pid, 0);
+    snprintf(source, sizeof source, "%s/appendonlydir", from->dir);
+    snprintf(target, sizeof target, "%s/appendonlydir", to->dir);
+    run((char *[]){"rm", "-rf", target, NULL});
+    run((char *[]){"cp", "-a", source, target, NULL});
 }
 
 /* The first one: it is too short to be rewritten. */

@@ -36,8 +36,8 @@ void node_replicate(struct node *node, struct node *source);
 /* For a node with a clock of its own: ms ahead of the true one. */
 void node_set_clock(const struct node *node, int64_t ms);
 
-/* Replaces the append-only files of node, which must be down. */
-void node_copy_files(const struct node *node, const struct node *source);
+/* Replaces the append-only files of a node, which must be down. */
+void node_copy_files(const struct node *to, const struct node *from);
 
 /* The append-only file: its length · the power cut that left no more of it,
  * for a node that is down. */

@@ -294,11 +294,12 @@ TEST(a_repeat_that_is_tried_again_is_undone_before)
             (struct call_reply){.vote = VOTE_STALE, .highest = number + 1000});
     ck_assert_int_eq(play_count(CALL_REPEAT), 10);
     ck_assert_uint_eq(undone(), 1u << 3);
-    int last = -1;
+    const struct play_call *last = NULL;
     for (int i = 0; i < play.sent_count; i++)
         if (play.sent[i].node == 3 && play.sent[i].call.kind != CALL_LOOK)
-            last = i;
-    ck_assert_int_eq(play.sent[last].call.kind, CALL_REPEAT);
+            last = &play.sent[i];
+    ck_assert_ptr_nonnull(last);
+    ck_assert_int_eq(last->call.kind, CALL_REPEAT);
 }
 
 /* What a slow one has set on some nodes is its own. */
