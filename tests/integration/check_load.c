@@ -37,7 +37,8 @@ static void note_failure(const char *call, const struct answer *answer)
                  answer->status, answer->body);
 }
 
-/* Acquires, extends and releases a lock that nobody else wants. */
+/* Acquires, extends and releases a lock that nobody else wants, and looks at
+ * one that nobody has. */
 static void work_once(int worker, int turn)
 {
     struct lock lock;
@@ -53,6 +54,9 @@ static void work_once(int worker, int turn)
     answer = lock_extend(&world.servers[0], &lock, TTL_MS);
     if (answer->status != 200)
         note_failure("extend", answer);
+    answer = lock_inspect(&world.servers[0], "load:nobody");
+    if (answer->status != 404)
+        note_failure("inspect", answer);
     answer = lock_release(&world.servers[0], &lock);
     if (answer->status != 200)
         note_failure("release", answer);
