@@ -2,6 +2,7 @@
 
 #include <assert.h>
 
+#include "../server/base/clock.h"
 #include "../server/base/log.h"
 #include "access.h"
 #include "audit.h"
@@ -36,6 +37,13 @@ bool service_check(const struct config *config, char error[SERVICE_ERROR_MAX])
     return is_good;
 }
 
+/* For the metrics. */
+static void note(const struct service *service, enum metrics_file file,
+                 bool is_read)
+{
+    metrics_note_file(service->metrics, file, is_read, clock_wall_us());
+}
+
 bool service_open(struct service *service, struct loop *loop,
                   char error[SERVICE_ERROR_MAX])
 {
@@ -43,6 +51,10 @@ bool service_open(struct service *service, struct loop *loop,
     if (!open_access(service, config, error) ||
         !open_tls(service, config, service->metrics, error))
         return false;
+    if (service->access != NULL)
+        note(service, FILE_AUTH, true);
+    if (service->tls != NULL)
+        note(service, FILE_CERTIFICATES, true);
     if (*config->audit_log == '\0')
         return true;
     const struct audit_setup setup = {.loop = loop,
@@ -59,8 +71,11 @@ void service_reload(struct service *service)
 {
     audit_reopen(service->audit);
     if (service->tls != NULL)
-        tls_reload(service->tls);
-    if (access_reload(service->access))
+        note(service, FILE_CERTIFICATES, tls_reload(service->tls));
+    bool is_read = access_reload(service->access);
+    if (service->access != NULL)
+        note(service, FILE_AUTH, is_read);
+    if (is_read)
         log_write(LOG_INFO, "reloaded", NULL);
 }
 

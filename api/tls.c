@@ -107,7 +107,7 @@ struct tls *tls_new(const struct config *config, struct metrics *metrics,
     return tls;
 }
 
-void tls_reload(struct tls *tls)
+bool tls_reload(struct tls *tls)
 {
     char error[REASON_MAX];
     struct certificates *loaded =
@@ -120,13 +120,14 @@ void tls_reload(struct tls *tls)
                                       "served"),
                       LOG_N("valid_for_s", tls->current->until_s - now_s()),
                       LOG_END});
-        return;
+        return false;
     }
     serve(tls, loaded);
     log_write(LOG_INFO, "tls_reloaded",
               (struct log_field[]){
                   LOG_S("file", tls->files.chain),
                   LOG_N("valid_for_s", loaded->until_s - now_s()), LOG_END});
+    return true;
 }
 
 void tls_free(struct tls *tls)

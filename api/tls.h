@@ -53,9 +53,9 @@ struct tls *tls_new(const struct config *config, struct metrics *metrics,
 
 /*
  * Reads the files again. If anything is wrong with them, the log says so, and
- * all stays as it was. Connections that are open go on.
+ * all stays as it was, and this is false. Connections that are open go on.
  */
-void tls_reload(struct tls *tls);
+bool tls_reload(struct tls *tls);
 
 /* All sessions must have been freed. NULL is ignored. */
 void tls_free(struct tls *tls);

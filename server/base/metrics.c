@@ -30,6 +30,11 @@ static const char *const handshake_names[HANDSHAKE_RESULTS] = {
     [HANDSHAKE_FAILED] = "failed",
 };
 
+static const char *const file_names[METRICS_FILES] = {
+    [FILE_AUTH] = "auth",
+    [FILE_CERTIFICATES] = "certificates",
+};
+
 /* Upper bounds of the buckets, in µs, and in seconds for Prometheus. */
 struct bound {
     int64_t us;
@@ -71,6 +76,14 @@ void metrics_observe(struct metrics_histogram *histogram, int64_t duration_us)
 void metrics_observe_wait(struct metrics *metrics, int64_t duration_us)
 {
     observe(&metrics->wait_duration, wait_bounds, duration_us);
+}
+
+void metrics_note_file(struct metrics *metrics, enum metrics_file file,
+                       bool is_read, int64_t wall_us)
+{
+    metrics->file_is_refused[file] = !is_read;
+    if (is_read)
+        metrics->file_read_s[file] = wall_us / US_PER_S;
 }
 
 /* ---- text --------------------------------------------------------------- */
@@ -242,6 +255,26 @@ static void print_tls(const struct metrics *metrics, struct text *out)
         print(out,
               "redlockd_tls_certificate_expiry_timestamp_seconds %" PRId64 "\n",
               metrics->tls_until_s);
+}
+
+static void print_files(const struct metrics *metrics, struct text *out)
+{
+    head(out, "file_read_timestamp_seconds", "gauge",
+         "When a file of the configuration was last read with success, in Unix "
+         "time.");
+    for (int i = 0; i < METRICS_FILES; i++)
+        if (metrics->file_read_s[i] != 0)
+            print(out,
+                  "redlockd_file_read_timestamp_seconds{file=\"%s\"} %" PRId64
+                  "\n",
+                  file_names[i], metrics->file_read_s[i]);
+    head(out, "file_refused", "gauge",
+         "1 if a file could not be used when it was last read: what it said "
+         "before counts.");
+    for (int i = 0; i < METRICS_FILES; i++)
+        if (metrics->file_read_s[i] != 0)
+            print(out, "redlockd_file_refused{file=\"%s\"} %d\n", file_names[i],
+                  metrics->file_is_refused[i]);
 }
 
 static void print_operations(const struct metrics *metrics, struct text *out)
@@ -430,6 +463,7 @@ bool metrics_print(const struct metrics *metrics, FILE *stream)
     struct text out = {stream, true};
     print_plains(metrics, &out);
     print_requests(metrics, &out);
+    print_files(metrics, &out);
     print_tls(metrics, &out);
     print_operations(metrics, &out);
     print_waiting(metrics, &out);

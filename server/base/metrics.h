@@ -38,6 +38,9 @@ enum metrics_handshake {
     HANDSHAKE_RESULTS
 };
 
+/* A file that is read again on SIGHUP. */
+enum metrics_file { FILE_AUTH, FILE_CERTIFICATES, METRICS_FILES };
+
 enum {
     METRICS_BUCKETS = 14,
     METRICS_OUTCOMES = 16,
@@ -76,6 +79,10 @@ struct metrics {
     uint64_t connections_cut; /* by a deadline of ours */
     uint64_t audit_lost;      /* lines that the audit log did not take */
 
+    /* files */
+    int64_t file_read_s[METRICS_FILES];  /* with success, Unix time; 0: never */
+    bool file_is_refused[METRICS_FILES]; /* the last time: that before counts */
+
     /* TLS for clients */
     uint64_t tls_handshakes[HANDSHAKE_RESULTS];
     int64_t tls_until_s; /* the certificate ends, Unix time; 0: no TLS */
@@ -109,6 +116,10 @@ struct metrics {
 extern const char *const metrics_call_names[METRICS_CALLS];
 
 void metrics_observe(struct metrics_histogram *histogram, int64_t duration_us);
+
+/* A file was read, or could not be. */
+void metrics_note_file(struct metrics *metrics, enum metrics_file file,
+                       bool is_read, int64_t wall_us);
 
 /* An acquire that may wait: from the ask to its outcome, whatever that is. */
 void metrics_observe_wait(struct metrics *metrics, int64_t duration_us);

@@ -31,8 +31,9 @@ def metrics_in(text: str) -> set[str]:
     return set(re.findall(r"\b(?:redlockd|process)_\w+", text))
 
 
-# of a server that speaks TLS
-ELSEWHERE = {"redlockd_tls_certificate_expiry_timestamp_seconds"}
+# of a server that speaks TLS, or has an auth file
+ELSEWHERE = {"redlockd_tls_certificate_expiry_timestamp_seconds",
+             "redlockd_file_refused"}
 
 
 class Live(unittest.TestCase):

@@ -99,6 +99,9 @@ SCENARIOS: dict[str, tuple[Series, Series]] = {
     "RedlockdAuditLinesLost": (
         on_both("redlockd_audit_lost_total", "0x4 3x10", "0x14"),
         on_both("redlockd_audit_lost_total", f"3x{HOUR}", "0x14")),
+    "RedlockdFileRefused": (
+        on_both("redlockd_file_refused", "0x4 1x5", "0x9", 'file="auth"'),
+        on_both("redlockd_file_refused", "0x4 1x3 0x2", "0x9", 'file="auth"')),
     # the time of promtool begins at 0
     "RedlockdCertificateExpires": (
         on_both("redlockd_tls_certificate_expiry_timestamp_seconds",

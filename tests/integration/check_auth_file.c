@@ -69,14 +69,31 @@ static const struct {
     {"red " AUTH_RED " root\n", ":1: the third word"},
 };
 
+static double refused(void)
+{
+    return auth_metric(server, "blue",
+                       "\nredlockd_file_refused{file=\"auth\"} ");
+}
+
+static double last_read(void)
+{
+    return auth_metric(
+        server, "blue",
+        "\nredlockd_file_read_timestamp_seconds{file=\"auth\"} ");
+}
+
 TEST_EACH(a_bad_reload_changes_nothing, bad_files)
 {
+    double read_s = last_read();
+    ck_assert(read_s > 0 && refused() == 0);
     int before = server_count_log(server, bad_files[_i].says);
     auth_reload(server, path, bad_files[_i].text);
     ck_assert_int_eq(server_count_log(server, bad_files[_i].says), before + 1);
     answer_expect(AUTH(server, "red", .method = "GET", .path = "/nodes"), 200,
                   NULL);
+    ck_assert(last_read() == read_s && refused() == 1);
     auth_reload(server, path, auth_standard);
+    ck_assert(last_read() >= read_s && refused() == 0);
 }
 
 TEST(a_file_that_is_gone_changes_nothing)

@@ -426,6 +426,8 @@ TEST(a_bad_reload_changes_nothing)
     write_text(pair.key, "nothing\n");
     reload("event=tls_reload_failed");
     ck_assert(log_has("holds no private key in PEM"));
+    ck_assert_double_eq(
+        http_metric(server, "redlockd_file_refused{file=\"certificates\"}"), 1);
     ck_assert(is_answered(livez));
     end();
 }

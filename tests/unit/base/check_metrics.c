@@ -173,6 +173,24 @@ TEST(counters_are_told)
 }
 
 /* Only of what the call can come to. */
+TEST(a_file_that_is_refused_keeps_when_it_was_read)
+{
+    print();
+    ck_assert_ptr_null(strstr(text, "{file="));
+    metrics_note_file(&metrics, FILE_AUTH, true, 1795419065042999);
+    metrics_note_file(&metrics, FILE_AUTH, false, 1795419066042999);
+    print();
+    expect_line("redlockd_file_read_timestamp_seconds{file=\"auth\"} "
+                "1795419065");
+    expect_line("redlockd_file_refused{file=\"auth\"} 1");
+    ck_assert_ptr_null(strstr(text, "{file=\"certificates\"}"));
+    metrics_note_file(&metrics, FILE_AUTH, true, 1795419067042999);
+    print();
+    expect_line("redlockd_file_read_timestamp_seconds{file=\"auth\"} "
+                "1795419067");
+    expect_line("redlockd_file_refused{file=\"auth\"} 0");
+}
+
 TEST(outcomes_begin_at_zero)
 {
     print();
