@@ -133,6 +133,85 @@ static bool load_pair(const struct reader *reader, struct certificates *it)
     return is_done;
 }
 
+/* ---- who is revoked ----------------------------------------------------- */
+
+/* Those of --tls-client-ca. */
+struct authorities {
+    gnutls_x509_crt_t *list;
+    unsigned count;
+};
+
+/* A list that is outdated still tells who was revoked. */
+static bool is_signed(gnutls_x509_crl_t list,
+                      const struct authorities *authorities)
+{
+    const unsigned times = GNUTLS_CERT_REVOCATION_DATA_SUPERSEDED |
+                           GNUTLS_CERT_REVOCATION_DATA_ISSUED_IN_FUTURE |
+                           GNUTLS_CERT_INVALID; /* comes with each of them */
+    unsigned status = 0;
+    int rc = gnutls_x509_crl_verify(list, authorities->list, authorities->count,
+                                    0, &status);
+    return rc >= 0 && (status & ~times) == 0;
+}
+
+static bool use_list(const struct reader *reader, struct certificates *it,
+                     gnutls_x509_crl_t list,
+                     const struct authorities *authorities)
+{
+    const char *path = reader->files->client_crl;
+    if (!is_signed(list, authorities))
+        return fail(reader, "tls-client-crl", path,
+                    "is not signed by one of --tls-client-ca");
+    if (gnutls_certificate_set_x509_crl(it->credentials, &list, 1) < 0)
+        return fail(reader, "tls-client-crl", path, "no memory");
+    int64_t until_s = gnutls_x509_crl_get_next_update(list);
+    if (until_s > 0 && (it->crl_until_s == 0 || until_s < it->crl_until_s))
+        it->crl_until_s = until_s;
+    return true;
+}
+
+static bool use_lists(const struct reader *reader, struct certificates *it,
+                      const gnutls_datum_t *text,
+                      const struct authorities *authorities)
+{
+    gnutls_x509_crl_t *lists = NULL;
+    unsigned count = 0;
+    int rc = gnutls_x509_crl_list_import2(&lists, &count, text,
+                                          GNUTLS_X509_FMT_PEM, 0);
+    if (rc < 0 || count == 0)
+        return fail(reader, "tls-client-crl", reader->files->client_crl,
+                    "holds no list of revoked certificates in PEM");
+    bool is_done = true;
+    for (unsigned i = 0; i < count; i++) {
+        is_done = is_done && use_list(reader, it, lists[i], authorities);
+        gnutls_x509_crl_deinit(lists[i]);
+    }
+    gnutls_free(lists);
+    return is_done;
+}
+
+static bool load_client_crl(const struct reader *reader,
+                            struct certificates *it, const gnutls_datum_t *ca)
+{
+    const char *path = reader->files->client_crl;
+    gnutls_datum_t text = {NULL, 0};
+    struct authorities authorities = {NULL, 0};
+    if (*path == '\0')
+        return true;
+    if (!read_file(reader, "tls-client-crl", path, &text, NULL))
+        return false;
+    bool is_done =
+        gnutls_x509_crt_list_import2(&authorities.list, &authorities.count, ca,
+                                     GNUTLS_X509_FMT_PEM, 0) >= 0
+            ? use_lists(reader, it, &text, &authorities)
+            : fail(reader, "tls-client-crl", path, "no memory");
+    for (unsigned i = 0; i < authorities.count; i++)
+        gnutls_x509_crt_deinit(authorities.list[i]);
+    gnutls_free(authorities.list);
+    free(text.data);
+    return is_done;
+}
+
 static bool load_client_ca(const struct reader *reader, struct certificates *it)
 {
     const char *path = reader->files->client_ca;
@@ -144,11 +223,13 @@ static bool load_client_ca(const struct reader *reader, struct certificates *it)
         return false;
     int count = gnutls_certificate_set_x509_trust_mem(it->credentials, &text,
                                                       GNUTLS_X509_FMT_PEM);
+    bool is_done = count > 0
+                       ? load_client_crl(reader, it, &text)
+                       : fail(reader, "tls-client-ca", path,
+                              "holds no certificate in PEM; want those that "
+                              "sign the clients' certificates");
     free(text.data);
-    return count > 0 ||
-           fail(reader, "tls-client-ca", path,
-                "holds no certificate in PEM; want those that sign the "
-                "clients' certificates");
+    return is_done;
 }
 
 struct certificates *certificates_load(const struct certificate_files *files,

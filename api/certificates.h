@@ -1,6 +1,7 @@
 /*
  * What the server shows its clients, and who vouches for theirs: the files of
- * --tls-cert, --tls-key and --tls-client-ca, as GnuTLS holds them.
+ * --tls-cert, --tls-key, --tls-client-ca and --tls-client-crl, as GnuTLS holds
+ * them.
  *
  * A reload makes new ones; connections keep those that they began with.
  */
@@ -12,11 +13,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Borrowed. client_ca "": clients need no certificate. */
+/*
+ * Borrowed. client_ca "": clients need no certificate; client_crl "": nobody is
+ * revoked.
+ */
 struct certificate_files {
     const char *chain;
     const char *key;
     const char *client_ca;
+    const char *client_crl;
 };
 
 struct certificates {
@@ -24,6 +29,7 @@ struct certificates {
     gnutls_certificate_credentials_t credentials;
     bool has_client_ca;
     int64_t since_s, until_s; /* when the server's own is valid, Unix time */
+    int64_t crl_until_s;      /* … is outdated; 0: there is none, or no end */
     bool is_key_open;         /* others than its owner may read the key */
 };
 

@@ -44,6 +44,13 @@ static void note(const struct service *service, enum metrics_file file,
     metrics_note_file(service->metrics, file, is_read, clock_wall_us());
 }
 
+static void note_tls(const struct service *service, bool is_read)
+{
+    note(service, FILE_CERTIFICATES, is_read);
+    if (*service->config->tls_client_crl != '\0')
+        note(service, FILE_CRL, is_read);
+}
+
 bool service_open(struct service *service, struct loop *loop,
                   char error[SERVICE_ERROR_MAX])
 {
@@ -54,7 +61,7 @@ bool service_open(struct service *service, struct loop *loop,
     if (service->access != NULL)
         note(service, FILE_AUTH, true);
     if (service->tls != NULL)
-        note(service, FILE_CERTIFICATES, true);
+        note_tls(service, true);
     if (*config->audit_log == '\0')
         return true;
     const struct audit_setup setup = {.loop = loop,
@@ -71,7 +78,7 @@ void service_reload(struct service *service)
 {
     audit_reopen(service->audit);
     if (service->tls != NULL)
-        note(service, FILE_CERTIFICATES, tls_reload(service->tls));
+        note_tls(service, tls_reload(service->tls));
     bool is_read = access_reload(service->access);
     if (service->access != NULL)
         note(service, FILE_AUTH, is_read);

@@ -68,6 +68,10 @@ static void warn_if_unwise(const struct tls *tls)
     if (it->is_key_open)
         warn("tls_key_is_open", tls->files.key,
              "others can read this private key; chmod 600 it");
+    if (it->crl_until_s != 0 && now_s() >= it->crl_until_s)
+        warn("tls_client_crl_outdated", tls->files.client_crl,
+             "who was revoked since is let in; get a newer list and reload "
+             "(SIGHUP)");
     if (now_s() >= it->until_s)
         warn("tls_certificate_expired", tls->files.chain,
              "clients that verify it will not connect; renew it and reload "
@@ -83,6 +87,7 @@ static void serve(struct tls *tls, struct certificates *loaded)
     certificates_drop(tls->current);
     tls->current = loaded;
     tls->metrics->tls_until_s = loaded->until_s;
+    tls->metrics->crl_until_s = loaded->crl_until_s;
     warn_if_unwise(tls);
 }
 
@@ -95,7 +100,8 @@ struct tls *tls_new(const struct config *config, struct metrics *metrics,
         return NULL;
     }
     tls->files = (struct certificate_files){config->tls_cert, config->tls_key,
-                                            config->tls_client_ca};
+                                            config->tls_client_ca,
+                                            config->tls_client_crl};
     tls->metrics = metrics;
     struct certificates *loaded =
         certificates_load(&tls->files, error, error_size);

@@ -364,7 +364,8 @@ static bool check_tls(struct option_reader *reader)
     if (*config->tls_client_ca && !*config->tls_cert)
         return option_fail(reader, "--tls-client-ca: needs TLS; give "
                                    "--tls-cert and --tls-key too");
-    return true;
+    return *config->tls_client_ca || !*config->tls_client_crl ||
+           option_fail(reader, "--tls-client-crl: needs --tls-client-ca");
 }
 
 static bool check_audit(struct option_reader *reader)

@@ -48,7 +48,8 @@ struct config {
     bool reuse_port;
     char tls_cert[CONFIG_PATH_MAX + 1]; /* "": plain HTTP */
     char tls_key[CONFIG_PATH_MAX + 1];
-    char tls_client_ca[CONFIG_PATH_MAX + 1]; /* "": any client */
+    char tls_client_ca[CONFIG_PATH_MAX + 1];  /* "": any client */
+    char tls_client_crl[CONFIG_PATH_MAX + 1]; /* "": nobody is revoked */
     struct config_node nodes[NODES_MAX];
     int nodes_count;
     char node_ca[CONFIG_PATH_MAX + 1];   /* "": whom the system trusts */

@@ -33,6 +33,7 @@ static const char *const handshake_names[HANDSHAKE_RESULTS] = {
 static const char *const file_names[METRICS_FILES] = {
     [FILE_AUTH] = "auth",
     [FILE_CERTIFICATES] = "certificates",
+    [FILE_CRL] = "crl",
 };
 
 /* Upper bounds of the buckets, in µs, and in seconds for Prometheus. */
@@ -255,6 +256,13 @@ static void print_tls(const struct metrics *metrics, struct text *out)
         print(out,
               "redlockd_tls_certificate_expiry_timestamp_seconds %" PRId64 "\n",
               metrics->tls_until_s);
+    head(out, "tls_client_crl_next_update_timestamp_seconds", "gauge",
+         "When the list of --tls-client-crl is outdated, in Unix time.");
+    if (metrics->crl_until_s != 0)
+        print(out,
+              "redlockd_tls_client_crl_next_update_timestamp_seconds %" PRId64
+              "\n",
+              metrics->crl_until_s);
 }
 
 static void print_files(const struct metrics *metrics, struct text *out)

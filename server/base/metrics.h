@@ -39,7 +39,7 @@ enum metrics_handshake {
 };
 
 /* A file that is read again on SIGHUP. */
-enum metrics_file { FILE_AUTH, FILE_CERTIFICATES, METRICS_FILES };
+enum metrics_file { FILE_AUTH, FILE_CERTIFICATES, FILE_CRL, METRICS_FILES };
 
 enum {
     METRICS_BUCKETS = 14,
@@ -86,6 +86,7 @@ struct metrics {
     /* TLS for clients */
     uint64_t tls_handshakes[HANDSHAKE_RESULTS];
     int64_t tls_until_s; /* the certificate ends, Unix time; 0: no TLS */
+    int64_t crl_until_s; /* … the list of revoked ones; 0: there is none */
 
     /* operations and rounds */
     uint64_t outcomes[LOCK_CALLS][METRICS_OUTCOMES]; /* by enum outcome */

@@ -38,6 +38,10 @@ const struct option option_table[OPTIONS] = {
                               AT(tls_client_ca), .form = "FILE",
                               .help = "require client certificates that "
                                       "these have signed (PEM)"},
+    [OPTION_TLS_CLIENT_CRL] = {"tls-client-crl", OPTION_IS_PATH,
+                               AT(tls_client_crl), .form = "FILE",
+                               .help = "refuse client certificates that these "
+                                       "lists revoke (PEM)"},
     [OPTION_NODES] = {"nodes", OPTION_IS_NODES, .form = "NODE,NODE,...",
                       .help = "the independent Redis masters: 1 to 9, best 5"},
     [OPTION_NODE_CA] = {"node-ca", OPTION_IS_PATH, AT(node_ca), .form = "FILE",

@@ -108,6 +108,11 @@ SCENARIOS: dict[str, tuple[Series, Series]] = {
                 f"600000x{HOUR + 1}", f"9e9x{HOUR + 1}"),
         on_both("redlockd_tls_certificate_expiry_timestamp_seconds",
                 f"610000x{HOUR + 1}", f"9e9x{HOUR + 1}")),
+    "RedlockdRevocationListOutdated": (
+        on_both("redlockd_tls_client_crl_next_update_timestamp_seconds",
+                "1000x120", "9e9x120"),
+        on_both("redlockd_tls_client_crl_next_update_timestamp_seconds",
+                "1300x120", "9e9x120")),
     "RedlockdGrantsUndelivered": (grants(100, 2), grants(1000, 2)),
     "RedlockdConnectionsNearLimit": (
         part("redlockd_connections", "redlockd_connections_max", 81),

@@ -108,7 +108,8 @@ void authority_make(struct authority *authority, const char *name)
     authority->certificate = make_certificate(authority->key, &subject);
     MUST(gnutls_x509_crt_set_basic_constraints(authority->certificate, 1, -1));
     MUST(gnutls_x509_crt_set_key_usage(authority->certificate,
-                                       GNUTLS_KEY_KEY_CERT_SIGN));
+                                       GNUTLS_KEY_KEY_CERT_SIGN |
+                                           GNUTLS_KEY_CRL_SIGN));
     MUST(gnutls_x509_crt_sign2(authority->certificate, authority->certificate,
                                authority->key, GNUTLS_DIG_SHA256, 0));
     write_certificate(authority->path, authority->certificate);
@@ -143,6 +144,45 @@ struct pair authority_issue(const struct authority *authority,
     gnutls_x509_crt_deinit(it);
     gnutls_x509_privkey_deinit(key);
     return pair;
+}
+
+static gnutls_x509_crt_t read_certificate(const char *path)
+{
+    gnutls_x509_crt_t it;
+    gnutls_datum_t text;
+    MUST(gnutls_load_file(path, &text));
+    MUST(gnutls_x509_crt_init(&it));
+    MUST(gnutls_x509_crt_import(it, &text, GNUTLS_X509_FMT_PEM));
+    gnutls_free(text.data);
+    return it;
+}
+
+void authority_revoke(const struct authority *authority, const char *path,
+                      const struct pair *const revoked[], int count,
+                      int until_s)
+{
+    static unsigned char number;
+    gnutls_x509_crl_t list;
+    gnutls_datum_t text;
+    time_t now = time(NULL);
+    number++;
+    MUST(gnutls_x509_crl_init(&list));
+    MUST(gnutls_x509_crl_set_version(list, 2));
+    MUST(gnutls_x509_crl_set_number(list, &number, sizeof number));
+    MUST(gnutls_x509_crl_set_this_update(list, now - DAY_S));
+    MUST(gnutls_x509_crl_set_next_update(
+        list, now + (until_s != 0 ? until_s : DAY_S)));
+    for (int i = 0; i < count; i++) {
+        gnutls_x509_crt_t it = read_certificate(revoked[i]->certificate);
+        MUST(gnutls_x509_crl_set_crt(list, it, now - 1));
+        gnutls_x509_crt_deinit(it);
+    }
+    MUST(gnutls_x509_crl_sign2(list, authority->certificate, authority->key,
+                               GNUTLS_DIG_SHA256, 0));
+    MUST(gnutls_x509_crl_export2(list, GNUTLS_X509_FMT_PEM, &text));
+    write_file(path, &text);
+    gnutls_free(text.data);
+    gnutls_x509_crl_deinit(list);
 }
 
 void authority_replace(const struct pair *old, const struct pair *pair)

@@ -40,6 +40,14 @@ void authority_free(struct authority *authority);
 struct pair authority_issue(const struct authority *authority,
                             const struct subject *subject);
 
+/*
+ * Writes a list of those that the authority has revoked, in PEM. until_s: from
+ * now on it is outdated; 0: tomorrow.
+ */
+void authority_revoke(const struct authority *authority, const char *path,
+                      const struct pair *const revoked[], int count,
+                      int until_s);
+
 /* The pair takes the place of another one, under its names. */
 void authority_replace(const struct pair *old, const struct pair *pair);
 

@@ -221,7 +221,8 @@ static const char *const printable[] = {
     "--print-config --nodes unix:///a%20b%2cc%40d%25e%3ff?db=1,b",
     "--print-config --nodes redis://a%3a%2f%40%2c%20:p@b,c",
     ("--print-config --nodes rediss://a,rediss://u:p@[::1]/3,b "
-     "--node-ca ca --node-cert c --node-key k"),
+     "--node-ca ca --node-cert c --node-key k --tls-cert c --tls-key k "
+     "--tls-client-ca a --tls-client-crl l"),
 };
 
 TEST_EACH(what_is_printed_can_be_read_again, printable)

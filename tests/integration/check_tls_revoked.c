@@ -1,0 +1,207 @@
+/*
+ * --tls-client-crl: clients whose certificate was revoked.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include "secure.h"
+#include "waiter.h"
+
+enum { SOON_MS = 9000, TEXT_SIZE = 4096 };
+
+static const char nodes[] = "GET /nodes HTTP/1.1\r\nHost: x\r\n\r\n";
+
+static struct world world;
+static struct server *const server = &world.servers[0];
+static struct authority authority;
+static struct pair ours, good, bad;
+static char list[PATH_SIZE];
+
+static void connect_as(const struct pair *client)
+{
+    secure_set_client(
+        &(struct secure_client){.authority = authority.path, .pair = client});
+}
+
+static void make_all(void)
+{
+    const struct subject subjects[] = {
+        {.common = "localhost"},
+        {.dns = "good.example", .is_client = true},
+        {.dns = "bad.example", .is_client = true},
+    };
+    char dir[PATH_SIZE];
+    harness_make_dir(dir);
+    (void)snprintf(list, sizeof list, "%.200s/list.pem", dir);
+    authority_make(&authority, "the authority");
+    ours = authority_issue(&authority, &subjects[0]);
+    good = authority_issue(&authority, &subjects[1]);
+    bad = authority_issue(&authority, &subjects[2]);
+}
+
+static const char *options(void)
+{
+    static char text[6 * PATH_SIZE];
+    (void)snprintf(text, sizeof text,
+                   "--tls-cert %s --tls-key %s --tls-client-ca %s "
+                   "--tls-client-crl %s",
+                   ours.certificate, ours.key, authority.path, list);
+    return text;
+}
+
+static void write_list(bool is_bad, int until_s)
+{
+    const struct pair *const revoked[] = {&bad};
+    authority_revoke(&authority, list, revoked, is_bad, until_s);
+}
+
+/* The list has the bad one, or nobody yet. */
+static void begin(bool is_revoked)
+{
+    make_all();
+    write_list(is_revoked, 0);
+    connect_as(&good);
+    world_start(&world, 1, options());
+}
+
+static void end(void)
+{
+    world_stop(&world);
+    authority_free(&authority);
+}
+
+static void reload(const char *event)
+{
+    int before = server_count_log(server, event);
+    kill(server->pid, SIGHUP);
+    WAIT_UNTIL(SOON_MS, server_count_log(server, event) > before);
+}
+
+static bool is_served(int fd)
+{
+    char out[TEXT_SIZE] = "";
+    raw_send(fd, nodes, sizeof nodes - 1);
+    raw_read(fd, out, sizeof out, "}\n", SOON_MS);
+    return strncmp(out, "HTTP/1.1 200 ", 13) == 0;
+}
+
+/* On a connection of its own. */
+static bool is_let_in(const struct pair *client)
+{
+    struct server plain = *server;
+    plain.is_tls = false;
+    connect_as(client);
+    int fd = raw_connect(&plain);
+    bool is_in = secure_shake(fd) == 0 && is_served(fd);
+    close(fd);
+    connect_as(&good);
+    return is_in;
+}
+
+SUITE(tls_revoked, .timeout_s = 60);
+
+TEST(who_is_revoked_is_not_let_in)
+{
+    begin(true);
+    ck_assert(is_let_in(&good));
+    ck_assert(!is_let_in(&bad));
+    ck_assert_double_eq(
+        http_metric(server, "redlockd_tls_handshakes_total{result=\"bad_"
+                            "certificate\"}"),
+        1);
+    ck_assert_double_gt(
+        http_metric(server,
+                    "redlockd_tls_client_crl_next_update_timestamp_seconds"),
+        0);
+    end();
+}
+
+TEST(who_is_revoked_loses_its_connection_and_what_it_waits_for)
+{
+    char out[TEXT_SIZE];
+    struct lock lock;
+    begin(false);
+    answer_expect(lock_acquire(server, "w", 60000, &lock), 201, NULL);
+    connect_as(&bad);
+    int idle = raw_connect(server);
+    int waiting = waiter_send(server, "w", 60000, 50000);
+    connect_as(&good);
+    ck_assert(is_served(idle));
+    waiter_expect_count(server, 1);
+    write_list(true, 0);
+    reload("event=tls_reloaded");
+    ck_assert_uint_eq(raw_read(waiting, out, sizeof out, "}\n", SOON_MS), 0);
+    ck_assert(!is_served(idle));
+    waiter_expect_count(server, 0);
+    ck_assert(is_let_in(&good) && !is_let_in(&bad));
+    close(idle);
+    close(waiting);
+    end();
+}
+
+TEST(a_bad_list_changes_nothing)
+{
+    struct authority other;
+    begin(true);
+    FILE *file = fopen(list, "w");
+    ck_assert_ptr_nonnull(file);
+    (void)fclose(file);
+    reload("holds no list of revoked certificates in PEM");
+    authority_make(&other, "the authority"); /* the same name, another key */
+    authority_revoke(&other, list, NULL, 0, 0);
+    reload("is not signed by one of --tls-client-ca");
+    authority_free(&other);
+    ck_assert(is_let_in(&good) && !is_let_in(&bad));
+    ck_assert_double_eq(
+        http_metric(server, "redlockd_file_refused{file=\"crl\"}"), 1);
+    write_list(false, 0);
+    reload("event=tls_reloaded");
+    ck_assert(is_let_in(&bad));
+    ck_assert_double_eq(
+        http_metric(server, "redlockd_file_refused{file=\"crl\"}"), 0);
+    end();
+}
+
+TEST(an_outdated_list_counts_and_is_warned_of)
+{
+    make_all();
+    write_list(true, -10);
+    connect_as(&good);
+    world_start(&world, 1, options());
+    ck_assert_int_eq(server_count_log(server, "event=tls_client_crl_outdated"),
+                     1);
+    ck_assert(is_let_in(&good) && !is_let_in(&bad));
+    end();
+}
+
+/* ---- the start ---------------------------------------------------------- */
+
+static void expect_refused(int status, const char *text, const char *reason)
+{
+    char command[7 * PATH_SIZE], *output;
+    char *argv[] = {"sh", "-c", command, NULL};
+    (void)snprintf(command, sizeof command,
+                   "%s --nodes 127.0.0.1:1 --listen 127.0.0.1:%d %s",
+                   harness_binary(), harness_free_port(), text);
+    ck_assert_int_eq(harness_run(argv, NULL, &output), status);
+    ck_assert_msg(strstr(output, reason) != NULL, "%s", output);
+    free(output);
+}
+
+TEST(a_bad_list_is_one_line_and_no_start)
+{
+    struct authority other;
+    make_all();
+    expect_refused(EX_CONFIG, "--tls-client-crl x.pem",
+                   "--tls-client-crl: needs --tls-client-ca");
+    expect_refused(EXIT_FAILURE, options(), "No such file or directory");
+    authority_make(&other, "another authority");
+    authority_revoke(&other, list, NULL, 0, 0);
+    expect_refused(EXIT_FAILURE, options(),
+                   "is not signed by one of --tls-client-ca");
+    authority_free(&other);
+    authority_free(&authority);
+}
