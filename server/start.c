@@ -1,6 +1,7 @@
 #include "start.h"
 
 #include <stdio.h>
+#include <sys/stat.h>
 
 #include "base/address.h"
 #include "base/log.h"
@@ -12,6 +13,45 @@ static void warn_of(const char *event, const char *detail)
 {
     log_write(LOG_WARN, event,
               (struct log_field[]){LOG_S("detail", detail), LOG_END});
+}
+
+/* A file that holds a secret, and that others may read or write. */
+static void warn_if_open(const char *event, const char *path)
+{
+    struct stat info;
+    if (*path != '\0' && stat(path, &info) == 0 &&
+        (info.st_mode & (S_IROTH | S_IWOTH)) != 0)
+        log_write(LOG_WARN, event,
+                  (struct log_field[]){
+                      LOG_S("file", path),
+                      LOG_S("detail", "every user of this machine may read or "
+                                      "write this secret; chmod 640"),
+                      LOG_END});
+}
+
+static void warn_of_passwords(const struct config *config)
+{
+    int have = 0, in_the_clear = 0;
+    for (int i = 0; i < config->nodes_count; i++) {
+        const struct config_node *node = &config->nodes[i];
+        if (*node->password == '\0')
+            continue;
+        have++;
+        in_the_clear += !node->is_tls && !node->is_unix &&
+                        !address_is_loopback(node->host);
+    }
+    if (in_the_clear > 0)
+        log_write(
+            LOG_WARN, "nodes_in_the_clear",
+            (struct log_field[]){
+                LOG_N("nodes", in_the_clear),
+                LOG_S("detail",
+                      "others on the network can read their passwords, and "
+                      "forge locks with them; write rediss://"),
+                LOG_END});
+    if (have > 0)
+        warn_if_open("nodes_file_is_open", config->nodes_file);
+    warn_if_open("node_key_is_open", config->node_key);
 }
 
 static void warn(const struct config *config, int64_t connections)
@@ -33,6 +73,7 @@ static void warn(const struct config *config, int64_t connections)
         warn_of("open_to_all",
                 "whoever can connect may acquire, and force the release of, "
                 "every lock; set --auth-file, or listen on 127.0.0.1");
+    warn_of_passwords(config);
     if (config->nodes_count % 2 == 0)
         log_write(LOG_WARN, "even_number_of_nodes",
                   (struct log_field[]){

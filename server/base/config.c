@@ -226,6 +226,7 @@ static bool load_env_secret(struct option_reader *reader, int i, char **envp)
     if (!path)
         return !value || option_set(reader, option, value);
     memcpy(reader->origin, file_name, sizeof file_name);
+    (void)snprintf(reader->config->nodes_file, CONFIG_PATH_MAX + 1, "%s", path);
     return load_file(reader, option, path);
 }
 

@@ -52,6 +52,7 @@ struct config {
     char tls_client_crl[CONFIG_PATH_MAX + 1]; /* "": nobody is revoked */
     struct config_node nodes[NODES_MAX];
     int nodes_count;
+    char nodes_file[CONFIG_PATH_MAX + 1]; /* from which they came; "": none */
     char node_ca[CONFIG_PATH_MAX + 1];   /* "": whom the system trusts */
     char node_cert[CONFIG_PATH_MAX + 1]; /* "": none */
     char node_key[CONFIG_PATH_MAX + 1];

@@ -123,10 +123,12 @@ class World:
                 process.wait()
 
     def ask(self, method: str, path: str, body: Any = None,
-            lock_token: str = "") -> tuple[int, Any]:
+            lock_token: str = "", host: str = "") -> tuple[int, Any]:
         headers = {"Authorization": f"Bearer {TOKEN}"} if self.is_secure else {}
         if body:
             headers["Content-Type"] = "application/json"
+        if host:
+            headers["Host"] = host
         if lock_token:
             headers["X-Lock-Token"] = lock_token
         context = ssl.create_default_context(
@@ -190,6 +192,7 @@ class Live(unittest.TestCase):
         with world("base") as one:
             self.lock_and_release(one)
             self.only_redlockd_may(one)
+            self.names_of_the_service_are_answered(one)
             self.a_restarted_node_votes(one)
             self.it_drains(one)
 
@@ -220,6 +223,15 @@ class Live(unittest.TestCase):
                      *command.split()],
                     check=False, text=True, capture_output=True).stdout
                 self.assertIn(refusal, said, command)
+
+    def names_of_the_service_are_answered(self, one: World) -> None:
+        """From its own namespace, from another one, and no other names."""
+        for name, status in (("redlockd", 200), ("redlockd.redlockd", 200),
+                             ("redlockd.redlockd.svc", 200),
+                             ("redlockd.redlockd.svc.cluster.local", 200),
+                             ("10.1.2.3", 200), ("redlockd.example.com", 421)):
+            self.assertEqual(one.ask("GET", "/livez", host=f"{name}:8080")[0],
+                             status, name)
 
     def a_restarted_node_votes(self, one: World) -> None:
         """At once, by its append-only file, and not after a quarantine."""

@@ -1,0 +1,115 @@
+/*
+ * What the log warns of at the start: secrets that others can read.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../../server/start.h"
+#include "../lib/suite/suite.h"
+#include "base/words.h"
+#include "said.h"
+
+enum { CONNECTIONS = 20000, TEXT_SIZE = 400 };
+
+static struct config config;
+static char path[] = "/tmp/redlockd.start.XXXXXX";
+
+static void set_up(void)
+{
+    int fd = mkstemp(path);
+    ck_assert_int_ge(fd, 0);
+    (void)close(fd);
+    said_begin();
+    log_set_level(LOG_WARN);
+}
+
+static void tear_down(void)
+{
+    said_end();
+    (void)unlink(path);
+    memcpy(path + sizeof path - 7, "XXXXXX", 6);
+}
+
+static void write_file(const char *text, unsigned mode)
+{
+    FILE *file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    (void)fputs(text, file);
+    ck_assert_int_eq(fclose(file), 0);
+    ck_assert_int_eq(chmod(path, mode), 0);
+}
+
+/* What a start by such a configuration says; "%s" in it is the file. */
+static const char *start(const char *env, const char *args)
+{
+    char error[CONFIG_ERROR_MAX], envs[TEXT_SIZE], flags[TEXT_SIZE];
+    snprintf(envs, sizeof envs, env, path);
+    snprintf(flags, sizeof flags, args, path);
+    ck_assert_msg(words_load(&config, envs, flags, error), "%s", error);
+    start_log(&config, CONNECTIONS);
+    return said();
+}
+
+SUITE(start, .set_up = set_up, .tear_down = tear_down);
+
+static const struct {
+    const char *nodes;
+    int count; /* of those that give their password to the network */
+} nodes[] = {
+    {"redis://:secret@10.0.0.1:1", 1},
+    {"redis://me:secret@redis.example:1", 1},
+    {"redis://:secret@10.0.0.1:1,b:1,redis://:secret@10.0.0.3:1", 2},
+    {"rediss://:secret@10.0.0.1:1", 0},
+    {"10.0.0.1:1", 0},
+    {"redis://:secret@127.0.0.1:1", 0},
+    {"redis://:secret@localhost:1", 0},
+    {"redis://:secret@[::1]:1", 0},
+    {"unix://:secret@/run/redis.sock", 0},
+};
+
+TEST_EACH(a_password_that_crosses_the_network_in_the_clear_is_told, nodes)
+{
+    char args[TEXT_SIZE], expected[64];
+    snprintf(args, sizeof args, "--nodes %s", nodes[_i].nodes);
+    snprintf(expected, sizeof expected, "event=nodes_in_the_clear nodes=%d ",
+             nodes[_i].count);
+    const char *lines = start("", args);
+    ck_assert_ptr_null(strstr(lines, "secret"));
+    if (nodes[_i].count > 0)
+        ck_assert_ptr_nonnull(strstr(lines, expected));
+    else
+        ck_assert_ptr_null(strstr(lines, "in_the_clear"));
+}
+
+static const struct {
+    unsigned mode;
+    bool is_open;
+} modes[] = {{0600, false}, {0640, false}, {0644, true}, {0602, true}};
+
+TEST_EACH(a_file_of_nodes_that_others_may_read_or_write_is_told, modes)
+{
+    write_file("redis://:secret@127.0.0.1:1\n", modes[_i].mode);
+    const char *lines = start("REDLOCKD_NODES_FILE=%s", "");
+    ck_assert_int_eq(strstr(lines, "event=nodes_file_is_open") != NULL,
+                     modes[_i].is_open);
+    ck_assert_int_eq(strstr(lines, path) != NULL, modes[_i].is_open);
+}
+
+/* Then its readers learn nothing that --help would not tell. */
+TEST(a_file_of_nodes_without_passwords_may_be_open)
+{
+    write_file("127.0.0.1:1\n", 0644);
+    ck_assert_str_eq(start("REDLOCKD_NODES_FILE=%s", ""), "");
+}
+
+TEST_EACH(a_key_for_nodes_that_others_may_read_or_write_is_told, modes)
+{
+    write_file("", modes[_i].mode);
+    const char *lines =
+        start("", "--nodes rediss://10.0.0.1:1 --node-cert c --node-key %s");
+    ck_assert_int_eq(strstr(lines, "event=node_key_is_open") != NULL,
+                     modes[_i].is_open);
+}
