@@ -26,6 +26,7 @@ static void take_fields(struct http_request *request, const struct head *head,
     request->lock_token = head->values[HEAD_LOCK_TOKEN];
     request->idempotency_key = head->values[HEAD_IDEMPOTENCY_KEY];
     request->query = head->query;
+    request->is_chunked = head->values[HEAD_TRANSFER_ENCODING].ptr != NULL;
     if (requestid_is_valid(id))
         request->id[span_copy(request->id, id)] = '\0';
     else
@@ -206,8 +207,10 @@ enum exchange_step exchange_go_on(const struct service *service,
                                   struct http_response *response)
 {
     http_response_init(response);
-    /* a client that keeps a connection must not keep it to this server */
-    response->close = service->is_draining;
+    /* a client that keeps a connection must not keep it to this server; and
+     * nobody may see the end of a chunked body elsewhere than we, since the
+     * library takes an LF alone for the end of its lines */
+    response->close = service->is_draining || it->request.is_chunked;
     switch (it->state) {
     case CONNECTION_READING:
         if (!connection_is_trusted(it))

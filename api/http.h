@@ -56,6 +56,7 @@ struct http_request {
     struct span idempotency_key; /* … likewise */
     struct query query;          /* of the target */
     bool body_is_too_large;
+    bool is_chunked; /* the body */
     bool is_list; /* set by list_begin */
     struct span body;
     char id[REQUESTID_MAX + 1];           /* X-Request-Id of the answer */

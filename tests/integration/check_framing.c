@@ -137,6 +137,34 @@ TEST_EACH(request_in_a_body_of_folded_length_is_not_served, folds)
     next_request_works();
 }
 
+/*
+ * The HTTP library takes an LF alone for the end of a line of a chunk. A proxy
+ * in front of us may read on to the CR LF, or take the end for a part of the
+ * data: what it then passes on as a body must not be a request for us.
+ */
+static const char *const chunks[] = {
+    "2\r\n{}\r\n0\r\n\r\n",   "2\n{}\r\n0\r\n\r\n", "2\r\n{}\n0\r\n\r\n",
+    "2\r\n{}\r\n0\n\r\n",     "2\r\n{}\r\n0\r\n\n", "2;a=b\n{}\r\n0\r\n\r\n",
+    "2\r\n{}\r\n0;a=b\n\r\n",
+};
+
+TEST_EACH(request_behind_a_chunked_body_is_not_served, chunks)
+{
+    char text[1024], out[8192];
+    snprintf(text, sizeof text,
+             POST HOST "Transfer-Encoding: chunked\r\n\r\n%s" GET HOST
+                       "X-Request-Id: smuggled\r\nConnection: close\r\n\r\n",
+             chunks[_i]);
+    int fd = raw_connect(server);
+
+    raw_send(fd, text, strlen(text));
+    raw_read(fd, out, sizeof out, NULL, 20000);
+    close(fd);
+    ck_assert_msg(strstr(out, "Connection: close") != NULL, "%s", out);
+    ck_assert_msg(strstr(out, "smuggled") == NULL, "%s", out);
+    next_request_works();
+}
+
 TEST(http_1_0_needs_no_host)
 {
     static const char text[] = "GET /livez HTTP/1.0\r\n\r\n";
