@@ -57,7 +57,7 @@ struct http_request {
     struct query query;          /* of the target */
     bool body_is_too_large;
     bool is_chunked; /* the body */
-    bool is_list; /* set by list_begin */
+    bool is_list;    /* set by list_begin */
     struct span body;
     char id[REQUESTID_MAX + 1];           /* X-Request-Id of the answer */
     char identity[HTTP_IDENTITY_MAX + 1]; /* who asks; "": anybody */

@@ -37,8 +37,8 @@ static void warn_of_passwords(const struct config *config)
         if (*node->password == '\0')
             continue;
         have++;
-        in_the_clear += !node->is_tls && !node->is_unix &&
-                        !address_is_loopback(node->host);
+        in_the_clear +=
+            !node->is_tls && !node->is_unix && !address_is_loopback(node->host);
     }
     if (in_the_clear > 0)
         log_write(

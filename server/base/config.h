@@ -53,8 +53,8 @@ struct config {
     struct config_node nodes[NODES_MAX];
     int nodes_count;
     char nodes_file[CONFIG_PATH_MAX + 1]; /* from which they came; "": none */
-    char node_ca[CONFIG_PATH_MAX + 1];   /* "": whom the system trusts */
-    char node_cert[CONFIG_PATH_MAX + 1]; /* "": none */
+    char node_ca[CONFIG_PATH_MAX + 1];    /* "": whom the system trusts */
+    char node_cert[CONFIG_PATH_MAX + 1];  /* "": none */
     char node_key[CONFIG_PATH_MAX + 1];
     int64_t node_timeout_ms;
     int64_t default_ttl_ms;

@@ -54,6 +54,25 @@ static bool has_key_of(const struct client *client, const struct numbered *last)
     return client->key != 0 && client->key == last->key;
 }
 
+/*
+ * A repeat took the place of this grant, before it was told: its client has had
+ * the later one, and may have released it, so that somebody else has the lock.
+ */
+static bool is_overtaken(const struct ledger *ledger,
+                         const struct client *client, int64_t number)
+{
+    const struct numbered *latest = &ledger->of_keys[client->key % KEYS];
+    return has_key_of(client, latest) && number < latest->number;
+}
+
+static void note_key(struct ledger *ledger, const struct client *client,
+                     int64_t number)
+{
+    struct numbered *latest = &ledger->of_keys[client->key % KEYS];
+    if (client->key != latest->key || number > latest->number)
+        *latest = (struct numbered){number, client->key};
+}
+
 void ledger_on_grant(struct world *world, const struct client *client,
                      int64_t number)
 {
@@ -65,12 +84,14 @@ void ledger_on_grant(struct world *world, const struct client *client,
     for (int i = 0; i < client->count; i++) {
         int resource = client->resources[i];
         struct numbered *last = &ledger->last[resource];
-        if (number < last->number ? !has_key_of(client, last)
+        if (number < last->number ? !has_key_of(client, last) &&
+                                        !is_overtaken(ledger, client, number)
                                   : number == last->number)
             violated(world, "rising", client);
         if (number > last->number)
             *last = (struct numbered){number, client->key};
     }
+    note_key(ledger, client, number);
 }
 
 /* ---- the keys ----------------------------------------------------------- */

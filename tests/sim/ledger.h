@@ -26,12 +26,13 @@ struct numbered {
     uint64_t key;
 };
 
-enum { WINDFALLS = 32 };
+enum { WINDFALLS = 32, KEYS = 64 };
 
 struct ledger {
     bool claims_clocks;     /* the clocks behave as the design assumes */
     bool is_touching_first; /* a foreign server, the first one's node */
     struct numbered last[SIM_RESOURCES];
+    struct numbered of_keys[KEYS]; /* the latest ones, by the rest of the key */
     struct windfall windfalls[WINDFALLS]; /* the latest */
     uint64_t windfall_count;
     uint64_t excused;    /* how often two held a lock because of that */

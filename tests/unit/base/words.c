@@ -3,7 +3,7 @@
 #include <check.h>
 #include <string.h>
 
-enum { WORDS_MAX = 32 };
+enum { WORDS_MAX = 64 };
 
 /* Splits words at spaces into a NULL-terminated array; returns the count. */
 static int split(const char *words, char *copy, size_t size, char **out)
