@@ -418,3 +418,17 @@ TEST(a_repeat_that_loses_is_tried_again)
     grant_repeat();
     ck_assert_int_eq(play_outcome(repeat), OUTCOME_GRANTED);
 }
+
+/* Nor does anybody else learn then who has the lock. */
+TEST(a_repeat_without_a_quorum_is_tried_again)
+{
+    (void)waiting_ask();
+    find_held_by(OWN);
+    engine_op repeat = ask();
+    ck_assert_int_eq(waiting_attempts(), 2);
+    play_answer_range(CALL_ACQUIRE, 0, PLAY_NODES, VOTE_GARBAGE);
+    ck_assert(!is_repeated_within(CLAIM_ANEW_US - 1000, OWN));
+    ck_assert(is_repeated_within(2000, OWN));
+    grant_repeat();
+    ck_assert_int_eq(play_outcome(repeat), OUTCOME_GRANTED);
+}
