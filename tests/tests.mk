@@ -179,7 +179,7 @@ asan: export ASAN_OPTIONS ?= quarantine_size_mb=4
 # not copied for each test. These leave something behind for the next one.
 asan: export CK_FORK = no
 asan: export CK_EXCLUDE_TAGS ?= $(if $(SHORT),slow)
-asan: export FORKED = access_limits audit audit_file confirm dial linefile log \
+asan: export FORKED = access_limits audit audit_file audit_required confirm dial linefile log \
                       front_turns process
 asan: ## Run units, integration, simulation under ASan, UBSan; SHORT=1
 	@scripts/deps.sh build test
