@@ -174,7 +174,7 @@ TEST_RANGE(without_memory_there_is_no_audit_log, 0, 4)
 TEST(without_an_audit_log_nothing_happens)
 {
     audit_free(audited.audit);
-    audited.audit = NULL;
+    ask.service.audit = audited.audit = NULL;
     ck_assert(!ask_call(LOCK_RELEASE));
     audit_note_abandoned(NULL, &ask.request,
                          engine_peek(play.engine, ask.request.op));
