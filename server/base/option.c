@@ -89,8 +89,8 @@ const struct option option_table[OPTIONS] = {
                                     "ones, all, or none"},
     [OPTION_CONFIG_EPOCH] = {"config-epoch", OPTION_IS_INTEGER, "1", 1, 1000000,
                              AT(config_epoch), .form = "N",
-                             .help = "raise it to change --nodes or "
-                                     "--max-ttl-ms"},
+                             .help = "raise it to change --nodes; locking "
+                                     "stops for a while"},
     [OPTION_TAKE_OVER] = {"take-over", OPTION_IS_SWITCH, "off", AT(take_over),
                           .form = "on|off",
                           .help = "raise the epoch though a node is gone for "

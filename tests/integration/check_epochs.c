@@ -111,3 +111,36 @@ TEST(story_32_and_33_limits_change_under_running_servers)
                      "1000");
     world_stop(&world);
 }
+
+/* As docs/operations.md tells: what a wrong epoch has taken, only a higher one
+ * gives back; a server that follows it needs no time. */
+TEST(a_wrong_epoch_is_left_by_a_higher_one)
+{
+    struct lock lock;
+    char options[200];
+    rival_start(&world, 3, 1, SMALL);
+    answer_expect(lock_acquire(&world.servers[0], "held", 900, &lock), 201,
+                  NULL);
+    snprintf(options, sizeof options,
+             SMALL "--config-epoch 7 --nodes 127.0.0.1:%d,127.0.0.1:%d",
+             world.nodes[0].port, world.nodes[1].port);
+    world_start_server(&world, 1, options);
+    WAIT_UNTIL(SOON_MS, rival_is_in_state(&world, 0, 0, "superseded"));
+    WAIT_UNTIL(SOON_MS, rival_is_in_state(&world, 0, 1, "superseded"));
+    world_stop_server(&world, 1);
+    answer_expect(lock_extend(&world.servers[0], &lock, 900), 503, "no_quorum");
+    world_stop_server(&world, 0);
+    rival_start_fresh(&world, 0, SMALL);
+    ck_assert(rival_is_in_state(&world, 0, 0, "superseded"));
+    ck_assert_ptr_nonnull(strstr(rival_told(&world, 0, 0, "detail"),
+                                 "carries configuration epoch 7"));
+    world_start_server(&world, 2, SMALL "--config-epoch 8");
+    world_wait_ready(&world, 2);
+    rival_cycle(&world.servers[2], "held");
+    world_stop_server(&world, 0);
+    rival_start_fresh(&world, 0, SMALL "--config-epoch 8");
+    for (int i = 0; i < 3; i++)
+        ck_assert(!rival_is_in_state(&world, 0, i, "quarantined"));
+    world_wait_ready(&world, 0);
+    world_stop(&world);
+}
