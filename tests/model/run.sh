@@ -167,6 +167,7 @@ forgot      | OTHERS=1        | 53 one other may be asked             | two_hold
 forgot      | ANY_COUNTS      | 53 those who wait are asked           | two_holders
 forgot      | NO_ADMIT_BIRTHS | 5 who comes back knows of nobody      | two_holders
 forgot      | EQUAL_BIRTHS    | 25 lost again, under the same birth   | two_holders
+forgot      | LOSERS=1        | all rules on, one node forgets         | nothing | all
 forgot      | BLIND_ADMIT     | 26 an ADMIT still lies in a socket    | two_holders | LOSERS=1
 forgot      | EXTENDS FAULTS=1 | all rules on, and extends            | nothing | FEW LOSERS=1
 forgot      | EXTENDS EXTENDS_UNTOLD FAULTS=1 | 53 only acquires tell | two_holders
@@ -216,6 +217,7 @@ repair      | ONLY_MISSED     | 50 a release that takes T             | leftover
 repair      | FIXED           | 50 and longer than 1.5 T              | leftover
 repair      | TWICE           | 50 extended between two askings       | leftover
 repair      | MOST_BREAK      | what remains: without a majority      | leftover
+repair      | T=1 FAULTS=0    | all rules on, two extends at once      | nothing | all
 repair      | NO_RAISE        | 50 two extends at once | leftover | T=1 FAULTS=0
 epochs      |                 | all rules on                          | nothing
 epochs      | OWN_TTL         | 33 max TTL was lowered                | two_holders
