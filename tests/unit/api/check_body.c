@@ -138,6 +138,13 @@ TEST_EACH(what_is_wrong_is_pointed_at, bad)
     ck_assert_uint_gt(strlen(errors.list[0].detail), 10);
 }
 
+TEST(an_empty_body_is_told_as_such)
+{
+    ck_assert(!parse("", LOCK_ACQUIRE));
+    ck_assert_str_eq(errors.list[0].detail,
+                     "the body is empty; send a JSON object");
+}
+
 /* ---- several resources -------------------------------------------------- */
 
 TEST_RANGE(several_resources_are_sorted_and_joined, 0, 3)

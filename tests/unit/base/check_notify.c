@@ -13,6 +13,7 @@
 #include "../../../server/base/clock.h"
 #include "../../../server/base/notify.h"
 #include "../../lib/suite/suite.h"
+#include "../said.h"
 
 enum { MESSAGE_MAX = 512 };
 
@@ -29,10 +30,12 @@ static void set_up(void)
     ck_assert_int_eq(bind(manager, (struct sockaddr *)&address, sizeof address),
                      0);
     ck_assert_int_eq(setenv("NOTIFY_SOCKET", address.sun_path, 1), 0);
+    said_begin();
 }
 
 static void tear_down(void)
 {
+    said_end();
     unsetenv("NOTIFY_SOCKET");
     close(manager);
     unlink(address.sun_path);
@@ -54,6 +57,7 @@ TEST(readiness_has_a_status)
     notify_ready("serving");
     ck_assert_str_eq(heard(), "READY=1\nSTATUS=serving");
     ck_assert_str_eq(heard(), "");
+    ck_assert_str_eq(said(), "");
 }
 
 /* systemd ignores a reload that is older than the one it asked for */
@@ -89,9 +93,10 @@ TEST(nothing_is_said_without_a_manager)
     unsetenv("NOTIFY_SOCKET");
     say_all();
     ck_assert_str_eq(heard(), "");
+    ck_assert_str_eq(said(), "");
 }
 
-/* One that is gone, and what is no address. */
+/* One that is gone, and what is no address; the log tells. */
 static const char *const nowhere[] = {"/tmp/nobody/listens/here", "relative",
                                       "@abstract-and-nobody-there", ""};
 
@@ -100,4 +105,5 @@ TEST_EACH(a_manager_that_is_away_stops_nothing, nowhere)
     setenv("NOTIFY_SOCKET", nowhere[_i], 1);
     say_all();
     ck_assert_str_eq(heard(), "");
+    ck_assert_ptr_nonnull(strstr(said(), "event=notify_failed"));
 }
