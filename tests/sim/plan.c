@@ -6,6 +6,7 @@
 enum {
     TRUSTING_PERCENT = 30,
     WILD_PERCENT = 10,
+    SPELLS_PERCENT = 25,
     RATE_LEAST = 25,
     RATE_MOST = 130,
     LONG_PERCENT = 30,
@@ -60,6 +61,18 @@ void plan_again(struct world *world, enum fault fault)
                  (struct event){.kind = EVENT_FAULT, .a = (int)fault});
 }
 
+/* Where a rule may overlook what is promised while all seems quiet. */
+static const uint64_t spells =
+    UINT64_C(1) << FAULT_QUIET | UINT64_C(1) << FAULT_OPTIONS;
+static const uint64_t beside_spells = UINT64_C(1) << FAULT_CUT |
+                                      UINT64_C(1) << FAULT_LAG |
+                                      UINT64_C(1) << FAULT_DRIFT;
+
+static bool has_only_spells(const struct world *world)
+{
+    return (world->faults->enabled & ~beside_spells) == spells;
+}
+
 static void choose_configs(struct world *world)
 {
     struct faults *faults = world->faults;
@@ -111,9 +124,14 @@ static void choose_faults(struct world *world)
         faults->enabled &= (uint64_t)world_random(world, kinds) | late;
     if (plan_is_on(world, FAULT_QUIET) && world_chance(world, 70))
         faults->enabled |= fault_bit(FAULT_OPTIONS);
+    if (world_chance(world, SPELLS_PERCENT)) /* others would spoil them */
+        faults->enabled = spells | (faults->enabled & beside_spells);
     if (world->only != 0)
         faults->enabled = world->only;
-    faults->is_wild = world_chance(world, WILD_PERCENT);
+    if (has_only_spells(world))
+        faults->rate = RATE_MOST;
+    faults->is_wild =
+        !has_only_spells(world) && world_chance(world, WILD_PERCENT);
     if (faults->is_wild)
         make_wild(faults);
     for (int i = 0; i < FAULTS; i++)
@@ -137,8 +155,9 @@ void plan_init(struct world *world)
     if (plan_is_on(world, FAULT_CUT) || plan_is_on(world, FAULT_QUIET))
         losses_write_late(world);
     if (plan_is_on(world, FAULT_QUIET))
-        world->clients->is_brief = world_chance(world, 50);
-    bool is_trusting = world_chance(world, TRUSTING_PERCENT);
+        world->clients->is_brief = world_chance(world, 80);
+    bool is_trusting =
+        has_only_spells(world) || world_chance(world, TRUSTING_PERCENT);
     for (int i = 0; i < SIM_FOREIGN; i++) {
         if (plan_is_on(world, FAULT_DRIFT))
             world->servers[i].ppm = world_random(world, 2001) - 1000;

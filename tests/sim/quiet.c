@@ -9,7 +9,6 @@ enum {
     MOST_US = 4000000,
     SOON_US = 60000,
     TRAVEL_US = 1000,
-    TTL_MS = 2000,
 };
 
 static void later(struct world *world, int64_t us, enum fault fault, int of)
@@ -34,18 +33,24 @@ static void cut_off(struct world *world, int server, int64_t us)
             world->now_us + us;
 }
 
-/* Of those that run, mostly one that waits long for the nodes. */
+/* How well a server serves: of those that have all votes, one that waits long
+ * for them. */
+static int64_t patience_us(const struct world *world, int server)
+{
+    const struct simserver *it = &world->servers[server];
+    if (it->engine == NULL)
+        return -1;
+    return can_spare_two(world, server) ? it->options.node_timeout_us : 0;
+}
+
+/* Mostly the most patient one. */
 static int any_server(struct world *world)
 {
     int server = (int)world_random(world, SIM_FOREIGN);
     bool is_patient = world_chance(world, 95);
     for (int i = 0; i < SIM_FOREIGN; i++) {
-        const struct simserver *it = &world->servers[i];
-        const struct simserver *best = &world->servers[server];
-        if (it->engine != NULL &&
-            (best->engine == NULL ||
-             (is_patient &&
-              it->options.node_timeout_us > best->options.node_timeout_us)))
+        int64_t best_us = patience_us(world, server);
+        if (best_us < 0 || (is_patient && patience_us(world, i) > best_us))
             server = i;
     }
     return server;
@@ -93,9 +98,14 @@ static bool is_free(const struct world *world, int resource)
  * (-1: nowhere). */
 static void stall(struct world *world, int server, int except)
 {
-    int64_t most_us = world->servers[server].options.node_timeout_us * 9 / 10;
+    const struct simoptions *options = &world->servers[server].options;
+    int64_t ttl_us = options->max_ttl_ms * 1000;
+    int64_t patience_us = options->node_timeout_us * 9 / 10;
+    /* a validity gives the time of the round away twice */
+    int64_t most_us =
+        patience_us < ttl_us * 2 / 5 ? patience_us : ttl_us * 2 / 5;
     int64_t until_us =
-        world->now_us + most_us / 4 + world_random(world, most_us * 3 / 4);
+        world->now_us + most_us / 2 + world_random(world, most_us / 2);
     for (int i = 0; i < SIM_NODES; i++) {
         struct simlink *link = simlink_of(world, server, i);
         if (i != except && link->blocked_us < until_us)
@@ -112,7 +122,7 @@ static void lose_one(struct world *world, int server)
             node = (node + 1) % SIM_NODES;
     struct simlink *link = simlink_of(world, server, node);
     /* whether it gets it before the others */
-    bool is_first = world_chance(world, world->clients->is_brief ? 60 : 0);
+    bool is_first = world_chance(world, 60);
     if (is_first)
         link->lag_us[0] = link->lag_us[1] = 0;
     if (world_chance(world, 80))
@@ -120,8 +130,7 @@ static void lose_one(struct world *world, int server)
     int64_t late_us = link->blocked_us - world->now_us;
     int64_t us = (late_us > 0 ? late_us : 0) + link->lag_us[0] + TRAVEL_US;
     later(world, us + world_random(world, SOON_US),
-          world_chance(world, is_first ? 60 : 10) ? FAULT_FLUSH : FAULT_CUT,
-          link->met.machine);
+          world_chance(world, 10) ? FAULT_FLUSH : FAULT_CUT, link->met.machine);
 }
 
 void quiet_ask(struct world *world, int server)
@@ -134,9 +143,7 @@ void quiet_ask(struct world *world, int server)
         if (client->state != CLIENT_IDLE)
             continue;
         client_choose(client, resource);
-        client->ttl_ms = world->clients->is_brief || world_chance(world, 50)
-                             ? TTL_MS
-                             : world->faults->longest_ms;
+        client->ttl_ms = world->faults->longest_ms;
         client->wait_ms = 0;
         client_ask(world, client, ASK_ACQUIRE, server);
         world_trace(world, "client %d asks server %d alone", i, server);

@@ -173,12 +173,13 @@ bool server_has_usual_options(const struct world *world, int number)
 static struct simoptions choose_options(struct world *world,
                                         enum configuration configuration)
 {
-    static const int64_t timeouts_us[] = {20000, 50000, 250000, 1000000};
+    static const int64_t timeouts_us[] = {20000, 50000, 250000, 1000000,
+                                          1000000};
     const int64_t limits_ms[] = {1000, 2000, world->faults->longest_ms};
     struct simoptions options = usual_options(world, configuration);
     if (!plan_is_on(world, FAULT_OPTIONS) || world->faults->is_calm)
         return options;
-    options.node_timeout_us = timeouts_us[world_random(world, 4)];
+    options.node_timeout_us = timeouts_us[world_random(world, 5)];
     options.max_ttl_ms = limits_ms[world_random(world, 3)];
     return options;
 }
