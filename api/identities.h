@@ -1,5 +1,5 @@
 /*
- * Who may ask, and for what: what an auth file says. A line an identity:
+ * Who may ask, and for what: what an auth file says. One line per identity:
  *
  *   name  credential  scopes  [key=value …]
  *

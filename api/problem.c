@@ -13,7 +13,7 @@ static const struct kind {
 } kinds[PROBLEM_CODES] = {
     [PROBLEM_INVALID_REQUEST] = {400, "invalid_request", "Invalid request"},
     [PROBLEM_BAD_REQUEST] = {400, "bad_request", "Malformed HTTP"},
-    [PROBLEM_UNAUTHORIZED] = {401, "unauthorized", "Who asks is not known"},
+    [PROBLEM_UNAUTHORIZED] = {401, "unauthorized", "Not authenticated"},
     [PROBLEM_FORBIDDEN] = {403, "forbidden", "Not allowed"},
     [PROBLEM_FOREIGN_ORIGIN] = {403, "foreign_origin",
                                 "Web page of another origin"},
