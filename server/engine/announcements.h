@@ -2,9 +2,8 @@
  * Whose releases the nodes announce, and whether announcements arrive: the
  * engine's side of the connections that port.listen opens.
  *
- * They are open while somebody waits, and a little longer. A node counts as
- * announcing if it has confirmed a queue's subscription and its heartbeat has
- * arrived of late: each of our listen calls has it publish one.
+ * They are open while somebody waits, and a little longer. waits.h tells when a
+ * node counts as announcing.
  */
 #ifndef REDLOCKD_ANNOUNCEMENTS_H
 #define REDLOCKD_ANNOUNCEMENTS_H

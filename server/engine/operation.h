@@ -1,18 +1,18 @@
 /*
  * One operation: what a client asks, its attempts, its outcome.
  *
- *                    start
- *                      │
- *                      ▼   split votes           ┌─────────┐
- *   stale, late ┌─── ROUND ───────────────────→  │  PAUSE  │
- *   or silent:  └──→ │ ↑                         └────┬────┘
- *   again at once    │ └──── random delay ────────────┘
- *                    │ verdict, or no rounds left
+ *                  start
+ *                    │
+ *                    ▼       split votes
+ *   stale, late ┌─ ROUND ──────────────────→ PAUSE
+ *   or silent:  └──→ │ ↑                       │
+ *   again at once    │ └───── random delay ────┘
  *                    │ verdict, or no attempts left
+ *                    ▼
  *                 SETTLED ──→ close | abandon
  *                    │ close of an extension, end of a lost repeat
  *                    ▼
- *                  CLOSED ──→ the last votes are known: repairs.h, attempt.h
+ *                 CLOSED ──→ the last votes are known: repairs.h, attempt.h
  *
  * After each lost attempt to acquire, the key is released on all nodes that may
  * have set it; attempt.h says which these are after a repeat.

@@ -6,10 +6,11 @@
  * back on the last good address, and it leaves no trace on the node: it does
  * not load the script.
  *
- *              found            connected      secure       last reply
- *   at rest → lookup ──→ connecting ──→ securing ──→ handshake ──→ done ─→ at
- * rest └────────────┴─────────────┴────────────┴──→ failed ─────────↑ refused,
- * silent, insecure, unfit, garbage
+ *               found       connected      secure       last reply
+ *   at rest → lookup → connecting → securing → handshake ──→ done ────→ at rest
+ *               │          │           │           │                     ↑
+ *               └──────────┴───────────┴───────────┴─────→ failed ───────┘
+ *               refused, silent, insecure, unfit, garbage
  */
 #ifndef REDLOCKD_DIAL_H
 #define REDLOCKD_DIAL_H

@@ -1,12 +1,6 @@
 /*
- * One connection to one node, watched by the loop: sends calls, takes replies,
- * and dials again with jittered backoff.
- *
- *              backoff ends               done
- *   ┌─→ idle ───────────────────→ dialing ─────→ up
- *   │                                │            │
- *   └────────────── down ←───────────┴────────────┘
- *        failed, reset, silent for too long, garbage, too much
+ * Calls to one node and their replies, over a line (line.h). Garbage, or more
+ * than was asked for, ends the connection.
  */
 #ifndef REDLOCKD_LINK_H
 #define REDLOCKD_LINK_H
