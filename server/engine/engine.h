@@ -4,13 +4,14 @@
  *
  * Six lifetimes, each with its own owner:
  *
- *   request    one HTTP request; owned by api/connection, waits for an
- * operation └ operation   acquire, extend, release, force or inspect: one or
- * more │             rounds; from engine_acquire… to engine_close or │
- * engine_abandon └──── round   one call to all nodes; ends with its verdict,
- * maybe before │             the last replies, which are then recognised by
- * their tag │             and not counted └─────── vote one reply that a node
- * owes; lives in the link's FIFO
+ *   request    one HTTP request; owned by api/connection; awaits its operation
+ *     └ operation   acquire, extend, release, force or inspect: one or more
+ *     │             rounds; from engine_acquire… to engine_close or
+ *     │             engine_abandon
+ *     └──── round   one call to all nodes; ends with its verdict, maybe before
+ *     │             the last replies, which are then recognised by their tag
+ *     │             and not counted
+ *     └─────── vote one reply that a node owes; lives in the link's FIFO
  *
  *   repair     what must be set after an extend that some nodes had no key
  *              for: lives for two node timeouts, longer than the operation
