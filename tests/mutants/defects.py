@@ -416,7 +416,7 @@ DEFECTS = [
         "    if (until_us > memory->until_us.it)\n",
         "    if (until_us > memory->until_us.it &&\n"
         "        call->call.kind != CALL_EXTEND)\n")],
-        faults="lag,cut,options,quiet"),
+        faults="flush,block,slow", seed=161),
     Defect("until of the last promise", "sim", "exclusion", [Edit(
         "tests/lib/node/simnode.c",
         "    if (until_us > memory->until_us.it)\n", "    if (until_us > 0)\n")],

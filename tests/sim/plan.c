@@ -124,10 +124,10 @@ static void choose_faults(struct world *world)
         faults->enabled &= (uint64_t)world_random(world, kinds) | late;
     if (plan_is_on(world, FAULT_QUIET) && world_chance(world, 70))
         faults->enabled |= fault_bit(FAULT_OPTIONS);
-    if (world_chance(world, SPELLS_PERCENT)) /* others would spoil them */
-        faults->enabled = spells | (faults->enabled & beside_spells);
     if (world->only != 0)
         faults->enabled = world->only;
+    else if (world_chance(world, SPELLS_PERCENT)) /* others would spoil them */
+        faults->enabled = spells | (faults->enabled & beside_spells);
     if (has_only_spells(world))
         faults->rate = RATE_MOST;
     faults->is_wild =
