@@ -69,7 +69,8 @@ void quiet_make(struct world *world)
     struct clients *clients = world->clients;
     int64_t us = LEAST_US + world_random(world, MOST_US - LEAST_US);
     int server = any_server(world);
-    if (world->now_us < clients->quiet_until_us)
+    if (world->now_us < clients->quiet_until_us ||
+        world->servers[server].engine == NULL)
         return;
     world_trace(world, "quiet for %lld ms", (long long)us / 1000);
     clients->quiet_until_us = world->now_us + us;
