@@ -118,7 +118,7 @@ DEFECTS = [
         "    return kind == CALL_REPAIR || kind == CALL_REPEAT\n",
         "    if (kind == CALL_REPAIR)\n"
         "        return deadline_us + ((int64_t)1 << 52);\n"
-        "    return kind == CALL_REPEAT\n")]),
+        "    return kind == CALL_REPEAT\n")], seed=1629),
     Defect("repair without a second look", "sim", "tidy", [Edit(
         "server/engine/repairs.c",
         "    TAILQ_INSERT_TAIL(&repairs->list, it, link);\n}\n",
