@@ -78,7 +78,7 @@ class Call:
         path = path.replace("<id>", quote(lock_id(self.names), safe="~"))
         body: dict[str, object] | None = None
         if self.kind == "POST /locks":
-            body = {"ttl_ms": 100, **named(self.names)}
+            body = {"ttl_ms": 1000, **named(self.names)}
         elif self.kind == "GET /locks" and self.prefix:
             path += f"?prefix={quote(self.prefix)}"
         return method, path.replace("…", "1795221641865000"), body
