@@ -232,6 +232,7 @@ static bool is_allowed(const struct access *access,
                        const struct route_match *match, struct span names)
 {
     int scope = scope_of(request, match);
+    assert(scope >= 0);
     request->auth_file = access->accounts.reads;
     request->expires_s = identity->expires_s;
     if (is_over(identity->expires_s))

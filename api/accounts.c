@@ -76,6 +76,7 @@ static void sort_out(struct accounts *all, struct account *candidates)
 static void date(const struct accounts *all, struct account *it,
                  const struct identity *identity)
 {
+    assert(it != NULL);
     if (it->identity == NULL ||
         !identity_has_same_credential(it->identity, identity))
         it->since = all->reads;

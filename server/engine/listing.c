@@ -293,7 +293,7 @@ static int count_names(struct span names)
 /* Takes over what a scan has found. False: no memory. */
 static bool keep_names(struct listing *it, struct span names)
 {
-    size_t count = (size_t)(it->count + count_names(names));
+    size_t count = (size_t)it->count + (size_t)count_names(names);
     uint64_t *operations =
         reallocarray(it->operations, count + 1, sizeof *operations);
     if (operations == NULL)
