@@ -25,19 +25,24 @@ int asked_limit(struct span text)
     return limit >= 1 && limit <= LIST_LIMIT_MAX ? (int)limit : 0;
 }
 
-int asked_price(const struct http_request *request,
-                const struct route_match *match)
+/* 0: it is none of 1 to LIST_LIMIT_MAX. */
+static int read_limit(const struct query *query)
 {
     char digits[4];
     size_t len;
-    int limit = LIST_LIMIT_DEFAULT;
+    return query_read(query, QUERY_LIMIT, digits, sizeof digits, &len) == NULL
+               ? asked_limit((struct span){digits, len})
+               : 0;
+}
+
+int asked_price(const struct http_request *request,
+                const struct route_match *match)
+{
+    const struct query *query = &request->query;
     if (match->route != ROUTE_LIST)
         return 1;
-    if (query_has(&request->query, QUERY_LIMIT))
-        limit = query_read(&request->query, QUERY_LIMIT, digits, sizeof digits,
-                           &len) == NULL
-                    ? asked_limit((struct span){digits, len})
-                    : 0;
+    int limit =
+        query_has(query, QUERY_LIMIT) ? read_limit(query) : LIST_LIMIT_DEFAULT;
     return limit > LOCKS_EACH ? limit / LOCKS_EACH : 1;
 }
 

@@ -144,8 +144,8 @@ static inline bool span_next_entry(const char **list, struct span *entry)
     if (*list == NULL)
         return false;
     *entry = (struct span){*list, strcspn(*list, ",")};
-    const char *end = *list + entry->len;
-    *list = *end == ',' ? end + 1 : NULL;
+    const char *behind = *list + entry->len;
+    *list = *behind == ',' ? behind + 1 : NULL;
     return true;
 }
 
