@@ -11,17 +11,11 @@
 #include "../../lib/suite/suite.h"
 #include "ask.h"
 #include "authtext.h"
+#include "judged.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 #define PLAIN "Bearer realm=\"redlockd\""
 #define INVALID PLAIN ", error=\"invalid_token\""
-
-static struct access *access_now;
-
-static void use(const char *text)
-{
-    ask.service.access = access_now = authtext_access(text);
-}
 
 static struct http_login login;
 
@@ -30,29 +24,6 @@ static void set_up(void)
     ask_begin();
     memset(&login, 0, sizeof login);
     ask.request.login = &login;
-}
-
-static void tear_down(void)
-{
-    access_end(access_now, &ask.request, true);
-    ask_end();
-    access_free(access_now);
-    access_now = NULL;
-    authtext_remove();
-}
-
-static const struct http_refusal *admit(const char *method, const char *target,
-                                        const char *authorization)
-{
-    ask.request.method = method;
-    ask.request.target = target;
-    ask.request.identity[0] = '\0';
-    ask.request.refusal = (struct http_refusal){0};
-    ask.request.head_read_us = play.now_us;
-    access_admit(access_now, &ask.request,
-                 authorization != NULL ? span_of(authorization)
-                                       : (struct span){0});
-    return &ask.request.refusal;
 }
 
 /* ---- who asks ----------------------------------------------------------- */
@@ -89,13 +60,13 @@ static const struct {
 
 static void check_asker(int i, const char *before)
 {
-    use("billing " AUTHTEXT_SECRET
-        " read prefix=*\ngateway cert:gate%20way read prefix=*\n");
+    judged_use("billing " AUTHTEXT_SECRET
+               " read prefix=*\ngateway cert:gate%20way read prefix=*\n");
     if (before != NULL)
-        ck_assert_ptr_null(admit("GET", "/nodes", before)->detail);
+        ck_assert_ptr_null(judged_admit("GET", "/nodes", before)->detail);
     ask.request.peer_name = askers[i].peer_name;
     const struct http_refusal *refusal =
-        admit("GET", "/nodes", askers[i].authorization);
+        judged_admit("GET", "/nodes", askers[i].authorization);
     ck_assert_str_eq(ask.request.identity, askers[i].identity);
     ck_assert_pstr_eq(refusal->challenge, askers[i].challenge);
     if (askers[i].challenge == NULL) {
@@ -106,7 +77,7 @@ static void check_asker(int i, const char *before)
     ck_assert_int_eq(refusal->code, (int)PROBLEM_UNAUTHORIZED);
 }
 
-SUITE(access, .set_up = set_up, .tear_down = tear_down);
+SUITE(access, .set_up = set_up, .tear_down = judged_end);
 
 TEST_EACH(who_asks_is_known_or_refused, askers)
 {
@@ -161,7 +132,7 @@ static const struct {
 static void expect_scope(int i, int has)
 {
     const struct http_refusal *refusal =
-        admit(calls[i].method, calls[i].target, "Bearer secret");
+        judged_admit(calls[i].method, calls[i].target, "Bearer secret");
     bool is_allowed = calls[i].scope == OPEN || calls[i].scope == has;
     ck_assert_msg((refusal->detail == NULL) == is_allowed, "%s %s with %s",
                   calls[i].method, calls[i].target,
@@ -185,14 +156,14 @@ TEST_EACH(each_call_needs_its_scope, calls)
         char text[200];
         snprintf(text, sizeof text, "a " AUTHTEXT_SECRET " %s prefix=*\n",
                  scope_name((enum scope)has));
-        use(text);
+        judged_use(text);
         expect_scope(_i, has);
         ask.request.access_result = 0;
-        access_free(access_now);
+        access_free(judged_access);
     }
-    use("a " AUTHTEXT_SECRET " read prefix=*\n");
+    judged_use("a " AUTHTEXT_SECRET " read prefix=*\n");
     bool is_open =
-        admit(calls[_i].method, calls[_i].target, NULL)->detail == NULL;
+        judged_admit(calls[_i].method, calls[_i].target, NULL)->detail == NULL;
     ck_assert(is_open == (calls[_i].scope == OPEN));
 }
 
@@ -200,7 +171,7 @@ TEST(without_a_file_anybody_may_ask)
 {
     for (size_t i = 0; i < COUNT(calls); i++)
         ck_assert_ptr_null(
-            admit(calls[i].method, calls[i].target, "Bearer x")->detail);
+            judged_admit(calls[i].method, calls[i].target, "Bearer x")->detail);
     ck_assert_str_eq(ask.request.identity, "");
     ck_assert(access_allows(NULL, &ask.request, span_of("a"), &ask.response));
     ck_assert(access_shows(NULL, &ask.request, span_of("a")));
@@ -229,16 +200,16 @@ static const struct {
 TEST_EACH(the_id_in_the_path_must_lie_inside, targets)
 {
     char extend[100];
-    use(PREFIXED);
+    judged_use(PREFIXED);
     snprintf(extend, sizeof extend, "%s/extend", targets[_i].target);
     for (int i = 0; i < 4; i++) {
         if (i == 3)
             query_add(&ask.request.query, span_of("force"), span_of("1"));
         const struct http_refusal *refusal =
-            admit(i == 0   ? "GET"
-                  : i == 1 ? "PUT"
-                           : "DELETE",
-                  i == 1 ? extend : targets[_i].target, "Bearer secret");
+            judged_admit(i == 0   ? "GET"
+                         : i == 1 ? "PUT"
+                                  : "DELETE",
+                         i == 1 ? extend : targets[_i].target, "Bearer secret");
         ck_assert_msg((refusal->detail == NULL) == targets[_i].is_inside, "%s",
                       targets[_i].target);
         if (!targets[_i].is_inside)
@@ -264,8 +235,8 @@ static const struct {
 
 TEST_EACH(what_an_acquire_names_must_lie_inside, bodies)
 {
-    use(PREFIXED);
-    ck_assert_ptr_null(admit("POST", "/locks", "Bearer secret")->detail);
+    judged_use(PREFIXED);
+    ck_assert_ptr_null(judged_admit("POST", "/locks", "Bearer secret")->detail);
     bool is_answered = ask_send("POST", "/locks", bodies[_i].body);
     ck_assert_msg(is_answered == !bodies[_i].is_inside, "%s", bodies[_i].body);
     ck_assert_int_eq(play_count(CALL_ACQUIRE),
@@ -285,9 +256,10 @@ static const struct {
 TEST_EACH(a_list_is_narrowed, lists)
 {
     struct span prefix = span_of(lists[_i].prefix);
-    use(PREFIXED);
-    (void)admit("GET", "/locks", "Bearer secret");
-    bool may = access_narrow(access_now, &ask.request, &prefix, &ask.response);
+    judged_use(PREFIXED);
+    (void)judged_admit("GET", "/locks", "Bearer secret");
+    bool may =
+        access_narrow(judged_access, &ask.request, &prefix, &ask.response);
     ck_assert_msg(may == (lists[_i].scanned != NULL), "%s", lists[_i].prefix);
     if (may)
         ck_assert(span_is(prefix, lists[_i].scanned));
@@ -298,13 +270,14 @@ TEST_EACH(a_list_is_narrowed, lists)
 TEST(a_list_shows_what_lies_inside)
 {
     struct span prefix = span_of("z");
-    use(PREFIXED "all " AUTHTEXT_OTHER " read prefix=*\n");
-    (void)admit("GET", "/locks", "Bearer secret");
-    ck_assert(access_shows(access_now, &ask.request, span_of("b/x")));
-    ck_assert(!access_shows(access_now, &ask.request, span_of("bd")));
-    (void)admit("GET", "/locks", "Bearer other");
-    ck_assert(access_shows(access_now, &ask.request, span_of("bd")));
-    ck_assert(access_narrow(access_now, &ask.request, &prefix, &ask.response));
+    judged_use(PREFIXED "all " AUTHTEXT_OTHER " read prefix=*\n");
+    (void)judged_admit("GET", "/locks", "Bearer secret");
+    ck_assert(access_shows(judged_access, &ask.request, span_of("b/x")));
+    ck_assert(!access_shows(judged_access, &ask.request, span_of("bd")));
+    (void)judged_admit("GET", "/locks", "Bearer other");
+    ck_assert(access_shows(judged_access, &ask.request, span_of("bd")));
+    ck_assert(
+        access_narrow(judged_access, &ask.request, &prefix, &ask.response));
     ck_assert(span_is(prefix, "z"));
 }
 
@@ -322,12 +295,12 @@ static bool contains(struct span text, const char *part)
 
 TEST(the_identity_is_the_owner_if_none_is_sent)
 {
-    use("bill-1 " AUTHTEXT_SECRET " lock prefix=*\n");
-    (void)admit("POST", "/locks", "Bearer secret");
+    judged_use("bill-1 " AUTHTEXT_SECRET " lock prefix=*\n");
+    (void)judged_admit("POST", "/locks", "Bearer secret");
     ck_assert(!ask_send("POST", "/locks", "{\"resource\":\"a\"}"));
     ck_assert(contains(token_sent(), ".bill-1"));
     ask_anew();
-    (void)admit("POST", "/locks", "Bearer secret");
+    (void)judged_admit("POST", "/locks", "Bearer secret");
     ck_assert(
         !ask_send("POST", "/locks", "{\"resource\":\"a\",\"owner\":\"x\"}"));
     ck_assert(contains(token_sent(), ".x"));
@@ -343,12 +316,12 @@ static const struct {
 
 TEST(the_same_key_of_another_is_another)
 {
-    use("a " AUTHTEXT_SECRET " lock prefix=*\nb " AUTHTEXT_OTHER
-        " lock prefix=*\n");
+    judged_use("a " AUTHTEXT_SECRET " lock prefix=*\nb " AUTHTEXT_OTHER
+               " lock prefix=*\n");
     for (size_t i = 0; i < COUNT(keys); i++) {
         ask_anew();
         ask.request.idempotency_key = span_of("0123456789abcdef");
-        (void)admit("POST", "/locks", keys[i].authorization);
+        (void)judged_admit("POST", "/locks", keys[i].authorization);
         ck_assert(!ask_send("POST", "/locks", "{\"resource\":\"order:42\"}"));
         ck_assert_msg(contains(token_sent(), keys[i].hash), "%.*s",
                       (int)token_sent().len, token_sent().ptr);

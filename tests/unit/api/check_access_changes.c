@@ -11,75 +11,43 @@
 #include "../../lib/suite/suite.h"
 #include "ask.h"
 #include "authtext.h"
+#include "judged.h"
 
 #define INVALID "Bearer realm=\"redlockd\", error=\"invalid_token\""
 
-static struct access *access_now;
-
-static void use(const char *text)
-{
-    ask.service.access = access_now = authtext_access(text);
-}
-
-static void set_up(void)
-{
-    ask_begin();
-}
-
-static void tear_down(void)
-{
-    access_end(access_now, &ask.request, true);
-    ask_end();
-    access_free(access_now);
-    access_now = NULL;
-    authtext_remove();
-}
-
-static const struct http_refusal *admit(const char *method, const char *target,
-                                        const char *authorization)
-{
-    ask.request.method = method;
-    ask.request.target = target;
-    ask.request.identity[0] = '\0';
-    ask.request.refusal = (struct http_refusal){0};
-    ask.request.head_read_us = play.now_us;
-    access_admit(access_now, &ask.request,
-                 authorization != NULL ? span_of(authorization)
-                                       : (struct span){0});
-    return &ask.request.refusal;
-}
-
 /* ---- reload ------------------------------------------------------------- */
 
-SUITE(access_changes, .set_up = set_up, .tear_down = tear_down);
+SUITE(access_changes, .set_up = ask_begin, .tear_down = judged_end);
 
 TEST(a_reload_is_seen_by_the_next_request)
 {
-    use("a " AUTHTEXT_SECRET " read prefix=*\n");
-    ck_assert_ptr_null(admit("GET", "/nodes", "Bearer secret")->detail);
+    judged_use("a " AUTHTEXT_SECRET " read prefix=*\n");
+    ck_assert_ptr_null(judged_admit("GET", "/nodes", "Bearer secret")->detail);
     authtext_write("b " AUTHTEXT_OTHER " read prefix=*\n");
-    ck_assert(access_reload(access_now));
-    ck_assert_ptr_nonnull(admit("GET", "/nodes", "Bearer secret")->detail);
-    ck_assert_ptr_null(admit("GET", "/nodes", "Bearer other")->detail);
+    ck_assert(access_reload(judged_access));
+    ck_assert_ptr_nonnull(
+        judged_admit("GET", "/nodes", "Bearer secret")->detail);
+    ck_assert_ptr_null(judged_admit("GET", "/nodes", "Bearer other")->detail);
     authtext_write("b " AUTHTEXT_OTHER " read prefix=*\nhalf");
-    ck_assert(!access_reload(access_now));
-    ck_assert_ptr_null(admit("GET", "/nodes", "Bearer other")->detail);
+    ck_assert(!access_reload(judged_access));
+    ck_assert_ptr_null(judged_admit("GET", "/nodes", "Bearer other")->detail);
     ck_assert(access_reload(NULL));
 }
 
 TEST(who_is_removed_before_the_body_came_is_refused)
 {
-    use("a " AUTHTEXT_SECRET " lock prefix=*\n");
-    (void)admit("POST", "/locks", "Bearer secret");
+    judged_use("a " AUTHTEXT_SECRET " lock prefix=*\n");
+    (void)judged_admit("POST", "/locks", "Bearer secret");
     authtext_write("b " AUTHTEXT_OTHER " read prefix=*\n");
-    ck_assert(access_reload(access_now));
+    ck_assert(access_reload(judged_access));
     ck_assert(ask_send("POST", "/locks", "{\"resource\":\"a\"}"));
     ask_expect(401, "unauthorized");
     ck_assert_str_eq(ask.response.challenge, INVALID);
     struct span prefix = span_of("");
     free(ask.response.body);
-    ck_assert(!access_narrow(access_now, &ask.request, &prefix, &ask.response));
-    ck_assert(!access_shows(access_now, &ask.request, span_of("a")));
+    ck_assert(
+        !access_narrow(judged_access, &ask.request, &prefix, &ask.response));
+    ck_assert(!access_shows(judged_access, &ask.request, span_of("a")));
 }
 
 static const struct {
@@ -105,7 +73,7 @@ static const struct {
 static void expect_stands(int code)
 {
     const struct http_refusal *refusal = &ask.request.refusal;
-    bool stands = access_stands(access_now, &ask.request, span_of("b/x"));
+    bool stands = access_stands(judged_access, &ask.request, span_of("b/x"));
     ck_assert(stands == (code == PROBLEM_CODES));
     if (stands) {
         ck_assert_ptr_null(refusal->detail);
@@ -119,48 +87,48 @@ static void expect_stands(int code)
 
 TEST_EACH(a_request_on_its_way_stands_by_the_file_as_it_is, changes)
 {
-    use("a " AUTHTEXT_SECRET " lock prefix=*\n");
-    (void)admit("POST", "/locks", "Bearer secret");
+    judged_use("a " AUTHTEXT_SECRET " lock prefix=*\n");
+    (void)judged_admit("POST", "/locks", "Bearer secret");
     expect_stands(PROBLEM_CODES);
     authtext_write("half");
-    ck_assert(!access_reload(access_now));
+    ck_assert(!access_reload(judged_access));
     expect_stands(PROBLEM_CODES);
     authtext_write(changes[_i].text);
-    ck_assert(access_reload(access_now));
+    ck_assert(access_reload(judged_access));
     expect_stands(changes[_i].code);
 }
 
 TEST(the_path_of_a_request_on_its_way_must_lie_inside_still)
 {
-    use("a " AUTHTEXT_SECRET " lock prefix=*\n");
-    (void)admit("DELETE", "/locks/b", "Bearer secret");
+    judged_use("a " AUTHTEXT_SECRET " lock prefix=*\n");
+    (void)judged_admit("DELETE", "/locks/b", "Bearer secret");
     authtext_write("a " AUTHTEXT_SECRET " lock prefix=c\n");
-    ck_assert(access_reload(access_now));
-    ck_assert(!access_stands(access_now, &ask.request, (struct span){0}));
+    ck_assert(access_reload(judged_access));
+    ck_assert(!access_stands(judged_access, &ask.request, (struct span){0}));
     ck_assert_int_eq(ask.request.refusal.code, PROBLEM_FORBIDDEN);
 }
 
 /* Whoever had the name before. */
 TEST(who_came_with_a_credential_that_is_new_is_not_who_was_removed)
 {
-    use("a " AUTHTEXT_SECRET " lock prefix=*\nb " AUTHTEXT_OTHER
-        " lock prefix=*\n");
-    (void)admit("POST", "/locks", "Bearer secret");
+    judged_use("a " AUTHTEXT_SECRET " lock prefix=*\nb " AUTHTEXT_OTHER
+               " lock prefix=*\n");
+    (void)judged_admit("POST", "/locks", "Bearer secret");
     authtext_write("b " AUTHTEXT_OTHER " lock prefix=*\n");
-    ck_assert(access_reload(access_now));
+    ck_assert(access_reload(judged_access));
     authtext_write("a " AUTHTEXT_SECRET " lock prefix=*\n");
-    ck_assert(access_reload(access_now));
+    ck_assert(access_reload(judged_access));
     expect_stands(PROBLEM_UNAUTHORIZED);
-    (void)admit("POST", "/locks", "Bearer secret");
+    (void)judged_admit("POST", "/locks", "Bearer secret");
     expect_stands(PROBLEM_CODES);
 }
 
 TEST(what_is_open_to_all_stands)
 {
-    use("a " AUTHTEXT_SECRET " lock prefix=*\n");
-    (void)admit("GET", "/livez", NULL);
+    judged_use("a " AUTHTEXT_SECRET " lock prefix=*\n");
+    (void)judged_admit("GET", "/livez", NULL);
     authtext_write("b " AUTHTEXT_OTHER " lock prefix=*\n");
-    ck_assert(access_reload(access_now));
+    ck_assert(access_reload(judged_access));
     expect_stands(PROBLEM_CODES);
     ck_assert(access_stands(NULL, &ask.request, span_of("a")));
 }
@@ -172,29 +140,29 @@ TEST(what_is_open_to_all_stands)
 
 TEST(who_has_expired_is_known_and_refused)
 {
-    use("a " AUTHTEXT_SECRET " lock prefix=* expires=" PAST "\n"
-        "b " AUTHTEXT_OTHER " lock prefix=* expires=" FUTURE "\n");
+    judged_use("a " AUTHTEXT_SECRET " lock prefix=* expires=" PAST "\n"
+               "b " AUTHTEXT_OTHER " lock prefix=* expires=" FUTURE "\n");
     const struct http_refusal *refusal =
-        admit("POST", "/locks", "Bearer secret");
+        judged_admit("POST", "/locks", "Bearer secret");
     ck_assert_int_eq(refusal->code, PROBLEM_UNAUTHORIZED);
     ck_assert_ptr_nonnull(strstr(refusal->detail, "this identity has expired"));
     ck_assert_str_eq(refusal->challenge, INVALID);
     ck_assert_str_eq(ask.request.identity, "a"); /* for the audit log */
-    access_end(access_now, &ask.request, true);
+    access_end(judged_access, &ask.request, true);
     authtext_expect_metric(
-        access_now, play.now_us,
+        judged_access, play.now_us,
         "redlockd_identity_requests_total{identity=\"a\",result=\"forbidden\"} "
         "1\n");
-    ck_assert_ptr_null(admit("POST", "/locks", "Bearer other")->detail);
-    ck_assert_ptr_null(admit("GET", "/livez", "Bearer secret")->detail);
+    ck_assert_ptr_null(judged_admit("POST", "/locks", "Bearer other")->detail);
+    ck_assert_ptr_null(judged_admit("GET", "/livez", "Bearer secret")->detail);
 }
 
 TEST(when_identities_expire_is_told)
 {
-    use("a " AUTHTEXT_SECRET " lock prefix=* expires=" PAST "\n"
-        "b " AUTHTEXT_OTHER " lock prefix=*\n");
+    judged_use("a " AUTHTEXT_SECRET " lock prefix=* expires=" PAST "\n"
+               "b " AUTHTEXT_OTHER " lock prefix=*\n");
     authtext_expect_metric(
-        access_now, play.now_us,
+        judged_access, play.now_us,
         "# TYPE redlockd_identity_expiry_timestamp_seconds gauge\n"
         "redlockd_identity_expiry_timestamp_seconds{identity=\"a\"} "
         "946684800\n");
@@ -208,8 +176,8 @@ TEST(who_expires_on_the_way_is_refused)
     (void)snprintf(text, sizeof text,
                    "a " AUTHTEXT_SECRET " lock prefix=* expires=%.19sZ\n",
                    when);
-    use(text);
-    ck_assert_ptr_null(admit("POST", "/locks", "Bearer secret")->detail);
+    judged_use(text);
+    ck_assert_ptr_null(judged_admit("POST", "/locks", "Bearer secret")->detail);
     while (clock_wall_us() < end_us)
         (void)poll(NULL, 0, 10);
     expect_stands(PROBLEM_UNAUTHORIZED);

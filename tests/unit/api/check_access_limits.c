@@ -10,6 +10,7 @@
 #include "../starve.h"
 #include "ask.h"
 #include "authtext.h"
+#include "judged.h"
 
 #define TOKEN_MEMBER                                                           \
     "\"token\":\"1795221642000000."                                            \
@@ -17,27 +18,18 @@
 #define TOKEN_A "{" TOKEN_MEMBER "}"
 #define SHORT_A "{" TOKEN_MEMBER ",\"ttl_ms\":100}"
 
-static struct access *access_now;
 static int64_t ahead_us; /* of the nodes' time: buckets begin in ours */
-
-static void use(const char *text)
-{
-    ask.service.access = access_now = authtext_access(text);
-}
 
 static void end(bool is_answered)
 {
-    access_end(access_now, &ask.request, is_answered);
+    access_end(judged_access, &ask.request, is_answered);
     ask_anew();
 }
 
 static void tear_down(void)
 {
     end(true);
-    ask_end();
-    access_free(access_now);
-    access_now = NULL;
-    authtext_remove();
+    judged_end();
 }
 
 static const struct http_refusal *admit(const char *method, const char *target)
@@ -45,13 +37,13 @@ static const struct http_refusal *admit(const char *method, const char *target)
     ask.request.method = method;
     ask.request.target = target;
     ask.request.head_read_us = play.now_us + ahead_us;
-    access_admit(access_now, &ask.request, span_of("Bearer secret"));
+    access_admit(judged_access, &ask.request, span_of("Bearer secret"));
     return &ask.request.refusal;
 }
 
 static void expect_metric(const char *line)
 {
-    authtext_expect_metric(access_now, play.now_us + ahead_us, line);
+    authtext_expect_metric(judged_access, play.now_us + ahead_us, line);
 }
 
 /* ---- requests ----------------------------------------------------------- */
@@ -79,7 +71,7 @@ GROUP(requests, .set_up = set_up, .tear_down = tear_down);
 
 TEST(more_requests_than_allowed_are_refused)
 {
-    use("a " AUTHTEXT_SECRET " read prefix=* rate=2 burst=3\n");
+    judged_use("a " AUTHTEXT_SECRET " read prefix=* rate=2 burst=3\n");
     for (int i = 0; i < 3; i++) {
         ck_assert_ptr_null(admit("GET", "/nodes")->detail);
         end(true);
@@ -98,7 +90,7 @@ TEST(more_requests_than_allowed_are_refused)
 
 TEST(what_is_forbidden_counts_among_the_requests)
 {
-    use("a " AUTHTEXT_SECRET " read prefix=* rate=1\n");
+    judged_use("a " AUTHTEXT_SECRET " read prefix=* rate=1\n");
     ck_assert_int_eq(admit("GET", "/metrics")->code, (int)PROBLEM_FORBIDDEN);
     end(true);
     expect_limited(false);
@@ -120,16 +112,16 @@ TEST(a_list_counts_as_several_requests)
     } rows[] = {{"1", 100},  {"19", 100}, {"20", 50},   {"500", 2},
                 {"1000", 1}, {"x", 100},  {"1001", 100}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        use("a " AUTHTEXT_SECRET " read prefix=* rate=100\n");
+        judged_use("a " AUTHTEXT_SECRET " read prefix=* rate=100\n");
         for (int n = 0; n < rows[i].lists; n++) {
             ck_assert_msg(list(rows[i].limit)->detail == NULL, "%d of %s", n,
                           rows[i].limit);
             end(true);
         }
         expect_limited(false);
-        access_free(access_now);
+        access_free(judged_access);
     }
-    use("a " AUTHTEXT_SECRET " read prefix=* rate=10\n");
+    judged_use("a " AUTHTEXT_SECRET " read prefix=* rate=10\n");
     ck_assert_ptr_null(admit("GET", "/locks")->detail);
     end(true);
     expect_limited(false);
@@ -139,7 +131,7 @@ TEST(a_list_counts_as_several_requests)
 
 TEST(what_is_open_does_not_count)
 {
-    use("a " AUTHTEXT_SECRET " read prefix=* rate=1\n");
+    judged_use("a " AUTHTEXT_SECRET " read prefix=* rate=1\n");
     for (int i = 0; i < 5; i++)
         ck_assert_ptr_null(admit("GET", "/readyz")->detail);
     ck_assert_ptr_null(admit("GET", "/nodes")->detail);
@@ -148,7 +140,7 @@ TEST(what_is_open_does_not_count)
 TEST(crowds_of_strangers_are_answered_late)
 {
     int late = 0;
-    use("a " AUTHTEXT_OTHER " read prefix=*\n");
+    judged_use("a " AUTHTEXT_OTHER " read prefix=*\n");
     for (int i = 0; i < 1000; i++) {
         late += admit("GET", "/nodes")->is_late;
         end(true);
@@ -210,7 +202,7 @@ static void expect_full(const char *body)
 static void use_two(void)
 {
     ask_begin();
-    use("a " AUTHTEXT_SECRET " lock,read,admin prefix=* locks=2\n");
+    judged_use("a " AUTHTEXT_SECRET " lock,read,admin prefix=* locks=2\n");
 }
 
 GROUP(locks, .set_up = use_two, .tear_down = tear_down);
@@ -333,7 +325,7 @@ TEST(without_memory_nothing_is_acquired)
         if (!ask_send("POST", "/locks", X))
             break;
         ck_assert_int_eq(ask.response.status, 503);
-        access_end(access_now, &ask.request, true);
+        access_end(judged_access, &ask.request, true);
     }
     starve.is_on = false;
     ck_assert(ask.request.op != 0);
@@ -353,7 +345,7 @@ static bool take(const char *identity, enum place place)
     *request = (struct http_request){.access_result = 1};
     request->identity[span_copy(request->identity, span_of(identity))] = '\0';
     struct http_response response = {0};
-    if (access_take_place(access_now, request, place, ALL, &response)) {
+    if (access_take_place(judged_access, request, place, ALL, &response)) {
         placed_count++;
         return true;
     }
@@ -373,7 +365,7 @@ static int take_all(const char *identity, enum place place)
 static void leave_all(void)
 {
     while (placed_count > 0)
-        access_end(access_now, &placed[--placed_count], true);
+        access_end(judged_access, &placed[--placed_count], true);
 }
 
 static void leave_and_tear_down(void)
@@ -386,9 +378,9 @@ static void use_three(void)
 {
     ask_begin();
     placed_count = 0;
-    use("a " AUTHTEXT_SECRET " read prefix=*\nb " AUTHTEXT_OTHER
-        " read prefix=*\n"
-        "c cert:c read prefix=*\nd cert:d read prefix=*\n");
+    judged_use("a " AUTHTEXT_SECRET " read prefix=*\nb " AUTHTEXT_OTHER
+               " read prefix=*\n"
+               "c cert:c read prefix=*\nd cert:d read prefix=*\n");
 }
 
 GROUP(places, .set_up = use_three, .tear_down = leave_and_tear_down);
@@ -403,8 +395,8 @@ TEST(nobody_takes_more_places_than_are_left)
     ck_assert_int_eq(take_all("c", PLACE_LIST), 1);
     ck_assert(take("d", PLACE_LIST));
     ck_assert(!take("a", PLACE_LIST));
-    access_end(access_now, &placed[0], true);
-    access_end(access_now, &placed[1], true);
+    access_end(judged_access, &placed[0], true);
+    access_end(judged_access, &placed[1], true);
     ck_assert_int_eq(take_all("d", PLACE_LIST), 1); /* of the two left */
 }
 
@@ -415,14 +407,14 @@ TEST(a_list_too_many_is_refused_late)
         struct http_request *request = &placed[placed_count++];
         struct http_response response = {0};
         *request = (struct http_request){.identity = "a"};
-        ck_assert(access_take_place(access_now, request, PLACE_LIST,
+        ck_assert(access_take_place(judged_access, request, PLACE_LIST,
                                     ENGINE_LISTS_MAX, &response));
     }
     const struct http_refusal *refusal = admit("GET", "/locks");
     ck_assert_int_eq(refusal->code, (int)PROBLEM_RATE_LIMITED);
     ck_assert(refusal->is_late);
     end(true);
-    access_end(access_now, &placed[0], true);
+    access_end(judged_access, &placed[0], true);
     ck_assert_ptr_null(admit("GET", "/locks")->detail);
 }
 
@@ -430,7 +422,7 @@ TEST(who_is_removed_leaves_no_place_taken)
 {
     ck_assert_int_eq(take_all("a", PLACE_LIST), 4);
     (void)authtext_write("b " AUTHTEXT_OTHER " read prefix=*\n");
-    ck_assert(access_reload(access_now));
+    ck_assert(access_reload(judged_access));
     leave_all();
     ck_assert_int_eq(take_all("b", PLACE_LIST), 4);
 }
@@ -450,7 +442,7 @@ TEST(a_stream_without_room_is_told)
     char room[64];
     FILE *out = fmemopen(room, sizeof room, "w");
     setbuf(out, NULL);
-    ck_assert(!access_print(access_now, 0, out));
+    ck_assert(!access_print(judged_access, 0, out));
     ck_assert(access_print(NULL, 0, out));
     (void)fclose(out);
 }

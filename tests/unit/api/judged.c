@@ -1,0 +1,34 @@
+#include "judged.h"
+
+#include "ask.h"
+#include "authtext.h"
+
+struct access *judged_access;
+
+void judged_use(const char *text)
+{
+    ask.service.access = judged_access = authtext_access(text);
+}
+
+const struct http_refusal *judged_admit(const char *method, const char *target,
+                                        const char *authorization)
+{
+    ask.request.method = method;
+    ask.request.target = target;
+    ask.request.identity[0] = '\0';
+    ask.request.refusal = (struct http_refusal){0};
+    ask.request.head_read_us = play.now_us;
+    access_admit(judged_access, &ask.request,
+                 authorization != NULL ? span_of(authorization)
+                                       : (struct span){0});
+    return &ask.request.refusal;
+}
+
+void judged_end(void)
+{
+    access_end(judged_access, &ask.request, true);
+    ask_end();
+    access_free(judged_access);
+    judged_access = NULL;
+    authtext_remove();
+}

@@ -1,0 +1,22 @@
+/*
+ * The requests of ask.h, judged by an auth file.
+ */
+#ifndef REDLOCKD_TEST_JUDGED_H
+#define REDLOCKD_TEST_JUDGED_H
+
+#include "../../../api/access.h"
+
+/* By the latest file; NULL: there is none. */
+extern struct access *judged_access;
+
+/* From now on by a file with this text. What was before is the caller's. */
+void judged_use(const char *text);
+
+/* Begins the request anew, which may have the field Authorization, or NULL. */
+const struct http_refusal *judged_admit(const char *method, const char *target,
+                                        const char *authorization);
+
+/* Ends the request, and all of ask.h and the file. */
+void judged_end(void);
+
+#endif
