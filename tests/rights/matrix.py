@@ -8,7 +8,6 @@ table of scopes in docs/authentication.md, and by its prefixes.
 from __future__ import annotations
 
 import base64
-import hashlib
 import http.client
 import itertools
 import json
@@ -20,6 +19,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "lib"))
+import guarded
 from stack import Stack
 
 DOC = Path(__file__).parent.parent.parent / "docs" / "authentication.md"
@@ -52,9 +52,9 @@ class Identity:
     prefixes: tuple[str, ...]
 
     def line(self) -> str:
-        digest = hashlib.sha256(self.name.encode()).hexdigest()
-        words = [self.name, f"sha256:{digest}", ",".join(sorted(self.scopes))]
-        return " ".join(words + [f"prefix={one}" for one in self.prefixes])
+        words = [",".join(sorted(self.scopes))]
+        return guarded.identity(self.name, self.name, " ".join(
+            words + [f"prefix={one}" for one in self.prefixes]))
 
     def covers(self, names: tuple[str, ...]) -> bool:
         return self.prefixes == ("*",) or all(
