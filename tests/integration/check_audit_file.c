@@ -153,21 +153,26 @@ TEST(a_full_disk_keeps_nobody_from_locking)
     world_stop(&world);
 }
 
-/* Nor does the limit of the size of its files end the server. */
-TEST(a_limit_of_file_sizes_keeps_nobody_from_locking)
+/* The file takes ten more bytes; or any number again. */
+static void limit_file(bool is_full)
 {
     struct stat info;
     struct rlimit limit;
+    ck_assert_int_eq(stat(path, &info), 0);
+    ck_assert_int_eq(prlimit(server->pid, RLIMIT_FSIZE, NULL, &limit), 0);
+    limit.rlim_cur = is_full ? (rlim_t)info.st_size + 10 : limit.rlim_max;
+    ck_assert_int_eq(prlimit(server->pid, RLIMIT_FSIZE, &limit, NULL), 0);
+}
+
+/* Nor does the limit of the size of its files end the server. */
+TEST(a_limit_of_file_sizes_keeps_nobody_from_locking)
+{
     auditlog_name(dir, path);
     auditlog_start(&world, N, path, "--log-level off");
     lock_expect_cycle(server, "before");
-    ck_assert_int_eq(stat(path, &info), 0);
-    ck_assert_int_eq(prlimit(server->pid, RLIMIT_FSIZE, NULL, &limit), 0);
-    limit.rlim_cur = (rlim_t)info.st_size + 10;
-    ck_assert_int_eq(prlimit(server->pid, RLIMIT_FSIZE, &limit, NULL), 0);
+    limit_file(true);
     lock_expect_cycle(server, "meanwhile");
-    limit.rlim_cur = limit.rlim_max;
-    ck_assert_int_eq(prlimit(server->pid, RLIMIT_FSIZE, &limit, NULL), 0);
+    limit_file(false);
     lock_expect_cycle(server, "after");
     struct tally tally = tally_file(path);
     ck_assert_int_eq(tally.grants, 3);
@@ -179,16 +184,11 @@ TEST(a_limit_of_file_sizes_keeps_nobody_from_locking)
 /* Under --audit-required it does; what is held can be looked at. */
 TEST(a_required_line_that_is_not_taken_stops_changes)
 {
-    struct stat info;
-    struct rlimit limit;
     struct lock lock;
     auditlog_name(dir, path);
     auditlog_start(&world, N, path, "--audit-required on --log-level off");
     answer_expect(lock_acquire(server, "a", 60000, &lock), 201, NULL);
-    ck_assert_int_eq(stat(path, &info), 0);
-    ck_assert_int_eq(prlimit(server->pid, RLIMIT_FSIZE, NULL, &limit), 0);
-    limit.rlim_cur = (rlim_t)info.st_size + 10;
-    ck_assert_int_eq(prlimit(server->pid, RLIMIT_FSIZE, &limit, NULL), 0);
+    limit_file(true);
     for (int i = 0; i < 3; i++) {
         answer_expect(lock_acquire(server, "b", 60000, NULL), 503,
                       "audit_unavailable");
@@ -199,8 +199,7 @@ TEST(a_required_line_that_is_not_taken_stops_changes)
     answer_expect(lock_inspect(server, "a"), 200, NULL);
     ck_assert_int_eq(world_count_keys(&world, "a"), N);
     ck_assert_int_eq(world_count_keys(&world, "b"), 0);
-    limit.rlim_cur = limit.rlim_max;
-    ck_assert_int_eq(prlimit(server->pid, RLIMIT_FSIZE, &limit, NULL), 0);
+    limit_file(false);
     answer_expect(lock_release(server, &lock), 200, NULL);
     lock_expect_cycle(server, "b");
     struct tally tally = tally_file(path);
