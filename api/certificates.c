@@ -73,23 +73,40 @@ static void forget(gnutls_datum_t *text)
 
 /* ---- what they hold ----------------------------------------------------- */
 
+/* In the order of their file. */
+struct parsed {
+    gnutls_x509_crt_t *list;
+    unsigned count;
+};
+
+/* Of PEM. False: there is none, or no memory. */
+static bool parse(struct parsed *it, const gnutls_datum_t *text)
+{
+    *it = (struct parsed){NULL, 0};
+    return gnutls_x509_crt_list_import2(&it->list, &it->count, text,
+                                        GNUTLS_X509_FMT_PEM, 0) >= 0 &&
+           it->count > 0;
+}
+
+static void drop(struct parsed *it)
+{
+    for (unsigned i = 0; i < it->count; i++)
+        gnutls_x509_crt_deinit(it->list[i]);
+    gnutls_free(it->list);
+}
+
 /* When the first of the chain, the server's own, is valid. */
 static bool read_times(const struct reader *reader, struct certificates *it,
                        const gnutls_datum_t *chain)
 {
-    gnutls_x509_crt_t *list = NULL;
-    unsigned count = 0;
-    int rc = gnutls_x509_crt_list_import2(&list, &count, chain,
-                                          GNUTLS_X509_FMT_PEM, 0);
-    if (rc < 0 || count == 0)
+    struct parsed certificates;
+    if (!parse(&certificates, chain))
         return fail(reader, "tls-cert", reader->files->chain,
                     "holds no certificate in PEM; want the server's own, "
                     "then those that signed it");
-    it->since_s = gnutls_x509_crt_get_activation_time(list[0]);
-    it->until_s = gnutls_x509_crt_get_expiration_time(list[0]);
-    for (unsigned i = 0; i < count; i++)
-        gnutls_x509_crt_deinit(list[i]);
-    gnutls_free(list);
+    it->since_s = gnutls_x509_crt_get_activation_time(certificates.list[0]);
+    it->until_s = gnutls_x509_crt_get_expiration_time(certificates.list[0]);
+    drop(&certificates);
     return true;
 }
 
@@ -135,15 +152,8 @@ static bool load_pair(const struct reader *reader, struct certificates *it)
 
 /* ---- who is revoked ----------------------------------------------------- */
 
-/* Those of --tls-client-ca. */
-struct authorities {
-    gnutls_x509_crt_t *list;
-    unsigned count;
-};
-
 /* A list that is outdated still tells who was revoked. */
-static bool is_signed(gnutls_x509_crl_t list,
-                      const struct authorities *authorities)
+static bool is_signed(gnutls_x509_crl_t list, const struct parsed *authorities)
 {
     const unsigned times = GNUTLS_CERT_REVOCATION_DATA_SUPERSEDED |
                            GNUTLS_CERT_REVOCATION_DATA_ISSUED_IN_FUTURE |
@@ -155,8 +165,7 @@ static bool is_signed(gnutls_x509_crl_t list,
 }
 
 static bool use_list(const struct reader *reader, struct certificates *it,
-                     gnutls_x509_crl_t list,
-                     const struct authorities *authorities)
+                     gnutls_x509_crl_t list, const struct parsed *authorities)
 {
     const char *path = reader->files->client_crl;
     if (!is_signed(list, authorities))
@@ -172,7 +181,7 @@ static bool use_list(const struct reader *reader, struct certificates *it,
 
 static bool use_lists(const struct reader *reader, struct certificates *it,
                       const gnutls_datum_t *text,
-                      const struct authorities *authorities)
+                      const struct parsed *authorities)
 {
     gnutls_x509_crl_t *lists = NULL;
     unsigned count = 0;
@@ -195,19 +204,15 @@ static bool load_client_crl(const struct reader *reader,
 {
     const char *path = reader->files->client_crl;
     gnutls_datum_t text = {NULL, 0};
-    struct authorities authorities = {NULL, 0};
+    struct parsed authorities;
     if (*path == '\0')
         return true;
     if (!read_file(reader, "tls-client-crl", path, &text, NULL))
         return false;
-    bool is_done =
-        gnutls_x509_crt_list_import2(&authorities.list, &authorities.count, ca,
-                                     GNUTLS_X509_FMT_PEM, 0) >= 0
-            ? use_lists(reader, it, &text, &authorities)
-            : fail(reader, "tls-client-crl", path, "no memory");
-    for (unsigned i = 0; i < authorities.count; i++)
-        gnutls_x509_crt_deinit(authorities.list[i]);
-    gnutls_free(authorities.list);
+    bool is_done = parse(&authorities, ca)
+                       ? use_lists(reader, it, &text, &authorities)
+                       : fail(reader, "tls-client-crl", path, "no memory");
+    drop(&authorities);
     free(text.data);
     return is_done;
 }
