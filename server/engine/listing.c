@@ -170,7 +170,6 @@ static void settle(struct listings *listings, struct listing *it,
     const struct engine_port *port = &listings->nodes->env->port;
     assert(it->state != LISTING_SETTLED);
     end_turn(listings, it);
-    it->deadline_us = 0;
     it->state = LISTING_SETTLED;
     it->page.outcome = outcome;
     it->page.count = it->shown;
@@ -307,6 +306,14 @@ static bool keep_names(struct listing *it, struct span names)
     return true;
 }
 
+/* No inspection is under way, and there may be none left. */
+static void on_inspected(struct listings *listings, struct listing *it)
+{
+    end_turn(listings, it);
+    if (it->left.len == 0)
+        finish(listings, it);
+}
+
 /* The next few. */
 static void inspect(struct listings *listings, struct listing *it)
 {
@@ -322,17 +329,11 @@ static void inspect(struct listings *listings, struct listing *it)
     it->is_starting = false;
     if (!has_memory)
         fail(listings, it, LIST_NO_MEMORY);
+    else if (it->pending == 0)
+        on_inspected(listings, it);
 }
 
 /* ---- turns -------------------------------------------------------------- */
-
-/* No inspection is under way, and there may be none left. */
-static void on_inspected(struct listings *listings, struct listing *it)
-{
-    end_turn(listings, it);
-    if (it->left.len == 0)
-        finish(listings, it);
-}
 
 static void on_settled(void *ctx, void *client)
 {
@@ -350,8 +351,6 @@ static void take_turn(struct listings *listings, struct listing *it)
     listings->active = it;
     if (it->state == LISTING_INSPECTING) {
         inspect(listings, it);
-        if (it->state == LISTING_INSPECTING && it->pending == 0)
-            on_inspected(listings, it);
         return;
     }
     enum list_outcome outcome = send_scan(listings, it);
@@ -404,13 +403,19 @@ static void set_next(struct listing *it, int64_t scan)
     page->has_next = nth_node(it->cursor.nodes, page->next.at) >= 0;
 }
 
+/* Whether its scan is under way: it has the turn for it. */
+static bool is_scanning(const struct listings *listings,
+                        const struct listing *it)
+{
+    return it == listings->active && it->state == LISTING_SCANNING;
+}
+
 void listings_on_reply(struct listings *listings, uint64_t tag,
                        const struct call_reply *reply)
 {
     struct listing *it = listing_find(listings, tag);
-    if (it == NULL || it->state != LISTING_SCANNING || it->deadline_us == 0)
+    if (it == NULL || !is_scanning(listings, it))
         return; /* too late */
-    it->deadline_us = 0;
     if (reply->vote == VOTE_KEY_REFUSED) {
         fail(listings, it, LIST_REFUSED);
     } else if (reply->vote != VOTE_DONE) {
@@ -427,12 +432,10 @@ void listings_on_reply(struct listings *listings, uint64_t tag,
 
 void listings_tick(struct listings *listings, int64_t now_us)
 {
-    struct listing *next;
-    for (struct listing *it = TAILQ_FIRST(&listings->list); it; it = next) {
-        next = TAILQ_NEXT(it, link);
-        if (it->deadline_us != 0 && now_us >= it->deadline_us)
-            fail(listings, it, LIST_NO_QUORUM);
-    }
+    struct listing *it = listings->active;
+    if (it == NULL || !is_scanning(listings, it) || now_us < it->deadline_us)
+        return;
+    fail(listings, it, LIST_NO_QUORUM);
     give_turns(listings);
 }
 
@@ -453,7 +456,6 @@ uint64_t listing_start(struct listings *listings,
         (struct span){it->prefix, span_copy(it->prefix, list->prefix)};
     it->cursor = list->cursor;
     it->page = (struct engine_page){.outcome = LIST_PENDING, .node = -1};
-    it->deadline_us = 0;
     it->is_starting = false;
     it->pending = it->shown = it->count = 0;
     it->operations = NULL;

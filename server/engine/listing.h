@@ -33,7 +33,7 @@ struct listing {
     void *client;
     struct engine_list wish; /* its prefix is in the text below */
     char prefix[RESOURCE_MAX];
-    int64_t deadline_us; /* of the scan; 0: it is not sent */
+    int64_t deadline_us; /* of the scan */
     uint16_t earlier;    /* bit per node: scanned before this one */
     struct list_cursor cursor;
     struct engine_page page;
