@@ -26,7 +26,8 @@ struct numbered {
     uint64_t key;
 };
 
-enum { WINDFALLS = 32, KEYS = 64 };
+/* The windfalls of two nodes, until a look notices what they evicted. */
+enum { WINDFALLS = 1024, KEYS = 64 };
 
 struct ledger {
     bool claims_clocks;     /* the clocks behave as the design assumes */
