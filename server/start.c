@@ -33,7 +33,7 @@ static void warn_of_passwords(const struct config *config)
 {
     int have = 0, in_the_clear = 0;
     for (int i = 0; i < config->nodes_count; i++) {
-        const struct config_node *node = &config->nodes[i];
+        const struct address_node *node = &config->nodes[i];
         if (*node->password == '\0')
             continue;
         have++;

@@ -8,6 +8,7 @@
 
 #include <arpa/inet.h>
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -71,7 +72,7 @@ static const char *take_host(const char *text, size_t len, char *host)
 {
     if (len == 0)
         return "the host is missing";
-    if (len > CONFIG_HOST_MAX)
+    if (len > ADDRESS_HOST_MAX)
         return "the host is longer than 255 characters";
     memcpy(host, text, len);
     host[len] = '\0';
@@ -94,7 +95,7 @@ static const char *parse_bracketed(const char *text, char *host, int *port)
     return end[1] == ':' ? parse_port(end + 2, port) : port_reason;
 }
 
-const char *address_parse(const char *text, char host[CONFIG_HOST_MAX + 1],
+const char *address_parse(const char *text, char host[ADDRESS_HOST_MAX + 1],
                           int *port)
 {
     if (*text == '[')
@@ -160,7 +161,7 @@ void address_escape(char *out, size_t size, const char *text,
 }
 
 /* user:password or :password; info is cut at the colon. */
-static const char *parse_userinfo(char *info, struct config_node *node)
+static const char *parse_userinfo(char *info, struct address_node *node)
 {
     char *colon = strchr(info, ':');
 
@@ -175,7 +176,7 @@ static const char *parse_userinfo(char *info, struct config_node *node)
 }
 
 /* Splits the userinfo off rest; the authority ends at the first slash. */
-static const char *split_userinfo(char **rest, struct config_node *node)
+static const char *split_userinfo(char **rest, struct address_node *node)
 {
     char *at = strrchr(*rest, '@');
 
@@ -189,13 +190,13 @@ static const char *split_userinfo(char **rest, struct config_node *node)
     return parse_userinfo(info, node);
 }
 
-static const char *parse_db(const char *text, struct config_node *node)
+static const char *parse_db(const char *text, struct address_node *node)
 {
     node->db = parse_number(text, DB_MAX);
     return node->db < 0 ? "the database must be 0 to 65535" : NULL;
 }
 
-static const char *parse_redis(char *rest, struct config_node *node)
+static const char *parse_redis(char *rest, struct address_node *node)
 {
     const char *reason = split_userinfo(&rest, node);
 
@@ -210,7 +211,7 @@ static const char *parse_redis(char *rest, struct config_node *node)
     return parse_db(slash + 1, node);
 }
 
-static const char *parse_unix(char *rest, struct config_node *node)
+static const char *parse_unix(char *rest, struct address_node *node)
 {
     const char *reason = split_userinfo(&rest, node);
 
@@ -254,7 +255,7 @@ struct address_query address_query(int port, int flags)
     return query;
 }
 
-static const char *parse_forms(char *text, struct config_node *node)
+static const char *parse_forms(char *text, struct address_node *node)
 {
     if (strncmp(text, "redis://", 8) == 0)
         return parse_redis(text + 8, node);
@@ -272,7 +273,7 @@ static const char *parse_forms(char *text, struct config_node *node)
     return address_parse(text, node->host, &node->port);
 }
 
-static void name_socket(struct config_node *node)
+static void name_socket(struct address_node *node)
 {
     static const char scheme[] = "unix://";
     size_t len = sizeof scheme - 1;
@@ -282,7 +283,7 @@ static void name_socket(struct config_node *node)
                    "?,@");
 }
 
-const char *address_parse_node(const char *text, struct config_node *node)
+const char *address_parse_node(const char *text, struct address_node *node)
 {
     char copy[TEXT_MAX];
     size_t len = strlen(text);
@@ -314,7 +315,7 @@ bool address_is_loopback(const char *host)
     return strcmp(host, "localhost") == 0;
 }
 
-bool address_is_same(const struct config_node *a, const struct config_node *b)
+bool address_is_same(const struct address_node *a, const struct address_node *b)
 {
     if (a->is_unix != b->is_unix || a->port != b->port)
         return false;

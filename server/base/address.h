@@ -6,12 +6,27 @@
 #define REDLOCKD_ADDRESS_H
 
 #include <netdb.h>
-
-#include "config.h"
+#include <stdbool.h>
+#include <stddef.h>
 
 enum {
-    ADDRESS_TEXT_MAX = CONFIG_HOST_MAX + 9, /* "[host]:65535", with its NUL */
-    ADDRESS_PORT_MAX = 12,                  /* any int, with its NUL */
+    ADDRESS_HOST_MAX = 255,
+    ADDRESS_NAME_MAX = 351, /* a socket's path, all of it percent-encoded */
+    ADDRESS_SECRET_MAX = 511,
+    ADDRESS_TEXT_MAX = ADDRESS_HOST_MAX + 9, /* "[host]:65535", with its NUL */
+    ADDRESS_PORT_MAX = 12,                   /* any int, with its NUL */
+};
+
+/* A node, as --nodes names it. */
+struct address_node {
+    char host[ADDRESS_HOST_MAX + 1]; /* name or address; a path if is_unix */
+    char user[ADDRESS_HOST_MAX + 1]; /* "": none */
+    char password[ADDRESS_SECRET_MAX + 1];
+    char name[ADDRESS_NAME_MAX + 1]; /* host:port or a URL, no secret; ASCII */
+    int port;
+    int db;
+    bool is_unix;
+    bool is_tls; /* name is the same without */
 };
 
 /* The forms of an address, for error lines. */
@@ -24,11 +39,11 @@ enum {
  * port keeps its value if the text has none. NULL: done; otherwise why not
  * (static, contains nothing of text).
  */
-const char *address_parse(const char *text, char host[CONFIG_HOST_MAX + 1],
+const char *address_parse(const char *text, char host[ADDRESS_HOST_MAX + 1],
                           int *port);
 
 /* Reads one of ADDRESS_NODE_FORMS. NULL: done; otherwise why not, as above. */
-const char *address_parse_node(const char *text, struct config_node *node);
+const char *address_parse_node(const char *text, struct address_node *node);
 
 /* Writes host:port, the host in brackets if it is an IPv6 address. */
 void address_format(char *out, size_t size, const char *host, int port);
@@ -54,6 +69,7 @@ void address_escape(char *out, size_t size, const char *text,
 bool address_is_loopback(const char *host);
 
 /* True if both must be the same server, whatever their databases and TLS. */
-bool address_is_same(const struct config_node *a, const struct config_node *b);
+bool address_is_same(const struct address_node *a,
+                     const struct address_node *b);
 
 #endif

@@ -6,29 +6,15 @@
 
 #include <stdio.h>
 
+#include "address.h"
 #include "log.h"
 #include "types.h"
 
 enum {
-    CONFIG_HOST_MAX = 255,
-    CONFIG_NAME_MAX = 351, /* a socket's path, all of it percent-encoded */
-    CONFIG_SECRET_MAX = 511,
     CONFIG_PREFIX_MAX = 64,
     CONFIG_PATH_MAX = 1023,
     CONFIG_LIST_MAX = 1023,
     CONFIG_ERROR_MAX = 512,
-};
-
-/* One master, as --nodes names it. */
-struct config_node {
-    char host[CONFIG_HOST_MAX + 1]; /* name or address; a path if is_unix */
-    char user[CONFIG_HOST_MAX + 1]; /* "": none */
-    char password[CONFIG_SECRET_MAX + 1];
-    char name[CONFIG_NAME_MAX + 1]; /* host:port or a URL, no secret; ASCII */
-    int port;
-    int db;
-    bool is_unix;
-    bool is_tls; /* name is the same without */
 };
 
 /* What the process should do. */
@@ -43,14 +29,14 @@ enum config_action {
 
 struct config {
     enum config_action action;
-    char listen_host[CONFIG_HOST_MAX + 1];
+    char listen_host[ADDRESS_HOST_MAX + 1];
     int listen_port;
     bool reuse_port;
     char tls_cert[CONFIG_PATH_MAX + 1]; /* "": plain HTTP */
     char tls_key[CONFIG_PATH_MAX + 1];
     char tls_client_ca[CONFIG_PATH_MAX + 1];  /* "": any client */
     char tls_client_crl[CONFIG_PATH_MAX + 1]; /* "": nobody is revoked */
-    struct config_node nodes[NODES_MAX];
+    struct address_node nodes[NODES_MAX];
     int nodes_count;
     char nodes_file[CONFIG_PATH_MAX + 1]; /* from which they came; "": none */
     char node_ca[CONFIG_PATH_MAX + 1];    /* "": whom the system trusts */

@@ -349,7 +349,7 @@ static bool add_node(struct option_reader *reader, const char *text)
     if (count == NODES_MAX)
         return option_fail(reader, "more than %d nodes; give 1 to %d",
                            NODES_MAX, NODES_MAX);
-    struct config_node *node = &config->nodes[count];
+    struct address_node *node = &config->nodes[count];
     const char *reason = address_parse_node(text, node);
     if (reason)
         return option_fail(reader, "node %d: %s; want " ADDRESS_NODE_FORMS,
@@ -412,7 +412,7 @@ bool option_set(struct option_reader *reader, const struct option *option,
     return false;
 }
 
-static const char *scheme_of(const struct config_node *node)
+static const char *scheme_of(const struct address_node *node)
 {
     if (node->is_unix)
         return "unix://";
@@ -422,9 +422,9 @@ static const char *scheme_of(const struct config_node *node)
 static void print_nodes(const struct config *config, FILE *out)
 {
     for (int i = 0; i < config->nodes_count; i++) {
-        const struct config_node *node = &config->nodes[i];
+        const struct address_node *node = &config->nodes[i];
         const char *scheme = scheme_of(node);
-        char user[3 * CONFIG_HOST_MAX + 1];
+        char user[3 * ADDRESS_HOST_MAX + 1];
 
         (void)fputs(i > 0 ? "," : "", out);
         if (node->is_unix || node->is_tls || *node->password || node->db)

@@ -6,7 +6,6 @@
 #include "../base/log.h"
 #include "eligibility.h"
 #include "fence.h"
-#include "round.h"
 #include "status.h"
 #include "tag.h"
 

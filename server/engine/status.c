@@ -5,7 +5,6 @@
 
 #include "../base/order.h"
 #include "eligibility.h"
-#include "round.h"
 
 bool status_is_confirmed(const struct node *node, int64_t now_us)
 {

@@ -153,7 +153,7 @@ static bool take_reply(struct dial *dial)
 static void fail_broken(struct dial *dial)
 {
     char text[NODE_DETAIL_MAX];
-    const struct config_node *config = dial->setup.config;
+    const struct address_node *config = dial->setup.config;
     bool may_be_tls = dial->state == DIAL_HANDSHAKE && dial->step == 0 &&
                       !config->is_tls && !config->is_unix;
     snprintf(text, sizeof text, "%.120s%s", wire_error(dial->wire),
@@ -245,7 +245,7 @@ static void on_watch(void *arg, int events)
 /* False: no memory. */
 static bool make_secure(struct dial *dial)
 {
-    const struct config_node *config = dial->setup.config;
+    const struct address_node *config = dial->setup.config;
     return !config->is_tls ||
            wire_secure(dial->wire, dial->setup.trust, config->host);
 }

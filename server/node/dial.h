@@ -47,7 +47,7 @@ struct dial_events {
 /* config and resolver are borrowed until dial_free. */
 struct dial_setup {
     struct loop *loop;
-    const struct config_node *config;
+    const struct address_node *config;
     struct trust *trust;       /* for a node that speaks TLS; borrowed */
     struct resolver *resolver; /* of this node; one dial at a time may use it */
     int64_t silence_us;        /* fails if the node says nothing for so long */

@@ -35,7 +35,7 @@ static void add_words(struct handshake_command *command, const char *first,
 }
 
 static void add_auth(struct handshake_command *command,
-                     const struct config_node *node)
+                     const struct address_node *node)
 {
     if (node->password[0] == '\0')
         return;
@@ -46,7 +46,7 @@ static void add_auth(struct handshake_command *command,
 }
 
 static void add_select(struct handshake_command *command,
-                       const struct config_node *node)
+                       const struct address_node *node)
 {
     if (node->db == 0)
         return;
@@ -55,7 +55,8 @@ static void add_select(struct handshake_command *command,
 }
 
 void handshake_command(struct handshake_command *command,
-                       enum handshake_step step, const struct config_node *node)
+                       enum handshake_step step,
+                       const struct address_node *node)
 {
     command->count = 0;
     switch (step) {

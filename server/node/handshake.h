@@ -6,7 +6,7 @@
 #ifndef REDLOCKD_HANDSHAKE_H
 #define REDLOCKD_HANDSHAKE_H
 
-#include "../base/config.h"
+#include "../base/address.h"
 #include "script.h"
 
 /*
@@ -53,7 +53,7 @@ struct handshake {
 
 void handshake_command(struct handshake_command *command,
                        enum handshake_step step,
-                       const struct config_node *node);
+                       const struct address_node *node);
 
 /*
  * Takes the reply to a step. STATE_VOTING: go on; else the node is refused for

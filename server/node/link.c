@@ -10,7 +10,7 @@
 enum { FLUSH_BYTES = 64 * 1024 }; /* that are written in the middle of a turn */
 
 struct link {
-    const struct config_node *config;
+    const struct address_node *config;
     struct link_events events;
     int node;
 

@@ -9,7 +9,7 @@
 
 struct resolver {
     struct loop *loop;
-    const struct config_node *config;
+    const struct address_node *config;
     struct loop_lookup *lookup; /* NULL: none runs */
     int64_t began_us;           /* when the last lookup began */
     resolver_fn *fn;            /* of the open question; NULL: none */
@@ -76,7 +76,7 @@ static void on_lookup(void *arg, const struct addrinfo *found,
 
 void resolver_ask(struct resolver *resolver, resolver_fn *fn, void *arg)
 {
-    const struct config_node *config = resolver->config;
+    const struct address_node *config = resolver->config;
     struct resolver_address late = resolver->late;
     assert(resolver->fn == NULL);
     resolver->fn = fn;
@@ -122,7 +122,7 @@ const struct resolver_address *resolver_last(const struct resolver *resolver)
 }
 
 struct resolver *resolver_new(struct loop *loop,
-                              const struct config_node *config)
+                              const struct address_node *config)
 {
     struct resolver *resolver = calloc(1, sizeof *resolver);
     if (resolver == NULL)

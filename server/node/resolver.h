@@ -10,7 +10,7 @@
 
 #include <sys/socket.h>
 
-#include "../base/config.h"
+#include "../base/address.h"
 #include "../base/loop.h"
 
 struct resolver;
@@ -22,7 +22,7 @@ struct resolver_address {
 
 /* config is borrowed until resolver_free. NULL: no memory. */
 struct resolver *resolver_new(struct loop *loop,
-                              const struct config_node *config);
+                              const struct address_node *config);
 void resolver_free(struct resolver *resolver);
 
 /*

@@ -38,7 +38,7 @@ struct session {
     size_t turn_len; /* bytes since the socket was last said to have no more */
     size_t in_at, in_len;
     unsigned char in[IN_BYTES];
-    char host[CONFIG_HOST_MAX + 1];
+    char host[ADDRESS_HOST_MAX + 1];
     enum node_state reason;
     char error[NODE_DETAIL_MAX]; /* "": none */
 };

@@ -32,9 +32,9 @@ static bool is_showable(const char *text)
     return string != NULL;
 }
 
-static void check_node(const struct config_node *node)
+static void check_node(const struct address_node *node)
 {
-    struct config_node again;
+    struct address_node again;
     assert(node->host[0] != '\0' && node->db >= 0 && node->db <= 65535);
     assert(node->is_unix ? node->port == 0 && node->host[0] == '/'
                          : node->port >= 1 && node->port <= 65535);

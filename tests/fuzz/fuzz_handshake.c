@@ -12,7 +12,7 @@
 
 enum { PIECES_MAX = 64 };
 
-static struct config_node node = {
+static struct address_node node = {
     .user = "alice", .password = "s3cret", .db = 3};
 
 static bool is_printable(const char *text)

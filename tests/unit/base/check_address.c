@@ -8,7 +8,7 @@
 #include "../../../server/base/address.h"
 #include "../../lib/suite/suite.h"
 
-static struct config_node node;
+static struct address_node node;
 
 static void allow(const char *text)
 {
@@ -164,11 +164,11 @@ TEST(a_host_has_letters_digits_and_three_signs)
 
 TEST(a_host_is_as_long_as_a_name_may_be)
 {
-    allow(fill("", CONFIG_HOST_MAX, ":7"));
-    ck_assert_uint_eq(strlen(node.host), CONFIG_HOST_MAX);
-    ck_assert_uint_eq(strlen(node.name), CONFIG_HOST_MAX + 2);
-    refuse(fill("", CONFIG_HOST_MAX + 1, ":7"), "255");
-    refuse(fill("[", CONFIG_HOST_MAX + 1, "]"), "255");
+    allow(fill("", ADDRESS_HOST_MAX, ":7"));
+    ck_assert_uint_eq(strlen(node.host), ADDRESS_HOST_MAX);
+    ck_assert_uint_eq(strlen(node.name), ADDRESS_HOST_MAX + 2);
+    refuse(fill("", ADDRESS_HOST_MAX + 1, ":7"), "255");
+    refuse(fill("[", ADDRESS_HOST_MAX + 1, "]"), "255");
     refuse(fill("[", 100, "%eth0]"), "IPv6");
 }
 
@@ -190,18 +190,18 @@ TEST(an_escape_is_two_hex_digits)
 
 TEST(user_and_password_have_room_for_their_decoded_bytes)
 {
-    char user[CONFIG_HOST_MAX + 1];
-    memset(user, 'a', CONFIG_HOST_MAX);
-    user[CONFIG_HOST_MAX] = '\0';
-    allow(fill("redis://", CONFIG_HOST_MAX, ":p@h"));
+    char user[ADDRESS_HOST_MAX + 1];
+    memset(user, 'a', ADDRESS_HOST_MAX);
+    user[ADDRESS_HOST_MAX] = '\0';
+    allow(fill("redis://", ADDRESS_HOST_MAX, ":p@h"));
     ck_assert_str_eq(node.user, user);
     ck_assert_str_eq(node.password, "p");
-    refuse(fill("redis://", CONFIG_HOST_MAX + 1, ":p@h"), "255");
-    allow(fill("redis://:", CONFIG_SECRET_MAX, "@h"));
-    ck_assert_uint_eq(strlen(node.password), CONFIG_SECRET_MAX);
-    refuse(fill("redis://:", CONFIG_SECRET_MAX + 1, "@h"), "511");
-    allow(fill("redis://:%41", CONFIG_SECRET_MAX - 1, "@h"));
-    ck_assert_uint_eq(strlen(node.password), CONFIG_SECRET_MAX);
+    refuse(fill("redis://", ADDRESS_HOST_MAX + 1, ":p@h"), "255");
+    allow(fill("redis://:", ADDRESS_SECRET_MAX, "@h"));
+    ck_assert_uint_eq(strlen(node.password), ADDRESS_SECRET_MAX);
+    refuse(fill("redis://:", ADDRESS_SECRET_MAX + 1, "@h"), "511");
+    allow(fill("redis://:%41", ADDRESS_SECRET_MAX - 1, "@h"));
+    ck_assert_uint_eq(strlen(node.password), ADDRESS_SECRET_MAX);
 }
 
 TEST(a_socket_has_a_path_that_the_system_takes)
@@ -255,7 +255,7 @@ static const struct {
 
 TEST_EACH(one_server_may_have_several_addresses, pairs)
 {
-    struct config_node other;
+    struct address_node other;
     allow(pairs[_i].a);
     other = node;
     allow(pairs[_i].b);
@@ -265,7 +265,7 @@ TEST_EACH(one_server_may_have_several_addresses, pairs)
 
 TEST(a_socket_is_no_host)
 {
-    struct config_node socket;
+    struct address_node socket;
     allow("unix:///r");
     socket = node;
     node.is_unix = false;

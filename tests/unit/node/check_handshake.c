@@ -6,7 +6,7 @@
 #define RUN_ID "0123456789abcdef0123456789abcdef01234567"
 #define SHA "89abcdef0123456789abcdef0123456789abcdef"
 
-static struct config_node node;
+static struct address_node node;
 static struct handshake handshake;
 
 static void setup(void)

@@ -123,7 +123,7 @@ TEST(a_loop_leaves_nothing)
 
 /* ---- connections --------------------------------------------------------- */
 
-static struct config_node nowhere;
+static struct address_node nowhere;
 static int failures;
 
 static void ignore_done(void *ctx, const struct dial_result *result)

@@ -8,7 +8,7 @@
 #include "names.h"
 
 static struct loop *loop;
-static struct config_node config;
+static struct address_node config;
 static struct resolver *resolver;
 static int answers;
 static char address[NI_MAXHOST], port[NI_MAXSERV]; /* "": none */

@@ -66,7 +66,7 @@ static void free_lookup(void *it)
 
 static void *make_link(void)
 {
-    static const struct config_node config = {.host = "127.0.0.1", .port = 1};
+    static const struct address_node config = {.host = "127.0.0.1", .port = 1};
     static const struct link_events events = {0};
     const struct dial_setup dialing = {
         .loop = loop, .config = &config, .silence_us = 1000000};

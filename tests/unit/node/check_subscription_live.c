@@ -149,7 +149,7 @@ TEST(a_user_needs_few_rights)
                 "+client|setname &p:redlockd:released:* +subscribe "
                 "+unsubscribe");
     heard_end();
-    struct config_node config = live.config;
+    struct address_node config = live.config;
     snprintf(config.user, sizeof config.user, "few");
     snprintf(config.password, sizeof config.password, "secret");
     heard_start(live.loop, &config, SILENCE_US);

@@ -14,7 +14,7 @@ enum { FAKED_SILENCE_US = 300000, FAKED_REPLIES_MAX = 20000 };
 struct faked {
     struct loop *loop;
     struct fake node;
-    struct config_node config;
+    struct address_node config;
     int64_t silence_us; /* FAKED_SILENCE_US, unless a test sets more */
     struct link *link;
 

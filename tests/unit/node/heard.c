@@ -105,7 +105,7 @@ void heard_flush(void *arg)
     heard.turns++;
 }
 
-void heard_start(struct loop *loop, const struct config_node *config,
+void heard_start(struct loop *loop, const struct address_node *config,
                  int64_t silence_us)
 {
     static const struct subscription_events events = {

@@ -28,7 +28,7 @@ struct heard {
 extern struct heard heard;
 
 /* A closed one; the loop is the caller's, and flushes it. Prefix: "p:". */
-void heard_start(struct loop *loop, const struct config_node *config,
+void heard_start(struct loop *loop, const struct address_node *config,
                  int64_t silence_us);
 void heard_end(void);
 

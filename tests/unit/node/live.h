@@ -18,7 +18,7 @@ enum { LIVE_TTL_MS = 60000, LIVE_WINDOW_US = 15000000, LIVE_VOTES_MAX = 64 };
 
 struct live {
     struct master master;
-    struct config_node config;
+    struct address_node config;
     struct loop *loop;
     struct link *link;
 
