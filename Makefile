@@ -35,15 +35,15 @@ ALL_LDFLAGS = $(FLAGS_$(FLAVOUR)) $(HARDEN_LINK_$(FLAVOUR)) $(LDFLAGS)
 lib_cflags = $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
 lib_libs = $(shell pkg-config --libs $(PKGS))
 
-C_FILES := $(wildcard server/*.[ch] server/*/*.[ch] api/*.[ch] cli/*.[ch] \
-             tests/*/*.[ch] tests/*/*/*.[ch])
-OBJ := $(patsubst %.c,$(OUT)/%.o,$(filter-out server/main.c,\
-         $(sort $(wildcard server/*.c server/*/*.c api/*.c))))
+C_FILES := $(wildcard $(foreach folder,server api cli tests,\
+             $(addprefix $(folder)/,*.[ch] */*.[ch] */*/*.[ch])))
+OBJ := $(patsubst %.c,$(OUT)/%.o,$(filter-out server/main.c,$(sort $(wildcard \
+         $(foreach folder,server api,$(addprefix $(folder)/,*.c */*.c */*/*.c))))))
 # redlockctl, and what it shares with redlockd
 CLI_PKGS := libcurl jansson
 CLI_OBJ := $(patsubst %.c,$(OUT)/%.o,$(sort $(wildcard cli/*.c))) \
-           $(patsubst %,$(OUT)/server/base/%.o,clock names random utf8) \
-           $(patsubst %,$(OUT)/api/%.o,base64url id)
+           $(patsubst %,$(OUT)/server/base/%.o,clock random utf8) \
+           $(patsubst %,$(OUT)/%.o,server/lock/names api/message/base64url api/message/id)
 lua := $(patsubst %,server/node/scripts/%.lua,\
          prelude release acquire repeat extend inspect repair listen scan \
          permission single row batch)

@@ -5,7 +5,7 @@
 #define REDLOCKD_ACCESSLOG_H
 
 #include "../server/base/log.h"
-#include "http.h"
+#include "message/http.h"
 
 struct accesslog {
     struct metrics *metrics;

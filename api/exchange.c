@@ -1,13 +1,13 @@
 #include "exchange.h"
 
-#include "access.h"
-#include "audit.h"
-#include "browser.h"
-#include "forwarded.h"
+#include "access/access.h"
+#include "access/audit.h"
 #include "handler.h"
 #include "list.h"
 #include "locks.h"
-#include "problem.h"
+#include "message/browser.h"
+#include "message/forwarded.h"
+#include "message/problem.h"
 
 /* Without memory for its body an answer cannot be sent. */
 static enum exchange_step answer(const struct http_response *response)

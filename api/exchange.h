@@ -6,8 +6,8 @@
 #ifndef REDLOCKD_EXCHANGE_H
 #define REDLOCKD_EXCHANGE_H
 
-#include "connection.h"
-#include "head.h"
+#include "http/connection.h"
+#include "message/head.h"
 #include "service.h"
 
 /* What to do with the connection now. */

@@ -3,9 +3,9 @@
 #include <assert.h>
 #include <stdio.h>
 
-#include "../server/base/names.h"
-#include "problem.h"
-#include "retry.h"
+#include "../server/lock/names.h"
+#include "message/problem.h"
+#include "message/retry.h"
 
 /* Nothing is known of when it would go well. */
 static int64_t retry_blindly_ms(enum lock_call call,

@@ -4,7 +4,7 @@
 #ifndef REDLOCKD_FAILURE_H
 #define REDLOCKD_FAILURE_H
 
-#include "http.h"
+#include "message/http.h"
 #include "service.h"
 
 /* Fills response from a result that is no success. */

@@ -8,13 +8,13 @@
 #include <unistd.h>
 
 #include "../server/base/clock.h"
+#include "access/audit.h"
 #include "accesslog.h"
-#include "answer.h"
-#include "audit.h"
-#include "body.h"
 #include "exchange.h"
-#include "library.h"
-#include "listener.h"
+#include "http/answer.h"
+#include "http/library.h"
+#include "http/listener.h"
+#include "message/body.h"
 
 enum {
     KNOCK_US = 100000,    /* until a full server looks again who waits */

@@ -5,10 +5,10 @@
 #ifndef REDLOCKD_FRONT_H
 #define REDLOCKD_FRONT_H
 
-#include "../server/base/config.h"
 #include "../server/base/loop.h"
-#include "../server/base/metrics.h"
+#include "../server/config/config.h"
 #include "../server/engine/engine.h"
+#include "../server/lock/metrics.h"
 #include "service.h"
 
 enum { FRONT_ERROR_MAX = SERVICE_ERROR_MAX };

@@ -2,12 +2,12 @@
 
 #include <stdio.h>
 
-#include "asked.h"
 #include "list.h"
 #include "locks.h"
+#include "message/asked.h"
+#include "message/problem.h"
 #include "ops.h"
 #include "pages.h"
-#include "problem.h"
 
 static void refuse(enum problem_code code, const char *detail,
                    const struct http_request *request,

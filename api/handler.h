@@ -4,7 +4,7 @@
 #ifndef REDLOCKD_HANDLER_H
 #define REDLOCKD_HANDLER_H
 
-#include "http.h"
+#include "message/http.h"
 #include "service.h"
 
 /*

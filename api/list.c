@@ -3,13 +3,13 @@
 #include <assert.h>
 #include <stdio.h>
 
-#include "access.h"
-#include "asked.h"
-#include "audit.h"
-#include "cursor.h"
-#include "problem.h"
-#include "render.h"
-#include "retry.h"
+#include "access/access.h"
+#include "access/audit.h"
+#include "message/asked.h"
+#include "message/cursor.h"
+#include "message/problem.h"
+#include "message/render.h"
+#include "message/retry.h"
 
 /* ---- begin -------------------------------------------------------------- */
 

@@ -4,7 +4,7 @@
 #ifndef REDLOCKD_LIST_H
 #define REDLOCKD_LIST_H
 
-#include "http.h"
+#include "message/http.h"
 #include "service.h"
 
 /* As locks_begin and locks_answer; sets request->is_list. */

@@ -3,17 +3,17 @@
 #include <assert.h>
 
 #include "../server/base/log.h"
-#include "../server/base/names.h"
-#include "../server/engine/token.h"
-#include "access.h"
-#include "audit.h"
-#include "body.h"
+#include "../server/engine/port/token.h"
+#include "../server/lock/names.h"
+#include "access/access.h"
+#include "access/audit.h"
 #include "failure.h"
-#include "head.h"
-#include "keyhash.h"
-#include "problem.h"
-#include "render.h"
-#include "retry.h"
+#include "message/body.h"
+#include "message/head.h"
+#include "message/keyhash.h"
+#include "message/problem.h"
+#include "message/render.h"
+#include "message/retry.h"
 
 /* ---- checks ------------------------------------------------------------- */
 

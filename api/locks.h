@@ -5,7 +5,7 @@
 #ifndef REDLOCKD_LOCKS_H
 #define REDLOCKD_LOCKS_H
 
-#include "http.h"
+#include "message/http.h"
 #include "service.h"
 
 /*

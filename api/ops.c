@@ -4,10 +4,10 @@
 #include <stdlib.h>
 
 #include "../server/base/clock.h"
-#include "access.h"
-#include "problem.h"
-#include "render.h"
-#include "retry.h"
+#include "access/access.h"
+#include "message/problem.h"
+#include "message/render.h"
+#include "message/retry.h"
 
 static void respond_memory(const struct http_request *request,
                            struct http_response *response)

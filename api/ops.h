@@ -4,7 +4,7 @@
 #ifndef REDLOCKD_OPS_H
 #define REDLOCKD_OPS_H
 
-#include "http.h"
+#include "message/http.h"
 #include "service.h"
 
 /* GET /nodes: every node's state, and how far the quorum is. */

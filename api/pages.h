@@ -5,7 +5,7 @@
 #ifndef REDLOCKD_PAGES_H
 #define REDLOCKD_PAGES_H
 
-#include "http.h"
+#include "message/http.h"
 
 /* GET of a route that is one of them, ROUTE_PAGE to ROUTE_OPENAPI. */
 void pages_respond(enum route route, struct http_response *response);

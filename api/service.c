@@ -4,9 +4,9 @@
 
 #include "../server/base/clock.h"
 #include "../server/base/log.h"
-#include "access.h"
-#include "audit.h"
-#include "tls.h"
+#include "access/access.h"
+#include "access/audit.h"
+#include "http/tls.h"
 
 static bool open_access(struct service *service, const struct config *config,
                         char error[SERVICE_ERROR_MAX])

@@ -5,9 +5,9 @@
 #ifndef REDLOCKD_SERVICE_H
 #define REDLOCKD_SERVICE_H
 
-#include "../server/base/config.h"
-#include "../server/base/metrics.h"
+#include "../server/config/config.h"
 #include "../server/engine/engine.h"
+#include "../server/lock/metrics.h"
 
 enum { SERVICE_ERROR_MAX = 400 };
 

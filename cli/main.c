@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../server/base/names.h"
+#include "../server/lock/names.h"
 #include "commands.h"
 #include "complain.h"
 #include "run.h"

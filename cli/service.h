@@ -5,7 +5,7 @@
 #ifndef REDLOCKCTL_SERVICE_H
 #define REDLOCKCTL_SERVICE_H
 
-#include "../api/id.h"
+#include "../api/message/id.h"
 #include "../server/base/types.h"
 #include "credentials.h"
 #include "http.h"

@@ -72,7 +72,7 @@ need_group() {
         need_command openssl openssl
         need_file /usr/sbin/haproxy haproxy
         ;;
-    examples) # the tool chains of api/examples/
+    examples) # the tool chains of api/clients/examples/
         need_command curl curl
         need_command jq jq
         need_debian_python requests python3-requests

@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "engine/port.h"
+#include "engine/port/port.h"
 #include "node/link.h"
 #include "node/subscription.h"
 

@@ -6,8 +6,8 @@
 #define REDLOCKD_MASTERS_H
 
 #include "base/loop.h"
-#include "engine/call.h"
 #include "engine/engine.h"
+#include "engine/port/call.h"
 #include "node/trust.h"
 
 struct masters;

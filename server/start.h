@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "base/config.h"
+#include "config/config.h"
 
 /* The line "start", and warnings. connections: how many it can serve. */
 void start_log(const struct config *config, int64_t connections);

@@ -52,10 +52,11 @@ unfuzzed := $(addprefix server/,masters start healthcheck \
               $(addprefix base/,linefile loop notify peer process timers) \
               $(addprefix node/,backoff confirm dial line link resolver silence \
                 subscription)) \
-            $(addprefix api/,access accesslog accounts answer asked audit \
-              authfile bucket certificates connection crowd deadline delays \
-              exchange failure fields front handler holdings keyhash library \
-              list listener locks ops pages peername service tls written)
+            $(addprefix api/,accesslog exchange failure front handler list \
+              locks ops pages service http/% \
+              $(addprefix access/,access accounts audit authfile bucket \
+                holdings) \
+              $(addprefix message/,asked keyhash))
 fuzzed := $(filter-out $(unfuzzed:%=$(OUT)/%.o),$(OBJ))
 $(fuzzers): $(OUT)/fuzz/%: $(OUT)/tests/fuzz/fuzz_%.o $(fuzz_shared) $(fuzzed)
 	@mkdir -p $(@D)
@@ -343,7 +344,7 @@ lint: $(OUT)/redlockd $(OUT)/redlockctl $(OUT)/tables.json $(MANUAL) ## Check la
 	tests/lint/packages.py $(OUT)
 	tests/lint/spec.py $(OUT)/redlockd $(OUT)/tables.json
 	tests/mutants/run.py --check
-	shellcheck -x scripts/*.sh docker/*.sh deploy/*/*.sh tests/*/*.sh api/examples/*.sh \
+	shellcheck -x scripts/*.sh docker/*.sh deploy/*/*.sh tests/*/*.sh api/clients/examples/*.sh \
 	  .ci/run
 
 # FLAVOUR is of no matter: nothing is compiled

@@ -3,18 +3,18 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "eligibility.h"
 #include "listing.h"
-#include "nodes.h"
-#include "operation.h"
-#include "port.h"
-#include "releases.h"
-#include "repairs.h"
-#include "status.h"
-#include "tag.h"
-#include "timer.h"
-#include "token.h"
-#include "waits.h"
+#include "port/port.h"
+#include "port/tag.h"
+#include "port/timer.h"
+#include "port/token.h"
+#include "rounds/operation.h"
+#include "rounds/releases.h"
+#include "rounds/repairs.h"
+#include "voting/eligibility.h"
+#include "voting/nodes.h"
+#include "voting/status.h"
+#include "waiting/waits.h"
 
 /* What is due meanwhile is done at once: rarely, it would hold up the rest. */
 enum { TICK_US = 20000 };

@@ -2,7 +2,7 @@
 
 #include <assert.h>
 
-#include "tag.h"
+#include "port/tag.h"
 
 enum {
     INSPECTIONS_MAX = 32, /* that are begun in one turn */

@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <ctype.h>
 
-#include "../base/names.h"
+#include "../lock/names.h"
 
 #define STATE_INFIX "redlockd:state"
 

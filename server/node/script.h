@@ -8,7 +8,7 @@
 #ifndef REDLOCKD_SCRIPT_H
 #define REDLOCKD_SCRIPT_H
 
-#include "../engine/call.h"
+#include "../engine/port/call.h"
 
 /* One field of a RESP reply; an array comes before its elements. */
 enum script_field_type {

@@ -12,7 +12,7 @@
 
 #include <sys/types.h>
 
-#include "../engine/state.h"
+#include "../engine/port/state.h"
 #include "trust.h"
 
 struct session;

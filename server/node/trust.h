@@ -6,7 +6,7 @@
 #ifndef REDLOCKD_TRUST_H
 #define REDLOCKD_TRUST_H
 
-#include "../base/config.h"
+#include "../config/config.h"
 
 enum { TRUST_TEXT_MAX = CONFIG_ERROR_MAX + CONFIG_PATH_MAX };
 

@@ -157,10 +157,12 @@ def source_row(source):
     stem = name.rpartition(".")[0]
     if stem == "clock":
         return "clocks"
-    if folder == "api":
+    if folder.split("/")[0] == "api":
         return "JSON" if stem in JSON else "api: the rest"
+    part = "/".join(folder.split("/")[:2])
     return {"server/engine": "engine", "server/node": "node: links, batches",
-            "server/base": "base"}.get(folder, "main, unknown")
+            "server/base": "base", "server/lock": "base",
+            "server/config": "base"}.get(part, "main, unknown")
 
 
 def server_rows(stacks):

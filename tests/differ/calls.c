@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../../server/base/names.h"
-#include "../../server/engine/fence.h"
-#include "../../server/engine/token.h"
+#include "../../server/engine/port/fence.h"
+#include "../../server/engine/port/token.h"
+#include "../../server/lock/names.h"
 
 static struct span any_text(struct run *run, const char *const *texts,
                             int count)

@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../../server/base/names.h"
+#include "../../server/lock/names.h"
 #include "../lib/seeds/seeds.h"
 #include "calls.h"
 #include "state.h"

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../../server/engine/fence.h"
+#include "../../server/engine/port/fence.h"
 
 enum {
     FIELDS_MAX = 10 + SIM_WITNESSES + SIM_RESOURCES,

@@ -69,7 +69,7 @@ BROKEN = [
 ]
 
 
-# the same for the files of api/examples/fencing/; changed wherever it stands
+# the same for the files of api/clients/examples/fencing/; changed wherever it stands
 BROKEN_SQL = [
     ("compares nothing", [(r"(orders\.)?fence <= [^\s;]+", "true")],
      ["late_write", "late_read", "late_put"]),

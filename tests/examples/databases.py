@@ -1,4 +1,4 @@
-"""Databases in which api/examples/fencing/ protects a row."""
+"""Databases in which api/clients/examples/fencing/ protects a row."""
 import contextlib
 import pathlib
 import os

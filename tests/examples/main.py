@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Plays each story with each example of api/examples/, over real servers.
+"""Plays each story with each example of api/clients/examples/, over real servers.
 
 LANGUAGES="go ruby" and STORIES="lost asleep" play some of it; JOBS=3 at a time.
 With --self-test, plays each story with an example that is wrong on purpose:
@@ -24,7 +24,7 @@ from selection import chosen
 from stage import Stage
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-EXAMPLES = ROOT / "api/examples"
+EXAMPLES = ROOT / "api/clients/examples"
 BUILD = ROOT / "build/examples"  # where run.sh compiled
 Clock.library = ""  # no clock is stepped
 PYTHON = "/usr/bin/python3"  # the one that Debian's packages are for
@@ -42,7 +42,7 @@ LANGUAGES = {
     "php": ("php", ("php", EXAMPLES / "lock.php")),
     "ruby": ("ruby", ("ruby", EXAMPLES / "lock.rb")),
 }
-# a file of api/examples/fencing/, and what runs it
+# a file of api/clients/examples/fencing/, and what runs it
 DATABASES = {
     "postgresql": ("/usr/lib/postgresql", Postgresql),
     "sqlite": (PYTHON, Sqlite),

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Plays what clients of redlockd go through with each of api/examples/:
+# Plays what clients of redlockd go through with each of api/clients/examples/:
 #   run.sh [--self-test]
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 dir=build/examples
-from=api/examples
+from=api/clients/examples
 
 scripts/deps.sh build run examples
 mkdir -p "$dir"

@@ -11,7 +11,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "../../server/engine/eligibility.h"
+#include "../../server/engine/voting/eligibility.h"
 #include "../../server/node/script.h"
 #include "input.h"
 

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../api/id.h"
-#include "../../api/render.h"
-#include "../../server/engine/fence.h"
-#include "../../server/engine/token.h"
+#include "../../api/message/id.h"
+#include "../../api/message/render.h"
+#include "../../server/engine/port/fence.h"
+#include "../../server/engine/port/token.h"
 #include "input.h"
 
 struct numbers {

@@ -8,8 +8,8 @@
  */
 #include <assert.h>
 
-#include "../../server/base/names.h"
-#include "../../server/engine/fence.h"
+#include "../../server/engine/port/fence.h"
+#include "../../server/lock/names.h"
 #include "../../server/node/batch.h"
 #include "input.h"
 

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "../../server/base/address.h"
-#include "../../server/base/config.h"
+#include "../../server/config/config.h"
 #include "input.h"
 
 enum { ARGS_MAX = 40 };

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "../../api/head.h"
-#include "../../api/trace.h"
+#include "../../api/message/head.h"
+#include "../../api/message/trace.h"
 #include "input.h"
 
 enum { FIELDS_MAX = 32 };

@@ -7,8 +7,8 @@
 #include <jansson.h>
 #include <string.h>
 
-#include "../../api/id.h"
-#include "../../server/base/names.h"
+#include "../../api/message/id.h"
+#include "../../server/lock/names.h"
 #include "input.h"
 
 static bool is_same(struct span a, struct span b)

@@ -7,9 +7,9 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "../../api/bucket.h"
-#include "../../api/id.h"
-#include "../../api/identities.h"
+#include "../../api/access/bucket.h"
+#include "../../api/access/identities.h"
+#include "../../api/message/id.h"
 #include "input.h"
 
 enum { WORD_MIN = 24 }; /* no word of a reason is so long */

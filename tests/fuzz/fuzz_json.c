@@ -9,12 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../api/body.h"
-#include "../../api/id.h"
-#include "../../api/json.h"
-#include "../../api/problem.h"
-#include "../../server/base/names.h"
-#include "../../server/engine/token.h"
+#include "../../api/message/body.h"
+#include "../../api/message/id.h"
+#include "../../api/message/json.h"
+#include "../../api/message/problem.h"
+#include "../../server/engine/port/token.h"
+#include "../../server/lock/names.h"
 #include "input.h"
 
 enum { TTL_MAX_MS = 60000 };

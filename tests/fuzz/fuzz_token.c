@@ -5,8 +5,8 @@
 #include <assert.h>
 #include <string.h>
 
-#include "../../server/engine/fence.h"
-#include "../../server/engine/token.h"
+#include "../../server/engine/port/fence.h"
+#include "../../server/engine/port/token.h"
 #include "input.h"
 
 enum { NUMBER_LEN = 16, HEX_LEN = 2 * TOKEN_RANDOM_BYTES };

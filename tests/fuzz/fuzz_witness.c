@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "../../server/engine/witness.h"
+#include "../../server/engine/voting/witness.h"
 #include "../../server/node/script.h"
 #include "input.h"
 

@@ -29,7 +29,7 @@ PLACES = [
     ("debian/changelog", r"\Aredlockd \((\S+)\) unstable;"),
     ("openapi.yaml", r"^  version: (\S+)$"),
     ("openapi.yaml", r"title: redlockd, version: ([\d.]+)\}"),
-    ("api/python/pyproject.toml", r'^version = "(.+)"$'),
+    ("api/clients/python/pyproject.toml", r'^version = "(.+)"$'),
     ("Dockerfile", r"^ARG VERSION=(\S+)$"),
     ("docs/kubernetes.md", r"newTag: ([\d.]+)\}"),
 ]

@@ -12,7 +12,7 @@ while IFS= read -r file; do
         echo "Makefile: a new VERSION does not rebuild $file"
         failed=1
     }
-done < <(grep -l REDLOCKD_VERSION server/*.c server/*/*.c api/*.c cli/*.c)
+done < <(grep -rl --include='*.c' REDLOCKD_VERSION server api cli)
 
 has() { # binary what readelf-option pattern
     readelf -W "$3" "$1" 2>/dev/null |

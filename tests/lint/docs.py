@@ -126,7 +126,7 @@ def check_states():
 
 def pages():
     for path in sorted([*root.glob("*.md"), *root.glob("docs/*.md"),
-                        *root.glob("api/*/*.md")]):
+                        *root.glob("api/*/*/*.md")]):
         yield path.relative_to(root).as_posix()
 
 

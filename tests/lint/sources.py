@@ -11,13 +11,14 @@ LIBRARIES = {
     "uv.h": {"server/base/loop.c"},
     "hiredis/": {"server/node/wire.c"},
     "systemd/": {"server/base/notify.c"},
-    "gnutls/": {"api/certificates.c", "api/certificates.h", "api/digest.c",
-                "api/keyhash.c", "api/library.c", "api/peername.c",
-                "api/peername.h", "api/tls.c", "server/healthcheck.c",
-                "server/node/session.c",
+    "gnutls/": {"api/access/digest.c", "api/http/certificates.c",
+                "api/http/certificates.h", "api/http/library.c",
+                "api/http/peername.c", "api/http/peername.h",
+                "api/http/tls.c", "api/message/keyhash.c",
+                "server/healthcheck.c", "server/node/session.c",
                 "server/node/trust.c"},
-    "microhttpd.h": {"api/answer.h", "api/front.c", "api/library.h"},
-    "jansson.h": {"api/body.c", "cli/http.h"},
+    "microhttpd.h": {"api/http/answer.h", "api/front.c", "api/http/library.h"},
+    "jansson.h": {"api/message/body.c", "cli/http.h"},
     "curl/": {"cli/http.c"},
 }
 CLOCKS = re.compile(r"\b(clock_gettime|gettimeofday|time|times|clock)\s*\(")
@@ -42,7 +43,7 @@ def check_function_sizes(name, lines):
 
 
 def check_sizes(name, lines):
-    is_example = name.startswith("api/examples/")
+    is_example = name.startswith("api/clients/examples/")
     if len(lines) > (EXAMPLE_MAX if is_example else FILE_MAX):
         complain(name, 1, f"{len(lines)} lines")
     for number, line in enumerate(lines, 1):
@@ -86,7 +87,7 @@ def check_header(path):
 for folder in ("server", "api", "cli", "tests"):
     for path in sorted((root / folder).rglob("*")):
         if path.suffix in (".c", ".h", ".lua", ".sh", ".py") or \
-                (root / "api/examples" in path.parents and path.is_file()):
+                (root / "api/clients/examples" in path.parents and path.is_file()):
             check_source(path)
         if path.suffix == ".h":
             check_header(path)

@@ -82,9 +82,9 @@ def check_routes():
         names = set(row["methods"])
         routes |= {(path, name.lower()) for name in names - {"HEAD", "OPTIONS"}}
         if set(row["allow"].split(", ")) != names or "OPTIONS" not in names:
-            complain(f"{path}: Allow and methods differ in api/route.c")
+            complain(f"{path}: Allow and methods differ in api/message/route.c")
         if ("HEAD" in names) != ("GET" in names):
-            complain(f"{path}: HEAD and GET do not go together in api/route.c")
+            complain(f"{path}: HEAD and GET do not go together in api/message/route.c")
     same("paths", set(operations), routes)
 
 
@@ -205,7 +205,7 @@ def check_alphabets():
 
 
 def check_ids():
-    """Ids are made of resources here as api/id.c makes them."""
+    """Ids are made of resources here as api/message/id.c makes them."""
     reserved = tables["reserved"]
 
     def encoded(text):
@@ -223,7 +223,7 @@ def check_ids():
 
 
 def check_tokens():
-    """Tokens are made here as server/engine/token.c makes them."""
+    """Tokens are made here as server/engine/port/token.c makes them."""
     length = tables["token"]
     number = "1" * length["number"]
     code = "a" * length["code"]
@@ -252,10 +252,10 @@ def check_words():
 def texts():
     """The texts in the code, as patterns: a conversion is any text."""
     yield from (re.escape(vote["detail"]) for vote in tables["votes"])
-    for name in ("api/access.c", "api/login.c", "api/head.c", "api/exchange.c",
-                 "api/handler.c", "api/body.c", "api/browser.c", "api/failure.c",
-                 "api/list.c",
-                 "api/locks.c", "api/ops.c"):
+    for name in ("api/access/access.c", "api/access/login.c",
+                 "api/message/body.c", "api/message/browser.c",
+                 "api/message/head.c", "api/exchange.c", "api/failure.c",
+                 "api/handler.c", "api/list.c", "api/locks.c", "api/ops.c"):
         code = re.sub(r'" PRId64\b(\s*")?', "d", source(name))
         for run in re.findall(r'"(?:[^"\\]|\\.)*"(?:\s+"(?:[^"\\]|\\.)*")*',
                               code):

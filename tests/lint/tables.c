@@ -7,17 +7,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../../api/body.h"
-#include "../../api/id.h"
-#include "../../api/keyhash.h"
+#include "../../api/message/body.h"
+#include "../../api/message/id.h"
+#include "../../api/message/keyhash.h"
+#include "../../api/message/problem.h"
+#include "../../api/message/render.h"
+#include "../../api/message/requestid.h"
+#include "../../api/message/route.h"
 #include "../../api/ops.h"
-#include "../../api/problem.h"
-#include "../../api/render.h"
-#include "../../api/requestid.h"
-#include "../../api/route.h"
-#include "../../server/base/metrics.h"
-#include "../../server/engine/port.h"
-#include "../../server/engine/token.h"
+#include "../../server/engine/port/port.h"
+#include "../../server/engine/port/token.h"
+#include "../../server/lock/metrics.h"
 
 enum { CHARACTERS = 0x180 };
 

@@ -35,14 +35,14 @@ class Defect:
 
 # A node accepts any number.
 WINDOW_OFF = Edit(
-    "server/engine/nodes.c",
+    "server/engine/voting/nodes.c",
     "call->window_us = FENCE_WINDOW_US;",
     "call->window_us = (int64_t)1 << 52;")
 # The last reply is always trusted.
 STEPS_BELIEVED = [
-    Edit("server/engine/clocks.c", "if (llabs(step_us) > NODECLOCK_STEP_US) {",
+    Edit("server/engine/voting/clocks.c", "if (llabs(step_us) > NODECLOCK_STEP_US) {",
          "if (llabs(step_us) > (int64_t)1 << 52) {"),
-    Edit("server/engine/nodeclock.c",
+    Edit("server/engine/voting/nodeclock.c",
          "    if (nodeclock_step_us(clock, seen) != 0)\n        return;\n",
          "    if (nodeclock_step_us(clock, seen) != 0) {\n"
          "        *clock = *seen;\n        return;\n    }\n")]
@@ -60,7 +60,7 @@ ROW_DELETES = Edit(
 DEFECTS = [
     # ---- rounds -------------------------------------------------------------
     Defect("token reused across retries", "sim", "rising", [Edit(
-        "server/engine/attempt.c",
+        "server/engine/rounds/attempt.c",
         "        make_token(attempt, means, request, attempt->seen_number);",
         "        if (attempt->number == 1)\n"
         "            make_token(attempt, means, request,\n"
@@ -68,37 +68,38 @@ DEFECTS = [
     Defect("quorum of 2 of 5", "sim", "exclusion", [Edit(
         "server/base/types.h", "return nodes / 2 + 1;", "return nodes / 2;")]),
     Defect("no drift", "sim", "kept", [Edit(
-        "server/engine/round.c", "(now_us - round->start_us) - drift_us -",
+        "server/engine/rounds/round.c", "(now_us - round->start_us) - drift_us -",
         "(now_us - round->start_us) + 0 * drift_us -")]),
     Defect("validity without elapsed", "sim", "kept", [Edit(
-        "server/engine/round.c", "ttl_us - (now_us - round->start_us) - drift_us",
+        "server/engine/rounds/round.c", "ttl_us - (now_us - round->start_us) - drift_us",
         "ttl_us - 0 * (now_us - round->start_us) - drift_us")]),
     Defect("replies of earlier rounds counted", "sim", "kept", [Edit(
-        "server/engine/operation.c",
+        "server/engine/rounds/operation.c",
         "    if (it != NULL && tag_bits(TAG_OPERATION, "
         "(unsigned)it->attempt.number) ==\n"
         "                          slots_user_bits(tag)) /* not of an earlier attempt */\n",
         "    if (it != NULL)\n")]),
     # asked twice: at the verdict, and when the answer is written
     Defect("expired extension counted", "sim", "exclusion", [Edit(
-        "server/engine/operation.c", "    return is_valid(operations, it) ? OUTCOME_EXTENDED\n"
+        "server/engine/rounds/operation.c",
+        "    return is_valid(operations, it) ? OUTCOME_EXTENDED\n"
         "                                    : OUTCOME_VALIDITY_EXHAUSTED;\n",
         "    return OUTCOME_EXTENDED;\n"), Edit(
-        "server/engine/operation.c", "    if (result->validity_ms > 0)\n",
+        "server/engine/rounds/operation.c", "    if (result->validity_ms > 0)\n",
         "    if (result->outcome == OUTCOME_EXTENDED && result->validity_ms < 1)\n"
         "        result->validity_ms = 1;\n"
         "    if (result->validity_ms > 0)\n")],
         faults="slow,server_pause,double"),
     Defect("no deadline", "sim", "mortal", [Edit(
-        "server/engine/nodes.c",
+        "server/engine/voting/nodes.c",
         "               : nodeclock_latest_at(clock, deadline_us);",
         "               : deadline_us + ((int64_t)1 << 52);")]),
     Defect("lost straggler release", "sim", "tidy", [Edit(
-        "server/engine/releases.c",
+        "server/engine/rounds/releases.c",
         "            ballot_is_harmless(round_ballot(vote)))",
         "            vote->vote != VOTE_GRANTED)")]),
     Defect("failed extend that releases", "sim", "own", [Edit(
-        "server/engine/operation.c",
+        "server/engine/rounds/operation.c",
         "        settle(operations, it, OUTCOME_NO_QUORUM);\n"
         "        return false;\n",
         "        if (it->request.call == LOCK_EXTEND)\n"
@@ -107,25 +108,25 @@ DEFECTS = [
         "        return false;\n")]),
     # ---- repairs ------------------------------------------------------------
     Defect("no repair", "sim", "repaired", [Edit(
-        "server/engine/repairs.c", "    if (missing == 0 || ",
+        "server/engine/rounds/repairs.c", "    if (missing == 0 || ",
         "    if (missing != 0 || ")]),
     Defect("repair counted at once", "sim", "kept", [Edit(
-        "server/engine/round.c", "    int own = round_count(round, VOTE_EXTENDED);\n",
+        "server/engine/rounds/round.c", "    int own = round_count(round, VOTE_EXTENDED);\n",
         "    int own = round_count(round, VOTE_EXTENDED);\n"
         "    own += own > 0 ? round_count(round, VOTE_FREE) : 0;\n")]),
     Defect("repair without deadline", "sim", "mortal", [Edit(
-        "server/engine/nodes.c",
+        "server/engine/voting/nodes.c",
         "    return kind == CALL_REPAIR || kind == CALL_REPEAT\n",
         "    if (kind == CALL_REPAIR)\n"
         "        return deadline_us + ((int64_t)1 << 52);\n"
         "    return kind == CALL_REPEAT\n")], seed=1629),
     Defect("repair without a second look", "sim", "tidy", [Edit(
-        "server/engine/repairs.c",
+        "server/engine/rounds/repairs.c",
         "    TAILQ_INSERT_TAIL(&repairs->list, it, link);\n}\n",
         "    TAILQ_INSERT_TAIL(&repairs->list, it, link);\n"
         "    set(repairs, it, environment_now(repairs->env));\n"
         "    end(repairs, it);\n}\n"), Edit(
-        "server/engine/repairs.c", "/* ---- begin ---",
+        "server/engine/rounds/repairs.c", "/* ---- begin ---",
         "static void set(struct repairs *repairs, const struct repair *it,\n"
         "                int64_t now_us);\n\n/* ---- begin ---")]),
     # The simulator finds nothing that is left behind in 4000 seeds, as releases
@@ -135,7 +136,7 @@ DEFECTS = [
         "    if seen ~= tonumber(ARGV[b + 2 + n]) then\n",
         "    if seen < 0 then\n")]),
     Defect("release that asks once", "sim", "tidy", [Edit(
-        "server/engine/releases.c",
+        "server/engine/rounds/releases.c",
         "it->is_again ? had_key : !had_key && !is_past;",
         "it->is_again && had_key && !is_past;")]),
     # The simulator would have to slow a release down between two nodes, and an
@@ -146,18 +147,18 @@ DEFECTS = [
            model="repair", rule="TWICE"),
     # ---- waiting ------------------------------------------------------------
     Defect("grant to one that waited without a second look", "sim", "exclusion", [Edit(
-        "server/engine/waits.c",
+        "server/engine/waiting/waits.c",
         "*operation_take(waits->operations, operation, now_us);",
         "operation->result;")]),
     Defect("waiting without a retry", "sim", "served", [Edit(
-        "server/engine/schedule.c", "at_least(delay_us, SCHEDULE_LEAST_US))",
+        "server/engine/waiting/schedule.c", "at_least(delay_us, SCHEDULE_LEAST_US))",
         "(int64_t)1 << 52)")]),
     Defect("announcements trusted to arrive", "sim", "served", [Edit(
-        "server/engine/announcements.c",
+        "server/engine/waiting/announcements.c",
         "return announcing >= quorum_of(nodes_of(it));",
         "return announcing >= 0;")]),
     Defect("vanished waiter keeps what it was granted", "sim", "tidy", [Edit(
-        "server/engine/operation.c", "    if (is_granted || may_hold)\n",
+        "server/engine/rounds/operation.c", "    if (is_granted || may_hold)\n",
         "    if ((is_granted || may_hold) &&\n        it->owned_by != OWNER_WAITER)\n")]),
     # ---- several resources --------------------------------------------------
     Defect("partial multi-lock", "sim", "tidy", [Edit(
@@ -186,25 +187,25 @@ DEFECTS = [
         "        end\n"
         "    end\n    if")]),
     Defect("contender that ignores its other queues", "sim", "served", [Edit(
-        "server/engine/waitqueue.c",
+        "server/engine/waiting/waitqueue.c",
         "        it->places[i].queue->contender = it;\n",
         "        if (i == 0)\n"
         "            it->places[i].queue->contender = it;\n")]),
     # ---- repeats ------------------------------------------------------------
     Defect("repeat that keeps the old token", "sim", "rising", [Edit(
-        "server/engine/attempt.c",
+        "server/engine/rounds/attempt.c",
         "        make_token(attempt, means, request, attempt->seen_number);",
         "        if (!attempt->is_repeat)\n"
         "            make_token(attempt, means, request,\n"
         "                       attempt->seen_number);"), Edit(
-        "server/engine/attempt.c", "    return attempt->is_repeat;\n",
+        "server/engine/rounds/attempt.c", "    return attempt->is_repeat;\n",
         "    int count, best = round_common_value(&attempt->round, &count);\n"
         "    if (attempt->is_repeat)\n"
         "        attempt->token_len = span_copy(\n"
         "            attempt->token, round_value(&attempt->round, best));\n"
         "    return attempt->is_repeat;\n")]),
     Defect("repeat that is undone", "sim", "exclusion", [Edit(
-        "server/engine/attempt.c",
+        "server/engine/rounds/attempt.c",
         "            attempt->is_repeat && (attempt->fresh & 1u << i) == 0;\n",
         "            attempt->number == 0;\n")]),
     Defect("repeat that is undone where it replaced", "sim", "exclusion", [Edit(
@@ -214,7 +215,7 @@ DEFECTS = [
     Defect("repeat that replaces anything newer", "sim", "kept", [Edit(
         "tests/lib/node/simnode.c", "           earlier.number <= call->seen;\n",
         "           call->seen > 0;\n"), Edit(
-        "server/engine/attempt.c",
+        "server/engine/rounds/attempt.c",
         "                         attempt->replaces < request->asked_us;\n",
         "                         attempt->replaces > 0;\n")]),
     Defect("repeat that shortens the TTL", "sim", "kept", [Edit(
@@ -222,51 +223,51 @@ DEFECTS = [
         "                left > ask->ttl_ms ? left : ask->ttl_ms);\n",
         "                left > 0 ? ask->ttl_ms : ask->ttl_ms);\n")]),
     Defect("repeat behind one that wants more", "sim", "regained", [Edit(
-        "server/engine/look.c",
+        "server/engine/waiting/look.c",
         "        if (contender != NULL && contender->count == 1)\n",
         "        if (contender != NULL)\n"), Edit(
-        "server/engine/look.c",
+        "server/engine/waiting/look.c",
         "            tell_of_loss(waits, tried, place->waiter, operation, now_us);\n",
         "            if (tried->count == 1)\n"
         "                tell_of_loss(waits, tried, place->waiter, operation,\n"
         "                             now_us);\n")]),
     Defect("repeat that does not ask anew", "sim", "regained", [Edit(
-        "server/engine/claim.c",
+        "server/engine/waiting/claim.c",
         "    if (!is_earlier && number >= claim->latest_us)\n",
         "    if (!is_earlier)\n")]),
     Defect("copy that asks anew for what came later", "sim", "kept", [Edit(
-        "server/engine/claim.c",
+        "server/engine/waiting/claim.c",
         "    claim->latest_us = asked_us + apart_us;\n",
         "    claim->latest_us = INT64_MAX - apart_us;\n")]),
     Defect("key hash without the resources", "nemesis", "answered", [Edit(
-        "api/keyhash.c",
+        "api/message/keyhash.c",
         "    len += span_copy(text + len, names);\n",
         "    (void)names;\n")], faults="none"),
     # ---- numbers ------------------------------------------------------------
     Defect("number only in the server's memory", "sim", "rising", [Edit(
-        "server/engine/nodes.c",
+        "server/engine/voting/nodes.c",
         "    nodes->last_number = fence_next(median_us, nodes->last_number);\n",
         "    nodes->last_number++;\n"), WINDOW_OFF]),
     Defect("numbers of a minority's clocks", "sim", "alive", [Edit(
-        "server/engine/attempt.c",
+        "server/engine/rounds/attempt.c",
         "    if (round->pending >= round->quorum)",
         "    if (round->pending > 0)"), Edit(
-        "server/engine/nodes.c",
+        "server/engine/voting/nodes.c",
         "    if (nodes->last_number > median_us + nodes->clocks.far_us)\n",
         "    if (nodes->last_number == FENCE_MAX)\n")],
         faults="step,flush,restart,block,server_restart,slow", seed=674),
     # The model shows that numbers can fall (NO_WINDOW, NO_SPREAD); no seed does
     # so yet. Here it shows that nodes vote whose clock is far off.
     Defect("neither window nor spread", "sim", "repaired", [WINDOW_OFF, Edit(
-        "server/engine/clocks.c", ".far_us = window_us / 2,",
+        "server/engine/voting/clocks.c", ".far_us = window_us / 2,",
         ".far_us = (int64_t)1 << 52,")], faults="flush,step"),
     # ---- who may vote -------------------------------------------------------
     Defect("answers kept for a new mark", "sim", "exclusion", [Edit(
-        "server/engine/admission.c",
+        "server/engine/voting/admission.c",
         "        it->asked = (struct admission_asked){0};\n", "")],
         faults="flush,break,block,slow"),
     Defect("no quarantine", "sim", "exclusion", [Edit(
-        "server/engine/eligibility.c",
+        "server/engine/voting/eligibility.c",
         "    if (admission->settings.is_off)\n        return true;\n",
         "    if (admission)\n        return true;\n")]),
     # The code has a second safeguard: a server asks only nodes that it has seen
@@ -276,17 +277,17 @@ DEFECTS = [
     Defect("nobody objects to a first start", "model", "two_holders",
            model="first_start", rule="NO_OBJECTION", world="FLUSHED"),
     Defect("first start of nodes that are not all empty", "sim", "exclusion", [Edit(
-        "server/engine/firststart.c", "        else if (word != LOOK_EMPTY)\n",
+        "server/engine/voting/firststart.c", "        else if (word != LOOK_EMPTY)\n",
         "        else if (word != LOOK_EMPTY && word != LOOK_BARE)\n"), Edit(
-        "server/engine/firststart.c", "        if (word == LOOK_FRESH)\n",
+        "server/engine/voting/firststart.c", "        if (word == LOOK_FRESH)\n",
         "        if (word == LOOK_FRESH || word == LOOK_CREATED)\n"), Edit(
-        "server/engine/firststart.c", "else if (word != LOOK_EMPTY && !is_own)",
+        "server/engine/voting/firststart.c", "else if (word != LOOK_EMPTY && !is_own)",
         "else if (word != LOOK_EMPTY && word != LOOK_BARE && !is_own)")],
         faults="next,block,slow,pause"),
     Defect("readmission without beat", "sim", "exclusion", [Edit(
-        "server/engine/nodes.c", ".floor = admission->witness.node[action->node].floor",
+        "server/engine/voting/nodes.c", ".floor = admission->witness.node[action->node].floor",
         ".floor = 0"), Edit(
-        "server/engine/eligibility.c",
+        "server/engine/voting/eligibility.c",
         "it->beat >= admission->witness.node[node].floor", "it->beat >= 0")],
         faults="restore,promote,break,block,slow"),
     Defect("evictions not detected", "sim", "exclusion", [Edit(
@@ -302,20 +303,20 @@ DEFECTS = [
     Defect("readmission of nodes that are not durable", "model", "two_holders",
            model="memory", rule="NO_DURABLE"),
     Defect("admission before all nodes are marked", "sim", "exclusion", [Edit(
-        "server/engine/eligibility.c",
+        "server/engine/voting/eligibility.c",
         "        if (!admission->node[i].is_of_epoch)\n            return false;\n",
         "")]),
     Defect("quarantined votes counted", "sim", "kept", [Edit(
-        "server/engine/round.c",
+        "server/engine/rounds/round.c",
         "    settle(round, node, call_ballot(reply));\n",
         "    settle(round, node, (struct ballot){\n"
         "        reply->vote == VOTE_QUARANTINED ? VOTE_GRANTED : reply->vote,\n"
         "        reply->state});\n")]),
     Defect("baseline per connection", "sim", "exclusion", [Edit(
-        "server/engine/clocks.c", "    clocks->node[node].is_up = true;\n",
+        "server/engine/voting/clocks.c", "    clocks->node[node].is_up = true;\n",
         "    clocks->node[node] = (struct clock_node){.is_up = true,\n"
         "                                             .is_proven = true};\n"), Edit(
-        "server/engine/clocks.c", "    node->is_proven = false;\n", "")],
+        "server/engine/voting/clocks.c", "    node->is_proven = false;\n", "")],
         faults="step,break,block,slow"),
     Defect("steps not detected", "sim", "exclusion", STEPS_BELIEVED,
         faults="step,block,slow,pause"),
@@ -326,7 +327,7 @@ DEFECTS = [
     # lock is granted for long, but no two holders.
     Defect("connections not confirmed", "unit",
            "story_31_a_node_that_no_fresh_connection_confirms_loses_its_vote",
-           [Edit("server/engine/status.c",
+           [Edit("server/engine/voting/status.c",
                  "           now_us - node->confirmed_us < CONFIRMED_US;",
                  "           now_us != 0;")], tests="status"),
     # ---- on the nodes -------------------------------------------------------
@@ -374,23 +375,23 @@ DEFECTS = [
         "        local is_above = false\n")]),
     # ---- who may ask --------------------------------------------------------
     Defect("unknown tokens taken for known ones", "nemesis", "rights", [Edit(
-        "api/login.c",
+        "api/access/login.c",
         "        keep(login, file, token, number);\n    return number;",
         "        keep(login, file, token, number);\n"
         "    return number < 0 ? 0 : number;")], tls=True),
     Defect("prefixes not compared with the body", "nemesis", "rights", [Edit(
-        "api/access.c",
+        "api/access/access.c",
         "           (account != NULL && identity_covers(account->identity, names)) ||",
         "           (account != NULL && names.len > 0) ||")], tls=True),
     # ---- what nodes say of each other ---------------------------------------
     Defect("floor not compared by a look", "sim", "exclusion", [
         BEATS_UNTOLD, Edit(
-        "server/engine/eligibility.c",
+        "server/engine/voting/eligibility.c",
         "    return it->beat >= admission->witness.node[node].floor;",
         "    return it->beat >= 0;")],
         faults="restore,promote,rollback,break,block,slow"),
     Defect("no node name in the admission", "sim", "exclusion", [Edit(
-        "server/engine/admission.c",
+        "server/engine/voting/admission.c",
         "    size_t len = (size_t)(strrchr(it->admit, ':') - it->admit) + 1;\n",
         "    const char *name = strchr(strchr(it->admit, ':') + 1, ':');\n"
         "    size_t len = (size_t)(name - it->admit) + 1;\n")],
@@ -408,7 +409,7 @@ DEFECTS = [
            model="memory", rule="NO_RAISE"),
     # ---- what the others have promised --------------------------------------
     Defect("others' promises not waited for", "sim", "exclusion", [Edit(
-        "server/engine/eligibility.c",
+        "server/engine/voting/eligibility.c",
         "        int64_t end_us = now_us + look->rest_us + look->rest_us / 100 + 1;\n",
         "        int64_t end_us = now_us;\n")], faults="flush,block,slow"),
     Defect("extend without until", "sim", "exclusion", [Edit(
@@ -422,7 +423,7 @@ DEFECTS = [
         "    if (until_us > memory->until_us.it)\n", "    if (until_us > 0)\n")],
         faults="flush,block,slow"),
     Defect("a minority is asked", "sim", "exclusion", [Edit(
-        "server/engine/eligibility.c",
+        "server/engine/voting/eligibility.c",
         "return __builtin_popcount(nodes) >= admission->settings.quorum;",
         "return __builtin_popcount(nodes) >= admission->settings.quorum - 1;")],
         faults="lag,cut,options,quiet"),
@@ -433,7 +434,7 @@ DEFECTS = [
         "    write_admit(batch, call, birth, atoll(news.ptr));\n")],
         faults="lag,cut,options,quiet", seed=700),
     Defect("votes of an earlier birth counted", "sim", "exclusion", [Edit(
-        "server/engine/admission.c",
+        "server/engine/voting/admission.c",
         "    return it->life == life && !it->is_outdated;\n",
         "    return it->life >= life;\n")],
         faults="lag,cut,options,quiet", seed=353),
@@ -456,34 +457,34 @@ DEFECTS = [
         "math.max(number_of(fields[3]), bar)", "number_of(fields[3])")]),
     Defect("asked once", "unit",
            "each_is_looked_at_again_once_all_of_them_know", [Edit(
-        "server/engine/eligibility.c",
+        "server/engine/voting/eligibility.c",
         "    if (asked->joins != joins) {\n",
         "    if (asked->joins != joins && now_us < 0) {\n")], tests="eligibility"),
     Defect("later births ignored", "unit",
            "story_45_a_machine_with_an_earlier_birth_has_no_say", [Edit(
-        "server/engine/admission.c",
+        "server/engine/voting/admission.c",
         "        admission->node[i].is_outdated = witness_knows_later(\n",
         "        admission->node[i].is_outdated = now_us < 0 && witness_knows_later(\n")],
         tests="eligibility"),
     Defect("nodes that wait are asked", "unit",
            "a_quorum_of_others_that_vote_must_know_of_its_birth", [Edit(
-        "server/engine/admission.c",
+        "server/engine/voting/admission.c",
         "    if (is_admitted || (it->is_restarted &&",
         "    is_admitted |= it->phase == ADMISSION_MARKED;\n"
         "    if (is_admitted || (it->is_restarted &&"), Edit(
-        "server/engine/witness.c", "look->word == LOOK_ADMITTED",
+        "server/engine/voting/witness.c", "look->word == LOOK_ADMITTED",
         "look->word <= LOOK_MARKED"), Edit(
-        "server/engine/eligibility.c",
+        "server/engine/voting/eligibility.c",
         "i != node && it->phase == ADMISSION_ADMITTED &&",
         "i != node && it->phase != ADMISSION_DOWN &&")], tests="eligibility"),
     Defect("outdated nodes are asked", "unit",
            "a_quorum_of_others_that_vote_must_know_of_its_birth", [Edit(
-        "server/engine/eligibility.c",
+        "server/engine/voting/eligibility.c",
         "            it->is_clock_good && !eligibility_is_outdated(admission, i))\n",
         "            it->is_clock_good)\n")], tests="eligibility"),
     Defect("second look before all knew of the birth", "unit",
            "each_is_looked_at_again_once_all_of_them_know", [Edit(
-        "server/engine/eligibility.c",
+        "server/engine/voting/eligibility.c",
         "admission->node[teller].looked_us >= asked->since_us) {\n",
         "admission->node[teller].looked_us > 0) {\n")],
         tests="eligibility"),

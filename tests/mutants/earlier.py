@@ -7,7 +7,7 @@ from defects import Defect, Edit
 # The others are looked at when this server would have ended its own rounds, not
 # when they know of the birth.
 LOOK_AFTER_OWN_ROUNDS = Edit(
-    "server/engine/admission.c",
+    "server/engine/voting/admission.c",
     "        it->sighted_us = it->news_us = now_us;\n",
     "        it->sighted_us = now_us;\n"
     "        for (int i = 0; i < count(admission); i++)\n"
@@ -20,14 +20,14 @@ EARLIER = [
     # Rounds of a server with a longer timeout still go on.
     Defect("own timeout taken for everybody's", "sim", "exclusion", [
         LOOK_AFTER_OWN_ROUNDS, Edit(
-            "server/engine/eligibility.c",
+            "server/engine/voting/eligibility.c",
             "    uint16_t carriers = carriers_of(admission, node);\n",
             "    uint16_t carriers = carriers_of(admission, node);\n"
             "    carriers = members_beside(admission, node);\n"), Edit(
-            "server/engine/eligibility.c",
+            "server/engine/voting/eligibility.c",
             "    if (asked->joins != joins) {\n",
             "    if (asked->joins != joins && now_us < 0) {\n"), Edit(
-            "server/engine/eligibility.c",
+            "server/engine/voting/eligibility.c",
             "admission->node[teller].looked_us >= asked->since_us) {\n",
             "admission->node[teller].looked_us >=\n"
             "                   it->sighted_us +\n"
@@ -36,16 +36,16 @@ EARLIER = [
             "tests/lib/node/simstate.c",
             "    write_admit(batch, call, birth, atoll(news.ptr) + 1);\n",
             "    write_admit(batch, call, birth, atoll(news.ptr));\n"), Edit(
-            "server/engine/admission.c",
+            "server/engine/voting/admission.c",
             "    return it->life == life && !it->is_outdated;\n",
             "    return it->life >= life;\n")]),
     # The server that knows of a later promise had no time to report it.
     Defect("last promise not told yet", "sim", "exclusion", [
         LOOK_AFTER_OWN_ROUNDS, Edit(
-            "server/engine/eligibility.c",
+            "server/engine/voting/eligibility.c",
             "    return it->is_restarted && it->is_durable && it->was_durable &&\n",
             "    return it->is_restarted &&\n"), Edit(
-            "server/engine/eligibility.c",
+            "server/engine/voting/eligibility.c",
             "admission->node[node].sighted_us + SAID_US;",
             "admission->node[node].sighted_us +\n"
             "                       admission->settings.node_timeout_us;")]),

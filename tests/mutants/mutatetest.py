@@ -49,7 +49,7 @@ BRACKETS = ("int f(int a, int b, int c)\n{\n    return a || b && c;\n}\n",
 
 
 # where test_tree finds what it draws
-DRAWN_FROM = ("server/engine/round.c", "server/main.c")
+DRAWN_FROM = ("server/engine/rounds/round.c", "server/main.c")
 
 
 def finder(root: Path, text: str) -> Finder:

@@ -14,7 +14,7 @@ import check_live
 import redlockd
 
 ROOT = pathlib.Path(__file__).parents[2]
-SOURCE = ROOT / "api/python"
+SOURCE = ROOT / "api/clients/python"
 TOOLS = ROOT / "build/python/venv/bin"
 USER = ROOT / "build/python/user/bin/python3"
 CACHE = ROOT / "build/python/mypy"

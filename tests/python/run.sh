@@ -16,7 +16,7 @@ libraries_python "$dir" "$from/requirements.txt"
 # what a user has: the wheel and what it depends on, and nothing else
 rm -rf "$dir/user" "$dir"/*.whl
 "$dir/venv/bin/pip" wheel -q --disable-pip-version-check --no-deps \
-    --no-build-isolation -w "$dir" api/python
+    --no-build-isolation -w "$dir" api/clients/python
 "${PYTHON:-python3}" -m venv "$dir/user"
 "$dir/user/bin/pip" install -q --disable-pip-version-check \
     -c "$from/requirements.txt" "$dir"/*.whl

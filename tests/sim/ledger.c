@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../server/engine/token.h"
+#include "../../server/engine/port/token.h"
 #include "clients.h"
 #include "faults.h"
 #include "messages.h"

@@ -5,7 +5,7 @@
 #define SIM_LEDGER_H
 
 #include "../../server/engine/engine.h"
-#include "../../server/engine/port.h"
+#include "../../server/engine/port/port.h"
 #include "../lib/node/simnode.h"
 
 /*

@@ -10,7 +10,7 @@
 
 #include <sys/queue.h>
 
-#include "../../server/engine/port.h"
+#include "../../server/engine/port/port.h"
 #include "machine.h"
 
 enum { SIM_NODES = 5 };

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../../server/engine/tag.h"
+#include "../../server/engine/port/tag.h"
 #include "clients.h"
 #include "faults.h"
 #include "messages.h"

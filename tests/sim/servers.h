@@ -6,7 +6,7 @@
 #define SIM_SERVERS_H
 
 #include "../../server/engine/engine.h"
-#include "../../server/engine/port.h"
+#include "../../server/engine/port/port.h"
 #include "heap.h"
 #include "links.h"
 #include "news.h"

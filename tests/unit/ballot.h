@@ -4,7 +4,7 @@
 #ifndef REDLOCKD_UNIT_BALLOT_H
 #define REDLOCKD_UNIT_BALLOT_H
 
-#include "../../server/engine/call.h"
+#include "../../server/engine/port/call.h"
 
 #define UNFIT(state) ((int)VOTE_UNFIT + (int)STATE_##state)
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "../../server/base/log.h"
-#include "../../server/engine/token.h"
+#include "../../server/engine/port/token.h"
 #include "starve.h"
 
 enum { CONFIRM_US = 1000000 };

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../../../server/base/names.h"
-#include "../../../server/engine/fence.h"
-#include "../../../server/engine/token.h"
+#include "../../../server/engine/port/fence.h"
+#include "../../../server/engine/port/token.h"
+#include "../../../server/lock/names.h"
 #include "simstate.h"
 
 static const char *const names[SIM_RESOURCES] = {

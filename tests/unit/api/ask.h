@@ -6,7 +6,7 @@
 
 #include <jansson.h>
 
-#include "../../../api/http.h"
+#include "../../../api/message/http.h"
 #include "../../../api/service.h"
 #include "../play.h"
 

@@ -4,7 +4,7 @@
 #ifndef REDLOCKD_TEST_AUDITED_H
 #define REDLOCKD_TEST_AUDITED_H
 
-#include "../../../api/audit.h"
+#include "../../../api/access/audit.h"
 #include "ask.h"
 
 extern struct audited {

@@ -4,7 +4,7 @@
 #ifndef REDLOCKD_TEST_AUTHTEXT_H
 #define REDLOCKD_TEST_AUTHTEXT_H
 
-#include "../../../api/access.h"
+#include "../../../api/access/access.h"
 
 /* SHA-256 of "secret" and of "other" */
 #define AUTHTEXT_SECRET                                                        \

@@ -5,9 +5,9 @@
 
 #include <stdio.h>
 
-#include "../../../api/access.h"
-#include "../../../api/identities.h"
-#include "../../../api/problem.h"
+#include "../../../api/access/access.h"
+#include "../../../api/access/identities.h"
+#include "../../../api/message/problem.h"
 #include "../../lib/suite/suite.h"
 #include "ask.h"
 #include "authtext.h"

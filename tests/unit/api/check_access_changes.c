@@ -4,8 +4,8 @@
 #include <poll.h>
 #include <stdio.h>
 
-#include "../../../api/access.h"
-#include "../../../api/problem.h"
+#include "../../../api/access/access.h"
+#include "../../../api/message/problem.h"
 #include "../../../server/base/clock.h"
 #include "../../../server/base/timestamp.h"
 #include "../../lib/suite/suite.h"

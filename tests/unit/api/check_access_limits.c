@@ -3,8 +3,8 @@
  */
 #include <stdio.h>
 
-#include "../../../api/access.h"
-#include "../../../api/problem.h"
+#include "../../../api/access/access.h"
+#include "../../../api/message/problem.h"
 #include "../../../server/base/clock.h"
 #include "../../lib/suite/suite.h"
 #include "../starve.h"

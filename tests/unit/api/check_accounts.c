@@ -1,6 +1,6 @@
 #include <stdio.h>
 
-#include "../../../api/accounts.h"
+#include "../../../api/access/accounts.h"
 #include "../../lib/suite/suite.h"
 #include "../starve.h"
 #include "authtext.h"

@@ -2,7 +2,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../../../api/authfile.h"
+#include "../../../api/access/authfile.h"
 #include "../../lib/suite/suite.h"
 #include "../starve.h"
 #include "authtext.h"

@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "../../../api/base64url.h"
+#include "../../../api/message/base64url.h"
 #include "../../lib/suite/suite.h"
 
 /* RFC 4648 §10, and the two characters that differ from base64. */

@@ -1,8 +1,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../../../api/body.h"
-#include "../../../api/http.h"
+#include "../../../api/message/body.h"
+#include "../../../api/message/http.h"
 #include "../../lib/suite/suite.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))

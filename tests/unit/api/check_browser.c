@@ -1,6 +1,6 @@
 /* Requests that a web page makes through somebody's browser. */
 
-#include "../../../api/browser.h"
+#include "../../../api/message/browser.h"
 #include "../../lib/suite/suite.h"
 
 enum { FIELDS_MOST = 4 };

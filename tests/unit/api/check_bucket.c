@@ -1,5 +1,5 @@
 
-#include "../../../api/bucket.h"
+#include "../../../api/access/bucket.h"
 #include "../../lib/suite/suite.h"
 
 static struct bucket bucket;

@@ -1,5 +1,5 @@
 
-#include "../../../api/crowd.h"
+#include "../../../api/http/crowd.h"
 #include "../../lib/suite/suite.h"
 
 SUITE(crowd);

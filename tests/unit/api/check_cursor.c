@@ -1,5 +1,5 @@
 
-#include "../../../api/cursor.h"
+#include "../../../api/message/cursor.h"
 #include "../../lib/suite/suite.h"
 
 static bool decode(const char *text)

@@ -4,7 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "../../../api/deadline.h"
+#include "../../../api/http/deadline.h"
 #include "../../lib/suite/suite.h"
 #include "../tcp.h"
 

@@ -1,5 +1,5 @@
 
-#include "../../../api/delays.h"
+#include "../../../api/http/delays.h"
 #include "../../../server/base/clock.h"
 #include "../../lib/suite/suite.h"
 #include "../turns.h"

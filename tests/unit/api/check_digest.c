@@ -1,5 +1,5 @@
 
-#include "../../../api/digest.h"
+#include "../../../api/access/digest.h"
 #include "../../lib/suite/suite.h"
 
 /* FIPS 180-2, appendix B.1 */

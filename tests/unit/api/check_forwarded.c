@@ -1,6 +1,6 @@
 /* Who the client is behind proxies. */
 
-#include "../../../api/forwarded.h"
+#include "../../../api/message/forwarded.h"
 #include "../../lib/suite/suite.h"
 
 SUITE(forwarded);

@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "../../../api/http.h"
+#include "../../../api/message/http.h"
 #include "../../../server/base/log.h"
 #include "../../lib/suite/suite.h"
 #include "../said.h"

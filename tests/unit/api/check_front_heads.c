@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "../../../api/head.h"
+#include "../../../api/message/head.h"
 #include "../../lib/suite/suite.h"
 #include "served.h"
 

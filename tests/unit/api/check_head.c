@@ -1,6 +1,6 @@
 #include <stdio.h>
 
-#include "../../../api/head.h"
+#include "../../../api/message/head.h"
 #include "../../lib/suite/suite.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))

@@ -1,6 +1,6 @@
 #include <stdio.h>
 
-#include "../../../api/holdings.h"
+#include "../../../api/access/holdings.h"
 #include "../../lib/suite/suite.h"
 #include "../starve.h"
 

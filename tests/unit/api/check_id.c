@@ -1,7 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../../api/id.h"
+#include "../../../api/message/id.h"
 #include "../../lib/suite/suite.h"
 
 static const struct {

@@ -1,6 +1,6 @@
 #include <stdio.h>
 
-#include "../../../api/identities.h"
+#include "../../../api/access/identities.h"
 #include "../../lib/suite/suite.h"
 #include "../starve.h"
 #include "authtext.h"

@@ -1,7 +1,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 
-#include "../../../api/json.h"
+#include "../../../api/message/json.h"
 #include "../../lib/suite/suite.h"
 
 enum { PLACES = 20 };

@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "../../../api/keyhash.h"
+#include "../../../api/message/keyhash.h"
 #include "../../lib/suite/suite.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))

@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "../../../api/listener.h"
+#include "../../../api/http/listener.h"
 #include "../../lib/suite/suite.h"
 #include "../node/names.h"
 

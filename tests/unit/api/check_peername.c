@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "../../../api/peername.h"
+#include "../../../api/http/peername.h"
 #include "../../lib/suite/suite.h"
 
 enum { SIZE = 32 };

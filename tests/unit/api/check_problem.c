@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../../api/problem.h"
+#include "../../../api/message/problem.h"
 #include "../../lib/suite/suite.h"
 #include "../play.h"
 

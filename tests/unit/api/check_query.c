@@ -1,5 +1,5 @@
 
-#include "../../../api/query.h"
+#include "../../../api/message/query.h"
 #include "../../lib/suite/suite.h"
 
 static struct query query;

@@ -1,7 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../../api/render.h"
+#include "../../../api/message/render.h"
 #include "../../lib/suite/suite.h"
 
 static char *body;

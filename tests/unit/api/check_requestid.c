@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "../../../api/requestid.h"
+#include "../../../api/message/requestid.h"
 #include "../../lib/suite/suite.h"
 
 SUITE(requestid);

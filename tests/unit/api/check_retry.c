@@ -1,6 +1,6 @@
 #include <stdlib.h>
 
-#include "../../../api/retry.h"
+#include "../../../api/message/retry.h"
 #include "../../lib/suite/suite.h"
 
 enum { DRAWS = 20000 };

@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "../../../api/route.h"
+#include "../../../api/message/route.h"
 #include "../../lib/suite/suite.h"
 
 static struct route_match match;

@@ -2,7 +2,7 @@
  * Which values of traceparent count, by W3C Trace Context §3.2.
  */
 
-#include "../../../api/trace.h"
+#include "../../../api/message/trace.h"
 #include "../../lib/suite/suite.h"
 
 #define ID "4bf92f3577b34da6a3ce929d0e0e4736"

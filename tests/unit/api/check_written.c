@@ -4,7 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "../../../api/written.h"
+#include "../../../api/http/written.h"
 #include "../../lib/suite/suite.h"
 #include "../tcp.h"
 

@@ -4,7 +4,7 @@
 #ifndef REDLOCKD_TEST_JUDGED_H
 #define REDLOCKD_TEST_JUDGED_H
 
-#include "../../../api/access.h"
+#include "../../../api/access/access.h"
 
 /* By the latest file; NULL: there is none. */
 extern struct access *judged_access;

@@ -5,7 +5,7 @@
 #ifndef REDLOCKD_TEST_PAIR_H
 #define REDLOCKD_TEST_PAIR_H
 
-#include "../../../api/connection.h"
+#include "../../../api/http/connection.h"
 #include "../play.h"
 #include "../turns.h"
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../../server/base/config.h"
+#include "../../../server/config/config.h"
 #include "../../lib/suite/suite.h"
 #include "words.h"
 

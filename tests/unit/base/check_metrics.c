@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../../../server/base/metrics.h"
+#include "../../../server/lock/metrics.h"
 #include "../../lib/suite/suite.h"
 
 enum { NAME_MAX_LEN = 80, LABELS_MAX = 64 };

@@ -1,6 +1,6 @@
 #include <stdio.h>
 
-#include "../../../server/base/names.h"
+#include "../../../server/lock/names.h"
 #include "../../lib/suite/suite.h"
 
 /* The names of a text, each in brackets, as names_next takes them off. */

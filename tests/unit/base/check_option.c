@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../../server/base/option.h"
+#include "../../../server/config/option.h"
 #include "../../lib/suite/suite.h"
 
 static struct config config;

@@ -4,7 +4,7 @@
 #ifndef REDLOCKD_TEST_WORDS_H
 #define REDLOCKD_TEST_WORDS_H
 
-#include "../../../server/base/config.h"
+#include "../../../server/config/config.h"
 
 /* config_load with words separated by spaces; argv[0] is added. */
 bool words_load(struct config *config, const char *env, const char *args,

@@ -5,9 +5,9 @@
 #include <unistd.h>
 
 #include "../../../server/base/log.h"
-#include "../../../server/engine/debts.h"
-#include "../../../server/engine/tag.h"
-#include "../../../server/engine/token.h"
+#include "../../../server/engine/port/tag.h"
+#include "../../../server/engine/port/token.h"
+#include "../../../server/engine/rounds/debts.h"
 #include "../../lib/suite/suite.h"
 
 enum { NODES = 5, SECOND_US = 1000000, TTL_US = 60 * SECOND_US, CALLS = 2000 };

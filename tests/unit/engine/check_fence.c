@@ -1,5 +1,5 @@
 
-#include "../../../server/engine/fence.h"
+#include "../../../server/engine/port/fence.h"
 #include "../../lib/suite/suite.h"
 
 SUITE(fence);

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../../../server/engine/fence.h"
+#include "../../../server/engine/port/fence.h"
 #include "../../lib/suite/suite.h"
 #include "../play.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "../../../server/engine/owed.h"
+#include "../../../server/engine/rounds/owed.h"
 #include "../../lib/suite/suite.h"
 
 enum { NEVER_US = 1000000000 };

@@ -1,7 +1,7 @@
 #include <string.h>
 
-#include "../../../server/engine/releases.h"
-#include "../../../server/engine/tag.h"
+#include "../../../server/engine/port/tag.h"
+#include "../../../server/engine/rounds/releases.h"
 #include "../../lib/suite/suite.h"
 #include "../play.h"
 

@@ -2,7 +2,7 @@
  * Repairs: what happens behind an extension that not all nodes had a key for.
  */
 
-#include "../../../server/engine/fence.h"
+#include "../../../server/engine/port/fence.h"
 #include "../../lib/suite/suite.h"
 #include "../play.h"
 

@@ -2,7 +2,7 @@
  * Acquires with an idempotency key that find a lock of theirs.
  */
 
-#include "../../../server/engine/token.h"
+#include "../../../server/engine/port/token.h"
 #include "../../lib/suite/suite.h"
 #include "../play.h"
 

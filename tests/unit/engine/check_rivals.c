@@ -12,7 +12,7 @@
  */
 #include <stdlib.h>
 
-#include "../../../server/engine/eligibility.h"
+#include "../../../server/engine/voting/eligibility.h"
 #include "../../lib/suite/suite.h"
 #include "rivals.h"
 

@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "../../../server/engine/round.h"
+#include "../../../server/engine/rounds/round.h"
 #include "../../lib/suite/suite.h"
 #include "letters.h"
 

@@ -1,7 +1,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../../../server/engine/token.h"
+#include "../../../server/engine/port/token.h"
 #include "../../lib/suite/suite.h"
 
 #define HEX40 "00112233445566778899aabbccddeeff01234567"

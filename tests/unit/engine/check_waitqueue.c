@@ -1,7 +1,7 @@
 #include <stdio.h>
 
-#include "../../../server/base/names.h"
-#include "../../../server/engine/waitqueue.h"
+#include "../../../server/engine/waiting/waitqueue.h"
+#include "../../../server/lock/names.h"
 #include "../../lib/suite/suite.h"
 
 enum { NAMES = 5, CLIENTS = 12, STEPS = 20000 };

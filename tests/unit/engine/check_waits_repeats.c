@@ -4,8 +4,8 @@
 
 #include <stdio.h>
 
-#include "../../../server/engine/claim.h"
-#include "../../../server/engine/token.h"
+#include "../../../server/engine/port/token.h"
+#include "../../../server/engine/waiting/claim.h"
 #include "../../lib/suite/suite.h"
 #include "waiting.h"
 

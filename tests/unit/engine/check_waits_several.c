@@ -2,7 +2,7 @@
  * Clients that wait for several resources at once.
  */
 
-#include "../../../server/engine/fence.h"
+#include "../../../server/engine/port/fence.h"
 #include "../../lib/suite/suite.h"
 #include "waiting.h"
 

@@ -3,8 +3,8 @@
  */
 #include <stdio.h>
 
-#include "../../../server/engine/fingerprint.h"
-#include "../../../server/engine/witness.h"
+#include "../../../server/engine/port/fingerprint.h"
+#include "../../../server/engine/voting/witness.h"
 #include "../../lib/suite/suite.h"
 
 enum { NODES = 5, NOW_US = 1000 };

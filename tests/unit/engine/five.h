@@ -4,7 +4,7 @@
 #ifndef REDLOCKD_TEST_FIVE_H
 #define REDLOCKD_TEST_FIVE_H
 
-#include "../../../server/engine/clocks.h"
+#include "../../../server/engine/voting/clocks.h"
 
 enum {
     FIVE_NODES = 5,

@@ -7,7 +7,7 @@
 #ifndef LETTERS_H
 #define LETTERS_H
 
-#include "../../../server/engine/call.h"
+#include "../../../server/engine/port/call.h"
 
 enum { LETTERS_NUMBER_OF_B = 2 };
 

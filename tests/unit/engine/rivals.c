@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../../../server/engine/eligibility.h"
-#include "../../../server/engine/fence.h"
+#include "../../../server/engine/port/fence.h"
+#include "../../../server/engine/voting/eligibility.h"
 
 enum {
     SERVERS = RIVALS,

@@ -6,7 +6,7 @@
 #ifndef REDLOCKD_TEST_RIVALS_H
 #define REDLOCKD_TEST_RIVALS_H
 
-#include "../../../server/engine/admission.h"
+#include "../../../server/engine/voting/admission.h"
 #include "../../lib/node/simnode.h"
 #include "promises.h"
 

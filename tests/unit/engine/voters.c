@@ -3,7 +3,7 @@
 #include <check.h>
 #include <stdio.h>
 
-#include "../../../server/engine/eligibility.h"
+#include "../../../server/engine/voting/eligibility.h"
 
 struct voters voters;
 

@@ -4,7 +4,7 @@
 #ifndef REDLOCKD_TEST_VOTERS_H
 #define REDLOCKD_TEST_VOTERS_H
 
-#include "../../../server/engine/admission.h"
+#include "../../../server/engine/voting/admission.h"
 
 enum {
     VOTERS_NODES = 5,

@@ -8,7 +8,7 @@
 #ifndef REDLOCKD_TEST_TOKENS_H
 #define REDLOCKD_TEST_TOKENS_H
 
-#include "../../../server/engine/call.h"
+#include "../../../server/engine/port/call.h"
 
 /* Forgets all. */
 void tokens_begin(void);

@@ -1,0 +1,492 @@
+#include "access.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "../../server/base/clock.h"
+#include "../../server/base/log.h"
+#include "../message/asked.h"
+#include "../message/head.h"
+#include "../message/problem.h"
+#include "../message/retry.h"
+#include "accounts.h"
+#include "authfile.h"
+#include "login.h"
+
+static_assert((int)IDENTITY_NAME_MAX == (int)HTTP_IDENTITY_MAX, "");
+
+/* 401s at once, for all who are not known together. */
+enum { STRANGERS_RATE = 100, STRANGERS_BURST = 200 };
+
+struct access {
+    const char *path;
+    struct accounts accounts;
+    struct holdings *holdings;
+    struct bucket strangers;
+    uint64_t unauthorized; /* requests */
+    struct places places;  /* that are taken */
+};
+
+/* ---- the file ----------------------------------------------------------- */
+
+static int count(const struct access *access)
+{
+    return identities_count(access->accounts.identities);
+}
+
+/* Reads the file and goes by it. False: error tells why not. */
+static bool update(struct access *access, char error[ACCESS_ERROR_MAX])
+{
+    struct identities *identities = authfile_load(access->path, error);
+    if (identities == NULL)
+        return false;
+    if (!accounts_set(&access->accounts, identities, clock_now_us())) {
+        identities_free(identities);
+        authfile_explain(access->path, "no memory", error);
+        return false;
+    }
+    log_write(LOG_INFO, "auth_file_read",
+              (struct log_field[]){LOG_S("file", access->path),
+                                   LOG_N("identities", count(access)),
+                                   LOG_END});
+    return true;
+}
+
+struct access *access_new(const char *path, char error[ACCESS_ERROR_MAX])
+{
+    struct access *access = calloc(1, sizeof *access);
+    authfile_explain(path, "no memory", error);
+    if (access == NULL)
+        return NULL;
+    access->path = path;
+    access->holdings = holdings_new();
+    bucket_init(&access->strangers, STRANGERS_BURST, clock_now_us());
+    if (access->holdings == NULL || !update(access, error)) {
+        access_free(access);
+        return NULL;
+    }
+    return access;
+}
+
+void access_free(struct access *access)
+{
+    if (access == NULL)
+        return;
+    holdings_free(access->holdings);
+    accounts_fini(&access->accounts);
+    free(access);
+}
+
+bool access_reload(struct access *access)
+{
+    char error[ACCESS_ERROR_MAX];
+    if (access == NULL || update(access, error))
+        return true;
+    log_write(
+        LOG_WARN, "auth_file_refused",
+        (struct log_field[]){LOG_S("reason", error),
+                             LOG_N("identities", count(access)), /* as before */
+                             LOG_END});
+    return false;
+}
+
+/* ---- who asks ----------------------------------------------------------- */
+
+static void refuse(struct http_request *request, enum problem_code code,
+                   const char *detail)
+{
+    request->refusal.code = (int)code;
+    request->refusal.detail = detail;
+}
+
+/* The number of the identity; -1: it is not known. */
+static int authenticate(struct access *access, struct http_request *request,
+                        struct span authorization)
+{
+    int64_t wait_us;
+    int number = login_find(access->accounts.identities, access->accounts.reads,
+                            request, authorization);
+    if (number >= 0)
+        return number;
+    access->unauthorized++;
+    request->refusal.is_late =
+        !bucket_take(&access->strangers, STRANGERS_RATE, STRANGERS_BURST,
+                     request->head_read_us, &wait_us);
+    return -1;
+}
+
+/* ---- what it may do ----------------------------------------------------- */
+
+static const char outside[] =
+    "a resource lies outside of the prefixes that this identity may use";
+static const char too_many_locks[] =
+    "this identity holds as many locks on this server as it may; release one, "
+    "or wait until one expires";
+static const char expired[] =
+    "this identity has expired: the moment that the auth file names is over";
+static const char removed[] =
+    "this identity was removed while its request was on its way";
+
+/* What a request needs; -1: it is open to all. */
+static int scope_of(const struct http_request *request,
+                    const struct route_match *match)
+{
+    static const enum scope of_calls[LOCK_CALLS] = {
+        [LOCK_ACQUIRE] = SCOPE_LOCK, [LOCK_EXTEND] = SCOPE_LOCK,
+        [LOCK_RELEASE] = SCOPE_LOCK, [LOCK_INSPECT] = SCOPE_READ,
+        [LOCK_FORCE] = SCOPE_ADMIN,
+    };
+    switch (match->route) {
+    case ROUTE_LOCK:
+    case ROUTE_LIST:
+    case ROUTE_BAD_ID:
+        return (int)of_calls[match->call];
+    case ROUTE_NODES:
+        return SCOPE_READ;
+    case ROUTE_READYZ: /* with the nodes, or only whether they are enough */
+        return query_has(&request->query, QUERY_VERBOSE) ? (int)SCOPE_READ : -1;
+    case ROUTE_METRICS:
+        return SCOPE_METRICS;
+    default:
+        return -1;
+    }
+}
+
+static const char *const lacks_scope[SCOPES] = {
+    [SCOPE_LOCK] = "this identity lacks the scope lock, which acquire, extend "
+                   "and release need",
+    [SCOPE_READ] = "this identity lacks the scope read, which inspections, "
+                   "lists, /nodes and /readyz?verbose need",
+    [SCOPE_METRICS] = "this identity lacks the scope metrics, which /metrics "
+                      "needs",
+    [SCOPE_ADMIN] = "this identity lacks the scope admin, which a release by "
+                    "force needs",
+};
+
+static bool may_ask_now(struct account *account, struct http_request *request,
+                        int price)
+{
+    const struct identity *identity = account->identity;
+    int64_t now_us = request->head_read_us;
+    int64_t wait_us, ignored;
+    if (identity->rate == 0 ||
+        bucket_take_several(&account->requests, identity->rate, identity->burst,
+                            price, now_us, &wait_us))
+        return true;
+    refuse(request, PROBLEM_RATE_LIMITED,
+           "this identity makes more requests than it may; wait "
+           "retry_after_ms");
+    request->refusal.retry_after_ms =
+        divide_up(wait_us, US_PER_MS) + retry_within_ms(RETRY_MAX_MS);
+    request->refusal.is_late = !bucket_take(&account->refusals, identity->rate,
+                                            identity->burst, now_us, &ignored);
+    return false;
+}
+
+/* A repeat may be of a lock that is counted already: locks_begin looks. */
+static bool may_hold_more(struct access *access, const struct account *account,
+                          struct http_request *request,
+                          const struct route_match *match)
+{
+    if (match->route != ROUTE_LOCK || match->call != LOCK_ACQUIRE ||
+        account->holder.most == 0 || request->idempotency_key.ptr != NULL ||
+        !holdings_is_full(access->holdings, &account->holder,
+                          request->head_read_us))
+        return true;
+    refuse(request, PROBLEM_RATE_LIMITED, too_many_locks);
+    request->refusal.retry_after_ms = retry_within_ms(RETRY_MAX_MS);
+    return false;
+}
+
+/* list_begin looks again. */
+static bool may_list(const struct access *access, const struct account *account,
+                     struct http_request *request,
+                     const struct route_match *match)
+{
+    if (match->route != ROUTE_LIST ||
+        places_are_left(&access->places, &account->places, PLACE_LIST,
+                        ENGINE_LISTS_MAX))
+        return true;
+    refuse(request, PROBLEM_RATE_LIMITED, places_refusal(PLACE_LIST));
+    request->refusal.retry_after_ms = retry_within_ms(RETRY_MAX_MS);
+    request->refusal.is_late = true;
+    return false;
+}
+
+static void note_result(struct http_request *request,
+                        enum account_result result)
+{
+    request->access_result = (int)result + 1;
+}
+
+static bool is_over(int64_t expires_s)
+{
+    return expires_s != 0 && clock_wall_us() / US_PER_S >= expires_s;
+}
+
+/* names: those that are known so far. */
+static bool is_allowed(const struct access *access,
+                       const struct identity *identity,
+                       struct http_request *request,
+                       const struct route_match *match, struct span names)
+{
+    int scope = scope_of(request, match);
+    assert(scope >= 0);
+    request->auth_file = access->accounts.reads;
+    request->expires_s = identity->expires_s;
+    if (is_over(identity->expires_s))
+        login_revoke(&request->refusal, expired);
+    else if ((identity->scopes & 1u << scope) == 0)
+        refuse(request, PROBLEM_FORBIDDEN, lacks_scope[scope]);
+    else if (names.len > 0 && !identity_covers(identity, names))
+        refuse(request, PROBLEM_FORBIDDEN, outside);
+    return request->refusal.detail == NULL;
+}
+
+static struct span names_of(const struct route_match *match)
+{
+    return (struct span){match->names, match->names_len};
+}
+
+static enum account_result judge(struct access *access, struct account *account,
+                                 struct http_request *request,
+                                 const struct route_match *match)
+{
+    if (!may_ask_now(account, request, asked_price(request, match)))
+        return ACCOUNT_LIMITED;
+    if (!is_allowed(access, account->identity, request, match, names_of(match)))
+        return ACCOUNT_FORBIDDEN;
+    return may_hold_more(access, account, request, match) &&
+                   may_list(access, account, request, match)
+               ? ACCOUNT_ALLOWED
+               : ACCOUNT_LIMITED;
+}
+
+void access_admit(struct access *access, struct http_request *request,
+                  struct span authorization)
+{
+    struct route_match match;
+    if (access == NULL)
+        return;
+    asked_find(request, &match);
+    if (scope_of(request, &match) < 0)
+        return;
+    int number = authenticate(access, request, authorization);
+    if (number < 0)
+        return;
+    struct account *account = access->accounts.list[number];
+    memcpy(request->identity, account->identity->name,
+           sizeof request->identity);
+    note_result(request, judge(access, account, request, &match));
+}
+
+/* ---- once more ---------------------------------------------------------- */
+
+/* NULL: anybody may ask, or a reload removed it. */
+static struct account *account_of(const struct access *access,
+                                  const struct http_request *request)
+{
+    int number = access != NULL
+                     ? identities_find_name(access->accounts.identities,
+                                            request->identity)
+                     : -1;
+    return number >= 0 ? access->accounts.list[number] : NULL;
+}
+
+bool access_stands(struct access *access, struct http_request *request,
+                   struct span names)
+{
+    struct route_match match;
+    if (access == NULL || request->auth_file == 0 ||
+        (request->auth_file == access->accounts.reads &&
+         !is_over(request->expires_s)))
+        return true;
+    const struct account *account = account_of(access, request);
+    if (account == NULL || account->since > request->auth_file) {
+        login_revoke(&request->refusal, removed);
+    } else {
+        asked_find(request, &match);
+        if (is_allowed(access, account->identity, request, &match,
+                       names.len > 0 ? names : names_of(&match)))
+            return true;
+    }
+    note_result(request, ACCOUNT_FORBIDDEN);
+    return false;
+}
+
+/* For the second time, with the body. */
+static bool refuse_now(const struct account *account,
+                       struct http_request *request,
+                       struct http_response *response)
+{
+    note_result(request, ACCOUNT_FORBIDDEN);
+    if (account != NULL)
+        refuse(request, PROBLEM_FORBIDDEN, outside);
+    else
+        login_revoke(&request->refusal, removed);
+    problem_respond_plain((enum problem_code)request->refusal.code,
+                          request->refusal.detail, request->id, response);
+    response->challenge = request->refusal.challenge;
+    return false;
+}
+
+bool access_allows(struct access *access, struct http_request *request,
+                   struct span names, struct http_response *response)
+{
+    const struct account *account = account_of(access, request);
+    return access == NULL ||
+           (account != NULL && identity_covers(account->identity, names)) ||
+           refuse_now(account, request, response);
+}
+
+static size_t common_length(struct span a, struct span b)
+{
+    size_t len = 0;
+    while (len < a.len && len < b.len && a.ptr[len] == b.ptr[len])
+        len++;
+    return len;
+}
+
+bool access_narrow(struct access *access, struct http_request *request,
+                   struct span *prefix, struct http_response *response)
+{
+    const struct account *account = account_of(access, request);
+    struct span narrow = {NULL, 0};
+    if (access == NULL)
+        return true;
+    if (account == NULL)
+        return refuse_now(NULL, request, response);
+    const struct identity *identity = account->identity;
+    if (identity_covers(identity, *prefix))
+        return true;
+    for (int i = 0; i < identity->prefixes_count; i++) {
+        struct span one = identity->prefixes[i];
+        if (common_length(one, *prefix) < prefix->len)
+            continue; /* nothing of it is asked for */
+        narrow.len = narrow.ptr == NULL ? one.len : common_length(one, narrow);
+        narrow.ptr = one.ptr;
+    }
+    if (narrow.ptr == NULL)
+        return refuse_now(account, request, response);
+    *prefix = narrow;
+    return true;
+}
+
+bool access_shows(const struct access *access,
+                  const struct http_request *request, struct span name)
+{
+    const struct account *account = account_of(access, request);
+    return access == NULL ||
+           (account != NULL && identity_covers(account->identity, name));
+}
+
+/* ---- locks held --------------------------------------------------------- */
+
+bool access_claim(struct access *access, struct http_request *request,
+                  struct span names, struct http_response *response)
+{
+    struct account *account = account_of(access, request);
+    struct problem problem = {
+        .code = PROBLEM_RATE_LIMITED,
+        .detail = too_many_locks,
+        .retry_after_ms = retry_within_ms(RETRY_MAX_MS),
+    };
+    if (account == NULL || account->holder.most == 0)
+        return true;
+    switch (holdings_claim(access->holdings, &account->holder, names,
+                           request->head_read_us, &request->claim)) {
+    case HOLDINGS_CLAIMED:
+        return true;
+    case HOLDINGS_FULL:
+        note_result(request, ACCOUNT_LIMITED);
+        problem_respond(&problem, request->id, response);
+        return false;
+    default:
+        problem_respond_overloaded(
+            "not enough memory to count this lock; nothing was done",
+            request->id, response);
+        return false;
+    }
+}
+
+/* ---- places ------------------------------------------------------------- */
+
+bool access_take_place(struct access *access, struct http_request *request,
+                       enum place place, int most,
+                       struct http_response *response)
+{
+    struct account *account = account_of(access, request);
+    struct problem problem = {
+        .code = PROBLEM_RATE_LIMITED,
+        .detail = places_refusal(place),
+        .retry_after_ms = retry_within_ms(RETRY_MAX_MS),
+    };
+    if (account == NULL)
+        return true;
+    if (!places_are_left(&access->places, &account->places, place, most)) {
+        note_result(request, ACCOUNT_LIMITED);
+        problem_respond(&problem, request->id, response);
+        return false;
+    }
+    places_take(&access->places, &account->places, place);
+    request->place = (int)place + 1;
+    return true;
+}
+
+/* ---- how it ended ------------------------------------------------------- */
+
+void access_note(struct access *access, struct http_request *request,
+                 const struct engine_result *result, int64_t now_us)
+{
+    const struct account *account = account_of(access, request);
+    int64_t until_us = now_us + result->ttl_ms * US_PER_MS;
+    if (request->claim != NULL) {
+        holdings_grant(access->holdings, request->claim, until_us);
+        request->claim_is_granted =
+            result->outcome == OUTCOME_GRANTED && !result->is_repeat;
+    }
+    if (account != NULL && account->holder.count > 0 &&
+        result->outcome == OUTCOME_RELEASED)
+        holdings_release(access->holdings, &account->holder, result->resource);
+}
+
+void access_end(struct access *access, struct http_request *request,
+                bool is_answered)
+{
+    struct account *account =
+        request->access_result > 0 ? account_of(access, request) : NULL;
+    if (account != NULL)
+        account->results[request->access_result - 1]++;
+    if (request->place > 0)
+        places_leave(&access->places, account != NULL ? &account->places : NULL,
+                     (enum place)(request->place - 1));
+    request->place = 0;
+    if (request->claim != NULL)
+        holdings_drop(access->holdings, request->claim,
+                      request->claim_is_granted && !is_answered);
+    request->claim = NULL;
+}
+
+struct log_limit *access_refusals(struct access *access,
+                                  const struct http_request *request)
+{
+    struct account *account = account_of(access, request);
+    return account != NULL ? &account->told : NULL;
+}
+
+/* ---- metrics ------------------------------------------------------------ */
+
+bool access_print(struct access *access, int64_t now_us, FILE *out)
+{
+    if (access == NULL)
+        return true;
+    holdings_expire(access->holdings, now_us);
+    return fprintf(out,
+                   "# HELP redlockd_unauthorized_total Requests without a "
+                   "known token or certificate.\n"
+                   "# TYPE redlockd_unauthorized_total counter\n"
+                   "redlockd_unauthorized_total %" PRIu64 "\n",
+                   access->unauthorized) >= 0 &&
+           accounts_print(&access->accounts, out);
+}

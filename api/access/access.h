@@ -1,0 +1,105 @@
+/*
+ * Who may ask what, and how much of it: the identities of --auth-file, and what
+ * they did here. In all calls but access_new, access may be NULL: then anybody
+ * may ask anything.
+ *
+ * A request is judged when its head was read, and once more when it is whole;
+ * an acquire also before its lock is told, and while it waits whenever the file
+ * was read again. One whose identity has expired by then is granted
+ * nothing.
+ */
+#ifndef REDLOCKD_ACCESS_H
+#define REDLOCKD_ACCESS_H
+
+#include <stdio.h>
+
+#include "../message/http.h"
+#include "places.h"
+
+enum { ACCESS_ERROR_MAX = 350 };
+
+struct access;
+struct log_limit;
+
+/*
+ * Reads the file. NULL: error is one line for people. Warns if others may read
+ * or write the file.
+ */
+struct access *access_new(const char *path, char error[ACCESS_ERROR_MAX]);
+
+/* After the last request has ended. NULL is ignored. */
+void access_free(struct access *access);
+
+/*
+ * Reads the file again. Logs what came of it; false: the file cannot be used,
+ * and all stays as it is.
+ */
+bool access_reload(struct access *access);
+
+/*
+ * The head was read: sets request->identity, or request->refusal. Sets
+ * counted_as if it is refused. authorization: the field's value; ptr NULL: it
+ * was not sent.
+ */
+void access_admit(struct access *access, struct http_request *request,
+                  struct span authorization);
+
+/*
+ * Whether a request that was let in may go on, by the file as it is now. names:
+ * what it asks for, as far as it is known; len 0: what its path names. False:
+ * sets request->refusal.
+ */
+bool access_stands(struct access *access, struct http_request *request,
+                   struct span names);
+
+/* Whether the identity may name them, as in names.h; else response tells. */
+bool access_allows(struct access *access, struct http_request *request,
+                   struct span names, struct http_response *response);
+
+/*
+ * A list: narrows the prefix to what the identity may see, as far as one prefix
+ * can. False: it may see none of it, and response tells.
+ */
+bool access_narrow(struct access *access, struct http_request *request,
+                   struct span *prefix, struct http_response *response);
+
+/* Whether a list shows it to the identity. */
+bool access_shows(const struct access *access,
+                  const struct http_request *request, struct span name);
+
+/*
+ * An acquire or an extend is about to begin: its lock counts among the locks
+ * that the identity holds, until access_end. False: there are too many, and
+ * response tells.
+ */
+bool access_claim(struct access *access, struct http_request *request,
+                  struct span names, struct http_response *response);
+
+/*
+ * A wait or a list is about to begin: takes one of most places, until
+ * access_end. False: its identity has as many as are left to the others, and
+ * response tells.
+ */
+bool access_take_place(struct access *access, struct http_request *request,
+                       enum place place, int most,
+                       struct http_response *response);
+
+/* A call on a lock went well. */
+void access_note(struct access *access, struct http_request *request,
+                 const struct engine_result *result, int64_t now_us);
+
+/* The request is over; is_answered: the client has its answer. */
+void access_end(struct access *access, struct http_request *request,
+                bool is_answered);
+
+/*
+ * How many refusals of the identity the audit log tells of; NULL: it is not
+ * known.
+ */
+struct log_limit *access_refusals(struct access *access,
+                                  const struct http_request *request);
+
+/* Its metrics, behind the others. False: some are missing. */
+bool access_print(struct access *access, int64_t now_us, FILE *out);
+
+#endif

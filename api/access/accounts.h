@@ -1,0 +1,56 @@
+/*
+ * What each identity did on this server, beside what it may do. An account
+ * outlives the reload of the file as long as its identity is in it, and longer
+ * while locks are counted on it.
+ */
+#ifndef REDLOCKD_ACCOUNTS_H
+#define REDLOCKD_ACCOUNTS_H
+
+#include <stdio.h>
+
+#include "../../server/base/log.h"
+#include "bucket.h"
+#include "holdings.h"
+#include "identities.h"
+#include "places.h"
+
+enum account_result {
+    ACCOUNT_ALLOWED,
+    ACCOUNT_FORBIDDEN,
+    ACCOUNT_LIMITED,
+    ACCOUNT_RESULTS
+};
+
+struct account {
+    const struct identity *identity; /* NULL: it is not in the file any more */
+    uint32_t since; /* the reading of the file that brought its credential */
+    struct bucket requests;
+    struct bucket refusals; /* those that were answered at once */
+    struct log_limit told;  /* … and those that the audit log tells of */
+    struct holder holder;
+    uint64_t results[ACCOUNT_RESULTS]; /* requests */
+    struct places places;
+    struct account *next_gone;
+};
+
+struct accounts {
+    struct identities *identities; /* owned; NULL: none yet */
+    uint32_t reads;                /* of the file, with success */
+    struct account **list;         /* by the identities' numbers */
+    struct account *gone;          /* on which locks are still counted */
+};
+
+/*
+ * Takes identities, which it frees later. New ones get an account, those that
+ * were there keep theirs. False: no memory, and nothing has changed.
+ */
+bool accounts_set(struct accounts *all, struct identities *identities,
+                  int64_t now_us);
+
+/* Writes their metrics. False: some are missing. */
+bool accounts_print(const struct accounts *all, FILE *out);
+
+/* Frees all; no lock is counted any more. */
+void accounts_fini(struct accounts *all);
+
+#endif

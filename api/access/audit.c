@@ -1,0 +1,387 @@
+#include "audit.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "../../server/base/clock.h"
+#include "../../server/base/linefile.h"
+#include "../../server/base/log.h"
+#include "../../server/base/timestamp.h"
+#include "../../server/lock/names.h"
+#include "../message/json.h"
+#include "../message/render.h"
+#include "access.h"
+
+enum {
+    KEPT_BYTES = 1024 * 1024,     /* some thousand lines */
+    RETRY_US = 100000,            /* until a file that took nothing */
+    COMPLAIN_US = 10 * US_PER_S,  /* from one line about losses to the next */
+    REFUSALS_BURST = 1000,        /* of all strangers, and of an identity … */
+    REFUSALS_US = US_PER_S / 100, /* … and then one each */
+};
+
+struct audit {
+    struct audit_setup means;
+    struct linefile *file;
+    struct loop_timer *retry;
+    bool is_waiting; /* retry is set */
+    bool is_failing; /* which the log has told */
+    int64_t missing; /* lines lost since the last one that was taken */
+    struct log_limit strangers; /* refusals of all who are not known */
+    struct log_limit complaints;
+};
+
+/* ---- the file ----------------------------------------------------------- */
+
+static void tell(enum log_level level, const char *event, const char *detail)
+{
+    log_write(level, event,
+              (struct log_field[]){LOG_S("detail", detail), LOG_END});
+}
+
+/* A pipe that is full is no failure yet: its reader is slow. */
+static void tell_change(struct audit *audit)
+{
+    int error = linefile_error(audit->file);
+    bool is_failing = error != 0 && (audit->is_failing || error != EAGAIN);
+    if (is_failing && !audit->is_failing)
+        tell(LOG_ERROR, "audit_not_written", strerror(error));
+    if (!is_failing && audit->is_failing)
+        log_write(LOG_INFO, "audit_written_again", NULL);
+    audit->is_failing = is_failing;
+}
+
+/* True: all lines are in the file. */
+static bool flush(struct audit *audit)
+{
+    bool is_done = linefile_flush(audit->file);
+    tell_change(audit);
+    if (is_done || audit->is_waiting)
+        return is_done;
+    audit->is_waiting = true;
+    loop_timer_set(audit->retry, clock_now_us() + RETRY_US);
+    return false;
+}
+
+static void on_retry(void *arg)
+{
+    struct audit *audit = arg;
+    audit->is_waiting = false;
+    (void)flush(audit);
+}
+
+static void lose(struct audit *audit, int64_t count)
+{
+    audit->missing += count;
+    audit->means.metrics->audit_lost += (uint64_t)count;
+    if (log_limit_take(&audit->complaints, clock_now_us()))
+        log_write(LOG_ERROR, "audit_lines_lost",
+                  (struct log_field[]){
+                      LOG_N("lost", (int64_t)audit->means.metrics->audit_lost),
+                      LOG_S("detail", "the audit log takes no lines; see "
+                                      "--audit-log"),
+                      LOG_END});
+}
+
+/* ---- lines -------------------------------------------------------------- */
+
+static void begin(struct json *json, const char *event)
+{
+    char ts[TIMESTAMP_SIZE];
+    timestamp_write(ts, clock_wall_us());
+    json_begin(json);
+    json_put_text(json, "ts", span_of(ts));
+    json_put_text(json, "event", span_of(event));
+}
+
+/* False: no memory, or no room. */
+static bool take(struct audit *audit, struct json *json)
+{
+    size_t len;
+    char *text = json_end(json, &len);
+    bool is_taken =
+        text != NULL && linefile_add(audit->file, (struct span){text, len});
+    free(text);
+    return is_taken;
+}
+
+/* In front of the first line behind a hole. */
+static void tell_hole(struct audit *audit)
+{
+    struct json json;
+    begin(&json, "lines_lost");
+    json_put_integer(&json, "lost", audit->missing);
+    if (take(audit, &json))
+        audit->missing = 0;
+}
+
+/* True: the line is in the file. */
+static bool end(struct audit *audit, struct json *json)
+{
+    if (audit->missing > 0)
+        tell_hole(audit);
+    bool is_taken = take(audit, json);
+    if (!is_taken)
+        lose(audit, 1);
+    return flush(audit) && is_taken;
+}
+
+static void put_known(struct json *json, const char *name, const char *text)
+{
+    if (text != NULL && *text != '\0')
+        json_put_text(json, name, span_of(text));
+}
+
+static void begin_request(struct json *json, const char *event,
+                          const struct http_request *request, int call)
+{
+    begin(json, event);
+    json_put_text(json, "request_id", span_of(request->id));
+    put_known(json, "trace_id", request->trace.id);
+    put_known(json, "parent_id", request->trace.parent);
+    put_known(json, "identity", request->identity);
+    put_known(json, "client", request->client);
+    json_put_text(json, "call", span_of(metrics_call_names[call]));
+}
+
+static void put_names(struct json *json, struct span names)
+{
+    char id[ID_MAX];
+    if (names.len == 0)
+        return;
+    json_put_text(json, "id", (struct span){id, id_encode(id, names)});
+    json_open_array(json, "resources");
+    while (names.len > 0)
+        json_put_text(json, NULL, names_next(&names));
+    json_close_array(json);
+}
+
+static void put_answer(struct json *json, const struct http_response *response)
+{
+    json_put_integer(json, "status", response->status);
+    put_known(json, "code", response->code);
+}
+
+/* ---- what came of a call ------------------------------------------------ */
+
+static const char *event_of(const struct http_request *request,
+                            const struct engine_result *result,
+                            const struct http_response *response)
+{
+    if (request->call == LOCK_INSPECT)
+        return "read";
+    switch (result->outcome) {
+    case OUTCOME_GRANTED:
+        if (response->status >= 500) /* no memory to tell the client */
+            return "undelivered";
+        return result->is_repeat ? "repeat" : "grant";
+    case OUTCOME_EXTENDED:
+        return "extend";
+    case OUTCOME_RELEASED:
+        return request->call == LOCK_FORCE ? "force_release" : "release";
+    default:
+        return response->status >= 500 ? "failed" : "refused";
+    }
+}
+
+/* What the lock is, if it was granted; else what was asked for. */
+static void put_lock(struct json *json, const struct http_request *request,
+                     const struct engine_result *result)
+{
+    bool is_held = result->outcome == OUTCOME_GRANTED ||
+                   result->outcome == OUTCOME_EXTENDED;
+    int64_t number = is_held ? result->number : request->number;
+    put_names(json, result->resource);
+    if (number > 0)
+        json_put_integer(json, "fencing_token", number);
+    put_known(json, "owner", request->owner);
+    if (!is_held)
+        return;
+    json_put_integer(json, "ttl_ms", result->ttl_ms);
+    json_put_integer(json, "validity_ms", result->validity_ms);
+}
+
+/* A lock that was granted before stays: its client may have that answer. */
+static void put_released(struct json *json, const struct engine_result *result)
+{
+    json_put_boolean(json, "released", !result->is_repeat);
+}
+
+bool audit_announce(struct audit *audit, const struct http_request *request,
+                    struct span names)
+{
+    struct json json;
+    if (audit == NULL || !audit->means.is_required)
+        return true;
+    if (!flush(audit)) /* nor would it take this one */
+        return false;
+    begin_request(&json, "asked", request, (int)request->call);
+    put_names(&json, names);
+    if (request->number > 0)
+        json_put_integer(&json, "fencing_token", request->number);
+    put_known(&json, "owner", request->owner);
+    return end(audit, &json);
+}
+
+bool audit_note(struct audit *audit, struct http_request *request,
+                const struct engine_result *result,
+                const struct http_response *response)
+{
+    struct json json;
+    if (audit == NULL ||
+        (request->call == LOCK_INSPECT && !audit->means.has_reads))
+        return true;
+    request->is_audited = true;
+    begin_request(&json, event_of(request, result, response), request,
+                  (int)request->call);
+    put_lock(&json, request, result);
+    if (result->outcome == OUTCOME_GRANTED && response->status >= 500)
+        put_released(&json, result);
+    if (request->wait_ms > 0)
+        json_put_integer(&json, "waited_ms", result->waited_ms);
+    put_answer(&json, response);
+    if (result->outcome == OUTCOME_HELD && result->has_holder) {
+        json_open_object(&json, "held_by");
+        render_holder(&json, result);
+        json_close_object(&json);
+    }
+    return end(audit, &json) || !audit->means.is_required;
+}
+
+void audit_note_list(struct audit *audit, const struct http_request *request,
+                     const struct http_response *response)
+{
+    struct json json;
+    char prefix[RESOURCE_MAX];
+    size_t len;
+    if (audit == NULL || !audit->means.has_reads)
+        return;
+    begin_request(&json, "read", request, METRICS_LIST);
+    if (query_has(&request->query, QUERY_PREFIX) &&
+        query_read(&request->query, QUERY_PREFIX, prefix, sizeof prefix,
+                   &len) == NULL)
+        json_put_text(&json, "prefix", (struct span){prefix, len});
+    put_answer(&json, response);
+    (void)end(audit, &json);
+}
+
+void audit_note_abandoned(struct audit *audit,
+                          const struct http_request *request,
+                          const struct engine_result *result)
+{
+    struct json json;
+    bool is_granted = result->outcome == OUTCOME_GRANTED;
+    if (audit == NULL || request->call == LOCK_INSPECT ||
+        (request->call == LOCK_ACQUIRE && !is_granted))
+        return;
+    begin_request(&json, is_granted ? "undelivered" : "abandoned", request,
+                  (int)request->call);
+    put_lock(&json, request, result);
+    if (is_granted)
+        put_released(&json, result);
+    (void)end(audit, &json);
+}
+
+/* ---- who is not let in -------------------------------------------------- */
+
+static bool is_refusal(const struct http_response *response)
+{
+    return response->status == 401 || response->status == 403 ||
+           response->status == 429;
+}
+
+/* Also if nobody has looked yet what is asked. */
+static int call_of(const struct http_request *request,
+                   const struct route_match *match)
+{
+    if (match->route != ROUTE_LOCK)
+        return request->counted_as;
+    return match->call == LOCK_RELEASE &&
+                   query_has(&request->query, QUERY_FORCE)
+               ? (int)LOCK_FORCE
+               : (int)match->call;
+}
+
+/* Whoever may send any number of requests must not be able to fill the disk. */
+static struct log_limit *limit_of(struct audit *audit,
+                                  const struct http_request *request)
+{
+    struct log_limit *limit = access_refusals(audit->means.access, request);
+    if (limit == NULL)
+        limit = &audit->strangers;
+    limit->every_us = REFUSALS_US;
+    limit->burst = REFUSALS_BURST;
+    return limit;
+}
+
+void audit_note_refusal(struct audit *audit, struct http_request *request,
+                        struct span names, const struct http_response *response)
+{
+    struct route_match match;
+    struct json json;
+    if (audit == NULL || request->is_audited || !is_refusal(response))
+        return;
+    request->is_audited = true;
+    struct log_limit *limit = limit_of(audit, request);
+    if (!log_limit_take(limit, clock_now_us()))
+        return;
+    route_find(&match, request->method, request->target);
+    if (match.route == ROUTE_LOCK && names.len == 0)
+        names = (struct span){match.names, match.names_len};
+    begin_request(&json, "refused", request, call_of(request, &match));
+    put_names(&json, names);
+    put_answer(&json, response);
+    if (limit->dropped > 0)
+        json_put_integer(&json, "dropped", limit->dropped);
+    (void)end(audit, &json);
+}
+
+/* ---- beginning and end -------------------------------------------------- */
+
+struct audit *audit_open(const struct audit_setup *setup, char *error,
+                         size_t size)
+{
+    struct audit *audit = calloc(1, sizeof *audit);
+    const char *reason = "no memory";
+    if (audit == NULL)
+        goto failed;
+    *audit = (struct audit){
+        .means = *setup,
+        .complaints = {.every_us = COMPLAIN_US, .burst = 1},
+    };
+    audit->file = linefile_open(setup->path, KEPT_BYTES, &reason);
+    if (audit->file == NULL)
+        goto failed;
+    audit->retry = loop_timer_new(setup->loop, on_retry, audit);
+    if (audit->retry != NULL)
+        return audit;
+    reason = "no memory";
+failed:
+    (void)snprintf(error, size,
+                   "--audit-log: \"%.200s\": %s; it must be - or a file that "
+                   "can be written, in a directory that exists",
+                   setup->path, reason);
+    audit_free(audit);
+    return NULL;
+}
+
+void audit_reopen(struct audit *audit)
+{
+    const char *reason;
+    if (audit == NULL)
+        return;
+    if (!linefile_reopen(audit->file, &reason))
+        tell(LOG_ERROR, "audit_not_reopened", reason);
+    (void)flush(audit);
+}
+
+void audit_free(struct audit *audit)
+{
+    if (audit == NULL)
+        return;
+    if (audit->file != NULL && !linefile_flush(audit->file))
+        lose(audit, linefile_pending(audit->file));
+    loop_timer_free(audit->retry);
+    linefile_free(audit->file);
+    free(audit);
+}

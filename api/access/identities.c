@@ -1,0 +1,478 @@
+#include "identities.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "../../server/base/timestamp.h"
+#include "../../server/lock/names.h"
+#include "../message/id.h"
+#include "../message/percent.h"
+#include "bucket.h"
+
+/* An identity while it is read, and what tells it from the others. */
+struct entry {
+    struct identity identity;
+    struct digest digest;    /* of its token … */
+    struct span certificate; /* … or the name; ptr NULL: it has a token */
+    int line;
+};
+
+struct identities {
+    char *text; /* the prefixes and names of certificates lie in it */
+    struct entry *list;
+    size_t size; /* of its allocation */
+    int count;
+};
+
+static const char *const scope_names[SCOPES] = {
+    [SCOPE_LOCK] = "lock",
+    [SCOPE_READ] = "read",
+    [SCOPE_METRICS] = "metrics",
+    [SCOPE_ADMIN] = "admin",
+};
+
+const char *scope_name(enum scope scope)
+{
+    return scope_names[scope];
+}
+
+/* ---- words -------------------------------------------------------------- */
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+/* Takes what stands in front of the next blank off rest; empty: no more. */
+static struct span next_word(struct span *rest)
+{
+    while (rest->len > 0 && is_blank(*rest->ptr)) {
+        rest->ptr++;
+        rest->len--;
+    }
+    struct span word = {rest->ptr, 0};
+    while (word.len < rest->len && !is_blank(rest->ptr[word.len]))
+        word.len++;
+    rest->ptr += word.len;
+    rest->len -= word.len;
+    return word;
+}
+
+/* Takes what stands in front of the next comma off rest. */
+static struct span next_part(struct span *rest)
+{
+    const char *comma = memchr(rest->ptr, ',', rest->len);
+    size_t len = comma != NULL ? (size_t)(comma - rest->ptr) : rest->len;
+    size_t taken = comma != NULL ? len + 1 : len;
+    struct span part = {rest->ptr, len};
+    *rest = (struct span){rest->ptr + taken, rest->len - taken};
+    return part;
+}
+
+/* Takes the start off the word, if it begins with it. */
+static bool take_start(struct span *word, const char *start)
+{
+    size_t len = strlen(start);
+    if (word->len < len || memcmp(word->ptr, start, len) != 0)
+        return false;
+    *word = (struct span){word->ptr + len, word->len - len};
+    return true;
+}
+
+/* In place: what is decoded is no longer than the code. */
+static bool decode(struct span *word)
+{
+    return percent_decode(*word, (char *)word->ptr, word->len, &word->len) &&
+           word->len > 0 && memchr(word->ptr, '\0', word->len) == NULL;
+}
+
+/* ---- a line: NULL, or why it is refused (static) ------------------------ */
+
+static const char *read_name(struct span word, struct identity *it)
+{
+    static const char others[] = "._-";
+    bool is_good = word.len <= IDENTITY_NAME_MAX;
+    for (size_t i = 0; is_good && i < word.len; i++) {
+        char c = word.ptr[i];
+        is_good = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') ||
+                  (c >= 'a' && c <= 'z') ||
+                  memchr(others, c, sizeof others - 1) != NULL;
+    }
+    if (!is_good)
+        return "the name must have 1 to 64 characters of A-Z a-z 0-9 . _ -";
+    it->name[span_copy(it->name, word)] = '\0';
+    return NULL;
+}
+
+static const char *read_credential(struct span word, struct entry *entry)
+{
+    struct digest nothing;
+    if (take_start(&word, "cert:")) {
+        entry->certificate = word;
+        return decode(&entry->certificate)
+                   ? NULL
+                   : "cert: must be followed by the name in the certificate, "
+                     "blanks as %20, '%' as %25";
+    }
+    if (!take_start(&word, "sha256:") || !digest_read(&entry->digest, word))
+        return "the second word must be sha256: and 64 hex digits, the SHA-256 "
+               "of the token, or cert: and the name in a client certificate";
+    if (!digest_make(&nothing, span_of("")))
+        return "SHA-256 is not available";
+    return digest_same(&nothing, &entry->digest) != 0
+               ? "this is the SHA-256 of an empty token: the variable that "
+                 "held the token was not set"
+               : NULL;
+}
+
+static const char *read_scopes(struct span word, struct identity *it)
+{
+    static const char reason[] =
+        "the third word must be its scopes: some of lock, read, metrics, "
+        "admin, each once, with commas and no blanks between";
+    if (word.len == 0 || word.ptr[word.len - 1] == ',')
+        return reason;
+    while (word.len > 0) {
+        struct span part = next_part(&word);
+        int scope = 0;
+        while (scope < SCOPES && !span_is(part, scope_names[scope]))
+            scope++;
+        if (scope == SCOPES || (it->scopes & 1u << scope) != 0)
+            return reason;
+        it->scopes |= 1u << scope;
+    }
+    return NULL;
+}
+
+static const char *read_prefix(struct span word, struct identity *it)
+{
+    if (span_is(word, "*")) {
+        it->has_all_resources = true;
+        return NULL;
+    }
+    if (it->prefixes_count == IDENTITY_PREFIXES_MAX)
+        return "it has more than 16 prefixes; give it a shorter one that "
+               "covers several, or two identities";
+    if (!decode(&word) || id_check_resource(word) != NULL)
+        return "prefix= must be followed by what resources may begin with, "
+               "blanks as %20, '%' as %25, or by * for all resources";
+    it->prefixes[it->prefixes_count++] = word;
+    return NULL;
+}
+
+/* A number of 1 to most, which must not be set already. */
+static bool read_number(struct span word, int64_t most, int64_t *number)
+{
+    if (*number != 0)
+        return false;
+    *number = span_number(word, 7);
+    return *number >= 1 && *number <= most;
+}
+
+/* Which must not be set already. */
+static bool read_moment(struct span word, int64_t *unix_s)
+{
+    if (*unix_s != 0)
+        return false;
+    *unix_s = timestamp_read(word);
+    return *unix_s > 0;
+}
+
+static const char *read_key(struct span word, struct identity *it)
+{
+    if (take_start(&word, "prefix="))
+        return read_prefix(word, it);
+    if (take_start(&word, "rate="))
+        return read_number(word, BUCKET_MAX, &it->rate)
+                   ? NULL
+                   : "rate= must occur once, with the requests a second: 1 to "
+                     "1000000";
+    if (take_start(&word, "burst="))
+        return read_number(word, BUCKET_MAX, &it->burst)
+                   ? NULL
+                   : "burst= must occur once, with the requests at once: 1 to "
+                     "1000000";
+    if (take_start(&word, "locks="))
+        return read_number(word, IDENTITY_LOCKS_MAX, &it->locks)
+                   ? NULL
+                   : "locks= must occur once, with the locks held at once: 1 "
+                     "to 1000000";
+    if (take_start(&word, "expires="))
+        return read_moment(word, &it->expires_s)
+                   ? NULL
+                   : "expires= must occur once, with a moment in UTC as in "
+                     "2027-01-31T18:00:00Z";
+    return "behind the scopes may stand only prefix=, rate=, burst=, locks= "
+           "and expires=";
+}
+
+/* Scopes of calls that name resources. */
+enum {
+    NAMES_RESOURCES = 1 << SCOPE_LOCK | 1 << SCOPE_READ | 1 << SCOPE_ADMIN,
+};
+
+static const char *read_entry(struct span line, struct entry *entry)
+{
+    struct identity *it = &entry->identity;
+    const char *reason = read_name(next_word(&line), it);
+    if (reason == NULL)
+        reason = read_credential(next_word(&line), entry);
+    if (reason == NULL)
+        reason = read_scopes(next_word(&line), it);
+    struct span word = {0};
+    while (reason == NULL && (word = next_word(&line)).len > 0)
+        reason = read_key(word, it);
+    if (reason != NULL)
+        return reason;
+    if (it->has_all_resources && it->prefixes_count > 0)
+        return "prefix=* allows all resources, so it must be the only prefix; "
+               "a name that begins with '*' is written %2A";
+    if ((it->scopes & NAMES_RESOURCES) != 0 && !it->has_all_resources &&
+        it->prefixes_count == 0)
+        return "it has no prefix=; say which resources it may use, or "
+               "prefix=* for all";
+    if (it->burst > 0 && it->rate == 0)
+        return "burst= needs rate= as well";
+    if (it->burst == 0)
+        it->burst = it->rate;
+    return NULL;
+}
+
+/* ---- all lines ---------------------------------------------------------- */
+
+__attribute__((format(printf, 2, 3))) static bool
+fail(char error[IDENTITIES_ERROR_MAX], const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(error, IDENTITIES_ERROR_MAX, format, args);
+    va_end(args);
+    return false;
+}
+
+/* NULL, or what the bytes of a line must not contain. */
+static const char *find_foreign(struct span line)
+{
+    if (line.len > IDENTITIES_LINE_MAX)
+        return "the line is longer than 16384 bytes";
+    if (line.len > 0 && line.ptr[line.len - 1] == '\r')
+        return "the line ends with CR LF; it must end with LF alone";
+    for (size_t i = 0; i < line.len; i++)
+        if ((line.ptr[i] >= 0 && line.ptr[i] < ' ' && line.ptr[i] != '\t') ||
+            line.ptr[i] == 0x7f)
+            return "the line contains a control character";
+    return NULL;
+}
+
+static bool add_line(struct identities *all, struct span line, int number,
+                     char error[IDENTITIES_ERROR_MAX])
+{
+    struct span rest = line;
+    struct span word = next_word(&rest);
+    const char *reason = find_foreign(line);
+    if (reason != NULL)
+        return fail(error, "%d: %s", number, reason);
+    if (word.len == 0 || *word.ptr == '#')
+        return true;
+    if (all->count == IDENTITIES_MAX)
+        return fail(error, "%d: there are more than %d identities", number,
+                    IDENTITIES_MAX);
+    char *list = (char *)all->list;
+    bool has_room = bytes_reserve(&list, &all->size,
+                                  ((size_t)all->count + 1) * sizeof *all->list);
+    all->list = (struct entry *)(void *)list;
+    if (!has_room)
+        return fail(error, "no memory");
+    struct entry *entry = &all->list[all->count++];
+    *entry = (struct entry){.line = number};
+    reason = read_entry(line, entry);
+    return reason == NULL || fail(error, "%d: %s", number, reason);
+}
+
+static bool read_lines(struct identities *all, struct span text,
+                       char error[IDENTITIES_ERROR_MAX])
+{
+    if (text.len >= 3 && memcmp(text.ptr, "\xef\xbb\xbf", 3) == 0)
+        return fail(error, "1: the file begins with a byte order mark; save it "
+                           "as UTF-8 without one");
+    for (int number = 1; text.len > 0; number++) {
+        const char *end = memchr(text.ptr, '\n', text.len);
+        if (end == NULL)
+            return fail(error,
+                        "%d: the last line has no end; the file may be half "
+                        "written",
+                        number);
+        struct span line = {text.ptr, (size_t)(end - text.ptr)};
+        if (!add_line(all, line, number, error))
+            return false;
+        text = (struct span){end + 1, text.len - line.len - 1};
+    }
+    return all->count > 0 ||
+           fail(error, "it names no identity, so nobody could ask anything; "
+                       "without --auth-file anybody may");
+}
+
+/* ---- what must differ --------------------------------------------------- */
+
+static int by_name(const void *a, const void *b)
+{
+    const struct entry *left = a, *right = b;
+    return strcmp(left->identity.name, right->identity.name);
+}
+
+static bool is_same_certificate(struct span a, struct span b)
+{
+    return a.ptr != NULL && a.len == b.len && memcmp(a.ptr, b.ptr, a.len) == 0;
+}
+
+/* NULL, or which credential both have (static). */
+static const char *find_same_credential(const struct entry *a,
+                                        const struct entry *b)
+{
+    if (is_same_certificate(a->certificate, b->certificate))
+        return "certificate";
+    if (a->certificate.ptr == NULL && b->certificate.ptr == NULL &&
+        digest_same(&a->digest, &b->digest) != 0)
+        return "token";
+    return NULL;
+}
+
+/* NULL, or what both have, though each must have its own (static). */
+static const char *find_common(const struct entry *a, const struct entry *b)
+{
+    return strcmp(a->identity.name, b->identity.name) == 0
+               ? "name"
+               : find_same_credential(a, b);
+}
+
+/* A million comparisons at most, each of a few words. */
+static bool check_distinct(const struct identities *all,
+                           char error[IDENTITIES_ERROR_MAX])
+{
+    for (int i = 1; i < all->count; i++) {
+        for (int j = 0; j < i; j++) {
+            const struct entry *later = &all->list[i], *earlier = &all->list[j];
+            const char *common = find_common(later, earlier);
+            if (common != NULL)
+                return fail(error,
+                            "%d: the %s is that of line %d; each "
+                            "identity needs its own",
+                            later->line, common, earlier->line);
+        }
+    }
+    return true;
+}
+
+struct identities *identities_parse(struct span text,
+                                    char error[IDENTITIES_ERROR_MAX])
+{
+    struct identities *all = calloc(1, sizeof *all);
+    if (all != NULL)
+        all->text = malloc(text.len + 1);
+    if (all == NULL || all->text == NULL) {
+        (void)fail(error, "no memory");
+        identities_free(all);
+        return NULL;
+    }
+    text = (struct span){all->text, span_copy(all->text, text)};
+    if (!read_lines(all, text, error) || !check_distinct(all, error)) {
+        identities_free(all);
+        return NULL;
+    }
+    assert(all->list != NULL); /* there is one at least */
+    qsort(all->list, (size_t)all->count, sizeof *all->list, by_name);
+    return all;
+}
+
+void identities_free(struct identities *all)
+{
+    if (all == NULL)
+        return;
+    free(all->list);
+    free(all->text);
+    free(all);
+}
+
+/* ---- looking up --------------------------------------------------------- */
+
+int identities_count(const struct identities *all)
+{
+    return all->count;
+}
+
+const struct identity *identities_at(const struct identities *all, int i)
+{
+    return &all->list[i].identity;
+}
+
+int identities_find_name(const struct identities *all, const char *name)
+{
+    int from = 0, to = all->count;
+    while (from < to) {
+        int middle = from + (to - from) / 2;
+        int order = strcmp(name, all->list[middle].identity.name);
+        if (order == 0)
+            return middle;
+        if (order < 0)
+            to = middle;
+        else
+            from = middle + 1;
+    }
+    return -1;
+}
+
+/* Each entry is looked at, and whole: the time tells nothing of the digests. */
+int identities_find_digest(const struct identities *all,
+                           const struct digest *digest)
+{
+    uint64_t found = 0;
+    for (int i = 0; i < all->count; i++) {
+        const struct entry *entry = &all->list[i];
+        uint64_t has_token = 0 - (uint64_t)(entry->certificate.ptr == NULL);
+        found |=
+            digest_same(&entry->digest, digest) & has_token & ((uint64_t)i + 1);
+    }
+    return (int)found - 1;
+}
+
+int identities_find_certificate(const struct identities *all, const char *name)
+{
+    for (int i = 0; i < all->count; i++)
+        if (all->list[i].certificate.ptr != NULL &&
+            span_is(all->list[i].certificate, name))
+            return i;
+    return -1;
+}
+
+static const struct entry *entry_of(const struct identity *identity)
+{
+    static_assert(offsetof(struct entry, identity) == 0, "");
+    return (const struct entry *)identity;
+}
+
+bool identity_has_same_credential(const struct identity *a,
+                                  const struct identity *b)
+{
+    return find_same_credential(entry_of(a), entry_of(b)) != NULL;
+}
+
+static bool begins_with(struct span name, struct span prefix)
+{
+    return name.len >= prefix.len &&
+           memcmp(name.ptr, prefix.ptr, prefix.len) == 0;
+}
+
+bool identity_covers(const struct identity *it, struct span names)
+{
+    bool is_covered = names.len > 0;
+    if (it->has_all_resources)
+        return true;
+    while (is_covered && names.len > 0) {
+        struct span name = names_next(&names);
+        is_covered = false;
+        for (int i = 0; i < it->prefixes_count; i++)
+            is_covered |= begins_with(name, it->prefixes[i]);
+    }
+    return is_covered;
+}

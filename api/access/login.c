@@ -1,0 +1,108 @@
+#include "login.h"
+
+#include <strings.h>
+
+#include "../message/problem.h"
+
+#define CHALLENGE "Bearer realm=\"redlockd\""
+#define INVALID_TOKEN CHALLENGE ", error=\"invalid_token\""
+
+/* ---- tokens ------------------------------------------------------------- */
+
+/* The token of "Bearer <token>", RFC 6750 §2.1; ptr NULL: another scheme. */
+static struct span token_of(struct span authorization)
+{
+    static const char scheme[] = "Bearer";
+    size_t len = sizeof scheme - 1;
+    if (authorization.len < len ||
+        strncasecmp(authorization.ptr, scheme, len) != 0)
+        return (struct span){0};
+    struct span token = {authorization.ptr + len, authorization.len - len};
+    if (token.len > 0 && *token.ptr != ' ')
+        return (struct span){0};
+    while (token.len > 0 && *token.ptr == ' ') {
+        token.ptr++;
+        token.len--;
+    }
+    return token;
+}
+
+static bool is_known(const struct http_login *login, uint32_t file,
+                     struct span token)
+{
+    return login != NULL && login->file == file &&
+           digest_is_same_text((struct span){login->token, login->len}, token);
+}
+
+static void keep(struct http_login *login, uint32_t file, struct span token,
+                 int number)
+{
+    if (login == NULL || token.len > sizeof login->token)
+        return;
+    login->file = file;
+    login->number = number;
+    login->len = span_copy(login->token, token);
+}
+
+/* The number of the token's identity; -1: none has it. */
+static int find_token(const struct identities *identities, uint32_t file,
+                      struct http_login *login, struct span token)
+{
+    struct digest digest;
+    if (token.len > 0 && is_known(login, file, token))
+        return login->number;
+    if (token.len == 0 || !digest_make(&digest, token))
+        return -1;
+    int number = identities_find_digest(identities, &digest);
+    if (number >= 0)
+        keep(login, file, token, number);
+    return number;
+}
+
+/* ---- requests ----------------------------------------------------------- */
+
+static int refuse(struct http_request *request, const char *detail)
+{
+    request->refusal.code = (int)PROBLEM_UNAUTHORIZED;
+    request->refusal.detail = detail;
+    request->refusal.challenge = CHALLENGE;
+    return -1;
+}
+
+void login_revoke(struct http_refusal *refusal, const char *detail)
+{
+    refusal->code = (int)PROBLEM_UNAUTHORIZED;
+    refusal->detail = detail;
+    refusal->challenge = INVALID_TOKEN;
+}
+
+static bool has_certificate(const struct http_request *request)
+{
+    return request->peer_name != NULL && request->peer_name[0] != '\0';
+}
+
+int login_find(const struct identities *identities, uint32_t file,
+               struct http_request *request, struct span authorization)
+{
+    if (authorization.ptr != NULL) { /* it counts more than a certificate */
+        struct span token = token_of(authorization);
+        if (token.ptr == NULL)
+            return refuse(request, "the only supported authorization is "
+                                   "Authorization: Bearer <token>");
+        int number = find_token(identities, file, request->login, token);
+        if (number < 0)
+            login_revoke(&request->refusal,
+                         "this bearer token is not known here");
+        return number;
+    }
+    if (!has_certificate(request))
+        return refuse(request, "send a token, as in Authorization: Bearer "
+                               "<token>");
+    int number = identities_find_certificate(identities, request->peer_name);
+    return number >= 0
+               ? number
+               : refuse(request,
+                        "the name in the client certificate is not known "
+                        "here; send a token, as in Authorization: Bearer "
+                        "<token>");
+}

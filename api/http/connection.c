@@ -1,0 +1,384 @@
+#include "connection.h"
+
+#include <assert.h>
+#include <malloc.h>
+#include <stdlib.h>
+
+#include "../../server/base/clock.h"
+#include "../access/access.h"
+#include "../access/audit.h"
+#include "written.h"
+
+enum {
+    SWEEP_US = 500000,
+    SHAKES_MIN = 4,  /* in a turn; to sign takes up to 2 ms … */
+    SHAKES_MAX = 64, /* … and to read a part of a message nothing */
+    SHAKES_US = 8000,
+};
+
+static void on_sweep(void *arg)
+{
+    struct connections *all = arg;
+    int64_t now_us = clock_now_us();
+    deadlines_sweep(&all->deadlines, now_us);
+    if (crowd_is_leaving(&all->crowd, all->metrics->connections))
+        (void)malloc_trim(0);
+    all->is_sweeping = all->deadlines.first != NULL || all->crowd.most > 0;
+    if (all->is_sweeping)
+        loop_timer_set(all->sweep_timer, now_us + SWEEP_US);
+}
+
+/* ---- handshakes --------------------------------------------------------- */
+
+/*
+ * Those that do not go on in this turn are told of again in the next. One whose
+ * client has left, or that was cut, ends without a computation: thousands of
+ * them must not keep others from theirs.
+ */
+static void go_on_shaking(struct connection *it, int events)
+{
+    struct connections *all = it->all;
+    if (events != LOOP_READABLE)
+        tls_session_abort(it->tls);
+    else if (all->shakes_left == 0)
+        return;
+    else
+        all->shakes_left--;
+    it->is_shaking = false;
+    (void)loop_watch_set(it->watch, LOOP_DISCONNECT);
+    tls_session_go_on(it->tls);
+    all->wake(all->ctx, it);
+}
+
+void connections_end_turn(struct connections *all, int64_t took_us)
+{
+    bool is_crowd = all->shakes_left == 0;
+    if (took_us > SHAKES_US && all->shakes > SHAKES_MIN)
+        all->shakes /= 2;
+    else if (is_crowd && took_us < SHAKES_US / 2 && all->shakes < SHAKES_MAX)
+        all->shakes *= 2;
+    all->shakes_left = all->shakes;
+}
+
+/* The session cannot go on before its client has sent more. */
+static bool await_handshake(void *ctx)
+{
+    struct connection *it = ctx;
+    if (it->all->is_ending ||
+        !loop_watch_set(it->watch, LOOP_READABLE | LOOP_DISCONNECT))
+        return false;
+    it->is_shaking = true;
+    it->all->pause(it->all->ctx, it);
+    return true;
+}
+
+/* ---- delays ------------------------------------------------------------- */
+
+/* It is refused now. */
+static void end_delay(struct connection *it)
+{
+    delay_end(&it->all->delays, &it->delay);
+    it->request.refusal.is_late = false;
+    it->state = CONNECTION_READING;
+    it->all->wake(it->all->ctx, it);
+}
+
+static void on_due(struct delay *delay)
+{
+    end_delay((struct connection *)((char *)delay -
+                                    offsetof(struct connection, delay)));
+}
+
+/* ---- clients that leave ------------------------------------------------- */
+
+/*
+ * Abandons a waiting acquire: nobody would own the lock. Other calls still take
+ * effect; only their answer is lost.
+ */
+static void leave(struct connection *it)
+{
+    struct http_request *request = &it->request;
+    it->has_left = true;
+    if (it->state == CONNECTION_DELAYED)
+        end_delay(it);
+    if (it->state != CONNECTION_WAITING || request->call != LOCK_ACQUIRE)
+        return;
+    (void)engine_abandon(it->all->engine, request->op);
+    request->op = 0;
+    it->state = CONNECTION_GONE;
+    it->all->wake(it->all->ctx, it);
+}
+
+bool connection_is_trusted(struct connection *it)
+{
+    return it->tls == NULL || tls_session_may_ask(it->tls, it->request.target);
+}
+
+/* Its operation still runs when it is woken: see exchange_go_on. */
+static void review(struct connection *it)
+{
+    struct connections *all = it->all;
+    struct http_request *request = &it->request;
+    if (!connection_is_trusted(it))
+        leave(it);
+    else if (!access_stands(all->access, request,
+                            engine_peek(all->engine, request->op)->resource))
+        all->wake(all->ctx, it);
+}
+
+void connections_review(struct connections *all)
+{
+    for (struct deadline *at = all->deadlines.first; at != NULL;
+         at = at->next) {
+        struct connection *it = (struct connection *)at;
+        if (it->state == CONNECTION_WAITING && it->request.call == LOCK_ACQUIRE)
+            review(it);
+    }
+}
+
+bool connection_has_left(struct connection *it)
+{
+    return it->has_left || (it->tls != NULL && tls_session_has_ended(it->tls));
+}
+
+static void on_watch(void *arg, int events)
+{
+    struct connection *it = arg;
+    if (it->is_shaking) {
+        go_on_shaking(it, events);
+    } else if (events == LOOP_READABLE && (it->state != CONNECTION_WAITING ||
+                                           !tls_session_has_ended(it->tls))) {
+        /* It has sent more than the request that waited: that will be read. */
+        (void)loop_watch_set(it->watch, LOOP_DISCONNECT);
+    } else {
+        /* The event is level-triggered: once is enough. */
+        (void)loop_watch_set(it->watch, 0);
+        leave(it);
+    }
+}
+
+/* ---- connections -------------------------------------------------------- */
+
+void connections_wake(struct connections *all)
+{
+    all->is_ending = true;
+    for (struct deadline *at = all->deadlines.first; at != NULL;
+         at = at->next) {
+        struct connection *it = (struct connection *)at;
+        if (it->is_shaking)
+            tls_session_abort(it->tls);
+        if (it->is_shaking || it->state == CONNECTION_WAITING)
+            all->wake(all->ctx, it);
+        else if (it->state == CONNECTION_DELAYED)
+            end_delay(it);
+        it->is_shaking = false;
+    }
+}
+
+bool connections_init(struct connections *all, struct loop *loop,
+                      struct engine *engine, struct metrics *metrics)
+{
+    *all = (struct connections){.loop = loop,
+                                .engine = engine,
+                                .metrics = metrics,
+                                .shakes = SHAKES_MIN,
+                                .shakes_left = SHAKES_MIN,
+                                .deadlines = {.metrics = metrics}};
+    all->sweep_timer = loop_timer_new(loop, on_sweep, all);
+    return delays_init(&all->delays, loop, on_due) && all->sweep_timer != NULL;
+}
+
+void connections_fini(struct connections *all)
+{
+    assert(all->deadlines.first == NULL);
+    loop_timer_free(all->sweep_timer);
+    delays_fini(&all->delays);
+}
+
+struct connection *connection_new(struct connections *all, int fd, void *http)
+{
+    int64_t now_us = clock_now_us();
+    struct connection *it = calloc(1, sizeof *it);
+    if (it == NULL)
+        return NULL;
+    it->all = all;
+    it->http = http;
+    it->watch = loop_watch_new(all->loop, fd, on_watch, it);
+    if (it->watch == NULL || !loop_watch_set(it->watch, LOOP_DISCONNECT)) {
+        loop_watch_free(it->watch);
+        free(it);
+        return NULL;
+    }
+    peer_describe(it->client, fd);
+    deadline_init(&it->deadline, &all->deadlines, fd, now_us);
+    all->metrics->connections++;
+    if (!all->is_sweeping) {
+        all->is_sweeping = true;
+        loop_timer_set(all->sweep_timer, now_us + SWEEP_US);
+    }
+    return it;
+}
+
+bool connection_secure(struct connection *it, struct tls *tls,
+                       struct gnutls_session_int *library)
+{
+    it->tls =
+        tls_session_new(tls, library, it->deadline.fd, await_handshake, it);
+    return it->tls != NULL;
+}
+
+void connection_free(struct connection *it)
+{
+    /* the library may close in the middle of a request if epoll fails */
+    connection_end(it, false);
+    loop_watch_free(it->watch);
+    tls_session_free(it->tls);
+    deadline_fini(&it->deadline);
+    it->all->metrics->connections--;
+    free(it->body);
+    explicit_bzero(&it->login, sizeof it->login); /* it may hold a token */
+    free(it);
+}
+
+/* ---- requests ----------------------------------------------------------- */
+
+void connection_begin(struct connection *it, int64_t now_us)
+{
+    assert(it->state == CONNECTION_IDLE);
+    it->state = CONNECTION_READING;
+    it->request = (struct http_request){
+        .login = &it->login,
+        .client = it->client,
+        .head_read_us = now_us,
+        .counted_as = METRICS_OTHER,
+        .peer_name = it->tls != NULL ? tls_session_peer_name(it->tls) : ""};
+    it->body_seen = 0;
+    deadline_begin(&it->deadline, now_us);
+    it->all->in_flight++;
+    it->all->metrics->requests_accepted++;
+}
+
+bool connection_add_body(struct connection *it, struct span piece)
+{
+    struct http_request *request = &it->request;
+    size_t kept = request->body.len;
+    it->body_seen += piece.len;
+    if (request->refusal.detail != NULL) /* it is not looked at */
+        return it->body_seen <= HTTP_DISCARD_MAX;
+    if (it->body_seen > HTTP_BODY_MAX) {
+        request->body_is_too_large = true;
+        return it->body_seen <= HTTP_DISCARD_MAX;
+    }
+    if (!bytes_reserve(&it->body, &it->body_size, kept + piece.len))
+        return false;
+    request->body.len += span_copy(it->body + kept, piece);
+    request->body.ptr = it->body;
+    return true;
+}
+
+void connection_hold(struct connection *it, int64_t now_us)
+{
+    assert(it->state == CONNECTION_READING);
+    deadline_stop(&it->deadline, now_us);
+}
+
+static void free_body(struct connection *it)
+{
+    free(it->body);
+    it->body = NULL;
+    it->body_size = 0;
+    it->request.body = (struct span){0};
+}
+
+void connection_wait(struct connection *it)
+{
+    assert(it->state == CONNECTION_READING && it->request.op != 0);
+    it->state = CONNECTION_WAITING;
+    free_body(it); /* the engine has copied what it needs */
+    if (it->has_left)
+        leave(it);
+}
+
+bool connection_is_to_wait(const struct connection *it)
+{
+    return it->is_held && it->state == CONNECTION_WAITING &&
+           it->request.refusal.detail == NULL && !it->all->is_ending;
+}
+
+void connection_suspend(struct connection *it)
+{
+    if (it->tls != NULL && !it->has_left)
+        (void)loop_watch_set(it->watch, LOOP_READABLE | LOOP_DISCONNECT);
+}
+
+void connection_delay(struct connection *it, int64_t now_us)
+{
+    assert(it->state == CONNECTION_READING);
+    it->state = CONNECTION_DELAYED;
+    delay_begin(&it->all->delays, &it->delay, now_us);
+    if (it->has_left)
+        leave(it);
+}
+
+void connection_settle(struct connection *it)
+{
+    bool was_waiting = it->state == CONNECTION_WAITING;
+    assert(was_waiting || it->state == CONNECTION_READING);
+    /* To set the watch now would lose a FIN that was read in this turn. */
+    it->state = CONNECTION_SETTLED;
+    if (was_waiting)
+        it->all->wake(it->all->ctx, it);
+}
+
+void connection_answer(struct connection *it, int64_t now_us)
+{
+    it->state = CONNECTION_ANSWERED;
+    deadline_answer(&it->deadline, now_us);
+    if (it->request.op != 0)
+        it->written_before = written_bytes(it->deadline.fd);
+}
+
+bool connection_may_have_answer(const struct connection *it)
+{
+    if (it->state != CONNECTION_ANSWERED || it->request.op == 0)
+        return false;
+    int64_t written = written_bytes(it->deadline.fd);
+    return it->written_before < 0 || written < 0 ||
+           written > it->written_before;
+}
+
+/* The client does not know what it was granted: it is released. */
+static void abandon(struct connection *it)
+{
+    struct engine *engine = it->all->engine;
+    engine_op op = it->request.op;
+    if (!it->request.is_list)
+        audit_note_abandoned(it->all->audit, &it->request,
+                             engine_peek(engine, op));
+    if (engine_abandon(engine, op))
+        it->all->metrics->undelivered_grants++;
+}
+
+void connection_end(struct connection *it, bool is_written)
+{
+    struct metrics *metrics = it->all->metrics;
+    if (it->state == CONNECTION_IDLE)
+        return; /* the head was never read */
+    bool is_answered = is_written && it->state == CONNECTION_ANSWERED;
+    if (is_answered)
+        metrics->requests_answered++;
+    else
+        metrics->requests_abandoned++;
+    if (it->request.op != 0 && is_answered)
+        engine_close(it->all->engine, it->request.op);
+    else if (it->request.op != 0)
+        abandon(it);
+    it->request.op = 0;
+    access_end(it->all->access, &it->request, is_answered);
+    delay_end(&it->all->delays, &it->delay);
+    it->state = CONNECTION_IDLE;
+    if (is_answered)
+        deadline_end(&it->deadline);
+    it->all->in_flight--;
+    free_body(it);
+}

@@ -1,0 +1,433 @@
+#include "tls.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <gnutls/x509.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "../../server/base/clock.h"
+#include "../../server/base/log.h"
+#include "certificates.h"
+#include "peername.h"
+
+enum {
+    REASON_MAX = 400,
+    HANDSHAKE_RECORD = 22,
+    ALERT_RECORD = 21,
+    DATA_RECORD = 23,
+    HEADER_SIZE = 5,   /* of a record: kind, version, length */
+    CLOCK_GRAIN_S = 1, /* by so much the library's may be behind ours */
+    ALERT_SIZE = 19,   /* of an encrypted alert in TLS 1.3: 2 + 1 + 16 */
+};
+
+struct tls {
+    struct certificate_files files;
+    struct certificates *current;
+    struct metrics *metrics;
+};
+
+enum tls_state { TLS_WAITING, TLS_SHAKING, TLS_LAST, TLS_OPEN };
+
+struct tls_session {
+    struct tls *tls;
+    struct certificates *certificates;
+    gnutls_session_t library;
+    int fd;
+    enum tls_state state;
+    enum metrics_handshake result;
+    bool is_aborted;
+    bool is_local;   /* the client is on this machine */
+    bool is_trusted; /* it has shown a certificate that we trust … */
+    int64_t until_s; /* … and that no part of it ends before */
+    bool (*wait)(void *ctx);
+    void *ctx;
+    char peer_name[TLS_NAME_MAX + 1];
+};
+
+/* ---- the listener ------------------------------------------------------- */
+
+static int64_t now_s(void)
+{
+    return clock_wall_us() / US_PER_S;
+}
+
+static void warn(const char *event, const char *path, const char *detail)
+{
+    log_write(LOG_WARN, event,
+              (struct log_field[]){LOG_S("file", path), LOG_S("detail", detail),
+                                   LOG_END});
+}
+
+static void warn_if_unwise(const struct tls *tls)
+{
+    const struct certificates *it = tls->current;
+    if (it->is_key_open)
+        warn("tls_key_is_open", tls->files.key,
+             "others can read this private key; chmod 600 it");
+    if (it->crl_until_s != 0 && now_s() >= it->crl_until_s)
+        warn("tls_client_crl_outdated", tls->files.client_crl,
+             "who was revoked since is let in; get a newer list and reload "
+             "(SIGHUP)");
+    if (now_s() >= it->until_s)
+        warn("tls_certificate_expired", tls->files.chain,
+             "clients that verify it will not connect; renew it and reload "
+             "(SIGHUP)");
+    else if (now_s() < it->since_s)
+        warn("tls_certificate_not_yet_valid", tls->files.chain,
+             "clients that verify it will not connect; look at the clocks");
+}
+
+/* Takes what was loaded, and lets go of what was served before. */
+static void serve(struct tls *tls, struct certificates *loaded)
+{
+    certificates_drop(tls->current);
+    tls->current = loaded;
+    tls->metrics->tls_until_s = loaded->until_s;
+    tls->metrics->crl_until_s = loaded->crl_until_s;
+    warn_if_unwise(tls);
+}
+
+struct tls *tls_new(const struct config *config, struct metrics *metrics,
+                    char *error, size_t error_size)
+{
+    struct tls *tls = calloc(1, sizeof *tls);
+    if (tls == NULL) {
+        (void)snprintf(error, error_size, "no memory for TLS");
+        return NULL;
+    }
+    tls->files = (struct certificate_files){config->tls_cert, config->tls_key,
+                                            config->tls_client_ca,
+                                            config->tls_client_crl};
+    tls->metrics = metrics;
+    struct certificates *loaded =
+        certificates_load(&tls->files, error, error_size);
+    if (loaded == NULL) {
+        free(tls);
+        return NULL;
+    }
+    serve(tls, loaded);
+    return tls;
+}
+
+bool tls_reload(struct tls *tls)
+{
+    char error[REASON_MAX];
+    struct certificates *loaded =
+        certificates_load(&tls->files, error, sizeof error);
+    if (loaded == NULL) {
+        log_write(LOG_WARN, "tls_reload_failed",
+                  (struct log_field[]){
+                      LOG_S("reason", error),
+                      LOG_S("detail", "the certificates read before are still "
+                                      "served"),
+                      LOG_N("valid_for_s", tls->current->until_s - now_s()),
+                      LOG_END});
+        return false;
+    }
+    serve(tls, loaded);
+    log_write(LOG_INFO, "tls_reloaded",
+              (struct log_field[]){
+                  LOG_S("file", tls->files.chain),
+                  LOG_N("valid_for_s", loaded->until_s - now_s()), LOG_END});
+    return true;
+}
+
+void tls_free(struct tls *tls)
+{
+    if (tls == NULL)
+        return;
+    assert(tls->current->holders == 1);
+    certificates_drop(tls->current);
+    free(tls);
+}
+
+/* ---- who the client is -------------------------------------------------- */
+
+static void log_refusal(const char *reason)
+{
+    const struct log_field fields[] = {LOG_S("reason", reason), LOG_END};
+    log_write(LOG_DEBUG, "tls_refused", fields);
+}
+
+static void log_bad_certificate(unsigned status)
+{
+    gnutls_datum_t text = {NULL, 0};
+    if (!log_is_enabled(LOG_DEBUG))
+        return;
+    int rc = gnutls_certificate_verification_status_print(
+        status, GNUTLS_CRT_X509, &text, 0);
+    log_refusal(rc >= 0 ? (const char *)text.data : "no memory");
+    gnutls_free(text.data);
+}
+
+/* Whether the certificate was made for clients, by whom we trust. */
+static bool is_trusted(gnutls_session_t library)
+{
+    gnutls_typed_vdata_st purpose = {
+        .type = GNUTLS_DT_KEY_PURPOSE_OID,
+        .data = (unsigned char *)GNUTLS_KP_TLS_WWW_CLIENT,
+    };
+    unsigned status = 0;
+    int rc = gnutls_certificate_verify_peers(library, &purpose, 1, &status);
+    if (rc >= 0 && status == 0)
+        return true;
+    if (rc < 0)
+        log_refusal(gnutls_strerror(rc));
+    else
+        log_bad_certificate(status);
+    return false;
+}
+
+/* The library closes without a word: so the client is told here. */
+static int refuse(struct tls_session *it, gnutls_alert_description_t alert,
+                  int reason)
+{
+    it->result = HANDSHAKE_BAD_CERTIFICATE;
+    (void)gnutls_alert_send(it->library, GNUTLS_AL_FATAL, alert);
+    return reason;
+}
+
+/* gnutls_certificate_verify_function: 0, or the handshake ends. */
+static int verify_client(gnutls_session_t library)
+{
+    struct tls_session *it = gnutls_transport_get_ptr(library);
+    unsigned count = 0;
+    const gnutls_datum_t *chain = gnutls_certificate_get_peers(library, &count);
+    if (chain == NULL || count == 0) {
+        if (it->is_local)
+            return 0;
+        log_refusal("the client has shown no certificate");
+        return refuse(it, GNUTLS_A_CERTIFICATE_REQUIRED,
+                      GNUTLS_E_CERTIFICATE_REQUIRED);
+    }
+    if (!is_trusted(library))
+        return refuse(it, GNUTLS_A_BAD_CERTIFICATE, GNUTLS_E_CERTIFICATE_ERROR);
+    it->is_trusted = true;
+    it->until_s = certificates_next_end_s(chain, count, now_s());
+    peername_read(&chain[0], it->peer_name, sizeof it->peer_name);
+    return 0;
+}
+
+static bool is_probe(const char *target)
+{
+    return strcmp(target, "/livez") == 0 || strcmp(target, "/readyz") == 0;
+}
+
+/* The certificates were reloaded since this client was verified. */
+static void verify_again(struct tls_session *it)
+{
+    struct certificates *current = certificates_hold(it->tls->current);
+    bool is_set = gnutls_credentials_set(it->library, GNUTLS_CRD_CERTIFICATE,
+                                         current->credentials) >= 0;
+    it->is_trusted = it->is_trusted && is_set && is_trusted(it->library);
+    certificates_drop(it->certificates);
+    it->certificates = current;
+}
+
+/*
+ * A certificate of the chain has ended: its own, or one that it may do without.
+ */
+static void look_at_end(struct tls_session *it)
+{
+    unsigned count = 0;
+    const gnutls_datum_t *chain =
+        gnutls_certificate_get_peers(it->library, &count);
+    it->is_trusted = is_trusted(it->library);
+    it->until_s = certificates_next_end_s(chain, count, it->until_s);
+    if (!it->is_trusted)
+        log_refusal("the client certificate has expired");
+}
+
+bool tls_session_may_ask(struct tls_session *it, const char *target)
+{
+    if (it->certificates != it->tls->current)
+        verify_again(it);
+    while (it->is_trusted && now_s() - CLOCK_GRAIN_S > it->until_s)
+        look_at_end(it);
+    if (!it->certificates->has_client_ca || it->is_trusted)
+        return true;
+    if (it->is_local && is_probe(target))
+        return true;
+    log_refusal("without a client certificate only probes of this machine "
+                "are answered");
+    return false;
+}
+
+const char *tls_session_peer_name(const struct tls_session *it)
+{
+    return it->peer_name;
+}
+
+/* ---- the handshake ------------------------------------------------------ */
+
+/*
+ * A server without tickets often has nothing to say to what it reads in a
+ * handshake, and its kernel would acknowledge that 40 ms later. Until then the
+ * kernel of a client that does not set TCP_NODELAY keeps back what follows.
+ */
+static void acknowledge(const struct tls_session *it)
+{
+    const int on = 1;
+    /* that this may fail costs nothing but those 40 ms */
+    (void)setsockopt(it->fd, IPPROTO_TCP, TCP_QUICKACK, &on, sizeof on);
+}
+
+/* gnutls_handshake_hook_func */
+static int on_finished(gnutls_session_t library, unsigned type, unsigned when,
+                       unsigned is_incoming, const gnutls_datum_t *message)
+{
+    struct tls_session *it = gnutls_transport_get_ptr(library);
+    (void)type;
+    (void)when;
+    (void)message;
+    if (is_incoming && it->state == TLS_SHAKING) {
+        it->state = TLS_LAST;
+        acknowledge(it);
+    }
+    return 0;
+}
+
+static ssize_t pause_handshake(struct tls_session *it)
+{
+    if (it->result != HANDSHAKE_CLOSED)
+        acknowledge(it);
+    it->state = TLS_WAITING;
+    errno = it->wait(it->ctx) ? EAGAIN : ECONNABORTED;
+    return -1;
+}
+
+/* What plain HTTP, or anything else, begins with is no handshake. */
+static void look_at_first(struct tls_session *it, const unsigned char *data)
+{
+    if (it->result != HANDSHAKE_CLOSED)
+        return;
+    it->result =
+        data[0] == HANDSHAKE_RECORD ? HANDSHAKE_FAILED : HANDSHAKE_NOT_TLS;
+}
+
+/* gnutls_pull_func: reads as recv does. */
+static ssize_t pull(gnutls_transport_ptr_t ptr, void *data, size_t size)
+{
+    struct tls_session *it = ptr;
+    if (it->is_aborted) {
+        errno = ECONNABORTED;
+        return -1;
+    }
+    if (it->state == TLS_WAITING)
+        return pause_handshake(it);
+    if (it->state == TLS_LAST) { /* the library reads on: it was good */
+        it->state = TLS_OPEN;
+        it->result = HANDSHAKE_DONE;
+        it->tls->metrics->tls_handshakes[HANDSHAKE_DONE]++;
+    }
+    ssize_t got = recv(it->fd, data, size, 0);
+    if (it->state == TLS_OPEN)
+        return got;
+    if (got > 0)
+        look_at_first(it, data);
+    return got < 0 && errno == EAGAIN ? pause_handshake(it) : got;
+}
+
+static bool is_loopback(const struct sockaddr_storage *at)
+{
+    static const unsigned char mapped[] = {0, 0, 0, 0,    0,    0,  0,
+                                           0, 0, 0, 0xff, 0xff, 127};
+    const struct sockaddr_in *v4 = (const struct sockaddr_in *)at;
+    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)at;
+    if (at->ss_family == AF_INET)
+        return ntohl(v4->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+    return at->ss_family == AF_INET6 &&
+           (IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr) ||
+            memcmp(&v6->sin6_addr, mapped, sizeof mapped) == 0);
+}
+
+static bool is_local(int fd)
+{
+    struct sockaddr_storage at = {0};
+    socklen_t len = sizeof at;
+    return getpeername(fd, (struct sockaddr *)&at, &len) == 0 &&
+           is_loopback(&at);
+}
+
+struct tls_session *tls_session_new(struct tls *tls,
+                                    struct gnutls_session_int *library, int fd,
+                                    bool (*wait)(void *ctx), void *ctx)
+{
+    struct tls_session *it = calloc(1, sizeof *it);
+    if (it == NULL)
+        return NULL;
+    *it = (struct tls_session){.tls = tls,
+                               .library = library,
+                               .fd = fd,
+                               .result = HANDSHAKE_CLOSED,
+                               .wait = wait,
+                               .ctx = ctx};
+    if (gnutls_credentials_set(library, GNUTLS_CRD_CERTIFICATE,
+                               tls->current->credentials) < 0) {
+        free(it);
+        return NULL;
+    }
+    it->certificates = certificates_hold(tls->current);
+    /* it writes by itself, to what it takes for a descriptor */
+    /* NOLINTNEXTLINE(performance-no-int-to-ptr): the library wants it so */
+    gnutls_transport_ptr_t descriptor = (void *)(intptr_t)fd;
+    gnutls_transport_set_ptr2(library, it, descriptor);
+    gnutls_transport_set_pull_function(library, pull);
+    gnutls_handshake_set_hook_function(library, GNUTLS_HANDSHAKE_FINISHED,
+                                       GNUTLS_HOOK_POST, on_finished);
+    if (tls->current->has_client_ca) {
+        it->is_local = is_local(fd);
+        gnutls_certificate_server_set_request(library, GNUTLS_CERT_REQUEST);
+        gnutls_session_set_verify_function(library, verify_client);
+    }
+    return it;
+}
+
+void tls_session_go_on(struct tls_session *it)
+{
+    if (it->state == TLS_WAITING)
+        it->state = TLS_SHAKING;
+}
+
+void tls_session_abort(struct tls_session *it)
+{
+    it->is_aborted = true;
+}
+
+/* The library says goodbye to its session first. */
+void tls_session_free(struct tls_session *it)
+{
+    static const char *const reasons[HANDSHAKE_RESULTS] = {
+        [HANDSHAKE_CLOSED] = "closed before the handshake began",
+        [HANDSHAKE_NOT_TLS] = "the client does not speak TLS",
+        [HANDSHAKE_FAILED] = "nothing in common, or the client left",
+    };
+    if (it == NULL)
+        return;
+    if (it->result != HANDSHAKE_DONE)
+        it->tls->metrics->tls_handshakes[it->result]++;
+    if (reasons[it->result] != NULL)
+        log_refusal(reasons[it->result]);
+    certificates_drop(it->certificates);
+    free(it);
+}
+
+/* ---- the end ------------------------------------------------------------ */
+
+bool tls_session_has_ended(const struct tls_session *it)
+{
+    unsigned char header[HEADER_SIZE];
+    ssize_t got = recv(it->fd, header, sizeof header, MSG_PEEK | MSG_DONTWAIT);
+    if (got == 0)
+        return true; /* FIN */
+    if (got < (ssize_t)sizeof header)
+        return false;
+    return header[0] == ALERT_RECORD ||
+           (header[0] == DATA_RECORD && header[3] == 0 &&
+            header[4] == ALERT_SIZE &&
+            gnutls_protocol_get_version(it->library) == GNUTLS_TLS1_3);
+}

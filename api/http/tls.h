@@ -1,0 +1,111 @@
+/*
+ * TLS for clients, as far as GnuTLS does it: what the listener shows, one
+ * session of a connection, and who its client is. The HTTP library makes the
+ * session, and reads and writes through it; we tell it what to accept, and give
+ * it the bytes.
+ *
+ * A session:
+ *
+ *             bytes may be read          the client's last flight was read
+ *   WAITING ⇄ SHAKING ─────────────────────────→ LAST ─────→ OPEN
+ *
+ * The library tries again and again while a handshake waits for its client. So
+ * the connection is paused instead, whenever there is nothing to read: it costs
+ * nothing until its socket is readable, and its owner decides how many go on in
+ * one turn. To sign takes up to a millisecond, and nodes must be read
+ * meanwhile.
+ *
+ * There are no session tickets: each session proves its certificate, and what
+ * is written belongs to the handshake, to an answer, or says goodbye.
+ */
+#ifndef REDLOCKD_TLS_H
+#define REDLOCKD_TLS_H
+
+#include "../../server/config/config.h"
+#include "../../server/lock/metrics.h"
+
+/* What GnuTLS is to offer and accept: forward secrecy and AEAD, no SHA-1. */
+#define TLS_PRIORITIES                                                         \
+    "NONE:+VERS-TLS1.3:+VERS-TLS1.2:+ECDHE-ECDSA:+ECDHE-RSA:+AEAD:+COMP-NULL:" \
+    "+AES-128-GCM:+AES-256-GCM:+CHACHA20-POLY1305:"                            \
+    "+GROUP-X25519:+GROUP-SECP256R1:+GROUP-SECP384R1:"                         \
+    "+SIGN-ECDSA-SECP256R1-SHA256:+SIGN-ECDSA-SECP384R1-SHA384:"               \
+    "+SIGN-ECDSA-SHA256:+SIGN-ECDSA-SHA384:+SIGN-ECDSA-SHA512:"                \
+    "+SIGN-EDDSA-ED25519:"                                                     \
+    "+SIGN-RSA-PSS-RSAE-SHA256:+SIGN-RSA-PSS-RSAE-SHA384:"                     \
+    "+SIGN-RSA-PSS-RSAE-SHA512:+SIGN-RSA-SHA256:+SIGN-RSA-SHA384:"             \
+    "+SIGN-RSA-SHA512:+CTYPE-X509"
+
+enum { TLS_NAME_MAX = 255 };
+
+struct gnutls_session_int;
+
+/* ---- the listener ------------------------------------------------------- */
+
+struct tls;
+
+/*
+ * Reads the files that config names. NULL: error holds one line for people.
+ * config and metrics are borrowed. What is unwise, but works, is logged.
+ */
+struct tls *tls_new(const struct config *config, struct metrics *metrics,
+                    char *error, size_t error_size);
+
+/*
+ * Reads the files again. If anything is wrong with them, the log says so, and
+ * all stays as it was, and this is false. Connections that are open go on.
+ */
+bool tls_reload(struct tls *tls);
+
+/* All sessions must have been freed. NULL is ignored. */
+void tls_free(struct tls *tls);
+
+/* ---- a session ---------------------------------------------------------- */
+
+struct tls_session;
+
+/*
+ * Before the handshake; fd is the connection's. wait is called when the
+ * handshake can go on only after tls_session_go_on, from within the library
+ * that runs it; false: it cannot be waited for, and the handshake fails. NULL:
+ * no memory.
+ */
+struct tls_session *tls_session_new(struct tls *tls,
+                                    struct gnutls_session_int *library, int fd,
+                                    bool (*wait)(void *ctx), void *ctx);
+
+/* Counts what became of the handshake. NULL is ignored. */
+void tls_session_free(struct tls_session *it);
+
+/* The handshake may read again. */
+void tls_session_go_on(struct tls_session *it);
+
+/* The handshake fails when it goes on: the process ends. */
+void tls_session_abort(struct tls_session *it);
+
+/*
+ * Whether its client may ask for target now. False: close the connection. After
+ * a reload the client's certificate must satisfy the new --tls-client-ca, and
+ * it must not have expired. Without a certificate only a client on this machine
+ * comes so far: it may ask whether the server is alive and ready.
+ */
+bool tls_session_may_ask(struct tls_session *it, const char *target);
+
+/*
+ * The name in the client's certificate: its first DNS name, URI or email
+ * address, in this order, or else its common name. "": no certificate, or none
+ * of these in at most TLS_NAME_MAX printable characters.
+ */
+const char *tls_session_peer_name(const struct tls_session *it);
+
+/*
+ * Whether the next that the client has sent is an alert: it says goodbye, as a
+ * FIN does. To be asked between a request and its answer, when nobody reads.
+ *
+ * TLS 1.2 shows the kind of a record. TLS 1.3 shows only its length: two
+ * encrypted bytes are taken for an alert. A client that sends two bytes of its
+ * next request, and no more, while it waits for an answer, does not exist.
+ */
+bool tls_session_has_ended(const struct tls_session *it);
+
+#endif

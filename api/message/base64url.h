@@ -1,0 +1,26 @@
+/*
+ * Bytes as base64url without padding (RFC 4648 §5). Only the one text that is
+ * written for some bytes is read. Pure.
+ */
+#ifndef REDLOCKD_BASE64URL_H
+#define REDLOCKD_BASE64URL_H
+
+#include "../../server/base/types.h"
+
+/* The characters of so many bytes. */
+#define BASE64URL_LEN(bytes) (((bytes)*4 + 2) / 3)
+
+/* Whether it has no other characters than such a text, of any length. */
+bool base64url_is_alphabet(struct span text);
+
+/* Writes BASE64URL_LEN characters, without a NUL, and returns how many. */
+size_t base64url_encode(char *out, struct span bytes);
+
+/*
+ * Writes the bytes and returns true; out must have room for as many as have
+ * such a text. False: a foreign character, a length that no text has, or bits
+ * that are left over.
+ */
+bool base64url_decode(struct span text, char *out, size_t *len);
+
+#endif

@@ -1,0 +1,424 @@
+#include "body.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../../server/engine/port/token.h"
+#include "../../server/lock/names.h"
+#include "id.h"
+
+/* ---- memory ------------------------------------------------------------- */
+
+/*
+ * jansson does not always tell that it got no memory: its parser goes on
+ * without the byte that it had no room for. So whoever reads looks here at the
+ * end.
+ */
+static bool has_failed;
+
+static void *allocate(size_t size)
+{
+    void *memory = malloc(size);
+    if (memory == NULL)
+        has_failed = true;
+    return memory;
+}
+
+void body_init(void)
+{
+    json_set_alloc_funcs(allocate, free);
+}
+
+/* Whether an allocation has failed since the last look. */
+static bool take_failure(void)
+{
+    bool it = has_failed;
+    has_failed = false;
+    return it;
+}
+
+/* ---- reading ------------------------------------------------------------ */
+
+struct reader {
+    struct body *body;
+    int64_t max_ttl_ms;
+    struct faults *errors;
+};
+
+typedef void member_fn(struct reader *reader, const json_t *value);
+
+static const char *type_of(const json_t *value)
+{
+    switch (json_typeof(value)) {
+    case JSON_OBJECT:
+        return "an object";
+    case JSON_ARRAY:
+        return "an array";
+    case JSON_STRING:
+        return "a string";
+    case JSON_INTEGER:
+        return "an integer";
+    case JSON_REAL:
+        return "a number with a fraction or an exponent";
+    case JSON_TRUE:
+    case JSON_FALSE:
+        return "a boolean";
+    default:
+        return "without a value";
+    }
+}
+
+/* The JSON pointer of a member: '~' and '/' are escaped (RFC 6901 §3). */
+static void point_to(const char *name, char pointer[FAULT_POINTER_MAX + 1])
+{
+    size_t len = 0;
+    pointer[len++] = '/';
+    for (; *name != '\0' && len + 2 <= FAULT_POINTER_MAX; name++) {
+        if (*name == '~' || *name == '/') {
+            pointer[len++] = '~';
+            pointer[len++] = *name == '~' ? '0' : '1';
+        } else {
+            pointer[len++] = *name;
+        }
+    }
+    pointer[len] = '\0';
+}
+
+/* The text of a string member; false: an error was added. */
+static bool read_text(struct reader *reader, const json_t *value,
+                      const char *name, struct span *text)
+{
+    if (!json_is_string(value)) {
+        char pointer[FAULT_POINTER_MAX + 1];
+        point_to(name, pointer);
+        faults_add(reader->errors, pointer, "%s is %s; it must be a string",
+                   name, type_of(value));
+        return false;
+    }
+    *text = (struct span){json_string_value(value), json_string_length(value)};
+    return true;
+}
+
+static void read_resource(struct reader *reader, const json_t *value)
+{
+    struct body *body = reader->body;
+    body->has_resource = true;
+    if (!read_text(reader, value, "resource", &body->resource))
+        return;
+    const char *reason = id_check_resource(body->resource);
+    if (reason != NULL)
+        faults_add(reader->errors, "/resource", "resource %s", reason);
+}
+
+/* ---- several resources -------------------------------------------------- */
+
+/* Whether the n-th name has come before; those that are no texts are empty. */
+static bool stands_before(const struct span list[NAMES_MAX], size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (list[i].len > 0 && list[i].len == list[n].len &&
+            memcmp(list[i].ptr, list[n].ptr, list[n].len) == 0)
+            return true;
+    return false;
+}
+
+/* The n-th of the array; false: an error was added. */
+static bool read_name(struct reader *reader, const json_t *value,
+                      struct span list[NAMES_MAX], size_t n)
+{
+    const json_t *item = json_array_get(value, n);
+    char pointer[FAULT_POINTER_MAX + 1];
+    (void)snprintf(pointer, sizeof pointer, "/resources/%zu", n);
+    if (!json_is_string(item)) {
+        list[n] = (struct span){0};
+        faults_add(reader->errors, pointer,
+                   "a resource is %s; it must be a string", type_of(item));
+        return false;
+    }
+    list[n] = (struct span){json_string_value(item), json_string_length(item)};
+    const char *reason = id_check_resource(list[n]);
+    if (reason != NULL) {
+        faults_add(reader->errors, pointer, "a resource %s", reason);
+        return false;
+    }
+    if (!stands_before(list, n))
+        return true;
+    faults_add(reader->errors, pointer,
+               "a resource occurs twice; send each one once");
+    return false;
+}
+
+/* Without memory has_failed tells. */
+static void join(struct reader *reader, struct span *list, int count)
+{
+    struct body *body = reader->body;
+    size_t len = (size_t)count - 1;
+    for (int i = 0; i < count; i++)
+        len += list[i].len;
+    if (len > NAMES_LEN_MAX) {
+        faults_add(reader->errors, "/resources",
+                   "resources have %zu bytes with one between each two of "
+                   "them; the limit is %d; send fewer or shorter ones",
+                   len, NAMES_LEN_MAX);
+    } else if (count == 1) {
+        body->resource = list[0];
+    } else if ((body->joined = allocate(len)) != NULL) {
+        body->resource =
+            (struct span){body->joined, names_join(body->joined, list, count)};
+    }
+}
+
+static void read_resources(struct reader *reader, const json_t *value)
+{
+    struct span list[NAMES_MAX];
+    bool is_good = true;
+    size_t count = json_array_size(value); /* 0: also of what is no array */
+    reader->body->has_resources = true;
+    if (!json_is_array(value)) {
+        faults_add(reader->errors, "/resources",
+                   "resources is %s; it must be an array of 1 to %d strings",
+                   type_of(value), NAMES_MAX);
+        return;
+    }
+    if (count < 1 || count > NAMES_MAX) {
+        faults_add(reader->errors, "/resources",
+                   "resources has %zu elements; it must be an array of 1 to %d "
+                   "strings",
+                   count, NAMES_MAX);
+        return;
+    }
+    for (size_t i = 0; i < count; i++)
+        is_good &= read_name(reader, value, list, i);
+    if (is_good)
+        join(reader, list, (int)count);
+}
+
+/* One lock is about one resource, or about several. */
+static void check_resources(struct reader *reader)
+{
+    const struct body *body = reader->body;
+    if (body->has_resource && body->has_resources)
+        faults_add(reader->errors, "/resources",
+                   "resource and resources must not be sent together; send "
+                   "only one of them");
+    if (!body->has_resource && !body->has_resources)
+        faults_add(reader->errors, "/resource",
+                   "resource is missing; it names what to lock; to lock "
+                   "several, send resources instead");
+}
+
+/* ---- the others --------------------------------------------------------- */
+
+static void read_owner(struct reader *reader, const json_t *value)
+{
+    struct body *body = reader->body;
+    body->has_owner = true;
+    if (!read_text(reader, value, "owner", &body->owner))
+        return;
+    if (!token_is_owner(body->owner))
+        faults_add(reader->errors, "/owner",
+                   "owner has %zu bytes, or a character that is not allowed; "
+                   "use 1 to %d of A-Z a-z 0-9 . _ : @ / "
+                   "-, or leave it out",
+                   body->owner.len, OWNER_MAX);
+}
+
+static void read_token(struct reader *reader, const json_t *value)
+{
+    reader->body->has_token =
+        read_text(reader, value, "token", &reader->body->token);
+}
+
+/* What an integer of milliseconds may be. */
+struct range {
+    int64_t least_ms;
+    int64_t most_ms;
+};
+
+/* False: an error was added. */
+static bool read_ms(struct reader *reader, const json_t *value,
+                    const char *name, struct range range, int64_t *ms)
+{
+    char pointer[FAULT_POINTER_MAX + 1];
+    point_to(name, pointer);
+    if (!json_is_integer(value)) {
+        faults_add(reader->errors, pointer,
+                   "%s is %s; it must be an integer from %" PRId64
+                   " to %" PRId64 " (milliseconds)",
+                   name, type_of(value), range.least_ms, range.most_ms);
+        return false;
+    }
+    *ms = json_integer_value(value);
+    if (*ms >= range.least_ms && *ms <= range.most_ms)
+        return true;
+    faults_add(reader->errors, pointer,
+               "%s is %" PRId64 "; it must be an integer from %" PRId64
+               " to %" PRId64 " (milliseconds)",
+               name, *ms, range.least_ms, range.most_ms);
+    return false;
+}
+
+static void read_ttl(struct reader *reader, const json_t *value)
+{
+    struct range range = {TTL_MIN_MS, reader->max_ttl_ms};
+    reader->body->has_ttl =
+        read_ms(reader, value, "ttl_ms", range, &reader->body->ttl_ms);
+}
+
+static void read_wait(struct reader *reader, const json_t *value)
+{
+    struct range range = {0, WAIT_MAX_MS};
+    (void)read_ms(reader, value, "wait_ms", range, &reader->body->wait_ms);
+}
+
+static const struct member {
+    enum lock_call call;
+    const char *name;
+    member_fn *read;
+} members[] = {
+    {LOCK_ACQUIRE, "resource", read_resource},
+    {LOCK_ACQUIRE, "resources", read_resources},
+    {LOCK_ACQUIRE, "ttl_ms", read_ttl},
+    {LOCK_ACQUIRE, "wait_ms", read_wait},
+    {LOCK_ACQUIRE, "owner", read_owner},
+    {LOCK_EXTEND, "token", read_token},
+    {LOCK_EXTEND, "ttl_ms", read_ttl},
+    {LOCK_RELEASE, "token", read_token},
+};
+
+enum { MEMBERS = sizeof members / sizeof *members };
+
+const char *body_member(enum lock_call call, int n)
+{
+    for (int i = 0; i < MEMBERS; i++)
+        if (members[i].call == call && n-- == 0)
+            return members[i].name;
+    return NULL;
+}
+
+/* Those that the call takes, for people: "token and ttl_ms". */
+static void list_members(enum lock_call call, char list[FAULT_DETAIL_MAX])
+{
+    size_t len = 0;
+    const char *name;
+    for (int i = 0; (name = body_member(call, i)) != NULL; i++) {
+        bool is_last = body_member(call, i + 1) == NULL;
+        len += (size_t)snprintf(list + len, FAULT_DETAIL_MAX - len, "%s%s",
+                                i == 0    ? ""
+                                : is_last ? " and "
+                                          : ", ",
+                                name);
+    }
+}
+
+static void refuse_member(struct reader *reader, enum lock_call call,
+                          const char *name)
+{
+    char pointer[FAULT_POINTER_MAX + 1];
+    char list[FAULT_DETAIL_MAX];
+    point_to(name, pointer);
+    list_members(call, list);
+    faults_add(reader->errors, pointer,
+               "the field %s is unknown here; the fields are %s", pointer + 1,
+               list);
+}
+
+static void read_member(struct reader *reader, enum lock_call call,
+                        const char *name, const json_t *value)
+{
+    for (int i = 0; i < MEMBERS; i++) {
+        if (members[i].call == call && strcmp(members[i].name, name) == 0) {
+            members[i].read(reader, value);
+            return;
+        }
+    }
+    refuse_member(reader, call, name);
+}
+
+/* What jansson's own text says too, but without a piece of the body. */
+static const char *reason_of(enum json_error_code code)
+{
+    switch (code) {
+    case json_error_duplicate_key:
+        return "a field occurs twice";
+    case json_error_invalid_utf8:
+        return "the text is not valid UTF-8";
+    case json_error_null_character:
+        return "a string contains U+0000";
+    case json_error_premature_end_of_input:
+        return "the text ends too early";
+    case json_error_end_of_input_expected:
+        return "text follows the object";
+    case json_error_stack_overflow:
+        return "the nesting is too deep";
+    case json_error_numeric_overflow:
+        return "a number is too large";
+    default:
+        return "the syntax is invalid";
+    }
+}
+
+/* NULL: errors tells why; nothing there: no memory. */
+static json_t *load(struct span text, struct faults *errors)
+{
+    json_error_t error;
+    if (text.len == 0) {
+        faults_add(errors, "", "the body is empty; send a JSON object");
+        return NULL;
+    }
+    json_t *root = json_loadb(text.ptr, text.len,
+                              JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
+    if (take_failure()) {
+        json_decref(root); /* NULL is ignored */
+        return NULL;
+    }
+    if (root == NULL) {
+        faults_add(errors, "",
+                   "the body is not valid JSON: %s, at line "
+                   "%d, column %d",
+                   reason_of(json_error_code(&error)), error.line,
+                   error.column);
+        return NULL;
+    }
+    if (!json_is_object(root)) {
+        faults_add(errors, "", "the body is %s; it must be an object",
+                   type_of(root));
+        json_decref(root);
+        return NULL;
+    }
+    return root;
+}
+
+bool body_read(struct body *body, struct span text, enum lock_call call,
+               int64_t max_ttl_ms, struct faults *errors)
+{
+    struct reader reader = {body, max_ttl_ms, errors};
+    *body = (struct body){0};
+    errors->count = 0;
+    body->root = load(text, errors);
+    if (body->root == NULL)
+        return false;
+    const char *name;
+    json_t *value;
+    json_object_foreach(body->root, name, value)
+    {
+        read_member(&reader, call, name, value);
+    }
+    if (call == LOCK_ACQUIRE)
+        check_resources(&reader);
+    if (take_failure()) {
+        errors->count = 0;
+        return false;
+    }
+    return errors->count == 0;
+}
+
+void body_fini(struct body *body)
+{
+    json_decref(body->root); /* NULL is ignored */
+    free(body->joined);
+    body->root = NULL;
+    body->joined = NULL;
+}

@@ -1,0 +1,45 @@
+/*
+ * Reads the JSON bodies of requests; jansson lives here.
+ */
+#ifndef REDLOCKD_BODY_H
+#define REDLOCKD_BODY_H
+
+#include "../../server/base/types.h"
+#include "faults.h"
+
+struct json_t;
+
+/* To be called once, before anything else here. */
+void body_init(void);
+
+/* The members of a body. The spans lie in root, or in joined. */
+struct body {
+    bool has_resource;
+    bool has_resources;
+    bool has_owner;
+    bool has_token;
+    bool has_ttl;
+    struct span resource; /* of resources: joined as in names.h */
+    struct span owner;
+    struct span token; /* any text; its form is not looked at here */
+    int64_t ttl_ms;
+    int64_t wait_ms; /* 0: also if it is not there */
+    struct json_t *root;
+    char *joined; /* malloc'ed: several resources; else NULL */
+};
+
+/*
+ * Reads the body of a call: acquire takes either resource or resources, and
+ * ttl_ms, wait_ms, owner; extend token, ttl_ms; release token. False: errors
+ * tells all that is wrong, with the pointer "" for the body as a whole; nothing
+ * of a token is repeated there. Without memory it tells nothing. Either way
+ * body_fini must follow.
+ */
+bool body_read(struct body *body, struct span text, enum lock_call call,
+               int64_t max_ttl_ms, struct faults *errors);
+void body_fini(struct body *body);
+
+/* The n-th member that the call takes, from 0; NULL: it takes no more. */
+const char *body_member(enum lock_call call, int n);
+
+#endif

@@ -1,0 +1,103 @@
+#include "id.h"
+
+#include "../../server/base/utf8.h"
+#include "../../server/lock/names.h"
+#include "base64url.h"
+
+static bool is_plain_char(char c)
+{
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+           (c >= '0' && c <= '9') || c == '.' || c == '_' || c == ':' ||
+           c == '-';
+}
+
+/* "." and ".." would be taken for steps in a path by clients and proxies. */
+static bool is_plain(struct span text)
+{
+    if (text.len == 0 || text.len > RESOURCE_MAX ||
+        (text.len <= 2 && text.ptr[0] == '.' && text.ptr[text.len - 1] == '.'))
+        return false;
+    for (size_t i = 0; i < text.len; i++)
+        if (!is_plain_char(text.ptr[i]))
+            return false;
+    return true;
+}
+
+/* Whether they are several in the form that names_join gives, each allowed. */
+static bool are_several(struct span names)
+{
+    int count = names_count(names);
+    if (count < 2 || count > NAMES_MAX || !names_are_sorted(names))
+        return false;
+    for (; names.len > 0; count--)
+        if (id_check_resource(names_next(&names)) != NULL)
+            return false;
+    return count == 0; /* or the last one is empty */
+}
+
+size_t id_encode(char id[ID_MAX], struct span names)
+{
+    if (is_plain(names))
+        return span_copy(id, names);
+    size_t len = span_copy(id, span_of(names_are_several(names) ? "~~" : "~"));
+    return len + base64url_encode(id + len, names);
+}
+
+static bool decode_text(struct span text, char names[NAMES_LEN_MAX],
+                        size_t *len)
+{
+    return text.len <= BASE64URL_LEN(NAMES_LEN_MAX) &&
+           base64url_decode(text, names, len);
+}
+
+static bool decode_several(struct span text, char names[NAMES_LEN_MAX],
+                           size_t *len)
+{
+    return decode_text(text, names, len) &&
+           are_several((struct span){names, *len});
+}
+
+static bool decode_one(struct span text, char names[NAMES_LEN_MAX], size_t *len)
+{
+    if (!decode_text(text, names, len))
+        return false;
+    struct span name = {names, *len};
+    return !is_plain(name) && id_check_resource(name) == NULL;
+}
+
+bool id_decode(struct span id, char names[NAMES_LEN_MAX], size_t *len)
+{
+    if (id.len >= 2 && id.ptr[0] == '~' && id.ptr[1] == '~')
+        return decode_several((struct span){id.ptr + 2, id.len - 2}, names,
+                              len);
+    if (id.len > 0 && id.ptr[0] == '~')
+        return decode_one((struct span){id.ptr + 1, id.len - 1}, names, len);
+    if (!is_plain(id) || id_check_resource(id) != NULL)
+        return false;
+    *len = span_copy(names, id);
+    return true;
+}
+
+const char *id_check_resource(struct span resource)
+{
+    static const char reserved[] = RESERVED_NAME;
+    size_t chars = 0;
+    if (resource.len == 0)
+        return "must not be empty";
+    for (size_t i = 0; i < resource.len; chars++) {
+        struct span rest = {resource.ptr + i, resource.len - i};
+        size_t len = utf8_len(rest);
+        if (len == 0)
+            return "must be valid UTF-8";
+        if (utf8_is_control(rest))
+            return "must not contain control characters";
+        i += len;
+    }
+    if (chars > RESOURCE_CHARS)
+        return "must have at most 255 characters";
+    /* not only in front: another installation's keys have its prefix */
+    if (memmem(resource.ptr, resource.len, reserved, sizeof reserved - 1) !=
+        NULL)
+        return "must not contain \"redlockd:\", which is reserved";
+    return NULL;
+}

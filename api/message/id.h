@@ -1,0 +1,33 @@
+/*
+ * The id of a lock in URLs, made from its resources and nothing else:
+ *
+ *   the resource itself   of A–Z a–z 0–9 . _ : - only, and not "." or ".."
+ *   ~ and base64url       of every other resource
+ *   ~~ and base64url      of several, joined as in names.h
+ *
+ * Only this one form is accepted.
+ */
+#ifndef REDLOCKD_ID_H
+#define REDLOCKD_ID_H
+
+#include "../../server/base/types.h"
+#include "base64url.h"
+
+enum { ID_MAX = 2 + BASE64URL_LEN(NAMES_LEN_MAX) };
+
+/*
+ * Writes the id without a NUL and returns its length. names: one that may be a
+ * resource, or several of them, joined by names_join.
+ */
+size_t id_encode(char id[ID_MAX], struct span names);
+
+/* The names of an id, their length in *len. False: not an id of ours. */
+bool id_decode(struct span id, char names[NAMES_LEN_MAX], size_t *len);
+
+/*
+ * NULL if a lock may have this resource, else why not: 1 to RESOURCE_CHARS
+ * characters of UTF-8, no control characters, no RESERVED_NAME.
+ */
+const char *id_check_resource(struct span resource);
+
+#endif

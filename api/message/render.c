@@ -1,0 +1,158 @@
+#include "render.h"
+
+#include "../../server/lock/names.h"
+#include "id.h"
+
+/* ---- locks -------------------------------------------------------------- */
+
+void render_lock(struct json *json, struct span names)
+{
+    char id[ID_MAX];
+    json_put_text(json, "id", (struct span){id, id_encode(id, names)});
+    if (!names_are_several(names)) {
+        json_put_text(json, "resource", names);
+        return;
+    }
+    json_open_array(json, "resources");
+    while (names.len > 0)
+        json_put_text(json, NULL, names_next(&names));
+    json_close_array(json);
+}
+
+/* Members that are unknown are left out, never null. */
+void render_holder(struct json *json, const struct engine_result *result)
+{
+    if (result->remaining_ms >= 0)
+        json_put_integer(json, "remaining_ms", result->remaining_ms);
+    if (result->number > 0)
+        json_put_integer(json, "fencing_token", result->number);
+    if (result->owner.len > 0)
+        json_put_text(json, "owner", result->owner);
+}
+
+/* How many nodes have done what was asked, and how many have to. */
+static void put_count(struct json *json, const char *done,
+                      const struct engine_result *result)
+{
+    json_open_object(json, "nodes");
+    json_put_integer(json, done, result->votes_for);
+    json_put_integer(json, "quorum", result->quorum);
+    json_put_integer(json, "total", result->total);
+    json_close_object(json);
+}
+
+char *render_grant(const struct engine_result *result,
+                   const struct render_times *times, size_t *len)
+{
+    struct json json;
+    json_begin(&json);
+    render_lock(&json, result->resource);
+    json_put_text(&json, "token", result->token);
+    json_put_integer(&json, "fencing_token", result->number);
+    json_put_integer(&json, "ttl_ms", result->ttl_ms);
+    json_put_integer(&json, "validity_ms", result->validity_ms);
+    json_put_integer(&json, "elapsed_ms", times->elapsed_ms);
+    json_put_integer(&json, "renew_after_ms", times->renew_after_ms);
+    if (times->waited_ms != NULL)
+        json_put_integer(&json, "waited_ms", *times->waited_ms);
+    if (result->owner.len > 0)
+        json_put_text(&json, "owner", result->owner);
+    put_count(&json, "granted", result);
+    return json_end(&json, len);
+}
+
+char *render_release(const struct engine_result *result, size_t *len)
+{
+    struct json json;
+    json_begin(&json);
+    render_lock(&json, result->resource);
+    json_put_boolean(&json, "released", true);
+    put_count(&json, "released", result);
+    return json_end(&json, len);
+}
+
+static void put_found(struct json *json, const struct engine_result *result)
+{
+    render_lock(json, result->resource);
+    render_holder(json, result);
+    json_put_integer(json, "waiters", result->waiters);
+    put_count(json, "held", result);
+}
+
+char *render_inspect(const struct engine_result *result, size_t *len)
+{
+    struct json json;
+    json_begin(&json);
+    put_found(&json, result);
+    return json_end(&json, len);
+}
+
+void render_page_begin(struct json *json)
+{
+    json_begin(json);
+    json_open_array(json, "locks");
+}
+
+void render_page_lock(struct json *json, const struct engine_result *result)
+{
+    json_open_object(json, NULL);
+    put_found(json, result);
+    json_close_object(json);
+}
+
+char *render_page_end(struct json *json, const char *cursor, size_t *len)
+{
+    json_close_array(json);
+    if (cursor != NULL)
+        json_put_text(json, "cursor", span_of(cursor));
+    return json_end(json, len);
+}
+
+/* ---- what operators ask ------------------------------------------------- */
+
+static void put_node(struct json *json, const struct render_node *node,
+                     int64_t now_us)
+{
+    const struct engine_node_view *view = &node->view;
+    json_open_object(json, NULL);
+    json_put_text(json, "node", span_of(node->name));
+    json_put_text(json, "state", span_of(view->state));
+    json_put_text(json, "detail", span_of(view->detail));
+    json_put_boolean(json, "voting", view->is_voting);
+    json_put_integer(json, "since_ms", (now_us - view->since_us) / US_PER_MS);
+    if (view->quarantine_us > 0)
+        json_put_integer(json, "quarantine_ms",
+                         divide_up(view->quarantine_us, US_PER_MS));
+    if (view->has_clock)
+        json_put_integer(json, "clock_lead_ms",
+                         view->clock_offset_us / US_PER_MS);
+    if (view->clock_steps > 0)
+        json_put_integer(json, "clock_steps", (int64_t)view->clock_steps);
+    if (view->rtt_us > 0)
+        json_put_integer(json, "rtt_us", view->rtt_us);
+    if (view->is_connected)
+        json_put_boolean(json, "durable", view->is_durable);
+    json_close_object(json);
+}
+
+void render_node_list(struct json *json, const struct render_nodes *nodes)
+{
+    json_open_array(json, "nodes");
+    for (int i = 0; i < nodes->total; i++)
+        put_node(json, &nodes->list[i], nodes->now_us);
+    json_close_array(json);
+}
+
+char *render_nodes(const struct render_nodes *nodes, size_t *len)
+{
+    struct json json;
+    json_begin(&json);
+    if (nodes->status != NULL)
+        json_put_text(&json, "status", span_of(nodes->status));
+    json_put_integer(&json, "voting", nodes->voting);
+    json_put_integer(&json, "quorum", nodes->quorum);
+    json_put_integer(&json, "total", nodes->total);
+    if (nodes->has_list)
+        render_node_list(&json, nodes);
+    return json_end(&json, len);
+}

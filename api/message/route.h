@@ -1,0 +1,52 @@
+/*
+ * From method and target to what is asked. Pure.
+ */
+#ifndef REDLOCKD_ROUTE_H
+#define REDLOCKD_ROUTE_H
+
+#include "../../server/base/types.h"
+#include "id.h"
+
+enum route {
+    ROUTE_LOCK, /* a call on a lock: call tells which */
+    ROUTE_LIST, /* of the locks */
+    ROUTE_NODES,
+    ROUTE_LIVEZ,
+    ROUTE_READYZ,
+    ROUTE_METRICS,
+    ROUTE_PAGE, /* the status page, and what it loads */
+    ROUTE_PAGE_CSS,
+    ROUTE_PAGE_JS,
+    ROUTE_PAGE_ICON,
+    ROUTE_DOCS,
+    ROUTE_OPENAPI,
+    ROUTE_OPTIONS,     /* any known path, or "*": allow tells */
+    ROUTE_NOT_FOUND,   /* no such path */
+    ROUTE_NOT_ALLOWED, /* no such method here: allow tells */
+    ROUTE_BAD_ID,      /* the path's id cannot be one */
+};
+
+struct route_match {
+    enum route route;
+    enum lock_call call; /* of ROUTE_LOCK, ROUTE_LIST, ROUTE_BAD_ID */
+    const char *allow;   /* methods of the path; static */
+    size_t names_len;
+    char names[NAMES_LEN_MAX]; /* of the id in the path: one, or several */
+};
+
+/*
+ * target: as sent, without the query; an absolute form counts by its path
+ * (RFC 9112 §3.2.2). It is split at '/' first and percent-decoded then, once.
+ */
+void route_find(struct route_match *match, const char *method,
+                const char *target);
+
+enum { ROUTE_PATH_MAX = 32 }; /* with its NUL */
+
+/*
+ * Writes the n-th path, from 0, with {id} for an id, and returns the methods
+ * that it takes, as in Allow. NULL: there are no more.
+ */
+const char *route_path(int n, char path[ROUTE_PATH_MAX]);
+
+#endif

@@ -1,0 +1,171 @@
+/*
+ * What a node is asked and what it answers: the border between the engine and
+ * the connections to the nodes.
+ */
+#ifndef REDLOCKD_CALL_H
+#define REDLOCKD_CALL_H
+
+#include "../../base/types.h"
+#include "vote.h"
+
+enum {
+    CALL_STATE_MAX = 192,     /* bytes of an admission or a mark */
+    CALL_NONCE_MAX = 16,      /* 10 digits, ":" and "first" or nothing */
+    CALL_NAME_LEN = 16,       /* hex digits of a node's name */
+    CALL_BIRTH_LEN = 26,      /* digits: a time, and chance */
+    CALL_LISTEN_US = 3000000, /* outlives two listen calls that are lost */
+    CALL_SCAN_MAX = 32000,    /* bytes that a scan finds; it stops at half */
+    CALL_WITNESSES_MAX =
+        (NODES_MAX - 1) * 2 * (1 + CALL_NAME_LEN + CALL_BIRTH_LEN + 2),
+};
+
+enum call_kind {
+    CALL_LOOK,    /* reads the permission to vote; marks a node without one */
+    CALL_ADMIT,   /* gives the permission to a node that has none */
+    CALL_READMIT, /* returns it to a restarted node */
+    CALL_REVOKE,  /* takes it away */
+    CALL_ACQUIRE, /* sets the lock */
+    CALL_REPEAT,  /* the same, in place of an earlier one with the same key */
+    CALL_EXTEND,  /* lengthens its TTL */
+    CALL_REPAIR,  /* sets it where it is missing */
+    CALL_RELEASE, /* deletes it */
+    CALL_INSPECT, /* reads value and TTL */
+    CALL_LISTEN,  /* lets releases be announced for a while */
+    CALL_SCAN,    /* finds keys that may be locks */
+    CALL_KINDS
+};
+
+/*
+ * One call. The spans are borrowed until it is added to a batch. The comments
+ * say which kinds use a field; times named node are by the node's clock.
+ */
+struct call {
+    enum call_kind kind;
+    struct span resource;  /* acquire, repeat, extend, repair, release,
+                              inspect: one name or several, see names.h;
+                              scan: what the names begin with */
+    struct span token;     /* acquire, repeat, extend, repair, release */
+    struct span admit;     /* all: what the node must carry */
+    struct span nonce;     /* look (empty: mark nothing), revoke */
+    struct span found;     /* readmit, revoke: the older admit there */
+    struct span mark;      /* admit, readmit: the mark there */
+    struct span witnesses; /* look, admit, readmit: "name=beat mname=birth " of
+                              each other node, both in CALL_BIRTH_LEN digits */
+    struct span latest;    /* look, revoke: the latest birth known of it */
+    int64_t max_ttl_ms;    /* look, admit */
+    int64_t floor;         /* look, admit, readmit: the highest known beat */
+    int64_t median_us;     /* admit, readmit: of the clocks; 0: unknown */
+    bool is_durable;       /* look, admit, readmit */
+    bool is_objecting;     /* look: to a first start */
+    bool is_renewing;      /* look: marks anew what was born before latest */
+    int64_t ttl_ms;        /* acquire, repeat, extend (0: only look), repair */
+    int64_t number;        /* acquire, repeat, repair: the token's, in µs;
+                              admit: above all that it may have forgotten */
+    /* acquire, repeat, extend, repair: LATE after it */
+    int64_t node_deadline_us;
+    int64_t window_us; /* acquire, repeat, repair: between number and clock */
+    uint16_t slots[NAMES_MAX]; /* acquire, repeat, extend, repair, release: of
+                                  each name, 0 … FENCE_SLOTS - 1 */
+    int64_t seen;      /* repair: the slots' number when the lock was missing;
+                          repeat: the highest number that it may replace */
+    int64_t listen_us; /* listen: for how long, mostly CALL_LISTEN_US */
+    int64_t cursor;    /* scan: where to go on; 0: begin */
+    int count;         /* scan: how many names are enough */
+};
+
+/* What a look found; scripts/permission.lua explains the words. */
+enum call_look_word {
+    LOOK_ADMITTED,
+    LOOK_SUPERSEDED,
+    LOOK_FOREIGN,
+    LOOK_MISNAMED,
+    LOOK_EMPTY,
+    LOOK_BARE,
+    LOOK_FRESH,
+    LOOK_CREATED,
+    LOOK_MARKED,
+    LOOK_WORDS
+};
+
+struct call_look {
+    enum call_look_word word;
+    struct span admit; /* the node's; empty: none */
+    struct span mark;
+    int64_t max_ttl_ms; /* the greatest that was ever allowed there */
+    bool is_durable;    /* its memory has been, ever since its admission */
+    int64_t beat; /* rises with promises and with looks that find it admitted */
+    int64_t rest_us;       /* until all that it has promised has ended */
+    int64_t number;        /* it has accepted none above this one */
+    struct span witnesses; /* the digits of what it knows of those in the call,
+                              in the same order */
+};
+
+/* What a handshake learned of a node. The text is borrowed in the callback. */
+struct node_facts {
+    const char *run_id; /* 40 hex digits */
+    bool is_durable;    /* it forgets nothing that it has answered */
+    /* When the name lookup that led here began; 0: the lookup failed, and this
+       is the last good address. */
+    int64_t confirmed_us;
+    int64_t node_now_us; /* the reply to TIME, … */
+    int64_t sent_us;     /* … sent then, … */
+    int64_t received_us; /* … and read then, both clock_now_us() */
+};
+
+/* A reply, parsed. value is borrowed during the callback. */
+struct call_reply {
+    enum vote vote;
+    enum node_state state; /* unfit: why */
+    int64_t node_now_us;   /* the node's clock; 0: not in the reply */
+    int64_t beat;          /* after the batch; 0: it promised nothing */
+    bool was_free;         /* granted, of a repeat: it replaced nothing */
+    int64_t pttl_ms;       /* held: time to live, -1 none; otherwise 0 */
+    int64_t highest;   /* stale, free of an extend: highest number accepted in
+                          the slot; free: -1 if it is no number of ours */
+    int64_t listeners; /* deleted: connections that were told; 0: none, or
+                          nobody listens */
+    struct span value; /* held: the first VALUE_MAX bytes; empty: foreign */
+    struct call_look look; /* look */
+    int64_t cursor;        /* scan: where to go on; 0: this was all */
+    struct span names;     /* scan: see call_next_name */
+};
+
+/*
+ * Takes the first name off what a scan found: its length in decimal, ':', its
+ * bytes, and the next one. False: there is none, or rest is none of that.
+ */
+static inline bool call_next_name(struct span *rest, struct span *name)
+{
+    const char *colon =
+        rest->len > 0 ? memchr(rest->ptr, ':', rest->len) : NULL;
+    if (colon == NULL)
+        return false;
+    size_t head = (size_t)(colon - rest->ptr) + 1;
+    int64_t len = span_number((struct span){rest->ptr, head - 1}, 4);
+    if (len < 0 || (size_t)len > rest->len - head)
+        return false;
+    *name = (struct span){colon + 1, (size_t)len};
+    *rest = (struct span){name->ptr + len, rest->len - head - (size_t)len};
+    return true;
+}
+
+/* Whether such a call needs a node that may vote, and has a deadline there. */
+static inline bool call_asks_for_vote(enum call_kind kind)
+{
+    return kind == CALL_ACQUIRE || kind == CALL_REPEAT || kind == CALL_EXTEND ||
+           kind == CALL_REPAIR;
+}
+
+/* What a reply says of the call. */
+static inline struct ballot call_ballot(const struct call_reply *reply)
+{
+    return (struct ballot){reply->vote, reply->state};
+}
+
+/* A reply that says this, and nothing else. */
+static inline struct call_reply call_reply_of(struct ballot ballot)
+{
+    return (struct call_reply){.vote = ballot.vote, .state = ballot.state};
+}
+
+#endif

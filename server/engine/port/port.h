@@ -1,0 +1,100 @@
+/*
+ * What the engine needs of the world around it, and its settings. In the
+ * service main.c connects it with links, clock and timers; in the simulator it
+ * is connected with simulated nodes.
+ */
+#ifndef REDLOCKD_PORT_H
+#define REDLOCKD_PORT_H
+
+#include "../../base/types.h"
+#include "../../lock/metrics.h"
+#include "call.h"
+#include "fingerprint.h"
+#include "vote.h"
+
+/*
+ * What the engine needs of the world. ctx comes first in every call.
+ *
+ * send    queues the call for a node; contract as link_send
+ * now     CLOCK_BOOTTIME in µs, fresh
+ * random  fills a buffer with unpredictable bytes
+ * timer   calls engine_on_timer(slot) once, not before at_us; 0 stops it;
+ *         setting it again replaces it. Slots are small dense integers. Only
+ *         the first call for a slot may fail (false: no memory)
+ * answer  the operation of this client has its outcome; may be called before
+ *         engine_acquire… has returned
+ *
+ * listen     opens, or closes, to all nodes the connections on which releases
+ *            are announced
+ * subscribe  asks a node to announce releases of the resource, or no longer;
+ *            ignored while that connection is not up
+ */
+struct engine_port {
+    void *ctx;
+    enum vote (*send)(void *ctx, int node, const struct call *call,
+                      uint64_t tag);
+    int64_t (*now)(void *ctx);
+    void (*random)(void *ctx, void *buf, size_t len);
+    bool (*timer)(void *ctx, uint32_t slot, int64_t at_us);
+    void (*answer)(void *ctx, void *client);
+    void (*listen)(void *ctx, bool is_on);
+    void (*subscribe)(void *ctx, int node, struct span resource, bool is_on);
+};
+
+struct engine_settings {
+    int nodes;
+    const char *node_names[NODES_MAX]; /* for log lines; borrowed */
+    int64_t node_timeout_us;
+    int64_t max_ttl_ms;
+    int64_t max_hold_ms;
+    int64_t retry_delay_us;
+    int retry_count; /* rounds after the first */
+    int waiters_max; /* acquires that wait at once, up to WAITERS_MAX */
+    double drift_factor;
+    char fingerprint[FINGERPRINT_LEN + 1]; /* of the configuration */
+    int config_epoch;                      /* at least 1 */
+    enum first_start first_start;
+    bool has_take_over;
+    bool is_guard_off;
+};
+
+struct engine;
+
+/* Copies settings and port; metrics is borrowed. NULL: no memory. */
+struct engine *engine_new(const struct engine_settings *settings,
+                          const struct engine_port *port,
+                          struct metrics *metrics);
+void engine_free(struct engine *engine);
+
+/* ---- events of the nodes and the loop ----------------------------------- */
+
+void engine_on_node_up(struct engine *engine, int node,
+                       const struct node_facts *facts);
+void engine_on_node_down(struct engine *engine, int node,
+                         enum node_state reason, const char *detail);
+/* A new connection found the same server under the node's name. */
+void engine_on_node_confirmed(struct engine *engine, int node,
+                              const struct node_facts *facts);
+void engine_on_reply(struct engine *engine, int node, uint64_t tag,
+                     const struct call_reply *reply, int64_t sent_us,
+                     int64_t received_us);
+void engine_on_timer(struct engine *engine, uint32_t slot);
+
+/*
+ * Of the connections on which releases are announced:
+ *
+ * up          connected; the node announces nothing yet
+ * down        what was subscribed is forgotten
+ * subscribed  from now on releases of the resource are announced; empty: the
+ *             heartbeats
+ * announced   a release of the lock with this number, 0 unknown; empty: a
+ *             heartbeat
+ */
+void engine_on_listener_up(struct engine *engine, int node);
+void engine_on_listener_down(struct engine *engine, int node);
+void engine_on_subscribed(struct engine *engine, int node,
+                          struct span resource);
+void engine_on_announced(struct engine *engine, int node, struct span resource,
+                         int64_t number);
+
+#endif

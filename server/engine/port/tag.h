@@ -1,0 +1,74 @@
+/*
+ * What a call is for. This is in the user's bits of a handle, the tag that
+ * travels with the call.
+ */
+#ifndef REDLOCKD_TAG_H
+#define REDLOCKD_TAG_H
+
+#include "../../base/slots.h"
+
+enum tag_kind {
+    TAG_OPERATION,
+    TAG_RELEASE,
+    TAG_ADMISSION,
+    TAG_REPAIR,
+    TAG_SCAN
+};
+
+/* An operation's round: --retry-count is at most 100. */
+enum { TAG_ROUND_BITS = 7 };
+
+static inline unsigned tag_bits(enum tag_kind kind, unsigned round)
+{
+    return (unsigned)kind << TAG_ROUND_BITS |
+           (round & ((1u << TAG_ROUND_BITS) - 1));
+}
+
+static inline enum tag_kind tag_kind_of(uint64_t tag)
+{
+    return (enum tag_kind)(slots_user_bits(tag) >> TAG_ROUND_BITS);
+}
+
+static inline unsigned tag_round_of(uint64_t tag)
+{
+    return slots_user_bits(tag) & ((1u << TAG_ROUND_BITS) - 1);
+}
+
+/*
+ * Of a release that is repeated, from a queue of this kind; other releases have
+ * the round 0.
+ */
+static inline uint64_t tag_debt(unsigned kind, uint32_t number)
+{
+    return (uint64_t)number << 32 | (uint64_t)tag_bits(TAG_RELEASE, 1 + kind)
+                                        << SLOTS_INDEX_BITS;
+}
+
+static inline bool tag_is_debt(uint64_t tag)
+{
+    return tag_kind_of(tag) == TAG_RELEASE && tag_round_of(tag) != 0;
+}
+
+static inline unsigned tag_debt_kind_of(uint64_t tag)
+{
+    return tag_round_of(tag) - 1;
+}
+
+static inline uint32_t tag_debt_number_of(uint64_t tag)
+{
+    return (uint32_t)(tag >> 32);
+}
+
+/* Of a release whose answer nothing waits for: no slot has this handle. */
+static inline uint64_t tag_forgotten(void)
+{
+    return (uint64_t)tag_bits(TAG_RELEASE, 0) << SLOTS_INDEX_BITS;
+}
+
+/* Of calls that belong to no operation and no release. */
+static inline uint64_t tag_admission(void)
+{
+    return (uint64_t)tag_bits(TAG_ADMISSION, 0) << SLOTS_INDEX_BITS;
+}
+
+#endif

@@ -1,0 +1,44 @@
+/*
+ * The token of a holder, the value of its lock on the nodes:
+ *
+ *   <fencing number, 16 digits>.<40 hex digits>[+<key hash>][.<owner>]
+ *
+ * The key hash is that of the client's idempotency key, 22 base64url digits.
+ * Clients treat tokens as opaque; extend and release compare them as bytes. The
+ * parts of a token can be trusted only after it matched on the nodes, or was
+ * read there.
+ *
+ * Nothing else is ever compared with a value on the nodes: a client that sent
+ * "1" could delete a foreign key with this value.
+ */
+#ifndef REDLOCKD_TOKEN_H
+#define REDLOCKD_TOKEN_H
+
+#include "../../base/types.h"
+
+enum { TOKEN_NUMBER_LEN = 16, TOKEN_RANDOM_BYTES = 20 };
+
+struct token_parts {
+    int64_t number;       /* above 0, at most 16 digits */
+    struct span key_hash; /* KEY_HASH_LEN digits; empty: none */
+    struct span owner;    /* at most OWNER_MAX bytes; empty: none */
+};
+
+/* Writes the token without a NUL and returns its length. */
+size_t token_make(char token[TOKEN_MAX],
+                  const unsigned char random[TOKEN_RANDOM_BYTES],
+                  const struct token_parts *parts);
+
+/* Whether it may be an owner: 1 to OWNER_MAX of A–Z a–z 0–9 . _ : @ / - */
+bool token_is_owner(struct span text);
+
+/*
+ * False if the text has not the form of our tokens: it is a foreign value. The
+ * parts lie in the text.
+ */
+bool token_parse(struct span text, struct token_parts *parts);
+
+/* The same, without the parts. */
+bool token_is_ours(struct span text);
+
+#endif

@@ -1,0 +1,491 @@
+#include "operation.h"
+
+#include <assert.h>
+
+#include "../port/tag.h"
+#include "../port/timer.h"
+#include "../port/token.h"
+#include "../voting/status.h"
+
+enum { OPERATIONS_MAX = 100000, TIMER_OFF = 0 };
+
+void operations_init(struct operations *operations, struct nodes *nodes,
+                     struct releases *releases, struct repairs *repairs)
+{
+    *operations = (struct operations){
+        .means = {nodes->env, nodes, releases},
+        .repairs = repairs,
+    };
+    slots_init(&operations->slots, sizeof(struct operation), OPERATIONS_MAX);
+}
+
+static void give(struct operations *operations, struct operation *it)
+{
+    texts_drop(&it->texts);
+    slots_give(&operations->slots, it);
+}
+
+void operations_fini(struct operations *operations)
+{
+    for (uint32_t i = 0; i < operations->slots.count; i++) {
+        struct operation *it = slots_at(&operations->slots, i);
+        if (it != NULL)
+            give(operations, it);
+    }
+    slots_fini(&operations->slots);
+}
+
+struct operation *operation_find(const struct operations *operations,
+                                 uint64_t handle)
+{
+    return slots_find(&operations->slots, handle);
+}
+
+static void set_timer(const struct operations *operations,
+                      const struct operation *it, int64_t at_us)
+{
+    const struct engine_port *port = &operations->means.env->port;
+    /* cannot fail: operation_new made the slot's timer */
+    (void)port->timer(port->ctx, timer_slot(TIMER_OPERATION, it->head.index),
+                      at_us);
+}
+
+static void undo(const struct operations *operations, struct operation *it)
+{
+    attempt_undo(&it->attempt, &operations->means, &it->request);
+}
+
+static int64_t median_us(const struct operations *operations)
+{
+    return nodes_median_us(operations->means.nodes,
+                           environment_now(operations->means.env));
+}
+
+/* ---- the outcome -------------------------------------------------------- */
+
+static void settle(struct operations *operations, struct operation *it,
+                   enum outcome outcome)
+{
+    const struct engine_port *port = &operations->means.env->port;
+    assert(it->state == OPERATION_ROUND);
+    if (outcome != OUTCOME_EXTENDED) /* whose last votes a repair needs */
+        set_timer(operations, it, TIMER_OFF);
+    it->state = OPERATION_SETTLED;
+    operations->in_flight--;
+    it->result.outcome = outcome;
+    result_tell_votes(&it->result, &it->attempt.round);
+    if (outcome == OUTCOME_GRANTED || outcome == OUTCOME_EXTENDED) {
+        it->result.token = attempt_token(&it->attempt);
+        result_tell_token(&it->result, it->result.token);
+    }
+    const struct operation_hook *hook = &operations->hooks[it->owned_by];
+    if (hook->on_settled != NULL)
+        hook->on_settled(hook->ctx, it->client);
+    else
+        port->answer(port->ctx, it->client);
+}
+
+static bool has_attempts_left(const struct operations *operations,
+                              const struct operation *it)
+{
+    return it->attempt.number <= operations->means.env->settings.retry_count;
+}
+
+/* Another attempt after a random delay. */
+static void pause(const struct operations *operations, struct operation *it)
+{
+    const struct environment *env = operations->means.env;
+    uint64_t delays = (uint64_t)env->settings.retry_delay_us + 1;
+    int64_t delay_us = (int64_t)(environment_random(env) % delays);
+    it->state = OPERATION_PAUSE;
+    set_timer(operations, it, environment_now(env) + delay_us);
+}
+
+/* Whether a won round has any validity left. */
+static bool is_valid(const struct operations *operations,
+                     const struct operation *it)
+{
+    return attempt_validity_ms(&it->attempt, &operations->means, &it->request,
+                               environment_now(operations->means.env)) > 0;
+}
+
+/*
+ * What follows a verdict: one of these settles the operation or pauses it; true
+ * if another attempt begins at once.
+ *
+ * What was too slow may be in time the next time: this server was held up, or a
+ * disk was. Nodes that refuse would do so again. A release is never sent anew:
+ * it is right however late it runs.
+ */
+static bool on_no_quorum(struct operations *operations, struct operation *it)
+{
+    if (!has_attempts_left(operations, it) ||
+        !round_is_lost_to_time(&it->attempt.round)) {
+        settle(operations, it, OUTCOME_NO_QUORUM);
+        return false;
+    }
+    if (it->attempt.round.kind != LOCK_RELEASE)
+        return true;
+    attempt_wait_on(&it->attempt, &operations->means, &it->request);
+    set_timer(operations, it, it->attempt.round.deadline_us);
+    return false;
+}
+
+static enum outcome outcome_of_won(const struct operations *operations,
+                                   const struct operation *it)
+{
+    if (it->attempt.round.kind == LOCK_RELEASE)
+        return OUTCOME_RELEASED;
+    if (it->request.only_looks)
+        return OUTCOME_MAX_HOLD;
+    return is_valid(operations, it) ? OUTCOME_EXTENDED
+                                    : OUTCOME_VALIDITY_EXHAUSTED;
+}
+
+static bool on_verdict(struct operations *operations, struct operation *it,
+                       enum verdict verdict)
+{
+    static const enum outcome outcomes[] = {
+        [VERDICT_HELD] = OUTCOME_HELD,
+        [VERDICT_FOUND] = OUTCOME_FOUND,
+        [VERDICT_BUSY] = OUTCOME_FOUND,
+        [VERDICT_NOT_OWNER] = OUTCOME_NOT_OWNER,
+        [VERDICT_NOT_FOUND] = OUTCOME_NOT_FOUND,
+        [VERDICT_REFUSED] = OUTCOME_KEY_REFUSED,
+    };
+    if (verdict == VERDICT_NO_QUORUM)
+        return on_no_quorum(operations, it);
+    if (verdict == VERDICT_HELD || verdict == VERDICT_FOUND)
+        result_tell_holder(&it->result, &it->attempt.round,
+                           median_us(operations));
+    settle(operations, it,
+           verdict == VERDICT_WON ? outcome_of_won(operations, it)
+                                  : outcomes[verdict]);
+    return false;
+}
+
+/* A lost attempt to acquire leaves nothing but what was learned from it. */
+static void clear_up(struct operations *operations, struct operation *it)
+{
+    struct attempt *attempt = &it->attempt;
+    undo(operations, it);
+    it->was_held |= round_count(&attempt->round, VOTE_HELD) > 0;
+    it->result.barred_us =
+        nodes_barred_us(operations->means.nodes, attempt->round.highest);
+    if (it->result.barred_us == 0)
+        attempt->seen_number =
+            at_least(attempt->seen_number, attempt->round.highest);
+}
+
+/* The votes are split, or the number was too low. */
+static bool on_lost_race(struct operations *operations, struct operation *it,
+                         enum verdict verdict)
+{
+    bool is_lost_to_repeat = it->attempt.is_repeat && verdict == VERDICT_SPLIT;
+    if (!has_attempts_left(operations, it) || is_lost_to_repeat) {
+        settle(operations, it, it->was_held ? OUTCOME_HELD : OUTCOME_NO_QUORUM);
+        return false;
+    }
+    if (verdict == VERDICT_SPLIT)
+        pause(operations, it);
+    return verdict == VERDICT_STALE;
+}
+
+static bool on_acquire_verdict(struct operations *operations,
+                               struct operation *it, enum verdict verdict)
+{
+    if (verdict == VERDICT_WON && is_valid(operations, it)) {
+        it->result.is_repeat = it->attempt.is_repeat;
+        settle(operations, it, OUTCOME_GRANTED);
+        return false;
+    }
+    clear_up(operations, it);
+    if (verdict == VERDICT_WON) {
+        settle(operations, it, OUTCOME_VALIDITY_EXHAUSTED);
+        return false;
+    }
+    if (attempt_repeats(&it->attempt, &it->request))
+        return true;
+    return verdict == VERDICT_STALE || verdict == VERDICT_SPLIT
+               ? on_lost_race(operations, it, verdict)
+               : on_verdict(operations, it, verdict);
+}
+
+static bool decide(struct operations *operations, struct operation *it)
+{
+    const struct environment *env = operations->means.env;
+    struct round *round = &it->attempt.round;
+    attempt_drop_outdated(&it->attempt, &operations->means);
+    enum verdict verdict = round_verdict(round);
+    if (verdict == VERDICT_OPEN ||
+        round_is_pending_on(round, it->request.heard))
+        return false;
+    int64_t now_us = environment_now(env);
+    metrics_observe(&env->metrics->round_duration[round->kind],
+                    now_us - round->start_us);
+    if (verdict == VERDICT_WON)
+        round->won_us = now_us;
+    if (verdict == VERDICT_WON && round->kind == LOCK_FORCE) {
+        attempt_take_wanted(&it->attempt);
+        return true;
+    }
+    return it->request.call == LOCK_ACQUIRE
+               ? on_acquire_verdict(operations, it, verdict)
+               : on_verdict(operations, it, verdict);
+}
+
+/* ---- attempts ----------------------------------------------------------- */
+
+/* A force has found its lock's token. */
+static bool is_found(const struct operation *it)
+{
+    return it->request.call == LOCK_FORCE &&
+           attempt_token(&it->attempt).len > 0;
+}
+
+/* False: no memory, and nothing was sent. */
+static bool begin_attempt(const struct operations *operations,
+                          struct operation *it)
+{
+    const struct attempt_means *means = &operations->means;
+    bool is_begun = true;
+    it->state = OPERATION_ROUND;
+    if (it->request.call == LOCK_RELEASE || is_found(it))
+        is_begun = attempt_release(&it->attempt, means, &it->request, it);
+    else
+        attempt_begin(&it->attempt, means, &it->request, it);
+    set_timer(operations, it, it->attempt.round.deadline_us);
+    return is_begun;
+}
+
+/* Begins attempts until one is not decided at its start. */
+static void try(struct operations *operations, struct operation *it)
+{
+    do {
+        if (!begin_attempt(operations, it))
+            round_leave_out(&it->attempt.round);
+    } while (decide(operations, it));
+}
+
+/* ---- what comes in ------------------------------------------------------ */
+
+static void end(struct operations *operations, struct operation *it)
+{
+    operations->in_flight -=
+        it->state == OPERATION_ROUND || it->state == OPERATION_PAUSE;
+    set_timer(operations, it, TIMER_OFF);
+    give(operations, it);
+}
+
+static void end_if_complete(struct operations *operations, struct operation *it)
+{
+    if (it->attempt.round.pending > 0)
+        return;
+    if (it->request.call == LOCK_EXTEND)
+        repairs_start(operations->repairs, it->request.resource,
+                      attempt_token(&it->attempt), it->request.ttl_ms,
+                      &it->attempt.round);
+    else
+        undo(operations, it);
+    end(operations, it);
+}
+
+/* needs_votes: something is still to be done once the last votes are known. */
+static void close(struct operations *operations, struct operation *it,
+                  bool needs_votes)
+{
+    if (needs_votes) {
+        operations->in_flight -= it->state == OPERATION_ROUND;
+        it->state = OPERATION_CLOSED;
+        set_timer(operations, it, it->attempt.round.deadline_us);
+        end_if_complete(operations, it);
+    } else {
+        end(operations, it);
+    }
+}
+
+/* A vote was noted. */
+static void go_on(struct operations *operations, struct operation *it)
+{
+    if (it->state == OPERATION_CLOSED)
+        end_if_complete(operations, it);
+    else if (it->state == OPERATION_ROUND && decide(operations, it))
+        try(operations, it);
+}
+
+static void take_reply(struct operations *operations, struct operation *it,
+                       int node, const struct call_reply *reply)
+{
+    attempt_note_reply(&it->attempt, &operations->means, node, reply);
+    go_on(operations, it);
+}
+
+void operation_on_reply(struct operations *operations, int node, uint64_t tag,
+                        const struct call_reply *reply)
+{
+    struct operation *it = operation_find(operations, tag);
+    if (it != NULL && tag_bits(TAG_OPERATION, (unsigned)it->attempt.number) ==
+                          slots_user_bits(tag)) /* not of an earlier attempt */
+        take_reply(operations, it, node, reply);
+}
+
+void operations_on_looked(struct operations *operations, int node)
+{
+    if (status_is_looked_at(operations->means.nodes, node))
+        return;
+    for (uint32_t i = 0; i < operations->slots.count; i++) {
+        struct operation *it = slots_at(&operations->slots, i);
+        if (it != NULL &&
+            attempt_ask_again(&it->attempt, &operations->means, &it->request,
+                              node, it->state == OPERATION_ROUND ? it : NULL))
+            go_on(operations, it);
+    }
+}
+
+void operation_on_release(struct operations *operations, int node,
+                          uint64_t handle, const struct call_reply *reply)
+{
+    struct operation *it = operation_find(operations, handle);
+    if (it != NULL)
+        take_reply(operations, it, node, reply);
+}
+
+void operation_on_timer(struct operations *operations, uint32_t index)
+{
+    struct operation *it = slots_at(&operations->slots, index);
+    if (it == NULL)
+        return;
+    int64_t deadline_us = it->attempt.round.deadline_us;
+    if (it->state == OPERATION_PAUSE) {
+        try(operations, it);
+    } else if (environment_now(operations->means.env) < deadline_us) {
+        set_timer(operations, it, deadline_us);
+    } else {
+        round_note_deadline(&it->attempt.round);
+        go_on(operations, it);
+    }
+}
+
+/* ---- begin -------------------------------------------------------------- */
+
+static struct operation *operation_new(struct operations *operations,
+                                       const struct operation_order *order)
+{
+    const struct engine_port *port = &operations->means.env->port;
+    struct operation *it = slots_take(&operations->slots);
+    if (it == NULL)
+        return NULL;
+    if (!texts_keep(&it->texts, order->resource, order->owner)) {
+        slots_give(&operations->slots, it);
+        return NULL;
+    }
+    if (!port->timer(port->ctx, timer_slot(TIMER_OPERATION, it->head.index),
+                     TIMER_OFF)) {
+        give(operations, it);
+        return NULL;
+    }
+    assert(order->resource.len <= NAMES_LEN_MAX);
+    assert(order->owner.len <= OWNER_MAX);
+    assert(order->key_hash.len <= KEY_HASH_LEN);
+    it->was_held = false;
+    it->owned_by = order->owned_by;
+    it->client = order->client;
+    it->request = (struct request){
+        .call = order->call,
+        .asked_us = order->asked_us,
+        .only_looks = order->call == LOCK_EXTEND &&
+                      attempt_is_held_too_long(&operations->means, order->token,
+                                               order->ttl_ms),
+        .ttl_ms = order->ttl_ms,
+        .number = order->number,
+        .heard = order->heard,
+        .resource = texts_first(&it->texts),
+        .owner = texts_second(&it->texts),
+        .key_hash = {it->key_hash, span_copy(it->key_hash, order->key_hash)},
+    };
+    attempt_init(&it->attempt, order->token);
+    it->result = (struct engine_result){
+        .resource = it->request.resource,
+        .ttl_ms = order->ttl_ms,
+        .remaining_ms = -1,
+        .held_ms = -1,
+    };
+    return it;
+}
+
+uint64_t operation_start(struct operations *operations,
+                         const struct operation_order *order)
+{
+    struct operation *it = operation_new(operations, order);
+    if (it == NULL)
+        return 0;
+    operations->in_flight++;
+    uint64_t handle = slots_handle(it, 0);
+    if (!begin_attempt(operations, it)) {
+        end(operations, it);
+        return 0;
+    }
+    go_on(operations, it);
+    return handle;
+}
+
+/* ---- the end ------------------------------------------------------------ */
+
+const struct engine_result *operation_take(struct operations *operations,
+                                           struct operation *it, int64_t now_us)
+{
+    struct engine_result *result = &it->result;
+    if (result->outcome != OUTCOME_GRANTED &&
+        result->outcome != OUTCOME_EXTENDED)
+        return result;
+    result->validity_ms = attempt_validity_ms(&it->attempt, &operations->means,
+                                              &it->request, now_us);
+    if (result->validity_ms > 0)
+        return result;
+    if (result->outcome == OUTCOME_GRANTED)
+        undo(operations, it);
+    result->outcome = OUTCOME_VALIDITY_EXHAUSTED;
+    result->token = (struct span){0};
+    result->validity_ms = 0;
+    return result;
+}
+
+/* At the end: until then engine_take may find that a grant has expired. */
+static void count_outcome(const struct operations *operations,
+                          const struct operation *it)
+{
+    enum lock_call call = it->request.call;
+    assert(outcome_is_of(it->result.outcome, call));
+    operations->means.env->metrics->outcomes[call][it->result.outcome]++;
+}
+
+void operation_close(struct operations *operations, struct operation *it)
+{
+    enum outcome outcome = it->result.outcome;
+    count_outcome(operations, it);
+    close(operations, it,
+          outcome == OUTCOME_EXTENDED ||
+              (outcome != OUTCOME_GRANTED && it->attempt.is_repeat));
+}
+
+void operation_discard(struct operations *operations, struct operation *it)
+{
+    assert(it->owned_by == OWNER_LISTING || it->owned_by == OWNER_LOOK ||
+           (it->state == OPERATION_SETTLED &&
+            it->result.outcome != OUTCOME_GRANTED));
+    close(operations, it, it->attempt.is_repeat);
+}
+
+bool operation_abandon(struct operations *operations, struct operation *it)
+{
+    bool is_granted =
+        it->state == OPERATION_SETTLED && it->result.outcome == OUTCOME_GRANTED;
+    bool may_hold =
+        it->state == OPERATION_ROUND && it->request.call == LOCK_ACQUIRE;
+    if (is_granted || may_hold)
+        undo(operations, it);
+    if (it->state == OPERATION_SETTLED)
+        count_outcome(operations, it);
+    close(operations, it, it->attempt.is_repeat);
+    return is_granted;
+}

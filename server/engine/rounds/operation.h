@@ -1,0 +1,127 @@
+/*
+ * One operation: what a client asks, its attempts, its outcome.
+ *
+ *                  start
+ *                    │
+ *                    ▼       split votes
+ *   stale, late ┌─ ROUND ──────────────────→ PAUSE
+ *   or silent:  └──→ │ ↑                       │
+ *   again at once    │ └───── random delay ────┘
+ *                    │ verdict, or no attempts left
+ *                    ▼
+ *                 SETTLED ──→ close | abandon
+ *                    │ close of an extension, end of a lost repeat
+ *                    ▼
+ *                 CLOSED ──→ the last votes are known: repairs.h, attempt.h
+ *
+ * After each lost attempt to acquire, the key is released on all nodes that may
+ * have set it; attempt.h says which these are after a repeat.
+ */
+#ifndef REDLOCKD_OPERATION_H
+#define REDLOCKD_OPERATION_H
+
+#include "../../base/slots.h"
+#include "../../base/texts.h"
+#include "attempt.h"
+#include "repairs.h"
+#include "result.h"
+
+/* Who learns the outcome, instead of port.answer. */
+enum operation_owner {
+    OWNER_CLIENT, /* port.answer */
+    OWNER_WAITER,
+    OWNER_LOOK, /* a waiter's inspection */
+    OWNER_LISTING,
+    OWNERS
+};
+
+enum operation_state {
+    OPERATION_ROUND,
+    OPERATION_PAUSE,
+    OPERATION_SETTLED,
+    OPERATION_CLOSED,
+};
+
+struct operation {
+    struct slots_head head;
+    enum operation_state state;
+    bool was_held; /* acquire: a node had another value */
+    enum operation_owner owned_by;
+    void *client;
+    struct request request;
+    struct attempt attempt;
+    struct engine_result result;
+    struct texts texts; /* resource and owner */
+    char key_hash[KEY_HASH_LEN];
+};
+
+struct operation_hook {
+    void (*on_settled)(void *ctx, void *client);
+    void *ctx;
+};
+
+struct operations {
+    struct attempt_means means;
+    struct repairs *repairs;
+    struct slots slots;
+    int in_flight; /* without an outcome */
+    struct operation_hook hooks[OWNERS];
+};
+
+/* What a client asks; the spans are borrowed, and copied. */
+struct operation_order {
+    enum lock_call call;
+    struct span resource;
+    struct span token;
+    struct span owner;
+    struct span key_hash;
+    int64_t asked_us; /* as in struct request */
+    int64_t ttl_ms;
+    int64_t number; /* force */
+    uint16_t heard; /* as in struct request */
+    enum operation_owner owned_by;
+    void *client;
+};
+
+void operations_init(struct operations *operations, struct nodes *nodes,
+                     struct releases *releases, struct repairs *repairs);
+void operations_fini(struct operations *operations);
+
+/*
+ * Begins an operation and returns its handle, 0 if there is no memory. May
+ * call port.answer before it returns.
+ */
+uint64_t operation_start(struct operations *operations,
+                         const struct operation_order *order);
+
+struct operation *operation_find(const struct operations *operations,
+                                 uint64_t handle);
+
+/* A node's reply to a call of the round that tag names. */
+void operation_on_reply(struct operations *operations, int node, uint64_t tag,
+                        const struct call_reply *reply);
+
+/* The node's admission may have been read, or its connection broke. */
+void operations_on_looked(struct operations *operations, int node);
+
+/* A node's reply to a client's release. */
+void operation_on_release(struct operations *operations, int node,
+                          uint64_t handle, const struct call_reply *reply);
+
+/* The port's timer of the operation with this index. */
+void operation_on_timer(struct operations *operations, uint32_t index);
+
+/* As engine_take, engine_close, engine_abandon. */
+const struct engine_result *operation_take(struct operations *operations,
+                                           struct operation *it,
+                                           int64_t now_us);
+void operation_close(struct operations *operations, struct operation *it);
+
+/*
+ * It ends without being counted: it is lost, and another one follows; or it is
+ * the inspection of a listing or a waiter, in any state.
+ */
+void operation_discard(struct operations *operations, struct operation *it);
+bool operation_abandon(struct operations *operations, struct operation *it);
+
+#endif

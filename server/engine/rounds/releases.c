@@ -1,0 +1,274 @@
+#include "releases.h"
+
+#include <assert.h>
+
+#include "../port/fence.h"
+#include "../port/tag.h"
+
+enum { RELEASES_MAX = 60000 }; /* at once, apart from debts */
+
+void releases_init(struct releases *releases, struct nodes *nodes)
+{
+    releases->env = nodes->env;
+    releases->nodes = nodes;
+    slots_init(&releases->slots, sizeof(struct release), RELEASES_MAX);
+    TAILQ_INIT(&releases->list);
+    debts_init(&releases->debts, nodes);
+}
+
+static uint16_t bit(int node)
+{
+    return (uint16_t)(1u << node);
+}
+
+/* To be called after everything that may change it. */
+static void show_pending(const struct releases *releases)
+{
+    releases->env->metrics->releases_pending =
+        releases->slots.used + releases->debts.store.items;
+}
+
+static void forget(struct releases *releases, struct release *it)
+{
+    TAILQ_REMOVE(&releases->list, it, link);
+    texts_drop(&it->texts);
+    slots_give(&releases->slots, it);
+}
+
+void releases_fini(struct releases *releases)
+{
+    while (!TAILQ_EMPTY(&releases->list))
+        forget(releases, TAILQ_FIRST(&releases->list));
+    slots_fini(&releases->slots);
+    debts_fini(&releases->debts);
+}
+
+/* ---- begin -------------------------------------------------------------- */
+
+/* Copies the texts. NULL: no memory, or too many. */
+static struct release *remember(struct releases *releases, struct span resource,
+                                struct span token)
+{
+    assert(resource.len <= NAMES_LEN_MAX && token.len <= TOKEN_MAX);
+    struct release *it = slots_take(&releases->slots);
+    if (it == NULL)
+        return NULL;
+    if (!texts_keep(&it->texts, resource, token)) {
+        slots_give(&releases->slots, it);
+        return NULL;
+    }
+    it->operation = 0;
+    it->owed = it->in_flight = it->in_time = 0;
+    it->is_again = it->is_unclean = false;
+    it->in_time_us = 0;
+    TAILQ_INSERT_TAIL(&releases->list, it, link);
+    return it;
+}
+
+/* Borrows both. */
+static struct call call_of(struct span resource, struct span token)
+{
+    struct call call = {
+        .kind = CALL_RELEASE,
+        .resource = resource,
+        .token = token,
+    };
+    fence_slots(resource, call.slots);
+    return call;
+}
+
+/* it NULL: nothing waits for the answer. */
+static struct ballot send_to(struct releases *releases, int node,
+                             struct call *call, struct release *it)
+{
+    uint64_t tag = it != NULL ? slots_handle(it, tag_bits(TAG_RELEASE, 0))
+                              : tag_forgotten();
+    struct ballot ballot = nodes_send(releases->nodes, node, call, 0, tag);
+    if (it != NULL && ballot.vote == VOTE_PENDING)
+        it->in_flight |= bit(node);
+    return ballot;
+}
+
+/* Without memory it is sent once, and not repeated. */
+void releases_undo(struct releases *releases, const struct round *round,
+                   struct span resource, struct span token, int64_t ttl_ms,
+                   int64_t uncertainty_us)
+{
+    struct call call = call_of(resource, token);
+    struct release *it = NULL;
+    for (int i = 0; i < round->total; i++) {
+        const struct round_vote *vote = &round->votes[i];
+        bool is_sent = false;
+        if (vote->is_kept || !vote->is_sent ||
+            ballot_is_harmless(round_ballot(vote)))
+            continue;
+        if (it == NULL)
+            it = remember(releases, resource, token);
+        if (!vote->is_broken)
+            is_sent = send_to(releases, i, &call, it).vote == VOTE_PENDING;
+        if (it != NULL)
+            it->owed |= bit(i);
+        else if (!is_sent)
+            releases->env->metrics->releases_dropped++;
+    }
+    if (it == NULL)
+        return;
+    it->set_ends_us = round->deadline_us + uncertainty_us;
+    it->until_us = environment_now(releases->env) + ttl_ms * 1000;
+    show_pending(releases);
+}
+
+/* Another server may have sent the acquire just now. */
+bool releases_ask(struct releases *releases, struct round *round,
+                  struct span resource, struct span token, uint64_t operation)
+{
+    const struct nodes *nodes = releases->nodes;
+    struct release *it = remember(releases, resource, token);
+    struct call call = call_of(resource, token);
+    int64_t widest_us = 0;
+    if (it == NULL)
+        return false;
+    for (int i = 0; i < round->total; i++) {
+        struct ballot ballot = send_to(releases, i, &call, it);
+        int64_t uncertainty_us =
+            nodes_uncertainty_us(nodes, i, round->start_us);
+        if (ballot.vote == VOTE_PENDING && uncertainty_us > widest_us)
+            widest_us = uncertainty_us;
+        if (ballot.vote == VOTE_PENDING)
+            round_note_sent(round, i, nodes_life(releases->nodes, i));
+        else
+            round_note_unsent(round, i, ballot);
+    }
+    it->operation = operation;
+    it->owed = (uint16_t)(bit(round->total) - 1);
+    it->in_time_us = round->deadline_us;
+    it->set_ends_us = round->deadline_us + widest_us;
+    it->until_us = round->start_us + releases->env->settings.max_ttl_ms * 1000;
+    show_pending(releases);
+    return true;
+}
+
+/* ---- answers ------------------------------------------------------------ */
+
+static uint16_t all_of(const struct releases *releases)
+{
+    return (uint16_t)(bit(releases->env->settings.nodes) - 1);
+}
+
+static bool is_majority(const struct releases *releases, uint16_t nodes)
+{
+    int count = 0;
+    for (int i = 0; i < releases->env->settings.nodes; i++)
+        count += (nodes & bit(i)) != 0;
+    return count >= quorum_of(releases->env->settings.nodes);
+}
+
+/*
+ * A node that lacks the key may still get it from an acquire that another
+ * server has sent, or from a repair; and then others may get it, because an
+ * extend found it there. One that had it when asked again did get it so.
+ */
+static void judge(const struct releases *releases, struct release *it, int node,
+                  const struct call_reply *reply, int64_t received_us)
+{
+    const struct nodes *nodes = releases->nodes;
+    bool had_key = reply->vote == VOTE_DELETED;
+    bool is_past =
+        is_majority(releases, all_of(releases) & (uint16_t)~it->owed) &&
+        nodes_is_past(nodes, node, reply->node_now_us, it->set_ends_us);
+    if (received_us <= it->in_time_us ||
+        nodes_is_before(nodes, node, reply->node_now_us, it->in_time_us))
+        it->in_time |= bit(node);
+    it->is_unclean |= it->is_again ? had_key : !had_key && !is_past;
+    it->set_ends_us = at_least(
+        it->set_ends_us, received_us + releases->env->settings.node_timeout_us);
+}
+
+/* What was not answered in time becomes a debt. */
+static void hand_over(struct releases *releases, struct release *it)
+{
+    const struct owed_item item = {texts_first(&it->texts),
+                                   texts_second(&it->texts), it->until_us};
+    uint16_t due = it->owed & (uint16_t)~it->in_flight;
+    for (int i = 0; i < releases->env->settings.nodes; i++)
+        if (due & bit(i))
+            debts_add(&releases->debts, i, &item);
+    it->owed &= (uint16_t)~due;
+}
+
+static void ask_again(struct releases *releases, struct release *it)
+{
+    struct call call =
+        call_of(texts_first(&it->texts), texts_second(&it->texts));
+    it->is_again = true;
+    it->is_unclean = false;
+    it->owed = all_of(releases);
+    for (int i = 0; i < releases->env->settings.nodes; i++)
+        (void)send_to(releases, i, &call, it);
+}
+
+/* A client's, when no answer is outstanding: whether a repair may follow. */
+static bool must_ask_again(const struct releases *releases,
+                           const struct release *it)
+{
+    return it->is_unclean ||
+           (!it->is_again && !is_majority(releases, it->in_time));
+}
+
+/* Forgets it when nothing is left to do. */
+static void go_on(struct releases *releases, struct release *it, int64_t now_us)
+{
+    bool is_clients = it->operation != 0;
+    bool is_time = now_us >= it->set_ends_us;
+    if (is_clients && it->in_flight != 0)
+        return;
+    if (is_clients && must_ask_again(releases, it)) {
+        if (is_time)
+            ask_again(releases, it);
+        return;
+    }
+    if (is_time)
+        hand_over(releases, it);
+    if (it->owed == 0 && it->in_flight == 0)
+        forget(releases, it);
+}
+
+uint64_t releases_on_reply(struct releases *releases, int node, uint64_t tag,
+                           const struct call_reply *reply, int64_t received_us)
+{
+    if (tag_is_debt(tag)) {
+        debts_on_reply(&releases->debts, node, tag, reply->vote, received_us);
+        show_pending(releases);
+        return 0;
+    }
+    struct release *it = slots_find(&releases->slots, tag);
+    if (it == NULL)
+        return 0;
+    uint64_t operation = it->is_again ? 0 : it->operation;
+    it->in_flight &= (uint16_t)~bit(node);
+    if (vote_ends_release(reply->vote)) {
+        if (it->operation != 0)
+            judge(releases, it, node, reply, received_us);
+        it->owed &= (uint16_t)~bit(node);
+    }
+    go_on(releases, it, received_us);
+    show_pending(releases);
+    return operation;
+}
+
+void releases_on_up(struct releases *releases, int node, int64_t now_us)
+{
+    debts_on_up(&releases->debts, node, now_us);
+}
+
+void releases_tick(struct releases *releases, int64_t now_us)
+{
+    struct release *next;
+    for (struct release *it = TAILQ_FIRST(&releases->list); it; it = next) {
+        next = TAILQ_NEXT(it, link);
+        if (now_us >= it->set_ends_us)
+            go_on(releases, it, now_us);
+    }
+    debts_tick(&releases->debts, now_us);
+    show_pending(releases);
+}

@@ -1,0 +1,92 @@
+#include "result.h"
+
+#include <assert.h>
+
+#include "../port/token.h"
+#include "round.h"
+
+enum {
+    ACQUIRE = 1 << LOCK_ACQUIRE,
+    EXTEND = 1 << LOCK_EXTEND,
+    RELEASE = 1 << LOCK_RELEASE,
+    INSPECT = 1 << LOCK_INSPECT,
+    FORCE = 1 << LOCK_FORCE,
+    ANY = ACQUIRE | EXTEND | RELEASE | INSPECT | FORCE,
+};
+
+static const struct kind {
+    const char *name;
+    int calls; /* that can have this outcome */
+} kinds[OUTCOME_KINDS] = {
+    [OUTCOME_PENDING] = {"pending", 0},
+    [OUTCOME_GRANTED] = {"granted", ACQUIRE},
+    [OUTCOME_HELD] = {"held", ACQUIRE},
+    [OUTCOME_VALIDITY_EXHAUSTED] = {"validity_exhausted", ACQUIRE | EXTEND},
+    [OUTCOME_EXTENDED] = {"extended", EXTEND},
+    [OUTCOME_MAX_HOLD] = {"max_hold_reached", EXTEND},
+    [OUTCOME_RELEASED] = {"released", RELEASE | FORCE},
+    [OUTCOME_FOUND] = {"found", INSPECT},
+    [OUTCOME_NOT_OWNER] = {"not_owner", EXTEND | RELEASE | FORCE},
+    [OUTCOME_NOT_FOUND] = {"not_found", EXTEND | RELEASE | INSPECT | FORCE},
+    [OUTCOME_KEY_REFUSED] = {"key_refused", ANY},
+    [OUTCOME_NO_QUORUM] = {"no_quorum", ANY},
+    [OUTCOME_TOO_MANY_WAITERS] = {"too_many_waiters", ACQUIRE},
+    [OUTCOME_STOPPED] = {"stopped", ACQUIRE},
+};
+
+const char *outcome_name(enum outcome outcome)
+{
+    assert(outcome < OUTCOME_KINDS);
+    return kinds[outcome].name;
+}
+
+bool outcome_is_of(enum outcome outcome, enum lock_call call)
+{
+    assert(outcome < OUTCOME_KINDS);
+    return kinds[outcome].calls & 1 << call;
+}
+
+/* The vote that means "as asked". */
+static enum vote vote_for(enum lock_call kind)
+{
+    static const enum vote votes[] = {
+        [LOCK_ACQUIRE] = VOTE_GRANTED, [LOCK_EXTEND] = VOTE_EXTENDED,
+        [LOCK_RELEASE] = VOTE_DELETED, [LOCK_INSPECT] = VOTE_HELD,
+        [LOCK_FORCE] = VOTE_HELD,
+    };
+    return votes[kind];
+}
+
+void result_tell_votes(struct engine_result *result, const struct round *round)
+{
+    result->round_start_us = round->start_us;
+    result->votes_for = round_count(round, vote_for(round->kind));
+    result->quorum = round->quorum;
+    result->total = round->total;
+    for (int i = 0; i < round->total; i++)
+        result->votes[i] = round_ballot(&round->votes[i]);
+}
+
+void result_tell_token(struct engine_result *result, struct span token)
+{
+    struct token_parts parts;
+    if (!token_parse(token, &parts))
+        return; /* from another library: no number, no owner */
+    result->number = parts.number;
+    result->owner = parts.owner;
+    result->key_hash = parts.key_hash;
+}
+
+void result_tell_holder(struct engine_result *result, const struct round *round,
+                        int64_t median_us)
+{
+    int count;
+    int node = round_common_value(round, &count);
+    if (count >= round->quorum) {
+        result_tell_token(result, round_value(round, node));
+        if (result->number > 0 && median_us >= result->number)
+            result->held_ms = (median_us - result->number) / 1000;
+    }
+    result->has_holder = true;
+    result->remaining_ms = round_remaining_ms(round);
+}

@@ -1,0 +1,77 @@
+/*
+ * The result of an operation.
+ */
+#ifndef REDLOCKD_RESULT_H
+#define REDLOCKD_RESULT_H
+
+#include "../../base/types.h"
+#include "../port/vote.h"
+
+struct round;
+
+enum outcome {
+    OUTCOME_PENDING,
+    OUTCOME_GRANTED,
+    OUTCOME_HELD,
+    OUTCOME_VALIDITY_EXHAUSTED, /* no time is left */
+    OUTCOME_EXTENDED,
+    OUTCOME_MAX_HOLD, /* held for as long as allowed */
+    OUTCOME_RELEASED,
+    OUTCOME_FOUND,
+    OUTCOME_NOT_OWNER,        /* another value */
+    OUTCOME_NOT_FOUND,        /* no lock */
+    OUTCOME_KEY_REFUSED,      /* the nodes' ACLs deny the key */
+    OUTCOME_NO_QUORUM,        /* not enough nodes answered */
+    OUTCOME_TOO_MANY_WAITERS, /* the queue is full */
+    OUTCOME_STOPPED,          /* this server no longer waits */
+    OUTCOME_KINDS
+};
+
+const char *outcome_name(enum outcome outcome);
+
+/* True if such a call can have this outcome. */
+bool outcome_is_of(enum outcome outcome, enum lock_call call);
+
+/* The result of an operation. The spans live until engine_close. */
+struct engine_result {
+    enum outcome outcome;
+    struct span resource;   /* one name, or several: see names.h */
+    struct span token;      /* granted, extended; otherwise empty */
+    int64_t number;         /* fencing number; 0 unknown */
+    struct span owner;      /* empty: unknown */
+    struct span key_hash;   /* granted, held: empty: none, or unknown */
+    bool is_repeat;         /* granted: in place of a lock with the same key */
+    bool has_holder;        /* held: number, owner, remaining are known */
+    int64_t remaining_ms;   /* found, held: -1 unknown */
+    int64_t held_ms;        /* held: since its grant; -1 unknown */
+    int64_t ttl_ms;         /* granted, extended */
+    int64_t validity_ms;    /* granted, extended: when taken; Redlock's TTL -
+                               elapsed - drift */
+    int64_t waited_ms;      /* acquire: since it was asked; 0: does not wait */
+    int waiters;            /* found: clients of this server that wait */
+    int64_t round_start_us; /* of the deciding round */
+    int64_t barred_us;      /* no quorum: earlier numbers are ahead of the
+                               clocks for this long; 0: they are not */
+    int votes_for;          /* granted, extended, released, held: by kind */
+    int quorum;
+    int total;
+    struct ballot votes[NODES_MAX]; /* of the deciding round, by node */
+};
+
+/* From the deciding round: its start, and the votes. */
+void result_tell_votes(struct engine_result *result, const struct round *round);
+
+/* The parts of the token, if it has our form; borrows from it. */
+void result_tell_token(struct engine_result *result, struct span token);
+
+/*
+ * Remaining time of what a majority has. If it is one value: number and owner,
+ * and for how long it has been held. Owner and key hash are borrowed from the
+ * round.
+ *
+ * median_us  of the nodes' clocks, as in fencing numbers; 0: unknown
+ */
+void result_tell_holder(struct engine_result *result, const struct round *round,
+                        int64_t median_us);
+
+#endif

@@ -1,0 +1,411 @@
+#include "round.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../base/order.h"
+#include "../port/token.h"
+#include "../voting/nodeclock.h"
+
+enum { DRIFT_FIXED_US = 2000 }; /* of the text */
+
+void round_init(struct round *round, enum lock_call kind, int total,
+                int64_t start_us, int64_t deadline_us)
+{
+    assert(total >= 1 && total <= NODES_MAX);
+    round->kind = kind;
+    round->total = total;
+    round->quorum = quorum_of(total);
+    round->pending = total;
+    round->start_us = start_us;
+    round->deadline_us = deadline_us;
+    round->highest = 0;
+    round->wanted = 0;
+    round->won_us = 0;
+    for (int i = 0; i < total; i++) {
+        round->votes[i].vote = VOTE_PENDING;
+        round->votes[i].state = STATE_VOTING;
+        round->votes[i].is_sent = false;
+        round->votes[i].is_broken = false;
+        round->votes[i].is_refused = false;
+        round->votes[i].is_kept = false;
+        round->votes[i].highest = 0;
+    }
+}
+
+static void settle(struct round *round, int node, struct ballot ballot)
+{
+    assert(round->votes[node].vote == VOTE_PENDING);
+    round->votes[node].vote = ballot.vote;
+    round->votes[node].state = ballot.state;
+    round->pending--;
+}
+
+void round_note_sent(struct round *round, int node, uint32_t life)
+{
+    round->votes[node].is_sent = true;
+    round->votes[node].life = life;
+}
+
+void round_note_unsent(struct round *round, int node, struct ballot why)
+{
+    settle(round, node, why);
+}
+
+void round_leave_out(struct round *round)
+{
+    for (int i = 0; i < round->total; i++)
+        if (round->votes[i].vote == VOTE_PENDING)
+            settle(round, i, (struct ballot){.vote = VOTE_STALLED});
+}
+
+void round_note_reply(struct round *round, int node,
+                      const struct call_reply *reply)
+{
+    struct round_vote *vote = &round->votes[node];
+    if (reply->vote == VOTE_UNREACHABLE)
+        vote->is_broken = true;
+    if (vote->vote != VOTE_PENDING)
+        return;
+    settle(round, node, call_ballot(reply));
+    if (reply->vote == VOTE_STALE && reply->highest > round->highest)
+        round->highest = reply->highest;
+    vote->highest = reply->highest;
+    if (reply->vote == VOTE_HELD) {
+        assert(reply->value.len <= VALUE_MAX);
+        vote->pttl_ms = reply->pttl_ms;
+        vote->value_len = span_copy(round->values[node], reply->value);
+    }
+}
+
+void round_note_outdated(struct round *round, int node)
+{
+    enum vote *vote = &round->votes[node].vote;
+    if (*vote == VOTE_GRANTED || *vote == VOTE_EXTENDED || *vote == VOTE_FREE)
+        *vote = VOTE_DISTRUSTED;
+}
+
+void round_note_deadline(struct round *round)
+{
+    for (int i = 0; i < round->total; i++)
+        if (round->votes[i].vote == VOTE_PENDING)
+            settle(round, i, (struct ballot){.vote = VOTE_SILENT});
+}
+
+void round_wait_on(struct round *round, int64_t deadline_us)
+{
+    round->deadline_us = deadline_us;
+    for (int i = 0; i < round->total; i++) {
+        struct round_vote *it = &round->votes[i];
+        if (!it->is_sent || it->vote != VOTE_SILENT)
+            continue;
+        it->vote = VOTE_PENDING;
+        round->pending++;
+    }
+}
+
+int round_count(const struct round *round, enum vote vote)
+{
+    int count = 0;
+    for (int i = 0; i < round->total; i++)
+        count += round->votes[i].vote == vote;
+    return count;
+}
+
+bool round_is_pending_on(const struct round *round, uint16_t nodes)
+{
+    for (int i = 0; i < round->total; i++)
+        if ((nodes & 1u << i) != 0 && round->votes[i].vote == VOTE_PENDING)
+            return true;
+    return false;
+}
+
+static int count_not_voting(const struct round *round)
+{
+    int count = 0;
+    for (int i = 0; i < round->total; i++) {
+        enum vote vote = round->votes[i].vote;
+        count += vote != VOTE_PENDING && !vote_is_answer(vote);
+    }
+    return count;
+}
+
+static bool is_same_value(const struct round *round, int a, int b)
+{
+    return round->votes[a].vote == VOTE_HELD &&
+           round->votes[b].vote == VOTE_HELD &&
+           round->votes[a].value_len == round->votes[b].value_len &&
+           memcmp(round->values[a], round->values[b],
+                  round->votes[a].value_len) == 0;
+}
+
+int round_common_value(const struct round *round, int *count)
+{
+    int best = -1;
+    *count = 0;
+    for (int i = 0; i < round->total; i++) {
+        int same = 0;
+        if (round->votes[i].vote != VOTE_HELD)
+            continue;
+        for (int j = 0; j < round->total; j++)
+            same += is_same_value(round, i, j);
+        if (same > *count) {
+            *count = same;
+            best = i;
+        }
+    }
+    return best;
+}
+
+/* Held with a value that is no token of ours. */
+static bool is_foreign(const struct round *round, int node)
+{
+    return round->votes[node].vote == VOTE_HELD &&
+           !token_is_ours(round_value(round, node));
+}
+
+/* The number of a token with this key hash; 0: it is held by another value. */
+static int64_t number_of_repeated(const struct round *round, int node,
+                                  struct span key_hash)
+{
+    struct token_parts parts;
+    if (round->votes[node].vote != VOTE_HELD ||
+        !token_parse(round_value(round, node), &parts) ||
+        parts.key_hash.len != key_hash.len ||
+        memcmp(parts.key_hash.ptr, key_hash.ptr, key_hash.len) != 0)
+        return 0;
+    return parts.number;
+}
+
+bool round_may_repeat(const struct round *round, struct span key_hash,
+                      int64_t *number)
+{
+    int count = round_count(round, VOTE_GRANTED);
+    *number = 0;
+    if (key_hash.len == 0)
+        return false;
+    for (int i = 0; i < round->total; i++) {
+        int64_t found = number_of_repeated(round, i, key_hash);
+        count += found > 0;
+        *number = at_least(*number, found);
+    }
+    return *number > 0 && count >= round->quorum;
+}
+
+int round_find_wanted(const struct round *round)
+{
+    struct token_parts parts;
+    for (int i = 0; i < round->total; i++)
+        if (round->votes[i].vote == VOTE_HELD &&
+            token_parse(round_value(round, i), &parts) &&
+            parts.number == round->wanted)
+            return i;
+    return -1;
+}
+
+static int count_foreign(const struct round *round)
+{
+    int count = 0;
+    for (int i = 0; i < round->total; i++)
+        count += is_foreign(round, i);
+    return count;
+}
+
+int64_t round_remaining_ms(const struct round *round)
+{
+    int64_t ends_ms[NODES_MAX];
+    int count = 0;
+    int same;
+    int common = round_common_value(round, &same);
+    for (int i = 0; i < round->total; i++) {
+        int64_t pttl_ms = round->votes[i].pttl_ms;
+        bool is_the_holders = same >= round->quorum
+                                  ? is_same_value(round, common, i)
+                                  : is_foreign(round, i);
+        if (is_the_holders)
+            ends_ms[count++] = pttl_ms >= 0 ? pttl_ms : INT64_MAX;
+    }
+    if (count < round->quorum)
+        return -1;
+    int64_t remaining_ms =
+        order_statistic(ends_ms, count, count - round->quorum);
+    return remaining_ms == INT64_MAX ? -1 : remaining_ms;
+}
+
+/*
+ * A row of a verdict table: it fits if have ≥ need. As replies come in, counts
+ * only grow, each by at most one per reply; so with p replies outstanding a row
+ * can no longer fit if have + p < need.
+ */
+struct row {
+    enum verdict verdict;
+    int have;
+    int need;
+};
+
+enum { ALWAYS = 0 };
+
+/* The first row that fits, once no row above it can fit any more. */
+static enum verdict decide(const struct row *row, int pending)
+{
+    for (;; row++) {
+        if (row->have >= row->need)
+            return row->verdict;
+        if (row->have + pending >= row->need)
+            return VERDICT_OPEN;
+    }
+}
+
+/* With this many nodes not voting, the rest is less than a majority. */
+static int too_many_missing(const struct round *round)
+{
+    return round->total - round->quorum + 1;
+}
+
+/*
+ * Won: a majority of the configured nodes granted. Otherwise: too few vote, for
+ * one lasting reason, or for any; one value is on a majority, or values that
+ * are no tokens of ours (some libraries use another on each node), so nobody
+ * races us; a number was too low; or the votes are split.
+ */
+static enum verdict judge_acquire(const struct round *round)
+{
+    int common;
+    (void)round_common_value(round, &common); /* only the count matters */
+    int foreign = count_foreign(round);
+    const struct row rows[] = {
+        {VERDICT_WON, round_count(round, VOTE_GRANTED), round->quorum},
+        {VERDICT_REFUSED, round_count(round, VOTE_KEY_REFUSED), round->quorum},
+        {VERDICT_NO_QUORUM, count_not_voting(round), too_many_missing(round)},
+        {VERDICT_HELD, common > foreign ? common : foreign, round->quorum},
+        {VERDICT_STALE, round_count(round, VOTE_STALE), 1},
+        {VERDICT_SPLIT, 0, ALWAYS},
+    };
+    return decide(rows, round->pending);
+}
+
+/*
+ * Won: a majority still had the token. Unknown: too few voted, or those that
+ * did not could have made the majority. Another value anywhere: the lock has
+ * another owner. Otherwise it is gone.
+ */
+static enum verdict judge_extend(const struct round *round)
+{
+    int own = round_count(round, VOTE_EXTENDED);
+    int missing = count_not_voting(round);
+    const struct row rows[] = {
+        {VERDICT_WON, own, round->quorum},
+        {VERDICT_REFUSED, round_count(round, VOTE_KEY_REFUSED), round->quorum},
+        {VERDICT_NO_QUORUM, missing, too_many_missing(round)},
+        {VERDICT_NO_QUORUM, own + missing, round->quorum},
+        {VERDICT_NOT_OWNER, round_count(round, VOTE_HELD), 1},
+        {VERDICT_NOT_FOUND, 0, ALWAYS},
+    };
+    return decide(rows, round->pending);
+}
+
+/*
+ * Unknown: too few answered. Another value on a majority: not the owner, even
+ * if a leftover of ours was deleted elsewhere. Deleted anywhere: released.
+ */
+static enum verdict judge_release(const struct round *round)
+{
+    int common;
+    (void)round_common_value(round, &common); /* only the count matters */
+    const struct row rows[] = {
+        {VERDICT_REFUSED, round_count(round, VOTE_KEY_REFUSED), round->quorum},
+        {VERDICT_NO_QUORUM, count_not_voting(round), too_many_missing(round)},
+        {VERDICT_NOT_OWNER, common, round->quorum},
+        {VERDICT_WON, round_count(round, VOTE_DELETED), 1},
+        {VERDICT_NOT_OWNER, round_count(round, VOTE_HELD), 1},
+        {VERDICT_NOT_FOUND, 0, ALWAYS},
+    };
+    return decide(rows, round->pending);
+}
+
+/*
+ * Found: one value on a majority. Unknown: too few answered. Busy: so many
+ * nodes have some value that nobody could acquire the lock. Also unknown: one
+ * value may be on a majority, counting the nodes that did not answer. Otherwise
+ * it is free.
+ */
+static enum verdict judge_inspect(const struct round *round)
+{
+    int common;
+    (void)round_common_value(round, &common); /* only the count matters */
+    int missing = count_not_voting(round);
+    const struct row rows[] = {
+        {VERDICT_FOUND, common, round->quorum},
+        {VERDICT_REFUSED, round_count(round, VOTE_KEY_REFUSED), round->quorum},
+        {VERDICT_NO_QUORUM, missing, too_many_missing(round)},
+        {VERDICT_BUSY, round_count(round, VOTE_HELD), too_many_missing(round)},
+        {VERDICT_NO_QUORUM, common + missing, round->quorum},
+        {VERDICT_NOT_FOUND, 0, ALWAYS},
+    };
+    return decide(rows, round->pending);
+}
+
+/*
+ * Unknown: too few answered. Won: a node has the number; which other nodes have
+ * it does not matter, as all of them are asked to delete that value. A minority
+ * may have what an old lock left behind, so each node is waited for before the
+ * number is not found.
+ */
+static enum verdict judge_force(const struct round *round)
+{
+    const struct row rows[] = {
+        {VERDICT_REFUSED, round_count(round, VOTE_KEY_REFUSED), round->quorum},
+        {VERDICT_NO_QUORUM, count_not_voting(round), too_many_missing(round)},
+        {VERDICT_WON, round_find_wanted(round) >= 0, 1},
+        {VERDICT_NOT_OWNER, round_count(round, VOTE_HELD), 1},
+        {VERDICT_NOT_FOUND, 0, ALWAYS},
+    };
+    return decide(rows, round->pending);
+}
+
+enum verdict round_verdict(const struct round *round)
+{
+    switch (round->kind) {
+    case LOCK_ACQUIRE:
+        return judge_acquire(round);
+    case LOCK_EXTEND:
+        return judge_extend(round);
+    case LOCK_RELEASE:
+        return judge_release(round);
+    case LOCK_INSPECT:
+        return judge_inspect(round);
+    case LOCK_FORCE:
+        return judge_force(round);
+    }
+    abort();
+}
+
+bool round_is_lost_to_time(const struct round *round)
+{
+    int slow = 0;
+    for (int i = 0; i < round->total; i++) {
+        const struct round_vote *it = &round->votes[i];
+        slow +=
+            it->is_sent && (it->vote == VOTE_SILENT || it->vote == VOTE_LATE);
+    }
+    return slow > 0 && count_not_voting(round) - slow < too_many_missing(round);
+}
+
+int64_t round_validity_ms(const struct round *round, int64_t ttl_ms,
+                          int64_t now_us, double drift_factor)
+{
+    if (round->won_us == 0)
+        return -1;
+    int64_t ttl_us = ttl_ms * 1000;
+    double drift = (double)ttl_us * drift_factor;
+    int64_t drift_us = (int64_t)drift;
+    if ((double)drift_us < drift)
+        drift_us++;
+    int64_t flight_us = round->won_us - round->start_us;
+    int64_t hidden_us =
+        flight_us > NODECLOCK_STEP_US ? flight_us : NODECLOCK_STEP_US;
+    int64_t validity_us = ttl_us - (now_us - round->start_us) - drift_us -
+                          DRIFT_FIXED_US - hidden_us;
+    return validity_us >= 0 ? validity_us / 1000 : -1;
+}

@@ -1,0 +1,151 @@
+/*
+ * One round: the votes of all nodes on one call, and their verdict. Pure.
+ *
+ * The Redlock text (redis.io, "Distributed locks with Redis"): the client
+ * asks all instances for the lock; if and only if a majority of them granted
+ * it, and the time elapsed is less than the lock's validity, it is acquired;
+ * if not, all instances are unlocked.
+ *
+ * A verdict is given as soon as no outstanding reply could change it, and at
+ * the round's deadline at the latest: nobody waits for a slow minority.
+ */
+#ifndef REDLOCKD_ROUND_H
+#define REDLOCKD_ROUND_H
+
+#include "../../base/types.h"
+#include "../port/call.h"
+#include "../port/vote.h"
+
+enum verdict {
+    VERDICT_OPEN,      /* an outstanding reply may decide */
+    VERDICT_WON,       /* acquire, extend, release: as asked; force: a node
+                          has the number */
+    VERDICT_HELD,      /* acquire: another holder has a majority */
+    VERDICT_STALE,     /* acquire: a higher number was accepted */
+    VERDICT_SPLIT,     /* acquire: the votes are split */
+    VERDICT_FOUND,     /* inspect: one value on a majority */
+    VERDICT_BUSY,      /* inspect: keys in the way, no common value */
+    VERDICT_NOT_OWNER, /* extend, release, force: another value */
+    VERDICT_NOT_FOUND, /* extend, release, inspect, force: no such lock */
+    VERDICT_REFUSED,   /* a majority's ACL denies the key */
+    VERDICT_NO_QUORUM, /* too few nodes vote */
+};
+
+/* One node's vote. */
+struct round_vote {
+    enum vote vote;
+    enum node_state state; /* unfit: why */
+    bool is_sent;          /* the call was handed to the connection … */
+    bool is_broken;        /* … which then broke */
+    bool is_kept;          /* acquire: what it set is not taken back */
+    bool is_refused;       /* its admission has changed: asked again then */
+    uint32_t life;         /* of the node, when it was sent */
+    int64_t highest;       /* free, to an extend: from the reply */
+    int64_t pttl_ms;       /* held: -1 no TTL */
+    size_t value_len;      /* held; 0: a foreign type */
+};
+
+static inline struct ballot round_ballot(const struct round_vote *vote)
+{
+    return (struct ballot){vote->vote, vote->state};
+}
+
+struct round {
+    enum lock_call kind;
+    int total;  /* configured nodes */
+    int quorum; /* majority of them */
+    int pending;
+    int64_t start_us;
+    int64_t deadline_us;
+    int64_t highest; /* greatest number in a STALE vote */
+    int64_t wanted;  /* force: the number to look for; set by the caller */
+    int64_t won_us;  /* when the caller found it won; 0: it did not */
+    struct round_vote votes[NODES_MAX];
+    /* Of those that are held. Apart, so that thousands of rounds whose votes
+       are read again and again fit into the processor's caches. */
+    char values[NODES_MAX][VALUE_MAX];
+};
+
+/* Starts with all votes pending. Times are CLOCK_BOOTTIME in µs. */
+void round_init(struct round *round, enum lock_call kind, int total,
+                int64_t start_us, int64_t deadline_us);
+
+/* The call was sent to this node, in this life of its, or could not be, for
+ * this reason. */
+void round_note_sent(struct round *round, int node, uint32_t life);
+void round_note_unsent(struct round *round, int node, struct ballot why);
+
+/* Nothing could be sent: no node votes. */
+void round_leave_out(struct round *round);
+
+/*
+ * A reply of this node; a second one is ignored. It counts however late it is
+ * read: the round's validity is measured from its start.
+ */
+void round_note_reply(struct round *round, int node,
+                      const struct call_reply *reply);
+
+/* What the node answered counts no longer: its memory turned out to be
+ * outdated. */
+void round_note_outdated(struct round *round, int node);
+
+/* The deadline has passed: nodes that have not answered are silent. */
+void round_note_deadline(struct round *round);
+
+/* … until this one: silent nodes may still answer. */
+void round_wait_on(struct round *round, int64_t deadline_us);
+
+enum verdict round_verdict(const struct round *round);
+
+/*
+ * Of a round without a quorum: true if the calls that got no answer, or arrived
+ * too late, could have made one.
+ */
+bool round_is_lost_to_time(const struct round *round);
+
+/* The value that a node has, whose vote is held; borrowed. */
+static inline struct span round_value(const struct round *round, int node)
+{
+    return (struct span){round->values[node], round->votes[node].value_len};
+}
+
+/* Whether one of these nodes, a bit each, may still answer. */
+bool round_is_pending_on(const struct round *round, uint16_t nodes);
+
+/* How many nodes gave this vote. */
+int round_count(const struct round *round, enum vote vote);
+
+/*
+ * The lock's value on most nodes: index of a node that has it, and in *count on
+ * how many it is; -1 if no node reported any.
+ */
+int round_common_value(const struct round *round, int *count);
+
+/* Force: a node that has the wanted number; -1: none has it. */
+int round_find_wanted(const struct round *round);
+
+/*
+ * Of a lost acquire: whether the nodes that granted, and those that are held by
+ * earlier tokens with this key hash, make a majority. Then *number is the
+ * greatest of those tokens'.
+ */
+bool round_may_repeat(const struct round *round, struct span key_hash,
+                      int64_t *number);
+
+/*
+ * Time to live of the common value on a majority, or otherwise of values that
+ * are no tokens of ours, ms: the quorum-th largest. -1: it has no end, or there
+ * is no majority.
+ */
+int64_t round_remaining_ms(const struct round *round);
+
+/*
+ * Redlock: validity = TTL - elapsed - clock drift, rounded down to ms; drift =
+ * ttl_ms * drift_factor + 2 ms. Also subtracted: what may hide a step of a
+ * node's clock, which is the flight time of the majority's votes, and at least
+ * 5 ms. -1: nothing is left, or the round was not won.
+ */
+int64_t round_validity_ms(const struct round *round, int64_t ttl_ms,
+                          int64_t now_us, double drift_factor);
+
+#endif

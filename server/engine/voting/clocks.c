@@ -1,0 +1,288 @@
+#include "clocks.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "../../base/order.h"
+
+void clocks_init(struct clocks *clocks, int count, int quorum,
+                 int64_t max_ttl_ms, int64_t window_us, int64_t timeout_us)
+{
+    assert(count >= 1 && count <= NODES_MAX);
+    *clocks = (struct clocks){
+        .count = count,
+        .quorum = quorum,
+        .steady_us = max_ttl_ms * 1000,
+        .far_us = window_us / 2,
+        .timeout_us = timeout_us,
+    };
+}
+
+void clocks_on_up(struct clocks *clocks, int node)
+{
+    clocks->node[node].is_up = true;
+}
+
+void clocks_on_down(struct clocks *clocks, int node)
+{
+    clocks->node[node].is_up = false;
+}
+
+/* ---- the median --------------------------------------------------------- */
+
+/* The connected nodes whose clocks are known; returns how many. */
+static int list_known(const struct clocks *clocks,
+                      const struct nodeclock *known[NODES_MAX])
+{
+    int count = 0;
+    for (int i = 0; i < clocks->count; i++)
+        if (clocks->node[i].is_up && clocks->node[i].base.is_known)
+            known[count++] = &clocks->node[i].base;
+    return count;
+}
+
+int64_t clocks_median_at(const struct clocks *clocks, int64_t moment_us)
+{
+    const struct nodeclock *known[NODES_MAX];
+    int count = list_known(clocks, known);
+    return nodeclock_median_at(known, count, moment_us);
+}
+
+/* How far it is ahead of the median; 0: one of the two is unknown. */
+static int64_t offset_from(const struct nodeclock *clock, int64_t median_us,
+                           int64_t moment_us)
+{
+    if (median_us == 0 || !clock->is_known)
+        return 0;
+    return nodeclock_at(clock, moment_us) - median_us;
+}
+
+int64_t clocks_offset_us(const struct clocks *clocks, int node,
+                         int64_t moment_us)
+{
+    return offset_from(&clocks->node[node].base,
+                       clocks_median_at(clocks, moment_us), moment_us);
+}
+
+int64_t clocks_uncertainty_us(const struct clocks *clocks, int node,
+                              int64_t moment_us)
+{
+    return nodeclock_uncertainty_us(&clocks->node[node].base, moment_us);
+}
+
+static bool is_trusted(const struct clock_node *node)
+{
+    return node->is_up && node->is_proven && node->step_us == 0;
+}
+
+bool clocks_are_known(const struct clocks *clocks)
+{
+    int known = 0;
+    for (int i = 0; i < clocks->count; i++)
+        known += is_trusted(&clocks->node[i]);
+    return known >= clocks->quorum;
+}
+
+int64_t clocks_apart_us(const struct clocks *clocks, int64_t moment_us)
+{
+    int64_t least_us = INT64_MAX, most_us = INT64_MIN;
+    for (int i = 0; i < clocks->count; i++) {
+        const struct clock_node *it = &clocks->node[i];
+        if (!it->base.is_known || it->is_far)
+            continue;
+        int64_t at_us = nodeclock_at(&it->base, moment_us);
+        least_us = at_us < least_us ? at_us : least_us;
+        most_us = at_least(most_us, at_us);
+    }
+    int64_t spread_us = most_us > least_us ? most_us - least_us : 0;
+    return spread_us + clocks->timeout_us; /* half of it for each server */
+}
+
+/* ---- proof -------------------------------------------------------------- */
+
+/* How precisely the best measured majority of the clocks is known. */
+static int64_t usual_uncertainty_us(const struct nodeclock *const known[],
+                                    int count, int quorum, int64_t moment_us)
+{
+    int64_t uncertainties_us[NODES_MAX];
+    for (int i = 0; i < count; i++)
+        uncertainties_us[i] = nodeclock_uncertainty_us(known[i], moment_us);
+    return order_statistic(uncertainties_us, count, quorum - 1);
+}
+
+/* Where a majority's clocks are, and which clocks agree with it. */
+struct majority {
+    int64_t median_us;
+    int64_t far_us;
+    int64_t uncertainty_us; /* clocks known less precisely do not agree */
+};
+
+static bool agrees(const struct majority *majority,
+                   const struct nodeclock *clock, int64_t moment_us)
+{
+    int64_t offset_us = nodeclock_at(clock, moment_us) - majority->median_us;
+    return nodeclock_uncertainty_us(clock, moment_us) <=
+               majority->uncertainty_us &&
+           llabs(offset_us) <= majority->far_us;
+}
+
+/*
+ * Without a history a step shows only where a clock differs from a majority.
+ * The median alone is no majority: of three clocks that differ, one is the
+ * median. And a clock that is known only roughly, for lack of a quick reply,
+ * could show anything, and does not belong to the majority.
+ */
+static bool find_majority(const struct clocks *clocks, int64_t now_us,
+                          struct majority *majority)
+{
+    const struct nodeclock *known[NODES_MAX], *sharp[NODES_MAX];
+    int count = list_known(clocks, known);
+    if (count < clocks->quorum)
+        return false;
+    int64_t usual_us =
+        usual_uncertainty_us(known, count, clocks->quorum, now_us);
+    if (usual_us > clocks->timeout_us)
+        return false;
+    majority->far_us = NODECLOCK_STEP_US + usual_us / 2;
+    majority->uncertainty_us = usual_us + 2 * (int64_t)NODECLOCK_STEP_US;
+    int sharp_count = 0;
+    for (int i = 0; i < count; i++)
+        if (nodeclock_uncertainty_us(known[i], now_us) <=
+            majority->uncertainty_us)
+            sharp[sharp_count++] = known[i];
+    majority->median_us = nodeclock_median_at(sharp, sharp_count, now_us);
+    int near = 0;
+    for (int i = 0; i < sharp_count; i++)
+        near += agrees(majority, sharp[i], now_us);
+    return near >= clocks->quorum;
+}
+
+static void prove(struct clocks *clocks, int64_t now_us)
+{
+    struct majority majority;
+    bool has_majority = find_majority(clocks, now_us, &majority);
+    for (int i = 0; i < clocks->count; i++) {
+        struct clock_node *it = &clocks->node[i];
+        if (it->is_proven || !it->is_up || !it->base.is_known)
+            continue;
+        it->is_proven =
+            it->base.at_us - it->steady_since_us >= clocks->steady_us ||
+            (has_majority && agrees(&majority, &it->base, now_us));
+    }
+}
+
+void clocks_tick(struct clocks *clocks, int64_t now_us)
+{
+    prove(clocks, now_us);
+    int64_t median_us = clocks_median_at(clocks, now_us);
+    for (int i = 0; i < clocks->count; i++) {
+        struct clock_node *it = &clocks->node[i];
+        it->is_far =
+            llabs(offset_from(&it->base, median_us, now_us)) > clocks->far_us;
+    }
+}
+
+/* ---- replies ------------------------------------------------------------ */
+
+static void learn(struct clock_node *node, const struct nodeclock *clock)
+{
+    node->base = *clock;
+    node->is_proven = false;
+    node->steady_since_us = clock->at_us;
+    node->step_us = 0;
+}
+
+bool clocks_observe(struct clocks *clocks, int node, int64_t node_us,
+                    int64_t sent_us, int64_t received_us)
+{
+    struct clock_node *it = &clocks->node[node];
+    struct nodeclock seen;
+    nodeclock_read(&seen, node_us, sent_us, received_us);
+    if (sent_us > it->read_us)
+        it->read_us = sent_us;
+    if (!it->base.is_known) {
+        learn(it, &seen);
+        return true;
+    }
+    int64_t step_us = nodeclock_step_us(&it->base, &seen);
+    if (llabs(step_us) > NODECLOCK_STEP_US) {
+        it->step_us = step_us;
+        it->last = seen;
+        if (clocks->suspected_us == 0)
+            clocks->suspected_us = received_us;
+        return false;
+    }
+    nodeclock_narrow(&it->base, &seen);
+    if (it->step_us != 0)
+        it->last = seen;
+    if (!it->is_proven)
+        prove(clocks, received_us);
+    return it->step_us == 0; /* one that stepped back has stepped twice */
+}
+
+/* ---- judgement ---------------------------------------------------------- */
+
+bool clocks_wants_reply(const struct clocks *clocks, int node)
+{
+    const struct clock_node *it = &clocks->node[node];
+    return clocks->suspected_us != 0 && it->is_up && it->step_us == 0 &&
+           it->read_us < clocks->suspected_us;
+}
+
+static bool is_waiting(const struct clocks *clocks, int64_t now_us)
+{
+    if (now_us >= clocks->suspected_us + clocks->timeout_us)
+        return false;
+    for (int i = 0; i < clocks->count; i++)
+        if (clocks_wants_reply(clocks, i))
+            return true;
+    return false;
+}
+
+bool clocks_judge(struct clocks *clocks, int64_t now_us,
+                  struct clocks_judgement *judgement)
+{
+    if (clocks->suspected_us == 0 || is_waiting(clocks, now_us))
+        return false;
+    int stepped = 0;
+    for (int i = 0; i < clocks->count; i++)
+        stepped += clocks->node[i].step_us != 0;
+    *judgement = (struct clocks_judgement){
+        .is_own = stepped >= clocks->quorum,
+    };
+    for (int i = 0; i < clocks->count; i++) {
+        struct clock_node *it = &clocks->node[i];
+        judgement->step_us[i] = it->step_us;
+        if (it->step_us != 0 && !judgement->is_own)
+            judgement->stepped |= (uint16_t)(1u << i);
+        if (it->step_us != 0)
+            learn(it, &it->last);
+        else if (judgement->is_own)
+            it->base.is_known = it->is_proven = false;
+    }
+    clocks->suspected_us = 0;
+    prove(clocks, now_us);
+    return true;
+}
+
+/* ---- what is known ------------------------------------------------------ */
+
+enum clock_state clocks_state(const struct clocks *clocks, int node)
+{
+    const struct clock_node *it = &clocks->node[node];
+    if (!it->base.is_known)
+        return CLOCK_UNKNOWN;
+    if (it->step_us != 0)
+        return CLOCK_STEPPED;
+    if (!it->is_proven)
+        return CLOCK_UNPROVEN;
+    return it->is_far ? CLOCK_FAR : CLOCK_GOOD;
+}
+
+int64_t clocks_remaining_us(const struct clocks *clocks, int node,
+                            int64_t now_us)
+{
+    int64_t left_us =
+        clocks->node[node].steady_since_us + clocks->steady_us - now_us;
+    return left_us > 0 ? left_us : 0;
+}

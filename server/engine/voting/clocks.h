@@ -1,0 +1,111 @@
+/*
+ * The nodes' clocks: which of them may be trusted. Pure.
+ *
+ * A clock that steps forward expires locks too early. So each node's clock has
+ * a baseline for the life of this process, and a reply that deviates from it is
+ * no vote. Replies give intervals (nodeclock.h): a paused node or a paused
+ * redlockd does not look like a step.
+ *
+ *             first reply           agrees with a majority, or
+ *   UNKNOWN ──────────────→ UNPROVEN ───────────────────────→ GOOD
+ *                            ↑      was steady for a max TTL   │
+ *            judged: revoked │                                 │
+ *                            └──────────── STEPPED ←───────────┘
+ *                                  a reply beyond the baseline
+ *
+ * A step is judged once every other node has replied since: if a majority
+ * stepped, our own clock did, and no node loses its permission.
+ */
+#ifndef REDLOCKD_CLOCKS_H
+#define REDLOCKD_CLOCKS_H
+
+#include "../../base/types.h"
+#include "nodeclock.h"
+
+enum clock_state {
+    CLOCK_UNKNOWN,
+    CLOCK_UNPROVEN,
+    CLOCK_GOOD,
+    CLOCK_FAR, /* good, but too far from the median for our numbers */
+    CLOCK_STEPPED,
+};
+
+struct clock_node {
+    struct nodeclock base; /* the baseline */
+    struct nodeclock last; /* the last reply that deviated */
+    bool is_up;
+    bool is_proven;
+    bool is_far;
+    int64_t steady_since_us;
+    int64_t read_us; /* when the last answered call was sent */
+    int64_t step_us; /* by how much the last reply deviated; 0: none to judge */
+};
+
+struct clocks {
+    int count;
+    int quorum;
+    int64_t steady_us;    /* a clock that was steady this long is good */
+    int64_t far_us;       /* from the median, at most */
+    int64_t timeout_us;   /* for replies; slower ones prove nothing */
+    int64_t suspected_us; /* since when a judgement is due; 0: none is */
+    struct clock_node node[NODES_MAX];
+};
+
+/* max_ttl_ms and window_us of the configuration; timeout_us as above. */
+void clocks_init(struct clocks *clocks, int count, int quorum,
+                 int64_t max_ttl_ms, int64_t window_us, int64_t timeout_us);
+
+void clocks_on_up(struct clocks *clocks, int node);
+void clocks_on_down(struct clocks *clocks, int node);
+
+/*
+ * A call sent at sent_us got a reply with node_us. False: that deviates from
+ * the baseline, and the reply must not count.
+ */
+bool clocks_observe(struct clocks *clocks, int node, int64_t node_us,
+                    int64_t sent_us, int64_t received_us);
+
+/* True if a judgement waits for a reply from this node. */
+bool clocks_wants_reply(const struct clocks *clocks, int node);
+
+/* What a judgement found. */
+struct clocks_judgement {
+    bool is_own;      /* a majority stepped: our own clock is suspect */
+    uint16_t stepped; /* bit per node: to lose its permission */
+    int64_t step_us[NODES_MAX];
+};
+
+/* True if there is one now; the clocks that it concerns are learned anew. */
+bool clocks_judge(struct clocks *clocks, int64_t now_us,
+                  struct clocks_judgement *judgement);
+
+/* Checks how far each clock is from the median. To be called often. */
+void clocks_tick(struct clocks *clocks, int64_t now_us);
+
+enum clock_state clocks_state(const struct clocks *clocks, int node);
+
+/* For how much longer an unproven clock is watched, at most, µs. */
+int64_t clocks_remaining_us(const struct clocks *clocks, int node,
+                            int64_t now_us);
+
+/* Median of the connected nodes' clocks at our moment; 0: none is known. */
+int64_t clocks_median_at(const struct clocks *clocks, int64_t moment_us);
+
+/* How far the node's clock is ahead of the median, µs; 0 if unknown. */
+int64_t clocks_offset_us(const struct clocks *clocks, int node,
+                         int64_t moment_us);
+
+/* Whether a majority of the clocks is proven: then the median is right. */
+bool clocks_are_known(const struct clocks *clocks);
+
+/*
+ * By how much the medians of servers may differ, as far as this one can know:
+ * some reach other nodes, or measure them by slow replies.
+ */
+int64_t clocks_apart_us(const struct clocks *clocks, int64_t moment_us);
+
+/* How far off our estimate of the node's clock may be; 0 if unknown. */
+int64_t clocks_uncertainty_us(const struct clocks *clocks, int node,
+                              int64_t moment_us);
+
+#endif

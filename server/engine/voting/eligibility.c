@@ -1,0 +1,286 @@
+#include "eligibility.h"
+
+#include "../port/fence.h"
+
+enum {
+    SLACK_US = 1000000,
+    /* a live server needs at most this long to report what it has seen */
+    SAID_US = 2 * HEARTBEAT_US,
+    /* another machine whose beats do not rise for so long is gone */
+    SILENT_US = 10 * HEARTBEAT_US,
+};
+
+/* ---- machines under one name -------------------------------------------- */
+
+bool eligibility_is_outdated(const struct admission *admission, int node)
+{
+    const struct admission_node *it = &admission->node[node];
+    return it->is_outdated &&
+           (it->phase == ADMISSION_ADMITTED || it->phase == ADMISSION_MARKED);
+}
+
+/* The later one may not have any beats yet, while it waits to be admitted. */
+bool eligibility_may_renew(const struct admission *admission, int node,
+                           int64_t now_us)
+{
+    const struct witness_node *it = &admission->witness.node[node];
+    return now_us >= it->rose_us + SILENT_US &&
+           now_us >= it->born_us + eligibility_quarantine_us(admission);
+}
+
+/* ---- what the others have promised -------------------------------------- */
+
+static bool is_majority(const struct admission *admission, uint16_t nodes)
+{
+    return __builtin_popcount(nodes) >= admission->settings.quorum;
+}
+
+/* The others, a bit each, that vote and whose clocks can be relied on. */
+static uint16_t members_beside(const struct admission *admission, int node)
+{
+    uint16_t members = 0;
+    for (int i = 0; i < admission->settings.nodes; i++) {
+        const struct admission_node *it = &admission->node[i];
+        if (i != node && it->phase == ADMISSION_ADMITTED && !it->must_revoke &&
+            it->is_clock_good && !eligibility_is_outdated(admission, i))
+            members |= (uint16_t)(1u << i);
+    }
+    return members;
+}
+
+static bool has_others(const struct admission *admission, int node)
+{
+    return is_majority(admission, members_beside(admission, node));
+}
+
+/* Those of them that tell its birth as the latest. */
+static uint16_t carriers_of(const struct admission *admission, int node)
+{
+    const struct witness_node *known = &admission->witness.node[node];
+    if (strcmp(known->latest, admission->node[node].birth) != 0)
+        return 0;
+    return known->carriers & members_beside(admission, node);
+}
+
+/* Each node that comes to carry the birth makes all be asked again: a look
+ * counts only if it was sent when all that are counted carried it. */
+static void ask(struct admission *admission, int node, int teller,
+                const struct call_look *look, int64_t now_us)
+{
+    struct admission_node *it = &admission->node[node];
+    struct admission_asked *asked = &it->asked;
+    uint32_t joins = admission->witness.node[node].joins;
+    uint16_t carriers = carriers_of(admission, node);
+    uint16_t bit = (uint16_t)(1u << teller);
+    asked->again &= carriers;
+    if (asked->joins != joins) {
+        *asked = (struct admission_asked){.joins = joins, .since_us = now_us};
+        if (is_majority(admission, carriers))
+            it->news_us = now_us;
+    } else if ((carriers & bit) != 0 &&
+               admission->node[teller].looked_us >= asked->since_us) {
+        int64_t end_us = now_us + look->rest_us + look->rest_us / 100 + 1;
+        asked->again |= bit;
+        asked->end_us = at_least(end_us, asked->end_us);
+        asked->number = at_least(look->number, asked->number);
+    }
+}
+
+void eligibility_on_told(struct admission *admission, int node,
+                         const struct call_look *look, int64_t now_us)
+{
+    for (int i = 0; i < admission->settings.nodes; i++)
+        if (i != node && admission->node[i].phase == ADMISSION_MARKED &&
+            !is_majority(admission, admission->node[i].asked.again))
+            ask(admission, i, node, look, now_us);
+}
+
+/* ---- quarantine --------------------------------------------------------- */
+
+int64_t eligibility_greatest_ttl_ms(const struct admission *admission)
+{
+    int64_t greatest_ms = admission->settings.max_ttl_ms;
+    for (int i = 0; i < admission->settings.nodes; i++)
+        greatest_ms = at_least(greatest_ms, admission->node[i].max_ttl_ms);
+    return greatest_ms;
+}
+
+/*
+ * What the node has forgotten must have expired: its locks, even if our clock
+ * runs 1% fast, and its numbers, within four windows; besides, what a server
+ * does to whom its name still leads to another machine.
+ */
+int64_t eligibility_quarantine_us(const struct admission *admission)
+{
+    if (admission->settings.is_off)
+        return 0;
+    int64_t locks_us = eligibility_greatest_ttl_ms(admission) * 1010;
+    return at_least(locks_us, 4 * (int64_t)FENCE_WINDOW_US) + CONFIRMED_US +
+           SLACK_US;
+}
+
+/* This server is changing the nodes to a new configuration. */
+static bool is_taking_over(const struct admission *admission)
+{
+    return admission->settings.epoch > 1 && admission->established_us == 0 &&
+           !admission->settings.has_take_over;
+}
+
+/*
+ * When it is admitted without a word of the others. Until the last node was
+ * marked, the old configuration may have had its majority and granted locks:
+ * these must have expired, too.
+ */
+static int64_t due_us(const struct admission *admission, int node)
+{
+    int64_t since_us = admission->node[node].sighted_us;
+    if (is_taking_over(admission))
+        since_us = at_least(since_us, admission->entered_us);
+    return since_us + eligibility_quarantine_us(admission);
+}
+
+/* When all that it may have forgotten has ended. */
+static bool has_ended(const struct admission *admission, int node,
+                      int64_t now_us)
+{
+    const struct admission_asked *asked = &admission->node[node].asked;
+    if (admission->settings.is_off)
+        return true;
+    if (is_majority(admission, asked->again))
+        return now_us >= asked->end_us;
+    int64_t due = due_us(admission, node);
+    return !has_others(admission, node) && now_us >= due &&
+           eligibility_looked_us(admission) >= due;
+}
+
+/* ---- a memory that is whole ---------------------------------------------- */
+
+/*
+ * Whether each server that knows of a later memory had time to report it, and
+ * enough other nodes told since what was reported. Some of those that do not
+ * vote may be as old as this one: then none may be missing, because it could be
+ * the only one that knows. A single node has no others.
+ */
+static bool is_agreed(const struct admission *admission, int node,
+                      int64_t now_us)
+{
+    int nodes = admission->settings.nodes;
+    int enough = nodes - admission->settings.quorum + 1;
+    int64_t since_us = admission->node[node].sighted_us + SAID_US;
+    int whole = 0, voting = 0, there = 1;
+    for (int i = 0; i < nodes; i++) {
+        const struct admission_node *it = &admission->node[i];
+        const struct witness_node *known = &admission->witness.node[i];
+        if (i == node || it->looked_us < since_us)
+            continue;
+        there += it->phase != ADMISSION_DOWN && !it->is_mute;
+        if (known->told_us < since_us ||
+            known->told_us < known->counts_us + SAID_US)
+            continue;
+        whole++;
+        voting += it->phase == ADMISSION_ADMITTED;
+    }
+    return now_us >= since_us && (nodes == 1 || voting >= enough ||
+                                  (whole >= enough && there == nodes));
+}
+
+/* Nobody knows of a later one. */
+static bool is_latest_memory(const struct admission *admission, int node)
+{
+    const struct admission_node *it = &admission->node[node];
+    return it->beat >= admission->witness.node[node].floor;
+}
+
+/* It came back with its own memory, which loses nothing in a restart. */
+static bool is_lasting(const struct admission *admission, int node)
+{
+    const struct admission_node *it = &admission->node[node];
+    return it->is_restarted && it->is_durable && it->was_durable &&
+           is_latest_memory(admission, node);
+}
+
+int64_t eligibility_remaining_us(const struct admission *admission, int node,
+                                 int64_t now_us)
+{
+    const struct admission_node *it = &admission->node[node];
+    int64_t first_us = firststart_remaining_us(&admission->start, now_us);
+    if (it->phase == ADMISSION_EMPTY && first_us > 0)
+        return first_us + eligibility_quarantine_us(admission);
+    if (it->mark[0] == '\0' || admission->start.is_marked[node])
+        return 0;
+    int64_t end_us = due_us(admission, node);
+    if (is_majority(admission, it->asked.again))
+        end_us = it->asked.end_us;
+    else if (has_others(admission, node))
+        end_us = now_us + HEARTBEAT_US;
+    if (is_lasting(admission, node) && it->sighted_us + SAID_US < end_us)
+        end_us = it->sighted_us + SAID_US;
+    return end_us > now_us ? end_us - now_us : 0;
+}
+
+/* ---- what hinders ------------------------------------------------------- */
+
+bool eligibility_has_foreign(const struct admission *admission, int64_t now_us)
+{
+    for (int i = 0; i < admission->settings.nodes; i++)
+        if (admission->node[i].foreign_us != 0 &&
+            now_us - admission->node[i].foreign_us <
+                eligibility_quarantine_us(admission))
+            return true;
+    return false;
+}
+
+/*
+ * A new configuration first marks all nodes: a majority of the old one may be
+ * among those that are not marked.
+ */
+bool eligibility_has_taken_over(const struct admission *admission)
+{
+    if (!is_taking_over(admission))
+        return true;
+    for (int i = 0; i < admission->settings.nodes; i++)
+        if (!admission->node[i].is_of_epoch)
+            return false;
+    return true;
+}
+
+static bool may_admit(const struct admission *admission, int node,
+                      int64_t now_us)
+{
+    return admission->node[node].phase == ADMISSION_MARKED &&
+           (admission->has_median || admission->settings.is_off) &&
+           !eligibility_has_foreign(admission, now_us) &&
+           eligibility_has_taken_over(admission) &&
+           !eligibility_is_outdated(admission, node);
+}
+
+/* ---- whether ------------------------------------------------------------ */
+
+int64_t eligibility_looked_us(const struct admission *admission)
+{
+    int64_t least_us = INT64_MAX;
+    for (int i = 0; i < admission->settings.nodes; i++)
+        if (admission->node[i].phase != ADMISSION_DOWN &&
+            !admission->node[i].is_mute &&
+            admission->node[i].looked_us < least_us)
+            least_us = admission->node[i].looked_us;
+    return least_us;
+}
+
+bool eligibility_is_due(const struct admission *admission, int node,
+                        int64_t now_us)
+{
+    return may_admit(admission, node, now_us) &&
+           (firststart_may_admit(&admission->start, node) ||
+            (has_ended(admission, node, now_us) &&
+             is_latest_memory(admission, node) &&
+             !admission->node[node].is_mute));
+}
+
+bool eligibility_is_back(const struct admission *admission, int node,
+                         int64_t now_us)
+{
+    return admission->node[node].is_clock_good &&
+           may_admit(admission, node, now_us) && is_lasting(admission, node) &&
+           is_agreed(admission, node, now_us);
+}

@@ -1,0 +1,86 @@
+/*
+ * The first start: N unused nodes, admitted at once.
+ *
+ * Five empty nodes at a first start look like five that lost everything. So
+ * they skip the quarantine only if nobody has seen them in use, and if one
+ * server marked them all: then no other acts on an older look. Pure.
+ *
+ *   WAITING → LEAD → REST → HOLD → CHECK → ADMIT → OVER
+ *      all     first  the    until  all     give
+ *     empty    node  others  older  still   the
+ *             marked marked commands have   permission
+ *                           ended  their mark
+ *
+ * If anything else happens: OVER, and each node waits in its quarantine.
+ */
+#ifndef REDLOCKD_FIRSTSTART_H
+#define REDLOCKD_FIRSTSTART_H
+
+#include "../../base/types.h"
+#include "../port/call.h"
+
+enum firststart_step {
+    FIRSTSTART_WAITING,
+    FIRSTSTART_LEAD,
+    FIRSTSTART_REST,
+    FIRSTSTART_HOLD,
+    FIRSTSTART_CHECK,
+    FIRSTSTART_ADMIT,
+    FIRSTSTART_OVER,
+};
+
+struct firststart {
+    enum firststart_step step;
+    int nodes;
+    int leader;       /* the node that all servers mark first */
+    int64_t hold_us;  /* how long HOLD lasts */
+    int64_t since_us; /* WAITING: the first node came; CHECK: began */
+    int64_t hold_until_us;
+    int64_t yield_until_us;    /* another server may lead a first start */
+    bool is_marked[NODES_MAX]; /* by this first start, and not yet admitted */
+};
+
+/* is_allowed: false if there must be none. */
+void firststart_init(struct firststart *start, int nodes, int leader,
+                     int64_t hold_us, bool is_allowed);
+
+/* What the caller knows of the nodes. */
+struct firststart_view {
+    bool is_possible;   /* no connected node forbids it */
+    bool are_all_empty; /* all N are connected, and have no state */
+    int64_t looked_us;  /* every connected node was looked at since then */
+    int64_t now_us;
+};
+
+/* Advances as far as possible; returns the nodes (bits) to look at as soon as
+ * possible. */
+uint16_t firststart_advance(struct firststart *start,
+                            const struct firststart_view *view);
+
+/*
+ * A node connected · a look found this, and whether its mark is the one known
+ * before · a node disconnected, or an action on it failed.
+ */
+void firststart_on_up(struct firststart *start, int64_t now_us);
+void firststart_on_look(struct firststart *start, int node,
+                        enum call_look_word word, bool is_same_mark,
+                        int64_t now_us);
+void firststart_on_trouble(struct firststart *start, int node);
+
+/* The node was admitted, or the first start will not admit it. */
+void firststart_forget(struct firststart *start, int node);
+
+/* For how much longer it waits for missing nodes; 0: it does not wait. */
+int64_t firststart_remaining_us(const struct firststart *start, int64_t now_us);
+
+/* Whether a mark made now disturbs no first start of any server. */
+bool firststart_may_mark(const struct firststart *start, int node,
+                         int64_t now_us);
+
+/* Whether marks made now belong to this first start. */
+bool firststart_is_marking(const struct firststart *start);
+
+/* Whether to admit the node without quarantine. */
+bool firststart_may_admit(const struct firststart *start, int node);
+
+#endif

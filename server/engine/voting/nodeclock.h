@@ -1,0 +1,70 @@
+/*
+ * What a node's replies reveal of its clock.
+ *
+ * A reply with the node's time, sent and received at known moments, bounds the
+ * node's offset to [time - received, time - sent]. These are intervals, not
+ * points: a node or a server that was paused gives wide intervals, which must
+ * not look like a step. Moments are CLOCK_BOOTTIME in µs, a node's time is µs
+ * since 1970.
+ */
+#ifndef REDLOCKD_NODECLOCK_H
+#define REDLOCKD_NODECLOCK_H
+
+#include "../../base/types.h"
+
+/* Smaller steps of a clock are not detected: each validity makes up for them.
+ */
+enum { NODECLOCK_STEP_US = 5000 };
+
+struct nodeclock {
+    bool is_known;
+    int64_t low_us;  /* offset: node's time minus ours, at least … */
+    int64_t high_us; /* … and at most */
+    int64_t at_us;   /* the moment for which the bounds hold */
+};
+
+/* What one reply reveals. */
+void nodeclock_read(struct nodeclock *clock, int64_t node_us, int64_t sent_us,
+                    int64_t received_us);
+
+/*
+ * By how many µs a reply lies outside of what is known; 0: they agree. What is
+ * known is first widened for drift, by 0.5% of its age.
+ */
+int64_t nodeclock_step_us(const struct nodeclock *clock,
+                          const struct nodeclock *seen);
+
+/*
+ * Narrows what is known, widened likewise. If they disagree it stays as it is:
+ * otherwise many small steps would be accepted one by one.
+ */
+void nodeclock_narrow(struct nodeclock *clock, const struct nodeclock *seen);
+
+/* The least and the greatest offset at our moment. */
+struct nodeclock_bounds {
+    int64_t low_us;
+    int64_t high_us;
+};
+
+void nodeclock_bounds_at(const struct nodeclock *clock, int64_t moment_us,
+                         struct nodeclock_bounds *bounds);
+
+/* The node's time at our moment: the middle of the bounds. */
+int64_t nodeclock_at(const struct nodeclock *clock, int64_t moment_us);
+
+/* The earliest and the latest time that the node may show at our moment. */
+int64_t nodeclock_earliest_at(const struct nodeclock *clock, int64_t moment_us);
+int64_t nodeclock_latest_at(const struct nodeclock *clock, int64_t moment_us);
+
+/* How far apart the bounds are at our moment; 0 if nothing is known. */
+int64_t nodeclock_uncertainty_us(const struct nodeclock *clock,
+                                 int64_t moment_us);
+
+/*
+ * Median of the known clocks' times at our moment, the lower of two middle
+ * ones; 0 if no clock is known. count at most NODES_MAX.
+ */
+int64_t nodeclock_median_at(const struct nodeclock *const clocks[], int count,
+                            int64_t moment_us);
+
+#endif

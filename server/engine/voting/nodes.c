@@ -1,0 +1,497 @@
+#include "nodes.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+#include "../../base/log.h"
+#include "../port/fence.h"
+#include "../port/tag.h"
+#include "eligibility.h"
+#include "status.h"
+
+/* Slower replies prove nothing about a clock, however long rounds may wait. */
+enum { CLOCK_REPLY_US = 100000 };
+
+static int leader_of(const struct engine_settings *settings)
+{
+    int leader = 0;
+    for (int i = 1; i < settings->nodes; i++)
+        if (strcmp(settings->node_names[i], settings->node_names[leader]) < 0)
+            leader = i;
+    return leader;
+}
+
+void nodes_init(struct nodes *nodes, const struct environment *env)
+{
+    const struct engine_settings *settings = &env->settings;
+    assert(settings->nodes >= 1 && settings->nodes <= NODES_MAX);
+    *nodes = (struct nodes){.env = env};
+    struct admission_settings admission = {
+        .nodes = settings->nodes,
+        .quorum = quorum_of(settings->nodes),
+        .leader = leader_of(settings),
+        .epoch = settings->config_epoch,
+        .max_ttl_ms = settings->max_ttl_ms,
+        .node_timeout_us = settings->node_timeout_us,
+        .first_start = settings->first_start,
+        .has_take_over = settings->has_take_over,
+        .is_off = settings->is_guard_off,
+    };
+    memcpy(admission.fingerprint, settings->fingerprint,
+           sizeof admission.fingerprint);
+    memcpy(admission.names, settings->node_names, sizeof admission.names);
+    admission_init(&nodes->admission, &admission);
+    clocks_init(&nodes->clocks, settings->nodes, quorum_of(settings->nodes),
+                settings->max_ttl_ms, FENCE_WINDOW_US, CLOCK_REPLY_US);
+    for (int i = 0; i < settings->nodes; i++) {
+        struct node *it = &nodes->node[i];
+        it->down_reason = it->condition = STATE_VOTING;
+        it->refusal = it->shown = STATE_UNREACHABLE;
+        snprintf(it->down_detail, sizeof it->down_detail, "not connected yet");
+    }
+}
+
+int64_t nodes_median_us(const struct nodes *nodes, int64_t now_us)
+{
+    return clocks_median_at(&nodes->clocks, now_us);
+}
+
+int64_t nodes_uncertainty_us(const struct nodes *nodes, int node,
+                             int64_t moment_us)
+{
+    return clocks_uncertainty_us(&nodes->clocks, node, moment_us);
+}
+
+bool nodes_is_before(const struct nodes *nodes, int node, int64_t node_us,
+                     int64_t moment_us)
+{
+    const struct nodeclock *clock = &nodes->clocks.node[node].base;
+    return clock->is_known && node_us < nodeclock_earliest_at(clock, moment_us);
+}
+
+bool nodes_is_past(const struct nodes *nodes, int node, int64_t node_us,
+                   int64_t moment_us)
+{
+    const struct nodeclock *clock = &nodes->clocks.node[node].base;
+    return clock->is_known && node_us > nodeclock_latest_at(clock, moment_us);
+}
+
+int64_t nodes_next_number(struct nodes *nodes, int64_t median_us, int64_t seen)
+{
+    assert(median_us != 0);
+    /* all clocks were far ahead and have been corrected: no node would accept
+       a higher one */
+    if (nodes->last_number > median_us + nodes->clocks.far_us)
+        nodes->last_number = 0;
+    nodes->last_number = fence_next(median_us, nodes->last_number);
+    /* a slot that is far ahead must not raise the numbers of all others */
+    return fence_next(nodes->last_number, seen);
+}
+
+int64_t nodes_asked_us(struct nodes *nodes, int64_t now_us)
+{
+    int64_t median_us = nodes_median_us(nodes, now_us);
+    return median_us != 0 ? nodes_next_number(nodes, median_us, 0) : 0;
+}
+
+int64_t nodes_apart_us(const struct nodes *nodes, int64_t now_us)
+{
+    return clocks_apart_us(&nodes->clocks, now_us);
+}
+
+int64_t nodes_barred_us(const struct nodes *nodes, int64_t number)
+{
+    int64_t most =
+        nodes_median_us(nodes, environment_now(nodes->env)) + FENCE_WINDOW_US;
+    return number > most ? number - most : 0;
+}
+
+/* ---- who votes ----------------------------------------------------------- */
+
+static void log_quorum(const struct nodes *nodes)
+{
+    int quorum = quorum_of(nodes->env->settings.nodes);
+    enum log_level level = nodes->voting >= quorum ? LOG_INFO : LOG_ERROR;
+    log_write(level, nodes->voting >= quorum ? "quorum" : "no_quorum",
+              (struct log_field[]){
+                  LOG_N("voting", nodes->voting), LOG_N("quorum", quorum),
+                  LOG_N("total", nodes->env->settings.nodes), LOG_END});
+}
+
+static void log_state(const struct nodes *nodes, int node, int64_t now_us)
+{
+    char detail[NODE_DETAIL_MAX];
+    status_describe(nodes, node, now_us, detail);
+    enum node_state shown = nodes->node[node].shown;
+    enum log_level level = shown == STATE_ADMITTING        ? LOG_DEBUG
+                           : status_is_voting(nodes, node) ? LOG_INFO
+                                                           : LOG_WARN;
+    log_write(level, "node",
+              (struct log_field[]){
+                  LOG_S("node", nodes->env->settings.node_names[node]),
+                  LOG_S("state", status_name(nodes, node)),
+                  LOG_S("detail", detail), LOG_END});
+}
+
+static void count_voters(struct nodes *nodes)
+{
+    int voting = 0;
+    for (int i = 0; i < nodes->env->settings.nodes; i++) {
+        bool is_voting = status_is_voting(nodes, i);
+        nodes->env->metrics->node_is_voting[i] = is_voting;
+        voting += is_voting;
+    }
+    int quorum = quorum_of(nodes->env->settings.nodes);
+    bool is_crossing = (voting >= quorum) != (nodes->voting >= quorum);
+    nodes->voting = voting;
+    if (is_crossing)
+        log_quorum(nodes);
+}
+
+/*
+ * A node whose memory turns out to be whole stays in these states for an answer
+ * or two, not for as long as they announce: the log reports only what lasts.
+ */
+static bool is_worth_a_line(const struct nodes *nodes, int node, int64_t now_us)
+{
+    const struct node *it = &nodes->node[node];
+    bool may_pass =
+        it->shown == STATE_QUARANTINED || it->shown == STATE_WAITING;
+    return !may_pass || now_us - it->since_us >= HEARTBEAT_US;
+}
+
+static void update(struct nodes *nodes, int node, int64_t now_us)
+{
+    struct node *it = &nodes->node[node];
+    it->refusal = status_refusal(nodes, node, now_us);
+    enum node_state shown = status_shown(nodes, node);
+    bool is_change = shown != it->shown;
+    if (is_change) {
+        it->shown = shown;
+        it->since_us = now_us;
+        it->is_log_due = true;
+        if (status_is_voting(nodes, node))
+            it->lost_by_us = 0;
+    }
+    if (it->is_log_due && is_worth_a_line(nodes, node, now_us)) {
+        it->is_log_due = false;
+        log_state(nodes, node, now_us);
+    }
+    if (is_change)
+        count_voters(nodes);
+}
+
+/* ---- what the admission and the clocks ask for --------------------------- */
+
+/* The nonce of a first start says so: servers that object recognise it. */
+static struct span make_nonce(const struct nodes *nodes,
+                              char nonce[CALL_NONCE_MAX + 1])
+{
+    const uint64_t digits = 10000000000;
+    bool is_first = firststart_is_marking(&nodes->admission.start);
+    snprintf(nonce, CALL_NONCE_MAX + 1, "%010llu:%s",
+             (unsigned long long)(environment_random(nodes->env) % digits),
+             is_first ? "first" : "");
+    return span_of(nonce);
+}
+
+static const enum call_kind script_of[] = {
+    [ADMISSION_PROBE] = CALL_LOOK,    [ADMISSION_LOOK] = CALL_LOOK,
+    [ADMISSION_ADMIT] = CALL_ADMIT,   [ADMISSION_READMIT] = CALL_READMIT,
+    [ADMISSION_REVOKE] = CALL_REVOKE,
+};
+
+/* False: it was not sent. */
+static bool send_action(struct nodes *nodes,
+                        const struct admission_action *action)
+{
+    const struct admission *admission = &nodes->admission;
+    const struct admission_node *it = &admission->node[action->node];
+    int64_t now_us = environment_now(nodes->env);
+    /* cppcheck-suppress variableScope; the call points to it */
+    char nonce[CALL_NONCE_MAX + 1];
+    /* cppcheck-suppress variableScope; likewise */
+    char witnesses[CALL_WITNESSES_MAX + 1];
+    struct call call = {
+        .kind = script_of[action->kind],
+        .admit = span_of(it->admit),
+        .max_ttl_ms = nodes->env->settings.max_ttl_ms,
+        .floor = admission->witness.node[action->node].floor,
+        .latest = span_of(admission->witness.node[action->node].latest),
+        .witnesses = witness_text(&admission->witness, action->node, witnesses,
+                                  sizeof witnesses),
+        .median_us =
+            admission->has_median ? now_us + admission->median_ahead_us : 0,
+        .is_durable = it->is_durable,
+        .is_objecting = admission_is_objecting(admission, now_us),
+        .is_renewing = eligibility_may_renew(admission, action->node, now_us),
+        .number = it->asked.number,
+        .window_us = FENCE_WINDOW_US,
+    };
+    if (action->kind == ADMISSION_LOOK || action->kind == ADMISSION_REVOKE)
+        call.nonce = make_nonce(nodes, nonce);
+    if (action->kind == ADMISSION_ADMIT || action->kind == ADMISSION_READMIT)
+        call.mark = span_of(it->mark);
+    if (action->kind == ADMISSION_READMIT || action->kind == ADMISSION_REVOKE)
+        call.found = span_of(it->found);
+    nodes->node[action->node].action = *action;
+    return nodes->node[action->node].is_up &&
+           nodes->env->port.send(nodes->env->port.ctx, action->node, &call,
+                                 tag_admission()) == VOTE_PENDING;
+}
+
+static void judge_clocks(struct nodes *nodes, int64_t now_us)
+{
+    struct clocks_judgement judgement;
+    for (int i = 0; i < nodes->env->settings.nodes; i++)
+        if (clocks_wants_reply(&nodes->clocks, i))
+            admission_want_look(&nodes->admission, i, now_us);
+    if (!clocks_judge(&nodes->clocks, now_us, &judgement))
+        return;
+    if (judgement.is_own)
+        log_write(LOG_WARN, "own_clock_suspect",
+                  (struct log_field[]){
+                      LOG_S("detail", "a majority of the nodes' clocks stepped "
+                                      "at once: all are learned anew"),
+                      LOG_END});
+    for (int i = 0; i < nodes->env->settings.nodes; i++) {
+        if (!(judgement.stepped & 1u << i))
+            continue;
+        log_write(LOG_WARN, "clock_step",
+                  (struct log_field[]){
+                      LOG_S("node", nodes->env->settings.node_names[i]),
+                      LOG_N("step_us", judgement.step_us[i]), LOG_END});
+        nodes->env->metrics->clock_steps[i]++;
+        nodes->node[i].lost_by_us = judgement.step_us[i];
+        admission_on_step(&nodes->admission, i);
+    }
+}
+
+/* To be called after everything that may change which nodes vote. */
+static void settle(struct nodes *nodes, int64_t now_us)
+{
+    struct admission_action action;
+    judge_clocks(nodes, now_us);
+    clocks_tick(&nodes->clocks, now_us);
+    for (int i = 0; i < nodes->env->settings.nodes; i++)
+        admission_on_clock(&nodes->admission, i,
+                           clocks_state(&nodes->clocks, i) == CLOCK_GOOD);
+    nodes->clocks.steady_us =
+        eligibility_greatest_ttl_ms(&nodes->admission) * 1000;
+    admission_on_median(&nodes->admission, clocks_are_known(&nodes->clocks),
+                        clocks_median_at(&nodes->clocks, now_us) - now_us);
+    while (admission_next(&nodes->admission, now_us, &action))
+        if (!send_action(nodes, &action))
+            admission_on_failure(&nodes->admission, &action, now_us);
+    for (int i = 0; i < nodes->env->settings.nodes; i++)
+        update(nodes, i, now_us);
+}
+
+void nodes_tick(struct nodes *nodes, int64_t now_us)
+{
+    for (int i = 0; i < nodes->env->settings.nodes; i++) {
+        nodes->env->metrics->clock_offset_us[i] =
+            clocks_offset_us(&nodes->clocks, i, now_us);
+        nodes->env->metrics->quarantine_us[i] =
+            eligibility_remaining_us(&nodes->admission, i, now_us);
+    }
+    settle(nodes, now_us);
+}
+
+/* ---- calls -------------------------------------------------------------- */
+
+/*
+ * What the node's clock shows at the deadline. Where our estimate is uncertain,
+ * an acquire or extend must not fail for it, and what is never undone, a repair
+ * or a repeat, must not be late.
+ */
+static int64_t deadline_of(const struct nodes *nodes, int node,
+                           enum call_kind kind, int64_t deadline_us)
+{
+    const struct nodeclock *clock = &nodes->clocks.node[node].base;
+    return kind == CALL_REPAIR || kind == CALL_REPEAT
+               ? nodeclock_earliest_at(clock, deadline_us)
+               : nodeclock_latest_at(clock, deadline_us);
+}
+
+enum node_state nodes_refusal(const struct nodes *nodes, int node,
+                              enum call_kind kind)
+{
+    const struct node *it = &nodes->node[node];
+    return it->is_up && !call_asks_for_vote(kind) ? STATE_VOTING : it->refusal;
+}
+
+struct ballot nodes_send(struct nodes *nodes, int node, struct call *call,
+                         int64_t deadline_us, uint64_t tag)
+{
+    enum node_state refusal = nodes_refusal(nodes, node, call->kind);
+    if (refusal != STATE_VOTING)
+        return ballot_unfit(refusal);
+    call->admit = span_of(nodes->admission.node[node].found);
+    if (call_asks_for_vote(call->kind)) {
+        call->node_deadline_us =
+            deadline_of(nodes, node, call->kind, deadline_us);
+        call->window_us = FENCE_WINDOW_US;
+    }
+    return (struct ballot){
+        .vote = nodes->env->port.send(nodes->env->port.ctx, node, call, tag)};
+}
+
+uint32_t nodes_life(const struct nodes *nodes, int node)
+{
+    return nodes->admission.node[node].life;
+}
+
+bool nodes_has_memory(const struct nodes *nodes, int node, uint32_t life)
+{
+    return admission_has_memory(&nodes->admission, node, life);
+}
+
+/* ---- events ------------------------------------------------------------- */
+
+void nodes_on_up(struct nodes *nodes, int node, const struct node_facts *facts)
+{
+    struct node *it = &nodes->node[node];
+    int64_t now_us = environment_now(nodes->env);
+    it->is_up = true;
+    it->condition = STATE_VOTING;
+    it->confirmed_us = facts->confirmed_us;
+    snprintf(it->run_id, sizeof it->run_id, "%s", facts->run_id);
+    clocks_on_up(&nodes->clocks, node);
+    (void)clocks_observe(&nodes->clocks, node, facts->node_now_us,
+                         facts->sent_us, facts->received_us);
+    admission_on_up(&nodes->admission, node, facts->run_id, facts->is_durable,
+                    now_us);
+    settle(nodes, now_us);
+}
+
+void nodes_on_down(struct nodes *nodes, int node, enum node_state reason,
+                   const char *detail)
+{
+    struct node *it = &nodes->node[node];
+    it->is_up = false;
+    it->down_reason = reason;
+    snprintf(it->down_detail, sizeof it->down_detail, "%s", detail);
+    nodes->env->metrics->reconnects[node]++;
+    clocks_on_down(&nodes->clocks, node);
+    admission_on_down(&nodes->admission, node);
+    settle(nodes, environment_now(nodes->env));
+}
+
+void nodes_on_confirmed(struct nodes *nodes, int node,
+                        const struct node_facts *facts)
+{
+    struct node *it = &nodes->node[node];
+    int64_t now_us = environment_now(nodes->env);
+    if (!it->is_up || strcmp(it->run_id, facts->run_id) != 0)
+        return;
+    if (facts->confirmed_us > it->confirmed_us)
+        it->confirmed_us = facts->confirmed_us;
+    (void)clocks_observe(&nodes->clocks, node, facts->node_now_us,
+                         facts->sent_us, facts->received_us);
+    admission_on_durable(&nodes->admission, node, facts->is_durable, now_us);
+    settle(nodes, now_us);
+}
+
+static void on_admission_reply(struct nodes *nodes, int node,
+                               const struct call_reply *reply, int64_t sent_us,
+                               int64_t received_us)
+{
+    struct admission_action action = nodes->node[node].action;
+    bool is_look =
+        action.kind == ADMISSION_PROBE || action.kind == ADMISSION_LOOK;
+    if (reply->vote != VOTE_DONE && reply->vote != VOTE_CHANGED) {
+        admission_on_failure(&nodes->admission, &action, received_us);
+        return;
+    }
+    nodes->node[node].condition = STATE_VOTING;
+    if (is_look)
+        admission_on_look(&nodes->admission, node, &reply->look, sent_us,
+                          received_us);
+    else
+        admission_on_done(&nodes->admission, &action, received_us);
+}
+
+/* Errors that concern the node's condition, not one command. */
+static bool is_condition(enum node_state state)
+{
+    switch (state) {
+    case STATE_LOADING:
+    case STATE_READ_ONLY:
+    case STATE_MISCONFIGURED:
+    case STATE_OUT_OF_MEMORY:
+    case STATE_BUSY:
+    case STATE_NO_PERMISSION:
+    case STATE_FAILED:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/*
+ * A grant counts only if the node still qualified when the reply arrived; or if
+ * it refused an earlier call, as it was asked by what the node carried later.
+ * "No such lock" counts only from a node that cannot have forgotten locks.
+ */
+static struct ballot judge(const struct nodes *nodes, int node,
+                           const struct call_reply *reply, bool is_clock_same,
+                           int64_t received_us)
+{
+    const struct node *it = &nodes->node[node];
+    struct ballot ballot = call_ballot(reply);
+    bool is_refused = it->refusal != STATE_VOTING;
+    bool is_looked_at =
+        it->refusal == STATE_QUARANTINED && status_is_looked_at(nodes, node);
+    if (reply->vote == VOTE_DELETED)
+        return ballot;
+    if (!is_clock_same)
+        return ballot_unfit(STATE_STEPPED);
+    if (reply->vote == VOTE_FREE && is_looked_at)
+        ballot.vote = VOTE_QUARANTINED;
+    else if (reply->vote == VOTE_FREE && is_refused)
+        return ballot_unfit(it->refusal);
+    if ((reply->vote == VOTE_GRANTED || reply->vote == VOTE_EXTENDED) &&
+        ((is_refused && !is_looked_at) ||
+         !status_is_confirmed(it, received_us)))
+        ballot.vote = VOTE_DISTRUSTED;
+    return ballot;
+}
+
+/* Whether a ballot may change which nodes vote. */
+static bool is_news(struct ballot ballot)
+{
+    return ballot.vote == VOTE_QUARANTINED || ballot.vote == VOTE_DISTRUSTED ||
+           ballot.state == STATE_QUARANTINED || is_condition(ballot.state);
+}
+
+struct ballot nodes_on_reply(struct nodes *nodes, int node, uint64_t tag,
+                             const struct call_reply *reply, int64_t sent_us,
+                             int64_t received_us)
+{
+    struct node *it = &nodes->node[node];
+    bool is_admission = tag_kind_of(tag) == TAG_ADMISSION;
+    bool is_clock_same = true;
+    if (reply->vote != VOTE_UNREACHABLE) {
+        it->rtt_us = received_us - sent_us;
+        metrics_observe(&nodes->env->metrics->node_rtt[node], it->rtt_us);
+    }
+    if (reply->node_now_us > 0)
+        is_clock_same = clocks_observe(&nodes->clocks, node, reply->node_now_us,
+                                       sent_us, received_us);
+    if (vote_is_answer(reply->vote))
+        admission_on_beat(&nodes->admission, node, reply->beat);
+    if (is_admission)
+        on_admission_reply(nodes, node, reply, sent_us, received_us);
+    if (reply->vote == VOTE_QUARANTINED)
+        admission_on_quarantined(&nodes->admission, node, received_us);
+    if (is_condition(reply->state))
+        it->condition = reply->state;
+    struct ballot ballot = call_ballot(reply);
+    if (!is_admission)
+        ballot = judge(nodes, node, reply, is_clock_same, received_us);
+    nodes->env->metrics->votes[node][ballot_number(ballot)]++;
+    if (is_admission || !is_clock_same || is_news(ballot))
+        settle(nodes, received_us);
+    return ballot;
+}

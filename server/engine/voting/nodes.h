@@ -1,0 +1,119 @@
+/*
+ * The masters as the engine sees them: which are connected and may vote, what
+ * their clocks show, and the calls to them.
+ */
+#ifndef REDLOCKD_NODES_H
+#define REDLOCKD_NODES_H
+
+#include "../port/environment.h"
+#include "admission.h"
+#include "clocks.h"
+
+struct node {
+    bool is_up;                  /* it is connected */
+    enum node_state down_reason; /* why not; STATE_VOTING: not tried yet */
+    enum node_state
+        condition; /* an error that the node answers; STATE_VOTING: none */
+    enum node_state
+        refusal; /* why it is not asked for votes; STATE_VOTING: it is */
+    enum node_state shown; /* what people were shown last */
+    bool is_log_due;       /* the log has not reported it yet */
+    int64_t confirmed_us;  /* when its name last led to this server */
+    int64_t lost_by_us;    /* the step of its clock that cost its vote; 0 */
+    struct admission_action action; /* under way */
+    int64_t since_us;               /* in its state since */
+    int64_t rtt_us;                 /* last round trip; 0 unknown */
+    char run_id[ADMISSION_STATE_MAX];
+    char down_detail[NODE_DETAIL_MAX];
+};
+
+struct nodes {
+    const struct environment *env;
+    struct admission admission;
+    struct clocks clocks;
+    int voting;
+    int64_t last_number; /* last fencing number made from the clocks */
+    struct node node[NODES_MAX];
+};
+
+/* env is borrowed. */
+void nodes_init(struct nodes *nodes, const struct environment *env);
+
+/*
+ * The number for the next round, above seen. median_us is that of the clocks. A
+ * quorum must be able to vote.
+ */
+int64_t nodes_next_number(struct nodes *nodes, int64_t median_us, int64_t seen);
+
+/*
+ * For how long no node accepts a number above this one, µs; 0: they do. Only
+ * clocks that were ahead once, and were corrected, leave such a number behind.
+ */
+int64_t nodes_barred_us(const struct nodes *nodes, int64_t number);
+
+/*
+ * When something is asked, by the nodes' clocks: above all numbers that this
+ * server gave before, except those above a slot's, and below all that it gives
+ * later. 0: no clock is known.
+ */
+int64_t nodes_asked_us(struct nodes *nodes, int64_t now_us);
+
+/* By how much such times, and numbers, of different servers may differ. */
+int64_t nodes_apart_us(const struct nodes *nodes, int64_t now_us);
+
+/* Median of the nodes' clocks at now_us; 0: none is known. */
+int64_t nodes_median_us(const struct nodes *nodes, int64_t now_us);
+
+/* Whether a node that reported node_us certainly did so before, or past, our
+ * moment. */
+bool nodes_is_before(const struct nodes *nodes, int node, int64_t node_us,
+                     int64_t moment_us);
+bool nodes_is_past(const struct nodes *nodes, int node, int64_t node_us,
+                   int64_t moment_us);
+
+/*
+ * How much later a call that is sent at moment_us may run because we do not
+ * know the clock exactly.
+ */
+int64_t nodes_uncertainty_us(const struct nodes *nodes, int node,
+                             int64_t moment_us);
+
+/*
+ * Why the node is not asked by such a call; STATE_VOTING: it is. An acquire,
+ * extend or repair goes only to a node that may vote.
+ */
+enum node_state nodes_refusal(const struct nodes *nodes, int node,
+                              enum call_kind kind);
+
+/*
+ * Sends call to a node that may be asked, after filling in the admission and
+ * the deadline by the node's clock; contract as port.send.
+ */
+struct ballot nodes_send(struct nodes *nodes, int node, struct call *call,
+                         int64_t deadline_us, uint64_t tag);
+
+/*
+ * The node's life, and whether what it answered in it still counts: it was not
+ * admitted anew since, and no later machine is known under its name.
+ */
+uint32_t nodes_life(const struct nodes *nodes, int node);
+bool nodes_has_memory(const struct nodes *nodes, int node, uint32_t life);
+
+/* What changes with time alone: quarantines that end, looks that are due. */
+void nodes_tick(struct nodes *nodes, int64_t now_us);
+
+/* The events of engine.h. */
+void nodes_on_up(struct nodes *nodes, int node, const struct node_facts *facts);
+void nodes_on_down(struct nodes *nodes, int node, enum node_state reason,
+                   const char *detail);
+void nodes_on_confirmed(struct nodes *nodes, int node,
+                        const struct node_facts *facts);
+
+/*
+ * To be called with every reply; returns its vote, or why it does not count.
+ */
+struct ballot nodes_on_reply(struct nodes *nodes, int node, uint64_t tag,
+                             const struct call_reply *reply, int64_t sent_us,
+                             int64_t received_us);
+
+#endif

@@ -1,0 +1,211 @@
+#include "status.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../../base/order.h"
+#include "eligibility.h"
+
+bool status_is_confirmed(const struct node *node, int64_t now_us)
+{
+    return node->confirmed_us != 0 &&
+           now_us - node->confirmed_us < CONFIRMED_US;
+}
+
+/* One server answers to two names: its loss would cost two votes. */
+static bool is_duplicate(const struct nodes *nodes, int node)
+{
+    const struct node *it = &nodes->node[node];
+    for (int i = 0; i < nodes->env->settings.nodes; i++)
+        if (i != node && nodes->node[i].is_up &&
+            strcmp(nodes->node[i].run_id, it->run_id) == 0)
+            return true;
+    return false;
+}
+
+static enum node_state refusal_of_clock(enum clock_state state)
+{
+    switch (state) {
+    case CLOCK_UNKNOWN:
+    case CLOCK_UNPROVEN:
+        return STATE_UNPROVEN;
+    case CLOCK_STEPPED:
+        return STATE_STEPPED;
+    case CLOCK_FAR:
+        return STATE_SKEWED;
+    case CLOCK_GOOD:
+        return STATE_VOTING;
+    }
+    abort();
+}
+
+/* The first reason why the node is not asked for votes. */
+enum node_state status_refusal(const struct nodes *nodes, int node,
+                               int64_t now_us)
+{
+    const struct node *it = &nodes->node[node];
+    if (!it->is_up)
+        return it->down_reason != STATE_VOTING ? it->down_reason
+                                               : STATE_UNREACHABLE;
+    if (is_duplicate(nodes, node))
+        return STATE_DUPLICATE;
+    enum node_state refusal = admission_refusal(&nodes->admission, node);
+    if (refusal != STATE_VOTING)
+        return refusal;
+    if (!status_is_confirmed(it, now_us))
+        return STATE_UNCONFIRMED;
+    return refusal_of_clock(clocks_state(&nodes->clocks, node));
+}
+
+bool status_is_looked_at(const struct nodes *nodes, int node)
+{
+    const struct admission_node *it = &nodes->admission.node[node];
+    return admission_is_unseen(&nodes->admission, node) && it->is_busy &&
+           !it->must_revoke && clocks_state(&nodes->clocks, node) == CLOCK_GOOD;
+}
+
+bool status_is_voting(const struct nodes *nodes, int node)
+{
+    const struct node *it = &nodes->node[node];
+    return it->refusal == STATE_VOTING && it->condition == STATE_VOTING;
+}
+
+/* An error that the node answers says more than its consequences. */
+enum node_state status_shown(const struct nodes *nodes, int node)
+{
+    const struct node *it = &nodes->node[node];
+    if (it->is_up && it->condition != STATE_VOTING &&
+        it->refusal != STATE_SUPERSEDED)
+        return it->condition;
+    if (it->refusal == STATE_QUARANTINED &&
+        admission_is_unseen(&nodes->admission, node))
+        return STATE_ADMITTING;
+    return it->refusal;
+}
+
+const char *status_name(const struct nodes *nodes, int node)
+{
+    const struct node *it = &nodes->node[node];
+    if (!it->is_up && it->down_reason == STATE_VOTING)
+        return "connecting";
+    return state_name(status_shown(nodes, node));
+}
+
+static void describe_admission(const struct admission *admission, int node,
+                               int64_t now_us, char detail[NODE_DETAIL_MAX])
+{
+    const struct admission_node *it = &admission->node[node];
+    enum node_state refusal = admission_refusal(admission, node);
+    int64_t left_us = eligibility_remaining_us(admission, node, now_us);
+    if (refusal == STATE_SUPERSEDED)
+        snprintf(
+            detail, NODE_DETAIL_MAX,
+            "carries configuration epoch %lld, this server has %d; restart "
+            "it with the new configuration",
+            (long long)it->epoch_above, admission->settings.epoch);
+    else if (refusal == STATE_FOREIGN)
+        snprintf(detail, NODE_DETAIL_MAX,
+                 "serves another configuration (hosts or quorum) of "
+                 "epoch %d; to replace it, give --config-epoch %d",
+                 admission->settings.epoch, admission->settings.epoch + 1);
+    else if (admission_is_unseen(admission, node))
+        snprintf(detail, NODE_DETAIL_MAX, "%s", state_detail(STATE_ADMITTING));
+    else if (it->phase == ADMISSION_EMPTY && left_us > 0)
+        snprintf(detail, NODE_DETAIL_MAX,
+                 "is new; votes as soon as all nodes are connected and new, or "
+                 "in %d s",
+                 (int)divide_up(left_us, US_PER_S));
+    else if (refusal != STATE_QUARANTINED)
+        snprintf(detail, NODE_DETAIL_MAX, "%s", state_detail(refusal));
+    else if (eligibility_is_outdated(admission, node))
+        snprintf(detail, NODE_DETAIL_MAX,
+                 "waits: another server sees another node under this name");
+    else if (left_us > 0 && it->is_restarted)
+        snprintf(detail, NODE_DETAIL_MAX,
+                 "was restarted; votes again in %d s, or as soon as the other "
+                 "nodes confirm its memory",
+                 (int)divide_up(left_us, US_PER_S));
+    else if (left_us > 0)
+        snprintf(detail, NODE_DETAIL_MAX,
+                 "may have forgotten locks; votes again in %d s",
+                 (int)divide_up(left_us, US_PER_S));
+    else if (eligibility_has_foreign(admission, now_us))
+        snprintf(detail, NODE_DETAIL_MAX,
+                 "waits: another node serves, or recently served, another "
+                 "configuration");
+    else if (!eligibility_has_taken_over(admission))
+        snprintf(
+            detail, NODE_DETAIL_MAX,
+            "waits until all nodes carry epoch %d; if one is gone for good, "
+            "stop the old servers and give --take-over",
+            admission->settings.epoch);
+    else
+        snprintf(detail, NODE_DETAIL_MAX, "about to be admitted");
+}
+
+static void describe_clock(const struct nodes *nodes, int node, int64_t now_us,
+                           enum node_state shown, char detail[NODE_DETAIL_MAX])
+{
+    const struct clocks *clocks = &nodes->clocks;
+    int64_t offset_ms = clocks_offset_us(clocks, node, now_us) / 1000;
+    if (shown == STATE_UNPROVEN)
+        snprintf(detail, NODE_DETAIL_MAX,
+                 "its clock is %lld ms ahead of the others; it counts once it "
+                 "agrees, or was steady for another %d s",
+                 (long long)offset_ms,
+                 (int)(clocks_remaining_us(clocks, node, now_us) / 1000000) +
+                     1);
+    else if (shown == STATE_SKEWED)
+        snprintf(detail, NODE_DETAIL_MAX,
+                 "its clock is %lld ms ahead of the others; set it right",
+                 (long long)offset_ms);
+    else
+        snprintf(detail, NODE_DETAIL_MAX, "%s", state_detail(shown));
+}
+
+void status_describe(const struct nodes *nodes, int node, int64_t now_us,
+                     char detail[NODE_DETAIL_MAX])
+{
+    const struct node *it = &nodes->node[node];
+    enum node_state shown = status_shown(nodes, node);
+    if (!it->is_up) {
+        snprintf(detail, NODE_DETAIL_MAX, "%s", it->down_detail);
+        return;
+    }
+    switch (shown) {
+    case STATE_VOTING:
+        snprintf(detail, NODE_DETAIL_MAX, "admitted");
+        return;
+    case STATE_SUPERSEDED:
+    case STATE_FOREIGN:
+    case STATE_WAITING:
+    case STATE_QUARANTINED:
+    case STATE_ADMITTING:
+        describe_admission(&nodes->admission, node, now_us, detail);
+        break;
+    default:
+        describe_clock(nodes, node, now_us, shown, detail);
+    }
+    size_t len = strlen(detail);
+    if ((shown == STATE_QUARANTINED || shown == STATE_ADMITTING) &&
+        it->lost_by_us != 0)
+        snprintf(detail + len, NODE_DETAIL_MAX - len,
+                 " (its clock stepped by %lld ms)",
+                 (long long)(it->lost_by_us / 1000));
+}
+
+int64_t status_quorum_in_us(const struct nodes *nodes, int64_t now_us)
+{
+    int64_t waits_us[NODES_MAX];
+    int count = 0;
+    int missing = quorum_of(nodes->env->settings.nodes) - nodes->voting;
+    for (int i = 0; i < nodes->env->settings.nodes; i++) {
+        int64_t wait_us =
+            eligibility_remaining_us(&nodes->admission, i, now_us);
+        if (wait_us != 0 && nodes->node[i].is_up)
+            waits_us[count++] = wait_us;
+    }
+    return missing > 0 && missing <= count
+               ? order_statistic(waits_us, count, missing - 1)
+               : 0;
+}

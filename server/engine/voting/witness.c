@@ -1,0 +1,132 @@
+#include "witness.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../port/fingerprint.h"
+
+#define NONE "00000000000000000000000000"
+
+static_assert(sizeof NONE == CALL_BIRTH_LEN + 1, "");
+
+void witness_init(struct witness *witness, const char *const names[], int count)
+{
+    assert(count >= 1 && count <= NODES_MAX);
+    *witness = (struct witness){.count = count};
+    for (int i = 0; i < count; i++) {
+        fingerprint_of_name(witness->node[i].name, names[i]);
+        memcpy(witness->node[i].latest, NONE, sizeof NONE);
+    }
+}
+
+void witness_on_beat(struct witness *witness, int node, int64_t beat)
+{
+    struct witness_node *it = &witness->node[node];
+    if (beat > it->floor)
+        it->floor = beat;
+}
+
+bool witness_knows_later(const struct witness *witness, int node,
+                         const char *birth)
+{
+    const char *latest = witness->node[node].latest;
+    return strcmp(latest, NONE) > 0 && strcmp(latest, birth) > 0;
+}
+
+void witness_on_birth(struct witness *witness, int node, const char *birth,
+                      int64_t now_us)
+{
+    struct witness_node *it = &witness->node[node];
+    if (strcmp(birth, it->latest) <= 0)
+        return;
+    snprintf(it->latest, sizeof it->latest, "%s", birth);
+    it->carriers = 0;
+    it->born_us = now_us;
+}
+
+void witness_on_lost(struct witness *witness, int node)
+{
+    witness->node[node].told_us = 0;
+    for (int i = 0; i < witness->count; i++)
+        witness->node[i].carriers &= (uint16_t) ~(1u << node);
+}
+
+/* ---- the text ----------------------------------------------------------- */
+
+struct span witness_text(const struct witness *witness, int node, char *text,
+                         size_t size)
+{
+    size_t len = 0;
+    text[0] = '\0';
+    for (int i = 0; i < witness->count; i++) {
+        const struct witness_node *it = &witness->node[i];
+        if (i != node)
+            len += (size_t)snprintf(text + len, size - len, "%s=%0*lld m%s=%s ",
+                                    it->name, CALL_BIRTH_LEN,
+                                    (long long)it->floor, it->name, it->latest);
+        assert(len < size);
+    }
+    return (struct span){text, len};
+}
+
+/*
+ * A number above EXACT_MAX counts as none: no memory has such a beat, and a
+ * node with such a floor would never vote again.
+ */
+static void hear_beat(struct witness_node *it, int64_t beat, int64_t now_us)
+{
+    if (beat > EXACT_MAX || beat <= it->floor)
+        return;
+    it->floor = beat;
+    it->rose_us = now_us;
+}
+
+static void note_carrier(struct witness_node *it, int teller, const char *birth)
+{
+    uint16_t bit = (uint16_t)(1u << teller);
+    if (strcmp(birth, it->latest) < 0) {
+        it->carriers &= (uint16_t)~bit;
+    } else if ((it->carriers & bit) == 0) {
+        it->carriers |= bit;
+        it->joins++;
+    }
+}
+
+/* Whether the text has what our script answers. */
+static bool is_whole(const struct witness *witness, struct span known)
+{
+    size_t digits = 0;
+    while (digits < known.len && known.ptr[digits] >= '0' &&
+           known.ptr[digits] <= '9')
+        digits++;
+    return digits == known.len &&
+           digits == (size_t)(witness->count - 1) * 2 * CALL_BIRTH_LEN;
+}
+
+void witness_on_told(struct witness *witness, int node,
+                     const struct call_look *look, int64_t sent_us,
+                     int64_t now_us)
+{
+    struct span known = look->witnesses;
+    struct witness_node *it = &witness->node[node];
+    char beat[CALL_BIRTH_LEN + 1] = "", birth[CALL_BIRTH_LEN + 1] = "";
+    if (it->told_us == 0)
+        it->counts_us = sent_us;
+    it->told_us = sent_us;
+    if (!is_whole(witness, known))
+        return;
+    for (int i = 0; i < witness->count; i++) {
+        if (i == node)
+            continue;
+        memcpy(beat, known.ptr, CALL_BIRTH_LEN);
+        known.ptr += CALL_BIRTH_LEN;
+        memcpy(birth, known.ptr, CALL_BIRTH_LEN);
+        known.ptr += CALL_BIRTH_LEN;
+        hear_beat(&witness->node[i], strtoll(beat, NULL, 10), now_us);
+        witness_on_birth(witness, i, birth, now_us);
+        if (look->word == LOOK_ADMITTED)
+            note_carrier(&witness->node[i], node, birth);
+    }
+}

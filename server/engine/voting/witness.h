@@ -1,0 +1,61 @@
+/*
+ * What the nodes report of each other's memory. Pure.
+ *
+ * A node's beat rises with its promises, and with looks that find it admitted.
+ * The highest beat known of a node is its floor: a memory below it is an older
+ * one. Each time it may have forgotten something, it is marked; the birth of
+ * its latest mark tells its admissions apart, and two machines that answer to
+ * one name. With each look, servers store both on the other nodes. So a server
+ * that starts later knows them too, and no node that knows of a birth can help
+ * an earlier admission to a majority: eligibility.h has the rule.
+ */
+#ifndef REDLOCKD_WITNESS_H
+#define REDLOCKD_WITNESS_H
+
+#include "../port/call.h"
+
+struct witness_node {
+    char name[CALL_NAME_LEN + 1];    /* hash of its name */
+    int64_t floor;                   /* greatest beat known of it; 0: none */
+    char latest[CALL_BIRTH_LEN + 1]; /* its latest known birth; zeros: none */
+    uint16_t carriers; /* admitted nodes, a bit each, that told it as such */
+    uint32_t joins;    /* how often one was added to them */
+    int64_t born_us;   /* when it became known here */
+    int64_t rose_us;   /* when another node last told a higher floor */
+    int64_t counts_us; /* its memory counts since then, … */
+    int64_t told_us;   /* … last look sent at which it did; 0: it does not */
+};
+
+struct witness {
+    int count;
+    struct witness_node node[NODES_MAX];
+};
+
+void witness_init(struct witness *witness, const char *const names[],
+                  int count);
+
+/* A reply of the node itself reported its beat. */
+void witness_on_beat(struct witness *witness, int node, int64_t beat);
+
+/* The node has an admission or a mark with this birth. */
+void witness_on_birth(struct witness *witness, int node, const char *birth,
+                      int64_t now_us);
+
+/* A look sent at sent_us found that the node's memory counts, and reports what
+ * it knows of others. */
+void witness_on_told(struct witness *witness, int node,
+                     const struct call_look *look, int64_t sent_us,
+                     int64_t now_us);
+
+/* The node's memory no longer counts, or the connection is new. */
+void witness_on_lost(struct witness *witness, int node);
+
+/* Whether a later birth is known of the node than this one. */
+bool witness_knows_later(const struct witness *witness, int node,
+                         const char *birth);
+
+/* What is known of all other nodes, as text for a call to the node. */
+struct span witness_text(const struct witness *witness, int node, char *text,
+                         size_t size);
+
+#endif

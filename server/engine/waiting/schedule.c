@@ -1,0 +1,131 @@
+#include "schedule.h"
+
+#include "../port/timer.h"
+
+enum {
+    SLOW_US = 5000000, /* without news, although a quorum announces */
+    EXPIRY_US = 1000,  /* a node rounds a TTL */
+};
+
+/* ---- later -------------------------------------------------------------- */
+
+static void set_timer(const struct waits *waits, const struct waiter *it,
+                      int64_t at_us)
+{
+    const struct engine_port *port = &waits->env->port;
+    /* cannot fail: the waiter has made its slot's timer */
+    (void)port->timer(port->ctx, timer_slot(TIMER_WAITER, it->head.index),
+                      at_us);
+}
+
+void schedule_no_timer(const struct waits *waits, const struct waiter *it)
+{
+    set_timer(waits, it, 0);
+}
+
+void schedule_timer(const struct waits *waits, const struct waiter *it)
+{
+    int64_t at_us = it->until_us;
+    if (it->state != WAITER_QUEUED)
+        return;
+    if (waiter_is_contender(it) && it->plan->try_us < at_us)
+        at_us = it->plan->try_us;
+    if (it->claim.try_us != 0 && it->claim.try_us < at_us)
+        at_us = it->claim.try_us;
+    set_timer(waits, it, at_us);
+}
+
+void schedule_plan(struct waits *waits, struct waiter *it, int64_t now_us)
+{
+    struct waitplan *plan = it->plan;
+    const struct engine_result *last = &plan->last;
+    uint64_t delays = (uint64_t)waits->env->settings.retry_delay_us + 1;
+    int64_t delay_us = (int64_t)(environment_random(waits->env) % delays);
+    for (int i = 0; i < it->count; i++)
+        announcements_want(&waits->announcements, it->places[i].queue, now_us);
+    bool is_announced = last->outcome == OUTCOME_HELD && last->has_holder &&
+                        last->number != 0 && waiter_is_covered(it);
+    plan->try_by = HANDOVER_RETRY;
+    plan->try_us =
+        now_us + (is_announced ? SLOW_US + delay_us
+                               : at_least(delay_us, SCHEDULE_LEAST_US));
+    if (last->outcome == OUTCOME_HELD && last->remaining_ms >= 0)
+        waitplan_try_at(
+            plan, plan->last_us + last->remaining_ms * US_PER_MS + EXPIRY_US,
+            HANDOVER_EXPIRY);
+    if (plan->announced != 0)
+        waitplan_try_at(
+            plan, at_least(now_us + SCHEDULE_ENOUGH_US, plan->hints_from_us),
+            HANDOVER_ANNOUNCEMENT);
+    schedule_timer(waits, it);
+}
+
+/* ---- now ---------------------------------------------------------------- */
+
+static void put_ready(struct waits *waits, struct waiter *it)
+{
+    if (it->is_ready)
+        return;
+    it->is_ready = true;
+    TAILQ_INSERT_TAIL(&waits->ready, it, ready);
+}
+
+void schedule_ready(struct waits *waits, struct waiter *it,
+                    enum metrics_handover by)
+{
+    it->plan->woken_by = by;
+    if (it->state != WAITER_QUEUED || waiter_is_barred(it))
+        it->plan->is_woken = true;
+    else
+        put_ready(waits, it);
+}
+
+/* Otherwise the attempts of others, one after the other, may bar it for long.
+ */
+static void make_due(struct waiter *it)
+{
+    for (int i = 0; i < it->count; i++)
+        if (it->places[i].queue->due == NULL)
+            it->places[i].queue->due = it;
+}
+
+static void not_due(struct waiter *it)
+{
+    for (int i = 0; i < it->count; i++)
+        if (it->places[i].queue->due == it)
+            it->places[i].queue->due = NULL;
+}
+
+void schedule_claim(struct waits *waits, struct waiter *it, int64_t now_us)
+{
+    if (it->state != WAITER_QUEUED || !claim_is_due(&it->claim, now_us)) {
+        schedule_timer(waits, it);
+        return;
+    }
+    put_ready(waits, it);
+    make_due(it);
+}
+
+void schedule_not_ready(struct waits *waits, struct waiter *it)
+{
+    if (it->is_ready)
+        TAILQ_REMOVE(&waits->ready, it, ready);
+    it->is_ready = false;
+    not_due(it);
+}
+
+struct waiter *schedule_next(struct waits *waits)
+{
+    struct waiter *it = TAILQ_FIRST(&waits->ready), *next;
+    for (; it != NULL; it = next) {
+        next = TAILQ_NEXT(it, ready);
+        bool is_barred = waiter_is_barred(it);
+        if (is_barred && !waiter_is_contender(it))
+            continue;
+        schedule_not_ready(waits, it);
+        if (!is_barred)
+            return it;
+        it->plan->is_woken = true; /* by one that was ready before it */
+    }
+    return NULL;
+}

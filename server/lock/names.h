@@ -1,0 +1,29 @@
+/*
+ * What one lock covers: the name of a resource, or the names of several, each
+ * once, in the order of their bytes, joined by U+000A, which no name contains.
+ * A single name is the same text with and without this module.
+ */
+#ifndef REDLOCKD_NAMES_H
+#define REDLOCKD_NAMES_H
+
+#include "../base/types.h"
+
+/* Takes the first name off rest, which must not be empty. */
+struct span names_next(struct span *rest);
+
+int names_count(struct span names);
+
+/* Whether there is more than one. */
+bool names_are_several(struct span names);
+
+/*
+ * Sorts count names and joins them; returns the length, which is at most that
+ * of all names and count - 1. list is left sorted.
+ */
+size_t names_join(char *to, struct span *list, int count);
+
+/* Whether each name comes before the next one: the form that names_join gives.
+ */
+bool names_are_sorted(struct span names);
+
+#endif
