@@ -255,7 +255,7 @@ TEST(a_cursor_ends_with_the_server_it_was_made_for)
     answer_expect(HTTP(server, .method = "GET", .path = path), 200, NULL);
     node_kill(&world.nodes[0]);
     node_start(&world.nodes[0]);
-    WAIT_UNTIL(SOON_MS, http_metric(server, "redlockd_quorum_margin") == 2);
+    WAIT_UNTIL(3 * SOON_MS, http_metric(server, "redlockd_quorum_margin") == 2);
     a = HTTP(server, .method = "GET", .path = path);
     answer_expect(a, 400, "invalid_request");
     ck_assert(strstr(a->body, "begin again") != NULL);

@@ -155,14 +155,10 @@ static void inspect_many(void)
     free(text);
 }
 
-/*
- * It gets no more, and is named. Then it answers, and votes as before. All must
- * be sent within 20 s of silence, so many clients send few each.
- */
-TEST(a_node_that_owes_too_many_replies_is_stalled)
+/* Why the paused node does not vote, once it owes many replies. */
+static const char *owe_many(void)
 {
     struct lock lock;
-
     world_start(&world, N, AT_SIGHT " --node-timeout-ms 10000");
     node_do(&world.nodes[0], "CLIENT PAUSE 120000 WRITE");
     inspect_many();
@@ -170,7 +166,23 @@ TEST(a_node_that_owes_too_many_replies_is_stalled)
     const struct answer *answer =
         lock_acquire(server, "order:42", 60000, &lock);
     answer_expect(answer, 503, "no_quorum");
-    ck_assert_str_eq(answer_text(answer, "nodes.0.vote"), "stalled");
+    return answer_text(answer, "nodes.0.vote");
+}
+
+/*
+ * It gets no more, and is named. Then it answers, and votes as before. All must
+ * be sent within 20 s of silence, so many clients send few each; a machine that
+ * is too slow for that tries again.
+ */
+TEST(a_node_that_owes_too_many_replies_is_stalled)
+{
+    struct lock lock;
+    const char *vote = owe_many();
+    for (int i = 1; i < TRIES && strcmp(vote, "silent") == 0; i++) {
+        world_stop(&world);
+        vote = owe_many();
+    }
+    ck_assert_str_eq(vote, "stalled");
     node_do(&world.nodes[0], "CLIENT UNPAUSE");
     WAIT_UNTIL(SOON_MS,
                lock_acquire(server, "order:42", 60000, &lock)->status == 201);
