@@ -7,6 +7,7 @@
 
 #include "../server/config/config.h"
 #include "../server/engine/engine.h"
+#include "../server/lock/lock.h"
 #include "../server/lock/metrics.h"
 
 enum { SERVICE_ERROR_MAX = 400 };

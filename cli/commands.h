@@ -5,6 +5,7 @@
 #ifndef REDLOCKCTL_COMMANDS_H
 #define REDLOCKCTL_COMMANDS_H
 
+#include "../server/lock/lock.h"
 #include "options.h"
 #include "service.h"
 

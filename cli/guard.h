@@ -26,6 +26,7 @@
 #include <sys/types.h>
 
 #include "../server/base/types.h"
+#include "../server/lock/lock.h"
 
 /* Why the command has ended. */
 enum guard_end {

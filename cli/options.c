@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "../server/base/types.h"
+#include "../server/lock/lock.h"
 #include "table.h"
 
 /* ---- values -------------------------------------------------------------- */

@@ -7,6 +7,7 @@
 
 #include "../api/message/id.h"
 #include "../server/base/types.h"
+#include "../server/lock/lock.h"
 #include "credentials.h"
 #include "http.h"
 

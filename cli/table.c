@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "../server/base/types.h"
+#include "../server/lock/lock.h"
 
 enum { DAY_MS = 24 * 60 * 60 * 1000 };
 

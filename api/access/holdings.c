@@ -3,6 +3,7 @@
 #include <assert.h>
 
 #include "../../server/base/random.h"
+#include "../../server/lock/lock.h"
 #include "digest.h"
 
 enum { SECRET_BYTES = 16, CHAINS_FIRST = 64 };

@@ -5,6 +5,7 @@
 #define REDLOCKD_BODY_H
 
 #include "../../server/base/types.h"
+#include "../../server/lock/lock.h"
 #include "faults.h"
 
 struct json_t;

@@ -8,6 +8,7 @@
 #include "../../server/base/networks.h"
 #include "../../server/base/types.h"
 #include "../../server/engine/engine.h"
+#include "../../server/lock/lock.h"
 #include "../../server/lock/metrics.h"
 #include "query.h"
 #include "requestid.h"

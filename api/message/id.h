@@ -11,6 +11,7 @@
 #define REDLOCKD_ID_H
 
 #include "../../server/base/types.h"
+#include "../../server/lock/lock.h"
 #include "base64url.h"
 
 enum { ID_MAX = 2 + BASE64URL_LEN(NAMES_LEN_MAX) };

@@ -8,6 +8,7 @@
 #define REDLOCKD_KEYHASH_H
 
 #include "../../server/base/types.h"
+#include "../../server/lock/lock.h"
 
 enum { KEYHASH_KEY_MIN = 16, KEYHASH_KEY_MAX = 64 };
 

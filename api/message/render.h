@@ -5,6 +5,7 @@
 #define REDLOCKD_RENDER_H
 
 #include "../../server/engine/engine.h"
+#include "../../server/lock/lock.h"
 #include "json.h"
 
 /* ---- locks -------------------------------------------------------------- */

@@ -5,6 +5,7 @@
 #define REDLOCKD_ROUTE_H
 
 #include "../../server/base/types.h"
+#include "../../server/lock/lock.h"
 #include "id.h"
 
 enum route {

@@ -80,6 +80,9 @@ static void run_stages(uv_prepare_t *prepare)
             loop->stages[i].fn(loop->stages[i].arg);
 }
 
+/* Twice as many as there may be nodes. */
+enum { LOOKUPS_MAX = 18 };
+
 /*
  * libuv's threads resolve names; by default there are four. A lookup that hangs
  * blocks its thread; the lookups of other nodes must find a free one.
@@ -87,7 +90,7 @@ static void run_stages(uv_prepare_t *prepare)
 static void allow_lookups(void)
 {
     char threads[12];
-    (void)snprintf(threads, sizeof threads, "%d", 2 * NODES_MAX);
+    (void)snprintf(threads, sizeof threads, "%d", LOOKUPS_MAX);
     /* if there is no memory, there are four */
     (void)setenv("UV_THREADPOOL_SIZE", threads, 0);
 }

@@ -9,6 +9,7 @@
 #include "../base/address.h"
 #include "../base/log.h"
 #include "../base/types.h"
+#include "../lock/lock.h"
 
 enum {
     CONFIG_PREFIX_MAX = 64,

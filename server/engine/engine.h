@@ -23,6 +23,7 @@
 #ifndef REDLOCKD_ENGINE_H
 #define REDLOCKD_ENGINE_H
 
+#include "../lock/lock.h"
 #include "rounds/result.h"
 
 struct engine; /* made by engine_new of port.h */

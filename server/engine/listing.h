@@ -21,6 +21,7 @@
 
 #include <sys/queue.h>
 
+#include "../lock/lock.h"
 #include "engine.h"
 #include "rounds/operation.h"
 

@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "../base/types.h"
+#include "lock.h"
 
 /* The call that a request counts as: an enum lock_call, or one of these. */
 enum metrics_call {

@@ -6,6 +6,7 @@
 #ifndef REDLOCKD_BATCH_H
 #define REDLOCKD_BATCH_H
 
+#include "../lock/lock.h"
 #include "script.h"
 
 enum {

@@ -7,6 +7,7 @@
 #define REDLOCKD_HANDSHAKE_H
 
 #include "../base/address.h"
+#include "../lock/lock.h"
 #include "script.h"
 
 /*

@@ -9,6 +9,7 @@
 #define REDLOCKD_SCRIPT_H
 
 #include "../engine/port/call.h"
+#include "../lock/lock.h"
 
 /* One field of a RESP reply; an array comes before its elements. */
 enum script_field_type {

@@ -66,7 +66,7 @@ DEFECTS = [
         "            make_token(attempt, means, request,\n"
         "                       attempt->seen_number);")]),
     Defect("quorum of 2 of 5", "sim", "exclusion", [Edit(
-        "server/base/types.h", "return nodes / 2 + 1;", "return nodes / 2;")]),
+        "server/lock/lock.h", "return nodes / 2 + 1;", "return nodes / 2;")]),
     Defect("no drift", "sim", "kept", [Edit(
         "server/engine/rounds/round.c", "(now_us - round->start_us) - drift_us -",
         "(now_us - round->start_us) + 0 * drift_us -")]),

@@ -37,6 +37,7 @@
 #ifndef SIM_CLIENTS_H
 #define SIM_CLIENTS_H
 
+#include "../../server/lock/lock.h"
 #include "ledger.h"
 #include "world.h"
 

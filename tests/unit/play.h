@@ -7,6 +7,7 @@
 
 #include "../../server/engine/engine.h"
 #include "../../server/engine/port/port.h"
+#include "../../server/lock/lock.h"
 #include "ballot.h"
 
 enum { PLAY_CALLS_MAX = 256, PLAY_NODES = 5, PLAY_TIMERS = 4096 };

@@ -6,6 +6,7 @@
 #define REDLOCKD_CALL_H
 
 #include "../../base/types.h"
+#include "../../lock/lock.h"
 #include "vote.h"
 
 enum {

@@ -10,6 +10,7 @@
 #define REDLOCKD_FENCE_H
 
 #include "../../base/types.h"
+#include "../../lock/lock.h"
 
 /* The highest number: exact in Lua and in JSON, 16 digits. */
 #define FENCE_MAX ((INT64_C(1) << 53) - 1)

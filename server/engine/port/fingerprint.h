@@ -6,6 +6,7 @@
 #define REDLOCKD_FINGERPRINT_H
 
 #include "../../base/types.h"
+#include "../../lock/lock.h"
 
 enum { FINGERPRINT_LEN = 16 };
 

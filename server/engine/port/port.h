@@ -7,6 +7,7 @@
 #define REDLOCKD_PORT_H
 
 #include "../../base/types.h"
+#include "../../lock/lock.h"
 #include "../../lock/metrics.h"
 #include "call.h"
 #include "fingerprint.h"

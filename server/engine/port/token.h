@@ -15,6 +15,7 @@
 #define REDLOCKD_TOKEN_H
 
 #include "../../base/types.h"
+#include "../../lock/lock.h"
 
 enum { TOKEN_NUMBER_LEN = 16, TOKEN_RANDOM_BYTES = 20 };
 

@@ -13,6 +13,7 @@
 #ifndef REDLOCKD_ATTEMPT_H
 #define REDLOCKD_ATTEMPT_H
 
+#include "../../lock/lock.h"
 #include "../port/environment.h"
 #include "../voting/nodes.h"
 #include "releases.h"

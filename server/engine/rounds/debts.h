@@ -10,6 +10,7 @@
 #ifndef REDLOCKD_DEBTS_H
 #define REDLOCKD_DEBTS_H
 
+#include "../../lock/lock.h"
 #include "../voting/nodes.h"
 #include "owed.h"
 

@@ -22,6 +22,7 @@
 
 #include "../../base/slots.h"
 #include "../../base/texts.h"
+#include "../../lock/lock.h"
 #include "attempt.h"
 #include "repairs.h"
 #include "result.h"

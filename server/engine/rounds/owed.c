@@ -3,6 +3,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "../../lock/lock.h"
+
 /* Items lie in a row: each its head, then its texts. */
 struct owed_head {
     int64_t until_us;

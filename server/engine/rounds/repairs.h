@@ -19,6 +19,7 @@
 
 #include "../../base/slots.h"
 #include "../../base/texts.h"
+#include "../../lock/lock.h"
 #include "../voting/nodes.h"
 #include "round.h"
 

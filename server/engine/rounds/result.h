@@ -5,6 +5,7 @@
 #define REDLOCKD_RESULT_H
 
 #include "../../base/types.h"
+#include "../../lock/lock.h"
 #include "../port/vote.h"
 
 struct round;

@@ -13,6 +13,7 @@
 #define REDLOCKD_ROUND_H
 
 #include "../../base/types.h"
+#include "../../lock/lock.h"
 #include "../port/call.h"
 #include "../port/vote.h"
 

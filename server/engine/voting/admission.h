@@ -22,6 +22,7 @@
 #define REDLOCKD_ADMISSION_H
 
 #include "../../base/types.h"
+#include "../../lock/lock.h"
 #include "../port/call.h"
 #include "../port/fingerprint.h"
 #include "../port/vote.h"

@@ -20,6 +20,7 @@
 #define REDLOCKD_CLOCKS_H
 
 #include "../../base/types.h"
+#include "../../lock/lock.h"
 #include "nodeclock.h"
 
 enum clock_state {

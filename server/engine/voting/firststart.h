@@ -17,6 +17,7 @@
 #define REDLOCKD_FIRSTSTART_H
 
 #include "../../base/types.h"
+#include "../../lock/lock.h"
 #include "../port/call.h"
 
 enum firststart_step {

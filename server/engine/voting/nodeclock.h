@@ -11,6 +11,7 @@
 #define REDLOCKD_NODECLOCK_H
 
 #include "../../base/types.h"
+#include "../../lock/lock.h"
 
 /* Smaller steps of a clock are not detected: each validity makes up for them.
  */

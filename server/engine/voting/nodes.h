@@ -5,6 +5,7 @@
 #ifndef REDLOCKD_NODES_H
 #define REDLOCKD_NODES_H
 
+#include "../../lock/lock.h"
 #include "../port/environment.h"
 #include "admission.h"
 #include "clocks.h"

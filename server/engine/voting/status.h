@@ -5,6 +5,7 @@
 #ifndef REDLOCKD_STATUS_H
 #define REDLOCKD_STATUS_H
 
+#include "../../lock/lock.h"
 #include "nodes.h"
 
 /* Why the node is not asked for votes now; STATE_VOTING: it is. */

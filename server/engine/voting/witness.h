@@ -12,6 +12,7 @@
 #ifndef REDLOCKD_WITNESS_H
 #define REDLOCKD_WITNESS_H
 
+#include "../../lock/lock.h"
 #include "../port/call.h"
 
 struct witness_node {

@@ -8,6 +8,7 @@
 #ifndef REDLOCKD_ANNOUNCEMENTS_H
 #define REDLOCKD_ANNOUNCEMENTS_H
 
+#include "../../lock/lock.h"
 #include "../port/environment.h"
 #include "waitqueue.h"
 

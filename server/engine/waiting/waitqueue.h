@@ -13,6 +13,7 @@
 #include <sys/queue.h>
 
 #include "../../base/slots.h"
+#include "../../lock/lock.h"
 #include "../../lock/metrics.h"
 #include "../rounds/result.h"
 #include "claim.h"

@@ -8,6 +8,7 @@
 
 #include "../../../api/message/http.h"
 #include "../../../api/service.h"
+#include "../../../server/lock/lock.h"
 #include "../play.h"
 
 enum { ASK_DEFAULT_TTL_MS = 12000, ASK_MAX_TTL_MS = 60000 };

@@ -9,6 +9,7 @@
 
 #include "../../../server/base/clock.h"
 #include "../../../server/base/types.h"
+#include "../../../server/lock/lock.h"
 #include "../../lib/suite/suite.h"
 #include "../tcp.h"
 #include "../turns.h"

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "../../../server/engine/rounds/owed.h"
+#include "../../../server/lock/lock.h"
 #include "../../lib/suite/suite.h"
 
 enum { NEVER_US = 1000000000 };

@@ -4,6 +4,7 @@
 #ifndef REDLOCKD_TEST_HEARD_H
 #define REDLOCKD_TEST_HEARD_H
 
+#include "../../../server/lock/lock.h"
 #include "../../../server/node/script.h"
 #include "../../../server/node/subscription.h"
 #include "../turns.h"

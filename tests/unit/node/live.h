@@ -4,6 +4,7 @@
 #ifndef REDLOCKD_TEST_LIVE_H
 #define REDLOCKD_TEST_LIVE_H
 
+#include "../../../server/lock/lock.h"
 #include "../../../server/node/link.h"
 #include "../ballot.h"
 #include "master.h"

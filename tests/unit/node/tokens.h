@@ -9,6 +9,7 @@
 #define REDLOCKD_TEST_TOKENS_H
 
 #include "../../../server/engine/port/call.h"
+#include "../../../server/lock/lock.h"
 
 /* Forgets all. */
 void tokens_begin(void);

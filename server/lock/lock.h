@@ -1,0 +1,62 @@
+/*
+ * What everybody who deals with locks agrees on: limits, the calls that clients
+ * make, and how many nodes decide.
+ */
+#ifndef REDLOCKD_LOCK_H
+#define REDLOCKD_LOCK_H
+
+#include <stdint.h>
+
+enum {
+    NODES_MAX = 9,         /* masters of a service */
+    RESOURCE_CHARS = 255,  /* characters of a resource, each up to 4 bytes */
+    RESOURCE_MAX = 1020,   /* bytes of a resource */
+    NAMES_MAX = 16,        /* resources of a lock … */
+    NAMES_LEN_MAX = 4096,  /* … and bytes of them, joined */
+    TOKEN_MAX = 145,       /* bytes of a token, with the longest owner */
+    OWNER_MAX = 64,        /* bytes of an owner's name */
+    KEY_HASH_LEN = 22,     /* of an idempotency key, in a token */
+    VALUE_MAX = 256,       /* bytes of a lock's value in a node's reply */
+    PREFIX_MAX = 64,       /* bytes in front of each key */
+    NODE_DETAIL_MAX = 200, /* of a sentence about a node, with its NUL */
+    FENCE_SLOTS = 16384,   /* fields for fencing numbers on a node */
+    TTL_MIN_MS = 100,      /* the shortest TTL allowed */
+};
+
+/* Acquires that wait. */
+enum {
+    WAIT_MAX_MS = 50000,     /* each; proxies give up after 60 s */
+    WAITERS_EACH_MAX = 1000, /* at once, for one resource … */
+    WAITERS_MAX = 10000,     /* … and in all, on one server */
+};
+
+/* Names our own keys, after any prefix: no lock's key may contain it. */
+#define RESERVED_NAME "redlockd:"
+
+/* Up to this number all integers are exact in the nodes' Lua. */
+#define EXACT_MAX (INT64_C(1) << 53)
+
+/* What clients ask for. */
+enum lock_call {
+    LOCK_ACQUIRE,
+    LOCK_EXTEND,
+    LOCK_RELEASE,
+    LOCK_INSPECT,
+    LOCK_FORCE, /* a release by its fencing number */
+};
+
+enum { LOCK_CALLS = LOCK_FORCE + 1 };
+
+/* The majority of the configured nodes, reachable or not. */
+static inline int quorum_of(int nodes)
+{
+    return nodes / 2 + 1;
+}
+
+/* R: how long a node stays confirmed as the server its name leads to, µs. */
+enum { CONFIRMED_US = 5000000 };
+
+/* Whether N nodes that were never used are admitted at once. */
+enum first_start { FIRST_START_AUTO, FIRST_START_YES, FIRST_START_NO };
+
+#endif
