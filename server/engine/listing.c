@@ -100,7 +100,7 @@ static bool choose_nodes(const struct nodes *nodes, struct list_cursor *cursor)
 {
     int needed = nodes_needed(nodes);
     for (int i = 0; i < nodes->env->settings.nodes && needed > 0; i++) {
-        if (nodes->node[i].refusal != STATE_VOTING)
+        if (nodes->node[i].refusal != STATE_NONE)
             continue;
         cursor->nodes |= (uint16_t)(1u << i);
         needed--;

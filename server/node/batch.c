@@ -356,7 +356,7 @@ void batch_read(struct batch_reader *reader, const struct script_field *fields,
         .fields = fields,
         .count = count,
         .at = BATCH_HEAD_FIELDS,
-        .all = {.vote = VOTE_GARBAGE},
+        .all = {.vote = VOTE_UNREADABLE},
     };
     if (count == 1 && fields[0].type == SCRIPT_FIELD_ERROR) {
         reader->all = script_decode_error(fields[0].string);

@@ -112,11 +112,11 @@ static bool take_step(struct dial *dial, const struct wire_reply *reply)
     while (dial->sent_us[dial->step] == 0)
         dial->step++;
     enum handshake_step step = (enum handshake_step)dial->step++;
-    enum node_state vote =
+    enum node_state refusal =
         handshake_take(&dial->handshake, step, reply->fields + is_array,
                        reply->count - is_array);
-    if (vote != STATE_VOTING) {
-        fail(dial, vote, dial->handshake.detail);
+    if (refusal != STATE_NONE) {
+        fail(dial, refusal, dial->handshake.detail);
         return false;
     }
     if (step == HANDSHAKE_TIME)

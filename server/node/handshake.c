@@ -206,7 +206,7 @@ static enum node_state take_server(struct handshake *handshake,
                       "needed (cluster-enabled no)");
     if (span_is(find_info(info, "redis_mode"), "sentinel"))
         return refuse(handshake, STATE_FAILED, "is a Sentinel, not a master");
-    return STATE_VOTING;
+    return STATE_NONE;
 }
 
 static enum node_state take_replication(struct handshake *handshake,
@@ -216,7 +216,7 @@ static enum node_state take_replication(struct handshake *handshake,
     copy_printable(handshake->role, sizeof handshake->role,
                    find_info(info, "role"));
     if (strcmp(handshake->role, "master") == 0)
-        return STATE_VOTING;
+        return STATE_NONE;
     if (handshake->role[0] == '\0')
         return refuse_garbage(handshake);
     copy_printable(host, sizeof host, find_info(info, "master_host"));
@@ -236,7 +236,7 @@ static enum node_state take_memory(struct handshake *handshake,
     if (limit.len == 0 || policy[0] == '\0')
         return refuse_garbage(handshake);
     if (span_is(limit, "0") || strcmp(policy, "noeviction") == 0)
-        return STATE_VOTING;
+        return STATE_NONE;
     snprintf(handshake->detail, sizeof handshake->detail,
              "would evict locks when memory is short (maxmemory-policy %s): "
              "CONFIG SET maxmemory-policy noeviction",
@@ -258,7 +258,7 @@ static enum node_state take_persistence(struct handshake *handshake,
             as_needed += span_is(fields[i].string, persistence[k][0]) &&
                          span_is(fields[i + 1].string, persistence[k][1]);
     handshake->is_durable = as_needed == PERSISTENCE_COUNT;
-    return STATE_VOTING;
+    return STATE_NONE;
 }
 
 /* The value behind the first such name; empty: there is none. */
@@ -304,7 +304,7 @@ static enum node_state take_time(struct handshake *handshake,
     if (seconds <= 0 || micros < 0 || micros > 999999 ||
         handshake->node_now_us >= EXACT_MAX)
         return refuse_garbage(handshake);
-    return STATE_VOTING;
+    return STATE_NONE;
 }
 
 static enum node_state take_load(struct handshake *handshake, struct span sha)
@@ -312,7 +312,7 @@ static enum node_state take_load(struct handshake *handshake, struct span sha)
     if (sha.len != SCRIPT_SHA_LEN || !is_hex(sha))
         return refuse_garbage(handshake);
     handshake->sha[span_copy(handshake->sha, sha)] = '\0';
-    return STATE_VOTING;
+    return STATE_NONE;
 }
 
 enum node_state handshake_take(struct handshake *handshake,
@@ -320,14 +320,14 @@ enum node_state handshake_take(struct handshake *handshake,
                                const struct script_field *fields, int count)
 {
     if (step == HANDSHAKE_NAME)
-        return STATE_VOTING; /* the name only helps to read CLIENT LIST */
+        return STATE_NONE; /* the name only helps to read CLIENT LIST */
     if (step == HANDSHAKE_RIGHTS) {
         take_rights(handshake, fields, count);
-        return STATE_VOTING;
+        return STATE_NONE;
     }
     bool is_error = count == 1 && fields[0].type == SCRIPT_FIELD_ERROR;
     if (step == HANDSHAKE_PERSISTENCE && is_error)
-        return STATE_VOTING; /* not allowed to ask: counts as not durable */
+        return STATE_NONE; /* not allowed to ask: counts as not durable */
     if (is_error)
         return refuse_error(handshake, step, fields[0].string);
     if (step == HANDSHAKE_TIME)
@@ -339,7 +339,7 @@ enum node_state handshake_take(struct handshake *handshake,
     switch (step) {
     case HANDSHAKE_AUTH:
     case HANDSHAKE_SELECT:
-        return STATE_VOTING;
+        return STATE_NONE;
     case HANDSHAKE_SERVER:
         return take_server(handshake, fields[0].string);
     case HANDSHAKE_REPLICATION:

@@ -57,7 +57,7 @@ void handshake_command(struct handshake_command *command,
                        const struct address_node *node);
 
 /*
- * Takes the reply to a step. STATE_VOTING: go on; else the node is refused for
+ * Takes the reply to a step. STATE_NONE: go on; else the node is refused for
  * this reason, and detail says it in words, without a secret.
  */
 enum node_state handshake_take(struct handshake *handshake,

@@ -53,7 +53,7 @@ static void on_down(void *ctx, enum node_state reason, const char *detail)
 enum vote link_send(struct link *link, const struct call *call, uint64_t tag)
 {
     if (!line_is_up(&link->line))
-        return VOTE_UNREACHABLE;
+        return VOTE_DISCONNECTED;
     size_t unsent = wire_unsent(link->line.wire);
     enum vote vote = pipeline_call(&link->pipeline, call, tag);
     if (wire_unsent(link->line.wire) / FLUSH_BYTES > unsent / FLUSH_BYTES)
@@ -79,7 +79,7 @@ static bool take_load(struct link *link, const struct pipeline_reply *reply)
     enum node_state state = handshake_take(&link->handshake, HANDSHAKE_LOAD,
                                            reply->fields, reply->count);
     link->is_reloading = false;
-    if (state == STATE_VOTING)
+    if (state == STATE_NONE)
         return true;
     line_fail(&link->line, state, link->handshake.detail);
     return false;
@@ -109,7 +109,7 @@ static bool take_call(struct link *link, const struct pipeline_reply *reply)
         reload_script(link);
     link->events.reply(link->events.ctx, link->node, reply->tag, &reply->script,
                        reply->sent_us, link->line.silence.heard_us);
-    if (reply->script.vote != VOTE_GARBAGE)
+    if (reply->script.vote != VOTE_UNREADABLE)
         return true;
     line_fail(&link->line, STATE_GARBAGE,
               "sent a reply that our script never gives");

@@ -19,10 +19,9 @@ struct link;
  * confirmed  a fresh connection, already closed, found the same node, still
  *            fit. If it finds another node, or an unfit one, the link goes down
  * down       the connection is lost, or an attempt failed. Each pending call
- *            already got its reply, with VOTE_UNREACHABLE. reason and detail, a
- *            sentence without secrets, say why
- * reply      to the call sent with tag; sent_us and received_us bound its
- *            flight
+ *            already got its reply, with VOTE_DISCONNECTED. reason and detail,
+ * a sentence without secrets, say why reply      to the call sent with tag;
+ * sent_us and received_us bound its flight
  */
 struct link_events {
     void (*up)(void *ctx, int node, const struct node_facts *facts);
@@ -46,7 +45,7 @@ struct link *link_new(int node, const struct dial_setup *dialing,
 
 /*
  * Queues the call; it leaves with the next link_flush. VOTE_PENDING: a reply
- * event will come, exactly one; else why it was not taken (VOTE_UNREACHABLE,
+ * event will come, exactly one; else why it was not taken (VOTE_DISCONNECTED,
  * VOTE_STALLED), and none will come. Never calls back before it returns.
  */
 enum vote link_send(struct link *link, const struct call *call, uint64_t tag);

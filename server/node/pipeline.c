@@ -155,7 +155,7 @@ bool pipeline_drop(struct pipeline *pipeline, struct pipeline_reply *reply)
     while (take_oldest(pipeline, &entry, reply)) {
         if (entry.command >= COMMAND_STEP)
             continue;
-        reply->script = (struct call_reply){.vote = VOTE_UNREACHABLE};
+        reply->script = (struct call_reply){.vote = VOTE_DISCONNECTED};
         return true;
     }
     return false;

@@ -63,9 +63,9 @@ static const struct answer letters[LETTERS] = {
     ['D' - 'A'] = {VOTE_DELETED, BY(RELEASE)},
     ['E' - 'A'] = {VOTE_EXTENDED, BY(EXTEND)},
     ['F' - 'A'] = {VOTE_FREE, BY(RELEASE) | BY(INSPECT)},
-    ['Q' - 'A'] = {VOTE_QUARANTINED, BY_VOTERS | BY(RELEASE) | BY(INSPECT)},
+    ['Q' - 'A'] = {VOTE_NOT_ADMITTED, BY_VOTERS | BY(RELEASE) | BY(INSPECT)},
     ['L' - 'A'] = {VOTE_LATE, BY_VOTERS},
-    ['S' - 'A'] = {VOTE_SKEWED, BY_SETTERS},
+    ['S' - 'A'] = {VOTE_OUT_OF_RANGE, BY_SETTERS},
     ['C' - 'A'] = {VOTE_CHANGED, BY_WRITERS | BY(REPAIR)},
     ['O' - 'A'] = {VOTE_DONE, BY_WRITERS | BY(LISTEN)},
     ['N' - 'A'] = {VOTE_KEY_REFUSED, BY(SCAN)},
@@ -95,19 +95,19 @@ static const char *const look_words[LOOK_WORDS] = {
     [LOOK_MARKED] = "MARKED",
 };
 
-/* VOTE_GARBAGE: there is none. */
+/* VOTE_UNREADABLE: there is none. */
 static enum vote find_word(enum call_kind kind, struct span word, int fields)
 {
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if ((words[i].answer.kinds & 1u << kind) != 0 &&
             words[i].fields == fields && span_is(word, words[i].word))
             return words[i].answer.vote;
-    return VOTE_GARBAGE;
+    return VOTE_UNREADABLE;
 }
 
 static struct call_reply garbage(void)
 {
-    return (struct call_reply){.vote = VOTE_GARBAGE};
+    return (struct call_reply){.vote = VOTE_UNREADABLE};
 }
 
 bool script_is_number(const struct script_field *field)
@@ -254,7 +254,7 @@ struct call_reply script_decode(enum call_kind kind, int64_t node_now_us,
         return decode_look(node_now_us, fields, count);
     struct call_reply reply = {.vote = find_word(kind, fields[0].string, count),
                                .node_now_us = node_now_us};
-    if (reply.vote == VOTE_GARBAGE ||
+    if (reply.vote == VOTE_UNREADABLE ||
         (reply.vote == VOTE_HELD && !decode_held(&reply, fields)) ||
         (reply.vote == VOTE_DONE && !decode_keys(&reply, fields)) ||
         (reply.vote == VOTE_STALE && !decode_stale(&reply, fields)) ||

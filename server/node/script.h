@@ -64,7 +64,7 @@ struct call_reply script_decode_letter(enum call_kind kind, int64_t node_now_us,
 /*
  * Decodes the count fields of the reply to one call of this kind, which the
  * node ran when its clock showed node_now_us. An answer that the script never
- * gives is VOTE_GARBAGE; an error is that of an unfit node.
+ * gives is VOTE_UNREADABLE; an error is that of an unfit node.
  */
 struct call_reply script_decode(enum call_kind kind, int64_t node_now_us,
                                 const struct script_field *fields, int count);

@@ -188,7 +188,7 @@ static void check_time(const struct play *play, int node)
         bool is_other = i != node;
         told_twice += is_other && play->told[node][i] >= 2;
         members += is_other && admission->node[i].is_clock_good &&
-                   admission_refusal(admission, i) == STATE_VOTING;
+                   admission_refusal(admission, i) == STATE_NONE;
     }
     bool is_time =
         play->now_us >= it->sighted_us + eligibility_quarantine_us(admission);
@@ -309,7 +309,7 @@ static void check_node(const struct play *play, int node)
     const struct admission *admission = &play->admission;
     const struct admission_node *it = &admission->node[node];
     char text[CALL_WITNESSES_MAX + 1];
-    if (admission_refusal(admission, node) == STATE_VOTING)
+    if (admission_refusal(admission, node) == STATE_NONE)
         assert(it->phase == ADMISSION_ADMITTED && !it->must_revoke &&
                play->was_admitted[node]);
     assert(strnlen(it->admit, sizeof it->admit) < sizeof it->admit);

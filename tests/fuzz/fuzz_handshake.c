@@ -49,7 +49,7 @@ static void check_passed(const struct handshake *handshake,
 static void check_refused(const struct handshake *handshake,
                           enum handshake_step step, enum node_state state)
 {
-    assert(state > STATE_VOTING && state < STATE_KINDS);
+    assert(state > STATE_NONE && state < STATE_KINDS);
     assert(memchr(handshake->detail, '\0', sizeof handshake->detail) != NULL);
     assert(is_printable(handshake->detail));
     if (step == HANDSHAKE_AUTH)
@@ -82,7 +82,7 @@ static void listen_to(struct span bytes, size_t piece)
         enum node_state state =
             handshake_take(&handshake, (enum handshake_step)reply.step,
                            reply.fields, reply.count);
-        if (state == STATE_VOTING)
+        if (state == STATE_NONE)
             check_passed(&handshake, (enum handshake_step)reply.step);
         else
             check_refused(&handshake, (enum handshake_step)reply.step, state);

@@ -114,7 +114,7 @@ static void check_reply(enum call_kind kind, const struct call_reply *reply)
     assert(reply->vote > VOTE_PENDING && reply->vote < VOTE_KINDS);
     assert(may_answer(kind, reply->vote));
     assert(reply->state < STATE_KINDS);
-    assert((reply->vote == VOTE_UNFIT) == (reply->state != STATE_VOTING));
+    assert((reply->vote == VOTE_UNFIT) == (reply->state != STATE_NONE));
     assert(is_within(reply->node_now_us, 0, EXACT_MAX));
     assert(is_within(reply->beat, 0, EXACT_MAX));
     if (reply->vote == VOTE_HELD) {
@@ -240,10 +240,12 @@ static void say_look(FILE *out, const struct call_look *look)
 static char say_letter(enum call_kind kind, const struct call_reply *reply)
 {
     static const char letters[VOTE_KINDS] = {
-        [VOTE_GRANTED] = 'G', [VOTE_EXTENDED] = 'E', [VOTE_DELETED] = 'D',
-        [VOTE_DONE] = 'O',    [VOTE_CHANGED] = 'C',  [VOTE_QUARANTINED] = 'Q',
-        [VOTE_LATE] = 'L',    [VOTE_SKEWED] = 'S',   [VOTE_FREE] = 'F',
-        [VOTE_STALE] = '.',   [VOTE_HELD] = '.'};
+        [VOTE_GRANTED] = 'G', [VOTE_EXTENDED] = 'E',
+        [VOTE_DELETED] = 'D', [VOTE_DONE] = 'O',
+        [VOTE_CHANGED] = 'C', [VOTE_NOT_ADMITTED] = 'Q',
+        [VOTE_LATE] = 'L',    [VOTE_OUT_OF_RANGE] = 'S',
+        [VOTE_FREE] = 'F',    [VOTE_STALE] = '.',
+        [VOTE_HELD] = '.'};
     bool has_detail = (kind == CALL_LOOK && reply->vote == VOTE_DONE) ||
                       (kind == CALL_EXTEND && reply->vote == VOTE_FREE) ||
                       reply->listeners > 0;

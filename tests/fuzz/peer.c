@@ -49,7 +49,7 @@ void peer_end(struct peer *peer)
 {
     struct pipeline_reply reply;
     while (pipeline_drop(&peer->pipeline, &reply))
-        assert(reply.script.vote == VOTE_UNREACHABLE);
+        assert(reply.script.vote == VOTE_DISCONNECTED);
     pipeline_fini(&peer->pipeline);
     wire_free(peer->wire);
     (void)close(peer->fd);

@@ -84,6 +84,17 @@ def check_header(path):
         complain(name, 1, "no include guard")
 
 
+def check_words():
+    """What a node answered, and why it does not vote, share no name."""
+    words = [set(re.findall(rf"\b{prefix}_(\w+)\b", (root / name).read_text()))
+             for prefix, name in (("VOTE", "server/engine/port/vote.h"),
+                                  ("STATE", "server/engine/port/state.h"))]
+    for word in sorted(words[0] & words[1] - {"KINDS", "H"}):
+        complain("server/engine/port/vote.h", 1,
+                 f"VOTE_{word} and STATE_{word} share a name")
+
+
+check_words()
 for folder in ("server", "api", "cli", "tests"):
     for path in sorted((root / folder).rglob("*")):
         if path.suffix in (".c", ".h", ".lua", ".sh", ".py") or \

@@ -310,7 +310,7 @@ DEFECTS = [
         "server/engine/rounds/round.c",
         "    settle(round, node, call_ballot(reply));\n",
         "    settle(round, node, (struct ballot){\n"
-        "        reply->vote == VOTE_QUARANTINED ? VOTE_GRANTED : reply->vote,\n"
+        "        reply->vote == VOTE_NOT_ADMITTED ? VOTE_GRANTED : reply->vote,\n"
         "        reply->state});\n")]),
     Defect("baseline per connection", "sim", "exclusion", [Edit(
         "server/engine/voting/clocks.c", "    clocks->node[node].is_up = true;\n",
@@ -333,7 +333,7 @@ DEFECTS = [
     # ---- on the nodes -------------------------------------------------------
     Defect("no admission check", "sim", "exclusion", [Edit(
         "tests/lib/node/simnode.c",
-        "    if (!is_admitted(batch, call))\n        return VOTE_QUARANTINED;\n",
+        "    if (!is_admitted(batch, call))\n        return VOTE_NOT_ADMITTED;\n",
         "    (void)is_admitted(batch, call);\n")],
         faults="flush,block,slow"),
     Defect("release without compare", "nemesis", "exclusion", [Edit(

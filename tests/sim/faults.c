@@ -403,7 +403,7 @@ void faults_on_event(struct world *world, const struct event *event)
         losses_start(world, event->a, (enum persistence)event->b);
         break;
     case EVENT_HEAL_MACHINE:
-        world->machines[event->a].condition = STATE_VOTING;
+        world->machines[event->a].condition = STATE_NONE;
         break;
     case EVENT_START_SERVER:
         start_server(world, event);
@@ -431,7 +431,7 @@ void faults_calm(struct world *world)
     struct faults *faults = world->faults;
     faults->is_calm = true;
     for (int i = 0; i < SIM_MACHINES; i++) {
-        world->machines[i].condition = STATE_VOTING;
+        world->machines[i].condition = STATE_NONE;
         resume_machine(world, i);
         losses_heal(world, i);
     }

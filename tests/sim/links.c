@@ -72,7 +72,7 @@ bool simlink_is_good(struct world *world, int server, int node,
            simlink_delay_us(world, link) <= NEAR_US &&
            world->now_us - link->up_us >= since_us &&
            world->now_us - link->heard_us <= HEARD_US &&
-           machine->state == MACHINE_UP && machine->condition == STATE_VOTING &&
+           machine->state == MACHINE_UP && machine->condition == STATE_NONE &&
            machine->life == link->met.life;
 }
 
@@ -170,7 +170,7 @@ static void on_connected(struct world *world, int server, int node)
         connect_later(world, server, node, 20000 + world_random(world, 300000));
         return;
     }
-    if (link->met.unfitness != STATE_VOTING) {
+    if (link->met.unfitness != STATE_NONE) {
         link->state = LINK_IDLE;
         engine_on_node_down(engine_of(world, server), node, link->met.unfitness,
                             "not fit");
@@ -228,7 +228,7 @@ static void on_broken(struct world *world, int server, int node)
     struct message *message;
     link->state = LINK_IDLE;
     while ((message = TAILQ_FIRST(&link->pending)) != NULL) {
-        struct call_reply gone = {.vote = VOTE_UNREACHABLE};
+        struct call_reply gone = {.vote = VOTE_DISCONNECTED};
         if (link->reason != STATE_UNREACHABLE)
             gone =
                 (struct call_reply){.vote = VOTE_UNFIT, .state = link->reason};
@@ -342,7 +342,7 @@ static void on_confirmed(struct world *world, int server, int node)
     enum node_state refusal = link->confirming.unfitness;
     if (link->confirming.life != link->met.life)
         refusal = STATE_MOVED;
-    if (refusal != STATE_VOTING) {
+    if (refusal != STATE_NONE) {
         world_trace(world, "server %d node %d is refused: %s", server, node,
                     state_name(refusal));
         link->reason = refusal;

@@ -26,7 +26,7 @@ struct meeting {
     uint64_t life;
     char run_id[SIM_RUN_ID_LEN];
     bool is_durable;
-    enum node_state unfitness; /* STATE_VOTING: none */
+    enum node_state unfitness; /* STATE_NONE: none */
     int64_t began_us;          /* by the server's clock */
     int64_t clock_us;          /* the node's */
 };

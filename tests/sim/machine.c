@@ -11,7 +11,7 @@ void machine_init(struct machine *machine, enum persistence usual,
     *machine = (struct machine){
         .state = MACHINE_DOWN,
         .usual = usual,
-        .condition = STATE_VOTING,
+        .condition = STATE_NONE,
         .set_us = now_us,
         .clock_us = clock_us,
     };
@@ -78,7 +78,7 @@ enum node_state machine_unfitness(const struct machine *machine)
     case STATE_TOO_OLD:
         return machine->condition;
     default:
-        return STATE_VOTING;
+        return STATE_NONE;
     }
 }
 
@@ -93,12 +93,12 @@ void machine_execute(struct machine *machine, const struct simcall *call,
                      int64_t now_us, int64_t lag_us,
                      struct simlisteners listeners, struct simreply *answer)
 {
-    if (machine->condition != STATE_VOTING &&
-        machine_unfitness(machine) == STATE_VOTING) {
+    if (machine->condition != STATE_NONE &&
+        machine_unfitness(machine) == STATE_NONE) {
         answer->reply = (struct call_reply){.vote = VOTE_UNFIT,
                                             .state = machine->condition};
         if (machine->condition == STATE_GARBAGE)
-            answer->reply = (struct call_reply){.vote = VOTE_GARBAGE};
+            answer->reply = (struct call_reply){.vote = VOTE_UNREADABLE};
         return;
     }
     sync_disk(machine, now_us, lag_us);
@@ -127,7 +127,7 @@ void machine_execute(struct machine *machine, const struct simcall *call,
 void machine_kill(struct machine *machine, int64_t now_us)
 {
     machine->state = MACHINE_DOWN;
-    machine->condition = STATE_VOTING;
+    machine->condition = STATE_NONE;
     if (machine->persistence == PERSISTS_ALWAYS ||
         (machine->persistence == PERSISTS_EVERY_SECOND &&
          now_us - machine->written_us > FLUSHED_EVERY_US))

@@ -31,8 +31,7 @@ struct machine {
     char run_id[SIM_RUN_ID_LEN];
     uint64_t life;
     struct simprocess process;
-    enum node_state
-        condition; /* what is wrong with it; STATE_VOTING: nothing */
+    enum node_state condition; /* what is wrong with it; STATE_NONE: nothing */
     /* the clock showed clock_us at set_us, and runs ppm parts per million fast
      */
     int64_t set_us;
@@ -65,7 +64,7 @@ void machine_drift(struct machine *machine, int64_t now_us, int64_t ppm);
 void machine_step(struct machine *machine, int64_t now_us, int64_t step_us);
 
 /*
- * Why a handshake refuses it although it executes calls; STATE_VOTING: it does
+ * Why a handshake refuses it although it executes calls; STATE_NONE: it does
  * not. All other conditions are errors in place of all replies.
  */
 enum node_state machine_unfitness(const struct machine *machine);

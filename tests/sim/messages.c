@@ -63,7 +63,7 @@ enum vote message_send(struct world *world, int server, int node,
 {
     struct simlink *link = simlink_of(world, server, node);
     if (link->state != LINK_UP || link->is_cut)
-        return VOTE_UNREACHABLE; /* it is breaking right now */
+        return VOTE_DISCONNECTED; /* it is breaking right now */
     if (link->pending_count >= PENDING_MAX)
         return VOTE_STALLED;
     struct message *message = take_message(world);
@@ -208,7 +208,7 @@ void message_reply(struct world *world, struct message *message)
     engine_on_reply(world->servers[message->server].engine, message->node,
                     message->tag, &message->answer.reply, message->sent_us,
                     server_clock(&world->servers[message->server]));
-    if (message->answer.reply.vote == VOTE_GARBAGE)
+    if (message->answer.reply.vote == VOTE_UNREADABLE)
         simlink_break(world, message->server, message->node);
     message_forget(world, message);
 }

@@ -183,7 +183,7 @@ void play_reply(struct play_call *sent, struct call_reply reply)
 {
     ck_assert(!sent->is_answered);
     sent->is_answered = true;
-    if (reply.vote != VOTE_UNREACHABLE)
+    if (reply.vote != VOTE_DISCONNECTED)
         reply.node_now_us =
             PLAY_EPOCH_US + play.now_us + play.offset_us[sent->node];
     engine_on_reply(play.engine, sent->node, sent->tag, &reply, play.now_us,
@@ -296,7 +296,7 @@ void play_node_down(int node)
     for (int i = 0; i < play.sent_count; i++)
         if (play.sent[i].node == node && !play.sent[i].is_answered)
             play_reply(&play.sent[i],
-                       (struct call_reply){.vote = VOTE_UNREACHABLE});
+                       (struct call_reply){.vote = VOTE_DISCONNECTED});
     play.is_up[node] = false;
     engine_on_node_down(play.engine, node, STATE_UNREACHABLE, "reset");
 }

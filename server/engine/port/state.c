@@ -6,7 +6,7 @@ static const struct kind {
     const char *name;
     const char *detail;
 } kinds[STATE_KINDS] = {
-    [STATE_VOTING] = {"voting", "the node may vote"},
+    [STATE_NONE] = {"voting", "the node may vote"},
     [STATE_LOADING] = {"loading", "the node is loading its dataset"},
     [STATE_READ_ONLY] = {"read_only", "the node is a replica, not a master"},
     [STATE_MISCONFIGURED] = {"misconfigured",

@@ -1,12 +1,12 @@
 /*
- * The state of a node: whether it may vote, and if not, the one reason why. Its
- * name is shown to clients and in GET /nodes.
+ * The one reason why a node does not vote. Its name is shown to clients and in
+ * GET /nodes.
  */
 #ifndef REDLOCKD_STATE_H
 #define REDLOCKD_STATE_H
 
 enum node_state {
-    STATE_VOTING, /* it may vote */
+    STATE_NONE, /* none is known: it may vote, and is shown as "voting" */
 
     /* errors that the node itself reports */
     STATE_LOADING,       /* LOADING: reading its dataset */

@@ -16,18 +16,19 @@ static const struct kind {
     [VOTE_STALE] = {"stale", "the node accepted a higher fencing number"},
     [VOTE_DONE] = {"done", "the node carried the command out"},
     [VOTE_CHANGED] = {"changed", "the node's state had changed by then"},
-    [VOTE_QUARANTINED] = {"quarantined",
-                          "the node does not carry this server's admission"},
+    [VOTE_NOT_ADMITTED] = {"quarantined",
+                           "the node does not carry this server's admission"},
     [VOTE_LATE] = {"late", "the command reached the node after its deadline"},
-    [VOTE_SKEWED] = {"skewed", "the node's clock is too far from the others"},
+    [VOTE_OUT_OF_RANGE] = {"skewed",
+                           "the node's clock is too far from the others"},
     [VOTE_KEY_REFUSED] = {"key_refused",
                           "the node's user may not access this resource's "
                           "key: no key pattern of its ACL covers it"},
-    [VOTE_SILENT] = {"silent", "no reply within the node timeout"},
-    [VOTE_UNREACHABLE] = {"unreachable", "there is no connection to the node"},
+    [VOTE_UNANSWERED] = {"silent", "no reply within the node timeout"},
+    [VOTE_DISCONNECTED] = {"unreachable", "there is no connection to the node"},
     [VOTE_STALLED] = {"stalled",
                       "too many commands already wait for the node's replies"},
-    [VOTE_GARBAGE] = {"garbage", "the node sent an invalid reply"},
+    [VOTE_UNREADABLE] = {"garbage", "the node sent an invalid reply"},
     [VOTE_DISTRUSTED] = {"distrusted",
                          "the node granted, but no longer qualified to vote"},
 };
@@ -39,7 +40,7 @@ bool vote_is_answer(enum vote vote)
 
 bool vote_ends_release(enum vote vote)
 {
-    return vote_is_answer(vote) || vote == VOTE_QUARANTINED ||
+    return vote_is_answer(vote) || vote == VOTE_NOT_ADMITTED ||
            vote == VOTE_KEY_REFUSED;
 }
 
@@ -67,9 +68,9 @@ bool ballot_is_harmless(struct ballot ballot)
     case VOTE_HELD:
     case VOTE_FREE:
     case VOTE_STALE:
-    case VOTE_QUARANTINED:
+    case VOTE_NOT_ADMITTED:
     case VOTE_LATE:
-    case VOTE_SKEWED:
+    case VOTE_OUT_OF_RANGE:
     case VOTE_KEY_REFUSED:
     case VOTE_STALLED:
         return true;

@@ -27,22 +27,22 @@ enum vote {
                       changed */
 
     /* no votes: what happened to the call */
-    VOTE_QUARANTINED, /* the node does not carry our admission */
-    VOTE_LATE,        /* the command reached the script after its deadline */
-    VOTE_SKEWED,      /* the number is too far from the node's clock */
-    VOTE_KEY_REFUSED, /* an ACL denies only this resource's key */
-    VOTE_SILENT,      /* no reply before the round's deadline */
-    VOTE_UNREACHABLE, /* no connection, or it broke before the reply */
-    VOTE_STALLED,     /* too many commands wait for a reply: not sent */
-    VOTE_GARBAGE,     /* not a reply that our script gives */
-    VOTE_DISTRUSTED,  /* granted, but the node no longer qualified to vote */
-    VOTE_UNFIT,       /* the node's state keeps it from voting: it was not
-                         asked, answered an error, or does not count */
+    VOTE_NOT_ADMITTED, /* the node does not carry our admission */
+    VOTE_LATE,         /* the command reached the script after its deadline */
+    VOTE_OUT_OF_RANGE, /* the number is too far from the node's clock */
+    VOTE_KEY_REFUSED,  /* an ACL denies only this resource's key */
+    VOTE_UNANSWERED,   /* no reply before the round's deadline */
+    VOTE_DISCONNECTED, /* no connection, or it broke before the reply */
+    VOTE_STALLED,      /* too many commands wait for a reply: not sent */
+    VOTE_UNREADABLE,   /* not a reply that our script gives */
+    VOTE_DISTRUSTED,   /* granted, but the node no longer qualified to vote */
+    VOTE_UNFIT,        /* the node's state keeps it from voting: it was not
+                          asked, answered an error, or does not count */
 
     VOTE_KINDS
 };
 
-/* A vote; for an unfit node its state, otherwise STATE_VOTING. */
+/* A vote; for an unfit node its state, otherwise STATE_NONE. */
 struct ballot {
     enum vote vote;
     enum node_state state;

@@ -61,7 +61,7 @@ static void leave_out_refused(struct round *round, const struct nodes *nodes)
         enum node_state refusal = nodes_refusal(nodes, i, kinds[round->kind]);
         if (status_is_looked_at(nodes, i))
             round->votes[i].is_refused = true;
-        else if (refusal != STATE_VOTING)
+        else if (refusal != STATE_NONE)
             round_note_unsent(round, i, ballot_unfit(refusal));
     }
 }
@@ -228,7 +228,7 @@ void attempt_note_reply(struct attempt *attempt,
                         const struct call_reply *reply)
 {
     struct round_vote *vote = &attempt->round.votes[node];
-    if (reply->vote == VOTE_QUARANTINED && vote->vote == VOTE_PENDING &&
+    if (reply->vote == VOTE_NOT_ADMITTED && vote->vote == VOTE_PENDING &&
         status_is_looked_at(means->nodes, node)) {
         vote->is_refused = true;
         return;

@@ -110,7 +110,7 @@ void debts_on_reply(struct debts *debts, int node, uint64_t tag, enum vote vote,
                     int64_t now_us)
 {
     enum owed_answer answer = OWED_DONE;
-    if (vote == VOTE_UNREACHABLE)
+    if (vote == VOTE_DISCONNECTED)
         answer = OWED_LOST;
     else if (!vote_ends_release(vote))
         answer = OWED_REFUSED;

@@ -25,7 +25,7 @@ void round_init(struct round *round, enum lock_call kind, int total,
     round->won_us = 0;
     for (int i = 0; i < total; i++) {
         round->votes[i].vote = VOTE_PENDING;
-        round->votes[i].state = STATE_VOTING;
+        round->votes[i].state = STATE_NONE;
         round->votes[i].is_sent = false;
         round->votes[i].is_broken = false;
         round->votes[i].is_refused = false;
@@ -64,7 +64,7 @@ void round_note_reply(struct round *round, int node,
                       const struct call_reply *reply)
 {
     struct round_vote *vote = &round->votes[node];
-    if (reply->vote == VOTE_UNREACHABLE)
+    if (reply->vote == VOTE_DISCONNECTED)
         vote->is_broken = true;
     if (vote->vote != VOTE_PENDING)
         return;
@@ -90,7 +90,7 @@ void round_note_deadline(struct round *round)
 {
     for (int i = 0; i < round->total; i++)
         if (round->votes[i].vote == VOTE_PENDING)
-            settle(round, i, (struct ballot){.vote = VOTE_SILENT});
+            settle(round, i, (struct ballot){.vote = VOTE_UNANSWERED});
 }
 
 void round_wait_on(struct round *round, int64_t deadline_us)
@@ -98,7 +98,7 @@ void round_wait_on(struct round *round, int64_t deadline_us)
     round->deadline_us = deadline_us;
     for (int i = 0; i < round->total; i++) {
         struct round_vote *it = &round->votes[i];
-        if (!it->is_sent || it->vote != VOTE_SILENT)
+        if (!it->is_sent || it->vote != VOTE_UNANSWERED)
             continue;
         it->vote = VOTE_PENDING;
         round->pending++;
@@ -386,8 +386,8 @@ bool round_is_lost_to_time(const struct round *round)
     int slow = 0;
     for (int i = 0; i < round->total; i++) {
         const struct round_vote *it = &round->votes[i];
-        slow +=
-            it->is_sent && (it->vote == VOTE_SILENT || it->vote == VOTE_LATE);
+        slow += it->is_sent &&
+                (it->vote == VOTE_UNANSWERED || it->vote == VOTE_LATE);
     }
     return slow > 0 && count_not_voting(round) - slow < too_many_missing(round);
 }

@@ -387,7 +387,7 @@ enum node_state admission_refusal(const struct admission *admission, int node)
         if (it->must_revoke)
             return STATE_STEPPED;
         return eligibility_is_outdated(admission, node) ? STATE_QUARANTINED
-                                                        : STATE_VOTING;
+                                                        : STATE_NONE;
     }
     abort();
 }

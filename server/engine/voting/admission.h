@@ -181,7 +181,7 @@ bool admission_is_objecting(const struct admission *admission, int64_t now_us);
 /* Looks at a node as soon as no other action is under way there. */
 void admission_want_look(struct admission *admission, int node, int64_t now_us);
 
-/* Why the node is not asked for votes; STATE_VOTING: it is. */
+/* Why the node is not asked for votes; STATE_NONE: it is. */
 enum node_state admission_refusal(const struct admission *admission, int node);
 
 /* What it carries is not known now: it came up, was acted upon or refused. */

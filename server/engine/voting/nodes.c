@@ -45,7 +45,7 @@ void nodes_init(struct nodes *nodes, const struct environment *env)
                 settings->max_ttl_ms, FENCE_WINDOW_US, CLOCK_REPLY_US);
     for (int i = 0; i < settings->nodes; i++) {
         struct node *it = &nodes->node[i];
-        it->down_reason = it->condition = STATE_VOTING;
+        it->down_reason = it->condition = STATE_NONE;
         it->refusal = it->shown = STATE_UNREACHABLE;
         snprintf(it->down_detail, sizeof it->down_detail, "not connected yet");
     }
@@ -318,14 +318,14 @@ enum node_state nodes_refusal(const struct nodes *nodes, int node,
                               enum call_kind kind)
 {
     const struct node *it = &nodes->node[node];
-    return it->is_up && !call_asks_for_vote(kind) ? STATE_VOTING : it->refusal;
+    return it->is_up && !call_asks_for_vote(kind) ? STATE_NONE : it->refusal;
 }
 
 struct ballot nodes_send(struct nodes *nodes, int node, struct call *call,
                          int64_t deadline_us, uint64_t tag)
 {
     enum node_state refusal = nodes_refusal(nodes, node, call->kind);
-    if (refusal != STATE_VOTING)
+    if (refusal != STATE_NONE)
         return ballot_unfit(refusal);
     call->admit = span_of(nodes->admission.node[node].found);
     if (call_asks_for_vote(call->kind)) {
@@ -354,7 +354,7 @@ void nodes_on_up(struct nodes *nodes, int node, const struct node_facts *facts)
     struct node *it = &nodes->node[node];
     int64_t now_us = environment_now(nodes->env);
     it->is_up = true;
-    it->condition = STATE_VOTING;
+    it->condition = STATE_NONE;
     it->confirmed_us = facts->confirmed_us;
     snprintf(it->run_id, sizeof it->run_id, "%s", facts->run_id);
     clocks_on_up(&nodes->clocks, node);
@@ -404,7 +404,7 @@ static void on_admission_reply(struct nodes *nodes, int node,
         admission_on_failure(&nodes->admission, &action, received_us);
         return;
     }
-    nodes->node[node].condition = STATE_VOTING;
+    nodes->node[node].condition = STATE_NONE;
     if (is_look)
         admission_on_look(&nodes->admission, node, &reply->look, sent_us,
                           received_us);
@@ -440,7 +440,7 @@ static struct ballot judge(const struct nodes *nodes, int node,
 {
     const struct node *it = &nodes->node[node];
     struct ballot ballot = call_ballot(reply);
-    bool is_refused = it->refusal != STATE_VOTING;
+    bool is_refused = it->refusal != STATE_NONE;
     bool is_looked_at =
         it->refusal == STATE_QUARANTINED && status_is_looked_at(nodes, node);
     if (reply->vote == VOTE_DELETED)
@@ -448,7 +448,7 @@ static struct ballot judge(const struct nodes *nodes, int node,
     if (!is_clock_same)
         return ballot_unfit(STATE_STEPPED);
     if (reply->vote == VOTE_FREE && is_looked_at)
-        ballot.vote = VOTE_QUARANTINED;
+        ballot.vote = VOTE_NOT_ADMITTED;
     else if (reply->vote == VOTE_FREE && is_refused)
         return ballot_unfit(it->refusal);
     if ((reply->vote == VOTE_GRANTED || reply->vote == VOTE_EXTENDED) &&
@@ -461,7 +461,7 @@ static struct ballot judge(const struct nodes *nodes, int node,
 /* Whether a ballot may change which nodes vote. */
 static bool is_news(struct ballot ballot)
 {
-    return ballot.vote == VOTE_QUARANTINED || ballot.vote == VOTE_DISTRUSTED ||
+    return ballot.vote == VOTE_NOT_ADMITTED || ballot.vote == VOTE_DISTRUSTED ||
            ballot.state == STATE_QUARANTINED || is_condition(ballot.state);
 }
 
@@ -472,7 +472,7 @@ struct ballot nodes_on_reply(struct nodes *nodes, int node, uint64_t tag,
     struct node *it = &nodes->node[node];
     bool is_admission = tag_kind_of(tag) == TAG_ADMISSION;
     bool is_clock_same = true;
-    if (reply->vote != VOTE_UNREACHABLE) {
+    if (reply->vote != VOTE_DISCONNECTED) {
         it->rtt_us = received_us - sent_us;
         metrics_observe(&nodes->env->metrics->node_rtt[node], it->rtt_us);
     }
@@ -483,7 +483,7 @@ struct ballot nodes_on_reply(struct nodes *nodes, int node, uint64_t tag,
         admission_on_beat(&nodes->admission, node, reply->beat);
     if (is_admission)
         on_admission_reply(nodes, node, reply, sent_us, received_us);
-    if (reply->vote == VOTE_QUARANTINED)
+    if (reply->vote == VOTE_NOT_ADMITTED)
         admission_on_quarantined(&nodes->admission, node, received_us);
     if (is_condition(reply->state))
         it->condition = reply->state;

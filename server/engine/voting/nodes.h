@@ -12,15 +12,13 @@
 
 struct node {
     bool is_up;                  /* it is connected */
-    enum node_state down_reason; /* why not; STATE_VOTING: not tried yet */
-    enum node_state
-        condition; /* an error that the node answers; STATE_VOTING: none */
-    enum node_state
-        refusal; /* why it is not asked for votes; STATE_VOTING: it is */
-    enum node_state shown; /* what people were shown last */
-    bool is_log_due;       /* the log has not reported it yet */
-    int64_t confirmed_us;  /* when its name last led to this server */
-    int64_t lost_by_us;    /* the step of its clock that cost its vote; 0 */
+    enum node_state down_reason; /* why not; none before the first try */
+    enum node_state condition;   /* an error that the node answers */
+    enum node_state refusal;     /* why it is not asked for votes */
+    enum node_state shown;       /* what people were shown last */
+    bool is_log_due;             /* the log has not reported it yet */
+    int64_t confirmed_us;        /* when its name last led to this server */
+    int64_t lost_by_us; /* the step of its clock that cost its vote; 0 */
     struct admission_action action; /* under way */
     int64_t since_us;               /* in its state since */
     int64_t rtt_us;                 /* last round trip; 0 unknown */
@@ -80,7 +78,7 @@ int64_t nodes_uncertainty_us(const struct nodes *nodes, int node,
                              int64_t moment_us);
 
 /*
- * Why the node is not asked by such a call; STATE_VOTING: it is. An acquire,
+ * Why the node is not asked by such a call; STATE_NONE: it is. An acquire,
  * extend or repair goes only to a node that may vote.
  */
 enum node_state nodes_refusal(const struct nodes *nodes, int node,

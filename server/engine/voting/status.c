@@ -34,7 +34,7 @@ static enum node_state refusal_of_clock(enum clock_state state)
     case CLOCK_FAR:
         return STATE_SKEWED;
     case CLOCK_GOOD:
-        return STATE_VOTING;
+        return STATE_NONE;
     }
     abort();
 }
@@ -45,12 +45,12 @@ enum node_state status_refusal(const struct nodes *nodes, int node,
 {
     const struct node *it = &nodes->node[node];
     if (!it->is_up)
-        return it->down_reason != STATE_VOTING ? it->down_reason
-                                               : STATE_UNREACHABLE;
+        return it->down_reason != STATE_NONE ? it->down_reason
+                                             : STATE_UNREACHABLE;
     if (is_duplicate(nodes, node))
         return STATE_DUPLICATE;
     enum node_state refusal = admission_refusal(&nodes->admission, node);
-    if (refusal != STATE_VOTING)
+    if (refusal != STATE_NONE)
         return refusal;
     if (!status_is_confirmed(it, now_us))
         return STATE_UNCONFIRMED;
@@ -67,14 +67,14 @@ bool status_is_looked_at(const struct nodes *nodes, int node)
 bool status_is_voting(const struct nodes *nodes, int node)
 {
     const struct node *it = &nodes->node[node];
-    return it->refusal == STATE_VOTING && it->condition == STATE_VOTING;
+    return it->refusal == STATE_NONE && it->condition == STATE_NONE;
 }
 
 /* An error that the node answers says more than its consequences. */
 enum node_state status_shown(const struct nodes *nodes, int node)
 {
     const struct node *it = &nodes->node[node];
-    if (it->is_up && it->condition != STATE_VOTING &&
+    if (it->is_up && it->condition != STATE_NONE &&
         it->refusal != STATE_SUPERSEDED)
         return it->condition;
     if (it->refusal == STATE_QUARANTINED &&
@@ -86,7 +86,7 @@ enum node_state status_shown(const struct nodes *nodes, int node)
 const char *status_name(const struct nodes *nodes, int node)
 {
     const struct node *it = &nodes->node[node];
-    if (!it->is_up && it->down_reason == STATE_VOTING)
+    if (!it->is_up && it->down_reason == STATE_NONE)
         return "connecting";
     return state_name(status_shown(nodes, node));
 }
@@ -173,7 +173,7 @@ void status_describe(const struct nodes *nodes, int node, int64_t now_us,
         return;
     }
     switch (shown) {
-    case STATE_VOTING:
+    case STATE_NONE:
         snprintf(detail, NODE_DETAIL_MAX, "admitted");
         return;
     case STATE_SUPERSEDED:

@@ -8,7 +8,7 @@
 #include "../../lock/lock.h"
 #include "nodes.h"
 
-/* Why the node is not asked for votes now; STATE_VOTING: it is. */
+/* Why the node is not asked for votes now; STATE_NONE: it is. */
 enum node_state status_refusal(const struct nodes *nodes, int node,
                                int64_t now_us);
 

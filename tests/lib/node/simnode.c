@@ -174,7 +174,7 @@ static void promise(struct simbatch *batch, const struct simcall *call)
 static enum vote refusal(struct simbatch *batch, const struct simcall *call)
 {
     if (!is_admitted(batch, call))
-        return VOTE_QUARANTINED;
+        return VOTE_NOT_ADMITTED;
     return batch->clock_us > call->call.node_deadline_us ? VOTE_LATE
                                                          : VOTE_PENDING;
 }
@@ -245,7 +245,7 @@ static enum vote acquire(struct simbatch *batch, const struct simcall *call,
     if (refused != VOTE_PENDING)
         return refused;
     if (llabs(ask->number - batch->clock_us) > ask->window_us)
-        return VOTE_SKEWED;
+        return VOTE_OUT_OF_RANGE;
     for (int i = 0; i < call->names; i++) {
         const struct simkey *held = key_of(batch, call, i);
         if (held != NULL && !may_replace(held, ask))
@@ -330,7 +330,7 @@ static enum vote repair(struct simbatch *batch, const struct simcall *call,
     if (refused != VOTE_PENDING)
         return refused;
     if (ask->number - batch->clock_us > ask->window_us)
-        return VOTE_SKEWED;
+        return VOTE_OUT_OF_RANGE;
     if (simnode_seen(batch->memory, ask->slots, call->names) != ask->seen)
         return VOTE_CHANGED;
     const struct simkey *other = find_other(batch, call, &missing);
@@ -353,7 +353,7 @@ static enum vote repair(struct simbatch *batch, const struct simcall *call,
 static enum vote answer_missing(struct simbatch *batch,
                                 const struct simcall *call)
 {
-    return is_admitted(batch, call) ? VOTE_FREE : VOTE_QUARANTINED;
+    return is_admitted(batch, call) ? VOTE_FREE : VOTE_NOT_ADMITTED;
 }
 
 static enum vote inspect(struct simbatch *batch, const struct simcall *call,

@@ -157,7 +157,7 @@ TEST(votes_are_told_by_node)
 {
     static const char *const names[] = {"n1", "n2", "n3"};
     struct engine_result result = {.total = 3,
-                                   .votes = {{.vote = VOTE_SILENT},
+                                   .votes = {{.vote = VOTE_UNANSWERED},
                                              {.vote = VOTE_GRANTED},
                                              {VOTE_UNFIT, STATE_QUARANTINED}}};
     play_begin();

@@ -35,7 +35,7 @@ TEST(votes_once_it_carries_the_admission_which_is_looked_at_every_second)
 {
     voters_all(LOOK_ADMITTED, VOTERS_ADMIT, "");
     VOTERS_ASSERT_PHASE(0, ADMISSION_ADMITTED);
-    VOTERS_ASSERT_REFUSAL(0, STATE_VOTING);
+    VOTERS_ASSERT_REFUSAL(0, STATE_NONE);
     voters_expect_nothing();
     for (int second = 0; second < 3; second++) {
         voters_pass(VOTERS_SECOND - 1);
@@ -98,7 +98,7 @@ TEST(a_failed_heartbeat_takes_no_vote)
     voters_pass(VOTERS_SECOND);
     voters_expect(ADMISSION_LOOK, 0);
     voters_fail(ADMISSION_LOOK, 0);
-    VOTERS_ASSERT_REFUSAL(0, STATE_VOTING);
+    VOTERS_ASSERT_REFUSAL(0, STATE_NONE);
 }
 
 /* Whether an ADMIT, READMIT or REVOKE that got no answer was done is open. */

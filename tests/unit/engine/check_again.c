@@ -71,7 +71,7 @@ static engine_op ask_and_refuse(const struct kind *it)
     engine_op op = it->ask();
     play_answer_range(it->kind, 0, 2, (int)it->vote);
     play_answer_range(it->kind, 3, 5, VOTE_LATE);
-    play_answer(it->kind, 2, VOTE_QUARANTINED);
+    play_answer(it->kind, 2, VOTE_NOT_ADMITTED);
     ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
     ck_assert_ptr_null(play_find(it->kind, 2));
     ck_assert_ptr_nonnull(play_find(CALL_LOOK, 2));
@@ -130,7 +130,7 @@ TEST_RANGE(it_is_sent_as_often_as_news_come, 0, KINDS)
     engine_op op = ask_and_refuse(it);
     for (int i = 0; i < 3; i++) {
         find_news();
-        play_answer(it->kind, 2, VOTE_QUARANTINED);
+        play_answer(it->kind, 2, VOTE_NOT_ADMITTED);
         ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
     }
     find_news();
@@ -171,7 +171,7 @@ static engine_op ask_before_and_behind_news(const struct kind *it,
     engine_op behind = it->ask();
     play_answer_range(it->kind, 0, 2, (int)it->vote);
     play_answer_range(it->kind, 3, 5, VOTE_LATE);
-    play_answer(it->kind, 2, VOTE_QUARANTINED);
+    play_answer(it->kind, 2, VOTE_NOT_ADMITTED);
     return behind;
 }
 
@@ -261,7 +261,7 @@ static const struct {
     {answer_with_an_error, UNFIT(QUARANTINED)},
     {go_down, UNFIT(QUARANTINED)},
     {go_down_first, UNFIT(UNREACHABLE)},
-    {come_too_late, VOTE_SILENT},
+    {come_too_late, VOTE_UNANSWERED},
     {step, UNFIT(STEPPED)},
 };
 
@@ -273,7 +273,7 @@ TEST_RANGE(a_node_that_turns_out_not_to_vote_is_left_out, 0, KINDS *ENDS)
     engine_op op = ask_and_refuse(it);
     ends[_i / KINDS].happens();
     if (it->kind == CALL_INSPECT && play_find(CALL_INSPECT, 2) != NULL)
-        play_answer(CALL_INSPECT, 2, VOTE_QUARANTINED); /* asks everybody */
+        play_answer(CALL_INSPECT, 2, VOTE_NOT_ADMITTED); /* asks everybody */
     ck_assert_ptr_null(play_find(it->kind, 2));
     const struct engine_result *result = play_result(op);
     ck_assert_int_eq(result->outcome, OUTCOME_NO_QUORUM);
@@ -287,7 +287,7 @@ TEST_RANGE(after_an_outcome_nothing_is_sent, 0, KINDS)
 {
     const struct kind *it = &kinds[_i];
     engine_op op = it->ask();
-    play_answer(it->kind, 2, VOTE_QUARANTINED);
+    play_answer(it->kind, 2, VOTE_NOT_ADMITTED);
     for (int i = 0; i < PLAY_NODES; i++)
         if (i != 2)
             play_answer(it->kind, i, (int)it->vote);
@@ -313,7 +313,7 @@ TEST(story_50_an_extension_is_repaired_behind_the_look)
 {
     engine_op op = extend();
     play_answer_range(CALL_EXTEND, 0, 2, VOTE_EXTENDED);
-    play_answer(CALL_EXTEND, 2, VOTE_QUARANTINED);
+    play_answer(CALL_EXTEND, 2, VOTE_NOT_ADMITTED);
     play_answer(CALL_EXTEND, 3, VOTE_EXTENDED);
     ck_assert_int_eq(play_outcome(op), OUTCOME_EXTENDED);
     engine_close(play.engine, op);
@@ -349,7 +349,7 @@ TEST_RANGE(a_node_that_may_not_vote_anyway_is_not_waited_for, 0, 2 * KINDS)
     strangers[_i / KINDS]();
     engine_op op = it->ask();
     if (it->kind == CALL_INSPECT) /* asked all the same, but does not count */
-        play_answer(it->kind, 2, VOTE_QUARANTINED);
+        play_answer(it->kind, 2, VOTE_NOT_ADMITTED);
     ck_assert_ptr_null(play_find(it->kind, 2));
     play_answer_range(it->kind, 0, 2, (int)it->vote);
     play_answer_range(it->kind, 3, 5, VOTE_LATE);

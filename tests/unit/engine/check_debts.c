@@ -247,7 +247,7 @@ TEST(what_a_node_cannot_have_is_not_asked_of_it_again)
     owe(1, 1, 0);
     owe(1, 2, 0);
     pass(SECOND_US / 5);
-    answer_next(VOTE_QUARANTINED);
+    answer_next(VOTE_NOT_ADMITTED);
     answer_next(VOTE_KEY_REFUSED);
     ck_assert_uint_eq(debts.store.items, 0);
     pass(SECOND_US);
@@ -261,7 +261,7 @@ TEST(what_was_lost_with_the_connection_is_sent_again)
     pass(SECOND_US / 5);
     answer_next(VOTE_DELETED);
     nodes.node[1].is_up = false;
-    answer_all(VOTE_UNREACHABLE);
+    answer_all(VOTE_DISCONNECTED);
     ck_assert_int_eq(sent_count, 3);
     set_up(1, true);
     ck_assert_int_eq(sent_count, 5);
@@ -301,7 +301,7 @@ TEST(the_unlikely_do_not_use_up_the_memory)
 TEST_RANGE(an_answer_drops_nothing, 0, 3)
 {
     static const enum vote votes[] = {VOTE_DELETED, VOTE_UNFIT,
-                                      VOTE_UNREACHABLE};
+                                      VOTE_DISCONNECTED};
     debts.store.limit = OWED_BLOCK;
     owe(2, 7, 0);
     pass(SECOND_US / 5);

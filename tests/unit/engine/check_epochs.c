@@ -138,7 +138,7 @@ TEST(what_is_admitted_already_votes_on_beside_a_foreign_node)
     voters_all(LOOK_ADMITTED, VOTERS_ADMIT, "");
     voters_down(4);
     voters_come(4, LOOK_FOREIGN, OTHER_ADMIT, "");
-    VOTERS_ASSERT_REFUSAL(0, STATE_VOTING);
+    VOTERS_ASSERT_REFUSAL(0, STATE_NONE);
     VOTERS_ASSERT_REFUSAL(4, STATE_FOREIGN);
 }
 
@@ -166,7 +166,7 @@ TEST_EACH(story_47_one_node_of_a_higher_epoch_costs_one_vote, higher)
     ck_assert_int_eq(voters.admission.node[0].epoch_above, higher[_i].epoch);
     VOTERS_ASSERT_REFUSAL(0, STATE_SUPERSEDED);
     for (int i = 1; i < VOTERS_NODES; i++)
-        VOTERS_ASSERT_REFUSAL(i, STATE_VOTING);
+        VOTERS_ASSERT_REFUSAL(i, STATE_NONE);
     admission_on_step(&voters.admission, 0);
     (void)voters_look_around();
     expect_looks_only(VOTERS_NODES);

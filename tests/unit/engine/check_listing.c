@@ -222,7 +222,7 @@ TEST(a_scan_that_fails_ends_the_page)
     ck_assert_int_eq(page_of(op)->node, 0);
     engine_close(play.engine, op);
     op = list();
-    play_answer(CALL_SCAN, 0, VOTE_UNREACHABLE);
+    play_answer(CALL_SCAN, 0, VOTE_DISCONNECTED);
     ck_assert_int_eq(page_of(op)->outcome, LIST_NO_QUORUM);
     engine_close(play.engine, op);
     op = list();

@@ -22,7 +22,7 @@ TEST(nothing_is_asked_of_nodes_without_admission)
 TEST(a_lost_admission_is_looked_at_at_once)
 {
     (void)play_acquire();
-    play_answer(CALL_ACQUIRE, 0, VOTE_QUARANTINED);
+    play_answer(CALL_ACQUIRE, 0, VOTE_NOT_ADMITTED);
     ck_assert_int_eq(engine_voting(play.engine), 4);
     play_answer_look(0, LOOK_ADMITTED, "", "");
     ck_assert_int_eq(engine_voting(play.engine), 5);

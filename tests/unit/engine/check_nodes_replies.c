@@ -28,7 +28,7 @@ TEST(the_last_round_trip_is_shown_and_each_one_counted)
         ck_assert_int_eq(view.rtt_us, trips_us[i]);
     }
     (void)play_acquire();
-    reply_after(70000, VOTE_UNREACHABLE); /* nothing came back */
+    reply_after(70000, VOTE_DISCONNECTED); /* nothing came back */
     engine_view_node(play.engine, 0, &view);
     ck_assert_int_eq(view.rtt_us, 200);
     ck_assert_uint_eq(play.metrics.node_rtt[0].count, before.count + 2);

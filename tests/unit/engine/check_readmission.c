@@ -83,7 +83,7 @@ TEST(a_stack_that_slept_votes_again_without_a_quarantine)
         ck_assert(admission_next(&voters.admission, voters.now_us, &action));
         ck_assert_int_eq((int)action.kind, ADMISSION_READMIT);
         voters_found(action.node, LOOK_ADMITTED, VOTERS_ADMIT, "");
-        VOTERS_ASSERT_REFUSAL(action.node, STATE_VOTING);
+        VOTERS_ASSERT_REFUSAL(action.node, STATE_NONE);
     }
 }
 

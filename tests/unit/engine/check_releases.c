@@ -183,7 +183,7 @@ TEST_RANGE(a_release_that_missed_the_key_somewhere_asks_all_once_more, 0, 3)
     if (_i == 0)
         play_answer(CALL_RELEASE, 4, VOTE_FREE);
     else if (_i == 1)
-        play_answer(CALL_RELEASE, 4, VOTE_QUARANTINED);
+        play_answer(CALL_RELEASE, 4, VOTE_NOT_ADMITTED);
     else
         play_answer_held(CALL_RELEASE, 4, "x");
     ck_assert_int_eq(play_outcome(op), OUTCOME_RELEASED);

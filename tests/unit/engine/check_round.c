@@ -281,7 +281,7 @@ TEST(the_deadline_silences_who_has_not_answered)
     vote(0, 'g');
     vote(1, 'g');
     round_note_deadline(&round_of);
-    ck_assert_int_eq(round_count(&round_of, VOTE_SILENT), 3);
+    ck_assert_int_eq(round_count(&round_of, VOTE_UNANSWERED), 3);
     ck_assert_int_eq(round_verdict(&round_of), VERDICT_NO_QUORUM);
 }
 
@@ -309,7 +309,8 @@ TEST(who_was_silent_before_is_not_too_slow)
 {
     begin(LOCK_ACQUIRE, 3);
     for (int i = 0; i < 3; i++)
-        round_note_unsent(&round_of, i, (struct ballot){.vote = VOTE_SILENT});
+        round_note_unsent(&round_of, i,
+                          (struct ballot){.vote = VOTE_UNANSWERED});
     ck_assert(!round_is_lost_to_time(&round_of));
 }
 
@@ -319,7 +320,7 @@ TEST(a_broken_connection_is_remembered_after_the_vote)
     round_note_deadline(&round_of);
     vote(1, 'u');
     ck_assert(round_of.votes[1].is_broken);
-    ck_assert_int_eq(round_of.votes[1].vote, VOTE_SILENT);
+    ck_assert_int_eq(round_of.votes[1].vote, VOTE_UNANSWERED);
 }
 
 TEST(the_highest_number_is_kept)

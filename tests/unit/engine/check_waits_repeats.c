@@ -146,7 +146,7 @@ TEST(story_57_a_repeat_goes_when_one_that_wants_more_finds_its_lock)
 {
     engine_op both = waiting_ask_for(BOTH, WAITING_MS);
     engine_op repeat = ask_for(B);
-    play_answer_range(CALL_INSPECT, 0, PLAY_NODES, VOTE_SILENT);
+    play_answer_range(CALL_INSPECT, 0, PLAY_NODES, VOTE_UNANSWERED);
     find_held_by(OWN);
     ck_assert_int_eq(waiting_attempts(), 2);
     expect_repeat(repeat, OWN);
@@ -240,7 +240,7 @@ TEST(a_look_that_does_not_know_is_made_again)
 {
     wait_for_both();
     engine_op repeat = ask_for(B);
-    play_answer_range(CALL_INSPECT, 0, PLAY_NODES, VOTE_GARBAGE);
+    play_answer_range(CALL_INSPECT, 0, PLAY_NODES, VOTE_UNREADABLE);
     play_advance(CLAIM_ANEW_US - 1);
     ck_assert_int_eq(play_count(CALL_INSPECT), PLAY_NODES);
     play_advance(1);
@@ -426,7 +426,7 @@ TEST(a_repeat_without_a_quorum_is_tried_again)
     find_held_by(OWN);
     engine_op repeat = ask();
     ck_assert_int_eq(waiting_attempts(), 2);
-    play_answer_range(CALL_ACQUIRE, 0, PLAY_NODES, VOTE_GARBAGE);
+    play_answer_range(CALL_ACQUIRE, 0, PLAY_NODES, VOTE_UNREADABLE);
     ck_assert(!is_repeated_within(CLAIM_ANEW_US - 1000, OWN));
     ck_assert(is_repeated_within(2000, OWN));
     grant_repeat();

@@ -29,13 +29,13 @@ struct call_reply letters_reply(char letter)
         reply.highest = 77;
         break;
     case 'u':
-        reply.vote = VOTE_UNREACHABLE;
+        reply.vote = VOTE_DISCONNECTED;
         break;
     case 'q':
-        reply.vote = VOTE_QUARANTINED;
+        reply.vote = VOTE_NOT_ADMITTED;
         break;
     case 't':
-        reply.vote = VOTE_SILENT;
+        reply.vote = VOTE_UNANSWERED;
         break;
     case 'k':
         reply.vote = VOTE_KEY_REFUSED;

@@ -228,7 +228,7 @@ static void ask_for_votes(int server)
     fence_slots(ask.resource, ask.slots);
     for (int i = 0; i < NODES; i++) {
         if (!rivals.server[server].to[i].is_up ||
-            admission_refusal(admission, i) != STATE_VOTING)
+            admission_refusal(admission, i) != STATE_NONE)
             continue;
         struct rivals_call *call =
             begin_call(server, i, rivals_draw(2 * timeouts_us[server]));
@@ -372,7 +372,7 @@ static void count_votes(const struct rivals_call *call)
     if (round->promise != call->promise)
         return;
     if (call->reply.reply.vote == VOTE_GRANTED &&
-        admission_refusal(&it->admission, call->node) == STATE_VOTING) {
+        admission_refusal(&it->admission, call->node) == STATE_NONE) {
         round->votes |= 1u << call->node;
         round->voter[call->node] = call->voter;
     }
@@ -396,7 +396,7 @@ static void take_reply(struct rivals_call *call)
         count_votes(call);
     else
         to->waiting_us = 0;
-    if (reply->vote == VOTE_QUARANTINED)
+    if (reply->vote == VOTE_NOT_ADMITTED)
         admission_on_quarantined(&it->admission, call->node, rivals.now_us);
     else if (call->call.call.kind == CALL_LOOK)
         admission_on_look(&it->admission, call->node, &reply->look,

@@ -244,7 +244,7 @@ void voters_give(enum admission_action_kind kind, int node)
     ck_assert(action.kind == ADMISSION_PROBE || action.kind == ADMISSION_LOOK);
     ck_assert_int_eq(action.node, node);
     voters_found(node, LOOK_ADMITTED, VOTERS_ADMIT, "");
-    VOTERS_ASSERT_REFUSAL(node, STATE_VOTING);
+    VOTERS_ASSERT_REFUSAL(node, STATE_NONE);
 }
 
 int64_t voters_remaining_us(int node)

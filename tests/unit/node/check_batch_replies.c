@@ -70,7 +70,7 @@ TEST(letters_or_details_may_be_all_that_there_is)
     struct batch_reader reader;
     batch_read(&reader, letters, 4, 3);
     ck_assert_int_eq(batch_next(&reader, CALL_RELEASE).vote, VOTE_DELETED);
-    ck_assert_int_eq(batch_next(&reader, CALL_RELEASE).vote, VOTE_QUARANTINED);
+    ck_assert_int_eq(batch_next(&reader, CALL_RELEASE).vote, VOTE_NOT_ADMITTED);
     ck_assert_int_eq(batch_next(&reader, CALL_RELEASE).vote, VOTE_FREE);
     batch_read(&reader, details, 8, 2);
     ck_assert_int_eq(batch_next(&reader, CALL_RELEASE).listeners, 3);
@@ -86,7 +86,7 @@ TEST(a_letter_that_its_kind_never_has_is_garbage)
     struct batch_reader reader;
     batch_read(&reader, fields, 4, 3);
     ck_assert_int_eq(batch_next(&reader, CALL_INSPECT).vote, VOTE_FREE);
-    ck_assert_int_eq(batch_next(&reader, CALL_INSPECT).vote, VOTE_GARBAGE);
+    ck_assert_int_eq(batch_next(&reader, CALL_INSPECT).vote, VOTE_UNREADABLE);
     ck_assert_int_eq(batch_next(&reader, CALL_INSPECT).vote, VOTE_FREE);
 }
 
@@ -98,7 +98,7 @@ TEST(a_letter_in_place_of_a_detail_is_garbage)
     struct batch_reader reader;
     batch_read(&reader, fields, 5, 2);
     ck_assert_int_eq(batch_next(&reader, CALL_INSPECT).vote, VOTE_FREE);
-    ck_assert_int_eq(batch_next(&reader, CALL_INSPECT).vote, VOTE_GARBAGE);
+    ck_assert_int_eq(batch_next(&reader, CALL_INSPECT).vote, VOTE_UNREADABLE);
 }
 
 TEST(an_error_of_the_batch_is_that_of_each_call)
@@ -159,5 +159,6 @@ TEST_RANGE(a_reply_of_another_shape_is_garbage_for_each_call, 0, SHAPES)
     struct batch_reader reader;
     batch_read(&reader, shapes[_i].fields, shapes[_i].count, 2);
     for (int i = 0; i < 2; i++)
-        ck_assert_int_eq(batch_next(&reader, CALL_INSPECT).vote, VOTE_GARBAGE);
+        ck_assert_int_eq(batch_next(&reader, CALL_INSPECT).vote,
+                         VOTE_UNREADABLE);
 }

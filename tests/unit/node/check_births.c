@@ -142,7 +142,7 @@ TEST(who_does_not_know_the_news_has_no_vote)
             call.slots[0] = (uint16_t)(20 + 2 * i);
             call.slots[1] = (uint16_t)(21 + 2 * i);
             ck_assert_int_eq(live_ask(&call),
-                             is_known ? rows[i].vote : VOTE_QUARANTINED);
+                             is_known ? rows[i].vote : VOTE_NOT_ADMITTED);
         }
         live_make_admission(live.admission, live.marked, 1);
     }
@@ -161,7 +161,7 @@ TEST(a_row_that_does_not_know_the_news_has_no_vote)
     PERMIT_ASSERT_WORD(permit_tell("m" A "=" EARLY), LOOK_ADMITTED);
     live_ask_all(calls, 3);
     for (int i = 0; i < 3; i++)
-        ck_assert_int_eq(live.votes[i], VOTE_QUARANTINED);
+        ck_assert_int_eq(live.votes[i], VOTE_NOT_ADMITTED);
     ck_assert_str_eq(permit_field("20"), "");
 }
 
@@ -298,6 +298,6 @@ TEST_RANGE(an_admitted_node_is_marked_anew_if_a_later_birth_is_known, 0, 3)
     ck_assert_str_eq(permit_field("admit"), "");
     ck_assert_str_eq(permit_field("mark"), live.mark);
     ck_assert_int_gt(strcmp(birth(), later_than(own, 1)), 0);
-    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_QUARANTINED);
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_NOT_ADMITTED);
     PERMIT_ASSERT_WORD(permit_renew(own), LOOK_MARKED); /* once */
 }

@@ -120,7 +120,7 @@ TEST(another_run_id_refutes_once)
 
 static const struct {
     const char *command, *reply;
-    enum node_state vote;
+    enum node_state state;
 } unfit[] = {
     {"INFO server",
      "$89\r\nredis_version:7.0.15\r\nrun_id:" FAKE_RUN_ID
@@ -140,7 +140,7 @@ TEST_EACH(an_unfit_node_is_refuted, unfit)
     until_confirmed(1);
     fake_say(&faked.node, unfit[_i].command, unfit[_i].reply);
     turns_until_count(faked.loop, &refuted, 1);
-    ck_assert_str_eq(state_name(reason), state_name(unfit[_i].vote));
+    ck_assert_str_eq(state_name(reason), state_name(unfit[_i].state));
     ck_assert_str_ne(detail, "");
 }
 

@@ -68,12 +68,12 @@ static void teardown_node(void)
     faked_teardown();
 }
 
-static void expect_failure(enum node_state vote, const char *text)
+static void expect_failure(enum node_state state, const char *text)
 {
     int before = failures;
     dial_start(dial);
     turns_until_count(faked.loop, &failures, before + 1);
-    ck_assert_str_eq(state_name(reason), state_name(vote));
+    ck_assert_str_eq(state_name(reason), state_name(state));
     ck_assert_msg(strstr(detail, text) != NULL, "%s", detail);
 }
 

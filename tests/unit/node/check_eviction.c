@@ -38,7 +38,7 @@ TEST_RANGE(story_40_a_node_that_threw_keys_away_loses_its_admission, 0, 2)
     ck_assert_str_eq(live.admit, "");
     ck_assert_str_eq(permit_field("admit"), "");
     ck_assert_int_eq(permit_number("beat"), LIVE_MEDIAN_US + 2);
-    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "B"), VOTE_QUARANTINED);
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "B"), VOTE_NOT_ADMITTED);
 }
 
 /* Locks that were evicted before the quarantine have expired by its end. */

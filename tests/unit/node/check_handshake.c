@@ -54,7 +54,7 @@ static void take_list(enum handshake_step step, const char *const texts[])
     for (; texts[count] != NULL; count++)
         fields[count] = string(texts[count]);
     ck_assert_int_eq(handshake_take(&handshake, step, fields, count),
-                     STATE_VOTING);
+                     STATE_NONE);
 }
 
 SUITE(handshake, .set_up = setup);
@@ -87,25 +87,25 @@ TEST(facts_are_learned)
     ck_assert_int_eq(take(HANDSHAKE_SERVER,
                           "# Server\r\nredis_version:7.2.4\r\n"
                           "valkey_version:8.0.1\r\nrun_id:" RUN_ID "\r\n"),
-                     STATE_VOTING);
+                     STATE_NONE);
     ck_assert_str_eq(handshake.run_id, RUN_ID);
     ck_assert_str_eq(handshake.version, "8.0.1");
     ck_assert_int_eq(take(HANDSHAKE_REPLICATION, "role:master\r\nx:1\r\n"),
-                     STATE_VOTING);
+                     STATE_NONE);
     ck_assert_str_eq(handshake.role, "master");
     ck_assert_int_eq(take(HANDSHAKE_MEMORY,
                           "maxmemory:1\r\nmaxmemory_policy:noeviction\r\n"),
-                     STATE_VOTING);
+                     STATE_NONE);
     ck_assert_int_eq(take(HANDSHAKE_MEMORY,
                           "maxmemory:0\r\nmaxmemory_policy:allkeys-lru\r\n"),
-                     STATE_VOTING);
+                     STATE_NONE);
     ck_assert_int_eq(handshake_take(&handshake, HANDSHAKE_TIME, time, 2),
-                     STATE_VOTING);
+                     STATE_NONE);
     ck_assert_int_eq(handshake.node_now_us, 1700000000000042);
-    ck_assert_int_eq(take(HANDSHAKE_LOAD, SHA), STATE_VOTING);
+    ck_assert_int_eq(take(HANDSHAKE_LOAD, SHA), STATE_NONE);
     ck_assert_str_eq(handshake.sha, SHA);
-    ck_assert_int_eq(take(HANDSHAKE_NAME, "-NOPERM no"), STATE_VOTING);
-    ck_assert_int_eq(take(HANDSHAKE_AUTH, "OK"), STATE_VOTING);
+    ck_assert_int_eq(take(HANDSHAKE_NAME, "-NOPERM no"), STATE_NONE);
+    ck_assert_int_eq(take(HANDSHAKE_AUTH, "OK"), STATE_NONE);
 }
 
 static const char *const fit[] = {
@@ -122,13 +122,13 @@ TEST_EACH(versions_from_redis_7_and_valkey_7_2_are_fit, fit)
 {
     char info[200];
     snprintf(info, sizeof info, "%srun_id:" RUN_ID "\n", fit[_i]);
-    ck_assert_int_eq(take(HANDSHAKE_SERVER, info), STATE_VOTING);
+    ck_assert_int_eq(take(HANDSHAKE_SERVER, info), STATE_NONE);
 }
 
 struct refusal {
     enum handshake_step step;
     const char *reply;
-    enum node_state vote;
+    enum node_state state;
     const char *detail;
 };
 
@@ -200,7 +200,7 @@ static const struct refusal refusals[] = {
 TEST_EACH(refusals_are_named, refusals)
 {
     const struct refusal *refusal = &refusals[_i];
-    ck_assert_int_eq(take(refusal->step, refusal->reply), refusal->vote);
+    ck_assert_int_eq(take(refusal->step, refusal->reply), refusal->state);
     if (refusal->detail != NULL)
         ck_assert_str_eq(handshake.detail, refusal->detail);
     ck_assert_str_ne(handshake.detail, "");
@@ -239,7 +239,7 @@ TEST_EACH(durable_is_what_forgets_nothing, persistences)
 TEST(who_may_not_ask_takes_it_for_not_durable)
 {
     ck_assert_int_eq(take(HANDSHAKE_PERSISTENCE, "-NOPERM no 'config|get'"),
-                     STATE_VOTING);
+                     STATE_NONE);
     ck_assert(!handshake.is_durable);
 }
 
@@ -275,7 +275,7 @@ TEST(rights_that_are_not_told_are_not_there)
 {
     handshake.is_durable = true;
     ck_assert_int_eq(take(HANDSHAKE_RIGHTS, "-NOPERM no 'acl|getuser'"),
-                     STATE_VOTING);
+                     STATE_NONE);
     ck_assert(!handshake.is_durable);
 }
 
@@ -311,7 +311,7 @@ TEST(replies_of_another_shape_are_garbage)
 TEST(a_role_must_be_told_each_time)
 {
     ck_assert_int_eq(take(HANDSHAKE_REPLICATION, "role:master\r\n"),
-                     STATE_VOTING);
+                     STATE_NONE);
     ck_assert_int_eq(take(HANDSHAKE_REPLICATION, "role:\r\n"), STATE_GARBAGE);
     ck_assert_int_eq(take(HANDSHAKE_REPLICATION, "role:x\r\n"),
                      STATE_READ_ONLY);

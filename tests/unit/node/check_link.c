@@ -18,7 +18,7 @@ TEST(comes_up_with_facts_and_answers)
 {
     int64_t begin_us = clock_now_us();
     faked_start_link();
-    ck_assert_int_eq(faked_inspect(1), VOTE_UNREACHABLE);
+    ck_assert_int_eq(faked_inspect(1), VOTE_DISCONNECTED);
     faked_until_up(1);
     ck_assert_int_eq(faked.downs, 0);
     ck_assert_str_eq(faked.run_id, FAKE_RUN_ID);
@@ -88,9 +88,9 @@ TEST(silence_with_pending_calls_ends_the_link)
     ck_assert_int_ge(clock_now_us() - begin_us, FAKED_SILENCE_US);
     ck_assert_int_eq(faked.replies_at_down, 2);
     ck_assert_uint_eq(faked.tags[0], 1);
-    ck_assert_int_eq(faked.votes[0], VOTE_UNREACHABLE);
-    ck_assert_int_eq(faked.votes[1], VOTE_UNREACHABLE);
-    ck_assert_int_eq(faked.sent_in_reply, VOTE_UNREACHABLE);
+    ck_assert_int_eq(faked.votes[0], VOTE_DISCONNECTED);
+    ck_assert_int_eq(faked.votes[1], VOTE_DISCONNECTED);
+    ck_assert_int_eq(faked.sent_in_reply, VOTE_DISCONNECTED);
     faked_until_up(2);
     ck_assert_int_eq(faked.replies, 2);
 }

@@ -50,7 +50,7 @@ TEST(a_name_that_leads_to_another_server_ends_the_link)
     faked_expect_down(STATE_MOVED, "run_id");
     ck_assert_int_eq(faked.confirmed, 0);
     ck_assert_int_eq(faked.replies_at_down, 1);
-    ck_assert_int_eq(faked.votes[0], VOTE_UNREACHABLE);
+    ck_assert_int_eq(faked.votes[0], VOTE_DISCONNECTED);
     faked_until_up(2);
     ck_assert_str_eq(faked.run_id, OTHER_RUN_ID);
     ck_assert_int_eq(faked.downs, 1);

@@ -90,7 +90,7 @@ TEST(a_reply_that_came_before_its_call_was_sent_ends_the_link)
     faked_expect_down(STATE_GARBAGE, "nobody asked for");
     ck_assert_int_eq(faked.replies_at_down, 2);
     ck_assert_int_eq(faked.votes[0], VOTE_FREE);
-    ck_assert_int_eq(faked.votes[1], VOTE_UNREACHABLE);
+    ck_assert_int_eq(faked.votes[1], VOTE_DISCONNECTED);
 }
 
 TEST(replies_in_single_bytes_are_put_together)
@@ -112,7 +112,7 @@ TEST(a_lost_connection_answers_each_call_once)
     fake_close(&faked.node);
     faked_expect_down(STATE_UNREACHABLE, "the node closed the connection");
     ck_assert_int_eq(faked.replies_at_down, 100);
-    faked_expect_replies(100, VOTE_UNREACHABLE);
+    faked_expect_replies(100, VOTE_DISCONNECTED);
     faked_until_up(2);
     ck_assert_int_eq(faked.replies, 100);
 }
@@ -128,7 +128,7 @@ TEST(a_write_to_a_closed_connection_calls_nobody_back)
     link_flush(faked.link);
     ck_assert_int_eq(faked.replies, 0);
     ck_assert_int_eq(faked.downs, 0);
-    ck_assert_int_eq(faked_inspect(2), VOTE_UNREACHABLE);
+    ck_assert_int_eq(faked_inspect(2), VOTE_DISCONNECTED);
     faked_expect_down(STATE_UNREACHABLE, "");
     ck_assert_int_eq(faked.replies, 1);
 }
@@ -146,7 +146,7 @@ TEST(replies_that_came_before_a_failed_write_count)
     faked_expect_down(STATE_UNREACHABLE, "");
     ck_assert_int_eq(faked.replies_at_down, 2);
     ck_assert_int_eq(faked.votes[0], VOTE_FREE);
-    ck_assert_int_eq(faked.votes[1], VOTE_UNREACHABLE);
+    ck_assert_int_eq(faked.votes[1], VOTE_DISCONNECTED);
 }
 
 /* A paused node: bounded memory, then everything is answered. */
@@ -232,8 +232,8 @@ TEST(garbage_within_a_batch_ends_the_link)
     faked_expect_down(STATE_GARBAGE, "never gives");
     ck_assert_int_eq(faked.replies_at_down, 3);
     ck_assert_int_eq(faked.votes[0], VOTE_FREE);
-    ck_assert_int_eq(faked.votes[1], VOTE_GARBAGE);
-    ck_assert_int_eq(faked.votes[2], VOTE_UNREACHABLE);
+    ck_assert_int_eq(faked.votes[1], VOTE_UNREADABLE);
+    ck_assert_int_eq(faked.votes[2], VOTE_DISCONNECTED);
 }
 
 TEST(flushed_scripts_are_loaded_again_once)

@@ -66,10 +66,10 @@ TEST(a_held_lock_is_held_for_others)
 
 TEST(a_node_without_our_admission_is_quarantined)
 {
-    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_QUARANTINED);
-    ck_assert_int_eq(live_run(CALL_EXTEND, "r", "A"), VOTE_QUARANTINED);
-    ck_assert_int_eq(live_run(CALL_RELEASE, "r", "A"), VOTE_QUARANTINED);
-    ck_assert_int_eq(live_run(CALL_INSPECT, "r", "A"), VOTE_QUARANTINED);
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_NOT_ADMITTED);
+    ck_assert_int_eq(live_run(CALL_EXTEND, "r", "A"), VOTE_NOT_ADMITTED);
+    ck_assert_int_eq(live_run(CALL_RELEASE, "r", "A"), VOTE_NOT_ADMITTED);
+    ck_assert_int_eq(live_run(CALL_INSPECT, "r", "A"), VOTE_NOT_ADMITTED);
     /* it still returns and deletes the locks that it has */
     master_text(&live.master, "SET p:r %s PX 10000", live_token("A"));
     ck_assert_int_eq(live_run(CALL_INSPECT, "r", ""), VOTE_HELD);
@@ -78,12 +78,12 @@ TEST(a_node_without_our_admission_is_quarantined)
     ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_GRANTED);
     struct call call = live_call(CALL_ACQUIRE, "s", "A");
     call.admit = span_of(LIVE_ADMIT); /* that is only how it begins */
-    ck_assert_int_eq(live_ask(&call), VOTE_QUARANTINED);
+    ck_assert_int_eq(live_ask(&call), VOTE_NOT_ADMITTED);
     call.kind = CALL_EXTEND;
     call.resource = span_of("r");
-    ck_assert_int_eq(live_ask(&call), VOTE_QUARANTINED);
+    ck_assert_int_eq(live_ask(&call), VOTE_NOT_ADMITTED);
     master_text(&live.master, "FLUSHALL");
-    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_QUARANTINED);
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_NOT_ADMITTED);
     ck_assert_int_eq(master_integer(&live.master, "DBSIZE"), 0);
 }
 
@@ -180,9 +180,9 @@ TEST(a_user_without_a_command_gets_no_vote_not_held)
  */
 TEST(batches_run_in_their_order)
 {
-    static const enum vote votes[] = {VOTE_QUARANTINED, VOTE_DONE,
-                                      VOTE_DONE,        VOTE_GRANTED,
-                                      VOTE_DONE,        VOTE_QUARANTINED};
+    static const enum vote votes[] = {VOTE_NOT_ADMITTED, VOTE_DONE,
+                                      VOTE_DONE,         VOTE_GRANTED,
+                                      VOTE_DONE,         VOTE_NOT_ADMITTED};
     ck_assert_int_eq(live_run(CALL_LOOK, "", ""), VOTE_DONE);
     live_make_admission(live.admission, live.marked, 0);
     struct call calls[] = {

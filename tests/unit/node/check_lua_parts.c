@@ -57,7 +57,7 @@ TEST(a_missing_one_means_nothing_without_our_admission)
     set_all("AAA");
     ck_assert_int_eq(live_ask(&call), VOTE_DELETED);
     set_all("A-A");
-    ck_assert_int_eq(live_ask(&call), VOTE_QUARANTINED);
+    ck_assert_int_eq(live_ask(&call), VOTE_NOT_ADMITTED);
     ck_assert_str_eq(several_values(), "---");
     set_all("A-B");
     ck_assert_int_eq(live_ask(&call), VOTE_HELD);

@@ -214,11 +214,11 @@ TEST_RANGE(whoever_may_not_replaces_nothing, 0, 2)
     late.node_deadline_us = live_node_now_us() - 1000000;
     ck_assert_int_eq(live_ask(&late), VOTE_LATE);
     ahead.number += FAR_US;
-    ck_assert_int_eq(live_ask(&ahead), VOTE_SKEWED);
+    ck_assert_int_eq(live_ask(&ahead), VOTE_OUT_OF_RANGE);
     behind.number -= FAR_US;
-    ck_assert_int_eq(live_ask(&behind), VOTE_SKEWED);
+    ck_assert_int_eq(live_ask(&behind), VOTE_OUT_OF_RANGE);
     other.admit = span_of(LIVE_ADMIT);
-    ck_assert_int_eq(live_ask(&other), VOTE_QUARANTINED);
+    ck_assert_int_eq(live_ask(&other), VOTE_NOT_ADMITTED);
     ck_assert_str_eq(several_value(0), FIRST);
     ck_assert_int_le(several_pttl(0), LIVE_TTL_MS / 2);
     ck_assert_int_eq(several_slot(0), 0);

@@ -101,7 +101,7 @@ TEST(a_node_that_denies_the_command_says_so)
     struct call call = scan_of("", 20);
     master_text(&live.master, "ACL SETUSER default -scan");
     ck_assert_int_eq(live_ask(&call), VOTE_KEY_REFUSED);
-    ck_assert_int_eq(live_run(CALL_INSPECT, "r", ""), VOTE_QUARANTINED);
+    ck_assert_int_eq(live_run(CALL_INSPECT, "r", ""), VOTE_NOT_ADMITTED);
 }
 
 TEST(other_calls_of_the_batch_are_answered)
@@ -113,8 +113,8 @@ TEST(other_calls_of_the_batch_are_answered)
         live_call(CALL_INSPECT, "r", ""),
     };
     live_ask_all(calls, 4);
-    ck_assert_int_eq(live.votes[0], VOTE_QUARANTINED);
+    ck_assert_int_eq(live.votes[0], VOTE_NOT_ADMITTED);
     ck_assert_int_eq(live.votes[1], VOTE_DONE);
     ck_assert_int_eq(live.votes[2], VOTE_DONE);
-    ck_assert_int_eq(live.votes[3], VOTE_QUARANTINED);
+    ck_assert_int_eq(live.votes[3], VOTE_NOT_ADMITTED);
 }

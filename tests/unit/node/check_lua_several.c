@@ -189,14 +189,14 @@ TEST_EACH(whoever_may_not_changes_nothing, refused)
     ck_assert_int_eq(live_ask(&call), VOTE_LATE);
     call = good;
     call.admit = span_of(LIVE_ADMIT); /* that is only how it begins */
-    ck_assert_int_eq(live_ask(&call), VOTE_QUARANTINED);
+    ck_assert_int_eq(live_ask(&call), VOTE_NOT_ADMITTED);
     call = good;
     call.number += FAR_US;
     if (refused[_i].has_limit_above)
-        ck_assert_int_eq(live_ask(&call), VOTE_SKEWED);
+        ck_assert_int_eq(live_ask(&call), VOTE_OUT_OF_RANGE);
     call.number -= 2 * (int64_t)FAR_US;
     if (refused[_i].has_limit_below)
-        ck_assert_int_eq(live_ask(&call), VOTE_SKEWED);
+        ck_assert_int_eq(live_ask(&call), VOTE_OUT_OF_RANGE);
     expect_unused(refused[_i].values);
     for (int i = 0; i < SEVERAL; i++)
         ck_assert_int_le(several_pttl(i), LIVE_TTL_MS / 2);
@@ -251,7 +251,7 @@ TEST(the_first_that_is_there_is_shown)
     ck_assert_int_eq(several_run(CALL_INSPECT, "a\nd", ""), VOTE_FREE);
     struct call call = several_call(CALL_INSPECT, "a\nd", "");
     call.admit = span_of(LIVE_ADMIT);
-    ck_assert_int_eq(live_ask(&call), VOTE_QUARANTINED);
+    ck_assert_int_eq(live_ask(&call), VOTE_NOT_ADMITTED);
 }
 
 /* ---- extend ------------------------------------------------------------- */

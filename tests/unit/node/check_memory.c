@@ -27,7 +27,7 @@ TEST(story_42_a_look_takes_the_admission_of_an_older_memory)
     ck_assert_int_eq(live.reply.beat, 0);
     ck_assert_str_eq(permit_field("admit"), "");
     ck_assert_int_eq(permit_number("beat"), 9);
-    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_QUARANTINED);
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_NOT_ADMITTED);
 }
 
 /* Restarted from a backup: its state proves nothing to anyone. */
@@ -193,10 +193,10 @@ TEST(story_38_files_of_another_node_are_no_admission)
     permit_set("admit", other);
     permit_set("durable", "1");
     permit_set("beat", "1000");
-    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_QUARANTINED);
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_NOT_ADMITTED);
     PERMIT_ASSERT_WORD(permit_look(), LOOK_CREATED);
     ck_assert_str_eq(live.admit, other); /* and servers see whose it is */
-    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_QUARANTINED);
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_NOT_ADMITTED);
 }
 
 /* On a port of its own: REPLICAOF does not take a Unix path. */
@@ -259,13 +259,13 @@ TEST(a_node_that_was_a_replica_for_a_moment_has_no_vote)
     strcpy(before, live.admission);
     master_text(&live.master, "REPLICAOF 127.0.0.1 1");
     master_text(&live.master, "REPLICAOF NO ONE");
-    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_QUARANTINED);
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_NOT_ADMITTED);
     live_learn_memory();
     ck_assert_ptr_null(strstr(before, live.of_this_life));
     PERMIT_ASSERT_WORD(permit_look(), LOOK_CREATED);
     ck_assert_str_eq(live.admit, before); /* like that of an older life */
     ck_assert_str_eq(live.mark, permit_mark_of(LIVE_NONCE));
-    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_QUARANTINED);
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_NOT_ADMITTED);
     ck_assert_int_eq(permit_readmit(before), VOTE_DONE);
     ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_GRANTED);
 }
@@ -283,11 +283,11 @@ TEST(story_37_a_replica_of_another_lock_node_has_no_admission)
     follow(&live.master, listen_on_tcp(&other));
     detach(&live.master);
     ck_assert_str_eq(permit_field("admit"), theirs);
-    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_QUARANTINED);
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_NOT_ADMITTED);
     live_learn_memory();
     PERMIT_ASSERT_WORD(permit_look(), LOOK_CREATED);
     ck_assert_str_eq(live.admit, theirs);
-    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_QUARANTINED);
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_NOT_ADMITTED);
 }
 
 /* Its replica is detached, and becomes its master for a moment: the run_id
@@ -311,7 +311,7 @@ TEST(story_41_an_old_copy_under_the_same_run_id_gives_no_vote)
     ck_assert_int_eq(master_integer(&live.master, "EXISTS p:r"), 0);
     ck_assert_str_eq(permit_field("admit"), before);
     for (int i = 0; i < 3; i++)
-        ck_assert_int_eq(live_run(kinds[i], "r", "B"), VOTE_QUARANTINED);
+        ck_assert_int_eq(live_run(kinds[i], "r", "B"), VOTE_NOT_ADMITTED);
     live_learn_memory();
     PERMIT_ASSERT_WORD(permit_look(), LOOK_CREATED);
     ck_assert_str_eq(live.admit, before); /* like that of an older life */
@@ -326,6 +326,6 @@ TEST(a_node_that_gets_its_first_replica_loses_its_admission)
     live_admit();
     ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_GRANTED);
     follow(&other, listen_on_tcp(&live.master));
-    ck_assert_int_eq(live_run(CALL_ACQUIRE, "s", "A"), VOTE_QUARANTINED);
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "s", "A"), VOTE_NOT_ADMITTED);
     PERMIT_ASSERT_WORD(permit_probe(), LOOK_BARE);
 }

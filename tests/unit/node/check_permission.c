@@ -241,7 +241,7 @@ TEST_RANGE(a_node_that_is_admitted_under_another_name_is_not_touched, 0, 2)
     ck_assert_str_eq(permit_field("beat"), "5");
     ck_assert_str_eq(permit_field("durable"), "1");
     ck_assert_str_eq(permit_field("w:00000000000000aa"), "");
-    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_QUARANTINED);
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_NOT_ADMITTED);
     ck_assert_int_eq(permit_revoke(""), VOTE_CHANGED);
 }
 
@@ -259,7 +259,7 @@ TEST(story_32_a_lower_epoch_is_marked_and_has_no_vote_from_then_on)
     ck_assert_int_eq(live.mark[0], '2');
     live.mark[0] = '1';
     ck_assert(live_is_mark_of(live.mark, LIVE_NONCE));
-    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_QUARANTINED);
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_NOT_ADMITTED);
     PERMIT_ASSERT_WORD(permit_look(), LOOK_SUPERSEDED);
 }
 

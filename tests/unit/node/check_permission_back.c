@@ -71,7 +71,7 @@ TEST(a_revocation_takes_the_permission_and_leaves_a_new_mark)
     ck_assert_str_eq(permit_field("admit"), "");
     (void)permit_mark_of(PERMIT_OTHER_NONCE);
     ck_assert_int_eq(permit_number("beat"), beat); /* it counts on from there */
-    ck_assert_int_eq(live_run(CALL_EXTEND, "r", "A"), VOTE_QUARANTINED);
+    ck_assert_int_eq(live_run(CALL_EXTEND, "r", "A"), VOTE_NOT_ADMITTED);
     ck_assert_int_eq(master_integer(&live.master, "EXISTS p:r"), 1);
     ck_assert_int_eq(permit_revoke(""), VOTE_CHANGED);
 }

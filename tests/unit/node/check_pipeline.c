@@ -252,7 +252,7 @@ TEST(each_call_without_a_reply_is_dropped_once)
     for (int i = 1; i <= 3; i++) {
         ck_assert(pipeline_drop(&pipeline, &reply));
         ck_assert_uint_eq(reply.tag, (uint64_t)(TAG + i));
-        ck_assert_int_eq(reply.script.vote, VOTE_UNREACHABLE);
+        ck_assert_int_eq(reply.script.vote, VOTE_DISCONNECTED);
         ck_assert_int_gt(reply.sent_us, 0);
     }
     ck_assert(!pipeline_drop(&pipeline, &reply));

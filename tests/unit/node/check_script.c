@@ -66,9 +66,9 @@ static const struct {
     {'E', VOTE_EXTENDED, OF(EXTEND)},
     {'D', VOTE_DELETED, OF(RELEASE)},
     {'F', VOTE_FREE, OF(RELEASE) | OF(INSPECT)},
-    {'Q', VOTE_QUARANTINED, OF_VOTERS | OF(RELEASE) | OF(INSPECT)},
+    {'Q', VOTE_NOT_ADMITTED, OF_VOTERS | OF(RELEASE) | OF(INSPECT)},
     {'L', VOTE_LATE, OF_VOTERS},
-    {'S', VOTE_SKEWED, OF_SETTERS},
+    {'S', VOTE_OUT_OF_RANGE, OF_SETTERS},
     {'N', VOTE_KEY_REFUSED, OF(SCAN)},
     {'R', VOTE_GRANTED, OF(REPEAT)},
 };
@@ -78,7 +78,7 @@ static enum vote vote_of_letter(enum call_kind kind, int letter)
     for (size_t i = 0; i < sizeof letters / sizeof *letters; i++)
         if (letters[i].letter == letter && (letters[i].kinds & 1u << kind) != 0)
             return letters[i].vote;
-    return VOTE_GARBAGE;
+    return VOTE_UNREADABLE;
 }
 
 /* Any byte may come. */
@@ -89,8 +89,8 @@ TEST_RANGE(each_kind_has_its_letters, 0, CALL_KINDS)
         struct call_reply reply = script_decode_letter(kind, NOW, (char)letter);
         enum vote vote = vote_of_letter(kind, letter);
         ck_assert_int_eq(reply.vote, vote);
-        ck_assert_int_eq(reply.node_now_us, vote == VOTE_GARBAGE ? 0 : NOW);
-        ck_assert_int_eq(reply.state, STATE_VOTING);
+        ck_assert_int_eq(reply.node_now_us, vote == VOTE_UNREADABLE ? 0 : NOW);
+        ck_assert_int_eq(reply.state, STATE_NONE);
         ck_assert_int_eq(reply.listeners, 0);
         ck_assert_int_eq(reply.was_free, kind == CALL_REPEAT && letter == 'G');
     }
@@ -123,7 +123,7 @@ static enum vote expected(int kind, const char *word, int count)
         if (strcmp(answers[i].word, word) == 0 && answers[i].count == count &&
             (answers[i].kinds & 1u << kind) != 0)
             return answers[i].vote;
-    return VOTE_GARBAGE;
+    return VOTE_UNREADABLE;
 }
 
 TEST_RANGE(each_kind_has_its_words, 0, ANSWERS)
@@ -196,7 +196,7 @@ TEST_RANGE(what_a_look_found_is_told, 0, LOOK_WORDS)
     for (int kind = CALL_ADMIT; kind < CALL_KINDS; kind++)
         ck_assert_int_eq(
             script_decode((enum call_kind)kind, NOW, fields, LOOK_COUNT).vote,
-            VOTE_GARBAGE);
+            VOTE_UNREADABLE);
 }
 
 static struct call_reply decode_scan(const char *cursor, const char *names)
@@ -226,11 +226,12 @@ TEST(a_scan_of_another_shape_is_garbage)
         {"0", "3:ab"}, {"0", ":a"},     {"0", "1:ab"}, {"0", "x:a"},
         {"0", "a"},    {"0", "12345:a"}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        ck_assert_int_eq(decode_scan(bad[i][0], bad[i][1]).vote, VOTE_GARBAGE);
+        ck_assert_int_eq(decode_scan(bad[i][0], bad[i][1]).vote,
+                         VOTE_UNREADABLE);
     const struct script_field fields[] = {string("KEYS"), integer(0),
                                           string("")};
     ck_assert_int_eq(script_decode(CALL_SCAN, NOW, fields, 3).vote,
-                     VOTE_GARBAGE);
+                     VOTE_UNREADABLE);
 }
 
 TEST(a_look_of_another_shape_is_garbage)
@@ -246,18 +247,18 @@ TEST(a_look_of_another_shape_is_garbage)
     memcpy(fields, good, sizeof good);
     ck_assert_int_eq(look_vote(fields, LOOK_COUNT), VOTE_DONE);
     for (int count = 0; count < LOOK_COUNT; count++)
-        ck_assert_int_eq(look_vote(fields, count), VOTE_GARBAGE);
+        ck_assert_int_eq(look_vote(fields, count), VOTE_UNREADABLE);
     for (int i = 0; i < LOOK_COUNT; i++) {
         bool is_text = i < 3 || i == LOOK_COUNT - 1;
         fields[i] = is_text ? integer(1) : string("1");
-        ck_assert_int_eq(look_vote(fields, LOOK_COUNT), VOTE_GARBAGE);
+        ck_assert_int_eq(look_vote(fields, LOOK_COUNT), VOTE_UNREADABLE);
         fields[i] = is_text ? string(i < 3 ? text : witnesses)
                             : (struct script_field){0};
-        ck_assert_int_eq(look_vote(fields, LOOK_COUNT), VOTE_GARBAGE);
+        ck_assert_int_eq(look_vote(fields, LOOK_COUNT), VOTE_UNREADABLE);
         fields[i] = good[i];
     }
     fields[0] = string("LOOKED");
-    ck_assert_int_eq(look_vote(fields, LOOK_COUNT), VOTE_GARBAGE);
+    ck_assert_int_eq(look_vote(fields, LOOK_COUNT), VOTE_UNREADABLE);
 }
 
 /* A server would take it for no mark, and yet wait for its quarantine. */
@@ -270,9 +271,9 @@ TEST_RANGE(who_says_that_it_is_marked_tells_the_mark, 0, 3)
         integer(1),        integer(1), string("")};
     ck_assert_int_eq(look_vote(fields, LOOK_COUNT), VOTE_DONE);
     fields[2].string = (struct span){"\0:run", 5};
-    ck_assert_int_eq(look_vote(fields, LOOK_COUNT), VOTE_GARBAGE);
+    ck_assert_int_eq(look_vote(fields, LOOK_COUNT), VOTE_UNREADABLE);
     fields[2] = string("");
-    ck_assert_int_eq(look_vote(fields, LOOK_COUNT), VOTE_GARBAGE);
+    ck_assert_int_eq(look_vote(fields, LOOK_COUNT), VOTE_UNREADABLE);
     fields[0] = string("BARE");
     ck_assert_int_eq(look_vote(fields, LOOK_COUNT), VOTE_DONE);
 }
@@ -293,7 +294,7 @@ TEST(a_look_with_a_number_that_lua_cannot_tell_is_garbage)
             struct script_field changed[LOOK_COUNT];
             memcpy(changed, fields, sizeof fields);
             changed[i].integer = wrong[k];
-            ck_assert_int_eq(look_vote(changed, LOOK_COUNT), VOTE_GARBAGE);
+            ck_assert_int_eq(look_vote(changed, LOOK_COUNT), VOTE_UNREADABLE);
         }
     }
 }
@@ -307,10 +308,10 @@ TEST(a_release_tells_how_many_it_was_announced_to)
                      VOTE_DELETED);
     fields[1] = integer(-1);
     ck_assert_int_eq(script_decode(CALL_RELEASE, NOW, fields, 2).vote,
-                     VOTE_GARBAGE);
+                     VOTE_UNREADABLE);
     fields[1] = string("7");
     ck_assert_int_eq(script_decode(CALL_RELEASE, NOW, fields, 2).vote,
-                     VOTE_GARBAGE);
+                     VOTE_UNREADABLE);
 }
 
 static void expect_garbage(struct script_field a, struct script_field b,
@@ -319,7 +320,7 @@ static void expect_garbage(struct script_field a, struct script_field b,
     const struct script_field fields[] = {a, b, c};
     for (int count = 1; count <= 3; count++)
         ck_assert_int_eq(script_decode(CALL_ACQUIRE, NOW, fields, count).vote,
-                         VOTE_GARBAGE);
+                         VOTE_UNREADABLE);
 }
 
 /* Somebody else wrote it: this slot fails, the connection stays. */
@@ -335,7 +336,7 @@ TEST(a_slot_with_a_number_that_is_none_of_ours_is_an_error)
     }
     fields[1] = string("5");
     ck_assert_int_eq(script_decode(CALL_ACQUIRE, NOW, fields, 2).vote,
-                     VOTE_GARBAGE);
+                     VOTE_UNREADABLE);
 }
 
 /* For a repair, which is skipped if the number in the slot is not ours. */
@@ -352,9 +353,9 @@ TEST(a_missing_lock_is_told_with_the_number_of_its_slot)
     }
     fields[1] = string("5");
     ck_assert_int_eq(script_decode(CALL_EXTEND, NOW, fields, 2).vote,
-                     VOTE_GARBAGE);
+                     VOTE_UNREADABLE);
     ck_assert_int_eq(script_decode(CALL_EXTEND, NOW, fields, 1).vote,
-                     VOTE_GARBAGE);
+                     VOTE_UNREADABLE);
 }
 
 TEST(what_no_script_answers_is_garbage)
@@ -370,7 +371,7 @@ TEST(what_no_script_answers_is_garbage)
     struct script_field nil = {.type = SCRIPT_FIELD_NIL};
     for (int count = 0; count <= 1; count++)
         ck_assert_int_eq(script_decode(CALL_ACQUIRE, NOW, &nil, count).vote,
-                         VOTE_GARBAGE);
+                         VOTE_UNREADABLE);
 }
 
 static const struct {
