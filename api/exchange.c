@@ -1,5 +1,7 @@
 #include "exchange.h"
 
+#include <assert.h>
+
 #include "access/access.h"
 #include "access/audit.h"
 #include "handler.h"
@@ -82,11 +84,27 @@ static struct head_refusal check(const struct service *service,
                                strcmp(request->method, "GET") == 0);
 }
 
+void exchange_open(struct exchange *it, const char *method, const char *target,
+                   int64_t now_us)
+{
+    const struct tls_session *tls = it->connection.tls;
+    connection_begin(&it->connection, now_us);
+    it->request = (struct http_request){
+        .method = method,
+        .target = target,
+        .login = &it->login,
+        .client = it->connection.peer,
+        .head_read_us = now_us,
+        .counted_as = METRICS_OTHER,
+        .peer_name = tls != NULL ? tls_session_peer_name(tls) : ""};
+}
+
 enum exchange_step exchange_begin(const struct service *service,
-                                  struct http_request *request,
-                                  const struct head *head, bool is_http_1_0,
+                                  struct exchange *it, const struct head *head,
+                                  bool is_http_1_0,
                                   struct http_response *response)
 {
+    struct http_request *request = &it->request;
     const struct head_refusal refusal =
         check(service, request, head, is_http_1_0);
     take_fields(request, head, service->ids);
@@ -99,9 +117,10 @@ enum exchange_step exchange_begin(const struct service *service,
         return answer(response);
     }
     access_admit(service->access, request, head->values[HEAD_AUTHORIZATION]);
+    it->connection.body_is_unwanted = request->refusal.detail != NULL;
     if (request->refusal.detail != NULL && !is_worth_reading(head))
         refuse(request, response);
-    else if (head_content_length(head) > HTTP_DISCARD_MAX)
+    else if (head_content_length(head) > CONNECTION_DISCARD_MAX)
         handler_refuse_body(request, response);
     else
         return EXCHANGE_READ;
@@ -161,13 +180,18 @@ static enum exchange_step revoke(const struct service *service,
     return answer(response);
 }
 
+static bool is_trusted(struct exchange *it)
+{
+    return connection_is_trusted(&it->connection, it->request.target);
+}
+
 static enum exchange_step answer_settled(const struct service *service,
-                                         struct connection *it, int64_t now_us,
+                                         struct exchange *it, int64_t now_us,
                                          struct http_response *response)
 {
     if (it->request.call == LOCK_ACQUIRE &&
-        (connection_has_left(it) || !connection_is_trusted(it)))
-        return EXCHANGE_CLOSE; /* connection_end releases what was granted */
+        (connection_has_left(&it->connection) || !is_trusted(it)))
+        return EXCHANGE_CLOSE; /* its end releases what was granted */
     if (is_revoked(service, &it->request))
         return revoke(service, &it->request, response);
     if (it->request.is_list)
@@ -177,33 +201,48 @@ static enum exchange_step answer_settled(const struct service *service,
     return answer(response);
 }
 
+/* Now, or later if it is one of too many. */
+static enum exchange_step refuse_in_time(struct exchange *it,
+                                         struct http_response *response)
+{
+    if (it->request.refusal.is_late &&
+        delays_have_room(&it->connection.all->delays)) {
+        it->request.refusal.is_late = false;
+        return EXCHANGE_DELAY;
+    }
+    refuse(&it->request, response);
+    return answer(response);
+}
+
 static enum exchange_step handle(const struct service *service,
-                                 struct connection *it, int64_t now_us,
+                                 struct exchange *it, int64_t now_us,
                                  struct http_response *response)
 {
-    connection_hold(it, now_us);
+    struct http_request *request = &it->request;
+    connection_hold(&it->connection, now_us);
     if (service->is_stopping) {
-        refuse_stopped(&it->request, response);
+        refuse_stopped(request, response);
         return answer(response);
     }
-    if (it->request.refusal.detail == NULL)
-        (void)access_stands(service->access, &it->request, (struct span){0});
-    if (it->request.refusal.detail != NULL) {
-        if (it->request.refusal.is_late && delays_have_room(&it->all->delays))
-            return EXCHANGE_DELAY;
-        refuse(&it->request, response);
+    if (request->refusal.detail == NULL)
+        (void)access_stands(service->access, request, (struct span){0});
+    if (request->refusal.detail != NULL)
+        return refuse_in_time(it, response);
+    request->body = connection_body(&it->connection);
+    request->body_is_too_large = it->connection.body_is_too_large;
+    bool is_answered = handler_begin(service, request, it, response);
+    request->body = (struct span){0}; /* the engine has what it needs */
+    if (is_answered)
         return answer(response);
-    }
-    if (handler_begin(service, &it->request, it, response))
-        return answer(response);
+    assert(request->op != 0);
     /* the engine may have its outcome at once */
-    return it->state == CONNECTION_SETTLED
+    return it->connection.state == CONNECTION_SETTLED
                ? answer_settled(service, it, now_us, response)
                : EXCHANGE_WAIT;
 }
 
 enum exchange_step exchange_go_on(const struct service *service,
-                                  struct connection *it, int64_t now_us,
+                                  struct exchange *it, int64_t now_us,
                                   struct http_response *response)
 {
     http_response_init(response);
@@ -211,9 +250,9 @@ enum exchange_step exchange_go_on(const struct service *service,
      * nobody may see the end of a chunked body elsewhere than we, since the
      * library takes an LF alone for the end of its lines */
     response->close = service->is_draining || it->request.is_chunked;
-    switch (it->state) {
+    switch (it->connection.state) {
     case CONNECTION_READING:
-        if (!connection_is_trusted(it))
+        if (!is_trusted(it))
             return EXCHANGE_CLOSE;
         return handle(service, it, now_us, response);
     case CONNECTION_SETTLED:
@@ -225,4 +264,79 @@ enum exchange_step exchange_go_on(const struct service *service,
     default:
         return EXCHANGE_CLOSE; /* the client left */
     }
+}
+
+bool exchange_survives_reset(const struct exchange *it)
+{
+    return it->request.call == LOCK_EXTEND;
+}
+
+bool exchange_is_to_wait(const struct exchange *it)
+{
+    return connection_is_to_wait(&it->connection) &&
+           it->request.refusal.detail == NULL;
+}
+
+void exchange_answer(struct exchange *it, int64_t now_us)
+{
+    connection_answer(&it->connection, it->request.op != 0, now_us);
+}
+
+/* ---- what becomes of it ------------------------------------------------- */
+
+/*
+ * Abandons an acquire: nobody would own the lock. Other calls still take
+ * effect; only their answer is lost.
+ */
+bool exchange_on_leave(const struct service *service, struct exchange *it)
+{
+    if (it->request.call != LOCK_ACQUIRE)
+        return false;
+    (void)engine_abandon(service->engine, it->request.op);
+    it->request.op = 0;
+    return true;
+}
+
+/* The client does not know what it was granted: it is released. */
+static void abandon(const struct service *service,
+                    const struct http_request *request)
+{
+    if (!request->is_list)
+        audit_note_abandoned(service->audit, request,
+                             engine_peek(service->engine, request->op));
+    if (engine_abandon(service->engine, request->op))
+        service->metrics->undelivered_grants++;
+}
+
+void exchange_on_end(const struct service *service, struct exchange *it,
+                     bool is_answered)
+{
+    struct http_request *request = &it->request;
+    if (request->op != 0 && is_answered)
+        engine_close(service->engine, request->op);
+    else if (request->op != 0)
+        abandon(service, request);
+    request->op = 0;
+    access_end(service->access, request, is_answered);
+}
+
+/* Its operation still runs when it is woken: see exchange_go_on. */
+static void review(void *ctx, struct connection *connection)
+{
+    const struct service *service = ctx;
+    struct exchange *it = exchange_of(connection);
+    struct connections *all = connection->all;
+    if (it->request.call != LOCK_ACQUIRE)
+        return;
+    if (!is_trusted(it))
+        connection_leave(connection);
+    else if (!access_stands(
+                 service->access, &it->request,
+                 engine_peek(service->engine, it->request.op)->resource))
+        all->events->wake(all->ctx, connection);
+}
+
+void exchanges_review(struct service *service, struct connections *connections)
+{
+    connections_each_waiting(connections, review, service);
 }

@@ -1,14 +1,38 @@
 /*
  * A request and its answer, apart from how they are read and written: what is
- * refused before a handler sees it, when to wait, when to answer, and when to
- * close the connection instead. No HTTP library here.
+ * refused before a handler sees it, when to wait, when to answer, when to close
+ * the connection instead, and what becomes of a lock that was granted to a
+ * client which has left. No HTTP library here.
+ *
+ *   the client left before the answer was        the acquire is abandoned
+ *   written, or the answer was not written
+ *   whole
+ *   the answer was written whole                 the grant stands, however the
+ *                                                connection ends; if nobody
+ *                                                read it, it expires
+ *
+ * Extends, releases and inspections go on without their client: they leave no
+ * lock that nobody owns.
  */
 #ifndef REDLOCKD_EXCHANGE_H
 #define REDLOCKD_EXCHANGE_H
 
 #include "http/connection.h"
 #include "message/head.h"
+#include "message/http.h"
 #include "service.h"
+
+/* A connection, and the request on it. */
+struct exchange {
+    struct connection connection; /* first, so that it leads here */
+    struct http_login login;
+    struct http_request request;
+};
+
+static inline struct exchange *exchange_of(struct connection *connection)
+{
+    return (struct exchange *)connection;
+}
 
 /* What to do with the connection now. */
 enum exchange_step {
@@ -19,22 +43,46 @@ enum exchange_step {
     EXCHANGE_CLOSE,  /* close it: the client left, or there is no memory */
 };
 
+/* A head was read: a request begins. method and target live until its end. */
+void exchange_open(struct exchange *it, const char *method, const char *target,
+                   int64_t now_us);
+
 /*
- * The head was read, nothing of the body. Fills request from the head, without
- * method and target, which are there. What can be refused already closes the
- * connection after the answer: the body that follows cannot be told from a next
- * request, or is not worth reading. Who may not ask this is refused when the
- * body was read and dropped, so that the connection can serve other requests;
- * but at once if the body is large, or waits to be asked for.
+ * The head was read, nothing of the body. Fills the request from it. What can
+ * be refused already closes the connection after the answer: the body that
+ * follows cannot be told from a next request, or is not worth reading. Who may
+ * not ask this is refused when the body was read and dropped, so that the
+ * connection can serve other requests; but at once if the body is large, or
+ * waits to be asked for.
  */
 enum exchange_step exchange_begin(const struct service *service,
-                                  struct http_request *request,
-                                  const struct head *head, bool is_http_1_0,
+                                  struct exchange *it, const struct head *head,
+                                  bool is_http_1_0,
                                   struct http_response *response);
 
 /* The body was read as well, or the connection was woken. */
 enum exchange_step exchange_go_on(const struct service *service,
-                                  struct connection *it, int64_t now_us,
+                                  struct exchange *it, int64_t now_us,
                                   struct http_response *response);
+
+/* Whether it must go on even if its client resets the connection. */
+bool exchange_survives_reset(const struct exchange *it);
+
+/* Whether it is held, and has nothing to answer yet. */
+bool exchange_is_to_wait(const struct exchange *it);
+
+/* The answer is on its way. A grant stays in request.op until it is written. */
+void exchange_answer(struct exchange *it, int64_t now_us);
+
+/* The connection's events leave and end, see connection.h. */
+bool exchange_on_leave(const struct service *service, struct exchange *it);
+void exchange_on_end(const struct service *service, struct exchange *it,
+                     bool is_answered);
+
+/*
+ * Who may ask what has changed, or whom we trust: each acquire that waits, and
+ * may not any more, goes on to its refusal.
+ */
+void exchanges_review(struct service *service, struct connections *connections);
 
 #endif

@@ -10,8 +10,8 @@
 #include "../server/base/clock.h"
 #include "access/audit.h"
 #include "accesslog.h"
+#include "answer.h"
 #include "exchange.h"
-#include "http/answer.h"
 #include "http/library.h"
 #include "http/listener.h"
 #include "message/body.h"
@@ -54,18 +54,18 @@ static void set_held(struct front *front, struct connection *it, bool is_held)
     it->is_held = is_held;
 }
 
-static enum MHD_Result send_answer(struct front *front, struct connection *it,
+static enum MHD_Result send_answer(struct front *front, struct exchange *it,
                                    const struct http_response *response,
                                    int64_t now_us)
 {
     audit_note_refusal(front->service.audit, &it->request, (struct span){0},
                        response);
-    if (!answer_queue(it->http, &it->request, response))
+    if (!answer_queue(it->connection.http, &it->request, response))
         return MHD_NO;
-    set_held(front, it, false);
-    it->answered_run = front->run;
+    set_held(front, &it->connection, false);
+    it->connection.answered_run = front->run;
     accesslog_note(&front->accesslog, &it->request, response, now_us);
-    connection_answer(it, now_us);
+    exchange_answer(it, now_us);
     return MHD_YES;
 }
 
@@ -81,18 +81,18 @@ static void suspend(struct front *front, struct connection *it)
  * as much as to read the request. So most requests are held: the library asks
  * in each run for the answer, until it comes. Those that take longer are
  * suspended then, and cost nothing. A held connection is closed if the client
- * resets it, so an extension is suspended at once: it goes on without its
- * client.
+ * resets it, so a request that goes on without its client is suspended at once.
  */
-static void wait_for_outcome(struct front *front, struct connection *it)
+static void wait_for_outcome(struct front *front, struct exchange *it)
 {
-    if (it->request.call == LOCK_EXTEND) {
-        suspend(front, it);
+    struct connection *connection = &it->connection;
+    if (exchange_survives_reset(it)) {
+        suspend(front, connection);
     } else {
-        set_held(front, it, true);
-        it->looks = 0;
+        set_held(front, connection, true);
+        connection->looks = 0;
     }
-    connection_wait(it);
+    connection_wait(connection);
 }
 
 /* There is no outcome in this run, either. */
@@ -103,7 +103,7 @@ static enum MHD_Result look_again(struct front *front, struct connection *it)
     return MHD_YES;
 }
 
-static enum MHD_Result take_step(struct front *front, struct connection *it,
+static enum MHD_Result take_step(struct front *front, struct exchange *it,
                                  enum exchange_step step,
                                  const struct http_response *response,
                                  int64_t now_us)
@@ -115,8 +115,8 @@ static enum MHD_Result take_step(struct front *front, struct connection *it,
         wait_for_outcome(front, it);
         return MHD_YES;
     case EXCHANGE_DELAY:
-        MHD_suspend_connection(it->http);
-        connection_delay(it, now_us);
+        MHD_suspend_connection(it->connection.http);
+        connection_delay(&it->connection, now_us);
         return MHD_YES;
     case EXCHANGE_ANSWER:
         return send_answer(front, it, response, now_us);
@@ -141,35 +141,24 @@ static enum MHD_Result note_value(void *cls, enum MHD_ValueKind kind,
 }
 
 /* The head was read. */
-static enum MHD_Result begin(struct front *front, struct connection *it,
+static enum MHD_Result begin(struct front *front, struct exchange *it,
                              const char *method, const char *target,
                              const char *version)
 {
     struct http_response response;
     struct head head;
     int64_t now_us = clock_now_us();
-    connection_begin(it, now_us);
-    it->request.method = method;
-    it->request.target = target;
-    const union MHD_ConnectionInfo *size = MHD_get_connection_info(
-        it->http, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
-    head_init(&head, size != NULL ? size->header_size : 0, strlen(target));
+    exchange_open(it, method, target, now_us);
+    head_init(&head, library_head_size(it->connection.http), strlen(target));
     head.line_end = version + strlen(version);
     (void)MHD_get_connection_values_n(
-        it->http,
+        it->connection.http,
         /* NOLINTNEXTLINE(clang-analyzer-optin.core.*): the kinds are flags */
         MHD_HEADER_KIND | MHD_GET_ARGUMENT_KIND, note_value, &head);
     enum exchange_step step =
-        exchange_begin(&front->service, &it->request, &head,
+        exchange_begin(&front->service, it, &head,
                        strcmp(version, "HTTP/1.0") == 0, &response);
     return take_step(front, it, step, &response, now_us);
-}
-
-static struct connection *connection_of(struct MHD_Connection *http)
-{
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(http, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-    return info == NULL ? NULL : info->socket_context;
 }
 
 /*
@@ -183,29 +172,27 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *http,
                                   size_t *piece_len, void **request)
 {
     struct front *front = cls;
-    struct connection *known = *request;
-    if (known != NULL && connection_is_to_wait(known))
-        return look_again(front, known);
+    struct connection *it = *request;
+    bool is_new = it == NULL;
+    if (!is_new && exchange_is_to_wait(exchange_of(it)))
+        return look_again(front, it);
     front->has_moved = true;
-    if (known == NULL) {
-        struct connection *it = connection_of(http);
-        if (it == NULL ||
-            (it->tls != NULL && !tls_session_may_ask(it->tls, target)))
+    if (is_new) {
+        *request = it = library_context(http);
+        if (it == NULL || !connection_is_trusted(it, target))
             return MHD_NO;
-        *request = it;
-        return begin(front, it, method, target, version);
+        return begin(front, exchange_of(it), method, target, version);
     }
     if (*piece_len > 0) {
-        bool is_taken =
-            connection_add_body(known, (struct span){piece, *piece_len});
+        struct span span = {piece, *piece_len};
         *piece_len = 0;
-        return is_taken ? MHD_YES : MHD_NO;
+        return connection_add_body(it, span) ? MHD_YES : MHD_NO;
     }
     struct http_response response;
     int64_t now_us = clock_now_us();
     enum exchange_step step =
-        exchange_go_on(&front->service, known, now_us, &response);
-    return take_step(front, known, step, &response, now_us);
+        exchange_go_on(&front->service, exchange_of(it), now_us, &response);
+    return take_step(front, exchange_of(it), step, &response, now_us);
 }
 
 /*
@@ -238,12 +225,10 @@ static void on_completed(void *cls, struct MHD_Connection *http, void **request,
 static struct connection *open_connection(struct front *front,
                                           struct MHD_Connection *http)
 {
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(http, MHD_CONNECTION_INFO_CONNECTION_FD);
-    if (info == NULL)
+    int fd = library_socket(http);
+    if (fd < 0)
         return NULL;
-    struct connection *it =
-        connection_new(&front->connections, info->connect_fd, http);
+    struct connection *it = connection_new(&front->connections, fd, http);
     if (it == NULL || front->service.tls == NULL ||
         connection_secure(it, front->service.tls, library_session(http)))
         return it;
@@ -283,9 +268,22 @@ static void pause_connection(void *ctx, struct connection *it)
     MHD_suspend_connection(it->http);
 }
 
+static bool on_leave(void *ctx, struct connection *it)
+{
+    struct front *front = ctx;
+    return exchange_on_leave(&front->service, exchange_of(it));
+}
+
+static void on_end(void *ctx, struct connection *it, bool is_answered)
+{
+    struct front *front = ctx;
+    exchange_on_end(&front->service, exchange_of(it), is_answered);
+}
+
 void front_on_answer(void *client)
 {
-    connection_settle(client);
+    struct exchange *it = client;
+    connection_settle(&it->connection);
 }
 
 static void on_readable(void *arg, int events)
@@ -371,12 +369,10 @@ void front_serve(struct front *front)
 
 static bool watch_library(struct front *front, int fd)
 {
-    const union MHD_DaemonInfo *info =
-        MHD_get_daemon_info(front->daemon, MHD_DAEMON_INFO_EPOLL_FD);
-    if (info == NULL)
+    int epoll = library_epoll(front->daemon);
+    if (epoll < 0)
         return false;
-    front->watch =
-        loop_watch_new(front->loop, info->epoll_fd, on_readable, front);
+    front->watch = loop_watch_new(front->loop, epoll, on_readable, front);
     front->door = loop_watch_new(front->loop, fd, on_knock, front);
     front->timer = loop_timer_new(front->loop, on_timer, front);
     return front->watch != NULL && front->door != NULL &&
@@ -400,22 +396,23 @@ static void init(struct front *front, const struct front_setup *setup)
     accesslog_init(&front->accesslog, setup->metrics);
 }
 
+static const struct connection_events events = {
+    .wake = wake, .pause = pause_connection, .leave = on_leave, .end = on_end};
+
 static bool start(struct front *front, const struct front_setup *setup,
                   char error[FRONT_ERROR_MAX])
 {
     const struct config *config = setup->config;
     front->connections_max = (uint64_t)setup->connections_max;
     (void)snprintf(error, FRONT_ERROR_MAX, "no memory for the HTTP server");
-    if (!connections_init(&front->connections, setup->loop, setup->engine,
-                          setup->metrics))
+    if (!connections_init(&front->connections, setup->loop, setup->metrics))
         return false;
     if (!service_open(&front->service, setup->loop, error))
         return false;
-    front->connections.access = front->service.access;
-    front->connections.audit = front->service.audit;
-    front->connections.wake = wake;
-    front->connections.pause = pause_connection;
+    front->connections.events = &events;
     front->connections.ctx = front;
+    front->connections.size = sizeof(struct exchange);
+    front->connections.body_max = HTTP_BODY_MAX;
     front->connections.delays.most = setup->connections_max / DELAYED_PART;
     int fd = listener_open(config->listen_host, config->listen_port,
                            config->reuse_port, error, FRONT_ERROR_MAX);
@@ -463,7 +460,7 @@ void front_end_drain(struct front *front)
 void front_reload(struct front *front)
 {
     service_reload(&front->service);
-    connections_review(&front->connections);
+    exchanges_review(&front->service, &front->connections);
 }
 
 int front_in_flight(const struct front *front)

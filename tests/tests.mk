@@ -53,7 +53,7 @@ unfuzzed := $(addprefix server/,masters start healthcheck \
               $(addprefix node/,backoff confirm dial line link resolver silence \
                 subscription)) \
             $(addprefix api/,accesslog exchange failure front handler list \
-              locks ops pages service http/% \
+              locks ops pages service answer fields http/% \
               $(addprefix access/,access accounts audit authfile bucket \
                 holdings) \
               $(addprefix message/,asked keyhash))

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 
 #include "../../server/base/clock.h"
-#include "../access/access.h"
-#include "../access/audit.h"
 #include "written.h"
 
 enum {
@@ -47,7 +45,7 @@ static void go_on_shaking(struct connection *it, int events)
     it->is_shaking = false;
     (void)loop_watch_set(it->watch, LOOP_DISCONNECT);
     tls_session_go_on(it->tls);
-    all->wake(all->ctx, it);
+    all->events->wake(all->ctx, it);
 }
 
 void connections_end_turn(struct connections *all, int64_t took_us)
@@ -68,7 +66,7 @@ static bool await_handshake(void *ctx)
         !loop_watch_set(it->watch, LOOP_READABLE | LOOP_DISCONNECT))
         return false;
     it->is_shaking = true;
-    it->all->pause(it->all->ctx, it);
+    it->all->events->pause(it->all->ctx, it);
     return true;
 }
 
@@ -78,9 +76,8 @@ static bool await_handshake(void *ctx)
 static void end_delay(struct connection *it)
 {
     delay_end(&it->all->delays, &it->delay);
-    it->request.refusal.is_late = false;
     it->state = CONNECTION_READING;
-    it->all->wake(it->all->ctx, it);
+    it->all->events->wake(it->all->ctx, it);
 }
 
 static void on_due(struct delay *delay)
@@ -91,48 +88,32 @@ static void on_due(struct delay *delay)
 
 /* ---- clients that leave ------------------------------------------------- */
 
-/*
- * Abandons a waiting acquire: nobody would own the lock. Other calls still take
- * effect; only their answer is lost.
- */
-static void leave(struct connection *it)
+void connection_leave(struct connection *it)
 {
-    struct http_request *request = &it->request;
+    struct connections *all = it->all;
     it->has_left = true;
     if (it->state == CONNECTION_DELAYED)
         end_delay(it);
-    if (it->state != CONNECTION_WAITING || request->call != LOCK_ACQUIRE)
+    if (it->state != CONNECTION_WAITING || !all->events->leave(all->ctx, it))
         return;
-    (void)engine_abandon(it->all->engine, request->op);
-    request->op = 0;
     it->state = CONNECTION_GONE;
-    it->all->wake(it->all->ctx, it);
+    all->events->wake(all->ctx, it);
 }
 
-bool connection_is_trusted(struct connection *it)
+bool connection_is_trusted(struct connection *it, const char *target)
 {
-    return it->tls == NULL || tls_session_may_ask(it->tls, it->request.target);
+    return it->tls == NULL || tls_session_may_ask(it->tls, target);
 }
 
-/* Its operation still runs when it is woken: see exchange_go_on. */
-static void review(struct connection *it)
-{
-    struct connections *all = it->all;
-    struct http_request *request = &it->request;
-    if (!connection_is_trusted(it))
-        leave(it);
-    else if (!access_stands(all->access, request,
-                            engine_peek(all->engine, request->op)->resource))
-        all->wake(all->ctx, it);
-}
-
-void connections_review(struct connections *all)
+void connections_each_waiting(struct connections *all,
+                              void (*fn)(void *ctx, struct connection *it),
+                              void *ctx)
 {
     for (struct deadline *at = all->deadlines.first; at != NULL;
          at = at->next) {
         struct connection *it = (struct connection *)at;
-        if (it->state == CONNECTION_WAITING && it->request.call == LOCK_ACQUIRE)
-            review(it);
+        if (it->state == CONNECTION_WAITING)
+            fn(ctx, it);
     }
 }
 
@@ -153,7 +134,7 @@ static void on_watch(void *arg, int events)
     } else {
         /* The event is level-triggered: once is enough. */
         (void)loop_watch_set(it->watch, 0);
-        leave(it);
+        connection_leave(it);
     }
 }
 
@@ -168,7 +149,7 @@ void connections_wake(struct connections *all)
         if (it->is_shaking)
             tls_session_abort(it->tls);
         if (it->is_shaking || it->state == CONNECTION_WAITING)
-            all->wake(all->ctx, it);
+            all->events->wake(all->ctx, it);
         else if (it->state == CONNECTION_DELAYED)
             end_delay(it);
         it->is_shaking = false;
@@ -176,10 +157,9 @@ void connections_wake(struct connections *all)
 }
 
 bool connections_init(struct connections *all, struct loop *loop,
-                      struct engine *engine, struct metrics *metrics)
+                      struct metrics *metrics)
 {
     *all = (struct connections){.loop = loop,
-                                .engine = engine,
                                 .metrics = metrics,
                                 .shakes = SHAKES_MIN,
                                 .shakes_left = SHAKES_MIN,
@@ -198,7 +178,7 @@ void connections_fini(struct connections *all)
 struct connection *connection_new(struct connections *all, int fd, void *http)
 {
     int64_t now_us = clock_now_us();
-    struct connection *it = calloc(1, sizeof *it);
+    struct connection *it = calloc(1, all->size);
     if (it == NULL)
         return NULL;
     it->all = all;
@@ -209,7 +189,7 @@ struct connection *connection_new(struct connections *all, int fd, void *http)
         free(it);
         return NULL;
     }
-    peer_describe(it->client, fd);
+    peer_describe(it->peer, fd);
     deadline_init(&it->deadline, &all->deadlines, fd, now_us);
     all->metrics->connections++;
     if (!all->is_sweeping) {
@@ -236,7 +216,7 @@ void connection_free(struct connection *it)
     deadline_fini(&it->deadline);
     it->all->metrics->connections--;
     free(it->body);
-    explicit_bzero(&it->login, sizeof it->login); /* it may hold a token */
+    explicit_bzero(it, it->all->size);
     free(it);
 }
 
@@ -246,13 +226,8 @@ void connection_begin(struct connection *it, int64_t now_us)
 {
     assert(it->state == CONNECTION_IDLE);
     it->state = CONNECTION_READING;
-    it->request = (struct http_request){
-        .login = &it->login,
-        .client = it->client,
-        .head_read_us = now_us,
-        .counted_as = METRICS_OTHER,
-        .peer_name = it->tls != NULL ? tls_session_peer_name(it->tls) : ""};
     it->body_seen = 0;
+    it->body_is_unwanted = it->body_is_too_large = false;
     deadline_begin(&it->deadline, now_us);
     it->all->in_flight++;
     it->all->metrics->requests_accepted++;
@@ -260,20 +235,20 @@ void connection_begin(struct connection *it, int64_t now_us)
 
 bool connection_add_body(struct connection *it, struct span piece)
 {
-    struct http_request *request = &it->request;
-    size_t kept = request->body.len;
     it->body_seen += piece.len;
-    if (request->refusal.detail != NULL) /* it is not looked at */
-        return it->body_seen <= HTTP_DISCARD_MAX;
-    if (it->body_seen > HTTP_BODY_MAX) {
-        request->body_is_too_large = true;
-        return it->body_seen <= HTTP_DISCARD_MAX;
-    }
-    if (!bytes_reserve(&it->body, &it->body_size, kept + piece.len))
+    if (it->body_seen > it->all->body_max)
+        it->body_is_too_large = true;
+    if (it->body_is_unwanted || it->body_is_too_large)
+        return it->body_seen <= CONNECTION_DISCARD_MAX;
+    if (!bytes_reserve(&it->body, &it->body_size, it->body_len + piece.len))
         return false;
-    request->body.len += span_copy(it->body + kept, piece);
-    request->body.ptr = it->body;
+    it->body_len += span_copy(it->body + it->body_len, piece);
     return true;
+}
+
+struct span connection_body(const struct connection *it)
+{
+    return (struct span){it->body, it->body_len};
 }
 
 void connection_hold(struct connection *it, int64_t now_us)
@@ -286,23 +261,22 @@ static void free_body(struct connection *it)
 {
     free(it->body);
     it->body = NULL;
-    it->body_size = 0;
-    it->request.body = (struct span){0};
+    it->body_len = it->body_size = 0;
 }
 
 void connection_wait(struct connection *it)
 {
-    assert(it->state == CONNECTION_READING && it->request.op != 0);
+    assert(it->state == CONNECTION_READING);
     it->state = CONNECTION_WAITING;
-    free_body(it); /* the engine has copied what it needs */
+    free_body(it);
     if (it->has_left)
-        leave(it);
+        connection_leave(it);
 }
 
 bool connection_is_to_wait(const struct connection *it)
 {
     return it->is_held && it->state == CONNECTION_WAITING &&
-           it->request.refusal.detail == NULL && !it->all->is_ending;
+           !it->all->is_ending;
 }
 
 void connection_suspend(struct connection *it)
@@ -317,7 +291,7 @@ void connection_delay(struct connection *it, int64_t now_us)
     it->state = CONNECTION_DELAYED;
     delay_begin(&it->all->delays, &it->delay, now_us);
     if (it->has_left)
-        leave(it);
+        connection_leave(it);
 }
 
 void connection_settle(struct connection *it)
@@ -327,36 +301,25 @@ void connection_settle(struct connection *it)
     /* To set the watch now would lose a FIN that was read in this turn. */
     it->state = CONNECTION_SETTLED;
     if (was_waiting)
-        it->all->wake(it->all->ctx, it);
+        it->all->events->wake(it->all->ctx, it);
 }
 
-void connection_answer(struct connection *it, int64_t now_us)
+void connection_answer(struct connection *it, bool is_proof_due, int64_t now_us)
 {
     it->state = CONNECTION_ANSWERED;
+    it->is_proof_due = is_proof_due;
     deadline_answer(&it->deadline, now_us);
-    if (it->request.op != 0)
+    if (is_proof_due)
         it->written_before = written_bytes(it->deadline.fd);
 }
 
 bool connection_may_have_answer(const struct connection *it)
 {
-    if (it->state != CONNECTION_ANSWERED || it->request.op == 0)
+    if (it->state != CONNECTION_ANSWERED || !it->is_proof_due)
         return false;
     int64_t written = written_bytes(it->deadline.fd);
     return it->written_before < 0 || written < 0 ||
            written > it->written_before;
-}
-
-/* The client does not know what it was granted: it is released. */
-static void abandon(struct connection *it)
-{
-    struct engine *engine = it->all->engine;
-    engine_op op = it->request.op;
-    if (!it->request.is_list)
-        audit_note_abandoned(it->all->audit, &it->request,
-                             engine_peek(engine, op));
-    if (engine_abandon(engine, op))
-        it->all->metrics->undelivered_grants++;
 }
 
 void connection_end(struct connection *it, bool is_written)
@@ -369,12 +332,7 @@ void connection_end(struct connection *it, bool is_written)
         metrics->requests_answered++;
     else
         metrics->requests_abandoned++;
-    if (it->request.op != 0 && is_answered)
-        engine_close(it->all->engine, it->request.op);
-    else if (it->request.op != 0)
-        abandon(it);
-    it->request.op = 0;
-    access_end(it->all->access, &it->request, is_answered);
+    it->all->events->end(it->all->ctx, it, is_answered);
     delay_end(&it->all->delays, &it->delay);
     it->state = CONNECTION_IDLE;
     if (is_answered)

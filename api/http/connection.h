@@ -1,8 +1,9 @@
 /*
- * One client connection: where its request stands, and whether the client is
- * still there. No HTTP library here.
+ * One connection of a client: where its request stands, and whether the client
+ * is still there. Knows neither the HTTP library nor what is asked: the owner
+ * of the connections keeps that behind each of them, and is told.
  *
- *        head        whole, and the nodes are asked          outcome
+ *        head        whole, and its outcome takes a while    outcome
  *   IDLE ────→ READING ────────────────────→ WAITING ────────────→ SETTLED
  *    ↑            │                             │ client left         │
  *    │            │ answered at once            ▼                     │
@@ -13,22 +14,11 @@
  * A refusal that must come late: READING → DELAYED → READING, and answered.
  *
  * The HTTP library need not notice that a client left while its connection
- * waits. So the socket is watched here too, as long as the connection lasts. A
- * grant is released only if its client certainly has no answer:
- *
- *   the client left before the answer was        the acquire is abandoned
- *   written, or the answer was not written
- *   whole
- *   the answer was written whole                 the grant stands, however the
- *                                                connection ends; if nobody
- *                                                read it, it expires
- *
- * A reset after the answer proves nothing: proxies reset connections even after
+ * waits. So the socket is watched here too, as long as the connection lasts. An
+ * answer that was written whole counts as received, however the connection
+ * ends. A reset after it proves nothing: proxies reset connections even after
  * they have passed the answer on. Unacknowledged bytes prove nothing either:
  * the process may have read them before its kernel acknowledges them.
- *
- * Extends, releases and inspections go on without their client: they leave no
- * lock that nobody owns.
  *
  * Over TLS a client may also leave by an alert, without a FIN. While a request
  * waits, nobody reads; so a look at what lies in the socket tells. It is taken
@@ -40,7 +30,8 @@
 
 #include "../../server/base/loop.h"
 #include "../../server/base/peer.h"
-#include "../message/http.h"
+#include "../../server/base/types.h"
+#include "../../server/lock/metrics.h"
 #include "crowd.h"
 #include "deadline.h"
 #include "delays.h"
@@ -56,29 +47,43 @@ enum connection_state {
     CONNECTION_GONE,
 };
 
-struct access;
+enum {
+    CONNECTION_DISCARD_MAX = 256 * 1024, /* read of a larger body, to answer */
+};
+
 struct connection;
-struct audit;
+
+/* What the owner of the connections is told. */
+struct connection_events {
+    /* It no longer waits: its state is SETTLED or GONE, or READING after a
+     * delay, or its handshake can go on. */
+    void (*wake)(void *ctx, struct connection *it);
+    /* From within the library: its handshake waits for its client. */
+    void (*pause)(void *ctx, struct connection *it);
+    /* The client of a request that waits has left. True: then nobody waits for
+     * the outcome any more. */
+    bool (*leave)(void *ctx, struct connection *it);
+    /* The request is over; is_answered: the client has its answer. */
+    void (*end)(void *ctx, struct connection *it, bool is_answered);
+};
 
 /* All connections of a listener. */
 struct connections {
+    const struct connection_events *events;
+    void *ctx;   /* of the events */
+    size_t size; /* of each connection, with what its owner keeps behind it */
+    size_t body_max;
     struct loop *loop;
-    struct engine *engine;
     struct metrics *metrics;
-    struct access *access; /* NULL: nobody is asked who they are */
     struct deadlines deadlines;
     struct delays delays;
     struct crowd crowd;
-    struct audit *audit; /* NULL: there is no audit log */
     struct loop_timer *sweep_timer;
     bool is_sweeping; /* sweep_timer is set */
     int in_flight;    /* requests between begin and end */
     int shakes;       /* handshakes that may go on in a turn … */
     int shakes_left;  /* … and in this one */
     bool is_ending;   /* nothing is waited for any more */
-    void (*wake)(void *ctx, struct connection *connection);
-    void (*pause)(void *ctx, struct connection *connection);
-    void *ctx;
 };
 
 struct connection {
@@ -93,24 +98,24 @@ struct connection {
     bool has_left; /* the client has closed its side, or reset */
     bool is_held;  /* while it waits; the library knows no better. front.c */
     int looks;     /* … and how often there was no outcome */
-    struct http_login login;
-    struct http_request request;
     uint32_t answered_run;  /* of the library; front.c */
-    int64_t written_before; /* the answer of a grant, see written.h */
-    char client[PEER_MAX];  /* its address, for the audit log */
+    bool is_proof_due;      /* whether the answer came must be known … */
+    int64_t written_before; /* … see written.h */
+    char peer[PEER_MAX];    /* its address */
     char *body;
-    size_t body_size; /* of its allocation */
-    size_t body_seen; /* bytes that came, kept or not */
+    size_t body_len;
+    size_t body_size;       /* of its allocation */
+    size_t body_seen;       /* bytes that came, kept or not */
+    bool body_is_unwanted;  /* it is not kept */
+    bool body_is_too_large; /* likewise */
 };
 
 /*
- * Calls wake for a connection that no longer waits, as its state is SETTLED or
- * GONE, or READING after a delay, or its handshake can go on; and pause, from
- * within the library, for one whose handshake waits for its client. False: no
- * memory.
+ * Fills in all but events, ctx, size and body_max, which the owner sets. False:
+ * no memory.
  */
 bool connections_init(struct connections *all, struct loop *loop,
-                      struct engine *engine, struct metrics *metrics);
+                      struct metrics *metrics);
 
 /*
  * A turn of the HTTP side ends, which took so long. When a crowd of handshakes
@@ -125,48 +130,56 @@ void connections_fini(struct connections *all);
 /* Wakes each connection that waits, is delayed or paused: the process ends. */
 void connections_wake(struct connections *all);
 
-/* A connection that was just accepted; NULL: no memory. fd is borrowed. */
+/*
+ * A connection that was just accepted; NULL: no memory. fd is borrowed. What
+ * follows it, of all->size bytes, is zero.
+ */
 struct connection *connection_new(struct connections *all, int fd, void *http);
 
 /* It speaks TLS, by this session of the library. False: no memory. */
 bool connection_secure(struct connection *it, struct tls *tls,
                        struct gnutls_session_int *library);
 
-/* Before its descriptor is closed. */
+/* Before its descriptor is closed. Clears what follows it: it may be secret. */
 void connection_free(struct connection *it);
 
-/* A head was read: a request begins. Clears request. */
+/* A head was read: a request begins. */
 void connection_begin(struct connection *it, int64_t now_us);
 
 /*
- * Takes a piece of the body. A body that is too large is dropped, and the
- * request says so. False: no memory, or far too large; close the connection.
+ * Takes a piece of the body, unless it is unwanted or too large. False: no
+ * memory, or far too large; close the connection.
  */
 bool connection_add_body(struct connection *it, struct span piece);
+
+/* What came of it; lives until the request waits or ends. */
+struct span connection_body(const struct connection *it);
 
 /* The request is whole: its deadline no longer runs. */
 void connection_hold(struct connection *it, int64_t now_us);
 
 /*
- * Its operation runs; wake tells when it need not wait any more. The body is
- * freed: it may wait for long, and many may.
+ * Its outcome takes a while; wake tells when it need not wait any more. The
+ * body is freed: it may wait for long, and many may.
  */
 void connection_wait(struct connection *it);
 
 /* … and it may wait for long: the library has suspended it. */
 void connection_suspend(struct connection *it);
 
-/* Whether it is held, and has nothing to answer yet. */
+/* Whether it is held, and has no outcome yet. */
 bool connection_is_to_wait(const struct connection *it);
 
-/*
- * Who may ask what has changed, or whom we trust: each acquire that waits, and
- * may not any more, goes on to its refusal.
- */
-void connections_review(struct connections *all);
+/* Calls fn for each that waits for an outcome. */
+void connections_each_waiting(struct connections *all,
+                              void (*fn)(void *ctx, struct connection *it),
+                              void *ctx);
 
-/* Whether the certificate of its client is still good enough. */
-bool connection_is_trusted(struct connection *it);
+/* Whether the certificate of its client is still good enough for the target. */
+bool connection_is_trusted(struct connection *it, const char *target);
+
+/* As if its client had left. */
+void connection_leave(struct connection *it);
 
 /* Whether its client certainly has left. */
 bool connection_has_left(struct connection *it);
@@ -177,22 +190,23 @@ bool connection_has_left(struct connection *it);
  */
 void connection_delay(struct connection *it, int64_t now_us);
 
-/* Its operation has its outcome. */
+/* It has its outcome. */
 void connection_settle(struct connection *it);
 
-/* The answer is on its way. A grant stays in request.op until it is written. */
-void connection_answer(struct connection *it, int64_t now_us);
+/*
+ * The answer is on its way. is_proof_due: connection_may_have_answer is going
+ * to be asked.
+ */
+void connection_answer(struct connection *it, bool is_proof_due,
+                       int64_t now_us);
 
 /*
- * Whether something of the answer of a grant was written: the client may have
- * it. True as well if the kernel does not tell.
+ * Whether something of such an answer was written: the client may have it. True
+ * as well if the kernel does not tell.
  */
 bool connection_may_have_answer(const struct connection *it);
 
-/*
- * The request is over; is_written: the kernel took the whole answer. If not,
- * what was granted is released.
- */
+/* The request is over; is_written: the kernel took the whole answer. */
 void connection_end(struct connection *it, bool is_written);
 
 #endif

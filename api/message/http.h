@@ -22,7 +22,6 @@ enum {
     HTTP_IDENTITY_MAX = 64,
     HTTP_LOGIN_MAX = 128,
     HTTP_BODY_MAX = 16 * 1024,
-    HTTP_DISCARD_MAX = 256 * 1024, /* read of a larger body, to answer it */
     HTTP_LOCATION_MAX = sizeof HTTP_LOCKS_PATH - 1 + ID_MAX,
 };
 

@@ -17,7 +17,7 @@ LIBRARIES = {
                 "api/http/tls.c", "api/message/keyhash.c",
                 "server/healthcheck.c", "server/node/session.c",
                 "server/node/trust.c"},
-    "microhttpd.h": {"api/http/answer.h", "api/front.c", "api/http/library.h"},
+    "microhttpd.h": {"api/answer.h", "api/front.c", "api/http/library.h"},
     "jansson.h": {"api/message/body.c", "cli/http.h"},
     "curl/": {"cli/http.c"},
 }

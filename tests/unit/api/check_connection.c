@@ -12,8 +12,8 @@
 /* A request that is held · its operation runs. */
 static void hold(void)
 {
-    connection_begin(pair.it, clock_now_us());
-    connection_hold(pair.it, clock_now_us());
+    exchange_open(pair.it, NULL, NULL, clock_now_us());
+    connection_hold(&pair.it->connection, clock_now_us());
 }
 
 static void run(enum lock_call call, engine_op op)
@@ -21,7 +21,7 @@ static void run(enum lock_call call, engine_op op)
     ck_assert(op != 0);
     pair.it->request.call = call;
     pair.it->request.op = op;
-    connection_wait(pair.it);
+    connection_wait(&pair.it->connection);
 }
 
 /* Both. */
@@ -35,7 +35,7 @@ static void grant(void)
 {
     play_answer_range(CALL_ACQUIRE, 0, 3, VOTE_GRANTED);
     ck_assert_int_eq(play_outcome(pair.it->request.op), OUTCOME_GRANTED);
-    connection_settle(pair.it);
+    connection_settle(&pair.it->connection);
 }
 
 SUITE(connection, .set_up = pair_begin, .tear_down = pair_end);
@@ -44,8 +44,8 @@ TEST(written_whole_is_held_however_the_connection_ends)
 {
     begin(LOCK_ACQUIRE, play_acquire());
     grant();
-    connection_answer(pair.it, clock_now_us());
-    connection_end(pair.it, true);
+    exchange_answer(pair.it, clock_now_us());
+    connection_end(&pair.it->connection, true);
     ck_assert(pair.it->request.op == 0);
     pair_leave();
     ck_assert_int_eq(play_count(CALL_RELEASE), 0);
@@ -58,8 +58,8 @@ TEST(not_written_whole_is_released)
 {
     begin(LOCK_ACQUIRE, play_acquire());
     grant();
-    connection_answer(pair.it, clock_now_us());
-    connection_end(pair.it, false);
+    exchange_answer(pair.it, clock_now_us());
+    connection_end(&pair.it->connection, false);
     ck_assert(pair.it->request.op == 0);
     ck_assert_int_eq(play_count(CALL_RELEASE), PLAY_NODES);
     ck_assert_uint_eq(play.metrics.undelivered_grants, 1);
@@ -69,15 +69,15 @@ TEST(not_written_whole_is_released)
 /* What the kernel does not count may have come, if it was sent at all. */
 TEST(only_an_answered_grant_may_have_come)
 {
-    ck_assert(!connection_may_have_answer(pair.it));
+    ck_assert(!connection_may_have_answer(&pair.it->connection));
     begin(LOCK_ACQUIRE, play_acquire());
-    ck_assert(!connection_may_have_answer(pair.it));
+    ck_assert(!connection_may_have_answer(&pair.it->connection));
     grant();
-    ck_assert(!connection_may_have_answer(pair.it));
-    connection_answer(pair.it, clock_now_us());
-    ck_assert(connection_may_have_answer(pair.it));
-    connection_end(pair.it, true);
-    ck_assert(!connection_may_have_answer(pair.it));
+    ck_assert(!connection_may_have_answer(&pair.it->connection));
+    exchange_answer(pair.it, clock_now_us());
+    ck_assert(connection_may_have_answer(&pair.it->connection));
+    connection_end(&pair.it->connection, true);
+    ck_assert(!connection_may_have_answer(&pair.it->connection));
 }
 
 TEST(left_between_grant_and_answer_is_released)
@@ -85,9 +85,9 @@ TEST(left_between_grant_and_answer_is_released)
     begin(LOCK_ACQUIRE, play_acquire());
     grant();
     pair_leave();
-    ck_assert_int_eq((int)pair.it->state, (int)CONNECTION_SETTLED);
+    ck_assert_int_eq((int)pair.it->connection.state, (int)CONNECTION_SETTLED);
     ck_assert_int_eq(pair.wakes, 1);
-    connection_end(pair.it, false);
+    connection_end(&pair.it->connection, false);
     ck_assert_int_eq(play_count(CALL_RELEASE), PLAY_NODES);
     ck_assert_uint_eq(play.metrics.undelivered_grants, 1);
 }
@@ -102,7 +102,7 @@ static void half_close(void)
 /* A peer that closes with bytes unread resets. */
 static void reset(void)
 {
-    ck_assert_int_eq(send(pair.it->deadline.fd, "x", 1, 0), 1);
+    ck_assert_int_eq(send(pair.it->connection.deadline.fd, "x", 1, 0), 1);
     pair_leave();
 }
 
@@ -118,14 +118,14 @@ TEST_EACH(left_while_the_acquire_runs_is_released, leaves)
     begin(LOCK_ACQUIRE, play_acquire());
     play_answer(CALL_ACQUIRE, 0, VOTE_GRANTED);
     leaves[_i].leave();
-    ck_assert_int_eq(
-        getsockopt(pair.it->deadline.fd, SOL_SOCKET, SO_ERROR, &error, &len),
-        0);
+    ck_assert_int_eq(getsockopt(pair.it->connection.deadline.fd, SOL_SOCKET,
+                                SO_ERROR, &error, &len),
+                     0);
     ck_assert_int_eq(error, leaves[_i].error);
-    ck_assert_int_eq((int)pair.it->state, (int)CONNECTION_GONE);
+    ck_assert_int_eq((int)pair.it->connection.state, (int)CONNECTION_GONE);
     ck_assert_int_eq(pair.wakes, 1);
     ck_assert_int_ge(play_count(CALL_RELEASE), 1);
-    connection_end(pair.it, false);
+    connection_end(&pair.it->connection, false);
     /* it was granted nothing */
     ck_assert_uint_eq(play.metrics.undelivered_grants, 0);
 }
@@ -135,9 +135,9 @@ TEST(left_before_the_acquire_runs_is_released)
     hold();
     pair_leave();
     run(LOCK_ACQUIRE, play_acquire());
-    ck_assert_int_eq((int)pair.it->state, (int)CONNECTION_GONE);
+    ck_assert_int_eq((int)pair.it->connection.state, (int)CONNECTION_GONE);
     ck_assert(pair.it->request.op == 0);
-    connection_end(pair.it, false);
+    connection_end(&pair.it->connection, false);
 }
 
 static bool has_passed(void *arg)
@@ -152,80 +152,80 @@ TEST(a_second_request_does_not_end_the_wait)
     begin(LOCK_ACQUIRE, play_acquire());
     ck_assert_int_eq(send(pair.client, "GET", 3, 0), 3);
     turns_until(pair.loop, has_passed, &until_us);
-    ck_assert(!pair.it->has_left);
-    ck_assert_int_eq((int)pair.it->state, (int)CONNECTION_WAITING);
+    ck_assert(!pair.it->connection.has_left);
+    ck_assert_int_eq((int)pair.it->connection.state, (int)CONNECTION_WAITING);
     ck_assert_int_eq(pair.wakes, 0);
     pair_leave();
-    ck_assert_int_eq((int)pair.it->state, (int)CONNECTION_GONE);
-    connection_end(pair.it, false);
+    ck_assert_int_eq((int)pair.it->connection.state, (int)CONNECTION_GONE);
+    connection_end(&pair.it->connection, false);
 }
 
 TEST(inspection_goes_on_without_its_client)
 {
     begin(LOCK_INSPECT, engine_inspect(play.engine, PLAY_RESOURCE, NULL));
     pair_leave();
-    ck_assert_int_eq((int)pair.it->state, (int)CONNECTION_WAITING);
+    ck_assert_int_eq((int)pair.it->connection.state, (int)CONNECTION_WAITING);
     ck_assert_int_eq(pair.wakes, 0);
-    connection_end(pair.it, false);
+    connection_end(&pair.it->connection, false);
 }
 
 /* ---- bodies ------------------------------------------------------------- */
 
-static char piece[HTTP_DISCARD_MAX];
+static char piece[CONNECTION_DISCARD_MAX];
 
 static bool add(size_t len)
 {
-    return connection_add_body(pair.it, (struct span){piece, len});
+    return connection_add_body(&pair.it->connection, (struct span){piece, len});
 }
 
 GROUP(requests, .set_up = pair_begin, .tear_down = pair_end);
 
 TEST(a_body_comes_in_pieces)
 {
-    connection_begin(pair.it, clock_now_us());
-    ck_assert(connection_add_body(pair.it, span_of("{\"a\"")));
-    ck_assert(connection_add_body(pair.it, span_of(":1}")));
-    ck_assert_uint_eq(pair.it->request.body.len, 7);
-    ck_assert_mem_eq(pair.it->request.body.ptr, "{\"a\":1}", 7);
-    ck_assert(!pair.it->request.body_is_too_large);
-    connection_end(pair.it, false);
-    ck_assert_ptr_null(pair.it->body);
-    connection_begin(pair.it, clock_now_us());
-    ck_assert_uint_eq(pair.it->request.body.len, 0);
-    ck_assert(connection_add_body(pair.it, span_of("x")));
-    ck_assert_uint_eq(pair.it->request.body.len, 1);
+    exchange_open(pair.it, NULL, NULL, clock_now_us());
+    ck_assert(connection_add_body(&pair.it->connection, span_of("{\"a\"")));
+    ck_assert(connection_add_body(&pair.it->connection, span_of(":1}")));
+    ck_assert_uint_eq(pair.it->connection.body_len, 7);
+    ck_assert_mem_eq(pair.it->connection.body, "{\"a\":1}", 7);
+    ck_assert(!pair.it->connection.body_is_too_large);
+    connection_end(&pair.it->connection, false);
+    ck_assert_ptr_null(pair.it->connection.body);
+    exchange_open(pair.it, NULL, NULL, clock_now_us());
+    ck_assert_uint_eq(pair.it->connection.body_len, 0);
+    ck_assert(connection_add_body(&pair.it->connection, span_of("x")));
+    ck_assert_uint_eq(pair.it->connection.body_len, 1);
 }
 
 TEST(a_request_that_waits_keeps_no_body)
 {
-    connection_begin(pair.it, clock_now_us());
-    ck_assert(connection_add_body(pair.it, span_of("{}")));
-    connection_hold(pair.it, clock_now_us());
+    exchange_open(pair.it, NULL, NULL, clock_now_us());
+    ck_assert(connection_add_body(&pair.it->connection, span_of("{}")));
+    connection_hold(&pair.it->connection, clock_now_us());
     run(LOCK_ACQUIRE, play_acquire());
-    ck_assert_ptr_null(pair.it->body);
-    ck_assert_uint_eq(pair.it->request.body.len, 0);
-    connection_end(pair.it, false);
+    ck_assert_ptr_null(pair.it->connection.body);
+    ck_assert_uint_eq(pair.it->connection.body_len, 0);
+    connection_end(&pair.it->connection, false);
 }
 
 TEST(a_body_that_is_too_large_is_dropped)
 {
-    connection_begin(pair.it, clock_now_us());
+    exchange_open(pair.it, NULL, NULL, clock_now_us());
     ck_assert(add(HTTP_BODY_MAX));
-    ck_assert(!pair.it->request.body_is_too_large);
+    ck_assert(!pair.it->connection.body_is_too_large);
     ck_assert(add(1));
-    ck_assert(pair.it->request.body_is_too_large);
-    ck_assert_uint_eq(pair.it->request.body.len, HTTP_BODY_MAX);
-    ck_assert(add(HTTP_DISCARD_MAX - HTTP_BODY_MAX - 1));
+    ck_assert(pair.it->connection.body_is_too_large);
+    ck_assert_uint_eq(pair.it->connection.body_len, HTTP_BODY_MAX);
+    ck_assert(add(CONNECTION_DISCARD_MAX - HTTP_BODY_MAX - 1));
     ck_assert(!add(1));
 }
 
 TEST(each_body_is_counted_from_its_start)
 {
     for (int i = 0; i < 2; i++) {
-        connection_begin(pair.it, clock_now_us());
+        exchange_open(pair.it, NULL, NULL, clock_now_us());
         ck_assert(add(HTTP_BODY_MAX));
-        ck_assert(!pair.it->request.body_is_too_large);
-        connection_end(pair.it, false);
+        ck_assert(!pair.it->connection.body_is_too_large);
+        connection_end(&pair.it->connection, false);
     }
 }
 
@@ -235,16 +235,16 @@ TEST(requests_and_connections_are_counted)
 {
     ck_assert_uint_eq(play.metrics.connections, 1);
     ck_assert_int_eq(pair.all.in_flight, 0);
-    connection_begin(pair.it, clock_now_us());
+    exchange_open(pair.it, NULL, NULL, clock_now_us());
     ck_assert_uint_eq(play.metrics.requests_accepted, 1);
     ck_assert_int_eq(pair.all.in_flight, 1);
-    connection_hold(pair.it, clock_now_us());
-    connection_answer(pair.it, clock_now_us());
+    connection_hold(&pair.it->connection, clock_now_us());
+    exchange_answer(pair.it, clock_now_us());
     ck_assert_uint_eq(play.metrics.requests_answered, 0);
-    connection_end(pair.it, true);
+    connection_end(&pair.it->connection, true);
     ck_assert_uint_eq(play.metrics.requests_answered, 1);
     ck_assert_int_eq(pair.all.in_flight, 0);
-    connection_end(pair.it, true); /* it has no request */
+    connection_end(&pair.it->connection, true); /* it has no request */
     ck_assert_uint_eq(play.metrics.requests_answered, 1);
 }
 
@@ -262,26 +262,26 @@ TEST(a_request_whose_connection_is_closed_is_abandoned)
 /* The library may say so of an answer that never was one. */
 TEST(what_was_not_answered_is_abandoned)
 {
-    connection_begin(pair.it, clock_now_us());
-    connection_end(pair.it, true);
+    exchange_open(pair.it, NULL, NULL, clock_now_us());
+    connection_end(&pair.it->connection, true);
     ck_assert_uint_eq(play.metrics.requests_answered, 0);
     ck_assert_uint_eq(play.metrics.requests_abandoned, 1);
 }
 
 TEST(the_deadline_follows_the_request)
 {
-    ck_assert(pair.it->deadline.is_idle);
-    ck_assert_int_ne(pair.it->deadline.at_us, 0);
-    connection_begin(pair.it, 1000);
-    ck_assert(!pair.it->deadline.is_idle);
-    connection_hold(pair.it, 2000);
-    ck_assert_int_eq(pair.it->deadline.at_us, 0);
-    ck_assert_int_eq(pair.it->deadline.whole_us, 2000);
-    connection_answer(pair.it, 3000);
-    ck_assert_int_eq(pair.it->deadline.since_us, 3000);
-    ck_assert_int_gt(pair.it->deadline.at_us, 3000);
-    connection_end(pair.it, true);
-    ck_assert(pair.it->deadline.is_idle);
+    ck_assert(pair.it->connection.deadline.is_idle);
+    ck_assert_int_ne(pair.it->connection.deadline.at_us, 0);
+    exchange_open(pair.it, NULL, NULL, 1000);
+    ck_assert(!pair.it->connection.deadline.is_idle);
+    connection_hold(&pair.it->connection, 2000);
+    ck_assert_int_eq(pair.it->connection.deadline.at_us, 0);
+    ck_assert_int_eq(pair.it->connection.deadline.whole_us, 2000);
+    exchange_answer(pair.it, 3000);
+    ck_assert_int_eq(pair.it->connection.deadline.since_us, 3000);
+    ck_assert_int_gt(pair.it->connection.deadline.at_us, 3000);
+    connection_end(&pair.it->connection, true);
+    ck_assert(pair.it->connection.deadline.is_idle);
 }
 
 static bool is_quiet(void *arg)
@@ -299,7 +299,7 @@ static bool is_cut(void *arg)
 TEST(a_connection_whose_deadline_passed_is_cut)
 {
     char byte;
-    pair.it->deadline.at_us = 1;
+    pair.it->connection.deadline.at_us = 1;
     turns_until(pair.loop, is_cut, NULL);
     ck_assert_int_eq(recv(pair.client, &byte, 1, MSG_DONTWAIT), 0);
 }
@@ -312,7 +312,7 @@ TEST(a_later_connection_is_swept_too)
     turns_until(pair.loop, is_quiet, NULL);
     pair_open();
     ck_assert(pair.all.is_sweeping);
-    pair.it->deadline.at_us = 1;
+    pair.it->connection.deadline.at_us = 1;
     turns_until(pair.loop, is_cut, NULL);
 }
 

@@ -96,19 +96,17 @@ TEST_EACH(what_the_head_shows_is_refused_and_closes, refused)
 static enum exchange_step request(const char *method, const char *target,
                                   const char *body)
 {
-    connection_begin(pair.it, play.now_us);
+    exchange_open(pair.it, method, target, play.now_us);
     strcpy(pair.it->request.id, "r-1");
-    pair.it->request.method = method;
-    pair.it->request.target = target;
     pair.it->request.content_type = span_of("application/json");
-    pair.it->request.body = span_of(body);
+    ck_assert(connection_add_body(&pair.it->connection, span_of(body)));
     return exchanged_go_on();
 }
 
 static void wait_for_outcome(void)
 {
     ck_assert_int_eq(request("POST", "/locks", acquire), EXCHANGE_WAIT);
-    connection_wait(pair.it);
+    connection_wait(&pair.it->connection);
 }
 
 static void grant(void)
@@ -143,14 +141,14 @@ TEST(who_has_left_gets_no_grant)
     grant();
     pair_leave();
     ck_assert_int_eq(exchanged_go_on(), EXCHANGE_CLOSE);
-    connection_end(pair.it, false);
+    connection_end(&pair.it->connection, false);
     ck_assert_int_eq(play_count(CALL_RELEASE), PLAY_NODES);
 }
 
 TEST(who_has_left_gets_other_answers)
 {
     ck_assert_int_eq(request("GET", "/locks/a", ""), EXCHANGE_WAIT);
-    connection_wait(pair.it);
+    connection_wait(&pair.it->connection);
     pair_leave();
     play_answer_range(CALL_INSPECT, 0, 3, VOTE_FREE);
     exchanged_expect(exchanged_go_on(), 404);
@@ -159,7 +157,7 @@ TEST(who_has_left_gets_other_answers)
 TEST(what_has_its_answer_gets_no_other)
 {
     exchanged_expect(request("GET", "/livez", ""), 200);
-    connection_answer(pair.it, play.now_us);
+    exchange_answer(pair.it, play.now_us);
     ck_assert_int_eq(exchanged_go_on(), EXCHANGE_CLOSE);
 }
 
@@ -167,10 +165,9 @@ TEST(what_has_its_answer_gets_no_other)
 TEST(a_body_that_is_too_large_is_refused)
 {
     static const char piece[HTTP_BODY_MAX + 1];
-    connection_begin(pair.it, play.now_us);
-    pair.it->request.method = "POST";
-    pair.it->request.target = "/locks";
-    ck_assert(connection_add_body(pair.it, (struct span){piece, sizeof piece}));
+    exchange_open(pair.it, "POST", "/locks", play.now_us);
+    ck_assert(connection_add_body(&pair.it->connection,
+                                  (struct span){piece, sizeof piece}));
     exchanged_expect(exchanged_go_on(), 413);
     ck_assert_str_eq(exchanged.response.code, "body_too_large");
     ck_assert_ptr_nonnull(
@@ -184,7 +181,7 @@ TEST(a_body_that_is_too_large_is_refused)
 TEST(draining_answers_what_waits_and_closes)
 {
     wait_for_outcome();
-    exchanged.service.is_draining = true;
+    pair.service.is_draining = true;
     grant();
     exchanged_expect(exchanged_go_on(), 201);
     ck_assert(exchanged.response.close);

@@ -11,14 +11,14 @@
 static void set_up(void)
 {
     exchanged_begin();
-    exchanged.service.access = pair.all.access =
+    pair.service.access =
         authtext_access("a " AUTHTEXT_SECRET " lock prefix=* locks=1\n");
 }
 
 static void tear_down(void)
 {
     exchanged_end();
-    access_free(exchanged.service.access);
+    access_free(pair.service.access);
     authtext_remove();
 }
 
@@ -26,9 +26,7 @@ static void tear_down(void)
 static enum exchange_step begin_with(const char *name, const char *value)
 {
     const char *const fields[][2] = {{"Host", "x"}, {name, value}};
-    connection_begin(pair.it, play.now_us);
-    pair.it->request.method = "POST";
-    pair.it->request.target = "/locks";
+    exchange_open(pair.it, "POST", "/locks", play.now_us);
     return exchanged_ask(fields, 2);
 }
 
@@ -38,8 +36,9 @@ TEST(a_refusal_waits_for_the_body_and_keeps_the_connection)
 {
     static const char piece[HTTP_BODY_MAX];
     ck_assert_int_eq(begin_with("Content-Length", "16384"), EXCHANGE_READ);
-    ck_assert(connection_add_body(pair.it, (struct span){piece, sizeof piece}));
-    ck_assert_ptr_null(pair.it->body); /* it is not kept */
+    ck_assert(connection_add_body(&pair.it->connection,
+                                  (struct span){piece, sizeof piece}));
+    ck_assert_ptr_null(pair.it->connection.body); /* it is not kept */
     exchanged_expect(exchanged_go_on(), 401);
     ck_assert_str_eq(exchanged.response.challenge, "Bearer realm=\"redlockd\"");
     ck_assert(!exchanged.response.close);
@@ -64,10 +63,11 @@ TEST(a_body_without_end_is_not_read_for_a_refusal)
 {
     static const char piece[HTTP_BODY_MAX];
     ck_assert_int_eq(begin_with("Transfer-Encoding", "chunked"), EXCHANGE_READ);
-    for (int i = 0; i < HTTP_DISCARD_MAX / HTTP_BODY_MAX; i++)
-        ck_assert(
-            connection_add_body(pair.it, (struct span){piece, sizeof piece}));
-    ck_assert(!connection_add_body(pair.it, (struct span){piece, 1}));
+    for (int i = 0; i < CONNECTION_DISCARD_MAX / HTTP_BODY_MAX; i++)
+        ck_assert(connection_add_body(&pair.it->connection,
+                                      (struct span){piece, sizeof piece}));
+    ck_assert(
+        !connection_add_body(&pair.it->connection, (struct span){piece, 1}));
 }
 
 static bool is_awake(void *arg)
@@ -82,7 +82,7 @@ static void be_late(void)
     pair.it->request.refusal.is_late = true;
     pair.all.delays.most = 1;
     ck_assert_int_eq(exchanged_go_on(), EXCHANGE_DELAY);
-    connection_delay(pair.it, clock_now_us() - DELAYS_US);
+    connection_delay(&pair.it->connection, clock_now_us() - DELAYS_US);
     ck_assert_int_eq(pair.all.delays.count, 1);
 }
 
@@ -113,7 +113,7 @@ TEST(who_left_before_is_not_delayed)
 {
     ck_assert_int_eq(begin_with("Accept", "*/*"), EXCHANGE_READ);
     pair_leave();
-    connection_delay(pair.it, clock_now_us());
+    connection_delay(&pair.it->connection, clock_now_us());
     ck_assert_int_eq(pair.wakes, 1);
     ck_assert_int_eq(pair.all.delays.count, 0);
 }
@@ -121,7 +121,7 @@ TEST(who_left_before_is_not_delayed)
 TEST(stopping_wakes_those_that_are_delayed)
 {
     be_late();
-    exchanged.service.is_stopping = true;
+    pair.service.is_stopping = true;
     connections_wake(&pair.all);
     ck_assert_int_eq(pair.wakes, 1);
     exchanged_expect(exchanged_go_on(), 503);
@@ -132,7 +132,7 @@ TEST(stopping_wakes_those_that_are_delayed)
 TEST(a_connection_that_closes_is_not_delayed)
 {
     be_late();
-    connection_end(pair.it, false);
+    connection_end(&pair.it->connection, false);
     ck_assert_int_eq(pair.all.delays.count, 0);
 }
 
@@ -145,14 +145,14 @@ static void begin_as_known(void)
     ck_assert_int_eq(begin_with("Authorization", "Bearer secret"),
                      EXCHANGE_READ);
     pair.it->request.content_type = span_of("application/json");
-    pair.it->request.body = span_of(body);
+    ck_assert(connection_add_body(&pair.it->connection, span_of(body)));
 }
 
 static void acquire_as_known(void)
 {
     begin_as_known();
     ck_assert_int_eq(exchanged_go_on(), EXCHANGE_WAIT);
-    connection_wait(pair.it);
+    connection_wait(&pair.it->connection);
 }
 
 static void expect_locks(int count)
@@ -160,7 +160,7 @@ static void expect_locks(int count)
     char line[80];
     (void)snprintf(line, sizeof line,
                    "redlockd_identity_locks{identity=\"a\"} %d\n", count);
-    authtext_expect_metric(exchanged.service.access, play.now_us, line);
+    authtext_expect_metric(pair.service.access, play.now_us, line);
 }
 
 TEST(a_grant_counts_until_it_turns_out_that_nobody_got_it)
@@ -173,8 +173,8 @@ TEST(a_grant_counts_until_it_turns_out_that_nobody_got_it)
         expect_locks(1);
         play_answer_range(CALL_ACQUIRE, 0, 3, VOTE_GRANTED);
         exchanged_expect(exchanged_go_on(), 201);
-        connection_answer(pair.it, play.now_us);
-        connection_end(pair.it, is_written);
+        exchange_answer(pair.it, play.now_us);
+        connection_end(&pair.it->connection, is_written);
         expect_locks(is_written);
         free(exchanged.response.body);
         exchanged.response.body = NULL; /* before the next request */
@@ -186,7 +186,7 @@ TEST(who_stops_waiting_is_not_counted)
     play.on_answer = exchanged_on_answer;
     acquire_as_known();
     pair_leave();
-    connection_end(pair.it, false);
+    connection_end(&pair.it->connection, false);
     expect_locks(0);
 }
 
@@ -195,7 +195,7 @@ TEST(who_stops_waiting_is_not_counted)
 static void change_file(const char *text)
 {
     authtext_write(text);
-    ck_assert(access_reload(exchanged.service.access));
+    ck_assert(access_reload(pair.service.access));
 }
 
 #define GONE "b " AUTHTEXT_OTHER " lock prefix=*\n"
@@ -219,7 +219,7 @@ static void acquire_and_change(const char *text)
     acquire_as_known();
     play_answer_range(CALL_ACQUIRE, 0, 1, VOTE_GRANTED);
     change_file(text);
-    connections_review(&pair.all);
+    exchanges_review(&pair.service, &pair.all);
 }
 
 static void expect_revoked(int status)
@@ -227,8 +227,8 @@ static void expect_revoked(int status)
     exchanged_expect(exchanged_go_on(), status);
     ck_assert_int_eq(play_count(CALL_RELEASE), PLAY_NODES);
     ck_assert_int_eq((int)pair.it->request.op, 0);
-    connection_answer(pair.it, play.now_us);
-    connection_end(pair.it, true);
+    exchange_answer(pair.it, play.now_us);
+    connection_end(&pair.it->connection, true);
 }
 
 TEST(an_acquire_of_who_is_removed_ends_at_once)
@@ -255,8 +255,8 @@ TEST(an_acquire_of_who_may_go_on_goes_on)
     ck_assert_int_eq(pair.wakes, 0);
     play_answer_range(CALL_ACQUIRE, 1, 3, VOTE_GRANTED);
     exchanged_expect(exchanged_go_on(), 201);
-    connection_answer(pair.it, play.now_us);
-    connection_end(pair.it, true);
+    exchange_answer(pair.it, play.now_us);
+    connection_end(&pair.it->connection, true);
 }
 
 /* It is woken, and granted before it is asked what it was woken for. */
@@ -272,6 +272,6 @@ TEST(a_grant_that_comes_too_late_is_released)
 TEST(a_stop_is_told_rather_than_a_refusal)
 {
     acquire_and_change(GONE);
-    exchanged.service.is_stopping = true;
+    pair.service.is_stopping = true;
     exchanged_expect(exchanged_go_on(), 503);
 }

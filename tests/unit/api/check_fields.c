@@ -1,5 +1,5 @@
 
-#include "../../../api/http/fields.h"
+#include "../../../api/fields.h"
 #include "../../lib/suite/suite.h"
 
 static struct http_request request;

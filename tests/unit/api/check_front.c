@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "../../../api/http/connection.h"
 #include "../../../api/message/http.h"
 #include "../../../server/base/log.h"
 #include "../../lib/suite/suite.h"
@@ -268,7 +269,7 @@ TEST(a_body_far_too_large_is_cut_off)
         chunks++;
         served_pass();
     }
-    ck_assert_int_ge(chunks, HTTP_DISCARD_MAX / 0x1000);
+    ck_assert_int_ge(chunks, CONNECTION_DISCARD_MAX / 0x1000);
     ck_assert_int_lt(chunks, 1000);
     ck_assert_uint_eq(play.metrics.requests_abandoned, 1);
     ck_assert_uint_eq(play.metrics.connections, 0);

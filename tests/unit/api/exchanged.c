@@ -4,20 +4,9 @@
 
 struct exchanged exchanged;
 
-static const char *const node_names[] = {"n1", "n2", "n3", "n4", "n5"};
-static const struct config config = {
-    .nodes_count = PLAY_NODES, .default_ttl_ms = 12000, .max_ttl_ms = 60000};
-static struct requestid_source ids;
-
 void exchanged_begin(void)
 {
     pair_begin();
-    ids = (struct requestid_source){.seed = 1};
-    exchanged.service = (struct service){.engine = play.engine,
-                                         .config = &config,
-                                         .metrics = &play.metrics,
-                                         .ids = &ids};
-    memcpy(exchanged.service.node_names, node_names, sizeof node_names);
     http_response_init(&exchanged.response);
 }
 
@@ -29,7 +18,8 @@ void exchanged_end(void)
 
 void exchanged_on_answer(void *answered)
 {
-    connection_settle(answered);
+    struct exchange *it = answered;
+    connection_settle(&it->connection);
 }
 
 enum exchange_step exchanged_ask(const char *const fields[][2], int count)
@@ -41,7 +31,7 @@ enum exchange_step exchanged_ask(const char *const fields[][2], int count)
     if (pair.it->request.method == NULL)
         pair.it->request.method = "GET";
     memset(&exchanged.response, 0x55, sizeof exchanged.response);
-    return exchange_begin(&exchanged.service, &pair.it->request, &head, false,
+    return exchange_begin(&pair.service, pair.it, &head, false,
                           &exchanged.response);
 }
 
@@ -49,7 +39,7 @@ enum exchange_step exchanged_go_on(void)
 {
     free(exchanged.response.body);
     memset(&exchanged.response, 0x55, sizeof exchanged.response);
-    return exchange_go_on(&exchanged.service, pair.it, play.now_us,
+    return exchange_go_on(&pair.service, pair.it, play.now_us,
                           &exchanged.response);
 }
 

@@ -4,15 +4,13 @@
 #ifndef REDLOCKD_TEST_EXCHANGED_H
 #define REDLOCKD_TEST_EXCHANGED_H
 
-#include "../../../api/exchange.h"
 #include "pair.h"
 
 extern struct exchanged {
-    struct service service;
     struct http_response response; /* the latest */
 } exchanged;
 
-/* pair_begin, and the service over its engine; nobody settles requests yet. */
+/* pair_begin; nobody settles requests yet. */
 void exchanged_begin(void);
 void exchanged_end(void);
 

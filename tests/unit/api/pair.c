@@ -6,12 +6,32 @@
 
 struct pair pair;
 
+static const struct config config = {
+    .nodes_count = PLAY_NODES, .default_ttl_ms = 12000, .max_ttl_ms = 60000};
+static const char *const node_names[] = {"n1", "n2", "n3", "n4", "n5"};
+static struct requestid_source ids;
+
 static void on_wake(void *ctx, struct connection *woken)
 {
     ck_assert_ptr_eq(ctx, &pair);
-    ck_assert_ptr_eq(woken, pair.it);
+    ck_assert_ptr_eq(woken, &pair.it->connection);
     pair.wakes++;
 }
+
+static bool on_leave(void *ctx, struct connection *it)
+{
+    ck_assert_ptr_eq(ctx, &pair);
+    return exchange_on_leave(&pair.service, exchange_of(it));
+}
+
+static void on_end(void *ctx, struct connection *it, bool is_answered)
+{
+    ck_assert_ptr_eq(ctx, &pair);
+    exchange_on_end(&pair.service, exchange_of(it), is_answered);
+}
+
+static const struct connection_events events = {
+    .wake = on_wake, .leave = on_leave, .end = on_end};
 
 void pair_begin(void)
 {
@@ -20,10 +40,17 @@ void pair_begin(void)
     pair.wakes = 0;
     pair.loop = loop_new();
     ck_assert_ptr_nonnull(pair.loop);
-    ck_assert(
-        connections_init(&pair.all, pair.loop, play.engine, &play.metrics));
-    pair.all.wake = on_wake;
+    ids = (struct requestid_source){.seed = 1};
+    pair.service = (struct service){.engine = play.engine,
+                                    .config = &config,
+                                    .metrics = &play.metrics,
+                                    .ids = &ids};
+    memcpy(pair.service.node_names, node_names, sizeof node_names);
+    ck_assert(connections_init(&pair.all, pair.loop, &play.metrics));
+    pair.all.events = &events;
     pair.all.ctx = &pair;
+    pair.all.size = sizeof(struct exchange);
+    pair.all.body_max = HTTP_BODY_MAX;
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
     pair.fd = ends[0];
     pair.client = ends[1];
@@ -48,7 +75,7 @@ void pair_end(void)
 static bool has_left(void *arg)
 {
     (void)arg;
-    return pair.it->has_left;
+    return pair.it->connection.has_left;
 }
 
 void pair_await_leave(void)
@@ -65,11 +92,12 @@ void pair_leave(void)
 
 void pair_open(void)
 {
-    pair.it = connection_new(&pair.all, pair.fd, NULL);
-    ck_assert_ptr_nonnull(pair.it);
+    struct connection *it = connection_new(&pair.all, pair.fd, NULL);
+    ck_assert_ptr_nonnull(it);
+    pair.it = exchange_of(it);
 }
 
 void pair_close(void)
 {
-    connection_free(pair.it);
+    connection_free(&pair.it->connection);
 }

@@ -1,18 +1,19 @@
 /*
- * One connection over the played engine, and its client at the other end of a
- * pair of sockets.
+ * One connection, its request over the played engine, and its client at the
+ * other end of a pair of sockets.
  */
 #ifndef REDLOCKD_TEST_PAIR_H
 #define REDLOCKD_TEST_PAIR_H
 
-#include "../../../api/http/connection.h"
+#include "../../../api/exchange.h"
 #include "../play.h"
 #include "../turns.h"
 
 extern struct pair {
     struct loop *loop;
+    struct service service;
     struct connections all;
-    struct connection *it;
+    struct exchange *it;
     int fd;     /* its end */
     int client; /* the other one */
     int wakes;

@@ -7,7 +7,7 @@
 #include <microhttpd.h>
 #include <stdbool.h>
 
-#include "../message/http.h"
+#include "message/http.h"
 
 /*
  * Queues the answer to the request on its connection; the library writes it in

@@ -4,7 +4,7 @@
 #ifndef REDLOCKD_FIELDS_H
 #define REDLOCKD_FIELDS_H
 
-#include "../message/http.h"
+#include "message/http.h"
 
 enum { FIELDS_MAX = 10, FIELDS_SECONDS_MAX = 20 };
 
