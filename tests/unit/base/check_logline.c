@@ -86,6 +86,17 @@ TEST_EACH(json_texts_are_escaped, values)
         expected);
 }
 
+/* None of them is plain: the quotes and the escapes are those of JSON. */
+TEST_EACH(logfmt_texts_are_quoted, values)
+{
+    char expected[200];
+    (void)snprintf(expected, sizeof expected, "v=\"%s\"\n", values[_i][1]);
+    ck_assert_str_eq(
+        write_line(LOG_LOGFMT,
+                   (struct log_field[]){LOG_S("v", values[_i][0]), LOG_END}),
+        expected);
+}
+
 /* What is repeated, and the most bytes that one takes. */
 static const struct {
     const char *unit;
