@@ -1,7 +1,11 @@
 #include <stdio.h>
 
 #include "../../lib/suite/suite.h"
+#include "../starve.h"
 #include "waiting.h"
+
+static const struct engine_acquire patient = {
+    .resource = {"order:42", 8}, .ttl_ms = 30000, .wait_ms = WAITING_MS};
 
 SUITE(waits, .set_up = play_begin, .tear_down = play_end);
 
@@ -312,6 +316,41 @@ TEST(whoever_waits_when_the_server_stops_is_told_at_once)
     engine_op lucky = waiting_ask();
     waiting_grant();
     ck_assert_int_eq(play_outcome(lucky), OUTCOME_GRANTED);
+}
+
+/* It would have to queue up behind one that tries. */
+TEST(whoever_queues_up_when_the_server_has_stopped_is_told_at_once)
+{
+    engine_stop_waiting(play.engine);
+    engine_op first = waiting_ask();
+    engine_op late = waiting_ask();
+    ck_assert_int_eq(waiting_attempts(), 1);
+    ck_assert_int_eq(play_outcome(late), OUTCOME_STOPPED);
+    waiting_grant();
+    ck_assert_int_eq(play_outcome(first), OUTCOME_GRANTED);
+}
+
+/* Whichever allocation fails: it is refused, or has its turn later. */
+TEST(without_memory_none_is_forgotten)
+{
+    int late = 0;
+    for (int n = 1;; n++) {
+        play_begin_again(&play_settings);
+        play_nodes_up();
+        starve = (struct starve){.is_on = true, .left = n};
+        engine_op op = engine_acquire(play.engine, &patient, NULL);
+        starve.is_on = false;
+        if (starve.left > 0)
+            break;
+        ck_assert_uint_eq(play.metrics.waiters, op != 0);
+        if (op == 0)
+            continue;
+        late += waiting_attempts() == 0;
+        play_await_round(PLAY_NODES);
+        waiting_grant();
+        ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
+    }
+    ck_assert_int_gt(late, 0);
 }
 
 /* ---- what operators see ---------------------------------------------------

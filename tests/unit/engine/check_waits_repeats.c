@@ -7,6 +7,7 @@
 #include "../../../server/engine/port/token.h"
 #include "../../../server/engine/waiting/claim.h"
 #include "../../lib/suite/suite.h"
+#include "../starve.h"
 #include "waiting.h"
 
 #define A span_of("order:1")
@@ -431,4 +432,53 @@ TEST(a_repeat_without_a_quorum_is_tried_again)
     ck_assert(is_repeated_within(2000, OWN));
     grant_repeat();
     ck_assert_int_eq(play_outcome(repeat), OUTCOME_GRANTED);
+}
+
+/* ---- without memory ----------------------------------------------------- */
+
+/* It waits, but what it does first needs memory, and there is none. */
+static engine_op ask_without_memory(struct span resource)
+{
+    enum { CHUNK = 64 }; /* operations that are allocated together */
+    for (int i = 0; i < PLAY_NODES; i++)
+        play.is_refusing[i] = true;
+    for (int i = 0; i < CHUNK; i++) /* they end at once, but stay */
+        ck_assert(engine_inspect(play.engine, PLAY_RESOURCE, NULL) != 0);
+    for (int i = 0; i < PLAY_NODES; i++)
+        play.is_refusing[i] = false;
+    engine_op repeat = 0;
+    for (int n = 1; repeat == 0; n++) {
+        starve = (struct starve){.is_on = true, .left = n};
+        repeat = ask_for(resource);
+        starve.is_on = false;
+        ck_assert_int_eq(starve.left, 0);
+    }
+    return repeat;
+}
+
+TEST(a_repeat_that_has_no_memory_is_tried_again)
+{
+    engine_op first = waiting_ask();
+    find_held_by(OWN);
+    waiting_begin_to_announce(PLAY_RESOURCE, PLAY_NODES);
+    find_held_by(OWN);
+    engine_op repeat = ask_without_memory(PLAY_RESOURCE);
+    play_advance(CLAIM_ANEW_US - 1);
+    ck_assert_int_eq(waiting_attempts(), 2);
+    play_advance(1);
+    ck_assert_int_eq(waiting_attempts(), 3);
+    expect_repeat(repeat, OWN);
+    waiting_check(first);
+}
+
+TEST(a_look_that_has_no_memory_is_made_later)
+{
+    wait_for_both();
+    engine_op repeat = ask_without_memory(B);
+    play_advance(CLAIM_ANEW_US - 1);
+    ck_assert_int_eq(play_count(CALL_INSPECT), 0);
+    play_advance(1);
+    ck_assert_int_eq(play_count(CALL_INSPECT), PLAY_NODES);
+    play_hold_range(CALL_INSPECT, 0, PLAY_NODES, OWN);
+    expect_repeat(repeat, OWN);
 }
