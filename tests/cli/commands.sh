@@ -49,6 +49,7 @@ command_line_is_checked() {
         gives 64 "is not a URL" run --url localhost:8080 a -- true &&
         gives 64 "control characters" run $'a\nb' -- true &&
         gives 64 "control characters" run $'a\xc2\x9bm' -- true &&
+        gives 64 '"a\uFFFDb": a resource must be valid UTF-8' run $'a\xffb' -- true &&
         gives 64 "16 resources at most" run {1..17} -- true &&
         gives 64 "no --token" release a &&
         gives 0 "redlockctl run: " run --help &&
