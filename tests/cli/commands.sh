@@ -254,6 +254,14 @@ acquire_extend_release() {
         gives 64 "token" release q3 --token nonsense
 }
 
+# The server allows it for 60 s in all.
+lock_is_not_kept_for_ever() {
+    (
+        eval "$("$ctl" acquire -n -t 20 u1)"
+        gives 1 "redlockctl: u1: " extend -t 60 && gives 0 "u1: held" show u1
+    )
+}
+
 # by the number that show tells, and by no other one
 release_by_force() {
     local number
@@ -381,7 +389,7 @@ port=8580
 while stack_is_taken "$port"; do port=$((port + 1)); done
 stack_start_nodes 5 7901 --appendonly yes --appendfsync always
 stack_start_server "${REDLOCKD:-build/redlockd}" "127.0.0.1:$port" \
-    --log-level error --drain-ms 0
+    --log-level error --drain-ms 0 --max-hold-ms 60000
 export REDLOCKD_URL=http://127.0.0.1:$port
 unset REDLOCKD_RESOURCE REDLOCKD_TOKEN
 check_or_end "a quorum votes" eventually 20 gives 0 "5 of 5" nodes
