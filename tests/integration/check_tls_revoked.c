@@ -142,6 +142,38 @@ TEST(who_is_revoked_loses_its_connection_and_what_it_waits_for)
     end();
 }
 
+/* Its head was let in. */
+TEST(who_is_revoked_is_not_served_with_half_a_request)
+{
+    static const char json[] = "{\"ttl_ms\":60000}";
+    char head[TEXT_SIZE], out[TEXT_SIZE];
+    struct lock lock;
+    begin(false);
+    answer_expect(lock_acquire(server, "h", 20000, &lock), 201, NULL);
+    connect_as(&bad);
+    int fd = raw_connect(server);
+    connect_as(&good);
+    int len = snprintf(head, sizeof head,
+                       "PUT %s/extend HTTP/1.1\r\nHost: x\r\n"
+                       "X-Lock-Token: %s\r\n"
+                       "Content-Type: application/json\r\n"
+                       "Content-Length: %zu\r\n"
+                       "Expect: 100-continue\r\n\r\n",
+                       lock.path, lock.token, strlen(json));
+    raw_send(fd, head, (size_t)len);
+    raw_read(fd, out, sizeof out, "\r\n\r\n", SOON_MS);
+    ck_assert_msg(strncmp(out, "HTTP/1.1 100 ", 13) == 0, "%s", out);
+    write_list(true, 0);
+    reload("event=tls_reloaded");
+    raw_send(fd, json, strlen(json));
+    ck_assert_uint_eq(raw_read(fd, out, sizeof out, "}\n", SOON_MS), 0);
+    const struct answer *answer = lock_inspect(server, "h");
+    answer_expect(answer, 200, NULL);
+    ck_assert_int_le(answer_int(answer, "remaining_ms"), 20000);
+    close(fd);
+    end();
+}
+
 TEST(a_bad_list_changes_nothing)
 {
     struct authority other;
