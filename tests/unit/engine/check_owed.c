@@ -7,6 +7,7 @@
 #include "../../../server/engine/rounds/owed.h"
 #include "../../../server/lock/lock.h"
 #include "../../lib/suite/suite.h"
+#include "../starve.h"
 
 enum { NEVER_US = 1000000000 };
 
@@ -183,6 +184,23 @@ TEST(memory_is_limited_and_given_back)
     for (int i = 0; i < count; i++)
         answer(expect(i), OWED_DONE);
     ck_assert_uint_eq(store.bytes, 0);
+}
+
+TEST(what_finds_no_memory_leaves_the_queue_as_it_was)
+{
+    push(1, 1);
+    uint64_t bytes = store.bytes;
+    int count = 1;
+    starve = (struct starve){.is_on = true, .left = 1};
+    while (push_until(count + 1, NEVER_US)) /* in the first block */
+        count++;
+    starve.is_on = false;
+    ck_assert_int_eq(starve.left, 0);
+    ck_assert_uint_eq(store.bytes, bytes);
+    ck_assert_uint_eq(store.items, (uint64_t)count);
+    push(count + 1, count + 1);
+    for (int i = 1; i <= count + 1; i++)
+        answer(expect(i), OWED_DONE);
 }
 
 TEST(what_is_refused_is_given_up_without_memory)
