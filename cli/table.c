@@ -14,7 +14,7 @@ enum { DAY_MS = 24 * 60 * 60 * 1000 };
 
 const struct table_option table_options[TABLE_OPTIONS] = {
     {'w', "wait", IS_TIME, IN(RUN) | IN(ACQUIRE), AT(wait_ms), 0, DAY_MS,
-     "TIME", "wait at most so long for the lock; otherwise for ever"},
+     "TIME", "wait at most this long for the lock; otherwise forever"},
     {'n', "nonblock", IS_NOWAIT, IN(RUN) | IN(ACQUIRE), .form = "",
      .help = "do not wait: the same as -w 0"},
     {'t', "ttl", IS_TIME, IN(RUN) | IN(ACQUIRE) | IN(EXTEND), AT(ttl_ms),
@@ -25,24 +25,24 @@ const struct table_option table_options[TABLE_OPTIONS] = {
      AT(conflict_code), 0, 255, "CODE",
      "exit status if somebody else holds the lock [1]"},
     {0, "owner", IS_TEXT, IN(RUN) | IN(ACQUIRE), AT(owner), .form = "NAME",
-     .help = "shown to those who find the lock held"},
+     .help = "shown to clients that find the lock held"},
     {0, "grace", IS_TIME, IN(RUN), AT(grace_ms), 0, DAY_MS, "TIME",
      "from SIGTERM to SIGKILL [5, or a quarter of the TTL]"},
     {0, "token", IS_TEXT, IN(EXTEND) | IN(RELEASE), AT(token), .form = "TOKEN",
      .help = "from acquire [$REDLOCKD_TOKEN]"},
     {0, "force", IS_NUMBER, IN(RELEASE), AT(force), 1, EXACT_MAX, "NUMBER",
-     "release it whoever holds it, if its fencing token is this"},
+     "release the lock with this fencing token, whoever holds it"},
     {0, "prefix", IS_TEXT, IN(LIST), AT(prefix), .form = "TEXT",
-     .help = "only resources that begin with it"},
+     .help = "only resources that begin with TEXT"},
     {0, "url", IS_URLS, IN_ALL, .form = "URL",
-     .help = "a replica; more with more of --url [$REDLOCKD_URL, "
+     .help = "a replica; repeat --url for more [$REDLOCKD_URL, "
              "or " TABLE_DEFAULT_URL "]"},
     {0, "auth-token-file", IS_TEXT, IN_ALL, AT(auth_token_file), .form = "FILE",
-     .help = "the token that the service knows us by, one line "
+     .help = "our token for the service, one line "
              "[$REDLOCKD_AUTH_TOKEN_FILE; the token: $REDLOCKD_AUTH_TOKEN]"},
     /* or getopt would take it for the one above */
     {0, "auth-token", IS_REFUSED, IN_ALL, .form = "TOKEN",
-     .help = "everybody could see it in the list of processes; write it to a "
+     .help = "everybody could see it in the process list; write it to a "
              "file for --auth-token-file, or set REDLOCKD_AUTH_TOKEN"},
     {0, "cacert", IS_TEXT, IN_ALL, AT(ca_file), .form = "FILE",
      .help = "for https: the CAs to trust [$REDLOCKD_CACERT, or the "
@@ -52,17 +52,17 @@ const struct table_option table_options[TABLE_OPTIONS] = {
     {0, "key", IS_TEXT, IN_ALL, AT(key_file), .form = "FILE",
      .help = "for https: its key [$REDLOCKD_KEY, or in FILE of --cert]"},
     {0, "json", IS_FLAG, IN_ALL & ~IN(RUN), AT(is_json), .form = "",
-     .help = "print what the service answers, one JSON object a line"},
+     .help = "print the service's answers, one JSON object per line"},
     {'h', "help", IS_HELP, IN_ALL, .form = "", .help = "show this"},
 };
 
 #define RUN_HELP                                                               \
-    "Runs COMMAND while it holds the lock, and extends the lock meanwhile.\n"  \
+    "Runs COMMAND under the lock, and extends the lock meanwhile.\n"           \
     "COMMAND finds REDLOCKD_RESOURCE, REDLOCKD_FENCING_TOKEN and\n"            \
     "REDLOCKD_TOKEN in its environment. If the lock is lost, or cannot be\n"   \
     "extended, COMMAND and all it has started get SIGTERM, and SIGKILL "       \
     "before\n"                                                                 \
-    "the lock can be somebody else's.\n"                                       \
+    "somebody else can get the lock.\n"                                        \
     "\n"                                                                       \
     "Exit status: that of COMMAND, or 128 + the signal that ended it;\n"       \
     "  1    somebody else holds the lock; -E sets another one\n"               \
@@ -70,8 +70,7 @@ const struct table_option table_options[TABLE_OPTIONS] = {
     "  70   the lock was lost, or could not be extended\n"                     \
     "  71   the system refuses a process or memory\n"                          \
     "  75   no replica answers, or they have no quorum\n"                      \
-    "  77   the service does not know us, or does not allow it, or it has "    \
-    "no\n"                                                                     \
+    "  77   the service does not know us or forbids it, or has no\n"           \
     "       certificate that we trust\n"                                       \
     "  126  COMMAND cannot be run; 127: it is not found\n"                     \
     "\n"                                                                       \
@@ -83,7 +82,7 @@ const struct table_option table_options[TABLE_OPTIONS] = {
 #define STATUS_HELP                                                            \
     "  64  the command line is wrong, or the service refuses the request\n"    \
     "  75  no replica answers, or they have no quorum\n"                       \
-    "  77  the service does not know us, or does not allow it, or it has no\n" \
+    "  77  the service does not know us or forbids it, or has no\n"            \
     "      certificate that we trust\n"
 
 const struct table_command table_commands[COMMANDS] = {
@@ -103,20 +102,20 @@ const struct table_command table_commands[COMMANDS] = {
                         "  1   it cannot be extended for longer "
                         "(max_hold_reached)\n"
                         "  70  the lock is lost: stop work now\n" STATUS_HELP},
-    [COMMAND_RELEASE] = {"release", "[RESOURCE]...",
-                         "release a lock that acquire has printed", 0,
-                         NAMES_MAX,
-                         "Without RESOURCE it takes $REDLOCKD_RESOURCE.\n\n"
-                         "Exit status: 0, or\n"
-                         "  70  the lock was lost before, or somebody else "
-                         "holds it\n" STATUS_HELP
-                         "\nExample: release what a dead client holds, by the "
-                         "number that show tells\n"
-                         "  redlockctl release --force 1795221641865000 "
-                         "order:42\n"},
+    [COMMAND_RELEASE] =
+        {"release", "[RESOURCE]...", "release a lock that acquire has printed",
+         0, NAMES_MAX,
+         "Without RESOURCE it takes $REDLOCKD_RESOURCE.\n\n"
+         "Exit status: 0, or\n"
+         "  70  the lock was lost before, or somebody else "
+         "holds it\n" STATUS_HELP
+         "\nExample: release a dead client's lock, by the number "
+         "that show prints\n"
+         "  redlockctl release --force 1795221641865000 "
+         "order:42\n"},
     [COMMAND_SHOW] = {"show", "RESOURCE...", "see who holds a lock", 1,
                       NAMES_MAX,
-                      "Prints a line for each RESOURCE.\n\n"
+                      "Prints one line per RESOURCE.\n\n"
                       "Exit status: 0 if one of them is held, or\n"
                       "  1   all are free\n" STATUS_HELP},
     [COMMAND_LIST] = {"list", "", "list the locks that are held", 0, 0,
@@ -127,7 +126,7 @@ const struct table_command table_commands[COMMANDS] = {
     [COMMAND_WATCH] = {"watch", "RESOURCE...",
                        "print a line whenever a lock changes hands", 1,
                        NAMES_MAX,
-                       "Looks at each RESOURCE every second, until it is "
+                       "Checks each RESOURCE every second, until "
                        "interrupted.\n\n"
                        "Exit status:\n" STATUS_HELP},
 };
@@ -180,6 +179,6 @@ void table_print_help(enum command_id id)
     for (int i = 0; i < COMMANDS; i++)
         (void)printf("  %-9s %s\n", table_commands[i].name,
                      table_commands[i].summary);
-    (void)puts("\nredlockctl COMMAND --help tells more; --version the "
-               "version.");
+    (void)puts("\nredlockctl COMMAND --help says more; --version prints "
+               "the version.");
 }

@@ -36,22 +36,21 @@ const struct option option_table[OPTIONS] = {
                         .help = "the private key of --tls-cert (PEM)"},
     [OPTION_TLS_CLIENT_CA] = {"tls-client-ca", OPTION_IS_PATH,
                               AT(tls_client_ca), .form = "FILE",
-                              .help = "require client certificates that "
-                                      "these have signed (PEM)"},
+                              .help = "require client certificates signed by "
+                                      "these CAs (PEM)"},
     [OPTION_TLS_CLIENT_CRL] = {"tls-client-crl", OPTION_IS_PATH,
                                AT(tls_client_crl), .form = "FILE",
                                .help = "refuse client certificates that these "
                                        "lists revoke (PEM)"},
     [OPTION_NODES] = {"nodes", OPTION_IS_NODES, .form = "NODE,NODE,...",
-                      .help = "the independent Redis masters: 1 to 9, best 5"},
+                      .help = "1 to 9 independent Redis masters; 5 are best"},
     [OPTION_NODE_CA] = {"node-ca", OPTION_IS_PATH, AT(node_ca), .form = "FILE",
-                        .help = "PEM file of who may sign the certificates of "
-                                "rediss:// nodes; none: whom the system "
-                                "trusts"},
+                        .help = "PEM file of the CAs for rediss:// nodes; "
+                                "without it, the system's"},
     [OPTION_NODE_CERT] = {"node-cert", OPTION_IS_PATH, AT(node_cert),
                           .form = "FILE",
-                          .help = "PEM file of the certificate shown to "
-                                  "rediss:// nodes"},
+                          .help = "PEM file of the certificate for rediss:// "
+                                  "nodes that ask for one"},
     [OPTION_NODE_KEY] = {"node-key", OPTION_IS_PATH, AT(node_key),
                          .form = "FILE", .help = "PEM file of its key"},
     [OPTION_NODE_TIMEOUT_MS] = {"node-timeout-ms", OPTION_IS_INTEGER, "250", 1,
@@ -68,7 +67,7 @@ const struct option option_table[OPTIONS] = {
                             TTL_MIN_MS, 30LL * DAY_MS, AT(max_hold_ms),
                             .form = "MS",
                             .help =
-                                "how long a lock can be kept by extending it"},
+                                "how long a lock can be held by extending it"},
     [OPTION_DRIFT_FACTOR] = {"drift-factor", OPTION_IS_RATIO, "0.01", 0, 50,
                              AT(drift_factor), .form = "0...0.5",
                              .help = "assumed clock drift, as part of the TTL"},
@@ -93,8 +92,8 @@ const struct option option_table[OPTIONS] = {
                                      "stops for a while"},
     [OPTION_TAKE_OVER] = {"take-over", OPTION_IS_SWITCH, "off", AT(take_over),
                           .form = "on|off",
-                          .help = "raise the epoch though a node is gone for "
-                                  "good"},
+                          .help = "raise the epoch although a node is gone "
+                                  "for good"},
     [OPTION_RESTART_GUARD] = {"restart-guard", OPTION_IS_SWITCH, "on",
                               AT(restart_guard), .form = "on|off",
                               .help = "off: nodes that lost locks vote at "
@@ -103,48 +102,49 @@ const struct option option_table[OPTIONS] = {
      * the last request within the 30 s that it waits */
     [OPTION_DRAIN_MS] = {"drain-ms", OPTION_IS_INTEGER, "12000", 0, 600000,
                          AT(drain_ms), .form = "MS",
-                         .help = "how long to serve on after SIGTERM, so that "
-                                 "balancers notice"},
+                         .help = "how long to keep serving after SIGTERM, so "
+                                 "that load balancers notice"},
     [OPTION_AUTH_FILE] = {"auth-file", OPTION_IS_PATH, AT(auth_file),
                           .form = "FILE",
-                          .help = "who may ask what; without it, anybody may "
-                                  "ask anything"},
+                          .help = "identities and their rights; without it, "
+                                  "anybody may do anything"},
     [OPTION_ALLOW_ANONYMOUS] = {"allow-anonymous", OPTION_IS_SWITCH, "off",
                                 AT(allow_anonymous), .form = "on|off",
-                                .help = "serve others than this machine "
-                                        "without --auth-file"},
+                                .help = "listen beyond loopback without "
+                                        "--auth-file"},
     [OPTION_ALLOWED_HOSTS] = {"allowed-hosts", OPTION_IS_LIST,
                               AT(allowed_hosts), .is_list = hosts_are_valid,
                               .want = "names without ports, as in "
                                       "locks.example.com,.example.org",
                               .form = "HOST,HOST,...",
-                              .help = "names that web pages of this server "
-                                      "may have; .example.com: all in it"},
+                              .help = "host names that web pages of this "
+                                      "server may use; .example.com: all "
+                                      "below it"},
     [OPTION_TRUSTED_PROXIES] = {"trusted-proxies", OPTION_IS_LIST,
                                 AT(trusted_proxies),
                                 .is_list = networks_are_valid,
                                 .want = "addresses or networks, as in "
                                         "10.0.0.0/8,2001:db8::7",
                                 .form = "NET,NET,...",
-                                .help = "whose X-Forwarded-For names the "
-                                        "client in logs"},
+                                .help = "proxies whose X-Forwarded-For names "
+                                        "the client in logs"},
     [OPTION_LOG_LEVEL] = {"log-level", OPTION_IS_CHOICE, "info", AT(log_level),
                           .words = levels, .form = "LEVEL",
                           .help = "debug, info, warn, error or off"},
     [OPTION_LOG_FORMAT] = {"log-format", OPTION_IS_CHOICE, "logfmt",
                            AT(log_format), .words = log_formats,
-                           .form = "logfmt|json",
-                           .help = "how the log's lines look"},
+                           .form = "logfmt|json", .help = "format of the log"},
     [OPTION_AUDIT_LOG] = {"audit-log", OPTION_IS_PATH, AT(audit_log),
                           .form = "FILE|-",
-                          .help = "append who got which lock; - is stdout"},
+                          .help = "append a line for each change of a "
+                                  "lock; - is stdout"},
     [OPTION_AUDIT_REQUIRED] = {"audit-required", OPTION_IS_SWITCH, "off",
                                AT(audit_required), .form = "on|off",
                                .help = "change no lock without a line in "
                                        "--audit-log"},
     [OPTION_AUDIT_READS] = {"audit-reads", OPTION_IS_SWITCH, "off",
                             AT(audit_reads), .form = "on|off",
-                            .help = "append who looked at which lock, too"},
+                            .help = "append a line for each read, too"},
     [OPTION_CHECK_CONFIG] = {"check-config", OPTION_IS_ACTION,
                              .action = CONFIG_CHECK,
                              .help = "check the configuration and exit"},
