@@ -124,7 +124,7 @@ static const char too_many_locks[] =
     "this identity holds as many locks on this server as it may; release one, "
     "or wait until one expires";
 static const char expired[] =
-    "this identity has expired: the moment that the auth file names is over";
+    "this identity has expired: its end in the auth file has passed";
 static const char removed[] =
     "this identity was removed while its request was on its way";
 

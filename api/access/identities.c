@@ -155,8 +155,8 @@ static const char *read_prefix(struct span word, struct identity *it)
         return "it has more than 16 prefixes; give it a shorter one that "
                "covers several, or two identities";
     if (!decode(&word) || id_check_resource(word) != NULL)
-        return "prefix= must be followed by what resources may begin with, "
-               "blanks as %20, '%' as %25, or by * for all resources";
+        return "prefix= must be followed by a prefix of resources, with "
+               "spaces as %20 and '%' as %25, or by * for all resources";
     it->prefixes[it->prefixes_count++] = word;
     return NULL;
 }
@@ -309,8 +309,9 @@ static bool read_lines(struct identities *all, struct span text,
         text = (struct span){end + 1, text.len - line.len - 1};
     }
     return all->count > 0 ||
-           fail(error, "it names no identity, so nobody could ask anything; "
-                       "without --auth-file anybody may");
+           fail(error,
+                "it names no identity, so every request would be refused; "
+                "without --auth-file anybody may do anything");
 }
 
 /* ---- what must differ --------------------------------------------------- */

@@ -231,8 +231,8 @@ static bool load_client_ca(const struct reader *reader, struct certificates *it)
     bool is_done = count > 0
                        ? load_client_crl(reader, it, &text)
                        : fail(reader, "tls-client-ca", path,
-                              "holds no certificate in PEM; want those that "
-                              "sign the clients' certificates");
+                              "holds no certificate in PEM; want the CAs of "
+                              "client certificates");
     free(text.data);
     return is_done;
 }

@@ -70,8 +70,8 @@ static void warn_if_unwise(const struct tls *tls)
              "others can read this private key; chmod 600 it");
     if (it->crl_until_s != 0 && now_s() >= it->crl_until_s)
         warn("tls_client_crl_outdated", tls->files.client_crl,
-             "who was revoked since is let in; get a newer list and reload "
-             "(SIGHUP)");
+             "certificates revoked since then are accepted; get a newer list "
+             "and reload (SIGHUP)");
     if (now_s() >= it->until_s)
         warn("tls_certificate_expired", tls->files.chain,
              "clients that verify it will not connect; renew it and reload "
@@ -404,7 +404,7 @@ void tls_session_free(struct tls_session *it)
     static const char *const reasons[HANDSHAKE_RESULTS] = {
         [HANDSHAKE_CLOSED] = "closed before the handshake began",
         [HANDSHAKE_NOT_TLS] = "the client does not speak TLS",
-        [HANDSHAKE_FAILED] = "nothing in common, or the client left",
+        [HANDSHAKE_FAILED] = "nothing in common, or the client disconnected",
     };
     if (it == NULL)
         return;

@@ -205,7 +205,7 @@ static void check_resources(struct reader *reader)
                    "only one of them");
     if (!body->has_resource && !body->has_resources)
         faults_add(reader->errors, "/resource",
-                   "resource is missing; it names what to lock; to lock "
+                   "resource, the name to lock, is missing; to lock "
                    "several, send resources instead");
 }
 

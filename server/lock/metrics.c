@@ -173,19 +173,19 @@ static const struct plain {
     PLAIN(requests_answered, "http_requests_answered_total", "counter",
           "Requests that were answered."),
     PLAIN(requests_abandoned, "http_requests_abandoned_total", "counter",
-          "Requests whose client left before the answer."),
+          "Requests whose client disconnected before the answer."),
     PLAIN(connections, "connections", "gauge", "Open client connections."),
     PLAIN(connections_max, "connections_max", "gauge",
           "Client connections that may be open at once."),
     PLAIN(connections_cut, "connections_cut_total", "counter",
           "Client connections that were cut by a deadline."),
     PLAIN(audit_lost, "audit_lost_total", "counter",
-          "Lines that the audit log has not taken."),
+          "Lines that could not be written to the audit log."),
     PLAIN(undelivered_grants, "undelivered_grants_total", "counter",
-          "Grants that were released because the client had left, or may not "
-          "have them any more."),
+          "Grants that were released because the client had disconnected, or "
+          "lost its right to them."),
     PLAIN(releases_pending, "releases_pending", "gauge",
-          "Releases under way, and those that a node still owes."),
+          "Releases under way, and those that a node has yet to receive."),
     PLAIN(
         releases_dropped, "releases_dropped_total", "counter",
         "Releases that a node will not get, for lack of memory: its key stays "
@@ -221,7 +221,7 @@ static void print_requests(const struct metrics *metrics, struct text *out)
                       metrics_call_names[call], status,
                       metrics->responses[call][status]);
     head(out, "http_request_duration_seconds", "histogram",
-         "From the head of a request to its answer, without acquires that "
+         "From the head of a request to its answer, except acquires that "
          "may wait.");
     for (int call = 0; call < METRICS_CALLS; call++)
         print_histogram(out, "http_request_duration_seconds", "call",
@@ -268,8 +268,8 @@ static void print_tls(const struct metrics *metrics, struct text *out)
 static void print_files(const struct metrics *metrics, struct text *out)
 {
     head(out, "file_read_timestamp_seconds", "gauge",
-         "When a file of the configuration was last read with success, in Unix "
-         "time.");
+         "When a file of the configuration was last read successfully, in "
+         "Unix time.");
     for (int i = 0; i < METRICS_FILES; i++)
         if (metrics->file_read_s[i] != 0)
             print(out,
@@ -277,8 +277,8 @@ static void print_files(const struct metrics *metrics, struct text *out)
                   "\n",
                   file_names[i], metrics->file_read_s[i]);
     head(out, "file_refused", "gauge",
-         "1 if a file could not be used when it was last read: what it said "
-         "before counts.");
+         "1 if a file was unusable when it was last read: its previous "
+         "content stays in effect.");
     for (int i = 0; i < METRICS_FILES; i++)
         if (metrics->file_read_s[i] != 0)
             print(out, "redlockd_file_refused{file=\"%s\"} %d\n", file_names[i],
@@ -307,7 +307,8 @@ static void print_waiting(const struct metrics *metrics, struct text *out)
          "From an acquire that may wait to its outcome.");
     print_series(out, &waits, &metrics->wait_duration);
     head(out, "handovers_total", "counter",
-         "Grants to acquires that waited, by what told that the lock is free.");
+         "Grants to waiting acquires, by how they learned that the lock was "
+         "free.");
     for (int i = 0; i < HANDOVER_CAUSES; i++)
         print(out, "redlockd_handovers_total{cause=\"%s\"} %" PRIu64 "\n",
               handover_names[i], metrics->handovers[i]);

@@ -114,7 +114,7 @@ static void on_heard(void *ctx)
         next = wire_next(line->wire, &reply);
         if (next == WIRE_GARBAGE ||
             (next == WIRE_REPLY && !take_reply(subscription, reply)))
-            line_fail(line, STATE_GARBAGE, "sent what is no announcement");
+            line_fail(line, STATE_GARBAGE, "sent an invalid announcement");
     }
 }
 

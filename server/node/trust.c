@@ -97,7 +97,7 @@ static bool read_system(const struct reader *reader)
     if (count == GNUTLS_E_MEMORY_ERROR)
         return fail_memory(reader);
     snprintf(reader->error, TRUST_TEXT_MAX,
-             "--node-ca is not given, and the system trusts nobody: install "
+             "--node-ca is not given, and the system has no CAs: install "
              "ca-certificates, or name the PEM file of your CA");
     return false;
 }

@@ -252,7 +252,7 @@ static void judge_clocks(struct nodes *nodes, int64_t now_us)
         log_write(LOG_WARN, "own_clock_suspect",
                   (struct log_field[]){
                       LOG_S("detail", "a majority of the nodes' clocks stepped "
-                                      "at once: all are learned anew"),
+                                      "at once: all are measured again"),
                       LOG_END});
     for (int i = 0; i < nodes->env->settings.nodes; i++) {
         if (!(judgement.stepped & 1u << i))

@@ -42,8 +42,8 @@ TEST(an_error_has_file_and_line)
            "2: the second word must be sha256: and 64 hex digits, the SHA-256 "
            "of the token, or cert: and the name in a client certificate");
     expect(authtext_write(""),
-           " it names no identity, so nobody could ask anything; without "
-           "--auth-file anybody may");
+           " it names no identity, so every request would be refused; "
+           "without --auth-file anybody may do anything");
 }
 
 TEST(what_is_no_file_is_refused_at_once)
