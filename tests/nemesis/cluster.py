@@ -196,6 +196,16 @@ class Node(Process):
             self.sizes = [*self.sizes[-5:],
                           (time.monotonic(), file, file.stat().st_size)]
 
+    def log_size(self) -> int:
+        file = self._log_file()
+        return file.stat().st_size if file else 0
+
+    def cut_log(self, size: int) -> None:
+        """It is down: what it wrote behind that is lost."""
+        if file := self._log_file():
+            os.truncate(file, min(size, file.stat().st_size))
+        self.sizes.clear()
+
     def lose_end(self, is_short: bool) -> None:
         """What a power cut does to a file that is synced once a second: it loses
         all that was written since then, which may be just now."""

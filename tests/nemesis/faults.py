@@ -7,33 +7,30 @@ something: it is asked again soon.
 from __future__ import annotations
 
 import signal
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
 from cluster import Cluster, Node, Redis
 from history import SECOND, History, Span, now
-from memory import MemoryFaults
 from plan import KINDS, LOSSY_NODES, Fault, clash, takes_locks
+from strikes import Strikes
 
 BURN = ("local begin = os.clock() while os.clock() - begin < tonumber(ARGV[1]) "
         "do end return 1")
 
 
-class Injector(MemoryFaults):
+class Injector(Strikes):
     """To be used by the main thread only, as it starts processes."""
 
     def __init__(self, cluster: Cluster, history: History,
                  quarantine_s: float) -> None:
-        super().__init__(cluster)
-        self.history, self.quarantine_s = history, quarantine_s
+        super().__init__(cluster, history)
+        self.quarantine_s = quarantine_s
         self.active: dict[Fault, tuple[Iterator[None], Span]] = {}
         self.ending: dict[Fault, tuple[Iterator[None], Span]] = {}
         self.losses: list[tuple[int, Span]] = []
         self.killed: dict[int, Span] = {}  # servers that are down
         self.restarting: list[Span] = []
-        self.is_quiet = False  # clients ask for nothing
-        self.done: Counter[str] = Counter()
 
     def begin(self, fault: Fault) -> None:
         if not self._may_begin(fault):

@@ -116,6 +116,19 @@ def test_kill_everysec(stage: Stage) -> None:
         assert stage.key(node) == left, way
 
 
+def test_cut_log(stage: Stage) -> None:
+    """All that it was told since then is lost, and nothing else."""
+    node = next(one for one in stage.cluster.nodes if one.mode == "everysec")
+    stage.prepare()
+    stage.ask(node, "SET", "k", "one")
+    size = node.log_size()
+    stage.ask(node, "SET", "k", "two")
+    node.kill()
+    node.cut_log(size)
+    node.start()
+    assert stage.key(node) == "one"
+
+
 def test_evict(stage: Stage) -> None:
     node = stage.always
     for way in (0, 1):
@@ -182,6 +195,7 @@ def run(cluster: Cluster, quarantine_s: float) -> None:
         test_old_memory(stage, stage.keeping, "old-copy", way)
     test_old_memory(stage, stage.always, "aof-off", 0)
     test_kill_everysec(stage)
+    test_cut_log(stage)
     test_evict(stage)
     test_glitch(stage)
     test_sleep_all(stage)

@@ -24,6 +24,7 @@ class Kind:
     longest_s: float
     is_lossy: bool = False
     is_late: bool = False  # nothing is lost before its end
+    is_alone: bool = False  # of strikes.py: nothing else is wrong meanwhile
 
 
 KINDS: dict[str, Kind] = {
@@ -61,6 +62,11 @@ KINDS: dict[str, Kind] = {
     "hold": Kind(2, "pairs", 0.05, 10),
     "reset": Kind(1, "pairs", 0, 0),
     "half-close": Kind(1, "pairs", 0, 0),
+    # each a moment that a rule is for, and that chance alone does not meet
+    "untold": Kind(1, "node", 2, 4, is_lossy=True, is_late=True,
+                   is_alone=True),
+    "under-way": Kind(1, "node", 2, 4, is_lossy=True, is_late=True,
+                      is_alone=True),
     # certificates and the auth file are read again; only over TLS
     "renew": Kind(0, "server", 0, 0),
     # done by clients all the time: they leave before they have the answer, on
@@ -77,11 +83,13 @@ MODES = (("always", "always", "always", "everysec", "none"),
 WITH_FILES = ("always", "everysec")
 NEEDS_MODE = {"kill-always": ("always",), "kill-old": ("always",),
               "kill-everysec": ("everysec",), "peer-copy": WITH_FILES,
-              "old-copy": WITH_FILES, "aof-off": ("always",)}
+              "old-copy": WITH_FILES, "aof-off": ("always",),
+              "untold": ("everysec",)}
 # a node's first replica costs it the vote: such a one soon has it again
 PEER_MODES = {"replica": ("always",), "peer-copy": WITH_FILES}
 MAX_TTLS_MS = (2000, 5000, 8000)
-TIMEOUTS_MS = ((50, 50, 50), (50, 150, 600))
+TIMEOUTS_MS = ((50, 50, 50), (50, 50, 600), (50, 150, 600), (50, 600, 600))
+STRIKES_S = (25, 40)  # from one strike to the next
 ALL = set(KINDS)
 HARMLESS = {name for name in ALL if not KINDS[name].is_lossy}
 
@@ -251,6 +259,8 @@ def clash(a: Fault, b: Fault) -> bool:
     """They must not be active at once."""
     if a.end + GAP_S <= b.begin or b.end + GAP_S <= a.begin:
         return False
+    if KINDS[a.kind].is_alone or KINDS[b.kind].is_alone:
+        return True
     targets = {KINDS[a.kind].target, KINDS[b.kind].target}
     if "all" in targets and targets <= {"all", "node", "server"}:
         return True
@@ -318,21 +328,49 @@ def _hush(rng: random.Random, strike: Fault, kinds: list[str],
     return Fault("quiet", begin, end) if begin < end else None
 
 
+def _strikes(seed: int, seconds: float, kinds: set[str],
+             quarantine: float) -> list[Fault]:
+    """In turns, if this seed has what they need. They come first: all others
+    keep out of their way."""
+    rng = random.Random(f"{seed} strikes")
+    names = sorted(name for name in kinds if KINDS[name].is_alone)
+    rng.shuffle(names)
+    timeouts = timeouts_ms(seed)
+    if len(set(timeouts)) == 1 and "under-way" in names:
+        names.remove("under-way")  # no call outlasts another server's patience
+    strikes: list[Fault] = []
+    at = rng.uniform(8, 20)
+    while names and at < seconds:
+        kind = names[len(strikes) % len(names)]
+        fault = _draw(rng, [kind], at, seconds, modes(seed))
+        server = timeouts.index(max(timeouts)) if kind == "under-way" \
+            else rng.randrange(SERVERS)
+        away = rng.sample([n for n in range(NODES) if n != fault.target], 2)
+        fault = replace(fault, pairs=tuple((server, n) for n in sorted(away)))
+        if _is_allowed(rng, fault, strikes, quarantine):
+            strikes.append(fault)
+        at += rng.uniform(*STRIKES_S)
+    return strikes
+
+
 def plan(seed: int, seconds: float, kinds: set[str],
          quarantine: float) -> list[Fault]:
     """All faults of a run, in order; each has ended when it is over."""
     rng = random.Random(f"{seed} faults")
-    names = sorted(name for name in kinds if KINDS[name].weight)
+    names = sorted(name for name in kinds if KINDS[name].weight and
+                   not KINDS[name].is_alone)
+    strikes = _strikes(seed, seconds, kinds, quarantine)
     faults: list[Fault] = []
     at = rng.uniform(0.5, 1.5)
     while names and at < seconds:
-        recent = [one for one in faults[-200:] if one.end > at - 60]
+        recent = [*strikes,
+                  *(one for one in faults[-200:] if one.end > at - 60)]
         for _ in range(10):
             fault = _draw(rng, names, at, seconds, modes(seed))
             if _is_allowed(rng, fault, recent, quarantine):
                 faults.append(fault)
                 break
-        if fault.kind in ("ring", "quiet") and fault is faults[-1]:
+        if fault.kind in ("ring", "quiet") and faults and fault is faults[-1]:
             strike = _strike(rng, fault, names, seconds, modes(seed))
             if strike and _is_allowed(rng, strike, [*recent, fault],
                                       quarantine):
@@ -342,4 +380,4 @@ def plan(seed: int, seconds: float, kinds: set[str],
                                         quarantine):
                     faults.append(hush)
         at += rng.uniform(1, 3)
-    return sorted(faults, key=lambda fault: fault.begin)
+    return sorted(strikes + faults, key=lambda fault: fault.begin)

@@ -14,6 +14,7 @@ from kepttest import TESTS as OF_KEPT
 from plan import (KINDS, NEEDS_MODE, PEER_MODES, Fault, clash, lossy_nodes,
                   modes, plan, quarantine_s, takes_locks)
 from register import Register, refused
+from striketest import TESTS as OF_STRIKES
 
 BASE = 1_000 * MS  # long past, however lately the machine was booted
 
@@ -474,7 +475,7 @@ def run() -> int:
     """The number of tests; raises if one fails."""
     tests = (test_histories, test_late_releases, test_snapshot, test_forgotten,
              test_register, test_plan, test_needs, test_clashes,
-             test_prefixes, *OF_KEPT)
+             test_prefixes, *OF_KEPT, *OF_STRIKES)
     for test in tests:
         test()
     return len(HISTORIES) + len(tests) - 1
