@@ -1,6 +1,10 @@
 """Rules by which nodes that forgot were once admitted early. Nothing was told of
-births then, and each promise was to be found by a look that came in time."""
+births then, and each promise was to be found by a look that came in time. The
+simulator finds them, and so does the nemesis, by a strike that is made for each.
+"""
 from __future__ import annotations
+
+from dataclasses import replace
 
 from defects import Defect, Edit
 
@@ -16,7 +20,7 @@ LOOK_AFTER_OWN_ROUNDS = Edit(
     "                    admission, i,\n"
     "                    now_us + admission->settings.node_timeout_us);\n")
 
-EARLIER = [
+IN_SIMULATOR = [
     # Rounds of a server with a longer timeout still go on.
     Defect("own timeout taken for everybody's", "sim", "exclusion", [
         LOOK_AFTER_OWN_ROUNDS, Edit(
@@ -50,3 +54,9 @@ EARLIER = [
             "admission->node[node].sighted_us +\n"
             "                       admission->settings.node_timeout_us;")]),
 ]
+STRIKES = ("under-way", "untold")  # of each, see tests/nemesis/strikes.py
+EARLIER = IN_SIMULATOR + [
+    # servers whose timeouts differ, by this seed
+    replace(defect, name=f"{defect.name}, on real nodes", suite="nemesis",
+            faults=strike, seed=2)
+    for defect, strike in zip(IN_SIMULATOR, STRIKES, strict=True)]
