@@ -7,6 +7,7 @@
 #include "handler.h"
 #include "list.h"
 #include "locks.h"
+#include "message/asked.h"
 #include "message/browser.h"
 #include "message/forwarded.h"
 #include "message/problem.h"
@@ -108,10 +109,12 @@ enum exchange_step exchange_begin(const struct service *service,
     const struct head_refusal refusal =
         check(service, request, head, is_http_1_0);
     take_fields(request, head, service->ids);
+    asked_find(request);
     name_client(service, request, head);
     http_response_init(response);
     response->close = true;
     if (refusal.reason != NULL) {
+        request->counted_as = METRICS_OTHER;
         problem_respond_plain(refusal.code, refusal.reason, request->id,
                               response);
         return answer(response);
@@ -144,7 +147,7 @@ static enum exchange_step give_up(const struct service *service,
                                   struct http_request *request,
                                   struct http_response *response)
 {
-    if (!request->is_list)
+    if (request->match.route != ROUTE_LIST)
         audit_note_abandoned(service->audit, request,
                              engine_peek(service->engine, request->op));
     (void)engine_abandon(service->engine, request->op);
@@ -157,7 +160,7 @@ static enum exchange_step give_up(const struct service *service,
 static bool is_revoked(const struct service *service,
                        struct http_request *request)
 {
-    if (request->call != LOCK_ACQUIRE)
+    if (request->match.call != LOCK_ACQUIRE)
         return false;
     return request->refusal.detail != NULL ||
            !access_stands(service->access, request,
@@ -189,12 +192,12 @@ static enum exchange_step answer_settled(const struct service *service,
                                          struct exchange *it, int64_t now_us,
                                          struct http_response *response)
 {
-    if (it->request.call == LOCK_ACQUIRE &&
+    if (it->request.match.call == LOCK_ACQUIRE &&
         (connection_has_left(&it->connection) || !is_trusted(it)))
         return EXCHANGE_CLOSE; /* its end releases what was granted */
     if (is_revoked(service, &it->request))
         return revoke(service, &it->request, response);
-    if (it->request.is_list)
+    if (it->request.match.route == ROUTE_LIST)
         list_answer(service, &it->request, response);
     else
         locks_answer(service, &it->request, now_us, response);
@@ -268,7 +271,7 @@ enum exchange_step exchange_go_on(const struct service *service,
 
 bool exchange_survives_reset(const struct exchange *it)
 {
-    return it->request.call == LOCK_EXTEND;
+    return it->request.match.call == LOCK_EXTEND;
 }
 
 bool exchange_is_to_wait(const struct exchange *it)
@@ -290,7 +293,7 @@ void exchange_answer(struct exchange *it, int64_t now_us)
  */
 bool exchange_on_leave(const struct service *service, struct exchange *it)
 {
-    if (it->request.call != LOCK_ACQUIRE)
+    if (it->request.match.call != LOCK_ACQUIRE)
         return false;
     (void)engine_abandon(service->engine, it->request.op);
     it->request.op = 0;
@@ -301,7 +304,7 @@ bool exchange_on_leave(const struct service *service, struct exchange *it)
 static void abandon(const struct service *service,
                     const struct http_request *request)
 {
-    if (!request->is_list)
+    if (request->match.route != ROUTE_LIST)
         audit_note_abandoned(service->audit, request,
                              engine_peek(service->engine, request->op));
     if (engine_abandon(service->engine, request->op))
@@ -326,7 +329,7 @@ static void review(void *ctx, struct connection *connection)
     const struct service *service = ctx;
     struct exchange *it = exchange_of(connection);
     struct connections *all = connection->all;
-    if (it->request.call != LOCK_ACQUIRE)
+    if (it->request.match.call != LOCK_ACQUIRE)
         return;
     if (!is_trusted(it))
         connection_leave(connection);

@@ -131,7 +131,7 @@ void failure_respond(const struct service *service,
         tell_held(result, &problem);
         break;
     case OUTCOME_VALIDITY_EXHAUSTED:
-        tell_exhausted(request->call, result, &problem);
+        tell_exhausted(request->match.call, result, &problem);
         break;
     case OUTCOME_MAX_HOLD:
         problem.code = PROBLEM_MAX_HOLD_REACHED;
@@ -142,7 +142,7 @@ void failure_respond(const struct service *service,
     case OUTCOME_NOT_OWNER:
         problem.code = PROBLEM_NOT_OWNER;
         problem.detail =
-            request->call == LOCK_FORCE
+            request->match.call == LOCK_FORCE
                 ? "the lock is held with another fencing number, or with a "
                   "value that has none"
                 : "the lock is held with another token: this one's lock has "
@@ -170,8 +170,8 @@ void failure_respond(const struct service *service,
     default:
         assert(result->outcome == OUTCOME_NO_QUORUM);
         problem.code = PROBLEM_NO_QUORUM;
-        problem.retry_after_ms = retry_blindly_ms(request->call, result);
-        describe_no_quorum(service, request->call, result, detail);
+        problem.retry_after_ms = retry_blindly_ms(request->match.call, result);
+        describe_no_quorum(service, request->match.call, result, detail);
         tell_votes(service, result, &problem);
     }
     problem_respond(&problem, request->id, response);
@@ -190,7 +190,7 @@ void failure_respond_unaudited(const struct http_request *request,
     (void)snprintf(detail, sizeof detail,
                    "%sthe audit log takes no lines, and without one no lock is "
                    "changed here",
-                   has_begun ? meaning_of(request->call)
+                   has_begun ? meaning_of(request->match.call)
                              : "nothing was done; ");
     problem_respond(&problem, request->id, response);
 }

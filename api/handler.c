@@ -4,7 +4,6 @@
 
 #include "list.h"
 #include "locks.h"
-#include "message/asked.h"
 #include "message/problem.h"
 #include "ops.h"
 #include "pages.h"
@@ -17,22 +16,21 @@ static void refuse(enum problem_code code, const char *detail,
 }
 
 static void refuse_method(const struct http_request *request,
-                          const struct route_match *match,
                           struct http_response *response)
 {
     char detail[PROBLEM_DETAIL_MAX];
     (void)snprintf(detail, sizeof detail, "this path supports only %s",
-                   match->allow);
-    response->allow = match->allow;
+                   request->match.allow);
+    response->allow = request->match.allow;
     refuse(PROBLEM_METHOD_NOT_ALLOWED, detail, request, response);
 }
 
 /* Answers what needs no node. */
 static void answer_other(const struct service *service,
                          const struct http_request *request,
-                         const struct route_match *match,
                          struct http_response *response)
 {
+    const struct route_match *match = &request->match;
     switch (match->route) {
     case ROUTE_NODES:
         ops_nodes(service, request, response);
@@ -59,7 +57,7 @@ static void answer_other(const struct service *service,
         response->allow = match->allow;
         break;
     case ROUTE_NOT_ALLOWED:
-        refuse_method(request, match, response);
+        refuse_method(request, response);
         break;
     case ROUTE_BAD_ID:
         refuse(PROBLEM_INVALID_REQUEST,
@@ -79,17 +77,16 @@ static void answer_other(const struct service *service,
 bool handler_begin(const struct service *service, struct http_request *request,
                    void *client, struct http_response *response)
 {
-    struct route_match match;
-    asked_find(request, &match);
+    const struct route_match *match = &request->match;
     if (request->body_is_too_large) {
         handler_refuse_body(request, response);
         return true;
     }
-    if (match.route == ROUTE_LOCK)
-        return locks_begin(service, request, &match, client, response);
-    if (match.route == ROUTE_LIST)
+    if (match->route == ROUTE_LOCK)
+        return locks_begin(service, request, client, response);
+    if (match->route == ROUTE_LIST)
         return list_begin(service, request, client, response);
-    answer_other(service, request, &match, response);
+    answer_other(service, request, response);
     return true;
 }
 

@@ -9,7 +9,6 @@
 
 /*
  * True: response is the answer. False: the request waits; see locks_begin.
- * Sets request->counted_as.
  */
 bool handler_begin(const struct service *service, struct http_request *request,
                    void *client, struct http_response *response);

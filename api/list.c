@@ -89,8 +89,6 @@ bool list_begin(const struct service *service, struct http_request *request,
 {
     struct engine_list list;
     struct list_texts texts;
-    request->is_list = true;
-    request->call = LOCK_INSPECT;
     if (!read_list(request, &list, &texts, response) ||
         !access_narrow(service->access, request, &list.prefix, response) ||
         !access_take_place(service->access, request, PLACE_LIST,

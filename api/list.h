@@ -7,7 +7,7 @@
 #include "message/http.h"
 #include "service.h"
 
-/* As locks_begin and locks_answer; sets request->is_list. */
+/* As locks_begin and locks_answer. */
 bool list_begin(const struct service *service, struct http_request *request,
                 void *client, struct http_response *response);
 void list_answer(const struct service *service, struct http_request *request,

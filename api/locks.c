@@ -53,7 +53,7 @@ static bool read_body(const struct service *service,
             request->id, response);
         return false;
     }
-    if (body_read(body, request->body, request->call,
+    if (body_read(body, request->body, request->match.call,
                   service->config->max_ttl_ms, &errors))
         return true;
     if (errors.count == 0)
@@ -247,11 +247,11 @@ static void log_force(const struct http_request *request, struct span names,
 }
 
 static bool begin_force(const struct service *service,
-                        struct http_request *request,
-                        const struct route_match *match, void *client,
+                        struct http_request *request, void *client,
                         struct http_response *response)
 {
-    struct span resource = {match->names, match->names_len};
+    char names[NAMES_LEN_MAX];
+    struct span resource = route_names(&request->match, names);
     int64_t number = read_force(request, response);
     if (number == 0)
         return true;
@@ -266,11 +266,12 @@ static bool begin_force(const struct service *service,
 
 /* Extend and release: both need the token, in the header or in a body. */
 static bool begin_with_token(const struct service *service,
-                             struct http_request *request,
-                             const struct route_match *match, void *client,
+                             struct http_request *request, void *client,
                              struct http_response *response)
 {
-    struct span resource = {match->names, match->names_len};
+    char names[NAMES_LEN_MAX];
+    struct span resource = route_names(&request->match, names);
+    bool is_extend = request->match.call == LOCK_EXTEND;
     struct body body = {0};
     struct span token;
     bool is_pending = false;
@@ -284,16 +285,15 @@ static bool begin_with_token(const struct service *service,
         goto done;
     }
     keep_token(request, token);
-    if (match->call == LOCK_EXTEND &&
+    if (is_extend &&
         !access_claim(service->access, request, resource, response))
         goto done;
     if (!may_change(service, request, resource, response))
         goto done;
     engine_op op =
-        match->call == LOCK_EXTEND
-            ? engine_extend(service->engine, resource, token,
-                            ttl_of(service, &body), client)
-            : engine_release(service->engine, resource, token, client);
+        is_extend ? engine_extend(service->engine, resource, token,
+                                  ttl_of(service, &body), client)
+                  : engine_release(service->engine, resource, token, client);
     is_pending = is_started(request, op, response);
 done:
     body_fini(&body);
@@ -301,23 +301,22 @@ done:
 }
 
 bool locks_begin(const struct service *service, struct http_request *request,
-                 const struct route_match *match, void *client,
-                 struct http_response *response)
+                 void *client, struct http_response *response)
 {
-    struct span resource = {match->names, match->names_len};
-    request->call = match->call;
-    switch (match->call) {
+    char names[NAMES_LEN_MAX];
+    switch (request->match.call) {
     case LOCK_ACQUIRE:
         return begin_acquire(service, request, client, response);
     case LOCK_EXTEND:
     case LOCK_RELEASE:
-        return begin_with_token(service, request, match, client, response);
+        return begin_with_token(service, request, client, response);
     case LOCK_FORCE:
-        return begin_force(service, request, match, client, response);
+        return begin_force(service, request, client, response);
     case LOCK_INSPECT:
         break;
     }
-    engine_op op = engine_inspect(service->engine, resource, client);
+    engine_op op = engine_inspect(service->engine,
+                                  route_names(&request->match, names), client);
     return !is_started(request, op, response);
 }
 

@@ -12,11 +12,10 @@
  * Starts what the request asks (acquire, extend, release, force, inspect).
  * True: response is the answer. False: the answer follows from locks_answer as
  * soon as the engine has called port.answer for client, which may be before
- * this returns; request->op is the operation. Sets request->call.
+ * this returns; request->op is the operation.
  */
 bool locks_begin(const struct service *service, struct http_request *request,
-                 const struct route_match *match, void *client,
-                 struct http_response *response);
+                 void *client, struct http_response *response);
 
 /*
  * Fills response from the result, with the validity that is left at now_us,

@@ -129,19 +129,18 @@ static const char removed[] =
     "this identity was removed while its request was on its way";
 
 /* What a request needs; -1: it is open to all. */
-static int scope_of(const struct http_request *request,
-                    const struct route_match *match)
+static int scope_of(const struct http_request *request)
 {
     static const enum scope of_calls[LOCK_CALLS] = {
         [LOCK_ACQUIRE] = SCOPE_LOCK, [LOCK_EXTEND] = SCOPE_LOCK,
         [LOCK_RELEASE] = SCOPE_LOCK, [LOCK_INSPECT] = SCOPE_READ,
         [LOCK_FORCE] = SCOPE_ADMIN,
     };
-    switch (match->route) {
+    switch (request->match.route) {
     case ROUTE_LOCK:
     case ROUTE_LIST:
     case ROUTE_BAD_ID:
-        return (int)of_calls[match->call];
+        return (int)of_calls[request->match.call];
     case ROUTE_NODES:
         return SCOPE_READ;
     case ROUTE_READYZ: /* with the nodes, or only whether they are enough */
@@ -186,9 +185,9 @@ static bool may_ask_now(struct account *account, struct http_request *request,
 
 /* A repeat may be of a lock that is counted already: locks_begin looks. */
 static bool may_hold_more(struct access *access, const struct account *account,
-                          struct http_request *request,
-                          const struct route_match *match)
+                          struct http_request *request)
 {
+    const struct route_match *match = &request->match;
     if (match->route != ROUTE_LOCK || match->call != LOCK_ACQUIRE ||
         account->holder.most == 0 || request->idempotency_key.ptr != NULL ||
         !holdings_is_full(access->holdings, &account->holder,
@@ -201,10 +200,9 @@ static bool may_hold_more(struct access *access, const struct account *account,
 
 /* list_begin looks again. */
 static bool may_list(const struct access *access, const struct account *account,
-                     struct http_request *request,
-                     const struct route_match *match)
+                     struct http_request *request)
 {
-    if (match->route != ROUTE_LIST ||
+    if (request->match.route != ROUTE_LIST ||
         places_are_left(&access->places, &account->places, PLACE_LIST,
                         ENGINE_LISTS_MAX))
         return true;
@@ -225,14 +223,16 @@ static bool is_over(int64_t expires_s)
     return expires_s != 0 && clock_wall_us() / US_PER_S >= expires_s;
 }
 
-/* names: those that are known so far. */
+/* names: those that are known so far; len 0: those of the path. */
 static bool is_allowed(const struct access *access,
                        const struct identity *identity,
-                       struct http_request *request,
-                       const struct route_match *match, struct span names)
+                       struct http_request *request, struct span names)
 {
-    int scope = scope_of(request, match);
+    char of_path[NAMES_LEN_MAX];
+    int scope = scope_of(request);
     assert(scope >= 0);
+    if (names.len == 0)
+        names = route_names(&request->match, of_path);
     request->auth_file = access->accounts.reads;
     request->expires_s = identity->expires_s;
     if (is_over(identity->expires_s))
@@ -244,21 +244,15 @@ static bool is_allowed(const struct access *access,
     return request->refusal.detail == NULL;
 }
 
-static struct span names_of(const struct route_match *match)
-{
-    return (struct span){match->names, match->names_len};
-}
-
 static enum account_result judge(struct access *access, struct account *account,
-                                 struct http_request *request,
-                                 const struct route_match *match)
+                                 struct http_request *request)
 {
-    if (!may_ask_now(account, request, asked_price(request, match)))
+    if (!may_ask_now(account, request, asked_price(request)))
         return ACCOUNT_LIMITED;
-    if (!is_allowed(access, account->identity, request, match, names_of(match)))
+    if (!is_allowed(access, account->identity, request, (struct span){0}))
         return ACCOUNT_FORBIDDEN;
-    return may_hold_more(access, account, request, match) &&
-                   may_list(access, account, request, match)
+    return may_hold_more(access, account, request) &&
+                   may_list(access, account, request)
                ? ACCOUNT_ALLOWED
                : ACCOUNT_LIMITED;
 }
@@ -266,11 +260,7 @@ static enum account_result judge(struct access *access, struct account *account,
 void access_admit(struct access *access, struct http_request *request,
                   struct span authorization)
 {
-    struct route_match match;
-    if (access == NULL)
-        return;
-    asked_find(request, &match);
-    if (scope_of(request, &match) < 0)
+    if (access == NULL || scope_of(request) < 0)
         return;
     int number = authenticate(access, request, authorization);
     if (number < 0)
@@ -278,7 +268,7 @@ void access_admit(struct access *access, struct http_request *request,
     struct account *account = access->accounts.list[number];
     memcpy(request->identity, account->identity->name,
            sizeof request->identity);
-    note_result(request, judge(access, account, request, &match));
+    note_result(request, judge(access, account, request));
 }
 
 /* ---- once more ---------------------------------------------------------- */
@@ -297,20 +287,15 @@ static struct account *account_of(const struct access *access,
 bool access_stands(struct access *access, struct http_request *request,
                    struct span names)
 {
-    struct route_match match;
     if (access == NULL || request->auth_file == 0 ||
         (request->auth_file == access->accounts.reads &&
          !is_over(request->expires_s)))
         return true;
     const struct account *account = account_of(access, request);
-    if (account == NULL || account->since > request->auth_file) {
+    if (account == NULL || account->since > request->auth_file)
         login_revoke(&request->refusal, removed);
-    } else {
-        asked_find(request, &match);
-        if (is_allowed(access, account->identity, request, &match,
-                       names.len > 0 ? names : names_of(&match)))
-            return true;
-    }
+    else if (is_allowed(access, account->identity, request, names))
+        return true;
     note_result(request, ACCOUNT_FORBIDDEN);
     return false;
 }

@@ -37,9 +37,8 @@ void access_free(struct access *access);
 bool access_reload(struct access *access);
 
 /*
- * The head was read: sets request->identity, or request->refusal. Sets
- * counted_as if it is refused. authorization: the field's value; ptr NULL: it
- * was not sent.
+ * The head was read: sets request->identity, or request->refusal.
+ * authorization: the field's value; ptr NULL: it was not sent.
  */
 void access_admit(struct access *access, struct http_request *request,
                   struct span authorization);

@@ -168,7 +168,7 @@ static const char *event_of(const struct http_request *request,
                             const struct engine_result *result,
                             const struct http_response *response)
 {
-    if (request->call == LOCK_INSPECT)
+    if (request->match.call == LOCK_INSPECT)
         return "read";
     switch (result->outcome) {
     case OUTCOME_GRANTED:
@@ -178,7 +178,7 @@ static const char *event_of(const struct http_request *request,
     case OUTCOME_EXTENDED:
         return "extend";
     case OUTCOME_RELEASED:
-        return request->call == LOCK_FORCE ? "force_release" : "release";
+        return request->match.call == LOCK_FORCE ? "force_release" : "release";
     default:
         return response->status >= 500 ? "failed" : "refused";
     }
@@ -215,7 +215,7 @@ bool audit_announce(struct audit *audit, const struct http_request *request,
         return true;
     if (!flush(audit)) /* nor would it take this one */
         return false;
-    begin_request(&json, "asked", request, (int)request->call);
+    begin_request(&json, "asked", request, (int)request->match.call);
     put_names(&json, names);
     if (request->number > 0)
         json_put_integer(&json, "fencing_token", request->number);
@@ -229,11 +229,11 @@ bool audit_note(struct audit *audit, struct http_request *request,
 {
     struct json json;
     if (audit == NULL ||
-        (request->call == LOCK_INSPECT && !audit->means.has_reads))
+        (request->match.call == LOCK_INSPECT && !audit->means.has_reads))
         return true;
     request->is_audited = true;
     begin_request(&json, event_of(request, result, response), request,
-                  (int)request->call);
+                  (int)request->match.call);
     put_lock(&json, request, result);
     if (result->outcome == OUTCOME_GRANTED && response->status >= 500)
         put_released(&json, result);
@@ -271,11 +271,11 @@ void audit_note_abandoned(struct audit *audit,
 {
     struct json json;
     bool is_granted = result->outcome == OUTCOME_GRANTED;
-    if (audit == NULL || request->call == LOCK_INSPECT ||
-        (request->call == LOCK_ACQUIRE && !is_granted))
+    if (audit == NULL || request->match.call == LOCK_INSPECT ||
+        (request->match.call == LOCK_ACQUIRE && !is_granted))
         return;
     begin_request(&json, is_granted ? "undelivered" : "abandoned", request,
-                  (int)request->call);
+                  (int)request->match.call);
     put_lock(&json, request, result);
     if (is_granted)
         put_released(&json, result);
@@ -288,18 +288,6 @@ static bool is_refusal(const struct http_response *response)
 {
     return response->status == 401 || response->status == 403 ||
            response->status == 429;
-}
-
-/* Also if nobody has looked yet what is asked. */
-static int call_of(const struct http_request *request,
-                   const struct route_match *match)
-{
-    if (match->route != ROUTE_LOCK)
-        return request->counted_as;
-    return match->call == LOCK_RELEASE &&
-                   query_has(&request->query, QUERY_FORCE)
-               ? (int)LOCK_FORCE
-               : (int)match->call;
 }
 
 /* Whoever may send any number of requests must not be able to fill the disk. */
@@ -317,18 +305,19 @@ static struct log_limit *limit_of(struct audit *audit,
 void audit_note_refusal(struct audit *audit, struct http_request *request,
                         struct span names, const struct http_response *response)
 {
-    struct route_match match;
+    char of_path[NAMES_LEN_MAX];
     struct json json;
+    bool is_of_lock = request->match.route == ROUTE_LOCK;
     if (audit == NULL || request->is_audited || !is_refusal(response))
         return;
     request->is_audited = true;
     struct log_limit *limit = limit_of(audit, request);
     if (!log_limit_take(limit, clock_now_us()))
         return;
-    route_find(&match, request->method, request->target);
-    if (match.route == ROUTE_LOCK && names.len == 0)
-        names = (struct span){match.names, match.names_len};
-    begin_request(&json, "refused", request, call_of(request, &match));
+    if (is_of_lock && names.len == 0)
+        names = route_names(&request->match, of_path);
+    begin_request(&json, "refused", request,
+                  is_of_lock ? (int)request->match.call : request->counted_as);
     put_names(&json, names);
     put_answer(&json, response);
     if (limit->dropped > 0)

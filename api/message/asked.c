@@ -35,19 +35,19 @@ static int read_limit(const struct query *query)
                : 0;
 }
 
-int asked_price(const struct http_request *request,
-                const struct route_match *match)
+int asked_price(const struct http_request *request)
 {
     const struct query *query = &request->query;
-    if (match->route != ROUTE_LIST)
+    if (request->match.route != ROUTE_LIST)
         return 1;
     int limit =
         query_has(query, QUERY_LIMIT) ? read_limit(query) : LIST_LIMIT_DEFAULT;
     return limit > LOCKS_EACH ? limit / LOCKS_EACH : 1;
 }
 
-void asked_find(struct http_request *request, struct route_match *match)
+void asked_find(struct http_request *request)
 {
+    struct route_match *match = &request->match;
     route_find(match, request->method, request->target);
     if ((match->route == ROUTE_LOCK || match->route == ROUTE_BAD_ID) &&
         match->call == LOCK_RELEASE && query_has(&request->query, QUERY_FORCE))

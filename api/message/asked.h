@@ -18,10 +18,12 @@ int asked_limit(struct span text);
  * As how many requests it counts, as far as rate= is concerned: a list as one
  * for each ten locks that its page may have, any other request as one.
  */
-int asked_price(const struct http_request *request,
-                const struct route_match *match);
+int asked_price(const struct http_request *request);
 
-/* Its route; a release by a number is another call. Sets counted_as. */
-void asked_find(struct http_request *request, struct route_match *match);
+/*
+ * The head was read: sets match and counted_as. A release by a number is
+ * another call.
+ */
+void asked_find(struct http_request *request);
 
 #endif

@@ -55,9 +55,9 @@ struct http_request {
     struct span lock_token;      /* … X-Lock-Token; … */
     struct span idempotency_key; /* … likewise */
     struct query query;          /* of the target */
+    struct route_match match;    /* what it asks */
     bool body_is_too_large;
     bool is_chunked; /* the body */
-    bool is_list;    /* set by list_begin */
     struct span body;
     char id[REQUESTID_MAX + 1];           /* X-Request-Id of the answer */
     char identity[HTTP_IDENTITY_MAX + 1]; /* who asks; "": anybody */
@@ -72,7 +72,6 @@ struct http_request {
     int64_t expires_s;     /* its identity, by that file; 0: never */
     int place;             /* 1 + enum place; 0: it has none */
     int64_t head_read_us;  /* when its head was read */
-    enum lock_call call;   /* one on a lock: set by locks_begin */
     int counted_as;        /* enum lock_call, or metrics_call */
     engine_op op;          /* waited for, or being answered; 0 none */
     int64_t wait_ms;       /* acquire: how long it may wait; 0: not */

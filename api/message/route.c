@@ -160,12 +160,27 @@ static const struct method *find_method(const struct path *path,
     return NULL;
 }
 
-static bool take_id(struct route_match *match, struct span segment)
+struct span route_names(const struct route_match *match,
+                        char names[NAMES_LEN_MAX])
 {
     char id[ID_MAX];
-    size_t len;
-    return percent_decode(segment, id, sizeof id, &len) &&
-           id_decode((struct span){id, len}, match->names, &match->names_len);
+    size_t id_len, len;
+    return match->id.len > 0 &&
+                   percent_decode(match->id, id, sizeof id, &id_len) &&
+                   id_decode((struct span){id, id_len}, names, &len)
+               ? (struct span){names, len}
+               : (struct span){0};
+}
+
+/* Whether it can be one. */
+static bool take_id(struct route_match *match, struct span segment)
+{
+    char names[NAMES_LEN_MAX];
+    match->id = segment;
+    bool is_id = route_names(match, names).len > 0;
+    if (!is_id)
+        match->id = (struct span){0};
+    return is_id;
 }
 
 static void ask(struct route_match *match, const struct path *path,
@@ -192,7 +207,7 @@ void route_find(struct route_match *match, const char *method,
     struct span segments[SEGMENTS_MAX] = {{NULL, 0}};
     match->route = ROUTE_NOT_FOUND;
     match->allow = "GET, HEAD, POST, PUT, DELETE, OPTIONS";
-    match->names_len = 0;
+    match->id = (struct span){0};
     if (strcmp(target, "*") == 0 && strcmp(method, "OPTIONS") == 0) {
         match->route = ROUTE_OPTIONS;
         return;

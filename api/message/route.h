@@ -31,8 +31,7 @@ struct route_match {
     enum route route;
     enum lock_call call; /* of ROUTE_LOCK, ROUTE_LIST, ROUTE_BAD_ID */
     const char *allow;   /* methods of the path; static */
-    size_t names_len;
-    char names[NAMES_LEN_MAX]; /* of the id in the path: one, or several */
+    struct span id;      /* as it stands in the path; borrowed; len 0: none */
 };
 
 /*
@@ -41,6 +40,10 @@ struct route_match {
  */
 void route_find(struct route_match *match, const char *method,
                 const char *target);
+
+/* The resources that its id names, as in names.h, in names; len 0: none. */
+struct span route_names(const struct route_match *match,
+                        char names[NAMES_LEN_MAX]);
 
 enum { ROUTE_PATH_MAX = 32 }; /* with its NUL */
 

@@ -11,12 +11,20 @@
 
 enum { PATH_MAX_LEN = 32 + 3 * ID_MAX };
 
+static bool has_same_names(const struct route_match *a,
+                           const struct route_match *b)
+{
+    char of_a[NAMES_LEN_MAX], of_b[NAMES_LEN_MAX];
+    struct span names = route_names(a, of_a), others = route_names(b, of_b);
+    return names.len == others.len &&
+           (names.len == 0 || memcmp(of_a, of_b, names.len) == 0);
+}
+
 static bool is_same(const struct route_match *a, const struct route_match *b)
 {
     return a->route == b->route &&
            (a->route != ROUTE_LOCK || a->call == b->call) &&
-           strcmp(a->allow, b->allow) == 0 && a->names_len == b->names_len &&
-           memcmp(a->names, b->names, a->names_len) == 0;
+           strcmp(a->allow, b->allow) == 0 && has_same_names(a, b);
 }
 
 static bool has_id(const struct route_match *match)
@@ -41,9 +49,8 @@ static bool is_listed(const char *list, const char *method)
 static void print_path(char path[PATH_MAX_LEN], const struct route_match *match,
                        const char *format)
 {
-    char id[ID_MAX];
-    size_t id_len =
-        id_encode(id, (struct span){match->names, match->names_len});
+    char id[ID_MAX], names[NAMES_LEN_MAX];
+    size_t id_len = id_encode(id, route_names(match, names));
     size_t len = (size_t)sprintf(path, "/locks/");
     for (size_t i = 0; i < id_len; i++)
         len += (size_t)sprintf(path + len, format, id[i]);
@@ -55,7 +62,7 @@ static void check_id(const struct route_match *match, const char *method)
     static const char *const formats[] = {"%c", "%%%02x", "%%%02X"};
     struct route_match again;
     char path[PATH_MAX_LEN];
-    assert(match->names_len >= 1 && match->names_len <= NAMES_LEN_MAX);
+    assert(match->id.len >= 1);
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
         print_path(path, match, formats[i]);
         route_find(&again, method, path);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "../../../api/access/access.h"
+#include "../../../api/message/asked.h"
 #include "../../../api/message/problem.h"
 #include "../../../server/base/clock.h"
 #include "../../lib/suite/suite.h"
@@ -37,6 +38,7 @@ static const struct http_refusal *admit(const char *method, const char *target)
     ask.request.method = method;
     ask.request.target = target;
     ask.request.head_read_us = play.now_us + ahead_us;
+    asked_find(&ask.request);
     access_admit(judged_access, &ask.request, span_of("Bearer secret"));
     return &ask.request.refusal;
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../../../api/message/asked.h"
 #include "../../lib/suite/suite.h"
 #include "../starve.h"
 #include "audited.h"
@@ -249,9 +250,9 @@ TEST_EACH(a_refusal_tells_what_was_asked, targets)
     char line[400];
     ask.request.method = targets[_i].method;
     ask.request.target = targets[_i].target;
-    ask.request.counted_as = METRICS_SCRAPE;
     if (targets[_i].is_force)
         query_add(&ask.request.query, span_of("force"), span_of("7"));
+    asked_find(&ask.request);
     refuse(403, "forbidden", (struct span){0});
     (void)snprintf(line, sizeof line, "%s%s", targets[_i].line,
                    "\"status\":403,\"code\":\"forbidden\"}");

@@ -22,7 +22,7 @@ static void note(void)
 {
     static const struct engine_result result = {.outcome = OUTCOME_RELEASED,
                                                 .resource = {"order:42", 8}};
-    ask.request.call = LOCK_RELEASE;
+    ask.request.match.call = LOCK_RELEASE;
     ask.response.status = 200;
     audit_note(audited.audit, &ask.request, &result, &ask.response);
 }

@@ -19,7 +19,7 @@ static void hold(void)
 static void run(enum lock_call call, engine_op op)
 {
     ck_assert(op != 0);
-    pair.it->request.call = call;
+    pair.it->request.match.call = call;
     pair.it->request.op = op;
     connection_wait(&pair.it->connection);
 }

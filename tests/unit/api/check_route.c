@@ -4,6 +4,7 @@
 #include "../../lib/suite/suite.h"
 
 static struct route_match match;
+static char names[NAMES_LEN_MAX];
 
 static const struct {
     const char *method, *target;
@@ -32,8 +33,9 @@ TEST_EACH(calls_on_locks_are_found, calls)
     route_find(&match, calls[_i].method, calls[_i].target);
     ck_assert_int_eq(match.route, ROUTE_LOCK);
     ck_assert_int_eq(match.call, calls[_i].call);
-    ck_assert_uint_eq(match.names_len, strlen(calls[_i].resource));
-    ck_assert_mem_eq(match.names, calls[_i].resource, match.names_len);
+    struct span found = route_names(&match, names);
+    ck_assert_uint_eq(found.len, strlen(calls[_i].resource));
+    ck_assert_mem_eq(names, calls[_i].resource, found.len);
 }
 
 static const struct {

@@ -30,6 +30,8 @@ enum exchange_step exchanged_ask(const char *const fields[][2], int count)
         head_add(&head, span_of(fields[i][0]), span_of(fields[i][1]));
     if (pair.it->request.method == NULL)
         pair.it->request.method = "GET";
+    if (pair.it->request.target == NULL)
+        pair.it->request.target = "/";
     memset(&exchanged.response, 0x55, sizeof exchanged.response);
     return exchange_begin(&pair.service, pair.it, &head, false,
                           &exchanged.response);

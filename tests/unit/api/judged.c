@@ -1,4 +1,5 @@
 #include "judged.h"
+#include "../../../api/message/asked.h"
 
 #include "ask.h"
 #include "authtext.h"
@@ -18,6 +19,7 @@ const struct http_refusal *judged_admit(const char *method, const char *target,
     ask.request.identity[0] = '\0';
     ask.request.refusal = (struct http_refusal){0};
     ask.request.head_read_us = play.now_us;
+    asked_find(&ask.request);
     access_admit(judged_access, &ask.request,
                  authorization != NULL ? span_of(authorization)
                                        : (struct span){0});
