@@ -55,12 +55,12 @@ static void refuse(const struct http_request *request,
                    struct http_response *response)
 {
     struct problem problem = {
-        .code = (enum problem_code)request->refusal.code,
-        .detail = request->refusal.detail,
-        .retry_after_ms = request->refusal.retry_after_ms,
+        .code = request->caller->refusal.code,
+        .detail = request->caller->refusal.detail,
+        .retry_after_ms = request->caller->refusal.retry_after_ms,
     };
     problem_respond(&problem, request->id, response);
-    response->challenge = request->refusal.challenge;
+    response->challenge = request->caller->refusal.challenge;
 }
 
 static bool is_worth_reading(const struct head *head)
@@ -90,10 +90,11 @@ void exchange_open(struct exchange *it, const char *method, const char *target,
 {
     const struct tls_session *tls = it->connection.tls;
     connection_begin(&it->connection, now_us);
+    it->caller = (struct caller){.login = &it->login};
     it->request = (struct http_request){
         .method = method,
         .target = target,
-        .login = &it->login,
+        .caller = &it->caller,
         .client = it->connection.peer,
         .head_read_us = now_us,
         .counted_as = METRICS_OTHER,
@@ -120,8 +121,8 @@ enum exchange_step exchange_begin(const struct service *service,
         return answer(response);
     }
     access_admit(service->access, request, head->values[HEAD_AUTHORIZATION]);
-    it->connection.body_is_unwanted = request->refusal.detail != NULL;
-    if (request->refusal.detail != NULL && !is_worth_reading(head))
+    it->connection.body_is_unwanted = request->caller->refusal.detail != NULL;
+    if (request->caller->refusal.detail != NULL && !is_worth_reading(head))
         refuse(request, response);
     else if (head_content_length(head) > CONNECTION_DISCARD_MAX)
         handler_refuse_body(request, response);
@@ -162,7 +163,7 @@ static bool is_revoked(const struct service *service,
 {
     if (request->match.call != LOCK_ACQUIRE)
         return false;
-    return request->refusal.detail != NULL ||
+    return request->caller->refusal.detail != NULL ||
            !access_stands(service->access, request,
                           engine_peek(service->engine, request->op)->resource);
 }
@@ -208,9 +209,9 @@ static enum exchange_step answer_settled(const struct service *service,
 static enum exchange_step refuse_in_time(struct exchange *it,
                                          struct http_response *response)
 {
-    if (it->request.refusal.is_late &&
+    if (it->caller.refusal.is_late &&
         delays_have_room(&it->connection.all->delays)) {
-        it->request.refusal.is_late = false;
+        it->caller.refusal.is_late = false;
         return EXCHANGE_DELAY;
     }
     refuse(&it->request, response);
@@ -227,9 +228,9 @@ static enum exchange_step handle(const struct service *service,
         refuse_stopped(request, response);
         return answer(response);
     }
-    if (request->refusal.detail == NULL)
+    if (request->caller->refusal.detail == NULL)
         (void)access_stands(service->access, request, (struct span){0});
-    if (request->refusal.detail != NULL)
+    if (request->caller->refusal.detail != NULL)
         return refuse_in_time(it, response);
     request->body = connection_body(&it->connection);
     request->body_is_too_large = it->connection.body_is_too_large;
@@ -261,7 +262,7 @@ enum exchange_step exchange_go_on(const struct service *service,
     case CONNECTION_SETTLED:
         return answer_settled(service, it, now_us, response);
     case CONNECTION_WAITING: /* woken without an outcome */
-        return it->request.refusal.detail != NULL && !service->is_stopping
+        return it->caller.refusal.detail != NULL && !service->is_stopping
                    ? revoke(service, &it->request, response)
                    : give_up(service, &it->request, response);
     default:
@@ -277,7 +278,7 @@ bool exchange_survives_reset(const struct exchange *it)
 bool exchange_is_to_wait(const struct exchange *it)
 {
     return connection_is_to_wait(&it->connection) &&
-           it->request.refusal.detail == NULL;
+           it->caller.refusal.detail == NULL;
 }
 
 void exchange_answer(struct exchange *it, int64_t now_us)

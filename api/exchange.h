@@ -17,6 +17,7 @@
 #ifndef REDLOCKD_EXCHANGE_H
 #define REDLOCKD_EXCHANGE_H
 
+#include "access/caller.h"
 #include "http/connection.h"
 #include "message/head.h"
 #include "message/http.h"
@@ -25,7 +26,8 @@
 /* A connection, and the request on it. */
 struct exchange {
     struct connection connection; /* first, so that it leads here */
-    struct http_login login;
+    struct login login;
+    struct caller caller;
     struct http_request request;
 };
 

@@ -128,8 +128,8 @@ static bool find_key_hash(const struct http_request *request,
     if (request->idempotency_key.ptr == NULL)
         return true;
     hash->len = KEY_HASH_LEN;
-    if (keyhash_make(text, span_of(request->identity), request->idempotency_key,
-                     resource))
+    if (keyhash_make(text, span_of(request->caller->identity),
+                     request->idempotency_key, resource))
         return true;
     problem_respond_overloaded(
         "the header Idempotency-Key cannot be hashed; nothing was done",
@@ -141,7 +141,7 @@ static bool find_key_hash(const struct http_request *request,
 static struct span owner_of(const struct http_request *request,
                             const struct body *body)
 {
-    return body->has_owner ? body->owner : span_of(request->identity);
+    return body->has_owner ? body->owner : span_of(request->caller->identity);
 }
 
 static int64_t ttl_of(const struct service *service, const struct body *body)

@@ -96,8 +96,8 @@ bool access_reload(struct access *access)
 static void refuse(struct http_request *request, enum problem_code code,
                    const char *detail)
 {
-    request->refusal.code = (int)code;
-    request->refusal.detail = detail;
+    request->caller->refusal.code = code;
+    request->caller->refusal.detail = detail;
 }
 
 /* The number of the identity; -1: it is not known. */
@@ -110,7 +110,7 @@ static int authenticate(struct access *access, struct http_request *request,
     if (number >= 0)
         return number;
     access->unauthorized++;
-    request->refusal.is_late =
+    request->caller->refusal.is_late =
         !bucket_take(&access->strangers, STRANGERS_RATE, STRANGERS_BURST,
                      request->head_read_us, &wait_us);
     return -1;
@@ -176,10 +176,10 @@ static bool may_ask_now(struct account *account, struct http_request *request,
     refuse(request, PROBLEM_RATE_LIMITED,
            "this identity makes more requests than it may; wait "
            "retry_after_ms");
-    request->refusal.retry_after_ms =
+    request->caller->refusal.retry_after_ms =
         divide_up(wait_us, US_PER_MS) + retry_within_ms(RETRY_MAX_MS);
-    request->refusal.is_late = !bucket_take(&account->refusals, identity->rate,
-                                            identity->burst, now_us, &ignored);
+    request->caller->refusal.is_late = !bucket_take(
+        &account->refusals, identity->rate, identity->burst, now_us, &ignored);
     return false;
 }
 
@@ -194,7 +194,7 @@ static bool may_hold_more(struct access *access, const struct account *account,
                           request->head_read_us))
         return true;
     refuse(request, PROBLEM_RATE_LIMITED, too_many_locks);
-    request->refusal.retry_after_ms = retry_within_ms(RETRY_MAX_MS);
+    request->caller->refusal.retry_after_ms = retry_within_ms(RETRY_MAX_MS);
     return false;
 }
 
@@ -207,15 +207,16 @@ static bool may_list(const struct access *access, const struct account *account,
                         ENGINE_LISTS_MAX))
         return true;
     refuse(request, PROBLEM_RATE_LIMITED, places_refusal(PLACE_LIST));
-    request->refusal.retry_after_ms = retry_within_ms(RETRY_MAX_MS);
-    request->refusal.is_late = true;
+    request->caller->refusal.retry_after_ms = retry_within_ms(RETRY_MAX_MS);
+    request->caller->refusal.is_late = true;
     return false;
 }
 
 static void note_result(struct http_request *request,
                         enum account_result result)
 {
-    request->access_result = (int)result + 1;
+    request->caller->has_result = true;
+    request->caller->result = result;
 }
 
 static bool is_over(int64_t expires_s)
@@ -233,15 +234,15 @@ static bool is_allowed(const struct access *access,
     assert(scope >= 0);
     if (names.len == 0)
         names = route_names(&request->match, of_path);
-    request->auth_file = access->accounts.reads;
-    request->expires_s = identity->expires_s;
+    request->caller->auth_file = access->accounts.reads;
+    request->caller->expires_s = identity->expires_s;
     if (is_over(identity->expires_s))
-        login_revoke(&request->refusal, expired);
+        login_revoke(&request->caller->refusal, expired);
     else if ((identity->scopes & 1u << scope) == 0)
         refuse(request, PROBLEM_FORBIDDEN, lacks_scope[scope]);
     else if (names.len > 0 && !identity_covers(identity, names))
         refuse(request, PROBLEM_FORBIDDEN, outside);
-    return request->refusal.detail == NULL;
+    return request->caller->refusal.detail == NULL;
 }
 
 static enum account_result judge(struct access *access, struct account *account,
@@ -266,8 +267,8 @@ void access_admit(struct access *access, struct http_request *request,
     if (number < 0)
         return;
     struct account *account = access->accounts.list[number];
-    memcpy(request->identity, account->identity->name,
-           sizeof request->identity);
+    memcpy(request->caller->identity, account->identity->name,
+           sizeof request->caller->identity);
     note_result(request, judge(access, account, request));
 }
 
@@ -279,7 +280,7 @@ static struct account *account_of(const struct access *access,
 {
     int number = access != NULL
                      ? identities_find_name(access->accounts.identities,
-                                            request->identity)
+                                            request->caller->identity)
                      : -1;
     return number >= 0 ? access->accounts.list[number] : NULL;
 }
@@ -287,13 +288,13 @@ static struct account *account_of(const struct access *access,
 bool access_stands(struct access *access, struct http_request *request,
                    struct span names)
 {
-    if (access == NULL || request->auth_file == 0 ||
-        (request->auth_file == access->accounts.reads &&
-         !is_over(request->expires_s)))
+    if (access == NULL || request->caller->auth_file == 0 ||
+        (request->caller->auth_file == access->accounts.reads &&
+         !is_over(request->caller->expires_s)))
         return true;
     const struct account *account = account_of(access, request);
-    if (account == NULL || account->since > request->auth_file)
-        login_revoke(&request->refusal, removed);
+    if (account == NULL || account->since > request->caller->auth_file)
+        login_revoke(&request->caller->refusal, removed);
     else if (is_allowed(access, account->identity, request, names))
         return true;
     note_result(request, ACCOUNT_FORBIDDEN);
@@ -309,10 +310,11 @@ static bool refuse_now(const struct account *account,
     if (account != NULL)
         refuse(request, PROBLEM_FORBIDDEN, outside);
     else
-        login_revoke(&request->refusal, removed);
-    problem_respond_plain((enum problem_code)request->refusal.code,
-                          request->refusal.detail, request->id, response);
-    response->challenge = request->refusal.challenge;
+        login_revoke(&request->caller->refusal, removed);
+    problem_respond_plain(request->caller->refusal.code,
+                          request->caller->refusal.detail, request->id,
+                          response);
+    response->challenge = request->caller->refusal.challenge;
     return false;
 }
 
@@ -380,7 +382,7 @@ bool access_claim(struct access *access, struct http_request *request,
     if (account == NULL || account->holder.most == 0)
         return true;
     switch (holdings_claim(access->holdings, &account->holder, names,
-                           request->head_read_us, &request->claim)) {
+                           request->head_read_us, &request->caller->claim)) {
     case HOLDINGS_CLAIMED:
         return true;
     case HOLDINGS_FULL:
@@ -415,7 +417,8 @@ bool access_take_place(struct access *access, struct http_request *request,
         return false;
     }
     places_take(&access->places, &account->places, place);
-    request->place = (int)place + 1;
+    request->caller->has_place = true;
+    request->caller->place = place;
     return true;
 }
 
@@ -426,9 +429,9 @@ void access_note(struct access *access, struct http_request *request,
 {
     const struct account *account = account_of(access, request);
     int64_t until_us = now_us + result->ttl_ms * US_PER_MS;
-    if (request->claim != NULL) {
-        holdings_grant(access->holdings, request->claim, until_us);
-        request->claim_is_granted =
+    if (request->caller->claim != NULL) {
+        holdings_grant(access->holdings, request->caller->claim, until_us);
+        request->caller->claim_is_granted =
             result->outcome == OUTCOME_GRANTED && !result->is_repeat;
     }
     if (account != NULL && account->holder.count > 0 &&
@@ -440,17 +443,17 @@ void access_end(struct access *access, struct http_request *request,
                 bool is_answered)
 {
     struct account *account =
-        request->access_result > 0 ? account_of(access, request) : NULL;
+        request->caller->has_result ? account_of(access, request) : NULL;
     if (account != NULL)
-        account->results[request->access_result - 1]++;
-    if (request->place > 0)
+        account->results[request->caller->result]++;
+    if (request->caller->has_place)
         places_leave(&access->places, account != NULL ? &account->places : NULL,
-                     (enum place)(request->place - 1));
-    request->place = 0;
-    if (request->claim != NULL)
-        holdings_drop(access->holdings, request->claim,
-                      request->claim_is_granted && !is_answered);
-    request->claim = NULL;
+                     request->caller->place);
+    request->caller->has_place = false;
+    if (request->caller->claim != NULL)
+        holdings_drop(access->holdings, request->caller->claim,
+                      request->caller->claim_is_granted && !is_answered);
+    request->caller->claim = NULL;
 }
 
 struct log_limit *access_refusals(struct access *access,

@@ -14,7 +14,7 @@
 #include <stdio.h>
 
 #include "../message/http.h"
-#include "places.h"
+#include "caller.h"
 
 enum { ACCESS_ERROR_MAX = 350 };
 
@@ -37,8 +37,9 @@ void access_free(struct access *access);
 bool access_reload(struct access *access);
 
 /*
- * The head was read: sets request->identity, or request->refusal.
- * authorization: the field's value; ptr NULL: it was not sent.
+ * The head was read: sets request->caller->identity, or
+ * request->caller->refusal. authorization: the field's value; ptr NULL: it was
+ * not sent.
  */
 void access_admit(struct access *access, struct http_request *request,
                   struct span authorization);
@@ -46,7 +47,7 @@ void access_admit(struct access *access, struct http_request *request,
 /*
  * Whether a request that was let in may go on, by the file as it is now. names:
  * what it asks for, as far as it is known; len 0: what its path names. False:
- * sets request->refusal.
+ * sets request->caller->refusal.
  */
 bool access_stands(struct access *access, struct http_request *request,
                    struct span names);

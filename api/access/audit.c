@@ -139,7 +139,7 @@ static void begin_request(struct json *json, const char *event,
     json_put_text(json, "request_id", span_of(request->id));
     put_known(json, "trace_id", request->trace.id);
     put_known(json, "parent_id", request->trace.parent);
-    put_known(json, "identity", request->identity);
+    put_known(json, "identity", request->caller->identity);
     put_known(json, "client", request->client);
     json_put_text(json, "call", span_of(metrics_call_names[call]));
 }

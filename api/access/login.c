@@ -27,14 +27,14 @@ static struct span token_of(struct span authorization)
     return token;
 }
 
-static bool is_known(const struct http_login *login, uint32_t file,
+static bool is_known(const struct login *login, uint32_t file,
                      struct span token)
 {
     return login != NULL && login->file == file &&
            digest_is_same_text((struct span){login->token, login->len}, token);
 }
 
-static void keep(struct http_login *login, uint32_t file, struct span token,
+static void keep(struct login *login, uint32_t file, struct span token,
                  int number)
 {
     if (login == NULL || token.len > sizeof login->token)
@@ -46,7 +46,7 @@ static void keep(struct http_login *login, uint32_t file, struct span token,
 
 /* The number of the token's identity; -1: none has it. */
 static int find_token(const struct identities *identities, uint32_t file,
-                      struct http_login *login, struct span token)
+                      struct login *login, struct span token)
 {
     struct digest digest;
     if (token.len > 0 && is_known(login, file, token))
@@ -63,15 +63,15 @@ static int find_token(const struct identities *identities, uint32_t file,
 
 static int refuse(struct http_request *request, const char *detail)
 {
-    request->refusal.code = (int)PROBLEM_UNAUTHORIZED;
-    request->refusal.detail = detail;
-    request->refusal.challenge = CHALLENGE;
+    request->caller->refusal.code = PROBLEM_UNAUTHORIZED;
+    request->caller->refusal.detail = detail;
+    request->caller->refusal.challenge = CHALLENGE;
     return -1;
 }
 
-void login_revoke(struct http_refusal *refusal, const char *detail)
+void login_revoke(struct refusal *refusal, const char *detail)
 {
-    refusal->code = (int)PROBLEM_UNAUTHORIZED;
+    refusal->code = PROBLEM_UNAUTHORIZED;
     refusal->detail = detail;
     refusal->challenge = INVALID_TOKEN;
 }
@@ -89,9 +89,10 @@ int login_find(const struct identities *identities, uint32_t file,
         if (token.ptr == NULL)
             return refuse(request, "the only supported authorization is "
                                    "Authorization: Bearer <token>");
-        int number = find_token(identities, file, request->login, token);
+        int number =
+            find_token(identities, file, request->caller->login, token);
         if (number < 0)
-            login_revoke(&request->refusal,
+            login_revoke(&request->caller->refusal,
                          "this bearer token is not known here");
         return number;
     }

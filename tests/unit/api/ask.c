@@ -45,7 +45,8 @@ void ask_anew(void)
 {
     if (ask.request.op != 0)
         (void)engine_abandon(play.engine, ask.request.op);
-    ask.request = (struct http_request){.id = "r-1"};
+    ask.caller = (struct caller){0};
+    ask.request = (struct http_request){.id = "r-1", .caller = &ask.caller};
     play.sent_count = 0;
 }
 

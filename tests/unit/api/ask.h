@@ -6,7 +6,7 @@
 
 #include <jansson.h>
 
-#include "../../../api/message/http.h"
+#include "../../../api/access/caller.h"
 #include "../../../api/service.h"
 #include "../../../server/lock/lock.h"
 #include "../play.h"
@@ -19,6 +19,7 @@ enum { ASK_DEFAULT_TTL_MS = 12000, ASK_MAX_TTL_MS = 60000 };
 extern struct ask {
     struct config config;
     struct service service;
+    struct caller caller;
     struct http_request request; /* what is set here is sent by ask_send */
     struct http_response response;
     json_t *body; /* of the answer; NULL: it has none, or it is not JSON */

@@ -17,13 +17,13 @@
 #define PLAIN "Bearer realm=\"redlockd\""
 #define INVALID PLAIN ", error=\"invalid_token\""
 
-static struct http_login login;
+static struct login login;
 
 static void set_up(void)
 {
     ask_begin();
     memset(&login, 0, sizeof login);
-    ask.request.login = &login;
+    ask.caller.login = &login;
 }
 
 /* ---- who asks ----------------------------------------------------------- */
@@ -65,9 +65,9 @@ static void check_asker(int i, const char *before)
     if (before != NULL)
         ck_assert_ptr_null(judged_admit("GET", "/nodes", before)->detail);
     ask.request.peer_name = askers[i].peer_name;
-    const struct http_refusal *refusal =
+    const struct refusal *refusal =
         judged_admit("GET", "/nodes", askers[i].authorization);
-    ck_assert_str_eq(ask.request.identity, askers[i].identity);
+    ck_assert_str_eq(ask.caller.identity, askers[i].identity);
     ck_assert_pstr_eq(refusal->challenge, askers[i].challenge);
     if (askers[i].challenge == NULL) {
         ck_assert_ptr_null(refusal->detail);
@@ -131,7 +131,7 @@ static const struct {
 
 static void expect_scope(int i, int has)
 {
-    const struct http_refusal *refusal =
+    const struct refusal *refusal =
         judged_admit(calls[i].method, calls[i].target, "Bearer secret");
     bool is_allowed = calls[i].scope == OPEN || calls[i].scope == has;
     ck_assert_msg((refusal->detail == NULL) == is_allowed, "%s %s with %s",
@@ -158,7 +158,7 @@ TEST_EACH(each_call_needs_its_scope, calls)
                  scope_name((enum scope)has));
         judged_use(text);
         expect_scope(_i, has);
-        ask.request.access_result = 0;
+        ask.caller.has_result = false;
         access_free(judged_access);
     }
     judged_use("a " AUTHTEXT_SECRET " read prefix=*\n");
@@ -172,7 +172,7 @@ TEST(without_a_file_anybody_may_ask)
     for (size_t i = 0; i < COUNT(calls); i++)
         ck_assert_ptr_null(
             judged_admit(calls[i].method, calls[i].target, "Bearer x")->detail);
-    ck_assert_str_eq(ask.request.identity, "");
+    ck_assert_str_eq(ask.caller.identity, "");
     ck_assert(access_allows(NULL, &ask.request, span_of("a"), &ask.response));
     ck_assert(access_shows(NULL, &ask.request, span_of("a")));
     ck_assert(access_claim(NULL, &ask.request, span_of("a"), &ask.response));
@@ -205,7 +205,7 @@ TEST_EACH(the_id_in_the_path_must_lie_inside, targets)
     for (int i = 0; i < 4; i++) {
         if (i == 3)
             query_add(&ask.request.query, span_of("force"), span_of("1"));
-        const struct http_refusal *refusal =
+        const struct refusal *refusal =
             judged_admit(i == 0   ? "GET"
                          : i == 1 ? "PUT"
                                   : "DELETE",

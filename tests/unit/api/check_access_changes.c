@@ -72,7 +72,7 @@ static const struct {
 
 static void expect_stands(int code)
 {
-    const struct http_refusal *refusal = &ask.request.refusal;
+    const struct refusal *refusal = &ask.caller.refusal;
     bool stands = access_stands(judged_access, &ask.request, span_of("b/x"));
     ck_assert(stands == (code == PROBLEM_CODES));
     if (stands) {
@@ -105,7 +105,7 @@ TEST(the_path_of_a_request_on_its_way_must_lie_inside_still)
     authtext_write("a " AUTHTEXT_SECRET " lock prefix=c\n");
     ck_assert(access_reload(judged_access));
     ck_assert(!access_stands(judged_access, &ask.request, (struct span){0}));
-    ck_assert_int_eq(ask.request.refusal.code, PROBLEM_FORBIDDEN);
+    ck_assert_int_eq(ask.caller.refusal.code, PROBLEM_FORBIDDEN);
 }
 
 /* Whoever had the name before. */
@@ -142,12 +142,12 @@ TEST(who_has_expired_is_known_and_refused)
 {
     judged_use("a " AUTHTEXT_SECRET " lock prefix=* expires=" PAST "\n"
                "b " AUTHTEXT_OTHER " lock prefix=* expires=" FUTURE "\n");
-    const struct http_refusal *refusal =
+    const struct refusal *refusal =
         judged_admit("POST", "/locks", "Bearer secret");
     ck_assert_int_eq(refusal->code, PROBLEM_UNAUTHORIZED);
     ck_assert_ptr_nonnull(strstr(refusal->detail, "this identity has expired"));
     ck_assert_str_eq(refusal->challenge, INVALID);
-    ck_assert_str_eq(ask.request.identity, "a"); /* for the audit log */
+    ck_assert_str_eq(ask.caller.identity, "a"); /* for the audit log */
     access_end(judged_access, &ask.request, true);
     authtext_expect_metric(
         judged_access, play.now_us,

@@ -33,14 +33,14 @@ static void tear_down(void)
     judged_end();
 }
 
-static const struct http_refusal *admit(const char *method, const char *target)
+static const struct refusal *admit(const char *method, const char *target)
 {
     ask.request.method = method;
     ask.request.target = target;
     ask.request.head_read_us = play.now_us + ahead_us;
     asked_find(&ask.request);
     access_admit(judged_access, &ask.request, span_of("Bearer secret"));
-    return &ask.request.refusal;
+    return &ask.caller.refusal;
 }
 
 static void expect_metric(const char *line)
@@ -52,7 +52,7 @@ static void expect_metric(const char *line)
 
 static void expect_limited(bool is_late)
 {
-    const struct http_refusal *refusal = admit("GET", "/nodes");
+    const struct refusal *refusal = admit("GET", "/nodes");
     ck_assert_ptr_nonnull(refusal->detail);
     ck_assert_int_eq(refusal->code, (int)PROBLEM_RATE_LIMITED);
     ck_assert_int_ge(refusal->retry_after_ms, 1);
@@ -99,7 +99,7 @@ TEST(what_is_forbidden_counts_among_the_requests)
     expect_metric("{identity=\"a\",result=\"forbidden\"} 1\n");
 }
 
-static const struct http_refusal *list(const char *limit)
+static const struct refusal *list(const char *limit)
 {
     query_add(&ask.request.query, span_of("limit"), span_of(limit));
     return admit("GET", "/locks");
@@ -157,7 +157,7 @@ TEST(crowds_of_strangers_are_answered_late)
 
 static bool acquire(const char *body)
 {
-    const struct http_refusal *refusal = admit("POST", "/locks");
+    const struct refusal *refusal = admit("POST", "/locks");
     return refusal->detail == NULL && !ask_send("POST", "/locks", body);
 }
 
@@ -190,8 +190,8 @@ static void hold(const char *body)
 static void expect_full(const char *body)
 {
     ck_assert(!acquire(body));
-    if (ask.request.refusal.detail != NULL)
-        ck_assert_int_eq(ask.request.refusal.code, (int)PROBLEM_RATE_LIMITED);
+    if (ask.caller.refusal.detail != NULL)
+        ck_assert_int_eq(ask.caller.refusal.code, (int)PROBLEM_RATE_LIMITED);
     else
         ask_expect(429, "rate_limited");
     end(true);
@@ -338,14 +338,17 @@ TEST(without_memory_nothing_is_acquired)
 enum { ALL = 8 };
 
 static struct http_request placed[2 * ALL];
+static struct caller placers[2 * ALL];
 static int placed_count;
 
 /* One more for the identity, of ALL. */
 static bool take(const char *identity, enum place place)
 {
     struct http_request *request = &placed[placed_count];
-    *request = (struct http_request){.access_result = 1};
-    request->identity[span_copy(request->identity, span_of(identity))] = '\0';
+    struct caller *caller = &placers[placed_count];
+    *caller = (struct caller){.has_result = true};
+    caller->identity[span_copy(caller->identity, span_of(identity))] = '\0';
+    *request = (struct http_request){.caller = caller};
     struct http_response response = {0};
     if (access_take_place(judged_access, request, place, ALL, &response)) {
         placed_count++;
@@ -406,13 +409,14 @@ TEST(nobody_takes_more_places_than_are_left)
 TEST(a_list_too_many_is_refused_late)
 {
     while (placed_count < ENGINE_LISTS_MAX / 2) {
-        struct http_request *request = &placed[placed_count++];
+        struct http_request *request = &placed[placed_count];
         struct http_response response = {0};
-        *request = (struct http_request){.identity = "a"};
+        placers[placed_count] = (struct caller){.identity = "a"};
+        *request = (struct http_request){.caller = &placers[placed_count++]};
         ck_assert(access_take_place(judged_access, request, PLACE_LIST,
                                     ENGINE_LISTS_MAX, &response));
     }
-    const struct http_refusal *refusal = admit("GET", "/locks");
+    const struct refusal *refusal = admit("GET", "/locks");
     ck_assert_int_eq(refusal->code, (int)PROBLEM_RATE_LIMITED);
     ck_assert(refusal->is_late);
     end(true);

@@ -66,7 +66,7 @@ TEST(a_grant_tells_who_got_what)
 /* Nobody is known, and nothing else that may be left out. */
 TEST(what_is_not_known_is_left_out)
 {
-    ask.request.identity[0] = '\0';
+    ask.caller.identity[0] = '\0';
     ask.request.client = NULL;
     ask_call_and_vote(LOCK_ACQUIRE, VOTE_GRANTED);
     expect(
@@ -308,7 +308,7 @@ TEST(a_flood_of_refusals_is_counted_instead)
 
 static void refuse_as(const char *identity, int times)
 {
-    ask.request.identity[span_copy(ask.request.identity, span_of(identity))] =
+    ask.caller.identity[span_copy(ask.caller.identity, span_of(identity))] =
         '\0';
     for (int i = 0; i < times; i++) {
         refuse(*identity == '\0' ? 401 : 403, NULL, (struct span){0});

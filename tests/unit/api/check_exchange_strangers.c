@@ -79,7 +79,7 @@ static bool is_awake(void *arg)
 static void be_late(void)
 {
     ck_assert_int_eq(begin_with("Accept", "*/*"), EXCHANGE_READ);
-    pair.it->request.refusal.is_late = true;
+    pair.it->caller.refusal.is_late = true;
     pair.all.delays.most = 1;
     ck_assert_int_eq(exchanged_go_on(), EXCHANGE_DELAY);
     connection_delay(&pair.it->connection, clock_now_us() - DELAYS_US);
@@ -97,7 +97,7 @@ TEST(one_of_too_many_refusals_comes_late)
 TEST(without_room_it_comes_at_once)
 {
     ck_assert_int_eq(begin_with("Accept", "*/*"), EXCHANGE_READ);
-    pair.it->request.refusal.is_late = true;
+    pair.it->caller.refusal.is_late = true;
     exchanged_expect(exchanged_go_on(), 401);
 }
 

@@ -28,6 +28,7 @@ enum exchange_step exchanged_ask(const char *const fields[][2], int count)
     head_init(&head, 100, 0);
     for (int i = 0; i < count; i++)
         head_add(&head, span_of(fields[i][0]), span_of(fields[i][1]));
+    pair.it->request.caller = &pair.it->caller;
     if (pair.it->request.method == NULL)
         pair.it->request.method = "GET";
     if (pair.it->request.target == NULL)

@@ -11,19 +11,19 @@ void judged_use(const char *text)
     ask.service.access = judged_access = authtext_access(text);
 }
 
-const struct http_refusal *judged_admit(const char *method, const char *target,
-                                        const char *authorization)
+const struct refusal *judged_admit(const char *method, const char *target,
+                                   const char *authorization)
 {
     ask.request.method = method;
     ask.request.target = target;
-    ask.request.identity[0] = '\0';
-    ask.request.refusal = (struct http_refusal){0};
+    ask.caller.identity[0] = '\0';
+    ask.caller.refusal = (struct refusal){0};
     ask.request.head_read_us = play.now_us;
     asked_find(&ask.request);
     access_admit(judged_access, &ask.request,
                  authorization != NULL ? span_of(authorization)
                                        : (struct span){0});
-    return &ask.request.refusal;
+    return &ask.caller.refusal;
 }
 
 void judged_end(void)

@@ -13,8 +13,8 @@ extern struct access *judged_access;
 void judged_use(const char *text);
 
 /* Begins the request anew, which may have the field Authorization, or NULL. */
-const struct http_refusal *judged_admit(const char *method, const char *target,
-                                        const char *authorization);
+const struct refusal *judged_admit(const char *method, const char *target,
+                                   const char *authorization);
 
 /* Ends the request, and all of ask.h and the file. */
 void judged_end(void);
