@@ -67,9 +67,10 @@ static bool read_body(const struct service *service,
 
 /* ---- begin -------------------------------------------------------------- */
 
-/* True if the operation runs, else the answer is 503. */
-static bool is_started(struct http_request *request, engine_op op,
-                       struct http_response *response)
+/* The operation that was begun; 0: there is no memory. False: answered by 503.
+ */
+static bool keep_operation(struct http_request *request, engine_op op,
+                           struct http_response *response)
 {
     request->op = op;
     if (op == 0)
@@ -79,10 +80,11 @@ static bool is_started(struct http_request *request, engine_op op,
     return op != 0;
 }
 
-/* Once all is known that is asked for. */
-static bool may_change(const struct service *service,
-                       const struct http_request *request, struct span resource,
-                       struct http_response *response)
+/* Tells the audit log what is about to begin. False: it does not, and response
+ * says why. */
+static bool announce(const struct service *service,
+                     const struct http_request *request, struct span resource,
+                     struct http_response *response)
 {
     if (audit_announce(service->audit, request, resource))
         return true;
@@ -90,9 +92,10 @@ static bool may_change(const struct service *service,
     return false;
 }
 
-static bool may_acquire(const struct service *service,
-                        const struct http_request *request,
-                        struct http_response *response)
+/* What needs no body. False: response says why not. */
+static bool check_acquire(const struct service *service,
+                          const struct http_request *request,
+                          struct http_response *response)
 {
     if (service->is_drained) {
         struct problem problem = {
@@ -164,9 +167,11 @@ static void keep_token(struct http_request *request, struct span token)
     request->number = parts.number;
 }
 
-static bool may_wait(const struct service *service,
-                     struct http_request *request, const struct body *body,
-                     struct http_response *response)
+/* False: it may not wait, and response says why. */
+static bool take_place_to_wait(const struct service *service,
+                               struct http_request *request,
+                               const struct body *body,
+                               struct http_response *response)
 {
     return body->wait_ms == 0 ||
            access_take_place(service->access, request, PLACE_WAIT,
@@ -181,13 +186,13 @@ static bool begin_acquire(const struct service *service,
     char hash[KEY_HASH_LEN];
     struct span key_hash;
     bool is_pending = false;
-    if (!may_acquire(service, request, response))
+    if (!check_acquire(service, request, response))
         return true;
     if (read_body(service, request, &body, response) &&
         access_allows(service->access, request, body.resource, response) &&
         find_key_hash(request, body.resource, hash, &key_hash, response) &&
         access_claim(service->access, request, body.resource, response) &&
-        may_wait(service, request, &body, response)) {
+        take_place_to_wait(service, request, &body, response)) {
         const struct engine_acquire acquire = {
             .resource = body.resource,
             .owner = owner_of(request, &body),
@@ -198,10 +203,10 @@ static bool begin_acquire(const struct service *service,
         request->wait_ms = body.wait_ms;
         keep_owner(request, acquire.owner);
         is_pending =
-            may_change(service, request, body.resource, response) &&
-            is_started(request,
-                       engine_acquire(service->engine, &acquire, client),
-                       response);
+            announce(service, request, body.resource, response) &&
+            keep_operation(request,
+                           engine_acquire(service->engine, &acquire, client),
+                           response);
     }
     if (!is_pending) /* while the resource is known */
         audit_note_refusal(service->audit, request, body.resource, response);
@@ -256,12 +261,12 @@ static bool begin_force(const struct service *service,
     if (number == 0)
         return true;
     request->number = number;
-    if (!may_change(service, request, resource, response))
+    if (!announce(service, request, resource, response))
         return true;
     engine_op op = engine_force(service->engine, resource, number, client);
     if (op != 0)
         log_force(request, resource, number);
-    return !is_started(request, op, response);
+    return !keep_operation(request, op, response);
 }
 
 /* Extend and release: both need the token, in the header or in a body. */
@@ -288,13 +293,13 @@ static bool begin_with_token(const struct service *service,
     if (is_extend &&
         !access_claim(service->access, request, resource, response))
         goto done;
-    if (!may_change(service, request, resource, response))
+    if (!announce(service, request, resource, response))
         goto done;
     engine_op op =
         is_extend ? engine_extend(service->engine, resource, token,
                                   ttl_of(service, &body), client)
                   : engine_release(service->engine, resource, token, client);
-    is_pending = is_started(request, op, response);
+    is_pending = keep_operation(request, op, response);
 done:
     body_fini(&body);
     return !is_pending;
@@ -317,7 +322,7 @@ bool locks_begin(const struct service *service, struct http_request *request,
     }
     engine_op op = engine_inspect(service->engine,
                                   route_names(&request->match, names), client);
-    return !is_started(request, op, response);
+    return !keep_operation(request, op, response);
 }
 
 /* ---- answer: what went well --------------------------------------------- */

@@ -163,8 +163,9 @@ static const char *const lacks_scope[SCOPES] = {
                     "force needs",
 };
 
-static bool may_ask_now(struct account *account, struct http_request *request,
-                        int price)
+/* One request of those that the identity may make. False: it has none left. */
+static bool take_request(struct account *account, struct http_request *request,
+                         int price)
 {
     const struct identity *identity = account->identity;
     int64_t now_us = request->head_read_us;
@@ -184,8 +185,8 @@ static bool may_ask_now(struct account *account, struct http_request *request,
 }
 
 /* A repeat may be of a lock that is counted already: locks_begin looks. */
-static bool may_hold_more(struct access *access, const struct account *account,
-                          struct http_request *request)
+static bool check_holdings(struct access *access, const struct account *account,
+                           struct http_request *request)
 {
     const struct route_match *match = &request->match;
     if (match->route != ROUTE_LOCK || match->call != LOCK_ACQUIRE ||
@@ -199,8 +200,9 @@ static bool may_hold_more(struct access *access, const struct account *account,
 }
 
 /* list_begin looks again. */
-static bool may_list(const struct access *access, const struct account *account,
-                     struct http_request *request)
+static bool check_lists(const struct access *access,
+                        const struct account *account,
+                        struct http_request *request)
 {
     if (request->match.route != ROUTE_LIST ||
         places_are_left(&access->places, &account->places, PLACE_LIST,
@@ -225,9 +227,9 @@ static bool is_over(int64_t expires_s)
 }
 
 /* names: those that are known so far; len 0: those of the path. */
-static bool is_allowed(const struct access *access,
-                       const struct identity *identity,
-                       struct http_request *request, struct span names)
+static bool check_rights(const struct access *access,
+                         const struct identity *identity,
+                         struct http_request *request, struct span names)
 {
     char of_path[NAMES_LEN_MAX];
     int scope = scope_of(request);
@@ -248,12 +250,12 @@ static bool is_allowed(const struct access *access,
 static enum account_result judge(struct access *access, struct account *account,
                                  struct http_request *request)
 {
-    if (!may_ask_now(account, request, asked_price(request)))
+    if (!take_request(account, request, asked_price(request)))
         return ACCOUNT_LIMITED;
-    if (!is_allowed(access, account->identity, request, (struct span){0}))
+    if (!check_rights(access, account->identity, request, (struct span){0}))
         return ACCOUNT_FORBIDDEN;
-    return may_hold_more(access, account, request) &&
-                   may_list(access, account, request)
+    return check_holdings(access, account, request) &&
+                   check_lists(access, account, request)
                ? ACCOUNT_ALLOWED
                : ACCOUNT_LIMITED;
 }
@@ -295,7 +297,7 @@ bool access_stands(struct access *access, struct http_request *request,
     const struct account *account = account_of(access, request);
     if (account == NULL || account->since > request->caller->auth_file)
         login_revoke(&request->caller->refusal, removed);
-    else if (is_allowed(access, account->identity, request, names))
+    else if (check_rights(access, account->identity, request, names))
         return true;
     note_result(request, ACCOUNT_FORBIDDEN);
     return false;

@@ -26,7 +26,7 @@ struct account {
     uint32_t since; /* the reading of the file that brought its credential */
     struct bucket requests;
     struct bucket refusals; /* those that were answered at once */
-    struct log_limit told;  /* … and those that the audit log tells of */
+    struct log_limit told;  /* of refusals that the audit log tells of */
     struct holder holder;
     uint64_t results[ACCOUNT_RESULTS]; /* requests */
     struct places places;

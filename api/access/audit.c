@@ -13,11 +13,11 @@
 #include "access.h"
 
 enum {
-    KEPT_BYTES = 1024 * 1024,     /* some thousand lines */
-    RETRY_US = 100000,            /* until a file that took nothing */
-    COMPLAIN_US = 10 * US_PER_S,  /* from one line about losses to the next */
-    REFUSALS_BURST = 1000,        /* of all strangers, and of an identity … */
-    REFUSALS_US = US_PER_S / 100, /* … and then one each */
+    KEPT_BYTES = 1024 * 1024,    /* some thousand lines */
+    RETRY_US = 100000,           /* until a file that took nothing */
+    COMPLAIN_US = 10 * US_PER_S, /* from one line about losses to the next */
+    REFUSALS_BURST = 1000, /* of refusals: of all strangers, of one identity */
+    REFUSALS_US = US_PER_S / 100, /* between two refusals after the burst */
 };
 
 struct audit {

@@ -11,7 +11,7 @@ enum { BUCKET_MAX = 1000000 }; /* of rate and burst */
 
 struct bucket {
     int64_t level;     /* millionths of a request that it has room for */
-    int64_t filled_us; /* … as of then */
+    int64_t filled_us; /* when level was true */
 };
 
 /* A full one. */

@@ -38,8 +38,9 @@ struct caller {
     struct login *login; /* of the connection; NULL: none is kept */
     char identity[HTTP_IDENTITY_MAX + 1]; /* "": anybody */
     struct refusal refusal;
-    struct holding *claim; /* an acquire: counts for its identity; NULL: not */
-    bool claim_is_granted; /* … and is undone if the answer gets lost */
+    struct holding
+        *claim; /* the lock that counts for the identity; NULL: none */
+    bool claim_is_granted; /* it is undone if the answer gets lost */
     bool has_result;       /* its account counts the request */
     enum account_result result;
     bool has_place; /* of its account's share of waits or lists */

@@ -13,8 +13,8 @@
 /* An identity while it is read, and what tells it from the others. */
 struct entry {
     struct identity identity;
-    struct digest digest;    /* of its token … */
-    struct span certificate; /* … or the name; ptr NULL: it has a token */
+    struct digest digest;    /* of its token, unless it has a certificate */
+    struct span certificate; /* the name in it; ptr NULL: it has a token */
     int line;
 };
 

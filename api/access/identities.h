@@ -33,7 +33,7 @@ struct identity {
     char name[IDENTITY_NAME_MAX + 1];
     unsigned scopes;        /* a bit each */
     int64_t rate;           /* requests a second; 0: as many as it likes */
-    int64_t burst;          /* … and at once */
+    int64_t burst;          /* requests at once */
     int64_t locks;          /* held at once; 0: as many as it likes */
     int64_t expires_s;      /* Unix time; 0: never */
     bool has_all_resources; /* else those with … */

@@ -29,8 +29,8 @@ struct certificates {
     gnutls_certificate_credentials_t credentials;
     bool has_client_ca;
     int64_t since_s, until_s; /* when the server's own is valid, Unix time */
-    int64_t crl_until_s;      /* … is outdated; 0: there is none, or no end */
-    bool is_key_open;         /* others than its owner may read the key */
+    int64_t crl_until_s; /* when the list is outdated; 0: no list, or no end */
+    bool is_key_open;    /* others than its owner may read the key */
 };
 
 /*

@@ -9,8 +9,8 @@
 
 enum {
     SWEEP_US = 500000,
-    SHAKES_MIN = 4,  /* in a turn; to sign takes up to 2 ms … */
-    SHAKES_MAX = 64, /* … and to read a part of a message nothing */
+    SHAKES_MIN = 4,  /* in a turn: a signature takes up to 2 ms */
+    SHAKES_MAX = 64, /* to read a part of a message takes nothing */
     SHAKES_US = 8000,
 };
 
@@ -19,7 +19,7 @@ static void on_sweep(void *arg)
     struct connections *all = arg;
     int64_t now_us = clock_now_us();
     deadlines_sweep(&all->deadlines, now_us);
-    if (crowd_is_leaving(&all->crowd, all->metrics->connections))
+    if (crowd_note(&all->crowd, all->metrics->connections))
         (void)malloc_trim(0);
     all->is_sweeping = all->deadlines.first != NULL || all->crowd.most > 0;
     if (all->is_sweeping)

@@ -81,8 +81,8 @@ struct connections {
     struct loop_timer *sweep_timer;
     bool is_sweeping; /* sweep_timer is set */
     int in_flight;    /* requests between begin and end */
-    int shakes;       /* handshakes that may go on in a turn … */
-    int shakes_left;  /* … and in this one */
+    int shakes;       /* handshakes that may go on in a turn */
+    int shakes_left;  /* those that still may in this one */
     bool is_ending;   /* nothing is waited for any more */
 };
 
@@ -97,10 +97,10 @@ struct connection {
     enum connection_state state;
     bool has_left; /* the client has closed its side, or reset */
     bool is_held;  /* while it waits; the library knows no better. front.c */
-    int looks;     /* … and how often there was no outcome */
+    int looks;     /* how often the library asked in vain since then */
     uint32_t answered_run;  /* of the library; front.c */
-    bool is_proof_due;      /* whether the answer came must be known … */
-    int64_t written_before; /* … see written.h */
+    bool is_proof_due;      /* it must be known whether the answer came */
+    int64_t written_before; /* bytes on the socket before it: written.h */
     char peer[PEER_MAX];    /* its address */
     char *body;
     size_t body_len;
@@ -164,7 +164,7 @@ void connection_hold(struct connection *it, int64_t now_us);
  */
 void connection_wait(struct connection *it);
 
-/* … and it may wait for long: the library has suspended it. */
+/* It may wait for long: the library has suspended it. */
 void connection_suspend(struct connection *it);
 
 /* Whether it is held, and has no outcome yet. */

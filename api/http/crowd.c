@@ -2,7 +2,7 @@
 
 enum { CROWD = 100 }; /* connections whose memory is worth it */
 
-bool crowd_is_leaving(struct crowd *crowd, uint64_t count)
+bool crowd_note(struct crowd *crowd, uint64_t count)
 {
     uint64_t before = crowd->count;
     crowd->count = count;

@@ -14,9 +14,9 @@ struct crowd {
 };
 
 /*
- * To be called at intervals. True: memory is worth giving back now, as a crowd
- * is leaving, and once more when no more of it leave.
+ * To be called at intervals, with the number of connections. True: memory is
+ * worth giving back now, as a crowd is leaving, and once more when it has left.
  */
-bool crowd_is_leaving(struct crowd *crowd, uint64_t count);
+bool crowd_note(struct crowd *crowd, uint64_t count);
 
 #endif

@@ -41,8 +41,8 @@ struct tls_session {
     enum metrics_handshake result;
     bool is_aborted;
     bool is_local;   /* the client is on this machine */
-    bool is_trusted; /* it has shown a certificate that we trust … */
-    int64_t until_s; /* … and that no part of it ends before */
+    bool is_trusted; /* it has shown a certificate that we trust */
+    int64_t until_s; /* the first end of a certificate of its chain */
     bool (*wait)(void *ctx);
     void *ctx;
     char peer_name[TLS_NAME_MAX + 1];

@@ -32,9 +32,9 @@ struct http_request {
     const char *method;
     const char *target;          /* as sent, undecoded, without the query */
     struct query query;          /* of the target */
-    struct span content_type;    /* ptr NULL: not there; … */
-    struct span lock_token;      /* … X-Lock-Token; … */
-    struct span idempotency_key; /* … likewise */
+    struct span content_type;    /* Content-Type; ptr NULL: not sent */
+    struct span lock_token;      /* X-Lock-Token, likewise */
+    struct span idempotency_key; /* Idempotency-Key, likewise */
     struct trace trace;          /* that it belongs to */
     char id[REQUESTID_MAX + 1];  /* X-Request-Id of the answer */
     int64_t head_read_us;        /* when its head was read */
@@ -56,7 +56,7 @@ struct http_request {
     /* what was begun; set by locks and list */
     engine_op op;      /* waited for, or being answered; 0 none */
     int64_t wait_ms;   /* acquire: how long it may wait; 0: not */
-    int64_t waited_ms; /* … and how long it did; set by locks_answer */
+    int64_t waited_ms; /* how long it did wait; set by locks_answer */
 
     /* for the audit log; set by locks, and is_audited by audit */
     char owner[OWNER_MAX + 1]; /* of an acquire, or of the token; "": none */
