@@ -209,7 +209,7 @@ bench-contention: ## Clients that want the same locks: wait or poll; a plot
 	@$(MAKE) -s --no-print-directory -j$$(nproc) bench-tools
 	@tests/bench/contention.sh
 
-bench-peers: ## Measure beside other lock libraries and etcd; a plot
+bench-peers: ## Measure beside other lock libraries and etcd; a plot; PROCESSES=64
 	@scripts/deps.sh build bench openapi peers
 	@$(MAKE) -s --no-print-directory -j$$(nproc) bench-tools
 	@tests/bench/peers.sh

@@ -28,6 +28,12 @@ def read(path):
     return cases
 
 
+def is_of_processes(cases):
+    """Each client was a process of its own: see processes.py."""
+    return any("processes" in run for case in cases.values()
+               for runs in case.values() for run in runs)
+
+
 def by_clients(cases):
     """{what: {clients: [run]}}; of redlockd all of its runs"""
     found = {what: collections.defaultdict(list) for what in NAMES}
@@ -48,6 +54,9 @@ def milliseconds(runs, name):
 
 
 def print_report(cases):
+    if is_of_processes(cases):
+        print("Each client is a process of its own. Cycles are the sum over the"
+              " processes,\np50 and p99 the medians of the processes' own.\n")
     print("clients  peer          redlockd      peer   ratio        p50 ms"
           "          p99 ms    CPU µs a cycle: client, server, nodes")
     print("                       cycles/s  cycles/s          ours    peer"
@@ -65,7 +74,8 @@ def print_report(cases):
 
 
 def print_markdown(cases):
-    print("| clients | | cycles | redlockd does | p50, p99 |"
+    print(f"| {'processes' if is_of_processes(cases) else 'clients'} | | cycles |"
+          " redlockd does | p50, p99 |"
           " CPU of a cycle: client, server, nodes |")
     print("| ---: | --- | ---: | ---: | ---: | ---: |")
     found = by_clients(cases)

@@ -8,6 +8,9 @@
 #               member is its best case, as nothing has to be replicated; it
 #               fsyncs each write, which is its default.
 # The runs go to build/bench/peers/runs, the plot to build/bench/peers.png.
+# The clients of a run are tasks or threads of one process. PROCESSES="8 64" runs
+# that many processes instead, each with one client; without PEERS, only beside
+# rslock and the baseline.
 # SECONDS_RUN, PAIRS, CLIENTS and PEERS change what is run; REDLOCKD names
 # another binary, PORT the first of 100 ports. peers.py --markdown prints a table
 # of the same runs for the docs. rslock needs a cargo of 1.85 or newer.
@@ -29,11 +32,16 @@ etcd_peer=127.0.0.1:$((port + 91))
 etcd_pid=''
 dir=build/bench/peers
 from=tests/bench/peers
+if [ -n "${PROCESSES:-}" ]; then
+    : "${PEERS:=rslock baseline}"
+else
+    : "${PEERS:=rslock aioredlock baseline etcd}"
+fi
 
 # Without a cargo that builds rslock, the others are measured.
 install_peers() {
     local peer peers=()
-    for peer in ${PEERS:-rslock aioredlock baseline etcd}; do
+    for peer in $PEERS; do
         case $peer in
         rslock) libraries_rust "$dir/rslock" "$from/rslock" rslock-bench || continue ;;
         aioredlock) libraries_python "$dir" "$from/requirements.txt" ;;
@@ -100,7 +108,11 @@ count_left() { # what
 }
 
 run() { # pair peer what
-    local servers='' nodes=$node_pids command out
+    local servers='' nodes=$node_pids command out clients=$count processes=()
+    if [ -n "${PROCESSES:-}" ]; then
+        clients=1
+        processes=(tests/bench/processes.py "$count")
+    fi
     case $3 in
     redlockd)
         servers=$stack_server
@@ -116,8 +128,8 @@ run() { # pair peer what
     baseline) command=("$tools/baseline") ;;
     esac
     [ -n "$servers" ] || command+=("$clients" "$seconds" "${stack_nodes[@]}")
-    out=$(cpu_around "$servers" "$nodes" "${command[@]}")
-    echo "$clients $1 $2 $3 $out left $(count_left "$3")"
+    out=$(cpu_around "$servers" "$nodes" "${processes[@]}" "${command[@]}")
+    echo "$count $1 $2 $3 $out left $(count_left "$3")"
 }
 
 run_pairs() { # peer
@@ -143,9 +155,9 @@ stack_start_nodes 5 "$port" --appendonly no
 node_pids=${stack_pids[*]}
 stack_start_server "${REDLOCKD:-$tools/redlockd}" "$listen" --log-level error \
     --first-start yes
-for clients in ${CLIENTS:-1 8 64 256}; do
+for count in ${PROCESSES:-${CLIENTS:-1 8 64 256}}; do
     for peer in $PEERS; do
-        echo "$clients clients, $peer …" >&2
+        echo "$count ${PROCESSES:+processes as }clients, $peer …" >&2
         [ "$peer" != etcd ] || start_etcd
         run_pairs "$peer"
         [ "$peer" != etcd ] || stop_etcd
