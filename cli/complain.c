@@ -19,13 +19,14 @@ static void put(const char *format, va_list args)
     free(text);
 }
 
-void complain(const char *format, ...)
+bool complain(const char *format, ...)
 {
     va_list args;
     va_start(args, format);
     (void)fputs("redlockctl: ", stderr);
     put(format, args);
     va_end(args);
+    return false;
 }
 
 void complain_of_lock(const struct options *options, const char *format, ...)

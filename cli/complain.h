@@ -7,8 +7,9 @@
 #include "options.h"
 #include "service.h"
 
-/* A line on stderr, behind "redlockctl: ". */
-void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Prints "redlockctl: " and the message to stderr, as one line. Always false.
+ */
+bool complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* The same, behind the resources that options name. */
 void complain_of_lock(const struct options *options, const char *format, ...)

@@ -2,25 +2,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "complain.h"
+
 static const char token_variable[] = "REDLOCKD_AUTH_TOKEN";
-
-static bool fail(char error[OPTIONS_ERROR_SIZE], const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static bool fail(char error[OPTIONS_ERROR_SIZE], const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    (void)vsnprintf(error, OPTIONS_ERROR_SIZE, format, args);
-    va_end(args);
-    return false;
-}
 
 /* ---- files ----------------------------------------------------------------
  */
@@ -60,15 +49,14 @@ static const char *find_path(const struct setting *setting)
 }
 
 /* libcurl would tell only with the first connection, and less clearly. */
-static bool take_path(const struct setting *setting,
-                      char error[OPTIONS_ERROR_SIZE])
+static bool take_path(const struct setting *setting)
 {
     char byte = 0;
     const char *name = find_path(setting);
     return *setting->path == NULL ||
            read_file(*setting->path, 0, &byte, 1) >= 0 ||
-           fail(error, "%s: %.150s cannot be read: %s", name, *setting->path,
-                strerror(errno));
+           complain("%s: %.150s cannot be read: %s", name, *setting->path,
+                    strerror(errno));
 }
 
 /* ---- the token ------------------------------------------------------------
@@ -125,8 +113,7 @@ static const char *take_variable(char *value, char bearer[BEARER_MAX + 1])
     return wrong;
 }
 
-static bool take_bearer(struct credentials *credentials, const char *option,
-                        char error[OPTIONS_ERROR_SIZE])
+static bool take_bearer(struct credentials *credentials, const char *option)
 {
     char *value = getenv(token_variable), *bearer = credentials->bearer;
     const char **path = &credentials->bearer_file, *wrong = NULL;
@@ -137,12 +124,12 @@ static bool take_bearer(struct credentials *credentials, const char *option,
     if (is_set)
         wrong = take_variable(value, bearer);
     if (*path == NULL)
-        return wrong == NULL || fail(error, "%s: %s", token_variable, wrong);
+        return wrong == NULL || complain("%s: %s", token_variable, wrong);
     if (is_set && option == NULL)
-        return fail(error, "%s and %s are both set: unset one of them", name,
-                    token_variable);
+        return complain("%s and %s are both set: unset one of them", name,
+                        token_variable);
     wrong = read_bearer(*path, 0, bearer);
-    return wrong == NULL || fail(error, "%s: %.150s: %s", name, *path, wrong);
+    return wrong == NULL || complain("%s: %.150s: %s", name, *path, wrong);
 }
 
 bool credentials_refresh(struct credentials *credentials)
@@ -158,8 +145,7 @@ bool credentials_refresh(struct credentials *credentials)
 }
 
 bool credentials_take(struct credentials *credentials,
-                      const struct options *options,
-                      char error[OPTIONS_ERROR_SIZE])
+                      const struct options *options)
 {
     struct http_trust *trust = &credentials->trust;
     *credentials = (struct credentials){
@@ -170,10 +156,10 @@ bool credentials_take(struct credentials *credentials,
         {&trust->key_file, "--key", "REDLOCKD_KEY"},
     };
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
-        if (!take_path(&files[i], error))
+        if (!take_path(&files[i]))
             return false;
     if (trust->key_file != NULL && trust->cert_file == NULL)
-        return fail(error, "--key without --cert: name the certificate of "
-                           "this key");
-    return take_bearer(credentials, options->auth_token_file, error);
+        return complain("--key without --cert: name the certificate of "
+                        "this key");
+    return take_bearer(credentials, options->auth_token_file);
 }

@@ -21,12 +21,11 @@ struct credentials {
 
 /*
  * Takes what the options name, and the environment for what they do not; takes
- * the token itself out of the environment. False: error says what is wrong, in
- * one line.
+ * the token itself out of the environment. False: something is wrong, and was
+ * told.
  */
 bool credentials_take(struct credentials *credentials,
-                      const struct options *options,
-                      char error[OPTIONS_ERROR_SIZE]);
+                      const struct options *options);
 
 /*
  * Reads the file of the token again. True: it has another token now. A file

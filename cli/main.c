@@ -27,10 +27,9 @@ static bool name_lock(struct command *command)
         const char *wrong = id_check_resource(names[i]);
         if (wrong == NULL && len > NAMES_LEN_MAX)
             wrong = "is too long, together with the others";
-        if (wrong != NULL) {
-            complain("\"%.80s\": a resource %s", options->resources[i], wrong);
-            return false;
-        }
+        if (wrong != NULL)
+            return complain("\"%.80s\": a resource %s", options->resources[i],
+                            wrong);
     }
     len = names_join(command->joined, names, options->resources_count);
     command->joined[len] = '\0';
@@ -64,13 +63,8 @@ static int run(const struct options *options)
 {
     struct command command = {.options = options};
     struct credentials credentials;
-    char error[OPTIONS_ERROR_SIZE];
-    if (!name_lock(&command))
+    if (!name_lock(&command) || !credentials_take(&credentials, options))
         return EXIT_USAGE_ERROR;
-    if (!credentials_take(&credentials, options, error)) {
-        complain("%s", error);
-        return EXIT_USAGE_ERROR;
-    }
     return options->command_id == COMMAND_RUN
                ? run_command(options, command.joined, &credentials)
                : ask(&command, &credentials);
@@ -88,11 +82,8 @@ static int end_output(int status)
 int main(int argc, char **argv)
 {
     struct options options;
-    char error[OPTIONS_ERROR_SIZE];
-    if (!options_read(&options, argc, argv, error)) {
-        complain("%s", error);
+    if (!options_read(&options, argc, argv))
         return EXIT_USAGE_ERROR;
-    }
     switch (options.action) {
     case OPTIONS_HELP:
         table_print_help(options.command_id);

@@ -3,28 +3,16 @@
 #include <ctype.h>
 #include <getopt.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../server/base/types.h"
 #include "../server/lock/lock.h"
+#include "complain.h"
 #include "table.h"
 
 /* ---- values -------------------------------------------------------------- */
-
-static bool fail(char error[OPTIONS_ERROR_SIZE], const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static bool fail(char error[OPTIONS_ERROR_SIZE], const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    (void)vsnprintf(error, OPTIONS_ERROR_SIZE, format, args);
-    va_end(args);
-    return false;
-}
 
 static bool read_number(const char *text, const struct table_option *row,
                         int64_t *number)
@@ -64,35 +52,33 @@ static bool read_time(const char *text, const struct table_option *row,
     return true;
 }
 
-static bool add_url(struct options *options, const char *url,
-                    char error[OPTIONS_ERROR_SIZE])
+static bool add_url(struct options *options, const char *url)
 {
     if (options->urls_count == OPTIONS_URLS_MAX)
-        return fail(error, "more than %d URLs", OPTIONS_URLS_MAX);
+        return complain("more than %d URLs", OPTIONS_URLS_MAX);
     if (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0)
-        return fail(error, "\"%.80s\" is not a URL such as " TABLE_DEFAULT_URL,
-                    strchr(url, '@') != NULL ? "(not shown)" : url);
+        return complain("\"%.80s\" is not a URL such as " TABLE_DEFAULT_URL,
+                        strchr(url, '@') != NULL ? "(not shown)" : url);
     options->urls[options->urls_count++] = url;
     return true;
 }
 
 /* Cuts text, which stays in use. A slash at the end of a URL is dropped. */
-static bool add_urls(struct options *options, char *text,
-                     char error[OPTIONS_ERROR_SIZE])
+static bool add_urls(struct options *options, char *text)
 {
     char *rest = NULL;
     for (char *url = strtok_r(text, ", \t\n", &rest); url != NULL;
          url = strtok_r(NULL, ", \t\n", &rest)) {
         for (size_t len = strlen(url); len > 0 && url[len - 1] == '/'; len--)
             url[len - 1] = '\0';
-        if (!add_url(options, url, error))
+        if (!add_url(options, url))
             return false;
     }
     return true;
 }
 
 static bool set_value(struct options *options, const struct table_option *row,
-                      char *value, char error[OPTIONS_ERROR_SIZE])
+                      char *value)
 {
     void *member = (char *)options + row->offset;
     switch (row->kind) {
@@ -106,24 +92,22 @@ static bool set_value(struct options *options, const struct table_option *row,
         options->action = OPTIONS_HELP;
         return true;
     case IS_REFUSED:
-        return fail(error, "--%s: %s", row->name, row->help);
+        return complain("--%s: %s", row->name, row->help);
     case IS_TEXT:
         *(const char **)member = value;
         return true;
     case IS_URLS:
-        return add_urls(options, value, error);
+        return add_urls(options, value);
     case IS_NUMBER:
         return read_number(value, row, member) ||
-               fail(error,
-                    "--%s: \"%.40s\" is not a whole number from %" PRId64
-                    " to %" PRId64,
-                    row->name, value, row->min, row->max);
+               complain("--%s: \"%.40s\" is not a whole number from %" PRId64
+                        " to %" PRId64,
+                        row->name, value, row->min, row->max);
     case IS_TIME:
         return read_time(value, row, member) ||
-               fail(error,
-                    "--%s: \"%.40s\" is not a time from %" PRId64
-                    "ms to 24h, such as 30, 1.5, 500ms or 2m",
-                    row->name, value, row->min);
+               complain("--%s: \"%.40s\" is not a time from %" PRId64
+                        "ms to 24h, such as 30, 1.5, 500ms or 2m",
+                        row->name, value, row->min);
     }
     return false;
 }
@@ -168,8 +152,7 @@ static const struct table_option *find_row(int found)
 }
 
 /* Leaves optind at the first argument that is no option. */
-static bool read_flags(struct options *options, int argc, char **argv,
-                       char error[OPTIONS_ERROR_SIZE])
+static bool read_flags(struct options *options, int argc, char **argv)
 {
     struct option longs[TABLE_OPTIONS + 1];
     char shorts[2 * TABLE_OPTIONS + 2];
@@ -182,11 +165,11 @@ static bool read_flags(struct options *options, int argc, char **argv,
         if (found == -1)
             return true;
         if (row == NULL)
-            return fail(error, "%s %.40s: %s; see redlockctl %s --help", name,
-                        argv[optind - 1],
-                        found == ':' ? "needs a value" : "no such option",
-                        name);
-        if (!set_value(options, row, optarg, error))
+            return complain("%s %.40s: %s; see redlockctl %s --help", name,
+                            argv[optind - 1],
+                            found == ':' ? "needs a value" : "no such option",
+                            name);
+        if (!set_value(options, row, optarg))
             return false;
         if (options->action == OPTIONS_HELP)
             return true;
@@ -202,36 +185,33 @@ static int find_dashes(int argc, char **argv)
     return argc;
 }
 
-static bool find_command(struct options *options, const char *name,
-                         char error[OPTIONS_ERROR_SIZE])
+static bool find_command(struct options *options, const char *name)
 {
     for (int i = 0; i < COMMANDS; i++)
         if (strcmp(table_commands[i].name, name) == 0) {
             options->command_id = (enum command_id)i;
             return true;
         }
-    return fail(error, "%.40s: no such command; see redlockctl --help", name);
+    return complain("%.40s: no such command; see redlockctl --help", name);
 }
 
 /* ---- what must hold together ----------------------------------------------
  */
 
-static bool check_counts(const struct options *options,
-                         char error[OPTIONS_ERROR_SIZE])
+static bool check_counts(const struct options *options)
 {
     const struct table_command *row = &table_commands[options->command_id];
     if (options->resources_count < row->resources_min)
-        return fail(error, "%s: which resource? see redlockctl %s --help",
-                    row->name, row->name);
+        return complain("%s: which resource? see redlockctl %s --help",
+                        row->name, row->name);
     if (options->resources_count > row->resources_max)
-        return fail(error, "%s takes %d resources at most, not %d", row->name,
-                    row->resources_max, options->resources_count);
+        return complain("%s takes %d resources at most, not %d", row->name,
+                        row->resources_max, options->resources_count);
     if (options->command_id == COMMAND_RUN &&
         (options->command == NULL || *options->command == NULL))
-        return fail(error,
-                    "run: put -- and a command behind the resources, as in "
-                    "redlockctl run %.40s -- make deploy",
-                    options->resources[0]);
+        return complain("run: put -- and a command behind the resources, as in "
+                        "redlockctl run %.40s -- make deploy",
+                        options->resources[0]);
     return true;
 }
 
@@ -239,7 +219,7 @@ static bool check_counts(const struct options *options,
  * Two thirds of the TTL must remain for the command before SIGTERM, or a single
  * slow answer to an extend would end it.
  */
-static bool check_grace(struct options *options, char error[OPTIONS_ERROR_SIZE])
+static bool check_grace(struct options *options)
 {
     enum { USUAL_MS = 5000 };
     int64_t most_ms = options->ttl_ms / 2;
@@ -247,21 +227,19 @@ static bool check_grace(struct options *options, char error[OPTIONS_ERROR_SIZE])
         options->grace_ms = options->ttl_ms / 4 < USUAL_MS ? options->ttl_ms / 4
                                                            : (int64_t)USUAL_MS;
     return options->grace_ms <= most_ms ||
-           fail(error,
-                "--grace: %" PRId64 " ms is more than half of the TTL; "
-                "choose a longer --ttl",
-                options->grace_ms);
+           complain("--grace: %" PRId64 " ms is more than half of the TTL; "
+                    "choose a longer --ttl",
+                    options->grace_ms);
 }
 
-static bool read_environment(struct options *options,
-                             char error[OPTIONS_ERROR_SIZE])
+static bool read_environment(struct options *options)
 {
     static char standard[] = TABLE_DEFAULT_URL;
     char *urls = getenv("REDLOCKD_URL");
     if (options->urls_count == 0 && urls != NULL && *urls != '\0' &&
-        !add_urls(options, urls, error))
+        !add_urls(options, urls))
         return false;
-    if (options->urls_count == 0 && !add_urls(options, standard, error))
+    if (options->urls_count == 0 && !add_urls(options, standard))
         return false;
     if (options->token == NULL)
         options->token = getenv("REDLOCKD_TOKEN");
@@ -269,8 +247,7 @@ static bool read_environment(struct options *options,
 }
 
 /* Without an argument: the names that acquire has printed, one a line. */
-static bool read_resources(struct options *options,
-                           char error[OPTIONS_ERROR_SIZE])
+static bool read_resources(struct options *options)
 {
     static char *list[NAMES_MAX];
     bool is_holder = options->command_id == COMMAND_EXTEND ||
@@ -280,12 +257,12 @@ static bool read_resources(struct options *options,
     if (!is_holder)
         return true;
     if (options->token == NULL && options->force == 0)
-        return fail(error, "%s: no --token, and no REDLOCKD_TOKEN", name);
+        return complain("%s: no --token, and no REDLOCKD_TOKEN", name);
     if (options->resources_count > 0)
         return true;
     char *text = getenv("REDLOCKD_RESOURCE");
     if (text == NULL || *text == '\0')
-        return fail(error, "%s: no resource, and no REDLOCKD_RESOURCE", name);
+        return complain("%s: no resource, and no REDLOCKD_RESOURCE", name);
     options->resources = list;
     for (char *one = strtok_r(text, "\n", &rest);
          one != NULL && options->resources_count < NAMES_MAX;
@@ -294,22 +271,20 @@ static bool read_resources(struct options *options,
     return true;
 }
 
-static bool read_first(struct options *options, const char *first,
-                       char error[OPTIONS_ERROR_SIZE])
+static bool read_first(struct options *options, const char *first)
 {
     if (first == NULL)
-        return fail(error, "no command given; see redlockctl --help");
+        return complain("no command given; see redlockctl --help");
     if (strcmp(first, "--help") == 0 || strcmp(first, "-h") == 0)
         options->action = OPTIONS_HELP;
     else if (strcmp(first, "--version") == 0)
         options->action = OPTIONS_VERSION;
     else
-        return find_command(options, first, error);
+        return find_command(options, first);
     return true;
 }
 
-bool options_read(struct options *options, int argc, char **argv,
-                  char error[OPTIONS_ERROR_SIZE])
+bool options_read(struct options *options, int argc, char **argv)
 {
     *options = (struct options){
         .command_id = COMMANDS,
@@ -318,7 +293,7 @@ bool options_read(struct options *options, int argc, char **argv,
         .grace_ms = OPTIONS_UNSET,
         .conflict_code = EXIT_NOT_ACQUIRED,
     };
-    if (!read_first(options, argc > 1 ? argv[1] : NULL, error))
+    if (!read_first(options, argc > 1 ? argv[1] : NULL))
         return false;
     if (options->action != OPTIONS_RUN)
         return true;
@@ -328,12 +303,12 @@ bool options_read(struct options *options, int argc, char **argv,
     if (end < argc)
         options->command = argv + end + 1;
     optind = 2;
-    if (!read_flags(options, end, argv, error))
+    if (!read_flags(options, end, argv))
         return false;
     if (options->action != OPTIONS_RUN)
         return true;
     options->resources = argv + optind;
     options->resources_count = end - optind;
-    return check_counts(options, error) && check_grace(options, error) &&
-           read_environment(options, error) && read_resources(options, error);
+    return check_counts(options) && check_grace(options) &&
+           read_environment(options) && read_resources(options);
 }

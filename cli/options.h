@@ -19,7 +19,7 @@ enum command_id {
     COMMANDS
 };
 
-enum { OPTIONS_URLS_MAX = 16, OPTIONS_ERROR_SIZE = 256, OPTIONS_UNSET = -1 };
+enum { OPTIONS_URLS_MAX = 16, OPTIONS_UNSET = -1 };
 
 /* Exit statuses, as in <sysexits.h> where that has one. */
 enum {
@@ -54,9 +54,8 @@ struct options {
 
 /*
  * Reads argv, and the environment for what that does not give. Permutes argv,
- * and points into it. False: error says what is wrong, in one line.
+ * and points into it. False: something is wrong, and was told.
  */
-bool options_read(struct options *options, int argc, char **argv,
-                  char error[OPTIONS_ERROR_SIZE]);
+bool options_read(struct options *options, int argc, char **argv);
 
 #endif
